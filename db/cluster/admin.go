@@ -18,7 +18,7 @@ import (
 	"github.com/fddhdb/fddhdb/db/cluster/internal/wire"
 )
 
-// An order asks a node to do something: a backup, or a step of a training or an update.
+// An order asks a node to do something: a backup, a sweep, or a step of a training or an update.
 type order struct {
 	Do    string `json:"do"`
 	Shard int    `json:"shard"`
@@ -90,6 +90,14 @@ func (n *Node) carryOut(o order) (*replica.Backed, error) {
 			err = r.Journal.Trim(n.ctx, b.Least+1-o.Keep)
 		}
 		return b, err
+	case o.Do == "sweep":
+		removed, err := n.sweep(n.ctx, r.Shards)
+		if err != nil {
+			n.opts.Log.Warn("objects that no log names stay for now", "removed", removed, "error", err)
+		} else if removed > 0 {
+			n.opts.Log.Info("removed objects that no log names any more", "objects", removed)
+		}
+		return nil, err
 	case o.Do == "survey":
 		s, err := r.Survey(n.ctx, o.Session, o.Collection, o.From)
 		if err != nil {
@@ -132,7 +140,9 @@ func (n *Node) carryOut(o order) (*replica.Backed, error) {
 // BackupOptions say what Client.Backup does besides storing backups. The zero value stores them and nothing else.
 type BackupOptions struct {
 	// Trim removes from each log what its backup holds, once that has been read again and is whole, but for
-	// the Keep latest messages of it: a node that has been away for longer begins with the backup.
+	// the Keep latest messages of it: a node that has been away for longer begins with the backup. Then it
+	// removes the objects that no log names any more and that are three hours old. If that fails the backups are
+	// good all the same: the node that does it logs why, and the next backup with Trim makes up for it.
 	Trim bool
 	Keep uint64 // messages; 0 means 10,000
 
@@ -167,6 +177,10 @@ func (c *Client) Backup(ctx context.Context, o BackupOptions) (all []Backup, err
 		if o.Progress != nil {
 			o.Progress(b)
 		}
+	}
+	if o.Trim && len(all) > 0 {
+		last := all[len(all)-1]
+		_, _ = c.order(ctx, last.Node, order{Do: "sweep", Shard: last.Shard}) // see Trim
 	}
 	return all, err
 }

@@ -61,12 +61,16 @@ func (c *Collection) install(ctx context.Context, file []byte, with wire.Op) (na
 		defer cancel()
 	}
 	sum := sha256.Sum256(file)
-	name = "model-" + hex.EncodeToString(sum[:])
+	name = modelObject + hex.EncodeToString(sum[:])
+	late := time.Now().Add(lateAfter)
 	if err := (objects{c.client.js, c.client.cluster}).put(ctx, name, file); err != nil {
 		return name, err
 	}
 	with.Object, with.Size, with.Sum, with.Collection = name, int64(len(file)), sum[:], c.name
-	return name, c.client.onAll(ctx, func() *wire.Op { own := with; return &own })
+	return name, c.client.each(ctx, func(ctx context.Context, shard int) error {
+		own := with
+		return c.client.doBefore(ctx, shard, &own, late)
+	})
 }
 
 // number takes the next number of a space of the collection, which no other model has on any shard.

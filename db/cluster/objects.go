@@ -3,11 +3,15 @@ package cluster
 import (
 	"bytes"
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
+	"slices"
+	"strings"
 	"time"
 
 	"github.com/nats-io/nats.go/jetstream"
+	"github.com/synadia-io/orbit.go/jetstreamext"
 
 	"github.com/fddhdb/fddhdb/db/cluster/internal/names"
 )
@@ -63,6 +67,77 @@ func (o objects) remove(ctx context.Context, names ...string) {
 	for _, name := range names {
 		_ = store.Delete(ctx, name)
 	}
+}
+
+// An object is what the store says of one.
+type object struct {
+	name, nuid string
+	subject    string // of what it says
+	seq        uint64 // likewise
+}
+
+// old returns objects with one of these prefixes that have been stored longer ago than an age, by the clock of the
+// servers: the oldest, at most so many.
+func (o objects) old(ctx context.Context, age time.Duration, most int, prefixes ...string) (map[string]object, error) {
+	s, err := o.js.Stream(ctx, o.cluster.Objects())
+	if err != nil {
+		return nil, err
+	}
+	before := s.CachedInfo().TimeStamp.Add(-age)
+	all := map[string]object{}
+	for from := uint64(1); ; {
+		some, err := jetstreamext.GetBatch(ctx, o.js, o.cluster.Objects(), listMost, jetstreamext.GetBatchSeq(from),
+			jetstreamext.GetBatchSubject(o.cluster.ObjectMeta()), jetstreamext.GetBatchMaxBytes(listBytes))
+		if err != nil {
+			return nil, err
+		}
+		n := 0
+		for m, err := range some {
+			if errors.Is(err, jetstreamext.ErrNoMessages) {
+				break
+			}
+			if err != nil {
+				return nil, err
+			}
+			if !m.Time.Before(before) || len(all) == most {
+				return all, nil // those behind it are younger
+			}
+			n++
+			from = m.Sequence + 1
+			var info jetstream.ObjectInfo
+			if err := json.Unmarshal(m.Data, &info); err != nil {
+				return nil, err
+			}
+			if !info.Deleted && slices.ContainsFunc(prefixes, func(p string) bool { return strings.HasPrefix(info.Name, p) }) {
+				all[info.Name] = object{info.Name, info.NUID, m.Subject, m.Sequence}
+			}
+		}
+		if n == 0 {
+			return all, nil
+		}
+	}
+}
+
+// These bound what old reads at a time.
+const (
+	listMost  = 1000
+	listBytes = 4 << 20
+)
+
+// erase removes an object as old has told of it, without a trace. One that has been stored anew meanwhile stays. What
+// the store says goes last: if it is interrupted old tells of the object again.
+func (o objects) erase(ctx context.Context, x object) error {
+	s, err := o.js.Stream(ctx, o.cluster.Objects())
+	if err == nil {
+		err = s.Purge(ctx, jetstream.WithPurgeSubject(o.cluster.ObjectChunks(x.nuid)))
+	}
+	if err == nil {
+		err = s.Purge(ctx, jetstream.WithPurgeSubject(x.subject), jetstream.WithPurgeSequence(x.seq+1))
+	}
+	if err != nil {
+		return fmt.Errorf("object %s: %w", x.name, err)
+	}
+	return nil
 }
 
 // put stores an object.

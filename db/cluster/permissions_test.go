@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/nats-io/nats.go"
+	"github.com/nats-io/nats.go/jetstream"
 
 	"github.com/fddhdb/fddhdb/db"
 	"github.com/fddhdb/fddhdb/db/cluster"
@@ -20,6 +21,7 @@ import (
 
 // Who has the permissions of permissions.conf can do what that says, and nothing else.
 func TestPermissions(t *testing.T) {
+	cluster.SettleAtOnce(t)
 	conf, err := os.ReadFile("permissions.conf")
 	if err != nil {
 		t.Fatal(err)
@@ -69,8 +71,19 @@ func TestPermissions(t *testing.T) {
 	if _, err := codes.Put(t.Context(), large); err != nil {
 		t.Error("a large item:", err)
 	}
+	large.Payload = nil
+	if _, err := codes.Put(t.Context(), large); err != nil { // behind which the log is trimmed
+		t.Error(err)
+	}
 	if _, err := admin.Backup(t.Context(), cluster.BackupOptions{Trim: true, Keep: 1}); err != nil {
 		t.Error("a backup:", err)
+	}
+	js, err := jetstream.New(as("admin"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if s, err := js.Stream(t.Context(), "OBJ_FDDHDB_main"); err != nil || s.CachedInfo().State.Msgs > 0 {
+		t.Errorf("the node removes objects: %+v, %v", s, err)
 	}
 	if res, err := reader.Collection("codes").Search(t.Context(), cluster.Query{Query: db.Query{Code: []byte{1, 2}}}); err != nil || len(res.Hits) != 10 {
 		t.Error("a reader searches:", res, err)

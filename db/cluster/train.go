@@ -25,7 +25,7 @@ type Training struct {
 	Report  model.Report
 	Items   int      // that it has learned from
 	LeftOut []string // modalities that no item to learn from has
-	Model   string   // name of the object of its file
+	Model   string   // name of the object of its file, which stays as long as a log names it
 }
 
 // Train learns a model from the items of all shards, and gives it to every shard, as ImportModel does. One at a

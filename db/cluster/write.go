@@ -36,6 +36,12 @@ func (e *UnknownError) Unwrap() []error { return []error{ErrUnknown, e.Err} }
 // The same message may get into the log several times, as a server that is lost may have stored it and
 // not said so. It is applied once.
 func (c *Client) do(ctx context.Context, shard int, op *wire.Op) error {
+	return c.doBefore(ctx, shard, op, time.Time{})
+}
+
+// doBefore is do, with an error if the operation cannot be appended before a time: it names an object that may be
+// removed some time after that.
+func (c *Client) doBefore(ctx context.Context, shard int, op *wire.Op, late time.Time) error {
 	ctx, cancel := c.within(ctx)
 	defer cancel()
 	select {
@@ -49,7 +55,7 @@ func (c *Client) do(ctx context.Context, shard int, op *wire.Op) error {
 	}
 	for {
 		op.ID, op.Base = wire.NewID(), c.sees(shard)
-		err := c.once(ctx, shard, op)
+		err := c.once(ctx, shard, op, late)
 		if errors.Is(err, errAgain) {
 			continue
 		}
@@ -82,8 +88,8 @@ func (c *Client) base(ctx context.Context, shard int) error {
 	}
 }
 
-// once is do, for one ID.
-func (c *Client) once(ctx context.Context, shard int, op *wire.Op) error {
+// once is doBefore, for one ID.
+func (c *Client) once(ctx context.Context, shard int, op *wire.Op, late time.Time) error {
 	data, err := op.Encode()
 	if err != nil {
 		return err
@@ -92,13 +98,14 @@ func (c *Client) once(ctx context.Context, shard int, op *wire.Op) error {
 		return fmt.Errorf("%w: %w", db.ErrInvalid, err)
 	}
 	if len(data) > journal.MaxMessage {
+		late = time.Now().Add(lateAfter)
 		if data, err = c.large(ctx, op); err != nil {
 			return err
 		}
 	}
 	heard := c.heard.wait(op.ID)
 	defer c.heard.forget(op.ID)
-	seq, tries, err := c.logs[shard].Append(ctx, op.ID.String(), data, c.heard.subject)
+	seq, tries, err := c.logs[shard].Append(ctx, op.ID.String(), data, c.heard.subject, late)
 	if err != nil && tries > 0 {
 		return &UnknownError{op.ID, shard, err}
 	}
@@ -126,7 +133,7 @@ func (c *Client) large(ctx context.Context, op *wire.Op) ([]byte, error) {
 		return nil, err
 	}
 	small := *op
-	small.Object, small.Changes = "op-"+op.ID.String(), nil
+	small.Object, small.Changes = changesObject+op.ID.String(), nil
 	sum := sha256.Sum256(b)
 	small.Size, small.Sum = int64(len(b)), sum[:]
 	if err := (objects{c.js, c.cluster}).put(ctx, small.Object, b); err != nil {

@@ -52,7 +52,7 @@ var house = plan{
 		{"cmd/fddhdb/experiment": {plot}, "cmd/fddhdb/measure": {plot}, "cmd/fddhdb/shell": {cobra, pflag, liner, term}},
 		{"cmd/fddhdb/sheet": {plot, image}},
 		{"cmd/fddhdb/chart": {plot}, "cmd/fddhdb/explore": nil, "cmd/fddhdb/flags": {pflag}, "cmd/fddhdb/outfile": nil, "cmd/fddhdb/source": nil},
-		{"cmd/fddhdb/picture": nil},
+		{"cmd/fddhdb/picture": nil, "cmd/fddhdb/textform": nil, "cmd/fddhdb/usage": {cobra, pflag}},
 		{"cmd/fddhdb/encoder": nil, "cmd/fddhdb/jsonform": nil, "cmd/fddhdb/term": {cobra, pretty, progressbar, term}},
 		{"cmd/fddhdb/exit": nil, "cmd/fddhdb/userdir": nil},
 

@@ -4,6 +4,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/fddhdb/fddhdb/cmd/fddhdb/exit"
+	"github.com/fddhdb/fddhdb/cmd/fddhdb/usage"
 	"github.com/fddhdb/fddhdb/db"
 )
 
@@ -14,12 +15,12 @@ func activateCommand(e *env) *cobra.Command {
 		Use:     "activate DIR --space N",
 		Short:   "Make another space of codes the active one",
 		GroupID: groupSpaces,
-		Long: prose(`
+		Long: usage.Prose(`
 			Activate makes the space N, which stands by, the one that searches use, at once
 			and whole. The one before stands by from then on, is kept current by every write
 			like any other, and rollback goes back to it. Models lists the spaces; search
 			and eval with --space compare them beforehand.`),
-		Example: example(`
+		Example: usage.Example(`
 			fddhdb eval wiki.db --space 2 --vectors text=query_text.npy --labels query_labels.npy
 			fddhdb activate wiki.db --space 2`),
 		Args: dirArg,

@@ -6,21 +6,24 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/fddhdb/fddhdb/cmd/fddhdb/exit"
-	"github.com/fddhdb/fddhdb/cmd/fddhdb/source"
+	"github.com/fddhdb/fddhdb/cmd/fddhdb/flags"
+	"github.com/fddhdb/fddhdb/cmd/fddhdb/jsonform"
+	"github.com/fddhdb/fddhdb/cmd/fddhdb/textform"
+	"github.com/fddhdb/fddhdb/cmd/fddhdb/usage"
 	"github.com/fddhdb/fddhdb/db"
 )
 
 func alterCommand(e *env) *cobra.Command {
 	var o common
-	var modalities modalityList
-	var fields fieldList
+	var modalities flags.Modalities
+	var fields flags.Fields
 	var indexes []string
-	var metrics metricFlags
+	var metrics flags.Metrics
 	cmd := &cobra.Command{
 		Use:     "alter DIR (--add-modality NAME:DIM... | --add-field NAME:TYPE... | --index FIELD... | --metric NAME=METRIC... | --space-of NAME=OTHER...)",
 		Short:   "Add modalities and fields to a collection, index fields, or change metrics",
 		GroupID: groupItems,
-		Long: prose(`
+		Long: usage.Prose(`
 			Alter adds to what the items of a collection may hold: modalities, in a learned
 			collection, and fields. All are added in one commit, or none. What is there
 			stays as it is: nothing can be taken away, and dimensions and types do not
@@ -43,7 +46,7 @@ func alterCommand(e *env) *cobra.Command {
 			modalities that share the space. --space-of a=b has a, and all that share its
 			space, share that of b; --space-of a= takes a out of its space. Codes, and what
 			is stored, stay as they are.`),
-		Example: example(`
+		Example: usage.Example(`
 			fddhdb alter wiki.db --add-field year:int:index --add-field title:string
 			fddhdb alter wiki.db --index title --index year
 			fddhdb alter wiki.db --add-modality audio:512
@@ -52,12 +55,12 @@ func alterCommand(e *env) *cobra.Command {
 			fddhdb train wiki.db --activate`),
 		Args: dirArg,
 		RunE: func(cmd *cobra.Command, args []string) error {
-			if len(modalities.list)+len(fields.list)+len(indexes) == 0 && !metrics.given() {
+			if len(modalities.List)+len(fields.List)+len(indexes) == 0 && !metrics.Given() {
 				return exit.Usagef("alter needs --add-modality NAME:DIM or --add-field NAME:TYPE for what is to be added, --index FIELD for what is to be indexed, or --metric or --space-of for what is to change")
 			}
 			return e.withCollection(args[0], &o, func(_ *db.DB, c *db.Collection) error {
-				a := db.Alteration{AddModalities: modalities.list, AddFields: fields.list, IndexFields: indexes}
-				metrics.alter(&a)
+				a := db.Alteration{AddModalities: modalities.List, AddFields: fields.List, IndexFields: indexes}
+				metrics.Alter(&a)
 				if err := c.Alter(cmd.Context(), a); err != nil {
 					return err
 				}
@@ -66,10 +69,10 @@ func alterCommand(e *env) *cobra.Command {
 					return err
 				}
 				if o.json {
-					return e.PrintJSON(newSchemaJSON(c.Name(), schema))
+					return e.PrintJSON(jsonform.NewSchema(c.Name(), schema))
 				}
-				e.Printf("altered collection %s in %s: %s\n", c.Name(), args[0], source.DescribeSchema(schema))
-				return e.noteUnlearned(args[0], c, modalities.list)
+				e.Printf("altered collection %s in %s: %s\n", c.Name(), args[0], textform.DescribeSchema(schema))
+				return e.noteUnlearned(args[0], c, modalities.List)
 			})
 		},
 	}
@@ -77,8 +80,8 @@ func alterCommand(e *env) *cobra.Command {
 	cmd.Flags().Var(&modalities, "add-modality", "a kind of vectors to add and its number of dimensions; repeat it for each")
 	cmd.Flags().Var(&fields, "add-field", "a field to add and its type: string, int, float, bool or time; repeat it for each")
 	cmd.Flags().StringArrayVar(&indexes, "index", nil, "a field to index; repeat it for each")
-	metrics.register(cmd)
-	metrics.spaceOf.Empty = true
+	metrics.Register(cmd.Flags())
+	metrics.SpaceOf.Empty = true
 	return cmd
 }
 

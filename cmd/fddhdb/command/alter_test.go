@@ -5,6 +5,7 @@ import (
 	"testing"
 
 	"github.com/fddhdb/fddhdb/cmd/fddhdb/exit"
+	"github.com/fddhdb/fddhdb/cmd/fddhdb/jsonform"
 	"github.com/fddhdb/fddhdb/db"
 )
 
@@ -17,7 +18,7 @@ func TestAlter(t *testing.T) {
 	if out = must(t, "alter", f.db, "--add-field", "note:string"); strings.Contains(out, "model") {
 		t.Error(out)
 	}
-	var s schemaJSON
+	var s jsonform.Schema
 	mustJSON(t, &s, "alter", f.db, "--add-field", "seen:bool", "--json")
 	if n := len(s.Modalities); s.Collection != "main" || s.Modalities[n-1] != (db.Modality{Name: "audio", Dim: 3}) || len(s.Fields) != 3 || s.Bits != nil {
 		t.Errorf("%+v", s)

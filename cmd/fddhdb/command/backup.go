@@ -9,6 +9,7 @@ import (
 
 	"github.com/fddhdb/fddhdb/cmd/fddhdb/exit"
 	"github.com/fddhdb/fddhdb/cmd/fddhdb/term"
+	"github.com/fddhdb/fddhdb/cmd/fddhdb/usage"
 	"github.com/fddhdb/fddhdb/db"
 	"github.com/fddhdb/fddhdb/db/backup"
 )
@@ -20,7 +21,7 @@ func backupCommand(e *env) *cobra.Command {
 		Use:     "backup DIR URL",
 		Short:   "Back a database up",
 		GroupID: groupBackup,
-		Long: prose(`
+		Long: usage.Prose(`
 			Backup copies a database to where backups are kept. What is there already, of
 			earlier backups, is not copied again, so that a backup every night takes about as
 			much space as what is new since the last one; yet each is whole by itself.
@@ -36,7 +37,7 @@ func backupCommand(e *env) *cobra.Command {
 			While another process has the database open, back it up from there: in Go, by
 			DB.Backup.
 ` + repositoryHelp),
-		Example: example(`
+		Example: usage.Example(`
 			fddhdb backup wiki.db /mnt/backups/wiki
 			fddhdb backup wiki.db s3://my-bucket/wiki --compress
 			fddhdb backup wiki.db "s3://b/wiki?endpoint=https://minio.example:9000" --json`),

@@ -4,6 +4,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/fddhdb/fddhdb/cmd/fddhdb/term"
+	"github.com/fddhdb/fddhdb/cmd/fddhdb/usage"
 	"github.com/fddhdb/fddhdb/db/backup"
 )
 
@@ -13,14 +14,14 @@ func backupsCommand(e *env) *cobra.Command {
 		Use:     "backups URL",
 		Short:   "List backups",
 		GroupID: groupBackup,
-		Long: prose(`
+		Long: usage.Prose(`
 			Backups lists the backups that are kept in a place, the oldest first: when they
 			were made, of which database (the beginning of its UUID), of what of it, how large
 			it was, and how much had to be stored as earlier backups did not have it.
 
 			With --json it prints an object a line.
 ` + repositoryHelp),
-		Example: example(`
+		Example: usage.Example(`
 			fddhdb backups /mnt/backups/wiki
 			fddhdb backups s3://my-bucket/wiki --json`),
 		Args: urlArg,

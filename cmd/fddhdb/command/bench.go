@@ -14,10 +14,12 @@ import (
 
 	"github.com/fddhdb/fddhdb/cmd/fddhdb/chart"
 	"github.com/fddhdb/fddhdb/cmd/fddhdb/exit"
+	"github.com/fddhdb/fddhdb/cmd/fddhdb/flags"
 	"github.com/fddhdb/fddhdb/cmd/fddhdb/measure"
 	"github.com/fddhdb/fddhdb/cmd/fddhdb/outfile"
 	"github.com/fddhdb/fddhdb/cmd/fddhdb/source"
 	"github.com/fddhdb/fddhdb/cmd/fddhdb/term"
+	"github.com/fddhdb/fddhdb/cmd/fddhdb/usage"
 	"github.com/fddhdb/fddhdb/db"
 )
 
@@ -45,7 +47,7 @@ func benchCommand(e *env, target func(d *db.DB, c *db.Collection, to string) mea
 		Use:     "bench DIR [DIR...] --codes FILE",
 		Short:   "Measure searches",
 		GroupID: groupLook,
-		Long: prose(`
+		Long: usage.Prose(`
 			Bench measures how long searches take, one at a time, on one core. Queries are
 			the rows of --vectors FILE, of the modality --from, or of --codes FILE, a .npy
 			of packed codes. --to keeps to the items that have that modality, as in a
@@ -101,7 +103,7 @@ func benchCommand(e *env, target func(d *db.DB, c *db.Collection, to string) mea
 			--plot draws the time in which each tier finds the codes, and for hits the whole
 			time, on a logarithmic axis, the median and a bar up to p99: against k and radius
 			or, of several databases, against their items.`),
-		Example: example(`
+		Example: usage.Example(`
 			fddhdb bench hashes.db --codes queries.npy -k 1,10,100 --radius 0,4,8
 			fddhdb bench wiki.db --vectors query_text.npy --from text --tier auto,memory --json
 			fddhdb bench hashes.db --codes queries.npy --radius 8 --queries 100 --check
@@ -215,7 +217,7 @@ func (o *benchOptions) validate() error {
 		return exit.Usagef("--queries %d: 1 or more are possible", o.queries)
 	case o.recall != nil && (o.codes != "" || o.radius.list != nil || o.hasTier || o.order != "" || o.check || o.plot != ""):
 		return exit.Usagef("--recall measures answers by vectors, beside the exact ones: leave out --codes, --radius, --tier, --order, --check and --plot")
-	case o.recall == nil && o.where.given():
+	case o.recall == nil && o.where.Given():
 		return exit.Usagef("--where is of answers by vectors: give --recall")
 	case len(o.tiers()) == 0:
 		return exit.Usagef("--tier names no tier: there are %s", strings.Join(measure.Tiers, ", "))
@@ -224,7 +226,7 @@ func (o *benchOptions) validate() error {
 		switch orders, err := o.orders(); {
 		case err != nil:
 			return err
-		case len(orders) == 1 && len(splitList(o.order)) == 0:
+		case len(orders) == 1 && len(flags.SplitList(o.order)) == 0:
 			return exit.Usagef("--order names no order: there are auto, projection, none, asymmetric, features and fused")
 		case o.codes != "":
 			return exit.Usagef("--order ranks by what a vector is compared with: give --vectors FILE with --from NAME")
@@ -243,7 +245,7 @@ func (o *benchOptions) validate() error {
 // tiers returns the names in --tier, each once.
 func (o *benchOptions) tiers() []string {
 	var names []string
-	for _, name := range splitList(o.tier) {
+	for _, name := range flags.SplitList(o.tier) {
 		if !slices.Contains(names, name) {
 			names = append(names, name)
 		}
@@ -258,7 +260,7 @@ func (o *benchOptions) orders() ([]db.Rerank, error) {
 		return nil, nil
 	}
 	var orders []db.Rerank
-	for _, name := range append(splitList(o.order), db.RerankNone.String()) {
+	for _, name := range append(flags.SplitList(o.order), db.RerankNone.String()) {
 		order, err := db.ParseRerank(name)
 		if err != nil {
 			return nil, exit.Usagef("--order: there is no order %q: there are auto, projection, none, asymmetric, features and fused", name)
@@ -315,7 +317,7 @@ func (e *env) benchAll(ctx context.Context, dirs []string, target func(*db.DB, *
 
 func (e *env) printBench(runs []measure.Run, several bool, o *benchOptions) error {
 	if o.recall != nil {
-		return measure.PrintByVectors(e.Printer, runs, several, several || o.where.given(), o.json)
+		return measure.PrintByVectors(e.Printer, runs, several, several || o.where.Given(), o.json)
 	}
 	return measure.Print(e.Printer, runs, several, o.check, o.json)
 }
@@ -445,7 +447,7 @@ func (o *benchOptions) read(c *db.Collection, bits int) ([]measure.Query, error)
 			if err != nil {
 				return nil, err
 			}
-			q := db.Query{From: m.Name, To: o.target.to, Where: o.where.expr}
+			q := db.Query{From: m.Name, To: o.target.to, Where: o.where.Expr}
 			q.Vector, q.Sparse = vectors.Copy()
 			queries = append(queries, measure.Query{Query: q})
 		}

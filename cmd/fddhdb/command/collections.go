@@ -7,6 +7,7 @@ import (
 
 	"github.com/fddhdb/fddhdb/cmd/fddhdb/jsonform"
 	"github.com/fddhdb/fddhdb/cmd/fddhdb/term"
+	"github.com/fddhdb/fddhdb/cmd/fddhdb/usage"
 	"github.com/fddhdb/fddhdb/db"
 )
 
@@ -16,11 +17,11 @@ func collectionsCommand(e *env) *cobra.Command {
 		Use:     "collections DIR",
 		Short:   "List the collections",
 		GroupID: groupLook,
-		Long: prose(`
+		Long: usage.Prose(`
 			Collections lists the collections of a database; with --json an object a line,
 			with the figures that stats has. One that is index-only is a copy without
 			vectors: it can be searched, and not written to.`),
-		Example: example(`
+		Example: usage.Example(`
 			fddhdb collections wiki.db`),
 		Args: dirArg,
 		RunE: func(cmd *cobra.Command, args []string) error {

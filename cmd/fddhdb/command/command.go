@@ -12,6 +12,7 @@ import (
 	"github.com/fddhdb/fddhdb/cmd/fddhdb/measure"
 	"github.com/fddhdb/fddhdb/cmd/fddhdb/shell"
 	"github.com/fddhdb/fddhdb/cmd/fddhdb/term"
+	"github.com/fddhdb/fddhdb/cmd/fddhdb/usage"
 	"github.com/fddhdb/fddhdb/db"
 )
 
@@ -49,7 +50,7 @@ func newRoot(e *env, o *shellOptions) *cobra.Command {
 	root := &cobra.Command{
 		Use:   "fddhdb VERB DIR [flags]",
 		Short: "A database that finds items of one kind from items of another",
-		Long: prose(`
+		Long: usage.Prose(`
 			fddhdb keeps items that have feature vectors of several kinds (modalities: of
 			a picture, of the words with it), learns from the labelled ones short binary
 			codes that make the kinds comparable, and finds the items whose codes are
@@ -68,7 +69,7 @@ func newRoot(e *env, o *shellOptions) *cobra.Command {
 			DIR, with history and completion, and commands that begin with a dot, .help
 			among them. -c runs lines of it; what is piped in runs as a script, which stops
 			at the first error and names its line.`),
-		Example: example(`
+		Example: usage.Example(`
 			Make a database from two files of vectors and their labels, learn from it,
 			and find pictures for the first text of a file of queries:
 
@@ -97,8 +98,8 @@ func newRoot(e *env, o *shellOptions) *cobra.Command {
 	root.SetOut(e.Stdout)
 	root.SetErr(e.Stderr)
 	root.SetFlagErrorFunc(flagError)
-	root.SetUsageTemplate(usageTemplate)
-	root.SetHelpTemplate("{{with or .Long .Short}}{{. | trimTrailingWhitespaces}}\n{{end}}{{.UsageString}}")
+	help := usage.SetHelp(root, "Flags:", modeHelp, unknownVerbFor)
+	help.ValidArgsFunction = completeVerb
 	root.AddGroup(
 		&cobra.Group{ID: groupItems, Title: "Items in and out:"},
 		&cobra.Group{ID: groupLearn, Title: "Learn and find:"},
@@ -116,10 +117,24 @@ func newRoot(e *env, o *shellOptions) *cobra.Command {
 		backupCommand(e), backupsCommand(e), restoreCommand(e), pruneCommand(e),
 		versionCommand(e),
 	)
-	root.SetHelpCommand(helpCommand())
 	root.SetHelpCommandGroupID(groupOther)
 	addCompletion(root)
 	return root
+}
+
+// modeHelp stands behind the flags of a verb.
+const modeHelp = `
+{{- if and .HasParent .HasAvailableLocalFlags (not .HasAvailableSubCommands)}}
+
+With any verb: --mode table, csv, json, jsonl, markdown or line
+{{- end}}`
+
+// completeVerb completes the name of one verb.
+func completeVerb(cmd *cobra.Command, args []string, _ string) ([]string, cobra.ShellCompDirective) {
+	if len(args) > 0 {
+		return nil, cobra.ShellCompDirectiveNoFileComp
+	}
+	return shell.VerbNames(cmd.Root()), cobra.ShellCompDirectiveNoFileComp
 }
 
 // noVerb runs a command line whose first word is no verb: a database opens the shell,
@@ -173,64 +188,3 @@ func verbNamed(root *cobra.Command, name string) bool {
 	}
 	return false
 }
-
-// helpCommand is cobra's own, except for the exit code if the verb does not exist.
-func helpCommand() *cobra.Command {
-	return &cobra.Command{
-		Use:   "help [VERB]",
-		Short: "Explain a verb",
-		Args:  cobra.ArbitraryArgs,
-		ValidArgsFunction: func(cmd *cobra.Command, args []string, _ string) ([]string, cobra.ShellCompDirective) {
-			if len(args) > 0 {
-				return nil, cobra.ShellCompDirectiveNoFileComp
-			}
-			return shell.VerbNames(cmd.Root()), cobra.ShellCompDirectiveNoFileComp
-		},
-		RunE: func(cmd *cobra.Command, args []string) error {
-			root := cmd.Root()
-			found, rest, err := root.Find(args)
-			switch {
-			case err == nil && len(rest) == 0:
-				found.InitDefaultHelpFlag()
-				return found.Help()
-			case err == nil && found != root:
-				return exit.Usagef("help explains one verb at a time: fddhdb help %s", args[0])
-			}
-			return unknownVerbFor(root, args[0])
-		},
-	}
-}
-
-const usageTemplate = `
-Usage:
-  {{.UseLine}}
-{{- if .HasExample}}
-
-Examples:
-{{.Example | trimTrailingWhitespaces}}
-{{- end}}
-{{- if .HasAvailableSubCommands}}
-{{- $cmds := .Commands}}
-{{- range $group := .Groups}}
-
-{{.Title}}
-{{- range $cmds}}{{if and (eq .GroupID $group.ID) (or .IsAvailableCommand (eq .Name "help"))}}
-  {{rpad .Name .NamePadding}}  {{.Short}}{{end}}{{end}}
-{{- end}}
-{{- if not .Groups}}
-
-Available:
-{{- range $cmds}}{{if .IsAvailableCommand}}
-  {{rpad .Name .NamePadding}}  {{.Short}}{{end}}{{end}}
-{{- end}}
-{{- end}}
-{{- if .HasAvailableLocalFlags}}
-
-Flags:
-{{.LocalFlags.FlagUsagesWrapped 85 | trimTrailingWhitespaces}}
-{{- end}}
-{{- if and .HasParent .HasAvailableLocalFlags (not .HasAvailableSubCommands)}}
-
-With any verb: --mode table, csv, json, jsonl, markdown or line
-{{- end}}
-`

@@ -231,16 +231,6 @@ func checkExample(t *testing.T, line string) {
 	}
 }
 
-func TestProse(t *testing.T) {
-	const source = "\n\t\t\tOne\n\t\t\t  two\n\n\t\t\tthree"
-	if got, want := prose(source), "One\n  two\n\nthree"; got != want {
-		t.Errorf("prose: %q, want %q", got, want)
-	}
-	if got, want := example(source), "  One\n    two\n\n  three"; got != want {
-		t.Errorf("example: %q, want %q", got, want)
-	}
-}
-
 // An interrupt is an error that stores nothing.
 func TestInterrupt(t *testing.T) {
 	f := newFixture(t, 50, true)

@@ -6,6 +6,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/fddhdb/fddhdb/cmd/fddhdb/term"
+	"github.com/fddhdb/fddhdb/cmd/fddhdb/usage"
 	"github.com/fddhdb/fddhdb/db"
 	"github.com/fddhdb/fddhdb/db/event"
 )
@@ -16,12 +17,12 @@ func compactCommand(e *env) *cobra.Command {
 		Use:     "compact DIR",
 		Short:   "Reclaim disk space",
 		GroupID: groupLook,
-		Long: prose(`
+		Long: usage.Prose(`
 			Compact rewrites what is stored, of all collections, so that what was deleted or
 			replaced no longer takes space. A database does that by itself, bit by bit; this
 			does all of it at once. What interrupted imports have staged is removed: they
 			begin anew.`),
-		Example: example(`
+		Example: usage.Example(`
 			fddhdb compact wiki.db`),
 		Args: dirArg,
 		RunE: func(cmd *cobra.Command, args []string) error {

@@ -6,6 +6,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/fddhdb/fddhdb/cmd/fddhdb/exit"
+	"github.com/fddhdb/fddhdb/cmd/fddhdb/usage"
 )
 
 // completionTexts explain how to use the completion script of each shell.
@@ -61,11 +62,11 @@ func addCompletion(root *cobra.Command) {
 	verb.Use = "completion SHELL"
 	verb.DisableFlagsInUseLine = true
 	verb.Short = "Print what makes a shell complete"
-	verb.Long = prose(`
+	verb.Long = usage.Prose(`
 		Completion prints a script for your shell, bash, zsh, fish or powershell, which
 		then completes verbs, flags, files, and the names of collections, modalities and
 		labels. The help of each says what to do with it: fddhdb help completion bash.`)
-	verb.Example = example(`
+	verb.Example = usage.Example(`
 		source <(fddhdb completion bash)`)
 	var shells []string
 	for _, c := range verb.Commands() {
@@ -74,7 +75,7 @@ func addCompletion(root *cobra.Command) {
 			continue
 		}
 		c.Short = "Print the script for " + c.Name()
-		c.Long, c.Example = prose(texts.long), example(texts.example)
+		c.Long, c.Example = usage.Prose(texts.long), usage.Example(texts.example)
 		shells = append(shells, c.Name())
 	}
 	verb.Args = cobra.ArbitraryArgs

@@ -6,6 +6,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/fddhdb/fddhdb/cmd/fddhdb/exit"
+	"github.com/fddhdb/fddhdb/cmd/fddhdb/usage"
 	"github.com/fddhdb/fddhdb/db"
 )
 
@@ -17,11 +18,11 @@ func countCommand(e *env) *cobra.Command {
 		Use:     "count DIR",
 		Short:   "Count the items",
 		GroupID: groupLook,
-		Long: prose(`
+		Long: usage.Prose(`
 			Count prints how many items a collection has, or how many match --where. With
 			--limit N it stops when it has found N, where that saves time, and prints N at
 			most: whether there are so many is known sooner than how many there are.`),
-		Example: example(`
+		Example: usage.Example(`
 			fddhdb count wiki.db
 			fddhdb count wiki.db --where "label = 'art' AND has(image)"
 			fddhdb count wiki.db --where "year >= 2020" --limit 1
@@ -36,7 +37,7 @@ func countCommand(e *env) *cobra.Command {
 			}
 			return e.lookAtCollection(args[0], &o, func(_ *db.DB, c *db.Collection) error {
 				where.warnOfLabels(e, c)
-				n, err := c.CountUpTo(cmd.Context(), most, where.expr)
+				n, err := c.CountUpTo(cmd.Context(), most, where.Expr)
 				if err != nil {
 					return where.wrap(err)
 				}

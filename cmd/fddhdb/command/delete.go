@@ -5,6 +5,7 @@ import (
 
 	"github.com/fddhdb/fddhdb/cmd/fddhdb/exit"
 	"github.com/fddhdb/fddhdb/cmd/fddhdb/term"
+	"github.com/fddhdb/fddhdb/cmd/fddhdb/usage"
 	"github.com/fddhdb/fddhdb/db"
 )
 
@@ -15,15 +16,15 @@ func deleteCommand(e *env) *cobra.Command {
 		Use:     "delete DIR (KEY... | --where EXPR)",
 		Short:   "Delete items by their keys or by what they are",
 		GroupID: groupItems,
-		Long: prose(`
+		Long: usage.Prose(`
 			Delete deletes the items with these keys, or all that match --where, in one
 			commit, and says how many there were. A key without an item is no error. Count
 			with the same --where says beforehand how many there are.`),
-		Example: example(`
+		Example: usage.Example(`
 			fddhdb delete wiki.db 17 18
 			fddhdb delete shop.db --where "sold = true AND year <= 2020"`),
 		Args: func(cmd *cobra.Command, args []string) error {
-			if !where.given() {
+			if !where.Given() {
 				if len(args) == 1 {
 					return exit.Usagef("delete needs the key of an item, or --where EXPR: fddhdb %s", cmd.Use)
 				}
@@ -39,8 +40,8 @@ func deleteCommand(e *env) *cobra.Command {
 				where.warnOfLabels(e, c)
 				var n int
 				var err error
-				if where.given() {
-					n, err = c.DeleteWhere(cmd.Context(), where.expr)
+				if where.Given() {
+					n, err = c.DeleteWhere(cmd.Context(), where.Expr)
 				} else {
 					n, err = c.Delete(cmd.Context(), args[1:]...)
 				}

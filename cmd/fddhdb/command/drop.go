@@ -2,10 +2,12 @@ package command
 
 import (
 	"errors"
+
 	"github.com/spf13/cobra"
 
 	"github.com/fddhdb/fddhdb/cmd/fddhdb/exit"
 	"github.com/fddhdb/fddhdb/cmd/fddhdb/term"
+	"github.com/fddhdb/fddhdb/cmd/fddhdb/usage"
 	"github.com/fddhdb/fddhdb/db"
 )
 
@@ -16,7 +18,7 @@ func dropCommand(e *env) *cobra.Command {
 		Use:     "drop DIR (--space N | --collection NAME)",
 		Short:   "Delete a space of codes, or a collection",
 		GroupID: groupSpaces,
-		Long: prose(`
+		Long: usage.Prose(`
 			Drop --space N deletes a space of the collection: its codes, its model and its
 			revisions, and not the items. It may be one that is being built; it cannot be
 			the active one, as searches use that: activate another one first.
@@ -25,7 +27,7 @@ func dropCommand(e *env) *cobra.Command {
 			all of its spaces. Nothing asks whether you mean it, and nothing brings it
 			back. Either is done whole or not at all; compact then gives back the disk
 			space at once.`),
-		Example: example(`
+		Example: usage.Example(`
 			fddhdb drop wiki.db --space 1
 			fddhdb drop wiki.db --collection hashes`),
 		Args: dirArg,

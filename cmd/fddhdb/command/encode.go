@@ -15,6 +15,7 @@ import (
 	"github.com/fddhdb/fddhdb/cmd/fddhdb/outfile"
 	"github.com/fddhdb/fddhdb/cmd/fddhdb/source"
 	"github.com/fddhdb/fddhdb/cmd/fddhdb/term"
+	"github.com/fddhdb/fddhdb/cmd/fddhdb/usage"
 	"github.com/fddhdb/fddhdb/codec/vecfile"
 	"github.com/fddhdb/fddhdb/db"
 )
@@ -28,7 +29,7 @@ func encodeCommand(e *env) *cobra.Command {
 		Use:     "encode DIR --from NAME --vectors FILE --out FILE.npy",
 		Short:   "Make codes of vectors without storing them",
 		GroupID: groupLearn,
-		Long: prose(`
+		Long: usage.Prose(`
 			Encode writes the code that each row of a file of vectors has as a query:
 			uint8, a row a vector and bits/8 columns, bit j of a code being bit j mod 8 of
 			byte j/8, as numpy.packbits(..., bitorder='little') packs them.
@@ -36,7 +37,7 @@ func encodeCommand(e *env) *cobra.Command {
 			With --vectors NAME=FILE instead, once or several times, row i of all files is
 			one item, and its code the one that it would get if it were stored without
 			labels; --to names for which target, where each has codes of its own.`),
-		Example: example(`
+		Example: usage.Example(`
 			fddhdb encode wiki.db --from text --vectors query_text.npy --out codes.npy
 			fddhdb encode wiki.db --vectors image=query_image.npy \
 			    --vectors text=query_text.npy --out codes.npy`),

@@ -14,6 +14,7 @@ import (
 	"github.com/fddhdb/fddhdb/cmd/fddhdb/shell"
 	"github.com/fddhdb/fddhdb/cmd/fddhdb/source"
 	"github.com/fddhdb/fddhdb/cmd/fddhdb/term"
+	"github.com/fddhdb/fddhdb/cmd/fddhdb/usage"
 	"github.com/fddhdb/fddhdb/db"
 )
 
@@ -32,7 +33,7 @@ func encoderCommand(e *env) *cobra.Command {
 		Use:     "encoder DIR",
 		Short:   "Store the programs that make vectors of texts and files, for search",
 		GroupID: groupLearn,
-		Long: prose(`
+		Long: usage.Prose(`
 			Encoder lists the encoders of a collection, or changes them. An encoder is a
 			program that makes vectors of a modality, of texts or of files: with it
 			"search --text", "search --image" and "explore" need no files of vectors. The
@@ -58,7 +59,7 @@ func encoderCommand(e *env) *cobra.Command {
 			at its command and allowed it by --trust. Setting it here allows it. That holds
 			for this command and this folder, and for you; the file trusted-encoders in
 			~/.local/state/fddhdb has it, or where your system keeps the state of programs.`),
-		Example: example(`
+		Example: usage.Example(`
 			fddhdb encoder photos.db --set image="python3 clip.py"
 			fddhdb search photos.db --text "red car at night"
 			fddhdb encoder photos.db --input file --set image="python3 clip.py --files"

@@ -13,6 +13,7 @@ import (
 	"github.com/fddhdb/fddhdb/cmd/fddhdb/outfile"
 	"github.com/fddhdb/fddhdb/cmd/fddhdb/source"
 	"github.com/fddhdb/fddhdb/cmd/fddhdb/term"
+	"github.com/fddhdb/fddhdb/cmd/fddhdb/usage"
 	"github.com/fddhdb/fddhdb/db"
 	"github.com/fddhdb/fddhdb/model"
 )
@@ -31,7 +32,7 @@ func evalCommand(e *env) *cobra.Command {
 		Use:     "eval DIR --vectors NAME=FILE... --labels FILE|--truth neighbours",
 		Short:   "Measure how well queries find what they should",
 		GroupID: groupLearn,
-		Long: prose(`
+		Long: usage.Prose(`
 			Eval measures retrieval with queries whose labels are known, and which should
 			not be in the database: from each modality that has queries to each other one,
 			image->text being text found from an image. An item is relevant to a query if
@@ -63,7 +64,7 @@ func evalCommand(e *env) *cobra.Command {
 			items within each radius, and precision of the first K, K from 1 to 1000.
 			On a terminal the last column shows that precision, from 0 to 1, as blocks.
 			--curves gives these as numbers, with --json; docs/EVALUATION.md explains them.`),
-		Example: example(`
+		Example: usage.Example(`
 			fddhdb eval wiki.db --vectors image=query_image.npy --vectors text=query_text.npy \
 			    --labels query_labels.npy
 			fddhdb eval wiki.db --vectors text=query_text.npy --labels query_labels.npy \
@@ -180,11 +181,11 @@ func (o *queryOptions) check(cmd *cobra.Command) error {
 // checkWhere checks the expression before files are read, which may take a while.
 func (o *queryOptions) checkWhere(ctx context.Context, e *env, c *db.Collection) error {
 	o.where.warnOfLabels(e, c)
-	matching, err := c.CountWhere(ctx, o.where.expr)
+	matching, err := c.CountWhere(ctx, o.where.Expr)
 	if err != nil {
 		return o.where.wrap(err)
 	}
-	if matching == 0 && o.where.given() {
+	if matching == 0 && o.where.Given() {
 		return exit.Failedf("--where: no item matches")
 	}
 	return nil
@@ -192,7 +193,7 @@ func (o *queryOptions) checkWhere(ctx context.Context, e *env, c *db.Collection)
 
 // read reads the queries, and checks the files.
 func (o *queryOptions) read(c *db.Collection, bar *term.Progress) (*db.Evaluation, error) {
-	q := &db.Evaluation{Queries: map[string][][]float32{}, Sparse: map[string][]db.Sparse{}, Where: o.where.expr, Top: o.top}
+	q := &db.Evaluation{Queries: map[string][][]float32{}, Sparse: map[string][]db.Sparse{}, Where: o.where.Expr, Top: o.top}
 	labels, err := source.OpenLabels(o.labels, o.names)
 	if err != nil {
 		return nil, err

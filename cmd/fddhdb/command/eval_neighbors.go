@@ -43,7 +43,7 @@ func (e *env) evaluateNeighbours(ctx context.Context, c *db.Collection, o *evalO
 		return err
 	}
 	bar.Report("evaluating", 0, 0)
-	found, err := c.EvaluateNeighbors(ctx, db.NeighborEvaluation{Queries: read.Queries, Sparse: read.Sparse, K: o.top, Where: o.where.expr})
+	found, err := c.EvaluateNeighbors(ctx, db.NeighborEvaluation{Queries: read.Queries, Sparse: read.Sparse, K: o.top, Where: o.where.Expr})
 	bar.End()
 	if err != nil {
 		return o.where.wrap(err)

@@ -12,6 +12,7 @@ import (
 	"github.com/fddhdb/fddhdb/cmd/fddhdb/flags"
 	"github.com/fddhdb/fddhdb/cmd/fddhdb/outfile"
 	"github.com/fddhdb/fddhdb/cmd/fddhdb/term"
+	"github.com/fddhdb/fddhdb/cmd/fddhdb/usage"
 	"github.com/fddhdb/fddhdb/db"
 	"github.com/fddhdb/fddhdb/model"
 )
@@ -35,7 +36,7 @@ func experimentCommand(e *env) *cobra.Command {
 		Use:     "experiment DIR KIND --vectors NAME=FILE... --labels FILE",
 		Short:   "Repeat an experiment of the paper on your items",
 		GroupID: groupLearn,
-		Long: prose(`
+		Long: usage.Prose(`
 			Experiment trains on the labelled items again and again, with other settings each
 			time, gives all items the codes that they would get, and measures queries against
 			them as eval does. Nothing is stored: the model in use stays, as do its codes.
@@ -73,7 +74,7 @@ func experimentCommand(e *env) *cobra.Command {
 			mAP ties by row, as the map of eval; by score is that of the asymmetric order.
 			--json prints an object a row as soon as it is measured. --plot draws what was
 			measured. docs/EVALUATION.md has examples of all, and says more.`),
-		Example: example(`
+		Example: usage.Example(`
 			fddhdb experiment wiki.db ablation --vectors image=query_image.npy \
 			    --vectors text=query_text.npy --labels query_labels.npy --seeds 5
 			fddhdb experiment wiki.db bits --vectors text=query_text.npy \
@@ -148,7 +149,7 @@ func (o *experimentOptions) complete(cmd *cobra.Command, x *experiment.Kind) (ma
 			}
 			return nil, exit.Usagef("--grid %s: %s goes over %s", g.Name, x.Name, strings.Join(possible, ", "))
 		}
-		values, err := x.Axes[i].Parse(splitList(g.Value))
+		values, err := x.Axes[i].Parse(flags.SplitList(g.Value))
 		if err != nil {
 			return nil, err
 		}

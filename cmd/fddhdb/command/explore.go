@@ -20,6 +20,7 @@ import (
 	"github.com/fddhdb/fddhdb/cmd/fddhdb/picture"
 	"github.com/fddhdb/fddhdb/cmd/fddhdb/shell"
 	"github.com/fddhdb/fddhdb/cmd/fddhdb/source"
+	"github.com/fddhdb/fddhdb/cmd/fddhdb/usage"
 	"github.com/fddhdb/fddhdb/db"
 )
 
@@ -40,7 +41,7 @@ func exploreCommand(e *env) *cobra.Command {
 		Use:     "explore DIR",
 		Short:   "Look at a database in the browser",
 		GroupID: groupLook,
-		Long: prose(`
+		Long: usage.Prose(`
 			Explore serves a page on this machine, prints its address, and goes on until
 			Ctrl-C: search by item, by code, by a row of a file, by text or by picture; look
 			at hits, at how far all items are from the query and how the answer was found; at
@@ -66,7 +67,7 @@ func exploreCommand(e *env) *cobra.Command {
 			Pictures of items are those in payloads and in fields; with --pictures also files
 			below a folder, which a field of an item or its key names, as for the sheets of
 			search.`),
-		Example: example(`
+		Example: usage.Example(`
 			fddhdb explore wiki.db --open
 			fddhdb explore wiki.db --address 127.0.0.1:8080
 			fddhdb explore wiki.db --encoder-lines text="python3 encode.py"

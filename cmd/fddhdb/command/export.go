@@ -14,6 +14,7 @@ import (
 	"github.com/fddhdb/fddhdb/cmd/fddhdb/outfile"
 	"github.com/fddhdb/fddhdb/cmd/fddhdb/source"
 	"github.com/fddhdb/fddhdb/cmd/fddhdb/term"
+	"github.com/fddhdb/fddhdb/cmd/fddhdb/usage"
 	"github.com/fddhdb/fddhdb/codec/vecfile"
 	"github.com/fddhdb/fddhdb/db"
 )
@@ -34,7 +35,7 @@ func exportCommand(e *env) *cobra.Command {
 		Use:     "export DIR --codes FILE.npy...",
 		Short:   "Write items out to files",
 		GroupID: groupItems,
-		Long: prose(`
+		Long: usage.Prose(`
 			Export writes what a collection holds, or of it what matches --where, to files
 			that import reads: row i of each of them is the same item, in database order.
 
@@ -60,7 +61,7 @@ func exportCommand(e *env) *cobra.Command {
 			An item without a code, or without a vector of a modality that is asked for,
 			is an error, as rows would not match any more; use --items then. Files get
 			their names when all are complete, so a failure leaves none half-written.`),
-		Example: example(`
+		Example: usage.Example(`
 			fddhdb export wiki.db --codes codes.npy --keys keys.txt
 			fddhdb export wiki.db --labels labels.npy --label-names labels.txt
 			fddhdb export news.db --vectors text=text.npz --keys keys.txt
@@ -159,7 +160,7 @@ type sink struct {
 // run writes all files in one pass over the items.
 func (o *exportOptions) run(ctx context.Context, c *db.Collection, files outfile.Set, bar *term.Progress) (int, error) {
 	defer files.Discard()
-	total, err := c.CountWhere(ctx, o.where.expr)
+	total, err := c.CountWhere(ctx, o.where.Expr)
 	if err != nil {
 		return 0, o.where.wrap(err)
 	}
@@ -168,7 +169,7 @@ func (o *exportOptions) run(ctx context.Context, c *db.Collection, files outfile
 		return 0, err
 	}
 	n := 0
-	for it, err := range ahead(c.ItemsWhere(ctx, o.where.expr)) {
+	for it, err := range ahead(c.ItemsWhere(ctx, o.where.Expr)) {
 		if err != nil {
 			return 0, err
 		}

@@ -1,15 +1,15 @@
 package command
 
 import (
-	"encoding/json"
 	"slices"
 	"strings"
-	"time"
 
 	"github.com/spf13/cobra"
 
 	"github.com/fddhdb/fddhdb/cmd/fddhdb/exit"
 	"github.com/fddhdb/fddhdb/cmd/fddhdb/term"
+	"github.com/fddhdb/fddhdb/cmd/fddhdb/textform"
+	"github.com/fddhdb/fddhdb/cmd/fddhdb/usage"
 	"github.com/fddhdb/fddhdb/db"
 )
 
@@ -22,7 +22,7 @@ func facetsCommand(e *env) *cobra.Command {
 		Use:     "facets DIR --by FIELD",
 		Short:   "Count the items by label, or by the values of a field",
 		GroupID: groupLook,
-		Long: prose(`
+		Long: usage.Prose(`
 			Facets counts the items of each label, or of each value of a field, the most
 			first; with --where of the items that match. An item counts for each of its
 			labels. Items without a label, or without a value of the field, are counted
@@ -31,7 +31,7 @@ func facetsCommand(e *env) *cobra.Command {
 			All counts are exact. They come from what filters read; without an index on the
 			field all items that match are read. search --facets counts the items of an
 			answer.`),
-		Example: example(`
+		Example: usage.Example(`
 			fddhdb facets wiki.db --by label
 			fddhdb facets wiki.db --by year --where "label = 'art'" --limit 10`),
 		Args: dirArg,
@@ -50,12 +50,12 @@ func facetsCommand(e *env) *cobra.Command {
 				if err := checkFacet("--by", c, schema, by); err != nil {
 					return err
 				}
-				facets, err := c.Facets(cmd.Context(), db.FacetQuery{By: by, Where: where.expr, Limit: limit})
+				facets, err := c.Facets(cmd.Context(), db.FacetQuery{By: by, Where: where.Expr, Limit: limit})
 				if worded := where.wrap(err); err != nil {
 					return worded
 				}
 				if o.json {
-					for _, n := range withMissing(facets) {
+					for _, n := range textform.Counts(facets) {
 						if err := e.PrintJSON(n); err != nil {
 							return err
 						}
@@ -63,11 +63,11 @@ func facetsCommand(e *env) *cobra.Command {
 					return nil
 				}
 				var rows [][]any
-				for _, n := range withMissing(facets) {
-					rows = append(rows, []any{valueCell(n.Value), term.CountCell(n.Items)})
+				for _, n := range textform.Counts(facets) {
+					rows = append(rows, []any{textform.ValueCell(n.Value), term.CountCell(n.Items)})
 				}
 				e.PrintTable([]term.Column{term.Left(unquoted(by)), term.Right("items")}, rows)
-				e.noteMore(facets)
+				textform.PrintMore(e.Printer, facets)
 				return nil
 			})
 		},
@@ -108,29 +108,4 @@ func unquoted(name string) string {
 		}
 	}
 	return name
-}
-
-// withMissing returns the counts, and if any item lacks a value, last those with the value nil.
-func withMissing(f *db.Facets) []db.FacetCount {
-	if f.Missing == 0 {
-		return f.Counts
-	}
-	return append(f.Counts[:len(f.Counts):len(f.Counts)], db.FacetCount{Items: f.Missing})
-}
-
-// valueCell returns the cell of a value: for people, and in data as JSON has numbers.
-func valueCell(v any) any {
-	switch v := v.(type) {
-	case nil:
-		return term.NewCell("null", "")
-	case string:
-		return term.NewCell(term.Plain(v), v)
-	case time.Time:
-		return term.Value(v)
-	}
-	b, err := json.Marshal(v)
-	if err != nil { // no float that is stored: these are finite
-		return v
-	}
-	return term.NewCell(string(b), string(b))
 }

@@ -1,8 +1,6 @@
 package command
 
 import (
-	"strings"
-
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 
@@ -41,17 +39,6 @@ func formerly(cmd *cobra.Command, old, name string) {
 		}
 		return pflag.NormalizedName(flag)
 	})
-}
-
-// splitList splits a,b,... without surrounding blanks and empty entries.
-func splitList(s string) []string {
-	var list []string
-	for _, f := range strings.Split(s, ",") {
-		if f = strings.TrimSpace(f); f != "" {
-			list = append(list, f)
-		}
-	}
-	return list
 }
 
 // dirArg accepts the folder of a database as the only argument.

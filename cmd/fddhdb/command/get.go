@@ -8,6 +8,7 @@ import (
 
 	"github.com/fddhdb/fddhdb/cmd/fddhdb/exit"
 	"github.com/fddhdb/fddhdb/cmd/fddhdb/term"
+	"github.com/fddhdb/fddhdb/cmd/fddhdb/usage"
 	"github.com/fddhdb/fddhdb/db"
 )
 
@@ -17,7 +18,7 @@ func getCommand(e *env) *cobra.Command {
 		Use:     "get DIR KEY...",
 		Short:   "Print items by their keys",
 		GroupID: groupItems,
-		Long: prose(`
+		Long: usage.Prose(`
 			Get prints the items with these keys, with --json one a line and with all
 			their vectors. The code is that of the active space, or with --space N of that
 			one, in hexadecimal; code_from says what it was made from: labels, fused (its
@@ -26,7 +27,7 @@ func getCommand(e *env) *cobra.Command {
 
 			If a key has no item, the others are printed, and the exit code is 1. A key that
 			begins with - stands behind --, here and with put and delete.`),
-		Example: example(`
+		Example: usage.Example(`
 			fddhdb get wiki.db 0 1 2
 			fddhdb get wiki.db 0 --json
 			fddhdb get wiki.db -- -k`),

@@ -15,6 +15,7 @@ import (
 	"github.com/fddhdb/fddhdb/cmd/fddhdb/flags"
 	"github.com/fddhdb/fddhdb/cmd/fddhdb/source"
 	"github.com/fddhdb/fddhdb/cmd/fddhdb/term"
+	"github.com/fddhdb/fddhdb/cmd/fddhdb/usage"
 	"github.com/fddhdb/fddhdb/db"
 )
 
@@ -43,7 +44,7 @@ func importCommand(e *env) *cobra.Command {
 		Use:     "import DIR --vectors NAME=FILE...",
 		Short:   "Bring items in from files",
 		GroupID: groupItems,
-		Long: prose(`
+		Long: usage.Prose(`
 			Import stores items from files: whole ones from one file, or parts from a file
 			each, row i of every file belonging to item i.
 
@@ -114,7 +115,7 @@ func importCommand(e *env) *cobra.Command {
 			space of codes, in which all items get the codes that they would have there. The
 			collection has the modalities of the model. Update goes on learning from the
 			items here.`),
-		Example: example(`
+		Example: usage.Example(`
 			fddhdb import wiki.db --init --vectors image=train_image.npy \
 			    --vectors text=train_text.npy --labels train_labels.npy
 			fddhdb import news.db --init --vectors text=tfidf.npz --labels topics.txt
@@ -198,7 +199,7 @@ func (e *env) runImport(cmd *cobra.Command, o *importOptions, dir string) error 
 		if d := l.Derived(); d != nil && d.Note() != "" {
 			e.Warnf("%s", d.Note())
 		}
-		l.skipped.warn(e)
+		e.warnSkipped(&l.skipped)
 	}
 	if err != nil {
 		return err

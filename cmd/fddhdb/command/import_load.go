@@ -25,7 +25,7 @@ type loader struct {
 	from    int    // rows that an interrupted import has staged
 	before  int    // items among them
 	items   int    // stored, or checked in a dry run
-	skipped skippedRows
+	skipped source.SkippedRows
 	created *db.Schema // schema of the collection of --init
 }
 
@@ -106,7 +106,7 @@ func (l *loader) load(ctx context.Context, d *db.DB, c *db.Collection) error {
 			return exit.Failedf("%w; nothing was stored (--on-error skip leaves such rows out)", err)
 		}
 		why := exit.Message(err)
-		l.skipped.add(row, why)
+		l.skipped.Add(row, why)
 		return to.skip(why)
 	}); err != nil {
 		return to.failed(err)

@@ -5,6 +5,7 @@ import (
 
 	"github.com/fddhdb/fddhdb/cmd/fddhdb/source"
 	"github.com/fddhdb/fddhdb/cmd/fddhdb/term"
+	"github.com/fddhdb/fddhdb/cmd/fddhdb/textform"
 )
 
 func (e *env) reportImport(l *loader, took float64) error {
@@ -18,26 +19,26 @@ func (e *env) reportImport(l *loader, took float64) error {
 	}
 	if l.o.json {
 		return e.PrintJSON(struct {
-			Items   int                   `json:"items"`
-			Skipped int                   `json:"skipped"`
-			Seconds float64               `json:"seconds"`
-			Rate    float64               `json:"items_per_second"`
-			DryRun  bool                  `json:"dry_run,omitempty"`
-			From    int                   `json:"resumed_at,omitempty"`
-			Reasons []*skippedReason      `json:"skipped_reasons,omitempty"`
-			Columns []source.MappedColumn `json:"columns,omitempty"`
-		}{l.items, l.skipped.n, took, rate, l.o.dryRun, l.from, l.skipped.groups, columns})
+			Items   int                     `json:"items"`
+			Skipped int                     `json:"skipped"`
+			Seconds float64                 `json:"seconds"`
+			Rate    float64                 `json:"items_per_second"`
+			DryRun  bool                    `json:"dry_run,omitempty"`
+			From    int                     `json:"resumed_at,omitempty"`
+			Reasons []*source.SkippedReason `json:"skipped_reasons,omitempty"`
+			Columns []source.MappedColumn   `json:"columns,omitempty"`
+		}{l.items, l.skipped.N, took, rate, l.o.dryRun, l.from, l.skipped.Groups, columns})
 	}
 	if l.o.dryRun && columns != nil {
 		e.printColumns(columns)
 	}
 	if l.created != nil && l.Derived() != nil {
 		// The user did not declare this schema: it was derived from the data.
-		e.Printf("collection %s, from %s: %s\n", l.o.collection, l.o.input(l.o.items).Name, source.DescribeSchema(*l.created))
+		e.Printf("collection %s, from %s: %s\n", l.o.collection, l.o.input(l.o.items).Name, textform.DescribeSchema(*l.created))
 	}
 	skipped := ""
-	if l.skipped.n > 0 {
-		skipped = fmt.Sprintf(", skipped %s", term.Thousands(l.skipped.n))
+	if l.skipped.N > 0 {
+		skipped = fmt.Sprintf(", skipped %s", term.Thousands(l.skipped.N))
 	}
 	if l.o.dryRun {
 		e.Printf("%s can be imported%s; nothing was stored\n", term.Plural(l.items, "item", "items"), skipped)

@@ -155,7 +155,7 @@ type stagedSink struct {
 func (l *loader) newStagedSink(ctx context.Context, c *db.Collection) (importSink, error) {
 	opt := db.ImportOptions{
 		Source: l.source, Bytes: l.leastBytes(), Restart: l.o.restart, InParts: l.o.skip,
-		Skipped: l.skipped.add, Progress: l.bar.Report,
+		Skipped: l.skipped.Add, Progress: l.bar.Report,
 	}
 	if opt.Source == "" {
 		opt.Source, opt.Restart = "unknown", true

@@ -14,6 +14,7 @@ import (
 	"github.com/fddhdb/fddhdb/cmd/fddhdb/exit"
 	"github.com/fddhdb/fddhdb/cmd/fddhdb/source"
 	"github.com/fddhdb/fddhdb/cmd/fddhdb/term"
+	"github.com/fddhdb/fddhdb/cmd/fddhdb/usage"
 	"github.com/fddhdb/fddhdb/db"
 )
 
@@ -25,7 +26,7 @@ func indexCommand(e *env) *cobra.Command {
 		Use:     "index DIR [--modality NAME]",
 		Short:   "Make an index of vectors, for searches by vectors among many",
 		GroupID: groupLearn,
-		Long: prose(`
+		Long: usage.Prose(`
 			Index makes searches by vectors faster, where there are so many that comparing
 			all takes long: from some ten thousand on. It needs no labels. Vectors of the
 			modality are put into --cells around centres, and get a code there; then some
@@ -42,7 +43,7 @@ func indexCommand(e *env) *cobra.Command {
 			complete: make one when the vectors have become others. --drop deletes it.
 
 			Where no item has labels, train does this too.`),
-		Example: example(`
+		Example: usage.Example(`
 			fddhdb index photos.db
 			fddhdb index photos.db --modality image --recall .95
 			fddhdb search photos.db --from image --vectors query.npy --recall .9`),

@@ -3,9 +3,9 @@ package command
 import (
 	"encoding/hex"
 	"strings"
-	"time"
 
 	"github.com/fddhdb/fddhdb/cmd/fddhdb/term"
+	"github.com/fddhdb/fddhdb/cmd/fddhdb/textform"
 	"github.com/fddhdb/fddhdb/db"
 )
 
@@ -29,7 +29,7 @@ func (e *env) newItemTable(c *db.Collection) (*itemTable, error) {
 		return nil, err
 	}
 	t := &itemTable{fields: schema.Fields, origins: e.Flat()}
-	columns := append([]term.Column{term.Left("key"), term.Left("labels")}, fieldColumns(t.fields)...)
+	columns := append([]term.Column{term.Left("key"), term.Left("labels")}, textform.FieldColumns(t.fields)...)
 	for _, v := range stats.Views {
 		t.targets = append(t.targets, v.Target)
 		columns = append(columns, t.codeColumns("code for "+v.Target)...)
@@ -55,38 +55,9 @@ func (t *itemTable) codeCells(code []byte, from string) []any {
 	return []any{term.TextCell(hex.EncodeToString(code))}
 }
 
-// fieldColumns returns a column for each field.
-func fieldColumns(fields []db.Field) (columns []term.Column) {
-	for _, f := range fields {
-		if f.Type == db.Int || f.Type == db.Float {
-			columns = append(columns, term.Right(f.Name))
-		} else {
-			columns = append(columns, term.Left(f.Name))
-		}
-	}
-	return columns
-}
-
-// fieldCells returns the cells of an item for these columns.
-func fieldCells(fields []db.Field, it *db.Item) (cells []any) {
-	for _, f := range fields {
-		switch x := it.Fields[f.Name].(type) {
-		case nil:
-			cells = append(cells, term.NoCell)
-		case string:
-			cells = append(cells, term.NewCell(term.Plain(x), x))
-		case time.Time:
-			cells = append(cells, term.Value(x))
-		default:
-			cells = append(cells, x)
-		}
-	}
-	return cells
-}
-
 func (t *itemTable) add(it *db.Item) {
 	cells := []any{term.TextCell(it.Key), term.TextCell(strings.Join(it.Labels, ","))}
-	cells = append(cells, fieldCells(t.fields, it)...)
+	cells = append(cells, textform.FieldCells(t.fields, it)...)
 	for _, to := range t.targets {
 		cells = append(cells, t.codeCells(it.Codes[to].Code, it.Codes[to].From)...)
 	}
@@ -122,5 +93,5 @@ func (e *env) wholeItemPrinter(c *db.Collection, asJSON bool) (print func(*db.It
 	if asJSON || e.Flat() {
 		return e.itemPrinter(c, asJSON)
 	}
-	return func(it *db.Item) error { e.printItem(it); return nil }, func() {}, nil
+	return func(it *db.Item) error { textform.PrintItem(e.Printer, it); return nil }, func() {}, nil
 }

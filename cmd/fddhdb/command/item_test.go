@@ -23,11 +23,3 @@ func TestItemsText(t *testing.T) {
 		t.Error(got)
 	}
 }
-
-func TestCodeOrigin(t *testing.T) {
-	for from, want := range map[string]string{"labels": "from its labels", "fused": "from its vectors", "given": "given", "image": "from its image"} {
-		if got := codeOrigin(from); got != want {
-			t.Errorf("%s: %s", from, got)
-		}
-	}
-}

@@ -10,6 +10,8 @@ import (
 
 	"github.com/fddhdb/fddhdb/cmd/fddhdb/exit"
 	"github.com/fddhdb/fddhdb/cmd/fddhdb/term"
+	"github.com/fddhdb/fddhdb/cmd/fddhdb/textform"
+	"github.com/fddhdb/fddhdb/cmd/fddhdb/usage"
 	"github.com/fddhdb/fddhdb/db"
 )
 
@@ -22,7 +24,7 @@ func labelsCommand(e *env) *cobra.Command {
 		Use:     "labels DIR [--rename OLD=NEW | --merge A=B]",
 		Short:   "List, rename and merge labels",
 		GroupID: groupItems,
-		Long: prose(`
+		Long: usage.Prose(`
 			Labels lists the labels that items have, with the number of items of each, the
 			most frequent first; with --where of the items that match. A label that no item
 			has any more is not listed, nor exported, until an item brings it again.
@@ -37,7 +39,7 @@ func labelsCommand(e *env) *cobra.Command {
 			or update --grow-labels lets it learn B.
 
 			Where a label has a = in its name, the name that items have counts.`),
-		Example: example(`
+		Example: usage.Example(`
 			fddhdb labels wiki.db
 			fddhdb labels wiki.db --where "has(image)" --limit 5
 			fddhdb labels wiki.db --rename art=arts
@@ -53,7 +55,7 @@ func labelsCommand(e *env) *cobra.Command {
 			switch {
 			case f.Changed("rename") && f.Changed("merge"):
 				return exit.Usagef("labels takes one of --rename and --merge, not both")
-			case f.Changed(change) && (where.given() || f.Changed("limit")):
+			case f.Changed(change) && (where.Given() || f.Changed("limit")):
 				return exit.Usagef("--%s is about all items that have the label: leave out --where and --limit", change)
 			case f.Changed(change) && !strings.Contains(pair, "="):
 				return exit.Usagef("--%s %q: two labels are expected, with = between them", change, pair)
@@ -65,7 +67,7 @@ func labelsCommand(e *env) *cobra.Command {
 				return e.withCollection(args[0], &o, func(_ *db.DB, c *db.Collection) error { return e.mergeLabel(cmd.Context(), c, &o, pair) })
 			}
 			return e.lookAtCollection(args[0], &o, func(_ *db.DB, c *db.Collection) error {
-				facets, err := c.Facets(cmd.Context(), db.FacetQuery{By: "label", Where: where.expr, Limit: limit})
+				facets, err := c.Facets(cmd.Context(), db.FacetQuery{By: "label", Where: where.Expr, Limit: limit})
 				if err != nil {
 					return where.wrap(err)
 				}
@@ -82,7 +84,7 @@ func labelsCommand(e *env) *cobra.Command {
 					rows = append(rows, []any{term.TextCell(n.Value.(string)), term.CountCell(n.Items)})
 				}
 				e.PrintTable([]term.Column{term.Left("label"), term.Right("items")}, rows)
-				e.noteMore(facets)
+				textform.PrintMore(e.Printer, facets)
 				return nil
 			})
 		},
@@ -101,13 +103,6 @@ func labelsCommand(e *env) *cobra.Command {
 type labelJSON struct {
 	Label string `json:"label"`
 	Items int    `json:"items"`
-}
-
-// noteMore prints how many counts a limit has left out.
-func (e *env) noteMore(f *db.Facets) {
-	if more := f.Distinct - len(f.Counts); more > 0 {
-		e.Printf("and %s more\n", term.Thousands(more))
-	}
 }
 
 func (e *env) renameLabel(ctx context.Context, c *db.Collection, o *common, pair string) error {

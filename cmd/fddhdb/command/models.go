@@ -7,6 +7,7 @@ import (
 	"github.com/fddhdb/fddhdb/cmd/fddhdb/exit"
 	"github.com/fddhdb/fddhdb/cmd/fddhdb/outfile"
 	"github.com/fddhdb/fddhdb/cmd/fddhdb/term"
+	"github.com/fddhdb/fddhdb/cmd/fddhdb/usage"
 	"github.com/fddhdb/fddhdb/db"
 )
 
@@ -19,7 +20,7 @@ func modelsCommand(e *env) *cobra.Command {
 		Use:     "models DIR",
 		Short:   "List the spaces of codes and the revisions of their models",
 		GroupID: groupSpaces,
-		Long: prose(`
+		Long: usage.Prose(`
 			Models lists the spaces of codes that a collection has, and of each the
 			revisions that are kept: the one that training made, those that are pinned, and
 			the last 8.
@@ -58,7 +59,7 @@ func modelsCommand(e *env) *cobra.Command {
 
 			With --json it prints an object a line for each space, with the report of its
 			training and checksums.`),
-		Example: example(`
+		Example: usage.Example(`
 			fddhdb models wiki.db
 			fddhdb models wiki.db --space 1 --json
 			fddhdb models wiki.db --plot drift.svg

@@ -7,6 +7,7 @@ import (
 
 	"github.com/fddhdb/fddhdb/cmd/fddhdb/exit"
 	"github.com/fddhdb/fddhdb/cmd/fddhdb/term"
+	"github.com/fddhdb/fddhdb/cmd/fddhdb/usage"
 	"github.com/fddhdb/fddhdb/db/backup"
 )
 
@@ -17,7 +18,7 @@ func pruneCommand(e *env) *cobra.Command {
 		Use:     "prune URL --keep N",
 		Short:   "Delete old backups",
 		GroupID: groupBackup,
-		Long: prose(`
+		Long: usage.Prose(`
 			Prune deletes all backups but the newest N, and then what none of those that stay
 			needs, which is also what interrupted backups have left behind. Where backups of
 			several databases are kept together, N of each stay; and so with those of single
@@ -26,7 +27,7 @@ func pruneCommand(e *env) *cobra.Command {
 			Backups may go on meanwhile, on other machines too. --dry-run deletes nothing and
 			says what would be deleted.
 ` + repositoryHelp),
-		Example: example(`
+		Example: usage.Example(`
 			fddhdb prune /mnt/backups/wiki --keep 30
 			fddhdb prune s3://my-bucket/wiki --keep 7 --dry-run`),
 		Args: urlArg,

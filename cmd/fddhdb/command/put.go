@@ -10,6 +10,7 @@ import (
 	"github.com/fddhdb/fddhdb/cmd/fddhdb/exit"
 	"github.com/fddhdb/fddhdb/cmd/fddhdb/flags"
 	"github.com/fddhdb/fddhdb/cmd/fddhdb/source"
+	"github.com/fddhdb/fddhdb/cmd/fddhdb/usage"
 	"github.com/fddhdb/fddhdb/db"
 )
 
@@ -22,7 +23,7 @@ func putCommand(e *env) *cobra.Command {
 		Use:     "put DIR KEY",
 		Short:   "Store one item",
 		GroupID: groupItems,
-		Long: prose(`
+		Long: usage.Prose(`
 			Put stores an item under a key, replacing the one that is there, and prints it
 			as it is stored: in a trained collection with its code. It comes from the
 			labels if the model knows one of them, else from the vectors.
@@ -30,14 +31,14 @@ func putCommand(e *env) *cobra.Command {
 			A vector is its numbers, v,v,..., or those that are not 0, each behind its
 			dimension, counted from 0: i:v,i:v,..., and : if there are none. Either goes
 			where the modality is of the other form.`),
-		Example: example(`
+		Example: usage.Example(`
 			fddhdb put wiki.db cat.jpg --vector text=.1,.1,.2,0,0,.1,.1,.1,.2,.1 --labels 3,7
 			fddhdb put news.db story --vector text=3:1.5,17:2
 			fddhdb put hashes.db cat.jpg --code 9f3c01d2aa55e870 --field year=2024`),
 		Args: dirAndKeys(1, 1),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			item := source.NewRow()
-			item.Key, item.Labels = args[1], splitList(labels)
+			item.Key, item.Labels = args[1], flags.SplitList(labels)
 			if payload != "" {
 				item.Payload = []byte(payload)
 			}

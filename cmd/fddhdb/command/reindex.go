@@ -8,6 +8,7 @@ import (
 
 	"github.com/fddhdb/fddhdb/cmd/fddhdb/exit"
 	"github.com/fddhdb/fddhdb/cmd/fddhdb/term"
+	"github.com/fddhdb/fddhdb/cmd/fddhdb/usage"
 	"github.com/fddhdb/fddhdb/db"
 )
 
@@ -19,7 +20,7 @@ func reindexCommand(e *env) *cobra.Command {
 		Use:     "reindex DIR",
 		Short:   "Make the codes of all items again, in a new space",
 		GroupID: groupSpaces,
-		Long: prose(`
+		Long: usage.Prose(`
 			Reindex makes a new space with the model of another one as updates have made it,
 			and in it a code for every item from what is stored of it. Items without labels
 			then have the codes that the projections of today give. The items and the space
@@ -29,7 +30,7 @@ func reindexCommand(e *env) *cobra.Command {
 			An interrupted reindex goes on when the database is opened next, in the
 			background, and reindex without --space then waits for it. --activate is
 			remembered, --rate is not. Models shows how far a space is; drop gives it up.`),
-		Example: example(`
+		Example: usage.Example(`
 			fddhdb reindex wiki.db
 			fddhdb reindex wiki.db --space 1 --rate 5000 --activate`),
 		Args: dirArg,

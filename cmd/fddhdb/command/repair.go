@@ -7,6 +7,7 @@ import (
 
 	"github.com/fddhdb/fddhdb/cmd/fddhdb/exit"
 	"github.com/fddhdb/fddhdb/cmd/fddhdb/term"
+	"github.com/fddhdb/fddhdb/cmd/fddhdb/usage"
 	"github.com/fddhdb/fddhdb/db"
 )
 
@@ -17,7 +18,7 @@ func repairCommand(e *env) *cobra.Command {
 		Use:     "repair DIR",
 		Short:   "Mend a damaged database",
 		GroupID: groupLook,
-		Long: prose(`
+		Long: usage.Prose(`
 			Repair makes a sound store of what can be read of a damaged one, also where the
 			database does not open any more. What follows from items, models and what items have
 			taught is made again: keys, sets, counters, indexes, and codes as reindex makes them.
@@ -36,7 +37,7 @@ func repairCommand(e *env) *cobra.Command {
 			It needs disk space for a second store. When it is interrupted nothing is lost, and
 			it can be run again. With --dry-run it does everything but the last step, to tell
 			what would be lost.`),
-		Example: example(`
+		Example: usage.Example(`
 			fddhdb repair wiki.db --dry-run
 			fddhdb repair wiki.db`),
 		Args: dirArg,

@@ -13,6 +13,7 @@ import (
 
 	"github.com/fddhdb/fddhdb/cmd/fddhdb/exit"
 	"github.com/fddhdb/fddhdb/cmd/fddhdb/term"
+	"github.com/fddhdb/fddhdb/cmd/fddhdb/usage"
 	"github.com/fddhdb/fddhdb/db"
 	"github.com/fddhdb/fddhdb/db/backup"
 )
@@ -24,7 +25,7 @@ func restoreCommand(e *env) *cobra.Command {
 		Use:     "restore URL DIR",
 		Short:   "Make a database from a backup",
 		GroupID: groupBackup,
-		Long: prose(`
+		Long: usage.Prose(`
 			Restore makes a database in the new folder DIR from a backup: the newest of the
 			whole database, or with --before the newest that was made by that time, or the one
 			with that --id, of which the beginning is enough. A time without a zone is that
@@ -38,7 +39,7 @@ func restoreCommand(e *env) *cobra.Command {
 			A database that exists is never overwritten: restore beside it, look at it, and
 			then rename the folders.
 ` + repositoryHelp),
-		Example: example(`
+		Example: usage.Example(`
 			fddhdb restore /mnt/backups/wiki wiki.db
 			fddhdb restore s3://my-bucket/wiki wiki.db --before "2026-03-01 12:00"
 			fddhdb restore s3://my-bucket/wiki old.db --id 20260301t1`),

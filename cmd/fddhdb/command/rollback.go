@@ -8,6 +8,7 @@ import (
 
 	"github.com/fddhdb/fddhdb/cmd/fddhdb/exit"
 	"github.com/fddhdb/fddhdb/cmd/fddhdb/term"
+	"github.com/fddhdb/fddhdb/cmd/fddhdb/usage"
 	"github.com/fddhdb/fddhdb/db"
 )
 
@@ -19,7 +20,7 @@ func rollbackCommand(e *env) *cobra.Command {
 		Use:     "rollback DIR",
 		Short:   "Go back to the space, or to a revision, before",
 		GroupID: groupSpaces,
-		Long: prose(`
+		Long: usage.Prose(`
 			Rollback makes the space that was active before the present one active again, at
 			once and whole: it takes back an activate, or a train --activate. A second one
 			takes back the first.
@@ -31,7 +32,7 @@ func rollbackCommand(e *env) *cobra.Command {
 			a later revision can be put back, too, but the next update starts from what is
 			left. Labels that update --grow-labels has given a direction stay, so that no revision
 			from before that can come back.`),
-		Example: example(`
+		Example: usage.Example(`
 			fddhdb rollback wiki.db
 			fddhdb rollback wiki.db --revision 3`),
 		Args: dirArg,

@@ -5,6 +5,7 @@ import (
 
 	"github.com/fddhdb/fddhdb/cmd/fddhdb/exit"
 	"github.com/fddhdb/fddhdb/cmd/fddhdb/term"
+	"github.com/fddhdb/fddhdb/cmd/fddhdb/usage"
 	"github.com/fddhdb/fddhdb/db"
 )
 
@@ -16,7 +17,7 @@ func scanCommand(e *env) *cobra.Command {
 		Use:     "scan DIR",
 		Short:   "List the items",
 		GroupID: groupLook,
-		Long: prose(`
+		Long: usage.Prose(`
 			Scan lists the items in database order, which is the order in which their keys
 			were first stored: a table of their keys, labels, fields and codes, or nothing
 			if there is no item. The first 200 items decide on the widths of its columns; on
@@ -40,7 +41,7 @@ func scanCommand(e *env) *cobra.Command {
 			  NOT, AND, OR          bind in this order, and less than parentheses
 			A comparison with a field that an item lacks is false, that with != too. An
 			index of the field makes it fast; otherwise the items are read.`),
-		Example: example(`
+		Example: usage.Example(`
 			fddhdb scan wiki.db --limit 10
 			fddhdb scan wiki.db --where "label = 'art' AND NOT has(image)"
 			fddhdb scan wiki.db --json > items.jsonl`),
@@ -57,7 +58,7 @@ func scanCommand(e *env) *cobra.Command {
 				}
 				defer end()
 				n := 0
-				for it, err := range c.ItemsWhere(cmd.Context(), where.expr) {
+				for it, err := range c.ItemsWhere(cmd.Context(), where.Expr) {
 					if err != nil {
 						return where.wrap(err)
 					}

@@ -6,8 +6,10 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/fddhdb/fddhdb/cmd/fddhdb/exit"
+	"github.com/fddhdb/fddhdb/cmd/fddhdb/flags"
 	"github.com/fddhdb/fddhdb/cmd/fddhdb/sheet"
 	"github.com/fddhdb/fddhdb/cmd/fddhdb/term"
+	"github.com/fddhdb/fddhdb/cmd/fddhdb/usage"
 	"github.com/fddhdb/fddhdb/db"
 )
 
@@ -31,7 +33,7 @@ type searchOptions struct {
 	hasMinSimilarity          bool
 	hasRecall                 bool
 	recall                    float64
-	include                   includeFlag
+	include                   flags.Include
 	facets                    string
 	facetLimit                int
 }
@@ -42,7 +44,7 @@ func searchCommand(e *env) *cobra.Command {
 		Use:     "search DIR (--text TEXT | --image FILE | --from NAME --vectors FILE | --key KEY | --code HEX)",
 		Short:   "Find the items whose codes are nearest",
 		GroupID: groupLearn,
-		Long: prose(`
+		Long: usage.Prose(`
 			Search finds the items whose codes differ from that of the query in the fewest
 			bits, exactly: no item that it leaves out is nearer.
 
@@ -119,7 +121,7 @@ func searchCommand(e *env) *cobra.Command {
 			file in the folder --pictures or below it that a string field names, or the key:
 			a path or URL, or the end of one. Other items are shown as text. A .html file
 			holds all that it shows. There is room for 1,000 queries and hits.`),
-		Example: example(`
+		Example: usage.Example(`
 			fddhdb search photos.db --text "red car at night"
 			fddhdb search wiki.db --from text --to image --vectors query_text.npy --row 0
 			fddhdb search wiki.db --from image --to text --key 17 -k 5
@@ -252,7 +254,7 @@ func (o *searchOptions) check() (db.Rerank, error) {
 	if err == nil && o.hasMinSimilarity {
 		err = o.checkMinSimilarity(rerank)
 	}
-	if parts := o.include.parts; err == nil && !o.json && parts&(db.IncludePayload|db.IncludeVectors) != 0 {
+	if parts := o.include.Parts; err == nil && !o.json && parts&(db.IncludePayload|db.IncludeVectors) != 0 {
 		err = exit.Usagef("--include %s: a table has labels and fields alone: --json has payloads and vectors, too", &o.include)
 	}
 	return rerank, err

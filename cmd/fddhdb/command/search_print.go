@@ -4,11 +4,11 @@ import (
 	"cmp"
 	"fmt"
 	"maps"
-	"math"
 	"slices"
 	"strings"
 
 	"github.com/fddhdb/fddhdb/cmd/fddhdb/term"
+	"github.com/fddhdb/fddhdb/cmd/fddhdb/textform"
 	"github.com/fddhdb/fddhdb/db"
 )
 
@@ -29,7 +29,7 @@ func (o *searchOptions) title(name queryName) string {
 	return fmt.Sprintf("row %d", name)
 }
 
-func (e *env) printHits(name queryName, r *db.Result, o *searchOptions, form hitTable) {
+func (e *env) printHits(name queryName, r *db.Result, o *searchOptions, form textform.HitTable) {
 	e.Printf("%s", o.title(name))
 	switch {
 	case o.hasRadius && r.Total > len(r.Hits) && len(r.Hits) < o.k && r.Next == "":
@@ -47,69 +47,8 @@ func (e *env) printHits(name queryName, r *db.Result, o *searchOptions, form hit
 	if len(r.Hits) == 0 {
 		return
 	}
-	form.similarity = hasSimilarity(r)
-	e.PrintTable(form.columns(), form.rows(r))
-}
-
-// A hitTable says which columns a table of hits has besides rank and key.
-type hitTable struct {
-	codes      bool // else the answer is by vectors, and hits have neither distance nor score
-	similarity bool
-	labels     bool
-	fields     []db.Field
-}
-
-// newHitTable returns the form of a table of the parts of items that are included.
-func newHitTable(schema db.Schema, include db.Include) hitTable {
-	t := hitTable{labels: include&db.IncludeLabels != 0}
-	if include&db.IncludeFields != 0 {
-		t.fields = schema.Fields
-	}
-	return t
-}
-
-// hasSimilarity reports whether any hit has a similarity.
-func hasSimilarity(r *db.Result) bool {
-	return slices.ContainsFunc(r.Hits, func(h db.Hit) bool { return !math.IsNaN(float64(h.Similarity)) })
-}
-
-func (t *hitTable) columns() []term.Column {
-	columns := []term.Column{term.Right("rank"), term.Left("key").NamedInCSV("id")}
-	if t.codes {
-		columns = append(columns, term.Right("distance"), term.Right("score"))
-	}
-	if t.similarity {
-		columns = append(columns, term.Right("similarity"))
-	}
-	if t.labels {
-		columns = append(columns, term.Left("labels"))
-	}
-	return append(columns, fieldColumns(t.fields)...)
-}
-
-func (t *hitTable) rows(r *db.Result) [][]any {
-	var rows [][]any
-	for i, h := range r.Hits {
-		score := term.NoCell
-		if !math.IsNaN(h.Score) {
-			score = term.NumberCell(h.Score, 3)
-		}
-		row := []any{i + 1, term.TextCell(h.Key)}
-		if t.codes {
-			row = append(row, h.Distance, score)
-		}
-		if t.similarity {
-			row = append(row, term.SimilarityCell(h.Similarity))
-		}
-		if t.labels {
-			row = append(row, term.TextCell(strings.Join(h.Item.Labels, ",")))
-		}
-		if t.fields != nil {
-			row = append(row, fieldCells(t.fields, h.Item)...)
-		}
-		rows = append(rows, row)
-	}
-	return rows
+	form.Similarity = textform.HasSimilarity(r)
+	e.PrintTable(form.Columns(), form.Rows(r))
 }
 
 // hasRows reports whether queries are rows of a file.
@@ -124,32 +63,6 @@ func (o *searchOptions) queryColumn() term.Column {
 		return term.Right("query")
 	}
 	return term.Left("query")
-}
-
-// facetColumns are the columns of facetRows.
-var facetColumns = []term.Column{term.Left("facet"), term.Left("value"), term.Right("items")}
-
-// facetRows returns a row for each count of an answer.
-func facetRows(r *db.Result) (rows [][]any) {
-	for i := range r.Facets {
-		for _, n := range withMissing(&r.Facets[i]) {
-			rows = append(rows, []any{term.TextCell(r.Facets[i].By), valueCell(n.Value), term.CountCell(n.Items)})
-		}
-	}
-	return rows
-}
-
-// printFacets prints the counts of an answer, if the user asked for some.
-func (e *env) printFacets(r *db.Result) {
-	if rows := facetRows(r); len(rows) > 0 {
-		e.Printf("\n")
-		e.PrintTable(facetColumns, rows)
-	}
-	for i := range r.Facets {
-		if more := r.Facets[i].Distinct - len(r.Facets[i].Counts); more > 0 {
-			e.Printf("and %s more of %s\n", term.Thousands(more), term.Plain(r.Facets[i].By))
-		}
-	}
 }
 
 // printExplain prints how a search was done, if the user asked for it, and why by vectors where it

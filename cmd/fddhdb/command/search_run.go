@@ -14,6 +14,7 @@ import (
 	"github.com/fddhdb/fddhdb/cmd/fddhdb/sheet"
 	"github.com/fddhdb/fddhdb/cmd/fddhdb/source"
 	"github.com/fddhdb/fddhdb/cmd/fddhdb/term"
+	"github.com/fddhdb/fddhdb/cmd/fddhdb/textform"
 	"github.com/fddhdb/fddhdb/codec/vecfile"
 	"github.com/fddhdb/fddhdb/db"
 )
@@ -65,7 +66,7 @@ func (e *env) search(ctx context.Context, c *db.Collection, o *searchOptions, re
 			return err
 		}
 	}
-	for _, by := range splitList(o.facets) {
+	for _, by := range flags.SplitList(o.facets) {
 		if err := checkFacet("--facets", c, schema, by); err != nil {
 			return err
 		}
@@ -83,8 +84,8 @@ func (e *env) search(ctx context.Context, c *db.Collection, o *searchOptions, re
 	if err := checkTarget(c, schema, stats, o.to); err != nil {
 		return err
 	}
-	form := newHitTable(schema, o.include.parts)
-	include := o.include.parts
+	form := textform.NewHitTable(schema, o.include.Parts)
+	include := o.include.Parts
 	if to != nil {
 		include |= sheet.Include
 	}
@@ -96,7 +97,7 @@ func (e *env) search(ctx context.Context, c *db.Collection, o *searchOptions, re
 			table.End()
 		}
 		if len(facets) > 0 {
-			e.PrintTable(append([]term.Column{o.queryColumn()}, facetColumns...), facets)
+			e.PrintTable(append([]term.Column{o.queryColumn()}, textform.FacetColumns...), facets)
 		}
 		for _, x := range explains {
 			e.printExplain(x, o.whyVectors(stats))
@@ -107,10 +108,10 @@ func (e *env) search(ctx context.Context, c *db.Collection, o *searchOptions, re
 	}
 	first := true
 	answer := func(name queryName, q db.Query) error {
-		q.To, q.Where, q.K, q.After = o.to, o.where.expr, o.k, o.after
+		q.To, q.Where, q.K, q.After = o.to, o.where.Expr, o.k, o.after
 		q.Rerank, q.Window, q.MinSimilarity, q.Include = rerank, o.window, o.leastSimilarity(), include
 		q.Recall = o.recall
-		q.Facets, q.FacetLimit = splitList(o.facets), o.facetLimit
+		q.Facets, q.FacetLimit = flags.SplitList(o.facets), o.facetLimit
 		r, explain, err := o.run(ctx, c, q)
 		if worded := o.where.wrap(err); worded != err {
 			return worded
@@ -131,22 +132,22 @@ func (e *env) search(ctx context.Context, c *db.Collection, o *searchOptions, re
 				return err
 			}
 		}
-		o.include.strip(r)
-		form.codes = stats.Trained && !o.byVectors(r, stats.LabelFree, rerank)
+		strip(r, o.include.Parts)
+		form.Codes = stats.Trained && !o.byVectors(r, stats.LabelFree, rerank)
 		if o.json {
 			return e.PrintJSON(jsonform.NewSearch(name, r, o.hasRadius, explain))
 		}
 		if e.Flat() {
 			if table == nil {
 				// The answers that follow have the same columns, whatever this one has.
-				form.similarity = o.hasVectors() && rerank != db.RerankNone || hasSimilarity(r)
-				table = e.NewTable(append([]term.Column{o.queryColumn()}, form.columns()...))
+				form.Similarity = o.hasVectors() && rerank != db.RerankNone || textform.HasSimilarity(r)
+				table = e.NewTable(append([]term.Column{o.queryColumn()}, form.Columns()...))
 			}
-			for _, cells := range form.rows(r) {
+			for _, cells := range form.Rows(r) {
 				table.Add(append([]any{name}, cells...)...)
 			}
 			explains = append(explains, explain)
-			for _, cells := range facetRows(r) {
+			for _, cells := range textform.FacetRows(r) {
 				facets = append(facets, append([]any{name}, cells...))
 			}
 			return nil
@@ -156,7 +157,7 @@ func (e *env) search(ctx context.Context, c *db.Collection, o *searchOptions, re
 		}
 		first = false
 		e.printHits(name, r, o, form)
-		e.printFacets(r)
+		textform.PrintFacets(e.Printer, r)
 		e.printExplain(explain, o.whyVectors(stats))
 		return nil
 	}

@@ -7,6 +7,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/fddhdb/fddhdb/cmd/fddhdb/encoder"
+	"github.com/fddhdb/fddhdb/cmd/fddhdb/jsonform"
 	"github.com/fddhdb/fddhdb/cmd/fddhdb/shell"
 	"github.com/fddhdb/fddhdb/cmd/fddhdb/term"
 	"github.com/fddhdb/fddhdb/db"
@@ -60,7 +61,7 @@ func (h shellHost) PrintSchemas(names []string, json bool) error {
 			return err
 		}
 		if json {
-			form := newSchemaJSON(name, schema)
+			form := jsonform.NewSchema(name, schema)
 			form.Encoders = encoders
 			if err := h.env.PrintJSON(form); err != nil {
 				return err

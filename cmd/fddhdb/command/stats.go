@@ -7,8 +7,9 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/fddhdb/fddhdb/cmd/fddhdb/jsonform"
-	"github.com/fddhdb/fddhdb/cmd/fddhdb/source"
 	"github.com/fddhdb/fddhdb/cmd/fddhdb/term"
+	"github.com/fddhdb/fddhdb/cmd/fddhdb/textform"
+	"github.com/fddhdb/fddhdb/cmd/fddhdb/usage"
 	"github.com/fddhdb/fddhdb/db"
 )
 
@@ -18,7 +19,7 @@ func statsCommand(e *env) *cobra.Command {
 		Use:     "stats DIR",
 		Short:   "Print figures about a database",
 		GroupID: groupLook,
-		Long: prose(`
+		Long: usage.Prose(`
 			Stats prints figures about a database and its collections, or with
 			--collection about that one: items, labels, codes, and the bytes that they
 			take on disk and in memory, for which all codes are loaded: some seconds for
@@ -30,7 +31,7 @@ func statsCommand(e *env) *cobra.Command {
 			and bit balance; models has all of it. Of codes without labels it is of a sample
 			of the items that have come since the training, with offset in place of
 			residual: near 0 where they lie around the same mean, up to 1 where they do not.`),
-		Example: example(`
+		Example: usage.Example(`
 			fddhdb stats wiki.db
 			fddhdb stats wiki.db --collection main --json`),
 		Args: dirArg,
@@ -155,7 +156,7 @@ func (e *env) printCollection(ctx context.Context, c *db.Collection, s *db.Colle
 		pairs = append(pairs, term.NewPair("index-only", "a copy without vectors: it can be searched, and not written to"))
 	}
 	for _, m := range s.Modalities {
-		text := fmt.Sprintf("%s, %s%s, in %s", m.Name, term.Plural(m.Dim, "dimension", "dimensions"), source.DescribeMetric(m.Modality), term.Plural(m.Items, "item", "items"))
+		text := fmt.Sprintf("%s, %s%s, in %s", m.Name, term.Plural(m.Dim, "dimension", "dimensions"), textform.DescribeMetric(m.Modality), term.Plural(m.Items, "item", "items"))
 		if s.Trained && !m.Learned {
 			text += ", unknown to the model"
 		}

@@ -12,6 +12,7 @@ import (
 	"github.com/fddhdb/fddhdb/cmd/fddhdb/exit"
 	"github.com/fddhdb/fddhdb/cmd/fddhdb/flags"
 	"github.com/fddhdb/fddhdb/cmd/fddhdb/term"
+	"github.com/fddhdb/fddhdb/cmd/fddhdb/usage"
 	"github.com/fddhdb/fddhdb/db"
 	"github.com/fddhdb/fddhdb/model"
 )
@@ -28,7 +29,7 @@ func trainCommand(e *env) *cobra.Command {
 		Use:     "train DIR",
 		Short:   "Learn codes, from labels or without",
 		GroupID: groupLearn,
-		Long: prose(`
+		Long: usage.Prose(`
 			Train learns, from the labelled items, codes that make the modalities
 			comparable (FDDH), and gives every item its code: to a labelled one that of
 			its labels, to any other that of its vectors. From then on search finds by
@@ -109,7 +110,7 @@ func trainCommand(e *env) *cobra.Command {
 			learns from the labelled items, in a space beside the one without labels.
 			search --space and eval --space look at either, search --recall at vectors.
 			docs/TUNING.md says from how many labels on which of them finds more.`),
-		Example: example(`
+		Example: usage.Example(`
 			fddhdb train wiki.db
 			fddhdb train wiki.db --bits 128 --gamma image=1e-4 --gamma text=1e-4
 			fddhdb train wiki.db --anchors 800 --prior 0.25

@@ -7,6 +7,7 @@ import (
 
 	"github.com/fddhdb/fddhdb/cmd/fddhdb/exit"
 	"github.com/fddhdb/fddhdb/cmd/fddhdb/term"
+	"github.com/fddhdb/fddhdb/cmd/fddhdb/usage"
 	"github.com/fddhdb/fddhdb/db"
 )
 
@@ -19,7 +20,7 @@ func updateCommand(e *env) *cobra.Command {
 		Use:     "update DIR",
 		Short:   "Let the model learn from the items since its training",
 		GroupID: groupSpaces,
-		Long: prose(`
+		Long: usage.Prose(`
 			Update lets the projections of a space learn from the items that have been
 			written since it was trained or last updated, and makes a revision of it. The
 			codes that items have stay as they are and stay comparable; queries, and items
@@ -44,7 +45,7 @@ func updateCommand(e *env) *cobra.Command {
 
 			Models shows the revisions, and whether the data moves away from the model;
 			rollback --revision takes one back.`),
-		Example: example(`
+		Example: usage.Example(`
 			fddhdb update wiki.db
 			fddhdb update wiki.db --teacher labels --json
 			fddhdb update wiki.db --grow-labels`),

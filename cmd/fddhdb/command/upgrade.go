@@ -3,6 +3,7 @@ package command
 import (
 	"github.com/spf13/cobra"
 
+	"github.com/fddhdb/fddhdb/cmd/fddhdb/usage"
 	"github.com/fddhdb/fddhdb/db"
 )
 
@@ -13,7 +14,7 @@ func upgradeCommand(e *env) *cobra.Command {
 		Use:     "upgrade DIR",
 		Short:   "Bring a database to the newest format",
 		GroupID: groupLook,
-		Long: prose(`
+		Long: usage.Prose(`
 			Upgrade brings a database to the newest format that this version knows. Nothing
 			else does: whatever else is done with a database leaves its format as it is, so that
 			older versions of fddhdb go on opening it. After an upgrade they cannot, and there
@@ -22,7 +23,7 @@ func upgradeCommand(e *env) *cobra.Command {
 
 			With --dry-run it only says what it would do. The formats are described in
 			docs/FORMAT.md.`),
-		Example: example(`
+		Example: usage.Example(`
 			fddhdb upgrade wiki.db --dry-run
 			fddhdb upgrade wiki.db`),
 		Args: dirArg,

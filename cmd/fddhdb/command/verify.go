@@ -11,6 +11,7 @@ import (
 
 	"github.com/fddhdb/fddhdb/cmd/fddhdb/exit"
 	"github.com/fddhdb/fddhdb/cmd/fddhdb/term"
+	"github.com/fddhdb/fddhdb/cmd/fddhdb/usage"
 	"github.com/fddhdb/fddhdb/db"
 )
 
@@ -21,7 +22,7 @@ func verifyCommand(e *env) *cobra.Command {
 		Use:     "verify DIR|URL",
 		Short:   "Look for damage",
 		GroupID: groupLook,
-		Long: prose(`
+		Long: usage.Prose(`
 			Verify reads everything that a database has stored, of all collections, and compares
 			what stands in more than one place: keys and rows, items and what finds them,
 			codes and the rows that carry them, postings, models, counters. It prints what is
@@ -40,7 +41,7 @@ func verifyCommand(e *env) *cobra.Command {
 			need from there, compares it with its checksums, and says what is missing or
 			damaged. Whether what is in a backup is sound is checked when it is restored.
 ` + repositoryHelp),
-		Example: example(`
+		Example: usage.Example(`
 			fddhdb verify wiki.db
 			fddhdb verify wiki.db --deep --json
 			fddhdb verify s3://my-bucket/wiki`),

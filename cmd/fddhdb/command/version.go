@@ -7,6 +7,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/fddhdb/fddhdb/cmd/fddhdb/exit"
+	"github.com/fddhdb/fddhdb/cmd/fddhdb/usage"
 	"github.com/fddhdb/fddhdb/codec"
 	"github.com/fddhdb/fddhdb/db"
 )
@@ -29,10 +30,10 @@ func versionCommand(e *env) *cobra.Command {
 		Use:     "version",
 		Short:   "Print the version of fddhdb",
 		GroupID: groupOther,
-		Long: prose(`
+		Long: usage.Prose(`
 			Version prints what a report of a fault should say: the version of fddhdb, what
 			it was built from and with, and the newest format of databases that it reads.`),
-		Example: example(`
+		Example: usage.Example(`
 			fddhdb version --json`),
 		Args: func(cmd *cobra.Command, args []string) error {
 			if len(args) > 0 {

@@ -9,42 +9,27 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/fddhdb/fddhdb/cmd/fddhdb/exit"
+	"github.com/fddhdb/fddhdb/cmd/fddhdb/flags"
 	"github.com/fddhdb/fddhdb/cmd/fddhdb/shell"
 	"github.com/fddhdb/fddhdb/cmd/fddhdb/term"
 	"github.com/fddhdb/fddhdb/db"
 )
 
-// whereFlag is --where, a flag of many verbs: an expression or nothing.
-type whereFlag struct{ expr string }
+// whereFlag is --where, a flag of many verbs.
+type whereFlag struct{ flags.Where }
 
 func (w *whereFlag) register(cmd *cobra.Command) {
 	what := "only items that match, see fddhdb help scan"
 	if cmd.Name() == "scan" {
 		what = "only items that match"
 	}
-	cmd.Flags().Var(w, "where", what)
+	cmd.Flags().Var(&w.Where, "where", what)
 }
-
-func (w *whereFlag) String() string { return w.expr }
-func (w *whereFlag) Type() string   { return "EXPR" }
-
-// Set refuses an empty expression, which would match everything. Most likely a script
-// has lost its value.
-func (w *whereFlag) Set(s string) error {
-	if strings.TrimSpace(s) == "" {
-		return errors.New("an expression is expected, such as label = 'cat'")
-	}
-	w.expr = s
-	return nil
-}
-
-// given reports whether there is an expression.
-func (w *whereFlag) given() bool { return w.expr != "" }
 
 // warnOfLabels warns of labels in the expression that no item of a collection has: most
 // likely they are mistyped, and the answer is empty.
 func (w *whereFlag) warnOfLabels(e *env, c *db.Collection) {
-	asked := shell.LabelsIn(w.expr)
+	asked := shell.LabelsIn(w.Expr)
 	if len(asked) == 0 {
 		return
 	}

@@ -33,11 +33,11 @@ func TestWhereFlag(t *testing.T) {
 	var w whereFlag
 	cmd := &cobra.Command{Use: "verb"}
 	w.register(cmd)
-	if err := cmd.ParseFlags([]string{"--where", " "}); err == nil || w.given() {
+	if err := cmd.ParseFlags([]string{"--where", " "}); err == nil || w.Given() {
 		t.Errorf("a blank expression: %v", err)
 	}
-	if err := cmd.ParseFlags([]string{"--where", "a = 1"}); err != nil || !w.given() || w.expr != "a = 1" {
-		t.Errorf("%q: %v", w.expr, err)
+	if err := cmd.ParseFlags([]string{"--where", "a = 1"}); err != nil || !w.Given() || w.Expr != "a = 1" {
+		t.Errorf("%q: %v", w.Expr, err)
 	}
 	err := w.wrap(&db.WhereError{Column: 3, Reason: "is wrong"})
 	if exit.Code(err) != exit.Usage || err.Error() != "--where: column 3: is wrong" {

@@ -1,4 +1,4 @@
-// Package jsonform has the JSON forms in which answers and statistics leave the program: those
+// Package jsonform has the JSON forms in which schemas, answers and statistics leave the program: those
 // of --json, and of the API of explore. An item has its own, see db.Item.MarshalJSON.
 //
 // It imports package db for the values, and no other package of the command line. Its types

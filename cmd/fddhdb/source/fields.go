@@ -14,6 +14,7 @@ import (
 
 	"github.com/fddhdb/fddhdb/cmd/fddhdb/exit"
 	"github.com/fddhdb/fddhdb/cmd/fddhdb/term"
+	"github.com/fddhdb/fddhdb/cmd/fddhdb/textform"
 	"github.com/fddhdb/fddhdb/db"
 	"github.com/fddhdb/fddhdb/internal/instant"
 )
@@ -93,7 +94,7 @@ func (s *Fields) readCSV(b []byte) error {
 			continue
 		}
 		for i, c := range cells {
-			f, err := ParseField(strings.TrimSpace(c))
+			f, err := textform.ParseField(strings.TrimSpace(c))
 			if err != nil {
 				return exit.Failedf("%s: line 1, column %d: %q: %w: the header says NAME:TYPE", s.file, i, c, err)
 			}

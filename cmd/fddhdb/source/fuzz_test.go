@@ -10,6 +10,7 @@ import (
 	"testing"
 
 	"github.com/fddhdb/fddhdb/cmd/fddhdb/term"
+	"github.com/fddhdb/fddhdb/cmd/fddhdb/textform"
 	"github.com/fddhdb/fddhdb/db"
 )
 
@@ -90,7 +91,7 @@ func FuzzArguments(f *testing.F) {
 				t.Errorf("%q: %v", s, x)
 			}
 		}
-		if field, err := ParseField(s); err == nil {
+		if field, err := textform.ParseField(s); err == nil {
 			again := field.Name + ":" + string(field.Type)
 			if field.Indexed {
 				again += ":index"

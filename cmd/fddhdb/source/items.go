@@ -11,6 +11,7 @@ import (
 
 	"github.com/fddhdb/fddhdb/cmd/fddhdb/exit"
 	"github.com/fddhdb/fddhdb/cmd/fddhdb/term"
+	"github.com/fddhdb/fddhdb/cmd/fddhdb/textform"
 	"github.com/fddhdb/fddhdb/codec/itemfile"
 	"github.com/fddhdb/fddhdb/codec/parquetfile"
 	"github.com/fddhdb/fddhdb/codec/vecfile"
@@ -201,7 +202,7 @@ func (s *Items) Check(c *db.Collection, schema db.Schema, merge bool) error {
 		s.types[f.Name] = f.Type
 	}
 	s.bits = schema.Bits
-	s.has = fmt.Sprintf("collection %q has %s", c.Name(), DescribeSchema(schema))
+	s.has = fmt.Sprintf("collection %q has %s", c.Name(), textform.DescribeSchema(schema))
 	if err := s.assign(&schema); err != nil {
 		return err
 	}

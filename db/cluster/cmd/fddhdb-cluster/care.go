@@ -9,6 +9,7 @@ import (
 
 	"github.com/fddhdb/fddhdb/cmd/fddhdb/exit"
 	"github.com/fddhdb/fddhdb/cmd/fddhdb/term"
+	"github.com/fddhdb/fddhdb/cmd/fddhdb/usage"
 	"github.com/fddhdb/fddhdb/db/cluster"
 )
 
@@ -18,7 +19,7 @@ func backupCommand(e *env) *cobra.Command {
 		Use:     "backup",
 		Short:   "Back up every shard, and trim the logs",
 		GroupID: groupCare,
-		Long: prose(`
+		Long: usage.Prose(`
 			Backup has a node of each shard store a backup of it where the nodes have their
 			--backups, one shard after the other, and read it again. Writes and searches go
 			on. Only what is new is copied.
@@ -26,7 +27,7 @@ func backupCommand(e *env) *cobra.Command {
 			--trim then removes from each log what its backup holds, but for the latest
 			messages: a node that was away for no longer than these goes on with the log,
 			and any other begins with the backup. Without it logs grow until they are full.`),
-		Example: example(`
+		Example: usage.Example(`
 			fddhdb-cluster backup --trim
 			fddhdb-cluster backup --trim --keep 100000`),
 		Args: arguments(0, 0, ""),
@@ -122,14 +123,14 @@ func moveCommand(e *env) *cobra.Command {
 		Use:     "move SHARD --from NODE --to NODE",
 		Short:   "Move a shard from one node to another",
 		GroupID: groupCare,
-		Long: prose(`
+		Long: usage.Prose(`
 			Move has a node take over a shard from another one. The new one begins with a
 			backup or with the log, and when it has caught up the old one leaves: searches
 			and writes go on all the time. The old one may be lost. Its folder of the shard
 			stays.
 
 			If move is interrupted, both have the shard: call it again.`),
-		Example: example(`fddhdb-cluster move 3 --from a --to d`),
+		Example: usage.Example(`fddhdb-cluster move 3 --from a --to d`),
 		Args:    arguments(1, 1, "the number of a shard"),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			shard, err := strconv.Atoi(args[0])
@@ -181,11 +182,11 @@ func drainCommand(e *env) *cobra.Command {
 		Use:     "drain NODE",
 		Short:   "Move all shards of a node to others",
 		GroupID: groupCare,
-		Long: prose(`
+		Long: usage.Prose(`
 			Drain moves all shards of a node to others, those with the fewest shards first, so
 			that it can be shut down, or replaced where it is lost. Searches and writes go on.
 			If it is interrupted, call it again.`),
-		Example: example(`fddhdb-cluster drain b`),
+		Example: usage.Example(`fddhdb-cluster drain b`),
 		Args:    arguments(1, 1, "the name of a node"),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			return e.withClient(cmd.Context(), func(ctx context.Context, c *cluster.Client) error {

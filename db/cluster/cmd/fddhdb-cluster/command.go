@@ -10,6 +10,7 @@ import (
 
 	"github.com/fddhdb/fddhdb/cmd/fddhdb/exit"
 	"github.com/fddhdb/fddhdb/cmd/fddhdb/term"
+	"github.com/fddhdb/fddhdb/cmd/fddhdb/usage"
 )
 
 // An env is what verbs share. It belongs to the goroutine that runs the verb.
@@ -42,7 +43,7 @@ func rootCommand(e *env) *cobra.Command {
 	root := &cobra.Command{
 		Use:   "fddhdb-cluster VERB [flags]",
 		Short: "A database that several machines serve, while any of them may be lost",
-		Long: prose(`
+		Long: usage.Prose(`
 			fddhdb-cluster serves collections of items from several machines. The items are
 			cut into shards by their keys, several nodes keep each shard, and several NATS
 			servers keep the log of each shard. A write is acknowledged when its log has it
@@ -58,7 +59,7 @@ func rootCommand(e *env) *cobra.Command {
 
 			FDDHDB_SERVERS and FDDHDB_CLUSTER are used where --servers and --cluster are
 			not given.`),
-		Example: example(`
+		Example: usage.Example(`
 			Start three NATS servers with JetStream and sync_interval: always, then three
 			nodes, each on a machine of its own, and make a cluster:
 
@@ -96,8 +97,7 @@ func rootCommand(e *env) *cobra.Command {
 	root.SetOut(e.Stdout)
 	root.SetErr(e.Stderr)
 	root.SetFlagErrorFunc(flagError)
-	root.SetUsageTemplate(usageTemplate)
-	root.SetHelpTemplate("{{with or .Long .Short}}{{. | trimTrailingWhitespaces}}\n{{end}}{{.UsageString}}")
+	usage.SetHelp(root, flagsHelp, globalHelp, unknownVerb)
 	root.AddGroup(
 		&cobra.Group{ID: groupCluster, Title: "Clusters:"},
 		&cobra.Group{ID: groupItems, Title: "Collections and items:"},
@@ -113,7 +113,6 @@ func rootCommand(e *env) *cobra.Command {
 		trainCommand(e), updateCommand(e), spacesCommand(e), activateCommand(e), dropSpaceCommand(e),
 		backupCommand(e), moveCommand(e), drainCommand(e),
 	)
-	root.SetHelpCommand(helpCommand())
 	root.SetHelpCommandGroupID(groupOther)
 	return root
 }

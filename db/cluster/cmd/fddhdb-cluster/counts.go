@@ -2,34 +2,24 @@ package main
 
 import (
 	"context"
-	"errors"
 	"strings"
 
 	"github.com/spf13/cobra"
 
 	"github.com/fddhdb/fddhdb/cmd/fddhdb/exit"
+	"github.com/fddhdb/fddhdb/cmd/fddhdb/flags"
 	"github.com/fddhdb/fddhdb/cmd/fddhdb/term"
+	"github.com/fddhdb/fddhdb/cmd/fddhdb/textform"
+	"github.com/fddhdb/fddhdb/cmd/fddhdb/usage"
 	"github.com/fddhdb/fddhdb/db"
 	"github.com/fddhdb/fddhdb/db/cluster"
 )
 
-// A whereFlag is --where: an expression or nothing.
-type whereFlag struct{ expr string }
+// A whereFlag is --where.
+type whereFlag struct{ flags.Where }
 
 func (w *whereFlag) register(cmd *cobra.Command) {
-	cmd.Flags().Var(w, "where", "only items that match, such as \"label = 'cat' AND year >= 2020\": fddhdb help scan")
-}
-
-func (w *whereFlag) String() string { return w.expr }
-func (w *whereFlag) Type() string   { return "EXPR" }
-
-// Set refuses an empty expression, which would match everything: most likely a script has lost its value.
-func (w *whereFlag) Set(s string) error {
-	if strings.TrimSpace(s) == "" {
-		return errors.New("an expression is expected, such as label = 'cat'")
-	}
-	w.expr = s
-	return nil
+	cmd.Flags().Var(&w.Where, "where", "only items that match, such as \"label = 'cat' AND year >= 2020\": fddhdb help scan")
 }
 
 // isWhere reports whether an error is one of an expression. Nodes send the text alone.
@@ -37,7 +27,7 @@ func isWhere(err error) bool { return strings.Contains(err.Error(), "where: colu
 
 // wrap turns an error about the expression into one about the flag.
 func (w *whereFlag) wrap(err error) error {
-	if err == nil || w.expr == "" || !isWhere(err) {
+	if err == nil || !w.Given() || !isWhere(err) {
 		return err
 	}
 	_, at, _ := strings.Cut(err.Error(), "where: column ")
@@ -50,14 +40,14 @@ func countCommand(e *env) *cobra.Command {
 		Use:     "count COLLECTION",
 		Short:   "Count the items",
 		GroupID: groupFind,
-		Long:    prose(`Count prints how many items a collection has, or how many match --where.`),
-		Example: example(`
+		Long:    usage.Prose(`Count prints how many items a collection has, or how many match --where.`),
+		Example: usage.Example(`
 			fddhdb-cluster count wiki
 			fddhdb-cluster count wiki --where "label = 'art' AND has(image)"`),
 		Args: arguments(1, 1, "the name of a collection"),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			return e.withCollection(cmd.Context(), args[0], func(ctx context.Context, c *cluster.Client, coll *cluster.Collection) error {
-				n, err := coll.Count(ctx, where.expr)
+				n, err := coll.Count(ctx, where.Expr)
 				if err != nil {
 					return where.wrap(e.noCollection(ctx, c, args[0], err))
 				}
@@ -81,12 +71,12 @@ func facetsCommand(e *env) *cobra.Command {
 		Use:     "facets COLLECTION --by FIELD",
 		Short:   "Count the items by label, or by the values of a field",
 		GroupID: groupFind,
-		Long: prose(`
+		Long: usage.Prose(`
 			Facets counts the items of each label, or of each value of a field, the most
 			first; with --where of the items that match. An item counts for each of its
 			labels. Items without a label, or without a value of the field, are counted last,
 			as null. All counts are exact.`),
-		Example: example(`
+		Example: usage.Example(`
 			fddhdb-cluster facets wiki --by label
 			fddhdb-cluster facets wiki --by year --where "label = 'art'" --limit 10`),
 		Args: arguments(1, 1, "the name of a collection"),
@@ -98,22 +88,22 @@ func facetsCommand(e *env) *cobra.Command {
 				return exit.Usagef("--limit %d: 1 or more values are possible", limit)
 			}
 			return e.withCollection(cmd.Context(), args[0], func(ctx context.Context, c *cluster.Client, coll *cluster.Collection) error {
-				facets, err := coll.Facets(ctx, db.FacetQuery{By: by, Where: where.expr, Limit: limit})
+				facets, err := coll.Facets(ctx, db.FacetQuery{By: by, Where: where.Expr, Limit: limit})
 				if err != nil {
 					return where.wrap(e.noCollection(ctx, c, args[0], err))
 				}
 				var rows [][]any
-				for _, n := range withMissing(facets) {
+				for _, n := range textform.Counts(facets) {
 					if e.json {
 						if err := e.PrintJSON(n); err != nil {
 							return err
 						}
 					}
-					rows = append(rows, []any{valueCell(n.Value), term.CountCell(n.Items)})
+					rows = append(rows, []any{textform.ValueCell(n.Value), term.CountCell(n.Items)})
 				}
 				if !e.json {
 					e.PrintTable([]term.Column{term.Left(by), term.Right("items")}, rows)
-					e.noteMore(facets)
+					textform.PrintMore(e.Printer, facets)
 				}
 				return nil
 			})
@@ -126,13 +116,6 @@ func facetsCommand(e *env) *cobra.Command {
 	return cmd
 }
 
-// noteMore prints how many counts a limit has left out.
-func (e *env) noteMore(f *db.Facets) {
-	if more := f.Distinct - len(f.Counts); more > 0 {
-		e.Printf("and %s more\n", term.Thousands(more))
-	}
-}
-
 func labelsCommand(e *env) *cobra.Command {
 	var where whereFlag
 	var limit int
@@ -140,17 +123,17 @@ func labelsCommand(e *env) *cobra.Command {
 		Use:     "labels COLLECTION",
 		Short:   "List labels",
 		GroupID: groupFind,
-		Long: prose(`
+		Long: usage.Prose(`
 			Labels lists the labels that items have, with the number of items of each, the most
 			frequent first; with --where of the items that match.`),
-		Example: example(`fddhdb-cluster labels wiki --where "has(image)" --limit 5`),
+		Example: usage.Example(`fddhdb-cluster labels wiki --where "has(image)" --limit 5`),
 		Args:    arguments(1, 1, "the name of a collection"),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			if cmd.Flags().Changed("limit") && limit < 1 {
 				return exit.Usagef("--limit %d: 1 or more labels are possible", limit)
 			}
 			return e.withCollection(cmd.Context(), args[0], func(ctx context.Context, c *cluster.Client, coll *cluster.Collection) error {
-				facets, err := coll.Facets(ctx, db.FacetQuery{By: "label", Where: where.expr, Limit: limit})
+				facets, err := coll.Facets(ctx, db.FacetQuery{By: "label", Where: where.Expr, Limit: limit})
 				if err != nil {
 					return where.wrap(e.noCollection(ctx, c, args[0], err))
 				}
@@ -170,7 +153,7 @@ func labelsCommand(e *env) *cobra.Command {
 				}
 				if !e.json {
 					e.PrintTable([]term.Column{term.Left("label"), term.Right("items")}, rows)
-					e.noteMore(facets)
+					textform.PrintMore(e.Printer, facets)
 				}
 				return nil
 			})

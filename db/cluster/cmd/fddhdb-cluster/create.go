@@ -10,7 +10,9 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/fddhdb/fddhdb/cmd/fddhdb/exit"
+	"github.com/fddhdb/fddhdb/cmd/fddhdb/flags"
 	"github.com/fddhdb/fddhdb/cmd/fddhdb/term"
+	"github.com/fddhdb/fddhdb/cmd/fddhdb/usage"
 	"github.com/fddhdb/fddhdb/db"
 	"github.com/fddhdb/fddhdb/db/cluster"
 )
@@ -42,7 +44,7 @@ func (o *creation) run(e *env, ctx context.Context, done string) error {
 	case o.Servers < 1 || o.Servers > 5:
 		return exit.Usagef("--servers-per-log %d: 1, 3 and 5 are possible", o.Servers)
 	}
-	o.Nodes, o.LogBytes = splitList(o.nodes), int64(o.logBytes)
+	o.Nodes, o.LogBytes = flags.SplitList(o.nodes), int64(o.logBytes)
 	return e.withServers(ctx, func(ctx context.Context, nc *nats.Conn) error {
 		ctx, cancel := context.WithTimeout(ctx, forever)
 		defer cancel()
@@ -101,14 +103,14 @@ func createCommand(e *env) *cobra.Command {
 		Use:     "create --shards N",
 		Short:   "Make a cluster",
 		GroupID: groupCluster,
-		Long: prose(`
+		Long: usage.Prose(`
 			Create makes the logs of a cluster, and says which nodes keep which shards. The
 			nodes run already, or --nodes names them and they are started later. More
 			replicas can be lost at a time, and answer more searches.
 
 			A log that is full takes no writes until backup --trim makes room. Each of its
 			servers sets --log-bytes aside (max_file_store). If create is interrupted, call it again.`),
-		Example: example(`
+		Example: usage.Example(`
 			fddhdb-cluster create --shards 16
 			fddhdb-cluster create --shards 64 --replicas 3 --nodes a,b,c,d --log-bytes 256MiB
 			fddhdb-cluster create --shards 4 --replicas 1 --servers-per-log 1`),
@@ -125,7 +127,7 @@ func restoreCommand(e *env) *cobra.Command {
 		Use:     "restore --from PLACE --shards N",
 		Short:   "Make a cluster from the backups of another, or from a build",
 		GroupID: groupCluster,
-		Long: prose(`
+		Long: usage.Prose(`
 			Restore makes a cluster whose shards begin with the newest backups in PLACE: of a
 			cluster whose logs are lost, or of what fddhdb-beam build has made. There are as
 			many shards as backups. The nodes have the same PLACE as --backups. They
@@ -133,7 +135,7 @@ func restoreCommand(e *env) *cobra.Command {
 			wait for them.
 
 			What was written after a backup is not in it.`),
-		Example: example(`
+		Example: usage.Example(`
 			fddhdb-cluster restore --from /mnt/backups --shards 16 --cluster main2
 			fddhdb-cluster restore --from s3://company/shards --shards 4`),
 		Args: arguments(0, 0, ""),

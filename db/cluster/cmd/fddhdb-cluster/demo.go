@@ -15,6 +15,7 @@ import (
 
 	"github.com/fddhdb/fddhdb/cmd/fddhdb/exit"
 	"github.com/fddhdb/fddhdb/cmd/fddhdb/term"
+	"github.com/fddhdb/fddhdb/cmd/fddhdb/usage"
 	"github.com/fddhdb/fddhdb/db"
 	"github.com/fddhdb/fddhdb/db/cluster"
 )
@@ -25,7 +26,7 @@ func demoCommand(e *env) *cobra.Command {
 		Use:     "demo",
 		Short:   "Show a cluster that goes on while a node and a server are killed",
 		GroupID: groupCluster,
-		Long: prose(`
+		Long: usage.Prose(`
 			Demo needs no preparation, and leaves nothing behind. In a temporary folder it
 			starts three NATS servers and four nodes, each a process of its own, makes a
 			cluster of 8 shards on 2 nodes each, imports items with codes of 64 bits, and
@@ -41,7 +42,7 @@ func demoCommand(e *env) *cobra.Command {
 
 			Everything shares this machine, so that times are those of a crowded one. It takes
 			about 45 seconds. The exit code is 1 if a write was lost or an answer wrong.`),
-		Example: example(`
+		Example: usage.Example(`
 			fddhdb-cluster demo
 			fddhdb-cluster demo --items 1000000 --json`),
 		Args: arguments(0, 0, ""),

@@ -20,6 +20,7 @@ import (
 	"github.com/fddhdb/fddhdb/cmd/fddhdb/flags"
 	"github.com/fddhdb/fddhdb/cmd/fddhdb/source"
 	"github.com/fddhdb/fddhdb/cmd/fddhdb/term"
+	"github.com/fddhdb/fddhdb/cmd/fddhdb/usage"
 	"github.com/fddhdb/fddhdb/db"
 	"github.com/fddhdb/fddhdb/db/cluster"
 )
@@ -42,7 +43,7 @@ func importCommand(e *env) *cobra.Command {
 		Use:     "import COLLECTION --items FILE",
 		Short:   "Bring items in from files, or a model",
 		GroupID: groupItems,
-		Long: prose(`
+		Long: usage.Prose(`
 			Import stores items from files: whole ones from one file, or parts from a file
 			each, row i of every file belonging to item i. The files are those of fddhdb
 			import, and fddhdb help import explains them: - is standard input.
@@ -59,7 +60,7 @@ func importCommand(e *env) *cobra.Command {
 			a space of codes, in which every shard gives its items the codes that they would
 			have there. Searches go on meanwhile. --activate makes it the active space, which
 			the first one always is.`),
-		Example: example(`
+		Example: usage.Example(`
 			fddhdb-cluster import hashes --codes codes.npy --keys keys.txt
 			fddhdb-cluster import shop --items products.parquet --key-column sku
 			fddhdb-cluster import wiki --vectors image=image.npy --vectors text=text.npy \
@@ -153,7 +154,7 @@ type importing struct {
 	d     *db.DB
 
 	mu      sync.Mutex // of skipped: shards refuse items at the same time
-	skipped skippedRows
+	skipped source.SkippedRows
 }
 
 // run imports the files.
@@ -204,7 +205,7 @@ func (o *importOptions) run(e *env, ctx context.Context, name string) error {
 		}
 		n, err := im.store(ctx, e, coll, bar)
 		bar.End()
-		im.skipped.warn(e)
+		e.warnSkipped(&im.skipped)
 		if err != nil {
 			if errors.Is(err, db.ErrInvalid) {
 				err = exit.Failedf("%w", err)
@@ -214,16 +215,16 @@ func (o *importOptions) run(e *env, ctx context.Context, name string) error {
 		took := time.Since(begin).Seconds()
 		if e.json {
 			return e.PrintJSON(struct {
-				Items   int              `json:"items"`
-				Skipped int              `json:"skipped"`
-				Seconds float64          `json:"seconds"`
-				Rate    float64          `json:"items_per_second"`
-				Reasons []*skippedReason `json:"skipped_reasons,omitempty"`
-			}{n, im.skipped.n, took, float64(n) / took, im.skipped.groups})
+				Items   int                     `json:"items"`
+				Skipped int                     `json:"skipped"`
+				Seconds float64                 `json:"seconds"`
+				Rate    float64                 `json:"items_per_second"`
+				Reasons []*source.SkippedReason `json:"skipped_reasons,omitempty"`
+			}{n, im.skipped.N, took, float64(n) / took, im.skipped.Groups})
 		}
 		skipped := ""
-		if im.skipped.n > 0 {
-			skipped = ", skipped " + term.Thousands(im.skipped.n)
+		if im.skipped.N > 0 {
+			skipped = ", skipped " + term.Thousands(im.skipped.N)
 		}
 		e.Printf("imported %s%s in %s\n", term.Plural(n, "item", "items"), skipped, term.Seconds(took))
 		return nil
@@ -310,7 +311,7 @@ func (im *importing) store(ctx context.Context, e *env, coll *cluster.Collection
 func (im *importing) skip(row int, why string) {
 	im.mu.Lock()
 	defer im.mu.Unlock()
-	im.skipped.add(row, why)
+	im.skipped.Add(row, why)
 }
 
 // A row is an item, which shares no memory with others, and its number.

@@ -15,6 +15,8 @@ import (
 
 	"github.com/fddhdb/fddhdb/cmd/fddhdb/exit"
 	"github.com/fddhdb/fddhdb/cmd/fddhdb/term"
+	"github.com/fddhdb/fddhdb/cmd/fddhdb/textform"
+	"github.com/fddhdb/fddhdb/cmd/fddhdb/usage"
 	"github.com/fddhdb/fddhdb/db"
 	"github.com/fddhdb/fddhdb/db/cluster"
 )
@@ -25,7 +27,7 @@ func putCommand(e *env) *cobra.Command {
 		Use:     "put COLLECTION (--item JSON | < FILE)",
 		Short:   "Store items that are JSON",
 		GroupID: groupItems,
-		Long: prose(`
+		Long: usage.Prose(`
 			Put stores items, each replacing the one that is there under its key: the one of
 			--item, which is printed as it is stored, or those of standard input, a line each.
 			An item is what get --json prints: key, vectors, labels, fields, payload
@@ -34,7 +36,7 @@ func putCommand(e *env) *cobra.Command {
 
 			When put ends, everything is durable. If it fails, some lines of standard input
 			may be stored and others not: the same put may be made again.`),
-		Example: example(`
+		Example: usage.Example(`
 			fddhdb-cluster put hashes --item '{"key":"cat.jpg","code":"9f3c01d2aa55e870"}'
 			fddhdb-cluster put hashes < items.jsonl`),
 		Args: arguments(1, 1, "the name of a collection"),
@@ -79,6 +81,15 @@ func putCommand(e *env) *cobra.Command {
 	}
 	cmd.Flags().StringVar(&one, "item", "", "the item, as `JSON`")
 	return cmd
+}
+
+// printItem prints an item, as fddhdb get does.
+func (e *env) printItem(it *db.Item) error {
+	if e.json {
+		return e.PrintJSON(it)
+	}
+	textform.PrintItem(e.Printer, it)
+	return nil
 }
 
 // parseItem reads an item.
@@ -131,11 +142,11 @@ func getCommand(e *env) *cobra.Command {
 		Use:     "get COLLECTION KEY...",
 		Short:   "Print items by their keys",
 		GroupID: groupItems,
-		Long: prose(`
+		Long: usage.Prose(`
 			Get prints the items with these keys, with --json one a line and with all their
 			vectors. If a key has no item, the others are printed, and the exit code is 1. A
 			key that begins with - stands behind --.`),
-		Example: example(`
+		Example: usage.Example(`
 			fddhdb-cluster get hashes cat.jpg
 			fddhdb-cluster get hashes --json -- -k`),
 		Args: arguments(2, -1, "the name of a collection and the key of an item"),
@@ -175,10 +186,10 @@ func deleteCommand(e *env) *cobra.Command {
 		Use:     "delete COLLECTION KEY...",
 		Short:   "Delete items by their keys",
 		GroupID: groupItems,
-		Long: prose(`
+		Long: usage.Prose(`
 			Delete deletes the items with these keys. A key without an item is no error, and
 			counts as the others do: whether there was one is not told.`),
-		Example: example(`fddhdb-cluster delete hashes cat.jpg dog.jpg`),
+		Example: usage.Example(`fddhdb-cluster delete hashes cat.jpg dog.jpg`),
 		Args:    arguments(2, -1, "the name of a collection and the key of an item"),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			keys := args[1:]

@@ -13,22 +13,28 @@ import (
 	"github.com/spf13/pflag"
 
 	"github.com/fddhdb/fddhdb/cmd/fddhdb/exit"
+	"github.com/fddhdb/fddhdb/cmd/fddhdb/flags"
 	"github.com/fddhdb/fddhdb/db"
 	"github.com/fddhdb/fddhdb/db/cluster"
 )
 
 // A link has the flags that say where a cluster is, and who asks.
 type link struct {
-	servers, cluster              string
-	creds, tlsCA, tlsCert, tlsKey string
-	insecure                      bool
-	timeout                       time.Duration
+	servers, cluster       string
+	creds, nkey            string
+	user, passwordFile     string
+	tlsCA, tlsCert, tlsKey string
+	insecure               bool
+	timeout                time.Duration
 }
 
 func (l *link) register(f *pflag.FlagSet) {
 	f.StringVar(&l.servers, "servers", nats.DefaultURL, "the NATS servers, `URL[,URL...]`")
 	f.StringVar(&l.cluster, "cluster", "main", "the cluster `NAME`")
 	f.StringVar(&l.creds, "creds", "", "credentials of NATS, a `FILE`")
+	f.StringVar(&l.nkey, "nkey", "", "the seed of an nkey, a `FILE`")
+	f.StringVar(&l.user, "user", "", "the `NAME` of a user who has a password")
+	f.StringVar(&l.passwordFile, "password-file", "", "the password of --user, a `FILE`: others can read a command line")
 	f.StringVar(&l.tlsCA, "tls-ca", "", "certificates of authorities that the servers are trusted by, a `FILE`.pem (default: those of the system)")
 	f.StringVar(&l.tlsCert, "tls-cert", "", "the certificate of this client, a `FILE`.pem")
 	f.StringVar(&l.tlsKey, "tls-key", "", "the key of --tls-cert, a `FILE`.pem")
@@ -53,11 +59,54 @@ func (l *link) connect(name string, said func(error)) (*nats.Conn, error) {
 		return nil, err
 	}
 	options := []nats.Option{nats.Name("fddhdb-cluster " + name), nats.ErrorHandler(func(_ *nats.Conn, _ *nats.Subscription, err error) { said(err) })}
-	if l.creds != "" {
-		if err := readable("--creds", l.creds); err != nil {
+	who, err := l.credentials()
+	if err != nil {
+		return nil, err
+	}
+	nc, err := cluster.ConnectNATS(strings.Join(urls, ","), append(options, who...)...)
+	switch {
+	case errors.Is(err, nats.ErrNoServers):
+		return nil, exit.Failedf("%w: no NATS server answers at %s: start one, or say with --servers where they are", errNoServer, redacted(urls))
+	case errors.Is(err, nats.ErrAuthorization), errors.Is(err, nats.ErrAuthExpired):
+		return nil, exit.Failedf("the NATS servers at %s refuse these credentials: %w", redacted(urls), err)
+	case errors.Is(err, cluster.ErrServerCertificate):
+		return nil, exit.Failedf("%s: %w: --tls-ca FILE says who has to have issued it", redacted(urls), err)
+	case errors.Is(err, cluster.ErrClientCertificate):
+		return nil, exit.Failedf("%s: %w: --tls-cert FILE and --tls-key FILE are it", redacted(urls), err)
+	case err != nil:
+		return nil, exit.Failedf("%s: %w", redacted(urls), err)
+	}
+	return nc, nil
+}
+
+// credentials returns the options that say who asks, and who is trusted. Files are read whenever it connects: they may
+// be replaced while a node runs.
+func (l *link) credentials() (options []nats.Option, err error) {
+	for _, f := range []struct{ flag, file string }{
+		{"--creds", l.creds}, {"--nkey", l.nkey}, {"--password-file", l.passwordFile},
+		{"--tls-ca", l.tlsCA}, {"--tls-cert", l.tlsCert}, {"--tls-key", l.tlsKey},
+	} {
+		if f.file == "" {
+			continue
+		}
+		if err := readable(f.flag, f.file); err != nil {
 			return nil, err
 		}
+	}
+	switch {
+	case l.creds != "":
 		options = append(options, nats.UserCredentials(l.creds))
+	case l.nkey != "":
+		key, err := nats.NkeyOptionFromSeed(l.nkey)
+		if err != nil {
+			return nil, exit.Failedf("--nkey %s: %w", l.nkey, err)
+		}
+		options = append(options, key)
+	case l.user != "":
+		options = append(options, nats.UserInfoHandler(func() (user, password string) {
+			b, _ := os.ReadFile(l.passwordFile) // of one that is gone meanwhile the server says that it is wrong
+			return l.user, strings.TrimRight(string(b), "\r\n")
+		}))
 	}
 	if l.tlsCA != "" {
 		options = append(options, nats.RootCAs(l.tlsCA))
@@ -65,16 +114,7 @@ func (l *link) connect(name string, said func(error)) (*nats.Conn, error) {
 	if l.tlsCert != "" {
 		options = append(options, nats.ClientCert(l.tlsCert, l.tlsKey))
 	}
-	nc, err := cluster.ConnectNATS(strings.Join(urls, ","), options...)
-	switch {
-	case errors.Is(err, nats.ErrNoServers):
-		return nil, exit.Failedf("%w: no NATS server answers at %s: start one, or say with --servers where they are", errNoServer, redacted(urls))
-	case errors.Is(err, nats.ErrAuthorization), errors.Is(err, nats.ErrAuthExpired):
-		return nil, exit.Failedf("the NATS servers at %s refuse these credentials: %w", redacted(urls), err)
-	case err != nil:
-		return nil, exit.Failedf("%s: %w", redacted(urls), err)
-	}
-	return nc, nil
+	return options, nil
 }
 
 // errNoServer is the error of servers that do not run.
@@ -95,8 +135,20 @@ func (l *link) urls() (urls []string, err error) {
 	if (l.tlsCert == "") != (l.tlsKey == "") {
 		return nil, exit.Usagef("--tls-cert and --tls-key go together: one of them is missing")
 	}
-	given := l.creds != "" || l.tlsCert != ""
-	for _, s := range splitList(l.servers) {
+	if (l.user == "") != (l.passwordFile == "") {
+		return nil, exit.Usagef("--user and --password-file go together: one of them is missing")
+	}
+	ways := 0
+	for _, way := range []string{l.creds, l.nkey, l.user} {
+		if way != "" {
+			ways++
+		}
+	}
+	if ways > 1 {
+		return nil, exit.Usagef("--creds, --nkey and --user: one of them says who asks")
+	}
+	given := ways > 0 || l.tlsCert != ""
+	for _, s := range flags.SplitList(l.servers) {
 		if !strings.Contains(s, "://") {
 			s = "nats://" + s
 		}
@@ -106,7 +158,7 @@ func (l *link) urls() (urls []string, err error) {
 		}
 		if !given && !l.insecure && u.User == nil && !isLoopback(u.Hostname()) {
 			return nil, exit.Usagef("--servers: %s is another machine, and there are no credentials, so that anybody there could read and change everything: "+
-				"give --creds FILE, --tls-cert FILE and --tls-key FILE, or nats://USER:PASSWORD@%s; --insecure connects all the same", u.Host, u.Host)
+				"give --creds FILE, --nkey FILE, --user NAME and --password-file FILE, or --tls-cert FILE and --tls-key FILE; --insecure connects all the same", u.Host)
 		}
 		urls = append(urls, s)
 	}

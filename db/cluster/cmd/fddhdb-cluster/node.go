@@ -11,6 +11,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/fddhdb/fddhdb/cmd/fddhdb/exit"
+	"github.com/fddhdb/fddhdb/cmd/fddhdb/usage"
 	"github.com/fddhdb/fddhdb/db/cluster"
 )
 
@@ -21,7 +22,7 @@ func nodeCommand(e *env) *cobra.Command {
 		Use:     "node --name NAME --dir DIR",
 		Short:   "Run a node, which keeps shards and answers requests",
 		GroupID: groupCluster,
-		Long: prose(`
+		Long: usage.Prose(`
 			Node runs until an interrupt or SIGTERM, keeps its shards in the folder DIR, and
 			logs to stderr. It can be started before the NATS servers and before the cluster
 			is made. Its name is its own in the cluster and stays the same; the folder is
@@ -31,7 +32,7 @@ func nodeCommand(e *env) *cobra.Command {
 			on with what the logs have. One whose folder is lost begins with a backup or with
 			the log. --backups is the same place for all nodes: a folder that they share, or
 			s3://BUCKET/PREFIX. Without it there are no backups.`),
-		Example: example(`
+		Example: usage.Example(`
 			fddhdb-cluster node --name a --dir /var/lib/fddhdb
 			fddhdb-cluster node --name b --dir data --servers nats://10.0.0.1:4222 \
 			    --creds node.creds --backups s3://company/fddhdb`),

@@ -4,17 +4,18 @@ import (
 	"context"
 	"encoding/hex"
 	"errors"
-	"fmt"
 	"math"
-	"slices"
 	"strings"
 
 	"github.com/spf13/cobra"
 
 	"github.com/fddhdb/fddhdb/cmd/fddhdb/exit"
+	"github.com/fddhdb/fddhdb/cmd/fddhdb/flags"
 	"github.com/fddhdb/fddhdb/cmd/fddhdb/jsonform"
 	"github.com/fddhdb/fddhdb/cmd/fddhdb/source"
 	"github.com/fddhdb/fddhdb/cmd/fddhdb/term"
+	"github.com/fddhdb/fddhdb/cmd/fddhdb/textform"
+	"github.com/fddhdb/fddhdb/cmd/fddhdb/usage"
 	"github.com/fddhdb/fddhdb/db"
 	"github.com/fddhdb/fddhdb/db/cluster"
 )
@@ -25,7 +26,7 @@ type searchOptions struct {
 	radius, facetLimit int
 	hasRadius, partial bool
 	rerank, facets     string
-	include            includeFlag
+	include            flags.Include
 	where              whereFlag
 	q                  db.Query
 }
@@ -36,7 +37,7 @@ func searchCommand(e *env) *cobra.Command {
 		Use:     "search COLLECTION (--code HEX | --key KEY | --vector v,v,...)",
 		Short:   "Find the items whose codes are nearest",
 		GroupID: groupFind,
-		Long: prose(`
+		Long: usage.Prose(`
 			Search finds the items whose codes differ from that of the query in the fewest
 			bits, exactly, as in one database: fddhdb help search explains queries, orders
 			and similarities. Of items that nothing else tells apart, others may come first than
@@ -55,7 +56,7 @@ func searchCommand(e *env) *cobra.Command {
 
 			A shard of which no node answers fails the search. With --partial the answer comes
 			without it, and "missing" names it; a warning goes to stderr.`),
-		Example: example(`
+		Example: usage.Example(`
 			fddhdb-cluster search hashes --code 9f3c01d2aa55e870 --radius 8
 			fddhdb-cluster search wiki --key 17 --from image --to text -k 5
 			fddhdb-cluster search wiki --from text --vector .1,.2,0,.4 --where "year >= 2020"
@@ -120,7 +121,7 @@ func (o *searchOptions) check(hasK, hasLimit, json bool) error {
 		return exit.Usagef("-k %d: 1 or more hits are possible", o.q.K)
 	case o.hasRadius && o.radius < 0:
 		return exit.Usagef("--radius %d: 0 or more bits are possible", o.radius)
-	case !json && o.include.parts&(db.IncludePayload|db.IncludeVectors) != 0:
+	case !json && o.include.Parts&(db.IncludePayload|db.IncludeVectors) != 0:
 		return exit.Usagef("--include %s: a table has labels and fields alone: --json has payloads and vectors, too", &o.include)
 	}
 	var err error
@@ -135,9 +136,9 @@ func (o *searchOptions) check(hasK, hasLimit, json bool) error {
 			return exit.Usagef("--code %q: not hexadecimal: two digits a byte are expected", o.code)
 		}
 	}
-	o.q.Key, o.q.Where, o.q.Include = o.key, o.where.expr, o.include.parts
+	o.q.Key, o.q.Where, o.q.Include = o.key, o.where.Expr, o.include.Parts
 	if o.facets != "" {
-		o.q.Facets, o.q.FacetLimit = splitList(o.facets), o.facetLimit
+		o.q.Facets, o.q.FacetLimit = flags.SplitList(o.facets), o.facetLimit
 	}
 	return nil
 }
@@ -151,7 +152,7 @@ type searchJSON struct {
 func (o *searchOptions) run(e *env, cmd *cobra.Command, coll *cluster.Collection) error {
 	ctx := cmd.Context()
 	var schema db.Schema
-	if o.vector != "" || !e.json && o.include.parts&db.IncludeFields != 0 {
+	if o.vector != "" || !e.json && o.include.Parts&db.IncludeFields != 0 {
 		var err error
 		if schema, err = coll.Schema(ctx); err != nil {
 			return err
@@ -230,105 +231,15 @@ func (o *searchOptions) print(e *env, r *cluster.Result, schema db.Schema) {
 	}
 	e.Printf("\n")
 	if len(r.Hits) > 0 {
-		o.printHits(e, r, schema)
+		o.printHits(e, &r.Result, schema)
 	}
-	var rows [][]any
-	for i := range r.Facets {
-		for _, n := range withMissing(&r.Facets[i]) {
-			rows = append(rows, []any{term.TextCell(r.Facets[i].By), valueCell(n.Value), term.CountCell(n.Items)})
-		}
-	}
-	if len(rows) > 0 {
-		e.Printf("\n")
-		e.PrintTable([]term.Column{term.Left("facet"), term.Left("value"), term.Right("items")}, rows)
-	}
-	for i := range r.Facets {
-		if more := r.Facets[i].Distinct - len(r.Facets[i].Counts); more > 0 {
-			e.Printf("and %s more of %s\n", term.Thousands(more), term.Plain(r.Facets[i].By))
-		}
-	}
+	textform.PrintFacets(e.Printer, &r.Result)
 }
 
 // printHits prints the table of the hits. Where an answer is by vectors, hits have neither distance nor score.
-func (o *searchOptions) printHits(e *env, r *cluster.Result, schema db.Schema) {
-	none := func(x float64) bool { return math.IsNaN(x) }
-	similar := slices.ContainsFunc(r.Hits, func(h db.Hit) bool { return !none(float64(h.Similarity)) })
-	codes := !none(r.Hits[0].Score) || none(float64(r.Hits[0].Similarity))
-	columns := []term.Column{term.Right("rank"), term.Left("key")}
-	if codes {
-		columns = append(columns, term.Right("distance"), term.Right("score"))
-	}
-	if similar {
-		columns = append(columns, term.Right("similarity"))
-	}
-	labels, fields := o.include.parts&db.IncludeLabels != 0, []db.Field(nil)
-	if labels {
-		columns = append(columns, term.Left("labels"))
-	}
-	if o.include.parts&db.IncludeFields != 0 {
-		fields = schema.Fields
-		columns = append(columns, fieldColumns(fields)...)
-	}
-	var rows [][]any
-	for i, h := range r.Hits {
-		row := []any{i + 1, term.TextCell(h.Key)}
-		if codes {
-			score := term.NoCell
-			if !none(h.Score) {
-				score = term.NumberCell(h.Score, 3)
-			}
-			row = append(row, h.Distance, score)
-		}
-		if similar {
-			row = append(row, term.SimilarityCell(h.Similarity))
-		}
-		it := h.Item
-		if it == nil {
-			it = new(db.Item)
-		}
-		if labels {
-			row = append(row, term.TextCell(strings.Join(it.Labels, ",")))
-		}
-		rows = append(rows, append(row, fieldCells(fields, it)...))
-	}
-	e.PrintTable(columns, rows)
-}
-
-// An includeFlag is --include: the parts of items that hits are printed with.
-type includeFlag struct{ parts db.Include }
-
-var includeParts = []struct {
-	name string
-	part db.Include
-}{{"labels", db.IncludeLabels}, {"fields", db.IncludeFields}, {"payload", db.IncludePayload}, {"vectors", db.IncludeVectors}}
-
-func (f *includeFlag) Type() string { return "LIST" }
-
-func (f *includeFlag) String() string {
-	var names []string
-	for _, x := range includeParts {
-		if f.parts&x.part != 0 {
-			names = append(names, x.name)
-		}
-	}
-	return strings.Join(names, ",")
-}
-
-func (f *includeFlag) Set(s string) error {
-	const possible = "a list of labels, fields, payload and vectors is expected"
-	names := splitList(s)
-	if len(names) == 0 {
-		return errors.New(possible)
-	}
-next:
-	for _, name := range names {
-		for _, x := range includeParts {
-			if x.name == name {
-				f.parts |= x.part
-				continue next
-			}
-		}
-		return fmt.Errorf("there is no part %q: %s", name, possible)
-	}
-	return nil
+func (o *searchOptions) printHits(e *env, r *db.Result, schema db.Schema) {
+	t := textform.NewHitTable(schema, o.include.Parts)
+	t.Similarity = textform.HasSimilarity(r)
+	t.Codes = !math.IsNaN(r.Hits[0].Score) || math.IsNaN(float64(r.Hits[0].Similarity))
+	e.PrintTable(t.Columns(), t.Rows(r))
 }

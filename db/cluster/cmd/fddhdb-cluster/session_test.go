@@ -13,6 +13,7 @@ import (
 	"github.com/nats-io/nats.go"
 
 	"github.com/fddhdb/fddhdb/cmd/fddhdb/clitest"
+	"github.com/fddhdb/fddhdb/cmd/fddhdb/source"
 	"github.com/fddhdb/fddhdb/db"
 	"github.com/fddhdb/fddhdb/db/internal/dbkit"
 	"github.com/fddhdb/fddhdb/db/shard"
@@ -151,7 +152,7 @@ func TestSession(t *testing.T) {
 		}
 		skipped := object[struct {
 			Items, Skipped int
-			Reasons        []skippedReason `json:"skipped_reasons"`
+			Reasons        []source.SkippedReason `json:"skipped_reasons"`
 		}](s, "import", "codes", "--items", "bad.jsonl", "--on-error", "skip")
 		if skipped.Items != 1 || skipped.Skipped != 2 || len(skipped.Reasons) != 2 {
 			t.Errorf("%+v", skipped)

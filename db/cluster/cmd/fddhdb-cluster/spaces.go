@@ -9,6 +9,7 @@ import (
 
 	"github.com/fddhdb/fddhdb/cmd/fddhdb/exit"
 	"github.com/fddhdb/fddhdb/cmd/fddhdb/term"
+	"github.com/fddhdb/fddhdb/cmd/fddhdb/usage"
 	"github.com/fddhdb/fddhdb/db"
 	"github.com/fddhdb/fddhdb/db/cluster"
 )
@@ -18,10 +19,10 @@ func spacesCommand(e *env) *cobra.Command {
 		Use:     "spaces COLLECTION",
 		Short:   "List the spaces of codes",
 		GroupID: groupSpaces,
-		Long: prose(`
+		Long: usage.Prose(`
 			Spaces lists the spaces of codes of a collection. One is active: searches use it.
 			Others stand by, or are being built, until every shard has all codes.`),
-		Example: example(`fddhdb-cluster spaces wiki`),
+		Example: usage.Example(`fddhdb-cluster spaces wiki`),
 		Args:    arguments(1, 1, "the name of a collection"),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			return e.withCollection(cmd.Context(), args[0], func(ctx context.Context, c *cluster.Client, coll *cluster.Collection) error {
@@ -63,10 +64,10 @@ func activateCommand(e *env) *cobra.Command {
 		Use:     "activate COLLECTION SPACE",
 		Short:   "Make another space of codes the active one",
 		GroupID: groupSpaces,
-		Long: prose(`
+		Long: usage.Prose(`
 			Activate makes a space, by its number, the one that searches use, shard after shard.
 			No search fails meanwhile. The one before stands by.`),
-		Example: example(`fddhdb-cluster activate wiki 2`),
+		Example: usage.Example(`fddhdb-cluster activate wiki 2`),
 		Args:    arguments(2, 2, "the name of a collection and the number of a space"),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			return e.changeSpace(cmd.Context(), args, (*cluster.Collection).Activate, "space %d of collection %s is the active one now\n")
@@ -79,10 +80,10 @@ func dropSpaceCommand(e *env) *cobra.Command {
 		Use:     "drop-space COLLECTION SPACE",
 		Short:   "Delete a space of codes",
 		GroupID: groupSpaces,
-		Long: prose(`
+		Long: usage.Prose(`
 			Drop-space deletes a space, by its number: its codes and its model, and not the
 			items. It cannot be the active one.`),
-		Example: example(`fddhdb-cluster drop-space wiki 1`),
+		Example: usage.Example(`fddhdb-cluster drop-space wiki 1`),
 		Args:    arguments(2, 2, "the name of a collection and the number of a space"),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			return e.changeSpace(cmd.Context(), args, (*cluster.Collection).DropSpace, "dropped space %d of collection %s\n")

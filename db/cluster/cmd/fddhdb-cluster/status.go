@@ -10,6 +10,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/fddhdb/fddhdb/cmd/fddhdb/term"
+	"github.com/fddhdb/fddhdb/cmd/fddhdb/usage"
 	"github.com/fddhdb/fddhdb/db/cluster"
 )
 
@@ -124,12 +125,12 @@ func statusCommand(e *env) *cobra.Command {
 		Use:     "status",
 		Short:   "Say how nodes, shards and logs are",
 		GroupID: groupCluster,
-		Long: prose(`
+		Long: usage.Prose(`
 			Status prints a line for each shard on each node: the last message of its log that
 			the node has applied, the lag, which is how many it has not applied yet, the
 			items of all collections, and what is wrong. Nodes that do not answer within a
 			second are named. The exit code is 0 as long as the cluster can be reached.`),
-		Example: example(`
+		Example: usage.Example(`
 			fddhdb-cluster status
 			fddhdb-cluster status --json | jq '[.shards[].replicas[].lag] | max'`),
 		Args: arguments(0, 0, ""),

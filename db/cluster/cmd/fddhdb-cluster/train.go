@@ -10,6 +10,7 @@ import (
 	"github.com/fddhdb/fddhdb/cmd/fddhdb/exit"
 	"github.com/fddhdb/fddhdb/cmd/fddhdb/flags"
 	"github.com/fddhdb/fddhdb/cmd/fddhdb/term"
+	"github.com/fddhdb/fddhdb/cmd/fddhdb/usage"
 	"github.com/fddhdb/fddhdb/db"
 	"github.com/fddhdb/fddhdb/db/cluster"
 	"github.com/fddhdb/fddhdb/model"
@@ -21,7 +22,7 @@ func trainCommand(e *env) *cobra.Command {
 		Use:     "train COLLECTION",
 		Short:   "Learn a model from the items of all shards",
 		GroupID: groupSpaces,
-		Long: prose(`
+		Long: usage.Prose(`
 			Train learns a model from the labelled items, or where none has labels from all,
 			and gives it to every shard, whose items get their codes in a new space. The
 			first space is active at once; --activate makes a later one so. Searches and writes
@@ -30,7 +31,7 @@ func trainCommand(e *env) *cobra.Command {
 
 			Items stay where they are: shards send sums over them. One training of a collection
 			runs at a time. If a node ends meanwhile the training fails: call it again.`),
-		Example: example(`
+		Example: usage.Example(`
 			fddhdb-cluster train wiki
 			fddhdb-cluster train wiki --bits 128 --anchors 800 --activate`),
 		Args: arguments(1, 1, "the name of a collection"),

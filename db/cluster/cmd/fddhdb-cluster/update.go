@@ -9,6 +9,7 @@ import (
 
 	"github.com/fddhdb/fddhdb/cmd/fddhdb/exit"
 	"github.com/fddhdb/fddhdb/cmd/fddhdb/term"
+	"github.com/fddhdb/fddhdb/cmd/fddhdb/usage"
 	"github.com/fddhdb/fddhdb/db"
 	"github.com/fddhdb/fddhdb/db/cluster"
 )
@@ -20,7 +21,7 @@ func updateCommand(e *env) *cobra.Command {
 		Use:     "update COLLECTION",
 		Short:   "Let the projections learn from the items that are there now",
 		GroupID: groupSpaces,
-		Long: prose(`
+		Long: usage.Prose(`
 			Update makes a new revision of a space, on every shard: its projections learn from
 			all items with labels that the model knows, as they are now. Codes that items have
 			stay comparable and as they are; queries, and items that come from then on, are encoded by
@@ -32,7 +33,7 @@ func updateCommand(e *env) *cobra.Command {
 
 			Items stay where they are: shards send sums over them. One training or update of a
 			collection runs at a time. If a node ends meanwhile it fails: call it again.`),
-		Example: example(`
+		Example: usage.Example(`
 			fddhdb-cluster update wiki
 			fddhdb-cluster update wiki --grow-labels`),
 		Args: arguments(1, 1, "the name of a collection"),

@@ -51,7 +51,7 @@ type Journal struct {
 	stream string
 	log    string
 	tick   string
-	shard  int
+	name   string        // for errors
 	told   atomic.Uint64 // the last sequence that a tick or Info has told of
 }
 
@@ -60,7 +60,18 @@ func (j *Journal) Told() uint64 { return j.told.Load() }
 
 // New returns the log of a shard, which Create has made.
 func New(js jetstream.JetStream, cluster names.Cluster, shard int) *Journal {
-	return &Journal{js: js, nc: js.Conn(), stream: cluster.Stream(shard), log: cluster.Log(shard), tick: cluster.Tick(shard), shard: shard}
+	return &Journal{js: js, nc: js.Conn(), stream: cluster.Stream(shard), log: cluster.Log(shard), tick: cluster.Tick(shard), name: fmt.Sprintf("log of shard %d", shard)}
+}
+
+// Logs returns all logs of a cluster that the servers have, to be read: those of its shards, and any others, by the
+// names of their streams.
+func Logs(ctx context.Context, js jetstream.JetStream, cluster names.Cluster) (map[string]*Journal, error) {
+	all := map[string]*Journal{}
+	list := js.StreamNames(ctx, jetstream.WithStreamListSubject(cluster.Logs()))
+	for stream := range list.Name() {
+		all[stream] = &Journal{js: js, nc: js.Conn(), stream: stream, name: "log " + stream}
+	}
+	return all, list.Err()
 }
 
 // Create makes the log. One of that name that has no messages is made anew: it was left by a creation that
@@ -103,7 +114,7 @@ func (j *Journal) in(err error) error {
 	if err == nil {
 		return nil
 	}
-	return fmt.Errorf("log of shard %d: %w", j.shard, err)
+	return fmt.Errorf("%s: %w", j.name, err)
 }
 
 // These bound how long Append waits for one try, and between two.
@@ -120,10 +131,14 @@ const (
 	errInProcess   jetstream.ErrorCode = 10158 // a message with the same ID is being stored
 )
 
+// ErrLate is the error of an append that has not been done by the time that it has to be.
+var ErrLate = errors.New("too late for this message")
+
 // Append appends the message with that ID, and returns its sequence once it is durable. It tries again
 // until the context ends, as a log is without a leader for some seconds when a server is lost. tries says
-// how often it may have got into the log: with an error, 0 means not at all.
-func (j *Journal) Append(ctx context.Context, id string, data []byte, reply string) (seq uint64, tries int, err error) {
+// how often it may have got into the log: with an error, 0 means not at all. Behind late, unless that is zero,
+// it begins no try: a context does not see that a machine was suspended.
+func (j *Journal) Append(ctx context.Context, id string, data []byte, reply string, late time.Time) (seq uint64, tries int, err error) {
 	m := &nats.Msg{Subject: j.log, Data: data, Header: nats.Header{}}
 	if reply != "" {
 		m.Header.Set(ReplyHeader, reply)
@@ -131,6 +146,9 @@ func (j *Journal) Append(ctx context.Context, id string, data []byte, reply stri
 	for wait, most := tryWait, tryFor; ; {
 		if j.nc.IsClosed() {
 			return 0, tries, j.in(nats.ErrConnectionClosed)
+		}
+		if now := time.Now(); !late.IsZero() && (now.After(late) || now.Round(0).After(late.Round(0))) { // by both clocks
+			return 0, tries, j.in(ErrLate)
 		}
 		said := j.nc.LastError()
 		var ack *jetstream.PubAck
@@ -292,6 +310,53 @@ func (j *Journal) Follow(ctx context.Context, from uint64, f func([]Read) error)
 		case <-time.After(wait):
 		}
 	}
+}
+
+// silence is for how long All waits for a server that has the next message.
+const silence = 10 * time.Second
+
+// All calls f with all messages that the log has now, some at a time and in order. It is an error if any of them
+// cannot be read, but for those that are trimmed meanwhile.
+func (j *Journal) All(ctx context.Context, f func([]Read) error) error {
+	info, err := j.Info(ctx)
+	if err != nil {
+		return err
+	}
+	last, heard := info.Last, time.Now()
+	for from := info.First; from <= last; {
+		some, err := j.read(ctx, from)
+		if len(some) == 0 || some[0].Seq != from {
+			now, ierr := j.Info(ctx)
+			switch {
+			case ierr != nil:
+				return ierr
+			case now.First > from: // trimmed
+				from = now.First
+				continue
+			case len(some) > 0:
+				return j.in(fmt.Errorf("%w: a server has message %d and not %d before it", ErrNone, some[0].Seq, from))
+			case time.Since(heard) > silence:
+				return j.in(fmt.Errorf("message %d of %d cannot be read: %w", from, last, err))
+			}
+			select {
+			case <-ctx.Done():
+				return context.Cause(ctx)
+			case <-time.After(idle):
+			}
+			continue
+		}
+		for i := range some { // each behind the one before
+			if some[i].Seq != from+uint64(i) {
+				some = some[:i]
+				break
+			}
+		}
+		if err := f(some); err != nil {
+			return err
+		}
+		from, heard = some[len(some)-1].Seq+1, time.Now()
+	}
+	return nil
 }
 
 // read returns some messages from a sequence on, those that a server has.

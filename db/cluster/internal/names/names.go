@@ -29,6 +29,9 @@ func (c Cluster) Stream(shard int) string { return fmt.Sprintf("FDDHDB_%s_%d", c
 // Log is the subject that the log of a shard takes operations from: who may publish there may write.
 func (c Cluster) Log(shard int) string { return fmt.Sprintf("fddhdb.%s.log.%d", c, shard) }
 
+// Logs is the subject of all logs of the cluster, those of the shards that it has and any others.
+func (c Cluster) Logs() string { return fmt.Sprintf("fddhdb.%s.log.>", c) }
+
 // Tick is the subject on which the server tells that the log of a shard has got longer.
 func (c Cluster) Tick(shard int) string { return fmt.Sprintf("fddhdb.%s.tick.%d", c, shard) }
 
@@ -46,3 +49,13 @@ func (c Cluster) Nodes() string { return fmt.Sprintf("fddhdb.%s.nodes", c) }
 
 // Bucket is the name of the bucket of keys, which holds the plan, and of that of objects.
 func (c Cluster) Bucket() string { return "FDDHDB_" + string(c) }
+
+// Objects is the stream that the bucket of objects lies in. ObjectMeta is the subject of what it says of its objects,
+// and ObjectChunks that of the bytes of one of them, whose number is nuid. So says ADR-20 of NATS.
+func (c Cluster) Objects() string { return "OBJ_" + c.Bucket() }
+
+// ObjectMeta see Objects.
+func (c Cluster) ObjectMeta() string { return "$O." + c.Bucket() + ".M.>" }
+
+// ObjectChunks see Objects.
+func (c Cluster) ObjectChunks(nuid string) string { return "$O." + c.Bucket() + ".C." + nuid }

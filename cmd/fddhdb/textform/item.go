@@ -1,4 +1,4 @@
-package command
+package textform
 
 import (
 	"encoding/hex"
@@ -11,11 +11,11 @@ import (
 	"github.com/fddhdb/fddhdb/db"
 )
 
-// printItem prints an item for people.
-func (e *env) printItem(it *db.Item) {
-	e.Printf("%s\n", term.Plain(it.Key))
+// PrintItem prints an item with all that it has.
+func PrintItem(p *term.Printer, it *db.Item) {
+	p.Printf("%s\n", term.Plain(it.Key))
 	line := func(name, format string, args ...any) {
-		e.Printf("  %-9s %s\n", name, fmt.Sprintf(format, args...))
+		p.Printf("  %-9s %s\n", name, fmt.Sprintf(format, args...))
 	}
 	if len(it.Labels) > 0 {
 		line("labels", "%s", term.Plain(strings.Join(it.Labels, ", ")))

@@ -1,4 +1,4 @@
-package command
+package flags
 
 import (
 	"testing"
@@ -8,7 +8,7 @@ import (
 
 func TestSplitList(t *testing.T) {
 	for s, want := range map[string][]string{"": nil, " , ": nil, "a": {"a"}, " a b,,c ": {"a b", "c"}} {
-		if diff := cmp.Diff(want, splitList(s)); diff != "" {
+		if diff := cmp.Diff(want, SplitList(s)); diff != "" {
 			t.Errorf("%q: %s", s, diff)
 		}
 	}

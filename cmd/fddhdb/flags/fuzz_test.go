@@ -1,4 +1,4 @@
-package command
+package flags
 
 import (
 	"testing"
@@ -12,9 +12,9 @@ func FuzzArguments(f *testing.F) {
 		f.Add(s)
 	}
 	f.Fuzz(func(t *testing.T, s string) {
-		var list modalityList
-		if err := list.Set(s); err == nil && (len(list.list) != 1 || list.list[0].Dim < 1 || list.list[0].Dim > db.MaxDim) {
-			t.Errorf("%q: %+v", s, list.list)
+		var list Modalities
+		if err := list.Set(s); err == nil && (len(list.List) != 1 || list.List[0].Dim < 1 || list.List[0].Dim > db.MaxDim) {
+			t.Errorf("%q: %+v", s, list.List)
 		}
 	})
 }

@@ -1,0 +1,55 @@
+package usage
+
+import (
+	"errors"
+	"testing"
+
+	"github.com/spf13/cobra"
+
+	"github.com/fddhdb/fddhdb/cmd/fddhdb/exit"
+)
+
+func TestMistakes(t *testing.T) {
+	root := func() *cobra.Command {
+		root := &cobra.Command{Use: "program VERB", SilenceUsage: true, SilenceErrors: true}
+		get := &cobra.Command{Use: "get KEY", Run: func(*cobra.Command, []string) {}}
+		get.Flags().IntP("k", "k", 0, "a number")
+		get.Flags().String("labels", "", "a list")
+		root.AddCommand(get)
+		SetHelp(root, "Flags:", "", func(_ *cobra.Command, word string) error { return errors.New("no " + word) })
+		root.SetFlagErrorFunc(FlagError)
+		return root
+	}
+	for _, c := range []struct {
+		args []string
+		want string
+	}{
+		{[]string{"get", "-k"}, "-k needs a value: program help get explains"},
+		{[]string{"get", "--labels"}, "--labels needs a value: program help get explains"},
+		{[]string{"get", "--label", "x"}, "unknown flag --label: did you mean --labels?"},
+		{[]string{"get", "--something"}, "unknown flag --something: program help get explains"},
+		{[]string{"get", "-x"}, "unknown flag -x: program help get explains"},
+		{[]string{"--something"}, "unknown flag --something: program help explains"},
+		{[]string{"help", "get", "more"}, "help explains one verb at a time: program help get"},
+		{[]string{"help", "nosuch"}, "no nosuch"},
+	} {
+		r := root()
+		r.SetArgs(c.args)
+		if err := r.Execute(); err == nil || err.Error() != c.want {
+			t.Errorf("%q: %v, want %s", c.args, err, c.want)
+		} else if c.want != "no nosuch" && exit.Code(err) != exit.Usage {
+			t.Errorf("%q: exit code %d", c.args, exit.Code(err))
+		}
+	}
+	r := root()
+	r.SetFlagErrorFunc(func(cmd *cobra.Command, err error) error {
+		if key := AsKey(cmd, err); key == nil || key.GetSpecifiedName() != "x" || key.GetSpecifiedShortnames() != "xy" {
+			t.Errorf("key %+v of %v", key, err)
+		}
+		return err
+	})
+	r.SetArgs([]string{"get", "-xy"})
+	if r.Execute() == nil {
+		t.Error("taken")
+	}
+}
