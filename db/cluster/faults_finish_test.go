@@ -189,7 +189,7 @@ func (s *site) compare(ctx context.Context, logs [][]apply.Message, final []map[
 			digest := fmt.Sprintf("%x", ask(wire.Request{Verb: wire.Digest}).Digest)
 			digests[r.Shard][digest] = append(digests[r.Shard][digest], n.Node)
 			items := map[string]string{}
-			if found := ask(wire.Request{Verb: wire.Search, Query: &db.Query{Code: []byte{0, 0}, K: 1000, Include: db.IncludePayload}}).Result; found != nil {
+			if found := ask(wire.Request{Verb: wire.Search, Query: wire.QueryOf(db.Query{Code: []byte{0, 0}, K: 1000, Include: db.IncludePayload})}).Result; found != nil {
 				for _, h := range found.Hits {
 					items[h.Key] = string(h.Item.Payload)
 				}

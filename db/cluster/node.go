@@ -176,7 +176,7 @@ func (n *Node) answer(q *wire.Request) (a *wire.Answer) {
 		if len(q.Requests) > maxShards {
 			return &wire.Answer{Fault: wire.FaultOf(fmt.Errorf("%w: %d requests at a time", db.ErrInvalid, len(q.Requests)))}
 		}
-		return n.several(q.Requests)
+		return n.several(q.Each())
 	}
 	n.mu.RLock()
 	r := n.replicas[q.Shard]

@@ -72,7 +72,7 @@ func (n *node) serve(t *testing.T, nc *nats.Conn, name string) {
 		var a *wire.Answer
 		if q.Verb == wire.Several {
 			a = &wire.Answer{}
-			for _, one := range q.Requests {
+			for _, one := range q.Each() {
 				a.Answers = append(a.Answers, n.answer(one))
 			}
 		} else {

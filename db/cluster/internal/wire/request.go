@@ -16,8 +16,9 @@ type Request struct {
 
 	Collection string
 	Key        string // of Get
-	Query      *db.Query
-	Radius     int // of Within and CountWithin
+	Query      *Query // of Several: of those of its requests that have none
+	After      string // if not empty, what Query.After is: shards share a query, but for its cursor
+	Radius     int    // of Within and CountWithin
 	Facets     *db.FacetQuery
 	Where      string
 	Args       []any

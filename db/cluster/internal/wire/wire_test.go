@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"math"
+	"reflect"
 	"testing"
 	"time"
 
@@ -79,10 +80,15 @@ func TestQueriesTravel(t *testing.T) {
 	q := &db.Query{
 		From: "image", To: "text", Vector: []float32{1, .5}, Sparse: &db.Sparse{Index: []uint32{2}, Value: []float32{1}}, Code: []byte{1, 2},
 		Where: "year IN (?) AND at < ? AND name = ? AND p > ?", Args: []any{[]any{int64(1), int64(2)}, time.Date(2020, 1, 2, 3, 4, 5, 6000, time.UTC), "x", 2.0},
-		K: 7, Rerank: db.RerankFeatures, Window: 50, After: "c", MinSimilarity: .25, Recall: .9, Cursors: true,
+		Key: "k", K: 7, Rerank: db.RerankFeatures, Window: 50, After: "c", MinSimilarity: .25, Recall: .9, Cursors: true,
 		Include: db.IncludeLabels | db.IncludeVectors, Facets: []string{"label"}, FacetLimit: 3, Plan: db.PlanScan, ExcludeSelf: true, Space: 4,
 	}
-	b, err := (&wire.Request{Verb: wire.Search, Shard: 3, From: 8, Wait: 5, Collection: "main", Query: q, Args: q.Args}).Encode()
+	for i, v := 0, reflect.ValueOf(*q); i < v.NumField(); i++ { // what is new there has to be in both
+		if v.Field(i).IsZero() {
+			t.Errorf("the query has no %s", v.Type().Field(i).Name)
+		}
+	}
+	b, err := (&wire.Request{Verb: wire.Search, Shard: 3, From: 8, Wait: 5, Collection: "main", Query: wire.QueryOf(*q), Args: q.Args}).Encode()
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -90,8 +96,37 @@ func TestQueriesTravel(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if diff := gocmp.Diff(q, r.Query, same); diff != "" {
+	if diff := gocmp.Diff(*q, r.Query.Query(), same); diff != "" {
 		t.Error(diff)
+	}
+}
+
+// Several requests that share a query have it once, each of them when they are there, and its own where
+// they do not.
+func TestSeveralTravel(t *testing.T) {
+	a, b := wire.QueryOf(db.Query{Key: "shared"}), wire.QueryOf(db.Query{Key: "b"})
+	for _, queries := range [][]*wire.Query{{a, a, a}, {a, b}, {nil, nil}, {nil, a}, {a, nil}} {
+		var requests []*wire.Request
+		for shard, q := range queries {
+			requests = append(requests, &wire.Request{Verb: wire.Search, Shard: shard, After: fmt.Sprint(shard), Query: q})
+		}
+		sent, err := wire.SeveralOf(requests).Encode()
+		if err != nil {
+			t.Fatal(err)
+		}
+		if n := bytes.Count(sent, []byte("shared")); queries[len(queries)-1] == a && queries[0] == a && n != 1 {
+			t.Errorf("the query is there %d times", n)
+		}
+		got, err := wire.DecodeRequest(sent)
+		if err != nil || got.Verb != wire.Several {
+			t.Fatal(err)
+		}
+		for i, q := range got.Each() {
+			want := requests[i]
+			if q.Shard != i || q.After != want.After || (q.Query == nil) != (want.Query == nil) || q.Query != nil && q.Query.Key != want.Query.Key || want.Query != queries[i] {
+				t.Errorf("%d of %v: %+v", i, queries, q)
+			}
+		}
 	}
 }
 
@@ -178,7 +213,7 @@ func FuzzOp(f *testing.F) {
 
 // The same of requests and answers.
 func FuzzRequest(f *testing.F) {
-	b, err := (&wire.Request{Verb: wire.Search, Query: &db.Query{Vector: []float32{1}, Args: []any{1, "x", time.Now()}}}).Encode()
+	b, err := (&wire.Request{Verb: wire.Search, Query: wire.QueryOf(db.Query{Vector: []float32{1}, Args: []any{1, "x", time.Now()}})}).Encode()
 	if err != nil {
 		f.Fatal(err)
 	}
