@@ -65,7 +65,10 @@ func Connect(ctx context.Context, nc *nats.Conn, cluster string, o ClientOptions
 	if err := c.open(ctx); err != nil {
 		return nil, err
 	}
-	c.router = route.New(nc, c.cluster, c.plan)
+	if c.router, err = route.New(nc, c.cluster, c.plan); err != nil {
+		c.plan.Close()
+		return nil, err
+	}
 	c.seen = make([]uint64, c.plan.Settings.Shards)
 	for shard := range c.plan.Settings.Shards {
 		c.logs = append(c.logs, journal.New(js, c.cluster, shard))

@@ -173,7 +173,11 @@ func (s *site) compare(ctx context.Context, logs [][]apply.Message, final []map[
 	digests := make([]map[string][]string, siteShards) // nodes by digest
 	for _, n := range all {
 		for _, r := range n.Shards {
-			router := route.New(s.admin, names.Cluster("test"), only(n.Node))
+			router, err := route.New(s.admin, names.Cluster("test"), only(n.Node))
+			if err != nil {
+				s.t.Error(err)
+				return
+			}
 			ask := func(q wire.Request) *wire.Answer {
 				q.Shard, q.From, q.Wait, q.Collection = r.Shard, uint64(len(logs[r.Shard])), 5000, "codes"
 				a, err := router.Ask(ctx, &q)
