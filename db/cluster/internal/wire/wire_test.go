@@ -101,6 +101,19 @@ func TestQueriesTravel(t *testing.T) {
 	}
 }
 
+// What a query does not have it does not get: an empty vector is one.
+func TestEmptyQueriesTravel(t *testing.T) {
+	for _, q := range []db.Query{{}, {Vector: []float32{}}} {
+		b, err := (&wire.Request{Query: wire.QueryOf(q)}).Encode()
+		if err != nil {
+			t.Fatal(err)
+		}
+		if r, err := wire.DecodeRequest(b); err != nil || !reflect.DeepEqual(r.Query.Query(), q) {
+			t.Errorf("%+v, want %+v, %v", r.Query, q, err)
+		}
+	}
+}
+
 // Several requests that share a query have it once, each of them when they are there, and its own where
 // they do not.
 func TestSeveralTravel(t *testing.T) {
