@@ -2,6 +2,7 @@ package cluster
 
 import (
 	"log/slog"
+	"strings"
 	"time"
 
 	"github.com/nats-io/nats.go"
@@ -19,4 +20,22 @@ func ConnectNATS(urls string, options ...nats.Option) (*nats.Conn, error) {
 		nats.ReconnectBufSize(-1), // what cannot be sent fails at once, and is not sent later when nobody waits for it
 	}, options...)
 	return nats.Connect(urls, all...)
+}
+
+// ConnectEach connects to each of the servers by a connection of its own, for NodeOptions.Conns: where a node
+// has one to the server that a client is at, a request and its answer pass that server alone. urls are those
+// of ConnectNATS. A server that does not answer is no error, and is tried again until it does.
+func ConnectEach(urls string, options ...nats.Option) ([]*nats.Conn, error) {
+	var all []*nats.Conn
+	for _, url := range strings.Split(urls, ",") {
+		nc, err := ConnectNATS(strings.TrimSpace(url), append([]nats.Option{nats.IgnoreDiscoveredServers(), nats.RetryOnFailedConnect(true)}, options...)...)
+		if err != nil {
+			for _, nc := range all {
+				nc.Close()
+			}
+			return nil, err
+		}
+		all = append(all, nc)
+	}
+	return all, nil
 }
