@@ -56,7 +56,7 @@ type Node struct {
 	cluster names.Cluster
 	js      jetstream.JetStream
 	service micro.Service
-	reads   []*nats.Subscription
+	reads   *nats.Subscription
 	busy    atomic.Int64 // requests that are being answered
 	crew    crew
 	began   time.Time
@@ -126,7 +126,6 @@ func (n *Node) serve() (err error) {
 		n.listen(),
 	)
 	if err != nil {
-		n.deafen()
 		return errors.Join(err, n.service.Stop())
 	}
 	return nil
@@ -257,8 +256,7 @@ func (n *Node) Close() error {
 		n.retire(shard, r)
 	}
 	n.mu.Unlock()
-	n.deafen()
-	err := n.service.Stop()
+	err := errors.Join(n.reads.Unsubscribe(), n.service.Stop())
 	n.stop()
 	n.done.Wait()
 	return err

@@ -19,28 +19,45 @@ const mostRequests = 1024
 // answerFor is how long a request may take.
 const answerFor = time.Minute
 
-// listen subscribes to requests, by each of the connections. They are one queue group: a message goes to the
-// connection that is at the server where it was sent, if there is one, and so does the answer.
+// listen subscribes to requests: by Conn to those of all servers, and by each connection to those that are
+// sent at the server that it is at.
 //
-// Requests are no endpoint of package micro, which counts each of them under a lock and knows of one
-// connection.
-func (n *Node) listen() error {
-	subject := n.cluster.Read(n.opts.Node)
+// Requests are no endpoint of package micro, which knows of one connection.
+func (n *Node) listen() (err error) {
+	if n.reads, err = n.opts.Conn.Subscribe(n.cluster.Read(n.opts.Node), n.read); err != nil {
+		return err
+	}
 	for _, nc := range append([]*nats.Conn{n.opts.Conn}, n.opts.Conns...) {
-		sub, err := nc.QueueSubscribe(subject, "node", n.read)
-		if err != nil {
-			return err
-		}
-		n.reads = append(n.reads, sub)
+		n.done.Go(func() { n.near(nc) })
 	}
 	return nil
 }
 
-// deafen ends the subscriptions.
-func (n *Node) deafen() {
-	for _, sub := range n.reads {
-		if err := sub.Unsubscribe(); err != nil {
-			n.opts.Log.Debug("a subscription was not ended", "error", err)
+// near answers requests that are sent at the server of a connection, whichever that is, until Close. Where
+// several connections of the node are at one server, either takes a request.
+func (n *Node) near(nc *nats.Conn) {
+	changed := nc.StatusChanged(nats.CONNECTED)
+	defer nc.RemoveStatusListener(changed)
+	var sub *nats.Subscription
+	end := func() {
+		if sub != nil {
+			_ = sub.Unsubscribe() // whose error is that the connection is closed
+		}
+	}
+	for server := ""; ; {
+		if at := nc.ConnectedServerId(); at != "" && at != server {
+			end()
+			var err error
+			if sub, err = nc.QueueSubscribe(n.cluster.Near(n.opts.Node, at), "node", n.read); err != nil {
+				n.opts.Log.Warn("requests come by way of another server", "server", at, "error", err)
+			}
+			server = at
+		}
+		select {
+		case <-changed:
+		case <-n.ctx.Done():
+			end()
+			return
 		}
 	}
 }

@@ -1,6 +1,7 @@
 package route
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -89,6 +90,8 @@ type want struct {
 // A try is a message to a node. It counts until the call ends, however late its answer is.
 type try struct {
 	node  string
+	near  string // the subject that was asked, if it was that of the server of the client
+	sent  []byte
 	wants []*want
 	round []int // of each
 	begin time.Time
@@ -239,6 +242,7 @@ func (a *asking) ask(node string, wants []*want) (more []*want) {
 		return nil
 	}
 	if err == nil {
+		t.near = a.r.near(node)
 		err = a.send(t, data)
 	}
 	if err != nil {
@@ -247,15 +251,23 @@ func (a *asking) ask(node string, wants []*want) (more []*want) {
 	return nil
 }
 
+// send sends a message of a try.
 func (a *asking) send(t *try, data []byte) error {
-	number := a.waiter.expect(t)
-	return a.r.nc.PublishRequest(a.r.cluster.Read(t.node), a.r.box.subject(number), data)
+	t.sent = data
+	return a.r.nc.PublishRequest(cmp.Or(t.near, a.r.cluster.Read(t.node)), a.r.box.subject(a.waiter.expect(t)), data)
 }
 
 // came takes in what has come. It returns the wants of which another node has to be asked now.
 func (a *asking) came(l letter) (more []*want) {
 	answer, err := a.read(l)
 	switch {
+	case errors.Is(err, nats.ErrNoResponders) && l.of.near != "": // but maybe by way of another server
+		a.r.isFar(l.of.near)
+		l.of.near = ""
+		if err = a.send(l.of, l.of.sent); err != nil {
+			return a.failed(l.of, err)
+		}
+		return nil
 	case err != nil:
 		return a.failed(l.of, err)
 	case answer == nil: // there is more to come

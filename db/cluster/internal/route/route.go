@@ -36,6 +36,7 @@ type Router struct {
 
 	mu       sync.Mutex
 	suspects map[string]time.Time // until when a node is asked last
+	far      map[string]time.Time // by subject: until when no node is thought to listen there
 	lost     chan struct{}        // closed when the connection to the server is lost; then there is another one
 	closed   chan struct{}        // by Close
 
@@ -57,7 +58,7 @@ func New(nc *nats.Conn, cluster names.Cluster, places Places) (*Router, error) {
 		return nil, err
 	}
 	r := &Router{
-		nc: nc, cluster: cluster, places: places, box: box, suspects: map[string]time.Time{},
+		nc: nc, cluster: cluster, places: places, box: box, suspects: map[string]time.Time{}, far: map[string]time.Time{},
 		lost: make(chan struct{}), closed: make(chan struct{}),
 	}
 	go r.listen(nc.StatusChanged(nats.RECONNECTING, nats.CLOSED))
@@ -142,4 +143,33 @@ func (r *Router) order(shard int, turn uint64) []string {
 		return 1
 	})
 	return nodes
+}
+
+// farFor is how long a node that has no connection to the server of the client is asked by way of another
+// one, before that is tried again.
+const farFor = 10 * time.Second
+
+// near returns the subject of a node at the server of the client; "" if nobody listens there.
+func (r *Router) near(node string) string {
+	server := r.nc.ConnectedServerId()
+	if server == "" {
+		return ""
+	}
+	subject := r.cluster.Near(node, server)
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if until, is := r.far[subject]; is {
+		if time.Now().Before(until) {
+			return ""
+		}
+		delete(r.far, subject)
+	}
+	return subject
+}
+
+// isFar notes that no node listens at a subject.
+func (r *Router) isFar(subject string) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.far[subject] = time.Now().Add(farFor)
 }
