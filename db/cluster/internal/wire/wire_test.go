@@ -59,7 +59,7 @@ func TestItemsTravel(t *testing.T) {
 
 func TestAnswersTravel(t *testing.T) {
 	r := &db.Result{
-		Hits: []db.Hit{{Key: "a", Row: 3, Distance: 4, Score: math.NaN(), Similarity: .5, Cursor: "c", Item: whole()}, {Key: "b", Score: -1.25, Similarity: float32(math.NaN())}},
+		Hits: []db.Hit{{Key: "a", Row: 3, Distance: 4, Score: math.NaN(), Similarity: .5, Cursor: "c", Item: whole()}, {Key: "b", Score: -1.25, Similarity: float32(math.NaN())}, {Row: math.MaxUint32, Distance: -1, Score: math.Copysign(0, -1)}},
 		Next: "n", Total: 7, Space: 2, Revision: 5, Rerank: db.RerankFused, Approximate: true,
 		Facets: []db.Facets{{By: "year", Counts: []db.FacetCount{{Value: int64(3), Items: 2}, {Value: "x", Items: 1}, {Value: 2.0, Items: 1}, {Value: true, Items: 1}}, Distinct: 4, Items: 5}},
 	}
@@ -73,6 +73,15 @@ func TestAnswersTravel(t *testing.T) {
 	}
 	if diff := gocmp.Diff(r, a.Result.Result(), same); diff != "" || a.Applied != 12 {
 		t.Error(diff)
+	}
+	if !math.Signbit(a.Result.Hits[2].Score) {
+		t.Error("-0 has come as 0")
+	}
+	for i := range b { // what is not whole is refused, or is something else; nothing panics
+		_, _ = wire.DecodeAnswer(b[:i])
+		damaged := bytes.Clone(b)
+		damaged[i] ^= 0x41
+		_, _ = wire.DecodeAnswer(damaged)
 	}
 }
 
@@ -228,6 +237,11 @@ func FuzzOp(f *testing.F) {
 func FuzzRequest(f *testing.F) {
 	b, err := (&wire.Request{Verb: wire.Search, Query: wire.QueryOf(db.Query{Vector: []float32{1}, Args: []any{1, "x", time.Now()}})}).Encode()
 	if err != nil {
+		f.Fatal(err)
+	}
+	f.Add(b)
+	r := &db.Result{Hits: []db.Hit{{Key: "a", Row: 3, Distance: 4, Score: 1, Similarity: .5, Cursor: "c", Item: whole()}, {Key: "b"}}}
+	if b, err = (&wire.Answer{Result: wire.ResultOf(r)}).Encode(); err != nil {
 		f.Fatal(err)
 	}
 	f.Add(b)
