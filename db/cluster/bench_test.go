@@ -51,7 +51,7 @@ func TestLatencies(t *testing.T) {
 	dbkit.PutAll(t, d, one, items)
 
 	r := rand.New(rand.NewPCG(1, 2))
-	var puts, visible, single, gathered []time.Duration
+	var puts, single, gathered []time.Duration
 	for i := range 300 {
 		begin := time.Now()
 		if _, err := codes.Put(t.Context(), items[i%len(items)]); err != nil {
@@ -59,7 +59,6 @@ func TestLatencies(t *testing.T) {
 		}
 		puts = append(puts, time.Since(begin))
 	}
-	_ = visible
 	for range 2000 {
 		code := slices.Clone(items[r.IntN(len(items))].Code)
 		code[r.IntN(8)] ^= byte(1 << r.IntN(8))

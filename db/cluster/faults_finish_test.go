@@ -173,7 +173,7 @@ func (s *site) compare(ctx context.Context, logs [][]apply.Message, final []map[
 	digests := make([]map[string][]string, siteShards) // nodes by digest
 	for _, n := range all {
 		for _, r := range n.Shards {
-			router, err := route.New(s.admin, names.Cluster("test"), only(n.Node))
+			router, err := route.New(s.admin, names.Cluster("test"), only(n.Node), nil)
 			if err != nil {
 				s.t.Error(err)
 				return

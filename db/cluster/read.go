@@ -95,6 +95,15 @@ func (n *Node) read(m *nats.Msg) {
 	})
 }
 
+// here is a node as clients in its program ask it. Only what they wait for bounds their requests.
+type here struct{ *Node }
+
+func (n here) Name() string { return n.opts.Node }
+
+func (n here) Ask(ctx context.Context, q *wire.Request, answered func(*wire.Answer)) {
+	n.crew.do(func() { answered(n.answer(ctx, q)) })
+}
+
 // answer answers a request. A panic is an answer, too.
 func (n *Node) answer(ctx context.Context, q *wire.Request) (a *wire.Answer) {
 	defer func() {

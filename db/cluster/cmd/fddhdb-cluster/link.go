@@ -48,22 +48,9 @@ func (l *link) surroundings(f *pflag.FlagSet) {
 
 // connect connects to the NATS servers. said is called with what they say between answers.
 func (l *link) connect(name string, said func(error)) (*nats.Conn, error) {
-	urls, err := l.urls()
+	urls, options, err := l.how(name, said)
 	if err != nil {
 		return nil, err
-	}
-	options := []nats.Option{nats.Name("fddhdb-cluster " + name), nats.ErrorHandler(func(_ *nats.Conn, _ *nats.Subscription, err error) { said(err) })}
-	if l.creds != "" {
-		if err := readable("--creds", l.creds); err != nil {
-			return nil, err
-		}
-		options = append(options, nats.UserCredentials(l.creds))
-	}
-	if l.tlsCA != "" {
-		options = append(options, nats.RootCAs(l.tlsCA))
-	}
-	if l.tlsCert != "" {
-		options = append(options, nats.ClientCert(l.tlsCert, l.tlsKey))
 	}
 	nc, err := cluster.ConnectNATS(strings.Join(urls, ","), options...)
 	switch {
@@ -75,6 +62,36 @@ func (l *link) connect(name string, said func(error)) (*nats.Conn, error) {
 		return nil, exit.Failedf("%s: %w", redacted(urls), err)
 	}
 	return nc, nil
+}
+
+// connectEach connects to each of several NATS servers.
+func (l *link) connectEach(name string, said func(error)) ([]*nats.Conn, error) {
+	urls, options, err := l.how(name, said)
+	if err != nil || len(urls) == 1 {
+		return nil, err
+	}
+	return cluster.ConnectEach(strings.Join(urls, ","), options...)
+}
+
+// how returns the servers, and how to connect to them.
+func (l *link) how(name string, said func(error)) (urls []string, options []nats.Option, err error) {
+	if urls, err = l.urls(); err != nil {
+		return nil, nil, err
+	}
+	options = []nats.Option{nats.Name("fddhdb-cluster " + name), nats.ErrorHandler(func(_ *nats.Conn, _ *nats.Subscription, err error) { said(err) })}
+	if l.creds != "" {
+		if err := readable("--creds", l.creds); err != nil {
+			return nil, nil, err
+		}
+		options = append(options, nats.UserCredentials(l.creds))
+	}
+	if l.tlsCA != "" {
+		options = append(options, nats.RootCAs(l.tlsCA))
+	}
+	if l.tlsCert != "" {
+		options = append(options, nats.ClientCert(l.tlsCert, l.tlsKey))
+	}
+	return urls, options, nil
 }
 
 // errNoServer is the error of servers that do not run.

@@ -7,6 +7,7 @@
 package route
 
 import (
+	"context"
 	"fmt"
 	"slices"
 	"strings"
@@ -17,6 +18,7 @@ import (
 	"github.com/nats-io/nats.go"
 
 	"github.com/fddhdb/fddhdb/db/cluster/internal/names"
+	"github.com/fddhdb/fddhdb/db/cluster/internal/wire"
 )
 
 // A Places says which nodes have a shard.
@@ -25,11 +27,20 @@ type Places interface {
 	Refresh() // a node does not have what Nodes says
 }
 
+// A Local is a node that is in this program: it is asked without a message, and before others.
+type Local interface {
+	Name() string
+
+	// Ask calls answered with what the node answers to a request, in another goroutine.
+	Ask(ctx context.Context, q *wire.Request, answered func(*wire.Answer))
+}
+
 // A Router sends requests. Its methods may be called from any goroutine.
 type Router struct {
 	nc      *nats.Conn
 	cluster names.Cluster
 	places  Places
+	local   Local // or nil
 	box     *box
 	next    atomic.Uint64
 	times   times
@@ -51,14 +62,15 @@ type Figures struct {
 	Failed   atomic.Uint64 // that ended without an answer
 }
 
-// New returns a router, which asks through a connection. Close it.
-func New(nc *nats.Conn, cluster names.Cluster, places Places) (*Router, error) {
+// New returns a router, which asks through a connection, and a node in this program, unless local is nil.
+// Close it.
+func New(nc *nats.Conn, cluster names.Cluster, places Places, local Local) (*Router, error) {
 	box, err := openBox(nc)
 	if err != nil {
 		return nil, err
 	}
 	r := &Router{
-		nc: nc, cluster: cluster, places: places, box: box, suspects: map[string]time.Time{}, far: map[string]time.Time{},
+		nc: nc, cluster: cluster, places: places, local: local, box: box, suspects: map[string]time.Time{}, far: map[string]time.Time{},
 		lost: make(chan struct{}), closed: make(chan struct{}),
 	}
 	go r.listen(nc.StatusChanged(nats.RECONNECTING, nats.CLOSED))
@@ -119,8 +131,8 @@ func (r *Router) suspect(node string, so time.Duration) {
 	}
 }
 
-// order returns the nodes of a shard in the order in which to ask them: by turn, and last those that have
-// not answered of late.
+// order returns the nodes of a shard in the order in which to ask them: the one in this program, others by
+// turn, and last those that have not answered of late.
 func (r *Router) order(shard int, turn uint64) []string {
 	nodes := slices.Clone(r.places.Nodes(shard))
 	if len(nodes) == 0 {
@@ -129,6 +141,11 @@ func (r *Router) order(shard int, turn uint64) []string {
 	slices.Sort(nodes) // so that shards of the same nodes go to one
 	k := int(turn % uint64(len(nodes)))
 	nodes = append(nodes[k:], nodes[:k]...)
+	if r.local != nil {
+		if k := slices.Index(nodes, r.local.Name()); k > 0 {
+			nodes = slices.Insert(slices.Delete(nodes, k, k+1), 0, r.local.Name())
+		}
+	}
 	now := time.Now()
 	r.mu.Lock()
 	defer r.mu.Unlock()

@@ -112,7 +112,7 @@ func connect(t *testing.T) *nats.Conn {
 
 func router(t *testing.T, nc *nats.Conn, p route.Places) *route.Router {
 	t.Helper()
-	r, err := route.New(nc, cluster, p)
+	r, err := route.New(nc, cluster, p, nil)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -310,7 +310,7 @@ func TestLateAnswers(t *testing.T) {
 func TestCloseEndsRequests(t *testing.T) {
 	nc := connect(t)
 	newNode(func(*wire.Request) *wire.Answer { return nil }).serve(t, nc, "silent")
-	r, err := route.New(nc, cluster, &places{nodes: map[int][]string{0: {"silent"}}})
+	r, err := route.New(nc, cluster, &places{nodes: map[int][]string{0: {"silent"}}}, nil)
 	if err != nil {
 		t.Fatal(err)
 	}

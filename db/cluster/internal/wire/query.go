@@ -78,7 +78,7 @@ func SeveralOf(requests []*Request) *Request {
 // Each returns the requests of Several as each would be alone.
 func (r *Request) Each() []*Request {
 	for _, q := range r.Requests {
-		if q != nil && q.Query == nil {
+		if r.Query != nil && q != nil && q.Query == nil {
 			q.Query = r.Query
 		}
 	}
