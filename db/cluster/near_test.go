@@ -65,9 +65,7 @@ func TestNodeInTheProgram(t *testing.T) {
 		}
 	}
 	h.open("n2")
-	if err := far.Move(t.Context(), 1, "n0", "n2"); err != nil {
-		t.Fatal(err)
-	}
+	eventually(t, "n2 takes over", func() bool { return far.Move(t.Context(), 1, "n0", "n2") == nil })
 	h.inStep(2, 350)
 	before = nc.Stats().OutMsgs
 	compare("with a shard that has moved")
