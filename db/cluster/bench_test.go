@@ -51,7 +51,12 @@ func TestLatencies(t *testing.T) {
 	dbkit.PutAll(t, d, one, items)
 
 	r := rand.New(rand.NewPCG(1, 2))
-	var puts, visible, single, gathered []time.Duration
+	embedded, err := cluster.Connect(t.Context(), h.conn("embedding"), "test", cluster.ClientOptions{Node: h.nodes["n0"]})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer embedded.Close()
+	var puts, single, gathered, here []time.Duration
 	for i := range 300 {
 		begin := time.Now()
 		if _, err := codes.Put(t.Context(), items[i%len(items)]); err != nil {
@@ -59,7 +64,6 @@ func TestLatencies(t *testing.T) {
 		}
 		puts = append(puts, time.Since(begin))
 	}
-	_ = visible
 	for range 2000 {
 		code := slices.Clone(items[r.IntN(len(items))].Code)
 		code[r.IntN(8)] ^= byte(1 << r.IntN(8))
@@ -76,6 +80,14 @@ func TestLatencies(t *testing.T) {
 		if err != nil || len(got.Hits) != len(want.Hits) {
 			t.Fatal(err, len(got.Hits))
 		}
+		if nodes == 1 {
+			begin = time.Now()
+			_, err = embedded.Collection("codes").Search(context.Background(), cluster.Query{Query: q})
+			here = append(here, time.Since(begin))
+			if err != nil {
+				t.Fatal(err)
+			}
+		}
 		for i := range want.Hits {
 			if got.Hits[i].Distance != want.Hits[i].Distance {
 				t.Fatalf("hit %d at %d, want %d", i, got.Hits[i].Distance, want.Hits[i].Distance)
@@ -85,6 +97,9 @@ func TestLatencies(t *testing.T) {
 	t.Logf("put, durable and visible: %s", percentiles(puts))
 	t.Logf("search of one database: %s", percentiles(single))
 	t.Logf("search of %d shards on %d nodes: %s", shards, nodes, percentiles(gathered))
+	if nodes == 1 {
+		t.Logf("search of %d shards of a node in the program of the client: %s", shards, percentiles(here))
+	}
 	t.Logf("%+v", c.Figures())
 }
 

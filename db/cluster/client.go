@@ -26,6 +26,11 @@ type ClientOptions struct {
 
 	// Pending bounds the writes that are under way: a write beyond it waits. 0 means 256.
 	Pending int
+
+	// Node is a node of the cluster in this program, or nil. What it has it is asked without a message, and
+	// before other nodes: for a search that is a tenth of a millisecond less, or more. Close the client
+	// before it.
+	Node *Node
 }
 
 // A Client writes to a cluster and searches it. It reads its own writes: what a call has written, every
@@ -56,6 +61,9 @@ func Connect(ctx context.Context, nc *nats.Conn, cluster string, o ClientOptions
 	if nc == nil {
 		return nil, fmt.Errorf("%w: no connection", db.ErrInvalid)
 	}
+	if o.Node != nil && o.Node.opts.Cluster != cluster {
+		return nil, fmt.Errorf("%w: the node is one of cluster %s, not of %s", db.ErrInvalid, o.Node.opts.Cluster, cluster)
+	}
 	js, err := jetstream.New(nc)
 	if err != nil {
 		return nil, err
@@ -65,7 +73,14 @@ func Connect(ctx context.Context, nc *nats.Conn, cluster string, o ClientOptions
 	if err := c.open(ctx); err != nil {
 		return nil, err
 	}
-	c.router = route.New(nc, c.cluster, c.plan)
+	var local route.Local
+	if o.Node != nil {
+		local = here{o.Node}
+	}
+	if c.router, err = route.New(nc, c.cluster, c.plan, local); err != nil {
+		c.plan.Close()
+		return nil, err
+	}
 	c.seen = make([]uint64, c.plan.Settings.Shards)
 	for shard := range c.plan.Settings.Shards {
 		c.logs = append(c.logs, journal.New(js, c.cluster, shard))

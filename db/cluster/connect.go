@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"log/slog"
 	"net"
+	"strings"
 	"time"
 
 	"github.com/nats-io/nats.go"
@@ -38,4 +39,22 @@ func ConnectNATS(urls string, options ...nats.Option) (*nats.Conn, error) {
 		err = fmt.Errorf("%w: %w", ErrClientCertificate, err)
 	}
 	return nc, err
+}
+
+// ConnectEach connects to each of the servers by a connection of its own, for NodeOptions.Conns: where a node
+// has one to the server that a client is at, a request and its answer pass that server alone. urls are those
+// of ConnectNATS. A server that does not answer is no error, and is tried again until it does.
+func ConnectEach(urls string, options ...nats.Option) ([]*nats.Conn, error) {
+	var all []*nats.Conn
+	for _, url := range strings.Split(urls, ",") {
+		nc, err := ConnectNATS(strings.TrimSpace(url), append([]nats.Option{nats.IgnoreDiscoveredServers(), nats.RetryOnFailedConnect(true)}, options...)...)
+		if err != nil {
+			for _, nc := range all {
+				nc.Close()
+			}
+			return nil, err
+		}
+		all = append(all, nc)
+	}
+	return all, nil
 }

@@ -173,7 +173,11 @@ func (s *site) compare(ctx context.Context, logs [][]apply.Message, final []map[
 	digests := make([]map[string][]string, siteShards) // nodes by digest
 	for _, n := range all {
 		for _, r := range n.Shards {
-			router := route.New(s.admin, names.Cluster("test"), only(n.Node))
+			router, err := route.New(s.admin, names.Cluster("test"), only(n.Node), nil)
+			if err != nil {
+				s.t.Error(err)
+				return
+			}
 			ask := func(q wire.Request) *wire.Answer {
 				q.Shard, q.From, q.Wait, q.Collection = r.Shard, uint64(len(logs[r.Shard])), 5000, "codes"
 				a, err := router.Ask(ctx, &q)
@@ -189,7 +193,7 @@ func (s *site) compare(ctx context.Context, logs [][]apply.Message, final []map[
 			digest := fmt.Sprintf("%x", ask(wire.Request{Verb: wire.Digest}).Digest)
 			digests[r.Shard][digest] = append(digests[r.Shard][digest], n.Node)
 			items := map[string]string{}
-			if found := ask(wire.Request{Verb: wire.Search, Query: &db.Query{Code: []byte{0, 0}, K: 1000, Include: db.IncludePayload}}).Result; found != nil {
+			if found := ask(wire.Request{Verb: wire.Search, Query: wire.QueryOf(db.Query{Code: []byte{0, 0}, K: 1000, Include: db.IncludePayload})}).Result; found != nil {
 				for _, h := range found.Hits {
 					items[h.Key] = string(h.Item.Payload)
 				}

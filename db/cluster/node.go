@@ -11,6 +11,7 @@ import (
 	"path/filepath"
 	"slices"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/nats-io/nats.go"
@@ -23,7 +24,6 @@ import (
 	"github.com/fddhdb/fddhdb/db/cluster/internal/plan"
 	"github.com/fddhdb/fddhdb/db/cluster/internal/replica"
 	"github.com/fddhdb/fddhdb/db/cluster/internal/vault"
-	"github.com/fddhdb/fddhdb/db/cluster/internal/wire"
 )
 
 // NodeOptions are those of Open.
@@ -32,6 +32,10 @@ type NodeOptions struct {
 	Node    string     // name of the node, of its own in the cluster, and the same whenever it is opened
 	Dir     string     // folder for its shards; it is made
 	Conn    *nats.Conn // the caller's, see ConnectNATS; to be closed after the node
+
+	// Conns are further connections of the caller, best one to each server, see ConnectEach: requests then
+	// reach the node by the server that a client is at, and not by two of them.
+	Conns []*nats.Conn
 
 	// Backups is where backups of shards go to and come from, the same place for all nodes: the path of a
 	// folder that they share, or s3://BUCKET[/PREFIX], see s3.ParseURL. "": there are none, and a log that
@@ -52,7 +56,9 @@ type Node struct {
 	cluster names.Cluster
 	js      jetstream.JetStream
 	service micro.Service
-	busy    chan struct{} // has a token for each request that is being answered
+	reads   *nats.Subscription
+	busy    atomic.Int64 // requests that are being answered
+	crew    crew
 	began   time.Time
 	parts   parts
 
@@ -92,10 +98,11 @@ func Open(ctx context.Context, o NodeOptions) (*Node, error) {
 		return nil, err
 	}
 	n := &Node{
-		opts: o, cluster: names.Cluster(o.Cluster), js: js, busy: make(chan struct{}, mostRequests), began: time.Now(),
+		opts: o, cluster: names.Cluster(o.Cluster), js: js, began: time.Now(),
 		replicas: map[int]*replica.Replica{}, retired: map[int]*replica.Replica{}, gone: make(chan struct{}, 1),
 	}
 	n.ctx, n.stop = context.WithCancel(context.Background())
+	n.crew = crew{work: make(chan func()), end: n.ctx.Done()}
 	if err := n.serve(); err != nil {
 		n.stop()
 		return nil, err
@@ -103,9 +110,6 @@ func Open(ctx context.Context, o NodeOptions) (*Node, error) {
 	n.done.Go(n.follow)
 	return n, nil
 }
-
-// mostRequests bounds the requests that are answered, or wait for the log, at a time.
-const mostRequests = 1024
 
 // serve begins to answer requests.
 func (n *Node) serve() (err error) {
@@ -117,91 +121,14 @@ func (n *Node) serve() (err error) {
 		return err
 	}
 	err = errors.Join(
-		n.service.AddEndpoint("read", micro.HandlerFunc(n.read), micro.WithEndpointSubject(n.cluster.Read(n.opts.Node))),
 		n.service.AddEndpoint("nodes", micro.HandlerFunc(n.say), micro.WithEndpointSubject(n.cluster.Nodes())),
 		n.service.AddEndpoint("admin", micro.HandlerFunc(n.admin), micro.WithEndpointSubject(n.cluster.Admin(n.opts.Node))),
+		n.listen(),
 	)
 	if err != nil {
 		return errors.Join(err, n.service.Stop())
 	}
 	return nil
-}
-
-// read answers a request, in a goroutine of its own.
-func (n *Node) read(m micro.Request) {
-	respond := func(a *wire.Answer) {
-		b, err := a.Encode()
-		if err == nil {
-			b, err = n.parts.first(b, int(n.opts.Conn.MaxPayload()))
-		}
-		if err != nil {
-			b, _ = (&wire.Answer{Fault: wire.FaultOf(err)}).Encode()
-		}
-		if err := m.Respond(b); err != nil {
-			n.opts.Log.Debug("an answer was not sent", "error", err)
-		}
-	}
-	q, err := wire.DecodeRequest(m.Data())
-	if err != nil {
-		respond(&wire.Answer{Fault: wire.FaultOf(fmt.Errorf("%w: %w", db.ErrInvalid, err))})
-		return
-	}
-	select {
-	case n.busy <- struct{}{}:
-	default:
-		respond(&wire.Answer{Fault: wire.FaultOf(fmt.Errorf("%w: %d requests are waiting", wire.ErrAnswer, mostRequests))})
-		return
-	}
-	go func() {
-		defer func() { <-n.busy }()
-		respond(n.answer(q))
-	}()
-}
-
-// answerFor is how long a request may take.
-const answerFor = time.Minute
-
-// answer answers a request. A panic is an answer, too.
-func (n *Node) answer(q *wire.Request) (a *wire.Answer) {
-	defer func() {
-		if p := recover(); p != nil {
-			n.opts.Log.Error("panic in a request", "panic", p)
-			a = &wire.Answer{Fault: wire.FaultOf(fmt.Errorf("%w: panic: %v", wire.ErrAnswer, p))}
-		}
-	}()
-	switch q.Verb {
-	case wire.Rest:
-		return n.parts.rest(q, int(n.opts.Conn.MaxPayload()))
-	case wire.Several:
-		if len(q.Requests) > maxShards {
-			return &wire.Answer{Fault: wire.FaultOf(fmt.Errorf("%w: %d requests at a time", db.ErrInvalid, len(q.Requests)))}
-		}
-		return n.several(q.Requests)
-	}
-	n.mu.RLock()
-	r := n.replicas[q.Shard]
-	n.mu.RUnlock()
-	if r == nil {
-		return &wire.Answer{Fault: wire.FaultOf(fmt.Errorf("%w: shard %d, node %s", wire.ErrNotHere, q.Shard, n.opts.Node))}
-	}
-	ctx, cancel := context.WithTimeout(n.ctx, answerFor)
-	defer cancel()
-	return r.Answer(ctx, q)
-}
-
-// several answers requests to several shards, at the same time.
-func (n *Node) several(requests []*wire.Request) *wire.Answer {
-	a := &wire.Answer{Answers: make([]*wire.Answer, len(requests))}
-	var all sync.WaitGroup
-	for i, q := range requests {
-		if q == nil || q.Verb == wire.Several {
-			a.Answers[i] = &wire.Answer{Fault: wire.FaultOf(fmt.Errorf("%w: a request within requests", db.ErrInvalid))}
-			continue
-		}
-		all.Go(func() { a.Answers[i] = n.answer(q) })
-	}
-	all.Wait()
-	return a
 }
 
 // NodeStatus says how a node is.
@@ -329,7 +256,7 @@ func (n *Node) Close() error {
 		n.retire(shard, r)
 	}
 	n.mu.Unlock()
-	err := n.service.Stop()
+	err := errors.Join(n.reads.Unsubscribe(), n.service.Stop())
 	n.stop()
 	n.done.Wait()
 	return err

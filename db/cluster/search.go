@@ -192,7 +192,7 @@ func (c *Collection) search(ctx context.Context, q Query, r wire.Request) (*Resu
 	}
 	want := merge.Want{K: cmp.Or(q.K, 10), Self: q.Key, Within: r.Verb == wire.Within, FacetLimit: q.FacetLimit}
 	in := q.Query
-	in.K, in.Cursors, in.FacetLimit = want.K, q.Rerank != db.RerankFeatures, 0
+	in.K, in.Cursors, in.FacetLimit, in.After = want.K, q.Rerank != db.RerankFeatures, 0, ""
 	if len(q.Facets) > 0 && !want.Within {
 		in.Include |= db.IncludeLabels | db.IncludeFields // which merge counts
 	}
@@ -215,9 +215,10 @@ func (c *Collection) search(ctx context.Context, q Query, r wire.Request) (*Resu
 		}
 		answers, missing, err := c.scatter(ctx, q.AllowPartial, skip, lacks, func(shard int) wire.Request {
 			own := r
-			own.Query = queries(shard)
-			if own.Query.After = from.After(shard); from.Ended(shard) {
-				own.Query.K = 1
+			own.Query, own.After = queries(shard), from.After(shard)
+			if from.Ended(shard) {
+				few := *own.Query
+				few.K, own.Query = 1, &few
 			}
 			return own
 		})
@@ -298,14 +299,15 @@ func strip(page *db.Result, include db.Include) {
 	}
 }
 
-// queries returns what each shard is asked. A query by the key of an item goes to the shard of that item as
-// it is; the others do not have the item, and get its vector, or else its code.
-func (c *Collection) queries(ctx context.Context, q db.Query) (func(shard int) *db.Query, error) {
+// queries returns what each shard is asked, which shards share. A query by the key of an item goes to the
+// shard of that item as it is; the others do not have the item, and get its vector, or else its code.
+func (c *Collection) queries(ctx context.Context, q db.Query) (func(shard int) *wire.Query, error) {
 	if q.Key == "" {
-		return func(int) *db.Query { own := q; return &own }, nil
+		all := wire.QueryOf(q)
+		return func(int) *wire.Query { return all }, nil
 	}
 	owner := c.shardOf(q.Key)
-	a, err := c.client.ask(ctx, owner, wire.Request{Verb: wire.Get, Collection: c.name, Key: q.Key, Query: &db.Query{Space: q.Space}})
+	a, err := c.client.ask(ctx, owner, wire.Request{Verb: wire.Get, Collection: c.name, Key: q.Key, Query: wire.QueryOf(db.Query{Space: q.Space})})
 	if err != nil {
 		return nil, err
 	}
@@ -344,12 +346,12 @@ func (c *Collection) queries(ctx context.Context, q db.Query) (func(shard int) *
 	default:
 		other.From, other.Code = "", codeFor(it, q.To)
 	}
-	return func(shard int) *db.Query {
-		own := other
+	its, others := wire.QueryOf(q), wire.QueryOf(other)
+	return func(shard int) *wire.Query {
 		if shard == owner {
-			own = q
+			return its
 		}
-		return &own
+		return others
 	}, nil
 }
 

@@ -54,16 +54,11 @@ func (l *link) surroundings(f *pflag.FlagSet) {
 
 // connect connects to the NATS servers. said is called with what they say between answers.
 func (l *link) connect(name string, said func(error)) (*nats.Conn, error) {
-	urls, err := l.urls()
+	urls, options, err := l.how(name, said)
 	if err != nil {
 		return nil, err
 	}
-	options := []nats.Option{nats.Name("fddhdb-cluster " + name), nats.ErrorHandler(func(_ *nats.Conn, _ *nats.Subscription, err error) { said(err) })}
-	who, err := l.credentials()
-	if err != nil {
-		return nil, err
-	}
-	nc, err := cluster.ConnectNATS(strings.Join(urls, ","), append(options, who...)...)
+	nc, err := cluster.ConnectNATS(strings.Join(urls, ","), options...)
 	switch {
 	case errors.Is(err, nats.ErrNoServers):
 		return nil, exit.Failedf("%w: no NATS server answers at %s: start one, or say with --servers where they are", errNoServer, redacted(urls))
@@ -77,6 +72,25 @@ func (l *link) connect(name string, said func(error)) (*nats.Conn, error) {
 		return nil, exit.Failedf("%s: %w", redacted(urls), err)
 	}
 	return nc, nil
+}
+
+// connectEach connects to each of several NATS servers.
+func (l *link) connectEach(name string, said func(error)) ([]*nats.Conn, error) {
+	urls, options, err := l.how(name, said)
+	if err != nil || len(urls) == 1 {
+		return nil, err
+	}
+	return cluster.ConnectEach(strings.Join(urls, ","), options...)
+}
+
+// how returns the servers, and how to connect to them.
+func (l *link) how(name string, said func(error)) (urls []string, options []nats.Option, err error) {
+	if urls, err = l.urls(); err != nil {
+		return nil, nil, err
+	}
+	options = []nats.Option{nats.Name("fddhdb-cluster " + name), nats.ErrorHandler(func(_ *nats.Conn, _ *nats.Subscription, err error) { said(err) })}
+	who, err := l.credentials()
+	return urls, append(options, who...), err
 }
 
 // credentials returns the options that say who asks, and who is trusted. Files are read whenever it connects: they may

@@ -38,6 +38,10 @@ func (c Cluster) Tick(shard int) string { return fmt.Sprintf("fddhdb.%s.tick.%d"
 // Read is the subject on which a node answers requests.
 func (c Cluster) Read(node string) string { return fmt.Sprintf("fddhdb.%s.read.%s", c, node) }
 
+// Near is the subject on which a node answers requests that are sent at a server, by a connection to that
+// server: they need not go to another one.
+func (c Cluster) Near(node, server string) string { return c.Read(node) + "@" + server }
+
 // Admin is the subject on which a node takes orders, such as to make a backup.
 func (c Cluster) Admin(node string) string { return fmt.Sprintf("fddhdb.%s.admin.%s", c, node) }
 

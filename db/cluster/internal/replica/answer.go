@@ -78,10 +78,15 @@ func answer(ctx context.Context, s *apply.State, q *wire.Request, a *wire.Answer
 	if err != nil {
 		return err
 	}
+	var query db.Query
+	if q.Query != nil {
+		query = q.Query.Query()
+		query.After = cmp.Or(q.After, query.After)
+	}
 	switch q.Verb {
 	case wire.Get:
-		if q.Query != nil && q.Query.Space != db.ActiveSpace { // with the code that it has there
-			if c, err = c.InSpace(q.Query.Space); err != nil {
+		if query.Space != db.ActiveSpace { // with the code that it has there
+			if c, err = c.InSpace(query.Space); err != nil {
 				return err
 			}
 		}
@@ -92,18 +97,18 @@ func answer(ctx context.Context, s *apply.State, q *wire.Request, a *wire.Answer
 		if q.Query == nil {
 			return errNoQuery
 		}
-		res, err := c.Search(ctx, *q.Query)
+		res, err := c.Search(ctx, query)
 		return fill(a, res, err)
 	case wire.Within:
 		if q.Query == nil {
 			return errNoQuery
 		}
-		runs, err := c.SearchRadius(ctx, *q.Query, q.Radius)
+		runs, err := c.SearchRadius(ctx, query, q.Radius)
 		if err != nil {
 			return err
 		}
 		defer runs.Close()
-		k := q.Query.K
+		k := query.K
 		if k == 0 {
 			k = 10
 		}
@@ -113,7 +118,7 @@ func answer(ctx context.Context, s *apply.State, q *wire.Request, a *wire.Answer
 		if q.Query == nil {
 			return errNoQuery
 		}
-		a.N, err = c.CountRadius(ctx, *q.Query, q.Radius)
+		a.N, err = c.CountRadius(ctx, query, q.Radius)
 		return err
 	case wire.Count:
 		if q.Where == "" && len(q.Args) == 0 {

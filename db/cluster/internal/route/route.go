@@ -2,13 +2,12 @@
 //
 // A node that is gone says so at once, through NATS, and the next one is asked. One that is slow, or
 // stopped, says nothing: when it has taken longer than nineteen of twenty answers take, a second replica is
-// asked as well, and the first answer counts. Requests only read, so that it does not matter how often
-// one is answered.
+// asked as well, and the first answer counts, whosever it is. Requests only read, so that it does not matter
+// how often one is answered.
 package route
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"slices"
 	"strings"
@@ -18,7 +17,6 @@ import (
 
 	"github.com/nats-io/nats.go"
 
-	"github.com/fddhdb/fddhdb/db"
 	"github.com/fddhdb/fddhdb/db/cluster/internal/names"
 	"github.com/fddhdb/fddhdb/db/cluster/internal/wire"
 )
@@ -29,16 +27,27 @@ type Places interface {
 	Refresh() // a node does not have what Nodes says
 }
 
+// A Local is a node that is in this program: it is asked without a message, and before others.
+type Local interface {
+	Name() string
+
+	// Ask calls answered with what the node answers to a request, in another goroutine.
+	Ask(ctx context.Context, q *wire.Request, answered func(*wire.Answer))
+}
+
 // A Router sends requests. Its methods may be called from any goroutine.
 type Router struct {
 	nc      *nats.Conn
 	cluster names.Cluster
 	places  Places
+	local   Local // or nil
+	box     *box
 	next    atomic.Uint64
 	times   times
 
 	mu       sync.Mutex
 	suspects map[string]time.Time // until when a node is asked last
+	far      map[string]time.Time // by subject: until when no node is thought to listen there
 	lost     chan struct{}        // closed when the connection to the server is lost; then there is another one
 	closed   chan struct{}        // by Close
 
@@ -53,14 +62,19 @@ type Figures struct {
 	Failed   atomic.Uint64 // that ended without an answer
 }
 
-// New returns a router.
-func New(nc *nats.Conn, cluster names.Cluster, places Places) *Router {
+// New returns a router, which asks through a connection, and a node in this program, unless local is nil.
+// Close it.
+func New(nc *nats.Conn, cluster names.Cluster, places Places, local Local) (*Router, error) {
+	box, err := openBox(nc)
+	if err != nil {
+		return nil, err
+	}
 	r := &Router{
-		nc: nc, cluster: cluster, places: places, suspects: map[string]time.Time{},
+		nc: nc, cluster: cluster, places: places, local: local, box: box, suspects: map[string]time.Time{}, far: map[string]time.Time{},
 		lost: make(chan struct{}), closed: make(chan struct{}),
 	}
 	go r.listen(nc.StatusChanged(nats.RECONNECTING, nats.CLOSED))
-	return r
+	return r, nil
 }
 
 // listen hears when the connection is lost: answers to what has been asked through it do not come.
@@ -82,8 +96,11 @@ func (r *Router) listen(changed chan nats.Status) {
 	}
 }
 
-// Close ends the router. Requests that are going on may go on.
-func (r *Router) Close() { close(r.closed) }
+// Close ends the router. Requests that are going on get no answers any more.
+func (r *Router) Close() {
+	close(r.closed)
+	_ = r.box.sub.Unsubscribe() // whose error is that the connection is closed
+}
 
 // connection returns a channel that is closed when the connection is lost.
 func (r *Router) connection() <-chan struct{} {
@@ -91,8 +108,6 @@ func (r *Router) connection() <-chan struct{} {
 	defer r.mu.Unlock()
 	return r.lost
 }
-
-var errLost = errors.New("the connection to the server was lost")
 
 // A ShardError says that no replica of a shard has answered, and why.
 type ShardError struct {
@@ -107,128 +122,6 @@ func (e *ShardError) Error() string {
 
 func (e *ShardError) Unwrap() error { return e.Err }
 
-const (
-	suspected = time.Second            // a node that has not answered is asked last for so long
-	tryFor    = 3 * time.Second        // how long a node may take until it answers
-	restFor   = 30 * time.Second       // how long all parts of an answer may take
-	lateFor   = 100 * time.Millisecond // a node that was late is asked last for so long
-	between   = 20 * time.Millisecond  // between two rounds of all nodes, at first
-	mostWait  = 500 * time.Millisecond // and at last
-)
-
-// A reply is what a node has sent back.
-type reply struct {
-	node   string
-	answer *wire.Answer
-	err    error // it has not answered, or that it cannot; another may
-	took   time.Duration
-}
-
-// Ask sends the request to a replica of its shard, and to others as long as none answers and the context
-// goes on. An error of the request itself, such as db.ErrNotFound, is the error of the answer, a
-// *wire.Fault. A *ShardError means that there is no answer.
-func (r *Router) Ask(ctx context.Context, req *wire.Request) (*wire.Answer, error) {
-	data, err := req.Encode()
-	if err != nil {
-		return nil, err
-	}
-	r.Figures.Requests.Add(1)
-	ctx, cancel := context.WithCancel(ctx)
-	defer cancel()
-	var nodes []string
-	last := errors.New("no node has it")
-	for wait := between; ; wait = min(2*wait, mostWait) {
-		nodes = r.order(req.Shard, r.next.Add(1))
-		answer, err := r.round(ctx, nodes, data, &last)
-		if answer != nil {
-			return answer, err
-		}
-		r.places.Refresh()
-		select {
-		case <-ctx.Done():
-			if !errors.Is(ctx.Err(), context.Canceled) {
-				r.Figures.Failed.Add(1)
-			}
-			return nil, &ShardError{Shard: req.Shard, Nodes: nodes, Err: fmt.Errorf("%w: %w", context.Cause(ctx), last)}
-		case <-time.After(wait):
-		}
-		r.Figures.Retries.Add(1)
-	}
-}
-
-// round asks the nodes, one after the other, until one answers; nil where none does. last is the error of
-// the last one.
-func (r *Router) round(ctx context.Context, nodes []string, data []byte, last *error) (*wire.Answer, error) {
-	ctx, cancel := context.WithCancel(ctx)
-	defer cancel()
-	lost := r.connection()
-	replies := make(chan reply, len(nodes))
-	asked, open := 0, 0
-	ask := func() {
-		go func(node string) { replies <- r.try(ctx, node, data) }(nodes[asked])
-		asked++
-		open++
-	}
-	if len(nodes) == 0 {
-		return nil, nil
-	}
-	ask()
-	hedge := time.NewTimer(r.times.late())
-	defer hedge.Stop()
-	for open > 0 {
-		select {
-		case got := <-replies:
-			open--
-			if got.err == nil {
-				r.times.add(got.took)
-				if got.answer.Fault != nil {
-					return got.answer, got.answer.Fault
-				}
-				return got.answer, nil
-			}
-			*last = fmt.Errorf("node %s: %w", got.node, got.err)
-			if asked < len(nodes) {
-				r.Figures.Retries.Add(1)
-				ask()
-			}
-		case <-hedge.C:
-			if asked < len(nodes) {
-				r.Figures.Hedges.Add(1)
-				ask()
-				hedge.Reset(r.times.late())
-			}
-		case <-lost:
-			*last = errLost
-			return nil, nil
-		case <-ctx.Done():
-			return nil, nil
-		}
-	}
-	return nil, nil
-}
-
-// try asks one node.
-func (r *Router) try(ctx context.Context, node string, data []byte) reply {
-	begin := time.Now()
-	first, cancel := context.WithTimeout(ctx, tryFor)
-	defer cancel()
-	m, err := r.nc.RequestWithContext(first, r.cluster.Read(node), data)
-	got := reply{node: node, err: err, took: time.Since(begin)}
-	if err == nil {
-		got.answer, got.err = wire.DecodeAnswer(m.Data)
-	}
-	if got.err == nil && got.answer.Part != nil {
-		got.answer, got.err = r.rest(ctx, node, got.answer.Part)
-	}
-	if f := got.fault(); f != nil && !wire.Final(f) {
-		got.err = f
-	}
-	if got.err != nil && !errors.Is(got.err, context.Canceled) {
-		r.suspect(node, suspected)
-	}
-	return got
-}
-
 // suspect has a node asked last for a while.
 func (r *Router) suspect(node string, so time.Duration) {
 	r.mu.Lock()
@@ -238,49 +131,8 @@ func (r *Router) suspect(node string, so time.Duration) {
 	}
 }
 
-// maxAnswer bounds an answer that comes in parts.
-const maxAnswer = 1 << 30
-
-// rest fetches the parts of an answer behind the first one.
-func (r *Router) rest(ctx context.Context, node string, p *wire.Part) (*wire.Answer, error) {
-	if p.Total > maxAnswer {
-		return nil, fmt.Errorf("%w: an answer of %d bytes: at most %d are possible", db.ErrInvalid, p.Total, maxAnswer)
-	}
-	ctx, cancel := context.WithTimeout(ctx, restFor)
-	defer cancel()
-	all := p.Data
-	for len(all) < p.Total {
-		q, err := (&wire.Request{Verb: wire.Rest, ID: p.ID, Offset: len(all)}).Encode()
-		if err != nil {
-			return nil, err
-		}
-		m, err := r.nc.RequestWithContext(ctx, r.cluster.Read(node), q)
-		if err != nil {
-			return nil, err
-		}
-		a, err := wire.DecodeAnswer(m.Data)
-		switch {
-		case err != nil:
-			return nil, err
-		case a.Fault != nil:
-			return nil, a.Fault
-		case a.Part == nil || len(a.Part.Data) == 0:
-			return nil, fmt.Errorf("%w: a part without bytes", wire.ErrAnswer)
-		}
-		all = append(all, a.Part.Data...)
-	}
-	return wire.DecodeAnswer(all)
-}
-
-func (g *reply) fault() error {
-	if g.answer == nil || g.answer.Fault == nil {
-		return nil
-	}
-	return g.answer.Fault
-}
-
-// order returns the nodes of a shard in the order in which to ask them: by turn, and last those that have
-// not answered of late.
+// order returns the nodes of a shard in the order in which to ask them: the one in this program, others by
+// turn, and last those that have not answered of late.
 func (r *Router) order(shard int, turn uint64) []string {
 	nodes := slices.Clone(r.places.Nodes(shard))
 	if len(nodes) == 0 {
@@ -289,6 +141,11 @@ func (r *Router) order(shard int, turn uint64) []string {
 	slices.Sort(nodes) // so that shards of the same nodes go to one
 	k := int(turn % uint64(len(nodes)))
 	nodes = append(nodes[k:], nodes[:k]...)
+	if r.local != nil {
+		if k := slices.Index(nodes, r.local.Name()); k > 0 {
+			nodes = slices.Insert(slices.Delete(nodes, k, k+1), 0, r.local.Name())
+		}
+	}
 	now := time.Now()
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -303,4 +160,33 @@ func (r *Router) order(shard int, turn uint64) []string {
 		return 1
 	})
 	return nodes
+}
+
+// farFor is how long a node that has no connection to the server of the client is asked by way of another
+// one, before that is tried again.
+const farFor = 10 * time.Second
+
+// near returns the subject of a node at the server of the client; "" if nobody listens there.
+func (r *Router) near(node string) string {
+	server := r.nc.ConnectedServerId()
+	if server == "" {
+		return ""
+	}
+	subject := r.cluster.Near(node, server)
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if until, is := r.far[subject]; is {
+		if time.Now().Before(until) {
+			return ""
+		}
+		delete(r.far, subject)
+	}
+	return subject
+}
+
+// isFar notes that no node listens at a subject.
+func (r *Router) isFar(subject string) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.far[subject] = time.Now().Add(farFor)
 }

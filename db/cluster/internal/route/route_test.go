@@ -72,7 +72,7 @@ func (n *node) serve(t *testing.T, nc *nats.Conn, name string) {
 		var a *wire.Answer
 		if q.Verb == wire.Several {
 			a = &wire.Answer{}
-			for _, one := range q.Requests {
+			for _, one := range q.Each() {
 				a.Answers = append(a.Answers, n.answer(one))
 			}
 		} else {
@@ -110,6 +110,16 @@ func connect(t *testing.T) *nats.Conn {
 	return nc
 }
 
+func router(t *testing.T, nc *nats.Conn, p route.Places) *route.Router {
+	t.Helper()
+	r, err := route.New(nc, cluster, p, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(r.Close)
+	return r
+}
+
 func says(n int) func(*wire.Request) *wire.Answer {
 	return func(*wire.Request) *wire.Answer { return &wire.Answer{N: n} }
 }
@@ -130,8 +140,7 @@ func TestAsk(t *testing.T) {
 	p := &places{nodes: map[int][]string{
 		0: {"gone", "good"}, 1: {"behind", "good", "elsewhere"}, 2: {"silent", "good"}, 3: {"damaged", "good"}, 4: {"refuses"}, 5: {"gone", "behind"},
 	}}
-	r := route.New(nc, cluster, p)
-	defer r.Close()
+	r := router(t, nc, p)
 	for shard := range 4 {
 		for range 4 { // whichever is first
 			ctx, cancel := context.WithTimeout(t.Context(), 20*time.Second)
@@ -178,8 +187,7 @@ func TestAskAll(t *testing.T) {
 			requests[shard] = &wire.Request{Verb: wire.Count, Shard: shard}
 		}
 	}
-	r := route.New(nc, cluster, p)
-	defer r.Close()
+	r := router(t, nc, p)
 	check := func(what string, want func(shard int) string) {
 		t.Helper()
 		ctx, cancel := context.WithTimeout(t.Context(), 20*time.Second)
@@ -232,10 +240,82 @@ func TestAskAll(t *testing.T) {
 		})
 	}
 	a.set(byShard)
+	time.Sleep(1100 * time.Millisecond) // until b, which has refused, is asked first again
 	b.set(func(*wire.Request) *wire.Answer { time.Sleep(2 * time.Second); return nil })
 	for range 2 {
 		begin := time.Now()
 		check("one that is stopped", all)
 		t.Log("with a node that is stopped:", time.Since(begin))
+	}
+}
+
+// slowly answers after a while, and goes on with the next message meanwhile.
+func (n *node) slowly(t *testing.T, nc *nats.Conn, name string, after time.Duration) {
+	t.Helper()
+	_, err := nc.Subscribe(cluster.Read(name), func(m *nats.Msg) {
+		turn := n.asked.Add(1)
+		q, err := wire.DecodeRequest(m.Data)
+		if err != nil {
+			t.Error(err)
+			return
+		}
+		a := &wire.Answer{N: int(turn)}
+		for range q.Each() {
+			a.Answers = append(a.Answers, &wire.Answer{N: int(turn)})
+		}
+		b, err := a.Encode()
+		if err != nil {
+			t.Error(err)
+		}
+		time.AfterFunc(after, func() { _ = m.Respond(b) })
+	})
+	if err == nil {
+		err = nc.Flush()
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+}
+
+// An answer counts however late it is, also when others have been asked since, or the same node again.
+func TestLateAnswers(t *testing.T) {
+	nc := connect(t)
+	late, later := newNode(nil), newNode(nil)
+	late.slowly(t, nc, "late", 400*time.Millisecond)
+	later.slowly(t, nc, "later", 3500*time.Millisecond)
+	newNode(func(*wire.Request) *wire.Answer { return nil }).serve(t, nc, "silent")
+	r := router(t, nc, &places{nodes: map[int][]string{0: {"late", "silent"}, 1: {"late", "silent"}, 2: {"later"}}})
+	for _, test := range []struct {
+		shards []int
+		within time.Duration
+	}{{[]int{0, 1}, 2 * time.Second}, {[]int{0, 1}, 2 * time.Second}, {[]int{2}, 5 * time.Second}} {
+		ctx, cancel := context.WithTimeout(t.Context(), 20*time.Second)
+		var requests []*wire.Request
+		for _, shard := range test.shards {
+			requests = append(requests, &wire.Request{Verb: wire.Count, Shard: shard})
+		}
+		begin := time.Now()
+		answers, errs := r.AskAll(ctx, requests)
+		cancel()
+		if took := time.Since(begin); errors.Join(errs...) != nil || took > test.within {
+			t.Errorf("shards %v: %v, after %v", test.shards, errors.Join(errs...), took)
+		}
+		if test.shards[0] == 2 && (answers[0].N != 1 || later.asked.Load() != 2) {
+			t.Errorf("answer %d of %d counted, want the first of two", answers[0].N, later.asked.Load())
+		}
+	}
+}
+
+// Who waits when the router is closed waits no longer.
+func TestCloseEndsRequests(t *testing.T) {
+	nc := connect(t)
+	newNode(func(*wire.Request) *wire.Answer { return nil }).serve(t, nc, "silent")
+	r, err := route.New(nc, cluster, &places{nodes: map[int][]string{0: {"silent"}}}, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	time.AfterFunc(50*time.Millisecond, r.Close)
+	if _, err := r.Ask(t.Context(), &wire.Request{Verb: wire.Count}); !errors.Is(err, db.ErrClosed) {
+		t.Error(err)
 	}
 }

@@ -88,6 +88,9 @@ func (w *Item) Item() *db.Item {
 
 // MarshalCBOR implements cbor.Marshaler.
 func (f floats) MarshalCBOR() ([]byte, error) {
+	if f == nil { // a query without a vector is another one than with an empty one
+		return encoding.Marshal(nil)
+	}
 	b := make([]byte, 0, 4*len(f))
 	for _, x := range f {
 		b = binary.LittleEndian.AppendUint32(b, math.Float32bits(x))
@@ -98,7 +101,8 @@ func (f floats) MarshalCBOR() ([]byte, error) {
 // UnmarshalCBOR implements cbor.Unmarshaler.
 func (f *floats) UnmarshalCBOR(b []byte) error {
 	words, err := words(b)
-	if err != nil {
+	if err != nil || words == nil {
+		*f = nil
 		return err
 	}
 	*f = make(floats, len(words)/4)

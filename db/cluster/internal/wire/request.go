@@ -16,8 +16,9 @@ type Request struct {
 
 	Collection string
 	Key        string // of Get
-	Query      *db.Query
-	Radius     int // of Within and CountWithin
+	Query      *Query // of Several: of those of its requests that have none
+	After      string // if not empty, what Query.After is: shards share a query, but for its cursor
+	Radius     int    // of Within and CountWithin
 	Facets     *db.FacetQuery
 	Where      string
 	Args       []any
@@ -107,7 +108,7 @@ func (o *Outcome) Err() error {
 // A Result is a db.Result as it travels.
 type Result struct {
 	_           struct{} `cbor:",toarray"`
-	Hits        []Hit
+	Hits        hits
 	Next        string
 	Total       int
 	Space       db.Space
@@ -117,9 +118,8 @@ type Result struct {
 	Approximate bool
 }
 
-// A Hit is a db.Hit as it travels. Rows are those of the replica.
+// A Hit is a db.Hit as it travels, see hits. Rows are those of the replica.
 type Hit struct {
-	_          struct{} `cbor:",toarray"`
 	Key        string
 	Row        uint32
 	Distance   int
@@ -132,7 +132,7 @@ type Hit struct {
 // ResultOf returns the form in which a result travels. It shares its parts.
 func ResultOf(r *db.Result) *Result {
 	w := &Result{
-		Hits: make([]Hit, len(r.Hits)), Next: r.Next, Total: r.Total, Space: r.Space, Revision: r.Revision,
+		Hits: make(hits, len(r.Hits)), Next: r.Next, Total: r.Total, Space: r.Space, Revision: r.Revision,
 		Rerank: r.Rerank, Facets: r.Facets, Approximate: r.Approximate,
 	}
 	for i, h := range r.Hits {

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"math"
+	"reflect"
 	"testing"
 	"time"
 
@@ -58,7 +59,7 @@ func TestItemsTravel(t *testing.T) {
 
 func TestAnswersTravel(t *testing.T) {
 	r := &db.Result{
-		Hits: []db.Hit{{Key: "a", Row: 3, Distance: 4, Score: math.NaN(), Similarity: .5, Cursor: "c", Item: whole()}, {Key: "b", Score: -1.25, Similarity: float32(math.NaN())}},
+		Hits: []db.Hit{{Key: "a", Row: 3, Distance: 4, Score: math.NaN(), Similarity: .5, Cursor: "c", Item: whole()}, {Key: "b", Score: -1.25, Similarity: float32(math.NaN())}, {Row: math.MaxUint32, Distance: -1, Score: math.Copysign(0, -1)}},
 		Next: "n", Total: 7, Space: 2, Revision: 5, Rerank: db.RerankFused, Approximate: true,
 		Facets: []db.Facets{{By: "year", Counts: []db.FacetCount{{Value: int64(3), Items: 2}, {Value: "x", Items: 1}, {Value: 2.0, Items: 1}, {Value: true, Items: 1}}, Distinct: 4, Items: 5}},
 	}
@@ -73,16 +74,30 @@ func TestAnswersTravel(t *testing.T) {
 	if diff := gocmp.Diff(r, a.Result.Result(), same); diff != "" || a.Applied != 12 {
 		t.Error(diff)
 	}
+	if !math.Signbit(a.Result.Hits[2].Score) {
+		t.Error("-0 has come as 0")
+	}
+	for i := range b { // what is not whole is refused, or is something else; nothing panics
+		_, _ = wire.DecodeAnswer(b[:i])
+		damaged := bytes.Clone(b)
+		damaged[i] ^= 0x41
+		_, _ = wire.DecodeAnswer(damaged)
+	}
 }
 
 func TestQueriesTravel(t *testing.T) {
 	q := &db.Query{
 		From: "image", To: "text", Vector: []float32{1, .5}, Sparse: &db.Sparse{Index: []uint32{2}, Value: []float32{1}}, Code: []byte{1, 2},
 		Where: "year IN (?) AND at < ? AND name = ? AND p > ?", Args: []any{[]any{int64(1), int64(2)}, time.Date(2020, 1, 2, 3, 4, 5, 6000, time.UTC), "x", 2.0},
-		K: 7, Rerank: db.RerankFeatures, Window: 50, After: "c", MinSimilarity: .25, Recall: .9, Cursors: true,
+		Key: "k", K: 7, Rerank: db.RerankFeatures, Window: 50, After: "c", MinSimilarity: .25, Recall: .9, Cursors: true,
 		Include: db.IncludeLabels | db.IncludeVectors, Facets: []string{"label"}, FacetLimit: 3, Plan: db.PlanScan, ExcludeSelf: true, Space: 4,
 	}
-	b, err := (&wire.Request{Verb: wire.Search, Shard: 3, From: 8, Wait: 5, Collection: "main", Query: q, Args: q.Args}).Encode()
+	for i, v := 0, reflect.ValueOf(*q); i < v.NumField(); i++ { // what is new there has to be in both
+		if v.Field(i).IsZero() {
+			t.Errorf("the query has no %s", v.Type().Field(i).Name)
+		}
+	}
+	b, err := (&wire.Request{Verb: wire.Search, Shard: 3, From: 8, Wait: 5, Collection: "main", Query: wire.QueryOf(*q), Args: q.Args}).Encode()
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -90,8 +105,50 @@ func TestQueriesTravel(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if diff := gocmp.Diff(q, r.Query, same); diff != "" {
+	if diff := gocmp.Diff(*q, r.Query.Query(), same); diff != "" {
 		t.Error(diff)
+	}
+}
+
+// What a query does not have it does not get: an empty vector is one.
+func TestEmptyQueriesTravel(t *testing.T) {
+	for _, q := range []db.Query{{}, {Vector: []float32{}}} {
+		b, err := (&wire.Request{Query: wire.QueryOf(q)}).Encode()
+		if err != nil {
+			t.Fatal(err)
+		}
+		if r, err := wire.DecodeRequest(b); err != nil || !reflect.DeepEqual(r.Query.Query(), q) {
+			t.Errorf("%+v, want %+v, %v", r.Query, q, err)
+		}
+	}
+}
+
+// Several requests that share a query have it once, each of them when they are there, and its own where
+// they do not.
+func TestSeveralTravel(t *testing.T) {
+	a, b := wire.QueryOf(db.Query{Key: "shared"}), wire.QueryOf(db.Query{Key: "b"})
+	for _, queries := range [][]*wire.Query{{a, a, a}, {a, b}, {nil, nil}, {nil, a}, {a, nil}} {
+		var requests []*wire.Request
+		for shard, q := range queries {
+			requests = append(requests, &wire.Request{Verb: wire.Search, Shard: shard, After: fmt.Sprint(shard), Query: q})
+		}
+		sent, err := wire.SeveralOf(requests).Encode()
+		if err != nil {
+			t.Fatal(err)
+		}
+		if n := bytes.Count(sent, []byte("shared")); queries[len(queries)-1] == a && queries[0] == a && n != 1 {
+			t.Errorf("the query is there %d times", n)
+		}
+		got, err := wire.DecodeRequest(sent)
+		if err != nil || got.Verb != wire.Several {
+			t.Fatal(err)
+		}
+		for i, q := range got.Each() {
+			want := requests[i]
+			if q.Shard != i || q.After != want.After || (q.Query == nil) != (want.Query == nil) || q.Query != nil && q.Query.Key != want.Query.Key || want.Query != queries[i] {
+				t.Errorf("%d of %v: %+v", i, queries, q)
+			}
+		}
 	}
 }
 
@@ -187,8 +244,13 @@ func FuzzOp(f *testing.F) {
 
 // The same of requests and answers.
 func FuzzRequest(f *testing.F) {
-	b, err := (&wire.Request{Verb: wire.Search, Query: &db.Query{Vector: []float32{1}, Args: []any{1, "x", time.Now()}}}).Encode()
+	b, err := (&wire.Request{Verb: wire.Search, Query: wire.QueryOf(db.Query{Vector: []float32{1}, Args: []any{1, "x", time.Now()}})}).Encode()
 	if err != nil {
+		f.Fatal(err)
+	}
+	f.Add(b)
+	r := &db.Result{Hits: []db.Hit{{Key: "a", Row: 3, Distance: 4, Score: 1, Similarity: .5, Cursor: "c", Item: whole()}, {Key: "b"}}}
+	if b, err = (&wire.Answer{Result: wire.ResultOf(r)}).Encode(); err != nil {
 		f.Fatal(err)
 	}
 	f.Add(b)

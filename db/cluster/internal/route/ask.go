@@ -1,0 +1,423 @@
+package route
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/nats-io/nats.go"
+
+	"github.com/fddhdb/fddhdb/db"
+	"github.com/fddhdb/fddhdb/db/cluster/internal/wire"
+)
+
+// Ask sends the request to a replica of its shard, and to others as long as none answers and the context
+// goes on. An error of the request itself, such as db.ErrNotFound, is the error of the answer, a
+// *wire.Fault. A *ShardError means that there is no answer.
+func (r *Router) Ask(ctx context.Context, req *wire.Request) (*wire.Answer, error) {
+	answers, errs := r.AskAll(ctx, []*wire.Request{req})
+	return answers[0], errs[0]
+}
+
+// AskAll asks replicas of several shards, as Ask does. Requests to shards that one node has go there in one
+// message: a message there and back takes longer than most searches.
+//
+// errs has the error of each request, or nil. A request that is nil is left out.
+func (r *Router) AskAll(ctx context.Context, requests []*wire.Request) (answers []*wire.Answer, errs []error) {
+	a := &asking{
+		r: r, ctx: ctx, waiter: r.box.waiter(), wants: make([]want, 0, len(requests)), now: time.Now(),
+		answers: make([]*wire.Answer, len(requests)), errs: make([]error, len(requests)),
+	}
+	defer a.waiter.forget()
+	for i, q := range requests {
+		if q != nil {
+			a.wants = append(a.wants, want{request: q, at: i, wait: between, patience: tryFor, last: errNoNode})
+		}
+	}
+	a.left = len(a.wants)
+	r.Figures.Requests.Add(uint64(a.left))
+	a.run()
+	return a.answers, a.errs
+}
+
+const (
+	suspected = time.Second            // a node that has not answered is asked last for so long
+	lateFor   = 100 * time.Millisecond // one that was late is asked last for so long
+	tryFor    = 3 * time.Second        // until all nodes are asked again, as none has answered; then twice as long
+	between   = 20 * time.Millisecond  // between two rounds of all nodes that have refused, at first
+	mostWait  = 500 * time.Millisecond // and at last
+	maxAnswer = 1 << 30                // bytes of an answer that comes in parts
+)
+
+var (
+	errNoNode = errors.New("no node has it")
+	errLost   = errors.New("the connection to the server was lost")
+	errSilent = errors.New("no answer yet")
+)
+
+// An asking is a call of AskAll. One goroutine does all of it.
+type asking struct {
+	r       *Router
+	ctx     context.Context
+	waiter  *waiter
+	wants   []want
+	left    int // wants without an answer
+	now     time.Time
+	answers []*wire.Answer
+	errs    []error
+}
+
+// A want is a request, until it has an answer. Its nodes are asked in rounds, one after the other, the next
+// one as soon as one refuses, or is late.
+type want struct {
+	request *wire.Request
+	at      int // which of the requests it is
+	done    bool
+
+	nodes    []string // in the order in which to ask them
+	round    int
+	asked    int           // of nodes, in this round
+	open     int           // that have not said anything, of these
+	due      time.Time     // when the next is asked, or the next round begins
+	wait     time.Duration // before the next round, if all have refused
+	patience time.Duration // before the next round, if any is silent
+	alone    bool          // a message with others has failed
+	last     error         // why there is no answer
+}
+
+// A try is a message to a node. It counts until the call ends, however late its answer is.
+type try struct {
+	node  string
+	near  string // the subject that was asked, if it was that of the server of the client
+	sent  []byte
+	wants []*want
+	round []int // of each
+	begin time.Time
+	got   []byte // parts of an answer
+	total int    // of its bytes
+	parts bool
+}
+
+// run asks until all is answered, or the context ends.
+func (a *asking) run() {
+	lost := a.r.connection()
+	all := make([]*want, len(a.wants))
+	for i := range a.wants {
+		all[i] = &a.wants[i]
+	}
+	turn := a.r.next.Add(1) // the same for all, so that shards of the same nodes go to one
+	for _, w := range all {
+		a.begin(w, turn)
+	}
+	a.next(all)
+	timer := time.NewTimer(time.Hour)
+	defer timer.Stop()
+	for a.left > 0 {
+		timer.Reset(a.due().Sub(a.now))
+		select {
+		case <-a.waiter.signal:
+			a.now = time.Now()
+			var more []*want
+			for _, l := range a.waiter.take() {
+				more = append(more, a.came(l)...)
+			}
+			a.next(more)
+		case <-timer.C:
+			a.now = time.Now()
+			a.next(a.late())
+		case <-lost:
+			a.now, lost = time.Now(), a.r.connection()
+			a.void()
+		case <-a.ctx.Done():
+			a.giveUp(context.Cause(a.ctx), !errors.Is(a.ctx.Err(), context.Canceled))
+		case <-a.r.closed:
+			a.giveUp(db.ErrClosed, false)
+		}
+	}
+}
+
+// begin begins a round.
+func (a *asking) begin(w *want, turn uint64) {
+	w.nodes = a.r.order(w.request.Shard, turn)
+	w.round++
+	w.asked, w.open = 0, 0
+	if len(w.nodes) == 0 {
+		a.pause(w)
+	}
+}
+
+// pause has the next round begin after a while.
+func (a *asking) pause(w *want) {
+	w.due = a.now.Add(w.wait)
+	w.wait = min(2*w.wait, mostWait)
+}
+
+// due returns when there is something to do next.
+func (a *asking) due() (first time.Time) {
+	for i := range a.wants {
+		if w := &a.wants[i]; !w.done && (first.IsZero() || w.due.Before(first)) {
+			first = w.due
+		}
+	}
+	return first
+}
+
+// late returns the wants for which it is time to ask a node.
+func (a *asking) late() (late []*want) {
+	for i := range a.wants {
+		w := &a.wants[i]
+		switch {
+		case w.done || w.due.After(a.now):
+			continue
+		case w.asked < len(w.nodes):
+			a.r.Figures.Hedges.Add(1)
+			a.r.suspect(w.nodes[w.asked-1], lateFor)
+		default:
+			if w.open > 0 {
+				for _, node := range w.nodes {
+					a.r.suspect(node, suspected)
+				}
+				w.last = errSilent
+				w.patience *= 2
+			}
+			a.r.places.Refresh()
+			a.r.Figures.Retries.Add(1)
+			a.begin(w, a.r.next.Add(1))
+		}
+		if w.asked < len(w.nodes) {
+			late = append(late, w)
+		}
+	}
+	return late
+}
+
+// next asks the next node of each of the wants: those that have the same one in one message.
+func (a *asking) next(wants []*want) {
+	for len(wants) > 0 {
+		var group, others []*want
+		node := ""
+		for _, w := range wants {
+			switch {
+			case w.done || w.asked == len(w.nodes):
+			case len(group) == 0:
+				node, group = w.nodes[w.asked], append(group, w)
+			case w.nodes[w.asked] == node && !w.alone && !group[0].alone:
+				group = append(group, w)
+			default:
+				others = append(others, w)
+			}
+		}
+		if len(group) > 0 {
+			others = append(others, a.ask(node, group)...)
+		}
+		wants = others
+	}
+}
+
+// ask asks a node. It returns those of the wants of which another has to be asked now.
+func (a *asking) ask(node string, wants []*want) (more []*want) {
+	t := &try{node: node, wants: wants, round: make([]int, len(wants)), begin: a.now}
+	late := a.r.times.late()
+	for i, w := range wants {
+		t.round[i] = w.round
+		w.asked++
+		w.open++
+		if w.due = a.now.Add(late); w.asked == len(w.nodes) {
+			w.due = a.now.Add(w.patience)
+		}
+	}
+	q := wants[0].request
+	if len(wants) > 1 {
+		requests := make([]*wire.Request, len(wants))
+		for i, w := range wants {
+			requests[i] = w.request
+		}
+		q = wire.SeveralOf(requests)
+	}
+	if l := a.r.local; l != nil && l.Name() == node {
+		number, box := a.waiter.expect(t), a.r.box
+		l.Ask(a.ctx, q, func(answer *wire.Answer) { box.put(number, letter{answer: answer}) })
+		return nil
+	}
+	data, err := q.Encode()
+	if err != nil && len(wants) == 1 {
+		a.settle(wants[0], nil, err)
+		return nil
+	}
+	if err == nil {
+		t.near = a.r.near(node)
+		err = a.send(t, data)
+	}
+	if err != nil {
+		return a.failed(t, err)
+	}
+	return nil
+}
+
+// send sends a message of a try.
+func (a *asking) send(t *try, data []byte) error {
+	t.sent = data
+	return a.r.nc.PublishRequest(cmp.Or(t.near, a.r.cluster.Read(t.node)), a.r.box.subject(a.waiter.expect(t)), data)
+}
+
+// came takes in what has come. It returns the wants of which another node has to be asked now.
+func (a *asking) came(l letter) (more []*want) {
+	answer, err := a.read(l)
+	switch {
+	case errors.Is(err, nats.ErrNoResponders) && l.of.near != "": // but maybe by way of another server
+		a.r.isFar(l.of.near)
+		l.of.near = ""
+		if err = a.send(l.of, l.of.sent); err != nil {
+			return a.failed(l.of, err)
+		}
+		return nil
+	case err != nil:
+		return a.failed(l.of, err)
+	case answer == nil: // there is more to come
+		return nil
+	}
+	t := l.of
+	if len(t.wants) == 1 {
+		if a.answered(t, 0, answer) {
+			more = append(more, t.wants[0])
+		}
+	} else {
+		if answer.Fault != nil {
+			return a.failed(t, answer.Fault)
+		}
+		if len(answer.Answers) != len(t.wants) {
+			return a.failed(t, fmt.Errorf("%w: %d answers to %d requests", wire.ErrAnswer, len(answer.Answers), len(t.wants)))
+		}
+		for i, one := range answer.Answers {
+			if a.answered(t, i, one) {
+				more = append(more, t.wants[i])
+			}
+		}
+	}
+	a.r.times.add(a.now.Sub(t.begin))
+	return more
+}
+
+// read returns the answer that a letter has, nil if it is a part of one.
+func (a *asking) read(l letter) (*wire.Answer, error) {
+	if l.answer != nil {
+		return l.answer, nil
+	}
+	if len(l.m.Data) == 0 && l.m.Header.Get("Status") == "503" {
+		return nil, nats.ErrNoResponders
+	}
+	answer, err := wire.DecodeAnswer(l.m.Data)
+	if err != nil {
+		return nil, err
+	}
+	t, p := l.of, answer.Part
+	switch {
+	case p == nil && !t.parts:
+		return answer, nil
+	case answer.Fault != nil:
+		return nil, answer.Fault
+	case p == nil || len(p.Data) == 0:
+		return nil, fmt.Errorf("%w: a part without bytes", wire.ErrAnswer)
+	case !t.parts && p.Total > maxAnswer:
+		return nil, fmt.Errorf("%w: an answer of %d bytes: at most %d are possible", db.ErrInvalid, p.Total, maxAnswer)
+	case !t.parts:
+		t.parts, t.total = true, p.Total
+	}
+	if t.got = append(t.got, p.Data...); len(t.got) >= t.total {
+		return wire.DecodeAnswer(t.got)
+	}
+	q, err := (&wire.Request{Verb: wire.Rest, ID: p.ID, Offset: len(t.got)}).Encode()
+	if err != nil {
+		return nil, err
+	}
+	return nil, a.send(t, q)
+}
+
+// answered takes in the answer to one of the wants of a try. It reports whether another node has to be asked.
+func (a *asking) answered(t *try, i int, answer *wire.Answer) (more bool) {
+	w := t.wants[i]
+	switch {
+	case answer == nil:
+		return a.refused(t, i, fmt.Errorf("%w: no answer among those of others", wire.ErrAnswer))
+	case answer.Fault == nil:
+		a.settle(w, answer, nil)
+	case wire.Final(answer.Fault):
+		a.settle(w, answer, answer.Fault)
+	default:
+		return a.refused(t, i, answer.Fault)
+	}
+	return false
+}
+
+// failed takes in that a try has no answer to any of its wants. It returns those of which another node has
+// to be asked.
+func (a *asking) failed(t *try, err error) (more []*want) {
+	for i, w := range t.wants {
+		w.alone = w.alone || len(t.wants) > 1 && !errors.Is(err, nats.ErrNoResponders)
+		if a.refused(t, i, err) {
+			more = append(more, w)
+		}
+	}
+	return more
+}
+
+// refused takes in that a node has no answer to one of the wants of a try, and another may.
+func (a *asking) refused(t *try, i int, err error) (more bool) {
+	a.r.suspect(t.node, suspected)
+	w := t.wants[i]
+	if w.done {
+		return false
+	}
+	w.last = fmt.Errorf("node %s: %w", t.node, err)
+	if t.round[i] != w.round {
+		return false
+	}
+	w.open--
+	if w.asked < len(w.nodes) {
+		a.r.Figures.Retries.Add(1)
+		return true
+	}
+	if w.open == 0 {
+		a.pause(w)
+	}
+	return false
+}
+
+// settle ends a want.
+func (a *asking) settle(w *want, answer *wire.Answer, err error) {
+	if w.done {
+		return
+	}
+	w.done = true
+	a.left--
+	a.answers[w.at], a.errs[w.at] = answer, err
+}
+
+// void gives up all that was asked: answers to it do not come through another connection.
+func (a *asking) void() {
+	a.waiter.forget()
+	for i := range a.wants {
+		w := &a.wants[i]
+		w.last = errLost
+		w.asked = len(w.nodes)
+		w.open = 0
+		w.round++
+		a.pause(w)
+	}
+}
+
+// giveUp ends what has no answer.
+func (a *asking) giveUp(why error, failed bool) {
+	for i := range a.wants {
+		w := &a.wants[i]
+		if w.done {
+			continue
+		}
+		if failed {
+			a.r.Figures.Failed.Add(1)
+		}
+		a.settle(w, nil, &ShardError{Shard: w.request.Shard, Nodes: w.nodes, Err: fmt.Errorf("%w: %w", why, w.last)})
+	}
+}

@@ -1,0 +1,116 @@
+package route
+
+import (
+	"strconv"
+	"strings"
+	"sync"
+
+	"github.com/nats-io/nats.go"
+
+	"github.com/fddhdb/fddhdb/db/cluster/internal/wire"
+)
+
+// A box is where answers come to: one subscription for all that a router asks. What is asked has a number,
+// which is the last token of the subject that its answer goes to. So nobody who waits needs a goroutine for
+// each node, as requests of package nats do.
+type box struct {
+	prefix string
+	sub    *nats.Subscription
+
+	mu      sync.Mutex
+	last    uint64
+	waiting map[uint64]expected
+}
+
+// An expected is what a number stands for.
+type expected struct {
+	by *waiter
+	of *try
+}
+
+// A waiter waits for letters. They are kept until it looks: none that is too many is lost.
+type waiter struct {
+	box     *box
+	came    []letter      // guarded by box.mu
+	signal  chan struct{} // has one token, or none
+	numbers []uint64      // that it waits for, or has waited for
+}
+
+// A letter is what has come: a message, or the answer of a node in this program.
+type letter struct {
+	of     *try
+	m      *nats.Msg
+	answer *wire.Answer
+}
+
+func openBox(nc *nats.Conn) (*box, error) {
+	b := &box{prefix: nc.NewInbox() + ".", waiting: map[uint64]expected{}}
+	var err error
+	b.sub, err = nc.Subscribe(b.prefix+"*", func(m *nats.Msg) {
+		number, err := strconv.ParseUint(strings.TrimPrefix(m.Subject, b.prefix), 10, 64)
+		if err == nil {
+			b.put(number, letter{m: m})
+		}
+	})
+	if err != nil {
+		return nil, err
+	}
+	return b, b.sub.SetPendingLimits(-1, -1) // they are waited for
+}
+
+// put hands over a letter, unless nobody waits for it any more.
+func (b *box) put(number uint64, l letter) {
+	b.mu.Lock()
+	e, is := b.waiting[number]
+	if is {
+		delete(b.waiting, number)
+		l.of = e.of
+		e.by.came = append(e.by.came, l)
+	}
+	b.mu.Unlock()
+	if is {
+		select {
+		case e.by.signal <- struct{}{}:
+		default:
+		}
+	}
+}
+
+// waiter returns one that waits for nothing yet.
+func (b *box) waiter() *waiter { return &waiter{box: b, signal: make(chan struct{}, 1)} }
+
+// expect returns a number for what is about to be asked.
+func (w *waiter) expect(of *try) uint64 {
+	b := w.box
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	b.last++
+	b.waiting[b.last] = expected{w, of}
+	w.numbers = append(w.numbers, b.last)
+	return b.last
+}
+
+// take returns what has come since it was called before.
+func (w *waiter) take() []letter {
+	w.box.mu.Lock()
+	defer w.box.mu.Unlock()
+	came := w.came
+	w.came = nil
+	return came
+}
+
+// forget waits no more for what has not come.
+func (w *waiter) forget() {
+	w.box.mu.Lock()
+	defer w.box.mu.Unlock()
+	for _, n := range w.numbers {
+		delete(w.box.waiting, n)
+	}
+	w.numbers, w.came = nil, nil
+}
+
+// subject returns where the answer with that number goes to.
+func (b *box) subject(number uint64) string {
+	text := make([]byte, 0, 64)
+	return string(strconv.AppendUint(append(text, b.prefix...), number, 10))
+}

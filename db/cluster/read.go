@@ -1,0 +1,193 @@
+package cluster
+
+import (
+	"context"
+	"fmt"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/nats-io/nats.go"
+
+	"github.com/fddhdb/fddhdb/db"
+	"github.com/fddhdb/fddhdb/db/cluster/internal/wire"
+)
+
+// mostRequests bounds the requests that are answered, or wait for the log, at a time.
+const mostRequests = 1024
+
+// answerFor is how long a request may take.
+const answerFor = time.Minute
+
+// listen subscribes to requests: by Conn to those of all servers, and by each connection to those that are
+// sent at the server that it is at.
+//
+// Requests are no endpoint of package micro, which knows of one connection.
+func (n *Node) listen() (err error) {
+	if n.reads, err = n.opts.Conn.Subscribe(n.cluster.Read(n.opts.Node), n.read); err != nil {
+		return err
+	}
+	for _, nc := range append([]*nats.Conn{n.opts.Conn}, n.opts.Conns...) {
+		n.done.Go(func() { n.near(nc) })
+	}
+	return nil
+}
+
+// near answers requests that are sent at the server of a connection, whichever that is, until Close. Where
+// several connections of the node are at one server, either takes a request.
+func (n *Node) near(nc *nats.Conn) {
+	changed := nc.StatusChanged(nats.CONNECTED)
+	defer nc.RemoveStatusListener(changed)
+	var sub *nats.Subscription
+	end := func() {
+		if sub != nil {
+			_ = sub.Unsubscribe() // whose error is that the connection is closed
+		}
+	}
+	for server := ""; ; {
+		if at := nc.ConnectedServerId(); at != "" && at != server {
+			end()
+			var err error
+			if sub, err = nc.QueueSubscribe(n.cluster.Near(n.opts.Node, at), "node", n.read); err != nil {
+				n.opts.Log.Warn("requests come by way of another server", "server", at, "error", err)
+			}
+			server = at
+		}
+		select {
+		case <-changed:
+		case <-n.ctx.Done():
+			end()
+			return
+		}
+	}
+}
+
+// read answers a request, in a goroutine of its own.
+func (n *Node) read(m *nats.Msg) {
+	respond := func(a *wire.Answer) {
+		b, err := a.Encode()
+		if err == nil {
+			b, err = n.parts.first(b, int(n.opts.Conn.MaxPayload()))
+		}
+		if err != nil {
+			b, _ = (&wire.Answer{Fault: wire.FaultOf(err)}).Encode()
+		}
+		if err := m.Respond(b); err != nil {
+			n.opts.Log.Debug("an answer was not sent", "error", err)
+		}
+	}
+	q, err := wire.DecodeRequest(m.Data)
+	if err != nil {
+		respond(&wire.Answer{Fault: wire.FaultOf(fmt.Errorf("%w: %w", db.ErrInvalid, err))})
+		return
+	}
+	requests := int64(max(1, len(q.Requests)))
+	if busy := n.busy.Add(requests); busy > mostRequests && busy != requests { // one alone may have any number
+		n.busy.Add(-requests)
+		respond(&wire.Answer{Fault: wire.FaultOf(fmt.Errorf("%w: %d requests are waiting", wire.ErrAnswer, busy-requests))})
+		return
+	}
+	n.crew.do(func() {
+		defer n.busy.Add(-requests)
+		ctx, cancel := context.WithTimeout(n.ctx, answerFor)
+		defer cancel()
+		respond(n.answer(ctx, q))
+	})
+}
+
+// here is a node as clients in its program ask it. Only what they wait for bounds their requests.
+type here struct{ *Node }
+
+func (n here) Name() string { return n.opts.Node }
+
+func (n here) Ask(ctx context.Context, q *wire.Request, answered func(*wire.Answer)) {
+	n.crew.do(func() { answered(n.answer(ctx, q)) })
+}
+
+// answer answers a request. A panic is an answer, too.
+func (n *Node) answer(ctx context.Context, q *wire.Request) (a *wire.Answer) {
+	defer func() {
+		if p := recover(); p != nil {
+			n.opts.Log.Error("panic in a request", "panic", p)
+			a = &wire.Answer{Fault: wire.FaultOf(fmt.Errorf("%w: panic: %v", wire.ErrAnswer, p))}
+		}
+	}()
+	switch q.Verb {
+	case wire.Rest:
+		return n.parts.rest(q, int(n.opts.Conn.MaxPayload()))
+	case wire.Several:
+		if len(q.Requests) > maxShards {
+			return &wire.Answer{Fault: wire.FaultOf(fmt.Errorf("%w: %d requests at a time", db.ErrInvalid, len(q.Requests)))}
+		}
+		return n.several(ctx, q.Each())
+	}
+	n.mu.RLock()
+	r := n.replicas[q.Shard]
+	n.mu.RUnlock()
+	if r == nil {
+		return &wire.Answer{Fault: wire.FaultOf(fmt.Errorf("%w: shard %d, node %s", wire.ErrNotHere, q.Shard, n.opts.Node))}
+	}
+	return r.Answer(ctx, q)
+}
+
+// several answers requests to several shards, at the same time.
+func (n *Node) several(ctx context.Context, requests []*wire.Request) *wire.Answer {
+	a := &wire.Answer{Answers: make([]*wire.Answer, len(requests))}
+	one := func(i int) {
+		if q := requests[i]; q == nil || q.Verb == wire.Several {
+			a.Answers[i] = &wire.Answer{Fault: wire.FaultOf(fmt.Errorf("%w: a request within requests", db.ErrInvalid))}
+		} else {
+			a.Answers[i] = n.answer(ctx, q)
+		}
+	}
+	var all sync.WaitGroup
+	for i := range max(0, len(requests)-1) {
+		all.Add(1)
+		n.crew.do(func() {
+			defer all.Done()
+			one(i)
+		})
+	}
+	if len(requests) > 0 { // the last one needs no other goroutine
+		one(len(requests) - 1)
+	}
+	all.Wait()
+	return a
+}
+
+// A crew is goroutines that stay when they have done something, for what comes next: the stack of a new one
+// is small, and to make it large again and again is a tenth of what a search takes.
+type crew struct {
+	work chan func()
+	end  <-chan struct{}
+	idle atomic.Int64
+}
+
+// mostIdle is how many stay.
+const mostIdle = 64
+
+// do has f done by a goroutine of the crew, or a new one.
+func (c *crew) do(f func()) {
+	select {
+	case c.work <- f:
+	default:
+		go c.member(f)
+	}
+}
+
+func (c *crew) member(f func()) {
+	for {
+		f()
+		f = nil // nothing is held
+		if c.idle.Add(1) > mostIdle {
+			c.idle.Add(-1)
+			return
+		}
+		select {
+		case f = <-c.work:
+			c.idle.Add(-1)
+		case <-c.end:
+			return
+		}
+	}
+}
