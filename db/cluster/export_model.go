@@ -72,7 +72,7 @@ func (c *Collection) revisions(ctx context.Context, space db.Space) (r revisions
 
 // modelOf fetches the file of the model of a space, from a node of the shard with the highest revision.
 func (c *Collection) modelOf(ctx context.Context, of revisions) ([]byte, error) {
-	store, into := objects{c.client.js, c.client.cluster}, "export-"+wire.NewID().String()
+	store, into := objects{c.client.js, c.client.cluster}, exportObject+wire.NewID().String()
 	defer store.remove(context.WithoutCancel(ctx), into)
 	err := fmt.Errorf("%w: no node has it", db.ErrNotFound)
 	for _, node := range c.client.plan.Nodes(of.shard) {

@@ -7,7 +7,7 @@ import (
 
 // SettleAtOnce lets sweeps of this test remove objects that have just been stored.
 func SettleAtOnce(t *testing.T) {
-	was := settled
-	settled = -time.Minute
-	t.Cleanup(func() { settled = was })
+	was, owned := settled, abandoned
+	settled, abandoned = -time.Minute, -time.Minute
+	t.Cleanup(func() { settled, abandoned = was, owned })
 }

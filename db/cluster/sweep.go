@@ -10,11 +10,12 @@ import (
 	"github.com/fddhdb/fddhdb/db/cluster/internal/wire"
 )
 
-// What messages of logs name as objects: changes that are too large for a message, and models. Objects of others, of
-// a training, have other names.
+// The names of objects begin with what they are.
 const (
-	changesObject = "op-"
-	modelObject   = "model-"
+	changesObject = "op-"     // changes that are too large for a message, which names it
+	modelObject   = "model-"  // likewise the file of a model
+	trainObject   = "train-"  // a part of a training, which removes it
+	exportObject  = "export-" // a model that somebody fetches, who removes it
 )
 
 // A message that names an object comes into a log within lateAfter, from when storing the object began, or not at all:
@@ -24,25 +25,46 @@ const lateAfter = time.Hour
 
 var settled = 3 * time.Hour // a variable for tests
 
+// abandoned is the age of an object whose owner has been killed before it could remove it: nobody needs one for so
+// long.
+var abandoned = 48 * time.Hour // a variable for tests
+
 // mostSwept bounds the objects that one sweep looks at, and so its memory: the oldest come first.
 const mostSwept = 100_000
 
 // sweep removes the objects that no log of the cluster names any more: their messages have been trimmed behind
 // backups, or never came. It reads what all logs have, whether or not they are those of shards: a shard whose log is
-// being divided is named twice. What it cannot read may name anything, so then nothing is removed.
+// being divided is named twice. What it cannot read may name anything, so then nothing of these is removed. It also
+// removes those that were abandoned.
 func (n *Node) sweep(ctx context.Context, shards int) (removed int, err error) {
 	store := objects{n.js, n.cluster}
-	left, err := store.old(ctx, settled, mostSwept, changesObject, modelObject)
-	if err != nil || len(left) == 0 {
-		return 0, err
+	erase := func(all map[string]object) error {
+		for _, x := range all {
+			if err := store.erase(ctx, x); err != nil {
+				return err
+			}
+			removed++
+		}
+		return nil
 	}
-	logs, err := journal.Logs(ctx, n.js, n.cluster) // after the objects: what comes into a log from now on names others
+	gone, err := store.old(ctx, abandoned, mostSwept, trainObject, exportObject)
 	if err != nil {
 		return 0, err
 	}
+	if err := erase(gone); err != nil {
+		return removed, err
+	}
+	left, err := store.old(ctx, settled, mostSwept, changesObject, modelObject)
+	if err != nil || len(left) == 0 {
+		return removed, err
+	}
+	logs, err := journal.Logs(ctx, n.js, n.cluster) // after the objects: what comes into a log from now on names others
+	if err != nil {
+		return removed, err
+	}
 	for shard := range shards {
 		if stream := n.cluster.Stream(shard); logs[stream] == nil {
-			return 0, fmt.Errorf("%w: log %s", db.ErrNotFound, stream)
+			return removed, fmt.Errorf("%w: log %s", db.ErrNotFound, stream)
 		}
 	}
 	for _, log := range logs {
@@ -57,14 +79,8 @@ func (n *Node) sweep(ctx context.Context, shards int) (removed int, err error) {
 			return nil
 		})
 		if err != nil {
-			return 0, err
-		}
-	}
-	for _, x := range left {
-		if err := store.erase(ctx, x); err != nil {
 			return removed, err
 		}
-		removed++
 	}
-	return removed, nil
+	return removed, erase(left)
 }

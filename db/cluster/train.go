@@ -119,7 +119,7 @@ type trained struct {
 
 // object names an object of the training, and notes it.
 func (t *training) object(format string, args ...any) string {
-	name := "train-" + t.id + "-" + fmt.Sprintf(format, args...)
+	name := trainObject + t.id + "-" + fmt.Sprintf(format, args...)
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	t.made = append(t.made, name)
