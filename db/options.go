@@ -1,6 +1,7 @@
 package db
 
 import (
+	"cmp"
 	"log/slog"
 	"time"
 
@@ -92,6 +93,30 @@ type settings struct {
 	disk store.Config
 }
 
+// The sizes of caches by default.
+const (
+	cacheBytes       = 64 << 20
+	indexCacheBytes  = 4 << 30
+	rerankCacheBytes = 1 << 30
+	keyCacheBytes    = 256 << 20
+)
+
+// ShareCaches returns the options of each of n databases of one program that have the caches of o together:
+// CacheBytes, IndexCacheBytes, RerankCacheBytes and KeyCacheBytes are an nth each, of the default where they are 0, and
+// not less than some MiB. What is negative stays.
+func ShareCaches(o Options, n int) Options {
+	for _, cache := range []struct {
+		bytes          *int64
+		whole, atLeast int64
+	}{{&o.CacheBytes, cacheBytes, 8 << 20}, {&o.IndexCacheBytes, indexCacheBytes, 16 << 20}, {&o.RerankCacheBytes, rerankCacheBytes, 8 << 20}, {&o.KeyCacheBytes, keyCacheBytes, 4 << 20}} {
+		whole := cmp.Or(*cache.bytes, cache.whole)
+		if whole > 0 && n > 1 {
+			*cache.bytes = max(whole/int64(n), min(whole, cache.atLeast))
+		}
+	}
+	return o
+}
+
 // withDefaults returns the options, which may be nil, with their defaults, and a sender of
 // events made from them.
 func (o *Options) withDefaults() settings {
@@ -100,16 +125,16 @@ func (o *Options) withDefaults() settings {
 		out.Options = *o
 	}
 	if out.CacheBytes <= 0 {
-		out.CacheBytes = 64 << 20
+		out.CacheBytes = cacheBytes
 	}
 	if out.IndexCacheBytes == 0 {
-		out.IndexCacheBytes = 4 << 30
+		out.IndexCacheBytes = indexCacheBytes
 	}
 	if out.RerankCacheBytes == 0 {
-		out.RerankCacheBytes = 1 << 30
+		out.RerankCacheBytes = rerankCacheBytes
 	}
 	if out.KeyCacheBytes <= 0 {
-		out.KeyCacheBytes = 256 << 20
+		out.KeyCacheBytes = keyCacheBytes
 	}
 	if out.Logger == nil {
 		out.Logger = slog.New(slog.DiscardHandler)

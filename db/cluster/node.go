@@ -42,7 +42,8 @@ type NodeOptions struct {
 	// is trimmed cannot be joined.
 	Backups string
 
-	// DB are the options of its databases. NoSync is set, as the log is durable; UpdateItems and
+	// DB are the options of its databases. They share the caches: each has a part, by how many shards the node
+	// has when it opens it (db.ShareCaches). NoSync is set, as the log is durable; UpdateItems and
 	// UpdateInterval are 0, as no replica learns by itself.
 	DB db.Options
 
@@ -217,7 +218,7 @@ func (n *Node) have(p *plan.Plan, shards []int) {
 	for _, shard := range shards {
 		if n.replicas[shard] == nil && n.retired[shard] == nil {
 			n.replicas[shard] = replica.Start(replica.Config{
-				Cluster: p.Settings.ID, Shard: shard, Shards: p.Settings.Shards, Dir: filepath.Join(n.opts.Dir, fmt.Sprintf("shard-%04d", shard)), Options: n.opts.DB,
+				Cluster: p.Settings.ID, Shard: shard, Shards: p.Settings.Shards, Dir: filepath.Join(n.opts.Dir, fmt.Sprintf("shard-%04d", shard)), Options: db.ShareCaches(n.opts.DB, len(shards)),
 				Journal: journal.New(n.js, n.cluster, shard), Conn: n.opts.Conn, Fetch: objects{n.js, n.cluster}.fetch, Log: n.opts.Log,
 				Vault: vault.At(n.opts.Backups), Base: func() (string, uint64) { return p.Base(shard) },
 			})
