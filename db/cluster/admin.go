@@ -24,6 +24,7 @@ type order struct {
 	Shard int    `json:"shard"`
 	Trim  bool   `json:"trim,omitempty"`
 	Keep  uint64 `json:"keep,omitempty"`
+	Exact bool   `json:"exact,omitempty"` // the backup goes to one sequence, which is known
 
 	// Of a training: see internal/replica. What is large goes by objects.
 	Session    string `json:"session,omitempty"`
@@ -84,7 +85,7 @@ func (n *Node) carryOut(o order) (*replica.Backed, error) {
 	store := objects{n.js, n.cluster}
 	switch {
 	case o.Do == "backup":
-		b, err := r.Backup(n.ctx)
+		b, err := r.Backup(n.ctx, o.Exact)
 		if err == nil && o.Trim && b.Least > o.Keep {
 			err = r.Journal.Trim(n.ctx, b.Least+1-o.Keep)
 		}
@@ -133,7 +134,7 @@ type BackupOptions struct {
 
 // A Backup is the backup of one shard.
 type Backup struct {
-	Shard int
+	Shard int    // its number
 	Node  string // that has made it
 	ID    string
 	Items int
@@ -148,8 +149,10 @@ type Backup struct {
 // shards that have none.
 func (c *Client) Backup(ctx context.Context, o BackupOptions) (all []Backup, err error) {
 	o.Keep = cmp.Or(o.Keep, 10_000)
-	for shard := range c.Shards() {
-		b, berr := c.backup(ctx, shard, o)
+	v := c.view.Load()
+	for i := range v.Shards {
+		shard := v.Number(i)
+		b, berr := c.backup(ctx, shard, order{Trim: o.Trim, Keep: o.Keep})
 		if berr != nil {
 			err = errors.Join(err, fmt.Errorf("shard %d: %w", shard, berr))
 			continue
@@ -163,18 +166,26 @@ func (c *Client) Backup(ctx context.Context, o BackupOptions) (all []Backup, err
 }
 
 // backup has one of the nodes of a shard make a backup.
-func (c *Client) backup(ctx context.Context, shard int, o BackupOptions) (Backup, error) {
-	err := fmt.Errorf("%w: no node has it", db.ErrNotFound)
+func (c *Client) backup(ctx context.Context, shard int, o order) (Backup, error) {
+	node, b, err := c.backed(ctx, shard, o)
+	if err != nil {
+		return Backup{}, err
+	}
+	return Backup{Shard: shard, Node: node, ID: b.Backup, Items: b.Items, Position: b.Least}, nil
+}
+
+// backed is backup, with all that the node says of it.
+func (c *Client) backed(ctx context.Context, shard int, o order) (node string, b *replica.Backed, err error) {
+	o.Do, o.Shard = "backup", shard
+	err = fmt.Errorf("%w: no node has it", db.ErrNotFound)
 	for _, node := range c.plan.Nodes(shard) {
 		var d done
-		if d, err = c.order(ctx, node, order{Do: "backup", Shard: shard, Trim: o.Trim, Keep: o.Keep}); err != nil || d.Backed == nil {
-			err = fmt.Errorf("node %s: %w", node, cmp.Or(err, error(wire.ErrAnswer)))
-			continue
+		if d, err = c.order(ctx, node, o); err == nil && d.Backed != nil {
+			return node, d.Backed, nil
 		}
-		b := d.Backed
-		return Backup{Shard: shard, Node: node, ID: b.Backup, Items: b.Items, Position: b.Least}, nil
+		err = fmt.Errorf("node %s: %w", node, cmp.Or(err, error(wire.ErrAnswer)))
 	}
-	return Backup{}, err
+	return "", nil, err
 }
 
 // order gives a node an order and waits until it has carried it out.
@@ -237,11 +248,19 @@ func (c *Client) watch(ctx context.Context, cancel context.CancelCauseFunc, subj
 	}
 }
 
-// Placement returns the nodes that have each shard.
-func (c *Client) Placement() [][]string {
-	all := make([][]string, c.Shards())
-	for shard := range all {
-		all[shard] = slices.Clone(c.plan.Nodes(shard))
+// A Placement says which nodes have a shard.
+type Placement struct {
+	Shard int // its number
+	Nodes []string
+}
+
+// Placement returns the nodes that have each shard, in the order of the numbers of the shards. These begin with 0
+// in a cluster that has not grown.
+func (c *Client) Placement() []Placement {
+	v := c.view.Load()
+	all := make([]Placement, v.Shards)
+	for i := range all {
+		all[i] = Placement{v.Number(i), slices.Clone(c.plan.Nodes(v.Number(i)))}
 	}
 	return all
 }
@@ -256,8 +275,8 @@ func (c *Client) Nodes(ctx context.Context) ([]NodeStatus, error) {
 // log, and is asked only when it has caught up; then the old one leaves. Nothing is unanswered meanwhile. If
 // the context ends before, both have the shard: call it again.
 func (c *Client) Move(ctx context.Context, shard int, from, to string) error {
-	if shard < 0 || shard >= c.Shards() {
-		return fmt.Errorf("%w: shard %d: there are 0 to %d", db.ErrInvalid, shard, c.Shards()-1)
+	if !slices.Contains(c.plan.Shards(), shard) {
+		return fmt.Errorf("%w: shard %d: there are %v", db.ErrInvalid, shard, c.view.Load().Layout)
 	}
 	if from == to {
 		return fmt.Errorf("%w: from node %s to itself", db.ErrInvalid, from)
@@ -290,7 +309,7 @@ func (c *Client) Move(ctx context.Context, shard int, from, to string) error {
 
 // caughtUp waits until a node has applied what the log of a shard has now.
 func (c *Client) caughtUp(ctx context.Context, shard int, node string) error {
-	info, err := c.logs[shard].Info(ctx)
+	info, err := journal.New(c.js, c.cluster, shard).Info(ctx)
 	if err != nil {
 		return err
 	}
@@ -329,19 +348,20 @@ func (c *Client) status(ctx context.Context, node string) (NodeStatus, error) {
 }
 
 // Drain moves all shards of a node to others, those with the fewest shards first, so that it can be shut
-// down.
+// down. While a cluster grows these are its shards and their parts.
 func (c *Client) Drain(ctx context.Context, node string) error {
 	all, err := c.Nodes(ctx)
 	if err != nil {
 		return err
 	}
-	for shard, nodes := range c.Placement() {
+	for _, shard := range c.plan.Shards() {
+		nodes := c.plan.Nodes(shard)
 		if !slices.Contains(nodes, node) {
 			continue
 		}
 		loads := map[string]int{}
-		for _, nodes := range c.Placement() {
-			for _, n := range nodes {
+		for _, s := range c.plan.Shards() {
+			for _, n := range c.plan.Nodes(s) {
 				loads[n]++
 			}
 		}

@@ -63,7 +63,7 @@ func (c *Collection) install(ctx context.Context, file []byte, activate bool, fe
 		return &wire.Op{
 			Kind: wire.ImportModel, Collection: c.name, Object: name, Size: int64(len(file)), Sum: sum[:], Space: space, Activate: activate, Fence: fence,
 		}
-	})
+	}, nil)
 }
 
 // number takes the next number of a space of the collection, which no other model has on any shard.
@@ -109,10 +109,10 @@ func wireName(name string) string {
 
 // Activate makes a space the active one on every shard, see db.Collection.Activate.
 func (c *Collection) Activate(ctx context.Context, space db.Space) error {
-	return c.client.onAll(ctx, func() *wire.Op { return &wire.Op{Kind: wire.ActivateSpace, Collection: c.name, Space: space} })
+	return c.client.onAll(ctx, func() *wire.Op { return &wire.Op{Kind: wire.ActivateSpace, Collection: c.name, Space: space} }, nil)
 }
 
 // DropSpace drops a space on every shard, see db.Collection.DropSpace.
 func (c *Collection) DropSpace(ctx context.Context, space db.Space) error {
-	return c.client.onAll(ctx, func() *wire.Op { return &wire.Op{Kind: wire.DropSpace, Collection: c.name, Space: space} })
+	return c.client.onAll(ctx, func() *wire.Op { return &wire.Op{Kind: wire.DropSpace, Collection: c.name, Space: space} }, nil)
 }

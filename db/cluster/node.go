@@ -289,10 +289,11 @@ func (n *Node) have(p *plan.Plan, shards []int) {
 	}
 	for _, shard := range shards {
 		if n.replicas[shard] == nil && n.retired[shard] == nil {
+			layout, _ := p.Settings.Of(shard)
 			n.replicas[shard] = replica.Start(replica.Config{
-				Cluster: p.Settings.ID, Shard: shard, Shards: p.Settings.Shards, Dir: filepath.Join(n.opts.Dir, fmt.Sprintf("shard-%04d", shard)), Options: n.opts.DB,
+				Cluster: p.Settings.ID, Shard: shard, Layout: layout, Parent: p.Settings.Parent(shard), Dir: filepath.Join(n.opts.Dir, fmt.Sprintf("shard-%04d", shard)), Options: n.opts.DB,
 				Journal: journal.New(n.js, n.cluster, shard), Conn: n.opts.Conn, Fetch: objects{n.js, n.cluster}.fetch, Log: n.opts.Log,
-				Vault: vault.At(n.opts.Backups), Base: func() (string, uint64) { return p.Base(shard) },
+				Vault: vault.At(n.opts.Backups), Base: func() plan.Placement { return p.Placement(shard) },
 			})
 		}
 	}

@@ -116,6 +116,16 @@ func answering(ctx context.Context, c *cluster.Client, flag, node string) error 
 	return exit.Failedf("%s %s: no such node answers: fddhdb-cluster status names those that do", flag, node)
 }
 
+// nodesOf returns the nodes that have a shard; nil: there is no such shard.
+func nodesOf(c *cluster.Client, shard int) []string {
+	for _, p := range c.Placement() {
+		if p.Shard == shard {
+			return append([]string{}, p.Nodes...)
+		}
+	}
+	return nil
+}
+
 func moveCommand(e *env) *cobra.Command {
 	var from, to string
 	cmd := &cobra.Command{
@@ -135,7 +145,7 @@ func moveCommand(e *env) *cobra.Command {
 			shard, err := strconv.Atoi(args[0])
 			switch {
 			case err != nil || shard < 0:
-				return exit.Usagef("%q is no number of a shard: they count from 0", args[0])
+				return exit.Usagef("%q is no number of a shard: fddhdb-cluster status has them", args[0])
 			case from == "" || to == "":
 				return exit.Usagef("--from NODE and --to NODE say where the shard is and where it goes: one is missing")
 			case from == to:
@@ -143,10 +153,11 @@ func moveCommand(e *env) *cobra.Command {
 			}
 			return e.withClient(cmd.Context(), func(ctx context.Context, c *cluster.Client) error {
 				placed := c.Placement()
+				first, nodes := placed[0].Shard, nodesOf(c, shard)
 				switch {
-				case shard >= len(placed):
-					return exit.Usagef("there is no shard %d: cluster %s has 0 to %d", shard, e.link.cluster, len(placed)-1)
-				case !slices.Contains(placed[shard], from):
+				case nodes == nil:
+					return exit.Usagef("there is no shard %d: cluster %s has %d to %d", shard, e.link.cluster, first, first+len(placed)-1)
+				case !slices.Contains(nodes, from):
 					return exit.Failedf("node %s does not have shard %d: fddhdb-cluster status says which do", from, shard)
 				}
 				if err := answering(ctx, c, "--to", to); err != nil {
@@ -164,7 +175,7 @@ func moveCommand(e *env) *cobra.Command {
 					return e.PrintJSON(struct {
 						Shard int      `json:"shard"`
 						Nodes []string `json:"nodes"`
-					}{shard, c.Placement()[shard]})
+					}{shard, nodesOf(c, shard)})
 				}
 				e.Printf("moved shard %d from %s to %s\n", shard, from, to)
 				return nil
@@ -190,9 +201,9 @@ func drainCommand(e *env) *cobra.Command {
 		RunE: func(cmd *cobra.Command, args []string) error {
 			return e.withClient(cmd.Context(), func(ctx context.Context, c *cluster.Client) error {
 				has := func() (shards []int) {
-					for shard, nodes := range c.Placement() {
-						if slices.Contains(nodes, args[0]) {
-							shards = append(shards, shard)
+					for _, p := range c.Placement() {
+						if slices.Contains(p.Nodes, args[0]) {
+							shards = append(shards, p.Shard)
 						}
 					}
 					return shards

@@ -81,8 +81,11 @@ func (e *env) lookAt(ctx context.Context, c *cluster.Client) (*clusterStatus, er
 		is.Answers, is.Since = true, &n.Since
 		of[n.Node] = n
 	}
-	for shard, placed := range c.Placement() {
-		log := logs[shard]
+	for i, placed := range c.Placement() {
+		shard, log := placed.Shard, cluster.LogStatus{Shard: placed.Shard}
+		if i < len(logs) && logs[i].Shard == shard { // else the cluster has grown in between
+			log = logs[i]
+		}
 		is := shardStatus{Shard: shard, Log: logStatus{First: log.First, Last: log.Last, Bytes: log.Bytes, Leader: log.Leader}, Replicas: []replicaStatus{}}
 		switch {
 		case log.Err != nil:
@@ -90,7 +93,7 @@ func (e *env) lookAt(ctx context.Context, c *cluster.Client) (*clusterStatus, er
 		case log.Leader == "":
 			is.Log.Problem = "it has no leader: writes wait"
 		}
-		for _, name := range placed {
+		for _, name := range placed.Nodes {
 			n := add(name)
 			n.Shards = append(n.Shards, shard)
 			r := replicaStatus{Node: name, Answers: of[name] != nil, Problem: "the node does not answer"}
