@@ -145,18 +145,3 @@ func (p *Plan) Remove(ctx context.Context, shard int) error {
 	p.tell()
 	return nil
 }
-
-// Read returns where a shard is, as the bucket has it, and whether it has a place.
-func (p *Plan) Read(ctx context.Context, shard int) (is Placement, has bool, err error) {
-	e, err := p.kv.Get(ctx, shardKey(shard))
-	if errors.Is(err, jetstream.ErrKeyNotFound) {
-		return is, false, nil
-	}
-	if err == nil {
-		err = json.Unmarshal(e.Value(), &is)
-	}
-	if err != nil {
-		return is, false, fmt.Errorf("placement of shard %d: %w", shard, err)
-	}
-	return is, true, nil
-}

@@ -200,51 +200,82 @@ func (p *Plan) follow(ctx context.Context) {
 
 // Look reads where the shards are now.
 func (p *Plan) Look(ctx context.Context) error {
+	_, err := p.look(ctx, "")
+	return err
+}
+
+// Fresh is Look by a server that has the revision of a key, or a later one: any server answers, and may lag
+// behind.
+func (p *Plan) Fresh(ctx context.Context, key string, revision uint64) error {
+	for {
+		has, err := p.look(ctx, key)
+		if err == nil && has >= revision {
+			return nil
+		}
+		if err == nil {
+			err = fmt.Errorf("key %s: revision %d is not there yet", key, revision)
+		}
+		if err := p.pause(ctx, err); err != nil {
+			return err
+		}
+	}
+}
+
+// look is Look; it returns the revision of a key, too, unless that is empty.
+func (p *Plan) look(ctx context.Context, key string) (revision uint64, err error) {
 	ctx, cancel := context.WithTimeout(ctx, 2*time.Second)
 	defer cancel()
 	bucket := "$KV." + p.bucket + "."
 	prefix := bucket + shardPrefix
-	all, err := jetstreamext.GetLastMsgsFor(ctx, p.js, "KV_"+p.bucket, []string{prefix + "*", bucket + layoutKey})
+	subjects := []string{prefix + "*", bucket + layoutKey}
+	if key != "" {
+		subjects = append(subjects, bucket+key)
+	}
+	all, err := jetstreamext.GetLastMsgsFor(ctx, p.js, "KV_"+p.bucket, subjects)
 	if err != nil {
-		return err
+		return 0, err
 	}
 	placed, grown := map[int]Placement{}, Grown{Layout: p.Settings.Layout()}
 	for m, err := range all {
 		if err != nil {
-			return err
+			return 0, err
+		}
+		if key != "" && m.Subject == bucket+key {
+			revision = m.Sequence
+			continue
 		}
 		if m.Header.Get(jetstream.MarkerReasonHeader) != "" || m.Header.Get("KV-Operation") != "" { // a shard that was removed
 			continue
 		}
 		if m.Subject == bucket+layoutKey {
 			if err := json.Unmarshal(m.Data, &grown); err != nil || grown.Shards < 1 || len(grown.Starts) != grown.Shards {
-				return fmt.Errorf("key %s: %.80q is no layout", m.Subject, m.Data)
+				return 0, fmt.Errorf("key %s: %.80q is no layout", m.Subject, m.Data)
 			}
 			continue
 		}
 		shard, err := strconv.Atoi(strings.TrimPrefix(m.Subject, prefix))
 		var is Placement
 		if err != nil || json.Unmarshal(m.Data, &is) != nil || shard < p.Settings.First {
-			return fmt.Errorf("key %s: %.80q is no placement", m.Subject, m.Data)
+			return 0, fmt.Errorf("key %s: %.80q is no placement", m.Subject, m.Data)
 		}
 		placed[shard] = is
 	}
 	for i := range grown.Shards {
 		if _, has := placed[grown.Number(i)]; !has {
-			return fmt.Errorf("shard %d has no place", grown.Number(i))
+			return 0, fmt.Errorf("shard %d has no place", grown.Number(i))
 		}
 	}
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	if grown.First < p.grown.First { // of a server that lags behind: a cluster only grows
-		return errors.New("the server has an older plan")
+		return 0, errors.New("the server has an older plan")
 	}
 	if !reflect.DeepEqual(p.placed, placed) || grown.First != p.grown.First {
 		p.placed, p.grown = placed, grown
 		close(p.changed)
 		p.changed = make(chan struct{})
 	}
-	return nil
+	return revision, nil
 }
 
 // Nodes returns the nodes that have a shard. The slice is not to be changed.
