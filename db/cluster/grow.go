@@ -280,6 +280,7 @@ func (g *growth) remove(ctx context.Context, l plan.Layout) error {
 		return fmt.Errorf("the cluster has grown to %d shards, and not all of those before are removed: call it again: %w", l.Shards, err)
 	}
 	g.progress(GrowRemove, len(old), len(old))
+	g.client.plan.Refresh()
 	return nil
 }
 

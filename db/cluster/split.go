@@ -194,6 +194,17 @@ func (s *split) forward(ctx context.Context, is plan.Placement) error {
 		}
 	}
 	s.forwarded.Store(from)
+	// If the last message stands for the one that closes the log, nothing that counts is behind that.
+	if from > is.Origin {
+		m, err := s.parts[0].log.At(ctx, from+1)
+		if err != nil {
+			return err
+		}
+		if op, err := wire.DecodeOp(m.Data); err == nil && op.Kind == wire.Skip && op.ID == s.id("close") {
+			s.closed.Store(from)
+			return nil
+		}
+	}
 	info, err := s.log.Info(ctx)
 	if err != nil {
 		return err

@@ -136,7 +136,7 @@ func moveCommand(e *env) *cobra.Command {
 			Move has a node take over a shard from another one. The new one begins with a
 			backup or with the log, and when it has caught up the old one leaves: searches
 			and writes go on all the time. The old one may be lost. Its folder of the shard
-			stays.
+			stays. Status has the numbers of the shards.
 
 			If move is interrupted, both have the shard: call it again.`),
 		Example: example(`fddhdb-cluster move 3 --from a --to d`),

@@ -19,7 +19,8 @@ const nodesAnswer = time.Second
 // A clusterStatus is what status --json prints.
 type clusterStatus struct {
 	Cluster string        `json:"cluster"`
-	Items   int           `json:"items"` // of all shards, as their first replicas have them
+	Growing int           `json:"growing,omitempty"` // shards that there will be when a growth has ended
+	Items   int           `json:"items"`             // of all shards, as their first replicas have them
 	Shards  []shardStatus `json:"shards"`
 	Nodes   []nodeStatus  `json:"nodes"` // that answer, or have shards
 }
@@ -64,7 +65,7 @@ func (e *env) lookAt(ctx context.Context, c *cluster.Client) (*clusterStatus, er
 	if err != nil {
 		return nil, err
 	}
-	s := &clusterStatus{Cluster: e.link.cluster}
+	s := &clusterStatus{Cluster: e.link.cluster, Growing: c.Growing()}
 	byName := map[string]*nodeStatus{}
 	of := map[string]*cluster.NodeStatus{}
 	var names []string
@@ -174,6 +175,9 @@ func (e *env) printStatus(s *clusterStatus) {
 		}
 		sound = false
 		e.Printf(format+"\n", args...)
+	}
+	if s.Growing > 0 {
+		say("the cluster grows to %d shards: if grow was interrupted, call it again", s.Growing)
 	}
 	for _, sh := range s.Shards {
 		if sh.Log.Problem != "" {

@@ -332,6 +332,9 @@ func (p *Plan) Of(node string) (shards []int, changed <-chan struct{}) {
 func (p *Plan) Change(ctx context.Context, shard int, f func(nodes []string) ([]string, error)) error {
 	for {
 		e, err := p.kv.Get(ctx, shardKey(shard))
+		if errors.Is(err, jetstream.ErrKeyNotFound) {
+			return fmt.Errorf("%w: shard %d has no place", db.ErrNotFound, shard)
+		}
 		if err != nil {
 			return fmt.Errorf("shard %d: %w", shard, err)
 		}
