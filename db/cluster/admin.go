@@ -21,6 +21,7 @@ import (
 // An order asks a node to do something: a backup, or a step of a training.
 type order struct {
 	Do    string `json:"do"`
+	ID    string `json:"id,omitempty"` // by which status says whether it is being carried out
 	Shard int    `json:"shard"`
 	Trim  bool   `json:"trim,omitempty"`
 	Keep  uint64 `json:"keep,omitempty"`
@@ -39,6 +40,7 @@ type done struct {
 	Fault  *wire.Fault     `json:"fault,omitempty"`
 	Backed *replica.Backed `json:"backed,omitempty"`
 	Status *NodeStatus     `json:"status,omitempty"`
+	Going  bool            `json:"going,omitempty"` // of status: the order with the ID is being carried out
 }
 
 // admin carries out an order, in a goroutine of its own.
@@ -50,7 +52,10 @@ func (n *Node) admin(m micro.Request) {
 	}
 	if o.Do == "status" {
 		s := n.Status()
-		_ = m.RespondJSON(done{Status: &s})
+		n.mu.Lock()
+		going := n.orders[o.ID]
+		n.mu.Unlock()
+		_ = m.RespondJSON(done{Status: &s, Going: going})
 		return
 	}
 	n.mu.Lock()
@@ -58,7 +63,13 @@ func (n *Node) admin(m micro.Request) {
 	if n.closed { // nobody waits for what begins now
 		return
 	}
+	n.orders[o.ID] = true
 	n.done.Go(func() {
+		defer func() {
+			n.mu.Lock()
+			defer n.mu.Unlock()
+			delete(n.orders, o.ID)
+		}()
 		var d done
 		var err error
 		defer func() {
@@ -190,6 +201,7 @@ func (c *Client) backed(ctx context.Context, shard int, o order) (node string, b
 
 // order gives a node an order and waits until it has carried it out.
 func (c *Client) order(ctx context.Context, node string, o order) (d done, err error) {
+	o.ID = wire.NewID().String()
 	b, err := json.Marshal(o)
 	if err != nil {
 		return d, err
@@ -202,7 +214,7 @@ func (c *Client) order(ctx context.Context, node string, o order) (d done, err e
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
 	subject := c.cluster.Admin(node)
-	go c.watch(ctx, cancel, subject)
+	go c.watch(ctx, cancel, subject, o.ID)
 	m, err := c.nc.RequestWithContext(ctx, subject, b)
 	if err != nil {
 		return d, cmp.Or(context.Cause(ctx), err)
@@ -217,11 +229,11 @@ func (c *Client) order(ctx context.Context, node string, o order) (d done, err e
 }
 
 // watch ends an order that nobody will answer: the servers do not answer what a connection may not ask, and
-// nobody answers for a node that has ended in the middle.
-func (c *Client) watch(ctx context.Context, cancel context.CancelCauseFunc, subject string) {
+// nobody answers for a node that has ended in the middle, or where the order or the answer has been lost.
+func (c *Client) watch(ctx context.Context, cancel context.CancelCauseFunc, subject, id string) {
 	before := c.nc.LastError()
-	ask, _ := json.Marshal(order{Do: "status"})
-	silent := 0
+	ask, _ := json.Marshal(order{Do: "status", ID: id})
+	silent, lost := 0, 0
 	for n := 1; ; n++ {
 		select {
 		case <-ctx.Done():
@@ -236,16 +248,29 @@ func (c *Client) watch(ctx context.Context, cancel context.CancelCauseFunc, subj
 			continue
 		}
 		try, done := context.WithTimeout(ctx, 2*time.Second)
-		_, err := c.nc.RequestWithContext(try, subject, ask)
+		m, err := c.nc.RequestWithContext(try, subject, ask)
 		done()
 		if silent++; err == nil {
 			silent = 0
+			if lost++; going(m.Data) {
+				lost = 0
+			}
+		}
+		if lost == 2 {
+			cancel(fmt.Errorf("%w: the node does not carry out the order: it, or the answer, has been lost", wire.ErrAnswer))
+			return
 		}
 		if silent == 3 {
 			cancel(fmt.Errorf("%w: the node has not answered for some seconds", wire.ErrAnswer))
 			return
 		}
 	}
+}
+
+// going reports whether the answer of a node to a question for its status says that an order is being carried out.
+func going(answer []byte) bool {
+	var d done
+	return json.Unmarshal(answer, &d) == nil && d.Going
 }
 
 // A Placement says which nodes have a shard.

@@ -148,7 +148,7 @@ func (g *growth) carryOut(ctx context.Context) error {
 		for i := range grown.Starts {
 			grown.Starts[i] = g.splits[i%len(g.splits)].end() + 1
 		}
-		err = g.client.plan.Grow(ctx, g.from, grown)
+		err = again(ctx, func(ctx context.Context) error { return g.client.plan.Grow(ctx, g.from, grown) })
 	}
 	if err != nil && errors.Is(err, context.Canceled) {
 		err = cmp.Or(context.Cause(ctx), err) // of the shard that has ended the others
@@ -270,8 +270,8 @@ func (g *growth) remove(ctx context.Context, l plan.Layout) error {
 	var all sync.WaitGroup
 	for i, number := range old {
 		all.Go(func() {
-			if errs[i] = g.log(number).Delete(ctx); errs[i] == nil {
-				errs[i] = g.client.plan.Remove(ctx, number) // last: it says that there is something to remove
+			if errs[i] = again(ctx, g.log(number).Delete); errs[i] == nil { // the placement last: it says that there is something to remove
+				errs[i] = again(ctx, func(ctx context.Context) error { return g.client.plan.Remove(ctx, number) })
 			}
 		})
 	}

@@ -33,11 +33,13 @@ const (
 
 // take takes a lease. If somebody else has it that is db.ErrBusy.
 func (c *Client) take(ctx context.Context, name string) (*lease, error) {
-	kv, err := c.js.KeyValue(ctx, c.cluster.Bucket())
+	try, cancel := context.WithTimeout(ctx, callFor)
+	defer cancel()
+	kv, err := c.js.KeyValue(try, c.cluster.Bucket())
 	if err != nil {
 		return nil, err
 	}
-	number, err := kv.Create(ctx, name, []byte(time.Now().UTC().Format(time.RFC3339)), jetstream.KeyTTL(leaseFor))
+	number, err := kv.Create(try, name, []byte(time.Now().UTC().Format(time.RFC3339)), jetstream.KeyTTL(leaseFor))
 	if errors.Is(err, jetstream.ErrKeyExists) {
 		return nil, fmt.Errorf("%w: %s is going on, or has ended less than %v ago", db.ErrBusy, name, leaseFor)
 	} else if err != nil {

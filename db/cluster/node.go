@@ -63,6 +63,7 @@ type Node struct {
 	mu       sync.RWMutex
 	replicas map[int]*replica.Replica
 	retired  map[int]*replica.Replica // that are being closed
+	orders   map[string]bool          // that are being carried out, by ID
 	gone     chan struct{}            // a retired one has been closed
 	closed   bool
 }
@@ -93,7 +94,7 @@ func Open(ctx context.Context, o NodeOptions) (*Node, error) {
 	}
 	n := &Node{
 		opts: o, cluster: names.Cluster(o.Cluster), js: js, busy: make(chan struct{}, mostRequests), began: time.Now(),
-		replicas: map[int]*replica.Replica{}, retired: map[int]*replica.Replica{}, gone: make(chan struct{}, 1),
+		replicas: map[int]*replica.Replica{}, retired: map[int]*replica.Replica{}, orders: map[string]bool{}, gone: make(chan struct{}, 1),
 	}
 	n.ctx, n.stop = context.WithCancel(context.Background())
 	if err := n.serve(); err != nil {

@@ -9,6 +9,8 @@ import (
 	"sync"
 	"sync/atomic"
 
+	"github.com/fddhdb/fddhdb/db"
+	"github.com/fddhdb/fddhdb/db/cluster/internal/apply"
 	"github.com/fddhdb/fddhdb/db/cluster/internal/journal"
 	"github.com/fddhdb/fddhdb/db/cluster/internal/plan"
 	"github.com/fddhdb/fddhdb/db/cluster/internal/replica"
@@ -102,10 +104,18 @@ func (s *split) begin(ctx context.Context) (is plan.Placement, err error) {
 			continue
 		}
 		is.Nodes = slices.Clone(p.Nodes(s.number))
-		if err := p.Place(ctx, part.number, is); err != nil {
+		s.placed[i] = true // whatever comes of it
+		tries := 0
+		err := again(ctx, func(ctx context.Context) error {
+			err := p.Place(ctx, part.number, is)
+			if tries++; tries > 1 && errors.Is(err, db.ErrExists) { // the first try has done it: who has the lease does it alone
+				err = nil
+			}
+			return err
+		})
+		if err != nil {
 			return is, err
 		}
-		s.placed[i] = true
 	}
 	for _, part := range s.parts {
 		purge := &wire.Op{ID: s.id("purge"), Kind: wire.Purge, Base: is.Origin}
@@ -125,7 +135,11 @@ func (s *split) begin(ctx context.Context) (is plan.Placement, err error) {
 
 // back makes a backup of the shard, and the logs of the parts, which begin behind it.
 func (s *split) back(ctx context.Context) (is plan.Placement, err error) {
-	config, err := s.log.Config(ctx)
+	var config journal.Config
+	err = again(ctx, func(ctx context.Context) (err error) {
+		config, err = s.log.Config(ctx)
+		return err
+	})
 	if err != nil {
 		return is, err
 	}
@@ -143,7 +157,7 @@ func (s *split) back(ctx context.Context) (is plan.Placement, err error) {
 	}
 	config.FirstSeq = b.Position + 1
 	for _, part := range s.parts {
-		if err := part.log.Create(ctx, config); err != nil {
+		if err := again(ctx, func(ctx context.Context) error { return part.log.Create(ctx, config) }); err != nil {
 			return is, err
 		}
 	}
@@ -157,13 +171,13 @@ func (s *split) discard(ctx context.Context) error {
 		if !s.placed[i] {
 			continue
 		}
-		if err := s.growth.client.plan.Remove(ctx, part.number); err != nil {
+		if err := again(ctx, func(ctx context.Context) error { return s.growth.client.plan.Remove(ctx, part.number) }); err != nil {
 			return err
 		}
 		s.placed[i] = false
 	}
 	for _, part := range s.parts {
-		if err := part.log.Delete(ctx); err != nil {
+		if err := again(ctx, part.log.Delete); err != nil {
 			return err
 		}
 	}
@@ -185,7 +199,7 @@ func (s *split) forward(ctx context.Context, is plan.Placement) error {
 	}
 	from := uint64(0)
 	for i, part := range s.parts {
-		info, err := part.log.Info(ctx)
+		info, err := infoOf(ctx, part.log)
 		if err != nil {
 			return err
 		}
@@ -196,7 +210,14 @@ func (s *split) forward(ctx context.Context, is plan.Placement) error {
 	s.forwarded.Store(from)
 	// If the last message stands for the one that closes the log, nothing that counts is behind that.
 	if from > is.Origin {
-		m, err := s.parts[0].log.At(ctx, from+1)
+		var m apply.Message
+		err := again(ctx, func(ctx context.Context) (err error) {
+			m, err = s.parts[0].log.At(ctx, from+1)
+			if errors.Is(err, journal.ErrNone) { // on the server that was asked
+				err = fmt.Errorf("%w: %w", context.DeadlineExceeded, err)
+			}
+			return err
+		})
 		if err != nil {
 			return err
 		}
@@ -205,7 +226,7 @@ func (s *split) forward(ctx context.Context, is plan.Placement) error {
 			return nil
 		}
 	}
-	info, err := s.log.Info(ctx)
+	info, err := infoOf(ctx, s.log)
 	if err != nil {
 		return err
 	}
@@ -242,6 +263,15 @@ func (s *split) forward(ctx context.Context, is plan.Placement) error {
 	return err
 }
 
+// infoOf says how long a log is.
+func infoOf(ctx context.Context, log *journal.Journal) (info journal.Info, err error) {
+	err = again(ctx, func(ctx context.Context) (err error) {
+		info, err = log.Info(ctx)
+		return err
+	})
+	return info, err
+}
+
 // errEnd ends following a log.
 var errEnd = errors.New("the log is closed")
 
@@ -251,7 +281,9 @@ func (s *split) lacks(ctx context.Context, nodes []NodeStatus) string {
 		return fmt.Sprintf("shard %d: its parts have not begun", s.number)
 	}
 	if s.closed.Load() == 0 {
-		info, err := s.log.Info(ctx)
+		try, cancel := context.WithTimeout(ctx, callFor)
+		defer cancel()
+		info, err := s.log.Info(try)
 		if err != nil {
 			return err.Error()
 		}
