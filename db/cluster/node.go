@@ -282,8 +282,14 @@ func (n *Node) have(p *plan.Plan, shards []int) {
 	if n.closed {
 		return
 	}
+	split := func(shard int) string {
+		if is := p.Placement(shard); is.Split {
+			return is.Base
+		}
+		return ""
+	}
 	for shard, r := range n.replicas {
-		if !slices.Contains(shards, shard) {
+		if !slices.Contains(shards, shard) || r.Split != split(shard) { // or the shard has been split anew
 			delete(n.replicas, shard)
 			n.retire(shard, r)
 		}
@@ -292,7 +298,7 @@ func (n *Node) have(p *plan.Plan, shards []int) {
 		if n.replicas[shard] == nil && n.retired[shard] == nil {
 			layout, _ := p.Settings.Of(shard)
 			n.replicas[shard] = replica.Start(replica.Config{
-				Cluster: p.Settings.ID, Shard: shard, Layout: layout, Parent: p.Settings.Parent(shard), Dir: filepath.Join(n.opts.Dir, fmt.Sprintf("shard-%04d", shard)), Options: n.opts.DB,
+				Cluster: p.Settings.ID, Shard: shard, Layout: layout, Parent: p.Settings.Parent(shard), Split: split(shard), Dir: filepath.Join(n.opts.Dir, fmt.Sprintf("shard-%04d", shard)), Options: n.opts.DB,
 				Journal: journal.New(n.js, n.cluster, shard), Conn: n.opts.Conn, Fetch: objects{n.js, n.cluster}.fetch, Log: n.opts.Log,
 				Vault: vault.At(n.opts.Backups), Base: func() plan.Placement { return p.Placement(shard) },
 			})

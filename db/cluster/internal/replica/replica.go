@@ -32,6 +32,7 @@ type Config struct {
 	Shard   int         // its number
 	Layout  plan.Layout // that it is of
 	Parent  int         // number of the shard that it is a part of, if it is one
+	Split   string      // id of the backup of that which it began with; "": it is none
 	Dir     string      // of the database
 	Options db.Options  // for opening it
 	Journal *journal.Journal
@@ -207,11 +208,7 @@ func (e *DivergedError) Error() string {
 
 // identity says what the database is a replica of.
 func (r *Replica) identity() apply.Identity {
-	of := apply.Identity{Cluster: r.Cluster, Shard: r.Shard, Index: r.Layout.Index(r.Shard), Shards: r.Layout.Shards}
-	if base := r.Base(); base.Split {
-		of.Split = base.Base
-	}
-	return of
+	return apply.Identity{Cluster: r.Cluster, Shard: r.Shard, Index: r.Layout.Index(r.Shard), Shards: r.Layout.Shards, Split: r.Split}
 }
 
 // every is how often a replica compares what it has applied with the log.
