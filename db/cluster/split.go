@@ -33,6 +33,7 @@ type split struct {
 	placed [2]bool        // the part has a place
 	base   plan.Placement // of the first part, as it was when Grow was called
 
+	origin    atomic.Uint64 // where the parts begin
 	forwarded atomic.Uint64 // sequence up to which the logs of the parts have what the shard has
 	closed    atomic.Uint64 // sequence of the message behind which everything is refused; 0: none is known
 }
@@ -127,6 +128,7 @@ func (s *split) begin(ctx context.Context) (is plan.Placement, err error) {
 			return is, err
 		}
 	}
+	s.origin.Store(is.Origin)
 	s.forwarded.Store(is.Origin)
 	s.begun.Store(true)
 	p.Refresh()
@@ -291,7 +293,7 @@ func (s *split) lacks(ctx context.Context, nodes []NodeStatus) string {
 			return fmt.Sprintf("shard %d: its parts have %d of %d messages", s.number, at, info.Last)
 		}
 	}
-	to := s.forwarded.Load() + 1
+	purged, to := s.origin.Load()+1, s.forwarded.Load()+1 // purging is one message, and may take long
 	for _, part := range s.parts {
 		placed, replicas := s.growth.client.plan.Nodes(part.number), 0
 		for _, n := range nodes {
@@ -302,7 +304,7 @@ func (s *split) lacks(ctx context.Context, nodes []NodeStatus) string {
 			if i < 0 {
 				return fmt.Sprintf("node %s does not have shard %d yet", n.Node, part.number)
 			}
-			if r := n.Shards[i]; r.Problem != "" || r.Applied+nearlyMessages < to {
+			if r := n.Shards[i]; r.Problem != "" || r.Applied < purged || r.Applied+nearlyMessages < to {
 				return fmt.Sprintf("shard %d on node %s: it is at %d of %d %s", part.number, n.Node, r.Applied, to, r.Problem)
 			}
 			replicas++

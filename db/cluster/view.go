@@ -3,6 +3,7 @@ package cluster
 import (
 	"context"
 	"errors"
+	"fmt"
 	"sync"
 	"time"
 
@@ -89,8 +90,11 @@ func (c *Client) steady(ctx context.Context, f func(ctx context.Context, v *view
 		in, cancel := v.within(ctx)
 		err := f(in, v)
 		cancel()
-		if err == nil || ctx.Err() != nil || !v.isOver() {
+		switch {
+		case err == nil || !v.isOver():
 			return err
+		case ctx.Err() != nil:
+			return fmt.Errorf("%w: %w", context.Cause(ctx), err)
 		}
 	}
 }

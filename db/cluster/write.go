@@ -78,7 +78,7 @@ func (v *view) do(ctx, in context.Context, index int, op *wire.Op) error {
 		op.ID, op.Base = wire.NewID(), v.sees(index)
 		err = v.once(in, index, op)
 	}
-	if err == nil || ctx.Err() != nil || !v.isOver() {
+	if err == nil || !v.isOver() {
 		return err
 	}
 	var unknown *UnknownError
@@ -87,6 +87,8 @@ func (v *view) do(ctx, in context.Context, index int, op *wire.Op) error {
 		return v.client.settle(ctx, unknown, op.Base)
 	case wire.Decided(err):
 		return err
+	case ctx.Err() != nil:
+		return fmt.Errorf("%w: %w", context.Cause(ctx), err)
 	}
 	return errAgain // it is not in the log
 }
@@ -97,7 +99,7 @@ func (c *Client) settle(ctx context.Context, unknown *UnknownError, base uint64)
 	o, applied, err := c.lookup(ctx, unknown, false)
 	switch {
 	case err != nil:
-		return unknown
+		return &UnknownError{unknown.ID, unknown.Shard, fmt.Errorf("%w: %w", err, unknown.Err)}
 	case o != nil:
 		return o.Err()
 	case base+wire.Memory <= applied: // it may have been applied and forgotten
