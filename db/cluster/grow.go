@@ -77,11 +77,12 @@ func (c *Client) grow(l *lease, o GrowOptions) error {
 	}
 	g := &growth{client: c, js: js, options: o}
 	g.from, _, _ = c.plan.Layout()
-	if g.to = g.from.Next(); g.to.Shards > maxShards {
-		return fmt.Errorf("%w: %d shards: 1 to %d are possible", db.ErrInvalid, g.to.Shards, maxShards)
-	}
+	g.to = g.from.Next()
 	if slices.ContainsFunc(c.plan.Shards(), func(s int) bool { return s < g.from.First }) { // an earlier one was interrupted here
 		return g.remove(ctx, g.from)
+	}
+	if g.from.Shards > mostToGrow {
+		return fmt.Errorf("%w: it has %d shards, and grows from %d at most", db.ErrInvalid, g.from.Shards, mostToGrow)
 	}
 	for _, index := range g.from.Indexes() {
 		g.splits = append(g.splits, g.split(index))
@@ -96,6 +97,10 @@ func (c *Client) grow(l *lease, o GrowOptions) error {
 	}
 	return g.remove(ctx, g.to)
 }
+
+// mostToGrow is how many shards a cluster may have that grows. While it does, the plan has three times as many, and
+// servers answer with 1,024 keys of it at most.
+const mostToGrow = 340
 
 // A growth is a run of Grow.
 type growth struct {
