@@ -25,7 +25,7 @@ type order struct {
 	Shard int    `json:"shard"`
 	Trim  bool   `json:"trim,omitempty"`
 	Keep  uint64 `json:"keep,omitempty"`
-	Exact bool   `json:"exact,omitempty"` // the backup goes to one sequence, which is known
+	Exact bool   `json:"exact,omitempty"` // the backup goes to one sequence, which is known, and is From at least
 
 	// Of a training: see internal/replica. What is large goes by objects.
 	Session    string `json:"session,omitempty"`
@@ -96,7 +96,7 @@ func (n *Node) carryOut(o order) (*replica.Backed, error) {
 	store := objects{n.js, n.cluster}
 	switch {
 	case o.Do == "backup":
-		b, err := r.Backup(n.ctx, o.Exact)
+		b, err := r.Backup(n.ctx, o.Exact, o.From)
 		if err == nil && o.Trim && b.Least > o.Keep {
 			err = r.Journal.Trim(n.ctx, b.Least+1-o.Keep)
 		}

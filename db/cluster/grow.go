@@ -145,7 +145,7 @@ func (g *growth) carryOut(ctx context.Context) error {
 		err = g.each(func(s *split) error { return s.wait(ctx) })
 	}
 	if err == nil {
-		err = g.check(ctx)
+		err = g.whole(ctx)
 	}
 	if err == nil {
 		g.progress(GrowSwitch, 0, len(g.splits))
@@ -222,16 +222,33 @@ func (g *growth) caughtUp(ctx context.Context) (done int, why string, err error)
 	return done, why, err
 }
 
+// whole sees to it that a replica of each part has everything. Parts that have not, whatever the reason, begin anew
+// with a backup of their shard, which is closed now.
+func (g *growth) whole(ctx context.Context) error {
+	bad, err := g.check(ctx)
+	if err == nil || len(bad) == 0 {
+		return err
+	}
+	for _, s := range bad {
+		if err := s.anew(ctx); err != nil {
+			return fmt.Errorf("shard %d: %w", s.number, err)
+		}
+	}
+	_, err = g.check(ctx)
+	return err
+}
+
 // check waits until a replica of each part has everything, and compares how many items there are: what is not
-// whole does not take over.
-func (g *growth) check(ctx context.Context) error {
+// whole does not take over. It returns the shards whose parts are not, and an error that says so.
+func (g *growth) check(ctx context.Context) (bad []*split, err error) {
 	var requests []*wire.Request
+	var of []*split // by request
 	for _, s := range g.splits {
 		requests = append(requests, &wire.Request{Verb: wire.Collections, Shard: s.number, From: s.end(), Wait: waitFor})
 	}
 	names, errs := g.client.router.AskAll(ctx, requests)
 	if err := errors.Join(errs...); err != nil {
-		return err
+		return nil, err
 	}
 	requests = nil
 	for i, s := range g.splits {
@@ -241,25 +258,32 @@ func (g *growth) check(ctx context.Context) error {
 				requests = append(requests, &wire.Request{Verb: wire.Count, Shard: p.number, From: s.end() + 1, Wait: waitFor, Collection: name})
 			}
 		}
+		for len(of) < len(requests) {
+			of = append(of, s)
+		}
 		for _, p := range s.parts { // which has to answer where there is no collection as well
 			requests = append(requests, &wire.Request{Verb: wire.Collections, Shard: p.number, From: s.end() + 1, Wait: waitFor})
+			of = append(of, s)
 		}
 	}
 	counts, errs := g.client.router.AskAll(ctx, requests)
 	if err := errors.Join(errs...); err != nil {
-		return err
+		return nil, err
 	}
 	for i := 0; i < len(requests); i++ {
 		if requests[i].Verb != wire.Count {
 			continue
 		}
 		if all, a, b := counts[i].N, counts[i+1].N, counts[i+2].N; all != a+b {
-			return fmt.Errorf("%w: collection %q has %d items in shard %d, and %d and %d in its parts %d and %d",
+			err = fmt.Errorf("%w: collection %q has %d items in shard %d, and %d and %d in its parts %d and %d",
 				db.ErrCorrupt, requests[i].Collection, all, requests[i].Shard, a, b, requests[i+1].Shard, requests[i+2].Shard)
+			if !slices.Contains(bad, of[i]) {
+				bad = append(bad, of[i])
+			}
 		}
 		i += len(g.splits[0].parts)
 	}
-	return nil
+	return bad, err
 }
 
 // remove removes the logs and the placements of the shards before those of a layout.

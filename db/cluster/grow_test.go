@@ -582,3 +582,43 @@ func TestGrowWithoutBackups(t *testing.T) {
 		t.Error(c.Shards(), c.Growing())
 	}
 }
+
+// A part that lacks an item, as somebody else has written to its log, does not take over: it begins anew.
+func TestGrowMendsAPart(t *testing.T) {
+	h := build(t, 1, 2, 1, 2)
+	c := h.connect()
+	codes := codesOf(t, c)
+	putSome(t, c, 0, 100)
+	js, err := jetstream.New(h.conn("admin"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	key, put := keyOf2("lost", 0, 2), false
+	err = h.connect().Grow(t.Context(), cluster.GrowOptions{Progress: func(p cluster.GrowProgress) {
+		if p.Stage != cluster.GrowCopy || p.Done < p.Of || put {
+			return
+		}
+		put = true
+		if _, err := js.Publish(t.Context(), "fddhdb.test.log.1", []byte{0, 0xff}); err != nil {
+			t.Error(err)
+		}
+		if _, err := codes.Put(t.Context(), &db.Item{Key: key, Code: []byte{1, 2}}); err != nil {
+			t.Error(err)
+		}
+	}})
+	if err != nil || !put {
+		t.Fatal(c.Shards(), put, err)
+	}
+	if _, err := codes.Get(t.Context(), key); err != nil {
+		t.Error(err)
+	}
+	if n := count(t, c); n != 101 {
+		t.Errorf("%d items", n)
+	}
+	h.inStep(2, 101)
+	h.equal()
+	left, err := filepath.Glob(filepath.Join(h.dir, "n*", "shard-0001.left-*"))
+	if err != nil || len(left) == 0 {
+		t.Errorf("nothing was made anew: %q, %v", left, err)
+	}
+}

@@ -31,6 +31,7 @@ type split struct {
 	ended  chan struct{}  // closed when the parts have everything
 	begun  atomic.Bool    // the parts have begun
 	placed [2]bool        // the part has a place
+	least  uint64         // the backup goes at least to that sequence
 	base   plan.Placement // of the first part, as it was when Grow was called
 
 	origin    atomic.Uint64 // where the parts begin
@@ -85,6 +86,27 @@ func (s *split) run(ctx context.Context) error {
 			return err
 		}
 	}
+}
+
+// anew has the parts of a shard that has been closed begin anew. One more message, which does nothing, and a backup
+// that goes at least to it, tell them from what was made of the first attempt.
+func (s *split) anew(ctx context.Context) (err error) {
+	op := &wire.Op{ID: wire.NewID(), Kind: wire.Skip}
+	b, err := op.Encode()
+	if err != nil {
+		return err
+	}
+	if s.least, _, err = s.log.Append(ctx, op.ID.String(), b, ""); err != nil {
+		return err
+	}
+	if err := s.discard(ctx); err != nil {
+		return err
+	}
+	is, err := s.begin(ctx)
+	if err != nil {
+		return err
+	}
+	return s.forward(ctx, is)
 }
 
 // begin makes the logs of the parts and gives them a place, unless that has been done before.
@@ -150,7 +172,7 @@ func (s *split) back(ctx context.Context) (is plan.Placement, err error) {
 	if err := ctx.Err(); err != nil {
 		return is, err
 	}
-	node, b, err := s.growth.client.backed(ctx, s.number, order{Exact: true})
+	node, b, err := s.growth.client.backed(ctx, s.number, order{Exact: true, From: s.least})
 	switch {
 	case err != nil:
 		return is, fmt.Errorf("the parts begin with a backup: %w", err)

@@ -14,6 +14,7 @@ import (
 	"github.com/fddhdb/fddhdb/db/cluster/internal/journal"
 	"github.com/fddhdb/fddhdb/db/cluster/internal/plan"
 	"github.com/fddhdb/fddhdb/db/cluster/internal/vault"
+	"github.com/fddhdb/fddhdb/db/cluster/internal/wire"
 )
 
 // join makes the database of a shard that the node does not have yet: empty, where the log begins at its
@@ -123,11 +124,15 @@ type Backed struct {
 }
 
 // Backup stores a backup of the replica in the vault, reads it again, and then says so in its entry. If it is to
-// be exact Least and Position are one sequence, to which it goes: while it takes its view nothing is applied.
-func (r *Replica) Backup(ctx context.Context, exact bool) (*Backed, error) {
+// be exact Least and Position are one sequence, to which it goes: while it takes its view nothing is applied. It goes
+// to the sequence from at least.
+func (r *Replica) Backup(ctx context.Context, exact bool, from uint64) (*Backed, error) {
 	s := r.state.Load()
 	if s == nil || !r.follows.Load() {
 		return nil, errNotOpen
+	}
+	if err := wait(ctx, s, &wire.Request{From: from, Wait: mostWait}); err != nil {
+		return nil, err
 	}
 	to, err := r.Vault.Repository(ctx, r.Shard)
 	if err != nil {
