@@ -21,9 +21,11 @@ import (
 // An order asks a node to do something: a backup, a sweep, or a step of a training or an update.
 type order struct {
 	Do    string `json:"do"`
+	ID    string `json:"id,omitempty"` // by which status says whether it is being carried out
 	Shard int    `json:"shard"`
 	Trim  bool   `json:"trim,omitempty"`
 	Keep  uint64 `json:"keep,omitempty"`
+	Exact bool   `json:"exact,omitempty"` // the backup goes to one sequence, which is known, and is From at least
 
 	// Of a training: see internal/replica. What is large goes by objects.
 	Session    string   `json:"session,omitempty"`
@@ -39,6 +41,7 @@ type done struct {
 	Fault  *wire.Fault     `json:"fault,omitempty"`
 	Backed *replica.Backed `json:"backed,omitempty"`
 	Status *NodeStatus     `json:"status,omitempty"`
+	Going  bool            `json:"going,omitempty"` // of status: the order with the ID is being carried out
 }
 
 // admin carries out an order, in a goroutine of its own.
@@ -50,7 +53,10 @@ func (n *Node) admin(m micro.Request) {
 	}
 	if o.Do == "status" {
 		s := n.Status()
-		_ = m.RespondJSON(done{Status: &s})
+		n.mu.Lock()
+		going := n.orders[o.ID]
+		n.mu.Unlock()
+		_ = m.RespondJSON(done{Status: &s, Going: going})
 		return
 	}
 	n.mu.Lock()
@@ -58,7 +64,13 @@ func (n *Node) admin(m micro.Request) {
 	if n.closed { // nobody waits for what begins now
 		return
 	}
+	n.orders[o.ID] = true
 	n.done.Go(func() {
+		defer func() {
+			n.mu.Lock()
+			defer n.mu.Unlock()
+			delete(n.orders, o.ID)
+		}()
 		var d done
 		var err error
 		defer func() {
@@ -85,13 +97,13 @@ func (n *Node) carryOut(o order) (*replica.Backed, error) {
 	store := objects{n.js, n.cluster}
 	switch {
 	case o.Do == "backup":
-		b, err := r.Backup(n.ctx)
+		b, err := r.Backup(n.ctx, o.Exact, o.From)
 		if err == nil && o.Trim && b.Least > o.Keep {
 			err = r.Journal.Trim(n.ctx, b.Least+1-o.Keep)
 		}
 		return b, err
 	case o.Do == "sweep":
-		removed, err := n.sweep(n.ctx, r.Shards)
+		removed, err := n.sweep(n.ctx, r.Layout)
 		if err != nil {
 			n.opts.Log.Warn("objects that no log names stay for now", "removed", removed, "error", err)
 		} else if removed > 0 {
@@ -152,7 +164,7 @@ type BackupOptions struct {
 
 // A Backup is the backup of one shard.
 type Backup struct {
-	Shard int
+	Shard int    // its number
 	Node  string // that has made it
 	ID    string
 	Items int
@@ -167,8 +179,10 @@ type Backup struct {
 // shards that have none.
 func (c *Client) Backup(ctx context.Context, o BackupOptions) (all []Backup, err error) {
 	o.Keep = cmp.Or(o.Keep, 10_000)
-	for shard := range c.Shards() {
-		b, berr := c.backup(ctx, shard, o)
+	v := c.view.Load()
+	for i := range v.Shards {
+		shard := v.Number(i)
+		b, berr := c.backup(ctx, shard, order{Trim: o.Trim, Keep: o.Keep})
 		if berr != nil {
 			err = errors.Join(err, fmt.Errorf("shard %d: %w", shard, berr))
 			continue
@@ -186,22 +200,31 @@ func (c *Client) Backup(ctx context.Context, o BackupOptions) (all []Backup, err
 }
 
 // backup has one of the nodes of a shard make a backup.
-func (c *Client) backup(ctx context.Context, shard int, o BackupOptions) (Backup, error) {
-	err := fmt.Errorf("%w: no node has it", db.ErrNotFound)
+func (c *Client) backup(ctx context.Context, shard int, o order) (Backup, error) {
+	node, b, err := c.backed(ctx, shard, o)
+	if err != nil {
+		return Backup{}, err
+	}
+	return Backup{Shard: shard, Node: node, ID: b.Backup, Items: b.Items, Position: b.Least}, nil
+}
+
+// backed is backup, with all that the node says of it.
+func (c *Client) backed(ctx context.Context, shard int, o order) (node string, b *replica.Backed, err error) {
+	o.Do, o.Shard = "backup", shard
+	err = fmt.Errorf("%w: no node has it", db.ErrNotFound)
 	for _, node := range c.plan.Nodes(shard) {
 		var d done
-		if d, err = c.order(ctx, node, order{Do: "backup", Shard: shard, Trim: o.Trim, Keep: o.Keep}); err != nil || d.Backed == nil {
-			err = fmt.Errorf("node %s: %w", node, cmp.Or(err, error(wire.ErrAnswer)))
-			continue
+		if d, err = c.order(ctx, node, o); err == nil && d.Backed != nil {
+			return node, d.Backed, nil
 		}
-		b := d.Backed
-		return Backup{Shard: shard, Node: node, ID: b.Backup, Items: b.Items, Position: b.Least}, nil
+		err = fmt.Errorf("node %s: %w", node, cmp.Or(err, error(wire.ErrAnswer)))
 	}
-	return Backup{}, err
+	return "", nil, err
 }
 
 // order gives a node an order and waits until it has carried it out.
 func (c *Client) order(ctx context.Context, node string, o order) (d done, err error) {
+	o.ID = wire.NewID().String()
 	b, err := json.Marshal(o)
 	if err != nil {
 		return d, err
@@ -214,7 +237,7 @@ func (c *Client) order(ctx context.Context, node string, o order) (d done, err e
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
 	subject := c.cluster.Admin(node)
-	go c.watch(ctx, cancel, subject)
+	go c.watch(ctx, cancel, subject, o.ID)
 	m, err := c.nc.RequestWithContext(ctx, subject, b)
 	if err != nil {
 		return d, cmp.Or(context.Cause(ctx), err)
@@ -229,11 +252,11 @@ func (c *Client) order(ctx context.Context, node string, o order) (d done, err e
 }
 
 // watch ends an order that nobody will answer: the servers do not answer what a connection may not ask, and
-// nobody answers for a node that has ended in the middle.
-func (c *Client) watch(ctx context.Context, cancel context.CancelCauseFunc, subject string) {
+// nobody answers for a node that has ended in the middle, or where the order or the answer has been lost.
+func (c *Client) watch(ctx context.Context, cancel context.CancelCauseFunc, subject, id string) {
 	before := c.nc.LastError()
-	ask, _ := json.Marshal(order{Do: "status"})
-	silent := 0
+	ask, _ := json.Marshal(order{Do: "status", ID: id})
+	silent, lost := 0, 0
 	for n := 1; ; n++ {
 		select {
 		case <-ctx.Done():
@@ -248,10 +271,17 @@ func (c *Client) watch(ctx context.Context, cancel context.CancelCauseFunc, subj
 			continue
 		}
 		try, done := context.WithTimeout(ctx, 2*time.Second)
-		_, err := c.nc.RequestWithContext(try, subject, ask)
+		m, err := c.nc.RequestWithContext(try, subject, ask)
 		done()
 		if silent++; err == nil {
 			silent = 0
+			if lost++; going(m.Data) {
+				lost = 0
+			}
+		}
+		if lost == 2 {
+			cancel(fmt.Errorf("%w: the node does not carry out the order: it, or the answer, has been lost", wire.ErrAnswer))
+			return
 		}
 		if silent == 3 {
 			cancel(fmt.Errorf("%w: the node has not answered for some seconds", wire.ErrAnswer))
@@ -260,11 +290,25 @@ func (c *Client) watch(ctx context.Context, cancel context.CancelCauseFunc, subj
 	}
 }
 
-// Placement returns the nodes that have each shard.
-func (c *Client) Placement() [][]string {
-	all := make([][]string, c.Shards())
-	for shard := range all {
-		all[shard] = slices.Clone(c.plan.Nodes(shard))
+// going reports whether the answer of a node to a question for its status says that an order is being carried out.
+func going(answer []byte) bool {
+	var d done
+	return json.Unmarshal(answer, &d) == nil && d.Going
+}
+
+// A Placement says which nodes have a shard.
+type Placement struct {
+	Shard int // its number
+	Nodes []string
+}
+
+// Placement returns the nodes that have each shard, in the order of the numbers of the shards. These begin with 0
+// in a cluster that has not grown.
+func (c *Client) Placement() []Placement {
+	v := c.view.Load()
+	all := make([]Placement, v.Shards)
+	for i := range all {
+		all[i] = Placement{v.Number(i), slices.Clone(c.plan.Nodes(v.Number(i)))}
 	}
 	return all
 }
@@ -279,8 +323,8 @@ func (c *Client) Nodes(ctx context.Context) ([]NodeStatus, error) {
 // log, and is asked only when it has caught up; then the old one leaves. Nothing is unanswered meanwhile. If
 // the context ends before, both have the shard: call it again.
 func (c *Client) Move(ctx context.Context, shard int, from, to string) error {
-	if shard < 0 || shard >= c.Shards() {
-		return fmt.Errorf("%w: shard %d: there are 0 to %d", db.ErrInvalid, shard, c.Shards()-1)
+	if !slices.Contains(c.plan.Shards(), shard) {
+		return fmt.Errorf("%w: shard %d: there are %v", db.ErrInvalid, shard, c.view.Load().Layout)
 	}
 	if from == to {
 		return fmt.Errorf("%w: from node %s to itself", db.ErrInvalid, from)
@@ -313,7 +357,7 @@ func (c *Client) Move(ctx context.Context, shard int, from, to string) error {
 
 // caughtUp waits until a node has applied what the log of a shard has now.
 func (c *Client) caughtUp(ctx context.Context, shard int, node string) error {
-	info, err := c.logs[shard].Info(ctx)
+	info, err := journal.New(c.js, c.cluster, shard).Info(ctx)
 	if err != nil {
 		return err
 	}
@@ -352,19 +396,20 @@ func (c *Client) status(ctx context.Context, node string) (NodeStatus, error) {
 }
 
 // Drain moves all shards of a node to others, those with the fewest shards first, so that it can be shut
-// down.
+// down. While a cluster grows these are its shards and their parts.
 func (c *Client) Drain(ctx context.Context, node string) error {
 	all, err := c.Nodes(ctx)
 	if err != nil {
 		return err
 	}
-	for shard, nodes := range c.Placement() {
+	for _, shard := range c.plan.Shards() {
+		nodes := c.plan.Nodes(shard)
 		if !slices.Contains(nodes, node) {
 			continue
 		}
 		loads := map[string]int{}
-		for _, nodes := range c.Placement() {
-			for _, n := range nodes {
+		for _, s := range c.plan.Shards() {
+			for _, n := range c.plan.Nodes(s) {
 				loads[n]++
 			}
 		}

@@ -133,3 +133,63 @@ func TestJoin(t *testing.T) {
 	}
 	join("by a backup")
 }
+
+// TestGrowthFigures tells how long a growth of one shard takes, and how long writes wait: it asserts no time. With
+// FDDHDB_ITEMS=1000000 it is the figure of docs/SCALE.md.
+func TestGrowthFigures(t *testing.T) {
+	var n int
+	if fmt.Sscan(os.Getenv("FDDHDB_ITEMS"), &n); n == 0 {
+		t.Skip("FDDHDB_ITEMS=N tells how many items")
+	}
+	h := build(t, 3, 3, 4, 2)
+	c := h.connect()
+	codes, err := c.CreateCollection(t.Context(), "codes", db.Schema{Bits: 64})
+	if err != nil {
+		t.Fatal(err)
+	}
+	items := dbkit.CodeItems(n, 64, 1, func(i int) string { return fmt.Sprint("k", i) })
+	importAll(t, codes, items)
+	h.inStep(2, n)
+	var most, before time.Duration
+	writes, growing := 0, make(chan struct{})
+	ctx, stop := context.WithCancel(t.Context())
+	done := make(chan struct{})
+	go func() {
+		defer close(done)
+		for i := 0; ctx.Err() == nil; i++ {
+			begin := time.Now()
+			if _, err := codes.Put(t.Context(), items[i*7919%n]); err != nil {
+				t.Error(err)
+				return
+			}
+			took := time.Since(begin)
+			select {
+			case <-growing:
+				most = max(most, took)
+				writes++
+			default:
+				before = max(before, took)
+			}
+		}
+	}()
+	time.Sleep(2 * time.Second)
+	close(growing)
+	begin, last := time.Now(), time.Now()
+	stage := cluster.GrowBegin
+	err = c.Grow(t.Context(), cluster.GrowOptions{Progress: func(p cluster.GrowProgress) {
+		if p.Stage != stage {
+			t.Logf("%s: %v", stage, time.Since(last))
+			stage, last = p.Stage, time.Now()
+		}
+	}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Logf("%s: %v; %d items in 4 shards have grown to 8 in %v", stage, time.Since(last), n, time.Since(begin))
+	stop()
+	<-done
+	t.Logf("%d writes meanwhile, the longest took %v, and %v before", writes, most, before)
+	if got, err := codes.Count(t.Context(), ""); err != nil || got != n {
+		t.Error(got, err)
+	}
+}

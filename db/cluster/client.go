@@ -6,17 +6,16 @@ import (
 	"errors"
 	"fmt"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/nats-io/nats.go"
 	"github.com/nats-io/nats.go/jetstream"
 
 	"github.com/fddhdb/fddhdb/db"
-	"github.com/fddhdb/fddhdb/db/cluster/internal/journal"
 	"github.com/fddhdb/fddhdb/db/cluster/internal/names"
 	"github.com/fddhdb/fddhdb/db/cluster/internal/plan"
 	"github.com/fddhdb/fddhdb/db/cluster/internal/route"
-	"github.com/fddhdb/fddhdb/db/cluster/internal/wire"
 )
 
 // ClientOptions are limits of a client. The zero value means the defaults.
@@ -41,15 +40,14 @@ type Client struct {
 	cluster names.Cluster
 	plan    *plan.Plan
 	router  *route.Router
-	logs    []*journal.Journal
 	opts    ClientOptions
 	pending chan struct{}
 	heard   *outcomes
 
+	view    atomic.Pointer[view]
 	closing sync.Once
-
-	mu   sync.Mutex
-	seen []uint64 // by shard: the sequence that the client has seen the effects of, or has written
+	stop    context.CancelFunc // of following the layout
+	done    sync.WaitGroup
 }
 
 // Connect connects to a cluster through a connection, which is the caller's: see ConnectNATS. A cluster
@@ -81,15 +79,16 @@ func Connect(ctx context.Context, nc *nats.Conn, cluster string, o ClientOptions
 		c.plan.Close()
 		return nil, err
 	}
-	c.seen = make([]uint64, c.plan.Settings.Shards)
-	for shard := range c.plan.Settings.Shards {
-		c.logs = append(c.logs, journal.New(js, c.cluster, shard))
-	}
+	layout, _, _ := c.plan.Layout()
+	c.view.Store(c.newView(layout, nil))
 	if c.heard, err = listen(nc); err != nil {
 		c.router.Close()
 		c.plan.Close()
 		return nil, err
 	}
+	var following context.Context
+	following, c.stop = context.WithCancel(context.Background())
+	c.done.Go(func() { c.follow(following) })
 	return c, nil
 }
 
@@ -110,12 +109,14 @@ func (c *Client) open(ctx context.Context) (err error) {
 	}
 }
 
-// Shards returns how many shards the cluster has.
-func (c *Client) Shards() int { return len(c.logs) }
+// Shards returns how many shards the cluster has. Grow doubles them.
+func (c *Client) Shards() int { return c.view.Load().Shards }
 
 // Close ends the client. Calls that go on may fail. The connection stays open.
 func (c *Client) Close() error {
 	c.closing.Do(c.router.Close)
+	c.stop()
+	c.done.Wait()
 	c.plan.Close()
 	return c.heard.close()
 }
@@ -140,43 +141,4 @@ func (c *Client) within(ctx context.Context) (context.Context, context.CancelFun
 		return context.WithCancel(ctx)
 	}
 	return context.WithTimeoutCause(ctx, c.opts.Timeout, fmt.Errorf("%w: %v, the timeout of the client", context.DeadlineExceeded, c.opts.Timeout))
-}
-
-// sees returns the sequence of the log of a shard up to which this client has read or written. A replica has
-// to have applied that much before it answers the client.
-func (c *Client) sees(shard int) uint64 {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	return c.seen[shard]
-}
-
-// saw notes that the client has seen, or written, that much of a shard.
-func (c *Client) saw(shard int, seq uint64) {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	c.seen[shard] = max(c.seen[shard], seq)
-}
-
-// waitFor is how long a replica may wait, in milliseconds, until it has what the client has seen, before
-// another is asked.
-const waitFor = 1000
-
-// ask asks a replica of a shard.
-func (c *Client) ask(ctx context.Context, shard int, q wire.Request) (*wire.Answer, error) {
-	a, err := c.router.Ask(ctx, c.prepare(shard, &q))
-	c.learn(shard, &q, a)
-	return a, err
-}
-
-// prepare completes a request to a shard.
-func (c *Client) prepare(shard int, q *wire.Request) *wire.Request {
-	q.Shard, q.From, q.Wait = shard, max(q.From, c.sees(shard)), waitFor
-	return q
-}
-
-// learn notes what an answer shows.
-func (c *Client) learn(shard int, q *wire.Request, a *wire.Answer) {
-	if a != nil && q.Verb != wire.Digest {
-		c.saw(shard, a.Applied)
-	}
 }

@@ -5,17 +5,19 @@ import (
 	"errors"
 	"fmt"
 	"sync"
+	"sync/atomic"
+	"time"
 
 	"github.com/fddhdb/fddhdb/db"
+	"github.com/fddhdb/fddhdb/db/cluster/internal/plan"
 	"github.com/fddhdb/fddhdb/db/cluster/internal/wire"
-	"github.com/fddhdb/fddhdb/db/shard"
 )
 
 // CreateCollection creates a collection on every shard, see db.DB.CreateCollection. One that is there with
 // the same schema is no error; with another one it is db.ErrExists. If a shard cannot be reached some may
 // have the collection and others not: call it again.
 func (c *Client) CreateCollection(ctx context.Context, name string, schema db.Schema) (*Collection, error) {
-	err := c.onAll(ctx, func() *wire.Op { return &wire.Op{Kind: wire.CreateCollection, Collection: name, Schema: &schema} })
+	err := c.onAll(ctx, func() *wire.Op { return &wire.Op{Kind: wire.CreateCollection, Collection: name, Schema: &schema} }, nil)
 	if err != nil {
 		return nil, err
 	}
@@ -25,40 +27,60 @@ func (c *Client) CreateCollection(ctx context.Context, name string, schema db.Sc
 // DropCollection drops a collection on every shard. Where it is gone already nothing happens; where it is
 // on no shard it is db.ErrNotFound.
 func (c *Client) DropCollection(ctx context.Context, name string) error {
-	var mu sync.Mutex
-	missing := 0
-	err := c.each(ctx, func(ctx context.Context, shard int) error {
-		err := c.do(ctx, shard, &wire.Op{Kind: wire.DropCollection, Collection: name})
+	var dropped atomic.Bool
+	err := c.onAll(ctx, func() *wire.Op { return &wire.Op{Kind: wire.DropCollection, Collection: name} }, func(err error) error {
 		if errors.Is(err, db.ErrNotFound) {
-			mu.Lock()
-			defer mu.Unlock()
-			missing++
 			return nil
 		}
+		dropped.Store(true)
 		return err
 	})
-	if err == nil && missing == c.Shards() {
+	if err == nil && !dropped.Load() {
 		err = fmt.Errorf("%w: collection %q", db.ErrNotFound, name)
 	}
 	return err
 }
 
-// onAll does an operation on every shard.
-func (c *Client) onAll(ctx context.Context, op func() *wire.Op) error {
-	return c.each(ctx, func(ctx context.Context, shard int) error { return c.do(ctx, shard, op()) })
+// errParts says that a shard has been split before an operation was applied on it, which is for its parts then.
+var errParts = errors.New("the shard has been split")
+
+// onAll does an operation on every shard, at the same time. Where a shard is split before, it is done on its
+// parts. The result of each goes through done, unless that is nil.
+func (c *Client) onAll(ctx context.Context, op func() *wire.Op, done func(error) error) error {
+	return c.onAllBefore(ctx, time.Time{}, op, done)
 }
 
-// each calls f for every shard, at the same time.
-func (c *Client) each(ctx context.Context, f func(ctx context.Context, shard int) error) error {
+// onAllBefore is onAll, for operations that have to be appended before a time, see doBefore.
+func (c *Client) onAllBefore(ctx context.Context, late time.Time, op func() *wire.Op, done func(error) error) error {
 	ctx, cancel := c.within(ctx)
 	defer cancel()
-	errs := make([]error, c.Shards())
-	var all sync.WaitGroup
-	for shard := range errs {
-		all.Go(func() { errs[shard] = f(ctx, shard) })
+	var on func(l plan.Layout, indexes []int) error
+	on = func(l plan.Layout, indexes []int) error {
+		errs := make([]error, len(indexes))
+		var all sync.WaitGroup
+		for i, index := range indexes {
+			all.Go(func() {
+				err := c.doBefore(ctx, late, func(v *view) (int, error) {
+					if v.Layout != l {
+						return 0, errParts
+					}
+					return index, nil
+				}, op())
+				switch {
+				case errors.Is(err, errParts):
+					now := c.view.Load().Layout
+					err = on(now, l.Parts(index, now))
+				case done != nil:
+					err = done(err)
+				}
+				errs[i] = err
+			})
+		}
+		all.Wait()
+		return errors.Join(errs...)
 	}
-	all.Wait()
-	return errors.Join(errs...)
+	l := c.view.Load().Layout
+	return on(l, l.Indexes())
 }
 
 // A Collection is a handle on a collection of a cluster; it costs nothing to keep. All methods are safe for
@@ -73,9 +95,6 @@ func (c *Client) Collection(name string) *Collection { return &Collection{c, nam
 
 // Name returns the name of the collection.
 func (c *Collection) Name() string { return c.name }
-
-// shardOf returns where the item with a key is.
-func (c *Collection) shardOf(key string) int { return shard.Of(key, c.client.Shards()) }
 
 // Put stores an item, see db.Collection.Put. One without a key gets a random one, which is returned. When it
 // returns nil the item is durable, and everything that this client reads shows it.
@@ -118,7 +137,6 @@ func (c *Collection) Delete(ctx context.Context, key string) error {
 type Batch struct {
 	c       *Collection
 	changes []wire.Change
-	shard   int
 	err     error
 	done    bool
 }
@@ -172,15 +190,28 @@ func (b *Batch) change(kind wire.ChangeKind, item *db.Item) {
 		b.err = fmt.Errorf("%w: an item without a key", db.ErrInvalid)
 		return
 	}
-	of := b.c.shardOf(it.Key)
-	if len(b.changes) == 0 {
-		b.shard = of
-	}
-	if of != b.shard {
-		b.err = fmt.Errorf("%w: item %.80q is of shard %d, and the batch of shard %d: only items of one shard are written together", db.ErrInvalid, it.Key, of, b.shard)
-		return
-	}
 	b.changes = append(b.changes, wire.Change{Collection: b.c.name, Kind: kind, Item: it})
+	v := b.c.client.view.Load()
+	b.err = v.together(b.changes[0].Item.Key, it.Key)
+}
+
+// shard is the target of the batch. A batch that is of one shard now may be of several when the cluster has grown.
+func (b *Batch) shard(v *view) (index int, err error) {
+	first := b.changes[0].Item.Key
+	for _, ch := range b.changes {
+		if err := v.together(first, ch.Item.Key); err != nil {
+			return 0, err
+		}
+	}
+	return v.of(first), nil
+}
+
+// together refuses a key that is not of the shard of the first one of its batch.
+func (v *view) together(first, key string) error {
+	if of, index := v.of(key), v.of(first); of != index {
+		return fmt.Errorf("%w: item %.80q is of shard %d, and the batch of shard %d: only items of one shard are written together", db.ErrInvalid, key, v.Number(of), v.Number(index))
+	}
+	return nil
 }
 
 // Commit makes the changes, see Collection.Put. The batch cannot be used again.
@@ -202,7 +233,11 @@ func (b *Batch) Commit(ctx context.Context) error {
 func (c *Collection) Get(ctx context.Context, key string) (*db.Item, error) {
 	ctx, cancel := c.client.within(ctx)
 	defer cancel()
-	a, err := c.client.ask(ctx, c.shardOf(key), wire.Request{Verb: wire.Get, Collection: c.name, Key: key})
+	var a *wire.Answer
+	err := c.client.steady(ctx, func(ctx context.Context, v *view) (err error) {
+		a, err = v.ask(ctx, v.of(key), wire.Request{Verb: wire.Get, Collection: c.name, Key: key})
+		return err
+	})
 	if err != nil {
 		return nil, err
 	}

@@ -23,7 +23,7 @@ import (
 
 // CreateOptions are those of Create.
 type CreateOptions struct {
-	Shards   int      // how many; it does not change with the number of nodes: make many more than there are
+	Shards   int      // how many; it does not change with the number of nodes: make many more than there are. Grow doubles them
 	Replicas int      // nodes that have each shard; 0 means 2
 	Nodes    []string // that have the shards; nil: those that answer now
 
@@ -33,8 +33,9 @@ type CreateOptions struct {
 
 	// From, if not empty, is a place of backups, see NodeOptions.Backups: each shard begins with the newest
 	// backup of it there. They are of another cluster, whose logs are lost, or are databases that
-	// fddhdb-beam has built. There are as many as Shards, which may be 0 then. The nodes have this place for their backups, or
-	// can read it.
+	// fddhdb-beam has built. Of one that had grown they are those of the shards that it had last, as far as all
+	// of these have a backup. There are as many as Shards, which may be 0 then. The nodes have this place for
+	// their backups, or can read it.
 	From string
 
 	// LogBytes is how much a log may hold; 0 means 1 GiB. A log that is full takes no writes. The servers
@@ -53,11 +54,16 @@ func Create(ctx context.Context, nc *nats.Conn, cluster string, o CreateOptions)
 		return err
 	}
 	o.Replicas, o.Servers, o.LogBytes = cmp.Or(o.Replicas, 2), cmp.Or(o.Servers, 3), cmp.Or(o.LogBytes, 1<<30)
-	if o.From != "" && o.Shards == 0 {
+	layout := plan.Layout{Shards: o.Shards}
+	if o.From != "" {
 		var err error
-		if o.Shards, err = count(ctx, vault.At(o.From)); err != nil {
+		if layout.First, layout.Shards, err = vault.At(o.From).Generation(ctx, maxShards); err != nil {
 			return err
 		}
+		if o.Shards != 0 && o.Shards != layout.Shards {
+			return fmt.Errorf("%w: %d shards: %s has backups of %d", db.ErrInvalid, o.Shards, o.From, layout.Shards)
+		}
+		o.Shards = layout.Shards
 	}
 	if o.Shards < 1 || o.Shards > maxShards {
 		return fmt.Errorf("%w: %d shards: 1 to %d are possible", db.ErrInvalid, o.Shards, maxShards)
@@ -93,13 +99,13 @@ func Create(ctx context.Context, nc *nats.Conn, cluster string, o CreateOptions)
 	} else if !errors.Is(err, db.ErrNotFound) {
 		return err
 	}
-	placed, err := begin(ctx, o)
+	placed, err := begin(ctx, o.From, layout)
 	if err != nil {
 		return err
 	}
 	for shard := range o.Shards {
 		log := journal.Config{Replicas: o.Servers, MaxBytes: o.LogBytes, FirstSeq: placed[shard].Origin + 1}
-		if err := journal.New(js, c, shard).Create(ctx, log); err != nil {
+		if err := journal.New(js, c, layout.Number(shard)).Create(ctx, log); err != nil {
 			return err
 		}
 	}
@@ -111,29 +117,18 @@ func Create(ctx context.Context, nc *nats.Conn, cluster string, o CreateOptions)
 			placed[shard].Nodes = append(placed[shard].Nodes, o.Nodes[(shard+i)%len(o.Nodes)])
 		}
 	}
-	return plan.Make(ctx, js, c, plan.Settings{ID: wire.NewID().String(), Shards: o.Shards, Replicas: o.Replicas, Servers: o.Servers, Made: time.Now().UTC()}, placed)
-}
-
-// count returns how many shards a place has backups of.
-func count(ctx context.Context, from vault.Vault) (shards int, err error) {
-	for ; shards <= maxShards; shards++ {
-		if _, err := from.Entry(ctx, shards); errors.Is(err, db.ErrNotFound) && shards > 0 {
-			break
-		} else if err != nil {
-			return 0, err
-		}
-	}
-	return shards, nil
+	return plan.Make(ctx, js, c, plan.Settings{ID: wire.NewID().String(), First: layout.First, Shards: o.Shards, Replicas: o.Replicas, Servers: o.Servers, Made: time.Now().UTC()}, placed)
 }
 
 // begin returns what the shards begin with: nothing, or backups.
-func begin(ctx context.Context, o CreateOptions) ([]plan.Placement, error) {
-	placed := make([]plan.Placement, o.Shards)
-	if o.From == "" {
+func begin(ctx context.Context, place string, l plan.Layout) ([]plan.Placement, error) {
+	placed := make([]plan.Placement, l.Shards)
+	if place == "" {
 		return placed, nil
 	}
-	from := vault.At(o.From)
-	for shard := range placed {
+	from := vault.At(place)
+	for i := range placed {
+		shard := l.Number(i)
 		e, err := from.Entry(ctx, shard)
 		if err != nil {
 			return nil, err
@@ -145,10 +140,7 @@ func begin(ctx context.Context, o CreateOptions) ([]plan.Placement, error) {
 		if _, err := backup.Find(ctx, repository, backup.Choice{ID: e.Backup}); err != nil {
 			return nil, fmt.Errorf("shard %d: %w", shard, err)
 		}
-		placed[shard].Base, placed[shard].Origin = e.Backup, e.Position
-	}
-	if _, err := from.Entry(ctx, o.Shards); err == nil {
-		return nil, fmt.Errorf("%w: %s has more than %d shards", db.ErrInvalid, o.From, o.Shards)
+		placed[i].Base, placed[i].Origin = e.Backup, e.Position
 	}
 	return placed, nil
 }

@@ -14,7 +14,7 @@ import (
 func (c *Client) Collections(ctx context.Context) ([]string, error) {
 	ctx, cancel := c.within(ctx)
 	defer cancel()
-	answers, _, err := c.Collection("").scatter(ctx, false, nil, nil, func(int) wire.Request { return wire.Request{Verb: wire.Collections} })
+	answers, err := c.Collection("").all(ctx, func(int) wire.Request { return wire.Request{Verb: wire.Collections} })
 	if err != nil {
 		return nil, err
 	}
@@ -30,7 +30,11 @@ func (c *Client) Collections(ctx context.Context) ([]string, error) {
 func (c *Collection) Schema(ctx context.Context) (db.Schema, error) {
 	ctx, cancel := c.client.within(ctx)
 	defer cancel()
-	a, err := c.client.ask(ctx, 0, wire.Request{Verb: wire.Describe, Collection: c.name})
+	var a *wire.Answer
+	err := c.client.steady(ctx, func(ctx context.Context, v *view) (err error) {
+		a, err = v.ask(ctx, 0, wire.Request{Verb: wire.Describe, Collection: c.name})
+		return err
+	})
 	if err != nil {
 		return db.Schema{}, err
 	}
@@ -54,7 +58,7 @@ type Space struct {
 func (c *Collection) Spaces(ctx context.Context) ([]Space, error) {
 	ctx, cancel := c.client.within(ctx)
 	defer cancel()
-	answers, _, err := c.scatter(ctx, false, nil, nil, func(int) wire.Request { return wire.Request{Verb: wire.Describe} })
+	answers, err := c.all(ctx, func(int) wire.Request { return wire.Request{Verb: wire.Describe} })
 	if err != nil {
 		return nil, err
 	}

@@ -14,11 +14,14 @@ import (
 // ImportModel of a database or of another cluster, or for a program that encodes with it. See
 // db.Collection.ExportModel.
 func (c *Collection) ExportModel(ctx context.Context, w io.Writer, space db.Space) error {
-	of, err := c.revisions(ctx, space)
-	if err != nil {
+	var b []byte
+	err := c.client.steady(ctx, func(ctx context.Context, v *view) error {
+		of, err := c.revisions(ctx, v, space)
+		if err == nil {
+			b, err = c.modelOf(ctx, v, of)
+		}
 		return err
-	}
-	b, err := c.modelOf(ctx, of)
+	})
 	if err != nil {
 		return err
 	}
@@ -31,19 +34,19 @@ func (c *Collection) ExportModel(ctx context.Context, w io.Writer, space db.Spac
 type revisions struct {
 	space          db.Space
 	least, highest uint32
-	shard          int // that has the highest
+	index          int // of the shard that has the highest
 }
 
 // revisions returns the revisions of a space; 0 is the active one.
-func (c *Collection) revisions(ctx context.Context, space db.Space) (r revisions, err error) {
+func (c *Collection) revisions(ctx context.Context, v *view, space db.Space) (r revisions, err error) {
 	ctx, cancel := c.client.within(ctx)
 	defer cancel()
-	answers, _, err := c.scatter(ctx, false, nil, nil, func(int) wire.Request { return wire.Request{Verb: wire.Describe} })
+	answers, _, err := c.scatter(ctx, v, false, nil, nil, func(int) wire.Request { return wire.Request{Verb: wire.Describe} })
 	if err != nil {
 		return r, err
 	}
 	r.space = space
-	for shard, a := range answers {
+	for index, a := range answers {
 		if a.About == nil {
 			return r, wire.ErrAnswer
 		}
@@ -60,23 +63,24 @@ func (c *Collection) revisions(ctx context.Context, space db.Space) (r revisions
 		}
 		s := a.About.Spaces[i]
 		r.space = s.Space // on all shards, even if another one is activated meanwhile
-		if shard == 0 || s.Revision < r.least {
+		if index == 0 || s.Revision < r.least {
 			r.least = s.Revision
 		}
 		if s.Revision > r.highest {
-			r.highest, r.shard = s.Revision, shard
+			r.highest, r.index = s.Revision, index
 		}
 	}
 	return r, nil
 }
 
 // modelOf fetches the file of the model of a space, from a node of the shard with the highest revision.
-func (c *Collection) modelOf(ctx context.Context, of revisions) ([]byte, error) {
+func (c *Collection) modelOf(ctx context.Context, v *view, of revisions) ([]byte, error) {
+	shard := v.Number(of.index)
 	store, into := objects{c.client.js, c.client.cluster}, exportObject+wire.NewID().String()
 	defer store.remove(context.WithoutCancel(ctx), into)
 	err := fmt.Errorf("%w: no node has it", db.ErrNotFound)
-	for _, node := range c.client.plan.Nodes(of.shard) {
-		o := order{Do: "model", Shard: of.shard, Collection: c.name, Space: of.space, From: c.client.sees(of.shard), Into: into}
+	for _, node := range c.client.plan.Nodes(shard) {
+		o := order{Do: "model", Shard: shard, Collection: c.name, Space: of.space, From: v.sees(of.index), Into: into}
 		if _, err = c.client.order(ctx, node, o); err == nil {
 			return store.fetch(ctx, into)
 		}
@@ -84,5 +88,5 @@ func (c *Collection) modelOf(ctx context.Context, of revisions) ([]byte, error) 
 			break
 		}
 	}
-	return nil, fmt.Errorf("model of space %d of collection %q: shard %d: %w", of.space, c.name, of.shard, err)
+	return nil, fmt.Errorf("model of space %d of collection %q: shard %d: %w", of.space, c.name, shard, err)
 }

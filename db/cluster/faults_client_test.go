@@ -19,6 +19,7 @@ import (
 	"github.com/fddhdb/fddhdb/db"
 	"github.com/fddhdb/fddhdb/db/cluster"
 	"github.com/fddhdb/fddhdb/db/cluster/internal/checker"
+	"github.com/fddhdb/fddhdb/db/cluster/internal/wire"
 	"github.com/fddhdb/fddhdb/db/shard"
 )
 
@@ -35,6 +36,11 @@ func keyOf(prefix string, of int) string {
 			return key
 		}
 	}
+}
+
+// tagOf returns a key of the shard of another key, which stays so when the cluster has grown.
+func tagOf(session int, key string) string {
+	return keyOf2(fmt.Sprint("tag", session, "-"), shard.Of(key, 2*siteShards), 2*siteShards)
 }
 
 // faultKeys returns the keys that all clients write.
@@ -162,7 +168,7 @@ func (s *session) write(ctx context.Context, r *rand.Rand, kind checker.Kind, ke
 	case checker.PutIf:
 		err = s.codes.PutIf(call, item, old)
 	case checker.Delete:
-		o.Tag = keyOf(fmt.Sprint("tag", s.number), shard.Of(key, siteShards))
+		o.Tag = tagOf(s.number, key)
 		b := s.codes.NewBatch()
 		b.Delete(key)
 		b.Put(faultItem(o.Tag, o.Value))
@@ -191,6 +197,8 @@ func (s *session) ask(ctx context.Context, r *rand.Rand, o *checker.Op, unknown 
 		o.Asked = 0
 	case applied:
 		o.Later = checker.OK
+	case errors.Is(refused, wire.ErrSplit): // it has not happened, whatever its condition
+		o.Asked, o.Result = 0, checker.Failed
 	case refused != nil:
 		o.Later = checker.Refused
 	default:

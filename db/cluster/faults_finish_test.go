@@ -21,6 +21,7 @@ import (
 	"github.com/fddhdb/fddhdb/db/cluster/internal/names"
 	"github.com/fddhdb/fddhdb/db/cluster/internal/route"
 	"github.com/fddhdb/fddhdb/db/cluster/internal/wire"
+	"github.com/fddhdb/fddhdb/db/shard"
 )
 
 // settleFor is how long replicas may take until they are equal when everything is mended.
@@ -33,15 +34,16 @@ func (s *site) finish(history *checker.History, faults []checker.Fault, sessions
 	defer cancel()
 	settled := s.settle(ctx)
 	var logs [][]apply.Message
-	for shard := range siteShards {
-		log, err := s.readLog(ctx, shard)
+	n, _ := s.shards()
+	for index := range n {
+		log, err := s.story(ctx, index)
 		if err != nil {
-			t.Fatalf("log of shard %d: %v", shard, err)
+			t.Fatalf("log of shard %d of %d: %v", index, n, err)
 		}
 		logs = append(logs, log)
 	}
 	ops := history.Ops()
-	found := checker.Check(ops, logs, shardOfKey)
+	found := checker.Check(ops, logs, func(key string) int { return shard.Of(key, n) })
 	for i, v := range found.Violations {
 		if i == 20 {
 			t.Errorf("and %d more", len(found.Violations)-i)
@@ -93,7 +95,8 @@ func (s *site) settled(ctx context.Context) error {
 	if len(all) < siteNodes {
 		return fmt.Errorf("%d nodes answer", len(all))
 	}
-	for shard := range siteShards {
+	n, first := s.shards()
+	for shard := first; shard < first+n; shard++ {
 		log, err := s.journal(shard)
 		if err != nil {
 			return err
@@ -131,8 +134,8 @@ func (s *site) journal(shard int) (*journal.Journal, error) {
 	return journal.New(js, "test", shard), nil
 }
 
-// readLog reads a log to its end.
-func (s *site) readLog(ctx context.Context, shard int) (all []apply.Message, err error) {
+// readLog reads a log from a sequence to its end.
+func (s *site) readLog(ctx context.Context, shard int, from uint64) (all []apply.Message, err error) {
 	log, err := s.journal(shard)
 	if err != nil {
 		return nil, err
@@ -142,7 +145,7 @@ func (s *site) readLog(ctx context.Context, shard int) (all []apply.Message, err
 		return nil, err
 	}
 	end := errors.New("the end")
-	err = log.Follow(ctx, 1, func(some []journal.Read) error {
+	err = log.Follow(ctx, from, func(some []journal.Read) error {
 		for _, m := range some {
 			all = append(all, m.Message)
 		}
@@ -170,16 +173,22 @@ func (s *site) compare(ctx context.Context, logs [][]apply.Message, final []map[
 		s.t.Error(err)
 		return
 	}
-	digests := make([]map[string][]string, siteShards) // nodes by digest
+	count, first := s.shards()
+	digests := make([]map[string][]string, count) // by index: nodes by digest
 	for _, n := range all {
 		for _, r := range n.Shards {
+			index := r.Shard - first
+			if index < 0 || index >= count {
+				s.t.Errorf("node %s has shard %d", n.Node, r.Shard)
+				continue
+			}
 			router, err := route.New(s.admin, names.Cluster("test"), only(n.Node), nil)
 			if err != nil {
 				s.t.Error(err)
 				return
 			}
 			ask := func(q wire.Request) *wire.Answer {
-				q.Shard, q.From, q.Wait, q.Collection = r.Shard, uint64(len(logs[r.Shard])), 5000, "codes"
+				q.Shard, q.From, q.Wait, q.Collection = r.Shard, uint64(len(logs[index])), 5000, "codes"
 				a, err := router.Ask(ctx, &q)
 				if err != nil {
 					s.t.Errorf("node %s, shard %d: %v", n.Node, r.Shard, err)
@@ -187,37 +196,37 @@ func (s *site) compare(ctx context.Context, logs [][]apply.Message, final []map[
 				}
 				return a
 			}
-			if digests[r.Shard] == nil {
-				digests[r.Shard] = map[string][]string{}
+			if digests[index] == nil {
+				digests[index] = map[string][]string{}
 			}
 			digest := fmt.Sprintf("%x", ask(wire.Request{Verb: wire.Digest}).Digest)
-			digests[r.Shard][digest] = append(digests[r.Shard][digest], n.Node)
+			digests[index][digest] = append(digests[index][digest], n.Node)
 			items := map[string]string{}
 			if found := ask(wire.Request{Verb: wire.Search, Query: wire.QueryOf(db.Query{Code: []byte{0, 0}, K: 1000, Include: db.IncludePayload})}).Result; found != nil {
 				for _, h := range found.Hits {
 					items[h.Key] = string(h.Item.Payload)
 				}
 			}
-			if want := final[r.Shard]; !maps.Equal(items, want) {
+			if want := final[index]; !maps.Equal(items, want) {
 				s.t.Errorf("node %s, shard %d: it has %v, and the log leaves %v", n.Node, r.Shard, items, want)
 			}
 			got := map[string]string{}
-			for key := range final[r.Shard] {
+			for key := range final[index] {
 				if it := ask(wire.Request{Verb: wire.Get, Key: key}).Item; it != nil {
 					got[key] = string(it.Payload)
 				}
 			}
-			if !reflect.DeepEqual(got, final[r.Shard]) {
-				s.t.Errorf("node %s, shard %d: by key it has %v, and the log leaves %v", n.Node, r.Shard, got, final[r.Shard])
+			if !reflect.DeepEqual(got, final[index]) {
+				s.t.Errorf("node %s, shard %d: by key it has %v, and the log leaves %v", n.Node, r.Shard, got, final[index])
 			}
-			if count := ask(wire.Request{Verb: wire.Count}).N; count != len(final[r.Shard]) {
-				s.t.Errorf("node %s, shard %d: it counts %d items, and the log leaves %d", n.Node, r.Shard, count, len(final[r.Shard]))
+			if count := ask(wire.Request{Verb: wire.Count}).N; count != len(final[index]) {
+				s.t.Errorf("node %s, shard %d: it counts %d items, and the log leaves %d", n.Node, r.Shard, count, len(final[index]))
 			}
 		}
 	}
-	for shard, d := range digests {
+	for index, d := range digests {
 		if len(d) != 1 {
-			s.t.Errorf("shard %d: digests and the nodes that have them: %v", shard, slices.Collect(maps.Values(d)))
+			s.t.Errorf("shard %d of %d: digests and the nodes that have them: %v", index, count, slices.Collect(maps.Values(d)))
 		}
 	}
 }

@@ -41,6 +41,7 @@ type site struct {
 	nodes   []*nodeProcess
 	mounted []string // folders that are small disks of their own: of the last node and the last server
 	admin   *nats.Conn
+	grown   *grownSite // nil: it has not grown
 }
 
 func newSite(t *testing.T) *site {
@@ -63,7 +64,7 @@ func newSite(t *testing.T) *site {
 		names = append(names, fmt.Sprint("n", i))
 	}
 	for _, name := range names {
-		n := &nodeProcess{config: nodeConfig{Node: name, Dir: filepath.Join(dir, name), URLs: s.urls(name)}, log: filepath.Join(dir, name+".log")}
+		n := &nodeProcess{config: nodeConfig{Node: name, Dir: filepath.Join(dir, name), URLs: s.urls(name), Backups: filepath.Join(dir, "backups")}, log: filepath.Join(dir, name+".log")}
 		if err := n.start(); err != nil {
 			t.Fatal(err)
 		}
@@ -75,7 +76,7 @@ func newSite(t *testing.T) *site {
 	// Routes of a young group of servers come and go for a moment, and a request may be lost with one.
 	for range 20 {
 		err = cluster.Create(t.Context(), s.admin, "test", cluster.CreateOptions{
-			Shards: siteShards, Replicas: siteReplicas, Nodes: names, Servers: siteServers, LogBytes: 1 << 30,
+			Shards: siteShards, Replicas: siteReplicas, Nodes: names, Servers: siteServers, LogBytes: 256 << 20,
 		})
 		if err == nil || errors.Is(err, db.ErrExists) {
 			return s

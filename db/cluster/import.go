@@ -44,7 +44,8 @@ func (c *Collection) Import(ctx context.Context, items iter.Seq2[*db.Item, error
 			o.Progress(stored)
 		}
 	}
-	shards := make([]chan []*db.Item, c.client.Shards())
+	v := c.client.view.Load() // when it is over, importSome sees to it
+	shards := make([]chan []*db.Item, v.Shards)
 	var all sync.WaitGroup
 	for i := range shards {
 		shards[i] = make(chan []*db.Item, 1)
@@ -85,7 +86,7 @@ func (c *Collection) Import(ctx context.Context, items iter.Seq2[*db.Item, error
 			own.Key = wire.NewID().String()
 			item = &own
 		}
-		s := c.shardOf(item.Key)
+		s := v.of(item.Key)
 		waiting[s] = append(waiting[s], item)
 		if bytes[s] += sizeOf(item); len(waiting[s]) == importItems || bytes[s] >= importBytes {
 			send(s)
@@ -123,8 +124,21 @@ func sizeOf(it *db.Item) int {
 	return n
 }
 
-// importSome stores items of one shard. If they are refused it finds out which of them are, by halves.
+// importSome stores items of one shard, or of its parts. If they are refused it finds out which of them are, by
+// halves.
 func (c *Collection) importSome(ctx context.Context, items []*db.Item, refused func(*db.Item, error) error, add func(int)) error {
+	v, parts := c.client.view.Load(), map[int][]*db.Item{}
+	for _, it := range items {
+		parts[v.of(it.Key)] = append(parts[v.of(it.Key)], it)
+	}
+	if len(parts) > 1 { // the cluster has grown
+		for _, some := range parts {
+			if err := c.importSome(ctx, some, refused, add); err != nil {
+				return err
+			}
+		}
+		return nil
+	}
 	b := c.NewBatch()
 	for _, it := range items {
 		b.Put(it)

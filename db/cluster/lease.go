@@ -1,6 +1,7 @@
 package cluster
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"fmt"
@@ -10,6 +11,7 @@ import (
 	"github.com/nats-io/nats.go/jetstream"
 
 	"github.com/fddhdb/fddhdb/db"
+	"github.com/fddhdb/fddhdb/db/cluster/internal/wire"
 )
 
 // A lease is the right to do something that one at a time may do. It ends by itself when its holder is
@@ -33,11 +35,22 @@ const (
 
 // take takes a lease. If somebody else has it that is db.ErrBusy.
 func (c *Client) take(ctx context.Context, name string) (*lease, error) {
-	kv, err := c.js.KeyValue(ctx, c.cluster.Bucket())
-	if err != nil {
-		return nil, err
-	}
-	number, err := kv.Create(ctx, name, []byte(time.Now().UTC().Format(time.RFC3339)), jetstream.KeyTTL(leaseFor))
+	var number uint64
+	own := fmt.Appendf(nil, "%s %s", time.Now().UTC().Format(time.RFC3339), wire.NewID())
+	err := again(ctx, func(ctx context.Context) error {
+		kv, err := c.js.KeyValue(ctx, c.cluster.Bucket())
+		if err != nil {
+			return err
+		}
+		number, err = kv.Create(ctx, name, own, jetstream.KeyTTL(leaseFor))
+		if !errors.Is(err, jetstream.ErrKeyExists) {
+			return err
+		}
+		if e, gerr := kv.Get(ctx, name); gerr == nil && bytes.Equal(e.Value(), own) { // of a try whose answer was lost
+			number, err = e.Revision(), nil
+		}
+		return err
+	})
 	if errors.Is(err, jetstream.ErrKeyExists) {
 		return nil, fmt.Errorf("%w: %s is going on, or has ended less than %v ago", db.ErrBusy, name, leaseFor)
 	} else if err != nil {

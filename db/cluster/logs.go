@@ -7,7 +7,7 @@ import (
 
 // A LogStatus says how the log of a shard is.
 type LogStatus struct {
-	Shard  int    `json:"shard"`
+	Shard  int    `json:"shard"` // its number
 	First  uint64 `json:"first"` // sequence of its first message; Last+1 where it is empty
 	Last   uint64 `json:"last"`  // sequence of its last message
 	Bytes  int64  `json:"bytes"`
@@ -21,12 +21,13 @@ type LogStatus struct {
 func (c *Client) Logs(ctx context.Context) []LogStatus {
 	ctx, cancel := c.within(ctx)
 	defer cancel()
-	logs := make([]LogStatus, c.Shards())
+	v := c.view.Load()
+	logs := make([]LogStatus, v.Shards)
 	var all sync.WaitGroup
-	for shard := range logs {
+	for i := range logs {
 		all.Go(func() {
-			info, err := c.logs[shard].Info(ctx)
-			logs[shard] = LogStatus{Shard: shard, First: info.First, Last: info.Last, Bytes: info.Bytes, Leader: info.Leader, Err: err}
+			info, err := v.logs[i].Info(ctx)
+			logs[i] = LogStatus{Shard: v.Number(i), First: info.First, Last: info.Last, Bytes: info.Bytes, Leader: info.Leader, Err: err}
 		})
 	}
 	all.Wait()

@@ -35,6 +35,12 @@ type house struct {
 // build starts servers and nodes, and makes a cluster with so many shards.
 func build(t *testing.T, servers, nodes, shards, replicas int) *house {
 	t.Helper()
+	return buildLogs(t, servers, nodes, shards, replicas, 256<<20)
+}
+
+// buildLogs is build with logs that hold so many bytes.
+func buildLogs(t *testing.T, servers, nodes, shards, replicas int, logBytes int64) *house {
+	t.Helper()
 	h := &house{t: t, dir: t.TempDir(), nodes: map[string]*cluster.Node{}, conns: map[string]*nats.Conn{}, near: map[string][]*nats.Conn{}}
 	var err error
 	h.servers, err = natsproc.Start(t.Context(), natsproc.Config{Dir: filepath.Join(h.dir, "nats"), Servers: servers})
@@ -47,7 +53,7 @@ func build(t *testing.T, servers, nodes, shards, replicas int) *house {
 		all = append(all, fmt.Sprint("n", i))
 		h.open(all[i])
 	}
-	err = cluster.Create(t.Context(), h.conn("admin"), "test", cluster.CreateOptions{Shards: shards, Replicas: replicas, Nodes: all, Servers: servers, LogBytes: 256 << 20})
+	err = cluster.Create(t.Context(), h.conn("admin"), "test", cluster.CreateOptions{Shards: shards, Replicas: replicas, Nodes: all, Servers: servers, LogBytes: logBytes})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -67,10 +67,7 @@ func (c *Collection) install(ctx context.Context, file []byte, with wire.Op) (na
 		return name, err
 	}
 	with.Object, with.Size, with.Sum, with.Collection = name, int64(len(file)), sum[:], c.name
-	return name, c.client.each(ctx, func(ctx context.Context, shard int) error {
-		own := with
-		return c.client.doBefore(ctx, shard, &own, late)
-	})
+	return name, c.client.onAllBefore(ctx, late, func() *wire.Op { own := with; return &own }, nil)
 }
 
 // number takes the next number of a space of the collection, which no other model has on any shard.
@@ -116,10 +113,10 @@ func wireName(name string) string {
 
 // Activate makes a space the active one on every shard, see db.Collection.Activate.
 func (c *Collection) Activate(ctx context.Context, space db.Space) error {
-	return c.client.onAll(ctx, func() *wire.Op { return &wire.Op{Kind: wire.ActivateSpace, Collection: c.name, Space: space} })
+	return c.client.onAll(ctx, func() *wire.Op { return &wire.Op{Kind: wire.ActivateSpace, Collection: c.name, Space: space} }, nil)
 }
 
 // DropSpace drops a space on every shard, see db.Collection.DropSpace.
 func (c *Collection) DropSpace(ctx context.Context, space db.Space) error {
-	return c.client.onAll(ctx, func() *wire.Op { return &wire.Op{Kind: wire.DropSpace, Collection: c.name, Space: space} })
+	return c.client.onAll(ctx, func() *wire.Op { return &wire.Op{Kind: wire.DropSpace, Collection: c.name, Space: space} }, nil)
 }

@@ -70,6 +70,7 @@ type Node struct {
 	mu       sync.RWMutex
 	replicas map[int]*replica.Replica
 	retired  map[int]*replica.Replica // that are being closed
+	orders   map[string]bool          // that are being carried out, by ID
 	gone     chan struct{}            // a retired one has been closed
 	closed   bool
 }
@@ -100,7 +101,7 @@ func Open(ctx context.Context, o NodeOptions) (*Node, error) {
 	}
 	n := &Node{
 		opts: o, cluster: names.Cluster(o.Cluster), js: js, began: time.Now(),
-		replicas: map[int]*replica.Replica{}, retired: map[int]*replica.Replica{}, gone: make(chan struct{}, 1),
+		replicas: map[int]*replica.Replica{}, retired: map[int]*replica.Replica{}, orders: map[string]bool{}, gone: make(chan struct{}, 1),
 	}
 	n.ctx, n.stop = context.WithCancel(context.Background())
 	n.crew = crew{work: make(chan func()), end: n.ctx.Done()}
@@ -209,18 +210,25 @@ func (n *Node) have(p *plan.Plan, shards []int) {
 	if n.closed {
 		return
 	}
+	split := func(shard int) string {
+		if is := p.Placement(shard); is.Split {
+			return is.Base
+		}
+		return ""
+	}
 	for shard, r := range n.replicas {
-		if !slices.Contains(shards, shard) {
+		if !slices.Contains(shards, shard) || r.Split != split(shard) { // or the shard has been split anew
 			delete(n.replicas, shard)
 			n.retire(shard, r)
 		}
 	}
 	for _, shard := range shards {
 		if n.replicas[shard] == nil && n.retired[shard] == nil {
+			layout, _ := p.Settings.Of(shard)
 			n.replicas[shard] = replica.Start(replica.Config{
-				Cluster: p.Settings.ID, Shard: shard, Shards: p.Settings.Shards, Dir: filepath.Join(n.opts.Dir, fmt.Sprintf("shard-%04d", shard)), Options: db.ShareCaches(n.opts.DB, len(shards)),
+				Cluster: p.Settings.ID, Shard: shard, Layout: layout, Parent: p.Settings.Parent(shard), Split: split(shard), Dir: filepath.Join(n.opts.Dir, fmt.Sprintf("shard-%04d", shard)), Options: db.ShareCaches(n.opts.DB, len(shards)),
 				Journal: journal.New(n.js, n.cluster, shard), Conn: n.opts.Conn, Fetch: objects{n.js, n.cluster}.fetch, Log: n.opts.Log,
-				Vault: vault.At(n.opts.Backups), Base: func() (string, uint64) { return p.Base(shard) },
+				Vault: vault.At(n.opts.Backups), Base: func() plan.Placement { return p.Placement(shard) },
 			})
 		}
 	}

@@ -18,7 +18,7 @@ import (
 const nodeVariable = "FDDHDB_CLUSTER_TEST_NODE"
 
 // A nodeConfig is what a node process has to know.
-type nodeConfig struct{ Node, Dir, URLs string }
+type nodeConfig struct{ Node, Dir, URLs, Backups string }
 
 // nodeMain returns at once in a normal process. In one that a site has made it runs a node until standard
 // input ends, which also happens when the parent is killed.
@@ -50,7 +50,7 @@ func runNode(text string) error {
 		return err
 	}
 	defer nc.Close()
-	n, err := cluster.Open(ctx, cluster.NodeOptions{Cluster: "test", Node: c.Node, Dir: c.Dir, Conn: nc, Log: log})
+	n, err := cluster.Open(ctx, cluster.NodeOptions{Cluster: "test", Node: c.Node, Dir: c.Dir, Conn: nc, Backups: c.Backups, Log: log})
 	if err != nil {
 		return err
 	}

@@ -114,9 +114,9 @@ func TestReplicasComeAndGo(t *testing.T) {
 		}
 		putSome(t, c, 700, 800)
 	})
-	for shard, nodes := range c.Placement() {
-		if len(nodes) != 2 || slices.Contains(nodes, "n1") {
-			t.Errorf("shard %d is on %q", shard, nodes)
+	for _, p := range c.Placement() {
+		if len(p.Nodes) != 2 || slices.Contains(p.Nodes, "n1") {
+			t.Errorf("shard %d is on %q", p.Shard, p.Nodes)
 		}
 	}
 	eventually(t, "n1 has nothing any more", func() bool { return len(h.nodes["n1"].Status().Shards) == 0 })

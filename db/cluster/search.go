@@ -72,21 +72,26 @@ func (c *Collection) SearchRadius(ctx context.Context, q Query, radius int) (*Re
 func (c *Collection) CountRadius(ctx context.Context, q Query, radius int) (n int, missing []int, err error) {
 	ctx, cancel := c.client.within(ctx)
 	defer cancel()
-	queries, err := c.queries(ctx, q.Query)
-	if err != nil {
-		return 0, nil, err
-	}
-	answers, missing, err := c.scatter(ctx, q.AllowPartial, nil, nil, func(shard int) wire.Request {
-		return wire.Request{Verb: wire.CountWithin, Radius: radius, Query: queries(shard)}
+	err = c.client.steady(ctx, func(ctx context.Context, v *view) error {
+		queries, err := c.queries(ctx, v, q.Query)
+		if err != nil {
+			return err
+		}
+		var answers []*wire.Answer
+		answers, missing, err = c.scatter(ctx, v, q.AllowPartial, nil, nil, func(shard int) wire.Request {
+			return wire.Request{Verb: wire.CountWithin, Radius: radius, Query: queries(shard)}
+		})
+		n = sum(answers)
+		return err
 	})
-	return sum(answers), missing, err
+	return n, missing, err
 }
 
 // Count returns how many items match an expression, see db.Query.Where; the empty one matches all.
 func (c *Collection) Count(ctx context.Context, where string, args ...any) (int, error) {
 	ctx, cancel := c.client.within(ctx)
 	defer cancel()
-	answers, _, err := c.scatter(ctx, false, nil, nil, func(int) wire.Request {
+	answers, err := c.all(ctx, func(int) wire.Request {
 		return wire.Request{Verb: wire.Count, Where: where, Args: args}
 	})
 	return sum(answers), err
@@ -107,7 +112,7 @@ func (c *Collection) Facets(ctx context.Context, q db.FacetQuery) (*db.Facets, e
 	defer cancel()
 	all := q
 	all.Limit = 0 // what one shard cuts off may be among the first of all
-	answers, _, err := c.scatter(ctx, false, nil, nil, func(int) wire.Request { return wire.Request{Verb: wire.Facets, Facets: &all} })
+	answers, err := c.all(ctx, func(int) wire.Request { return wire.Request{Verb: wire.Facets, Facets: &all} })
 	if err != nil {
 		return nil, err
 	}
@@ -122,7 +127,7 @@ func (c *Collection) Facets(ctx context.Context, q db.FacetQuery) (*db.Facets, e
 func (c *Collection) Labels(ctx context.Context) ([]string, error) {
 	ctx, cancel := c.client.within(ctx)
 	defer cancel()
-	answers, _, err := c.scatter(ctx, false, nil, nil, func(int) wire.Request { return wire.Request{Verb: wire.Labels} })
+	answers, err := c.all(ctx, func(int) wire.Request { return wire.Request{Verb: wire.Labels} })
 	if err != nil {
 		return nil, err
 	}
@@ -138,11 +143,20 @@ func (c *Collection) Labels(ctx context.Context) ([]string, error) {
 // partialFor is for how long a partial answer waits for shards that do not answer.
 const partialFor = 2 * time.Second
 
-// scatter asks all shards at the same time, but those that skip is true of. A shard that does not answer is
-// the error, or with partial is missing, as long as any answers. An error that some is true of is none,
-// as long as not all shards give it.
-func (c *Collection) scatter(ctx context.Context, partial bool, skip func(shard int) bool, some func(error) bool, request func(shard int) wire.Request) (answers []*wire.Answer, missing []int, err error) {
-	requests := make([]*wire.Request, c.client.Shards())
+// all asks all shards at the same time.
+func (c *Collection) all(ctx context.Context, request func(shard int) wire.Request) (answers []*wire.Answer, err error) {
+	err = c.client.steady(ctx, func(ctx context.Context, v *view) (err error) {
+		answers, _, err = c.scatter(ctx, v, false, nil, nil, request)
+		return err
+	})
+	return answers, err
+}
+
+// scatter asks all shards of a view at the same time, but those that skip is true of; all go by index. A shard
+// that does not answer is the error, or with partial is missing, as long as any answers: then its number is
+// returned. An error that some is true of is none, as long as not all shards give it.
+func (c *Collection) scatter(ctx context.Context, v *view, partial bool, skip func(shard int) bool, some func(error) bool, request func(shard int) wire.Request) (answers []*wire.Answer, missing []int, err error) {
+	requests := make([]*wire.Request, v.Shards)
 	asked := 0
 	for shard := range requests {
 		if skip != nil && skip(shard) {
@@ -151,7 +165,7 @@ func (c *Collection) scatter(ctx context.Context, partial bool, skip func(shard 
 		asked++
 		q := request(shard)
 		q.Collection = c.name
-		requests[shard] = c.client.prepare(shard, &q)
+		requests[shard] = v.prepare(shard, &q)
 	}
 	if partial { // those that answer wait for the others no longer than that
 		var cancel context.CancelFunc
@@ -160,7 +174,10 @@ func (c *Collection) scatter(ctx context.Context, partial bool, skip func(shard 
 	}
 	answers, errs := c.client.router.AskAll(ctx, requests)
 	for shard, a := range answers {
-		c.client.learn(shard, requests[shard], a)
+		v.learn(shard, requests[shard], a)
+	}
+	if v.isOver() && errors.Join(errs...) != nil {
+		return nil, nil, errGrown
 	}
 	refused := 0
 	for shard, err := range errs {
@@ -171,22 +188,31 @@ func (c *Collection) scatter(ctx context.Context, partial bool, skip func(shard 
 			refused++
 		case partial && errors.As(err, &silent):
 			answers[shard] = nil
-			missing = append(missing, shard)
+			missing = append(missing, v.Number(shard))
 		default:
 			return nil, nil, err
 		}
 	}
 	if asked > 0 && len(missing) == asked {
-		return nil, nil, errs[missing[0]]
+		return nil, nil, errs[v.Index(missing[0])]
 	}
 	return answers, missing, nil
 }
 
 // search asks all shards for the first hits behind the cursor, and merges them.
-func (c *Collection) search(ctx context.Context, q Query, r wire.Request) (*Result, error) {
+func (c *Collection) search(ctx context.Context, q Query, r wire.Request) (found *Result, err error) {
 	ctx, cancel := c.client.within(ctx)
 	defer cancel()
-	from, err := merge.ParseCursor(q.After, c.client.Shards())
+	err = c.client.steady(ctx, func(ctx context.Context, v *view) (err error) {
+		found, err = c.searchIn(ctx, v, q, r)
+		return err
+	})
+	return found, err
+}
+
+// searchIn is search in one view.
+func (c *Collection) searchIn(ctx context.Context, v *view, q Query, r wire.Request) (*Result, error) {
+	from, err := merge.ParseCursor(q.After, v.Shards)
 	if err != nil {
 		return nil, err
 	}
@@ -199,7 +225,7 @@ func (c *Collection) search(ctx context.Context, q Query, r wire.Request) (*Resu
 	if basis, ok := from.Basis(); ok {
 		in.Space, in.Rerank = basis.Space, basis.Rerank
 	}
-	queries, err := c.queries(ctx, in)
+	queries, err := c.queries(ctx, v, in)
 	if err != nil {
 		return nil, err
 	}
@@ -213,7 +239,7 @@ func (c *Collection) search(ctx context.Context, q Query, r wire.Request) (*Resu
 		if in.Rerank == db.RerankFeatures {
 			lacks = func(err error) bool { return errors.Is(err, db.ErrInvalid) }
 		}
-		answers, missing, err := c.scatter(ctx, q.AllowPartial, skip, lacks, func(shard int) wire.Request {
+		answers, missing, err := c.scatter(ctx, v, q.AllowPartial, skip, lacks, func(shard int) wire.Request {
 			own := r
 			own.Query, own.After = queries(shard), from.After(shard)
 			if from.Ended(shard) {
@@ -244,7 +270,7 @@ func (c *Collection) search(ctx context.Context, q Query, r wire.Request) (*Resu
 			return nil, fmt.Errorf("%w: %w: search from the start", ErrMoved, differ)
 		}
 		if agree(&in, differ) {
-			if queries, err = c.queries(ctx, in); err != nil {
+			if queries, err = c.queries(ctx, v, in); err != nil {
 				return nil, err
 			}
 			continue
@@ -301,13 +327,13 @@ func strip(page *db.Result, include db.Include) {
 
 // queries returns what each shard is asked, which shards share. A query by the key of an item goes to the
 // shard of that item as it is; the others do not have the item, and get its vector, or else its code.
-func (c *Collection) queries(ctx context.Context, q db.Query) (func(shard int) *wire.Query, error) {
+func (c *Collection) queries(ctx context.Context, v *view, q db.Query) (func(shard int) *wire.Query, error) {
 	if q.Key == "" {
 		all := wire.QueryOf(q)
 		return func(int) *wire.Query { return all }, nil
 	}
-	owner := c.shardOf(q.Key)
-	a, err := c.client.ask(ctx, owner, wire.Request{Verb: wire.Get, Collection: c.name, Key: q.Key, Query: wire.QueryOf(db.Query{Space: q.Space})})
+	owner := v.of(q.Key)
+	a, err := v.ask(ctx, owner, wire.Request{Verb: wire.Get, Collection: c.name, Key: q.Key, Query: wire.QueryOf(db.Query{Space: q.Space})})
 	if err != nil {
 		return nil, err
 	}
@@ -332,14 +358,14 @@ func (c *Collection) queries(ctx context.Context, q db.Query) (func(shard int) *
 		other.From, other.Sparse = from, &sparse
 	case q.Space == db.ActiveSpace && it.Code != nil || len(it.Codes) > 0:
 		// A code is of one space, which may just be giving way to another: all shards are asked in that.
-		about, err := c.client.ask(ctx, owner, wire.Request{Verb: wire.Describe, Collection: c.name})
+		about, err := v.ask(ctx, owner, wire.Request{Verb: wire.Describe, Collection: c.name})
 		if err != nil {
 			return nil, err
 		}
 		for _, s := range about.About.Spaces {
 			if s.State == db.SpaceActive && q.Space == db.ActiveSpace {
 				q.Space = s.Space
-				return c.queries(ctx, q)
+				return c.queries(ctx, v, q)
 			}
 		}
 		other.From, other.Code = "", codeFor(it, q.To)

@@ -7,6 +7,7 @@ import (
 
 	"github.com/fddhdb/fddhdb/db"
 	"github.com/fddhdb/fddhdb/db/cluster/internal/journal"
+	"github.com/fddhdb/fddhdb/db/cluster/internal/plan"
 	"github.com/fddhdb/fddhdb/db/cluster/internal/wire"
 )
 
@@ -36,7 +37,7 @@ const mostSwept = 100_000
 // backups, or never came. It reads what all logs have, whether or not they are those of shards: a shard whose log is
 // being divided is named twice. What it cannot read may name anything, so then nothing of these is removed. It also
 // removes those that were abandoned.
-func (n *Node) sweep(ctx context.Context, shards int) (removed int, err error) {
+func (n *Node) sweep(ctx context.Context, of plan.Layout) (removed int, err error) {
 	store := objects{n.js, n.cluster}
 	erase := func(all map[string]object) error {
 		for _, x := range all {
@@ -62,8 +63,8 @@ func (n *Node) sweep(ctx context.Context, shards int) (removed int, err error) {
 	if err != nil {
 		return removed, err
 	}
-	for shard := range shards {
-		if stream := n.cluster.Stream(shard); logs[stream] == nil {
+	for i := range of.Shards {
+		if stream := n.cluster.Stream(of.Number(i)); logs[stream] == nil {
 			return removed, fmt.Errorf("%w: log %s", db.ErrNotFound, stream)
 		}
 	}

@@ -45,10 +45,12 @@ func (c *Collection) Train(ctx context.Context, opt db.TrainOptions) (*Training,
 		return nil, fmt.Errorf("training of collection %q: %w", c.name, err)
 	}
 	defer lease.end(c.client)
-	t := &training{c: c, id: wire.NewID().String(), store: objects{c.client.js, c.client.cluster}}
+	t := &training{c: c, view: c.client.view.Load(), id: wire.NewID().String(), store: objects{c.client.js, c.client.cluster}}
 	defer t.end()
-	if err := t.survey(lease.ctx); err != nil {
-		return nil, err
+	in, stop := t.view.within(lease.ctx)
+	defer stop()
+	if err := t.survey(in); err != nil {
+		return nil, t.grown(err)
 	}
 	labelled := t.choose(opt)
 	modalities, places, leftOut, shared := db.TrainingModalities(t.schema, t.any)
@@ -63,9 +65,9 @@ func (c *Collection) Train(ctx context.Context, opt db.TrainOptions) (*Training,
 		opt.Shared = shared
 	}
 	t.labelled = labelled
-	result, err := model.TrainOver(lease.ctx, modalities, t, opt.Options)
+	result, err := model.TrainOver(in, modalities, t, opt.Options)
 	if err != nil {
-		return nil, err
+		return nil, t.grown(err)
 	}
 	var names []string
 	for _, id := range result.Model.Labels() {
@@ -86,9 +88,19 @@ func (c *Collection) Train(ctx context.Context, opt db.TrainOptions) (*Training,
 	return &Training{Report: result.Report, Items: t.n, LeftOut: leftOut, Model: name}, err
 }
 
+// grown replaces the error of a training during which the cluster has grown: what it was learning from is in
+// other shards now.
+func (t *training) grown(err error) error {
+	if !t.view.isOver() {
+		return err
+	}
+	return fmt.Errorf("%w: training of collection %q: %w: train it again", db.ErrConflict, t.c.name, errGrown)
+}
+
 // A training is a model.Engine over shards.
 type training struct {
 	c     *Collection
+	view  *view  // whose shards it learns from
 	id    string // of the session on each shard
 	store objects
 
@@ -141,7 +153,7 @@ func (t *training) end() {
 	defer cancel()
 	for shard, s := range t.shards {
 		if s.node != "" {
-			_, _ = t.c.client.order(ctx, s.node, order{Do: "end", Shard: shard, Session: t.id}) // it ends by itself
+			_, _ = t.c.client.order(ctx, s.node, order{Do: "end", Shard: t.view.Number(shard), Session: t.id}) // it ends by itself
 		}
 	}
 	t.store.remove(ctx, t.made...)
@@ -149,13 +161,13 @@ func (t *training) end() {
 
 // survey begins a session on a node of each shard, and learns what there is to learn from.
 func (t *training) survey(ctx context.Context) error {
-	t.shards = make([]trained, t.c.client.Shards())
+	t.shards = make([]trained, t.view.Shards)
 	surveys := make([]replica.Survey, len(t.shards))
 	err := t.each(ctx, func(ctx context.Context, shard int) error {
 		into := t.object("survey-%d", shard)
 		err := fmt.Errorf("%w: no node has it", db.ErrNotFound)
-		for _, node := range t.c.client.plan.Nodes(shard) {
-			o := order{Do: "survey", Shard: shard, Session: t.id, Collection: t.c.name, From: t.c.client.sees(shard), Into: into}
+		for _, node := range t.c.client.plan.Nodes(t.view.Number(shard)) {
+			o := order{Do: "survey", Shard: t.view.Number(shard), Session: t.id, Collection: t.c.name, From: t.view.sees(shard), Into: into}
 			if _, err = t.c.client.order(ctx, node, o); err == nil {
 				t.shards[shard].node = node
 				break
@@ -182,7 +194,7 @@ func (t *training) survey(ctx context.Context) error {
 		if shard == 0 {
 			t.schema = s.Schema
 		} else if fmt.Sprint(s.Schema) != fmt.Sprint(t.schema) {
-			return fmt.Errorf("%w: shard %d has another schema: %v", db.ErrInvalid, shard, s.Schema)
+			return fmt.Errorf("%w: shard %d has another schema: %v", db.ErrInvalid, t.view.Number(shard), s.Schema)
 		}
 		for _, l := range s.Labels {
 			if !known[l] {
@@ -195,11 +207,11 @@ func (t *training) survey(ctx context.Context) error {
 		for i, b := range append([][]byte{s.Labelled}, s.Has...) {
 			all[i] = roaring.New()
 			if _, err := all[i].ReadFrom(bytes.NewReader(b)); err != nil {
-				return fmt.Errorf("survey of shard %d: %w", shard, err)
+				return fmt.Errorf("survey of shard %d: %w", t.view.Number(shard), err)
 			}
 		}
 		if of.labelled, of.has = all[0], all[1:]; len(of.has) != len(t.schema.Modalities) {
-			return fmt.Errorf("survey of shard %d: %d modalities, not %d", shard, len(of.has), len(t.schema.Modalities))
+			return fmt.Errorf("survey of shard %d: %d modalities, not %d", t.view.Number(shard), len(of.has), len(t.schema.Modalities))
 		}
 	}
 	return nil
@@ -214,7 +226,7 @@ func (t *training) each(ctx context.Context, f func(ctx context.Context, shard i
 	for shard := range t.shards {
 		all.Go(func() {
 			if errs[shard] = f(ctx, shard); errs[shard] != nil {
-				errs[shard] = fmt.Errorf("shard %d: %w", shard, errs[shard])
+				errs[shard] = fmt.Errorf("shard %d: %w", t.view.Number(shard), errs[shard])
 				cancel()
 			}
 		})
@@ -322,7 +334,7 @@ func (t *training) Sum(ctx context.Context, p *model.Pass) ([]byte, error) {
 		if err := t.store.put(ctx, sum, asked); err != nil {
 			return err
 		}
-		_, err = t.c.client.order(ctx, s.node, order{Do: "sum", Shard: shard, Session: t.id, Sum: sum, Into: into[shard]})
+		_, err = t.c.client.order(ctx, s.node, order{Do: "sum", Shard: t.view.Number(shard), Session: t.id, Sum: sum, Into: into[shard]})
 		if err != nil {
 			return fmt.Errorf("node %s: %w", s.node, err)
 		}

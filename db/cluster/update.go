@@ -52,14 +52,16 @@ func (c *Collection) Update(ctx context.Context, opt UpdateOptions) (*Update, er
 		return nil, fmt.Errorf("update of collection %q: %w", c.name, err)
 	}
 	defer lease.end(c.client)
-	t := &training{c: c, id: wire.NewID().String(), store: objects{c.client.js, c.client.cluster}}
+	t := &training{c: c, view: c.client.view.Load(), id: wire.NewID().String(), store: objects{c.client.js, c.client.cluster}}
 	defer t.end()
-	out, file, least, err := c.newest(lease.ctx, opt.Space)
+	in, stop := t.view.within(lease.ctx)
+	defer stop()
+	out, file, least, err := c.newest(in, t.view, opt.Space)
 	if err != nil {
-		return nil, err
+		return nil, t.grown(err)
 	}
-	if err := t.survey(lease.ctx); err != nil {
-		return nil, err
+	if err := t.survey(in); err != nil {
+		return nil, t.grown(err)
 	}
 	names := file.Labels()
 	ids := make([]uint32, len(names))
@@ -81,13 +83,13 @@ func (c *Collection) Update(ctx context.Context, opt UpdateOptions) (*Update, er
 	t.progress = opt.Progress
 	next, s := m, model.NewStatistics(m)
 	if t.n > 0 {
-		next, s, err = m.UpdateOver(lease.ctx, t)
+		next, s, err = m.UpdateOver(in, t)
 	}
 	if errors.Is(err, model.ErrMismatch) {
 		err = fmt.Errorf("%w: space %d of collection %q: %w", db.ErrInvalid, out.Space, c.name, err)
 	}
 	if err != nil {
-		return nil, err
+		return nil, t.grown(err)
 	}
 	taught := 0
 	for i, mod := range m.Modalities() {
@@ -119,12 +121,12 @@ func (c *Collection) Update(ctx context.Context, opt UpdateOptions) (*Update, er
 
 // newest finds the space to update, and its model on a shard with the highest revision, which knows the labels
 // that have grown. least is the lowest revision of a shard.
-func (c *Collection) newest(ctx context.Context, space db.Space) (out *Update, file *model.File, least uint32, err error) {
-	of, err := c.revisions(ctx, space)
+func (c *Collection) newest(ctx context.Context, v *view, space db.Space) (out *Update, file *model.File, least uint32, err error) {
+	of, err := c.revisions(ctx, v, space)
 	if err != nil {
 		return nil, nil, 0, err
 	}
-	b, err := c.modelOf(ctx, of)
+	b, err := c.modelOf(ctx, v, of)
 	if err != nil {
 		return nil, nil, 0, err
 	}

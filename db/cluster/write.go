@@ -29,19 +29,22 @@ func (e *UnknownError) Error() string {
 // Unwrap returns ErrUnknown and the error that has led to it.
 func (e *UnknownError) Unwrap() []error { return []error{ErrUnknown, e.Err} }
 
+// A target says which shard of a view an operation is for: its index.
+type target func(v *view) (index int, err error)
+
 // do appends an operation to the log of a shard and waits for what it comes to: nil, or what it is refused
 // with. An *UnknownError says that it may have happened, or may happen yet; with any other error it has
 // not, and will not.
 //
 // The same message may get into the log several times, as a server that is lost may have stored it and
 // not said so. It is applied once.
-func (c *Client) do(ctx context.Context, shard int, op *wire.Op) error {
-	return c.doBefore(ctx, shard, op, time.Time{})
+func (c *Client) do(ctx context.Context, at target, op *wire.Op) error {
+	return c.doBefore(ctx, time.Time{}, at, op)
 }
 
 // doBefore is do, with an error if the operation cannot be appended before a time: it names an object that may be
 // removed some time after that.
-func (c *Client) doBefore(ctx context.Context, shard int, op *wire.Op, late time.Time) error {
+func (c *Client) doBefore(ctx context.Context, late time.Time, at target, op *wire.Op) error {
 	ctx, cancel := c.within(ctx)
 	defer cancel()
 	select {
@@ -50,13 +53,21 @@ func (c *Client) doBefore(ctx context.Context, shard int, op *wire.Op, late time
 		return fmt.Errorf("%d writes are under way: %w", cap(c.pending), context.Cause(ctx))
 	}
 	defer func() { <-c.pending }()
-	if err := c.base(ctx, shard); err != nil {
-		return err
-	}
 	for {
-		op.ID, op.Base = wire.NewID(), c.sees(shard)
-		err := c.once(ctx, shard, op, late)
-		if errors.Is(err, errAgain) {
+		v := c.view.Load()
+		index, err := at(v)
+		if err == nil {
+			in, cancel := v.within(ctx)
+			err = v.do(ctx, in, index, op, late)
+			cancel()
+		}
+		switch {
+		case errors.Is(err, errAgain):
+			continue
+		case errors.Is(err, wire.ErrSplit):
+			if nerr := c.next(ctx, v); nerr != nil {
+				return fmt.Errorf("%w: nothing was written: %w", nerr, err)
+			}
 			continue
 		}
 		return err
@@ -66,18 +77,89 @@ func (c *Client) doBefore(ctx context.Context, shard int, op *wire.Op, late time
 // errAgain says that an operation has certainly not been applied, and may be made anew.
 var errAgain = errors.New("the operation is made anew")
 
+// do is Client.doBefore, for one ID and in one view. in ends with the view.
+func (v *view) do(ctx, in context.Context, index int, op *wire.Op, late time.Time) error {
+	err := v.base(in, index)
+	if err == nil {
+		op.ID, op.Base = wire.NewID(), v.sees(index)
+		err = v.once(in, index, op, late)
+	}
+	if err == nil || !v.isOver() {
+		return err
+	}
+	var unknown *UnknownError
+	switch {
+	case errors.As(err, &unknown):
+		return v.client.settle(ctx, unknown, op.Base)
+	case wire.Decided(err):
+		return err
+	case ctx.Err() != nil:
+		return fmt.Errorf("%w: %w", context.Cause(ctx), err)
+	}
+	return errAgain // it is not in the log
+}
+
+// settle finds out what an operation has come to that was made in a view that is over. What its shard has
+// applied its parts have, and nothing comes behind. base is that of the operation.
+func (c *Client) settle(ctx context.Context, unknown *UnknownError, base uint64) error {
+	o, applied, err := c.lookup(ctx, unknown, false)
+	switch {
+	case err != nil:
+		return &UnknownError{unknown.ID, unknown.Shard, fmt.Errorf("%w: %w", err, unknown.Err)}
+	case o != nil:
+		return o.Err()
+	case base+wire.Memory <= applied: // it may have been applied and forgotten
+		return unknown
+	}
+	return errAgain
+}
+
+// lookup asks the shard of an operation what it has come to, or where that has been split all of its parts. nil
+// means that none remembers it. With latest a shard first applies all that its log has. applied is a sequence that
+// the answers do not go beyond.
+func (c *Client) lookup(ctx context.Context, unknown *UnknownError, latest bool) (o *wire.Outcome, applied uint64, err error) {
+	err = c.steady(ctx, func(ctx context.Context, v *view) error {
+		o, applied = nil, 0
+		of, _ := c.plan.Settings.Of(unknown.Shard)
+		layout, starts, _ := c.plan.Layout()
+		for _, index := range of.Parts(of.Index(unknown.Shard), v.Layout) {
+			q := wire.Request{Verb: wire.OutcomeOf, ID: unknown.ID}
+			switch {
+			case latest && v.Has(unknown.Shard):
+				info, err := v.logs[index].Info(ctx)
+				if err != nil {
+					return err
+				}
+				q.From = info.Last
+			case layout == v.Layout && starts != nil: // what the shard had come to is in its parts from there on
+				q.From = starts[index]
+			}
+			a, err := v.ask(ctx, index, q)
+			if err != nil {
+				return err
+			}
+			if applied = max(applied, a.Applied); a.Outcome != nil {
+				o = a.Outcome
+				return nil
+			}
+		}
+		return nil
+	})
+	return o, applied, err
+}
+
 // base learns how long a log is, of which the client does not know yet: operations are refused that come
 // much later than what they are based on.
-func (c *Client) base(ctx context.Context, shard int) error {
-	if c.sees(shard) > 0 {
+func (v *view) base(ctx context.Context, index int) error {
+	if v.sees(index) > 0 {
 		return nil
 	}
 	for wait := 50 * time.Millisecond; ; wait = min(2*wait, time.Second) {
 		try, cancel := context.WithTimeout(ctx, 2*time.Second)
-		info, err := c.logs[shard].Info(try)
+		info, err := v.logs[index].Info(try)
 		cancel()
 		if err == nil {
-			c.saw(shard, info.Last)
+			v.saw(index, info.Last)
 			return nil
 		}
 		select {
@@ -88,8 +170,9 @@ func (c *Client) base(ctx context.Context, shard int) error {
 	}
 }
 
-// once is doBefore, for one ID.
-func (c *Client) once(ctx context.Context, shard int, op *wire.Op, late time.Time) error {
+// once appends an operation that has an ID, or gives up, see doBefore.
+func (v *view) once(ctx context.Context, index int, op *wire.Op, late time.Time) error {
+	c, shard := v.client, v.Number(index)
 	data, err := op.Encode()
 	if err != nil {
 		return err
@@ -105,24 +188,24 @@ func (c *Client) once(ctx context.Context, shard int, op *wire.Op, late time.Tim
 	}
 	heard := c.heard.wait(op.ID)
 	defer c.heard.forget(op.ID)
-	seq, tries, err := c.logs[shard].Append(ctx, op.ID.String(), data, c.heard.subject, late)
+	seq, tries, err := v.logs[index].Append(ctx, op.ID.String(), data, c.heard.subject, late)
 	if err != nil && tries > 0 {
 		return &UnknownError{op.ID, shard, err}
 	}
 	if err != nil {
 		return err
 	}
-	o, err := c.outcome(ctx, shard, op.ID, seq, heard)
+	o, err := v.outcome(ctx, index, op.ID, seq, heard)
 	switch {
 	case err != nil:
 		return &UnknownError{op.ID, shard, fmt.Errorf("it is message %d of the log: %w", seq, err)}
 	case errors.Is(o.Err(), wire.ErrExpired) && tries == 1 && op.Base+wire.Memory <= seq: // the only one, and too late
-		c.saw(shard, seq)
+		v.saw(index, seq)
 		return errAgain
 	case errors.Is(o.Err(), wire.ErrExpired): // it, or an earlier one of the same ID, may have been applied and forgotten
 		return &UnknownError{op.ID, shard, o.Err()}
 	}
-	c.saw(shard, max(seq, o.Seq))
+	v.saw(index, max(seq, o.Seq))
 	return o.Err()
 }
 
@@ -146,7 +229,7 @@ func (c *Client) large(ctx context.Context, op *wire.Op) ([]byte, error) {
 const silence = 100 * time.Millisecond
 
 // outcome returns what an operation has come to, which is in the log with that sequence.
-func (c *Client) outcome(ctx context.Context, shard int, id wire.ID, seq uint64, heard <-chan *wire.Outcome) (*wire.Outcome, error) {
+func (v *view) outcome(ctx context.Context, index int, id wire.ID, seq uint64, heard <-chan *wire.Outcome) (*wire.Outcome, error) {
 	select {
 	case o := <-heard:
 		return o, nil
@@ -160,7 +243,7 @@ func (c *Client) outcome(ctx context.Context, shard int, id wire.ID, seq uint64,
 	defer cancel()
 	go func() {
 		var err error
-		answer, err = c.ask(ctx, shard, wire.Request{Verb: wire.OutcomeOf, ID: id, From: seq})
+		answer, err = v.ask(ctx, index, wire.Request{Verb: wire.OutcomeOf, ID: id, From: seq})
 		asked <- err
 	}()
 	select {
@@ -184,16 +267,9 @@ func (c *Client) outcome(ctx context.Context, shard int, id wire.ID, seq uint64,
 func (c *Client) Outcome(ctx context.Context, unknown *UnknownError) (applied bool, refused error, err error) {
 	ctx, cancel := c.within(ctx)
 	defer cancel()
-	if err := c.base(ctx, unknown.Shard); err != nil {
+	o, _, err := c.lookup(ctx, unknown, true)
+	if err != nil || o == nil {
 		return false, nil, err
 	}
-	info, err := c.logs[unknown.Shard].Info(ctx)
-	if err != nil {
-		return false, nil, err
-	}
-	a, err := c.ask(ctx, unknown.Shard, wire.Request{Verb: wire.OutcomeOf, ID: unknown.ID, From: info.Last})
-	if err != nil || a.Outcome == nil {
-		return false, nil, err
-	}
-	return a.Outcome.Fault == nil, a.Outcome.Err(), nil
+	return o.Fault == nil, o.Err(), nil
 }

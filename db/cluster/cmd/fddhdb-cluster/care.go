@@ -119,6 +119,16 @@ func answering(ctx context.Context, c *cluster.Client, flag, node string) error 
 	return exit.Failedf("%s %s: no such node answers: fddhdb-cluster status names those that do", flag, node)
 }
 
+// nodesOf returns the nodes that have a shard; nil: there is no such shard.
+func nodesOf(c *cluster.Client, shard int) []string {
+	for _, p := range c.Placement() {
+		if p.Shard == shard {
+			return append([]string{}, p.Nodes...)
+		}
+	}
+	return nil
+}
+
 func moveCommand(e *env) *cobra.Command {
 	var from, to string
 	cmd := &cobra.Command{
@@ -129,7 +139,7 @@ func moveCommand(e *env) *cobra.Command {
 			Move has a node take over a shard from another one. The new one begins with a
 			backup or with the log, and when it has caught up the old one leaves: searches
 			and writes go on all the time. The old one may be lost. Its folder of the shard
-			stays.
+			stays. Status has the numbers of the shards.
 
 			If move is interrupted, both have the shard: call it again.`),
 		Example: usage.Example(`fddhdb-cluster move 3 --from a --to d`),
@@ -138,7 +148,7 @@ func moveCommand(e *env) *cobra.Command {
 			shard, err := strconv.Atoi(args[0])
 			switch {
 			case err != nil || shard < 0:
-				return exit.Usagef("%q is no number of a shard: they count from 0", args[0])
+				return exit.Usagef("%q is no number of a shard: fddhdb-cluster status has them", args[0])
 			case from == "" || to == "":
 				return exit.Usagef("--from NODE and --to NODE say where the shard is and where it goes: one is missing")
 			case from == to:
@@ -146,10 +156,11 @@ func moveCommand(e *env) *cobra.Command {
 			}
 			return e.withClient(cmd.Context(), func(ctx context.Context, c *cluster.Client) error {
 				placed := c.Placement()
+				first, nodes := placed[0].Shard, nodesOf(c, shard)
 				switch {
-				case shard >= len(placed):
-					return exit.Usagef("there is no shard %d: cluster %s has 0 to %d", shard, e.link.cluster, len(placed)-1)
-				case !slices.Contains(placed[shard], from):
+				case nodes == nil:
+					return exit.Usagef("there is no shard %d: cluster %s has %d to %d", shard, e.link.cluster, first, first+len(placed)-1)
+				case !slices.Contains(nodes, from):
 					return exit.Failedf("node %s does not have shard %d: fddhdb-cluster status says which do", from, shard)
 				}
 				if err := answering(ctx, c, "--to", to); err != nil {
@@ -167,7 +178,7 @@ func moveCommand(e *env) *cobra.Command {
 					return e.PrintJSON(struct {
 						Shard int      `json:"shard"`
 						Nodes []string `json:"nodes"`
-					}{shard, c.Placement()[shard]})
+					}{shard, nodesOf(c, shard)})
 				}
 				e.Printf("moved shard %d from %s to %s\n", shard, from, to)
 				return nil
@@ -193,9 +204,9 @@ func drainCommand(e *env) *cobra.Command {
 		RunE: func(cmd *cobra.Command, args []string) error {
 			return e.withClient(cmd.Context(), func(ctx context.Context, c *cluster.Client) error {
 				has := func() (shards []int) {
-					for shard, nodes := range c.Placement() {
-						if slices.Contains(nodes, args[0]) {
-							shards = append(shards, shard)
+					for _, p := range c.Placement() {
+						if slices.Contains(p.Nodes, args[0]) {
+							shards = append(shards, p.Shard)
 						}
 					}
 					return shards

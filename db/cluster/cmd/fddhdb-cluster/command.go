@@ -111,7 +111,7 @@ func rootCommand(e *env) *cobra.Command {
 		initCommand(e), dropCommand(e), collectionsCommand(e), importCommand(e), putCommand(e), getCommand(e), deleteCommand(e),
 		searchCommand(e), countCommand(e), facetsCommand(e), labelsCommand(e),
 		trainCommand(e), updateCommand(e), spacesCommand(e), activateCommand(e), dropSpaceCommand(e),
-		backupCommand(e), moveCommand(e), drainCommand(e),
+		backupCommand(e), moveCommand(e), drainCommand(e), growCommand(e),
 	)
 	root.SetHelpCommandGroupID(groupOther)
 	return root

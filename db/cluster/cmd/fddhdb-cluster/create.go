@@ -27,7 +27,7 @@ type creation struct {
 func (o *creation) register(cmd *cobra.Command) {
 	f := cmd.Flags()
 	o.logBytes = 1 << 30
-	f.IntVar(&o.Shards, "shards", 0, "`N` shards; that number stays: make several times as many as there will be nodes")
+	f.IntVar(&o.Shards, "shards", 0, "`N` shards: make several times as many as there will be nodes; grow doubles them")
 	f.IntVar(&o.Replicas, "replicas", 2, "`N` nodes keep each shard")
 	f.StringVar(&o.nodes, "nodes", "", "the nodes that keep the shards, `A,B,...` (default: those that run now)")
 	f.Var(&o.logBytes, "log-bytes", "how much the log of each shard may hold, which each of its servers sets aside")
@@ -38,7 +38,7 @@ func (o *creation) register(cmd *cobra.Command) {
 func (o *creation) run(e *env, ctx context.Context, done string) error {
 	switch {
 	case o.Shards < 1:
-		return exit.Usagef("--shards N is missing: how many shards, which stays: several times as many as there will be nodes, such as 16")
+		return exit.Usagef("--shards N is missing: how many shards: several times as many as there will be nodes, such as 16")
 	case o.Replicas < 1:
 		return exit.Usagef("--replicas %d: 1 or more nodes are possible", o.Replicas)
 	case o.Servers < 1 || o.Servers > 5:

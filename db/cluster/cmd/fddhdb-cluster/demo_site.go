@@ -132,8 +132,10 @@ func (s *site) settled(ctx context.Context) error {
 		for _, n := range nodes {
 			for _, r := range n.Shards {
 				replicas++
-				if r.Problem != "" || r.Applied < logs[r.Shard].Last {
-					why = fmt.Sprintf("node %s, shard %d: at %d of %d: %s", n.Node, r.Shard, r.Applied, logs[r.Shard].Last, r.Problem)
+				for _, l := range logs {
+					if l.Shard == r.Shard && (r.Problem != "" || r.Applied < l.Last) {
+						why = fmt.Sprintf("node %s, shard %d: at %d of %d: %s", n.Node, r.Shard, r.Applied, l.Last, r.Problem)
+					}
 				}
 			}
 		}

@@ -40,7 +40,7 @@ var verbsElsewhere = map[string]string{
 	"add": "put", "set": "put", "insert": "put", "upsert": "put", "load": "import", "show": "get", "cat": "get", "fetch": "get",
 	"list": "collections", "ls": "collections", "find": "search", "query": "search", "remove": "delete", "rm": "delete", "del": "delete",
 	"info": "status", "stats": "status", "nodes": "status", "shards": "status", "start": "node", "serve": "node", "run": "node", "new": "create",
-	"models": "spaces", "rebalance": "move",
+	"models": "spaces", "rebalance": "move", "split": "grow", "reshard": "grow", "double": "grow",
 }
 
 // unknownVerb returns the error for a verb that does not exist.

@@ -185,7 +185,7 @@ func TestSession(t *testing.T) {
 	s.cluster = "again"
 	s.node("e")
 	place := filepath.Join(s.dir, "backups")
-	s.fails(2, []string{"restore", "--from", place, "--shards", "2", "--replicas", "1", "--nodes", "e", "--log-bytes", "64MiB"}, "more than 2 shards")
+	s.fails(2, []string{"restore", "--from", place, "--shards", "2", "--replicas", "1", "--nodes", "e", "--log-bytes", "64MiB"}, "has backups of 4")
 	s.says([]string{"restore", "--from", place, "--shards", "4", "--replicas", "1", "--nodes", "e", "--log-bytes", "64MiB"}, "restored cluster again: 4 shards, each on 1 node of e")
 	if got := s.ok("count", "codes"); got != "500\n" {
 		t.Error(got)
@@ -313,6 +313,14 @@ func (s *stage) care(t *testing.T) {
 	}
 	if all, err := os.ReadDir(filepath.Join(s.dir, "backups")); err != nil || len(all) < 8 {
 		t.Error(all, err)
+	}
+	s.says([]string{"grow"}, "4 shards have become 8: 4 to 11")
+	if got := object[clusterStatus](s, "status"); len(got.Shards) != 8 || got.Shards[0].Shard != 4 || got.Growing != 0 || got.Items != 620 {
+		t.Errorf("%+v", got)
+	}
+	s.fails(2, []string{"move", "0", "--from", "c", "--to", "d"}, "4 to 11")
+	if got := s.ok("count", "codes"); got != "500\n" {
+		t.Error(got)
 	}
 }
 

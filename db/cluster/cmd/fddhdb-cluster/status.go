@@ -20,7 +20,8 @@ const nodesAnswer = time.Second
 // A clusterStatus is what status --json prints.
 type clusterStatus struct {
 	Cluster string        `json:"cluster"`
-	Items   int           `json:"items"` // of all shards, as their first replicas have them
+	Growing int           `json:"growing,omitempty"` // shards that there will be when a growth has ended
+	Items   int           `json:"items"`             // of all shards, as their first replicas have them
 	Shards  []shardStatus `json:"shards"`
 	Nodes   []nodeStatus  `json:"nodes"` // that answer, or have shards
 }
@@ -65,7 +66,7 @@ func (e *env) lookAt(ctx context.Context, c *cluster.Client) (*clusterStatus, er
 	if err != nil {
 		return nil, err
 	}
-	s := &clusterStatus{Cluster: e.link.cluster}
+	s := &clusterStatus{Cluster: e.link.cluster, Growing: c.Growing()}
 	byName := map[string]*nodeStatus{}
 	of := map[string]*cluster.NodeStatus{}
 	var names []string
@@ -82,8 +83,11 @@ func (e *env) lookAt(ctx context.Context, c *cluster.Client) (*clusterStatus, er
 		is.Answers, is.Since = true, &n.Since
 		of[n.Node] = n
 	}
-	for shard, placed := range c.Placement() {
-		log := logs[shard]
+	for i, placed := range c.Placement() {
+		shard, log := placed.Shard, cluster.LogStatus{Shard: placed.Shard}
+		if i < len(logs) && logs[i].Shard == shard { // else the cluster has grown in between
+			log = logs[i]
+		}
 		is := shardStatus{Shard: shard, Log: logStatus{First: log.First, Last: log.Last, Bytes: log.Bytes, Leader: log.Leader}, Replicas: []replicaStatus{}}
 		switch {
 		case log.Err != nil:
@@ -91,7 +95,7 @@ func (e *env) lookAt(ctx context.Context, c *cluster.Client) (*clusterStatus, er
 		case log.Leader == "":
 			is.Log.Problem = "it has no leader: writes wait"
 		}
-		for _, name := range placed {
+		for _, name := range placed.Nodes {
 			n := add(name)
 			n.Shards = append(n.Shards, shard)
 			r := replicaStatus{Node: name, Answers: of[name] != nil, Problem: "the node does not answer"}
@@ -172,6 +176,9 @@ func (e *env) printStatus(s *clusterStatus) {
 		}
 		sound = false
 		e.Printf(format+"\n", args...)
+	}
+	if s.Growing > 0 {
+		say("the cluster grows to %d shards: if grow was interrupted, call it again", s.Growing)
 	}
 	for _, sh := range s.Shards {
 		if sh.Log.Problem != "" {

@@ -49,10 +49,13 @@ func (s *State) batch(run []*pending) (*db.Batch, error) {
 		if p.outcome != nil {
 			continue
 		}
-		if err := s.add(b, p.op.Changes); err != nil {
-			return nil, err
+		refused := s.refuses(p)
+		if refused == nil {
+			if err := s.add(b, p.op.Changes, p.op.Forward); err != nil {
+				return nil, err
+			}
 		}
-		p.decided(nil)
+		p.decided(refused)
 		ahead[p.op.ID] = p.outcome
 	}
 	return b, nil
@@ -64,11 +67,35 @@ func (s *State) before(p *pending) *wire.Outcome {
 	if o := s.Outcome(p.op.ID); o != nil {
 		return o
 	}
-	if p.op.Base+wire.Memory > p.position.Seq {
+	seq := p.position.Seq
+	if f := p.op.Forward; f != nil {
+		seq = f.Seq // as the shard has decided it that is being split
+	}
+	if p.op.Base+wire.Memory > seq || p.op.Forward != nil && p.op.Forward.Decided {
 		return nil
 	}
 	err := fmt.Errorf("%w: it was made when the log was at %d, and is message %d", wire.ErrExpired, p.op.Base, p.position.Seq)
 	return &wire.Outcome{ID: p.op.ID, Seq: p.position.Seq, Fault: wire.FaultOf(err)}
+}
+
+// refuses returns what an operation is refused with whatever it would do, or nil.
+func (s *State) refuses(p *pending) error {
+	if f := p.op.Forward; f != nil && f.Fault != nil {
+		return f.Fault
+	}
+	if s.closed > 0 {
+		return fmt.Errorf("%w: shard %d", wire.ErrSplit, s.shard)
+	}
+	return nil
+}
+
+// differs returns what a replica says of an operation that was applied by the shard that is being split, and
+// that it refuses itself: it goes no further, as it would lose what was acknowledged.
+func (p *pending) differs(err error) error {
+	if f := p.op.Forward; f == nil || !f.Decided || f.Fault != nil || !wire.Decided(err) {
+		return err
+	}
+	return fmt.Errorf("message %d was applied by the shard that is being split, and not here: %v", p.position.Seq, err)
 }
 
 // decided sets what the operation has come to.
@@ -78,12 +105,24 @@ func (p *pending) decided(err error) {
 
 // alone applies one message.
 func (s *State) alone(ctx context.Context, p *pending) ([]Applied, error) {
+	b := s.DB.NewBatch()
+	if p.op != nil && p.op.Kind.Own() {
+		if err := s.own(ctx, b, p); err != nil {
+			return nil, err
+		}
+		if err := s.store(ctx, b, p); err != nil {
+			return nil, err
+		}
+		return s.applied(p), nil
+	}
 	if p.op != nil {
 		p.outcome = s.before(p)
 	}
-	b := s.DB.NewBatch()
 	if p.op != nil && p.outcome == nil {
-		err := s.carryOut(ctx, b, p)
+		err := s.refuses(p)
+		if err == nil {
+			err = p.differs(s.carryOut(ctx, b, p))
+		}
 		if err != nil && !wire.Decided(err) {
 			return nil, err
 		}
@@ -93,6 +132,9 @@ func (s *State) alone(ctx context.Context, p *pending) ([]Applied, error) {
 		}
 	}
 	err := s.store(ctx, b, p)
+	if err != nil && p.fresh {
+		err = p.differs(err)
+	}
 	if err != nil && wire.Decided(err) && p.fresh && p.outcome.Fault == nil {
 		p.decided(err)
 		err = s.store(ctx, s.DB.NewBatch(), p)
@@ -118,7 +160,7 @@ func (s *State) carryOut(ctx context.Context, b *db.Batch, p *pending) error {
 				return fmt.Errorf("%w: object %s: %w", db.ErrInvalid, p.op.Object, err)
 			}
 		}
-		return s.add(b, changes)
+		return s.add(b, changes, p.op.Forward)
 	case wire.CreateCollection:
 		// Where it is there, with that schema, nothing happens: once more does not matter.
 		_, err := s.DB.EnsureCollection(ctx, p.op.Collection, *p.op.Schema)
@@ -174,9 +216,16 @@ func (s *State) object(ctx context.Context, p *pending) ([]byte, error) {
 }
 
 // add adds changes to a batch. It refuses keys of other shards, and items without a key: the database
-// would give them keys of its own, which may be of other shards.
-func (s *State) add(b *db.Batch, changes []wire.Change) error {
+// would give them keys of its own, which may be of other shards. Of an operation that was forwarded it leaves
+// out what is of other shards, and conditions that the shard has decided that is being split.
+func (s *State) add(b *db.Batch, changes []wire.Change, forward *wire.Forward) error {
 	for _, ch := range changes {
+		if forward != nil && ch.Kind != wire.Register && shard.Of(ch.Item.Key, s.shards) != s.index {
+			continue
+		}
+		if forward != nil && forward.Decided && ch.Kind == wire.Expect {
+			continue
+		}
 		c, err := s.DB.Collection(ch.Collection)
 		if err != nil {
 			return err
@@ -185,8 +234,8 @@ func (s *State) add(b *db.Batch, changes []wire.Change) error {
 			if key == "" {
 				return fmt.Errorf("%w: an item without a key", db.ErrInvalid)
 			}
-			if of := shard.Of(key, s.shards); of != s.shard {
-				return fmt.Errorf("%w: item %.80q is of shard %d, and this is shard %d", db.ErrInvalid, key, of, s.shard)
+			if of := shard.Of(key, s.shards); of != s.index {
+				return fmt.Errorf("%w: item %.80q is of shard %d, and this is shard %d", db.ErrInvalid, key, s.shard+of-s.index, s.shard)
 			}
 		}
 		switch ch.Kind {
@@ -234,6 +283,9 @@ func (s *State) applied(run ...*pending) (all []Applied) {
 	s.position, s.again = run[len(run)-1].position, 0
 	s.memory.forget(len(s.memory.old(s.position.Seq)))
 	for _, p := range run {
+		if p.op != nil && p.op.Kind == wire.Close && s.closed == 0 {
+			s.closed = p.position.Seq
+		}
 		if p.fresh {
 			s.memory.add(p.outcome)
 		}

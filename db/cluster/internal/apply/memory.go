@@ -16,6 +16,7 @@ const (
 	positionMark = prefix + "position"
 	doingMark    = prefix + "doing"
 	ofMark       = prefix + "of"
+	closedMark   = prefix + "closed"
 	opPrefix     = prefix + "op/"
 	fencePrefix  = prefix + "fence/"
 )

@@ -19,9 +19,9 @@ import (
 // A State is a database that is a replica of a shard. One goroutine calls Apply; the other methods may be
 // called from any.
 type State struct {
-	DB     *db.DB
-	shard  int
-	shards int
+	DB            *db.DB
+	shard         int
+	index, shards int
 
 	// Fetch reads the object of an operation that is too large for a message.
 	fetch func(ctx context.Context, object string) ([]byte, error)
@@ -30,6 +30,8 @@ type State struct {
 	position Position
 	memory   memory
 	moved    chan struct{} // closed when position changes
+	closed   uint64        // sequence of the message behind which everything is refused; 0: there is none
+	applying chan struct{} // has a token while a commit is made, or Hold holds them
 	again    uint32        // not 0: the next message may have been applied in part, see doing; only Apply uses it
 }
 
@@ -41,11 +43,23 @@ type Message struct {
 
 // An Identity says which shard of which cluster a database is a replica of.
 type Identity struct {
-	Cluster       string // plan.Settings.ID
-	Shard, Shards int
+	Cluster string // plan.Settings.ID
+	Shard   int    // its number
+	Index   int    // its place among Shards, by which package shard says whose a key is
+	Shards  int
+
+	// Split, if not empty, is the id of the backup of a shard of which this one is a part: when a shard is split
+	// anew, as that could not go on, what was made of the first attempt is of another one.
+	Split string
 }
 
-func (i Identity) mark() []byte { return fmt.Appendf(nil, "%s/%d/%d", i.Cluster, i.Shard, i.Shards) }
+func (i Identity) mark() []byte {
+	b := fmt.Appendf(nil, "%s/%d/%d", i.Cluster, i.Shard, i.Shards)
+	if i.Split != "" {
+		b = fmt.Appendf(b, "/%s", i.Split)
+	}
+	return b
+}
 
 // ErrOther is the error of a database that is a replica of something else.
 var ErrOther = errors.New("it is of another shard, or of another cluster")
@@ -53,7 +67,10 @@ var ErrOther = errors.New("it is of another shard, or of another cluster")
 // Open returns the state of a database, which is empty or has been a replica of the same shard before; else it
 // is ErrOther. Apply goes on behind Position.
 func Open(ctx context.Context, d *db.DB, of Identity, fetch func(ctx context.Context, object string) ([]byte, error)) (*State, error) {
-	s := &State{DB: d, shard: of.Shard, shards: of.Shards, fetch: fetch, moved: make(chan struct{})}
+	s := &State{
+		DB: d, shard: of.Shard, index: of.Index, shards: of.Shards, fetch: fetch,
+		moved: make(chan struct{}), applying: make(chan struct{}, 1),
+	}
 	switch b, err := d.Mark(ofMark); {
 	case errors.Is(err, db.ErrNotFound):
 		names, err := d.Collections()
@@ -91,6 +108,9 @@ func Open(ctx context.Context, d *db.DB, of Identity, fetch func(ctx context.Con
 		return nil, fmt.Errorf("%w: mark %s: %d bytes", db.ErrCorrupt, doingMark, len(b))
 	default:
 		s.again = binary.BigEndian.Uint32(b)
+	}
+	if s.closed, err = closed(d); err != nil {
+		return nil, err
 	}
 	for m, err := range d.Marks(ctx, opPrefix) {
 		if err != nil {
@@ -215,6 +235,11 @@ func (s *State) Apply(ctx context.Context, messages []Message) (all []Applied, e
 		}
 		now := run
 		run = nil
+		free, err := s.Hold(ctx)
+		if err != nil {
+			return err
+		}
+		defer free()
 		done, err := s.commit(ctx, now)
 		all = append(all, done...)
 		return err
@@ -250,7 +275,12 @@ func (s *State) Apply(ctx context.Context, messages []Message) (all []Applied, e
 		if err := flush(); err != nil {
 			return all, err
 		}
+		free, err := s.Hold(ctx)
+		if err != nil {
+			return all, err
+		}
 		done, err := s.alone(ctx, p)
+		free()
 		all = append(all, done...)
 		if err != nil {
 			return all, err

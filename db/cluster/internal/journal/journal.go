@@ -103,7 +103,7 @@ func (j *Journal) create(ctx context.Context, c Config) error {
 		RePublish:   &jetstream.RePublish{Source: j.log, Destination: j.tick, HeadersOnly: true},
 	})
 	var refused *jetstream.APIError
-	if errors.As(err, &refused) && refused.ErrorCode == errNoStorage {
+	if errors.As(err, &refused) && (refused.ErrorCode == errNoStorage || refused.ErrorCode == errNoPeers && strings.Contains(refused.Description, "insufficient storage")) {
 		err = fmt.Errorf("%w: the servers set %d bytes aside for each log: give them more (max_file_store), or make smaller logs", err, c.MaxBytes)
 	}
 	return err
@@ -128,6 +128,7 @@ const (
 const (
 	errStoreFailed jetstream.ErrorCode = 10077 // a message was not stored: a stream has no room, or something else
 	errNoStorage   jetstream.ErrorCode = 10047 // servers have none for a stream
+	errNoPeers     jetstream.ErrorCode = 10005 // there are not as many servers for a stream, for some reason
 	errInProcess   jetstream.ErrorCode = 10158 // a message with the same ID is being stored
 )
 

@@ -1,5 +1,4 @@
-// Package plan is what a cluster has agreed on: how many shards there are, which nodes have them, and
-// which collections there are, in a bucket of JetStream's key-value store.
+// Package plan is what a cluster has agreed on: which shards there are, and which nodes have them, in a bucket of JetStream's key-value store.
 //
 // Every change names what it has been made from, so that of two at a time one is refused.
 package plan
@@ -31,16 +30,18 @@ const version = 0
 // Settings are what a cluster is made with, and do not change.
 type Settings struct {
 	Version  int       `json:"version"`
-	ID       string    `json:"id"` // at random, so that nobody takes the backups of another cluster for its own
-	Shards   int       `json:"shards"`
-	Replicas int       `json:"replicas"` // of each shard, when it was made
-	Servers  int       `json:"servers"`  // of NATS that keep each log
+	ID       string    `json:"id"`              // at random, so that nobody takes the backups of another cluster for its own
+	First    int       `json:"first,omitempty"` // number of the first shard, when it was made: not 0 where it was made from backups of one that had grown
+	Shards   int       `json:"shards"`          // when it was made, see Layout
+	Replicas int       `json:"replicas"`        // of each shard, when it was made
+	Servers  int       `json:"servers"`         // of NATS that keep each log
 	Made     time.Time `json:"made"`
 }
 
 // The keys of the bucket.
 const (
 	settingsKey = "settings"
+	layoutKey   = "layout" // absent as long as the cluster has the layout that it was made with
 	shardPrefix = "shard."
 )
 
@@ -54,6 +55,11 @@ type Placement struct {
 	// holds what the messages up to Origin would make, whatever position it has itself.
 	Base   string `json:"base,omitempty"`
 	Origin uint64 `json:"origin,omitempty"`
+
+	// Split says that the shard is a part of another one, and Base a backup of that, which goes to Origin by
+	// its own account. Closed says that the other one had been closed by then.
+	Split  bool `json:"split,omitempty"`
+	Closed bool `json:"closed,omitempty"`
 }
 
 // A Plan follows the bucket. Its methods may be called from any goroutine.
@@ -68,7 +74,8 @@ type Plan struct {
 
 	mu      sync.Mutex
 	placed  map[int]Placement
-	changed chan struct{} // closed when placed changes
+	grown   Grown
+	changed chan struct{} // closed when placed or grown changes
 	stop    context.CancelFunc
 	done    chan struct{}
 }
@@ -91,7 +98,7 @@ func Make(ctx context.Context, js jetstream.JetStream, cluster names.Cluster, s 
 		}
 	}
 	for i, p := range placed {
-		if err := put(ctx, kv, shardKey(i), p); err != nil {
+		if err := put(ctx, kv, shardKey(s.Layout().Number(i)), p); err != nil {
 			return err
 		}
 	}
@@ -144,9 +151,10 @@ func Open(ctx context.Context, js jetstream.JetStream, cluster names.Cluster) (*
 	}
 	if s := p.Settings; s.Version > version {
 		return nil, fmt.Errorf("%w: cluster %s is of version %d, this program knows %d", db.ErrFormat, cluster, s.Version, version)
-	} else if s.Shards < 1 {
-		return nil, fmt.Errorf("settings of cluster %s: %d shards", cluster, s.Shards)
+	} else if s.Shards < 1 || s.First < 0 {
+		return nil, fmt.Errorf("settings of cluster %s: %d shards from %d on", cluster, s.Shards, s.First)
 	}
+	p.grown.Layout = p.Settings.Layout()
 	if err := p.Look(ctx); err != nil {
 		return nil, fmt.Errorf("cluster %s: %w", cluster, err)
 	}
@@ -192,36 +200,82 @@ func (p *Plan) follow(ctx context.Context) {
 
 // Look reads where the shards are now.
 func (p *Plan) Look(ctx context.Context) error {
+	_, err := p.look(ctx, "")
+	return err
+}
+
+// Fresh is Look by a server that has the revision of a key, or a later one: any server answers, and may lag
+// behind.
+func (p *Plan) Fresh(ctx context.Context, key string, revision uint64) error {
+	for {
+		has, err := p.look(ctx, key)
+		if err == nil && has >= revision {
+			return nil
+		}
+		if err == nil {
+			err = fmt.Errorf("key %s: revision %d is not there yet", key, revision)
+		}
+		if err := p.pause(ctx, err); err != nil {
+			return err
+		}
+	}
+}
+
+// look is Look; it returns the revision of a key, too, unless that is empty.
+func (p *Plan) look(ctx context.Context, key string) (revision uint64, err error) {
 	ctx, cancel := context.WithTimeout(ctx, 2*time.Second)
 	defer cancel()
-	prefix := "$KV." + p.bucket + "." + shardPrefix
-	all, err := jetstreamext.GetLastMsgsFor(ctx, p.js, "KV_"+p.bucket, []string{prefix + "*"})
-	if err != nil {
-		return err
+	bucket := "$KV." + p.bucket + "."
+	prefix := bucket + shardPrefix
+	subjects := []string{prefix + "*", bucket + layoutKey}
+	if key != "" {
+		subjects = append(subjects, bucket+key)
 	}
-	placed := map[int]Placement{}
+	all, err := jetstreamext.GetLastMsgsFor(ctx, p.js, "KV_"+p.bucket, subjects)
+	if err != nil {
+		return 0, err
+	}
+	placed, grown := map[int]Placement{}, Grown{Layout: p.Settings.Layout()}
 	for m, err := range all {
 		if err != nil {
-			return err
+			return 0, err
+		}
+		if key != "" && m.Subject == bucket+key {
+			revision = m.Sequence
+			continue
+		}
+		if m.Header.Get(jetstream.MarkerReasonHeader) != "" || m.Header.Get("KV-Operation") != "" { // a shard that was removed
+			continue
+		}
+		if m.Subject == bucket+layoutKey {
+			if err := json.Unmarshal(m.Data, &grown); err != nil || grown.Shards < 1 || len(grown.Starts) != grown.Shards {
+				return 0, fmt.Errorf("key %s: %.80q is no layout", m.Subject, m.Data)
+			}
+			continue
 		}
 		shard, err := strconv.Atoi(strings.TrimPrefix(m.Subject, prefix))
 		var is Placement
-		if err != nil || json.Unmarshal(m.Data, &is) != nil || shard < 0 || shard >= p.Settings.Shards {
-			return fmt.Errorf("key %s: %.80q is no placement", m.Subject, m.Data)
+		if err != nil || json.Unmarshal(m.Data, &is) != nil || shard < p.Settings.First {
+			return 0, fmt.Errorf("key %s: %.80q is no placement", m.Subject, m.Data)
 		}
 		placed[shard] = is
 	}
-	if len(placed) < p.Settings.Shards {
-		return fmt.Errorf("%d of %d shards have a place", len(placed), p.Settings.Shards)
+	for i := range grown.Shards {
+		if _, has := placed[grown.Number(i)]; !has {
+			return 0, fmt.Errorf("shard %d has no place", grown.Number(i))
+		}
 	}
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	if !reflect.DeepEqual(p.placed, placed) {
-		p.placed = placed
+	if grown.First < p.grown.First { // of a server that lags behind: a cluster only grows
+		return 0, errors.New("the server has an older plan")
+	}
+	if !reflect.DeepEqual(p.placed, placed) || grown.First != p.grown.First {
+		p.placed, p.grown = placed, grown
 		close(p.changed)
 		p.changed = make(chan struct{})
 	}
-	return nil
+	return revision, nil
 }
 
 // Nodes returns the nodes that have a shard. The slice is not to be changed.
@@ -231,11 +285,19 @@ func (p *Plan) Nodes(shard int) []string {
 	return p.placed[shard].Nodes
 }
 
-// Base returns the backup that a shard began with, or "", and where its log was then.
-func (p *Plan) Base(shard int) (id string, origin uint64) {
+// Placement returns where a shard is, and what it began with.
+func (p *Plan) Placement(shard int) Placement {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	return p.placed[shard].Base, p.placed[shard].Origin
+	return p.placed[shard]
+}
+
+// Shards returns the numbers of all shards that have a place, in order. While a cluster grows they are those of
+// two layouts.
+func (p *Plan) Shards() []int {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return slices.Sorted(maps.Keys(p.placed))
 }
 
 // All returns all nodes that have shards, in order.
@@ -270,6 +332,9 @@ func (p *Plan) Of(node string) (shards []int, changed <-chan struct{}) {
 func (p *Plan) Change(ctx context.Context, shard int, f func(nodes []string) ([]string, error)) error {
 	for {
 		e, err := p.kv.Get(ctx, shardKey(shard))
+		if errors.Is(err, jetstream.ErrKeyNotFound) {
+			return fmt.Errorf("%w: shard %d has no place", db.ErrNotFound, shard)
+		}
 		if err != nil {
 			return fmt.Errorf("shard %d: %w", shard, err)
 		}
@@ -288,9 +353,22 @@ func (p *Plan) Change(ctx context.Context, shard int, f func(nodes []string) ([]
 			if err != nil {
 				return fmt.Errorf("placement of shard %d: %w", shard, err)
 			}
-			_ = p.js.Conn().Publish(p.told, nil) // who does not hear it looks by itself
+			p.tell()
 			return p.Look(ctx)
 		}
+	}
+}
+
+// tell tells everybody that the plan has changed. Who does not hear it looks by himself.
+func (p *Plan) tell() { _ = p.js.Conn().Publish(p.told, nil) }
+
+// pause waits a moment before the bucket is looked at again; why is the error where the context ends.
+func (p *Plan) pause(ctx context.Context, why error) error {
+	select {
+	case <-ctx.Done():
+		return fmt.Errorf("%w: %w", context.Cause(ctx), why)
+	case <-time.After(20 * time.Millisecond):
+		return nil
 	}
 }
 

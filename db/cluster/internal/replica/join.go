@@ -12,7 +12,9 @@ import (
 	"github.com/fddhdb/fddhdb/db/backup"
 	"github.com/fddhdb/fddhdb/db/cluster/internal/apply"
 	"github.com/fddhdb/fddhdb/db/cluster/internal/journal"
+	"github.com/fddhdb/fddhdb/db/cluster/internal/plan"
 	"github.com/fddhdb/fddhdb/db/cluster/internal/vault"
+	"github.com/fddhdb/fddhdb/db/cluster/internal/wire"
 )
 
 // join makes the database of a shard that the node does not have yet: empty, where the log begins at its
@@ -26,14 +28,18 @@ func (r *Replica) join(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	id, begin, newest, err := r.base(ctx, info)
+	base, newest, err := r.base(ctx, info)
 	if err != nil {
 		return err
 	}
+	id, of := base.Base, r.Shard
 	if id == "" {
 		return nil // Open makes an empty one
 	}
-	from, err := r.Vault.Repository(ctx, r.Shard)
+	if base.Split {
+		of = r.Parent
+	}
+	from, err := r.Vault.Repository(ctx, of)
 	if err != nil {
 		return err
 	}
@@ -44,7 +50,7 @@ func (r *Replica) join(ctx context.Context) error {
 	}
 	opts := r.Options
 	if _, err := db.Restore(ctx, from, dir, &opts, db.RestoreOptions{ID: id, SkipVerify: true}); err != nil {
-		return fmt.Errorf("backup %s of shard %d: %w", id, r.Shard, err)
+		return fmt.Errorf("backup %s of shard %d: %w", id, of, err)
 	}
 	if newest {
 		r.Log.Info("restored", "backup", id, "took", time.Since(start))
@@ -54,34 +60,38 @@ func (r *Replica) join(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	if err := errors.Join(apply.Begin(ctx, d, r.identity(), begin), d.Close()); err != nil {
-		return err
+	begin := apply.Begin
+	if base.Split {
+		begin = apply.Continue
+	}
+	if err := errors.Join(begin(ctx, d, r.identity(), base.Origin), d.Close()); err != nil {
+		return fmt.Errorf("backup %s of shard %d: %w", id, of, err)
 	}
 	r.Log.Info("begun with", "backup", id, "took", time.Since(start))
 	return os.Rename(dir, r.Dir)
 }
 
-// base returns the id of the backup that a replica begins with: the newest, which has a position of its own,
-// or the one that the shard began with, and the position of that. No id means an empty database.
-func (r *Replica) base(ctx context.Context, log journal.Info) (id string, begin uint64, newest bool, err error) {
-	base, origin := r.Base()
+// base returns the backup that a replica begins with: the newest, which has a position of its own, or the one
+// that the shard began with. No id means an empty database.
+func (r *Replica) base(ctx context.Context, log journal.Info) (base plan.Placement, newest bool, err error) {
+	base = r.Base()
 	if !r.Vault.IsNone() {
 		e, err := r.Vault.Entry(ctx, r.Shard)
 		if err != nil && !errors.Is(err, db.ErrNotFound) {
-			return "", 0, false, err
+			return base, false, err
 		}
 		// One that may end before the log begins would leave a gap.
 		if err == nil && e.Cluster == r.Cluster && e.Least+1 >= log.First && e.Position <= log.Last {
-			return e.Backup, 0, true, nil
+			return plan.Placement{Base: e.Backup}, true, nil
 		}
 	}
 	switch {
-	case base != "" && log.First <= origin+1:
-		return base, origin, false, nil
-	case base == "" && log.First <= 1:
-		return "", 0, false, nil
+	case base.Base != "" && log.First <= base.Origin+1:
+		return base, false, nil
+	case base.Base == "" && log.First <= 1:
+		return base, false, nil
 	}
-	return "", 0, false, fmt.Errorf("%w: the log begins at %d, and no backup at %q goes so far: back up the shard on a node that has it, or give this node the place of the backups", db.ErrNotFound, log.First, r.Vault)
+	return base, false, fmt.Errorf("%w: the log begins at %d, and no backup at %q goes so far: back up the shard on a node that has it, or give this node the place of the backups", db.ErrNotFound, log.First, r.Vault)
 }
 
 func exists(path string) (bool, error) {
@@ -110,30 +120,49 @@ func (r *Replica) aside(why error) error {
 type Backed struct {
 	vault.Entry
 	Manifest *backup.Manifest `json:"manifest"`
+	Closed   bool             `json:"closed,omitempty"` // the shard is being split, and its log was closed by then
 }
 
-// Backup stores a backup of the replica in the vault, reads it again, and then says so in its entry.
-func (r *Replica) Backup(ctx context.Context) (*Backed, error) {
+// Backup stores a backup of the replica in the vault, reads it again, and then says so in its entry. If it is to
+// be exact Least and Position are one sequence, to which it goes: while it takes its view nothing is applied. It goes
+// to the sequence from at least.
+func (r *Replica) Backup(ctx context.Context, exact bool, from uint64) (*Backed, error) {
 	s := r.state.Load()
 	if s == nil || !r.follows.Load() {
 		return nil, errNotOpen
+	}
+	if err := wait(ctx, s, &wire.Request{From: from, Wait: mostWait}); err != nil {
+		return nil, err
 	}
 	to, err := r.Vault.Repository(ctx, r.Shard)
 	if err != nil {
 		return nil, err
 	}
 	was, err := r.Vault.Entry(ctx, r.Shard)
-	if base, _ := r.Base(); err == nil && was.Cluster != "" && was.Cluster != r.Cluster && was.Backup != base {
+	if base := r.Base(); err == nil && was.Cluster != "" && was.Cluster != r.Cluster && was.Backup != base.Base {
 		return nil, fmt.Errorf("%w: %s has backups of another cluster: give this one a place of its own", db.ErrExists, r.Vault)
 	} else if err != nil && !errors.Is(err, db.ErrNotFound) {
 		return nil, err
 	}
-	e := vault.Entry{Cluster: r.Cluster, Shard: r.Shard, Least: s.Position().Seq}
-	m, err := s.DB.Backup(ctx, to, db.BackupOptions{})
+	e := vault.Entry{Cluster: r.Cluster, Shard: r.Shard, First: r.Layout.First, Shards: r.Layout.Shards}
+	o, free := db.BackupOptions{}, func() {}
+	if exact {
+		if free, err = s.Hold(ctx); err != nil {
+			return nil, err
+		}
+		defer free()
+		o.Progress = func(string, int64, int64) { free() } // it copies what it has taken
+	}
+	e.Least = s.Position().Seq
+	closed := s.Closed() > 0
+	m, err := s.DB.Backup(ctx, to, o)
 	if err != nil {
 		return nil, err
 	}
 	e.Backup, e.Position, e.Items = m.ID, s.Position().Seq, items(s.DB)
+	if exact {
+		e.Position = e.Least
+	}
 	v, err := backup.Verify(ctx, to, backup.VerifyOptions{ID: m.ID}, func(f backup.Finding) error {
 		return fmt.Errorf("%w: %s", backup.ErrDamaged, f)
 	})
@@ -150,7 +179,7 @@ func (r *Replica) Backup(ctx context.Context) (*Backed, error) {
 	} else if err != nil && !errors.Is(err, db.ErrNotFound) {
 		return nil, err
 	}
-	return &Backed{e, m}, r.Vault.Put(ctx, e)
+	return &Backed{e, m, closed}, r.Vault.Put(ctx, e)
 }
 
 // items counts the items of all collections, as far as they can be counted.

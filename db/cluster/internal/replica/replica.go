@@ -21,22 +21,26 @@ import (
 	"github.com/fddhdb/fddhdb/db"
 	"github.com/fddhdb/fddhdb/db/cluster/internal/apply"
 	"github.com/fddhdb/fddhdb/db/cluster/internal/journal"
+	"github.com/fddhdb/fddhdb/db/cluster/internal/plan"
 	"github.com/fddhdb/fddhdb/db/cluster/internal/vault"
 	"github.com/fddhdb/fddhdb/db/cluster/internal/wire"
 )
 
 // Config is what a replica is made of.
 type Config struct {
-	Cluster       string // plan.Settings.ID
-	Shard, Shards int
-	Dir           string     // of the database
-	Options       db.Options // for opening it
-	Journal       *journal.Journal
-	Conn          *nats.Conn
-	Fetch         func(ctx context.Context, object string) ([]byte, error)
-	Vault         vault.Vault                       // where backups are; may be none
-	Base          func() (id string, origin uint64) // plan.Plan.Base of the shard
-	Log           *slog.Logger
+	Cluster string      // plan.Settings.ID
+	Shard   int         // its number
+	Layout  plan.Layout // that it is of
+	Parent  int         // number of the shard that it is a part of, if it is one
+	Split   string      // id of the backup of that which it began with; "": it is none
+	Dir     string      // of the database
+	Options db.Options  // for opening it
+	Journal *journal.Journal
+	Conn    *nats.Conn
+	Fetch   func(ctx context.Context, object string) ([]byte, error)
+	Vault   vault.Vault           // where backups are; may be none
+	Base    func() plan.Placement // plan.Plan.Placement of the shard
+	Log     *slog.Logger
 }
 
 // A Replica is a shard on a node. Its methods may be called from any goroutine.
@@ -134,7 +138,7 @@ func (r *Replica) follow(ctx context.Context) (err error) {
 	if err != nil {
 		var gap *apply.GapError
 		if errors.As(err, &gap) {
-			if _, _, _, none := r.base(ctx, journal.Info{First: gap.Next, Last: math.MaxUint64}); none != nil {
+			if _, _, none := r.base(ctx, journal.Info{First: gap.Next, Last: math.MaxUint64}); none != nil {
 				return errors.Join(err, none) // what there is stays, and does not answer
 			}
 			return errors.Join(err, r.aside(err))
@@ -204,7 +208,7 @@ func (e *DivergedError) Error() string {
 
 // identity says what the database is a replica of.
 func (r *Replica) identity() apply.Identity {
-	return apply.Identity{Cluster: r.Cluster, Shard: r.Shard, Shards: r.Shards}
+	return apply.Identity{Cluster: r.Cluster, Shard: r.Shard, Index: r.Layout.Index(r.Shard), Shards: r.Layout.Shards, Split: r.Split}
 }
 
 // every is how often a replica compares what it has applied with the log.

@@ -54,6 +54,8 @@ func (v Vault) store(ctx context.Context, name string) (backup.Store, error) {
 type Entry struct {
 	Cluster    string `json:"cluster,omitempty"` // plan.Settings.ID; "" of a database that was built
 	Shard      int    `json:"shard"`
+	First      int    `json:"first,omitempty"`  // number of the first shard of the cluster
+	Shards     int    `json:"shards,omitempty"` // of the cluster; 0 of a database that was built: as many as there are, from 0 on
 	Repository string `json:"repository"`
 	Backup     string `json:"backup"` // id
 	Items      int    `json:"items"`
@@ -105,8 +107,52 @@ func (v Vault) Entry(ctx context.Context, shard int) (e Entry, err error) {
 	if err = errors.Join(err, r.Close()); err != nil {
 		return e, err
 	}
-	if err := json.Unmarshal(b, &e); err != nil || e.Shard != shard || e.Backup == "" || e.Repository != repository(shard) || e.Least > e.Position {
+	if err := json.Unmarshal(b, &e); err != nil || e.Shard != shard || e.Backup == "" || e.Repository != repository(shard) || e.Least > e.Position || e.First < 0 || e.Shards < 0 {
 		return e, fmt.Errorf("%w: %s of %s: %.200q", db.ErrInvalid, name, v, b)
 	}
 	return e, nil
+}
+
+// Generation returns the shards of which the place has backups, as they were when the newest of these were made:
+// a cluster that has grown has left backups of its shards of before. Of several layouts it is the one with the
+// highest numbers of which all shards have a backup. most is how many shards a cluster may have.
+func (v Vault) Generation(ctx context.Context, most int) (first, shards int, err error) {
+	var e Entry
+	for number := 0; ; number++ { // backups of before a growth may have been removed
+		if e, err = v.Entry(ctx, number); err == nil {
+			break
+		}
+		if number > 2*most || !errors.Is(err, db.ErrNotFound) {
+			return 0, 0, err
+		}
+	}
+	if e.Shards == 0 { // built, not by a cluster
+		shards, err = v.has(ctx, 0, most)
+		return 0, shards, err
+	}
+	for at, n := e.First, e.Shards; n <= most; at, n = at+n, 2*n {
+		has, err := v.has(ctx, at, n)
+		if err != nil {
+			return 0, 0, err
+		}
+		if has == n {
+			first, shards = at, n
+		}
+	}
+	if shards == 0 {
+		err = fmt.Errorf("%w: %s lacks backups of some of the %d shards from %d on", db.ErrNotFound, v, e.Shards, e.First)
+	}
+	return first, shards, err
+}
+
+// has returns how many shards have an entry, of at most so many from a number on; the first without one ends it.
+func (v Vault) has(ctx context.Context, first, most int) (n int, err error) {
+	for ; n < most; n++ {
+		if _, err := v.Entry(ctx, first+n); errors.Is(err, db.ErrNotFound) {
+			break
+		} else if err != nil {
+			return 0, err
+		}
+	}
+	return n, nil
 }

@@ -13,6 +13,7 @@ var (
 	ErrBehind  = errors.New("fddhdb: the replica is behind")        // it has not applied what the request waits for
 	ErrNotHere = errors.New("fddhdb: the shard is not on the node") // any more, or not yet
 	ErrExpired = errors.New("fddhdb: the operation came too late to be applied")
+	ErrSplit   = errors.New("fddhdb: the shard is being split: what is written now goes to its parts")
 	ErrAnswer  = errors.New("fddhdb: the node has failed") // whatever is none of the others
 )
 
@@ -27,13 +28,13 @@ var codes = []struct {
 	{1, db.ErrNotFound}, {2, db.ErrExists}, {3, db.ErrConflict}, {4, db.ErrFull}, {5, db.ErrNoModel}, {6, db.ErrBusy},
 	{7, db.ErrReadOnly}, {8, db.ErrInvalid}, {9, ErrBehind}, {10, ErrNotHere}, {11, ErrExpired},
 	{12, context.DeadlineExceeded}, {13, context.Canceled},
-	{14, db.ErrCorrupt}, {15, db.ErrClosed}, {16, db.ErrDiskFull}, {17, db.ErrFailed}, {failed, ErrAnswer},
+	{14, db.ErrCorrupt}, {15, db.ErrClosed}, {16, db.ErrDiskFull}, {17, db.ErrFailed}, {18, ErrSplit}, {failed, ErrAnswer},
 }
 
 const failed Code = 255
 
 // decided are the errors by which a replica refuses an operation as every other replica does.
-var decided = []error{db.ErrNotFound, db.ErrExists, db.ErrConflict, db.ErrFull, db.ErrNoModel, db.ErrReadOnly, db.ErrInvalid, ErrExpired}
+var decided = []error{db.ErrNotFound, db.ErrExists, db.ErrConflict, db.ErrFull, db.ErrNoModel, db.ErrReadOnly, db.ErrInvalid, ErrExpired, ErrSplit}
 
 // Decided reports whether an error is what an operation comes to, on every replica, and not the trouble
 // of one.

@@ -48,6 +48,21 @@ type Op struct {
 	// the same collection with a higher number. So of two trainers, of which one only thinks that it still
 	// has the lease, the later one prevails, on every shard.
 	Fence uint64
+
+	// Forward, if not nil, says that the operation comes from the log of a shard that is being split.
+	Forward *Forward
+}
+
+// A Forward says where an operation was first, which is now in the log of a part of that shard. Its changes of
+// keys of other parts are left out.
+type Forward struct {
+	_   struct{} `cbor:",toarray"`
+	Seq uint64   // in the log of the shard that is being split
+
+	// Decided says that the shard has told what the operation came to: Fault, or nil where it was applied. A part
+	// cannot find out by itself where conditions, or what is refused, are of keys of other parts.
+	Decided bool
+	Fault   *Fault
 }
 
 // Memory is for how many sequences of the log a replica remembers the IDs of operations.
@@ -63,8 +78,15 @@ const (
 	ImportModel   // makes a space with the model of Object, and codes for all items
 	ActivateSpace // makes Space the one that searches use
 	DropSpace
+	Purge       // removes the items of other shards: the first message of a part of a shard
+	Close       // has everything behind it refused with ErrSplit
+	Skip        // does nothing: it stands for a message of the shard that is being split that does not concern this part
 	ReviseSpace // makes the model of Object, which is an update of that of Space, its next revision
 )
+
+// Own reports whether operations of the kind are of the cluster, for itself: they come to nothing that anybody
+// waits for, and no replica remembers them.
+func (k Kind) Own() bool { return k == Purge || k == Close || k == Skip }
 
 // A Change is one change of an Op.
 type Change struct {
@@ -112,7 +134,7 @@ func DecodeOp(b []byte) (*Op, error) {
 		if o.Object == "" || o.Revision == 0 {
 			return nil, errors.New("a revision without an object, or without a number")
 		}
-	case DropCollection, ActivateSpace, DropSpace:
+	case DropCollection, ActivateSpace, DropSpace, Purge, Close, Skip:
 	default:
 		return nil, fmt.Errorf("an operation of kind %d: %w", o.Kind, ErrNewer)
 	}

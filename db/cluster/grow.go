@@ -1,0 +1,324 @@
+package cluster
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/nats-io/nats.go/jetstream"
+
+	"github.com/fddhdb/fddhdb/db"
+	"github.com/fddhdb/fddhdb/db/cluster/internal/plan"
+	"github.com/fddhdb/fddhdb/db/cluster/internal/wire"
+)
+
+// GrowOptions are those of Client.Grow.
+type GrowOptions struct {
+	// Progress, unless nil, is called when a stage goes on, from one goroutine at a time.
+	Progress func(GrowProgress)
+}
+
+// A GrowProgress says how far a growth is.
+type GrowProgress struct {
+	Stage    GrowStage
+	Done, Of int // shards
+}
+
+// A GrowStage is what a growth is doing.
+type GrowStage string
+
+// The stages, in their order.
+const (
+	GrowBegin  GrowStage = "beginning"   // each shard is backed up, and its parts begin with that
+	GrowCopy   GrowStage = "catching up" // what is written meanwhile goes to the parts, too
+	GrowClose  GrowStage = "closing"     // writes wait from now on
+	GrowSwitch GrowStage = "switching"   // the parts have everything: they take over
+	GrowRemove GrowStage = "removing"    // writes go on; the logs that have been split are removed
+)
+
+// Grow doubles the number of shards while the cluster serves: each is split into two parts, on the nodes that
+// have it. It takes a place for backups (NodeOptions.Backups), with which the parts begin; twice the disk and
+// memory while it goes on; and servers that have room for the logs of the parts.
+//
+// Searches and writes go on. At the end writes wait for a moment, until the parts have everything that was
+// acknowledged. If Grow is interrupted, call it again: it goes on where it was, and what was interrupted behind
+// the closing of logs has writes wait until then. One at a time lets a cluster grow: another one is db.ErrBusy.
+//
+// A training that goes on when the parts take over fails, and a cursor of before is refused. Make backups
+// afterwards: until then those of the shards of before are what a cluster would be restored from.
+func (c *Client) Grow(ctx context.Context, o GrowOptions) error {
+	lease, err := c.take(ctx, "lease.grow")
+	if err != nil {
+		return fmt.Errorf("growth of cluster %s: %w", c.cluster, err)
+	}
+	defer lease.end(c)
+	if err = c.grow(lease, o); err != nil && ctx.Err() == nil && lease.ctx.Err() != nil {
+		err = fmt.Errorf("%w: the servers have not renewed the lease: call it again", err)
+	}
+	if err != nil {
+		return fmt.Errorf("growth of cluster %s: %w", c.cluster, err)
+	}
+	return nil
+}
+
+func (c *Client) grow(l *lease, o GrowOptions) error {
+	ctx := l.ctx
+	if err := c.plan.Fresh(ctx, l.name, l.number); err != nil { // what the holder before has come to
+		return err
+	}
+	js, err := jetstream.New(c.nc, jetstream.WithPublishAsyncMaxPending(1<<16))
+	if err != nil {
+		return err
+	}
+	g := &growth{client: c, js: js, options: o}
+	g.from, _, _ = c.plan.Layout()
+	g.to = g.from.Next()
+	if slices.ContainsFunc(c.plan.Shards(), func(s int) bool { return s < g.from.First }) { // an earlier one was interrupted here
+		return g.remove(ctx, g.from)
+	}
+	if g.from.Shards > mostToGrow {
+		return fmt.Errorf("%w: it has %d shards, and grows from %d at most", db.ErrInvalid, g.from.Shards, mostToGrow)
+	}
+	for _, index := range g.from.Indexes() {
+		g.splits = append(g.splits, g.split(index))
+	}
+	if err := g.carryOut(ctx); err != nil {
+		return err
+	}
+	for v := c.view.Load(); v.First < g.to.First; v = c.view.Load() { // so that the caller sees it
+		if err := c.next(ctx, v); err != nil {
+			return err
+		}
+	}
+	return g.remove(ctx, g.to)
+}
+
+// mostToGrow is how many shards a cluster may have that grows. While it does, the plan has three times as many, and
+// servers answer with 1,024 keys of it at most.
+const mostToGrow = 340
+
+// A growth is a run of Grow.
+type growth struct {
+	client   *Client
+	js       jetstream.JetStream // with room for many messages that are under way
+	options  GrowOptions
+	from, to plan.Layout
+	splits   []*split   // by index of from
+	backing  sync.Mutex // one backup at a time
+	begun    atomic.Int64
+	telling  sync.Mutex
+}
+
+func (g *growth) progress(stage GrowStage, done, of int) {
+	g.telling.Lock()
+	defer g.telling.Unlock()
+	if g.options.Progress != nil {
+		g.options.Progress(GrowProgress{stage, done, of})
+	}
+}
+
+// carryOut splits all shards, until the parts have taken over.
+func (g *growth) carryOut(ctx context.Context) error {
+	ctx, cancel := context.WithCancelCause(ctx)
+	var running sync.WaitGroup
+	defer running.Wait()
+	defer cancel(nil)
+	g.progress(GrowBegin, 0, len(g.splits))
+	for _, s := range g.splits {
+		running.Go(func() {
+			if err := s.run(ctx); err != nil {
+				cancel(fmt.Errorf("shard %d: %w", s.number, err))
+			}
+		})
+	}
+	err := g.nearly(ctx)
+	if err == nil {
+		g.progress(GrowClose, 0, len(g.splits))
+		err = g.each(func(s *split) error { return s.close(ctx) })
+	}
+	if err == nil {
+		err = g.each(func(s *split) error { return s.wait(ctx) })
+	}
+	if err == nil {
+		err = g.whole(ctx)
+	}
+	if err == nil {
+		g.progress(GrowSwitch, 0, len(g.splits))
+		grown := plan.Grown{Layout: g.to, Starts: make([]uint64, g.to.Shards)}
+		for i := range grown.Starts {
+			grown.Starts[i] = g.splits[i%len(g.splits)].end() + 1
+		}
+		err = again(ctx, func(ctx context.Context) error { return g.client.plan.Grow(ctx, g.from, grown) })
+	}
+	if err != nil && errors.Is(err, context.Canceled) {
+		err = cmp.Or(context.Cause(ctx), err) // of the shard that has ended the others
+	}
+	return err
+}
+
+// each calls f for all splits, at the same time.
+func (g *growth) each(f func(s *split) error) error {
+	errs := make([]error, len(g.splits))
+	var all sync.WaitGroup
+	for i, s := range g.splits {
+		all.Go(func() { errs[i] = f(s) })
+	}
+	all.Wait()
+	return errors.Join(errs...)
+}
+
+// These say when logs are closed: when no part lacks more than so many messages of what its shard has.
+const (
+	nearlyMessages = 200
+	nearlyEvery    = 50 * time.Millisecond
+)
+
+// nearly waits until the parts have almost everything, on all nodes that answer, and on one at least.
+func (g *growth) nearly(ctx context.Context) error {
+	told := -1
+	for {
+		done, why, err := g.caughtUp(ctx)
+		if err != nil {
+			return err
+		}
+		if done != told {
+			g.progress(GrowCopy, done, len(g.splits))
+			told = done
+		}
+		if done == len(g.splits) {
+			return nil
+		}
+		select {
+		case <-ctx.Done():
+			return fmt.Errorf("%w: %s", context.Cause(ctx), why)
+		case <-time.After(nearlyEvery):
+		}
+	}
+}
+
+// caughtUp returns how many shards have parts that lack almost nothing, and what the others wait for.
+func (g *growth) caughtUp(ctx context.Context) (done int, why string, err error) {
+	nodes, err := g.client.Nodes(ctx)
+	if err != nil {
+		return 0, "", err
+	}
+	whys := make([]string, len(g.splits))
+	err = g.each(func(s *split) error {
+		whys[s.index] = s.lacks(ctx, nodes)
+		return nil
+	})
+	for _, w := range whys {
+		if w == "" {
+			done++
+		} else {
+			why = w
+		}
+	}
+	return done, why, err
+}
+
+// whole sees to it that a replica of each part has everything. Parts that have not, whatever the reason, begin anew
+// with a backup of their shard, which is closed now.
+func (g *growth) whole(ctx context.Context) error {
+	bad, err := g.check(ctx)
+	if err == nil || len(bad) == 0 {
+		return err
+	}
+	for _, s := range bad {
+		if err := s.anew(ctx); err != nil {
+			return fmt.Errorf("shard %d: %w", s.number, err)
+		}
+	}
+	_, err = g.check(ctx)
+	return err
+}
+
+// check waits until a replica of each part has everything, and compares how many items there are: what is not
+// whole does not take over. It returns the shards whose parts are not, and an error that says so.
+func (g *growth) check(ctx context.Context) (bad []*split, err error) {
+	var requests []*wire.Request
+	var of []*split // by request
+	for _, s := range g.splits {
+		requests = append(requests, &wire.Request{Verb: wire.Collections, Shard: s.number, From: s.end(), Wait: waitFor})
+	}
+	names, errs := g.client.router.AskAll(ctx, requests)
+	if err := errors.Join(errs...); err != nil {
+		return nil, err
+	}
+	requests = nil
+	for i, s := range g.splits {
+		for _, name := range names[i].Names {
+			requests = append(requests, &wire.Request{Verb: wire.Count, Shard: s.number, From: s.end(), Wait: waitFor, Collection: name})
+			for _, p := range s.parts {
+				requests = append(requests, &wire.Request{Verb: wire.Count, Shard: p.number, From: s.end() + 1, Wait: waitFor, Collection: name})
+			}
+		}
+		for len(of) < len(requests) {
+			of = append(of, s)
+		}
+		for _, p := range s.parts { // which has to answer where there is no collection as well
+			requests = append(requests, &wire.Request{Verb: wire.Collections, Shard: p.number, From: s.end() + 1, Wait: waitFor})
+			of = append(of, s)
+		}
+	}
+	counts, errs := g.client.router.AskAll(ctx, requests)
+	if err := errors.Join(errs...); err != nil {
+		return nil, err
+	}
+	for i := 0; i < len(requests); i++ {
+		if requests[i].Verb != wire.Count {
+			continue
+		}
+		if all, a, b := counts[i].N, counts[i+1].N, counts[i+2].N; all != a+b {
+			err = fmt.Errorf("%w: collection %q has %d items in shard %d, and %d and %d in its parts %d and %d",
+				db.ErrCorrupt, requests[i].Collection, all, requests[i].Shard, a, b, requests[i+1].Shard, requests[i+2].Shard)
+			if !slices.Contains(bad, of[i]) {
+				bad = append(bad, of[i])
+			}
+		}
+		i += len(g.splits[0].parts)
+	}
+	return bad, err
+}
+
+// remove removes the logs and the placements of the shards before those of a layout.
+func (g *growth) remove(ctx context.Context, l plan.Layout) error {
+	var old []int
+	for _, s := range g.client.plan.Shards() {
+		if s < l.First {
+			old = append(old, s)
+		}
+	}
+	g.progress(GrowRemove, 0, len(old))
+	errs := make([]error, len(old))
+	var all sync.WaitGroup
+	for i, number := range old {
+		all.Go(func() {
+			if errs[i] = again(ctx, g.log(number).Delete); errs[i] == nil { // the placement last: it says that there is something to remove
+				errs[i] = again(ctx, func(ctx context.Context) error { return g.client.plan.Remove(ctx, number) })
+			}
+		})
+	}
+	all.Wait()
+	if err := errors.Join(errs...); err != nil {
+		return fmt.Errorf("the cluster has grown to %d shards, and not all of those before are removed: call it again: %w", l.Shards, err)
+	}
+	g.progress(GrowRemove, len(old), len(old))
+	g.client.plan.Refresh()
+	return nil
+}
+
+// Growing returns how many shards the cluster will have when a growth has come to its end that goes on, or was
+// interrupted; 0: there is none.
+func (c *Client) Growing() int {
+	l := c.view.Load().Layout
+	if next := l.Next(); slices.ContainsFunc(c.plan.Shards(), next.Has) {
+		return next.Shards
+	}
+	return 0
+}

@@ -1,0 +1,137 @@
+package journal
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+	"time"
+
+	"github.com/nats-io/nats.go"
+	"github.com/nats-io/nats.go/jetstream"
+)
+
+// These bound what Extend has under way, and how long it waits for it.
+const (
+	extendMost  = 256
+	extendBytes = 8 << 20
+	extendFor   = 5 * time.Second
+	settlesIn   = 30 * time.Second // how long a log may seem to be shorter than it was, while its servers choose a leader
+)
+
+// Extend appends messages to a log that nobody else writes to, in their order and right behind the sequence
+// last. Those that an earlier call has appended are not appended again: so who is interrupted begins again with
+// what he does not know of. It returns when all of them are durable.
+func (j *Journal) Extend(ctx context.Context, last uint64, all [][]byte) error {
+	to := last + uint64(len(all))
+	var short time.Time // since when the log ends before last
+	for at, wait := last, tryWait; ; wait = min(2*wait, 500*time.Millisecond) {
+		err := j.extend(ctx, at, all[at-last:])
+		if err == nil {
+			return nil
+		}
+		var refused *jetstream.APIError
+		switch {
+		case errors.As(err, &refused) && refused.ErrorCode == errStoreFailed && strings.Contains(refused.Description, "maximum bytes"):
+			return j.in(ErrFull)
+		case errors.As(err, &refused) && refused.ErrorCode == errWrongLast: // it has more, or less: see below
+		case errors.As(err, &refused) && refused.Code < 500:
+			return j.in(err)
+		case errors.Is(err, nats.ErrMaxPayload), errors.Is(err, nats.ErrPermissionViolation), errors.Is(err, nats.ErrConnectionClosed):
+			return j.in(err)
+		}
+		select {
+		case <-ctx.Done():
+			return j.in(fmt.Errorf("%w: %w", context.Cause(ctx), err))
+		case <-time.After(wait):
+		}
+		try, cancel := context.WithTimeout(ctx, extendFor)
+		info, ierr := j.Info(try)
+		cancel()
+		switch {
+		case ierr != nil:
+		case info.Last >= to:
+			return nil
+		case info.Last >= last:
+			at, short = info.Last, time.Time{}
+		case short.IsZero():
+			short = time.Now()
+		case time.Since(short) > settlesIn:
+			return j.in(fmt.Errorf("it ends with message %d, and message %d was in it: its servers have lost messages", info.Last, last))
+		}
+	}
+}
+
+// errWrongLast is the code of JetStream's error where a log does not end with the sequence that it is expected to.
+const errWrongLast jetstream.ErrorCode = 10071
+
+// extend appends messages right behind the sequence at, or some of them.
+func (j *Journal) extend(ctx context.Context, at uint64, all [][]byte) error {
+	for len(all) > 0 {
+		n, bytes := 0, 0
+		for n < len(all) && n < extendMost && (n == 0 || bytes+len(all[n]) <= extendBytes) {
+			bytes += len(all[n])
+			n++
+		}
+		acks := make([]jetstream.PubAckFuture, 0, n)
+		var err error
+		for i, data := range all[:n] {
+			var ack jetstream.PubAckFuture
+			ack, err = j.js.PublishMsgAsync(&nats.Msg{Subject: j.log, Data: data},
+				jetstream.WithExpectStream(j.stream), jetstream.WithExpectLastSequence(at+uint64(i)), jetstream.WithRetryAttempts(0))
+			if err != nil {
+				break
+			}
+			acks = append(acks, ack)
+		}
+		late := time.NewTimer(extendFor)
+		for i, ack := range acks {
+			if aerr := j.acknowledged(ctx, ack, late.C, at+uint64(i)+1); aerr != nil {
+				late.Stop()
+				return aerr
+			}
+		}
+		late.Stop()
+		if err != nil {
+			return err
+		}
+		all, at = all[n:], at+uint64(n)
+	}
+	return nil
+}
+
+// acknowledged waits until a message is durable.
+func (j *Journal) acknowledged(ctx context.Context, ack jetstream.PubAckFuture, late <-chan time.Time, seq uint64) error {
+	select {
+	case a := <-ack.Ok():
+		if a.Sequence != seq {
+			return fmt.Errorf("message %d has become message %d", seq, a.Sequence)
+		}
+		return nil
+	case err := <-ack.Err():
+		return err
+	case <-late:
+		return fmt.Errorf("message %d is not acknowledged after %v", seq, extendFor)
+	case <-ctx.Done():
+		return context.Cause(ctx)
+	}
+}
+
+// Config returns what the log was made with, but for its first sequence.
+func (j *Journal) Config(ctx context.Context) (Config, error) {
+	s, err := j.js.Stream(ctx, j.stream)
+	if err != nil {
+		return Config{}, j.in(err)
+	}
+	c := s.CachedInfo().Config
+	return Config{Replicas: c.Replicas, MaxBytes: c.MaxBytes}, nil
+}
+
+// Delete removes the log. One that is not there is removed already.
+func (j *Journal) Delete(ctx context.Context) error {
+	err := j.js.DeleteStream(ctx, j.stream)
+	if errors.Is(err, jetstream.ErrStreamNotFound) {
+		return nil
+	}
+	return j.in(err)
+}

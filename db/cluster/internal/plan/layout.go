@@ -1,0 +1,147 @@
+package plan
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+
+	"github.com/nats-io/nats.go/jetstream"
+
+	"github.com/fddhdb/fddhdb/db"
+)
+
+// A Layout says which shards a cluster has: as many as Shards, with the numbers from First on. When a cluster
+// grows its shards get numbers that no shard has had before, and so do their logs, folders and backups.
+type Layout struct {
+	First  int `json:"first"`
+	Shards int `json:"shards"`
+}
+
+// Number returns the number of the shard with an index, which package shard gives to a key.
+func (l Layout) Number(index int) int { return l.First + index }
+
+// Index returns the index of the shard with a number.
+func (l Layout) Index(number int) int { return number - l.First }
+
+// Has reports whether the layout has the shard with a number.
+func (l Layout) Has(number int) bool { return number >= l.First && number < l.First+l.Shards }
+
+// Next returns the layout in which each shard is split in two: the items of index i are then in i and i+Shards.
+func (l Layout) Next() Layout { return Layout{l.First + l.Shards, 2 * l.Shards} }
+
+// Indexes returns the indexes of all shards.
+func (l Layout) Indexes() []int {
+	all := make([]int, l.Shards)
+	for i := range all {
+		all[i] = i
+	}
+	return all
+}
+
+// Parts returns the indexes that the items of an index of l have in a later layout.
+func (l Layout) Parts(index int, later Layout) (indexes []int) {
+	for ; index < later.Shards; index += l.Shards {
+		indexes = append(indexes, index)
+	}
+	return indexes
+}
+
+func (l Layout) String() string { return fmt.Sprintf("shards %d to %d", l.First, l.First+l.Shards-1) }
+
+// Layout returns the one that a cluster is made with.
+func (s Settings) Layout() Layout { return Layout{s.First, s.Shards} }
+
+// Of returns the layout that has the shard with a number, and the one before it, which has no shards where there
+// is none.
+func (s Settings) Of(number int) (has, before Layout) {
+	has = s.Layout()
+	for !has.Has(number) && number > has.First {
+		has, before = has.Next(), has
+	}
+	return has, before
+}
+
+// Parent returns the number of the shard that the one with a number is a part of.
+func (s Settings) Parent(number int) int {
+	has, before := s.Of(number)
+	return before.Number(has.Index(number) % max(before.Shards, 1))
+}
+
+// A Grown is the layout that a cluster has come to by growing. The key for it is the one that changes when all
+// shards give way to their parts.
+type Grown struct {
+	Layout
+
+	// Starts has for each shard the sequence up to which its log says what the shards before had come to.
+	Starts []uint64 `json:"starts"`
+}
+
+// Layout returns the layout that the cluster has, the sequences of Grown.Starts, which are nil where it has not
+// grown, and a channel that is closed when the plan has changed.
+func (p *Plan) Layout() (l Layout, starts []uint64, changed <-chan struct{}) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return p.grown.Layout, p.grown.Starts, p.changed
+}
+
+// Grow replaces the layout by the next one. If somebody else has done so it does nothing.
+func (p *Plan) Grow(ctx context.Context, from Layout, to Grown) error {
+	b, err := json.Marshal(to)
+	if err != nil {
+		return err
+	}
+	e, err := p.kv.Get(ctx, layoutKey)
+	switch {
+	case errors.Is(err, jetstream.ErrKeyNotFound):
+		_, err = p.kv.Create(ctx, layoutKey, b)
+	case err == nil:
+		var is Grown
+		if err := json.Unmarshal(e.Value(), &is); err != nil {
+			return fmt.Errorf("key %s: %w", layoutKey, err)
+		}
+		if is.Layout == from {
+			_, err = p.kv.Update(ctx, layoutKey, b, e.Revision())
+		}
+	}
+	if err != nil && !errors.Is(err, jetstream.ErrKeyExists) {
+		return fmt.Errorf("key %s: %w", layoutKey, err)
+	}
+	p.tell()
+	for {
+		err := p.Look(ctx)
+		if l, _, _ := p.Layout(); l.First >= to.First {
+			return nil
+		}
+		if err == nil { // of a server that has not got it yet, or of one where somebody else was first
+			err = fmt.Errorf("key %s: it is not there yet", layoutKey)
+		}
+		if err := p.pause(ctx, err); err != nil {
+			return err
+		}
+	}
+}
+
+// Place says where a shard is that has no place yet. One that has is db.ErrExists.
+func (p *Plan) Place(ctx context.Context, shard int, is Placement) error {
+	b, err := json.Marshal(is)
+	if err != nil {
+		return err
+	}
+	if _, err := p.kv.Create(ctx, shardKey(shard), b); errors.Is(err, jetstream.ErrKeyExists) {
+		return fmt.Errorf("%w: placement of shard %d", db.ErrExists, shard)
+	} else if err != nil {
+		return fmt.Errorf("placement of shard %d: %w", shard, err)
+	}
+	p.tell()
+	return nil
+}
+
+// Remove takes a shard out of the plan: the nodes that have it close it, and keep its folders.
+func (p *Plan) Remove(ctx context.Context, shard int) error {
+	if err := p.kv.Purge(ctx, shardKey(shard)); err != nil {
+		return fmt.Errorf("placement of shard %d: %w", shard, err)
+	}
+	p.tell()
+	return nil
+}

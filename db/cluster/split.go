@@ -1,0 +1,367 @@
+package cluster
+
+import (
+	"context"
+	"crypto/sha256"
+	"errors"
+	"fmt"
+	"slices"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/fddhdb/fddhdb/db"
+	"github.com/fddhdb/fddhdb/db/cluster/internal/apply"
+	"github.com/fddhdb/fddhdb/db/cluster/internal/journal"
+	"github.com/fddhdb/fddhdb/db/cluster/internal/plan"
+	"github.com/fddhdb/fddhdb/db/cluster/internal/replica"
+	"github.com/fddhdb/fddhdb/db/cluster/internal/wire"
+)
+
+// A split is the splitting of one shard.
+//
+// Its parts begin with one backup of it, which goes to the message with the sequence origin. The first message in
+// the log of a part, origin+1, is a purge; message s+1 stands for message s of the shard. So the log of a part says
+// by itself how far it has come, and whoever goes on with a split that was interrupted needs nothing else.
+type split struct {
+	growth *growth
+	index  int
+	number int
+	log    *journal.Journal
+	parts  [2]part
+	ended  chan struct{}  // closed when the parts have everything
+	begun  atomic.Bool    // the parts have begun
+	placed [2]bool        // the part has a place
+	least  uint64         // the backup goes at least to that sequence
+	base   plan.Placement // of the first part, as it was when Grow was called
+
+	origin    atomic.Uint64 // where the parts begin
+	forwarded atomic.Uint64 // sequence up to which the logs of the parts have what the shard has
+	closed    atomic.Uint64 // sequence of the message behind which everything is refused; 0: none is known
+}
+
+// A part is one of the shards that take the place of a shard.
+type part struct {
+	number, index int
+	log           *journal.Journal
+}
+
+func (g *growth) log(number int) *journal.Journal {
+	return journal.New(g.js, g.client.cluster, number)
+}
+
+func (g *growth) split(index int) *split {
+	s := &split{growth: g, index: index, number: g.from.Number(index), ended: make(chan struct{})}
+	s.log = g.log(s.number)
+	for i, at := range g.from.Parts(index, g.to) {
+		s.parts[i] = part{g.to.Number(at), at, g.log(g.to.Number(at))}
+		s.placed[i] = slices.Contains(g.client.plan.Shards(), s.parts[i].number)
+	}
+	s.base = g.client.plan.Placement(s.parts[0].number)
+	return s
+}
+
+// errAnew says that the parts of a shard cannot go on, as the log of the shard has been trimmed, or its replicas
+// have forgotten what operations have come to: they begin anew with another backup.
+var errAnew = errors.New("the parts of the shard begin anew")
+
+// run splits the shard, up to the message that closes its log.
+func (s *split) run(ctx context.Context) error {
+	for first := true; ; first = false {
+		is, err := s.begin(ctx)
+		if err != nil {
+			return err
+		}
+		if first {
+			s.growth.progress(GrowBegin, int(s.growth.begun.Add(1)), len(s.growth.splits))
+		}
+		err = s.forward(ctx, is)
+		if err == nil {
+			close(s.ended)
+			return nil
+		}
+		if !errors.Is(err, errAnew) {
+			return err
+		}
+		if err := s.discard(ctx); err != nil {
+			return err
+		}
+	}
+}
+
+// anew has the parts of a shard that has been closed begin anew. One more message, which does nothing, and a backup
+// that goes at least to it, tell them from what was made of the first attempt.
+func (s *split) anew(ctx context.Context) (err error) {
+	op := &wire.Op{ID: wire.NewID(), Kind: wire.Skip}
+	b, err := op.Encode()
+	if err != nil {
+		return err
+	}
+	if s.least, _, err = s.log.Append(ctx, op.ID.String(), b, "", time.Time{}); err != nil {
+		return err
+	}
+	if err := s.discard(ctx); err != nil {
+		return err
+	}
+	is, err := s.begin(ctx)
+	if err != nil {
+		return err
+	}
+	return s.forward(ctx, is)
+}
+
+// begin makes the logs of the parts and gives them a place, unless that has been done before.
+func (s *split) begin(ctx context.Context) (is plan.Placement, err error) {
+	p := s.growth.client.plan
+	if s.placed[0] {
+		is = s.base
+	} else {
+		if err := s.discard(ctx); err != nil {
+			return is, err
+		}
+		if is, err = s.back(ctx); err != nil {
+			return is, err
+		}
+	}
+	for i, part := range s.parts {
+		if s.placed[i] {
+			continue
+		}
+		is.Nodes = slices.Clone(p.Nodes(s.number))
+		s.placed[i] = true // whatever comes of it
+		tries := 0
+		err := again(ctx, func(ctx context.Context) error {
+			err := p.Place(ctx, part.number, is)
+			if tries++; tries > 1 && errors.Is(err, db.ErrExists) { // the first try has done it: who has the lease does it alone
+				err = nil
+			}
+			return err
+		})
+		if err != nil {
+			return is, err
+		}
+	}
+	for _, part := range s.parts {
+		purge := &wire.Op{ID: s.id("purge"), Kind: wire.Purge, Base: is.Origin}
+		b, err := purge.Encode()
+		if err == nil {
+			err = part.log.Extend(ctx, is.Origin, [][]byte{b})
+		}
+		if err != nil {
+			return is, err
+		}
+	}
+	s.origin.Store(is.Origin)
+	s.forwarded.Store(is.Origin)
+	s.begun.Store(true)
+	p.Refresh()
+	return is, nil
+}
+
+// back makes a backup of the shard, and the logs of the parts, which begin behind it.
+func (s *split) back(ctx context.Context) (is plan.Placement, err error) {
+	var config journal.Config
+	err = again(ctx, func(ctx context.Context) (err error) {
+		config, err = s.log.Config(ctx)
+		return err
+	})
+	if err != nil {
+		return is, err
+	}
+	s.growth.backing.Lock()
+	defer s.growth.backing.Unlock()
+	if err := ctx.Err(); err != nil {
+		return is, err
+	}
+	node, b, err := s.growth.client.backed(ctx, s.number, order{Exact: true, From: s.least})
+	switch {
+	case err != nil:
+		return is, fmt.Errorf("the parts begin with a backup: %w", err)
+	case b.Least != b.Position:
+		return is, fmt.Errorf("%w: node %s is of another version: it does not say where its backup ends", wire.ErrAnswer, node)
+	}
+	config.FirstSeq = b.Position + 1
+	for _, part := range s.parts {
+		if err := again(ctx, func(ctx context.Context) error { return part.log.Create(ctx, config) }); err != nil {
+			return is, err
+		}
+	}
+	return plan.Placement{Base: b.Backup, Origin: b.Position, Split: true, Closed: b.Closed}, nil
+}
+
+// discard removes what there is of the parts.
+func (s *split) discard(ctx context.Context) error {
+	s.begun.Store(false)
+	for i, part := range s.parts { // the first one first: begin goes by it
+		if !s.placed[i] {
+			continue
+		}
+		if err := again(ctx, func(ctx context.Context) error { return s.growth.client.plan.Remove(ctx, part.number) }); err != nil {
+			return err
+		}
+		s.placed[i] = false
+	}
+	for _, part := range s.parts {
+		if err := again(ctx, part.log.Delete); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// id returns the ID of an operation of the split, the same whenever it is made.
+func (s *split) id(what string) (id wire.ID) {
+	sum := sha256.Sum256(fmt.Appendf(nil, "%s/%d/%s", s.growth.client.plan.Settings.ID, s.number, what))
+	copy(id[:], sum[:])
+	return id
+}
+
+// forward has the parts follow the log of the shard, up to the message that closes it.
+func (s *split) forward(ctx context.Context, is plan.Placement) error {
+	if is.Closed { // by then the shard had everything that it ever had
+		s.closed.Store(is.Origin)
+		return nil
+	}
+	from := uint64(0)
+	for i, part := range s.parts {
+		info, err := infoOf(ctx, part.log)
+		if err != nil {
+			return err
+		}
+		if at := max(info.Last, is.Origin+1) - 1; i == 0 || at < from {
+			from = at
+		}
+	}
+	s.forwarded.Store(from)
+	// If the last message stands for the one that closes the log, nothing that counts is behind that.
+	if from > is.Origin {
+		var m apply.Message
+		err := again(ctx, func(ctx context.Context) (err error) {
+			m, err = s.parts[0].log.At(ctx, from+1)
+			if errors.Is(err, journal.ErrNone) { // on the server that was asked
+				err = fmt.Errorf("%w: %w", context.DeadlineExceeded, err)
+			}
+			return err
+		})
+		if err != nil {
+			return err
+		}
+		if op, err := wire.DecodeOp(m.Data); err == nil && op.Kind == wire.Skip && op.ID == s.id("close") {
+			s.closed.Store(from)
+			return nil
+		}
+	}
+	info, err := infoOf(ctx, s.log)
+	if err != nil {
+		return err
+	}
+	if info.First > from+1 {
+		return errAnew
+	}
+	err = s.log.Follow(ctx, from+1, func(some []journal.Read) error {
+		if some[0].Seq != s.forwarded.Load()+1 { // it has been trimmed
+			return errAnew
+		}
+		forms, closed, err := s.forms(ctx, some)
+		if err != nil {
+			return err
+		}
+		var all sync.WaitGroup
+		errs := make([]error, len(s.parts))
+		for i, part := range s.parts {
+			all.Go(func() { errs[i] = part.log.Extend(ctx, some[0].Seq, forms[i]) })
+		}
+		all.Wait()
+		if err := errors.Join(errs...); err != nil {
+			return err
+		}
+		s.forwarded.Add(uint64(len(forms[0])))
+		if closed {
+			s.closed.Store(s.forwarded.Load())
+			return errEnd
+		}
+		return nil
+	})
+	if errors.Is(err, errEnd) {
+		return nil
+	}
+	return err
+}
+
+// infoOf says how long a log is.
+func infoOf(ctx context.Context, log *journal.Journal) (info journal.Info, err error) {
+	err = again(ctx, func(ctx context.Context) (err error) {
+		info, err = log.Info(ctx)
+		return err
+	})
+	return info, err
+}
+
+// errEnd ends following a log.
+var errEnd = errors.New("the log is closed")
+
+// lacks says what the parts lack of what the shard has, or ""; nodes are those that answer.
+func (s *split) lacks(ctx context.Context, nodes []NodeStatus) string {
+	if !s.begun.Load() {
+		return fmt.Sprintf("shard %d: its parts have not begun", s.number)
+	}
+	if s.closed.Load() == 0 {
+		try, cancel := context.WithTimeout(ctx, callFor)
+		defer cancel()
+		info, err := s.log.Info(try)
+		if err != nil {
+			return err.Error()
+		}
+		if at := s.forwarded.Load(); at+nearlyMessages < info.Last {
+			return fmt.Sprintf("shard %d: its parts have %d of %d messages", s.number, at, info.Last)
+		}
+	}
+	purged, to := s.origin.Load()+1, s.forwarded.Load()+1 // purging is one message, and may take long
+	for _, part := range s.parts {
+		placed, replicas := s.growth.client.plan.Nodes(part.number), 0
+		for _, n := range nodes {
+			if !slices.Contains(placed, n.Node) {
+				continue
+			}
+			i := slices.IndexFunc(n.Shards, func(r replica.Status) bool { return r.Shard == part.number })
+			if i < 0 {
+				return fmt.Sprintf("node %s does not have shard %d yet", n.Node, part.number)
+			}
+			if r := n.Shards[i]; r.Problem != "" || r.Applied < purged || r.Applied+nearlyMessages < to {
+				return fmt.Sprintf("shard %d on node %s: it is at %d of %d %s", part.number, n.Node, r.Applied, to, r.Problem)
+			}
+			replicas++
+		}
+		if replicas == 0 {
+			return fmt.Sprintf("no node of shard %d answers", part.number)
+		}
+	}
+	return ""
+}
+
+// close closes the log of the shard, unless it has been closed.
+func (s *split) close(ctx context.Context) error {
+	if s.closed.Load() > 0 {
+		return nil
+	}
+	op := &wire.Op{ID: s.id("close"), Kind: wire.Close, Base: s.forwarded.Load()}
+	b, err := op.Encode()
+	if err == nil {
+		_, _, err = s.log.Append(ctx, op.ID.String(), b, "", time.Time{})
+	}
+	return err
+}
+
+// wait waits until the logs of the parts have everything.
+func (s *split) wait(ctx context.Context) error {
+	select {
+	case <-s.ended:
+		return nil
+	case <-ctx.Done():
+		return context.Cause(ctx)
+	}
+}
+
+// end returns the sequence of the last message of the shard that counts. That of the message that stands for it
+// in the logs of the parts is one more.
+func (s *split) end() uint64 { return s.closed.Load() }
