@@ -43,8 +43,9 @@ type CreateOptions struct {
 	LogBytes int64
 }
 
-// maxShards bounds what a cluster may have.
-const maxShards = 4096
+// maxShards bounds what a cluster may have: each has a key in the plan, and servers answer with 1,024 keys of it
+// at most.
+const maxShards = 1000
 
 // Create makes a cluster: its logs, its plan, and where its shards are. The nodes are running, or begin to
 // have their shards when they are opened. A cluster of that name is db.ErrExists. If it is interrupted, it
