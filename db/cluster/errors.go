@@ -3,9 +3,7 @@ package cluster
 import (
 	"errors"
 
-	"github.com/fddhdb/fddhdb/db/cluster/internal/apply"
 	"github.com/fddhdb/fddhdb/db/cluster/internal/journal"
-	"github.com/fddhdb/fddhdb/db/cluster/internal/replica"
 	"github.com/fddhdb/fddhdb/db/cluster/internal/route"
 )
 
@@ -32,10 +30,3 @@ var (
 
 // A ShardError says that no replica of a shard has answered a request, and why.
 type ShardError = route.ShardError
-
-// A GapError says that a log begins behind what a replica has applied: the replica has to begin with a
-// backup.
-type GapError = apply.GapError
-
-// A DivergedError says that a log is not the one that a replica has applied.
-type DivergedError = replica.DivergedError

@@ -31,8 +31,8 @@ const (
 
 // Import stores many items, in operations of some hundred of one shard: an operation is stored whole or not
 // at all, the import as a whole is not. Items of the same key are stored in their order. It returns how many
-// are stored; after an error these are not all of those before a certain one, and the import may be made
-// again, as an item that is there is stored over itself.
+// are stored; after an error these are not all of those before a certain one. The import may be made again:
+// items with keys are stored over themselves, and those without get other random keys, and are there twice.
 func (c *Collection) Import(ctx context.Context, items iter.Seq2[*db.Item, error], o ImportOptions) (stored int, err error) {
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)

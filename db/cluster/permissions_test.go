@@ -1,6 +1,7 @@
 package cluster_test
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"fmt"
@@ -17,6 +18,9 @@ import (
 	"github.com/fddhdb/fddhdb/db"
 	"github.com/fddhdb/fddhdb/db/cluster"
 	"github.com/fddhdb/fddhdb/db/cluster/internal/natsproc"
+	"github.com/fddhdb/fddhdb/db/internal/dbkit"
+	"github.com/fddhdb/fddhdb/internal/synth"
+	"github.com/fddhdb/fddhdb/model"
 )
 
 // Who has the permissions of permissions.conf can do what that says, and nothing else.
@@ -84,6 +88,22 @@ func TestPermissions(t *testing.T) {
 	}
 	if s, err := js.Stream(t.Context(), "OBJ_FDDHDB_main"); err != nil || s.CachedInfo().State.Msgs > 0 {
 		t.Errorf("the node removes objects: %+v, %v", s, err)
+	}
+	one := dbkit.MustOpen(t, t.TempDir(), nil)
+	defer dbkit.MustClose(t, one)
+	pairs := mustCreate(t, one, "pairs", dbkit.PairsSchema)
+	dbkit.PutAll(t, one, pairs, dbkit.Pairs(40, synth.Config{Seed: 1}))
+	dbkit.MustTrain(t, pairs, db.TrainOptions{Options: model.Options{Bits: 8, Anchors: 5}})
+	var file bytes.Buffer
+	if err := pairs.ExportModel(t.Context(), &file); err != nil {
+		t.Fatal(err)
+	}
+	there, err := writer.CreateCollection(t.Context(), "pairs", dbkit.PairsSchema)
+	if err == nil {
+		err = there.ImportModel(t.Context(), &file, true)
+	}
+	if err != nil {
+		t.Error("a model:", err)
 	}
 	if res, err := reader.Collection("codes").Search(t.Context(), cluster.Query{Query: db.Query{Code: []byte{1, 2}}}); err != nil || len(res.Hits) != 10 {
 		t.Error("a reader searches:", res, err)

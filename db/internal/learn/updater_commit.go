@@ -63,7 +63,7 @@ func (u *updater) commit(ctx context.Context) error {
 			return fmt.Errorf("%w: revisions of space %d", fault.ErrFull, sp.ID)
 		}
 		// Everything that may fail comes first: a change in memory would stay after an error.
-		departures, err := u.departures(sp)
+		departures, err := u.departures(sp, next.Revision)
 		if err != nil {
 			return err
 		}
@@ -132,7 +132,7 @@ func (u *updater) inSpace(ctx context.Context, bytes int, f func(tx *state.Tx, s
 // departures returns, by row, the lessons of this update whose rows have changed since the
 // view, with the features of the view: the statistics have these. It runs in the committer.
 // ErrBusy: they are too large for one batch (record.MaxBatchBytes).
-func (u *updater) departures(sp *state.SpaceState) (map[uint32]*codec.Departure, error) {
+func (u *updater) departures(sp *state.SpaceState, revision uint32) (map[uint32]*codec.Departure, error) {
 	out := map[uint32]*codec.Departure{}
 	bytes := 0
 	for i, row := range u.rows {
@@ -143,7 +143,7 @@ func (u *updater) departures(sp *state.SpaceState) (map[uint32]*codec.Departure,
 			return nil, fmt.Errorf("%w: too much of what taught space %d has been overwritten meanwhile: try again", fault.ErrBusy, sp.ID)
 		}
 		// Of the revision that this commit makes: the statistics with that revision have the lesson.
-		l := codec.Lesson{Revision: sp.Revision + 1, Taught: u.lessons[i]}
+		l := codec.Lesson{Revision: revision, Taught: u.lessons[i]}
 		d, err := record.Departure(u.v.Snap, u.cv.Descriptor, sp.Positions, row, l)
 		if err != nil {
 			return nil, err

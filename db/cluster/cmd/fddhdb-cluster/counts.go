@@ -2,7 +2,7 @@ package main
 
 import (
 	"context"
-	"strings"
+	"errors"
 
 	"github.com/spf13/cobra"
 
@@ -22,16 +22,13 @@ func (w *whereFlag) register(cmd *cobra.Command) {
 	cmd.Flags().Var(&w.Where, "where", "only items that match, such as \"label = 'cat' AND year >= 2020\": fddhdb help scan")
 }
 
-// isWhere reports whether an error is one of an expression. Nodes send the text alone.
-func isWhere(err error) bool { return strings.Contains(err.Error(), "where: column ") }
-
 // wrap turns an error about the expression into one about the flag.
 func (w *whereFlag) wrap(err error) error {
-	if err == nil || !w.Given() || !isWhere(err) {
+	var bad *db.WhereError
+	if !w.Given() || !errors.As(err, &bad) {
 		return err
 	}
-	_, at, _ := strings.Cut(err.Error(), "where: column ")
-	return exit.Usagef("--where: column %s", at)
+	return exit.Usagef("--where: column %d: %s", bad.Column, bad.Reason)
 }
 
 func countCommand(e *env) *cobra.Command {

@@ -37,7 +37,7 @@ func (o *creation) register(cmd *cobra.Command) {
 // run makes the cluster.
 func (o *creation) run(e *env, ctx context.Context, done string) error {
 	switch {
-	case o.Shards < 1:
+	case o.From == "" && o.Shards < 1:
 		return exit.Usagef("--shards N is missing: how many shards: several times as many as there will be nodes, such as 16")
 	case o.Replicas < 1:
 		return exit.Usagef("--replicas %d: 1 or more nodes are possible", o.Replicas)
@@ -73,6 +73,12 @@ func (o *creation) run(e *env, ctx context.Context, done string) error {
 		case err != nil:
 			return err
 		}
+		c, err := cluster.Connect(ctx, nc, e.link.cluster, cluster.ClientOptions{})
+		if err != nil {
+			return err
+		}
+		defer c.Close()
+		o.Shards = c.Shards() // of a restored one, as many as it has backups of
 		if e.json {
 			return e.PrintJSON(struct {
 				Cluster  string   `json:"cluster"`
@@ -124,20 +130,20 @@ func createCommand(e *env) *cobra.Command {
 func restoreCommand(e *env) *cobra.Command {
 	var o creation
 	cmd := &cobra.Command{
-		Use:     "restore --from PLACE --shards N",
+		Use:     "restore --from PLACE",
 		Short:   "Make a cluster from the backups of another, or from a build",
 		GroupID: groupCluster,
 		Long: usage.Prose(`
 			Restore makes a cluster whose shards begin with the newest backups in PLACE: of a
-			cluster whose logs are lost, or of what fddhdb-beam build has made. There are as
-			many shards as backups. The nodes have the same PLACE as --backups. They
+			cluster whose logs are lost, or of what fddhdb-beam build has made. It has as
+			many shards as there are in PLACE. The nodes have the same PLACE as --backups. They
 			fetch the backups in the background, and status tells how far they are; searches
 			wait for them.
 
 			What was written after a backup is not in it.`),
 		Example: usage.Example(`
-			fddhdb-cluster restore --from /mnt/backups --shards 16 --cluster main2
-			fddhdb-cluster restore --from s3://company/shards --shards 4`),
+			fddhdb-cluster restore --from /mnt/backups --cluster main2
+			fddhdb-cluster restore --from s3://company/shards --replicas 3`),
 		Args: arguments(0, 0, ""),
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			if o.From == "" {

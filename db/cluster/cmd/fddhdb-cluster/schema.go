@@ -30,9 +30,9 @@ func initCommand(e *env) *cobra.Command {
 
 			A learned collection has modalities: the kinds of feature vectors that its items
 			have, each with its number of dimensions; :sparse stores only the numbers that
-			are not 0. A model makes the codes: import COLLECTION --model brings in one that
-			fddhdb or fddhdb-beam has trained. Before that, search compares vectors by the
-			--metric of their modality: cosine, dot or l2. Modalities whose vectors one
+			are not 0. A model makes the codes: train learns one, and import --model brings in
+			one that fddhdb or fddhdb-beam has trained. Before that, search compares vectors by
+			the --metric of their modality: cosine, dot or l2. Modalities whose vectors one
 			encoder has made share a space: --space-of image=text, or --shared for all.
 
 			The items of a collection with --codes bring codes of that many bits, a multiple

@@ -3,7 +3,6 @@ package main
 import (
 	"context"
 	"encoding/hex"
-	"errors"
 	"math"
 	"strings"
 
@@ -179,13 +178,8 @@ func (o *searchOptions) run(e *env, cmd *cobra.Command, coll *cluster.Collection
 	} else {
 		r, err = coll.Search(ctx, q)
 	}
-	switch {
-	case errors.Is(err, db.ErrInvalid) && isWhere(err):
+	if err != nil {
 		return o.where.wrap(err)
-	case err != nil && o.key != "" && errors.Is(err, db.ErrNotFound):
-		return err
-	case err != nil:
-		return err
 	}
 	if len(r.Missing) > 0 {
 		e.warnf("without %s, of which no node answers", shards(r.Missing))

@@ -186,7 +186,7 @@ func TestSession(t *testing.T) {
 	s.node("e")
 	place := filepath.Join(s.dir, "backups")
 	s.fails(2, []string{"restore", "--from", place, "--shards", "2", "--replicas", "1", "--nodes", "e", "--log-bytes", "64MiB"}, "has backups of 4")
-	s.says([]string{"restore", "--from", place, "--shards", "4", "--replicas", "1", "--nodes", "e", "--log-bytes", "64MiB"}, "restored cluster again: 4 shards, each on 1 node of e")
+	s.says([]string{"restore", "--from", place, "--replicas", "1", "--nodes", "e", "--log-bytes", "64MiB"}, "restored cluster again: 4 shards, each on 1 node of e")
 	if got := s.ok("count", "codes"); got != "500\n" {
 		t.Error(got)
 	}

@@ -47,7 +47,7 @@ func spacesCommand(e *env) *cobra.Command {
 				switch {
 				case e.json:
 				case len(rows) == 0:
-					e.Printf("collection %s has no codes yet: fddhdb-cluster import %s --model FILE brings in a model\n", args[0], args[0])
+					e.Printf("collection %s has no codes yet: fddhdb-cluster train %s learns a model, and import %s --model FILE brings one in\n", args[0], args[0], args[0])
 				default:
 					e.PrintTable([]term.Column{term.Right("space"), term.Left("state"), term.Right("bits"), term.Right("revision"), term.Right("items")}, rows)
 				}
