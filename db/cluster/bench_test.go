@@ -175,17 +175,17 @@ func TestGrowthFigures(t *testing.T) {
 	time.Sleep(2 * time.Second)
 	close(growing)
 	begin, last := time.Now(), time.Now()
-	stage := cluster.GrowBegin
-	err = c.Grow(t.Context(), cluster.GrowOptions{Progress: func(p cluster.GrowProgress) {
-		if p.Stage != stage {
-			t.Logf("%s: %v", stage, time.Since(last))
-			stage, last = p.Stage, time.Now()
+	now := cluster.GrowBegin
+	err = c.Grow(t.Context(), cluster.GrowOptions{Progress: func(stage string, done, of int64) {
+		if stage != now {
+			t.Logf("%s: %v", now, time.Since(last))
+			now, last = stage, time.Now()
 		}
 	}})
 	if err != nil {
 		t.Fatal(err)
 	}
-	t.Logf("%s: %v; %d items in 4 shards have grown to 8 in %v", stage, time.Since(last), n, time.Since(begin))
+	t.Logf("%s: %v; %d items in 4 shards have grown to 8 in %v", now, time.Since(last), n, time.Since(begin))
 	stop()
 	<-done
 	t.Logf("%d writes meanwhile, the longest took %v, and %v before", writes, most, before)

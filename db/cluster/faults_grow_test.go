@@ -30,11 +30,11 @@ func (s *site) grow(ctx context.Context, c *cluster.Client, history *checker.His
 	closed := time.Duration(0)
 	for {
 		tries++
-		err := c.Grow(ctx, cluster.GrowOptions{Progress: func(p cluster.GrowProgress) {
+		err := c.Grow(ctx, cluster.GrowOptions{Progress: func(stage string, done, of int64) {
 			switch {
-			case p.Stage == cluster.GrowClose && closed == 0:
+			case stage == cluster.GrowClose && closed == 0:
 				closed = history.Now()
-			case p.Stage == cluster.GrowRemove && p.Done == 0:
+			case stage == cluster.GrowRemove && done == 0:
 				read.Do(func() {
 					s.t.Logf("%8.3f s: the parts of the shards take over, %.3f s after they were closed, in try %d", history.Now().Seconds(), (history.Now() - closed).Seconds(), tries)
 					waits = append(waits, checker.Fault{What: "growth", Begin: closed, End: history.Now()})

@@ -15,30 +15,22 @@ import (
 	"github.com/fddhdb/fddhdb/db"
 	"github.com/fddhdb/fddhdb/db/cluster/internal/plan"
 	"github.com/fddhdb/fddhdb/db/cluster/internal/wire"
+	"github.com/fddhdb/fddhdb/db/event"
 )
 
 // GrowOptions are those of Client.Grow.
 type GrowOptions struct {
-	// Progress, unless nil, is called when a stage goes on, from one goroutine at a time.
-	Progress func(GrowProgress)
+	// Progress, unless nil, hears the stages below, in shards, from one goroutine at a time.
+	Progress event.Progress
 }
 
-// A GrowProgress says how far a growth is.
-type GrowProgress struct {
-	Stage    GrowStage
-	Done, Of int // shards
-}
-
-// A GrowStage is what a growth is doing.
-type GrowStage string
-
-// The stages, in their order.
+// The stages of a growth, in their order.
 const (
-	GrowBegin  GrowStage = "beginning"   // each shard is backed up, and its parts begin with that
-	GrowCopy   GrowStage = "catching up" // what is written meanwhile goes to the parts, too
-	GrowClose  GrowStage = "closing"     // writes wait from now on
-	GrowSwitch GrowStage = "switching"   // the parts have everything: they take over
-	GrowRemove GrowStage = "removing"    // writes go on; the logs that have been split are removed
+	GrowBegin  = "beginning"   // each shard is backed up, and its parts begin with that
+	GrowCopy   = "catching up" // what is written meanwhile goes to the parts, too
+	GrowClose  = "closing"     // writes wait from now on
+	GrowSwitch = "switching"   // the parts have everything: they take over
+	GrowRemove = "removing"    // writes go on; the logs that have been split are removed
 )
 
 // Grow doubles the number of shards while the cluster serves: each is split into two parts, on the nodes that
@@ -114,11 +106,11 @@ type growth struct {
 	telling  sync.Mutex
 }
 
-func (g *growth) progress(stage GrowStage, done, of int) {
+func (g *growth) progress(stage string, done, of int) {
 	g.telling.Lock()
 	defer g.telling.Unlock()
 	if g.options.Progress != nil {
-		g.options.Progress(GrowProgress{stage, done, of})
+		g.options.Progress(stage, int64(done), int64(of))
 	}
 }
 

@@ -222,7 +222,7 @@ func TestGrow(t *testing.T) {
 	if err := single.ExportModel(t.Context(), &file); err != nil {
 		t.Fatal(err)
 	}
-	if err := pairs.ImportModel(t.Context(), &file, true); err != nil {
+	if _, err := pairs.ImportModel(t.Context(), &file, true); err != nil {
 		t.Fatal(err)
 	}
 	byImage := cluster.Query{Query: db.Query{From: "image", Vector: learned[3].Vectors["image"], To: "text", K: 30, Rerank: db.RerankProjection}}
@@ -324,12 +324,12 @@ func TestGrow(t *testing.T) {
 	for shards := 4; shards <= 8; shards *= 2 {
 		begin := time.Now()
 		var closed time.Time
-		err := a.Grow(t.Context(), cluster.GrowOptions{Progress: func(p cluster.GrowProgress) {
-			switch p.Stage {
+		err := a.Grow(t.Context(), cluster.GrowOptions{Progress: func(stage string, done, of int64) {
+			switch stage {
 			case cluster.GrowClose:
 				closed = time.Now()
 			case cluster.GrowRemove:
-				if p.Done == 0 {
+				if done == 0 {
 					t.Logf("%d shards: it took %v until writes waited, %v until they went on", shards, closed.Sub(begin), time.Since(closed))
 				}
 			}
@@ -427,13 +427,13 @@ func TestGrowInterrupted(t *testing.T) {
 	keepOn(t, &all, ctx, "write", w.step)
 	shards := 1
 	for _, at := range []struct {
-		stage cluster.GrowStage
-		done  int
+		stage string
+		done  int64
 		trim  bool // the log of the shard is trimmed beyond what its parts have
 	}{{cluster.GrowBegin, 1, false}, {cluster.GrowCopy, 1, true}, {cluster.GrowClose, 0, false}, {cluster.GrowSwitch, 0, false}, {cluster.GrowRemove, 0, false}} {
 		in, cancel := context.WithCancel(t.Context())
-		err := h.connect().Grow(in, cluster.GrowOptions{Progress: func(p cluster.GrowProgress) {
-			if p.Stage == at.stage && p.Done >= at.done {
+		err := h.connect().Grow(in, cluster.GrowOptions{Progress: func(stage string, done, of int64) {
+			if stage == at.stage && done >= at.done {
 				cancel()
 			}
 		}})
@@ -597,8 +597,8 @@ func TestGrowMendsAPart(t *testing.T) {
 		t.Fatal(err)
 	}
 	key, put := keyOf2("lost", 0, 2), false
-	err = h.connect().Grow(t.Context(), cluster.GrowOptions{Progress: func(p cluster.GrowProgress) {
-		if p.Stage != cluster.GrowCopy || p.Done < p.Of || put {
+	err = h.connect().Grow(t.Context(), cluster.GrowOptions{Progress: func(stage string, done, of int64) {
+		if stage != cluster.GrowCopy || done < of || put {
 			return
 		}
 		put = true

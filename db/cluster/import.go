@@ -9,6 +9,7 @@ import (
 
 	"github.com/fddhdb/fddhdb/db"
 	"github.com/fddhdb/fddhdb/db/cluster/internal/wire"
+	"github.com/fddhdb/fddhdb/db/event"
 )
 
 // ImportOptions are those of Import.
@@ -18,9 +19,9 @@ type ImportOptions struct {
 	// be called from several goroutines at a time.
 	Refused func(item *db.Item, why error) error
 
-	// Progress, unless nil, is called with the number of items that are stored, from one goroutine at a
-	// time.
-	Progress func(items int)
+	// Progress, unless nil, hears the stage "store", in items, from one goroutine at a time. How many there will
+	// be is not known: total is 0.
+	Progress event.Progress
 }
 
 // These bound what an import writes in one operation.
@@ -41,7 +42,7 @@ func (c *Collection) Import(ctx context.Context, items iter.Seq2[*db.Item, error
 		mu.Lock()
 		defer mu.Unlock()
 		if stored += n; o.Progress != nil {
-			o.Progress(stored)
+			o.Progress("store", int64(stored), 0)
 		}
 	}
 	v := c.client.view.Load() // when it is over, importSome sees to it

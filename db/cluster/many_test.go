@@ -151,7 +151,7 @@ func TestManyQueries(t *testing.T) {
 	if err := single.ExportModel(t.Context(), &file); err != nil {
 		t.Fatal(err)
 	}
-	if err := pairs.ImportModel(t.Context(), &file, true); err != nil {
+	if _, err := pairs.ImportModel(t.Context(), &file, true); err != nil {
 		t.Fatal(err)
 	}
 	for range queries {

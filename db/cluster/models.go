@@ -23,30 +23,31 @@ const maxModel = 3 << 30
 // ImportModel gives every shard a space with a model that db.Collection.ExportModel has written, and its
 // items their codes there, by their logs: each replica does so where the operation stands in its log.
 // Searches go on meanwhile, by the space that was the active one; writes are taken, and applied when the
-// codes are there. With activate the space becomes the active one. It returns when every shard has it.
-func (c *Collection) ImportModel(ctx context.Context, r io.Reader, activate bool) error {
+// codes are there. With activate the space becomes the active one. It returns when every shard has it,
+// with the number of the space.
+func (c *Collection) ImportModel(ctx context.Context, r io.Reader, activate bool) (db.Space, error) {
 	b, err := io.ReadAll(io.LimitReader(r, maxModel+1))
 	if err != nil {
-		return err
+		return 0, err
 	}
 	if len(b) > maxModel {
-		return fmt.Errorf("%w: a model of more than %d bytes", db.ErrInvalid, maxModel)
+		return 0, fmt.Errorf("%w: a model of more than %d bytes", db.ErrInvalid, maxModel)
 	}
 	if _, err := model.UnmarshalFile(b); err != nil { // before a number is taken for it
-		return fmt.Errorf("%w: no model file, or one that this program does not read: %w", db.ErrInvalid, err)
+		return 0, fmt.Errorf("%w: no model file, or one that this program does not read: %w", db.ErrInvalid, err)
 	}
-	_, err = c.found(ctx, b, activate, 0)
-	return err
+	space, _, err := c.createSpace(ctx, b, activate, 0)
+	return space, err
 }
 
-// found has every shard make a space with the model of a file. fence is the number of the lease of who has
+// createSpace has every shard make a space with the model of a file. fence is the number of the lease of who has
 // learned it; 0: there is none.
-func (c *Collection) found(ctx context.Context, file []byte, activate bool, fence uint64) (name string, err error) {
-	space, err := c.number(ctx)
-	if err != nil {
-		return "", err
+func (c *Collection) createSpace(ctx context.Context, file []byte, activate bool, fence uint64) (space db.Space, object string, err error) {
+	if space, err = c.number(ctx); err != nil {
+		return 0, "", err
 	}
-	return c.install(ctx, file, wire.Op{Kind: wire.ImportModel, Space: space, Activate: activate, Fence: fence})
+	object, err = c.install(ctx, file, wire.Op{Kind: wire.ImportModel, Space: space, Activate: activate, Fence: fence})
+	return space, object, err
 }
 
 // installFor is how long installing a model may take where the context has no deadline: encoding all items.

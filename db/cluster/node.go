@@ -135,19 +135,30 @@ func (n *Node) serve() (err error) {
 
 // NodeStatus says how a node is.
 type NodeStatus struct {
-	Node   string           `json:"node"`
-	Since  time.Time        `json:"since"`
-	Shards []replica.Status `json:"shards"`
+	Node   string          `json:"node"`
+	Since  time.Time       `json:"since"`
+	Shards []ReplicaStatus `json:"shards"`
+}
+
+// A ReplicaStatus says how a replica is.
+type ReplicaStatus struct {
+	Shard      int    `json:"shard"`
+	Applied    uint64 `json:"applied"`           // the sequence of the log that it has come to
+	Chain      uint64 `json:"chain"`             // a hash of what it has applied: replicas at one sequence have one
+	Behind     uint64 `json:"behind"`            // messages that it knows of and has not applied
+	Items      int    `json:"items"`             // of all collections
+	Problem    string `json:"problem,omitempty"` // what keeps it from following the log
+	Operations uint64 `json:"operations"`        // that it has applied since it was started
 }
 
 // Status returns how the node is.
 func (n *Node) Status() NodeStatus {
-	s := NodeStatus{Node: n.opts.Node, Since: n.began, Shards: []replica.Status{}}
+	s := NodeStatus{Node: n.opts.Node, Since: n.began, Shards: []ReplicaStatus{}}
 	n.mu.RLock()
 	all := maps.Clone(n.replicas)
 	n.mu.RUnlock()
 	for _, shard := range slices.Sorted(maps.Keys(all)) {
-		s.Shards = append(s.Shards, all[shard].Status())
+		s.Shards = append(s.Shards, ReplicaStatus(all[shard].Status()))
 	}
 	return s
 }

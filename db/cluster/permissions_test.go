@@ -100,7 +100,7 @@ func TestPermissions(t *testing.T) {
 	}
 	there, err := writer.CreateCollection(t.Context(), "pairs", dbkit.PairsSchema)
 	if err == nil {
-		err = there.ImportModel(t.Context(), &file, true)
+		_, err = there.ImportModel(t.Context(), &file, true)
 	}
 	if err != nil {
 		t.Error("a model:", err)

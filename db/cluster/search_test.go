@@ -175,7 +175,7 @@ func TestAnswersAreThoseOfOneDatabase(t *testing.T) {
 		_, err := pairs.Search(ctx, cluster.Query{Query: db.Query{From: "image", Vector: image, To: "text", K: 5}})
 		return err
 	}, func() {
-		if err := pairs.ImportModel(t.Context(), bytes.NewReader(file.Bytes()), true); err != nil {
+		if _, err := pairs.ImportModel(t.Context(), bytes.NewReader(file.Bytes()), true); err != nil {
 			t.Error(err)
 		}
 	})
@@ -201,7 +201,7 @@ func TestAnswersAreThoseOfOneDatabase(t *testing.T) {
 		_, err := pairs.Search(ctx, cluster.Query{Query: db.Query{From: "image", Vector: image, K: 5}})
 		return err
 	}, func() {
-		if err := pairs.ImportModel(t.Context(), bytes.NewReader(file.Bytes()), false); err != nil {
+		if _, err := pairs.ImportModel(t.Context(), bytes.NewReader(file.Bytes()), false); err != nil {
 			t.Error(err)
 		}
 		for range 5 {

@@ -14,7 +14,6 @@ import (
 	"github.com/fddhdb/fddhdb/db/cluster/internal/apply"
 	"github.com/fddhdb/fddhdb/db/cluster/internal/journal"
 	"github.com/fddhdb/fddhdb/db/cluster/internal/plan"
-	"github.com/fddhdb/fddhdb/db/cluster/internal/replica"
 	"github.com/fddhdb/fddhdb/db/cluster/internal/wire"
 )
 
@@ -323,7 +322,7 @@ func (s *split) lacks(ctx context.Context, nodes []NodeStatus) string {
 			if !slices.Contains(placed, n.Node) {
 				continue
 			}
-			i := slices.IndexFunc(n.Shards, func(r replica.Status) bool { return r.Shard == part.number })
+			i := slices.IndexFunc(n.Shards, func(r ReplicaStatus) bool { return r.Shard == part.number })
 			if i < 0 {
 				return fmt.Sprintf("node %s does not have shard %d yet", n.Node, part.number)
 			}

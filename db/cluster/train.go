@@ -22,6 +22,7 @@ import (
 
 // A Training is what Train returns.
 type Training struct {
+	Space   db.Space // that has the model, on every shard
 	Report  model.Report
 	Items   int      // that it has learned from
 	LeftOut []string // modalities that no item to learn from has
@@ -84,8 +85,11 @@ func (c *Collection) Train(ctx context.Context, opt db.TrainOptions) (*Training,
 	if err := lease.ctx.Err(); err != nil {
 		return nil, err
 	}
-	name, err := c.found(lease.ctx, b, opt.Activate, lease.number)
-	return &Training{Report: result.Report, Items: t.n, LeftOut: leftOut, Model: name}, err
+	space, object, err := c.createSpace(lease.ctx, b, opt.Activate, lease.number)
+	if err != nil {
+		return nil, err
+	}
+	return &Training{Space: space, Report: result.Report, Items: t.n, LeftOut: leftOut, Model: object}, nil
 }
 
 // grown replaces the error of a training during which the cluster has grown: what it was learning from is in

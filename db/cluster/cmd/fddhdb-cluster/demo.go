@@ -174,7 +174,7 @@ func (d *demo) fill(ctx context.Context, n int, out *demoJSON) (one *db.DB, err 
 	bar := d.e.NewProgress()
 	defer bar.End()
 	begin := time.Now()
-	if _, err := coll.Import(ctx, each(items), cluster.ImportOptions{Progress: func(done int) { bar.Report("importing", int64(done), int64(n)) }}); err != nil {
+	if _, err := coll.Import(ctx, each(items), cluster.ImportOptions{Progress: func(_ string, done, _ int64) { bar.Report("importing", done, int64(n)) }}); err != nil {
 		return nil, err
 	}
 	bar.End()

@@ -40,9 +40,7 @@ func growCommand(e *env) *cobra.Command {
 				before := c.Shards()
 				bar := e.NewProgress()
 				defer bar.End()
-				err := c.Grow(ctx, cluster.GrowOptions{Progress: func(p cluster.GrowProgress) {
-					bar.Report(string(p.Stage), int64(p.Done), int64(p.Of))
-				}})
+				err := c.Grow(ctx, cluster.GrowOptions{Progress: bar.Report})
 				bar.End()
 				if err != nil {
 					return failed(err)

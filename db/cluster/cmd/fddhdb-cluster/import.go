@@ -295,7 +295,7 @@ func (im *importing) store(ctx context.Context, e *env, coll *cluster.Collection
 			}
 		}
 	}
-	o := cluster.ImportOptions{Progress: func(n int) { bar.Report("storing", int64(n), rows) }}
+	o := cluster.ImportOptions{Progress: func(_ string, n, _ int64) { bar.Report("storing", n, rows) }}
 	if im.o.skip {
 		o.Refused = func(it *db.Item, why error) error {
 			if !errors.Is(why, db.ErrInvalid) {
@@ -380,7 +380,7 @@ func (o *importOptions) importModel(e *env, cmd *cobra.Command, name string) err
 		ctx, cancel := context.WithTimeout(ctx, forever)
 		defer cancel()
 		bar.Report("making codes", 0, 0)
-		err := coll.ImportModel(ctx, f, o.activate)
+		space, err := coll.ImportModel(ctx, f, o.activate)
 		bar.End()
 		switch {
 		case errors.Is(err, db.ErrNotFound):
@@ -390,6 +390,6 @@ func (o *importOptions) importModel(e *env, cmd *cobra.Command, name string) err
 		case err != nil:
 			return err
 		}
-		return e.printNewest(ctx, coll, "")
+		return e.printSpace(ctx, coll, space, "")
 	})
 }

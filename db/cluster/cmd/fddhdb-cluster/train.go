@@ -3,6 +3,7 @@ package main
 import (
 	"context"
 	"errors"
+	"slices"
 	"strings"
 
 	"github.com/spf13/cobra"
@@ -64,7 +65,7 @@ func trainCommand(e *env) *cobra.Command {
 				for _, m := range t.LeftOut {
 					e.warnf("modality %s is left out: no item to learn from has it", m)
 				}
-				return e.printNewest(ctx, coll, "trained on "+term.Plural(t.Items, "item", "items")+": ")
+				return e.printSpace(ctx, coll, t.Space, "trained on "+term.Plural(t.Items, "item", "items")+": ")
 			})
 		},
 	}
@@ -73,16 +74,17 @@ func trainCommand(e *env) *cobra.Command {
 	return cmd
 }
 
-// printNewest prints the newest space of a collection, which has the highest number.
-func (e *env) printNewest(ctx context.Context, coll *cluster.Collection, what string) error {
+// printSpace prints a space that has just been made.
+func (e *env) printSpace(ctx context.Context, coll *cluster.Collection, made db.Space, what string) error {
 	spaces, err := coll.Spaces(ctx)
 	if err != nil {
 		return err
 	}
-	if len(spaces) == 0 {
-		return exit.Failedf("collection %s has no space: somebody has dropped it meanwhile", coll.Name())
+	i := slices.IndexFunc(spaces, func(s cluster.Space) bool { return s.Space == made })
+	if i < 0 {
+		return exit.Failedf("collection %s has no space %d: somebody has dropped it meanwhile", coll.Name(), made)
 	}
-	s := spaces[len(spaces)-1]
+	s := spaces[i]
 	if e.json {
 		return e.PrintJSON(s)
 	}
