@@ -15,7 +15,8 @@ import (
 type BackupOptions struct {
 	// Trim removes from each log what its backup holds, once that has been read again and is whole, but for
 	// the Keep latest messages of it: a node that has been away for longer begins with the backup. Then it
-	// removes the objects that no log names any more and that are three hours old. If that fails the backups are
+	// removes the objects that no log names any more, which are three hours old, and which a backup two hours
+	// ago or earlier has found so, too. If that fails the backups are
 	// good all the same: the node that does it logs why, and the next backup with Trim makes up for it.
 	Trim bool
 	Keep uint64 // messages; 0 means 10,000

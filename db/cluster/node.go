@@ -62,6 +62,7 @@ type Node struct {
 	crew    crew
 	began   time.Time
 	parts   parts
+	sweeps  sweeper
 
 	ctx  context.Context // ends with Close
 	stop context.CancelFunc

@@ -50,6 +50,7 @@ func (n *Node) near(nc *nats.Conn) {
 			var err error
 			if sub, err = nc.QueueSubscribe(n.cluster.Near(n.opts.Node, at), "node", n.read); err != nil {
 				n.opts.Log.Warn("requests come by way of another server", "server", at, "error", err)
+				at = "" // and it is tried again when the connection changes
 			}
 			server = at
 		}

@@ -91,8 +91,9 @@ func (c *Collection) CountRadius(ctx context.Context, q Query, radius int) (n in
 func (c *Collection) Count(ctx context.Context, where string, args ...any) (int, error) {
 	ctx, cancel := c.client.within(ctx)
 	defer cancel()
+	own := slices.Clone(args) // a node in this program may look at them when this has returned
 	answers, err := c.all(ctx, func(int) wire.Request {
-		return wire.Request{Verb: wire.Count, Where: where, Args: args}
+		return wire.Request{Verb: wire.Count, Where: where, Args: own}
 	})
 	return sum(answers), err
 }
@@ -111,6 +112,7 @@ func (c *Collection) Facets(ctx context.Context, q db.FacetQuery) (*db.Facets, e
 	ctx, cancel := c.client.within(ctx)
 	defer cancel()
 	all := q
+	all.Args = slices.Clone(q.Args)
 	all.Limit = 0 // what one shard cuts off may be among the first of all
 	answers, err := c.all(ctx, func(int) wire.Request { return wire.Request{Verb: wire.Facets, Facets: &all} })
 	if err != nil {

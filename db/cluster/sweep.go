@@ -1,8 +1,12 @@
 package cluster
 
 import (
+	"cmp"
 	"context"
 	"fmt"
+	"maps"
+	"slices"
+	"sync"
 	"time"
 
 	"github.com/fddhdb/fddhdb/db"
@@ -26,12 +30,52 @@ const lateAfter = time.Hour
 
 var settled = 3 * time.Hour // a variable for tests
 
+// How old an object is the servers say, whose clocks may jump. So an object is removed only by a sweep that comes
+// longer than lateAfter, by the clock of the machine that no one sets, after another one by the same node that has
+// found it already.
+var between = 2 * lateAfter // a variable for tests
+
+// A sweeper knows what earlier sweeps of a node have found. It is in memory alone: after a start it begins anew.
+type sweeper struct {
+	mu    sync.Mutex
+	found map[found]time.Time // when it was found first
+}
+
+// A found is an object that no log names. One that is stored again under its name is another one.
+type found struct {
+	name string
+	seq  uint64
+}
+
+// ripe returns those of the objects that an earlier sweep has found long enough ago, and notes the others.
+func (s *sweeper) ripe(all map[string]object) map[string]object {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	now, noted, ripe := time.Now(), map[found]time.Time{}, map[string]object{}
+	for name, o := range all {
+		is := found{name, o.seq}
+		first, known := s.found[is]
+		if !known {
+			first = now
+		}
+		noted[is] = first
+		if known && now.Sub(first) >= between {
+			ripe[name] = o
+		}
+	}
+	s.found = noted
+	return ripe
+}
+
 // abandoned is the age of an object whose owner has been killed before it could remove it: nobody needs one for so
 // long.
 var abandoned = 48 * time.Hour // a variable for tests
 
 // mostSwept bounds the objects that one sweep looks at, and so its memory: the oldest come first.
 const mostSwept = 100_000
+
+// byNumber orders the names of streams, which end with a number, by that.
+func byNumber(a, b string) int { return cmp.Or(cmp.Compare(len(a), len(b)), cmp.Compare(a, b)) }
 
 // sweep removes the objects that no log of the cluster names any more: their messages have been trimmed behind
 // backups, or never came. It reads what all logs have, whether or not they are those of shards: a shard whose log is
@@ -52,12 +96,9 @@ func (n *Node) sweep(ctx context.Context, of plan.Layout) (removed int, err erro
 	if err != nil {
 		return 0, err
 	}
-	if err := erase(gone); err != nil {
-		return removed, err
-	}
 	left, err := store.old(ctx, settled, mostSwept, changesObject, modelObject)
-	if err != nil || len(left) == 0 {
-		return removed, err
+	if err != nil {
+		return 0, err
 	}
 	logs, err := journal.Logs(ctx, n.js, n.cluster) // after the objects: what comes into a log from now on names others
 	if err != nil {
@@ -68,8 +109,9 @@ func (n *Node) sweep(ctx context.Context, of plan.Layout) (removed int, err erro
 			return removed, fmt.Errorf("%w: log %s", db.ErrNotFound, stream)
 		}
 	}
-	for _, log := range logs {
-		err := log.All(ctx, func(some []journal.Read) error {
+	// Those that are being split before their parts: what is copied meanwhile is seen in one of them.
+	for _, stream := range slices.SortedFunc(maps.Keys(logs), byNumber) {
+		err := logs[stream].All(ctx, func(some []journal.Read) error {
 			for _, m := range some {
 				op, err := wire.DecodeOp(m.Data)
 				if err != nil {
@@ -83,5 +125,6 @@ func (n *Node) sweep(ctx context.Context, of plan.Layout) (removed int, err erro
 			return removed, err
 		}
 	}
-	return removed, erase(left)
+	maps.Copy(left, gone)
+	return removed, erase(n.sweeps.ripe(left))
 }

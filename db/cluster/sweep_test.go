@@ -118,6 +118,8 @@ func TestObjectsGo(t *testing.T) {
 	stays := large("stays")
 	put(stays) // it is the last message of its log, which a trim leaves
 	backup()
+	is("nobody has found them before", "map[op:6 train:1]")
+	backup()
 	is("a message is in a log", "map[op:1]")
 	if n, size := h.stored(); n > 5 || size > 1_200_000 {
 		t.Errorf("the store has %d messages, of %d bytes", n, size)
@@ -178,8 +180,10 @@ func TestObjectsOfTwoLogs(t *testing.T) {
 	putSome(t, c, 50, 100)
 	is := func(when string, want int) {
 		t.Helper()
-		if _, err := c.Backup(t.Context(), cluster.BackupOptions{Trim: true, Keep: 1}); err != nil {
-			t.Fatal(err)
+		for range 2 { // the first finds them, and the second removes them
+			if _, err := c.Backup(t.Context(), cluster.BackupOptions{Trim: true, Keep: 1}); err != nil {
+				t.Fatal(err)
+			}
 		}
 		if n := h.objectsOf()["op"]; n != want {
 			t.Errorf("%s: %d objects", when, n)
@@ -236,8 +240,10 @@ func TestModelsGo(t *testing.T) {
 	}
 	backup := func(want int) {
 		t.Helper()
-		if _, err := c.Backup(t.Context(), cluster.BackupOptions{Trim: true, Keep: 1}); err != nil {
-			t.Fatal(err)
+		for range 2 {
+			if _, err := c.Backup(t.Context(), cluster.BackupOptions{Trim: true, Keep: 1}); err != nil {
+				t.Fatal(err)
+			}
 		}
 		if n := h.objectsOf()["model"]; n != want {
 			t.Errorf("behind a backup %d models and not %d", n, want)

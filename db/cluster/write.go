@@ -121,6 +121,9 @@ func (c *Client) lookup(ctx context.Context, unknown *UnknownError, latest bool)
 	err = c.steady(ctx, func(ctx context.Context, v *view) error {
 		o, applied = nil, 0
 		of, _ := c.plan.Settings.Of(unknown.Shard)
+		if !of.Has(unknown.Shard) || unknown.Shard >= v.First+v.Shards {
+			return fmt.Errorf("%w: operation %s of shard %d: there is no such shard, nor was there", db.ErrInvalid, unknown.ID, unknown.Shard)
+		}
 		layout, starts, _ := c.plan.Layout()
 		for _, index := range of.Parts(of.Index(unknown.Shard), v.Layout) {
 			q := wire.Request{Verb: wire.OutcomeOf, ID: unknown.ID}

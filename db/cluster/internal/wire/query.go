@@ -1,6 +1,10 @@
 package wire
 
-import "github.com/fddhdb/fddhdb/db"
+import (
+	"slices"
+
+	"github.com/fddhdb/fddhdb/db"
+)
 
 // A Query is a db.Query as it travels: without the names of its parts, and with its vector as bytes.
 type Query struct {
@@ -27,15 +31,15 @@ type Query struct {
 	Plan          db.Plan
 }
 
-// QueryOf returns the form in which a query travels. It shares its parts.
+// QueryOf returns the form in which a query travels. What the caller may change later it has a copy of.
 func QueryOf(q db.Query) *Query {
 	w := &Query{
-		From: q.From, To: q.To, Vector: q.Vector, Key: q.Key, Code: q.Code, ExcludeSelf: q.ExcludeSelf, Space: q.Space,
-		Where: q.Where, Args: q.Args, K: q.K, Rerank: q.Rerank, Window: q.Window, After: q.After, MinSimilarity: q.MinSimilarity,
-		Recall: q.Recall, Cursors: q.Cursors, Include: q.Include, Facets: q.Facets, FacetLimit: q.FacetLimit, Plan: q.Plan,
+		From: q.From, To: q.To, Vector: slices.Clone(q.Vector), Key: q.Key, Code: slices.Clone(q.Code), ExcludeSelf: q.ExcludeSelf, Space: q.Space,
+		Where: q.Where, Args: slices.Clone(q.Args), K: q.K, Rerank: q.Rerank, Window: q.Window, After: q.After, MinSimilarity: q.MinSimilarity,
+		Recall: q.Recall, Cursors: q.Cursors, Include: q.Include, Facets: slices.Clone(q.Facets), FacetLimit: q.FacetLimit, Plan: q.Plan,
 	}
 	if q.Sparse != nil {
-		w.Sparse = &sparse{Index: q.Sparse.Index, Value: q.Sparse.Value}
+		w.Sparse = &sparse{Index: slices.Clone(q.Sparse.Index), Value: slices.Clone(q.Sparse.Value)}
 	}
 	return w
 }
