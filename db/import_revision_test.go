@@ -206,3 +206,51 @@ func TestImportRevisionRefuses(t *testing.T) {
 	}
 	dbkit.CheckSound(t, d, "refused")
 }
+
+// A query by a revision that is kept has the answer that it had then, and the cursor of that goes on.
+func TestQueryByARevision(t *testing.T) {
+	items := modelItems(300, 5)
+	_, c := openWith(t, vfs.NewMem(), dbkit.PairsSchema, items[:150])
+	dbkit.MustTrain(t, c, db.TrainOptions{Options: model.Options{Bits: 16, Anchors: 20}})
+	q := db.Query{From: "image", Vector: items[1].Vectors["image"], K: 20, Rerank: db.RerankProjection, Where: "NOT label = 'later'"}
+	search := func(q db.Query) *db.Result {
+		t.Helper()
+		r, err := c.Search(ctx, q)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return r
+	}
+	before := search(q)
+	for i := range 3 {
+		some := items[150+50*i : 200+50*i]
+		for _, it := range some {
+			it.Labels = append(it.Labels, "later")
+		}
+		putAll(t, c, some)
+		dbkit.MustUpdate(t, c, db.UpdateOptions{Teacher: db.TeacherLabels})
+	}
+	now := search(q)
+	q.Revision = 1
+	then := search(q)
+	if then.Revision != 1 || now.Revision != 4 || fmt.Sprint(then.Hits) != fmt.Sprint(before.Hits) || fmt.Sprint(now.Hits) == fmt.Sprint(before.Hits) {
+		t.Errorf("then %+v\nnow %+v\nbefore %+v", then, now, before)
+	}
+	all := q
+	all.K = 40
+	q.After = before.Next
+	if next := search(q); fmt.Sprint(next.Hits) != fmt.Sprint(search(all).Hits[20:]) {
+		t.Error("the cursor does not go on")
+	}
+	q.Revision = 0
+	if _, err := c.Search(ctx, q); !errors.Is(err, db.ErrInvalid) {
+		t.Error("a cursor of another revision:", err)
+	}
+	q.After = ""
+	for _, none := range []uint32{5, 1<<32 - 1} {
+		q.Revision = none
+		if _, err := c.Search(ctx, q); !errors.Is(err, db.ErrNotFound) {
+			t.Error(err)
+		}
+	}
+}

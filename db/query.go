@@ -62,6 +62,12 @@ type Query struct {
 	// yet (ErrBusy).
 	Space Space
 
+	// Revision, if not 0, is a revision of the space that is kept: the query is encoded by its projections in place
+	// of the present ones, and a cursor of that revision goes on. So databases whose revisions have the same numbers
+	// (ImportRevision) answer alike while a new one comes to them, one after the other. One that is not there is
+	// ErrNotFound. The first search by another revision than the present one reads its projections.
+	Revision uint32
+
 	// Where, if not empty, restricts the answer to items that match an expression
 	// such as
 	//
@@ -398,7 +404,7 @@ func (q *Query) check() error {
 func (q *Query) inside() search.Query {
 	s := search.Query{
 		From: q.From, To: q.To, Vector: q.Vector, Key: q.Key, Code: q.Code, ExcludeSelf: q.ExcludeSelf,
-		Space: uint32(q.Space), Where: q.Where, Args: q.Args, K: cmp.Or(q.K, defaultK), Order: search.Order(q.Rerank),
+		Space: uint32(q.Space), Revision: q.Revision, Where: q.Where, Args: q.Args, K: cmp.Or(q.K, defaultK), Order: search.Order(q.Rerank),
 		Window: q.Window, After: q.After, Plan: q.Plan, MinSimilarity: q.MinSimilarity, Recall: q.Recall,
 	}
 	if q.Sparse != nil {

@@ -225,7 +225,7 @@ func (c *Collection) searchIn(ctx context.Context, v *view, q Query, r wire.Requ
 		in.Include |= db.IncludeLabels | db.IncludeFields // which merge counts
 	}
 	if basis, ok := from.Basis(); ok {
-		in.Space, in.Rerank = basis.Space, basis.Rerank
+		in.Space, in.Revision, in.Rerank = basis.Space, basis.Revision, basis.Rerank
 	}
 	queries, err := c.queries(ctx, v, in)
 	if err != nil {
@@ -250,6 +250,9 @@ func (c *Collection) searchIn(ctx context.Context, v *view, q Query, r wire.Requ
 			}
 			return own
 		})
+		if _, later := from.Basis(); later && in.Revision > 0 && errors.Is(err, db.ErrNotFound) {
+			return nil, fmt.Errorf("%w: %w: search from the start", ErrMoved, err)
+		}
 		if err != nil {
 			return nil, err
 		}
@@ -287,17 +290,24 @@ func (c *Collection) searchIn(ctx context.Context, v *view, q Query, r wire.Requ
 
 // agree changes a query so that shards that have answered it differently may answer it alike, and reports
 // whether it has. While a space becomes the active one, shard after shard, the one before is there on all
-// of them: so the oldest is asked for. Where they have chosen different orders, one is named.
+// of them, and so is the revision before while a space gets another one: so the oldest is asked for. Where
+// they have chosen different orders, one is named.
 func agree(q *db.Query, differ *merge.MismatchError) (changed bool) {
 	oldest, orders := differ.Bases[0].Space, map[db.Rerank]bool{}
+	least, most := differ.Bases[0].Revision, differ.Bases[0].Revision
 	same := true
 	for _, b := range differ.Bases {
 		same = same && b.Space == differ.Bases[0].Space
 		oldest = min(oldest, b.Space)
+		least, most = min(least, b.Revision), max(most, b.Revision)
 		orders[b.Rerank] = true
 	}
+	if same && least > 0 && least < most && q.Revision != least {
+		q.Space, q.Revision = oldest, least
+		return true
+	}
 	if !same && oldest > 0 && q.Space != oldest {
-		q.Space = oldest
+		q.Space, q.Revision = oldest, 0
 		return true
 	}
 	if same && len(orders) > 1 && q.Rerank == db.RerankAuto && !orders[db.RerankAuto] {

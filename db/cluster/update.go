@@ -56,6 +56,12 @@ func (c *Collection) Update(ctx context.Context, opt UpdateOptions) (*Update, er
 	defer t.end()
 	in, stop := t.view.within(lease.ctx)
 	defer stop()
+	// What an earlier update has put into the logs is applied before this, or refused: so the revisions are
+	// known, and none gets the number of another.
+	err = c.client.onAll(in, func() *wire.Op { return &wire.Op{Kind: wire.TakeOver, Collection: c.name, Fence: lease.number} }, nil)
+	if err != nil {
+		return nil, t.grown(err)
+	}
 	out, file, least, err := c.newest(in, t.view, opt.Space)
 	if err != nil {
 		return nil, t.grown(err)

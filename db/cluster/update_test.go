@@ -3,14 +3,21 @@ package cluster_test
 import (
 	"bytes"
 	"context"
+	"crypto/sha256"
 	"errors"
+	"fmt"
 	"io"
 	"math"
 	"slices"
 	"testing"
+	"time"
+
+	"github.com/nats-io/nats.go/jetstream"
 
 	"github.com/fddhdb/fddhdb/db"
 	"github.com/fddhdb/fddhdb/db/cluster"
+	"github.com/fddhdb/fddhdb/db/cluster/internal/journal"
+	"github.com/fddhdb/fddhdb/db/cluster/internal/wire"
 	"github.com/fddhdb/fddhdb/db/internal/dbkit"
 	"github.com/fddhdb/fddhdb/db/shard"
 	"github.com/fddhdb/fddhdb/internal/synth"
@@ -189,4 +196,106 @@ func TestUpdateGrowsLabels(t *testing.T) {
 	if _, err := pairs.Update(t.Context(), cluster.UpdateOptions{}); !errors.Is(err, db.ErrInvalid) {
 		t.Error("learned without labels:", err)
 	}
+}
+
+// A revision that has reached one shard only holds up no search: all are asked by the one before, cursors go on,
+// and the next update brings the shards together.
+func TestARevisionOfOneShard(t *testing.T) {
+	h := build(t, 1, 2, 2, 2)
+	c := h.connect()
+	pairs, err := c.CreateCollection(t.Context(), "pairs", dbkit.PairsSchema)
+	if err != nil {
+		t.Fatal(err)
+	}
+	items := dbkit.Pairs(400, synth.Config{Seed: 5})
+	importAll(t, pairs, items[:200])
+	if _, err := pairs.Train(t.Context(), db.TrainOptions{Options: model.Options{Bits: 16, Anchors: 30}}); err != nil {
+		t.Fatal(err)
+	}
+	q := cluster.Query{Query: db.Query{From: "image", Vector: items[1].Vectors["image"], K: 30}}
+	search := func() *cluster.Result {
+		t.Helper()
+		ctx, cancel := context.WithTimeout(t.Context(), 5*time.Second)
+		defer cancel()
+		r, err := pairs.Search(ctx, q)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return r
+	}
+	first := search()
+	h.reviseOne(pairs, 1, items[200:])
+	again := search()
+	if again.Revision != 1 || fmt.Sprint(again.Hits) != fmt.Sprint(first.Hits) {
+		t.Errorf("%+v, and before %+v", again, first)
+	}
+	u, err := pairs.Update(t.Context(), cluster.UpdateOptions{})
+	if err != nil || u.Revision != 3 {
+		t.Fatalf("%+v, %v", u, err)
+	}
+	if r := search(); r.Revision != 3 {
+		t.Errorf("revision %d", r.Revision)
+	}
+	q.After = first.Next // of revision 1, which both still have
+	if r := search(); r.Revision != 1 || len(r.Hits) != 30 || r.Hits[0].Distance < first.Hits[29].Distance {
+		t.Errorf("%+v", r)
+	}
+	h.inStep(2, 200)
+}
+
+// reviseOne puts an update of the model, by some items, into the log of one shard, as one leaves that is killed.
+func (h *house) reviseOne(c *cluster.Collection, shard int, items []*db.Item) {
+	h.t.Helper()
+	var file bytes.Buffer
+	if err := c.ExportModel(h.t.Context(), &file, 0); err != nil {
+		h.t.Fatal(err)
+	}
+	d := dbkit.MustOpen(h.t, h.t.TempDir(), nil)
+	defer dbkit.MustClose(h.t, d)
+	one := mustCreate(h.t, d, "pairs", dbkit.PairsSchema)
+	dbkit.PutAll(h.t, d, one, items)
+	if _, err := one.ImportModel(h.t.Context(), &file, db.ImportModelOptions{}); err != nil {
+		h.t.Fatal(err)
+	}
+	dbkit.MustUpdate(h.t, one, db.UpdateOptions{Teacher: db.TeacherLabels})
+	file.Reset()
+	if err := one.ExportModel(h.t.Context(), &file); err != nil {
+		h.t.Fatal(err)
+	}
+	js, err := jetstream.New(h.conn("admin"))
+	if err != nil {
+		h.t.Fatal(err)
+	}
+	sum := sha256.Sum256(file.Bytes())
+	op := &wire.Op{ID: wire.NewID(), Kind: wire.ReviseSpace, Collection: "pairs", Object: fmt.Sprintf("model-%x", sum), Size: int64(file.Len()), Sum: sum[:], Space: 1, Revision: 2}
+	store, err := js.ObjectStore(h.t.Context(), "FDDHDB_test")
+	if err == nil {
+		_, err = store.PutBytes(h.t.Context(), op.Object, file.Bytes())
+	}
+	log := journal.New(js, "test", shard)
+	if err == nil {
+		var info journal.Info
+		info, err = log.Info(h.t.Context())
+		op.Base = info.Last
+	}
+	var b []byte
+	if err == nil {
+		b, err = op.Encode()
+	}
+	if err == nil {
+		_, _, err = log.Append(h.t.Context(), op.ID.String(), b, "", time.Time{})
+	}
+	if err != nil {
+		h.t.Fatal(err)
+	}
+	eventually(h.t, "the shard has the revision", func() bool {
+		for _, n := range h.nodes {
+			for _, s := range n.Status().Shards {
+				if s.Shard == shard && s.Applied < op.Base+1 {
+					return false
+				}
+			}
+		}
+		return true
+	})
 }

@@ -9,6 +9,7 @@ import (
 	"github.com/fddhdb/fddhdb/internal/quant"
 	"github.com/fddhdb/fddhdb/mih"
 	"github.com/fddhdb/fddhdb/model"
+	"slices"
 )
 
 // A Point is where a query stands in a space: its code, and its projection if it starts
@@ -148,6 +149,26 @@ func (s *Searcher) Project(t int, x model.Vector) (*Point, error) {
 	return p, nil
 }
 
+// in returns the collection in the space of the query, with the projections of its revision.
+func (q *Query) in(v *state.View, cv *state.CollectionView) (*state.CollectionView, error) {
+	cv, err := cv.InSpace(q.Space)
+	switch {
+	case err != nil:
+		return nil, err
+	case q.Revision == 0 || cv.Space != nil && q.Revision == cv.Space.Revision:
+		return cv, nil
+	case cv.Space == nil || cv.Space.Learned == nil:
+		return nil, fault.NotFound("revision %d of collection %q, which has no model", q.Revision, cv.Name)
+	}
+	kept := func(d *spaces.RevisionDescriptor) bool { return d.Revision == q.Revision }
+	if q.Revision != 1 && !slices.ContainsFunc(cv.Revisions, kept) {
+		return nil, fault.NotFound("revision %d of space %d of collection %q: the present one is %d", q.Revision, cv.Space.ID, cv.Name, cv.Space.Revision)
+	}
+	in := *cv
+	in.Space, err = cv.Space.Earlier(v.Snap, cv.ID, q.Revision)
+	return &in, err
+}
+
 // vector returns the vector that the query starts from, in the form of its modality.
 func (q *Query) vector(m *record.Modality) (model.Vector, error) {
 	if q.Sparse {
@@ -160,7 +181,7 @@ func (q *Query) vector(m *record.Modality) (model.Vector, error) {
 // for a query by code. Both are the caller's to read. It does not search, so To may stay
 // empty if there is a code set for each target, unless the query is by key.
 func Encode(v *state.View, cv *state.CollectionView, q Query) (code []byte, z []float64, err error) {
-	if cv, err = cv.InSpace(q.Space); err != nil {
+	if cv, err = q.in(v, cv); err != nil {
 		return nil, nil, err
 	}
 	if err := q.checkStart(); err != nil {

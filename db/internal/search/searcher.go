@@ -35,6 +35,7 @@ type Query struct {
 
 	ExcludeSelf bool   // leave the item of Key out; an error without Key
 	Space       uint32 // number of the space; 0: the one that the view is seen in
+	Revision    uint32 // of the space, whose projections encode the query; 0: the present one
 	Where       string // filter expression; "": no filter
 	Args        []any  // values of the placeholders in Where
 
@@ -202,7 +203,7 @@ func New(ctx context.Context, tools *Tools, v *state.View, cv *state.CollectionV
 	}
 	// The order of what follows matters: point sets the row that exclude takes out, and the
 	// code set; a cursor is compared with a fingerprint of the point.
-	cv, err := cv.InSpace(q.Space)
+	cv, err := q.in(v, cv)
 	if err != nil {
 		return nil, err
 	}

@@ -54,6 +54,21 @@ func ReadRevision(r pebble.Reader, collection uint32, s *Space, revision uint32)
 	return m, nil
 }
 
+// Earlier returns the space as it was in an earlier revision that is kept. It reads the projections, unless that
+// revision is the one that was asked for last. Goroutines may call it at once.
+func (s *Space) Earlier(r pebble.Reader, collection, revision uint32) (*Space, error) {
+	if e := s.earlier.Load(); e != nil && e.Revision == revision {
+		return e, nil
+	}
+	m, err := ReadRevision(r, collection, s, revision)
+	if err != nil {
+		return nil, err
+	}
+	e := s.Revised(revision, m)
+	s.earlier.Store(e)
+	return e, nil
+}
+
 // ReadRevisionDescriptor reads the descriptor of a revision, which has to be there.
 func ReadRevisionDescriptor(r pebble.Reader, collection, space, revision uint32) (*RevisionDescriptor, error) {
 	b, err := record.Get(r, codec.RevisionKey(collection, space, revision, 0))

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"slices"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/cockroachdb/pebble/v2"
@@ -29,6 +30,8 @@ type Space struct {
 	Positions []int        // positions in the collection, by modality of the model; nil in a codes-only collection
 	Targets   []byte       // ascending: record.SharedTarget alone, or those of all modalities of the model
 	Encoders  sync.Pool    // of *Encoder, with the matrices of Learned; unused in a codes-only collection
+
+	earlier atomic.Pointer[Space] // that was asked for last, see Earlier
 }
 
 // A SpaceDescriptor is what is stored of a space, in JSON, besides its matrices.

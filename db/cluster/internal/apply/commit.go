@@ -175,7 +175,7 @@ func (s *State) carryOut(ctx context.Context, b *db.Batch, p *pending) error {
 			return err
 		}
 		return s.DB.DropCollection(ctx, p.op.Collection)
-	case wire.ImportModel, wire.ReviseSpace, wire.ActivateSpace, wire.DropSpace:
+	case wire.ImportModel, wire.ReviseSpace, wire.ActivateSpace, wire.DropSpace, wire.TakeOver:
 		return s.space(ctx, p)
 	}
 	return fmt.Errorf("operation of kind %d: %w", p.op.Kind, wire.ErrNewer)

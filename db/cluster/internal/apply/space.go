@@ -29,6 +29,8 @@ func (s *State) space(ctx context.Context, p *pending) error {
 		}
 	}
 	switch p.op.Kind { // where it has been done nothing happens
+	case wire.TakeOver:
+		return nil
 	case wire.ActivateSpace:
 		return c.Activate(ctx, p.op.Space)
 	case wire.ReviseSpace:

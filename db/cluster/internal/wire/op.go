@@ -82,6 +82,7 @@ const (
 	Close       // has everything behind it refused with ErrSplit
 	Skip        // does nothing: it stands for a message of the shard that is being split that does not concern this part
 	ReviseSpace // makes the model of Object, which is an update of that of Space, its next revision
+	TakeOver    // refuses what is done to Collection by a lease before Fence from here on
 )
 
 // Own reports whether operations of the kind are of the cluster, for itself: they come to nothing that anybody
@@ -129,6 +130,10 @@ func DecodeOp(b []byte) (*Op, error) {
 	case ImportModel:
 		if o.Object == "" || o.Space == 0 {
 			return nil, errors.New("a model without an object, or a space without a number")
+		}
+	case TakeOver:
+		if o.Fence == 0 {
+			return nil, errors.New("a lease without a number")
 		}
 	case ReviseSpace:
 		if o.Object == "" || o.Revision == 0 {

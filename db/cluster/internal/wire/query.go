@@ -29,6 +29,7 @@ type Query struct {
 	Facets        []string
 	FacetLimit    int
 	Plan          db.Plan
+	Revision      uint32
 }
 
 // QueryOf returns the form in which a query travels. What the caller may change later it has a copy of.
@@ -36,7 +37,7 @@ func QueryOf(q db.Query) *Query {
 	w := &Query{
 		From: q.From, To: q.To, Vector: slices.Clone(q.Vector), Key: q.Key, Code: slices.Clone(q.Code), ExcludeSelf: q.ExcludeSelf, Space: q.Space,
 		Where: q.Where, Args: slices.Clone(q.Args), K: q.K, Rerank: q.Rerank, Window: q.Window, After: q.After, MinSimilarity: q.MinSimilarity,
-		Recall: q.Recall, Cursors: q.Cursors, Include: q.Include, Facets: slices.Clone(q.Facets), FacetLimit: q.FacetLimit, Plan: q.Plan,
+		Recall: q.Recall, Cursors: q.Cursors, Include: q.Include, Facets: slices.Clone(q.Facets), FacetLimit: q.FacetLimit, Plan: q.Plan, Revision: q.Revision,
 	}
 	if q.Sparse != nil {
 		w.Sparse = &sparse{Index: slices.Clone(q.Sparse.Index), Value: slices.Clone(q.Sparse.Value)}
@@ -49,7 +50,7 @@ func (w *Query) Query() db.Query {
 	q := db.Query{
 		From: w.From, To: w.To, Vector: w.Vector, Key: w.Key, Code: w.Code, ExcludeSelf: w.ExcludeSelf, Space: w.Space,
 		Where: w.Where, Args: w.Args, K: w.K, Rerank: w.Rerank, Window: w.Window, After: w.After, MinSimilarity: w.MinSimilarity,
-		Recall: w.Recall, Cursors: w.Cursors, Include: w.Include, Facets: w.Facets, FacetLimit: w.FacetLimit, Plan: w.Plan,
+		Recall: w.Recall, Cursors: w.Cursors, Include: w.Include, Facets: w.Facets, FacetLimit: w.FacetLimit, Plan: w.Plan, Revision: w.Revision,
 	}
 	if w.Sparse != nil {
 		q.Sparse = &db.Sparse{Index: w.Sparse.Index, Value: w.Sparse.Value}
