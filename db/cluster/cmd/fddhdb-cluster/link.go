@@ -278,7 +278,7 @@ func (e *env) word(err error) error {
 	case errors.As(err, &unknown):
 		return exit.Failedf("%w: a write without a condition may be made again", err)
 	case errors.Is(err, cluster.ErrLogFull):
-		return exit.Failedf("%w: fddhdb-cluster backup --trim makes room", err)
+		return exit.Failedf("%w: fddhdb-cluster backup --trim makes room, the most with --keep 1", err)
 	case errors.As(err, &silent):
 		return exit.Failedf("%w: fddhdb-cluster status tells which nodes answer", err)
 	}
