@@ -19,7 +19,7 @@ type BackupOptions struct {
 	// ago or earlier has found so, too. If that fails the backups are
 	// good all the same: the node that does it logs why, and the next backup with Trim makes up for it.
 	Trim bool
-	Keep uint64 // messages; 0 means 10,000
+	Keep uint64 // messages; 0 means 10,000. A log that has no more stays as it is
 
 	// Progress, unless nil, is called with each backup that is done.
 	Progress func(b Backup)

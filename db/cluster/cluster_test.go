@@ -5,8 +5,11 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"strings"
 	"testing"
 	"time"
+
+	"github.com/nats-io/nats.go/jetstream"
 
 	"github.com/fddhdb/fddhdb/db"
 	"github.com/fddhdb/fddhdb/db/cluster"
@@ -203,4 +206,24 @@ func TestWhatIsNotThere(t *testing.T) {
 		applied, refused, err := c.Outcome(t.Context(), unknown)
 		return err == nil && refused == nil && applied
 	})
+}
+
+// A cluster whose plan is lost does not begin anew with the logs of before, even where they are as the new ones would be.
+func TestLogsOfBefore(t *testing.T) {
+	h := buildLogs(t, 1, 1, 1, 1, 64<<20)
+	codesOf(t, h.connect())
+	nc := h.conn("admin")
+	js, err := jetstream.New(nc)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := js.DeleteStream(t.Context(), "KV_FDDHDB_test"); err != nil {
+		t.Fatal(err)
+	}
+	for _, bytes := range []int64{64 << 20, 32 << 20} {
+		err := cluster.Create(t.Context(), nc, "test", cluster.CreateOptions{Shards: 1, Replicas: 1, Nodes: []string{"a"}, Servers: 1, LogBytes: bytes})
+		if !errors.Is(err, db.ErrExists) || !strings.Contains(err.Error(), "FDDHDB_test_0") {
+			t.Error(err)
+		}
+	}
 }

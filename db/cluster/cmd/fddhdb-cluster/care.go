@@ -24,11 +24,12 @@ func backupCommand(e *env) *cobra.Command {
 			--backups, one shard after the other, and read it again. Writes and searches go
 			on. Only what is new is copied.
 
-			--trim then removes from each log what its backup holds, but for the latest
+			--trim then removes from each log what its backup holds, but for the latest --keep
 			messages: a node that was away for no longer than these goes on with the log,
-			and any other begins with the backup. Without it logs grow until they are full. What
-			only these messages named in the object store, large writes and models, goes as
-			well when it is three hours old.`),
+			and any other begins with the backup. A log that has no more than these stays as
+			it is, even a full one: give a smaller --keep then. Without --trim logs grow
+			until they are full. What only the removed messages named in the object store,
+			large writes and models, goes as well when it is three hours old.`),
 		Example: usage.Example(`
 			fddhdb-cluster backup --trim
 			fddhdb-cluster backup --trim --keep 100000`),

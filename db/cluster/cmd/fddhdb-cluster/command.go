@@ -57,17 +57,20 @@ func rootCommand(e *env) *cobra.Command {
 			done, 1 when it failed, 2 when the command line was wrong, and 3 when stored data
 			is corrupt.
 
-			FDDHDB_SERVERS and FDDHDB_CLUSTER are used where --servers and --cluster are
-			not given.`),
+			FDDHDB_SERVERS, FDDHDB_CLUSTER and FDDHDB_USER are used where the flags of these
+			names are not given; so are, each with the path of a file, FDDHDB_CREDS,
+			FDDHDB_NKEY, FDDHDB_PASSWORD_FILE, FDDHDB_TLS_CA, FDDHDB_TLS_CERT and
+			FDDHDB_TLS_KEY.`),
 		Example: usage.Example(`
 			Start three NATS servers with JetStream and sync_interval: always, then three
 			nodes, each on a machine of its own, and make a cluster:
 
 			export FDDHDB_SERVERS=nats://10.0.0.1:4222,nats://10.0.0.2:4222,nats://10.0.0.3:4222
 			fddhdb-cluster node --name a --dir /var/lib/fddhdb --creds node.creds
-			fddhdb-cluster create --shards 16 --creds admin.creds
-			fddhdb-cluster init photos --modality image:512 --modality text:512 --shared \
-			    --creds admin.creds`),
+
+			export FDDHDB_CREDS=admin.creds
+			fddhdb-cluster create --shards 16
+			fddhdb-cluster init photos --modality image:512 --modality text:512 --shared`),
 		SilenceUsage:  true,
 		SilenceErrors: true,
 		Args:          cobra.ArbitraryArgs,

@@ -64,7 +64,7 @@ func (o *creation) run(e *env, ctx context.Context, done string) error {
 		err := cluster.Create(ctx, nc, e.link.cluster, o.CreateOptions)
 		var api *jetstream.APIError
 		switch {
-		case errors.Is(err, db.ErrExists):
+		case errors.Is(err, db.ErrExists) && e.there(ctx, nc): // else logs of it, and err says what to do
 			return exit.Failedf("there is a cluster %s already: --cluster names another one", e.link.cluster)
 		case errors.Is(err, jetstream.ErrJetStreamNotEnabled), errors.Is(err, jetstream.ErrJetStreamNotEnabledForAccount):
 			return exit.Failedf("the NATS servers run without JetStream: start them with -js, or with jetstream { sync_interval: always } in their configuration")
@@ -93,6 +93,12 @@ func (o *creation) run(e *env, ctx context.Context, done string) error {
 	})
 }
 
+// there reports whether there is such a cluster.
+func (e *env) there(ctx context.Context, nc *nats.Conn) bool {
+	c, err := cluster.Connect(ctx, nc, e.link.cluster, cluster.ClientOptions{})
+	return err == nil && c.Close() == nil
+}
+
 // notClustered is JetStream's code for more than one replica where there is one server.
 const notClustered jetstream.ErrorCode = 10074
 
@@ -115,7 +121,8 @@ func createCommand(e *env) *cobra.Command {
 			replicas can be lost at a time, and answer more searches.
 
 			A log that is full takes no writes until backup --trim makes room. Each of its
-			servers sets --log-bytes aside (max_file_store). If create is interrupted, call it again.`),
+			servers sets --log-bytes aside: their max_file_store has to hold all logs, as they
+			may notice too late that it does not. If create is interrupted, call it again.`),
 		Example: usage.Example(`
 			fddhdb-cluster create --shards 16
 			fddhdb-cluster create --shards 64 --replicas 3 --nodes a,b,c,d --log-bytes 256MiB

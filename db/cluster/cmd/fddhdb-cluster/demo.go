@@ -37,7 +37,7 @@ func demoCommand(e *env) *cobra.Command {
 			checked: it has the nearest of what was acknowledged before the search began. At
 			the end every acknowledged write is read.
 
-			A server that dies is missed by the logs that it led for 4 to 9 seconds: writes to
+			A server that dies is missed by the logs that it led for 4 to 10 seconds: writes to
 			their shards wait, and then are done. Searches go on.
 
 			Everything shares this machine, so that times are those of a crowded one. It takes
@@ -270,7 +270,7 @@ func (d *demo) story(ctx context.Context) (phases [3]*phase, err error) {
 		return phases, err
 	}
 	what := d.site.servers.Name(server)
-	d.sayf("killed NATS %s (-9), which led the logs of %s: they choose another leader in 4 to 9 s", what, shards(led))
+	d.sayf("killed NATS %s (-9), which led the logs of %s: they choose another leader in 4 to 10 s", what, shards(led))
 	if err := d.watch(ctx, "without "+what, 30*time.Second, func() bool { return d.load.log.flowing(killed) }); err != nil {
 		return phases, err
 	}

@@ -95,7 +95,8 @@ func (s *site) start(i int) error {
 	}
 	defer log.Close() // the process has its own
 	n.cmd = exec.Command(self, "node", "--name", n.name, "--dir", filepath.Join(s.dir, n.name), "--cluster", demoCluster,
-		"--servers", strings.Join(s.servers.URLs(), ","), "--until-stdin-ends")
+		"--servers", strings.Join(s.servers.URLs(), ","), "--until-stdin-ends",
+		"--user=", "--tls-ca=", "--tls-cert=", "--tls-key=") // not those of the environment, which are for other servers
 	n.cmd.Stdout, n.cmd.Stderr = log, log
 	ownGroup(n.cmd)
 	if n.in, err = n.cmd.StdinPipe(); err != nil {

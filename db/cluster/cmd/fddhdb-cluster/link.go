@@ -3,9 +3,11 @@ package main
 import (
 	"context"
 	"errors"
+	"maps"
 	"net"
 	"net/url"
 	"os"
+	"slices"
 	"strings"
 	"time"
 
@@ -42,13 +44,20 @@ func (l *link) register(f *pflag.FlagSet) {
 	f.DurationVar(&l.timeout, "timeout", 30*time.Second, "a `TIME` after which a request fails")
 }
 
-// surroundings takes from the environment what is not given. It is no default of a flag, as help shows these, and
-// a URL may have a password.
+// surroundings takes what the flags do not give from the environment: --tls-ca from FDDHDB_TLS_CA, and so on. If a flag
+// gives credentials, an nkey or a password, none of these is taken from there. The values are no defaults of flags, as
+// help shows these, and a URL may have a password.
 func (l *link) surroundings(f *pflag.FlagSet) {
-	for name, value := range map[string]*string{"servers": &l.servers, "cluster": &l.cluster} {
-		if v := os.Getenv("FDDHDB_" + strings.ToUpper(name)); v != "" && !f.Changed(name) {
-			*value = v
+	take := func(flags map[string]*string) {
+		for name, value := range flags {
+			if v := os.Getenv("FDDHDB_" + strings.ToUpper(strings.ReplaceAll(name, "-", "_"))); v != "" && !f.Changed(name) {
+				*value = v
+			}
 		}
+	}
+	take(map[string]*string{"servers": &l.servers, "cluster": &l.cluster, "tls-ca": &l.tlsCA, "tls-cert": &l.tlsCert, "tls-key": &l.tlsKey})
+	if who := map[string]*string{"creds": &l.creds, "nkey": &l.nkey, "user": &l.user, "password-file": &l.passwordFile}; !slices.ContainsFunc(slices.Collect(maps.Keys(who)), f.Changed) {
+		take(who)
 	}
 }
 
@@ -269,7 +278,7 @@ func (e *env) word(err error) error {
 	case errors.As(err, &unknown):
 		return exit.Failedf("%w: a write without a condition may be made again", err)
 	case errors.Is(err, cluster.ErrLogFull):
-		return exit.Failedf("%w: fddhdb-cluster backup --trim makes room", err)
+		return exit.Failedf("%w: fddhdb-cluster backup --trim makes room, the most with --keep 1", err)
 	case errors.As(err, &silent):
 		return exit.Failedf("%w: fddhdb-cluster status tells which nodes answer", err)
 	}

@@ -96,6 +96,25 @@ func TestMistakes(t *testing.T) {
 	}
 }
 
+// Credentials may be in the environment. A flag that says who asks stands instead of all of them.
+func TestSurroundings(t *testing.T) {
+	s := &stage{t: t, dir: t.TempDir(), servers: "10.0.0.1", cluster: "main"}
+	s.fails(2, []string{"status"}, "10.0.0.1 is another machine")
+	t.Setenv("FDDHDB_CREDS", "env.creds")
+	s.fails(1, []string{"status"}, "--creds", "env.creds")
+	s.fails(1, []string{"status", "--creds", "flag.creds"}, "flag.creds")
+	s.fails(1, []string{"status", "--user", "x", "--password-file", "flag.txt"}, "--password-file", "flag.txt")
+	t.Setenv("FDDHDB_TLS_CA", "env.pem")
+	s.write("env.creds", "")
+	s.fails(1, []string{"status"}, "--tls-ca", "env.pem")
+	t.Setenv("FDDHDB_USER", "x")
+	t.Setenv("FDDHDB_PASSWORD_FILE", "env.txt")
+	s.fails(2, []string{"status"}, "one of them says who asks")
+	t.Setenv("FDDHDB_CREDS", "")
+	s.fails(1, []string{"status"}, "--password-file", "env.txt")
+	s.fails(1, []string{"status", "--nkey", "flag.nk"}, "flag.nk")
+}
+
 // Every verb explains itself, in lines that a terminal holds, with an example.
 func TestHelp(t *testing.T) {
 	s := &stage{t: t, dir: t.TempDir()}

@@ -34,7 +34,7 @@
 // # Elections take seconds
 //
 // The times of NATS's Raft are constants. When a leader dies or pauses without a
-// word, its stream elects a new one after 4 to 9 seconds without a heartbeat, or
+// word, its stream elects a new one after 4 to 10 seconds without a heartbeat, or
 // later if the vote is split. A leader that ends in good order (SIGTERM) hands
 // over within about a second.
 //

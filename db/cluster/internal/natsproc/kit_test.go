@@ -17,7 +17,7 @@ import (
 var ctx = context.Background()
 
 // election bounds how long a stream is without a leader after its leader has
-// died. NATS waits 4 to 9 seconds for a heartbeat before it holds an election,
+// died. NATS waits 4 to 10 seconds for a heartbeat before it holds an election,
 // and a split vote takes a second one.
 const election = 20 * time.Second
 
