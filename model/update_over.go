@@ -5,16 +5,16 @@ import (
 	"fmt"
 )
 
-// UpdateOver returns the revision of m whose projections the items that an engine has have taught by their
-// labels, and the statistics that it follows from: those of all these items, and of nothing else. It is what
-// Online makes of the same items with TeacherLabels, but for the rounding of sums, whether they taught in the
-// training or later. Items in other places, and those that have changed, so cost no bookkeeping, but a pass
-// over all of them. A modality that no item has keeps its projection.
+// UpdateOver refits the projections of m to the labelled items of an engine, as they are now. It returns the
+// new revision and its statistics, which cover exactly these items. The result is that of Online with
+// TeacherLabels on the same items, up to rounding. It needs no record of what has taught before, and costs
+// one pass over all items. A modality without items keeps its projection.
 //
-// The engine sums up once, by Sum, over items whose labels are numbers as in m. It leaves out items without
-// a label that m knows: these teach nothing. The error wraps ErrMismatch for a model that was learned without
-// labels, or by the methods joint or paper, whose statistics hold codes of the training; a *SingularError, or
-// the error of the engine.
+// It calls Sum of the engine once. The items have their labels as the numbers that m knows them by. The engine
+// leaves out items without a label that m knows: they teach nothing.
+//
+// Errors: one that wraps ErrMismatch if m was learned without labels, or by the methods joint or paper, whose
+// statistics hold codes of the training; a *SingularError; the error of the engine.
 func (m *Model) UpdateOver(ctx context.Context, engine Engine) (next *Model, s *Statistics, err error) {
 	defer guard(&err, "in an update")
 	if m.method != MethodLabels {
