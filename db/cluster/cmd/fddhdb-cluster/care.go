@@ -26,9 +26,9 @@ func backupCommand(e *env) *cobra.Command {
 
 			--trim then removes from each log what its backup holds, but for the latest
 			messages: a node that was away for no longer than these goes on with the log,
-			and any other begins with the backup. Without it logs grow until they are full. What
-			only these messages named in the object store, large writes and models, goes as
-			well when it is three hours old.`),
+			and any other begins with the backup. Without it logs grow until they are full. It
+			also deletes large writes and models from the object store, when no log names them
+			any more and they are three hours old.`),
 		Example: usage.Example(`
 			fddhdb-cluster backup --trim
 			fddhdb-cluster backup --trim --keep 100000`),

@@ -35,7 +35,7 @@ func (l *link) register(f *pflag.FlagSet) {
 	f.StringVar(&l.nkey, "nkey", "", "the seed of an nkey, a `FILE`")
 	f.StringVar(&l.user, "user", "", "the `NAME` of a user who has a password")
 	f.StringVar(&l.passwordFile, "password-file", "", "the password of --user, a `FILE`: others can read a command line")
-	f.StringVar(&l.tlsCA, "tls-ca", "", "certificates of authorities that the servers are trusted by, a `FILE`.pem (default: those of the system)")
+	f.StringVar(&l.tlsCA, "tls-ca", "", "certificate authorities to trust for the servers, a `FILE`.pem (default: those of the system)")
 	f.StringVar(&l.tlsCert, "tls-cert", "", "the certificate of this client, a `FILE`.pem")
 	f.StringVar(&l.tlsKey, "tls-key", "", "the key of --tls-cert, a `FILE`.pem")
 	f.BoolVar(&l.insecure, "insecure", false, "connect without credentials to servers of other machines")

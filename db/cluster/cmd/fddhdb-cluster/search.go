@@ -39,8 +39,8 @@ func searchCommand(e *env) *cobra.Command {
 		Long: usage.Prose(`
 			Search finds the items whose codes differ from that of the query in the fewest
 			bits, exactly, as in one database: fddhdb help search explains queries, orders
-			and similarities. Of items that nothing else tells apart, others may come first than
-			in one database.
+			and similarities. Ties, items that are equal in all of these, may come in another
+			order than in one database.
 
 			A query is one of
 			  --code HEX       a code, bytes in the order of the .npy
