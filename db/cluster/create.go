@@ -31,11 +31,10 @@ type CreateOptions struct {
 	// that server.
 	Servers int
 
-	// From, if not empty, is a place of backups, see NodeOptions.Backups: each shard begins with the newest
-	// backup of it there. They are of another cluster, whose logs are lost, or are databases that
-	// fddhdb-beam has built. Of one that had grown they are those of the shards that it had last, as far as all
-	// of these have a backup. There are as many as Shards, which may be 0 then. The nodes have this place for
-	// their backups, or can read it.
+	// From, if not empty, is a place of backups, see NodeOptions.Backups: each shard begins with its newest backup
+	// there. The backups are of another cluster, whose logs are lost, or fddhdb-beam has built them. If that
+	// cluster has grown, its latest shards count of which all have a backup. Shards is 0, or the number of
+	// these. The nodes have this place for their backups, too, or can at least read it.
 	From string
 
 	// LogBytes is how much a log may hold; 0 means 1 GiB. A log that is full takes no writes. The servers
@@ -151,10 +150,11 @@ func Nodes(ctx context.Context, nc *nats.Conn, cluster string, within time.Durat
 	return ask(ctx, nc, cluster, within, nil)
 }
 
-// grace is how long others are waited for when those that are known have answered.
+// grace is how long ask waits for further nodes once all known ones have answered.
 const grace = 100 * time.Millisecond
 
-// ask asks all nodes how they are. Where it knows some it does not wait longer than for them, and a grace.
+// ask asks all nodes for their status, and waits for answers until within is over. If known is not empty it stops
+// earlier: grace after all known nodes have answered.
 func ask(ctx context.Context, nc *nats.Conn, cluster string, within time.Duration, known []string) ([]NodeStatus, error) {
 	if err := names.Check("cluster", cluster); err != nil {
 		return nil, err

@@ -67,14 +67,14 @@ func (s *split) forms(ctx context.Context, some []journal.Read) (forms [2][][]by
 	return forms, closed, nil
 }
 
-// Whose an operation is, if not that of one part.
+// Results of owner for an operation that does not belong to one part.
 const (
 	ofNone    = -1
-	ofSeveral = -2 // the shard has to say what it came to: a part cannot know it by itself
+	ofSeveral = -2 // a part cannot decide the operation itself: it needs the outcome on the shard
 )
 
-// owner returns the index of the part in which an operation on a shard has all its changes. What its part decides
-// by itself comes to what it came to in the shard, as there it has met the same items.
+// owner returns the index of the part that has the keys of all changes of an operation on a shard, or ofNone or
+// ofSeveral. Such a part decides the operation as the shard did, as the operation meets the same items there.
 func owner(op *wire.Op, from plan.Layout, index int, to plan.Layout) int {
 	switch {
 	case op.Kind.Own():

@@ -163,7 +163,7 @@ func (n *Node) Status() NodeStatus {
 	return s
 }
 
-// say tells who asks all nodes how this one is.
+// say answers a request to all nodes with the status of this one.
 func (n *Node) say(m micro.Request) {
 	b, err := json.Marshal(n.Status())
 	if err == nil {
@@ -174,7 +174,7 @@ func (n *Node) say(m micro.Request) {
 	}
 }
 
-// follow keeps the replicas of the node those that the plan says, until Close.
+// follow opens and closes replicas as the plan says, until Close.
 func (n *Node) follow() {
 	p := n.plan()
 	if p == nil {
@@ -186,7 +186,7 @@ func (n *Node) follow() {
 		n.have(p, shards)
 		select {
 		case <-changed:
-		case <-n.gone: // which the plan may have again
+		case <-n.gone: // the plan may give its shard to the node again
 		case <-n.ctx.Done():
 			return
 		}
@@ -213,8 +213,8 @@ func (n *Node) plan() *plan.Plan {
 	}
 }
 
-// have opens replicas of those shards that it does not have, and closes the others. Their folders stay:
-// nothing that is still wanted may go because of a mistake in the plan.
+// have opens replicas of those of the shards that the node does not have yet, and closes replicas of all other shards.
+// It keeps their folders: a mistake in the plan must not delete data.
 func (n *Node) have(p *plan.Plan, shards []int) {
 	n.mu.Lock()
 	defer n.mu.Unlock()

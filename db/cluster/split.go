@@ -361,6 +361,7 @@ func (s *split) wait(ctx context.Context) error {
 	}
 }
 
-// end returns the sequence of the last message of the shard that counts. That of the message that stands for it
-// in the logs of the parts is one more.
+// end returns the sequence of the last message of the shard that counts: the one that closes its log, or the last
+// one in the backup if the log was closed before that was made. Its copies in the logs of the parts have the
+// sequence end()+1.
 func (s *split) end() uint64 { return s.closed.Load() }

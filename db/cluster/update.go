@@ -35,17 +35,18 @@ type Update struct {
 	Model       string         `json:"model,omitempty"`        // name of the object of its file
 }
 
-// Update makes a new revision of a space on every shard, whose projections all items with labels that the
-// model knows have taught, as they are now. Codes that items have stay comparable and as they are; queries, and items
-// that are put from then on, are encoded by the new projections. It is db.Collection.Update with
-// db.TeacherLabels, but for the rounding of sums, with another way of counting: shards send sums over all of their items,
-// not over those that are new, so that it takes a pass over the items, and nothing has to be kept of what
-// they have taught before.
+// Update makes a new revision of a space on every shard. Its projections learn from all items with labels that the
+// model knows, as they are now. Stored codes stay as they are, and comparable; queries, and items that are put from
+// then on, are encoded by the new projections. The result is that of db.Collection.Update with db.TeacherLabels, up
+// to rounding. The way is another: shards send sums over all of their items, not over the new ones. That takes one
+// pass over the items, and needs no record of what they have taught before.
 //
-// Otherwise it is as Train: one at a time learns of a collection, another one is db.ErrBusy; if the node of a
-// shard ends meanwhile it fails, and is begun again. Where an earlier update has reached some shards only,
-// all have one revision again behind this one. A space that was learned without labels, or by another method than labels, is
-// db.ErrInvalid: train again. A collection without a space is db.ErrNoModel.
+// As with Train, one training or update of a collection runs at a time, and another one is db.ErrBusy. If the node
+// of a shard ends meanwhile, Update fails: call it again. If an earlier update has reached only some shards, all
+// shards have the same revision again after this one.
+//
+// A space that was learned without labels, or by another method than labels, is db.ErrInvalid: train again. A
+// collection without a space is db.ErrNoModel.
 func (c *Collection) Update(ctx context.Context, opt UpdateOptions) (*Update, error) {
 	lease, err := c.client.take(ctx, "lease.train."+wireName(c.name))
 	if err != nil {
@@ -161,7 +162,7 @@ func (t *training) grow(m *model.Model, names []string, out *Update) (*model.Mod
 	return m, names, nil
 }
 
-// teach has all items with a label that the model knows be those to learn from. names are those of its labels.
+// teach chooses the items with a label that the model knows as those to learn from. names are the labels of the model.
 func (t *training) teach(m *model.Model, names []string) error {
 	t.choose(db.TrainOptions{Options: model.Options{Method: model.MethodLabels}})
 	for _, mod := range m.Modalities() {

@@ -99,8 +99,9 @@ func (v *view) do(ctx, in context.Context, index int, op *wire.Op, late time.Tim
 	return errAgain // it is not in the log
 }
 
-// settle finds out what an operation has come to that was made in a view that is over. What its shard has
-// applied its parts have, and nothing comes behind. base is that of the operation.
+// settle finds the outcome of an operation that was made in a view that is over. The log of its shard is closed, so
+// nothing is applied there any more, and the parts know all that the shard has applied. base is Op.Base of the
+// operation. errAgain: it was not applied, and never will be.
 func (c *Client) settle(ctx context.Context, unknown *UnknownError, base uint64) error {
 	o, applied, err := c.lookup(ctx, unknown, false)
 	switch {
@@ -114,9 +115,9 @@ func (c *Client) settle(ctx context.Context, unknown *UnknownError, base uint64)
 	return errAgain
 }
 
-// lookup asks the shard of an operation what it has come to, or where that has been split all of its parts. nil
-// means that none remembers it. With latest a shard first applies all that its log has. applied is a sequence that
-// the answers do not go beyond.
+// lookup asks the shard of an operation for its outcome, or all parts of the shard if it has been split. o is nil if
+// none of them remembers the operation. With latest the shard first applies all that its log has. applied is the
+// highest sequence of the answers (wire.Answer.Applied).
 func (c *Client) lookup(ctx context.Context, unknown *UnknownError, latest bool) (o *wire.Outcome, applied uint64, err error) {
 	err = c.steady(ctx, func(ctx context.Context, v *view) error {
 		o, applied = nil, 0

@@ -19,9 +19,9 @@ const (
 	settlesIn   = 30 * time.Second // how long a log may seem to be shorter than it was, while its servers choose a leader
 )
 
-// Extend appends messages to a log that nobody else writes to, in their order and right behind the sequence
-// last. Those that an earlier call has appended are not appended again: so who is interrupted begins again with
-// what he does not know of. It returns when all of them are durable.
+// Extend appends messages in their order, directly behind the sequence last, to a log that has no other writer. It
+// skips those that an earlier call has appended: after an interruption call it again with all messages that may be
+// missing. It returns when all of them are durable.
 func (j *Journal) Extend(ctx context.Context, last uint64, all [][]byte) error {
 	to := last + uint64(len(all))
 	var short time.Time // since when the log ends before last
