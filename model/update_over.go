@@ -33,35 +33,3 @@ func (m *Model) UpdateOver(ctx context.Context, engine Engine) (next *Model, s *
 	next, err = o.Revision()
 	return next, s, err
 }
-
-// GrownSince returns the labels that m knows and base does not, where m is a revision of base: it differs from
-// it in projections, their gammas, weights of labels, and labels that have grown. For another model the error
-// wraps ErrMismatch.
-func (m *Model) GrownSince(base *Model) (labels []uint32, err error) {
-	if m.LabelFree() {
-		return nil, errNoRevisions
-	}
-	grown, err := m.grownSince(base)
-	for _, l := range grown {
-		labels = append(labels, m.labels[l])
-	}
-	return labels, err
-}
-
-// Follow has the Online go on with next, a revision of its model that was made elsewhere: it knows the labels
-// of that, and its revisions follow from its own statistics. An error wraps ErrMismatch; the Online is unchanged
-// then.
-func (o *Online) Follow(next *Model) error {
-	grown, err := next.grownSince(o.model)
-	if err != nil {
-		return err
-	}
-	s := o.Statistics()
-	for _, place := range grown { // ascending, so that each is where it stays
-		s = s.grow(next, place)
-	}
-	*o.stats = *s
-	o.model = next
-	o.Refit()
-	return nil
-}
