@@ -3,7 +3,6 @@ package cluster
 import (
 	"cmp"
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"slices"
@@ -143,52 +142,4 @@ func begin(ctx context.Context, place string, l plan.Layout) ([]plan.Placement, 
 		placed[i].Base, placed[i].Origin = e.Backup, e.Position
 	}
 	return placed, nil
-}
-
-// Nodes returns the nodes of a cluster that answer within a time, by name, and how they are.
-func Nodes(ctx context.Context, nc *nats.Conn, cluster string, within time.Duration) ([]NodeStatus, error) {
-	return ask(ctx, nc, cluster, within, nil)
-}
-
-// grace is how long ask waits for further nodes once all known ones have answered.
-const grace = 100 * time.Millisecond
-
-// ask asks all nodes for their status, and waits for answers until within is over. If known is not empty it stops
-// earlier: grace after all known nodes have answered.
-func ask(ctx context.Context, nc *nats.Conn, cluster string, within time.Duration, known []string) ([]NodeStatus, error) {
-	if err := names.Check("cluster", cluster); err != nil {
-		return nil, err
-	}
-	inbox := nc.NewInbox()
-	sub, err := nc.SubscribeSync(inbox)
-	if err != nil {
-		return nil, err
-	}
-	defer func() { _ = sub.Unsubscribe() }()
-	if err := nc.PublishRequest(names.Cluster(cluster).Nodes(), inbox, nil); err != nil {
-		return nil, err
-	}
-	ctx, cancel := context.WithTimeout(ctx, within)
-	defer cancel()
-	var all []NodeStatus
-	for {
-		m, err := sub.NextMsgWithContext(ctx)
-		if err != nil {
-			break // nobody else answers in time, or nobody listens
-		}
-		var s NodeStatus
-		if json.Unmarshal(m.Data, &s) != nil {
-			continue
-		}
-		all = append(all, s)
-		if i := slices.Index(known, s.Node); i >= 0 {
-			if known = slices.Delete(known, i, i+1); len(known) == 0 {
-				var cancel context.CancelFunc
-				ctx, cancel = context.WithTimeout(ctx, grace)
-				defer cancel()
-			}
-		}
-	}
-	slices.SortFunc(all, func(a, b NodeStatus) int { return cmp.Compare(a.Node, b.Node) })
-	return all, nil
 }

@@ -106,12 +106,6 @@ func (c *Collection) number(ctx context.Context) (db.Space, error) {
 	}
 }
 
-// wireName is a name as a part of a key of a bucket, which takes few characters.
-func wireName(name string) string {
-	sum := sha256.Sum256([]byte(name))
-	return hex.EncodeToString(sum[:8])
-}
-
 // Activate makes a space the active one on every shard, see db.Collection.Activate.
 func (c *Collection) Activate(ctx context.Context, space db.Space) error {
 	return c.client.onAll(ctx, func() *wire.Op { return &wire.Op{Kind: wire.ActivateSpace, Collection: c.name, Space: space} }, nil)
