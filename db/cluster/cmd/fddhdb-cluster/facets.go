@@ -42,18 +42,14 @@ func facetsCommand(e *env) *cobra.Command {
 				if err != nil {
 					return where.wrap(e.noCollection(ctx, c, args[0], err))
 				}
-				var rows [][]any
-				for _, n := range textform.Counts(facets) {
-					if e.json {
-						if err := e.PrintJSON(n); err != nil {
-							return err
-						}
-					}
-					rows = append(rows, []any{textform.ValueCell(n.Value), term.CountCell(n.Items)})
-				}
 				if !e.json {
-					e.PrintTable([]term.Column{term.Left(by), term.Right("items")}, rows)
-					textform.PrintMore(e.Printer, facets)
+					textform.PrintValues(e.Printer, by, facets)
+					return nil
+				}
+				for _, n := range textform.Counts(facets) {
+					if err := e.PrintJSON(n); err != nil {
+						return err
+					}
 				}
 				return nil
 			})

@@ -34,23 +34,19 @@ func labelsCommand(e *env) *cobra.Command {
 				if err != nil {
 					return where.wrap(e.noCollection(ctx, c, args[0], err))
 				}
-				var rows [][]any
+				if !e.json {
+					textform.PrintLabels(e.Printer, facets)
+					return nil
+				}
 				for _, n := range facets.Counts {
 					label, _ := n.Value.(string)
-					if e.json {
-						err := e.PrintJSON(struct {
-							Label string `json:"label"`
-							Items int    `json:"items"`
-						}{label, n.Items})
-						if err != nil {
-							return err
-						}
+					err := e.PrintJSON(struct {
+						Label string `json:"label"`
+						Items int    `json:"items"`
+					}{label, n.Items})
+					if err != nil {
+						return err
 					}
-					rows = append(rows, []any{term.TextCell(label), term.CountCell(n.Items)})
-				}
-				if !e.json {
-					e.PrintTable([]term.Column{term.Left("label"), term.Right("items")}, rows)
-					textform.PrintMore(e.Printer, facets)
 				}
 				return nil
 			})
