@@ -97,7 +97,7 @@ func (s *site) start(i int) error {
 	n.cmd = exec.Command(self, "node", "--name", n.name, "--dir", filepath.Join(s.dir, n.name), "--cluster", demoCluster,
 		"--servers", strings.Join(s.servers.URLs(), ","), "--until-stdin-ends")
 	n.cmd.Stdout, n.cmd.Stderr = log, log
-	ownGroup(n.cmd)
+	natsproc.OwnGroup(n.cmd)
 	if n.in, err = n.cmd.StdinPipe(); err != nil {
 		return err
 	}
