@@ -14,8 +14,7 @@ import (
 // A Backed says what a backup of a replica has come to.
 type Backed struct {
 	vault.Entry
-	Manifest *backup.Manifest `json:"manifest"`
-	Closed   bool             `json:"closed,omitempty"` // the shard is being split, and its log was closed by then
+	Closed bool `json:"closed,omitempty"` // the shard is being split, and its log was closed by then
 }
 
 // Backup stores a backup of the replica in the vault, reads it again, and then says so in its entry. If it is to
@@ -67,14 +66,13 @@ func (r *Replica) Backup(ctx context.Context, exact bool, from uint64) (*Backed,
 	if v.Findings > 0 {
 		return nil, fmt.Errorf("backup %s of shard %d: %w: %d findings", m.ID, r.Shard, backup.ErrDamaged, v.Findings)
 	}
-	m.Files = nil
 	// Somebody else may have been faster, and have trimmed the log behind a newer one.
 	if now, err := r.Vault.Entry(ctx, r.Shard); err == nil && now.Cluster == r.Cluster && now.Least > e.Least {
 		return nil, fmt.Errorf("%w: a newer backup of shard %d, %s, has been made meanwhile", db.ErrConflict, r.Shard, now.Backup)
 	} else if err != nil && !errors.Is(err, db.ErrNotFound) {
 		return nil, err
 	}
-	return &Backed{e, m, closed}, r.Vault.Put(ctx, e)
+	return &Backed{e, closed}, r.Vault.Put(ctx, e)
 }
 
 // items counts the items of all collections, as far as they can be counted.
