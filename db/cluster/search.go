@@ -357,20 +357,20 @@ func (c *Collection) queries(ctx context.Context, v *view, q db.Query) (func(sha
 		other.From, other.Vector = from, vector
 	case from != "" && is:
 		other.From, other.Sparse = from, &sparse
-	case q.Space == db.ActiveSpace && it.Code != nil || len(it.Codes) > 0:
-		// A code is of one space. Another one may just become active, so the query names the space for all shards.
-		about, err := v.ask(ctx, owner, wire.Request{Verb: wire.Describe, Collection: c.name})
-		if err != nil {
-			return nil, err
-		}
-		for _, s := range about.About.Spaces {
-			if s.State == db.SpaceActive && q.Space == db.ActiveSpace {
-				q.Space = s.Space
-				return c.queries(ctx, v, q)
+	default:
+		if q.Space == db.ActiveSpace && it.Code != nil || len(it.Codes) > 0 {
+			// A code is of one space. Another one may just become active, so the query names the space for all shards.
+			about, err := v.ask(ctx, owner, wire.Request{Verb: wire.Describe, Collection: c.name})
+			if err != nil {
+				return nil, err
+			}
+			for _, s := range about.About.Spaces {
+				if s.State == db.SpaceActive && q.Space == db.ActiveSpace {
+					q.Space = s.Space
+					return c.queries(ctx, v, q)
+				}
 			}
 		}
-		other.From, other.Code = "", codeFor(it, q.To)
-	default:
 		other.From, other.Code = "", codeFor(it, q.To)
 	}
 	its, others := wire.QueryOf(q), wire.QueryOf(other)
