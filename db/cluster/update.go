@@ -48,15 +48,11 @@ type Update struct {
 // A space that was learned without labels, or by another method than labels, is db.ErrInvalid: train again. A
 // collection without a space is db.ErrNoModel.
 func (c *Collection) Update(ctx context.Context, opt UpdateOptions) (*Update, error) {
-	lease, err := c.client.take(ctx, "lease.train."+wireName(c.name))
+	t, in, err := c.beginTraining(ctx, "update")
 	if err != nil {
-		return nil, fmt.Errorf("update of collection %q: %w", c.name, err)
+		return nil, err
 	}
-	defer lease.end(c.client)
-	t := &training{c: c, view: c.client.view.Load(), id: wire.NewID().String(), store: objects{c.client.js, c.client.cluster}}
 	defer t.end()
-	in, stop := t.view.within(lease.ctx)
-	defer stop()
 	out, file, least, err := c.newest(in, t.view, opt.Space)
 	if err != nil {
 		return nil, t.grown(err)
@@ -108,11 +104,11 @@ func (c *Collection) Update(ctx context.Context, opt UpdateOptions) (*Update, er
 	if err != nil {
 		return nil, err
 	}
-	if err := lease.ctx.Err(); err != nil {
+	if err := t.lease.ctx.Err(); err != nil {
 		return nil, err
 	}
 	out.Revision++
-	out.Model, err = c.install(lease.ctx, b, wire.Op{Kind: wire.ReviseSpace, Space: out.Space, Revision: out.Revision, Fence: lease.number})
+	out.Model, err = c.install(t.lease.ctx, b, wire.Op{Kind: wire.ReviseSpace, Space: out.Space, Revision: out.Revision, Fence: t.lease.number})
 	if err != nil {
 		return nil, err
 	}
