@@ -19,7 +19,7 @@ import (
 //
 // Its parts begin with one backup of it, which goes to the message with the sequence origin. The first message in
 // the log of a part, origin+1, is a purge; message s+1 stands for message s of the shard. So the log of a part says
-// by itself how far it has come, and whoever goes on with a split that was interrupted needs nothing else.
+// by itself how far it has come: a client that goes on with an interrupted split needs nothing else.
 type split struct {
 	growth *growth
 	index  int
@@ -129,7 +129,7 @@ func (s *split) begin(ctx context.Context) (is plan.Placement, err error) {
 		tries := 0
 		err := again(ctx, func(ctx context.Context) error {
 			err := p.Place(ctx, part.number, is)
-			if tries++; tries > 1 && errors.Is(err, db.ErrExists) { // the first try has done it: who has the lease does it alone
+			if tries++; tries > 1 && errors.Is(err, db.ErrExists) { // the first try has done it: only the holder of the lease places parts
 				err = nil
 			}
 			return err

@@ -18,7 +18,7 @@ import (
 	"github.com/fddhdb/fddhdb/db/cluster"
 )
 
-// A link has the flags that say where a cluster is, and who asks.
+// A link has the flags that say where a cluster is, and by which credentials to connect.
 type link struct {
 	servers, cluster       string
 	creds, nkey            string
@@ -93,7 +93,7 @@ func (l *link) how(name string, said func(error)) (urls []string, options []nats
 	return urls, append(options, who...), err
 }
 
-// credentials returns the options that say who asks, and who is trusted. Files are read whenever it connects: they may
+// credentials returns the options with credentials and trusted certificates. Files are read at each connect: they may
 // be replaced while a node runs.
 func (l *link) credentials() (options []nats.Option, err error) {
 	for _, f := range []struct{ flag, file string }{

@@ -276,7 +276,7 @@ func (s *State) store(ctx context.Context, b *db.Batch, run ...*pending) error {
 	return b.Commit(ctx)
 }
 
-// applied brings what is in memory to what store has committed, and tells those who wait.
+// applied updates the state in memory to what store has committed, and wakes Wait.
 func (s *State) applied(run ...*pending) (all []Applied) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
