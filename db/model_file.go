@@ -88,9 +88,10 @@ type ImportModelOptions struct {
 // ImportModel makes a code space with a model that ExportModel has written, and gives all items their
 // codes there, as Train does with a model that it has learned; readers and writers go on. The collection
 // has the modalities of the model, with their dimensions and forms, and may have more. Labels go by name: an
-// item with labels that the model knows has the code that it had where the model was trained, and one without has that of its
-// vectors. The model begins here with what it knows: no item of the collection has taught it, so that Update learns from
-// these alone. The result is the report of the training elsewhere, and what the space has here.
+// item with labels that the model knows gets the code that these labels have where the model was trained, and any
+// other item gets the code of its vectors. No item of the collection has taught the model: a later Update learns
+// from the items of the collection alone. The result is the report of the training elsewhere, and what the space
+// has here.
 //
 // It costs the time of encoding the items, and reads all of r, up to 3 GiB, into memory. Errors: ErrInvalid if
 // these bytes are no model file, or a damaged one, or if the collection lacks a modality of the model;
@@ -127,26 +128,30 @@ func (c *Collection) ImportModel(ctx context.Context, r io.Reader, opt ImportMod
 	return t, err
 }
 
-// ImportRevisionOptions are what ImportRevision can be told. The zero value is for the active space.
+// ImportRevisionOptions are the options of ImportRevision. The zero value is for the active space.
 type ImportRevisionOptions struct {
-	Space Space // 0: the active one
+	Space Space // the space to revise; 0: the active one
 
-	// Revision, if not 0, is the number that the revision gets: for databases whose revisions are to have
-	// the same numbers. It is greater than those of all revisions before, else it is ErrExists. Numbers that are
-	// passed over are the same revision.
+	// Revision, if not 0, is the number of the new revision: for databases whose revisions are to have the same
+	// numbers. It has to be greater than the number of the present revision, else the error is ErrExists. The
+	// numbers that it skips stand for the same revision.
 	Revision uint32
 }
 
-// ImportRevision makes the model of a file the next revision of a space: one that ExportModel has written, or a
-// program with package model, of the model that the space has, after an Update elsewhere. Its projections are
-// in use from then on, as those of an Update are: codes that items have stay as they are. Labels that have
-// grown there (UpdateOptions.GrowLabels) grow here, and the items that carry them get their codes.
-// Where the space has that revision already nothing happens, but for codes that are missing of a call that was interrupted.
+// ImportRevision makes the model of a file the next revision of a space. ExportModel has written the file, or a
+// program with package model; its model is that of the space after an Update elsewhere. The new projections are in
+// use from then on, and stored codes stay as they are, as after Update. Labels that have grown there
+// (UpdateOptions.GrowLabels) grow here too, and the items that carry them get new codes. If the space has that
+// revision already, ImportRevision only makes the codes that an interrupted call has left out.
 //
-// What items here have taught stays in the statistics: an Update here makes projections from that alone.
-// Update.Teacher is "imported". Errors: ErrInvalid if these bytes are no model file, or a damaged one, or one of a
-// model that is no revision of that of the space, or that lacks labels which have grown here; *model.FormatError if a
-// later version has written it; ErrNoModel, ErrNotFound and ErrBusy as those of Update.
+// The statistics stay as they are: a later Update here learns from what items here have taught, and from nothing
+// else. Update.Teacher is "imported".
+//
+// It reads all of r, up to 3 GiB, into memory. Errors: ErrInvalid if these bytes are no model file, or a damaged one,
+// or if the model is no revision of that of the space, or lacks labels that have grown here; ErrExists if
+// ImportRevisionOptions.Revision is not greater than the present revision; *model.FormatError if a later version has
+// written the file; ErrNoModel, ErrNotFound and ErrBusy as from Update. After an error, too, the labels of the model
+// may have ids, which no call shows.
 func (c *Collection) ImportRevision(ctx context.Context, r io.Reader, opt ImportRevisionOptions) (*Update, error) {
 	if err := ctx.Err(); err != nil {
 		return nil, err

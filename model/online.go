@@ -652,3 +652,21 @@ func (o *Online) Revision() (m *Model, err error) {
 	o.model = &next
 	return &next, nil
 }
+
+// Follow has the Online go on with next, a revision of its model that was made elsewhere: it knows the labels
+// of that, and its revisions follow from its own statistics. An error wraps ErrMismatch; the Online is unchanged
+// then.
+func (o *Online) Follow(next *Model) error {
+	grown, err := next.grownSince(o.model)
+	if err != nil {
+		return err
+	}
+	s := o.Statistics()
+	for _, place := range grown { // ascending, so that each is where it stays
+		s = s.grow(next, place)
+	}
+	*o.stats = *s
+	o.model = next
+	o.Refit()
+	return nil
+}

@@ -197,3 +197,17 @@ func (r *wireReader) grown(m *Model) {
 		*from, *directions = (*from)[1:], (*directions)[m.bits:]
 	}
 }
+
+// GrownSince returns the labels that m knows and base does not, where m is a revision of base: it differs from
+// it in projections, their gammas, weights of labels, and labels that have grown. For another model the error
+// wraps ErrMismatch.
+func (m *Model) GrownSince(base *Model) (labels []uint32, err error) {
+	if m.LabelFree() {
+		return nil, errNoRevisions
+	}
+	grown, err := m.grownSince(base)
+	for _, l := range grown {
+		labels = append(labels, m.labels[l])
+	}
+	return labels, err
+}

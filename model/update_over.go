@@ -5,16 +5,16 @@ import (
 	"fmt"
 )
 
-// UpdateOver returns the revision of m whose projections the items that an engine has have taught by their
-// labels, and the statistics that it follows from: those of all these items, and of nothing else. It is what
-// Online makes of the same items with TeacherLabels, but for the rounding of sums, whether they taught in the
-// training or later. Items in other places, and those that have changed, so cost no bookkeeping, but a pass
-// over all of them. A modality that no item has keeps its projection.
+// UpdateOver refits the projections of m to the labelled items of an engine, as they are now. It returns the
+// new revision and its statistics, which cover exactly these items. The result is that of Online with
+// TeacherLabels on the same items, up to rounding. It needs no record of what has taught before, and costs
+// one pass over all items. A modality without items keeps its projection.
 //
-// The engine sums up once, by Sum, over items whose labels are numbers as in m. It leaves out items without
-// a label that m knows: these teach nothing. The error wraps ErrMismatch for a model that was learned without
-// labels, or by the methods joint or paper, whose statistics hold codes of the training; a *SingularError, or
-// the error of the engine.
+// It calls Sum of the engine once. The items have their labels as the numbers that m knows them by. The engine
+// leaves out items without a label that m knows: they teach nothing.
+//
+// Errors: one that wraps ErrMismatch if m was learned without labels, or by the methods joint or paper, whose
+// statistics hold codes of the training; a *SingularError; the error of the engine.
 func (m *Model) UpdateOver(ctx context.Context, engine Engine) (next *Model, s *Statistics, err error) {
 	defer guard(&err, "in an update")
 	if m.method != MethodLabels {
@@ -32,36 +32,4 @@ func (m *Model) UpdateOver(ctx context.Context, engine Engine) (next *Model, s *
 	o.Refit()
 	next, err = o.Revision()
 	return next, s, err
-}
-
-// GrownSince returns the labels that m knows and base does not, where m is a revision of base: it differs from
-// it in projections, their gammas, weights of labels, and labels that have grown. For another model the error
-// wraps ErrMismatch.
-func (m *Model) GrownSince(base *Model) (labels []uint32, err error) {
-	if m.LabelFree() {
-		return nil, errNoRevisions
-	}
-	grown, err := m.grownSince(base)
-	for _, l := range grown {
-		labels = append(labels, m.labels[l])
-	}
-	return labels, err
-}
-
-// Follow has the Online go on with next, a revision of its model that was made elsewhere: it knows the labels
-// of that, and its revisions follow from its own statistics. An error wraps ErrMismatch; the Online is unchanged
-// then.
-func (o *Online) Follow(next *Model) error {
-	grown, err := next.grownSince(o.model)
-	if err != nil {
-		return err
-	}
-	s := o.Statistics()
-	for _, place := range grown { // ascending, so that each is where it stays
-		s = s.grow(next, place)
-	}
-	*o.stats = *s
-	o.model = next
-	o.Refit()
-	return nil
 }

@@ -75,7 +75,7 @@ func (c *Client) backup(ctx context.Context, shard int, o order) (Backup, error)
 func (c *Client) backed(ctx context.Context, shard int, o order) (node string, b *replica.Backed, err error) {
 	o.Do, o.Shard = "backup", shard
 	err = fmt.Errorf("%w: no node has it", db.ErrNotFound)
-	for _, node := range c.plan.Nodes(shard) {
+	for _, node := range c.plan.Nodes(shard) { // all of them, whatever the error: another one may have a place for backups
 		var d done
 		if d, err = c.order(ctx, node, o); err == nil && d.Backed != nil {
 			return node, d.Backed, nil

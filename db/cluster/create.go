@@ -3,7 +3,6 @@ package cluster
 import (
 	"cmp"
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"slices"
@@ -31,11 +30,10 @@ type CreateOptions struct {
 	// that server.
 	Servers int
 
-	// From, if not empty, is a place of backups, see NodeOptions.Backups: each shard begins with the newest
-	// backup of it there. They are of another cluster, whose logs are lost, or are databases that
-	// fddhdb-beam has built. Of one that had grown they are those of the shards that it had last, as far as all
-	// of these have a backup. There are as many as Shards, which may be 0 then. The nodes have this place for
-	// their backups, or can read it.
+	// From, if not empty, is a place of backups, see NodeOptions.Backups: each shard begins with its newest backup
+	// there. The backups are of another cluster, whose logs are lost, or fddhdb-beam has built them. If that
+	// cluster has grown, its latest shards count of which all have a backup. Shards is 0, or the number of
+	// these. The nodes have this place for their backups, too, or can at least read it.
 	From string
 
 	// LogBytes is how much a log may hold; 0 means 1 GiB. A log that is full takes no writes. The servers
@@ -151,51 +149,4 @@ func begin(ctx context.Context, place string, l plan.Layout) ([]plan.Placement, 
 		placed[i].Base, placed[i].Origin = e.Backup, e.Position
 	}
 	return placed, nil
-}
-
-// Nodes returns the nodes of a cluster that answer within a time, by name, and how they are.
-func Nodes(ctx context.Context, nc *nats.Conn, cluster string, within time.Duration) ([]NodeStatus, error) {
-	return ask(ctx, nc, cluster, within, nil)
-}
-
-// grace is how long others are waited for when those that are known have answered.
-const grace = 100 * time.Millisecond
-
-// ask asks all nodes how they are. Where it knows some it does not wait longer than for them, and a grace.
-func ask(ctx context.Context, nc *nats.Conn, cluster string, within time.Duration, known []string) ([]NodeStatus, error) {
-	if err := names.Check("cluster", cluster); err != nil {
-		return nil, err
-	}
-	inbox := nc.NewInbox()
-	sub, err := nc.SubscribeSync(inbox)
-	if err != nil {
-		return nil, err
-	}
-	defer func() { _ = sub.Unsubscribe() }()
-	if err := nc.PublishRequest(names.Cluster(cluster).Nodes(), inbox, nil); err != nil {
-		return nil, err
-	}
-	ctx, cancel := context.WithTimeout(ctx, within)
-	defer cancel()
-	var all []NodeStatus
-	for {
-		m, err := sub.NextMsgWithContext(ctx)
-		if err != nil {
-			break // nobody else answers in time, or nobody listens
-		}
-		var s NodeStatus
-		if json.Unmarshal(m.Data, &s) != nil {
-			continue
-		}
-		all = append(all, s)
-		if i := slices.Index(known, s.Node); i >= 0 {
-			if known = slices.Delete(known, i, i+1); len(known) == 0 {
-				var cancel context.CancelFunc
-				ctx, cancel = context.WithTimeout(ctx, grace)
-				defer cancel()
-			}
-		}
-	}
-	slices.SortFunc(all, func(a, b NodeStatus) int { return cmp.Compare(a.Node, b.Node) })
-	return all, nil
 }

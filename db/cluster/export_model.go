@@ -78,15 +78,9 @@ func (c *Collection) modelOf(ctx context.Context, v *view, of revisions) ([]byte
 	shard := v.Number(of.index)
 	store, into := objects{c.client.js, c.client.cluster}, exportObject+wire.NewID().String()
 	defer store.remove(context.WithoutCancel(ctx), into)
-	err := fmt.Errorf("%w: no node has it", db.ErrNotFound)
-	for _, node := range c.client.plan.Nodes(shard) {
-		o := order{Do: "model", Shard: shard, Collection: c.name, Space: of.space, From: v.sees(of.index), Into: into}
-		if _, err = c.client.order(ctx, node, o); err == nil {
-			return store.fetch(ctx, into)
-		}
-		if wire.Final(err) {
-			break
-		}
+	_, err := c.client.orderShard(ctx, order{Do: "model", Shard: shard, Collection: c.name, Space: of.space, From: v.sees(of.index), Into: into})
+	if err != nil {
+		return nil, fmt.Errorf("model of space %d of collection %q: shard %d: %w", of.space, c.name, shard, err)
 	}
-	return nil, fmt.Errorf("model of space %d of collection %q: shard %d: %w", of.space, c.name, shard, err)
+	return store.fetch(ctx, into)
 }

@@ -4,7 +4,9 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"sync"
 
+	"github.com/fddhdb/fddhdb/db/cluster/internal/apply"
 	"github.com/fddhdb/fddhdb/db/cluster/internal/journal"
 	"github.com/fddhdb/fddhdb/db/cluster/internal/plan"
 	"github.com/fddhdb/fddhdb/db/cluster/internal/wire"
@@ -67,14 +69,14 @@ func (s *split) forms(ctx context.Context, some []journal.Read) (forms [2][][]by
 	return forms, closed, nil
 }
 
-// Whose an operation is, if not that of one part.
+// Results of owner for an operation that does not belong to one part.
 const (
 	ofNone    = -1
-	ofSeveral = -2 // the shard has to say what it came to: a part cannot know it by itself
+	ofSeveral = -2 // a part cannot decide the operation itself: it needs the outcome on the shard
 )
 
-// owner returns the index of the part in which an operation on a shard has all its changes. What its part decides
-// by itself comes to what it came to in the shard, as there it has met the same items.
+// owner returns the index of the part that has the keys of all changes of an operation on a shard, or ofNone or
+// ofSeveral. Such a part decides the operation as the shard did, as the operation meets the same items there.
 func owner(op *wire.Op, from plan.Layout, index int, to plan.Layout) int {
 	switch {
 	case op.Kind.Own():
@@ -93,3 +95,87 @@ func owner(op *wire.Op, from plan.Layout, index int, to plan.Layout) int {
 	}
 	return of
 }
+
+// forward has the parts follow the log of the shard, up to the message that closes it.
+func (s *split) forward(ctx context.Context, is plan.Placement) error {
+	if is.Closed { // by then the shard had everything that it ever had
+		s.closed.Store(is.Origin)
+		return nil
+	}
+	from := uint64(0)
+	for i, part := range s.parts {
+		info, err := infoOf(ctx, part.log)
+		if err != nil {
+			return err
+		}
+		if at := max(info.Last, is.Origin+1) - 1; i == 0 || at < from {
+			from = at
+		}
+	}
+	s.forwarded.Store(from)
+	// If the last message stands for the one that closes the log, nothing that counts is behind that.
+	if from > is.Origin {
+		var m apply.Message
+		err := again(ctx, func(ctx context.Context) (err error) {
+			m, err = s.parts[0].log.At(ctx, from+1)
+			if errors.Is(err, journal.ErrNone) { // on the server that was asked
+				err = fmt.Errorf("%w: %w", context.DeadlineExceeded, err)
+			}
+			return err
+		})
+		if err != nil {
+			return err
+		}
+		if op, err := wire.DecodeOp(m.Data); err == nil && op.Kind == wire.Skip && op.ID == s.id("close") {
+			s.closed.Store(from)
+			return nil
+		}
+	}
+	info, err := infoOf(ctx, s.log)
+	if err != nil {
+		return err
+	}
+	if info.First > from+1 {
+		return errAnew
+	}
+	err = s.log.Follow(ctx, from+1, func(some []journal.Read) error {
+		if some[0].Seq != s.forwarded.Load()+1 { // it has been trimmed
+			return errAnew
+		}
+		forms, closed, err := s.forms(ctx, some)
+		if err != nil {
+			return err
+		}
+		var all sync.WaitGroup
+		errs := make([]error, len(s.parts))
+		for i, part := range s.parts {
+			all.Go(func() { errs[i] = part.log.Extend(ctx, some[0].Seq, forms[i]) })
+		}
+		all.Wait()
+		if err := errors.Join(errs...); err != nil {
+			return err
+		}
+		s.forwarded.Add(uint64(len(forms[0])))
+		if closed {
+			s.closed.Store(s.forwarded.Load())
+			return errEnd
+		}
+		return nil
+	})
+	if errors.Is(err, errEnd) {
+		return nil
+	}
+	return err
+}
+
+// infoOf says how long a log is.
+func infoOf(ctx context.Context, log *journal.Journal) (info journal.Info, err error) {
+	err = again(ctx, func(ctx context.Context) (err error) {
+		info, err = log.Info(ctx)
+		return err
+	})
+	return info, err
+}
+
+// errEnd ends following a log.
+var errEnd = errors.New("the log is closed")

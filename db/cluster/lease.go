@@ -3,6 +3,8 @@ package cluster
 import (
 	"bytes"
 	"context"
+	"crypto/sha256"
+	"encoding/hex"
 	"errors"
 	"fmt"
 	"time"
@@ -98,4 +100,10 @@ func (l *lease) end(c *Client) {
 	if kv, err := c.js.KeyValue(ctx, c.cluster.Bucket()); err == nil {
 		_ = kv.Purge(ctx, l.name, jetstream.LastRevision(l.at)) // else it ends by itself, or is somebody else's
 	}
+}
+
+// wireName is a name as a part of a key of a bucket, which takes few characters.
+func wireName(name string) string {
+	sum := sha256.Sum256([]byte(name))
+	return hex.EncodeToString(sum[:8])
 }

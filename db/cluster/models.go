@@ -40,8 +40,8 @@ func (c *Collection) ImportModel(ctx context.Context, r io.Reader, activate bool
 	return space, err
 }
 
-// createSpace has every shard make a space with the model of a file. fence is the number of the lease of who has
-// learned it; 0: there is none.
+// createSpace has every shard make a space with the model of a file. fence is the number of the lease under which the
+// model was learned; 0: there is none.
 func (c *Collection) createSpace(ctx context.Context, file []byte, activate bool, fence uint64) (space db.Space, object string, err error) {
 	if space, err = c.number(ctx); err != nil {
 		return 0, "", err
@@ -104,12 +104,6 @@ func (c *Collection) number(ctx context.Context) (db.Space, error) {
 			return 0, fmt.Errorf("number of a space of collection %q: %w", c.name, err)
 		}
 	}
-}
-
-// wireName is a name as a part of a key of a bucket, which takes few characters.
-func wireName(name string) string {
-	sum := sha256.Sum256([]byte(name))
-	return hex.EncodeToString(sum[:8])
 }
 
 // Activate makes a space the active one on every shard, see db.Collection.Activate.

@@ -2,11 +2,9 @@ package cluster
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"log/slog"
-	"maps"
 	"os"
 	"path/filepath"
 	"slices"
@@ -114,68 +112,7 @@ func Open(ctx context.Context, o NodeOptions) (*Node, error) {
 	return n, nil
 }
 
-// serve begins to answer requests.
-func (n *Node) serve() (err error) {
-	n.service, err = micro.AddService(n.opts.Conn, micro.Config{
-		Name: "fddhdb-node", Version: "0.1.0", Description: "shards of a cluster of fddhdb",
-		Metadata: map[string]string{"cluster": n.opts.Cluster, "node": n.opts.Node}, QueueGroupDisabled: true,
-	})
-	if err != nil {
-		return err
-	}
-	err = errors.Join(
-		n.service.AddEndpoint("nodes", micro.HandlerFunc(n.say), micro.WithEndpointSubject(n.cluster.Nodes())),
-		n.service.AddEndpoint("admin", micro.HandlerFunc(n.admin), micro.WithEndpointSubject(n.cluster.Admin(n.opts.Node))),
-		n.listen(),
-	)
-	if err != nil {
-		return errors.Join(err, n.service.Stop())
-	}
-	return nil
-}
-
-// NodeStatus says how a node is.
-type NodeStatus struct {
-	Node   string          `json:"node"`
-	Since  time.Time       `json:"since"`
-	Shards []ReplicaStatus `json:"shards"`
-}
-
-// A ReplicaStatus says how a replica is.
-type ReplicaStatus struct {
-	Shard      int    `json:"shard"`
-	Applied    uint64 `json:"applied"`           // the sequence of the log that it has come to
-	Chain      uint64 `json:"chain"`             // a hash of what it has applied: replicas at one sequence have one
-	Behind     uint64 `json:"behind"`            // messages that it knows of and has not applied
-	Items      int    `json:"items"`             // of all collections
-	Problem    string `json:"problem,omitempty"` // what keeps it from following the log
-	Operations uint64 `json:"operations"`        // that it has applied since it was started
-}
-
-// Status returns how the node is.
-func (n *Node) Status() NodeStatus {
-	s := NodeStatus{Node: n.opts.Node, Since: n.began, Shards: []ReplicaStatus{}}
-	n.mu.RLock()
-	all := maps.Clone(n.replicas)
-	n.mu.RUnlock()
-	for _, shard := range slices.Sorted(maps.Keys(all)) {
-		s.Shards = append(s.Shards, ReplicaStatus(all[shard].Status()))
-	}
-	return s
-}
-
-// say tells who asks all nodes how this one is.
-func (n *Node) say(m micro.Request) {
-	b, err := json.Marshal(n.Status())
-	if err == nil {
-		err = m.Respond(b)
-	}
-	if err != nil {
-		n.opts.Log.Debug("an answer was not sent", "error", err)
-	}
-}
-
-// follow keeps the replicas of the node those that the plan says, until Close.
+// follow opens and closes replicas as the plan says, until Close.
 func (n *Node) follow() {
 	p := n.plan()
 	if p == nil {
@@ -187,7 +124,7 @@ func (n *Node) follow() {
 		n.have(p, shards)
 		select {
 		case <-changed:
-		case <-n.gone: // which the plan may have again
+		case <-n.gone: // the plan may give its shard to the node again
 		case <-n.ctx.Done():
 			return
 		}
@@ -214,8 +151,8 @@ func (n *Node) plan() *plan.Plan {
 	}
 }
 
-// have opens replicas of those shards that it does not have, and closes the others. Their folders stay:
-// nothing that is still wanted may go because of a mistake in the plan.
+// have opens replicas of those of the shards that the node does not have yet, and closes replicas of all other shards.
+// It keeps their folders: a mistake in the plan must not delete data.
 func (n *Node) have(p *plan.Plan, shards []int) {
 	n.mu.Lock()
 	defer n.mu.Unlock()

@@ -85,6 +85,7 @@ func (n *Node) admin(m micro.Request) {
 	})
 }
 
+// carryOut carries out an order on the replica of its shard. Only a backup has a result.
 func (n *Node) carryOut(o order) (*replica.Backed, error) {
 	n.mu.RLock()
 	r := n.replicas[o.Shard]
@@ -92,15 +93,14 @@ func (n *Node) carryOut(o order) (*replica.Backed, error) {
 	if r == nil {
 		return nil, fmt.Errorf("%w: shard %d, node %s", wire.ErrNotHere, o.Shard, n.opts.Node)
 	}
-	store := objects{n.js, n.cluster}
-	switch {
-	case o.Do == "backup":
+	switch o.Do {
+	case "backup":
 		b, err := r.Backup(n.ctx, o.Exact, o.From)
 		if err == nil && o.Trim && b.Least > o.Keep {
 			err = r.Journal.Trim(n.ctx, b.Least+1-o.Keep)
 		}
 		return b, err
-	case o.Do == "sweep":
+	case "sweep":
 		removed, err := n.sweep(n.ctx, r.Layout)
 		if err != nil {
 			n.opts.Log.Warn("objects that no log names stay for now", "removed", removed, "error", err)
@@ -108,39 +108,13 @@ func (n *Node) carryOut(o order) (*replica.Backed, error) {
 			n.opts.Log.Info("removed objects that no log names any more", "objects", removed)
 		}
 		return nil, err
-	case o.Do == "survey":
-		s, err := r.Survey(n.ctx, o.Session, o.Collection, o.From)
+	case "survey", "sum", "model":
+		b, err := n.trainingStep(r, o)
 		if err != nil {
 			return nil, err
 		}
-		b, err := s.Marshal()
-		if err != nil {
-			return nil, err
-		}
-		return nil, store.put(n.ctx, o.Into, b)
-	case o.Do == "sum":
-		asked, err := store.fetch(n.ctx, o.Sum)
-		if err != nil {
-			return nil, err
-		}
-		var sum replica.SumOrder
-		if err := json.Unmarshal(asked, &sum); err != nil {
-			return nil, fmt.Errorf("%w: %w", db.ErrInvalid, err)
-		}
-		b, err := r.Sum(n.ctx, o.Session, sum)
-		if err != nil {
-			return nil, err
-		}
-		return nil, store.put(n.ctx, o.Into, b)
-	case o.Do == "model":
-		ctx, cancel := context.WithTimeout(n.ctx, answerFor)
-		defer cancel()
-		b, err := r.Model(ctx, o.Collection, o.Space, o.From)
-		if err != nil {
-			return nil, err
-		}
-		return nil, store.put(n.ctx, o.Into, b)
-	case o.Do == "end":
+		return nil, objects{n.js, n.cluster}.put(n.ctx, o.Into, b)
+	case "end":
 		r.EndSession(o.Session)
 		return nil, nil
 	}
@@ -176,6 +150,27 @@ func (c *Client) order(ctx context.Context, node string, o order) (d done, err e
 	return d, nil
 }
 
+// orderShard gives an order for a shard to its nodes, one after the other, until one has carried it out, or has an
+// error that any other would have, too (wire.Final). It returns that node.
+func (c *Client) orderShard(ctx context.Context, o order) (node string, err error) {
+	err = fmt.Errorf("%w: no node has it", db.ErrNotFound)
+	for _, node = range c.plan.Nodes(o.Shard) {
+		if _, err = c.order(ctx, node, o); err == nil || wire.Final(err) {
+			break
+		}
+	}
+	return node, err
+}
+
+// These say when watch gives an order up.
+const (
+	watchEvery  = 50 * time.Millisecond // how often it looks whether the servers have refused the order
+	watchTicks  = 60                    // it asks the node for its status once in so many looks
+	watchFor    = 2 * time.Second       // how long the node has to answer
+	watchLost   = 2                     // answers in a row that do not know of the order
+	watchSilent = 3                     // questions in a row without an answer
+)
+
 // watch ends an order that nobody will answer: the servers do not answer what a connection may not ask, and
 // nobody answers for a node that has ended in the middle, or where the order or the answer has been lost.
 func (c *Client) watch(ctx context.Context, cancel context.CancelCauseFunc, subject, id string) {
@@ -186,16 +181,16 @@ func (c *Client) watch(ctx context.Context, cancel context.CancelCauseFunc, subj
 		select {
 		case <-ctx.Done():
 			return
-		case <-time.After(50 * time.Millisecond):
+		case <-time.After(watchEvery):
 		}
 		if err := c.nc.LastError(); err != before && journal.Forbidden(c.nc, subject) {
 			cancel(fmt.Errorf("%w: publish to %s", nats.ErrPermissionViolation, subject))
 			return
 		}
-		if n%60 != 0 {
+		if n%watchTicks != 0 {
 			continue
 		}
-		try, done := context.WithTimeout(ctx, 2*time.Second)
+		try, done := context.WithTimeout(ctx, watchFor)
 		m, err := c.nc.RequestWithContext(try, subject, ask)
 		done()
 		if silent++; err == nil {
@@ -204,11 +199,11 @@ func (c *Client) watch(ctx context.Context, cancel context.CancelCauseFunc, subj
 				lost = 0
 			}
 		}
-		if lost == 2 {
+		if lost == watchLost {
 			cancel(fmt.Errorf("%w: the node does not carry out the order: it, or the answer, has been lost", wire.ErrAnswer))
 			return
 		}
-		if silent == 3 {
+		if silent == watchSilent {
 			cancel(fmt.Errorf("%w: the node has not answered for some seconds", wire.ErrAnswer))
 			return
 		}

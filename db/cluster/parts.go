@@ -8,8 +8,8 @@ import (
 	"github.com/fddhdb/fddhdb/db/cluster/internal/wire"
 )
 
-// parts are answers that are too large for a message: their first part is the answer, and who asks comes
-// back for the rest.
+// parts are answers that are too large for a message: the node sends the first part as its answer, and the client
+// asks for the rest.
 type parts struct {
 	mu    sync.Mutex
 	all   map[wire.ID][]byte
@@ -17,7 +17,7 @@ type parts struct {
 }
 
 const (
-	partFor   = 30 * time.Second // until an answer is forgotten whose rest nobody wants
+	partFor   = 30 * time.Second // how long the rest of an answer is kept
 	mostParts = 512 << 20        // bytes that are kept at a time
 	partHead  = 4 << 10          // what a message needs beside a part
 )

@@ -29,12 +29,6 @@ func (c *Client) Placement() []Placement {
 	return all
 }
 
-// Nodes returns how the nodes are that answer within a second: those with shards, and others that were
-// opened for the cluster.
-func (c *Client) Nodes(ctx context.Context) ([]NodeStatus, error) {
-	return ask(ctx, c.nc, string(c.cluster), time.Second, c.plan.All())
-}
-
 // Move has a node take over a replica of a shard from another one. The new one joins, by a backup or by the
 // log, and is asked only when it has caught up; then the old one leaves. Nothing is unanswered meanwhile. If
 // the context ends before, both have the shard: call it again.

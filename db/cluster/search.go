@@ -154,10 +154,10 @@ func (c *Collection) all(ctx context.Context, request func(shard int) wire.Reque
 	return answers, err
 }
 
-// scatter asks all shards of a view at the same time, but those that skip is true of; all go by index. A shard
-// that does not answer is the error, or with partial is missing, as long as any answers: then its number is
-// returned. An error that some is true of is none, as long as not all shards give it.
-func (c *Collection) scatter(ctx context.Context, v *view, partial bool, skip func(shard int) bool, some func(error) bool, request func(shard int) wire.Request) (answers []*wire.Answer, missing []int, err error) {
+// scatter asks all shards of a view at the same time, but for those that skip, if not nil, is true of. request and
+// answers go by the index of the shard. A shard that does not answer is the error. With partial it is missing
+// instead, as long as another one answers: missing has the numbers of such shards. tolerate, if not nil, reports which errors of shards do not count, as long as not all shards have one.
+func (c *Collection) scatter(ctx context.Context, v *view, partial bool, skip func(shard int) bool, tolerate func(error) bool, request func(shard int) wire.Request) (answers []*wire.Answer, missing []int, err error) {
 	requests := make([]*wire.Request, v.Shards)
 	asked := 0
 	for shard := range requests {
@@ -169,7 +169,7 @@ func (c *Collection) scatter(ctx context.Context, v *view, partial bool, skip fu
 		q.Collection = c.name
 		requests[shard] = v.prepare(shard, &q)
 	}
-	if partial { // those that answer wait for the others no longer than that
+	if partial { // do not wait longer for shards that do not answer
 		var cancel context.CancelFunc
 		ctx, cancel = context.WithTimeout(ctx, partialFor)
 		defer cancel()
@@ -186,7 +186,7 @@ func (c *Collection) scatter(ctx context.Context, v *view, partial bool, skip fu
 		var silent *ShardError
 		switch {
 		case err == nil:
-		case some != nil && some(err) && refused+1 < asked: // it has nothing to say
+		case tolerate != nil && tolerate(err) && refused+1 < asked: // it has nothing to say
 			refused++
 		case partial && errors.As(err, &silent):
 			answers[shard] = nil
@@ -337,8 +337,9 @@ func strip(page *db.Result, include db.Include) {
 	}
 }
 
-// queries returns what each shard is asked, which shards share. A query by the key of an item goes to the
-// shard of that item as it is; the others do not have the item, and get its vector, or else its code.
+// queries returns the query for each shard; shards share it, so it must not be changed. A query by the key of an item
+// goes unchanged to the shard that has the item. The others do not have the item: they get its vector, or else its
+// code.
 func (c *Collection) queries(ctx context.Context, v *view, q db.Query) (func(shard int) *wire.Query, error) {
 	if q.Key == "" {
 		all := wire.QueryOf(q)
@@ -368,20 +369,20 @@ func (c *Collection) queries(ctx context.Context, v *view, q db.Query) (func(sha
 		other.From, other.Vector = from, vector
 	case from != "" && is:
 		other.From, other.Sparse = from, &sparse
-	case q.Space == db.ActiveSpace && it.Code != nil || len(it.Codes) > 0:
-		// A code is of one space, which may just be giving way to another: all shards are asked in that.
-		about, err := v.ask(ctx, owner, wire.Request{Verb: wire.Describe, Collection: c.name})
-		if err != nil {
-			return nil, err
-		}
-		for _, s := range about.About.Spaces {
-			if s.State == db.SpaceActive && q.Space == db.ActiveSpace {
-				q.Space = s.Space
-				return c.queries(ctx, v, q)
+	default:
+		if q.Space == db.ActiveSpace && it.Code != nil || len(it.Codes) > 0 {
+			// A code is of one space. Another one may just become active, so the query names the space for all shards.
+			about, err := v.ask(ctx, owner, wire.Request{Verb: wire.Describe, Collection: c.name})
+			if err != nil {
+				return nil, err
+			}
+			for _, s := range about.About.Spaces {
+				if s.State == db.SpaceActive && q.Space == db.ActiveSpace {
+					q.Space = s.Space
+					return c.queries(ctx, v, q)
+				}
 			}
 		}
-		other.From, other.Code = "", codeFor(it, q.To)
-	default:
 		other.From, other.Code = "", codeFor(it, q.To)
 	}
 	its, others := wire.QueryOf(q), wire.QueryOf(other)

@@ -6,12 +6,10 @@ import (
 	"errors"
 	"fmt"
 	"slices"
-	"sync"
 	"sync/atomic"
 	"time"
 
 	"github.com/fddhdb/fddhdb/db"
-	"github.com/fddhdb/fddhdb/db/cluster/internal/apply"
 	"github.com/fddhdb/fddhdb/db/cluster/internal/journal"
 	"github.com/fddhdb/fddhdb/db/cluster/internal/plan"
 	"github.com/fddhdb/fddhdb/db/cluster/internal/wire"
@@ -21,7 +19,7 @@ import (
 //
 // Its parts begin with one backup of it, which goes to the message with the sequence origin. The first message in
 // the log of a part, origin+1, is a purge; message s+1 stands for message s of the shard. So the log of a part says
-// by itself how far it has come, and whoever goes on with a split that was interrupted needs nothing else.
+// by itself how far it has come: a client that goes on with an interrupted split needs nothing else.
 type split struct {
 	growth *growth
 	index  int
@@ -131,7 +129,7 @@ func (s *split) begin(ctx context.Context) (is plan.Placement, err error) {
 		tries := 0
 		err := again(ctx, func(ctx context.Context) error {
 			err := p.Place(ctx, part.number, is)
-			if tries++; tries > 1 && errors.Is(err, db.ErrExists) { // the first try has done it: who has the lease does it alone
+			if tries++; tries > 1 && errors.Is(err, db.ErrExists) { // the first try has done it: only the holder of the lease places parts
 				err = nil
 			}
 			return err
@@ -215,90 +213,6 @@ func (s *split) id(what string) (id wire.ID) {
 	return id
 }
 
-// forward has the parts follow the log of the shard, up to the message that closes it.
-func (s *split) forward(ctx context.Context, is plan.Placement) error {
-	if is.Closed { // by then the shard had everything that it ever had
-		s.closed.Store(is.Origin)
-		return nil
-	}
-	from := uint64(0)
-	for i, part := range s.parts {
-		info, err := infoOf(ctx, part.log)
-		if err != nil {
-			return err
-		}
-		if at := max(info.Last, is.Origin+1) - 1; i == 0 || at < from {
-			from = at
-		}
-	}
-	s.forwarded.Store(from)
-	// If the last message stands for the one that closes the log, nothing that counts is behind that.
-	if from > is.Origin {
-		var m apply.Message
-		err := again(ctx, func(ctx context.Context) (err error) {
-			m, err = s.parts[0].log.At(ctx, from+1)
-			if errors.Is(err, journal.ErrNone) { // on the server that was asked
-				err = fmt.Errorf("%w: %w", context.DeadlineExceeded, err)
-			}
-			return err
-		})
-		if err != nil {
-			return err
-		}
-		if op, err := wire.DecodeOp(m.Data); err == nil && op.Kind == wire.Skip && op.ID == s.id("close") {
-			s.closed.Store(from)
-			return nil
-		}
-	}
-	info, err := infoOf(ctx, s.log)
-	if err != nil {
-		return err
-	}
-	if info.First > from+1 {
-		return errAnew
-	}
-	err = s.log.Follow(ctx, from+1, func(some []journal.Read) error {
-		if some[0].Seq != s.forwarded.Load()+1 { // it has been trimmed
-			return errAnew
-		}
-		forms, closed, err := s.forms(ctx, some)
-		if err != nil {
-			return err
-		}
-		var all sync.WaitGroup
-		errs := make([]error, len(s.parts))
-		for i, part := range s.parts {
-			all.Go(func() { errs[i] = part.log.Extend(ctx, some[0].Seq, forms[i]) })
-		}
-		all.Wait()
-		if err := errors.Join(errs...); err != nil {
-			return err
-		}
-		s.forwarded.Add(uint64(len(forms[0])))
-		if closed {
-			s.closed.Store(s.forwarded.Load())
-			return errEnd
-		}
-		return nil
-	})
-	if errors.Is(err, errEnd) {
-		return nil
-	}
-	return err
-}
-
-// infoOf says how long a log is.
-func infoOf(ctx context.Context, log *journal.Journal) (info journal.Info, err error) {
-	err = again(ctx, func(ctx context.Context) (err error) {
-		info, err = log.Info(ctx)
-		return err
-	})
-	return info, err
-}
-
-// errEnd ends following a log.
-var errEnd = errors.New("the log is closed")
-
 // lacks says what the parts lack of what the shard has, or ""; nodes are those that answer.
 func (s *split) lacks(ctx context.Context, nodes []NodeStatus) string {
 	if !s.begun.Load() {
@@ -361,6 +275,7 @@ func (s *split) wait(ctx context.Context) error {
 	}
 }
 
-// end returns the sequence of the last message of the shard that counts. That of the message that stands for it
-// in the logs of the parts is one more.
+// end returns the sequence of the last message of the shard that counts: the one that closes its log, or the last
+// one in the backup if the log was closed before that was made. Its copies in the logs of the parts have the
+// sequence end()+1.
 func (s *split) end() uint64 { return s.closed.Load() }

@@ -20,12 +20,12 @@ const (
 	changesObject = "op-"     // changes that are too large for a message, which names it
 	modelObject   = "model-"  // likewise the file of a model
 	trainObject   = "train-"  // a part of a training, which removes it
-	exportObject  = "export-" // a model that somebody fetches, who removes it
+	exportObject  = "export-" // a model for a client, which removes it once it has fetched it
 )
 
-// A message that names an object comes into a log within lateAfter, from when storing the object began, or not at all:
-// whoever appends it gives up then. So a log that does not name an object that is settled will never name it. Clients
-// count the one time, servers the other, and their clocks need not agree on what time it is.
+// lateAfter is how long after it began to store an object a client may append the message that names it; then it gives
+// up. So if no log names an object older than settled, none ever will. The client measures lateAfter and the servers
+// measure the age of objects, each with its own clock: the clocks need not show the same time.
 const lateAfter = time.Hour
 
 var settled = 3 * time.Hour // a variable for tests
@@ -78,9 +78,8 @@ const mostSwept = 100_000
 func byNumber(a, b string) int { return cmp.Or(cmp.Compare(len(a), len(b)), cmp.Compare(a, b)) }
 
 // sweep removes the objects that no log of the cluster names any more: their messages have been trimmed behind
-// backups, or never came. It reads what all logs have, whether or not they are those of shards: a shard whose log is
-// being divided is named twice. What it cannot read may name anything, so then nothing of these is removed. It also
-// removes those that were abandoned.
+// backups, or never came. It reads all logs, also those of shards that are being split and of their parts. A message
+// that it cannot read may name any object: then it removes none of these. It also removes objects that were abandoned.
 func (n *Node) sweep(ctx context.Context, of plan.Layout) (removed int, err error) {
 	store := objects{n.js, n.cluster}
 	erase := func(all map[string]object) error {

@@ -41,15 +41,11 @@ type Training struct {
 // The calling process takes the memory of model.TrainOver; a node that of model.Pass.Sum. Methods are labels,
 // and those without labels.
 func (c *Collection) Train(ctx context.Context, opt db.TrainOptions) (*Training, error) {
-	lease, err := c.client.take(ctx, "lease.train."+wireName(c.name))
+	t, in, err := c.beginTraining(ctx, "training")
 	if err != nil {
-		return nil, fmt.Errorf("training of collection %q: %w", c.name, err)
+		return nil, err
 	}
-	defer lease.end(c.client)
-	t := &training{c: c, view: c.client.view.Load(), id: wire.NewID().String(), store: objects{c.client.js, c.client.cluster}}
 	defer t.end()
-	in, stop := t.view.within(lease.ctx)
-	defer stop()
 	if err := t.survey(in); err != nil {
 		return nil, t.grown(err)
 	}
@@ -82,14 +78,26 @@ func (c *Collection) Train(ctx context.Context, opt db.TrainOptions) (*Training,
 	if err != nil {
 		return nil, err
 	}
-	if err := lease.ctx.Err(); err != nil {
+	if err := t.lease.ctx.Err(); err != nil {
 		return nil, err
 	}
-	space, object, err := c.createSpace(lease.ctx, b, opt.Activate, lease.number)
+	space, object, err := c.createSpace(t.lease.ctx, b, opt.Activate, t.lease.number)
 	if err != nil {
 		return nil, err
 	}
 	return &Training{Space: space, Report: result.Report, Items: t.n, LeftOut: leftOut, Model: object}, nil
+}
+
+// beginTraining takes the lease of the collection for a training or an update, which kind names in errors. in ends
+// with the lease, and when the view of the training is over. end ends the training and gives the lease back.
+func (c *Collection) beginTraining(ctx context.Context, kind string) (t *training, in context.Context, err error) {
+	l, err := c.client.take(ctx, "lease.train."+wireName(c.name))
+	if err != nil {
+		return nil, nil, fmt.Errorf("%s of collection %q: %w", kind, c.name, err)
+	}
+	t = &training{c: c, lease: l, view: c.client.view.Load(), id: wire.NewID().String(), store: objects{c.client.js, c.client.cluster}}
+	in, t.stop = t.view.within(l.ctx)
+	return t, in, nil
 }
 
 // grown replaces the error of a training during which the cluster has grown: what it was learning from is in
@@ -104,8 +112,10 @@ func (t *training) grown(err error) error {
 // A training is a model.Engine over shards.
 type training struct {
 	c     *Collection
-	view  *view  // whose shards it learns from
-	id    string // of the session on each shard
+	lease *lease             // one training or update of the collection at a time
+	view  *view              // whose shards it learns from
+	stop  context.CancelFunc // of the context that ends with the view
+	id    string             // of the session on each shard
 	store objects
 
 	schema   db.Schema
@@ -151,8 +161,10 @@ func (t *training) summed() {
 	}
 }
 
-// end ends the sessions and removes what was made on the way.
+// end ends the sessions, removes what was made on the way, and gives the lease back.
 func (t *training) end() {
+	defer t.lease.end(t.c.client)
+	t.stop()
 	ctx, cancel := context.WithTimeout(context.Background(), t.c.client.opts.Timeout)
 	defer cancel()
 	for shard, s := range t.shards {
@@ -169,20 +181,11 @@ func (t *training) survey(ctx context.Context) error {
 	surveys := make([]replica.Survey, len(t.shards))
 	err := t.each(ctx, func(ctx context.Context, shard int) error {
 		into := t.object("survey-%d", shard)
-		err := fmt.Errorf("%w: no node has it", db.ErrNotFound)
-		for _, node := range t.c.client.plan.Nodes(t.view.Number(shard)) {
-			o := order{Do: "survey", Shard: t.view.Number(shard), Session: t.id, Collection: t.c.name, From: t.view.sees(shard), Into: into}
-			if _, err = t.c.client.order(ctx, node, o); err == nil {
-				t.shards[shard].node = node
-				break
-			}
-			if wire.Final(err) {
-				break
-			}
-		}
+		node, err := t.c.client.orderShard(ctx, order{Do: "survey", Shard: t.view.Number(shard), Session: t.id, Collection: t.c.name, From: t.view.sees(shard), Into: into})
 		if err != nil {
 			return err
 		}
+		t.shards[shard].node = node
 		b, err := t.store.fetch(ctx, into)
 		if err != nil {
 			return err

@@ -35,30 +35,27 @@ type Update struct {
 	Model       string         `json:"model,omitempty"`        // name of the object of its file
 }
 
-// Update makes a new revision of a space on every shard, whose projections all items with labels that the
-// model knows have taught, as they are now. Codes that items have stay comparable and as they are; queries, and items
-// that are put from then on, are encoded by the new projections. It is db.Collection.Update with
-// db.TeacherLabels, but for the rounding of sums, with another way of counting: shards send sums over all of their items,
-// not over those that are new, so that it takes a pass over the items, and nothing has to be kept of what
-// they have taught before.
+// Update makes a new revision of a space on every shard. Its projections learn from all items with labels that the
+// model knows, as they are now. Stored codes stay as they are, and comparable; queries, and items that are put from
+// then on, are encoded by the new projections. The result is that of db.Collection.Update with db.TeacherLabels, up
+// to rounding. The way is another: shards send sums over all of their items, not over the new ones. That takes one
+// pass over the items, and needs no record of what they have taught before.
 //
-// Otherwise it is as Train: one at a time learns of a collection, another one is db.ErrBusy; if the node of a
-// shard ends meanwhile it fails, and is begun again. Where an earlier update has reached some shards only,
-// all have one revision again behind this one. A space that was learned without labels, or by another method than labels, is
-// db.ErrInvalid: train again. A collection without a space is db.ErrNoModel.
+// As with Train, one training or update of a collection runs at a time, and another one is db.ErrBusy. If the node
+// of a shard ends meanwhile, Update fails: call it again. If an earlier update has reached only some shards, all
+// shards have the same revision again after this one.
+//
+// A space that was learned without labels, or by another method than labels, is db.ErrInvalid: train again. A
+// collection without a space is db.ErrNoModel.
 func (c *Collection) Update(ctx context.Context, opt UpdateOptions) (*Update, error) {
-	lease, err := c.client.take(ctx, "lease.train."+wireName(c.name))
+	t, in, err := c.beginTraining(ctx, "update")
 	if err != nil {
-		return nil, fmt.Errorf("update of collection %q: %w", c.name, err)
+		return nil, err
 	}
-	defer lease.end(c.client)
-	t := &training{c: c, view: c.client.view.Load(), id: wire.NewID().String(), store: objects{c.client.js, c.client.cluster}}
 	defer t.end()
-	in, stop := t.view.within(lease.ctx)
-	defer stop()
 	// What an earlier update has put into the logs is applied before this, or refused: so the revisions are
 	// known, and none gets the number of another.
-	err = c.client.onAll(in, func() *wire.Op { return &wire.Op{Kind: wire.TakeOver, Collection: c.name, Fence: lease.number} }, nil)
+	err = c.client.onAll(in, func() *wire.Op { return &wire.Op{Kind: wire.TakeOver, Collection: c.name, Fence: t.lease.number} }, nil)
 	if err != nil {
 		return nil, t.grown(err)
 	}
@@ -113,11 +110,11 @@ func (c *Collection) Update(ctx context.Context, opt UpdateOptions) (*Update, er
 	if err != nil {
 		return nil, err
 	}
-	if err := lease.ctx.Err(); err != nil {
+	if err := t.lease.ctx.Err(); err != nil {
 		return nil, err
 	}
 	out.Revision++
-	out.Model, err = c.install(lease.ctx, b, wire.Op{Kind: wire.ReviseSpace, Space: out.Space, Revision: out.Revision, Fence: lease.number})
+	out.Model, err = c.install(t.lease.ctx, b, wire.Op{Kind: wire.ReviseSpace, Space: out.Space, Revision: out.Revision, Fence: t.lease.number})
 	if err != nil {
 		return nil, err
 	}
@@ -167,7 +164,7 @@ func (t *training) grow(m *model.Model, names []string, out *Update) (*model.Mod
 	return m, names, nil
 }
 
-// teach has all items with a label that the model knows be those to learn from. names are those of its labels.
+// teach chooses the items with a label that the model knows as those to learn from. names are the labels of the model.
 func (t *training) teach(m *model.Model, names []string) error {
 	t.choose(db.TrainOptions{Options: model.Options{Method: model.MethodLabels}})
 	for _, mod := range m.Modalities() {

@@ -12,23 +12,6 @@ import (
 	"github.com/fddhdb/fddhdb/db/cluster/internal/wire"
 )
 
-// An OpID is the number of a write, see ErrUnknown.
-type OpID = wire.ID
-
-// An UnknownError is the ErrUnknown of a write: its Err says what went wrong.
-type UnknownError struct {
-	ID    OpID
-	Shard int
-	Err   error
-}
-
-func (e *UnknownError) Error() string {
-	return fmt.Sprintf("%v: operation %s on shard %d: %v", ErrUnknown, e.ID, e.Shard, e.Err)
-}
-
-// Unwrap returns ErrUnknown and the error that has led to it.
-func (e *UnknownError) Unwrap() []error { return []error{ErrUnknown, e.Err} }
-
 // A target says which shard of a view an operation is for: its index.
 type target func(v *view) (index int, err error)
 
@@ -97,58 +80,6 @@ func (v *view) do(ctx, in context.Context, index int, op *wire.Op, late time.Tim
 		return fmt.Errorf("%w: %w", context.Cause(ctx), err)
 	}
 	return errAgain // it is not in the log
-}
-
-// settle finds out what an operation has come to that was made in a view that is over. What its shard has
-// applied its parts have, and nothing comes behind. base is that of the operation.
-func (c *Client) settle(ctx context.Context, unknown *UnknownError, base uint64) error {
-	o, applied, err := c.lookup(ctx, unknown, false)
-	switch {
-	case err != nil:
-		return &UnknownError{unknown.ID, unknown.Shard, fmt.Errorf("%w: %w", err, unknown.Err)}
-	case o != nil:
-		return o.Err()
-	case base+wire.Memory <= applied: // it may have been applied and forgotten
-		return unknown
-	}
-	return errAgain
-}
-
-// lookup asks the shard of an operation what it has come to, or where that has been split all of its parts. nil
-// means that none remembers it. With latest a shard first applies all that its log has. applied is a sequence that
-// the answers do not go beyond.
-func (c *Client) lookup(ctx context.Context, unknown *UnknownError, latest bool) (o *wire.Outcome, applied uint64, err error) {
-	err = c.steady(ctx, func(ctx context.Context, v *view) error {
-		o, applied = nil, 0
-		of, _ := c.plan.Settings.Of(unknown.Shard)
-		if !of.Has(unknown.Shard) || unknown.Shard >= v.First+v.Shards {
-			return fmt.Errorf("%w: operation %s of shard %d: there is no such shard, nor was there", db.ErrInvalid, unknown.ID, unknown.Shard)
-		}
-		layout, starts, _ := c.plan.Layout()
-		for _, index := range of.Parts(of.Index(unknown.Shard), v.Layout) {
-			q := wire.Request{Verb: wire.OutcomeOf, ID: unknown.ID}
-			switch {
-			case latest && v.Has(unknown.Shard):
-				info, err := v.logs[index].Info(ctx)
-				if err != nil {
-					return err
-				}
-				q.From = info.Last
-			case layout == v.Layout && starts != nil: // what the shard had come to is in its parts from there on
-				q.From = starts[index]
-			}
-			a, err := v.ask(ctx, index, q)
-			if err != nil {
-				return err
-			}
-			if applied = max(applied, a.Applied); a.Outcome != nil {
-				o = a.Outcome
-				return nil
-			}
-		}
-		return nil
-	})
-	return o, applied, err
 }
 
 // base learns how long a log is, of which the client does not know yet: operations are refused that come
@@ -226,53 +157,4 @@ func (c *Client) large(ctx context.Context, op *wire.Op) ([]byte, error) {
 		return nil, err
 	}
 	return small.Encode()
-}
-
-// silence is for how long an outcome is waited for before a replica is asked.
-const silence = 100 * time.Millisecond
-
-// outcome returns what an operation has come to, which is in the log with that sequence.
-func (v *view) outcome(ctx context.Context, index int, id wire.ID, seq uint64, heard <-chan *wire.Outcome) (*wire.Outcome, error) {
-	select {
-	case o := <-heard:
-		return o, nil
-	case <-ctx.Done():
-		return nil, context.Cause(ctx)
-	case <-time.After(silence):
-	}
-	asked := make(chan error, 1)
-	var answer *wire.Answer
-	ctx, cancel := context.WithCancel(ctx)
-	defer cancel()
-	go func() {
-		var err error
-		answer, err = v.ask(ctx, index, wire.Request{Verb: wire.OutcomeOf, ID: id, From: seq})
-		asked <- err
-	}()
-	select {
-	case o := <-heard:
-		return o, nil
-	case err := <-asked:
-		if err != nil {
-			return nil, err
-		}
-		if answer.Outcome == nil { // refused without being remembered, or long ago
-			return &wire.Outcome{ID: id, Seq: seq, Fault: wire.FaultOf(wire.ErrExpired)}, nil
-		}
-		return answer.Outcome, nil
-	}
-}
-
-// Outcome tells what a write of an UnknownError has come to: applied, or refused with an error, or neither:
-// then no replica remembers it. It is not in the log, as far as that has been applied, and may still come as
-// long as its message is under way; or it came so long ago, wire.Memory messages of its shard, that it has
-// been forgotten.
-func (c *Client) Outcome(ctx context.Context, unknown *UnknownError) (applied bool, refused error, err error) {
-	ctx, cancel := c.within(ctx)
-	defer cancel()
-	o, _, err := c.lookup(ctx, unknown, true)
-	if err != nil || o == nil {
-		return false, nil, err
-	}
-	return o.Fault == nil, o.Err(), nil
 }

@@ -427,7 +427,7 @@ func (o *benchOptions) read(c *db.Collection, bits int) ([]measure.Query, error)
 		if err != nil {
 			return nil, err
 		}
-		m, err := source.FindModality(c, schema, "--from", o.from)
+		m, err := source.FindModality(c.Name(), schema, "--from", o.from)
 		if err != nil {
 			return nil, err
 		}

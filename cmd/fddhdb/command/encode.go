@@ -125,7 +125,7 @@ func encodeFiles(ctx context.Context, c *db.Collection, from, to string, list []
 	var vectors []*source.Vectors
 	defer func() { sources.Close() }()
 	for _, v := range list {
-		m, err := source.FindModality(c, schema, "--vectors", v.Name)
+		m, err := source.FindModality(c.Name(), schema, "--vectors", v.Name)
 		if err != nil {
 			return 0, 0, err
 		}

@@ -122,7 +122,7 @@ func (e *env) encoder(ctx context.Context, dir string, c *db.Collection, o *enco
 		return err
 	}
 	for i := range set {
-		if _, err := source.FindModality(c, schema, "--set", set[i].Modality); err != nil {
+		if _, err := source.FindModality(c.Name(), schema, "--set", set[i].Modality); err != nil {
 			return err
 		}
 		if err := e.checkProgram(dir, &set[i]); err != nil {

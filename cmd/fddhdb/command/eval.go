@@ -235,7 +235,7 @@ func (o *queryOptions) readVectors(c *db.Collection, q *db.Evaluation, bar *term
 	}
 	for i, v := range o.vectors.List {
 		bar.Report("reading", int64(i), int64(len(o.vectors.List)))
-		m, err := source.FindModality(c, schema, "--vectors", v.Name)
+		m, err := source.FindModality(c.Name(), schema, "--vectors", v.Name)
 		if err != nil {
 			return nil, err
 		}

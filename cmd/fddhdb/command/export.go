@@ -216,7 +216,7 @@ func (o *exportOptions) sinks(files *outfile.Set, c *db.Collection, items int) (
 	// Check everything that the collection may lack before opening files.
 	modalities := make([]db.Modality, len(o.vectors.List))
 	for i, v := range o.vectors.List {
-		if modalities[i], err = source.FindModality(c, schema, "--vectors", v.Name); err != nil {
+		if modalities[i], err = source.FindModality(c.Name(), schema, "--vectors", v.Name); err != nil {
 			return nil, err
 		}
 		if schema.IndexOnly {

@@ -62,12 +62,7 @@ func facetsCommand(e *env) *cobra.Command {
 					}
 					return nil
 				}
-				var rows [][]any
-				for _, n := range textform.Counts(facets) {
-					rows = append(rows, []any{textform.ValueCell(n.Value), term.CountCell(n.Items)})
-				}
-				e.PrintTable([]term.Column{term.Left(unquoted(by)), term.Right("items")}, rows)
-				textform.PrintMore(e.Printer, facets)
+				textform.PrintValues(e.Printer, unquoted(by), facets)
 				return nil
 			})
 		},

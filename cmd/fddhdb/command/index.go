@@ -73,7 +73,7 @@ func indexCommand(e *env) *cobra.Command {
 					}
 					opt.Modality = schema.Modalities[0].Name
 				}
-				if _, err := source.FindModality(c, schema, "--modality", opt.Modality); err != nil {
+				if _, err := source.FindModality(c.Name(), schema, "--modality", opt.Modality); err != nil {
 					return err
 				}
 				if drop {

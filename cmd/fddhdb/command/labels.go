@@ -79,12 +79,7 @@ func labelsCommand(e *env) *cobra.Command {
 					}
 					return nil
 				}
-				var rows [][]any
-				for _, n := range facets.Counts {
-					rows = append(rows, []any{term.TextCell(n.Value.(string)), term.CountCell(n.Items)})
-				}
-				e.PrintTable([]term.Column{term.Left("label"), term.Right("items")}, rows)
-				textform.PrintMore(e.Printer, facets)
+				textform.PrintLabels(e.Printer, facets)
 				return nil
 			})
 		},

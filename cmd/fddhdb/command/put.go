@@ -65,7 +65,7 @@ func putCommand(e *env) *cobra.Command {
 					return exit.Usagef("--code HEX is missing: the items of collection %q bring their codes, of %d bits", c.Name(), schema.Bits)
 				}
 				for _, v := range vectors.List {
-					if _, err := source.FindModality(c, schema, "--vector", v.Name); err != nil {
+					if _, err := source.FindModality(c.Name(), schema, "--vector", v.Name); err != nil {
 						return err
 					}
 				}

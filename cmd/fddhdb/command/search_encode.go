@@ -51,7 +51,7 @@ func (o *searchOptions) chooseEncoder(c *db.Collection) error {
 		return err
 	}
 	if o.from != "" {
-		if _, err := source.FindModality(c, schema, "--from", o.from); err != nil {
+		if _, err := source.FindModality(c.Name(), schema, "--from", o.from); err != nil {
 			return err
 		}
 	}

@@ -62,7 +62,7 @@ func (e *env) search(ctx context.Context, c *db.Collection, o *searchOptions, re
 		if f.Value == "" {
 			continue
 		}
-		if _, err := source.FindModality(c, schema, f.Name, f.Value); err != nil {
+		if _, err := source.FindModality(c.Name(), schema, f.Name, f.Value); err != nil {
 			return err
 		}
 	}
@@ -176,7 +176,7 @@ func (e *env) search(ctx context.Context, c *db.Collection, o *searchOptions, re
 	case o.codes != "":
 		return o.queryCodes(c, stats.Bits, answer)
 	}
-	m, err := source.FindModality(c, schema, "--from", o.from)
+	m, err := source.FindModality(c.Name(), schema, "--from", o.from)
 	if err != nil {
 		return err
 	}

@@ -21,7 +21,7 @@ func (t *targetFlag) register(cmd *cobra.Command) {
 // has codes of its own.
 func checkTarget(c *db.Collection, schema db.Schema, stats *db.CollectionStats, to string) error {
 	if to != "" {
-		_, err := source.FindModality(c, schema, "--to", to)
+		_, err := source.FindModality(c.Name(), schema, "--to", to)
 		return err
 	}
 	if len(stats.Views) == 0 {

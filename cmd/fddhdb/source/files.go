@@ -150,7 +150,7 @@ func (in *Files) Check(c *db.Collection, merge bool) error {
 		return in.Whole.Check(c, s, merge)
 	}
 	for _, v := range in.Vectors {
-		m, err := FindModality(c, s, "--vectors", v.Modality)
+		m, err := FindModality(c.Name(), s, "--vectors", v.Modality)
 		if err == nil {
 			err = v.CheckDim(m)
 		}
@@ -177,8 +177,8 @@ func (in *Files) Check(c *db.Collection, merge bool) error {
 	return nil
 }
 
-// FindModality returns a modality by name.
-func FindModality(c *db.Collection, s db.Schema, flag, name string) (db.Modality, error) {
+// FindModality returns the modality with a name, which a flag gives, of a collection and its schema.
+func FindModality(collection string, s db.Schema, flag, name string) (db.Modality, error) {
 	var names []string
 	for _, m := range s.Modalities {
 		if m.Name == name {
@@ -187,7 +187,7 @@ func FindModality(c *db.Collection, s db.Schema, flag, name string) (db.Modality
 		names = append(names, m.Name)
 	}
 	if s.Bits > 0 {
-		return db.Modality{}, exit.Usagef("%s: there is no modality %q: the items of collection %q bring their codes and have none", flag, name, c.Name())
+		return db.Modality{}, exit.Usagef("%s: there is no modality %q: the items of collection %q bring their codes and have none", flag, name, collection)
 	}
-	return db.Modality{}, exit.Usagef("%s: there is no modality %q: collection %q has %s", flag, name, c.Name(), strings.Join(names, ", "))
+	return db.Modality{}, exit.Usagef("%s: there is no modality %q: collection %q has %s", flag, name, collection, strings.Join(names, ", "))
 }

@@ -15,13 +15,14 @@ import (
 	"github.com/fddhdb/fddhdb/model"
 )
 
-// ImportRevision makes the model of a file, which is a revision of that of a space (0: the active one), the
-// next revision of it, with this number; 0 is the next number. Labels that have grown there grow here, and the
-// items that carry them get their codes. The statistics stay those of what items here have taught. Where the
-// space has that very revision, only what an earlier call has left is done.
+// ImportRevision makes the model of a file the next revision of a space; 0 is the active one. The model has to be a
+// revision of that of the space. revision is its number; 0 means the next one. Labels that have grown in the file
+// grow here too, and the items that carry them get new codes. The statistics stay as they are: they hold what items
+// here have taught. If the space has that revision already, only the codes that an interrupted call has left out
+// are made.
 //
-// Errors: ErrInvalid if it is no revision of the model, or lacks labels that the space knows; ErrExists if the
-// number is not greater than that of the present revision; and those of Update.
+// Errors: ErrInvalid if the model is no revision of that of the space, or lacks labels that the space knows;
+// ErrExists if the number is not greater than that of the present revision; and those of Update.
 func (c Collection) ImportRevision(ctx context.Context, f *model.File, space, revision uint32) (*report.Update, error) {
 	start := time.Now()
 	out := &report.Update{Teacher: spaces.Imported}

@@ -47,7 +47,7 @@ func (u *updater) commit(ctx context.Context) error {
 			return u.learning(err)
 		}
 	}
-	// The latest numbers are all there (spaces.Kept): those that are passed over are the same revision.
+	// The latest numbers, spaces.Kept of them, all exist: those that number skips are stored as the same revision.
 	var passed []*spaces.RevisionDescriptor
 	for n := max(int64(u.cv.Space.Revision)+1, int64(next.Revision)-(spaces.Kept-1)); n < int64(next.Revision); n++ {
 		same := *d
@@ -164,8 +164,8 @@ func notPending(tx *state.Tx, sp *state.SpaceState, rows []uint32) {
 	}
 }
 
-// descriptor returns the descriptor of a revision with model m, whose binary form projections
-// is. The residuals cost q k^2 multiplications a modality.
+// descriptor returns the descriptor of a revision with this number and model m. projections is
+// the binary form of m. The residuals cost q k^2 multiplications a modality.
 func (u *updater) descriptor(m *model.Model, revision uint32, projections []byte) (*spaces.RevisionDescriptor, error) {
 	residuals, err := m.Residual(u.l.online.Statistics())
 	if err != nil {

@@ -159,3 +159,11 @@ func (e *env) warnf(format string, args ...any) { e.Notef("fddhdb-cluster: "+for
 // forever is the deadline of imports, trainings and backups, which may take hours. A call without a deadline
 // of its own gets --timeout.
 const forever = 30 * 24 * time.Hour
+
+// failed is an error for which the command line is not to blame.
+func failed(err error) error {
+	if err == nil {
+		return nil
+	}
+	return exit.Failedf("%w", err)
+}

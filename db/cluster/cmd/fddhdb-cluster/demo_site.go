@@ -98,7 +98,7 @@ func (s *site) start(i int) error {
 		"--servers", strings.Join(s.servers.URLs(), ","), "--until-stdin-ends",
 		"--user=", "--tls-ca=", "--tls-cert=", "--tls-key=") // not those of the environment, which are for other servers
 	n.cmd.Stdout, n.cmd.Stderr = log, log
-	ownGroup(n.cmd)
+	natsproc.OwnGroup(n.cmd)
 	if n.in, err = n.cmd.StdinPipe(); err != nil {
 		return err
 	}

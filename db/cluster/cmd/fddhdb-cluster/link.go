@@ -20,7 +20,7 @@ import (
 	"github.com/fddhdb/fddhdb/db/cluster"
 )
 
-// A link has the flags that say where a cluster is, and who asks.
+// A link has the flags that say where a cluster is, and by which credentials to connect.
 type link struct {
 	servers, cluster       string
 	creds, nkey            string
@@ -37,7 +37,7 @@ func (l *link) register(f *pflag.FlagSet) {
 	f.StringVar(&l.nkey, "nkey", "", "the seed of an nkey, a `FILE`")
 	f.StringVar(&l.user, "user", "", "the `NAME` of a user who has a password")
 	f.StringVar(&l.passwordFile, "password-file", "", "the password of --user, a `FILE`: others can read a command line")
-	f.StringVar(&l.tlsCA, "tls-ca", "", "certificates of authorities that the servers are trusted by, a `FILE`.pem (default: those of the system)")
+	f.StringVar(&l.tlsCA, "tls-ca", "", "certificate authorities to trust for the servers, a `FILE`.pem (default: those of the system)")
 	f.StringVar(&l.tlsCert, "tls-cert", "", "the certificate of this client, a `FILE`.pem")
 	f.StringVar(&l.tlsKey, "tls-key", "", "the key of --tls-cert, a `FILE`.pem")
 	f.BoolVar(&l.insecure, "insecure", false, "connect without credentials to servers of other machines")
@@ -102,7 +102,7 @@ func (l *link) how(name string, said func(error)) (urls []string, options []nats
 	return urls, append(options, who...), err
 }
 
-// credentials returns the options that say who asks, and who is trusted. Files are read whenever it connects: they may
+// credentials returns the options with credentials and trusted certificates. Files are read at each connect: they may
 // be replaced while a node runs.
 func (l *link) credentials() (options []nats.Option, err error) {
 	for _, f := range []struct{ flag, file string }{

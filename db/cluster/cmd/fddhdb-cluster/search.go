@@ -4,7 +4,6 @@ import (
 	"context"
 	"encoding/hex"
 	"math"
-	"strings"
 
 	"github.com/spf13/cobra"
 
@@ -39,8 +38,8 @@ func searchCommand(e *env) *cobra.Command {
 		Long: usage.Prose(`
 			Search finds the items whose codes differ from that of the query in the fewest
 			bits, exactly, as in one database: fddhdb help search explains queries, orders
-			and similarities. Of items that nothing else tells apart, others may come first than
-			in one database.
+			and similarities. Ties, items that are equal in all of these, may come in another
+			order than in one database.
 
 			A query is one of
 			  --code HEX       a code, bytes in the order of the .npy
@@ -160,7 +159,7 @@ func (o *searchOptions) run(e *env, cmd *cobra.Command, coll *cluster.Collection
 	name := any(o.key + o.code)
 	if o.vector != "" {
 		name = 0
-		m, err := modality(schema, coll.Name(), "--from", o.q.From)
+		m, err := source.FindModality(coll.Name(), schema, "--from", o.q.From)
 		if err != nil {
 			return err
 		}
@@ -189,21 +188,6 @@ func (o *searchOptions) run(e *env, cmd *cobra.Command, coll *cluster.Collection
 	}
 	o.print(e, r, schema)
 	return nil
-}
-
-// modality returns a modality by name.
-func modality(s db.Schema, collection, flag, name string) (db.Modality, error) {
-	var names []string
-	for _, m := range s.Modalities {
-		if m.Name == name {
-			return m, nil
-		}
-		names = append(names, m.Name)
-	}
-	if s.Bits > 0 {
-		return db.Modality{}, exit.Usagef("%s: there is no modality %q: the items of collection %q bring their codes and have none", flag, name, collection)
-	}
-	return db.Modality{}, exit.Usagef("%s: there is no modality %q: collection %q has %s", flag, name, collection, strings.Join(names, ", "))
 }
 
 func (o *searchOptions) print(e *env, r *cluster.Result, schema db.Schema) {

@@ -100,7 +100,7 @@ func (e *env) changeSpace(ctx context.Context, args []string, change func(*clust
 	return e.withCollection(ctx, args[0], func(ctx context.Context, c *cluster.Client, coll *cluster.Collection) error {
 		switch err := change(coll, ctx, db.Space(n)); {
 		case errors.Is(err, db.ErrNotFound):
-			if err := e.noCollection(ctx, c, args[0], err); exit.Code(err) != exit.Code(nil) && !errors.Is(err, db.ErrNotFound) {
+			if err := e.noCollection(ctx, c, args[0], err); !errors.Is(err, db.ErrNotFound) {
 				return err
 			}
 			return exit.Failedf("there is no space %d of collection %s: fddhdb-cluster spaces %s lists them", n, args[0], args[0])

@@ -89,8 +89,8 @@ func (s *State) refuses(p *pending) error {
 	return nil
 }
 
-// differs returns what a replica says of an operation that was applied by the shard that is being split, and
-// that it refuses itself: it goes no further, as it would lose what was acknowledged.
+// differs replaces err if the part refuses an operation that the shard that is being split has applied. The new error
+// stops the replica: to go on would lose an acknowledged write. Any other err is returned as it is.
 func (p *pending) differs(err error) error {
 	if f := p.op.Forward; f == nil || !f.Decided || f.Fault != nil || !wire.Decided(err) {
 		return err
@@ -276,7 +276,7 @@ func (s *State) store(ctx context.Context, b *db.Batch, run ...*pending) error {
 	return b.Commit(ctx)
 }
 
-// applied brings what is in memory to what store has committed, and tells those who wait.
+// applied updates the state in memory to what store has committed, and wakes Wait.
 func (s *State) applied(run ...*pending) (all []Applied) {
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -15,9 +15,9 @@ import (
 	"github.com/fddhdb/fddhdb/db/cluster/internal/wire"
 )
 
-// space carries out what is done to spaces. It takes commits of its own, and may take long: until the codes
-// of all items are there the log waits, so that the numbers of codes, which decide between hits that are
-// as near, follow from the log. Searches go on.
+// space carries out an operation on a space. It takes commits of its own, and may take long: the log waits until all
+// items have their codes. So the numbers of codes, which order hits of equal distance, follow from the log, and are
+// the same on all replicas. Searches go on.
 func (s *State) space(ctx context.Context, p *pending) error {
 	c, err := s.DB.Collection(p.op.Collection)
 	if err != nil {

@@ -158,8 +158,8 @@ func (s *State) Position() Position {
 	return s.position
 }
 
-// Shown returns a sequence that what has been read of the database so far does not go beyond: that of the
-// latest commit that readers see. Position may be behind it for a moment.
+// Shown returns the sequence of the latest commit that readers see: nothing that has been read of the database so
+// far is newer. Position may be behind it for a moment.
 func (s *State) Shown() (uint64, error) {
 	b, err := s.DB.Mark(positionMark)
 	if errors.Is(err, db.ErrNotFound) {

@@ -19,9 +19,9 @@ const (
 	settlesIn   = 30 * time.Second // how long a log may seem to be shorter than it was, while its servers choose a leader
 )
 
-// Extend appends messages to a log that nobody else writes to, in their order and right behind the sequence
-// last. Those that an earlier call has appended are not appended again: so who is interrupted begins again with
-// what he does not know of. It returns when all of them are durable.
+// Extend appends messages in their order, directly behind the sequence last, to a log that has no other writer. It
+// skips those that an earlier call has appended: after an interruption call it again with all messages that may be
+// missing. It returns when all of them are durable.
 func (j *Journal) Extend(ctx context.Context, last uint64, all [][]byte) error {
 	to := last + uint64(len(all))
 	var short time.Time // since when the log ends before last
@@ -115,23 +115,4 @@ func (j *Journal) acknowledged(ctx context.Context, ack jetstream.PubAckFuture, 
 	case <-ctx.Done():
 		return context.Cause(ctx)
 	}
-}
-
-// Config returns what the log was made with, but for its first sequence.
-func (j *Journal) Config(ctx context.Context) (Config, error) {
-	s, err := j.js.Stream(ctx, j.stream)
-	if err != nil {
-		return Config{}, j.in(err)
-	}
-	c := s.CachedInfo().Config
-	return Config{Replicas: c.Replicas, MaxBytes: c.MaxBytes}, nil
-}
-
-// Delete removes the log. One that is not there is removed already.
-func (j *Journal) Delete(ctx context.Context) error {
-	err := j.js.DeleteStream(ctx, j.stream)
-	if errors.Is(err, jetstream.ErrStreamNotFound) {
-		return nil
-	}
-	return j.in(err)
 }

@@ -376,3 +376,22 @@ func (j *Journal) read(ctx context.Context, from uint64) (some []Read, err error
 	}
 	return some, nil
 }
+
+// Config returns what the log was made with, but for its first sequence.
+func (j *Journal) Config(ctx context.Context) (Config, error) {
+	s, err := j.js.Stream(ctx, j.stream)
+	if err != nil {
+		return Config{}, j.in(err)
+	}
+	c := s.CachedInfo().Config
+	return Config{Replicas: c.Replicas, MaxBytes: c.MaxBytes}, nil
+}
+
+// Delete removes the log. One that is not there is removed already.
+func (j *Journal) Delete(ctx context.Context) error {
+	err := j.js.DeleteStream(ctx, j.stream)
+	if errors.Is(err, jetstream.ErrStreamNotFound) {
+		return nil
+	}
+	return j.in(err)
+}

@@ -12,8 +12,8 @@ import (
 // A Cursor says how far pages have come in each shard. The zero Cursor is the start, of any number of
 // shards. A Cursor is a value: nothing changes it, and goroutines may share it.
 //
-// It is as the cursors of the shards are: items that come or go in between do not shift what follows. An
-// item that is put behind a shard's place in it is found, in a shard that has not ended.
+// It is as stable as the cursors of the shards: items that are put or deleted between two pages do not shift the
+// hits that follow. An item that is put behind the place of its shard is found, unless that shard has ended.
 type Cursor struct {
 	basis  Basis
 	known  bool    // a shard has answered, and basis is what it has answered on

@@ -73,7 +73,7 @@ func pageFacets(hits []db.Hit, answers []*db.Result, w Want) ([]db.Facets, error
 			}
 			sum, err = Facets(parts, w.FacetLimit)
 		} else {
-			sum, err = HitFacets(hits, answers[first].Facets[f].By, w.FacetLimit)
+			sum, err = hitFacets(hits, answers[first].Facets[f].By, w.FacetLimit)
 		}
 		if err != nil {
 			return nil, err
@@ -83,10 +83,10 @@ func pageFacets(hits []db.Hit, answers []*db.Result, w Want) ([]db.Facets, error
 	return out, nil
 }
 
-// HitFacets counts hits as db.Query.Facets does: by label, or by the field of that name, in double quotes if
+// hitFacets counts hits as db.Query.Facets does: by label, or by the field of that name, in double quotes if
 // it is label. The hits have their items with labels and fields, else it is a db.ErrInvalid. It cannot
 // tell a field that there is not from one that no item has.
-func HitFacets(hits []db.Hit, by string, limit int) (*db.Facets, error) {
+func hitFacets(hits []db.Hit, by string, limit int) (*db.Facets, error) {
 	sum := tally{items: map[any]int{}}
 	out := &db.Facets{By: by, Items: len(hits)}
 	byLabel, field := strings.EqualFold(by, "label"), unquoted(by)

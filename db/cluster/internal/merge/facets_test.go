@@ -110,11 +110,11 @@ func TestFacetsThatDoNotAddUp(t *testing.T) {
 	if got, err := merge.Facets([]*db.Facets{nil, nil}, 0); err != nil || got.Items != 0 || len(got.Counts) != 0 {
 		t.Error(got, err)
 	}
-	if _, err := merge.HitFacets([]db.Hit{{Key: "a"}}, "x", 0); !refused(err) {
-		t.Error(err)
-	}
-	if _, err := merge.HitFacets([]db.Hit{{Item: &db.Item{Key: "a", Fields: map[string]any{"x": 1}}}}, "x", 0); !refused(err) {
-		t.Error(err)
+	for _, hit := range []db.Hit{{Key: "a"}, {Key: "a", Item: &db.Item{Key: "a", Fields: map[string]any{"x": 1}}}} {
+		answer := &db.Result{Hits: []db.Hit{hit}, Facets: []db.Facets{{By: "x"}}}
+		if _, _, err := merge.Page([]*db.Result{answer}, merge.Cursor{}, merge.Want{K: 1}); !refused(err) || !strings.Contains(err.Error(), "facets by") {
+			t.Error(err)
+		}
 	}
 }
 

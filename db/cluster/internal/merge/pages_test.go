@@ -1,7 +1,6 @@
 package merge_test
 
 import (
-	"fmt"
 	"math/rand/v2"
 	"slices"
 	"testing"
@@ -240,37 +239,6 @@ func TestShardsThatAreMissing(t *testing.T) {
 	}
 	if again, err := merge.ParseCursor(p.Next, 6); err != nil || again.After(2) != "" || again.Ended(2) || again.String() != p.Next {
 		t.Errorf("%v, %v", again, err)
-	}
-}
-
-// Counts of items by distance add up.
-func TestSum(t *testing.T) {
-	c := collections()[1].cut(t, 300, 4)
-	q := db.Query{From: "image", Vector: pairs(1, 0, 77)[0].Vectors["image"], Where: "year >= 2001"}
-	counts := func(x *db.Collection) []int {
-		runs, err := x.SearchRadius(ctx, q, 9)
-		if err != nil {
-			t.Fatal(err)
-		}
-		defer runs.Close()
-		n, err := runs.Distances(ctx)
-		if err != nil {
-			t.Fatal(err)
-		}
-		return n
-	}
-	parts := [][]int{nil}
-	for _, s := range c.shards {
-		parts = append(parts, counts(s))
-	}
-	if want, got := counts(c.one), merge.Sum(parts); !slices.Equal(want, got) {
-		t.Errorf("%v, not %v", got, want)
-	}
-	if got := merge.Sum([][]int{{1}, nil, {1, 2, 3}}); fmt.Sprint(got) != "[2 2 3]" {
-		t.Error(got)
-	}
-	if got := merge.Sum(nil); got == nil || len(got) != 0 {
-		t.Error(got)
 	}
 }
 

@@ -26,7 +26,7 @@ type Cluster string
 // Stream is the name of the log of a shard.
 func (c Cluster) Stream(shard int) string { return fmt.Sprintf("FDDHDB_%s_%d", c, shard) }
 
-// Log is the subject that the log of a shard takes operations from: who may publish there may write.
+// Log is the subject that the log of a shard takes operations from: permission to publish there is permission to write.
 func (c Cluster) Log(shard int) string { return fmt.Sprintf("fddhdb.%s.log.%d", c, shard) }
 
 // Logs is the subject of all logs of the cluster, those of the shards that it has and any others.
@@ -45,7 +45,7 @@ func (c Cluster) Near(node, server string) string { return c.Read(node) + "@" + 
 // Admin is the subject on which a node takes orders, such as to make a backup.
 func (c Cluster) Admin(node string) string { return fmt.Sprintf("fddhdb.%s.admin.%s", c, node) }
 
-// Changed is the subject on which is told that the plan has changed.
+// Changed is the subject of the message that the plan has changed.
 func (c Cluster) Changed() string { return fmt.Sprintf("fddhdb.%s.changed", c) }
 
 // Nodes is the subject on which all nodes say how they are.
@@ -54,12 +54,11 @@ func (c Cluster) Nodes() string { return fmt.Sprintf("fddhdb.%s.nodes", c) }
 // Bucket is the name of the bucket of keys, which holds the plan, and of that of objects.
 func (c Cluster) Bucket() string { return "FDDHDB_" + string(c) }
 
-// Objects is the stream that the bucket of objects lies in. ObjectMeta is the subject of what it says of its objects,
-// and ObjectChunks that of the bytes of one of them, whose number is nuid. So says ADR-20 of NATS.
+// Objects is the stream of the bucket of objects. It and its subjects are as ADR-20 of NATS defines them.
 func (c Cluster) Objects() string { return "OBJ_" + c.Bucket() }
 
-// ObjectMeta see Objects.
+// ObjectMeta is the subject, in the stream Objects, of the descriptions of all objects: name, size and number.
 func (c Cluster) ObjectMeta() string { return "$O." + c.Bucket() + ".M.>" }
 
-// ObjectChunks see Objects.
+// ObjectChunks is the subject, in the stream Objects, of the bytes of the object whose number is nuid.
 func (c Cluster) ObjectChunks(nuid string) string { return "$O." + c.Bucket() + ".C." + nuid }

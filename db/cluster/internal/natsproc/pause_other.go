@@ -7,7 +7,8 @@ import (
 	"os/exec"
 )
 
-func ownGroup(*exec.Cmd) {}
+// OwnGroup needs Unix. Elsewhere an interrupt may reach the process, too.
+func OwnGroup(*exec.Cmd) {}
 
 func (p *process) pause() error  { return errors.ErrUnsupported }
 func (p *process) resume() error { return errors.ErrUnsupported }

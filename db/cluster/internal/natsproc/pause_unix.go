@@ -7,9 +7,9 @@ import (
 	"syscall"
 )
 
-// ownGroup puts the process that cmd starts into a process group of its own, so
+// OwnGroup puts the process that cmd starts into a process group of its own, so
 // that an interrupt from the terminal reaches only the parent.
-func ownGroup(cmd *exec.Cmd) { cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true} }
+func OwnGroup(cmd *exec.Cmd) { cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true} }
 
 func (p *process) pause() error  { return p.cmd.Process.Signal(syscall.SIGSTOP) }
 func (p *process) resume() error { return p.cmd.Process.Signal(syscall.SIGCONT) }

@@ -30,7 +30,7 @@ func startProcess(configFile, logFile string) (*process, error) {
 	cmd := exec.Command(exe)
 	cmd.Env = append(os.Environ(), configVariable+"="+configFile)
 	cmd.Stdout, cmd.Stderr = log, log
-	ownGroup(cmd)
+	OwnGroup(cmd)
 	dieWithParent(cmd)
 	// Nothing is ever written. The server exits when our end closes, and that
 	// happens at the latest when this process is gone.

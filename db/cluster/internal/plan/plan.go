@@ -70,7 +70,7 @@ type Plan struct {
 	told     string             // names.Cluster.Changed
 	hears    *nats.Subscription // to told
 	Settings Settings
-	refresh  chan struct{} // somebody wants the bucket to be looked at
+	refresh  chan struct{} // has a token if follow is to look at the bucket soon
 
 	mu      sync.Mutex
 	placed  map[int]Placement
@@ -167,8 +167,8 @@ func Open(ctx context.Context, js jetstream.JetStream, cluster names.Cluster) (*
 	return p, nil
 }
 
-// every is how often the bucket is looked at, where nobody tells that it has changed. That is one request, and it depends on nothing that a
-// server keeps for a reader, and could lose with itself.
+// every is how often a Plan looks at the bucket if no message says that it has changed. That is one request. It needs
+// nothing that a server keeps for a reader, and could lose when it ends.
 const every = 5 * time.Second
 
 // Refresh has the bucket looked at soon: a node has said that it does not have what the plan says.
@@ -359,7 +359,7 @@ func (p *Plan) Change(ctx context.Context, shard int, f func(nodes []string) ([]
 	}
 }
 
-// tell tells everybody that the plan has changed. Who does not hear it looks by himself.
+// tell tells all clients and nodes that the plan has changed. One that misses it looks at the bucket within every.
 func (p *Plan) tell() { _ = p.js.Conn().Publish(p.told, nil) }
 
 // pause waits a moment before the bucket is looked at again; why is the error where the context ends.

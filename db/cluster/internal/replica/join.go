@@ -9,12 +9,9 @@ import (
 	"time"
 
 	"github.com/fddhdb/fddhdb/db"
-	"github.com/fddhdb/fddhdb/db/backup"
 	"github.com/fddhdb/fddhdb/db/cluster/internal/apply"
 	"github.com/fddhdb/fddhdb/db/cluster/internal/journal"
 	"github.com/fddhdb/fddhdb/db/cluster/internal/plan"
-	"github.com/fddhdb/fddhdb/db/cluster/internal/vault"
-	"github.com/fddhdb/fddhdb/db/cluster/internal/wire"
 )
 
 // join makes the database of a shard that the node does not have yet: empty, where the log begins at its
@@ -102,8 +99,8 @@ func exists(path string) (bool, error) {
 	return err == nil, err
 }
 
-// aside moves a database away that does not go on: the log has been trimmed beyond it, or is another one.
-// Whoever looks into that finds it beside the new one.
+// aside moves a database away that does not go on: the log has been trimmed beyond it, or is another one. It stays
+// beside the new one, so that people can look into it.
 func (r *Replica) aside(why error) error {
 	if err := r.close(); err != nil {
 		r.Log.Warn("closing the database", "error", err)
@@ -114,86 +111,4 @@ func (r *Replica) aside(why error) error {
 	}
 	r.Log.Error("the replica does not go on: it begins anew with a backup", "why", why, "moved_to", to)
 	return nil
-}
-
-// A Backed says what a backup of a replica has come to.
-type Backed struct {
-	vault.Entry
-	Manifest *backup.Manifest `json:"manifest"`
-	Closed   bool             `json:"closed,omitempty"` // the shard is being split, and its log was closed by then
-}
-
-// Backup stores a backup of the replica in the vault, reads it again, and then says so in its entry. If it is to
-// be exact Least and Position are one sequence, to which it goes: while it takes its view nothing is applied. It goes
-// to the sequence from at least.
-func (r *Replica) Backup(ctx context.Context, exact bool, from uint64) (*Backed, error) {
-	s := r.state.Load()
-	if s == nil || !r.follows.Load() {
-		return nil, errNotOpen
-	}
-	if err := wait(ctx, s, &wire.Request{From: from, Wait: mostWait}); err != nil {
-		return nil, err
-	}
-	to, err := r.Vault.Repository(ctx, r.Shard)
-	if err != nil {
-		return nil, err
-	}
-	was, err := r.Vault.Entry(ctx, r.Shard)
-	if base := r.Base(); err == nil && was.Cluster != "" && was.Cluster != r.Cluster && was.Backup != base.Base {
-		return nil, fmt.Errorf("%w: %s has backups of another cluster: give this one a place of its own", db.ErrExists, r.Vault)
-	} else if err != nil && !errors.Is(err, db.ErrNotFound) {
-		return nil, err
-	}
-	e := vault.Entry{Cluster: r.Cluster, Shard: r.Shard, First: r.Layout.First, Shards: r.Layout.Shards}
-	o, free := db.BackupOptions{}, func() {}
-	if exact {
-		if free, err = s.Hold(ctx); err != nil {
-			return nil, err
-		}
-		defer free()
-		o.Progress = func(string, int64, int64) { free() } // it copies what it has taken
-	}
-	e.Least = s.Position().Seq
-	closed := s.Closed() > 0
-	m, err := s.DB.Backup(ctx, to, o)
-	if err != nil {
-		return nil, err
-	}
-	e.Backup, e.Position, e.Items = m.ID, s.Position().Seq, items(s.DB)
-	if exact {
-		e.Position = e.Least
-	}
-	v, err := backup.Verify(ctx, to, backup.VerifyOptions{ID: m.ID}, func(f backup.Finding) error {
-		return fmt.Errorf("%w: %s", backup.ErrDamaged, f)
-	})
-	if err != nil {
-		return nil, fmt.Errorf("backup %s of shard %d: %w", m.ID, r.Shard, err)
-	}
-	if v.Findings > 0 {
-		return nil, fmt.Errorf("backup %s of shard %d: %w: %d findings", m.ID, r.Shard, backup.ErrDamaged, v.Findings)
-	}
-	m.Files = nil
-	// Somebody else may have been faster, and have trimmed the log behind a newer one.
-	if now, err := r.Vault.Entry(ctx, r.Shard); err == nil && now.Cluster == r.Cluster && now.Least > e.Least {
-		return nil, fmt.Errorf("%w: a newer backup of shard %d, %s, has been made meanwhile", db.ErrConflict, r.Shard, now.Backup)
-	} else if err != nil && !errors.Is(err, db.ErrNotFound) {
-		return nil, err
-	}
-	return &Backed{e, m, closed}, r.Vault.Put(ctx, e)
-}
-
-// items counts the items of all collections, as far as they can be counted.
-func items(d *db.DB) (n int) {
-	names, err := d.Collections()
-	if err != nil {
-		return 0
-	}
-	for _, name := range names {
-		if c, err := d.Collection(name); err == nil {
-			if k, err := c.Count(); err == nil {
-				n += k
-			}
-		}
-	}
-	return n
 }

@@ -188,8 +188,8 @@ func vectorOf(it *db.Item, modality string) model.Vector {
 	return model.Vector{}
 }
 
-// ErrNoSession is the error of a session that there is not, or not any more.
-var ErrNoSession = errors.New("fddhdb: the training is not known here: it has been silent for long, or the node was started again")
+// errNoSession is the error of a session that there is not, or not any more.
+var errNoSession = errors.New("fddhdb: the training is not known here: it has been silent for long, or the node was started again")
 
 // Sum returns the sum of a pass over items of a session, in binary form.
 func (r *Replica) Sum(ctx context.Context, id string, o SumOrder) ([]byte, error) {
@@ -197,7 +197,7 @@ func (r *Replica) Sum(ctx context.Context, id string, o SumOrder) ([]byte, error
 	s := r.learning.all[id]
 	r.learning.mu.Unlock()
 	if s == nil {
-		return nil, ErrNoSession
+		return nil, errNoSession
 	}
 	s.end.Stop()
 	defer s.end.Reset(idle)

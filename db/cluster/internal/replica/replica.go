@@ -32,7 +32,7 @@ type Config struct {
 	Shard   int         // its number
 	Layout  plan.Layout // that it is of
 	Parent  int         // number of the shard that it is a part of, if it is one
-	Split   string      // id of the backup of that which it began with; "": it is none
+	Split   string      // if it is a part: id of the backup of Parent that it began with; else ""
 	Dir     string      // of the database
 	Options db.Options  // for opening it
 	Journal *journal.Journal
@@ -50,7 +50,7 @@ type Replica struct {
 	done chan struct{}
 
 	state   atomic.Pointer[apply.State] // nil: the database is not open. A closed one says so by itself
-	reached atomic.Uint64               // the replica answers from this sequence on: what the log had when it began to follow it
+	reached atomic.Uint64               // it answers once it has applied this sequence: the end of the log when it began to follow it
 	follows atomic.Bool                 // reached is known, and the log is the one that it has applied
 
 	trouble atomic.Pointer[error] // why the log is not applied, or the database not open
@@ -268,13 +268,13 @@ func (r *Replica) continues(ctx context.Context, at apply.Position) (last uint64
 	return info.Last, nil
 }
 
-// tell tells who waits what an operation has come to.
+// tell sends the outcome of an operation to the client that waits for it, at the subject to.
 func (r *Replica) tell(to string, o *wire.Outcome) {
 	if !strings.HasPrefix(to, nats.InboxPrefix) { // a node may publish what a client may not
 		return
 	}
 	if b, err := o.Encode(); err == nil {
-		_ = r.Conn.Publish(to, b) // who hears nothing asks
+		_ = r.Conn.Publish(to, b) // a client that does not hear it asks for it
 	}
 }
 

@@ -53,14 +53,15 @@ type Op struct {
 	Forward *Forward
 }
 
-// A Forward says where an operation was first, which is now in the log of a part of that shard. Its changes of
-// keys of other parts are left out.
+// A Forward marks an operation that a split has copied from the log of a shard into the log of a part of that
+// shard. The part leaves out the changes whose keys belong to other parts.
 type Forward struct {
 	_   struct{} `cbor:",toarray"`
-	Seq uint64   // in the log of the shard that is being split
+	Seq uint64   // sequence of the operation in the log of the shard that is being split
 
-	// Decided says that the shard has told what the operation came to: Fault, or nil where it was applied. A part
-	// cannot find out by itself where conditions, or what is refused, are of keys of other parts.
+	// Decided says that Fault is the outcome of the operation on the shard; nil means that it was applied. The
+	// part takes over this outcome: it cannot decide itself where conditions, or changes that were refused, are of keys of
+	// other parts.
 	Decided bool
 	Fault   *Fault
 }

@@ -8,14 +8,11 @@ import (
 	"errors"
 	"io"
 	"iter"
-	"strings"
-	"sync"
 
 	"github.com/spf13/cobra"
 
 	"github.com/fddhdb/fddhdb/cmd/fddhdb/exit"
 	"github.com/fddhdb/fddhdb/cmd/fddhdb/term"
-	"github.com/fddhdb/fddhdb/cmd/fddhdb/textform"
 	"github.com/fddhdb/fddhdb/cmd/fddhdb/usage"
 	"github.com/fddhdb/fddhdb/db"
 	"github.com/fddhdb/fddhdb/db/cluster"
@@ -83,15 +80,6 @@ func putCommand(e *env) *cobra.Command {
 	return cmd
 }
 
-// printItem prints an item, as fddhdb get does.
-func (e *env) printItem(it *db.Item) error {
-	if e.json {
-		return e.PrintJSON(it)
-	}
-	textform.PrintItem(e.Printer, it)
-	return nil
-}
-
 // parseItem reads an item.
 func parseItem(b []byte) (*db.Item, error) {
 	d := json.NewDecoder(bytes.NewReader(b))
@@ -134,90 +122,5 @@ func readItems(r io.Reader) iter.Seq2[*db.Item, error] {
 		if err := lines.Err(); err != nil {
 			yield(nil, exit.Failedf("standard input, line %d: %w", n+1, err))
 		}
-	}
-}
-
-func getCommand(e *env) *cobra.Command {
-	cmd := &cobra.Command{
-		Use:     "get COLLECTION KEY...",
-		Short:   "Print items by their keys",
-		GroupID: groupItems,
-		Long: usage.Prose(`
-			Get prints the items with these keys, with --json one a line and with all their
-			vectors. If a key has no item, the others are printed, and the exit code is 1. A
-			key that begins with - stands behind --.`),
-		Example: usage.Example(`
-			fddhdb-cluster get hashes cat.jpg
-			fddhdb-cluster get hashes --json -- -k`),
-		Args: arguments(2, -1, "the name of a collection and the key of an item"),
-		RunE: func(cmd *cobra.Command, args []string) error {
-			return e.withCollection(cmd.Context(), args[0], func(ctx context.Context, c *cluster.Client, coll *cluster.Collection) error {
-				var missing []string
-				var why error
-				for _, key := range args[1:] {
-					it, err := coll.Get(ctx, key)
-					if errors.Is(err, db.ErrNotFound) {
-						missing, why = append(missing, key), err
-						continue
-					}
-					if err == nil {
-						err = e.printItem(it)
-					}
-					if err != nil {
-						return err
-					}
-				}
-				if len(missing) == 0 {
-					return nil
-				}
-				if err := e.noCollection(ctx, c, args[0], why); err != why {
-					return err
-				}
-				return exit.Failedf("not found in collection %q: %s", args[0], term.Plain(strings.Join(missing, ", ")))
-			})
-		},
-	}
-	term.PrintsObjects(cmd)
-	return cmd
-}
-
-func deleteCommand(e *env) *cobra.Command {
-	return &cobra.Command{
-		Use:     "delete COLLECTION KEY...",
-		Short:   "Delete items by their keys",
-		GroupID: groupItems,
-		Long: usage.Prose(`
-			Delete deletes the items with these keys. A key without an item is no error, and
-			counts as the others do: whether there was one is not told.`),
-		Example: usage.Example(`fddhdb-cluster delete hashes cat.jpg dog.jpg`),
-		Args:    arguments(2, -1, "the name of a collection and the key of an item"),
-		RunE: func(cmd *cobra.Command, args []string) error {
-			keys := args[1:]
-			for _, key := range keys {
-				if key == "" || len(key) > db.MaxKeyBytes {
-					return exit.Usagef("the key %.40q: keys have 1 to %d bytes", key, db.MaxKeyBytes)
-				}
-			}
-			return e.withCollection(cmd.Context(), args[0], func(ctx context.Context, c *cluster.Client, coll *cluster.Collection) error {
-				errs := make([]error, len(keys))
-				var all sync.WaitGroup
-				for i, key := range keys {
-					all.Go(func() { errs[i] = coll.Delete(ctx, key) }) // the client bounds how many are under way
-				}
-				all.Wait()
-				if err := errors.Join(errs...); err != nil {
-					return e.noCollection(ctx, c, args[0], err)
-				}
-				if e.json {
-					return e.PrintJSON(map[string]int{"keys": len(keys)})
-				}
-				if len(keys) == 1 {
-					e.Printf("1 key has no item now\n")
-				} else {
-					e.Printf("%s keys have no item now\n", term.Thousands(len(keys)))
-				}
-				return nil
-			})
-		},
 	}
 }

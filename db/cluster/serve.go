@@ -2,12 +2,13 @@ package cluster
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"sync"
-	"sync/atomic"
 	"time"
 
 	"github.com/nats-io/nats.go"
+	"github.com/nats-io/nats.go/micro"
 
 	"github.com/fddhdb/fddhdb/db"
 	"github.com/fddhdb/fddhdb/db/cluster/internal/wire"
@@ -156,39 +157,22 @@ func (n *Node) several(ctx context.Context, requests []*wire.Request) *wire.Answ
 	return a
 }
 
-// A crew is goroutines that stay when they have done something, for what comes next: the stack of a new one
-// is small, and to make it large again and again is a tenth of what a search takes.
-type crew struct {
-	work chan func()
-	end  <-chan struct{}
-	idle atomic.Int64
-}
-
-// mostIdle is how many stay.
-const mostIdle = 64
-
-// do has f done by a goroutine of the crew, or a new one.
-func (c *crew) do(f func()) {
-	select {
-	case c.work <- f:
-	default:
-		go c.member(f)
+// serve begins to answer requests.
+func (n *Node) serve() (err error) {
+	n.service, err = micro.AddService(n.opts.Conn, micro.Config{
+		Name: "fddhdb-node", Version: "0.1.0", Description: "shards of a cluster of fddhdb",
+		Metadata: map[string]string{"cluster": n.opts.Cluster, "node": n.opts.Node}, QueueGroupDisabled: true,
+	})
+	if err != nil {
+		return err
 	}
-}
-
-func (c *crew) member(f func()) {
-	for {
-		f()
-		f = nil // nothing is held
-		if c.idle.Add(1) > mostIdle {
-			c.idle.Add(-1)
-			return
-		}
-		select {
-		case f = <-c.work:
-			c.idle.Add(-1)
-		case <-c.end:
-			return
-		}
+	err = errors.Join(
+		n.service.AddEndpoint("nodes", micro.HandlerFunc(n.say), micro.WithEndpointSubject(n.cluster.Nodes())),
+		n.service.AddEndpoint("admin", micro.HandlerFunc(n.admin), micro.WithEndpointSubject(n.cluster.Admin(n.opts.Node))),
+		n.listen(),
+	)
+	if err != nil {
+		return errors.Join(err, n.service.Stop())
 	}
+	return nil
 }

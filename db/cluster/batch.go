@@ -1,0 +1,107 @@
+package cluster
+
+import (
+	"context"
+	"fmt"
+
+	"github.com/fddhdb/fddhdb/db"
+	"github.com/fddhdb/fddhdb/db/cluster/internal/wire"
+)
+
+// A Batch collects changes of items of one shard that are made together: all or none. Which shard that is
+// the first key says, and what is of another is refused: put what belongs together under keys of one shard,
+// see package shard. It is for one goroutine.
+type Batch struct {
+	c       *Collection
+	changes []wire.Change
+	err     error
+	done    bool
+}
+
+// NewBatch returns an empty batch.
+func (c *Collection) NewBatch() *Batch { return &Batch{c: c} }
+
+// Put adds an item to store. It is not copied: leave it as it is until Commit returns.
+func (b *Batch) Put(item *db.Item) { b.change(wire.Put, item) }
+
+// Merge adds an item to merge.
+func (b *Batch) Merge(item *db.Item) { b.change(wire.Merge, item) }
+
+// Delete adds an item to delete, if there is one with this key.
+func (b *Batch) Delete(key string) { b.change(wire.Delete, &db.Item{Key: key}) }
+
+// PutIf adds an item to store, and the condition of Collection.PutIf, for the whole batch.
+func (b *Batch) PutIf(item, old *db.Item) {
+	if item != nil {
+		b.Expect(item.Key, old)
+	}
+	b.change(wire.Put, item)
+}
+
+// Expect adds the condition that what is stored under a key is old, or nothing if old is nil. Conditions
+// hold for what is stored before the batch.
+func (b *Batch) Expect(key string, old *db.Item) {
+	b.change(wire.Expect, &db.Item{Key: key})
+	if b.err == nil {
+		b.changes[len(b.changes)-1].Old = wire.ItemOf(old)
+	}
+}
+
+// change adds a change. The first error stays, and Commit returns it.
+func (b *Batch) change(kind wire.ChangeKind, item *db.Item) {
+	switch {
+	case b.err != nil:
+		return
+	case b.done:
+		b.err = fmt.Errorf("%w: the batch has been committed", db.ErrInvalid)
+		return
+	case item == nil:
+		b.err = fmt.Errorf("%w: no item", db.ErrInvalid)
+		return
+	}
+	it := wire.ItemOf(item)
+	if it.Key == "" && kind == wire.Put && len(b.changes) == 0 {
+		it.Key = wire.NewID().String()
+	}
+	if it.Key == "" {
+		b.err = fmt.Errorf("%w: an item without a key", db.ErrInvalid)
+		return
+	}
+	b.changes = append(b.changes, wire.Change{Collection: b.c.name, Kind: kind, Item: it})
+	v := b.c.client.view.Load()
+	b.err = v.together(b.changes[0].Item.Key, it.Key)
+}
+
+// shard is the target of the batch. A batch that is of one shard now may be of several when the cluster has grown.
+func (b *Batch) shard(v *view) (index int, err error) {
+	first := b.changes[0].Item.Key
+	for _, ch := range b.changes {
+		if err := v.together(first, ch.Item.Key); err != nil {
+			return 0, err
+		}
+	}
+	return v.of(first), nil
+}
+
+// together refuses a key that is not of the shard of the first one of its batch.
+func (v *view) together(first, key string) error {
+	if of, index := v.of(key), v.of(first); of != index {
+		return fmt.Errorf("%w: item %.80q is of shard %d, and the batch of shard %d: only items of one shard are written together", db.ErrInvalid, key, v.Number(of), v.Number(index))
+	}
+	return nil
+}
+
+// Commit makes the changes, see Collection.Put. The batch cannot be used again.
+func (b *Batch) Commit(ctx context.Context) error {
+	if b.err == nil && b.done {
+		b.err = fmt.Errorf("%w: the batch has been committed", db.ErrInvalid)
+	}
+	if b.err != nil {
+		return b.err
+	}
+	b.done = true
+	if len(b.changes) == 0 {
+		return ctx.Err()
+	}
+	return b.c.client.do(ctx, b.shard, &wire.Op{Kind: wire.Write, Changes: b.changes})
+}

@@ -1,0 +1,92 @@
+package replica
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	"github.com/fddhdb/fddhdb/db"
+	"github.com/fddhdb/fddhdb/db/backup"
+	"github.com/fddhdb/fddhdb/db/cluster/internal/vault"
+	"github.com/fddhdb/fddhdb/db/cluster/internal/wire"
+)
+
+// A Backed says what a backup of a replica has come to.
+type Backed struct {
+	vault.Entry
+	Closed bool `json:"closed,omitempty"` // the shard is being split, and its log was closed by then
+}
+
+// Backup stores a backup of the replica in the vault, reads it again, and then says so in its entry. If it is to
+// be exact Least and Position are one sequence, to which it goes: while it takes its view nothing is applied. It goes
+// to the sequence from at least.
+func (r *Replica) Backup(ctx context.Context, exact bool, from uint64) (*Backed, error) {
+	s := r.state.Load()
+	if s == nil || !r.follows.Load() {
+		return nil, errNotOpen
+	}
+	if err := wait(ctx, s, &wire.Request{From: from, Wait: mostWait}); err != nil {
+		return nil, err
+	}
+	to, err := r.Vault.Repository(ctx, r.Shard)
+	if err != nil {
+		return nil, err
+	}
+	was, err := r.Vault.Entry(ctx, r.Shard)
+	if base := r.Base(); err == nil && was.Cluster != "" && was.Cluster != r.Cluster && was.Backup != base.Base {
+		return nil, fmt.Errorf("%w: %s has backups of another cluster: give this one a place of its own", db.ErrExists, r.Vault)
+	} else if err != nil && !errors.Is(err, db.ErrNotFound) {
+		return nil, err
+	}
+	e := vault.Entry{Cluster: r.Cluster, Shard: r.Shard, First: r.Layout.First, Shards: r.Layout.Shards}
+	o, free := db.BackupOptions{}, func() {}
+	if exact {
+		if free, err = s.Hold(ctx); err != nil {
+			return nil, err
+		}
+		defer free()
+		o.Progress = func(string, int64, int64) { free() } // it copies what it has taken
+	}
+	e.Least = s.Position().Seq
+	closed := s.Closed() > 0
+	m, err := s.DB.Backup(ctx, to, o)
+	if err != nil {
+		return nil, err
+	}
+	e.Backup, e.Position, e.Items = m.ID, s.Position().Seq, items(s.DB)
+	if exact {
+		e.Position = e.Least
+	}
+	v, err := backup.Verify(ctx, to, backup.VerifyOptions{ID: m.ID}, func(f backup.Finding) error {
+		return fmt.Errorf("%w: %s", backup.ErrDamaged, f)
+	})
+	if err != nil {
+		return nil, fmt.Errorf("backup %s of shard %d: %w", m.ID, r.Shard, err)
+	}
+	if v.Findings > 0 {
+		return nil, fmt.Errorf("backup %s of shard %d: %w: %d findings", m.ID, r.Shard, backup.ErrDamaged, v.Findings)
+	}
+	// Somebody else may have been faster, and have trimmed the log behind a newer one.
+	if now, err := r.Vault.Entry(ctx, r.Shard); err == nil && now.Cluster == r.Cluster && now.Least > e.Least {
+		return nil, fmt.Errorf("%w: a newer backup of shard %d, %s, has been made meanwhile", db.ErrConflict, r.Shard, now.Backup)
+	} else if err != nil && !errors.Is(err, db.ErrNotFound) {
+		return nil, err
+	}
+	return &Backed{e, closed}, r.Vault.Put(ctx, e)
+}
+
+// items counts the items of all collections, as far as they can be counted.
+func items(d *db.DB) (n int) {
+	names, err := d.Collections()
+	if err != nil {
+		return 0
+	}
+	for _, name := range names {
+		if c, err := d.Collection(name); err == nil {
+			if k, err := c.Count(); err == nil {
+				n += k
+			}
+		}
+	}
+	return n
+}
