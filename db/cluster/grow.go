@@ -76,6 +76,13 @@ func (c *Client) grow(l *lease, o GrowOptions) error {
 	if g.from.Shards > mostToGrow {
 		return fmt.Errorf("%w: it has %d shards, and grows from %d at most", db.ErrInvalid, g.from.Shards, mostToGrow)
 	}
+	var parts []int
+	for _, index := range g.to.Indexes() {
+		parts = append(parts, g.to.Number(index))
+	}
+	if err := again(ctx, func(ctx context.Context) error { return c.plan.Room(ctx, parts) }); err != nil {
+		return err
+	}
 	for _, index := range g.from.Indexes() {
 		g.splits = append(g.splits, g.split(index))
 	}
