@@ -14,6 +14,7 @@ import (
 	"github.com/fddhdb/fddhdb/db/cluster/internal/apply"
 	"github.com/fddhdb/fddhdb/db/cluster/internal/journal"
 	"github.com/fddhdb/fddhdb/db/cluster/internal/plan"
+	"github.com/fddhdb/fddhdb/db/cluster/internal/replica"
 	"github.com/fddhdb/fddhdb/db/cluster/internal/wire"
 )
 
@@ -172,7 +173,7 @@ func (s *split) back(ctx context.Context) (is plan.Placement, err error) {
 	if err := ctx.Err(); err != nil {
 		return is, err
 	}
-	node, b, err := s.growth.client.backed(ctx, s.number, order{Exact: true, From: s.least})
+	node, b, err := s.backed(ctx)
 	switch {
 	case err != nil:
 		return is, fmt.Errorf("the parts begin with a backup: %w", err)
@@ -186,6 +187,30 @@ func (s *split) back(ctx context.Context) (is plan.Placement, err error) {
 		}
 	}
 	return plan.Placement{Base: b.Backup, Origin: b.Position, Split: true, Closed: b.Closed}, nil
+}
+
+// For how long the nodes of a shard may be unable to make a backup for a reason that passes, and how often they are
+// asked.
+const (
+	backedIn    = 10 * time.Minute
+	backedEvery = 500 * time.Millisecond
+)
+
+// backed has a node make a backup that goes to one message. It tries again where all nodes have applied the next
+// one in part, such as a model that is being installed, or lag behind, or where another backup was ready first.
+func (s *split) backed(ctx context.Context) (node string, b *replica.Backed, err error) {
+	for begin := time.Now(); ; {
+		node, b, err = s.growth.client.backed(ctx, s.number, order{Exact: true, From: s.least})
+		passes := errors.Is(err, db.ErrBusy) || errors.Is(err, db.ErrConflict) || errors.Is(err, wire.ErrBehind)
+		if !passes || time.Since(begin) > backedIn {
+			return node, b, err
+		}
+		select {
+		case <-ctx.Done():
+			return "", nil, fmt.Errorf("%w: %w", context.Cause(ctx), err)
+		case <-time.After(backedEvery):
+		}
+	}
 }
 
 // discard removes what there is of the parts.
