@@ -11,3 +11,10 @@ func SettleAtOnce(t *testing.T) {
 	settled, abandoned = -time.Minute, -time.Minute
 	t.Cleanup(func() { settled, abandoned = was, owned })
 }
+
+// GrowInShort lets growths of this test wait for so long alone: for replicas with problems, and for parts.
+func GrowInShort(t *testing.T, ill, whole time.Duration) {
+	wasIll, wasWhole := illFor, wholeIn
+	illFor, wholeIn = ill, whole
+	t.Cleanup(func() { illFor, wholeIn = wasIll, wasWhole })
+}
