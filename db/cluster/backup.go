@@ -74,13 +74,16 @@ func (c *Client) backup(ctx context.Context, shard int, o order) (Backup, error)
 // backed is backup, with all that the node says of it.
 func (c *Client) backed(ctx context.Context, shard int, o order) (node string, b *replica.Backed, err error) {
 	o.Do, o.Shard = "backup", shard
-	err = fmt.Errorf("%w: no node has it", db.ErrNotFound)
-	for _, node := range c.plan.Nodes(shard) { // all of them, whatever the error: another one may have a place for backups
-		var d done
-		if d, err = c.order(ctx, node, o); err == nil && d.Backed != nil {
+	var errs []error // of all nodes, as one of them may say that it passes
+	for _, node := range c.plan.Nodes(shard) {
+		d, err := c.order(ctx, node, o)
+		if err == nil && d.Backed != nil {
 			return node, d.Backed, nil
 		}
-		err = fmt.Errorf("node %s: %w", node, cmp.Or(err, error(wire.ErrAnswer)))
+		errs = append(errs, fmt.Errorf("node %s: %w", node, cmp.Or(err, error(wire.ErrAnswer))))
 	}
-	return "", nil, err
+	if len(errs) == 0 {
+		errs = append(errs, fmt.Errorf("%w: no node has it", db.ErrNotFound))
+	}
+	return "", nil, errors.Join(errs...)
 }

@@ -11,3 +11,10 @@ func SettleAtOnce(t *testing.T) {
 	settled, abandoned, between = -time.Minute, -time.Minute, 0
 	t.Cleanup(func() { settled, abandoned, between = was, owned, apart })
 }
+
+// GrowInShort lets growths of this test wait for so long alone: for replicas with problems, and for parts.
+func GrowInShort(t *testing.T, ill, whole time.Duration) {
+	wasIll, wasWhole := illFor, wholeIn
+	illFor, wholeIn = ill, whole
+	t.Cleanup(func() { illFor, wholeIn = wasIll, wasWhole })
+}

@@ -14,7 +14,6 @@ import (
 
 	"github.com/fddhdb/fddhdb/db"
 	"github.com/fddhdb/fddhdb/db/cluster/internal/plan"
-	"github.com/fddhdb/fddhdb/db/cluster/internal/wire"
 	"github.com/fddhdb/fddhdb/db/event"
 )
 
@@ -75,6 +74,13 @@ func (c *Client) grow(l *lease, o GrowOptions) error {
 	}
 	if g.from.Shards > mostToGrow {
 		return fmt.Errorf("%w: it has %d shards, and grows from %d at most", db.ErrInvalid, g.from.Shards, mostToGrow)
+	}
+	var parts []int
+	for _, index := range g.to.Indexes() {
+		parts = append(parts, g.to.Number(index))
+	}
+	if err := again(ctx, func(ctx context.Context) error { return c.plan.Room(ctx, parts) }); err != nil {
+		return err
 	}
 	for _, index := range g.from.Indexes() {
 		g.splits = append(g.splits, g.split(index))
@@ -214,11 +220,17 @@ func (g *growth) caughtUp(ctx context.Context) (done int, why string, err error)
 	return done, why, err
 }
 
+// While writes wait, parts have so long to come to their end, and those that begin anew, with a backup, so long.
+var (
+	wholeIn = 30 * time.Second
+	anewIn  = 10 * time.Minute
+)
+
 // whole sees to it that a replica of each part has everything. Parts that have not, whatever the reason, begin anew
-// with a backup of their shard, which is closed now.
+// once, with a backup of their shard, which is closed now.
 func (g *growth) whole(ctx context.Context) error {
-	bad, err := g.check(ctx)
-	if err == nil || len(bad) == 0 {
+	bad, err := g.check(ctx, wholeIn)
+	if len(bad) == 0 {
 		return err
 	}
 	for _, s := range bad {
@@ -226,56 +238,39 @@ func (g *growth) whole(ctx context.Context) error {
 			return fmt.Errorf("shard %d: %w", s.number, err)
 		}
 	}
-	_, err = g.check(ctx)
+	_, err = g.check(ctx, anewIn)
 	return err
 }
 
-// check waits until a replica of each part has everything, and compares how many items there are: what is not
-// whole does not take over. It returns the shards whose parts are not, and an error that says so.
-func (g *growth) check(ctx context.Context) (bad []*split, err error) {
-	var requests []*wire.Request
-	var of []*split // by request
-	for _, s := range g.splits {
-		requests = append(requests, &wire.Request{Verb: wire.Collections, Shard: s.number, From: s.end(), Wait: waitFor})
-	}
-	names, errs := g.client.router.AskAll(ctx, requests)
-	if err := errors.Join(errs...); err != nil {
+// check waits until a replica of each part has everything, for so long, and compares how many items there are: what
+// is not whole does not take over. It returns the shards whose parts are not, and an error that says why; without
+// such shards an error is of something else.
+func (g *growth) check(ctx context.Context, in time.Duration) (bad []*split, err error) {
+	why := make([]error, len(g.splits))
+	err = g.each(func(s *split) (err error) {
+		why[s.index], err = s.whole(ctx, in)
+		return err
+	})
+	if err != nil {
 		return nil, err
 	}
-	requests = nil
-	for i, s := range g.splits {
-		for _, name := range names[i].Names {
-			requests = append(requests, &wire.Request{Verb: wire.Count, Shard: s.number, From: s.end(), Wait: waitFor, Collection: name})
-			for _, p := range s.parts {
-				requests = append(requests, &wire.Request{Verb: wire.Count, Shard: p.number, From: s.end() + 1, Wait: waitFor, Collection: name})
-			}
-		}
-		for len(of) < len(requests) {
-			of = append(of, s)
-		}
-		for _, p := range s.parts { // which has to answer where there is no collection as well
-			requests = append(requests, &wire.Request{Verb: wire.Collections, Shard: p.number, From: s.end() + 1, Wait: waitFor})
-			of = append(of, s)
+	for i, w := range why {
+		if w != nil {
+			bad = append(bad, g.splits[i])
 		}
 	}
-	counts, errs := g.client.router.AskAll(ctx, requests)
-	if err := errors.Join(errs...); err != nil {
-		return nil, err
+	if len(bad) == 0 {
+		return nil, nil
 	}
-	for i := 0; i < len(requests); i++ {
-		if requests[i].Verb != wire.Count {
-			continue
-		}
-		if all, a, b := counts[i].N, counts[i+1].N, counts[i+2].N; all != a+b {
-			err = fmt.Errorf("%w: collection %q has %d items in shard %d, and %d and %d in its parts %d and %d",
-				db.ErrCorrupt, requests[i].Collection, all, requests[i].Shard, a, b, requests[i+1].Shard, requests[i+2].Shard)
-			if !slices.Contains(bad, of[i]) {
-				bad = append(bad, of[i])
-			}
-		}
-		i += len(g.splits[0].parts)
+	nodes, err := g.client.Nodes(ctx)
+	if ctx.Err() != nil {
+		return nil, context.Cause(ctx)
 	}
-	return bad, err
+	errs := []error{err}
+	for _, s := range bad {
+		errs = append(errs, fmt.Errorf("%w%s", why[s.index], s.problems(nodes)))
+	}
+	return bad, errors.Join(errs...)
 }
 
 // remove removes the logs and the placements of the shards before those of a layout.

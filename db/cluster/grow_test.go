@@ -625,3 +625,44 @@ func TestGrowMendsAPart(t *testing.T) {
 		t.Errorf("nothing was made anew: %q, %v", left, err)
 	}
 }
+
+// A part that does not come to its end, as it cannot apply what is in its log, begins anew: writes do not wait for it
+// for ever. A node that cannot begin with its parts, as it has no place for backups, does not hold up the others.
+func TestGrowPastTrouble(t *testing.T) {
+	cluster.GrowInShort(t, time.Second, 2*time.Second)
+	h := build(t, 1, 2, 1, 2)
+	c := h.connect()
+	codesOf(t, c)
+	putSome(t, c, 0, 100)
+	h.leave("n1")
+	n, err := cluster.Open(t.Context(), cluster.NodeOptions{Cluster: "test", Node: "n1", Dir: filepath.Join(h.dir, "n1"), Conn: h.conn("n1"), Log: slog.New(slog.DiscardHandler)})
+	if err != nil {
+		t.Fatal(err)
+	}
+	h.nodes["n1"] = n
+	stuck := wire.Op{ID: wire.NewID(), Kind: wire.Write, Changes: []wire.Change{{Collection: "nosuch", Kind: wire.Put, Item: &wire.Item{Key: "k", Code: []byte{1, 1}}}}, Forward: &wire.Forward{Seq: 1, Decided: true}}
+	message, err := stuck.Encode()
+	if err != nil {
+		t.Fatal(err)
+	}
+	js, err := jetstream.New(h.conn("admin"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+	defer cancel()
+	err = h.connect().Grow(ctx, cluster.GrowOptions{Progress: func(stage string, done, of int64) {
+		if stage != cluster.GrowClose {
+			return
+		}
+		if _, err := js.Publish(t.Context(), "fddhdb.test.log.1", message); err != nil {
+			t.Error(err)
+		}
+	}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if n := count(t, h.connect()); n != 100 {
+		t.Errorf("%d items", n)
+	}
+}

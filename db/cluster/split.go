@@ -1,17 +1,21 @@
 package cluster
 
 import (
+	"cmp"
 	"context"
 	"crypto/sha256"
 	"errors"
 	"fmt"
 	"slices"
+	"strings"
+	"sync"
 	"sync/atomic"
 	"time"
 
 	"github.com/fddhdb/fddhdb/db"
 	"github.com/fddhdb/fddhdb/db/cluster/internal/journal"
 	"github.com/fddhdb/fddhdb/db/cluster/internal/plan"
+	"github.com/fddhdb/fddhdb/db/cluster/internal/replica"
 	"github.com/fddhdb/fddhdb/db/cluster/internal/wire"
 )
 
@@ -41,6 +45,26 @@ type split struct {
 type part struct {
 	number, index int
 	log           *journal.Journal
+	ill           map[string]time.Time // by node: since when its replica has a problem
+}
+
+// illFor is for how long all wait for a replica that has a problem, as long as another one has what is needed.
+var illFor = 30 * time.Second
+
+// isIll notes what problem the replica of a node has, and reports whether it has had one for long. A replica that is
+// being opened may take as long as it takes: it may be fetching a backup.
+func (p *part) isIll(node, problem string) bool {
+	if problem == "" || problem == replica.Opening {
+		delete(p.ill, node)
+		return false
+	}
+	if p.ill == nil {
+		p.ill = map[string]time.Time{}
+	}
+	if p.ill[node].IsZero() {
+		p.ill[node] = time.Now()
+	}
+	return time.Since(p.ill[node]) > illFor
 }
 
 func (g *growth) log(number int) *journal.Journal {
@@ -51,7 +75,7 @@ func (g *growth) split(index int) *split {
 	s := &split{growth: g, index: index, number: g.from.Number(index), ended: make(chan struct{})}
 	s.log = g.log(s.number)
 	for i, at := range g.from.Parts(index, g.to) {
-		s.parts[i] = part{g.to.Number(at), at, g.log(g.to.Number(at))}
+		s.parts[i] = part{number: g.to.Number(at), index: at, log: g.log(g.to.Number(at))}
 		s.placed[i] = slices.Contains(g.client.plan.Shards(), s.parts[i].number)
 	}
 	s.base = g.client.plan.Placement(s.parts[0].number)
@@ -170,7 +194,7 @@ func (s *split) back(ctx context.Context) (is plan.Placement, err error) {
 	if err := ctx.Err(); err != nil {
 		return is, err
 	}
-	node, b, err := s.growth.client.backed(ctx, s.number, order{Exact: true, From: s.least})
+	node, b, err := s.backed(ctx)
 	switch {
 	case err != nil:
 		return is, fmt.Errorf("the parts begin with a backup: %w", err)
@@ -184,6 +208,30 @@ func (s *split) back(ctx context.Context) (is plan.Placement, err error) {
 		}
 	}
 	return plan.Placement{Base: b.Backup, Origin: b.Position, Split: true, Closed: b.Closed}, nil
+}
+
+// For how long the nodes of a shard may be unable to make a backup for a reason that passes, and how often they are
+// asked.
+const (
+	backedIn    = 10 * time.Minute
+	backedEvery = 500 * time.Millisecond
+)
+
+// backed has a node make a backup that goes to one message. It tries again where all nodes have applied the next
+// one in part, such as a model that is being installed, or lag behind, or where another backup was ready first.
+func (s *split) backed(ctx context.Context) (node string, b *replica.Backed, err error) {
+	for begin := time.Now(); ; {
+		node, b, err = s.growth.client.backed(ctx, s.number, order{Exact: true, From: s.least})
+		passes := errors.Is(err, db.ErrBusy) || errors.Is(err, db.ErrConflict) || errors.Is(err, wire.ErrBehind)
+		if !passes || time.Since(begin) > backedIn {
+			return node, b, err
+		}
+		select {
+		case <-ctx.Done():
+			return "", nil, fmt.Errorf("%w: %w", context.Cause(ctx), err)
+		case <-time.After(backedEvery):
+		}
+	}
 }
 
 // discard removes what there is of the parts.
@@ -230,23 +278,32 @@ func (s *split) lacks(ctx context.Context, nodes []NodeStatus) string {
 		}
 	}
 	purged, to := s.origin.Load()+1, s.forwarded.Load()+1 // purging is one message, and may take long
-	for _, part := range s.parts {
-		placed, replicas := s.growth.client.plan.Nodes(part.number), 0
+	for k := range s.parts {
+		part := &s.parts[k]
+		placed, replicas, problem := s.growth.client.plan.Nodes(part.number), 0, ""
 		for _, n := range nodes {
 			if !slices.Contains(placed, n.Node) {
 				continue
 			}
 			i := slices.IndexFunc(n.Shards, func(r ReplicaStatus) bool { return r.Shard == part.number })
 			if i < 0 {
+				if part.isIll(n.Node, "it does not have it") {
+					continue
+				}
 				return fmt.Sprintf("node %s does not have shard %d yet", n.Node, part.number)
 			}
-			if r := n.Shards[i]; r.Problem != "" || r.Applied < purged || r.Applied+nearlyMessages < to {
+			r := n.Shards[i]
+			if part.isIll(n.Node, r.Problem) {
+				problem = fmt.Sprintf(": node %s: %s", n.Node, r.Problem)
+				continue
+			}
+			if r.Problem != "" || r.Applied < purged || r.Applied+nearlyMessages < to {
 				return fmt.Sprintf("shard %d on node %s: it is at %d of %d %s", part.number, n.Node, r.Applied, to, r.Problem)
 			}
 			replicas++
 		}
 		if replicas == 0 {
-			return fmt.Sprintf("no node of shard %d answers", part.number)
+			return fmt.Sprintf("no node of shard %d is well, of those that answer%s", part.number, problem)
 		}
 	}
 	return ""
@@ -273,6 +330,75 @@ func (s *split) wait(ctx context.Context) error {
 	case <-ctx.Done():
 		return context.Cause(ctx)
 	}
+}
+
+// whole waits until a replica of each part has everything that the shard has, for so long, and compares what they
+// have. why says what a part lacks.
+func (s *split) whole(ctx context.Context, in time.Duration) (why, err error) {
+	try, cancel := context.WithTimeoutCause(ctx, in, fmt.Errorf("%w: it is not at its end after %v", context.DeadlineExceeded, in))
+	defer cancel()
+	ask := func(number int, to uint64, names []string) ([]*wire.Answer, error) {
+		requests := []*wire.Request{{Verb: wire.Collections, Shard: number, From: to, Wait: waitFor}}
+		for _, name := range names {
+			requests = append(requests, &wire.Request{Verb: wire.Count, Shard: number, From: to, Wait: waitFor, Collection: name})
+		}
+		answers, errs := s.growth.client.router.AskAll(try, requests)
+		if err := errors.Join(errs...); err != nil {
+			return nil, fmt.Errorf("shard %d: %w", number, cmp.Or(context.Cause(ctx), err))
+		}
+		slices.Sort(answers[0].Names)
+		return answers, nil
+	}
+	has, err := ask(s.number, s.end(), nil)
+	if err != nil {
+		return nil, err
+	}
+	names := has[0].Names
+	if has, err = ask(s.number, s.end(), names); err != nil {
+		return nil, err
+	}
+	var parts [2][]*wire.Answer
+	var errs [2]error
+	var both sync.WaitGroup
+	for i, part := range s.parts {
+		both.Go(func() {
+			if parts[i], errs[i] = ask(part.number, s.end()+1, names); errs[i] != nil {
+				errs[i] = fmt.Errorf("a part of shard %d: %w", s.number, errs[i])
+			}
+		})
+	}
+	both.Wait()
+	switch err := errors.Join(errs[:]...); {
+	case ctx.Err() != nil:
+		return nil, context.Cause(ctx)
+	case err != nil: // such as a collection that a part does not have
+		return err, nil
+	}
+	a, b := s.parts[0].number, s.parts[1].number
+	if x, y := parts[0][0].Names, parts[1][0].Names; !slices.Equal(names, x) || !slices.Equal(names, y) {
+		return fmt.Errorf("%w: shard %d has the collections %q, and its parts %d and %d have %q and %q", db.ErrCorrupt, s.number, names, a, b, x, y), nil
+	}
+	for i, name := range names {
+		if all, x, y := has[i+1].N, parts[0][i+1].N, parts[1][i+1].N; all != x+y {
+			return fmt.Errorf("%w: collection %q has %d items in shard %d, and %d and %d in its parts %d and %d", db.ErrCorrupt, name, all, s.number, x, y, a, b), nil
+		}
+	}
+	return nil, nil
+}
+
+// problems says which replicas of the parts have problems.
+func (s *split) problems(nodes []NodeStatus) string {
+	var b strings.Builder
+	for _, part := range s.parts {
+		for _, n := range nodes {
+			for _, r := range n.Shards {
+				if r.Shard == part.number && r.Problem != "" {
+					fmt.Fprintf(&b, "; shard %d on node %s: %s", r.Shard, n.Node, r.Problem)
+				}
+			}
+		}
+	}
+	return b.String()
 }
 
 // end returns the sequence of the last message of the shard that counts: the one that closes its log, or the last

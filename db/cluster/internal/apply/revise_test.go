@@ -9,6 +9,7 @@ import (
 	"testing"
 
 	"github.com/fddhdb/fddhdb/db"
+	"github.com/fddhdb/fddhdb/db/cluster/internal/apply"
 	"github.com/fddhdb/fddhdb/db/cluster/internal/wire"
 	"github.com/fddhdb/fddhdb/db/internal/dbkit"
 	"github.com/fddhdb/fddhdb/internal/synth"
@@ -70,8 +71,34 @@ func TestRevisions(t *testing.T) {
 	dbkit.PutAll(t, d, elsewhere, items[100:])
 	dbkit.MustUpdate(t, elsewhere, db.UpdateOptions{Teacher: db.TeacherLabels})
 	third := with(wire.Op{Kind: wire.ReviseSpace, Space: 4, Revision: 3, Fence: 8})
+	// Interrupted it has been applied in part, and a backup would be of neither side of the message.
+	third.ID, third.Collection = wire.NewID(), "pairs"
+	halves := 0
+	for left := int64(0); left < 200; left += 3 {
+		ctx := &interrupted{Context: t.Context()}
+		ctx.left.Store(left)
+		if _, err := s.Apply(ctx, []apply.Message{message(t, seq+1, third)}); err == nil {
+			seq++
+			break
+		}
+		if free, err := s.Between(t.Context()); err == nil {
+			free()
+		} else if errors.Is(err, db.ErrBusy) {
+			halves++
+		} else {
+			t.Fatal(err)
+		}
+	}
+	if halves == 0 {
+		t.Error("it was not interrupted in the middle")
+	}
 	if err := apply1(third); err != nil {
 		t.Fatal(err)
+	}
+	if free, err := s.Between(t.Context()); err != nil {
+		t.Error(err)
+	} else {
+		free()
 	}
 	revision(3)
 	again := *third

@@ -38,6 +38,9 @@ func (s *State) space(ctx context.Context, p *pending) error {
 		if err != nil {
 			return err
 		}
+		if err := s.doing(ctx); err != nil { // it takes many commits, and once more completes them
+			return err
+		}
 		_, err = c.ImportRevision(ctx, bytes.NewReader(file), db.ImportRevisionOptions{Space: p.op.Space, Revision: p.op.Revision})
 		return err
 	}

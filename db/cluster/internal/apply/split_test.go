@@ -111,10 +111,16 @@ func TestPurge(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
+			if _, err := part.Between(t.Context()); !errors.Is(err, db.ErrBusy) {
+				t.Errorf("%d: what is there in part is held: %v", after, err)
+			}
 			n, _ := was.Count()
 			t.Logf("%d: interrupted with %d items", after, n)
 			if part, err = apply.Open(t.Context(), s.DB, partIdentity, nil); err != nil || part.Position().Seq != at {
 				t.Fatal(part.Position(), err)
+			}
+			if _, err := part.Between(t.Context()); !errors.Is(err, db.ErrBusy) {
+				t.Errorf("%d: opened again, it is held: %v", after, err)
 			}
 		}
 		must(t, part, purge, purge)

@@ -32,7 +32,7 @@ type State struct {
 	moved    chan struct{} // closed when position changes
 	closed   uint64        // sequence of the message behind which everything is refused; 0: there is none
 	applying chan struct{} // has a token while a commit is made, or Hold holds them
-	again    uint32        // not 0: the next message may have been applied in part, see doing; only Apply uses it
+	again    uint32        // not 0: the next message may have been applied in part, see doing; for who holds applying
 }
 
 // A Message is one of the log.

@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"time"
 
 	"github.com/nats-io/nats.go/jetstream"
 
@@ -137,9 +138,13 @@ func (p *Plan) Place(ctx context.Context, shard int, is Placement) error {
 	return nil
 }
 
+// marked is how long the bucket keeps the marker of a shard that was removed, which is read with the plan: servers
+// count it among what they answer with. Then they put one of their own in its place, which they keep as long.
+var marked = time.Minute
+
 // Remove takes a shard out of the plan: the nodes that have it close it, and keep its folders.
 func (p *Plan) Remove(ctx context.Context, shard int) error {
-	if err := p.kv.Purge(ctx, shardKey(shard)); err != nil {
+	if err := p.kv.Purge(ctx, shardKey(shard), jetstream.PurgeTTL(marked)); err != nil {
 		return fmt.Errorf("placement of shard %d: %w", shard, err)
 	}
 	p.tell()

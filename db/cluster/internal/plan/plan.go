@@ -84,7 +84,7 @@ type Plan struct {
 // is db.ErrExists.
 func Make(ctx context.Context, js jetstream.JetStream, cluster names.Cluster, s Settings, placed []Placement) error {
 	kv, err := js.CreateKeyValue(ctx, jetstream.KeyValueConfig{
-		Bucket: cluster.Bucket(), Replicas: s.Servers, Storage: jetstream.FileStorage, History: 5, LimitMarkerTTL: time.Minute,
+		Bucket: cluster.Bucket(), Replicas: s.Servers, Storage: jetstream.FileStorage, History: 5, LimitMarkerTTL: marked,
 	})
 	if err != nil && !errors.Is(err, jetstream.ErrBucketExists) {
 		return fmt.Errorf("bucket of cluster %s: %w", cluster, err)
@@ -231,12 +231,15 @@ func (p *Plan) look(ctx context.Context, key string) (revision uint64, err error
 	if key != "" {
 		subjects = append(subjects, bucket+key)
 	}
-	all, err := jetstreamext.GetLastMsgsFor(ctx, p.js, "KV_"+p.bucket, subjects)
+	all, err := jetstreamext.GetLastMsgsFor(ctx, p.js, p.stream(), subjects)
 	if err != nil {
 		return 0, err
 	}
 	placed, grown := map[int]Placement{}, Grown{Layout: p.Settings.Layout()}
 	for m, err := range all {
+		if errors.Is(err, jetstreamext.ErrBatchUnsupported) { // so the library calls a refusal, whatever the reason
+			return 0, p.unreadable(ctx, err)
+		}
 		if err != nil {
 			return 0, err
 		}
@@ -276,6 +279,62 @@ func (p *Plan) look(ctx context.Context, key string) (revision uint64, err error
 		p.changed = make(chan struct{})
 	}
 	return revision, nil
+}
+
+func (p *Plan) stream() string { return "KV_" + p.bucket }
+
+// mostKeys is how many keys servers answer with at a time: a plan with more cannot be read by anybody. otherKeys
+// of them are not of shards: the layout, and the one that Fresh asks for.
+const (
+	mostKeys  = 1024
+	otherKeys = 2
+)
+
+// keys returns the subjects of the shards that the bucket has, with those of shards that were removed a short
+// time ago, whose markers are still there.
+func (p *Plan) keys(ctx context.Context) (map[string]uint64, error) {
+	s, err := p.js.Stream(ctx, p.stream())
+	if err != nil {
+		return nil, fmt.Errorf("bucket of the plan: %w", err)
+	}
+	info, err := s.Info(ctx, jetstream.WithSubjectFilter("$KV."+p.bucket+"."+shardPrefix+"*"))
+	if err != nil {
+		return nil, fmt.Errorf("bucket of the plan: %w", err)
+	}
+	return info.State.Subjects, nil
+}
+
+// unreadable says why servers refuse to answer with the plan.
+func (p *Plan) unreadable(ctx context.Context, why error) error {
+	keys, err := p.keys(ctx)
+	if err != nil {
+		return errors.Join(why, err)
+	}
+	if n := len(keys); n+otherKeys > mostKeys {
+		return fmt.Errorf("the plan cannot be read: it has %d shards, counting those removed less than %v ago, and servers answer with %d keys at most: %w", n, 2*marked, mostKeys, ErrFull)
+	}
+	return why
+}
+
+// ErrFull is the error of a plan that has no room for more shards.
+var ErrFull = fmt.Errorf("%w: the plan has no room", db.ErrFull)
+
+// Room refuses shards that the plan has no room for beside those that it has: it could not be read any more.
+func (p *Plan) Room(ctx context.Context, more []int) error {
+	keys, err := p.keys(ctx)
+	if err != nil {
+		return err
+	}
+	n := len(keys)
+	for _, shard := range more {
+		if _, has := keys["$KV."+p.bucket+"."+shardKey(shard)]; !has {
+			n++
+		}
+	}
+	if n+otherKeys > mostKeys {
+		return fmt.Errorf("%w: with %d more shards it would have %d, counting those removed less than %v ago, of %d: wait for so long, and call it again", ErrFull, len(more), n, 2*marked, mostKeys-otherKeys)
+	}
+	return nil
 }
 
 // Nodes returns the nodes that have a shard. The slice is not to be changed.

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"time"
 
 	"github.com/fddhdb/fddhdb/db"
 	"github.com/fddhdb/fddhdb/db/backup"
@@ -18,8 +19,8 @@ type Backed struct {
 }
 
 // Backup stores a backup of the replica in the vault, reads it again, and then says so in its entry. If it is to
-// be exact Least and Position are one sequence, to which it goes: while it takes its view nothing is applied. It goes
-// to the sequence from at least.
+// be exact Least and Position are one sequence, to which it goes: while it takes its view nothing is applied. Where
+// a message has been applied in part that is db.ErrBusy. It goes to the sequence from at least.
 func (r *Replica) Backup(ctx context.Context, exact bool, from uint64) (*Backed, error) {
 	s := r.state.Load()
 	if s == nil || !r.follows.Load() {
@@ -41,7 +42,10 @@ func (r *Replica) Backup(ctx context.Context, exact bool, from uint64) (*Backed,
 	e := vault.Entry{Cluster: r.Cluster, Shard: r.Shard, First: r.Layout.First, Shards: r.Layout.Shards}
 	o, free := db.BackupOptions{}, func() {}
 	if exact {
-		if free, err = s.Hold(ctx); err != nil {
+		between, cancel := context.WithTimeout(ctx, mostWait*time.Millisecond)
+		free, err = s.Between(between)
+		cancel()
+		if err != nil {
 			return nil, err
 		}
 		defer free()

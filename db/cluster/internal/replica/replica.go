@@ -289,6 +289,9 @@ type Status struct {
 	Operations uint64 `json:"operations"` // applied since it was started
 }
 
+// Opening is the Problem of a replica that is being opened, and has no other one.
+const Opening = "it is being opened"
+
 // Status returns how the replica is.
 func (r *Replica) Status() Status {
 	s := Status{Shard: r.Shard, Operations: r.applied.Load()}
@@ -298,7 +301,7 @@ func (r *Replica) Status() Status {
 	state := r.state.Load()
 	if state == nil {
 		if s.Problem == "" {
-			s.Problem = "it is being opened"
+			s.Problem = Opening
 		}
 		return s
 	}
