@@ -79,8 +79,27 @@ func (g *growth) split(index int) *split {
 		s.parts[i] = part{number: g.to.Number(at), index: at, log: g.log(g.to.Number(at))}
 		s.placed[i] = slices.Contains(g.client.plan.Shards(), s.parts[i].number)
 	}
-	s.base = g.client.plan.Placement(s.parts[0].number)
 	return s
+}
+
+// take takes over what an earlier call has made of the parts.
+func (s *split) take(ctx context.Context) error {
+	for i, part := range s.parts {
+		if !s.placed[i] {
+			continue
+		}
+		err := again(ctx, func(ctx context.Context) error {
+			is, err := s.growth.claim.Take(ctx, part.number)
+			if i == 0 {
+				s.base = is
+			}
+			return err
+		})
+		if err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 // errAnew says that the parts of a shard cannot go on, as the log of the shard has been trimmed, or its replicas
@@ -151,14 +170,7 @@ func (s *split) begin(ctx context.Context) (is plan.Placement, err error) {
 		}
 		is.Nodes = slices.Clone(p.Nodes(s.number))
 		s.placed[i] = true // whatever comes of it
-		tries := 0
-		err := again(ctx, func(ctx context.Context) error {
-			err := p.Place(ctx, part.number, is)
-			if tries++; tries > 1 && errors.Is(err, db.ErrExists) { // the first try has done it: who has the lease does it alone
-				err = nil
-			}
-			return err
-		})
+		err := again(ctx, func(ctx context.Context) error { return s.growth.claim.Place(ctx, part.number, is) })
 		if err != nil {
 			return is, err
 		}
@@ -204,7 +216,7 @@ func (s *split) back(ctx context.Context) (is plan.Placement, err error) {
 	}
 	config.FirstSeq = b.Position + 1
 	for _, part := range s.parts {
-		if err := again(ctx, func(ctx context.Context) error { return part.log.Create(ctx, config) }); err != nil {
+		if err := s.alone(ctx, func(ctx context.Context) error { return part.log.Create(ctx, config) }); err != nil {
 			return is, err
 		}
 	}
@@ -242,17 +254,29 @@ func (s *split) discard(ctx context.Context) error {
 		if !s.placed[i] {
 			continue
 		}
-		if err := again(ctx, func(ctx context.Context) error { return s.growth.client.plan.Remove(ctx, part.number) }); err != nil {
+		if err := again(ctx, func(ctx context.Context) error { return s.growth.claim.Remove(ctx, part.number) }); err != nil {
 			return err
 		}
 		s.placed[i] = false
 	}
 	for _, part := range s.parts {
-		if err := again(ctx, part.log.Delete); err != nil {
+		if err := s.alone(ctx, part.log.Delete); err != nil {
 			return err
 		}
 	}
 	return nil
+}
+
+// alone is again for what makes or deletes the log of a part. The servers cannot tell whose log that is: so right
+// before each try it is checked that nobody else has taken over. What is left is a window of the one call: somebody
+// else hits it who is stopped in it, for longer than a lease, and goes on while the parts are made anew.
+func (s *split) alone(ctx context.Context, f func(ctx context.Context) error) error {
+	return again(ctx, func(ctx context.Context) error {
+		if err := s.growth.claim.Check(ctx); err != nil {
+			return err
+		}
+		return f(ctx)
+	})
 }
 
 // id returns the ID of an operation of the split, the same whenever it is made.
