@@ -90,6 +90,9 @@ func (c *Client) grow(l *lease, o GrowOptions) error {
 	for _, index := range g.from.Indexes() {
 		g.splits = append(g.splits, g.split(index))
 	}
+	if err := g.each(func(s *split) error { return s.vacant(ctx) }); err != nil {
+		return err
+	}
 	if err := g.each(func(s *split) error { return s.take(ctx) }); err != nil {
 		return err
 	}

@@ -537,6 +537,17 @@ func TestMoveAndRestoreAfterGrowth(t *testing.T) {
 		}
 		return again
 	}
+	// What another cluster has left there under the numbers that this one would take.
+	left := filepath.Join(h.dir, "backups", "shard-0007.json")
+	if err := os.WriteFile(left, []byte(`{"cluster":"another","shard":7,"repository":"shard-0007","backup":"b","shards":8}`), 0o644); err != nil {
+		t.Fatal(err)
+	}
+	if err := c.Grow(t.Context(), cluster.GrowOptions{}); !errors.Is(err, db.ErrExists) || !strings.Contains(err.Error(), "shard-0007") || c.Growing() != 0 {
+		t.Error(err, c.Growing())
+	}
+	if err := os.Remove(left); err != nil {
+		t.Fatal(err)
+	}
 	if again := restored(300); again.Shards() != 2 {
 		t.Errorf("%d shards", again.Shards())
 	}

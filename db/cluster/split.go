@@ -102,6 +102,24 @@ func (s *split) take(ctx context.Context) error {
 	return nil
 }
 
+// vacant has a node of the shard see to it that the place for backups has none of another cluster under the numbers of
+// the parts: theirs would not take their place.
+func (s *split) vacant(ctx context.Context) (err error) {
+	if s.placed[0] { // it has been seen to
+		return nil
+	}
+	c := s.growth.client
+	for _, node := range c.plan.Nodes(s.number) {
+		if _, err = c.order(ctx, node, order{Do: "vacant", Shard: s.number}); err == nil || errors.Is(err, db.ErrExists) {
+			break
+		}
+	}
+	if err != nil {
+		return fmt.Errorf("shard %d: %w", s.number, err)
+	}
+	return nil
+}
+
 // errAnew says that the parts of a shard cannot go on, as the log of the shard has been trimmed, or its replicas
 // have forgotten what operations have come to: they begin anew with another backup.
 var errAnew = errors.New("the parts of the shard begin anew")
