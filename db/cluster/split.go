@@ -12,6 +12,8 @@ import (
 	"sync/atomic"
 	"time"
 
+	"github.com/nats-io/nats.go/jetstream"
+
 	"github.com/fddhdb/fddhdb/db"
 	"github.com/fddhdb/fddhdb/db/cluster/internal/apply"
 	"github.com/fddhdb/fddhdb/db/cluster/internal/journal"
@@ -148,16 +150,27 @@ func (s *split) run(ctx context.Context) error {
 	}
 }
 
-// anew has the parts of a shard that has been closed begin anew. One more message, which does nothing, and a backup
-// that goes at least to it, tell them from what was made of the first attempt.
+// anew has the parts of a shard that has been closed begin anew. More messages, which do nothing, and a backup that
+// goes at least to the last of them, tell them from what was made of the first attempt: the new logs begin so far
+// behind the end of the old ones that no replica of these goes on with them. It would not be whole.
 func (s *split) anew(ctx context.Context) (err error) {
-	op := &wire.Op{ID: wire.NewID(), Kind: wire.Skip}
-	b, err := op.Encode()
-	if err != nil {
-		return err
+	var beyond uint64
+	for _, part := range s.parts {
+		info, err := infoOf(ctx, part.log)
+		if err != nil && !errors.Is(err, jetstream.ErrStreamNotFound) {
+			return err
+		}
+		beyond = max(beyond, info.Last)
 	}
-	if s.least, _, err = s.log.Append(ctx, op.ID.String(), b, "", time.Time{}); err != nil {
-		return err
+	for n := 0; n < 2 || s.least <= beyond; n++ {
+		op := &wire.Op{ID: wire.NewID(), Kind: wire.Skip}
+		b, err := op.Encode()
+		if err != nil {
+			return err
+		}
+		if s.least, _, err = s.log.Append(ctx, op.ID.String(), b, "", time.Time{}); err != nil {
+			return err
+		}
 	}
 	if err := s.discard(ctx); err != nil {
 		return err
