@@ -59,14 +59,19 @@ func (c *Client) Grow(ctx context.Context, o GrowOptions) error {
 
 func (c *Client) grow(l *lease, o GrowOptions) error {
 	ctx := l.ctx
-	if err := c.plan.Fresh(ctx, l.name, l.number); err != nil { // what the holder before has come to
+	var claim *plan.Claim
+	err := again(ctx, func(ctx context.Context) (err error) {
+		claim, err = c.plan.Claim(ctx, l.number) // and see what the holder before has come to
+		return err
+	})
+	if err != nil {
 		return err
 	}
 	js, err := jetstream.New(c.nc, jetstream.WithPublishAsyncMaxPending(1<<16))
 	if err != nil {
 		return err
 	}
-	g := &growth{client: c, js: js, options: o}
+	g := &growth{client: c, claim: claim, js: js, options: o}
 	g.from, _, _ = c.plan.Layout()
 	g.to = g.from.Next()
 	if slices.ContainsFunc(c.plan.Shards(), func(s int) bool { return s < g.from.First }) { // an earlier one was interrupted here
@@ -84,6 +89,12 @@ func (c *Client) grow(l *lease, o GrowOptions) error {
 	}
 	for _, index := range g.from.Indexes() {
 		g.splits = append(g.splits, g.split(index))
+	}
+	if err := g.each(func(s *split) error { return s.vacant(ctx) }); err != nil {
+		return err
+	}
+	if err := g.each(func(s *split) error { return s.take(ctx) }); err != nil {
+		return err
 	}
 	if err := g.carryOut(ctx); err != nil {
 		return err
@@ -103,6 +114,7 @@ const mostToGrow = 340
 // A growth is a run of Grow.
 type growth struct {
 	client   *Client
+	claim    *plan.Claim
 	js       jetstream.JetStream // with room for many messages that are under way
 	options  GrowOptions
 	from, to plan.Layout
@@ -151,7 +163,7 @@ func (g *growth) carryOut(ctx context.Context) error {
 		for i := range grown.Starts {
 			grown.Starts[i] = g.splits[i%len(g.splits)].end() + 1
 		}
-		err = again(ctx, func(ctx context.Context) error { return g.client.plan.Grow(ctx, g.from, grown) })
+		err = again(ctx, func(ctx context.Context) error { return g.claim.Grow(ctx, grown) })
 	}
 	if err != nil && errors.Is(err, context.Canceled) {
 		err = cmp.Or(context.Cause(ctx), err) // of the shard that has ended the others
@@ -287,7 +299,7 @@ func (g *growth) remove(ctx context.Context, l plan.Layout) error {
 	for i, number := range old {
 		all.Go(func() {
 			if errs[i] = again(ctx, g.log(number).Delete); errs[i] == nil { // the placement last: it says that there is something to remove
-				errs[i] = again(ctx, func(ctx context.Context) error { return g.client.plan.Remove(ctx, number) })
+				errs[i] = again(ctx, func(ctx context.Context) error { return g.claim.Remove(ctx, number) })
 			}
 		})
 	}

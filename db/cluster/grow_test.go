@@ -537,6 +537,17 @@ func TestMoveAndRestoreAfterGrowth(t *testing.T) {
 		}
 		return again
 	}
+	// What another cluster has left there under the numbers that this one would take.
+	left := filepath.Join(h.dir, "backups", "shard-0007.json")
+	if err := os.WriteFile(left, []byte(`{"cluster":"another","shard":7,"repository":"shard-0007","backup":"b","shards":8}`), 0o644); err != nil {
+		t.Fatal(err)
+	}
+	if err := c.Grow(t.Context(), cluster.GrowOptions{}); !errors.Is(err, db.ErrExists) || !strings.Contains(err.Error(), "shard-0007") || c.Growing() != 0 {
+		t.Error(err, c.Growing())
+	}
+	if err := os.Remove(left); err != nil {
+		t.Fatal(err)
+	}
 	if again := restored(300); again.Shards() != 2 {
 		t.Errorf("%d shards", again.Shards())
 	}
@@ -640,7 +651,7 @@ func TestGrowPastTrouble(t *testing.T) {
 		t.Fatal(err)
 	}
 	h.nodes["n1"] = n
-	stuck := wire.Op{ID: wire.NewID(), Kind: wire.Write, Changes: []wire.Change{{Collection: "nosuch", Kind: wire.Put, Item: &wire.Item{Key: "k", Code: []byte{1, 1}}}}, Forward: &wire.Forward{Seq: 1, Decided: true}}
+	stuck := wire.Op{ID: wire.NewID(), Kind: wire.Write, Changes: []wire.Change{{Collection: "nosuch", Kind: wire.Put, Item: &wire.Item{Key: keyOf2("k", 0, 2), Code: []byte{1, 1}}}}, Forward: &wire.Forward{Seq: 1, Decided: true}}
 	message, err := stuck.Encode()
 	if err != nil {
 		t.Fatal(err)
@@ -649,18 +660,34 @@ func TestGrowPastTrouble(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
+	var end uint64
 	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 	defer cancel()
 	err = h.connect().Grow(ctx, cluster.GrowOptions{Progress: func(stage string, done, of int64) {
 		if stage != cluster.GrowClose {
 			return
 		}
-		if _, err := js.Publish(t.Context(), "fddhdb.test.log.1", message); err != nil {
+		ack, err := js.Publish(t.Context(), "fddhdb.test.log.1", message)
+		if err != nil {
 			t.Error(err)
+			return
 		}
+		end = ack.Sequence
 	}})
 	if err != nil {
 		t.Fatal(err)
+	}
+	// A replica of the first attempt does not go on with the log of the second one: there is a gap.
+	s, err := js.Stream(t.Context(), "FDDHDB_test_1")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if first := s.CachedInfo().State.FirstSeq; end == 0 || first < end+2 {
+		t.Errorf("the log of a part ended with %d, and that in its place begins with %d", end, first)
+	}
+	left, err := filepath.Glob(filepath.Join(h.dir, "n0", "shard-0001.left-*"))
+	if err != nil || len(left) == 0 {
+		t.Errorf("nothing was made anew: %q, %v", left, err)
 	}
 	if n := count(t, h.connect()); n != 100 {
 		t.Errorf("%d items", n)

@@ -100,6 +100,8 @@ func (n *Node) carryOut(o order) (*replica.Backed, error) {
 			err = r.Journal.Trim(n.ctx, b.Least+1-o.Keep)
 		}
 		return b, err
+	case "vacant":
+		return nil, r.Vacant(n.ctx)
 	case "sweep":
 		removed, err := n.sweep(n.ctx, r.Layout)
 		if err != nil {

@@ -12,6 +12,8 @@ import (
 	"sync/atomic"
 	"time"
 
+	"github.com/nats-io/nats.go/jetstream"
+
 	"github.com/fddhdb/fddhdb/db"
 	"github.com/fddhdb/fddhdb/db/cluster/internal/journal"
 	"github.com/fddhdb/fddhdb/db/cluster/internal/plan"
@@ -78,8 +80,45 @@ func (g *growth) split(index int) *split {
 		s.parts[i] = part{number: g.to.Number(at), index: at, log: g.log(g.to.Number(at))}
 		s.placed[i] = slices.Contains(g.client.plan.Shards(), s.parts[i].number)
 	}
-	s.base = g.client.plan.Placement(s.parts[0].number)
 	return s
+}
+
+// take takes over what an earlier call has made of the parts.
+func (s *split) take(ctx context.Context) error {
+	for i, part := range s.parts {
+		if !s.placed[i] {
+			continue
+		}
+		err := again(ctx, func(ctx context.Context) error {
+			is, err := s.growth.claim.Take(ctx, part.number)
+			if i == 0 {
+				s.base = is
+			}
+			return err
+		})
+		if err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// vacant has a node of the shard see to it that the place for backups has none of another cluster under the numbers of
+// the parts: theirs would not take their place.
+func (s *split) vacant(ctx context.Context) (err error) {
+	if s.placed[0] { // it has been seen to
+		return nil
+	}
+	c := s.growth.client
+	for _, node := range c.plan.Nodes(s.number) {
+		if _, err = c.order(ctx, node, order{Do: "vacant", Shard: s.number}); err == nil || errors.Is(err, db.ErrExists) {
+			break
+		}
+	}
+	if err != nil {
+		return fmt.Errorf("shard %d: %w", s.number, err)
+	}
+	return nil
 }
 
 // errAnew says that the parts of a shard cannot go on, as the log of the shard has been trimmed, or its replicas
@@ -110,16 +149,27 @@ func (s *split) run(ctx context.Context) error {
 	}
 }
 
-// anew has the parts of a shard that has been closed begin anew. One more message, which does nothing, and a backup
-// that goes at least to it, tell them from what was made of the first attempt.
+// anew has the parts of a shard that has been closed begin anew. More messages, which do nothing, and a backup that
+// goes at least to the last of them, tell them from what was made of the first attempt: the new logs begin so far
+// behind the end of the old ones that no replica of these goes on with them. It would not be whole.
 func (s *split) anew(ctx context.Context) (err error) {
-	op := &wire.Op{ID: wire.NewID(), Kind: wire.Skip}
-	b, err := op.Encode()
-	if err != nil {
-		return err
+	var beyond uint64
+	for _, part := range s.parts {
+		info, err := infoOf(ctx, part.log)
+		if err != nil && !errors.Is(err, jetstream.ErrStreamNotFound) {
+			return err
+		}
+		beyond = max(beyond, info.Last)
 	}
-	if s.least, _, err = s.log.Append(ctx, op.ID.String(), b, "", time.Time{}); err != nil {
-		return err
+	for n := 0; n < 2 || s.least <= beyond; n++ {
+		op := &wire.Op{ID: wire.NewID(), Kind: wire.Skip}
+		b, err := op.Encode()
+		if err != nil {
+			return err
+		}
+		if s.least, _, err = s.log.Append(ctx, op.ID.String(), b, "", time.Time{}); err != nil {
+			return err
+		}
 	}
 	if err := s.discard(ctx); err != nil {
 		return err
@@ -150,14 +200,7 @@ func (s *split) begin(ctx context.Context) (is plan.Placement, err error) {
 		}
 		is.Nodes = slices.Clone(p.Nodes(s.number))
 		s.placed[i] = true // whatever comes of it
-		tries := 0
-		err := again(ctx, func(ctx context.Context) error {
-			err := p.Place(ctx, part.number, is)
-			if tries++; tries > 1 && errors.Is(err, db.ErrExists) { // the first try has done it: only the holder of the lease places parts
-				err = nil
-			}
-			return err
-		})
+		err := again(ctx, func(ctx context.Context) error { return s.growth.claim.Place(ctx, part.number, is) })
 		if err != nil {
 			return is, err
 		}
@@ -203,7 +246,7 @@ func (s *split) back(ctx context.Context) (is plan.Placement, err error) {
 	}
 	config.FirstSeq = b.Position + 1
 	for _, part := range s.parts {
-		if err := again(ctx, func(ctx context.Context) error { return part.log.Create(ctx, config) }); err != nil {
+		if err := s.alone(ctx, func(ctx context.Context) error { return part.log.Create(ctx, config) }); err != nil {
 			return is, err
 		}
 	}
@@ -241,17 +284,29 @@ func (s *split) discard(ctx context.Context) error {
 		if !s.placed[i] {
 			continue
 		}
-		if err := again(ctx, func(ctx context.Context) error { return s.growth.client.plan.Remove(ctx, part.number) }); err != nil {
+		if err := again(ctx, func(ctx context.Context) error { return s.growth.claim.Remove(ctx, part.number) }); err != nil {
 			return err
 		}
 		s.placed[i] = false
 	}
 	for _, part := range s.parts {
-		if err := again(ctx, part.log.Delete); err != nil {
+		if err := s.alone(ctx, part.log.Delete); err != nil {
 			return err
 		}
 	}
 	return nil
+}
+
+// alone is again for what makes or deletes the log of a part. The servers cannot tell whose log that is: so right
+// before each try it is checked that nobody else has taken over. What is left is a window of the one call: somebody
+// else hits it who is stopped in it, for longer than a lease, and goes on while the parts are made anew.
+func (s *split) alone(ctx context.Context, f func(ctx context.Context) error) error {
+	return again(ctx, func(ctx context.Context) error {
+		if err := s.growth.claim.Check(ctx); err != nil {
+			return err
+		}
+		return f(ctx)
+	})
 }
 
 // id returns the ID of an operation of the split, the same whenever it is made.

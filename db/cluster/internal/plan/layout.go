@@ -1,15 +1,7 @@
 package plan
 
 import (
-	"context"
-	"encoding/json"
-	"errors"
 	"fmt"
-	"time"
-
-	"github.com/nats-io/nats.go/jetstream"
-
-	"github.com/fddhdb/fddhdb/db"
 )
 
 // A Layout says which shards a cluster has: as many as Shards, with the numbers from First on. When a cluster
@@ -76,6 +68,9 @@ type Grown struct {
 
 	// Starts has for each shard the sequence up to which its log says what the shards before had come to.
 	Starts []uint64 `json:"starts"`
+
+	// Lease is the number of the latest lease under which the cluster grows, or has grown; see Plan.Claim.
+	Lease uint64 `json:"lease,omitempty"`
 }
 
 // Layout returns the layout that the cluster has, the sequences of Grown.Starts, which are nil where it has not
@@ -84,69 +79,4 @@ func (p *Plan) Layout() (l Layout, starts []uint64, changed <-chan struct{}) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	return p.grown.Layout, p.grown.Starts, p.changed
-}
-
-// Grow replaces the layout by the next one. If somebody else has done so it does nothing.
-func (p *Plan) Grow(ctx context.Context, from Layout, to Grown) error {
-	b, err := json.Marshal(to)
-	if err != nil {
-		return err
-	}
-	e, err := p.kv.Get(ctx, layoutKey)
-	switch {
-	case errors.Is(err, jetstream.ErrKeyNotFound):
-		_, err = p.kv.Create(ctx, layoutKey, b)
-	case err == nil:
-		var is Grown
-		if err := json.Unmarshal(e.Value(), &is); err != nil {
-			return fmt.Errorf("key %s: %w", layoutKey, err)
-		}
-		if is.Layout == from {
-			_, err = p.kv.Update(ctx, layoutKey, b, e.Revision())
-		}
-	}
-	if err != nil && !errors.Is(err, jetstream.ErrKeyExists) {
-		return fmt.Errorf("key %s: %w", layoutKey, err)
-	}
-	p.tell()
-	for {
-		err := p.Look(ctx)
-		if l, _, _ := p.Layout(); l.First >= to.First {
-			return nil
-		}
-		if err == nil { // of a server that has not got it yet, or of one where somebody else was first
-			err = fmt.Errorf("key %s: it is not there yet", layoutKey)
-		}
-		if err := p.pause(ctx, err); err != nil {
-			return err
-		}
-	}
-}
-
-// Place says where a shard is that has no place yet. One that has is db.ErrExists.
-func (p *Plan) Place(ctx context.Context, shard int, is Placement) error {
-	b, err := json.Marshal(is)
-	if err != nil {
-		return err
-	}
-	if _, err := p.kv.Create(ctx, shardKey(shard), b); errors.Is(err, jetstream.ErrKeyExists) {
-		return fmt.Errorf("%w: placement of shard %d", db.ErrExists, shard)
-	} else if err != nil {
-		return fmt.Errorf("placement of shard %d: %w", shard, err)
-	}
-	p.tell()
-	return nil
-}
-
-// marked is how long the bucket keeps the marker of a shard that was removed, which is read with the plan: servers
-// count it among what they answer with. Then they put one of their own in its place, which they keep as long.
-var marked = time.Minute
-
-// Remove takes a shard out of the plan: the nodes that have it close it, and keep its folders.
-func (p *Plan) Remove(ctx context.Context, shard int) error {
-	if err := p.kv.Purge(ctx, shardKey(shard), jetstream.PurgeTTL(marked)); err != nil {
-		return fmt.Errorf("placement of shard %d: %w", shard, err)
-	}
-	p.tell()
-	return nil
 }

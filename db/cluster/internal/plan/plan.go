@@ -60,6 +60,9 @@ type Placement struct {
 	// its own account. Closed says that the other one had been closed by then.
 	Split  bool `json:"split,omitempty"`
 	Closed bool `json:"closed,omitempty"`
+
+	// Lease is the number of the latest Claim that has made it, or has taken it over.
+	Lease uint64 `json:"lease,omitempty"`
 }
 
 // A Plan follows the bucket. Its methods may be called from any goroutine.
@@ -228,7 +231,7 @@ func (p *Plan) look(ctx context.Context, key string) (revision uint64, err error
 	bucket := "$KV." + p.bucket + "."
 	prefix := bucket + shardPrefix
 	subjects := []string{prefix + "*", bucket + layoutKey}
-	if key != "" {
+	if key != "" && key != layoutKey {
 		subjects = append(subjects, bucket+key)
 	}
 	all, err := jetstreamext.GetLastMsgsFor(ctx, p.js, p.stream(), subjects)
@@ -245,7 +248,9 @@ func (p *Plan) look(ctx context.Context, key string) (revision uint64, err error
 		}
 		if key != "" && m.Subject == bucket+key {
 			revision = m.Sequence
-			continue
+			if key != layoutKey {
+				continue
+			}
 		}
 		if m.Header.Get(jetstream.MarkerReasonHeader) != "" || m.Header.Get("KV-Operation") != "" { // a shard that was removed
 			continue

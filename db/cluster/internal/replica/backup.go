@@ -79,6 +79,17 @@ func (r *Replica) Backup(ctx context.Context, exact bool, from uint64) (*Backed,
 	return &Backed{e, closed}, r.Vault.Put(ctx, e)
 }
 
+// Vacant refuses to split the shard where the place for backups has some of another cluster under the numbers of the
+// parts.
+func (r *Replica) Vacant(ctx context.Context) error {
+	next := r.Layout.Next()
+	var parts []int
+	for _, index := range r.Layout.Parts(r.Layout.Index(r.Shard), next) {
+		parts = append(parts, next.Number(index))
+	}
+	return r.Vault.Vacant(ctx, r.Cluster, parts)
+}
+
 // items counts the items of all collections, as far as they can be counted.
 func items(d *db.DB) (n int) {
 	names, err := d.Collections()

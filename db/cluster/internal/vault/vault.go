@@ -115,7 +115,8 @@ func (v Vault) Entry(ctx context.Context, shard int) (e Entry, err error) {
 
 // Generation returns the shards of which the place has backups, as they were when the newest of these were made:
 // a cluster that has grown has left backups of its shards of before. Of several layouts it is the one with the
-// highest numbers of which all shards have a backup. most is how many shards a cluster may have.
+// highest numbers of which all shards have a backup, all of one cluster: the place may have some that another one
+// has left. most is how many shards a cluster may have.
 func (v Vault) Generation(ctx context.Context, most int) (first, shards int, err error) {
 	var e Entry
 	for number := 0; ; number++ { // backups of before a growth may have been removed
@@ -127,11 +128,11 @@ func (v Vault) Generation(ctx context.Context, most int) (first, shards int, err
 		}
 	}
 	if e.Shards == 0 { // built, not by a cluster
-		shards, err = v.has(ctx, 0, most)
+		shards, err = v.has(ctx, e.Cluster, 0, most)
 		return 0, shards, err
 	}
 	for at, n := e.First, e.Shards; n <= most; at, n = at+n, 2*n {
-		has, err := v.has(ctx, at, n)
+		has, err := v.has(ctx, e.Cluster, at, n)
 		if err != nil {
 			return 0, 0, err
 		}
@@ -145,14 +146,30 @@ func (v Vault) Generation(ctx context.Context, most int) (first, shards int, err
 	return first, shards, err
 }
 
-// has returns how many shards have an entry, of at most so many from a number on; the first without one ends it.
-func (v Vault) has(ctx context.Context, first, most int) (n int, err error) {
+// has returns how many shards have an entry of a cluster, of at most so many from a number on; the first without one
+// ends it.
+func (v Vault) has(ctx context.Context, cluster string, first, most int) (n int, err error) {
 	for ; n < most; n++ {
-		if _, err := v.Entry(ctx, first+n); errors.Is(err, db.ErrNotFound) {
+		if e, err := v.Entry(ctx, first+n); errors.Is(err, db.ErrNotFound) || err == nil && e.Cluster != cluster {
 			break
 		} else if err != nil {
 			return 0, err
 		}
 	}
 	return n, nil
+}
+
+// Vacant refuses numbers for shards of a cluster of which the place has backups of another one.
+func (v Vault) Vacant(ctx context.Context, cluster string, numbers []int) error {
+	for _, number := range numbers {
+		e, err := v.Entry(ctx, number)
+		switch {
+		case errors.Is(err, db.ErrNotFound):
+		case err != nil:
+			return err
+		case e.Cluster != cluster:
+			return fmt.Errorf("%w: %s has a backup of a shard %d of another cluster: remove %s.json and the folder %s there, or give this cluster a place of its own", db.ErrExists, v, number, e.Repository, e.Repository)
+		}
+	}
+	return nil
 }
