@@ -1,6 +1,7 @@
 package cluster
 
 import (
+	"context"
 	"testing"
 	"time"
 )
@@ -17,4 +18,15 @@ func GrowInShort(t *testing.T, ill, whole time.Duration) {
 	wasIll, wasWhole := illFor, wholeIn
 	illFor, wholeIn = ill, whole
 	t.Cleanup(func() { illFor, wholeIn = wasIll, wasWhole })
+}
+
+// RenewUnheard takes a lease, and renews it once more, as if the answer of the servers had been lost. end gives it
+// back; lost is closed when the holder has lost it.
+func RenewUnheard(ctx context.Context, c *Client, name string) (end func(), lost <-chan struct{}, err error) {
+	l, err := c.take(ctx, name)
+	if err != nil {
+		return nil, nil, err
+	}
+	unheard := *l
+	return func() { l.end(c) }, l.ctx.Done(), unheard.renew(ctx)
 }

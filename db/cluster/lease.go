@@ -23,6 +23,7 @@ type lease struct {
 	js      jetstream.JetStream
 	subject string
 	name    string
+	id      string // of the holder, in the value of the key
 	number  uint64 // of the bucket, when it was taken
 	stop    context.CancelFunc
 	ctx     context.Context // ends when the lease does
@@ -38,10 +39,11 @@ const (
 // take takes a lease. If somebody else has it that is db.ErrBusy.
 func (c *Client) take(ctx context.Context, name string) (*lease, error) {
 	var number uint64
-	own := fmt.Appendf(nil, "%s %s", time.Now().UTC().Format(time.RFC3339), wire.NewID())
-	err := again(ctx, func(ctx context.Context) error {
-		kv, err := c.js.KeyValue(ctx, c.cluster.Bucket())
-		if err != nil {
+	id := wire.NewID().String()
+	own := holding(id)
+	var kv jetstream.KeyValue
+	err := again(ctx, func(ctx context.Context) (err error) {
+		if kv, err = c.js.KeyValue(ctx, c.cluster.Bucket()); err != nil {
 			return err
 		}
 		number, err = kv.Create(ctx, name, own, jetstream.KeyTTL(leaseFor))
@@ -58,14 +60,19 @@ func (c *Client) take(ctx context.Context, name string) (*lease, error) {
 	} else if err != nil {
 		return nil, err
 	}
-	l := &lease{js: c.js, subject: "$KV." + c.cluster.Bucket() + "." + name, name: name, number: number, at: number, done: make(chan struct{})}
+	l := &lease{js: c.js, subject: "$KV." + c.cluster.Bucket() + "." + name, name: name, id: id, number: number, at: number, done: make(chan struct{})}
 	l.ctx, l.stop = context.WithCancel(ctx)
-	go l.keep()
+	go l.keep(kv)
 	return l, nil
 }
 
+// holding is the value of the key of a lease that the holder with that id has.
+func holding(id string) []byte {
+	return fmt.Appendf(nil, "%s %s", time.Now().UTC().Format(time.RFC3339), id)
+}
+
 // keep renews the lease until it ends. If it cannot, the context ends before anybody else may have it.
-func (l *lease) keep() {
+func (l *lease) keep(kv jetstream.KeyValue) {
 	defer close(l.done)
 	defer l.stop()
 	for heard := time.Now(); ; {
@@ -76,14 +83,15 @@ func (l *lease) keep() {
 		}
 		begin := time.Now()
 		ctx, cancel := context.WithTimeout(l.ctx, leaseEvery)
-		ack, err := l.js.PublishMsg(ctx, &nats.Msg{Subject: l.subject, Data: []byte(begin.UTC().Format(time.RFC3339))},
-			jetstream.WithMsgTTL(leaseFor), jetstream.WithExpectLastSequencePerSubject(l.at))
+		err := l.renew(ctx)
+		if refused(err) && l.look(ctx, kv) {
+			err = l.renew(ctx)
+		}
 		cancel()
-		var refused *jetstream.APIError
 		switch {
 		case err == nil:
-			l.at, heard = ack.Sequence, begin
-		case errors.As(err, &refused) && refused.Code == 400: // it is somebody else's
+			heard = begin
+		case refused(err): // it is somebody else's
 			return
 		case time.Since(heard) > leaseFor-2*leaseEvery:
 			return
@@ -91,15 +99,55 @@ func (l *lease) keep() {
 	}
 }
 
+// renew renews the lease once.
+func (l *lease) renew(ctx context.Context) error {
+	ack, err := l.js.PublishMsg(ctx, &nats.Msg{Subject: l.subject, Data: holding(l.id)},
+		jetstream.WithMsgTTL(leaseFor), jetstream.WithExpectLastSequencePerSubject(l.at))
+	if err == nil {
+		l.at = ack.Sequence
+	}
+	return err
+}
+
+// refused reports whether an error says that the key has another revision than the holder knows of.
+func refused(err error) bool {
+	var api *jetstream.APIError
+	return errors.Is(err, jetstream.ErrKeyExists) || errors.As(err, &api) && api.Code == 400
+}
+
+// look reports whether the key is as the holder has written it, without having heard of that, and notes which
+// revision it has.
+func (l *lease) look(ctx context.Context, kv jetstream.KeyValue) bool {
+	e, err := kv.Get(ctx, l.name)
+	if err != nil || e.Revision() <= l.at || !bytes.HasSuffix(e.Value(), []byte(" "+l.id)) {
+		return false
+	}
+	l.at = e.Revision()
+	return true
+}
+
+// endFor bounds for how long a lease is tried to be given back.
+const endFor = 5 * time.Second
+
 // end gives the lease back.
 func (l *lease) end(c *Client) {
 	l.stop()
 	<-l.done
-	ctx, cancel := context.WithTimeout(context.Background(), 2*time.Second)
+	ctx, cancel := context.WithTimeout(context.Background(), endFor)
 	defer cancel()
-	if kv, err := c.js.KeyValue(ctx, c.cluster.Bucket()); err == nil {
-		_ = kv.Purge(ctx, l.name, jetstream.LastRevision(l.at)) // else it ends by itself, or is somebody else's
+	kv, err := c.js.KeyValue(ctx, c.cluster.Bucket())
+	if err != nil {
+		return // it ends by itself
 	}
+	_ = again(ctx, func(ctx context.Context) error {
+		ctx, cancel := context.WithTimeout(ctx, endFor/2)
+		defer cancel()
+		err := kv.Purge(ctx, l.name, jetstream.LastRevision(l.at))
+		if refused(err) && l.look(ctx, kv) { // else it has ended by itself, or is somebody else's
+			err = kv.Purge(ctx, l.name, jetstream.LastRevision(l.at))
+		}
+		return err
+	})
 }
 
 // wireName is a name as a part of a key of a bucket, which takes few characters.

@@ -1,0 +1,36 @@
+package cluster_test
+
+import (
+	"errors"
+	"testing"
+	"time"
+
+	"github.com/fddhdb/fddhdb/db"
+	"github.com/fddhdb/fddhdb/db/cluster"
+)
+
+// A lease that was renewed without its holder hearing of it is the holder's: it goes on, and can be given back.
+func TestRenewalThatIsNotHeardOf(t *testing.T) {
+	h := build(t, 1, 1, 1, 1)
+	c := h.connect()
+	for _, wait := range []time.Duration{0, 6 * time.Second} {
+		end, lost, err := cluster.RenewUnheard(t.Context(), c, "lease.test")
+		if err != nil {
+			t.Fatal(err)
+		}
+		if _, _, err := cluster.RenewUnheard(t.Context(), h.connect(), "lease.test"); !errors.Is(err, db.ErrBusy) {
+			t.Error("a second holder:", err)
+		}
+		select {
+		case <-lost:
+			t.Error("the holder has lost it")
+		case <-time.After(wait): // the holder renews it
+		}
+		end()
+	}
+	end, _, err := cluster.RenewUnheard(t.Context(), h.connect(), "lease.test")
+	if err != nil {
+		t.Fatal("it was not given back:", err)
+	}
+	end()
+}
