@@ -24,6 +24,9 @@ func percentiles(all []time.Duration) string {
 // TestLatencies tells how long writes and searches take with everything on this machine: it asserts no
 // time. With FDDHDB_ITEMS=1000000 it is the figure of docs/SCALE.md.
 func TestLatencies(t *testing.T) {
+	if testing.Short() {
+		t.Skip("it measures")
+	}
 	var n int
 	if fmt.Sscan(os.Getenv("FDDHDB_ITEMS"), &n); n == 0 {
 		n = 20_000
@@ -105,6 +108,9 @@ func TestLatencies(t *testing.T) {
 
 // TestJoin tells how long a node takes that begins with nothing, by the log and by a backup.
 func TestJoin(t *testing.T) {
+	if testing.Short() {
+		t.Skip("it measures")
+	}
 	var n int
 	if fmt.Sscan(os.Getenv("FDDHDB_ITEMS"), &n); n == 0 {
 		n = 20_000

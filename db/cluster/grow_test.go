@@ -416,6 +416,9 @@ func keyOf2(prefix string, of, shards int) string {
 
 // A growth that is interrupted anywhere goes on when it is called again, while clients write.
 func TestGrowInterrupted(t *testing.T) {
+	if testing.Short() {
+		t.Skip("it takes a while")
+	}
 	h := buildLogs(t, 1, 2, 1, 2, 32<<20)
 	c := h.connect()
 	codesOf(t, c)
@@ -640,6 +643,9 @@ func TestGrowMendsAPart(t *testing.T) {
 // A part that does not come to its end, as it cannot apply what is in its log, begins anew: writes do not wait for it
 // for ever. A node that cannot begin with its parts, as it has no place for backups, does not hold up the others.
 func TestGrowPastTrouble(t *testing.T) {
+	if testing.Short() {
+		t.Skip("it takes a while")
+	}
 	cluster.GrowInShort(t, time.Second, 2*time.Second)
 	h := build(t, 1, 2, 1, 2)
 	c := h.connect()
