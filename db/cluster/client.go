@@ -112,13 +112,17 @@ func (c *Client) open(ctx context.Context) (err error) {
 // Shards returns how many shards the cluster has. Grow doubles them.
 func (c *Client) Shards() int { return c.view.Load().Shards }
 
-// Close ends the client. Calls that go on may fail. The connection stays open.
+// Close ends the client. Calls that go on may fail. The connection stays open. A second call gives db.ErrClosed.
 func (c *Client) Close() error {
-	c.closing.Do(c.router.Close)
-	c.stop()
-	c.done.Wait()
-	c.plan.Close()
-	return c.heard.close()
+	err := db.ErrClosed
+	c.closing.Do(func() {
+		c.router.Close()
+		c.stop()
+		c.done.Wait()
+		c.plan.Close()
+		err = c.heard.close()
+	})
+	return err
 }
 
 // Figures are what a client has done since it was connected.

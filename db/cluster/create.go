@@ -104,15 +104,8 @@ func Create(ctx context.Context, nc *nats.Conn, cluster string, o CreateOptions)
 	}
 	for shard := range o.Shards {
 		log := journal.Config{Replicas: o.Servers, MaxBytes: o.LogBytes, FirstSeq: placed[shard].Origin + 1}
-		j := journal.New(js, c, layout.Number(shard))
-		if err := j.Create(ctx, log); err != nil {
+		if err := journal.New(js, c, layout.Number(shard)).Create(ctx, log); err != nil {
 			return err
-		}
-		// JetStream takes a stream that is there with the same settings for the one that was asked for.
-		if info, err := j.Info(ctx); err != nil {
-			return err
-		} else if info.Last >= info.First {
-			return fmt.Errorf("%w: the log of shard %d has messages, of a cluster of that name whose plan is lost: remove stream %s if nobody needs them", db.ErrExists, layout.Number(shard), c.Stream(layout.Number(shard)))
 		}
 	}
 	if err := (objects{js, c}).make(ctx, o.Servers); err != nil {

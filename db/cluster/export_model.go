@@ -14,6 +14,9 @@ import (
 // ImportModel of a database or of another cluster, or for a program that encodes with it. See
 // db.Collection.ExportModel.
 func (c *Collection) ExportModel(ctx context.Context, w io.Writer, space db.Space) error {
+	if w == nil {
+		return fmt.Errorf("%w: nothing to write the model to", db.ErrInvalid)
+	}
 	var b []byte
 	err := c.client.steady(ctx, func(ctx context.Context, v *view) error {
 		of, err := c.revisions(ctx, v, space)

@@ -15,6 +15,7 @@ import (
 	"github.com/fddhdb/fddhdb/db"
 	"github.com/fddhdb/fddhdb/db/cluster/internal/plan"
 	"github.com/fddhdb/fddhdb/db/event"
+	"github.com/fddhdb/fddhdb/db/internal/work"
 )
 
 // GrowOptions are those of Client.Grow.
@@ -43,6 +44,8 @@ const (
 // A training that goes on when the parts take over fails, and a cursor of before is refused. Make backups
 // afterwards: until then those of the shards of before are what a cluster would be restored from.
 func (c *Client) Grow(ctx context.Context, o GrowOptions) error {
+	ctx, ended := work.Hearing(ctx, &o.Progress)
+	defer ended()
 	lease, err := c.take(ctx, "lease.grow")
 	if err != nil {
 		return fmt.Errorf("growth of cluster %s: %w", c.cluster, err)

@@ -10,6 +10,7 @@ import (
 	"github.com/fddhdb/fddhdb/db"
 	"github.com/fddhdb/fddhdb/db/cluster/internal/wire"
 	"github.com/fddhdb/fddhdb/db/event"
+	"github.com/fddhdb/fddhdb/db/internal/work"
 )
 
 // ImportOptions are those of Import.
@@ -35,6 +36,8 @@ const (
 // are stored; after an error these are not all of those before a certain one. The import may be made again:
 // items with keys are stored over themselves, and those without get other random keys, and are there twice.
 func (c *Collection) Import(ctx context.Context, items iter.Seq2[*db.Item, error], o ImportOptions) (stored int, err error) {
+	ctx, ended := work.Hearing(ctx, &o.Progress)
+	defer ended()
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
 	var mu sync.Mutex

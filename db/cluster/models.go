@@ -26,6 +26,9 @@ const maxModel = 3 << 30
 // codes are there. With activate the space becomes the active one. It returns when every shard has it,
 // with the number of the space.
 func (c *Collection) ImportModel(ctx context.Context, r io.Reader, activate bool) (db.Space, error) {
+	if r == nil {
+		return 0, fmt.Errorf("%w: no model file", db.ErrInvalid)
+	}
 	b, err := io.ReadAll(io.LimitReader(r, maxModel+1))
 	if err != nil {
 		return 0, err

@@ -9,6 +9,7 @@ import (
 	"github.com/fddhdb/fddhdb/db"
 	"github.com/fddhdb/fddhdb/db/cluster/internal/wire"
 	"github.com/fddhdb/fddhdb/db/event"
+	"github.com/fddhdb/fddhdb/db/internal/work"
 	"github.com/fddhdb/fddhdb/model"
 )
 
@@ -48,6 +49,8 @@ type Update struct {
 // A space that was learned without labels, or by another method than labels, is db.ErrInvalid: train again. A
 // collection without a space is db.ErrNoModel.
 func (c *Collection) Update(ctx context.Context, opt UpdateOptions) (*Update, error) {
+	ctx, ended := work.Hearing(ctx, &opt.Progress) // which is called from a goroutine for each shard
+	defer ended()
 	t, in, err := c.beginTraining(ctx, "update")
 	if err != nil {
 		return nil, err

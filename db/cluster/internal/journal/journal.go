@@ -77,25 +77,32 @@ func Logs(ctx context.Context, js jetstream.JetStream, cluster names.Cluster) (m
 // Create makes the log. One of that name that has no messages is made anew: it was left by a creation that
 // did not come to its end. One that has some is db.ErrExists: nobody else knows what they are worth.
 func (j *Journal) Create(ctx context.Context, c Config) error {
-	err := j.create(ctx, c)
-	if !errors.Is(err, jetstream.ErrStreamNameAlreadyInUse) {
-		return j.in(err)
+	s, err := j.create(ctx, c)
+	same := err == nil // new, or there with these settings: JetStream does not tell
+	if errors.Is(err, jetstream.ErrStreamNameAlreadyInUse) {
+		s, err = j.js.Stream(ctx, j.stream)
 	}
-	s, err := j.js.Stream(ctx, j.stream)
 	if err != nil {
 		return j.in(err)
 	}
-	if n := s.CachedInfo().State.Msgs; n > 0 {
-		return j.in(fmt.Errorf("%w: stream %s has %d messages, of a cluster of that name whose plan is lost: remove it if nobody needs them", db.ErrExists, j.stream, n))
+	info, err := s.Info(ctx)
+	switch {
+	case err != nil:
+		return j.in(err)
+	case info.State.Msgs > 0:
+		return j.in(fmt.Errorf("%w: stream %s has %d messages, of a cluster of that name whose plan is lost: remove it if nobody needs them", db.ErrExists, j.stream, info.State.Msgs))
+	case same && info.State.LastSeq+1 == max(c.FirstSeq, 1):
+		return nil
 	}
 	if err := j.js.DeleteStream(ctx, j.stream); err != nil {
 		return j.in(err)
 	}
-	return j.in(j.create(ctx, c))
+	_, err = j.create(ctx, c)
+	return j.in(err)
 }
 
-func (j *Journal) create(ctx context.Context, c Config) error {
-	_, err := j.js.CreateStream(ctx, jetstream.StreamConfig{
+func (j *Journal) create(ctx context.Context, c Config) (jetstream.Stream, error) {
+	s, err := j.js.CreateStream(ctx, jetstream.StreamConfig{
 		Name: j.stream, Subjects: []string{j.log}, Replicas: c.Replicas, Storage: jetstream.FileStorage,
 		MaxBytes: c.MaxBytes, Discard: jetstream.DiscardNew, Duplicates: duplicates, FirstSeq: c.FirstSeq,
 		AllowDirect: true, DenyDelete: true,
@@ -106,7 +113,7 @@ func (j *Journal) create(ctx context.Context, c Config) error {
 	if errors.As(err, &refused) && (refused.ErrorCode == errNoStorage || refused.ErrorCode == errNoPeers && strings.Contains(refused.Description, "insufficient storage")) {
 		err = fmt.Errorf("%w: the servers set %d bytes aside for each log: give them more (max_file_store), or make smaller logs", err, c.MaxBytes)
 	}
-	return err
+	return s, err
 }
 
 // in says which log an error is about.
