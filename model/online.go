@@ -543,9 +543,9 @@ func (o *Online) Revision() (m *Model, err error) {
 	return &next, nil
 }
 
-// Follow has the Online go on with next, a revision of its model that was made elsewhere: it knows the labels
-// of that, and its revisions follow from its own statistics. An error wraps ErrMismatch; the Online is unchanged
-// then.
+// Follow replaces the model by next, a revision of it that was made elsewhere. The Online then knows the labels of
+// next. Its statistics stay as they are, and later revisions are solved from these. If next is no revision of the
+// model, the error wraps ErrMismatch and the Online is unchanged.
 func (o *Online) Follow(next *Model) error {
 	grown, err := next.grownSince(o.model)
 	if err != nil {

@@ -8,9 +8,9 @@ import (
 	"github.com/fddhdb/fddhdb/db/cluster/internal/wire"
 )
 
-// A Batch collects changes of items of one shard that are made together: all or none. Which shard that is
-// the first key says, and what is of another is refused: put what belongs together under keys of one shard,
-// see package shard. It is for one goroutine.
+// A Batch collects changes that are made together: all or none. All items of a batch are in one shard, that of the
+// first key. Commit refuses an item of another shard. Package shard tells which keys have the same shard. A Batch is
+// for one goroutine.
 type Batch struct {
 	c       *Collection
 	changes []wire.Change
@@ -38,8 +38,8 @@ func (b *Batch) PutIf(item, old *db.Item) {
 	b.change(wire.Put, item)
 }
 
-// Expect adds the condition that what is stored under a key is old, or nothing if old is nil. Conditions
-// hold for what is stored before the batch.
+// Expect adds a condition to the batch: the item that is stored under the key equals old, or no item is, if old is
+// nil. Conditions are checked before any change of the batch is made.
 func (b *Batch) Expect(key string, old *db.Item) {
 	b.change(wire.Expect, &db.Item{Key: key})
 	if b.err == nil {

@@ -26,9 +26,9 @@ type ClientOptions struct {
 	// Pending bounds the writes that are under way: a write beyond it waits. 0 means 256.
 	Pending int
 
-	// Node is a node of the cluster in this program, or nil. What it has it is asked without a message, and
-	// before other nodes: for a search that is a tenth of a millisecond less, or more. Close the client
-	// before it.
+	// Node is a node of the cluster in this program, or nil. The client asks it first, and without a message, for
+	// the shards that it has: a search takes at least a tenth of a millisecond less. Close the client before
+	// the node.
 	Node *Node
 }
 

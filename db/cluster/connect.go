@@ -14,12 +14,12 @@ import (
 
 // ConnectNATS connects to the servers of a cluster, with the settings with which a node or a client goes on
 // soonest when a server is lost: it notices within three seconds that its server is silent, and tries the
-// others until one answers. One that has been let in goes on trying even if the servers refuse it for a while, as they
-// do between two changes of their configuration. urls are those of all servers, as servers need not tell of each
-// other. options, such as nats.UserCredentials and nats.RootCAs, come on top.
+// others until one answers. A connection that the servers have accepted once is tried again even if
+// they refuse it for a while, as they do while their configuration is changed. urls has the URLs of all servers,
+// because a server may not tell of the others. options, such as nats.UserCredentials and nats.RootCAs, come on top.
 //
-// Package nats encrypts where the servers ask for it. Whom they let in, and who may connect without credentials, is the
-// configuration of the servers: see permissions.conf.
+// Package nats encrypts the connection if the servers ask for it. The configuration of the servers decides which users
+// may connect, and whether credentials are needed: see permissions.conf.
 func ConnectNATS(urls string, options ...nats.Option) (*nats.Conn, error) {
 	all := append([]nats.Option{
 		nats.Name("fddhdb"), nats.MaxReconnects(-1), nats.IgnoreAuthErrorAbort(), nats.ReconnectWait(100 * time.Millisecond), nats.ReconnectJitter(50*time.Millisecond, 50*time.Millisecond),

@@ -32,8 +32,8 @@ type CreateOptions struct {
 
 	// From, if not empty, is a place of backups, see NodeOptions.Backups: each shard begins with its newest backup
 	// there. The backups are of another cluster, whose logs are lost, or fddhdb-beam has built them. If that
-	// cluster has grown, its latest shards count of which all have a backup. Shards is 0, or the number of
-	// these. The nodes have this place for their backups, too, or can at least read it.
+	// cluster has grown, the shards are those of its latest growth for which every shard has a backup. Shards is 0, or
+	// their number. The nodes have this place for their backups, too, or can at least read it.
 	From string
 
 	// LogBytes is how much a log may hold; 0 means 1 GiB. A log that is full takes no writes. The servers

@@ -74,8 +74,8 @@ func (s *site) shards() (n, first int) {
 	return 2 * siteShards, siteShards
 }
 
-// history returns the log of a shard by its index, from the beginning of the cluster on. Where that has grown
-// the first messages are those of the shard that it was a part of, and what was not of its keys is a skip.
+// story returns all messages of the shard with an index, since the cluster was made. If the cluster has grown, the
+// messages before that are those of the shard that was split; a message without keys of this shard is a skip.
 func (s *site) story(ctx context.Context, index int) ([]apply.Message, error) {
 	n, first := s.shards()
 	if s.grown == nil {

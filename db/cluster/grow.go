@@ -18,7 +18,7 @@ import (
 	"github.com/fddhdb/fddhdb/db/internal/work"
 )
 
-// GrowOptions are those of Client.Grow.
+// GrowOptions are the options of Client.Grow. The zero value will do.
 type GrowOptions struct {
 	// Progress, unless nil, hears the stages below, in shards, from one goroutine at a time.
 	Progress event.Progress

@@ -1,6 +1,5 @@
-// Package usage words what a program of verbs says of itself: the help texts of its verbs, and what is wrong with a
-// command line that names a verb or a flag that is not there. The programs fddhdb and fddhdb-cluster speak with one
-// voice through it.
+// Package usage formats the help texts of a program with verbs, and makes the errors for a command line with an
+// unknown verb, an unknown flag, or a flag without its value. The programs fddhdb and fddhdb-cluster share it.
 //
 // It knows trees of verbs (cobra) and no verb by name. It prints nothing by itself, holds no state and starts no
 // goroutine.

@@ -11,7 +11,8 @@ import (
 	"github.com/fddhdb/fddhdb/cmd/fddhdb/term"
 )
 
-// FlagError rewords errors of pflag, but for those of values: the flag comes first, and no Go function is named.
+// FlagError replaces the texts of pflag for an unknown flag and for a missing value by ones that begin with the
+// flag and name no Go function. It leaves other errors as they are, those of bad values among them.
 func FlagError(cmd *cobra.Command, err error) error {
 	var missing *pflag.ValueRequiredError
 	var unknown *pflag.NotExistError
