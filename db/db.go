@@ -143,7 +143,7 @@ func (d *DB) start(kv *pebble.DB) error {
 	})
 	if !d.opts.ReadOnly {
 		d.background.Go(func() { d.learning.KeepUpdated(ctx) })
-		d.background.Go(func() { d.learning.KeepMeasured(ctx) })
+		d.background.Go(func() { d.learning.KeepRenewed(ctx) })
 	}
 	if d.keeper != nil {
 		d.background.Go(func() { d.keeper.Run(ctx) })

@@ -72,6 +72,7 @@ func readEntries(ctx context.Context, r pebble.Reader, collection uint32, x *rec
 		}
 		return nil
 	})
+	w.Resume()
 	return w, err
 }
 
