@@ -33,7 +33,13 @@ type screen struct {
 // openScreen runs fddhdb in a terminal.
 func openScreen(t *testing.T, env []string, args ...string) *screen {
 	t.Helper()
-	s := &screen{t: t, cmd: exec.Command("fddhdb", args...)}
+	return openTerminal(t, env, append([]string{"fddhdb"}, args...)...)
+}
+
+// openTerminal runs a program in a terminal.
+func openTerminal(t *testing.T, env []string, program ...string) *screen {
+	t.Helper()
+	s := &screen{t: t, cmd: exec.Command(program[0], program[1:]...)}
 	s.more = sync.NewCond(&s.mu)
 	s.cmd.Env = append(os.Environ(), append([]string{"TERM=xterm", "NO_COLOR="}, env...)...)
 	var err error
@@ -119,6 +125,7 @@ const (
 	ctrlA = "\x01"
 	ctrlC = "\x03"
 	ctrlD = "\x04"
+	ctrlK = "\x0b"
 	ctrlP = "\x10" // the line before; the editor recognises an arrow key only if its bytes arrive together
 )
 
