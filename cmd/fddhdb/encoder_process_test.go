@@ -55,8 +55,10 @@ func TestEncoderEndsWithAKilledProcess(t *testing.T) {
 		if err := cmd.Process.Kill(); err != nil {
 			t.Fatal(err)
 		}
-		_ = cmd.Wait()                                                                           // it was killed
-		for until := time.Now().Add(time.Minute); alive(encoder); time.Sleep(time.Millisecond) { // a kill takes a moment
+		_ = cmd.Wait() // it was killed
+
+		// A kill takes a moment.
+		for until := time.Now().Add(time.Minute); alive(encoder); time.Sleep(time.Millisecond) {
 			if time.Now().After(until) {
 				_ = syscall.Kill(encoder, syscall.SIGKILL)
 				t.Fatalf("%q: the encoder goes on", args)
@@ -71,7 +73,8 @@ func alive(pid int) bool {
 	return err == nil && !strings.Contains(string(stat), ") Z")
 }
 
-// An encoder that searches its own database by a text is refused the encoder, and does not start itself without end.
+// An encoder that searches its own database by a text is refused an encoder, and does not start itself without
+// end.
 func TestEncoderInsideAnEncoder(t *testing.T) {
 	if testing.Short() {
 		t.Skip("it waits for processes")

@@ -15,7 +15,7 @@ import (
 	"github.com/creack/pty"
 )
 
-// A tabbed line is typed and completed. want is a part of what is then shown, that is not in the line.
+// A tabbed line is typed and completed. want is a part of what is then shown, and is not in the line.
 type tabbed struct{ line, want string }
 
 // TestTabRunsNothing presses Tab in bash, zsh and fish on a database of a stranger, whose keys and labels are
@@ -59,7 +59,7 @@ func strangeDatabase(t *testing.T, dir string) []tabbed {
 	n := 0
 	touch := func(before, after string) []string {
 		n++
-		command := fmt.Sprintf("%stouch${IFS}ran/%d%s", before, n, after)
+		command := fmt.Sprintf("%s>ran/%d%s", before, n, after)
 		return []string{command + "1", fmt.Sprintf("%stouch ran/blank%d%s2", before, n, after)}
 	}
 	strange := slices.Concat(touch("$(", ")"), touch("`", "`"), touch("(", ")"), touch("a;", ";"), touch("b|", "|"),
@@ -71,7 +71,7 @@ func strangeDatabase(t *testing.T, dir string) []tabbed {
 			t.Fatal(err)
 		}
 	}
-	const pair = "{\"key\": \"$(touch${IFS}ran/pair)1\"}\n{\"key\": \"$(touch${IFS}ran/pair)2\"}\n" // Tab inserts what they share
+	const pair = "{\"key\": \"$(>ran/pair)1\"}\n{\"key\": \"$(>ran/pair)2\"}\n" // Tab inserts what they share
 	for _, c := range []struct{ args, stdin string }{
 		{"init s.db --modality image:2", ""}, {"import s.db --items -", items.String()},
 		{"init s.db --collection pair --modality image:2", ""}, {"import s.db --collection pair --items -", pair},
@@ -97,11 +97,12 @@ func strangeDatabase(t *testing.T, dir string) []tabbed {
 	lines := []tabbed{{"fddhdb ", "s.db"}, {"fddhdb eval s.db --vectors image=", ""}, {"fddhdb eval s.db --vectors image=s", ".db"},
 		{"fddhdb put s.db k --labels ", ""}, {"fddhdb put s.db k --labels good", "-label"}, {"fddhdb put s.db k --labels=$", ""},
 		{"fddhdb labels s.db --rename good", "-label1="}, {"fddhdb scan s.db --where label=", ""},
-		{"fddhdb get s.db ", "good-key"}, {"fddhdb get s.db --collection pair ", ""}, {"fddhdb get s.db good-", "key:"},
+		{"fddhdb get s.db ", "good-key"}, {"fddhdb get s.db --collection pair ", ""}, {"fddhdb get s.db --collection=pa", "ir"}, {"fddhdb get s.db good-", "key:"},
 		{"fddhdb get ~/s.db good-", "key:"}, {"fddhdb get 's.db' \"x y\" good-", "key:"}, {"fddhdb delete s.db -", ""},
 		{"fddhdb get s.db $(touch ran/typed1) ", ""}, {"fddhdb get s.db `touch ran/typed2` ", ""},
-		{"fddhdb get s.db --collection=$(touch${IFS}ran/typed3)=", ""}, {`fddhdb get s.db "$(touch ran/typed4)" `, ""},
-		{"fddhdb get s.db <(touch ran/typed5) ", ""}, {"fddhdb get s.db (touch ran/typed6) ", ""}, {`fddhdb get s.db "${x:-$(touch ran/typed7)}" `, ""}}
+		{"fddhdb get s.db --collection=$(>ran/typed3)= ", ""}, {`fddhdb get s.db "$(touch ran/typed4)" `, ""},
+		{"fddhdb get s.db <(touch ran/typed5) ", ""}, {"fddhdb get s.db (touch ran/typed6) ", ""}, {`fddhdb get s.db "${x:-$(touch ran/typed7)}" `, ""},
+		{`fddhdb scan s.db --where 'x -$(>ran/typed8)='`, ""}, {`fddhdb scan s.db --where=$(>ran/typed9)= `, ""}}
 	for _, begin := range []string{"$", "`", "(", "a", "b|", `c\&`, "<", "=", `good\'`, `d\`, "e"} {
 		lines = append(lines, tabbed{"fddhdb get s.db " + begin, ""})
 	}

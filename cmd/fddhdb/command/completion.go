@@ -53,11 +53,13 @@ var completionTexts = map[string]struct{ long, example string }{
 		fddhdb completion powershell | Out-String | Invoke-Expression`},
 }
 
-// plainLine matches a command line in which bash and zsh evaluate quotes, ~ and variables, and nothing else: no
-// $(command), no second command, no file to write to.
-const plainLine = `^([[:alnum:][:blank:]_./:=@%+,~-]|\\.|'[^']*'|"([^"$\` + "`" + `]|\\.|` + plainVariable + `)*"|` + plainVariable + `)*$`
-
-const plainVariable = `\$[[:alpha:]_][[:alnum:]_]*|\$\{[[:alpha:]_][[:alnum:]_]*\}`
+// plainLine matches a command line in which bash and zsh evaluate quotes, ~ and
+// variables, and nothing else: no $(command), no second command, no file to write to.
+const (
+	plainLine = `^([[:alnum:][:blank:]_./:=@%+,~-]|\\.|'[^']*'|"([^"$\` + "`" + `]|\\.|` +
+		plainVariable + `)*"|` + plainVariable + `)*$`
+	plainVariable = `\$[[:alpha:]_][[:alnum:]_]*|\$\{[[:alpha:]_][[:alnum:]_]*\}`
+)
 
 // evaluations are the lines in which cobra's scripts evaluate what has been typed, and
 // the lines in their place, so that Tab runs no command of the line.
@@ -67,6 +69,7 @@ var evaluations = map[string]struct{ theirs, ours string }{
     out=$(eval "${requestComp}" 2>/dev/null)`},
 	"zsh": {`    out=$(eval ${requestComp} 2>/dev/null)`, `    local plain=` + shellQuoted(plainLine) + `
     [[ ${requestComp} =~ ${plain} ]] || return 1
+    flagPrefix=${flagPrefix:+-P ${(q)flagPrefix#-P }} # a part of a word, which is evaluated below
     out=$(eval ${requestComp} 2>/dev/null)`},
 	"fish": {`    set -l results (eval $requestComp 2> /dev/null)`, `    set -l typed (commandline -ct)
     set args (string replace -r '^~/' "$HOME/" -- $args)

@@ -340,16 +340,16 @@ func (c candidates) forCobra(word string) ([]string, cobra.ShellCompDirective) {
 	return words, cobra.ShellCompDirectiveNoFileComp
 }
 
-// inert reports whether a word means nothing but itself to bash, zsh, fish and
-// PowerShell, unquoted, to a terminal, and to fddhdb, which takes a - for a flag. Their
-// scripts insert what the candidates have in common without quotes, and evaluate the
-// line at the next Tab; keys, labels and names of files can come from a stranger. cobra
-// drops blanks at the end.
+// inert reports whether a word means only itself to bash, zsh, fish and PowerShell, without
+// quotes, to a terminal and to fddhdb. The scripts insert without quotes what candidates
+// have in common, and keys, labels and names of files can come from a stranger. At the
+// start of a word fddhdb takes - for a flag, zsh = for a path, fish % for a process and
+// PowerShell @ for an array. cobra drops blanks at the end.
 func inert(word string) bool {
 	for i, c := range strings.TrimRight(word, " ") {
 		switch {
 		case unicode.IsLetter(c), unicode.IsDigit(c), strings.ContainsRune("_./", c), string(c) == moreKeys:
-		case i > 0 && strings.ContainsRune("-,:@%+=", c): // at the start, zsh takes = for a path, fish % for a process, PowerShell @ for an array
+		case i > 0 && strings.ContainsRune("-,:@%+=", c):
 		default:
 			return false
 		}
