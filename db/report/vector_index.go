@@ -21,7 +21,7 @@ type VectorIndex struct {
 	Queries  int                `json:"queries,omitempty"` // that it was measured with
 	Of       int                `json:"of,omitempty"`      // vectors that there were then
 	Sample   int                `json:"sample,omitempty"`  // vectors that the centres were found from
-	Seconds  map[string]float64 `json:"seconds,omitempty"` // of its making, by stage
+	Seconds  map[string]float64 `json:"seconds,omitempty"` // of its making: centres, encode, measure; and total
 }
 
 // A RecallPoint is a recall that was measured: the part of the K nearest items that a search with

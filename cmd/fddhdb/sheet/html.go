@@ -68,6 +68,7 @@ func (s *sheetHTML) end() error {
 
 // cardHTML is a sheetCard in the form of the template.
 type cardHTML struct {
+	IsQuery                                 bool
 	Key, Labels, Distance, Similarity, Text string
 
 	Source        template.URL
@@ -75,7 +76,7 @@ type cardHTML struct {
 }
 
 func newCardHTML(c *sheetCard) (*cardHTML, error) {
-	out := &cardHTML{Key: c.key, Labels: c.labels, Distance: c.distance, Similarity: c.similarity, Text: c.text}
+	out := &cardHTML{IsQuery: c.isQuery, Key: c.key, Labels: c.labels, Distance: c.distance, Similarity: c.similarity, Text: c.text}
 	if c.picture == nil {
 		return out, nil
 	}

@@ -62,6 +62,7 @@ func (c Collection) indexVectors(ctx context.Context, t int, opt IndexOptions) (
 	seconds := map[string]float64{}
 	took := func(what string) {
 		seconds[what] = time.Since(start).Seconds()
+		seconds["total"] += seconds[what]
 		start = time.Now()
 	}
 	d, centres, held, err := c.findCentres(ctx, t, opt)
