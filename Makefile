@@ -16,7 +16,7 @@ STATICCHECK = honnef.co/go/tools/cmd/staticcheck@v0.8.2
 # Modules of their own, besides that of the folder itself.
 NESTED = examples/emoji internal/measure internal/browser contrib/promfddhdb contrib/otelfddhdb db/beam examples/beam db/cluster
 
-.PHONY: all build test race lint fuzz kill faults field soak metamorphic backups s3 bench check figures cross vuln release integration ci
+.PHONY: all build test long race lint fuzz kill faults field soak metamorphic backups s3 bench check figures cross vuln release integration ci
 
 all: lint test
 
@@ -26,6 +26,11 @@ build:
 test:
 	$(GO) test ./...
 	@set -e; for module in $(NESTED); do $(GO) -C $$module test ./...; done
+
+# All tests in full: every failed operation, crash and damage, and all histories, items and queries that they have, of which
+# go test takes a sample (internal/effort).
+long:
+	FDDHDB_LONG=1 $(GO) test -timeout 0 ./...
 
 race:
 	$(RACE) ./...
@@ -53,7 +58,7 @@ kill:
 # file is damaged; give SWEEP=1 for every byte, a night. Of these go test takes a sample.
 SWEEP ?= 40
 faults:
-	$(GO) test -v -timeout 0 -run '^(Test(EveryFailed|Failed|Crashes|Damage|Checks|Verify|FiltersOver)|FuzzVerify)' ./db -args -everyfault -sweep $(SWEEP) -seed $(SEED)
+	$(GO) test -v -timeout 0 -run '^(Test(EveryFailed|Failed|Crashes|Damage|Checks|Verify|FiltersOver)|FuzzVerify)' ./db -args -long -sweep $(SWEEP) -seed $(SEED)
 
 # The built command under real conditions: full disks, flipped bits, odd files, signals, limits of
 # the shell, full outputs, company, wrong clocks, a slow disk. All combinations take some hours; as
@@ -152,8 +157,7 @@ page:
 integration:
 	$(GO) test -timeout 0 -run Quality ./model -args -figures -seeds 12
 	FDDHDB_SEED=$(SEED) $(RACE) -count=1 -timeout 60m ./...
-	$(GO) test -timeout 0 -run '^Test(ReleaseIsReproducible|ImageRuns)$$' ./internal/release -args -long
-	$(MAKE) fuzz kill faults field soak metamorphic backups s3 beam cluster check page cross
+	$(MAKE) long fuzz kill faults field soak metamorphic backups s3 beam cluster check page cross
 
 # The platforms that are supported have to compile without cgo.
 cross:

@@ -16,6 +16,7 @@ import (
 	"github.com/fddhdb/fddhdb/db"
 	"github.com/fddhdb/fddhdb/db/internal/bulk"
 	"github.com/fddhdb/fddhdb/db/internal/dbkit"
+	"github.com/fddhdb/fddhdb/internal/effort"
 	"github.com/fddhdb/fddhdb/internal/seed"
 	"github.com/fddhdb/fddhdb/internal/synth"
 	"github.com/fddhdb/fddhdb/model"
@@ -411,7 +412,7 @@ func TestCrashesAroundAMerge(t *testing.T) {
 	dbkit.MustClose(t, d)
 	was, is := 0, 0
 	for i, cr := range crashes {
-		if !dbkit.Sampled(i, 4) && i < len(crashes)-2 {
+		if !effort.Sampled(i, 4) && i < len(crashes)-2 {
 			continue
 		}
 		d := dbkit.MustOpen(t, "db", &db.Options{FS: cr.fs})
