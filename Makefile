@@ -1,5 +1,9 @@
 # What is short is in .ci/run; the targets here are for a developer's machine.
 GO ?= go
+# As releases are built, and without compiling the C of a compressor that Pebble has in Go, too. The race detector needs
+# cgo: there the tag leaves that C out.
+export CGO_ENABLED = 0
+RACE = CGO_ENABLED=1 $(GO) test -race -tags pebblegozstd
 FUZZTIME ?= 60s
 FUZZJOBS ?= 2
 SOAKTIME ?= 10m
@@ -12,19 +16,24 @@ STATICCHECK = honnef.co/go/tools/cmd/staticcheck@v0.8.2
 # Modules of their own, besides that of the folder itself.
 NESTED = examples/emoji internal/measure internal/browser contrib/promfddhdb contrib/otelfddhdb db/beam examples/beam db/cluster
 
-.PHONY: all build test race lint fuzz kill faults field soak metamorphic backups s3 bench check figures cross vuln release integration ci
+.PHONY: all build test long race lint fuzz kill faults field soak metamorphic backups s3 bench check figures cross vuln release integration ci
 
 all: lint test
 
 build:
-	CGO_ENABLED=0 $(GO) build -o bin/fddhdb ./cmd/fddhdb
+	$(GO) build -ldflags="-s -w" -o bin/fddhdb ./cmd/fddhdb
 
 test:
 	$(GO) test ./...
 	@set -e; for module in $(NESTED); do $(GO) -C $$module test ./...; done
 
+# All tests in full: every failed operation, crash and damage, and all histories, items and queries that they have, of which
+# go test takes a sample (internal/effort).
+long:
+	FDDHDB_LONG=1 $(GO) test -timeout 0 ./...
+
 race:
-	$(GO) test -race ./...
+	$(RACE) ./...
 
 lint:
 	@test -z "$$(gofmt -l .)" || { gofmt -l .; exit 1; }
@@ -49,7 +58,7 @@ kill:
 # file is damaged; give SWEEP=1 for every byte, a night. Of these go test takes a sample.
 SWEEP ?= 40
 faults:
-	$(GO) test -v -timeout 0 -run '^(Test(EveryFailed|Failed|Crashes|Damage|Checks|Verify|FiltersOver)|FuzzVerify)' ./db -args -everyfault -sweep $(SWEEP) -seed $(SEED)
+	$(GO) test -v -timeout 0 -run '^(Test(EveryFailed|Failed|Crashes|Damage|Checks|Verify|FiltersOver)|FuzzVerify)' ./db -args -long -sweep $(SWEEP) -seed $(SEED)
 
 # The built command under real conditions: full disks, flipped bits, odd files, signals, limits of
 # the shell, full outputs, company, wrong clocks, a slow disk. All combinations take some hours; as
@@ -63,8 +72,8 @@ field:
 soak:
 	$(GO) test -v -timeout 0 -run '^TestSoak$$' ./db -args -soak $(SOAKTIME) -seed $(SEED)
 	$(GO) test -v -timeout 0 -run '^TestCrashesUnderLoad$$' ./db -args -soak $(SOAKTIME) -seed $(SEED)
-	$(GO) test -v -race -timeout 0 -run '^TestRandomHistoriesOfSpaces$$' ./db -args -soak $(SOAKTIME) -seed $(SEED)
-	$(GO) test -v -race -timeout 0 -run '^TestRepairOfRandomDamage$$' ./db -args -soak $(SOAKTIME) -seed $(SEED)
+	$(RACE) -v -timeout 0 -run '^TestRandomHistoriesOfSpaces$$' ./db -args -soak $(SOAKTIME) -seed $(SEED)
+	$(RACE) -v -timeout 0 -run '^TestRepairOfRandomDamage$$' ./db -args -soak $(SOAKTIME) -seed $(SEED)
 
 # Interleavings of backups and prunes, and processes that are killed while they do both.
 backups:
@@ -84,7 +93,7 @@ s3:
 .PHONY: beam
 beam:
 	$(GO) -C db/beam test -count=1 -v -timeout 0 -run '^TestKilledWorkers$$' . -args -kills 10 -seed $(SEED)
-	$(GO) -C db/beam test -count=1 -race -timeout 60m .
+	cd db/beam && $(RACE) -count=1 -timeout 60m .
 
 # A cluster under faults, in ten runs of five minutes with others each, and the race detector over it. Clocks
 # jump as well, for which package time is another one (db/cluster/internal/skew).
@@ -93,7 +102,7 @@ cluster:
 	dir=$$(mktemp -d) && trap 'rm -rf $$dir' EXIT && \
 	$(GO) -C db/cluster test -count=1 -v -timeout 0 -tags skew -overlay $$($(GO) -C db/cluster run ./internal/skew/overlay $$dir) \
 		-run '^(TestClocksJump|TestFaults)$$' . -args -faults-for 5m -faults-runs 10 -seed $(SEED)
-	$(GO) -C db/cluster test -count=1 -race -timeout 60m ./...
+	cd db/cluster && $(RACE) -count=1 -timeout 60m ./...
 
 # Figures of docs/BENCHMARKS.md; compare runs with benchstat.
 bench:
@@ -147,14 +156,13 @@ page:
 # answers, the page in a browser, and the other platforms. Seeds are new ones.
 integration:
 	$(GO) test -timeout 0 -run Quality ./model -args -figures -seeds 12
-	FDDHDB_SEED=$(SEED) $(GO) test -race -count=1 -timeout 60m ./...
-	$(GO) test -timeout 0 -run '^Test(ReleaseIsReproducible|ImageRuns)$$' ./internal/release -args -long
-	$(MAKE) fuzz kill faults field soak metamorphic backups s3 beam cluster check page cross
+	FDDHDB_SEED=$(SEED) $(RACE) -count=1 -timeout 60m ./...
+	$(MAKE) long fuzz kill faults field soak metamorphic backups s3 beam cluster check page cross
 
 # The platforms that are supported have to compile without cgo.
 cross:
 	@for os in linux darwin windows; do for arch in amd64 arm64; do \
-	  echo "== $$os/$$arch"; CGO_ENABLED=0 GOOS=$$os GOARCH=$$arch $(GO) build ./... || exit 1; \
+	  echo "== $$os/$$arch"; GOOS=$$os GOARCH=$$arch $(GO) build ./... || exit 1; \
 	done; done
 
 # Archives of the shell for every platform, Debian packages, a formula of Homebrew, bills of
@@ -182,4 +190,4 @@ ci:
 OPS ?= 1000000
 metamorphic:
 	$(GO) test -v -timeout 0 -run '^TestHistories$$' ./internal/metamorphic -args -operations $(OPS) -seed $(SEED)
-	$(GO) test -v -race -timeout 0 -run '^TestConcurrentHistories$$' ./internal/metamorphic -args -operations $$(($(OPS) / 10)) -seed $(SEED)
+	$(RACE) -v -timeout 0 -run '^TestConcurrentHistories$$' ./internal/metamorphic -args -operations $$(($(OPS) / 10)) -seed $(SEED)

@@ -14,6 +14,7 @@ import (
 	"github.com/fddhdb/fddhdb/db/backup"
 	"github.com/fddhdb/fddhdb/db/internal/dbkit"
 	"github.com/fddhdb/fddhdb/db/internal/store"
+	"github.com/fddhdb/fddhdb/internal/effort"
 	"github.com/fddhdb/fddhdb/internal/synth"
 )
 
@@ -124,7 +125,7 @@ func TestEveryFailedOperationOfARestore(t *testing.T) {
 	dbkit.LongTest(t)
 	_, repo := memWorld(t)
 	for k := 0; ; k++ {
-		if !dbkit.Sampled(k, 3) {
+		if !effort.Sampled(k, 3) {
 			continue
 		}
 		mem := vfs.NewMem()
@@ -164,7 +165,7 @@ func TestEveryFailedOperationOfABackup(t *testing.T) {
 	items := dbkit.Pairs(10_000, synth.Config{})
 	mem, repo := memWorld(t)
 	for k := 0; ; k++ {
-		if !dbkit.Sampled(k, 3) {
+		if !effort.Sampled(k, 3) {
 			continue
 		}
 		fail := &failAt{FailOnce: dbkit.FailOnce{K: k}}

@@ -28,6 +28,7 @@ import (
 	"github.com/fddhdb/fddhdb/db/internal/record"
 	"github.com/fddhdb/fddhdb/db/internal/spaces"
 	"github.com/fddhdb/fddhdb/db/internal/store"
+	"github.com/fddhdb/fddhdb/internal/effort"
 	"github.com/fddhdb/fddhdb/internal/oracle"
 	"github.com/fddhdb/fddhdb/internal/seed"
 	"github.com/fddhdb/fddhdb/internal/synth"
@@ -129,7 +130,7 @@ func sameAnswers(t testing.TB, a, b *db.Collection) {
 	if !slices.Equal(la, lb) {
 		t.Fatalf("labels %v and %v", la, lb)
 	}
-	for seed := range 3 {
+	for seed := range effort.Of(3, 2) {
 		q := db.Query{To: targets[seed%len(targets)], K: 20}
 		first := -1 // no radius, but the nearest
 		if code := aCode(items, seed*len(items)/3, q.To); code != nil {
@@ -140,7 +141,7 @@ func sameAnswers(t testing.TB, a, b *db.Collection) {
 		}
 		for _, plan := range dbkit.AllPlans {
 			q.Plan = plan
-			for r := first; r < 6; r += 3 {
+			for r := first; r < effort.Of(6, 3); r += 3 {
 				ask := func(c *db.Collection) *db.Result {
 					res, err := c.Search(ctx, q)
 					if r >= 0 {
@@ -276,7 +277,7 @@ func TestBulkLoadWithLabelsFieldsAndPayloads(t *testing.T) {
 	schema := db.Schema{Bits: 16, Fields: []db.Field{
 		{"year", db.Int, true}, {"title", db.String, true}, {"price", db.Float, true}, {"new", db.Bool, true}, {"note", db.String, false},
 	}}
-	const n = 70_000 // more than the rows of one container
+	n := effort.Of(70_000, 3*bulkItems) // more than the rows of one container, if all are taken
 	items := dbkit.CodeItems(n, 16, 1, nil)
 	for i, it := range items {
 		switch i % 4 {
@@ -559,7 +560,7 @@ func TestEveryFailedChangeAroundABulkLoad(t *testing.T) {
 	dbkit.LongTest(t)
 	alone := 0
 	for k := 0; ; k++ {
-		if !dbkit.Sampled(k, 5) {
+		if !effort.Sampled(k, 5) {
 			continue
 		}
 		mem := vfs.NewMem()
@@ -651,7 +652,7 @@ func TestCrashesAroundABulkLoad(t *testing.T) {
 			t.Fatalf("loaded: %v, %d crashes", loaded, len(crashes))
 		}
 		for i, cr := range crashes {
-			if !dbkit.Sampled(i, 5) && i < len(crashes)-2 {
+			if !effort.Sampled(i, 5) && i < len(crashes)-2 {
 				continue
 			}
 			puts := 1

@@ -15,6 +15,7 @@ import (
 
 	"github.com/fddhdb/fddhdb/db"
 	"github.com/fddhdb/fddhdb/db/internal/dbkit"
+	"github.com/fddhdb/fddhdb/internal/effort"
 	"github.com/fddhdb/fddhdb/internal/synth"
 	"github.com/fddhdb/fddhdb/model"
 )
@@ -95,7 +96,7 @@ func TestEveryFailedChangeOfACheckpoint(t *testing.T) {
 			d, _ := openForCheckpoints(t, fsys)
 			defer func() { dbkit.MustClose(t, d) }()
 			for k := 0; ; k++ {
-				if !dbkit.Sampled(k, 3) {
+				if !effort.Sampled(k, 7) {
 					continue
 				}
 				fail.Mu.Lock()
@@ -150,7 +151,7 @@ func TestEveryFailedReadOfACheckpoint(t *testing.T) {
 		d, _ := openForCheckpoints(t, fsys)
 		dbkit.MustClose(t, d)
 		for k := 0; ; k++ {
-			if !dbkit.Sampled(k, 3) {
+			if !effort.Sampled(k, 11) {
 				continue
 			}
 			d := dbkit.MustOpen(t, "db", &db.Options{FS: fsys, CacheBytes: 1})
@@ -193,7 +194,7 @@ func TestCrashesAroundACheckpoint(t *testing.T) {
 		t.Run(what, func(t *testing.T) {
 			c := newCrasher(t)
 			d, _ := openForCheckpoints(t, errorfs.Wrap(c.mem, c))
-			c.begin(0, what, 1)
+			c.begin(0, what, effort.Of(1, 3))
 			if err := d.Checkpoint(ctx, "copy", opt); err != nil {
 				t.Fatal(err)
 			}

@@ -15,6 +15,7 @@ import (
 
 	"github.com/fddhdb/fddhdb/db"
 	"github.com/fddhdb/fddhdb/db/internal/dbkit"
+	"github.com/fddhdb/fddhdb/internal/effort"
 	"github.com/fddhdb/fddhdb/internal/seed"
 	"github.com/fddhdb/fddhdb/model"
 )
@@ -85,7 +86,7 @@ func TestCrashesUnderLoad(t *testing.T) {
 	start := time.Now()
 	crashes, first := 0, seed.From(t, 1)
 	for s := first; s < first+2 || time.Since(start) < *dbkit.Soak; s++ {
-		crashes += crashUnderLoad(t, s, 5)
+		crashes += crashUnderLoad(t, s, effort.Of(5, 3))
 	}
 	t.Logf("%d crashes", crashes)
 }

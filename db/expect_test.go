@@ -1,6 +1,7 @@
 package db_test
 
 import (
+	"bytes"
 	"errors"
 	"fmt"
 	"math"
@@ -208,8 +209,25 @@ func TestPutIfAfterTraining(t *testing.T) {
 		t.Fatal(err)
 	}
 	dbkit.MustTrain(t, c, db.TrainOptions{})
-	if err := c.PutIf(ctx, items[7], old); err != nil {
-		t.Error(err)
+	trained, err := c.Get(ctx, "k7")
+	if err != nil || old.Code != nil || trained.Code == nil {
+		t.Fatalf("code %x before the training and %x after it, %v", old.Code, trained.Code, err)
+	}
+	changed := *items[7]
+	changed.Payload = []byte("changed")
+	for what, expected := range map[string]*db.Item{"before": old, "after": trained} {
+		if err := c.PutIf(ctx, &changed, expected); err != nil {
+			t.Errorf("as it was read %s the training: %v", what, err)
+		}
+		if it, err := c.Get(ctx, "k7"); err != nil || string(it.Payload) != "changed" || !bytes.Equal(it.Code, trained.Code) {
+			t.Errorf("stored is %q with code %x, %v", it.Payload, it.Code, err)
+		}
+		if err := c.PutIf(ctx, items[7], expected); !errors.Is(err, db.ErrConflict) {
+			t.Errorf("an item that is changed, as it was read %s the training: %v", what, err)
+		}
+		if _, err := c.Put(ctx, items[7]); err != nil {
+			t.Fatal(err)
+		}
 	}
 }
 

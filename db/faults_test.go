@@ -20,6 +20,7 @@ import (
 	"github.com/fddhdb/fddhdb/db"
 	"github.com/fddhdb/fddhdb/db/internal/dbkit"
 	"github.com/fddhdb/fddhdb/db/internal/store"
+	"github.com/fddhdb/fddhdb/internal/effort"
 	"github.com/fddhdb/fddhdb/model"
 )
 
@@ -295,7 +296,7 @@ func watched(what string, f func()) {
 // which leaves neither goroutines nor open files; and when it is opened again, everything
 // that was acknowledged is there, and what was not is there whole or not at all.
 func TestEveryFailedOperation(t *testing.T) {
-	dbkit.LongTest(t)
+	dbkit.LongTestAlone(t)
 	for i, c := range faultyCases(t) {
 		t.Run(c.name, func(t *testing.T) { everyFailedOperation(t, c, i) })
 	}
@@ -312,7 +313,7 @@ func everyFailedOperation(t *testing.T, c faultyCase, number int) {
 	}
 	for i, forever := range []bool{false, true} {
 		for j, kind := range []func(errorfs.Op) bool{dbkit.IsWrite, isRead} {
-			if !dbkit.Sampled(number+i+j, 2) {
+			if !effort.Sampled(number+i+2*j, 4) {
 				continue
 			}
 			what := []string{"write", "read"}[j]
@@ -371,8 +372,8 @@ func leftByCheckpoint(name string) bool {
 // stride is the distance to the next operation that is made to fail.
 func stride(k int) int {
 	switch {
-	case !*dbkit.EveryFault:
-		return 1 + 2*k
+	case !effort.Long():
+		return 1 + 3*k
 	case k < 300:
 		return 1
 	}

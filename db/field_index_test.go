@@ -16,6 +16,7 @@ import (
 	"github.com/fddhdb/fddhdb/db/dbtest"
 	"github.com/fddhdb/fddhdb/db/internal/dbkit"
 	"github.com/fddhdb/fddhdb/db/internal/record"
+	"github.com/fddhdb/fddhdb/internal/effort"
 	"github.com/fddhdb/fddhdb/internal/seed"
 )
 
@@ -154,10 +155,7 @@ func TestIndexesAreMadeInBlocks(t *testing.T) {
 // Writers go on while fields are indexed, one by one and with many items at once, and the sets of rows
 // are right at the end.
 func TestFieldsAreIndexedBesideWrites(t *testing.T) {
-	n := 40_000          // five blocks
-	if testing.Short() { // with the race detector
-		n = 17_000 // three
-	}
+	n := effort.Of(40_000, 9_000) // five blocks, or two
 	d, c := openUnindexed(t, &db.Options{FS: vfs.NewMem(), NoSync: true}, n)
 	begun, done := make(chan struct{}), make(chan struct{})
 	var wg sync.WaitGroup

@@ -24,6 +24,7 @@ import (
 	"github.com/fddhdb/fddhdb/db"
 	"github.com/fddhdb/fddhdb/db/internal/dbkit"
 	"github.com/fddhdb/fddhdb/db/internal/store"
+	"github.com/fddhdb/fddhdb/internal/effort"
 )
 
 var updateListing = flag.Bool("update-listing", false, "write down what is in the golden databases")
@@ -361,7 +362,7 @@ func TestEveryFailedChangeOfAnUpgrade(t *testing.T) {
 	dbkit.LongTest(t)
 	want := oldest(t, vfs.NewMem())
 	for k := 0; ; k++ {
-		if !dbkit.Sampled(k, 3) && k < 80 {
+		if !effort.Sampled(k, 7) && k < 80 {
 			continue
 		}
 		mem := vfs.NewMem()
@@ -400,7 +401,7 @@ func TestCrashesOfAnUpgrade(t *testing.T) {
 	crashes = append(crashes, mem.CrashClone(vfs.CrashCloneCfg{}))
 	formats := map[int]int{}
 	for i, crash := range crashes {
-		if !dbkit.Sampled(i, 3) && i < len(crashes)-2 {
+		if !effort.Sampled(i, 7) && i < len(crashes)-2 {
 			continue
 		}
 		formats[checkHalfUpgraded(t, fmt.Sprint("crash ", i), crash, want, i%8 == 4)]++

@@ -57,7 +57,7 @@ func hostile(t *testing.T) (learned, codes *db.Collection) {
 
 // Numbers of any size cost no more than there are items.
 func TestAnswersAreNoLongerThanThereAreItems(t *testing.T) {
-	dbkit.LongTest(t)
+	dbkit.LongTestAlone(t)
 	c, codes := hostile(t)
 	const each = 1 << 10 // bytes an item
 	for _, k := range []int{1 << 31, math.MaxInt - 1, math.MaxInt} {
@@ -127,7 +127,7 @@ func TestAnswersAreNoLongerThanThereAreItems(t *testing.T) {
 
 // What makes no sense is refused, in a few words, whatever its length.
 func TestHostileQueriesAreRefused(t *testing.T) {
-	dbkit.LongTest(t)
+	dbkit.LongTestAlone(t)
 	c, codes := hostile(t)
 	dim := dbkit.PairsSchema.Modalities[1].Dim
 	odd := func(x float64) []float32 {
@@ -238,7 +238,7 @@ func TestHostileQueriesAreRefused(t *testing.T) {
 
 // The largest numbers that are possible give an answer or an error.
 func TestLargestVectors(t *testing.T) {
-	dbkit.LongTest(t)
+	dbkit.LongTestAlone(t)
 	c, _ := hostile(t)
 	for _, x := range []float32{math.MaxFloat32, -math.MaxFloat32, math.SmallestNonzeroFloat32} {
 		v := make([]float32, dbkit.PairsSchema.Modalities[1].Dim)

@@ -15,6 +15,7 @@ import (
 	"github.com/fddhdb/fddhdb/db"
 	"github.com/fddhdb/fddhdb/db/internal/dbkit"
 	"github.com/fddhdb/fddhdb/db/internal/store"
+	"github.com/fddhdb/fddhdb/internal/effort"
 	"github.com/fddhdb/fddhdb/internal/seed"
 	"github.com/fddhdb/fddhdb/internal/testfs"
 )
@@ -149,7 +150,7 @@ func TestEveryFailedChangeAroundAnImport(t *testing.T) {
 	for _, forever := range []bool{false, true} {
 		again := 0
 		for k := 0; ; k++ {
-			if !dbkit.Sampled(k, 5) || forever && !dbkit.Sampled(k, 3) {
+			if !effort.Sampled(k, 11) || forever && !effort.Sampled(k, 3) {
 				continue
 			}
 			mem := vfs.NewMem()
@@ -230,7 +231,7 @@ func TestCrashesAroundAnImport(t *testing.T) {
 		t.Fatalf("%d crashes", len(crashes))
 	}
 	for i, cr := range crashes {
-		if !dbkit.Sampled(i, 5) {
+		if !effort.Sampled(i, 5) {
 			continue
 		}
 		checkImportLife(t, cr.what, cr.fs, items, cr.done)
@@ -265,10 +266,7 @@ func TestDamageToStagedItems(t *testing.T) {
 	mem := vfs.NewMem()
 	dbkit.MustClose(t, build(t, mem))
 	files := filesIn(t, mem, "db")
-	step := 29
-	if *dbkit.EveryFault {
-		step = 7
-	}
+	step := effort.Of(7, 61)
 	fewer, places := 0, 0
 	for name, content := range files {
 		if !strings.Contains(name, store.ImportsName) {

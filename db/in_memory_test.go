@@ -18,6 +18,7 @@ import (
 	"github.com/fddhdb/fddhdb/db/internal/dbkit"
 	"github.com/fddhdb/fddhdb/db/internal/record"
 	"github.com/fddhdb/fddhdb/db/internal/state"
+	"github.com/fddhdb/fddhdb/internal/effort"
 	"github.com/fddhdb/fddhdb/internal/quant"
 	"github.com/fddhdb/fddhdb/model"
 )
@@ -352,7 +353,7 @@ func TestChecksOfSpacesNotice(t *testing.T) {
 	checkSpaces(t, w.d)
 	noticed, n := map[byte]int{}, 0
 	for key := range storeKeys(t, w.d) {
-		if n++; !dbkit.Sampled(n, 3) {
+		if n++; !effort.Sampled(n, 3) {
 			continue
 		}
 		value, err := record.Get(db.State(w.d).Engine.DB, key)

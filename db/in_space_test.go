@@ -3,6 +3,7 @@ package db_test
 import (
 	"bytes"
 	"errors"
+	"slices"
 	"strings"
 	"testing"
 
@@ -196,18 +197,42 @@ func TestUpdateInSpace(t *testing.T) {
 	if it, err := c.Get(ctx, "strange"); err != nil || it.CodeFrom != "fused" {
 		t.Errorf("%+v, %v", it, err)
 	}
+	// Space 2 has no such revision yet.
+	for in, want := range map[*db.Collection]error{one: nil, c: db.ErrNotFound} {
+		if err := in.PinRevision(ctx, 0, u.Revision, true); !errors.Is(err, want) {
+			t.Errorf("pinning revision %d of %v: %v, want %v", u.Revision, in, err, want)
+		}
+		if _, err := in.RestoreRevision(ctx, 0, u.Revision+1); !errors.Is(err, db.ErrNotFound) {
+			t.Errorf("restoring a revision that no space has: %v", err)
+		}
+	}
+	if _, err := c.RestoreRevision(ctx, 0, u.Revision); !errors.Is(err, db.ErrNotFound) {
+		t.Errorf("restoring a revision of another space: %v", err)
+	}
 	if u, err := one.Update(ctx, db.UpdateOptions{Space: 2, Teacher: db.TeacherLabels}); err != nil || u.Space != 2 || u.Revision != 2 {
 		t.Errorf("%+v, %v", u, err)
 	}
-	if err := one.PinRevision(ctx, 0, u.Revision, true); err != nil {
-		t.Error(err)
+	spaces, err := c.Spaces(ctx)
+	if err != nil || len(spaces) != 2 {
+		t.Fatal(spaces, err)
 	}
-	if err := c.PinRevision(ctx, 0, u.Revision, true); u.Revision > 2 && !errors.Is(err, db.ErrNotFound) {
-		t.Errorf("a revision of the active space that it does not have: %v", err)
+	for _, s := range spaces {
+		var pinned []uint32
+		for _, r := range s.Revisions {
+			if r.Pinned {
+				pinned = append(pinned, r.Revision)
+			}
+		}
+		if want := map[db.Space][]uint32{1: {u.Revision}}[s.Space]; !slices.Equal(pinned, want) {
+			t.Errorf("pinned revisions of space %d: %v, want %v", s.Space, pinned, want)
+		}
 	}
-	r, err := one.RestoreRevision(ctx, 0, u.Revision)
-	if err != nil || r.Space != 1 {
+	r, err := one.RestoreRevision(ctx, 0, u.Revision-1) // space 2 has one of that number, too
+	if err != nil || r.Space != 1 || r.Revision != u.Revision+1 {
 		t.Errorf("%+v, %v", r, err)
+	}
+	if got := revisions(); got != [2]uint32{u.Revision + 1, 2} {
+		t.Errorf("spaces at revisions %v after revision %d of space 1 was restored", got, u.Revision-1)
 	}
 }
 

@@ -11,6 +11,7 @@ import (
 	"github.com/fddhdb/fddhdb/db"
 	"github.com/fddhdb/fddhdb/db/internal/dbkit"
 	"github.com/fddhdb/fddhdb/db/internal/state"
+	"github.com/fddhdb/fddhdb/internal/effort"
 	"github.com/fddhdb/fddhdb/internal/synth"
 	"github.com/fddhdb/fddhdb/model"
 )
@@ -54,7 +55,7 @@ func TestEveryFailedChange(t *testing.T) {
 	dbkit.LongTest(t)
 	items := dbkit.Pairs(40, synth.Config{})
 	for k := 0; ; k++ {
-		if !dbkit.Sampled(k, 3) {
+		if !effort.Sampled(k, 7) {
 			continue
 		}
 		mem := vfs.NewMem()

@@ -8,6 +8,7 @@ import (
 	"strings"
 	"sync"
 	"testing"
+	"testing/synctest"
 
 	"github.com/cockroachdb/pebble/v2/vfs"
 	"github.com/cockroachdb/pebble/v2/vfs/errorfs"
@@ -15,6 +16,7 @@ import (
 	"github.com/fddhdb/fddhdb/db"
 	"github.com/fddhdb/fddhdb/db/internal/bulk"
 	"github.com/fddhdb/fddhdb/db/internal/dbkit"
+	"github.com/fddhdb/fddhdb/internal/effort"
 	"github.com/fddhdb/fddhdb/internal/seed"
 	"github.com/fddhdb/fddhdb/internal/synth"
 	"github.com/fddhdb/fddhdb/model"
@@ -195,7 +197,8 @@ func mustMerge(t testing.TB, c *db.Collection, from, into string, want int) {
 }
 
 // inTurn makes calls whose requests wait for the committer, each behind that of the call before. So all of
-// them have read the state before the first when it commits.
+// them have read the state before the first when it commits. The database is of a bubble of synctest, which knows
+// when a call waits: the database itself makes requests, too, and the length of the queue would not tell whose they are.
 func inTurn(t *testing.T, d *db.DB, calls ...func()) {
 	t.Helper()
 	committer := db.State(d).Committer
@@ -208,15 +211,16 @@ func inTurn(t *testing.T, d *db.DB, calls ...func()) {
 	defer close(goOn) // also where a call fails, or the database could not be closed
 	<-held
 	for _, call := range calls {
-		before := committer.Queued() // the database itself may have some
 		all.Go(call)
-		eventually(t, "a request waits", func() bool { return committer.Queued() > before })
+		synctest.Wait() // until it can only go on when the committer does
 	}
 }
 
 // An item that is encoded before a label is renamed, and committed after it, gets the code of
 // what its labels are by then; one by one and in bulk.
-func TestRenamingBesideAPut(t *testing.T) {
+func TestRenamingBesideAPut(t *testing.T) { synctest.Test(t, renamingBesideAPut) }
+
+func renamingBesideAPut(t *testing.T) {
 	d, c, items := labelWorld(t, vfs.NewMem(), 60)
 	for round, n := range []int{1, bulkItems} {
 		from, to := []string{"class1", "other"}[round], []string{"other", "third"}[round]
@@ -349,7 +353,9 @@ func TestMergingBesideLearning(t *testing.T) {
 
 // Codes that are made for the labels of one merge are not stored when another has been committed meanwhile:
 // they are made again.
-func TestMergesBesideEachOther(t *testing.T) {
+func TestMergesBesideEachOther(t *testing.T) { synctest.Test(t, mergesBesideEachOther) }
+
+func mergesBesideEachOther(t *testing.T) {
 	d, c, items := labelWorld(t, vfs.NewMem(), 120)
 	merge := func(from, into string) {
 		if _, err := bulk.MergeLabel(ctx, db.Inside(c), from, into); err != nil { // the codes are left to be made
@@ -406,7 +412,7 @@ func TestCrashesAroundAMerge(t *testing.T) {
 	dbkit.MustClose(t, d)
 	was, is := 0, 0
 	for i, cr := range crashes {
-		if !dbkit.Sampled(i, 4) && i < len(crashes)-2 {
+		if !effort.Sampled(i, 4) && i < len(crashes)-2 {
 			continue
 		}
 		d := dbkit.MustOpen(t, "db", &db.Options{FS: cr.fs})

@@ -7,8 +7,8 @@ import (
 	"testing"
 
 	"github.com/fddhdb/fddhdb/db"
-	"github.com/fddhdb/fddhdb/db/internal/dbkit"
 	"github.com/fddhdb/fddhdb/internal/cells"
+	"github.com/fddhdb/fddhdb/internal/effort"
 	"go.uber.org/goleak"
 )
 
@@ -34,9 +34,15 @@ func TestMain(m *testing.M) {
 	db.SetBulkItems(bulkItems)
 	cells.ExactCost = 0     // indexes of vectors are used however few there are
 	debug.SetGCPercent(400) // they allocate much and keep little
+	checks := flag.Lookup("rapid.checks").Value
+	usual := checks.String()
+	checks.Set("25") // unless the command line says how many
 	flag.Parse()
+	if effort.Long() && checks.String() == "25" {
+		checks.Set(usual)
+	}
 	left := leftByPebble
-	if *dbkit.EveryFault { // some of which make an opening be given up; TestEveryFailedOperation looks which
+	if effort.Long() { // some of which make an opening be given up; TestEveryFailedOperation looks which
 		left = append(slices.Clone(left), leftWhereGivenUp)
 	}
 	goleak.VerifyTestMain(m, left...)

@@ -19,6 +19,7 @@ import (
 	"github.com/fddhdb/fddhdb/db"
 	"github.com/fddhdb/fddhdb/db/internal/dbkit"
 	"github.com/fddhdb/fddhdb/db/internal/record"
+	"github.com/fddhdb/fddhdb/internal/effort"
 	"github.com/fddhdb/fddhdb/internal/synth"
 	"github.com/fddhdb/fddhdb/model"
 )
@@ -205,7 +206,7 @@ func checkMetrics(t *testing.T, seed uint64) {
 				m.rows[h.Key] = h.Row
 			}
 		}
-		for range 25 {
+		for range effort.Of(25, 6) {
 			m.checkOne(t, r, c)
 		}
 	}

@@ -15,6 +15,7 @@ import (
 	"github.com/fddhdb/fddhdb/db"
 	"github.com/fddhdb/fddhdb/db/internal/dbkit"
 	"github.com/fddhdb/fddhdb/db/internal/store"
+	"github.com/fddhdb/fddhdb/internal/effort"
 	"github.com/fddhdb/fddhdb/internal/testfs"
 )
 
@@ -121,10 +122,7 @@ func TestDamagedLogIsReported(t *testing.T) {
 	log, whole := liveLog(t, left)
 	end := len(bytes.TrimRight(whole, "\x00"))
 	lost := map[uint64]int{}
-	step := 5
-	if *dbkit.EveryFault {
-		step = 1
-	}
+	step := effort.Of(1, 11)
 	damage := func(what string, b []byte) {
 		mem := vfs.NewMem()
 		copyFolder(t, left, mem, "db")

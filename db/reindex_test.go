@@ -23,6 +23,7 @@ import (
 	"github.com/fddhdb/fddhdb/db/internal/learn"
 	"github.com/fddhdb/fddhdb/db/internal/record"
 	"github.com/fddhdb/fddhdb/db/internal/state"
+	"github.com/fddhdb/fddhdb/internal/effort"
 	"github.com/fddhdb/fddhdb/internal/seed"
 	"github.com/fddhdb/fddhdb/internal/synth"
 	"github.com/fddhdb/fddhdb/model"
@@ -595,7 +596,6 @@ func TestCrashesWhileReindexing(t *testing.T) {
 	dbkit.LongTest(t)
 	t.Run("batches", func(t *testing.T) { crashesWhileReindexing(t, 120, db.ReindexOptions{Activate: true, Rate: 400}, 1) })
 	t.Run("tables", func(t *testing.T) {
-		dbkit.LongTest(t)
 		crashesWhileReindexing(t, learn.TableRows+2000, db.ReindexOptions{Activate: true, Rate: 2 * learn.TableRows}, 5)
 	})
 }
@@ -653,7 +653,7 @@ func crashesWhileReindexing(t *testing.T, n int, opt db.ReindexOptions, every in
 	record(func() { recording = false })
 	checkReindexed(t, c, items, byLabels)
 	dbkit.MustClose(t, d)
-	const enough = 15
+	enough := effort.Of(15, 5)
 	for len(crashes) >= 2*enough { // how often the store writes is its own affair
 		for i := range len(crashes) / 2 {
 			crashes[i] = crashes[2*i+1]

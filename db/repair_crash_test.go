@@ -13,6 +13,7 @@ import (
 	"github.com/fddhdb/fddhdb/db"
 	"github.com/fddhdb/fddhdb/db/internal/dbkit"
 	"github.com/fddhdb/fddhdb/db/internal/store"
+	"github.com/fddhdb/fddhdb/internal/effort"
 	"github.com/fddhdb/fddhdb/internal/seed"
 )
 
@@ -49,7 +50,7 @@ func TestEveryFailedChangeOfARepair(t *testing.T) {
 	dbkit.LongTest(t)
 	whole := smallPatient(t)
 	for k := 0; ; k++ {
-		if !dbkit.Sampled(k, 9) {
+		if !effort.Sampled(k, 19) {
 			continue
 		}
 		p := whole.another()
@@ -98,7 +99,7 @@ func TestFailedReadsOfARepair(t *testing.T) {
 	dbkit.LongTest(t)
 	whole := smallPatient(t)
 	for k := 0; ; k++ {
-		if !dbkit.Sampled(k, 17) {
+		if !effort.Sampled(k, 41) {
 			continue
 		}
 		p := whole.another()
@@ -165,7 +166,7 @@ func TestCrashesOfARepair(t *testing.T) {
 		case slices.Contains(names, store.RepairedName) && !slices.Contains(names, store.StoreName):
 			between++
 			p.sameStored("opened", p.sound("opened between the stores", nil))
-		case !dbkit.Sampled(i, 4):
+		case !effort.Sampled(i, 13):
 			continue
 		}
 		p.whole(fmt.Sprintf("crash %d of %d: %s", i, len(crashes), names))

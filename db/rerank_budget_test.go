@@ -13,6 +13,7 @@ import (
 	"github.com/fddhdb/fddhdb/db"
 	"github.com/fddhdb/fddhdb/db/event"
 	"github.com/fddhdb/fddhdb/db/internal/dbkit"
+	"github.com/fddhdb/fddhdb/internal/effort"
 	"github.com/fddhdb/fddhdb/internal/synth"
 	"github.com/fddhdb/fddhdb/model"
 )
@@ -43,7 +44,7 @@ func TestLoadingEndsWithAnyBudget(t *testing.T) {
 		dbkit.MustTrain(t, c, db.TrainOptions{Options: model.Options{Bits: 16, Anchors: 6, Seed: seed, Sweeps: 1}})
 	}
 	dbkit.MustClose(t, d)
-	for budget := int64(8_000); budget < 560_000; budget = budget*9/8 + 1000 {
+	for budget := int64(8_000); budget < 560_000; budget = budget*int64(effort.Of(9, 22))/8 + 1000 {
 		fs := vfs.NewMem()
 		if _, err := vfs.Clone(origin, fs, "db", "db"); err != nil {
 			t.Fatal(err)

@@ -13,6 +13,7 @@ import (
 	"github.com/fddhdb/fddhdb/db"
 	"github.com/fddhdb/fddhdb/db/internal/dbkit"
 	"github.com/fddhdb/fddhdb/db/internal/state"
+	"github.com/fddhdb/fddhdb/internal/effort"
 	"github.com/fddhdb/fddhdb/internal/oracle"
 	"github.com/fddhdb/fddhdb/internal/synth"
 	"github.com/fddhdb/fddhdb/mih"
@@ -265,10 +266,7 @@ func TestSearchesDuringEverything(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	rounds := 12
-	if testing.Short() {
-		rounds = 3
-	}
+	rounds := effort.Of(12, 4)
 	var writers, readers sync.WaitGroup
 	stop := make(chan struct{})
 	write := func(f func(i int) error) {

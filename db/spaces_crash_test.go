@@ -17,6 +17,7 @@ import (
 	"github.com/fddhdb/fddhdb/db/internal/dbkit"
 	"github.com/fddhdb/fddhdb/db/internal/learn"
 	"github.com/fddhdb/fddhdb/db/internal/state"
+	"github.com/fddhdb/fddhdb/internal/effort"
 	"github.com/fddhdb/fddhdb/internal/seed"
 	"github.com/fddhdb/fddhdb/model"
 )
@@ -389,10 +390,7 @@ func (l *spacesLife) lead(t *testing.T, begin func(step int, what string)) (stat
 // before what was going on, or after it, and nothing by halves.
 func TestCrashesAroundSpaces(t *testing.T) {
 	dbkit.LongTest(t)
-	every := 11
-	if *dbkit.EveryFault {
-		every = 1
-	}
+	every := effort.Of(1, 37)
 	for _, noSync := range []bool{false, true} {
 		c := newCrasher(t)
 		l := &spacesLife{fs: errorfs.Wrap(c.mem, c), noSync: noSync}
@@ -426,7 +424,7 @@ func TestEveryFailedChangeAroundSpaces(t *testing.T) {
 	}
 	coped := 0
 	for k := 0; ; k++ {
-		if !dbkit.Sampled(k, 11) {
+		if !effort.Sampled(k, 37) {
 			continue
 		}
 		mem := vfs.NewMem()
@@ -456,10 +454,7 @@ func TestEveryFailedReadAroundSpaces(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	stride := 251
-	if *dbkit.EveryFault {
-		stride = 15
-	}
+	stride := effort.Of(15, 997)
 	failed := map[string]int{}
 	for k := 0; ; k += stride {
 		mem := vfs.NewMem()
@@ -503,7 +498,7 @@ func TestCrashesWhileASpaceIsBuilt(t *testing.T) {
 		if stage != "encode" {
 			return
 		}
-		c.begin(0, fmt.Sprintf("%d items encoded", done), 29)
+		c.begin(0, fmt.Sprintf("%d items encoded", done), effort.Of(29, 149))
 		if done == 10*learn.EncodeBlock { // in the second block
 			if err := l.put(items[done-2 : done+2]); err != nil { // one that was, and one that is not encoded yet
 				t.Error(err)

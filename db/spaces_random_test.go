@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"github.com/fddhdb/fddhdb/db/internal/dbkit"
+	"github.com/fddhdb/fddhdb/internal/effort"
 	"github.com/fddhdb/fddhdb/internal/metamorphic"
 	"github.com/fddhdb/fddhdb/internal/seed"
 )
@@ -21,7 +22,7 @@ func TestRandomHistoriesOfSpaces(t *testing.T) {
 	first := seed.From(t, 0)
 	for s := first; s < first+runs || time.Since(start) < *dbkit.Soak; s++ {
 		bulk := !testing.Short() && s%4 == 2
-		p := metamorphic.Generate(s, metamorphic.Profile{Ops: 100, Spaces: true, Lanes: s%2 == 1, Bulk: bulk})
+		p := metamorphic.Generate(s, metamorphic.Profile{Ops: effort.Of(100, 40), Spaces: true, Lanes: s%2 == 1, Bulk: bulk})
 		n, err := metamorphic.RunUnder(p, inconsistency)
 		if counts.Add(n); err != nil {
 			t.Fatalf("seed %d: %v\n%s", s, err, p)

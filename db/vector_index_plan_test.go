@@ -16,7 +16,7 @@ import (
 // An index answers where it is predicted to take less time than all comparisons. Where it takes more, it
 // is given up for them, and the answer is exact.
 func TestAnIndexIsUsedWhereItPays(t *testing.T) {
-	dbkit.LongTest(t)
+	dbkit.LongTestAlone(t)
 	was := cells.ExactCost
 	cells.ExactCost = 1
 	defer func() { cells.ExactCost = was }()

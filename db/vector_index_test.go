@@ -599,6 +599,7 @@ func TestIndexesOfASharedSpace(t *testing.T) {
 		items = append(items, it)
 	}
 	dbkit.PutAll(t, d, c, items)
+	const asked = .95
 	for _, modality := range []string{"", "text", "image"} {
 		if modality != "" {
 			if _, err := c.IndexVectors(ctx, db.IndexOptions{Modality: modality}); err != nil {
@@ -606,7 +607,7 @@ func TestIndexesOfASharedSpace(t *testing.T) {
 			}
 		}
 		for _, to := range []string{"", "image", "text"} {
-			found, wanted := 0, 0
+			found, wanted, approximate := 0, 0, 0
 			for _, of := range embedded(t, 1<<20, 60, 48) {
 				x := of.Vectors["e"]
 				if x == nil || slices.Max(x) == 0 {
@@ -614,8 +615,11 @@ func TestIndexesOfASharedSpace(t *testing.T) {
 				}
 				q := db.Query{From: "text", To: to, Vector: x, Recall: 1}
 				exact := answer(t, c, q)
-				q.Recall = .95
+				q.Recall = asked
 				r := answer(t, c, q)
+				if r.Approximate {
+					approximate++
+				}
 				for _, h := range exact.Hits {
 					wanted++
 					if slices.ContainsFunc(r.Hits, func(o db.Hit) bool { return o.Row == h.Row && o.Similarity == h.Similarity }) {
@@ -623,8 +627,12 @@ func TestIndexesOfASharedSpace(t *testing.T) {
 					}
 				}
 			}
-			if got := float64(found) / float64(wanted); got < .95 || modality == "" && got < 1 {
-				t.Errorf("with the index of %q, to %q: recall %v", modality, to, got)
+			// A promise of a mean is kept if it is missed by little in one set.
+			if got := float64(found) / float64(wanted); got < asked-.02 || approximate == 0 && got < 1 {
+				t.Errorf("with the index of %q, to %q: recall %v, %d answers by the index", modality, to, got, approximate)
+			}
+			if by := modality == "image" || modality != "" && to != "image"; by != (approximate > 0) {
+				t.Errorf("with the index of %q, to %q: %d answers by the index", modality, to, approximate)
 			}
 		}
 	}

@@ -14,6 +14,7 @@ import (
 
 	"github.com/fddhdb/fddhdb/db"
 	"github.com/fddhdb/fddhdb/db/internal/dbkit"
+	"github.com/fddhdb/fddhdb/internal/effort"
 	"github.com/fddhdb/fddhdb/internal/synth"
 	"github.com/fddhdb/fddhdb/model"
 )
@@ -81,16 +82,17 @@ var vectorSchema = db.Schema{
 // writes.
 func TestUntrainedSearch(t *testing.T) {
 	dbkit.LongTest(t)
-	items := vectorItems(700, 48)
+	n := effort.Of(600, 200)
+	items := vectorItems(n+n/6, 48)
 	origin := vfs.NewMem()
 	d := dbkit.MustOpen(t, "db", &db.Options{FS: origin})
 	c, err := d.CreateCollection(ctx, "main", vectorSchema)
 	if err != nil {
 		t.Fatal(err)
 	}
-	dbkit.PutAll(t, d, c, items[:600])
+	dbkit.PutAll(t, d, c, items[:n])
 	dbkit.MustClose(t, d)
-	for _, budget := range []int64{-1, 1, 15_000, 0} {
+	for _, budget := range []int64{-1, 1, int64(25 * n), 0} {
 		fs := vfs.NewMem()
 		if _, err := vfs.Clone(origin, fs, "db", "db"); err != nil {
 			t.Fatal(err)
@@ -98,7 +100,7 @@ func TestUntrainedSearch(t *testing.T) {
 		d := dbkit.MustOpen(t, "db", &db.Options{FS: fs, RerankCacheBytes: budget})
 		c := dbkit.MustCollection(t, d, "main")
 		now := map[string]*db.Item{}
-		for _, it := range items[:600] {
+		for _, it := range items[:n] {
 			now[it.Key] = it
 		}
 		checkUntrained(t, c, now)
@@ -106,18 +108,18 @@ func TestUntrainedSearch(t *testing.T) {
 			t.Fatal(err)
 		}
 		checkUntrained(t, c, now)
-		for i, it := range items[600:] {
+		for i, it := range items[n:] {
 			if _, err := c.Put(ctx, it); err != nil {
 				t.Fatal(err)
 			}
 			now[it.Key] = it
-			changed := *items[(i*7)%600]
-			changed.Vectors = items[(i*11)%600].Vectors
+			changed := *items[(i*7)%n]
+			changed.Vectors = items[(i*11)%n].Vectors
 			if _, err := c.Put(ctx, &changed); err != nil {
 				t.Fatal(err)
 			}
 			now[changed.Key] = &changed
-			if gone := items[(i*13)%600].Key; i%4 == 0 {
+			if gone := items[(i*13)%n].Key; i%4 == 0 {
 				if _, err := c.Delete(ctx, gone); err != nil {
 					t.Fatal(err)
 				}

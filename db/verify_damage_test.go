@@ -15,6 +15,7 @@ import (
 	"github.com/fddhdb/fddhdb/db"
 	"github.com/fddhdb/fddhdb/db/internal/dbkit"
 	"github.com/fddhdb/fddhdb/db/internal/record"
+	"github.com/fddhdb/fddhdb/internal/effort"
 	"github.com/fddhdb/fddhdb/internal/seed"
 )
 
@@ -81,11 +82,7 @@ func TestVerifyFindsDamage(t *testing.T) {
 	random := seed.Rand(t, 1, 2)
 	tried := 0
 	for kind, of := range byKind {
-		per := 4
-		if *dbkit.EveryFault {
-			per = 24
-		}
-		for _, i := range random.Perm(len(of))[:min(per, len(of))] {
+		for _, i := range random.Perm(len(of))[:min(effort.Of(24, 2), len(of))] {
 			r := of[i]
 			if codec.EmptySum(r.key, r.value) {
 				continue // as good as none

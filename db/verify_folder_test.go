@@ -11,6 +11,7 @@ import (
 	"github.com/fddhdb/fddhdb/codec"
 	"github.com/fddhdb/fddhdb/db"
 	"github.com/fddhdb/fddhdb/db/internal/dbkit"
+	"github.com/fddhdb/fddhdb/internal/effort"
 	"github.com/fddhdb/fddhdb/internal/synth"
 	"github.com/fddhdb/fddhdb/model"
 )
@@ -127,7 +128,7 @@ func TestVerifyGoesOnBehindDamage(t *testing.T) {
 	}
 	found := 0
 	for place := range 8 {
-		if !dbkit.Sampled(place, 3) {
+		if !effort.Sampled(place, 7) {
 			continue
 		}
 		at := len(b)/20 + place*len(b)/8

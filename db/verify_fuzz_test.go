@@ -9,7 +9,7 @@ import (
 	"github.com/cockroachdb/pebble/v2/vfs"
 
 	"github.com/fddhdb/fddhdb/db"
-	"github.com/fddhdb/fddhdb/db/internal/dbkit"
+	"github.com/fddhdb/fddhdb/internal/effort"
 )
 
 // FuzzVerify changes bytes of what a small database has stored, wherever the input says:
@@ -23,7 +23,7 @@ func FuzzVerify(f *testing.F) {
 	seen := map[byte]bool{}
 	for i := range all { // each record once: its length, or whatever stands at its start and end
 		kind := all[i].key[0]
-		if seen[kind] && (testing.Short() || !dbkit.Sampled(i, 5)) {
+		if seen[kind] && (testing.Short() || !effort.Sampled(i, 19)) {
 			continue // one of each kind
 		}
 		seen[kind] = true

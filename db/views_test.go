@@ -19,6 +19,7 @@ import (
 	"github.com/fddhdb/fddhdb/db/internal/record"
 	"github.com/fddhdb/fddhdb/db/internal/state"
 	"github.com/fddhdb/fddhdb/db/internal/store"
+	"github.com/fddhdb/fddhdb/internal/effort"
 	"github.com/fddhdb/fddhdb/internal/oracle"
 	"github.com/fddhdb/fddhdb/internal/synth"
 	"github.com/fddhdb/fddhdb/model"
@@ -311,9 +312,10 @@ func TestViewsThroughALife(t *testing.T) {
 	items := dbkit.ViewItems(170, 3)
 	w.put(items[:120])
 	spaces := 0
-	for _, opt := range []model.Options{
-		{Bits: 32, Anchors: 30}, dbkit.ViewsTraining.Options, {Bits: 16, Anchors: 20, Views: model.ViewsTarget, Fusion: model.Fusion{Rule: model.FusionSum}}, dbkit.ViewsTraining.Options, {Bits: 32, Anchors: 30},
-	} {
+	trainings := []model.Options{
+		{Bits: 32, Anchors: 30}, dbkit.ViewsTraining.Options, {Bits: 32, Anchors: 30}, {Bits: 16, Anchors: 20, Views: model.ViewsTarget, Fusion: model.Fusion{Rule: model.FusionSum}}, dbkit.ViewsTraining.Options,
+	}
+	for _, opt := range trainings[:effort.Of(5, 3)] {
 		tr := dbkit.MustTrain(t, w.c, db.TrainOptions{Options: opt})
 		if spaces++; int(tr.Space) != spaces {
 			t.Errorf("%+v", tr)

@@ -17,6 +17,7 @@ import (
 	"github.com/fddhdb/fddhdb/db"
 	"github.com/fddhdb/fddhdb/db/dbtest"
 	"github.com/fddhdb/fddhdb/db/internal/dbkit"
+	"github.com/fddhdb/fddhdb/internal/effort"
 	"github.com/fddhdb/fddhdb/internal/instant"
 	"github.com/fddhdb/fddhdb/internal/oracle"
 	"github.com/fddhdb/fddhdb/internal/seed"
@@ -307,10 +308,7 @@ func checkFilter(t *rapid.T, c *db.Collection, o *dbtest.Oracle, filter string, 
 // of which lack what others have.
 func TestFiltersOverManyContainers(t *testing.T) {
 	dbkit.LongTest(t)
-	n := 70_000 // more than the rows of one container
-	if *dbkit.EveryFault {
-		n = 150_000 // of two
-	}
+	n := effort.Of(150_000, 66_000) // more than the rows of two containers, or of one
 	opts := &db.Options{FS: vfs.NewMem(), NoSync: true}
 	d := dbkit.MustOpen(t, "db", opts)
 	defer func() { d.Close() }()
@@ -336,7 +334,7 @@ func TestFiltersOverManyContainers(t *testing.T) {
 		if i>>16 != 1 { // missing in a whole container
 			it.Fields["n"] = filterInts[r.IntN(len(filterInts))]
 		}
-		if i >= n-10_000 || r.IntN(1000) == 0 {
+		if i >= n-300 || r.IntN(1000) == 0 {
 			it.Fields["x"] = filterFloats[r.IntN(len(filterFloats))]
 		}
 		if r.IntN(3) > 0 {
@@ -391,7 +389,7 @@ func TestFiltersOverManyContainers(t *testing.T) {
 	}
 	filters := rapid.Custom(func(t *rapid.T) string { return drawFilter(t, 3, true) })
 	first := int(seed.From(t, 0))
-	for s := range 40 {
+	for s := range effort.Of(40, 10) {
 		f := filters.Example(first + s)
 		want := count(f)
 		got, err := c.CountWhere(ctx, f)

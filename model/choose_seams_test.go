@@ -9,6 +9,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/fddhdb/fddhdb/internal/effort"
 	"github.com/fddhdb/fddhdb/internal/synth"
 )
 
@@ -95,7 +96,7 @@ func TestChoiceProgress(t *testing.T) {
 			if steps == 0 || steps != all {
 				t.Errorf("%d of %d steps", steps, all)
 			}
-			for stop := int64(1); stop <= all; stop++ {
+			for stop := int64(1); stop <= all; stop += int64(effort.Of(1, 5)) {
 				ctx, cancel := context.WithCancel(t.Context())
 				after := 0
 				c.opt.Progress = func(phase string, done, _ int64) {

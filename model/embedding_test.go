@@ -182,7 +182,7 @@ func TestLabelEmbeddingIsDeterministic(t *testing.T) {
 	var first string
 	for _, procs := range deterministicProcs {
 		runtime.GOMAXPROCS(procs)
-		r, err := Train(t.Context(), modalitiesOf([]int{48, 24}), synthetic(data), Options{Bits: 64, LabelEmbedding: true})
+		r, err := Train(t.Context(), modalitiesOf([]int{48, 24}), synthetic(data), Options{Bits: 64, Anchors: 64, LabelEmbedding: true})
 		if err != nil {
 			t.Fatal(err)
 		}

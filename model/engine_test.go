@@ -13,6 +13,7 @@ import (
 	"testing"
 
 	"github.com/fddhdb/fddhdb/codec"
+	"github.com/fddhdb/fddhdb/internal/effort"
 )
 
 // scattered is an Engine over items in memory. It sends passes and sums in binary form, makes nodes of
@@ -225,13 +226,15 @@ func TestTrainOver(t *testing.T) {
 			"scan statistics"},
 		{"levels", 19*LeafItems + 777, 5, true, false, Options{Bits: 16, Anchors: 8, Seed: 3,
 			Features: map[string]FeatureKind{"image": FeaturesZScore, "text": FeaturesL2}}, "scan moments statistics"},
-		{"embedding", 3*LeafItems - 5, 40, true, false, Options{Bits: 16, Anchors: 20, LabelEmbedding: true, Seed: 9}, "scan moments embedding statistics"},
-		{"codes", LeafItems + 1, 6, true, false, Options{Bits: 24, Anchors: 10, Aim: AimCodes}, "scan moments statistics"},
+		{"embedding", LeafItems + 5, 40, true, false, Options{Bits: 16, Anchors: 20, LabelEmbedding: true, Seed: 9, Fusion: Fusion{Rule: FusionSum},
+			Features: map[string]FeatureKind{"image": FeaturesZScore, "text": FeaturesL2}}, "scan moments embedding statistics"},
+		{"codes", LeafItems + 1, 6, true, false, Options{Bits: 24, Anchors: 10, Aim: AimCodes, Fusion: Fusion{Rule: FusionSum},
+			Features: map[string]FeatureKind{"image": FeaturesZScore, "text": FeaturesL2}}, "scan moments statistics"},
 		{"cca", 70_000, 6, true, true, Options{Bits: 16}, "scan"},
 		{"few", 50, 6, true, true, Options{Bits: 16, Method: MethodCCAITQ}, "scan"},
 	} {
 		t.Run(c.name, func(t *testing.T) {
-			if testing.Short() && c.n > 200_000 {
+			if !effort.Long() && c.n > 200_000 {
 				t.Skip("takes long")
 			}
 			ms, items := madeItems(c.n, c.labels, c.several)
@@ -244,7 +247,7 @@ func TestTrainOver(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			for _, span := range []int{0, 2} {
+			for _, span := range []int{2, 0}[:effort.Of(2, 1)] {
 				e := &scattered{items: items, span: span, rng: rand.New(rand.NewPCG(uint64(span), 0))}
 				got, err := TrainOver(t.Context(), ms, e, c.opt)
 				if err != nil {
@@ -288,12 +291,12 @@ func TestTrainOverRuns(t *testing.T) {
 		"labels": {Bits: 24, Anchors: 30, Seed: 3}, "embedding": {Bits: 16, Anchors: 20, LabelEmbedding: true}, "codes": {Bits: 24, Anchors: 20, Aim: AimCodes},
 		"cca-itq": {Bits: 16, Method: MethodCCAITQ},
 	} {
-		ms, items := madeItems(1500, 12, true)
+		ms, items := madeItems(600, 12, true)
 		want, err := Train(t.Context(), ms, inMemory(items), opt)
 		if err != nil {
 			t.Fatal(err)
 		}
-		e := &scattered{items: items, cuts: []int{1, 2, 400, 400, 999, 1211}, rng: rand.New(rand.NewPCG(1, 1))}
+		e := &scattered{items: items, cuts: []int{1, 2, 200, 200, 399, 511}, rng: rand.New(rand.NewPCG(1, 1))}
 		got, err := TrainOver(t.Context(), ms, e, opt)
 		if err != nil {
 			t.Fatal(name, err)

@@ -6,6 +6,7 @@ import (
 	"testing"
 
 	"github.com/fddhdb/fddhdb/codec"
+	"github.com/fddhdb/fddhdb/internal/effort"
 	"github.com/fddhdb/fddhdb/internal/synth"
 )
 
@@ -78,7 +79,7 @@ func TestFamilies(t *testing.T) {
 	withoutRace(t)
 	all, sizes, seeds := families(t), []int{300, 1500}, 3
 	if !*allFigures {
-		all, sizes, seeds = all[:2], sizes[:1], 1
+		all, sizes, seeds = all[:effort.Of(2, 1)], sizes[:1], 1
 	}
 	const queries = 400
 	for _, f := range all {

@@ -11,6 +11,7 @@ import (
 	"testing"
 
 	"github.com/fddhdb/fddhdb/codec"
+	"github.com/fddhdb/fddhdb/internal/effort"
 	"github.com/fddhdb/fddhdb/internal/seed"
 	"github.com/fddhdb/fddhdb/internal/synth"
 )
@@ -212,7 +213,7 @@ func checkReportedCodes(t *testing.T, data *synth.Data, r *Result) {
 func TestHardDataAtRandom(t *testing.T) {
 	withoutRace(t)
 	first := seed.From(t, 0)
-	for s := first; s < first+hardCases; s++ {
+	for s := first; s < first+uint64(effort.Of(hardCases, 40)); s++ {
 		data, modalities, opt := hardCase(rand.New(rand.NewPCG(s, 0)))
 		checkHard(t, data, modalities, opt)
 		if t.Failed() {

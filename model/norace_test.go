@@ -6,4 +6,4 @@ package model
 const raceEnabled = false
 
 // deterministicProcs are numbers of processors that give the same bytes, one of them twice.
-var deterministicProcs = []int{1, 2, 2, 5}
+var deterministicProcs = []int{1, 5, 5}

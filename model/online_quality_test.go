@@ -8,6 +8,7 @@ import (
 	"testing"
 
 	"github.com/fddhdb/fddhdb/codec"
+	"github.com/fddhdb/fddhdb/internal/effort"
 	"github.com/fddhdb/fddhdb/internal/synth"
 )
 
@@ -165,7 +166,7 @@ func (s *wikiStream) guardedTeach(t *testing.T, verdicts *[]Verdict) func(o *Onl
 func TestOnlineQuality(t *testing.T) {
 	withoutRace(t)
 	data := readDataset(t, "wiki")
-	seeds := 2.
+	seeds := float64(effort.Of(2, 1))
 	if *allFigures {
 		seeds = 4
 	}

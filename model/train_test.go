@@ -15,6 +15,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/fddhdb/fddhdb/codec"
+	"github.com/fddhdb/fddhdb/internal/effort"
 	"github.com/fddhdb/fddhdb/internal/synth"
 )
 
@@ -31,8 +32,8 @@ func marshal(t testing.TB, r *Result) (model, stats []byte) {
 }
 
 func TestTrainIsDeterministic(t *testing.T) {
-	cfg := synth.Config{Items: 700, Classes: 6, Dims: []int{9, 5, 4}, LabelsPerItem: 2, Missing: .3}
-	bits, anchors := 72, 90
+	cfg := synth.Config{Items: effort.Of(700, 300), Classes: 6, Dims: []int{9, 5, 4}, LabelsPerItem: 2, Missing: .3}
+	bits, anchors := 72, effort.Of(90, 75)
 	if raceEnabled {
 		cfg.Items, bits, anchors = 300, 24, 30
 	}

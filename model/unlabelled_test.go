@@ -5,6 +5,7 @@ import (
 	"testing"
 
 	"github.com/fddhdb/fddhdb/codec"
+	"github.com/fddhdb/fddhdb/internal/effort"
 	"github.com/fddhdb/fddhdb/internal/synth"
 )
 
@@ -121,7 +122,7 @@ func TestUnlabelledQuality(t *testing.T) {
 		of("noise", noisy(1500), .01),
 		of("pairs", synth.Pairs(synth.Config{Items: 1500, Classes: 8, Dims: []int{20, 12}, Noise: 2.5, LabelsPerItem: 2}), .01),
 	}
-	if !testing.Short() && !raceEnabled {
+	if effort.Long() || *allFigures {
 		if *allFigures {
 			g, err := synth.NewNUSWide(1, synth.DefaultNUSWideNoise)
 			if err != nil {

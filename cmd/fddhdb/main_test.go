@@ -16,6 +16,7 @@ import (
 
 	"github.com/rogpeppe/go-internal/testscript"
 
+	"github.com/fddhdb/fddhdb/cmd/fddhdb/clitest"
 	"github.com/fddhdb/fddhdb/codec/vecfile"
 	"github.com/fddhdb/fddhdb/internal/synth"
 )
@@ -52,6 +53,8 @@ func letters() {
 		}
 	}
 }
+
+func TestProgramCallsNoMethodByName(t *testing.T) { clitest.CallsNoMethodByName(t) }
 
 // TestScripts runs testdata/script: a file for each verb or kind of mistake. Besides
 // the commands of testscript there are

@@ -18,70 +18,75 @@ import (
 // Files of Octave and scipy: see testdata/mat/README.md.
 func TestMATFilesOfOtherWriters(t *testing.T) {
 	for _, file := range []string{"octave_v6.mat", "octave_v7.mat", "scipy.mat", "scipy_compressed.mat"} {
-		path := filepath.Join("testdata", "mat", file)
-		for name, add := range map[string]float32{"double": .25, "single": .25, "int8": 0, "uint8": 0, "int16": 0, "uint16": 0,
-			"int32": 0, "uint32": 0, "int64": 0, "uint64": 0, "logical": 0} {
-			var want []float32
-			for i := range 5 {
-				for j := range 3 {
-					x := float32(10*i+j) + add
-					if name == "logical" {
-						x = map[bool]float32{true: 1}[x > 20]
-					}
-					want = append(want, x)
-				}
-			}
-			wantMAT(t, path+":"+name, want, 5, 3)
-		}
+		wantMatrices(t, filepath.Join("testdata", "mat", file))
+	}
+}
+
+// wantMatrices expects what testdata/mat/README.md says of a file.
+func wantMatrices(t *testing.T, path string) {
+	t.Helper()
+	for name, add := range map[string]float32{"double": .25, "single": .25, "int8": 0, "uint8": 0, "int16": 0, "uint16": 0,
+		"int32": 0, "uint32": 0, "int64": 0, "uint64": 0, "logical": 0} {
 		var want []float32
 		for i := range 5 {
-			for j := range 4 {
-				x := float32(0)
-				if (i+j)%3 == 0 {
-					x = float32(10*i+j) + .5
+			for j := range 3 {
+				x := float32(10*i+j) + add
+				if name == "logical" {
+					x = map[bool]float32{true: 1}[x > 20]
 				}
 				want = append(want, x)
 			}
 		}
-		wantMAT(t, path+":sparse", want, 5, 4)
-		r, err := Open(path + ":sparse")
+		wantMAT(t, path+":"+name, want, 5, 3)
+	}
+	var want []float32
+	for i := range 5 {
+		for j := range 4 {
+			x := float32(0)
+			if (i+j)%3 == 0 {
+				x = float32(10*i+j) + .5
+			}
+			want = append(want, x)
+		}
+	}
+	wantMAT(t, path+":sparse", want, 5, 4)
+	r, err := Open(path + ":sparse")
+	if err != nil {
+		t.Fatal(err)
+	}
+	s := r.(SparseReader)
+	for i := 0; ; i++ {
+		index, value, err := s.NextSparse(nil, nil)
+		if err == io.EOF {
+			break
+		}
 		if err != nil {
 			t.Fatal(err)
 		}
-		s := r.(SparseReader)
-		for i := 0; ; i++ {
-			index, value, err := s.NextSparse(nil, nil)
-			if err == io.EOF {
-				break
-			}
-			if err != nil {
-				t.Fatal(err)
-			}
-			for e, j := range index {
-				if value[e] != want[4*i+int(j)] || value[e] == 0 || e > 0 && j <= index[e-1] {
-					t.Errorf("%s: row %d: %v %v", path, i, index, value)
-				}
+		for e, j := range index {
+			if value[e] != want[4*i+int(j)] || value[e] == 0 || e > 0 && j <= index[e-1] {
+				t.Errorf("%s: row %d: %v %v", path, i, index, value)
 			}
 		}
-		if err := r.Close(); err != nil {
-			t.Error(err)
+	}
+	if err := r.Close(); err != nil {
+		t.Error(err)
+	}
+	wantMAT(t, path+":row", []float32{0, 1, 2}, 1, 3)
+	wantMAT(t, path+":none", nil, 0, 3)
+	for name, want := range map[string]string{
+		"text":    `variable "text" is text`,
+		"cell":    `variable "cell" is a cell array`,
+		"complex": `variable "complex" has complex numbers`,
+		"cube":    `variable "cube" has 3 dimensions`,
+		"nosuch":  `has no variable "nosuch": there is`,
+		"":        `has several matrices: say which with`,
+	} {
+		if name != "" {
+			name = ":" + name
 		}
-		wantMAT(t, path+":row", []float32{0, 1, 2}, 1, 3)
-		wantMAT(t, path+":none", nil, 0, 3)
-		for name, want := range map[string]string{
-			"text":    `variable "text" is text`,
-			"cell":    `variable "cell" is a cell array`,
-			"complex": `variable "complex" has complex numbers`,
-			"cube":    `variable "cube" has 3 dimensions`,
-			"nosuch":  `has no variable "nosuch": there is`,
-			"":        `has several matrices: say which with`,
-		} {
-			if name != "" {
-				name = ":" + name
-			}
-			_, err := Open(path + name)
-			wantError(t, err, want)
-		}
+		_, err := Open(path + name)
+		wantError(t, err, want)
 	}
 }
 

@@ -40,35 +40,41 @@ for t in ("f2", "f4", "f8", ">f4", ">f8"):
 np.savez("stored.npz", image=x.astype("f4"), text=-x.astype("f2"))
 np.savez_compressed("deflated.npz", image=x.astype("f4"), text=-x.astype("f2"))
 np.savez_compressed("one.npz", x)
-np.save("column.npy", x[:, 0].astype("f4"))
+np.save("column.npy", x[:, :1].astype("f4"))
+np.save("vector.npy", x[3].astype("f4"))
 np.savetxt("x.csv", x, delimiter=",")
 `)
-	files, err := filepath.Glob(filepath.Join(dir, "*.npy"))
-	if err != nil || len(files) != 11 {
+	files, err := filepath.Glob(filepath.Join(dir, "[cf]f*.npy"))
+	if err != nil || len(files) != 10 {
 		t.Fatal(files, err)
 	}
 	for _, name := range []string{"stored.npz:image", "stored.npz:text", "deflated.npz:image", "deflated.npz:text", "one.npz", "x.csv"} {
 		files = append(files, filepath.Join(dir, name))
 	}
+	value := func(i, j int) float64 { return 2*float64(i) - float64(j)/4 }
 	for _, file := range files {
-		data, rows, cols, err := ReadAll(file)
-		want := 3
-		if strings.HasSuffix(file, "column.npy") {
-			want = 1
-		}
-		if err != nil || rows != 5 || cols != want {
-			t.Errorf("%s: %d x %d, %v", file, rows, cols, err)
-			continue
-		}
-		sign := 1.0
 		if strings.HasSuffix(file, ":text") {
-			sign = -1
+			wantValues(t, file, 5, 3, func(i, j int) float64 { return -value(i, j) })
+		} else {
+			wantValues(t, file, 5, 3, value)
 		}
-		for i := range rows {
-			for j := range cols {
-				if v := data[i*cols+j]; float64(v) != sign*(2*float64(i)-float64(j)/4) {
-					t.Errorf("%s: (%d, %d) is %v", file, i, j, v)
-				}
+	}
+	wantValues(t, filepath.Join(dir, "column.npy"), 5, 1, value)
+	wantValues(t, filepath.Join(dir, "vector.npy"), 1, 3, func(_, j int) float64 { return value(3, j) })
+}
+
+// wantValues compares a file with values by row and column.
+func wantValues(t *testing.T, file string, rows, cols int, want func(i, j int) float64) {
+	t.Helper()
+	data, n, d, err := ReadAll(file)
+	if err != nil || n != rows || d != cols {
+		t.Errorf("%s: %d x %d, %v, want %d x %d", file, n, d, err, rows, cols)
+		return
+	}
+	for i := range rows {
+		for j := range cols {
+			if v := data[i*cols+j]; float64(v) != want(i, j) {
+				t.Errorf("%s: (%d, %d) is %v, want %v", file, i, j, v, want(i, j))
 			}
 		}
 	}

@@ -29,7 +29,7 @@ var programs = sync.OnceValues(func() (string, error) {
 	if err != nil {
 		return "", err
 	}
-	b, err := exec.Command("go", "build", "-o", dir+"/", "./cmd/fddhdb-beam", "github.com/apache/beam/sdks/v2/go/cmd/prism").CombinedOutput()
+	b, err := exec.Command("go", "build", "-ldflags=-s -w", "-o", dir+"/", "./cmd/fddhdb-beam", "github.com/apache/beam/sdks/v2/go/cmd/prism").CombinedOutput()
 	if err != nil {
 		return dir, fmt.Errorf("%w: %s", err, b)
 	}

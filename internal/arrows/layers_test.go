@@ -42,7 +42,7 @@ var house = plan{
 			"examples/service": nil, "examples/stream": {plot}, "examples/three": nil},
 		{"db/dbtest": {pebble}, "db/internal/dbkit": {pebble, gocmp}, "internal/field": {pebble}, "internal/manpage": nil,
 			"internal/metamorphic": {pebble}, "internal/synth/makeset": nil},
-		{"cmd/fddhdb/clitest": nil, "db/backup/storetest": nil, "internal/arrows": nil, "internal/doctest": nil,
+		{"cmd/fddhdb/clitest": nil, "db/backup/storetest": nil, "internal/arrows": nil, "internal/doctest": nil, "internal/effort": nil,
 			"internal/killtest": nil, "internal/oracle": nil, "internal/release": nil, "internal/seed": {rapid},
 			"internal/synth": nil, "internal/testfs": {pebble}, "internal/versity": {minio}},
 

@@ -52,7 +52,7 @@ func run(m *testing.M) int {
 	}
 	defer os.RemoveAll(dir)
 	program, emoji = filepath.Join(dir, "fddhdb"), filepath.Join(dir, "emoji")
-	for _, build := range [][]string{{"-C", "../..", "build", "-o", program, "./cmd/fddhdb"}, {"-C", "../../examples/emoji", "build", "-o", emoji, "."}} {
+	for _, build := range [][]string{{"-C", "../..", "build", "-ldflags=-s -w", "-o", program, "./cmd/fddhdb"}, {"-C", "../../examples/emoji", "build", "-ldflags=-s -w", "-o", emoji, "."}} {
 		if out, err := exec.Command("go", build...).CombinedOutput(); err != nil {
 			fmt.Fprintf(os.Stderr, "go %s: %v\n%s", strings.Join(build, " "), err, out)
 			return 1

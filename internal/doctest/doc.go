@@ -33,7 +33,8 @@
 //	COMMANDS
 //	-->                       commands that run here, as those of a ```sh block
 //	<!-- data: NAME -->       the files of ../shared/data/NAME are in the folder from here on;
-//	                          where they are absent, the rest of the document is skipped
+//	                          the rest of the document is skipped where they are absent, and
+//	                          without -long or -update, as it trains on them
 //
 // Links between the documents, and to files and headings in them, are followed as well.
 // With -short the blocks are parsed and the links followed, and nothing is run.

@@ -6,6 +6,8 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+
+	"github.com/fddhdb/fddhdb/internal/effort"
 )
 
 var update = flag.Bool("update", false, "write what is printed into the documents")
@@ -47,6 +49,9 @@ func (d *document) run(t *testing.T, p *programs, commands string) {
 		}
 		switch {
 		case b.kind == data:
+			if !effort.Long() && !*update {
+				t.Skipf("%s: trainings on ../shared/data/%s take long: -args -long, or make docs; what follows was not run", d.at(b.first), b.lines[0])
+			}
 			if !s.link(t, b.lines[0]) {
 				t.Skipf("%s: ../shared/data/%s is not there: what follows was not run", d.at(b.first), b.lines[0])
 			}

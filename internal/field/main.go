@@ -170,7 +170,7 @@ func (f *field) run(ctx context.Context, only *regexp.Regexp) (findings int, err
 
 // build builds the command into path, from the module of the working folder.
 func build(ctx context.Context, path string) error {
-	cmd := exec.CommandContext(ctx, "go", "build", "-trimpath", "-o", path, "github.com/fddhdb/fddhdb/cmd/fddhdb")
+	cmd := exec.CommandContext(ctx, "go", "build", "-trimpath", "-ldflags=-s -w", "-o", path, "github.com/fddhdb/fddhdb/cmd/fddhdb")
 	cmd.Env = append(os.Environ(), "CGO_ENABLED=0")
 	if out, err := cmd.CombinedOutput(); err != nil {
 		return fmt.Errorf("go build: %w\n%s", err, out)

@@ -8,6 +8,8 @@ import (
 	"runtime"
 	"strings"
 	"testing"
+
+	"github.com/fddhdb/fddhdb/internal/effort"
 )
 
 // instructions returns the instructions of the Dockerfile: a name and the rest of the line.
@@ -72,7 +74,7 @@ func TestDockerfile(t *testing.T) {
 // The shell that the image has is static, and works as a user without rights in a root
 // that has nothing else.
 func TestImageRuns(t *testing.T) {
-	if !*long {
+	if !effort.Long() {
 		t.Skip("builds the shell: -long")
 	}
 	if runtime.GOOS != "linux" {

@@ -6,7 +6,6 @@ import (
 	"bytes"
 	"compress/gzip"
 	"crypto/sha256"
-	"flag"
 	"fmt"
 	"io"
 	"maps"
@@ -15,9 +14,9 @@ import (
 	"path/filepath"
 	"testing"
 	"time"
-)
 
-var long = flag.Bool("long", false, "build a release twice, in two clones")
+	"github.com/fddhdb/fddhdb/internal/effort"
+)
 
 // The same files give the same archive, byte for byte, and unpacking returns them.
 func TestArchives(t *testing.T) {
@@ -91,7 +90,7 @@ func unzip(t *testing.T, b []byte, at time.Time) map[string]string {
 
 // Two clones in different places build the same release.
 func TestReleaseIsReproducible(t *testing.T) {
-	if !*long {
+	if !effort.Long() { // in two clones
 		t.Skip("takes minutes: -long")
 	}
 	root, err := output(t.Context(), "git", "rev-parse", "--show-toplevel")

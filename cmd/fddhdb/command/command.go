@@ -98,7 +98,7 @@ func newRoot(e *env, o *shellOptions) *cobra.Command {
 	root.SetOut(e.Stdout)
 	root.SetErr(e.Stderr)
 	root.SetFlagErrorFunc(flagError)
-	help := usage.SetHelp(root, "Flags:", modeHelp, unknownVerbFor)
+	help := usage.SetHelp(root, "Flags:", "--mode table, csv, json, jsonl, markdown or line", unknownVerbFor)
 	help.ValidArgsFunction = completeVerb
 	root.AddGroup(
 		&cobra.Group{ID: groupItems, Title: "Items in and out:"},
@@ -121,13 +121,6 @@ func newRoot(e *env, o *shellOptions) *cobra.Command {
 	addCompletion(root)
 	return root
 }
-
-// modeHelp stands behind the flags of a verb.
-const modeHelp = `
-{{- if and .HasParent .HasAvailableLocalFlags (not .HasAvailableSubCommands)}}
-
-With any verb: --mode table, csv, json, jsonl, markdown or line
-{{- end}}`
 
 // completeVerb completes the name of one verb.
 func completeVerb(cmd *cobra.Command, args []string, _ string) ([]string, cobra.ShellCompDirective) {

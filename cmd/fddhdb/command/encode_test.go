@@ -15,16 +15,16 @@ func TestEncodeIsTheStoredCode(t *testing.T) {
 	if testing.Short() {
 		t.Skip("takes long with the race detector")
 	}
-	f := newFixture(t, 1500, true) // more than one block of rows
+	f := newFixture(t, 1100, true) // more than one block of rows
 	out := f.path("codes.npy")
 	var got map[string]int
 	mustJSON(t, &got, "encode", f.db, "--vectors", "image="+f.image, "--vectors", "text="+f.text, "--out", out)
-	if diff := cmp.Diff(map[string]int{"codes": 1500, "bits": 16}, got); diff != "" {
+	if diff := cmp.Diff(map[string]int{"codes": 1100, "bits": 16}, got); diff != "" {
 		t.Error(diff)
 	}
 	must(t, "init", f.db, "--collection", "given", "--codes", "16")
 	must(t, "import", f.db, "--collection", "given", "--codes", out)
-	for _, row := range []string{"0", "1023", "1024", "1499"} {
+	for _, row := range []string{"0", "1023", "1024", "1099"} {
 		var given, stored itemCode
 		mustJSON(t, &given, "get", f.db, row, "--collection", "given")
 		mustJSON(t, &stored, "put", f.db, "copy", "--vector", "image="+vectorOf(t, f, row, "image"), "--vector", "text="+vectorOf(t, f, row, "text"))

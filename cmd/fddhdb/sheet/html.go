@@ -5,16 +5,15 @@ import (
 	"bytes"
 	_ "embed"
 	"encoding/base64"
-	"html/template"
+	"fmt"
+	"html"
 	"image"
 	"image/jpeg"
 	"image/png"
 )
 
-//go:embed sheet.html
-var sheetSource string
-
-var sheetTemplate = template.Must(template.New("sheet").Parse(sheetSource))
+//go:embed sheet.css
+var style string
 
 // sheetHTML writes a sheet as one self-contained file of HTML. Pictures are encoded
 // again, so hidden data of pictures is dropped.
@@ -30,69 +29,104 @@ func newSheetHTML(w *bufio.Writer, title string) *sheetHTML { return &sheetHTML{
 // size is half as much again as the displayed size, for screens with small pixels.
 func (s *sheetHTML) size() int { return 240 }
 
-func (s *sheetHTML) begin(title string, isItem bool, hits int, _ bool) error {
-	if err := s.close(); err != nil {
-		return err
+// printf writes markup: a format that is constant, and strings, which are text or values of attributes and are escaped.
+// Later calls return the first error again, as the writer keeps it.
+func (s *sheetHTML) printf(format string, args ...any) error {
+	for i, a := range args {
+		if text, ok := a.(string); ok {
+			args[i] = html.EscapeString(text)
+		}
 	}
+	_, err := fmt.Fprintf(s.w, format, args...)
+	return err
+}
+
+func (s *sheetHTML) begin(title string, isItem bool, hits int, _ bool) error {
+	s.close()
 	s.rows++
 	s.list = isItem || hits > 0
-	return sheetTemplate.ExecuteTemplate(s.w, "begin", struct {
-		Number     int
-		Title      string
-		Hits, List bool
-	}{s.rows, title, hits > 0, s.list})
+	err := s.printf("<section aria-labelledby=\"q%d\">\n<h2 id=\"q%[1]d\">%s</h2>\n", s.rows, title)
+	if hits == 0 {
+		err = s.printf("<p>no items</p>\n")
+	}
+	if s.list {
+		err = s.printf("<ol>\n")
+	}
+	return err
 }
 
 func (s *sheetHTML) card(c *sheetCard) error {
-	card, err := newCardHTML(c)
-	if err != nil {
-		return err
+	if c.isQuery {
+		s.printf(`<li><figure class="query"><div class="box">`)
+	} else {
+		s.printf(`<li><figure><div class="box">`)
 	}
-	return sheetTemplate.ExecuteTemplate(s.w, "card", card)
+	if c.picture == nil {
+		s.printf(`<p dir="auto">%s</p>`, c.text)
+	} else {
+		source, err := dataURI(c.picture)
+		if err != nil {
+			return err
+		}
+		size := shownSize(c.picture)
+		s.printf(`<img src="%s" width="%d" height="%d" alt="picture of %s">`, source, size.X, size.Y, c.key)
+	}
+	s.printf(`</div><figcaption><span><bdi>%s</bdi></span>`, c.key)
+	if c.isQuery {
+		s.printf(`<span>the query</span>`)
+	}
+	if c.distance != "" {
+		s.printf(`<span>%s</span>`, c.distance)
+	}
+	if c.similarity != "" {
+		s.printf(`<span>%s</span>`, c.similarity)
+	}
+	if c.labels != "" {
+		s.printf(`<span class="soft"><bdi>%s</bdi></span>`, c.labels)
+	}
+	return s.printf("</figcaption></figure></li>\n")
 }
 
 // close ends the row before, or the part before the first row.
-func (s *sheetHTML) close() error {
-	if s.rows == 0 {
-		return sheetTemplate.ExecuteTemplate(s.w, "head", s.title)
+func (s *sheetHTML) close() {
+	switch {
+	case s.rows == 0:
+		s.printf(`<!DOCTYPE html>
+<html lang="en">
+<head>
+<meta charset="utf-8">
+<meta name="viewport" content="width=device-width, initial-scale=1">
+<meta http-equiv="Content-Security-Policy" content="default-src 'none'; img-src data:; style-src 'unsafe-inline'">
+<title>fddhdb search: %s</title>
+<style>
+`, s.title)
+		s.w.WriteString(style)
+		s.printf("</style>\n</head>\n<body>\n<main>\n<h1>%s</h1>\n", s.title)
+	case s.list:
+		s.printf("</ol>\n</section>\n")
+	default:
+		s.printf("</section>\n")
 	}
-	return sheetTemplate.ExecuteTemplate(s.w, "close", s.list)
 }
 
 func (s *sheetHTML) end() error {
-	if err := s.close(); err != nil {
-		return err
-	}
-	return sheetTemplate.ExecuteTemplate(s.w, "foot", nil)
+	s.close()
+	return s.printf("</main>\n</body>\n</html>\n")
 }
 
-// cardHTML is a sheetCard in the form of the template.
-type cardHTML struct {
-	IsQuery                                 bool
-	Key, Labels, Distance, Similarity, Text string
-
-	Source        template.URL
-	Width, Height int
-}
-
-func newCardHTML(c *sheetCard) (*cardHTML, error) {
-	out := &cardHTML{IsQuery: c.isQuery, Key: c.key, Labels: c.labels, Distance: c.distance, Similarity: c.similarity, Text: c.text}
-	if c.picture == nil {
-		return out, nil
-	}
+// shownSize returns the size of a picture on the sheet.
+func shownSize(img image.Image) image.Point {
 	const shown = 160
-	source, err := dataURI(c.picture)
-	size := c.picture.Bounds().Size()
-	out.Source, out.Width, out.Height = source, size.X, size.Y
+	size := img.Bounds().Size()
 	if most := max(size.X, size.Y); most > shown {
-		out.Width, out.Height = max(1, size.X*shown/most), max(1, size.Y*shown/most)
+		return image.Pt(max(1, size.X*shown/most), max(1, size.Y*shown/most))
 	}
-	return out, err
+	return size
 }
 
 // dataURI returns an address that holds a picture: a JPEG, or a PNG if the picture is
 // small or partly transparent.
-func dataURI(img image.Image) (template.URL, error) {
+func dataURI(img image.Image) (string, error) {
 	const small = 128 * 128
 	var b bytes.Buffer
 	kind := "image/png"
@@ -103,5 +137,5 @@ func dataURI(img image.Image) (template.URL, error) {
 	} else {
 		err = png.Encode(&b, img)
 	}
-	return template.URL("data:" + kind + ";base64," + base64.StdEncoding.EncodeToString(b.Bytes())), err
+	return "data:" + kind + ";base64," + base64.StdEncoding.EncodeToString(b.Bytes()), err
 }

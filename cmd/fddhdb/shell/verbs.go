@@ -19,8 +19,8 @@ func (s *Shell) root() *cobra.Command {
 	}
 	root.Long = Help + "\n\n" + dotHelp()
 	root.Example = ""
-	root.SetUsageTemplate(strings.Replace(root.UsageTemplate(), "{{.UseLine}}",
-		"{{if .HasParent}}{{.Use}}{{else}}VERB [ARGUMENTS]{{end}} [flags]", 1))
+	root.Use = root.Name() + " VERB [ARGUMENTS]"
+	root.Annotations = map[string]string{cobra.CommandDisplayNameAnnotation: ""} // which stands in front of verbs
 	help := root.HelpFunc()
 	root.SetHelpFunc(func(c *cobra.Command, args []string) {
 		c.Long, c.Example = s.inShell(c.Long), s.inShell(c.Example)

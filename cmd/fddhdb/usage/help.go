@@ -1,17 +1,35 @@
 package usage
 
 import (
+	"cmp"
+	"fmt"
+	"io"
+	"strings"
+	"unicode"
+
 	"github.com/spf13/cobra"
 
 	"github.com/fddhdb/fddhdb/cmd/fddhdb/exit"
 )
 
-// SetHelp gives a program its help: the texts of a verb with its examples, its verbs by group and its flags. heading
-// stands over the flags and end behind them; both are templates of cobra. unknown is the error for a verb that does
-// not exist. It returns the verb help, which is one more of the program.
-func SetHelp(root *cobra.Command, heading, end string, unknown func(root *cobra.Command, word string) error) *cobra.Command {
-	root.SetUsageTemplate(usageTemplate + heading + flagsTemplate + end + "\n")
-	root.SetHelpTemplate("{{with or .Long .Short}}{{. | trimTrailingWhitespaces}}\n{{end}}{{.UsageString}}")
+// SetHelp gives a program its help: the texts of a verb with its examples, its verbs by group and its flags.
+// heading stands over the flags of the program itself. anyVerb names flags that go with each verb, and stands behind the
+// verb's own. unknown is the error for a verb that does not exist. SetHelp returns the verb help, which is one more of
+// the program.
+//
+// cobra would write all this by a template. A program with a template keeps every exported method of every type that it
+// links, as the template might call it.
+func SetHelp(root *cobra.Command, heading, anyVerb string, unknown func(root *cobra.Command, word string) error) *cobra.Command {
+	root.SetUsageFunc(func(c *cobra.Command) error {
+		_, err := io.WriteString(c.OutOrStderr(), usageText(c, heading, anyVerb))
+		return err
+	})
+	root.SetHelpFunc(func(c *cobra.Command, _ []string) {
+		if text := cmp.Or(c.Long, c.Short); text != "" {
+			fmt.Fprintln(c.OutOrStdout(), trimEnd(text))
+		}
+		fmt.Fprint(c.OutOrStdout(), c.UsageString())
+	})
 	help := helpCommand(unknown)
 	root.SetHelpCommand(help)
 	return help
@@ -38,33 +56,42 @@ func helpCommand(unknown func(root *cobra.Command, word string) error) *cobra.Co
 	}
 }
 
-const usageTemplate = `
-Usage:
-  {{.UseLine}}
-{{- if .HasExample}}
+// usageText says how a verb is called, with examples, the verbs below it and its flags.
+func usageText(c *cobra.Command, heading, anyVerb string) string {
+	var b strings.Builder
+	fmt.Fprintf(&b, "\nUsage:\n  %s\n", strings.TrimSpace(c.UseLine()))
+	if c.HasExample() {
+		fmt.Fprintf(&b, "\nExamples:\n%s\n", trimEnd(c.Example))
+	}
+	if c.HasAvailableSubCommands() {
+		verbsText(&b, c)
+	}
+	if c.HasAvailableLocalFlags() {
+		if c.HasParent() {
+			heading = "Flags:"
+		}
+		fmt.Fprintf(&b, "\n%s\n%s\n", heading, trimEnd(c.LocalFlags().FlagUsagesWrapped(85)))
+	}
+	if c.HasParent() && !c.HasAvailableSubCommands() {
+		fmt.Fprintf(&b, "\nWith any verb: %s\n", anyVerb)
+	}
+	return b.String()
+}
 
-Examples:
-{{.Example | trimTrailingWhitespaces}}
-{{- end}}
-{{- if .HasAvailableSubCommands}}
-{{- $cmds := .Commands}}
-{{- range $group := .Groups}}
+// verbsText lists the verbs below c, by group where there are groups.
+func verbsText(b *strings.Builder, c *cobra.Command) {
+	groups := c.Groups()
+	if len(groups) == 0 {
+		groups = []*cobra.Group{{Title: "Available:"}}
+	}
+	for _, group := range groups {
+		fmt.Fprintf(b, "\n%s\n", group.Title)
+		for _, verb := range c.Commands() {
+			if verb.GroupID == group.ID && (verb.IsAvailableCommand() || verb.Name() == "help") {
+				fmt.Fprintf(b, "  %-*s  %s\n", verb.NamePadding(), verb.Name(), verb.Short)
+			}
+		}
+	}
+}
 
-{{.Title}}
-{{- range $cmds}}{{if and (eq .GroupID $group.ID) (or .IsAvailableCommand (eq .Name "help"))}}
-  {{rpad .Name .NamePadding}}  {{.Short}}{{end}}{{end}}
-{{- end}}
-{{- if not .Groups}}
-
-Available:
-{{- range $cmds}}{{if .IsAvailableCommand}}
-  {{rpad .Name .NamePadding}}  {{.Short}}{{end}}{{end}}
-{{- end}}
-{{- end}}
-{{- if .HasAvailableLocalFlags}}
-
-`
-
-const flagsTemplate = `
-{{.LocalFlags.FlagUsagesWrapped 85 | trimTrailingWhitespaces}}
-{{- end}}`
+func trimEnd(s string) string { return strings.TrimRightFunc(s, unicode.IsSpace) }

@@ -88,10 +88,6 @@ func (c *Committer) Submit(ctx context.Context, r *Request) error {
 	return r.err
 }
 
-// Queued returns how many requests the committer has not taken up. While it runs an operation
-// alone, the number does not fall.
-func (c *Committer) Queued() int { return len(c.queue) }
-
 // CommitTables has the store take over the tables that tasks make, of about so many bytes, as
 // one commit: that is how an operation of Load commits. The tables have to hold all that a Tx
 // would write: the records, the counters of the collections that have changed (AllCounters)

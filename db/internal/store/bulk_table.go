@@ -19,7 +19,7 @@ import (
 
 // TableBytes is about how large a table gets that the store is to take over. A Stream looks
 // every 512 keys, so that long values make some larger.
-const TableBytes = 64 << 20
+var TableBytes uint64 = 64 << 20 // tests have smaller ones
 
 // Tables makes one commit of sorted tables, in a folder of their own, which the store takes
 // over in one atomic and durable step: all of them, or none. Tasks write the tables side by

@@ -100,7 +100,7 @@ func rootCommand(e *env) *cobra.Command {
 	root.SetOut(e.Stdout)
 	root.SetErr(e.Stderr)
 	root.SetFlagErrorFunc(flagError)
-	usage.SetHelp(root, flagsHelp, globalHelp, unknownVerb)
+	usage.SetHelp(root, "Flags of every verb:", anyVerb, unknownVerb)
 	root.AddGroup(
 		&cobra.Group{ID: groupCluster, Title: "Clusters:"},
 		&cobra.Group{ID: groupItems, Title: "Collections and items:"},

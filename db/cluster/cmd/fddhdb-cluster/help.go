@@ -59,13 +59,6 @@ func unknownVerb(root *cobra.Command, word string) error {
 	return exit.Usagef("there is no verb %q: fddhdb-cluster help lists the verbs", word)
 }
 
-// Of the help of a verb: what stands over its flags, and behind them.
-const (
-	flagsHelp  = "Flags{{if not .HasParent}} of every verb{{end}}:"
-	globalHelp = `
-{{- if .HasParent}}
-
-With any verb: --servers, --cluster, --creds, --nkey, --user, --password-file, --tls-ca,
---tls-cert, --tls-key, --insecure, --timeout, --json: fddhdb-cluster help
-{{- end}}`
-)
+// anyVerb names what goes with each verb, in the help of one.
+const anyVerb = `--servers, --cluster, --creds, --nkey, --user, --password-file, --tls-ca,
+--tls-cert, --tls-key, --insecure, --timeout, --json: fddhdb-cluster help`

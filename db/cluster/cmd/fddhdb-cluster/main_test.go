@@ -16,6 +16,7 @@ import (
 
 	"github.com/nats-io/nats.go"
 
+	"github.com/fddhdb/fddhdb/cmd/fddhdb/clitest"
 	"github.com/fddhdb/fddhdb/db/cluster/internal/natsproc"
 )
 
@@ -29,6 +30,8 @@ func TestMain(m *testing.M) {
 	natsproc.Main()
 	os.Exit(m.Run())
 }
+
+func TestProgramCallsNoMethodByName(t *testing.T) { clitest.CallsNoMethodByName(t) }
 
 // A stage is NATS servers, and nodes and verbs that run as processes.
 type stage struct {
