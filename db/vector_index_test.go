@@ -430,6 +430,26 @@ func TestIndexesFollowTheItems(t *testing.T) {
 	dbkit.CheckSound(t, d, "most are gone")
 }
 
+// An index follows also where each process writes a few items and ends: the last thing that one does is to
+// take in what is due, and to make the index anew.
+func TestIndexesFollowShortProcesses(t *testing.T) {
+	fs := vfs.NewMem()
+	d, _ := indexed(t, fs, embedded(t, 0, 1000, 48))
+	dbkit.MustClose(t, d)
+	for i := range 20 {
+		d := dbkit.MustOpen(t, "db", &db.Options{FS: fs})
+		dbkit.PutAll(t, d, dbkit.MustCollection(t, d, "main"), embedded(t, 1000+100*i, 100, 48))
+		dbkit.MustClose(t, d)
+	}
+	d = dbkit.MustOpen(t, "db", &db.Options{FS: fs, ReadOnly: true})
+	defer dbkit.MustClose(t, d)
+	all, err := dbkit.MustCollection(t, d, "main").VectorIndexes()
+	if err != nil || len(all) != 1 || all[0].Index == 1 || all[0].Of < 1500 || all[0].Unknown > 1000 {
+		t.Errorf("%+v, %v", all, err)
+	}
+	dbkit.CheckSound(t, d, "written by many")
+}
+
 // Whatever the vectors are, there is an index of them or a clear error.
 func TestIndexesOfOddVectors(t *testing.T) {
 	equal := func(n int, x ...float32) (items []*db.Item) {

@@ -47,7 +47,7 @@ type probe struct {
 
 // measureIndex measures an index with the vectors of modality t of some rows.
 func (c Collection) measureIndex(ctx context.Context, t int, index uint32, rows []uint32, workers int) (curve []record.RecallAt, err error) {
-	err = c.Read(func(v *state.View, cv *state.CollectionView) error {
+	err = c.look(func(v *state.View, cv *state.CollectionView) error {
 		probes, err := probesOf(v, cv, t, rows)
 		if err != nil {
 			return err

@@ -3,6 +3,7 @@ package learn
 import (
 	"context"
 	"log/slog"
+	"math"
 	"slices"
 	"sync"
 
@@ -99,30 +100,57 @@ func (d *Database) KeepRenewed(ctx context.Context) {
 			return
 		case <-d.outgrown:
 		}
-		for _, c := range d.collectionsNow(func(cv *state.CollectionView) bool { return outgrown(cv, tried) != nil }) {
-			rctx, end, ok := d.renewing.begin(ctx)
-			if !ok {
-				break
-			}
-			octx, op := d.State.Signals.BeginInBackground(rctx, event.OpVectorIndex, c.Name)
-			var id uint32
-			err := work.Safely(func() (err error) {
-				id, err = c.renew(octx, tried)
-				return err
-			})
-			op.End(err, event.Event{Attrs: []slog.Attr{slog.Int("index", int(id))}})
-			end()
-			if ctx.Err() != nil || d.State.Engine.Log.Err() != nil {
-				return
-			}
+		if d.renewAll(ctx, tried, math.MaxInt); ctx.Err() != nil || d.State.Engine.Log.Err() != nil {
+			return
 		}
 	}
+}
+
+// renewAll makes those indexes anew that have been outgrown and have at most so many vectors.
+func (d *Database) renewAll(ctx context.Context, tried map[*record.VectorIndex]bool, most int) {
+	due := func(cv *state.CollectionView) bool {
+		x := outgrown(cv, tried)
+		return x != nil && int(cv.Presence[x.Modality].GetCardinality()) <= most
+	}
+	for _, c := range d.collectionsNow(due) {
+		rctx, end, ok := d.renewing.begin(ctx)
+		if !ok {
+			return
+		}
+		octx, op := d.State.Signals.BeginInBackground(rctx, event.OpVectorIndex, c.Name)
+		var id uint32
+		err := work.Safely(func() (err error) {
+			id, err = c.renew(octx, tried)
+			return err
+		})
+		op.End(err, event.Event{Attrs: []slog.Attr{slog.Int("index", int(id))}})
+		end()
+		if ctx.Err() != nil {
+			return
+		}
+	}
+}
+
+const (
+	settleLoad  = 1 << 18 // rows of an index that Settle loads: a tenth of a second
+	settleRows  = 1 << 16 // rows that it takes in: about half a second
+	settleRenew = 1 << 15 // vectors of an index that it makes anew: about a second
+)
+
+// Settle does for indexes of vectors at the end of a process what its background has not come to, if that
+// does not take long: many short processes would else never do it. Close calls it when nothing else goes
+// on. What fails is told by events, and is done by a later process.
+func (d *Database) Settle() {
+	ctx := context.Background()
+	d.State.LoadIndexes(ctx, settleLoad)
+	d.State.KeepIndexes(ctx, settleRows)
+	d.renewAll(ctx, map[*record.VectorIndex]bool{}, settleRenew)
 }
 
 // renew makes the index anew that has been outgrown.
 func (c Collection) renew(ctx context.Context, tried map[*record.VectorIndex]bool) (id uint32, err error) {
 	var was *record.VectorIndex
-	err = c.Read(func(_ *state.View, cv *state.CollectionView) error {
+	err = c.look(func(_ *state.View, cv *state.CollectionView) error {
 		if x := outgrown(cv, tried); x != nil {
 			was = x.VectorIndex
 		}
@@ -137,4 +165,15 @@ func (c Collection) renew(ctx context.Context, tried map[*record.VectorIndex]boo
 		return was.ID, err
 	}
 	return x.ID, nil
+}
+
+// look calls f with the present view. Unlike Read it works while Close goes on, which waits for it.
+func (c Collection) look(f func(v *state.View, cv *state.CollectionView) error) error {
+	v := c.DB.Latest()
+	defer v.Release()
+	cv, err := v.Collection(c.ID, c.Name)
+	if err != nil {
+		return err
+	}
+	return f(v, cv)
 }

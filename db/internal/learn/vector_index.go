@@ -160,7 +160,7 @@ func gone(collection string, id uint32) error {
 // findCentres finds centres from a sample of the vectors of a modality. It returns the descriptor of
 // their index, and rows that were left out of the sample.
 func (c Collection) findCentres(ctx context.Context, t int, opt IndexOptions) (d *record.VectorIndex, centres *cells.Centres, held []uint32, err error) {
-	err = c.Read(func(v *state.View, cv *state.CollectionView) error {
+	err = c.look(func(v *state.View, cv *state.CollectionView) error {
 		m := cv.Modalities[t]
 		if m.Sparse {
 			return fault.Invalid("modality %q of collection %q is sparse: an index of vectors is of dense ones", m.Name, cv.Name)

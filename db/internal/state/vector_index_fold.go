@@ -293,6 +293,12 @@ func (cv *CollectionView) Placed(ctx context.Context, r pebble.Reader, t int, g 
 	return placed, err
 }
 
+// KeepIndexes keeps indexes until nothing is due, or about so many rows have been taken in.
+func (d *Database) KeepIndexes(ctx context.Context, rows int) {
+	for ; rows > 0 && d.keepIndexes(ctx); rows -= foldRows {
+	}
+}
+
 // foldRows is how many rows are taken in by one commit.
 const foldRows = 4096
 
