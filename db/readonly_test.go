@@ -248,11 +248,13 @@ func (r refusingFS) OpenReadWrite(path string, c vfs.DiskWriteCategory, o ...vfs
 func (r refusingFS) ReuseForWrite(old, path string, c vfs.DiskWriteCategory) (vfs.File, error) {
 	return r.in(path).ReuseForWrite(old, path, c)
 }
-func (r refusingFS) Link(old, path string) error                  { return r.in(path).Link(old, path) }
-func (r refusingFS) Rename(old, path string) error                { return r.in(path).Rename(old, path) }
-func (r refusingFS) Remove(path string) error                     { return r.in(path).Remove(path) }
-func (r refusingFS) RemoveAll(path string) error                  { return r.in(path).RemoveAll(path) }
-func (r refusingFS) MkdirAll(path string, mode os.FileMode) error { return r.in(path).MkdirAll(path, mode) }
+func (r refusingFS) Link(old, path string) error   { return r.in(path).Link(old, path) }
+func (r refusingFS) Rename(old, path string) error { return r.in(path).Rename(old, path) }
+func (r refusingFS) Remove(path string) error      { return r.in(path).Remove(path) }
+func (r refusingFS) RemoveAll(path string) error   { return r.in(path).RemoveAll(path) }
+func (r refusingFS) MkdirAll(path string, mode os.FileMode) error {
+	return r.in(path).MkdirAll(path, mode)
+}
 
 // What is on a medium that refuses every change can be backed up, also after a crash, and what
 // is restored answers as the database does.
