@@ -68,3 +68,16 @@ func ReadOnlyDisk(t testing.TB, dir string) {
 		t.Fatal(err)
 	}
 }
+
+// FillDisk fills what MountDisk has mounted until so many bytes are free.
+func FillDisk(t testing.TB, dir string, free int64) {
+	t.Helper()
+	var is syscall.Statfs_t
+	if err := syscall.Statfs(dir, &is); err != nil {
+		t.Fatal(err)
+	}
+	filler := make([]byte, int64(is.Bavail)*is.Bsize-free)
+	if err := os.WriteFile(filepath.Join(dir, "filler"), filler, 0o666); err != nil {
+		t.Fatal(err)
+	}
+}
