@@ -45,23 +45,24 @@ type BackupOptions struct {
 // anew, into the folder checkpoints, and has nothing in common with backups of the whole
 // database.
 //
+// A database that is open for reading only is backed up as it stands, without a change in its
+// folder, and its log is stored as it is. With Collection or IndexOnly, what is wanted is then
+// written to the folder of the operating system for temporary files (os.TempDir).
+//
 // A backup that fails, is cancelled or killed is none: Restore does not know of it. What it
 // has stored, the next one uses, or backup.Prune deletes. Any number may run at a time.
 // Memory is some 150 MiB. Close ends it. A database of format 0 has no UUID and has to be
 // upgraded before (ErrFormat). A store in the folder of a database gives backup.ErrInvalid.
 // ErrDiskFull says that the repository is a folder, and that the backup would leave less than
-// Options.ReserveBytes free there. Other errors: ErrFailed, ErrReadOnly, ErrNotFound for the
-// collection, backup.ErrNotRepository, backup.ErrVersion, and any error that the store or the
-// context returns.
+// Options.ReserveBytes free there. Other errors: ErrFailed, ErrNotFound for the collection,
+// backup.ErrNotRepository, backup.ErrVersion, and any error that the store or the context
+// returns.
 func (d *DB) Backup(ctx context.Context, to backup.Store, opt BackupOptions) (*backup.Manifest, error) {
 	d = d.orNone()
 	if err := d.state.Guard.Enter(); err != nil {
 		return nil, err
 	}
 	defer d.state.Guard.Leave()
-	if err := d.writable(); err != nil {
-		return nil, err
-	}
 	if to == nil {
 		return nil, fault.Invalid("there is no store to back up to")
 	}

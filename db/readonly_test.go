@@ -8,6 +8,7 @@ import (
 	"os/exec"
 	"path/filepath"
 	"runtime"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -108,6 +109,8 @@ func TestReadOnlyChangesNothing(t *testing.T) {
 		"stats":    dbkit.Second(d.Stats()),
 		"explain":  third(c.Explain(ctx, db.Query{Key: "k1"}, 3)),
 		"verify":   dbkit.Second(findingsOf(t, d)),
+		"backup":   dbkit.Second(d.Backup(ctx, newMemStore(), db.BackupOptions{})),
+		"a part":   dbkit.Second(d.Backup(ctx, newMemStore(), db.BackupOptions{Collection: "main", IndexOnly: true})),
 	} {
 		if err != nil {
 			t.Errorf("%s: %v", what, err)
@@ -145,7 +148,6 @@ func TestReadOnlyChangesNothing(t *testing.T) {
 		"pin":         c.PinRevision(ctx, 1, 1, true),
 		"restore":     dbkit.Second(c.RestoreRevision(ctx, 1, 1)),
 		"compact":     d.Compact(ctx),
-		"backup":      dbkit.Second(d.Backup(ctx, newMemStore(), db.BackupOptions{})),
 		"acknowledge": dbkit.Second(d.AcknowledgeLosses(ctx)),
 		// And whatever may be forgotten above.
 		"committer": db.State(d).Committer.Do(ctx, 0, func(*state.Tx) error { return nil }),
@@ -219,6 +221,76 @@ func TestReadOnlyAsksForNoChange(t *testing.T) {
 		t.Errorf("%d items, %v", n, err)
 	}
 	dbkit.MustClose(t, d)
+}
+
+// refusingFS refuses every change in a folder, as a medium that is mounted for reading only.
+type refusingFS struct {
+	vfs.FS
+	dir string
+}
+
+// in returns the file system to change a path with.
+func (r refusingFS) in(path string) vfs.FS {
+	if strings.HasPrefix(path, r.dir) {
+		return store.ReadFS{FS: r.FS}
+	}
+	return r.FS
+}
+
+func (r refusingFS) Create(path string, c vfs.DiskWriteCategory) (vfs.File, error) {
+	return r.in(path).Create(path, c)
+}
+
+func (r refusingFS) OpenReadWrite(path string, c vfs.DiskWriteCategory, o ...vfs.OpenOption) (vfs.File, error) {
+	return r.in(path).OpenReadWrite(path, c, o...)
+}
+
+func (r refusingFS) ReuseForWrite(old, path string, c vfs.DiskWriteCategory) (vfs.File, error) {
+	return r.in(path).ReuseForWrite(old, path, c)
+}
+func (r refusingFS) Link(old, path string) error   { return r.in(path).Link(old, path) }
+func (r refusingFS) Rename(old, path string) error { return r.in(path).Rename(old, path) }
+func (r refusingFS) Remove(path string) error      { return r.in(path).Remove(path) }
+func (r refusingFS) RemoveAll(path string) error   { return r.in(path).RemoveAll(path) }
+func (r refusingFS) MkdirAll(path string, mode os.FileMode) error {
+	return r.in(path).MkdirAll(path, mode)
+}
+
+// What is on a medium that refuses every change can be backed up, also after a crash, and what
+// is restored answers as the database does.
+func TestBackupOfReadOnlyMedium(t *testing.T) {
+	dir, items := killedFolder(t)
+	t.Setenv("TMPDIR", t.TempDir())
+	d := dbkit.MustOpen(t, dir, &db.Options{FS: refusingFS{vfs.Default, dir}, ReadOnly: true})
+	defer d.Close()
+	for what, opt := range map[string]db.BackupOptions{
+		"everything":      {},
+		"a collection":    {Collection: "main"},
+		"the index":       {IndexOnly: true},
+		"everything, zip": {Compress: true},
+	} {
+		t.Run(what, func(t *testing.T) {
+			repo := mustFolder(t)
+			m := mustBackup(t, d, repo, opt)
+			c, now := dbkit.MustCollection(t, restored(t, repo, db.RestoreOptions{}), "main"), dbkit.MustCollection(t, d, "main")
+			soundRepository(t, repo)
+			if n, err := c.Count(); err != nil || n != len(items) {
+				t.Errorf("%d items of %d, %v", n, len(items), err)
+			}
+			q := db.Query{From: "image", Vector: items[0].Vectors["image"], K: 20, Rerank: db.RerankProjection}
+			got, err := c.Search(ctx, q)
+			want, err2 := now.Search(ctx, q)
+			if err != nil || err2 != nil || len(want.Hits) == 0 || !slices.Equal(got.Hits, want.Hits) {
+				t.Errorf("found %v, %v; the database finds %v, %v", got, err, want, err2)
+			}
+			if s, err := d.Stats(); err != nil || m.Sequence != s.Sequence {
+				t.Errorf("sequence %d of %d, %v", m.Sequence, s.Sequence, err)
+			}
+			if left, err := filepath.Glob(filepath.Join(os.TempDir(), "fddhdb-*")); err != nil || len(left) > 0 {
+				t.Errorf("left behind: %v, %v", left, err)
+			}
+		})
+	}
 }
 
 // Any number may read, or one may write.

@@ -57,7 +57,7 @@ func TestReserveIsKept(t *testing.T) {
 			err := do()
 			if !errors.Is(err, db.ErrDiskFull) || !errors.As(err, &full) || full.Dir != "db" || full.Reserve == 0 || full.Err != nil {
 				t.Errorf("%s, %s: %v", when, what, err)
-			} else if !strings.Contains(err.Error(), "drop a collection") || strings.Count(err.Error(), "fddhdb:") != 1 {
+			} else if strings.Contains(err.Error(), "delete items or drop a collection") == full.Stuck || strings.Count(err.Error(), "fddhdb:") != 1 {
 				t.Errorf("%s, %s: %v", when, what, err)
 			}
 		}
@@ -89,6 +89,19 @@ func TestReserveIsKept(t *testing.T) {
 	refused("below the reserve", writes)
 	refused("below the reserve", map[string]func() error{"compact": func() error { tell(disk, d, store.FreeingFloor-1); return d.Compact(ctx) }})
 	goesOn("below the reserve", reads)
+	stuck := func(free int64, want bool) {
+		t.Helper()
+		tell(disk, d, free)
+		var full *db.DiskFullError
+		if err := writes["put"](); !errors.As(err, &full) || full.Stuck != want {
+			t.Errorf("%d bytes are free: %v", free, err)
+		}
+		if err := dbkit.Second(c.Delete(ctx, "nobody")); want != errors.Is(err, db.ErrDiskFull) {
+			t.Errorf("%d bytes are free: delete: %v", free, err)
+		}
+	}
+	stuck(reserve/100, false)
+	stuck(store.FreeingFloor-1, true)
 	tell(disk, d, reserve/100)
 	goesOn("below the reserve", map[string]func() error{
 		"delete":       func() error { return dbkit.Second(c.Delete(ctx, "k1")) },

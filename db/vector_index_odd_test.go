@@ -6,12 +6,14 @@ import (
 	"math"
 	"math/rand/v2"
 	"slices"
+	"strings"
 	"sync"
 	"testing"
 	"time"
 
 	"github.com/cockroachdb/pebble/v2/vfs"
 
+	"github.com/fddhdb/fddhdb/codec"
 	"github.com/fddhdb/fddhdb/db"
 	"github.com/fddhdb/fddhdb/db/event"
 	"github.com/fddhdb/fddhdb/db/internal/dbkit"
@@ -385,4 +387,40 @@ func TestOneIndexAtATime(t *testing.T) {
 	}
 	checkError(t, second, db.ErrBusy, `"e"`, "wait")
 	dbkit.CheckSound(t, d, "one made")
+}
+
+// An index that cannot be read is told by Explain and Stats, and searches compare all vectors until it
+// is made anew.
+func TestDamagedIndexIsTold(t *testing.T) {
+	fsys, items := vfs.NewMem(), embedded(t, 0, 3000, 48)
+	d, c := indexed(t, fsys, items)
+	for key := range storeKeys(t, d) {
+		if key[0] == codec.KindEntries {
+			if err := db.State(d).Engine.DB.Set(key, []byte("garbage"), nil); err != nil {
+				t.Fatal(err)
+			}
+		}
+	}
+	dbkit.MustClose(t, d)
+	d = dbkit.MustOpen(t, "db", &db.Options{FS: fsys})
+	defer dbkit.MustClose(t, d)
+	c = dbkit.MustCollection(t, d, "main")
+	q := db.Query{From: "e", Vector: items[5].Vectors["e"], K: 10}
+	explain, found, err := c.Explain(ctx, q, -1)
+	if err != nil || found.Approximate || len(found.Hits) != 10 || explain.Plan != "vectors" || !slices.Equal(explain.DamagedIndexes, []string{"e"}) {
+		t.Errorf("%+v, %v, %v", explain, found, err)
+	}
+	if s, err := c.Stats(); err != nil || !strings.Contains(s.VectorIndexes[0].Damage, "corruption found") {
+		t.Errorf("%+v, %v", s.VectorIndexes, err)
+	}
+	if _, err := c.IndexVectors(ctx, db.IndexOptions{}); err != nil {
+		t.Fatal(err)
+	}
+	explain, _, err = c.Explain(ctx, q, -1)
+	if err != nil || explain.Plan != "cells" || explain.DamagedIndexes != nil {
+		t.Errorf("made anew: %+v, %v", explain, err)
+	}
+	if s, err := c.Stats(); err != nil || s.VectorIndexes[0].Damage != "" {
+		t.Errorf("%+v, %v", s.VectorIndexes, err)
+	}
 }

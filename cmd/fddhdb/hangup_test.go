@@ -80,3 +80,34 @@ func TestHangup(t *testing.T) {
 		}
 	}
 }
+
+// A crash is none of the exit codes of fddhdb. A program of Go takes SIGQUIT for one.
+func TestCrash(t *testing.T) {
+	cmd := exec.Command("fddhdb", makeDatabase(t, t.TempDir()))
+	var stderr bytes.Buffer
+	cmd.Env, cmd.Stderr = append(os.Environ(), "GOTRACEBACK="), &stderr
+	in, err := cmd.StdinPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	out, err := cmd.StdoutPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := in.Write([]byte("count\n")); err != nil {
+		t.Error(err)
+	}
+	if _, err := out.Read(make([]byte, 100)); err != nil { // when it runs
+		t.Error(err)
+	}
+	if err := cmd.Process.Signal(syscall.SIGQUIT); err != nil {
+		t.Error(err)
+	}
+	err = cmd.Wait()
+	if status := cmd.ProcessState.Sys().(syscall.WaitStatus); !status.Signaled() || status.Signal() != syscall.SIGABRT || !strings.Contains(stderr.String(), "SIGQUIT") {
+		t.Errorf("%v: %.500s", err, &stderr)
+	}
+}

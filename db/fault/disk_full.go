@@ -17,14 +17,13 @@ type DiskFullError struct {
 	Reserve int64  // bytes that are kept free; 0 if the disk itself has refused
 	Needed  int64  // approximate bytes; 0 if unknown
 	Err     error  // error of the operating system; nil if a write was refused before it
-
-	closed bool // the database could not be opened, so nothing can be deleted
+	Stuck   bool   // there is no room to delete anything either, or no open database to delete from
 }
 
 // Error says which disk is full, how much space is missing if that is known, and what to do.
 func (e *DiskFullError) Error() string {
 	advice := "make room on that disk, or delete items or drop a collection"
-	if e.closed || e.Dir == "" {
+	if e.Stuck || e.Dir == "" {
 		advice = "make room on that disk"
 	}
 	var text strings.Builder
@@ -92,5 +91,5 @@ func DiskFullToOpen(dir string, err error, failure *error) error {
 	if failure != nil {
 		err = *failure
 	}
-	return &DiskFullError{Dir: dir, Err: err, closed: true}
+	return &DiskFullError{Dir: dir, Err: err, Stuck: true}
 }

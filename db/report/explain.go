@@ -24,6 +24,10 @@ type Explain struct {
 	// exact.
 	Recall float64 `json:"recall,omitempty"`
 
+	// DamagedIndexes are the modalities whose index of vectors cannot be read, so that all of their vectors
+	// were compared.
+	DamagedIndexes []string `json:"damaged_indexes,omitempty"`
+
 	// ScannedFields are the fields that the filter compares and that have no index: their values are read
 	// from the items, unless a search in the same state has left the rows of the filter.
 	ScannedFields []string `json:"scanned_fields,omitempty"`

@@ -16,6 +16,10 @@ type VectorIndex struct {
 	Bytes    int       `json:"bytes"`   // in memory
 	Recall   float64   `json:"recall"`  // that searches get which do not say what they want
 
+	// Damage says what is wrong with what is stored of it, once it was read. Searches compare all vectors
+	// then, and making the index anew replaces it.
+	Damage string `json:"damage,omitempty"`
+
 	// Measured is the recall that was measured when the index was made, with items as queries.
 	Measured []RecallPoint      `json:"measured,omitempty"`
 	Queries  int                `json:"queries,omitempty"` // that it was measured with

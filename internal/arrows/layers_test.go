@@ -20,11 +20,10 @@ const (
 	brotli   = "github.com/andybalholm/brotli"
 	lz4      = "github.com/pierrec/lz4/v4"
 
-	cobra       = "github.com/spf13/cobra"
-	pflag       = "github.com/spf13/pflag"
-	liner       = "github.com/peterh/liner"
-	pretty      = "github.com/jedib0t/go-pretty/v6"
-	progressbar = "github.com/schollz/progressbar/v3"
+	cobra  = "github.com/spf13/cobra"
+	pflag  = "github.com/spf13/pflag"
+	liner  = "github.com/peterh/liner"
+	pretty = "github.com/jedib0t/go-pretty/v6"
 )
 
 // ground is what all rooms of the database may import, and state what those above it may.
@@ -53,7 +52,7 @@ var house = plan{
 		{"cmd/fddhdb/sheet": {plot, image}},
 		{"cmd/fddhdb/chart": {plot}, "cmd/fddhdb/explore": nil, "cmd/fddhdb/flags": {pflag}, "cmd/fddhdb/outfile": nil, "cmd/fddhdb/source": nil},
 		{"cmd/fddhdb/picture": nil, "cmd/fddhdb/textform": nil, "cmd/fddhdb/usage": {cobra, pflag}},
-		{"cmd/fddhdb/encoder": nil, "cmd/fddhdb/jsonform": nil, "cmd/fddhdb/term": {cobra, pretty, progressbar, term}},
+		{"cmd/fddhdb/encoder": nil, "cmd/fddhdb/jsonform": nil, "cmd/fddhdb/term": {cobra, pretty, term}},
 		{"cmd/fddhdb/exit": nil, "cmd/fddhdb/userdir": nil},
 
 		// These a program may import beside the database, and need not.

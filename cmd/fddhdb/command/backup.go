@@ -34,7 +34,11 @@ func backupCommand(e *env) *cobra.Command {
 			vectors of the items. Such a backup can be searched when it is restored, but
 			not trained on. Both are written anew and share nothing with whole backups.
 
-			While another process has the database open, back it up from there: in Go, by
+			The folder of the database may be on a medium that cannot be written to, such as a
+			snapshot of a file system. What --collection and --index-only write anew is then
+			in the folder for temporary files for a while: TMPDIR says which one that is.
+
+			While another process writes to the database, back it up from there: in Go, by
 			DB.Backup.
 ` + repositoryHelp),
 		Example: usage.Example(`
@@ -89,7 +93,12 @@ func (e *env) backUp(ctx context.Context, dir, name string, opt db.BackupOptions
 	if err != nil {
 		return nil, err
 	}
-	d, closeDB, err := e.open(dir, &db.Options{MustExist: true})
+	// A copy of everything only reads. A part is written anew first, into the folder of the
+	// database where that can be.
+	d, closeDB, err := e.open(dir, &db.Options{MustExist: true, ReadOnly: opt.Collection == "" && !opt.IndexOnly})
+	if unwritable(err) {
+		d, closeDB, err = e.open(dir, &db.Options{ReadOnly: true})
+	}
 	if errors.Is(err, db.ErrLocked) {
 		return nil, exit.Wrap(err, "end the process that has it open, or back it up from there, by DB.Backup")
 	}

@@ -3,10 +3,12 @@ package command
 import (
 	"errors"
 	"io"
+	"io/fs"
 	"os"
 	"path/filepath"
 	"slices"
 	"strings"
+	"syscall"
 
 	"github.com/fddhdb/fddhdb/cmd/fddhdb/exit"
 	"github.com/fddhdb/fddhdb/cmd/fddhdb/term"
@@ -20,7 +22,6 @@ func (e *env) withDB(dir string, f func(d *db.DB) error) error {
 
 // lookAt is withDB for verbs that only read: several may run at a time, also without
 // write permission.
-// written.
 func (e *env) lookAt(dir string, f func(d *db.DB) error) error {
 	return e.openAnd(dir, &db.Options{ReadOnly: true}, f)
 }
@@ -37,6 +38,12 @@ func (e *env) openAnd(dir string, options *db.Options, f func(d *db.DB) error) e
 		e.warnOfLosses(dir, d)
 	}
 	return errors.Join(f(d), closeDB())
+}
+
+// unwritable reports whether a folder could not be opened to write because this user may not,
+// or nobody can, as its medium is mounted for reading only.
+func unwritable(err error) bool {
+	return errors.Is(err, fs.ErrPermission) || errors.Is(err, syscall.EROFS)
 }
 
 // openError adds advice to the error of a database that cannot be opened.

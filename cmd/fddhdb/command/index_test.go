@@ -1,14 +1,19 @@
 package command
 
 import (
+	"bytes"
 	"encoding/json"
 	"math"
+	"os"
+	"path/filepath"
 	"regexp"
 	"strconv"
 	"strings"
 	"testing"
 
 	"github.com/fddhdb/fddhdb/cmd/fddhdb/clitest"
+	"github.com/fddhdb/fddhdb/cmd/fddhdb/exit"
+	"github.com/fddhdb/fddhdb/internal/cells"
 	"github.com/fddhdb/fddhdb/internal/synth"
 )
 
@@ -80,4 +85,66 @@ func TestSecondsOfPhases(t *testing.T) {
 	if total := index.Seconds["total"]; total <= 0 || math.Abs(total-sum) > 1e-9 {
 		t.Errorf("%v", index.Seconds)
 	}
+}
+
+// Wherever a byte of a database is flipped, a search that compares all vectors as their index is
+// damaged says so in one line, finds what it did, and index makes it anew.
+func TestDamagedIndex(t *testing.T) {
+	was := cells.ExactCost
+	cells.ExactCost = 0
+	defer func() { cells.ExactCost = was }()
+	f := fixture{dir: t.TempDir()}
+	f.db = f.path("a.db")
+	clitest.WriteNPY(t, f.path("x.npy"), synth.Embeddings(0, 2000, 32, 1))
+	must(t, "init", f.db, "--modality", "e:32")
+	must(t, "import", f.db, "--vectors", "e="+f.path("x.npy"))
+	must(t, "index", f.db, "--recall", ".9")
+	must(t, "compact", f.db)
+	search := []string{"search", f.db, "--from", "e", "--vectors", f.path("x.npy"), "--row", "7", "-k", "5"}
+	exact := must(t, append(search, "--recall", "1")...)
+	if out := must(t, append(search, "--explain")...); !strings.Contains(out, "plan cells") {
+		t.Fatal(out)
+	}
+	tables, err := filepath.Glob(filepath.Join(f.db, "store", "*.sst"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	met := false
+	for _, name := range tables {
+		sound, err := os.ReadFile(name)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for at := 2000; at < len(sound) && !met; at += 4000 {
+			damaged := bytes.Clone(sound)
+			damaged[at] ^= 1
+			if err := os.WriteFile(name, damaged, 0); err != nil {
+				t.Fatal(err)
+			}
+			code, out, remark := do(t, search...)
+			if met = code == exit.Done && strings.Contains(remark, "damaged"); !met {
+				continue
+			}
+			if out != exact || strings.Count(remark, "\n") != 1 || !strings.Contains(remark, "index of vectors of e is damaged") {
+				t.Errorf("found %s with %q, want %s", out, remark, exact)
+			}
+			if _, out, _ := do(t, append(search, "--explain")...); !strings.Contains(out, "plan vectors: 2,000 vectors compared") || !strings.Contains(out, "as the index of e is damaged") {
+				t.Error(out)
+			}
+			if _, out, _ := do(t, append(search, "--explain", "--json")...); !strings.Contains(out, `"damaged_indexes":["e"]`) {
+				t.Error(out)
+			}
+			must(t, "index", f.db, "--recall", ".9")
+			if code, out, remark := do(t, append(search, "--explain")...); code != exit.Done || !strings.Contains(out, "plan cells") || remark != "" {
+				t.Errorf("made anew: %d, %s%s", code, out, remark)
+			}
+		}
+		if met {
+			return
+		}
+		if err := os.WriteFile(name, sound, 0); err != nil {
+			t.Fatal(err)
+		}
+	}
+	t.Error("no flipped byte has damaged the index alone")
 }

@@ -113,6 +113,9 @@ func (e *env) printVectorPlan(x *db.Explain, why string) {
 			term.Plural(x.Probes, "cell", "cells"), term.Plural(x.Candidates, "vector", "vectors"), term.Thousands(x.Compared), x.Recall)
 		return
 	}
+	if len(x.DamagedIndexes) > 0 {
+		why = "as the index of " + strings.Join(x.DamagedIndexes, ", ") + " is damaged"
+	}
 	e.Printf("plan vectors: %s compared, %s of them exactly, %s\n", term.Plural(x.Scanned, "vector", "vectors"), term.Thousands(x.Compared), why)
 	if x.Abandoned {
 		e.Printf("%s looked into first, and given up as they took too long\n", term.Plural(x.Probes, "cell", "cells"))

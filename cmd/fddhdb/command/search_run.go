@@ -102,6 +102,7 @@ func (e *env) search(ctx context.Context, c *db.Collection, o *searchOptions, re
 		for _, x := range explains {
 			e.printExplain(x, o.whyVectors(stats))
 		}
+		e.warnOfDamagedIndexes(c, stats)
 	}()
 	if o.explain && e.LeavesOutSentences() {
 		e.Warnf("--explain is left out of a table of csv: --json has it, and the other modes")
@@ -193,6 +194,20 @@ func (e *env) search(ctx context.Context, c *db.Collection, o *searchOptions, re
 		return e.queryStdin(o, m, answer)
 	}
 	return o.queryVectors(m, answer)
+}
+
+// warnOfDamagedIndexes says why searches took long that had an index of vectors by what was known
+// before them, if it turned out to be damaged.
+func (e *env) warnOfDamagedIndexes(c *db.Collection, before *db.CollectionStats) {
+	if len(before.VectorIndexes) == 0 {
+		return
+	}
+	indexes, _ := c.VectorIndexes() // an error has been met before
+	for _, x := range indexes {
+		if x.Damage != "" {
+			e.Warnf("warning: the index of vectors of %s is damaged, so all vectors are compared: fddhdb index makes it anew", x.Modality)
+		}
+	}
 }
 
 // run answers one query.

@@ -1,9 +1,7 @@
 package command
 
 import (
-	"errors"
 	"fmt"
-	"io/fs"
 	"os"
 
 	"github.com/fddhdb/fddhdb/cmd/fddhdb/encoder"
@@ -43,7 +41,7 @@ func (e *env) closeSession() error {
 func (s *session) open(e *env) error {
 	d, err := db.Open(s.dir, &db.Options{MustExist: true, ReadOnly: s.readOnly})
 	switch {
-	case errors.Is(err, fs.ErrPermission) && !s.readOnly:
+	case unwritable(err) && !s.readOnly:
 		return exit.Wrap(err, "fddhdb --readonly %s only looks at it", s.dir)
 	case err != nil:
 		return openError(s.dir, err)

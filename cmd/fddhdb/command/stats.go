@@ -196,6 +196,8 @@ func (e *env) printCollection(ctx context.Context, c *db.Collection, s *db.Colle
 	for _, x := range s.VectorIndexes {
 		state := fmt.Sprintf("%s in %s, recall %v", term.Plural(x.Entries, "vector", "vectors"), term.Plural(x.Cells, "cell", "cells"), x.Recall)
 		switch {
+		case x.Damage != "":
+			state = "damaged: searches compare all vectors; fddhdb index makes it anew"
 		case !x.Complete:
 			state += ", not complete"
 		case x.Cells == 0:

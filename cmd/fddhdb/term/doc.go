@@ -4,7 +4,8 @@
 //
 // It knows no verb and no database, and imports no other package of this module. A verb
 // runs within Scope, which completes its output, also after an error. A Printer belongs
-// to one goroutine. Other goroutines may report steps to its Progress, one at a time.
+// to one goroutine. Any goroutine may report steps to its Progress, which has one of its own
+// from the first step to End.
 //
 // Invariants: results go to stdout and everything else to stderr; what people see
 // cannot move the cursor, whatever it says, and text in a cell cannot begin a line

@@ -1,21 +1,39 @@
 package term
 
 import (
+	"fmt"
 	"io"
+	"strings"
+	"sync"
 	"sync/atomic"
 	"time"
 
-	"github.com/schollz/progressbar/v3"
+	"github.com/jedib0t/go-pretty/v6/text"
+	"golang.org/x/term"
 )
 
 // Progress shows the progress of a long verb, on one line of a terminal that is erased
-// at the end. A nil *Progress shows nothing.
+// at the end. A nil *Progress shows nothing. A goroutine writes the line anew while there
+// is one, so that its clock goes on between steps. Safe for concurrent use.
 type Progress struct {
 	paging *atomic.Bool // while set nothing is shown, as a pager has the terminal; nil: no pager
 	out    io.Writer
-	bar    *progressbar.ProgressBar
-	stage  string
+
+	mu    sync.Mutex // guards the fields below, and writing; held alone
+	stage string
+	bytes bool // done and total are bytes
+	shown int  // width of what is on the line
+
+	began, last  time.Time // when the stage began, and when done was last told to have grown
+	first, done  int64     // what was done then
+	total        int64     // 0: unknown
+	stop, ending chan struct{}
 }
+
+const (
+	redrawn  = 100 * time.Millisecond // between two looks at what has changed
+	barWidth = 30
+)
 
 // NewProgress returns a Progress, or nil if stderr is no terminal: a log should have no
 // bars.
@@ -40,42 +58,107 @@ func (p *Progress) Report(stage string, done, total int64) { p.show(stage, done,
 func (p *Progress) Bytes(stage string, done, total int64) { p.show(stage, done, total, true) }
 
 func (p *Progress) show(stage string, done, total int64, bytes bool) {
-	if p == nil || p.paging != nil && p.paging.Load() {
+	if p == nil {
 		return
 	}
-	if p.bar == nil || p.stage != stage {
-		p.End()
-		most := total
-		if total == 0 {
-			most = -1 // a spinner that turns by itself
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.stop == nil {
+		p.stop, p.ending = make(chan struct{}), make(chan struct{})
+		go p.redraw(p.stop, p.ending)
+	} else if p.stage == stage {
+		if p.total = total; done > p.done {
+			p.done, p.last = done, time.Now()
 		}
-		p.stage = stage
-		options := []progressbar.Option{
-			progressbar.OptionSetWriter(p.out),
-			progressbar.OptionSetDescription(Plain(stage)),
-			progressbar.OptionThrottle(100 * time.Millisecond),
-			progressbar.OptionSetWidth(30),
-			progressbar.OptionSetPredictTime(true),
-			progressbar.OptionClearOnFinish(),
-		}
-		if done > 0 || total > 0 {
-			options = append(options, progressbar.OptionShowCount(), progressbar.OptionShowBytes(bytes))
-			if !bytes { // of bytes it shows the rate by itself
-				options = append(options, progressbar.OptionShowIts(), progressbar.OptionSetItsString(""))
-			}
-		}
-		p.bar = progressbar.NewOptions64(most, options...)
+		return
 	}
-	// A lost terminal is no reason to fail.
-	_ = p.bar.Set64(done)
+	now := time.Now()
+	p.stage, p.bytes, p.began, p.last, p.first, p.done, p.total = stage, bytes, now, now, done, done, total
+	p.draw()
+}
+
+// redraw writes the line again and again until it is told to stop.
+func (p *Progress) redraw(stop <-chan struct{}, ending chan<- struct{}) {
+	defer close(ending)
+	tick := time.NewTicker(redrawn)
+	defer tick.Stop()
+	for {
+		select {
+		case <-stop:
+			return
+		case <-tick.C:
+			p.mu.Lock()
+			p.draw()
+			p.mu.Unlock()
+		}
+	}
+}
+
+// draw writes the line. The caller has mu. A lost terminal is no reason to fail.
+func (p *Progress) draw() {
+	if p.paging != nil && p.paging.Load() {
+		return
+	}
+	line := p.line(time.Now())
+	if f := File(p.out); f != nil {
+		if columns, _, err := term.GetSize(int(f.Fd())); err == nil && columns > 0 {
+			line = text.Trim(line, columns-1) // a line that is continued could not be erased
+		}
+	}
+	width := displayWidth(line)
+	_, _ = io.WriteString(p.out, "\r"+line+strings.Repeat(" ", max(0, p.shown-width)))
+	p.shown = width
+}
+
+// line returns what is shown at a time. The rate is that of the whole stage, up to the last
+// step that was told: between steps it stays, and the rest becomes shorter.
+func (p *Progress) line(now time.Time) string {
+	count := func(n int64) string {
+		if p.bytes {
+			return Size(n)
+		}
+		return Thousands(n)
+	}
+	line := Plain(p.stage)
+	switch {
+	case p.total > 0:
+		part := min(1, float64(p.done)/float64(p.total))
+		full := int(part * barWidth)
+		line += fmt.Sprintf(" %3d%% [%s%s] %s of %s", int(100*part), strings.Repeat("=", full), strings.Repeat(" ", barWidth-full), count(p.done), count(p.total))
+	case p.done > 0:
+		line += " " + count(p.done)
+	}
+	took := now.Sub(p.began).Truncate(time.Second)
+	if worked := p.last.Sub(p.began); worked > 0 && p.done > p.first {
+		rate := float64(p.done-p.first) / worked.Seconds()
+		if rate >= 1 {
+			line += fmt.Sprintf(", %s a second", count(int64(rate)))
+		} else {
+			line += fmt.Sprintf(", %.2g a minute", 60*rate)
+		}
+		if p.total > p.done {
+			rest := time.Duration(float64(p.total-p.done)/rate*float64(time.Second)) - now.Sub(p.last)
+			return fmt.Sprintf("%s, %v, %v left", line, took, max(0, rest).Truncate(time.Second))
+		}
+	}
+	return fmt.Sprintf("%s, %v", line, took)
 }
 
 // End erases the line.
 func (p *Progress) End() {
-	if p == nil || p.bar == nil {
+	if p == nil {
 		return
 	}
-	_ = p.bar.Finish()
-	_ = p.bar.Clear()
-	p.bar = nil
+	p.mu.Lock()
+	stop, ending := p.stop, p.ending
+	p.stop, p.ending = nil, nil
+	if p.shown > 0 {
+		_, _ = fmt.Fprintf(p.out, "\r%s\r", strings.Repeat(" ", p.shown))
+		p.shown = 0
+	}
+	p.mu.Unlock()
+	if stop != nil {
+		close(stop)
+		<-ending
+	}
 }

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"io"
 	"math/rand/v2"
+	"os"
 	"slices"
 	"strings"
 	"sync"
@@ -13,7 +14,7 @@ import (
 
 	"github.com/fddhdb/fddhdb/db/backup"
 	"github.com/fddhdb/fddhdb/db/event"
-	"github.com/fddhdb/fddhdb/db/internal/record"
+	"github.com/fddhdb/fddhdb/db/internal/state"
 	"github.com/fddhdb/fddhdb/db/internal/store"
 	"github.com/fddhdb/fddhdb/db/internal/work"
 	"github.com/fddhdb/fddhdb/db/report"
@@ -29,22 +30,17 @@ type BackupOptions struct {
 }
 
 // Backup stores the database in a repository, and returns the manifest of the backup. It
-// makes a checkpoint or an extract in a folder of its own below checkpoints/ of the
+// makes a checkpoint or an extract in a folder of its own, below checkpoints/ of the
 // database, stores its files and removes it, also after an error. Several may run at once.
+//
+// A database that is open for reading only is on a medium that may refuse every write, and
+// its lock keeps writers out. So its files are stored from where they are, and an extract
+// goes to the folder of the operating system for temporary files.
 //
 // The database must have a UUID (record.FormatIdentity), by which backups are told apart.
 // Unlike an extract of Checkpoint, a backup of a part keeps this UUID; the manifest says
 // what it is a part of. The caller adds to errors what they are about.
 func (c *Copier) Backup(ctx context.Context, to backup.Store, opt BackupOptions) (m *backup.Manifest, err error) {
-	fsys := c.cfg.FS
-	dir := fsys.PathJoin(c.db.Engine.Dir, store.CheckpointsName, fmt.Sprintf("%016x", rand.Uint64()))
-	defer func() {
-		// If it cannot be removed now, Open does.
-		_ = fsys.RemoveAll(dir)
-	}()
-	if err := fsys.MkdirAll(dir, 0o755); err != nil {
-		return nil, err
-	}
 	about := backup.Manifest{
 		Database: c.identity.Text(), Format: c.identity.Format, Collection: opt.Collection, IndexOnly: opt.IndexOnly,
 	}
@@ -52,26 +48,33 @@ func (c *Copier) Backup(ctx context.Context, to backup.Store, opt BackupOptions)
 	// which is no earlier.
 	v := c.db.Latest()
 	defer v.Release()
-	x, err := c.newExtract(v, CheckpointOptions{Collection: opt.Collection, IndexOnly: opt.IndexOnly, Progress: opt.Progress})
-	if err != nil {
-		return nil, err
-	}
-	whole := x == nil
-	if whole {
-		var i record.Identity
-		if i, err = c.checkpointStore(ctx, fsys.PathJoin(dir, store.StoreName)); err == nil {
-			err = vfs.Copy(fsys, fsys.PathJoin(c.db.Engine.Dir, store.MarkerName), fsys.PathJoin(dir, store.MarkerName))
-		}
-		about.Sequence = i.Sequence
+	about.Sequence = v.Sequence
+	whole := opt.Collection == "" && !opt.IndexOnly
+	var files []backup.Source
+	if whole && c.readOnly {
+		files, err = backupSources(c.cfg.FS, c.db.Engine.Dir)
 	} else {
-		about.Sequence = v.Sequence
-		// Panics of the goroutines that write tables come here, and must not end the process.
-		err = work.Safely(func() error { return x.writeFolder(ctx, dir) })
+		fsys, above := c.cfg.FS, c.cfg.FS.PathJoin(c.db.Engine.Dir, store.CheckpointsName)
+		if c.readOnly {
+			above = os.TempDir()
+		}
+		dir := fsys.PathJoin(above, fmt.Sprintf("fddhdb-backup-%016x", rand.Uint64()))
+		defer func() {
+			// If it cannot be removed now, Open does: of what is below checkpoints/.
+			_ = fsys.RemoveAll(dir)
+		}()
+		if err := fsys.MkdirAll(dir, 0o755); err != nil {
+			return nil, err
+		}
+		if whole {
+			about.Sequence, err = c.copyWhole(ctx, dir)
+		} else {
+			err = c.copyPart(ctx, v, dir, opt)
+		}
+		if err == nil {
+			files, err = backupSources(fsys, dir)
+		}
 	}
-	if err != nil {
-		return nil, err
-	}
-	files, err := backupSources(fsys, dir)
 	if err != nil {
 		return nil, err
 	}
@@ -87,6 +90,26 @@ func (c *Copier) Backup(ctx context.Context, to backup.Store, opt BackupOptions)
 		c.last.Store(&report.LastBackup{ID: m.ID, Time: m.Time, Sequence: m.Sequence, BytesTotal: m.BytesTotal, BytesNew: m.BytesNew})
 	}
 	return m, err
+}
+
+// copyWhole makes a copy of everything in the folder dir, and returns the sequence of the copy.
+func (c *Copier) copyWhole(ctx context.Context, dir string) (uint64, error) {
+	fsys := c.cfg.FS
+	i, err := c.checkpointStore(ctx, fsys.PathJoin(dir, store.StoreName))
+	if err == nil {
+		err = vfs.Copy(fsys, fsys.PathJoin(c.db.Engine.Dir, store.MarkerName), fsys.PathJoin(dir, store.MarkerName))
+	}
+	return i.Sequence, err
+}
+
+// copyPart makes an extract of a view in the folder dir.
+func (c *Copier) copyPart(ctx context.Context, v *state.View, dir string, opt BackupOptions) error {
+	x, err := c.newExtract(v, CheckpointOptions{Collection: opt.Collection, IndexOnly: opt.IndexOnly, Progress: opt.Progress})
+	if err != nil {
+		return err
+	}
+	// Panics of the goroutines that write tables come here, and must not end the process.
+	return work.Safely(func() error { return x.writeFolder(ctx, dir) })
 }
 
 // keepingRoom returns the store. If it is a folder, it refuses each Put that would leave less
@@ -120,42 +143,38 @@ func (s *roomyStore) Put(ctx context.Context, name string, r io.ReadSeeker, size
 	return s.Store.Put(ctx, name, r, size)
 }
 
-// backupSources returns the files of the database in a folder, and in folders below it, in
-// a fixed order and with paths relative to dir. It leaves out locks and the side file,
-// which is about the original folder: a restore makes a new one.
+// backupSources returns the marker of the database in a folder and the files of its store, in
+// a fixed order and under the names that they have in a backup. It leaves out locks, and all
+// else that is beside the store: a restore makes a new side file.
 func backupSources(fsys vfs.FS, dir string) ([]backup.Source, error) {
-	var all []backup.Source
-	var walk func(path string) error
-	walk = func(path string) error {
-		folder := dir
-		if path != "" {
-			folder = fsys.PathJoin(dir, fsys.PathJoin(strings.Split(path, "/")...))
-		}
-		names, err := fsys.List(folder)
-		if err != nil {
-			return err
-		}
-		slices.Sort(names)
-		for _, name := range names {
-			full, rel := fsys.PathJoin(folder, name), strings.TrimPrefix(path+"/"+name, "/")
-			info, err := fsys.Stat(full)
-			switch {
-			case err != nil:
-				return err
-			case info.IsDir():
-				if err := walk(rel); err != nil {
-					return err
-				}
-			case name == store.LockName, name == store.CommitsName:
-			default:
-				all = append(all, backup.Source{Path: rel, Size: info.Size(), Open: func() (backup.SourceFile, error) {
-					return fsys.Open(full)
-				}})
-			}
-		}
-		return nil
+	path := store.Path(fsys, dir) // where an interrupted repair has left it
+	names, err := fsys.List(path)
+	if err != nil {
+		return nil, err
 	}
-	return all, walk("")
+	slices.Sort(names)
+	var all []backup.Source
+	add := func(name, full string) error {
+		info, err := fsys.Stat(full)
+		if err == nil && info.Mode().IsRegular() {
+			all = append(all, backup.Source{Path: name, Size: info.Size(), Open: func() (backup.SourceFile, error) {
+				return fsys.Open(full)
+			}})
+		}
+		return err
+	}
+	if err := add(store.MarkerName, fsys.PathJoin(dir, store.MarkerName)); err != nil {
+		return nil, err
+	}
+	for _, name := range names {
+		if name == store.LockName {
+			continue
+		}
+		if err := add(store.StoreName+"/"+name, fsys.PathJoin(path, name)); err != nil {
+			return nil, err
+		}
+	}
+	return all, nil
 }
 
 // backedUp remembers the pieces in which a backup stored the tables of the database, so that

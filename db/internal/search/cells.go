@@ -144,7 +144,7 @@ func (s *Searcher) admitted(with comparison) *roaring.Bitmap {
 func (s *Searcher) indexFor(ctx context.Context, with comparison, all float64) (*indexSearch, error) {
 	if f := s.q.Forced; f != nil {
 		o := &indexSearch{x: s.Cv.IndexNumber(f.Index), reach: f.Reach, but: f.But, most: math.Inf(1), expected: 1}
-		return o.load(ctx)
+		return s.load(ctx, o, with)
 	}
 	o := &indexSearch{x: s.Cv.IndexOf(with.modality, s.metric), but: noRow, most: math.Inf(1)}
 	if o.x == nil || o.x.Outgrown() {
@@ -160,7 +160,7 @@ func (s *Searcher) indexFor(ctx context.Context, with comparison, all float64) (
 	if o.reach, expected = o.x.VectorIndex.Reach(k, wanted); wanted >= 1 || expected < wanted {
 		return nil, nil // nothing that was measured finds so much
 	}
-	o, err := o.load(ctx)
+	o, err := s.load(ctx, o, with)
 	if o == nil || err != nil {
 		return nil, err
 	}
@@ -172,14 +172,15 @@ func (s *Searcher) indexFor(ctx context.Context, with comparison, all float64) (
 	return o, nil
 }
 
-// load waits until the index is in memory. It returns nil if there is none, or it is damaged: an event
-// has told that, and all vectors can answer.
-func (o *indexSearch) load(ctx context.Context) (*indexSearch, error) {
+// load waits until the index of a comparison is in memory. It returns nil if there is none, or it is
+// damaged: an event has told that, Report tells it, and all vectors can answer.
+func (s *Searcher) load(ctx context.Context, o *indexSearch, with comparison) (*indexSearch, error) {
 	if o.x == nil {
 		return nil, nil
 	}
 	var err error
 	if o.table, err = o.x.Loaded(ctx); errors.Is(err, fault.ErrCorrupt) {
+		s.damaged = append(s.damaged, s.Cv.Modalities[with.modality].Name)
 		return nil, nil
 	}
 	return o, err

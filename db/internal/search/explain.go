@@ -50,8 +50,8 @@ func (s *Searcher) Report(radius, hits int) *report.Explain {
 	scanned := scannedFields(s.Cv, s.q.Where, s.q.Args)
 	if s.byVectors {
 		e := &report.Explain{
-			ScannedFields: scanned,
-			Plan:          "vectors", Rerank: OrderNames[byAuto], Substrings: []int{}, Scanned: s.vectorsToCompare(), Compared: s.compares,
+			ScannedFields: scanned, DamagedIndexes: s.damaged,
+			Plan: "vectors", Rerank: OrderNames[byAuto], Substrings: []int{}, Scanned: s.vectorsToCompare(), Compared: s.compares,
 			Metric: string(s.metric), Modalities: s.namesCompared(),
 			Hits: hits, Predicted: map[string]float64{},
 			EncodeUS: microseconds(t.Encode), ResolveUS: microseconds(t.Resolve), KeysUS: microseconds(t.Keys),

@@ -161,6 +161,7 @@ type Searcher struct {
 	bounds     *quant.VectorQuery // that vector, for bounds; nil where no vectors can be in memory
 	compares   int                // vectors that have been read
 	cells      *cellSearch        // what an index has to do with it; nil: nothing
+	damaged    []string           // modalities whose index cannot be read
 	unfiltered bool               // whether all that have a vector which is compared may be hits
 	predicted  prediction         // what it would take by vectors alone, and what with an index
 

@@ -1,6 +1,7 @@
 package state
 
 import (
+	"errors"
 	"fmt"
 	"maps"
 	"slices"
@@ -248,6 +249,9 @@ func (x *IndexView) Report(cv *CollectionView) *report.VectorIndex {
 		for i := range t.Centres().Numbers() {
 			out.Largest = max(out.Largest, t.Len(uint32(i)))
 		}
+	}
+	if l := x.loading; l != nil && l.ended() && errors.Is(l.err, fault.ErrCorrupt) {
+		out.Damage = l.err.Error()
 	}
 	return out
 }

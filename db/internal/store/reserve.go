@@ -27,6 +27,7 @@ const (
 	maxReserve     = 256 << 20   // bytes of the reserve, by default
 	reservePart    = 20          // or that part of the file system, where it is less
 	FreeingFloor   = 64 << 10    // bytes that deletions and flushes leave free, or a quarter of the reserve if that is less
+	roomToDelete   = 32 << 10    // bytes above that floor with which some items can be deleted: advice goes by it
 	tableFloor     = 4 << 20     // bytes that compactions and bulk loads leave, or half of the reserve
 	WrittenTwice   = 2           // times that a commit is written: to the log and to a table
 	maxUnmeasured  = time.Second // that a measurement counts, at most
@@ -110,7 +111,7 @@ func (r *Reserve) Admit(bytes int64, frees bool) error {
 		return r.pending.Load()
 	}
 	if !r.take(bytes, func() int64 { return r.kept(frees) + later() }) {
-		err := &fault.DiskFullError{Dir: r.Dir, Free: r.free, Reserve: r.kept(frees), Needed: bytes + later()}
+		err := &fault.DiskFullError{Dir: r.Dir, Free: r.free, Reserve: r.kept(frees), Needed: bytes + later(), Stuck: frees || r.free < roomToDelete+r.kept(true)}
 		r.refused(err)
 		return err
 	}
@@ -240,6 +241,7 @@ func (e *Engine) FullDisk(err error) error {
 	full := &fault.DiskFullError{Dir: e.Dir, Err: err}
 	if usage, err := e.cfg.FS.GetDiskUsage(e.Dir); err == nil {
 		full.Free = int64(min(usage.AvailBytes, math.MaxInt64))
+		full.Stuck = full.Free < roomToDelete+FreeingFloor
 	}
 	e.Reserve.refused(full)
 	return full

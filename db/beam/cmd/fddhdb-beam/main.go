@@ -20,6 +20,7 @@ import (
 )
 
 func main() {
+	exit.AbortOnCrash()
 	// Beam starts this program as a worker, with flags of its own.
 	switch args := workerArgs(os.Args[1:]); {
 	case args != nil:

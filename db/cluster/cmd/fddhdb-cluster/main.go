@@ -19,6 +19,7 @@ import (
 )
 
 func main() {
+	exit.AbortOnCrash()
 	natsproc.Main() // the NATS servers of demo are this program, too
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	context.AfterFunc(ctx, stop) // a second signal ends the process at once

@@ -1,0 +1,84 @@
+package command
+
+import (
+	"os"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"testing"
+
+	"github.com/fddhdb/fddhdb/cmd/fddhdb/exit"
+	"github.com/fddhdb/fddhdb/internal/testfs"
+)
+
+// What is on a disk that is mounted for reading only, as a snapshot of a file system is, can be
+// looked at by every verb that looks, and backed up; what is restored is sound.
+func TestVerbsOnReadOnlyDisk(t *testing.T) {
+	if !testfs.Mounts(t) {
+		return
+	}
+	f := newFixture(t, 60, true)
+	disk := testfs.MountDisk(t, 64<<20)
+	on := filepath.Join(disk, "x.db")
+	if err := os.CopyFS(on, os.DirFS(f.db)); err != nil {
+		t.Fatal(err)
+	}
+	testfs.ReadOnlyDisk(t, disk)
+	t.Setenv("TMPDIR", t.TempDir())
+	want := must(t, "search", f.db, "--key", "1", "-k", "3")
+	if got := must(t, "search", on, "--key", "1", "-k", "3"); got != want {
+		t.Errorf("found %s, and where the disk can be written to %s", got, want)
+	}
+	must(t, "stats", on)
+	must(t, "verify", on, "--deep")
+	must(t, "count", on)
+	must(t, "scan", on, "--limit", "3")
+	must(t, "eval", on, "--vectors", "text="+f.text, "--labels", f.labels)
+	must(t, "export", on, "--keys", f.path("keys.txt"))
+	for _, flags := range [][]string{{}, {"--collection", "main"}, {"--index-only"}} {
+		repo, back := filepath.Join(t.TempDir(), "backups"), filepath.Join(t.TempDir(), "back.db")
+		must(t, append([]string{"backup", on, repo}, flags...)...)
+		must(t, "restore", repo, back)
+		must(t, "verify", back, "--deep")
+		if got := must(t, "search", back, "--key", "1", "-k", "3", "--rerank", "projection"); got != must(t, "search", on, "--key", "1", "-k", "3", "--rerank", "projection") {
+			t.Errorf("backup %v finds %s", flags, got)
+		}
+	}
+	code, _, stderr := do(t, "delete", on, "1")
+	if code != exit.Failed || !strings.Contains(stderr, "read-only file system") {
+		t.Errorf("delete: exit code %d, %s", code, stderr)
+	}
+}
+
+// However little room a disk has, what an error advises is possible: where it speaks of deleting,
+// deleting works, and then the write that was refused. A database is looked at whatever is free.
+func TestAdviceOnFullDisk(t *testing.T) {
+	if !testfs.Mounts(t) {
+		return
+	}
+	f := newFixture(t, 60, true)
+	for _, free := range []int64{0, 1, 2, 4, 8, 12, 16, 24, 32, 48, 60, 68, 80, 96, 128, 192, 256, 320, 384, 512} {
+		t.Run(strconv.FormatInt(free, 10)+" KiB", func(t *testing.T) {
+			disk := testfs.MountDisk(t, 40<<20)
+			on := filepath.Join(disk, "x.db")
+			if err := os.CopyFS(on, os.DirFS(f.db)); err != nil {
+				t.Fatal(err)
+			}
+			testfs.FillDisk(t, disk, free<<10)
+			code, _, put := do(t, "put", on, "new", "--labels", "0")
+			if code != exit.Failed || !strings.Contains(put, "disk is full") || !strings.Contains(put, "make room") {
+				t.Errorf("put: exit code %d, %s", code, put)
+			}
+			code, _, stderr := do(t, "delete", on, "1")
+			if advised := strings.Contains(put, "delete"); advised && code != exit.Done {
+				t.Errorf("put says %sdelete says %s", put, stderr)
+			} else if code != exit.Done && (strings.Contains(stderr, "delete items") || !strings.Contains(stderr, "make room")) {
+				t.Errorf("delete says %s", stderr)
+			} else {
+				t.Logf("advised %v, deleted %v", advised, code == exit.Done)
+			}
+			must(t, "count", on)
+			must(t, "verify", on)
+		})
+	}
+}
