@@ -37,6 +37,9 @@ func pages(c *db.Collection, q db.Query, k int, between func()) ([]db.Hit, error
 		if hits = append(hits, res.Hits...); res.Next == "" {
 			return hits, nil
 		}
+		if len(hits) > 1<<20 {
+			return hits, errors.New("the pages do not end")
+		}
 		q.After = res.Next
 		between()
 	}
