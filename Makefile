@@ -75,6 +75,13 @@ soak:
 	$(RACE) -v -timeout 0 -run '^TestRandomHistoriesOfSpaces$$' ./db -args -soak $(SOAKTIME) -seed $(SEED)
 	$(RACE) -v -timeout 0 -run '^TestRepairOfRandomDamage$$' ./db -args -soak $(SOAKTIME) -seed $(SEED)
 
+# What indexes of vectors find while clusters of items come, move and go: twenty histories of each kind and
+# metric, of 20,000 vectors and of 200,000.
+.PHONY: churn
+churn:
+	$(GO) test -v -timeout 0 -run '^TestRecallAfterChurn$$' ./db -args -churn.items 20000 -churn.seeds 20 -churn.queries 200 -seed $(SEED)
+	$(GO) test -v -timeout 0 -run '^TestRecallAfterChurn$$' ./db -args -churn.items 200000 -churn.seeds 20 -churn.queries 200 -seed $(SEED)
+
 # Interleavings of backups and prunes, and processes that are killed while they do both.
 backups:
 	$(GO) test -v -timeout 0 -run '^TestInterleavings$$' ./db/backup -args -sim.runs 100000 -seed $(SEED)

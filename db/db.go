@@ -143,7 +143,7 @@ func (d *DB) start(kv *pebble.DB) error {
 	})
 	if !d.opts.ReadOnly {
 		d.background.Go(func() { d.learning.KeepUpdated(ctx) })
-		d.background.Go(func() { d.learning.KeepMeasured(ctx) })
+		d.background.Go(func() { d.learning.KeepRenewed(ctx) })
 	}
 	if d.keeper != nil {
 		d.background.Go(func() { d.keeper.Run(ctx) })
@@ -152,7 +152,8 @@ func (d *DB) start(kv *pebble.DB) error {
 }
 
 // Close waits for the calls that are going on, makes everything durable, writes what is in the
-// log only into tables, at most some 64 MiB, and frees the folder for others. A range over
+// log only into tables, at most some 64 MiB, and frees the folder for others. After writes it also has
+// indexes of vectors take in what has come, where that takes no more than about a second. A range over
 // Items, ItemsWhere, ItemsByKey, Keys, Codes, Neighbors or Runs that is still running must end first, so do not
 // close from inside one. A second call returns ErrClosed.
 func (d *DB) Close() error {
@@ -162,6 +163,9 @@ func (d *DB) Close() error {
 		return err
 	}
 	d.background.Wait()
+	if !d.opts.ReadOnly && d.state.Committer.Sequence() != d.opened && d.state.Engine.Log.Failed.Load() == nil {
+		d.learning.Settle()
+	}
 	importing := d.imports.CloseAll()
 	if !d.opts.ReadOnly {
 		d.learning.Checkpoint()

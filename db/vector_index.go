@@ -43,11 +43,14 @@ type VectorIndex = report.VectorIndex
 // a bit a dimension there. Then some items are taken for queries, and what is found of their nearest
 // is measured.
 //
-// New and changed items are compared with every query until there are some hundred of them; then the
-// index takes them in, in the background. It splits cells that become too large, gives up those that
-// become too small, and is measured again when it has twice or half as many items; until then all
-// vectors are compared. So an index is to be made anew only when vectors have become others. The one
-// that is there for the modality is used until the new one is complete, which replaces it.
+// New and changed items are compared with every query until there are some hundred of them. Then the
+// index takes them in, in the background. Items of a kind that was not there when the index was made fit
+// no cell (VectorIndex.Loose): every query is compared with them. The index is made anew, in the background
+// on half of the processors, when a quarter of its vectors have come, changed or gone, or when one in 64 is
+// loose. Searches use the old one until the new one is complete; where half of the vectors have come,
+// changed or gone before that, they compare all vectors. Close takes in what a process leaves, and makes
+// a small index anew, if that takes no more than about a second. A call of IndexVectors replaces the index
+// of the modality when the new one is complete.
 //
 // It costs some 30 microseconds of processors an item of d = 384 dimensions and some seconds to measure,
 // d/8 + 16 bytes an item on disk and some 10 more in memory, and while it begins 100 d bytes a cell. Readers and

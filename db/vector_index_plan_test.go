@@ -81,8 +81,8 @@ func TestAnIndexIsUsedWhereItPays(t *testing.T) {
 	if exact("few items", x, r, "label = 'rare'"); x.Predicted["cells"] < x.Predicted["vectors"] || x.Abandoned {
 		t.Errorf("few items: predicted %v, abandoned %v", x.Predicted, x.Abandoned)
 	}
-	// All that is near is refused, so that cell after cell is looked into in vain.
-	x, r = explained("label = 'far'", .9)
+	// All that is near is refused: cell after cell is looked into in vain.
+	x, r = explained("label = 'far'", .2)
 	if exact("items that are far", x, r, "label = 'far'"); !x.Abandoned || x.Probes == 0 {
 		t.Errorf("items that are far: predicted %v, abandoned %v after %d cells", x.Predicted, x.Abandoned, x.Probes)
 	}

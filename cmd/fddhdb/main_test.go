@@ -34,6 +34,9 @@ func letters() {
 		switch text := in.Text(); text {
 		case "die":
 			os.Exit(3)
+		case "obey":
+			fmt.Fprint(os.Stderr, "\x1b]0;title\x07 \u009b2J \u202e")
+			os.Exit(3)
 		case "nothing":
 			fmt.Println()
 		case "long":

@@ -4,6 +4,7 @@ package main
 
 import (
 	"bytes"
+	"encoding/json"
 	"fmt"
 	"io"
 	"os"
@@ -33,7 +34,13 @@ type screen struct {
 // openScreen runs fddhdb in a terminal.
 func openScreen(t *testing.T, env []string, args ...string) *screen {
 	t.Helper()
-	s := &screen{t: t, cmd: exec.Command("fddhdb", args...)}
+	return openTerminal(t, env, append([]string{"fddhdb"}, args...)...)
+}
+
+// openTerminal runs a program in a terminal.
+func openTerminal(t *testing.T, env []string, program ...string) *screen {
+	t.Helper()
+	s := &screen{t: t, cmd: exec.Command(program[0], program[1:]...)}
 	s.more = sync.NewCond(&s.mu)
 	s.cmd.Env = append(os.Environ(), append([]string{"TERM=xterm", "NO_COLOR="}, env...)...)
 	var err error
@@ -113,12 +120,23 @@ func (s *screen) all() string {
 	return string(s.text)
 }
 
+// whole returns what has been shown, once nobody shows more.
+func (s *screen) whole() string {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for !s.end {
+		s.more.Wait()
+	}
+	return string(s.text)
+}
+
 const (
 	enter = "\r"
 	tab   = "\t"
 	ctrlA = "\x01"
 	ctrlC = "\x03"
 	ctrlD = "\x04"
+	ctrlK = "\x0b"
 	ctrlP = "\x10" // the line before; the editor recognises an arrow key only if its bytes arrive together
 )
 
@@ -217,6 +235,67 @@ func TestTerminal(t *testing.T) {
 	}
 	if kept := strings.Split(strings.TrimSpace(string(text)), "\n"); kept[0] != "count " || kept[len(kept)-1] != ".quit" || strings.Contains(string(text), "\n count") {
 		t.Errorf("the history is %q", kept)
+	}
+}
+
+// TestTerminalObeysNothing: whatever a database, a file or an encoder has, a terminal shows and does not obey, in all modes.
+func TestTerminalObeysNothing(t *testing.T) {
+	if testing.Short() {
+		t.Skip("it waits for processes and their terminals")
+	}
+	dir := t.TempDir()
+	path := filepath.Join(dir, "a.db")
+	const hostile = "\x1b]0;title\x07\r\u009b2J\u202eend"
+	in := func(stdin string, args ...string) {
+		t.Helper()
+		cmd := exec.Command("fddhdb", args...)
+		cmd.Stdin = strings.NewReader(stdin)
+		if out, err := cmd.CombinedOutput(); err != nil {
+			t.Fatalf("%q: %s", args, out)
+		}
+	}
+	in("", "init", path, "--modality", "image:5", "--field", "note:string:index")
+	const key = "\x1b\u009b\u202ekey"
+	item, err := json.Marshal(map[string]any{"key": key, "labels": []string{key + "\nline"}, "fields": map[string]string{"note": key + "\nline"}, "vectors": map[string]any{"image": []int{1, 2, 3, 4, 5}}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	in(string(item), "import", path, "--items", "-")
+	in("", "encoder", path, "--set", "image=letters '"+hostile+"'")
+	names := filepath.Join(dir, hostile)
+	if err := os.WriteFile(names, nil, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	for _, c := range []struct {
+		code int
+		args []string
+	}{
+		{0, []string{"scan", path}}, {0, []string{"get", path, key}}, {0, []string{"search", path, "--from", "image", "--key", key}},
+		{0, []string{"search", path, "--text", "like " + hostile}}, {0, []string{"facets", path, "--by", "note"}}, {0, []string{"labels", path}},
+		{0, []string{"encoder", path}}, {1, []string{"search", path, "--text", "obey"}}, {1, []string{"get", path, hostile}},
+		{2, []string{"count", path, "--where", hostile}}, {2, []string{"count", path, "--collection", hostile}}, {2, []string{hostile}}, {2, []string{"scan", path, "--" + hostile}},
+		{0, []string{"verify", path}}, {0, []string{"stats", path}}, {2, []string{"search", path, "--vectors", names}},
+		{0, []string{"export", path, "--keys", "-"}}, {0, []string{"export", path, "--items", "-"}},
+		{0, []string{path, "-c", "scan --mode csv", "-c", ".schema"}}, {1, []string{path, "-c", "get '" + hostile + "'"}},
+	} {
+		modes := []string{""}
+		if c.code == 0 && len(c.args) > 2 && c.args[0] != "export" && c.args[0] != path {
+			modes = []string{"table", "csv", "json", "jsonl", "markdown", "line"}
+		}
+		for _, mode := range modes {
+			args := c.args
+			if mode != "" {
+				args = append(args[:len(args):len(args)], "--mode", mode)
+			}
+			s := openTerminal(t, []string{"NO_COLOR=1", "FDDHDB_HISTORY="}, append([]string{"fddhdb"}, args...)...)
+			s.leaves(c.code)
+			all := s.whole()
+			for _, bad := range []string{"\x1b", "\x07", "\u009b", "\u202e", "\nline"} {
+				if strings.Contains(all, bad) {
+					t.Errorf("%q: the terminal gets %q: %q", args, bad, all)
+				}
+			}
+		}
 	}
 }
 

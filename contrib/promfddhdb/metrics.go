@@ -51,7 +51,7 @@ func ofCollections(name, help string, value func(c *db.CollectionStats) any) met
 // with the value 0: nobody would see a rise of a counter that begins with its first
 // failure.
 var operations = []event.Op{
-	event.OpLoad, event.OpIndex, event.OpRerank, event.OpTrain, event.OpImportModel, event.OpUpdate, event.OpReindex, event.OpVectorIndex, event.OpMeasure, event.OpBulkLoad,
+	event.OpLoad, event.OpIndex, event.OpRerank, event.OpTrain, event.OpImportModel, event.OpUpdate, event.OpReindex, event.OpVectorIndex, event.OpBulkLoad,
 	event.OpMergeLabel, event.OpCompact, event.OpBackup, event.OpCheckpoint, event.OpVerify, event.OpFlush, event.OpCompaction,
 }
 

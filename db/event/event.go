@@ -76,7 +76,6 @@ const (
 	OpLoad        Op = "load"        // loading the codes of a space into memory, after Open
 	OpIndex       Op = "index"       // building the tables of substrings in memory
 	OpTrain       Op = "train"       // Collection.Train
-	OpMeasure     Op = "measure"     // measuring again what an index of vectors finds, as it has grown
 	OpVectorIndex Op = "vectorindex" // Collection.IndexVectors
 	OpUpdate      Op = "update"      // Collection.Update, or the update of Options.UpdateItems
 	OpImportModel Op = "importmodel" // Collection.ImportModel

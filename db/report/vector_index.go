@@ -12,6 +12,7 @@ type VectorIndex struct {
 	Largest  int       `json:"largest"` // entries of the largest cell
 	Entries  int       `json:"entries"` // vectors that it knows
 	Unknown  int       `json:"unknown"` // rows that every query is compared with
+	Loose    int       `json:"loose"`   // of these, the ones that fit no cell: they wait until the index is made anew
 	Bytes    int       `json:"bytes"`   // in memory
 	Recall   float64   `json:"recall"`  // that searches get which do not say what they want
 
@@ -20,7 +21,7 @@ type VectorIndex struct {
 	Queries  int                `json:"queries,omitempty"` // that it was measured with
 	Of       int                `json:"of,omitempty"`      // vectors that there were then
 	Sample   int                `json:"sample,omitempty"`  // vectors that the centres were found from
-	Seconds  map[string]float64 `json:"seconds,omitempty"` // of its making, by stage
+	Seconds  map[string]float64 `json:"seconds,omitempty"` // of its making: centres, encode, measure; and total
 }
 
 // A RecallPoint is a recall that was measured: the part of the K nearest items that a search with
@@ -30,7 +31,11 @@ type RecallPoint struct {
 	Reach  float64 `json:"reach"`
 	Recall float64 `json:"recall"`
 	Error  float64 `json:"error"` // standard error of Recall
-	Probes float64 `json:"probes"`
 
-	Entries float64 `json:"entries,omitempty"` // 0 of an index that an earlier version has measured
+	// Worst is the recall of that sixteenth of the queries, by the distance of the K-th nearest, which finds
+	// least, plus half of its standard error.
+	Worst float64 `json:"worst"`
+
+	Probes  float64 `json:"probes"`
+	Entries float64 `json:"entries"`
 }

@@ -22,7 +22,7 @@ func BenchmarkEncode(b *testing.B) {
 		x[i], placed[i] = e.Vector(i), make([]float32, g.Size())
 		g.Place(placed[i], x[i])
 	})
-	c := NewCentres(g, placed[:1])
+	c := around(g, placed[:1])
 	q := c.NewQuery()
 	var entry Entry
 	for _, part := range []struct {

@@ -59,7 +59,7 @@ func testRecall(t *testing.T, set synth.EmbeddingSet) {
 		qs[i] = e.Vector(1<<40 + i)
 		ds := make([]float32, n)
 		for j := range n {
-			ds[j] = 2 - 2*product(qs[i], x[j])
+			ds[j] = 2 - 2*Product(qs[i], x[j])
 		}
 		slices.Sort(ds)
 		truth[i] = ds[k-1]
@@ -120,7 +120,7 @@ func testRecall(t *testing.T, set synth.EmbeddingSet) {
 						break
 					}
 					refined++
-					s := 2 - 2*product(qs[i], x[f.Row])
+					s := 2 - 2*Product(qs[i], x[f.Row])
 					if s < floor || len(top) < k {
 						at, _ := slices.BinarySearch(top, s)
 						top = slices.Insert(top, at, s)
@@ -206,7 +206,7 @@ func TestKernelsAgree(t *testing.T) {
 				if k == generic {
 					want, wantHits = got, gotHits
 				}
-				if got, want := product(x, centre), productGeneric(x, centre); got != want {
+				if got, want := Product(x, centre), productGeneric(x, centre); got != want {
 					t.Fatalf("%v, %d dimensions: product %v, want %v", k, d, got, want)
 				}
 				if !slices.Equal(want, got) || !slices.Equal(wantHits, gotHits) {
@@ -246,7 +246,7 @@ func TestEstimates(t *testing.T) {
 			return y
 		}
 		centre := random(nil)
-		c := NewCentres(g, [][]float32{place(centre)})
+		c := around(g, [][]float32{place(centre)})
 		w := NewWriter(c)
 		var e Entry
 		var x [][]float32
@@ -301,7 +301,7 @@ func TestTablesAreWhatWasPut(t *testing.T) {
 		centres = append(centres, place())
 	}
 	centres[3] = nil
-	c := NewCentres(g, centres)
+	c := around(g, centres)
 	w := NewWriter(c)
 	type state struct {
 		table *Table
@@ -331,13 +331,10 @@ func TestTablesAreWhatWasPut(t *testing.T) {
 		}
 		seen := 0
 		for cell := range uint32(5) {
-			rows := s.table.AppendRows(nil, cell)
-			if len(rows) != s.table.Len(cell) {
-				t.Fatalf("%d rows in cell %d, it has %d", len(rows), cell, s.table.Len(cell))
-			}
-			square := 0.0
-			for i, row := range rows {
+			load := 0.0
+			for i := range s.table.Len(cell) {
 				seen++
+				_, row := s.table.lists.At(cell).lane(i, g.Size())
 				want, there := s.rows[row]
 				of, found := s.table.Cell(row)
 				got, gotRow := s.table.lists.At(cell).lane(i, g.Size())
@@ -345,10 +342,10 @@ func TestTablesAreWhatWasPut(t *testing.T) {
 				if !there || !found || of != want.Cell || gotRow != row || !got.Equal(&want) {
 					t.Fatalf("row %d is not what was put", row)
 				}
-				square += want.square(g.Size())
+				load += s.table.Weight(&want)
 			}
-			if l := s.table.lists.At(cell); l != nil && math.Abs(l.square-square) > 1e-6*square+1e-9 {
-				t.Fatalf("cell %d: squares of %v, they are %v", cell, l.square, square)
+			if l := s.table.lists.At(cell); l != nil && math.Abs(l.load-load) > 1e-6*load+1e-9 {
+				t.Fatalf("cell %d: a load of %v, it is %v", cell, l.load, load)
 			}
 		}
 		if seen != len(s.rows) {
@@ -370,7 +367,7 @@ func TestProbesYieldAllCells(t *testing.T) {
 		}
 		centres = append(centres, y)
 	}
-	c := NewCentres(g, centres)
+	c := around(g, centres)
 	w := NewWriter(c)
 	var e Entry
 	for i := range 3000 {
@@ -490,7 +487,7 @@ func TestEntriesArePinned(t *testing.T) {
 		for i := range z {
 			z[i] = y[i] + next()/8
 		}
-		c := NewCentres(g, [][]float32{z})
+		c := around(g, [][]float32{z})
 		var e Entry
 		c.Encode(&e, y, 0)
 		h.Write(e.Append(nil))
@@ -501,39 +498,163 @@ func TestEntriesArePinned(t *testing.T) {
 	}
 }
 
-// A cell is emptied as if its rows were taken out one by one; states published before stay.
-func TestACellIsEmptied(t *testing.T) {
-	g := NewGeometry(L2, 64, 1)
-	a, b := make([]float32, 64), make([]float32, 64)
-	b[0] = 5
-	c := NewCentres(g, [][]float32{a, b})
-	one, all := NewWriter(c), NewWriter(c)
-	x := make([]float32, 64)
-	var e Entry
-	for row := range uint32(1000) {
-		x[row%64] += float32(row)
-		c.Encode(&e, x, row%2)
-		one.Put(row, &e)
-		all.Put(row, &e)
-	}
-	before := all.Publish()
-	for row := uint32(0); row < 1000; row += 2 {
-		one.Remove(row)
-	}
-	all.Empty(0)
-	for range 2 {
-		if o, a := one.Table(), all.Table(); o.Rows() != a.Rows() || o.Bytes() != a.Bytes() || a.Len(0) != 0 || a.Len(1) != 500 {
-			t.Errorf("%d rows and %d bytes, want %d and %d", a.Rows(), a.Bytes(), o.Rows(), o.Bytes())
+// clouds makes a table of a few cells of 100 vectors each, around centres that lie apart, and returns it
+// with the coordinates by row.
+func clouds(metric Metric, seed uint64) (w *Writer, placed [][]float32) {
+	r := rand.New(rand.NewPCG(seed, 9))
+	g := NewGeometry(metric, 48, seed)
+	around := func(x []float32, sigma float64) []float32 {
+		y := make([]float32, len(x))
+		for i := range y {
+			y[i] = x[i] + float32(sigma*r.NormFloat64())
 		}
-		for row := range uint32(1000) {
-			_, has := all.Table().Cell(row)
-			if _, want := one.Table().Cell(row); has != want {
-				t.Fatalf("row %d has an entry: %v", row, has)
+		return y
+	}
+	var centres [][]float32
+	for range 8 {
+		centres = append(centres, around(make([]float32, 48), 1))
+	}
+	var all []Cell
+	for _, c := range centres {
+		y := make([]float32, g.Size())
+		g.Place(y, c)
+		all = append(all, Cell{Centre: y})
+	}
+	c := NewCentres(g, all)
+	w = NewWriter(c)
+	var e Entry
+	for row := range 800 {
+		y := make([]float32, g.Size())
+		g.Place(y, around(centres[row%8], .2))
+		c.Encode(&e, y, uint32(row%8))
+		w.Put(uint32(row), &e)
+		placed = append(placed, y)
+	}
+	w.Fit()
+	return w, placed
+}
+
+// What a cell promises is what it did when it was fitted, however many come from far away; but it is
+// overfull then, and is not when those have gone.
+func TestOutliersDoNotSpoilACell(t *testing.T) {
+	for _, metric := range []Metric{Cosine, Dot, L2} {
+		w, placed := clouds(metric, 1)
+		c := w.Table().Centres()
+		q := c.NewQuery()
+		q.Set(placed[3])
+		first := func() Probe {
+			var p Probes
+			w.Publish().Probes(q, .5, &p)
+			next, _ := p.Next(float32(math.Inf(1)))
+			return next
+		}
+		want := first()
+		if want.Cell != 3 || w.Table().Overfull(3, 0) {
+			t.Fatalf("metric %v: a vector of cell 3 is at home in %d", metric, want.Cell)
+		}
+		var e Entry
+		for i := range uint32(10) {
+			c.Encode(&e, placed[i%3], 3) // of other clouds
+			w.Put(1000+i, &e)
+		}
+		got := first()
+		if got.Cell != 3 || got.Least != want.Least {
+			t.Errorf("metric %v: cell %d promises %v; before outliers came it was %d with %v", metric, got.Cell, got.Least, want.Cell, want.Least)
+		}
+		if !w.Table().Overfull(3, 0) {
+			t.Errorf("metric %v: ten outliers do not overfill a cell", metric)
+		}
+		for i := range uint32(10) {
+			w.Remove(1000 + i)
+		}
+		if w.Table().Overfull(3, 0) {
+			t.Errorf("metric %v: a cell is overfull when the outliers have gone", metric)
+		}
+		for i := range uint32(30) { // as many as a quarter, and some more, of its own kind
+			c.Encode(&e, placed[3+8*i], 3)
+			w.Put(1000+i, &e)
+		}
+		if !w.Table().Overfull(3, 0) {
+			t.Errorf("metric %v: a third more do not overfill a cell", metric)
+		}
+	}
+}
+
+// No entry of a cell is nearer than the bound of the cell.
+func TestBoundsOfCells(t *testing.T) {
+	for _, metric := range []Metric{Cosine, Dot, L2} {
+		w, placed := clouds(metric, 2)
+		table := w.Publish()
+		q := table.Centres().NewQuery()
+		for _, x := range placed[:50] {
+			q.Set(x)
+			var p Probes
+			table.Probes(q, 1, &p)
+			for next, ok := p.Next(float32(math.Inf(1))); ok; next, ok = p.Next(float32(math.Inf(1))) {
+				for row, y := range placed {
+					of, _ := table.Cell(uint32(row))
+					d := squaredDistance(x, y)
+					if metric == Dot {
+						d = -2 * float64(Product(x, y))
+					}
+					if of == next.Cell && d < next.Bound-1e-4 {
+						t.Fatalf("metric %v: an entry at %v in a cell with bound %v", metric, d, next.Bound)
+					}
+				}
 			}
 		}
-		all.Empty(0) // nothing is left to do
 	}
-	if before.Len(0) != 500 || len(before.AppendRows(nil, 0)) != 500 {
-		t.Error("a published table has changed")
+}
+
+// In a cell around a query, where rounding it to 4 bits would tell nothing, estimates are as good as their
+// spreads say, and tell near from far.
+func TestEstimatesInANearCell(t *testing.T) {
+	r := rand.New(rand.NewPCG(3, 4))
+	g := NewGeometry(Cosine, 48, 1)
+	centre := make([]float64, 48)
+	for i := range centre {
+		centre[i] = r.NormFloat64()
+	}
+	place := func() []float32 {
+		x, y := make([]float32, 48), make([]float32, g.Size())
+		for i := range x {
+			x[i] = float32(centre[i] + .01*r.NormFloat64())
+		}
+		g.Place(y, x)
+		return y
+	}
+	for _, kernel := range kernelSets() {
+		was := active
+		active = kernel
+		c := around(g, [][]float32{place()})
+		w := NewWriter(c)
+		placed := make([][]float32, 500)
+		var e Entry
+		for i := range placed {
+			placed[i] = place()
+			c.Encode(&e, placed[i], 0)
+			w.Put(uint32(i), &e)
+		}
+		w.Fit()
+		q := c.NewQuery()
+		beyond, all, spreads, squares := 0, 0, 0., 0.
+		for range 20 {
+			q.Set(place())
+			found := w.Publish().Scan(nil, q, Probe{Far: c.far(q, 0)}, 3, float32(math.Inf(1)))
+			if len(found) != len(placed) {
+				t.Fatalf("%v: %d found of %d", kernel, len(found), len(placed))
+			}
+			for _, f := range found {
+				d := squaredDistance(q.x, placed[f.Row])
+				if all++; math.Abs(float64(f.Distance)-d) > 2*float64(f.Spread) {
+					beyond++
+				}
+				spreads, squares = spreads+float64(f.Spread), squares+d
+			}
+		}
+		if beyond > all/10 || spreads > squares/3 {
+			t.Errorf("%v: %d of %d estimates are wrong by more than two spreads, which are %.2f of the distances", kernel, beyond, all, spreads/squares)
+		}
+		active = was
 	}
 }

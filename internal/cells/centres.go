@@ -2,7 +2,6 @@ package cells
 
 import (
 	"math"
-	"slices"
 
 	"github.com/fddhdb/fddhdb/internal/rotate"
 )
@@ -73,25 +72,42 @@ const longest = 1e17
 // HasPlace reports whether Place has found coordinates. What has none is compared with all.
 func HasPlace(x []float32) bool { return x[0] == x[0] }
 
-// Centres are the centres of cells in coordinates, which says where a vector belongs. A cell keeps
-// its number; a number may have no centre. They never change, and are safe for any number of
-// goroutines.
-type Centres struct {
-	*Geometry
-	coordinates [][]float32 // by cell; nil: there is none
-	squares     []float64   // of their lengths
-	count       int         // of those that there are
-	families    []family
+// A Cell is a part of the vectors: those nearest to its centre. What Fit has found of their distances
+// from it says which queries the cell is worth a look for. It stays as it was found, so vectors that
+// come later from far away cannot spoil what the cell promises to the others.
+type Cell struct {
+	Centre []float32 // coordinates; nil: there is no such cell
+	Spread float32   // mean square of the distances of its vectors from the centre, but for outliers
+	Load   float32   // sum of the weights of its vectors, see weight
 }
 
-// NewCentres returns the centres with these coordinates, by cell, which it keeps; nil where a number
-// has none.
-func NewCentres(g *Geometry, coordinates [][]float32) *Centres {
-	c := &Centres{Geometry: g, coordinates: coordinates, squares: make([]float64, len(coordinates))}
-	for i, x := range coordinates {
-		if x != nil {
+// weight says how much a vector at this square of a distance from the centre burdens the cell: 1 where
+// the cell has most vectors, and more in proportion to the square where it has few.
+func (c *Cell) weight(square float64) float64 {
+	const most = 64
+	if square <= float64(c.Spread) {
+		return 1
+	}
+	return min(square/float64(c.Spread), most)
+}
+
+// Centres are the cells in coordinates, which say where a vector belongs. A cell keeps its number; a
+// number may have no cell. They never change, and are safe for any number of goroutines.
+type Centres struct {
+	*Geometry
+	cells    []Cell
+	squares  []float64 // of the lengths of centres
+	count    int       // of the cells that there are
+	families []family
+}
+
+// NewCentres returns these cells, which it keeps.
+func NewCentres(g *Geometry, all []Cell) *Centres {
+	c := &Centres{Geometry: g, cells: all, squares: make([]float64, len(all))}
+	for i, cell := range all {
+		if cell.Centre != nil {
 			c.count++
-			for _, v := range x {
+			for _, v := range cell.Centre {
 				c.squares[i] += float64(v) * float64(v)
 			}
 		}
@@ -100,35 +116,35 @@ func NewCentres(g *Geometry, coordinates [][]float32) *Centres {
 	return c
 }
 
-// With returns the centres where some have changed: nil takes one out.
-func (c *Centres) With(changes map[uint32][]float32) *Centres {
-	all := slices.Clone(c.coordinates)
-	for cell, x := range changes {
-		for int(cell) >= len(all) {
-			all = append(all, nil)
-		}
-		all[cell] = x
+// around returns centres of cells of which no more is known.
+func around(g *Geometry, coordinates [][]float32) *Centres {
+	all := make([]Cell, len(coordinates))
+	for i, x := range coordinates {
+		all[i].Centre = x
 	}
-	return NewCentres(c.Geometry, all)
+	return NewCentres(g, all)
 }
 
 // Numbers returns the number behind that of the last cell.
-func (c *Centres) Numbers() int { return len(c.coordinates) }
+func (c *Centres) Numbers() int { return len(c.cells) }
 
 // Count returns how many cells there are.
 func (c *Centres) Count() int { return c.count }
 
 // Of returns the coordinates of the centre of a cell, nil if it has none.
-func (c *Centres) Of(cell uint32) []float32 {
-	if int(cell) >= len(c.coordinates) {
-		return nil
+func (c *Centres) Of(cell uint32) []float32 { return c.Cell(cell).Centre }
+
+// Cell returns the cell with a number.
+func (c *Centres) Cell(number uint32) Cell {
+	if int(number) >= len(c.cells) {
+		return Cell{}
 	}
-	return c.coordinates[cell]
+	return c.cells[number]
 }
 
 // far returns the square of the distance between a query and a centre.
 func (c *Centres) far(q *Query, cell uint32) float64 {
-	return max(0, q.square+c.squares[cell]-2*float64(product(q.x, c.coordinates[cell])))
+	return max(0, q.square+c.squares[cell]-2*float64(Product(q.x, c.cells[cell].Centre)))
 }
 
 func squaredDistance(x, y []float32) float64 {

@@ -71,7 +71,7 @@ func (c *Centres) Encode(e *Entry, x []float32, cell uint32) {
 		e.slope, e.base, e.spread = 0, 0, math.MaxFloat32
 		return
 	}
-	e.encode(c.Metric, x, c.coordinates[cell])
+	e.encode(c.Metric, x, c.cells[cell].Centre)
 	if c.Metric == Cosine && IsZero(x) { // no vector has a smaller cosine than all that it has
 		e.slope, e.base, e.spread = 0, farthest, 0
 	}
@@ -137,4 +137,12 @@ func (e *Entry) Equal(o *Entry) bool {
 func (e *Entry) square(d int) float64 {
 	a, b := float64(e.slope), float64(e.spread)
 	return max(0, (a*a*float64(d)-b*b*float64(d-1))/4)
+}
+
+// mostSquare returns a number that |r|^2 is not above, whatever rounding has done.
+func (e *Entry) mostSquare(d int) float64 {
+	if e.spread == math.MaxFloat32 { // it may be anywhere
+		return math.Inf(1)
+	}
+	return e.square(d) + 1e-5*float64(e.slope)*float64(e.slope)*float64(d)
 }

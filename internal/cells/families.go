@@ -26,9 +26,9 @@ const (
 func (c *Centres) familiesOf() []family {
 	var all [][]float32
 	var number []uint32
-	for cell, x := range c.coordinates {
-		if x != nil {
-			all, number = append(all, x), append(number, uint32(cell))
+	for i, cell := range c.cells {
+		if cell.Centre != nil {
+			all, number = append(all, cell.Centre), append(number, uint32(i))
 		}
 	}
 	if len(all) == 0 {
@@ -79,7 +79,7 @@ func (c *Centres) familiesOf() []family {
 
 // far returns the square of the distance between a query and the mean of a family.
 func (f *family) far(q *Query) float64 {
-	return max(0, q.square+f.length-2*float64(product(q.x, f.mean)))
+	return max(0, q.square+f.length-2*float64(Product(q.x, f.mean)))
 }
 
 // promise returns about the least square of a distance between a query and what lies around a centre

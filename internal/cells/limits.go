@@ -12,10 +12,6 @@ var (
 	// 20 microseconds.
 	FoldAfter = 512
 
-	// LeastMeasured is a number of entries below which nothing is measured again: so few are all
-	// compared.
-	LeastMeasured = 256
-
-	// LeastSplit is how many entries are compared in no time: a cell of so many is not worth a split.
-	LeastSplit = 64
+	// Slack is how much a cell takes on in any case, however few entries it has.
+	Slack = 4.
 )

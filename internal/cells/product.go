@@ -1,8 +1,8 @@
 package cells
 
-// product returns x.y of vectors with a multiple of 32 coordinates. All kernels add up in the same
+// Product returns x.y of vectors with a multiple of 32 coordinates. All kernels add up in the same
 // order, and multiply before they add, so that they find the same.
-func product(x, y []float32) float32 {
+func Product(x, y []float32) float32 {
 	return active.product(x, y[:len(x)])
 }
 

@@ -8,20 +8,29 @@ import (
 type Query struct {
 	x      []float32 // coordinates
 	square float64   // of its length
-	planes []uint64  // four for each word of a code, see Set
-	tables []uint64  // for AVX2 the planes in another form, see tabulate; else nil
-	step   float32   // what a unit of planes counts
+	rounded
+	rest  *Query // what rounding has left, for cells that are near, see Scan
+	fresh bool   // rest is that of x
 
 	found    []float32 // of a scan
 	hits     []byte
 	promised []promised // of Nearest
 }
 
+// rounded is a vector in 4 bits a coordinate.
+type rounded struct {
+	planes []uint64 // four for each word of a code, see Set
+	tables []uint64 // for AVX2 the planes in another form, see tabulate; else nil
+	step   float32  // what a unit of planes counts
+}
+
 // NewQuery returns a query of vectors of a geometry, for Set.
-func (g *Geometry) NewQuery() *Query {
-	q := &Query{x: make([]float32, g.size), planes: make([]uint64, g.size/16)}
+func (g *Geometry) NewQuery() *Query { return newQuery(g.size) }
+
+func newQuery(size int) *Query {
+	q := &Query{x: make([]float32, size), rounded: rounded{planes: make([]uint64, size/16)}}
 	if active == avx2 {
-		q.tables = make([]uint64, g.size/2)
+		q.tables = make([]uint64, size/2)
 	}
 	return q
 }
@@ -34,6 +43,7 @@ func (g *Geometry) NewQuery() *Query {
 // j of bits. So a code costs four Hamming distances.
 func (q *Query) Set(x []float32) {
 	copy(q.x, x)
+	q.fresh = false
 	square, largest := sizeOf(q.x)
 	q.square = square
 	clear(q.planes)
@@ -59,6 +69,26 @@ func (q *Query) Set(x []float32) {
 	if q.tables != nil {
 		tabulate(q.tables, q.planes)
 	}
+}
+
+// setRest makes the rest what rounding has left of the vector.
+func (q *Query) setRest() {
+	if q.fresh {
+		return
+	}
+	if q.rest == nil {
+		q.rest = newQuery(len(q.x))
+	}
+	left := make([]float32, len(q.x))
+	for i, v := range q.x {
+		left[i] = v
+		if q.step > 0 {
+			w := 2*max(0, min(int(v/(2*q.step)+8), 15)) - 15
+			left[i] = v - float32(w)*q.step
+		}
+	}
+	q.rest.Set(left)
+	q.fresh = true
 }
 
 // sizeOf returns the square of the length of a vector, and the largest of its coordinates without
@@ -103,12 +133,14 @@ func (q *Query) scaleFor(size int, square, sure, floor float64) scale {
 }
 
 // deviation is what the spread of a code is multiplied by for a standard deviation. It is the distance
-// from the centre, and what rounding the query adds: each of D coordinates is wrong by 2 step /
-// sqrt(12) on average, so their sum by sqrt(D) times that, and a slope counts it. A spread is about
-// sqrt(1 - f^2) slopes, and f about sqrt(2/pi).
-func (q *Query) deviation(square float64) float32 {
-	d := float64(len(q.x))
-	return float32(math.Sqrt(square + d*float64(q.step)*float64(q.step)*roundingSquare))
+// from the centre, and what rounding the query adds.
+func (q *Query) deviation(square float64) float32 { return float32(math.Sqrt(square + q.rounding())) }
+
+// rounding returns the square of what rounding adds to a deviation: each of D coordinates is wrong by 2
+// step / sqrt(12) on average, so their sum by sqrt(D) times that, and a slope counts it. A spread is
+// about sqrt(1 - f^2) slopes, and f about sqrt(2/pi).
+func (q *Query) rounding() float64 {
+	return float64(len(q.x)) * float64(q.step) * float64(q.step) * roundingSquare
 }
 
 const roundingSquare = 1 / (3 * (1 - 2/math.Pi))

@@ -65,6 +65,11 @@ func spreadOf(groups []byte, i, size int) float32 {
 	return spreadsOf(groups, i/lanes, size)[i%lanes]
 }
 
+// baseOf returns the base of code i.
+func baseOf(groups []byte, i, size int) float32 {
+	return (*[lanes]float32)(unsafe.Pointer(&groups[i/lanes*groupBytes(size)+size+lanes*4]))[i%lanes]
+}
+
 // A scale is what is the same for all codes of a cell: a code whose distances from the planes have
 // the weighted sum n is at about base + far + slope (unit n + zero) from the query, and less than that
 // by spread * reach at the most that is looked for.
@@ -79,6 +84,26 @@ type scale struct {
 func (q *Query) scan(found []float32, hits []byte, groups []byte, s *scale, next []byte) {
 	if n := len(hits); n > 0 {
 		active.scan(found[:n*lanes], hits, groups[:n*groupBytes(len(q.x))], q, s, next)
+	}
+}
+
+// scanTwice is scan for a cell that is so near that rounding the query to 4 bits would be most of the
+// error: it goes by 8 bits, in two scans.
+func (q *Query) scanTwice(found []float32, hits []byte, groups []byte, s *scale, next []byte) {
+	size := len(q.x)
+	first, _ := q.rest.room(len(found))
+	q.scan(first, hits, groups, s, next)
+	rest := scale{unit: 2 * q.rest.step, zero: -15 * float32(size) * q.rest.step}
+	q.rest.scan(found, hits, groups, &rest, next)
+	for g := range hits {
+		hits[g] = 0
+		for i := range lanes {
+			at := g*lanes + i
+			found[at] += first[at] - baseOf(groups, at, size)
+			if found[at]-spreadOf(groups, at, size)*s.reach <= s.floor {
+				hits[g] |= 1 << i
+			}
+		}
 	}
 }
 

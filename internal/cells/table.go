@@ -20,9 +20,11 @@ type Table struct {
 
 // A list is the entries of a cell, in no order: in pages of pageGroups groups.
 type list struct {
-	n      int
-	square float64 // sum of the squares of distances from the centre
-	pages  []*page
+	n     int
+	load  float64 // sum of the weights of the entries
+	was   float64 // what of the load has been there since Fit
+	most  float64 // no square of a distance from the centre is larger
+	pages []*page
 }
 
 // A page belongs to the writer in the epoch that made it; from then on nobody writes to it.
@@ -54,26 +56,27 @@ func (t *Table) Len(cell uint32) int {
 	return 0
 }
 
+// Overfull reports whether a cell has taken on so much since Fit that what Fit has found need not hold any
+// more: a quarter of what is left of that time. more is what it is about to take on.
+func (t *Table) Overfull(cell uint32, more float64) bool {
+	l := t.lists.At(cell)
+	if l == nil {
+		l = new(list)
+	}
+	return l.load+more > 1.25*l.was+Slack
+}
+
+// Weight says how much an entry burdens its cell.
+func (t *Table) Weight(e *Entry) float64 {
+	return t.centres.cells[e.Cell].weight(e.square(t.centres.size))
+}
+
 // Cell returns the cell of a row, and whether it has one.
 func (t *Table) Cell(row uint32) (cell uint32, found bool) {
 	if p := t.cellOf.At(row / rowsOfPage); p != nil && p[row%rowsOfPage] != 0 {
 		return p[row%rowsOfPage] - 1, true
 	}
 	return 0, false
-}
-
-// AppendRows appends the rows of a cell, in no order.
-func (t *Table) AppendRows(dst []uint32, cell uint32) []uint32 {
-	l := t.lists.At(cell)
-	if l == nil {
-		return dst
-	}
-	length := groupBytes(t.centres.size)
-	for i := range l.n {
-		p := l.pages[i/pageLanes]
-		dst = append(dst, rowAt(p.groups[i%pageLanes/lanes*length:], i%lanes, t.centres.size))
-	}
-	return dst
 }
 
 // A Writer changes a table and publishes its states. It belongs to one goroutine; the tables that
@@ -98,9 +101,65 @@ func (w *Writer) Publish() *Table {
 	return &t
 }
 
-// SetCentres replaces the centres. The entries that there are belong to centres that have not
-// changed, or the caller puts them anew.
-func (w *Writer) SetCentres(c *Centres) { w.t.centres = c }
+// Fit finds out what the cells promise, by the entries that they have, and returns them by number, for
+// what stores them. It costs some nanoseconds an entry.
+func (w *Writer) Fit() map[uint32]Cell {
+	size := w.t.centres.size
+	all := slices.Clone(w.t.centres.cells)
+	fitted := map[uint32]Cell{}
+	var squares []float64
+	for i := range all {
+		c := &all[i]
+		if c.Centre == nil {
+			continue
+		}
+		if l := w.t.lists.At(uint32(i)); l != nil {
+			squares = squares[:0]
+			for i := range l.n {
+				e, _ := l.lane(i, size)
+				squares = append(squares, e.square(size))
+			}
+			c.Spread = float32(spreadOfSquares(squares))
+			l = w.t.lists.Own(uint32(i), w.epoch, ownPages)
+			l.load = 0
+			for _, square := range squares {
+				l.load += c.weight(square)
+			}
+			l.was, c.Load = l.load, float32(l.load)
+		}
+		fitted[uint32(i)] = *c
+	}
+	next := *w.t.centres
+	next.cells = all
+	w.t.centres = &next
+	return fitted
+}
+
+// spreadOfSquares returns the mean of those that are not far above most. It sorts them.
+func spreadOfSquares(squares []float64) float64 {
+	if len(squares) == 0 {
+		return 0
+	}
+	slices.Sort(squares)
+	const outlier = 4
+	most := outlier * squares[len(squares)/2]
+	n, sum := 0, 0.
+	for _, square := range squares {
+		if square <= most {
+			n, sum = n+1, sum+square
+		}
+	}
+	return sum / float64(n)
+}
+
+// Resume says that all entries of cells that Fit has seen before have been put again.
+func (w *Writer) Resume() {
+	for i, c := range w.t.centres.cells {
+		if l := w.t.lists.At(uint32(i)); l != nil {
+			w.t.lists.Own(uint32(i), w.epoch, ownPages).was = min(float64(c.Load), l.load)
+		}
+	}
+}
 
 // Put makes an entry, which it copies, the one of a row, in place of that before.
 func (w *Writer) Put(row uint32, e *Entry) {
@@ -112,7 +171,8 @@ func (w *Writer) Put(row uint32, e *Entry) {
 	}
 	w.set(l, l.n, e, row)
 	l.n++
-	l.square += e.square(w.t.centres.size)
+	l.load += w.t.Weight(e)
+	l.most = max(l.most, e.mostSquare(w.t.centres.size))
 	w.t.rows++
 	w.note(row, e.Cell+1)
 }
@@ -129,9 +189,12 @@ func (w *Writer) Remove(row uint32) {
 	l := w.t.lists.Own(cell, w.epoch, ownPages)
 	at := l.find(row, size)
 	e, _ := l.lane(at, size)
+	e.Cell = cell
+	weight := w.t.Weight(&e)
 	l.n--
-	if l.square -= e.square(size); l.n == 0 {
-		l.square = 0 // what rounding has left
+	// It may have come since Fit, above all where it is heavy.
+	if l.load, l.was = l.load-weight, max(0, l.was-1); l.n == 0 {
+		l.load, l.was, l.most = 0, 0, 0
 	}
 	if at != l.n {
 		last, lastRow := l.lane(l.n, size)
@@ -142,22 +205,6 @@ func (w *Writer) Remove(row uint32) {
 		l.pages = l.pages[:len(l.pages)-1]
 		w.t.bytes -= w.pageBytes()
 	}
-}
-
-// Empty takes away all entries of a cell. Removing them one by one would look for each among all that
-// are left.
-func (w *Writer) Empty(cell uint32) {
-	rows := w.t.AppendRows(nil, cell)
-	if len(rows) == 0 {
-		return
-	}
-	for _, row := range rows {
-		w.note(row, 0)
-	}
-	l := w.t.lists.Own(cell, w.epoch, ownPages)
-	w.t.rows -= len(rows)
-	w.t.bytes -= len(l.pages) * w.pageBytes()
-	*l = list{}
 }
 
 // ownPages makes the list of pages of a list that has been copied the writer's own.
@@ -221,14 +268,19 @@ func (t *Table) Scan(dst []Found, q *Query, p Probe, sure float64, floor float32
 	if c.Metric == Dot {
 		s.far = float32(p.Far - q.square - c.squares[p.Cell]) // -2 c.q
 	}
-	root := q.deviation(p.Far)
+	root, scan := q.deviation(p.Far), q.scan
+	if q.rounding() > p.Far {
+		q.setRest()
+		root, scan = q.rest.deviation(p.Far), q.scanTwice
+		s.reach = float32(sure) * root
+	}
 	length := groupBytes(c.size)
 	found, hits := q.room(pageLanes)
 	for n, pg := range l.pages {
 		left := min(pageLanes, l.n-n*pageLanes)
 		groups := (left + lanes - 1) / lanes
 		next := l.pages[min(n+1, len(l.pages)-1)]
-		q.scan(found, hits[:groups], pg.groups, &s, next.groups)
+		scan(found[:groups*lanes], hits[:groups], pg.groups, &s, next.groups)
 		for g, mask := range hits[:groups] {
 			for ; mask != 0; mask &= mask - 1 {
 				i := g*lanes + bits.TrailingZeros8(mask)
@@ -248,7 +300,7 @@ type Probe struct {
 	Cell  uint32
 	Far   float64 // square of the distance of its centre from the query
 	Least float64 // about the least distance of its entries, see Probes
-	Bound float64 // hardly an entry is nearer, see promise
+	Bound float64 // no entry has a smaller distance
 }
 
 // Probes yields cells, the most promising first.
@@ -287,7 +339,7 @@ func (t *Table) Probes(q *Query, reach float64, dst *Probes) {
 		for i, cell := range f.number {
 			if l := t.lists.At(cell); l != nil && l.n > 0 {
 				d := max(0, found[i]-root*spreadOf(f.coded, i, c.size))
-				dst.heap = append(dst.heap, probe{least: dst.least(l, float64(d), cell, reach), cell: cell, far: d})
+				dst.heap = append(dst.heap, probe{least: dst.least(float64(d), cell, reach), cell: cell, far: d})
 			}
 		}
 	}
@@ -297,13 +349,26 @@ func (t *Table) Probes(q *Query, reach float64, dst *Probes) {
 }
 
 // least is what a cell has to offer with a reach, where the square of the distance of its centre is far.
-func (p *Probes) least(l *list, far float64, cell uint32, reach float64) float32 {
-	m := l.square / float64(l.n)
+func (p *Probes) least(far float64, cell uint32, reach float64) float32 {
+	c := p.t.centres
+	m := float64(c.cells[cell].Spread)
 	least := promise(far, m, reach)
-	if p.t.centres.Metric == Dot {
-		least -= p.q.square + p.t.centres.squares[cell] + m
+	if c.Metric == Dot {
+		least -= p.q.square + c.squares[cell] + m
 	}
 	return float32(least)
+}
+
+// bound returns a distance that no entry of a cell is below, where the square of the distance of its
+// centre is far. With R the largest distance of an entry from the centre c, |x-q| is at least |q-c| - R,
+// and x.q at most c.q + R |q|.
+func (p *Probes) bound(far float64, cell uint32) float64 {
+	c, radius := p.t.centres, math.Sqrt(p.t.lists.At(cell).most)
+	if c.Metric == Dot {
+		return far - p.q.square - c.squares[cell] - 2*radius*math.Sqrt(p.q.square)
+	}
+	least := max(0, math.Sqrt(far)-radius)
+	return least * least
 }
 
 // Next returns the most promising cell that is left, unless all have more than floor to offer.
@@ -314,8 +379,7 @@ func (p *Probes) Next(floor float32) (next Probe, ok bool) {
 			return Probe{}, false
 		}
 		if top.exact {
-			l := p.t.lists.At(top.cell)
-			next = Probe{top.cell, float64(top.far), float64(top.least), float64(p.least(l, float64(top.far), top.cell, 1))}
+			next = Probe{top.cell, float64(top.far), float64(top.least), p.bound(float64(top.far), top.cell)}
 			last := len(p.heap) - 1
 			p.heap[0] = p.heap[last]
 			p.heap = p.heap[:last]
@@ -323,7 +387,7 @@ func (p *Probes) Next(floor float32) (next Probe, ok bool) {
 			return next, true
 		}
 		far := p.t.centres.far(p.q, top.cell)
-		*top = probe{p.least(p.t.lists.At(top.cell), far, top.cell, p.reach), top.cell, true, float32(far)}
+		*top = probe{p.least(far, top.cell, p.reach), top.cell, true, float32(far)}
 		p.down(0)
 	}
 	return Probe{}, false

@@ -16,7 +16,7 @@ func Train(ctx context.Context, g *Geometry, sample [][]float32, count, rounds, 
 	for i := range centres {
 		centres[i] = sample[i*len(sample)/count]
 	}
-	c := NewCentres(g, centres)
+	c := around(g, centres)
 	cells := make([]uint32, len(sample))
 	for range rounds {
 		if err := c.Assign(ctx, cells, sample, workers); err != nil {
@@ -27,7 +27,7 @@ func Train(ctx context.Context, g *Geometry, sample [][]float32, count, rounds, 
 			counts[cell]++
 		}
 		refill(cells, counts)
-		c = NewCentres(g, means(sample, cells, counts, g.size, workers))
+		c = around(g, means(sample, cells, counts, g.size, workers))
 	}
 	return c, nil
 }

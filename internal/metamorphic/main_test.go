@@ -9,6 +9,6 @@ import (
 
 // Histories have some tens of items, and meet indexes of vectors as if there were many.
 func TestMain(m *testing.M) {
-	cells.ExactCost, cells.FoldAfter, cells.LeastMeasured, cells.LeastSplit = 0, 6, 8, 4
+	cells.ExactCost, cells.FoldAfter, cells.Slack = 0, 6, 1
 	os.Exit(m.Run())
 }

@@ -1,6 +1,8 @@
 package command
 
 import (
+	"fmt"
+	"io"
 	"strings"
 
 	"github.com/spf13/cobra"
@@ -51,9 +53,59 @@ var completionTexts = map[string]struct{ long, example string }{
 		fddhdb completion powershell | Out-String | Invoke-Expression`},
 }
 
+// plainLine matches a command line in which bash and zsh evaluate quotes, ~ and
+// variables, and nothing else: no $(command), no second command, no file to write to.
+const (
+	plainLine = `^([[:alnum:][:blank:]_./:=@%+,~-]|\\.|'[^']*'|"([^"$\` + "`" + `]|\\.|` +
+		plainVariable + `)*"|` + plainVariable + `)*$`
+	plainVariable = `\$[[:alpha:]_][[:alnum:]_]*|\$\{[[:alpha:]_][[:alnum:]_]*\}`
+)
+
+// evaluations are the lines in which cobra's scripts evaluate what has been typed, and
+// the lines in their place, so that Tab runs no command of the line.
+var evaluations = map[string]struct{ theirs, ours string }{
+	"bash": {`    out=$(eval "${requestComp}" 2>/dev/null)`, `    local plain=` + shellQuoted(plainLine) + `
+    [[ ${requestComp} =~ ${plain} ]] || return
+    out=$(eval "${requestComp}" 2>/dev/null)`},
+	"zsh": {`    out=$(eval ${requestComp} 2>/dev/null)`, `    local plain=` + shellQuoted(plainLine) + `
+    [[ ${requestComp} =~ ${plain} ]] || return 1
+    flagPrefix=${flagPrefix:+-P ${(q)flagPrefix#-P }} # a part of a word, which is evaluated below
+    out=$(eval ${requestComp} 2>/dev/null)`},
+	"fish": {`    set -l results (eval $requestComp 2> /dev/null)`, `    set -l typed (commandline -ct)
+    set args (string replace -r '^~/' "$HOME/" -- $args)
+    set -l results ($args[1] ` + cobra.ShellCompRequestCmd + ` $args[2..-1] "$typed" 2> /dev/null)`},
+	"powershell": {`    Invoke-Expression -OutVariable out "$RequestComp" 2>&1 | Out-Null`, `    if ($RequestComp -match '[$;&|<>(){}]') { return }
+    Invoke-Expression -OutVariable out "$RequestComp" 2>&1 | Out-Null`},
+}
+
+// shellQuoted quotes a text for bash and zsh.
+func shellQuoted(text string) string { return "'" + strings.ReplaceAll(text, "'", `'\''`) + "'" }
+
+// completionScript returns the script of a shell that completes the verbs of root.
+func completionScript(root *cobra.Command, shell string) (string, error) {
+	var script strings.Builder
+	var err error
+	switch shell {
+	case "bash":
+		err = root.GenBashCompletionV2(&script, true)
+	case "zsh":
+		err = root.GenZshCompletion(&script)
+	case "fish":
+		err = root.GenFishCompletion(&script, true)
+	case "powershell":
+		err = root.GenPowerShellCompletionWithDesc(&script)
+	}
+	evaluation := evaluations[shell]
+	if err == nil && strings.Count(script.String(), evaluation.theirs) != 1 {
+		err = fmt.Errorf("the completion of %s would run commands: its script has changed", shell)
+	}
+	return strings.Replace(script.String(), evaluation.theirs, evaluation.ours, 1), err
+}
+
 // addCompletion adds cobra's verb, with texts in the style of the others.
 func addCompletion(root *cobra.Command) {
 	root.SetCompletionCommandGroupID(groupOther)
+	root.CompletionOptions.DisableNoDescFlag = true // $FDDHDB_COMPLETION_DESCRIPTIONS does it
 	root.InitDefaultCompletionCmd()
 	verb, _, err := root.Find([]string{"completion"})
 	if err != nil || verb == root {
@@ -73,6 +125,14 @@ func addCompletion(root *cobra.Command) {
 		texts, ok := completionTexts[c.Name()]
 		if !ok {
 			continue
+		}
+		c.RunE = func(c *cobra.Command, _ []string) error {
+			script, err := completionScript(c.Root(), c.Name())
+			if err != nil {
+				return err
+			}
+			_, err = io.WriteString(c.OutOrStdout(), script)
+			return err
 		}
 		c.Short = "Print the script for " + c.Name()
 		c.Long, c.Example = usage.Prose(texts.long), usage.Example(texts.example)

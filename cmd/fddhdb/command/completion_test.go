@@ -92,6 +92,7 @@ func TestCompletion(t *testing.T) {
 		{`scan --where "label = 'a, b'"`, ``},
 		{`scan --where "label = 'a, b'`, `"label = 'a, b' AND |"label = 'a, b' OR `},
 		{`scan --where "label = 'a, b' `, `"label = 'a, b' AND |"label = 'a, b' OR `},
+		{`scan "--where=label = 'x = y' `, `"--where=label = 'x = y' AND |"--where=label = 'x = y' OR `},
 		{`scan --where "label = 'x = y' OR label = 'label1`, `"label = 'x = y' OR label = 'label1'`},
 		{`scan --where "label IN ('a (b', 'label1`, `"label IN ('a (b', 'label1'`},
 		{`scan --where "label IN ('label0' `, `"label IN ('label0' ) |"label IN ('label0' , `},
@@ -130,18 +131,11 @@ func TestCompletion(t *testing.T) {
 		{"experiment a.db", "ablation convergence sensitivity bits size :4"},
 		{"count", ":16"},
 		{"search a.db --vectors", ":0"},
-		{"count a.db --where=label#=#'x#=#y'", "label = 'x = y' AND label = 'x = y' OR :6"},
-		{"count a.db --where=caption#=#'Hello,#world'", "caption = 'Hello, world' AND caption = 'Hello, world' OR :6"},
+		{"scan a.db --collection hashes --where", "NOT year :6"},
+		{"put a.db k --collection hashes --labels", ":4"}, // a b, and it's
 	} {
-		args := strings.Fields("__complete " + c.line)
-		for i := range args {
-			args[i] = strings.ReplaceAll(args[i], "#", " ")
-		}
-		if !strings.Contains(c.line, "=") {
-			args = append(args, "")
-		}
-		code, out, _ := do(t, args...)
-		if got := strings.Join(strings.Split(strings.TrimSpace(out), "\n"), " "); code != 0 || strings.ReplaceAll(got, "hashes", "hashes") != c.want {
+		code, out, _ := do(t, append(strings.Fields("__complete "+c.line), "")...)
+		if got := strings.Join(strings.Split(strings.TrimSpace(out), "\n"), " "); code != 0 || got != c.want {
 			t.Errorf("%s: %q, want %q", c.line, got, c.want)
 		}
 	}
@@ -177,6 +171,43 @@ func TestShellCompletesEveryFlag(t *testing.T) {
 	}
 	if _, words, _ := s.Complete("search --space ", 15); !slices.Equal(words, []string{"1 "}) {
 		t.Errorf("spaces: %q", words)
+	}
+}
+
+// TestScriptsProposeInertWords: bash, zsh, fish and PowerShell get only words that mean themselves, without quotes.
+func TestScriptsProposeInertWords(t *testing.T) {
+	t.Chdir(t.TempDir())
+	must(t, "init", "s.db", "--codes", "8")
+	inert := []string{"1=2", "_", "a", "a%b+c@d.e:f/g-h=i", "été", "日本"}
+	for _, key := range append([]string{"$x", "`x`", "a b", "a\tb", "a\nb", "a'b", `a"b`, `a\b`, "a;b", "a&b", "a|b", "a<b", "a>b", "a(b)", "a{b}", "a[b]", "a*", "a?", "a!b", "a#b",
+		"a~b", "a^b", "~a", "#a", "=a", "%a", "@a", "-a", "--where=a", "a\x1b[2J", "a\u009b2J", "a\u202eb", "a\u00a0b", "a‘b", "a–b"}, inert...) {
+		must(t, "put", "s.db", "--code", "00", "--labels", key, "--", key)
+	}
+	for _, c := range []struct {
+		line  []string
+		after string
+	}{
+		{[]string{"get", "s.db", ""}, ""}, {[]string{"search", "s.db", "--key", ""}, ""}, {[]string{"put", "s.db", "k", "--labels", ""}, ""},
+		{[]string{"labels", "s.db", "--rename", ""}, "="},
+	} {
+		code, out, _ := do(t, append([]string{"__complete"}, c.line...)...)
+		got := strings.Split(strings.TrimSpace(out), "\n")
+		var want []string
+		for _, w := range inert {
+			want = append(want, w+c.after)
+		}
+		if code != 0 || !slices.Equal(slices.Sorted(slices.Values(got[:len(got)-1])), slices.Sorted(slices.Values(want))) {
+			t.Errorf("%q: %q, want %q", c.line, got, want)
+		}
+	}
+}
+
+// TestCompletionScripts: every script is printed, and what is typed is evaluated only after a look at it.
+func TestCompletionScripts(t *testing.T) {
+	for shell, evaluation := range evaluations {
+		if out := must(t, "completion", shell); !strings.Contains(out, evaluation.ours) || strings.Contains(strings.Replace(out, evaluation.ours, "", 1), evaluation.theirs) {
+			t.Errorf("%s evaluates what is typed", shell)
+		}
 	}
 }
 

@@ -52,7 +52,8 @@ func encoderCommand(e *env) *cobra.Command {
 			none. COMMAND is cut into words at blanks, but for quotes, and no shell runs it.
 			It runs in the folder that holds the database, where relative paths lead from.
 			It has five minutes for its first line, 30 seconds for each after it, and is
-			ended with the verb, or with the shell.
+			ended with the verb, or with the shell. A fddhdb that the program itself runs
+			starts no encoder: there search by --vector or --vectors.
 
 			An encoder runs with your rights. So one that came with the database, from
 			another machine or user, in a backup or a copy, is not run until you have looked

@@ -37,10 +37,9 @@ func indexCommand(e *env) *cobra.Command {
 			filters hold.
 
 			New and changed items are compared with every query at first, and taken into the
-			index in the background when there are some hundred of them. Cells are split and
-			given up as items come and go, and what is found is measured again when there
-			are twice as many. A second index of a modality replaces the first when it is
-			complete: make one when the vectors have become others. --drop deletes it.
+			index in the background when there are some hundred of them. Items of a kind that
+			was not there before fit no cell and go on being compared. The index is made anew
+			in the background when enough has come, changed or gone. --drop deletes it.
 
 			Where no item has labels, train does this too.`),
 		Example: usage.Example(`

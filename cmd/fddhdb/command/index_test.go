@@ -2,6 +2,9 @@ package command
 
 import (
 	"encoding/json"
+	"math"
+	"regexp"
+	"strconv"
 	"strings"
 	"testing"
 
@@ -31,5 +34,50 @@ func TestIndexThatFindsTooLittle(t *testing.T) {
 	answer := must(t, "search", f.db, "--from", "e", "--to", "e", "--vectors", f.path("x.npy"), "--row", "7", "-k", "1", "--json")
 	if err := json.Unmarshal([]byte(answer), &found); err != nil || len(found.Hits) != 1 || found.Hits[0].ID != "7" || strings.Contains(answer, `"approximate":true`) {
 		t.Error(err, answer)
+	}
+}
+
+// TestSecondsOfPhases: whatever takes phases prints their sum first, and has it in its JSON.
+func TestSecondsOfPhases(t *testing.T) {
+	f := fixture{dir: t.TempDir()}
+	f.db = f.path("a.db")
+	clitest.WriteNPY(t, f.path("x.npy"), synth.Embeddings(0, 600, 16, 1))
+	must(t, "init", f.db, "--modality", "e:16")
+	must(t, "import", f.db, "--vectors", "e="+f.path("x.npy"))
+	sums := 0
+	for _, out := range []string{must(t, "train", f.db, "--bits", "16"), must(t, "index", f.db)} {
+		for _, line := range regexp.MustCompile(`(?m)^seconds .*`).FindAllString(out, -1) {
+			figures := regexp.MustCompile(`\d+\.\d\d`).FindAllString(line, -1)
+			total, rest := 0.0, 0.0
+			for i, figure := range figures {
+				x, err := strconv.ParseFloat(figure, 64)
+				if err != nil {
+					t.Fatal(err)
+				}
+				if i == 0 {
+					total = x
+				} else {
+					rest += x
+				}
+			}
+			if math.Abs(total-rest) > .01*float64(len(figures)+2) { // phases below .005 are not printed
+				t.Errorf("%s", line)
+			}
+			sums++
+		}
+	}
+	if sums != 3 { // of the training, of the index that it made, and of the index
+		t.Errorf("%d lines of seconds", sums)
+	}
+	var index struct{ Seconds map[string]float64 }
+	mustJSON(t, &index, "index", f.db)
+	sum := 0.0
+	for phase, s := range index.Seconds {
+		if phase != "total" {
+			sum += s
+		}
+	}
+	if total := index.Seconds["total"]; total <= 0 || math.Abs(total-sum) > 1e-9 {
+		t.Errorf("%v", index.Seconds)
 	}
 }

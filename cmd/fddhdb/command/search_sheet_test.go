@@ -241,6 +241,44 @@ func TestSheetOfSimilarities(t *testing.T) {
 	}
 }
 
+// Only the query is called so, and framed, also where vectors are compared.
+func TestSheetNamesTheQuery(t *testing.T) {
+	f := newFixture(t, 80, false)
+	for _, query := range []struct {
+		args    []string
+		queries int
+	}{{[]string{"--key", "5"}, 1}, {[]string{"--key", "5", "--exclude-self"}, 1}, {[]string{"--vectors", f.path("text.npy"), "--row", "5"}, 0}} {
+		search := append([]string{"search", f.db, "--from", "text", "-k", "3"}, query.args...)
+		must(t, append(search, "--sheet", f.path("a.html"))...)
+		html, err := os.ReadFile(f.path("a.html"))
+		if err != nil {
+			t.Fatal(err)
+		}
+		if named, framed := strings.Count(string(html), "the query<"), strings.Count(string(html), `class="query"`); named != query.queries || framed != query.queries {
+			t.Errorf("%q: %d cards are called the query, %d framed", query.args, named, framed)
+		}
+		must(t, append(search, "--sheet", f.path("a.png"))...)
+		data, err := os.ReadFile(f.path("a.png"))
+		if err != nil {
+			t.Fatal(err)
+		}
+		img, err := png.Decode(bytes.NewReader(data))
+		if err != nil {
+			t.Fatal(err)
+		}
+		const gap, width, title = 12, 172, 30 // of a sheet, a card and the line above
+		framed := 0
+		for i := range 3 + query.queries {
+			if r, _, _, _ := img.At(gap+i*width+5, title).RGBA(); r>>8 < 128 {
+				framed++
+			}
+		}
+		if framed != query.queries {
+			t.Errorf("%q: %d cards have the frame of a query", query.args, framed)
+		}
+	}
+}
+
 func TestSheetErrors(t *testing.T) {
 	clitest.OneGoroutine(t)
 	f, pictures := pictured(t)

@@ -1,9 +1,7 @@
 package command
 
 import (
-	"bytes"
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 
@@ -104,14 +102,11 @@ func (l *findingList) add(text string, f any) error {
 		return nil
 	}
 	l.begin()
-	var b bytes.Buffer
-	enc := json.NewEncoder(&b)
-	enc.SetEscapeHTML(false)
-	if err := enc.Encode(f); err != nil {
-		return err
+	b, err := term.JSON(f)
+	if err == nil {
+		l.env.Printf("%s", b)
 	}
-	l.env.Printf("%s", bytes.TrimSpace(b.Bytes()))
-	return nil
+	return err
 }
 
 // begin prints the output before the first finding.
@@ -148,7 +143,7 @@ func (l *findingList) end(findings int, figures any, text string) error {
 
 // endJSON prints the figures that follow the findings in JSON.
 func (l *findingList) endJSON(figures any) error {
-	b, err := json.Marshal(figures)
+	b, err := term.JSON(figures)
 	if err != nil {
 		return err
 	}

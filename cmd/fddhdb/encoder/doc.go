@@ -14,6 +14,7 @@
 // Invariants: whatever a program does or does not, Encode returns within the limits of Program, and
 // with an Error that has the program's name and the end of its stderr; the answer to an input is
 // never taken for that to another; after an error, and after Close, neither the program nor, on
-// Unix, any process of its group is left (encoder_test.go). No program of a database is run that its
-// user has not trusted (trust.go).
+// Unix, any process of its group is left (encoder_test.go). On Linux the kernel ends the program with
+// this process, however that ends. An encoder starts no encoder. No program of a database is run that
+// its user has not trusted (trust.go).
 package encoder

@@ -3,8 +3,10 @@ package encoder
 import (
 	"errors"
 	"io"
+	"os"
 	"os/exec"
 	"path/filepath"
+	"runtime"
 	"strings"
 	"sync"
 	"time"
@@ -18,15 +20,28 @@ type process struct {
 	stdin  io.WriteCloser
 	stdout io.ReadCloser
 	stderr *tail
+
+	reap  chan struct{} // closed by stop: nobody reads stdout any more
+	ended chan error    // how it ended, once it was reaped
 }
+
+// insideVariable is set in the environment of every program. A program that searches its
+// own database by a text would otherwise start itself without end.
+const insideVariable = "FDDHDB_ENCODER"
+
+var errInside = errors.New("an encoder starts no encoder, as that could be itself: let its program search by --vector or --vectors")
 
 // start starts the program.
 func (p *Program) start() (*process, error) {
+	if os.Getenv(insideVariable) != "" {
+		return nil, errInside
+	}
 	cmd := exec.Command(p.path(), p.Command[1:]...)
-	s := &process{cmd: cmd, stderr: &tail{}}
-	cmd.Dir, cmd.Stderr = p.Dir, s.stderr
+	s := &process{cmd: cmd, stderr: &tail{}, reap: make(chan struct{}), ended: make(chan error, 1)}
+	cmd.Dir, cmd.Stderr, cmd.Env = p.Dir, s.stderr, append(os.Environ(), insideVariable+"=1")
 	cmd.WaitDelay = endGrace // processes outside of the group may hold its stderr open
 	ownGroup(cmd)
+	endWithParent(cmd)
 	var err error
 	if s.stdin, err = cmd.StdinPipe(); err != nil {
 		return nil, err
@@ -34,10 +49,19 @@ func (p *Program) start() (*process, error) {
 	if s.stdout, err = cmd.StdoutPipe(); err != nil {
 		return nil, errors.Join(err, s.stdin.Close())
 	}
-	if err := cmd.Start(); err != nil {
-		return nil, err // Start closes both
-	}
-	return s, nil
+	started := make(chan error, 1)
+	go func() {
+		// For endWithParent the parent of a process is a thread, which has to live as long.
+		runtime.LockOSThread()
+		defer runtime.UnlockOSThread()
+		err := cmd.Start() // an error closes both pipes
+		started <- err
+		if err == nil {
+			<-s.reap
+			s.ended <- cmd.Wait()
+		}
+	}()
+	return s, <-started
 }
 
 // path returns the program as exec wants it. One with a separator in its name is looked for from Dir
@@ -63,16 +87,15 @@ func (p *process) stop(grace time.Duration) error {
 	if grace == 0 {
 		killGroup(p.cmd)
 	}
-	ended := make(chan error, 1)
-	go func() { ended <- p.cmd.Wait() }()
+	close(p.reap)
 	timeout := time.NewTimer(grace)
 	defer timeout.Stop()
 	var err error
 	select {
-	case err = <-ended:
+	case err = <-p.ended:
 	case <-timeout.C:
 		killGroup(p.cmd)
-		err = <-ended
+		err = <-p.ended
 	}
 	killGroup(p.cmd) // what it has left behind
 	return err

@@ -56,9 +56,7 @@ func (s *sheetHTML) begin(title string, isItem bool, hits int, _ bool) error {
 }
 
 func (s *sheetHTML) card(c *sheetCard) error {
-	distance := c.distance
-	if distance == "" {
-		distance = "the query"
+	if c.isQuery {
 		s.printf(`<li><figure class="query"><div class="box">`)
 	} else {
 		s.printf(`<li><figure><div class="box">`)
@@ -73,7 +71,13 @@ func (s *sheetHTML) card(c *sheetCard) error {
 		size := shownSize(c.picture)
 		s.printf(`<img src="%s" width="%d" height="%d" alt="picture of %s">`, source, size.X, size.Y, c.key)
 	}
-	s.printf(`</div><figcaption><span><bdi>%s</bdi></span><span>%s</span>`, c.key, distance)
+	s.printf(`</div><figcaption><span><bdi>%s</bdi></span>`, c.key)
+	if c.isQuery {
+		s.printf(`<span>the query</span>`)
+	}
+	if c.distance != "" {
+		s.printf(`<span>%s</span>`, c.distance)
+	}
 	if c.similarity != "" {
 		s.printf(`<span>%s</span>`, c.similarity)
 	}

@@ -105,7 +105,7 @@ func (evenly) Kern(_, _ rune) fixpoint.Int26_6 { return 0 }
 func (s *sheetPNG) draw(c *sheetCard, at image.Point) {
 	box := image.Rectangle{at, at.Add(image.Pt(cardPicture, cardPicture))}
 	frame, below := color.Gray{225}, c.distance
-	if below == "" {
+	if c.isQuery {
 		frame, below = color.Gray{90}, "the query"
 	}
 	s.frame(box, frame)
@@ -124,7 +124,9 @@ func (s *sheetPNG) draw(c *sheetCard, at image.Point) {
 		s.text(line, at.Add(image.Pt(0, y)), cardPicture, color.Gray{shade})
 	}
 	write(c.key, 0)
-	write(below, 45)
+	if below != "" {
+		write(below, 45)
+	}
 	if c.similarity != "" {
 		write(c.similarity, 45)
 	}

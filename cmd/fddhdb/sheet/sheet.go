@@ -25,8 +25,9 @@ const maxSheetCards = 1000
 
 // A sheetCard is an item on a contact sheet.
 type sheetCard struct {
+	isQuery     bool // the item is the query, and no hit
 	key, labels string
-	distance    string      // distance and score; "" for the query
+	distance    string      // distance and score; "": there is none
 	similarity  string      // in words; "": there is none
 	picture     image.Image // nil: there is none
 	text        string      // shown if there is no picture
@@ -152,12 +153,16 @@ func (s *Sheet) Add(ctx context.Context, title, key string, hits []db.Hit) error
 func (s *Sheet) queryCard(ctx context.Context, key string) (*sheetCard, error) {
 	it, err := s.c.Get(ctx, key)
 	if errors.Is(err, db.ErrNotFound) {
-		return &sheetCard{key: term.Plain(key), text: "deleted meanwhile"}, nil
+		return &sheetCard{isQuery: true, key: term.Plain(key), text: "deleted meanwhile"}, nil
 	}
 	if err != nil {
 		return nil, err
 	}
-	return s.card(ctx, it)
+	card, err := s.card(ctx, it)
+	if err == nil {
+		card.isQuery = true
+	}
+	return card, err
 }
 
 // card makes the card of an item.

@@ -7,6 +7,7 @@ import (
 	"slices"
 	"strings"
 	"time"
+	"unicode"
 
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
@@ -289,8 +290,7 @@ func RegisterCompletions(root *cobra.Command, look func(dir string, f func(d *db
 	w := completer{look}
 	_ = root.RegisterFlagCompletionFunc("mode", cobra.FixedCompletions(term.Modes, cobra.ShellCompDirectiveNoFileComp))
 	// Databases in the current folder come beside the verbs. If there are neither the
-	// shell completes a path. With ShellCompDirectiveFilterDirs it would leave the
-	// verbs out.
+	// shell completes a path. With dirs it would leave the verbs out.
 	root.ValidArgsFunction = func(_ *cobra.Command, args []string, word string) ([]string, cobra.ShellCompDirective) {
 		if len(args) > 0 {
 			return nil, cobra.ShellCompDirectiveNoFileComp
@@ -301,7 +301,7 @@ func RegisterCompletions(root *cobra.Command, look func(dir string, f func(d *db
 				databases = append(databases, strings.TrimSuffix(path, "/"))
 			}
 		}
-		return databases, cobra.ShellCompDirectiveDefault
+		return candidates{words: databases, files: true}.forCobra(word)
 	}
 	for _, c := range root.Commands() {
 		if c.ValidArgsFunction == nil {
@@ -325,15 +325,34 @@ func RegisterCompletions(root *cobra.Command, look func(dir string, f func(d *db
 	}
 }
 
+// forCobra returns the candidates for the scripts of bash, zsh, fish and PowerShell,
+// without those that are not inert.
 func (c candidates) forCobra(word string) ([]string, cobra.ShellCompDirective) {
-	words := matching(c.words, word)
+	words := slices.DeleteFunc(matching(c.words, word), func(w string) bool { return !inert(w) })
 	switch {
 	case c.files:
-		return nil, cobra.ShellCompDirectiveDefault
+		return words, cobra.ShellCompDirectiveDefault
 	case c.dirs:
 		return nil, cobra.ShellCompDirectiveFilterDirs
 	case slices.ContainsFunc(words, unfinished):
 		return words, cobra.ShellCompDirectiveNoFileComp | cobra.ShellCompDirectiveNoSpace
 	}
 	return words, cobra.ShellCompDirectiveNoFileComp
+}
+
+// inert reports whether a word means only itself to bash, zsh, fish and PowerShell, without
+// quotes, to a terminal and to fddhdb. The scripts insert without quotes what candidates
+// have in common, and keys, labels and names of files can come from a stranger. At the
+// start of a word fddhdb takes - for a flag, zsh = for a path, fish % for a process and
+// PowerShell @ for an array. cobra drops blanks at the end.
+func inert(word string) bool {
+	for i, c := range strings.TrimRight(word, " ") {
+		switch {
+		case unicode.IsLetter(c), unicode.IsDigit(c), strings.ContainsRune("_./", c), string(c) == moreKeys:
+		case i > 0 && strings.ContainsRune("-,:@%+=", c):
+		default:
+			return false
+		}
+	}
+	return true
 }

@@ -94,5 +94,7 @@ func testDialogue(t *testing.T) (*Shell, *bytes.Buffer) {
 	t.Helper()
 	s := newTestShell(t)
 	s.terminal = &dialogue{out: os.Stdout, cooked: &testTerminal{}, raw: &testTerminal{}}
-	return s, s.out.Stderr.(*bytes.Buffer)
+	var remarks bytes.Buffer
+	s.out.Stderr = &remarks
+	return s, &remarks
 }

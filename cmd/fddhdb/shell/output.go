@@ -95,7 +95,7 @@ func (s *Shell) withOutput(ctx context.Context, f func(context.Context) error) (
 	ctx, stop := context.WithCancel(ctx)
 	defer stop()
 	p := s.newPager(ctx, stop)
-	defer e.RedirectToPager(bufio.NewWriter(p), p.sideways)()
+	defer e.RedirectToPager(p, p.sideways)()
 	err = f(ctx)
 	if ended := p.end(); err == nil && ended != nil && !p.left && ctx.Err() == nil {
 		err = fmt.Errorf("%s: %w", s.pager[0], ended)

@@ -6,8 +6,9 @@
 // runs within Scope, which completes its output, also after an error. A Printer belongs
 // to one goroutine. Other goroutines may report steps to its Progress, one at a time.
 //
-// Invariants: results go to stdout and everything else to stderr; text from a database
-// cannot move the cursor or begin a line (Plain); colours and bars appear only on a
+// Invariants: results go to stdout and everything else to stderr; what people see
+// cannot move the cursor, whatever it says, and text in a cell cannot begin a line
+// (plain_test.go); colours and bars appear only on a
 // terminal (terminal_unix_test.go, progress_test.go); in csv and json the output is one
 // whole document, however it is written (mode_test.go).
 package term

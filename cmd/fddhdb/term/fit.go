@@ -126,7 +126,7 @@ func headings(columns []Column) []string {
 func spelt(cells []any) []string {
 	texts := make([]string, len(cells))
 	for i, c := range cells {
-		texts[i] = fmt.Sprint(c)
+		texts[i] = Plain(fmt.Sprint(c))
 	}
 	return texts
 }

@@ -3,7 +3,6 @@ package term
 import (
 	"bufio"
 	"bytes"
-	"encoding/json"
 	"fmt"
 	"io"
 	"os"
@@ -16,12 +15,14 @@ import (
 // A Printer prints for verbs: results to stdout, in the mode that the user wants, and
 // remarks to stderr. It belongs to one goroutine.
 type Printer struct {
-	Stdout *bufio.Writer // flushed at the end, and before writing to stderr
-	Stderr io.Writer
-	colour bool // stdout is a terminal with colours
-	Charts bool // stdout is a terminal with block characters
+	Stdout *bufio.Writer // flushed at the end, and before writing to stderr; Plain where people see it
+	Stderr io.Writer     // Plain
+	colour bool          // stdout is a terminal with colours
+	Charts bool          // stdout is a terminal with block characters
 
 	terminal *os.File    // terminal that shows results; nil: none
+	beneath  io.Writer   // of Stdout: takes colours
+	remarks  io.Writer   // of Stderr: takes colours and progress
 	sideways func() bool // reports whether lines wider than the terminal can be shown; nil: they cannot
 
 	layout layout      // of the running verb
@@ -30,9 +31,14 @@ type Printer struct {
 
 // NewPrinter prints results to stdout and remarks to stderr.
 func NewPrinter(stdout, stderr io.Writer) *Printer {
-	return &Printer{
-		Stdout: bufio.NewWriter(stdout), Stderr: stderr, colour: inColour(stdout), Charts: showsBlocks(stdout), terminal: File(stdout),
+	p := &Printer{
+		Stdout: bufio.NewWriter(stdout), Stderr: &plainWriter{to: stderr}, beneath: stdout, remarks: stderr,
+		colour: inColour(stdout), Charts: showsBlocks(stdout), terminal: File(stdout),
 	}
+	if p.terminal != nil {
+		p.Stdout = bufio.NewWriter(&plainWriter{to: stdout})
+	}
+	return p
 }
 
 // A layout is how the running verb prints its results.
@@ -99,24 +105,25 @@ func (p *Printer) endOutput(ok bool) error {
 
 // RedirectToFile sends results to a file until back is called, without colours and charts.
 func (p *Printer) RedirectToFile(to *bufio.Writer) (back func()) {
-	return p.redirect(to, false, nil)
+	return p.redirect(to, nil, nil)
 }
 
 // RedirectToPager sends results to a pager in front of the terminal until back is
 // called. sideways is asked before lines that are wider than the terminal: it reports
 // whether the pager shows them without wrapping.
-func (p *Printer) RedirectToPager(to *bufio.Writer, sideways func() bool) (back func()) {
-	return p.redirect(to, true, sideways)
+func (p *Printer) RedirectToPager(to io.Writer, sideways func() bool) (back func()) {
+	return p.redirect(bufio.NewWriter(&plainWriter{to: to}), to, sideways)
 }
 
-func (p *Printer) redirect(to *bufio.Writer, isTerminal bool, sideways func() bool) (back func()) {
-	stdout, colour, charts, terminal := p.Stdout, p.colour, p.Charts, p.terminal
-	p.Stdout, p.colour, p.Charts, p.sideways = to, colour && isTerminal, charts && isTerminal, sideways
-	if !isTerminal {
-		p.terminal = nil
+// redirect sends results to a writer. beneath is what it writes to if people see it.
+func (p *Printer) redirect(to *bufio.Writer, beneath io.Writer, sideways func() bool) (back func()) {
+	stdout, under, colour, charts, terminal := p.Stdout, p.beneath, p.colour, p.Charts, p.terminal
+	p.Stdout, p.beneath, p.sideways = to, beneath, sideways
+	if beneath == nil {
+		p.colour, p.Charts, p.terminal = false, false, nil
 	}
 	return func() {
-		p.Stdout, p.colour, p.Charts, p.terminal, p.sideways = stdout, colour, charts, terminal, nil
+		p.Stdout, p.beneath, p.colour, p.Charts, p.terminal, p.sideways = stdout, under, colour, charts, terminal, nil
 	}
 }
 
@@ -158,9 +165,21 @@ func (p *Printer) LeavesOutSentences() bool { return p.layout.mode == ModeCSV }
 
 // PrintJSON writes one object on a line; in ModeJSON that lays it out on several.
 func (p *Printer) PrintJSON(v any) error {
-	enc := json.NewEncoder(p.Stdout)
-	enc.SetEscapeHTML(false) // keeps "image->text" readable
-	return enc.Encode(v)
+	line, err := JSON(v)
+	if err == nil {
+		_, err = p.Stdout.Write(append(line, '\n'))
+	}
+	return err
+}
+
+// bold prints a line, in bold where there are colours.
+func (p *Printer) bold(line string) {
+	if !p.layout.colour {
+		fmt.Fprintln(p.Stdout, line)
+		return
+	}
+	p.Stdout.Flush() // which keeps the error
+	fmt.Fprintln(p.beneath, "\x1b[1m"+Plain(line)+"\x1b[0m")
 }
 
 // Notef writes a remark that is neither a result nor a warning to stderr.
@@ -176,8 +195,9 @@ func (p *Printer) Warnf(format string, args ...any) {
 // Errorf writes the error of a verb to stderr.
 func (p *Printer) Errorf(format string, args ...any) {
 	prefix := "fddhdb:"
-	if inColour(p.Stderr) {
-		prefix = red(prefix)
+	if inColour(p.remarks) {
+		fmt.Fprint(p.remarks, "\x1b[31m"+prefix+"\x1b[0m")
+		prefix = ""
 	}
-	fmt.Fprintln(p.Stderr, prefix, fmt.Sprintf(format, args...))
+	fmt.Fprintf(p.Stderr, prefix+" "+format+"\n", args...)
 }

@@ -20,7 +20,7 @@ type Progress struct {
 // NewProgress returns a Progress, or nil if stderr is no terminal: a log should have no
 // bars.
 func (p *Printer) NewProgress() *Progress {
-	f := File(p.Stderr)
+	f := File(p.remarks)
 	if f == nil {
 		return nil
 	}
@@ -52,7 +52,7 @@ func (p *Progress) show(stage string, done, total int64, bytes bool) {
 		p.stage = stage
 		options := []progressbar.Option{
 			progressbar.OptionSetWriter(p.out),
-			progressbar.OptionSetDescription(stage),
+			progressbar.OptionSetDescription(Plain(stage)),
 			progressbar.OptionThrottle(100 * time.Millisecond),
 			progressbar.OptionSetWidth(30),
 			progressbar.OptionSetPredictTime(true),

@@ -7,18 +7,7 @@ import (
 	"strconv"
 	"strings"
 	"time"
-	"unicode"
 )
-
-// Plain returns text from a database such that it cannot move the cursor or begin a
-// line: unprintable characters are escaped as in Go.
-func Plain(s string) string {
-	if !strings.ContainsFunc(s, func(r rune) bool { return !unicode.IsPrint(r) }) {
-		return s
-	}
-	quoted := strconv.Quote(s)
-	return strings.ReplaceAll(quoted[1:len(quoted)-1], `\"`, `"`)
-}
 
 // Thousands returns a count with commas.
 func Thousands[T int | int64 | uint32 | uint64](n T) string {

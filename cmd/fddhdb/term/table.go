@@ -33,7 +33,8 @@ func (c Column) NamedInCSV(name string) Column {
 // heading has remarks on the rows.
 func (c Column) dataName() string { return cmp.Or(c.name, "note") }
 
-// A Cell is a value that is written differently for programs and for people.
+// A Cell is a value that is written differently for programs and for people. What people
+// see of it is Plain.
 type Cell struct{ text, data string }
 
 // NewCell returns a cell with its text for people and its data for programs.
@@ -85,9 +86,8 @@ func SimilarityCell(x float32) Cell {
 	return Cell{Similarity(x), strconv.FormatFloat(float64(x), 'g', -1, 32)}
 }
 
-// TextCell returns text from a database. For people empty text is a dash, so that
-// columns stay columns.
-func TextCell(s string) Cell { return Cell{OrDash(Plain(s)), s} }
+// TextCell returns text. For people empty text is a dash, so that columns stay columns.
+func TextCell(s string) Cell { return Cell{OrDash(s), s} }
 
 // TimeCell returns a time.
 func TimeCell(t time.Time) Cell { return Cell{When(t), t.Format(time.RFC3339)} }
@@ -173,6 +173,9 @@ func (t *Table) Add(cells ...any) {
 			} else {
 				record[i] = fmt.Sprint(c)
 			}
+			if t.printer.terminal != nil {
+				record[i] = Plain(record[i]) // of its lines, too
+			}
 		}
 		_ = t.csv.Write(record)
 	case ModeMarkdown:
@@ -191,7 +194,7 @@ func (t *Table) Add(cells ...any) {
 		}
 		for i, c := range cells {
 			name := t.columns[i].dataName()
-			fmt.Fprintf(out, "%*s%s = %v\n", width-displayWidth(name), "", name, c)
+			fmt.Fprintf(out, "%*s%s = %s\n", width-displayWidth(name), "", name, Plain(fmt.Sprint(c)))
 		}
 	default:
 		t.rows = append(t.rows, spelt(cells))
@@ -223,11 +226,7 @@ func (t *Table) print() {
 	p := t.printer
 	if t.layout == nil {
 		t.layout = layOut(t.columns, t.rows, p.terminalWidth(), p.showsWide)
-		heading := t.layout.spell(headings(t.columns))
-		if p.layout.colour {
-			heading = bold(heading)
-		}
-		fmt.Fprintln(p.Stdout, heading)
+		p.bold(t.layout.spell(headings(t.columns)))
 	}
 	for _, r := range t.rows {
 		fmt.Fprintln(p.Stdout, t.layout.spell(r))
@@ -272,9 +271,9 @@ func (p *Printer) PrintPairs(pairs []Pair) {
 	}
 	for _, x := range pairs {
 		if p.layout.mode == ModeLine {
-			p.Printf("%*s = %v\n", width, x.name, x.Value)
+			p.Printf("%*s = %s\n", width, x.name, Plain(fmt.Sprint(x.Value)))
 		} else {
-			p.Printf("%-*s  %v\n", width, x.name, x.Value)
+			p.Printf("%-*s  %s\n", width, x.name, Plain(fmt.Sprint(x.Value)))
 		}
 	}
 }

@@ -45,6 +45,3 @@ func showsBlocks(f io.Writer) bool {
 	locale := strings.ToLower(cmp.Or(os.Getenv("LC_ALL"), os.Getenv("LC_CTYPE"), os.Getenv("LANG")))
 	return strings.Contains(locale, "utf-8") || strings.Contains(locale, "utf8")
 }
-
-func bold(s string) string { return "\x1b[1m" + s + "\x1b[0m" }
-func red(s string) string  { return "\x1b[31m" + s + "\x1b[0m" }

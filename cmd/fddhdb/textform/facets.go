@@ -76,7 +76,7 @@ func ValueCell(v any) any {
 	case nil:
 		return term.NewCell("null", "")
 	case string:
-		return term.NewCell(term.Plain(v), v)
+		return v
 	case time.Time:
 		return term.Value(v)
 	}

@@ -25,8 +25,6 @@ func FieldCells(fields []db.Field, it *db.Item) (cells []any) {
 		switch x := it.Fields[f.Name].(type) {
 		case nil:
 			cells = append(cells, term.NoCell)
-		case string:
-			cells = append(cells, term.NewCell(term.Plain(x), x))
 		case time.Time:
 			cells = append(cells, term.Value(x))
 		default:

@@ -21,13 +21,14 @@ type Database struct {
 	buildings buildings     // the builders at work, by space; locks itself
 	wanted    chan struct{} // wakes KeepUpdated; Written fills it; holds one
 
-	unmeasured chan struct{} // wakes KeepMeasured; Written fills it; holds one
+	outgrown chan struct{} // wakes KeepRenewed; holds one
+	renewing renewing      // the index of vectors that is being made anew; locks itself
 }
 
 // New returns the learning of a database, which need not be open yet. items and interval
 // become the fields Items and Interval.
 func New(d *state.Database, items int, interval time.Duration) *Database {
-	return &Database{State: d, Items: items, Interval: interval, wanted: make(chan struct{}, 1), unmeasured: make(chan struct{}, 1)}
+	return &Database{State: d, Items: items, Interval: interval, wanted: make(chan struct{}, 1), outgrown: make(chan struct{}, 1)}
 }
 
 // A Collection is a handle on a collection that learns. It is a small value to copy, and safe
@@ -42,14 +43,10 @@ type Collection struct {
 func (d *Database) Of(c state.Collection) Collection { return Collection{c, d} }
 
 // Written wakes KeepUpdated if one of the changed collections has enough to learn from, and
-// KeepMeasured if an index of one has been outgrown. The
-// state calls it after each new view, so it does not wait.
+// KeepRenewed if an index of vectors of one has been outgrown. The state calls it after each new view, so it does not wait.
 func (d *Database) Written(changed []*state.CollectionView) {
-	if measureDue(changed) {
-		select {
-		case d.unmeasured <- struct{}{}:
-		default: // likewise
-		}
+	if renewDue(changed) {
+		d.wakeRenewer()
 	}
 	if d.updateDue(changed) {
 		select {

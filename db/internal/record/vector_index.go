@@ -34,6 +34,7 @@ type VectorIndex struct {
 	Created  string `json:"created"`          // RFC 3339
 	Covered  uint64 `json:"covered"`          // the row that the index ends at
 	Complete bool   `json:"complete"`         // its training has ended: searches use it
+	Churn    int    `json:"churn,omitempty"`  // rows that it has taken in since: new, changed and gone
 
 	Recall float64      `json:"recall,omitempty"` // that searches get which do not say what they want
 	Curve  []RecallAt   `json:"curve,omitempty"`  // what was measured; ascending by K, then Reach
@@ -48,10 +49,13 @@ type RecallAt struct {
 	Recall float64 `json:"recall"`
 	Error  float64 `json:"error"` // standard error of Recall, as queries differ
 
-	// Cells that a query has looked into, and their entries, on average. An earlier version has left out
-	// Entries.
+	// Worst is the recall of that sixteenth of the queries, by the distance of the K-th nearest, which finds
+	// least, plus half of its standard error.
+	Worst float64 `json:"worst"`
+
+	// Cells that a query has looked into, and their entries, on average.
 	Probes  float64 `json:"probes"`
-	Entries float64 `json:"entries,omitempty"`
+	Entries float64 `json:"entries"`
 }
 
 // IndexReport is what a training of an index has seen.
@@ -83,46 +87,51 @@ func DecodeIndex(b []byte, d *Descriptor, id uint32) (*VectorIndex, error) {
 		return nil, fmt.Errorf("of modality %d with %d dimensions", x.Modality, x.Dim)
 	case x.Metric != "" && x.Metric != Dot && x.Metric != L2:
 		return nil, fmt.Errorf("of metric %q", x.Metric)
-	case x.Covered > MaxRows:
-		return nil, fmt.Errorf("it covers %d rows", x.Covered)
+	case x.Covered > MaxRows || x.Churn < 0:
+		return nil, fmt.Errorf("it covers %d rows, and has taken in %d", x.Covered, x.Churn)
 	case x.Recall < 0 || x.Recall > 1 || x.Complete && len(x.Curve) == 0 || x.Report == nil:
 		return nil, fmt.Errorf("recall %v, %d points measured", x.Recall, len(x.Curve))
 	}
 	for i, p := range x.Curve {
-		if p.K < 1 || !(p.Reach >= 0 && p.Reach <= 1) || !(p.Recall >= 0 && p.Recall <= 1) || i > 0 && p.K < x.Curve[i-1].K {
+		if p.K < 1 || !(p.Reach >= 0 && p.Reach <= 2) || !(p.Recall >= 0 && p.Recall <= 1) || !(p.Worst >= 0) || i > 0 && p.K < x.Curve[i-1].K {
 			return nil, fmt.Errorf("recall %v of %d at reach %v", p.Recall, p.K, p.Reach)
 		}
 	}
 	return x, nil
 }
 
-// AppendCentre appends the centre of a cell as it is stored: the number of the cell, so that none can be
-// taken for another, and the coordinates, float32, little-endian.
-func AppendCentre(dst []byte, cell uint32, x []float32) []byte {
+// AppendCell appends a cell as it is stored: its number, so that none can be taken for another, its
+// spread and load, and the coordinates of its centre; float32, little-endian.
+func AppendCell(dst []byte, cell uint32, c cells.Cell) []byte {
 	dst = binary.LittleEndian.AppendUint32(dst, cell)
-	for _, v := range x {
+	dst = binary.LittleEndian.AppendUint32(dst, math.Float32bits(c.Spread))
+	dst = binary.LittleEndian.AppendUint32(dst, math.Float32bits(c.Load))
+	for _, v := range c.Centre {
 		dst = binary.LittleEndian.AppendUint32(dst, math.Float32bits(v))
 	}
 	return dst
 }
 
-// DecodeCentre reads the coordinates of the centre of a cell.
-func DecodeCentre(b []byte, cell uint32, size int) ([]float32, error) {
-	if len(b) != 4+4*size {
-		return nil, fmt.Errorf("%d bytes, not %d", len(b), 4+4*size)
+// DecodeCell reads a cell with this number, of so many coordinates.
+func DecodeCell(b []byte, cell uint32, size int) (c cells.Cell, err error) {
+	const head = 12
+	if len(b) != head+4*size {
+		return c, fmt.Errorf("%d bytes, not %d", len(b), head+4*size)
 	}
 	if of := binary.LittleEndian.Uint32(b); of != cell {
-		return nil, fmt.Errorf("it is of cell %d", of)
+		return c, fmt.Errorf("it is of cell %d", of)
 	}
-	b = b[4:]
-	x := make([]float32, size)
-	for i := range x {
-		x[i] = math.Float32frombits(binary.LittleEndian.Uint32(b[4*i:]))
-		if v := float64(x[i]); math.IsNaN(v) || math.IsInf(v, 0) {
-			return nil, errors.New("a number that is not finite")
+	numbers := make([]float32, 2+size)
+	for i := range numbers {
+		numbers[i] = math.Float32frombits(binary.LittleEndian.Uint32(b[4+4*i:]))
+		if v := float64(numbers[i]); math.IsNaN(v) || math.IsInf(v, 0) {
+			return c, errors.New("a number that is not finite")
 		}
 	}
-	return x, nil
+	if c = (cells.Cell{Spread: numbers[0], Load: numbers[1], Centre: numbers[2:]}); c.Spread < 0 || c.Load < 0 {
+		return c, errors.New("a spread or load below 0")
+	}
+	return c, nil
 }
 
 // Geometry returns the coordinates in which the index compares vectors.
@@ -134,10 +143,10 @@ func (x *VectorIndex) Geometry() *cells.Geometry {
 // ReadCentres reads the centres of an index.
 func (x *VectorIndex) ReadCentres(r pebble.Reader, collection uint32) (*cells.Centres, error) {
 	g := x.Geometry()
-	var all [][]float32
+	var all []cells.Cell
 	err := ForEach(r, codec.NumberKey(codec.KindCentre, collection, x.ID), func(key, value []byte) error {
 		cell := codec.LastNumber(key)
-		c, err := DecodeCentre(value, cell, g.Size())
+		c, err := DecodeCell(value, cell, g.Size())
 		if err == nil && cell >= MaxCells {
 			err = fmt.Errorf("cell %d", cell)
 		}
@@ -145,7 +154,7 @@ func (x *VectorIndex) ReadCentres(r pebble.Reader, collection uint32) (*cells.Ce
 			return fault.Corrupt(err, "centre %d of index %d", cell, x.ID)
 		}
 		for int(cell) >= len(all) {
-			all = append(all, nil)
+			all = append(all, cells.Cell{})
 		}
 		all[cell] = c
 		return nil
@@ -191,18 +200,18 @@ func (x *VectorIndex) EachEntry(r pebble.Reader, collection uint32, c *cells.Cen
 }
 
 // Reach returns the least reach that was measured with a recall of the k nearest, less its standard
-// error, of at least recall; and that recall. Where no reach has it, it returns the largest reach. A k
-// that was not measured takes the larger reach of the next smaller and the next larger k.
+// error, of at least recall; and that recall. It has been enough for fewer than k as well, and where k was
+// not measured for the next larger k: a query that is not like the items has its nearest in more cells than
+// they have. Where no reach has the recall, it returns the largest reach and less than recall.
 func (x *VectorIndex) Reach(k, recall float64) (reach, expected float64) {
 	expected = 1
 	for points := range x.measured() {
-		measured := float64(points[0].K)
-		if r, e := leastReach(points, recall); measured <= k || r > reach || e < recall {
-			reach, expected = r, e
+		last := float64(points[0].K) >= k
+		r, e := leastReach(points, recall, last)
+		if reach = max(reach, r); last || e < recall {
+			return reach, e
 		}
-		if measured >= k {
-			break
-		}
+		expected = e
 	}
 	return reach, expected
 }
@@ -222,7 +231,7 @@ func (x *VectorIndex) measured() iter.Seq[[]RecallAt] {
 }
 
 // Looks returns about how many cells searches for the k nearest look into, with a reach that was
-// measured, and how many entries these have (0: unknown). Between two k that were measured, and beyond
+// measured, and how many entries these have. Between two k that were measured, and beyond
 // the last ones, they are powers of k.
 func (x *VectorIndex) Looks(k, reach float64) (probes, entries float64) {
 	var before, p RecallAt
@@ -249,13 +258,14 @@ func (x *VectorIndex) Looks(k, reach float64) (probes, entries float64) {
 }
 
 // leastReach looks among the points of one k. It takes none between two, as recall rises in steps
-// where cells come in.
-func leastReach(points []RecallAt, recall float64) (reach, expected float64) {
+// where cells come in. With surely the recall has to hold less its standard error, and, as far as can be
+// told, where neighbours are farther apart or closer together than they are for most queries.
+func leastReach(points []RecallAt, recall float64, surely bool) (reach, expected float64) {
 	for _, p := range points {
-		if p.Recall-p.Error >= recall {
+		if p.Recall >= recall && (!surely || p.Recall-p.Error >= recall && p.Worst >= recall) {
 			return p.Reach, p.Recall
 		}
 	}
 	last := points[len(points)-1]
-	return last.Reach, last.Recall
+	return last.Reach, min(last.Recall-last.Error, last.Worst)
 }

@@ -33,7 +33,7 @@ func (c *collectionMender) mendIndexes() error {
 		if err != nil {
 			return c.loseIndex(id, fault.Problem(err))
 		}
-		x.Covered = 0
+		x.Covered, x.Churn = 0, record.MaxRows // it is made anew
 		b, err := x.Encode()
 		if err != nil {
 			return err
@@ -59,7 +59,7 @@ func (c *collectionMender) mendCentres(x *record.VectorIndex) (left int, err err
 	size := x.Geometry().Size()
 	err = record.ForEach(c.store, codec.NumberKey(codec.KindCentre, c.ID, x.ID), func(key, value []byte) error {
 		cell := codec.LastNumber(key)
-		if _, err := record.DecodeCentre(value, cell, size); err != nil || cell >= record.MaxCells {
+		if _, err := record.DecodeCell(value, cell, size); err != nil || cell >= record.MaxCells {
 			return c.delete(key)
 		}
 		left++

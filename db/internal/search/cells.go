@@ -25,8 +25,9 @@ import (
 // than allowed for. How much is looked at follows from the recall that is asked for, by what was
 // measured when the index was made. Rows that the index does not know are all compared.
 
-// Sure is how many standard deviations of the error of an estimate are allowed for.
-const Sure = 2
+// sureOf returns how many standard deviations of the error of an estimate are allowed for with a reach: who
+// wants more of the nearest can do with less error, too.
+func sureOf(reach float64) float32 { return 2 + float32(reach) }
 
 // A cellSearch is the part that indexes have in an answer by vectors.
 type cellSearch struct {
@@ -51,7 +52,7 @@ type indexSearch struct {
 	table               *cells.Table
 	query               *cells.Query
 	reach               float64
-	sure                float32
+	but                 uint32  // a row that is left out
 	most                float64 // nanoseconds after which the index is given up
 	expected, predicted float64 // recall; nanoseconds
 	spent               float64 // of these, by the calls of candidates before
@@ -142,14 +143,16 @@ func (s *Searcher) admitted(with comparison) *roaring.Bitmap {
 // gives up its index after it.
 func (s *Searcher) indexFor(ctx context.Context, with comparison, all float64) (*indexSearch, error) {
 	if f := s.q.Forced; f != nil {
-		o := &indexSearch{x: s.Cv.IndexNumber(f.Index), reach: f.Reach, sure: f.Sure, most: math.Inf(1), expected: 1}
+		o := &indexSearch{x: s.Cv.IndexNumber(f.Index), reach: f.Reach, but: f.But, most: math.Inf(1), expected: 1}
 		return o.load(ctx)
 	}
-	o := &indexSearch{x: s.Cv.IndexOf(with.modality, s.metric), sure: Sure, most: math.Inf(1)}
-	if o.x == nil {
+	o := &indexSearch{x: s.Cv.IndexOf(with.modality, s.metric), but: noRow, most: math.Inf(1)}
+	if o.x == nil || o.x.Outgrown() {
 		return nil, nil
 	}
+	// Rows that have gone since the index was measured are as if a filter did not admit them.
 	rows, having := s.admitted(with).GetCardinality(), s.Cv.Presence[with.modality].GetCardinality()
+	having = max(having, uint64(o.x.VectorIndex.Report.Items))
 	hits := float64(min(uint64(s.q.K), rows)) // at the most
 	k := hits * float64(max(having, 1)) / float64(max(rows, 1))
 	wanted := cmp.Or(s.q.Recall, o.x.Recall)
@@ -158,7 +161,7 @@ func (s *Searcher) indexFor(ctx context.Context, with comparison, all float64) (
 		return nil, nil // nothing that was measured finds so much
 	}
 	o, err := o.load(ctx)
-	if o == nil || err != nil || !o.x.MeasuredOf(o.table) { // it has been outgrown, and is about to be measured again
+	if o == nil || err != nil {
 		return nil, err
 	}
 	o.predicted = o.costOfCells(k) + s.unread()*hits*perRead*candidatesOfHit
@@ -232,6 +235,7 @@ func (s *Searcher) candidates(ctx context.Context, after *rankedRow, k int) (*ro
 			tail.And(filter)
 			rows.Or(tail)
 		}
+		rows.Remove(o.but)
 	}
 	return rows, nil
 }
@@ -262,6 +266,7 @@ func (o *indexSearch) candidates(ctx context.Context, filter *roaring.Bitmap, k 
 	if stale.IsEmpty() {
 		stale = nil
 	}
+	sure := sureOf(o.reach)
 	floor := float32(math.Inf(1)) // the distance of the k-th
 	all := o.all[:0]
 	crowded := 1024
@@ -270,8 +275,7 @@ func (o *indexSearch) candidates(ctx context.Context, filter *roaring.Bitmap, k 
 		if !more {
 			break
 		}
-		// What is as near as most may lie in a cell that is not likely to have it: Least tells what follows
-		// those that are found, and says nothing of a distance that is given.
+		// Least says what is likely to follow the ones found. A distance that is given needs what is certain.
 		if p.Bound > float64(most) {
 			continue
 		}
@@ -286,9 +290,9 @@ func (o *indexSearch) candidates(ctx context.Context, filter *roaring.Bitmap, k 
 			return nil, looked, false, errTooLong
 		}
 		limit := min(floor, most)
-		o.found = o.table.Scan(o.found[:0], o.query, p, float64(o.sure), limit)
+		o.found = o.table.Scan(o.found[:0], o.query, p, float64(sure), limit)
 		for _, x := range o.found {
-			if x.Distance-o.sure*x.Spread > limit || filter != nil && !filter.Contains(x.Row) || stale != nil && stale.Contains(x.Row) {
+			if x.Distance-sure*x.Spread > limit || x.Row == o.but || filter != nil && !filter.Contains(x.Row) || stale != nil && stale.Contains(x.Row) {
 				continue
 			}
 			all = append(all, x)
@@ -313,7 +317,8 @@ func (o *indexSearch) candidates(ctx context.Context, filter *roaring.Bitmap, k 
 
 // without leaves out what is above the floor for all that is known.
 func (o *indexSearch) without(all []cells.Found, floor float32) []cells.Found {
-	return slices.DeleteFunc(all, func(x cells.Found) bool { return x.Distance-o.sure*x.Spread > floor })
+	sure := sureOf(o.reach)
+	return slices.DeleteFunc(all, func(x cells.Found) bool { return x.Distance-sure*x.Spread > floor })
 }
 
 // distances are the k smallest that were added: a heap with the largest first.
@@ -352,9 +357,8 @@ func (d *distances) add(x float32) float32 {
 	return h[0]
 }
 
-// Similarities returns those of the first K items of an answer by an index, but for that of one row,
-// and what was looked at.
-func Similarities(ctx context.Context, tools *Tools, v *state.View, cv *state.CollectionView, q Query, but uint32) (all []float32, looked Looked, err error) {
+// Similarities returns those of the hits of an answer by an index, and what was looked at.
+func Similarities(ctx context.Context, tools *Tools, v *state.View, cv *state.CollectionView, q Query) (all []float32, looked Looked, err error) {
 	s, err := New(ctx, tools, v, cv, q)
 	if err != nil {
 		return nil, looked, err
@@ -369,9 +373,7 @@ func Similarities(ctx context.Context, tools *Tools, v *state.View, cv *state.Co
 	}
 	rows, err := s.rankVectors(ctx, nil, nil, q.K)
 	for _, r := range rows {
-		if r.row != but {
-			all = append(all, r.similarity)
-		}
+		all = append(all, r.similarity)
 	}
 	return all, s.cells.looked, err
 }

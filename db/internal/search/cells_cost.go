@@ -56,9 +56,6 @@ func (o *indexSearch) costOfLooking(l Looked) float64 {
 func (o *indexSearch) costOfCells(k float64) float64 {
 	count := float64(o.table.Centres().Count())
 	probes, entries := o.x.VectorIndex.Looks(k, o.reach)
-	if entries == 0 { // an earlier version has measured it
-		entries = probes * float64(o.table.Rows()) / count
-	}
 	looked := Looked{Cells: int(min(probes, count)), Entries: int(min(entries, float64(o.table.Rows())))}
 	return count*perCentre + k*perNeighbour + o.costOfLooking(looked)
 }

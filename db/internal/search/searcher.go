@@ -58,7 +58,7 @@ type Query struct {
 type ByCells struct {
 	Index uint32  // its number
 	Reach float64 // see cells.Probes
-	Sure  float32 // standard deviations that are allowed for
+	But   uint32  // a row that is no hit
 
 	// Known has similarities of rows that searches with the same vector have read. They add to it.
 	Known map[uint32]float32
@@ -157,7 +157,7 @@ type Searcher struct {
 	metric     record.Metric      // of the space of the query's modality
 	shares     []int              // modalities whose vectors are compared, ascending
 	compared   []comparison       // of shares, those that a row of the filter has; if shares is one, that
-	square     float64            // of the length of the query's vector
+	comparer   *Comparer          // compares with the query's vector
 	bounds     *quant.VectorQuery // that vector, for bounds; nil where no vectors can be in memory
 	compares   int                // vectors that have been read
 	cells      *cellSearch        // what an index has to do with it; nil: nothing

@@ -112,15 +112,14 @@ func (s *Searcher) startByVectors(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	for _, v := range x.Value {
-		s.square += float64(v) * float64(v)
-	}
+	x = record.CloneVector(x) // as the caller may change it while neighbours are read
 	s.metric = cv.Modalities[t].Metric.OrCosine()
-	if s.metric == record.Cosine && s.square == 0 {
+	s.comparer = NewComparer(s.metric, x)
+	if s.metric == record.Cosine && s.comparer.square == 0 {
 		return fault.Invalid("a vector of zeros has no direction, and so no cosine")
 	}
 	s.byVectors, s.Set = true, noCodes
-	s.p = &Point{modality: t, vector: record.CloneVector(x)} // as the caller may change it while neighbours are read
+	s.p = &Point{modality: t, vector: x}
 	if err := s.against(t); err != nil {
 		return err
 	}
@@ -306,7 +305,7 @@ func (s *Searcher) readRow(row uint32) (float32, error) {
 			return 0, err
 		}
 		s.compares++
-		nearest = max(nearest, s.compare(x))
+		nearest = max(nearest, s.comparer.Compare(x))
 	}
 	if s.q.Forced != nil {
 		s.q.Forced.Known[row] = nearest
@@ -473,51 +472,4 @@ func (b *manyBounds) each(rows []uint32, floor float32, f func(row uint32, least
 			floor = f(row, b.least[i], b.most[i])
 		}
 	}
-}
-
-// compare returns the similarity of a vector, by the metric, in the form of a rankedRow. It adds up in
-// float64, by ascending dimension.
-func (s *Searcher) compare(x model.Vector) float32 {
-	switch s.metric {
-	case record.Dot:
-		return quant.Rounded(product(x, s.p.vector))
-	case record.L2:
-		return quant.Rounded(-squaredDistance(x, s.p.vector))
-	}
-	return s.cosine(x)
-}
-
-// product returns the inner product of two vectors, both dense or both sparse.
-func product(x, y model.Vector) (xy float64) {
-	if x.IsSparse() {
-		eachEntry(x, y, func(a, b float64) { xy += a * b })
-		return xy
-	}
-	for j, v := range y.Value {
-		xy += float64(x.Value[j]) * float64(v)
-	}
-	return xy
-}
-
-// cosine returns the cosine between a vector and that of the query, both dense or both sparse; 0 for
-// a vector of zeros.
-func (s *Searcher) cosine(x model.Vector) float32 {
-	y := s.p.vector
-	var xx, xy float64
-	if x.IsSparse() {
-		for _, v := range x.Value {
-			xx += float64(v) * float64(v)
-		}
-		xy = product(x, y)
-	} else { // both in one loop, where neither sum waits for the other
-		for j, w := range y.Value {
-			v := float64(x.Value[j])
-			xx += v * v
-			xy += v * float64(w)
-		}
-	}
-	if xx == 0 {
-		return 0
-	}
-	return float32(max(-1, min(xy/(math.Sqrt(xx)*math.Sqrt(s.square)), 1)))
 }

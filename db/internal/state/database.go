@@ -48,10 +48,6 @@ type Database struct {
 
 	indexWanted chan struct{} // asks the indexer to look; holds one
 
-	// whole has the cells of indexes of vectors that could not be split, by collection and index, with
-	// their entries at that time. Only the indexer uses it.
-	whole map[[2]uint32]map[uint32]int
-
 	// indexing is held while an index is made, or rows that put hits in order are loaded, until
 	// the committer has installed them: each build begins with what the one before has
 	// installed. The committer never takes it.

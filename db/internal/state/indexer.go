@@ -3,6 +3,7 @@ package state
 import (
 	"context"
 	"log/slog"
+	"math"
 	"time"
 
 	"github.com/fddhdb/fddhdb/db/event"
@@ -41,8 +42,7 @@ func (d *Database) RunIndexer(ctx context.Context) {
 		}
 		for d.loadRerank(ctx) {
 		}
-		for d.keepIndexes(ctx) {
-		}
+		d.KeepIndexes(ctx, math.MaxInt)
 	}
 }
 

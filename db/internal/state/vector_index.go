@@ -33,6 +33,7 @@ type IndexState struct {
 	left    bool          // it is not complete, and no training is at it: it is dropped
 
 	Stale sharedBitmap // rows below Covered whose entry is out of date
+	Loose sharedBitmap // those of them that fit no cell; not stored, but found again after an opening
 
 	// Changed collects the rows that were written since rows are being taken in or a cell is
 	// being split. Nil while neither goes on.
@@ -44,13 +45,14 @@ type IndexView struct {
 	*record.VectorIndex
 	Table   *cells.Table // nil until it is loaded
 	Stale   *roaring.Bitmap
+	Loose   *roaring.Bitmap
 	loading *indexLoading
 	left    bool
 }
 
 // newIndexState returns the state of an index whose entries are not loaded.
 func newIndexState(collection uint32, x *record.VectorIndex) *IndexState {
-	return &IndexState{VectorIndex: x, collection: collection, Stale: sharedBitmap{B: roaring.New()}}
+	return &IndexState{VectorIndex: x, collection: collection, Stale: sharedBitmap{B: roaring.New()}, Loose: sharedBitmap{B: roaring.New()}}
 }
 
 // IndexByID returns the index with a number, nil where there is none.
@@ -65,7 +67,7 @@ func (s *CollectionState) IndexByID(id uint32) *IndexState {
 
 // publish returns the index as readers see it.
 func (x *IndexState) publish() IndexView {
-	v := IndexView{VectorIndex: x.VectorIndex, Stale: x.Stale.publish(), loading: x.loading, left: x.left}
+	v := IndexView{VectorIndex: x.VectorIndex, Stale: x.Stale.publish(), Loose: x.Loose.publish(), loading: x.loading, left: x.left}
 	if x.Table != nil {
 		v.Table = x.Table.Publish()
 	}
@@ -103,6 +105,9 @@ func (tx *Tx) changedRow(s *CollectionState, row uint32, t int) {
 		if x.Changed != nil {
 			x.Changed.Add(row)
 		}
+		if x.Loose.B.Contains(row) {
+			x.Loose.Edit().Remove(row)
+		}
 		if uint64(row) < x.Covered && !x.Stale.B.Contains(row) {
 			tx.setStale(x, row, true)
 		}
@@ -134,13 +139,9 @@ func (tx *Tx) writeIndex(x *IndexState, d *record.VectorIndex) error {
 	return tx.Batch.Set(codec.NumberKey(codec.KindIndex, x.collection, d.ID), b, nil)
 }
 
-// writeCentre stores the centre of a cell; nil deletes it.
-func (tx *Tx) writeCentre(x *IndexState, cell uint32, centre []float32) error {
-	key := codec.ChunkKey(codec.KindCentre, x.collection, x.ID, cell)
-	if centre == nil {
-		return tx.Batch.Delete(key, nil)
-	}
-	return tx.Batch.Set(key, record.AppendCentre(nil, cell, centre), nil)
+// writeCell stores a cell.
+func (tx *Tx) writeCell(x *IndexState, cell uint32, c cells.Cell) error {
+	return tx.Batch.Set(codec.ChunkKey(codec.KindCentre, x.collection, x.ID, cell), record.AppendCell(nil, cell, c), nil)
 }
 
 // setEntry makes e the entry of a row, in memory and in the store; nil: none.
@@ -188,8 +189,8 @@ func (tx *Tx) FoundIndex(s *CollectionState, d *record.VectorIndex, centres *cel
 		return nil, err
 	}
 	for i := range centres.Numbers() {
-		if c := centres.Of(uint32(i)); c != nil {
-			if err := tx.writeCentre(x, uint32(i), c); err != nil {
+		if c := centres.Cell(uint32(i)); c.Centre != nil {
+			if err := tx.writeCell(x, uint32(i), c); err != nil {
 				return nil, err
 			}
 		}
@@ -233,7 +234,7 @@ func (tx *Tx) DropIndex(s *CollectionState, x *IndexState) error {
 func (x *IndexView) Report(cv *CollectionView) *report.VectorIndex {
 	out := &report.VectorIndex{
 		Index: int(x.ID), Modality: cv.Modalities[x.Modality].Name, Complete: x.Complete,
-		Unknown: x.Unfolded(cv.NextRow), Recall: x.Recall,
+		Unknown: x.Unfolded(cv.NextRow), Loose: int(x.Loose.GetCardinality()), Recall: x.Recall,
 	}
 	out.Created, _ = time.Parse(time.RFC3339, x.Created) // zero if it is none
 	for _, p := range x.Curve {
@@ -251,31 +252,33 @@ func (x *IndexView) Report(cv *CollectionView) *report.VectorIndex {
 	return out
 }
 
-// Measured reports whether what was measured of the index holds: it has less than twice as many
-// entries as it had then, and more than half.
-func (x *IndexView) Measured() bool { return x.MeasuredOf(x.Table) }
-
-// MeasuredOf is Measured for the entries that Loaded has returned.
-func (x *IndexView) MeasuredOf(t *cells.Table) bool {
-	n, then := t.Rows(), x.VectorIndex.Report.Items
-	return n < 2*max(then, cells.LeastMeasured) && then < 2*max(n, cells.LeastMeasured)
+// Behind reports whether rows are about to be taken in.
+func (x *IndexView) Behind(nextRow uint64) bool {
+	return x.Complete && !x.Outgrown() && x.Unfolded(nextRow)-int(x.Loose.GetCardinality()) >= cells.FoldAfter
 }
 
-// Behind reports whether rows are about to be taken in.
-func (x *IndexView) Behind(nextRow uint64) bool { return x.Unfolded(nextRow) >= cells.FoldAfter }
+// Due reports whether the index is to be made anew: a quarter of its vectors have come, changed or gone,
+// or so many fit no cell that comparing them takes a part of the time of a search.
+func (x *IndexView) Due() bool {
+	items := x.VectorIndex.Report.Items
+	return x.Churn >= items/4+cells.FoldAfter || int(x.Loose.GetCardinality()) >= items/64+cells.FoldAfter
+}
 
-// MeasureIndex stores what has been measured of an index, if that is there.
-func (tx *Tx) MeasureIndex(s *CollectionState, id uint32, curve []record.RecallAt, r record.IndexReport) error {
-	x := s.IndexByID(id)
-	if x == nil {
-		tx.Empty = true
-		return nil
+// Outgrown reports whether so much has come, changed or gone that what was measured says nothing any more:
+// searches compare all vectors, and nothing is taken in until the index has been made anew.
+func (x *IndexView) Outgrown() bool {
+	return x.Churn >= x.VectorIndex.Report.Items/2+2*cells.FoldAfter
+}
+
+// FitIndex finds out what the cells of an index promise, when it has taken in all rows, and stores it.
+func (tx *Tx) FitIndex(s *CollectionState, x *IndexState) error {
+	for cell, c := range x.Table.Fit() {
+		if err := tx.writeCell(x, cell, c); err != nil {
+			return err
+		}
 	}
-	next, report := *x.VectorIndex, *x.VectorIndex.Report
-	report.Queries, report.Items = r.Queries, r.Items
-	next.Curve, next.Report = curve, &report
 	tx.Committer.Touch(s)
-	return tx.writeIndex(x, &next)
+	return nil
 }
 
 // LeaveIndex says that no training is at an index any more that is not complete. The indexer drops it.

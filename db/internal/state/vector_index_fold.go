@@ -16,40 +16,27 @@ import (
 	"github.com/fddhdb/fddhdb/model"
 )
 
-// Rows are taken into an index of vectors many at a time: what they need is made of a view, and one
-// commit stores it, for the rows that have not changed since.
+// Rows are taken into an index of vectors many at a time: what they need is made of a view, beside
+// writers, and one commit stores it, for the rows that have not changed since. Each row goes to the cell
+// with the nearest centre, if it fits there. Vectors of a kind that was not there when the index was made,
+// or that lie more closely together, do not: a search that is at home in one cell would not look for them
+// in another, and what was measured says nothing of them. They overfill their cells (cells.Table.Overfull).
+// So rows that would overfill a cell stay loose: they remain stale, and every search compares them, until
+// the index is made anew with cells for them (learn.KeepRenewed).
 
-// change changes an index in one commit. make reads a view of the index, beside writers, and returns a
-// function that the commit calls, and how many entries this function writes; nil if there is nothing to
-// do. The function must leave out rows that were written since the view (IndexState.Changed). The caller
-// runs one change of an index at a time. Nothing happens if the index is gone or not loaded, or if its
-// centres have changed since the view. done reports whether the function ran.
-func (d *Database) change(ctx context.Context, collection, id uint32, make func(v *View, cv *CollectionView, x *IndexView) (func(tx *Tx, s *CollectionState, x *IndexState) error, int, error)) (done bool, err error) {
-	var v *View
-	find := func() (s *CollectionState, x *IndexState) {
-		if s = d.Committer.States[collection]; s != nil {
-			if x = s.IndexByID(id); x != nil && x.Table != nil {
-				return s, x
-			}
-		}
-		return nil, nil
-	}
-	err = d.Committer.Look(ctx, func() error {
-		if _, x := find(); x != nil {
-			// Recording and the view begin in one request, so no write falls between them.
-			x.Changed = roaring.New()
-			v = d.Current.Load()
-			v.Acquire()
-		}
-		return nil
-	})
+// TakeIn takes up to limit rows into an index: those that are stale, then those that follow the ones
+// that it covers. It works on so many goroutines, on a view, and leaves rows that change meanwhile
+// stale. left says how many there are to take in then. The caller sees to it that there is one TakeIn at a
+// time for an index. An index that is not there, or not loaded, has no rows to take in.
+func (d *Database) TakeIn(ctx context.Context, collection, id uint32, workers, limit int) (left int, err error) {
+	v, err := d.record(ctx, collection, id)
 	if v == nil || err != nil {
-		return false, err
+		return 0, err
 	}
 	defer v.Release()
 	defer func() {
 		_ = d.Committer.Look(context.WithoutCancel(ctx), func() error {
-			if _, x := find(); x != nil {
+			if _, x := d.loadedIndex(collection, id); x != nil {
 				x.Changed = nil
 			}
 			return nil
@@ -57,75 +44,120 @@ func (d *Database) change(ctx context.Context, collection, id uint32, make func(
 	}()
 	cv, there := v.Collections.Get(collection)
 	if !there {
-		return false, nil
+		return 0, nil
 	}
 	xv := cv.IndexNumber(id)
 	if xv == nil || xv.Table == nil {
-		return false, nil
+		return 0, nil
 	}
-	apply, entries, err := make(v, cv, xv)
-	if apply == nil || err != nil {
-		return false, err
+	f, err := xv.readFold(ctx, v.Snap, cv, workers, limit)
+	if f == nil || err != nil {
+		return 0, err
 	}
-	err = d.Committer.Do(ctx, changeBytes+entries*cells.EntryBytes(xv.Dim), func(tx *Tx) error {
-		s, x := find()
+	xv.leaveLoose(f)
+	err = d.Committer.Do(ctx, foldBytes+len(f.rows)*cells.EntryBytes(xv.Dim), func(tx *Tx) error {
+		s, x := d.loadedIndex(collection, id)
 		if x == nil || x.Table.Table().Centres() != xv.Table.Centres() {
 			tx.Empty = true
 			return nil
 		}
-		done = true
 		tx.Committer.Touch(s)
-		return apply(tx, s, x)
-	})
-	return done, err
-}
-
-// changeBytes is about what a change of an index writes besides its entries: blocks that are written
-// whole, and centres.
-const changeBytes = 4 << 20
-
-// FoldIndex takes up to limit rows into an index: those that are stale, then those that follow the
-// ones that it covers. It encodes on so many goroutines, of a view, and leaves rows that change
-// meanwhile stale. left says how many there are to take in then. The caller sees to it that there is
-// one at a time for an index. An index that is not there, or not loaded, has none.
-func (d *Database) FoldIndex(ctx context.Context, collection, id uint32, workers, limit int) (left int, err error) {
-	_, err = d.change(ctx, collection, id, func(v *View, cv *CollectionView, xv *IndexView) (func(*Tx, *CollectionState, *IndexState) error, int, error) {
-		f, err := xv.readFold(ctx, v.Snap, cv, workers, limit)
-		if f == nil || err != nil {
-			return nil, 0, err
-		}
-		return func(tx *Tx, s *CollectionState, x *IndexState) error {
-			for i, row := range f.rows {
-				// What has changed meanwhile is taken in another time.
-				changed := x.Changed.Contains(row)
-				tx.setStale(x, row, changed)
-				if !changed {
-					tx.setEntry(x, row, f.entries[i])
-				}
-			}
-			// Also a row that had no vector, and has got one meanwhile.
-			for it := x.Changed.Iterator(); it.HasNext(); {
-				if row := it.Next(); uint64(row) >= x.Covered && uint64(row) < f.until {
-					tx.setStale(x, row, true)
-				}
-			}
-			next := *x.VectorIndex
-			next.Covered = f.until
-			left = int(s.Counters.NextRow-next.Covered) + int(x.Stale.B.GetCardinality())
-			return tx.writeIndex(x, &next)
-		}, len(f.rows), nil
+		left, err = f.store(tx, s, x)
+		return err
 	})
 	return left, err
+}
+
+// foldBytes is about what taking rows in writes besides entries: blocks that are written whole.
+const foldBytes = 4 << 20
+
+// loadedIndex returns the state of an index whose entries are in memory, nil where there is none.
+func (d *Database) loadedIndex(collection, id uint32) (s *CollectionState, x *IndexState) {
+	if s = d.Committer.States[collection]; s != nil {
+		if x = s.IndexByID(id); x != nil && x.Table != nil {
+			return s, x
+		}
+	}
+	return nil, nil
+}
+
+// record begins to record which rows of an index change, and returns the view of that moment, for the
+// caller to release; nil where there is no such index.
+func (d *Database) record(ctx context.Context, collection, id uint32) (v *View, err error) {
+	err = d.Committer.Look(ctx, func() error {
+		if _, x := d.loadedIndex(collection, id); x != nil {
+			// Both in one request, so no write falls between them.
+			x.Changed = roaring.New()
+			v = d.Current.Load()
+			v.Acquire()
+		}
+		return nil
+	})
+	return v, err
 }
 
 // A fold is rows that are taken into an index.
 type fold struct {
 	rows    []uint32
-	entries []*cells.Entry // parallel to rows; nil: the row has no vector any more
-	until   uint64         // the index covers the rows below it then
+	entries []*cells.Entry // parallel to rows; nil: the row has no vector any more, or stays loose
+	loose   *roaring.Bitmap
+	until   uint64 // the index covers the rows below it then
 }
 
-// Unfolded returns how many rows the index does not know, with those whose items are gone.
+// leaveLoose finds the rows of a fold that would overfill their cells: all that go to such a cell, as they
+// are likely to be of one kind. There are none before an index is complete: what its cells promise is not
+// known yet.
+func (x *IndexView) leaveLoose(f *fold) {
+	f.loose = roaring.New()
+	if !x.Complete {
+		return
+	}
+	more := map[uint32]float64{}
+	for _, e := range f.entries {
+		if e != nil {
+			more[e.Cell] += x.Table.Weight(e)
+		}
+	}
+	for i, e := range f.entries {
+		if e != nil && x.Table.Overfull(e.Cell, more[e.Cell]) {
+			f.loose.Add(f.rows[i])
+			f.entries[i] = nil
+		}
+	}
+}
+
+// store makes a fold part of the index, and returns how many rows there are to take in then.
+func (f *fold) store(tx *Tx, s *CollectionState, x *IndexState) (left int, err error) {
+	d := *x.VectorIndex
+	for i, row := range f.rows {
+		changed := x.Changed.Contains(row) // it is taken in another time
+		if !changed {
+			d.Churn++
+		}
+		loose := f.loose.Contains(row)
+		tx.setStale(x, row, changed || loose)
+		if !changed {
+			tx.setEntry(x, row, f.entries[i])
+			if loose {
+				x.Loose.Edit().Add(row)
+			}
+		}
+	}
+	// A row that had no vector may have got one meanwhile.
+	for it := x.Changed.Iterator(); it.HasNext(); {
+		if row := it.Next(); uint64(row) >= x.Covered && uint64(row) < f.until {
+			tx.setStale(x, row, true)
+		}
+	}
+	d.Covered = f.until
+	if err := tx.writeIndex(x, &d); err != nil {
+		return 0, err
+	}
+	return int(s.Counters.NextRow-d.Covered) + int(x.Stale.B.GetCardinality()-x.Loose.B.GetCardinality()), nil
+}
+
+// Unfolded returns how many rows the index does not know, with those whose items are gone and those that
+// are loose.
 func (x *IndexView) Unfolded(nextRow uint64) int {
 	return int(nextRow-x.Covered) + int(x.Stale.GetCardinality())
 }
@@ -136,7 +168,7 @@ const foldPart = codec.BlockRows
 // readFold makes the entries of the rows that are to be taken in next; nil if there are none.
 func (x *IndexView) readFold(ctx context.Context, r pebble.Reader, cv *CollectionView, workers, limit int) (*fold, error) {
 	var stale []uint32
-	for it := x.Stale.Iterator(); it.HasNext() && len(stale) < limit; {
+	for it := roaring.AndNot(x.Stale, x.Loose).Iterator(); it.HasNext() && len(stale) < limit; {
 		stale = append(stale, it.Next())
 	}
 	until := min(max(cv.NextRow, x.Covered), x.Covered+uint64(limit-len(stale)))
@@ -233,6 +265,40 @@ func (e *encoder) encode(value []byte) (*cells.Entry, error) {
 	return entry, nil
 }
 
+// Placed reads the vectors of modality t that rows have, on so many goroutines, and returns their
+// coordinates in a geometry; nil where a row has none.
+func (cv *CollectionView) Placed(ctx context.Context, r pebble.Reader, t int, g *cells.Geometry, workers int, rows []uint32) ([][]float32, error) {
+	m := cv.Modalities[t]
+	having := roaring.And(cv.Live, cv.Presence[t])
+	placed := make([][]float32, len(rows))
+	err := work.ParallelBy(ctx, workers, 64, len(rows), func(i int) error {
+		if !having.Contains(rows[i]) {
+			return nil
+		}
+		b, err := record.Get(r, codec.FeatureKey(cv.ID, rows[i], uint16(t)))
+		if err == nil && b == nil {
+			err = fault.ErrMissing
+		}
+		if err != nil {
+			return fault.ReadError(err, "features %q of row %d", m.Name, rows[i])
+		}
+		var y model.Vector
+		if err := m.DecodeVector(&y, b); err != nil {
+			return fault.Corrupt(err, "features %q of row %d", m.Name, rows[i])
+		}
+		placed[i] = make([]float32, g.Size())
+		g.Place(placed[i], y.Value)
+		return nil
+	})
+	return placed, err
+}
+
+// KeepIndexes keeps indexes until nothing is due, or about so many rows have been taken in.
+func (d *Database) KeepIndexes(ctx context.Context, rows int) {
+	for ; rows > 0 && d.keepIndexes(ctx); rows -= foldRows {
+	}
+}
+
 // foldRows is how many rows are taken in by one commit.
 const foldRows = 4096
 
@@ -244,7 +310,7 @@ func (d *Database) keepDue(cv *CollectionView) bool {
 	}
 	for i := range cv.Indexes {
 		x := &cv.Indexes[i]
-		if x.left || x.Complete && x.Table != nil && x.Unfolded(cv.NextRow) >= cells.FoldAfter {
+		if x.left || x.Table != nil && x.Behind(cv.NextRow) {
 			return true
 		}
 	}
@@ -275,12 +341,9 @@ func (d *Database) keepIndexes(ctx context.Context) (done bool) {
 					return nil
 				})
 				done = done || err == nil
-			case x.Complete && x.Table != nil && x.Unfolded(cv.NextRow) >= cells.FoldAfter:
+			case x.Table != nil && x.Behind(cv.NextRow):
 				_, op := d.Signals.BeginUntraced(ctx, event.OpIndex, cv.Name)
-				left, err := d.FoldIndex(ctx, cv.ID, x.ID, work.Background(), foldRows)
-				for tended := left < cells.FoldAfter; tended && err == nil; {
-					tended, err = d.tendIndex(ctx, cv.ID, x.ID, work.Background(), d.wholeOf(cv.ID, x.ID))
-				}
+				_, err := d.TakeIn(ctx, cv.ID, x.ID, work.Background(), foldRows)
 				op.End(fault.Annotate(err, "index %d of the vectors of collection %q", x.ID, cv.Name),
 					event.Event{Level: slog.LevelDebug, Attrs: []slog.Attr{slog.Int("index", int(x.ID))}})
 				done = done || err == nil

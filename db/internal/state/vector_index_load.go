@@ -72,6 +72,7 @@ func readEntries(ctx context.Context, r pebble.Reader, collection uint32, x *rec
 		}
 		return nil
 	})
+	w.Resume()
 	return w, err
 }
 
@@ -127,6 +128,22 @@ func (d *Database) loadIndexes(ctx context.Context, v *View) {
 	for cv := range v.Collections.Values() {
 		for i := range cv.Indexes {
 			if x := &cv.Indexes[i]; x.loading != nil && x.Table == nil && !x.loading.ended() {
+				d.loadIndex(ctx, v, cv, x)
+			}
+		}
+	}
+}
+
+// LoadIndexes loads those indexes of the present view that are not loaded and cover at most so many rows.
+func (d *Database) LoadIndexes(ctx context.Context, most uint64) {
+	v := d.Latest()
+	defer v.Release()
+	for cv := range v.Collections.Values() {
+		for i := range cv.Indexes {
+			if x := &cv.Indexes[i]; x.Complete && x.Table == nil && x.Covered <= most {
+				if x.loading.ended() { // Close has ended it, or the index is damaged
+					x.loading.Loading = newLoading()
+				}
 				d.loadIndex(ctx, v, cv, x)
 			}
 		}

@@ -15,6 +15,7 @@ import (
 	_ "github.com/apache/beam/sdks/v2/go/pkg/beam/io/filesystem/s3"
 
 	"github.com/fddhdb/fddhdb/cmd/fddhdb/exit"
+	"github.com/fddhdb/fddhdb/cmd/fddhdb/term"
 	"github.com/fddhdb/fddhdb/db/beam"
 )
 
@@ -36,7 +37,7 @@ func main() {
 	err := command().ExecuteContext(ctx)
 	err = errors.Join(err, beam.Cleanup())
 	if err != nil {
-		fmt.Fprintln(os.Stderr, "fddhdb-beam:", exit.Message(err))
+		fmt.Fprintln(os.Stderr, "fddhdb-beam:", term.Plain(exit.Message(err)))
 	}
 	os.Exit(exit.Code(err))
 }

@@ -14,6 +14,7 @@ import (
 	"syscall"
 
 	"github.com/fddhdb/fddhdb/cmd/fddhdb/exit"
+	"github.com/fddhdb/fddhdb/cmd/fddhdb/term"
 	"github.com/fddhdb/fddhdb/db/cluster/internal/natsproc"
 )
 
@@ -23,7 +24,7 @@ func main() {
 	context.AfterFunc(ctx, stop) // a second signal ends the process at once
 	err := run(ctx, os.Args[1:], os.Stdin, os.Stdout, os.Stderr)
 	if err != nil {
-		fmt.Fprintln(os.Stderr, "fddhdb-cluster:", message(err))
+		fmt.Fprintln(os.Stderr, "fddhdb-cluster:", term.Plain(message(err)))
 	}
 	os.Exit(exit.Code(err))
 }

@@ -1,0 +1,178 @@
+//go:build linux || darwin
+
+package main
+
+import (
+	"encoding/json"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/creack/pty"
+)
+
+// A tabbed line is typed and completed. want is a part of what is then shown, and is not in the line.
+type tabbed struct{ line, want string }
+
+// TestTabRunsNothing presses Tab in bash, zsh and fish on a database of a stranger, whose keys and labels are
+// commands, in a folder whose files are. Nothing runs, and harmless names are proposed.
+func TestTabRunsNothing(t *testing.T) {
+	if testing.Short() {
+		t.Skip("it waits for shells and their terminals")
+	}
+	for _, shell := range []struct {
+		name  string
+		press func(t *testing.T, dir string, lines []tabbed) string
+	}{{"bash", tabInBash}, {"zsh", tabInZsh}, {"fish", tabInFish}} {
+		t.Run(shell.name, func(t *testing.T) {
+			if _, err := exec.LookPath(shell.name); err != nil {
+				t.Skipf("%s is not installed", shell.name)
+			}
+			t.Parallel()
+			dir := t.TempDir()
+			if err := os.Mkdir(filepath.Join(dir, "ran"), 0o700); err != nil {
+				t.Fatal(err)
+			}
+			shown := shell.press(t, dir, strangeDatabase(t, dir))
+			if strings.Contains(shown, "\x1b]0;") || strings.Contains(shown, "--where=year") {
+				t.Errorf("what a terminal or fddhdb would obey is proposed: %q", shown)
+			}
+			ran, err := os.ReadDir(filepath.Join(dir, "ran"))
+			if err != nil {
+				t.Fatal(err)
+			}
+			for _, file := range ran {
+				t.Errorf("Tab has run the command of %s", file.Name())
+			}
+		})
+	}
+}
+
+// strangeDatabase makes s.db in a folder, with keys and labels that leave a file in the folder ran when a shell
+// runs them, and files with such names. It returns lines to press Tab after.
+func strangeDatabase(t *testing.T, dir string) []tabbed {
+	t.Helper()
+	n := 0
+	touch := func(before, after string) []string {
+		n++
+		command := fmt.Sprintf("%s>ran/%d%s", before, n, after)
+		return []string{command + "1", fmt.Sprintf("%stouch ran/blank%d%s2", before, n, after)}
+	}
+	strange := slices.Concat(touch("$(", ")"), touch("`", "`"), touch("(", ")"), touch("a;", ";"), touch("b|", "|"),
+		touch("c&", "&"), touch("<(", ")"), touch("=(", ")"), touch("good'$(", ")'"), touch("d\n", "\n"), touch("e\tf$(", ")"),
+		[]string{"\x1b]0;title\x07", "--where=year=1", "-k", "~root", "{a,b}", "*", "…$(touch ran/dots)"})
+	var items strings.Builder
+	for _, item := range append(strange, "good-key:1", "good-key:2") {
+		if err := json.NewEncoder(&items).Encode(map[string]any{"key": item, "labels": append(strange, "good-label1")}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	const pair = "{\"key\": \"$(>ran/pair)1\"}\n{\"key\": \"$(>ran/pair)2\"}\n" // Tab inserts what they share
+	for _, c := range []struct{ args, stdin string }{
+		{"init s.db --modality image:2", ""}, {"import s.db --items -", items.String()},
+		{"init s.db --collection pair --modality image:2", ""}, {"import s.db --collection pair --items -", pair},
+	} {
+		args := strings.Fields(c.args)
+		cmd := exec.Command("fddhdb", args...)
+		cmd.Dir, cmd.Stdin = dir, strings.NewReader(c.stdin)
+		if out, err := cmd.CombinedOutput(); err != nil {
+			t.Fatalf("%v: %s", err, out)
+		}
+	}
+	for _, name := range strange {
+		if !strings.Contains(name, "/") {
+			continue
+		}
+		if err := os.MkdirAll(filepath.Join(dir, filepath.Dir(name)), 0o700); err != nil {
+			t.Fatal(err)
+		}
+		if err := os.WriteFile(filepath.Join(dir, name), nil, 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	lines := []tabbed{{"fddhdb ", "s.db"}, {"fddhdb eval s.db --vectors image=", ""}, {"fddhdb eval s.db --vectors image=s", ".db"},
+		{"fddhdb put s.db k --labels ", ""}, {"fddhdb put s.db k --labels good", "-label"}, {"fddhdb put s.db k --labels=$", ""},
+		{"fddhdb labels s.db --rename good", "-label1="}, {"fddhdb scan s.db --where label=", ""},
+		{"fddhdb get s.db ", "good-key"}, {"fddhdb get s.db --collection pair ", ""}, {"fddhdb get s.db --collection=pa", "ir"}, {"fddhdb get s.db good-", "key:"},
+		{"fddhdb get ~/s.db good-", "key:"}, {"fddhdb get 's.db' \"x y\" good-", "key:"}, {"fddhdb delete s.db -", ""},
+		{"fddhdb get s.db $(touch ran/typed1) ", ""}, {"fddhdb get s.db `touch ran/typed2` ", ""},
+		{"fddhdb get s.db --collection=$(>ran/typed3)= ", ""}, {`fddhdb get s.db "$(touch ran/typed4)" `, ""},
+		{"fddhdb get s.db <(touch ran/typed5) ", ""}, {"fddhdb get s.db (touch ran/typed6) ", ""}, {`fddhdb get s.db "${x:-$(touch ran/typed7)}" `, ""},
+		{`fddhdb scan s.db --where 'x -$(>ran/typed8)='`, ""}, {`fddhdb scan s.db --where=$(>ran/typed9)= `, ""}}
+	for _, begin := range []string{"$", "`", "(", "a", "b|", `c\&`, "<", "=", `good\'`, `d\`, "e"} {
+		lines = append(lines, tabbed{"fddhdb get s.db " + begin, ""})
+	}
+	return lines
+}
+
+// tabInBash presses Tab after lines in an interactive bash, and returns what the terminal has shown.
+func tabInBash(t *testing.T, dir string, lines []tabbed) string {
+	const functions = "/usr/share/bash-completion/bash_completion"
+	if _, err := os.Stat(functions); err != nil {
+		t.Skip("the package bash-completion is not installed")
+	}
+	lines = append(lines, tabbed{`fddhdb get "$HOME/s.db" good-`, "key:"}, tabbed{"fddhdb get ${HOME}/s.db good-", "key:"})
+	return tabInTerminal(t, dir, lines, "bind 'set page-completions off'; bind 'set completion-query-items 0'; source "+
+		functions+"; source <(fddhdb completion bash)", "bash", "--norc", "--noprofile", "-i")
+}
+
+func tabInZsh(t *testing.T, dir string, lines []tabbed) string {
+	lines = append(lines, tabbed{`fddhdb get "$HOME/s.db" good-`, "key:"}, tabbed{"fddhdb get $HOME/s.db good-", "key:"})
+	return tabInTerminal(t, dir, lines, "autoload -U compinit; compinit -u -D; source <(fddhdb completion zsh)", "zsh", "-f", "-i")
+}
+
+func tabInTerminal(t *testing.T, dir string, lines []tabbed, setup string, shell ...string) string {
+	s := openTerminal(t, []string{"PS1=> ", "HOME=" + dir}, shell...)
+	if err := pty.Setsize(s.tty, &pty.Winsize{Rows: 1000, Cols: 200}); err != nil { // or shells ask before they list much
+		t.Fatal(err)
+	}
+	s.sends("cd "+dir+"; "+setup+"; echo read''y"+enter, "ready")
+	for i, l := range lines {
+		s.sends(l.line, l.line[len("fddhdb "):])
+		s.sends(tab+tab, l.want)
+		// The shell reads the keys one after the other, so the end of the line comes after all that Tab does.
+		s.sends(" "+tab+ctrlA+ctrlK+fmt.Sprintf("echo do''ne%d.", i)+enter, fmt.Sprintf("done%d.", i))
+	}
+	return s.all()
+}
+
+// tabInFish asks fish for what it proposes, and again behind each proposal.
+func tabInFish(t *testing.T, dir string, lines []tabbed) string {
+	script := filepath.Join(dir, "tab.fish")
+	if err := os.WriteFile(script, []byte(`
+fddhdb completion fish | source
+for line in $argv
+    echo "== $line"
+    complete -C $line
+    string match -q 'fddhdb get * ' -- $line; or continue
+    for proposed in (complete -C $line | string replace -r '\t.*' '')
+        complete -C "$line$proposed"
+        complete -C "$line$proposed "
+        complete -C "$line"(string escape -- $proposed)" "
+    end
+end
+`), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	cmd := exec.Command("fish", "--no-config", script)
+	for _, l := range lines {
+		cmd.Args = append(cmd.Args, l.line)
+	}
+	cmd.Dir, cmd.Env = dir, append(os.Environ(), "HOME="+dir)
+	out, err := cmd.CombinedOutput()
+	if err != nil {
+		t.Errorf("fish: %v: %s", err, out)
+	}
+	for _, l := range lines {
+		_, shown, ok := strings.Cut(string(out), "== "+l.line+"\n")
+		shown, _, _ = strings.Cut(shown, "\n== ")
+		if !ok || !strings.Contains(shown, l.want) {
+			t.Errorf("%s: %q is not proposed: %q", l.line, l.want, shown)
+		}
+	}
+	return string(out)
+}

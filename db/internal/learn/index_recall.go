@@ -1,0 +1,267 @@
+package learn
+
+import (
+	"cmp"
+	"context"
+	"math"
+	"slices"
+	"sync"
+
+	"github.com/fddhdb/fddhdb/codec"
+	"github.com/fddhdb/fddhdb/db/fault"
+	"github.com/fddhdb/fddhdb/db/internal/record"
+	"github.com/fddhdb/fddhdb/db/internal/search"
+	"github.com/fddhdb/fddhdb/db/internal/state"
+	"github.com/fddhdb/fddhdb/db/internal/work"
+	"github.com/fddhdb/fddhdb/internal/cells"
+	"github.com/fddhdb/fddhdb/model"
+)
+
+// What searches find with an index of vectors is measured with items as queries, by comparison with all
+// vectors, one by one, by the metric. An item is left out of the answers to its own vector.
+
+// The points that are measured: for each k the reaches.
+var (
+	measuredK     = []int{1, 10, 100}
+	measuredReach = []float64{.1, .2, .3, .4, .5, .6, .7, .85, 1, 1.5}
+)
+
+const (
+	queries     = 512 // that measure the recall
+	deepQueries = 128 // that measure it for the largest k, too, and what searches look into
+)
+
+// A probe is one query of a measurement.
+type probe struct {
+	row      uint32
+	comparer *search.Comparer
+	padded   []float32 // its vector, for cells.Product
+	deep     bool
+
+	mu      sync.Mutex
+	nearest []float32 // similarities of the nearest others, descending
+
+	recall [][]float64       // by k and reach
+	looked [][]search.Looked // of a deep one
+}
+
+// measureIndex measures an index with the vectors of modality t of some rows.
+func (c Collection) measureIndex(ctx context.Context, t int, index uint32, rows []uint32, workers int) (curve []record.RecallAt, err error) {
+	err = c.look(func(v *state.View, cv *state.CollectionView) error {
+		probes, err := probesOf(v, cv, t, rows)
+		if err != nil {
+			return err
+		}
+		if err := findNearest(ctx, v, cv, t, probes, measuredK[len(measuredK)-1], workers); err != nil {
+			return err
+		}
+		tools := search.NewTools(0, 0)
+		err = work.ParallelBy(ctx, workers, 1, len(probes), func(i int) error { return probes[i].ask(ctx, tools, v, cv, t, index) })
+		curve = curveOf(probes)
+		return err
+	})
+	return curve, err
+}
+
+// probesOf returns probes for those of the rows that have a vector, and by cosine a direction.
+func probesOf(v *state.View, cv *state.CollectionView, t int, rows []uint32) (probes []*probe, err error) {
+	m := &cv.Modalities[t]
+	for i, row := range rows {
+		if !cv.Live.Contains(row) {
+			continue
+		}
+		x, found, err := record.ReadVector(v.Snap, cv.ID, row, t, *m)
+		if err != nil {
+			return nil, err
+		}
+		if !found || m.Metric.OrCosine() == record.Cosine && cells.IsZero(x.Value) {
+			continue
+		}
+		p := &probe{row: row, comparer: search.NewComparer(m.Metric, record.CloneVector(x)), padded: padded(nil, x.Value)}
+		p.deep = i%max(1, len(rows)/deepQueries) == 0 // rows ascend, and may change on the way
+		probes = append(probes, p)
+	}
+	return probes, nil
+}
+
+// padded writes a vector to dst, with zeros behind it for cells.Product.
+func padded(dst, x []float32) []float32 {
+	dst = append(dst[:0], x...)
+	for len(dst) < cells.Size(len(x)) {
+		dst = append(dst, 0)
+	}
+	return dst
+}
+
+// findNearest finds the k nearest of each probe. It reads each vector once. The products of most vectors
+// with a probe, of which the error has a bound, say that they are not among the nearest; the others are
+// compared as searches compare them.
+func findNearest(ctx context.Context, v *state.View, cv *state.CollectionView, t int, probes []*probe, k, workers int) error {
+	const part = 1 << 13 // rows
+	m := &cv.Modalities[t]
+	// A sum of n products in parts of 32 has an error of at most so much of the product of the lengths.
+	unsure := float64(cells.Size(m.Dim)/32+8) / (1 << 23)
+	return work.ParallelBy(ctx, workers, 1, int((cv.NextRow+part-1)/part), func(i int) error {
+		tops := make([][]float32, len(probes))
+		floors := make([]float64, len(probes))
+		for j := range floors {
+			floors[j] = math.Inf(-1)
+		}
+		var x model.Vector
+		var y []float32
+		lo := codec.FeatureKey(cv.ID, uint32(i*part), 0)
+		hi := codec.FeatureKey(cv.ID, uint32(min(uint64(i+1)*part, math.MaxUint32)), 0)
+		err := record.ForEachIn(v.Snap, lo, hi, func(key, value []byte) error {
+			row, of := codec.FeatureKeyParts(key)
+			if int(of) != t || !cv.Live.Contains(row) {
+				return nil
+			}
+			if err := m.DecodeVector(&x, value); err != nil {
+				return fault.Corrupt(err, "features %q of row %d", m.Name, row)
+			}
+			y = padded(y, x.Value)
+			square := 0.
+			for _, v := range x.Value {
+				square += float64(v) * float64(v)
+			}
+			length := math.Sqrt(square)
+			for j, p := range probes {
+				if p.row == row || p.most(float64(cells.Product(y, p.padded)), square, length, unsure) < floors[j] {
+					continue
+				}
+				tops[j] = insert(tops[j], p.comparer.Compare(x), k)
+				if len(tops[j]) == k {
+					floors[j] = float64(tops[j][k-1])
+				}
+			}
+			return nil
+		})
+		for j, p := range probes {
+			p.mu.Lock()
+			for _, similarity := range tops[j] {
+				p.nearest = insert(p.nearest, similarity, k)
+			}
+			p.mu.Unlock()
+		}
+		return err
+	})
+}
+
+// most returns a similarity that a vector is not above, of which the length and its square are known and
+// the product with that of the probe; infinity where that has overflowed.
+func (p *probe) most(product, square, length, unsure float64) float64 {
+	own := p.comparer.Length()
+	product += unsure * own * length
+	if math.IsNaN(product) || math.IsInf(product, 0) || square < 1e-30 || own < 1e-15 { // or rounded to 0
+		return math.Inf(1)
+	}
+	const rounded = 1e-6 // to float32
+	switch p.comparer.Metric {
+	case record.Dot:
+		return product + rounded*math.Abs(product)
+	case record.L2:
+		far := square + own*own - 2*product
+		return rounded*math.Abs(far) - far
+	}
+	return product/(own*length) + rounded
+}
+
+// insert puts x in its place among the k largest, which descend.
+func insert(top []float32, x float32, k int) []float32 {
+	if len(top) == k {
+		if x <= top[k-1] {
+			return top
+		}
+		top = top[:k-1]
+	}
+	at, _ := slices.BinarySearchFunc(top, x, func(a, b float32) int {
+		if a >= b {
+			return -1
+		}
+		return 1
+	})
+	return slices.Insert(top, at, x)
+}
+
+// ask measures what searches find of the nearest, with each reach.
+func (p *probe) ask(ctx context.Context, tools *search.Tools, v *state.View, cv *state.CollectionView, t int, index uint32) error {
+	name := cv.Modalities[t].Name
+	known := map[uint32]float32{}
+	ks := measuredK
+	if !p.deep {
+		ks = ks[:len(ks)-1]
+	}
+	for _, k := range ks {
+		truth := p.nearest[:min(k, len(p.nearest))]
+		if len(truth) == 0 {
+			return nil
+		}
+		recall, looked := make([]float64, len(measuredReach)), make([]search.Looked, len(measuredReach))
+		for j, reach := range measuredReach {
+			got, l, err := search.Similarities(ctx, tools, v, cv, search.Query{From: name, To: name, Vector: p.comparer.Vector.Value, K: k,
+				Forced: &search.ByCells{Index: index, Reach: reach, But: p.row, Known: known}})
+			if err != nil {
+				return err
+			}
+			n := 0
+			for n < min(len(truth), len(got)) && got[n] >= truth[len(truth)-1] {
+				n++
+			}
+			recall[j], looked[j] = float64(n)/float64(len(truth)), l
+		}
+		p.recall = append(p.recall, recall)
+		if p.deep {
+			p.looked = append(p.looked, looked)
+		}
+	}
+	return nil
+}
+
+// curveOf returns what the probes have measured.
+func curveOf(probes []*probe) (curve []record.RecallAt) {
+	const parts = 16
+	for i, k := range measuredK {
+		asked := slices.Clone(probes)
+		asked = slices.DeleteFunc(asked, func(p *probe) bool { return i >= len(p.recall) })
+		slices.SortStableFunc(asked, func(a, b *probe) int { return cmp.Compare(a.kth(k), b.kth(k)) })
+		for j, reach := range measuredReach {
+			at := record.RecallAt{K: k, Reach: reach, Worst: 1}
+			at.Recall, at.Error = meanOf(asked, i, j)
+			for q := range parts {
+				if part := asked[len(asked)*q/parts : len(asked)*(q+1)/parts]; len(part) > 1 {
+					recall, unsure := meanOf(part, i, j)
+					at.Worst = min(at.Worst, recall+unsure/2)
+				}
+			}
+			deep := 0.
+			for _, p := range asked {
+				if p.deep {
+					deep++
+					at.Probes += float64(p.looked[i][j].Cells)
+					at.Entries += float64(p.looked[i][j].Entries)
+				}
+			}
+			at.Probes, at.Entries = at.Probes/max(deep, 1), at.Entries/max(deep, 1)
+			curve = append(curve, at)
+		}
+	}
+	return curve
+}
+
+// kth returns the similarity of the k-th nearest, or of the last.
+func (p *probe) kth(k int) float32 { return p.nearest[min(k, len(p.nearest))-1] }
+
+// meanOf returns the mean recall of probes at a point, and its standard error; 0 for fewer than two.
+func meanOf(probes []*probe, i, j int) (mean, unsure float64) {
+	n := float64(len(probes))
+	if n < 2 {
+		return 0, 0
+	}
+	squares := 0.
+	for _, p := range probes {
+		mean += p.recall[i][j]
+		squares += p.recall[i][j] * p.recall[i][j]
+	}
+	mean, squares = mean/n, squares/n
+	return mean, math.Sqrt(max(0, squares-mean*mean) / (n - 1))
+}

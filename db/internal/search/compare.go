@@ -1,0 +1,76 @@
+package search
+
+import (
+	"math"
+
+	"github.com/fddhdb/fddhdb/db/internal/record"
+	"github.com/fddhdb/fddhdb/internal/quant"
+	"github.com/fddhdb/fddhdb/model"
+)
+
+// A Comparer compares vectors with one, by a metric. It never changes, and is safe for any number of
+// goroutines.
+type Comparer struct {
+	Metric record.Metric
+	Vector model.Vector
+	square float64 // of its length
+}
+
+// NewComparer returns what compares vectors with x, which it keeps.
+func NewComparer(metric record.Metric, x model.Vector) *Comparer {
+	c := &Comparer{Metric: metric.OrCosine(), Vector: x}
+	for _, v := range x.Value {
+		c.square += float64(v) * float64(v)
+	}
+	return c
+}
+
+// Compare returns the similarity of a vector by the metric: for L2 the square of the distance below 0. It
+// adds up in float64, by ascending dimension.
+func (c *Comparer) Compare(x model.Vector) float32 {
+	switch c.Metric {
+	case record.Dot:
+		return quant.Rounded(product(x, c.Vector))
+	case record.L2:
+		return quant.Rounded(-squaredDistance(x, c.Vector))
+	}
+	return c.cosine(x)
+}
+
+// Length returns the length of the vector.
+func (c *Comparer) Length() float64 { return math.Sqrt(c.square) }
+
+// product returns the inner product of two vectors, both dense or both sparse.
+func product(x, y model.Vector) (xy float64) {
+	if x.IsSparse() {
+		eachEntry(x, y, func(a, b float64) { xy += a * b })
+		return xy
+	}
+	for j, v := range y.Value {
+		xy += float64(x.Value[j]) * float64(v)
+	}
+	return xy
+}
+
+// cosine returns the cosine between a vector and that of the query, both dense or both sparse; 0 for
+// a vector of zeros.
+func (c *Comparer) cosine(x model.Vector) float32 {
+	y := c.Vector
+	var xx, xy float64
+	if x.IsSparse() {
+		for _, v := range x.Value {
+			xx += float64(v) * float64(v)
+		}
+		xy = product(x, y)
+	} else { // both in one loop, where neither sum waits for the other
+		for j, w := range y.Value {
+			v := float64(x.Value[j])
+			xx += v * v
+			xy += v * float64(w)
+		}
+	}
+	if xx == 0 {
+		return 0
+	}
+	return float32(max(-1, min(xy/(math.Sqrt(xx)*math.Sqrt(c.square)), 1)))
+}

@@ -1,0 +1,423 @@
+package db_test
+
+import (
+	"cmp"
+	"flag"
+	"fmt"
+	"math"
+	"math/rand/v2"
+	"runtime"
+	"slices"
+	"sync"
+	"sync/atomic"
+	"testing"
+
+	"github.com/cockroachdb/pebble/v2/vfs"
+
+	"github.com/fddhdb/fddhdb/db"
+	"github.com/fddhdb/fddhdb/db/internal/dbkit"
+	"github.com/fddhdb/fddhdb/internal/seed"
+)
+
+// What an index of vectors finds while clusters come, move and go. The flags make the histories of
+// `make churn`; without them there is one of each kind, and short.
+var (
+	churnItems   = flag.Int("churn.items", 3000, "vectors that are indexed before a history of TestRecallAfterChurn begins")
+	churnSeeds   = flag.Int("churn.seeds", 1, "histories of each kind and metric")
+	churnQueries = flag.Int("churn.queries", 60, "queries of each group of items, after each step")
+)
+
+// A churn is a collection of clusters of vectors, and what its items are now.
+type churn struct {
+	t      testing.TB
+	r      *rand.Rand
+	fs     vfs.FS
+	d      *db.DB
+	c      *db.Collection
+	metric db.Metric
+	asked  float64
+	short  bool // each process writes some hundred items, and ends
+
+	groups []*cluster
+	keys   int
+	worst  map[string]float64 // by group and k
+}
+
+// A cluster is where vectors come from, and those items that have come.
+type cluster struct {
+	name   string // of the step that made it
+	centre []float64
+	sigma  float64
+	norms  float64 // the deviation of the logarithm of lengths
+	items  map[string][]float32
+}
+
+const churnDims = 48
+
+func (h *churn) cluster(name string, centre []float64, sigma float64) *cluster {
+	g := &cluster{name: name, centre: centre, sigma: sigma, items: map[string][]float32{}}
+	if h.metric == db.Dot {
+		g.norms = .5
+	}
+	h.groups = append(h.groups, g)
+	return g
+}
+
+// place draws the centre of a cluster: scale away from the others, which are 1 away from each other.
+func (h *churn) place(scale float64) []float64 {
+	x := make([]float64, churnDims)
+	for j := range x {
+		x[j] = h.r.NormFloat64() * scale
+	}
+	return x
+}
+
+// vector draws a vector of a cluster.
+func (g *cluster) vector(r *rand.Rand) []float32 {
+	x := make([]float32, len(g.centre))
+	norm := math.Exp(g.norms * r.NormFloat64())
+	for j, c := range g.centre {
+		x[j] = float32(norm * (c + g.sigma*r.NormFloat64()))
+	}
+	return x
+}
+
+// put stores items, n of each cluster, in any order; those with a key get another vector.
+func (h *churn) put(n int, clusters ...*cluster) {
+	type entry struct {
+		g   *cluster
+		key string
+	}
+	var all []entry
+	for _, g := range clusters {
+		for range n {
+			h.keys++
+			all = append(all, entry{g, fmt.Sprint("k", h.keys)})
+		}
+	}
+	h.r.Shuffle(len(all), func(i, j int) { all[i], all[j] = all[j], all[i] })
+	var items []*db.Item
+	for _, e := range all {
+		x := e.g.vector(h.r)
+		e.g.items[e.key] = x
+		items = append(items, &db.Item{Key: e.key, Vectors: map[string][]float32{"e": x}})
+	}
+	h.write(items, nil)
+}
+
+// move gives all items of a cluster vectors of another.
+func (h *churn) move(from, to *cluster) {
+	var items []*db.Item
+	for _, key := range sortedKeys(from.items) {
+		x := to.vector(h.r)
+		to.items[key] = x
+		items = append(items, &db.Item{Key: key, Vectors: map[string][]float32{"e": x}})
+	}
+	clear(from.items)
+	h.write(items, nil)
+}
+
+// remove deletes a share of the items of clusters.
+func (h *churn) remove(share float64, clusters ...*cluster) {
+	var keys []string
+	for _, g := range clusters {
+		for _, key := range sortedKeys(g.items) {
+			if h.r.Float64() < share {
+				keys = append(keys, key)
+				delete(g.items, key)
+			}
+		}
+	}
+	h.write(nil, keys)
+}
+
+func sortedKeys(m map[string][]float32) []string {
+	keys := make([]string, 0, len(m))
+	for key := range m {
+		keys = append(keys, key)
+	}
+	slices.Sort(keys)
+	return keys
+}
+
+// write puts items and deletes keys, in batches of some hundred.
+func (h *churn) write(items []*db.Item, keys []string) {
+	h.t.Helper()
+	part := 500
+	for len(items) > 0 || len(keys) > 0 {
+		b := h.d.NewBatch()
+		for _, it := range items[:min(part, len(items))] {
+			if err := b.Put(h.c, it); err != nil {
+				h.t.Fatal(err)
+			}
+		}
+		items = items[min(part, len(items)):]
+		for _, key := range keys[:min(part, len(keys))] {
+			if err := b.Delete(h.c, key); err != nil {
+				h.t.Fatal(err)
+			}
+		}
+		keys = keys[min(part, len(keys)):]
+		if err := b.Commit(ctx); err != nil {
+			h.t.Fatal(err)
+		}
+		if h.short {
+			dbkit.MustClose(h.t, h.d)
+			h.open()
+		}
+	}
+}
+
+func (h *churn) open() {
+	h.d = dbkit.MustOpen(h.t, "db", &db.Options{FS: h.fs})
+	h.c = dbkit.MustCollection(h.t, h.d, "main")
+}
+
+// distance is what the metric ranks by: the nearest has the least.
+func (h *churn) distance(x, q []float32) float64 {
+	var xx, qq, xq, l2 float64
+	for j := range x {
+		a, b := float64(x[j]), float64(q[j])
+		xx, qq, xq, l2 = xx+a*a, qq+b*b, xq+a*b, l2+(a-b)*(a-b)
+	}
+	switch h.metric {
+	case db.Dot:
+		return -xq
+	case db.L2:
+		return l2
+	}
+	return -xq / math.Sqrt(xx*qq)
+}
+
+// check compares searches with plain comparisons of all vectors, for queries from each step's clusters.
+func (h *churn) check(when string) {
+	h.t.Helper()
+	type one struct {
+		key string
+		x   []float32
+	}
+	var all []one
+	bySteps := map[string][]*cluster{}
+	for _, g := range h.groups {
+		for key, x := range g.items {
+			all = append(all, one{key, x})
+		}
+		if len(g.items) > 0 {
+			bySteps[g.name] = append(bySteps[g.name], g)
+		}
+	}
+	for step, clusters := range bySteps {
+		ks := []int{1, 10, 100}
+		queries := make([][]float32, *churnQueries)
+		for i := range queries {
+			queries[i] = clusters[i%len(clusters)].vector(h.r)
+		}
+		found, wanted := make([]int, len(ks)), make([]int, len(ks))
+		expected := make([]float64, len(ks))
+		var mu sync.Mutex
+		var next atomic.Int64
+		var wg sync.WaitGroup
+		for range runtime.GOMAXPROCS(0) {
+			wg.Go(func() {
+				distances := make([]float64, len(all))
+				byKey := make(map[string]float64, len(all))
+				for i := int(next.Add(1)) - 1; i < len(queries); i = int(next.Add(1)) - 1 {
+					clear(byKey)
+					for j, it := range all {
+						distances[j] = h.distance(it.x, queries[i])
+						byKey[it.key] = distances[j]
+					}
+					slices.Sort(distances)
+					for j, k := range ks {
+						q := db.Query{From: "e", Vector: queries[i], K: k, Recall: h.asked}
+						r, err := h.c.Search(ctx, q)
+						if err != nil {
+							h.t.Error(err)
+							return
+						}
+						floor := distances[min(k, len(all))-1]
+						n := 0
+						for _, hit := range r.Hits {
+							if d, there := byKey[hit.Key]; !there {
+								h.t.Errorf("%q is a hit, and gone", hit.Key)
+							} else if d <= floor+1e-9*math.Abs(floor) {
+								n++
+							}
+						}
+						mu.Lock()
+						found[j], wanted[j] = found[j]+n, wanted[j]+min(k, len(all))
+						mu.Unlock()
+					}
+				}
+			})
+		}
+		wg.Wait()
+		for j, k := range ks {
+			x, _, err := h.c.Explain(ctx, db.Query{From: "e", Vector: queries[0], K: k, Recall: h.asked}, -1)
+			if err != nil {
+				h.t.Fatal(err)
+			}
+			if expected[j] = 1; x.Recall > 0 {
+				expected[j] = x.Recall
+			}
+			recall := float64(found[j]) / float64(wanted[j])
+			h.t.Logf("%s, like %s, k = %d: found %.3f, expected %.3f (%s)", when, step, k, recall, expected[j], x.Plan)
+			at := fmt.Sprintf("%s, queries like %s, k = %d", when, step, k)
+			if w, there := h.worst[at]; !there || recall < w {
+				h.worst[at] = recall
+			}
+			if recall < h.asked-.02 {
+				h.t.Errorf("%s, asked %v: %s: found %.3f, expected %.3f (%s)", h.metric, h.asked, at, recall, expected[j], x.Plan)
+			}
+		}
+	}
+}
+
+// settled waits until the index has taken in what has come, and needs no more.
+func (h *churn) settled() {
+	h.t.Helper()
+	eventually(h.t, "the index has taken in what has come", func() bool {
+		all, err := h.c.VectorIndexes()
+		return err == nil && len(all) > 0 && all[0].Complete && all[0].Unknown-all[0].Loose < 512 && all[0].Loose < 512+all[0].Of/64
+	})
+}
+
+// Histories of clusters that come, move and go: each begins with an index of clusters, or of vectors
+// that have none.
+var churnHistories = map[string]func(h *churn, step func(name string, do func(name string))){
+	"other clusters come": func(h *churn, step func(string, func(string))) {
+		step("new clusters", func(name string) {
+			var more []*cluster
+			for range 15 {
+				more = append(more, h.cluster(name, h.place(1), .3))
+			}
+			h.put(*churnItems/60, more...)
+		})
+	},
+	"one cluster comes": func(h *churn, step func(string, func(string))) {
+		step("one cluster", func(name string) { h.put(*churnItems/20, h.cluster(name, h.place(1), .3)) })
+	},
+	"a tight cluster comes": func(h *churn, step func(string, func(string))) {
+		step("near", func(name string) {
+			g := h.groups[h.r.IntN(len(h.groups))]
+			centre := slices.Clone(g.centre)
+			for j := range centre {
+				centre[j] += g.sigma * h.r.NormFloat64()
+			}
+			h.put(*churnItems/20, h.cluster(name, centre, g.sigma/20))
+		})
+	},
+	"others in place of most": func(h *churn, step func(string, func(string))) {
+		step("others", func(name string) {
+			h.remove(.9, h.groups...)
+			var more []*cluster
+			for range 30 {
+				more = append(more, h.cluster(name, h.place(1.5), .4))
+			}
+			h.put(*churnItems*9/10/30, more...)
+		})
+	},
+	"most go": func(h *churn, step func(string, func(string))) {
+		step("deleted", func(string) { h.remove(.9, h.groups...) })
+	},
+	"outliers come": func(h *churn, step func(string, func(string))) {
+		step("outliers", func(name string) { h.put(*churnItems/20, h.cluster(name, make([]float64, churnDims), 3)) })
+		step("between them", func(name string) { h.put(*churnItems/20, h.groups[0], h.groups[1], h.cluster(name, h.place(3), .3)) })
+	},
+	"clusters among vectors without": func(h *churn, step func(string, func(string))) {
+		step("clusters", func(name string) {
+			var more []*cluster
+			for range 10 {
+				more = append(more, h.cluster(name, h.place(.9), .05))
+			}
+			h.put(*churnItems/100, more...)
+		})
+	},
+	"clusters move": func(h *churn, step func(string, func(string))) {
+		for round := range 4 {
+			step(fmt.Sprint("moved ", round), func(name string) {
+				for range 6 {
+					from := h.groups[h.r.IntN(len(h.groups))]
+					h.move(from, h.cluster(name, h.place(1), .3))
+				}
+			})
+		}
+	},
+	"all of it": func(h *churn, step func(string, func(string))) {
+		for round := range 6 {
+			step(fmt.Sprint("round ", round), func(name string) {
+				h.remove(.1+.8*h.r.Float64(), h.groups[h.r.IntN(len(h.groups))], h.groups[h.r.IntN(len(h.groups))])
+				h.put(*churnItems/100, h.cluster(name, h.place(1), .3), h.cluster(name, h.place(1), .1), h.groups[h.r.IntN(len(h.groups))])
+				h.move(h.groups[h.r.IntN(len(h.groups))], h.cluster(name, h.place(2), .3))
+			})
+		}
+	},
+}
+
+// An index finds at least what was asked for, less .02, of queries like any of the items, while others
+// come in their place: at once, and when it has taken them in.
+func TestRecallAfterChurn(t *testing.T) {
+	dbkit.LongTest(t)
+	names := make([]string, 0, len(churnHistories))
+	for name := range churnHistories {
+		names = append(names, name)
+	}
+	slices.Sort(names)
+	for i, name := range names {
+		for j, metric := range []db.Metric{db.Cosine, db.L2, db.Dot} {
+			if *churnSeeds == 1 && i%3 != j { // a sample
+				continue
+			}
+			t.Run(fmt.Sprint(name, "/", cmp.Or(metric, "cosine")), func(t *testing.T) {
+				worst := map[string]float64{}
+				for s := range *churnSeeds {
+					h := &churn{t: t, r: seed.Rand(t, uint64(s+1), uint64(i)), fs: vfs.NewMem(), metric: metric, asked: .99, short: (s+i)%2 == 1, worst: worst}
+					if s%4 == 3 {
+						h.asked = .9
+					}
+					churnHistory(h, name)
+				}
+				at := make([]string, 0, len(worst))
+				for k := range worst {
+					at = append(at, k)
+				}
+				slices.Sort(at)
+				for _, k := range at {
+					t.Logf("%.3f %s", worst[k], k)
+				}
+			})
+		}
+	}
+}
+
+func churnHistory(h *churn, name string) {
+	h.d = dbkit.MustOpen(h.t, "db", &db.Options{FS: h.fs})
+	var err error
+	if h.c, err = h.d.CreateCollection(ctx, "main", db.Schema{Modalities: []db.Modality{{Name: "e", Dim: churnDims, Metric: h.metric}}}); err != nil {
+		h.t.Fatal(err)
+	}
+	var first []*cluster
+	if name == "clusters among vectors without" {
+		first = append(first, h.cluster("first", make([]float64, churnDims), 1))
+	} else {
+		for range 60 {
+			first = append(first, h.cluster("first", h.place(1), .3))
+		}
+	}
+	short := h.short
+	h.short = false
+	h.put(*churnItems/len(first), first...)
+	if _, err := h.c.IndexVectors(ctx, db.IndexOptions{Recall: h.asked}); err != nil {
+		h.t.Fatal(err)
+	}
+	h.check("indexed")
+	h.short = short
+	churnHistories[name](h, func(name string, do func(name string)) {
+		do(name)
+		h.check("after " + name)
+		h.settled()
+		h.check("after " + name + ", settled")
+	})
+	dbkit.CheckSound(h.t, h.d, name)
+	dbkit.MustClose(h.t, h.d)
+}
