@@ -6,8 +6,10 @@ import (
 	"errors"
 	"fmt"
 	"hash/crc32"
+	"maps"
 	"math/bits"
 	"math/rand/v2"
+	"reflect"
 	"slices"
 	"strings"
 	"testing"
@@ -34,6 +36,9 @@ func pages(c *db.Collection, q db.Query, k int, between func()) ([]db.Hit, error
 		}
 		if hits = append(hits, res.Hits...); res.Next == "" {
 			return hits, nil
+		}
+		if len(hits) > 1<<20 {
+			return hits, errors.New("the pages do not end")
 		}
 		q.After = res.Next
 		between()
@@ -415,4 +420,96 @@ func TestCursorOfEachHit(t *testing.T) {
 	}
 	check("auto", db.Query{From: "text", Vector: items[1].Vectors["text"], To: "image"}, db.RerankProjection)
 	check("by code", db.Query{Code: []byte{1, 7}}, db.RerankProjection)
+}
+
+// A cursor goes on in the answer that it comes from alone: whatever a query asks for otherwise, that decides which items
+// are in the answer or in which order, refuses it. What decides neither may be another on each page.
+func TestCursorOfAnotherQuery(t *testing.T) {
+	_, c := dbkit.OpenPairs(t)
+	items := dbkit.ViewItems(120, 3)
+	putAll(t, c, items)
+	x, y := items[0].Vectors, items[1].Vectors
+	may := map[string]func(q *db.Query){
+		"K":          func(q *db.Query) { q.K = 7 },
+		"Plan":       func(q *db.Query) { q.Plan = db.PlanScan },
+		"Window":     func(q *db.Query) { q.Window = 3 },
+		"Cursors":    func(q *db.Query) { q.Cursors = true },
+		"Include":    func(q *db.Query) { q.Include = db.IncludeLabels },
+		"Facets":     func(q *db.Query) { q.Facets = []string{"label"} },
+		"FacetLimit": func(q *db.Query) { q.Facets, q.FacetLimit = []string{"label"}, 1 },
+	}
+	mayNot := map[string]func(q *db.Query){
+		"From":          func(q *db.Query) { q.From, q.Vector = "text", x["text"] },
+		"To":            func(q *db.Query) { q.To = "text" },
+		"Vector":        func(q *db.Query) { q.Vector = y["image"] },
+		"Key":           func(q *db.Query) { q.Vector, q.Key = nil, items[0].Key },
+		"Where":         func(q *db.Query) { q.Where = "label != ?" },
+		"Args":          func(q *db.Query) { q.Args = []any{"class2"} },
+		"MinSimilarity": func(q *db.Query) { q.MinSimilarity = .11 },
+	}
+	learned := map[string]func(q *db.Query){
+		"Rerank": func(q *db.Query) { q.Rerank = db.RerankAsymmetric },
+		"Code": func(q *db.Query) {
+			q.From, q.Vector, q.Code, q.MinSimilarity, q.Rerank = "", nil, make([]byte, 2), 0, 0
+		},
+	}
+	elsewhere := []string{"ExcludeSelf", "Space", "Revision", "Sparse", "Recall", "After"} // here below, and in tests of their own
+	for i := range reflect.TypeFor[db.Query]().NumField() {
+		name := reflect.TypeFor[db.Query]().Field(i).Name
+		if may[name] == nil && mayNot[name] == nil && learned[name] == nil && !slices.Contains(elsewhere, name) {
+			t.Errorf("may a cursor go on where %s is another?", name)
+		}
+	}
+	check := func(what string, q db.Query) {
+		t.Helper()
+		q.Where, q.Args, q.K = "label = ? OR NOT has(label)", []any{"class1"}, 2
+		all := q
+		all.K = 1000
+		whole, err := c.Search(ctx, all)
+		if err != nil {
+			t.Fatal(what, err)
+		}
+		page, err := c.Search(ctx, q)
+		if err != nil || page.Next == "" || len(whole.Hits) < 10 {
+			t.Fatalf("%s: %d hits in all, %+v, %v", what, len(whole.Hits), page, err)
+		}
+		for name, change := range may {
+			next := q
+			next.After = page.Next
+			change(&next)
+			next.After = page.Next
+			r, err := c.Search(ctx, next)
+			if err != nil || len(r.Hits) != min(next.K, len(whole.Hits)-2) || r.Hits[0].Key != whole.Hits[2].Key {
+				t.Errorf("%s, another %s: %+v, %v", what, name, r, err)
+			}
+		}
+		changes := maps.Clone(mayNot)
+		if what != "untrained" {
+			maps.Copy(changes, learned)
+		}
+		for name, change := range changes {
+			next := q
+			change(&next)
+			if _, err := c.Search(ctx, next); err != nil { // without a cursor it has an answer
+				t.Fatalf("%s, another %s: %v", what, name, err)
+			}
+			next.After = page.Next
+			if r, err := c.Search(ctx, next); !errors.Is(err, db.ErrInvalid) {
+				t.Errorf("%s: a cursor goes on where %s is another: %+v, %v", what, name, r, err)
+			}
+		}
+	}
+	check("untrained", db.Query{From: "image", To: "image", Vector: x["image"], MinSimilarity: .1})
+	dbkit.MustTrain(t, c, dbkit.TinyTraining(1, model.ViewsShared))
+	check("learned", db.Query{From: "image", To: "image", Vector: x["image"], MinSimilarity: .1, Rerank: db.RerankProjection})
+
+	own := db.Query{Key: items[0].Key, K: 2}
+	page, err := c.Search(ctx, own)
+	if err != nil || page.Next == "" {
+		t.Fatal(page, err)
+	}
+	own.After, own.ExcludeSelf = page.Next, true
+	if _, err := c.Search(ctx, own); !errors.Is(err, db.ErrInvalid) {
+		t.Errorf("a cursor goes on without the item itself: %v", err)
+	}
 }

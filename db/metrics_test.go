@@ -323,7 +323,7 @@ func (m *metricsModel) checkOne(t *testing.T, r *rand.Rand, c *db.Collection) {
 			t.Fatal(err)
 		}
 		paged = append(paged, page.Hits...)
-		if q.After = page.Next; q.After == "" {
+		if q.After = page.Next; q.After == "" || len(paged) > len(want) {
 			break
 		}
 	}

@@ -401,7 +401,7 @@ func everyOrder(t *testing.T, c *db.Collection, items []*db.Item) (all [][]db.Hi
 					t.Fatal(err)
 				}
 				paged = append(paged, page.Hits...)
-				if q.After = page.Next; q.After == "" {
+				if q.After = page.Next; q.After == "" || len(paged) > len(whole.Hits) {
 					break
 				}
 			}

@@ -203,7 +203,7 @@ func checkUntrained(t *testing.T, c *db.Collection, items map[string]*db.Item) {
 					t.Fatal(err)
 				}
 				paged = append(paged, page.Hits...)
-				if q.After = page.Next; q.After == "" {
+				if q.After = page.Next; q.After == "" || len(paged) > len(want) {
 					break
 				}
 			}

@@ -94,15 +94,20 @@ func checkWithin(t *testing.T, c *db.Collection, q db.Query, items []*db.Item) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	rows := map[uint32]bool{}
+	rows, at := map[uint32]bool{}, map[int]int{}
 	var similar []db.Hit
 	for _, h := range all.Hits {
 		rows[h.Row] = true
+		at[h.Distance]++
 		if h.Similarity >= .3 {
 			similar = append(similar, h)
 		}
 	}
 	runs, err := c.SearchRadius(ctx, q, 1000)
+	if err != nil {
+		t.Fatal(err)
+	}
+	distances, err := runs.Distances(ctx)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -120,6 +125,11 @@ func checkWithin(t *testing.T, c *db.Collection, q db.Query, items []*db.Item) {
 	}
 	if err := runs.Close(); err != nil {
 		t.Error(err)
+	}
+	for distance, n := range distances {
+		if n != at[distance] {
+			t.Errorf("%+v: %d items are counted at %d bits, %d hits are there", q, n, distance, at[distance])
+		}
 	}
 	if found != len(all.Hits) {
 		t.Errorf("%+v: %d rows in runs, %d hits", q, found, len(all.Hits))

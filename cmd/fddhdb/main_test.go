@@ -19,6 +19,7 @@ import (
 	"github.com/fddhdb/fddhdb/cmd/fddhdb/clitest"
 	"github.com/fddhdb/fddhdb/codec/vecfile"
 	"github.com/fddhdb/fddhdb/internal/synth"
+	"github.com/fddhdb/fddhdb/internal/testfs"
 )
 
 func TestMain(m *testing.M) {
@@ -55,6 +56,11 @@ func letters() {
 }
 
 func TestProgramCallsNoMethodByName(t *testing.T) { clitest.CallsNoMethodByName(t) }
+
+// What root may do, and others may not, is tried as another user.
+func TestScriptOfPermissions(t *testing.T) {
+	testfs.Nobody(t, "^TestScripts$/^permission$", "testdata/script/permission.txtar")
+}
 
 // TestScripts runs testdata/script: a file for each verb or kind of mistake. Besides
 // the commands of testscript there are

@@ -121,7 +121,7 @@ func FuzzDecode(f *testing.F) {
 	}
 	f.Fuzz(func(t *testing.T, file []byte) {
 		if size, _, err := image.DecodeConfig(bytes.NewReader(file)); err == nil && size.Width*size.Height > 1_000_000 {
-			t.Skip("takes long")
+			return // that takes long
 		}
 		if picture, err := decode(bytes.NewReader(file)); err == nil && len(hash(picture)) != bits/8 {
 			t.Error("a hash of another length")

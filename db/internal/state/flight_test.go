@@ -60,6 +60,16 @@ func (g *gate) MaybeError(op errorfs.Op) error {
 
 func (g *gate) String() string { return "gate" }
 
+// syncs waits until the log is synced for a write, which must not be answered before.
+func (g *gate) syncs(t *testing.T, answer chan error) {
+	t.Helper()
+	select {
+	case <-g.at:
+	case err := <-answer:
+		t.Fatalf("answered without a sync: %v", err)
+	}
+}
+
 // openGated is openState with a gate before the log.
 func openGated(t *testing.T) (*Database, *gate) {
 	g := &gate{}
@@ -122,7 +132,7 @@ func TestNothingIsSeenBeforeItsSync(t *testing.T) {
 	before := d.Current.Load().Sequence
 	g.hold()
 	c := submit(d, put("c", int64(3)))
-	<-g.at
+	g.syncs(t, c)
 	e := submit(d, expect("c", int64(3)), put("e", int64(5)))
 	stored(t, d, "e")
 	refused := make(chan error, 1)
@@ -161,7 +171,7 @@ func TestFailedSyncFailsAllInFlight(t *testing.T) {
 	before := d.Current.Load().Sequence
 	g.hold()
 	answers := []chan error{submit(d, put("c", int64(3)))}
-	<-g.at
+	g.syncs(t, answers[0])
 	answers = append(answers, submit(d, put("e", int64(5))))
 	stored(t, d, "e")
 	answers = append(answers, submit(d, expect("e", nil), put("e", int64(6))))
@@ -228,7 +238,7 @@ func TestPanicAtTheEndOfACommit(t *testing.T) {
 	t.Cleanup(func() { g.open(nil) })
 	g.hold()
 	c := submit(d, put("c", int64(3)))
-	<-g.at
+	g.syncs(t, c)
 	e := submit(d, put("e", int64(5)))
 	stored(t, d, "e")
 	panics.Store(true)
@@ -254,7 +264,7 @@ func TestReserveCountsWhatIsInFlight(t *testing.T) {
 	alone := <-admitted
 	g.hold()
 	c := submit(d, big)
-	<-g.at
+	g.syncs(t, c)
 	first := <-admitted
 	e := submit(d, put("a", int64(9)))
 	stored(t, d, "c")
