@@ -222,3 +222,19 @@ func memWorld(t *testing.T) (vfs.FS, *memStore) {
 	dbkit.MustClose(t, d)
 	return mem, repo
 }
+
+// A database that Restore has made survives a machine that stops then.
+func TestRestoredDatabaseSurvivesACrash(t *testing.T) {
+	d := verified(t, &db.Options{FS: vfs.NewMem()})
+	repo := newMemStore()
+	mustBackup(t, d, repo, db.BackupOptions{})
+	mem := vfs.NewCrashableMem()
+	if _, err := db.Restore(ctx, repo, "r", &db.Options{FS: mem}, db.RestoreOptions{}); err != nil {
+		t.Fatal(err)
+	}
+	left := mem.CrashClone(vfs.CrashCloneCfg{}) // nothing is left of what is not synced
+	restored := dbkit.MustOpen(t, "r", &db.Options{FS: left, MustExist: true})
+	defer dbkit.MustClose(t, restored)
+	dbkit.CheckSound(t, restored, "after the crash")
+	sameContents(t, d, restored)
+}

@@ -380,3 +380,37 @@ func TestImportOnAFullDisk(t *testing.T) {
 		t.Fatal(err)
 	}
 }
+
+// What an import that is closed has staged is durable: few items, and so many bytes that the writer syncs them by itself.
+func TestStagedItemsSurviveACrash(t *testing.T) {
+	for what, items := range map[string][]*db.Item{
+		"few items":  lifeItems()[:20],
+		"many bytes": {{Key: "large", Code: []byte{1, 2}, Payload: make([]byte, 33<<20)}},
+	} {
+		mem := vfs.NewCrashableMem()
+		d := dbkit.MustOpen(t, "db", &db.Options{FS: mem})
+		c, err := d.CreateCollection(ctx, "main", db.Schema{Bits: 16})
+		if err != nil {
+			t.Fatal(err)
+		}
+		im := mustImport(t, c, db.ImportOptions{})
+		mustStage(t, im, items)
+		if err := im.Close(); err != nil {
+			t.Fatal(err)
+		}
+		left := mem.CrashClone(vfs.CrashCloneCfg{}) // nothing is left of what is not synced
+		dbkit.MustClose(t, d)
+		d = dbkit.MustOpen(t, "db", &db.Options{FS: left})
+		im = mustImport(t, dbkit.MustCollection(t, d, "main"), db.ImportOptions{})
+		if n := im.Rows(); n != len(items) {
+			t.Errorf("%s: %d of %d rows are staged after a crash", what, n, len(items))
+		}
+		if err := im.Commit(ctx); err != nil {
+			t.Error(what, err)
+		}
+		if got := dbkit.AllItems(t, dbkit.MustCollection(t, d, "main")); len(got) != len(items) || len(got[0].Payload) != len(items[0].Payload) {
+			t.Errorf("%s: %d of %d items are imported", what, len(got), len(items))
+		}
+		dbkit.MustClose(t, d)
+	}
+}

@@ -105,7 +105,7 @@ func (s *folder) Put(ctx context.Context, name string, r io.ReadSeeker, size int
 	} else if n != size {
 		return fmt.Errorf("put %s: %d bytes, %d were announced", name, n, size)
 	}
-	if err := f.Sync(); err != nil {
+	if err := fsync(f); err != nil {
 		return err
 	}
 	open = false
@@ -178,6 +178,9 @@ func makeFolder(path string) error {
 	return syncFolder(parent)
 }
 
+// fsync makes a file or the entries of a folder durable. Tests see of which, and let it fail.
+var fsync = (*os.File).Sync
+
 // syncFolder makes the entries of a folder durable, on systems that can.
 func syncFolder(path string) error {
 	if runtime.GOOS == "windows" {
@@ -187,7 +190,7 @@ func syncFolder(path string) error {
 	if err != nil {
 		return err
 	}
-	return errors.Join(d.Sync(), d.Close())
+	return errors.Join(fsync(d), d.Close())
 }
 
 // removeOld removes files that killed processes have left in the incoming folders.
