@@ -53,8 +53,8 @@ func (c *Collection) Evaluate(ctx context.Context, e Evaluation) ([]Retrieval, e
 	return out, err
 }
 
-// A NeighborEvaluation measures how many of the K items that are nearest to a query by the cosine of
-// their vectors are among the first items by the distance of codes. It needs no labels.
+// A NeighborEvaluation measures how many of the K items whose vectors of the modality of a query are
+// nearest to it, by the metric of that modality, are among the first items by the distance of codes. It needs no labels.
 type NeighborEvaluation struct {
 	// Queries and Sparse hold the vectors of the queries by modality, as in Evaluation. A modality
 	// may have any number of them.

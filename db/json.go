@@ -22,7 +22,7 @@ type hitForm struct {
 	ID       string         `json:"id"` // the key: its name in earlier versions
 	Key      string         `json:"key"`
 	Row      uint32         `json:"row"`
-	Distance int            `json:"distance"`
+	Distance *int           `json:"distance"`
 	Score    jsonform.Score `json:"score"`
 
 	Similarity *float32 `json:"similarity"`
@@ -31,10 +31,13 @@ type hitForm struct {
 }
 
 // MarshalJSON implements json.Marshaler: {"id", "key", "row", "distance", "score",
-// "similarity", "cursor", "item"}, where id is the key, too. The score of a query by code is null, and so is a similarity where nothing was
+// "similarity", "cursor", "item"}, where id is the key, too. The distance of an answer by vectors is null. The score of a query by code is null, and so is a similarity where nothing was
 // compared; cursor and item are there if the query asks for them.
 func (h Hit) MarshalJSON() ([]byte, error) {
-	f := hitForm{ID: h.Key, Key: h.Key, Row: h.Row, Distance: h.Distance, Score: jsonform.Score(h.Score), Cursor: h.Cursor, Item: h.Item}
+	f := hitForm{ID: h.Key, Key: h.Key, Row: h.Row, Score: jsonform.Score(h.Score), Cursor: h.Cursor, Item: h.Item}
+	if h.Distance >= 0 {
+		f.Distance = &h.Distance
+	}
 	if h.Similarity == h.Similarity {
 		f.Similarity = &h.Similarity
 	}
@@ -45,7 +48,10 @@ func (h Hit) MarshalJSON() ([]byte, error) {
 func (h *Hit) UnmarshalJSON(b []byte) error {
 	f := hitForm{Score: jsonform.Score(math.NaN())}
 	err := json.Unmarshal(b, &f)
-	*h = Hit{Key: cmp.Or(f.Key, f.ID), Row: f.Row, Distance: f.Distance, Score: float64(f.Score), Similarity: float32(math.NaN()), Cursor: f.Cursor, Item: f.Item}
+	*h = Hit{Key: cmp.Or(f.Key, f.ID), Row: f.Row, Distance: -1, Score: float64(f.Score), Similarity: float32(math.NaN()), Cursor: f.Cursor, Item: f.Item}
+	if f.Distance != nil {
+		h.Distance = *f.Distance
+	}
 	if f.Similarity != nil {
 		h.Similarity = *f.Similarity
 	}

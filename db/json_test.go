@@ -140,6 +140,7 @@ func TestJSONForms(t *testing.T) {
 	}{
 		{db.Hit{Key: "a", Row: 7, Distance: 2, Score: 1.5, Similarity: .7}, `{"id":"a","key":"a","row":7,"distance":2,"score":1.5,"similarity":0.7}`},
 		{db.Hit{Key: "<b>", Score: math.NaN(), Similarity: nan}, `{"id":"<b>","key":"<b>","row":0,"distance":0,"score":null,"similarity":null}`},
+		{db.Hit{Key: "v", Distance: -1, Score: math.NaN(), Similarity: .5}, `{"id":"v","key":"v","row":0,"distance":null,"score":null,"similarity":0.5}`},
 		{db.Hit{Key: "a", Item: &db.Item{Key: "a", Labels: []string{"x"}}}, `{"id":"a","key":"a","row":0,"distance":0,"score":0,"similarity":0,"item":{"key":"a","labels":["x"]}}`},
 		{db.Result{Space: 1, Revision: 2}, `{"hits":[],"next":null,"space":1,"revision":2}`},
 		{db.Result{Facets: []db.Facets{{By: "x", Counts: []db.FacetCount{{"a", 2}, {int64(3), 1}, {2.0, 1}, {true, 1}}, Distinct: 5, Missing: 1, Items: 6}}},

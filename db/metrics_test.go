@@ -94,7 +94,7 @@ func (m *metricsModel) answer(q db.Query, x []float32) []db.Hit {
 		if q.To != "" && vectors[q.To] == nil || q.ExcludeSelf && key == q.Key || q.Where != "" && !m.even[key] {
 			continue
 		}
-		best, found := placed{db.Hit{Key: key, Row: m.rows[key]}, float32(math.Inf(-1))}, false
+		best, found := placed{db.Hit{Key: key, Row: m.rows[key], Distance: -1}, float32(math.Inf(-1))}, false
 		for _, name := range m.compared(q.From, q.To) {
 			if y := vectors[name]; y != nil {
 				if place, similarity := plainMetric(metric, x, y); !found || place > best.place {
@@ -300,7 +300,7 @@ func (m *metricsModel) checkOne(t *testing.T, r *rand.Rand, c *db.Collection) {
 			t.Fatalf("%+v by %q: %s: %d hits, want %d of %d", q, m.modality(from.Name).Metric, what, len(got), n, len(want))
 		}
 		for i, h := range got {
-			if w := want[i]; h.Key != w.Key || h.Row != w.Row || h.Similarity != w.Similarity || h.Distance != 0 || !math.IsNaN(h.Score) {
+			if w := want[i]; h.Key != w.Key || h.Row != w.Row || h.Similarity != w.Similarity || h.Distance != -1 || !math.IsNaN(h.Score) {
 				t.Fatalf("%+v by %q: %s: hit %d is %+v, want %+v", q, m.modality(from.Name).Metric, what, i, h, w)
 			}
 		}

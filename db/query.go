@@ -242,7 +242,7 @@ func ParseRerank(s string) (Rerank, error) {
 type Hit struct {
 	Key      string
 	Row      uint32
-	Distance int // Hamming, in bits
+	Distance int // Hamming, in bits; -1 of an answer by vectors (see RerankAuto), in which no codes were compared
 
 	// Score is z . h, the inner product of the projection of the query with the
 	// code of the item as +-1: the larger the nearer. NaN for queries by code.

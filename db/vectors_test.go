@@ -168,7 +168,7 @@ func checkUntrained(t *testing.T, c *db.Collection, items map[string]*db.Item) {
 					from = x
 				}
 				if s := plainCosine(from, y); q.MinSimilarity == 0 || s >= q.MinSimilarity {
-					want = append(want, db.Hit{Key: key, Row: rows[key], Similarity: s})
+					want = append(want, db.Hit{Key: key, Row: rows[key], Distance: -1, Similarity: s})
 				}
 			}
 			slices.SortFunc(want, func(a, b db.Hit) int {
@@ -180,7 +180,7 @@ func checkUntrained(t *testing.T, c *db.Collection, items map[string]*db.Item) {
 					t.Fatalf("%+v: %s: %d hits, want %d of %d", q, what, len(got), n, len(want))
 				}
 				for i, h := range got {
-					if w := want[i]; h.Key != w.Key || h.Row != w.Row || h.Similarity != w.Similarity || h.Distance != 0 || !math.IsNaN(h.Score) {
+					if w := want[i]; h.Key != w.Key || h.Row != w.Row || h.Similarity != w.Similarity || h.Distance != -1 || !math.IsNaN(h.Score) {
 						t.Fatalf("%+v: %s: hit %d is %+v, want %+v", q, what, i, h, w)
 					}
 				}

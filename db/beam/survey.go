@@ -63,7 +63,7 @@ type SurveyFn struct {
 	Plan string // path
 	Dir  string // of the surveys
 
-	rows, bad sdk.Counter
+	rows, bad, groups sdk.Counter
 }
 
 func init() { register.DoFn3x1[context.Context, []byte, func(string), error](&SurveyFn{}) }
@@ -71,6 +71,7 @@ func init() { register.DoFn3x1[context.Context, []byte, func(string), error](&Su
 // Setup implements a DoFn.
 func (f *SurveyFn) Setup() {
 	f.rows, f.bad = sdk.NewCounter(namespace, "rows surveyed"), sdk.NewCounter(namespace, "rows rejected")
+	f.groups = sdk.NewCounter(namespace, "file groups left out")
 }
 
 // ProcessElement surveys a group.
@@ -97,7 +98,9 @@ func (f *SurveyFn) ProcessElement(ctx context.Context, task []byte, emit func(st
 		return err
 	}
 	f.rows.Inc(ctx, int64(s.Rows))
-	f.bad.Inc(ctx, int64(len(s.Rejected)))
+	rows, groups := leftOut(s.Rejected)
+	f.bad.Inc(ctx, rows)
+	f.groups.Inc(ctx, groups)
 	b, err := json.Marshal(s)
 	if err != nil {
 		return err
@@ -107,6 +110,19 @@ func (f *SurveyFn) ProcessElement(ctx context.Context, task []byte, emit func(st
 	}
 	emit(path)
 	return nil
+}
+
+// leftOut counts single rows and whole groups of files. How many rows a group has that cannot be read
+// nobody knows.
+func leftOut(all []Rejected) (rows, groups int64) {
+	for _, bad := range all {
+		if bad.Row < 0 {
+			groups++
+		} else {
+			rows++
+		}
+	}
+	return rows, groups
 }
 
 func surveyPath(dir string, group int) string {

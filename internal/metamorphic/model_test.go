@@ -194,8 +194,8 @@ func TestAlterable(t *testing.T) {
 func TestAnswersThatLackItems(t *testing.T) {
 	nan := math.NaN()
 	want := []db.Hit{
-		{Key: "a", Row: 3, Similarity: .9, Score: nan}, {Key: "b", Row: 1, Similarity: .8, Score: nan},
-		{Key: "c", Row: 7, Similarity: .8, Score: nan}, {Key: "d", Row: 2, Similarity: .1, Score: nan},
+		{Key: "a", Row: 3, Distance: -1, Similarity: .9, Score: nan}, {Key: "b", Row: 1, Distance: -1, Similarity: .8, Score: nan},
+		{Key: "c", Row: 7, Distance: -1, Similarity: .8, Score: nan}, {Key: "d", Row: 2, Distance: -1, Similarity: .1, Score: nan},
 	}
 	less, moved := want[1], want[1]
 	less.Similarity, moved.Row = .79, 5

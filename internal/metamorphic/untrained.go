@@ -154,7 +154,7 @@ func (c *collection) byVectors(q *Query, order db.Rerank) ([]db.Hit, error) {
 		if c.loose {
 			row = uint32(i) // rows are compared by their order alone
 		}
-		best, found := placed{Hit: db.Hit{Key: key, Row: row}}, false
+		best, found := placed{Hit: db.Hit{Key: key, Row: row, Distance: -1}}, false
 		for _, name := range compared {
 			if y := it.vectors[name]; y != nil {
 				if place, similarity := similar(metric, x, y); !found || place > best.place {

@@ -221,7 +221,7 @@ func follow(hits, want []db.Hit, at int, approximate, loose bool) (int, error) {
 		if at == len(want) {
 			return at, fmt.Errorf("hit %d is %+v, and none of those that follow is", i, h)
 		}
-		if w := want[at]; h.Key != w.Key || h.Similarity != w.Similarity || !loose && h.Row != w.Row || h.Distance != 0 || !math.IsNaN(h.Score) {
+		if w := want[at]; h.Key != w.Key || h.Similarity != w.Similarity || !loose && h.Row != w.Row || h.Distance != -1 || !math.IsNaN(h.Score) {
 			return at, fmt.Errorf("hit %d is %+v, want %+v", i, h, w)
 		}
 		at++

@@ -134,7 +134,7 @@ func (e *env) search(ctx context.Context, c *db.Collection, o *searchOptions, re
 			}
 		}
 		strip(r, o.include.Parts)
-		form.Codes = stats.Trained && !o.byVectors(r, stats.LabelFree, rerank)
+		form.Codes = r.Rerank != db.RerankAuto // else by vectors
 		if o.json {
 			return e.PrintJSON(jsonform.NewSearch(name, r, o.hasRadius, explain))
 		}
@@ -259,15 +259,6 @@ func (o *searchOptions) checkLeast(schema db.Schema, byVectors bool) error {
 		return exit.Usagef("--min-similarity %v: -1 to 1 are possible", least)
 	}
 	return nil
-}
-
-// byVectors reports whether an answer of a collection with codes is by vectors, and has neither
-// distances nor scores. An answer without hits is so if it could have been.
-func (o *searchOptions) byVectors(r *db.Result, labelFree bool, rerank db.Rerank) bool {
-	if len(r.Hits) > 0 {
-		return math.IsNaN(r.Hits[0].Score) && !math.IsNaN(float64(r.Hits[0].Similarity))
-	}
-	return o.mayBeByVectors(labelFree, rerank)
 }
 
 // whyVectors says why an answer is by vectors, for --explain.

@@ -40,7 +40,7 @@ type searchForm struct {
 	jsonform.Search
 	Items    []*itemForm `json:"items,omitempty"`      // of the hits, in order
 	Code     string      `json:"query_code,omitempty"` // code of the query, in hexadecimal
-	Bits     int         `json:"bits"`
+	Bits     int         `json:"bits"`                 // of the code; 0 where vectors were compared, also beside codes
 	Space    db.Space    `json:"space"`
 	Revision uint32      `json:"revision"`
 	TookUS   float64     `json:"took_us"` // duration of the search alone
@@ -77,11 +77,13 @@ func (s *Server) answerSearch(ctx context.Context, c *db.Collection, dq db.Query
 		Search: jsonform.NewSearch(q.name(), r, q.radius >= 0, explain),
 		Space:  r.Space, Revision: r.Revision, TookUS: float64(took.Nanoseconds()) / 1000,
 	}
-	code, _, err := c.EncodeQuery(ctx, dq)
-	if err != nil && !errors.Is(err, db.ErrNoModel) { // without codes the answer is by vectors
-		return nil, err
+	if r.Rerank != db.RerankAuto { // else it is by vectors, and the page is to show no codes
+		code, _, err := c.EncodeQuery(ctx, dq)
+		if err != nil {
+			return nil, err
+		}
+		form.Code, form.Bits = hex.EncodeToString(code), 8*len(code)
 	}
-	form.Code, form.Bits = hex.EncodeToString(code), 8*len(code)
 	if q.items {
 		form.Items = make([]*itemForm, len(r.Hits))
 		for i, h := range r.Hits {

@@ -12,6 +12,8 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/fddhdb/fddhdb/db"
+	"github.com/fddhdb/fddhdb/internal/synth"
+	"github.com/fddhdb/fddhdb/model"
 )
 
 // hitsForm has the fields of an answer that a user of the API reads.
@@ -301,4 +303,38 @@ func longText(n int) string {
 		b[i] = 'a'
 	}
 	return string(b)
+}
+
+// After a training without labels vectors answer, and codes only where they are asked for: an answer says
+// which of both it is by.
+func TestAnswerByVectorsHasNoCodes(t *testing.T) {
+	d, err := db.Open(t.TempDir(), nil)
+	check(t, err)
+	defer d.Close()
+	ctx := t.Context()
+	c, err := d.CreateCollection(ctx, "main", db.Schema{Modalities: []db.Modality{{Name: "image", Dim: 16}}})
+	check(t, err)
+	for i, x := range synth.Embeddings(0, 300, 16, 1) {
+		_, err := c.Put(ctx, &db.Item{Key: fmt.Sprint(i), Vectors: map[string][]float32{"image": x}})
+		check(t, err)
+	}
+	_, err = c.Train(ctx, db.TrainOptions{Options: model.Options{Bits: 16}})
+	check(t, err)
+	s := newServer(t, d)
+	type answer struct {
+		Hits []struct{ Distance *int }
+		Code string `json:"query_code"`
+		Bits int
+	}
+	for query, codes := range map[string]bool{"id=7&from=image": false, "id=7&from=image&rerank=projection": true, "id=7&from=image&radius=4": true} {
+		got := get[answer](t, s, "/api/search?k=5&"+query)
+		if len(got.Hits) == 0 || (got.Code != "") != codes || (got.Bits > 0) != codes {
+			t.Errorf("%s: %+v", query, got)
+		}
+		for _, h := range got.Hits {
+			if (h.Distance != nil) != codes {
+				t.Errorf("%s: distance %v", query, h.Distance)
+			}
+		}
+	}
 }

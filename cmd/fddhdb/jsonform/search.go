@@ -23,10 +23,10 @@ type Search struct {
 
 // A Hit is one item of an answer.
 type Hit struct {
-	ID       string   `json:"id"`  // the key: its name in earlier versions
-	Key      string   `json:"key"` // of the item
-	Distance int      `json:"distance"`
-	Score    *float64 `json:"score"` // null for queries by code
+	ID       string   `json:"id"`       // the key: its name in earlier versions
+	Key      string   `json:"key"`      // of the item
+	Distance *int     `json:"distance"` // null where no codes were compared
+	Score    *float64 `json:"score"`    // null for queries by code
 
 	Similarity *float32 `json:"similarity"`     // null where nothing was compared
 	Item       *db.Item `json:"item,omitempty"` // what the search includes of it
@@ -40,7 +40,10 @@ func NewSearch(query any, r *db.Result, radius bool, explain *db.Explain) Search
 		out.Next = &r.Next
 	}
 	for _, h := range r.Hits {
-		hit := Hit{ID: h.Key, Key: h.Key, Distance: h.Distance, Item: h.Item}
+		hit := Hit{ID: h.Key, Key: h.Key, Item: h.Item}
+		if h.Distance >= 0 {
+			hit.Distance = &h.Distance
+		}
 		if !math.IsNaN(h.Score) {
 			hit.Score = &h.Score
 		}

@@ -132,8 +132,7 @@ func (s *Sheet) Add(ctx context.Context, title, key string, hits []db.Hit) error
 		if err != nil {
 			return err
 		}
-		byVectors := math.IsNaN(h.Score) && !math.IsNaN(float64(h.Similarity)) // without codes
-		if !byVectors {
+		if h.Distance >= 0 { // codes were compared
 			card.distance = term.Plural(h.Distance, "bit", "bits")
 		}
 		if !math.IsNaN(h.Score) {

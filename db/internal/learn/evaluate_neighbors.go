@@ -113,7 +113,7 @@ func (e *NeighborEvaluation) recall(ctx context.Context, tools *search.Tools, v 
 	err = work.Parallel(ctx, len(queries), func(i int) error {
 		sums[i] = make([]float64, len(windows))
 		q := &queries[i]
-		q.From, q.K, q.ByVectors, q.Where, q.Args = name, k, true, e.Where, e.Args
+		q.From, q.To, q.K, q.ByVectors, q.Where, q.Args = name, name, k, true, e.Where, e.Args // its own vectors, also where a space is shared
 		wrong := func(err error) error { return fmt.Errorf("%w (query %d of modality %q)", err, i, name) }
 		s, err := search.New(ctx, tools, v, cv, *q)
 		if err != nil {

@@ -269,7 +269,7 @@ func (s *Searcher) byCode(ctx context.Context, k int) iter.Seq2[Hit, error] {
 			}
 			for i := range keys {
 				p := &part[i]
-				h := Hit{Key: keys[i], Row: p.row.row, Distance: p.code.Distance, Score: p.code.Score, Similarity: none}
+				h := Hit{Key: keys[i], Row: p.row.row, Distance: s.bitsApart(p), Score: p.code.Score, Similarity: none}
 				if s.q.Order != byFeatures { // else it is behind the window
 					var failed error
 					if h.Similarity, failed = s.similarityOf(p.row); failed != nil {
@@ -307,7 +307,16 @@ func (s *Searcher) hit(p place) (Hit, error) {
 	if err != nil {
 		return Hit{}, err
 	}
-	return Hit{Key: keys[0], Row: p.row.row, Distance: p.code.Distance, Score: p.code.Score, Similarity: similarity}, nil
+	return Hit{Key: keys[0], Row: p.row.row, Distance: s.bitsApart(&p), Score: p.code.Score, Similarity: similarity}, nil
+}
+
+// bitsApart returns the distance between the codes of the query and of a place, -1 where none were
+// compared.
+func (s *Searcher) bitsApart(p *place) int {
+	if s.byVectors {
+		return -1
+	}
+	return p.code.Distance
 }
 
 // Cursor returns the cursor behind the hit that Hits has yielded last; "" by byFeatures, which has none.

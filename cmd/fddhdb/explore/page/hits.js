@@ -87,7 +87,8 @@ function fields({ item, id }, shown) {
 const similarity = (x) => (x !== 0 && Math.abs(x) < 0.1 ? String(Number(x.toPrecision(2))) : Math.abs(x) >= 1e6 ? x.toPrecision(6) : x.toFixed(2));
 
 function compared(e, code, to) {
-  if (e.distance === undefined) return [];
+  if (e.distance === undefined) return []; // of no search
+  if (e.distance === null) code = ""; // no codes were compared
   const theirs = e.item?.codes?.[to]?.code ?? e.item?.code;
   return [
     code && h("p", { class: "far" }, h("b", {}, plural(e.distance, "bit", "bits")),

@@ -46,8 +46,10 @@ export async function show(state, collection, ask) {
   }
   const entries = result.hits.map((hit, i) => ({ ...hit, item: result.items?.[i] }));
   answer(state, query, result, entries, ask);
-  mark(state, entries);
-  draw(query, state, entries);
+  if (result.bits) {
+    mark(state, entries);
+    draw(query, state, entries);
+  } else forget(); // codes have found nothing
   facets(collection, state, { ...query, k: state.k, radius: state.within ? state.radius : undefined, rerank: state.rerank }, result.items ?? [], ask);
 }
 
@@ -184,7 +186,7 @@ function found(state, result, entries) {
     return result.total > n ? `The first ${count(n)} of ${all}` : all;
   }
   if (!n) return "No items";
-  if (!result.bits) return n === 1 ? "The most similar item" : `The ${count(n)} most similar items`; // nothing is trained
+  if (!result.bits) return n === 1 ? "The most similar item" : `The ${count(n)} most similar items`; // vectors were compared
   const [least, most] = extremes(entries);
   const away = least === most ? plural(least, "bit", "bits") : `${least} to ${plural(most, "bit", "bits")}`;
   const order = ["asymmetric", "features"].includes(state.rerank) ? "best" : "nearest";
@@ -229,7 +231,7 @@ async function append(state, query, result, entries, ask) {
   const ul = grid(state, entries, result.query_code, ask);
   $("status").textContent = `${count(entries.length)} items are shown`;
   $("content").querySelector(".query p").textContent = summed(found(state, result, entries), result);
-  mark(state, entries);
+  if (result.bits) mark(state, entries);
   ul.children[begin]?.querySelector("a").focus();
   if (next.next) {
     button.disabled = false;

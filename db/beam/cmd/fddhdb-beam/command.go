@@ -232,7 +232,7 @@ func (o *runFlags) left(rejected []beam.Rejected) error {
 	o.bar.End()
 	for i, bad := range rejected {
 		if i == 10 {
-			o.printer.Notef("fddhdb-beam: and %s more", term.Plural(len(rejected)-i, "row", "rows"))
+			o.printer.Notef("fddhdb-beam: and %s more", term.Thousands(len(rejected)-i)) // rows, and groups of files
 			break
 		}
 		o.printer.Notef("fddhdb-beam: left out: %s", bad.Reason)
