@@ -393,7 +393,7 @@ func TestOneIndexAtATime(t *testing.T) {
 // is made anew.
 func TestDamagedIndexIsTold(t *testing.T) {
 	fsys, items := vfs.NewMem(), embedded(t, 0, 3000, 48)
-	d, c := indexed(t, fsys, items)
+	d, _ := indexed(t, fsys, items)
 	for key := range storeKeys(t, d) {
 		if key[0] == codec.KindEntries {
 			if err := db.State(d).Engine.DB.Set(key, []byte("garbage"), nil); err != nil {
@@ -404,7 +404,7 @@ func TestDamagedIndexIsTold(t *testing.T) {
 	dbkit.MustClose(t, d)
 	d = dbkit.MustOpen(t, "db", &db.Options{FS: fsys})
 	defer dbkit.MustClose(t, d)
-	c = dbkit.MustCollection(t, d, "main")
+	c := dbkit.MustCollection(t, d, "main")
 	q := db.Query{From: "e", Vector: items[5].Vectors["e"], K: 10}
 	explain, found, err := c.Explain(ctx, q, -1)
 	if err != nil || found.Approximate || len(found.Hits) != 10 || explain.Plan != "vectors" || !slices.Equal(explain.DamagedIndexes, []string{"e"}) {
