@@ -57,8 +57,8 @@ func evalCommand(e *env) *cobra.Command {
 
 			--truth neighbours needs no labels: a query should find the ten items (--top)
 			whose vectors of its own modality are nearest to its vector, by the metric of that
-			modality, and recall is the share of them that is among the first 100, 200, 500 and 1,000 by
-			the distance of codes.
+			modality, and recall is the share of them that is among the first 100, 200, 500
+			and 1,000 by the distance of codes.
 
 			--plot draws, for each pair of modalities, precision against recall of all
 			items within each radius, and precision of the first K, K from 1 to 1000.
