@@ -59,7 +59,7 @@ func importIndexed(b *testing.B, database *db.DB, e *synth.EmbeddingSource) *db.
 	}
 	b.Logf("indexed in %v: %d cells, the largest of %d, %d bytes, %v", time.Since(start), x.Cells, x.Largest, x.Bytes, x.Seconds)
 	for _, p := range x.Measured {
-		b.Logf("k %d reach %.2f recall %.4f +- %.4f probes %.1f entries %.0f", p.K, p.Reach, p.Recall, p.Error, p.Probes, p.Entries)
+		b.Logf("k %d reach %.2f recall %.4f +- %.4f worst %.4f probes %.1f entries %.0f", p.K, p.Reach, p.Recall, p.Error, p.Worst, p.Probes, p.Entries)
 	}
 	return c
 }
