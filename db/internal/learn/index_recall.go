@@ -50,7 +50,11 @@ type probe struct {
 // measureIndex measures an index with the vectors of modality t of some rows.
 func (c Collection) measureIndex(ctx context.Context, t int, index uint32, rows []uint32, workers int) (curve []record.RecallAt, err error) {
 	err = c.look(func(v *state.View, cv *state.CollectionView) error {
-		probes, err := probesOf(v, cv, t, rows)
+		x := cv.IndexNumber(index)
+		if x == nil {
+			return gone(cv.Name, index)
+		}
+		probes, err := probesOf(v, cv, x.VectorIndex, rows)
 		if err != nil {
 			return err
 		}
@@ -76,7 +80,7 @@ func (c Collection) measureIndex(ctx context.Context, t int, index uint32, rows 
 					return err
 				}
 				at := pointOf(asked, k, reach)
-				if curve = append(curve, at); at.Recall == 1 && len(asked) > 0 {
+				if curve = append(curve, at); at.Recall == 1 || len(asked) == 0 {
 					break
 				}
 			}
@@ -86,9 +90,12 @@ func (c Collection) measureIndex(ctx context.Context, t int, index uint32, rows 
 	return curve, err
 }
 
-// probesOf returns probes for those of the rows that have a vector, and by cosine a direction.
-func probesOf(v *state.View, cv *state.CollectionView, t int, rows []uint32) (probes []*probe, err error) {
-	m := &cv.Modalities[t]
+// probesOf returns probes for those of the rows that have a vector with a place in the index, and by cosine
+// a direction: others are compared with all.
+func probesOf(v *state.View, cv *state.CollectionView, index *record.VectorIndex, rows []uint32) (probes []*probe, err error) {
+	t := index.Modality
+	m, g := &cv.Modalities[t], index.Geometry()
+	place := make([]float32, g.Size())
 	for i, row := range rows {
 		if !cv.Live.Contains(row) {
 			continue
@@ -98,6 +105,9 @@ func probesOf(v *state.View, cv *state.CollectionView, t int, rows []uint32) (pr
 			return nil, err
 		}
 		if !found || m.Metric.OrCosine() == record.Cosine && cells.IsZero(x.Value) {
+			continue
+		}
+		if g.Place(place, x.Value); !cells.HasPlace(place) {
 			continue
 		}
 		p := &probe{row: row, comparer: search.NewComparer(m.Metric, record.CloneVector(x)), padded: padded(nil, x.Value)}

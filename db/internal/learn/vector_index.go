@@ -20,10 +20,9 @@ import (
 	"github.com/fddhdb/fddhdb/internal/cells"
 )
 
-// A training of an index of vectors finds the centres of cells from a sample, founds an index with
-// them, has it take in all rows, and measures what searches find with it. Searches use it from the
-// commit that stores what was measured, which drops the index before it. Whatever ends a training
-// earlier drops the new index.
+// A training of an index of vectors founds an index, finds the centres of its cells from a sample, has it
+// take in all rows, and measures what searches find with it. Searches use it from the commit that stores
+// what was measured, which drops the index before it. Whatever ends a training earlier drops the new index.
 
 // IndexOptions has the fields of db.IndexOptions, and two more.
 type IndexOptions struct {
@@ -43,7 +42,6 @@ const (
 	sampleOfCell = 24 // vectors of a sample for each cell
 	rounds       = 6  // of k-means
 	foldBlock    = 1 << 14
-	lastFold     = 256 // rows that a training may leave to the indexer
 )
 
 // IndexVectors makes an index of the vectors of modality t for a caller of the database.
@@ -65,15 +63,19 @@ func (c Collection) indexVectors(ctx context.Context, t int, opt IndexOptions) (
 		seconds["total"] += seconds[what]
 		start = time.Now()
 	}
-	d, centres, held, err := c.findCentres(ctx, t, opt)
-	if err != nil {
-		return nil, err
-	}
-	d.Report.Seconds = seconds
-	took("centres")
 	var id uint32
-	err = c.Do(ctx, 4*centres.Size()*centres.Count(), func(tx *state.Tx, s *state.CollectionState) error {
-		x, err := tx.FoundIndex(s, d, centres)
+	err = c.Do(ctx, 0, func(tx *state.Tx, s *state.CollectionState) error {
+		m := &s.Modalities[t]
+		if m.Sparse {
+			return fault.Invalid("modality %q of collection %q is sparse: an index of vectors is of dense ones", m.Name, s.Name)
+		}
+		if s.Presence[t].B.IsEmpty() {
+			return fault.Invalid("no item of collection %q has a vector of modality %q", s.Name, m.Name)
+		}
+		x, err := tx.FoundIndex(s, &record.VectorIndex{
+			Version: record.IndexVersion, Modality: t, Dim: m.Dim, Metric: m.Metric, Seed: opt.Seed,
+			Created: spaces.Now().Format(time.RFC3339), Recall: opt.Recall, Report: new(record.IndexReport),
+		})
 		if err == nil {
 			id = x.ID
 		}
@@ -100,6 +102,22 @@ func (c Collection) indexVectors(ctx context.Context, t int, opt IndexOptions) (
 			}
 		}
 	}()
+	found, err := c.findCells(ctx, id, opt)
+	if err != nil {
+		return nil, err
+	}
+	took("centres")
+	found.report.Seconds = seconds
+	err = c.Do(ctx, 4*found.centres.Size()*found.centres.Count(), func(tx *state.Tx, s *state.CollectionState) error {
+		x := s.IndexByID(id)
+		if x == nil {
+			return gone(s.Name, id)
+		}
+		return tx.SetCells(s, x, found.centres, found.until, &found.report)
+	})
+	if err != nil {
+		return nil, err
+	}
 	for total := int64(0); ; {
 		left, err := c.DB.TakeIn(ctx, c.ID, id, opt.Workers, foldBlock)
 		if err != nil {
@@ -109,11 +127,11 @@ func (c Collection) indexVectors(ctx context.Context, t int, opt IndexOptions) (
 		if opt.Progress != nil {
 			opt.Progress("encode", total-int64(left), total)
 		}
-		if left < lastFold { // writes may bring as many meanwhile: the indexer takes them in
+		if left == 0 {
 			break
 		}
 	}
-	err = c.Do(ctx, 4*centres.Size()*centres.Count(), func(tx *state.Tx, s *state.CollectionState) error {
+	err = c.Do(ctx, 4*found.centres.Size()*found.centres.Count(), func(tx *state.Tx, s *state.CollectionState) error {
 		x := s.IndexByID(id)
 		if x == nil {
 			return gone(c.Name, id)
@@ -125,9 +143,9 @@ func (c Collection) indexVectors(ctx context.Context, t int, opt IndexOptions) (
 	}
 	took("encode")
 	if opt.Progress != nil {
-		opt.Progress("measure", 0, int64(len(held)))
+		opt.Progress("measure", 0, int64(len(found.held)))
 	}
-	curve, err := c.measureIndex(ctx, t, id, held, opt.Workers)
+	curve, err := c.measureIndex(ctx, t, id, found.held, opt.Workers)
 	if err != nil {
 		return nil, err
 	}
@@ -157,18 +175,26 @@ func gone(collection string, id uint32) error {
 	return fault.NotFound("index %d of collection %q, which was being made", id, collection)
 }
 
-// findCentres finds centres from a sample of the vectors of a modality. It returns the descriptor of
-// their index, and rows that were left out of the sample.
-func (c Collection) findCentres(ctx context.Context, t int, opt IndexOptions) (d *record.VectorIndex, centres *cells.Centres, held []uint32, err error) {
+// cellsFound are the cells of a new index.
+type cellsFound struct {
+	centres *cells.Centres
+	until   uint64   // the rows below it were there
+	held    []uint32 // rows that were left out of the sample
+	report  record.IndexReport
+}
+
+// findCells finds the cells of an index that has been founded, from a sample of the vectors.
+func (c Collection) findCells(ctx context.Context, id uint32, opt IndexOptions) (found cellsFound, err error) {
 	err = c.look(func(v *state.View, cv *state.CollectionView) error {
-		m := cv.Modalities[t]
-		if m.Sparse {
-			return fault.Invalid("modality %q of collection %q is sparse: an index of vectors is of dense ones", m.Name, cv.Name)
+		d := cv.IndexNumber(id)
+		if d == nil {
+			return gone(cv.Name, id)
 		}
+		t := d.Modality
 		rows := roaring.And(cv.Live, cv.Presence[t])
 		n := int(rows.GetCardinality())
 		if n == 0 {
-			return fault.Invalid("no item of collection %q has a vector of modality %q", cv.Name, m.Name)
+			return gone(cv.Name, id) // the last vectors have gone meanwhile
 		}
 		count := opt.Cells
 		if count == 0 {
@@ -176,14 +202,9 @@ func (c Collection) findCentres(ctx context.Context, t int, opt IndexOptions) (d
 		}
 		count = max(1, min(count, n/8, record.MaxCells/2))
 		random := rand.New(rand.NewPCG(opt.Seed, 1))
-		all := rows.ToArray()
-		var sample []uint32
-		held, sample = drawn(random, all, min(queries, n), min(count*sampleOfCell, n))
-		d = &record.VectorIndex{
-			Version: record.IndexVersion, Modality: t, Dim: m.Dim, Metric: m.Metric, Seed: opt.Seed,
-			Created: spaces.Now().Format(time.RFC3339), Recall: opt.Recall,
-			Report: &record.IndexReport{Sample: len(sample), Queries: len(held), Items: n},
-		}
+		held, sample := drawn(random, rows.ToArray(), min(queries, n), min(count*sampleOfCell, n))
+		found.until, found.held = cv.NextRow, held
+		found.report = record.IndexReport{Sample: len(sample), Queries: len(held), Items: n}
 		g := d.Geometry()
 		x, err := cv.Placed(ctx, v.Snap, t, g, opt.Workers, sample)
 		if err != nil {
@@ -194,13 +215,11 @@ func (c Collection) findCentres(ctx context.Context, t int, opt IndexOptions) (d
 		if len(x) == 0 {
 			x = [][]float32{make([]float32, g.Size())}
 		}
-		if centres, err = cells.Train(ctx, g, x, count, rounds, opt.Workers); err != nil {
-			return err
-		}
-		slices.Sort(held)
-		return nil
+		found.centres, err = cells.Train(ctx, g, x, count, rounds, opt.Workers)
+		slices.Sort(found.held)
+		return err
 	})
-	return d, centres, held, err
+	return found, err
 }
 
 // drawn draws rows at random: some first, and others that ascend. Where there are too few for both,

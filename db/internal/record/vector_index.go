@@ -140,7 +140,7 @@ func (x *VectorIndex) Geometry() *cells.Geometry {
 	return cells.NewGeometry(metric, x.Dim, x.Seed)
 }
 
-// ReadCentres reads the centres of an index.
+// ReadCentres reads the centres of an index: none where they have not been found yet.
 func (x *VectorIndex) ReadCentres(r pebble.Reader, collection uint32) (*cells.Centres, error) {
 	g := x.Geometry()
 	var all []cells.Cell
@@ -159,7 +159,7 @@ func (x *VectorIndex) ReadCentres(r pebble.Reader, collection uint32) (*cells.Ce
 		all[cell] = c
 		return nil
 	})
-	if err == nil && len(all) == 0 {
+	if err == nil && len(all) == 0 && (x.Complete || x.Covered > 0) {
 		err = fault.Corrupt(errors.New("it has none"), "centres of index %d", x.ID)
 	}
 	if err != nil {

@@ -36,9 +36,11 @@ type IndexState struct {
 	Stale sharedBitmap // rows below Covered whose entry is out of date
 	Loose sharedBitmap // those of them that fit no cell; not stored, but found again after an opening
 
-	// Changed collects the rows that were written since rows are being taken in or a cell is
-	// being split. Nil while neither goes on.
+	// Changed collects the rows that were written since the index is being made, or rows are being taken
+	// in. Nil while neither goes on.
 	Changed *roaring.Bitmap
+
+	until uint64 // of an index that is being made: the rows below it were there when its cells were found
 }
 
 // An IndexView is the state of an index of vectors as readers see it, which is immutable.
@@ -49,6 +51,7 @@ type IndexView struct {
 	Loose   *roaring.Bitmap
 	loading *indexLoading
 	left    bool
+	until   uint64
 }
 
 // newIndexState returns the state of an index whose entries are not loaded.
@@ -68,7 +71,7 @@ func (s *CollectionState) IndexByID(id uint32) *IndexState {
 
 // publish returns the index as readers see it.
 func (x *IndexState) publish() IndexView {
-	v := IndexView{VectorIndex: x.VectorIndex, Stale: x.Stale.publish(), Loose: x.Loose.publish(), loading: x.loading, left: x.left}
+	v := IndexView{VectorIndex: x.VectorIndex, Stale: x.Stale.publish(), Loose: x.Loose.publish(), loading: x.loading, left: x.left, until: x.until}
 	if x.Table != nil {
 		v.Table = x.Table.Publish()
 	}
@@ -161,10 +164,10 @@ func (tx *Tx) setEntry(x *IndexState, row uint32, e *cells.Entry) {
 	x.Table.Put(row, e)
 }
 
-// FoundIndex stores a new index of the vectors of a modality, without entries and not complete. The
-// caller fills in all of d but its number. While another one of the modality is being made it is an
-// ErrBusy; what an earlier training has left is dropped.
-func (tx *Tx) FoundIndex(s *CollectionState, d *record.VectorIndex, centres *cells.Centres) (*IndexState, error) {
+// FoundIndex stores a new index of the vectors of a modality, without cells and not complete, and begins
+// to record which rows change. The caller fills in all of d but its number. While another one of the
+// modality is being made it is an ErrBusy; what an earlier training has left is dropped.
+func (tx *Tx) FoundIndex(s *CollectionState, d *record.VectorIndex) (*IndexState, error) {
 	if s.Descriptor.Indexes == record.MaxRows {
 		return nil, fmt.Errorf("%w: indexes of collection %q", fault.ErrFull, s.Name)
 	}
@@ -185,24 +188,36 @@ func (tx *Tx) FoundIndex(s *CollectionState, d *record.VectorIndex, centres *cel
 	}
 	d.ID = with.Indexes
 	x := newIndexState(s.ID, d)
-	x.Table = cells.NewWriter(centres)
+	x.Table, x.Changed = cells.NewWriter(cells.NewCentres(d.Geometry(), nil)), roaring.New()
 	if err := tx.writeIndex(x, d); err != nil {
 		return nil, err
-	}
-	for i := range centres.Numbers() {
-		if c := centres.Cell(uint32(i)); c.Centre != nil {
-			if err := tx.writeCell(x, uint32(i), c); err != nil {
-				return nil, err
-			}
-		}
 	}
 	s.Indexes = append(s.Indexes, x)
 	return x, nil
 }
 
+// SetCells gives a new index its cells, and what the report says of them. They were found from rows below
+// until. Rows that came later or have changed since the index was founded may be of a kind that has no
+// cell, so they wait until it is complete, for TakeIn.
+func (tx *Tx) SetCells(s *CollectionState, x *IndexState, centres *cells.Centres, until uint64, r *record.IndexReport) error {
+	d := *x.VectorIndex
+	d.Report = r
+	x.Table, x.until = cells.NewWriter(centres), until
+	for i := range centres.Numbers() {
+		if c := centres.Cell(uint32(i)); c.Centre != nil {
+			if err := tx.writeCell(x, uint32(i), c); err != nil {
+				return err
+			}
+		}
+	}
+	tx.Committer.Touch(s)
+	return tx.writeIndex(x, &d)
+}
+
 // CompleteIndex lets searches use an index, as d describes it, and drops those before it of its
 // modality.
 func (tx *Tx) CompleteIndex(s *CollectionState, x *IndexState, d *record.VectorIndex) error {
+	x.Changed = nil
 	if err := tx.writeIndex(x, d); err != nil {
 		return err
 	}

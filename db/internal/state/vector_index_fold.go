@@ -25,8 +25,9 @@ import (
 // the index is made anew with cells for them (learn.KeepRenewed).
 
 // TakeIn takes up to limit rows into an index: those that are stale, then those that follow the ones
-// that it covers. It works on so many goroutines, on a view, and leaves rows that change meanwhile
-// stale. left says how many there are to take in then. The caller sees to it that there is one TakeIn at a
+// that it covers. While an index is being made these are the rows that were there when its cells were found,
+// and have not changed since. It works on so many goroutines, on a view, and leaves rows that change
+// meanwhile stale. left says how many there are to take in then. The caller sees to it that there is one TakeIn at a
 // time for an index. An index that is not there, or not loaded, has no rows to take in.
 func (d *Database) TakeIn(ctx context.Context, collection, id uint32, workers, limit int) (left int, err error) {
 	v, err := d.record(ctx, collection, id)
@@ -36,7 +37,7 @@ func (d *Database) TakeIn(ctx context.Context, collection, id uint32, workers, l
 	defer v.Release()
 	defer func() {
 		_ = d.Committer.Look(context.WithoutCancel(ctx), func() error {
-			if _, x := d.loadedIndex(collection, id); x != nil {
+			if _, x := d.loadedIndex(collection, id); x != nil && x.Complete {
 				x.Changed = nil
 			}
 			return nil
@@ -87,7 +88,9 @@ func (d *Database) record(ctx context.Context, collection, id uint32) (v *View, 
 	err = d.Committer.Look(ctx, func() error {
 		if _, x := d.loadedIndex(collection, id); x != nil {
 			// Both in one request, so no write falls between them.
-			x.Changed = roaring.New()
+			if x.Complete {
+				x.Changed = roaring.New()
+			}
 			v = d.Current.Load()
 			v.Acquire()
 		}
@@ -105,8 +108,8 @@ type fold struct {
 }
 
 // leaveLoose finds the rows of a fold that would overfill their cells: all that go to such a cell, as they
-// are likely to be of one kind. There are none before an index is complete: what its cells promise is not
-// known yet.
+// are likely to be of one kind. There are none before an index is complete: its cells are those of all rows
+// then.
 func (x *IndexView) leaveLoose(f *fold) {
 	f.loose = roaring.New()
 	if !x.Complete {
@@ -153,6 +156,9 @@ func (f *fold) store(tx *Tx, s *CollectionState, x *IndexState) (left int, err e
 	if err := tx.writeIndex(x, &d); err != nil {
 		return 0, err
 	}
+	if !x.Complete {
+		return int(x.until - d.Covered), nil
+	}
 	return int(s.Counters.NextRow-d.Covered) + int(x.Stale.B.GetCardinality()-x.Loose.B.GetCardinality()), nil
 }
 
@@ -168,10 +174,14 @@ const foldPart = codec.BlockRows
 // readFold makes the entries of the rows that are to be taken in next; nil if there are none.
 func (x *IndexView) readFold(ctx context.Context, r pebble.Reader, cv *CollectionView, workers, limit int) (*fold, error) {
 	var stale []uint32
-	for it := roaring.AndNot(x.Stale, x.Loose).Iterator(); it.HasNext() && len(stale) < limit; {
-		stale = append(stale, it.Next())
+	last := x.until
+	if x.Complete {
+		for it := roaring.AndNot(x.Stale, x.Loose).Iterator(); it.HasNext() && len(stale) < limit; {
+			stale = append(stale, it.Next())
+		}
+		last = cv.NextRow
 	}
-	until := min(max(cv.NextRow, x.Covered), x.Covered+uint64(limit-len(stale)))
+	until := min(max(last, x.Covered), x.Covered+uint64(limit-len(stale)))
 	if len(stale) == 0 && until == x.Covered {
 		return nil, nil
 	}
