@@ -10,7 +10,8 @@ import (
 // replaced: it rewrites the store, and the indexes in memory of which a part is
 // gone. The time is that of reading and writing everything that is stored;
 // readers and writers go on. What open snapshots show stays until they are closed. It takes
-// some 256 MiB of disk space more while it lasts, and gives ErrDiskFull where these are not free.
+// up to some 256 MiB of disk space more while it lasts, less where less is free, and gives
+// ErrDiskFull where what stays does not fit.
 //
 // Events and Activity tell how far it is: the stage "sweep", of unknown length; "rewrite", in
 // bytes of tables, some 256 MiB at a time; and "index", of unknown length.

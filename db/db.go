@@ -61,12 +61,21 @@ type DB struct {
 // were durable once, Open succeeds and Recovery tells.
 func Open(dir string, options *Options) (*DB, error) { return open(dir, options.withDefaults()) }
 
-// open makes the folder if it has to, locks it, and starts the database. After an error the
-// folder is not locked.
+// open is openOnce. Where the disk is full it gives up the spare file, and tries once more.
 func open(dir string, opts settings) (*DB, error) {
+	d, again, err := openOnce(dir, opts)
+	if again {
+		d, _, err = openOnce(dir, opts)
+	}
+	return d, err
+}
+
+// openOnce makes the folder if it has to, locks it, and starts the database. After an error the
+// folder is not locked, and again says whether the spare file has made room for another try.
+func openOnce(dir string, opts settings) (_ *DB, again bool, err error) {
 	dir, lock, exists, err := store.Claim(opts.FS, dir, opts.MustExist, opts.ReadOnly)
 	if err != nil {
-		return nil, err
+		return nil, false, err
 	}
 	opts.disk.Cache = store.NewCache(opts.CacheBytes, opts.ReadOnly)
 	opts.disk.Signals.About(dir)
@@ -80,15 +89,17 @@ func open(dir string, opts settings) (*DB, error) {
 	d.learning = learn.New(d.state, opts.UpdateItems, opts.UpdateInterval)
 	if err := d.open(exists); err != nil {
 		opts.disk.Cache.Unref()
-		err = errors.Join(fault.DiskFullToOpen(dir, err, d.state.Engine.Log.Failed.Load()), lock.Close())
+		err = fault.DiskFullToOpen(dir, err, d.state.Engine.Log.Failed.Load())
+		again = !opts.ReadOnly && errors.Is(err, ErrDiskFull) && d.opts.disk.Room.GiveUpSpare()
+		err = errors.Join(err, lock.Close())
 		d.state.Signals.Wait()
-		return nil, err
+		return nil, again, err
 	}
 	d.state.Signals.Happened(event.Opened, slog.LevelInfo, event.Event{
 		Items: d.items(), Duration: time.Since(d.since),
 		Attrs: []slog.Attr{slog.Uint64("sequence", d.opened), slog.Int("format", d.identity.Format), slog.Bool("read_only", opts.ReadOnly)},
 	})
-	return d, nil
+	return d, false, nil
 }
 
 // open makes the store if there is none, tidies the folder, opens the store and starts what

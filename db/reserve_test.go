@@ -87,7 +87,6 @@ func TestReserveIsKept(t *testing.T) {
 	}
 	tell(disk, d, reserve-1)
 	refused("below the reserve", writes)
-	refused("below the reserve", map[string]func() error{"compact": func() error { tell(disk, d, store.FreeingFloor-1); return d.Compact(ctx) }})
 	goesOn("below the reserve", reads)
 	stuck := func(free int64, want bool) {
 		t.Helper()
@@ -101,6 +100,7 @@ func TestReserveIsKept(t *testing.T) {
 		}
 	}
 	stuck(reserve/100, false)
+	stuck(store.FreeingFloor-1, false) // a deletion gets the room of the spare file
 	stuck(store.FreeingFloor-1, true)
 	tell(disk, d, reserve/100)
 	goesOn("below the reserve", map[string]func() error{
@@ -114,7 +114,8 @@ func TestReserveIsKept(t *testing.T) {
 	tell(disk, d, store.FreeingFloor-1)
 	refused("below the last of it", writes)
 	refused("below the last of it", map[string]func() error{
-		"delete": func() error { return dbkit.Second(c.Delete(ctx, "k2")) },
+		"delete":  func() error { return dbkit.Second(c.Delete(ctx, "k2")) },
+		"compact": func() error { return d.Compact(ctx) },
 	})
 	goesOn("below the last of it", reads)
 	tell(disk, d, 10<<30)
@@ -136,8 +137,8 @@ func TestReserveCountsWhatIsToCome(t *testing.T) {
 	}
 	item := &db.Item{Key: "large", Payload: make([]byte, 1<<20)}
 	var full *db.DiskFullError
-	tell(disk, d, 1<<20+2<<20) // it would leave nothing
-	if _, err := c.Put(ctx, item); !errors.As(err, &full) || full.Free != 3<<20 || full.Needed < 2<<20 || full.Reserve != 1<<20 {
+	tell(disk, d, 1<<20+2<<20) // it would leave nothing; the spare file, of 512 KiB, is taken off
+	if _, err := c.Put(ctx, item); !errors.As(err, &full) || full.Free != 3<<20-1<<19 || full.Needed < 2<<20 || full.Reserve != 1<<20 {
 		t.Errorf("%v", err)
 	}
 	tell(disk, d, 1<<20+4<<20)
@@ -146,6 +147,49 @@ func TestReserveCountsWhatIsToCome(t *testing.T) {
 	}
 	if _, err := c.Put(ctx, &db.Item{Key: "k"}); err != nil {
 		t.Error(err)
+	}
+}
+
+// However little a disk takes, and whatever stands for the spare file, a database with one can be
+// opened and deleted from, and with room again the file is as it was.
+func TestOpenWithTheSpareFile(t *testing.T) {
+	whole := &testfs.SmallDisk{FS: vfs.NewMem(), Room: -1, Usage: vfs.DiskUsage{AvailBytes: 1 << 40, TotalBytes: 1 << 40}}
+	d := dbkit.MustOpen(t, "db", &db.Options{FS: whole})
+	c, err := d.CreateCollection(ctx, "main", db.Schema{Bits: 64})
+	if err != nil {
+		t.Fatal(err)
+	}
+	putAll(t, c, dbkit.CodeItems(10, 64, 1, nil))
+	dbkit.MustClose(t, d)
+	dbkit.MustClose(t, dbkit.MustOpen(t, "db", &db.Options{FS: whole})) // it removes the old log
+	for room := int64(0); room < 40<<10; room += 500 {
+		mem := vfs.NewMem()
+		if _, err := vfs.Clone(whole.FS, mem, "db", "db"); err != nil {
+			t.Fatal(err)
+		}
+		usage := vfs.DiskUsage{AvailBytes: uint64(room), TotalBytes: 1 << 40}
+		disk := &testfs.SmallDisk{FS: mem, Room: room, Usage: usage, Late: room%1000 == 0}
+		d, err := db.Open("db", &db.Options{FS: disk})
+		if err != nil {
+			t.Errorf("room for %d bytes: %v", room, err)
+			continue
+		}
+		if n, err := dbkit.MustCollection(t, d, "main").Delete(ctx, "0"); n != 1 || err != nil {
+			t.Errorf("room for %d bytes: deleted %d, %v", room, n, err)
+		}
+		dbkit.MustClose(t, d)
+		d = dbkit.MustOpen(t, "db", &db.Options{FS: mem})
+		dbkit.CheckSound(t, d, "without the spare file")
+		dbkit.MustClose(t, d)
+	}
+	for what, content := range map[string][]byte{"half of it": make([]byte, 1000), "nothing": {}} {
+		testfs.WriteFile(t, whole.FS, "db/store/SPARE", content)
+		d := dbkit.MustOpen(t, "db", &db.Options{FS: whole})
+		putAll(t, dbkit.MustCollection(t, d, "main"), dbkit.CodeItems(10, 64, 1, nil))
+		dbkit.MustClose(t, d)
+		if n := len(testfs.ReadFile(t, whole.FS, "db/store/SPARE")); n != 1<<20 {
+			t.Errorf("%s was there, and then %d bytes", what, n)
+		}
 	}
 }
 

@@ -9,9 +9,9 @@ import (
 	"strings"
 	"sync"
 
-	"github.com/fddhdb/fddhdb/cmd/fddhdb/exit"
 	"github.com/fddhdb/fddhdb/db"
 	"github.com/fddhdb/fddhdb/db/backup"
+	"github.com/fddhdb/fddhdb/db/fault"
 	"github.com/fddhdb/fddhdb/db/s3"
 )
 
@@ -22,7 +22,7 @@ func store(ctx context.Context, path string) (backup.Store, error) {
 	case strings.HasPrefix(path, "s3://"):
 		o, err := s3.ParseURL(path)
 		if err != nil {
-			return nil, exit.Usagef("%w", err)
+			return nil, fault.Invalid("%w", err)
 		}
 		s, err := s3.Open(ctx, o)
 		if err != nil {
@@ -30,7 +30,7 @@ func store(ctx context.Context, path string) (backup.Store, error) {
 		}
 		return s, nil
 	case remote(path):
-		return nil, exit.Usagef("%s: repositories of backups are folders, which all workers have, or s3://BUCKET/PREFIX", path)
+		return nil, fault.Invalid("%s: repositories of backups are folders, which all workers have, or s3://BUCKET/PREFIX", path)
 	}
 	return backup.Folder(path)
 }

@@ -14,9 +14,9 @@ import (
 	sdk "github.com/apache/beam/sdks/v2/go/pkg/beam"
 	"github.com/apache/beam/sdks/v2/go/pkg/beam/register"
 
-	"github.com/fddhdb/fddhdb/cmd/fddhdb/exit"
 	"github.com/fddhdb/fddhdb/db"
 	"github.com/fddhdb/fddhdb/db/backup"
+	"github.com/fddhdb/fddhdb/db/fault"
 	"github.com/fddhdb/fddhdb/db/shard"
 	"github.com/fddhdb/fddhdb/model"
 )
@@ -69,7 +69,7 @@ type Shard struct {
 // ctx.
 func Build(ctx context.Context, in *Input, opt BuildOptions, r *Run) (*Built, error) {
 	if opt.Shards < 1 || opt.Shards > maxShards {
-		return nil, exit.Usagef("--shards %d: 1 to %d are possible", opt.Shards, maxShards)
+		return nil, fault.Invalid("--shards %d: 1 to %d are possible", opt.Shards, maxShards)
 	}
 	s, err := r.survey(ctx, in)
 	if err != nil {
@@ -89,7 +89,7 @@ func Build(ctx context.Context, in *Input, opt BuildOptions, r *Run) (*Built, er
 		}
 		f, err := model.UnmarshalFile(b)
 		if err != nil {
-			return nil, exit.Failedf("--model %s: it is no model file, or a damaged one: %w", opt.Model, err)
+			return nil, inputError("--model %s: it is no model file, or a damaged one: %w", opt.Model, err)
 		}
 		if err := fits(f, s.plan.Schema); err != nil {
 			return nil, err
@@ -300,7 +300,7 @@ func (f *LoadFn) ProcessElement(ctx context.Context, b []byte, emit func(string)
 	}
 	shard, err := f.load(ctx, number, filepath.Join(dir, "db"))
 	if err = errors.Join(err, os.RemoveAll(dir)); err != nil {
-		return fmt.Errorf("shard %d: %s", number, exit.Reason(err.Error()))
+		return fmt.Errorf("shard %d: %s", number, reason(err))
 	}
 	f.items.Inc(ctx, int64(shard.Items))
 	if b, err = json.Marshal(shard); err != nil {
@@ -415,7 +415,7 @@ func onlyBackup(ctx context.Context, repository, id string) error {
 		return fmt.Errorf("%s: %w", repository, err)
 	}
 	if !slices.ContainsFunc(all, func(m *backup.Manifest) bool { return m.ID == id }) {
-		return exit.Failedf("%s: the backup %s has gone", repository, id)
+		return inputError("%s: the backup %s has gone", repository, id)
 	}
 	for _, m := range all {
 		if m.ID != id {

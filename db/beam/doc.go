@@ -28,6 +28,7 @@
 // # Errors
 //
 // What is wrong with a row is an error that names file and row, or with Input.Skip a [Rejected] row. A
-// pipeline that fails for other reasons, as that a worker has died, is run again a few times. Package exit decides the
-// words.
+// pipeline that fails for other reasons, as that a worker has died, is run again a few times. What is wrong with an
+// argument is a db.ErrInvalid, and what is wrong with files an [InputError]. The words are those of the program
+// fddhdb-beam, whose flags they name.
 package beam

@@ -14,10 +14,10 @@ import (
 	sdk "github.com/apache/beam/sdks/v2/go/pkg/beam"
 	"github.com/apache/beam/sdks/v2/go/pkg/beam/register"
 
-	"github.com/fddhdb/fddhdb/cmd/fddhdb/exit"
 	"github.com/fddhdb/fddhdb/codec"
 	"github.com/fddhdb/fddhdb/codec/vecfile"
 	"github.com/fddhdb/fddhdb/db"
+	"github.com/fddhdb/fddhdb/db/fault"
 	"github.com/fddhdb/fddhdb/model"
 )
 
@@ -125,7 +125,7 @@ func readJSON(ctx context.Context, path string, v any) error {
 // that a run never mixes its files with those of another.
 func claim(ctx context.Context, dir, marker, id string) error {
 	if remote(dir) && strings.ContainsAny(dir, "*?[\\") {
-		return exit.Usagef("%s: a folder of a bucket cannot have *, ?, [ or \\ in its name here", dir)
+		return fault.Invalid("%s: a folder of a bucket cannot have *, ?, [ or \\ in its name here", dir)
 	}
 	path := join(dir, marker)
 	found, err := look(ctx, path)
@@ -138,7 +138,7 @@ func claim(ctx context.Context, dir, marker, id string) error {
 			return err
 		}
 		if strings.TrimSpace(string(b)) != id {
-			return exit.Failedf("%s holds what was made of other items, of another model or with other options: remove it, or choose another folder", dir)
+			return inputError("%s holds what was made of other items, of another model or with other options: remove it, or choose another folder", dir)
 		}
 		return nil
 	}
@@ -283,7 +283,7 @@ const coderBatch = 1024
 func newCoder(b []byte, schema db.Schema, to string) (*coder, error) {
 	f, err := model.UnmarshalFile(b)
 	if err != nil {
-		return nil, exit.Failedf("--model: it is no model file, or a damaged one: %w", err)
+		return nil, inputError("--model: it is no model file, or a damaged one: %w", err)
 	}
 	if err := fits(f, schema); err != nil {
 		return nil, err
@@ -302,12 +302,12 @@ func newCoder(b []byte, schema db.Schema, to string) (*coder, error) {
 	}
 	switch shared := c.model.Views() == model.ViewsShared; {
 	case shared && to != "":
-		return nil, exit.Usagef("--to %s: the model makes one code for all targets", to)
+		return nil, fault.Invalid("--to %s: the model makes one code for all targets", to)
 	case !shared && to == "":
-		return nil, exit.Usagef("--to NAME is missing: the model makes a code for each target: %s", strings.Join(c.names, ", "))
+		return nil, fault.Invalid("--to NAME is missing: the model makes a code for each target: %s", strings.Join(c.names, ", "))
 	case !shared:
 		if c.view = slices.Index(c.names, to); c.view < 0 {
-			return nil, exit.Usagef("--to %s: the model has %s", to, strings.Join(c.names, ", "))
+			return nil, fault.Invalid("--to %s: the model has %s", to, strings.Join(c.names, ", "))
 		}
 	}
 	c.pool.New = func() any { return c.model.NewEncoder() }
@@ -329,11 +329,11 @@ func fits(f *model.File, schema db.Schema) error {
 		i := slices.IndexFunc(schema.Modalities, func(o db.Modality) bool { return o.Name == m.Name })
 		switch {
 		case i < 0:
-			return exit.Failedf("the model has a modality %q, and the items have none of that name", m.Name)
+			return inputError("the model has a modality %q, and the items have none of that name", m.Name)
 		case schema.Modalities[i].Dim != m.Dim:
-			return exit.Failedf("modality %q has %d dimensions in the model, and %d in the items", m.Name, m.Dim, schema.Modalities[i].Dim)
+			return inputError("modality %q has %d dimensions in the model, and %d in the items", m.Name, m.Dim, schema.Modalities[i].Dim)
 		case schema.Modalities[i].Sparse != m.Sparse:
-			return exit.Failedf("the vectors of modality %q are sparse either in the model or in the items, and not in both", m.Name)
+			return inputError("the vectors of modality %q are sparse either in the model or in the items, and not in both", m.Name)
 		}
 	}
 	return nil

@@ -17,8 +17,6 @@ import (
 	"sync"
 
 	"github.com/apache/beam/sdks/v2/go/pkg/beam/io/filesystem"
-
-	"github.com/fddhdb/fddhdb/cmd/fddhdb/exit"
 )
 
 // A remote path has a scheme; others are of this machine.
@@ -236,7 +234,7 @@ func emptyOrNew(ctx context.Context, dir string) error {
 		n = len(entries)
 	}
 	if n > 0 {
-		return exit.Failedf("%s is not empty, and holds nothing of fddhdb-beam: choose another folder", dir)
+		return inputError("%s is not empty, and holds nothing of fddhdb-beam: choose another folder", dir)
 	}
 	return nil
 }

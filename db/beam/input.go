@@ -14,9 +14,9 @@ import (
 
 	"github.com/cockroachdb/pebble/v2/vfs"
 
-	"github.com/fddhdb/fddhdb/cmd/fddhdb/exit"
 	"github.com/fddhdb/fddhdb/cmd/fddhdb/source"
 	"github.com/fddhdb/fddhdb/db"
+	"github.com/fddhdb/fddhdb/db/fault"
 )
 
 // An Input says which files there are. It has Items, Backups, or parts of items: Vectors or Codes, with Labels,
@@ -114,13 +114,13 @@ func (in *Input) plan(ctx context.Context) (*plan, error) {
 		}
 		switch {
 		case err != nil:
-			return exit.Failedf("%s%s: %w", flag, glob, err)
+			return inputError("%s%s: %w", flag, glob, err)
 		case len(files) == 0:
-			return exit.Failedf("%s%s: there is no such file", flag, glob)
+			return inputError("%s%s: there is no such file", flag, glob)
 		case p.Groups == nil:
 			p.Groups = make([]group, len(files))
 		case len(files) != len(p.Groups):
-			return exit.Failedf("%s%s: %d files, and %d of %s: the n-th files of each belong together", flag, glob, len(files), len(p.Groups), p.Groups[0].name())
+			return inputError("%s%s: %d files, and %d of %s: the n-th files of each belong together", flag, glob, len(files), len(p.Groups), p.Groups[0].name())
 		}
 		for i, f := range files {
 			set(&p.Groups[i], f+member)
@@ -195,19 +195,19 @@ func (in *Input) check() error {
 	parts := len(in.Vectors) > 0 || in.Codes != ""
 	switch {
 	case in.Items == "" && in.Backups == "" && !parts:
-		return exit.Usagef("there is no input: --vectors NAME=GLOB, --codes GLOB, --items GLOB or --backups GLOB")
+		return fault.Invalid("there is no input: --vectors NAME=GLOB, --codes GLOB, --items GLOB or --backups GLOB")
 	case in.Items != "" && (parts || in.Backups != "") || in.Backups != "" && parts || len(in.Vectors) > 0 && in.Codes != "":
-		return exit.Usagef("--vectors, --codes, --items and --backups are ways to give the same: one of them is possible")
+		return fault.Invalid("--vectors, --codes, --items and --backups are ways to give the same: one of them is possible")
 	case !parts && (in.Labels != "" || in.Keys != "" || in.Fields != "" || in.LabelNames != ""):
-		return exit.Usagef("--labels, --label-names, --keys and --fields are about items of --vectors or --codes")
+		return fault.Invalid("--labels, --label-names, --keys and --fields are about items of --vectors or --codes")
 	case in.Schema == nil && in.Fields != "" && !strings.EqualFold(filepath.Ext(in.Fields), ".csv"):
-		return exit.Usagef("--fields %s: the header of a .csv says the types of the fields, and other files do not", in.Fields)
+		return fault.Invalid("--fields %s: the header of a .csv says the types of the fields, and other files do not", in.Fields)
 	case in.LabelNames != "" && in.Labels == "":
-		return exit.Usagef("--label-names names the labels of --labels, which is missing")
+		return fault.Invalid("--label-names names the labels of --labels, which is missing")
 	}
 	for i, v := range in.Vectors {
 		if slices.ContainsFunc(in.Vectors[:i], func(o NamedGlob) bool { return o.Modality == v.Modality }) {
-			return exit.Usagef("--vectors %s is given twice", v.Modality)
+			return fault.Invalid("--vectors %s is given twice", v.Modality)
 		}
 	}
 	return nil
@@ -224,7 +224,7 @@ func (p *plan) describe(ctx context.Context, given *db.Schema) error {
 		if in.backup != nil {
 			p.Schema, err = in.backup.Schema()
 			if err == nil && p.Schema.IndexOnly {
-				err = exit.Failedf("%s: an index-only copy, which has no vectors", p.Groups[0].Backup)
+				err = inputError("%s: an index-only copy, which has no vectors", p.Groups[0].Backup)
 			}
 		} else {
 			p.Schema, err = in.files.Schema()
@@ -439,7 +439,7 @@ func (w *worker) checkRow(ctx context.Context, number, row int, item *db.Item) e
 	}
 	err = w.db.NewBatch().Put(c, item)
 	if errors.Is(err, db.ErrInvalid) {
-		return &source.RowError{Err: exit.Failedf("%s: row %d: %s", w.plan.Groups[number].name(), row, exit.Reason(err.Error()))}
+		return &source.RowError{Err: inputError("%s: row %d: %s", w.plan.Groups[number].name(), row, reason(err))}
 	}
 	return err
 }

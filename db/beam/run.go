@@ -15,8 +15,8 @@ import (
 	"github.com/apache/beam/sdks/v2/go/pkg/beam/register"
 	"github.com/apache/beam/sdks/v2/go/pkg/beam/x/beamx"
 
-	"github.com/fddhdb/fddhdb/cmd/fddhdb/exit"
 	"github.com/fddhdb/fddhdb/db/event"
+	"github.com/fddhdb/fddhdb/db/fault"
 )
 
 // Run says how pipelines run. The runner itself is that of Beam's flags: --runner, --endpoint,
@@ -59,11 +59,11 @@ const namespace = "fddhdb"
 func (r *Run) begin() (err error) {
 	switch {
 	case r.Temp == "":
-		return exit.Usagef("--temp: no temporary folder is given")
+		return fault.Invalid("--temp: no temporary folder is given")
 	case r.Tries < 0:
-		return exit.Usagef("--tries %d: 1 or more are possible", r.Tries)
+		return fault.Invalid("--tries %d: 1 or more are possible", r.Tries)
 	case r.Silence != 0 && r.Silence < 2*beatEvery:
-		return exit.Usagef("--silence %v: %v or more is possible", r.Silence, 2*beatEvery)
+		return fault.Invalid("--silence %v: %v or more is possible", r.Silence, 2*beatEvery)
 	case !sdk.Initialized():
 		return errors.New("beam.Init of Apache Beam has to be called before")
 	}
@@ -107,7 +107,7 @@ func (r *Run) pipeline(ctx context.Context, stage, dir string, results []string,
 		}
 		err = short(err)
 		if _, what, ok := strings.Cut(err.Error(), badInputMark); ok {
-			return exit.Failedf("%s", what)
+			return inputError("%s", what)
 		}
 		err = fmt.Errorf("%s: %w", stage, err)
 		if try == tries {
@@ -124,7 +124,7 @@ const badInputMark = "bad input: "
 
 // badInput returns an error about the input, for which a pipeline is not tried again.
 func badInput(format string, args ...any) error {
-	return exit.Failedf(badInputMark+format, args...)
+	return inputError(badInputMark+format, args...)
 }
 
 // short leaves of an error of a runner what a task has said, which stands at its end behind a description of the

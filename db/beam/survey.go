@@ -11,8 +11,7 @@ import (
 	sdk "github.com/apache/beam/sdks/v2/go/pkg/beam"
 	"github.com/apache/beam/sdks/v2/go/pkg/beam/register"
 
-	"github.com/fddhdb/fddhdb/cmd/fddhdb/exit"
-	"github.com/fddhdb/fddhdb/codec/vecfile"
+	"github.com/fddhdb/fddhdb/cmd/fddhdb/source"
 	"github.com/fddhdb/fddhdb/db"
 	"github.com/fddhdb/fddhdb/model"
 )
@@ -151,9 +150,9 @@ func (w *worker) survey(ctx context.Context, number int) (*groupSurvey, error) {
 			bad = w.checkRow(ctx, number, row, item)
 		}
 		if bad != nil {
-			why := exit.Message(bad)
+			why := reason(bad)
 			if !w.plan.Skip {
-				return exit.Failedf("%s", why)
+				return inputError("%s", why)
 			}
 			s.Rejected = append(s.Rejected, Rejected{w.plan.Groups[number].name(), row, why})
 			return nil
@@ -176,13 +175,13 @@ func (w *worker) survey(ctx context.Context, number int) (*groupSurvey, error) {
 	switch {
 	case err == nil:
 	case ofInput(err) && w.plan.Skip: // of a file: what was read of it is left out, too
-		empty := &groupSurvey{Good: newRowSet(), Labelled: newRowSet(), Rejected: []Rejected{{w.plan.Groups[number].name(), -1, exit.Message(err)}}}
+		empty := &groupSurvey{Good: newRowSet(), Labelled: newRowSet(), Rejected: []Rejected{{w.plan.Groups[number].name(), -1, reason(err)}}}
 		for range w.plan.Schema.Modalities {
 			empty.Has = append(empty.Has, newRowSet())
 		}
 		return empty, nil
 	case ofInput(err):
-		s.Err = exit.Message(err)
+		s.Err = reason(err)
 	default:
 		return nil, err
 	}
@@ -191,9 +190,8 @@ func (w *worker) survey(ctx context.Context, number int) (*groupSurvey, error) {
 
 // ofInput reports whether an error is about what is in a file, so that another try would give it again.
 func ofInput(err error) bool {
-	var failure *exit.Failure
-	var file *vecfile.Error
-	return errors.As(err, &failure) || errors.As(err, &file) || exit.Code(err) == exit.Usage
+	var bad *InputError
+	return errors.As(err, &bad) || source.IsOfInput(err)
 }
 
 // vectorOf returns the vector that an item has of a modality.
@@ -265,7 +263,7 @@ func (r *Run) survey(ctx context.Context, in *Input) (*survey, error) {
 			return nil, err
 		}
 		if bad == nil {
-			bad = exit.Failedf("%s", g.Err)
+			bad = inputError("%s", g.Err)
 		}
 	}
 	if bad != nil {
@@ -440,7 +438,7 @@ func (w *worker) each(ctx context.Context, t *task, f func(group, row int, item 
 		err := w.rows(ctx, s.Group, int(s.Rows.Minimum()), nil, func(row int, item *db.Item, bad error) error {
 			if s.Rows.Contains(uint32(row)) {
 				if bad != nil {
-					return badInput("%s; it was good before: the file has changed", exit.Message(bad))
+					return badInput("%s; it was good before: the file has changed", reason(bad))
 				}
 				left--
 				if ended = f(s.Group, row, item); ended != nil {

@@ -3,8 +3,8 @@ package beam
 import (
 	"context"
 
-	"github.com/fddhdb/fddhdb/cmd/fddhdb/exit"
 	"github.com/fddhdb/fddhdb/db"
+	"github.com/fddhdb/fddhdb/db/fault"
 	"github.com/fddhdb/fddhdb/model"
 )
 
@@ -45,9 +45,9 @@ func Train(ctx context.Context, in *Input, opt db.TrainOptions, r *Run) (*Traine
 	t.LeftOut = leftOut
 	if len(modalities) == 0 {
 		if s.plan.Schema.Bits > 0 {
-			return nil, exit.Usagef("items of --codes have no vectors: there is nothing to learn")
+			return nil, fault.Invalid("items of --codes have no vectors: there is nothing to learn")
 		}
-		return nil, exit.Failedf("no item to learn from has a vector of any modality")
+		return nil, inputError("no item to learn from has a vector of any modality")
 	}
 	if opt.Shared == nil {
 		opt.Shared = shared

@@ -160,13 +160,17 @@ func TestBadInput(t *testing.T) {
 			if err == nil {
 				t.Fatal("it was taken")
 			}
+			if bad := (*InputError)(nil); !errors.As(err, &bad) {
+				t.Errorf("%v is no InputError", err)
+			}
 			for _, says := range c.says {
 				if !strings.Contains(err.Error(), says) {
 					t.Errorf("%v does not say %q", err, says)
 				}
 			}
 			s.in.Skip = true
-			got, err := Train(t.Context(), &s.in, small(1), testRun(t))
+			r := testRun(t)
+			got, err := Train(t.Context(), &s.in, small(1), r)
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -176,6 +180,13 @@ func TestBadInput(t *testing.T) {
 			}
 			if len(got.Rejected) != 1 || got.Rejected[0].Row != row || !strings.Contains(got.Rejected[0].Reason, c.says[0]) {
 				t.Fatalf("rejected: %+v", got.Rejected)
+			}
+			rows, groups := int64(1), int64(0)
+			if c.row < 0 {
+				rows, groups = 0, 1
+			}
+			if n := r.Counters(); n["rows rejected"] != rows || n["file groups left out"] != groups {
+				t.Errorf("it counts %v", n)
 			}
 			others := *s
 			others.data = &synth.Data{}
@@ -215,7 +226,9 @@ func TestInputRefuses(t *testing.T) {
 		"given twice":      {Vectors: []NamedGlob{s.in.Vectors[0], s.in.Vectors[0]}},
 		"are about items":  {Items: "x.jsonl", Labels: "y"},
 	} {
-		if _, err := Train(t.Context(), &in, small(1), testRun(t)); err == nil || !strings.Contains(err.Error(), says) {
+		_, err := Train(t.Context(), &in, small(1), testRun(t))
+		bad := (*InputError)(nil) // of files, and else it is an argument
+		if err == nil || !strings.Contains(err.Error(), says) || errors.As(err, &bad) == errors.Is(err, db.ErrInvalid) {
 			t.Errorf("%q: %v", says, err)
 		}
 	}

@@ -12,7 +12,6 @@ import (
 	sdk "github.com/apache/beam/sdks/v2/go/pkg/beam"
 	"github.com/apache/beam/sdks/v2/go/pkg/beam/register"
 
-	"github.com/fddhdb/fddhdb/cmd/fddhdb/exit"
 	"github.com/fddhdb/fddhdb/db"
 	"github.com/fddhdb/fddhdb/db/backup"
 	"github.com/fddhdb/fddhdb/db/shard"
@@ -48,7 +47,7 @@ func Verify(ctx context.Context, out string, r *Run) (*Verified, error) {
 	}
 	path := join(out, builtName)
 	if !exists(ctx, path) {
-		return nil, exit.Failedf("%s is missing: %s is no build, or one that has not ended: run it again", builtName, out)
+		return nil, inputError("%s is missing: %s is no build, or one that has not ended: run it again", builtName, out)
 	}
 	b, err := read(ctx, path)
 	if err != nil {
@@ -56,7 +55,7 @@ func Verify(ctx context.Context, out string, r *Run) (*Verified, error) {
 	}
 	built, err := parseBuilt(b)
 	if err != nil {
-		return nil, exit.Failedf("%s: %w", path, err)
+		return nil, inputError("%s: %w", path, err)
 	}
 	dir := join(r.Temp, "verify-"+hash(append(b, out...))[:16])
 	// What an earlier run has found may have changed.
@@ -163,11 +162,11 @@ func (f *VerifyFn) ProcessElement(ctx context.Context, b []byte, emit func(strin
 	}
 	err = f.verify(ctx, &s, filepath.Join(dir, "db"), v, found)
 	if errors.Is(err, backup.ErrDamaged) || errors.Is(err, backup.ErrNotFound) || errors.Is(err, backup.ErrNotRepository) || errors.Is(err, backup.ErrNoBackup) || errors.Is(err, db.ErrCorrupt) {
-		found("%s", exit.Reason(err.Error()))
+		found("%s", reason(err))
 		err = nil
 	}
 	if err = errors.Join(err, os.RemoveAll(dir)); err != nil {
-		return fmt.Errorf("shard %d: %s", s.Shard, exit.Reason(err.Error()))
+		return fmt.Errorf("shard %d: %s", s.Shard, reason(err))
 	}
 	f.items.Inc(ctx, int64(v.Items))
 	if b, err = json.Marshal(v); err != nil {
@@ -223,7 +222,7 @@ func (f *VerifyFn) verify(ctx context.Context, s *Shard, dir string, v *verified
 	}
 	var file bytes.Buffer
 	if err := c.ExportModel(ctx, &file); err != nil {
-		found("it has no model: %s", exit.Reason(err.Error()))
+		found("it has no model: %s", reason(err))
 		return nil
 	}
 	if hash(file.Bytes()) != f.Model {

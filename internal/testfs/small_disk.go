@@ -9,7 +9,7 @@ import (
 )
 
 // A SmallDisk is a file system with room for a number of bytes. Deleting files frees
-// none. Goroutines may share it, if they read and change its fields within Set alone.
+// none, but where Usage is set. Goroutines may share it, if they read and change its fields within Set alone.
 type SmallDisk struct {
 	vfs.FS
 	Late bool // a full disk fails when a file is synced, not when it is written; set before use
@@ -61,6 +61,26 @@ func (d *SmallDisk) Create(name string, c vfs.DiskWriteCategory) (vfs.File, erro
 		return nil, err
 	}
 	return &smallFile{File: f, disk: d}, nil
+}
+
+// Remove removes a file. Where Usage is set there is room for as many bytes more.
+func (d *SmallDisk) Remove(name string) error {
+	info, err := d.FS.Stat(name)
+	if err == nil {
+		err = d.FS.Remove(name)
+	}
+	if err != nil {
+		return err
+	}
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	if d.Usage != (vfs.DiskUsage{}) {
+		d.Usage.AvailBytes += uint64(info.Size())
+		if d.Room >= 0 {
+			d.Room += info.Size()
+		}
+	}
+	return nil
 }
 
 func (d *SmallDisk) ReuseForWrite(old, name string, c vfs.DiskWriteCategory) (vfs.File, error) {

@@ -36,7 +36,7 @@ func deleteCommand(e *env) *cobra.Command {
 			return dirArg(cmd, args)
 		},
 		RunE: func(cmd *cobra.Command, args []string) error {
-			return e.withCollection(args[0], &o, func(_ *db.DB, c *db.Collection) error {
+			return e.withCollection(args[0], &o, func(d *db.DB, c *db.Collection) error {
 				where.warnOfLabels(e, c)
 				var n int
 				var err error
@@ -47,6 +47,11 @@ func deleteCommand(e *env) *cobra.Command {
 				}
 				if err != nil {
 					return where.wrap(err)
+				}
+				if stats, err := d.Stats(); err == nil && stats.Activity.FreeBytes < stats.Activity.ReserveBytes {
+					a := &stats.Activity
+					e.Warnf("the disk of %s has %s free, and writes leave %s: fddhdb compact %s gives back the room of deleted items",
+						args[0], term.Size(a.FreeBytes), term.Size(a.ReserveBytes), args[0])
 				}
 				if o.json {
 					return e.PrintJSON(map[string]int{"deleted": n})

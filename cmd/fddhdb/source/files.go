@@ -1,10 +1,12 @@
 package source
 
 import (
+	"errors"
 	"path/filepath"
 	"strings"
 
 	"github.com/fddhdb/fddhdb/cmd/fddhdb/exit"
+	"github.com/fddhdb/fddhdb/codec/vecfile"
 	"github.com/fddhdb/fddhdb/db"
 )
 
@@ -190,4 +192,12 @@ func FindModality(collection string, s db.Schema, flag, name string) (db.Modalit
 		return db.Modality{}, exit.Usagef("%s: there is no modality %q: the items of collection %q bring their codes and have none", flag, name, collection)
 	}
 	return db.Modality{}, exit.Usagef("%s: there is no modality %q: collection %q has %s", flag, name, collection, strings.Join(names, ", "))
+}
+
+// IsOfInput reports whether an error of this package is about what the files hold, or how they are
+// named, so that to read them again would give it again.
+func IsOfInput(err error) bool {
+	var failure *exit.Failure
+	var file *vecfile.Error
+	return errors.As(err, &failure) || errors.As(err, &file) || exit.Code(err) == exit.Usage
 }

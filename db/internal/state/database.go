@@ -91,7 +91,9 @@ func (d *Database) Open(kv *pebble.DB, sequence uint64, noSync, readOnly bool) (
 		}
 	}
 	d.Engine.Log.Work.Figures.Store(store.FiguresOf(kv.Metrics()))
-	d.Engine.Reserve.Counts(func() int64 { return int64(kv.Metrics().WAL.Size) })
+	if !readOnly {
+		d.Engine.Reserve.Counts(func() int64 { return int64(kv.Metrics().WAL.Size) })
+	}
 	d.Engine.DB, d.Committer = kv, c
 	return nil
 }

@@ -22,7 +22,7 @@ import (
 // succeed without that room.
 //
 // Tables may take some of the reserve, but not all: a database that cannot write its log and its
-// manifest any more fails, and cannot be opened even to delete something.
+// manifest any more fails. What other programs leave it on a full disk is its spare file.
 const (
 	maxReserve     = 256 << 20   // bytes of the reserve, by default
 	reservePart    = 20          // or that part of the file system, where it is less
@@ -55,6 +55,8 @@ type Reserve struct {
 	Left  atomic.Int64 // to be kept free
 
 	pending atomic.Int64 // what unflushed has said last
+	spare   atomic.Int64 // of the spare file, when it was last looked for
+	given   atomic.Bool  // the spare file has been given up: compactions may take as much as flushes
 
 	mu      sync.Mutex // guards the fields below
 	free    int64      // on the disk, when it was last measured
@@ -62,13 +64,15 @@ type Reserve struct {
 	written int64      // admitted since
 	at      time.Time  // of the measurement; zero: measure before the next write
 
-	// unflushed returns how many bytes the log has that are in no table; nil: none. It takes
-	// the lock of the store, and is called with mu held.
+	unspared bool // the spare file could not be made
+
+	// unflushed returns how many bytes the log has that are in no table; nil: no store is open
+	// to write. It takes the lock of the store, and is called with mu held.
 	unflushed func() int64
 }
 
-// Counts sets how to ask for the bytes that the log has and no table, when the store is open.
-// Room for them is kept from then on.
+// Counts sets how to ask for the bytes that the log has and no table, when the store is open to
+// write. Room for them, and the spare file, are kept from then on.
 func (r *Reserve) Counts(unflushed func() int64) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -110,8 +114,12 @@ func (r *Reserve) Admit(bytes int64, frees bool) error {
 		}
 		return r.pending.Load()
 	}
-	if !r.take(bytes, func() int64 { return r.kept(frees) + later() }) {
-		err := &fault.DiskFullError{Dir: r.Dir, Free: r.free, Reserve: r.kept(frees), Needed: bytes + later(), Stuck: frees || r.free < roomToDelete+r.kept(true)}
+	take := func() bool { return r.take(bytes, func() int64 { return r.kept(frees) + later() }) }
+	if !take() && !(frees && r.giveUpSpare() && take()) {
+		err := &fault.DiskFullError{
+			Dir: r.Dir, Free: r.free, Reserve: r.kept(frees), Needed: bytes + later(),
+			Stuck: frees || r.free+r.spareBytes() < roomToDelete+r.kept(true),
+		}
 		r.refused(err)
 		return err
 	}
@@ -128,7 +136,7 @@ func (r *Reserve) admitTable(bytes int64, flush bool) error {
 	}
 	free, keep := r.look()
 	floor := min(keep/2, tableFloor) + r.pending.Load()
-	if flush {
+	if flush || r.given.Load() {
 		floor = min(keep/4, FreeingFloor)
 	}
 	if free-bytes < floor {
@@ -226,6 +234,7 @@ func (r *Reserve) measure() {
 	}
 	if r.unflushed != nil {
 		r.pending.Store(r.unflushed())
+		r.keepSpare()
 	}
 	r.Found.Store(r.free)
 	r.Left.Store(r.keep)
@@ -241,7 +250,7 @@ func (e *Engine) FullDisk(err error) error {
 	full := &fault.DiskFullError{Dir: e.Dir, Err: err}
 	if usage, err := e.cfg.FS.GetDiskUsage(e.Dir); err == nil {
 		full.Free = int64(min(usage.AvailBytes, math.MaxInt64))
-		full.Stuck = full.Free < roomToDelete+FreeingFloor
+		full.Stuck = full.Free+e.Reserve.spareBytes() < roomToDelete+FreeingFloor
 	}
 	e.Reserve.refused(full)
 	return full

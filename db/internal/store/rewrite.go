@@ -4,26 +4,29 @@ import (
 	"bytes"
 	"context"
 	"slices"
+	"time"
 )
 
 // compactPiece is about how many bytes of the store are rewritten at a time: so much more
-// it takes while that lasts.
+// it takes while that lasts, at the most. It is less where less is free.
 const compactPiece = 256 << 20
 
 // CompactAll rewrites the whole store, so that what was deleted or replaced takes no space any
 // more. It flushes what is in memory, and then compacts piece by piece, so that it never needs
-// much more than compactPiece bytes besides. progress hears after each piece how many bytes of
+// much more than compactPiece bytes besides. On a full disk it takes what there is, and a table
+// that finds no room ends it. progress hears after each piece how many bytes of
 // the total are done. Writers and readers go on. It ends between two pieces with an error
 // (ErrDiskFull, or the end of the context), and what was rewritten until then stays so. It
 // needs a Reserve.
 func (e *Engine) CompactAll(ctx context.Context, progress func(done, total int64)) error {
+	room := e.Reserve.roomToCompact()
 	if err := e.Admit(0, true); err != nil {
 		return err
 	}
 	if err := e.FlushAll(ctx); err != nil {
 		return err
 	}
-	pieces, err := e.pieces()
+	pieces, err := e.pieces(min(room, compactPiece))
 	if err != nil {
 		return err
 	}
@@ -37,16 +40,29 @@ func (e *Engine) CompactAll(ctx context.Context, progress func(done, total int64
 		if i+1 < len(pieces) {
 			end = pieces[i+1].start
 		}
-		if err := e.Admit(p.bytes, true); err != nil {
+		if err := e.Rewrite(ctx, p.start, end); err != nil {
 			return err
 		}
-		if err := e.Rewrite(ctx, p.start, end); err != nil {
+		if err := e.waitForRoom(ctx); err != nil {
 			return err
 		}
 		done += p.bytes
 	}
 	e.Reserve.LookAgain() // the tables that were rewritten have gone
 	progress(done, total)
+	return nil
+}
+
+// waitForRoom returns when the tables that nobody reads any more have gone: Pebble removes them
+// in the background.
+func (e *Engine) waitForRoom(ctx context.Context) error {
+	for e.DB.Metrics().Table.ObsoleteCount > 0 {
+		select {
+		case <-ctx.Done():
+			return context.Cause(ctx)
+		case <-time.After(time.Millisecond):
+		}
+	}
 	return nil
 }
 
@@ -82,10 +98,10 @@ type storePiece struct {
 	bytes int64  // of the tables that begin in it
 }
 
-// pieces cuts the store, where tables begin, into pieces of at most compactPiece bytes, or of
+// pieces cuts the store, where tables begin, into pieces of at most so many bytes, or of
 // tables that begin with the same key. A table counts where it begins, though it may reach
 // into the next piece.
-func (e *Engine) pieces() ([]storePiece, error) {
+func (e *Engine) pieces(most int64) ([]storePiece, error) {
 	levels, err := e.DB.SSTables()
 	if err != nil {
 		return nil, err
@@ -99,7 +115,7 @@ func (e *Engine) pieces() ([]storePiece, error) {
 	slices.SortFunc(all, func(a, b storePiece) int { return bytes.Compare(a.start, b.start) })
 	out := all[:1]
 	for _, t := range all[1:] {
-		if last := &out[len(out)-1]; last.bytes+t.bytes <= compactPiece || bytes.Equal(last.start, t.start) {
+		if last := &out[len(out)-1]; last.bytes+t.bytes <= most || bytes.Equal(last.start, t.start) {
 			last.bytes += t.bytes
 		} else {
 			out = append(out, t)

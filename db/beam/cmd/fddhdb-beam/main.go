@@ -36,11 +36,21 @@ func main() {
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	defer stop()
 	err := command().ExecuteContext(ctx)
-	err = errors.Join(err, beam.Cleanup())
+	err = outcome(errors.Join(err, beam.Cleanup()))
 	if err != nil {
 		fmt.Fprintln(os.Stderr, "fddhdb-beam:", term.Plain(exit.Message(err)))
 	}
 	os.Exit(exit.Code(err))
+}
+
+// outcome returns an error in the terms of package exit: what is wrong with the input is no mistake in the command
+// line.
+func outcome(err error) error {
+	var bad *beam.InputError
+	if errors.As(err, &bad) {
+		return exit.Failedf("%w", err)
+	}
+	return err
 }
 
 // work is a worker until Beam ends it.

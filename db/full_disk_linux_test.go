@@ -1,0 +1,100 @@
+package db_test
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"testing"
+
+	"github.com/fddhdb/fddhdb/db"
+	"github.com/fddhdb/fddhdb/db/internal/dbkit"
+	"github.com/fddhdb/fddhdb/db/internal/store"
+	"github.com/fddhdb/fddhdb/internal/testfs"
+)
+
+// A disk that others have filled to the last block: the database can be opened, what the refused
+// write advises is possible, compaction gives room back, and then the write goes on.
+func TestLastBlockOfADisk(t *testing.T) {
+	if !testfs.Mounts(t) {
+		return
+	}
+	const n = 400
+	var keys []string
+	for i := range n {
+		keys = append(keys, fmt.Sprint("k", i))
+	}
+	for what, frees := range map[string]func(d *db.DB, c *db.Collection) error{
+		"delete": func(_ *db.DB, c *db.Collection) error {
+			return dbkit.Second(c.Delete(ctx, keys[:n-n/20]...))
+		},
+		"drop": func(d *db.DB, _ *db.Collection) error { return d.DropCollection(ctx, "main") },
+	} {
+		t.Run(what, func(t *testing.T) {
+			disk := testfs.MountDisk(t, 40<<20)
+			dir := filepath.Join(disk, "x.db")
+			spare := filepath.Join(dir, store.StoreName, store.SpareName)
+			d := dbkit.MustOpen(t, dir, nil)
+			for _, name := range []string{"main", "other"} {
+				if _, err := d.CreateCollection(ctx, name, db.Schema{Bits: 64}); err != nil {
+					t.Fatal(err)
+				}
+			}
+			c := dbkit.MustCollection(t, d, "main")
+			for i, key := range keys {
+				if _, err := c.Put(ctx, &db.Item{Key: key, Code: codeAt(i), Payload: testfs.Noise(20000, uint64(i))}); err != nil {
+					t.Fatal(err)
+				}
+			}
+			for range 2 { // the second opening removes the old logs and tables
+				if err := d.Compact(ctx); err != nil {
+					t.Fatal(err)
+				}
+				dbkit.MustClose(t, d)
+				d = dbkit.MustOpen(t, dir, nil)
+			}
+			dbkit.MustClose(t, d)
+			testfs.FillDisk(t, disk, 0)
+
+			reader := dbkit.MustOpen(t, dir, &db.Options{ReadOnly: true})
+			copied := filepath.Join(t.TempDir(), "copy.db")
+			if err := reader.Checkpoint(ctx, copied, db.CheckpointOptions{}); err != nil {
+				t.Fatal(err)
+			}
+			dbkit.MustClose(t, reader)
+			if _, err := os.Stat(filepath.Join(copied, store.StoreName, store.SpareName)); err == nil {
+				t.Error("a checkpoint has a spare file")
+			}
+			if info, err := os.Stat(spare); err != nil || info.Size() != 1<<20 {
+				t.Errorf("after reading only: %v, %v", info, err)
+			}
+
+			d = dbkit.MustOpen(t, dir, nil)
+			c, other := dbkit.MustCollection(t, d, "main"), dbkit.MustCollection(t, d, "other")
+			put := func() error { return dbkit.Second(other.Put(ctx, &db.Item{Key: "new", Code: codeAt(n)})) }
+			var full *db.DiskFullError
+			if err := put(); !errors.As(err, &full) || full.Stuck {
+				t.Errorf("put: %v", err)
+			}
+			if err := frees(d, c); err != nil {
+				t.Errorf("%s: %v", what, err)
+			}
+			if err := d.Compact(ctx); err != nil {
+				t.Errorf("compact: %v", err)
+			}
+			if err := put(); err != nil {
+				t.Errorf("put with room again: %v", err)
+			}
+			if info, err := os.Stat(spare); err != nil || info.Size() != 1<<20 {
+				t.Errorf("with room again: %v, %v", info, err)
+			}
+			dbkit.MustClose(t, d)
+			d = dbkit.MustOpen(t, dir, nil)
+			defer dbkit.MustClose(t, d)
+			dbkit.CheckSound(t, d, what)
+			if n := dbkit.MustStats(t, d).Items; what == "delete" && n != 21 || what == "drop" && n != 1 {
+				t.Errorf("%d items", n)
+			}
+		})
+	}
+}
