@@ -36,9 +36,9 @@ func TestMain(m *testing.M) {
 	debug.SetGCPercent(400) // they allocate much and keep little
 	checks := flag.Lookup("rapid.checks").Value
 	usual := checks.String()
-	checks.Set("25") // unless the command line says how many
+	checks.Set("15") // unless the command line says how many
 	flag.Parse()
-	if effort.Long() && checks.String() == "25" {
+	if effort.Long() && checks.String() == "15" {
 		checks.Set(usual)
 	}
 	left := leftByPebble
