@@ -43,7 +43,7 @@ func (h *history) refuses(op *Op) bool {
 		c := h.now.collections[op.In]
 		return c != nil && (h.options.ReadOnly || c.indexOnly && !op.Absent && c.items[op.Key] != nil)
 	}
-	return h.options.ReadOnly && slices.Contains([]string{"create", "drop", "compact", "activate", "rollback", "dropspace", "pin", "backup"}, op.Do)
+	return h.options.ReadOnly && slices.Contains([]string{"create", "drop", "compact", "activate", "rollback", "dropspace", "pin"}, op.Do)
 }
 
 // footprint returns the content of the database's folder, by path.

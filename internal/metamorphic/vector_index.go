@@ -186,17 +186,23 @@ func (h *history) lookByVectors(op *Op, handle *db.Collection) error {
 	return nil
 }
 
-// checkIndexes compares the indexes of vectors that a collection has.
+// checkIndexes compares the indexes of vectors that a collection has. One may have been made anew, or is
+// being made anew.
 func (c *collection) checkIndexes(handle *db.Collection) error {
 	all, err := handle.VectorIndexes()
-	if err != nil || len(all) != len(c.indexes) {
-		return wrong(err, "%d indexes of vectors, want %d: %+v", len(all), len(c.indexes), all)
+	if err != nil {
+		return err
 	}
-	for i, x := range all {
-		want := c.indexes[i]
-		if i > 0 && x.Index <= all[i-1].Index || x.Modality != want.modality || !x.Complete || x.Recall != want.recall {
-			return fmt.Errorf("index %+v, want %+v, complete", x, want)
+	all = slices.DeleteFunc(all, func(x db.VectorIndex) bool { return !x.Complete })
+	if len(all) != len(c.indexes) {
+		return fmt.Errorf("%d indexes of vectors, want %d: %+v", len(all), len(c.indexes), all)
+	}
+	for _, want := range c.indexes {
+		i := slices.IndexFunc(all, func(x db.VectorIndex) bool { return x.Modality == want.modality })
+		if i < 0 || all[i].Recall != want.recall {
+			return fmt.Errorf("indexes %+v, want %+v", all, want)
 		}
+		x := all[i]
 		n := 0
 		for _, it := range c.items {
 			if it.vectors[x.Modality] != nil {

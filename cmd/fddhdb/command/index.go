@@ -135,7 +135,7 @@ func (e *env) printIndex(c *db.Collection, x *db.VectorIndex) {
 			of[p.K] = map[float64]string{}
 			ks = append(ks, p.K)
 		}
-		if len(ks) == 1 {
+		if !slices.Contains(reaches, p.Reach) {
 			reaches = append(reaches, p.Reach)
 		}
 		of[p.K][p.Reach] = fmt.Sprintf("%.3f in %.0f", p.Recall, p.Probes)
@@ -144,6 +144,7 @@ func (e *env) printIndex(c *db.Collection, x *db.VectorIndex) {
 	for _, k := range ks {
 		columns = append(columns, term.Right(fmt.Sprintf("recall of %d", k)))
 	}
+	slices.Sort(reaches)
 	var rows [][]any
 	for _, reach := range reaches {
 		row := []any{fmt.Sprintf("%.2f", reach)}
@@ -153,7 +154,7 @@ func (e *env) printIndex(c *db.Collection, x *db.VectorIndex) {
 		rows = append(rows, row)
 	}
 	e.PrintTable(columns, rows)
-	e.Printf("\nrecall: the share of the nearest so many that is found, and in how many cells, on average over %s that were queries;\nreach is what a cell is believed to promise\n\n",
+	e.Printf("\nrecall: the share of the nearest so many that is found, and in how many cells, on average over %s that were queries;\nreach is what a cell is believed to promise, up to where all are found\n\n",
 		term.Plural(x.Queries, "item", "items"))
 	if ks := notReached(x); len(ks) > 0 {
 		e.Printf("no reach has a recall of %v of the nearest %s: searches that ask for it compare all vectors\n\n", x.Recall, strings.Join(ks, " and "))
@@ -169,7 +170,7 @@ func (e *env) printIndex(c *db.Collection, x *db.VectorIndex) {
 func notReached(x *db.VectorIndex) (ks []string) {
 	best := map[int]float64{}
 	for _, p := range x.Measured {
-		best[p.K] = max(best[p.K], p.Recall-p.Error)
+		best[p.K] = max(best[p.K], min(p.Recall-p.Error, p.Worst))
 	}
 	for _, k := range slices.Sorted(maps.Keys(best)) {
 		if best[k] < x.Recall {

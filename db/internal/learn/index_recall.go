@@ -20,10 +20,11 @@ import (
 // What searches find with an index of vectors is measured with items as queries, by comparison with all
 // vectors, one by one, by the metric. An item is left out of the answers to its own vector.
 
-// The points that are measured: for each k the reaches.
+// The points that are measured: for each k the reaches, up to the first that finds all. Searches take the
+// least that is enough, and most take one from .5 to 1.
 var (
 	measuredK     = []int{1, 10, 100}
-	measuredReach = []float64{.1, .2, .3, .4, .5, .6, .7, .85, 1, 1.5}
+	measuredReach = []float64{.1, .2, .3, .4, .5, .55, .6, .65, .7, .75, .8, .85, .9, 1, 1.2, 1.5}
 )
 
 const (
@@ -39,10 +40,11 @@ type probe struct {
 	deep     bool
 
 	mu      sync.Mutex
-	nearest []float32 // similarities of the nearest others, descending
+	nearest []float32          // similarities of the nearest others, descending
+	known   map[uint32]float32 // similarities of rows, for one k
 
-	recall [][]float64       // by k and reach
-	looked [][]search.Looked // of a deep one
+	recall float64 // of the last search
+	looked search.Looked
 }
 
 // measureIndex measures an index with the vectors of modality t of some rows.
@@ -56,9 +58,30 @@ func (c Collection) measureIndex(ctx context.Context, t int, index uint32, rows 
 			return err
 		}
 		tools := search.NewTools(0, 0)
-		err = work.ParallelBy(ctx, workers, 1, len(probes), func(i int) error { return probes[i].ask(ctx, tools, v, cv, t, index) })
-		curve = curveOf(probes)
-		return err
+		probes = slices.DeleteFunc(probes, func(p *probe) bool { return len(p.nearest) == 0 })
+		for i, k := range measuredK {
+			asked := probes
+			if i == len(measuredK)-1 {
+				asked = slices.DeleteFunc(slices.Clone(probes), func(p *probe) bool { return !p.deep })
+			}
+			slices.SortStableFunc(asked, func(a, b *probe) int { return cmp.Compare(a.kth(k), b.kth(k)) })
+			for _, p := range asked {
+				p.known = map[uint32]float32{}
+			}
+			for _, reach := range measuredReach {
+				err := work.ParallelBy(ctx, workers, 1, len(asked), func(i int) error {
+					return asked[i].ask(ctx, tools, v, cv, t, search.ByCells{Index: index, Reach: reach}, k)
+				})
+				if err != nil {
+					return err
+				}
+				at := pointOf(asked, k, reach)
+				if curve = append(curve, at); at.Recall == 1 && len(asked) > 0 {
+					break
+				}
+			}
+		}
+		return nil
 	})
 	return curve, err
 }
@@ -183,84 +206,59 @@ func insert(top []float32, x float32, k int) []float32 {
 	return slices.Insert(top, at, x)
 }
 
-// ask measures what searches find of the nearest, with each reach.
-func (p *probe) ask(ctx context.Context, tools *search.Tools, v *state.View, cv *state.CollectionView, t int, index uint32) error {
+// ask measures what a search finds of the k nearest.
+func (p *probe) ask(ctx context.Context, tools *search.Tools, v *state.View, cv *state.CollectionView, t int, by search.ByCells, k int) error {
+	truth := p.nearest[:min(k, len(p.nearest))]
+	by.But, by.Known = p.row, p.known
 	name := cv.Modalities[t].Name
-	known := map[uint32]float32{}
-	ks := measuredK
-	if !p.deep {
-		ks = ks[:len(ks)-1]
+	got, looked, err := search.Similarities(ctx, tools, v, cv, search.Query{From: name, To: name, Vector: p.comparer.Vector.Value, K: k, Forced: &by})
+	if err != nil {
+		return err
 	}
-	for _, k := range ks {
-		truth := p.nearest[:min(k, len(p.nearest))]
-		if len(truth) == 0 {
-			return nil
-		}
-		recall, looked := make([]float64, len(measuredReach)), make([]search.Looked, len(measuredReach))
-		for j, reach := range measuredReach {
-			got, l, err := search.Similarities(ctx, tools, v, cv, search.Query{From: name, To: name, Vector: p.comparer.Vector.Value, K: k,
-				Forced: &search.ByCells{Index: index, Reach: reach, But: p.row, Known: known}})
-			if err != nil {
-				return err
-			}
-			n := 0
-			for n < min(len(truth), len(got)) && got[n] >= truth[len(truth)-1] {
-				n++
-			}
-			recall[j], looked[j] = float64(n)/float64(len(truth)), l
-		}
-		p.recall = append(p.recall, recall)
-		if p.deep {
-			p.looked = append(p.looked, looked)
-		}
+	n := 0
+	for n < min(len(truth), len(got)) && got[n] >= truth[len(truth)-1] {
+		n++
 	}
+	p.recall, p.looked = float64(n)/float64(len(truth)), looked
 	return nil
 }
 
-// curveOf returns what the probes have measured.
-func curveOf(probes []*probe) (curve []record.RecallAt) {
+// pointOf returns what probes that ascend by their k-th similarity have measured.
+func pointOf(asked []*probe, k int, reach float64) record.RecallAt {
 	const parts = 16
-	for i, k := range measuredK {
-		asked := slices.Clone(probes)
-		asked = slices.DeleteFunc(asked, func(p *probe) bool { return i >= len(p.recall) })
-		slices.SortStableFunc(asked, func(a, b *probe) int { return cmp.Compare(a.kth(k), b.kth(k)) })
-		for j, reach := range measuredReach {
-			at := record.RecallAt{K: k, Reach: reach, Worst: 1}
-			at.Recall, at.Error = meanOf(asked, i, j)
-			for q := range parts {
-				if part := asked[len(asked)*q/parts : len(asked)*(q+1)/parts]; len(part) > 1 {
-					recall, unsure := meanOf(part, i, j)
-					at.Worst = min(at.Worst, recall+unsure/2)
-				}
-			}
-			deep := 0.
-			for _, p := range asked {
-				if p.deep {
-					deep++
-					at.Probes += float64(p.looked[i][j].Cells)
-					at.Entries += float64(p.looked[i][j].Entries)
-				}
-			}
-			at.Probes, at.Entries = at.Probes/max(deep, 1), at.Entries/max(deep, 1)
-			curve = append(curve, at)
+	at := record.RecallAt{K: k, Reach: reach, Worst: 1}
+	at.Recall, at.Error = meanOf(asked)
+	for q := range parts {
+		if part := asked[len(asked)*q/parts : len(asked)*(q+1)/parts]; len(part) > 1 {
+			recall, unsure := meanOf(part)
+			at.Worst = min(at.Worst, recall+unsure)
 		}
 	}
-	return curve
+	deep := 0.
+	for _, p := range asked {
+		if p.deep {
+			deep++
+			at.Probes += float64(p.looked.Cells)
+			at.Entries += float64(p.looked.Entries)
+		}
+	}
+	at.Probes, at.Entries = at.Probes/max(deep, 1), at.Entries/max(deep, 1)
+	return at
 }
 
 // kth returns the similarity of the k-th nearest, or of the last.
 func (p *probe) kth(k int) float32 { return p.nearest[min(k, len(p.nearest))-1] }
 
-// meanOf returns the mean recall of probes at a point, and its standard error; 0 for fewer than two.
-func meanOf(probes []*probe, i, j int) (mean, unsure float64) {
+// meanOf returns the mean recall of probes, and its standard error; 0 for fewer than two.
+func meanOf(probes []*probe) (mean, unsure float64) {
 	n := float64(len(probes))
 	if n < 2 {
 		return 0, 0
 	}
 	squares := 0.
 	for _, p := range probes {
-		mean += p.recall[i][j]
-		squares += p.recall[i][j] * p.recall[i][j]
+		mean += p.recall
+		squares += p.recall * p.recall
 	}
 	mean, squares = mean/n, squares/n
 	return mean, math.Sqrt(max(0, squares-mean*mean) / (n - 1))

@@ -50,7 +50,7 @@ type RecallAt struct {
 	Error  float64 `json:"error"` // standard error of Recall, as queries differ
 
 	// Worst is the recall of that sixteenth of the queries, by the distance of the K-th nearest, which finds
-	// least, plus half of its standard error.
+	// least, plus its standard error.
 	Worst float64 `json:"worst"`
 
 	// Cells that a query has looked into, and their entries, on average.
@@ -200,20 +200,19 @@ func (x *VectorIndex) EachEntry(r pebble.Reader, collection uint32, c *cells.Cen
 }
 
 // Reach returns the least reach that was measured with a recall of the k nearest, less its standard
-// error, of at least recall; and that recall. It has been enough for fewer than k as well, and where k was
-// not measured for the next larger k: a query that is not like the items has its nearest in more cells than
-// they have. Where no reach has the recall, it returns the largest reach and less than recall.
+// error, of at least recall; and that recall. Where k was not measured it goes by the next larger k, or by
+// the largest. It is not less than what fewer neighbours need, whose recall may be short by its standard
+// error: a query that is not like the items has its nearest in more cells than they have. Where no reach
+// has the recall, it returns the largest reach and less than recall.
 func (x *VectorIndex) Reach(k, recall float64) (reach, expected float64) {
-	expected = 1
 	for points := range x.measured() {
-		last := float64(points[0].K) >= k
-		r, e := leastReach(points, recall, last)
-		if reach = max(reach, r); last || e < recall {
-			return reach, e
+		last := float64(points[0].K) >= k || points[0].K == x.Curve[len(x.Curve)-1].K
+		r, expected, enough := leastReach(points, recall, last)
+		if reach = max(reach, r); last || !enough {
+			return reach, expected
 		}
-		expected = e
 	}
-	return reach, expected
+	return 0, 1
 }
 
 // measured yields the points of each k, which ascends.
@@ -257,15 +256,16 @@ func (x *VectorIndex) Looks(k, reach float64) (probes, entries float64) {
 	return probes, entries
 }
 
-// leastReach looks among the points of one k. It takes none between two, as recall rises in steps
-// where cells come in. With surely the recall has to hold less its standard error, and, as far as can be
-// told, where neighbours are farther apart or closer together than they are for most queries.
-func leastReach(points []RecallAt, recall float64, surely bool) (reach, expected float64) {
+// leastReach looks among the points of one k, and reports whether one is enough. It takes none between two,
+// as recall rises in steps where cells come in. With surely the recall has to hold less its standard error,
+// and, as far as can be told, where neighbours are farther apart or closer together than they are for most
+// queries.
+func leastReach(points []RecallAt, recall float64, surely bool) (reach, expected float64, enough bool) {
 	for _, p := range points {
-		if p.Recall >= recall && (!surely || p.Recall-p.Error >= recall && p.Worst >= recall) {
-			return p.Reach, p.Recall
+		if surely && min(p.Recall-p.Error, p.Worst) >= recall || !surely && p.Recall+p.Error >= recall {
+			return p.Reach, p.Recall, true
 		}
 	}
 	last := points[len(points)-1]
-	return last.Reach, min(last.Recall-last.Error, last.Worst)
+	return last.Reach, min(last.Recall-last.Error, last.Worst), false
 }
