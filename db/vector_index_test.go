@@ -373,7 +373,7 @@ func TestIndexesFollowTheItems(t *testing.T) {
 	if n := index().Cells; n > 60 {
 		t.Fatalf("%d cells of 400 items", n)
 	}
-	items := embedded(t, 1000, 20000, 48)
+	items := embedded(t, 1000, 6000, 48)
 	byKey := map[string]*db.Item{}
 	for _, it := range append(items, embedded(t, 0, 400, 48)...) {
 		byKey[it.Key] = it

@@ -145,7 +145,7 @@ func (c Collection) indexVectors(ctx context.Context, t int, opt IndexOptions) (
 			return fmt.Errorf("%w: the metric of modality %q of collection %q has been altered while an index was made: make it again", fault.ErrBusy, m.Name, s.Name)
 		}
 		d := *x.VectorIndex
-		d.Curve, d.Complete, d.Churn = curve, true, 0
+		d.Curve, d.Complete = curve, true
 		done = &d
 		return tx.CompleteIndex(s, x, done)
 	})

@@ -274,12 +274,18 @@ func (x *IndexView) Outgrown() bool {
 	return x.Churn >= x.VectorIndex.Report.Items/2+2*cells.FoldAfter
 }
 
-// FitIndex finds out what the cells of an index promise, when it has taken in all rows, and stores it.
+// FitIndex finds out what the cells of an index promise, when it has taken in all rows, and stores it. What
+// has come since the centres were found is churn, as is what comes from now on.
 func (tx *Tx) FitIndex(s *CollectionState, x *IndexState) error {
 	for cell, c := range x.Table.Fit() {
 		if err := tx.writeCell(x, cell, c); err != nil {
 			return err
 		}
+	}
+	d := *x.VectorIndex
+	d.Churn = max(0, x.Table.Table().Rows()-d.Report.Items)
+	if err := tx.writeIndex(x, &d); err != nil {
+		return err
 	}
 	tx.Committer.Touch(s)
 	return nil
