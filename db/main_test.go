@@ -41,6 +41,9 @@ func TestMain(m *testing.M) {
 	if effort.Long() && checks.String() == "15" {
 		checks.Set(usual)
 	}
+	if !effort.Long() { // to measure an index is most of the time that it takes to make it
+		db.MeasureWith(128, 64)
+	}
 	left := leftByPebble
 	if effort.Long() { // some of which make an opening be given up; TestEveryFailedOperation looks which
 		left = append(slices.Clone(left), leftWhereGivenUp)

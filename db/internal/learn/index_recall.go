@@ -27,10 +27,9 @@ var (
 	measuredReach = []float64{.1, .2, .3, .4, .5, .55, .6, .65, .7, .75, .8, .85, .9, 1, 1.2, 1.5}
 )
 
-const (
-	queries     = 512 // that measure the recall
-	deepQueries = 128 // that measure it for the largest k, too, and what searches look into
-)
+// How many queries measure the recall, and how many of them measure it for the largest k, too, and what
+// searches look into. Tests take fewer.
+var Queries, DeepQueries = 512, 128
 
 // A probe is one query of a measurement.
 type probe struct {
@@ -101,7 +100,7 @@ func probesOf(v *state.View, cv *state.CollectionView, t int, rows []uint32) (pr
 			continue
 		}
 		p := &probe{row: row, comparer: search.NewComparer(m.Metric, record.CloneVector(x)), padded: padded(nil, x.Value)}
-		p.deep = i%max(1, len(rows)/deepQueries) == 0 // rows ascend, and may change on the way
+		p.deep = i%max(1, len(rows)/DeepQueries) == 0 // rows ascend, and may change on the way
 		probes = append(probes, p)
 	}
 	return probes, nil

@@ -178,7 +178,7 @@ func (c Collection) findCentres(ctx context.Context, t int, opt IndexOptions) (d
 		random := rand.New(rand.NewPCG(opt.Seed, 1))
 		all := rows.ToArray()
 		var sample []uint32
-		held, sample = drawn(random, all, min(queries, n), min(count*sampleOfCell, n))
+		held, sample = drawn(random, all, min(Queries, n), min(count*sampleOfCell, n))
 		d = &record.VectorIndex{
 			Version: record.IndexVersion, Modality: t, Dim: m.Dim, Metric: m.Metric, Seed: opt.Seed,
 			Created: spaces.Now().Format(time.RFC3339), Recall: opt.Recall,
