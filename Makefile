@@ -79,8 +79,8 @@ soak:
 # metric, of 20,000 vectors and of 200,000.
 .PHONY: churn
 churn:
-	$(GO) test -v -timeout 0 -run '^TestRecallAfterChurn$$' ./db -args -churn.items 20000 -churn.seeds 20 -churn.queries 200 -seed $(SEED)
-	$(GO) test -v -timeout 0 -run '^TestRecallAfterChurn$$' ./db -args -churn.items 200000 -churn.seeds 20 -churn.queries 200 -seed $(SEED)
+	$(GO) test -v -timeout 0 -run '^TestRecallAfterChurn$$' ./db -args -long -churn.items 20000 -churn.seeds 20 -churn.queries 200 -seed $(SEED)
+	$(GO) test -v -timeout 0 -run '^TestRecallAfterChurn$$' ./db -args -long -churn.items 200000 -churn.seeds 20 -churn.queries 200 -seed $(SEED)
 
 # Interleavings of backups and prunes, and processes that are killed while they do both.
 backups:

@@ -28,6 +28,7 @@ const keptAfterKills = 2
 // reported is there, or two newer ones are; what is there is sound, and the newest has
 // everything that was written before it.
 func TestKilledBackupsAndPrunes(t *testing.T) {
+	t.Parallel()
 	kills := 5
 	if testing.Short() {
 		kills = 2

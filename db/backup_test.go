@@ -131,6 +131,7 @@ func TestBackupsAnswerAsTheDatabaseDid(t *testing.T) {
 // A restored database lives on, and backs up to the same repository as the one that it
 // was made of. Their tables have the same numbers, and other contents.
 func TestRestoredDatabaseHasBackupsOfItsOwn(t *testing.T) {
+	t.Parallel()
 	repo := mustFolder(t)
 	d, c := dbkit.OpenPairs(t)
 	items := dbkit.Pairs(300, synth.Config{})
@@ -154,6 +155,7 @@ func TestRestoredDatabaseHasBackupsOfItsOwn(t *testing.T) {
 // A backup of a database that is written to, trained and reindexed meanwhile is a state
 // that it was in: all writes before the backup, and of those during it the first ones.
 func TestBackupsWhileTheDatabaseIsInUse(t *testing.T) {
+	t.Parallel()
 	repo := newMemStore()
 	d, c := dbkit.OpenPairs(t)
 	items := dbkit.Pairs(4000, synth.Config{})
@@ -284,6 +286,7 @@ func TestRestoreRefuses(t *testing.T) {
 // A damaged object, and one that is missing, are found by verify and by restore, which
 // leaves nothing in place.
 func TestDamagedBackups(t *testing.T) {
+	t.Parallel()
 	d, c := dbkit.OpenPairs(t)
 	putAll(t, c, dbkit.Pairs(50, synth.Config{}))
 	for what, harm := range map[string]func(path string) error{

@@ -13,6 +13,7 @@ import (
 // The cache holds blocks while memtables are as large as they become: what has been read is
 // read again without the file system.
 func TestCacheBesideMemtables(t *testing.T) {
+	t.Parallel()
 	d := dbkit.MustOpen(t, "db", &db.Options{FS: vfs.NewMem(), NoSync: true})
 	defer dbkit.MustClose(t, d)
 	c, err := d.CreateCollection(ctx, "main", numbersSchema)

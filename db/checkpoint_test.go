@@ -257,6 +257,7 @@ func (c *counted) String() string { return "counted" }
 // Wherever it is cancelled, and wherever Close comes, a checkpoint leaves nothing, or is
 // complete.
 func TestCancelledCheckpoint(t *testing.T) {
+	t.Parallel()
 	for what, opt := range checkpoints {
 		for _, closes := range []bool{false, true} {
 			mem := vfs.NewMem()

@@ -70,6 +70,7 @@ func fillDisk(t *testing.T, disk *testfs.SmallDisk, items []*db.Item) (there, un
 // Whenever a disk becomes full: nothing that was acknowledged is lost, and when there is
 // room again the database goes on.
 func TestDiskFullAtEveryPoint(t *testing.T) {
+	t.Parallel()
 	items := dbkit.Pairs(24, synth.Config{})
 	points := 40
 	if testing.Short() {

@@ -184,6 +184,7 @@ func TestDropCollection(t *testing.T) {
 // A training of a collection that is dropped ends, whatever it is doing, and leaves
 // nothing.
 func TestDropCollectionEndsItsTraining(t *testing.T) {
+	t.Parallel()
 	for _, phase := range []string{"", "encode"} { // as it begins, and when its space is there
 		d, c := dbkit.OpenPairs(t)
 		putAll(t, c, dbkit.Pairs(200, synth.Config{}))

@@ -73,6 +73,9 @@ var (
 // SetBulkItems sets from how many new items on a batch is stored as tables.
 func SetBulkItems(n int) { bulk.LoadItems = n }
 
+// MeasureWith sets how many queries measure the recall of an index of vectors.
+func MeasureWith(n int) { learn.Queries = n }
+
 // PutSingly makes a batch store its items one by one, however many they are.
 func PutSingly(b *Batch) { b.in.Singly() }
 

@@ -489,6 +489,7 @@ func TestExtractWhileBuilding(t *testing.T) {
 // Of a folder that is a copy of everything, what has been acknowledged is there, and what
 // was written together is there together.
 func TestFullCheckpointWhileWriting(t *testing.T) {
+	t.Parallel()
 	for _, noSync := range []bool{false, true} {
 		if testing.Short() && noSync {
 			continue

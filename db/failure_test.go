@@ -388,6 +388,7 @@ func TestCrashKeepsWhatWasAcknowledged(t *testing.T) {
 }
 
 func TestTrainRefuses(t *testing.T) {
+	t.Parallel()
 	few := dbkit.Pairs(6, synth.Config{Classes: 3})
 	for name, c := range map[string]struct {
 		change func([]*db.Item)

@@ -313,7 +313,7 @@ func everyFailedOperation(t *testing.T, c faultyCase, number int) {
 	}
 	for i, forever := range []bool{false, true} {
 		for j, kind := range []func(errorfs.Op) bool{dbkit.IsWrite, isRead} {
-			if !effort.Sampled(number+i+2*j, 4) {
+			if !effort.Sampled(number+i+2*j, 6) {
 				continue
 			}
 			what := []string{"write", "read"}[j]

@@ -42,6 +42,7 @@ var largeChanges = []largeChange{
 // Wherever a disk becomes full while labels are merged, or an index of fields is made, that is done or
 // not at all. With room again it can be done.
 func TestLargeChangesOnAFullDisk(t *testing.T) {
+	t.Parallel()
 	for _, ch := range largeChanges {
 		t.Run(ch.what, func(t *testing.T) {
 			const enough = 64 << 20

@@ -383,6 +383,7 @@ func TestImportOnAFullDisk(t *testing.T) {
 
 // What an import that is closed has staged is durable: few items, and so many bytes that the writer syncs them by itself.
 func TestStagedItemsSurviveACrash(t *testing.T) {
+	t.Parallel()
 	for what, items := range map[string][]*db.Item{
 		"few items":  lifeItems()[:20],
 		"many bytes": {{Key: "large", Code: []byte{1, 2}, Payload: make([]byte, 33<<20)}},

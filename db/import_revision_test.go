@@ -119,6 +119,7 @@ func TestRevisionsTravel(t *testing.T) {
 
 // Codes that an interrupted call has left are made by the next one.
 func TestImportRevisionGoesOn(t *testing.T) {
+	t.Parallel()
 	items := modelItems(3000, 2)
 	for _, it := range items {
 		it.Labels = append(it.Labels, "grown")

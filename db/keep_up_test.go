@@ -21,6 +21,7 @@ import (
 // Where a flush finds room for some of its tables and not for all, nothing waits for it:
 // writes of all kinds are refused, and go on when there is room.
 func TestFlushThatFindsRoomForSomeTables(t *testing.T) {
+	t.Parallel()
 	disk := &everySecondTable{FS: vfs.NewMem()}
 	d := dbkit.MustOpen(t, "db", &db.Options{FS: disk})
 	c, err := d.CreateCollection(ctx, "main", db.Schema{Bits: 64})

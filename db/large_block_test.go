@@ -16,6 +16,7 @@ import (
 // A flipped bit in a large value is found at once by whatever reads it: Pebble would look
 // for the bit, for hours in a block of this size.
 func TestFlippedBitInLargeBlock(t *testing.T) {
+	t.Parallel()
 	dir := filepath.Join(t.TempDir(), "db")
 	d := dbkit.MustOpen(t, dir, nil)
 	c, err := d.CreateCollection(ctx, "main", dbkit.PairsSchema)

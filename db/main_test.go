@@ -36,10 +36,13 @@ func TestMain(m *testing.M) {
 	debug.SetGCPercent(400) // they allocate much and keep little
 	checks := flag.Lookup("rapid.checks").Value
 	usual := checks.String()
-	checks.Set("25") // unless the command line says how many
+	checks.Set("15") // unless the command line says how many
 	flag.Parse()
-	if effort.Long() && checks.String() == "25" {
+	if effort.Long() && checks.String() == "15" {
 		checks.Set(usual)
+	}
+	if !effort.Long() { // to measure an index is most of the time that it takes to make it
+		db.MeasureWith(128)
 	}
 	left := leftByPebble
 	if effort.Long() { // some of which make an opening be given up; TestEveryFailedOperation looks which

@@ -17,6 +17,7 @@ import (
 // SearchAll gives each query the answer that Search gives it, whatever the others
 // ask for, by lookups, by scans that they share and from the store.
 func TestSearchAllIsSearchOfEach(t *testing.T) {
+	t.Parallel()
 	const q = 64
 	n := 6000
 	if testing.Short() {

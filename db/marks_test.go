@@ -172,6 +172,7 @@ func TestMarksThatCannotBe(t *testing.T) {
 
 // Copies have the marks of the state that they hold.
 func TestMarksAreCopied(t *testing.T) {
+	t.Parallel()
 	d := verified(t, nil)
 	want := map[string]string{"position": "one", "log/2": "two"}
 	folder, err := backup.Folder(filepath.Join(t.TempDir(), "backups"))
@@ -223,6 +224,7 @@ func TestMarksNeedTheirFormat(t *testing.T) {
 // A repair keeps marks, leaves out what is none, and takes a database that has lost its format for one
 // that has marks.
 func TestRepairOfMarks(t *testing.T) {
+	t.Parallel()
 	p := newPatient(t)
 	d := dbkit.MustOpen(t, p.dir, p.options())
 	putMarks(t, d, "position", "7", "log/2", "", "log/1", "x")

@@ -68,6 +68,7 @@ func modelItems(n int, random uint64) []*db.Item {
 // A model goes from one database to another, in which labels came in another order: the same items
 // have the same codes there, as have those that are put later; searches answer as in the first one.
 func TestModelsTravel(t *testing.T) {
+	t.Parallel()
 	items := modelItems(200, 3)
 	for name, opt := range map[string]db.TrainOptions{
 		"shared": {Options: model.Options{Bits: 16, Anchors: 20}},

@@ -137,6 +137,7 @@ func TestOpenOnAFullDisk(t *testing.T) {
 // A machine that has run out of file descriptors is no damage: a repair ends, and nothing
 // is lost.
 func TestRepairWithoutFileDescriptors(t *testing.T) {
+	t.Parallel()
 	p := smallPatient(t)
 	for k := 0; ; k++ {
 		var opened atomic.Int64

@@ -17,6 +17,7 @@ import (
 // Nothing that is to last is made in the folder of a database, neither in one that opening
 // empties nor in another one, neither when it is missing nor when something is there.
 func TestNothingIsMadeInADatabase(t *testing.T) {
+	t.Parallel()
 	root := t.TempDir()
 	dir := filepath.Join(root, "in.db")
 	d := dbkit.MustOpen(t, dir, nil)

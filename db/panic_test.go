@@ -184,6 +184,7 @@ func TestNilContextOfAFolder(t *testing.T) {
 // operation had begun is as if it had been cancelled: it can be repeated, and the database is
 // sound and closes.
 func TestPanicOfAProgress(t *testing.T) {
+	t.Parallel()
 	d, c, dir := openTrained(t)
 	out := t.TempDir()
 	folder, err := backup.Folder(filepath.Join(out, "backups"))

@@ -186,6 +186,7 @@ func evaluationOf(items []*db.Item) db.Evaluation {
 
 // A folder that cannot be written to is read as any other.
 func TestReadOnlyMedium(t *testing.T) {
+	t.Parallel()
 	if runtime.GOOS == "windows" {
 		t.Skip("permissions of folders mean something else there")
 	}

@@ -14,6 +14,7 @@ import (
 // Features of another item are damage that only a deep look finds: a shallow repair leaves them,
 // as Verify finds nothing, and any other makes what follows from them again.
 func TestShallowRepair(t *testing.T) {
+	t.Parallel()
 	p := newPatient(t)
 	p.exchangeFeatures()
 	before := list(t, p.fs, p.dir)

@@ -15,6 +15,7 @@ import (
 // The descriptor of a collection stands with its spaces, too, also that of an altered one;
 // without a space all of the collection is lost, and nothing else.
 func TestRepairOfDescriptors(t *testing.T) {
+	t.Parallel()
 	p := &patient{t: t, fs: vfs.NewMem(), dir: "db"}
 	d := verified(t, &db.Options{FS: p.fs})
 	p.dir = db.State(d).Engine.Dir
@@ -62,6 +63,7 @@ func TestRepairOfDescriptors(t *testing.T) {
 // A space whose building a crash has interrupted is complete after a repair, and the active
 // one if it was to be.
 func TestRepairCompletesSpaces(t *testing.T) {
+	t.Parallel()
 	whole := newPatient(t)
 	for _, activate := range []bool{false, true} {
 		p := whole.another()

@@ -16,6 +16,7 @@ import (
 	"github.com/fddhdb/fddhdb/db"
 	"github.com/fddhdb/fddhdb/db/internal/dbkit"
 	"github.com/fddhdb/fddhdb/db/internal/store"
+	"github.com/fddhdb/fddhdb/internal/effort"
 	"github.com/fddhdb/fddhdb/internal/seed"
 )
 
@@ -127,6 +128,7 @@ func TestRepairOfStoresThatDoNotOpen(t *testing.T) {
 // A table that is gone costs what stood in it: which others count is known, and the finding
 // names the keys.
 func TestRepairNamesAMissingTable(t *testing.T) {
+	t.Parallel()
 	whole := newPatient(t)
 	for _, name := range whole.files(isTable) {
 		p := whole.another()
@@ -153,7 +155,7 @@ func TestRepairOfTables(t *testing.T) {
 	dbkit.LongTest(t)
 	whole := newPatient(t)
 	random := seed.Rand(t, 3, 4)
-	const per = 4
+	per := effort.Of(4, 1)
 	for _, name := range whole.files(isTable) {
 		for i := range per + 2 {
 			p := whole.another()
@@ -193,6 +195,7 @@ func TestRepairOfTables(t *testing.T) {
 
 // A damaged first block costs the keys of that block: what follows it in the table is read.
 func TestRepairOfAFirstBlock(t *testing.T) {
+	t.Parallel()
 	whole := newPatient(t)
 	for _, name := range whole.files(isTable) {
 		p := whole.another()

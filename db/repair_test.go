@@ -320,7 +320,7 @@ func TestRepairOfRecords(t *testing.T) {
 		keys := byKind[kind]
 		for j, value := range [][]byte{nil, []byte("garbage"), {}} {
 			i := random.IntN(len(keys))
-			if !effort.Sampled(n+j, 3) {
+			if !effort.Sampled(n+j, 5) {
 				continue
 			}
 			if string(value) == "garbage" && (kind == codec.KindLabel || kind == codec.KindName || kind == codec.KindMark) {
@@ -395,6 +395,9 @@ func TestRepairOfKinds(t *testing.T) {
 		kinds[key[0]] = true
 	}
 	for kind := range kinds {
+		if !effort.Sampled(int(kind), 2) {
+			continue
+		}
 		t.Run(fmt.Sprintf("%02x", kind), func(t *testing.T) {
 			p := whole.another()
 			p.t = t

@@ -44,7 +44,7 @@ func TestLoadingEndsWithAnyBudget(t *testing.T) {
 		dbkit.MustTrain(t, c, db.TrainOptions{Options: model.Options{Bits: 16, Anchors: 6, Seed: seed, Sweeps: 1}})
 	}
 	dbkit.MustClose(t, d)
-	for budget := int64(8_000); budget < 560_000; budget = budget*int64(effort.Of(9, 22))/8 + 1000 {
+	for budget := int64(8_000); budget < 560_000; budget = budget*int64(effort.Of(9, 36))/8 + 1000 {
 		fs := vfs.NewMem()
 		if _, err := vfs.Clone(origin, fs, "db", "db"); err != nil {
 			t.Fatal(err)
@@ -159,6 +159,7 @@ func TestNothingFollowsTheLastHit(t *testing.T) {
 // Rows that had no projection when they were loaded take no memory. When they get one the budget
 // holds, too, for the projections of the active space as for others.
 func TestBudgetHoldsWhereRowsGetVectors(t *testing.T) {
+	t.Parallel()
 	const n, budget = 4000, 40_000
 	d := dbkit.MustOpen(t, "db", &db.Options{FS: vfs.NewMem(), RerankCacheBytes: budget, NoSync: true})
 	defer dbkit.MustClose(t, d)

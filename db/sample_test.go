@@ -16,6 +16,7 @@ import (
 // A sample has as many items as it is asked for, each once, whole and in database order, of those that
 // match; each is as likely as any other.
 func TestSample(t *testing.T) {
+	t.Parallel()
 	d := dbtest.Open(t, "", nil)
 	c := must1[*db.Collection](t)(d.CreateCollection(t.Context(), "main", db.Schema{Bits: 8}))
 	const items = 40

@@ -273,7 +273,7 @@ func TestWhereThereIsNoSimilarity(t *testing.T) {
 // filters, targets and cursors.
 func TestAnswersDoNotDependOnTheCacheOfProjections(t *testing.T) {
 	dbkit.LongTest(t)
-	n := effort.Of(1500, 600)
+	n := effort.Of(1500, 300)
 	items := dbkit.ViewItems(n+n/5, 3)
 	for i, it := range items {
 		it.Fields = map[string]any{"year": 2000 + i%3}

@@ -258,6 +258,7 @@ func TestRunsStayAsTheyWere(t *testing.T) {
 // Readers of all kinds, writers, trainings, builds of indexes and compactions
 // go on together, and no answer contradicts itself or its snapshot.
 func TestSearchesDuringEverything(t *testing.T) {
+	t.Parallel()
 	d, c := dbkit.OpenPairs(t)
 	items := dbkit.Pairs(300, synth.Config{Classes: 5, Noise: 2})
 	putAll(t, c, items)

@@ -18,6 +18,7 @@ import (
 // Writers, trainings, updates, activations, drops and searches at the same time: what
 // is refused is refused with the words for it, and in the end everything fits together.
 func TestSpacesUnderConcurrentUse(t *testing.T) {
+	t.Parallel()
 	opts := &db.Options{FS: vfs.NewMem(), UpdateItems: 40}
 	d := dbkit.MustOpen(t, "db", opts)
 	defer func() { d.Close() }()

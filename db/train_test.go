@@ -17,6 +17,7 @@ import (
 
 	"github.com/fddhdb/fddhdb/db"
 	"github.com/fddhdb/fddhdb/db/internal/dbkit"
+	"github.com/fddhdb/fddhdb/internal/effort"
 	"github.com/fddhdb/fddhdb/internal/synth"
 	"github.com/fddhdb/fddhdb/model"
 )
@@ -143,6 +144,7 @@ func TestTrainingAgainReplacesTheSpace(t *testing.T) {
 }
 
 func TestCancelledTrainingChangesNothing(t *testing.T) {
+	t.Parallel()
 	_, c := dbkit.OpenPairs(t)
 	putAll(t, c, dbkit.Pairs(100, synth.Config{}))
 	first := dbkit.MustTrain(t, c, db.TrainOptions{})
@@ -252,6 +254,7 @@ func TestPanicInACallbackEndsTheTraining(t *testing.T) {
 // Readers, writers and trainings run together. Every answer has to be
 // consistent in itself: keys resolve, codes are of the space named, the numbers fit.
 func TestEverythingAtOnce(t *testing.T) {
+	t.Parallel()
 	d, c := dbkit.OpenPairs(t)
 	items := dbkit.Pairs(300, synth.Config{Seed: 2, Missing: .1})
 	putAll(t, c, items)
@@ -311,7 +314,7 @@ func TestEverythingAtOnce(t *testing.T) {
 		}
 		return err
 	})
-	for i := range 4 {
+	for i := range effort.Of(4, 2) {
 		dbkit.MustTrain(t, c, db.TrainOptions{Options: model.Options{Bits: 32, Anchors: 20, Seed: uint64(i)}})
 	}
 	stop.Store(true)

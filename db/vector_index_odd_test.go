@@ -27,7 +27,7 @@ func TestVectorsThatComeDuringAFold(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	items := embedded(t, 0, 9000, 48)
+	items := embedded(t, 0, 4000, 48)
 	first := slices.Clone(items)
 	for i, it := range items {
 		if i%3 == 0 {
@@ -70,7 +70,7 @@ func TestAnIndexIsMadeUnderWrites(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	items := embedded(t, 0, 6000, 48)
+	items := embedded(t, 0, 2000, 48)
 	dbkit.PutAll(t, d, c, items)
 	var wg sync.WaitGroup
 	stop := make(chan struct{})
@@ -103,7 +103,7 @@ func TestAnIndexIsMadeUnderWrites(t *testing.T) {
 func TestPagesOfAnIndexEndAtTheEnd(t *testing.T) {
 	dbkit.LongTest(t)
 	for _, equal := range []int{0, 1, 100, 700} {
-		items := embedded(t, 0, 2000, 48)
+		items := embedded(t, 0, 1400, 48)
 		x := embedded(t, 1<<20, 1, 48)[0].Vectors["e"]
 		for i := range equal {
 			items[2*i].Vectors = map[string][]float32{"e": x}
@@ -193,7 +193,7 @@ func TestIndexesOfLargeVectors(t *testing.T) {
 	dbkit.LongTest(t)
 	for _, metric := range []db.Metric{db.Cosine, db.Dot, db.L2} {
 		for _, scale := range []float32{1e-30, 1, 1e15, 1e19, 1e25, 1e37} {
-			items := embedded(t, 0, 1500, 48)
+			items := embedded(t, 0, 500, 48)
 			x := embedded(t, 1<<20, 1, 48)[0].Vectors["e"]
 			for i, it := range items {
 				if i%50 == 11 || i%50 == 13 {
@@ -247,7 +247,7 @@ func TestIndexesOfLargeVectors(t *testing.T) {
 func TestAnIndexWithOneLargeVector(t *testing.T) {
 	dbkit.LongTest(t)
 	for _, metric := range []db.Metric{db.Dot, db.L2} {
-		items := embedded(t, 0, 1500, 48)
+		items := embedded(t, 0, 500, 48)
 		for i, it := range items {
 			if i%50 == 11 || i%50 == 13 {
 				it.Vectors = nil
@@ -263,7 +263,7 @@ func TestAnIndexWithOneLargeVector(t *testing.T) {
 		if _, err := c.Put(ctx, &db.Item{Key: "long", Vectors: map[string][]float32{"e": long}}); err != nil {
 			t.Fatal(err)
 		}
-		dbkit.PutAll(t, d, c, embedded(t, 2000, 900, 48)[20:860]) // so that it is taken in
+		dbkit.PutAll(t, d, c, embedded(t, 2000, 600, 48)[20:580]) // so that it is taken in
 		eventually(t, "folded", func() bool {
 			all, err := c.VectorIndexes()
 			return err == nil && all[0].Unknown < 512
@@ -337,7 +337,7 @@ func TestIndexesComeToRest(t *testing.T) {
 				return items
 			}
 			d, c := indexedBy(t, vfs.NewMem(), make(0, 100), metric)
-			dbkit.PutAll(t, d, c, make(100, 4000))
+			dbkit.PutAll(t, d, c, make(100, 1100))
 			stats := func() (int, int64, int) {
 				all, err := c.VectorIndexes()
 				if err != nil {

@@ -21,7 +21,7 @@ func TestAnIndexIsUsedWhereItPays(t *testing.T) {
 	cells.ExactCost = 1
 	defer func() { cells.ExactCost = was }()
 
-	const dim, n = 64, 20000
+	const dim, n = 64, 5000
 	random := rand.New(rand.NewPCG(3, 1))
 	// Seven of ten items lie in one direction, the others in the opposite one.
 	vector := func(far bool) []float32 {
@@ -48,7 +48,7 @@ func TestAnIndexIsUsedWhereItPays(t *testing.T) {
 		if far {
 			it.Labels = []string{"far"}
 		}
-		if i%1000 == 0 {
+		if i%250 == 0 {
 			it.Labels = append(it.Labels, "rare")
 		}
 		items = append(items, it)
@@ -92,7 +92,7 @@ func TestAnIndexIsUsedWhereItPays(t *testing.T) {
 // that are, and looks into no cell twice.
 func TestALeastSimilarityByAnIndex(t *testing.T) {
 	dbkit.LongTest(t)
-	items := embedded(t, 0, 4000, 48)
+	items := embedded(t, 0, 2000, 48)
 	for _, metric := range []db.Metric{db.Cosine, db.L2, db.Dot} {
 		d, c := indexedBy(t, vfs.NewMem(), items, metric)
 		defer d.Close()
@@ -102,8 +102,8 @@ func TestALeastSimilarityByAnIndex(t *testing.T) {
 		}
 		for _, least := range []float32{.4, .6, .9} {
 			found, of := 0, 0
-			for i := 0; i < 4000; i += 100 { // whose vectors are of usual length
-				q := db.Query{From: "e", Vector: items[i].Vectors["e"], K: 3000, MinSimilarity: least, Recall: 1}
+			for i := 0; i < 2000; i += 100 {
+				q := db.Query{From: "e", Vector: items[i].Vectors["e"], K: 1500, MinSimilarity: least, Recall: 1}
 				exact := answer(t, c, q)
 				q.Recall = .9
 				x, r, err := c.Explain(ctx, q, -1)
@@ -115,10 +115,9 @@ func TestALeastSimilarityByAnIndex(t *testing.T) {
 				}
 				found, of = found+len(r.Hits), of+len(exact.Hits)
 			}
-			if of < 40 || float64(found) < .9*float64(of) {
+			if of < 20 || float64(found) < .9*float64(of) {
 				t.Errorf("%s, at least %v: %d of %d", metric, least, found, of)
 			}
-			t.Logf("%s, at least %v: %d of %d", metric, least, found, of)
 		}
 	}
 }

@@ -274,6 +274,7 @@ func TestUntrainedMistakes(t *testing.T) {
 // Few vectors are read where bounds tell them apart; and many that are as near as each other, as all
 // are that have nothing in common with a query, take no time that grows with their square.
 func TestUntrainedReads(t *testing.T) {
+	t.Parallel()
 	d := dbkit.MustOpen(t, "db", &db.Options{FS: vfs.NewMem()})
 	defer dbkit.MustClose(t, d)
 	c, err := d.CreateCollection(ctx, "main", db.Schema{Modalities: []db.Modality{{Name: "e", Dim: 64}, {Name: "words", Dim: 1000, Sparse: true}}})

@@ -10,6 +10,7 @@ import (
 	"github.com/fddhdb/fddhdb/db"
 	"github.com/fddhdb/fddhdb/db/internal/dbkit"
 	"github.com/fddhdb/fddhdb/db/internal/learn"
+	"github.com/fddhdb/fddhdb/internal/effort"
 	"github.com/fddhdb/fddhdb/internal/oracle"
 	"github.com/fddhdb/fddhdb/internal/synth"
 	"github.com/fddhdb/fddhdb/model"
@@ -19,6 +20,7 @@ import (
 // before and after the training, is that of the same texts stored dense, in every
 // order, page by page, in a snapshot and after reopening.
 func TestSparseViews(t *testing.T) {
+	t.Parallel()
 	if testing.Short() {
 		t.Skip("loads 8,000 items")
 	}
@@ -193,6 +195,7 @@ func TestEncodeQueryOfViews(t *testing.T) {
 // Trainings that change the views while everything else goes on: every answer is one
 // of the space that it names.
 func TestViewsChangeUnderLoad(t *testing.T) {
+	t.Parallel()
 	d, c := dbkit.OpenPairs(t)
 	items := dbkit.ViewItems(400, 9)
 	putAll(t, c, items)
@@ -261,7 +264,7 @@ func TestViewsChangeUnderLoad(t *testing.T) {
 		}
 		return err
 	})
-	for i := range 4 {
+	for i := range effort.Of(4, 2) {
 		opt := dbkit.ViewsTraining
 		opt.Views, opt.Fusion = model.Views((i+1)%2), model.Fusion{}
 		dbkit.MustTrain(t, c, opt)

@@ -16,6 +16,7 @@ import (
 // A filter holds within a code that many items share as it does between codes: in every order, by every plan, for few
 // hits and for all, within a radius, page by page and in counts. Learned codes are a few that most items share.
 func TestFiltersWithinLargeCodes(t *testing.T) {
+	t.Parallel()
 	const n = 1500
 	for _, learned := range []bool{true, false} {
 		d := dbkit.MustOpen(t, "db", &db.Options{FS: vfs.NewMem(), NoSync: true})

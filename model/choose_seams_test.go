@@ -230,7 +230,9 @@ func TestStartsOfEmbeddedLabels(t *testing.T) {
 // everything chosen give one model on any number of processors, which comes back from
 // its bytes.
 func TestEverythingTogether(t *testing.T) {
-	withoutRace(t)
+	if raceEnabled {
+		t.Skip("ten times as slow: other tests do the same under the race detector")
+	}
 	xs, _, _ := texts(t, 3, 0, 700)
 	rng := rand.New(rand.NewPCG(4, 5))
 	src := &vectorSource{vectors: [][]Vector{nil, nil}}

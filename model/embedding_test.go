@@ -166,7 +166,7 @@ func TestLabelEmbeddingRefuses(t *testing.T) {
 // TestLabelEmbeddingIsDeterministic: bytes are equal on any number of processors, and
 // with modalities that the items of a label lack.
 func TestLabelEmbeddingIsDeterministic(t *testing.T) {
-	longWithRace(t)
+	longWithRaceAlone(t)
 	data := synth.ManyLabels{Items: 300, Labels: 90, PerItem: 3}.Make()
 	for i, labels := range data.Labels {
 		switch labels[0] % 10 {

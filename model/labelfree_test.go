@@ -346,7 +346,7 @@ func TestLabelFreeKnowsNoLabels(t *testing.T) {
 }
 
 func TestLabelFreeIsTheSameOnAnyProcessors(t *testing.T) {
-	longWithRace(t)
+	longWithRaceAlone(t)
 	a, b := synth.PairedEmbeddings(0, 600, 30, 20, 1)
 	train := func() (all []byte) {
 		for _, r := range []*Result{freely(t, Options{Seed: 7}, a), freely(t, Options{Method: MethodITQ, Bits: 16}, a), freely(t, Options{}, a, b)} {

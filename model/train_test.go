@@ -82,17 +82,26 @@ func TestAnchorsAreTheSameItemsWhenItemsAreComplete(t *testing.T) {
 }
 
 // withoutRace skips a test under the race detector if that makes it ten times as slow
-// and the test runs no concurrent code that other tests do not run.
+// and the test runs no concurrent code that other tests do not run. The test runs beside
+// others, so it leaves GOMAXPROCS alone.
 func withoutRace(t *testing.T) {
 	t.Helper()
 	if raceEnabled {
 		t.Skip("numbers, ten times as slow: other tests do the same under the race detector")
 	}
+	t.Parallel()
 }
 
 // longWithRace skips such a test in short runs only: full runs with the race detector
-// have it.
+// have it. The test runs beside others.
 func longWithRace(t *testing.T) {
+	t.Helper()
+	longWithRaceAlone(t)
+	t.Parallel()
+}
+
+// longWithRaceAlone is longWithRace for a test that nothing may run beside.
+func longWithRaceAlone(t *testing.T) {
 	t.Helper()
 	if testing.Short() {
 		t.Skip("takes long with the race detector")

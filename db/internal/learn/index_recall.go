@@ -27,17 +27,14 @@ var (
 	measuredReach = []float64{.1, .2, .3, .4, .5, .55, .6, .65, .7, .75, .8, .85, .9, 1, 1.2, 1.5}
 )
 
-const (
-	queries     = 512 // that measure the recall
-	deepQueries = 128 // that measure it for the largest k, too, and what searches look into
-)
+// Queries is how many queries measure the recall. Tests take fewer.
+var Queries = 512
 
 // A probe is one query of a measurement.
 type probe struct {
 	row      uint32
 	comparer *search.Comparer
 	padded   []float32 // its vector, for cells.Product
-	deep     bool
 
 	mu      sync.Mutex
 	nearest []float32          // similarities of the nearest others, descending
@@ -63,24 +60,20 @@ func (c Collection) measureIndex(ctx context.Context, t int, index uint32, rows 
 		}
 		tools := search.NewTools(0, 0)
 		probes = slices.DeleteFunc(probes, func(p *probe) bool { return len(p.nearest) == 0 })
-		for i, k := range measuredK {
-			asked := probes
-			if i == len(measuredK)-1 {
-				asked = slices.DeleteFunc(slices.Clone(probes), func(p *probe) bool { return !p.deep })
-			}
-			slices.SortStableFunc(asked, func(a, b *probe) int { return cmp.Compare(a.kth(k), b.kth(k)) })
-			for _, p := range asked {
+		for _, k := range measuredK {
+			slices.SortStableFunc(probes, func(a, b *probe) int { return cmp.Compare(a.kth(k), b.kth(k)) })
+			for _, p := range probes {
 				p.known = map[uint32]float32{}
 			}
 			for _, reach := range measuredReach {
-				err := work.ParallelBy(ctx, workers, 1, len(asked), func(i int) error {
-					return asked[i].ask(ctx, tools, v, cv, t, search.ByCells{Index: index, Reach: reach}, k)
+				err := work.ParallelBy(ctx, workers, 1, len(probes), func(i int) error {
+					return probes[i].ask(ctx, tools, v, cv, t, search.ByCells{Index: index, Reach: reach}, k)
 				})
 				if err != nil {
 					return err
 				}
-				at := pointOf(asked, k, reach)
-				if curve = append(curve, at); at.Recall == 1 || len(asked) == 0 {
+				at := pointOf(probes, k, reach)
+				if curve = append(curve, at); at.Recall == 1 || len(probes) == 0 {
 					break
 				}
 			}
@@ -96,7 +89,7 @@ func probesOf(v *state.View, cv *state.CollectionView, index *record.VectorIndex
 	t := index.Modality
 	m, g := &cv.Modalities[t], index.Geometry()
 	place := make([]float32, g.Size())
-	for i, row := range rows {
+	for _, row := range rows {
 		if !cv.Live.Contains(row) {
 			continue
 		}
@@ -110,9 +103,7 @@ func probesOf(v *state.View, cv *state.CollectionView, index *record.VectorIndex
 		if g.Place(place, x.Value); !cells.HasPlace(place) {
 			continue
 		}
-		p := &probe{row: row, comparer: search.NewComparer(m.Metric, record.CloneVector(x)), padded: padded(nil, x.Value)}
-		p.deep = i%max(1, len(rows)/deepQueries) == 0 // rows ascend, and may change on the way
-		probes = append(probes, p)
+		probes = append(probes, &probe{row: row, comparer: search.NewComparer(m.Metric, record.CloneVector(x)), padded: padded(nil, x.Value)})
 	}
 	return probes, nil
 }
@@ -244,15 +235,10 @@ func pointOf(asked []*probe, k int, reach float64) record.RecallAt {
 			at.Worst = min(at.Worst, recall+unsure)
 		}
 	}
-	deep := 0.
 	for _, p := range asked {
-		if p.deep {
-			deep++
-			at.Probes += float64(p.looked.Cells)
-			at.Entries += float64(p.looked.Entries)
-		}
+		at.Probes += float64(p.looked.Cells) / float64(len(asked))
+		at.Entries += float64(p.looked.Entries) / float64(len(asked))
 	}
-	at.Probes, at.Entries = at.Probes/max(deep, 1), at.Entries/max(deep, 1)
 	return at
 }
 
