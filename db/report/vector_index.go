@@ -37,7 +37,7 @@ type RecallPoint struct {
 	Error  float64 `json:"error"` // standard error of Recall
 
 	// Worst is the recall of that sixteenth of the queries, by the distance of the K-th nearest, which finds
-	// least, plus its standard error.
+	// least, without its worst one.
 	Worst float64 `json:"worst"`
 
 	Probes  float64 `json:"probes"`

@@ -63,7 +63,7 @@ func (t *Table) Overfull(cell uint32, more float64) bool {
 	if l == nil {
 		l = new(list)
 	}
-	return l.load+more > 1.25*l.was+Slack
+	return l.load+more > 1.125*l.was+Slack
 }
 
 // Weight says how much an entry burdens its cell.

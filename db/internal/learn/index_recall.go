@@ -230,9 +230,11 @@ func pointOf(asked []*probe, k int, reach float64) record.RecallAt {
 	at := record.RecallAt{K: k, Reach: reach, Worst: 1}
 	at.Recall, at.Error = meanOf(asked)
 	for q := range parts {
-		if part := asked[len(asked)*q/parts : len(asked)*(q+1)/parts]; len(part) > 1 {
-			recall, unsure := meanOf(part)
-			at.Worst = min(at.Worst, recall+unsure)
+		part := slices.Clone(asked[len(asked)*q/parts : len(asked)*(q+1)/parts])
+		slices.SortFunc(part, func(a, b *probe) int { return cmp.Compare(a.recall, b.recall) })
+		if len(part) > 2 { // one query says little
+			recall, _ := meanOf(part[1:])
+			at.Worst = min(at.Worst, recall)
 		}
 	}
 	for _, p := range asked {
@@ -242,8 +244,15 @@ func pointOf(asked []*probe, k int, reach float64) record.RecallAt {
 	return at
 }
 
-// kth returns the similarity of the k-th nearest, or of the last.
-func (p *probe) kth(k int) float32 { return p.nearest[min(k, len(p.nearest))-1] }
+// kth returns the similarity of the k-th nearest, or of the last; by dot that of a query of length 1, as the
+// length of a query says nothing of where its nearest are.
+func (p *probe) kth(k int) float64 {
+	similarity := float64(p.nearest[min(k, len(p.nearest))-1])
+	if length := p.comparer.Length(); p.comparer.Metric == record.Dot && length > 0 {
+		return similarity / length
+	}
+	return similarity
+}
 
 // meanOf returns the mean recall of probes, and its standard error; 0 for fewer than two.
 func meanOf(probes []*probe) (mean, unsure float64) {

@@ -50,7 +50,7 @@ type RecallAt struct {
 	Error  float64 `json:"error"` // standard error of Recall, as queries differ
 
 	// Worst is the recall of that sixteenth of the queries, by the distance of the K-th nearest, which finds
-	// least, plus its standard error.
+	// least, without its worst one.
 	Worst float64 `json:"worst"`
 
 	// Cells that a query has looked into, and their entries, on average.
@@ -259,10 +259,20 @@ func (x *VectorIndex) Looks(k, reach float64) (probes, entries float64) {
 // leastReach looks among the points of one k, and reports whether one is enough. It takes none between two,
 // as recall rises in steps where cells come in. With surely the recall has to hold less its standard error,
 // and, as far as can be told, where neighbours are farther apart or closer together than they are for most
-// queries.
+// queries; and then the reach is larger where that costs next to nothing, as few items say little of a kind
+// that few of them are of.
 func leastReach(points []RecallAt, recall float64, surely bool) (reach, expected float64, enough bool) {
-	for _, p := range points {
-		if surely && min(p.Recall-p.Error, p.Worst) >= recall || !surely && p.Recall+p.Error >= recall {
+	const nothing = 1.1
+	for i, p := range points {
+		switch {
+		case !surely && p.Recall+p.Error >= recall:
+			return p.Reach, p.Recall, true
+		case surely && min(p.Recall-p.Error, p.Worst) >= recall:
+			for _, q := range points[i:] {
+				if q.Entries <= nothing*points[i].Entries && q.Recall >= p.Recall {
+					p = q
+				}
+			}
 			return p.Reach, p.Recall, true
 		}
 	}
