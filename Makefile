@@ -18,6 +18,9 @@ NESTED = examples/emoji internal/measure internal/browser contrib/promfddhdb con
 
 .PHONY: all build test long race lint fuzz kill faults field soak metamorphic backups s3 bench check figures cross vuln release integration ci
 
+# Targets run the tests that take long, too, on a sample (internal/effort); go test ./... leaves them out.
+export FDDHDB_LONG ?= sample
+
 all: lint test
 
 build:
@@ -30,7 +33,7 @@ test:
 # All tests in full: every failed operation, crash and damage, and all histories, items and queries that they have, of which
 # go test takes a sample (internal/effort).
 long:
-	FDDHDB_LONG=1 $(GO) test -timeout 0 ./...
+	FDDHDB_LONG=all $(GO) test -timeout 0 ./...
 
 race:
 	$(RACE) ./...

@@ -22,6 +22,7 @@ import (
 	"github.com/fddhdb/fddhdb/db/internal/dbkit"
 	"github.com/fddhdb/fddhdb/db/internal/record"
 	"github.com/fddhdb/fddhdb/db/internal/store"
+	"github.com/fddhdb/fddhdb/internal/effort"
 	"github.com/fddhdb/fddhdb/internal/synth"
 	"github.com/fddhdb/fddhdb/model"
 )
@@ -591,7 +592,7 @@ func TestCheckpointOfACheckpoint(t *testing.T) {
 
 // Values are of any length that items may have; tables are not.
 func TestExtractOfLargeItems(t *testing.T) {
-	dbkit.LongTestAlone(t)
+	effort.Slow(t)
 	defer func(was uint64) { store.TableBytes = was }(store.TableBytes)
 	store.TableBytes = 4 << 20
 	dir := t.TempDir()

@@ -296,7 +296,7 @@ func watched(what string, f func()) {
 // which leaves neither goroutines nor open files; and when it is opened again, everything
 // that was acknowledged is there, and what was not is there whole or not at all.
 func TestEveryFailedOperation(t *testing.T) {
-	dbkit.LongTestAlone(t)
+	effort.Slow(t)
 	for i, c := range faultyCases(t) {
 		t.Run(c.name, func(t *testing.T) { everyFailedOperation(t, c, i) })
 	}

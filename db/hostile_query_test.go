@@ -13,6 +13,7 @@ import (
 
 	"github.com/fddhdb/fddhdb/db"
 	"github.com/fddhdb/fddhdb/db/internal/dbkit"
+	"github.com/fddhdb/fddhdb/internal/effort"
 	"github.com/fddhdb/fddhdb/internal/synth"
 	"github.com/fddhdb/fddhdb/model"
 )
@@ -57,7 +58,7 @@ func hostile(t *testing.T) (learned, codes *db.Collection) {
 
 // Numbers of any size cost no more than there are items.
 func TestAnswersAreNoLongerThanThereAreItems(t *testing.T) {
-	dbkit.LongTestAlone(t)
+	effort.Slow(t)
 	c, codes := hostile(t)
 	const each = 1 << 10 // bytes an item
 	for _, k := range []int{1 << 31, math.MaxInt - 1, math.MaxInt} {
@@ -127,7 +128,7 @@ func TestAnswersAreNoLongerThanThereAreItems(t *testing.T) {
 
 // What makes no sense is refused, in a few words, whatever its length.
 func TestHostileQueriesAreRefused(t *testing.T) {
-	dbkit.LongTestAlone(t)
+	effort.Slow(t)
 	c, codes := hostile(t)
 	dim := dbkit.PairsSchema.Modalities[1].Dim
 	odd := func(x float64) []float32 {
@@ -238,7 +239,7 @@ func TestHostileQueriesAreRefused(t *testing.T) {
 
 // The largest numbers that are possible give an answer or an error.
 func TestLargestVectors(t *testing.T) {
-	dbkit.LongTestAlone(t)
+	effort.Slow(t)
 	c, _ := hostile(t)
 	for _, x := range []float32{math.MaxFloat32, -math.MaxFloat32, math.SmallestNonzeroFloat32} {
 		v := make([]float32, dbkit.PairsSchema.Modalities[1].Dim)

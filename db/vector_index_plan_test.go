@@ -11,12 +11,13 @@ import (
 	"github.com/fddhdb/fddhdb/db"
 	"github.com/fddhdb/fddhdb/db/internal/dbkit"
 	"github.com/fddhdb/fddhdb/internal/cells"
+	"github.com/fddhdb/fddhdb/internal/effort"
 )
 
 // An index answers where it is predicted to take less time than all comparisons. Where it takes more, it
 // is given up for them, and the answer is exact.
 func TestAnIndexIsUsedWhereItPays(t *testing.T) {
-	dbkit.LongTestAlone(t)
+	effort.Slow(t)
 	was := cells.ExactCost
 	cells.ExactCost = 1
 	defer func() { cells.ExactCost = was }()

@@ -230,6 +230,7 @@ func TestStartsOfEmbeddedLabels(t *testing.T) {
 // everything chosen give one model on any number of processors, which comes back from
 // its bytes.
 func TestEverythingTogether(t *testing.T) {
+	effort.Slow(t)
 	if raceEnabled {
 		t.Skip("ten times as slow: other tests do the same under the race detector")
 	}

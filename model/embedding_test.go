@@ -9,6 +9,7 @@ import (
 	"testing"
 
 	"github.com/fddhdb/fddhdb/codec"
+	"github.com/fddhdb/fddhdb/internal/effort"
 	"github.com/fddhdb/fddhdb/internal/synth"
 )
 
@@ -166,6 +167,7 @@ func TestLabelEmbeddingRefuses(t *testing.T) {
 // TestLabelEmbeddingIsDeterministic: bytes are equal on any number of processors, and
 // with modalities that the items of a label lack.
 func TestLabelEmbeddingIsDeterministic(t *testing.T) {
+	effort.Slow(t)
 	longWithRaceAlone(t)
 	data := synth.ManyLabels{Items: 300, Labels: 90, PerItem: 3}.Make()
 	for i, labels := range data.Labels {

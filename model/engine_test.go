@@ -287,6 +287,7 @@ func TestStatisticsAreThoseOfTheSolversCodes(t *testing.T) {
 // Items that are summed up in runs as they lie somewhere, of any length, give the same codes, and the same
 // statistics but for rounding.
 func TestTrainOverRuns(t *testing.T) {
+	effort.Slow(t)
 	for name, opt := range map[string]Options{
 		"labels": {Bits: 24, Anchors: 30, Seed: 3}, "embedding": {Bits: 16, Anchors: 20, LabelEmbedding: true}, "codes": {Bits: 24, Anchors: 20, Aim: AimCodes},
 		"cca-itq": {Bits: 16, Method: MethodCCAITQ},

@@ -166,6 +166,7 @@ func askAll(t *testing.T, m *Model, from int, queries *synth.Data, db codec.Code
 //
 //	go test ./model -run TestGuardQuality -v -figures -seeds 12
 func TestGuardQuality(t *testing.T) {
+	effort.Slow(t)
 	withoutRace(t)
 	const even = .003 // a smaller difference is neither gain nor loss
 	var table [3][2]int

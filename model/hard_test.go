@@ -7,6 +7,7 @@ import (
 	"testing"
 
 	"github.com/fddhdb/fddhdb/codec"
+	"github.com/fddhdb/fddhdb/internal/effort"
 	"github.com/fddhdb/fddhdb/internal/synth"
 )
 
@@ -74,6 +75,7 @@ func retrieval(t testing.TB, r *Result, m int, trained, held *synth.Data) (got, 
 
 // TestHardData: difficult parts of the data do not spoil the learnable ones.
 func TestHardData(t *testing.T) {
+	effort.Slow(t)
 	withoutRace(t)
 	for _, c := range []struct {
 		name   string

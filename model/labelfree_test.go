@@ -12,6 +12,7 @@ import (
 	"testing"
 
 	"github.com/fddhdb/fddhdb/codec"
+	"github.com/fddhdb/fddhdb/internal/effort"
 	"github.com/fddhdb/fddhdb/internal/synth"
 )
 
@@ -89,6 +90,7 @@ func TestRotationBitsTellAngles(t *testing.T) {
 // The choice is the one of the definition, and what the report says of recall is what a linear scan
 // finds, of held-out items.
 func TestLabelFreeChoice(t *testing.T) {
+	effort.Slow(t)
 	longWithRace(t)
 	rows := synth.Embeddings(0, 3000, 96, 3)
 	r := freely(t, Options{}, rows)

@@ -164,6 +164,7 @@ func (s *wikiStream) guardedTeach(t *testing.T, verdicts *[]Verdict) func(o *Onl
 
 // TestOnlineQuality streams nine tenths of wiki with each teacher.
 func TestOnlineQuality(t *testing.T) {
+	effort.Slow(t)
 	withoutRace(t)
 	data := readDataset(t, "wiki")
 	seeds := float64(effort.Of(2, 1))

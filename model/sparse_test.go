@@ -12,6 +12,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/fddhdb/fddhdb/internal/effort"
 	"github.com/fddhdb/fddhdb/internal/synth"
 	"github.com/fddhdb/fddhdb/model/internal/dense"
 )
@@ -238,6 +239,7 @@ func TestSparseMoments(t *testing.T) {
 // TestSparseQuality: texts declared sparse get codes as good as those declared dense,
 // and almost the same.
 func TestSparseQuality(t *testing.T) {
+	effort.Slow(t)
 	withoutRace(t)
 	const queries, bits = 300, 32
 	n := 600

@@ -8,6 +8,7 @@ import (
 	"testing"
 
 	"github.com/fddhdb/fddhdb/codec"
+	"github.com/fddhdb/fddhdb/internal/effort"
 	"github.com/fddhdb/fddhdb/internal/synth"
 	"github.com/fddhdb/fddhdb/model/internal/dense"
 )
@@ -80,6 +81,7 @@ func TestStartsAreJudgedByTheirCodes(t *testing.T) {
 // TestBestStartIsTaken: training goes on from the start with the largest merit, and
 // reports it.
 func TestBestStartIsTaken(t *testing.T) {
+	effort.Slow(t)
 	withoutRace(t)
 	dims := []int{7, 4}
 	data := synthetic(synth.Pairs(synth.Config{Items: 500, Classes: 6, Dims: dims, Noise: 1.5}))

@@ -6,6 +6,7 @@ import (
 	"slices"
 	"testing"
 
+	"github.com/fddhdb/fddhdb/internal/effort"
 	"github.com/fddhdb/fddhdb/internal/synth"
 )
 
@@ -13,6 +14,7 @@ import (
 // if projections learn codes. Neither starts nor sweeps are compared then. Projections that
 // learn labels are solved for these, however many sets there are.
 func TestManyLabelSets(t *testing.T) {
+	effort.Slow(t)
 	withoutRace(t)
 	src := made(700, 24, func(rng *rand.Rand, class int) []float32 { return []float32{float32(class), rng.Float32()} })
 	rng := rand.New(rand.NewPCG(7, 8))
@@ -38,6 +40,7 @@ func TestManyLabelSets(t *testing.T) {
 // judge more, or a start may be given. Fusions are then measured under the codes of the
 // start that is taken.
 func TestStartsThatCannotBeJudged(t *testing.T) {
+	effort.Slow(t)
 	withoutRace(t)
 	dims := []int{4, 3}
 	data := synth.Pairs(synth.Config{Items: 800, Classes: 24, Dims: dims, LabelsPerItem: 5, Noise: 1})

@@ -344,6 +344,7 @@ func TestReportOfChoices(t *testing.T) {
 
 // TestSettle: a training with the settings that another one has chosen makes its model.
 func TestSettle(t *testing.T) {
+	effort.Slow(t)
 	withoutRace(t)
 	dims := []int{7, 4}
 	pairs := synth.Pairs(synth.Config{Items: 300, Classes: 6, Dims: dims, Noise: 1.5, Missing: .1})

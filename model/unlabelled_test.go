@@ -102,6 +102,7 @@ func (h *halving) figures(t testing.TB, how func(target int) fusion) (all []floa
 // fusion chosen on the training items is about as good on others as the best one that
 // was tried.
 func TestUnlabelledQuality(t *testing.T) {
+	effort.Slow(t)
 	withoutRace(t)
 	type set struct {
 		name           string

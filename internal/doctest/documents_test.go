@@ -34,6 +34,9 @@ func TestDocuments(t *testing.T) {
 	commands := commandFolder(t)
 	for _, d := range all {
 		t.Run(strings.TrimSuffix(filepath.Base(d.path), ".md"), func(t *testing.T) {
+			if name := filepath.Base(d.path); name == "TUTORIAL.md" || name == "HOWTO.md" { // they train
+				effort.Slow(t)
+			}
 			t.Parallel()
 			d.run(t, p, commands)
 		})

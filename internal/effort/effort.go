@@ -1,7 +1,10 @@
-// Package effort decides how much tests try: a sample, which takes seconds a package, or everything.
+// Package effort decides how much tests try: what takes seconds a package, also what takes longer, on a sample, or
+// everything.
 //
+//	go test ./...                                 # what takes seconds
+//	FDDHDB_LONG=sample go test ./...              # a sample of the rest, too: the gate, make test
+//	FDDHDB_LONG=all go test -timeout 0 ./...      # everything: make long
 //	go test ./db -args -long                      # everything of one package
-//	FDDHDB_LONG=1 go test -timeout 0 ./...        # of every package: make long
 //
 // The package imports the standard library. The flag is set before tests run, and is only read after that.
 package effort
@@ -9,14 +12,23 @@ package effort
 import (
 	"flag"
 	"os"
+	"testing"
 )
 
 // long is the flag -long. A variable of the environment sets it in every package: those that do not know the flag
 // refuse it.
-var long = flag.Bool("long", os.Getenv("FDDHDB_LONG") != "", "try everything, not a sample: all failures, crashes and damage, items, histories and queries that tests have")
+var long = flag.Bool("long", os.Getenv("FDDHDB_LONG") == "all", "try everything, not a sample: all failures, crashes and damage, items, histories and queries that tests have")
 
 // Long reports whether everything is tried.
 func Long() bool { return *long }
+
+// Slow skips a test that takes long, unless such tests are asked for.
+func Slow(t *testing.T) {
+	t.Helper()
+	if testing.Short() || !*long && os.Getenv("FDDHDB_LONG") == "" {
+		t.Skip("takes long: FDDHDB_LONG=sample runs it")
+	}
+}
 
 // Of returns how many items, rounds or queries a test takes: all in a long run, otherwise some.
 func Of(all, some int) int {

@@ -3,23 +3,15 @@ package dbkit
 import (
 	"flag"
 	"testing"
+
+	"github.com/fddhdb/fddhdb/internal/effort"
 )
 
-// LongTest skips in short runs, which are those with the race detector, what is slow with
-// it and runs few goroutines, or many items; make race runs it. The test runs beside others,
-// so it changes nothing that they share.
+// LongTest is a test that takes long (effort.Slow), and runs beside others: so it changes nothing that they share.
 func LongTest(t *testing.T) {
 	t.Helper()
-	LongTestAlone(t)
+	effort.Slow(t)
 	t.Parallel()
-}
-
-// LongTestAlone is LongTest for a test that nothing may run beside.
-func LongTestAlone(t *testing.T) {
-	t.Helper()
-	if testing.Short() {
-		t.Skip("takes long")
-	}
 }
 
 // Soak is the flag -soak.
