@@ -144,7 +144,7 @@ func (s *roomyStore) Put(ctx context.Context, name string, r io.ReadSeeker, size
 }
 
 // backupSources returns the marker of the database in a folder and the files of its store, in
-// a fixed order and under the names that they have in a backup. It leaves out locks, and all
+// a fixed order and under the names that they have in a backup. It leaves out locks, the spare file, and all
 // else that is beside the store: a restore makes a new side file.
 func backupSources(fsys vfs.FS, dir string) ([]backup.Source, error) {
 	path := store.Path(fsys, dir) // where an interrupted repair has left it
@@ -167,7 +167,7 @@ func backupSources(fsys vfs.FS, dir string) ([]backup.Source, error) {
 		return nil, err
 	}
 	for _, name := range names {
-		if name == store.LockName {
+		if name == store.LockName || name == store.SpareName {
 			continue
 		}
 		if err := add(store.StoreName+"/"+name, fsys.PathJoin(path, name)); err != nil {
