@@ -319,6 +319,7 @@ func TestVerifyNamesDamage(t *testing.T) {
 		{"presence", image, layer(image, 119), false, "", ""},
 		{"string field", title, layer(title, row), false, `rows whose field "title" is "title 1"`, "row 25 is"},
 		{"slice", negative, layer(negative, row), false, `rows by field "year"`, "row 25 is"},
+		{"slice of a row without the field", negative, layer(negative, 28), false, `rows by field "year"`, "row 28 is in slices"},
 		{"no slice", codec.FieldRowsKey(id, 0, 0, "xx"), get(live), false, `rows by field "year"`, "no such slice"},
 		{"field not indexed", codec.FieldRowsKey(id, 4, 0, "x"), get(live), false, `rows whose field "note"`, "not indexed"},
 		{"container of no item", codec.FieldRowsKey(id, 1, 9, "x"), get(title), false, `rows whose field "title" is "x"`, "its item does not say so"},
