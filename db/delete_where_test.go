@@ -24,18 +24,23 @@ func TestDeleteWhereReadsBesideWrites(t *testing.T) {
 	}
 }
 
-// A heldScan context holds the goroutine that reads items for a filter, once, where that asks whether
-// it is cancelled. A goroutine that is held in a read of a file may be the one that opens a table, and
-// all that need the table wait for it, writers too.
-type heldScan struct {
+// A heldContext holds the goroutine that asks it, in a function of that name, whether it is cancelled:
+// once, until it may go on. A goroutine that is held in a read of a file may be the one that opens a table,
+// and all that need the table wait for it, writers too.
+type heldContext struct {
 	context.Context
-	held          *atomic.Bool
-	reading, goOn chan struct{}
+	in          string
+	is          *atomic.Bool
+	there, goOn chan struct{}
 }
 
-func (c heldScan) Err() error {
-	if strings.Contains(string(debug.Stack()), "fieldScan") && c.held.CompareAndSwap(false, true) {
-		close(c.reading)
+func heldIn(function string) heldContext {
+	return heldContext{ctx, function, new(atomic.Bool), make(chan struct{}), make(chan struct{})}
+}
+
+func (c heldContext) Err() error {
+	if strings.Contains(string(debug.Stack()), c.in) && c.is.CompareAndSwap(false, true) {
+		close(c.there)
 		<-c.goOn
 	}
 	return c.Context.Err()
@@ -50,7 +55,7 @@ func deleteBesideWrites(t *testing.T, where string) {
 		items = append(items, item(i, i))
 	}
 	_, c := openWith(t, vfs.NewMem(), dbkit.PairsSchema, items)
-	held := heldScan{ctx, new(atomic.Bool), make(chan struct{}), make(chan struct{})}
+	held := heldIn("fieldScan")
 	deleted, written := make(chan error), make(chan error, 1)
 	n := 0
 	go func() {
@@ -58,7 +63,7 @@ func deleteBesideWrites(t *testing.T, where string) {
 		n, err = c.DeleteWhere(held, where)
 		deleted <- err
 	}()
-	<-held.reading
+	<-held.there
 	go func() {
 		write := func() error {
 			for _, it := range []*db.Item{item(3, 30), item(13, 3), item(20, 2), item(21, 22)} { // two of them new

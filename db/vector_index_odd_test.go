@@ -62,6 +62,36 @@ func TestVectorsThatComeDuringAFold(t *testing.T) {
 	dbkit.CheckSound(t, d, "vectors came meanwhile")
 }
 
+// A row whose vector changes again while an index takes it in is found by its last vector.
+func TestVectorsThatChangeDuringAFold(t *testing.T) {
+	items := embedded(t, 0, 300, 48)
+	d, c := indexed(t, vfs.NewMem(), items)
+	defer dbkit.MustClose(t, d)
+	put := func(vector int) {
+		t.Helper()
+		if _, err := c.Put(ctx, &db.Item{Key: "k0", Vectors: items[vector].Vectors, Fields: items[0].Fields}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	put(100)
+	held, ended := heldIn("readFold"), make(chan error)
+	go func() {
+		_, err := db.State(d).TakeIn(held, db.Inside(c).ID, 1, 1, 100)
+		ended <- err
+	}()
+	<-held.there
+	put(200)
+	close(held.goOn)
+	if err := <-ended; err != nil {
+		t.Error(err)
+	}
+	hits := answer(t, c, db.Query{From: "e", Vector: items[200].Vectors["e"], K: 2}).Hits
+	if !slices.ContainsFunc(hits, func(h db.Hit) bool { return h.Key == "k0" }) {
+		t.Errorf("found %v", keysOf(hits))
+	}
+	dbkit.CheckSound(t, d, "taken in")
+}
+
 // An index is made while writers keep coming.
 func TestAnIndexIsMadeUnderWrites(t *testing.T) {
 	d := dbkit.MustOpen(t, "db", &db.Options{FS: vfs.NewMem()})
