@@ -92,6 +92,39 @@ func TestVectorsThatChangeDuringAFold(t *testing.T) {
 	dbkit.CheckSound(t, d, "taken in")
 }
 
+// Vectors that fit no cell are counted as loose until they go.
+func TestLooseVectorsThatGo(t *testing.T) {
+	d, c := indexed(t, vfs.NewMem(), embedded(t, 0, 300, 48))
+	defer dbkit.MustClose(t, d)
+	var odd []*db.Item
+	var keys []string
+	for i := range 100 {
+		x := make([]float32, 48)
+		x[i%2], x[2+i%40] = -1, .1
+		odd, keys = append(odd, &db.Item{Key: fmt.Sprint("odd", i), Vectors: map[string][]float32{"e": x}}), append(keys, fmt.Sprint("odd", i))
+	}
+	putAll(t, c, odd)
+	if _, err := db.State(d).TakeIn(ctx, db.Inside(c).ID, 1, 1, len(odd)); err != nil {
+		t.Fatal(err)
+	}
+	loose := func() int {
+		all, err := c.VectorIndexes()
+		if err != nil || len(all) != 1 {
+			t.Fatal(all, err)
+		}
+		return all[0].Loose
+	}
+	if n := loose(); n != len(odd) {
+		t.Errorf("%d vectors of another kind have come, %d are loose", len(odd), n)
+	}
+	if _, err := c.Delete(ctx, keys...); err != nil {
+		t.Fatal(err)
+	}
+	if n := loose(); n != 0 {
+		t.Errorf("they have gone, and %d are loose", n)
+	}
+}
+
 // An index is made while writers keep coming.
 func TestAnIndexIsMadeUnderWrites(t *testing.T) {
 	d := dbkit.MustOpen(t, "db", &db.Options{FS: vfs.NewMem()})
