@@ -288,3 +288,16 @@ func TestDecodeLayerRefuses(t *testing.T) {
 		}
 	}
 }
+
+// No entry of a block is longer than MaxBlockEntry, whether all have one length or not.
+func TestDecodeBlockRefusesLongEntries(t *testing.T) {
+	for _, size := range []int{MaxBlockEntry, MaxBlockEntry + 1} {
+		for _, width := range []int{size, variableWidth} {
+			e := NewBlockEdit(width)
+			e.Set(7, make([]byte, size))
+			if _, err := DecodeBlock(e.Append(nil, true)); errors.Is(err, ErrCorrupt) != (size > MaxBlockEntry) {
+				t.Errorf("an entry of %d bytes, width %d: %v", size, width, err)
+			}
+		}
+	}
+}
