@@ -92,6 +92,21 @@ func TestVectorsThatChangeDuringAFold(t *testing.T) {
 	dbkit.CheckSound(t, d, "taken in")
 }
 
+// An index is not used for another metric than that it was made for.
+func TestAnIndexOfAnotherMetric(t *testing.T) {
+	items := embedded(t, 0, 1000, 48)
+	d, c := indexed(t, vfs.NewMem(), items)
+	defer dbkit.MustClose(t, d)
+	q := db.Query{From: "e", Vector: items[7].Vectors["e"]}
+	if !answer(t, c, q).Approximate {
+		t.Fatal("the index is not used")
+	}
+	mustAlter(t, c, db.Alteration{Metrics: map[string]db.Metric{"e": db.L2}})
+	if answer(t, c, q).Approximate {
+		t.Error("an index for cosines is used for l2")
+	}
+}
+
 // Vectors that fit no cell are counted as loose until they go.
 func TestLooseVectorsThatGo(t *testing.T) {
 	d, c := indexed(t, vfs.NewMem(), embedded(t, 0, 300, 48))
