@@ -280,8 +280,12 @@ func TestDecodeLayerRefuses(t *testing.T) {
 		t.Fatal(err)
 	}
 	for what, b := range map[string][]byte{
-		"nothing": nil, "another version": append([]byte{2}, good[1:]...), "cut": good[:len(good)-1], "a byte more": append(good[:len(good):len(good)], 0),
-		"additions that are longer than all": {layerVersion, 100, 1}, "a number that is added and deleted": both,
+		"nothing":                            nil,
+		"another version":                    append([]byte{2}, good[1:]...),
+		"cut":                                good[:len(good)-1],
+		"a byte more":                        append(good[:len(good):len(good)], 0),
+		"additions that are longer than all": {layerVersion, 100, 1},
+		"a number that is added and deleted": both,
 	} {
 		if l, err := DecodeLayer(b); !errors.Is(err, ErrCorrupt) {
 			t.Errorf("%s: %+v, %v", what, l, err)
