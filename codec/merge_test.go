@@ -261,3 +261,47 @@ func TestMergeRefuses(t *testing.T) {
 		t.Errorf("nonsense: %v", err)
 	}
 }
+
+// Bytes that are no layer, or one that says two things of a number, are refused.
+func TestDecodeLayerRefuses(t *testing.T) {
+	l := NewLayer()
+	l.Add(3)
+	l.Delete(4)
+	good, err := l.Append(nil, false)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := DecodeLayer(good); err != nil {
+		t.Fatal(err)
+	}
+	l.Deleted.Add(3)
+	both, err := l.Append(nil, false)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for what, b := range map[string][]byte{
+		"nothing":                            nil,
+		"another version":                    append([]byte{2}, good[1:]...),
+		"cut":                                good[:len(good)-1],
+		"a byte more":                        append(good[:len(good):len(good)], 0),
+		"additions that are longer than all": {layerVersion, 100, 1},
+		"a number that is added and deleted": both,
+	} {
+		if l, err := DecodeLayer(b); !errors.Is(err, ErrCorrupt) {
+			t.Errorf("%s: %+v, %v", what, l, err)
+		}
+	}
+}
+
+// No entry of a block is longer than MaxBlockEntry, whether all have one length or not.
+func TestDecodeBlockRefusesLongEntries(t *testing.T) {
+	for _, size := range []int{MaxBlockEntry, MaxBlockEntry + 1} {
+		for _, width := range []int{size, variableWidth} {
+			e := NewBlockEdit(width)
+			e.Set(7, make([]byte, size))
+			if _, err := DecodeBlock(e.Append(nil, true)); errors.Is(err, ErrCorrupt) != (size > MaxBlockEntry) {
+				t.Errorf("an entry of %d bytes, width %d: %v", size, width, err)
+			}
+		}
+	}
+}

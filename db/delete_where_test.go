@@ -1,6 +1,7 @@
 package db_test
 
 import (
+	"context"
 	"fmt"
 	"runtime/debug"
 	"slices"
@@ -10,7 +11,6 @@ import (
 	"time"
 
 	"github.com/cockroachdb/pebble/v2/vfs"
-	"github.com/cockroachdb/pebble/v2/vfs/errorfs"
 
 	"github.com/fddhdb/fddhdb/db"
 	"github.com/fddhdb/fddhdb/db/internal/dbkit"
@@ -24,48 +24,46 @@ func TestDeleteWhereReadsBesideWrites(t *testing.T) {
 	}
 }
 
-func deleteBesideWrites(t *testing.T, where string) {
-	reading, goOn := make(chan struct{}), make(chan struct{})
-	var hold atomic.Bool
-	d := dbkit.MustOpen(t, "db", &db.Options{FS: errorfs.Wrap(vfs.NewMem(), errorfs.InjectorFunc(func(op errorfs.Op) error {
-		// The store reads tables of its own accord, too: it is the scan that is held.
-		if op.Kind == errorfs.OpFileReadAt && hold.Load() && strings.Contains(string(debug.Stack()), "fieldScan") && hold.CompareAndSwap(true, false) {
-			close(reading)
-			<-goOn
-		}
-		return nil
-	}))})
-	t.Cleanup(func() { dbkit.MustClose(t, d) })
-	c, err := d.CreateCollection(ctx, "main", dbkit.PairsSchema)
-	if err != nil {
-		t.Fatal(err)
+// A heldContext holds the goroutine that asks it, in a function of that name, whether it is cancelled:
+// once, until it may go on. A goroutine that is held in a read of a file may be the one that opens a table,
+// and all that need the table wait for it, writers too.
+type heldContext struct {
+	context.Context
+	in          string
+	is          *atomic.Bool
+	there, goOn chan struct{}
+}
+
+func heldIn(function string) heldContext {
+	return heldContext{ctx, function, new(atomic.Bool), make(chan struct{}), make(chan struct{})}
+}
+
+func (c heldContext) Err() error {
+	if strings.Contains(string(debug.Stack()), c.in) && c.is.CompareAndSwap(false, true) {
+		close(c.there)
+		<-c.goOn
 	}
+	return c.Context.Err()
+}
+
+func deleteBesideWrites(t *testing.T, where string) {
 	item := func(i, price int) *db.Item {
-		// A payload that fills blocks of a table, so that to write one item is not to read another.
-		return &db.Item{Key: fmt.Sprintf("k%02d", i), Payload: make([]byte, 40<<10), Fields: map[string]any{"price": float64(price), "new": true}}
+		return &db.Item{Key: fmt.Sprintf("k%02d", i), Fields: map[string]any{"price": float64(price), "new": true}}
 	}
 	var items []*db.Item
 	for i := range 20 {
 		items = append(items, item(i, i))
 	}
-	putAll(t, c, items)
-	if err := db.State(d).Engine.DB.Flush(); err != nil {
-		t.Fatal(err)
-	}
-	for _, it := range items { // so that the store has read where items are, and nothing of them
-		if there, err := c.Has(ctx, it.Key); !there || err != nil {
-			t.Fatal(there, err)
-		}
-	}
-	hold.Store(true)
+	_, c := openWith(t, vfs.NewMem(), dbkit.PairsSchema, items)
+	held := heldIn("fieldScan")
 	deleted, written := make(chan error), make(chan error, 1)
 	n := 0
 	go func() {
 		var err error
-		n, err = c.DeleteWhere(ctx, where)
+		n, err = c.DeleteWhere(held, where)
 		deleted <- err
 	}()
-	<-reading
+	<-held.there
 	go func() {
 		write := func() error {
 			for _, it := range []*db.Item{item(3, 30), item(13, 3), item(20, 2), item(21, 22)} { // two of them new
@@ -91,7 +89,7 @@ func deleteBesideWrites(t *testing.T, where string) {
 	case <-time.After(time.Minute):
 		t.Error("writers wait until all items are read")
 	}
-	close(goOn)
+	close(held.goOn)
 	if err := <-deleted; err != nil || n != 9 { // k00 to k09 but for k03, k04 and k06, and k13 and k20
 		t.Errorf("%d deleted, %v", n, err)
 	}

@@ -42,6 +42,28 @@ func TestRepairOfTheRestOfADeletion(t *testing.T) {
 	p.sound("repaired", func(_, key string) bool { return key == gone })
 }
 
+// Two items have one key, and it leads to neither: the later one keeps it.
+func TestRepairOfAKeyOfTwoItems(t *testing.T) {
+	p := newPatient(t)
+	earlier, later := "k25", "k26"
+	p.store(func(kv *pebble.DB) {
+		e := codec.NewBlockEdit(-1)
+		e.Set(byte(p.before.rows["main"][earlier]), []byte(later))
+		if err := kv.Merge(codec.NumberKey(codec.KindRowKeys, 1, 0), e.Append(nil, false), pebble.Sync); err != nil {
+			t.Fatal(err)
+		}
+		if err := kv.Delete(codec.ItemKey(1, later), pebble.Sync); err != nil {
+			t.Fatal(err)
+		}
+	})
+	if lost, _ := p.repair(db.RepairOptions{}); len(lost) != 3 || !strings.Contains(lost[1].Problem, `its key "k26" is that of another item`) {
+		t.Errorf("lost %v", lost)
+	}
+	p.sound("repaired", func(collection, key string) bool {
+		return collection == "main" && (key == earlier || strings.HasPrefix(key, "lost+found/"))
+	})
+}
+
 // The row that a key leads to is damaged, and beyond all rows, as is that of a record that is
 // no item: nothing is lost, and the collection takes further items.
 func TestRepairOfARowBeyondAll(t *testing.T) {

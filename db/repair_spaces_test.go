@@ -88,3 +88,25 @@ func TestRepairCompletesSpaces(t *testing.T) {
 		}
 	}
 }
+
+// Where lessons are lost, the items that had taught wait to teach again.
+func TestRepairOfLessons(t *testing.T) {
+	p := newPatient(t)
+	was := p.before.spaces["main"]
+	for key := range p.before.stored {
+		if key[0] == codec.KindLessons {
+			p.put([]byte(key), nil)
+		}
+	}
+	if lost, _ := p.repair(db.RepairOptions{}); len(lost) == 0 || !strings.Contains(lost[0].Problem, "others are to teach again") {
+		t.Errorf("lost %v", lost)
+	}
+	p.sound("repaired", nil)
+	d := dbkit.MustOpen(t, p.dir, p.options())
+	defer dbkit.MustClose(t, d)
+	for i, now := range mustSpaces(t, dbkit.MustCollection(t, d, "main")) {
+		if was[i].Taught == 0 || now.Taught != 0 || now.Pending != was[i].Taught+was[i].Pending {
+			t.Errorf("%d have taught, and %d wait, of %d and %d", now.Taught, now.Pending, was[i].Taught, was[i].Pending)
+		}
+	}
+}

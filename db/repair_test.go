@@ -304,6 +304,10 @@ func TestRepairKeepsEverything(t *testing.T) {
 			}
 		}
 	}
+	eventually(t, "an index of vectors knows all items again", func() bool {
+		all, err := dbkit.MustCollection(t, d, "main").VectorIndexes()
+		return err == nil && len(all) == 1 && all[0].Complete && all[0].Entries > 0 && all[0].Unknown == 0
+	})
 }
 
 // Each record is deleted, and damaged: what follows from others is as it was, and what

@@ -62,6 +62,84 @@ func TestVectorsThatComeDuringAFold(t *testing.T) {
 	dbkit.CheckSound(t, d, "vectors came meanwhile")
 }
 
+// A row whose vector changes again while an index takes it in is found by its last vector.
+func TestVectorsThatChangeDuringAFold(t *testing.T) {
+	items := embedded(t, 0, 300, 48)
+	d, c := indexed(t, vfs.NewMem(), items)
+	defer dbkit.MustClose(t, d)
+	put := func(vector int) {
+		t.Helper()
+		if _, err := c.Put(ctx, &db.Item{Key: "k0", Vectors: items[vector].Vectors, Fields: items[0].Fields}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	put(100)
+	held, ended := heldIn("readFold"), make(chan error)
+	go func() {
+		_, err := db.State(d).TakeIn(held, db.Inside(c).ID, 1, 1, 100)
+		ended <- err
+	}()
+	<-held.there
+	put(200)
+	close(held.goOn)
+	if err := <-ended; err != nil {
+		t.Error(err)
+	}
+	hits := answer(t, c, db.Query{From: "e", Vector: items[200].Vectors["e"], K: 2}).Hits
+	if !slices.ContainsFunc(hits, func(h db.Hit) bool { return h.Key == "k0" }) {
+		t.Errorf("found %v", keysOf(hits))
+	}
+	dbkit.CheckSound(t, d, "taken in")
+}
+
+// An index is not used for another metric than that it was made for.
+func TestAnIndexOfAnotherMetric(t *testing.T) {
+	items := embedded(t, 0, 1000, 48)
+	d, c := indexed(t, vfs.NewMem(), items)
+	defer dbkit.MustClose(t, d)
+	q := db.Query{From: "e", Vector: items[7].Vectors["e"]}
+	if !answer(t, c, q).Approximate {
+		t.Fatal("the index is not used")
+	}
+	mustAlter(t, c, db.Alteration{Metrics: map[string]db.Metric{"e": db.L2}})
+	if answer(t, c, q).Approximate {
+		t.Error("an index for cosines is used for l2")
+	}
+}
+
+// Vectors that fit no cell are counted as loose until they go.
+func TestLooseVectorsThatGo(t *testing.T) {
+	d, c := indexed(t, vfs.NewMem(), embedded(t, 0, 300, 48))
+	defer dbkit.MustClose(t, d)
+	var odd []*db.Item
+	var keys []string
+	for i := range 100 {
+		x := make([]float32, 48)
+		x[i%2], x[2+i%40] = -1, .1
+		odd, keys = append(odd, &db.Item{Key: fmt.Sprint("odd", i), Vectors: map[string][]float32{"e": x}}), append(keys, fmt.Sprint("odd", i))
+	}
+	putAll(t, c, odd)
+	if _, err := db.State(d).TakeIn(ctx, db.Inside(c).ID, 1, 1, len(odd)); err != nil {
+		t.Fatal(err)
+	}
+	loose := func() int {
+		all, err := c.VectorIndexes()
+		if err != nil || len(all) != 1 {
+			t.Fatal(all, err)
+		}
+		return all[0].Loose
+	}
+	if n := loose(); n != len(odd) {
+		t.Errorf("%d vectors of another kind have come, %d are loose", len(odd), n)
+	}
+	if _, err := c.Delete(ctx, keys...); err != nil {
+		t.Fatal(err)
+	}
+	if n := loose(); n != 0 {
+		t.Errorf("they have gone, and %d are loose", n)
+	}
+}
+
 // An index is made while writers keep coming.
 func TestAnIndexIsMadeUnderWrites(t *testing.T) {
 	d := dbkit.MustOpen(t, "db", &db.Options{FS: vfs.NewMem()})

@@ -9,6 +9,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/RoaringBitmap/roaring/v2"
 	"github.com/cockroachdb/pebble/v2"
 	"github.com/cockroachdb/pebble/v2/vfs"
 
@@ -255,6 +256,24 @@ func TestVerifyNamesDamage(t *testing.T) {
 			}
 		}
 	}
+	index := v.Indexes[0] // of images
+	without := roaring.AndNot(v.Live, v.Presence[index.Modality]).Minimum()
+	covering := func(rows uint64) []byte {
+		x := *index.VectorIndex
+		x.Covered = rows
+		b, err := x.Encode()
+		if err != nil {
+			t.Fatal(err)
+		}
+		return b
+	}
+	indexKey, entries := codec.NumberKey(codec.KindIndex, id, index.ID), codec.ChunkKey(codec.KindEntries, id, index.ID, 0)
+	centre, stale := codec.ChunkKey(codec.KindCentre, id, index.ID, 0), codec.ChunkKey(codec.KindStale, id, index.ID, 0)
+	made, err := codec.DecodeBlock(get(entries))
+	if err != nil {
+		t.Fatal(err)
+	}
+	entry, _ := made.Lookup(byte(row))
 	for _, c := range []struct {
 		name    string
 		key     []byte
@@ -300,6 +319,7 @@ func TestVerifyNamesDamage(t *testing.T) {
 		{"presence", image, layer(image, 119), false, "", ""},
 		{"string field", title, layer(title, row), false, `rows whose field "title" is "title 1"`, "row 25 is"},
 		{"slice", negative, layer(negative, row), false, `rows by field "year"`, "row 25 is"},
+		{"slice of a row without the field", negative, layer(negative, 28), false, `rows by field "year"`, "row 28 is in slices"},
 		{"no slice", codec.FieldRowsKey(id, 0, 0, "xx"), get(live), false, `rows by field "year"`, "no such slice"},
 		{"field not indexed", codec.FieldRowsKey(id, 4, 0, "x"), get(live), false, `rows whose field "note"`, "not indexed"},
 		{"container of no item", codec.FieldRowsKey(id, 1, 9, "x"), get(title), false, `rows whose field "title" is "x"`, "its item does not say so"},
@@ -332,6 +352,14 @@ func TestVerifyNamesDamage(t *testing.T) {
 		{"unknown online set", codec.OnlineRowsKey(id, other.ID, 7, 0), get(live), false, "rows of set 7", "no such set"},
 		{"lesson of no row", lessons, block(lessons, 250, func([]byte) []byte { return make([]byte, 8) }), false, "lesson of row 250", "of revision 0"},
 		{"lesson", lessons, block(lessons, uint32(taught.Offset(0)), bit(4)), true, "statistics", "not what rows have taught"},
+		{"index that covers too much", indexKey, covering(v.NextRow + 5), false, "index 1 of vectors", "the next row is"},
+		{"index that covers too little", indexKey, covering(index.Covered - 9), false, "entry of row", "the index covers"},
+		{"index deleted", indexKey, nil, false, "index 1 of vectors", "there is no such index"},
+		{"centre", centre, nil, false, "entry of row", "in cell 0, which has no centre"},
+		{"stale row", stale, layer(stale, uint32(index.Covered)), false, "stale rows of index 1", "the index covers"},
+		{"entry", entries, block(entries, row, bit(5)), true, "entry of row 25 in index 1", "not that of the vector"},
+		{"entry deleted", entries, block(entries, row, func([]byte) []byte { return nil }), false, "entry of row 25 in index 1", "missing"},
+		{"entry of no vector", entries, block(entries, without, func([]byte) []byte { return entry }), false, fmt.Sprintf("entry of row %d", without), "has no vector"},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			if c.key == nil {

@@ -586,7 +586,17 @@ func TestBoundsOfCells(t *testing.T) {
 		w, placed := clouds(metric, 2)
 		table := w.Publish()
 		q := table.Centres().NewQuery()
-		for _, x := range placed[:50] {
+		var queries [][]float32
+		for row, y := range placed[:50] {
+			cell, _ := table.Cell(uint32(row))
+			out, beyond := slices.Clone(y), slices.Clone(y) // nothing is nearer to them than y, of all in its cell
+			for i, v := range table.Centres().Of(cell) {
+				out[i] = 10 * (y[i] - v)
+				beyond[i] = v + out[i]
+			}
+			queries = append(queries, y, out, beyond)
+		}
+		for _, x := range queries {
 			q.Set(x)
 			var p Probes
 			table.Probes(q, 1, &p)
@@ -597,7 +607,7 @@ func TestBoundsOfCells(t *testing.T) {
 					if metric == Dot {
 						d = -2 * float64(Product(x, y))
 					}
-					if of == next.Cell && d < next.Bound-1e-4 {
+					if of == next.Cell && d < next.Bound-1e-4*(1+math.Abs(d)) {
 						t.Fatalf("metric %v: an entry at %v in a cell with bound %v", metric, d, next.Bound)
 					}
 				}

@@ -8,6 +8,7 @@ import (
 	"os"
 	"runtime"
 	"strings"
+	"sync"
 	"syscall"
 	"testing"
 	"time"
@@ -54,6 +55,31 @@ func TestNothingIsLeft(t *testing.T) {
 				}
 			}
 		}
+	}
+}
+
+// A program goes on while threads of this process end, although it is to end with its parent, which for
+// the kernel is one of them.
+func TestProgramOutlivesThreads(t *testing.T) {
+	e := openEncoder(t, "lines", time.Hour)
+	_, err := vector(t.Context(), e, "first")
+	check(t, err)
+	program := e.running.process
+	var all, ended sync.WaitGroup
+	const threads = 100 // as many at a time as nothing else has: the idle ones, and new ones
+	all.Add(threads)
+	for range threads {
+		ended.Go(func() {
+			runtime.LockOSThread() // the thread ends with the goroutine
+			all.Done()
+			all.Wait()
+		})
+	}
+	ended.Wait()
+	_, err = vector(t.Context(), e, "second")
+	check(t, err)
+	if e.running.process != program {
+		t.Error("the program was started again")
 	}
 }
 

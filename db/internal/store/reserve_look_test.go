@@ -68,3 +68,25 @@ func TestDiskIsRarelyAsked(t *testing.T) {
 		t.Errorf("asked %d times for 100,000 writes", disk.Asked)
 	}
 }
+
+// Compactions leave 4 MiB free, so that the log and the manifest can be written. They may take more where
+// the spare file has been given up for them, until it is made again.
+func TestCompactionsLeaveRoomAgain(t *testing.T) {
+	disk := &testfs.SmallDisk{FS: vfs.NewMem(), Room: -1, Usage: vfs.DiskUsage{TotalBytes: 1 << 40}}
+	r := NewReserve(&Config{FS: disk}, "db")
+	if err := disk.MkdirAll(r.Path, 0o755); err != nil {
+		t.Fatal(err)
+	}
+	r.Counts(func() int64 { return 0 })
+	for _, free := range []uint64{1 << 40, FreeingFloor - 1, 1 << 40} {
+		disk.Usage.AvailBytes = free
+		r.LookAgain()
+		if err := r.Admit(0, true); err != nil { // it gives up the spare file where it finds too little
+			t.Errorf("%d bytes are free: a deletion: %v", free, err)
+		}
+		disk.Usage.AvailBytes = tableFloor
+		if err := r.admitTable(1, false); (err == nil) != (free < tableFloor) {
+			t.Errorf("%d bytes were free: a table of a compaction: %v", free, err)
+		}
+	}
+}
