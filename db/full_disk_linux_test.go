@@ -79,9 +79,8 @@ func TestLastBlockOfADisk(t *testing.T) {
 			if err := frees(d, c); err != nil {
 				t.Errorf("%s: %v", what, err)
 			}
-			if err := d.Compact(ctx); err != nil {
-				t.Errorf("compact: %v", err)
-			}
+			// One that runs by itself may have taken the room, and fail for both: then it is asked for again.
+			eventually(t, "compact finds room", func() bool { return d.Compact(ctx) == nil })
 			if err := put(); err != nil {
 				t.Errorf("put with room again: %v", err)
 			}
