@@ -57,7 +57,7 @@ func (t *Table) Len(cell uint32) int {
 }
 
 // Overfull reports whether a cell has taken on so much since Fit that what Fit has found need not hold any
-// more: a quarter of what is left of that time. more is what it is about to take on.
+// more: an eighth of what is left of that time. more is what it is about to take on.
 func (t *Table) Overfull(cell uint32, more float64) bool {
 	l := t.lists.At(cell)
 	if l == nil {
