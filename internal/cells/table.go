@@ -56,8 +56,8 @@ func (t *Table) Len(cell uint32) int {
 	return 0
 }
 
-// Overfull reports whether a cell has taken on so much since Fit that what Fit has found need not hold any
-// more: an eighth of what is left of that time. more is what it is about to take on.
+// Overfull reports whether a cell that takes on this much more would have taken on more than an eighth of its
+// load since Fit. What Fit has found need not hold then.
 func (t *Table) Overfull(cell uint32, more float64) bool {
 	l := t.lists.At(cell)
 	if l == nil {

@@ -83,8 +83,8 @@ func (c Collection) measureIndex(ctx context.Context, t int, index uint32, rows 
 	return curve, err
 }
 
-// probesOf returns probes for those of the rows that have a vector with a place in the index, and by cosine
-// a direction: others are compared with all.
+// probesOf returns a probe for each row whose vector has a place in the index and, by cosine, a direction.
+// Searches compare any other vector with all.
 func probesOf(v *state.View, cv *state.CollectionView, index *record.VectorIndex, rows []uint32) (probes []*probe, err error) {
 	t := index.Modality
 	m, g := &cv.Modalities[t], index.Geometry()

@@ -108,8 +108,8 @@ type fold struct {
 }
 
 // leaveLoose finds the rows of a fold that would overfill their cells: all that go to such a cell, as they
-// are likely to be of one kind. There are none before an index is complete: its cells are those of all rows
-// then.
+// are likely to be of one kind. Before an index is complete no row is loose: the
+// rows that it takes in then were there when its cells were found.
 func (x *IndexView) leaveLoose(f *fold) {
 	f.loose = roaring.New()
 	if !x.Complete {
