@@ -244,6 +244,7 @@ func TestAlterRefusesIndexes(t *testing.T) {
 
 // A string that an index does not take may come while the index is made: either it or the index is refused.
 func TestLongStringsBesideAnIndex(t *testing.T) {
+	effort.Slow(t)
 	_, c := openUnindexed(t, &db.Options{FS: vfs.NewMem(), NoSync: true}, 10_000) // two blocks
 	long := &db.Item{Key: "k5", Code: []byte{1}, Fields: map[string]any{"s": strings.Repeat("z", db.MaxIndexedBytes+1)}}
 	for round := range 4 {

@@ -10,11 +10,13 @@ import (
 
 	"github.com/fddhdb/fddhdb/db"
 	"github.com/fddhdb/fddhdb/db/internal/dbkit"
+	"github.com/fddhdb/fddhdb/internal/effort"
 )
 
 // What a crash has left in the log has to be written into tables when the database is
 // opened. Where that is impossible, Open says so, and the folder is free for another try.
 func TestOpenEndsWhereTheLogCannotBecomeTables(t *testing.T) {
+	effort.Slow(t)
 	mem := vfs.NewCrashableMem()
 	d := dbkit.MustOpen(t, "db", &db.Options{FS: mem})
 	c, err := d.CreateCollection(ctx, "main", dbkit.PairsSchema)

@@ -14,6 +14,7 @@ import (
 
 	"github.com/fddhdb/fddhdb/db"
 	"github.com/fddhdb/fddhdb/db/internal/dbkit"
+	"github.com/fddhdb/fddhdb/internal/effort"
 	"github.com/fddhdb/fddhdb/internal/synth"
 )
 
@@ -445,6 +446,7 @@ func TestIndexesFollowTheItems(t *testing.T) {
 // An index follows also where each process writes a few items and ends: the last thing that one does is to
 // take in what is due, and to make the index anew.
 func TestIndexesFollowShortProcesses(t *testing.T) {
+	effort.Slow(t)
 	fs := vfs.NewMem()
 	d, _ := indexed(t, fs, embedded(t, 0, 1000, 48))
 	dbkit.MustClose(t, d)

@@ -20,10 +20,8 @@ import (
 // before and after the training, is that of the same texts stored dense, in every
 // order, page by page, in a snapshot and after reopening.
 func TestSparseViews(t *testing.T) {
+	effort.Slow(t)
 	t.Parallel()
-	if testing.Short() {
-		t.Skip("loads 8,000 items")
-	}
 	dir := t.TempDir()
 	w := openTwin(t, dir)
 	items := dbkit.Bags(t, 4, 2*learn.TableRows+10)
@@ -195,6 +193,7 @@ func TestEncodeQueryOfViews(t *testing.T) {
 // Trainings that change the views while everything else goes on: every answer is one
 // of the space that it names.
 func TestViewsChangeUnderLoad(t *testing.T) {
+	effort.Slow(t)
 	t.Parallel()
 	d, c := dbkit.OpenPairs(t)
 	items := dbkit.ViewItems(400, 9)
