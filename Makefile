@@ -14,7 +14,7 @@ SEED ?= new
 VERSITYGW = github.com/versity/versitygw/cmd/versitygw@v1.8.0
 STATICCHECK = honnef.co/go/tools/cmd/staticcheck@v0.8.2
 # Modules of their own, besides that of the folder itself.
-NESTED = examples/emoji internal/measure internal/browser contrib/promfddhdb contrib/otelfddhdb db/beam examples/beam db/cluster
+NESTED = examples/emoji experiments internal/browser contrib/promfddhdb contrib/otelfddhdb db/beam examples/beam db/cluster
 
 .PHONY: all build test long race lint fuzz kill faults field soak metamorphic backups s3 bench check figures cross vuln release integration ci
 
@@ -127,7 +127,7 @@ man:
 # of answers of two learned sets, one of many codes and one of few, against a plain computation.
 check: build check-orders
 	rm -f bin/check.jsonl
-	cd internal/measure && $(GO) run ./matrix run -fddhdb ../../bin/fddhdb -out ../../bin/check.jsonl -check \
+	cd experiments && $(GO) run ./matrix run -fddhdb ../bin/fddhdb -out ../bin/check.jsonl -check \
 	  -n 10000,300000 -kinds both -queries 100 -k 1,10,100 -radius 0,4,8,16 -tiers auto,scan,memory,disk,blockscan
 
 .PHONY: check-orders
