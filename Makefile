@@ -135,7 +135,7 @@ check-orders: build
 	@set -e; dir=$$(mktemp -d); trap 'rm -rf "$$dir"' EXIT; \
 	for set in multilabel pairs; do \
 	  echo "== the orders of $$set"; \
-	  $(GO) run ./internal/synth/makeset -set $$set -items 4000 -queries 100 $$dir/$$set; \
+	  go -C experiments run . makeset --set $$set --items 4000 --queries 100 $$dir/$$set; \
 	  bin/fddhdb import $$dir/$$set.db --init --vectors image=$$dir/$$set/train_image.npy \
 	    --vectors text=$$dir/$$set/train_text.npy --labels $$dir/$$set/train_labels.npy; \
 	  bin/fddhdb train $$dir/$$set.db --anchors 400 >/dev/null; \

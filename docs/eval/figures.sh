@@ -47,7 +47,7 @@ for set in nuswide pairs; do
 done
 
 # Many labels, which only a generated set has.
-go run ./internal/synth/makeset -set multilabel -items 2000 -queries 400 "$out/multilabel"
+go -C experiments run . makeset --set multilabel --items 2000 --queries 400 "$out/multilabel"
 data=$out
 load multilabel
 experiment multilabel convergence --seeds 1 --anchors 300 --features image=raw --features text=raw \

@@ -1,8 +1,7 @@
-// Labels measures collections whose items get labels later: codes learned without labels against
+// Package labels measures collections whose items get labels later: codes learned without labels against
 // FDDH learned from a share of the labels, on sets of files (package sets):
 //
-//	cd experiments
-//	go run ./labels [-seeds 3] [-bits 64] [-shares 1,5,10,25,100] SET...
+//	experiments labels [--seeds 3] [--bits 64] [--shares 1,5,10,25,100] SET...
 //
 // For each seed it stores all items of a set without labels, in an order drawn with the seed, and
 // trains as `fddhdb train` does: that is the row "0 %". Then a share of the items, drawn with the
@@ -19,4 +18,4 @@
 //
 // A query that a space refuses, as it is far from all labelled items, counts 0. +- is the largest
 // standard deviation over the seeds of any column of the row.
-package main
+package labels

@@ -1,43 +1,43 @@
-package main
+package labels
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"io"
 	"math"
 	"path/filepath"
 
+	"github.com/spf13/cobra"
+
 	"github.com/fddhdb/fddhdb/experiments/common"
 	"github.com/fddhdb/fddhdb/experiments/sets"
 )
 
-func main() { common.Main("labels", command) }
-
-// command runs a command line. args does not have the name of the program.
-func command(ctx context.Context, args []string, stdout, stderr io.Writer) error {
-	f := common.NewFlags("labels", stderr)
-	seeds := f.Int("seeds", 3, "databases of each set")
-	bits := f.Int("bits", 64, "length of the codes learned from labels; at least as many as there are labels")
-	shares := common.Ints{1, 5, 10, 25, 100}
+// Command returns the experiment.
+func Command() *cobra.Command {
+	seeds, bits, shares := 3, 64, common.Ints{1, 5, 10, 25, 100}
+	cmd := common.New("labels SET...", "Compare codes without labels with FDDH of few labels",
+		"A SET is a folder of files as makeset writes it. Codes learned from labels have at least as many bits as there are labels.",
+		cobra.MinimumNArgs(1), func(cmd *cobra.Command, args []string) error {
+			return measure(cmd.Context(), args, seeds, bits, shares, cmd.OutOrStdout())
+		})
+	f := common.FlagsOf(cmd)
+	f.Seeds(&seeds)
+	f.Bits(&bits)
 	f.Var(&shares, "shares", "percentages of the items that have labels")
-	if err := f.Parse(args); err != nil {
-		return err
-	}
-	if f.NArg() == 0 {
-		return errors.New("name a set: labels [flags] DIR")
-	}
-	if *seeds < 1 {
-		return fmt.Errorf("%d seeds: 1 or more are possible", *seeds)
-	}
-	for _, dir := range f.Args() {
+	return cmd
+}
+
+// measure prints a table of each set.
+func measure(ctx context.Context, folders []string, seeds, bits int, shares []int, stdout io.Writer) error {
+	for _, dir := range folders {
 		s, err := sets.Read(dir)
 		if err != nil {
 			return err
 		}
 		var runs [][]*row
-		for seed := range uint64(*seeds) {
-			rows, err := evaluate(ctx, s, seed, *bits, shares)
+		for seed := range uint64(seeds) {
+			rows, err := evaluate(ctx, s, seed, bits, shares)
 			if err != nil {
 				return fmt.Errorf("%s, seed %d: %w", dir, seed, err)
 			}

@@ -1,4 +1,4 @@
-package main
+package labels
 
 import (
 	"math"
@@ -8,6 +8,8 @@ import (
 
 	"github.com/fddhdb/fddhdb/experiments/sets"
 	"github.com/fddhdb/fddhdb/internal/synth"
+
+	"github.com/fddhdb/fddhdb/experiments/common"
 )
 
 // generated returns a set of clusters, with queries of its own.
@@ -79,8 +81,8 @@ func TestCommand(t *testing.T) {
 	if want := "| a set | labelled | codes | A | +- |\n| --- | --- | --- | ---: | ---: |\n| 0 % | 0 | itq, 64 bits | .500 | .354 |\n\n"; out.String() != want {
 		t.Errorf("%s", &out)
 	}
-	for _, bad := range [][]string{{}, {t.TempDir()}, {"-seeds", "0", "x"}} {
-		if err := command(t.Context(), bad, &out, &out); err == nil {
+	for _, bad := range [][]string{{}, {t.TempDir()}, {"--seeds", "0", "x"}} {
+		if err := common.Execute(t.Context(), Command(), bad, &out, &out); err == nil {
 			t.Errorf("%v passes", bad)
 		}
 	}

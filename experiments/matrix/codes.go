@@ -1,12 +1,12 @@
-package main
+package matrix
 
 import (
-	"context"
 	"errors"
 	"fmt"
-	"io"
 	"os"
 	"path/filepath"
+
+	"github.com/spf13/cobra"
 
 	"github.com/fddhdb/fddhdb/codec"
 	"github.com/fddhdb/fddhdb/codec/vecfile"
@@ -26,27 +26,30 @@ func (c *cell) String() string {
 	return fmt.Sprintf("%s, %d bits, %d items", c.set.Name(), c.bits, c.n)
 }
 
-// codesCommand writes the files of one cell.
-func codesCommand(_ context.Context, args []string, stdout, stderr io.Writer) error {
-	f := common.NewFlags("codes", stderr)
-	sets := setList{synth.Uniform}
-	f.Var(&sets, "set", "letter of the set: U, C, L or S")
-	bits := f.Int("bits", 128, "length of a code")
-	n := f.Int("n", 1_000_000, "number of items")
-	queries := f.Int("queries", 1000, "number of queries of each kind")
-	seed := f.Uint64("seed", 1, "seed of all that is random")
-	dir := f.String("dir", ".", "folder to write items.npy, members.npy, fresh.npy and both.npy to")
-	if err := parse(f, args); err != nil {
-		return err
-	}
-	for _, set := range sets {
-		c := &cell{set, *bits, *n, *queries, *seed}
-		if err := c.write(*dir); err != nil {
-			return err
-		}
-		fmt.Fprintf(stdout, "%s: %s\n", c, itemsFile(*dir))
-	}
-	return nil
+// codesCommand writes the files of a set.
+func codesCommand() *cobra.Command {
+	c := cell{bits: 128, queries: 1000, seed: 1, n: 1_000_000}
+	sets, dir := setList{synth.Uniform}, ""
+	cmd := common.New("codes", "Write the files of a set of codes",
+		"The folder gets items.npy, members.npy, fresh.npy and both.npy.", cobra.NoArgs,
+		func(cmd *cobra.Command, _ []string) error {
+			for _, set := range sets {
+				c.set = set
+				if err := c.write(dir); err != nil {
+					return err
+				}
+				fmt.Fprintf(cmd.OutOrStdout(), "%s: %s\n", &c, itemsFile(dir))
+			}
+			return nil
+		})
+	f := common.FlagsOf(cmd)
+	f.Var(&sets, "sets", "letter of the set: U, C, L or S")
+	f.Bits(&c.bits)
+	f.Count(&c.n, "items", "number of items")
+	f.Queries(&c.queries)
+	f.Seed(&c.seed)
+	f.StringVar(&dir, "dir", ".", "folder to write to")
+	return cmd
 }
 
 func itemsFile(dir string) string       { return filepath.Join(dir, "items.npy") }

@@ -1,23 +1,27 @@
-// Matrix measures searches over the codes of package synth, and makes tables and
-// figures of the results. It calls the command line, as users have it:
+// Package matrix measures searches over the codes of package synth, and makes tables and figures of the results:
 //
-//	go build -o /tmp/fddhdb ./cmd/fddhdb
-//	cd experiments
-//	go run ./matrix run -fddhdb /tmp/fddhdb -out results.jsonl
-//	go run ./matrix tables -in results.jsonl
-//	go run ./matrix plots -in results.jsonl -dir ../../docs/bench
-//	go run ./matrix codes -set S -bits 128 -n 1000000 -dir /tmp
+//	experiments matrix run --out results.jsonl
+//	experiments matrix tables --in results.jsonl
+//	experiments matrix plots --in results.jsonl --dir docs/bench
+//	experiments matrix codes --sets S --bits 128 --items 1000000 --dir /tmp
 //
-// Run makes each set, imports it into a new database, and calls fddhdb bench with three
-// kinds of queries: perturbed members of the set, fresh codes of its distribution, and
-// both in turn. Then it deletes the database. It does not measure again what the file
-// of results has, so an interrupted run continues where it was.
+// Run makes each set, imports it into a new database as fddhdb import does, and searches it with three kinds of queries:
+// perturbed members of the set, fresh codes of its distribution, and both in turn. Then it deletes the database. It does
+// not measure again what the file of results has, so an interrupted run continues where it was. One goroutine searches.
 //
-// The file of results has one JSON object a line: set, bits, n and kind, and the fields
-// of fddhdb bench --json. A line whose op is "store" says what it took to import and
-// store the set.
+// A search is one of
 //
-// The program imports codec, codec/vecfile and synth, and not package db: it measures
-// what users run. One process runs at a time. TestRun proves that an interrupted run is
-// continued and measures nothing twice.
-package main
+//   - knn: the k nearest items with their keys
+//   - radius: all items within a radius, without looking at each
+//   - hits: the same, and the first 100 of them with their keys
+//   - count: how many items are within a radius
+//
+// by a plan of the database, or by fullscan, the yardstick: every word of the codes of all items, one after the other. It
+// finds rows, not keys.
+//
+// The file of results has one JSON object a line: set, bits, n and kind, and the figures of a search. A line whose op is
+// "store" says what it took to import and store the set.
+//
+// TestRun proves that an interrupted run is continued and measures nothing twice, TestFullScan that the yardstick reads
+// every code.
+package matrix

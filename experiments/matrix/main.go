@@ -1,40 +1,22 @@
-package main
+package matrix
 
 import (
-	"context"
-	"errors"
-	"flag"
 	"fmt"
-	"io"
 	"slices"
 	"strings"
+
+	"github.com/spf13/cobra"
 
 	"github.com/fddhdb/fddhdb/experiments/common"
 	"github.com/fddhdb/fddhdb/internal/synth"
 )
 
-func main() { common.Main("matrix", command) }
-
-// command runs a command line. args does not have the name of the program.
-func command(ctx context.Context, args []string, stdout, stderr io.Writer) error {
-	verbs := map[string]func(context.Context, []string, io.Writer, io.Writer) error{
-		"codes": codesCommand, "run": runCommand, "tables": tablesCommand, "plots": plotsCommand,
-	}
-	if len(args) == 0 || verbs[args[0]] == nil {
-		return errors.New("one of codes, run, tables and plots is expected; each explains itself with -h")
-	}
-	return verbs[args[0]](ctx, args[1:], stdout, stderr)
-}
-
-// parse reads the flags of a verb. The verb takes no other arguments.
-func parse(f *flag.FlagSet, args []string) error {
-	if err := f.Parse(args); err != nil {
-		return err
-	}
-	if f.NArg() > 0 {
-		return fmt.Errorf("%s: what is %q?", f.Name(), f.Arg(0))
-	}
-	return nil
+// Command returns the experiment.
+func Command() *cobra.Command {
+	cmd := common.New("matrix", "Measure searches over generated codes, by every plan", "", cobra.NoArgs,
+		func(cmd *cobra.Command, _ []string) error { return cmd.Help() })
+	cmd.AddCommand(codesCommand(), runCommand(), tablesCommand(), plotsCommand())
+	return cmd
 }
 
 // setList is the value of a flag that takes letters of sets.
@@ -47,6 +29,8 @@ func (l *setList) String() string {
 	}
 	return strings.Join(letters, ",")
 }
+
+func (l *setList) Type() string { return "LETTER,..." }
 
 func (l *setList) Set(s string) error {
 	*l = nil
@@ -71,6 +55,8 @@ const (
 type kindList []string
 
 func (l *kindList) String() string { return strings.Join(*l, ",") }
+
+func (l *kindList) Type() string { return "KIND,..." }
 
 func (l *kindList) Set(s string) error {
 	*l = nil

@@ -1,15 +1,15 @@
-package main
+package matrix
 
 import (
 	"bytes"
-	"context"
 	"fmt"
 	"image/color"
-	"io"
 	"math"
 	"os"
 	"path/filepath"
 	"strconv"
+
+	"github.com/spf13/cobra"
 
 	"gonum.org/v1/plot"
 	"gonum.org/v1/plot/font"
@@ -19,45 +19,43 @@ import (
 	"gonum.org/v1/plot/vg/vgimg"
 	"gonum.org/v1/plot/vg/vgsvg"
 
+	"github.com/fddhdb/fddhdb/cmd/fddhdb/term"
 	"github.com/fddhdb/fddhdb/experiments/common"
 	"github.com/fddhdb/fddhdb/internal/synth"
 )
 
 // plotsCommand draws figures of the results.
-func plotsCommand(_ context.Context, args []string, stdout, stderr io.Writer) error {
+func plotsCommand() *cobra.Command {
 	kinds := kindList{both}
-	f := common.NewFlags("plots", stderr)
-	in := f.String("in", "results.jsonl", "file of results")
-	dir := f.String("dir", ".", "folder to write figures to")
-	f.Var(&kinds, "kinds", "kinds of queries to draw figures of")
-	format := f.String("format", "svg", "svg or png")
-	if err := parse(f, args); err != nil {
-		return err
-	}
-	if *format != "svg" && *format != "png" {
-		return fmt.Errorf("-format %q: svg and png are possible", *format)
-	}
-	list, err := readResults(*in)
-	if err != nil {
-		return err
-	}
-	if err := os.MkdirAll(*dir, 0o777); err != nil {
-		return err
-	}
-	for _, kind := range kinds {
-		these := list.filter(func(r *result) bool { return r.Kind == kind })
-		for _, fig := range these.figures() {
-			path := filepath.Join(*dir, fig.name+"."+*format)
-			if kind != both {
-				path = filepath.Join(*dir, fig.name+"-"+kind+"."+*format)
-			}
-			if err := fig.save(path); err != nil {
-				return fmt.Errorf("%s: %w", path, err)
-			}
-			fmt.Fprintln(stdout, path)
+	var in, dir string
+	cmd := common.New("plots", "Draw results as figures", "", cobra.NoArgs, func(cmd *cobra.Command, _ []string) error {
+		list, err := readResults(in)
+		if err != nil {
+			return err
 		}
-	}
-	return nil
+		if err := os.MkdirAll(dir, 0o777); err != nil {
+			return err
+		}
+		for _, kind := range kinds {
+			these := list.filter(func(r *result) bool { return r.Kind == kind })
+			for _, fig := range these.figures() {
+				path := filepath.Join(dir, fig.name+".svg")
+				if kind != both {
+					path = filepath.Join(dir, fig.name+"-"+kind+".svg")
+				}
+				if err := fig.save(path); err != nil {
+					return fmt.Errorf("%s: %w", path, err)
+				}
+				fmt.Fprintln(cmd.OutOrStdout(), path)
+			}
+		}
+		return nil
+	})
+	f := common.FlagsOf(cmd)
+	f.StringVar(&in, "in", "results.jsonl", "file of results")
+	f.StringVar(&dir, "dir", ".", "folder to write figures to")
+	f.Var(&kinds, "kinds", "kinds of queries to draw figures of")
+	return cmd
 }
 
 // A figure is a plot of times in microseconds, on a logarithmic axis.
@@ -126,7 +124,7 @@ func (l results) figures() []*figure {
 		for _, s := range []struct{ op, name, x string }{{"radius", "within r bits", "r, bits"}, {"knn", "k nearest", "k"}} {
 			fig := &figure{
 				name:  fmt.Sprintf("%s-%s-%d-%d", s.op, p.set, p.bits, p.n),
-				title: fmt.Sprintf("%s, %s %s codes of %d bits", s.name, thousands(p.n), set.Name(), p.bits),
+				title: fmt.Sprintf("%s, %s %s codes of %d bits", s.name, term.Thousands(p.n), set.Name(), p.bits),
 				x:     s.x, logX: s.op == "knn", ticks: l.params(s.op),
 			}
 			for _, t := range tierStyles {
@@ -257,7 +255,7 @@ func (f *figure) plot() (*plot.Plot, *plot.Legend, error) {
 	}
 	ticks := plot.ConstantTicks{}
 	for _, x := range f.ticks {
-		ticks = append(ticks, plot.Tick{Value: float64(x), Label: thousands(x)})
+		ticks = append(ticks, plot.Tick{Value: float64(x), Label: term.Thousands(x)})
 	}
 	p.X.Tick.Marker = ticks
 	if f.logX {
@@ -287,7 +285,7 @@ func decades(ys []float64) (least, most float64) {
 func decadeTicks(least, most float64) plot.ConstantTicks {
 	var ticks plot.ConstantTicks
 	for x := least; x <= most*1.001; x *= 10 {
-		label := thousands(int(x + .5))
+		label := term.Thousands(int(x + .5))
 		if x < 1 {
 			label = strconv.FormatFloat(x, 'g', 3, 64)
 		}

@@ -1,4 +1,4 @@
-package main
+package matrix
 
 import (
 	"bufio"
@@ -18,21 +18,15 @@ type result struct {
 	Kind string `json:"kind,omitempty"` // kind of the queries; absent if op is "store"
 	Op   string `json:"op"`             // knn, radius, hits, count or store
 
-	// These fields come from fddhdb bench; times are in microseconds.
-	K          *int    `json:"k,omitempty"`
-	Radius     *int    `json:"radius,omitempty"`
-	Tier       string  `json:"tier,omitempty"`
-	Queries    int     `json:"queries,omitempty"`
-	P50        float64 `json:"p50_us,omitempty"`
-	P99        float64 `json:"p99_us,omitempty"`
-	Mean       float64 `json:"mean_us,omitempty"`
-	Encode     float64 `json:"encode_us,omitempty"` // the parts of the searches, medians
-	Find       float64 `json:"find_us,omitempty"`
-	Order      float64 `json:"order_us,omitempty"`
-	Keys       float64 `json:"keys_us,omitempty"`
-	AvgHits    float64 `json:"avg_hits"`
-	Checked    *int    `json:"checked,omitempty"`
-	Mismatches *int    `json:"mismatches,omitempty"`
+	// These fields say how long searches took; times are in microseconds.
+	K       *int    `json:"k,omitempty"`
+	Radius  *int    `json:"radius,omitempty"`
+	Tier    string  `json:"tier,omitempty"`
+	Queries int     `json:"queries,omitempty"`
+	P50     float64 `json:"p50_us,omitempty"`
+	P99     float64 `json:"p99_us,omitempty"`
+	Mean    float64 `json:"mean_us,omitempty"`
+	AvgHits float64 `json:"avg_hits"`
 
 	// These fields say what it took to store the set.
 	Seconds        float64 `json:"seconds,omitempty"` // to import the set

@@ -1,7 +1,6 @@
-package main
+package matrix
 
 import (
-	"bufio"
 	"bytes"
 	"context"
 	"encoding/json"
@@ -10,11 +9,14 @@ import (
 	"io"
 	"io/fs"
 	"os"
-	"os/exec"
 	"path/filepath"
+	"slices"
 	"strings"
 	"time"
 
+	"github.com/spf13/cobra"
+
+	"github.com/fddhdb/fddhdb/cmd/fddhdb/command"
 	"github.com/fddhdb/fddhdb/experiments/common"
 	"github.com/fddhdb/fddhdb/internal/synth"
 )
@@ -25,46 +27,48 @@ type matrix struct {
 	bits, n   common.Ints
 	kinds     kindList
 	k, radius common.Ints
-	tiers     string
+	tiers     []string
 	queries   int
 	seed      uint64
-	check     bool
 	compact   bool
-	fddhdb    string
-	tmp, out  string
+	dir, out  string
 	stderr    io.Writer
 }
 
-func runCommand(ctx context.Context, args []string, _, stderr io.Writer) error {
+func runCommand() *cobra.Command {
 	m := &matrix{
 		sets: synth.CodeSets(), bits: common.Ints{64, 128}, n: common.Ints{10_000, 100_000, 1_000_000},
-		kinds: kindList{members, fresh, both},
-		k:     common.Ints{1, 10, 100, 1000}, radius: common.Ints{0, 2, 4, 8, 16, 24},
-		stderr: stderr,
+		kinds: kindList{members, fresh, both}, queries: 1000, seed: 1,
+		k: common.Ints{1, 10, 100, 1000}, radius: common.Ints{0, 2, 4, 8, 16, 24},
 	}
-	f := common.NewFlags("run", stderr)
+	cmd := common.New("run", "Measure what the file of results does not have yet", "", cobra.NoArgs,
+		func(cmd *cobra.Command, _ []string) error {
+			m.stderr = cmd.ErrOrStderr()
+			return m.run(cmd.Context())
+		})
+	f := common.FlagsOf(cmd)
 	f.Var(&m.sets, "sets", "sets to measure")
-	f.Var(&m.bits, "bits", "lengths of codes")
-	f.Var(&m.n, "n", "numbers of items")
+	f.Counts(&m.bits, "bits", "lengths of codes")
+	f.Items(&m.n)
 	f.Var(&m.kinds, "kinds", "kinds of queries")
-	f.Var(&m.k, "k", "numbers of nearest items")
+	f.VarP(&m.k, "k", "k", "numbers of nearest items")
 	f.Var(&m.radius, "radius", "radii")
-	f.StringVar(&m.tiers, "tiers", "auto,fullscan,scan,memory,disk,blockscan", "ways to search")
-	f.IntVar(&m.queries, "queries", 1000, "number of queries of each kind")
-	f.Uint64Var(&m.seed, "seed", 1, "seed of all that is random")
-	f.BoolVar(&m.check, "check", false, "compare every answer with a linear scan")
+	f.StringSliceVar(&m.tiers, "tiers", tierNames, "ways to search")
+	f.Queries(&m.queries)
+	f.Seed(&m.seed)
 	f.BoolVar(&m.compact, "compact", true, "compact each database before it is measured")
-	f.StringVar(&m.fddhdb, "fddhdb", "fddhdb", "the program to measure")
-	f.StringVar(&m.tmp, "tmp", "", "folder for databases (default: that of the system)")
+	f.Dir(&m.dir)
 	f.StringVar(&m.out, "out", "results.jsonl", "file of results to add to")
-	if err := parse(f, args); err != nil {
-		return err
-	}
-	return m.run(ctx)
+	return cmd
 }
 
 // run measures what the results do not have yet.
 func (m *matrix) run(ctx context.Context) error {
+	for _, name := range m.tiers {
+		if !slices.Contains(tierNames, name) {
+			return fmt.Errorf("--tiers: there is no tier %q: there are %s", name, strings.Join(tierNames, ", "))
+		}
+	}
 	done, err := readResults(m.out)
 	if err != nil {
 		return err
@@ -93,7 +97,7 @@ func (m *matrix) run(ctx context.Context) error {
 
 // measure stores a set and runs the searches with the given kinds of queries.
 func (m *matrix) measure(ctx context.Context, c *cell, kinds []string, done results) (err error) {
-	dir, err := os.MkdirTemp(m.tmp, "matrix-")
+	dir, err := os.MkdirTemp(m.dir, "matrix-")
 	if err != nil {
 		return err
 	}
@@ -102,7 +106,7 @@ func (m *matrix) measure(ctx context.Context, c *cell, kinds []string, done resu
 		return err
 	}
 	db := filepath.Join(dir, "db")
-	stored, err := m.store(ctx, c, dir, db)
+	stored, err := m.store(c, dir, db)
 	if err != nil {
 		return err
 	}
@@ -114,9 +118,12 @@ func (m *matrix) measure(ctx context.Context, c *cell, kinds []string, done resu
 	}
 	for _, kind := range kinds {
 		start := time.Now()
-		list, err := m.bench(ctx, c, kind, dir, db)
+		list, err := m.search(ctx, c, queryFile(dir, kind), db)
 		if err != nil {
 			return fmt.Errorf("%s: %w", kind, err)
+		}
+		for _, r := range list {
+			r.Set, r.Bits, r.N, r.Kind = c.set.String(), c.bits, c.n, kind
 		}
 		if err := appendResults(m.out, list); err != nil {
 			return err
@@ -127,20 +134,20 @@ func (m *matrix) measure(ctx context.Context, c *cell, kinds []string, done resu
 }
 
 // store imports the items into a new database.
-func (m *matrix) store(ctx context.Context, c *cell, dir, db string) (*result, error) {
-	if _, err := m.call(ctx, "init", db, "--codes", fmt.Sprint(c.bits)); err != nil {
+func (m *matrix) store(c *cell, dir, db string) (*result, error) {
+	if _, err := call("init", db, "--codes", fmt.Sprint(c.bits)); err != nil {
 		return nil, err
 	}
 	r := &result{Set: c.set.String(), Bits: c.bits, N: c.n, Op: store}
-	out, err := m.call(ctx, "import", db, "--codes", itemsFile(dir), "--json")
+	out, err := call("import", db, "--codes", itemsFile(dir), "--json")
 	if err == nil {
 		err = json.Unmarshal(out, r)
 	}
 	if err == nil && m.compact {
-		_, err = m.call(ctx, "compact", db)
+		_, err = call("compact", db)
 	}
 	if err == nil {
-		out, err = m.call(ctx, "stats", db, "--json")
+		out, err = call("stats", db, "--json")
 	}
 	if err != nil {
 		return nil, err
@@ -162,44 +169,13 @@ func (m *matrix) store(ctx context.Context, c *cell, dir, db string) (*result, e
 	return r, err
 }
 
-// bench measures the searches with one kind of queries.
-func (m *matrix) bench(ctx context.Context, c *cell, kind, dir, db string) (results, error) {
-	args := []string{"bench", db, "--codes", queryFile(dir, kind), "--tier", m.tiers, "--queries", fmt.Sprint(m.queries), "--json"}
-	if len(m.k) > 0 {
-		args = append(args, "-k", m.k.String())
-	}
-	if len(m.radius) > 0 {
-		args = append(args, "--radius", m.radius.String())
-	}
-	if m.check {
-		args = append(args, "--check")
-	}
-	out, err := m.call(ctx, args...)
-	if err != nil {
-		return nil, err
-	}
-	var list results
-	for scanner := bufio.NewScanner(bytes.NewReader(out)); scanner.Scan(); {
-		r := &result{Set: c.set.String(), Bits: c.bits, N: c.n, Kind: kind}
-		if err := json.Unmarshal(scanner.Bytes(), r); err != nil {
-			return nil, fmt.Errorf("%s in %q", err, scanner.Text())
-		}
-		list = append(list, r)
-	}
-	return list, nil
-}
-
 // call runs a verb of fddhdb and returns its output.
-func (m *matrix) call(ctx context.Context, args ...string) ([]byte, error) {
-	cmd := exec.CommandContext(ctx, m.fddhdb, args...)
-	cmd.Cancel = func() error { return cmd.Process.Signal(os.Interrupt) } // on an interrupt, fddhdb leaves the database whole
-	var stderr bytes.Buffer
-	cmd.Stderr = &stderr
-	out, err := cmd.Output()
-	if err != nil {
-		return nil, fmt.Errorf("fddhdb %s: %w: %s", args[0], err, strings.TrimSpace(stderr.String()))
+func call(args ...string) ([]byte, error) {
+	var stdout, stderr bytes.Buffer
+	if command.Main(args, strings.NewReader(""), &stdout, &stderr) != 0 {
+		return nil, fmt.Errorf("fddhdb %s: %s", args[0], strings.TrimSpace(stderr.String()))
 	}
-	return out, nil
+	return stdout.Bytes(), nil
 }
 
 // folderBytes returns the total bytes of the files in a folder.

@@ -1,14 +1,16 @@
-package main
+package matrix
 
 import (
 	"cmp"
-	"context"
 	"fmt"
 	"io"
 	"slices"
 	"strconv"
 	"strings"
 
+	"github.com/spf13/cobra"
+
+	"github.com/fddhdb/fddhdb/cmd/fddhdb/term"
 	"github.com/fddhdb/fddhdb/experiments/common"
 )
 
@@ -21,27 +23,30 @@ const (
 var plans = []string{"scan", "memory", "disk", "blockscan"}
 
 // tablesCommand prints the results as Markdown tables.
-func tablesCommand(_ context.Context, args []string, stdout, stderr io.Writer) error {
-	kinds := kindList{both}
-	f := common.NewFlags("tables", stderr)
-	in := f.String("in", "results.jsonl", "file of results")
-	f.Var(&kinds, "kinds", "kinds of queries to show the times of; the choice of plans is judged by all kinds that were measured")
-	limit := f.Float64("limit", 1.05, "list where auto takes so many times as long as the best plan, and more")
-	if err := parse(f, args); err != nil {
-		return err
-	}
-	list, err := readResults(*in)
-	if err != nil {
-		return err
-	}
-	if len(list) == 0 {
-		return fmt.Errorf("%s has no results", *in)
-	}
-	list.timeTables(stdout, kinds)
-	list.planTable(stdout, *limit)
-	list.crossTable(stdout)
-	list.storeTable(stdout)
-	return nil
+func tablesCommand() *cobra.Command {
+	kinds, limit := kindList{both}, 1.05
+	var in string
+	cmd := common.New("tables", "Print results as tables", "The choice of plans is judged by all kinds of queries that were measured.",
+		cobra.NoArgs, func(cmd *cobra.Command, _ []string) error {
+			list, err := readResults(in)
+			if err != nil {
+				return err
+			}
+			if len(list) == 0 {
+				return fmt.Errorf("%s has no results", in)
+			}
+			w := cmd.OutOrStdout()
+			list.timeTables(w, kinds)
+			list.planTable(w, limit)
+			list.crossTable(w)
+			list.storeTable(w)
+			return nil
+		})
+	f := common.FlagsOf(cmd)
+	f.StringVar(&in, "in", "results.jsonl", "file of results")
+	f.Var(&kinds, "kinds", "kinds of queries to show the times of")
+	f.Float64Var(&limit, "limit", limit, "list where auto takes so many times as long as the best plan, and more")
+	return cmd
 }
 
 // places returns the measured sets, larger ones last.
@@ -78,7 +83,7 @@ func (l results) timeTables(w io.Writer, kinds []string) {
 			if len(these) == 0 {
 				continue
 			}
-			fmt.Fprintf(w, "### %s items of %d bits, %s\n\n", thousands(s.n), s.bits, titles[kind])
+			fmt.Fprintf(w, "### %s items of %d bits, %s\n\n", term.Thousands(s.n), s.bits, titles[kind])
 			fmt.Fprintf(w, "Median in microseconds (how many times as long %s takes).\n\n", fullscan)
 			these.timeTable(w, "r", "radius", "count", "hits")
 			these.timeTable(w, "k", "knn")
@@ -95,7 +100,7 @@ func (l results) timeTable(w io.Writer, param string, ops ...string) {
 	}
 	head := []string{"set", "search"}
 	for _, x := range params {
-		head = append(head, fmt.Sprintf("%s = %s", param, thousands(x)))
+		head = append(head, fmt.Sprintf("%s = %s", param, term.Thousands(x)))
 	}
 	t := newTable(head, 2)
 	for _, p := range l.places() {
@@ -174,14 +179,14 @@ func (l results) planTable(w io.Writer, limit float64) {
 	}
 	fmt.Fprintf(w, "### Choice of plans\n\n")
 	fmt.Fprintf(w, "Of %s searches, auto takes at most 1.05 times as long as the best plan in %s, at most 1.15 times in %s; the worst takes %.2f times.\n\n",
-		thousands(len(all)), thousands(within(1.05)), thousands(within(1.15)), all[0].ratio())
+		term.Thousands(len(all)), term.Thousands(within(1.05)), term.Thousands(within(1.15)), all[0].ratio())
 	t := newTable([]string{"set", "queries", "search", "bits", "items", "auto", "best", "best plan", "ratio"}, 3)
 	for _, c := range all {
 		if c.ratio() < limit {
 			break
 		}
 		t.add([]string{c.auto.Set, c.auto.Kind, fmt.Sprintf("%s %d", c.auto.Op, c.auto.param()), fmt.Sprint(c.auto.Bits),
-			thousands(c.auto.N), micros(c.auto.P50), micros(c.best.P50), c.best.Tier, fmt.Sprintf("%.2f", c.ratio())})
+			term.Thousands(c.auto.N), micros(c.auto.P50), micros(c.best.P50), c.best.Tier, fmt.Sprintf("%.2f", c.ratio())})
 	}
 	t.write(w)
 }
@@ -198,7 +203,7 @@ func (l results) crossTable(w io.Writer) {
 	t := newTable(head, 2)
 	for _, p := range l.places() {
 		for _, kind := range l.kinds() {
-			row, any := []string{p.set, kind, fmt.Sprint(p.bits), thousands(p.n)}, false
+			row, any := []string{p.set, kind, fmt.Sprint(p.bits), term.Thousands(p.n)}, false
 			for _, op := range []string{"radius", "knn"} {
 				for _, pair := range pairs {
 					text, ok := l.crossing(p, kind, op, pair[0], pair[1])
@@ -226,7 +231,7 @@ func (l results) crossing(p place, kind, op, tier, other string) (text string, o
 			continue
 		}
 		if b.P50 < a.P50 {
-			return thousands(x), true
+			return term.Thousands(x), true
 		}
 		ok = true
 	}
@@ -249,8 +254,8 @@ func (l results) storeTable(w io.Writer) {
 			if r.place() != p {
 				continue
 			}
-			t.add([]string{r.Set, fmt.Sprint(r.Bits), thousands(r.N), thousands(r.DistinctCodes),
-				strconv.FormatFloat(r.Seconds, 'g', 3, 64), thousands(int(r.ItemsPerSecond)),
+			t.add([]string{r.Set, fmt.Sprint(r.Bits), term.Thousands(r.N), term.Thousands(r.DistinctCodes),
+				strconv.FormatFloat(r.Seconds, 'g', 3, 64), term.Thousands(int(r.ItemsPerSecond)),
 				fmt.Sprintf("%.1f", float64(r.DiskBytes)/1e6), fmt.Sprintf("%.1f", float64(r.DiskBytes)/float64(r.N*r.Bits/8)),
 				fmt.Sprintf("%.1f", float64(r.MemoryBytes)/1e6), fmt.Sprintf("%.0f", float64(r.MemoryBytes)/float64(max(r.DistinctCodes, 1)))})
 		}
@@ -287,7 +292,7 @@ func micros(x float64) string {
 	case x < 10:
 		return strconv.FormatFloat(x, 'f', 1, 64)
 	case x < 1e6:
-		return thousands(int(x + .5))
+		return term.Thousands(int(x + .5))
 	}
 	return strconv.FormatFloat(x, 'g', 3, 64)
 }
@@ -297,14 +302,5 @@ func times(x float64) string {
 	if x < 10 {
 		return strconv.FormatFloat(x, 'f', 1, 64) + "x"
 	}
-	return thousands(int(x+.5)) + "x"
-}
-
-// thousands formats a count with commas.
-func thousands(n int) string {
-	s := strconv.Itoa(n)
-	for i := len(s) - 3; i > 0; i -= 3 {
-		s = s[:i] + "," + s[i:]
-	}
-	return s
+	return term.Thousands(int(x+.5)) + "x"
 }

@@ -1,43 +1,44 @@
-package main
+package orders
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"io"
 	"path/filepath"
+
+	"github.com/spf13/cobra"
 
 	"github.com/fddhdb/fddhdb/experiments/common"
 	"github.com/fddhdb/fddhdb/experiments/sets"
 )
 
-func main() { common.Main("orders", command) }
+// Command returns the experiment.
+func Command() *cobra.Command {
+	seeds, bits, queries := 3, 64, 500
+	cmd := common.New("orders SET...", "Compare the orders of answers (search --rerank)",
+		"A SET is a folder of files as makeset writes it. Codes have at least as many bits as there are labels.",
+		cobra.MinimumNArgs(1), func(cmd *cobra.Command, args []string) error {
+			return measure(cmd.Context(), args, seeds, bits, queries, cmd.OutOrStdout())
+		})
+	f := common.FlagsOf(cmd)
+	f.Seeds(&seeds)
+	f.Bits(&bits)
+	f.Queries(&queries)
+	return cmd
+}
 
-// command runs a command line. args does not have the name of the program.
-func command(ctx context.Context, args []string, stdout, stderr io.Writer) error {
-	f := common.NewFlags("orders", stderr)
-	seeds := f.Int("seeds", 3, "databases of each set and case")
-	bits := f.Int("bits", 64, "length of the codes; at least as many as there are labels")
-	queries := f.Int("queries", 500, "at most")
-	if err := f.Parse(args); err != nil {
-		return err
-	}
-	if f.NArg() == 0 {
-		return errors.New("name a set: orders [flags] DIR")
-	}
-	if *seeds < 1 || *queries < 1 {
-		return fmt.Errorf("%d seeds and %d queries: 1 or more are possible", *seeds, *queries)
-	}
+// measure prints a table of all sets.
+func measure(ctx context.Context, folders []string, seeds, bits, queries int, stdout io.Writer) error {
 	header(stdout)
-	for _, dir := range f.Args() {
+	for _, dir := range folders {
 		s, err := sets.Read(dir)
 		if err != nil {
 			return err
 		}
 		for _, c := range cases {
 			var runs [][]*pair
-			for seed := range uint64(*seeds) {
-				pairs, err := evaluate(ctx, s, c, seed, *bits, *queries)
+			for seed := range uint64(seeds) {
+				pairs, err := evaluate(ctx, s, c, seed, bits, queries)
 				if err != nil {
 					return fmt.Errorf("%s, %s, seed %d: %w", dir, c, seed, err)
 				}

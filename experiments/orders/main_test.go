@@ -1,4 +1,4 @@
-package main
+package orders
 
 import (
 	"math"
@@ -11,6 +11,8 @@ import (
 	"github.com/fddhdb/fddhdb/db"
 	"github.com/fddhdb/fddhdb/experiments/sets"
 	"github.com/fddhdb/fddhdb/internal/synth"
+
+	"github.com/fddhdb/fddhdb/experiments/common"
 )
 
 // folder writes a generated set, with n queries of its own, or none if n is 0.
@@ -100,7 +102,7 @@ func TestCommand(t *testing.T) {
 		t.Skip("takes long")
 	}
 	var out strings.Builder
-	if err := command(t.Context(), []string{"-seeds", "1", "-queries", "20", "-bits", "8", folder(t, 0)}, &out, &out); err != nil {
+	if err := common.Execute(t.Context(), Command(), []string{"--seeds", "1", "--queries", "20", "--bits", "8", folder(t, 0)}, &out, &out); err != nil {
 		t.Fatal(err)
 	}
 	lines := strings.Split(strings.TrimSpace(out.String()), "\n")
@@ -112,8 +114,8 @@ func TestCommand(t *testing.T) {
 			t.Errorf("%s", l)
 		}
 	}
-	for _, bad := range [][]string{{}, {t.TempDir()}, {"-seeds", "0", "x"}} {
-		if err := command(t.Context(), bad, &out, &out); err == nil {
+	for _, bad := range [][]string{{}, {t.TempDir()}, {"--seeds", "0", "x"}} {
+		if err := common.Execute(t.Context(), Command(), bad, &out, &out); err == nil {
 			t.Errorf("%v passes", bad)
 		}
 	}

@@ -1,6 +1,6 @@
 // Package sets reads the sets of files that programs measure with: a folder with train_NAME.npy for
 // each modality and train_labels.npy, and for queries query_NAME.npy and query_labels.npy.
-// internal/synth/makeset writes such folders, and `fddhdb export` can.
+// experiments makeset writes such folders, and `fddhdb export` can.
 package sets
 
 import (

@@ -1,4 +1,4 @@
-package main
+package traintime
 
 import (
 	"context"
@@ -8,57 +8,71 @@ import (
 	"os"
 	"os/exec"
 	"runtime"
-	"slices"
 	"strconv"
+
+	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
 
 	"github.com/fddhdb/fddhdb/experiments/common"
 	"github.com/fddhdb/fddhdb/internal/synth"
 	"github.com/fddhdb/fddhdb/model"
 )
 
-func main() { common.Main("traintime", command) }
+// oneFlag measures in this process alone.
+const oneFlag = "one"
 
-// command runs a command line. args does not have the name of the program.
-func command(ctx context.Context, args []string, stdout, stderr io.Writer) error {
-	sizes := common.Ints{1000, 5000, 10_000, 50_000, 184_000}
-	var c config
-	f := common.NewFlags("traintime", stderr)
-	f.Var(&sizes, "n", "numbers of items")
-	method := f.String("method", "labels", "labels, joint or paper")
-	f.IntVar(&c.Bits, "bits", 128, "length of the codes")
-	f.IntVar(&c.Anchors, "anchors", 800, "anchors of a modality")
-	f.IntVar(&c.Queries, "queries", 1000, "items to measure retrieval with")
-	f.Uint64Var(&c.Seed, "seed", 0, "seed of the data and the training")
-	f.Float64Var(&c.Noise, "noise", synth.DefaultNUSWideNoise, "noise of the data, 0 to 1")
-	f.BoolVar(&c.Dense, "dense", false, "texts as dense vectors, where they are sparse")
-	python := f.String("peer", "", "compare with numpy, run by this Python; items are in memory")
-	rounds := f.Int("rounds", 3, "with -peer: runs of each side in turns, of which medians are printed")
-	one := f.Bool("one", false, "measure in this process and print JSON; -n is one number")
-	if err := f.Parse(args); err != nil {
-		return err
-	}
+// Command returns the experiment.
+func Command() *cobra.Command {
+	s := settings{config: config{Bits: 128, Anchors: 800, Queries: 1000, Noise: synth.DefaultNUSWideNoise},
+		sizes: common.Ints{1000, 5000, 10_000, 50_000, 184_000}, rounds: 3}
+	cmd := common.New("traintime", "Measure the time of training by the number of items, and beside numpy",
+		"The data has the shape of NUS-WIDE. Each number of items is measured in a process of its own.",
+		cobra.NoArgs, func(cmd *cobra.Command, _ []string) error {
+			return s.measure(cmd.Context(), cmd.Flags(), cmd.OutOrStdout(), cmd.ErrOrStderr())
+		})
+	f := common.FlagsOf(cmd)
+	f.Items(&s.sizes)
+	f.StringVar(&s.method, "method", "labels", "labels, joint or paper")
+	f.Bits(&s.Bits)
+	f.Count(&s.Anchors, "anchors", "anchors of a modality")
+	f.Queries(&s.Queries)
+	f.Seed(&s.Seed)
+	f.Float64Var(&s.Noise, "noise", s.Noise, "noise of the data, 0 to 1")
+	f.BoolVar(&s.Dense, "dense", false, "texts as dense vectors, where they are sparse")
+	f.StringVar(&s.python, "peer", "", "compare with numpy, run by this Python; items are in memory")
+	f.Rounds(&s.rounds)
+	f.BoolVar(&s.one, oneFlag, false, "measure the first number of items in this process and print JSON")
+	return cmd
+}
+
+// settings are the values of the flags.
+type settings struct {
+	config
+	sizes          common.Ints
+	method, python string
+	rounds         int
+	one            bool
+}
+
+// measure prints a table.
+func (s *settings) measure(ctx context.Context, flags *pflag.FlagSet, stdout, stderr io.Writer) error {
+	c := s.config
 	var err error
-	if c.Method, err = model.ParseMethod(*method); err != nil {
+	if c.Method, err = model.ParseMethod(s.method); err != nil {
 		return err
 	}
-	if *rounds < 1 {
-		return fmt.Errorf("-rounds %d: 1 or more are possible", *rounds)
-	}
-	if len(sizes) == 0 || slices.Min(sizes) < 1 {
-		return fmt.Errorf("-n %q: numbers of items from 1 with commas between them are expected", &sizes)
-	}
-	if *one {
-		c.Items = sizes[0]
+	if s.one {
+		c.Items = s.sizes[0]
 		r, err := run(ctx, c)
 		if err != nil {
 			return err
 		}
 		return json.NewEncoder(stdout).Encode(r)
 	}
-	if *python != "" {
+	if s.python != "" {
 		peerHeader(stdout)
-		for _, c.Items = range sizes {
-			r, err := compare(ctx, c, *python, *rounds)
+		for _, c.Items = range s.sizes {
+			r, err := compare(ctx, c, s.python, s.rounds)
 			if err != nil {
 				return err
 			}
@@ -68,8 +82,8 @@ func command(ctx context.Context, args []string, stdout, stderr io.Writer) error
 	}
 	fmt.Fprintf(stdout, "%d bits, %d anchors, method %v, noise %v, %d cores\n\n", c.Bits, c.Anchors, c.Method, c.Noise, runtime.GOMAXPROCS(0))
 	header(stdout)
-	for _, n := range sizes {
-		r, err := inProcess(ctx, args, n, stderr)
+	for _, n := range s.sizes {
+		r, err := inProcess(ctx, flags, n, stderr)
 		if err != nil {
 			return fmt.Errorf("%d items: %w", n, err)
 		}
@@ -78,13 +92,15 @@ func command(ctx context.Context, args []string, stdout, stderr io.Writer) error
 	return nil
 }
 
-// inProcess measures n items in a process of its own.
-func inProcess(ctx context.Context, args []string, n int, stderr io.Writer) (r result, err error) {
+// inProcess measures n items in a process of its own, with the flags that are given.
+func inProcess(ctx context.Context, flags *pflag.FlagSet, n int, stderr io.Writer) (r result, err error) {
 	self, err := os.Executable()
 	if err != nil {
 		return r, err
 	}
-	cmd := exec.CommandContext(ctx, self, append(args[:len(args):len(args)], "-n", strconv.Itoa(n), "-one")...)
+	args := []string{"traintime", "--" + oneFlag}
+	flags.Visit(func(f *pflag.Flag) { args = append(args, "--"+f.Name+"="+f.Value.String()) })
+	cmd := exec.CommandContext(ctx, self, append(args, "--items="+strconv.Itoa(n))...)
 	cmd.Stderr = stderr
 	out, err := cmd.Output()
 	if err != nil {

@@ -1,4 +1,4 @@
-package main
+package traintime
 
 import (
 	"os"
@@ -8,6 +8,8 @@ import (
 
 	"github.com/fddhdb/fddhdb/internal/synth"
 	"github.com/fddhdb/fddhdb/model"
+
+	"github.com/fddhdb/fddhdb/experiments/common"
 )
 
 // The data is neither trivial nor hopeless, and noise makes it harder.
@@ -46,9 +48,8 @@ func TestRun(t *testing.T) {
 
 // TestMain is main if command has started the test binary.
 func TestMain(m *testing.M) {
-	if slices.Contains(os.Args, "-one") {
-		main()
-		return
+	if slices.Contains(os.Args, "--"+oneFlag) {
+		os.Exit(common.Main(Command()))
 	}
 	m.Run()
 }
@@ -58,15 +59,15 @@ func TestCommand(t *testing.T) {
 		t.Skip("takes long")
 	}
 	var out strings.Builder
-	if err := command(t.Context(), []string{"-n", "300,400", "-bits", "16", "-anchors", "50", "-queries", "20"}, &out, &out); err != nil {
+	if err := common.Execute(t.Context(), Command(), []string{"--items", "300,400", "--bits", "16", "--anchors", "50", "--queries", "20"}, &out, &out); err != nil {
 		t.Fatalf("%v: %s", err, out.String())
 	}
 	lines := strings.Split(out.String(), "\n")
 	if len(lines) != 7 || !strings.HasPrefix(lines[4], "| 300 | 0.") || !strings.HasPrefix(lines[5], "| 400 | 0.") || strings.Count(lines[5], "|") != strings.Count(lines[3], "|") {
 		t.Errorf("%s", out.String())
 	}
-	for _, bad := range [][]string{{"-n", "x"}, {"-n", "10,,20"}, {"-method", "magic"}, {"-one", "-noise", "2"}} {
-		if err := command(t.Context(), bad, &out, &out); err == nil {
+	for _, bad := range [][]string{{"--items", "x"}, {"--items", "10,,20"}, {"--method", "magic"}, {"--one", "--noise", "2"}} {
+		if err := common.Execute(t.Context(), Command(), bad, &out, &out); err == nil {
 			t.Errorf("%v passes", bad)
 		}
 	}

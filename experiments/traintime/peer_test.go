@@ -1,9 +1,11 @@
-package main
+package traintime
 
 import (
 	"os/exec"
 	"strings"
 	"testing"
+
+	"github.com/fddhdb/fddhdb/experiments/common"
 )
 
 // Both sides train on the same items, and tell the time of each step.
@@ -18,7 +20,7 @@ func TestCompare(t *testing.T) {
 		t.Skip("no Python with numpy: nothing to compare with")
 	}
 	var out strings.Builder
-	if err := command(t.Context(), []string{"-peer", python, "-rounds", "1", "-n", "300", "-bits", "16", "-anchors", "50"}, &out, &out); err != nil {
+	if err := common.Execute(t.Context(), Command(), []string{"--peer", python, "--rounds", "1", "--items", "300", "--bits", "16", "--anchors", "50"}, &out, &out); err != nil {
 		t.Fatalf("%v: %s", err, out.String())
 	}
 	lines := strings.Split(strings.TrimSpace(out.String()), "\n")
@@ -29,11 +31,11 @@ func TestCompare(t *testing.T) {
 
 func TestCompareWithoutPython(t *testing.T) {
 	var out strings.Builder
-	err := command(t.Context(), []string{"-peer", "no-such-python", "-n", "60", "-anchors", "20", "-bits", "16"}, &out, &out)
+	err := common.Execute(t.Context(), Command(), []string{"--peer", "no-such-python", "--items", "60", "--anchors", "20", "--bits", "16"}, &out, &out)
 	if err == nil || !strings.Contains(err.Error(), "no-such-python") {
 		t.Errorf("%v", err)
 	}
-	if err := command(t.Context(), []string{"-rounds", "0"}, &out, &out); err == nil {
+	if err := common.Execute(t.Context(), Command(), []string{"--rounds", "0"}, &out, &out); err == nil {
 		t.Error("-rounds 0 passes")
 	}
 }

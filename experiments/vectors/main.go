@@ -1,4 +1,4 @@
-package main
+package vectors
 
 import (
 	"context"
@@ -12,76 +12,78 @@ import (
 	"strconv"
 	"strings"
 
+	"github.com/spf13/cobra"
+
 	"github.com/fddhdb/fddhdb/experiments/common"
 	"github.com/fddhdb/fddhdb/internal/synth"
 )
 
-func main() { common.Main("vectors", command) }
-
 // A config says what is compared.
 type config struct {
+	sizes   common.Ints
 	set     synth.EmbeddingSet
 	dims    int
 	queries int
 	k       int
+	asked   string
 	recalls []float64 // that fddhdb is asked for; 1 is the last
 	rounds  int
 	dir     string // for the databases; empty: none stays
+	inGo    string
 	peers   []string
 	most    int    // items that peers in Go get
 	usearch string // folder with the source; empty: not compared
 }
 
-// command runs a command line. args does not have the name of the program.
-func command(ctx context.Context, args []string, stdout, stderr io.Writer) error {
-	if len(args) > 0 && args[0] == serveVerb {
-		return serve(ctx, args[1:], os.Stdin, stdout)
-	}
-	sizes := common.Ints{20_000, 100_000}
-	var c config
-	f := common.NewFlags("vectors", stderr)
-	f.Var(&sizes, "items", "numbers of vectors")
-	f.IntVar(&c.dims, "dims", 384, "dimensions of a vector")
-	f.IntVar(&c.queries, "queries", 200, "fresh vectors to search with")
-	set := f.String("set", string(synth.Topics), "topics, mixture or tails")
-	f.IntVar(&c.k, "k", 10, "nearest neighbours")
-	recalls := f.String("recalls", ".9,.95,.98,.99", "recalls that fddhdb is asked for, above 0 and below 1; an exact search comes besides")
-	f.IntVar(&c.rounds, "rounds", 5, "timed searches with each query, in turns")
-	f.StringVar(&c.dir, "dir", "", "new folder for the databases, which stay there; a temporary one if empty")
-	peers := f.String("peers", "hnsw,chromem", "peers in Go, of hnsw and chromem; may be empty")
-	f.IntVar(&c.most, "most", 20_000, "items up to which the peers in Go take part, which are slow")
+// Command returns the experiment.
+func Command() *cobra.Command {
+	c := config{sizes: common.Ints{20_000, 100_000}, dims: 384, queries: 200, k: 10, rounds: 5, most: 20_000}
+	cmd := common.New("vectors", "Compare nearest neighbours of vectors with USearch, coder/hnsw and chromem-go",
+		"Each side runs in a process of its own; fddhdb searches by an index of vectors.",
+		cobra.NoArgs, func(cmd *cobra.Command, _ []string) error {
+			return c.measure(cmd.Context(), cmd.OutOrStdout(), cmd.ErrOrStderr())
+		})
+	f := common.FlagsOf(cmd)
+	f.Items(&c.sizes)
+	f.Count(&c.dims, "dims", "dimensions of a vector")
+	f.Queries(&c.queries)
+	f.StringVar((*string)(&c.set), "set", string(synth.Topics), "topics, mixture or tails")
+	f.K(&c.k)
+	f.StringVar(&c.asked, "recalls", ".9,.95,.98,.99", "recalls that fddhdb is asked for, above 0 and below 1; an exact search comes besides")
+	f.Rounds(&c.rounds)
+	f.Dir(&c.dir)
+	f.StringVar(&c.inGo, "peers", "hnsw,chromem", "peers in Go, of hnsw and chromem; may be empty")
+	f.IntVar(&c.most, "most", c.most, "items up to which the peers in Go take part, which are slow")
 	f.StringVar(&c.usearch, "usearch", "", "folder with the source of USearch, to compare with it")
-	if err := f.Parse(args); err != nil {
-		return err
-	}
-	c.set = synth.EmbeddingSet(*set)
-	if c.queries < 1 || c.k < 1 || c.rounds < 1 {
-		return errors.New("-queries, -k, -rounds: positive numbers are expected")
-	}
-	if len(sizes) == 0 || slices.Min(sizes) < 1 {
-		return fmt.Errorf("-items %q: numbers from 1 with commas between them are expected", &sizes)
-	}
-	for _, word := range strings.Split(*recalls, ",") {
+	cmd.AddCommand(&cobra.Command{Use: serveVerb, Hidden: true, RunE: func(cmd *cobra.Command, args []string) error {
+		return serve(cmd.Context(), args, os.Stdin, cmd.OutOrStdout())
+	}})
+	return cmd
+}
+
+// measure prints the tables of each number of items.
+func (c *config) measure(ctx context.Context, stdout, stderr io.Writer) error {
+	for _, word := range strings.Split(c.asked, ",") {
 		r, err := strconv.ParseFloat(word, 64)
 		if err != nil || !(r > 0 && r < 1) {
-			return fmt.Errorf("-recalls %q: numbers above 0 and below 1 with commas between them are expected", *recalls)
+			return fmt.Errorf("--recalls %q: numbers above 0 and below 1 with commas between them are expected", c.asked)
 		}
 		c.recalls = append(c.recalls, r)
 	}
 	c.recalls = append(c.recalls, 1)
-	if *peers != "" {
-		c.peers = strings.Split(*peers, ",")
+	if c.inGo != "" {
+		c.peers = strings.Split(c.inGo, ",")
 	}
 	for _, p := range c.peers {
 		if p != hnswName && p != chromemName {
-			return fmt.Errorf("-peers: %q is not known; %s and %s are", p, hnswName, chromemName)
+			return fmt.Errorf("--peers: %q is not known; %s and %s are", p, hnswName, chromemName)
 		}
 	}
 	source, err := synth.NewEmbeddingSource(c.set, c.dims, 1)
 	if err != nil {
 		return err
 	}
-	for _, n := range sizes {
+	for _, n := range c.sizes {
 		if err := c.compare(ctx, source, n, stdout, stderr); err != nil {
 			return fmt.Errorf("%d items: %w", n, err)
 		}
@@ -135,7 +137,7 @@ func (c *config) compare(ctx context.Context, source *synth.EmbeddingSource, n i
 	fmt.Fprintln(stdout)
 	printRatios(stdout, sides)
 	if len(c.peers) > 0 && n > c.most {
-		fmt.Fprintf(stdout, "\nNot with so many items (-most): %s\n", strings.Join(c.peers, ", "))
+		fmt.Fprintf(stdout, "\nNot with so many items (--most): %s\n", strings.Join(c.peers, ", "))
 	}
 	fmt.Fprintln(stdout)
 	return nil
@@ -149,7 +151,7 @@ func (c *config) sides(ctx context.Context, folder string, n int) ([]*side, erro
 		return nil, err
 	}
 	inGo := func(program, setting string, values []float64, name, argument string) *side {
-		return newSide(program, setting, values, self, serveVerb, name, folder, strconv.Itoa(c.dims), strconv.Itoa(c.k), argument)
+		return newSide(program, setting, values, self, "vectors", serveVerb, name, folder, strconv.Itoa(c.dims), strconv.Itoa(c.k), argument)
 	}
 	database := filepath.Join(folder, "db")
 	if c.dir != "" {

@@ -1,4 +1,4 @@
-package main
+package vectors
 
 import (
 	"flag"
@@ -11,15 +11,16 @@ import (
 	"testing"
 
 	"github.com/fddhdb/fddhdb/internal/synth"
+
+	"github.com/fddhdb/fddhdb/experiments/common"
 )
 
 var source = flag.String("usearch", "", "folder with the source of USearch, for TestUSearch")
 
 // TestMain is main if a side has started the test binary.
 func TestMain(m *testing.M) {
-	if len(os.Args) > 1 && os.Args[1] == serveVerb {
-		main()
-		return
+	if len(os.Args) > 1 && os.Args[1] == "vectors" {
+		os.Exit(common.Main(Command()))
 	}
 	m.Run()
 }
@@ -45,9 +46,9 @@ func TestCommand(t *testing.T) {
 		t.Skip("takes long with the race detector")
 	}
 	dir := filepath.Join(t.TempDir(), "databases")
-	args := []string{"-items", "300,400", "-dims", "24", "-queries", "12", "-rounds", "2", "-recalls", ".9,.99", "-most", "300", "-dir", dir}
+	args := []string{"--items", "300,400", "--dims", "24", "--queries", "12", "--rounds", "2", "--recalls", ".9,.99", "--most", "300", "--dir", dir}
 	var out strings.Builder
-	if err := command(t.Context(), args, &out, &out); err != nil {
+	if err := common.Execute(t.Context(), Command(), args, &out, &out); err != nil {
 		t.Fatalf("%v: %s", err, out.String())
 	}
 	ours := rows(t, out.String(), "fddhdb")
@@ -64,7 +65,7 @@ func TestCommand(t *testing.T) {
 	if len(exact) != 2 || len(exact[0]) != 5 || exact[0][4] == "-" || len(exact[1]) != 3 {
 		t.Errorf("%q", exact)
 	}
-	if !strings.Contains(out.String(), "\nNot with so many items (-most): hnsw, chromem\n") {
+	if !strings.Contains(out.String(), "\nNot with so many items (--most): hnsw, chromem\n") {
 		t.Error(out.String())
 	}
 	for _, name := range []string{"topics-300", "topics-400"} {
@@ -73,19 +74,19 @@ func TestCommand(t *testing.T) {
 		}
 	}
 	out.Reset()
-	if err := command(t.Context(), args, &out, &out); err == nil || !strings.Contains(out.String(), "exists") {
+	if err := common.Execute(t.Context(), Command(), args, &out, &out); err == nil || !strings.Contains(out.String(), "exists") {
 		t.Errorf("the second time in the same folder: %v: %s", err, out.String())
 	}
 }
 
 func TestArguments(t *testing.T) {
 	for _, bad := range [][]string{
-		{"-items", "0"}, {"-items", ""}, {"-queries", "0"}, {"-k", "0"}, {"-rounds", "0"}, {"-dims", "0"}, {"-set", "none"},
-		{"-recalls", "1"}, {"-recalls", ".9,x"}, {"-peers", "magic"}, {"-usearch", t.TempDir(), "-items", "10"},
+		{"--items", "0"}, {"--items", ""}, {"--queries", "0"}, {"--k", "0"}, {"--rounds", "0"}, {"--dims", "0"}, {"--set", "none"},
+		{"--recalls", "1"}, {"--recalls", ".9,x"}, {"--peers", "magic"}, {"--usearch", t.TempDir(), "--items", "10"},
 		{serveVerb}, {serveVerb, "magic", t.TempDir(), "8", "10", ""}, {serveVerb, ourName, t.TempDir(), "8", "10", ""},
 	} {
 		var out strings.Builder
-		if err := command(t.Context(), bad, &out, &out); err == nil {
+		if err := common.Execute(t.Context(), Command(), bad, &out, &out); err == nil {
 			t.Errorf("%v passes: %s", bad, out.String())
 		}
 	}

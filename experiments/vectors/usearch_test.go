@@ -1,4 +1,4 @@
-package main
+package vectors
 
 import (
 	"os"
@@ -6,6 +6,8 @@ import (
 	"runtime"
 	"strings"
 	"testing"
+
+	"github.com/fddhdb/fddhdb/experiments/common"
 )
 
 // headers returns a folder with empty files that compile looks for.
@@ -48,12 +50,12 @@ func TestCompiled(t *testing.T) {
 	compiler(t, `
 while [ "$1" != -o ]; do shift; done
 grep -q usearch/index_dense.hpp "$3" || exit 1
-printf '#!/bin/sh\nexec "$STAND_IN" serve chromem "$@"\n' > "$2"
+printf '#!/bin/sh\nexec "$STAND_IN" vectors serve chromem "$@"\n' > "$2"
 chmod +x "$2"
 `)
 	var out strings.Builder
-	args := []string{"-items", "100", "-dims", "8", "-queries", "5", "-rounds", "1", "-peers", "", "-usearch", headers(t, "include/usearch/index_dense.hpp")}
-	if err := command(t.Context(), args, &out, &out); err != nil {
+	args := []string{"--items", "100", "--dims", "8", "--queries", "5", "--rounds", "1", "--peers", "", "--usearch", headers(t, "include/usearch/index_dense.hpp")}
+	if err := common.Execute(t.Context(), Command(), args, &out, &out); err != nil {
 		t.Fatalf("%v: %s", err, out.String())
 	}
 	for _, name := range []string{"USearch f32", "USearch i8"} {
@@ -95,7 +97,7 @@ func TestUSearch(t *testing.T) {
 		t.Skip("go test ./vectors -args -usearch DIR runs it on the source of USearch")
 	}
 	var out strings.Builder
-	if err := command(t.Context(), []string{"-items", "300", "-dims", "24", "-queries", "12", "-rounds", "1", "-peers", "", "-usearch", *source}, &out, &out); err != nil {
+	if err := common.Execute(t.Context(), Command(), []string{"--items", "300", "--dims", "24", "--queries", "12", "--rounds", "1", "--peers", "", "--usearch", *source}, &out, &out); err != nil {
 		t.Fatalf("%v: %s", err, out.String())
 	}
 	for _, kind := range []string{"USearch f32", "USearch i8"} {

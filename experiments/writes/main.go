@@ -1,4 +1,4 @@
-package main
+package writes
 
 import (
 	"context"
@@ -6,13 +6,13 @@ import (
 	"fmt"
 	"io"
 	"os"
-	"slices"
 	"strconv"
 	"sync"
 	"sync/atomic"
 	"time"
 
 	"github.com/cockroachdb/pebble/v2"
+	"github.com/spf13/cobra"
 
 	"github.com/fddhdb/fddhdb/codec"
 	"github.com/fddhdb/fddhdb/db"
@@ -20,47 +20,48 @@ import (
 	"github.com/fddhdb/fddhdb/internal/synth"
 )
 
-func main() { common.Main("writes", command) }
-
 // A config says what both sides write.
 type config struct {
-	bits    int           // of a code
-	payload int           // bytes of an item
-	long    time.Duration // how long each side writes
-	dir     string        // for the folders of both
+	goroutines common.Ints
+	bits       int           // of a code
+	payload    uint          // bytes of an item
+	long       time.Duration // how long each side writes
+	dir        string        // for the folders of both
+	rounds     int
 }
 
 // A writer writes the n-th item, durably.
 type writer func(ctx context.Context, n int) error
 
-// command runs a command line. args does not have the name of the program.
-func command(ctx context.Context, args []string, stdout, stderr io.Writer) error {
-	goroutines := common.Ints{1, 4, 16}
-	var c config
-	f := common.NewFlags("writes", stderr)
-	f.Var(&goroutines, "goroutines", "numbers of goroutines")
-	f.IntVar(&c.bits, "bits", 128, "length of the codes")
-	f.IntVar(&c.payload, "payload", 100, "bytes of the payload of an item")
+// Command returns the experiment.
+func Command() *cobra.Command {
+	c := config{goroutines: common.Ints{1, 4, 16}, bits: 128, rounds: 5}
+	cmd := common.New("writes", "Measure synced writes beside the storage engine alone",
+		"Both sides run in turns, each on an empty store. The folder is to be on the disk that is measured.",
+		cobra.NoArgs, func(cmd *cobra.Command, _ []string) error { return c.measure(cmd.Context(), cmd.OutOrStdout()) })
+	f := common.FlagsOf(cmd)
+	f.Counts(&c.goroutines, "goroutines", "numbers of goroutines")
+	f.Bits(&c.bits)
+	f.UintVar(&c.payload, "payload", 100, "bytes of the payload of an item")
 	f.DurationVar(&c.long, "for", time.Second, "how long each side writes in a round")
-	f.StringVar(&c.dir, "dir", "", "folder to write in, on the disk to be measured; the system's for temporary files if empty")
-	rounds := f.Int("rounds", 5, "runs of each side, in turns")
-	if err := f.Parse(args); err != nil {
-		return err
-	}
-	if *rounds < 1 || c.payload < 0 || c.long <= 0 {
-		return errors.New("-rounds, -payload, -for: positive numbers are expected")
-	}
-	if len(goroutines) == 0 || slices.Min(goroutines) < 1 {
-		return fmt.Errorf("-goroutines %q: numbers from 1 with commas between them are expected", &goroutines)
+	f.Dir(&c.dir)
+	f.Rounds(&c.rounds)
+	return cmd
+}
+
+// measure prints a table.
+func (c *config) measure(ctx context.Context, stdout io.Writer) error {
+	if c.long <= 0 {
+		return errors.New("--for: a positive duration is expected")
 	}
 	codes, err := synth.Codes(synth.Uniform, c.bits, 100_000, 1)
 	if err != nil {
 		return err
 	}
 	common.Head(stdout, 0, "goroutines", "Put, a second", "Pebble, a second", "ratio")
-	for _, n := range goroutines {
+	for _, n := range c.goroutines {
 		var ours, raw, ratios []float64
-		for range *rounds {
+		for range c.rounds {
 			a, err := c.inFolder(ctx, n, codes, c.put)
 			if err != nil {
 				return err

@@ -40,7 +40,7 @@ var house = plan{
 		{"examples/backup": nil, "examples/embeddings": nil, "examples/neardup": nil, "examples/photos": nil, "examples/quickstart": nil,
 			"examples/service": nil, "examples/stream": {plot}, "examples/three": nil},
 		{"db/dbtest": {pebble}, "db/internal/dbkit": {pebble, gocmp}, "internal/field": {pebble}, "internal/manpage": nil,
-			"internal/metamorphic": {pebble}, "internal/synth/makeset": nil},
+			"internal/metamorphic": {pebble}},
 		{"cmd/fddhdb/clitest": nil, "db/backup/storetest": nil, "internal/arrows": nil, "internal/doctest": nil, "internal/effort": nil,
 			"internal/killtest": nil, "internal/oracle": nil, "internal/release": nil, "internal/seed": {rapid},
 			"internal/synth": nil, "internal/testfs": {pebble}, "internal/versity": {minio}},

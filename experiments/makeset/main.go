@@ -1,65 +1,61 @@
-package main
+package makeset
 
 import (
-	"errors"
-	"flag"
 	"fmt"
-	"io"
 	"os"
 	"path/filepath"
 
+	"github.com/spf13/cobra"
+
 	"github.com/fddhdb/fddhdb/codec/vecfile"
+	"github.com/fddhdb/fddhdb/experiments/common"
 	"github.com/fddhdb/fddhdb/internal/synth"
 )
 
-func main() {
-	err := command(os.Args[1:], os.Stderr)
-	if err != nil && !errors.Is(err, flag.ErrHelp) {
-		fmt.Fprintln(os.Stderr, "makeset:", err)
-		os.Exit(1)
-	}
+// Command returns the experiment.
+func Command() *cobra.Command {
+	o := options{items: 4000, queries: 500, parts: 1}
+	cmd := common.New("makeset DIR", "Write a generated set of files",
+		"DIR gets train_NAME.npy and query_NAME.npy of each modality, and their labels: what fddhdb import and other experiments read.",
+		cobra.ExactArgs(1), func(_ *cobra.Command, args []string) error { return o.write(args[0]) })
+	f := common.FlagsOf(cmd)
+	f.StringVar(&o.set, "set", "nuswide", "nuswide, multilabel, pairs or embeddings")
+	f.Count(&o.items, "items", "items to train on")
+	f.Queries(&o.queries)
+	f.Seed(&o.seed)
+	f.Count(&o.parts, "parts", "files of the items to train on, train_image-00000.npy and so on")
+	return cmd
 }
 
-// command runs a command line. args does not have the name of the program.
-func command(args []string, stderr io.Writer) error {
-	f := flag.NewFlagSet("makeset", flag.ContinueOnError)
-	f.SetOutput(stderr)
-	f.Usage = func() {
-		fmt.Fprintln(stderr, "usage: makeset [flags] DIR\n\nIt writes train_NAME.npy and query_NAME.npy of each modality, and their labels, to the folder DIR.")
-		f.PrintDefaults()
+// options are the values of the flags.
+type options struct {
+	set                   string
+	items, queries, parts int
+	seed                  uint64
+}
+
+// write writes a set to a folder, which it makes.
+func (o *options) write(dir string) error {
+	if o.parts > o.items {
+		return fmt.Errorf("--parts %d: there are %d items", o.parts, o.items)
 	}
-	set := f.String("set", "nuswide", "nuswide, multilabel, pairs or embeddings")
-	items := f.Int("items", 4000, "items to train on")
-	queries := f.Int("queries", 500, "items to query with")
-	seed := f.Uint64("seed", 0, "seed of the data")
-	parts := f.Int("parts", 1, "files of the items to train on, train_image-00000.npy and so on")
-	if err := f.Parse(args); err != nil {
-		return err
-	}
-	if f.NArg() != 1 {
-		return errors.New("the folder to write to is missing: makeset [flags] DIR")
-	}
-	if *items < 1 || *queries < 1 || *parts < 1 || *parts > *items {
-		return fmt.Errorf("%d items, in %d parts, and %d queries: 1 or more of each are possible", *items, *parts, *queries)
-	}
-	data, labels, err := generate(*set, *items+*queries, *seed)
+	data, labels, err := generate(o.set, o.items+o.queries, o.seed)
 	if err != nil {
 		return err
 	}
-	dir := f.Arg(0)
 	if err := os.MkdirAll(dir, 0o777); err != nil {
 		return err
 	}
-	for p := range *parts {
+	for p := range o.parts {
 		suffix := ""
-		if *parts > 1 {
+		if o.parts > 1 {
 			suffix = fmt.Sprintf("-%05d", p)
 		}
-		if err := write(dir, "train", suffix, data.Slice(p**items / *parts, (p+1)**items / *parts), labels); err != nil {
+		if err := write(dir, "train", suffix, data.Slice(p*o.items/o.parts, (p+1)*o.items/o.parts), labels); err != nil {
 			return err
 		}
 	}
-	return write(dir, "query", "", data.Slice(*items, *items+*queries), labels)
+	return write(dir, "query", "", data.Slice(o.items, o.items+o.queries), labels)
 }
 
 // generate makes a set, and returns how many labels it has.

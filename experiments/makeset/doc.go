@@ -1,10 +1,10 @@
-// Makeset writes a generated set of pairs as files that fddhdb import and experiment
+// Package makeset writes a generated set of pairs as files that fddhdb import and the experiments
 // read: train_image.npy, train_text.npy, train_labels.npy, and query_image.npy,
 // query_text.npy, query_labels.npy.
 //
-//	go run ./internal/synth/makeset DIR
-//	go run ./internal/synth/makeset -set multilabel -items 4000 -queries 400 DIR
-//	go run ./internal/synth/makeset -set pairs -items 1000000 -parts 16 DIR
+//	experiments makeset DIR
+//	experiments makeset --set multilabel --items 4000 --queries 400 DIR
+//	experiments makeset --set pairs --items 1000000 --parts 16 DIR
 //
 // The sets are
 //
@@ -21,5 +21,5 @@
 //   - embeddings: 384-d pictures alone, without labels, like those of a neural encoder; see
 //     synth.Embeddings.
 //
-// The program imports synth and codec/vecfile. Equal arguments give equal files.
-package main
+// The package imports synth and codec/vecfile. Equal arguments give equal files.
+package makeset

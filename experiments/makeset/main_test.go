@@ -1,21 +1,19 @@
-package main
+package makeset
 
 import (
-	"errors"
-	"flag"
 	"io"
 	"path/filepath"
 	"strconv"
-	"strings"
 	"testing"
 
 	"github.com/fddhdb/fddhdb/codec/vecfile"
+	"github.com/fddhdb/fddhdb/experiments/common"
 )
 
 func TestFiles(t *testing.T) {
 	for set, want := range map[string]struct{ labels, image, text int }{"nuswide": {10, 500, 1000}, "multilabel": {24, 64, 48}, "pairs": {20, 128, 128}} {
 		dir := filepath.Join(t.TempDir(), "new", set)
-		if err := command([]string{"-set", set, "-items", "90", "-queries", "20", "-seed", "3", dir}, io.Discard); err != nil {
+		if err := common.Execute(t.Context(), Command(), []string{"--set", set, "--items", "90", "--queries", "20", "--seed", "3", dir}, io.Discard, io.Discard); err != nil {
 			t.Fatal(err)
 		}
 		data, _, err := generate(set, 110, 3)
@@ -47,17 +45,9 @@ func TestFiles(t *testing.T) {
 	}
 }
 
-// -h says that a folder is to be given.
-func TestHelp(t *testing.T) {
-	var help strings.Builder
-	if err := command([]string{"-h"}, &help); !errors.Is(err, flag.ErrHelp) || !strings.Contains(help.String(), "makeset [flags] DIR\n") || !strings.Contains(help.String(), "-queries") {
-		t.Errorf("%v: %s", err, help.String())
-	}
-}
-
 func TestErrors(t *testing.T) {
-	for _, bad := range [][]string{{}, {"-set", "other", t.TempDir()}, {"-items", "0", t.TempDir()}, {"a", "b"}} {
-		if err := command(bad, io.Discard); err == nil {
+	for _, bad := range [][]string{{}, {"--set", "other", t.TempDir()}, {"--items", "0", t.TempDir()}, {"--items", "2", "--parts", "3", t.TempDir()}, {"a", "b"}} {
+		if err := common.Execute(t.Context(), Command(), bad, io.Discard, io.Discard); err == nil {
 			t.Errorf("%v passes", bad)
 		}
 	}
