@@ -17,6 +17,7 @@ import (
 	"github.com/fddhdb/fddhdb/experiments/makeset"
 	"github.com/fddhdb/fddhdb/experiments/matrix"
 	"github.com/fddhdb/fddhdb/experiments/orders"
+	"github.com/fddhdb/fddhdb/experiments/paper"
 	"github.com/fddhdb/fddhdb/experiments/traintime"
 	"github.com/fddhdb/fddhdb/experiments/vectors"
 	"github.com/fddhdb/fddhdb/experiments/writes"
@@ -26,8 +27,6 @@ func main() { os.Exit(common.Main(experiments()...)) }
 
 // experiments returns all of them.
 func experiments() []*cobra.Command {
-	return []*cobra.Command{
-		labels.Command(), makeset.Command(), matrix.Command(), orders.Command(),
-		traintime.Command(), vectors.Command(), writes.Command(),
-	}
+	return append(paper.Commands(), labels.Command(), makeset.Command(), matrix.Command(), orders.Command(),
+		traintime.Command(), vectors.Command(), writes.Command())
 }

@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"math"
 	"math/rand/v2"
-	"os"
 	"slices"
 	"strconv"
 
@@ -31,30 +30,21 @@ type figure struct {
 
 // evaluate makes a database and measures it without labels, and with each share of them, in percent.
 func evaluate(ctx context.Context, s *sets.Set, seed uint64, bits int, shares []int) (rows []*row, err error) {
-	dir, err := os.MkdirTemp("", "labels")
-	if err != nil {
-		return nil, err
-	}
-	defer func() { err = errors.Join(err, os.RemoveAll(dir)) }()
-	d, err := db.Open(dir, &db.Options{NoSync: true})
-	if err != nil {
-		return nil, err
-	}
-	defer func() { err = errors.Join(err, d.Close()) }()
+	err = sets.WithDatabase(nil, func(d *db.DB) error {
+		rows, err = evaluateIn(ctx, d, s, seed, bits, shares)
+		return err
+	})
+	return rows, err
+}
+
+func evaluateIn(ctx context.Context, d *db.DB, s *sets.Set, seed uint64, bits int, shares []int) (rows []*row, err error) {
 	items, queries := s.Split(seed, math.MaxInt)
 	n := len(items.Labels)
 	all := make([]*db.Item, n)
-	var schema db.Schema
-	for t, name := range s.Modalities {
-		schema.Modalities = append(schema.Modalities, db.Modality{Name: name, Dim: s.Dims[t]})
-	}
 	for i := range all {
-		all[i] = &db.Item{Key: strconv.Itoa(i), Vectors: map[string][]float32{}}
-		for t, name := range s.Modalities {
-			all[i].Vectors[name] = items.Vectors[t][i]
-		}
+		all[i] = s.Item(items, i)
 	}
-	c, err := d.CreateCollection(ctx, "main", schema)
+	c, err := d.CreateCollection(ctx, "main", s.Schema())
 	if err != nil {
 		return nil, err
 	}
@@ -78,7 +68,7 @@ func evaluate(ctx context.Context, s *sets.Set, seed uint64, bits int, shares []
 		}
 		return c.DropSpace(ctx, t.Space)
 	}
-	if err := put(ctx, d, c, all); err != nil {
+	if err := sets.Put(ctx, d, c, all); err != nil {
 		return nil, err
 	}
 	if err := measured(0, 0, model.Options{}); err != nil {
@@ -93,7 +83,7 @@ func evaluate(ctx context.Context, s *sets.Set, seed uint64, bits int, shares []
 			all[i].Labels = items.Labels[i]
 			known = append(known, all[i])
 		}
-		if err := put(ctx, d, c, known); err != nil {
+		if err := sets.Put(ctx, d, c, known); err != nil {
 			return nil, err
 		}
 		if err := measured(share, len(labelled), model.Options{Bits: max(bits, (s.LabelCount()+7)/8*8)}); err != nil {
@@ -101,16 +91,6 @@ func evaluate(ctx context.Context, s *sets.Set, seed uint64, bits int, shares []
 		}
 	}
 	return rows, nil
-}
-
-func put(ctx context.Context, d *db.DB, c *db.Collection, items []*db.Item) error {
-	b := d.NewBatch()
-	for _, it := range items {
-		if err := b.Put(c, it); err != nil {
-			return err
-		}
-	}
-	return b.Commit(ctx)
 }
 
 // figures measures the queries in the space of c. A query that the space refuses, as it is far from

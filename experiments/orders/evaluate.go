@@ -2,8 +2,6 @@ package orders
 
 import (
 	"context"
-	"errors"
-	"os"
 	"slices"
 	"strconv"
 	"time"
@@ -42,16 +40,14 @@ type figures struct {
 
 // evaluate makes the database of the case of and measures all directions.
 func evaluate(ctx context.Context, s *sets.Set, of string, seed uint64, bits, most int) (pairs []*pair, err error) {
-	dir, err := os.MkdirTemp("", "orders")
-	if err != nil {
-		return nil, err
-	}
-	defer func() { err = errors.Join(err, os.RemoveAll(dir)) }()
-	d, err := db.Open(dir, &db.Options{NoSync: true})
-	if err != nil {
-		return nil, err
-	}
-	defer func() { err = errors.Join(err, d.Close()) }()
+	err = sets.WithDatabase(nil, func(d *db.DB) error {
+		pairs, err = evaluateIn(ctx, d, s, of, seed, bits, most)
+		return err
+	})
+	return pairs, err
+}
+
+func evaluateIn(ctx context.Context, d *db.DB, s *sets.Set, of string, seed uint64, bits, most int) (pairs []*pair, err error) {
 	items, queries := s.Split(seed, most)
 	c, err := build(ctx, s, d, items, of != labelled, db.TrainOptions{Options: model.Options{
 		Bits: max(bits, (s.LabelCount()+7)/8*8), Seed: seed,
@@ -99,31 +95,24 @@ func evaluate(ctx context.Context, s *sets.Set, of string, seed uint64, bits, mo
 // build stores the items, with their numbers as keys, and trains. It trains on all of
 // them, or with half on the first half, before the others come without labels.
 func build(ctx context.Context, s *sets.Set, d *db.DB, items *sets.Part, half bool, opt db.TrainOptions) (*db.Collection, error) {
-	schema := db.Schema{Fields: []db.Field{{Name: "new", Type: db.Bool, Indexed: true}}}
-	for t, name := range s.Modalities {
-		schema.Modalities = append(schema.Modalities, db.Modality{Name: name, Dim: s.Dims[t]})
-	}
+	schema := s.Schema()
+	schema.Fields = []db.Field{{Name: "new", Type: db.Bool, Indexed: true}}
 	c, err := d.CreateCollection(ctx, "main", schema)
 	if err != nil {
 		return nil, err
 	}
 	put := func(from, to int, known bool) error {
-		b := d.NewBatch()
+		var list []*db.Item
 		for i := from; i < to; i++ {
-			it := &db.Item{Key: strconv.Itoa(i), Vectors: map[string][]float32{}}
-			for t, name := range s.Modalities {
-				it.Vectors[name] = items.Vectors[t][i]
-			}
+			it := s.Item(items, i)
 			if known {
 				it.Labels = items.Labels[i]
 			} else {
 				it.Fields = map[string]any{"new": true}
 			}
-			if err := b.Put(c, it); err != nil {
-				return err
-			}
+			list = append(list, it)
 		}
-		return b.Commit(ctx)
+		return sets.Put(ctx, d, c, list)
 	}
 	n := len(items.Labels)
 	seen := n

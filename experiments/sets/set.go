@@ -1,18 +1,22 @@
-// Package sets reads the sets of files that programs measure with: a folder with train_NAME.npy for
+// Package sets reads the sets of files that experiments measure with, and stores them: a folder with train_NAME.npy for
 // each modality and train_labels.npy, and for queries query_NAME.npy and query_labels.npy.
 // experiments makeset writes such folders, and `fddhdb export` can.
 package sets
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"io/fs"
 	"math/rand/v2"
+	"os"
 	"path/filepath"
 	"slices"
+	"strconv"
 	"strings"
 
 	"github.com/fddhdb/fddhdb/codec/vecfile"
+	"github.com/fddhdb/fddhdb/db"
 )
 
 // A Set has labelled items, and perhaps queries.
@@ -129,4 +133,54 @@ func (s *Set) LabelCount() int {
 	}
 	slices.Sort(all)
 	return len(slices.Compact(all))
+}
+
+// Schema returns a schema with the modalities of the set.
+func (s *Set) Schema() db.Schema {
+	var schema db.Schema
+	for t, name := range s.Modalities {
+		schema.Modalities = append(schema.Modalities, db.Modality{Name: name, Dim: s.Dims[t]})
+	}
+	return schema
+}
+
+// Item returns row i of a part as an item without labels, whose key is the number of the row.
+func (s *Set) Item(p *Part, i int) *db.Item {
+	it := &db.Item{Key: strconv.Itoa(i), Vectors: map[string][]float32{}}
+	for t, name := range s.Modalities {
+		it.Vectors[name] = p.Vectors[t][i]
+	}
+	return it
+}
+
+// Put stores items in a collection, all or none.
+func Put(ctx context.Context, d *db.DB, c *db.Collection, items []*db.Item) error {
+	b := d.NewBatch()
+	for _, it := range items {
+		if err := b.Put(c, it); err != nil {
+			return err
+		}
+	}
+	return b.Commit(ctx)
+}
+
+// WithDatabase calls f with a database of its own, which is removed afterwards. fill, if it is not nil, makes the
+// database in a folder.
+func WithDatabase(fill func(dir string) error, f func(d *db.DB) error) (err error) {
+	dir, err := os.MkdirTemp("", "experiments")
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, os.RemoveAll(dir)) }()
+	if fill != nil {
+		if err := fill(dir); err != nil {
+			return err
+		}
+	}
+	d, err := db.Open(dir, &db.Options{NoSync: true})
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, d.Close()) }()
+	return f(d)
 }

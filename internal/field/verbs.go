@@ -127,7 +127,6 @@ var verbs = []verb{
 	{args: "encode x.db --from image --vectors in/more_image.npy --out out.npy", opens: true, prints: true},
 	{args: "eval x.db --vectors image=in/more_image.npy --labels in/more_labels.txt", opens: true, prints: true},
 	{args: "eval x.db --vectors image=in/more_image.npy --truth neighbours", opens: true, prints: true},
-	{args: "experiment x.db bits --vectors text=in/more_text.npy --labels in/more_labels.txt --grid bits=16 --seeds 1 --anchors 20" + tagged, opens: true, prints: true, slow: true},
 	{args: "export x.db --items out.jsonl", opens: true},
 	{args: "export x.db --items out.parquet", opens: true},
 	{args: "export x.db --codes out.npy --keys out.txt --labels out2.npy --label-names out2.txt", opens: true},

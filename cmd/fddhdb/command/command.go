@@ -110,7 +110,7 @@ func newRoot(e *env, o *shellOptions) *cobra.Command {
 	)
 	root.AddCommand(
 		initCommand(e), alterCommand(e), importCommand(e), putCommand(e), getCommand(e), deleteCommand(e), labelsCommand(e), exportCommand(e),
-		trainCommand(e), searchCommand(e), evalCommand(e), experimentCommand(e), encodeCommand(e), encoderCommand(e),
+		trainCommand(e), searchCommand(e), evalCommand(e), encodeCommand(e), encoderCommand(e),
 		updateCommand(e), indexCommand(e), reindexCommand(e), modelsCommand(e), activateCommand(e), rollbackCommand(e), dropCommand(e),
 		scanCommand(e), countCommand(e), facetsCommand(e), statsCommand(e), collectionsCommand(e), benchCommand(e, measure.OfCollection), compactCommand(e),
 		verifyCommand(e), repairCommand(e), upgradeCommand(e), exploreCommand(e),

@@ -118,8 +118,6 @@ func (w completer) argumentCandidates(cmd *cobra.Command, dir string, args []str
 	case "KEY", "KEY...", "(KEY...":
 		keys := w.keys(cmd, dir, word)
 		return candidates{words: slices.DeleteFunc(keys, func(k string) bool { return slices.Contains(args, k) })}
-	case "KIND":
-		return candidates{words: []string{"ablation", "convergence", "sensitivity", "bits", "size"}}
 	}
 	return candidates{}
 }

@@ -1,4 +1,4 @@
-package experiment
+package paper
 
 import (
 	"fmt"
@@ -11,7 +11,7 @@ import (
 	"gonum.org/v1/plot/vg"
 	"gonum.org/v1/plot/vg/draw"
 
-	"github.com/fddhdb/fddhdb/cmd/fddhdb/chart"
+	"github.com/fddhdb/fddhdb/experiments/chart"
 )
 
 // rowStyles are the styles of rows that are drawn as curves.
@@ -26,7 +26,7 @@ var rowStyles = map[string]chart.CurveStyle{
 const experimentLegend = 84
 
 // curves returns the names of rows in order, and the points of each name.
-func (l *Lab) curves(point func(m *Measurement) chart.Deviation) (names []string, curves map[string][]chart.Deviation) {
+func (l *lab) curves(point func(m *measurement) chart.Deviation) (names []string, curves map[string][]chart.Deviation) {
 	curves = map[string][]chart.Deviation{}
 	for _, m := range l.rows {
 		if curves[m.Row] == nil {
@@ -39,7 +39,7 @@ func (l *Lab) curves(point func(m *Measurement) chart.Deviation) (names []string
 
 // linePanel draws a curve for each name of rows, over the numbers of the horizontal
 // axis, with bars of a standard deviation.
-func (l *Lab) linePanel(title, x, y string, point func(m *Measurement) chart.Deviation) (*plot.Plot, error) {
+func (l *lab) linePanel(title, x, y string, point func(m *measurement) chart.Deviation) (*plot.Plot, error) {
 	p := chart.NewPanel(title, x, y)
 	names, curves := l.curves(point)
 	for _, name := range names {
@@ -52,17 +52,17 @@ func (l *Lab) linePanel(title, x, y string, point func(m *Measurement) chart.Dev
 }
 
 // lineFigure returns a figure of panels of curves, with the legend of the rows.
-func (l *Lab) lineFigure(panels []*plot.Plot) *chart.Figure {
+func (l *lab) lineFigure(panels []*plot.Plot) *chart.Figure {
 	f := &chart.Figure{Columns: min(len(panels), 3), Width: chart.PanelWidth, Height: chart.PanelHeight, Panels: panels, LegendWidth: experimentLegend}
-	names, _ := l.curves(func(*Measurement) chart.Deviation { return chart.Deviation{} })
+	names, _ := l.curves(func(*measurement) chart.Deviation { return chart.Deviation{} })
 	for _, name := range names {
 		f.Legend = append(f.Legend, rowStyles[name])
 	}
 	return f
 }
 
-func drawConvergence(l *Lab) (*chart.Figure, error) {
-	sweeps := func(m *Measurement) float64 { return float64(m.Sweeps) }
+func drawConvergence(l *lab) (*chart.Figure, error) {
+	sweeps := func(m *measurement) float64 { return float64(m.Sweeps) }
 	// The objectives of the methods have different scales: only their fall compares.
 	first, least := map[string]float64{}, map[string]float64{}
 	for _, m := range l.rows {
@@ -71,7 +71,7 @@ func drawConvergence(l *Lab) (*chart.Figure, error) {
 		}
 		least[m.Row] = min(least[m.Row], m.Objective)
 	}
-	p, err := l.linePanel("objective", "sweeps", "1: after the first sweep, 0: least", func(m *Measurement) chart.Deviation {
+	p, err := l.linePanel("objective", "sweeps", "1: after the first sweep, 0: least", func(m *measurement) chart.Deviation {
 		part := 0.0
 		if fall := first[m.Row] - least[m.Row]; fall > 0 {
 			part = (m.Objective - least[m.Row]) / fall
@@ -81,7 +81,7 @@ func drawConvergence(l *Lab) (*chart.Figure, error) {
 	panels := []*plot.Plot{p}
 	for i, pair := range l.pairs {
 		if err == nil {
-			p, err = l.linePanel(l.directions[i], "sweeps", "mAP", func(m *Measurement) chart.Deviation {
+			p, err = l.linePanel(l.directions[i], "sweeps", "mAP", func(m *measurement) chart.Deviation {
 				// Bars would hide the curves: seeds differ alike in every sweep.
 				return chart.Deviation{XY: plotter.XY{X: sweeps(m), Y: m.Retrieval[pair].MAP}}
 			})
@@ -101,10 +101,10 @@ func drawConvergence(l *Lab) (*chart.Figure, error) {
 	return l.lineFigure(panels), nil
 }
 
-func drawBits(l *Lab) (*chart.Figure, error) {
+func drawBits(l *lab) (*chart.Figure, error) {
 	var panels []*plot.Plot
 	for i, pair := range l.pairs {
-		p, err := l.linePanel(l.directions[i], "bits", "mAP", func(m *Measurement) chart.Deviation {
+		p, err := l.linePanel(l.directions[i], "bits", "mAP", func(m *measurement) chart.Deviation {
 			r := m.Retrieval[pair]
 			return chart.Deviation{XY: plotter.XY{X: float64(m.Bits), Y: r.MAP}, Std: r.MAPStd}
 		})
@@ -117,8 +117,8 @@ func drawBits(l *Lab) (*chart.Figure, error) {
 	return l.lineFigure(panels), nil
 }
 
-func drawSizes(l *Lab) (*chart.Figure, error) {
-	items := func(m *Measurement) float64 { return float64(m.TrainItems) }
+func drawSizes(l *lab) (*chart.Figure, error) {
+	items := func(m *measurement) float64 { return float64(m.TrainItems) }
 	var ticks []float64
 	for _, m := range l.rows {
 		ticks = append(ticks, items(m))
@@ -160,7 +160,7 @@ func drawSizes(l *Lab) (*chart.Figure, error) {
 }
 
 // drawAblation marks the mAP of both orders beside the name of each row.
-func drawAblation(l *Lab) (*chart.Figure, error) {
+func drawAblation(l *lab) (*chart.Figure, error) {
 	f := &chart.Figure{
 		Columns: min(len(l.pairs), 2), Width: chart.PanelWidth, Height: vg.Length(70 + 17*len(l.rows)),
 		Legend: []chart.CurveStyle{chart.MarkOnly(chart.HammingStyle), chart.MarkOnly(chart.AsymmetricStyle)}, LegendWidth: chart.LegendWidth,
@@ -174,10 +174,10 @@ func drawAblation(l *Lab) (*chart.Figure, error) {
 		for _, order := range []struct {
 			style chart.CurveStyle
 			above float64
-			mean  func(r Retrieval) (mean, std float64)
+			mean  func(r retrieval) (mean, std float64)
 		}{
-			{chart.HammingStyle, .12, func(r Retrieval) (float64, float64) { return r.MAP, r.MAPStd }},
-			{chart.AsymmetricStyle, -.12, func(r Retrieval) (float64, float64) { return r.MAPAsym, r.MAPAsymStd }},
+			{chart.HammingStyle, .12, func(r retrieval) (float64, float64) { return r.MAP, r.MAPStd }},
+			{chart.AsymmetricStyle, -.12, func(r retrieval) (float64, float64) { return r.MAPAsym, r.MAPAsymStd }},
 		} {
 			var points plotter.XYs
 			var errors plotter.XErrors
@@ -209,7 +209,7 @@ func drawAblation(l *Lab) (*chart.Figure, error) {
 }
 
 // drawSensitivity draws a heat map of mu and theta for each delta.
-func drawSensitivity(l *Lab) (*chart.Figure, error) {
+func drawSensitivity(l *lab) (*chart.Figure, error) {
 	mus, thetas, deltas := l.grid["mu"], l.grid["theta"], l.grid["delta"]
 	f := &chart.Figure{
 		Columns: len(deltas),

@@ -1,27 +1,27 @@
-package experiment
+package paper
 
 import (
 	"cmp"
 	"context"
 	"errors"
-	"io"
 
-	"github.com/fddhdb/fddhdb/cmd/fddhdb/chart"
 	"github.com/fddhdb/fddhdb/cmd/fddhdb/term"
 	"github.com/fddhdb/fddhdb/db"
+	"github.com/fddhdb/fddhdb/experiments/chart"
+	"github.com/fddhdb/fddhdb/experiments/sets"
 	"github.com/fddhdb/fddhdb/model"
 )
 
-// A Lab runs one experiment on a collection, in one goroutine.
-type Lab struct {
-	experiment *Kind
+// A lab runs one experiment on a collection, in one goroutine.
+type lab struct {
+	kind       *kind
 	collection *db.Collection
-	schema     db.Schema
+	set        *sets.Set
 	queries    db.Evaluation   // queries to measure with
 	base       db.TrainOptions // settings of the flags
 	seeds      int
 	grid       map[string][]float64     // by name of the axis
-	Emit       func(*Measurement) error // called with each row; may be nil
+	emit       func(*measurement) error // called with each row; may be nil
 
 	bar         *term.Progress
 	done, total int // trainings
@@ -30,17 +30,21 @@ type Lab struct {
 	fewest     int            // items of the modality that fewest labelled items have
 	pairs      []string       // FROM->TO, as in eval
 	directions []string       // the same, for figures
-	rows       []*Measurement // measured rows, in order
+	rows       []*measurement // measured rows, in order
 	leftOut    []leftOut      // rows that could not be measured
 }
 
-// New returns a lab for an experiment on a collection. queries are used to measure,
-// base has the settings that the experiment does not vary, and grid the numbers of its
-// axes by name.
-func New(x *Kind, c *db.Collection, schema db.Schema, queries db.Evaluation, base db.TrainOptions, seeds int, grid map[string][]float64, bar *term.Progress) *Lab {
-	base.Method = cmp.Or(base.Method, model.MethodLabels)
-	base.Aim = cmp.Or(base.Aim, aimOf(base.Method))
-	return &Lab{experiment: x, collection: c, schema: schema, queries: queries, base: base, seeds: seeds, grid: grid, bar: bar}
+// newLab returns a lab for an experiment on a set, which a collection has, with the settings of the flags. grid has the
+// numbers of the axes by name.
+func newLab(x *kind, c *db.Collection, s *sets.Set, o *options, grid map[string][]float64, bar *term.Progress) *lab {
+	l := &lab{kind: x, collection: c, set: s, base: o.TrainOptions, seeds: o.seeds, grid: grid, bar: bar}
+	l.base.Method = cmp.Or(l.base.Method, model.MethodLabels)
+	l.base.Aim = cmp.Or(l.base.Aim, aimOf(l.base.Method))
+	l.queries = db.Evaluation{Queries: map[string][][]float32{}, Labels: s.Queries.Labels, Top: o.top}
+	for t, name := range s.Modalities {
+		l.queries.Queries[name] = s.Queries.Vectors[t]
+	}
+	return l
 }
 
 // aimOf returns what projections learn by default with a method.
@@ -51,26 +55,14 @@ func aimOf(m model.Method) model.Aim {
 	return model.AimCodes
 }
 
-// Run measures all rows. It returns an error if none can be measured.
-func (l *Lab) Run(ctx context.Context) error {
-	err := l.experiment.run(ctx, l)
-	if err == nil && !l.Measured() {
+// run measures all rows. It returns an error if none can be measured.
+func (l *lab) run(ctx context.Context) error {
+	err := l.kind.run(ctx, l)
+	if err == nil && len(l.rows) == 0 {
 		err = l.leftOut[0].err
 		l.leftOut = nil // the error has the reason
 	}
 	return err
-}
-
-// Measured reports whether there is a row.
-func (l *Lab) Measured() bool { return len(l.rows) > 0 }
-
-// Draw writes the figure of the rows, in the format of the extension of path.
-func (l *Lab) Draw(w io.Writer, path string) error {
-	f, err := l.experiment.draw(l)
-	if err != nil {
-		return err
-	}
-	return f.Write(w, path)
 }
 
 // leftOut is a row that could not be measured, with the error.
@@ -88,8 +80,8 @@ type outcome struct {
 }
 
 // try trains once, with the i-th seed.
-func (l *Lab) try(ctx context.Context, opt db.TrainOptions, i int) (*outcome, error) {
-	l.bar.Report(l.experiment.Name, int64(l.done), int64(l.total))
+func (l *lab) try(ctx context.Context, opt db.TrainOptions, i int) (*outcome, error) {
+	l.bar.Report(l.kind.name, int64(l.done), int64(l.total))
 	opt.Seed = l.base.Seed + uint64(i)
 	t, found, err := l.collection.EvaluateTraining(ctx, opt, l.queries)
 	if err != nil {
@@ -97,9 +89,9 @@ func (l *Lab) try(ctx context.Context, opt db.TrainOptions, i int) (*outcome, er
 	}
 	l.done++
 	if l.modalities == nil {
-		for _, m := range l.schema.Modalities {
-			if c, learned := t.Chosen[m.Name]; learned {
-				l.modalities = append(l.modalities, m.Name)
+		for _, m := range l.set.Modalities {
+			if c, learned := t.Chosen[m]; learned {
+				l.modalities = append(l.modalities, m)
 				l.fewest = min(cmp.Or(l.fewest, c.Items), c.Items)
 			}
 		}
@@ -113,7 +105,7 @@ func (l *Lab) try(ctx context.Context, opt db.TrainOptions, i int) (*outcome, er
 
 // outcomes trains with every seed; opt returns the options of the i-th. If that is
 // impossible it records the reason and returns none.
-func (l *Lab) outcomes(ctx context.Context, row string, opt func(i int) db.TrainOptions) ([]*outcome, error) {
+func (l *lab) outcomes(ctx context.Context, row string, opt func(i int) db.TrainOptions) ([]*outcome, error) {
 	var outcomes []*outcome
 	for i := range l.seeds {
 		o, err := l.try(ctx, opt(i), i)
@@ -150,7 +142,7 @@ func impossible(err error) error {
 }
 
 // measure adds the row with that name, if it is possible.
-func (l *Lab) measure(ctx context.Context, row string, opt func(i int) db.TrainOptions) error {
+func (l *lab) measure(ctx context.Context, row string, opt func(i int) db.TrainOptions) error {
 	outcomes, err := l.outcomes(ctx, row, opt)
 	if outcomes == nil {
 		return err
@@ -160,7 +152,7 @@ func (l *Lab) measure(ctx context.Context, row string, opt func(i int) db.TrainO
 
 // settle returns, for each seed, the options with the settings that a
 // training chooses; nil if that is impossible.
-func (l *Lab) settle(ctx context.Context, row string, opt db.TrainOptions) ([]db.TrainOptions, error) {
+func (l *lab) settle(ctx context.Context, row string, opt db.TrainOptions) ([]db.TrainOptions, error) {
 	outcomes, err := l.outcomes(ctx, row, func(int) db.TrainOptions { return opt })
 	var settled []db.TrainOptions
 	for _, o := range outcomes {
@@ -172,21 +164,21 @@ func (l *Lab) settle(ctx context.Context, row string, opt db.TrainOptions) ([]db
 }
 
 // same is measure with the same options for all seeds.
-func (l *Lab) same(ctx context.Context, row string, opt db.TrainOptions) error {
+func (l *lab) same(ctx context.Context, row string, opt db.TrainOptions) error {
 	return l.measure(ctx, row, func(int) db.TrainOptions { return opt })
 }
 
 // add adds a measured row.
-func (l *Lab) add(m *Measurement) error {
+func (l *lab) add(m *measurement) error {
 	l.rows = append(l.rows, m)
-	if l.Emit == nil {
+	if l.emit == nil {
 		return nil
 	}
-	return l.Emit(m)
+	return l.emit(m)
 }
 
 // all returns a setting for every modality that trainings learn.
-func all[T any](l *Lab, value T) map[string]T {
+func all[T any](l *lab, value T) map[string]T {
 	m := map[string]T{}
 	for _, name := range l.modalities {
 		m[name] = value
@@ -199,11 +191,11 @@ const publishedAnchors = 800
 
 // fewAnchors returns the number of anchors of FDDH, unless another is asked for or there
 // are fewer items.
-func (l *Lab) fewAnchors() int { return cmp.Or(l.base.Anchors, min(publishedAnchors, l.fewest)) }
+func (l *lab) fewAnchors() int { return cmp.Or(l.base.Anchors, min(publishedAnchors, l.fewest)) }
 
 // published returns the settings of the authors' experiments with FDDH. Items without
 // labels get, in each modality, the code of its projection alone.
-func (l *Lab) published(bits int) db.TrainOptions {
+func (l *lab) published(bits int) db.TrainOptions {
 	opt := db.TrainOptions{Rows: l.base.Rows}
 	opt.Bits, opt.Anchors, opt.Method = bits, l.fewAnchors(), model.MethodPaper
 	opt.Aim = model.AimCodes

@@ -1,4 +1,4 @@
-package experiment
+package paper
 
 import (
 	"fmt"
@@ -7,15 +7,15 @@ import (
 	"github.com/fddhdb/fddhdb/cmd/fddhdb/term"
 )
 
-// Print prints the rows as a table.
-func (l *Lab) Print(p *term.Printer) {
-	columns := slices.Clone(l.experiment.lead)
+// print prints the rows as a table.
+func (l *lab) print(p *term.Printer) {
+	columns := slices.Clone(l.kind.lead)
 	for _, pair := range l.pairs {
 		columns = append(columns, term.Right(pair), term.Right("by score"))
 	}
 	var rows [][]any
 	for _, m := range l.rows {
-		row := l.experiment.cells(l, m)
+		row := l.kind.cells(l, m)
 		for _, pair := range l.pairs {
 			r := m.Retrieval[pair]
 			row = append(row, l.figure(r.MAP, r.MAPStd), l.figure(r.MAPAsym, r.MAPAsymStd))
@@ -27,16 +27,16 @@ func (l *Lab) Print(p *term.Printer) {
 
 // figure returns a cell with a mean and, if there are several seeds, its standard
 // deviation.
-func (l *Lab) figure(mean, std float64) any {
+func (l *lab) figure(mean, std float64) any {
 	if l.seeds == 1 {
 		return term.NumberCell(mean, 4)
 	}
 	return fmt.Sprintf("%.4f +- %.4f", mean, std)
 }
 
-// Warnings returns a text for each length of codes and reason for which rows were left
+// warnings returns a text for each length of codes and reason for which rows were left
 // out.
-func (l *Lab) Warnings() (texts []string) {
+func (l *lab) warnings() (texts []string) {
 	list := l.leftOut
 	for len(list) > 0 {
 		rows, first, more := list[0].row, list[0], list[1:]

@@ -1,4 +1,4 @@
-package experiment
+package paper
 
 import (
 	"context"
@@ -16,18 +16,21 @@ import (
 //
 // Here mu is the weight of the first learned modality. All other modalities have the weight
 // theta.
-func sensitivity() *Kind {
-	return &Kind{
-		Name: "sensitivity",
-		Sets: []string{"mu", "delta"},
-		Axes: []Axis{
-			{Name: "mu", Values: []float64{1e-5, 1e-3, 1e-1, 1e1}},
-			{Name: "theta", Values: []float64{1e-5, 1e-3, 1e-1, 1e1}},
-			{Name: "delta", Values: []float64{1e-2, 1, 1e2, 1e4}, least: 1e-300},
+func sensitivity() *kind {
+	return &kind{
+		name:  "sensitivity",
+		short: "Measure mAP over a grid of mu, theta and delta, the weights of the paper",
+		long: `The method is paper, or joint if asked for. mu is that of the first modality (--mu), theta that of the others, delta --delta.
+Features, map and gamma are chosen once a seed.`,
+		sets: []string{"mu", "delta"},
+		axes: []axis{
+			{name: "mu", values: []float64{1e-5, 1e-3, 1e-1, 1e1}},
+			{name: "theta", values: []float64{1e-5, 1e-3, 1e-1, 1e1}},
+			{name: "delta", values: []float64{1e-2, 1, 1e2, 1e4}, least: 1e-300},
 		},
 		run:  runSensitivity,
 		lead: []term.Column{term.Right("mu"), term.Right("theta"), term.Right("delta")},
-		cells: func(l *Lab, m *Measurement) []any {
+		cells: func(l *lab, m *measurement) []any {
 			mu, theta := l.weights(m)
 			return []any{term.Setting(mu), term.Setting(theta), m.Delta.String()}
 		},
@@ -35,7 +38,7 @@ func sensitivity() *Kind {
 	}
 }
 
-func runSensitivity(ctx context.Context, l *Lab) error {
+func runSensitivity(ctx context.Context, l *lab) error {
 	opt := l.base
 	if opt.Method != model.MethodJoint {
 		opt = l.by(model.MethodPaper) // labels has no such weights
@@ -68,7 +71,7 @@ func runSensitivity(ctx context.Context, l *Lab) error {
 }
 
 // weights returns mu and theta of a row; theta is 0 if there is none.
-func (l *Lab) weights(m *Measurement) (mu, theta float64) {
+func (l *lab) weights(m *measurement) (mu, theta float64) {
 	mu = m.Mu[l.modalities[0]]
 	if len(l.modalities) > 1 {
 		theta = m.Mu[l.modalities[1]]

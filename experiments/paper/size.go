@@ -1,4 +1,4 @@
-package experiment
+package paper
 
 import (
 	"context"
@@ -10,20 +10,22 @@ import (
 
 // trainingSizes varies the number of training items: by default a 32nd of the labelled
 // items, a 16th, and so on, and all of them.
-func trainingSizes() *Kind {
-	return &Kind{
-		Name: "size",
-		Axes: []Axis{{Name: "rows", whole: true, least: 1}},
-		run:  runSizes,
-		lead: []term.Column{term.Right("labelled items"), term.Right("seconds"), term.Right("distinct codes")},
-		cells: func(_ *Lab, m *Measurement) []any {
+func trainingSizes() *kind {
+	return &kind{
+		name:  "size",
+		short: "Measure mAP and the time of training by the number of labelled items",
+		long:  `The numbers are a 32nd of the items, a 16th and so on, and all of them, unless --grid rows gives others.`,
+		axes:  []axis{{name: "rows", whole: true, least: 1}},
+		run:   runSizes,
+		lead:  []term.Column{term.Right("labelled items"), term.Right("seconds"), term.Right("distinct codes")},
+		cells: func(_ *lab, m *measurement) []any {
 			return []any{term.CountCell(m.TrainItems), fmt.Sprintf("%.2f", m.Seconds), term.Setting(m.Distinct)}
 		},
 		draw: drawSizes,
 	}
 }
 
-func runSizes(ctx context.Context, l *Lab) error {
+func runSizes(ctx context.Context, l *lab) error {
 	outcomes := func(rows int) ([]*outcome, error) {
 		opt := l.base
 		name := "training on all items"

@@ -1,4 +1,4 @@
-package experiment
+package paper
 
 import (
 	"encoding/json"
@@ -9,9 +9,9 @@ import (
 	"github.com/fddhdb/fddhdb/model"
 )
 
-// A Measurement is a row of an experiment: means over the seeds, and some standard
+// A measurement is a row of an experiment: means over the seeds, and some standard
 // deviations.
-type Measurement struct {
+type measurement struct {
 	Experiment string               `json:"experiment"`
 	Row        string               `json:"row"`
 	Method     model.Method         `json:"method"`
@@ -29,11 +29,11 @@ type Measurement struct {
 	Distinct   float64              `json:"distinct_codes"`
 	Seconds    float64              `json:"seconds"` // of the training
 	SecondsStd float64              `json:"seconds_std"`
-	Retrieval  map[string]Retrieval `json:"retrieval"` // by FROM->TO
+	Retrieval  map[string]retrieval `json:"retrieval"` // by FROM->TO
 }
 
-// Retrieval are the figures of a pair of modalities, with the names of eval.
-type Retrieval struct {
+// retrieval are the figures of a pair of modalities, with the names of eval.
+type retrieval struct {
 	MAP             float64 `json:"map"`
 	MAPStd          float64 `json:"map_std"`
 	MAPTie          float64 `json:"map_tie"`
@@ -75,7 +75,7 @@ func (w weight) String() string {
 	return term.Setting(float64(w))
 }
 
-func newMeasurement(l *Lab, row string, opt db.TrainOptions, outcomes []*outcome) *Measurement {
+func newMeasurement(l *lab, row string, opt db.TrainOptions, outcomes []*outcome) *measurement {
 	over := func(f func(o *outcome) float64) (mean, std float64) {
 		for _, o := range outcomes {
 			mean += f(o) / float64(len(outcomes))
@@ -86,9 +86,9 @@ func newMeasurement(l *Lab, row string, opt db.TrainOptions, outcomes []*outcome
 		return mean, math.Sqrt(std / float64(max(len(outcomes)-1, 1)))
 	}
 	t := outcomes[0].training
-	m := &Measurement{
-		Experiment: l.experiment.Name, Row: row, Method: t.Method, Aim: t.Aim, Bits: t.Bits, Sweeps: t.Sweeps, TrainItems: t.TrainItems,
-		Mu: map[string]float64{}, Delta: weight(opt.Delta), Seeds: len(outcomes), Retrieval: map[string]Retrieval{},
+	m := &measurement{
+		Experiment: l.kind.name, Row: row, Method: t.Method, Aim: t.Aim, Bits: t.Bits, Sweeps: t.Sweeps, TrainItems: t.TrainItems,
+		Mu: map[string]float64{}, Delta: weight(opt.Delta), Seeds: len(outcomes), Retrieval: map[string]retrieval{},
 	}
 	if opt.Delta == 0 {
 		m.Delta = model.DefaultDelta
@@ -103,7 +103,7 @@ func newMeasurement(l *Lab, row string, opt db.TrainOptions, outcomes []*outcome
 	m.Distinct, _ = over(func(o *outcome) float64 { return float64(o.training.DistinctCodes) })
 	m.Seconds, m.SecondsStd = over(func(o *outcome) float64 { return o.training.Seconds["total"] })
 	for i, pair := range l.pairs {
-		var r Retrieval
+		var r retrieval
 		r.MAP, r.MAPStd = over(func(o *outcome) float64 { return o.found[i].Hamming.MAP })
 		r.MAPTie, r.MAPTieStd = over(func(o *outcome) float64 { return o.found[i].Hamming.MAPTie })
 		r.MAPAsym, r.MAPAsymStd = over(func(o *outcome) float64 { return o.found[i].Asymmetric.MAP })
