@@ -118,7 +118,7 @@ func TestRun(t *testing.T) {
 			continue
 		}
 		all := list.find(r.place(), r.Kind, r.Op, r.param(), auto)
-		if r.P50 <= 0 || r.P99 < r.P50 || r.Mean <= 0 || r.Queries != 4 || r.AvgHits != all.AvgHits || r.Op == "knn" && r.AvgHits != float64(r.param()) {
+		if r.P50 <= 0 || r.P99 < r.P50 || r.Mean <= 0 || r.Queries != 4 || r.AvgHits != all.AvgHits || r.Op == "knn" && (r.AvgHits != float64(r.param()) || r.Find <= 0) {
 			t.Errorf("%+v", r)
 		}
 	}

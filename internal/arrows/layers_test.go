@@ -48,7 +48,7 @@ var house = plan{
 		// The command line.
 		{"cmd/fddhdb": nil},
 		{"cmd/fddhdb/command": {cobra, pflag}},
-		{"cmd/fddhdb/measure": {plot}, "cmd/fddhdb/shell": {cobra, pflag, liner, term}},
+		{"cmd/fddhdb/shell": {cobra, pflag, liner, term}},
 		{"cmd/fddhdb/sheet": {plot, image}},
 		{"cmd/fddhdb/chart": {plot}, "cmd/fddhdb/explore": nil, "cmd/fddhdb/flags": {pflag}, "cmd/fddhdb/outfile": nil, "cmd/fddhdb/source": nil},
 		{"cmd/fddhdb/picture": nil, "cmd/fddhdb/textform": nil, "cmd/fddhdb/usage": {cobra, pflag}},

@@ -132,7 +132,7 @@ var verbs = []verb{
 	{args: "export x.db --codes out.npy --keys out.txt --labels out2.npy --label-names out2.txt", opens: true},
 	{args: "export x.db --vectors image=out.npz --keys out.txt", on: "anchors", opens: true},
 	{args: "bench x.db --collection codes --codes in/codes.npy --queries 5 --radius 2", opens: true, prints: true},
-	{args: "bench x.db --vectors in/more_text.npy --from text --queries 5 --order projection,asymmetric,features", opens: true, prints: true},
+	{args: "bench x.db --vectors in/more_text.npy --from text --queries 5 -k 3", opens: true, prints: true},
 	{args: "stats x.db --json", opens: true, prints: true},
 	{args: "collections x.db", opens: true, prints: true},
 	{args: "models x.db", opens: true, prints: true},

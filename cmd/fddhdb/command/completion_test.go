@@ -59,7 +59,6 @@ func TestCompletion(t *testing.T) {
 		{"search --from image --rerank a", "asymmetric |auto "},
 		{"search --include labels,", "labels,fields |labels,payload |labels,vectors "},
 		{"search --include l", "labels "},
-		{"bench --order none,f", "none,features |none,fused "},
 		{"search --vectors te", "text.npy "},
 		{"search --vectors w", `"with blank.npy" `},
 		{"eval --vectors ", "image=|text="},

@@ -67,7 +67,6 @@ func TestIndexOnly(t *testing.T) {
 	for _, line := range []string{
 		"export DIR --vectors image=" + f.path("v.npy"), "put DIR x", "delete DIR 3", "train DIR", "update DIR", "reindex DIR",
 		"search DIR --key 3 --from image --to text --rerank features",
-		"bench DIR --vectors " + f.text + " --from text --order projection --check",
 	} {
 		args := strings.Fields(strings.ReplaceAll(line, "DIR", only))
 		if code, _, stderr := do(t, args...); code == exit.Done || !strings.Contains(stderr, `collection "main" is index-only`) {
