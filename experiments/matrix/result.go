@@ -26,7 +26,7 @@ type result struct {
 	P50     float64 `json:"p50_us,omitempty"`
 	P99     float64 `json:"p99_us,omitempty"`
 	Mean    float64 `json:"mean_us,omitempty"`
-	Find       float64 `json:"find_us,omitempty"` // of this, finding the codes of the k nearest; median
+	Find    float64 `json:"find_us,omitempty"` // of this, finding the codes of the k nearest; median
 	AvgHits float64 `json:"avg_hits"`
 
 	// These fields say what it took to store the set.

@@ -36,15 +36,17 @@ func benchCommand(e *env) *cobra.Command {
 		Short:   "Measure searches beside a scan",
 		GroupID: groupLook,
 		Long: usage.Prose(`
-			Bench measures how long searches take, one at a time, with the rows of a file as queries. knn finds the -k
-			nearest items with their keys; radius finds all items within --radius bits, without looking at each. Each
-			search is measured as it is (auto) and by a scan of all codes or, where vectors answer, of all vectors
-			(scan). Times are those of the median query (p50), of the slowest but one in a hundred (p99), and the mean,
-			in microseconds.
+			Bench measures how long searches take, one at a time, with the rows of a file
+			as queries. knn finds the -k nearest items with their keys; radius finds all
+			items within --radius bits, without looking at each. Each search is measured as
+			it is (auto) and by a scan of all codes or, where vectors answer, of all vectors
+			(scan). Times are those of the median query (p50), of the slowest but one in a
+			hundred (p99), and the mean, in microseconds.
 
-			plan says how auto has found its answers; see search --explain. Where vectors answer, found is the share of
-			the hits of the scan that auto has found, on average over the queries; --recall asks for another recall,
-			also where codes would answer.`),
+			plan says how most of the queries were answered; see search --explain. Where
+			vectors answer, found is the share of the hits of the scan that auto has found,
+			on average over the queries. --recall asks for an answer by vectors, with that
+			recall, also where codes would answer.`),
 		Example: usage.Example(`
 			fddhdb bench hashes.db --codes queries.npy -k 1,10,100 --radius 0,4,8
 			fddhdb bench wiki.db --vectors query_text.npy --from text --to image --json

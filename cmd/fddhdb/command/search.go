@@ -119,7 +119,7 @@ func searchCommand(e *env) *cobra.Command {
 			--sheet also makes a contact sheet: a row a query, with the pictures of the hits
 			over their keys. A picture, a PNG, JPEG or GIF, is the payload of an item, or a
 			file in the folder --pictures or below it that a string field names, or the key:
-			a path or URL, or the end of one. Other items are shown as text. A .html file
+			a path or URL, or the end of one. Other items are shown as text. The file
 			holds all that it shows. There is room for 1,000 queries and hits.`),
 		Example: usage.Example(`
 			fddhdb search photos.db --text "red car at night"
@@ -175,7 +175,7 @@ func searchCommand(e *env) *cobra.Command {
 	f.BoolVar(&o.excludeSelf, "exclude-self", false, "leave the item of --key out of the hits")
 	f.StringVar(&o.after, "after", "", "go on behind the hits of the same search, whose next was `CURSOR`")
 	f.BoolVar(&o.explain, "explain", false, "say how the search was done")
-	f.StringVar(&o.sheet, "sheet", "", "make a contact sheet of the hits, a `FILE`.html or .png")
+	f.StringVar(&o.sheet, "sheet", "", "make a contact sheet of the hits, a `FILE`.html")
 	f.StringVar(&o.pictures, "pictures", "", "with --sheet: the folder `DIR` that files of pictures are in")
 	return cmd
 }

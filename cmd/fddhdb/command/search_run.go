@@ -33,7 +33,7 @@ func (e *env) searchTo(ctx context.Context, c *db.Collection, o *searchOptions, 
 	if o.from != "" && o.to != "" {
 		title += ": " + o.from + " → " + o.to
 	}
-	s, err := sheet.New(c, o.sheet, o.pictures, title, o.k)
+	s, err := sheet.New(c, o.sheet, o.pictures, title)
 	if err != nil {
 		return err
 	}
