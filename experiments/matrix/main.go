@@ -19,6 +19,16 @@ func Command() *cobra.Command {
 	return cmd
 }
 
+// parseCodeSet returns the set with the letter U, C, L or S.
+func parseCodeSet(letter string) (synth.CodeSet, error) {
+	for _, s := range synth.CodeSets() {
+		if letter == s.String() {
+			return s, nil
+		}
+	}
+	return 0, fmt.Errorf("unknown set %q: there are U, C, L and S", letter)
+}
+
 // setList is the value of a flag that takes letters of sets.
 type setList []synth.CodeSet
 
@@ -35,7 +45,7 @@ func (l *setList) Type() string { return "LETTER,..." }
 func (l *setList) Set(s string) error {
 	*l = nil
 	for _, letter := range strings.Split(s, ",") {
-		set, err := synth.ParseCodeSet(letter)
+		set, err := parseCodeSet(letter)
 		if err != nil {
 			return err
 		}

@@ -117,7 +117,7 @@ var setStyles = map[synth.CodeSet]style{
 func (l results) figures() []*figure {
 	var figs []*figure
 	for _, p := range l.places() {
-		set, err := synth.ParseCodeSet(p.set)
+		set, err := parseCodeSet(p.set)
 		if err != nil {
 			continue // another program wrote it
 		}

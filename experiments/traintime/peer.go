@@ -47,7 +47,9 @@ func compare(ctx context.Context, c config, python string, rounds int) (*compari
 	}
 	src := memorySource{data: data}
 	if !c.Dense {
-		src.texts = g.Texts(0, c.Items)
+		for i := range c.Items {
+			src.texts = append(src.texts, model.Sparse(g.AppendText(nil, nil, i)))
+		}
 	}
 	var ours, theirs []map[string]float64
 	for range rounds {
@@ -123,7 +125,7 @@ func (c *comparison) row(w io.Writer) {
 // A memorySource is a model.Source of items in memory.
 type memorySource struct {
 	data  *synth.Data
-	texts *synth.CSR // nil: the texts of data
+	texts []model.Vector // nil: the texts of data
 }
 
 func (s memorySource) Examples(context.Context) iter.Seq2[model.Example, error] {
@@ -134,8 +136,7 @@ func (s memorySource) Examples(context.Context) iter.Seq2[model.Example, error] 
 			if s.texts == nil {
 				ex.Vectors[1] = model.Dense(s.data.Vectors[1][i])
 			} else {
-				from, to := s.texts.Starts[i], s.texts.Starts[i+1]
-				ex.Vectors[1] = model.Sparse(s.texts.Columns[from:to], s.texts.Values[from:to])
+				ex.Vectors[1] = s.texts[i]
 			}
 			ex.Labels = s.data.Labels[i]
 			if !yield(ex, nil) {
