@@ -1,6 +1,7 @@
 package chart
 
 import (
+	"cmp"
 	"image/color"
 
 	"github.com/fddhdb/fddhdb/cmd/fddhdb/term"
@@ -16,11 +17,13 @@ type CurveStyle struct {
 	Color  color.Color
 	Dashes []vg.Length
 	Glyph  draw.GlyphDrawer // nil: none
+	Width  vg.Length        // 0: that of most
 }
 
 // Colours that most people can tell apart (Okabe and Ito).
 var (
 	Blue       = color.RGBA{0, 114, 178, 255}
+	Orange     = color.RGBA{230, 159, 0, 255}
 	Vermillion = color.RGBA{213, 94, 0, 255}
 	Green      = color.RGBA{0, 158, 115, 255}
 	Purple     = color.RGBA{204, 121, 167, 255}
@@ -28,12 +31,12 @@ var (
 
 // Styles of the two orders of hits.
 var (
-	HammingStyle    = CurveStyle{"Hamming", Blue, nil, draw.CircleGlyph{}}
-	AsymmetricStyle = CurveStyle{"asymmetric", Vermillion, []vg.Length{6, 3}, draw.TriangleGlyph{}}
+	HammingStyle    = CurveStyle{Name: "Hamming", Color: Blue, Glyph: draw.CircleGlyph{}}
+	AsymmetricStyle = CurveStyle{Name: "asymmetric", Color: Vermillion, Dashes: []vg.Length{6, 3}, Glyph: draw.TriangleGlyph{}}
 )
 
-// addCurve draws a line through points, if there are any.
-func addCurve(p *plot.Plot, s CurveStyle, points plotter.XYs) error {
+// AddCurve draws a line through points, if there are any.
+func AddCurve(p *plot.Plot, s CurveStyle, points plotter.XYs) error {
 	if len(points) == 0 {
 		return nil
 	}
@@ -55,11 +58,11 @@ func (s CurveStyle) Plotters(points plotter.XYs) (*plotter.Line, *plotter.Scatte
 	if err != nil {
 		return nil, nil, err
 	}
-	l.LineStyle = draw.LineStyle{Color: s.Color, Width: 1.5, Dashes: s.Dashes}
+	l.LineStyle = draw.LineStyle{Color: s.Color, Width: cmp.Or(s.Width, 1.5), Dashes: s.Dashes}
 	if s.Glyph == nil {
 		return l, nil, nil
 	}
-	marks.GlyphStyle = draw.GlyphStyle{Color: s.Color, Radius: 2.2, Shape: s.Glyph}
+	marks.GlyphStyle = draw.GlyphStyle{Color: s.Color, Radius: max(2.2, s.Width/2), Shape: s.Glyph}
 	return l, marks, nil
 }
 

@@ -33,5 +33,5 @@ func AddDeviations(p *plot.Plot, s CurveStyle, points []Deviation) error {
 		b.LineStyle = draw.LineStyle{Color: Faint(s.Color), Width: 1}
 		p.Add(b)
 	}
-	return addCurve(p, s, line)
+	return AddCurve(p, s, line)
 }

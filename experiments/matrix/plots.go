@@ -12,14 +12,12 @@ import (
 	"github.com/spf13/cobra"
 
 	"gonum.org/v1/plot"
-	"gonum.org/v1/plot/font"
 	"gonum.org/v1/plot/plotter"
 	"gonum.org/v1/plot/vg"
 	"gonum.org/v1/plot/vg/draw"
-	"gonum.org/v1/plot/vg/vgimg"
-	"gonum.org/v1/plot/vg/vgsvg"
 
 	"github.com/fddhdb/fddhdb/cmd/fddhdb/term"
+	"github.com/fddhdb/fddhdb/experiments/chart"
 	"github.com/fddhdb/fddhdb/experiments/common"
 	"github.com/fddhdb/fddhdb/internal/synth"
 )
@@ -63,53 +61,32 @@ type figure struct {
 	name, title, x string
 	logX           bool
 	ticks          []int // ticks on the x axis
-	lines          []line
+	curves         []curve
 }
 
-// A line goes through points in ascending order of x.
-type line struct {
-	name   string
-	style  style
+// tierStyles are the curves of a figure of one set. That of auto is wide and comes
+// first, so that the curve of the plan that it follows shows on top of it.
+var tierStyles = []chart.CurveStyle{
+	{Name: auto, Color: color.Gray{190}, Glyph: draw.CircleGlyph{}, Width: 7},
+	{Name: "memory", Color: chart.Blue, Glyph: draw.CircleGlyph{}},
+	{Name: "disk", Color: chart.Green, Dashes: []vg.Length{6, 3}, Glyph: draw.SquareGlyph{}},
+	{Name: "scan", Color: chart.Vermillion, Glyph: draw.TriangleGlyph{}},
+	{Name: "blockscan", Color: chart.Orange, Dashes: []vg.Length{6, 3}, Glyph: draw.PyramidGlyph{}},
+	{Name: fullscan, Color: color.Black, Dashes: []vg.Length{2, 3}, Glyph: draw.CrossGlyph{}},
+}
+
+// setStyles are the curves of a figure of all sets.
+var setStyles = map[synth.CodeSet]chart.CurveStyle{
+	synth.Uniform:   {Name: "uniform", Color: chart.Blue, Glyph: draw.CircleGlyph{}},
+	synth.Clustered: {Name: "clustered", Color: chart.Vermillion, Glyph: draw.TriangleGlyph{}},
+	synth.Learned:   {Name: "learned", Color: chart.Green, Glyph: draw.SquareGlyph{}},
+	synth.Projected: {Name: "projected", Color: chart.Orange, Glyph: draw.PyramidGlyph{}},
+}
+
+// A curve goes through points in ascending order of x.
+type curve struct {
+	style  chart.CurveStyle
 	points plotter.XYs
-}
-
-// A style keeps lines apart, also without colour.
-type style struct {
-	color  color.Color
-	dashes []vg.Length
-	glyph  draw.GlyphDrawer
-	width  vg.Length
-}
-
-// These are colours that most people can tell apart (Okabe and Ito).
-var (
-	black      = color.RGBA{A: 255}
-	orange     = color.RGBA{230, 159, 0, 255}
-	green      = color.RGBA{0, 158, 115, 255}
-	blue       = color.RGBA{0, 114, 178, 255}
-	vermillion = color.RGBA{213, 94, 0, 255}
-)
-
-// tierStyles are the lines of a figure of one set. The line of auto is wide and comes
-// first, so that the line of the plan that it follows shows on top of it.
-var tierStyles = []struct {
-	tier string
-	style
-}{
-	{auto, style{color.RGBA{190, 190, 190, 255}, nil, draw.CircleGlyph{}, 7}},
-	{"memory", style{blue, nil, draw.CircleGlyph{}, 1.5}},
-	{"disk", style{green, []vg.Length{6, 3}, draw.SquareGlyph{}, 1.5}},
-	{"scan", style{vermillion, nil, draw.TriangleGlyph{}, 1.5}},
-	{"blockscan", style{orange, []vg.Length{6, 3}, draw.PyramidGlyph{}, 1.5}},
-	{fullscan, style{black, []vg.Length{2, 3}, draw.CrossGlyph{}, 1.5}},
-}
-
-// setStyles are the lines of a figure of all sets.
-var setStyles = map[synth.CodeSet]style{
-	synth.Uniform:   {blue, nil, draw.CircleGlyph{}, 1.5},
-	synth.Clustered: {vermillion, nil, draw.TriangleGlyph{}, 1.5},
-	synth.Learned:   {green, nil, draw.SquareGlyph{}, 1.5},
-	synth.Projected: {orange, nil, draw.PyramidGlyph{}, 1.5},
 }
 
 // figures returns, for each set, figures of time against r and against k; and for some
@@ -128,7 +105,7 @@ func (l results) figures() []*figure {
 				x:     s.x, logX: s.op == "knn", ticks: l.params(s.op),
 			}
 			for _, t := range tierStyles {
-				fig.add(t.tier, t.style, fig.ticks, func(x int) *result { return l.find(p, l[0].Kind, s.op, x, t.tier) })
+				fig.add(t, fig.ticks, func(x int) *result { return l.find(p, l[0].Kind, s.op, x, t.Name) })
 			}
 			figs = append(figs, fig)
 		}
@@ -150,108 +127,49 @@ func (l results) figures() []*figure {
 				}
 			}
 			for _, set := range synth.CodeSets() {
-				fig.add(set.Name(), setStyles[set], ns, at(set, auto))
+				fig.add(setStyles[set], ns, at(set, auto))
 			}
 			// The full scan reads the same amount whatever the codes are, so the times
 			// over uniform codes stand for all sets.
-			fig.add(fullscan, tierStyles[len(tierStyles)-1].style, ns, at(synth.Uniform, fullscan))
+			fig.add(tierStyles[len(tierStyles)-1], ns, at(synth.Uniform, fullscan))
 			figs = append(figs, fig)
 		}
 	}
 	var some []*figure
 	for _, fig := range figs {
-		if len(fig.lines) > 0 && len(fig.ticks) > 1 {
+		if len(fig.curves) > 0 && len(fig.ticks) > 1 {
 			some = append(some, fig)
 		}
 	}
 	return some
 }
 
-// add adds a line through the existing results.
-func (f *figure) add(name string, s style, xs []int, at func(x int) *result) {
-	ln := line{name: name, style: s}
+// add adds a curve through the existing results.
+func (f *figure) add(s chart.CurveStyle, xs []int, at func(x int) *result) {
+	c := curve{style: s}
 	for _, x := range xs {
 		if r := at(x); r != nil {
-			ln.points = append(ln.points, plotter.XY{X: float64(x), Y: r.P50})
+			c.points = append(c.points, plotter.XY{X: float64(x), Y: r.P50})
 		}
 	}
-	if len(ln.points) > 0 {
-		f.lines = append(f.lines, ln)
+	if len(c.points) > 0 {
+		f.curves = append(f.curves, c)
 	}
 }
-
-// These are the sizes of a figure. The legend stands beside the plot.
-const (
-	figureWidth  = 500
-	figureHeight = 300
-	legendWidth  = 94
-	margin       = 6
-)
 
 // save writes the figure to path as SVG.
 func (f *figure) save(path string) error {
-	p, legend, err := f.plot()
-	if err != nil {
-		return err
-	}
-	paint := func(c vg.CanvasSizer) {
-		dc := draw.New(c)
-		dc.SetColor(color.White)
-		dc.Fill(dc.Rectangle.Path())
-		p.Draw(draw.Crop(dc, margin, -legendWidth-2*margin, margin, -margin))
-		legend.Draw(draw.Crop(dc, figureWidth-legendWidth, 0, 0, -30))
-	}
-	var b bytes.Buffer
-	if filepath.Ext(path) == ".png" {
-		c := vgimg.PngCanvas{Canvas: vgimg.NewWith(vgimg.UseWH(figureWidth, figureHeight), vgimg.UseDPI(144))}
-		paint(c)
-		_, err = c.WriteTo(&b)
-	} else {
-		c := vgsvg.New(figureWidth, figureHeight)
-		paint(c)
-		_, err = c.WriteTo(&b)
-	}
-	if err != nil {
-		return err
-	}
-	// If the font is not installed, the viewer shows a similar one.
-	svg := bytes.ReplaceAll(b.Bytes(), []byte("font-family:Liberation Sans;"), []byte("font-family:Liberation Sans,Arial,Helvetica,sans-serif;"))
-	return os.WriteFile(path, svg, 0o666)
-}
-
-// plot returns the plot, and the legend to stand beside it.
-func (f *figure) plot() (*plot.Plot, *plot.Legend, error) {
-	p := plot.New()
-	sans := func(t *font.Font, size vg.Length) { t.Typeface, t.Variant, t.Size = "Liberation", "Sans", size }
-	sans(&p.Title.TextStyle.Font, 12)
-	for _, a := range []*plot.Axis{&p.X, &p.Y} {
-		sans(&a.Label.TextStyle.Font, 10)
-		sans(&a.Tick.Label.Font, 9)
-	}
-	p.Title.Text, p.X.Label.Text, p.Y.Label.Text = f.title, f.x, "median, µs"
-	p.Title.Padding = 6
-
+	p := chart.NewPanel(f.title, f.x, "median, µs")
+	figure := &chart.Figure{Columns: 1, Width: 400, Height: 300, Panels: []*plot.Plot{p}, LegendWidth: 100}
 	var ys []float64
-	for _, ln := range f.lines {
-		for _, xy := range ln.points {
+	for _, c := range f.curves {
+		if err := chart.AddCurve(p, c.style, c.points); err != nil {
+			return err
+		}
+		figure.Legend = append(figure.Legend, c.style)
+		for _, xy := range c.points {
 			ys = append(ys, xy.Y)
 		}
-	}
-	grid := plotter.NewGrid()
-	grid.Vertical.Color, grid.Horizontal.Color = color.Gray{225}, color.Gray{225}
-	p.Add(grid)
-	legend := plot.NewLegend()
-	sans(&legend.TextStyle.Font, 10)
-	legend.Top, legend.Left, legend.ThumbnailWidth, legend.Padding = true, true, 24, 3
-	for _, ln := range f.lines {
-		l, s, err := plotter.NewLinePoints(ln.points)
-		if err != nil {
-			return nil, nil, err
-		}
-		l.LineStyle = draw.LineStyle{Color: ln.style.color, Width: ln.style.width, Dashes: ln.style.dashes}
-		s.GlyphStyle = draw.GlyphStyle{Color: ln.style.color, Radius: max(2.5, ln.style.width/2), Shape: ln.style.glyph}
-		p.Add(l, s)
-		legend.Add(ln.name, l, s)
 	}
 	ticks := plot.ConstantTicks{}
 	for _, x := range f.ticks {
@@ -265,7 +183,11 @@ func (f *figure) plot() (*plot.Plot, *plot.Legend, error) {
 	p.Y.Scale = plot.LogScale{}
 	p.Y.Min, p.Y.Max = decades(ys)
 	p.Y.Tick.Marker = decadeTicks(p.Y.Min, p.Y.Max)
-	return p, &legend, nil
+	var b bytes.Buffer
+	if err := figure.Write(&b); err != nil {
+		return err
+	}
+	return os.WriteFile(path, b.Bytes(), 0o666)
 }
 
 // decades returns the powers of ten below and above all values.
