@@ -151,7 +151,6 @@ func searchCommand(e *env) *cobra.Command {
 	o.registerSpace(cmd)
 	term.PrintsObjects(cmd)
 	f := cmd.Flags()
-	formerly(cmd, "id", "key")
 	f.StringVar(&o.from, "from", "", "modality `NAME` of the query")
 	f.StringVar(&o.to, "to", "", "find items that have the modality `NAME`")
 	f.StringArrayVar(&o.texts, "text", nil, "query by a `TEXT`; repeat it for several queries")
