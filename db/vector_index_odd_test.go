@@ -107,16 +107,44 @@ func TestAnIndexOfAnotherMetric(t *testing.T) {
 	}
 }
 
+// oddItems returns items whose vectors fit no cell of an index of embedded ones.
+func oddItems(n int) (odd []*db.Item) {
+	for i := range n {
+		x := make([]float32, 48)
+		x[i%2], x[2+i%40] = -1, .1
+		odd = append(odd, &db.Item{Key: fmt.Sprint("odd", i), Vectors: map[string][]float32{"e": x}})
+	}
+	return odd
+}
+
+// Vectors that fit no cell do not have an index made anew the sooner, the more processes find that.
+func TestLooseVectorsOfManyProcesses(t *testing.T) {
+	fs := vfs.NewMem()
+	d, c := indexed(t, fs, embedded(t, 0, 300, 48))
+	odd := oddItems(100)
+	putAll(t, c, odd)
+	for range 8 { // 800 would be more than it has
+		if _, err := db.State(d).TakeIn(ctx, db.Inside(c).ID, 1, 1, len(odd)); err != nil {
+			t.Fatal(err)
+		}
+		dbkit.MustClose(t, d)
+		d = dbkit.MustOpen(t, "db", &db.Options{FS: fs})
+		c = dbkit.MustCollection(t, d, "main")
+	}
+	defer dbkit.MustClose(t, d)
+	if all, err := c.VectorIndexes(); err != nil || len(all) != 1 || all[0].Index != 1 {
+		t.Errorf("the index was made anew: %v, %v", all, err)
+	}
+}
+
 // Vectors that fit no cell are counted as loose until they go.
 func TestLooseVectorsThatGo(t *testing.T) {
 	d, c := indexed(t, vfs.NewMem(), embedded(t, 0, 300, 48))
 	defer dbkit.MustClose(t, d)
-	var odd []*db.Item
+	odd := oddItems(100)
 	var keys []string
-	for i := range 100 {
-		x := make([]float32, 48)
-		x[i%2], x[2+i%40] = -1, .1
-		odd, keys = append(odd, &db.Item{Key: fmt.Sprint("odd", i), Vectors: map[string][]float32{"e": x}}), append(keys, fmt.Sprint("odd", i))
+	for _, it := range odd {
+		keys = append(keys, it.Key)
 	}
 	putAll(t, c, odd)
 	if _, err := db.State(d).TakeIn(ctx, db.Inside(c).ID, 1, 1, len(odd)); err != nil {

@@ -21,7 +21,7 @@ import (
 // cells). It knows the rows below Covered, but for those that are stale: their vector has changed
 // since. What it does not know is looked for among the vectors themselves, so a write stores next
 // to nothing of an index: at most that a row is stale. Rows are taken into it many at a time
-// (state.Database.FoldIndex).
+// (state.Database.TakeIn).
 
 // A VectorIndex is the descriptor of an index of vectors as it is stored, in JSON.
 type VectorIndex struct {
