@@ -170,7 +170,7 @@ func (d *DB) start(kv *pebble.DB) error {
 
 // Close waits for the calls that are going on, makes everything durable, writes what is in the
 // log only into tables, at most some 64 MiB, and frees the folder for others. After writes it also has
-// indexes of vectors take in what has come, where that takes no more than about a second. A range over
+// indexes of vectors take in what has come, where that takes no more than some seconds. A range over
 // Items, ItemsWhere, ItemsByKey, Keys, Codes, Neighbors or Runs that is still running must end first, so do not
 // close from inside one. A second call returns ErrClosed.
 func (d *DB) Close() error {
