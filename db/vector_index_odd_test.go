@@ -107,6 +107,33 @@ func TestAnIndexOfAnotherMetric(t *testing.T) {
 	}
 }
 
+// Where half of the vectors have come, changed or gone, and no process that writes has made the index anew yet, answers
+// compare all: what was measured does not hold any more.
+func TestAnOutgrownIndexIsNotUsed(t *testing.T) {
+	items := embedded(t, 0, 300, 48)
+	for churn, used := range map[int]bool{1000: true, 2000: false} {
+		fs := vfs.NewMem()
+		d, c := indexed(t, fs, items)
+		v := db.State(d).Latest()
+		cv, _ := v.Collections.Get(db.Inside(c).ID)
+		x := *cv.Indexes[0].VectorIndex
+		v.Release()
+		x.Churn = churn
+		b, err := x.Encode()
+		if err != nil {
+			t.Fatal(err)
+		}
+		keyValue{codec.NumberKey(codec.KindIndex, db.Inside(c).ID, x.ID), b}.put(t, d)
+		dbkit.MustClose(t, d)
+		d = dbkit.MustOpen(t, "db", &db.Options{FS: fs, ReadOnly: true, MustExist: true})
+		c = dbkit.MustCollection(t, d, "main")
+		if got := answer(t, c, db.Query{From: "e", Vector: items[7].Vectors["e"]}).Approximate; got != used {
+			t.Errorf("%d of %d vectors have changed: the index is used: %v", churn, len(items), got)
+		}
+		dbkit.MustClose(t, d)
+	}
+}
+
 // oddItems returns items whose vectors fit no cell of an index of embedded ones.
 func oddItems(n int) (odd []*db.Item) {
 	for i := range n {
