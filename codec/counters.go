@@ -50,8 +50,6 @@ type CodeCounters struct {
 }
 
 const (
-	countersVersion = 4
-
 	flagBuilding = 1
 	flagActivate = 2
 )
@@ -63,7 +61,6 @@ func (c Counters) Append(dst []byte) []byte {
 			dst = binary.AppendUvarint(dst, x)
 		}
 	}
-	dst = append(dst, countersVersion)
 	numbers(c.NextRow, c.NextKey, c.Items, c.NextSpace, c.ActiveSpace, c.PreviousSpace, uint64(len(c.Spaces)))
 	for _, s := range c.Spaces {
 		numbers(s.ID)
@@ -87,10 +84,7 @@ func (c Counters) Append(dst []byte) []byte {
 // DecodeCounters reads counters. The error wraps ErrCorrupt.
 func DecodeCounters(b []byte) (Counters, error) {
 	var c Counters
-	if err := checkVersion(b, "counters", countersVersion); err != nil {
-		return c, err
-	}
-	r := reader{b: b[1:]}
+	r := reader{b: b}
 	c.NextRow = r.uvarint(math.MaxUint32)
 	c.NextKey = r.uvarint(math.MaxUint64)
 	c.Items = r.uvarint(c.NextRow)

@@ -79,10 +79,9 @@ const (
 
 // Records of KindDatabase.
 const (
-	RecordFormat   = 0x00
+	RecordUUID     = 0x00
 	RecordSequence = 0x01
 	RecordNextID   = 0x02
-	RecordUUID     = 0x03
 )
 
 // Sets of KindRows.

@@ -10,7 +10,7 @@ import (
 
 func TestKeysHaveTheirForm(t *testing.T) {
 	keys := [][]byte{
-		DatabaseKey(RecordFormat), NameKey("main"), MarkKey("m"), CollectionKey(KindCollection, 1),
+		DatabaseKey(RecordUUID), NameKey("main"), MarkKey("m"), CollectionKey(KindCollection, 1),
 		NumberKey(KindLabel, 1, 2), CollectionKey(KindCounters, 1), ItemKey(1, "k"),
 		NumberKey(KindItem, 1, 2), FeatureKey(1, 2, 3), NumberKey(KindRowKeys, 1, 2),
 		NumberKey(KindSpace, 1, 2), ChunkKey(KindModel, 1, 2, 3), ChunkKey(KindStatistics, 1, 2, 3),

@@ -3,14 +3,12 @@ package db
 import (
 	"context"
 	"errors"
-	"fmt"
 	"log/slog"
 
 	"github.com/fddhdb/fddhdb/db/backup"
 	"github.com/fddhdb/fddhdb/db/event"
 	"github.com/fddhdb/fddhdb/db/fault"
 	"github.com/fddhdb/fddhdb/db/internal/copies"
-	"github.com/fddhdb/fddhdb/db/internal/record"
 	"github.com/fddhdb/fddhdb/db/internal/work"
 )
 
@@ -51,8 +49,7 @@ type BackupOptions struct {
 //
 // A backup that fails, is cancelled or killed is none: Restore does not know of it. What it
 // has stored, the next one uses, or backup.Prune deletes. Any number may run at a time.
-// Memory is some 150 MiB. Close ends it. A database of format 0 has no UUID and has to be
-// upgraded before (ErrFormat). A store in the folder of a database gives backup.ErrInvalid.
+// Memory is some 150 MiB. Close ends it. A store in the folder of a database gives backup.ErrInvalid.
 // ErrDiskFull says that the repository is a folder, and that the backup would leave less than
 // Options.ReserveBytes free there. Other errors: ErrFailed, ErrNotFound for the collection,
 // backup.ErrNotRepository, backup.ErrVersion, and any error that the store or the context
@@ -65,10 +62,6 @@ func (d *DB) Backup(ctx context.Context, to backup.Store, opt BackupOptions) (*b
 	defer d.state.Guard.Leave()
 	if to == nil {
 		return nil, fault.Invalid("there is no store to back up to")
-	}
-	if d.Format() < record.FormatIdentity {
-		return nil, fmt.Errorf("%w: backups are told apart by the UUID of their database, which %s has not, being of format %d: upgrade it",
-			fault.ErrFormat, d.dir, d.Format())
 	}
 	ctx, ended := work.Hearing(ctx, &opt.Progress)
 	defer ended()

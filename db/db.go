@@ -22,6 +22,13 @@ import (
 	"github.com/fddhdb/fddhdb/db/internal/store"
 )
 
+// MarkerName is the name of the file that makes a folder a database.
+const MarkerName = store.MarkerName
+
+// Format is the format of databases that this version reads and writes: docs/FORMAT.md has every byte. Open refuses a
+// database of another one (ErrFormat).
+const Format = record.Format
+
 // A DB is an open database. All methods are safe for concurrent use and return
 // ErrClosed after Close.
 type DB struct {
@@ -55,9 +62,8 @@ type DB struct {
 // unless Options.MustExist or ReadOnly. Memory will hold all distinct codes and which rows
 // carry them; where they are many they are loaded in the background, while
 // searches read the store and writes wait. A folder that holds
-// something else gives ErrNotDatabase, one of a newer version ErrFormat, one
-// that is open already, here or in another process, ErrLocked. A database of an older
-// format, from MinFormat on, stays what it is: see Upgrade. Where commits are missing that
+// something else gives ErrNotDatabase, a database of another format ErrFormat, one
+// that is open already, here or in another process, ErrLocked. Where commits are missing that
 // were durable once, Open succeeds and Recovery tells.
 func Open(dir string, options *Options) (*DB, error) { return open(dir, options.withDefaults()) }
 
@@ -97,7 +103,7 @@ func openOnce(dir string, opts settings) (_ *DB, again bool, err error) {
 	}
 	d.state.Signals.Happened(event.Opened, slog.LevelInfo, event.Event{
 		Items: d.items(), Duration: time.Since(d.since),
-		Attrs: []slog.Attr{slog.Uint64("sequence", d.opened), slog.Int("format", d.identity.Format), slog.Bool("read_only", opts.ReadOnly)},
+		Attrs: []slog.Attr{slog.Uint64("sequence", d.opened), slog.Bool("read_only", opts.ReadOnly)},
 	})
 	return d, false, nil
 }
@@ -164,7 +170,7 @@ func (d *DB) start(kv *pebble.DB) error {
 
 // Close waits for the calls that are going on, makes everything durable, writes what is in the
 // log only into tables, at most some 64 MiB, and frees the folder for others. After writes it also has
-// indexes of vectors take in what has come, where that takes no more than about a second. A range over
+// indexes of vectors take in what has come, where that takes no more than some seconds. A range over
 // Items, ItemsWhere, ItemsByKey, Keys, Codes, Neighbors or Runs that is still running must end first, so do not
 // close from inside one. A second call returns ErrClosed.
 func (d *DB) Close() error {

@@ -64,8 +64,6 @@
 // succeeds then, and Recovery tells which are missing. Verify finds damage, and Repair
 // saves what can be saved.
 //
-// A database keeps its format: later versions open it, and Upgrade brings it to theirs.
-//
 // DB.Backup makes a backup of a database that is in use, and Restore a database of a
 // backup; see package backup.
 //

@@ -1,7 +1,6 @@
 package db_test
 
 import (
-	"encoding/json"
 	"errors"
 	"strings"
 	"testing"
@@ -9,10 +8,8 @@ import (
 	"github.com/cockroachdb/pebble/v2/vfs"
 	"github.com/google/go-cmp/cmp"
 
-	"github.com/fddhdb/fddhdb/codec"
 	"github.com/fddhdb/fddhdb/db"
 	"github.com/fddhdb/fddhdb/db/internal/dbkit"
-	"github.com/fddhdb/fddhdb/db/internal/record"
 	"github.com/fddhdb/fddhdb/internal/synth"
 	"github.com/fddhdb/fddhdb/model"
 )
@@ -33,14 +30,6 @@ func TestEncoders(t *testing.T) {
 		{"image", db.InputText, []string{"clip"}}, {"image", db.InputFile, []string{"/opt/clip", "--file"}},
 	}
 	want := []db.Encoder{given[2], given[1], given[0]}
-	version := func() (v struct{ Version int }) {
-		t.Helper()
-		b, err := record.Get(db.State(d).Engine.DB, codec.CollectionKey(codec.KindCollection, 1))
-		if err != nil || json.Unmarshal(b, &v) != nil {
-			t.Fatal(string(b), err)
-		}
-		return v
-	}
 	same := func(what string, d *db.DB, want []db.Encoder) {
 		t.Helper()
 		got, err := dbkit.MustCollection(t, d, "main").Encoders()
@@ -58,9 +47,6 @@ func TestEncoders(t *testing.T) {
 	given[0].Command[0] = "changed by the caller"
 	want[2].Command = []string{"python3", "a b.py", ""}
 	same("set", d, want)
-	if v := version().Version; v != record.VersionEncoders {
-		t.Errorf("version %d", v)
-	}
 	then, err := before.Collection("main")
 	if err != nil {
 		t.Fatal(err)
@@ -94,9 +80,6 @@ func TestEncoders(t *testing.T) {
 		t.Fatal(err)
 	}
 	same("removed", d, nil)
-	if v := version().Version; v != record.DescriptorVersion {
-		t.Errorf("version %d without encoders", v)
-	}
 	dbkit.CheckSound(t, d, "removed")
 	dbkit.MustClose(t, d)
 }

@@ -56,8 +56,8 @@ func TestOpenRefusesOtherFolders(t *testing.T) {
 		"nothing, but must":      {nil, &db.Options{MustExist: true}, db.ErrNotDatabase, "none yet"},
 		"a marker of others":     {map[string]string{"FDDHDB": "hello"}, nil, db.ErrNotDatabase, "not ours"},
 		"a marker that is empty": {map[string]string{"FDDHDB": ""}, nil, db.ErrNotDatabase, "not ours"},
-		"a newer format": {map[string]string{"FDDHDB": `{"fddhdb":"database","format":99}`}, nil,
-			db.ErrFormat, "format 99"},
+		"a newer format":         {map[string]string{"FDDHDB": `{"fddhdb":"database","format":99}`}, nil, db.ErrFormat, "format 99, this version of fddhdb reads format 3 alone"},
+		"an earlier format":      {map[string]string{"FDDHDB": `{"fddhdb":"database","format":2}`}, nil, db.ErrFormat, "format 2, this version of fddhdb reads format 3 alone"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			dir := folderIn(t, c.files)
@@ -75,7 +75,7 @@ func TestOpenRefusesOtherFolders(t *testing.T) {
 		})
 	}
 	var fe *db.FormatError
-	if _, err := db.Open(folderIn(t, map[string]string{"FDDHDB": `{"fddhdb":"database","format":7}`}), nil); !errors.As(err, &fe) || fe.Found != 7 {
+	if _, err := db.Open(folderIn(t, map[string]string{"FDDHDB": `{"fddhdb":"database","format":7}`}), nil); !errors.As(err, &fe) || fe.Found != 7 || fe.Supported != db.Format {
 		t.Errorf("newer format: %v", err)
 	}
 	if _, err := db.Open(filepath.Join(folderIn(t, map[string]string{"file": ""}), "file"), nil); err == nil {

@@ -52,14 +52,6 @@ func copyingCases(t *testing.T, closed *vfs.MemFS) []faultyCase {
 	}
 	p := smallPatient(t)
 	damaged := p.fs.(*vfs.MemFS)
-	old := vfs.NewCrashableMem()
-	unpackFolder(t, old, "db", oldestGolden(t))
-	listing := func(t *testing.T, fsys vfs.FS) string {
-		d := dbkit.MustOpen(t, "db", &db.Options{FS: fsys, ReadOnly: true})
-		defer dbkit.MustClose(t, d)
-		return goldenListing(t, d)
-	}
-	inOld := listing(t, old)
 	return []faultyCase{
 		{name: "back up", base: backedUp, arm: true, do: backsUp(db.BackupOptions{}), left: backupsLeft(made, "", state)},
 		{name: "back up the index", base: backedUp, arm: true, do: backsUp(db.BackupOptions{IndexOnly: true}), left: backupsLeft(made, "", indexOnly)},
@@ -87,21 +79,6 @@ func copyingCases(t *testing.T, closed *vfs.MemFS) []faultyCase {
 				q.t, q.fs = t, fsys
 				q.sameStored(label, q.sound(label, nil))
 			}},
-		{name: "upgrade", base: old, do: func(l *spacesLife) error {
-			_, _, err := db.Upgrade(ctx, "db", &db.Options{FS: l.fs, CacheBytes: 1}, db.UpgradeOptions{})
-			return err
-		}, left: func(t *testing.T, label string, fsys vfs.FS, err error) {
-			format, _, perr := db.PendingMigrations(ctx, "db", &db.Options{FS: fsys})
-			if perr != nil || format != db.MinFormat && format != db.NewestFormat || err == nil && format != db.NewestFormat {
-				t.Fatalf("%s: %v: format %d, %v", label, err, format, perr)
-			}
-			if _, to, err := db.Upgrade(ctx, "db", &db.Options{FS: fsys}, db.UpgradeOptions{}); err != nil || to != db.NewestFormat {
-				t.Fatalf("%s: and again: format %d, %v", label, to, err)
-			}
-			if got := listing(t, fsys); got != inOld {
-				t.Fatalf("%s: there is\n%s, and was\n%s", label, got, inOld)
-			}
-		}},
 	}
 }
 

@@ -26,28 +26,34 @@ import (
 	"github.com/fddhdb/fddhdb/model"
 )
 
-// Golden databases are what a released version has written: testdata/golden/formatN.tar.gz,
-// and in formatN.txt what is in it; formatN-WHAT.tar.gz has records that format N has got
-// later. Those of frozen formats are never written again.
+// The golden database is what an earlier build of this format has written, and in goldenText is what is in it. This file
+// makes both, where the format has changed:
 //
-// This file makes one, with the code that it stands beside. That of an older format is made
-// by a checkout of the version that had it, into which this file is copied:
-//
-//	go test ./db -run TestMakeGolden -update-golden ../golden/format0.tar.gz
-//	go test ./db -run TestGolden -update-listing
-var updateGolden = flag.String("update-golden", "", "make a golden database in `FILE`")
+//	go test ./db -run TestMakeGolden -update-golden
+const (
+	goldenArchive = "testdata/golden.tar.gz"
+	goldenText    = "testdata/golden.txt"
+)
+
+var updateGolden = flag.Bool("update-golden", false, "make the golden database again")
 
 func TestMakeGolden(t *testing.T) {
-	if *updateGolden == "" {
+	if !*updateGolden {
 		t.Skip("only with -update-golden")
 	}
 	mem := vfs.NewCrashableMem()
 	makeGolden(t, mem)
 	b := packFolder(t, mem.CrashClone(vfs.CrashCloneCfg{}), "golden")
-	if err := os.WriteFile(*updateGolden, b, 0o666); err != nil {
+	if err := os.WriteFile(goldenArchive, b, 0o666); err != nil {
 		t.Fatal(err)
 	}
-	t.Logf("%d bytes", len(b))
+	left := vfs.NewMem()
+	unpackFolder(t, left, "golden", goldenArchive)
+	d := dbkit.MustOpen(t, "golden", &db.Options{FS: left, ReadOnly: true})
+	defer dbkit.MustClose(t, d)
+	if err := os.WriteFile(goldenText, []byte(goldenListing(t, d)), 0o666); err != nil {
+		t.Fatal(err)
+	}
 }
 
 // makeGolden makes a database that has some of everything that can be stored, in tables and

@@ -102,7 +102,7 @@ func TestFunctionsThatAreGivenNothing(t *testing.T) {
 		t.Fatal(err)
 	}
 	for name, f := range map[string]any{
-		"Open": db.Open, "Restore": db.Restore, "Upgrade": db.Upgrade, "PendingMigrations": db.PendingMigrations, "Repair": db.Repair, "VerifyFolder": db.VerifyFolder,
+		"Open": db.Open, "Restore": db.Restore, "Repair": db.Repair, "VerifyFolder": db.VerifyFolder,
 		"ParseRerank": db.ParseRerank, "ParseTeacher": db.ParseTeacher, "LatencyBound": event.LatencyBound,
 		"backup.CheckName": backup.CheckName, "backup.Fetch": backup.Fetch, "backup.Create": backup.Create, "backup.DecodeManifest": backup.DecodeManifest,
 		"backup.Find": backup.Find, "backup.List": backup.List, "backup.Prune": backup.Prune, "backup.Folder": backup.Folder, "backup.Verify": backup.Verify,

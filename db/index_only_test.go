@@ -192,19 +192,15 @@ func TestIndexOnlyDescriptor(t *testing.T) {
 		t.Fatal(err)
 	}
 	var stored map[string]any
-	if err := json.Unmarshal(b, &stored); err != nil || stored["version"] != 1.0 || stored["index_only"] != true {
+	if err := json.Unmarshal(b, &stored); err != nil || stored["index_only"] != true {
 		t.Fatalf("%s, %v", b, err)
 	}
 	for text, ok := range map[string]bool{
-		`{"version":0,"id":1,"name":"a","bits":8}`:                                                                 true,
-		`{"version":0,"id":1,"name":"a","modalities":[{"name":"x","dim":1}]}`:                                      true,
-		`{"version":1,"id":1,"name":"a","modalities":[{"name":"x","dim":1}],"index_only":true}`:                    true,
-		`{"version":0,"id":1,"name":"a","modalities":[{"name":"x","dim":1}],"index_only":true}`:                    false,
-		`{"version":1,"id":1,"name":"a","modalities":[{"name":"x","dim":1}]}`:                                      false,
-		`{"version":2,"id":1,"name":"a","modalities":[{"name":"x","dim":1}],"index_only":true}`:                    false,
-		`{"version":-1,"id":1,"name":"a","modalities":[{"name":"x","dim":1}]}`:                                     false,
-		`{"version":1,"id":1,"name":"a","bits":8,"index_only":true}`:                                               false,
-		`{"version":1,"id":1,"name":"a","bits":8,"modalities":[{"name":"x","dim":1}],"index_only":true,"more":{}}`: false,
+		`{"id":1,"name":"a","bits":8}`:                                                                 true,
+		`{"id":1,"name":"a","modalities":[{"name":"x","dim":1}]}`:                                      true,
+		`{"id":1,"name":"a","modalities":[{"name":"x","dim":1}],"index_only":true}`:                    true,
+		`{"id":1,"name":"a","bits":8,"index_only":true}`:                                               false,
+		`{"id":1,"name":"a","bits":8,"modalities":[{"name":"x","dim":1}],"index_only":true,"more":{}}`: false,
 	} {
 		if _, err := record.DecodeDescriptor([]byte(text)); (err == nil) != ok {
 			t.Errorf("%s: %v", text, err)

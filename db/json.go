@@ -2,7 +2,6 @@ package db
 
 import (
 	"bytes"
-	"cmp"
 	"encoding/json"
 	"fmt"
 	"math"
@@ -19,7 +18,6 @@ import (
 
 // hitForm is the JSON of a Hit.
 type hitForm struct {
-	ID       string         `json:"id"` // the key: its name in earlier versions
 	Key      string         `json:"key"`
 	Row      uint32         `json:"row"`
 	Distance *int           `json:"distance"`
@@ -30,11 +28,11 @@ type hitForm struct {
 	Item       *Item    `json:"item,omitempty"`
 }
 
-// MarshalJSON implements json.Marshaler: {"id", "key", "row", "distance", "score",
-// "similarity", "cursor", "item"}, where id is the key, too. The distance of an answer by vectors is null. The score of a query by code is null, and so is a similarity where nothing was
+// MarshalJSON implements json.Marshaler: {"key", "row", "distance", "score",
+// "similarity", "cursor", "item"}. The distance of an answer by vectors is null. The score of a query by code is null, and so is a similarity where nothing was
 // compared; cursor and item are there if the query asks for them.
 func (h Hit) MarshalJSON() ([]byte, error) {
-	f := hitForm{ID: h.Key, Key: h.Key, Row: h.Row, Score: jsonform.Score(h.Score), Cursor: h.Cursor, Item: h.Item}
+	f := hitForm{Key: h.Key, Row: h.Row, Score: jsonform.Score(h.Score), Cursor: h.Cursor, Item: h.Item}
 	if h.Distance >= 0 {
 		f.Distance = &h.Distance
 	}
@@ -44,11 +42,11 @@ func (h Hit) MarshalJSON() ([]byte, error) {
 	return jsonform.Marshal(f)
 }
 
-// UnmarshalJSON implements json.Unmarshaler. Of id and key one is enough.
+// UnmarshalJSON implements json.Unmarshaler.
 func (h *Hit) UnmarshalJSON(b []byte) error {
 	f := hitForm{Score: jsonform.Score(math.NaN())}
 	err := json.Unmarshal(b, &f)
-	*h = Hit{Key: cmp.Or(f.Key, f.ID), Row: f.Row, Distance: -1, Score: float64(f.Score), Similarity: float32(math.NaN()), Cursor: f.Cursor, Item: f.Item}
+	*h = Hit{Key: f.Key, Row: f.Row, Distance: -1, Score: float64(f.Score), Similarity: float32(math.NaN()), Cursor: f.Cursor, Item: f.Item}
 	if f.Distance != nil {
 		h.Distance = *f.Distance
 	}
@@ -127,11 +125,11 @@ func (r *Run) UnmarshalJSON(b []byte) error {
 // codedForm is the JSON of a Coded.
 type codedForm struct {
 	Row  uint32        `json:"row"`
-	Key  string        `json:"id"`
+	Key  string        `json:"key"`
 	Code jsonform.Code `json:"code"`
 }
 
-// MarshalJSON implements json.Marshaler: {"row", "id", "code"}, the code in hexadecimal
+// MarshalJSON implements json.Marshaler: {"row", "key", "code"}, the code in hexadecimal
 // digits.
 func (c Coded) MarshalJSON() ([]byte, error) {
 	return jsonform.Marshal(codedForm{c.Row, c.Key, c.Code})
@@ -204,21 +202,14 @@ func (it Item) MarshalJSON() ([]byte, error) {
 
 // UnmarshalJSON implements json.Unmarshaler. Of a field that is a number it makes an int64
 // where it has neither a point nor an exponent, else a float64. A vector or a field that is
-// null is not there. An object with "id" is none of an item: it is refused, as the key of a
-// hit would be lost. Other members that items have not are left out. What an item may hold is
+// null is not there. Members that items have not are left out. What an item may hold is
 // checked when it is put.
 func (it *Item) UnmarshalJSON(b []byte) error {
-	var f struct {
-		itemForm[json.RawMessage]
-		ID json.RawMessage `json:"id"`
-	}
+	var f itemForm[json.RawMessage]
 	d := json.NewDecoder(bytes.NewReader(b))
 	d.UseNumber()
 	if err := d.Decode(&f); err != nil {
 		return err
-	}
-	if f.ID != nil {
-		return fault.Invalid(`an item has no member "id", which hits have: its key is in "key"`)
 	}
 	*it = Item{Key: f.Key, Labels: f.Labels, Payload: f.Payload, Code: f.Code, CodeFrom: f.CodeFrom, Codes: f.Codes, Modalities: f.Modalities}
 	for name, b := range f.Vectors {

@@ -32,8 +32,7 @@ type Mark struct {
 // have marks alone.
 //
 // A name is UTF-8 of 1 to 256 bytes; MaxMarkBytes and MaxMarksBytes bound the values. Marks are
-// in checkpoints and backups, as of the state that these hold. A database of a format before
-// FormatMarks has none (ErrInvalid): Upgrade gives it the format.
+// in checkpoints and backups, as of the state that these hold.
 func (b *Batch) Mark(name string, value []byte) error {
 	b = b.orNone()
 	if b.err == nil {
@@ -48,9 +47,6 @@ func (b *Batch) mark(name string, value []byte) error {
 	}
 	if err := b.db.writable(); err != nil {
 		return err
-	}
-	if b.db.identity.Format < record.FormatMarks {
-		return fault.Invalid("the database has format %d, and marks need format %d: close it and upgrade it", b.db.identity.Format, record.FormatMarks)
 	}
 	m := record.Mark{Name: name, Value: bytes.Clone(value)}
 	if err := m.Check(); err != nil {

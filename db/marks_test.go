@@ -9,8 +9,6 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/cockroachdb/pebble/v2/vfs"
-
 	"github.com/fddhdb/fddhdb/codec"
 	"github.com/fddhdb/fddhdb/db"
 	"github.com/fddhdb/fddhdb/db/backup"
@@ -202,27 +200,7 @@ func TestMarksAreCopied(t *testing.T) {
 	}
 }
 
-// A database of an earlier format says that it has to be upgraded, and has marks then.
-func TestMarksNeedTheirFormat(t *testing.T) {
-	mem := vfs.NewMem()
-	unpackFolder(t, mem, "golden", "testdata/golden/format1.tar.gz")
-	d := dbkit.MustOpen(t, "golden", &db.Options{FS: mem})
-	if err := d.NewBatch().Mark("position", []byte("1")); !errors.Is(err, db.ErrInvalid) || !strings.Contains(err.Error(), "upgrade") {
-		t.Error(err)
-	}
-	wantMarks(t, "format 1", d, map[string]string{})
-	dbkit.MustClose(t, d)
-	if _, to, err := db.Upgrade(ctx, "golden", &db.Options{FS: mem}, db.UpgradeOptions{}); err != nil || to < db.FormatMarks {
-		t.Fatal(to, err)
-	}
-	d = dbkit.MustOpen(t, "golden", &db.Options{FS: mem})
-	defer dbkit.MustClose(t, d)
-	putMarks(t, d, "position", "1")
-	wantMarks(t, "upgraded", d, map[string]string{"position": "1"})
-}
-
-// A repair keeps marks, leaves out what is none, and takes a database that has lost its format for one
-// that has marks.
+// A repair keeps marks, and leaves out what is none.
 func TestRepairOfMarks(t *testing.T) {
 	t.Parallel()
 	p := newPatient(t)
@@ -231,7 +209,6 @@ func TestRepairOfMarks(t *testing.T) {
 	dbkit.MustClose(t, d)
 	p.put(codec.MarkKey("empty"), []byte{})
 	p.put(codec.MarkKey("bad\xff"), []byte("x"))
-	p.put(codec.DatabaseKey(codec.RecordFormat), nil)
 	lost, _ := p.repair(db.RepairOptions{})
 	var said []string
 	for _, l := range lost {
@@ -243,8 +220,5 @@ func TestRepairOfMarks(t *testing.T) {
 	d = dbkit.MustOpen(t, p.dir, p.options())
 	defer dbkit.MustClose(t, d)
 	wantMarks(t, "repaired", d, map[string]string{"position": "7", "log/1": "x"})
-	if d.Format() != db.FormatMarks {
-		t.Errorf("format %d", d.Format())
-	}
 	dbkit.CheckSound(t, d, "repaired")
 }

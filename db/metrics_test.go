@@ -2,7 +2,6 @@ package db_test
 
 import (
 	"cmp"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"maps"
@@ -556,21 +555,7 @@ func TestMetricsAreStored(t *testing.T) {
 		dbkit.MustTrain(t, c, db.TrainOptions{Options: model.Options{Bits: 16}})
 		want := dbkit.MustSchema(t, c)
 		key := codec.CollectionKey(codec.KindCollection, 1)
-		version := func(d *db.DB) (v struct{ Version int }) {
-			t.Helper()
-			b, err := record.Get(db.State(d).Engine.DB, key)
-			if err != nil || json.Unmarshal(b, &v) != nil {
-				t.Fatal(string(b), err)
-			}
-			return v
-		}
-		if v := version(d).Version; (v == record.VersionMetrics) != shared || !shared && v != record.DescriptorVersion {
-			t.Errorf("shared %v: version %d", shared, v)
-		}
 		is := indexOnlyOf(t, d, opts)
-		if v := version(is).Version; (v == record.VersionMetrics) != shared || !shared && v != record.VersionIndexOnly {
-			t.Errorf("shared %v, index-only: version %d", shared, v)
-		}
 		if s := dbkit.MustSchema(t, dbkit.MustCollection(t, is, "main")); !s.IndexOnly || !slices.Equal(s.Modalities, want.Modalities) {
 			t.Errorf("index-only: %+v", s)
 		}
@@ -586,9 +571,6 @@ func TestMetricsAreStored(t *testing.T) {
 			t.Errorf("repaired: %+v, want %+v", s, want)
 		}
 		mustAlter(t, c, db.Alteration{Metrics: map[string]db.Metric{"image": db.Cosine, "text": db.Cosine}})
-		if v := version(d).Version; v != record.DescriptorVersion {
-			t.Errorf("without metrics again: version %d", v)
-		}
 		dbkit.CheckSound(t, d, "at the end")
 		dbkit.MustClose(t, d)
 	}
@@ -597,14 +579,12 @@ func TestMetricsAreStored(t *testing.T) {
 // Descriptors that no program has stored are refused.
 func TestDescriptorsWithWrongMetrics(t *testing.T) {
 	for says, text := range map[string]string{
-		"":                   `{"version":2,"id":1,"name":"c","modalities":[{"name":"a","dim":3,"metric":"l2"},{"name":"b","dim":3,"metric":"l2","space_of":"a"}]}`,
-		"version 0":          `{"version":0,"id":1,"name":"c","modalities":[{"name":"a","dim":3,"metric":"l2"}]}`,
-		"version 2":          `{"version":2,"id":1,"name":"c","modalities":[{"name":"a","dim":3}]}`,
-		"unknown metric":     `{"version":2,"id":1,"name":"c","modalities":[{"name":"a","dim":3,"metric":"x"}]}`,
-		"one metric":         `{"version":2,"id":1,"name":"c","modalities":[{"name":"a","dim":3,"metric":"l2"},{"name":"b","dim":3,"metric":"dot","space_of":"a"}]}`,
-		"metrics or spaces":  `{"version":2,"id":1,"name":"c","modalities":[{"name":"a","dim":3,"space_of":"b"},{"name":"b","dim":3}]}`,
-		"metrics or spaces ": `{"version":2,"id":1,"name":"c","modalities":[{"name":"a","dim":3,"metric":"cosine"}]}`,
-		"no modality":        `{"version":2,"id":1,"name":"c","modalities":[{"name":"a","dim":3,"space_of":"x"}]}`,
+		"":                   `{"id":1,"name":"c","modalities":[{"name":"a","dim":3,"metric":"l2"},{"name":"b","dim":3,"metric":"l2","space_of":"a"}]}`,
+		"unknown metric":     `{"id":1,"name":"c","modalities":[{"name":"a","dim":3,"metric":"x"}]}`,
+		"one metric":         `{"id":1,"name":"c","modalities":[{"name":"a","dim":3,"metric":"l2"},{"name":"b","dim":3,"metric":"dot","space_of":"a"}]}`,
+		"metrics or spaces":  `{"id":1,"name":"c","modalities":[{"name":"a","dim":3,"space_of":"b"},{"name":"b","dim":3}]}`,
+		"metrics or spaces ": `{"id":1,"name":"c","modalities":[{"name":"a","dim":3,"metric":"cosine"}]}`,
+		"no modality":        `{"id":1,"name":"c","modalities":[{"name":"a","dim":3,"space_of":"x"}]}`,
 	} {
 		_, err := record.DecodeDescriptor([]byte(text))
 		if says == "" && err != nil || says != "" && (err == nil || !strings.Contains(err.Error(), strings.TrimSpace(says))) {

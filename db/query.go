@@ -20,7 +20,7 @@ import (
 // A collection that is not trained has no codes. It is answered by vectors, exactly unless there is an
 // index of them (see Recall): items come by
 // the Metric of the modality From between the vector of the query and theirs, the most similar first;
-// then by row. Their Distance is 0 and their Score NaN. The vectors of an item that are compared are
+// then by row. Their Distance is -1 and their Score NaN. The vectors of an item that are compared are
 //
 //   - without To, all of the space of From (Modality.SpaceOf); the item counts as the most similar of
 //     them, and is found if it has one;

@@ -43,8 +43,5 @@ func (d *DB) AcknowledgeLosses(ctx context.Context) ([]Loss, error) {
 
 // UUID returns the identity of the database in 32 hexadecimal digits. It is made with the
 // database, at random, and stays with it through backup and restore; copies of the folder
-// share it. A database of a format before FormatIdentity has none: "".
+// share it.
 func (d *DB) UUID() string { return d.orNone().identity.Text() }
-
-// Format returns the format of the database, from MinFormat to NewestFormat.
-func (d *DB) Format() int { return d.orNone().identity.Format }

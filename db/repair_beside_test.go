@@ -4,9 +4,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/fddhdb/fddhdb/codec"
 	"github.com/fddhdb/fddhdb/db"
-	"github.com/fddhdb/fddhdb/db/internal/dbkit"
 	"github.com/fddhdb/fddhdb/db/internal/record"
 	"github.com/fddhdb/fddhdb/db/internal/spaces"
 	"github.com/fddhdb/fddhdb/db/internal/store"
@@ -49,10 +47,6 @@ func TestRepairOfWhatStandsBesideTheStore(t *testing.T) {
 				t.Fatal(err)
 			}
 		}, []string{"of another database"}},
-		{"a store from before the upgrade", func(p *patient) {
-			p.put(codec.DatabaseKey(codec.RecordFormat), []byte{0, 0, 0, db.FormatFirst})
-			p.put(codec.DatabaseKey(codec.RecordUUID), nil)
-		}, []string{"marker FDDHDB: it is of format 2, and the store of format 0"}},
 	} {
 		t.Run(c.what, func(t *testing.T) {
 			p := whole.another()
@@ -113,43 +107,4 @@ func TestRepairTellsOfEarlierLosses(t *testing.T) {
 		t.Errorf("%v, %+v", lost, done)
 	}
 	p.sound("repaired", nil)
-}
-
-// An open database tells that its store is from before the upgrade of its folder.
-func TestOpenTellsOfAMarkerThatIsAhead(t *testing.T) {
-	p := smallPatient(t)
-	p.repair(db.RepairOptions{})
-	p.put(codec.DatabaseKey(codec.RecordFormat), []byte{0, 0, 0, db.FormatFirst})
-	p.put(codec.DatabaseKey(codec.RecordUUID), nil)
-	d := dbkit.MustOpen(t, p.dir, p.options())
-	if r := d.Recovery(); !strings.Contains(r.Problem, "of format 2, and the store of format 0") {
-		t.Errorf("%+v", r)
-	}
-	dbkit.MustClose(t, d)
-	if _, _, err := db.Upgrade(ctx, p.dir, p.options(), db.UpgradeOptions{}); err != nil {
-		t.Fatal(err)
-	}
-	d = dbkit.MustOpen(t, p.dir, p.options())
-	if r := d.Recovery(); r.Problem != "" || d.Format() != db.NewestFormat {
-		t.Errorf("after the upgrade: %+v", r)
-	}
-	dbkit.MustClose(t, d)
-}
-
-// Damage to the end of the log does not undo an upgrade: it is not in the log only.
-func TestUpgradeIsNotInTheLogOnly(t *testing.T) {
-	p := smallPatient(t)
-	p.repair(db.RepairOptions{})
-	p.put(codec.DatabaseKey(codec.RecordFormat), []byte{0, 0, 0, db.FormatFirst})
-	if _, to, err := db.Upgrade(ctx, p.dir, p.options(), db.UpgradeOptions{}); err != nil || to != db.NewestFormat {
-		t.Fatal(to, err)
-	}
-	for _, name := range p.files(func(name string) bool { return strings.HasSuffix(name, ".log") }) {
-		p.rewrite(p.file(name), func([]byte) []byte { return nil })
-	}
-	d := dbkit.MustOpen(t, p.dir, p.options())
-	if d.Format() != db.NewestFormat {
-		t.Errorf("format %d", d.Format())
-	}
-	dbkit.MustClose(t, d)
 }

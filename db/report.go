@@ -10,7 +10,6 @@ type (
 	Distances     = report.Distances
 	Balance       = report.Balance
 	RevisionInfo  = report.RevisionInfo
-	Migration     = report.Migration
 	Finding       = report.Finding
 	Verification  = report.Verification
 	Repairing     = report.Repairing

@@ -8,6 +8,7 @@ import (
 	"github.com/fddhdb/fddhdb/codec"
 	"github.com/fddhdb/fddhdb/db/fault"
 	"github.com/fddhdb/fddhdb/db/internal/learn"
+	"github.com/fddhdb/fddhdb/db/internal/record"
 	"github.com/fddhdb/fddhdb/db/internal/state"
 )
 
@@ -135,7 +136,7 @@ func (d *DB) Stats() (*Stats, error) {
 	disk := d.disk.Now(d.opts.FS, d.dir, v.Sequence, d.state.Engine.Log.Work.Changes.Load()+d.imports.Changes())
 	store, a := d.state.Engine.Log.Work.Look(d.state.Engine.DB), d.activity()
 	s := &Stats{
-		Format: d.identity.Format, UUID: d.UUID(), Sequence: v.Sequence, Kernel: codec.KernelName(),
+		Format: record.Format, UUID: d.UUID(), Sequence: v.Sequence, Kernel: codec.KernelName(),
 		DiskBytes: disk, MemoryBytes: a.Cache.Bytes + store.Memory, ObsoleteBytes: store.Obsolete,
 		Collections: make([]CollectionStats, 0, v.Collections.Len()), Activity: a,
 	}

@@ -15,7 +15,6 @@ import (
 	"github.com/fddhdb/fddhdb/codec"
 	"github.com/fddhdb/fddhdb/db"
 	"github.com/fddhdb/fddhdb/db/internal/dbkit"
-	"github.com/fddhdb/fddhdb/db/internal/record"
 	"github.com/fddhdb/fddhdb/internal/instant"
 )
 
@@ -107,33 +106,6 @@ func TestTimesRefused(t *testing.T) {
 	}
 	if n, err := c.Count(); n != 0 || err != nil {
 		t.Error(n, err)
-	}
-}
-
-// A collection with times has a version of its own, so that programs that know none refuse it; one
-// gets it when it gets a field of times.
-func TestTimesHaveAVersion(t *testing.T) {
-	d := dbkit.MustOpen(t, "db", &db.Options{FS: vfs.NewMem()})
-	defer func() { dbkit.MustClose(t, d) }()
-	c, err := d.CreateCollection(ctx, "main", db.Schema{Bits: 8})
-	if err != nil {
-		t.Fatal(err)
-	}
-	version := func() int {
-		b, err := record.Get(db.State(d).Engine.DB, codec.CollectionKey(codec.KindCollection, 1))
-		if err != nil {
-			t.Fatal(err)
-		}
-		var stored struct{ Version int }
-		if err := json.Unmarshal(b, &stored); err != nil {
-			t.Fatal(err)
-		}
-		return stored.Version
-	}
-	before := version()
-	mustAlter(t, c, db.Alteration{AddFields: []db.Field{{"at", db.Time, true}}})
-	if after := version(); before != 0 || after != record.VersionTimes {
-		t.Errorf("%d, then %d", before, after)
 	}
 }
 

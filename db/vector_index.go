@@ -49,7 +49,7 @@ type VectorIndex = report.VectorIndex
 // on half of the processors, when a quarter of its vectors have come, changed or gone, or when one in 64 is
 // loose. Searches use the old one until the new one is complete; where half of the vectors have come,
 // changed or gone before that, they compare all vectors. Close takes in what a process leaves, and makes
-// a small index anew, if that takes no more than about a second. A call of IndexVectors replaces the index
+// a small index anew, if that takes no more than some seconds. A call of IndexVectors replaces the index
 // of the modality when the new one is complete.
 //
 // It costs some 30 microseconds of processors an item of d = 384 dimensions and some seconds to measure,

@@ -107,16 +107,71 @@ func TestAnIndexOfAnotherMetric(t *testing.T) {
 	}
 }
 
+// Where half of the vectors have come, changed or gone, and no process that writes has made the index anew yet, answers
+// compare all: what was measured does not hold any more.
+func TestAnOutgrownIndexIsNotUsed(t *testing.T) {
+	items := embedded(t, 0, 300, 48)
+	for churn, used := range map[int]bool{1000: true, 2000: false} {
+		fs := vfs.NewMem()
+		d, c := indexed(t, fs, items)
+		v := db.State(d).Latest()
+		cv, _ := v.Collections.Get(db.Inside(c).ID)
+		x := *cv.Indexes[0].VectorIndex
+		v.Release()
+		x.Churn = churn
+		b, err := x.Encode()
+		if err != nil {
+			t.Fatal(err)
+		}
+		keyValue{codec.NumberKey(codec.KindIndex, db.Inside(c).ID, x.ID), b}.put(t, d)
+		dbkit.MustClose(t, d)
+		d = dbkit.MustOpen(t, "db", &db.Options{FS: fs, ReadOnly: true, MustExist: true})
+		c = dbkit.MustCollection(t, d, "main")
+		if got := answer(t, c, db.Query{From: "e", Vector: items[7].Vectors["e"]}).Approximate; got != used {
+			t.Errorf("%d of %d vectors have changed: the index is used: %v", churn, len(items), got)
+		}
+		dbkit.MustClose(t, d)
+	}
+}
+
+// oddItems returns items whose vectors fit no cell of an index of embedded ones.
+func oddItems(n int) (odd []*db.Item) {
+	for i := range n {
+		x := make([]float32, 48)
+		x[i%2], x[2+i%40] = -1, .1
+		odd = append(odd, &db.Item{Key: fmt.Sprint("odd", i), Vectors: map[string][]float32{"e": x}})
+	}
+	return odd
+}
+
+// Vectors that fit no cell do not have an index made anew the sooner, the more processes find that.
+func TestLooseVectorsOfManyProcesses(t *testing.T) {
+	fs := vfs.NewMem()
+	d, c := indexed(t, fs, embedded(t, 0, 300, 48))
+	odd := oddItems(100)
+	putAll(t, c, odd)
+	for range 8 { // 800 would be more than it has
+		if _, err := db.State(d).TakeIn(ctx, db.Inside(c).ID, 1, 1, len(odd)); err != nil {
+			t.Fatal(err)
+		}
+		dbkit.MustClose(t, d)
+		d = dbkit.MustOpen(t, "db", &db.Options{FS: fs})
+		c = dbkit.MustCollection(t, d, "main")
+	}
+	defer dbkit.MustClose(t, d)
+	if all, err := c.VectorIndexes(); err != nil || len(all) != 1 || all[0].Index != 1 {
+		t.Errorf("the index was made anew: %v, %v", all, err)
+	}
+}
+
 // Vectors that fit no cell are counted as loose until they go.
 func TestLooseVectorsThatGo(t *testing.T) {
 	d, c := indexed(t, vfs.NewMem(), embedded(t, 0, 300, 48))
 	defer dbkit.MustClose(t, d)
-	var odd []*db.Item
+	odd := oddItems(100)
 	var keys []string
-	for i := range 100 {
-		x := make([]float32, 48)
-		x[i%2], x[2+i%40] = -1, .1
-		odd, keys = append(odd, &db.Item{Key: fmt.Sprint("odd", i), Vectors: map[string][]float32{"e": x}}), append(keys, fmt.Sprint("odd", i))
+	for _, it := range odd {
+		keys = append(keys, it.Key)
 	}
 	putAll(t, c, odd)
 	if _, err := db.State(d).TakeIn(ctx, db.Inside(c).ID, 1, 1, len(odd)); err != nil {

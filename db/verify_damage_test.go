@@ -282,7 +282,6 @@ func TestVerifyNamesDamage(t *testing.T) {
 		record  string // of a finding
 		problem string
 	}{
-		{"format", codec.DatabaseKey(0), []byte{0, 0, 0, 9}, false, "format", "9, this version reads up to 2"},
 		{"unknown kind", []byte{0x77, 1}, []byte("x"), false, "key", "unknown kind 77"},
 		{"unknown collection", codec.NumberKey(codec.KindItem, 99, 1), []byte("x"), false, "keys", "no such collection"},
 		{"unknown space", codec.LessonsKey(id, 88, 1), []byte("x"), false, "keys", "no such space"},

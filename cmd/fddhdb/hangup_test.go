@@ -68,7 +68,7 @@ func TestHangup(t *testing.T) {
 				t.Fatal(err)
 			}
 		}
-		if err := cmd.Wait(); nohup && (err != nil || !strings.HasPrefix(stdout.String(), `{"query":"cat","hits":[{"id":"a"`)) {
+		if err := cmd.Wait(); nohup && (err != nil || !strings.HasPrefix(stdout.String(), `{"query":"cat","hits":[{"key":"a"`)) {
 			t.Errorf("under nohup: %v, %s%s", err, &stdout, &stderr)
 		} else if !nohup && (cmd.ProcessState.ExitCode() != 1 || !strings.Contains(stderr.String(), "interrupted")) {
 			t.Errorf("%v, %s%s", err, &stdout, &stderr)

@@ -73,7 +73,6 @@ func TestScriptOfPermissions(t *testing.T) {
 //	damage DIR                     changes bytes in what the database stores
 //	damage-backup DIR              changes a byte in what backups store in a folder
 //	empty DIR                      nothing may be in the folder, not even hidden
-//	old DIR                        makes a database of the oldest format
 //	cpdir FROM TO                  copies a folder
 func TestScripts(t *testing.T) {
 	if testing.Short() {
@@ -110,7 +109,6 @@ func TestScripts(t *testing.T) {
 			"between": between,
 			"damage":  damage,
 			"empty":   empty,
-			"old":     oldFormat,
 			"cpdir":   copyDir,
 
 			"damage-backup": damageBackup,
@@ -295,4 +293,11 @@ func empty(ts *testscript.TestScript, neg bool, args []string) {
 	for _, e := range entries {
 		ts.Fatalf("%s is in %s", e.Name(), args[0])
 	}
+}
+
+func copyDir(ts *testscript.TestScript, neg bool, args []string) {
+	if neg || len(args) != 2 {
+		ts.Fatalf("usage: cpdir FROM TO")
+	}
+	ts.Check(os.CopyFS(ts.MkAbs(args[1]), os.DirFS(ts.MkAbs(args[0]))))
 }

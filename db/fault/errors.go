@@ -9,7 +9,6 @@ import (
 	"github.com/cockroachdb/pebble/v2"
 
 	"github.com/fddhdb/fddhdb/codec"
-	"github.com/fddhdb/fddhdb/model"
 )
 
 // Errors to test for with errors.Is. Many come wrapped with the operation that failed.
@@ -51,24 +50,17 @@ func (e *DimensionError) Error() string {
 // Is makes errors.Is(err, ErrInvalid) true.
 func (e *DimensionError) Is(target error) bool { return target == ErrInvalid }
 
-// A FormatError is about a database, or a record of it, in a format that this version
-// of fddhdb cannot read. It is an ErrFormat.
+// A FormatError is about a database, or a backup of one, in another format than this version of fddhdb reads. It is an
+// ErrFormat.
 type FormatError struct {
-	Dir              string // folder of the database; "" if What says enough
-	What             string // the record in words; "" for the whole database
-	Found, Supported int    // Supported is the newest format that can be read
+	Where            string // the folder of the database, or which backup
+	Found, Supported int    // its format, and the one that this version reads
 }
 
-// Error names the folder and the record, if they are set, and both formats.
+// Error names the folder or backup, and both formats.
 func (e *FormatError) Error() string {
-	var parts []string
-	for _, part := range []string{e.Dir, e.What} {
-		if part != "" {
-			parts = append(parts, part)
-		}
-	}
-	return fmt.Sprintf("%v: %s has format %d, this version of fddhdb reads up to %d: use a newer one",
-		ErrFormat, strings.Join(parts, ": "), e.Found, e.Supported)
+	return fmt.Sprintf("%v: %s has format %d, this version of fddhdb reads format %d alone: use the version that has written it",
+		ErrFormat, e.Where, e.Found, e.Supported)
 }
 
 // Is makes errors.Is(err, ErrFormat) true.
@@ -122,14 +114,8 @@ func ReadError(err error, format string, args ...any) error {
 	return Annotate(err, "read "+format, args...)
 }
 
-// Corrupt returns the error of a record, which the format names, that cannot be decoded: a
-// CorruptionError, or a FormatError if err says that a newer version has written it. err is
-// not nil.
+// Corrupt returns the error of a record, which the format names, that cannot be decoded. err is not nil.
 func Corrupt(err error, format string, args ...any) error {
-	if newer := newerRecord(err); newer != nil {
-		newer.What = fmt.Sprintf(format, args...)
-		return newer
-	}
 	return &CorruptionError{What: fmt.Sprintf(format, args...), Err: err}
 }
 
@@ -141,20 +127,6 @@ func NotFound(format string, args ...any) error {
 // ErrMissing is pebble.ErrNotFound, under a name that cannot be confused with
 // ErrNotFound.
 var ErrMissing = pebble.ErrNotFound
-
-// newerRecord returns the error of a record with an unknown, newer version, whose What the
-// caller fills in; nil if err is about anything else.
-func newerRecord(err error) *FormatError {
-	var record *codec.VersionError
-	var frame *model.FormatError
-	switch {
-	case errors.As(err, &record):
-		return &FormatError{Found: record.Found, Supported: record.Newest}
-	case errors.As(err, &frame):
-		return &FormatError{Found: frame.Version, Supported: frame.Newest}
-	}
-	return nil
-}
 
 // OfItem adds the key of an item to an error, which is not nil. An item without a key has the
 // error as it is.

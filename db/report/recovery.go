@@ -16,8 +16,7 @@ type Recovery struct {
 
 	// Problem says, where that is so, why it is not known what was durable: the side
 	// file is missing or damaged, or of another database. It has been made again then,
-	// but not where the database is read-only. Or the folder has been upgraded and the
-	// store has not: it was replaced by an older copy, or has lost what came last.
+	// but not where the database is read-only.
 	Problem string `json:"problem,omitempty"`
 }
 

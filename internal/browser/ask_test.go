@@ -23,7 +23,7 @@ func TestFileCodeAndMore(t *testing.T) {
 		Code    string
 		Vectors map[string][]float32
 	}
-	get(t, page, "/api/item?collection=emoji&vectors=true&id="+url.QueryEscape("🐱"), &item)
+	get(t, page, "/api/item?collection=emoji&vectors=true&key="+url.QueryEscape("🐱"), &item)
 	var row []string
 	for _, x := range item.Vectors["picture"] {
 		row = append(row, strconv.FormatFloat(float64(x), 'g', -1, 32))
@@ -33,9 +33,9 @@ func TestFileCodeAndMore(t *testing.T) {
 	if err := os.WriteFile(file, []byte(zeros+strings.Join(row, ",")+"\n"), 0o666); err != nil {
 		t.Fatal(err)
 	}
-	b.open("/?collection=emoji&id=%F0%9F%90%B1&from=picture&to=words&k=10")
+	b.open("/?collection=emoji&key=%F0%9F%90%B1&from=picture&to=words&k=10")
 	b.until(`document.querySelectorAll(".card").length === 10`)
-	want := hits(t, page, url.Values{"collection": {"emoji"}, "id": {"🐱"}, "from": {"picture"}, "to": {"words"}, "k": {"30"}})
+	want := hits(t, page, url.Values{"collection": {"emoji"}, "key": {"🐱"}, "from": {"picture"}, "to": {"words"}, "k": {"30"}})
 
 	b.do(chromedp.Click(chromedp.CSS(`input[value=row]`)))
 	b.until(`document.getElementById("ask").dataset.mode === "row"`)
@@ -100,7 +100,7 @@ func TestDistancesInAnyOrder(t *testing.T) {
 		rerank, word string
 		sorted       bool
 	}{{"projection", "nearest", true}, {"asymmetric", "best", false}, {"features", "best", false}} {
-		b.open("/?collection=emoji&id=%F0%9F%90%B1&from=picture&to=picture&k=60&rerank=" + order.rerank)
+		b.open("/?collection=emoji&key=%F0%9F%90%B1&from=picture&to=picture&k=60&rerank=" + order.rerank)
 		b.until(`document.querySelectorAll(".card").length === 60`)
 		b.shot("order-" + order.rerank)
 		distances := b.tellsDistances(order.word, 60)
@@ -113,12 +113,12 @@ func TestDistancesInAnyOrder(t *testing.T) {
 		}
 	}
 	// A least similarity leaves out what is less similar, and stands in the address.
-	b.open("/?collection=emoji&id=%F0%9F%90%B1&from=picture&to=picture&k=60&rerank=features")
+	b.open("/?collection=emoji&key=%F0%9F%90%B1&from=picture&to=picture&k=60&rerank=features")
 	b.until(`document.querySelectorAll(".card").length === 60`)
 	b.do(chromedp.SendKeys(chromedp.CSS("#min-similarity"), "1"))
 	b.until(`document.querySelectorAll(".card").length === 1 && new URL(location).searchParams.get("min-similarity") === "1"`)
 	// In an order that compares nothing there is no similarity, on cards or to ask for.
-	b.open("/?collection=emoji&id=%F0%9F%90%B1&from=picture&to=picture&min-similarity=1&rerank=none")
+	b.open("/?collection=emoji&key=%F0%9F%90%B1&from=picture&to=picture&min-similarity=1&rerank=none")
 	b.until(`document.querySelectorAll(".card").length === 24 && !document.querySelector(".similar") && document.querySelector("#min-similarity").disabled`)
 	b.quiet()
 }

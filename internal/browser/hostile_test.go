@@ -42,7 +42,7 @@ func TestHostileItems(t *testing.T) {
 	}
 	page := explore(t, dir)
 	b := browse(t, page)
-	b.open("/?" + url.Values{"id": {key}}.Encode())
+	b.open("/?" + url.Values{"key": {key}}.Encode())
 	b.until(`document.querySelectorAll(".card").length === 2 && [...document.images].every((i) => i.complete)`)
 	text := eval[string](b, `document.body.innerText`)
 	for _, want := range []string{key, label, caption, "window.hacked=7", `<b onmouseover="window.hacked=6">bold</b>`} {
@@ -51,7 +51,7 @@ func TestHostileItems(t *testing.T) {
 		}
 	}
 	b.accessible("hostile items")
-	b.open("/api/media?" + url.Values{"id": {"html"}}.Encode()) // also by itself
+	b.open("/api/media?" + url.Values{"key": {"html"}}.Encode()) // also by itself
 	if kind := eval[string](b, `document.contentType`); kind != "text/plain" {
 		t.Errorf("the payload is %s", kind)
 	}

@@ -24,11 +24,11 @@ import (
 // hits returns the keys of an answer of the API.
 func hits(t *testing.T, page *url.URL, query url.Values) []string {
 	t.Helper()
-	var answer struct{ Hits []struct{ ID string } }
+	var answer struct{ Hits []struct{ Key string } }
 	get(t, page, "/api/search?"+query.Encode(), &answer)
 	var keys []string
 	for _, h := range answer.Hits {
-		keys = append(keys, h.ID)
+		keys = append(keys, h.Key)
 	}
 	return keys
 }
@@ -54,8 +54,8 @@ func TestWordsAndNeighbours(t *testing.T) {
 
 	second := want[1]
 	b.do(chromedp.Click(chromedp.CSS(`.card:nth-child(2) a`)))
-	b.until(`new URL(location).searchParams.get("id") === ` + quoted(second) + ` && document.querySelector(".query img")`)
-	neighbours := hits(t, page, url.Values{"collection": {"emoji"}, "id": {second}, "from": {"picture"}, "to": {"picture"}, "k": {"24"}})
+	b.until(`new URL(location).searchParams.get("key") === ` + quoted(second) + ` && document.querySelector(".query img")`)
+	neighbours := hits(t, page, url.Values{"collection": {"emoji"}, "key": {second}, "from": {"picture"}, "to": {"picture"}, "k": {"24"}})
 	b.until(`document.querySelector(".card").dataset.id === ` + quoted(neighbours[0]))
 	if got := b.keys(); !slices.Equal(got, neighbours) {
 		t.Errorf("neighbours %q, want %q", got, neighbours)
@@ -91,7 +91,7 @@ func TestKeyboard(t *testing.T) {
 	b.do(chromedp.KeyEvent(kb.ArrowRight))
 	b.until(`document.querySelectorAll(".card").length === 2`)
 	b.do(chromedp.Focus(chromedp.CSS(".card:nth-child(2) a")), chromedp.KeyEvent(kb.Enter))
-	b.until(`new URL(location).searchParams.has("id")`)
+	b.until(`new URL(location).searchParams.has("key")`)
 	b.do(chromedp.Focus(chromedp.CSS("nav a[data-view=models]")), chromedp.KeyEvent(kb.Enter))
 	b.until(`document.querySelector("h1")?.textContent === "Models" && location.pathname === "/models"`)
 	b.quiet()
@@ -100,11 +100,11 @@ func TestKeyboard(t *testing.T) {
 // The page tells mistakes and goes on.
 func TestMistakes(t *testing.T) {
 	b := browse(t, exploreEmoji(t))
-	b.open("/?collection=emoji&id=nobody&from=picture&to=picture")
+	b.open("/?collection=emoji&key=nobody&from=picture&to=picture")
 	b.until(`document.querySelector(".notice.bad")?.textContent.includes("not found")`)
-	b.open("/?collection=emoji&id=%F0%9F%90%B1&from=picture&to=picture&radius=0")
+	b.open("/?collection=emoji&key=%F0%9F%90%B1&from=picture&to=picture&radius=0")
 	var distances struct{ Distances []int }
-	get(t, b.page, "/api/histogram?collection=emoji&id=%F0%9F%90%B1&from=picture&to=picture", &distances)
+	get(t, b.page, "/api/histogram?collection=emoji&key=%F0%9F%90%B1&from=picture&to=picture", &distances)
 	nearest := slices.IndexFunc(distances.Distances, func(n int) bool { return n > 0 })
 	b.until(fmt.Sprintf(`document.querySelector(".nothing")?.textContent === "The nearest item is %d bits away."`, nearest))
 	b.open("/?collection=emoji&text=cat&from=words&to=picture&where=year+%3C")
@@ -189,12 +189,12 @@ type view struct{ name, path, ready string }
 
 var views = []view{
 	{"search", "/?collection=emoji&text=cat+face&from=words&to=picture&radius=40&explain=true", `document.querySelectorAll(".card").length > 0 && document.querySelector("#histogram rect")`},
-	{"item", "/?collection=emoji&id=%F0%9F%90%B1&from=picture&to=picture&k=12", `document.querySelectorAll(".card").length === 12 && document.querySelector(".query img")`},
+	{"item", "/?collection=emoji&key=%F0%9F%90%B1&from=picture&to=picture&k=12", `document.querySelectorAll(".card").length === 12 && document.querySelector(".query img")`},
 	{"first", "/?collection=emoji", `document.querySelectorAll(".card").length === 36 && document.querySelectorAll(".facet").length === 1`},
 	{"facets", "/?collection=emoji&text=cat+face&from=words&to=picture&where=label+%3D+%27Animals+%26+Nature%27+AND+label+%3D+%27animal-mammal%27", `document.querySelectorAll(".card").length > 0 && document.querySelectorAll(".facet button.chosen").length === 2`},
 	{"nothing", "/?collection=emoji&text=cat+face&from=words&to=picture&where=label+%3D+%27none%27", `document.querySelector(".nothing")?.textContent === "No item matches the filter."`},
 	{"filter", "/?collection=emoji&text=cat&from=words&to=picture&where=year+%3C", `document.querySelector("#whereError").checkVisibility() && document.querySelector("h1")`},
-	{"wrong", "/?collection=emoji&id=nobody&from=picture&to=picture", `document.querySelector(".notice.bad")`},
+	{"wrong", "/?collection=emoji&key=nobody&from=picture&to=picture", `document.querySelector(".notice.bad")`},
 	{"models", "/models?collection=emoji", `document.querySelector(".panel table")`},
 	{"figures", "/stats?collection=emoji", `document.querySelectorAll(".panel table").length > 2`},
 }

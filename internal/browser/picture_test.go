@@ -53,7 +53,7 @@ done
 		t.Fatalf("%v: %s", err, out)
 	}
 	page = explore(t, dir, "--collection", "emoji", "--encoder-lines", "words="+emoji+" --db "+dir+" --encode")
-	get(t, page, "/api/item?collection=emoji&vectors=true&id="+url.QueryEscape("🐱"), &cat)
+	get(t, page, "/api/item?collection=emoji&vectors=true&key="+url.QueryEscape("🐱"), &cat)
 	line := strings.ReplaceAll(fmt.Sprint(cat.Vectors["picture"]), " ", ",") + "\n"
 	if err := os.WriteFile(filepath.Join(folder, "vector.json"), []byte(line), 0o600); err != nil {
 		t.Fatal(err)
@@ -88,7 +88,7 @@ func TestPicture(t *testing.T) {
 	b := browse(t, page)
 	b.open("/?collection=emoji&text=pizza&from=words&to=picture")
 	b.until(`document.querySelectorAll(".card").length === 24`)
-	want := hits(t, page, url.Values{"collection": {"emoji"}, "id": {"🐱"}, "from": {"picture"}, "to": {"picture"}, "k": {"24"}})
+	want := hits(t, page, url.Values{"collection": {"emoji"}, "key": {"🐱"}, "from": {"picture"}, "to": {"picture"}, "k": {"24"}})
 	b.drop(".cards", "my cat.png", picture)
 	b.until(`document.querySelector(".query h1")?.textContent === "my cat.png" && document.querySelector(".query img")?.naturalWidth > 0`)
 	if got := b.keys(); !slices.Equal(got, want) {

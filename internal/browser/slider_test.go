@@ -90,7 +90,7 @@ func TestSliderOverAMillion(t *testing.T) {
 	storeCodes(t, dir, 1_000_000)
 	page := explore(t, dir)
 	b := browse(t, page)
-	b.open("/?id=500000&radius=8")
+	b.open("/?key=500000&radius=8")
 	b.until(`document.querySelectorAll(".card").length > 0 && document.querySelector("#histogram rect")`)
 	b.slide("radius", `[0, 4, 8, 16, 12, 20, 2, 10]`, 100)
 	b.slide("k", `[5, 60, 20, 40, 10, 30]`, 100)

@@ -48,7 +48,6 @@ var life = []step{
 	{args: "backup x.db repo", needs: []string{"init"}},
 	{args: "restore repo new.db", needs: []string{"backup"}},
 	{args: "compact x.db", needs: []string{"init"}},
-	{args: "upgrade x.db", needs: []string{"init"}},
 	{args: "repair x.db", needs: []string{"init"}},
 }
 

@@ -92,7 +92,6 @@ var verbs = []verb{
 	{args: "drop x.db --collection codes", writes: true, prints: true},
 	{args: "compact x.db", writes: true, prints: true},
 	{args: "compact x.db", on: "anchors", writes: true, prints: true, slow: true},
-	{args: "upgrade x.db", on: "old", writes: true, prints: true},
 	{args: "repair x.db", writes: true, prints: true},
 	{args: "repair x.db", on: "anchors", writes: true, prints: true, slow: true},
 	{args: "repair x.db", on: "killed", writes: true, prints: true},

@@ -42,8 +42,6 @@ func (h *history) backup(op *Op) error {
 	}
 	m, err := h.d.Backup(h.ctx, store, db.BackupOptions{Collection: op.In, IndexOnly: op.IndexOnly, Compress: op.Seed%2 == 1})
 	switch {
-	case h.now.format < db.FormatIdentity:
-		return expect(err, db.ErrFormat)
 	case op.In != "" && h.now.collections[op.In] == nil:
 		return expect(err, db.ErrNotFound)
 	case err != nil:
@@ -138,9 +136,6 @@ func (h *history) restore(op *Op) error {
 // laneBackup makes a backup while other lanes write. The function that it returns
 // checks the backup.
 func (h *history) laneBackup(lanes [][]laneStep, progress []progress) (func() error, error) {
-	if h.now.format < db.FormatIdentity {
-		return nil, nil
-	}
 	store, err := backup.Folder(filepath.Join(h.dir, "lanes"))
 	if err != nil {
 		return nil, err

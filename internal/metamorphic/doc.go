@@ -13,8 +13,7 @@
 // is a program, and a history that fails can be shrunk.
 //
 // A history may continue with another database than the one that it began with: a restored
-// backup, a checkpoint, a database that was repaired after damage, or one that was upgraded
-// from the first format. The damage removes only what other records tell, too. The present
+// backup, a checkpoint, or a database that was repaired after damage. The damage removes only what other records tell, too. The present
 // database stays beside it, and the history may go back to it. A copy may hold one
 // collection, or be index-only; it must answer as the original did. A database that is
 // opened read-only, or is index-only, must refuse every change and show everything.

@@ -38,26 +38,19 @@ func (g *generator) part() (only string, indexOnly bool) {
 
 // another returns an operation that makes another database of this one.
 func (g *generator) another() Op {
-	switch n := g.IntN(20); {
+	switch n := g.IntN(18); {
 	case n < 7:
 		return g.backup()
 	case n < 12:
 		return g.checkpoint()
 	case n < 15:
 		return g.readOnly()
-	case n < 18:
-		g.open = nil
-		return Op{
-			Do: "repair", Damage: pick(g, slices.Sorted(maps.Keys(damages))), Seed: g.Uint64N(1 << 20), Percent: pick(g, []int{5, 50, 100}),
-			Pinned: g.chance(2), Crash: g.chance(3),
-		}
-	case n < 19:
-		g.open = nil
-		g.later(30, Op{Do: "upgrade"})
-		return Op{Do: "age"}
 	}
 	g.open = nil
-	return Op{Do: "upgrade"}
+	return Op{
+		Do: "repair", Damage: pick(g, slices.Sorted(maps.Keys(damages))), Seed: g.Uint64N(1 << 20), Percent: pick(g, []int{5, 50, 100}),
+		Pinned: g.chance(2), Crash: g.chance(3),
+	}
 }
 
 // backup returns an operation on backups.

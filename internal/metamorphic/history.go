@@ -108,7 +108,7 @@ func RunUnder(p *Program, look func(*db.DB) error) (counts Counts, err error) {
 	}
 	defer os.RemoveAll(dir)
 	h := &history{
-		under: look, options: p.Options, dir: dir, name: "db", now: &world{collections: map[string]*collection{}, format: db.NewestFormat},
+		under: look, options: p.Options, dir: dir, name: "db", now: &world{collections: map[string]*collection{}},
 		snapshots: map[string]*moment{}, cursors: map[string]*place{}, counts: Counts{},
 		backups: map[string]*kept{}, copies: map[string]*duplicate{}, imports: map[source]*staging{},
 	}
@@ -180,7 +180,7 @@ func init() {
 		"cancelled": (*history).cancelled,
 		"backup":    (*history).backup, "prune": (*history).prune, "restore": (*history).restore,
 		"checkpoint": (*history).checkpoint, "switch": (*history).switchTo, "discard": (*history).discard,
-		"repair": (*history).repair, "age": (*history).age, "upgrade": (*history).upgrade,
+		"repair": (*history).repair,
 		"reopen": (*history).reopen, "crash": (*history).crash,
 	}
 }
@@ -256,9 +256,6 @@ func (h *history) open(*Op) (err error) {
 	}
 	if h.d, err = db.Open(dir, o); err != nil {
 		return err
-	}
-	if format := h.d.Format(); format != h.now.format {
-		return fmt.Errorf("it has format %d, want %d", format, h.now.format)
 	}
 	if r := h.d.Recovery(); r.Missing() > 0 || len(r.Losses) > 0 || r.Problem != "" {
 		return fmt.Errorf("recovery: %+v", r)

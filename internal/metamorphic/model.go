@@ -14,7 +14,6 @@ import (
 type world struct {
 	collections map[string]*collection
 	sequence    uint64 // number of the commit that made it, if writes are not synced
-	format      int    // format of the database
 }
 
 // fork returns a copy that may be changed.
@@ -22,7 +21,7 @@ func (w *world) fork() *world {
 	for _, c := range w.collections {
 		c.shared = true
 	}
-	return &world{collections: maps.Clone(w.collections), format: w.format}
+	return &world{collections: maps.Clone(w.collections)}
 }
 
 // edit returns the collection with that name for changes; nil if there is none.

@@ -114,14 +114,14 @@ func TestModelOfItems(t *testing.T) {
 // is index-only, but collections of given codes have none anyway.
 func TestPartsOfWorlds(t *testing.T) {
 	code := uint64(3)
-	w := &world{format: 1, collections: map[string]*collection{
+	w := &world{collections: map[string]*collection{
 		"a": newCollection("a", &Schema{Bits: 16}), "b": newCollection("b", &Schema{Modalities: []db.Modality{{Name: "image", Dim: 2}}}),
 	}}
 	w.edit("a").put("k", &Item{Code: &code}, false)
 	w.edit("b").put("k", &Item{Vectors: map[string]uint64{"image": 1}}, false)
 	w.edit("b").indexes = []vectorIndex{{modality: "image", recall: .9}}
 	only, without := w.part("b", false), w.part("", true)
-	if !slices.Equal(names(only), []string{"b"}) || only.collections["b"].indexOnly || only.format != 1 {
+	if !slices.Equal(names(only), []string{"b"}) || only.collections["b"].indexOnly {
 		t.Errorf("%+v", only)
 	}
 	if len(only.collections["b"].indexes) != 1 || len(without.collections["b"].indexes) != 0 {

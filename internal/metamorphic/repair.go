@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"errors"
 	"fmt"
+	"io"
 	"slices"
 	"strings"
 
@@ -73,7 +74,7 @@ func (h *history) repair(op *Op) error {
 	if r.DamagedDir != "" {
 		h.remade()
 	}
-	if err := h.changed(h.now.format); err != nil {
+	if err := h.changed(); err != nil {
 		return err
 	}
 	after, err := h.probe()
@@ -258,4 +259,89 @@ func (h *history) spoilManifest() error {
 	}
 	_, err = f.Write([]byte("spoilt"))
 	return errors.Join(err, f.Sync(), f.Close())
+}
+
+// changed opens a database whose files have been changed, and checks that it holds everything as before.
+func (h *history) changed() error {
+	h.now, h.past = h.now.fork(), nil
+	if err := h.open(nil); err != nil {
+		return err
+	}
+	if err := h.checkAll(nil); err != nil {
+		return err
+	}
+	var err error
+	if h.now.sequence, err = h.sequence(); err != nil {
+		return err
+	}
+	return h.verify(nil)
+}
+
+// store opens the store of the closed database, and calls f with it.
+func (h *history) store(f func(*pebble.DB) error) error {
+	fsys, dir := h.folder(h.name)
+	s, err := pebble.Open(fsys.PathJoin(dir, "store"), &pebble.Options{
+		FS: fsys, FormatMajorVersion: pebble.FormatValueSeparation, ErrorIfNotExists: true, DisableAutomaticCompactions: true,
+		Merger: &pebble.Merger{Name: "fddhdb.blocks-and-layers", Merge: func(key, value []byte) (pebble.ValueMerger, error) {
+			m, err := codec.NewMerger(key, value)
+			return merging{m}, err
+		}},
+		Logger: silent{},
+	})
+	if err != nil {
+		return err
+	}
+	err = f(s)
+	if cerr := s.Close(); err == nil {
+		err = cerr
+	}
+	return err
+}
+
+// merging adapts codec.Merger to the interface of the store.
+type merging struct{ m *codec.Merger }
+
+func (v merging) MergeNewer(value []byte) error { v.m.Newer(value); return nil }
+func (v merging) MergeOlder(value []byte) error { v.m.Older(value); return nil }
+func (v merging) Finish(includesBase bool) ([]byte, io.Closer, error) {
+	b, err := v.m.Finish(includesBase)
+	return b, nil, err
+}
+
+type silent struct{}
+
+func (silent) Infof(string, ...any)              {}
+func (silent) Errorf(string, ...any)             {}
+func (silent) Fatalf(format string, args ...any) { panic(fmt.Sprintf(format, args...)) }
+
+// writeFile writes a file of the database, and syncs it.
+func (h *history) writeFile(name, text string) error {
+	fsys, dir := h.folder(h.name)
+	f, err := fsys.Create(fsys.PathJoin(dir, name), vfs.WriteCategoryUnspecified)
+	if err != nil {
+		return err
+	}
+	if _, err = f.Write([]byte(text)); err == nil {
+		err = f.Sync()
+	}
+	if cerr := f.Close(); err == nil {
+		err = cerr
+	}
+	return err
+}
+
+// syncFolder syncs the entries of a folder, where folders can be synced.
+func syncFolder(fsys vfs.FS, dir string) error {
+	if fsys == vfs.Default {
+		return nil // no crash is tried on such systems
+	}
+	d, err := fsys.OpenDir(dir)
+	if err != nil {
+		return err
+	}
+	err = d.Sync()
+	if cerr := d.Close(); err == nil {
+		err = cerr
+	}
+	return err
 }

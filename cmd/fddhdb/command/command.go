@@ -112,7 +112,7 @@ func newRoot(e *env, o *shellOptions) *cobra.Command {
 		trainCommand(e), searchCommand(e), evalCommand(e), encodeCommand(e), encoderCommand(e),
 		updateCommand(e), indexCommand(e), reindexCommand(e), modelsCommand(e), activateCommand(e), rollbackCommand(e), dropCommand(e),
 		scanCommand(e), countCommand(e), facetsCommand(e), statsCommand(e), collectionsCommand(e), benchCommand(e), compactCommand(e),
-		verifyCommand(e), repairCommand(e), upgradeCommand(e), exploreCommand(e),
+		verifyCommand(e), repairCommand(e), exploreCommand(e),
 		backupCommand(e), backupsCommand(e), restoreCommand(e), pruneCommand(e),
 		versionCommand(e),
 	)

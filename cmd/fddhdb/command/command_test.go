@@ -85,7 +85,7 @@ func TestContract(t *testing.T) {
 	root := rootCommand(newTestEnv())
 	contract := map[string]string{
 		"init":        "collection json modality codes field metric space-of shared",
-		"import":      "collection json vectors codes labels label-names ids keys fields merge on-error dry-run init index items key-column label-column label-separator vector-column field-column part format model activate",
+		"import":      "collection json vectors codes labels label-names keys fields merge on-error dry-run init index items key-column label-column label-separator vector-column field-column part format model activate",
 		"put":         "collection json vector labels field",
 		"get":         "collection json space",
 		"delete":      "collection json where",
@@ -94,11 +94,11 @@ func TestContract(t *testing.T) {
 		"facets":      "collection json by where limit",
 		"labels":      "collection json where limit rename merge",
 		"train":       "collection json bits anchors seed start sweeps method gamma features map mu delta rows label-embedding views activate",
-		"search":      "collection json space from to text image vectors vector row id key code codes k radius where rerank window min-similarity include facets facet-limit after recall explain sheet pictures",
+		"search":      "collection json space from to text image vectors vector row key code codes k radius where rerank window min-similarity include facets facet-limit after recall explain sheet pictures",
 		"eval":        "collection json space vectors labels truth where top curves plot",
 		"encoder":     "collection json set remove trust input",
 		"encode":      "collection json space from to vectors out",
-		"export":      "collection json space codes to ids keys labels label-names vectors items where model",
+		"export":      "collection json space codes to keys labels label-names vectors items where model",
 		"stats":       "collection json",
 		"collections": "json",
 		"compact":     "json",
@@ -118,7 +118,6 @@ func TestContract(t *testing.T) {
 		"prune":       "json keep dry-run",
 		"alter":       "collection json add-modality add-field index metric space-of",
 		"repair":      "json dry-run",
-		"upgrade":     "json dry-run",
 		"explore":     "collection json address open encoder encoder-lines encoder-timeout pictures",
 	}
 	for _, verb := range shell.VerbNames(root) {

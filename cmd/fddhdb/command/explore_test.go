@@ -50,7 +50,7 @@ func startExplore(t *testing.T, args ...string) (page string, stop func() (int, 
 func TestExplore(t *testing.T) {
 	f := newFixture(t, 80, true)
 	page, stop := startExplore(t, "explore", f.db)
-	resp, err := http.Get(page + "api/search?id=7&from=image&to=text&k=3&radius=9&explain=false")
+	resp, err := http.Get(page + "api/search?key=7&from=image&to=text&k=3&radius=9&explain=false")
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -102,7 +102,6 @@ func exportCommand(e *env) *cobra.Command {
 	o.registerSpace(cmd)
 	o.target.register(cmd)
 	f := cmd.Flags()
-	formerly(cmd, "ids", "keys")
 	f.StringVar(&o.codes, "codes", "", "codes, to `FILE`.npy")
 	f.StringVar(&o.keys, "keys", "", "keys, to a text `FILE`")
 	f.StringVar(&o.labels, "labels", "", "labels, to `FILE`.npy")

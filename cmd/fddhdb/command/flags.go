@@ -2,7 +2,6 @@ package command
 
 import (
 	"github.com/spf13/cobra"
-	"github.com/spf13/pflag"
 
 	"github.com/fddhdb/fddhdb/cmd/fddhdb/exit"
 	"github.com/fddhdb/fddhdb/db"
@@ -28,17 +27,6 @@ func (o *common) registerJSON(cmd *cobra.Command) {
 // registerSpace adds --space to a verb that reads codes.
 func (o *common) registerSpace(cmd *cobra.Command) {
 	o.space.register(cmd, "look at the codes of space `N` (default: the active one)")
-}
-
-// formerly lets a flag go by the name that it had in earlier versions, too. Scripts may
-// use that; help and completion do not show it.
-func formerly(cmd *cobra.Command, old, name string) {
-	cmd.Flags().SetNormalizeFunc(func(_ *pflag.FlagSet, flag string) pflag.NormalizedName {
-		if flag == old {
-			flag = name
-		}
-		return pflag.NormalizedName(flag)
-	})
 }
 
 // dirArg accepts the folder of a database as the only argument.

@@ -148,7 +148,6 @@ func importCommand(e *env) *cobra.Command {
 	}
 	o.register(cmd)
 	f := cmd.Flags()
-	formerly(cmd, "ids", "keys")
 	f.Var(&o.vectors, "vectors", "vectors of a modality; repeat it for each")
 	f.StringVar(&o.codes, "codes", "", "packed codes, a `FILE`.npy")
 	f.StringVar(&o.labels, "labels", "", "labels, a `FILE`: a matrix, classes or text")

@@ -35,9 +35,9 @@ func TestIndexThatFindsTooLittle(t *testing.T) {
 	if !strings.Contains(out, "no reach has a recall of 0.99 of the nearest 1") {
 		t.Error(out)
 	}
-	var found struct{ Hits []struct{ ID string } }
+	var found struct{ Hits []struct{ Key string } }
 	answer := must(t, "search", f.db, "--from", "e", "--to", "e", "--vectors", f.path("x.npy"), "--row", "7", "-k", "1", "--json")
-	if err := json.Unmarshal([]byte(answer), &found); err != nil || len(found.Hits) != 1 || found.Hits[0].ID != "7" || strings.Contains(answer, `"approximate":true`) {
+	if err := json.Unmarshal([]byte(answer), &found); err != nil || len(found.Hits) != 1 || found.Hits[0].Key != "7" || strings.Contains(answer, `"approximate":true`) {
 		t.Error(err, answer)
 	}
 }

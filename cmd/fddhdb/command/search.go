@@ -78,7 +78,7 @@ func searchCommand(e *env) *cobra.Command {
 			modality: cosine, dot or l2 (see init). Without --to these are the vectors of
 			all modalities that share the space of --from, and an item counts as the nearest
 			of its own; with a --to that shares it, the vectors of --to; with another --to,
-			those of --from. There is neither distance nor score (in JSON 0 and null).
+			those of --from. There is neither distance nor score (in JSON null).
 			"similarity" is the cosine, the inner product, or by l2 1 / (1 + d) for the
 			squared distance d, and --min-similarity bounds it. So they do where codes were
 			learned without labels, which tell less, as long as --to names no modality of
@@ -151,7 +151,6 @@ func searchCommand(e *env) *cobra.Command {
 	o.registerSpace(cmd)
 	term.PrintsObjects(cmd)
 	f := cmd.Flags()
-	formerly(cmd, "id", "key")
 	f.StringVar(&o.from, "from", "", "modality `NAME` of the query")
 	f.StringVar(&o.to, "to", "", "find items that have the modality `NAME`")
 	f.StringArrayVar(&o.texts, "text", nil, "query by a `TEXT`; repeat it for several queries")

@@ -14,7 +14,7 @@ type answer struct {
 }
 
 type answerHit struct {
-	ID       string
+	Key      string
 	Distance int
 	Score    *float64
 }
@@ -38,12 +38,12 @@ func TestSearch(t *testing.T) {
 	mustJSON(t, &byItem, "search", f.db, "--from", "text", "--to", "image", "--key", "5", "-k", "80")
 	// The item is the first of those with its code.
 	want := slices.Clone(whole.Hits)
-	own := slices.IndexFunc(want, func(h answerHit) bool { return h.ID == "5" })
+	own := slices.IndexFunc(want, func(h answerHit) bool { return h.Key == "5" })
 	first := slices.IndexFunc(want, func(h answerHit) bool { return *h.Score == *want[own].Score })
 	want = slices.Insert(slices.Delete(want, own, own+1), first, whole.Hits[own])
 	for i, h := range byItem.Hits {
-		if h.ID != want[i].ID {
-			t.Fatalf("hit %d: %s by item, %s by its vector", i, h.ID, want[i].ID)
+		if h.Key != want[i].Key {
+			t.Fatalf("hit %d: %s by item, %s by its vector", i, h.Key, want[i].Key)
 		}
 	}
 	if string(byItem.Query) != `"5"` || byItem.Total != nil {
@@ -89,8 +89,8 @@ func TestSearchAsymmetric(t *testing.T) {
 		}
 		mustJSON(t, &page, args...)
 		for _, h := range page.Hits {
-			if at >= 80 || h.ID != whole.Hits[at].ID {
-				t.Fatalf("hit %d of the pages is %s", at, h.ID)
+			if at >= 80 || h.Key != whole.Hits[at].Key {
+				t.Fatalf("hit %d of the pages is %s", at, h.Key)
 			}
 			at++
 		}

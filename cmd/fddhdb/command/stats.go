@@ -60,16 +60,12 @@ func statsCommand(e *env) *cobra.Command {
 					}
 					return e.PrintJSON(form)
 				}
-				uuid := s.UUID
-				if uuid == "" {
-					uuid = "none: it comes with an upgrade"
-				}
 				e.PrintPairs([]term.Pair{
 					term.NewPair("items", term.CountCell(s.Items)),
 					term.NewPair("on disk", term.BytesCell(s.DiskBytes)),
 					term.NewPair("in memory", term.BytesCell(s.MemoryBytes)),
 					term.NewPair("format", fmt.Sprint(s.Format)),
-					term.NewPair("UUID", uuid),
+					term.NewPair("UUID", s.UUID),
 					term.NewPair("commits", term.CountCell(s.Sequence)),
 					term.NewPair("kernel", s.Kernel),
 				})

@@ -26,7 +26,7 @@ var verbsElsewhere = map[string]string{
 	"fix": "repair", "recover": "repair",
 	"vacuum": "compact", "gc": "compact",
 	"info": "stats", "status": "stats",
-	"tables": "collections", "migrate": "upgrade",
+	"tables": "collections",
 }
 
 // meant returns the name that an unknown word most likely means: a name with a similar

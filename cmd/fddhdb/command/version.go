@@ -20,7 +20,7 @@ type versionJSON struct {
 	Modified bool   `json:"modified"` // the source was changed after the revision
 	Go       string `json:"go"`
 	Platform string `json:"platform"`
-	Format   int    `json:"format"` // newest format that this program reads
+	Format   int    `json:"format"` // of databases
 	Kernel   string `json:"kernel"` // Hamming kernels of this machine
 }
 
@@ -69,7 +69,7 @@ func (e *env) printVersion(asJSON bool) error {
 func version(info *debug.BuildInfo, ok bool) versionJSON {
 	v := versionJSON{
 		Version: "unknown", Go: runtime.Version(), Platform: runtime.GOOS + "/" + runtime.GOARCH,
-		Format: db.NewestFormat, Kernel: codec.KernelName(),
+		Format: db.Format, Kernel: codec.KernelName(),
 	}
 	if !ok {
 		return v

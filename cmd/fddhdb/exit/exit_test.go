@@ -24,7 +24,7 @@ func TestExitCodeAndMessage(t *testing.T) {
 		{&db.DimensionError{Modality: "image", Got: 1, Want: 2}, 2, `modality "image" has 2 dimensions, the vector has 1`},
 		{fmt.Errorf("%w: a.db", db.ErrNotDatabase), 2, "not a database: a.db"},
 		{fmt.Errorf("%w: a.db", db.ErrLocked), 1, "database is in use: a.db"},
-		{&db.FormatError{Dir: "a.db", Found: 9, Supported: 1}, 1, "unsupported format: a.db has format 9, this version of fddhdb reads up to 1: use a newer one"},
+		{&db.FormatError{Where: "a.db", Found: 9, Supported: 1}, 1, "unsupported format: a.db has format 9, this version of fddhdb reads format 1 alone: use the version that has written it"},
 		{&Failure{&db.CorruptionError{What: "row 1", Err: errors.New("short")}}, 3,
 			"corruption found: row 1: short: the stored data is damaged: restore a backup, or let fddhdb repair save what can be saved"},
 		{errors.Join(db.ErrClosed, errors.New("fddhdb: two")), 1, "database is closed; two"},

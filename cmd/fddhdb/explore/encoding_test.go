@@ -78,8 +78,8 @@ func TestSearchByText(t *testing.T) {
 		want, err := c.Search(t.Context(), db.Query{From: "text", To: "image", K: 7, Vector: []float32{19, 4, 0, 0, 1}})
 		check(t, err)
 		for i, h := range want.Hits {
-			if got.Hits[i].ID != h.Key {
-				t.Errorf("hit %d is %q, want %q", i, got.Hits[i].ID, h.Key)
+			if got.Hits[i].Key != h.Key {
+				t.Errorf("hit %d is %q, want %q", i, got.Hits[i].Key, h.Key)
 			}
 		}
 	}
@@ -122,7 +122,7 @@ func TestTimeOfRequestsByText(t *testing.T) {
 		"/api/search?from=text&text=x":                   time.Minute,
 		"/api/search?from=text&text=x&collection=other":  time.Minute + time.Hour,
 		"/api/search?from=words&text=x&collection=other": 6 * time.Minute,
-		"/api/search?from=words&id=x":                    time.Minute,
+		"/api/search?from=words&key=x":                   time.Minute,
 		"/api/search?from=image&picture=x":               6 * time.Minute,
 		"/api/search?from=image&text=x":                  time.Minute,
 		"/api/stats":                                     time.Minute,

@@ -24,7 +24,7 @@ func (s *Server) facets(ctx context.Context, v url.Values) (*reply, error) {
 	if p.err != nil {
 		return nil, p.err
 	}
-	if slices.ContainsFunc([]string{"id", "code", "text", "picture", "upload"}, v.Has) {
+	if slices.ContainsFunc([]string{"key", "code", "text", "picture", "upload"}, v.Has) {
 		return s.facetsOfAnswer(ctx, v, by, limit)
 	}
 	at, where := p.place(), p.text("where", "")

@@ -33,11 +33,11 @@ func TestFacets(t *testing.T) {
 			}
 			return keys
 		},
-		"id=item+3&from=image&to=text&k=9": func() map[string]bool {
-			return hitKeys(get[hitsForm](t, s, "/api/search?id=item+3&from=image&to=text&k=9"))
+		"key=item+3&from=image&to=text&k=9": func() map[string]bool {
+			return hitKeys(get[hitsForm](t, s, "/api/search?key=item+3&from=image&to=text&k=9"))
 		},
-		"id=item+3&from=image&to=text&radius=11&k=2": func() map[string]bool {
-			return hitKeys(get[hitsForm](t, s, "/api/search?id=item+3&from=image&to=text&radius=11&k=1000"))
+		"key=item+3&from=image&to=text&radius=11&k=2": func() map[string]bool {
+			return hitKeys(get[hitsForm](t, s, "/api/search?key=item+3&from=image&to=text&radius=11&k=1000"))
 		},
 	} {
 		of := keys()
@@ -70,7 +70,7 @@ func TestFacets(t *testing.T) {
 		t.Errorf("%+v", got)
 	}
 	for query, want := range map[string]int{
-		"by=nope": 400, "limit=0": 400, "other=1": 400, "where=" + url.QueryEscape("year <"): 400, "id=nobody&from=image": 404, "id=item+3&other=1": 400, "collection=none": 404,
+		"by=nope": 400, "limit=0": 400, "other=1": 400, "where=" + url.QueryEscape("year <"): 400, "key=nobody&from=image": 404, "key=item+3&other=1": 400, "collection=none": 404,
 	} {
 		if w := do(s, request("GET", "/api/facets?"+query, nil)); w.Code != want {
 			t.Errorf("%s: %d, want %d: %s", query, w.Code, want, w.Body)
@@ -81,7 +81,7 @@ func TestFacets(t *testing.T) {
 func hitKeys(answer hitsForm) map[string]bool {
 	keys := map[string]bool{}
 	for _, h := range answer.Hits {
-		keys[fmt.Sprint(h.ID)] = true
+		keys[fmt.Sprint(h.Key)] = true
 	}
 	return keys
 }

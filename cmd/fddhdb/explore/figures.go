@@ -50,7 +50,7 @@ func (s *Server) database(ctx context.Context, v url.Values) (any, error) {
 		return nil, err
 	}
 	out := databaseForm{
-		Name: s.opt.Name, UUID: s.db.UUID(), Format: s.db.Format(), Version: s.opt.Version,
+		Name: s.opt.Name, UUID: s.db.UUID(), Format: db.Format, Version: s.opt.Version,
 		Collections: []collectionForm{}, Encoders: []string{}, MaxK: maxK,
 	}
 	for _, e := range s.opt.Encoders {

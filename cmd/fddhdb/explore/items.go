@@ -46,7 +46,7 @@ func (s *Server) itemForm(at place, it *db.Item) *itemForm {
 	}
 	if v := s.pictureOf(it); v != nil {
 		v.Set("collection", at.collection)
-		v.Set("id", it.Key)
+		v.Set("key", it.Key)
 		if at.space != 0 {
 			v.Set("space", strconv.Itoa(int(at.space)))
 		}
@@ -106,24 +106,24 @@ func (f *itemForm) cut(s string) string {
 
 // get returns the item at a place with a key, which are among the parameters of p. All others
 // have been read.
-func (s *Server) get(ctx context.Context, p *parameters, at place, id string) (*db.Item, error) {
+func (s *Server) get(ctx context.Context, p *parameters, at place, key string) (*db.Item, error) {
 	if err := p.end(); err != nil {
 		return nil, err
 	}
-	if id == "" {
-		return nil, badRequest("id is missing: the key of an item")
+	if key == "" {
+		return nil, badRequest("key is missing: the key of an item")
 	}
 	c, err := s.at(at)
 	if err != nil {
 		return nil, err
 	}
-	return c.Get(ctx, id)
+	return c.Get(ctx, key)
 }
 
 func (s *Server) item(ctx context.Context, v url.Values) (any, error) {
 	p := &parameters{values: v}
-	at, id, vectors := p.place(), p.text("id", ""), p.flag("vectors")
-	it, err := s.get(ctx, p, at, id)
+	at, key, vectors := p.place(), p.text("key", ""), p.flag("vectors")
+	it, err := s.get(ctx, p, at, key)
 	if err != nil {
 		return nil, err
 	}

@@ -142,8 +142,8 @@ func (s *Server) media(ctx context.Context, v url.Values) (any, error) {
 
 // mediaOf returns the payload of an item, or the picture in a field or a file.
 func (s *Server) mediaOf(ctx context.Context, p *parameters) ([]byte, error) {
-	at, id, field, file := p.place(), p.text("id", ""), p.text("field", ""), p.flag("file")
-	it, err := s.get(ctx, p, at, id)
+	at, key, field, file := p.place(), p.text("key", ""), p.text("field", ""), p.flag("file")
+	it, err := s.get(ctx, p, at, key)
 	if err != nil {
 		return nil, err
 	}

@@ -22,7 +22,7 @@ func TestMedia(t *testing.T) {
 		{"image/png", ""}, {"image/svg+xml", "attachment"}, {plainText, ""}, {anyBytes, "attachment"},
 	} {
 		key := "item " + string(rune('0'+i))
-		w := do(s, request("GET", "/api/media?id="+url.QueryEscape(key), nil))
+		w := do(s, request("GET", "/api/media?key="+url.QueryEscape(key), nil))
 		h := w.Header()
 		if w.Code != 200 || h.Get("Content-Type") != want.kind || h.Get("Content-Disposition") != want.disposition || !bytes.Equal(w.Body.Bytes(), payload(t, i)) {
 			t.Errorf("%s: %d, %s, %q", key, w.Code, h.Get("Content-Type"), h.Get("Content-Disposition"))
@@ -31,7 +31,7 @@ func TestMedia(t *testing.T) {
 		if csp := h.Get("Content-Security-Policy"); !strings.HasPrefix(csp, "sandbox; default-src 'none'") {
 			t.Errorf("%s: %s", key, csp)
 		}
-		it := get[itemForm](t, s, "/api/item?id="+url.QueryEscape(key))
+		it := get[itemForm](t, s, "/api/item?key="+url.QueryEscape(key))
 		picture := strings.HasPrefix(want.kind, "image/")
 		if it.PayloadType != want.kind || it.PayloadBytes != len(payload(t, i)) || (it.Picture != "") != picture || (it.Text != "") != (want.kind == plainText) || it.Payload != nil {
 			t.Errorf("%s: %+v", key, it)
@@ -60,7 +60,7 @@ func TestPictureInAField(t *testing.T) {
 	}
 	s := newServer(t, d)
 	for key, want := range map[string]string{"base64": "image/png", "text": svgType, "lie": "", "broken": "", "link": ""} {
-		it := get[itemForm](t, s, "/api/item?id="+key)
+		it := get[itemForm](t, s, "/api/item?key="+key)
 		if (it.Picture != "") != (want != "") {
 			t.Errorf("%s: picture %q", key, it.Picture)
 		}
@@ -104,11 +104,11 @@ func TestPictureInAFile(t *testing.T) {
 			if s.opt.Pictures == nil {
 				want = ""
 			}
-			it := get[itemForm](t, s, "/api/item?id="+url.QueryEscape(key))
+			it := get[itemForm](t, s, "/api/item?key="+url.QueryEscape(key))
 			if (it.Picture != "") != (want != "") {
 				t.Errorf("%s: picture %q", key, it.Picture)
 			}
-			w := do(s, request("GET", "/api/media?file=true&id="+url.QueryEscape(key), nil))
+			w := do(s, request("GET", "/api/media?file=true&key="+url.QueryEscape(key), nil))
 			if (w.Code == 200) != (want != "") || w.Code == 200 && w.Header().Get("Content-Type") != want {
 				t.Errorf("%s: %d, %s", key, w.Code, w.Header().Get("Content-Type"))
 			}
@@ -117,7 +117,7 @@ func TestPictureInAFile(t *testing.T) {
 	}
 	// A file that has gone, or become something else, since it was listed is not there.
 	check(t, os.WriteFile(filepath.Join(inside, "a.png"), []byte("gone"), 0o666))
-	if w := do(s, request("GET", "/api/media?file=true&id=a.png", nil)); w.Code != 404 {
+	if w := do(s, request("GET", "/api/media?file=true&key=a.png", nil)); w.Code != 404 {
 		t.Errorf("%d", w.Code)
 	}
 }

@@ -79,8 +79,8 @@ func TestSearchByPicture(t *testing.T) {
 			t.Fatalf("%+v", got)
 		}
 		for i, h := range want.Hits {
-			if got.Hits[i].ID != h.Key {
-				t.Errorf("hit %d is %q, want %q", i, got.Hits[i].ID, h.Key)
+			if got.Hits[i].Key != h.Key {
+				t.Errorf("hit %d is %q, want %q", i, got.Hits[i].Key, h.Key)
 			}
 		}
 	}
@@ -108,7 +108,7 @@ func TestSearchByPicture(t *testing.T) {
 		"/api/media?picture=" + vectors.Upload:                              "a.csv is a file of vectors",
 		"/api/search?from=text&picture=" + sent.Picture:                     `no encoder of pictures for "text"`,
 		"/api/search?collection=empty&from=image&picture=" + sent.Picture:   "no encoder of pictures",
-		"/api/search?from=image&id=item+1&picture=" + sent.Picture:          "this one has 2",
+		"/api/search?from=image&key=item+1&picture=" + sent.Picture:         "this one has 2",
 		"/api/search?collection=given&from=image&picture=" + sent.Picture:   "bring their codes",
 		"/api/search?from=image&rerank=none&window=9&picture=" + "whatever": "rerank=features",
 	} {

@@ -108,10 +108,10 @@ type query struct {
 	from, to string
 
 	// Exactly one of these is not empty.
-	id, code, text, picture, upload string
-	member                          string // of the upload
-	row                             int    // of the upload
-	file                            string // name of the picture, once it is known
+	key, code, text, picture, upload string
+	member                           string // of the upload
+	row                              int    // of the upload
+	file                             string // name of the picture, once it is known
 
 	k, radius, window int // radius -1: no radius; window 0: the default
 	rerank            db.Rerank
@@ -127,7 +127,7 @@ func parseQuery(v url.Values) (*query, error) {
 	q := &query{
 		place: p.place(),
 		from:  p.text("from", ""), to: p.text("to", ""),
-		id: p.text("id", ""), code: p.text("code", ""), text: p.text("text", ""), picture: p.text("picture", ""), upload: p.text("upload", ""),
+		key: p.text("key", ""), code: p.text("code", ""), text: p.text("text", ""), picture: p.text("picture", ""), upload: p.text("upload", ""),
 		member: p.text("member", ""), row: p.number("row", 0, 0, 1<<31-1),
 		k: p.number("k", 10, 1, maxK), radius: p.number("radius", -1, 0, 1<<20), window: p.number("window", 0, 1, 100*maxK),
 		minSimilarity: p.similarity("min-similarity"),
@@ -143,14 +143,14 @@ func parseQuery(v url.Values) (*query, error) {
 	}
 	q.rerank = rerank
 	given := 0
-	for _, s := range []string{q.id, q.code, q.text, q.picture, q.upload} {
+	for _, s := range []string{q.key, q.code, q.text, q.picture, q.upload} {
 		if s != "" {
 			given++
 		}
 	}
 	switch {
 	case given != 1:
-		return nil, badRequest("a search has one of id, code, text, picture and upload, this one has %d", given)
+		return nil, badRequest("a search has one of key, code, text, picture and upload, this one has %d", given)
 	case q.text+q.picture != "" && q.from == "":
 		return nil, badRequest("from is missing: the modality whose encoder the text or picture is for")
 	case len(q.text) > maxText:

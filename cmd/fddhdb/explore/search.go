@@ -100,8 +100,8 @@ func (s *Server) answerSearch(ctx context.Context, c *db.Collection, dq db.Query
 // name returns the name of the query in the answer.
 func (q *query) name() any {
 	switch {
-	case q.id != "":
-		return q.id
+	case q.key != "":
+		return q.key
 	case q.code != "":
 		return q.code
 	case q.text != "":
@@ -130,8 +130,8 @@ func (s *Server) query(ctx context.Context, c *db.Collection, q *query) (db.Quer
 		Rerank: q.rerank, Window: q.window, MinSimilarity: q.minSimilarity,
 	}
 	switch {
-	case q.id != "":
-		out.Key = q.id
+	case q.key != "":
+		out.Key = q.key
 		return out, nil
 	case q.code != "":
 		code, err := hex.DecodeString(q.code)

@@ -20,7 +20,7 @@ import (
 type hitsForm struct {
 	Query any
 	Hits  []struct {
-		ID       string
+		Key      string
 		Distance int
 		Score    *float64
 
@@ -72,15 +72,15 @@ func TestSearchIsAScan(t *testing.T) {
 		where      string
 		query      string
 	}{
-		{"main", 0, "text", "", "id=item+7&from=image"},
-		{"main", 0, "", "", "id=item+8&from=text"},
-		{"main", 0, "", "", "id=item+9"},
-		{"main", 0, "", "year >= 2010 AND label = 'label1'", "id=item+8&from=text"},
+		{"main", 0, "text", "", "key=item+7&from=image"},
+		{"main", 0, "", "", "key=item+8&from=text"},
+		{"main", 0, "", "", "key=item+9"},
+		{"main", 0, "", "year >= 2010 AND label = 'label1'", "key=item+8&from=text"},
 		{"main", 0, "", "", "code=0ff0"},
-		{"main", 2, "image", "", "id=item+7&from=text"},
+		{"main", 2, "image", "", "key=item+7&from=text"},
 		{"main", 2, "text", "year < 2005", "code=0ff0aa"},
 		{"given", 0, "", "", "code=01020001"},
-		{"given", 0, "", "", "id=17"},
+		{"given", 0, "", "", "key=17"},
 	} {
 		query := "?collection=" + c.collection + "&" + c.query
 		if c.to != "" {
@@ -100,8 +100,8 @@ func TestSearchIsAScan(t *testing.T) {
 			t.Fatalf("%s: %d hits of %d items", query, len(all.Hits), len(want))
 		}
 		for i, h := range all.Hits {
-			if want[h.ID] != h.Distance || i > 0 && h.Distance < all.Hits[i-1].Distance || all.Items[i].Key != h.ID {
-				t.Fatalf("%s: hit %d is %q at %d, which is at %d; its item is %q", query, i, h.ID, h.Distance, want[h.ID], all.Items[i].Key)
+			if want[h.Key] != h.Distance || i > 0 && h.Distance < all.Hits[i-1].Distance || all.Items[i].Key != h.Key {
+				t.Fatalf("%s: hit %d is %q at %d, which is at %d; its item is %q", query, i, h.Key, h.Distance, want[h.Key], all.Items[i].Key)
 			}
 		}
 		histogram := get[histogramForm](t, s, "/api/histogram"+query)
@@ -146,7 +146,7 @@ func TestSearchIsAScan(t *testing.T) {
 // less, of the total and of the histogram, too.
 func TestSimilarity(t *testing.T) {
 	s := newServer(t, sharedDatabase(t))
-	for _, query := range []string{"id=item+9", "code=0ff0", "id=item+7&from=image&rerank=none"} {
+	for _, query := range []string{"key=item+9", "code=0ff0", "key=item+7&from=image&rerank=none"} {
 		for _, h := range get[hitsForm](t, s, "/api/search?items=true&"+query).Hits {
 			if h.Similarity != nil || h.Item != nil {
 				t.Errorf("%s: %+v", query, h)
@@ -154,7 +154,7 @@ func TestSimilarity(t *testing.T) {
 		}
 	}
 	for _, order := range []string{"projection", "asymmetric", "features"} {
-		query := "id=item+7&from=image&rerank=" + order
+		query := "key=item+7&from=image&rerank=" + order
 		all := get[hitsForm](t, s, "/api/search?radius=16&k=100&"+query)
 		least := *all.Hits[len(all.Hits)/2].Similarity
 		want := slices.Clone(all.Hits[:0])
@@ -189,8 +189,8 @@ func TestSimilarity(t *testing.T) {
 // Explain and plans describe the search that was done.
 func TestExplain(t *testing.T) {
 	s := newServer(t, sharedDatabase(t))
-	plain := get[hitsForm](t, s, "/api/search?id=item+3&from=image&to=text")
-	explained := get[hitsForm](t, s, "/api/search?id=item+3&from=image&to=text&explain=true")
+	plain := get[hitsForm](t, s, "/api/search?key=item+3&from=image&to=text")
+	explained := get[hitsForm](t, s, "/api/search?key=item+3&from=image&to=text&explain=true")
 	if explained.Explain == nil || explained.Explain.Plan == "" || plain.Explain != nil {
 		t.Errorf("explain %+v, and without being asked for %+v", explained.Explain, plain.Explain)
 	}
@@ -213,73 +213,73 @@ func TestMistakes(t *testing.T) {
 		status int
 		text   string
 	}{
-		"/api/search":                                                   {400, "one of id, code, text, picture and upload"},
-		"/api/search?id=a&code=00":                                      {400, "this one has 2"},
-		"/api/search?id=item+1&k=0":                                     {400, `k="0": a whole number from 1 to 1000`},
-		"/api/search?id=item+1&k=1001":                                  {400, "1 to 1000"},
-		"/api/search?id=item+1&k=99999999999999999999":                  {400, "1 to 1000"},
-		"/api/search?id=item+1&k=ten":                                   {400, `k="ten"`},
-		"/api/search?id=item+1&radius=-1":                               {400, "radius"},
-		"/api/search?id=item+1&space=-3":                                {400, "space"},
-		"/api/search?id=item+1&space=7":                                 {404, "7"},
-		"/api/search?id=item+1&rerank=best":                             {400, "unknown rerank"},
-		"/api/search?id=item+1&k=3&k=4":                                 {400, "k is given 2 times"},
-		"/api/search?id=item+1&radus=3":                                 {400, `there is no parameter "radus"`},
-		"/api/search?id=item+1&explain=maybe":                           {400, "true or false"},
-		"/api/search?id=%ff":                                            {400, "not UTF-8"},
-		"/api/search?id=%zz":                                            {400, "cannot be read"},
-		"/api/search?id=a;b":                                            {400, "cannot be read"},
-		"/api/search?id=nobody":                                         {404, "not found"},
-		"/api/search?id=item+1&collection=nope":                         {404, "there is empty, given, main"},
-		"/api/search?id=item+1&collection=../main":                      {404, "no collection"},
-		"/api/search?id=x&collection=empty":                             {404, "not found"},
-		"/api/search?code=0f&collection=empty":                          {409, "not trained"},
-		"/api/search?id=x&collection=empty&radius=3":                    {404, "not found"},
-		"/api/histogram?id=x&collection=empty":                          {409, "not trained"},
-		"/api/search?code=0f0":                                          {400, "not hexadecimal"},
-		"/api/search?code=0f":                                           {400, "bits"},
-		"/api/search?code=0f0f&from=image":                              {400, "of no modality"},
-		"/api/search?id=item+1&to=sound":                                {400, "sound"},
-		"/api/search?id=item+1&row=3":                                   {400, "of an upload"},
-		"/api/search?id=item+1&window=3":                                {400, "rerank=features"},
-		"/api/search?id=item+1&after=AAAA":                              {400, "cursor"},
-		"/api/search?text=cat":                                          {400, "from is missing"},
-		"/api/search?text=cat&from=text":                                {400, "no encoder"},
-		"/api/search?text=cat&from=sound":                               {400, "there is image, text"},
-		"/api/search?text=cat&collection=given&from=x":                  {400, "bring their codes"},
-		"/api/search?upload=AAA&from=image":                             {404, "send it again"},
-		"/api/search?picture=AAA":                                       {400, "from is missing"},
-		"/api/search?picture=AAA&from=image":                            {400, "there is no encoder of pictures"},
-		"/api/search?picture=AAA&from=image&row=1":                      {400, "of an upload"},
-		"/api/media?picture=AAA":                                        {404, "send it again"},
-		"/api/media?picture=AAA&id=item+1":                              {400, "no parameter"},
-		"/api/search?id=item+1&where=year+<":                            {400, "where: column 7"},
-		"/api/search?id=item+1&where=titel+%3D+'x'":                     {400, "year"},
-		"/api/histogram?id=nobody":                                      {404, "not found"},
-		"/api/item":                                                     {400, "id is missing"},
-		"/api/item?id=nobody":                                           {404, "not found"},
-		"/api/items?limit=0":                                            {400, "limit"},
-		"/api/items?limit=1001":                                         {400, "limit"},
-		"/api/items?sample=-1":                                          {400, "sample"},
-		"/api/items?sample=x":                                           {400, "sample"},
-		"/api/media?id=item+9":                                          {404, "nothing there"},
-		"/api/media?id=item+1&field=nope":                               {404, "nothing there"},
-		"/api/models?collection=nope":                                   {404, "no collection"},
-		"/api/database?x=1":                                             {400, "no parameter"},
-		"/api":                                                          {404, "nothing at"},
-		"/api/":                                                         {404, "nothing at"},
-		"/api/search/":                                                  {404, "nothing at"},
-		"/api/../api/database":                                          {404, "nothing at"},
-		"/../../etc/passwd":                                             {404, "nothing at"},
-		"/page/index.html":                                              {404, "nothing at"},
-		"/index.html":                                                   {404, "nothing at"},
-		"//":                                                            {404, "nothing at"},
-		"/api/search?id=item+9&from=text&min-similarity=2":              {400, "-1 to 1 are possible"},
-		"/api/search?id=item+9&from=text&min-similarity=x":              {400, "a number is expected"},
-		"/api/search?code=0ff0&min-similarity=.5":                       {400, "a query by code has none"},
-		"/api/search?id=item+9&min-similarity=.5":                       {400, "the query is by code"},
-		"/api/search?id=item+9&from=text&rerank=none&min-similarity=.5": {400, "rerank=none"},
-		"/api/search?from=text&text=" + longText(maxText+1):             {400, "at most"},
+		"/api/search":                                                    {400, "one of id, code, text, picture and upload"},
+		"/api/search?key=a&code=00":                                      {400, "this one has 2"},
+		"/api/search?key=item+1&k=0":                                     {400, `k="0": a whole number from 1 to 1000`},
+		"/api/search?key=item+1&k=1001":                                  {400, "1 to 1000"},
+		"/api/search?key=item+1&k=99999999999999999999":                  {400, "1 to 1000"},
+		"/api/search?key=item+1&k=ten":                                   {400, `k="ten"`},
+		"/api/search?key=item+1&radius=-1":                               {400, "radius"},
+		"/api/search?key=item+1&space=-3":                                {400, "space"},
+		"/api/search?key=item+1&space=7":                                 {404, "7"},
+		"/api/search?key=item+1&rerank=best":                             {400, "unknown rerank"},
+		"/api/search?key=item+1&k=3&k=4":                                 {400, "k is given 2 times"},
+		"/api/search?key=item+1&radus=3":                                 {400, `there is no parameter "radus"`},
+		"/api/search?key=item+1&explain=maybe":                           {400, "true or false"},
+		"/api/search?key=%ff":                                            {400, "not UTF-8"},
+		"/api/search?key=%zz":                                            {400, "cannot be read"},
+		"/api/search?key=a;b":                                            {400, "cannot be read"},
+		"/api/search?key=nobody":                                         {404, "not found"},
+		"/api/search?key=item+1&collection=nope":                         {404, "there is empty, given, main"},
+		"/api/search?key=item+1&collection=../main":                      {404, "no collection"},
+		"/api/search?key=x&collection=empty":                             {404, "not found"},
+		"/api/search?code=0f&collection=empty":                           {409, "not trained"},
+		"/api/search?key=x&collection=empty&radius=3":                    {404, "not found"},
+		"/api/histogram?key=x&collection=empty":                          {409, "not trained"},
+		"/api/search?code=0f0":                                           {400, "not hexadecimal"},
+		"/api/search?code=0f":                                            {400, "bits"},
+		"/api/search?code=0f0f&from=image":                               {400, "of no modality"},
+		"/api/search?key=item+1&to=sound":                                {400, "sound"},
+		"/api/search?key=item+1&row=3":                                   {400, "of an upload"},
+		"/api/search?key=item+1&window=3":                                {400, "rerank=features"},
+		"/api/search?key=item+1&after=AAAA":                              {400, "cursor"},
+		"/api/search?text=cat":                                           {400, "from is missing"},
+		"/api/search?text=cat&from=text":                                 {400, "no encoder"},
+		"/api/search?text=cat&from=sound":                                {400, "there is image, text"},
+		"/api/search?text=cat&collection=given&from=x":                   {400, "bring their codes"},
+		"/api/search?upload=AAA&from=image":                              {404, "send it again"},
+		"/api/search?picture=AAA":                                        {400, "from is missing"},
+		"/api/search?picture=AAA&from=image":                             {400, "there is no encoder of pictures"},
+		"/api/search?picture=AAA&from=image&row=1":                       {400, "of an upload"},
+		"/api/media?picture=AAA":                                         {404, "send it again"},
+		"/api/media?picture=AAA&key=item+1":                              {400, "no parameter"},
+		"/api/search?key=item+1&where=year+<":                            {400, "where: column 7"},
+		"/api/search?key=item+1&where=titel+%3D+'x'":                     {400, "year"},
+		"/api/histogram?key=nobody":                                      {404, "not found"},
+		"/api/item":                                                      {400, "key is missing"},
+		"/api/item?key=nobody":                                           {404, "not found"},
+		"/api/items?limit=0":                                             {400, "limit"},
+		"/api/items?limit=1001":                                          {400, "limit"},
+		"/api/items?sample=-1":                                           {400, "sample"},
+		"/api/items?sample=x":                                            {400, "sample"},
+		"/api/media?key=item+9":                                          {404, "nothing there"},
+		"/api/media?key=item+1&field=nope":                               {404, "nothing there"},
+		"/api/models?collection=nope":                                    {404, "no collection"},
+		"/api/database?x=1":                                              {400, "no parameter"},
+		"/api":                                                           {404, "nothing at"},
+		"/api/":                                                          {404, "nothing at"},
+		"/api/search/":                                                   {404, "nothing at"},
+		"/api/../api/database":                                           {404, "nothing at"},
+		"/../../etc/passwd":                                              {404, "nothing at"},
+		"/page/index.html":                                               {404, "nothing at"},
+		"/index.html":                                                    {404, "nothing at"},
+		"//":                                                             {404, "nothing at"},
+		"/api/search?key=item+9&from=text&min-similarity=2":              {400, "-1 to 1 are possible"},
+		"/api/search?key=item+9&from=text&min-similarity=x":              {400, "a number is expected"},
+		"/api/search?code=0ff0&min-similarity=.5":                        {400, "a query by code has none"},
+		"/api/search?key=item+9&min-similarity=.5":                       {400, "the query is by code"},
+		"/api/search?key=item+9&from=text&rerank=none&min-similarity=.5": {400, "rerank=none"},
+		"/api/search?from=text&text=" + longText(maxText+1):              {400, "at most"},
 	} {
 		refused(t, do(s, request("GET", target, nil)), want.status, want.text)
 		if t.Failed() {
@@ -326,7 +326,7 @@ func TestAnswerByVectorsHasNoCodes(t *testing.T) {
 		Code string `json:"query_code"`
 		Bits int
 	}
-	for query, codes := range map[string]bool{"id=7&from=image": false, "id=7&from=image&rerank=projection": true, "id=7&from=image&radius=4": true} {
+	for query, codes := range map[string]bool{"key=7&from=image": false, "key=7&from=image&rerank=projection": true, "key=7&from=image&radius=4": true} {
 		got := get[answer](t, s, "/api/search?k=5&"+query)
 		if len(got.Hits) == 0 || (got.Code != "") != codes || (got.Bits > 0) != codes {
 			t.Errorf("%s: %+v", query, got)

@@ -57,7 +57,7 @@ func TestForms(t *testing.T) {
 	if labels.Total != 4 || len(labels.Labels) != 2 {
 		t.Errorf("%+v", labels)
 	}
-	item := get[map[string]any](t, s, "/api/item?id=item+5&vectors=true")
+	item := get[map[string]any](t, s, "/api/item?key=item+5&vectors=true")
 	if fields := item["fields"].(map[string]any); fields["year"] != 2005.0 || fields["title"] != "title & <5>" || len(item["vectors"].(map[string]any)["image"].([]any)) != 8 {
 		t.Errorf("%v", item)
 	}
@@ -102,7 +102,7 @@ func TestShortened(t *testing.T) {
 	if !it.Shortened || it.Text != want || it.Fields["title"] != want {
 		t.Errorf("%v, %d bytes, %v", it.Shortened, len(it.Text), it.Fields)
 	}
-	if it := get[itemForm](t, s, "/api/item?id=long"); it.Shortened || it.Text != long || it.Fields["title"] != long {
+	if it := get[itemForm](t, s, "/api/item?key=long"); it.Shortened || it.Text != long || it.Fields["title"] != long {
 		t.Errorf("%v, %d bytes", it.Shortened, len(it.Text))
 	}
 }
@@ -214,8 +214,8 @@ func FuzzRequest(f *testing.F) {
 	s := newServer(f, sharedDatabase(f))
 	paths := []string{"/api/search", "/api/histogram", "/api/items", "/api/item", "/api/plans", "/api/labels", "/api/models", "/api/stats"}
 	for i, q := range []string{
-		"id=item+3&from=image&to=text&k=7&radius=3&items=true", "code=0ff0&radius=16&explain=1", "where=year+%3E+2001&limit=3", "id=item+1&vectors=true",
-		"to=text", "limit=1", "collection=given", "", "id=item+3&rerank=features&from=text&window=20&k=30", "id=item+3&after=AAECAwQ", "text=x&from=text", "upload=x&row=1", "picture=x&from=image",
+		"key=item+3&from=image&to=text&k=7&radius=3&items=true", "code=0ff0&radius=16&explain=1", "where=year+%3E+2001&limit=3", "key=item+1&vectors=true",
+		"to=text", "limit=1", "collection=given", "", "key=item+3&rerank=features&from=text&window=20&k=30", "key=item+3&after=AAECAwQ", "text=x&from=text", "upload=x&row=1", "picture=x&from=image",
 	} {
 		f.Add(i, q)
 	}

@@ -59,8 +59,8 @@ func TestSearchByRow(t *testing.T) {
 			check(t, err)
 			got := get[hitsForm](t, s, fmt.Sprintf("/api/search?from=text&to=image&k=5&upload=%s&row=%d", form.Upload, row))
 			for i, h := range want.Hits {
-				if got.Hits[i].ID != h.Key {
-					t.Errorf("%s, row %d: hit %d is %q, want %q", name, row, i, got.Hits[i].ID, h.Key)
+				if got.Hits[i].Key != h.Key {
+					t.Errorf("%s, row %d: hit %d is %q, want %q", name, row, i, got.Hits[i].Key, h.Key)
 				}
 			}
 		}

@@ -22,7 +22,7 @@ func many(s *Server) int { return cap(s.computing.places) + 1 }
 // answers fails the test if the server does not answer other requests.
 func answers(t *testing.T, s *Server) {
 	t.Helper()
-	for _, path := range []string{"/api/database", "/api/search?id=item+3&from=image&to=text"} {
+	for _, path := range []string{"/api/database", "/api/search?key=item+3&from=image&to=text"} {
 		if w := do(s, request("GET", path, nil)); w.Code != http.StatusOK {
 			t.Errorf("%s: %d: %s", path, w.Code, w.Body)
 		}
@@ -99,7 +99,7 @@ func TestStuckEncoder(t *testing.T) {
 func TestSlowReaders(t *testing.T) {
 	s := newServer(t, sharedDatabase(t))
 	s.computing = newRoom(2)
-	for _, path := range []string{"/api/search?id=item+3&items=true", "/api/media?id=item+0"} {
+	for _, path := range []string{"/api/search?key=item+3&items=true", "/api/media?key=item+0"} {
 		writing, goOn, ended := make(chan struct{}), make(chan struct{}), make(chan struct{})
 		for range many(s) {
 			go func() {

@@ -23,7 +23,6 @@ type Search struct {
 
 // A Hit is one item of an answer.
 type Hit struct {
-	ID       string   `json:"id"`       // the key: its name in earlier versions
 	Key      string   `json:"key"`      // of the item
 	Distance *int     `json:"distance"` // null where no codes were compared
 	Score    *float64 `json:"score"`    // null for queries by code
@@ -40,7 +39,7 @@ func NewSearch(query any, r *db.Result, radius bool, explain *db.Explain) Search
 		out.Next = &r.Next
 	}
 	for _, h := range r.Hits {
-		hit := Hit{ID: h.Key, Key: h.Key, Item: h.Item}
+		hit := Hit{Key: h.Key, Item: h.Item}
 		if h.Distance >= 0 {
 			hit.Distance = &h.Distance
 		}

@@ -1,7 +1,6 @@
 package shell
 
 import (
-	"errors"
 	"fmt"
 	"io/fs"
 	"os"
@@ -27,39 +26,11 @@ func (s *Shell) historyPath() string {
 	return filepath.Join(dir, "history")
 }
 
-// takeOverHistory moves the history to path from where earlier versions kept it, the
-// folder for settings, unless a history is there already.
-func takeOverHistory(path string) error {
-	config, err := os.UserConfigDir()
-	state, serr := userdir.State()
-	if err != nil || serr != nil || path != filepath.Join(state, "history") {
-		return nil
-	}
-	old := filepath.Join(config, "fddhdb", "history")
-	if info, err := os.Lstat(old); err != nil || !info.Mode().IsRegular() {
-		return nil
-	}
-	if _, err := os.Lstat(path); !errors.Is(err, fs.ErrNotExist) {
-		return nil
-	}
-	if err := os.MkdirAll(filepath.Dir(path), 0o700); err != nil {
-		return err
-	}
-	if err := os.Rename(old, path); err != nil {
-		return err
-	}
-	_ = os.Remove(filepath.Dir(old)) // if nothing else is in it
-	return nil
-}
-
 // readHistory returns the last lines, and cuts a file that has grown too long.
 func (s *Shell) readHistory() []string {
 	path := s.historyPath()
 	if path == "" {
 		return nil
-	}
-	if err := takeOverHistory(path); err != nil {
-		s.out.Warnf("warning: the history of earlier versions is not taken over: %v", err)
 	}
 	info, err := os.Stat(path)
 	if err != nil || !info.Mode().IsRegular() || info.Size() > maxStatement {

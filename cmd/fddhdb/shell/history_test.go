@@ -5,7 +5,6 @@ import (
 	"io"
 	"os"
 	"path/filepath"
-	"runtime"
 	"strings"
 	"testing"
 
@@ -57,42 +56,6 @@ func TestHistory(t *testing.T) {
 	t.Setenv("XDG_STATE_HOME", "relative")
 	if got := s.historyPath(); got != "" && !filepath.IsAbs(got) {
 		t.Errorf("a relative folder: %s", got)
-	}
-}
-
-// The history that earlier versions kept among settings is taken over once.
-func TestHistoryIsTakenOver(t *testing.T) {
-	if runtime.GOOS == "windows" || runtime.GOOS == "darwin" {
-		t.Skip("it is where it was")
-	}
-	home := t.TempDir()
-	for name, value := range map[string]string{"HOME": home, "XDG_STATE_HOME": "", "XDG_CONFIG_HOME": "", "FDDHDB_HISTORY": ""} {
-		t.Setenv(name, value)
-	}
-	os.Unsetenv("FDDHDB_HISTORY") // restored at the end of the test
-	old := filepath.Join(home, ".config", "fddhdb", "history")
-	write := func(text string) {
-		t.Helper()
-		if err := appendHistory(old, []byte(text)); err != nil {
-			t.Fatal(err)
-		}
-	}
-	s := &Shell{out: term.NewPrinter(io.Discard, io.Discard)}
-	write("count\n")
-	for range 2 {
-		if lines := s.readHistory(); len(lines) != 1 || lines[0] != "count" {
-			t.Errorf("%q", lines)
-		}
-	}
-	if _, err := os.Stat(filepath.Join(home, ".local", "state", "fddhdb", "history")); err != nil {
-		t.Error(err)
-	}
-	if _, err := os.Stat(filepath.Dir(old)); err == nil {
-		t.Errorf("%s is still there", filepath.Dir(old))
-	}
-	write("scan\n") // by an earlier version, later
-	if lines := s.readHistory(); len(lines) != 1 || lines[0] != "count" {
-		t.Errorf("what was there is replaced: %q", lines)
 	}
 }
 

@@ -152,13 +152,15 @@ func (p *Progress) End() {
 	p.mu.Lock()
 	stop, ending := p.stop, p.ending
 	p.stop, p.ending = nil, nil
+	p.mu.Unlock()
+	if stop != nil { // before the line is erased, or it could be written again
+		close(stop)
+		<-ending
+	}
+	p.mu.Lock()
+	defer p.mu.Unlock()
 	if p.shown > 0 {
 		_, _ = fmt.Fprintf(p.out, "\r%s\r", strings.Repeat(" ", p.shown))
 		p.shown = 0
-	}
-	p.mu.Unlock()
-	if stop != nil {
-		close(stop)
-		<-ending
 	}
 }

@@ -72,6 +72,33 @@ func TestProgressOfTime(t *testing.T) {
 	})
 }
 
+// Nothing is on the line after End, also where the bar is about to be drawn anew.
+func TestProgressEndsErased(t *testing.T) {
+	for range 50 {
+		synctest.Test(t, func(t *testing.T) {
+			out := &slowWriter{}
+			p := NewProgress(out)
+			p.Report("reading", 1, 2)
+			time.Sleep(redrawn / 2)
+			p.End() // erases while the bar is due
+			time.Sleep(redrawn)
+			if s := out.String(); !strings.HasSuffix(s, " \r") {
+				t.Fatalf("left on the line: %q", s)
+			}
+		})
+	}
+}
+
+// A slowWriter takes time for a line of blanks.
+type slowWriter struct{ bytes.Buffer }
+
+func (w *slowWriter) Write(b []byte) (int, error) {
+	if len(bytes.TrimSpace(b)) == 0 {
+		time.Sleep(redrawn / 2)
+	}
+	return w.Buffer.Write(b)
+}
+
 // Bars of bytes show them as such.
 func TestProgressOfBytes(t *testing.T) {
 	var out bytes.Buffer

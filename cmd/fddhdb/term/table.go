@@ -14,7 +14,6 @@ import (
 type Column struct {
 	name   string
 	number bool
-	data   string // name in csv; "": the same
 }
 
 // Left returns the heading of a column of text.
@@ -22,12 +21,6 @@ func Left(name string) Column { return Column{name: name} }
 
 // Right returns the heading of a column of numbers.
 func Right(name string) Column { return Column{name: name, number: true} }
-
-// NamedInCSV returns the column with another name in csv, which programs know it by.
-func (c Column) NamedInCSV(name string) Column {
-	c.data = name
-	return c
-}
 
 // dataName returns the name of the column for formats that need one: a column without a
 // heading has remarks on the rows.
@@ -140,7 +133,7 @@ func (p *Printer) NewTable(columns []Column) *Table {
 		t.csv = csv.NewWriter(p.Stdout)
 		names := make([]string, len(columns))
 		for i, c := range columns {
-			names[i] = cmp.Or(c.data, c.dataName())
+			names[i] = c.dataName()
 		}
 		_ = t.csv.Write(names) // p.Stdout keeps the error
 	case ModeMarkdown:

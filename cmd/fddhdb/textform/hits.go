@@ -33,7 +33,7 @@ func HasSimilarity(r *db.Result) bool {
 
 // Columns returns the columns.
 func (t *HitTable) Columns() []term.Column {
-	columns := []term.Column{term.Right("rank"), term.Left("key").NamedInCSV("id")}
+	columns := []term.Column{term.Right("rank"), term.Left("key")}
 	if t.Codes {
 		columns = append(columns, term.Right("distance"), term.Right("score"))
 	}

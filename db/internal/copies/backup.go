@@ -14,6 +14,7 @@ import (
 
 	"github.com/fddhdb/fddhdb/db/backup"
 	"github.com/fddhdb/fddhdb/db/event"
+	"github.com/fddhdb/fddhdb/db/internal/record"
 	"github.com/fddhdb/fddhdb/db/internal/state"
 	"github.com/fddhdb/fddhdb/db/internal/store"
 	"github.com/fddhdb/fddhdb/db/internal/work"
@@ -37,12 +38,11 @@ type BackupOptions struct {
 // its lock keeps writers out. So its files are stored from where they are, and an extract
 // goes to the folder of the operating system for temporary files.
 //
-// The database must have a UUID (record.FormatIdentity), by which backups are told apart.
-// Unlike an extract of Checkpoint, a backup of a part keeps this UUID; the manifest says
+// Backups are told apart by the UUID of their database. Unlike an extract of Checkpoint, a backup of a part keeps it; the manifest says
 // what it is a part of. The caller adds to errors what they are about.
 func (c *Copier) Backup(ctx context.Context, to backup.Store, opt BackupOptions) (m *backup.Manifest, err error) {
 	about := backup.Manifest{
-		Database: c.identity.Text(), Format: c.identity.Format, Collection: opt.Collection, IndexOnly: opt.IndexOnly,
+		Database: c.identity.Text(), Format: record.Format, Collection: opt.Collection, IndexOnly: opt.IndexOnly,
 	}
 	// An extract is of this view. A copy of everything is of the commit that checkpointStore finds,
 	// which is no earlier.

@@ -35,7 +35,7 @@ func (c *Copier) Checkpoint(ctx context.Context, v *state.View, dir string, opt 
 	if err != nil {
 		return err
 	}
-	if x != nil && (opt.Collection != "" || opt.IndexOnly) && c.identity.Format >= record.FormatIdentity {
+	if x != nil && (opt.Collection != "" || opt.IndexOnly) {
 		x.identity.UUID = record.NewUUID() // its backups must not pass for backups of this database
 	}
 	return store.NewFolder(c.cfg.FS, dir, func(path string) error {

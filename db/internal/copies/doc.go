@@ -5,7 +5,6 @@
 //     to tables; the committer makes it. A copy that leaves something out is an extract: one
 //     view, written into new tables.
 //   - Restore makes a database of a backup, and verifies it before it becomes one.
-//   - Upgrade brings a closed database to the newest format, one migration at a time.
 //
 // An extract has the values that reading gives, so edits are merged, and nothing in it was
 // replaced, deleted or left out. Numbers of rows, codes and spaces stay. It shares no table with

@@ -69,8 +69,8 @@ func Restore(ctx context.Context, from backup.Store, dir string, cfg *store.Conf
 // version reads, and has a marker and files of the store and no others. So no path in it
 // leads out of the folder, or to a lock.
 func restorable(m *backup.Manifest) error {
-	if m.Format > record.NewestFormat {
-		return &fault.FormatError{Dir: "backup " + m.ID, Found: m.Format, Supported: record.NewestFormat}
+	if m.Format != record.Format {
+		return &fault.FormatError{Where: "backup " + m.ID, Found: m.Format, Supported: record.Format}
 	}
 	marker := false
 	for _, f := range m.Files {
@@ -209,10 +209,8 @@ func (r *restorer) run(from backup.Store) error {
 		return err
 	}
 	// Backups have no side file: it is about one folder.
-	if i.Format >= record.FormatIdentity {
-		if err := store.MakeCommits(r.fs, r.within, store.Commits{UUID: i.UUID, Sequence: i.Sequence}); err != nil {
-			return err
-		}
+	if err := store.MakeCommits(r.fs, r.within, store.Commits{UUID: i.UUID, Sequence: i.Sequence}); err != nil {
+		return err
 	}
 	if !r.opt.SkipVerify {
 		if err := r.verify(); err != nil {
@@ -254,7 +252,7 @@ func (r *restorer) fetch(from backup.Store) error {
 // identify checks that restoring/ is the database that the manifest names, at the commit that
 // it names, and returns its identity.
 func (r *restorer) identify() (record.Identity, error) {
-	if _, err := store.ReadMarker(r.fs, r.within); errors.Is(err, fault.ErrNotDatabase) {
+	if err := store.CheckMarker(r.fs, r.within); errors.Is(err, fault.ErrNotDatabase) {
 		return record.Identity{}, fmt.Errorf("%w: backup %s: its %s is not one of a database", backup.ErrDamaged, r.m.ID, store.MarkerName)
 	} else if err != nil {
 		return record.Identity{}, err

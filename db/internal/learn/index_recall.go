@@ -37,12 +37,22 @@ type probe struct {
 	padded   []float32 // its vector, for cells.Product
 
 	mu      sync.Mutex
-	nearest []float32          // similarities of the nearest others, descending
-	known   map[uint32]float32 // similarities of rows, for one k
+	nearest []neighbor         // the nearest others, the nearest first
+	known   map[uint32]float32 // similarities of rows, for one k: of the nearest, and of what searches have read
 
 	recall float64 // of the last search
 	looked search.Looked
 }
+
+// A neighbor is a row and its similarity to a probe.
+type neighbor struct {
+	similarity float32
+	row        uint32
+}
+
+// beyond is how many more neighbors are found than are asked for. Where the last one is farther than those
+// that count, no search of a measurement has to read a vector.
+const beyond = 28
 
 // measureIndex measures an index with the vectors of modality t of some rows.
 func (c Collection) measureIndex(ctx context.Context, t int, index uint32, rows []uint32, workers int) (curve []record.RecallAt, err error) {
@@ -55,7 +65,7 @@ func (c Collection) measureIndex(ctx context.Context, t int, index uint32, rows 
 		if err != nil {
 			return err
 		}
-		if err := findNearest(ctx, v, cv, t, probes, measuredK[len(measuredK)-1], workers); err != nil {
+		if err := findNearest(ctx, v, cv, t, probes, measuredK[len(measuredK)-1]+beyond, workers); err != nil {
 			return err
 		}
 		tools := search.NewTools(0, 0)
@@ -64,6 +74,9 @@ func (c Collection) measureIndex(ctx context.Context, t int, index uint32, rows 
 			slices.SortStableFunc(probes, func(a, b *probe) int { return cmp.Compare(a.kth(k), b.kth(k)) })
 			for _, p := range probes {
 				p.known = map[uint32]float32{}
+				for _, n := range p.nearest {
+					p.known[n.row] = n.similarity
+				}
 			}
 			for _, reach := range measuredReach {
 				err := work.ParallelBy(ctx, workers, 1, len(probes), func(i int) error {
@@ -126,7 +139,7 @@ func findNearest(ctx context.Context, v *state.View, cv *state.CollectionView, t
 	// A sum of n products in parts of 32 has an error of at most so much of the product of the lengths.
 	unsure := float64(cells.Size(m.Dim)/32+8) / (1 << 23)
 	return work.ParallelBy(ctx, workers, 1, int((cv.NextRow+part-1)/part), func(i int) error {
-		tops := make([][]float32, len(probes))
+		tops := make([][]neighbor, len(probes))
 		floors := make([]float64, len(probes))
 		for j := range floors {
 			floors[j] = math.Inf(-1)
@@ -153,17 +166,17 @@ func findNearest(ctx context.Context, v *state.View, cv *state.CollectionView, t
 				if p.row == row || p.most(float64(cells.Product(y, p.padded)), square, length, unsure) < floors[j] {
 					continue
 				}
-				tops[j] = insert(tops[j], p.comparer.Compare(x), k)
+				tops[j] = insert(tops[j], neighbor{p.comparer.Compare(x), row}, k)
 				if len(tops[j]) == k {
-					floors[j] = float64(tops[j][k-1])
+					floors[j] = float64(tops[j][k-1].similarity)
 				}
 			}
 			return nil
 		})
 		for j, p := range probes {
 			p.mu.Lock()
-			for _, similarity := range tops[j] {
-				p.nearest = insert(p.nearest, similarity, k)
+			for _, n := range tops[j] {
+				p.nearest = insert(p.nearest, n, k)
 			}
 			p.mu.Unlock()
 		}
@@ -191,15 +204,15 @@ func (p *probe) most(product, square, length, unsure float64) float64 {
 }
 
 // insert puts x in its place among the k largest, which descend.
-func insert(top []float32, x float32, k int) []float32 {
+func insert(top []neighbor, x neighbor, k int) []neighbor {
 	if len(top) == k {
-		if x <= top[k-1] {
+		if x.similarity <= top[k-1].similarity {
 			return top
 		}
 		top = top[:k-1]
 	}
-	at, _ := slices.BinarySearchFunc(top, x, func(a, b float32) int {
-		if a >= b {
+	at, _ := slices.BinarySearchFunc(top, x, func(a, b neighbor) int {
+		if a.similarity >= b.similarity {
 			return -1
 		}
 		return 1
@@ -210,14 +223,15 @@ func insert(top []float32, x float32, k int) []float32 {
 // ask measures what a search finds of the k nearest.
 func (p *probe) ask(ctx context.Context, tools *search.Tools, v *state.View, cv *state.CollectionView, t int, by search.ByCells, k int) error {
 	truth := p.nearest[:min(k, len(p.nearest))]
-	by.But, by.Known = p.row, p.known
+	least, last := truth[len(truth)-1].similarity, p.nearest[len(p.nearest)-1].similarity
+	by.But, by.Known, by.KnownAll = p.row, p.known, last < least
 	name := cv.Modalities[t].Name
 	got, looked, err := search.Similarities(ctx, tools, v, cv, search.Query{From: name, To: name, Vector: p.comparer.Vector.Value, K: k, Forced: &by})
 	if err != nil {
 		return err
 	}
 	n := 0
-	for n < min(len(truth), len(got)) && got[n] >= truth[len(truth)-1] {
+	for n < min(len(truth), len(got)) && got[n] >= least {
 		n++
 	}
 	p.recall, p.looked = float64(n)/float64(len(truth)), looked
@@ -247,7 +261,7 @@ func pointOf(asked []*probe, k int, reach float64) record.RecallAt {
 // kth returns the similarity of the k-th nearest, or of the last; by dot that of a query of length 1, as the
 // length of a query says nothing of where its nearest are.
 func (p *probe) kth(k int) float64 {
-	similarity := float64(p.nearest[min(k, len(p.nearest))-1])
+	similarity := float64(p.nearest[min(k, len(p.nearest))-1].similarity)
 	if length := p.comparer.Length(); p.comparer.Metric == record.Dot && length > 0 {
 		return similarity / length
 	}

@@ -106,11 +106,11 @@ func (d *Database) KeepRenewed(ctx context.Context) {
 	}
 }
 
-// renewAll makes those indexes anew that have been outgrown and have at most so many vectors.
+// renewAll makes those indexes anew that have been outgrown and whose vectors have at most so many numbers.
 func (d *Database) renewAll(ctx context.Context, tried map[*record.VectorIndex]bool, most int) {
 	due := func(cv *state.CollectionView) bool {
 		x := outgrown(cv, tried)
-		return x != nil && int(cv.Presence[x.Modality].GetCardinality()) <= most
+		return x != nil && int(cv.Presence[x.Modality].GetCardinality())*x.Dim <= most
 	}
 	for _, c := range d.collectionsNow(due) {
 		rctx, end, ok := d.renewing.begin(ctx)
@@ -134,7 +134,7 @@ func (d *Database) renewAll(ctx context.Context, tried map[*record.VectorIndex]b
 const (
 	settleLoad  = 1 << 18 // rows of an index that Settle loads: a tenth of a second
 	settleRows  = 1 << 16 // rows that it takes in: about half a second
-	settleRenew = 1 << 15 // vectors of an index that it makes anew: about a second
+	settleRenew = 1 << 22 // numbers of the vectors of an index that it makes anew: some seconds
 )
 
 // Settle does for indexes of vectors at the end of a process what its background has not come to, if that

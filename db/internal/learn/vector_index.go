@@ -73,7 +73,7 @@ func (c Collection) indexVectors(ctx context.Context, t int, opt IndexOptions) (
 			return fault.Invalid("no item of collection %q has a vector of modality %q", s.Name, m.Name)
 		}
 		x, err := tx.FoundIndex(s, &record.VectorIndex{
-			Version: record.IndexVersion, Modality: t, Dim: m.Dim, Metric: m.Metric, Seed: opt.Seed,
+			Modality: t, Dim: m.Dim, Metric: m.Metric, Seed: opt.Seed,
 			Created: spaces.Now().Format(time.RFC3339), Recall: opt.Recall, Report: new(record.IndexReport),
 		})
 		if err == nil {

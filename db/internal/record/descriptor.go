@@ -19,7 +19,6 @@ import (
 // here, so positions never change: both lists only grow. Once a collection has a descriptor
 // nothing writes to it: an alteration makes another one, and views keep theirs.
 type Descriptor struct {
-	Version    int        `json:"version"`              // see version
 	ID         uint32     `json:"id"`                   // in the keys of all records of the collection; never used again
 	Name       string     `json:"name"`                 // unique in the database, see CheckName; never changes
 	Bits       int        `json:"bits,omitempty"`       // of the codes that items bring; 0: codes are learned from vectors
@@ -83,7 +82,7 @@ func (d *Descriptor) Encode() ([]byte, error) { return json.Marshal(d) }
 
 // Check reports why there can be no collection with this schema, as an ErrInvalid: limits,
 // names that clash, both vectors and codes or neither. It leaves out Name, which CheckName is
-// for, and what Settle sees to: metrics, spaces and Version.
+// for, and what Settle sees to: metrics and spaces.
 func (d *Descriptor) Check() error {
 	switch {
 	case d.Bits != 0 && d.IndexOnly:
@@ -150,15 +149,11 @@ func CheckName(what, name string) error {
 	return nil
 }
 
-// DecodeDescriptor reads and checks a stored descriptor. A version that only newer programs
-// know is a *codec.VersionError. All other errors are for the caller to word, as damage of the
-// record that held b.
+// DecodeDescriptor reads and checks a stored descriptor. Its errors are for the caller to word, as damage of the record
+// that held b.
 func DecodeDescriptor(b []byte) (*Descriptor, error) {
 	d := new(Descriptor)
 	if err := json.Unmarshal(b, d); err != nil {
-		return nil, err
-	}
-	if err := d.checkVersion(); err != nil {
 		return nil, err
 	}
 	if err := d.Check(); err != nil {
@@ -179,49 +174,6 @@ func DecodeDescriptor(b []byte) (*Descriptor, error) {
 // statistics, what rows have taught, what is pending. Nothing can be written to it, as a write
 // would need the vectors; its spaces can be activated and dropped.
 
-// Versions of descriptors of collections, besides DescriptorVersion. A version of fddhdb that knows
-// no index-only collections refuses VersionIndexOnly instead of looking for vectors that are not
-// there. One that knows no metrics refuses VersionMetrics instead of answering by another metric, or
-// of some of the vectors. One that knows no indexes of vectors refuses VersionIndexes instead of
-// writing vectors without telling them. One that knows no encoders refuses VersionEncoders instead of
-// forgetting them with the next alteration. One that knows no times refuses VersionTimes instead of taking
-// their items for damaged.
-const (
-	VersionIndexOnly = 1 // index-only
-	VersionMetrics   = 2 // of modalities with a metric other than Cosine, or that share a space; index-only or not
-	VersionIndexes   = 3 // that has or had indexes of vectors, whatever its modalities
-	VersionEncoders  = 4 // that has encoders, whatever of the above it has
-	VersionTimes     = 5 // that has a field of times, whatever else it has
-)
-
-// version returns the version that goes with what the descriptor says.
-func (d *Descriptor) version() int {
-	switch {
-	case slices.ContainsFunc(d.Fields, func(f Field) bool { return f.Type == Time }):
-		return VersionTimes
-	case len(d.Encoders) > 0:
-		return VersionEncoders
-	case d.Indexes > 0:
-		return VersionIndexes
-	case slices.ContainsFunc(d.Modalities, func(m Modality) bool { return m.Metric != "" || m.SpaceOf != "" }):
-		return VersionMetrics
-	case d.IndexOnly:
-		return VersionIndexOnly
-	}
-	return DescriptorVersion
-}
-
-// checkVersion checks that the version is known, and the one that goes with the descriptor.
-func (d *Descriptor) checkVersion() error {
-	switch {
-	case d.Version > VersionTimes:
-		return &codec.VersionError{What: "descriptor", Found: d.Version, Newest: VersionTimes}
-	case d.Version != d.version():
-		return fmt.Errorf("version %d of a descriptor of version %d", d.Version, d.version())
-	}
-	return nil
-}
-
 // WithoutVectors returns the descriptor that the collection has in an index-only copy of the
 // database. A collection whose items bring codes has no vectors to leave out: then it is d
 // itself.
@@ -231,7 +183,6 @@ func (d *Descriptor) WithoutVectors() *Descriptor {
 	}
 	only := *d
 	only.IndexOnly, only.Indexes = true, 0
-	only.Version = only.version()
 	return &only
 }
 
@@ -240,7 +191,6 @@ func (d *Descriptor) WithoutVectors() *Descriptor {
 func (d *Descriptor) WithIndex() *Descriptor {
 	with := *d
 	with.Indexes++
-	with.Version = with.version()
 	return &with
 }
 

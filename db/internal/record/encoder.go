@@ -41,7 +41,6 @@ func (d *Descriptor) WithEncoders(encoders []Encoder) (*Descriptor, error) {
 	if err := with.checkEncoders(); err != nil {
 		return nil, err
 	}
-	with.Version = with.version()
 	return &with, nil
 }
 

@@ -12,18 +12,10 @@ import (
 	"github.com/fddhdb/fddhdb/db/fault"
 )
 
-// Formats of a database, which package db exports again and explains to users. A released
-// format is never changed: to change anything that is stored, add a constant here and a
-// migration in copies.Upgrade. A format that a later program does not know is refused, see
-// fault.FormatError.
-const (
-	FormatFirst    = 0
-	FormatIdentity = 1
-	FormatMarks    = 2
-
-	MinFormat    = FormatFirst
-	NewestFormat = FormatMarks
-)
+// Format is the format of a database: of everything that is stored in its folder. The marker of the folder has it
+// (package store), and a database of any other format is refused with a fault.FormatError. Whoever changes what is
+// stored raises it.
+const Format = 3
 
 // UUIDBytes is the length of the UUID of a database.
 const UUIDBytes = 16
@@ -31,8 +23,7 @@ const UUIDBytes = 16
 // An Identity is what a store says of the database as a whole: the records of
 // codec.KindDatabase.
 type Identity struct {
-	Format int             // from MinFormat to NewestFormat
-	UUID   [UUIDBytes]byte // zero before FormatIdentity; a whole copy of a database keeps it
+	UUID [UUIDBytes]byte // a whole copy of a database keeps it
 
 	// Sequence is the number of the last commit, 0 before the first. Every commit stores its
 	// number together with what it changes. Opening compares it with the side file
@@ -40,13 +31,8 @@ type Identity struct {
 	Sequence uint64
 }
 
-// Text returns the UUID as 32 hexadecimal digits, "" in a format that has none.
-func (i *Identity) Text() string {
-	if i.Format < FormatIdentity {
-		return ""
-	}
-	return hex.EncodeToString(i.UUID[:])
-}
+// Text returns the UUID as 32 hexadecimal digits.
+func (i *Identity) Text() string { return hex.EncodeToString(i.UUID[:]) }
 
 // NewUUID returns a random UUID, of version 4.
 func NewUUID() (id [UUIDBytes]byte) {
@@ -55,24 +41,13 @@ func NewUUID() (id [UUIDBytes]byte) {
 	return id
 }
 
-// Store stores format and UUID, durably, in one step. The sequence is not stored here: it
-// belongs into the batch of each commit.
+// Store stores the UUID, durably. The sequence is not stored here: it belongs into the batch of each commit.
 func (i *Identity) Store(kv *pebble.DB) error {
-	b := kv.NewBatch()
-	defer b.Close()
-	if i.Format >= FormatIdentity {
-		if err := b.Set(codec.DatabaseKey(codec.RecordUUID), i.UUID[:], nil); err != nil {
-			return err
-		}
-	}
-	if err := b.Set(codec.DatabaseKey(codec.RecordFormat), binary.BigEndian.AppendUint32(nil, uint32(i.Format)), nil); err != nil {
-		return err
-	}
-	return b.Commit(pebble.Sync)
+	return kv.Set(codec.DatabaseKey(codec.RecordUUID), i.UUID[:], pebble.Sync)
 }
 
-// ReadIdentity reads what a store says of the database in dir, the folder that errors name. A
-// newer format is a *fault.FormatError; a format or UUID that is missing is an ErrCorrupt.
+// ReadIdentity reads what a store says of the database in dir, the folder that errors name. A UUID that is missing is
+// an ErrCorrupt.
 func ReadIdentity(r pebble.Reader, dir string) (i Identity, err error) {
 	read := func(kind byte, what string, size int) (b []byte) {
 		if err == nil {
@@ -84,23 +59,12 @@ func ReadIdentity(r pebble.Reader, dir string) (i Identity, err error) {
 		}
 		return b
 	}
-	format := read(codec.RecordFormat, "format", 4)
-	switch {
-	case err != nil:
-		return i, err
-	case format == nil:
-		return i, fault.Corrupt(fault.ErrMissing, "format of %s", dir)
-	}
-	if f := binary.BigEndian.Uint32(format); f > NewestFormat {
-		return i, &fault.FormatError{Dir: dir, Found: int(f), Supported: NewestFormat}
-	}
-	i.Format = int(binary.BigEndian.Uint32(format))
 	sequence := read(codec.RecordSequence, "commit sequence", 8)
 	uuid := read(codec.RecordUUID, "UUID", UUIDBytes)
 	switch {
 	case err != nil:
 		return i, err
-	case i.Format >= FormatIdentity && uuid == nil:
+	case uuid == nil:
 		return i, fault.Corrupt(fault.ErrMissing, "UUID of %s", dir)
 	}
 	if sequence != nil {
@@ -108,21 +72,4 @@ func ReadIdentity(r pebble.Reader, dir string) (i Identity, err error) {
 	}
 	copy(i.UUID[:], uuid)
 	return i, nil
-}
-
-// DescriptorVersion is the version of descriptors in JSON: of collections (but see
-// VersionIndexOnly), spaces and revisions. A field that old programs may ignore needs no new
-// version.
-const DescriptorVersion = 0
-
-// CheckDescriptorVersion checks the version of the descriptor of a space or a revision. A
-// newer one is a *codec.VersionError, which fault.Corrupt turns into "use a newer program".
-func CheckDescriptorVersion(found int) error {
-	switch {
-	case found > DescriptorVersion:
-		return &codec.VersionError{What: "descriptor", Found: found, Newest: DescriptorVersion}
-	case found < DescriptorVersion:
-		return fmt.Errorf("version %d", found)
-	}
-	return nil
 }

@@ -72,8 +72,8 @@ type Respacing struct {
 	Metrics map[string]Metric // of the named one and of all that share its space then
 }
 
-// Settle brings the spaces and metrics of the modalities into the form in which they are stored,
-// and sets Version to go with them. A SpaceOf may name any other modality of the space, and one
+// Settle brings the spaces and metrics of the modalities into the form in which they are stored.
+// A SpaceOf may name any other modality of the space, and one
 // metric is enough for a space. What contradicts itself is an ErrInvalid.
 func (d *Descriptor) Settle() error { return d.settle(0, Respacing{}) }
 
@@ -110,7 +110,6 @@ func (d *Descriptor) settle(stored int, change Respacing) error {
 		}
 	}
 	d.Modalities = all
-	d.Version = d.version()
 	return nil
 }
 

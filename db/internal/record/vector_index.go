@@ -21,12 +21,11 @@ import (
 // cells). It knows the rows below Covered, but for those that are stale: their vector has changed
 // since. What it does not know is looked for among the vectors themselves, so a write stores next
 // to nothing of an index: at most that a row is stale. Rows are taken into it many at a time
-// (state.Database.FoldIndex).
+// (state.Database.TakeIn).
 
 // A VectorIndex is the descriptor of an index of vectors as it is stored, in JSON.
 type VectorIndex struct {
-	Version  int    `json:"version"` // IndexVersion
-	ID       uint32 `json:"id"`      // unique in the collection, from 1; never used again
+	ID       uint32 `json:"id"` // unique in the collection, from 1; never used again
 	Modality int    `json:"modality"`
 	Dim      int    `json:"dim"`              // of the modality
 	Metric   Metric `json:"metric,omitempty"` // that makes vectors near, as a modality has it
@@ -66,9 +65,6 @@ type IndexReport struct {
 	Seconds map[string]float64 `json:"seconds"`
 }
 
-// IndexVersion is the version of a VectorIndex.
-const IndexVersion = 0
-
 // Encode returns the descriptor in the form in which DecodeIndex reads it.
 func (x *VectorIndex) Encode() ([]byte, error) { return json.Marshal(x) }
 
@@ -79,10 +75,8 @@ func DecodeIndex(b []byte, d *Descriptor, id uint32) (*VectorIndex, error) {
 		return nil, err
 	}
 	switch {
-	case x.Version > IndexVersion:
-		return nil, &codec.VersionError{What: "index of vectors", Found: x.Version, Newest: IndexVersion}
-	case x.Version < 0 || x.ID != id || id == 0 || id > d.Indexes:
-		return nil, fmt.Errorf("version %d of index %d, of %d that there have been", x.Version, x.ID, d.Indexes)
+	case x.ID != id || id == 0 || id > d.Indexes:
+		return nil, fmt.Errorf("of index %d, of %d that there have been", x.ID, d.Indexes)
 	case x.Modality < 0 || x.Modality >= len(d.Modalities) || d.Modalities[x.Modality].Dim != x.Dim || d.Modalities[x.Modality].Sparse:
 		return nil, fmt.Errorf("of modality %d with %d dimensions", x.Modality, x.Dim)
 	case x.Metric != "" && x.Metric != Dot && x.Metric != L2:

@@ -12,7 +12,7 @@ import (
 	"github.com/fddhdb/fddhdb/db/report"
 )
 
-// The marker says that the folder is a database, and of which format. The side file says which
+// The marker says that the folder is a database. The side file says which
 // commits were durable. Neither is needed to read the store, and both can be written again from
 // it. But a side file that promises more than the store has is the one sign that commits are
 // missing: so its findings come before it is written.
@@ -38,7 +38,7 @@ func (r *repairer) beside() error {
 		return r.err
 	}
 	if !r.marked {
-		if err := r.mark(i.Format); err != nil {
+		if err := r.mark(); err != nil {
 			return err
 		}
 	}
@@ -49,19 +49,11 @@ func (r *repairer) beside() error {
 	return nil
 }
 
-// missing compares marker and side file with the identity i of the store, and reports the
-// commits and the format that the store lacks. side says that the side file has to be made
-// again; r.marked becomes false if the marker has. format words, for the first and the last of
+// missing compares the side file with the identity i of the store, and reports the
+// commits that the store lacks. side says that the side file has to be made again. format words, for the first and the last of
 // them, the commits that the side file promised and the store lacks. An error means that the
 // side file cannot be read now; then it must not be replaced.
 func (r *repairer) missing(i record.Identity, format string) (side bool, err error) {
-	if r.marked && r.marker > i.Format {
-		r.found(store.AheadOfStore(r.marker, i.Format))
-		r.marked = false
-	}
-	if i.Format < record.FormatIdentity {
-		return false, nil
-	}
 	before := r.done.Findings
 	// A side file that is missing or damaged is a finding; any other error may pass.
 	beside, err := store.ReadCommits(r.disk.FS, r.dir)
@@ -86,15 +78,12 @@ func (r *repairer) missing(i record.Identity, format string) (side bool, err err
 
 // acknowledge writes the side file again, so that it promises what the store has and no more.
 func (r *repairer) acknowledge(i record.Identity) error {
-	if i.Format < record.FormatIdentity {
-		return nil
-	}
 	return store.MakeCommits(r.disk.FS, r.dir, store.Commits{UUID: i.UUID, Sequence: i.Sequence})
 }
 
 // mark writes the marker of the database, and keeps a file that is in its place under the name
 // of a damaged store.
-func (r *repairer) mark(format int) error {
+func (r *repairer) mark() error {
 	_, err := r.disk.FS.Stat(r.path(store.MarkerName))
 	if err == nil {
 		name, err := r.freeName()
@@ -107,5 +96,5 @@ func (r *repairer) mark(format int) error {
 	} else if !errors.Is(err, fs.ErrNotExist) {
 		return err
 	}
-	return store.WriteMarker(r.disk.FS, r.dir, format)
+	return store.WriteMarker(r.disk.FS, r.dir)
 }

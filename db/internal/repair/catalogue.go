@@ -97,7 +97,7 @@ func (m *mender) catalogue() ([]*record.Descriptor, error) {
 	return all, m.flush()
 }
 
-// database mends the records of the database: format, UUID, sequence, and the number of the next
+// database mends the records of the database: UUID, sequence, and the number of the next
 // collection, which is at least next. It sets m.identity, and reports missing commits.
 func (m *mender) database(next uint32) error {
 	// No number is used again, not even that of a dropped collection.
@@ -130,11 +130,7 @@ func (m *mender) database(next uint32) error {
 	}
 	m.identity = i
 	want := map[byte][]byte{
-		codec.RecordFormat: binary.BigEndian.AppendUint32(nil, uint32(i.Format)), codec.RecordSequence: b,
-		codec.RecordNextID: binary.BigEndian.AppendUint32(nil, next),
-	}
-	if i.Format >= record.FormatIdentity {
-		want[codec.RecordUUID] = i.UUID[:]
+		codec.RecordSequence: b, codec.RecordNextID: binary.BigEndian.AppendUint32(nil, next), codec.RecordUUID: i.UUID[:],
 	}
 	// Delete unknown records, then write each known one anew.
 	err = record.ForEach(m.store, []byte{codec.KindDatabase}, func(key, _ []byte) error {
@@ -151,33 +147,17 @@ func (m *mender) database(next uint32) error {
 	return err
 }
 
-// whoami returns the format and the UUID of the database, without its sequence. If the store has
-// lost the UUID, the side file has it, too. If it has lost the format, a UUID shows
-// FormatIdentity, the first format that has one, and a mark FormatMarks. A lost UUID is replaced by a new one.
+// whoami returns the UUID of the database, without its sequence. If the store has lost it, the side file has it, too. If
+// that has lost it as well, the database gets a new one.
 func (m *mender) whoami() record.Identity {
-	i := record.Identity{Format: m.format, UUID: m.uuid}
-	side, err := store.ReadCommits(m.disk.FS, m.dir)
-	if i.UUID == (record.Identity{}).UUID && err == nil {
-		i.UUID = side.UUID
+	if m.uuid != (record.Identity{}).UUID {
+		return record.Identity{UUID: m.uuid}
 	}
-	known := i.UUID != (record.Identity{}).UUID
-	switch {
-	// The store has the format. If not, what is known decides: only databases of FormatIdentity or
-	// later have a UUID, and only those of FormatMarks marks.
-	case i.Format >= record.MinFormat:
-	case m.marks:
-		i.Format = record.FormatMarks
-	case known:
-		i.Format = record.FormatIdentity
-	default:
-		i.Format = record.FormatFirst
-		m.found(about(codec.DatabaseKey(codec.RecordFormat), report.Finding{Record: "format", Problem: "lost: it is taken for the first, as there is no UUID"}))
+	if side, err := store.ReadCommits(m.disk.FS, m.dir); err == nil {
+		return record.Identity{UUID: side.UUID}
 	}
-	if i.Format >= record.FormatIdentity && !known {
-		i.UUID = record.NewUUID()
-		m.found(about(codec.DatabaseKey(codec.RecordUUID), report.Finding{Record: "UUID", Problem: "lost: the database has got a new one"}))
-	}
-	return i
+	m.found(about(codec.DatabaseKey(codec.RecordUUID), report.Finding{Record: "UUID", Problem: "lost: the database has got a new one"}))
+	return record.Identity{UUID: record.NewUUID()}
 }
 
 // descriptor returns the descriptor of a collection. If that is lost it returns the copy that

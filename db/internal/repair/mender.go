@@ -24,9 +24,7 @@ type mender struct {
 	batch  *pebble.Batch // changes to the new store, which flush applies
 
 	// What salvage has seen.
-	format      int                        // the format of the database; below MinFormat: not known
-	marks       bool                       // the store has marks
-	uuid        [record.UUIDBytes]byte     // the UUID of the database; zero: not known, or there is none
+	uuid        [record.UUIDBytes]byte     // the UUID of the database; zero: not known
 	lost        record.KeyRanges           // ranges in which something could not be read, here or by a later step
 	newest      uint64                     // the largest sequence number of the old storage engine
 	collections map[uint32]*seenCollection // by number: all that a key names
@@ -73,12 +71,10 @@ func (m *mender) close() error {
 // furnish makes the folder of the new store a database: it writes the side file and the marker.
 func (m *mender) furnish() error {
 	dir := m.path(store.RepairingName)
-	if i := m.identity; i.Format >= record.FormatIdentity {
-		if err := store.MakeCommits(m.disk.FS, dir, store.Commits{UUID: i.UUID, Sequence: i.Sequence}); err != nil {
-			return err
-		}
+	if err := store.MakeCommits(m.disk.FS, dir, store.Commits{UUID: m.identity.UUID, Sequence: m.identity.Sequence}); err != nil {
+		return err
 	}
-	return store.WriteMarker(m.disk.FS, dir, m.identity.Format)
+	return store.WriteMarker(m.disk.FS, dir)
 }
 
 // take runs a task that writes tables, and lets the new store take them over in one step.
@@ -115,21 +111,14 @@ func (m *mender) salvage(s *salvage) error {
 			// Note what the record is evidence of, whether it is copied or not.
 			switch kind := key[0]; {
 			case kind == codec.KindDatabase:
-				if key[1] == codec.RecordFormat && len(value) == 4 {
-					if f := binary.BigEndian.Uint32(value); f > record.NewestFormat {
-						return &fault.FormatError{Dir: m.dir, Found: int(f), Supported: record.NewestFormat}
-					}
-					ours, m.format = true, int(binary.BigEndian.Uint32(value))
-				}
 				if key[1] == codec.RecordUUID && len(value) == record.UUIDBytes {
-					m.uuid = [record.UUIDBytes]byte(value)
+					ours, m.uuid = true, [record.UUIDBytes]byte(value)
 				}
 			case kind == codec.KindMark:
 				if mark, err := record.StoredMark(key, value); err != nil {
 					m.found(about(key, report.Finding{Record: fmt.Sprintf("mark %q", record.Shortened(mark.Name)), Problem: fault.Problem(err) + ": it is left out"}))
 					return nil
 				}
-				m.marks = true
 			case record.KindOf(kind).Scope > record.OfDatabase: // catalogue looks at names
 				ours = ours || kind == codec.KindCollection
 				if wanted, err := m.see(key, value); !wanted || err != nil {

@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/cockroachdb/pebble/v2/vfs"
+
 	"github.com/fddhdb/fddhdb/db/event"
 	"github.com/fddhdb/fddhdb/db/fault"
 	"github.com/fddhdb/fddhdb/db/internal/record"
@@ -34,11 +35,11 @@ type Options struct {
 // nil if none has begun, as where the folder has no store or is locked. After an error either
 // the old store or the new one is in place.
 //
-// Errors: fault.ErrNotDatabase, ErrLocked, ErrFormat for a newer format, ErrDiskFull, ErrCorrupt
+// Errors: fault.ErrNotDatabase, ErrLocked, ErrFormat for another format, ErrDiskFull, ErrCorrupt
 // for an index-only copy, the error of ctx. The comment of db.Repair has the cost.
 func Folder(ctx context.Context, disk *store.Config, dir string, opt Options, found func(report.Finding) error) (_ *report.Repairing, err error) {
 	start := time.Now()
-	marked, marker, err := repairable(disk.FS, dir)
+	marked, err := repairable(disk.FS, dir)
 	if err != nil {
 		return nil, err
 	}
@@ -59,34 +60,33 @@ func Folder(ctx context.Context, disk *store.Config, dir string, opt Options, fo
 			return nil, fault.Annotate(err, "repair %s", dir)
 		}
 	}
-	r := &repairer{ctx: ctx, disk: disk, dir: dir, opt: opt, tell: found, marked: marked, marker: marker}
+	r := &repairer{ctx: ctx, disk: disk, dir: dir, opt: opt, tell: found, marked: marked}
 	err = work.Safely(r.run)
 	r.done.Seconds = time.Since(start).Seconds()
 	return &r.done, fault.Annotate(err, "repair %s", dir)
 }
 
 // repairable checks that a folder has a store; ErrNotDatabase: it has none. marked says that
-// its marker is sound, and format is the format in it then. A marker of a newer format is an
-// error.
-func repairable(fsys vfs.FS, dir string) (marked bool, format int, err error) {
+// its marker is sound. A marker of another format is an error.
+func repairable(fsys vfs.FS, dir string) (marked bool, err error) {
 	names, err := fsys.List(dir)
 	if err != nil && !errors.Is(err, fs.ErrNotExist) {
-		return false, 0, fmt.Errorf("fddhdb: repair %s: %w", dir, err)
+		return false, fmt.Errorf("fddhdb: repair %s: %w", dir, err)
 	}
 	if !slices.Contains(names, store.StoreName) && !slices.Contains(names, store.RepairedName) {
 		if slices.Contains(names, store.MarkerName) {
-			return false, 0, fmt.Errorf("%w: %s: its store is missing, so that nothing can be saved: restore a backup", fault.ErrNotDatabase, dir)
+			return false, fmt.Errorf("%w: %s: its store is missing, so that nothing can be saved: restore a backup", fault.ErrNotDatabase, dir)
 		}
-		return false, 0, fmt.Errorf("%w: %s: there is none", fault.ErrNotDatabase, dir)
+		return false, fmt.Errorf("%w: %s: there is none", fault.ErrNotDatabase, dir)
 	}
 	if !slices.Contains(names, store.MarkerName) {
-		return false, 0, nil
+		return false, nil
 	}
-	format, err = store.ReadMarker(fsys, dir)
+	err = store.CheckMarker(fsys, dir)
 	if errors.Is(err, fault.ErrNotDatabase) {
-		return false, 0, nil // the marker is damaged; the store has the format, too
+		return false, nil // the marker is damaged
 	}
-	return err == nil, format, err
+	return err == nil, err
 }
 
 // A repairer is the repair of one folder. Folder makes it, and holds the lock of the folder
@@ -99,8 +99,7 @@ type repairer struct {
 	tell   func(report.Finding) error // the caller's found
 	err    error                      // the first error of tell, which is not called after that; the steps look at it
 	done   report.Repairing           // the result so far
-	marked bool                       // the marker of the database is sound and fits the store
-	marker int                        // the format in the marker, if that is sound
+	marked bool                       // the marker of the database is sound
 
 	identity record.Identity // of the new store: mend sets it, build carries its sequence on
 }
@@ -249,8 +248,7 @@ func (r *repairer) remake() error {
 	if why != nil {
 		s.found(report.Finding{Record: "store", Problem: "it does not say which of its tables count, so all do, and what had been replaced or deleted may come back: " + fault.Problem(why)})
 	}
-	// MinFormat-1 says that no format is known yet.
-	m := &mender{repairer: r, format: record.MinFormat - 1, collections: map[uint32]*seenCollection{}}
+	m := &mender{repairer: r, collections: map[uint32]*seenCollection{}}
 	err = m.open()
 	if err == nil {
 		err = m.salvage(s)

@@ -224,7 +224,7 @@ func (s *spaceMender) readModel() error {
 		return err
 	}
 	var stored spaces.Reported
-	decoded := json.Unmarshal(b, &stored) == nil && stored.Version == 0 && stored.ID == s.id()
+	decoded := json.Unmarshal(b, &stored) == nil && stored.ID == s.id()
 	if decoded {
 		s.report = stored.Report
 	} else {

@@ -30,7 +30,7 @@ func (r *repairer) replace() error {
 		return err
 	}
 	if !r.marked { // before there is a moment without a store
-		if err := r.mark(r.identity.Format); err != nil {
+		if err := r.mark(); err != nil {
 			return err
 		}
 	}

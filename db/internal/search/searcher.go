@@ -60,8 +60,10 @@ type ByCells struct {
 	Reach float64 // see cells.Probes
 	But   uint32  // a row that is no hit
 
-	// Known has similarities of rows that searches with the same vector have read. They add to it.
-	Known map[uint32]float32
+	// Known has similarities of rows. Searches add those that they read. With KnownAll there is no need to
+	// read others: all are less similar than those that count.
+	Known    map[uint32]float32
+	KnownAll bool
 }
 
 // An Order is the order of an answer. The constants have the values of db.Rerank, which

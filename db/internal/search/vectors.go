@@ -294,6 +294,9 @@ func (s *Searcher) readRow(row uint32) (float32, error) {
 		if known, ok := s.q.Forced.Known[row]; ok {
 			return known, nil
 		}
+		if s.q.Forced.KnownAll {
+			return float32(math.Inf(-1)), nil
+		}
 	}
 	nearest := float32(math.Inf(-1))
 	for _, c := range s.compared {

@@ -17,7 +17,6 @@ import (
 // projections, in chunk 0 of the revision. Views and the committer share it: to change it, for
 // a pin say, store a copy that differs and replace the pointer.
 type RevisionDescriptor struct {
-	Version             int            `json:"version"` // record.DescriptorVersion
 	report.RevisionInfo                // without Bytes and Checksum, which follow from Model and its chunks
 	Model               record.Chunked `json:"model,omitzero"` // of the projections; zero of revision 1, whose model is that of the space
 	Outbox              uint64         `json:"outbox"`         // departures before this number are out of the projections
@@ -79,10 +78,7 @@ func ReadRevisionDescriptor(r pebble.Reader, collection, space, revision uint32)
 		return nil, fault.ReadError(err, "descriptor of revision %d of space %d", revision, space)
 	}
 	d := &RevisionDescriptor{}
-	if err = json.Unmarshal(b, d); err == nil {
-		err = record.CheckDescriptorVersion(d.Version)
-	}
-	if err == nil && d.Revision != revision {
+	if err = json.Unmarshal(b, d); err == nil && d.Revision != revision {
 		err = fmt.Errorf("it is of revision %d", d.Revision)
 	}
 	if err != nil {

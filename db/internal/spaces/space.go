@@ -36,7 +36,6 @@ type Space struct {
 
 // A SpaceDescriptor is what is stored of a space, in JSON, besides its matrices.
 type SpaceDescriptor struct {
-	Version       int            `json:"version"`          // record.DescriptorVersion
 	ID            uint32         `json:"id"`               // unique in the collection, from 1; never used again
 	Parent        uint32         `json:"parent,omitempty"` // the space whose model it has; absent: it was trained
 	Bits          int            `json:"bits"`             // of a code
@@ -131,9 +130,6 @@ func Read(r pebble.Reader, c *record.Descriptor, id, revision uint32) (*Space, e
 	var d SpaceDescriptor
 	err = json.Unmarshal(value, &d)
 	closer.Close()
-	if err == nil {
-		err = record.CheckDescriptorVersion(d.Version)
-	}
 	if err == nil {
 		err = codec.CheckBits(d.Bits)
 	}

@@ -280,14 +280,18 @@ func (x *IndexView) Behind(nextRow uint64) bool {
 // or so many fit no cell that comparing them takes a part of the time of a search.
 func (x *IndexView) Due() bool {
 	items := x.VectorIndex.Report.Items
-	return x.Churn >= items/4+cells.FoldAfter || int(x.Loose.GetCardinality()) >= items/64+cells.FoldAfter
+	return x.changes() >= items/4+cells.FoldAfter || int(x.Loose.GetCardinality()) >= items/64+cells.FoldAfter
 }
 
 // Outgrown reports whether so much has come, changed or gone that what was measured says nothing any more:
 // searches compare all vectors, and nothing is taken in until the index has been made anew.
 func (x *IndexView) Outgrown() bool {
-	return x.Churn >= x.VectorIndex.Report.Items/2+2*cells.FoldAfter
+	return x.changes() >= x.VectorIndex.Report.Items/2+2*cells.FoldAfter
 }
+
+// changes returns how many vectors have come, changed or gone since the index was made, as far as it has
+// looked at them.
+func (x *IndexView) changes() int { return x.Churn + int(x.Loose.GetCardinality()) }
 
 // FitIndex finds out what the cells of an index promise, when it has taken in all rows, and stores it.
 func (tx *Tx) FitIndex(s *CollectionState, x *IndexState) error {

@@ -134,10 +134,10 @@ func (f *fold) store(tx *Tx, s *CollectionState, x *IndexState) (left int, err e
 	d := *x.VectorIndex
 	for i, row := range f.rows {
 		changed := x.Changed.Contains(row) // it is taken in another time
-		if !changed {
+		loose := f.loose.Contains(row)     // counted as such, as every process finds that anew
+		if !changed && !loose {
 			d.Churn++
 		}
-		loose := f.loose.Contains(row)
 		tx.setStale(x, row, changed || loose)
 		if !changed {
 			tx.setEntry(x, row, f.entries[i])

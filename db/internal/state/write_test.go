@@ -46,7 +46,7 @@ func openStateOn(t *testing.T, fsys vfs.FS, changed func([]*CollectionView)) (*D
 	d.Load(t.Context(), first)
 	first.Release()
 	schema := &record.Descriptor{
-		Version: record.DescriptorVersion, Name: "main",
+		Name:       "main",
 		Modalities: []record.Modality{{Name: "image", Dim: 2}}, Fields: []record.Field{{Name: "n", Type: record.Int}},
 	}
 	if err := d.Committer.Do(t.Context(), 0, func(tx *Tx) error { return tx.CreateCollection(schema) }); err != nil {

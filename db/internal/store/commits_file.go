@@ -59,8 +59,7 @@ type Commits struct {
 // slot returns the slot that says r, of commitsSlot bytes.
 func (r *Commits) slot() []byte {
 	b := append(make([]byte, 0, commitsSlot), commitsMagic...)
-	b = binary.LittleEndian.AppendUint16(b, commitsVersion)
-	b = binary.LittleEndian.AppendUint16(b, 0)
+	b = binary.LittleEndian.AppendUint32(b, 0)
 	b = binary.LittleEndian.AppendUint64(b, r.write)
 	b = append(b, r.UUID[:]...)
 	b = binary.LittleEndian.AppendUint64(b, r.Sequence)
@@ -74,8 +73,7 @@ func (r *Commits) slot() []byte {
 	return binary.LittleEndian.AppendUint32(b, crc32.Checksum(b, castagnoliSums))
 }
 
-// decodeCommitsSlot reads a slot. The error wraps codec.ErrCorrupt, or is a
-// *codec.VersionError, which does too.
+// decodeCommitsSlot reads a slot. The error wraps codec.ErrCorrupt.
 func decodeCommitsSlot(b []byte) (r Commits, err error) {
 	bad := func(format string, args ...any) (Commits, error) {
 		return Commits{}, fmt.Errorf("%w: %s", codec.ErrCorrupt, fmt.Sprintf(format, args...))
@@ -84,8 +82,6 @@ func decodeCommitsSlot(b []byte) (r Commits, err error) {
 	switch {
 	case len(b) != commitsSlot || string(b[:4]) != commitsMagic:
 		return bad("not a slot of %s", CommitsName)
-	case le.Uint16(b[4:]) > commitsVersion:
-		return r, &codec.VersionError{What: CommitsName, Found: int(le.Uint16(b[4:])), Newest: commitsVersion}
 	case crc32.Checksum(b[:commitsSlot-4], castagnoliSums) != le.Uint32(b[commitsSlot-4:]):
 		return bad("the checksum does not match")
 	}

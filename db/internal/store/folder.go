@@ -24,7 +24,7 @@ import (
 //
 //	FDDHDB   marker: JSON {"fddhdb": "database", "format": N}; written last
 //	LOCK     locked while a process has the database open
-//	COMMITS  the commits that are known to be durable; from FormatIdentity on
+//	COMMITS  the commits that are known to be durable
 //	store/   Pebble
 //	ingest/  tables of a bulk load, while one is going on
 //	checkpoints/  what a backup reads, while one is going on
@@ -51,14 +51,14 @@ const (
 // A marker is what the file MarkerName says, in JSON.
 type marker struct {
 	FDDHDB string `json:"fddhdb"` // "database"
-	Format int    `json:"format"` // record.Identity.Format, see ReadMarker
+	Format int    `json:"format"` // record.Format
 }
 
 // Inspect says whether dir holds a database, and if not whether one may be created there:
 // where there is no folder, an empty one, or what an interrupted creation or repair left.
 // Neither is true of a folder that holds anything else. It changes nothing and takes no lock,
 // so whoever goes on looks again once the folder is locked. A marker that cannot be read, or
-// names a newer format, is an error.
+// names another format, is an error.
 func Inspect(fsys vfs.FS, dir string) (exists, creatable bool, err error) {
 	names, err := fsys.List(dir)
 	switch {
@@ -71,8 +71,7 @@ func Inspect(fsys vfs.FS, dir string) (exists, creatable bool, err error) {
 		return false, false, fault.Annotate(bare(err), "open %s", dir)
 	}
 	if slices.Contains(names, MarkerName) {
-		_, err := ReadMarker(fsys, dir)
-		return true, false, err
+		return true, false, CheckMarker(fsys, dir)
 	}
 	if slices.Contains(names, RestoringName) {
 		return false, false, fmt.Errorf("%w: %s: a restore to it has been interrupted, or is going on: restore it again", fault.ErrNotDatabase, dir)
@@ -125,32 +124,31 @@ func isStore(fsys vfs.FS, path string) (bool, error) {
 	}), nil
 }
 
-// ReadMarker returns the format that the marker of dir names. It is the format of the store,
-// or an older one if an upgrade was interrupted at its very end. A file that is not ours is an
-// ErrNotDatabase, a newer format a *fault.FormatError; a marker that is missing is an error of
+// CheckMarker checks that the marker of dir is one, and of a database of the format that this version reads. A file
+// that is not ours is an ErrNotDatabase, another format a *fault.FormatError; a marker that is missing is an error of
 // the file system.
-func ReadMarker(fsys vfs.FS, dir string) (format int, err error) {
+func CheckMarker(fsys vfs.FS, dir string) error {
 	f, err := fsys.Open(fsys.PathJoin(dir, MarkerName))
 	var odd *fault.KindError
 	if errors.As(err, &odd) {
-		return 0, fmt.Errorf("%w: %w", fault.ErrNotDatabase, err)
+		return fmt.Errorf("%w: %w", fault.ErrNotDatabase, err)
 	}
 	if err != nil {
-		return 0, fmt.Errorf("fddhdb: open %s: %w", dir, err)
+		return fmt.Errorf("fddhdb: open %s: %w", dir, err)
 	}
 	defer f.Close()
 	b, err := io.ReadAll(io.LimitReader(f, 1<<12))
 	if err != nil {
-		return 0, fmt.Errorf("fddhdb: open %s: %w", dir, err)
+		return fmt.Errorf("fddhdb: open %s: %w", dir, err)
 	}
 	var m marker
 	if err := json.Unmarshal(b, &m); err != nil || m.FDDHDB != "database" {
-		return 0, fmt.Errorf("%w: %s: its file %s is not ours", fault.ErrNotDatabase, dir, MarkerName)
+		return fmt.Errorf("%w: %s: its file %s is not ours", fault.ErrNotDatabase, dir, MarkerName)
 	}
-	if m.Format > record.NewestFormat || m.Format < record.MinFormat {
-		return 0, &fault.FormatError{Dir: dir, Found: m.Format, Supported: record.NewestFormat}
+	if m.Format != record.Format {
+		return &fault.FormatError{Where: dir, Found: m.Format, Supported: record.Format}
 	}
-	return m.Format, nil
+	return nil
 }
 
 // Create makes a database in dir, which Inspect has found creatable and the caller has locked.
@@ -200,7 +198,7 @@ func Outside(fsys vfs.FS, dir string) error {
 		around = inside.Database(filepath.Dir(real))
 	} else {
 		around = inside.Around(fsys.PathDir(filepath.Clean(dir)), func(dir string) bool {
-			_, err := ReadMarker(fsys, dir)
+			err := CheckMarker(fsys, dir)
 			return err == nil || errors.Is(err, fault.ErrFormat)
 		})
 	}
@@ -213,20 +211,17 @@ func Outside(fsys vfs.FS, dir string) error {
 // furnish makes the files beside a store that make it a database: the side file, unless the
 // one that is there is of this database, and then the marker.
 func furnish(fsys vfs.FS, dir string, i *record.Identity) error {
-	if i.Format >= record.FormatIdentity {
-		if side, err := ReadCommits(fsys, dir); err != nil || side.UUID != i.UUID {
-			if err := MakeCommits(fsys, dir, Commits{UUID: i.UUID, Sequence: i.Sequence}); err != nil {
-				return err
-			}
+	if side, err := ReadCommits(fsys, dir); err != nil || side.UUID != i.UUID {
+		if err := MakeCommits(fsys, dir, Commits{UUID: i.UUID, Sequence: i.Sequence}); err != nil {
+			return err
 		}
 	}
-	return WriteMarker(fsys, dir, i.Format)
+	return WriteMarker(fsys, dir)
 }
 
-// WriteMarker makes a folder a database of a format, durably. All else has to be there and
-// durable before.
-func WriteMarker(fsys vfs.FS, dir string, format int) error {
-	b, err := json.Marshal(marker{FDDHDB: "database", Format: format})
+// WriteMarker makes a folder a database, durably. All else has to be there and durable before.
+func WriteMarker(fsys vfs.FS, dir string) error {
+	b, err := json.Marshal(marker{FDDHDB: "database", Format: record.Format})
 	if err != nil {
 		return err
 	}

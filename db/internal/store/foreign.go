@@ -36,7 +36,7 @@ func resembling(fsys vfs.FS, dir string) string {
 	switch {
 	case prefixed("marker.manifest."):
 		if fsys.PathBase(dir) == StoreName {
-			if _, err := ReadMarker(fsys, above); err == nil {
+			if CheckMarker(fsys, above) == nil {
 				return fmt.Sprintf(": it is the store of the database in %s: open that", above)
 			}
 		}

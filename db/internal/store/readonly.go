@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"io"
 	"io/fs"
-	"strconv"
 	"strings"
 	"syscall"
 
@@ -42,41 +41,11 @@ func (ReadFS) Remove(string) error                { return errReadFS }
 func (ReadFS) RemoveAll(string) error             { return errReadFS }
 func (ReadFS) MkdirAll(string, fs.FileMode) error { return errReadFS }
 
-// checkStoreFormat refuses a store of Pebble of a newer format than ours, which a newer
-// fddhdb has written, before anything in it is touched. The name of a file has it:
-// marker.format-version.NNNNNN.FORMAT, and the one with the largest N counts.
-func checkStoreFormat(fsys vfs.FS, dir, store string) error {
-	names, err := fsys.List(store)
-	if errors.Is(err, fs.ErrNotExist) {
-		return fault.Corrupt(errors.New("it is missing"), "store in %s", dir)
-	}
-	if err != nil {
-		return fault.Annotate(err, "open %s", dir)
-	}
-	found, last := uint64(0), uint64(0)
-	for _, name := range names {
-		rest, is := strings.CutPrefix(name, "marker.format-version.")
-		n, format, _ := strings.Cut(rest, ".")
-		number, err := strconv.ParseUint(n, 10, 64)
-		value, err2 := strconv.ParseUint(format, 10, 31)
-		if is && err == nil && err2 == nil && number >= last {
-			found, last = value, number
-		}
-	}
-	if found > uint64(PebbleFormat) {
-		return &fault.FormatError{Dir: dir, What: "store", Found: int(found), Supported: int(PebbleFormat)}
-	}
-	return nil
-}
-
 // OpenDatabase opens the store of the database in dir, wherever an interrupted repair has left
 // it (Path), to read only or to write. The folder is locked. Files that are missing or have
-// another length are an ErrCorrupt, a newer format of Pebble's is a *fault.FormatError.
+// another length are an ErrCorrupt.
 func OpenDatabase(dir string, cfg *Config, logger *Log, readOnly bool) (*pebble.DB, error) {
 	path := Path(cfg.FS, dir)
-	if err := checkStoreFormat(cfg.FS, dir, path); err != nil {
-		return nil, err
-	}
 	var kv *pebble.DB
 	var err error
 	if readOnly {

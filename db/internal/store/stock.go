@@ -12,7 +12,6 @@ import (
 
 	"github.com/fddhdb/fddhdb/codec"
 	"github.com/fddhdb/fddhdb/db/event"
-	"github.com/fddhdb/fddhdb/db/fault"
 	"github.com/fddhdb/fddhdb/db/internal/record"
 	"github.com/fddhdb/fddhdb/db/internal/signal"
 	"github.com/fddhdb/fddhdb/db/report"
@@ -46,26 +45,6 @@ func CompareCommits(i *record.Identity, side Commits, err error, now time.Time) 
 // commits that are missing, and returns the keeper of the side file; nil where there is none,
 // where it is only read, or where it could not be read just now and is left alone.
 func TakeStock(fsys vfs.FS, dir string, i *record.Identity, readOnly bool, signals *signal.Sender) (report.Recovery, *Keeper, error) {
-	format, err := ReadMarker(fsys, dir)
-	if err != nil {
-		return report.Recovery{}, nil, err
-	}
-	if format < i.Format && !readOnly { // the end of an interrupted upgrade
-		if err := WriteMarker(fsys, dir, i.Format); err != nil {
-			return report.Recovery{}, nil, fault.Annotate(err, "open %s", dir)
-		}
-	}
-	unknown := func(problem string) {
-		signals.Happened(event.CommitsUnknown, slog.LevelWarn, event.Event{Attrs: []slog.Attr{slog.String("problem", problem)}})
-	}
-	if i.Format < record.FormatIdentity {
-		r := report.Recovery{Found: i.Sequence, Promised: i.Sequence}
-		if format > i.Format {
-			r.Problem = "the file " + MarkerName + " " + OlderStore(format, i.Format)
-			unknown(r.Problem)
-		}
-		return r, nil, nil
-	}
 	side, err := ReadCommits(fsys, dir)
 	r, next := CompareCommits(i, side, err, time.Now().UTC().Truncate(time.Millisecond))
 	if n := r.Missing(); n > 0 {
@@ -74,7 +53,7 @@ func TakeStock(fsys vfs.FS, dir string, i *record.Identity, readOnly bool, signa
 		}})
 	}
 	if r.Problem != "" {
-		unknown(r.Problem)
+		signals.Happened(event.CommitsUnknown, slog.LevelWarn, event.Event{Attrs: []slog.Attr{slog.String("problem", r.Problem)}})
 	}
 	known := err == nil || errors.Is(err, fs.ErrNotExist) || errors.Is(err, codec.ErrCorrupt)
 	if readOnly || !known {
@@ -94,16 +73,5 @@ func addLoss(losses []report.Loss, l report.Loss) []report.Loss {
 	return all
 }
 
-// OlderStore says in words that the marker names a later format than the store has. No
-// interrupted upgrade leaves that, as an upgrade writes the store first, and durably.
-func OlderStore(marker, store int) string {
-	return fmt.Sprintf("is of format %d, and the store of format %d: an older copy, or one that has lost its latest commits", marker, store)
-}
-
 // SideFile names the side file in a finding.
 const SideFile = "side file " + CommitsName
-
-// AheadOfStore is the finding that the marker names a later format than the store.
-func AheadOfStore(marker, store int) report.Finding {
-	return report.Finding{Record: "marker " + MarkerName, Problem: fmt.Sprintf("it %s; which commits are missing is not known", OlderStore(marker, store))}
-}

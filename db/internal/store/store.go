@@ -173,7 +173,7 @@ func (e *Engine) Tables(sequence uint64) *Tables {
 // Pebble writes the first log of a new store before it takes up its format, so that the store
 // is opened once for that.
 func (e *Engine) Make(path string) (record.Identity, error) {
-	i := record.Identity{Format: record.NewestFormat, UUID: record.NewUUID()}
+	i := record.Identity{UUID: record.NewUUID()}
 	kv, err := Open(path, e.cfg, e.Log, true)
 	if err != nil {
 		return i, err

@@ -32,13 +32,11 @@ type knownSpace struct {
 }
 
 // database looks at the records of the database as a whole: which there are, and their
-// lengths. A database that never had a collection needs only the format, and a UUID if its
-// format has one.
+// lengths. A database that never had a collection needs only the UUID.
 func (v *verifier) database() {
 	v.at("database")
 	about := report.Finding{Record: "database"}
 	seen := map[byte]bool{}
-	format := uint32(0)
 	complete := v.walkPrefix([]byte{codec.KindDatabase}, about, func(key, value []byte) {
 		seen[key[1]] = true
 		bad := func(what string, want int) {
@@ -47,14 +45,6 @@ func (v *verifier) database() {
 			}
 		}
 		switch key[1] {
-		case codec.RecordFormat:
-			bad("format", 4)
-			if len(value) == 4 {
-				format = binary.BigEndian.Uint32(value)
-			}
-			if format > record.NewestFormat {
-				v.found(report.Finding{Record: "format", Problem: fmt.Sprintf("%d, this version reads up to %d", format, record.NewestFormat)}, key)
-			}
 		case codec.RecordSequence:
 			bad("commit sequence", 8)
 		case codec.RecordNextID:
@@ -65,7 +55,7 @@ func (v *verifier) database() {
 			v.found(report.Finding{Record: "database", Problem: fmt.Sprintf("there is no record %d", key[1])}, key)
 		}
 	})
-	v.marks(int(format))
+	v.marks()
 	// Whether there is any key of another kind than those above, and of another than marks.
 	any, err := v.first([]byte{codec.KindName})
 	used := any != nil || err != nil
@@ -74,15 +64,12 @@ func (v *verifier) database() {
 		any, err = v.first([]byte{codec.KindMark + 1})
 		collections = any != nil || err != nil
 	}
-	needed := map[byte]bool{
-		codec.RecordFormat: true, codec.RecordUUID: format >= record.FormatIdentity,
-		codec.RecordSequence: used, codec.RecordNextID: collections,
-	}
+	needed := map[byte]bool{codec.RecordUUID: true, codec.RecordSequence: used, codec.RecordNextID: collections}
 	for _, r := range []struct {
 		kind byte
 		name string
 	}{
-		{codec.RecordFormat, "format"}, {codec.RecordSequence, "commit sequence"},
+		{codec.RecordSequence, "commit sequence"},
 		{codec.RecordNextID, "number of the next collection"}, {codec.RecordUUID, "UUID"},
 	} {
 		if complete && !seen[r.kind] && needed[r.kind] {
@@ -92,13 +79,10 @@ func (v *verifier) database() {
 }
 
 // marks looks at the marks of programs, of which only the form can be wrong.
-func (v *verifier) marks(format int) {
+func (v *verifier) marks() {
 	about := report.Finding{Record: "marks"}
 	v.walkPrefix([]byte{codec.KindMark}, about, func(key, value []byte) {
 		m, err := record.StoredMark(key, value)
-		if err == nil && format < record.FormatMarks {
-			err = fmt.Errorf("format %d has none", format)
-		}
 		if err != nil {
 			v.found(report.Finding{Record: fmt.Sprintf("mark %q", record.Shortened(m.Name)), Problem: fault.Problem(err)}, key)
 		}

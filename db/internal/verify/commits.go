@@ -11,22 +11,14 @@ import (
 	"github.com/fddhdb/fddhdb/db/report"
 )
 
-// Marker and side file stand beside the store. The marker must not promise a later format, nor the
-// side file more commits, than the store has.
+// The side file stands beside the store, and must not promise more commits than that has.
 
-// beside compares the marker and the side file, in dir, with the store. side and err are what
-// reading the side file gave before the snapshot was taken. A marker that names an earlier
-// format than the store is no finding, as opening the database writes it again.
+// beside compares the side file, in dir, with the store. side and err are what reading it gave before the snapshot was
+// taken.
 func (v *verifier) beside(fsys vfs.FS, dir string, side store.Commits, err error) {
 	i, bad := record.ReadIdentity(v.snap, dir)
 	if bad != nil {
 		return // database has said so
-	}
-	if format, err := store.ReadMarker(fsys, dir); err == nil && format > i.Format {
-		v.found(store.AheadOfStore(format, i.Format), nil)
-	}
-	if i.Format < record.FormatIdentity {
-		return
 	}
 	found := func(format string, args ...any) {
 		v.found(report.Finding{Record: store.SideFile, Problem: fmt.Sprintf(format, args...)}, nil)

@@ -31,7 +31,7 @@ export function complete(database, state) {
   if (!collection.spaces.some((s) => String(s.space) === state.space)) state.space = "";
   const names = collection.modalities.map((m) => m.name);
   const { encoders, picture_encoders: pictures } = collection;
-  state.by ||= encoders.length ? "text" : "id";
+  state.by ||= encoders.length ? "text" : "key";
   if (!names.includes(state.from)) state.from = state.directed || !names.length ? "" : encoders[0] ?? names[0];
   if (!names.includes(state.to)) state.to = state.directed || !names.length ? "" : names.find((n) => n !== state.from) ?? names[0];
   if (state.by === "text" && !encoders.includes(state.from)) state.from = encoders[0] ?? state.from;
@@ -49,9 +49,9 @@ export function connect(change, database, current) {
   const form = $("form");
   let typing = 0;
   const value = (id, how = "go") => change({ [id]: $(id).value }, how);
-  for (const id of ["from", "to", "rerank", "code", "id", "where"]) $(id).addEventListener("change", () => value(id));
+  for (const id of ["from", "to", "rerank", "code", "key", "where"]) $(id).addEventListener("change", () => value(id));
   $("collection").addEventListener("change", () =>
-    change({ collection: $("collection").value, space: "", from: "", to: "", id: "", code: "", where: "", directed: false }, "go"));
+    change({ collection: $("collection").value, space: "", from: "", to: "", key: "", code: "", where: "", directed: false }, "go"));
   $("space").addEventListener("change", () => value("space"));
   $("text").addEventListener("input", () => {
     clearTimeout(typing);
@@ -65,7 +65,7 @@ export function connect(change, database, current) {
   $("row").addEventListener("input", () => $("row").validity.valid && change({ row: Number($("row").value) }, "move"));
   $("swap").addEventListener("click", () => change({ from: current().to, to: current().from }, "go"));
   for (const radio of form.elements.by) radio.addEventListener("change", () => change({ by: radio.value }, "go"));
-  for (const id of ["text", "id", "code", "where"]) $(id).addEventListener("search", () => submit(id));
+  for (const id of ["text", "key", "code", "where"]) $(id).addEventListener("search", () => submit(id));
   const submit = (id) => {
     clearTimeout(typing);
     if (current()[id] !== $(id).value) value(id);
@@ -199,7 +199,7 @@ export function show(database, state, anew) {
   $("noPictureEncoder").hidden = pictures.length > 0;
   $("picture").parentElement.hidden = !pictures.length;
   $("text").disabled = !encoders.length;
-  for (const id of ["text", "id", "code", "where"]) if (anew || document.activeElement !== $(id) || !$(id).value) $(id).value = state[id];
+  for (const id of ["text", "key", "code", "where"]) if (anew || document.activeElement !== $(id) || !$(id).value) $(id).value = state[id];
   $("direction").hidden = !names.length;
   const makers = { text: encoders, picture: pictures }[state.by];
   options("from", makers ? makers.map((n) => [n, n]) : [...names.map((n) => [n, n]), ["", state.by === "row" ? "codes" : "its code"]], state.from);

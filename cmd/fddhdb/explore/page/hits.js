@@ -22,12 +22,12 @@ export function prose(item) {
   return texts.sort((a, b) => b.length - a.length)[0];
 }
 
-// cards shows items in an element. Entries are {id, item, distance, score, similarity}; code is that of
+// cards shows items in an element. Entries are {key, item, distance, score, similarity}; code is that of
 // the query, href and onask are of a search from an item.
 export function cards(parent, entries, { code, to, href, onask }) {
-  const old = new Map([...parent.children].map((li) => [li.dataset.id, li]));
+  const old = new Map([...parent.children].map((li) => [li.dataset.key, li]));
   const now = entries.map((e) => {
-    const li = old.get(e.id) ?? make(e);
+    const li = old.get(e.key) ?? make(e);
     const link = li.querySelector("a");
     link.href = href(e);
     link.onclick = (event) => {
@@ -54,13 +54,13 @@ function place(parent, now) {
 
 function make(e) {
   const { item } = e;
-  const name = title(item, e.id);
+  const name = title(item, e.key);
   const text = prose(item);
-  return h("li", { class: "card", "data-id": e.id },
+  return h("li", { class: "card", "data-key": e.key },
     item?.picture && h("div", { class: "picture" }, h("img", { src: item.picture, alt: "", loading: "lazy", decoding: "async" }), h("span", { class: "like", "aria-hidden": true }, "more like this")),
     text && text !== name && h("p", { class: "text" }, text),
     h("div", { class: "body" },
-      h("h2", {}, h("a", { href: "#" }, name, name !== e.id && h("span", { class: "unseen" }, `, ${e.id}`))),
+      h("h2", {}, h("a", { href: "#" }, name, name !== e.key && h("span", { class: "unseen" }, `, ${e.key}`))),
       h("div", { class: "compared" }),
       tags(item, 4),
       fields(e, [name, text, ...(item?.labels ?? [])])));
@@ -74,9 +74,9 @@ export function tags(item, most) {
 }
 
 // fields are those of an item that say more than what is shown already.
-function fields({ item, id }, shown) {
+function fields({ item, key }, shown) {
   const pairs = Object.entries(item?.fields ?? {}).filter(([, v]) => !shown.includes(v) && !String(v).startsWith("data:"));
-  if (!shown.includes(id)) pairs.unshift(["key", id]);
+  if (!shown.includes(key)) pairs.unshift(["key", key]);
   if (item?.payload_bytes && !item.picture && !item.text) pairs.push(["payload", bytes(item.payload_bytes)]);
   if (!pairs.length) return null;
   return h("dl", { class: "fields" }, pairs.slice(0, 5).flatMap(([k, v]) => [h("dt", {}, k), h("dd", { title: v }, String(v))]));

@@ -26,7 +26,7 @@ function change(changes, how) {
   if (how === "move" || how === "type") resting = setTimeout(() => history.replaceState(null, "", address(state)), 250);
   else if (address(state) !== before || location.pathname + location.search !== before) history.pushState(null, "", address(state));
   show();
-  if (how === "go" && "id" in changes && changes.by === "id") scrollTo({ top: 0 });
+  if (how === "go" && "key" in changes && changes.by === "key") scrollTo({ top: 0 });
 }
 
 function show(anew) {
@@ -64,7 +64,7 @@ async function start() {
     a.addEventListener("click", (event) => {
       if (event.metaKey || event.ctrlKey || event.shiftKey || event.button) return;
       event.preventDefault();
-      const blank = { view: "search", id: "", text: "", code: "", picture: "", upload: "", where: "", by: "", sample: 0 };
+      const blank = { view: "search", key: "", text: "", code: "", picture: "", upload: "", where: "", by: "", sample: 0 };
       change(a.id === "home" ? blank : { view: a.dataset.view }, "go");
       $("view").focus({ preventScroll: true });
     });

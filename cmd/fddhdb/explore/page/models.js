@@ -10,7 +10,7 @@ const newest = latest();
 export function picker(state, database, change) {
   if (database.collections.length < 2) return null;
   return h("div", { class: "pair" }, h("label", { for: "of" }, "Collection"),
-    h("select", { id: "of", onchange: (e) => change({ collection: e.target.value, space: "", from: "", to: "", id: "", directed: false }, "go") },
+    h("select", { id: "of", onchange: (e) => change({ collection: e.target.value, space: "", from: "", to: "", key: "", directed: false }, "go") },
       database.collections.map((c) => h("option", { value: c.name, selected: c.name === state.collection }, c.name))));
 }
 

@@ -144,7 +144,7 @@ async function tellWhy(state) {
   else if (!state.within && state.to) nothing.textContent ||= "No item has a code here: a training gives them one.";
 }
 
-const from = (state, id) => ({ by: "id", id, from: state.to || state.from, view: "search" });
+const from = (state, key) => ({ by: "key", key, from: state.to || state.from, view: "search" });
 
 function grid(state, entries, code, ask) {
   let ul = $("content").querySelector(".cards");
@@ -152,15 +152,15 @@ function grid(state, entries, code, ask) {
   if (ul?.dataset.of !== state.collection) ul = h("ul", { class: "cards", "aria-label": "Items", "data-of": state.collection });
   cards(ul, entries, {
     code, to: state.to,
-    href: (e) => address({ ...state, ...from(state, e.id) }),
-    onask: (e) => ask(from(state, e.id)),
+    href: (e) => address({ ...state, ...from(state, e.key) }),
+    onask: (e) => ask(from(state, e.key)),
   });
   return ul;
 }
 
 // first shows items by which to ask: some at random where there are many.
 function first(state, result, ask) {
-  const entries = result.items.map((item) => ({ id: item.key, item }));
+  const entries = result.items.map((item) => ({ key: item.key, item }));
   const all = state.where ? `${plural(result.total, "item matches", "items match")} the filter` : plural(result.total, "item", "items");
   const some = entries.length < result.total;
   const text = !result.total ? (state.where ? "Take something away from it." : "The collection is empty: fddhdb import brings items in.")
@@ -201,17 +201,17 @@ let asker = { of: "", item: null }; // the item that was asked by, the last time
 function head(state, result, entries, summary) {
   const names = { text: `“${state.text.trim()}”`, code: "A code", picture: state.file || "A picture", row: `Row ${state.row} of ${state.file || "the file"}` };
   const box = h("div", { class: "query" }, h("div", { class: "what" },
-    h("h1", {}, names[state.by] ?? `Item ${state.id}`), h("p", {}, summed(summary, result))));
+    h("h1", {}, names[state.by] ?? `Item ${state.key}`), h("p", {}, summed(summary, result))));
   if (state.by === "picture") box.prepend(h("img", { src: `/api/media?${new URLSearchParams({ picture: state.picture })}`, alt: "" }));
-  if (state.by === "id") {
-    const own = entries.find((e) => e.id === state.id)?.item;
+  if (state.by === "key") {
+    const own = entries.find((e) => e.key === state.key)?.item;
     const fill = (item) => {
-      box.querySelector("h1").textContent = title(item, `Item ${state.id}`);
+      box.querySelector("h1").textContent = title(item, `Item ${state.key}`);
       const text = prose(item);
       box.querySelector(".what").append(...[text && h("p", { class: "prose", tabindex: 0 }, text), tags(item, 12)].filter(Boolean));
       if (item?.picture) box.prepend(h("img", { src: item.picture, alt: "" }));
     };
-    const place = { collection: state.collection, space: state.space, id: state.id };
+    const place = { collection: state.collection, space: state.space, key: state.key };
     const of = JSON.stringify(place);
     if (own) asker = { of, item: own };
     if (asker.of === of) fill(asker.item);

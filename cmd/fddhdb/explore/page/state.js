@@ -1,7 +1,7 @@
 // What the page shows is in its address: back, forward, reload and bookmarks work.
 
 const views = { "/models": "models", "/stats": "stats" };
-const texts = ["collection", "space", "from", "to", "text", "id", "code", "picture", "upload", "member", "file", "rerank", "min-similarity", "where"];
+const texts = ["collection", "space", "from", "to", "text", "key", "code", "picture", "upload", "member", "file", "rerank", "min-similarity", "where"];
 
 export const defaults = { k: 24, radius: 8, rerank: "auto" };
 
@@ -16,7 +16,7 @@ export function parse(url) {
   state.within = v.has("radius");
   state.row = whole(v.get("row"), 0);
   state.sample = whole(v.get("sample"), 0);
-  state.by = state.text ? "text" : state.code ? "code" : state.picture ? "picture" : state.upload ? "row" : state.id ? "id" : "";
+  state.by = state.text ? "text" : state.code ? "code" : state.picture ? "picture" : state.upload ? "row" : state.key ? "key" : "";
   state.directed = v.has("from") || v.has("to");
   return state;
 }
@@ -66,8 +66,8 @@ export function asked(state) {
   switch (state.by) {
     case "text":
       return state.text.trim() ? { text: state.text.trim() } : {};
-    case "id":
-      return state.id ? { id: state.id } : {};
+    case "key":
+      return state.key ? { key: state.key } : {};
     case "code":
       return state.code.trim() ? { code: state.code.trim() } : {};
     case "picture":
