@@ -46,8 +46,8 @@ type VectorIndex = report.VectorIndex
 // New and changed items are compared with every query until there are some hundred of them. Then the
 // index takes them in, in the background. Items of a kind that was not there when the index was made fit
 // no cell (VectorIndex.Loose): every query is compared with them. The index is made anew, in the background
-// on half of the processors, when a quarter of its vectors have come, changed or gone, or when one in 64 is
-// loose. Searches use the old one until the new one is complete; where half of the vectors have come,
+// on half of the processors, when a quarter of its vectors have come, changed or gone, or when one in 256 is
+// loose, and some hundred more. Searches use the old one until the new one is complete; where half of the vectors have come,
 // changed or gone before that, they compare all vectors. Close takes in what a process leaves, and makes
 // a small index anew, if that takes no more than some seconds. A call of IndexVectors replaces the index
 // of the modality when the new one is complete.

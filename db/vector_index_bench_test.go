@@ -296,7 +296,7 @@ func BenchmarkTakeIn(b *testing.B) {
 		}
 		eventually(b, "the index has taken in what has come", func() bool {
 			all, err := c.VectorIndexes()
-			return err == nil && all[0].Complete && all[0].Unknown-all[0].Loose < 512 && all[0].Loose < 512+all[0].Of/64
+			return err == nil && all[0].Complete && all[0].Unknown-all[0].Loose < 512 && all[0].Loose < 512+all[0].Of/256
 		})
 		b.StopTimer()
 		cpu += spent() - before

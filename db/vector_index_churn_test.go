@@ -295,7 +295,7 @@ func (h *churn) settled() {
 	h.t.Helper()
 	eventually(h.t, "the index has taken in what has come", func() bool {
 		all, err := h.c.VectorIndexes()
-		return err == nil && len(all) > 0 && all[0].Complete && all[0].Unknown-all[0].Loose < 512 && all[0].Loose < 512+all[0].Of/64
+		return err == nil && len(all) > 0 && all[0].Complete && all[0].Unknown-all[0].Loose < 512 && all[0].Loose < 512+all[0].Of/256
 	})
 }
 

@@ -18,6 +18,7 @@ import (
 
 	"github.com/fddhdb/fddhdb/cmd/fddhdb/clitest"
 	"github.com/fddhdb/fddhdb/codec/vecfile"
+	"github.com/fddhdb/fddhdb/internal/effort"
 	"github.com/fddhdb/fddhdb/internal/synth"
 	"github.com/fddhdb/fddhdb/internal/testfs"
 )
@@ -62,8 +63,8 @@ func TestScriptOfPermissions(t *testing.T) {
 	testfs.Nobody(t, "^TestScripts$/^permission$", "testdata/script/permission.txtar")
 }
 
-// TestScripts runs testdata/script: a file for each verb or kind of mistake. Besides
-// the commands of testscript there are
+// TestScripts runs testdata/script, and TestLongScripts what takes seconds a file: a file for each verb or kind of
+// mistake. Besides the commands of testscript there are
 //
 //	fails CODE COMMAND...          the command must exit with that code, and with
 //	                               one error on stderr, prefixed once
@@ -78,12 +79,21 @@ func TestScripts(t *testing.T) {
 	if testing.Short() {
 		t.Skip("the commands have tests of their own")
 	}
+	runScripts(t, "testdata/script")
+}
+
+func TestLongScripts(t *testing.T) {
+	effort.Slow(t)
+	runScripts(t, "testdata/script/long")
+}
+
+func runScripts(t *testing.T, dir string) {
 	wiki, err := filepath.Abs("../../../shared/data/wiki")
 	if err != nil {
 		t.Fatal(err)
 	}
 	testscript.Run(t, testscript.Params{
-		Dir:                 "testdata/script",
+		Dir:                 dir,
 		RequireExplicitExec: true,
 		RequireUniqueNames:  true,
 		Setup: func(env *testscript.Env) error {

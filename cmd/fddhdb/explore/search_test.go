@@ -213,7 +213,7 @@ func TestMistakes(t *testing.T) {
 		status int
 		text   string
 	}{
-		"/api/search":                                                    {400, "one of id, code, text, picture and upload"},
+		"/api/search":                                                    {400, "one of key, code, text, picture and upload"},
 		"/api/search?key=a&code=00":                                      {400, "this one has 2"},
 		"/api/search?key=item+1&k=0":                                     {400, `k="0": a whole number from 1 to 1000`},
 		"/api/search?key=item+1&k=1001":                                  {400, "1 to 1000"},

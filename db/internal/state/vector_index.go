@@ -280,7 +280,7 @@ func (x *IndexView) Behind(nextRow uint64) bool {
 // or so many fit no cell that comparing them takes a part of the time of a search.
 func (x *IndexView) Due() bool {
 	items := x.VectorIndex.Report.Items
-	return x.changes() >= items/4+cells.FoldAfter || int(x.Loose.GetCardinality()) >= items/64+cells.FoldAfter
+	return x.changes() >= items/4+cells.FoldAfter || int(x.Loose.GetCardinality()) >= items/256+cells.FoldAfter
 }
 
 // Outgrown reports whether so much has come, changed or gone that what was measured says nothing any more:
