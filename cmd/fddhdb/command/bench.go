@@ -172,7 +172,7 @@ func (l *benchLine) row(scan *benchLine) []any {
 		found = term.NumberCell(*l.Found, 3)
 	}
 	return []any{search, l.Tier, l.Plan, l.Queries, term.NumberCell(l.P50, 1), term.NumberCell(l.P99, 1), term.NumberCell(l.Mean, 1),
-		term.NumberCell(l.AvgHits, 1), found, term.NumberCell(scan.P50/l.P50, 2)}
+		term.NumberCell(l.AvgHits, 1), found, term.NumberCell(scan.P50/max(l.P50, .001), 2)} // a clock may be coarse
 }
 
 // measure measures a search as it is, and by a scan.
