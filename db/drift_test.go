@@ -81,29 +81,14 @@ func driftByDefinition(t *testing.T, cv *state.CollectionView, all []*db.Item, r
 			for j := range means {
 				means[j] += float64(int(code[j/8]>>(j%8)&1)*2 - 1)
 			}
-			targets := []string{""}
-			if m.Views() == model.ViewsTarget {
-				targets = nil
-				for _, other := range m.Modalities() {
-					if other.Name != mod.Name || len(m.Modalities()) == 1 {
-						targets = append(targets, other.Name)
-					}
+			nearest := math.MaxInt
+			for other, o := range byRow {
+				if other != row && o.Code != nil {
+					nearest = min(nearest, hamming(code, o.Code))
 				}
 			}
-			for _, to := range targets {
-				nearest := math.MaxInt
-				for other, o := range byRow {
-					stored := o.Code
-					if to != "" {
-						stored = o.Codes[to].Code
-					}
-					if other != row && stored != nil {
-						nearest = min(nearest, hamming(code, stored))
-					}
-				}
-				if nearest < math.MaxInt {
-					distances = append(distances, nearest)
-				}
+			if nearest < math.MaxInt {
+				distances = append(distances, nearest)
 			}
 		}
 		if md.Items == 0 {
@@ -240,44 +225,40 @@ func allRows(n int) []uint32 {
 
 func TestDriftIsThatOfALinearScan(t *testing.T) {
 	dbkit.LongTest(t)
-	for _, views := range []model.Views{model.ViewsShared, model.ViewsTarget} {
-		t.Run(views.String(), func(t *testing.T) {
-			_, c := dbkit.OpenPairs(t)
-			items := dbkit.ViewItems(170, 3)
-			items[6].Vectors = nil                             // labels alone
-			items[8].Labels = append(items[8].Labels, "other") // that training sees with one more
-			putAll(t, c, items[:150])
-			opt := db.TrainOptions{Rows: 60, Options: model.Options{
-				Bits: 32, Anchors: 30, Seed: 1, Views: views, Map: map[string]model.MapKind{"image": model.MapRBF, "text": model.MapRBF},
-			}}
-			dbkit.MustTrain(t, c, opt)
-			far := *items[150]
-			far.Vectors = map[string][]float32{"image": slices.Repeat([]float32{1e9}, 8), "text": items[1].Vectors["text"]}
-			items[150] = &far
-			items[151].Labels = []string{"never trained"}
-			items[152].Vectors = items[153].Vectors
-			items[152].Labels, items[153].Labels = nil, nil
-			putAll(t, c, items[150:])
-			if _, err := c.Delete(ctx, items[4].Key, items[77].Key); err != nil {
-				t.Fatal(err)
-			}
-			all := dbkit.AllItems(t, c)
-			for _, rows := range [][]uint32{allRows(200), allRows(40), {150}, {150, 151, 152, 153, 154, 155}} {
-				got, in := driftOf(t, c, 0, rows)
-				want := driftByDefinition(t, in, all, rows)
-				if diff := cmp.Diff(want, got, nearly); diff != "" {
-					t.Fatal(diff)
-				}
-				if len(rows) < 200 && rows[0] == 150 && got.Modalities["image"].Far != 1 {
-					t.Errorf("%+v", got)
-				}
-			}
-			for _, rows := range [][]uint32{nil, {4, 77}, {6}, {999}} {
-				if d, _ := driftOf(t, c, 0, rows); d != nil {
-					t.Errorf("%+v of rows %v", d, rows)
-				}
-			}
-		})
+	_, c := dbkit.OpenPairs(t)
+	items := dbkit.ViewItems(170, 3)
+	items[6].Vectors = nil                             // labels alone
+	items[8].Labels = append(items[8].Labels, "other") // that training sees with one more
+	putAll(t, c, items[:150])
+	opt := db.TrainOptions{Rows: 60, Options: model.Options{
+		Bits: 32, Anchors: 30, Seed: 1, Map: map[string]model.MapKind{"image": model.MapRBF, "text": model.MapRBF},
+	}}
+	dbkit.MustTrain(t, c, opt)
+	far := *items[150]
+	far.Vectors = map[string][]float32{"image": slices.Repeat([]float32{1e9}, 8), "text": items[1].Vectors["text"]}
+	items[150] = &far
+	items[151].Labels = []string{"never trained"}
+	items[152].Vectors = items[153].Vectors
+	items[152].Labels, items[153].Labels = nil, nil
+	putAll(t, c, items[150:])
+	if _, err := c.Delete(ctx, items[4].Key, items[77].Key); err != nil {
+		t.Fatal(err)
+	}
+	all := dbkit.AllItems(t, c)
+	for _, rows := range [][]uint32{allRows(200), allRows(40), {150}, {150, 151, 152, 153, 154, 155}} {
+		got, in := driftOf(t, c, 0, rows)
+		want := driftByDefinition(t, in, all, rows)
+		if diff := cmp.Diff(want, got, nearly); diff != "" {
+			t.Fatal(diff)
+		}
+		if len(rows) < 200 && rows[0] == 150 && got.Modalities["image"].Far != 1 {
+			t.Errorf("%+v", got)
+		}
+	}
+	for _, rows := range [][]uint32{nil, {4, 77}, {6}, {999}} {
+		if d, _ := driftOf(t, c, 0, rows); d != nil {
+			t.Errorf("%+v of rows %v", d, rows)
+		}
 	}
 }
 
@@ -296,13 +277,11 @@ func TestDriftOfOneModality(t *testing.T) {
 		}
 	}
 	putAll(t, c, items)
-	for _, views := range []model.Views{model.ViewsShared, model.ViewsTarget} {
-		dbkit.MustTrain(t, c, db.TrainOptions{Options: model.Options{Bits: 16, Views: views}})
-		got, in := driftOf(t, c, 0, allRows(60))
-		want := driftByDefinition(t, in, dbkit.AllItems(t, c), allRows(60))
-		if diff := cmp.Diff(want, got, nearly); diff != "" || got.Modalities["text"].Nearest.Queries != 60 {
-			t.Errorf("%v: %s", views, diff)
-		}
+	dbkit.MustTrain(t, c, db.TrainOptions{Options: model.Options{Bits: 16}})
+	got, in := driftOf(t, c, 0, allRows(60))
+	want := driftByDefinition(t, in, dbkit.AllItems(t, c), allRows(60))
+	if diff := cmp.Diff(want, got, nearly); diff != "" || got.Modalities["text"].Nearest.Queries != 60 {
+		t.Error(diff)
 	}
 	only, err := d.CreateCollection(ctx, "codes", db.Schema{Bits: 8})
 	if err != nil {

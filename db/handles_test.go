@@ -35,7 +35,7 @@ var values = []any{
 	(*db.CorruptionError)(nil), (*db.DimensionError)(nil), (*db.DiskFullError)(nil), (*db.FormatError)(nil), (*db.ItemError)(nil),
 	(*db.QueryError)(nil), (*db.WhereError)(nil), (*db.Finding)(nil), (*event.Latencies)(nil), (*db.Loss)(nil), (*db.Recovery)(nil), (*db.Rerank)(nil), (*db.Teacher)(nil),
 	(*backup.File)(nil), (*backup.Finding)(nil), (*backup.Piece)(nil),
-	(*db.Coded)(nil), (*db.FacetCount)(nil), (*db.Hit)(nil), (*db.Item)(nil), (*db.Result)(nil), (*db.Run)(nil), (*db.TargetCode)(nil), // as JSON
+	(*db.Coded)(nil), (*db.FacetCount)(nil), (*db.Hit)(nil), (*db.Item)(nil), (*db.Result)(nil), (*db.Run)(nil), // as JSON
 }
 
 // Whatever is called on a handle that is nil or was not made by this module returns an

@@ -212,9 +212,9 @@ func TestExperimentsAgainstTrain(t *testing.T) {
 		"gamma":    {"--bits", "16", "--gamma", "image=.01", "--gamma", "text=.01"},
 		"start":    {"--bits", "16", "--start", "1"},
 		"fixed":    given("raw", "rbf", ".01"),
-		"FDDH":     append(given("raw", "rbf", "1e-4"), "--method", "paper", "--views", "target", "--fusion", "target"),
-		"FDDH_NR":  append(given("raw", "rbf", "1e-4"), "--method", "paper", "--delta", "inf", "--views", "target", "--fusion", "target"),
-		"FDDH_NRM": append(given("raw", "linear", "1e-4"), "--method", "labels", "--aim", "codes", "--views", "target", "--fusion", "target"),
+		"FDDH":     append(given("raw", "rbf", "1e-4"), "--method", "paper"),
+		"FDDH_NR":  append(given("raw", "rbf", "1e-4"), "--method", "paper", "--delta", "inf"),
+		"FDDH_NRM": append(given("raw", "linear", "1e-4"), "--method", "labels", "--aim", "codes"),
 	} {
 		check(find(t, rows, name, named(name)), flags...)
 	}

@@ -201,6 +201,5 @@ func (l *lab) published(bits int) db.TrainOptions {
 	opt.Aim = model.AimCodes
 	opt.Features, opt.Map, opt.Gamma = all(l, model.FeaturesRaw), all(l, model.MapRBF), all(l, 1e-4)
 	opt.Width = all[float64](l, model.DefaultWidth)
-	opt.Views, opt.Fusion = model.ViewsTarget, model.Fusion{Rule: model.FusionTarget}
 	return opt
 }

@@ -78,7 +78,7 @@ var verbs = []verb{
 	{args: "delete x.db 3 5 large", writes: true, prints: true},
 	{args: "delete x.db --where year<2003", writes: true, prints: true},
 	{args: "train x.db --bits 16 --anchors 20" + tagged, writes: true, prints: true},
-	{args: "train x.db --bits 16 --anchors 20 --activate --views target" + tagged, writes: true, prints: true},
+	{args: "train x.db --bits 16 --anchors 20 --activate" + tagged, writes: true, prints: true},
 	{args: "train x.db --method cca-itq --bits 16", writes: true, prints: true},
 	{args: "train x.db --bits 32 --anchors 800 --activate" + quickly, on: "anchors", writes: true, prints: true, slow: true},
 	{args: "update x.db --teacher labels", writes: true, prints: true},

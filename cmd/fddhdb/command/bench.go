@@ -282,7 +282,7 @@ func (o *benchOptions) read(ctx context.Context, c *db.Collection) ([]db.Query, 
 	if err != nil {
 		return nil, err
 	}
-	if err := checkTarget(c, schema, stats, o.target.to); err != nil {
+	if err := checkTarget(c, schema, o.target.to); err != nil {
 		return nil, err
 	}
 	switch items, err := c.CountWhere(ctx, o.where.Expr); {

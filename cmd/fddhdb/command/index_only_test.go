@@ -49,7 +49,7 @@ func TestIndexOnly(t *testing.T) {
 		t.Error(got)
 	}
 	for _, dir := range []string{f.db, only} {
-		must(t, "export", dir, "--codes", dir+".npy", "--to", "text", "--keys", dir+".txt")
+		must(t, "export", dir, "--codes", dir+".npy", "--keys", dir+".txt")
 	}
 	for _, ext := range []string{".npy", ".txt"} {
 		want, err := os.ReadFile(f.db + ext)

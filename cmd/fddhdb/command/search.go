@@ -61,8 +61,7 @@ func searchCommand(e *env) *cobra.Command {
 			  --code HEX      a code, bytes in the order of the .npy
 			  --codes FILE    a .npy of packed codes, each row a query
 			--from is not needed with --text and --image where one modality has an encoder.
-			--to keeps to items that have that modality. Where a training has made codes
-			for each target modality (train --views target), it has to be given.
+			--to keeps to items that have that modality.
 
 			The item of --key is a hit itself, as far away as its code is: the first of those
 			with its code, and the first of all where its code is the query. By the vector of

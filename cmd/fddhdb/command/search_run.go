@@ -81,7 +81,7 @@ func (e *env) search(ctx context.Context, c *db.Collection, o *searchOptions, re
 	if err := o.checkTrained(c, stats, rerank); err != nil {
 		return err
 	}
-	if err := checkTarget(c, schema, stats, o.to); err != nil {
+	if err := checkTarget(c, schema, o.to); err != nil {
 		return err
 	}
 	form := textform.NewHitTable(schema, o.include.Parts)

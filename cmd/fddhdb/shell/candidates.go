@@ -84,7 +84,6 @@ var enumerations = map[string][]string{
 	"method":   {"auto", "labels", "joint", "paper"},
 	"teacher":  {"auto", "labels", "modality", "self"},
 	"on-error": {"stop", "skip"},
-	"views":    {"shared", "target"},
 	"index":    {"all", "none"}, // of import
 	"features": {"raw", "zscore", "hellinger", "log", "l2", "hellinger-l2"},
 	"map":      {"rbf", "linear", "rbf+linear"},

@@ -50,7 +50,7 @@ func (b *bitCounts) balance() *report.Balance {
 // maxBalanced is the limit that PresentBalance gives BalanceIn.
 const maxBalanced = 100_000
 
-// BalanceIn measures the balance of the codes in the space of cv, all targets together. It
+// BalanceIn measures the balance of the codes in the space of cv. It
 // looks at all codes if at most limit are distinct, else at the codes of limit items, spread
 // evenly over the rows. It returns nil if there are no codes, or not all are in memory yet. The
 // result belongs to the caller.
@@ -58,30 +58,22 @@ func BalanceIn(cv *state.CollectionView, limit int) *report.Balance {
 	if cv.Space == nil {
 		return nil
 	}
-	counts, codes := newBitCounts(cv.Space.Bits), 0
-	for i := range cv.Sets {
-		if cv.Sets[i].Table == nil {
-			return nil
-		}
-		codes += cv.Sets[i].Codes
+	t := cv.Codes.Table
+	if t == nil {
+		return nil
 	}
+	counts := newBitCounts(cv.Space.Bits)
 	var sample *roaring.Bitmap
-	if codes > limit {
+	if cv.Codes.Codes > limit {
 		sample = evenly(cv.Live, limit)
-	}
-	for i := range cv.Sets {
-		t := cv.Sets[i].Table
-		if sample == nil {
-			for n, code := range t.All() {
-				counts.add(code, t.Cardinality(n))
-			}
-			continue
-		}
 		for it := sample.Iterator(); it.HasNext(); {
-			// A row may have a code for each of several targets, or none: each code counts.
 			if n, has := t.CodeOf(it.Next()); has {
 				counts.add(t.Code(n), 1)
 			}
+		}
+	} else {
+		for n, code := range t.All() {
+			counts.add(code, t.Cardinality(n))
 		}
 	}
 	out := counts.balance()

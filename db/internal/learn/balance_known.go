@@ -1,13 +1,11 @@
 package learn
 
 import (
-	"slices"
 	"time"
 	"weak"
 
 	"github.com/fddhdb/fddhdb/db/internal/state"
 	"github.com/fddhdb/fddhdb/db/report"
-	"github.com/fddhdb/fddhdb/mih"
 )
 
 // Monitoring may call Stats every second, and measuring the balance of many codes takes longer than
@@ -25,22 +23,16 @@ const (
 // meanwhile, and wait only for the first (knownBalance.Measuring). The result belongs to the
 // caller.
 func PresentBalance(cv *state.CollectionView) *report.Balance {
-	codes := 0
-	for i := range cv.Sets {
-		if cv.Sets[i].Table == nil {
-			return nil
-		}
-		codes += cv.Sets[i].Codes
+	if cv.Space == nil || cv.Codes.Table == nil {
+		return nil
 	}
-	if codes <= balancedAtOnce {
+	if cv.Codes.Codes <= balancedAtOnce {
 		return BalanceIn(cv, maxBalanced)
 	}
 	known := cv.Balances
-	// Weak pointers to the tables tell whether codes have changed, and keep no table alive.
+	// A weak pointer to the table tells whether codes have changed, and keeps it not alive.
 	isOf := func(b *state.MeasuredBalance) bool {
-		return b != nil && (time.Now().Before(b.Until) || slices.EqualFunc(b.Tables, cv.Sets, func(t weak.Pointer[mih.Table], set state.CodeSetView) bool {
-			return t.Value() == set.Table
-		}))
+		return b != nil && (time.Now().Before(b.Until) || b.Table.Value() == cv.Codes.Table)
 	}
 	last := known.Last.Load()
 	if isOf(last) {
@@ -58,10 +50,7 @@ func PresentBalance(cv *state.CollectionView) *report.Balance {
 		return copyOf(last.Balance)
 	}
 	start := time.Now()
-	b := &state.MeasuredBalance{Balance: BalanceIn(cv, maxBalanced)}
-	for i := range cv.Sets {
-		b.Tables = append(b.Tables, weak.Make(cv.Sets[i].Table))
-	}
+	b := &state.MeasuredBalance{Balance: BalanceIn(cv, maxBalanced), Table: weak.Make(cv.Codes.Table)}
 	b.Until = time.Now().Add(balancePatience * time.Since(start))
 	known.Last.Store(b)
 	return copyOf(b.Balance)

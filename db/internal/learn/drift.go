@@ -95,16 +95,15 @@ type driftMeasure struct {
 type modalityMeasure struct {
 	report.ModalityDrift // counts the items; the rest is filled in at the end
 
-	t       int                  // the position of the modality in the collection
-	sets    []*state.CodeSetView // the code sets that queries by it search: the shared one, or one for each other target
-	missed  float64              // the sum of |g - z|^2 over the labelled items, see report.ModalityDrift
-	learned float64              // the sum of |g|^2 over them
-	sum     []float64            // the sum of the projections; nil unless the model was learned without labels
-	squares float64              // the sum of |z|^2, likewise
-	bits    bitCounts            // of codes
-	codes   codec.Codes          // the codes of the projections, of the items that are not far
-	rows    []uint32             // the rows of codes
-	finds   retrievalMeasure     // the labelled items that are not far
+	t       int              // the position of the modality in the collection
+	missed  float64          // the sum of |g - z|^2 over the labelled items, see report.ModalityDrift
+	learned float64          // the sum of |g|^2 over them
+	sum     []float64        // the sum of the projections; nil unless the model was learned without labels
+	squares float64          // the sum of |z|^2, likewise
+	bits    bitCounts        // of codes
+	codes   codec.Codes      // the codes of the projections, of the items that are not far
+	rows    []uint32         // the rows of codes
+	finds   retrievalMeasure // the labelled items that are not far
 }
 
 // newDriftMeasure returns a measure in the space of cv, without items.
@@ -115,12 +114,6 @@ func newDriftMeasure(cv *state.CollectionView) *driftMeasure {
 		if !cv.Space.HasStatistics() {
 			of.sum = make([]float64, cv.Space.Bits)
 		}
-		for i := range cv.Sets {
-			// Queries search other targets than their own modality, unless there is no other.
-			if target, is := cv.Sets[i].Modality(); !is || target != t || len(cv.Sets) == 1 {
-				of.sets = append(of.sets, &cv.Sets[i])
-			}
-		}
 		m.modalities = append(m.modalities, of)
 	}
 	return m
@@ -128,12 +121,7 @@ func newDriftMeasure(cv *state.CollectionView) *driftMeasure {
 
 // sample returns the number of items to measure, from driftLeast to sampledItems.
 func (m *driftMeasure) sample() int {
-	codes := 1
-	for _, of := range m.modalities {
-		for _, set := range of.sets {
-			codes += set.Codes
-		}
-	}
+	codes := 1 + len(m.modalities)*m.cv.Codes.Codes
 	return min(max(driftCompared/codes, driftLeast), sampledItems)
 }
 
@@ -240,10 +228,8 @@ func (m *driftMeasure) drift(ctx context.Context) (*report.Drift, error) {
 			return nil, err
 		}
 		counts := make([]int64, m.cv.Space.Bits+1)
-		for _, set := range of.sets {
-			if err := of.search(ctx, set, counts); err != nil {
-				return nil, err
-			}
+		if err := of.search(ctx, &m.cv.Codes, counts); err != nil {
+			return nil, err
 		}
 		of.Nearest = state.DistancesOf(counts)
 		d.Modalities[m.cv.Modalities[of.t].Name] = of.ModalityDrift
@@ -251,7 +237,7 @@ func (m *driftMeasure) drift(ctx context.Context) (*report.Drift, error) {
 	return d, nil
 }
 
-// search finds, for each code, the nearest stored code in a set that another item has, and
+// search finds, for each code, the nearest stored code that another item has, and
 // counts the distances: counts[d] is the number of queries at distance d bits.
 func (m *modalityMeasure) search(ctx context.Context, set *state.CodeSetView, counts []int64) error {
 	if set.Table == nil {

@@ -57,7 +57,7 @@ type knownBalance struct {
 
 // A MeasuredBalance is a balance, and the tables of codes that it is of. It does not change.
 type MeasuredBalance struct {
-	Tables  []weak.Pointer[mih.Table] // weak, so that it keeps no old table in memory
+	Table   weak.Pointer[mih.Table] // weak, so that it keeps no old table in memory
 	Balance *report.Balance
 	Until   time.Time // before it another one is not worth the time, though the codes have changed
 }

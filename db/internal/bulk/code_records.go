@@ -10,12 +10,11 @@ import (
 	"github.com/fddhdb/fddhdb/mih"
 )
 
-// targetCodes is the part of spaceCodes for one target, that is for one code set. The task
+// codeRecords is the part of spaceCodes for the codes, without projections. The task
 // number changes the table of codes; the other tasks wait for it and only read.
-type targetCodes struct {
-	record.CodeKeys             // keys of the code set in the store
+type codeRecords struct {
+	record.CodeKeys             // keys of the codes in the store
 	of              *spaceCodes // that it is a part of
-	at              int         // position of the target in the space
 
 	table     *mih.Writer // of the code set; changed by number, and by rollback
 	before    *mih.Table  // what table was before, for rollback
@@ -37,14 +36,14 @@ const noCode = 1<<32 - 1
 //
 // The codes in singles change their form in the store: the row that stood beside the code
 // moves to a layer, and codec.ManyRows takes its place.
-func (k *targetCodes) number(ctx context.Context) error {
+func (k *codeRecords) number(ctx context.Context) error {
 	t := k.table.Table()
 	numbers := make([]uint32, k.of.codes.len())
 	for i := range numbers {
 		if i%4096 == 0 && ctx.Err() != nil {
 			return context.Cause(ctx)
 		}
-		c := k.of.codes.in(k.at, i).Code
+		c := k.of.codes.code(i)
 		if c == nil {
 			numbers[i] = noCode
 			continue
@@ -70,7 +69,7 @@ func (k *targetCodes) number(ctx context.Context) error {
 }
 
 // writeRowCodes writes the number of each row's code, in blocks by row.
-func (k *targetCodes) writeRowCodes(t *store.Stream) error {
+func (k *codeRecords) writeRowCodes(t *store.Stream) error {
 	if err := t.Wait(k.numbered); err != nil {
 		return err
 	}
@@ -80,7 +79,7 @@ func (k *targetCodes) writeRowCodes(t *store.Stream) error {
 		if n == noCode {
 			continue
 		}
-		from := k.of.codes.in(k.at, i).From
+		from := k.of.codes.from(i)
 		entry = codec.RowCode{Code: n, Provenance: from, Revision: k.of.space.Revision}.Append(entry[:0])
 		if err := b.set(k.of.row(i), entry); err != nil {
 			return err
@@ -91,7 +90,7 @@ func (k *targetCodes) writeRowCodes(t *store.Stream) error {
 
 // writeCodes writes the new codes, in blocks by number. Beside a code stands the row that
 // carries it, or codec.ManyRows. It also writes the singles, which had their row there.
-func (k *targetCodes) writeCodes(t *store.Stream) error {
+func (k *codeRecords) writeCodes(t *store.Stream) error {
 	if err := t.Wait(k.numbered); err != nil {
 		return err
 	}
@@ -124,7 +123,7 @@ func (k *targetCodes) writeCodes(t *store.Stream) error {
 // writeCodeRows writes the rows of the codes that several rows carry, a layer for each code
 // and container: the new rows, and the first row of each of the singles, which has not been
 // in a layer yet.
-func (k *targetCodes) writeCodeRows(t *store.Stream) error {
+func (k *codeRecords) writeCodeRows(t *store.Stream) error {
 	if err := t.Wait(k.numbered); err != nil {
 		return err
 	}
@@ -157,7 +156,7 @@ func (k *targetCodes) writeCodeRows(t *store.Stream) error {
 // each value of a substring the numbers of the codes that have it. It sorts the codes by
 // value with a counting sort, in 6 bytes a code and 4 bytes for each value, of which there
 // are at most 65,536. Codes that were there have their postings.
-func (k *targetCodes) writePostings(t *store.Stream, from, to int) error {
+func (k *codeRecords) writePostings(t *store.Stream, from, to int) error {
 	if err := t.Wait(k.numbered); err != nil {
 		return err
 	}
