@@ -51,7 +51,7 @@ func (c *Collection) Spaces(ctx context.Context) ([]SpaceInfo, error) {
 // index-only collection has no vectors to measure, which is ErrInvalid.
 func (c *Collection) Drift(ctx context.Context) (*RevisionDrift, error) {
 	var d *RevisionDrift
-	err := c.orNone().readLoaded(ctx, func(v *state.View, cv *state.CollectionView) (err error) {
+	err := c.readLoaded(ctx, func(v *state.View, cv *state.CollectionView) (err error) {
 		d, err = learn.NewDrift(ctx, v, cv)
 		return err
 	})
@@ -70,7 +70,6 @@ func (c *Collection) Drift(ctx context.Context) (*RevisionDrift, error) {
 // once the space has been dropped. It costs nothing; any number of goroutines may share
 // it, also in a Snapshot.
 func (c *Collection) InSpace(space Space) (*Collection, error) {
-	c = c.orNone()
 	in := *c
 	in.space = uint32(space)
 	if err := in.read(func(*state.View, *state.CollectionView) error { return nil }); err != nil {
@@ -88,7 +87,6 @@ func (c *Collection) spaceOr(named Space) uint32 { return cmp.Or(uint32(named), 
 // ActiveSpace is that of the handle, as elsewhere. A space
 // that is being built gives ErrBusy, one that does not exist ErrNotFound.
 func (c *Collection) Activate(ctx context.Context, space Space) error {
-	c = c.orNone()
 	number, changes := c.spaceOr(space), false
 	err := c.changeSpaces(ctx, false, func(tx *state.Tx, s *state.CollectionState) (err error) {
 		changes, err = tx.ActivateSpace(s, number)
@@ -104,7 +102,6 @@ func (c *Collection) Activate(ctx context.Context, space Space) error {
 // commit, and returns its number: doing it twice changes nothing. Where there is none,
 // because there never was one or it has been dropped, it gives ErrInvalid.
 func (c *Collection) Rollback(ctx context.Context) (space Space, err error) {
-	c = c.orNone()
 	err = c.changeSpaces(ctx, false, func(tx *state.Tx, s *state.CollectionState) error {
 		sp, err := tx.Rollback(s)
 		space = Space(sp)
@@ -122,7 +119,6 @@ func (c *Collection) Rollback(ctx context.Context) (space Space, err error) {
 // being built can; whoever builds it gets ErrNotFound. So can one whose codes are damaged,
 // which writes to the collection are refused for. Snapshots go on seeing it.
 func (c *Collection) DropSpace(ctx context.Context, space Space) error {
-	c = c.orNone()
 	number := uint32(space)
 	err := c.changeSpaces(ctx, true, func(tx *state.Tx, s *state.CollectionState) error {
 		return tx.DropSpaceNamed(s, number)

@@ -127,7 +127,6 @@ type ModalityStats struct {
 // blocks, as on Windows, a file counts with its size. StagedImports are looked for when one
 // has begun or ended and, while some go on, once a second.
 func (d *DB) Stats() (*Stats, error) {
-	d = d.orNone()
 	v, done, err := d.state.Acquire()
 	if err != nil {
 		return nil, err
