@@ -2,6 +2,7 @@ package chart
 
 import (
 	"fmt"
+	"maps"
 	"math"
 	"slices"
 	"strings"
@@ -71,4 +72,34 @@ func Drift(s *db.SpaceInfo) (lines []string) {
 		}
 	}
 	return lines
+}
+
+// RevisionModalities returns the modalities for which a revision has figures, "" if
+// there are none.
+func RevisionModalities(r *db.RevisionInfo) []string {
+	known := map[string]bool{}
+	for name := range r.Residual {
+		known[name] = true
+	}
+	if r.Drift != nil {
+		for name := range r.Drift.Modalities {
+			known[name] = true
+		}
+	}
+	if len(known) == 0 {
+		return []string{""}
+	}
+	return slices.Sorted(maps.Keys(known))
+}
+
+// driftNames returns the modalities with something to draw.
+func driftNames(s *db.SpaceInfo) []string {
+	known := map[string]bool{}
+	for i := range s.Revisions {
+		for _, name := range RevisionModalities(&s.Revisions[i]) {
+			known[name] = name != ""
+		}
+	}
+	maps.DeleteFunc(known, func(_ string, is bool) bool { return !is })
+	return slices.Sorted(maps.Keys(known))
 }

@@ -1,33 +1,10 @@
 package chart
 
 import (
-	"image/color"
-
 	"gonum.org/v1/plot"
 	"gonum.org/v1/plot/plotter"
-	"gonum.org/v1/plot/vg"
 	"gonum.org/v1/plot/vg/draw"
 )
-
-// seriesStyles tell series without a style of their own apart, by colour, dashes and
-// marks. They repeat after the last.
-var seriesStyles = []CurveStyle{
-	{"", Blue, nil, draw.CircleGlyph{}},
-	{"", Vermillion, []vg.Length{6, 3}, draw.TriangleGlyph{}},
-	{"", Green, []vg.Length{2, 2}, draw.SquareGlyph{}},
-	{"", Purple, []vg.Length{8, 2, 2, 2}, draw.PyramidGlyph{}},
-	{"", color.Gray{70}, []vg.Length{4, 4}, draw.CrossGlyph{}},
-	{"", color.RGBA{86, 180, 233, 255}, []vg.Length{10, 3}, draw.RingGlyph{}},
-	{"", color.RGBA{200, 140, 0, 255}, []vg.Length{1, 2}, draw.BoxGlyph{}},
-	{"", color.Black, nil, draw.PlusGlyph{}},
-}
-
-// seriesStyle returns the style of series i.
-func seriesStyle(i int, name string) CurveStyle {
-	s := seriesStyles[i%len(seriesStyles)]
-	s.Name = shortName(name)
-	return s
-}
 
 // A Spread is a point of a curve with a bar above it, up to the largest value of
 // similar measurements.

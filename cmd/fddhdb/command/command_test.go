@@ -111,7 +111,7 @@ func TestContract(t *testing.T) {
 		"reindex":     "collection json space rate activate",
 		"activate":    "collection json space",
 		"rollback":    "collection json space revision",
-		"models":      "collection json space pin unpin plot",
+		"models":      "collection json space pin unpin",
 		"drop":        "collection json space",
 		"backup":      "json collection index-only compress",
 		"backups":     "json",

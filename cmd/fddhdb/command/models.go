@@ -3,9 +3,7 @@ package command
 import (
 	"github.com/spf13/cobra"
 
-	"github.com/fddhdb/fddhdb/cmd/fddhdb/chart"
 	"github.com/fddhdb/fddhdb/cmd/fddhdb/exit"
-	"github.com/fddhdb/fddhdb/cmd/fddhdb/outfile"
 	"github.com/fddhdb/fddhdb/cmd/fddhdb/term"
 	"github.com/fddhdb/fddhdb/cmd/fddhdb/usage"
 	"github.com/fddhdb/fddhdb/db"
@@ -15,7 +13,6 @@ func modelsCommand(e *env) *cobra.Command {
 	var o common
 	var space spaceFlag
 	var pin, unpin uint32
-	var plot string
 	cmd := &cobra.Command{
 		Use:     "models DIR",
 		Short:   "List the spaces of codes and the revisions of their models",
@@ -50,10 +47,6 @@ func modelsCommand(e *env) *cobra.Command {
 			nearest and residual go on growing from revision to revision, the data moves
 			away from the model: train again, and compare.
 
-			--plot draws, of each space, the objective and the mAP of items that were held
-			out after each sweep of its training; and nearest, residual, balance and mAP of
-			the items that came over its revisions. Of many spaces it draws the latest eight.
-
 			On a terminal a line of blocks under the revisions shows how residual, nearest
 			and mAP have gone, from 0 up.
 
@@ -62,7 +55,6 @@ func modelsCommand(e *env) *cobra.Command {
 		Example: usage.Example(`
 			fddhdb models wiki.db
 			fddhdb models wiki.db --space 1 --json
-			fddhdb models wiki.db --plot drift.svg
 			fddhdb models wiki.db --pin 3`),
 		Args: dirArg,
 		RunE: func(cmd *cobra.Command, args []string) error {
@@ -72,9 +64,6 @@ func modelsCommand(e *env) *cobra.Command {
 				return exit.Usagef("models takes one of --pin and --unpin, not both")
 			case flags.Changed("pin") && pin == 0, flags.Changed("unpin") && unpin == 0:
 				return exit.Usagef("--pin and --unpin: revisions are numbered from 1")
-			}
-			if err := chart.CheckPath(plot); err != nil {
-				return err
 			}
 			with := e.lookAtCollection
 			if pin != 0 || unpin != 0 {
@@ -106,11 +95,6 @@ func modelsCommand(e *env) *cobra.Command {
 				if space.given() {
 					spaces = only(spaces, space.n)
 				}
-				if plot != "" {
-					if err := plotModels(plot, spaces); err != nil {
-						return err
-					}
-				}
 				if !o.json {
 					e.printSpaces(c.Name(), spaces, items)
 					return nil
@@ -128,7 +112,6 @@ func modelsCommand(e *env) *cobra.Command {
 	term.PrintsObjects(cmd)
 	space.register(cmd, "only space `N`; with --pin and --unpin the space (default: the active one)")
 	cmd.Flags().Uint32Var(&pin, "pin", 0, "keep revision `R`, however many come after it")
-	cmd.Flags().StringVar(&plot, "plot", "", "draw trainings and drift to `FILE`.svg or .png")
 	cmd.Flags().Uint32Var(&unpin, "unpin", 0, "keep revision `R` no longer than others; it goes when the next one comes")
 	return cmd
 }
@@ -141,18 +124,4 @@ func only(spaces []db.SpaceInfo, n db.Space) []db.SpaceInfo {
 		}
 	}
 	return nil
-}
-
-// plotModels draws spaces to a file.
-func plotModels(path string, spaces []db.SpaceInfo) error {
-	var files outfile.Set
-	defer files.Discard()
-	out, err := files.Create(path)
-	if err == nil {
-		err = chart.WriteSpaces(out, path, spaces)
-	}
-	if err != nil {
-		return err
-	}
-	return files.Commit()
 }

@@ -1,15 +1,12 @@
 package command
 
 import (
-	"encoding/json"
-	"os"
 	"strings"
 	"testing"
 
 	"github.com/spf13/cobra"
 
 	"github.com/fddhdb/fddhdb/cmd/fddhdb/clitest"
-	"github.com/fddhdb/fddhdb/cmd/fddhdb/exit"
 	"github.com/fddhdb/fddhdb/cmd/fddhdb/term"
 	"github.com/fddhdb/fddhdb/db"
 	"github.com/fddhdb/fddhdb/model"
@@ -77,35 +74,5 @@ func TestCharts(t *testing.T) {
 		if err != nil {
 			t.Errorf("%s: %v", mode, err)
 		}
-	}
-}
-
-// The plot of models shows what training has stored, and does not change the printed
-// output.
-func TestModelsPlotOfADatabase(t *testing.T) {
-	clitest.OneGoroutine(t)
-	f := newFixture(t, 80, true)
-	var s db.SpaceInfo
-	mustJSON(t, &s, "models", f.db, "--plot", f.path("a.svg"))
-	if s.Training == nil || len(s.Training.Objective) != 3 || len(s.Training.SweepMAP) != 3 {
-		got, _ := json.Marshal(s.Training)
-		t.Errorf("%s", got)
-	}
-	svg, err := os.ReadFile(f.path("a.svg"))
-	if err != nil {
-		t.Fatal(err)
-	}
-	list, _, _ := clitest.Texts(t, svg)
-	clitest.CheckTexts(t, "\n"+strings.Join(list, "\n")+"\n", map[string]int{"space 1: items held out": 1, "space 1: items that came": 4})
-	if with, without := must(t, "models", f.db, "--plot", f.path("b.png")), must(t, "models", f.db); with != without {
-		t.Errorf("%s, but %s", with, without)
-	}
-	empty := f.path("codes.db")
-	must(t, "init", empty, "--codes", "16")
-	if code, _, stderr := do(t, "models", empty, "--plot", f.path("c.svg")); code != exit.Failed || !strings.Contains(stderr, "nothing to draw") {
-		t.Errorf("exit code %d, %s", code, stderr)
-	}
-	if _, err := os.Stat(f.path("c.svg")); err == nil {
-		t.Error("a figure of nothing is there")
 	}
 }
