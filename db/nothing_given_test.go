@@ -2,16 +2,11 @@ package db_test
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
-	"go/ast"
-	"go/parser"
-	"go/token"
 	"os"
 	"reflect"
 	"runtime/debug"
-	"slices"
 	"strings"
 	"testing"
 
@@ -123,102 +118,6 @@ func callMethod(t *testing.T, name string, f reflect.Value) {
 		if out.Kind() == reflect.Func && !out.IsNil() {
 			for range out.Seq2() {
 			}
-		}
-	}
-}
-
-// eachFile parses the files of a package without its tests.
-func eachFile(t *testing.T, dir string, do func(f *ast.File)) {
-	t.Helper()
-	entries, err := os.ReadDir(dir)
-	if err != nil {
-		t.Fatal(err)
-	}
-	for _, e := range entries {
-		if !strings.HasSuffix(e.Name(), ".go") || strings.HasSuffix(e.Name(), "_test.go") {
-			continue
-		}
-		f, err := parser.ParseFile(token.NewFileSet(), dir+"/"+e.Name(), nil, parser.SkipObjectResolution)
-		if err != nil {
-			t.Fatal(err)
-		}
-		do(f)
-	}
-}
-
-// A result has no fields that cannot be read: those of an embedded pointer, which may be
-// nil, it has itself, too.
-func TestFieldsOfNilPointersCanBeRead(t *testing.T) {
-	results := []any{db.CollectionStats{}, db.ModalityDrift{}}
-	for _, r := range results {
-		v := reflect.ValueOf(r)
-		for _, f := range reflect.VisibleFields(v.Type()) {
-			if !f.IsExported() {
-				continue
-			}
-			if _, err := v.FieldByIndexErr(f.Index); err != nil {
-				if own, _ := v.Type().FieldByName(f.Name); len(own.Index) != 1 {
-					t.Errorf("%s.%s: %v", v.Type(), f.Name, err)
-				}
-			}
-		}
-	}
-	for _, pkg := range []string{".", "backup", "s3"} {
-		eachFile(t, pkg, func(f *ast.File) {
-			ast.Inspect(f, func(n ast.Node) bool {
-				spec, is := n.(*ast.TypeSpec)
-				if !is || !spec.Name.IsExported() {
-					return true
-				}
-				if s, is := spec.Type.(*ast.StructType); is {
-					for _, field := range s.Fields.List {
-						if _, pointer := field.Type.(*ast.StarExpr); pointer && len(field.Names) == 0 &&
-							!slices.ContainsFunc(results, func(r any) bool { return reflect.TypeOf(r).Name() == spec.Name.Name }) {
-							t.Errorf("%s embeds a pointer: see that its fields can be read where it is nil", spec.Name.Name)
-						}
-					}
-				}
-				return true
-			})
-		})
-	}
-}
-
-// Figures about a collection that has no codes can be read; those about one that has are
-// the same in both places, and once in JSON.
-func TestBalanceOfAnUntrainedCollection(t *testing.T) {
-	d := dbkit.MustOpen(t, "db", &db.Options{FS: vfs.NewMem()})
-	defer dbkit.MustClose(t, d)
-	if _, err := d.CreateCollection(ctx, "learned", dbkit.PairsSchema); err != nil {
-		t.Fatal(err)
-	}
-	c, err := d.CreateCollection(ctx, "given", db.Schema{Bits: 64})
-	if err != nil {
-		t.Fatal(err)
-	}
-	putAll(t, c, dbkit.CodeItems(3, 64, 1, nil))
-	s, err := d.Stats()
-	if err != nil {
-		t.Fatal(err)
-	}
-	given, learned := s.Collections[0], s.Collections[1]
-	if learned.BitBalance != 0 || learned.ConstantBits != 0 || learned.Sampled != 0 || learned.Balance != nil {
-		t.Errorf("without codes: %+v", learned)
-	}
-	if given.Balance == nil || given.BitBalance == 0 || given.BitBalance != given.Balance.BitBalance || given.ConstantBits != given.Balance.ConstantBits {
-		t.Errorf("of codes: %+v, %+v", given, given.Balance)
-	}
-	for _, c := range s.Collections {
-		b, err := json.Marshal(c)
-		if err != nil {
-			t.Fatal(err)
-		}
-		want := 0
-		if c.Balance != nil {
-			want = 1
-		}
-		if n := strings.Count(string(b), `"bit_balance":`); n != want {
-			t.Errorf("%s", b)
 		}
 	}
 }

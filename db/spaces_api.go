@@ -43,16 +43,14 @@ func (c *Collection) Spaces(ctx context.Context) ([]SpaceInfo, error) {
 	})
 }
 
-// Drift measures how far the items that have come since the training of the active space, or of that
-// of the handle, are from those of the training, for a space that was learned without labels: other
-// spaces are measured by Update, and give ErrInvalid. Compare it with the drift of the training in
-// CollectionStats.Drift; where it is clearly worse, train anew. It is nil if no items have come. It
-// reads a sample of up to 256 of them, in some tens of milliseconds, on half of the processors; an
-// index-only collection has no vectors to measure, which is ErrInvalid.
-func (c *Collection) Drift(ctx context.Context) (*RevisionDrift, error) {
-	var d *RevisionDrift
-	err := c.readLoaded(ctx, func(v *state.View, cv *state.CollectionView) (err error) {
-		d, err = learn.NewDrift(ctx, v, cv)
+// Drift says how far the items that came last are from those that the model of the active space, or of that
+// of the handle, was trained on, and so whether to train again (Drift.TrainAgain). Of a space that was learned
+// from labels it is the drift of the latest update that has measured it. Of another it is measured on a
+// sample of the items that have come since the training, in some tens of milliseconds; an index-only
+// collection has no vectors to measure, which is ErrInvalid. It is nil if none have come.
+func (c *Collection) Drift(ctx context.Context) (d Drift, err error) {
+	err = c.readLoaded(ctx, func(v *state.View, cv *state.CollectionView) error {
+		d, err = learn.Drift(ctx, v, cv)
 		return err
 	})
 	return d, err

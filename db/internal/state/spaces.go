@@ -46,7 +46,6 @@ type SpaceState struct {
 
 	// Figures since opening; all revisions and code sets of the space share them.
 	distances histogram
-	balance   *knownBalance
 
 	// Directions has the projections of rows, as far as they are in memory; there are none if
 	// codes are given.
@@ -81,8 +80,8 @@ type SpaceState struct {
 func NewSpaceState(collection uint32, sp *spaces.Space) *SpaceState {
 	s := &SpaceState{
 		Space: sp, collection: collection, Numbers: codec.SpaceCounters{ID: uint64(sp.ID)}, fresh: true,
-		distances: make(histogram, sp.Bits+1), balance: new(knownBalance),
-		Pending: sharedBitmap{B: roaring.New()}, Recode: sharedBitmap{B: roaring.New()},
+		distances: make(histogram, sp.Bits+1),
+		Pending:   sharedBitmap{B: roaring.New()}, Recode: sharedBitmap{B: roaring.New()},
 	}
 	if sp.ProjectionBytes() > 0 {
 		s.Directions.Writer = quant.NewWriter(sp.Bits)
@@ -111,8 +110,7 @@ type SpaceView struct {
 	Relabellings uint64
 	Directions   QuantView // projections of rows, as far as they are in memory; none if codes are given
 
-	Distances histogram     // searches count into it
-	Balances  *knownBalance // Stats measures into it
+	Distances histogram // searches count into it
 
 	Revisions []*spaces.RevisionDescriptor // that are stored, ascending
 	Written   int                          // since the last update began
@@ -142,7 +140,7 @@ func (s *SpaceState) publish(active bool) SpaceView {
 		Space: s.Space, Numbers: s.counters(), Coded: int(s.Numbers.Coded),
 		Pending: s.Pending.publish(), Recode: s.Recode.publish(), Relabellings: s.Relabellings,
 		Sets:      make([]CodeSetView, 0, len(s.Sets)),
-		Distances: s.distances, Balances: s.balance,
+		Distances: s.distances,
 		Revisions: s.Revisions, Written: s.Written,
 	}
 	for _, set := range s.Sets {
