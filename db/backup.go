@@ -55,7 +55,6 @@ type BackupOptions struct {
 // backup.ErrNotRepository, backup.ErrVersion, and any error that the store or the context
 // returns.
 func (d *DB) Backup(ctx context.Context, to backup.Store, opt BackupOptions) (*backup.Manifest, error) {
-	d = d.orNone()
 	if err := d.state.Guard.Enter(); err != nil {
 		return nil, err
 	}

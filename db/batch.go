@@ -25,16 +25,15 @@ var errCommitted = fault.Invalid("the batch has been committed")
 
 // NewBatch returns an empty batch.
 func (d *DB) NewBatch() *Batch {
-	d = d.orNone()
 	return &Batch{db: d, in: bulk.Batch{DB: d.state}}
 }
 
 // Len returns the number of changes in the batch, without marks.
-func (b *Batch) Len() int { return b.orNone().in.Len() }
+func (b *Batch) Len() int { return b.in.Len() }
 
 // Bytes estimates what the items of the batch take, in bytes; Commit refuses more
 // than MaxBatchBytes, or MaxBulkBytes where all are new items of one collection.
-func (b *Batch) Bytes() int { return b.orNone().in.Bytes }
+func (b *Batch) Bytes() int { return b.in.Bytes }
 
 // Put adds an item to store; see Collection.Put, and Keys for the key of an item without one.
 // The first item that cannot be stored makes this and every later call, and Commit, return its
@@ -59,7 +58,6 @@ func (b *Batch) RegisterLabels(c *Collection, labels []string) error {
 // add checks and copies an item, and adds the change. The first error stays: every later call
 // returns it, and Commit.
 func (b *Batch) add(c *Collection, kind state.ChangeKind, item *Item) error {
-	b = b.orNone()
 	if b.err != nil {
 		return b.err
 	}
@@ -137,7 +135,6 @@ func checkChange(d *record.Descriptor, kind state.ChangeKind, item *Item) (*reco
 // with an error other than ErrFailed, nothing is. The batch cannot be used
 // again.
 func (b *Batch) Commit(ctx context.Context) error {
-	b = b.orNone()
 	if b.err != nil {
 		return b.err
 	}
@@ -162,7 +159,6 @@ func (b *Batch) Commit(ctx context.Context) error {
 // returns nil before Commit has returned nil. The slice is the caller's; it costs a string
 // for each item.
 func (b *Batch) Keys() []string {
-	b = b.orNone()
 	if !b.stored {
 		return nil
 	}
@@ -174,7 +170,6 @@ func (b *Batch) Keys() []string {
 // nil if there must be none. It is compared with what is stored, without codes in a
 // collection that learns them; so what has been changed and changed back is as it was.
 func (c *Collection) PutIf(ctx context.Context, item, old *Item) error {
-	c = c.orNone()
 	b := c.db.NewBatch()
 	b.PutIf(c, item, old)
 	return b.Commit(ctx)
@@ -183,7 +178,6 @@ func (c *Collection) PutIf(ctx context.Context, item, old *Item) error {
 // PutIf adds an item to store, and the condition of Collection.PutIf, for the whole
 // batch; see Expect.
 func (b *Batch) PutIf(c *Collection, item, old *Item) error {
-	b = b.orNone()
 	if b.err == nil && item == nil {
 		b.err = fault.Invalid("no item")
 	}
@@ -199,7 +193,6 @@ func (b *Batch) PutIf(c *Collection, item, old *Item) error {
 // written depending on each other, without a lock: a caller that gets ErrConflict reads them
 // again. It costs reading the item, in the committer.
 func (b *Batch) Expect(c *Collection, key string, old *Item) error {
-	b = b.orNone()
 	if b.err == nil {
 		b.err = b.expect(c, key, old)
 	}

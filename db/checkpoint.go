@@ -50,7 +50,6 @@ type CheckpointOptions struct {
 // ErrFailed. Where a copy, or what is newly written, would eat into Options.ReserveBytes of
 // the disk that it is on, that gives ErrDiskFull. Close ends it with ErrClosed.
 func (d *DB) Checkpoint(ctx context.Context, dir string, opt CheckpointOptions) error {
-	d = d.orNone()
 	if err := d.state.Guard.Enter(); err != nil {
 		return err
 	}

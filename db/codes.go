@@ -21,7 +21,6 @@ type Coded struct {
 // that have a code. Codes shows them as they are when the iteration starts. An error
 // ends it.
 func (c *Collection) Codes(ctx context.Context, to string) iter.Seq2[Coded, error] {
-	c = c.orNone()
 	return yielding(func(yield func(Coded) error) error {
 		if err := c.loaded(ctx); err != nil {
 			return err
@@ -39,7 +38,7 @@ func (c *Collection) Codes(ctx context.Context, to string) iter.Seq2[Coded, erro
 // modalities given as the model fuses them (model.Fuse). What else the item holds, labels too, does not matter. Nothing is stored. The
 // code of a query is another one, see EncodeQuery.
 func (c *Collection) Encode(item *Item) (code []byte, z []float64, err error) {
-	err = c.orNone().read(func(_ *state.View, cv *state.CollectionView) error {
+	err = c.read(func(_ *state.View, cv *state.CollectionView) error {
 		if err := search.CanEncode(cv); err != nil {
 			return err
 		}
@@ -63,7 +62,7 @@ func (c *Collection) EncodeQuery(ctx context.Context, q Query) (code []byte, z [
 	if err := ctx.Err(); err != nil {
 		return nil, nil, err
 	}
-	err = c.orNone().read(func(v *state.View, cv *state.CollectionView) error {
+	err = c.read(func(v *state.View, cv *state.CollectionView) error {
 		code, z, err = search.Encode(v, cv, q.inside())
 		return err
 	})

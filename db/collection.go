@@ -23,7 +23,7 @@ type Collection struct {
 }
 
 // Name returns the name of the collection.
-func (c *Collection) Name() string { return c.orNone().name }
+func (c *Collection) Name() string { return c.name }
 
 // inside returns the collection for those inside the database.
 func (c *Collection) inside() state.Collection {
@@ -51,7 +51,7 @@ func (c *Collection) read(f func(v *state.View, cv *state.CollectionView) error)
 // look returns what f finds in the state that the handle shows.
 func look[T any](c *Collection, f func(v *state.View, cv *state.CollectionView) (T, error)) (T, error) {
 	var found, none T
-	err := c.orNone().read(func(v *state.View, cv *state.CollectionView) (err error) {
+	err := c.read(func(v *state.View, cv *state.CollectionView) (err error) {
 		found, err = f(v, cv)
 		return err
 	})
@@ -65,7 +65,7 @@ func look[T any](c *Collection, f func(v *state.View, cv *state.CollectionView) 
 // iteration starts. f returns an error of yield, which says that nobody wants more.
 func each[T any](c *Collection, f func(v *state.View, cv *state.CollectionView, yield func(T) error) error) iter.Seq2[T, error] {
 	return yielding(func(yield func(T) error) error {
-		return c.orNone().read(func(v *state.View, cv *state.CollectionView) error { return f(v, cv, yield) })
+		return c.read(func(v *state.View, cv *state.CollectionView) error { return f(v, cv, yield) })
 	})
 }
 
@@ -144,7 +144,7 @@ func (c *Collection) Schema() (Schema, error) {
 // bit for each row of the collection. An item that replaces another reads that
 // one's record, if the collection has labels or indexed fields.
 func (c *Collection) Put(ctx context.Context, item *Item) (key string, err error) {
-	return c.orNone().changeOne(ctx, state.PutItem, item)
+	return c.changeOne(ctx, state.PutItem, item)
 }
 
 // Merge stores what is given of an item and leaves the rest as it is: the
@@ -152,7 +152,7 @@ func (c *Collection) Put(ctx context.Context, item *Item) (key string, err error
 // set. Nil is not set; labels or a payload that are empty and not nil are taken
 // away. Fields are set one by one, and none is taken away: for that, Put the item. Where there is no item with the key, it is Put, whose key it returns, too.
 func (c *Collection) Merge(ctx context.Context, item *Item) (key string, err error) {
-	return c.orNone().changeOne(ctx, state.MergeItem, item)
+	return c.changeOne(ctx, state.MergeItem, item)
 }
 
 // changeOne commits one change and returns the key of its item.
@@ -171,7 +171,6 @@ func (c *Collection) changeOne(ctx context.Context, kind state.ChangeKind, item 
 // Delete deletes the items with these keys, all in one commit, and returns how
 // many there were.
 func (c *Collection) Delete(ctx context.Context, keys ...string) (int, error) {
-	c = c.orNone()
 	b := c.db.NewBatch()
 	for _, key := range keys {
 		b.Delete(c, key)

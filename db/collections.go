@@ -15,7 +15,6 @@ import (
 // CreateCollection creates a collection, durably. A name that is in use gives
 // ErrExists, a schema that cannot be ErrInvalid.
 func (d *DB) CreateCollection(ctx context.Context, name string, schema Schema) (*Collection, error) {
-	d = d.orNone()
 	if err := record.CheckName("collection", name); err != nil {
 		return nil, err
 	}
@@ -46,7 +45,6 @@ func (d *DB) CreateCollection(ctx context.Context, name string, schema Schema) (
 
 // Collection returns the collection of that name, or ErrNotFound.
 func (d *DB) Collection(name string) (*Collection, error) {
-	d = d.orNone()
 	v, done, err := d.state.Acquire()
 	if err != nil {
 		return nil, err
@@ -61,7 +59,6 @@ func (d *DB) Collection(name string) (*Collection, error) {
 
 // Collections returns the names of the collections, sorted.
 func (d *DB) Collections() ([]string, error) {
-	d = d.orNone()
 	v, done, err := d.state.Acquire()
 	if err != nil {
 		return nil, err
@@ -115,7 +112,6 @@ func (d *DB) EnsureCollection(ctx context.Context, name string, schema Schema) (
 //
 // The time is that of one commit, whatever the size.
 func (d *DB) DropCollection(ctx context.Context, name string) error {
-	d = d.orNone()
 	if err := d.writable(); err != nil {
 		return err
 	}
@@ -187,7 +183,6 @@ type Alteration struct {
 // collection that is index-only ErrReadOnly. The time is that of one commit, whatever the
 // size, but for IndexFields.
 func (c *Collection) Alter(ctx context.Context, a Alteration) error {
-	c = c.orNone()
 	if err := c.writable(); err != nil {
 		return err
 	}

@@ -16,7 +16,6 @@ import (
 // Events and Activity tell how far it is: the stage "sweep", of unknown length; "rewrite", in
 // bytes of tables, some 256 MiB at a time; and "index", of unknown length.
 func (d *DB) Compact(ctx context.Context) error {
-	d = d.orNone()
 	if err := d.writable(); err != nil {
 		return err
 	}
@@ -35,7 +34,6 @@ func (d *DB) Compact(ctx context.Context) error {
 // indexed are, and so are projections, as far as Options.RerankCacheBytes goes. Searches do not
 // need it: they give the same answers before, later.
 func (d *DB) WaitForIndex(ctx context.Context) error {
-	d = d.orNone()
 	if err := d.state.Guard.Enter(); err != nil {
 		return err
 	}

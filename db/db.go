@@ -3,6 +3,7 @@ package db
 import (
 	"context"
 	"errors"
+	"fmt"
 	"io"
 	"log/slog"
 	"sync"
@@ -168,13 +169,20 @@ func (d *DB) start(kv *pebble.DB) error {
 	return nil
 }
 
+// writable refuses writes to a database that is open for reading only.
+func (d *DB) writable() error {
+	if d.opts.ReadOnly {
+		return fmt.Errorf("%w: %s was opened for reading only", fault.ErrReadOnly, d.dir)
+	}
+	return nil
+}
+
 // Close waits for the calls that are going on, makes everything durable, writes what is in the
 // log only into tables, at most some 64 MiB, and frees the folder for others. After writes it also has
 // indexes of vectors take in what has come, where that takes no more than some seconds. A range over
 // Items, ItemsWhere, ItemsByKey, Keys, Codes, Neighbors or Runs that is still running must end first, so do not
 // close from inside one. A second call returns ErrClosed.
 func (d *DB) Close() error {
-	d = d.orNone()
 	d.stop() // so that those who wait for codes to be loaded do not hold it up
 	if err := d.state.Guard.Close(); err != nil {
 		return err

@@ -29,7 +29,6 @@ import (
 //
 //	NOT label = ''
 func (c *Collection) DeleteWhere(ctx context.Context, where string, args ...any) (int, error) {
-	c = c.orNone()
 	if err := c.db.state.Guard.Enter(); err != nil {
 		return 0, err
 	}

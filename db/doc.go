@@ -116,7 +116,7 @@
 // them; what they name of it stands in db/event, db/fault and db/report. The goroutines of an
 // open database are those in docs/DESIGN.md; Open starts them, and Close ends them.
 //
-// TestMethodsOfHandlesThatAreNone and TestMethodsThatAreGivenNothing call every method with
-// nothing, TestResultsAreJSON looks at what every one returns, and the table "What always
-// holds" of docs/DESIGN.md names the tests of what this package promises.
+// TestMethodsThatAreGivenNothing calls every method with nothing, TestResultsAreJSON looks at
+// what every one returns, and the table "What always holds" of docs/DESIGN.md names the tests
+// of what this package promises.
 package db

@@ -11,7 +11,7 @@ import (
 	"github.com/fddhdb/fddhdb/model"
 )
 
-// BenchmarkDrift measures what the drift of a sample costs, and Stats with its balance,
+// BenchmarkDrift measures what the drift of a sample costs, and Stats,
 // in a collection of items of two modalities of 128 dimensions, most of which have codes
 // of their own: 128 bits, 800 anchors.
 func BenchmarkDrift(b *testing.B) {
@@ -51,7 +51,7 @@ func BenchmarkDrift(b *testing.B) {
 			cv, _ := v.Collections.Get(db.Inside(c).ID)
 			b.Run("measure", func(b *testing.B) {
 				for b.Loop() {
-					if _, err := learn.MeasureDrift(ctx, v, cv, cv.Live); err != nil {
+					if _, err := learn.DriftOf(ctx, v, cv, cv.Live); err != nil {
 						b.Fatal(err)
 					}
 				}

@@ -46,7 +46,6 @@ func (c *Collection) Encoders() ([]Encoder, error) {
 // fddhdb that know no encoders refuse a database as long as it has one. A modality that is not
 // there, or a command that is empty or longer than 16 KiB, is an ErrInvalid.
 func (c *Collection) SetEncoders(ctx context.Context, encoders []Encoder) error {
-	c = c.orNone()
 	if err := c.writable(); err != nil {
 		return err
 	}

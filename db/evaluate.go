@@ -46,7 +46,7 @@ type Evaluation struct {
 // add nothing that can be measured.
 func (c *Collection) Evaluate(ctx context.Context, e Evaluation) ([]Retrieval, error) {
 	var out []Retrieval
-	err := c.orNone().readLoaded(ctx, func(v *state.View, cv *state.CollectionView) (err error) {
+	err := c.readLoaded(ctx, func(v *state.View, cv *state.CollectionView) (err error) {
 		out, err = learn.Evaluate(ctx, v, cv, e.inside())
 		return err
 	})
@@ -77,7 +77,6 @@ type NeighborEvaluation struct {
 // are in memory meanwhile. ErrNoModel: nothing is trained; ErrInvalid: queries that
 // do not fit, or an index-only collection, which has no vectors.
 func (c *Collection) EvaluateNeighbors(ctx context.Context, e NeighborEvaluation) ([]NeighborRecall, error) {
-	c = c.orNone()
 	in := &learn.NeighborEvaluation{Queries: e.Queries, Sparse: insideSparse(e.Sparse), K: e.K, Windows: e.Windows, Where: e.Where, Args: e.Args}
 	// Vectors that are in memory need not be read for each query.
 	err := c.read(func(_ *state.View, cv *state.CollectionView) error {
@@ -121,7 +120,7 @@ func (c *Collection) EvaluateTraining(ctx context.Context, opt TrainOptions, e E
 	defer ended()
 	var t *Training
 	var found []Retrieval
-	err := c.orNone().readLoaded(ctx, func(v *state.View, cv *state.CollectionView) (err error) {
+	err := c.readLoaded(ctx, func(v *state.View, cv *state.CollectionView) (err error) {
 		t, found, err = learn.EvaluateTraining(ctx, v, cv, learn.TrainOptions(opt), e.inside())
 		return err
 	})

@@ -11,7 +11,6 @@ import (
 // Explain answers a query as Search does, or within a radius that is not negative
 // the first K items as SearchRadius, and tells how.
 func (c *Collection) Explain(ctx context.Context, q Query, radius int) (*Explain, *Result, error) {
-	c = c.orNone()
 	if q.K == 0 {
 		q.K = defaultK
 	}

@@ -101,10 +101,7 @@ func sayings(t testing.TB, c *db.Collection, like []*db.Item, vectors bool) []st
 		training, err := json.Marshal(sp.Training)
 		say("training", string(training), err)
 		for _, r := range sp.Revisions {
-			drift := r.Drift
-			r.Drift = nil
 			say("revision", r, nil)
-			say("drift", drift != nil, nil)
 		}
 		for _, to := range targets {
 			for x, err := range in.Codes(ctx, to) {

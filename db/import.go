@@ -78,7 +78,6 @@ type Import struct {
 // ErrDiskFull, and where damage leaves it open whether the import was committed it is
 // ErrStaged, unless Restart is set.
 func (c *Collection) NewImport(ctx context.Context, opt ImportOptions) (*Import, error) {
-	c = c.orNone()
 	if err := c.changeable(); err != nil {
 		return nil, err
 	}
@@ -115,13 +114,13 @@ func (im *Import) descriptor() (*record.Descriptor, error) {
 
 // Rows returns how many rows have been put or skipped, those before an interruption
 // included: after NewImport it is how many there are to leave out.
-func (im *Import) Rows() int { return im.orNone().spool.Rows() }
+func (im *Import) Rows() int { return im.spool.Rows() }
 
 // Items returns how many items have been put, those before an interruption included.
-func (im *Import) Items() int { return im.orNone().spool.Items() }
+func (im *Import) Items() int { return im.spool.Items() }
 
 // Bytes estimates what the items take, as Batch.Bytes does.
-func (im *Import) Bytes() int64 { return im.orNone().spool.Bytes() }
+func (im *Import) Bytes() int64 { return im.spool.Bytes() }
 
 // Put checks an item and stages a copy of it. One that cannot be stored gives ErrInvalid,
 // and is no part of the import, which may go on without it. After any other error nothing
@@ -131,7 +130,6 @@ func (im *Import) Bytes() int64 { return im.orNone().spool.Bytes() }
 // not return them, as there may be more than fit into memory: they are read afterwards, by
 // Items, which yields new items in that order. To know a key before, give it.
 func (im *Import) Put(item *Item) error {
-	im = im.orNone()
 	if item == nil {
 		return fault.Invalid("no item")
 	}
@@ -156,14 +154,12 @@ func (im *Import) Put(item *Item) error {
 // Skip counts a row of the source that is no item, so that Rows stays in step with it. Why
 // is told to whoever goes on after an interruption, up to 1 KiB of it.
 func (im *Import) Skip(why string) error {
-	im = im.orNone()
 	return im.stage(func(*state.CollectionView) error { return im.failure(im.spool.Skip(why)) })
 }
 
 // RegisterLabels is Batch.RegisterLabels; it comes before the first Put, also where the
 // import goes on.
 func (im *Import) RegisterLabels(labels []string) error {
-	im = im.orNone()
 	for _, l := range labels {
 		if err := record.CheckLabel(l); err != nil {
 			return err
@@ -212,7 +208,6 @@ func (im *Import) failure(err error) error {
 // Where an earlier process was interrupted after it had committed the import, Rows and
 // Items are those of all of it, and Commit only says so: nothing is stored twice.
 func (im *Import) Commit(ctx context.Context) error {
-	im = im.orNone()
 	if err := im.usable(); err != nil {
 		return err
 	}
@@ -259,7 +254,6 @@ func (im *Import) commit(ctx context.Context) error {
 // on with. After Commit or Discard it does nothing. A database that is closed first does
 // this, and gives ErrClosed from then on.
 func (im *Import) Close() error {
-	im = im.orNone()
 	if im.ended {
 		return nil
 	}
@@ -274,7 +268,6 @@ func (im *Import) Close() error {
 
 // Discard ends the import, and forgets what it has staged.
 func (im *Import) Discard() error {
-	im = im.orNone()
 	if im.ended {
 		return nil
 	}
@@ -290,7 +283,6 @@ func (im *Import) Discard() error {
 // StagedImports returns the imports that have something staged. It looks at the folder of
 // the database only: at each file of each of them.
 func (d *DB) StagedImports(ctx context.Context) ([]StagedImport, error) {
-	d = d.orNone()
 	all, err := d.imports.All(ctx)
 	return all, fault.Annotate(err, "staged imports of %s", d.dir)
 }
@@ -300,7 +292,6 @@ func (d *DB) StagedImports(ctx context.Context) ([]StagedImport, error) {
 // kept: what something has been written of after a time. Of imports that are committed it
 // is remembered for a week that they are, so that going on with one stores nothing twice.
 func (d *DB) RemoveStagedImports(ctx context.Context, before time.Time) ([]StagedImport, error) {
-	d = d.orNone()
 	if err := d.writable(); err != nil {
 		return nil, err
 	}

@@ -94,7 +94,6 @@ func (c *Collection) CountWhere(ctx context.Context, where string, args ...any) 
 // CountUpTo is CountWhere that stops when it has found so many items, 1 or more; where it
 // returns as many there may be more. It looks at 65,536 rows at a time.
 func (c *Collection) CountUpTo(ctx context.Context, limit int, where string, args ...any) (int, error) {
-	c = c.orNone()
 	if limit < 1 {
 		return 0, fault.Invalid("count up to %d items: 1 or more are possible", limit)
 	}

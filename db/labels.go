@@ -45,7 +45,6 @@ func (c *Collection) RenameLabel(ctx context.Context, old, name string) error {
 	if err := ctx.Err(); err != nil {
 		return err
 	}
-	c = c.orNone()
 	if err := c.db.state.Guard.Enter(); err != nil {
 		return err
 	}
@@ -86,7 +85,7 @@ func (c *Collection) MergeLabel(ctx context.Context, from, into string) (items i
 	if err := ctx.Err(); err != nil {
 		return 0, err
 	}
-	in, leave, err := c.orNone().learning(ctx)
+	in, leave, err := c.learning(ctx)
 	if err != nil {
 		return 0, err
 	}

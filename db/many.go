@@ -16,7 +16,6 @@ import (
 // collection, on all cores. Queries that need a scan by distance share it. The first error
 // ends it and says which query it is about.
 func (c *Collection) SearchAll(ctx context.Context, queries []Query) ([]*Result, error) {
-	c = c.orNone()
 	ctx, call := c.db.state.Signals.Call(ctx, event.OpSearchAll, c.name)
 	results := make([]*Result, len(queries))
 	err := c.read(func(v *state.View, cv *state.CollectionView) error {

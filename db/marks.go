@@ -34,7 +34,6 @@ type Mark struct {
 // A name is UTF-8 of 1 to 256 bytes; MaxMarkBytes and MaxMarksBytes bound the values. Marks are
 // in checkpoints and backups, as of the state that these hold.
 func (b *Batch) Mark(name string, value []byte) error {
-	b = b.orNone()
 	if b.err == nil {
 		b.err = b.mark(name, value)
 	}
@@ -58,7 +57,7 @@ func (b *Batch) mark(name string, value []byte) error {
 // Mark returns the bytes that the latest commit with a mark of that name has stored, or
 // ErrNotFound. The slice is the caller's.
 func (d *DB) Mark(name string) (value []byte, err error) {
-	err = d.orNone().state.Read(func(v *state.View) error {
+	err = d.state.Read(func(v *state.View) error {
 		value, err = markOf(v, name)
 		return err
 	})
@@ -67,7 +66,7 @@ func (d *DB) Mark(name string) (value []byte, err error) {
 
 // Mark is DB.Mark as of the snapshot.
 func (s *Snapshot) Mark(name string) (value []byte, err error) {
-	err = s.orNone().pin.Read(func(v *state.View) error {
+	err = s.pin.Read(func(v *state.View) error {
 		value, err = markOf(v, name)
 		return err
 	})
@@ -88,7 +87,6 @@ func markOf(v *state.View, name string) ([]byte, error) {
 // Marks yields the marks whose names begin with prefix, in the order of the bytes of their names, as
 // they are when the iteration starts; the empty prefix means all. An error ends it.
 func (d *DB) Marks(ctx context.Context, prefix string) iter.Seq2[Mark, error] {
-	d = d.orNone()
 	return yielding(func(yield func(Mark) error) error {
 		return d.state.Read(func(v *state.View) error {
 			return record.ForEachMark(v.Snap, prefix, func(m record.Mark) error {

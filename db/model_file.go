@@ -103,7 +103,7 @@ func (c *Collection) ImportModel(ctx context.Context, r io.Reader, opt ImportMod
 	}
 	ctx, ended := work.Hearing(ctx, &opt.Progress)
 	defer ended()
-	in, leave, err := c.orNone().learning(ctx)
+	in, leave, err := c.learning(ctx)
 	if err != nil {
 		return nil, err
 	}
@@ -156,7 +156,7 @@ func (c *Collection) ImportRevision(ctx context.Context, r io.Reader, opt Import
 	if err := ctx.Err(); err != nil {
 		return nil, err
 	}
-	in, leave, err := c.orNone().learning(ctx)
+	in, leave, err := c.learning(ctx)
 	if err != nil {
 		return nil, err
 	}

@@ -303,7 +303,6 @@ const defaultK = 10
 // no more. The time is that of encoding the query, of finding the codes (see
 // Explain), and of the items of the codes that are reached.
 func (c *Collection) Search(ctx context.Context, q Query) (*Result, error) {
-	c = c.orNone()
 	if q.K == 0 {
 		q.K = defaultK
 	}
@@ -336,7 +335,6 @@ func (c *Collection) Search(ctx context.Context, q Query) (*Result, error) {
 // are put in order and read when they are looked at; for RerankAsymmetric all codes
 // are put in order first. Close the runs.
 func (c *Collection) SearchRadius(ctx context.Context, q Query, radius int) (*Runs, error) {
-	c = c.orNone()
 	if radius < 0 {
 		return nil, fault.Invalid("radius %d: 0 or more bits are possible", radius)
 	}
@@ -365,7 +363,6 @@ func (c *Collection) SearchRadius(ctx context.Context, q Query, radius int) (*Ru
 // CountRadius returns the number of items within radius bits of the query, also of those
 // before its cursor.
 func (c *Collection) CountRadius(ctx context.Context, q Query, radius int) (int, error) {
-	c = c.orNone()
 	if radius < 0 {
 		return 0, fault.Invalid("radius %d: 0 or more bits are possible", radius)
 	}

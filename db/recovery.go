@@ -8,7 +8,6 @@ import (
 // Recovery returns what Open found. A database of a format before FormatIdentity has no
 // side file: nothing is known to be missing from it. The slice is the caller's.
 func (d *DB) Recovery() Recovery {
-	d = d.orNone()
 	r := d.recovery
 	if r.Losses = slices.Clone(r.Losses); d.keeper != nil {
 		r.Losses = d.keeper.Losses()
@@ -20,7 +19,6 @@ func (d *DB) Recovery() Recovery {
 // restored, or what was lost is known and made good. It returns those that are forgotten,
 // and ErrReadOnly where the database is open for reading only. It waits for the disk.
 func (d *DB) AcknowledgeLosses(ctx context.Context) ([]Loss, error) {
-	d = d.orNone()
 	if err := ctx.Err(); err != nil {
 		return nil, err
 	}
@@ -44,4 +42,4 @@ func (d *DB) AcknowledgeLosses(ctx context.Context) ([]Loss, error) {
 // UUID returns the identity of the database in 32 hexadecimal digits. It is made with the
 // database, at random, and stays with it through backup and restore; copies of the folder
 // share it.
-func (d *DB) UUID() string { return d.orNone().identity.Text() }
+func (d *DB) UUID() string { return d.identity.Text() }

@@ -51,7 +51,7 @@ type ReindexOptions struct {
 func (c *Collection) Reindex(ctx context.Context, opt ReindexOptions) (*Reindexing, error) {
 	ctx, ended := work.Hearing(ctx, &opt.Progress)
 	defer ended()
-	in, leave, err := c.orNone().learning(ctx)
+	in, leave, err := c.learning(ctx)
 	if err != nil {
 		return nil, err
 	}

@@ -4,21 +4,18 @@ import "github.com/fddhdb/fddhdb/db/report"
 
 // These are what calls return as reports. Package report says what is in each.
 type (
-	Drift         = report.Drift
-	ModalityDrift = report.ModalityDrift
-	RevisionDrift = report.RevisionDrift
-	Distances     = report.Distances
-	Balance       = report.Balance
-	RevisionInfo  = report.RevisionInfo
-	Finding       = report.Finding
-	Verification  = report.Verification
-	Repairing     = report.Repairing
-	Space         = report.Space
-	Training      = report.Training
-	Update        = report.Update
-	Adoption      = report.Adoption
-	Reindexing    = report.Reindexing
-	Retrieval     = report.Retrieval
+	Drift        = report.Drift
+	Distances    = report.Distances
+	RevisionInfo = report.RevisionInfo
+	Finding      = report.Finding
+	Verification = report.Verification
+	Repairing    = report.Repairing
+	Space        = report.Space
+	Training     = report.Training
+	Update       = report.Update
+	Adoption     = report.Adoption
+	Reindexing   = report.Reindexing
+	Retrieval    = report.Retrieval
 
 	NeighborRecall = report.NeighborRecall
 	WindowRecall   = report.WindowRecall
@@ -34,3 +31,6 @@ type (
 	SpaceInfo      = report.SpaceInfo
 	SpaceState     = report.SpaceState
 )
+
+// DriftLimit is the Drift above which it is time to train again.
+const DriftLimit = report.DriftLimit

@@ -10,7 +10,6 @@ import (
 // pinned, the first one and the latest eight are kept. A revision that is not there any more
 // gives ErrNotFound, a collection without a trained space ErrNoModel.
 func (c *Collection) PinRevision(ctx context.Context, space Space, revision uint32, pinned bool) error {
-	c = c.orNone()
 	return c.changeSpaces(ctx, false, func(tx *state.Tx, s *state.CollectionState) error {
 		return tx.PinRevision(s, c.spaceOr(space), revision, pinned)
 	})
@@ -23,7 +22,7 @@ func (c *Collection) PinRevision(ctx context.Context, space Space, revision uint
 // that is not there any more gives ErrNotFound; ErrBusy if what has been taught is being
 // overwritten all the time.
 func (c *Collection) RestoreRevision(ctx context.Context, space Space, revision uint32) (*Update, error) {
-	in, leave, err := c.orNone().learning(ctx)
+	in, leave, err := c.learning(ctx)
 	if err != nil {
 		return nil, err
 	}

@@ -30,11 +30,10 @@ type Run struct {
 
 // Total returns the number of items, also of those before the cursor of the
 // query.
-func (r *Runs) Total() int { return r.orNone().s.Total }
+func (r *Runs) Total() int { return r.s.Total }
 
 // Close frees what the runs hold. A second call returns ErrClosed.
 func (r *Runs) Close() error {
-	r = r.orNone()
 	if !r.pin.Release() {
 		return state.ErrReleased
 	}
@@ -44,7 +43,6 @@ func (r *Runs) Close() error {
 // All yields the runs in order, without looking at their items; of the run in
 // which the cursor of the query is, what follows it. An error ends it.
 func (r *Runs) All(ctx context.Context) iter.Seq2[Run, error] {
-	r = r.orNone()
 	return yielding(func(yield func(Run) error) error {
 		return r.read(func(s *search.Searcher) error {
 			for r, err := range s.EachRun(ctx) {
@@ -63,7 +61,6 @@ func (r *Runs) All(ctx context.Context) iter.Seq2[Run, error] {
 // Hits yields the items in order, putting those of a run in order and reading
 // their keys when it is reached. An error ends it.
 func (r *Runs) Hits(ctx context.Context) iter.Seq2[Hit, error] {
-	r = r.orNone()
 	return yielding(func(yield func(Hit) error) error {
 		return r.read(func(s *search.Searcher) error {
 			for h, err := range s.Hits(ctx, math.MaxInt) {
@@ -88,7 +85,7 @@ func (r *Runs) Hits(ctx context.Context) iter.Seq2[Hit, error] {
 // less. The sum is Total. It looks at each code that was found, and at no item; the slice
 // is the caller's.
 func (r *Runs) Distances(ctx context.Context) (counts []int, err error) {
-	err = r.orNone().read(func(s *search.Searcher) (err error) {
+	err = r.read(func(s *search.Searcher) (err error) {
 		counts, err = s.Distances(ctx)
 		return err
 	})
@@ -97,7 +94,6 @@ func (r *Runs) Distances(ctx context.Context) (counts []int, err error) {
 
 // First returns the first k items, behind the cursor of the query if it has one.
 func (r *Runs) First(ctx context.Context, k int) (*Result, error) {
-	r = r.orNone()
 	if k < 1 {
 		return nil, fault.Invalid("k = %d: 1 or more are possible", k)
 	}
@@ -124,7 +120,6 @@ func (r *Runs) read(f func(s *search.Searcher) error) error {
 // of sparse vectors), and again for each further part, four times as many. Query.K is ignored. An
 // error ends it.
 func (c *Collection) Neighbors(ctx context.Context, q Query) iter.Seq2[Hit, error] {
-	c = c.orNone()
 	return yielding(func(yield func(Hit) error) (err error) {
 		hits := 0
 		ctx, call := c.db.state.Signals.Call(ctx, event.OpNeighbors, c.name)

@@ -16,7 +16,6 @@ type Snapshot struct {
 
 // Snapshot returns the database as it is now. It costs next to nothing.
 func (d *DB) Snapshot() (*Snapshot, error) {
-	d = d.orNone()
 	v, done, err := d.state.Acquire()
 	if err != nil {
 		return nil, err
@@ -28,7 +27,6 @@ func (d *DB) Snapshot() (*Snapshot, error) {
 
 // Collection returns the collection of that name as it was, or ErrNotFound.
 func (s *Snapshot) Collection(name string) (*Collection, error) {
-	s = s.orNone()
 	var c *Collection
 	err := s.pin.Read(func(v *state.View) error {
 		id, ok := v.IDs.Get(name)
@@ -44,7 +42,6 @@ func (s *Snapshot) Collection(name string) (*Collection, error) {
 // Close frees what the snapshot holds. Its collections return ErrClosed then, as
 // does a second call.
 func (s *Snapshot) Close() error {
-	s = s.orNone()
 	if !s.pin.Release() {
 		return state.ErrReleased
 	}

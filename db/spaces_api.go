@@ -43,16 +43,14 @@ func (c *Collection) Spaces(ctx context.Context) ([]SpaceInfo, error) {
 	})
 }
 
-// Drift measures how far the items that have come since the training of the active space, or of that
-// of the handle, are from those of the training, for a space that was learned without labels: other
-// spaces are measured by Update, and give ErrInvalid. Compare it with the drift of the training in
-// CollectionStats.Drift; where it is clearly worse, train anew. It is nil if no items have come. It
-// reads a sample of up to 256 of them, in some tens of milliseconds, on half of the processors; an
-// index-only collection has no vectors to measure, which is ErrInvalid.
-func (c *Collection) Drift(ctx context.Context) (*RevisionDrift, error) {
-	var d *RevisionDrift
-	err := c.orNone().readLoaded(ctx, func(v *state.View, cv *state.CollectionView) (err error) {
-		d, err = learn.NewDrift(ctx, v, cv)
+// Drift says how far the items that came last are from those that the model of the active space, or of that
+// of the handle, was trained on, and so whether to train again (Drift.TrainAgain). Of a space that was learned
+// from labels it is the drift of the latest update that has measured it. Of another it is measured on a
+// sample of the items that have come since the training, in some tens of milliseconds; an index-only
+// collection has no vectors to measure, which is ErrInvalid. It is nil if none have come.
+func (c *Collection) Drift(ctx context.Context) (d Drift, err error) {
+	err = c.readLoaded(ctx, func(v *state.View, cv *state.CollectionView) error {
+		d, err = learn.Drift(ctx, v, cv)
 		return err
 	})
 	return d, err
@@ -70,7 +68,6 @@ func (c *Collection) Drift(ctx context.Context) (*RevisionDrift, error) {
 // once the space has been dropped. It costs nothing; any number of goroutines may share
 // it, also in a Snapshot.
 func (c *Collection) InSpace(space Space) (*Collection, error) {
-	c = c.orNone()
 	in := *c
 	in.space = uint32(space)
 	if err := in.read(func(*state.View, *state.CollectionView) error { return nil }); err != nil {
@@ -88,7 +85,6 @@ func (c *Collection) spaceOr(named Space) uint32 { return cmp.Or(uint32(named), 
 // ActiveSpace is that of the handle, as elsewhere. A space
 // that is being built gives ErrBusy, one that does not exist ErrNotFound.
 func (c *Collection) Activate(ctx context.Context, space Space) error {
-	c = c.orNone()
 	number, changes := c.spaceOr(space), false
 	err := c.changeSpaces(ctx, false, func(tx *state.Tx, s *state.CollectionState) (err error) {
 		changes, err = tx.ActivateSpace(s, number)
@@ -104,7 +100,6 @@ func (c *Collection) Activate(ctx context.Context, space Space) error {
 // commit, and returns its number: doing it twice changes nothing. Where there is none,
 // because there never was one or it has been dropped, it gives ErrInvalid.
 func (c *Collection) Rollback(ctx context.Context) (space Space, err error) {
-	c = c.orNone()
 	err = c.changeSpaces(ctx, false, func(tx *state.Tx, s *state.CollectionState) error {
 		sp, err := tx.Rollback(s)
 		space = Space(sp)
@@ -122,7 +117,6 @@ func (c *Collection) Rollback(ctx context.Context) (space Space, err error) {
 // being built can; whoever builds it gets ErrNotFound. So can one whose codes are damaged,
 // which writes to the collection are refused for. Snapshots go on seeing it.
 func (c *Collection) DropSpace(ctx context.Context, space Space) error {
-	c = c.orNone()
 	number := uint32(space)
 	err := c.changeSpaces(ctx, true, func(tx *state.Tx, s *state.CollectionState) error {
 		return tx.DropSpaceNamed(s, number)

@@ -56,31 +56,13 @@ type CollectionStats struct {
 	// of all spaces, and vectors. See Options.RerankCacheBytes.
 	RerankBytes int64 `json:"rerank_bytes"`
 
-	// Balance says how evenly each bit splits the items, over the codes of all views. With
-	// more than 100,000 distinct codes it is measured on a sample of 100,000 items. It is
-	// nil if no item has a code, or if the codes are not in memory yet.
-	//
-	// Measuring takes at most a thousandth of the time, so that Balance may lag behind
-	// writes once there are more than 1,000 distinct codes: by about ten seconds with
-	// 100,000 of them.
-	*Balance
-	// BitBalance, ConstantBits and Sampled repeat the fields of Balance. They are 0 if
-	// Balance is nil. JSON does not have them: after decoding, read Balance.
-	BitBalance   float64 `json:"-"`
-	ConstantBits int     `json:"-"`
-	Sampled      int     `json:"-"`
-
 	// QueryDistances are the distances from queries to their nearest hit, for the calls of
 	// Search and SearchAll since the database was opened. Queries with a cursor do not
 	// count, nor do queries by Key, as such an item finds itself. Nil if there were no others.
 	QueryDistances *Distances `json:"query_distances,omitempty"`
 
-	// Drift has at most two elements, and is nil if nothing has been measured. The last one
-	// is the drift of the latest revision. The one before it is there to compare with: the
-	// drift of the first update, or of the training if there was only one update. Any model
-	// is nearer to the items it was trained on than to others. Collection.Spaces has the
-	// drift of all revisions.
-	Drift []RevisionDrift `json:"drift,omitempty"`
+	// Drift is that of the latest update that has measured it; nil if none has. See Collection.Drift.
+	Drift Drift `json:"drift,omitempty"`
 
 	Spaces int `json:"spaces"` // see Collection.Spaces
 	// LabelFree: the codes were learned without labels (model.Method.LabelFree): nothing is
@@ -105,7 +87,7 @@ type ModalityStats struct {
 // Stats returns figures about the database and all its collections. It waits for no writer
 // and keeps none waiting, so that it can be called as often as anybody likes: it takes some
 // microseconds, three more for every hundred thousand codes, and some for each label that writes since
-// the last call have given to items or taken from them. Balance takes some milliseconds, now and then. The
+// the last call have given to items or taken from them. The
 // first call reads a record of each label, milliseconds for each thousand of them, and so does one
 // after a load of many items, or after labels were merged. Damage to such a record is an ErrCorrupt. What the
 // store says of itself is as of its last flush or compaction; the first call after one may wait until
@@ -117,7 +99,6 @@ type ModalityStats struct {
 // blocks, as on Windows, a file counts with its size. StagedImports are looked for when one
 // has begun or ended and, while some go on, once a second.
 func (d *DB) Stats() (*Stats, error) {
-	d = d.orNone()
 	v, done, err := d.state.Acquire()
 	if err != nil {
 		return nil, err
@@ -206,10 +187,7 @@ func collectionStats(v *state.View, cv *state.CollectionView) (CollectionStats, 
 		}
 		s.Taught, s.Pending = int(cv.Numbers.Taught), int(cv.Pending.GetCardinality())
 		s.QueryDistances = cv.Distances.Report()
-		if b := learn.PresentBalance(cv); b != nil {
-			s.Balance, s.BitBalance, s.ConstantBits, s.Sampled = b, b.BitBalance, b.ConstantBits, b.Sampled
-		}
-		s.Drift = learn.ComparedDrift(cv.Revisions)
+		s.Drift = learn.LatestDrift(cv.Revisions)
 	}
 	for _, sp := range cv.Spaces {
 		s.RerankBytes += int64(sp.Directions.Bytes())

@@ -6,10 +6,10 @@ import (
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
+	"pgregory.net/rapid"
 
 	"github.com/fddhdb/fddhdb/db"
 	"github.com/fddhdb/fddhdb/db/internal/dbkit"
-	"github.com/fddhdb/fddhdb/db/internal/learn"
 	"github.com/fddhdb/fddhdb/db/internal/state"
 	"github.com/fddhdb/fddhdb/internal/synth"
 	"github.com/fddhdb/fddhdb/model"
@@ -22,91 +22,6 @@ func statsOf(t *testing.T, c *db.Collection) *db.CollectionStats {
 		t.Fatal(err)
 	}
 	return s
-}
-
-// balanceOf computes the balance of codes from the definition.
-func balanceOf(codes [][]byte) *db.Balance {
-	out := &db.Balance{}
-	q := 8 * len(codes[0])
-	for j := range q {
-		sum := 0.0
-		for _, code := range codes {
-			sum += float64(int(code[j/8]>>(j%8)&1)*2 - 1)
-		}
-		if math.Abs(sum) == float64(len(codes)) {
-			out.ConstantBits++
-		}
-		out.BitBalance += math.Abs(sum) / float64(len(codes)) / float64(q)
-	}
-	return out
-}
-
-func TestBalanceOfStoredCodes(t *testing.T) {
-	d, c := dbkit.OpenPairs(t)
-	if s := statsOf(t, c); s.Balance != nil || s.Spaces != 0 {
-		t.Errorf("before training: %+v", s)
-	}
-	putAll(t, c, dbkit.ViewItems(120, 3))
-	if s := statsOf(t, c); s.Balance != nil {
-		t.Errorf("before training: %+v", s)
-	}
-	for _, opt := range []model.Options{{Bits: 32, Anchors: 30}, dbkit.TinyTraining(1).Options} {
-		dbkit.MustTrain(t, c, db.TrainOptions{Options: opt})
-		var codes [][]byte
-		for _, it := range dbkit.AllItems(t, c) {
-			if it.Code != nil {
-				codes = append(codes, it.Code)
-			}
-		}
-		if diff := cmp.Diff(balanceOf(codes), statsOf(t, c).Balance, nearly); diff != "" {
-			t.Error(diff)
-		}
-	}
-	cold, release := coldCollection(d, c)
-	defer release()
-	if s := statsOf(t, cold); s.Balance != nil {
-		t.Errorf("of codes that are not in memory: %+v", s.Balance)
-	}
-}
-
-func TestBalanceOfASample(t *testing.T) {
-	d := dbkit.MustOpen(t, t.TempDir(), nil)
-	defer d.Close()
-	c, err := d.CreateCollection(ctx, "main", db.Schema{Bits: 32})
-	if err != nil {
-		t.Fatal(err)
-	}
-	var items []*db.Item
-	for i, code := range dbkit.RandomCodes(500, 32, 1) {
-		code[0] |= 1 // one bit is constant
-		items = append(items, &db.Item{Key: string(rune('a'+i/26)) + string(rune('a'+i%26)), Code: code})
-	}
-	putAll(t, c, items)
-	if _, err := c.Delete(ctx, items[0].Key, items[7].Key); err != nil {
-		t.Fatal(err)
-	}
-	items = append(items[1:7], items[8:]...)
-	err = db.Read(c, func(_ *state.View, cv *state.CollectionView) error {
-		var sampled, all [][]byte
-		for i := range 100 {
-			sampled = append(sampled, items[i*len(items)/100].Code)
-		}
-		for _, it := range items {
-			all = append(all, it.Code)
-		}
-		want := balanceOf(sampled)
-		want.Sampled = 100
-		if diff := cmp.Diff(want, learn.BalanceIn(cv, 100), nearly); diff != "" || want.ConstantBits != 1 {
-			t.Errorf("of 100: %s", diff)
-		}
-		if diff := cmp.Diff(balanceOf(all), learn.BalanceIn(cv, len(items)), nearly); diff != "" {
-			t.Errorf("of all: %s", diff)
-		}
-		return nil
-	})
-	if err != nil {
-		t.Fatal(err)
-	}
 }
 
 // What Stats says of the distances of queries is what a linear scan finds.
@@ -200,4 +115,37 @@ func TestQueryDistances(t *testing.T) {
 	if s := statsOf(t, dbkit.MustCollection(t, d, "main")); s.QueryDistances != nil {
 		t.Errorf("reopened: %+v", s.QueryDistances)
 	}
+}
+
+// summaryOf sums up distances by sorting them.
+func summaryOf(distances []int) *db.Distances {
+	n := len(distances)
+	if n == 0 {
+		return nil
+	}
+	slices.Sort(distances)
+	sum := 0
+	for _, d := range distances {
+		sum += d
+	}
+	return &db.Distances{
+		Queries: n, Mean: float64(sum) / float64(n),
+		P50: distances[int(math.Ceil(float64(n)/2))-1], P90: distances[int(math.Ceil(float64(9*n)/10))-1],
+	}
+}
+
+// nearly compares floats up to rounding, and all else exactly.
+var nearly = cmp.Comparer(func(a, b float64) bool { return math.Abs(a-b) <= 1e-9*max(1, math.Abs(a)) })
+
+func TestDistancesOf(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		distances := rapid.SliceOfN(rapid.IntRange(0, 16), 0, 40).Draw(t, "distances")
+		counts := make([]int64, 17)
+		for _, d := range distances {
+			counts[d]++
+		}
+		if diff := cmp.Diff(summaryOf(distances), state.DistancesOf(counts), nearly); diff != "" {
+			t.Fatal(diff)
+		}
+	})
 }

@@ -57,7 +57,7 @@ type TrainOptions struct {
 func (c *Collection) Train(ctx context.Context, opt TrainOptions) (*Training, error) {
 	ctx, ended := work.Hearing(ctx, &opt.Progress)
 	defer ended()
-	in, leave, err := c.orNone().learning(ctx)
+	in, leave, err := c.learning(ctx)
 	if err != nil {
 		return nil, err
 	}

@@ -81,7 +81,7 @@ type UpdateOptions struct {
 func (c *Collection) Update(ctx context.Context, opt UpdateOptions) (*Update, error) {
 	ctx, ended := work.Hearing(ctx, &opt.Progress)
 	defer ended()
-	in, leave, err := c.orNone().learning(ctx)
+	in, leave, err := c.learning(ctx)
 	if err != nil {
 		return nil, err
 	}

@@ -64,7 +64,7 @@ func (c *Collection) IndexVectors(ctx context.Context, opt IndexOptions) (*Vecto
 	}
 	ctx, ended := work.Hearing(ctx, &opt.Progress)
 	defer ended()
-	in, leave, err := c.orNone().learning(ctx)
+	in, leave, err := c.learning(ctx)
 	if err != nil {
 		return nil, err
 	}
@@ -128,7 +128,7 @@ func (c *Collection) VectorIndexes() ([]VectorIndex, error) {
 // DropVectorIndex deletes the index of the vectors of a modality, whose name may be empty where there
 // is one: answers by vectors compare all of them again. Where there is no index it is an ErrNotFound.
 func (c *Collection) DropVectorIndex(ctx context.Context, modality string) error {
-	in, leave, err := c.orNone().learning(ctx)
+	in, leave, err := c.learning(ctx)
 	if err != nil {
 		return err
 	}

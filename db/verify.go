@@ -50,7 +50,6 @@ func (o *VerifyOptions) inside() verify.Options {
 //
 // The errors are those of found and of the context, and ErrClosed.
 func (d *DB) Verify(ctx context.Context, opt VerifyOptions, found func(Finding) error) (*Verification, error) {
-	d = d.orNone()
 	if err := d.state.Guard.Enter(); err != nil {
 		return nil, err
 	}

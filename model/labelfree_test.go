@@ -206,6 +206,52 @@ func TestITQ(t *testing.T) {
 	}
 }
 
+// The offset is that of the definition: 1 of equal projections, and small of items like those of the training.
+func TestOffsetOf(t *testing.T) {
+	rows := synth.Embeddings(0, 1000, 32, 5)
+	m := freely(t, Options{Method: MethodITQ, Bits: 16}, rows[:700]).Model
+	of := func(rows ...[]float32) (items []Example) {
+		for _, x := range rows {
+			items = append(items, Example{Vectors: []Vector{Dense(x)}})
+		}
+		return items
+	}
+	opposite := slices.Clone(rows[0])
+	z := func(x []float32) []float64 {
+		z := make([]float64, 16)
+		if err := m.NewEncoder().Project(z, 0, x); err != nil {
+			t.Fatal(err)
+		}
+		return z
+	}
+	for i := range opposite {
+		opposite[i] = -opposite[i]
+	}
+	sum, squares := make([]float64, 16), 0.0
+	for _, x := range [][]float32{rows[0], opposite} {
+		for j, v := range z(x) {
+			sum[j] += v
+			squares += v * v
+		}
+	}
+	want := 0.0
+	for _, v := range sum {
+		want += v * v / 2 / squares
+	}
+	for what, c := range map[string]struct {
+		items     []Example
+		low, high float64
+	}{
+		"equal": {of(rows[1], rows[1], rows[1]), 1 - 1e-9, 1 + 1e-9}, "opposite": {of(rows[0], opposite), want - 1e-9, want + 1e-9},
+		"like the training": {of(rows[700:]...), 0, .02}, "none": {append(of(), Example{Vectors: []Vector{{}}}), 0, 0},
+	} {
+		got, n, err := m.OffsetOf(c.items)
+		if err != nil || got[0] < c.low || got[0] > c.high || what != "none" && n[0] != len(c.items) || what == "none" && n[0] != 0 {
+			t.Errorf("%s: %v of %v items, %v", what, got, n, err)
+		}
+	}
+}
+
 // Of items in two spaces, the code by one modality is near that by the other.
 func TestCCAITQ(t *testing.T) {
 	longWithRace(t)

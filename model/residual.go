@@ -1,117 +1,148 @@
 package model
 
 import (
-	"slices"
+	"gonum.org/v1/gonum/floats"
 
 	"github.com/fddhdb/fddhdb/model/internal/dense"
 )
 
-// residualRows is the number of rows of A that are multiplied at a time. All at once
-// would take twice the memory of A.
-const residualRows = 256
-
-// Residual returns, for each modality, how far the model's projections z = P phi of the
-// items of the statistics are from what they learn, g (LabelAim; for AimCodes the code):
-// the sum of |g - z|^2 over the items as a share of that of |g|^2. It is 0 if projections
-// give everything, and 1 if they tell nothing. m is the model that has learned the
-// statistics. It needs no items, as
+// ResidualOf says, for each modality, how much of what labels teach (LabelAim) the projections miss: the
+// sum of |g - z|^2 over items as a share of that of |g|^2, where z is the projection of an item and g what
+// its labels teach. It is 0 if projections give everything, 1 if they tell nothing, and more if they
+// mislead. It is over the items that have the modality and a label that the model knows; n is their
+// number. Without any it is 1.
 //
-//	|G - P Phi|^2 = |G|^2 - 2 <P, G Phi'> + <P, A P>.
+// Items that have taught are nearer to the model than others. Given the statistics that have learned from
+// all items, each item counts as if it had been left out of them: of items of a training that is what to
+// expect of others from the same source. With nil no item has taught.
 //
-// These items have taught, so new items are farther off. A modality without items has
-// 1. It costs q k^2 multiplications a modality. The error wraps ErrMismatch.
-func (m *Model) Residual(s *Statistics) (residuals []float64, err error) {
+// It costs k (d+q) multiplications an item and modality, on one goroutine; with statistics k^2 more, and
+// k^3/3 a modality. The errors are those of Encoder.Project, and *SingularError.
+func (m *Model) ResidualOf(items []Example, taught *Statistics) (residuals []float64, n []int, err error) {
 	defer guard(&err, "computing residuals")
-	if err := m.checkStatistics(s); err != nil {
-		return nil, err
-	}
-	x := m.mixture(s)
-	for t := range s.parts {
-		part := &s.parts[t]
-		total := part.square * float64(m.bits)
-		if m.aim == AimLabels {
-			total = m.squares(x, part) + x.scale*x.scale*float64(m.bits)*float64(part.unlabelled)
-		}
-		if part.n == 0 || !(total > 0) {
-			residuals = append(residuals, 1)
-			continue
-		}
-		k := part.k
-		p := m.p[t].Unpack()
-		pa := dense.Of(m.bits, k, make([]float64, m.bits*k))
-		some := make([]float64, min(residualRows, k)*k)
-		for from := 0; from < k; from += residualRows {
-			to := min(from+residualRows, k)
-			a := dense.Of(to-from, k, some) // rows of A, with both triangles
-			for i := from; i < to; i++ {
-				copy(a.Data[(i-from)*k:], part.a[i*k:i*k+i+1])
-			}
-			for j := from + 1; j < k; j++ {
-				for i := from; i < min(j, to); i++ {
-					a.Data[(i-from)*k+j] = part.a[j*k+i]
-				}
-			}
-			product := dense.Matrix[float64]{Rows: m.bits, Cols: to - from, Stride: k, Data: pa.Data[from:]}
-			dense.MulNT(product, p, dense.Pack(a))
-		}
-		b := slices.Concat(part.b, part.taught)
-		sum, taught := total, m.mix(x, dense.Of(len(b)/k, k, b)).Data
-		for i, v := range p.Data {
-			sum += v * (pa.Data[i] - 2*taught[i])
-		}
-		residuals = append(residuals, max(sum, 0)/total)
-	}
-	return residuals, nil
-}
-
-// ResidualOf is Residual over items instead of statistics. For items from which the
-// model has not learned, it tells how far off queries are. It is over the items that have
-// the modality and a label that the model knows; n is their number. It is 1 if there are
-// none. Without updates it grows as the data drifts away from what was learned.
-//
-// It costs k (d+q) multiplications an item and modality, on one goroutine. The errors
-// are those of Encoder.Project.
-func (m *Model) ResidualOf(items []Example) (residuals []float64, n []int, err error) {
-	defer guard(&err, "computing residuals")
-	for _, item := range items {
-		if err := m.checkVectors(item); err != nil {
+	if taught != nil {
+		if err := m.checkStatistics(taught); err != nil {
 			return nil, nil, err
 		}
 	}
-	e, q := m.NewEncoder(), m.bits
-	g := make([]float64, q)
-	var z []float64
+	g := make([]float64, m.bits)
 	for t := range m.maps {
-		var xs []Vector
-		var of []int
-		for i, item := range items {
-			if item.Vectors[t].Present() && m.Knows(item.Labels) {
-				xs, of = append(xs, item.Vectors[t]), append(of, i)
-			}
-		}
-		var sum, total float64
-		for from := 0; from < len(xs); from += mapRows {
-			to := min(from+mapRows, len(xs))
-			if z = z[:0]; cap(z) < (to-from)*q {
-				z = make([]float64, 0, mapRows*q)
-			}
-			z = z[:(to-from)*q]
-			if err := e.ProjectVectors(z, t, xs[from:to]); err != nil {
+		var left *leftOut
+		if taught != nil {
+			if left, err = m.newLeftOut(t, taught); err != nil {
 				return nil, nil, err
 			}
-			for r, i := range of[from:to] {
-				m.LabelAim(g, items[i].Labels)
-				for j, v := range z[r*q : (r+1)*q] {
-					sum += (g[j] - v) * (g[j] - v)
-					total += g[j] * g[j]
+		}
+		count, sum, total := 0, 0., 0.
+		err := m.projections(t, items, func(item Example, z []float64) error {
+			if !m.LabelAim(g, item.Labels) {
+				return nil
+			}
+			share := 1.
+			if left != nil {
+				if share, err = left.share(item.Vectors[t]); err != nil {
+					return err
 				}
 			}
+			count++
+			for j, v := range z {
+				missed := (g[j] - v) / share
+				sum += missed * missed
+				total += g[j] * g[j]
+			}
+			return nil
+		})
+		if err != nil {
+			return nil, nil, err
 		}
-		if n = append(n, len(xs)); !(total > 0) {
-			residuals = append(residuals, 1)
-			continue
+		residual := 1.
+		if total > 0 {
+			residual = sum / total
 		}
-		residuals = append(residuals, sum/total)
+		residuals, n = append(residuals, residual), append(n, count)
 	}
 	return residuals, n, nil
+}
+
+// OffsetOf says, for each modality, how far the mean of the projections z of items is from 0, which is the
+// mean over the items of a training without labels: |mean of z|^2 as a share of the mean of |z|^2. Of n
+// items like those of the training it is mostly below 3/n, and 1 where all projections are the same. n is the
+// number of items that have the modality; without any it is 0. It costs what ResidualOf costs.
+func (m *Model) OffsetOf(items []Example) (offsets []float64, n []int, err error) {
+	defer guard(&err, "computing offsets")
+	for t := range m.maps {
+		count, squares, sum := 0, 0., make([]float64, m.bits)
+		err := m.projections(t, items, func(_ Example, z []float64) error {
+			count++
+			floats.Add(sum, z)
+			squares += floats.Dot(z, z)
+			return nil
+		})
+		if err != nil {
+			return nil, nil, err
+		}
+		offset := 0.
+		if squares > 0 {
+			offset = floats.Dot(sum, sum) / float64(count) / squares
+		}
+		offsets, n = append(offsets, offset), append(n, count)
+	}
+	return offsets, n, nil
+}
+
+// projections calls f for each item that has modality t, with its projection, which is valid until f
+// returns.
+func (m *Model) projections(t int, items []Example, f func(item Example, z []float64) error) error {
+	var have []Example
+	var xs []Vector
+	for _, item := range items {
+		if err := m.checkVectors(item); err != nil {
+			return err
+		}
+		if x := item.Vectors[t]; x.Present() {
+			have, xs = append(have, item), append(xs, x)
+		}
+	}
+	e, q := m.NewEncoder(), m.bits
+	zs := make([]float64, min(mapRows, len(xs))*q)
+	for from := 0; from < len(xs); from += mapRows {
+		to := min(from+mapRows, len(xs))
+		if err := e.ProjectVectors(zs[:(to-from)*q], t, xs[from:to]); err != nil {
+			return err
+		}
+		for i := from; i < to; i++ {
+			if err := f(have[i], zs[(i-from)*q:(i-from+1)*q]); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
+// leftOut says of an item that has taught a modality how much more its projection would miss without it.
+type leftOut struct {
+	encoder *Encoder
+	t       int
+	factor  dense.Matrix[float64] // Cholesky factor of A + gamma I
+	phi     []float32             // scratch for features
+	row     dense.Matrix[float64] // the same, as one row
+}
+
+func (m *Model) newLeftOut(t int, s *Statistics) (*leftOut, error) {
+	k := s.parts[t].k
+	l := &leftOut{m.NewEncoder(), t, dense.Of(k, k, make([]float64, k*k)), make([]float32, k), dense.Of(1, k, make([]float64, k))}
+	return l, s.parts[t].factorise(l.factor, m.gammas[t], workerCount())
+}
+
+// share returns 1 - h, where h = phi' (A + gamma I)^-1 phi is the leverage of an item: without it, it would
+// miss (g - z) / (1 - h) instead of g - z (Sherman and Morrison).
+func (l *leftOut) share(x Vector) (float64, error) {
+	if err := l.encoder.MapVector(l.phi, l.t, x); err != nil {
+		return 0, err
+	}
+	for i, v := range l.phi {
+		l.row.Data[i] = float64(v)
+	}
+	dense.CholeskyForward(l.row, l.factor, 1)
+	return max(1-floats.Dot(l.row.Data, l.row.Data), leastLeft), nil
 }

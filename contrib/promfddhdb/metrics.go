@@ -212,11 +212,11 @@ var metrics = []metric{
 		func(c *db.CollectionStats) any { return int(c.Space) }),
 	ofCollections("fddhdb_collection_revision", "Revision of the active space.",
 		func(c *db.CollectionStats) any { return int(c.Revision) }),
-	{"fddhdb_collection_bit_balance", gauge, "0 where every bit of the codes splits the items in halves, 1 where all are constant.",
-		[]string{"collection"}, func(s *db.Stats, send func(any, ...string)) {
+	{"fddhdb_collection_drift", gauge, "How far the items that came last are from those of the training: train again above 0.2.",
+		[]string{"collection", "modality"}, func(s *db.Stats, send func(any, ...string)) {
 			for _, c := range s.Collections {
-				if c.Balance != nil {
-					send(c.BitBalance, c.Name)
+				for name, x := range c.Drift {
+					send(x, c.Name, name)
 				}
 			}
 		}},

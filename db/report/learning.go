@@ -47,6 +47,10 @@ type Update struct {
 	NoDirection []string `json:"no_direction,omitempty"` // labels that have got none, as none was left
 	Recoded     int      `json:"recoded,omitempty"`      // items that have got another code
 
+	// Drift says how far the items that came were from the model, and so whether to train again
+	// (Drift.TrainAgain). Nil if nothing could be measured.
+	Drift Drift `json:"drift,omitempty"`
+
 	Seconds float64 `json:"seconds"` // how long it took
 }
 

@@ -24,13 +24,9 @@ type RevisionInfo struct {
 	Unlabelled int `json:"unlabelled"`
 	Forgotten  int `json:"forgotten"`
 
-	// Residual says, by name of the modality, how well the projections fit all items that
-	// have taught (model.Residual): 0 if they give all that they were to learn, 1 if they say nothing.
-	Residual map[string]float64 `json:"residual,omitempty"`
-	// Drift says how far the new items were from the projections before they taught. For
-	// revision 1 it is that of the items that it was trained on, or that had taught when
-	// Reindex made it. Nil if nothing could be measured.
-	Drift *Drift `json:"drift,omitempty"`
+	// Drift says how far the new items were from the model before they taught. Nil if nothing could
+	// be measured, and of revision 1.
+	Drift Drift `json:"drift,omitempty"`
 
 	Bytes    int64  `json:"bytes,omitempty"`    // length of its model as it is stored
 	Checksum string `json:"checksum,omitempty"` // CRC-32C of the stored model, 8 hexadecimal digits

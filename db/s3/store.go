@@ -83,9 +83,6 @@ func (s *Store) look(ctx context.Context) error {
 
 // String returns the URL of the store, without the endpoint.
 func (s *Store) String() string {
-	if s == nil {
-		return "no store"
-	}
 	return strings.TrimSuffix("s3://"+s.o.Bucket+"/"+s.o.Prefix, "/")
 }
 
@@ -97,17 +94,9 @@ func (s *Store) key(name string) string {
 	return s.o.Prefix + "/" + name
 }
 
-// ready returns an error unless the store can make requests.
-func (s *Store) ready(ctx context.Context) error {
-	if s == nil || s.client == nil {
-		return fmt.Errorf("%w: the store is nil or empty: use one that s3.Open returns without an error", backup.ErrInvalid)
-	}
-	return context.Cause(ctx)
-}
-
 // begin checks the requirements of a request about an object.
 func (s *Store) begin(ctx context.Context, name string) error {
-	if err := s.ready(ctx); err != nil {
+	if err := context.Cause(ctx); err != nil {
 		return err
 	}
 	return backup.CheckName(name)
@@ -196,7 +185,7 @@ func (b *body) stop(err error) {
 
 // List implements backup.Store, in order of names. It asks for 1,000 objects at a time.
 func (s *Store) List(ctx context.Context, prefix string, f func(backup.Object) error) error {
-	if err := s.ready(ctx); err != nil {
+	if err := context.Cause(ctx); err != nil {
 		return err
 	}
 	options := minio.ListObjectsOptions{Prefix: s.key(prefix), Recursive: true, FetchOwner: new(bool)}

@@ -35,71 +35,19 @@ func Precision(points []model.TopPoint) string {
 	return blockLine(values, 0, 1)
 }
 
-// Drift draws residual, nearest distances and mAP of the new items of each revision of
-// a space, if there are several revisions: a line a modality.
+// Drift draws the drift of the items that came with each revision of a space, if there are several: a line
+// a modality.
 func Drift(s *db.SpaceInfo) (lines []string) {
-	for _, name := range driftNames(s) {
-		var residuals, nearest, precision []float64
-		for i := range s.Revisions {
-			d := s.Revisions[i].Drift
-			if d == nil || d.Trained {
-				continue
-			}
-			of := d.Modalities[name]
-			if of.Residual != nil {
-				residuals = append(residuals, *of.Residual)
-			}
-			if of.Nearest != nil {
-				nearest = append(nearest, float64(of.Nearest.P50))
-			}
-			if of.MAP != nil {
-				precision = append(precision, *of.MAP)
-			}
+	values := map[string][]float64{}
+	for _, r := range s.Revisions {
+		for name, x := range r.Drift {
+			values[name] = append(values[name], x)
 		}
-		var parts []string
-		for _, c := range []struct {
-			name   string
-			values []float64
-			digits int
-		}{{"residual", residuals, 3}, {"nearest p50", nearest, 0}, {"mAP", precision, 3}} {
-			if n := len(c.values); n > 1 {
-				top := slices.Max(c.values)
-				parts = append(parts, fmt.Sprintf("%s %s %.*f to %.*f", c.name, blockLine(c.values, 0, top), c.digits, c.values[0], c.digits, c.values[n-1]))
-			}
-		}
-		if len(parts) > 0 {
-			lines = append(lines, shortName(name)+" that came: "+strings.Join(parts, ", "))
+	}
+	for _, name := range slices.Sorted(maps.Keys(values)) {
+		if of := values[name]; len(of) > 1 {
+			lines = append(lines, fmt.Sprintf("drift of %s: %s %.3f to %.3f", shortName(name), blockLine(of, 0, max(slices.Max(of), db.DriftLimit)), of[0], of[len(of)-1]))
 		}
 	}
 	return lines
-}
-
-// RevisionModalities returns the modalities for which a revision has figures, "" if
-// there are none.
-func RevisionModalities(r *db.RevisionInfo) []string {
-	known := map[string]bool{}
-	for name := range r.Residual {
-		known[name] = true
-	}
-	if r.Drift != nil {
-		for name := range r.Drift.Modalities {
-			known[name] = true
-		}
-	}
-	if len(known) == 0 {
-		return []string{""}
-	}
-	return slices.Sorted(maps.Keys(known))
-}
-
-// driftNames returns the modalities with something to draw.
-func driftNames(s *db.SpaceInfo) []string {
-	known := map[string]bool{}
-	for i := range s.Revisions {
-		for _, name := range RevisionModalities(&s.Revisions[i]) {
-			known[name] = name != ""
-		}
-	}
-	maps.DeleteFunc(known, func(_ string, is bool) bool { return !is })
-	return slices.Sorted(maps.Keys(known))
 }

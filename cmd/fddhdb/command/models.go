@@ -31,24 +31,14 @@ func modelsCommand(e *env) *cobra.Command {
 			projections learn of labels (help train), with the prior; taught are the items
 			that its projections have learned from, pending those that have not taught yet.
 
-			Of a revision, for each modality: how far the items that came are from what the
-			projections had learned, on a sample, before these items taught; of revision 1,
-			on the items that it was trained on, or that had taught when reindex made it.
-			  nearest   bits from the code of an item as a query to the nearest code of
-			            another item: of half of them (p50) and of nine tenths (p90) at most
-			  residual  how badly projections give what labels teach: 0 where they give
-			            all of it, 1 where they say nothing, more where they mislead
-			  overall   the same over all that has taught
-			  balance   of the codes of those queries: 0 where every bit splits them in
-			            halves, 1 where all bits are constant
-			A space that was learned without labels has one revision, and no residual. With it
-			stands the recall that its training has measured; stats tells of its drift.
-			Any model is nearer to what it was trained on than to what comes later. But where
-			nearest and residual go on growing from revision to revision, the data moves
-			away from the model: train again, and compare.
+			Of a revision, for each modality, drift says how far the items that came were from
+			those of the training, before they taught: how much more of what labels teach the
+			projections miss of them. It is near 0 for items like those of the training, and
+			measured on a sample. Above 0.2 the data has moved away from the model: train
+			again, and compare. A space that was learned without labels has one revision; stats
+			tells of its drift. With it stands the recall that its training has measured.
 
-			On a terminal a line of blocks under the revisions shows how residual, nearest
-			and mAP have gone, from 0 up.
+			On a terminal a line of blocks under the revisions shows how drift has gone.
 
 			With --json it prints an object a line for each space, with the report of its
 			training and checksums.`),

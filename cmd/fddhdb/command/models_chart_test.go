@@ -24,21 +24,13 @@ func inTable(t *testing.T, e *env, charts bool) {
 // Charts appear only on terminals, and there only in tables.
 func TestCharts(t *testing.T) {
 	spaces := clitest.Spaces()
-	last := spaces[0].Revisions[2]
-	drift := *last.Drift
-	drift.Modalities = map[string]db.ModalityDrift{"image": drift.Modalities["image"]}
-	half := .35
-	d := drift.Modalities["image"]
-	d.Residual = &half
-	drift.Modalities["image"] = d
-	spaces[0].Revisions[1].Drift = &drift
 	found := []db.Retrieval{{From: "image", To: "text", Hamming: model.Metrics{Database: 9, ByTop: []model.TopPoint{{K: 1, Precision: 1}, {K: 20, Precision: 0}}}}}
 	for _, charts := range []bool{true, false} {
 		got := printed(func(e *env) {
 			inTable(t, e, charts)
 			e.printSpaces("main", spaces, 2200)
 		})
-		if strings.Contains(got, "image that came: residual ▅█ 0.350 to 0.700, nearest p50 ██ 9 to 9\n") != charts {
+		if strings.Contains(got, "drift of image: ▂█ 0.040 to 0.310\n") != charts {
 			t.Error(got)
 		}
 		got = printed(func(e *env) {

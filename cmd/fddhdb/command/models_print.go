@@ -2,6 +2,7 @@ package command
 
 import (
 	"fmt"
+	"maps"
 	"slices"
 
 	"github.com/fddhdb/fddhdb/cmd/fddhdb/chart"
@@ -84,8 +85,16 @@ func (e *env) printRevisions(s *db.SpaceInfo) {
 		if r.Revision == s.Revision {
 			note = joined("in use", note)
 		}
-		for _, name := range chart.RevisionModalities(r) {
-			rows = append(rows, slices.Concat(of, driftCells(r, name), []any{note}))
+		names := slices.Sorted(maps.Keys(r.Drift))
+		if len(names) == 0 {
+			rows = append(rows, slices.Concat(of, []any{term.TextCell(""), term.NoCell, note}))
+		}
+		for _, name := range names {
+			x := r.Drift[name]
+			if (db.Drift{name: x}).TrainAgain() {
+				note = joined("train again", note)
+			}
+			rows = append(rows, slices.Concat(of, []any{term.TextCell(name), term.NumberCell(x, 3), note}))
 			if note = ""; !e.Flat() {
 				of = []any{"", "", "", "", "", "", ""}
 			}
@@ -93,28 +102,7 @@ func (e *env) printRevisions(s *db.SpaceInfo) {
 	}
 	e.PrintTable([]term.Column{term.Right("revision"), term.Right("parent"), term.Left("created"), term.Left("teacher"),
 		term.Right("taught"), term.Right("unlabelled"), term.Right("forgotten"),
-		term.Left("modality"), term.Right("nearest p50"), term.Right("p90"), term.Right("residual"), term.Right("overall"), term.Right("balance"), term.Left("")}, rows)
-}
-
-// driftCells returns the figures of one modality of a revision.
-func driftCells(r *db.RevisionInfo, modality string) []any {
-	cells := []any{term.TextCell(modality), term.NoCell, term.NoCell, term.NoCell, term.NoCell, term.NoCell}
-	if x, has := r.Residual[modality]; has {
-		cells[4] = term.NumberCell(x, 3)
-	}
-	if r.Drift != nil {
-		d := r.Drift.Modalities[modality]
-		if d.Nearest != nil {
-			cells[1], cells[2] = d.Nearest.P50, d.Nearest.P90
-		}
-		if d.Residual != nil {
-			cells[3] = term.NumberCell(*d.Residual, 3)
-		}
-		if d.Balance != nil {
-			cells[5] = term.NumberCell(d.Balance.BitBalance, 3)
-		}
-	}
-	return cells
+		term.Left("modality"), term.Right("drift"), term.Left("")}, rows)
 }
 
 // revisionTeacher returns the teacher of items without labels.

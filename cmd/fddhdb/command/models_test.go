@@ -30,12 +30,11 @@ func TestPrintSpaces(t *testing.T) {
     4  building, 47%               1       1  2026-03-01 09:10    64    500      9       0        0  0 bytes
 
 space 1, checksum 0a1b2c3d, 4 items still to get the code of new labels: fddhdb update
-revision  parent  created           teacher            taught  unlabelled  forgotten  modality  nearest p50  p90  residual  overall  balance
-       1       -  2026-03-01 09:00  training            1,900           0          0  image               3    7     0.421    0.410    0.250  pinned
-                                                                                      text                -    -         -    0.200        -
-       2       1  2026-03-01 09:05  auto, text            173          73          2  -                   -    -         -        -        -
-       3       2  2026-03-01 09:09  labels have grown     100           0          0  image               9   14     0.700    0.450    0.300  in use, pinned
-                                                                                      text                -    -         -    0.210        -
+revision  parent  created           teacher            taught  unlabelled  forgotten  modality  drift
+       1       -  2026-03-01 09:00  training            1,900           0          0  -             -  pinned
+       2       1  2026-03-01 09:05  auto, text            173          73          2  image     0.040
+                                                                                      text      0.010
+       3       2  2026-03-01 09:09  labels have grown     100           0          0  image     0.310  train again, in use, pinned
 `
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Error(diff)
@@ -50,17 +49,12 @@ func TestSpacesInStats(t *testing.T) {
 	want := []term.Pair{
 		term.NewPair("space", "1, revision 3"),
 		term.NewPair("learned", "from 2,173 items, 12 pending"),
-		term.NewPair("drift of image", "revision 3: nearest 9/14, residual 0.700, balance 0.300; training: nearest 3/7, residual 0.421, balance 0.250"),
+		term.NewPair("drift of image", "0.310: train again"),
+		term.NewPair("drift of text", "0.010"),
 		term.NewPair("other spaces", "2, standby, was active; 4, building, 47%"),
 	}
 	spaces := clitest.Spaces()
-	trained, came := *spaces[0].Revisions[0].Drift, *spaces[0].Revisions[2].Drift
-	s.Drift = []db.RevisionDrift{{Revision: 1, Drift: trained}, {Revision: 3, Drift: came}}
-	if diff := cmp.Diff(want, spacePairs(s, spaces), cmp.AllowUnexported(term.Pair{}, term.Cell{})); diff != "" {
-		t.Error(diff)
-	}
-	s.Drift = s.Drift[1:]
-	want[2].Value = "revision 3: nearest 9/14, residual 0.700, balance 0.300"
+	s.Drift = db.Drift{"image": .31, "text": .01}
 	if diff := cmp.Diff(want, spacePairs(s, spaces), cmp.AllowUnexported(term.Pair{}, term.Cell{})); diff != "" {
 		t.Error(diff)
 	}

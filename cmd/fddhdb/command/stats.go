@@ -26,11 +26,10 @@ func statsCommand(e *env) *cobra.Command {
 			ten million; of a collection's bytes on disk an estimate, without what stands in
 			the log alone; the active space of codes, what others there are, and how many
 			items its model has not learned from yet. Drift says how far the items that came
-			last are from what the model had learned, and how far the first ones were, or
-			those that it was trained on: bits to the nearest other item (p50/p90), residual
-			and bit balance; models has all of it. Of codes without labels it is of a sample
-			of the items that have come since the training, with offset in place of
-			residual: near 0 where they lie around the same mean, up to 1 where they do not.`),
+			last are from those of the training, see models: above 0.2 it is time to train
+			again. Of codes without labels it is measured now, on a sample of the items that
+			have come since the training: how far the mean of their projections is from that of
+			the training, from 0 to 1.`),
 		Example: usage.Example(`
 			fddhdb stats wiki.db
 			fddhdb stats wiki.db --collection main --json`),
@@ -112,19 +111,15 @@ func (e *env) collectionStats(ctx context.Context, d *db.DB, o *common) error {
 	return e.printCollection(ctx, c, s)
 }
 
-// addDrift adds the drift of the items that have come since a training without labels to what is
-// known: nothing else measures it.
+// addDrift adds the drift of the items that have come since a training without labels: nothing else
+// measures it.
 func addDrift(ctx context.Context, d *db.DB, s *db.CollectionStats) error {
 	if !s.LabelFree || s.IndexOnly {
 		return nil
 	}
 	c, err := d.Collection(s.Name)
-	if err != nil {
-		return err
-	}
-	drift, err := c.Drift(ctx)
-	if drift != nil {
-		s.Drift = append(s.Drift, *drift)
+	if err == nil {
+		s.Drift, err = c.Drift(ctx)
 	}
 	return err
 }

@@ -38,50 +38,21 @@ func spacePairs(s *db.CollectionStats, spaces []db.SpaceInfo) []term.Pair {
 	return pairs
 }
 
-// driftPairs compares the last items with the first ones.
+// driftPairs tells of the drift of the items that came last.
 func driftPairs(s *db.CollectionStats) []term.Pair {
-	if len(s.Drift) == 0 {
-		return nil
-	}
-	first, last := &s.Drift[0], &s.Drift[len(s.Drift)-1]
 	var pairs []term.Pair
 	for _, m := range s.Modalities {
-		d, known := last.Modalities[m.Name]
-		if !known {
-			continue
+		if x, known := s.Drift[m.Name]; known {
+			pairs = append(pairs, term.NewPair("drift of "+m.Name, driftText(m.Name, x)))
 		}
-		text := revisionName(last) + ": " + driftText(d)
-		if before, known := first.Modalities[m.Name]; known && first != last {
-			text += "; " + revisionName(first) + ": " + driftText(before)
-		}
-		pairs = append(pairs, term.NewPair("drift of "+m.Name, text))
 	}
 	return pairs
 }
 
-func revisionName(d *db.RevisionDrift) string {
-	if d.Trained {
-		return "training"
+func driftText(modality string, x float64) string {
+	text := fmt.Sprintf("%.3f", x)
+	if (db.Drift{modality: x}).TrainAgain() {
+		text += ": train again"
 	}
-	if d.Revision == 1 { // which only a space without updates measures on later items
-		return "later items"
-	}
-	return fmt.Sprintf("revision %d", d.Revision)
-}
-
-func driftText(d db.ModalityDrift) string {
-	var parts []string
-	if d.Nearest != nil {
-		parts = append(parts, fmt.Sprintf("nearest %d/%d", d.Nearest.P50, d.Nearest.P90))
-	}
-	if d.Residual != nil {
-		parts = append(parts, fmt.Sprintf("residual %.3f", *d.Residual))
-	}
-	if d.Offset != nil {
-		parts = append(parts, fmt.Sprintf("offset %.3f", *d.Offset))
-	}
-	if d.Balance != nil {
-		parts = append(parts, fmt.Sprintf("balance %.3f", d.Balance.BitBalance))
-	}
-	return strings.Join(parts, ", ")
+	return text
 }

@@ -1,6 +1,8 @@
 package command
 
 import (
+	"maps"
+	"slices"
 	"strings"
 
 	"github.com/spf13/cobra"
@@ -125,6 +127,9 @@ func (e *env) printUpdate(collection string, u *db.Update) {
 	if len(u.NoDirection) > 0 {
 		e.Printf("no direction is left for %s: %s; train again, with more bits if there are more labels than bits\n",
 			term.Plural(len(u.NoDirection), "label", "labels"), labelNames(u.NoDirection))
+	}
+	for _, name := range slices.Sorted(maps.Keys(u.Drift)) {
+		e.Printf("drift of %s: %s\n", name, driftText(name, u.Drift[name]))
 	}
 	if u.Items+u.Skipped+u.Forgotten+u.Recoded+len(u.Grown) == 0 {
 		e.Printf("there is nothing new to learn from\n")

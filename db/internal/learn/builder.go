@@ -14,7 +14,6 @@ import (
 	"github.com/fddhdb/fddhdb/db/internal/spaces"
 	"github.com/fddhdb/fddhdb/db/internal/state"
 	"github.com/fddhdb/fddhdb/db/internal/work"
-	"github.com/fddhdb/fddhdb/db/report"
 )
 
 // A space is founded without codes. Until all items have theirs it is being built, and cannot be
@@ -35,7 +34,6 @@ type builder struct {
 	workers  int            // goroutines that read, encode, and store: work.All() or work.Background()
 	rate     int            // the most items a second; 0: no limit
 	progress event.Progress // called in the goroutine of run, in the stage "encode"; nil: none
-	again    bool           // the space has been complete before, so its drift is stored already
 
 	until      uint64        // rows from here on have been put since it began, with codes in the space; 0: not begun
 	building   *building     // the figures and the end that waiting builders see
@@ -101,8 +99,8 @@ func (b *builder) build(ctx context.Context) (builtSpace, error) {
 // Each step takes a view of its own: one view for a slow build would keep replaced and deleted
 // records in the store.
 func (b *builder) step(ctx context.Context, size int) (rows int, built builtSpace, complete bool, err error) {
-	// The order: take a view, from which on changes are recorded; encode from the view; make index
-	// and drift when nothing is left to encode; commit what has not changed since the view. Only
+	// The order: take a view, from which on changes are recorded; encode from the view; make the index
+	// when nothing is left to encode; commit what has not changed since the view. Only
 	// the commit stores anything, so a crash costs one block at most (TestCrashesWhileASpaceIsBuilt
 	// of db).
 	v, built, err := b.begin(ctx)
@@ -137,7 +135,7 @@ func (b *builder) step(ctx context.Context, size int) (rows int, built builtSpac
 	if rows > 0 {
 		from = block.rows[rows-1] + 1
 	}
-	last := rows == 0 // all rows have codes, as index and drift need
+	last := rows == 0 // all rows have codes, as the index needs
 	// Where there is an active space, the new one gets its index before it is complete: it
 	// may become active then, and searches must not be slower for a while.
 	if last && cv.Space != nil && cv.Items >= indexFirstItems {
@@ -145,14 +143,8 @@ func (b *builder) step(ctx context.Context, size int) (rows int, built builtSpac
 			return 0, built, false, err
 		}
 	}
-	var drift *report.Drift
-	if last && !b.again {
-		if drift, err = b.drift(ctx); err != nil {
-			return 0, built, false, err
-		}
-	}
 	since := time.Now()
-	built, err = b.store(ctx, block, from, last, drift)
+	built, err = b.store(ctx, block, from, last)
 	b.committing += time.Since(since)
 	return rows, built, last, err
 }
@@ -209,8 +201,8 @@ func builtOf(s *state.CollectionState, sp *state.SpaceState) builtSpace {
 
 // store stores the codes of a block in one commit: as tables from TableRows rows on, else in a
 // batch. next is the first row behind the block. With last, the block is empty and the commit
-// completes the space; drift, unless nil, is stored with its revision.
-func (b *builder) store(ctx context.Context, block *coded, next uint32, last bool, drift *report.Drift) (built builtSpace, err error) {
+// completes the space.
+func (b *builder) store(ctx context.Context, block *coded, next uint32, last bool) (built builtSpace, err error) {
 	do := func(f func(tx *state.Tx, s *state.CollectionState) error) error { return b.c.Do(ctx, 0, f) }
 	tables := len(block.rows) >= TableRows
 	if tables {
@@ -236,7 +228,7 @@ func (b *builder) store(ctx context.Context, block *coded, next uint32, last boo
 		case tables:
 			err = bulk.StoreCodes(ctx, tx.Committer, b.workers, s, sp, n, fresh.rows, fresh.encs)
 		case last:
-			err = completeSpace(tx, s, sp, drift)
+			completeSpace(tx, s, sp)
 		default:
 			err = txStoreCodes(tx, s, sp, n, fresh)
 		}
@@ -260,12 +252,7 @@ func txStoreCodes(tx *state.Tx, s *state.CollectionState, sp *state.SpaceState, 
 }
 
 // completeSpace marks a space as complete, and activates it if that was asked for.
-func completeSpace(tx *state.Tx, s *state.CollectionState, sp *state.SpaceState, drift *report.Drift) error {
-	if drift != nil {
-		if err := keepDrift(tx, sp, drift); err != nil {
-			return err
-		}
-	}
+func completeSpace(tx *state.Tx, s *state.CollectionState, sp *state.SpaceState) {
 	if sp.Numbers.Activate {
 		tx.Activate(s, sp)
 	}
@@ -274,7 +261,6 @@ func completeSpace(tx *state.Tx, s *state.CollectionState, sp *state.SpaceState,
 	sp.Numbers.Building, sp.Numbers.Activate, sp.Numbers.Built = false, false, 0
 	sp.Changed = nil
 	tx.Committer.Touch(s)
-	return nil
 }
 
 // without returns a copy that leaves out the stale rows. The codes are shared.
@@ -291,7 +277,7 @@ func (c *coded) without(stale func(row uint32) bool) *coded {
 // Rebuild gives all items their codes in a space that is being built and was complete before,
 // as repair leaves it. It uses all processors, and returns how many items have a code.
 func (c Collection) Rebuild(ctx context.Context, space uint32, progress event.Progress) (int, error) {
-	b := &builder{c: c, space: space, workers: work.All(), progress: progress, again: true}
+	b := &builder{c: c, space: space, workers: work.All(), progress: progress}
 	built, err := b.run(ctx)
 	return built.Items, err
 }

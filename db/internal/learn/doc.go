@@ -11,8 +11,8 @@
 //	updater     lets pending rows teach, and commits a revision (eqs. 22-24 of the paper)
 //	reindex     founds another space on the present revision of a space
 //
-// A learner holds the statistics of one space in memory between updates. Drift, balance and
-// evaluation only measure. After a crash Resume completes the spaces that were being built,
+// A learner holds the statistics of one space in memory between updates. Drift and evaluation
+// only measure. After a crash Resume completes the spaces that were being built,
 // and KeepUpdated completes the recoding of rows.
 //
 // The invariant (see learner.go):
@@ -30,7 +30,7 @@
 //
 //	Found            all of a new space but its codes; from then on it is being built
 //	builder.store    the codes of a block, and the row that the builder has come to
-//	completeSpace    the drift of the training; the space is complete, and active if it is to be
+//	completeSpace    the space is complete, and active if it is to be
 //	updater.commit   a revision, its lessons, departures of rows that changed meanwhile
 //	GrowLabels       the same, with a checkpoint and the rows to recode
 //	recode           the codes of a block of these rows, and departures of their lessons

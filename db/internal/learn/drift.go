@@ -7,282 +7,142 @@ import (
 
 	"github.com/RoaringBitmap/roaring/v2"
 
-	"github.com/fddhdb/fddhdb/codec"
 	"github.com/fddhdb/fddhdb/db/fault"
 	"github.com/fddhdb/fddhdb/db/internal/record"
-	"github.com/fddhdb/fddhdb/db/internal/search"
 	"github.com/fddhdb/fddhdb/db/internal/spaces"
 	"github.com/fddhdb/fddhdb/db/internal/state"
-	"github.com/fddhdb/fddhdb/db/internal/work"
 	"github.com/fddhdb/fddhdb/db/report"
-	"github.com/fddhdb/fddhdb/mih"
 	"github.com/fddhdb/fddhdb/model"
 )
 
 // Data that changes moves away from what a model was trained on, and searches get worse without an
-// error. Drift shows it, by a sample of items, for each modality that the model knows:
-//
-//	residual  the sum of |g - z|^2 over labelled items, as a share of that of |g|^2: g is what
-//	          the labels teach, z the projection; 0 where projections give it, 1 where they
-//	          tell nothing
-//	offset    for a model without labels, |mean of z|^2 as a share of the mean of |z|^2: 0 where items
-//	          have the mean of the training, 1 where all have the same projection
-//	far       items whose projection is zero: nothing that was learned is near them
-//	balance   whether bits are as often set as not
-//	MAP       how well labelled items find each other (drift_retrieval.go)
-//	nearest   distances from the code of the projection to the nearest code of another item
-//
-// TestDriftIsThatOfALinearScan of db compares all of it with the definition.
-
-// ComparedDrift returns the drifts for Stats to show: the latest, and before it the one to
-// compare it with. The items of a training are nearer to the model than any others, so the
-// latest is compared with the first drift of later items; if it is the first itself, with the
-// drift of the training. There are two, one, or none. revisions are ascending.
-func ComparedDrift(revisions []*spaces.RevisionDescriptor) []report.RevisionDrift {
-	var measured []report.RevisionDrift
-	for _, r := range revisions {
-		if r.Drift != nil {
-			measured = append(measured, report.RevisionDrift{Revision: r.Revision, Drift: *r.Drift})
-		}
-	}
-	if n := len(measured); n > 2 {
-		first := measured[0]
-		if first.Trained {
-			first = measured[1]
-		}
-		measured = []report.RevisionDrift{first, measured[n-1]}
-	}
-	return measured
-}
+// error. Drift shows it, see report.Drift. A training measures what its projections miss of its own
+// items, each left out (expected); an update, what they miss of the items that came, before these teach.
+// A space that was learned without labels has no updates, and is measured when somebody asks.
 
 const (
-	sampledItems = 256 // the largest sample
-	// The sample shrinks with the number of distinct codes, down to driftLeast items, so that
-	// at most driftCompared pairs of a query and a code are compared, in some 20 ms.
-	driftLeast    = 64
-	driftCompared = 32 << 20
+	driftItems = 256 // the largest sample
+	driftLeast = 16  // the fewest items of a modality whose mean is worth telling
 )
 
-// MeasureDrift measures how far items are from the model of the space of cv. It reads a sample
-// spread evenly over rows, and leaves out rows without an item. ErrBusy: the codes of the space
-// are not in memory yet. It returns nil if nothing can be measured: the space has no model, or
-// no item of the sample has a modality that the model knows. It takes some tens of
-// milliseconds, on half of the processors.
-func MeasureDrift(ctx context.Context, v *state.View, cv *state.CollectionView, rows *roaring.Bitmap) (*report.Drift, error) {
-	if cv.Space == nil || cv.Space.Learned == nil {
-		return nil, nil
+// DriftOf measures the drift of items in rows from the model of the space of cv, by labels that the training
+// knew. It is nil where nothing can be measured: the rows have too few such items, or the space was not
+// trained here. It reads a sample spread evenly over the rows, in some milliseconds.
+func DriftOf(ctx context.Context, v *state.View, cv *state.CollectionView, rows *roaring.Bitmap) (report.Drift, error) {
+	sp := cv.Space
+	items, err := sampleOf(ctx, v, cv, sp, rows)
+	if err != nil {
+		return nil, err
 	}
-	m := newDriftMeasure(cv)
-	for run := range slices.Chunk(evenly(rows, m.sample()).ToArray(), spaces.EncodeRun) {
+	if sp.Learned.LabelFree() {
+		offsets, n, err := sp.Learned.OffsetOf(items)
+		return named(cv, sp, offsets, n), err
+	}
+	// Nothing has taught what a label means that has grown in this update.
+	items = slices.DeleteFunc(items, func(it model.Example) bool { return !sp.Trained.Knows(it.Labels) })
+	residuals, n, err := sp.Learned.ResidualOf(items, nil)
+	var d report.Drift
+	for name, r := range named(cv, sp, residuals, n) {
+		if expected, known := trainedOn(cv).Expected[name]; known {
+			if d == nil {
+				d = report.Drift{}
+			}
+			d[name] = max(r-expected, 0)
+		}
+	}
+	return d, err
+}
+
+// trainedOn returns the descriptor of revision 1, an empty one if that is lost.
+func trainedOn(cv *state.CollectionView) *spaces.RevisionDescriptor {
+	if len(cv.Revisions) == 0 || cv.Revisions[0].Revision != 1 {
+		return &spaces.RevisionDescriptor{}
+	}
+	return cv.Revisions[0]
+}
+
+// expected returns, by name of the modality, what the projections of a space that is being trained miss of items
+// of the training, each left out.
+func (l *learned) expected(ctx context.Context, v *state.View, cv *state.CollectionView) (map[string]float64, error) {
+	items, err := sampleOf(ctx, v, cv, l.space, l.set.rows)
+	if err != nil {
+		return nil, err
+	}
+	residuals, n, err := l.result.Model.ResidualOf(items, l.result.Statistics)
+	return named(cv, l.space, residuals, n), err
+}
+
+// named returns figures by name of the modality, those that are of driftLeast items or more.
+func named(cv *state.CollectionView, sp *spaces.Space, figures []float64, n []int) map[string]float64 {
+	var all map[string]float64
+	for i, x := range figures {
+		if n[i] < driftLeast {
+			continue
+		}
+		if all == nil {
+			all = map[string]float64{}
+		}
+		all[cv.Modalities[sp.Positions[i]].Name] = x
+	}
+	return all
+}
+
+// sampleOf returns up to driftItems items, spread evenly over rows. Rows without an item are left out.
+func sampleOf(ctx context.Context, v *state.View, cv *state.CollectionView, sp *spaces.Space, rows *roaring.Bitmap) (items []model.Example, err error) {
+	features, err := record.NewFeatureReader(v.Snap, cv.Descriptor, 0)
+	if err != nil {
+		return nil, err
+	}
+	defer features.Close()
+	vectors := make([]model.Vector, len(cv.Modalities))
+	for it := roaring.And(evenly(rows, driftItems), cv.Live).Iterator(); it.HasNext(); {
 		if err := ctx.Err(); err != nil {
 			return nil, err
 		}
-		if err := m.add(v, run); err != nil {
-			return nil, err
-		}
-	}
-	return m.drift(ctx)
-}
-
-// A driftMeasure sums up the items of one MeasureDrift, in its goroutine.
-type driftMeasure struct {
-	cv         *state.CollectionView // the collection as seen in the space
-	items      int                   // the items with a modality of the model so far
-	modalities []modalityMeasure     // by modality of the model
-}
-
-// A modalityMeasure sums up the projections of the sample by one modality.
-type modalityMeasure struct {
-	report.ModalityDrift // counts the items; the rest is filled in at the end
-
-	t       int              // the position of the modality in the collection
-	missed  float64          // the sum of |g - z|^2 over the labelled items, see report.ModalityDrift
-	learned float64          // the sum of |g|^2 over them
-	sum     []float64        // the sum of the projections; nil unless the model was learned without labels
-	squares float64          // the sum of |z|^2, likewise
-	bits    bitCounts        // of codes
-	codes   codec.Codes      // the codes of the projections, of the items that are not far
-	rows    []uint32         // the rows of codes
-	finds   retrievalMeasure // the labelled items that are not far
-}
-
-// newDriftMeasure returns a measure in the space of cv, without items.
-func newDriftMeasure(cv *state.CollectionView) *driftMeasure {
-	m := &driftMeasure{cv: cv}
-	for _, t := range cv.Space.Positions {
-		of := modalityMeasure{t: t, bits: newBitCounts(cv.Space.Bits), codes: codec.NewCodes(cv.Space.Bits, 0), finds: newRetrievalMeasure(cv.Space.Bits)}
-		if !cv.Space.HasStatistics() {
-			of.sum = make([]float64, cv.Space.Bits)
-		}
-		m.modalities = append(m.modalities, of)
-	}
-	return m
-}
-
-// sample returns the number of items to measure, from driftLeast to sampledItems.
-func (m *driftMeasure) sample() int {
-	codes := 1 + len(m.modalities)*m.cv.Codes.Codes
-	return min(max(driftCompared/codes, driftLeast), sampledItems)
-}
-
-// add reads the items of at most spaces.EncodeRun rows, projects them, and adds them up.
-func (m *driftMeasure) add(v *state.View, rows []uint32) error {
-	cv := m.cv
-	sp := cv.Space
-	e := sp.Encoders.Get().(*spaces.Encoder)
-	defer sp.Encoders.Put(e)
-	var vectors [][]model.Vector
-	var labels [][]uint32
-	var read []uint32
-	for _, row := range rows {
-		// The sample is of rows, and some may have been deleted since they were chosen.
-		if !cv.Live.Contains(row) {
-			continue
-		}
+		row := it.Next()
 		rec, err := record.ReadItem(v.Snap, cv.ID, row)
 		if err != nil {
-			return err
-		}
-		x := make([]model.Vector, len(cv.Modalities))
-		found := false
-		for _, t := range sp.Positions {
-			has := false
-			if x[t], has, err = record.ReadVector(v.Snap, cv.ID, row, t, cv.Modalities[t]); err != nil {
-				return err
-			}
-			found = found || has
-		}
-		if found {
-			vectors, labels, read = append(vectors, x), append(labels, rec.Labels), append(read, row)
-		}
-	}
-	if at, err := e.Project(vectors); err != nil {
-		return fmt.Errorf("fddhdb: measure row %d: %w", read[at], err)
-	}
-	h, g := codec.NewCode(sp.Bits), make([]float64, sp.Bits)
-	for i, row := range read {
-		m.items++
-		labelled := sp.Learned.LabelCode(h, labels[i]) && sp.Learned.LabelAim(g, labels[i])
-		for t := range m.modalities {
-			// The projection P_t phi_t(x), a number for each bit; nil: the item lacks the modality.
-			z := e.Parts[i*len(m.modalities)+t]
-			if z == nil {
-				continue
-			}
-			of := &m.modalities[t]
-			of.Items++
-			if labelled {
-				of.Labelled++
-				for j, x := range z {
-					of.missed += (g[j] - x) * (g[j] - x)
-					of.learned += g[j] * g[j]
-				}
-			}
-			if spaces.IsZero(z) { // too far from all that was learned to have a direction
-				of.Far++
-				continue
-			}
-			for j := range of.sum {
-				of.sum[j] += z[j]
-				of.squares += z[j] * z[j]
-			}
-			code := codec.PackSigns(codec.NewCode(sp.Bits), z)
-			of.bits.add(code, 1)
-			of.codes.Append(code)
-			of.rows = append(of.rows, row)
-			if labelled {
-				of.finds.add(code, h, labels[i])
-			}
-		}
-	}
-	return nil
-}
-
-// drift returns the drift of the items that were added, nil if there are none. It searches the
-// nearest code of each.
-func (m *driftMeasure) drift(ctx context.Context) (*report.Drift, error) {
-	if m.items == 0 {
-		return nil, nil
-	}
-	d := &report.Drift{Items: m.items, Modalities: map[string]report.ModalityDrift{}}
-	for i := range m.modalities {
-		of := &m.modalities[i]
-		if of.Items == 0 {
-			continue
-		}
-		if of.learned > 0 {
-			// model.Model.ResidualOf, for this sample.
-			residual := of.missed / of.learned
-			of.Residual = &residual
-		}
-		if n := len(of.rows); of.sum != nil && n > 0 {
-			offset := 0.0
-			for _, s := range of.sum {
-				offset += s / float64(n) * s / of.squares
-			}
-			of.Offset = &offset
-		}
-		spaces.SetBalance(&of.ModalityDrift, of.bits.balance())
-		var err error
-		if of.MAP, err = of.finds.mean(ctx); err != nil {
 			return nil, err
 		}
-		counts := make([]int64, m.cv.Space.Bits+1)
-		if err := of.search(ctx, &m.cv.Codes, counts); err != nil {
+		if err := features.Seek(vectors, row); err != nil {
 			return nil, err
 		}
-		of.Nearest = state.DistancesOf(counts)
-		d.Modalities[m.cv.Modalities[of.t].Name] = of.ModalityDrift
+		item := sp.Example(vectors, rec.Labels)
+		for t, x := range item.Vectors { // Seek fills vectors again for the next row
+			item.Vectors[t] = record.CloneVector(x)
+		}
+		items = append(items, item)
 	}
-	return d, nil
+	return items, nil
 }
 
-// search finds, for each code, the nearest stored code that another item has, and
-// counts the distances: counts[d] is the number of queries at distance d bits.
-func (m *modalityMeasure) search(ctx context.Context, set *state.CodeSetView, counts []int64) error {
-	if set.Table == nil {
-		return fmt.Errorf("%w: the codes of space %d are not in memory yet", fault.ErrBusy, set.Space)
+// Drift returns the drift of the items that came last: as the latest update has measured it that did, or of
+// a space that was learned without labels of a sample of the items that have come since the training. Nil:
+// nothing was measured, or none have come.
+func Drift(ctx context.Context, v *state.View, cv *state.CollectionView) (report.Drift, error) {
+	sp := cv.Space
+	switch {
+	case sp == nil:
+		return nil, fmt.Errorf("%w: collection %q: train it first", fault.ErrNoModel, cv.Name)
+	case sp.Learned == nil:
+		return nil, fault.Invalid("collection %q learns no codes: it has no drift", cv.Name)
+	case sp.HasStatistics():
+		return LatestDrift(cv.Revisions), nil
+	case cv.IndexOnly:
+		return nil, cv.LacksVectors("to measure")
 	}
-	// By code. Each goroutine writes the part of its group.
-	nearest := make([]int, len(m.rows))
-	groups := (len(m.rows) + search.MaxShared - 1) / search.MaxShared
-	err := work.ParallelBy(ctx, work.Background(), 1, groups, func(g int) error {
-		from, to := g*search.MaxShared, min((g+1)*search.MaxShared, len(m.rows))
-		return m.searchGroup(ctx, set.Table, nearest, from, to)
-	})
-	for _, d := range nearest {
-		if err == nil && d >= 0 {
-			counts[d]++
-		}
-	}
-	return err
+	came := roaring.New()
+	came.AddRange(trainedOn(cv).Rows, cv.NextRow)
+	came.And(record.UnionOf(cv.Presence, sp.Positions))
+	return DriftOf(ctx, v, cv, came)
 }
 
-// searchGroup searches for the codes [from, to) together and writes their distances to nearest;
-// -1 means that no other item has a code.
-func (m *modalityMeasure) searchGroup(ctx context.Context, t *mih.Table, nearest []int, from, to int) error {
-	var queries []*mih.Query
-	var k []int
-	for i := from; i < to; i++ {
-		// The nearest two items: at least one of them is not the query itself.
-		queries, k = append(queries, &mih.Query{Code: m.codes.At(i)}), append(k, 2)
-	}
-	found, err := t.NearestEach(ctx, queries, k)
-	if err != nil {
-		return err
-	}
-	for i, near := range found {
-		own, has := t.CodeOf(m.rows[from+i])
-		// A code that only the query has is no hit. A labelled item's own code is the one of
-		// its labels, at any distance from the query.
-		alone := has && t.Cardinality(own) == 1
-		nearest[from+i] = -1
-		for _, x := range near {
-			if !alone || x.Position() != own {
-				nearest[from+i] = x.Distance()
-				break
-			}
+// LatestDrift returns the drift of the latest revision that has one; nil: none has.
+func LatestDrift(revisions []*spaces.RevisionDescriptor) (d report.Drift) {
+	for _, r := range revisions {
+		if r.Drift != nil {
+			d = r.Drift
 		}
 	}
-	return nil
+	return d
 }

@@ -31,6 +31,7 @@ type Foundation struct {
 	rows       []uint32            // the rows that have taught, ascending
 	lessons    []codec.Taught      // what each of rows has taught; equal ones share their memory
 	pending    *roaring.Bitmap     // the rows that have not taught, none without statistics; createSpace hands it to the space
+	expected   map[string]float64  // see spaces.RevisionDescriptor
 	before     uint64              // without statistics: rows below it were there when the model was trained
 	replaced   uint32              // createSpace sets it: the unfinished space that it has dropped; 0: none
 	relearn    *roaring.Bitmap     // rows with lessons of outdated codes, which depart; may be nil; shared with the view
@@ -215,7 +216,7 @@ func createSpace(tx *state.Tx, s *state.CollectionState, f *Foundation, v *state
 		f.replaced = left.ID
 	}
 	made := state.NewSpaceState(s.ID, sp)
-	first := &spaces.RevisionDescriptor{RevisionInfo: f.revision, Rows: f.before}
+	first := &spaces.RevisionDescriptor{RevisionInfo: f.revision, Rows: f.before, Expected: f.expected}
 	first.Revision, first.Created = sp.Revision, sp.Created
 	if err := tx.WriteRevisionDescriptor(made, first); err != nil {
 		return err

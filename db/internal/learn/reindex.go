@@ -140,9 +140,7 @@ func (d *Database) Refound(ctx context.Context, v *state.View, cv *state.Collect
 	if f.model, err = sp.Learned.MarshalBinary(); err != nil {
 		return nil, err
 	}
-	if !sp.HasStatistics() && len(cv.Revisions) > 0 {
-		f.before = cv.Revisions[0].Rows
-	}
+	f.before, f.expected = trainedOn(cv).Rows, trainedOn(cv).Expected
 	if sp.HasStatistics() {
 		if f.statistics, err = d.Statistics(ctx, v, cv); err != nil {
 			return nil, err

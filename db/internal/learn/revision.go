@@ -93,10 +93,7 @@ func (u *updater) restore(ctx context.Context, m *model.Model, revision uint32) 
 	}
 	next := sp.Revised(sp.Revision+1, m)
 	u.parent, u.teacherName = revision, spaces.Restored
-	d, err := u.descriptor(m, next.Revision, projections)
-	if err != nil {
-		return err
-	}
+	d := u.descriptor(next.Revision, projections)
 	err = u.inSpace(ctx, len(projections)+len(statistics), func(tx *state.Tx, s *state.CollectionState, sp *state.SpaceState) error {
 		for _, row := range gone {
 			// The write has moved the lesson to the outbox, and the statistics would lose it twice: by

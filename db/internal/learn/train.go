@@ -179,13 +179,8 @@ func (l *learned) Foundation(ctx context.Context, v *state.View, cv *state.Colle
 	if f.report, err = json.Marshal(l.result.Report); err != nil {
 		return nil, err
 	}
-	residuals, err := l.result.Model.Residual(l.result.Statistics)
-	if err != nil {
+	if f.expected, err = l.expected(ctx, v, cv); err != nil {
 		return nil, err
-	}
-	f.revision.Residual = map[string]float64{}
-	for i, t := range l.set.modalities {
-		f.revision.Residual[cv.Modalities[t].Name] = residuals[i]
 	}
 	it := l.set.rows.Iterator()
 	// i counts rows as the training did: all labelled rows, also those without a vector.

@@ -94,6 +94,7 @@ func (c Collection) Update(ctx context.Context, opt UpdateOptions) (*report.Upda
 		out.Forgotten += u.forgotten // GrowLabels has counted those that its revision took out
 		out.Items = u.labelled + u.unlabelled
 		out.Adopted, out.Lead, out.Reason = u.adoption(), u.lead, u.reason
+		out.Drift = u.drift
 		return err
 	})
 	if err != nil {

@@ -48,10 +48,10 @@ type updater struct {
 
 	// More of the descriptor of the revision.
 	teacherName string
-	lead        string        // the modality that teaches items without labels, or was tried; "": none
-	reason      string        // why items without labels were adopted or refused, in words
-	parent      uint32        // the revision that this one is made from
-	drift       *report.Drift // of the items that came, before they taught; nil: not measured
+	lead        string       // the modality that teaches items without labels, or was tried; "": none
+	reason      string       // why items without labels were adopted or refused, in words
+	parent      uint32       // the revision that this one is made from
+	drift       report.Drift // of the items that came, before they taught; nil: not measured
 
 	imported *model.Model // made elsewhere: commit stores it in place of what the learner solves; nil: none
 	number   uint32       // of the revision that commit makes; 0: the next one

@@ -11,7 +11,6 @@ import (
 	"github.com/fddhdb/fddhdb/db/internal/spaces"
 	"github.com/fddhdb/fddhdb/db/internal/state"
 	"github.com/fddhdb/fddhdb/db/report"
-	"github.com/fddhdb/fddhdb/model"
 )
 
 // The commit of an update.
@@ -36,10 +35,7 @@ func (u *updater) commit(ctx context.Context) error {
 	if err != nil {
 		return u.learning(err)
 	}
-	d, err := u.descriptor(m, next.Revision, projections)
-	if err != nil {
-		return err
-	}
+	d := u.descriptor(next.Revision, projections)
 	var statistics []byte // nil: no checkpoint is due
 	u.l.ahead += len(u.rows)
 	if u.checkpoint || u.l.ahead >= checkpointItems && !u.l.shrunk() {
@@ -164,21 +160,13 @@ func notPending(tx *state.Tx, sp *state.SpaceState, rows []uint32) {
 	}
 }
 
-// descriptor returns the descriptor of a revision with this number and model m. projections is
-// the binary form of m. The residuals cost q k^2 multiplications a modality.
-func (u *updater) descriptor(m *model.Model, revision uint32, projections []byte) (*spaces.RevisionDescriptor, error) {
-	residuals, err := m.Residual(u.l.online.Statistics())
-	if err != nil {
-		return nil, u.learning(err)
-	}
-	d := &spaces.RevisionDescriptor{Model: record.ChunksOf(projections), Outbox: u.l.outbox, RevisionInfo: report.RevisionInfo{
+// descriptor returns the descriptor of a revision with this number. projections is the
+// binary form of its model.
+func (u *updater) descriptor(revision uint32, projections []byte) *spaces.RevisionDescriptor {
+	return &spaces.RevisionDescriptor{Model: record.ChunksOf(projections), Outbox: u.l.outbox, RevisionInfo: report.RevisionInfo{
 		Revision: revision, Parent: u.parent, Created: spaces.Now(),
 		Teacher: u.teacherName, Lead: u.lead, Reason: u.reason,
 		Items: u.labelled + u.unlabelled, Labelled: u.labelled, Unlabelled: u.unlabelled, Forgotten: u.forgotten,
-		Residual: map[string]float64{}, Drift: u.drift,
+		Drift: u.drift,
 	}}
-	for i, t := range u.cv.Space.Positions {
-		d.Residual[u.cv.Modalities[t].Name] = residuals[i]
-	}
-	return d, nil
 }

@@ -49,7 +49,7 @@ func (u *updater) learn(ctx context.Context, teacher Teacher) error {
 	if came.IsEmpty() {
 		came = unlabelled
 	}
-	if u.drift, err = MeasureDrift(ctx, u.v, u.cv, came); err != nil {
+	if u.drift, err = DriftOf(ctx, u.v, u.cv, came); err != nil {
 		return err
 	}
 	u.total = int(labelled.GetCardinality())

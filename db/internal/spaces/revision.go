@@ -21,6 +21,10 @@ type RevisionDescriptor struct {
 	Model               record.Chunked `json:"model,omitzero"` // of the projections; zero of revision 1, whose model is that of the space
 	Outbox              uint64         `json:"outbox"`         // departures before this number are out of the projections
 	Rows                uint64         `json:"rows,omitempty"` // of a space without statistics: items in rows from here on have come since the training
+
+	// Expected is of revision 1 alone, by name of the modality: what the projections miss of what the labels of
+	// the training's own items teach, if each is left out. Drift is above it. Nil: not known.
+	Expected map[string]float64 `json:"expected,omitempty"`
 }
 
 // Restored is the RevisionInfo.Teacher of a revision that nobody has taught, as it has the
@@ -84,21 +88,7 @@ func ReadRevisionDescriptor(r pebble.Reader, collection, space, revision uint32)
 	if err != nil {
 		return nil, fault.Corrupt(err, "descriptor of revision %d of space %d", revision, space)
 	}
-	if d.Drift != nil {
-		for name, m := range d.Drift.Modalities {
-			SetBalance(&m, m.Balance)
-			d.Drift.Modalities[name] = m
-		}
-	}
 	return d, nil
-}
-
-// SetBalance sets m.Balance, which may be nil, and the fields that repeat it: JSON has it only
-// once.
-func SetBalance(m *report.ModalityDrift, b *report.Balance) {
-	if m.Balance = b; b != nil {
-		m.BitBalance, m.ConstantBits, m.Sampled = b.BitBalance, b.ConstantBits, b.Sampled
-	}
 }
 
 // ReadRevisions reads the descriptors of all stored revisions of a space, ascending, without

@@ -61,12 +61,6 @@ func New(engine *store.Engine, signals *signal.Sender, tableBytes, rerankBytes i
 	return &Database{Engine: engine, Signals: signals, tableBytes: tableBytes, rerankBytes: rerankBytes, changed: changed, indexWanted: make(chan struct{}, 1)}
 }
 
-// None returns a database that refuses all calls with err: that of a handle which nobody has
-// opened.
-func None(engine *store.Engine, signals *signal.Sender, err error) *Database {
-	return &Database{Engine: engine, Signals: signals, Guard: guard{closed: err}}
-}
-
 // Open reads the state of the store kv, whose last commit has the number sequence, and loads
 // the codes of code sets that have few. It starts nothing: until Run nobody else may use the
 // database. It costs as much as reading all models, live rows and labels. An error leaves kv

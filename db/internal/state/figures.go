@@ -1,13 +1,9 @@
 package state
 
 import (
-	"sync"
 	"sync/atomic"
-	"time"
-	"weak"
 
 	"github.com/fddhdb/fddhdb/db/report"
-	"github.com/fddhdb/fddhdb/mih"
 )
 
 // A histogram counts the distances from the queries of a space to their nearest hits, at the
@@ -46,18 +42,4 @@ func DistancesOf(counts []int64) *report.Distances {
 		Queries: int(n), Mean: float64(sum) / float64(n),
 		P50: within((n + 1) / 2), P90: within((9*n + 9) / 10),
 	}
-}
-
-// A knownBalance is the last balance of the codes of a space that was measured, so that Stats
-// costs little however often it is called. All revisions and code sets of a space share one.
-type knownBalance struct {
-	Measuring sync.Mutex                      // held while a balance is measured
-	Last      atomic.Pointer[MeasuredBalance] // nil: none yet
-}
-
-// A MeasuredBalance is a balance, and the tables of codes that it is of. It does not change.
-type MeasuredBalance struct {
-	Table   weak.Pointer[mih.Table] // weak, so that it keeps no old table in memory
-	Balance *report.Balance
-	Until   time.Time // before it another one is not worth the time, though the codes have changed
 }

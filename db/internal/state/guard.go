@@ -12,26 +12,27 @@ import (
 type guard struct {
 	mu     sync.Mutex    // guards the fields below; held for moments
 	calls  int           // that have entered and not left
-	closed error         // that calls get; nil while it is open
+	closed bool          // calls get ErrClosed
 	idle   chan struct{} // made by Close; closed when the last call has left after that
 }
 
-// Enter counts a call, which must Leave. With an error, mostly ErrClosed, it does not count
-// and must not go on. It never waits.
+// Enter counts a call, which must Leave. With ErrClosed it does not count and must not go on.
+// It never waits.
 func (g *guard) Enter() error {
 	g.mu.Lock()
 	defer g.mu.Unlock()
-	if g.closed == nil {
-		g.calls++
+	if g.closed {
+		return fault.ErrClosed
 	}
-	return g.closed
+	g.calls++
+	return nil
 }
 
 // Leave is the end of a call that has entered.
 func (g *guard) Leave() {
 	g.mu.Lock()
 	defer g.mu.Unlock()
-	if g.calls--; g.calls == 0 && g.closed != nil {
+	if g.calls--; g.calls == 0 && g.closed {
 		close(g.idle)
 	}
 }
@@ -43,16 +44,16 @@ func (g *guard) Calls() int {
 	return g.calls
 }
 
-// Close keeps new calls out and waits until all others have left. A second Close gives the
-// error that calls get, and waits for nobody. A call must not close the guard that it has
+// Close keeps new calls out and waits until all others have left. A second Close
+// returns ErrClosed, and waits for nobody. A call must not close the guard that it has
 // entered.
 func (g *guard) Close() error {
 	g.mu.Lock()
-	if err := g.closed; err != nil {
+	if g.closed {
 		g.mu.Unlock()
-		return err
+		return fault.ErrClosed
 	}
-	g.closed, g.idle = fault.ErrClosed, make(chan struct{})
+	g.closed, g.idle = true, make(chan struct{})
 	if g.calls == 0 {
 		close(g.idle)
 	}

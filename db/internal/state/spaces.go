@@ -46,7 +46,6 @@ type SpaceState struct {
 
 	// Figures since opening; all revisions of the space share them.
 	distances histogram
-	balance   *knownBalance
 
 	// Directions has the projections of rows, as far as they are in memory; there are none if
 	// codes are given.
@@ -81,8 +80,8 @@ type SpaceState struct {
 func NewSpaceState(collection uint32, sp *spaces.Space) *SpaceState {
 	s := &SpaceState{
 		Space: sp, collection: collection, Numbers: codec.SpaceCounters{ID: uint64(sp.ID)}, fresh: true,
-		distances: make(histogram, sp.Bits+1), balance: new(knownBalance),
-		Pending: sharedBitmap{B: roaring.New()}, Recode: sharedBitmap{B: roaring.New()},
+		distances: make(histogram, sp.Bits+1),
+		Pending:   sharedBitmap{B: roaring.New()}, Recode: sharedBitmap{B: roaring.New()},
 	}
 	if sp.ProjectionBytes() > 0 {
 		s.Directions.Writer = quant.NewWriter(sp.Bits)
@@ -108,8 +107,7 @@ type SpaceView struct {
 	Relabellings uint64
 	Directions   QuantView // projections of rows, as far as they are in memory; none if codes are given
 
-	Distances histogram     // searches count into it
-	Balances  *knownBalance // Stats measures into it
+	Distances histogram // searches count into it
 
 	Revisions []*spaces.RevisionDescriptor // that are stored, ascending
 	Written   int                          // since the last update began
@@ -138,7 +136,7 @@ func (s *SpaceState) publish(active bool) SpaceView {
 	v := SpaceView{
 		Space: s.Space, Numbers: s.counters(), Codes: s.Codes.publish(standing),
 		Pending: s.Pending.publish(), Recode: s.Recode.publish(), Relabellings: s.Relabellings,
-		Distances: s.distances, Balances: s.balance,
+		Distances: s.distances,
 		Revisions: s.Revisions, Written: s.Written,
 	}
 	v.Directions = s.Directions.publish()

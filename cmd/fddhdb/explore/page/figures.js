@@ -39,8 +39,7 @@ function collection(c) {
       ]),
       list([
         ["in memory", bytes(c.memory_bytes)], ["of it substring tables", bytes(c.index_bytes)],
-        ["bit balance", c.bit_balance === undefined ? "" : number(c.bit_balance)],
-        ["constant bits", c.constant_bits === undefined ? "" : count(c.constant_bits)],
+        ["drift", Object.entries(c.drift ?? {}).map(([name, x]) => `${name} ${x.toFixed(3)}`).join(", ")],
         ["learned from", c.taught ? `${plural(c.taught, "item", "items")}, ${count(c.pending)} not seen yet` : ""],
         ["queries found", c.query_distances ? `the nearest at ${c.query_distances.p50} bits in the median, of ${plural(c.query_distances.queries, "query", "queries")}` : ""],
       ])),

@@ -50,12 +50,13 @@ function space(s) {
       t && !free && bySweep("Objective by sweep", t.objective), t && !free && bySweep("mAP of items held out, by sweep", t.map_tie_sweep)),
     t?.chosen && [h("h3", {}, "Chosen for each modality"), chosen(t)],
     free && t.recall.tried?.length > 0 && [h("h3", {}, "Recall of held-out items"), recall(t.recall)],
-    s.revisions.length > 0 && [h("h3", {}, "Revisions: how far the items that came are from what was learned"), h("p", { class: "hint" }, meanings), drift(s), revisions(s)]);
+    s.revisions.length > 0 && [h("h3", {}, "Revisions: how far the items that came are from what was learned"), h("p", { class: "hint" }, meaning), drift(s), revisions(s)]);
 }
 
-const meanings = "nearest: bits from an item, as a query, to the nearest other, for half of them and for nine tenths. "
-  + "residual: 0 where the projection gives all that labels teach, 1 where it gives nothing; overall: of all that has taught. "
-  + "balance: 0 where each bit splits the items in halves, 1 where all bits are constant.";
+const limit = 0.2; // db.DriftLimit
+
+const meaning = "drift: how much more of what labels teach the projections miss than of items of the training. "
+  + `It is near 0 for items like these; above ${limit} it is time to train again.`;
 
 function bySweep(title, values = []) {
   return lines(title, [{ name: title, points: values.map((y, i) => [i + 1, y]) }], "sweep");
@@ -81,26 +82,21 @@ function recall(r) {
 }
 
 function drift(s) {
-  const names = [...new Set(s.revisions.flatMap((r) => Object.keys(r.drift?.modalities ?? {})))].sort();
-  const series = (of) => names.map((name) => ({
-    name, points: s.revisions.map((r) => [r.revision, of(r.drift?.modalities?.[name])]).filter((p) => p[1] !== undefined && p[1] !== null),
-  })).filter((x) => x.points.length);
-  return h("div", { class: "split" },
-    lines("Bits to the nearest item, median", series((m) => m?.nearest?.p50), "revision"),
-    lines("Residual", series((m) => m?.residual), "revision"),
-    lines("mAP", series((m) => m?.map_tie), "revision"));
+  const names = [...new Set(s.revisions.flatMap((r) => Object.keys(r.drift ?? {})))].sort();
+  return lines("Drift", names.map((name) => ({
+    name, points: s.revisions.map((r) => [r.revision, r.drift?.[name]]).filter((p) => p[1] !== undefined),
+  })), "revision");
 }
 
 function revisions(s) {
   const rows = s.revisions.flatMap((r) => {
-    const names = Object.keys(r.drift?.modalities ?? r.residual ?? { "": 0 }).sort();
+    const names = Object.keys(r.drift ?? { "": 0 }).sort();
     return names.map((name, i) => {
-      const m = r.drift?.modalities?.[name];
+      const x = r.drift?.[name];
       const first = i === 0;
-      const note = [r.revision === s.revision && "in use", r.pinned && "pinned"].filter(Boolean).join(", ");
-      return [String(r.revision), first ? when(r.created) : "", first ? r.teacher || (r.parent ? "" : "training") : "", first ? count(r.items) : "",
-        name, m?.nearest ? `${m.nearest.p50} / ${m.nearest.p90}` : null, m?.residual?.toFixed(3), r.residual?.[name]?.toFixed(3), m?.bit_balance?.toFixed(3), first ? note : ""];
+      const note = [first && r.revision === s.revision && "in use", first && r.pinned && "pinned", x > limit && "train again"].filter(Boolean).join(", ");
+      return [String(r.revision), first ? when(r.created) : "", first ? r.teacher || (r.parent ? "" : "training") : "", first ? count(r.items) : "", name, x?.toFixed(3), note];
     });
   });
-  return table(["#revision", "made", "teacher", "#items", "modality", "#nearest p50 / p90", "#residual", "#overall", "#balance", "note"], rows, "Revisions");
+  return table(["#revision", "made", "teacher", "#items", "modality", "#drift", "note"], rows, "Revisions");
 }
