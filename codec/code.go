@@ -2,7 +2,6 @@ package codec
 
 import (
 	"encoding/binary"
-	"encoding/hex"
 	"errors"
 	"fmt"
 	"slices"
@@ -87,11 +86,6 @@ func CodeFromBytes(b []byte) (Code, error) {
 	c := NewCode(8 * len(b))
 	c.SetBytes(b)
 	return c, nil
-}
-
-// Hex returns the q/8 bytes of the code in hexadecimal.
-func (c Code) Hex(q int) string {
-	return hex.EncodeToString(c.AppendBytes(nil, q))
 }
 
 // PackSigns sets bit j of dst if z[j] >= 0, so sgn(0) = +1, and returns dst. len(dst)

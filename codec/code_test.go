@@ -2,7 +2,6 @@ package codec
 
 import (
 	"bytes"
-	"fmt"
 	"math/big"
 	"math/rand/v2"
 	"testing"
@@ -44,9 +43,6 @@ func TestCodeBytesRoundTrip(t *testing.T) {
 		}
 		if got := c.AppendBytes(nil, q); !bytes.Equal(got, b) {
 			t.Fatalf("%d bits: bytes %x became %x", q, b, got)
-		}
-		if got := c.Hex(q); got != fmt.Sprintf("%x", b) {
-			t.Fatalf("%d bits: hex %s of %x", q, got, b)
 		}
 		for j := range q {
 			if c.Bit(j) != bitOf(b, j) {

@@ -13,7 +13,7 @@ func Example() {
 	if err != nil {
 		panic(err)
 	}
-	fmt.Println(a.Hex(8), b.Hex(8), codec.Distance(a, b))
+	fmt.Printf("%x %x %d\n", a.AppendBytes(nil, 8), b.AppendBytes(nil, 8), codec.Distance(a, b))
 
 	// Many at once: the distances of a query to an array of codes.
 	codes := codec.NewCodes(8, 2)

@@ -16,7 +16,7 @@ import (
 // this one.
 func TestDriftShowsThatTheDataHasChanged(t *testing.T) {
 	d, c := dbkit.OpenPairs(t)
-	items := dbkit.Pairs(300, synth.Config{Seed: 1})
+	items := dbkit.Pairs(300, synth.Config{Seed: 1, Noise: 1.5})
 	putAll(t, c, items[:200])
 	dbkit.MustTrain(t, c, db.TrainOptions{Options: model.Options{Bits: 32}})
 	update := func(items []*db.Item) db.Drift {
@@ -32,14 +32,14 @@ func TestDriftShowsThatTheDataHasChanged(t *testing.T) {
 		t.Errorf("before an update: %v, %v", drift, err)
 	}
 	same := update(items[200:])
-	if len(same) != 2 || same["image"] > .1 || same["text"] > .1 || same.TrainAgain() {
+	if len(same) != 2 || same["image"] > .05 || same["text"] > .05 || same.TrainAgain() {
 		t.Errorf("of items like those of the training: %v", same)
 	}
 	strange := func(from, to int) []*db.Item { // the labels of one item with the vectors of another
-		some := dbkit.Pairs(to, synth.Config{Seed: 1})
+		some := dbkit.Pairs(to, synth.Config{Seed: 1, Noise: 1.5})
 		for i, it := range some {
 			it.Key = "s" + it.Key
-			it.Vectors = dbkit.Pairs(to, synth.Config{Seed: 77})[i].Vectors
+			it.Vectors = dbkit.Pairs(to, synth.Config{Seed: 77, Noise: 1.5})[i].Vectors
 		}
 		return some[from:]
 	}
@@ -77,8 +77,7 @@ func TestDriftShowsThatTheDataHasChanged(t *testing.T) {
 	if _, err := c.Reindex(ctx, db.ReindexOptions{Activate: true}); err != nil {
 		t.Fatal(err)
 	}
-	// The model has learned from other items meanwhile, so that more of them are less strange.
-	if again := update(strange(75, 135)); len(again) != 2 || again["image"] == 0 || again["image"] >= other["image"] {
+	if again := update(strange(75, 135)); len(again) != 2 || !again.TrainAgain() {
 		t.Errorf("in a space that goes on: %v", again)
 	}
 }
@@ -86,7 +85,7 @@ func TestDriftShowsThatTheDataHasChanged(t *testing.T) {
 // A label that has grown in this very update says nothing of drift: nothing has taught what it means.
 func TestDriftOfLabelsThatGrow(t *testing.T) {
 	_, c := dbkit.OpenPairs(t)
-	items := dbkit.Pairs(300, synth.Config{Seed: 1})
+	items := dbkit.Pairs(300, synth.Config{Seed: 1, Noise: 1.5})
 	putAll(t, c, items[:200])
 	dbkit.MustTrain(t, c, db.TrainOptions{Options: model.Options{Bits: 32}})
 	for _, it := range items[240:] {

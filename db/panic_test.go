@@ -102,7 +102,7 @@ func TestNilContext(t *testing.T) {
 		"CreateCollection": "new", "EnsureCollection": "new", "Checkpoint": filepath.Join(out, "copy"),
 	}
 	// These look at the context only if they wait, or once in many steps.
-	patient := map[string]bool{"WaitForIndex": true, "Distances": true}
+	patient := map[string]bool{"WaitForIndex": true, "Distances": true, "Drift": true}
 	for _, h := range []any{d, c, b, im, mustRuns(t, c)} {
 		for name, m := range methods(reflect.ValueOf(h)) {
 			if m.Type().NumIn() == 0 || m.Type().In(0) != reflect.TypeFor[context.Context]() {

@@ -235,11 +235,6 @@ func (m *Model) LabelAim(dst []float64, labels []uint32) bool {
 	return true
 }
 
-// LabelWeights returns D: the weight of each of Labels, by which AimLabels and
-// AimWeighted favour rare ones; nil for AimCodes. Those of AimLabels follow the items that
-// have taught, see Online.Revision; those of AimWeighted are as they were in the training.
-func (m *Model) LabelWeights() []float64 { return slices.Clone(m.weights) }
-
 // summedLabels returns the number of labels that statistics of the model sum by: c for
 // AimLabels, 0 for the others, which sum codes.
 func (m *Model) summedLabels() int {

@@ -1,15 +1,10 @@
 package model
 
-import (
-	"maps"
-	"slices"
-
-	"github.com/fddhdb/fddhdb/codec"
-)
+import "github.com/fddhdb/fddhdb/codec"
 
 // Lesson returns what a training item has taught the Statistics, for Online.Forget. item
 // is its position in the source, from 0, and labels are its labels. With AimCodes it is
-// LabelCode of the labels, except for the items of Exceptions. It is empty if the model
+// LabelCode of the labels, except for the exceptions. It is empty if the model
 // knows none of the labels.
 func (r *Result) Lesson(item int, labels []uint32) Lesson {
 	if code, ok := r.exceptions[item]; ok {
@@ -27,9 +22,3 @@ func (r *Result) Lesson(item int, labels []uint32) Lesson {
 	m.codeOf(code, columns)
 	return Lesson{Codes: []codec.Code{code}}
 }
-
-// Exceptions returns the training items whose code in Statistics is not LabelCode of
-// their labels, as ascending positions in the source. With MethodLabels there are none,
-// as codes follow from labels. The other methods move Y of each item by its features.
-// With a small Delta there can be many exceptions; the Result keeps their codes.
-func (r *Result) Exceptions() []int { return slices.Sorted(maps.Keys(r.exceptions)) }

@@ -102,8 +102,8 @@ func TestMarshalRoundTrip(t *testing.T) {
 				t.Errorf("%v: %v came back as %v", method, c[1], c[0])
 			}
 		}
-		if !slices.Equal(m.LabelWeights(), r.Model.LabelWeights()) || (m.LabelWeights() == nil) != (m.Aim() == AimCodes) {
-			t.Errorf("%v: weights %v came back as %v", method, r.Model.LabelWeights(), m.LabelWeights())
+		if !slices.Equal(m.weights, r.Model.weights) || (m.weights == nil) != (m.Aim() == AimCodes) {
+			t.Errorf("%v: weights %v came back as %v", method, r.Model.weights, m.weights)
 		}
 		if !slices.Equal(m.Labels(), r.Model.Labels()) || !slices.Equal(m.Modalities(), r.Model.Modalities()) {
 			t.Error("labels or modalities are lost")
@@ -260,7 +260,7 @@ func TestBadAims(t *testing.T) {
 		"weight of items":  func(_, _ *Model, _, s *Statistics) { s.parts[0].square = -1 },
 	} {
 		badM, badW := *m, *weighted.Model
-		badM.weights, badW.weights = m.LabelWeights(), weighted.Model.LabelWeights()
+		badM.weights, badW.weights = slices.Clone(m.weights), slices.Clone(weighted.Model.weights)
 		badS, badWS := s.Clone(), weighted.Statistics.Clone()
 		spoil(&badM, &badW, badS, badWS)
 		if err := errors.Join(good(badS, &badM), good(badWS, &badW)); !errors.Is(err, codec.ErrCorrupt) {
@@ -418,8 +418,8 @@ func FuzzModel(f *testing.F) {
 		if !m.LabelCode(codec.NewCode(m.Bits()), m.Labels()) || !m.LabelAim(make([]float64, m.Bits()), m.Labels()) {
 			t.Fatal("its own labels are unknown")
 		}
-		if m.Aim() == AimAuto || len(m.LabelWeights()) != len(m.Labels()) && m.Aim() != AimCodes {
-			t.Fatalf("aim %v, weights %v", m.Aim(), m.LabelWeights())
+		if m.Aim() == AimAuto || len(m.weights) != len(m.Labels()) && m.Aim() != AimCodes {
+			t.Fatalf("aim %v, weights %v", m.Aim(), m.weights)
 		}
 		if s := NewStatistics(m); m.checkStatistics(s) != nil {
 			t.Fatal("statistics of its own are those of another model")

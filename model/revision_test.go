@@ -75,8 +75,8 @@ func TestRevisionRoundTrip(t *testing.T) {
 			if whole, _ := got.MarshalBinary(); !bytes.Equal(whole, want) || got.Fingerprint() != revision.Fingerprint() {
 				t.Error("another model came back")
 			}
-			if !slices.Equal(got.LabelWeights(), revision.LabelWeights()) || aim == AimLabels && slices.Equal(got.LabelWeights(), base.LabelWeights()) {
-				t.Errorf("weights %v came back as %v", revision.LabelWeights(), got.LabelWeights())
+			if !slices.Equal(got.weights, revision.weights) || aim == AimLabels && slices.Equal(got.weights, base.weights) {
+				t.Errorf("weights %v came back as %v", revision.weights, got.weights)
 			}
 			if !bytes.Equal(marshalRevision(t, got, base), b) || !bytes.Equal(marshalRevision(t, revision, base), b) {
 				t.Error("other bytes the second time")

@@ -18,7 +18,10 @@ type Result struct {
 	Statistics *Statistics // nil for methods without labels
 	Report     Report
 
-	exceptions map[int]codec.Code // see Exceptions; nil for MethodLabels
+	// The codes of items in Statistics that are not LabelCode of their labels, by position in the source. With
+	// MethodLabels codes follow from labels, and it is nil. The other methods move Y of each item by its
+	// features: with a small Delta there can be many.
+	exceptions map[int]codec.Code
 }
 
 // Streams of random numbers of one seed.

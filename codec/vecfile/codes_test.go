@@ -58,7 +58,7 @@ func TestReadCodesByHand(t *testing.T) {
 	want.Flip(63)
 	want.Flip(65)
 	if codec.Distance(codes.At(0), want) != 0 {
-		t.Errorf("code %s, want %s", codes.At(0).Hex(72), want.Hex(72))
+		t.Errorf("code %x, want %x", codes.At(0), want)
 	}
 }
 

@@ -120,15 +120,6 @@ func (v *vocabulary) embedQuestion(text string) (features []float32, ok bool) {
 	return v.embed(text)
 }
 
-// embedAll describes all texts. A text without any known feature gives zeros.
-func (v *vocabulary) embedAll(texts []string) [][]float32 {
-	all := make([][]float32, len(texts))
-	for i, text := range texts {
-		all[i], _ = v.embed(text)
-	}
-	return all
-}
-
 // unknownWords returns the words of text that no training name has. Their known letter
 // runs still count.
 func (v *vocabulary) unknownWords(text string) []string {

@@ -131,3 +131,12 @@ func TestTokens(t *testing.T) {
 		}
 	}
 }
+
+// embedAll describes all texts. A text without any known feature gives zeros.
+func (v *vocabulary) embedAll(texts []string) [][]float32 {
+	all := make([][]float32, len(texts))
+	for i, text := range texts {
+		all[i], _ = v.embed(text)
+	}
+	return all
+}
