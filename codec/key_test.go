@@ -2,7 +2,6 @@ package codec
 
 import (
 	"bytes"
-	"encoding/binary"
 	"errors"
 	"strings"
 	"testing"
@@ -93,9 +92,4 @@ func TestPrefixEnd(t *testing.T) {
 			t.Errorf("PrefixEnd(%x) = %x, want %x", c.prefix, got, c.end)
 		}
 	}
-}
-
-// spaceKeyParts returns space and target of a key of the kinds 30 to 40.
-func spaceKeyParts(key []byte) (space uint32, target byte) {
-	return binary.BigEndian.Uint32(key[5:]), key[9]
 }

@@ -257,13 +257,6 @@ func codeSink(f *outfile.File, c *db.Collection, items int) (sink, error) {
 	}, w.Close}, nil
 }
 
-// hasModality reports whether an item has a dense or sparse vector of a modality. For
-// an index-only copy it reports whether the item had one in the original database.
-func hasModality(it *db.Item, name string) bool {
-	_, sparse := it.Sparse[name]
-	return sparse || it.Vectors[name] != nil || slices.Contains(it.Modalities, name)
-}
-
 func labelSink(f *outfile.File, c *db.Collection, items int) (sink, error) {
 	names, err := c.Labels()
 	if err != nil {
