@@ -14,9 +14,9 @@ SEED ?= new
 VERSITYGW = github.com/versity/versitygw/cmd/versitygw@v1.8.0
 STATICCHECK = honnef.co/go/tools/cmd/staticcheck@v0.8.2
 # Modules of their own, besides that of the folder itself.
-NESTED = examples/emoji internal/measure internal/browser contrib/promfddhdb contrib/otelfddhdb db/beam examples/beam db/cluster
+NESTED = examples/emoji experiments internal/browser contrib/promfddhdb contrib/otelfddhdb db/beam examples/beam db/cluster
 
-.PHONY: all build test long race lint fuzz kill faults field soak metamorphic backups s3 bench check figures cross vuln release integration ci
+.PHONY: all build test long race lint fuzz kill faults field soak metamorphic backups s3 bench figures cross vuln release integration ci
 
 # Targets run the tests that take long, too, on a sample (internal/effort); go test ./... leaves them out.
 export FDDHDB_LONG ?= sample
@@ -123,26 +123,6 @@ bench:
 man:
 	$(GO) run ./internal/manpage
 
-# Every answer of every plan on the sets of docs/BENCHMARKS.md against a linear scan, and every order
-# of answers of two learned sets, one of many codes and one of few, against a plain computation.
-check: build check-orders
-	rm -f bin/check.jsonl
-	cd internal/measure && $(GO) run ./matrix run -fddhdb ../../bin/fddhdb -out ../../bin/check.jsonl -check \
-	  -n 10000,300000 -kinds both -queries 100 -k 1,10,100 -radius 0,4,8,16 -tiers auto,scan,memory,disk,blockscan
-
-.PHONY: check-orders
-check-orders: build
-	@set -e; dir=$$(mktemp -d); trap 'rm -rf "$$dir"' EXIT; \
-	for set in multilabel pairs; do \
-	  echo "== the orders of $$set"; \
-	  $(GO) run ./internal/synth/makeset -set $$set -items 4000 -queries 100 $$dir/$$set; \
-	  bin/fddhdb import $$dir/$$set.db --init --vectors image=$$dir/$$set/train_image.npy \
-	    --vectors text=$$dir/$$set/train_text.npy --labels $$dir/$$set/train_labels.npy; \
-	  bin/fddhdb train $$dir/$$set.db --anchors 400 >/dev/null; \
-	  bin/fddhdb bench $$dir/$$set.db --vectors $$dir/$$set/query_text.npy --from text --to image -k 1,10,100 --radius 8 \
-	    --tier auto,scan --order auto,projection,asymmetric,features,fused --check; \
-	done
-
 # Writes what the commands in README.md and docs print now into them.
 .PHONY: docs
 docs:
@@ -162,12 +142,12 @@ page:
 	$(GO) -C internal/browser test -count=1 -v -args -axe $$dir/node_modules/axe-core/axe.min.js -budget
 
 # What takes too long for .ci/run: every test in full with the race detector, long
-# fuzzing, kills, faults, real conditions and histories, backups to a real S3 server, the check of all
-# answers, the page in a browser, and the other platforms. Seeds are new ones.
+# fuzzing, kills, faults, real conditions and histories, backups to a real S3 server,
+# the page in a browser, and the other platforms. Seeds are new ones.
 integration:
 	$(GO) test -timeout 0 -run Quality ./model -args -figures -seeds 12
 	FDDHDB_SEED=$(SEED) $(RACE) -count=1 -timeout 60m ./...
-	$(MAKE) long fuzz kill faults field soak metamorphic backups s3 beam cluster check page cross
+	$(MAKE) long fuzz kill faults field soak metamorphic backups s3 beam cluster page cross
 
 # The platforms that are supported have to compile without cgo.
 cross:

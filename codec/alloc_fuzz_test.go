@@ -25,7 +25,7 @@ var decoders = []struct {
 	}},
 	{"row code", func(b []byte) error { _, err := DecodeRowCode(b); return err }},
 	{"merged layers", func(b []byte) error { return merged(RowsKey(1, SetLive, 0, 0), b) }},
-	{"merged postings", func(b []byte) error { return merged(SubstringKey(1, 1, 0, 0, 0), b) }},
+	{"merged postings", func(b []byte) error { return merged(SubstringKey(1, 1, 0, 0), b) }},
 	{"merged blocks", func(b []byte) error { return merged(NumberKey(KindRowKeys, 1, 0), b) }},
 }
 

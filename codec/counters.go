@@ -10,17 +10,14 @@ import (
 // state of its spaces. They are written in the same commit as the changes that they
 // count.
 //
-//	byte     4
 //	uvarint  next row, next automatic key, items, next space, active space, the space
 //	         that was active before it (0: none), number of spaces; each:
 //	uvarint    id
 //	byte       flags: 1 it is being built, 2 it becomes the active one when it is
 //	uvarint    revision, rows below this have been coded (while it is being built),
-//	           items that have a code, rows that have taught, next number in the
-//	           outbox, revision of the statistics that are stored, number of code
-//	           sets; each:
-//	byte         target
-//	uvarint      next code number, codes that some item has, items that have a code
+//	           rows that have taught, next number in the outbox, revision of the
+//	           statistics that are stored, next code number, codes that some item
+//	           has, items that have a code
 type Counters struct {
 	NextRow, NextKey, Items, NextSpace uint64 // next row and automatic key to give out; items there are; next id of a space
 
@@ -33,19 +30,16 @@ type SpaceCounters struct {
 	ID                 uint64
 	Building, Activate bool // it is being built; it becomes active when that is done
 
-	Revision   uint64         // of the projections
-	Built      uint64         // rows below this have been coded, while it is being built
-	Coded      uint64         // items that have a code for any target
-	Taught     uint64         // rows that have taught
-	NextOutbox uint64         // number of the next record in the outbox
-	Checkpoint uint64         // revision of the statistics that are stored
-	Sets       []CodeCounters // by ascending target
+	Revision   uint64 // of the projections
+	Built      uint64 // rows below this have been coded, while it is being built
+	Taught     uint64 // rows that have taught
+	NextOutbox uint64 // number of the next record in the outbox
+	Checkpoint uint64 // revision of the statistics that are stored
+	CodeCounters
 }
 
-// CodeCounters are the numbers of one code set, the codes of one target of a space.
+// CodeCounters are the numbers of the codes of a space.
 type CodeCounters struct {
-	Target byte // 0: shared; else 1 + position of the modality
-
 	NextCode, Codes, Coded uint64 // next code number; codes that some item has; items that have a code
 }
 
@@ -72,11 +66,7 @@ func (c Counters) Append(dst []byte) []byte {
 			flags |= flagActivate
 		}
 		dst = append(dst, flags)
-		numbers(s.Revision, s.Built, s.Coded, s.Taught, s.NextOutbox, s.Checkpoint, uint64(len(s.Sets)))
-		for _, set := range s.Sets {
-			dst = append(dst, set.Target)
-			numbers(set.NextCode, set.Codes, set.Coded)
-		}
+		numbers(s.Revision, s.Built, s.Taught, s.NextOutbox, s.Checkpoint, s.NextCode, s.Codes, s.Coded)
 	}
 	return dst
 }
@@ -113,19 +103,11 @@ func (r *reader) spaceCounters(c Counters) (s SpaceCounters) {
 	s.Building, s.Activate = flags&flagBuilding != 0, flags&flagActivate != 0
 	s.Revision = r.uvarint(math.MaxUint32)
 	s.Built = r.uvarint(c.NextRow)
-	s.Coded = r.uvarint(c.NextRow)
 	s.Taught = r.uvarint(c.NextRow)
 	s.NextOutbox = r.uvarint(math.MaxUint64)
 	s.Checkpoint = r.uvarint(s.Revision)
-	for i := range r.uvarint(uint64(len(r.b))) {
-		set := CodeCounters{Target: r.take(1)[0]}
-		set.NextCode = r.uvarint(math.MaxUint32)
-		set.Codes = r.uvarint(set.NextCode)
-		set.Coded = r.uvarint(c.NextRow)
-		if r.bad = r.bad || i > 0 && set.Target <= s.Sets[i-1].Target; r.bad {
-			break
-		}
-		s.Sets = append(s.Sets, set)
-	}
+	s.NextCode = r.uvarint(math.MaxUint32)
+	s.Codes = r.uvarint(s.NextCode)
+	s.Coded = r.uvarint(c.NextRow)
 	return s
 }

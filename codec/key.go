@@ -27,12 +27,12 @@ import (
 //	24    collection, space, set (u8), row >> 16       layer: rows of the set, low 16 bits
 //	25    collection, space, number (u64)              outbox: what a row has taught that is gone
 //	26    collection, space, row >> 8                  block: row -> what it has taught
-//	30    collection, space, target (u8), row >> 8     block: row -> code number, provenance, revision
-//	31    collection, space, target, code number >> 8  block: code number -> code, row
-//	33    collection, space, target, code number       layer: rows, low 16 bits, where several carry it
+//	30    collection, space, row >> 8                  block: row -> code number, provenance, revision
+//	31    collection, space, code number >> 8          block: code number -> code, row
+//	33    collection, space, code number               layer: rows, low 16 bits, where several carry it
 //	      (u32), row >> 16
-//	34    collection, space, target, row >> 8          block: row -> fused projection
-//	40    collection, space, target, table (u16),      posting: code numbers
+//	34    collection, space, row >> 8                  block: row -> fused projection
+//	40    collection, space, table (u16),              posting: code numbers
 //	      substring (u32)
 //	50    collection, set (u8), id (u32), row >> 16    layer: rows of the set, low 16 bits
 //	51    collection, field (u16), row >> 16 (u16),    layer: rows of the value, low 16 bits
@@ -41,9 +41,6 @@ import (
 //	61    collection, index, cell (u32)                centre of the cell
 //	62    collection, index, row >> 8 (u32)            block: row -> cell and code of its vector there
 //	63    collection, index, row >> 16 (u32)           layer: rows whose entry is out of date, low 16 bits
-//
-// A target is 0 where the codes of a space are shared by all targets, else 1 + the
-// position of the modality in the collection. Projections have target 0.
 //
 // The kinds of blocks, layers and postings are written with Merge, see [Merger].
 const (
@@ -181,40 +178,33 @@ func LessonsKey(collection, space, row uint32) []byte {
 
 // SpaceBlockKey returns the key of a block of a space: KindRowCodes, KindCodes,
 // or KindProjection.
-func SpaceBlockKey(kind byte, collection, space uint32, target byte, block uint32) []byte {
-	return binary.BigEndian.AppendUint32(appendSpace(make([]byte, 0, 14), kind, collection, space, target), block)
+func SpaceBlockKey(kind byte, collection, space, block uint32) []byte {
+	return ChunkKey(kind, collection, space, block)
 }
 
 // SubstringKey returns the key of the posting of the codes of a space that have this
 // substring in a table.
-func SubstringKey(collection, space uint32, target byte, table uint16, substring uint32) []byte {
-	return AppendSubstringKey(make([]byte, 0, 16), collection, space, target, table, substring)
+func SubstringKey(collection, space uint32, table uint16, substring uint32) []byte {
+	return AppendSubstringKey(make([]byte, 0, 15), collection, space, table, substring)
 }
 
-// AppendSubstringKey appends the key of [SubstringKey]. With 16 bytes of room in dst it
+// AppendSubstringKey appends the key of [SubstringKey]. With 15 bytes of room in dst it
 // does not allocate.
-func AppendSubstringKey(dst []byte, collection, space uint32, target byte, table uint16, substring uint32) []byte {
-	dst = appendSpace(dst, KindSubstring, collection, space, target)
+func AppendSubstringKey(dst []byte, collection, space uint32, table uint16, substring uint32) []byte {
+	dst = binary.BigEndian.AppendUint32(binary.BigEndian.AppendUint32(append(dst, KindSubstring), collection), space)
 	return binary.BigEndian.AppendUint32(binary.BigEndian.AppendUint16(dst, table), substring)
 }
 
 // CodeRowsKey returns the key of a layer: the rows container<<16 to container<<16 +
 // 65535 that carry a code.
-func CodeRowsKey(collection, space uint32, target byte, code uint32, container uint16) []byte {
-	return binary.BigEndian.AppendUint16(CodeRowsPrefix(collection, space, target, code), container)
+func CodeRowsKey(collection, space, code uint32, container uint16) []byte {
+	return binary.BigEndian.AppendUint16(CodeRowsPrefix(collection, space, code), container)
 }
 
 // CodeRowsPrefix returns the prefix of all keys of KindCodeRows of a code. They are in
 // order of the rows.
-func CodeRowsPrefix(collection, space uint32, target byte, code uint32) []byte {
-	prefix := appendSpace(make([]byte, 0, 16), KindCodeRows, collection, space, target)
-	return binary.BigEndian.AppendUint32(prefix, code)
-}
-
-// appendSpace appends the beginning of the keys of a space's index.
-func appendSpace(dst []byte, kind byte, collection, space uint32, target byte) []byte {
-	dst = binary.BigEndian.AppendUint32(append(dst, kind), collection)
-	return append(binary.BigEndian.AppendUint32(dst, space), target)
+func CodeRowsPrefix(collection, space, code uint32) []byte {
+	return ChunkKey(KindCodeRows, collection, space, code)
 }
 
 // RowsKey returns the key of a layer: the rows container<<16 to container<<16 + 65535
@@ -267,8 +257,8 @@ var keyLengths = map[byte]int{
 	KindDatabase: 2, KindCollection: 5, KindLabel: 9, KindCounters: 5, KindItem: 9,
 	KindFeatures: 11, KindRowKeys: 9, KindSpace: 9, KindModel: 13, KindStatistics: 13,
 	KindRevision: 17, KindOnlineRows: 12, KindOutbox: 17, KindLessons: 13,
-	KindRowCodes: 14, KindCodes: 14, KindProjection: 14, KindRows: 12,
-	KindCodeRows: 16, KindSubstring: 16,
+	KindRowCodes: 13, KindCodes: 13, KindProjection: 13, KindRows: 12,
+	KindCodeRows: 15, KindSubstring: 15,
 	KindIndex: 9, KindCentre: 13, KindEntries: 13, KindStale: 13,
 }
 
@@ -323,13 +313,13 @@ func FeatureKeyParts(key []byte) (row uint32, modality uint16) {
 // SubstringKeyParts returns table and substring of a key of KindSubstring that has
 // passed CheckKey.
 func SubstringKeyParts(key []byte) (table uint16, substring uint32) {
-	return binary.BigEndian.Uint16(key[10:]), binary.BigEndian.Uint32(key[12:])
+	return binary.BigEndian.Uint16(key[9:]), binary.BigEndian.Uint32(key[11:])
 }
 
 // CodeRowsKeyParts returns code number and container of a key of KindCodeRows that
 // has passed CheckKey.
 func CodeRowsKeyParts(key []byte) (code uint32, container uint16) {
-	return binary.BigEndian.Uint32(key[10:]), binary.BigEndian.Uint16(key[14:])
+	return binary.BigEndian.Uint32(key[9:]), binary.BigEndian.Uint16(key[13:])
 }
 
 // RowsKeyParts returns the parts of a key of KindRows that has passed CheckKey.

@@ -14,9 +14,9 @@ func TestKeysHaveTheirForm(t *testing.T) {
 		NumberKey(KindLabel, 1, 2), CollectionKey(KindCounters, 1), ItemKey(1, "k"),
 		NumberKey(KindItem, 1, 2), FeatureKey(1, 2, 3), NumberKey(KindRowKeys, 1, 2),
 		NumberKey(KindSpace, 1, 2), ChunkKey(KindModel, 1, 2, 3), ChunkKey(KindStatistics, 1, 2, 3),
-		SpaceBlockKey(KindRowCodes, 1, 2, 0, 4), SpaceBlockKey(KindCodes, 1, 2, 0, 4),
-		CodeRowsKey(1, 2, 0, 4, 5), SubstringKey(1, 2, 0, 4, 5),
-		SpaceBlockKey(KindProjection, 1, 2, 0, 4), RowsKey(1, SetModality, 2, 3),
+		SpaceBlockKey(KindRowCodes, 1, 2, 4), SpaceBlockKey(KindCodes, 1, 2, 4),
+		CodeRowsKey(1, 2, 4, 5), SubstringKey(1, 2, 4, 5),
+		SpaceBlockKey(KindProjection, 1, 2, 4), RowsKey(1, SetModality, 2, 3),
 		FieldRowsKey(1, 2, 3, ""), FieldRowsKey(1, 2, 3, "value"),
 		RevisionKey(1, 2, 3, 4), OnlineRowsKey(1, 2, SetPending, 3), OutboxKey(1, 2, 3), LessonsKey(1, 2, 3),
 		NumberKey(KindIndex, 1, 2), ChunkKey(KindCentre, 1, 2, 3), ChunkKey(KindEntries, 1, 2, 3), ChunkKey(KindStale, 1, 2, 3),
@@ -67,24 +67,16 @@ func TestKeyPartsAndOrder(t *testing.T) {
 	if bytes.Compare(FieldRowsKey(1, 2, 3, "b"), FieldRowsKey(1, 2, 3, "a\xff")) <= 0 || bytes.Compare(FieldRowsKey(1, 2, 4, ""), FieldRowsKey(1, 2, 3, "z")) <= 0 {
 		t.Error("values of a field are not in order")
 	}
-	if code, c := CodeRowsKeyParts(CodeRowsKey(1, 2, 3, 70000, 513)); code != 70000 || c != 513 {
+	if code, c := CodeRowsKeyParts(CodeRowsKey(1, 2, 70000, 513)); code != 70000 || c != 513 {
 		t.Errorf("code rows key: code %d, container %d", code, c)
 	}
-	if !bytes.HasPrefix(CodeRowsKey(1, 2, 3, 70000, 513), CodeRowsPrefix(1, 2, 3, 70000)) {
+	if !bytes.HasPrefix(CodeRowsKey(1, 2, 70000, 513), CodeRowsPrefix(1, 2, 70000)) {
 		t.Error("the key of a code's rows lacks the prefix")
 	}
-	if table, s := SubstringKeyParts(SubstringKey(1, 2, 3, 513, 70000)); table != 513 || s != 70000 {
+	if table, s := SubstringKeyParts(SubstringKey(1, 2, 513, 70000)); table != 513 || s != 70000 {
 		t.Errorf("substring key: table %d, substring %d", table, s)
 	}
-	for _, k := range [][]byte{
-		SpaceBlockKey(KindCodes, 1, 70000, 3, 4),
-		CodeRowsKey(1, 70000, 3, 4, 5), SubstringKey(1, 70000, 3, 4, 5),
-	} {
-		if space, target := spaceKeyParts(k); space != 70000 || target != 3 {
-			t.Errorf("%x: space %d, target %d", k, space, target)
-		}
-	}
-	if n := LastNumber(SpaceBlockKey(KindCodes, 1, 2, 0, 70000)); n != 70000 {
+	if n := LastNumber(SpaceBlockKey(KindCodes, 1, 2, 70000)); n != 70000 {
 		t.Errorf("block %d", n)
 	}
 	if bytes.Compare(FeatureKey(1, 255, 9), FeatureKey(1, 256, 0)) >= 0 {

@@ -81,7 +81,7 @@ func TestBlocksMergeLikeAMap(t *testing.T) {
 			operands = append(operands, e.Append(nil, false))
 		}
 		kind := rapid.SampledFrom([]byte{KindRowCodes, KindCodes, KindProjection}).Draw(t, "kind")
-		b, err := DecodeBlock(mergeSomehow(t, SpaceBlockKey(kind, 1, 1, 0, 0), operands))
+		b, err := DecodeBlock(mergeSomehow(t, SpaceBlockKey(kind, 1, 1, 0), operands))
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -127,7 +127,7 @@ func TestLayersMergeLikeASet(t *testing.T) {
 			operands = append(operands, b)
 		}
 		key := rapid.SampledFrom([][]byte{
-			RowsKey(1, SetLive, 0, 0), CodeRowsKey(1, 1, 0, 5, 0), FieldRowsKey(1, 0, 0, "v"),
+			RowsKey(1, SetLive, 0, 0), CodeRowsKey(1, 1, 5, 0), FieldRowsKey(1, 0, 0, "v"),
 		}).Draw(t, "key")
 		l, err := DecodeLayer(mergeSomehow(t, key, operands))
 		if err != nil {
@@ -177,7 +177,7 @@ func TestPostingsMergeLikeASet(t *testing.T) {
 			}
 			operands = append(operands, AppendPosting(nil, added, deleted))
 		}
-		key := SubstringKey(1, 1, 0, 2, 3)
+		key := SubstringKey(1, 1, 0, 3)
 		var want []uint32
 		for x, in := range set {
 			if in {

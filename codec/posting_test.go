@@ -233,7 +233,7 @@ func TestAppendPostingCodesDoesNotAllocate(t *testing.T) {
 	dst := make([]uint32, 0, 4)
 	key := make([]byte, 0, 16)
 	if n := testing.AllocsPerRun(100, func() {
-		key = AppendSubstringKey(key[:0], 1, 2, 0, 3, 4)
+		key = AppendSubstringKey(key[:0], 1, 2, 3, 4)
 		if got, err := AppendPostingCodes(dst, value); err != nil || len(got) != 4 {
 			t.Fatal(got, err)
 		}
@@ -312,7 +312,7 @@ func BenchmarkAppendPosting(b *testing.B) {
 
 func BenchmarkMergePostings(b *testing.B) {
 	rng := rand.New(rand.NewPCG(5, 6))
-	key := SubstringKey(1, 1, 0, 0, 0)
+	key := SubstringKey(1, 1, 0, 0)
 	for _, c := range []struct {
 		name      string
 		base      int

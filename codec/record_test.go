@@ -77,10 +77,10 @@ func TestFeaturesRoundTrip(t *testing.T) {
 func TestCountersRoundTrip(t *testing.T) {
 	for _, c := range []Counters{
 		{},
-		{4, 2, 3, 6, 5, 0, []SpaceCounters{{5, false, false, 2, 0, 1, 3, 1, 1, []CodeCounters{{0, 6, 6, 1}}}}},
+		{4, 2, 3, 6, 5, 0, []SpaceCounters{{5, false, false, 2, 0, 3, 1, 1, CodeCounters{6, 6, 1}}}},
 		{math.MaxUint32, math.MaxUint64, 0, math.MaxUint32, 1, 7, []SpaceCounters{
-			{1, true, false, math.MaxUint32, 7, 7, 7, math.MaxUint64, math.MaxUint32, []CodeCounters{{1, math.MaxUint32, 9, 5}, {255, 3, 2, 1}}},
-			{2, true, true, 1, 0, 0, 0, 0, 0, []CodeCounters{{0, 0, 0, 0}}},
+			{1, true, false, math.MaxUint32, 7, 7, math.MaxUint64, math.MaxUint32, CodeCounters{math.MaxUint32, 9, 5}},
+			{2, true, true, 1, 0, 0, 0, 0, CodeCounters{}},
 		}},
 	} {
 		b := c.Append(nil)
@@ -97,12 +97,11 @@ func TestCountersRoundTrip(t *testing.T) {
 		return Counters{NextRow: 9, NextSpace: 9, Spaces: []SpaceCounters{s}}
 	}
 	for name, c := range map[string]Counters{
-		"a target twice":           space(SpaceCounters{ID: 1, Sets: []CodeCounters{{Target: 1}, {Target: 1}}}),
 		"spaces that descend":      {NextSpace: 9, Spaces: []SpaceCounters{{ID: 2}, {ID: 1}}},
 		"a space without number":   space(SpaceCounters{}),
 		"a space to come":          space(SpaceCounters{ID: 9}),
-		"more codes than ever":     space(SpaceCounters{ID: 1, Sets: []CodeCounters{{NextCode: 3, Codes: 4}}}),
-		"more items than rows":     space(SpaceCounters{ID: 1, Sets: []CodeCounters{{NextCode: 3, Coded: 10}}}),
+		"more codes than ever":     space(SpaceCounters{ID: 1, CodeCounters: CodeCounters{NextCode: 3, Codes: 4}}),
+		"more items than rows":     space(SpaceCounters{ID: 1, CodeCounters: CodeCounters{NextCode: 3, Coded: 10}}),
 		"more built than rows":     space(SpaceCounters{ID: 1, Built: 10}),
 		"statistics of the future": space(SpaceCounters{ID: 1, Revision: 2, Checkpoint: 3}),
 	} {

@@ -11,7 +11,6 @@ import (
 
 	"github.com/fddhdb/fddhdb/db"
 	"github.com/fddhdb/fddhdb/db/internal/dbkit"
-	"github.com/fddhdb/fddhdb/model"
 )
 
 // An alteredState is what tells how far the steps below have come.
@@ -73,7 +72,7 @@ func alterBase(t testing.TB, opts *db.Options) (*db.DB, *db.Collection) {
 		it.Fields = map[string]any{"title": fmt.Sprint("title ", i%3), "price": float64(i)}
 	}
 	putAll(t, c, items)
-	dbkit.MustTrain(t, c, dbkit.TinyTraining(1, model.ViewsTarget))
+	dbkit.MustTrain(t, c, dbkit.TinyTraining(1))
 	if err := d.WaitForIndex(ctx); err != nil {
 		t.Fatal(err)
 	}

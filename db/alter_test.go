@@ -220,16 +220,10 @@ func TestAlterRefuses(t *testing.T) {
 // others; what an older space cannot answer it says.
 func TestModelsOfAnAlteredCollection(t *testing.T) {
 	dbkit.LongTest(t)
-	for _, views := range []model.Views{model.ViewsShared, model.ViewsTarget} {
-		t.Run(views.String(), func(t *testing.T) { checkModelsOfAnAlteredCollection(t, views) })
-	}
-}
-
-func checkModelsOfAnAlteredCollection(t *testing.T, views model.Views) {
 	d, c := dbkit.OpenPairs(t)
 	items := dbkit.Pairs(90, synth.Config{Classes: 3, Seed: 3})
 	putAll(t, c, items[:60])
-	training := dbkit.TinyTraining(1, views)
+	training := dbkit.TinyTraining(1)
 	dbkit.MustTrain(t, c, training)
 	query := db.Query{From: "image", To: "text", Vector: items[7].Vectors["image"], K: 90}
 	before, err := c.Search(ctx, query)
@@ -246,7 +240,7 @@ func checkModelsOfAnAlteredCollection(t *testing.T, views model.Views) {
 	sounds(items[50:])
 	items[80].Vectors, items[80].Labels = map[string][]float32{"audio": {1, 0, 0}}, nil
 	putAll(t, c, items[50:])
-	if it, err := c.Get(ctx, "k80"); err != nil || it.Code != nil || it.Codes != nil {
+	if it, err := c.Get(ctx, "k80"); err != nil || it.Code != nil {
 		t.Errorf("%+v, %v", it, err)
 	}
 	checkCodes(t, c, dbkit.AllItems(t, c))
@@ -263,7 +257,7 @@ func checkModelsOfAnAlteredCollection(t *testing.T, views model.Views) {
 	unlearned("radius", dbkit.Second(c.CountRadius(ctx, from, 3)))
 	_, _, err = c.EncodeQuery(ctx, from)
 	unlearned("encode a query", err)
-	_, _, err = c.Encode("image", &db.Item{Vectors: map[string][]float32{"audio": {1, 0, 0}}})
+	_, _, err = c.Encode(&db.Item{Vectors: map[string][]float32{"audio": {1, 0, 0}}})
 	unlearned("encode", err)
 	of := func(name string) db.Evaluation {
 		return db.Evaluation{Queries: map[string][][]float32{name: {items[88].Vectors[name], items[89].Vectors[name]}}, Labels: [][]string{items[88].Labels, items[89].Labels}}
@@ -273,14 +267,9 @@ func checkModelsOfAnAlteredCollection(t *testing.T, views model.Views) {
 	if err != nil || found[0].To != "text" || found[0].Hamming.Database != 89 {
 		t.Errorf("%+v, %v", found, err)
 	}
-	// What has it can be found by the codes that it has, unless codes are those of targets.
+	// What has it can be found by the codes that it has.
 	to := db.Query{From: "image", To: "audio", Vector: items[7].Vectors["image"], K: 90}
-	if views == model.ViewsTarget {
-		unlearned("target", dbkit.Second(c.Search(ctx, to)))
-		if len(found) != 1 {
-			t.Errorf("%+v", found)
-		}
-	} else if res, err := c.Search(ctx, to); err != nil || len(res.Hits) != 40-1 {
+	if res, err := c.Search(ctx, to); err != nil || len(res.Hits) != 40-1 {
 		t.Errorf("%d hits, %v", len(res.Hits), err)
 	}
 	s, err := c.Stats()
@@ -305,7 +294,7 @@ func checkModelsOfAnAlteredCollection(t *testing.T, views model.Views) {
 			t.Errorf("from %s to %s: %+v, %v", q.From, q.To, res, err)
 		}
 	}
-	if it, err := c.Get(ctx, "k80"); err != nil || it.Code == nil && it.Codes["audio"].Code == nil {
+	if it, err := c.Get(ctx, "k80"); err != nil || it.Code == nil {
 		t.Errorf("%+v, %v", it, err)
 	}
 	checkCodes(t, c, dbkit.AllItems(t, c))
@@ -474,7 +463,7 @@ func TestAlterDuringEverything(t *testing.T) {
 	d, c := dbkit.OpenPairs(t)
 	items := dbkit.ViewItems(120, 4)
 	putAll(t, c, items)
-	dbkit.MustTrain(t, c, dbkit.TinyTraining(1, model.ViewsShared))
+	dbkit.MustTrain(t, c, dbkit.TinyTraining(1))
 	rounds := 4
 	var all sync.WaitGroup
 	do := func(f func(i int) error) {
@@ -505,7 +494,7 @@ func TestAlterDuringEverything(t *testing.T) {
 		return b.Commit(ctx)
 	})
 	do(func(i int) error {
-		_, err := c.Train(ctx, dbkit.TinyTraining(uint64(i), []model.Views{model.ViewsShared, model.ViewsTarget}[i%2]))
+		_, err := c.Train(ctx, dbkit.TinyTraining(uint64(i)))
 		return busy(err)
 	})
 	do(func(int) error { return busy(dbkit.Second(c.Update(ctx, db.UpdateOptions{Teacher: db.TeacherLabels}))) })

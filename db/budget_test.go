@@ -41,7 +41,7 @@ func TestActiveSpacesHaveTheirTablesFirst(t *testing.T) {
 		return d, c
 	}
 	d, c := world(0)
-	codes := inSpace(t, c, 1).Sets[0].Codes
+	codes := inSpace(t, c, 1).Codes.Codes
 	dbkit.MustClose(t, d)
 	if codes < 3000 {
 		t.Fatalf("%d codes", codes)
@@ -52,7 +52,7 @@ func TestActiveSpacesHaveTheirTablesFirst(t *testing.T) {
 		if err := d.WaitForIndex(ctx); err != nil {
 			t.Fatal(err)
 		}
-		tables, bare, tail := inSpace(t, c, space).Sets[0].Table.Covered()
+		tables, bare, tail := inSpace(t, c, space).Codes.Table.Covered()
 		if tail >= 1024 || tables > 0 && bare > 0 {
 			t.Errorf("space %d: %d codes in tables, %d in none, %d in the tail", space, tables, bare, tail)
 		}

@@ -110,17 +110,9 @@ func sameAnswers(t testing.TB, a, b *db.Collection) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	targets := []string{""}
 	for _, s := range []*db.CollectionStats{sa, sb} {
 		s.QueryDistances = nil
 		s.MemoryBytes, s.IndexBytes, s.RerankBytes = 0, 0, 0
-		if len(s.Views) > 0 {
-			targets = nil
-		}
-		for i := range s.Views {
-			s.Views[i].MemoryBytes, s.Views[i].IndexBytes = 0, 0
-			targets = append(targets, s.Views[i].Target)
-		}
 	}
 	if diff := cmp.Diff(sa, sb); diff != "" {
 		t.Fatal(diff)
@@ -131,9 +123,9 @@ func sameAnswers(t testing.TB, a, b *db.Collection) {
 		t.Fatalf("labels %v and %v", la, lb)
 	}
 	for seed := range effort.Of(3, 2) {
-		q := db.Query{To: targets[seed%len(targets)], K: 20}
+		q := db.Query{K: 20}
 		first := -1 // no radius, but the nearest
-		if code := aCode(items, seed*len(items)/3, q.To); code != nil {
+		if code := aCode(items, seed*len(items)/3); code != nil {
 			q.Code = slices.Clone(code)
 			q.Code[0] ^= 1 << seed
 		} else {
@@ -160,13 +152,10 @@ func sameAnswers(t testing.TB, a, b *db.Collection) {
 	}
 }
 
-// aCode returns the code for a target of the first item from i on that has one, or nil.
-func aCode(items []*db.Item, i int, target string) []byte {
+// aCode returns the code of the first item from i on that has one, or nil.
+func aCode(items []*db.Item, i int) []byte {
 	for ; i < len(items); i++ {
-		if code := items[i].Codes[target].Code; code != nil {
-			return code
-		}
-		if target == "" && items[i].Code != nil {
+		if items[i].Code != nil {
 			return items[i].Code
 		}
 	}
@@ -321,15 +310,13 @@ func TestBulkLoadOfFeatures(t *testing.T) {
 			it.Fields = map[string]any{"price": float64(i)}
 		}
 	}
-	for _, views := range []model.Views{model.ViewsShared, model.ViewsTarget} {
-		bothWays(t, dbkit.PairsSchema, 2, func(w *world) {
-			opt := db.TrainOptions{Options: model.Options{Bits: 32, Anchors: 20, Seed: 1, Views: views}, Rows: 300}
-			w.put(items[:bulkItems+100]) // without a model
-			dbkit.MustTrain(w.t, w.c, opt)
-			w.put(items[bulkItems+100 : bulkItems+400])
-			w.put(items[bulkItems+400:])
-		})
-	}
+	bothWays(t, dbkit.PairsSchema, 2, func(w *world) {
+		opt := db.TrainOptions{Options: model.Options{Bits: 32, Anchors: 20, Seed: 1}, Rows: 300}
+		w.put(items[:bulkItems+100]) // without a model
+		dbkit.MustTrain(w.t, w.c, opt)
+		w.put(items[bulkItems+100 : bulkItems+400])
+		w.put(items[bulkItems+400:])
+	})
 }
 
 // Automatic keys are those that one Put after the other would give.
@@ -669,12 +656,6 @@ func TestCrashesAroundABulkLoad(t *testing.T) {
 // model that has learned from the first items gives all the same codes.
 func TestTrainingOfManyIsAsThatOfFew(t *testing.T) {
 	dbkit.LongTest(t)
-	for _, views := range []model.Views{model.ViewsShared, model.ViewsTarget} {
-		t.Run(views.String(), func(t *testing.T) { trainManyAndFew(t, views) })
-	}
-}
-
-func trainManyAndFew(t *testing.T, views model.Views) {
 	items := dbkit.Pairs(learn.TableRows+300, synth.Config{Seed: 5})
 	for i, it := range items {
 		if i%9 == 3 {
@@ -684,7 +665,7 @@ func trainManyAndFew(t *testing.T, views model.Views) {
 			it.Labels = nil
 		}
 	}
-	opt := db.TrainOptions{Options: model.Options{Bits: 32, Anchors: 20, Seed: 1, Views: views}, Rows: 200}
+	opt := db.TrainOptions{Options: model.Options{Bits: 32, Anchors: 20, Seed: 1}, Rows: 200}
 	few := items[:learn.TableRows-100]
 	many, some := newWorld(t, dbkit.PairsSchema, true), newWorld(t, dbkit.PairsSchema, true)
 	many.put(few)
@@ -725,7 +706,7 @@ func TestWritesDuringATrainingOfMany(t *testing.T) {
 	replaced := *items[77]
 	replaced.Labels = items[78].Labels
 	wrote := false
-	opt := db.TrainOptions{Options: model.Options{Bits: 32, Anchors: 20, Views: model.ViewsTarget}, Rows: 300}
+	opt := db.TrainOptions{Options: model.Options{Bits: 32, Anchors: 20}, Rows: 300}
 	opt.Progress = func(stage string, _, _ int64) {
 		if stage == "encode" && !wrote {
 			wrote = true
@@ -744,7 +725,7 @@ func TestWritesDuringATrainingOfMany(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if like, err := w.c.Get(ctx, "k78"); err != nil || !reflect.DeepEqual(like.Codes, got.Codes) || got.Codes["text"].From != "labels" {
+		if like, err := w.c.Get(ctx, "k78"); err != nil || !reflect.DeepEqual(like.Code, got.Code) || got.CodeFrom != "labels" {
 			t.Errorf("%+v, %+v, %v", like, got, err)
 		}
 		for _, plan := range dbkit.AllPlans {
@@ -778,7 +759,7 @@ func TestTrainingOfManyThatCannotBeStored(t *testing.T) {
 		t.Fatal(err)
 	}
 	putAll(t, c, dbkit.Pairs(learn.TableRows, synth.Config{}))
-	opt := db.TrainOptions{Options: model.Options{Bits: 16, Anchors: 10, Views: model.ViewsTarget}, Rows: 100}
+	opt := db.TrainOptions{Options: model.Options{Bits: 16, Anchors: 10}, Rows: 100}
 	for _, space := range []db.Space{2, 4} { // numbers are not used twice
 		before := dbkit.AllItems(t, c)
 		broken = true

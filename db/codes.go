@@ -17,10 +17,9 @@ type Coded struct {
 }
 
 // Codes yields the items that have a code and the modality to, in database order,
-// with the codes by which searches for it find them, and without reading what else
-// they hold. An empty one means all that have a code; where there are codes for each
-// target modality it has to be named. Codes shows them as they are when the iteration
-// starts. An error ends it.
+// with their codes, and without reading what else they hold. An empty one means all
+// that have a code. Codes shows them as they are when the iteration starts. An error
+// ends it.
 func (c *Collection) Codes(ctx context.Context, to string) iter.Seq2[Coded, error] {
 	return yielding(func(yield func(Coded) error) error {
 		if err := c.loaded(ctx); err != nil {
@@ -36,14 +35,11 @@ func (c *Collection) Codes(ctx context.Context, to string) iter.Seq2[Coded, erro
 
 // Encode returns the code that an item with these features would get without labels,
 // bits/8 bytes, and the real-valued projection whose signs it is: that of the
-// modalities given as the model fuses them (model.Fuse). Where there are codes for each
-// target modality, to names the one that counts; it is of no account where codes are
-// shared. What else the item holds, labels too, does not matter. Nothing is stored. The
+// modalities given as the model fuses them (model.Fuse). What else the item holds, labels too, does not matter. Nothing is stored. The
 // code of a query is another one, see EncodeQuery.
-func (c *Collection) Encode(to string, item *Item) (code []byte, z []float64, err error) {
+func (c *Collection) Encode(item *Item) (code []byte, z []float64, err error) {
 	err = c.read(func(_ *state.View, cv *state.CollectionView) error {
-		set, err := search.CanEncode(cv, to)
-		if err != nil {
+		if err := search.CanEncode(cv); err != nil {
 			return err
 		}
 		if len(item.Vectors)+len(item.Sparse) == 0 {
@@ -53,7 +49,7 @@ func (c *Collection) Encode(to string, item *Item) (code []byte, z []float64, er
 		if err != nil {
 			return err
 		}
-		code, z, err = search.EncodeItem(cv, set, it.Vectors)
+		code, z, err = search.EncodeItem(cv, it.Vectors)
 		return err
 	})
 	return code, z, err
@@ -61,9 +57,7 @@ func (c *Collection) Encode(to string, item *Item) (code []byte, z []float64, er
 
 // EncodeQuery returns the code that a query starts from, bits/8 bytes, and the
 // real-valued projection whose signs it is, nil where the query has none: by a code, or
-// by the key of an item without the vector. Query.To matters only to a query by key, and
-// need not be given with others: what a vector is encoded as does not depend on what is
-// searched for. By a key it reads the item, as Get does.
+// by the key of an item without the vector. By a key it reads the item, as Get does.
 func (c *Collection) EncodeQuery(ctx context.Context, q Query) (code []byte, z []float64, err error) {
 	if err := ctx.Err(); err != nil {
 		return nil, nil, err

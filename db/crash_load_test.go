@@ -17,7 +17,6 @@ import (
 	"github.com/fddhdb/fddhdb/db/internal/dbkit"
 	"github.com/fddhdb/fddhdb/internal/effort"
 	"github.com/fddhdb/fddhdb/internal/seed"
-	"github.com/fddhdb/fddhdb/model"
 )
 
 // A steadyWriter writes batches, over two collections, that follow from its number and
@@ -107,7 +106,7 @@ func crashUnderLoad(t *testing.T, seed uint64, crashes int) int {
 	}
 	items := dbkit.ViewItems(60, seed)
 	putAll(t, cs[0], items)
-	dbkit.MustTrain(t, cs[0], dbkit.TinyTraining(seed, model.ViewsShared))
+	dbkit.MustTrain(t, cs[0], dbkit.TinyTraining(seed))
 	writers := []*steadyWriter{{seed: seed, number: 0}, {seed: seed, number: 1}}
 	var all sync.WaitGroup
 	var stop atomic.Bool
@@ -137,7 +136,7 @@ func crashUnderLoad(t *testing.T, seed uint64, crashes int) int {
 			var err error
 			switch k := r.IntN(10); {
 			case k < 3:
-				opt := dbkit.TinyTraining(r.Uint64(), model.Views(r.IntN(2)))
+				opt := dbkit.TinyTraining(r.Uint64())
 				opt.Activate = r.IntN(2) == 0
 				_, err = cs[0].Train(ctx, opt)
 			case k < 5:

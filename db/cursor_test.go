@@ -500,7 +500,7 @@ func TestCursorOfAnotherQuery(t *testing.T) {
 		}
 	}
 	check("untrained", db.Query{From: "image", To: "image", Vector: x["image"], MinSimilarity: .1})
-	dbkit.MustTrain(t, c, dbkit.TinyTraining(1, model.ViewsShared))
+	dbkit.MustTrain(t, c, dbkit.TinyTraining(1))
 	check("learned", db.Query{From: "image", To: "image", Vector: x["image"], MinSimilarity: .1, Rerank: db.RerankProjection})
 
 	own := db.Query{Key: items[0].Key, K: 2}

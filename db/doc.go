@@ -19,9 +19,7 @@
 //	t, err := c.Train(ctx, db.TrainOptions{})
 //	r, err := c.Search(ctx, db.Query{From: "text", To: "image", Vector: words, K: 10})
 //
-// An item has one code, whatever is searched for, or with model.ViewsTarget one for
-// each modality that it has: searches for that modality (Query.To) use it, so that
-// each can have what finds it best.
+// An item has one code, whatever is searched for.
 //
 // Labels, modalities and fields filter what a search may find, fast where fields are indexed
 // (Query.Where, with values in Query.Args); ItemsWhere, CountWhere, CountUpTo and

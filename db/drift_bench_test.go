@@ -55,7 +55,7 @@ func BenchmarkDrift(b *testing.B) {
 						b.Fatal(err)
 					}
 				}
-				b.ReportMetric(float64(cv.Sets[0].Codes), "codes")
+				b.ReportMetric(float64(cv.Codes.Codes), "codes")
 			})
 			b.Run("stats", func(b *testing.B) {
 				for b.Loop() {

@@ -54,7 +54,7 @@ func TestDropCollection(t *testing.T) {
 	}
 	putAll(t, c, put)
 	for range 2 { // so that there is a space that stands by
-		dbkit.MustTrain(t, c, db.TrainOptions{Options: model.Options{Bits: 16, Views: model.ViewsTarget}})
+		dbkit.MustTrain(t, c, db.TrainOptions{Options: model.Options{Bits: 16}})
 	}
 	if _, err := c.Update(ctx, db.UpdateOptions{}); err != nil {
 		t.Fatal(err)

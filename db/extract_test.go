@@ -97,7 +97,7 @@ func sayings(t testing.TB, c *db.Collection, like []*db.Item, vectors bool) []st
 		if err != nil {
 			t.Fatal(err)
 		}
-		say("space", []any{sp.Space, sp.State, sp.Previous, sp.Bits, sp.Views, sp.Revision, sp.Items, sp.Codes, sp.Recode, sp.Checksum}, nil)
+		say("space", []any{sp.Space, sp.State, sp.Previous, sp.Bits, sp.Revision, sp.Items, sp.Codes, sp.Recode, sp.Checksum}, nil)
 		training, err := json.Marshal(sp.Training)
 		say("training", string(training), err)
 		for _, r := range sp.Revisions {

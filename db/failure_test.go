@@ -360,7 +360,7 @@ func TestCrashKeepsWhatWasAcknowledged(t *testing.T) {
 			t.Fatal(err)
 		}
 		if i%25 == 24 {
-			space = dbkit.MustTrain(t, c, db.TrainOptions{Options: model.Options{Views: model.Views(space % 2)}}).Space
+			space = dbkit.MustTrain(t, c, db.TrainOptions{Options: model.Options{}}).Space
 		}
 		if i%7 == 0 || i%25 == 24 {
 			crashes = append(crashes, crash{mem.CrashClone(vfs.CrashCloneCfg{}), i + 1, space})

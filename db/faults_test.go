@@ -21,7 +21,6 @@ import (
 	"github.com/fddhdb/fddhdb/db/internal/dbkit"
 	"github.com/fddhdb/fddhdb/db/internal/store"
 	"github.com/fddhdb/fddhdb/internal/effort"
-	"github.com/fddhdb/fddhdb/model"
 )
 
 // openFiles counts what is open of a file system, by name.
@@ -163,9 +162,9 @@ func faultyBase(t *testing.T) (closed, crashed *vfs.MemFS) {
 	}
 	for _, err := range []error{
 		l.put(items[:50]),
-		dbkit.Second(l.c.Train(ctx, dbkit.TinyTraining(1, model.ViewsShared))),
+		dbkit.Second(l.c.Train(ctx, dbkit.TinyTraining(1))),
 		l.put(items[40:60]),
-		dbkit.Second(l.c.Train(ctx, dbkit.TinyTraining(2, model.ViewsTarget))),
+		dbkit.Second(l.c.Train(ctx, dbkit.TinyTraining(2))),
 		l.c.Activate(ctx, 2),
 		dbkit.Second(l.c.Update(ctx, db.UpdateOptions{Teacher: db.TeacherLabels})),
 		db.State(l.d).Engine.DB.Flush(),
@@ -212,7 +211,7 @@ func faultyCases(t *testing.T) []faultyCase {
 		}},
 		{name: "compact", base: crashed, arm: true, do: func(l *spacesLife) error { return l.d.Compact(ctx) }},
 		{name: "train", base: closed, arm: true, do: func(l *spacesLife) error {
-			_, err := l.c.Train(ctx, dbkit.TinyTraining(3, model.ViewsShared))
+			_, err := l.c.Train(ctx, dbkit.TinyTraining(3))
 			return err
 		}},
 		{name: "update", base: closed, arm: true, do: func(l *spacesLife) error {

@@ -78,7 +78,7 @@ func TestUnlabelledItemsAreFused(t *testing.T) {
 					t.Fatal(err)
 				}
 			}
-			view := training.Fusion.ByView[0]
+			view := training.Fusion
 			if tc.fusion == "auto" && (view.Weights["image"] > .5 || view.Weights["text"] != 1 || view.OverSum == nil) {
 				t.Errorf("noise counts: %+v", view)
 			}
@@ -145,7 +145,7 @@ func TestUnlabelledItemsAreFused(t *testing.T) {
 					if stored.CodeFrom != from {
 						t.Errorf("item %d has its code from %q, want %q", i, stored.CodeFrom, from)
 					}
-					if encoded, _, err := c.Encode("", it); err != nil || !slices.Equal(encoded, code) {
+					if encoded, _, err := c.Encode(it); err != nil || !slices.Equal(encoded, code) {
 						t.Errorf("item %d would get %x (%v), and has %x", i, encoded, err, code)
 					}
 				}

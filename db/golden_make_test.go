@@ -104,12 +104,6 @@ func makeGolden(t *testing.T, mem *vfs.MemFS) {
 		t.Fatal(err)
 	}
 
-	views := goldenCollection(t, d, "views", dbkit.PairsSchema)
-	all := dbkit.Pairs(60, synth.Config{Seed: 5, Missing: .2})
-	putAll(t, views, all[:50])
-	dbkit.MustTrain(t, views, db.TrainOptions{Options: model.Options{Bits: 24, Anchors: 10, Views: model.ViewsTarget}})
-	goldenPut(t, views, all[45:])
-
 	// Metrics, and modalities that share a space: without a model, and with one. Alterations gave some.
 	near := goldenCollection(t, d, "metrics", db.Schema{Modalities: []db.Modality{
 		{Name: "image", Dim: 8, Metric: db.L2}, {Name: "text", Dim: 5}, {Name: "caption", Dim: 8, SpaceOf: "image"},
@@ -202,10 +196,10 @@ func makeGolden(t *testing.T, mem *vfs.MemFS) {
 	// And now what stays in the log.
 	dbkit.MustClose(t, d)
 	d = dbkit.MustOpen(t, "golden", &db.Options{FS: mem})
-	shared, views, codes = dbkit.MustCollection(t, d, "shared"), dbkit.MustCollection(t, d, "views"), dbkit.MustCollection(t, d, "codes")
+	shared, aims, codes = dbkit.MustCollection(t, d, "shared"), dbkit.MustCollection(t, d, "aims"), dbkit.MustCollection(t, d, "codes")
 	goldenPut(t, shared, items[85:])
 	goldenPut(t, codes, []*db.Item{{Code: []byte{7, 7}}, {Key: "c0001", Code: []byte{9, 9}}})
-	if _, err := views.Delete(ctx, "k7"); err != nil {
+	if _, err := aims.Delete(ctx, "k7"); err != nil {
 		t.Fatal(err)
 	}
 

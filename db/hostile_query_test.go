@@ -207,7 +207,6 @@ func TestHostileQueriesAreRefused(t *testing.T) {
 		"gamma":             dbkit.Second(c.Train(ctx, db.TrainOptions{Options: model.Options{Gamma: map[string]float64{"text": math.Inf(1)}}})),
 		"a map":             dbkit.Second(c.Train(ctx, db.TrainOptions{Options: model.Options{Map: map[string]model.MapKind{"text": 200}}})),
 		"features":          dbkit.Second(c.Train(ctx, db.TrainOptions{Options: model.Options{Features: map[string]model.FeatureKind{"text": 200}}})),
-		"views":             dbkit.Second(c.Train(ctx, db.TrainOptions{Options: model.Options{Views: 77}})),
 		"a teacher":         dbkit.Second(c.Update(ctx, db.UpdateOptions{Teacher: -5})),
 		"a rate":            dbkit.Second(c.Reindex(ctx, db.ReindexOptions{Rate: math.MinInt})),
 		"labels of queries": dbkit.Second(c.Evaluate(ctx, db.Evaluation{Labels: [][]string{{"a"}}, Top: math.MinInt})),

@@ -16,7 +16,6 @@ import (
 	"github.com/fddhdb/fddhdb/db/internal/dbkit"
 	"github.com/fddhdb/fddhdb/db/internal/store"
 	"github.com/fddhdb/fddhdb/internal/synth"
-	"github.com/fddhdb/fddhdb/model"
 )
 
 // mustImport begins an import, in chunks of a few items.
@@ -127,7 +126,7 @@ func TestImportIsAsOneByOne(t *testing.T) {
 						it.Key = fmt.Sprint("first", i)
 					}
 					putAll(t, w.c, first)
-					dbkit.MustTrain(t, w.c, dbkit.TinyTraining(3, model.ViewsTarget))
+					dbkit.MustTrain(t, w.c, dbkit.TinyTraining(3))
 				}
 				if n > 0 {
 					importInRuns(t, w, test.items, n, test.labels...)

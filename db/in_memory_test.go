@@ -5,7 +5,6 @@ import (
 	"encoding/binary"
 	"errors"
 	"fmt"
-	"maps"
 	"slices"
 	"strings"
 	"testing"
@@ -46,8 +45,8 @@ func inconsistency(d *db.DB) error {
 		}
 	}
 	tables, rerank := state.TableBytes{}, 0
-	for set := range v.Sets() {
-		tables.Add([]state.CodeSetView{*set})
+	for set := range v.CodeSets() {
+		tables.Add(set)
 	}
 	if tables != v.Tables {
 		return fmt.Errorf("tables of substrings of %+v bytes, %+v are known", tables, v.Tables)
@@ -170,18 +169,9 @@ func (k *memoryCheck) space(sv *state.SpaceView) error {
 	if err := k.same("rows to be coded again", sv.Recode, k.online(id, codec.SetRecode)); err != nil {
 		return err
 	}
-	codes := map[string]map[uint32]codec.RowCode{} // by name of the target, and row
-	tables := map[string]map[uint32]codec.Code{}   // and number
-	for i := range sv.Sets {
-		set := &sv.Sets[i]
-		name := ""
-		if t, is := set.Modality(); is {
-			name = k.cv.Modalities[t].Name
-		}
-		var err error
-		if codes[name], tables[name], err = k.set(set); err != nil {
-			return fmt.Errorf("target %q: %w", name, err)
-		}
+	codes, table, err := k.set(&sv.Codes)
+	if err != nil {
+		return err
 	}
 	if sv.Space.Learned == nil {
 		return nil
@@ -196,11 +186,10 @@ func (k *memoryCheck) space(sv *state.SpaceView) error {
 		return err
 	}
 	return record.ForEachItem(k.snap, k.cv.Descriptor, 0, func(row uint32, rec *codec.ItemRecord, vectors []model.Vector) error {
-		own, revision := map[string][]byte{}, uint32(0)
-		for name, of := range codes {
-			if rc, has := of[row]; has {
-				own[name], revision = tables[name][rc.Code].AppendBytes(nil, sv.Space.Bits), rc.Revision
-			}
+		var own []byte
+		revision := uint32(0)
+		if rc, has := codes[row]; has {
+			own, revision = table[rc.Code].AppendBytes(nil, sv.Space.Bits), rc.Revision
 		}
 		err := k.row(sv, row, rec.Labels, vectors, own, revision)
 		if err != nil {
@@ -264,7 +253,7 @@ func (k *memoryCheck) set(set *state.CodeSetView) (rows map[uint32]codec.RowCode
 // directions compares the projections in memory with those that are stored.
 func (k *memoryCheck) directions(sv *state.SpaceView) error {
 	stored := map[uint32][]byte{}
-	keys := sv.Space.Projections(k.cv.ID)
+	keys := sv.Space.Keys(k.cv.ID)
 	err := record.ForEachEntry(k.snap, keys.Prefix(codec.KindProjection), func(row uint32, entry []byte) error {
 		stored[row] = bytes.Clone(codec.Direction(entry))
 		return nil
@@ -316,10 +305,10 @@ func (k *memoryCheck) quantised(what string, rows state.QuantView, stored map[ui
 
 // row compares the codes of a row, if the first or the present revision gave them, with
 // what the definition says.
-func (k *memoryCheck) row(sv *state.SpaceView, row uint32, labels []uint32, vectors []model.Vector, own map[string][]byte, revision uint32) error {
+func (k *memoryCheck) row(sv *state.SpaceView, row uint32, labels []uint32, vectors []model.Vector, own []byte, revision uint32) error {
 	m := sv.Space.Learned
 	switch {
-	case sv.Numbers.Building && uint64(row) >= sv.Numbers.Built && len(own) == 0, sv.Recode.Contains(row):
+	case sv.Numbers.Building && uint64(row) >= sv.Numbers.Built && own == nil, sv.Recode.Contains(row):
 		return nil // its turn comes
 	case revision == 1 && !m.LabelCode(codec.NewCode(sv.Space.Bits), labels): // else by a label that is known since, perhaps
 		m = sv.Space.Trained
@@ -330,9 +319,9 @@ func (k *memoryCheck) row(sv *state.SpaceView, row uint32, labels []uint32, vect
 	for i, t := range sv.Space.Positions {
 		x[i] = vectors[t]
 	}
-	want, _, err := codesOf(m, labels, x)
-	if err == nil && !maps.EqualFunc(own, want, bytes.Equal) {
-		err = fmt.Errorf("codes %x, not %x", own, want)
+	want, _, err := codeOfItem(m, labels, x)
+	if err == nil && !bytes.Equal(own, want) {
+		err = fmt.Errorf("code %x, not %x", own, want)
 	}
 	return err
 }
@@ -343,8 +332,8 @@ func TestChecksOfSpacesNotice(t *testing.T) {
 	w := newWorld(t, dbkit.PairsSchema, true)
 	items := dbkit.ViewItems(60, 2)
 	w.put(items[:50])
-	dbkit.MustTrain(t, w.c, dbkit.TinyTraining(1, model.ViewsTarget))
-	dbkit.MustTrain(t, w.c, dbkit.TinyTraining(2, model.ViewsShared))
+	dbkit.MustTrain(t, w.c, dbkit.TinyTraining(1))
+	dbkit.MustTrain(t, w.c, dbkit.TinyTraining(2))
 	w.put(items[45:])
 	if _, err := w.c.Delete(ctx, "k2", "k4"); err != nil {
 		t.Fatal(err)

@@ -49,7 +49,7 @@ func TestInSpace(t *testing.T) {
 		s.All, errs[3] = c.SearchAll(ctx, []db.Query{q, {Key: "k1"}})
 		s.Found, errs[4] = c.Evaluate(ctx, e)
 		s.Code, s.Z, errs[5] = c.EncodeQuery(ctx, q)
-		s.Item, _, errs[6] = c.Encode("", items[7])
+		s.Item, _, errs[6] = c.Encode(items[7])
 		s.Stats, errs[7] = c.Stats()
 		_, s.Explain, errs[8] = c.Explain(ctx, q, -1)
 		s.Codes = map[string]string{}

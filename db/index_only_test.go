@@ -113,11 +113,11 @@ func TestIndexOnlyCollection(t *testing.T) {
 	if got, err := c.Evaluate(ctx, e); err != nil || cmp.Diff(want, got) != "" {
 		t.Errorf("%v, %s", err, cmp.Diff(want, got))
 	}
-	code, z, err := was.Encode("text", full[0])
+	code, z, err := was.Encode(full[0])
 	if err != nil {
 		t.Fatal(err)
 	}
-	if code2, z2, err := c.Encode("text", full[0]); err != nil || cmp.Diff([]any{code, z}, []any{code2, z2}) != "" {
+	if code2, z2, err := c.Encode(full[0]); err != nil || cmp.Diff([]any{code, z}, []any{code2, z2}) != "" {
 		t.Errorf("encode: %x, %v", code2, err)
 	}
 	s, err := c.Stats()
@@ -244,7 +244,7 @@ func TestVerifyIndexOnly(t *testing.T) {
 		t.Fatal(err)
 	}
 	labelled := dbkit.AllItems(t, dbkit.MustCollection(t, d, "main"))[1]
-	if labelled.Codes["image"].From != "labels" {
+	if labelled.CodeFrom != "labels" {
 		t.Fatalf("%+v", labelled)
 	}
 	for what, c := range map[string]struct {

@@ -39,7 +39,7 @@ func life(fsys vfs.FS, items []*db.Item) (there, unknown []string, trained bool)
 				}
 			}
 			if round == 0 {
-				_, err := c.Train(ctx, db.TrainOptions{Options: model.Options{Bits: 16, Anchors: 5, Views: model.ViewsTarget}})
+				_, err := c.Train(ctx, db.TrainOptions{Options: model.Options{Bits: 16, Anchors: 5}})
 				trained = err == nil
 			}
 			db.State(d).Engine.DB.AsyncFlush() // so that tables and manifests are written, too

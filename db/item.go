@@ -46,11 +46,6 @@ type Item struct {
 	// several), "given", or empty where there is no code.
 	CodeFrom string
 
-	// Codes holds the codes by target modality, in items that the database returns,
-	// where a training with model.ViewsTarget has made one for each that the item
-	// has; then Code and CodeFrom are empty. It is ignored on the way in.
-	Codes map[string]TargetCode
-
 	// Labels is a set of strings; empty means unlabelled.
 	Labels []string
 
@@ -60,12 +55,6 @@ type Item struct {
 	Fields map[string]any
 
 	Payload []byte
-}
-
-// A TargetCode is the code by which an item is found in searches for one modality.
-type TargetCode struct {
-	Code []byte // as Item.Code
-	From string // as Item.CodeFrom
 }
 
 // A Sparse is a vector of which most numbers are 0: that in dimension Index[e] is
@@ -95,13 +84,7 @@ func itemOf(cv *state.CollectionView, in *search.Item) *Item {
 	for _, f := range in.Fields {
 		enter(&it.Fields, cv.Fields[f.ID].Name, search.Value(f.Value))
 	}
-	for _, c := range in.Codes {
-		if t, is := cv.Sets[c.Set].Modality(); is {
-			enter(&it.Codes, cv.Modalities[t].Name, TargetCode{c.Code, c.From})
-		} else {
-			it.Code, it.CodeFrom = c.Code, c.From
-		}
-	}
+	it.Code, it.CodeFrom = in.Code, in.From
 	return it
 }
 

@@ -143,45 +143,24 @@ func (c *Coded) UnmarshalJSON(b []byte) error {
 	return err
 }
 
-// targetCodeForm is the JSON of a TargetCode.
-type targetCodeForm struct {
-	Code jsonform.Code `json:"code"`
-	From string        `json:"from"`
-}
-
-// MarshalJSON implements json.Marshaler: {"code", "from"}, the code in hexadecimal digits.
-func (c TargetCode) MarshalJSON() ([]byte, error) {
-	return jsonform.Marshal(targetCodeForm{c.Code, c.From})
-}
-
-// UnmarshalJSON implements json.Unmarshaler.
-func (c *TargetCode) UnmarshalJSON(b []byte) error {
-	var f targetCodeForm
-	err := json.Unmarshal(b, &f)
-	*c = TargetCode{f.Code, f.From}
-	return err
-}
-
 // itemForm is the JSON of an Item. A vector is an array, or {"i", "v"} where it is sparse.
 type itemForm[V any] struct {
-	Key        string                `json:"key"`
-	Vectors    map[string]V          `json:"vectors,omitempty"`
-	Labels     []string              `json:"labels"`
-	Fields     map[string]any        `json:"fields,omitempty"`
-	Payload    []byte                `json:"payload,omitempty"`
-	Code       jsonform.Code         `json:"code,omitempty"`
-	CodeFrom   string                `json:"code_from,omitempty"`
-	Codes      map[string]TargetCode `json:"codes,omitempty"`
-	Modalities []string              `json:"modalities,omitempty"`
+	Key        string         `json:"key"`
+	Vectors    map[string]V   `json:"vectors,omitempty"`
+	Labels     []string       `json:"labels"`
+	Fields     map[string]any `json:"fields,omitempty"`
+	Payload    []byte         `json:"payload,omitempty"`
+	Code       jsonform.Code  `json:"code,omitempty"`
+	CodeFrom   string         `json:"code_from,omitempty"`
+	Modalities []string       `json:"modalities,omitempty"`
 }
 
 // MarshalJSON implements json.Marshaler, in the form of a file of items (docs/SHELL.md): {"key",
-// "vectors", "labels", "fields", "payload"}, and "code", "code_from", "codes" and
-// "modalities" where there are any. A sparse vector is {"i", "v"} among the others, labels
+// "vectors", "labels", "fields", "payload"}, and "code", "code_from" and "modalities" where there are any. A sparse vector is {"i", "v"} among the others, labels
 // are never null, a float field has a point or an exponent, the payload is in base64, and
 // codes are in hexadecimal digits.
 func (it Item) MarshalJSON() ([]byte, error) {
-	f := itemForm[any]{it.Key, nil, it.Labels, jsonform.Fields(it.Fields), it.Payload, it.Code, it.CodeFrom, it.Codes, it.Modalities}
+	f := itemForm[any]{it.Key, nil, it.Labels, jsonform.Fields(it.Fields), it.Payload, it.Code, it.CodeFrom, it.Modalities}
 	if n := len(it.Vectors) + len(it.Sparse); n > 0 {
 		f.Vectors = make(map[string]any, n)
 	}
@@ -211,7 +190,7 @@ func (it *Item) UnmarshalJSON(b []byte) error {
 	if err := d.Decode(&f); err != nil {
 		return err
 	}
-	*it = Item{Key: f.Key, Labels: f.Labels, Payload: f.Payload, Code: f.Code, CodeFrom: f.CodeFrom, Codes: f.Codes, Modalities: f.Modalities}
+	*it = Item{Key: f.Key, Labels: f.Labels, Payload: f.Payload, Code: f.Code, CodeFrom: f.CodeFrom, Modalities: f.Modalities}
 	for name, b := range f.Vectors {
 		if err := it.addVector(name, b); err != nil {
 			return fault.OfItem(f.Key, fmt.Errorf("vector %q: %w", name, err))

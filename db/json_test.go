@@ -151,12 +151,11 @@ func TestJSONForms(t *testing.T) {
 			Key: "a", Vectors: map[string][]float32{"image": {0.25, 1}}, Sparse: map[string]db.Sparse{"text": {Index: []uint32{3}, Value: []float32{2}}, "tags": {}},
 			Labels: []string{"x"}, Fields: map[string]any{"b": true, "f": 5.0, "n": int64(5), "s": "&"}, Payload: []byte{0, 1}, Code: []byte{0xab}, CodeFrom: "labels",
 		}, `{"key":"a","vectors":{"image":[0.25,1],"tags":{"i":[],"v":[]},"text":{"i":[3],"v":[2]}},"labels":["x"],"fields":{"b":true,"f":5.0,"n":5,"s":"&"},"payload":"AAE=","code":"ab","code_from":"labels"}`},
-		{db.Item{Key: "a", Labels: []string{}, Codes: map[string]db.TargetCode{"text": {Code: []byte{1}, From: "fused"}}, Modalities: []string{"text"}},
-			`{"key":"a","labels":[],"codes":{"text":{"code":"01","from":"fused"}},"modalities":["text"]}`},
+		{db.Item{Key: "a", Labels: []string{}, Modalities: []string{"text"}},
+			`{"key":"a","labels":[],"modalities":["text"]}`},
 		{db.Run{Distance: 3, Score: math.NaN(), Rows: []uint32{1, 2}}, `{"distance":3,"score":null,"rows":[1,2]}`},
 		{db.Run{Distance: 3, Score: -2.5}, `{"distance":3,"score":-2.5}`},
 		{db.Coded{Row: 1, Key: "a", Code: []byte{0xf0, 0x0f, 0, 1}}, `{"row":1,"key":"a","code":"f00f0001"}`},
-		{db.TargetCode{Code: []byte{1, 0xff}, From: "labels"}, `{"code":"01ff","from":"labels"}`},
 	} {
 		var b bytes.Buffer
 		e := json.NewEncoder(&b)

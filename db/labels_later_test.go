@@ -33,7 +33,7 @@ func TestLabelsLater(t *testing.T) {
 			it.Labels = []string{fmt.Sprint("class", i%3)}
 		}
 		dbkit.PutAll(t, d, c, items[:labelled])
-		opt := dbkit.TinyTraining(1, model.ViewsShared)
+		opt := dbkit.TinyTraining(1)
 		opt.Bits, opt.Anchors = 24, 4
 		training, err := c.Train(ctx, opt)
 		if err != nil {

@@ -19,7 +19,6 @@ import (
 	"github.com/fddhdb/fddhdb/internal/effort"
 	"github.com/fddhdb/fddhdb/internal/seed"
 	"github.com/fddhdb/fddhdb/internal/synth"
-	"github.com/fddhdb/fddhdb/model"
 )
 
 // renamed changes the labels of items as renaming or merging does.
@@ -69,7 +68,7 @@ func checkLabels(t testing.TB, c *db.Collection, items []*db.Item) {
 func labelWorld(t *testing.T, fs vfs.FS, n int) (*db.DB, *db.Collection, []*db.Item) {
 	items := dbkit.ViewItems(n, 3)
 	d, c := openWith(t, fs, dbkit.PairsSchema, items)
-	dbkit.MustTrain(t, c, dbkit.TinyTraining(1, model.ViewsShared))
+	dbkit.MustTrain(t, c, dbkit.TinyTraining(1))
 	return d, c, items
 }
 
@@ -335,7 +334,7 @@ func TestMergingBesideLearning(t *testing.T) {
 	dbkit.MustUpdate(t, c, db.UpdateOptions{})
 	dbkit.CheckSound(t, d, "updated again")
 
-	opt := dbkit.TinyTraining(1, model.ViewsShared)
+	opt := dbkit.TinyTraining(1)
 	tried := 0
 	opt.Progress = func(string, int64, int64) {
 		if tried++; tried == 1 {

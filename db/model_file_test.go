@@ -36,7 +36,7 @@ func codeOrigins(t testing.TB, c *db.Collection) map[string]string {
 		if err != nil {
 			t.Fatal(err)
 		}
-		codes[it.Key] = fmt.Sprintf("%x %s %v", it.Code, it.CodeFrom, it.Codes)
+		codes[it.Key] = fmt.Sprintf("%x %s", it.Code, it.CodeFrom)
 	}
 	return codes
 }
@@ -72,7 +72,7 @@ func TestModelsTravel(t *testing.T) {
 	items := modelItems(200, 3)
 	for name, opt := range map[string]db.TrainOptions{
 		"shared": {Options: model.Options{Bits: 16, Anchors: 20}},
-		"target": {Options: model.Options{Bits: 24, Anchors: 20, Views: model.ViewsTarget}},
+		"target": {Options: model.Options{Bits: 24, Anchors: 20}},
 		"codes":  {Options: model.Options{Bits: 16, Anchors: 20, Aim: model.AimCodes}},
 		"free":   {Options: model.Options{Bits: 16, Method: model.MethodCCAITQ}},
 	} {
@@ -244,7 +244,7 @@ func invalid(err error) bool { return errors.Is(err, db.ErrInvalid) && !errors.I
 func TestImportModelNumber(t *testing.T) {
 	d, c := dbkit.OpenPairs(t)
 	dbkit.PutAll(t, d, c, modelItems(60, 1))
-	dbkit.MustTrain(t, c, dbkit.TinyTraining(1, model.ViewsShared))
+	dbkit.MustTrain(t, c, dbkit.TinyTraining(1))
 	file := exported(t, c)
 	take := func(number db.Space) (db.Space, error) {
 		training, err := c.ImportModel(ctx, bytes.NewReader(file), db.ImportModelOptions{Space: number, Activate: true})

@@ -24,7 +24,7 @@ func TestOpenEndsWhereTheLogCannotBecomeTables(t *testing.T) {
 		t.Fatal(err)
 	}
 	putAll(t, c, dbkit.ViewItems(40, 1))
-	dbkit.MustTrain(t, c, dbkit.TinyTraining(1, 0))
+	dbkit.MustTrain(t, c, dbkit.TinyTraining(1))
 	if err := d.Compact(ctx); err != nil {
 		t.Fatal(err)
 	}

@@ -13,7 +13,6 @@ import (
 	"github.com/fddhdb/fddhdb/db/event"
 	"github.com/fddhdb/fddhdb/db/internal/dbkit"
 	"github.com/fddhdb/fddhdb/internal/synth"
-	"github.com/fddhdb/fddhdb/model"
 )
 
 // recovered calls f and returns what it panics with, nil if it does not.
@@ -34,7 +33,7 @@ func openTrained(t *testing.T) (d *db.DB, c *db.Collection, dir string) {
 		t.Fatal(err)
 	}
 	putAll(t, c, dbkit.Pairs(300, synth.Config{Classes: 4, Seed: 1}))
-	dbkit.MustTrain(t, c, dbkit.TinyTraining(1, model.ViewsShared))
+	dbkit.MustTrain(t, c, dbkit.TinyTraining(1))
 	return d, c, dir
 }
 
@@ -93,7 +92,7 @@ func TestNilContext(t *testing.T) {
 	byType := map[reflect.Type]any{
 		reflect.TypeFor[*db.Item](): &db.Item{Key: "k1"}, reflect.TypeFor[db.Query](): q, reflect.TypeFor[[]db.Query](): []db.Query{q, q},
 		reflect.TypeFor[db.Schema](): db.Schema{Bits: 16}, reflect.TypeFor[backup.Store](): folder, reflect.TypeFor[int](): 4,
-		reflect.TypeFor[db.TrainOptions]():  dbkit.TinyTraining(2, model.ViewsShared),
+		reflect.TypeFor[db.TrainOptions]():  dbkit.TinyTraining(2),
 		reflect.TypeFor[db.Evaluation]():    db.Evaluation{Queries: map[string][][]float32{"text": {make([]float32, 5)}}, Labels: [][]string{{"class1"}}},
 		reflect.TypeFor[db.ImportOptions](): db.ImportOptions{Source: "other"},
 		reflect.TypeFor[db.Alteration]():    db.Alteration{AddFields: []db.Field{{Name: "more", Type: db.Int}}},
@@ -136,7 +135,7 @@ func TestNilContext(t *testing.T) {
 	if _, err := c.NewImport(ctx, db.ImportOptions{Source: "other"}); err != nil {
 		t.Fatal(err)
 	}
-	dbkit.MustTrain(t, c, dbkit.TinyTraining(2, model.ViewsShared))
+	dbkit.MustTrain(t, c, dbkit.TinyTraining(2))
 	dbkit.CheckSound(t, d, "after panics")
 	dbkit.MustClose(t, d)
 }
@@ -198,12 +197,12 @@ func TestPanicOfAProgress(t *testing.T) {
 		do     func(p event.Progress) error
 	}{
 		{"Train", false, func(p event.Progress) error {
-			opt := dbkit.TinyTraining(2, model.ViewsShared)
+			opt := dbkit.TinyTraining(2)
 			opt.Progress = p
 			return dbkit.Second(c.Train(ctx, opt))
 		}},
 		{"EvaluateTraining", false, func(p event.Progress) error {
-			opt := dbkit.TinyTraining(2, model.ViewsShared)
+			opt := dbkit.TinyTraining(2)
 			opt.Progress = p
 			_, _, err := c.EvaluateTraining(ctx, opt, db.Evaluation{Queries: map[string][][]float32{"text": {make([]float32, 5)}}, Labels: [][]string{{"class1"}}})
 			return err

@@ -106,10 +106,7 @@ func coldCollection(d *db.DB, c *db.Collection) (cold *db.Collection, release fu
 	v.Refs.Store(1)
 	for cv := range now.Collections.Values() {
 		without := *cv
-		without.Sets = slices.Clone(cv.Sets)
-		for i := range without.Sets {
-			without.Sets[i].Table = nil
-		}
+		without.Codes.Table = nil
 		v.Catalogue = v.Catalogue.With(&without)
 	}
 	return db.AtView(c, v)
@@ -488,7 +485,7 @@ func TestAllPlansAgreeOnLearnedCodes(t *testing.T) {
 				}
 			case "train":
 				opt := model.Options{Bits: 8, Anchors: 4, Seed: 1}
-				opt.Views, opt.Fusion = drawViews(t)
+				opt.Fusion = model.Fusion{Rule: model.FusionSum}
 				_, err := c.Train(ctx, db.TrainOptions{Options: opt})
 				trained = trained || err == nil
 			case "build":
@@ -580,14 +577,6 @@ func drawPair(t *rapid.T) *db.Item {
 func learnedAnswer(t *rapid.T, c *db.Collection) (db.Query, []db.Hit) {
 	q := db.Query{Rerank: rapid.SampledFrom([]db.Rerank{db.RerankProjection, db.RerankNone, db.RerankAsymmetric, db.RerankAsymmetric}).Draw(t, "rerank"),
 		To: rapid.SampledFrom([]string{"", "image", "text"}).Draw(t, "to")}
-	stats, err := c.Stats()
-	if err != nil {
-		t.Fatal(err)
-	}
-	if q.To = drawTarget(t, c, stats, q); len(stats.Views) > 0 && q.To == "" {
-		return q, nil // the model knows another target only
-	}
-	codeOf := func(it *db.Item) []byte { return codeFor(it, q.To, stats) }
 	items := map[string]*db.Item{}
 	coded := 0
 	var all []*db.Item
@@ -596,7 +585,7 @@ func learnedAnswer(t *rapid.T, c *db.Collection) (db.Query, []db.Hit) {
 			t.Fatal(err)
 		}
 		all = append(all, it)
-		if codeOf(it) != nil {
+		if it.Code != nil {
 			coded++
 			if q.To == "" || it.Vectors[q.To] != nil {
 				items[it.Key] = it
@@ -605,6 +594,7 @@ func learnedAnswer(t *rapid.T, c *db.Collection) (db.Query, []db.Hit) {
 	}
 	var z []float64
 	var code []byte
+	var err error
 	switch pair := drawPair(t); {
 	case pair.Vectors["text"] != nil:
 		q.From, q.Vector = "text", pair.Vectors["text"]
@@ -614,13 +604,7 @@ func learnedAnswer(t *rapid.T, c *db.Collection) (db.Query, []db.Hit) {
 	case len(all) > 0:
 		q.Key = all[rapid.IntRange(0, len(all)-1).Draw(t, "by key")].Key
 		it := all[slices.IndexFunc(all, func(it *db.Item) bool { return it.Key == q.Key })]
-		code = codeOf(it)
-		for _, v := range stats.Views { // in its place, what the item has elsewhere
-			if code == nil {
-				code = it.Codes[v.Target].Code
-			}
-		}
-		if code == nil {
+		if code = it.Code; code == nil {
 			return q, nil
 		}
 	default:
@@ -639,13 +623,13 @@ func learnedAnswer(t *rapid.T, c *db.Collection) (db.Query, []db.Hit) {
 		it := items[h.Key]
 		d := 0
 		for j := range code {
-			d += bits.OnesCount8(code[j] ^ codeOf(it)[j])
+			d += bits.OnesCount8(code[j] ^ it.Code[j])
 		}
 		if d != h.Distance || !seen.CheckedAdd(h.Row) {
 			t.Fatalf("hit %+v: the distance is %d", h, d)
 		}
-		if z != nil && math.Abs(oracle.Score(z, string(codeOf(it)))-h.Score) > 1e-9 {
-			t.Fatalf("hit %+v: the score is %g", h, oracle.Score(z, string(codeOf(it))))
+		if z != nil && math.Abs(oracle.Score(z, string(it.Code))-h.Score) > 1e-9 {
+			t.Fatalf("hit %+v: the score is %g", h, oracle.Score(z, string(it.Code)))
 		}
 		if i > 0 {
 			last := res.Hits[i-1]

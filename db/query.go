@@ -36,14 +36,10 @@ type Query struct {
 	// From is the modality of Vector or Sparse, which are the same in the two forms;
 	// either goes where the modality is of the other. With Key, it is the modality whose stored
 	// features of that item are encoded; where it is empty, or the item lacks
-	// it, the stored code of the item is used: that for the target, or where it has
-	// none the first that it has for another, as all codes of a space can be compared.
-	// An index-only collection has no features, so it is the stored code there.
+	// it, the stored code of the item is used. An index-only collection has no features, so it is the stored code there.
 	From string
 
-	// To, if not empty, restricts the answer to items that have this modality. Where
-	// a training has made codes for each target modality (model.ViewsTarget), it names
-	// the codes that are searched, and has to be given.
+	// To, if not empty, restricts the answer to items that have this modality.
 	To string
 
 	Vector []float32

@@ -22,7 +22,7 @@ func TestSearchRefuses(t *testing.T) {
 	if _, err := c.SearchRadius(ctx, db.Query{From: "text", Vector: text}, 3); !errors.Is(err, db.ErrNoModel) {
 		t.Errorf("before training: %v", err)
 	}
-	if _, _, err := c.Encode("", items[0]); !errors.Is(err, db.ErrNoModel) {
+	if _, _, err := c.Encode(items[0]); !errors.Is(err, db.ErrNoModel) {
 		t.Errorf("encode before training: %v", err)
 	}
 	if _, err := c.Evaluate(ctx, db.Evaluation{Queries: map[string][][]float32{"text": {text}}, Labels: [][]string{{"a"}}}); !errors.Is(err, db.ErrNoModel) {

@@ -36,7 +36,7 @@ func FuzzRecords(f *testing.F) {
 		}
 		if r.key[0] == codec.KindCounters { // numbers that nothing stands behind
 			if n, err := codec.DecodeCounters(r.value); err == nil && len(n.Spaces) > 0 {
-				n.Spaces[0].Sets[0].Codes, n.Spaces[0].Sets[0].NextCode = 1<<31, 1<<31
+				n.Spaces[0].Codes, n.Spaces[0].NextCode = 1<<31, 1<<31
 				f.Add(uint16(i), n.Append(nil))
 			}
 		}
@@ -83,7 +83,7 @@ func smallOfAllKinds(t testing.TB, mem *vfs.MemFS) *db.DB {
 		it.Fields = map[string]any{"year": i % 5, "title": "x"}
 	}
 	putAll(t, c, items)
-	dbkit.MustTrain(t, c, dbkit.TinyTraining(1, 0))
+	dbkit.MustTrain(t, c, dbkit.TinyTraining(1))
 	dbkit.MustUpdate(t, c, db.UpdateOptions{Teacher: db.TeacherLabels})
 	putAll(t, c, items[3:9])
 	if _, err := c.Delete(ctx, "k7"); err != nil {
@@ -186,7 +186,7 @@ func useWhatever(t testing.TB, fsys vfs.FS) {
 		if it.Vectors != nil {
 			_, err = c.Update(ctx, db.UpdateOptions{Teacher: db.TeacherLabels})
 			expected("update", err)
-			_, err = c.Train(ctx, dbkit.TinyTraining(2, 0))
+			_, err = c.Train(ctx, dbkit.TinyTraining(2))
 			expected("train", err)
 		}
 	}

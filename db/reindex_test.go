@@ -112,7 +112,7 @@ func checkReindexed(t testing.TB, c *db.Collection, items []*db.Item, byLabels m
 		if len(it.Labels) > 0 {
 			code, from = byLabels[fmt.Sprint(it.Labels)], "labels"
 		} else if len(it.Vectors) > 0 {
-			b, _, err := c.Encode("", it)
+			b, _, err := c.Encode(it)
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -197,7 +197,7 @@ func TestReindexMakesPresentCodes(t *testing.T) {
 	stale := 0
 	for _, it := range before {
 		if it.CodeFrom != "labels" && it.Code != nil {
-			if code, _, err := c.Encode("", it); err != nil || !slices.Equal(code, it.Code) {
+			if code, _, err := c.Encode(it); err != nil || !slices.Equal(code, it.Code) {
 				stale++
 			}
 		}
@@ -720,7 +720,7 @@ func TestReindexByTablesIsAsByBatches(t *testing.T) {
 		if err != nil || !r.Active {
 			t.Fatalf("%+v, %v", r, err)
 		}
-		if _, _, tail := inSpace(t, c, 0).Sets[0].Table.Covered(); tail >= 1024 {
+		if _, _, tail := inSpace(t, c, 0).Codes.Table.Covered(); tail >= 1024 {
 			t.Errorf("rate %d: %d codes are not indexed", rate, tail)
 		}
 		checkReindexed(t, c, items, byLabels)

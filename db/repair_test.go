@@ -103,7 +103,7 @@ func makePatient(t testing.TB) *patient {
 	items := dbkit.AllItems(t, c)
 	for _, it := range items[:3] {
 		it.Payload = append(it.Payload, " changed"...)
-		it.Code, it.Codes = nil, nil
+		it.Code = nil
 	}
 	putAll(t, c, items[:3]) // so that not everything is in tables of the lowest level
 	p.dir = db.State(d).Engine.Dir
@@ -209,7 +209,7 @@ func withoutCodes(it *db.Item) *db.Item {
 		return it
 	}
 	bare := *it
-	bare.Code, bare.CodeFrom, bare.Codes = nil, "", nil
+	bare.Code, bare.CodeFrom = nil, ""
 	return &bare
 }
 

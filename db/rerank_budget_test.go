@@ -97,7 +97,7 @@ func TestLeastSimilarityByFeatures(t *testing.T) {
 	_, c := dbkit.OpenPairs(t)
 	items := dbkit.Pairs(1200, synth.Config{Classes: 4, Noise: 2})
 	putAll(t, c, items)
-	dbkit.MustTrain(t, c, dbkit.TinyTraining(1, model.ViewsShared))
+	dbkit.MustTrain(t, c, dbkit.TinyTraining(1))
 	for _, least := range []float32{1e-9, .05, .2, 1} {
 		q := db.Query{From: "image", Vector: items[3].Vectors["image"], K: 10, Rerank: db.RerankFeatures, Window: 40}
 		all, err := dbkit.Collect(c.Neighbors(ctx, q))

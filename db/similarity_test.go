@@ -16,7 +16,6 @@ import (
 	"github.com/fddhdb/fddhdb/internal/effort"
 	"github.com/fddhdb/fddhdb/internal/oracle"
 	"github.com/fddhdb/fddhdb/internal/synth"
-	"github.com/fddhdb/fddhdb/model"
 )
 
 // cosine returns the cosine between two projections, 0 if one is nil.
@@ -278,70 +277,68 @@ func TestAnswersDoNotDependOnTheCacheOfProjections(t *testing.T) {
 	for i, it := range items {
 		it.Fields = map[string]any{"year": 2000 + i%3}
 	}
-	for _, views := range []model.Views{model.ViewsShared, model.ViewsTarget} {
-		origin := vfs.NewMem()
-		d := dbkit.MustOpen(t, "db", &db.Options{FS: origin})
-		c, err := d.CreateCollection(ctx, "main", dbkit.PairsSchema)
-		if err != nil {
+	origin := vfs.NewMem()
+	d := dbkit.MustOpen(t, "db", &db.Options{FS: origin})
+	c, err := d.CreateCollection(ctx, "main", dbkit.PairsSchema)
+	if err != nil {
+		t.Fatal(err)
+	}
+	dbkit.PutAll(t, d, c, items[:n])
+	dbkit.MustTrain(t, c, dbkit.TinyTraining(1))
+	dbkit.MustClose(t, d)
+
+	var want [][][]db.Hit // by stage: what the first budget has answered
+	part := int64(26 * n) // of what they take
+	for i, budget := range []int64{-1, 1, part, 0} {
+		fs := vfs.NewMem()
+		if _, err := vfs.Clone(origin, fs, "db", "db"); err != nil {
 			t.Fatal(err)
 		}
-		dbkit.PutAll(t, d, c, items[:n])
-		dbkit.MustTrain(t, c, dbkit.TinyTraining(1, views))
+		d := dbkit.MustOpen(t, "db", &db.Options{FS: fs, RerankCacheBytes: budget})
+		c := dbkit.MustCollection(t, d, "main")
+		var got [][][]db.Hit
+		ask := func() { got = append(got, everyOrder(t, c, items)) }
+		ask() // while they are loaded, perhaps
+		if err := d.WaitForIndex(ctx); err != nil {
+			t.Fatal(err)
+		}
+		ask()
+		bytes := dbkit.MustStats(t, d).Collections[0].RerankBytes
+		switch {
+		case budget == 0 && bytes < int64(40*n), budget == part && (bytes < part/4 || bytes > part), (budget == -1 || budget == 1) && bytes != 0:
+			t.Errorf("budget %d: projections take %d bytes", budget, bytes)
+		}
+		for j, it := range items[n:] { // new items, changed ones, deleted ones
+			if _, err := c.Put(ctx, it); err != nil {
+				t.Fatal(err)
+			}
+			changed := *items[(j*7)%n]
+			changed.Vectors = items[(j*11)%n].Vectors
+			if _, err := c.Put(ctx, &changed); err != nil {
+				t.Fatal(err)
+			}
+			if j%5 == 0 {
+				if _, err := c.Delete(ctx, items[(j*13)%n].Key); err != nil {
+					t.Fatal(err)
+				}
+			}
+		}
+		ask()
+		checkSpaces(t, d)
+		if err := d.WaitForIndex(ctx); err != nil {
+			t.Fatal(err)
+		}
+		ask()
+		checkSpaces(t, d)
 		dbkit.MustClose(t, d)
-
-		var want [][][]db.Hit // by stage: what the first budget has answered
-		part := int64(26 * n) // of what they take
-		for i, budget := range []int64{-1, 1, part, 0} {
-			fs := vfs.NewMem()
-			if _, err := vfs.Clone(origin, fs, "db", "db"); err != nil {
-				t.Fatal(err)
-			}
-			d := dbkit.MustOpen(t, "db", &db.Options{FS: fs, RerankCacheBytes: budget})
-			c := dbkit.MustCollection(t, d, "main")
-			var got [][][]db.Hit
-			ask := func() { got = append(got, everyOrder(t, c, items)) }
-			ask() // while they are loaded, perhaps
-			if err := d.WaitForIndex(ctx); err != nil {
-				t.Fatal(err)
-			}
-			ask()
-			bytes := dbkit.MustStats(t, d).Collections[0].RerankBytes
-			switch {
-			case budget == 0 && bytes < int64(40*n), budget == part && (bytes < part/4 || bytes > part), (budget == -1 || budget == 1) && bytes != 0:
-				t.Errorf("budget %d: projections take %d bytes", budget, bytes)
-			}
-			for j, it := range items[n:] { // new items, changed ones, deleted ones
-				if _, err := c.Put(ctx, it); err != nil {
-					t.Fatal(err)
-				}
-				changed := *items[(j*7)%n]
-				changed.Vectors = items[(j*11)%n].Vectors
-				if _, err := c.Put(ctx, &changed); err != nil {
-					t.Fatal(err)
-				}
-				if j%5 == 0 {
-					if _, err := c.Delete(ctx, items[(j*13)%n].Key); err != nil {
-						t.Fatal(err)
-					}
-				}
-			}
-			ask()
-			checkSpaces(t, d)
-			if err := d.WaitForIndex(ctx); err != nil {
-				t.Fatal(err)
-			}
-			ask()
-			checkSpaces(t, d)
-			dbkit.MustClose(t, d)
-			if i == 0 {
-				want = got
-				continue
-			}
-			for stage := range want {
-				for i, hits := range want[stage] {
-					if !sameHits(hits, got[stage][i]) {
-						t.Fatalf("views %v, budget %d, stage %d, query %d: %s", views, budget, stage, i, cmp.Diff(hits, got[stage][i], cmpopts.EquateNaNs()))
-					}
+		if i == 0 {
+			want = got
+			continue
+		}
+		for stage := range want {
+			for i, hits := range want[stage] {
+				if !sameHits(hits, got[stage][i]) {
+					t.Fatalf("budget %d, stage %d, query %d: %s", budget, stage, i, cmp.Diff(hits, got[stage][i], cmpopts.EquateNaNs()))
 				}
 			}
 		}
@@ -423,7 +420,7 @@ func TestInclude(t *testing.T) {
 		it.Payload = []byte{byte(i)}
 	}
 	putAll(t, c, items)
-	dbkit.MustTrain(t, c, dbkit.TinyTraining(1, model.ViewsShared))
+	dbkit.MustTrain(t, c, dbkit.TinyTraining(1))
 	snap, err := d.Snapshot()
 	if err != nil {
 		t.Fatal(err)

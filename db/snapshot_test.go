@@ -294,8 +294,7 @@ func TestSearchesDuringEverything(t *testing.T) {
 		if i%3 > 0 {
 			return nil
 		}
-		views := []model.Views{model.ViewsTarget, model.ViewsShared}[i/3%2]
-		return dbkit.Second(c.Train(ctx, db.TrainOptions{Options: model.Options{Bits: 16, Anchors: 10, Views: views}}))
+		return dbkit.Second(c.Train(ctx, db.TrainOptions{Options: model.Options{Bits: 16, Anchors: 10}}))
 	})
 	write(func(i int) error {
 		if i%3 > 0 {

@@ -17,7 +17,6 @@ import (
 	"github.com/fddhdb/fddhdb/db/backup"
 	"github.com/fddhdb/fddhdb/db/internal/dbkit"
 	"github.com/fddhdb/fddhdb/internal/seed"
-	"github.com/fddhdb/fddhdb/model"
 )
 
 // A soakSample is what a process holds at some time.
@@ -51,7 +50,7 @@ func TestSoak(t *testing.T) {
 		it.Fields = map[string]any{"year": i % 50}
 	}
 	putAll(t, c, items)
-	dbkit.MustTrain(t, c, dbkit.TinyTraining(1, model.ViewsTarget))
+	dbkit.MustTrain(t, c, dbkit.TinyTraining(1))
 	stopping, stop := context.WithTimeout(ctx, *dbkit.Soak)
 	defer stop()
 	var operations atomic.Int64
@@ -115,7 +114,7 @@ func TestSoak(t *testing.T) {
 		case len(infos) > 3 || k == 0:
 			return c.DropSpace(stopping, some)
 		case k == 1:
-			opt := dbkit.TinyTraining(r.Uint64(), model.ViewsTarget)
+			opt := dbkit.TinyTraining(r.Uint64())
 			opt.Activate, opt.Rows = r.IntN(2) == 0, 300
 			_, err = c.Train(stopping, opt)
 		case k < 4:

@@ -12,7 +12,6 @@ import (
 	"github.com/fddhdb/fddhdb/db"
 	"github.com/fddhdb/fddhdb/db/internal/dbkit"
 	"github.com/fddhdb/fddhdb/internal/seed"
-	"github.com/fddhdb/fddhdb/model"
 )
 
 // Writers, trainings, updates, activations, drops and searches at the same time: what
@@ -28,7 +27,7 @@ func TestSpacesUnderConcurrentUse(t *testing.T) {
 	}
 	items := dbkit.ViewItems(200, 11)
 	putAll(t, c, items[:60])
-	dbkit.MustTrain(t, c, dbkit.TinyTraining(1, model.ViewsShared))
+	dbkit.MustTrain(t, c, dbkit.TinyTraining(1))
 	rounds := 40
 	if testing.Short() {
 		rounds = 12
@@ -71,7 +70,7 @@ func TestSpacesUnderConcurrentUse(t *testing.T) {
 		})
 	}
 	each("train", rounds/4, func(_ *rand.Rand, i int) error {
-		opt := dbkit.TinyTraining(uint64(i), model.Views(i%2))
+		opt := dbkit.TinyTraining(uint64(i))
 		opt.Activate = i%3 == 0
 		_, err := c.Train(ctx, opt)
 		return err

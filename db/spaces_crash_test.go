@@ -19,7 +19,6 @@ import (
 	"github.com/fddhdb/fddhdb/db/internal/state"
 	"github.com/fddhdb/fddhdb/internal/effort"
 	"github.com/fddhdb/fddhdb/internal/seed"
-	"github.com/fddhdb/fddhdb/model"
 )
 
 // A spacesLife takes a collection through everything that changes its spaces.
@@ -81,9 +80,9 @@ type lifeStep struct {
 // steps returns what happens. They write tables in between, as bigger ones would.
 func (l *spacesLife) steps() []lifeStep {
 	items := dbkit.ViewItems(80, 4)
-	train := func(seed uint64, views model.Views, activate bool) func() error {
+	train := func(seed uint64, activate bool) func() error {
 		return func() error {
-			opt := dbkit.TinyTraining(seed, views)
+			opt := dbkit.TinyTraining(seed)
 			opt.Activate = activate
 			_, err := l.c.Train(ctx, opt)
 			return err
@@ -101,10 +100,10 @@ func (l *spacesLife) steps() []lifeStep {
 	steps := []lifeStep{
 		{"open", l.open},
 		{"put", put(0, 40)},
-		{"first training", train(1, model.ViewsShared, false)},
+		{"first training", train(1, false)},
 		{"put and replace", put(36, 46)},
 		{"update", update(0, db.TeacherLabels, false)},
-		{"second training", train(2, model.ViewsTarget, false)},
+		{"second training", train(2, false)},
 		{"delete and merge", func() error {
 			return l.batch(func(b *db.Batch) error {
 				return errors.Join(b.Delete(l.c, "k1"), b.Delete(l.c, "k37"), b.Merge(l.c, &db.Item{Key: "k2", Labels: items[5].Labels}))
@@ -123,7 +122,7 @@ func (l *spacesLife) steps() []lifeStep {
 		{"put once more", put(58, 66, "new")},
 		{"grow labels of the other", update(1, db.TeacherAuto, true)},
 		{"drop", func() error { return l.c.DropSpace(ctx, 2) }},
-		{"third training", train(3, model.ViewsTarget, true)},
+		{"third training", train(3, true)},
 		{"reindex", func() error {
 			_, err := l.c.Reindex(ctx, db.ReindexOptions{Space: 1, Activate: true})
 			return err
@@ -254,7 +253,7 @@ func checkAfter(t *testing.T, what string, fsys vfs.FS, possible func(lifeState)
 		must("update", err)
 	}
 	if s.items > 20 {
-		opt := dbkit.TinyTraining(9, model.ViewsShared)
+		opt := dbkit.TinyTraining(9)
 		opt.Activate = true
 		_, err := c.Train(ctx, opt)
 		must("train", err)
@@ -492,7 +491,7 @@ func TestCrashesWhileASpaceIsBuilt(t *testing.T) {
 	if err := l.put(items); err != nil {
 		t.Fatal(err)
 	}
-	opt := dbkit.TinyTraining(1, model.ViewsTarget)
+	opt := dbkit.TinyTraining(1)
 	opt.Rows = 60
 	opt.Progress = func(stage string, done, _ int64) {
 		if stage != "encode" {

@@ -20,8 +20,8 @@ func TestBatchesTakeBackWhatRowsHaveTaught(t *testing.T) {
 	d, c := dbkit.OpenPairs(t)
 	items := dbkit.Pairs(40, synth.Config{Seed: 1})
 	putAll(t, c, items)
-	dbkit.MustTrain(t, c, dbkit.TinyTraining(1, model.ViewsShared))
-	dbkit.MustTrain(t, c, dbkit.TinyTraining(2, model.ViewsTarget))
+	dbkit.MustTrain(t, c, dbkit.TinyTraining(1))
+	dbkit.MustTrain(t, c, dbkit.TinyTraining(2))
 	payload := func(key string) *db.Item { return &db.Item{Key: key, Payload: []byte{1}} }
 	other := func(key string) *db.Item {
 		return &db.Item{Key: key, Vectors: items[9].Vectors, Labels: items[3].Labels}
@@ -56,7 +56,7 @@ func TestTrainingAfterASpaceThatIsBeingBuiltWasDropped(t *testing.T) {
 	items := dbkit.Pairs(40, synth.Config{Seed: 1})
 	putAll(t, c, items)
 	first, learning, dropped := make(chan error, 1), make(chan struct{}), make(chan struct{})
-	second := dbkit.TinyTraining(2, model.ViewsShared)
+	second := dbkit.TinyTraining(2)
 	once := sync.OnceFunc(func() {
 		close(learning)
 		<-dropped // and the first training has ended
@@ -68,7 +68,7 @@ func TestTrainingAfterASpaceThatIsBeingBuiltWasDropped(t *testing.T) {
 		}
 	})
 	second.Progress = func(string, int64, int64) { once() }
-	opt := dbkit.TinyTraining(1, model.ViewsShared)
+	opt := dbkit.TinyTraining(1)
 	opt.Progress = func(stage string, _, _ int64) {
 		if stage != "encode" {
 			return
@@ -114,7 +114,7 @@ func TestVectorsThatAreFarTooLong(t *testing.T) {
 			if tc.trained {
 				w.put(long)
 			}
-			opt := dbkit.TinyTraining(1, model.ViewsShared)
+			opt := dbkit.TinyTraining(1)
 			opt.Map = map[string]model.MapKind{"image": model.MapLinear, "text": model.MapRBFLinear}
 			dbkit.MustTrain(t, w.c, opt)
 			if !tc.trained {
@@ -154,7 +154,7 @@ func firstVector(t *testing.T, x []float32) {
 	w := newWorld(t, dbkit.PairsSchema, true)
 	items := dbkit.Pairs(8, synth.Config{Seed: 1})
 	w.put(items[:4])
-	opt := dbkit.TinyTraining(1, model.ViewsShared)
+	opt := dbkit.TinyTraining(1)
 	opt.Map = map[string]model.MapKind{"image": model.MapLinear, "text": model.MapLinear}
 	dbkit.MustTrain(t, w.c, opt)
 	if _, err := w.c.DeleteWhere(ctx, "NOT label = ''"); err != nil {

@@ -181,7 +181,7 @@ func TestSparseIsDense(t *testing.T) {
 				}
 			}
 			w.same("code", func(c *db.Collection) (any, error) {
-				code, z, err := c.Encode("", given(items[i]))
+				code, z, err := c.Encode(given(items[i]))
 				return []any{code, z}, err
 			})
 		}

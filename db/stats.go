@@ -69,22 +69,12 @@ type CollectionStats struct {
 	// taught or pending, and Collection.Drift measures items that have come since.
 	LabelFree bool `json:"label_free,omitempty"`
 
-	Taught  int         `json:"taught"`          // items that the projections have learned from
-	Pending int         `json:"pending"`         // items that they have not seen yet
-	Views   []ViewStats `json:"views,omitempty"` // where each target modality has codes of its own
+	Taught  int `json:"taught"`  // items that the projections have learned from
+	Pending int `json:"pending"` // items that they have not seen yet
 
 	// VectorIndexes are the indexes of vectors, without what was measured. See
 	// Collection.VectorIndexes.
 	VectorIndexes []VectorIndex `json:"vector_indexes,omitempty"`
-}
-
-// ViewStats are figures about the codes for one target modality.
-type ViewStats struct {
-	Target        string `json:"target"`
-	CodedItems    int    `json:"coded_items"`
-	DistinctCodes int    `json:"distinct_codes"`
-	MemoryBytes   int64  `json:"memory_bytes"` // codes and index
-	IndexBytes    int64  `json:"index_bytes"`
 }
 
 // ModalityStats says how many items have a modality.
@@ -189,7 +179,12 @@ func collectionStats(v *state.View, cv *state.CollectionView) (CollectionStats, 
 	if cv.Space != nil {
 		s.Trained, s.Space, s.Revision, s.Bits = true, Space(cv.Space.ID), cv.Space.Revision, cv.Space.Bits
 		s.LabelFree = cv.Space.Learned != nil && cv.Space.Learned.LabelFree()
-		s.CodedItems = cv.Coded
+		s.CodedItems, s.DistinctCodes = cv.Codes.Coded, cv.Codes.Codes
+		if cv.Codes.Table != nil {
+			m := cv.Codes.Table.Memory()
+			s.MemoryBytes += int64(m.Codes + m.Tables + m.Rows)
+			s.IndexBytes = int64(m.Tables)
+		}
 		s.Taught, s.Pending = int(cv.Numbers.Taught), int(cv.Pending.GetCardinality())
 		s.QueryDistances = cv.Distances.Report()
 		s.Drift = learn.LatestDrift(cv.Revisions)
@@ -206,21 +201,6 @@ func collectionStats(v *state.View, cv *state.CollectionView) (CollectionStats, 
 		x.Measured, x.Seconds = nil, nil
 		s.MemoryBytes += int64(x.Bytes)
 		s.VectorIndexes = append(s.VectorIndexes, *x)
-	}
-	for i := range cv.Sets {
-		set := &cv.Sets[i]
-		v := ViewStats{CodedItems: set.Coded, DistinctCodes: set.Codes}
-		if set.Table != nil {
-			m := set.Table.Memory()
-			v.MemoryBytes, v.IndexBytes = int64(m.Codes+m.Tables+m.Rows), int64(m.Tables)
-		}
-		s.DistinctCodes += v.DistinctCodes
-		s.MemoryBytes += v.MemoryBytes
-		s.IndexBytes += v.IndexBytes
-		if t, is := set.Modality(); is {
-			v.Target = cv.Modalities[t].Name
-			s.Views = append(s.Views, v)
-		}
 	}
 	return s, nil
 }

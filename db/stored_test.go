@@ -32,7 +32,7 @@ func storedNear(t *testing.T, n int) (cold *search.StoredCodes, warm *state.Code
 	if err != nil {
 		t.Fatal(err)
 	}
-	warm = &cv.Sets[0]
+	warm = &cv.Codes
 	without := *warm
 	without.Table = nil
 	cold = search.NewStoredCodes(v.Snap, &without, nil)

@@ -19,7 +19,6 @@ import (
 //		Options:  model.Options{Bits: 64, Anchors: 500, Seed: 1, Progress: show},
 //		Activate: true,
 //	}
-//	opt.Views = model.ViewsTarget
 //
 // Progress hears the stages "scan", "moments" where a map needs them, "statistics" and
 // "encode", in items; and "choose", in steps, where maps or a fusion, or without labels method and
@@ -40,8 +39,7 @@ type TrainOptions struct {
 // no item has any and Method is model.MethodAuto, or with a Method that learns without. Then nothing
 // teaches later on (Update gives ErrInvalid), Drift says when to train again, and RerankAuto says
 // which searches use the codes. It makes a code
-// space of its own, in which it gives every item its code, or with model.ViewsTarget
-// its code for each modality that it has and the model knows. The first space of a
+// space of its own, in which it gives every item its code. The first space of a
 // collection becomes the active one, which searches use; later ones stand by, unless
 // TrainOptions.Activate says otherwise: they can be searched by name (Query.Space), and
 // Activate makes one of them the active one. A failure or a cancelled context leaves

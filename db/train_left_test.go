@@ -76,7 +76,7 @@ func TestTrainSettlesWhatAnotherProcessLeft(t *testing.T) {
 	}); err != nil {
 		t.Error(err)
 	}
-	if tr := train(); tr.Space != 2 || !tr.Active || tr.Items != inSpace(t, c, 2).Coded {
+	if tr := train(); tr.Space != 2 || !tr.Active || tr.Items != inSpace(t, c, 2).Codes.Coded {
 		t.Errorf("%+v", tr)
 	}
 	if ids := spaces(); len(ids) != 1 || ids[0] != 2 {
@@ -88,7 +88,7 @@ func TestTrainSettlesWhatAnotherProcessLeft(t *testing.T) {
 	if tr := train(); tr.Space != 4 || tr.Active {
 		t.Errorf("%+v", tr)
 	}
-	if ids := spaces(); len(ids) != 3 || inSpace(t, c, 3).Coded != inSpace(t, c, 2).Coded {
+	if ids := spaces(); len(ids) != 3 || inSpace(t, c, 3).Codes.Coded != inSpace(t, c, 2).Codes.Coded {
 		t.Errorf("spaces %v", ids)
 	}
 }

@@ -54,7 +54,7 @@ func TestWritesDuringTraining(t *testing.T) {
 		t.Fatalf("%d items", len(got))
 	}
 	for _, it := range got {
-		want, _, err := c.Encode("", it)
+		want, _, err := c.Encode(it)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -218,7 +218,7 @@ func TestVectorsFarFromTheTrainingSet(t *testing.T) {
 	if _, err := c.Search(ctx, db.Query{From: "text", Vector: far.Vectors["text"]}); !errors.Is(err, db.ErrInvalid) {
 		t.Errorf("search: %v", err)
 	}
-	if _, _, err := c.Encode("", far); !errors.Is(err, db.ErrInvalid) {
+	if _, _, err := c.Encode(far); !errors.Is(err, db.ErrInvalid) {
 		t.Errorf("encode: %v", err)
 	}
 	e := db.Evaluation{Queries: map[string][][]float32{"text": {far.Vectors["text"]}}, Labels: [][]string{{"class0"}}}
@@ -328,7 +328,7 @@ func TestTrainOptionsNameTheStages(t *testing.T) {
 	putAll(t, c, dbkit.Pairs(300, synth.Config{Classes: 4, Seed: 1}))
 	heard := map[string]bool{}
 	for _, opt := range []db.TrainOptions{
-		dbkit.TinyTraining(1, model.ViewsShared),
+		dbkit.TinyTraining(1),
 		{Options: model.Options{Bits: 16, Anchors: 6}}, // the defaults choose the rest
 	} {
 		opt.Progress = func(stage string, _, _ int64) { heard[stage] = true }

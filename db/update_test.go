@@ -92,68 +92,66 @@ func checkStatistics(t testing.TB, c *db.Collection, space uint32) {
 // change or go are taken out again; and a crash at any time loses nothing of that.
 func TestUpdateByLabels(t *testing.T) {
 	dbkit.LongTest(t)
-	for _, views := range []model.Views{model.ViewsShared, model.ViewsTarget} {
-		mem := vfs.NewCrashableMem()
-		d := dbkit.MustOpen(t, "db", &db.Options{FS: mem})
-		c, err := d.CreateCollection(ctx, "main", dbkit.PairsSchema)
-		if err != nil {
-			t.Fatal(err)
+	mem := vfs.NewCrashableMem()
+	d := dbkit.MustOpen(t, "db", &db.Options{FS: mem})
+	c, err := d.CreateCollection(ctx, "main", dbkit.PairsSchema)
+	if err != nil {
+		t.Fatal(err)
+	}
+	items := dbkit.Pairs(400, synth.Config{Seed: 4, Missing: .2})
+	putAll(t, c, items[:80])
+	opt := db.TrainOptions{Options: model.Options{Bits: 32, Anchors: 20}}
+	dbkit.MustTrain(t, c, opt)
+	checkStatistics(t, c, 0)
+	var crashes []*vfs.MemFS
+	revision := uint32(1)
+	for from := 80; from < 400; from += 40 {
+		putAll(t, c, items[from:from+40])
+		if from == 200 { // what has taught changes and goes
+			for i := range 10 {
+				changed := *items[2*i]
+				changed.Vectors = items[300+i].Vectors
+				putAll(t, c, []*db.Item{&changed})
+			}
+			if _, err := c.Delete(ctx, "k31", "k33", "k90", "k210"); err != nil {
+				t.Fatal(err)
+			}
+			if _, err := c.Merge(ctx, &db.Item{Key: "k50", Payload: []byte("x")}); err != nil {
+				t.Fatal(err)
+			}
 		}
-		items := dbkit.Pairs(400, synth.Config{Seed: 4, Missing: .2})
-		putAll(t, c, items[:80])
-		opt := db.TrainOptions{Options: model.Options{Bits: 32, Anchors: 20, Views: views}}
-		dbkit.MustTrain(t, c, opt)
+		u := dbkit.MustUpdate(t, c, db.UpdateOptions{})
+		revision++
+		want := 40
+		if from == 200 {
+			want += 10 - 1
+			if u.Forgotten != 13 {
+				t.Errorf("%d items forgotten", u.Forgotten)
+			}
+		}
+		if u.Revision != revision || !u.Revised || u.Labelled != want || u.Unlabelled != 0 {
+			t.Errorf("update %d: %+v", from, u)
+		}
 		checkStatistics(t, c, 0)
-		var crashes []*vfs.MemFS
-		revision := uint32(1)
-		for from := 80; from < 400; from += 40 {
-			putAll(t, c, items[from:from+40])
-			if from == 200 { // what has taught changes and goes
-				for i := range 10 {
-					changed := *items[2*i]
-					changed.Vectors = items[300+i].Vectors
-					putAll(t, c, []*db.Item{&changed})
-				}
-				if _, err := c.Delete(ctx, "k31", "k33", "k90", "k210"); err != nil {
-					t.Fatal(err)
-				}
-				if _, err := c.Merge(ctx, &db.Item{Key: "k50", Payload: []byte("x")}); err != nil {
-					t.Fatal(err)
-				}
-			}
-			u := dbkit.MustUpdate(t, c, db.UpdateOptions{})
-			revision++
-			want := 40
-			if from == 200 {
-				want += 10 - 1
-				if u.Forgotten != 13 {
-					t.Errorf("%d items forgotten", u.Forgotten)
-				}
-			}
-			if u.Revision != revision || !u.Revised || u.Labelled != want || u.Unlabelled != 0 {
-				t.Errorf("update %d: %+v", from, u)
-			}
-			checkStatistics(t, c, 0)
-			crashes = append(crashes, mem.CrashClone(vfs.CrashCloneCfg{}))
+		crashes = append(crashes, mem.CrashClone(vfs.CrashCloneCfg{}))
+	}
+	if u := dbkit.MustUpdate(t, c, db.UpdateOptions{}); u.Revised || u.Items != 0 || u.Revision != revision {
+		t.Errorf("an update of nothing: %+v", u)
+	}
+	dbkit.MustClose(t, d)
+	for i, fs := range append(crashes, mem) {
+		d := dbkit.MustOpen(t, "db", &db.Options{FS: fs, MustExist: true})
+		c := dbkit.MustCollection(t, d, "main")
+		if s, err := c.Stats(); err != nil || s.Revision != min(uint32(i)+2, revision) {
+			t.Errorf("%+v, %v", s, err)
 		}
-		if u := dbkit.MustUpdate(t, c, db.UpdateOptions{}); u.Revised || u.Items != 0 || u.Revision != revision {
-			t.Errorf("an update of nothing: %+v", u)
+		checkStatistics(t, c, 0)
+		putAll(t, c, items[:1])
+		if u := dbkit.MustUpdate(t, c, db.UpdateOptions{}); u.Items != 1 || u.Forgotten != 1 {
+			t.Errorf("after a crash: %+v", u)
 		}
+		checkStatistics(t, c, 0)
 		dbkit.MustClose(t, d)
-		for i, fs := range append(crashes, mem) {
-			d := dbkit.MustOpen(t, "db", &db.Options{FS: fs, MustExist: true})
-			c := dbkit.MustCollection(t, d, "main")
-			if s, err := c.Stats(); err != nil || s.Revision != min(uint32(i)+2, revision) {
-				t.Errorf("%+v, %v", s, err)
-			}
-			checkStatistics(t, c, 0)
-			putAll(t, c, items[:1])
-			if u := dbkit.MustUpdate(t, c, db.UpdateOptions{}); u.Items != 1 || u.Forgotten != 1 {
-				t.Errorf("after a crash: %+v", u)
-			}
-			checkStatistics(t, c, 0)
-			dbkit.MustClose(t, d)
-		}
 	}
 }
 
@@ -319,14 +317,14 @@ func TestUpdateWithNothingThatHasTaught(t *testing.T) {
 	_, c := dbkit.OpenPairs(t)
 	items := dbkit.Pairs(120, synth.Config{Seed: 7})
 	putAll(t, c, items[:60])
-	dbkit.MustTrain(t, c, dbkit.TinyTraining(1, model.ViewsShared))
+	dbkit.MustTrain(t, c, dbkit.TinyTraining(1))
 	for _, it := range items[60:] {
 		it.Labels = nil
 	}
 	putAll(t, c, items[60:90])
 	var before [][]byte
 	for _, it := range items[60:] {
-		code, _, err := c.Encode("", it)
+		code, _, err := c.Encode(it)
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -226,13 +226,13 @@ func TestVerifyNamesDamage(t *testing.T) {
 		return func(b []byte) []byte { b[i] ^= 1; return b }
 	}
 	keysBlock := codec.NumberKey(codec.KindRowKeys, id, 0)
-	rowCodes := codec.SpaceBlockKey(codec.KindRowCodes, id, other.ID, 0, 0)
-	codes := codec.SpaceBlockKey(codec.KindCodes, id, other.ID, 0, 0)
+	rowCodes := codec.SpaceBlockKey(codec.KindRowCodes, id, other.ID, 0)
+	codes := codec.SpaceBlockKey(codec.KindCodes, id, other.ID, 0)
 	live := codec.RowsKey(id, codec.SetLive, 0, 0)
 	image := codec.RowsKey(id, codec.SetModality, 0, 0)
 	pending := codec.OnlineRowsKey(id, active.ID, codec.SetPending, 0)
 	lessons := codec.LessonsKey(id, other.ID, 0)
-	projections := codec.SpaceBlockKey(codec.KindProjection, id, other.ID, 0, 0)
+	projections := codec.SpaceBlockKey(codec.KindProjection, id, other.ID, 0)
 	taught, err := codec.DecodeBlock(get(lessons))
 	if err != nil {
 		t.Fatal(err)
@@ -244,7 +244,7 @@ func TestVerifyNamesDamage(t *testing.T) {
 	for _, r := range records(t, d) {
 		switch r.key[0] {
 		case codec.KindSubstring:
-			if posting == nil && bytes.HasPrefix(r.key, codec.SubstringKey(id, other.ID, 0, 0, 0)[:9]) {
+			if posting == nil && bytes.HasPrefix(r.key, codec.SubstringKey(id, other.ID, 0, 0)[:9]) {
 				var err error
 				if in, err = codec.AppendPostingCodes(nil, r.value); err == nil && len(in) > 0 {
 					posting = r.key
@@ -285,7 +285,6 @@ func TestVerifyNamesDamage(t *testing.T) {
 		{"unknown kind", []byte{0x77, 1}, []byte("x"), false, "key", "unknown kind 77"},
 		{"unknown collection", codec.NumberKey(codec.KindItem, 99, 1), []byte("x"), false, "keys", "no such collection"},
 		{"unknown space", codec.LessonsKey(id, 88, 1), []byte("x"), false, "keys", "no such space"},
-		{"unknown target", codec.SpaceBlockKey(codec.KindCodes, id, other.ID, 7, 0), []byte("x"), false, "keys", "no target 7"},
 		{"short key", []byte{codec.KindItem, 0, 0}, []byte("x"), false, "key", "keys of kind 11 are longer"},
 		{"key of another length", append(codec.NumberKey(codec.KindItem, id, 1), 5), []byte("x"), false, "items", "10 bytes, its kind has 9"},
 		{"name", codec.NameKey("main"), nil, false, "name of the collection", "missing"},
@@ -298,9 +297,8 @@ func TestVerifyNamesDamage(t *testing.T) {
 		{"taught", countersKey, counters(func(n *codec.Counters) { n.Spaces[0].Taught++ }), false, "counters", "rows have taught"},
 		{"outbox number", countersKey, counters(func(n *codec.Counters) { n.Spaces[0].NextOutbox++ }), false, "departure", "missing, the next one"},
 		{"coded", countersKey, counters(func(n *codec.Counters) { n.Spaces[0].Coded-- }), false, "counters", "items have a code"},
-		{"coded in a view", countersKey, counters(func(n *codec.Counters) { n.Spaces[1].Sets[1].Coded-- }), false, `counters, for target "text"`, "items have a code"},
-		{"codes", countersKey, counters(func(n *codec.Counters) { n.Spaces[0].Sets[0].Codes-- }), false, "counters", "distinct codes"},
-		{"next code", countersKey, counters(func(n *codec.Counters) { s := &n.Spaces[0].Sets[0]; s.Codes--; s.NextCode = s.Codes }), false, "code", "the next one is"},
+		{"codes", countersKey, counters(func(n *codec.Counters) { n.Spaces[0].Codes-- }), false, "counters", "distinct codes"},
+		{"next code", countersKey, counters(func(n *codec.Counters) { s := &n.Spaces[0]; s.Codes--; s.NextCode = s.Codes }), false, "code", "the next one is"},
 		{"activate", countersKey, counters(func(n *codec.Counters) { n.Spaces[0].Activate = true }), false, "counters", "not being built"},
 		{"built", countersKey, counters(func(n *codec.Counters) { n.Spaces[0].Built = 3 }), false, "counters", "rows below 3"},
 		{"label", codec.NumberKey(codec.KindLabel, id, 0), nil, false, "label 0", "missing"},
@@ -344,7 +342,7 @@ func TestVerifyNamesDamage(t *testing.T) {
 		{"carriers", carriers, layer(carriers, 300), false, "code number", "row 300 is to carry it"},
 		{"posting", posting, codec.AppendPosting(nil, append(slices.Clone(in), 5000), nil), false, "posting", "code number 5000 is in it, and there is none"},
 		{"posting lacks one", posting, codec.AppendPosting(nil, in[1:], nil), false, "posting", fmt.Sprintf("code number %d is not in it", in[0])},
-		{"posting of no substring", codec.SubstringKey(id, other.ID, 0, 9, 3), get(posting), false, "posting 3 of substring 9", "2 substrings"},
+		{"posting of no substring", codec.SubstringKey(id, other.ID, 9, 3), get(posting), false, "posting 3 of substring 9", "2 substrings"},
 		{"projection", projections, block(projections, row, bit(9)), false, "projection of row 25", ""},
 		{"projection deleted", projections, block(projections, row, func([]byte) []byte { return nil }), true, "projection of row 25", "missing"},
 		{"pending", pending, layer(pending, 300), false, "rows that the online step has not seen", "row 300"},

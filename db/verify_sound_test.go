@@ -45,12 +45,10 @@ func TestVerifyBulkAndSparse(t *testing.T) {
 		Map:      map[string]model.MapKind{"image": model.MapRBF, "text": model.MapRBF},
 		Gamma:    map[string]float64{"image": .1, "text": .1},
 	}
-	for _, given.Views = range []model.Views{model.ViewsTarget, model.ViewsShared} {
-		dbkit.MustTrain(t, c, db.TrainOptions{Options: given})
-	}
+	dbkit.MustTrain(t, c, db.TrainOptions{Options: given})
 	putAll(t, c, items[300:]) // in bulk, with two spaces
 	dbkit.CheckSound(t, d, "loaded in bulk")
-	given.Bits, given.Views = 48, model.ViewsTarget
+	given.Bits = 48
 	dbkit.MustTrain(t, c, db.TrainOptions{Rows: 500, Options: given})
 	dbkit.CheckSound(t, d, "a space built by tables")
 	putAll(t, c, items[:100])
@@ -85,7 +83,7 @@ func TestVerifyWhileBuilding(t *testing.T) {
 	putAll(t, c, items[:150])
 	dbkit.MustTrain(t, c, db.TrainOptions{Options: model.Options{Bits: 16, Anchors: 20}})
 	var crashes []*vfs.MemFS
-	opt := db.TrainOptions{Activate: true, Options: model.Options{Bits: 24, Anchors: 20, Views: model.ViewsTarget}}
+	opt := db.TrainOptions{Activate: true, Options: model.Options{Bits: 24, Anchors: 20}}
 	opt.Progress = func(phase string, _, _ int64) {
 		if phase != "encode" || len(crashes) == 4 {
 			return
@@ -216,7 +214,7 @@ func TestVerifyItemsOfRevisionsWithoutProjections(t *testing.T) {
 	if _, err := c.Put(ctx, unlabelled); err != nil {
 		t.Fatal(err)
 	}
-	if it, err := c.Get(ctx, unlabelled.Key); err != nil || len(it.Codes) != 2 {
+	if it, err := c.Get(ctx, unlabelled.Key); err != nil || it.Code == nil {
 		t.Errorf("written again: %+v, %v", it, err)
 	}
 	dbkit.CheckSound(t, d, "written again")
@@ -233,9 +231,8 @@ func withoutCode(t testing.TB, d *db.DB) (*db.Collection, *db.Item) {
 	}
 	items := dbkit.Pairs(24, synth.Config{Classes: 3, Seed: 5})
 	putAll(t, c, items[:20])
-	for _, views := range []model.Views{model.ViewsShared, model.ViewsTarget} {
-		dbkit.MustTrain(t, c, dbkit.TinyTraining(1, views))
-	}
+	dbkit.MustTrain(t, c, dbkit.TinyTraining(1))
+	dbkit.MustTrain(t, c, dbkit.TinyTraining(2))
 	if _, err := c.DeleteWhere(ctx, "NOT label = ''"); err != nil {
 		t.Fatal(err)
 	}
@@ -275,7 +272,7 @@ func withoutCode(t testing.TB, d *db.DB) (*db.Collection, *db.Item) {
 		}
 	}
 	it, err := c.Get(ctx, unlabelled.Key)
-	if err != nil || it.Code != nil || it.Codes != nil {
+	if err != nil || it.Code != nil {
 		t.Fatalf("%+v, %v", it, err)
 	}
 	return c, &unlabelled

@@ -64,7 +64,7 @@ func verified(t testing.TB, opts *db.Options) *db.DB {
 		t.Fatal(err)
 	}
 	dbkit.CheckSound(t, d, "altered")
-	dbkit.MustTrain(t, c, db.TrainOptions{Options: model.Options{Bits: 24, Anchors: 15, Views: model.ViewsTarget}})
+	dbkit.MustTrain(t, c, db.TrainOptions{Options: model.Options{Bits: 24, Anchors: 15}})
 	putAll(t, c, items[20:30])
 	if _, err := c.Delete(ctx, "k33"); err != nil {
 		t.Fatal(err)

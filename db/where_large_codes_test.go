@@ -10,7 +10,6 @@ import (
 	"github.com/fddhdb/fddhdb/db/dbtest"
 	"github.com/fddhdb/fddhdb/db/internal/dbkit"
 	"github.com/fddhdb/fddhdb/internal/synth"
-	"github.com/fddhdb/fddhdb/model"
 )
 
 // A filter holds within a code that many items share as it does between codes: in every order, by every plan, for few
@@ -40,7 +39,7 @@ func TestFiltersWithinLargeCodes(t *testing.T) {
 		dbkit.PutAll(t, d, c, items)
 		queries := []db.Query{{Code: []byte{1, 0}}, {Code: []byte{1, 128}, Plan: db.PlanDisk}, {Key: items[4].Key}, {Key: items[4].Key, ExcludeSelf: true}}
 		if learned {
-			dbkit.MustTrain(t, c, dbkit.TinyTraining(1, model.ViewsShared))
+			dbkit.MustTrain(t, c, dbkit.TinyTraining(1))
 			queries = nil
 			x := items[4].Vectors["image"]
 			for _, order := range []db.Rerank{db.RerankAuto, db.RerankNone, db.RerankProjection, db.RerankAsymmetric, db.RerankFused, db.RerankFeatures} {

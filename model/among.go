@@ -34,7 +34,7 @@ func (a *among) scratch(workers int) []amongScratch {
 // row for each modality; has says which modalities a row has.
 func (a *among) encode(codes []uint64, how fusion, z [][]float32, has [][]bool, scratch []amongScratch) {
 	// Model.Fuse itself makes the codes, so that they are those of a model with this fusion.
-	m := &Model{fusions: []fusion{how}, mean: a.mean}
+	m := &Model{fusion: how, mean: a.mean}
 	chunks(len(scratch), len(a.set), 64, func(worker, from, to int) {
 		s := &scratch[worker]
 		row := make([][]float64, len(z))
@@ -49,7 +49,7 @@ func (a *among) encode(codes []uint64, how fusion, z [][]float32, has [][]bool, 
 					}
 				}
 			}
-			m.Fuse(s.z, 0, row)
+			m.Fuse(s.z, row)
 			codec.PackSigns(codes[i*a.words:(i+1)*a.words], s.z)
 		}
 	})

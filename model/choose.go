@@ -103,7 +103,7 @@ func (tr *trainer) choose(ctx context.Context) error {
 		}
 	}
 	if !tr.measures() {
-		tr.fusions = tr.givenFusions()
+		tr.fusion = tr.opt.Fusion.given(tr.reader.modalities)
 		tr.report.Fusion = tr.fusionReport("")
 	}
 	tr.takeStarts()

@@ -65,7 +65,6 @@ func TestChoiceProgress(t *testing.T) {
 		fails bool
 	}{
 		"all":        {src: plain},
-		"target":     {src: plain, opt: Options{Views: ViewsTarget}},
 		"no fusion":  {src: plain, opt: Options{Fusion: noFusion}},
 		"one given":  {src: plain, opt: Options{Fusion: noFusion, Start: 2, Gamma: map[string]float64{"image": 1}, Features: map[string]FeatureKind{"image": FeaturesL2}, Map: map[string]MapKind{"image": MapLinear}}},
 		"only fused": {src: plain, opt: settledOpen(two)},
@@ -132,30 +131,22 @@ func TestNothingIsRelevantToOthers(t *testing.T) {
 	for i := range data.Labels {
 		data.Labels[i] = []uint32{uint32(i)}
 	}
-	for _, views := range []Views{ViewsShared, ViewsTarget} {
-		r, err := Train(t.Context(), modalities, synthetic(data), Options{Bits: 128, Anchors: 20, Views: views})
-		if err != nil {
-			t.Fatal(err)
-		}
-		f := r.Report.Fusion
-		if !strings.Contains(f.Unfit, "label in common") || len(f.ByView) != views.count(2) {
-			t.Fatalf("%v: %+v", views, f)
-		}
-		for _, v := range f.ByView {
-			if v.Name != "sum" || v.OverSum != nil || len(v.Tried) > 0 {
-				t.Errorf("%v: %+v", views, v)
-			}
-		}
+	r, err := Train(t.Context(), modalities, synthetic(data), Options{Bits: 128, Anchors: 20})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if f := r.Report.Fusion; !strings.Contains(f.Unfit, "label in common") || f.Name != "sum" || f.OverSum != nil || len(f.Tried) > 0 {
+		t.Errorf("%+v", f)
 	}
 }
 
 // TestOneQueryIsNoDirection: if only one item has a modality, it does not count as much
 // as all other items together.
 func TestOneQueryIsNoDirection(t *testing.T) {
-	f := fuserOf(ViewsShared, 300, []float64{1, 1}, []float64{1, 1})
+	f := fuserOf(300, []float64{1, 1}, []float64{1, 1})
 	clear(f.has[0])
 	f.has[0][1] = true
-	outcomes, err := f.measure(t.Context(), 0, f.candidates())
+	outcomes, err := f.measure(t.Context(), f.candidates())
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -253,7 +244,7 @@ func TestEverythingTogether(t *testing.T) {
 	var first []byte
 	for _, procs := range []int{1, 3} {
 		runtime.GOMAXPROCS(procs)
-		r, err := Train(t.Context(), ms, src, Options{Bits: 16, Anchors: 50, LabelEmbedding: true, Views: ViewsTarget})
+		r, err := Train(t.Context(), ms, src, Options{Bits: 16, Anchors: 50, LabelEmbedding: true})
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -117,7 +117,7 @@ func (tr *trainer) mapped() *Model {
 	return &Model{
 		bits: tr.opt.Bits, method: MethodLabels, seed: tr.opt.Seed, labels: tr.sets.labels, c: make([]float64, c*tr.opt.Bits),
 		aim: AimCodes, modalities: modalities, maps: tr.maps, gammas: make([]float64, len(modalities)),
-		fusions: []fusion{{weights: slices.Repeat([]float64{1}, len(modalities))}},
+		fusion: fusion{weights: slices.Repeat([]float64{1}, len(modalities))},
 	}
 }
 

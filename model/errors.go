@@ -95,14 +95,14 @@ func (e *SingularError) Error() string {
 		e.Modality, e.Gamma, e.Enough)
 }
 
-// A FormatError is a model or statistics written by a newer release.
+// A FormatError is a model, statistics or a revision in another format than this version reads.
 type FormatError struct {
-	What            string // what was read: a model, statistics or a revision
-	Version, Newest int
+	What             string // what was read
+	Found, Supported int    // its format, and the one that this version reads
 }
 
 func (e *FormatError) Error() string {
-	return fmt.Sprintf("%s has format version %d, this release reads up to %d: use a newer release", e.What, e.Version, e.Newest)
+	return fmt.Sprintf("%s has format %d, this version reads format %d alone: use the version that has written it", e.What, e.Found, e.Supported)
 }
 
 // guard turns a panic of gonum (or of this package) into an error, at the border of the

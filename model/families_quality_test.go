@@ -96,7 +96,7 @@ func TestFamilies(t *testing.T) {
 					centres = append(centres, h.result.Report.Centre)
 					set := &dataset{modalities: ms, train: h.known(), query: h.queries}
 					db := set.labelCodes(h.result.Model)
-					without := h.figures(t, func(int) fusion { return h.result.Model.fusions[0] })
+					without := h.figures(t, h.result.Model.fusion)
 					for from := range ms {
 						hamming, _ := set.evaluate(t, h.result.Model, db, from)
 						labelled[from] += hamming.MAP / float64(seeds)

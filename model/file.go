@@ -119,15 +119,12 @@ func (m *Model) relabelled(columns []int, ids []uint32) *Model {
 //	2+l       uint16 l, 1 to 1024, and l bytes: the name in UTF-8, distinct
 //	4+n       uint32 n, and n bytes: the report, in JSON
 //	n         a model in its frame, to the end; its labels are 0 to c-1
-const (
-	fileMagic   = "FDHF"
-	fileVersion = 0
-)
+const fileMagic = "FDHF"
 
 // MarshalBinary returns the bytes of the file. Equal models with equal reports give equal bytes. The
 // error is always nil.
 func (f *File) MarshalBinary() ([]byte, error) {
-	w := newWireWriter(fileMagic, fileVersion)
+	w := newWireWriter(fileMagic)
 	w.u32(uint32(len(f.labels)))
 	for _, l := range f.labels {
 		w.name(l)
@@ -149,7 +146,7 @@ func (f *File) MarshalBinary() ([]byte, error) {
 // UnmarshalFile reads a file from bytes of any origin, and keeps none of them. Errors are as those of
 // Unmarshal.
 func UnmarshalFile(b []byte) (*File, error) {
-	r, err := openFrame(b, "model file", fileMagic, fileVersion)
+	r, err := openFrame(b, "model file", fileMagic)
 	if err != nil {
 		return nil, err
 	}

@@ -118,10 +118,10 @@ func TestFileWithoutALabel(t *testing.T) {
 	}
 }
 
-// A file that version 0 has written is read, and its model is the one that it was: testdata/file0.model is
-// the file of fileModel with 16 bits, 20 anchors and namesOf.
+// Whoever changes the bytes of a model raises wireVersion: testdata/file.model is the file of fileModel with 16
+// bits, 20 anchors, namesOf and its report, and is read as the model that it was.
 func TestGoldenFile(t *testing.T) {
-	b, err := os.ReadFile("testdata/file0.model")
+	b, err := os.ReadFile("testdata/file.model")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -173,12 +173,12 @@ func TestFileRefuses(t *testing.T) {
 		}
 	}
 	newer := bytes.Clone(b)
-	newer[4] = 1
+	newer[4]++
 	var format *FormatError
-	if _, err := UnmarshalFile(newer); !errors.As(err, &format) || format.Version != 1 {
+	if _, err := UnmarshalFile(newer); !errors.As(err, &format) || format.Found != wireVersion+1 {
 		t.Error(err)
 	}
-	if _, err := UnmarshalFile(append(newWireWriter(fileMagic, 0).b, b[8:]...)); err != nil {
+	if _, err := UnmarshalFile(append(newWireWriter(fileMagic).b, b[8:]...)); err != nil {
 		t.Error(err)
 	}
 	model, err := m.MarshalBinary()
@@ -203,7 +203,7 @@ func FuzzFile(f *testing.F) {
 	f.Add(b[8 : len(b)-4])
 	f.Add([]byte{1, 0, 0, 0, 1, 0, 'x', 2, 0, 0, 0, '{', '}'})
 	f.Fuzz(func(t *testing.T, body []byte) {
-		w := newWireWriter(fileMagic, fileVersion)
+		w := newWireWriter(fileMagic)
 		w.b = append(w.b, body...)
 		got, err := UnmarshalFile(w.finish())
 		if err != nil {

@@ -17,7 +17,7 @@ import (
 const (
 	fusionPairs         = 1 << 28            // pairs of a query and an item to compare: about a second
 	maxFusionModalities = 16                 // with more modalities fusions are not measured: directions grow with the square
-	minFusionQueries    = minChoiceItems / 2 // of a view; fewer tell too little
+	minFusionQueries    = minChoiceItems / 2 // fewer tell too little
 )
 
 // fusionCentres are the shares of the mean aim to try.
@@ -29,20 +29,14 @@ var fusionCentres = []float64{0, .5, 1}
 // they would have without labels. All codes come from projections that were learned
 // without the item.
 type FusionChoice struct {
-	Views Views `json:"views"`
 	// Unfit is not empty if nothing could be compared, and gives the reason. The fusion
 	// is the sum then.
-	Unfit   string       `json:"unfit,omitempty"`
-	Items   int          `json:"items,omitempty"`   // number of sampled items
-	Several int          `json:"several,omitempty"` // sampled items with several modalities
-	Queries int          `json:"queries,omitempty"` // queries measured, over all directions and views
-	ByView  []ViewFusion `json:"by_view"`           // one, or one for each target modality
-}
+	Unfit   string `json:"unfit,omitempty"`
+	Items   int    `json:"items,omitempty"`   // number of sampled items
+	Several int    `json:"several,omitempty"` // sampled items with several modalities
+	Queries int    `json:"queries,omitempty"` // queries measured, over all directions
 
-// A ViewFusion is the fusion of a view.
-type ViewFusion struct {
-	Target string `json:"target,omitempty"` // the modality, for ViewsTarget
-	FusionTried
+	FusionTried // that was taken
 	// The margin over the plain sum, and over the best of the others. It is negative
 	// for the simpler one of two fusions that are about as good. nil: nothing was
 	// compared.
@@ -89,32 +83,11 @@ func (tr *trainer) unmeasured() string {
 	return ""
 }
 
-// givenFusions returns the fusions that the options give, or the sum.
-func (tr *trainer) givenFusions() (all []fusion) {
-	for v := range tr.opt.Views.count(len(tr.reader.modalities)) {
-		all = append(all, tr.opt.Fusion.given(v, tr.reader.modalities))
-	}
-	return all
-}
-
-// fusionReport is the report of fusions that were not measured.
+// fusionReport is the report of a fusion that was not measured.
 func (tr *trainer) fusionReport(unfit string) *FusionChoice {
-	choice := &FusionChoice{Views: tr.opt.Views, Unfit: unfit}
+	choice := &FusionChoice{Unfit: unfit, FusionTried: FusionTried{Name: tr.opt.Fusion.String(), Weights: byName(tr.fusion.weights, tr.reader.modalities)}}
 	if tr.opt.Fusion.Rule == FusionAuto {
-		choice.Unfit = cmp.Or(unfit, tr.unmeasured())
-	}
-	for v, f := range tr.fusions {
-		view := ViewFusion{FusionTried: FusionTried{Name: tr.opt.Fusion.String(), Weights: byName(f.weights, tr.reader.modalities)}}
-		if tr.opt.Views == ViewsTarget {
-			view.Target = tr.reader.modalities[v].Name
-		}
-		switch tr.opt.Fusion.Rule {
-		case FusionAuto:
-			view.Name = FusionSum.name()
-		case FusionTarget:
-			view.Name = view.Target
-		}
-		choice.ByView = append(choice.ByView, view)
+		choice.Unfit, choice.Name = cmp.Or(unfit, tr.unmeasured()), FusionSum.name()
 	}
 	return choice
 }
@@ -129,7 +102,7 @@ func byName(weights []float64, modalities []Modality) map[string]float64 {
 	return m
 }
 
-// A fuser chooses the fusions, from the projections that the choosers make of their
+// A fuser chooses the fusion, from the projections that the choosers make of their
 // samples.
 //
 // The projections of an item are learned without it, both as a query and as an item of
@@ -143,7 +116,6 @@ func byName(weights []float64, modalities []Modality) map[string]float64 {
 type fuser struct {
 	among
 	modalities []Modality
-	views      Views
 	items      []int       // by row: number of the item
 	row        map[int]int // item -> row
 	z          [][]float32 // by modality: projections, q numbers a row; nil if there are none
@@ -157,7 +129,7 @@ type fuser struct {
 // newFuser returns a fuser of items that are in the sample of each modality that they
 // have (ofAll).
 func (tr *trainer) newFuser(choosers []*chooser) *fuser {
-	f := &fuser{among: among{q: tr.opt.Bits, words: codec.Words(tr.opt.Bits)}, modalities: tr.reader.modalities, views: tr.opt.Views, row: map[int]int{}}
+	f := &fuser{among: among{q: tr.opt.Bits, words: codec.Words(tr.opt.Bits)}, modalities: tr.reader.modalities, row: map[int]int{}}
 	var samples []*bottomSample
 	for _, c := range choosers {
 		samples = append(samples, c.bottom)
@@ -177,11 +149,11 @@ func (tr *trainer) newFuser(choosers []*chooser) *fuser {
 	return f
 }
 
-// directions returns the ordered pairs of modalities that a view serves.
-func (f *fuser) directions(view int) (pairs [][2]int) {
+// directions returns the ordered pairs of modalities.
+func (f *fuser) directions() (pairs [][2]int) {
 	for from := range f.modalities {
 		for to := range f.modalities {
-			if from != to && (f.views == ViewsShared || to == view) {
+			if from != to {
 				pairs = append(pairs, [2]int{from, to})
 			}
 		}
@@ -189,7 +161,7 @@ func (f *fuser) directions(view int) (pairs [][2]int) {
 	return pairs
 }
 
-func (f *fuser) steps() int { return len(f.modalities) + f.views.count(len(f.modalities)) }
+func (f *fuser) steps() int { return len(f.modalities) + 1 }
 
 // prepare holds out the sample of a chooser with its settings, unless choosing them has.
 func (f *fuser) prepare(c *chooser) {
@@ -265,7 +237,7 @@ func (f *fuser) several() (n int) {
 	return n
 }
 
-// run chooses the fusions and gives them to tr. The only error is that of a cancelled
+// run chooses the fusion and gives it to tr. The only error is that of a cancelled
 // context.
 func (f *fuser) run(ctx context.Context, tr *trainer) error {
 	several := f.several()
@@ -273,11 +245,9 @@ func (f *fuser) run(ctx context.Context, tr *trainer) error {
 		f.unfit = fmt.Sprintf("%d sampled items have several modalities, fewer than %d", several, minChoiceItems)
 	}
 	if f.unfit != "" {
-		tr.fusions = tr.givenFusions()
+		tr.fusion = tr.opt.Fusion.given(f.modalities)
 		tr.report.Fusion = tr.fusionReport(f.unfit)
-		for range f.views.count(len(f.modalities)) {
-			f.step()
-		}
+		f.step()
 		return nil
 	}
 	// The mean of what the sample teaches stands for that of all training items.
@@ -287,45 +257,35 @@ func (f *fuser) run(ctx context.Context, tr *trainer) error {
 			f.mean[j] += float64(f.g[i*f.q+j]) / float64(len(f.items))
 		}
 	}
-	choice := &FusionChoice{Views: f.views, Items: len(f.items), Several: several}
 	candidates := f.candidates()
-	for view := range f.views.count(len(f.modalities)) {
-		outcomes, err := f.measure(ctx, view, candidates)
-		if err != nil {
-			return err
-		}
-		best := &candidates[0] // the sum, unless measuring finds a better one
-		var v ViewFusion
-		if len(outcomes) > 0 {
-			best = simplestFusion(outcomes)
-			var second *fusionOutcome
-			for _, o := range outcomes {
-				if o != best && (second == nil || o.MAP > second.MAP) {
-					second = o
-				}
-				v.Tried = append(v.Tried, o.FusionTried)
-			}
-			v.OverSum, v.OverRunnerUp = best.over(outcomes[0]), best.over(second)
-		}
-		v.FusionTried = best.FusionTried
-		if f.views == ViewsTarget {
-			v.Target = f.modalities[view].Name
-		}
-		for _, p := range best.precisions {
-			choice.Queries += len(p)
-		}
-		choice.ByView = append(choice.ByView, v)
-		tr.fusions = append(tr.fusions, best.fusion)
-		f.step()
+	outcomes, err := f.measure(ctx, candidates)
+	if err != nil {
+		return err
 	}
-	if choice.Queries == 0 {
-		choice = tr.fusionReport(fmt.Sprintf("fewer than %d sampled items have a label in common with others of another modality", minFusionQueries))
+	defer f.step()
+	if len(outcomes) == 0 {
+		tr.fusion = candidates[0].fusion // the sum
+		tr.report.Fusion = tr.fusionReport(fmt.Sprintf("fewer than %d sampled items have a label in common with others of another modality", minFusionQueries))
+		return nil
 	}
-	tr.report.Fusion = choice
+	best := simplestFusion(outcomes)
+	choice := &FusionChoice{Items: len(f.items), Several: several, FusionTried: best.FusionTried}
+	var second *fusionOutcome
+	for _, o := range outcomes {
+		if o != best && (second == nil || o.MAP > second.MAP) {
+			second = o
+		}
+		choice.Tried = append(choice.Tried, o.FusionTried)
+	}
+	choice.OverSum, choice.OverRunnerUp = best.over(outcomes[0]), best.over(second)
+	for _, p := range best.precisions {
+		choice.Queries += len(p)
+	}
+	tr.fusion, tr.report.Fusion = best.fusion, choice
 	return nil
 }
 
-// A fusionOutcome is the result of a fusion in a view.
+// A fusionOutcome is the result of a fusion.
 type fusionOutcome struct {
 	FusionTried
 	fusion

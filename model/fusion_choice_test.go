@@ -16,10 +16,10 @@ import (
 
 // fuserOf returns a fuser with made projections. Those of modality t are the codes of
 // three classes times scale[t], plus noise; every fifth item lacks modality 1.
-func fuserOf(views Views, n int, scale, noise []float64) *fuser {
+func fuserOf(n int, scale, noise []float64) *fuser {
 	const q = 16
 	rng := rand.New(rand.NewPCG(3, 1))
-	f := &fuser{among: among{q: q, words: 1, mean: make([]float64, q)}, modalities: modalitiesOf(make([]int, len(scale))), views: views, step: func() {}}
+	f := &fuser{among: among{q: q, words: 1, mean: make([]float64, q)}, modalities: modalitiesOf(make([]int, len(scale))), step: func() {}}
 	codes := make([]float32, 3*q)
 	for i := range codes {
 		codes[i] = float32(rng.IntN(2)*2 - 1)
@@ -51,71 +51,67 @@ func fuserOf(views Views, n int, scale, noise []float64) *fuser {
 // taken out to query the others.
 func TestFusionMeasureIsEvaluate(t *testing.T) {
 	longWithRace(t)
-	for _, views := range []Views{ViewsShared, ViewsTarget} {
-		f := fuserOf(views, 60, []float64{.5, .5, .1}, []float64{1, 1.5, 1})
-		candidates := f.candidates()
-		if len(candidates) != 6*len(fusionCentres) {
-			t.Fatalf("%d candidates", len(candidates))
+	f := fuserOf(60, []float64{.5, .5, .1}, []float64{1, 1.5, 1})
+	candidates := f.candidates()
+	if len(candidates) != 6*len(fusionCentres) {
+		t.Fatalf("%d candidates", len(candidates))
+	}
+	outcomes, err := f.measure(t.Context(), candidates)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, o := range outcomes {
+		m := &Model{fusion: o.fusion, mean: f.mean}
+		z := func(i int, t int) []float64 {
+			if !f.has[t][i] {
+				return nil
+			}
+			var z []float64
+			for _, v := range f.z[t][i*f.q : (i+1)*f.q] {
+				z = append(z, float64(v))
+			}
+			return z
 		}
-		for view := range views.count(3) {
-			outcomes, err := f.measure(t.Context(), view, candidates)
-			if err != nil {
-				t.Fatal(err)
+		total, directions := 0.0, 0
+		for from := range 3 {
+			for to := range 3 {
+				if from == to {
+					continue
+				}
+				sum, queries := 0.0, 0.0
+				for i := range f.items {
+					if !f.has[from][i] {
+						continue
+					}
+					db, query := codec.NewCodes(f.q, 0), codec.NewCodes(f.q, 0)
+					var labels [][]uint32
+					code := codec.NewCode(f.q)
+					for j := range f.items {
+						if j != i && f.has[to][j] {
+							dst := make([]float64, f.q)
+							m.Fuse(dst, [][]float64{z(j, 0), z(j, 1), z(j, 2)})
+							db.Append(codec.PackSigns(code, dst))
+							labels = append(labels, []uint32{uint32(f.set[j])})
+						}
+					}
+					query.Append(codec.PackSigns(code, z(i, from)))
+					e, err := Evaluate(t.Context(), db, labels, query, [][]uint32{{uint32(f.set[i])}}, 1)
+					if err != nil {
+						t.Fatal(err)
+					}
+					sum += e.MAPTie
+					queries++
+				}
+				name := f.modalities[from].Name + "->" + f.modalities[to].Name
+				if got := o.Directions[name]; !approx(got, sum/queries, 1e-12) {
+					t.Fatalf("%s centre %g, %s: %g, want %g", o.Name, o.Centre, name, got, sum/queries)
+				}
+				total += sum / queries
+				directions++
 			}
-			for _, o := range outcomes {
-				m := &Model{fusions: []fusion{o.fusion}, mean: f.mean}
-				z := func(i int, t int) []float64 {
-					if !f.has[t][i] {
-						return nil
-					}
-					var z []float64
-					for _, v := range f.z[t][i*f.q : (i+1)*f.q] {
-						z = append(z, float64(v))
-					}
-					return z
-				}
-				total, directions := 0.0, 0
-				for from := range 3 {
-					for to := range 3 {
-						if from == to || views == ViewsTarget && to != view {
-							continue
-						}
-						sum, queries := 0.0, 0.0
-						for i := range f.items {
-							if !f.has[from][i] {
-								continue
-							}
-							db, query := codec.NewCodes(f.q, 0), codec.NewCodes(f.q, 0)
-							var labels [][]uint32
-							code := codec.NewCode(f.q)
-							for j := range f.items {
-								if j != i && f.has[to][j] {
-									dst := make([]float64, f.q)
-									m.Fuse(dst, 0, [][]float64{z(j, 0), z(j, 1), z(j, 2)})
-									db.Append(codec.PackSigns(code, dst))
-									labels = append(labels, []uint32{uint32(f.set[j])})
-								}
-							}
-							query.Append(codec.PackSigns(code, z(i, from)))
-							e, err := Evaluate(t.Context(), db, labels, query, [][]uint32{{uint32(f.set[i])}}, 1)
-							if err != nil {
-								t.Fatal(err)
-							}
-							sum += e.MAPTie
-							queries++
-						}
-						name := f.modalities[from].Name + "->" + f.modalities[to].Name
-						if got := o.Directions[name]; !approx(got, sum/queries, 1e-12) {
-							t.Fatalf("%v, %s centre %g, %s: %g, want %g", views, o.Name, o.Centre, name, got, sum/queries)
-						}
-						total += sum / queries
-						directions++
-					}
-				}
-				if len(o.Directions) != directions || !approx(o.MAP, total/float64(directions), 1e-12) {
-					t.Errorf("%v, %s: %d directions of %d, mean %g", views, o.Name, len(o.Directions), directions, o.MAP)
-				}
-			}
+		}
+		if len(o.Directions) != directions || !approx(o.MAP, total/float64(directions), 1e-12) {
+			t.Errorf("%s: %d directions of %d, mean %g", o.Name, len(o.Directions), directions, o.MAP)
 		}
 	}
 }
@@ -123,7 +119,7 @@ func TestFusionMeasureIsEvaluate(t *testing.T) {
 // TestRegression: the weights solve the normal equations. A weight that would be
 // negative is left out.
 func TestRegression(t *testing.T) {
-	f := fuserOf(ViewsShared, 200, []float64{.9, .3}, []float64{.5, .5})
+	f := fuserOf(200, []float64{.9, .3}, []float64{.5, .5})
 	f.has[1] = slices.Repeat([]bool{true}, len(f.items))
 	var x mat.Dense
 	rows := make([]float64, 0, 2*len(f.g))
@@ -147,7 +143,7 @@ func TestRegression(t *testing.T) {
 	if w := f.regression(); w != nil && (w[1] != 0 || w[0] <= 0) {
 		t.Errorf("weights %v", w)
 	}
-	f = fuserOf(ViewsShared, 200, []float64{.9, -.5}, []float64{.5, .5})
+	f = fuserOf(200, []float64{.9, -.5}, []float64{.5, .5})
 	if w := f.regression(); w[1] != 0 || w[0] <= 0 {
 		t.Errorf("weights %v where the second is against the codes", w)
 	}
@@ -166,53 +162,49 @@ func noisy(items int) *synth.Data {
 }
 
 // TestNoiseIsNotFused: if one modality says nothing, codes come from the other; also if
-// all settings are given, and for each target.
+// all settings are given.
 func TestNoiseIsNotFused(t *testing.T) {
 	longWithRace(t)
 	modalities := modalitiesOf([]int{12, 8})
 	src := synthetic(noisy(400))
-	for _, views := range []Views{ViewsShared, ViewsTarget} {
-		opt := settled(modalities, Options{Bits: 32, Views: views})
-		opt.Gamma["image"] = 1e-4 // makes the noise loud
-		opt.Fusion = Fusion{}
-		done, of := int64(0), int64(0)
-		opt.Progress = func(phase string, now, total int64) {
-			if phase == "choose" {
-				if now != done+1 {
-					t.Errorf("%d follows %d", now, done)
-				}
-				done, of = now, total
+	opt := settled(modalities, Options{Bits: 32})
+	opt.Gamma["image"] = 1e-4 // makes the noise loud
+	opt.Fusion = Fusion{}
+	done, of := int64(0), int64(0)
+	opt.Progress = func(phase string, now, total int64) {
+		if phase == "choose" {
+			if now != done+1 {
+				t.Errorf("%d follows %d", now, done)
 			}
+			done, of = now, total
 		}
-		r, err := Train(t.Context(), modalities, src, opt)
-		if err != nil {
-			t.Fatal(err)
-		}
-		f := r.Report.Fusion
-		if r.Report.Choices != nil || f.Unfit != "" || f.Items != 400 || f.Several != 400 || len(f.ByView) != views.count(2) {
-			t.Fatalf("%v: %+v", views, f)
-		}
-		if done != of || done == 0 {
-			t.Errorf("progress ends at %d of %d", done, of)
-		}
-		for v, view := range f.ByView {
-			if w := r.Model.Weights(v); w[0] > .3*w[1] || view.OverSum.MAP < 3*view.OverSum.StdErr || view.OverSum.MAP < .03 {
-				t.Errorf("%v, view %d: weights %v, over the sum %+v", views, v, w, view.OverSum)
-			}
-			if want := []string{"image->text", "text->image"}[1-v:]; views == ViewsTarget && (len(view.Directions) != 1 || view.Directions[want[0]] == 0 || view.Target != modalities[v].Name) {
-				t.Errorf("view %d serves %v", v, view.Directions)
-			}
-			if view.Tried[0].Name != "sum" || view.Tried[0].Centre != 0 || !approx(view.MAP-view.Tried[0].MAP, view.OverSum.MAP, 1e-12) {
-				t.Errorf("%+v is not the margin over %+v", view.OverSum, view.Tried[0])
-			}
-		}
+	}
+	r, err := Train(t.Context(), modalities, src, opt)
+	if err != nil {
+		t.Fatal(err)
+	}
+	f := r.Report.Fusion
+	if r.Report.Choices != nil || f.Unfit != "" || f.Items != 400 || f.Several != 400 {
+		t.Fatalf("%+v", f)
+	}
+	if done != of || done == 0 {
+		t.Errorf("progress ends at %d of %d", done, of)
+	}
+	if w := r.Model.Weights(); w[0] > .3*w[1] || f.OverSum.MAP < 3*f.OverSum.StdErr || f.OverSum.MAP < .03 {
+		t.Errorf("weights %v, over the sum %+v", w, f.OverSum)
+	}
+	if len(f.Directions) != 2 || f.Directions["image->text"] == 0 || f.Directions["text->image"] == 0 {
+		t.Errorf("it serves %v", f.Directions)
+	}
+	if f.Tried[0].Name != "sum" || f.Tried[0].Centre != 0 || !approx(f.MAP-f.Tried[0].MAP, f.OverSum.MAP, 1e-12) {
+		t.Errorf("%+v is not the margin over %+v", f.OverSum, f.Tried[0])
 	}
 }
 
 // TestSumIsKept: of equal fusions the simplest is taken.
 func TestSumIsKept(t *testing.T) {
-	f := fuserOf(ViewsShared, 200, []float64{1, 1}, []float64{.1, .1}) // every query is right
-	outcomes, err := f.measure(t.Context(), 0, f.candidates())
+	f := fuserOf(200, []float64{1, 1}, []float64{.1, .1}) // every query is right
+	outcomes, err := f.measure(t.Context(), f.candidates())
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -258,10 +250,10 @@ func TestFusionIsNotMeasured(t *testing.T) {
 			t.Fatal(err)
 		}
 		f := r.Report.Fusion
-		if !strings.Contains(f.Unfit, c.says) || f.ByView[0].Name != "sum" || len(f.ByView[0].Tried) > 0 {
+		if !strings.Contains(f.Unfit, c.says) || f.Name != "sum" || len(f.Tried) > 0 {
 			t.Errorf("%+v, want it to say %q", f, c.says)
 		}
-		if w := r.Model.Weights(0); slices.Min(w) != 1 || slices.Max(w) != 1 || r.Model.Centre(0) != 0 {
+		if w := r.Model.Weights(); slices.Min(w) != 1 || slices.Max(w) != 1 || r.Model.Centre() != 0 {
 			t.Errorf("%s: weights %v", c.says, w)
 		}
 	}
@@ -299,7 +291,7 @@ func TestConstantModality(t *testing.T) {
 	}
 	if f := r.Report.Fusion; f.Unfit != "" {
 		t.Fatal(f.Unfit)
-	} else if v := f.ByView[0]; v.MAP < v.Tried[0].MAP-v.OverSum.StdErr {
-		t.Errorf("%+v", v)
+	} else if f.MAP < f.Tried[0].MAP-f.OverSum.StdErr {
+		t.Errorf("%+v", f)
 	}
 }

@@ -7,17 +7,12 @@ import (
 	"slices"
 )
 
-// measure returns the outcomes of the candidates in a view. It returns none if there
-// are too few queries.
-func (f *fuser) measure(ctx context.Context, view int, candidates []fusionOutcome) ([]*fusionOutcome, error) {
-	directions := f.directions(view)
-	all := 0
-	for v := range f.views.count(len(f.modalities)) {
-		all += len(f.directions(v))
-	}
+// measure returns the outcomes of the candidates. It returns none if there are too few queries.
+func (f *fuser) measure(ctx context.Context, candidates []fusionOutcome) ([]*fusionOutcome, error) {
+	directions := f.directions()
 	// Queries of each direction: as many as keep all pairs of a query and an item within
 	// fusionPairs.
-	limit := max(1, fusionPairs/max(1, len(f.items))/len(candidates)/all)
+	limit := max(1, fusionPairs/max(1, len(f.items))/len(candidates)/len(directions))
 	queries := make([][]int, len(directions)) // by direction: rows
 	database := make([][]int, len(directions))
 	for d, pair := range directions {

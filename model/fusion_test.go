@@ -9,21 +9,13 @@ import (
 )
 
 func TestFusionTexts(t *testing.T) {
-	for _, s := range []string{"auto", "sum", "target", "image"} {
+	for _, s := range []string{"auto", "sum", "image"} {
 		if f, err := ParseFusion(s); err != nil || f.String() != s {
 			t.Errorf("%q: %v, %v", s, f, err)
 		}
 	}
 	if _, err := ParseFusion(""); !errors.Is(err, ErrOption) {
 		t.Errorf("no name: %v", err)
-	}
-	for _, s := range []string{"shared", "target"} {
-		if v, err := ParseViews(s); err != nil || v.String() != s {
-			t.Errorf("%q: %v, %v", s, v, err)
-		}
-	}
-	if _, err := ParseViews("both"); !errors.Is(err, ErrOption) {
-		t.Errorf("views both: %v", err)
 	}
 }
 
@@ -32,42 +24,32 @@ func TestGivenFusions(t *testing.T) {
 	src := made(60, 3, func(rng *rand.Rand, class int) []float32 { return []float32{float32(class), rng.Float32(), 1} })
 	src.vectors = append(src.vectors, made(60, 3, func(rng *rand.Rand, class int) []float32 { return []float32{float32(class), rng.Float32()} }).vectors[0])
 	for _, c := range []struct {
-		views   Views
 		fusion  string
-		weights [][]float64
+		weights []float64
 	}{
-		{ViewsShared, "sum", [][]float64{{1, 1}}},
-		{ViewsShared, "text", [][]float64{{0, 1}}},
-		{ViewsTarget, "sum", [][]float64{{1, 1}, {1, 1}}},
-		{ViewsTarget, "target", [][]float64{{1, 0}, {0, 1}}},
-		{ViewsTarget, "image", [][]float64{{1, 0}, {1, 0}}},
+		{"sum", []float64{1, 1}},
+		{"text", []float64{0, 1}},
+		{"image", []float64{1, 0}},
 	} {
 		f, err := ParseFusion(c.fusion)
 		if err != nil {
 			t.Fatal(err)
 		}
-		r, err := Train(t.Context(), modalitiesOf(dims), src, Options{Bits: 8, Views: c.views, Fusion: f})
+		r, err := Train(t.Context(), modalitiesOf(dims), src, Options{Bits: 8, Fusion: f})
 		if err != nil {
 			t.Fatal(err)
 		}
-		if r.Model.Views() != c.views || len(r.Report.Fusion.ByView) != len(c.weights) {
-			t.Errorf("%v %v: views %v, %d reported", c.views, f, r.Model.Views(), len(r.Report.Fusion.ByView))
-		}
-		for v, want := range c.weights {
-			reported := r.Report.Fusion.ByView[v]
-			if got := r.Model.Weights(v); !slices.Equal(got, want) || r.Model.Centre(v) != 0 || reported.Weights["image"] != want[0] || reported.Weights["text"] != want[1] || len(reported.Tried) > 0 {
-				t.Errorf("%v %v, view %d: weights %v, want %v; reported %+v", c.views, f, v, got, want, reported)
-			}
+		want, reported := c.weights, r.Report.Fusion
+		if got := r.Model.Weights(); !slices.Equal(got, want) || r.Model.Centre() != 0 || reported.Name != c.fusion || reported.Weights["image"] != want[0] || reported.Weights["text"] != want[1] || len(reported.Tried) > 0 {
+			t.Errorf("%v: weights %v, want %v; reported %+v", f, got, want, reported)
 		}
 	}
 	var modality *ModalityError
 	if _, err := Train(t.Context(), modalitiesOf(dims), src, Options{Fusion: Fusion{FusionModality, "sound"}}); !errors.As(err, &modality) || modality.Modality != "sound" {
 		t.Errorf("an unknown modality: %v", err)
 	}
-	for _, opt := range []Options{{Fusion: Fusion{Rule: FusionTarget}}, {Views: 7}, {Fusion: Fusion{Rule: 9}}} {
-		if _, err := Train(t.Context(), modalitiesOf(dims), src, opt); !errors.Is(err, ErrOption) {
-			t.Errorf("%+v: %v", opt, err)
-		}
+	if _, err := Train(t.Context(), modalitiesOf(dims), src, Options{Fusion: Fusion{Rule: 9}}); !errors.Is(err, ErrOption) {
+		t.Errorf("an unknown rule: %v", err)
 	}
 }
 
@@ -83,27 +65,26 @@ func TestFuse(t *testing.T) {
 		}
 		return v
 	}
-	m := &Model{mean: vector(func() float64 { return rng.Float64()*2 - 1 }), fusions: []fusion{
-		{weights: []float64{1, 1, 1}},
-		{weights: []float64{.3, 0, 1}, centre: .5},
-		{weights: []float64{0, 0, 1}, centre: 1},
-	}}
+	sum := fusion{weights: []float64{1, 1, 1}}
+	weighted := fusion{weights: []float64{.3, 0, 1}, centre: .5}
+	third := fusion{weights: []float64{0, 0, 1}, centre: 1}
+	m := &Model{mean: vector(func() float64 { return rng.Float64()*2 - 1 })}
 	z := [][]float64{vector(rng.NormFloat64), vector(rng.NormFloat64), vector(rng.NormFloat64)}
 	for _, c := range []struct {
-		view    int
+		how     fusion
 		has     [3]bool
 		weights [3]float64 // weights that count
 		only    int
 	}{
-		{0, [3]bool{true, true, true}, [3]float64{1, 1, 1}, -1},
-		{0, [3]bool{false, true, false}, [3]float64{0, 1, 0}, -1},
-		{1, [3]bool{true, true, true}, [3]float64{.3, 0, 1}, -1},
-		{1, [3]bool{true, true, false}, [3]float64{.3, 0, 0}, 0},
-		{1, [3]bool{false, true, false}, [3]float64{0, 1, 0}, -1},
-		{2, [3]bool{true, true, true}, [3]float64{0, 0, 1}, 2},
-		{2, [3]bool{false, false, true}, [3]float64{0, 0, 1}, -1},
-		{2, [3]bool{true, true, false}, [3]float64{1, 1, 0}, -1},
-		{2, [3]bool{}, [3]float64{}, -1},
+		{sum, [3]bool{true, true, true}, [3]float64{1, 1, 1}, -1},
+		{sum, [3]bool{false, true, false}, [3]float64{0, 1, 0}, -1},
+		{weighted, [3]bool{true, true, true}, [3]float64{.3, 0, 1}, -1},
+		{weighted, [3]bool{true, true, false}, [3]float64{.3, 0, 0}, 0},
+		{weighted, [3]bool{false, true, false}, [3]float64{0, 1, 0}, -1},
+		{third, [3]bool{true, true, true}, [3]float64{0, 0, 1}, 2},
+		{third, [3]bool{false, false, true}, [3]float64{0, 0, 1}, -1},
+		{third, [3]bool{true, true, false}, [3]float64{1, 1, 0}, -1},
+		{third, [3]bool{}, [3]float64{}, -1},
 	} {
 		parts := make([][]float64, 3)
 		for t, has := range c.has {
@@ -112,13 +93,14 @@ func TestFuse(t *testing.T) {
 			}
 		}
 		dst := vector(func() float64 { return 99 })
-		if only := m.Fuse(dst, c.view, parts); only != c.only {
+		m.fusion = c.how
+		if only := m.Fuse(dst, parts); only != c.only {
 			t.Errorf("%+v: only %d", c, only)
 		}
 		for j, got := range dst {
 			want := 0.0
 			for t, w := range c.weights {
-				want += w * (z[t][j] - m.fusions[c.view].centre*m.mean[j])
+				want += w * (z[t][j] - c.how.centre*m.mean[j])
 			}
 			if !approx(got, want, 1e-12) {
 				t.Fatalf("%+v: bit %d is %g, want %g", c, j, got, want)
@@ -127,12 +109,13 @@ func TestFuse(t *testing.T) {
 	}
 	// Far from everything there are no signs, even if the mean code is subtracted.
 	dst := vector(func() float64 { return math.Pi })
-	m.Fuse(dst, 2, [][]float64{nil, nil, make([]float64, q)})
+	m.fusion = third
+	m.Fuse(dst, [][]float64{nil, nil, make([]float64, q)})
 	if slices.ContainsFunc(dst, func(v float64) bool { return v != 0 }) {
 		t.Errorf("zero projections give %v", dst)
 	}
 	// If the modality with weight is far from everything, the others count.
-	if only := m.Fuse(dst, 2, [][]float64{z[0], z[1], make([]float64, q)}); only != -1 || !approx(dst[3], z[0][3]+z[1][3]-2*m.mean[3], 1e-12) {
+	if only := m.Fuse(dst, [][]float64{z[0], z[1], make([]float64, q)}); only != -1 || !approx(dst[3], z[0][3]+z[1][3]-2*m.mean[3], 1e-12) {
 		t.Errorf("only %d, %v", only, dst)
 	}
 }

@@ -41,7 +41,7 @@ type Guard struct {
 // heldCodes are the codes that projections give the held items.
 type heldCodes struct {
 	queries [][]uint64 // by modality: as queries
-	stored  [][]uint64 // by view: as they would be stored without labels
+	stored  []uint64   // as they would be stored without labels
 }
 
 // A Verdict says whether an update from items without labels is worth adopting. It
@@ -206,9 +206,7 @@ func (g *Guard) encode(m *Model) (codes heldCodes, err error) {
 		alone.weights[t] = 1
 		codes.queries = append(codes.queries, made(alone))
 	}
-	for _, how := range m.fusions {
-		codes.stored = append(codes.stored, made(how))
-	}
+	codes.stored = made(m.fusion)
 	return codes, nil
 }
 

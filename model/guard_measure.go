@@ -11,9 +11,9 @@ const guardPairs = 1 << 28
 
 // A heldRanking has the queries and the database of an ordered pair of modalities.
 type heldRanking struct {
-	from, to, view int   // modality of the query, modality searched, view
-	queries        []int // rows
-	database       []int // rows
+	from, to int   // modality of the query, modality searched
+	queries  []int // rows
+	database []int // rows
 }
 
 // rankings returns the rankings of the ordered pairs of modalities, or of some pairs if
@@ -41,9 +41,6 @@ func (g *Guard) rankings() (all []heldRanking) {
 // and an item.
 func (g *Guard) ranking(from, to, most int) heldRanking {
 	r := heldRanking{from: from, to: to}
-	if len(g.before.stored) > 1 {
-		r.view = to
-	}
 	counts := make([]int32, len(g.rows.relevant))
 	for i, has := range g.has[to] {
 		if has {
@@ -110,9 +107,9 @@ func (g *Guard) judge(after heldCodes) Verdict {
 		asked, asks := g.before.queries[r.from], after.queries[r.from]
 		// The three databases of a Verdict: codes of labels, codes of projections before, and
 		// after. Before the update the last two are the same.
-		stored := g.precisions(&r, asked, g.before.stored[r.view])
+		stored := g.precisions(&r, asked, g.before.stored)
 		was := [][]float64{g.precisions(&r, asked, g.labels), stored, stored}
-		is := [][]float64{g.precisions(&r, asks, g.labels), g.precisions(&r, asks, g.before.stored[r.view]), g.precisions(&r, asks, after.stored[r.view])}
+		is := [][]float64{g.precisions(&r, asks, g.labels), g.precisions(&r, asks, g.before.stored), g.precisions(&r, asks, after.stored)}
 		differences := make([]float64, len(r.queries))
 		for k := range was {
 			before, _ := meanError(was[k])

@@ -140,7 +140,7 @@ func storedCode(t *testing.T, m *Model, item Example) codec.Code {
 			t.Fatal(err)
 		}
 	}
-	m.Fuse(fused, 0, z)
+	m.Fuse(fused, z)
 	return codec.PackSigns(codec.NewCode(m.bits), fused)
 }
 

@@ -45,24 +45,21 @@ func TestGuard(t *testing.T) {
 	// What the one gains, and the other loses, is about three standard errors.
 	helps := synth.Pairs(synth.Config{Items: 1500, Classes: 24, Dims: []int{24, 16}, Noise: 1, Seed: 3})
 	harms := synth.Pairs(synth.Config{Items: 1500, Classes: 24, Dims: []int{24, 16}, Noise: 2, LabelsPerItem: 3, Seed: 3})
-	opt := Options{Bits: 64}
 	for _, c := range []struct {
 		what    string
 		data    *synth.Data
-		opt     Options
 		hold    int
 		adopt   bool
 		says    string
 		measure int // least number of items
 	}{
-		{"helps", helps, opt, 120, true, "are found with +", 100},
-		{"helps, views by target", helps, Options{Bits: 64, Views: ViewsTarget}, 120, true, "are found with +", 100},
-		{"helps, but too few say so", helps, opt, 30, false, fmt.Sprintf("takes %d", MinHeld), 1},
-		{"nobody says so", helps, opt, 0, false, "0 labelled items", 0},
-		{"harms", harms, opt, 120, false, "standard error", 100},
+		{"helps", helps, 120, true, "are found with +", 100},
+		{"helps, but too few say so", helps, 30, false, fmt.Sprintf("takes %d", MinHeld), 1},
+		{"nobody says so", helps, 0, false, "0 labelled items", 0},
+		{"harms", harms, 120, false, "standard error", 100},
 	} {
 		t.Run(c.what, func(t *testing.T) {
-			o, g, _ := guarded(t, c.data, c.opt, 300, c.hold)
+			o, g, _ := guarded(t, c.data, Options{Bits: 64}, 300, c.hold)
 			before := o.model
 			v, err := g.Verdict()
 			if err != nil {

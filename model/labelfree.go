@@ -57,7 +57,7 @@ func (o Options) checkLabelFree(method Method) error {
 		{"anchors", o.Anchors != 0}, {"sweeps", o.Sweeps != 0}, {"start", o.Start != 0}, {"label embedding", o.LabelEmbedding},
 		{"aim", o.Aim != AimAuto}, {"prior", o.Prior != nil}, {"centre", o.Centre != nil}, {"map", len(o.Map) > 0},
 		{"width", len(o.Width) > 0}, {"gamma", len(o.Gamma) > 0}, {"mu", len(o.Mu) > 0}, {"delta", o.Delta != 0},
-		{"fusion", o.Fusion != Fusion{}}, {"views", o.Views != ViewsShared},
+		{"fusion", o.Fusion != Fusion{}},
 	} {
 		if given.is {
 			return fmt.Errorf("%w: %s: it is for learning from labels, and %s: leave it out", ErrOption, given.what, why)
@@ -181,7 +181,7 @@ func newLabelFree(method Method, bits int, seed uint64, modalities []Modality, p
 	m := &Model{
 		bits: bits, method: method, seed: seed, modalities: modalities,
 		gammas: make([]float64, len(modalities)), mean: make([]float64, bits),
-		fusions: []fusion{{weights: slices.Repeat([]float64{1}, len(modalities))}},
+		fusion: fusion{weights: slices.Repeat([]float64{1}, len(modalities))},
 	}
 	for t, mod := range modalities {
 		f := linearMap(means[t])

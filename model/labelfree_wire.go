@@ -2,8 +2,7 @@ package model
 
 import "github.com/fddhdb/fddhdb/model/internal/dense"
 
-// The body of a model without labels (magic "FDHM", version 4, which no other model has), with the
-// numbers of marshal.go:
+// The body of a model without labels, with the numbers of marshal.go:
 //
 //	size      what
 //	4         uint32 q: bits, a multiple of 8 from 8 to 4096
@@ -13,8 +12,8 @@ import "github.com/fddhdb/fddhdb/model/internal/dense"
 //	2+l         uint16 l, 1 to 1024, and l bytes: the name in UTF-8, distinct
 //	4           uint32 d: dimension, 1 to 2^15-1; for rotation the same in all
 //	1           uint8 form of vectors: 0 dense, 1 sparse
-//	1           uint8 features, as in version 3
-//	            zscore and log: their numbers, as in version 3
+//	1           uint8 features, as in marshal.go
+//	            zscore and log: their numbers, as in marshal.go
 //	8d          float64: the mean of the features
 //	            itq and cca-itq only:
 //	8qd           float64: W, a row of d for each bit
@@ -30,11 +29,10 @@ import "github.com/fddhdb/fddhdb/model/internal/dense"
 //     the place of the coordinates 0 to p-1 if r is even, d-p to d-1 if r is odd.
 //   - If p < d, a and b in the places j and j + h, h = floor(d/2), become (a+b)/sqrt(2) and
 //     (a-b)/sqrt(2), for j < h.
-const labelFreeVersion = 4
 
 // marshalLabelFree is MarshalBinary for a model without labels.
 func (m *Model) marshalLabelFree() []byte {
-	w := newWireWriter(modelMagic, labelFreeVersion)
+	w := newWireWriter(modelMagic)
 	w.u32(uint32(m.bits))
 	w.u8(uint8(m.method))
 	w.u64(m.seed)
@@ -67,10 +65,10 @@ func (w *wireWriter) modality(mod Modality) {
 	}
 }
 
-// labelFree reads the body of a model without labels.
-func (r *wireReader) labelFree() (*Model, error) {
-	bits, method, seed := r.bits(), Method(r.u8("method")), r.u64("seed")
-	if r.err == nil && (!method.LabelFree() || int(method) >= len(methodNames)) {
+// labelFree reads the body of a model without labels, behind the bits and the method, which m has.
+func (r *wireReader) labelFree(m *Model) (*Model, error) {
+	bits, method, seed := m.bits, m.method, r.u64("seed")
+	if r.err == nil && int(method) >= len(methodNames) {
 		r.fail("method %d", method)
 	}
 	var modalities []Modality
@@ -104,13 +102,11 @@ func (r *wireReader) labelFree() (*Model, error) {
 func (r *wireReader) modality(names map[string]bool) Modality {
 	mod := Modality{Name: r.modalityName(names)}
 	mod.Dim = r.count("dimension", 1, maxDim)
-	if r.version > 1 {
-		form := r.u8("form")
-		if form > formSparse {
-			r.fail("form %d of vectors", form)
-		}
-		mod.Sparse = form == formSparse
+	form := r.u8("form")
+	if form > formSparse {
+		r.fail("form %d of vectors", form)
 	}
+	mod.Sparse = form == formSparse
 	return mod
 }
 

@@ -9,7 +9,7 @@ import (
 	"github.com/fddhdb/fddhdb/model/internal/dense"
 )
 
-// The body of a model (magic "FDHM", version 3) in the frame that wire.go
+// The body of a model (magic "FDHM") in the frame that wire.go
 // describes; all numbers little-endian, float64 and float32 as IEEE 754 bits
 // and finite, matrices by rows without gaps:
 //
@@ -17,11 +17,9 @@ import (
 //	4         uint32 q: bits, a multiple of 8 from 8 to 4096
 //	1         uint8 method: 1 labels, 2 joint, 3 paper
 //	8         uint64 seed
-//	1         uint8 views: 0 shared, 1 target; V is 1 or T. Not before version 2
 //	4         uint32 c: labels, 1 to 2^20
 //	4c        uint32 each: the labels, ascending, distinct
 //	8cq       float64: C, a row of q for each label; C J if the aim is labels
-//	          not before version 3, where projections learn codes:
 //	1         uint8 aim: 1 labels, 2 codes, 3 weighted
 //	          labels and weighted only:
 //	8           float64: the prior a, 0 to 1
@@ -30,11 +28,10 @@ import (
 //	          and T times:
 //	2+l       uint16 l, 1 to 1024, and l bytes: the name in UTF-8, distinct
 //	4         uint32 d: dimension, 1 to 2^24
-//	1         uint8 form of vectors: 0 dense, 1 sparse; not before version 2, where
-//	          they are dense
+//	1         uint8 form of vectors: 0 dense, 1 sparse
 //	1         uint8 map: 0 rbf, 1 linear, 2 rbf+linear
 //	1         uint8 features: 0 raw, 1 zscore, 2 hellinger, 3 log, 4 l2,
-//	          5 hellinger-l2; not in version 0, where they are raw
+//	          5 hellinger-l2
 //	8         float64 gamma, zero or more
 //	          zscore only:
 //	8d          dense only: float64: the mean of each column of the training vectors
@@ -52,29 +49,27 @@ import (
 //	4m            float32: the numbers
 //	8qk       float64: the projection P, a row of k for each bit; k = d+1 if
 //	          linear, and d+1 more than the anchors if rbf+linear, at most 2^15
-//	          and, not before version 2, where they are ones and zeros:
-//	8VT       float64: the weights of each view, a row of T, zero or more and not all
-//	          zero
-//	8V        float64: the centre of each view, 0 to 1
-//	8q        float64: the mean of what the training items teach; before version 3
-//	          their mean code, -1 to 1 each
+//	          and after all of them:
+//	8T        float64: the weights of the fusion, zero or more and not all zero
+//	8         float64: its centre, 0 to 1
+//	8q        float64: the mean of what the training items teach; -1 to 1 each if
+//	          the aim is codes
 //
-// A model whose aim is codes is stored as version 2, so that programs that know no other
-// aim can read it. A model without labels is version 4, in labelfree_wire.go.
+// A model without labels has one of the other methods, and the body of labelfree_wire.go.
 //
-// The body of statistics (magic "FDHS", version 1, or 0 if the aim is codes):
+// The body of statistics (magic "FDHS"):
 //
 //	8         uint64 fingerprint of the model's maps and code space
 //	4         uint32 q: bits
 //	4         uint32 T: modalities, 1 to 1024
-//	4         uint32 c: labels, 1 to 2^20, for the aim labels; 0 for weighted; not
-//	          before version 1
+//	4         uint32 c: labels, 1 to 2^20, for the aim labels; else 0
+//	1         uint8: 1 for the aim weighted, else 0
 //	          and T times:
 //	2+l       uint16 l, 1 to 1024, and l bytes: the name in UTF-8, distinct
 //	4         uint32 k: features, 1 to 2^15
 //	8         uint64 n: items, below 2^63
 //	8k(k+1)/2 float64: the lower triangle of A by rows: 1 number, 2, ... k
-//	          codes (version 0) and weighted:
+//	          codes and weighted:
 //	8qk       float64: B, a row of k for each bit
 //	          weighted only:
 //	8         float64: the sum of the squared weights of the items, zero or more
@@ -85,12 +80,8 @@ import (
 //	          if u > 0:
 //	8qk         float64: H phi' of these items, a row of k for each bit
 const (
-	modelMagic        = "FDHM"
-	modelVersion      = 3
-	codesModelVersion = 2
-	statisticsMagic   = "FDHS"
-	statisticsVersion = 1
-	codesVersion      = 0 // of statistics and revisions whose aim is codes
+	modelMagic      = "FDHM"
+	statisticsMagic = "FDHS"
 )
 
 // Forms of the vectors of a modality, as stored.
@@ -105,22 +96,17 @@ func (m *Model) MarshalBinary() ([]byte, error) {
 	if m.LabelFree() {
 		return m.marshalLabelFree(), nil
 	}
-	version := modelVersion
-	if m.aim == AimCodes {
-		version = codesModelVersion
-	}
-	w := newWireWriter(modelMagic, uint16(version))
+	w := newWireWriter(modelMagic)
 	w.u32(uint32(m.bits))
 	w.u8(uint8(m.method))
 	w.u64(m.seed)
-	w.u8(uint8(m.views))
 	w.u32(uint32(len(m.labels)))
 	for _, l := range m.labels {
 		w.u32(l)
 	}
 	w.f64s(m.c...)
+	w.u8(uint8(m.aim))
 	if m.aim != AimCodes {
-		w.u8(uint8(m.aim))
 		w.f64s(m.prior)
 		w.f64s(m.weights...)
 	}
@@ -145,38 +131,28 @@ func (m *Model) MarshalBinary() ([]byte, error) {
 		}
 		w.f64s(m.p[t].Unpack().Data...)
 	}
-	for _, f := range m.fusions {
-		w.f64s(f.weights...)
-	}
-	for _, f := range m.fusions {
-		w.f64s(f.centre)
-	}
+	w.f64s(m.fusion.weights...)
+	w.f64s(m.fusion.centre)
 	w.f64s(m.mean...)
 	return w.finish(), nil
 }
 
 // Unmarshal reads a model from bytes of any origin, and keeps none of them. The error
-// wraps codec.ErrCorrupt, or is a *FormatError for a model of a newer release.
+// wraps codec.ErrCorrupt, or is a *FormatError for a model in another format.
 func Unmarshal(b []byte) (*Model, error) {
-	r, err := openFrame(b, "model", modelMagic, labelFreeVersion)
+	r, err := openFrame(b, "model", modelMagic)
 	if err != nil {
 		return nil, err
 	}
-	if r.version == labelFreeVersion {
-		return r.labelFree()
-	}
 	m := &Model{bits: r.bits()}
 	m.method = Method(r.u8("method"))
+	if m.LabelFree() {
+		return r.labelFree(m)
+	}
 	if r.err == nil && (m.method < MethodLabels || m.method > MethodPaper) {
 		r.fail("method %d", m.method)
 	}
 	m.seed = r.u64("seed")
-	if r.version >= 2 {
-		m.views = Views(r.u8("views"))
-		if r.err == nil && m.views > ViewsTarget {
-			r.fail("views %d", m.views)
-		}
-	}
 	c := r.count("the number of labels", 1, maxLabels)
 	for i := range c {
 		l := r.u32("labels")
@@ -197,10 +173,7 @@ func Unmarshal(b []byte) (*Model, error) {
 	for range r.count("the number of modalities", 1, maxModalities) {
 		mod := r.modality(names)
 		kind := MapKind(r.u8("map"))
-		var featureKind FeatureKind
-		if r.version > 0 {
-			featureKind = FeatureKind(r.u8("features"))
-		}
+		featureKind := FeatureKind(r.u8("features"))
 		gamma := r.f64("gamma")
 		if r.err == nil && (kind > MapRBFLinear || gamma < 0) {
 			r.fail("map %d with gamma %g", kind, gamma)
@@ -227,7 +200,7 @@ func Unmarshal(b []byte) (*Model, error) {
 		}
 		m.p = append(m.p, dense.Pack(dense.Of(m.bits, f.size(), p)))
 	}
-	r.fusions(m)
+	r.fusion(m)
 	if err := r.close(); err != nil {
 		return nil, err
 	}
@@ -237,10 +210,6 @@ func Unmarshal(b []byte) (*Model, error) {
 
 // aim reads the aim, the prior and the weights of labels.
 func (r *wireReader) aim(m *Model) {
-	m.aim = AimCodes
-	if r.version < 3 {
-		return
-	}
 	m.aim = Aim(r.u8("aim"))
 	if r.err == nil && (m.aim == AimAuto || m.aim > AimWeighted || m.aim != AimCodes && m.method != MethodLabels) {
 		r.fail("aim %d of method %d", m.aim, m.method)
@@ -255,30 +224,15 @@ func (r *wireReader) aim(m *Model) {
 	m.weights = r.positive(len(m.labels), "the weights of labels")
 }
 
-// fusions reads the fusions of the views.
-func (r *wireReader) fusions(m *Model) {
-	if r.version < 2 {
-		m.fusions = []fusion{{weights: slices.Repeat([]float64{1}, len(m.modalities))}}
-		m.mean = make([]float64, m.bits)
-		return
+// fusion reads the fusion and the mean aim.
+func (r *wireReader) fusion(m *Model) {
+	m.fusion.weights = r.f64s(len(m.modalities), "weights")
+	if r.err == nil && (slices.Min(m.fusion.weights) < 0 || slices.Max(m.fusion.weights) == 0) {
+		r.fail("the weights of the fusion are %v", m.fusion.weights)
 	}
-	views := m.views.count(len(m.modalities))
-	for view := range views {
-		w := r.f64s(len(m.modalities), "weights")
-		if r.err == nil && (slices.Min(w) < 0 || slices.Max(w) == 0) {
-			r.fail("the weights of view %d are %v", view, w)
-		}
-		if r.err != nil {
-			return
-		}
-		m.fusions = append(m.fusions, fusion{weights: w})
-	}
-	for view := range views {
-		c := r.f64("centre")
-		if r.err == nil && !(c >= 0 && c <= 1) {
-			r.fail("the centre of view %d is %g", view, c)
-		}
-		m.fusions[view].centre = c
+	m.fusion.centre = r.f64("centre")
+	if r.err == nil && !(m.fusion.centre >= 0 && m.fusion.centre <= 1) {
+		r.fail("the centre of the fusion is %g", m.fusion.centre)
 	}
 	m.mean = r.f64s(m.bits, "the mean aim")
 	if r.err == nil && m.aim == AimCodes && (slices.Min(m.mean) < -1 || slices.Max(m.mean) > 1) {
@@ -324,11 +278,7 @@ func (r *wireReader) featureMap(mod Modality, kind MapKind, mean []float64) (*fe
 // each modality, or 8 q k for codes, and a little more. The error is always nil.
 func (s *Statistics) MarshalBinary() ([]byte, error) {
 	weighted := s.labels == 0 && s.weighted
-	version := codesVersion
-	if s.labels > 0 || weighted {
-		version = statisticsVersion
-	}
-	w := newWireWriter(statisticsMagic, uint16(version))
+	w := newWireWriter(statisticsMagic)
 	size := frameBytes + 64
 	for _, p := range s.parts {
 		size += 4*p.k*(p.k+1) + 8*(len(p.b)+len(p.pairs)+len(p.taught)) + len(p.name) + 32
@@ -337,9 +287,8 @@ func (s *Statistics) MarshalBinary() ([]byte, error) {
 	w.u64(s.fingerprint)
 	w.u32(uint32(s.bits))
 	w.u32(uint32(len(s.parts)))
-	if version > codesVersion {
-		w.u32(uint32(s.labels))
-	}
+	w.u32(uint32(s.labels))
+	w.u8(map[bool]uint8{true: 1}[weighted])
 	for _, p := range s.parts {
 		w.name(p.name)
 		w.u32(uint32(p.k))
@@ -366,17 +315,19 @@ func (s *Statistics) MarshalBinary() ([]byte, error) {
 
 // UnmarshalStatistics reads statistics; see Unmarshal.
 func UnmarshalStatistics(b []byte) (*Statistics, error) {
-	r, err := openFrame(b, "statistics", statisticsMagic, statisticsVersion)
+	r, err := openFrame(b, "statistics", statisticsMagic)
 	if err != nil {
 		return nil, err
 	}
 	s := &Statistics{fingerprint: r.u64("fingerprint"), bits: r.bits()}
 	names := map[string]bool{}
 	modalities := r.count("the number of modalities", 1, maxModalities)
-	if r.version > codesVersion {
-		s.labels = r.count("the number of labels", 0, maxLabels)
-		s.weighted = s.labels == 0
+	s.labels = r.count("the number of labels", 0, maxLabels)
+	weighted := r.u8("the aim")
+	if r.err == nil && (weighted > 1 || weighted == 1 && s.labels > 0) {
+		r.fail("aim %d of %d labels", weighted, s.labels)
 	}
+	s.weighted = weighted == 1
 	for range modalities {
 		p := part{name: r.modalityName(names), k: r.count("the number of features", 1, maxFeatures)}
 		n := r.u64("the number of items")

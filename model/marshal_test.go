@@ -77,7 +77,7 @@ func TestMarshalRoundTrip(t *testing.T) {
 		method := c.method
 		r, err := Train(t.Context(), modalitiesOf(dims), synthetic(data), Options{
 			Bits: 24, Method: method, Aim: c.aim, Seed: 1 << 60, Gamma: map[string]float64{"text": .5},
-			Anchors: 30, Views: ViewsTarget,
+			Anchors: 30,
 		})
 		if err != nil {
 			t.Fatal(err)
@@ -91,13 +91,10 @@ func TestMarshalRoundTrip(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		for v := range dims {
-			if !slices.Equal(m.Weights(v), r.Model.Weights(v)) || m.Centre(v) != r.Model.Centre(v) {
-				t.Errorf("%v: view %d: weights %v and centre %g came back as %v and %g", method, v, r.Model.Weights(v), r.Model.Centre(v), m.Weights(v), m.Centre(v))
-			}
+		if !slices.Equal(m.Weights(), r.Model.Weights()) || m.Centre() != r.Model.Centre() {
+			t.Errorf("%v: weights %v and centre %g came back as %v and %g", method, r.Model.Weights(), r.Model.Centre(), m.Weights(), m.Centre())
 		}
 		for _, c := range [][2]any{
-			{m.Views(), ViewsTarget},
 			{m.Bits(), r.Model.Bits()}, {m.Method(), method}, {m.Seed(), uint64(1 << 60)}, {m.Gamma(1), .5}, {m.Map(2), r.Model.Map(2)},
 			{m.Fingerprint(), r.Model.Fingerprint()}, {m.Aim(), r.Model.Aim()}, {m.Prior(), r.Model.Prior()},
 		} {
@@ -142,20 +139,18 @@ func TestMarshalRoundTrip(t *testing.T) {
 // The frame is pinned: magic, version, and the checksum at the end.
 func TestFrame(t *testing.T) {
 	type frame struct {
-		magic  string
-		newest int
-		b      []byte
-		read   func([]byte) error
+		magic string
+		b     []byte
+		read  func([]byte) error
 	}
 	var frames []frame
 	readModel := func(b []byte) error { _, err := Unmarshal(b); return err }
 	readStatistics := func(b []byte) error { _, err := UnmarshalStatistics(b); return err }
-	for i, aim := range []Aim{AimCodes, AimLabels} {
+	for _, aim := range []Aim{AimCodes, AimLabels} {
 		m, s := marshal(t, smallAt(t, aim))
 		base, revision := revisedAt(t, true, aim)
-		version := func(magic string, codes int) string { return magic + string([]byte{byte(codes + i), 0, 0, 0}) }
-		frames = append(frames, frame{version("FDHM", 2), 4, m, readModel}, frame{version("FDHS", 0), 1, s, readStatistics},
-			frame{version("FDHR", 0), 1, marshalRevision(t, revision, base), func(b []byte) error { _, err := base.UnmarshalRevision(b); return err }})
+		frames = append(frames, frame{"FDHM", m, readModel}, frame{"FDHS", s, readStatistics},
+			frame{"FDHR", marshalRevision(t, revision, base), func(b []byte) error { _, err := base.UnmarshalRevision(b); return err }})
 	}
 	_, taught := taughtStatistics(t, AimLabels)
 	b, err := taught.MarshalBinary()
@@ -163,10 +158,16 @@ func TestFrame(t *testing.T) {
 		t.Fatal(err)
 	}
 	m, s := marshal(t, smallWeighted(t))
-	frames = append(frames, frame{"FDHS\x01\x00\x00\x00", 1, b, readStatistics},
-		frame{"FDHM\x03\x00\x00\x00", 4, m, readModel}, frame{"FDHS\x01\x00\x00\x00", 1, s, readStatistics})
+	frames = append(frames, frame{"FDHS", b, readStatistics}, frame{"FDHM", m, readModel}, frame{"FDHS", s, readStatistics})
+	for _, m := range labelFreeModels(t) {
+		b, err := m.MarshalBinary()
+		if err != nil {
+			t.Fatal(err)
+		}
+		frames = append(frames, frame{"FDHM", b, readModel})
+	}
 	for _, c := range frames {
-		if string(c.b[:8]) != c.magic {
+		if string(c.b[:8]) != c.magic+"\x05\x00\x00\x00" {
 			t.Fatalf("%q", c.b[:8])
 		}
 		end := len(c.b) - 4
@@ -182,7 +183,7 @@ func TestFrame(t *testing.T) {
 			var format *FormatError
 			switch err := c.read(bad); {
 			case i == 4 || i == 5:
-				if !errors.As(err, &format) || format.Newest != c.newest {
+				if !errors.As(err, &format) || format.Found != int(binary.LittleEndian.Uint16(bad[4:])) || format.Supported != 5 {
 					t.Fatalf("version changed: %v", err)
 				}
 			case !errors.Is(err, codec.ErrCorrupt):
@@ -196,57 +197,19 @@ func TestFrame(t *testing.T) {
 	}
 }
 
-// TestModelsOfBefore: a model of version 1 has no views, so it has one, which sums
-// projections, and its vectors are dense. A model of version 0 has no byte for features
-// either; they are raw.
-func TestModelsOfBefore(t *testing.T) {
-	data := synth.Pairs(synth.Config{Items: 30, Classes: 3, Dims: []int{3}})
-	r, err := Train(t.Context(), modalitiesOf([]int{3}), synthetic(data), Options{Bits: 8, Aim: AimCodes})
-	if err != nil {
-		t.Fatal(err)
-	}
-	b, _ := marshal(t, r)
-	const views = 8 + 4 + 1 + 8 // offset of the byte
-	mean := b[len(b)-4-8*8 : len(b)-4]
-	clear(mean) // old models do not have it
-	b = seal(b[:len(b)-4])
-	form := views + 1 + 4 + 3*4 + 3*8*8 + 4 + 2 + len("image") + 4
-	one := slices.Delete(slices.Clone(b[:len(b)-4-8*(1+1+8)]), form, form+1)
-	one = slices.Delete(one, views, views+1)
-	one[4] = 1
-	zero := slices.Delete(slices.Clone(one), form, form+1)
-	zero[4] = 0
-	for version, old := range [][]byte{zero, one} {
-		m, err := Unmarshal(seal(old))
-		if err != nil {
-			t.Fatalf("version %d: %v", version, err)
-		}
-		if m.Aim() != AimCodes || m.Prior() != 0 || m.weights != nil {
-			t.Errorf("version %d: the aim is %v", version, m.Aim())
-		}
-		if m.Views() != ViewsShared || !slices.Equal(m.Weights(0), []float64{1}) || m.Centre(0) != 0 {
-			t.Errorf("version %d: %v views, weights %v, centre %g", version, m.Views(), m.Weights(0), m.Centre(0))
-		}
-		if again, err := m.MarshalBinary(); err != nil || !bytes.Equal(again, b) {
-			t.Errorf("it is not the model that version %d had (%v)", version, err)
-		}
-	}
-}
-
 // TestBadFusions: fusions that no training makes are refused.
 func TestBadFusions(t *testing.T) {
 	r := smallAt(t, AimCodes)
 	m := r.Model
 	for name, spoil := range map[string]func(m *Model){
-		"negative":     func(m *Model) { m.fusions[0].weights[1] = -1 },
-		"all zero":     func(m *Model) { clear(m.fusions[0].weights) },
-		"centre":       func(m *Model) { m.fusions[0].centre = 1.5 },
+		"negative":     func(m *Model) { m.fusion.weights[1] = -1 },
+		"all zero":     func(m *Model) { clear(m.fusion.weights) },
+		"centre":       func(m *Model) { m.fusion.centre = 1.5 },
 		"mean":         func(m *Model) { m.mean[3] = -2 },
-		"views":        func(m *Model) { m.views = 2 },
-		"not a number": func(m *Model) { m.fusions[0].weights[0] = math.NaN() },
+		"not a number": func(m *Model) { m.fusion.weights[0] = math.NaN() },
 	} {
 		bad := *m
-		bad.fusions, bad.mean = []fusion{{weights: m.Weights(0)}}, slices.Clone(m.mean)
+		bad.fusion.weights, bad.mean = m.Weights(), slices.Clone(m.mean)
 		spoil(&bad)
 		b, err := bad.MarshalBinary()
 		if err != nil {
@@ -304,6 +267,22 @@ func TestBadAims(t *testing.T) {
 			t.Errorf("%s: %v", name, err)
 		}
 	}
+	// The aim of statistics is one byte.
+	const at = 8 + 8 + 4 + 4 + 4
+	for aim, labelled := range map[byte]bool{1: true, 2: false} {
+		of := weighted.Statistics
+		if labelled {
+			of = s
+		}
+		b, err := of.MarshalBinary()
+		if err != nil {
+			t.Fatal(err)
+		}
+		b[at] = aim
+		if _, err := UnmarshalStatistics(reseal(b)); !errors.Is(err, codec.ErrCorrupt) {
+			t.Errorf("aim %d of statistics of %d labels: %v", aim, of.labels, err)
+		}
+	}
 }
 
 // TestTaughtStatistics: statistics of items that projections have taught come back, and
@@ -349,22 +328,6 @@ func TestTaughtStatistics(t *testing.T) {
 	}
 }
 
-// TestCodesInNewVersions: a model whose aim is codes can be read in version 3, too.
-func TestCodesInNewVersions(t *testing.T) {
-	r := smallAt(t, AimCodes)
-	b, _ := marshal(t, r)
-	at := 8 + 4 + 1 + 8 + 1 + 4 + 3*4 + 3*8*8 // after C
-	three := slices.Insert(slices.Clone(b[:len(b)-4]), at, byte(AimCodes))
-	three[4] = 3
-	m, err := Unmarshal(seal(three))
-	if err != nil {
-		t.Fatal(err)
-	}
-	if again, _ := m.MarshalBinary(); !bytes.Equal(again, b) || m.Aim() != AimCodes {
-		t.Errorf("another model, of aim %v", m.Aim())
-	}
-}
-
 // seal appends the checksum.
 func seal(b []byte) []byte {
 	return binary.LittleEndian.AppendUint32(b, crc32.Checksum(b, castagnoli))
@@ -399,7 +362,7 @@ func FuzzModel(f *testing.F) {
 	r, err := Train(f.Context(), modalitiesOf([]int{3, 2}), synthetic(data), Options{
 		Bits: 8, Anchors: 5, Map: map[string]MapKind{"image": MapRBFLinear, "text": MapLinear},
 		Features: map[string]FeatureKind{"image": FeaturesZScore, "text": FeaturesLog},
-		Views:    ViewsTarget, Fusion: Fusion{Rule: FusionTarget},
+		Fusion:   Fusion{Rule: FusionModality, Modality: "text"},
 	})
 	if err != nil {
 		f.Fatal(err)
@@ -429,8 +392,7 @@ func FuzzModel(f *testing.F) {
 			return
 		}
 		again, err := m.MarshalBinary()
-		newest := b[4] == codesModelVersion && m.Aim() == AimCodes || b[4] == modelVersion && m.Aim() != AimCodes || b[4] == labelFreeVersion
-		if err != nil || newest && !bytes.Equal(again, b) {
+		if err != nil || !bytes.Equal(again, b) {
 			t.Fatalf("other bytes the second time (%v)", err)
 		}
 		e := m.NewEncoder()
@@ -444,10 +406,8 @@ func FuzzModel(f *testing.F) {
 				t.Fatal(err)
 			}
 		}
-		for view := range m.Views().count(len(z)) {
-			if only := m.Fuse(make([]float64, m.Bits()), view, z); only >= len(z) || len(m.Weights(view)) != len(z) {
-				t.Fatalf("view %d: modality %d, weights %v", view, only, m.Weights(view))
-			}
+		if only := m.Fuse(make([]float64, m.Bits()), z); only >= len(z) || len(m.Weights()) != len(z) {
+			t.Fatalf("modality %d, weights %v", only, m.Weights())
 		}
 		if m.LabelFree() {
 			if len(m.Labels()) > 0 || m.Knows([]uint32{0}) {
@@ -509,7 +469,7 @@ func FuzzStatistics(f *testing.F) {
 // labels are there.
 func TestClaimedLabelsTakeNoMemory(t *testing.T) {
 	for _, labels := range []uint32{maxLabels, maxLabels + 1, 1<<32 - 1} {
-		w := newWireWriter(modelMagic, 1)
+		w := newWireWriter(modelMagic)
 		w.u32(4096)
 		w.u8(uint8(MethodLabels))
 		w.u64(0)

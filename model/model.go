@@ -34,8 +34,7 @@ type Model struct {
 	gammas     []float64                // by modality
 	p          []*dense.Packed[float64] // by modality: projection, q x k; nil for MethodRotation
 	rotations  *rotations               // in place of p; nil for other methods
-	views      Views
-	fusions    []fusion  // by view
+	fusion     fusion
 	mean       []float64 // mean of what the training items teach; see Fuse
 
 	// By sign; of everything but the projections and the weights.

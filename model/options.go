@@ -177,10 +177,8 @@ type Options struct {
 	Width    map[string]float64 // of the rbf: sigma as a multiple of the mean squared distance. Without effect if the map that is chosen is linear
 	Gamma    map[string]float64 // weight of the ridge
 
-	// Views says how many codes an unlabelled item has, and Fusion how they are made.
-	// The zero values mean one code, and the fusion that the training items show to be
+	// Fusion says how the code of an unlabelled item is made. The zero value takes what the training items show to be
 	// best.
-	Views  Views
 	Fusion Fusion
 
 	Mu    map[string]float64 // weight of a modality in the objective of joint and paper; default 1e-3
@@ -239,7 +237,7 @@ func (o Options) withDefaults(modalities []Modality) (Options, error) {
 	if err := checkModalities(modalities); err != nil {
 		return o, err
 	}
-	if err := o.Fusion.check(o.Views, modalities); err != nil {
+	if err := o.Fusion.check(modalities); err != nil {
 		return o, err
 	}
 	var err error

@@ -137,21 +137,18 @@ func (p *Pass) sums() sums {
 
 // The body of a sum (magic "FDHP", version 0) is what appendTo of its kind writes. It lives as long as
 // a training, and is read by the release that wrote it.
-const (
-	sumMagic   = "FDHP"
-	sumVersion = 0
-)
+const sumMagic = "FDHP"
 
 // marshal returns sums in binary form.
 func (p *Pass) marshal(s sums) []byte {
-	w := newWireWriter(sumMagic, sumVersion)
+	w := newWireWriter(sumMagic)
 	s.appendTo(w)
 	return w.finish()
 }
 
 // unmarshal reads sums of this pass from bytes of any origin, and keeps none of them.
 func (p *Pass) unmarshal(b []byte) (sums, error) {
-	r, err := openFrame(b, "sum of a training", sumMagic, sumVersion)
+	r, err := openFrame(b, "sum of a training", sumMagic)
 	if err != nil {
 		return nil, err
 	}
@@ -177,17 +174,14 @@ func (p *Pass) unmarshal(b []byte) (sums, error) {
 //	4+4n      uint32 n, and n numbers: items, ascending
 //	          moments only, T times:
 //	1         uint8 features, and their numbers, as in a model
-const (
-	passMagic   = "FDHQ"
-	passVersion = 2
-)
+const passMagic = "FDHQ"
 
 // maxWanted bounds the vectors of a modality that a pass is asked for.
 const maxWanted = 1 << 17
 
 // MarshalBinary returns the pass in binary form, for UnmarshalPass of the same release. The error is always nil.
 func (p *Pass) MarshalBinary() ([]byte, error) {
-	w := newWireWriter(passMagic, passVersion)
+	w := newWireWriter(passMagic)
 	w.u8(uint8(p.kind))
 	w.u64(p.seed)
 	w.u32(uint32(p.bits))
@@ -219,12 +213,9 @@ func (p *Pass) MarshalBinary() ([]byte, error) {
 // UnmarshalPass reads a pass from bytes of any origin, and keeps none of them. Errors are as those of
 // Unmarshal.
 func UnmarshalPass(b []byte) (*Pass, error) {
-	r, err := openFrame(b, "pass of a training", passMagic, passVersion)
+	r, err := openFrame(b, "pass of a training", passMagic)
 	if err != nil {
 		return nil, err
-	}
-	if r.version != passVersion {
-		return nil, &FormatError{What: "pass of a training", Version: int(r.version), Newest: passVersion}
 	}
 	p := &Pass{kind: passKind(r.u8("kind")), seed: r.u64("seed")}
 	if r.err == nil && (p.kind < passScan || p.kind > passStatistics) {

@@ -388,7 +388,7 @@ func itemCodes(m *Model, items [][]Vector) (codec.Codes, error) {
 			}
 		}
 		for i := range to - from {
-			m.Fuse(fused, 0, parts[i*T:(i+1)*T])
+			m.Fuse(fused, parts[i*T:(i+1)*T])
 			codec.PackSigns(packed[(from+i)*words:(from+i+1)*words], fused)
 		}
 	})

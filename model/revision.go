@@ -15,16 +15,13 @@ import (
 //	4         uint32 g: labels that the base does not know
 //	4g        uint32 each: these labels, ascending, distinct
 //	8gq       float64: their rows of C
-//	8c        not before version 1: float64: the weight of each label, those of the base
+//	8c        unless the aim is codes: float64: the weight of each label, those of the base
 //	          and these, more than 0
 //	4         uint32 T: modalities, as the base has; and T times:
 //	8           float64 gamma, zero or more
 //	4           uint32 k: features, as the base has
 //	8qk         float64: the projection P, a row of k for each bit
-const (
-	revisionMagic   = "FDHR"
-	revisionVersion = 1
-)
+const revisionMagic = "FDHR"
 
 // MarshalRevision returns the difference of m to its base ([Online.Revision],
 // [Model.Refit], [Model.Grow]): projections, their gammas, added labels, and the weights of
@@ -42,11 +39,7 @@ func (m *Model) MarshalRevision(base *Model) ([]byte, error) {
 	if err != nil {
 		return nil, err
 	}
-	version := revisionVersion
-	if m.aim == AimCodes {
-		version = codesVersion
-	}
-	w := newWireWriter(revisionMagic, uint16(version))
+	w := newWireWriter(revisionMagic)
 	w.u64(base.fingerprint)
 	w.u32(uint32(m.bits))
 	w.u32(uint32(len(grown)))
@@ -80,10 +73,8 @@ func (m *Model) grownSince(base *Model) (grown []int, err error) {
 	if m.aim != base.aim || m.prior != base.prior {
 		return other("aim or prior")
 	}
-	if m.views != base.views || !slices.Equal(m.mean, base.mean) || !slices.EqualFunc(m.fusions, base.fusions, func(f, g fusion) bool {
-		return f.centre == g.centre && slices.Equal(f.weights, g.weights)
-	}) {
-		return other("views or fusions")
+	if !slices.Equal(m.mean, base.mean) || m.fusion.centre != base.fusion.centre || !slices.Equal(m.fusion.weights, base.fusion.weights) {
+		return other("fusion")
 	}
 	known := 0
 	for l, label := range m.labels {
@@ -113,12 +104,12 @@ func (m *Model) grownSince(base *Model) (grown []int, err error) {
 // may be of any origin, and it keeps none of them. It returns the model that was
 // written, to the last bit. The model shares the maps of m, so it takes only the memory
 // of its projections. The error wraps codec.ErrCorrupt, or ErrMismatch if it is a
-// revision of another model, or is a *FormatError for one of a newer release.
+// revision of another model, or is a *FormatError for one in another format.
 func (m *Model) UnmarshalRevision(b []byte) (*Model, error) {
 	if m.LabelFree() {
 		return nil, errNoRevisions
 	}
-	r, err := openFrame(b, "revision", revisionMagic, revisionVersion)
+	r, err := openFrame(b, "revision", revisionMagic)
 	if err != nil {
 		return nil, err
 	}
@@ -130,9 +121,6 @@ func (m *Model) UnmarshalRevision(b []byte) (*Model, error) {
 	}
 	next := *m
 	r.grown(&next)
-	if r.err == nil && (m.aim == AimCodes) != (r.version == codesVersion) {
-		r.fail("version %d, but the aim of its base is %v", r.version, m.aim)
-	}
 	if r.err == nil && m.aim != AimCodes {
 		next.weights = r.positive(len(next.labels), "the weights of labels")
 	}

@@ -134,7 +134,7 @@ func Train(ctx context.Context, modalities []Modality, src Source, opt Options) 
 
 // A trainer carries a training from phase to phase. It belongs to the goroutine of
 // Train. scan sets sets, hy, moments, samples and choices; choose fills in opt, may
-// replace hy and the centre of sets, and sets fusions; makeMaps sets maps; solve sets
+// replace hy and the centre of sets, and sets fusion; makeMaps sets maps; solve sets
 // solver. A phase drops what no later one needs: choose drops choices, starts and solvers,
 // makeMaps drops samples.
 type trainer struct {
@@ -153,7 +153,7 @@ type trainer struct {
 	choices []*choiceSample // by modality: nil if there is nothing to choose
 	maps    []*featureMap   // by modality
 	solver  *solver
-	fusions []fusion // by view
+	fusion  fusion
 }
 
 // train is Train from a given start, or TrainOver if there is an engine and no source.
@@ -200,7 +200,7 @@ func train(ctx context.Context, modalities []Modality, src Source, engine Engine
 		bits: opt.Bits, method: opt.Method, seed: opt.Seed,
 		labels: tr.sets.labels, c: tr.solver.cm, aim: tr.aim(),
 		modalities: modalities, maps: tr.maps,
-		views: opt.Views, fusions: tr.fusions,
+		fusion: tr.fusion,
 	}
 	tr.weigh(m)
 	tr.report.Aim, tr.report.Prior = m.aim, m.prior

@@ -356,7 +356,7 @@ func TestSettle(t *testing.T) {
 		opt  Options
 	}{
 		"labels":      {pairs, Options{Bits: 16}},
-		"codes":       {pairs, Options{Bits: 16, Aim: AimCodes, Views: ViewsTarget}},
+		"codes":       {pairs, Options{Bits: 16, Aim: AimCodes}},
 		"joint":       {pairs, Options{Bits: 16, Method: MethodJoint}},
 		"weighted":    {many, Options{Bits: 16, LabelEmbedding: true}},
 		"and a prior": {many, Options{Bits: 16, LabelEmbedding: true, Prior: &most}},

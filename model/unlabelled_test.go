@@ -58,10 +58,11 @@ func halve(t testing.TB, modalities []Modality, train, queries *memory, opt Opti
 
 // figures returns the mAP of each direction, in Hamming order. Items of the database
 // have the codes that the trained model gives them without labels, with the given
-// fusions.
-func (h *halving) figures(t testing.TB, how func(target int) fusion) (all []float64) {
+// fusion.
+func (h *halving) figures(t testing.TB, how fusion) (all []float64) {
 	q := h.result.Model.Bits()
 	m := *h.result.Model
+	m.fusion = how
 	code, z := codec.NewCode(q), make([]float64, q)
 	for from := range h.z {
 		for to := range h.z {
@@ -70,14 +71,13 @@ func (h *halving) figures(t testing.TB, how func(target int) fusion) (all []floa
 			}
 			db, queries := codec.NewCodes(q, 0), codec.NewCodes(q, 0)
 			var labels, queryLabels [][]uint32
-			m.fusions = []fusion{how(to)}
 			for i, l := range h.database.labels {
 				parts := make([][]float64, len(h.z))
 				for t := range parts {
 					parts[t] = h.z[t][i]
 				}
 				if parts[to] != nil {
-					m.Fuse(z, 0, parts)
+					m.Fuse(z, parts)
 					db.Append(codec.PackSigns(code, z))
 					labels = append(labels, l)
 				}
@@ -170,21 +170,15 @@ func TestUnlabelledQuality(t *testing.T) {
 			if report.Unfit != "" {
 				t.Fatal(report.Unfit)
 			}
-			for _, tried := range report.ByView[0].Tried {
+			for _, tried := range report.Tried {
 				f := fusion{centre: tried.Centre}
 				for _, m := range s.modalities {
 					f.weights = append(f.weights, tried.Weights[m.Name])
 				}
-				note(fusionName(tried), h.figures(t, func(int) fusion { return f }))
+				note(fusionName(tried), h.figures(t, f))
 			}
-			alone := Fusion{Rule: FusionTarget}
-			note("target alone", h.figures(t, func(to int) fusion { return alone.given(to, s.modalities) }))
-			note("chosen", h.figures(t, func(int) fusion { return h.result.Model.fusions[0] }))
-			if *allFigures {
-				v := halve(t, s.modalities, s.train, s.queries, Options{Seed: uint64(seed), Views: ViewsTarget})
-				note("chosen by target", v.figures(t, func(to int) fusion { return v.result.Model.fusions[to] }))
-			}
-			t.Logf("%s, seed %d: %s by %+v over the sum; %.2v s", s.name, seed, fusionName(report.ByView[0].FusionTried), *report.ByView[0].OverSum, h.result.Report.Seconds["choose"])
+			note("chosen", h.figures(t, h.result.Model.fusion))
+			t.Logf("%s, seed %d: %s by %+v over the sum; %.2v s", s.name, seed, fusionName(report.FusionTried), *report.OverSum, h.result.Report.Seconds["choose"])
 		}
 		chosen := mean["chosen"]
 		last := len(chosen) - 1

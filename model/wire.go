@@ -22,14 +22,17 @@ const (
 //
 //	offset  size  what
 //	0       4     magic: "FDHM" a model, "FDHS" statistics, "FDHR" a revision, and others
-//	4       2     uint16: version
+//	4       2     uint16: version, wireVersion of all forms
 //	6       2     0
 //	8       n     body: see marshal.go and revision.go
 //	8+n     4     CRC-32C (Castagnoli) of all bytes before it
 //
-// The version is read before the checksum, since a newer form may have another
+// The version is read before the checksum, since another form may have another
 // checksum.
-const frameBytes = 8 + 4
+const (
+	frameBytes  = 8 + 4
+	wireVersion = 5
+)
 
 var castagnoli = crc32.MakeTable(crc32.Castagnoli)
 
@@ -41,9 +44,9 @@ func corrupt(format string, args ...any) error {
 // A wireWriter appends to a frame.
 type wireWriter struct{ b []byte }
 
-func newWireWriter(magic string, version uint16) *wireWriter {
+func newWireWriter(magic string) *wireWriter {
 	w := &wireWriter{b: []byte(magic)}
-	w.u16(version)
+	w.u16(wireVersion)
 	w.u16(0)
 	return w
 }
@@ -83,19 +86,17 @@ func (w *wireWriter) finish() []byte {
 // allocates nothing. It makes a slice only if its bytes are there, so memory is bounded
 // by the input.
 type wireReader struct {
-	version uint16
-	b       []byte // what is still to be read
-	err     error  // the first error
+	b   []byte // what is still to be read
+	err error  // the first error
 }
 
 // openFrame checks magic, version and checksum.
-func openFrame(b []byte, what, magic string, newest uint16) (*wireReader, error) {
+func openFrame(b []byte, what, magic string) (*wireReader, error) {
 	if len(b) < frameBytes || string(b[:4]) != magic {
 		return nil, corrupt("these %d bytes are no %s", len(b), what)
 	}
-	version := binary.LittleEndian.Uint16(b[4:])
-	if version > newest {
-		return nil, &FormatError{What: what, Version: int(version), Newest: int(newest)}
+	if version := int(binary.LittleEndian.Uint16(b[4:])); version != wireVersion {
+		return nil, &FormatError{What: what, Found: version, Supported: wireVersion}
 	}
 	body, sum := b[:len(b)-4], binary.LittleEndian.Uint32(b[len(b)-4:])
 	if crc32.Checksum(body, castagnoli) != sum {
@@ -104,7 +105,7 @@ func openFrame(b []byte, what, magic string, newest uint16) (*wireReader, error)
 	if body[6] != 0 || body[7] != 0 {
 		return nil, corrupt("bytes 6 and 7 of the %s are not zero", what)
 	}
-	return &wireReader{version: version, b: body[8:]}, nil
+	return &wireReader{b: body[8:]}, nil
 }
 
 // fail records the error unless there is one already.

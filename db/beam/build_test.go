@@ -18,7 +18,6 @@ import (
 	"github.com/fddhdb/fddhdb/db/backup"
 	"github.com/fddhdb/fddhdb/db/shard"
 	"github.com/fddhdb/fddhdb/internal/synth"
-	"github.com/fddhdb/fddhdb/model"
 )
 
 // modelFile learns a model of a set and returns its path.
@@ -303,55 +302,48 @@ func TestEncode(t *testing.T) {
 		}
 		s.write(t, fmt.Sprintf("labels-%02d.txt", p), labels.String())
 	}
-	for _, views := range []model.Views{model.ViewsShared, model.ViewsTarget} {
-		opt := small(2)
-		opt.Views = views
-		to := ""
-		if views == model.ViewsTarget {
-			to = "text"
-		}
-		path := modelFile(t, s, opt)
-		one := s.database(t)
-		b := exported(t, one, opt)
-		if file, _ := os.ReadFile(path); !bytes.Equal(file, b) {
-			t.Fatal("another model")
-		}
-		want := map[string]string{}
-		for c, err := range one.Codes(t.Context(), to) {
-			if err != nil {
-				t.Fatal(err)
-			}
-			want[c.Key] = string(c.Code)
-		}
-		// The same items, from the backups of two shards of them.
-		shards := filepath.Join(t.TempDir(), "shards")
-		if _, err := Build(t.Context(), &s.in, BuildOptions{Out: shards, Shards: 2}, testRun(t)); err != nil {
+	opt := small(2)
+	path := modelFile(t, s, opt)
+	one := s.database(t)
+	b := exported(t, one, opt)
+	if file, _ := os.ReadFile(path); !bytes.Equal(file, b) {
+		t.Fatal("another model")
+	}
+	want := map[string]string{}
+	for c, err := range one.Codes(t.Context(), "") {
+		if err != nil {
 			t.Fatal(err)
 		}
-		for _, in := range []Input{s.in, {Backups: shards + "/shard-*"}} {
-			out := filepath.Join(t.TempDir(), "out")
-			e, err := Encode(t.Context(), &in, EncodeOptions{Model: path, Out: out, To: to}, testRun(t))
-			if err != nil {
-				t.Fatal(err)
-			}
-			if e.Items != 700 || e.Left != 0 || e.Files != 1 {
-				t.Errorf("%+v", e)
-			}
-			codes, err := vecfile.ReadCodes(filepath.Join(out, "codes-00000.npy"))
-			if err != nil {
-				t.Fatal(err)
-			}
-			keys, err := vecfile.ReadLines(filepath.Join(out, "keys-00000.txt"))
-			if err != nil {
-				t.Fatal(err)
-			}
-			got := map[string]string{}
-			for i, key := range keys {
-				got[key] = string(codes.At(i).AppendBytes(nil, codes.Bits()))
-			}
-			if !maps.Equal(got, want) {
-				t.Errorf("views %v: other codes", views)
-			}
+		want[c.Key] = string(c.Code)
+	}
+	// The same items, from the backups of two shards of them.
+	shards := filepath.Join(t.TempDir(), "shards")
+	if _, err := Build(t.Context(), &s.in, BuildOptions{Out: shards, Shards: 2}, testRun(t)); err != nil {
+		t.Fatal(err)
+	}
+	for _, in := range []Input{s.in, {Backups: shards + "/shard-*"}} {
+		out := filepath.Join(t.TempDir(), "out")
+		e, err := Encode(t.Context(), &in, EncodeOptions{Model: path, Out: out}, testRun(t))
+		if err != nil {
+			t.Fatal(err)
+		}
+		if e.Items != 700 || e.Left != 0 || e.Files != 1 {
+			t.Errorf("%+v", e)
+		}
+		codes, err := vecfile.ReadCodes(filepath.Join(out, "codes-00000.npy"))
+		if err != nil {
+			t.Fatal(err)
+		}
+		keys, err := vecfile.ReadLines(filepath.Join(out, "keys-00000.txt"))
+		if err != nil {
+			t.Fatal(err)
+		}
+		got := map[string]string{}
+		for i, key := range keys {
+			got[key] = string(codes.At(i).AppendBytes(nil, codes.Bits()))
+		}
+		if !maps.Equal(got, want) {
+			t.Error("other codes")
 		}
 	}
 }

@@ -24,11 +24,10 @@ import (
 // taskItems is the number of items of a task of Encode and Build.
 const taskItems = 1 << 16
 
-// EncodeOptions name the model, the output folder and the target of Encode.
+// EncodeOptions name the model and the output folder of Encode.
 type EncodeOptions struct {
 	Model string // path of a file of a model: of Train, or of db.Collection.ExportModel
 	Out   string // a folder, for the codes
-	To    string // the target modality, where the model makes codes for each; else ""
 }
 
 // Encoded is what Encode has made.
@@ -69,7 +68,7 @@ func Encode(ctx context.Context, in *Input, opt EncodeOptions, r *Run) (*Encoded
 	if err != nil {
 		return nil, err
 	}
-	if _, err := newCoder(b, s.plan.Schema, opt.To); err != nil {
+	if _, err := newCoder(b, s.plan.Schema); err != nil {
 		return nil, err
 	}
 	it := s.good()
@@ -77,7 +76,7 @@ func Encode(ctx context.Context, in *Input, opt EncodeOptions, r *Run) (*Encoded
 	if err != nil {
 		return nil, err
 	}
-	id := hash(fmt.Append(nil, s.id, hash(b), opt.To))[:16]
+	id := hash(fmt.Append(nil, s.id, hash(b)))[:16]
 	if err := claim(ctx, opt.Out, "ENCODED", id); err != nil {
 		return nil, err
 	}
@@ -86,7 +85,7 @@ func Encode(ctx context.Context, in *Input, opt EncodeOptions, r *Run) (*Encoded
 		results = append(results, encodedPath(opt.Out, i))
 	}
 	err = r.pipeline(ctx, "encode", s.dir, results, func(scope sdk.Scope) {
-		drain(scope, sdk.ParDo(scope, &EncodeFn{Plan: s.path, Model: opt.Model, Hash: hash(b), To: opt.To, Out: opt.Out, Dir: s.dir}, each(scope, encoded)))
+		drain(scope, sdk.ParDo(scope, &EncodeFn{Plan: s.path, Model: opt.Model, Hash: hash(b), Out: opt.Out, Dir: s.dir}, each(scope, encoded)))
 	})
 	if err != nil {
 		return nil, err
@@ -150,9 +149,9 @@ func claim(ctx context.Context, dir, marker, id string) error {
 
 // EncodeFn encodes the items of tasks.
 type EncodeFn struct {
-	Plan, Model, To string
-	Hash            string // of the model
-	Out, Dir        string
+	Plan, Model string
+	Hash        string // of the model
+	Out, Dir    string
 
 	coder          *coder
 	items, without sdk.Counter
@@ -189,7 +188,7 @@ func (f *EncodeFn) ProcessElement(ctx context.Context, b []byte, emit func(strin
 		if err != nil {
 			return err
 		}
-		if f.coder, err = newCoder(b, w.plan.Schema, f.To); err != nil {
+		if f.coder, err = newCoder(b, w.plan.Schema); err != nil {
 			return err
 		}
 	}
@@ -261,8 +260,6 @@ type coder struct {
 	model *model.Model
 	names []string          // of modalities
 	ids   map[string]uint32 // of labels
-	view  int
-	to    string // target modality, "" for shared codes
 
 	batch []coded
 	pool  sync.Pool // of *model.Encoder
@@ -280,7 +277,7 @@ type coded struct {
 const coderBatch = 1024
 
 // newCoder returns a coder for a file of a model.
-func newCoder(b []byte, schema db.Schema, to string) (*coder, error) {
+func newCoder(b []byte, schema db.Schema) (*coder, error) {
 	f, err := model.UnmarshalFile(b)
 	if err != nil {
 		return nil, inputError("--model: it is no model file, or a damaged one: %w", err)
@@ -288,7 +285,7 @@ func newCoder(b []byte, schema db.Schema, to string) (*coder, error) {
 	if err := fits(f, schema); err != nil {
 		return nil, err
 	}
-	c := &coder{ids: map[string]uint32{}, to: to}
+	c := &coder{ids: map[string]uint32{}}
 	var ids []uint32
 	for i, name := range f.Labels() {
 		c.ids[name] = uint32(i)
@@ -299,16 +296,6 @@ func newCoder(b []byte, schema db.Schema, to string) (*coder, error) {
 	}
 	for _, m := range c.model.Modalities() {
 		c.names = append(c.names, m.Name)
-	}
-	switch shared := c.model.Views() == model.ViewsShared; {
-	case shared && to != "":
-		return nil, fault.Invalid("--to %s: the model makes one code for all targets", to)
-	case !shared && to == "":
-		return nil, fault.Invalid("--to NAME is missing: the model makes a code for each target: %s", strings.Join(c.names, ", "))
-	case !shared:
-		if c.view = slices.Index(c.names, to); c.view < 0 {
-			return nil, fault.Invalid("--to %s: the model has %s", to, strings.Join(c.names, ", "))
-		}
 	}
 	c.pool.New = func() any { return c.model.NewEncoder() }
 	return c, nil
@@ -406,12 +393,9 @@ func (c *coder) encode(batch []coded) error {
 	fused := make([]float64, q)
 	for i := range batch {
 		e := &batch[i]
-		if c.to != "" && !e.vectors[c.view].Present() {
-			continue
-		}
 		code := codec.NewCode(q)
 		if !c.model.LabelCode(code, e.labels) {
-			c.model.Fuse(fused, c.view, z[i*T:(i+1)*T])
+			c.model.Fuse(fused, z[i*T:(i+1)*T])
 			if !slices.ContainsFunc(fused, func(v float64) bool { return v != 0 }) {
 				continue
 			}

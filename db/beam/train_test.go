@@ -83,7 +83,6 @@ func TestTrainOnTables(t *testing.T) {
 	for name, opt := range map[string]db.TrainOptions{
 		"chosen":   {Options: model.Options{Bits: 16, Anchors: 20, Seed: 2}},
 		"rows":     {Options: small(1).Options, Rows: 333},
-		"targets":  {Options: model.Options{Bits: 16, Anchors: 20, Views: model.ViewsTarget}},
 		"cca":      {Options: model.Options{Bits: 16, Method: model.MethodCCAITQ, Seed: 4}},
 		"cca rows": {Options: model.Options{Method: model.MethodCCAITQ}, Rows: 700},
 	} {

@@ -20,7 +20,7 @@ func (s *split) forms(ctx context.Context, some []journal.Read) (forms [2][][]by
 	asks := make([]*wire.Request, 0, len(some))
 	for _, m := range some {
 		op, err := wire.DecodeOp(m.Data)
-		if errors.Is(err, wire.ErrNewer) {
+		if errors.Is(err, wire.ErrVersion) {
 			return forms, false, fmt.Errorf("message %d: %w", m.Seq, err)
 		}
 		if err != nil { // which its replicas have left out, too

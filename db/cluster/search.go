@@ -354,7 +354,7 @@ func (c *Collection) queries(ctx context.Context, v *view, q db.Query) (func(sha
 	other := q
 	other.Key, other.ExcludeSelf = "", false
 	from := q.From
-	if from == "" && it.Code == nil && len(it.Codes) == 0 && len(it.Vectors)+len(it.Sparse) == 1 { // nothing is trained
+	if from == "" && it.Code == nil && len(it.Vectors)+len(it.Sparse) == 1 { // nothing is trained
 		for name := range it.Vectors {
 			from = name
 		}
@@ -370,7 +370,7 @@ func (c *Collection) queries(ctx context.Context, v *view, q db.Query) (func(sha
 	case from != "" && is:
 		other.From, other.Sparse = from, &sparse
 	default:
-		if q.Space == db.ActiveSpace && it.Code != nil || len(it.Codes) > 0 {
+		if q.Space == db.ActiveSpace && it.Code != nil {
 			// A code is of one space. Another one may just become active, so the query names the space for all shards.
 			about, err := v.ask(ctx, owner, wire.Request{Verb: wire.Describe, Collection: c.name})
 			if err != nil {
@@ -383,7 +383,7 @@ func (c *Collection) queries(ctx context.Context, v *view, q db.Query) (func(sha
 				}
 			}
 		}
-		other.From, other.Code = "", codeFor(it, q.To)
+		other.From, other.Code = "", it.Code
 	}
 	its, others := wire.QueryOf(q), wire.QueryOf(other)
 	return func(shard int) *wire.Query {
@@ -392,19 +392,4 @@ func (c *Collection) queries(ctx context.Context, v *view, q db.Query) (func(sha
 		}
 		return others
 	}, nil
-}
-
-// codeFor returns the stored code of an item that a query starts from: that for the target, or where it has
-// none the first that it has for another.
-func codeFor(it *db.Item, to string) []byte {
-	if it.Code != nil {
-		return it.Code
-	}
-	if t, ok := it.Codes[to]; ok {
-		return t.Code
-	}
-	for _, name := range slices.Sorted(maps.Keys(it.Codes)) {
-		return it.Codes[name].Code
-	}
-	return nil
 }

@@ -1,6 +1,7 @@
 package dbtest
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"fmt"
@@ -22,7 +23,6 @@ type Oracle struct {
 	items    []*db.Item // in database order
 	byKey    map[string]*db.Item
 	rows     map[string]uint32 // rows of the items that have a code, by key
-	views    bool              // each target modality has codes of its own
 }
 
 // NewOracle reads all items of a collection. The collection may be of a snapshot or of
@@ -47,30 +47,18 @@ func NewOracle(ctx context.Context, c *db.Collection) (*Oracle, error) {
 		o.items = append(o.items, it)
 		o.byKey[it.Key] = it
 	}
-	targets := []string{""}
-	if o.views = len(stats.Views) > 0; o.views {
-		targets = nil
-		for _, v := range stats.Views {
-			targets = append(targets, v.Target)
-		}
-	}
-	for _, to := range targets {
-		if err := o.readCodes(ctx, to); err != nil {
-			return nil, err
-		}
-	}
-	return o, nil
+	return o, o.readCodes(ctx)
 }
 
-// readCodes reads rows, and compares the codes of a view with those of the items.
-func (o *Oracle) readCodes(ctx context.Context, to string) error {
+// readCodes reads rows, and compares codes with those of the items.
+func (o *Oracle) readCodes(ctx context.Context) error {
 	coded := 0
 	for _, it := range o.items {
-		if o.code(it, to) != "" {
+		if it.Code != nil {
 			coded++
 		}
 	}
-	for c, err := range o.c.Codes(ctx, to) {
+	for c, err := range o.c.Codes(ctx, "") {
 		if err != nil {
 			return err
 		}
@@ -80,23 +68,14 @@ func (o *Oracle) readCodes(ctx context.Context, to string) error {
 		if it == nil {
 			return fmt.Errorf("dbtest: Codes has an item %q, and Items has none; if others write meanwhile, take a snapshot", c.Key)
 		}
-		if code := o.code(it, to); code != string(c.Code) {
-			return fmt.Errorf("dbtest: the code of item %q is %x by Items, and %x by Codes; if others write meanwhile, take a snapshot", c.Key, code, c.Code)
+		if !bytes.Equal(it.Code, c.Code) {
+			return fmt.Errorf("dbtest: the code of item %q is %x by Items, and %x by Codes; if others write meanwhile, take a snapshot", c.Key, it.Code, c.Code)
 		}
 	}
 	if coded != 0 {
 		return fmt.Errorf("dbtest: Items and Codes differ by %d items that have a code; if others write meanwhile, take a snapshot", coded)
 	}
 	return nil
-}
-
-// code returns the code by which searches for modality to find an item; "" if there is
-// none.
-func (o *Oracle) code(it *db.Item, to string) string {
-	if o.views {
-		return string(it.Codes[to].Code)
-	}
-	return string(it.Code)
 }
 
 // Items returns the items for which an expression is true, in database order; see
@@ -150,8 +129,8 @@ func (o *Oracle) answer(ctx context.Context, q *db.Query) (*oracle.Answer, error
 			return nil, fmt.Errorf("dbtest: %w", err)
 		}
 	} else if it := o.byKey[q.Key]; q.Key != "" && it != nil {
-		if own := o.code(it, q.To); own != "" && own != code {
-			return nil, fmt.Errorf("dbtest: the item has the code %x, and as a query %x", own, code)
+		if it.Code != nil && string(it.Code) != code {
+			return nil, fmt.Errorf("dbtest: the item has the code %x, and as a query %x", it.Code, code)
 		}
 	}
 	found, err := o.Items(q.Where, q.Args...)
@@ -160,7 +139,7 @@ func (o *Oracle) answer(ctx context.Context, q *db.Query) (*oracle.Answer, error
 	}
 	a := &oracle.Answer{Projection: z, Self: q.Key}
 	for _, it := range found {
-		own := o.code(it, q.To)
+		own := string(it.Code)
 		if own == "" || q.To != "" && !oracle.HasModality(it, q.To) || q.ExcludeSelf && it.Key == q.Key {
 			continue
 		}

@@ -24,8 +24,7 @@ type SpaceInfo struct {
 	Parent   Space      `json:"parent,omitempty"`   // the space whose model it took over; 0: it was trained
 	Created  time.Time  `json:"created"`
 	Bits     int        `json:"bits"`
-	Views    []string   `json:"views,omitempty"` // target modalities, where each has codes of its own
-	Revision uint32     `json:"revision"`        // that is in use
+	Revision uint32     `json:"revision"` // that is in use
 
 	Items   int `json:"items"`            // that have a code
 	Built   int `json:"built,omitempty"`  // items that have been looked at, while it is being built

@@ -9,31 +9,26 @@ set -eu
 fddhdb=$1 data=$2 out=$3
 figures=$(dirname "$0")
 mkdir -p "$out"
+out=$(cd "$out" && pwd)
+go -C "$figures/../../experiments" build -o "$out/experiments" .
 
-# experiment SET KIND [FLAGS]: of the database of a set.
+# experiment SET NAME [FLAGS]
 experiment() {
-  set=$1 kind=$2
+  set=$1 name=$2
   shift 2
-  "$fddhdb" experiment "$out/$set.db" "$kind" --vectors image="$data/$set/query_image.npy" \
-    --vectors text="$data/$set/query_text.npy" --labels "$data/$set/query_labels.npy" \
-    --json --plot "$figures/$set-$kind.svg" "$@" > "$out/$set-$kind.json"
-}
-
-# load SET: makes its database.
-load() {
-  rm -rf "$out/$1.db"
-  "$fddhdb" import "$out/$1.db" --init --vectors image="$data/$1/train_image.npy" \
-    --vectors text="$data/$1/train_text.npy" --labels "$data/$1/train_labels.npy"
+  "$out/experiments" "$name" "$data/$set" --json --plot "$figures/$set-$name.svg" "$@" > "$out/$set-$name.json"
 }
 
 for set in wiki ucidigits; do
-  load $set
   seeds=3
   if [ $set = ucidigits ]; then seeds=1; fi
   experiment $set ablation --seeds 5
   experiment $set bits --seeds 5 --grid bits=16,32,64,128
   experiment $set convergence --seeds $seeds
   experiment $set sensitivity --seeds $seeds
+  rm -rf "$out/$set.db"
+  "$fddhdb" import "$out/$set.db" --init --vectors image="$data/$set/train_image.npy" \
+    --vectors text="$data/$set/train_text.npy" --labels "$data/$set/train_labels.npy"
   "$fddhdb" train "$out/$set.db" > "$out/$set-train.txt"
   "$fddhdb" eval "$out/$set.db" --vectors image="$data/$set/query_image.npy" \
     --vectors text="$data/$set/query_text.npy" --labels "$data/$set/query_labels.npy" \
@@ -47,8 +42,7 @@ for set in nuswide pairs; do
 done
 
 # Many labels, which only a generated set has.
-go run ./internal/synth/makeset -set multilabel -items 2000 -queries 400 "$out/multilabel"
+"$out/experiments" makeset --set multilabel --items 2000 --queries 400 "$out/multilabel"
 data=$out
-load multilabel
 experiment multilabel convergence --seeds 1 --anchors 300 --features image=raw --features text=raw \
   --map image=rbf --map text=rbf --gamma image=.1 --gamma text=.1

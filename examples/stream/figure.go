@@ -1,121 +1,69 @@
 package main
 
 import (
-	"bytes"
-	"image/color"
 	"math"
 	"os"
-	"path/filepath"
-	"strings"
+	"strconv"
 
-	"gonum.org/v1/plot"
-	"gonum.org/v1/plot/font"
-	"gonum.org/v1/plot/plotter"
-	"gonum.org/v1/plot/vg"
-	"gonum.org/v1/plot/vg/draw"
-	"gonum.org/v1/plot/vg/vgimg"
-	"gonum.org/v1/plot/vg/vgsvg"
+	"github.com/fddhdb/fddhdb/internal/svgchart"
 )
-
-// These are sizes in points. The legend stands beside the panels and covers no curve.
-const (
-	panelWidth  = 300
-	panelHeight = 260
-	legendWidth = 172
-	margin      = 8
-)
-
-// These are colours that most people can tell apart (Okabe and Ito).
-var (
-	blue       = color.RGBA{0, 114, 178, 255}
-	sky        = color.RGBA{86, 180, 233, 255}
-	vermillion = color.RGBA{213, 94, 0, 255}
-	green      = color.RGBA{0, 158, 115, 255}
-	purple     = color.RGBA{204, 121, 167, 255}
-)
-
-// A look keeps curves apart, also without colour.
-type look struct {
-	color  color.Color
-	dashes []vg.Length
-	glyph  draw.GlyphDrawer // nil: no marks
-}
 
 // drawFigure draws mAP against the number of items seen, with a panel for each
-// direction. The ending of path gives the format. Equal curves give equal bytes.
-func drawFigure(path string, curves []*curve) error {
-	const width, height = 2*panelWidth + legendWidth, panelHeight
-	var canvas interface {
-		vg.CanvasSizer
-		vg.CanvasWriterTo
-	}
-	if strings.EqualFold(filepath.Ext(path), ".png") {
-		canvas = vgimg.PngCanvas{Canvas: vgimg.NewWith(vgimg.UseWH(width, height), vgimg.UseDPI(144))}
-	} else {
-		canvas = vgsvg.New(width, height)
-	}
-	c := draw.New(canvas)
-	c.SetColor(color.White)
-	c.Fill(c.Rectangle.Path())
-	part := func(left, right vg.Length) draw.Canvas {
-		return draw.Crop(draw.Canvas{Canvas: c.Canvas, Rectangle: vg.Rectangle{
-			Min: vg.Point{X: left}, Max: vg.Point{X: right, Y: height}}}, margin, -margin, margin, -margin)
-	}
+// direction, as SVG. Equal curves give equal bytes.
+func drawFigure(path string, curves []*curve) (err error) {
+	var panels []svgchart.Panel
 	for direction := range directions {
-		p, err := panel(direction, curves)
-		if err != nil {
-			return err
+		panels = append(panels, panel(direction, curves))
+	}
+	var legend []svgchart.Style
+	for i, c := range curves {
+		if i == 0 || c.labelled != curves[i-1].labelled {
+			legend = append(legend, svgchart.Style{Name: heading(c) + ":"})
 		}
-		left := vg.Length(direction) * panelWidth
-		p.Draw(part(left, left+panelWidth))
+		legend = append(legend, c.style())
 	}
-	if err := drawLegend(part(2*panelWidth, width), curves); err != nil {
+	f, err := os.Create(path)
+	if err != nil {
 		return err
 	}
-	var b bytes.Buffer
-	if _, err := canvas.WriteTo(&b); err != nil {
-		return err
-	}
-	// If the font is not installed, the viewer shows a similar one.
-	out := bytes.ReplaceAll(b.Bytes(), []byte("font-family:Liberation Sans;"), []byte("font-family:Liberation Sans,Arial,Helvetica,sans-serif;"))
-	return os.WriteFile(path, out, 0o666)
+	defer func() {
+		if closed := f.Close(); err == nil {
+			err = closed
+		}
+	}()
+	return svgchart.Write(f, panels, len(panels), legend, 190)
 }
 
-func panel(direction int, curves []*curve) (*plot.Plot, error) {
-	p := plot.New()
-	sans(&p.Title.TextStyle.Font, 11)
-	for _, a := range []*plot.Axis{&p.X, &p.Y} {
-		sans(&a.Label.TextStyle.Font, 10)
-		sans(&a.Tick.Label.Font, 9)
-	}
-	p.Title.Text, p.X.Label.Text, p.Y.Label.Text = directions[direction], "items seen", "mAP"
-	p.Title.Padding = 6
-	grid := plotter.NewGrid()
-	grid.Vertical.Color, grid.Horizontal.Color = color.Gray{225}, color.Gray{225}
-	p.Add(grid)
+// style returns the look of a curve with its name.
+func (c *curve) style() svgchart.Style {
+	s := c.look
+	s.Name = c.name
+	return s
+}
+
+func panel(direction int, curves []*curve) svgchart.Panel {
+	p := svgchart.Panel{Title: directions[direction], X: svgchart.Axis{Label: "items seen"}, Y: svgchart.Axis{Label: "mAP", Min: 1}}
 	for _, c := range curves {
-		var points plotter.XYs
+		line := svgchart.Curve{Style: c.style()}
 		for _, at := range c.points {
-			points = append(points, plotter.XY{X: float64(at.items), Y: mean(at.maps[direction])})
+			point := svgchart.Point{X: float64(at.items), Y: mean(at.maps[direction])}
+			p.X.Max, p.Y.Min, p.Y.Max = max(p.X.Max, point.X), min(p.Y.Min, point.Y), max(p.Y.Max, point.Y)
+			line.Points = append(line.Points, point)
 		}
-		line, marks, err := plotters(c.look, points)
-		if err != nil {
-			return nil, err
-		}
-		p.Add(line)
-		if marks != nil {
-			p.Add(marks)
-		}
+		p.Curves = append(p.Curves, line)
 	}
-	p.X.Min = 0
-	room := .05 * (p.Y.Max - p.Y.Min)
+	room := max(.05*(p.Y.Max-p.Y.Min), .005)
 	p.Y.Min, p.Y.Max = p.Y.Min-room, p.Y.Max+room
-	p.Y.Tick.Marker = plot.TickerFunc(shareTicks)
-	return p, nil
+	p.Y.Ticks = shareTicks(p.Y.Min, p.Y.Max)
+	for i := range 5 {
+		items := p.X.Max * float64(i) / 4
+		p.X.Ticks = append(p.X.Ticks, svgchart.Tick{At: items, Label: strconv.Itoa(int(items))})
+	}
+	return p
 }
 
 // shareTicks returns three to eight round numbers from low to high.
-func shareTicks(low, high float64) (ticks []plot.Tick) {
+func shareTicks(low, high float64) (ticks []svgchart.Tick) {
 	step := .2
 	for _, finer := range []float64{.1, .05, .02, .01, .005} {
 		if (high-low)/step < 4 {
@@ -123,55 +71,7 @@ func shareTicks(low, high float64) (ticks []plot.Tick) {
 		}
 	}
 	for i := math.Ceil(low / step); i*step <= high; i++ {
-		ticks = append(ticks, plot.Tick{Value: i * step, Label: share(i * step)})
+		ticks = append(ticks, svgchart.Tick{At: i * step, Label: share(i * step)})
 	}
 	return ticks
 }
-
-// plotters returns what draws a curve. marks is nil if the look has none.
-func plotters(look look, points plotter.XYs) (line *plotter.Line, marks *plotter.Scatter, err error) {
-	line, marks, err = plotter.NewLinePoints(points)
-	if err != nil {
-		return nil, nil, err
-	}
-	line.LineStyle = draw.LineStyle{Color: look.color, Width: 1.5, Dashes: look.dashes}
-	if look.glyph == nil {
-		return line, nil, nil
-	}
-	marks.GlyphStyle = draw.GlyphStyle{Color: look.color, Radius: 2.4, Shape: look.glyph}
-	return line, marks, nil
-}
-
-// drawLegend names the curves under their headings.
-func drawLegend(c draw.Canvas, curves []*curve) error {
-	for len(curves) > 0 {
-		n := 1
-		for n < len(curves) && curves[n].labelled == curves[0].labelled {
-			n++
-		}
-		l := plot.NewLegend()
-		sans(&l.TextStyle.Font, 10)
-		l.Top, l.Left, l.ThumbnailWidth, l.Padding = true, true, 24, 4
-		c.Max.Y -= l.TextStyle.FontExtents().Height
-		c.FillText(l.TextStyle, vg.Point{X: c.Min.X, Y: c.Max.Y}, heading(curves[0])+":")
-		c.Max.Y -= l.Padding
-		for _, cv := range curves[:n] {
-			line, marks, err := plotters(cv.look, plotter.XYs{{}})
-			if err != nil {
-				return err
-			}
-			if marks == nil {
-				l.Add(cv.name, line)
-			} else {
-				l.Add(cv.name, line, marks)
-			}
-		}
-		l.Draw(c)
-		c.Max.Y -= l.Rectangle(c).Size().Y + 2*margin
-		curves = curves[n:]
-	}
-	return nil
-}
-
-// sans sets the typeface of all figures.
-func sans(f *font.Font, size vg.Length) { f.Typeface, f.Variant, f.Size = "Liberation", "Sans", size }

@@ -39,7 +39,7 @@ func command(ctx context.Context, args []string, stdout, stderr io.Writer) error
 	f.IntVar(&s.chunk, "chunk", 100, "items between two updates")
 	f.IntVar(&s.seeds, "seeds", 2, "sets and trainings that figures are the mean of")
 	f.StringVar(&s.dir, "dir", "", "new folder for the database; without it, one that is removed at the end")
-	f.StringVar(&s.out, "out", "stream.svg", "figure to draw, .svg or .png")
+	f.StringVar(&s.out, "out", "stream.svg", "figure to draw, a .svg file")
 	if err := f.Parse(args); err != nil {
 		return err
 	}
@@ -88,8 +88,8 @@ func (s settings) check(rest []string) error {
 		return fmt.Errorf("-items %d: it takes %d, of which a tenth trains", s.items, leastItems)
 	case s.queries < 1 || s.chunk < 1 || s.seeds < 1:
 		return errors.New("-queries, -chunk and -seeds: 1 or more are possible")
-	case ext != ".svg" && ext != ".png":
-		return fmt.Errorf("-out %s: a .svg or .png file is drawn", s.out)
+	case ext != ".svg":
+		return fmt.Errorf("-out %s: a .svg file is drawn", s.out)
 	}
 	return nil
 }

@@ -4,7 +4,6 @@ import (
 	"bytes"
 	"encoding/xml"
 	"errors"
-	"image/png"
 	"io"
 	"math"
 	"os"
@@ -21,9 +20,9 @@ import (
 var durations = regexp.MustCompile(`[\d.]+ (µs|ms|s)\b`)
 
 // run runs the program on a small set, and returns its output and its figure.
-func run(t *testing.T, ending string, flags ...string) (printed string, figure []byte) {
+func run(t *testing.T, flags ...string) (printed string, figure []byte) {
 	t.Helper()
-	out := filepath.Join(t.TempDir(), "figure"+ending)
+	out := filepath.Join(t.TempDir(), "figure.svg")
 	var b strings.Builder
 	args := append([]string{"-set", "pairs", "-items", "400", "-queries", "60", "-chunk", "60", "-out", out}, flags...)
 	if err := command(t.Context(), args, &b, io.Discard); err != nil {
@@ -62,7 +61,7 @@ func TestStream(t *testing.T) {
 	}
 	temp := t.TempDir()
 	t.Setenv("TMPDIR", temp)
-	printed, figure := run(t, ".svg", "-seeds", "2")
+	printed, figure := run(t, "-seeds", "2")
 	t.Log(printed)
 	last := rows(printed)
 	for _, w := range ways {
@@ -90,7 +89,7 @@ func TestStream(t *testing.T) {
 	if left, err := os.ReadDir(temp); err != nil || len(left) > 0 {
 		t.Errorf("left behind: %v, %v", left, err)
 	}
-	again, figureAgain := run(t, ".svg", "-seeds", "2")
+	again, figureAgain := run(t, "-seeds", "2")
 	if again != printed || !bytes.Equal(figureAgain, figure) {
 		t.Errorf("the second time:\n%s", again)
 	}
@@ -167,10 +166,7 @@ func TestKept(t *testing.T) {
 		t.Skip("takes long")
 	}
 	dir := filepath.Join(t.TempDir(), "kept")
-	_, figure := run(t, ".png", "-items", "300", "-seeds", "1", "-dir", dir)
-	if _, err := png.Decode(bytes.NewReader(figure)); err != nil {
-		t.Errorf("the figure: %v", err)
-	}
+	run(t, "-items", "300", "-seeds", "1", "-dir", dir)
 	err := command(t.Context(), []string{"-dir", dir, "-items", "300"}, io.Discard, io.Discard)
 	if !errors.Is(err, db.ErrExists) {
 		t.Errorf("a second time into the same folder: %v", err)
@@ -211,8 +207,8 @@ func TestTicks(t *testing.T) {
 			t.Errorf("from %g to %g: %v", r[0], r[1], ticks)
 		}
 		for _, tick := range ticks {
-			if tick.Value < r[0] || tick.Value > r[1] {
-				t.Errorf("from %g to %g: a tick at %g", r[0], r[1], tick.Value)
+			if tick.At < r[0] || tick.At > r[1] {
+				t.Errorf("from %g to %g: a tick at %g", r[0], r[1], tick.At)
 			}
 		}
 	}

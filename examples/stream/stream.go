@@ -4,15 +4,12 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"image/color"
 	"slices"
 	"strings"
 	"time"
 
-	"gonum.org/v1/plot/vg"
-	"gonum.org/v1/plot/vg/draw"
-
 	"github.com/fddhdb/fddhdb/db"
+	"github.com/fddhdb/fddhdb/internal/svgchart"
 	"github.com/fddhdb/fddhdb/model"
 )
 
@@ -26,17 +23,17 @@ type way struct {
 	updated  bool // the projections are updated after each chunk
 	teacher  db.Teacher
 	retrain  bool // a new training on everything, at the end
-	look     look
+	look     svgchart.Style
 }
 
 var ways = []way{
-	{name: "updated", labelled: true, updated: true, teacher: db.TeacherLabels, look: look{blue, nil, draw.CircleGlyph{}}},
-	{name: "never updated", labelled: true, look: look{sky, []vg.Length{6, 3}, nil}},
-	{name: "trained on all", labelled: true, retrain: true, look: look{blue, []vg.Length{0, 1000}, draw.RingGlyph{}}},
-	{name: "stronger modality, guarded", updated: true, teacher: db.TeacherAuto, look: look{green, nil, draw.SquareGlyph{}}},
-	{name: "stronger modality", updated: true, teacher: db.TeacherModality, look: look{vermillion, nil, draw.TriangleGlyph{}}},
-	{name: "self", updated: true, teacher: db.TeacherSelf, look: look{purple, []vg.Length{8, 2, 2, 2}, draw.PyramidGlyph{}}},
-	{name: "never updated", look: look{color.Gray{60}, []vg.Length{6, 3}, nil}},
+	{name: "updated", labelled: true, updated: true, teacher: db.TeacherLabels, look: svgchart.Style{Color: svgchart.Blue, Mark: svgchart.Circle}},
+	{name: "never updated", labelled: true, look: svgchart.Style{Color: svgchart.Sky, Dashes: "6 3"}},
+	{name: "trained on all", labelled: true, retrain: true, look: svgchart.Style{Color: svgchart.Blue, Mark: svgchart.Diamond, Alone: true}},
+	{name: "stronger modality, guarded", updated: true, teacher: db.TeacherAuto, look: svgchart.Style{Color: svgchart.Green, Mark: svgchart.Square}},
+	{name: "stronger modality", updated: true, teacher: db.TeacherModality, look: svgchart.Style{Color: svgchart.Vermillion, Mark: svgchart.Triangle}},
+	{name: "self", updated: true, teacher: db.TeacherSelf, look: svgchart.Style{Color: svgchart.Purple, Dashes: "8 2 2 2", Mark: svgchart.Diamond}},
+	{name: "never updated", look: svgchart.Style{Color: svgchart.Grey, Dashes: "6 3"}},
 }
 
 // A curve is the result of one way.

@@ -165,7 +165,7 @@ func TestReadModule(t *testing.T) {
 		t.Fatal(err)
 	}
 	codec, dense := packages["codec"], packages["model/internal/dense"]
-	if codec == nil || dense == nil || packages["internal/measure"] != nil || packages["examples/emoji"] != nil {
+	if codec == nil || dense == nil || packages["experiments"] != nil || packages["examples/emoji"] != nil {
 		t.Fatalf("packages %q", slices.Sorted(maps.Keys(packages)))
 	}
 	for _, name := range []string{"Code", "NewCode", "Code.Bit"} {

@@ -5,9 +5,7 @@ const (
 	roaring = "github.com/RoaringBitmap/roaring/v2"
 	pebble  = "github.com/cockroachdb/pebble/v2"
 	gonum   = "gonum.org/v1/gonum"
-	plot    = "gonum.org/v1/plot"
 	sys     = "golang.org/x/sys"
-	image   = "golang.org/x/image"
 	term    = "golang.org/x/term"
 	parquet = "github.com/parquet-go/parquet-go"
 	minio   = "github.com/minio/minio-go/v7"
@@ -38,9 +36,9 @@ var house = plan{
 	layers: []layer{
 		// Programs and tests that stand on the whole product.
 		{"examples/backup": nil, "examples/embeddings": nil, "examples/neardup": nil, "examples/photos": nil, "examples/quickstart": nil,
-			"examples/service": nil, "examples/stream": {plot}, "examples/three": nil},
+			"examples/service": nil, "examples/stream": nil, "examples/three": nil},
 		{"db/dbtest": {pebble}, "db/internal/dbkit": {pebble, gocmp}, "internal/field": {pebble}, "internal/manpage": nil,
-			"internal/metamorphic": {pebble}, "internal/synth/makeset": nil},
+			"internal/metamorphic": {pebble}},
 		{"cmd/fddhdb/clitest": nil, "db/backup/storetest": nil, "internal/arrows": nil, "internal/doctest": nil, "internal/effort": nil,
 			"internal/killtest": nil, "internal/oracle": nil, "internal/release": nil, "internal/seed": {rapid},
 			"internal/synth": nil, "internal/testfs": {pebble}, "internal/versity": {minio}},
@@ -48,9 +46,9 @@ var house = plan{
 		// The command line.
 		{"cmd/fddhdb": nil},
 		{"cmd/fddhdb/command": {cobra, pflag}},
-		{"cmd/fddhdb/experiment": {plot}, "cmd/fddhdb/measure": {plot}, "cmd/fddhdb/shell": {cobra, pflag, liner, term}},
-		{"cmd/fddhdb/sheet": {plot, image}},
-		{"cmd/fddhdb/chart": {plot}, "cmd/fddhdb/explore": nil, "cmd/fddhdb/flags": {pflag}, "cmd/fddhdb/outfile": nil, "cmd/fddhdb/source": nil},
+		{"cmd/fddhdb/shell": {cobra, pflag, liner, term}},
+		{"cmd/fddhdb/sheet": nil},
+		{"cmd/fddhdb/chart": nil, "cmd/fddhdb/explore": nil, "cmd/fddhdb/flags": {pflag}, "cmd/fddhdb/outfile": nil, "cmd/fddhdb/source": nil},
 		{"cmd/fddhdb/picture": nil, "cmd/fddhdb/textform": nil, "cmd/fddhdb/usage": {cobra, pflag}},
 		{"cmd/fddhdb/encoder": nil, "cmd/fddhdb/jsonform": nil, "cmd/fddhdb/term": {cobra, pretty, term}},
 		{"cmd/fddhdb/exit": nil, "cmd/fddhdb/userdir": nil},
@@ -85,7 +83,7 @@ var house = plan{
 		{"codec": {roaring, sys}},
 
 		// The ground imports nothing of ours.
-		{"codec/internal/jsontext": nil, "internal/freemem": {sys}, "internal/inside": nil, "internal/instant": nil},
+		{"codec/internal/jsontext": nil, "internal/freemem": {sys}, "internal/inside": nil, "internal/instant": nil, "internal/svgchart": nil},
 	},
 	rules: []rule{
 		{of: names{"db/backup"}, only: names{"db/event", "db/internal/work", "internal/inside"},

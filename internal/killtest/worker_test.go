@@ -268,7 +268,7 @@ func (w *worker) changeSpaces(ctx context.Context) error {
 			f = func() (result, error) { return result{}, c.Alter(ctx, alteration(op.Load)) }
 		case k < 4 && len(ids) < 3 || len(ids) == 0:
 			opt := db.TrainOptions{Activate: r.IntN(2) == 0, Options: model.Options{
-				Bits: bits, Anchors: 6, Seed: uint64(n), Sweeps: 1, Views: model.Views(r.IntN(2)), Fusion: model.Fusion{Rule: model.FusionSum},
+				Bits: bits, Anchors: 6, Seed: uint64(n), Sweeps: 1, Fusion: model.Fusion{Rule: model.FusionSum},
 				Map: map[string]model.MapKind{"image": model.MapRBF, "text": model.MapRBF},
 			}}
 			op.Kind = "train"

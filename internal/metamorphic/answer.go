@@ -29,10 +29,6 @@ func (c *collection) find(q *Query, encode func(space db.Space, from string, x [
 		return nil, db.ErrInvalid
 	case sp == nil:
 		return nil, db.ErrNoModel
-	case sp.targets != nil && q.To == "":
-		return nil, db.ErrInvalid
-	case sp.targets != nil && !slices.Contains(sp.targets, q.To):
-		return nil, db.ErrNoModel
 	}
 	a := &answer{sp: sp, to: q.To}
 	a.Self = q.Key
@@ -56,7 +52,7 @@ func (c *collection) find(q *Query, encode func(space db.Space, from string, x [
 		if matching++; it.vectors[q.From] != nil {
 			having++
 		}
-		if code, ok := sp.code(key, q.To); ok {
+		if code, ok := sp.code(key); ok {
 			a.Candidates = append(a.Candidates, oracle.Candidate{
 				Key: key, Row: row, Code: code, Distance: oracle.Distance(code, a.code), Score: oracle.Score(a.Projection, code), Age: sp.ages[code]})
 		}
@@ -86,7 +82,7 @@ func (c *collection) start(a *answer, q *Query, encode func(space db.Space, from
 		x = c.items[q.Key].vectors[q.From]
 	}
 	if x == nil {
-		code, ok := a.sp.ownCode(q.Key, q.To)
+		code, ok := a.sp.code(q.Key)
 		if a.code = code; !ok {
 			return db.ErrInvalid
 		}

@@ -201,9 +201,9 @@ func (h *history) checkSpace(c *collection, sp *space, info *db.SpaceInfo) error
 		sp.revision, sp.free = info.Revision, false
 	}
 	if info.Space != sp.number || info.State != state || info.Previous != (sp.number == c.previous) || info.Bits != sp.bits ||
-		!slices.Equal(info.Views, sp.targets) || info.Revision != sp.revision && !c.codesOnly() {
-		return fmt.Errorf("%d, %s, previous %v, %d bits, targets %q, revision %d; want %d, %s, %v, %d, %q, %d", info.Space, info.State, info.Previous,
-			info.Bits, info.Views, info.Revision, sp.number, state, sp.number == c.previous, sp.bits, sp.targets, sp.revision)
+		info.Revision != sp.revision && !c.codesOnly() {
+		return fmt.Errorf("%d, %s, previous %v, %d bits, revision %d; want %d, %s, %v, %d, %d", info.Space, info.State, info.Previous,
+			info.Bits, info.Revision, sp.number, state, sp.number == c.previous, sp.bits, sp.revision)
 	}
 	if info.Items != sp.coded() || info.Codes != sp.distinct() || info.Recode != 0 {
 		return fmt.Errorf("%d items have a code, %d are distinct, %d are to be made again; want %d, %d and 0", info.Items, info.Codes, info.Recode,
@@ -235,45 +235,34 @@ func (h *history) checkSpace(c *collection, sp *space, info *db.SpaceInfo) error
 
 // checkCodes compares the listed codes, and the rows of their items.
 func (h *history) checkCodes(c *collection, sp *space, in *db.Collection) error {
-	for _, to := range sp.targetsOrShared() {
-		at, last := 0, uint32(0)
-		var want []string
-		for _, key := range c.order {
-			if _, ok := sp.code(key, to); ok {
-				want = append(want, key)
-			}
+	at, last := 0, uint32(0)
+	var want []string
+	for _, key := range c.order {
+		if _, ok := sp.code(key); ok {
+			want = append(want, key)
 		}
-		for got, err := range in.Codes(h.ctx, to) {
-			if err != nil {
-				return err
-			}
-			if at == len(want) || got.Key != want[at] {
-				return fmt.Errorf("code %d is that of %q", at, got.Key)
-			}
-			it := c.items[got.Key]
-			if code, _ := sp.code(got.Key, to); string(got.Code) != code {
-				return fmt.Errorf("item %q is listed with code %x for %q, want %x", got.Key, got.Code, to, code)
-			}
-			if c.loose && at > 0 && got.Row <= last || !c.loose && it.row != got.Row {
-				return fmt.Errorf("item %q is in row %d after row %d, want %d", got.Key, got.Row, last, it.row)
-			}
-			last = got.Row
-			at++
+	}
+	for got, err := range in.Codes(h.ctx, "") {
+		if err != nil {
+			return err
 		}
-		if at != len(want) {
-			return fmt.Errorf("%d codes for %q, want %d", at, to, len(want))
+		if at == len(want) || got.Key != want[at] {
+			return fmt.Errorf("code %d is that of %q", at, got.Key)
 		}
+		it := c.items[got.Key]
+		if code, _ := sp.code(got.Key); string(got.Code) != code {
+			return fmt.Errorf("item %q is listed with code %x, want %x", got.Key, got.Code, code)
+		}
+		if c.loose && at > 0 && got.Row <= last || !c.loose && it.row != got.Row {
+			return fmt.Errorf("item %q is in row %d after row %d, want %d", got.Key, got.Row, last, it.row)
+		}
+		last = got.Row
+		at++
+	}
+	if at != len(want) {
+		return fmt.Errorf("%d codes, want %d", at, len(want))
 	}
 	return nil
-}
-
-// targetsOrShared returns the targets that have codes of their own; if there are none,
-// the shared target "".
-func (sp *space) targetsOrShared() []string {
-	if sp.targets == nil {
-		return []string{""}
-	}
-	return sp.targets
 }
 
 // checkStats compares the statistics of a collection.

@@ -47,18 +47,14 @@ func (h *history) settleIn(c *collection, sp *space, handle *db.Collection, keys
 	return nil
 }
 
-// codedOf returns the codes that an item gets if it is written now.
+// codedOf returns the code that an item gets if it is written now.
 func (h *history) codedOf(sp *space, in *db.Collection, it *item) (*coded, error) {
 	if !sp.settled {
 		return &coded{}, nil
 	}
 	if set := sp.labelSet(it); set != "" {
 		code, seen := sp.labelCodes[set]
-		out := &coded{by: map[string]string{}, labelled: true, settled: seen}
-		for _, t := range sp.targetsOf(it) {
-			out.by[t] = code // "" if the code is not known yet; the map then names the targets alone
-		}
-		return out, nil
+		return &coded{code: code, has: true, labelled: true, settled: seen}, nil
 	}
 	if h.learns() || sp.moving {
 		return &coded{}, nil // a background update may have changed the projections
@@ -69,21 +65,17 @@ func (h *history) codedOf(sp *space, in *db.Collection, it *item) (*coded, error
 			vectors[m] = x
 		}
 	}
-	out := &coded{by: map[string]string{}, settled: true}
 	if len(vectors) == 0 {
-		return out, nil
+		return &coded{settled: true}, nil
 	}
-	for _, t := range sp.targetsOf(it) {
-		code, _, err := in.Encode(t, &db.Item{Vectors: vectors})
-		switch {
-		case errors.Is(err, db.ErrInvalid): // the vector is far from all anchors
-		case err != nil:
-			return nil, err
-		default:
-			out.by[t] = string(code)
-		}
+	code, _, err := in.Encode(&db.Item{Vectors: vectors})
+	switch {
+	case errors.Is(err, db.ErrInvalid): // the vector is far from all anchors
+		return &coded{settled: true}, nil
+	case err != nil:
+		return nil, err
 	}
-	return out, nil
+	return &coded{code: string(code), has: true, settled: true}, nil
 }
 
 // same compares an item with the item got that the database returns, as the space sp
@@ -97,20 +89,13 @@ func (c *collection) same(sp *space, key string, got *db.Item) error {
 	if err := c.sameContent(it, got); err != nil {
 		return fmt.Errorf("item %q: %w", key, err)
 	}
-	by, from := map[string]string{}, map[string]string{}
-	if got.Code != nil {
-		by[""], from[""] = string(got.Code), got.CodeFrom
-	}
-	for t, code := range got.Codes {
-		by[t], from[t] = string(code.Code), code.From
-	}
 	if sp == nil {
-		if len(by) > 0 {
-			return fmt.Errorf("item %q has codes %x, and there is no space", key, by)
+		if got.Code != nil {
+			return fmt.Errorf("item %q has code %x, and there is no space", key, got.Code)
 		}
 		return nil
 	}
-	if err := c.sameCodes(sp, key, by, from); err != nil {
+	if err := c.sameCode(sp, key, got); err != nil {
 		return fmt.Errorf("item %q in space %d: %w", key, sp.number, err)
 	}
 	return nil
@@ -154,45 +139,36 @@ func (c *collection) sameContent(it *item, got *db.Item) error {
 	return nil
 }
 
-// sameCodes compares the codes of an item, by target.
-func (c *collection) sameCodes(sp *space, key string, by, from map[string]string) error {
+// sameCode compares the code of an item.
+func (c *collection) sameCode(sp *space, key string, got *db.Item) error {
 	it, want := c.items[key], sp.codes[key]
 	if want == nil {
 		want = &coded{}
 	}
-	for t, f := range from {
-		_, isModality := it.vectors[f]
-		ok := f == "given" && c.codesOnly() || f == "labels" && len(it.labels) > 0 || f == "fused" || isModality
-		if !ok || sp.settled && !c.codesOnly() && (f == "labels") != (sp.labelSet(it) != "") {
-			return fmt.Errorf("the code for %q comes from %q", t, f)
+	code, from := string(got.Code), got.CodeFrom
+	if code != "" {
+		_, isModality := it.vectors[from]
+		ok := from == "given" && c.codesOnly() || from == "labels" && len(it.labels) > 0 || from == "fused" || isModality
+		if !ok || sp.settled && !c.codesOnly() && (from == "labels") != (sp.labelSet(it) != "") {
+			return fmt.Errorf("the code comes from %q", from)
 		}
 	}
 	if want.settled {
-		if !maps.Equal(by, want.by) {
-			return fmt.Errorf("codes %x, want %x", by, want.by)
+		if code != want.code {
+			return fmt.Errorf("code %x, want %x", code, want.code)
 		}
 		return nil
 	}
 	if want.labelled { // the first item with these labels
-		code := ""
-		for _, t := range sp.targetsOf(it) {
-			if code == "" {
-				code = by[t]
-			}
-			if by[t] == "" || by[t] != code {
-				return fmt.Errorf("codes %x by the same labels", by)
-			}
+		if code == "" {
+			return errors.New("no code, and it has known labels")
 		}
-		if len(by) != len(want.by) {
-			return fmt.Errorf("codes %x, want some for %d targets", by, len(want.by))
+		set := sp.labelSet(it)
+		if known, seen := sp.labelCodes[set]; seen && known != code {
+			return fmt.Errorf("code %x, others with the labels %q have %x", code, set, known)
 		}
-		if set := sp.labelSet(it); code != "" {
-			if known, seen := sp.labelCodes[set]; seen && known != code {
-				return fmt.Errorf("code %x, others with the labels %q have %x", code, set, known)
-			}
-			sp.labelCodes[set] = code
-		}
+		sp.labelCodes[set] = code
 	}
-	sp.codes[key] = &coded{by: by, labelled: want.labelled, settled: true}
+	sp.codes[key] = &coded{code: code, has: code != "", labelled: want.labelled, settled: true}
 	return nil
 }

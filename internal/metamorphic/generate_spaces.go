@@ -24,7 +24,7 @@ func (g *generator) named(name string) string {
 func (g *generator) train(name string) Op {
 	t := &Training{
 		Bits: pick(g, []int{8, 16, 16, 24}), Anchors: pick(g, []int{4, 6}), Seed: g.Uint64N(4),
-		Targets: g.chance(2), Joint: g.chance(5), Linear: g.chance(6), Choose: g.chance(8), Activate: g.chance(2),
+		Joint: g.chance(5), Linear: g.chance(6), Choose: g.chance(8), Activate: g.chance(2),
 	}
 	t.Free = t.Seed == 3
 	if g.chance(4) {

@@ -284,21 +284,13 @@ func (h *history) lookAt(op *Op, snap *db.Snapshot) error {
 	if err != nil || !stats.Trained {
 		return err
 	}
-	to := ""
-	if len(stats.Views) > 0 {
-		to = stats.Views[0].Target
-	}
-	q := db.Query{To: to, Code: codeOf(stats.Bits, op.Seed%(1<<16))}
+	q := db.Query{Code: codeOf(stats.Bits, op.Seed%(1<<16))}
 	want := 0
 	for it, err := range handle.Items(h.ctx) {
 		if err != nil {
 			return err
 		}
-		code := it.Code
-		if to != "" {
-			code = it.Codes[to].Code
-		}
-		if code != nil && oracle.Distance(string(code), string(q.Code)) <= op.Radius {
+		if it.Code != nil && oracle.Distance(string(it.Code), string(q.Code)) <= op.Radius {
 			want++
 		}
 	}

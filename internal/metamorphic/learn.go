@@ -27,9 +27,6 @@ func (t *Training) options(s *Schema) db.TrainOptions {
 			o.Map[m.Name] = model.MapLinear
 		}
 	}
-	if t.Targets {
-		o.Views = model.ViewsTarget
-	}
 	if t.Joint {
 		o.Method = model.MethodJoint
 	}
@@ -91,9 +88,6 @@ func (h *history) trained(op *Op, t *db.Training, settled bool) error {
 		if !slices.Contains(t.LeftOut, m.Name) {
 			sp.modalities = append(sp.modalities, m.Name)
 		}
-	}
-	if op.Train.Targets && !op.Train.Free {
-		sp.targets = sp.modalities
 	}
 	if t.Revision != 1 {
 		return fmt.Errorf("a training made revision %d", t.Revision)

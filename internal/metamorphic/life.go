@@ -116,7 +116,7 @@ func (h *history) cancelled(op *Op) error {
 		_, errs["put"] = handle.Put(ctx, c.given(op.Key, op.Item))
 	}
 	if sp := c.space(0); sp != nil {
-		q := db.Query{Code: codeOf(sp.bits, 1), To: sp.targetsOrShared()[0]}
+		q := db.Query{Code: codeOf(sp.bits, 1)}
 		errs["search"], errs["radius"] = second(handle.Search(ctx, q)), second(handle.SearchRadius(ctx, q, 3))
 	}
 	if !c.codesOnly() {

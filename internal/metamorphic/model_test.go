@@ -66,7 +66,7 @@ func TestForkedWorldsAreApart(t *testing.T) {
 		for _, name := range names(w) {
 			c := w.collections[name]
 			for _, key := range c.order {
-				own, _ := c.space(0).code(key, "")
+				own, _ := c.space(0).code(key)
 				fmt.Fprintf(&b, "%s %s %+v %x\n", name, key, *c.items[key], own)
 			}
 		}

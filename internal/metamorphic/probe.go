@@ -18,23 +18,21 @@ func (h *history) probe() (map[string][]db.Hit, error) {
 		}
 		c := h.now.collections[name]
 		for _, sp := range c.spaces {
-			for _, to := range sp.targetsOrShared() {
-				queries := map[string]db.Query{"by code": {Code: codeOf(sp.bits, 259)}}
-				for _, m := range sp.modalities {
-					queries["by "+m] = db.Query{From: m, Vector: vectorOf(c.modality(m), 3)}
+			queries := map[string]db.Query{"by code": {Code: codeOf(sp.bits, 259)}}
+			for _, m := range sp.modalities {
+				queries["by "+m] = db.Query{From: m, Vector: vectorOf(c.modality(m), 3)}
+			}
+			for what, q := range queries {
+				q.Space, q.K = sp.number, len(c.items)+1
+				q.Rerank = db.RerankProjection // what it compares copies without vectors have, too
+				res, err := handle.Search(h.ctx, q)
+				if errors.Is(err, db.ErrInvalid) {
+					continue // the vector is far from all anchors
 				}
-				for what, q := range queries {
-					q.To, q.Space, q.K = to, sp.number, len(c.items)+1
-					q.Rerank = db.RerankProjection // what it compares copies without vectors have, too
-					res, err := handle.Search(h.ctx, q)
-					if errors.Is(err, db.ErrInvalid) {
-						continue // the vector is far from all anchors
-					}
-					if err != nil {
-						return nil, err
-					}
-					out[fmt.Sprintf("%s to %q in space %d, revision %d, of collection %s", what, to, res.Space, res.Revision, name)] = res.Hits
+				if err != nil {
+					return nil, err
 				}
+				out[fmt.Sprintf("%s in space %d, revision %d, of collection %s", what, res.Space, res.Revision, name)] = res.Hits
 			}
 		}
 	}

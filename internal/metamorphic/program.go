@@ -101,7 +101,6 @@ type Training struct {
 	Bits     int    `json:"bits"`
 	Anchors  int    `json:"anchors,omitempty"`
 	Seed     uint64 `json:"seed,omitempty"`
-	Targets  bool   `json:"targets,omitempty"` // codes for each target modality
 	Joint    bool   `json:"joint,omitempty"`
 	Linear   bool   `json:"linear,omitempty"`
 	Free     bool   `json:"label_free,omitempty"` // without labels

@@ -106,7 +106,7 @@ func (h *history) remade() {
 			case c.codesOnly():
 				sp.ages, sp.carried, sp.nextAge, sp.codes = map[string]int{}, map[string]int{}, 0, map[string]*coded{}
 				for _, key := range c.order {
-					sp.give(key, codes[key].by[""])
+					sp.give(key, codes[key].code)
 				}
 			case h.revised(sp):
 				for key, code := range codes {

@@ -195,7 +195,7 @@ func (s *shrinker) simpler(now func() Op, with func(Op) *Program) {
 		},
 		func(op *Op) {
 			if op.Train != nil {
-				op.Train = &Training{Bits: op.Train.Bits, Anchors: op.Train.Anchors, Targets: op.Train.Targets, Free: op.Train.Free}
+				op.Train = &Training{Bits: op.Train.Bits, Anchors: op.Train.Anchors, Free: op.Train.Free}
 			}
 		},
 	} {

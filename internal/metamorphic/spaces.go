@@ -13,7 +13,6 @@ type space struct {
 	number     db.Space
 	name       string // of the operation that made it
 	bits       int
-	targets    []string // modalities with codes of their own; nil: one code for all
 	modalities []string // modalities that the model knows
 	revision   uint32
 	free       bool            // an update in the background may have made later revisions
@@ -35,12 +34,12 @@ type space struct {
 	nextAge int
 }
 
-// A coded has the codes of an item, by target; the code for all targets stands under
-// "". It does not change.
+// A coded is what is known of the code of an item. It does not change.
 type coded struct {
-	by       map[string]string
-	labelled bool // the codes come from its labels
-	settled  bool // false: the database has to tell the codes
+	code     string // "" if it has none, or it is not known yet
+	has      bool   // it has one
+	labelled bool   // the code comes from its labels
+	settled  bool   // false: the database has to tell the code
 }
 
 func (sp *space) clone() *space {
@@ -87,7 +86,7 @@ func (sp *space) give(key, code string) {
 		return
 	}
 	if old := sp.codes[key]; old != nil {
-		was := old.by[""]
+		was := old.code
 		if was == code {
 			return
 		}
@@ -103,7 +102,7 @@ func (sp *space) give(key, code string) {
 		sp.ages[code] = sp.nextAge
 		sp.nextAge++
 	}
-	sp.codes[key] = &coded{by: map[string]string{"": code}, settled: true}
+	sp.codes[key] = &coded{code: code, has: true, settled: true}
 }
 
 // labelSet returns the known labels of an item as one string; "" if it has none.
@@ -118,53 +117,20 @@ func (sp *space) labelSet(it *item) string {
 	return strings.Join(known, "\n")
 }
 
-// targetsOf returns the targets for which an item can have a code. The shared target is
-// "".
-func (sp *space) targetsOf(it *item) []string {
-	if sp.targets == nil {
-		return []string{""}
-	}
-	var out []string
-	for _, t := range sp.targets {
-		if it.vectors[t] != nil {
-			out = append(out, t)
-		}
-	}
-	return out
-}
-
-// code returns the code by which searches for a target find an item.
-func (sp *space) code(key, to string) (string, bool) {
-	c := sp.codes[key]
-	if c == nil {
-		return "", false
-	}
-	if sp.targets == nil {
-		to = ""
-	}
-	code, ok := c.by[to]
-	return code, ok
-}
-
-// ownCode returns the code from which a query by the key of an item starts.
-func (sp *space) ownCode(key, to string) (string, bool) {
-	if code, ok := sp.code(key, to); ok {
-		return code, true
-	}
-	for _, t := range sp.targets {
-		if code, ok := sp.code(key, t); ok {
-			return code, true
-		}
+// code returns the code of an item, and whether it has one.
+func (sp *space) code(key string) (string, bool) {
+	if c := sp.codes[key]; c != nil {
+		return c.code, c.has
 	}
 	return "", false
 }
 
-// distinct returns the number of distinct codes, over all targets.
+// distinct returns the number of distinct codes.
 func (sp *space) distinct() int {
 	seen := map[string]bool{}
 	for _, c := range sp.codes {
-		for t, code := range c.by {
-			seen[t+"\n"+code] = true
+		if c.has {
+			seen[c.code] = true
 		}
 	}
 	return len(seen)
@@ -174,7 +140,7 @@ func (sp *space) distinct() int {
 func (sp *space) coded() int {
 	n := 0
 	for _, c := range sp.codes {
-		if len(c.by) > 0 {
+		if c.has {
 			n++
 		}
 	}

@@ -137,19 +137,6 @@ func TestRefusedCodes(t *testing.T) {
 	}
 }
 
-func TestParseCodeSet(t *testing.T) {
-	for _, set := range CodeSets() {
-		if got, err := ParseCodeSet(set.String()); got != set || err != nil {
-			t.Errorf("%s: %v, %v", set, got, err)
-		}
-	}
-	for _, s := range []string{"", "u", "UC", "X"} {
-		if _, err := ParseCodeSet(s); err == nil {
-			t.Errorf("%q is a set", s)
-		}
-	}
-}
-
 // About half of the bits are 1. Two codes differ in about half of the bits, unless they
 // belong to one cluster.
 func TestCodesBalance(t *testing.T) {

@@ -16,16 +16,6 @@ const (
 // CodeSets returns all sets, in the order of reports.
 func CodeSets() []CodeSet { return []CodeSet{Uniform, Clustered, Learned, Projected} }
 
-// ParseCodeSet returns the set with the letter U, C, L or S.
-func ParseCodeSet(letter string) (CodeSet, error) {
-	for _, s := range CodeSets() {
-		if letter == s.String() {
-			return s, nil
-		}
-	}
-	return 0, unknown(letter)
-}
-
 func unknown(letter string) error {
 	return fmt.Errorf("unknown set %q: there are U, C, L and S", letter)
 }

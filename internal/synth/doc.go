@@ -43,7 +43,7 @@
 //
 // # Files
 //
-// The command in makeset writes items as the files that fddhdb import reads.
+// go -C experiments run . makeset writes items as the files that fddhdb import reads.
 //
 // # Imports and invariants
 //

@@ -249,25 +249,6 @@ func (g *NUSWide) bag(bag *[NUSWideText]uint16, i int) {
 	}
 }
 
-// A CSR holds sparse rows. Row i has the numbers Values[Starts[i]:Starts[i+1]] in the
-// columns Columns[Starts[i]:Starts[i+1]], which are ascending.
-type CSR struct {
-	Cols    int
-	Starts  []int // one element more than there are rows
-	Columns []uint32
-	Values  []float32
-}
-
-// Texts returns the texts of the items from from to to-1.
-func (g *NUSWide) Texts(from, to int) *CSR {
-	c := &CSR{Cols: NUSWideText, Starts: []int{0}}
-	for i := from; i < to; i++ {
-		c.Columns, c.Values = g.AppendText(c.Columns, c.Values, i)
-		c.Starts = append(c.Starts, len(c.Columns))
-	}
-	return c
-}
-
 // Data returns the items from from to to-1 in memory, with dense texts: 6,000 bytes an
 // item. The first modality is the picture.
 func (g *NUSWide) Data(from, to int) *Data {

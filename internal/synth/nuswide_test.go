@@ -46,10 +46,7 @@ func TestNUSWideFeatures(t *testing.T) {
 	const from, to = 100, 400
 	for _, noise := range []float64{0, DefaultNUSWideNoise, 1} {
 		g := newNUSWide(t, 1, noise)
-		data, csr := g.Data(from, to), g.Texts(from, to)
-		if csr.Cols != NUSWideText || len(csr.Starts) != to-from+1 || csr.Starts[to-from] != len(csr.Values) || len(csr.Columns) != len(csr.Values) {
-			t.Fatalf("CSR of %d columns, %d starts, %d values", csr.Cols, len(csr.Starts), len(csr.Values))
-		}
+		data := g.Data(from, to)
 		words, zeros := 0, 0
 		seen := map[int]bool{}
 		for i := range to - from {
@@ -68,12 +65,12 @@ func TestNUSWideFeatures(t *testing.T) {
 				t.Fatalf("noise %v: image of item %d: %d numbers, sum %v", noise, i, len(image), sum)
 			}
 			dense := make([]float32, NUSWideText)
-			row := csr.Columns[csr.Starts[i]:csr.Starts[i+1]]
+			row, values := g.AppendText(nil, nil, from+i)
 			for k, w := range row {
 				if k > 0 && w <= row[k-1] {
 					t.Fatalf("columns %v", row)
 				}
-				dense[w] = csr.Values[csr.Starts[i]+k]
+				dense[w] = values[k]
 				if dense[w] < 1 || dense[w] != float32(math.Trunc(float64(dense[w]))) {
 					t.Fatalf("a count of %v", dense[w])
 				}

@@ -1,104 +1,101 @@
 package chart
 
 import (
-	"image/color"
 	"io"
+	"path/filepath"
 	"strconv"
+	"strings"
 
-	"gonum.org/v1/plot"
-	"gonum.org/v1/plot/plotter"
-	"gonum.org/v1/plot/vg"
-
+	"github.com/fddhdb/fddhdb/cmd/fddhdb/exit"
+	"github.com/fddhdb/fddhdb/cmd/fddhdb/term"
 	"github.com/fddhdb/fddhdb/db"
+	"github.com/fddhdb/fddhdb/internal/svgchart"
 	"github.com/fddhdb/fddhdb/model"
 )
 
-var chanceStyle = CurveStyle{"chance", color.Gray{110}, []vg.Length{2, 3}, nil}
-
-// WriteRetrieval draws the curves of an evaluation, two panels for each pair of
-// modalities.
-func WriteRetrieval(w io.Writer, path string, found []db.Retrieval) error {
-	f := Figure{
-		Columns: 2, Width: PanelWidth, Height: PanelHeight,
-		Legend: []CurveStyle{HammingStyle, AsymmetricStyle, chanceStyle}, LegendWidth: LegendWidth,
+// CheckPath returns an error unless a path ends in .svg, or is empty for no plot.
+func CheckPath(path string) error {
+	if path != "" && !strings.EqualFold(filepath.Ext(path), ".svg") {
+		return exit.Usagef("--plot %s: a .svg file is drawn", path)
 	}
-	for _, r := range found {
-		for _, panel := range []func(db.Retrieval) (*plot.Plot, error){radiusPanel, topPanel} {
-			p, err := panel(r)
-			if err != nil {
-				return err
-			}
-			f.Panels = append(f.Panels, p)
-		}
-	}
-	return f.Write(w, path)
+	return nil
 }
 
-// precisionPanel returns a panel with precision on its vertical axis.
-func precisionPanel(title, x string) *plot.Plot {
-	p := NewPanel(title, x, "precision")
-	p.Y.Min, p.Y.Max, p.Y.Tick.Marker = 0, 1, shareTicks
-	return p
+var (
+	hamming    = svgchart.Style{Name: "Hamming", Color: svgchart.Blue, Mark: svgchart.Circle}
+	asymmetric = svgchart.Style{Name: "asymmetric", Color: svgchart.Vermillion, Dashes: "6 3", Mark: svgchart.Triangle}
+	chance     = svgchart.Style{Name: "chance", Color: svgchart.Grey, Dashes: "2 3"}
+)
+
+// WriteRetrieval draws the curves of an evaluation as SVG, two panels for each pair of modalities.
+func WriteRetrieval(w io.Writer, found []db.Retrieval) error {
+	var panels []svgchart.Panel
+	for _, r := range found {
+		panels = append(panels, radiusPanel(r), topPanel(r))
+	}
+	return svgchart.Write(w, panels, 2, []svgchart.Style{hamming, asymmetric, chance}, 100)
+}
+
+// shares is an axis from 0 to 1.
+func shares(label string) svgchart.Axis {
+	a := svgchart.Axis{Label: label, Max: 1}
+	for i := range 6 {
+		x := float64(i) / 5
+		a.Ticks = append(a.Ticks, svgchart.Tick{At: x, Label: strconv.FormatFloat(x, 'f', 1, 64)})
+	}
+	return a
 }
 
 // radiusPanel draws precision against recall, a point a radius.
-func radiusPanel(r db.Retrieval) (*plot.Plot, error) {
-	p := precisionPanel(DirectionOf(r.From, r.To)+": within each radius", "recall")
-	p.X.Min, p.X.Max, p.X.Tick.Marker = 0, 1, shareTicks
-	var line plotter.XYs
-	for _, point := range r.Hamming.ByRadius {
-		xy := plotter.XY{X: point.Recall, Y: point.Precision}
+func radiusPanel(r db.Retrieval) svgchart.Panel {
+	var line []svgchart.Point
+	for _, p := range r.Hamming.ByRadius {
+		at := svgchart.Point{X: p.Recall, Y: p.Precision}
 		// An empty answer has no precision, and most radii add nothing to the one
 		// before.
-		if point.Retrieved > 0 && (len(line) == 0 || line[len(line)-1] != xy) {
-			line = append(line, xy)
+		if p.Retrieved > 0 && (len(line) == 0 || line[len(line)-1] != at) {
+			line = append(line, at)
 		}
 	}
-	if err := addCurve(p, chanceStyle, plotter.XYs{{X: 0, Y: chance(r)}, {X: 1, Y: chance(r)}}); err != nil {
-		return nil, err
-	}
-	return p, addCurve(p, HammingStyle, line)
+	return svgchart.Panel{Title: direction(r) + ": within each radius", X: shares("recall"), Y: shares("precision"),
+		Curves: []svgchart.Curve{chanceCurve(r, 0, 1), {Style: hamming, Points: line}}}
 }
 
 // topPanel draws precision of the first K.
-func topPanel(r db.Retrieval) (*plot.Plot, error) {
-	p := precisionPanel(DirectionOf(r.From, r.To)+": the first K", "K")
-	p.X.Scale = plot.LogScale{}
+func topPanel(r db.Retrieval) svgchart.Panel {
 	// All figures have the K of a large database, so that they compare at a glance.
-	p.X.Min, p.X.Max = 1, 1000
-	p.X.Tick.Marker = kTicks
-	if err := addCurve(p, chanceStyle, plotter.XYs{{X: 1, Y: chance(r)}, {X: 1000, Y: chance(r)}}); err != nil {
-		return nil, err
+	x := svgchart.Axis{Label: "K", Min: 1, Max: 1000, Log: true}
+	for _, k := range []int{1, 2, 5, 10, 20, 50, 100, 200, 500, 1000} {
+		x.Ticks = append(x.Ticks, svgchart.Tick{At: float64(k), Label: strconv.Itoa(k)})
 	}
-	if err := addCurve(p, HammingStyle, topLine(r.Hamming.ByTop)); err != nil {
-		return nil, err
-	}
-	return p, addCurve(p, AsymmetricStyle, topLine(r.Asymmetric.ByTop))
+	return svgchart.Panel{Title: direction(r) + ": the first K", X: x, Y: shares("precision"), Curves: []svgchart.Curve{
+		chanceCurve(r, x.Min, x.Max), {Style: hamming, Points: topLine(r.Hamming.ByTop)}, {Style: asymmetric, Points: topLine(r.Asymmetric.ByTop)}}}
 }
 
-func topLine(points []model.TopPoint) plotter.XYs {
-	var line plotter.XYs
+func topLine(points []model.TopPoint) (line []svgchart.Point) {
 	for _, p := range points {
-		line = append(line, plotter.XY{X: float64(p.K), Y: p.Precision})
+		line = append(line, svgchart.Point{X: float64(p.K), Y: p.Precision})
 	}
 	return line
 }
 
-// chance returns the precision of a random order, which is the precision of all items.
-func chance(r db.Retrieval) float64 {
+// chanceCurve is at the precision of a random order, which is the precision of all items.
+func chanceCurve(r db.Retrieval, from, to float64) svgchart.Curve {
+	y := 0.
 	if n := len(r.Hamming.ByRadius); n > 0 {
-		return r.Hamming.ByRadius[n-1].Precision
+		y = r.Hamming.ByRadius[n-1].Precision
 	}
-	return 0
+	return svgchart.Curve{Style: chance, Points: []svgchart.Point{{X: from, Y: y}, {X: to, Y: y}}}
 }
 
-var shareTicks, kTicks = func() (shares, ks plot.ConstantTicks) {
-	for i := range 6 {
-		x := float64(i) / 5
-		shares = append(shares, plot.Tick{Value: x, Label: strconv.FormatFloat(x, 'f', 1, 64)})
+// direction returns the name of a pair of modalities.
+func direction(r db.Retrieval) string { return shortName(r.From) + " → " + shortName(r.To) }
+
+// shortName shortens a name that would run into the next panel.
+func shortName(name string) string {
+	const most = 10
+	if runes := []rune(term.Plain(name)); len(runes) > most {
+		return string(runes[:most-1]) + "…"
 	}
-	for _, k := range []int{1, 2, 5, 10, 20, 50, 100, 200, 500, 1000} {
-		ks = append(ks, plot.Tick{Value: float64(k), Label: strconv.Itoa(k)})
-	}
-	return shares, ks
-}()
+	return term.Plain(name)
+}

@@ -19,7 +19,7 @@ func Spaces() []db.SpaceInfo {
 				{Revision: 3, Parent: 2, Created: at(9), Reason: "labels have grown", Items: 100, Labelled: 100, Pinned: true, Drift: db.Drift{"image": .31}},
 			},
 		},
-		{Space: 2, State: db.SpaceStandby, Previous: true, Created: at(1), Bits: 32, Revision: 1, Items: 2173, Codes: 20, Views: []string{"image", "text"}, ModelBytes: 1200},
+		{Space: 2, State: db.SpaceStandby, Previous: true, Created: at(1), Bits: 32, Revision: 1, Items: 2173, Codes: 20, ModelBytes: 1200},
 		{Space: 4, State: db.SpaceBuilding, Parent: 1, Created: at(10), Bits: 64, Revision: 1, Items: 500, Built: 1050, Codes: 9},
 	}
 }

@@ -9,7 +9,6 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/fddhdb/fddhdb/cmd/fddhdb/exit"
-	"github.com/fddhdb/fddhdb/cmd/fddhdb/measure"
 	"github.com/fddhdb/fddhdb/cmd/fddhdb/shell"
 	"github.com/fddhdb/fddhdb/cmd/fddhdb/term"
 	"github.com/fddhdb/fddhdb/cmd/fddhdb/usage"
@@ -110,9 +109,9 @@ func newRoot(e *env, o *shellOptions) *cobra.Command {
 	)
 	root.AddCommand(
 		initCommand(e), alterCommand(e), importCommand(e), putCommand(e), getCommand(e), deleteCommand(e), labelsCommand(e), exportCommand(e),
-		trainCommand(e), searchCommand(e), evalCommand(e), experimentCommand(e), encodeCommand(e), encoderCommand(e),
+		trainCommand(e), searchCommand(e), evalCommand(e), encodeCommand(e), encoderCommand(e),
 		updateCommand(e), indexCommand(e), reindexCommand(e), modelsCommand(e), activateCommand(e), rollbackCommand(e), dropCommand(e),
-		scanCommand(e), countCommand(e), facetsCommand(e), statsCommand(e), collectionsCommand(e), benchCommand(e, measure.OfCollection), compactCommand(e),
+		scanCommand(e), countCommand(e), facetsCommand(e), statsCommand(e), collectionsCommand(e), benchCommand(e), compactCommand(e),
 		verifyCommand(e), repairCommand(e), exploreCommand(e),
 		backupCommand(e), backupsCommand(e), restoreCommand(e), pruneCommand(e),
 		versionCommand(e),

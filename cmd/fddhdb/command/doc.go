@@ -5,7 +5,7 @@
 // its flags, opens a database, calls package db and prints. Code that several verbs
 // share is in the packages beside this one: exit (errors and exit codes), term
 // (printing), outfile and source (files out and in), chart and sheet (figures and
-// pictures), shell, experiment, measure and explore. None of them imports a verb.
+// pictures), shell and explore. None of them imports a verb.
 //
 // One goroutine runs a verb; Signals of package shell ends it.
 //

@@ -23,7 +23,6 @@ import (
 func encodeCommand(e *env) *cobra.Command {
 	var o common
 	var from, out string
-	var target targetFlag
 	var vectors []string
 	cmd := &cobra.Command{
 		Use:     "encode DIR --from NAME --vectors FILE --out FILE.npy",
@@ -36,7 +35,7 @@ func encodeCommand(e *env) *cobra.Command {
 
 			With --vectors NAME=FILE instead, once or several times, row i of all files is
 			one item, and its code the one that it would get if it were stored without
-			labels; --to names for which target, where each has codes of its own.`),
+			labels.`),
 		Example: usage.Example(`
 			fddhdb encode wiki.db --from text --vectors query_text.npy --out codes.npy
 			fddhdb encode wiki.db --vectors image=query_image.npy \
@@ -56,7 +55,7 @@ func encodeCommand(e *env) *cobra.Command {
 			return e.lookAtCollection(args[0], &o, func(_ *db.DB, c *db.Collection) error {
 				bar := e.NewProgress()
 				defer bar.End()
-				codes, bits, err := encodeFiles(cmd.Context(), c, from, target.to, list, out, bar)
+				codes, bits, err := encodeFiles(cmd.Context(), c, from, list, out, bar)
 				bar.End()
 				if err != nil {
 					return err
@@ -71,7 +70,6 @@ func encodeCommand(e *env) *cobra.Command {
 	}
 	o.register(cmd)
 	o.registerSpace(cmd)
-	target.register(cmd)
 	f := cmd.Flags()
 	f.StringVar(&from, "from", "", "modality `NAME` of the only file of vectors")
 	f.StringArrayVar(&vectors, "vectors", nil, "vectors, a `FILE` with --from, else NAME=FILE; repeat it for each")
@@ -110,9 +108,9 @@ func checkNPY(flag, path string) error {
 // encodeRows is the number of rows that are encoded at a time.
 const encodeRows = 1024
 
-// encodeFiles writes the codes of rows: of row i of all files together for the target
-// to, or of the rows of the only file as queries by modality from, if that is given.
-func encodeFiles(ctx context.Context, c *db.Collection, from, to string, list []flags.Named, out string, bar *term.Progress) (rows, bits int, err error) {
+// encodeFiles writes the codes of rows: of row i of all files together, or of the rows of the only file as queries by
+// modality from, if that is given.
+func encodeFiles(ctx context.Context, c *db.Collection, from string, list []flags.Named, out string, bar *term.Progress) (rows, bits int, err error) {
 	schema, err := c.Schema()
 	if err != nil {
 		return 0, 0, err
@@ -144,11 +142,6 @@ func encodeFiles(ctx context.Context, c *db.Collection, from, to string, list []
 	if !stats.Trained {
 		return 0, 0, untrained(c)
 	}
-	if to != "" || from == "" {
-		if err := checkTarget(c, schema, stats, to); err != nil {
-			return 0, 0, err
-		}
-	}
 	rows, bits = sources.Rows(), stats.Bits
 	var files outfile.Set
 	defer files.Discard()
@@ -166,7 +159,7 @@ func encodeFiles(ctx context.Context, c *db.Collection, from, to string, list []
 		if err != nil {
 			return 0, 0, err
 		}
-		codes, err := encodeBlock(ctx, c, from, to, paths(sources), done, block)
+		codes, err := encodeBlock(ctx, c, from, paths(sources), done, block)
 		if err != nil {
 			return 0, 0, err
 		}
@@ -211,7 +204,7 @@ func readBlock(sources []*source.Vectors, n int) ([]db.Item, error) {
 
 // encodeBlock encodes rows on all cores. It returns their codes one after the other.
 // first is the number of the first row, and files their files, for errors.
-func encodeBlock(ctx context.Context, c *db.Collection, from, to, files string, first int, block []db.Item) ([]byte, error) {
+func encodeBlock(ctx context.Context, c *db.Collection, from, files string, first int, block []db.Item) ([]byte, error) {
 	codes := make([][]byte, len(block))
 	errs := make([]error, len(block))
 	var next atomic.Int64
@@ -224,9 +217,9 @@ func encodeBlock(ctx context.Context, c *db.Collection, from, to, files string, 
 					return
 				}
 				if from != "" {
-					codes[i], _, errs[i] = c.EncodeQuery(ctx, queryOf(from, to, &block[i]))
+					codes[i], _, errs[i] = c.EncodeQuery(ctx, queryOf(from, &block[i]))
 				} else {
-					codes[i], _, errs[i] = c.Encode(to, &block[i])
+					codes[i], _, errs[i] = c.Encode(&block[i])
 				}
 			}
 		})
@@ -246,8 +239,8 @@ func encodeBlock(ctx context.Context, c *db.Collection, from, to, files string, 
 }
 
 // queryOf returns the query by the vector of a row.
-func queryOf(from, to string, row *db.Item) db.Query {
-	q := db.Query{From: from, To: to, Vector: row.Vectors[from]}
+func queryOf(from string, row *db.Item) db.Query {
+	q := db.Query{From: from, Vector: row.Vectors[from]}
 	if x, ok := row.Sparse[from]; ok {
 		q.Sparse = &x
 	}

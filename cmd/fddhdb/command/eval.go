@@ -121,7 +121,7 @@ func evalCommand(e *env) *cobra.Command {
 					return o.where.wrap(err)
 				}
 				if figure != nil {
-					if err := chart.WriteRetrieval(figure, o.plot, found); err != nil {
+					if err := chart.WriteRetrieval(figure, found); err != nil {
 						return err
 					}
 					if err := files.Commit(); err != nil {
@@ -142,7 +142,7 @@ func evalCommand(e *env) *cobra.Command {
 	o.queryOptions.register(cmd)
 	f := cmd.Flags()
 	f.BoolVar(&o.curves, "curves", false, "with --json: the points of the curves, too (--plot implies it)")
-	f.StringVar(&o.plot, "plot", "", "draw the curves to `FILE`.svg or .png")
+	f.StringVar(&o.plot, "plot", "", "draw the curves to `FILE`.svg")
 	return cmd
 }
 

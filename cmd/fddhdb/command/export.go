@@ -25,7 +25,6 @@ type exportOptions struct {
 	vectors                           flags.NamedList
 	codes, keys, labels, names, items string
 	model                             string
-	target                            targetFlag
 	where                             whereFlag
 }
 
@@ -100,7 +99,6 @@ func exportCommand(e *env) *cobra.Command {
 	}
 	o.register(cmd)
 	o.registerSpace(cmd)
-	o.target.register(cmd)
 	f := cmd.Flags()
 	f.StringVar(&o.codes, "codes", "", "codes, to `FILE`.npy")
 	f.StringVar(&o.keys, "keys", "", "keys, to a text `FILE`")
@@ -130,9 +128,6 @@ func (o *exportOptions) check() error {
 		if err := checkNPY(m.Name, m.Value); err != nil {
 			return err
 		}
-	}
-	if o.target.to != "" && o.codes == "" {
-		return exit.Usagef("--to names the target of --codes, which is not given")
 	}
 	switch ext := strings.ToLower(filepath.Ext(o.items)); ext {
 	case ".jsonl", ".parquet", "": // without an extension, such as standard output
@@ -222,7 +217,7 @@ func (o *exportOptions) sinks(files *outfile.Set, c *db.Collection, items int) (
 			return nil, exit.Failedf("--vectors %s: collection %q is index-only: its items have no vectors here; export from the database that it is a copy of", v.Name, c.Name())
 		}
 	}
-	if err := add(o.codes, func(f *outfile.File) (sink, error) { return codeSink(f, c, schema, o.target.to, items) }); err != nil {
+	if err := add(o.codes, func(f *outfile.File) (sink, error) { return codeSink(f, c, items) }); err != nil {
 		return nil, err
 	}
 	if err := add(o.keys, func(f *outfile.File) (sink, error) { return keySink(f), nil }); err != nil {
@@ -242,7 +237,7 @@ func (o *exportOptions) sinks(files *outfile.Set, c *db.Collection, items int) (
 	return sinks, add(o.items, func(f *outfile.File) (sink, error) { return itemSink(f, o.items, c, schema) })
 }
 
-func codeSink(f *outfile.File, c *db.Collection, schema db.Schema, to string, items int) (sink, error) {
+func codeSink(f *outfile.File, c *db.Collection, items int) (sink, error) {
 	stats, err := c.Stats()
 	if err != nil {
 		return sink{}, err
@@ -250,27 +245,15 @@ func codeSink(f *outfile.File, c *db.Collection, schema db.Schema, to string, it
 	if !stats.Trained {
 		return sink{}, untrained(c)
 	}
-	if err := checkTarget(c, schema, stats, to); err != nil {
-		return sink{}, err
-	}
 	w, err := vecfile.NewWriter[uint8](f, items, stats.Bits/8)
 	if err != nil {
 		return sink{}, err
 	}
 	return sink{func(it *db.Item) error {
-		code := it.Code
-		if to != "" {
-			if !hasModality(it, to) {
-				return exit.Failedf("--codes: item %q is not found by searches for %s, which it lacks: leave it out with --where 'has(%s)'", it.Key, to, to)
-			}
-			if len(stats.Views) > 0 {
-				code = it.Codes[to].Code
-			}
-		}
-		if code == nil {
+		if it.Code == nil {
 			return exit.Failedf("--codes: item %q has no code: it has neither vectors nor a label that the model knows", it.Key)
 		}
-		return w.Write(code)
+		return w.Write(it.Code)
 	}, w.Close}, nil
 }
 

@@ -49,7 +49,7 @@ func TestIndexOnly(t *testing.T) {
 		t.Error(got)
 	}
 	for _, dir := range []string{f.db, only} {
-		must(t, "export", dir, "--codes", dir+".npy", "--to", "text", "--keys", dir+".txt")
+		must(t, "export", dir, "--codes", dir+".npy", "--keys", dir+".txt")
 	}
 	for _, ext := range []string{".npy", ".txt"} {
 		want, err := os.ReadFile(f.db + ext)
@@ -67,7 +67,6 @@ func TestIndexOnly(t *testing.T) {
 	for _, line := range []string{
 		"export DIR --vectors image=" + f.path("v.npy"), "put DIR x", "delete DIR 3", "train DIR", "update DIR", "reindex DIR",
 		"search DIR --key 3 --from image --to text --rerank features",
-		"bench DIR --vectors " + f.text + " --from text --order projection --check",
 	} {
 		args := strings.Fields(strings.ReplaceAll(line, "DIR", only))
 		if code, _, stderr := do(t, args...); code == exit.Done || !strings.Contains(stderr, `collection "main" is index-only`) {

@@ -13,9 +13,8 @@ import (
 type itemTable struct {
 	table   *term.Table
 	fields  []db.Field
-	targets []string // modalities that have codes of their own
-	origins bool     // a column after each code says what it was made from: for programs
-	any     bool     // an item has been added
+	origins bool // a column after each code says what it was made from: for programs
+	any     bool // an item has been added
 }
 
 // newItemTable begins a table of the items of a collection.
@@ -24,45 +23,22 @@ func (e *env) newItemTable(c *db.Collection) (*itemTable, error) {
 	if err != nil {
 		return nil, err
 	}
-	stats, err := c.Stats()
-	if err != nil {
-		return nil, err
-	}
 	t := &itemTable{fields: schema.Fields, origins: e.Flat()}
 	columns := append([]term.Column{term.Left("key"), term.Left("labels")}, textform.FieldColumns(t.fields)...)
-	for _, v := range stats.Views {
-		t.targets = append(t.targets, v.Target)
-		columns = append(columns, t.codeColumns("code for "+v.Target)...)
-	}
-	if len(t.targets) == 0 {
-		columns = append(columns, t.codeColumns("code")...)
+	columns = append(columns, term.Left("code"))
+	if t.origins {
+		columns = append(columns, term.Left("code from"))
 	}
 	t.table = e.NewLongTable(columns)
 	return t, nil
 }
 
-func (t *itemTable) codeColumns(name string) []term.Column {
-	if t.origins {
-		return []term.Column{term.Left(name), term.Left("code from")}
-	}
-	return []term.Column{term.Left(name)}
-}
-
-func (t *itemTable) codeCells(code []byte, from string) []any {
-	if t.origins {
-		return []any{term.TextCell(hex.EncodeToString(code)), term.TextCell(from)}
-	}
-	return []any{term.TextCell(hex.EncodeToString(code))}
-}
-
 func (t *itemTable) add(it *db.Item) {
 	cells := []any{term.TextCell(it.Key), term.TextCell(strings.Join(it.Labels, ","))}
 	cells = append(cells, textform.FieldCells(t.fields, it)...)
-	for _, to := range t.targets {
-		cells = append(cells, t.codeCells(it.Codes[to].Code, it.Codes[to].From)...)
-	}
-	if len(t.targets) == 0 {
-		cells = append(cells, t.codeCells(it.Code, it.CodeFrom)...)
+	cells = append(cells, term.TextCell(hex.EncodeToString(it.Code)))
+	if t.origins {
+		cells = append(cells, term.TextCell(it.CodeFrom))
 	}
 	t.table.Add(cells...)
 	t.any = true

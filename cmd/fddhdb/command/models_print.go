@@ -39,9 +39,6 @@ func (e *env) printSpaces(collection string, spaces []db.SpaceInfo, items int) {
 		if s.Aim != "" {
 			e.Printf(", aim %s", aimText(s.Aim, s.Prior))
 		}
-		if len(s.Views) > 0 {
-			e.Printf(", codes for each target")
-		}
 		if s.Checksum != "" {
 			e.Printf(", checksum %s", s.Checksum)
 		}

@@ -61,8 +61,7 @@ func searchCommand(e *env) *cobra.Command {
 			  --code HEX      a code, bytes in the order of the .npy
 			  --codes FILE    a .npy of packed codes, each row a query
 			--from is not needed with --text and --image where one modality has an encoder.
-			--to keeps to items that have that modality. Where a training has made codes
-			for each target modality (train --views target), it has to be given.
+			--to keeps to items that have that modality.
 
 			The item of --key is a hit itself, as far away as its code is: the first of those
 			with its code, and the first of all where its code is the query. By the vector of
@@ -119,7 +118,7 @@ func searchCommand(e *env) *cobra.Command {
 			--sheet also makes a contact sheet: a row a query, with the pictures of the hits
 			over their keys. A picture, a PNG, JPEG or GIF, is the payload of an item, or a
 			file in the folder --pictures or below it that a string field names, or the key:
-			a path or URL, or the end of one. Other items are shown as text. A .html file
+			a path or URL, or the end of one. Other items are shown as text. The file
 			holds all that it shows. There is room for 1,000 queries and hits.`),
 		Example: usage.Example(`
 			fddhdb search photos.db --text "red car at night"
@@ -174,7 +173,7 @@ func searchCommand(e *env) *cobra.Command {
 	f.BoolVar(&o.excludeSelf, "exclude-self", false, "leave the item of --key out of the hits")
 	f.StringVar(&o.after, "after", "", "go on behind the hits of the same search, whose next was `CURSOR`")
 	f.BoolVar(&o.explain, "explain", false, "say how the search was done")
-	f.StringVar(&o.sheet, "sheet", "", "make a contact sheet of the hits, a `FILE`.html or .png")
+	f.StringVar(&o.sheet, "sheet", "", "make a contact sheet of the hits, a `FILE`.html")
 	f.StringVar(&o.pictures, "pictures", "", "with --sheet: the folder `DIR` that files of pictures are in")
 	return cmd
 }

@@ -33,7 +33,7 @@ func (e *env) searchTo(ctx context.Context, c *db.Collection, o *searchOptions, 
 	if o.from != "" && o.to != "" {
 		title += ": " + o.from + " → " + o.to
 	}
-	s, err := sheet.New(c, o.sheet, o.pictures, title, o.k)
+	s, err := sheet.New(c, o.sheet, o.pictures, title)
 	if err != nil {
 		return err
 	}
@@ -81,7 +81,7 @@ func (e *env) search(ctx context.Context, c *db.Collection, o *searchOptions, re
 	if err := o.checkTrained(c, stats, rerank); err != nil {
 		return err
 	}
-	if err := checkTarget(c, schema, stats, o.to); err != nil {
+	if err := checkTarget(c, schema, o.to); err != nil {
 		return err
 	}
 	form := textform.NewHitTable(schema, o.include.Parts)

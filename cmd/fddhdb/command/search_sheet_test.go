@@ -9,7 +9,6 @@ import (
 	"fmt"
 	"image"
 	"image/color"
-	"image/png"
 	"io"
 	"os"
 	"strings"
@@ -158,56 +157,7 @@ func TestSheetHTML(t *testing.T) {
 	}
 }
 
-func TestSheetPNG(t *testing.T) {
-	// In pixels: a row has a title, and cards side by side.
-	const cardGap, cardPicture, sheetTitle = 12, 160, 30
-	const cardWidth, cardHeight = 172, 224
-	clitest.OneGoroutine(t)
-	f, pictures := pictured(t)
-	drawn := func(args ...string) image.Image {
-		path := f.path("a.png")
-		if code, _, stderr := do(t, append([]string{"search", f.db, "--sheet", path, "--pictures", pictures}, args...)...); code != 0 {
-			t.Fatal(stderr)
-		}
-		data, err := os.ReadFile(path)
-		if err != nil {
-			t.Fatal(err)
-		}
-		img, err := png.Decode(bytes.NewReader(data))
-		if err != nil {
-			t.Fatal(err)
-		}
-		return img
-	}
-	img := drawn("--code", "0000", "-k", "8")
-	if got, want := img.Bounds().Size(), image.Pt(8*cardWidth+cardGap, sheetTitle+cardHeight); got != want {
-		t.Errorf("%v, want %v", got, want)
-	}
-	// The pictures are centred in their boxes, in order of age.
-	for i, want := range []color.RGBA{{255, 0, 0, 255}, {0, 0, 255, 255}, {0, 200, 0, 255}} {
-		x, y := cardGap+i*cardWidth+cardPicture/2, sheetTitle+cardPicture/2
-		r, g, b, _ := img.At(x, y).RGBA()
-		if got := (color.RGBA{uint8(r >> 8), uint8(g >> 8), uint8(b >> 8), 255}); abs(int(got.R)-int(want.R))+abs(int(got.G)-int(want.G))+abs(int(got.B)-int(want.B)) > 12 {
-			t.Errorf("picture %d: %v, want %v", i, got, want)
-		}
-	}
-	// A query that is an item stands before its hits; rows break.
-	img = drawn("--key", "payload", "-k", "8")
-	if got, want := img.Bounds().Size(), image.Pt(8*cardWidth+cardGap, sheetTitle+2*cardHeight); got != want {
-		t.Errorf("%v, want %v", got, want)
-	}
-	if r, g, _, _ := img.At(cardGap+cardWidth+cardPicture/2, sheetTitle+cardPicture/2).RGBA(); r>>8 != 255 || g != 0 {
-		t.Error("the query is not followed by itself")
-	}
-	// A row without hits.
-	clitest.WriteNPY(t, f.path("codes.npy"), [][]uint8{{0xf0, 0x0f}, {0, 0}})
-	img = drawn("--codes", f.path("codes.npy"), "--radius", "1", "-k", "3")
-	if got, want := img.Bounds().Size(), image.Pt(4*cardWidth+cardGap, 2*sheetTitle+cardHeight); got != want {
-		t.Errorf("%v, want %v", got, want)
-	}
-}
-
-// A card says what decided, where something did, in both formats.
+// A card says what decided, where something did.
 func TestSheetOfSimilarities(t *testing.T) {
 	f := newFixture(t, 80, true)
 	for order, similar := range map[string]bool{"projection": true, "none": false, "features": true} {
@@ -224,19 +174,6 @@ func TestSheetOfSimilarities(t *testing.T) {
 		}
 		if got := strings.Count(text, "similarity "); got != want || order == "features" && !strings.Contains(text, "similarity 1.000") {
 			t.Errorf("%s: %d similarities, want %d: %s", order, got, want, text)
-		}
-		must(t, append(search, "--sheet", f.path("a.png"))...)
-		file, err := os.ReadFile(f.path("a.png"))
-		if err != nil {
-			t.Fatal(err)
-		}
-		const title, card, line = 30, 224, 16
-		height := title + card
-		if similar {
-			height += line
-		}
-		if c, err := png.DecodeConfig(bytes.NewReader(file)); err != nil || c.Height != height {
-			t.Errorf("%s: %d pixels high, want %d, %v", order, c.Height, height, err)
 		}
 	}
 }
@@ -257,25 +194,6 @@ func TestSheetNamesTheQuery(t *testing.T) {
 		if named, framed := strings.Count(string(html), "the query<"), strings.Count(string(html), `class="query"`); named != query.queries || framed != query.queries {
 			t.Errorf("%q: %d cards are called the query, %d framed", query.args, named, framed)
 		}
-		must(t, append(search, "--sheet", f.path("a.png"))...)
-		data, err := os.ReadFile(f.path("a.png"))
-		if err != nil {
-			t.Fatal(err)
-		}
-		img, err := png.Decode(bytes.NewReader(data))
-		if err != nil {
-			t.Fatal(err)
-		}
-		const gap, width, title = 12, 172, 30 // of a sheet, a card and the line above
-		framed := 0
-		for i := range 3 + query.queries {
-			if r, _, _, _ := img.At(gap+i*width+5, title).RGBA(); r>>8 < 128 {
-				framed++
-			}
-		}
-		if framed != query.queries {
-			t.Errorf("%q: %d cards have the frame of a query", query.args, framed)
-		}
 	}
 }
 
@@ -288,12 +206,12 @@ func TestSheetErrors(t *testing.T) {
 		code int
 		want string
 	}{
-		{[]string{"--sheet", f.path("x.pdf")}, exit.Usage, "x.pdf: a .png or .html file is made"},
+		{[]string{"--sheet", f.path("x.png")}, exit.Usage, "x.png: a .html file is made"},
 		{[]string{"--pictures", pictures}, exit.Usage, "--pictures is for --sheet FILE"},
 		{[]string{"--sheet", f.path("x.html"), "--pictures", f.path("none")}, exit.Usage, "--pictures " + f.path("none") + ": "},
 		{[]string{"--sheet", f.path("x.html"), "--pictures", f.path("items.jsonl")}, exit.Usage, "items.jsonl: "},
 		{[]string{"--sheet", f.db + "/x.html"}, exit.Usage, "inside the database"},
-		{[]string{"--sheet", f.path("none/x.png")}, exit.Failed, "write " + f.path("none/x.png")},
+		{[]string{"--sheet", f.path("none/x.html")}, exit.Failed, "write " + f.path("none/x.html")},
 	} {
 		code, _, stderr := do(t, append(search, c.args...)...)
 		if code != c.code || !strings.Contains(stderr, c.want) {
@@ -320,5 +238,3 @@ func TestSheetErrors(t *testing.T) {
 		t.Error(err)
 	}
 }
-
-func abs(x int) int { return max(x, -x) }

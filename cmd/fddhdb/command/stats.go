@@ -124,20 +124,6 @@ func addDrift(ctx context.Context, d *db.DB, s *db.CollectionStats) error {
 	return err
 }
 
-// overTargets names the number of views that a number is summed over, if there are
-// several.
-func overTargets(s *db.CollectionStats) string {
-	if len(s.Views) < 2 {
-		return ""
-	}
-	return fmt.Sprintf(" over %d targets", len(s.Views))
-}
-
-// viewText returns the number of codes for a target in words.
-func viewText(v db.ViewStats) string {
-	return fmt.Sprintf("%s distinct, of %s", term.Thousands(v.DistinctCodes), term.Plural(v.CodedItems, "item", "items"))
-}
-
 func (e *env) printCollection(ctx context.Context, c *db.Collection, s *db.CollectionStats) error {
 	pairs := []term.Pair{
 		term.NewPair("collection", s.Name),
@@ -163,12 +149,9 @@ func (e *env) printCollection(ctx context.Context, c *db.Collection, s *db.Colle
 	pairs = append(pairs, term.NewPair("labels", term.CountCell(s.Labels)))
 	codes := "none: not trained"
 	if s.Trained {
-		codes = fmt.Sprintf("%d bits, %s distinct%s, of %s", s.Bits, term.Thousands(s.DistinctCodes), overTargets(s), term.Plural(s.CodedItems, "item", "items"))
+		codes = fmt.Sprintf("%d bits, %s distinct, of %s", s.Bits, term.Thousands(s.DistinctCodes), term.Plural(s.CodedItems, "item", "items"))
 	}
 	pairs = append(pairs, term.NewPair("codes", codes))
-	for _, v := range s.Views {
-		pairs = append(pairs, term.NewPair("for "+v.Target, viewText(v)+", "+term.Size(v.MemoryBytes)+" in memory"))
-	}
 	if len(s.Modalities) > 0 {
 		spaces, err := c.Spaces(ctx)
 		if err != nil {

@@ -69,12 +69,6 @@ func trainCommand(e *env) *cobra.Command {
 			--fusion gives it instead: sum, or the name of a modality, which then makes the
 			codes alone wherever an item has it.
 
-			With --views target an item gets a code for each modality that it has, by which
-			searches --to that modality find it, instead of one for all. The codes of
-			labels are the same in all views; those of vectors differ. It takes as much
-			more memory and disk, and search, encode of items, export --codes and bench need
-			--to.
-
 			Training makes a space of codes. The first one of a collection is active:
 			searches use it. A later one stands by, and is kept current like the others,
 			until it is activated, so that it can be compared with the active one before
@@ -242,11 +236,8 @@ func (e *env) printTraining(c *db.Collection, t *db.Training, s *db.CollectionSt
 		term.NewPair("aim", aim),
 		term.NewPair("bit balance", fmt.Sprintf("%.3f", t.BitBalance)),
 		term.NewPair("constant bits", constantBits(t)),
-		term.NewPair("distinct codes", fmt.Sprintf("%s of the labels, %s of all items%s", term.Thousands(t.DistinctCodes), term.Thousands(s.DistinctCodes), overTargets(s))),
+		term.NewPair("distinct codes", fmt.Sprintf("%s of the labels, %s of all items", term.Thousands(t.DistinctCodes), term.Thousands(s.DistinctCodes))),
 		term.NewPair("items with a code", fmt.Sprintf("%s of %s", term.Thousands(s.CodedItems), term.Thousands(s.Items))),
-	}
-	for _, v := range s.Views {
-		pairs = append(pairs, term.NewPair("codes for "+v.Target, viewText(v)))
 	}
 	e.PrintPairs(append(pairs,
 		term.NewPair("memory", fmt.Sprintf("about %s MiB", term.Thousands(max(1, t.MemoryBytes>>20)))),

@@ -26,60 +26,54 @@ func (e *env) printFusion(t *db.Training, s *db.CollectionStats) {
 	if f.Unfit != "" && len(modalities) > 1 {
 		e.Printf("nothing is measured of items without labels: %s\n\n", f.Unfit)
 	}
-	for _, v := range f.ByView {
-		of := ""
-		if v.Target != "" {
-			of = " as targets of modality " + v.Target
+	if len(modalities) > 1 {
+		e.Printf("items without labels get their codes from %s\n\n", fusionFormula(f.FusionTried, modalities))
+	}
+	if len(f.Tried) == 0 {
+		return
+	}
+	var rows [][]any
+	var directions []string
+	columns := []term.Column{term.Left("tried"), term.Right("centre")}
+	for _, from := range modalities {
+		for _, to := range modalities {
+			if d := from + "->" + to; hasKey(f.Directions, d) {
+				directions = append(directions, d)
+			}
 		}
-		if len(modalities) > 1 {
-			e.Printf("items without labels get their codes%s from %s\n\n", of, fusionFormula(v.FusionTried, modalities))
+	}
+	if len(directions) <= maxDirections {
+		for _, d := range directions {
+			columns = append(columns, term.Right(d))
 		}
-		if len(v.Tried) == 0 {
+	}
+	for i, tried := range f.Tried {
+		if !showsFusion(f, i) {
 			continue
 		}
-		var rows [][]any
-		var directions []string
-		columns := []term.Column{term.Left("tried" + of), term.Right("centre")}
-		for _, from := range modalities {
-			for _, to := range modalities {
-				if d := from + "->" + to; hasKey(v.Directions, d) {
-					directions = append(directions, d)
-				}
-			}
+		note := ""
+		if tried.Name == f.Name && tried.Centre == f.Centre {
+			note = "chosen"
 		}
+		row := []any{fusionName(tried.Name, modalities), term.Setting(tried.Centre)}
 		if len(directions) <= maxDirections {
 			for _, d := range directions {
-				columns = append(columns, term.Right(d))
+				row = append(row, term.NumberCell(tried.Directions[d], 4))
 			}
 		}
-		for i, tried := range v.Tried {
-			if !showsFusion(&v, i) {
-				continue
-			}
-			note := ""
-			if tried.Name == v.Name && tried.Centre == v.Centre {
-				note = "chosen"
-			}
-			row := []any{fusionName(tried.Name, modalities), term.Setting(tried.Centre)}
-			if len(directions) <= maxDirections {
-				for _, d := range directions {
-					row = append(row, term.NumberCell(tried.Directions[d], 4))
-				}
-			}
-			rows = append(rows, append(row, term.NumberCell(tried.MAP, 4), term.NumberCell(tried.StdErr, 4), note))
-		}
-		e.PrintTable(append(columns, term.Right("mAP"), term.Right("+-"), term.Left("")), rows)
-		e.Printf("\n%s +- %.4f against the sum", term.Difference(v.OverSum.MAP), v.OverSum.StdErr)
-		if r := v.OverRunnerUp; r != nil {
-			e.Printf(", %s +- %.4f against the best other (%s, centre %s)", term.Difference(r.MAP), r.StdErr, fusionName(r.Name, modalities), term.Setting(r.Centre))
-		}
-		e.Printf("\n\n")
+		rows = append(rows, append(row, term.NumberCell(tried.MAP, 4), term.NumberCell(tried.StdErr, 4), note))
 	}
+	e.PrintTable(append(columns, term.Right("mAP"), term.Right("+-"), term.Left("")), rows)
+	e.Printf("\n%s +- %.4f against the sum", term.Difference(f.OverSum.MAP), f.OverSum.StdErr)
+	if r := f.OverRunnerUp; r != nil {
+		e.Printf(", %s +- %.4f against the best other (%s, centre %s)", term.Difference(r.MAP), r.StdErr, fusionName(r.Name, modalities), term.Setting(r.Centre))
+	}
+	e.Printf("\n\n")
 }
 
 // showsFusion reports whether try i has a row. The plain sum, which comes first, the
 // choice, and the best centre of everything else have one. --json has all.
-func showsFusion(v *model.ViewFusion, i int) bool {
+func showsFusion(v *model.FusionChoice, i int) bool {
 	t := v.Tried[i]
 	if i == 0 || t.Name == v.Name {
 		return i == 0 || t.Centre == v.Centre

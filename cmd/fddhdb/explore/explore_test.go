@@ -105,7 +105,7 @@ func fillMain(t testing.TB, d *db.DB) {
 	opt.Gamma = map[string]float64{"image": model.DefaultGamma, "text": model.DefaultGamma}
 	_, err := c.Train(context.Background(), opt)
 	check(t, err)
-	opt.Bits, opt.Views = 24, model.ViewsTarget // space 2, which is not active
+	opt.Bits = 24 // space 2, which is not active
 	_, err = c.Train(context.Background(), opt)
 	check(t, err)
 }

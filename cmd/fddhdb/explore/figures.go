@@ -38,7 +38,6 @@ type spaceForm struct {
 	Space    db.Space      `json:"space"`
 	State    db.SpaceState `json:"state"`
 	Bits     int           `json:"bits"`
-	Views    []string      `json:"views,omitempty"`
 	Revision uint32        `json:"revision"`
 	Items    int           `json:"items"`
 	Codes    int           `json:"distinct_codes"`
@@ -95,7 +94,7 @@ func (s *Server) collectionForm(ctx context.Context, name string) (*collectionFo
 	}
 	for _, sp := range spaces {
 		out.Spaces = append(out.Spaces, spaceForm{
-			Space: sp.Space, State: sp.State, Bits: sp.Bits, Views: sp.Views,
+			Space: sp.Space, State: sp.State, Bits: sp.Bits,
 			Revision: sp.Revision, Items: sp.Items, Codes: sp.Codes,
 		})
 		if sp.State == db.SpaceActive {

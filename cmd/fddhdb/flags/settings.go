@@ -17,7 +17,7 @@ type Settings struct {
 	db.TrainOptions        // Complete fills them in
 	Learns          string // the method, as it was given
 
-	aim, views, fusion                string
+	aim, fusion                       string
 	prior, centre                     float64
 	gamma, mu, kinds, features, width NamedList
 }
@@ -44,8 +44,7 @@ func (o *Settings) Register(f *pflag.FlagSet) {
 	f.Float64Var(&o.Delta, "delta", model.DefaultDelta, "`X`, how firmly joint and paper keep to the labels; inf: they do")
 	f.IntVar(&o.Rows, "rows", 0, "learn from the first `N` labelled items only, or of all items without labels (default: all)")
 	f.BoolVar(&o.LabelEmbedding, "label-embedding", false, "allow more labels than bits, at some cost that is measured; with method labels only")
-	f.StringVar(&o.fusion, "fusion", "auto", "`HOW` items without labels get their codes: auto, which measures it, sum, target (needs --views target) or the name of a modality")
-	f.StringVar(&o.views, "views", "shared", "`WHICH` codes an item has: shared, one for whatever is searched for, or target, one for each modality that it has")
+	f.StringVar(&o.fusion, "fusion", "auto", "`HOW` items without labels get their codes: auto, which measures it, sum or the name of a modality")
 }
 
 // Complete checks the flags and fills in the options made from them. In model.Options 0 means
@@ -86,11 +85,8 @@ func (o *Settings) Complete(f *pflag.FlagSet) error {
 		}
 		o.Centre = &o.centre
 	}
-	if o.Views, err = model.ParseViews(o.views); err != nil {
-		return exit.Usagef("--views %q: shared and target are possible", o.views)
-	}
 	if o.Fusion, err = model.ParseFusion(o.fusion); err != nil {
-		return exit.Usagef("--fusion %q: auto, sum, target and the name of a modality are possible", o.fusion)
+		return exit.Usagef("--fusion %q: auto, sum and the name of a modality are possible", o.fusion)
 	}
 	if o.Gamma, err = o.gamma.Floats("--gamma"); err != nil {
 		return err

@@ -1,10 +1,13 @@
 package sheet
 
 import (
+	"bytes"
 	"context"
+	_ "embed"
+	"encoding/base64"
 	"errors"
 	"fmt"
-	"image"
+	"html"
 	"maps"
 	"math"
 	"path/filepath"
@@ -19,72 +22,64 @@ import (
 	"github.com/fddhdb/fddhdb/db"
 )
 
-// maxSheetCards bounds the cards of a sheet, and so the memory of a .png: about 150 kB
-// a card. A .html takes the memory of one card.
-const maxSheetCards = 1000
+//go:embed sheet.css
+var style string
 
-// A sheetCard is an item on a contact sheet.
-type sheetCard struct {
-	isQuery     bool // the item is the query, and no hit
-	key, labels string
-	distance    string      // distance and score; "": there is none
-	similarity  string      // in words; "": there is none
-	picture     image.Image // nil: there is none
-	text        string      // shown if there is no picture
-}
+// maxCards bounds the cards of a sheet.
+const maxCards = 1000
 
-// A sheetForm is a contact sheet in one format. It gets one card after the other.
-type sheetForm interface {
-	size() int // side of the box of pictures, in pixels
-
-	// begin begins the row of a query. Calls of card follow: one for the query if it is
-	// an item, and one for each of so many hits. similar says that some have a similarity.
-	begin(title string, isItem bool, hits int, similar bool) error
-	card(c *sheetCard) error
-
-	end() error
-}
+// Include is what a hit has to have of its item to be on a sheet.
+const Include = db.IncludeLabels | db.IncludeFields | db.IncludePayload
 
 // A Sheet makes a contact sheet of answers to queries.
 type Sheet struct {
 	c        *db.Collection
 	files    outfile.Set
-	form     sheetForm
+	out      *outfile.File
 	pictures *picture.Folder // nil: none
-	cards    int             // number of cards so far
-	unshown  int             // number of pictures that could not be shown
-	problem  string          // error of the first of them
+	queries  int
+	cards    int    // number of cards so far
+	unshown  int    // number of pictures that could not be shown
+	problem  string // error of the first of them
 }
 
-// CheckPath returns an error unless a path ends in .png or .html.
+// CheckPath returns an error unless a path ends in .html.
 func CheckPath(path string) error {
-	switch strings.ToLower(filepath.Ext(path)) {
-	case ".png", ".html":
-		return nil
+	if !strings.EqualFold(filepath.Ext(path), ".html") {
+		return exit.Usagef("--sheet %s: a .html file is made", path)
 	}
-	return exit.Usagef("--sheet %s: a .png or .html file is made", path)
+	return nil
 }
 
-// New begins a sheet of items of a collection, in the format of the extension of path.
-// The caller closes it. folder has files of pictures; "" for none. hits is the
-// approximate number of hits of a row.
-func New(c *db.Collection, path, folder, title string, hits int) (*Sheet, error) {
+// New begins a sheet of items of a collection. The caller closes it. folder has files of pictures; "" for none.
+func New(c *db.Collection, path, folder, title string) (*Sheet, error) {
 	pictures, err := picture.OpenFolder(folder, isPicture)
 	if err != nil {
 		return nil, err
 	}
 	s := &Sheet{c: c, pictures: pictures}
-	out, err := s.files.Create(path)
-	if err != nil {
+	if s.out, err = s.files.Create(path); err != nil {
 		s.Close()
 		return nil, err
 	}
-	if strings.EqualFold(filepath.Ext(path), ".png") {
-		s.form = newSheetPNG(out.Writer, hits)
-	} else {
-		s.form = newSheetHTML(out.Writer, term.Plain(title))
+	const policy = "default-src 'none'; img-src data:; style-src 'unsafe-inline'"
+	s.printf("<!DOCTYPE html>\n<html lang=\"en\">\n<head>\n<meta charset=\"utf-8\">\n")
+	s.printf("<meta name=\"viewport\" content=\"width=device-width, initial-scale=1\">\n")
+	s.printf("<meta http-equiv=\"Content-Security-Policy\" content=\"%s\">\n<title>fddhdb search: %s</title>\n<style>\n", policy, term.Plain(title))
+	s.out.WriteString(style)
+	return s, s.printf("</style>\n</head>\n<body>\n<main>\n<h1>%s</h1>\n", term.Plain(title))
+}
+
+// printf writes markup: a format that is constant, and strings, which are text or values of attributes and are escaped.
+// Later calls return the first error again, as the writer keeps it.
+func (s *Sheet) printf(format string, args ...any) error {
+	for i, a := range args {
+		if text, ok := a.(string); ok {
+			args[i] = html.EscapeString(text)
+		}
 	}
-	return s, nil
+	_, err := fmt.Fprintf(s.out, format, args...)
+	return err
 }
 
 // Close removes a sheet that was not committed.
@@ -96,7 +91,7 @@ func (s *Sheet) Close() {
 // Commit gives the sheet its name. It returns a remark about pictures that are not
 // shown, "" for none.
 func (s *Sheet) Commit() (remark string, err error) {
-	if err := s.form.end(); err != nil {
+	if err := s.printf("</main>\n</body>\n</html>\n"); err != nil {
 		return "", err
 	}
 	if s.unshown > 0 {
@@ -105,85 +100,85 @@ func (s *Sheet) Commit() (remark string, err error) {
 	return remark, s.files.Commit()
 }
 
-// Include is what a hit has to have of its item to be on a sheet.
-const Include = db.IncludeLabels | db.IncludeFields | db.IncludePayload
-
 // Add adds a query and its hits, with their items, to the sheet. key is the key of the query if
 // it is an item, else "".
 func (s *Sheet) Add(ctx context.Context, title, key string, hits []db.Hit) error {
-	if s.cards += len(hits) + 1; s.cards > maxSheetCards {
-		return exit.Failedf("--sheet: more than %s queries and hits: -k shows fewer, --row one query", term.Thousands(maxSheetCards))
+	if s.cards += len(hits) + 1; s.cards > maxCards {
+		return exit.Failedf("--sheet: more than %s queries and hits: -k shows fewer, --row one query", term.Thousands(maxCards))
 	}
-	similar := slices.ContainsFunc(hits, func(h db.Hit) bool { return !math.IsNaN(float64(h.Similarity)) })
-	if err := s.form.begin(title, key != "", len(hits), similar); err != nil {
-		return err
+	s.queries++
+	s.printf("<section aria-labelledby=\"q%d\">\n<h2 id=\"q%[1]d\">%s</h2>\n", s.queries, title)
+	if len(hits) == 0 {
+		s.printf("<p>no items</p>\n")
 	}
+	if key == "" && len(hits) == 0 { // no list of nothing
+		return s.printf("</section>\n")
+	}
+	s.printf("<ol>\n")
 	if key != "" {
-		card, err := s.queryCard(ctx, key)
+		it, err := s.c.Get(ctx, key) // it need not be a hit
+		if errors.Is(err, db.ErrNotFound) {
+			it, err = &db.Item{Key: key, Payload: []byte("deleted meanwhile")}, nil
+		}
 		if err == nil {
-			err = s.form.card(card)
+			err = s.card(ctx, it, "query", "the query")
 		}
 		if err != nil {
 			return err
 		}
 	}
 	for _, h := range hits {
-		card, err := s.card(ctx, h.Item)
-		if err != nil {
-			return err
-		}
+		var distance, similarity string
 		if h.Distance >= 0 { // codes were compared
-			card.distance = term.Plural(h.Distance, "bit", "bits")
+			distance = term.Plural(h.Distance, "bit", "bits")
 		}
 		if !math.IsNaN(h.Score) {
-			card.distance += fmt.Sprintf(", score %.3f", h.Score)
+			distance += fmt.Sprintf(", score %.3f", h.Score)
 		}
 		if !math.IsNaN(float64(h.Similarity)) {
-			card.similarity = "similarity " + term.Similarity(h.Similarity)
+			similarity = "similarity " + term.Similarity(h.Similarity)
 		}
-		if err := s.form.card(card); err != nil {
+		if err := s.card(ctx, h.Item, "", distance, similarity); err != nil {
 			return err
 		}
 	}
-	return nil
+	return s.printf("</ol>\n</section>\n")
 }
 
-// queryCard reads the item that is the query, which need not be a hit, and makes its card.
-func (s *Sheet) queryCard(ctx context.Context, key string) (*sheetCard, error) {
-	it, err := s.c.Get(ctx, key)
-	if errors.Is(err, db.ErrNotFound) {
-		return &sheetCard{isQuery: true, key: term.Plain(key), text: "deleted meanwhile"}, nil
+// card adds the card of an item, with lines about it.
+func (s *Sheet) card(ctx context.Context, it *db.Item, class string, lines ...string) error {
+	if err := ctx.Err(); err != nil {
+		return err
+	}
+	s.printf(`<li><figure class="%s"><div class="box">`, class)
+	data, err := s.picture(it)
+	text, shown := itemText(it), (*thumbnail)(nil)
+	if err == nil && data != nil {
+		shown, err = newThumbnail(data)
 	}
 	if err != nil {
-		return nil, err
-	}
-	card, err := s.card(ctx, it)
-	if err == nil {
-		card.isQuery = true
-	}
-	return card, err
-}
-
-// card makes the card of an item.
-func (s *Sheet) card(ctx context.Context, it *db.Item) (*sheetCard, error) {
-	card := &sheetCard{key: term.Plain(it.Key)}
-	card.labels = term.Plain(strings.Join(it.Labels, ", "))
-	data, err := s.picture(it)
-	if err == nil && data != nil {
-		card.picture, err = thumbnail(ctx, data, s.form.size())
-	}
-	switch {
-	case ctx.Err() != nil:
-		return nil, ctx.Err()
-	case err != nil:
-		card.text = "picture not shown: " + err.Error()
+		text = "picture not shown: " + err.Error()
 		if s.unshown++; s.unshown == 1 {
-			s.problem = fmt.Sprintf("that of %s, %v", card.key, err)
+			s.problem = fmt.Sprintf("that of %s, %v", term.Plain(it.Key), err)
 		}
-	case card.picture == nil:
-		card.text = itemText(it)
 	}
-	return card, nil
+	if shown == nil {
+		s.printf(`<p dir="auto">%s</p>`, text)
+	} else {
+		source := "data:" + shown.kind + ";base64," + base64.StdEncoding.EncodeToString(shown.data)
+		s.printf(`<img src="%s" width="%d" height="%d" style="rotate: %s" alt="picture of %s">`,
+			source, shown.width, shown.height, shown.turn, term.Plain(it.Key))
+	}
+	s.printf(`</div><figcaption><span><bdi>%s</bdi></span>`, term.Plain(it.Key))
+	for _, line := range lines {
+		if line != "" {
+			s.printf(`<span>%s</span>`, line)
+		}
+	}
+	if len(it.Labels) > 0 {
+		s.printf(`<span class="soft"><bdi>%s</bdi></span>`, term.Plain(strings.Join(it.Labels, ", ")))
+	}
+	return s.printf("</figcaption></figure></li>\n")
 }
 
 // picture returns the bytes of an item's picture, nil if it has none.
@@ -203,8 +198,8 @@ func itemText(it *db.Item) string {
 	const most = 300 // characters
 	var lines []string
 	if len(it.Payload) > 0 && utf8.Valid(it.Payload) {
-		for line := range strings.Lines(string(it.Payload[:min(len(it.Payload), 4*most)])) {
-			lines = append(lines, term.Plain(strings.TrimSpace(strings.ToValidUTF8(line, ""))))
+		for line := range bytes.Lines(it.Payload[:min(len(it.Payload), 4*most)]) {
+			lines = append(lines, term.Plain(strings.ToValidUTF8(string(bytes.TrimSpace(line)), "")))
 		}
 	} else {
 		for _, name := range slices.Sorted(maps.Keys(it.Fields)) {

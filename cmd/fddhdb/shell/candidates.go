@@ -63,7 +63,7 @@ func (w completer) valueCandidates(cmd *cobra.Command, dir, flag, word string) c
 	switch words := enumerations[flag]; {
 	case flag == "labels" && cmd.Name() == "put":
 		return candidates{words: nextInList(word, w.labels(cmd, dir))}
-	case flag == "include", flag == "order":
+	case flag == "include":
 		return candidates{words: nextInList(word, words)}
 	case flag == "index" && cmd.Name() == "alter":
 		return candidates{words: w.fields(cmd, dir)}
@@ -80,14 +80,11 @@ func (w completer) valueCandidates(cmd *cobra.Command, dir, flag, word string) c
 // enumerations are the values of flags with few values.
 var enumerations = map[string][]string{
 	"rerank":   {"auto", "projection", "none", "asymmetric", "features", "fused"},
-	"order":    {"auto", "projection", "none", "asymmetric", "features", "fused"},
 	"include":  {"labels", "fields", "payload", "vectors"},
 	"method":   {"auto", "labels", "joint", "paper"},
 	"teacher":  {"auto", "labels", "modality", "self"},
 	"on-error": {"stop", "skip"},
-	"views":    {"shared", "target"},
 	"index":    {"all", "none"}, // of import
-	"tier":     {"auto", "fullscan", "scan", "memory", "disk"},
 	"features": {"raw", "zscore", "hellinger", "log", "l2", "hellinger-l2"},
 	"map":      {"rbf", "linear", "rbf+linear"},
 }
@@ -113,13 +110,11 @@ func (w completer) argumentCandidates(cmd *cobra.Command, dir string, args []str
 		return candidates{}
 	}
 	switch place {
-	case "DIR", "DIR|URL", "URL", "[URL]", "[DIR...]":
+	case "DIR", "DIR|URL", "URL", "[URL]":
 		return candidates{dirs: true}
 	case "KEY", "KEY...", "(KEY...":
 		keys := w.keys(cmd, dir, word)
 		return candidates{words: slices.DeleteFunc(keys, func(k string) bool { return slices.Contains(args, k) })}
-	case "KIND":
-		return candidates{words: []string{"ablation", "convergence", "sensitivity", "bits", "size"}}
 	}
 	return candidates{}
 }

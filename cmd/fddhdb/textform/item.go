@@ -35,9 +35,6 @@ func PrintItem(p *term.Printer, it *db.Item) {
 	if len(it.Code) > 0 {
 		line("code", "%s, %s", hex.EncodeToString(it.Code), codeOrigin(it.CodeFrom))
 	}
-	for _, to := range slices.Sorted(maps.Keys(it.Codes)) {
-		line("code", "for %s: %s, %s", to, hex.EncodeToString(it.Codes[to].Code), codeOrigin(it.Codes[to].From))
-	}
 	if len(it.Payload) > 0 {
 		line("payload", "%s", term.Size(int64(len(it.Payload))))
 	}

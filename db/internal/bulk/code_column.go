@@ -10,8 +10,9 @@ import (
 // blocks set it at the same time, without a lock: each writes the elements of its own
 // block. When all are done it is only read.
 type codeColumn struct {
-	space   *spaces.Space  // a revision of a space; another revision needs another column
-	targets []targetColumn // by position of the target in the space
+	space *spaces.Space      // a revision of a space; another revision needs another column
+	codes codec.Codes        // by item; zero and not to be read of one without a code
+	froms []codec.Provenance // by item; noProvenance of one without a code
 
 	projected []bool // by item: it has a projection
 	starts    []int  // by block of the extras: its first item
@@ -23,26 +24,18 @@ type codeColumn struct {
 	at          []int64   // bytes
 }
 
-// A targetColumn holds the codes of one target, by item. The code of an item without one is
-// zero and not to be read.
-type targetColumn struct {
-	codes codec.Codes
-	from  []codec.Provenance // noProvenance if the item has no code
-}
-
 // noProvenance marks an item without a code. It is the provenance of no code.
 const noProvenance codec.Provenance = 0
 
 // newCodeColumn returns a column for n items in so many blocks. The caller sets either
 // projections, or file and at.
 func newCodeColumn(s *spaces.Space, n, blocks int) *codeColumn {
-	c := &codeColumn{space: s, projected: make([]bool, n), starts: make([]int, blocks)}
-	for range s.Targets {
-		v := targetColumn{codec.NewCodes(s.Bits, n), make([]codec.Provenance, n)}
-		// Room for all codes at once: goroutines write into it by item, and nothing grows.
-		v.codes.Append(make(codec.Code, n*codec.Words(s.Bits)))
-		c.targets = append(c.targets, v)
+	c := &codeColumn{
+		space: s, codes: codec.NewCodes(s.Bits, n), froms: make([]codec.Provenance, n),
+		projected: make([]bool, n), starts: make([]int, blocks),
 	}
+	// Room for all codes at once: goroutines write into it by item, and nothing grows.
+	c.codes.Append(make(codec.Code, n*codec.Words(s.Bits)))
 	return c
 }
 
@@ -52,11 +45,9 @@ func (c *codeColumn) set(block, from int, encs []spaces.Encoding) error {
 	c.starts[block] = from
 	var all []byte
 	for j := range encs {
-		for v := range c.targets {
-			if code := encs[j].In(v); code.Code != nil {
-				copy(c.targets[v].codes.At(from+j), code.Code)
-				c.targets[v].from[from+j] = code.From
-			}
+		if encs[j].Code != nil {
+			copy(c.codes.At(from+j), encs[j].Code)
+			c.froms[from+j] = encs[j].From
 		}
 		if p := encs[j].Projection; p != nil {
 			c.projected[from+j] = true
@@ -75,14 +66,16 @@ func (c *codeColumn) set(block, from int, encs []spaces.Encoding) error {
 // len implements itemCodes.
 func (c *codeColumn) len() int { return len(c.projected) }
 
-// in implements itemCodes. The code aliases the column.
-func (c *codeColumn) in(target, i int) spaces.TargetCode {
-	v := &c.targets[target]
-	if v.from[i] == noProvenance {
-		return spaces.TargetCode{}
+// code implements itemCodes. The code aliases the column.
+func (c *codeColumn) code(i int) codec.Code {
+	if c.froms[i] == noProvenance {
+		return nil
 	}
-	return spaces.TargetCode{Code: v.codes.At(i), From: v.from[i]}
+	return c.codes.At(i)
 }
+
+// from implements itemCodes.
+func (c *codeColumn) from(i int) codec.Provenance { return c.froms[i] }
 
 // eachProjection implements itemCodes. It holds the projections of one block at a time if
 // they are in a file.

@@ -12,15 +12,14 @@ import (
 	"github.com/fddhdb/fddhdb/db/internal/work"
 )
 
-// The codes of many rows touch four kinds of records for each target, and projections. Each kind is
-// written by a task of its own, in the order of its keys. Before that one task a target gives numbers
-// to the codes, as all four kinds need these.
+// The codes of many rows touch four kinds of records, and projections. Each kind is written by a task
+// of its own, in the order of its keys. Before that one task gives numbers to the codes, as all four
+// kinds need these.
 
 // StoreCodes stores the codes of many rows in a space as one commit of sorted tables. The
 // rows ascend, encs has their encodings, and none of them has a code in the space yet. n is
 // what the counters of the space are before these codes, with what else the caller wants to
-// change, such as how far a builder has got; Coded and the counters of code sets follow
-// from the codes.
+// change, such as how far a builder has got; the counters of codes follow from the codes.
 //
 // It runs in the committer, inside a request of Load, and makes the tables on so many
 // workers. If it fails nothing has changed, or the database has failed. rows and encs stay
@@ -53,7 +52,7 @@ func StoreCodes(ctx context.Context, c *state.Committer, workers int, s *state.C
 		}
 		return stream.Records.Counters(s.ID, all)
 	}))
-	bytes := int64(len(rows)) * int64(state.CodesBytes(sp.Bits, len(sp.Sets), true))
+	bytes := int64(len(rows)) * int64(state.CodesBytes(sp.Bits, true))
 	err = c.CommitTables(ctx, t, bytes, append(first, tasks...), func() {
 		sp.TakeOver(codes.counters())
 		sp.ForgetDirections(rows[0])
@@ -64,7 +63,7 @@ func StoreCodes(ctx context.Context, c *state.Committer, workers int, s *state.C
 
 // spaceCodes writes the records of the codes of many rows in a space in which none of the rows
 // has a code yet. Tx.SetCodes would write the same, one row after the other. A load has one
-// for each space, StoreCodes has one. But for sets, nothing changes while tasks use it.
+// for each space, StoreCodes has one. But for records, nothing changes while tasks use it.
 type spaceCodes struct {
 	collection uint32
 	space      *spaces.Space       // revision that the codes are of
@@ -73,7 +72,7 @@ type spaceCodes struct {
 	freshRow   uint64              // a block whose first row is freshRow or more has never been written
 	numbers    codec.SpaceCounters // before these codes
 
-	sets []*targetCodes // by position of the target in the space
+	records codeRecords
 }
 
 // itemCodes are the codes of many items in one space, by number of the item. Several
@@ -81,9 +80,8 @@ type spaceCodes struct {
 type itemCodes interface {
 	len() int // number of items
 
-	// in returns the code of item i for the target at a position of the space. Its Code is
-	// nil if the item has none.
-	in(target, i int) spaces.TargetCode
+	code(i int) codec.Code       // of item i; nil if the item has none
+	from(i int) codec.Provenance // of that code
 
 	// eachProjection calls f with the items that have a projection, ascending, and the
 	// stored form of it, which f must not keep. An error of f ends it.
@@ -93,18 +91,18 @@ type itemCodes interface {
 // broughtCodes are codes that items bring, in a collection of given codes.
 type broughtCodes struct{ codec.Codes }
 
-func (c broughtCodes) len() int { return c.Len() }
-func (c broughtCodes) in(_, i int) spaces.TargetCode {
-	return spaces.TargetCode{Code: c.At(i), From: codec.ProvenanceGiven}
-}
+func (c broughtCodes) len() int                                     { return c.Len() }
+func (c broughtCodes) code(i int) codec.Code                        { return c.At(i) }
+func (c broughtCodes) from(int) codec.Provenance                    { return codec.ProvenanceGiven }
 func (c broughtCodes) eachProjection(func(int, []byte) error) error { return nil }
 
 // madeCodes are the encodings of a block of a builder, which is small enough to keep them
 // as they are.
 type madeCodes []spaces.Encoding
 
-func (c madeCodes) len() int                           { return len(c) }
-func (c madeCodes) in(target, i int) spaces.TargetCode { return c[i].In(target) }
+func (c madeCodes) len() int                    { return len(c) }
+func (c madeCodes) code(i int) codec.Code       { return c[i].Code }
+func (c madeCodes) from(i int) codec.Provenance { return c[i].From }
 
 func (c madeCodes) eachProjection(f func(i int, projection []byte) error) error {
 	for i, enc := range c {
@@ -125,72 +123,46 @@ func newSpaceCodes(s *state.CollectionState, sp *state.SpaceState, row func(i in
 		collection: s.ID, space: sp.Space, row: row, codes: codes,
 		freshRow: s.FreshRow, numbers: sp.Numbers,
 	}
-	for i, set := range sp.Sets {
-		b.sets = append(b.sets, &targetCodes{
-			CodeKeys: set.CodeKeys, of: b, at: i, table: set.Table, before: set.Table.Publish(),
-			freshCode: set.FreshCode, firstCode: set.Table.Table().Next(), numbered: make(chan struct{}),
-		})
+	set := sp.Codes
+	b.records = codeRecords{
+		CodeKeys: set.CodeKeys, of: b, table: set.Table, before: set.Table.Publish(),
+		freshCode: set.FreshCode, firstCode: set.Table.Table().Next(), numbered: make(chan struct{}),
 	}
 	return b
 }
 
-// rollback brings the tables of codes back to what newSpaceCodes found. No task may run.
-func (s *spaceCodes) rollback() {
-	for _, k := range s.sets {
-		k.table.Rollback(k.before)
-	}
-}
+// rollback brings the table of codes back to what newSpaceCodes found. No task may run.
+func (s *spaceCodes) rollback() { s.records.table.Rollback(s.records.before) }
 
 // tasks returns the tasks that number codes, and those that write tables. The latter wait
 // for the former, which therefore have to be started first. Postings are split by
 // substrings among the workers.
 func (s *spaceCodes) tasks(t *store.Tables) (number, write []work.Task) {
 	write = append(write, t.Task(s.writeProjections))
-	for _, k := range s.sets {
-		number = append(number, k.number)
-		m := record.Split(s.space.Bits).Len()
-		parts := min(m, t.Workers)
-		for p := range parts {
-			write = append(write, t.Task(func(s *store.Stream) error { return k.writePostings(s, m*p/parts, m*(p+1)/parts) }))
-		}
-		write = append(write, t.Task(k.writeCodes), t.Task(k.writeRowCodes), t.Task(k.writeCodeRows))
+	k := &s.records
+	m := record.Split(s.space.Bits).Len()
+	parts := min(m, t.Workers)
+	for p := range parts {
+		write = append(write, t.Task(func(s *store.Stream) error { return k.writePostings(s, m*p/parts, m*(p+1)/parts) }))
 	}
-	return number, write
+	return []work.Task{k.number}, append(write, t.Task(k.writeCodes), t.Task(k.writeRowCodes), t.Task(k.writeCodeRows))
 }
 
-// waitNumbered waits until the codes of all targets have numbers, or the load has ended.
-func (s *spaceCodes) waitNumbered(t *store.Stream) error {
-	for _, k := range s.sets {
-		if err := t.Wait(k.numbered); err != nil {
-			return err
-		}
-	}
-	return nil
-}
+// waitNumbered waits until the codes have numbers, or the load has ended.
+func (s *spaceCodes) waitNumbered(t *store.Stream) error { return t.Wait(s.records.numbered) }
 
 // counters returns the counters of the space with these rows. The numbers of all codes
 // must be known; see waitNumbered.
 func (s *spaceCodes) counters() codec.SpaceCounters {
 	n := s.numbers
-	n.Revision, n.Sets = uint64(s.space.Revision), nil
-	for i := range s.codes.len() {
-		for v := range s.sets {
-			if s.codes.in(v, i).Code != nil {
-				n.Coded++
-				break
-			}
-		}
-	}
-	for _, k := range s.sets {
-		n.Sets = append(n.Sets, state.CountersOf(k.CodeKeys, k.table))
-	}
+	n.Revision, n.CodeCounters = uint64(s.space.Revision), state.CountersOf(s.records.table)
 	return n
 }
 
-// writeProjections writes the projection of each row, which all targets share, in blocks.
+// writeProjections writes the projection of each row, in blocks.
 func (s *spaceCodes) writeProjections(t *store.Stream) error {
 	width := s.space.ProjectionBytes()
-	b := newBlockStream(t, s.space.Projections(s.collection).Block(codec.KindProjection, 0), width, s.freshRow)
+	b := newBlockStream(t, s.space.Keys(s.collection).Block(codec.KindProjection, 0), width, s.freshRow)
 	if width > 0 {
 		err := s.codes.eachProjection(func(i int, projection []byte) error { return b.set(s.row(i), projection) })
 		if err != nil {

@@ -31,7 +31,7 @@ import (
 //	writeCounters  sequence, labels, counters,  codec.KindDatabase, KindLabel, KindCounters, KindMark
 //	               marks
 //
-// spaceCodes and targetCodes write the rest: projections, codes, their rows and postings.
+// spaceCodes and codeRecords write the rest: projections, codes, their rows and postings.
 
 // row returns the row of item i.
 func (l *load) row(i int) uint32 { return l.firstRow + uint32(i) }

@@ -29,12 +29,9 @@ func MustUpdate(t testing.TB, c *db.Collection, opt db.UpdateOptions) *db.Update
 }
 
 // TinyTraining is one whose space is small: what follows from it is checked often.
-func TinyTraining(seed uint64, views model.Views) db.TrainOptions {
+func TinyTraining(seed uint64) db.TrainOptions {
 	return db.TrainOptions{Options: model.Options{
-		Bits: 16, Anchors: 6, Seed: seed, Views: views, Fusion: model.Fusion{Rule: model.FusionSum},
+		Bits: 16, Anchors: 6, Seed: seed, Fusion: model.Fusion{Rule: model.FusionSum},
 		Map: map[string]model.MapKind{"image": model.MapRBF, "text": model.MapRBF}, Sweeps: 1,
 	}}
 }
-
-// ViewsTraining gives items a code for each modality.
-var ViewsTraining = db.TrainOptions{Options: model.Options{Bits: 32, Anchors: 30, Seed: 1, Views: model.ViewsTarget, Fusion: model.Fusion{Rule: model.FusionTarget}}}

@@ -196,7 +196,7 @@ func (b *builder) begin(ctx context.Context) (v *state.View, built builtSpace, e
 
 // builtOf describes a space of a collection. It runs in the committer.
 func builtOf(s *state.CollectionState, sp *state.SpaceState) builtSpace {
-	return builtSpace{sp.ID, sp.Parent, sp.Revision, int(sp.Numbers.Coded), s.Active() == sp}
+	return builtSpace{sp.ID, sp.Parent, sp.Revision, sp.Coded(), s.Active() == sp}
 }
 
 // store stores the codes of a block in one commit: as tables from TableRows rows on, else in a
@@ -239,14 +239,13 @@ func (b *builder) store(ctx context.Context, block *coded, next uint32, last boo
 }
 
 // txStoreCodes stores the codes of a block of few rows in a transaction. n has the counters
-// of the space as they are to be, but for Coded, which SetCodes counts.
+// of the space as they are to be, but for those of codes, which SetCodes counts.
 func txStoreCodes(tx *state.Tx, s *state.CollectionState, sp *state.SpaceState, n codec.SpaceCounters, block *coded) error {
 	for i, row := range block.rows {
 		if err := tx.SetCodes(s, sp, row, block.encs[i]); err != nil {
 			return err
 		}
 	}
-	n.Coded = sp.Numbers.Coded
 	sp.Numbers = n
 	tx.Committer.Touch(s)
 	return nil

@@ -49,15 +49,14 @@ func Evaluate(ctx context.Context, v *state.View, cv *state.CollectionView, e *E
 	})
 }
 
-// A rowCodes calls f with the rows that searches for a target find, ascending, and with their
-// codes, each valid until f returns. target is the position of a modality in the collection.
-// ErrNoModel: there are no codes for this target.
-type rowCodes func(ctx context.Context, target int, f func(row uint32, code codec.Code) error) error
+// A rowCodes calls f with the rows that have a code, ascending, and with their codes, each valid
+// until f returns.
+type rowCodes func(ctx context.Context, f func(row uint32, code codec.Code) error) error
 
 // storedRowCodes reads the stored codes of the space of cv.
 func storedRowCodes(cv *state.CollectionView, v *state.View) rowCodes {
-	return func(ctx context.Context, target int, f func(row uint32, code codec.Code) error) error {
-		set, err := cv.CodesFor(cv.Modalities[target].Name)
+	return func(ctx context.Context, f func(row uint32, code codec.Code) error) error {
+		set, err := cv.CodesFor("")
 		if err != nil {
 			return err
 		}
@@ -223,7 +222,7 @@ type evaluated struct {
 	ranked []*ranked  // by target modality, as having reads them; nil: not yet
 }
 
-// ranked holds the items that have a target modality and a code for it, ascending by row.
+// ranked holds the items that have a modality and a code, ascending by row.
 type ranked struct {
 	codes  codec.Codes
 	labels [][]uint32 // of each of codes
@@ -266,8 +265,8 @@ func (e *evaluated) having(ctx context.Context, cv *state.CollectionView, modali
 	}
 	out := &ranked{codes: codec.NewCodes(cv.Space.Bits, 0)}
 	at := 0
-	err := e.codes(ctx, modality, func(row uint32, code codec.Code) error {
-		// Both lists ascend: merge them. An item without a code for the target is in e.rows alone, an
+	err := e.codes(ctx, func(row uint32, code codec.Code) error {
+		// Both lists ascend: merge them. An item without a code is in e.rows alone, an
 		// item outside of the filter in the codes alone.
 		for at < len(e.rows) && e.rows[at] < row {
 			at++

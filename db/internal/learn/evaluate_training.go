@@ -2,11 +2,9 @@ package learn
 
 import (
 	"context"
-	"slices"
 	"time"
 
 	"github.com/fddhdb/fddhdb/codec"
-	"github.com/fddhdb/fddhdb/db/internal/record"
 	"github.com/fddhdb/fddhdb/db/internal/state"
 	"github.com/fddhdb/fddhdb/db/internal/work"
 	"github.com/fddhdb/fddhdb/db/report"
@@ -54,7 +52,7 @@ func EvaluateTraining(ctx context.Context, v *state.View, cv *state.CollectionVi
 func (c *coded) training(result *model.Result, leftOut []string) *report.Training {
 	t := &report.Training{Report: result.Report, LeftOut: leftOut}
 	for _, e := range c.encs {
-		if e.HasCode() {
+		if e.Code != nil {
 			t.Items++
 		}
 	}
@@ -63,18 +61,12 @@ func (c *coded) training(result *model.Result, leftOut []string) *report.Trainin
 
 // rowCodes gives the codes that the rows would have. cv is the collection, for error texts.
 func (c *coded) rowCodes(cv *state.CollectionView) rowCodes {
-	return func(ctx context.Context, target int, f func(row uint32, code codec.Code) error) error {
-		// Shared codes serve every target. Else the target has codes of its own, or the model does
-		// not know it.
-		at := slices.IndexFunc(c.space.Targets, func(v byte) bool { return v == record.SharedTarget || v == record.TargetOf(target) })
-		if at < 0 {
-			return cv.Unlearned(target)
-		}
+	return func(ctx context.Context, f func(row uint32, code codec.Code) error) error {
 		for i, row := range c.rows {
 			if err := ctx.Err(); err != nil {
 				return err
 			}
-			if code := c.encs[i].In(at).Code; code != nil {
+			if code := c.encs[i].Code; code != nil {
 				if err := f(row, code); err != nil {
 					return err
 				}

@@ -49,9 +49,7 @@ func (c Collection) imported(cv *state.CollectionView, file *model.File, activat
 		return nil, fault.Invalid("collection %q: %w", cv.Name, err)
 	}
 	f := &Foundation{activate: activate, pending: roaring.New(), before: cv.NextRow}
-	if f.space, err = spaces.New(spaces.SpaceDescriptor{Bits: m.Bits()}, m, positions); err != nil {
-		return nil, err
-	}
+	f.space = spaces.New(spaces.SpaceDescriptor{Bits: m.Bits()}, m, positions)
 	if f.model, err = m.MarshalBinary(); err != nil {
 		return nil, err
 	}
@@ -65,6 +63,6 @@ func (c Collection) imported(cv *state.CollectionView, file *model.File, activat
 		}
 	}
 	// Before the work, and not after an hour of it. All items may teach, by and by.
-	codes := state.CodesBytes(m.Bits(), len(f.space.Targets), true)
+	codes := state.CodesBytes(m.Bits(), true)
 	return f, c.DB.Engine.Admit(foundedBytes(float64(f.bytes()), cv.Items, 0, codes), false)
 }

@@ -135,10 +135,8 @@ func (c Collection) activateBuilt(ctx context.Context, space uint32) error {
 func (d *Database) Refound(ctx context.Context, v *state.View, cv *state.CollectionView, activate bool) (*Foundation, error) {
 	sp := cv.Space
 	f := &Foundation{activate: activate, pending: cv.Pending.Clone(), relearn: cv.Recode}
+	f.space = spaces.New(spaces.SpaceDescriptor{Bits: sp.Bits, Parent: sp.ID}, sp.Learned, sp.Positions)
 	var err error
-	if f.space, err = spaces.New(spaces.SpaceDescriptor{Bits: sp.Bits, Parent: sp.ID}, sp.Learned, sp.Positions); err != nil {
-		return nil, err
-	}
 	if f.model, err = sp.Learned.MarshalBinary(); err != nil {
 		return nil, err
 	}

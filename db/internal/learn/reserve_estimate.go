@@ -21,16 +21,13 @@ func trainingBytes(cv *state.CollectionView, opt TrainOptions) int64 {
 	if codec.CheckBits(bits) != nil || opt.Anchors < 0 {
 		return 0
 	}
-	targets, sum := 1, 0.0
+	sum := 0.0
 	if opt.Method.LabelFree() {
 		bits = cmp.Or(opt.Bits, mostFreeBits)
 		for _, m := range cv.Modalities {
 			sum += 8 * float64(bits+1) * float64(m.Dim)
 		}
-		return foundedBytes(sum, cv.Items, 0, state.CodesBytes(bits, targets, true))
-	}
-	if opt.Views == model.ViewsTarget {
-		targets = len(cv.Modalities)
+		return foundedBytes(sum, cv.Items, 0, state.CodesBytes(bits, true))
 	}
 	for _, m := range cv.Modalities {
 		// k features of a modality: one an anchor. A training takes no more anchors than items.
@@ -41,8 +38,7 @@ func trainingBytes(cv *state.CollectionView, opt TrainOptions) int64 {
 		c := float64(min(len(cv.Names), bits))
 		sum += 4 * c * c
 	}
-	lesson := targets*codec.Bytes(bits) + 4
-	return foundedBytes(sum, cv.Items, lesson, state.CodesBytes(bits, targets, true))
+	return foundedBytes(sum, cv.Items, codec.Bytes(bits)+4, state.CodesBytes(bits, true))
 }
 
 // mostFreeBits are the most bits that a training without labels chooses by itself.
@@ -65,9 +61,9 @@ func reindexBytes(cv *state.CollectionView) int64 {
 	}
 	lesson := 0
 	if sp.HasStatistics() {
-		lesson = len(sp.Targets)*codec.Bytes(sp.Bits) + 4
+		lesson = codec.Bytes(sp.Bits) + 4
 	}
-	return foundedBytes(float64(sp.Model.Bytes)+float64(sp.Statistics.Bytes), cv.Items, lesson, state.CodesBytes(sp.Bits, len(sp.Targets), true))
+	return foundedBytes(float64(sp.Model.Bytes)+float64(sp.Statistics.Bytes), cv.Items, lesson, state.CodesBytes(sp.Bits, true))
 }
 
 // clampedBytes converts an estimate to bytes, far below overflow.

@@ -139,11 +139,6 @@ func TrainOn(ctx context.Context, v *state.View, cv *state.CollectionView, opt T
 	if opt.Shared == nil {
 		opt.Shared = sharedSpaces(cv, l.set.modalities)
 	}
-	if opt.Views == model.ViewsTarget {
-		if _, err := spaces.TargetsOf(l.set.modalities); err != nil {
-			return nil, err
-		}
-	}
 	modalities := make([]model.Modality, len(l.set.modalities))
 	for i, t := range l.set.modalities {
 		m := cv.Modalities[t]
@@ -158,8 +153,8 @@ func TrainOn(ctx context.Context, v *state.View, cv *state.CollectionView, opt T
 	case err != nil:
 		return nil, fault.Invalid("collection %q: %w", cv.Name, err)
 	}
-	l.space, err = spaces.New(spaces.SpaceDescriptor{Bits: l.result.Model.Bits()}, l.result.Model, l.set.modalities)
-	return l, err
+	l.space = spaces.New(spaces.SpaceDescriptor{Bits: l.result.Model.Bits()}, l.result.Model, l.set.modalities)
+	return l, nil
 }
 
 // Foundation returns the foundation of a space with the model. Rows that have been trained on

@@ -10,61 +10,41 @@ import (
 	"github.com/fddhdb/fddhdb/mih"
 )
 
-// A target says what a code is searched for: one modality, or anything. It is a byte in the
-// keys of a code set.
-
-// SharedTarget is the one target of a space whose codes all searches share.
-const SharedTarget = 0
-
-// TargetOf returns the target for modality t of the collection, which is at most
-// MaxTargetModality.
-func TargetOf(t int) byte { return byte(t + 1) }
-
-// MaxTargetModality is the last modality of a collection that can be a target, as a target is
-// a byte and 0 is SharedTarget.
-const MaxTargetModality = 254
-
-// CodeKeys says where one code set stands in the store. A code set is the codes of one target
-// of a space: blocks from row to code number, blocks from code number to code, the rows of
-// codes that several carry, and postings of substrings. It is a value of 24 bytes, free to
-// copy and to compare.
+// CodeKeys says where the codes of a space stand in the store: blocks from row to code number,
+// blocks from code number to code, the rows of codes that several carry, and postings of
+// substrings. It is a value of 16 bytes, free to copy and to compare.
 type CodeKeys struct {
 	Collection, Space uint32 // ids
 	Bits              int    // of a code
-	Target            byte   // SharedTarget, or TargetOf a modality
 }
 
-// Modality returns the target modality, which all items of the set have, by its position in the
-// collection. is says whether there is one: there is none for SharedTarget.
-func (k CodeKeys) Modality() (t int, is bool) { return int(k.Target) - 1, k.Target != SharedTarget }
-
-// Prefix returns the prefix of all keys of a kind that belong to the set.
+// Prefix returns the prefix of all keys of a kind that belong to the space.
 func (k CodeKeys) Prefix(kind byte) []byte {
-	return append(codec.NumberKey(kind, k.Collection, k.Space), k.Target)
+	return codec.NumberKey(kind, k.Collection, k.Space)
 }
 
 // Block returns the key of the block that holds number n: a row where the kind is
 // codec.KindRowCodes or codec.KindProjection, a code number where it is codec.KindCodes.
 func (k CodeKeys) Block(kind byte, n uint32) []byte {
-	return codec.SpaceBlockKey(kind, k.Collection, k.Space, k.Target, n/codec.BlockRows)
+	return codec.SpaceBlockKey(kind, k.Collection, k.Space, n/codec.BlockRows)
 }
 
 // RowsKey returns the key of a layer: the rows of a container (row >> 16) that carry code
 // number n. Only codes that several rows carry have such layers; else the row stands beside
 // the code.
 func (k CodeKeys) RowsKey(n uint32, container uint16) []byte {
-	return codec.CodeRowsKey(k.Collection, k.Space, k.Target, n, container)
+	return codec.CodeRowsKey(k.Collection, k.Space, n, container)
 }
 
 // AllRows returns the prefix of all keys that RowsKey gives for code number n.
 func (k CodeKeys) AllRows(n uint32) []byte {
-	return codec.CodeRowsPrefix(k.Collection, k.Space, k.Target, n)
+	return codec.CodeRowsPrefix(k.Collection, k.Space, n)
 }
 
 // AppendPosting appends the key of the posting of all codes whose substring with this number,
-// in the cut of Split, has this value. With 16 bytes of room in dst it does not allocate.
+// in the cut of Split, has this value. With 15 bytes of room in dst it does not allocate.
 func (k CodeKeys) AppendPosting(dst []byte, substring uint16, value uint32) []byte {
-	return codec.AppendSubstringKey(dst, k.Collection, k.Space, k.Target, substring, value)
+	return codec.AppendSubstringKey(dst, k.Collection, k.Space, substring, value)
 }
 
 // RowCode returns which code a row has, where the code comes from, and which revision made it.

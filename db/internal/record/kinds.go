@@ -18,11 +18,10 @@ const (
 	OfDatabase   Scope = 1 + iota
 	OfCollection       // named by its number
 	OfSpace            // named by the numbers of collection and space
-	OfTarget           // named by these and a target, which is SharedTarget for projections
 )
 
 // KeyBytes returns how many bytes of a key are the kind and name what the record belongs to.
-func (s Scope) KeyBytes() int { return [...]int{0, 1, 5, 9, 10}[s] }
+func (s Scope) KeyBytes() int { return [...]int{0, 1, 5, 9}[s] }
 
 // An Origin says whether a record can tell a repair something that no other record tells.
 type Origin byte
@@ -52,11 +51,11 @@ var kinds = [256]Kind{
 	codec.KindOnlineRows: {Scope: OfSpace}, // index-only copies have one of its sets, SetRecode
 	codec.KindOutbox:     {Scope: OfSpace, Origin: Derived, ForLearning: true},
 	codec.KindLessons:    {Scope: OfSpace, ForLearning: true},
-	codec.KindRowCodes:   {Scope: OfTarget, Origin: Coded},
-	codec.KindCodes:      {Scope: OfTarget, Origin: Coded},
-	codec.KindCodeRows:   {Scope: OfTarget, Origin: Coded},
-	codec.KindProjection: {Scope: OfTarget, Origin: Derived},
-	codec.KindSubstring:  {Scope: OfTarget, Origin: Derived},
+	codec.KindRowCodes:   {Scope: OfSpace, Origin: Coded},
+	codec.KindCodes:      {Scope: OfSpace, Origin: Coded},
+	codec.KindCodeRows:   {Scope: OfSpace, Origin: Coded},
+	codec.KindProjection: {Scope: OfSpace, Origin: Derived},
+	codec.KindSubstring:  {Scope: OfSpace, Origin: Derived},
 	codec.KindRows:       {Scope: OfCollection}, // the sets of labels are derived
 	codec.KindFieldRows:  {Scope: OfCollection, Origin: Derived},
 	codec.KindIndex:      {Scope: OfCollection, ForLearning: true},

@@ -167,7 +167,7 @@ func (r *repairer) storeGiven(c state.Collection, g *givenCodes) error {
 		rows := g.rows[from:min(from+givenRows, len(g.rows))]
 		var encs []spaces.Encoding
 		for i := range rows {
-			encs = append(encs, spaces.Encoding{First: spaces.TargetCode{Code: g.codes.At(from + i), From: codec.ProvenanceGiven}})
+			encs = append(encs, spaces.Encoding{Code: g.codes.At(from + i), From: codec.ProvenanceGiven})
 		}
 		err := c.Load(r.ctx, func(tx *state.Tx, s *state.CollectionState) error {
 			// The one space of the collection, which mendGiven has written without codes.

@@ -27,7 +27,7 @@ func (c *collectionMender) readGiven() error {
 		return nil
 	}
 	c.stage("codes")
-	k := record.CodeKeys{Collection: c.ID, Space: 1, Bits: c.Bits, Target: record.SharedTarget}
+	k := record.CodeKeys{Collection: c.ID, Space: 1, Bits: c.Bits}
 	// The codes come first, as the two other passes name them by number. Then each pass replaces
 	// what the one before said of a row, from the least to the most reliable.
 	var of record.ByBlock[uint32] // by row: 1 + the index of its code in numbers; 0: none
@@ -139,6 +139,6 @@ func (c *collectionMender) mendGiven() error {
 	}
 	c.counters.ActiveSpace, c.counters.PreviousSpace = 1, 0
 	c.counters.NextSpace = max(c.counters.NextSpace, 2)
-	c.counters.Spaces = []codec.SpaceCounters{{ID: 1, Revision: 1, Sets: []codec.CodeCounters{{Target: record.SharedTarget}}}}
+	c.counters.Spaces = []codec.SpaceCounters{{ID: 1, Revision: 1}}
 	return c.writeSpace(d, nil)
 }

@@ -203,10 +203,7 @@ func (c *collectionMender) mendSpace(n codec.SpaceCounters) (_ codec.SpaceCounte
 		}
 	}
 	// As createSpace of db/internal/learn leaves a space: a builder does the rest.
-	s.n.Building, s.n.Activate, s.n.Built, s.n.Coded, s.n.Sets = true, false, 0, 0, nil
-	for _, target := range s.space.Targets {
-		s.n.Sets = append(s.n.Sets, codec.CodeCounters{Target: target})
-	}
+	s.n.Building, s.n.Activate, s.n.Built, s.n.CodeCounters = true, false, 0, codec.CodeCounters{}
 	return s.n, true, nil
 }
 
@@ -274,7 +271,7 @@ func (s *spaceMender) conclude(d spaces.SpaceDescriptor, b []byte) (*spaces.Spac
 		return nil, err
 	}
 	d.Bits, d.Model = m.Bits(), record.ChunksOf(b)
-	return spaces.New(d, m, modalities)
+	return spaces.New(d, m, modalities), nil
 }
 
 // mendRevisions mends the revisions of the space, ascending, and deletes those beyond the present

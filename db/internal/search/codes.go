@@ -55,19 +55,18 @@ func EachCode(ctx context.Context, cv *state.CollectionView, r pebble.Reader, to
 	})
 }
 
-// CanEncode returns the code set in which an item would be found by searches for the modality
-// to, or why features of items of the collection cannot be encoded.
-func CanEncode(cv *state.CollectionView, to string) (*state.CodeSetView, error) {
+// CanEncode returns why features of items of the collection cannot be encoded, nil if they can.
+func CanEncode(cv *state.CollectionView) error {
 	if cv.CodesOnly() {
-		return nil, fault.Invalid("collection %q has no model to encode with: its items bring codes", cv.Name)
+		return fault.Invalid("collection %q has no model to encode with: its items bring codes", cv.Name)
 	}
-	return cv.CodesFor(to)
+	_, err := cv.CodesFor("")
+	return err
 }
 
-// EncodeItem returns the code in a set that an item with these features would get without
-// labels, bits/8 bytes, and the projection of which it has the signs. The vectors are by
+// EncodeItem returns the code that an item with these features would get without labels, bits/8 bytes, and the projection of which it has the signs. The vectors are by
 // modality.
-func EncodeItem(cv *state.CollectionView, set *state.CodeSetView, vectors []model.Vector) (code []byte, z []float64, err error) {
+func EncodeItem(cv *state.CollectionView, vectors []model.Vector) (code []byte, z []float64, err error) {
 	sp := cv.Space
 	e := sp.Encoders.Get().(*spaces.Encoder)
 	defer sp.Encoders.Put(e)
@@ -79,7 +78,7 @@ func EncodeItem(cv *state.CollectionView, set *state.CodeSetView, vectors []mode
 	if _, err := e.Project([][]model.Vector{vectors}); err != nil {
 		return nil, nil, fault.Invalid("encode: %w", err)
 	}
-	fused, _ := e.Fuse(0, slices.Index(sp.Targets, set.Target))
+	fused, _ := e.Fuse(0)
 	if spaces.IsZero(fused) {
 		return nil, nil, ErrFarAway
 	}

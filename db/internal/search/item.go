@@ -13,19 +13,13 @@ import (
 	"github.com/fddhdb/fddhdb/model"
 )
 
-// An Item is a stored item with its codes, in the terms of its collection. What its slices
+// An Item is a stored item with its code, in the terms of its collection. What its slices
 // refer to belongs to the caller; the slices themselves are used again for the next item that
 // is read into it.
 type Item struct {
 	Row uint32
 	record.Item
-	Codes []ItemCode // in the space that is looked at, in the order of its targets
-}
-
-// An ItemCode is the code of an item in one code set.
-type ItemCode struct {
-	Set  int    // position in CollectionView.Sets
-	Code []byte // bits/8 bytes
+	Code []byte // in the space that is looked at, bits/8 bytes; nil: it has none
 	From string // what the code comes from: "labels", "fused", "given", or a modality
 }
 
@@ -36,7 +30,7 @@ func ReadItem(cv *state.CollectionView, r pebble.Reader, row uint32, key string)
 }
 
 // Item returns parts of the item of a hit: labels, fields and payload if rec is set, the vectors
-// if vectors is. It has no codes.
+// if vectors is. It has no code.
 func (s *Searcher) Item(h *Hit, rec, vectors bool) (*Item, error) {
 	it := &Item{Row: h.Row, Item: record.Item{Key: h.Key, Vectors: make([]model.Vector, len(s.Cv.Modalities))}}
 	parts := storedParts{s.Cv, s.V.Snap}
@@ -60,8 +54,8 @@ type itemSource interface {
 	// vector returns features that become the caller's.
 	vector(row uint32, t int) (x model.Vector, found bool, err error)
 
-	// rowCode returns which code of a set a row has.
-	rowCode(set int, row uint32) (rc codec.RowCode, found bool, err error)
+	// rowCode returns which code a row has.
+	rowCode(row uint32) (rc codec.RowCode, found bool, err error)
 }
 
 // storedParts finds each part on its own.
@@ -78,8 +72,8 @@ func (p storedParts) vector(row uint32, t int) (model.Vector, bool, error) {
 	return record.ReadVector(p.r, p.cv.ID, row, t, p.cv.Modalities[t])
 }
 
-func (p storedParts) rowCode(set int, row uint32) (codec.RowCode, bool, error) {
-	return p.cv.Sets[set].RowCode(p.r, row)
+func (p storedParts) rowCode(row uint32) (codec.RowCode, bool, error) {
+	return p.cv.Codes.RowCode(p.r, row)
 }
 
 // read makes it the item of a row.
@@ -87,28 +81,25 @@ func (it *Item) read(cv *state.CollectionView, r pebble.Reader, parts itemSource
 	if it.Vectors == nil {
 		it.Vectors = make([]model.Vector, len(cv.Modalities))
 	}
-	it.Row, it.Key, it.Codes = row, key, it.Codes[:0]
+	it.Row, it.Key, it.Code, it.From = row, key, nil, ""
 	if err := it.readRecord(cv, parts); err != nil {
 		return err
 	}
 	if err := it.readVectors(cv, parts); err != nil {
 		return err
 	}
-	for i := range cv.Sets {
-		set := &cv.Sets[i]
-		rc, found, err := parts.rowCode(i, row)
-		if err != nil {
-			return err
-		}
-		if !found {
-			continue
-		}
-		code, err := set.CodeOf(r, rc.Code, row)
-		if err != nil {
-			return err
-		}
-		it.Codes = append(it.Codes, ItemCode{i, code.AppendBytes(nil, set.Bits), provenanceName(cv, rc.Provenance)})
+	if cv.Space == nil {
+		return nil
 	}
+	rc, found, err := parts.rowCode(row)
+	if err != nil || !found {
+		return err
+	}
+	code, err := cv.Codes.CodeOf(r, rc.Code, row)
+	if err != nil {
+		return err
+	}
+	it.Code, it.From = code.AppendBytes(nil, cv.Codes.Bits), provenanceName(cv, rc.Provenance)
 	return nil
 }
 
@@ -149,7 +140,7 @@ func (it *Item) readVectors(cv *state.CollectionView, parts itemSource) error {
 	return nil
 }
 
-// provenanceName returns what ItemCode.From says.
+// provenanceName returns what Item.From says.
 func provenanceName(cv *state.CollectionView, p codec.Provenance) string {
 	switch {
 	case p == codec.ProvenanceLabels:

@@ -22,7 +22,7 @@ type itemReader struct {
 	features *record.FeatureReader // nil where there are none
 	vectors  []model.Vector
 	read     uint32 // the row of vectors + 1
-	codes    []rowBlock
+	codes    rowBlock
 }
 
 // rowBlock is a block of what rows have.
@@ -75,7 +75,7 @@ func EachItem(ctx context.Context, cv *state.CollectionView, r pebble.Reader, ex
 
 // newItemReader returns one that stands before a row.
 func newItemReader(r pebble.Reader, cv *state.CollectionView, from uint32) (*itemReader, error) {
-	i := &itemReader{cv: cv, r: r, codes: make([]rowBlock, len(cv.Sets)), vectors: make([]model.Vector, len(cv.Modalities))}
+	i := &itemReader{cv: cv, r: r, vectors: make([]model.Vector, len(cv.Modalities))}
 	end := codec.PrefixEnd(codec.CollectionKey(codec.KindItem, cv.ID))
 	it, err := r.NewIter(&pebble.IterOptions{LowerBound: codec.NumberKey(codec.KindItem, cv.ID, from), UpperBound: end})
 	if err != nil {
@@ -150,10 +150,10 @@ func (i *itemReader) vector(row uint32, t int) (x model.Vector, found bool, err 
 	return x, x.Present(), nil
 }
 
-func (i *itemReader) rowCode(set int, row uint32) (rc codec.RowCode, found bool, err error) {
-	b := &i.codes[set]
+func (i *itemReader) rowCode(row uint32) (rc codec.RowCode, found bool, err error) {
+	b := &i.codes
 	if number := row / codec.BlockRows; b.at != number+1 {
-		key := i.cv.Sets[set].Block(codec.KindRowCodes, row)
+		key := i.cv.Codes.Block(codec.KindRowCodes, row)
 		value, err := record.Get(i.r, key)
 		if err != nil {
 			return rc, false, fault.ReadError(err, "block %x", key)

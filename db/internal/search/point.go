@@ -1,6 +1,8 @@
 package search
 
 import (
+	"slices"
+
 	"github.com/fddhdb/fddhdb/codec"
 	"github.com/fddhdb/fddhdb/db/fault"
 	"github.com/fddhdb/fddhdb/db/internal/record"
@@ -9,7 +11,6 @@ import (
 	"github.com/fddhdb/fddhdb/internal/quant"
 	"github.com/fddhdb/fddhdb/mih"
 	"github.com/fddhdb/fddhdb/model"
-	"slices"
 )
 
 // A Point is where a query stands in a space: its code, and its projection if it starts
@@ -109,13 +110,9 @@ func (s *Searcher) encode() (*Point, error) {
 			}
 		}
 	}
-	code, found, err := cv.ItemCode(s.V.Snap, s.Set, row)
+	code, found, err := cv.ItemCode(s.V.Snap, row)
 	if err == nil && !found {
-		lacks := "neither features nor a label that the model knows"
-		if _, is := s.Set.Modality(); is {
-			lacks = "no features of a modality that the model knows, and there are codes for these only"
-		}
-		err = fault.Invalid("item %q has no code: it has %s", q.Key, lacks)
+		err = fault.Invalid("item %q has no code: it has neither features nor a label that the model knows", q.Key)
 	}
 	if err != nil {
 		return nil, err

@@ -253,11 +253,6 @@ func New(ctx context.Context, tools *Tools, v *state.View, cv *state.CollectionV
 	case byFused:
 		s.fuse()
 	}
-	if _, is := s.Set.Modality(); is && q.Where == "" && !q.ExcludeSelf {
-		// The filter is the presence of the target modality. An item without the
-		// modality has no code in this set, so the filter would change nothing.
-		s.filter = nil
-	}
 	if err := s.checkSimilarity(q.Order); err != nil {
 		s.Close()
 		return nil, err

@@ -21,7 +21,7 @@ const seekBlocks = 4
 func (s *Searcher) storedSimilarities(rows []uint32, floor float32, f func(uint32, float32) float32) (err error) {
 	get := s.getBlock
 	if rows[len(rows)-1]/codec.BlockRows-rows[0]/codec.BlockRows >= seekBlocks {
-		k := s.Cv.Space.Projections(s.Cv.ID)
+		k := s.Cv.Space.Keys(s.Cv.ID)
 		it, err := s.V.Snap.NewIter(&pebble.IterOptions{
 			LowerBound: k.Block(codec.KindProjection, rows[0]),
 			UpperBound: codec.PrefixEnd(k.Block(codec.KindProjection, rows[len(rows)-1])),
@@ -48,7 +48,7 @@ func (s *Searcher) storedSimilarities(rows []uint32, floor float32, f func(uint3
 			n++
 		}
 		found := false
-		err := get(s.Cv.Space.Projections(s.Cv.ID).Block(codec.KindProjection, rows[0]), func(value []byte) error {
+		err := get(s.Cv.Space.Keys(s.Cv.ID).Block(codec.KindProjection, rows[0]), func(value []byte) error {
 			found = true
 			b, err := codec.DecodeBlock(value)
 			if err == nil && b.Len() > 0 && b.Width() != s.Cv.Space.ProjectionBytes() {

@@ -5,7 +5,6 @@ import (
 	"slices"
 
 	"github.com/fddhdb/fddhdb/codec"
-	"github.com/fddhdb/fddhdb/db/internal/record"
 	"github.com/fddhdb/fddhdb/db/internal/work"
 	"github.com/fddhdb/fddhdb/model"
 )
@@ -27,14 +26,13 @@ type Encoder struct {
 	total []float64 // result of sum, one number for each bit
 }
 
-// An Encoding is the codes of an item in one space. Its slices may be shared with other
-// encodings and are not written to. First and Rest are apart as almost all spaces have one
-// target: then a put allocates no list.
+// An Encoding is the code of an item in one space. Its slices may be shared with other
+// encodings and are not written to. That of an item that is deleted is the zero value.
 type Encoding struct {
-	Space      *Space       // the revision that made it; codes of another revision may differ
-	First      TargetCode   // for Space.Targets[0]
-	Rest       []TargetCode // for Space.Targets[1:]; nil: no codes there
-	Projection []byte       // codec.AppendProjection of the sum of the projections; nil: no features
+	Space      *Space           // the revision that made it; codes of another revision may differ
+	Code       codec.Code       // nil: none, so searches do not find the item
+	From       codec.Provenance // labels, a projection, or the user; nothing where Code is nil
+	Projection []byte           // codec.AppendProjection of the sum of the projections; nil: no features
 }
 
 // Encodings are those of an item in several spaces.
@@ -50,41 +48,6 @@ func (e Encodings) Of(s *Space) *Encoding {
 		}
 	}
 	return nil
-}
-
-// A TargetCode is the code of an item for one target, and where it comes from.
-type TargetCode struct {
-	Code codec.Code       // nil: none, so searches for the target do not find the item
-	From codec.Provenance // labels, a projection, or the user; nothing where Code is nil
-}
-
-// In returns the code for Space.Targets[v], the zero TargetCode where the item has none. The
-// zero Encoding, of an item that is deleted, has none for any v.
-func (e *Encoding) In(v int) TargetCode {
-	switch {
-	case v == 0:
-		return e.First
-	case v <= len(e.Rest):
-		return e.Rest[v-1]
-	}
-	return TargetCode{} // of an item that goes
-}
-
-// set sets the code for Space.Targets[v].
-func (e *Encoding) set(v int, c TargetCode) {
-	if v == 0 {
-		e.First = c
-		return
-	}
-	if e.Rest == nil {
-		e.Rest = make([]TargetCode, len(e.Space.Targets)-1)
-	}
-	e.Rest[v-1] = c
-}
-
-// HasCode reports whether there is a code for any target.
-func (e *Encoding) HasCode() bool {
-	return e.First.Code != nil || slices.ContainsFunc(e.Rest, func(c TargetCode) bool { return c.Code != nil })
 }
 
 // Position returns which modality of the model modality t of the collection is, and whether
@@ -130,15 +93,14 @@ func (e *Encoder) Project(items [][]model.Vector) (at int, err error) {
 	return 0, nil
 }
 
-// Fuse returns the fused projection of an item of the last Project for Space.Targets[target],
-// one number for each bit, in scratch memory that the next Fuse overwrites: its signs are the
+// Fuse returns the fused projection of an item of the last Project, one number for each bit, in scratch memory that the next Fuse overwrites: its signs are the
 // code of an item without known labels (see model.Model.Fuse). only is the modality of the
 // model that made it alone because of the weights, else -1. Where the item has no features
 // that the model knows, or they are so far from all that it has learned from that nothing is
 // left of the kernel, z is zero and has no signs.
-func (e *Encoder) Fuse(item, target int) (z []float64, only int) {
+func (e *Encoder) Fuse(item int) (z []float64, only int) {
 	n := len(e.modalities)
-	only = e.Model().Fuse(e.fused, target, e.Parts[item*n:(item+1)*n])
+	only = e.Model().Fuse(e.fused, e.Parts[item*n:(item+1)*n])
 	return e.fused, only
 }
 
@@ -163,15 +125,13 @@ func IsZero(z []float64) bool {
 // Has reports whether an item with these vectors has modality t of the collection.
 func Has(vectors []model.Vector, t int) bool { return t < len(vectors) && vectors[t].Present() }
 
-// Encode gives an item its codes: sgn(C y) where the model knows one of its labels, whatever
-// its vectors are, else the signs of its fused projection for each target, if that is not
-// zero. For a target modality only items that have it get a code, as no others are found
-// there. vectors are by modality of the collection, labelIDs ascend. given is the code that an
+// Encode gives an item its code: sgn(C y) where the model knows one of its labels, whatever
+// its vectors are, else the signs of its fused projection, if that is not zero. vectors are by modality of the collection, labelIDs ascend. given is the code that an
 // item of a codes-only collection brings, which the encoding aliases; spaces with a model
 // ignore it. An error is that of model, about a vector.
 func (s *Space) Encode(vectors []model.Vector, labelIDs []uint32, given codec.Code) (Encoding, error) {
 	if s.Learned == nil {
-		return Encoding{Space: s, First: TargetCode{given, codec.ProvenanceGiven}}, nil
+		return Encoding{Space: s, Code: given, From: codec.ProvenanceGiven}, nil
 	}
 	e := s.Encoders.Get().(*Encoder)
 	defer s.Encoders.Put(e)
@@ -189,28 +149,17 @@ func (s *Space) EncodingOf(e *Encoder, item int, vectors []model.Vector, labelID
 		enc.Projection = codec.AppendProjection(make([]byte, 0, s.ProjectionBytes()), sum)
 	}
 	code := codec.NewCode(s.Bits)
-	labelled := s.Learned.LabelCode(code, labelIDs)
-	for v, target := range s.Targets {
-		if target != record.SharedTarget && !Has(vectors, int(target)-1) {
-			continue
-		}
-		if labelled {
-			enc.set(v, TargetCode{code, codec.ProvenanceLabels})
-			continue
-		}
-		z, only := e.Fuse(item, v)
-		if IsZero(z) {
-			continue
-		}
-		from := codec.ProvenanceFused
-		if only >= 0 {
-			from = codec.ProvenanceModality + codec.Provenance(s.Positions[only])
-		}
-		if code == nil {
-			code = codec.NewCode(s.Bits)
-		}
-		enc.set(v, TargetCode{codec.PackSigns(code, z), from})
-		code = nil
+	if s.Learned.LabelCode(code, labelIDs) {
+		enc.Code, enc.From = code, codec.ProvenanceLabels
+		return enc
+	}
+	z, only := e.Fuse(item)
+	if IsZero(z) {
+		return enc
+	}
+	enc.Code, enc.From = codec.PackSigns(code, z), codec.ProvenanceFused
+	if only >= 0 {
+		enc.From = codec.ProvenanceModality + codec.Provenance(s.Positions[only])
 	}
 	return enc
 }

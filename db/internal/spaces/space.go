@@ -3,7 +3,6 @@ package spaces
 import (
 	"encoding/json"
 	"fmt"
-	"slices"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -28,7 +27,6 @@ type Space struct {
 	Trained   *model.Model // of revision 1; nil in a codes-only collection
 	Learned   *model.Model // of this revision, the same as Trained in revision 1; nil in a codes-only collection
 	Positions []int        // positions in the collection, by modality of the model; nil in a codes-only collection
-	Targets   []byte       // ascending: record.SharedTarget alone, or those of all modalities of the model
 	Encoders  sync.Pool    // of *Encoder, with the matrices of Learned; unused in a codes-only collection
 
 	earlier atomic.Pointer[Space] // that was asked for last, see Earlier
@@ -36,13 +34,12 @@ type Space struct {
 
 // A SpaceDescriptor is what is stored of a space, in JSON, besides its matrices.
 type SpaceDescriptor struct {
-	ID            uint32         `json:"id"`               // unique in the collection, from 1; never used again
-	Parent        uint32         `json:"parent,omitempty"` // the space whose model it has; absent: it was trained
-	Bits          int            `json:"bits"`             // of a code
-	TargetNumbers []int          `json:"views,omitempty"`  // Space.Targets, if each target has codes of its own; absent: the shared one
-	Created       time.Time      `json:"created"`          // see Now
-	Model         record.Chunked `json:"model"`            // revision 1; zero in a codes-only collection
-	Statistics    record.Chunked `json:"statistics"`       // what has taught it, as of the last checkpoint; zero without HasStatistics
+	ID         uint32         `json:"id"`               // unique in the collection, from 1; never used again
+	Parent     uint32         `json:"parent,omitempty"` // the space whose model it has; absent: it was trained
+	Bits       int            `json:"bits"`             // of a code
+	Created    time.Time      `json:"created"`          // see Now
+	Model      record.Chunked `json:"model"`            // revision 1; zero in a codes-only collection
+	Statistics record.Chunked `json:"statistics"`       // what has taught it, as of the last checkpoint; zero without HasStatistics
 }
 
 // Reported is a SpaceDescriptor as it lies in the store, with the report of the training, and with a
@@ -58,26 +55,14 @@ type Reported struct {
 func Now() time.Time { return time.Now().UTC().Truncate(time.Millisecond) }
 
 // New returns revision 1 of the space of a model, or with m nil the space of a codes-only
-// collection. It sets TargetNumbers of the descriptor by the model. modalities has the position
-// in the collection of each modality of the model (Descriptor.Match). An error is that of
-// TargetsOf.
-func New(d SpaceDescriptor, m *model.Model, modalities []int) (*Space, error) {
-	s := &Space{SpaceDescriptor: d, Revision: 1, Trained: m, Learned: m, Positions: modalities, Targets: []byte{record.SharedTarget}}
-	if m == nil {
-		return s, nil
+// collection. modalities has the position in the collection of each modality of the model
+// (Descriptor.Match).
+func New(d SpaceDescriptor, m *model.Model, modalities []int) *Space {
+	s := &Space{SpaceDescriptor: d, Revision: 1, Trained: m, Learned: m, Positions: modalities}
+	if m != nil {
+		s.Encoders.New = s.newEncoder
 	}
-	s.TargetNumbers = nil
-	if m.Views() == model.ViewsTarget {
-		var err error
-		if s.Targets, err = TargetsOf(modalities); err != nil {
-			return nil, err
-		}
-		for _, target := range s.Targets {
-			s.TargetNumbers = append(s.TargetNumbers, int(target))
-		}
-	}
-	s.Encoders.New = s.newEncoder
-	return s, nil
+	return s
 }
 
 // HasStatistics reports whether the space has statistics: the sums of what its rows have taught,
@@ -90,7 +75,7 @@ func (s *Space) HasStatistics() bool { return s.Trained != nil && !s.Trained.Lab
 func (s *Space) Revised(revision uint32, m *model.Model) *Space {
 	r := &Space{
 		SpaceDescriptor: s.SpaceDescriptor, Revision: revision,
-		Trained: s.Trained, Learned: m, Positions: s.Positions, Targets: s.Targets,
+		Trained: s.Trained, Learned: m, Positions: s.Positions,
 	}
 	r.Encoders.New = r.newEncoder
 	return r
@@ -104,22 +89,8 @@ func (s *Space) newEncoder() any {
 	}
 }
 
-// TargetsOf returns the target of each of these modalities of a collection. A modality beyond
-// record.MaxTargetModality is an ErrInvalid.
-func TargetsOf(modalities []int) ([]byte, error) {
-	var targets []byte
-	for _, t := range modalities {
-		if t > record.MaxTargetModality {
-			return nil, fault.Invalid("views of targets are possible for the first %d modalities of a collection, and one to train with is number %d: use shared views",
-				record.MaxTargetModality+1, t+1)
-		}
-		targets = append(targets, record.TargetOf(t))
-	}
-	return targets, nil
-}
-
 // Read reads revision revision of space id of a collection, with its model. Everything is
-// checked against the descriptor c: bits, modalities, targets. A space that is missing or does
+// checked against the descriptor c: bits, modalities. A space that is missing or does
 // not fit is an ErrCorrupt, as the counters of the collection name it. It costs as much as
 // decoding one or two models.
 func Read(r pebble.Reader, c *record.Descriptor, id, revision uint32) (*Space, error) {
@@ -143,7 +114,7 @@ func Read(r pebble.Reader, c *record.Descriptor, id, revision uint32) (*Space, e
 		if d.Bits != c.Bits || d.Model.Chunks > 0 {
 			return nil, fault.Corrupt(fmt.Errorf("%d bits, %d chunks of a model", d.Bits, d.Model.Chunks), "descriptor of space %d", id)
 		}
-		return New(d, nil, nil)
+		return New(d, nil, nil), nil
 	}
 	b, err := record.ReadChunks(r, codec.NumberKey(codec.KindModel, c.ID, id), 0, d.Model)
 	if err != nil {
@@ -157,16 +128,10 @@ func Read(r pebble.Reader, c *record.Descriptor, id, revision uint32) (*Space, e
 	if err == nil {
 		modalities, err = c.Match(m)
 	}
-	var s *Space
-	if err == nil {
-		s, err = New(d, m, modalities)
-	}
-	if err == nil && !slices.Equal(s.TargetNumbers, d.TargetNumbers) {
-		err = fmt.Errorf("of targets %v, the space has %v", s.TargetNumbers, d.TargetNumbers)
-	}
 	if err != nil {
 		return nil, fault.Corrupt(err, "model of space %d", id)
 	}
+	s := New(d, m, modalities)
 	if revision == 1 {
 		return s, nil
 	}
@@ -176,16 +141,10 @@ func Read(r pebble.Reader, c *record.Descriptor, id, revision uint32) (*Space, e
 	return s.Revised(revision, m), nil
 }
 
-// Projections says where the stored projections of items stand. There is one of an item,
-// whatever the targets: it puts items that share a code in order, for which all that is known
-// of an item counts.
-func (s *Space) Projections(collection uint32) record.CodeKeys {
-	return s.Keys(collection, record.SharedTarget)
-}
-
-// Keys says where the code set of a target stands.
-func (s *Space) Keys(collection uint32, target byte) record.CodeKeys {
-	return record.CodeKeys{Collection: collection, Space: s.ID, Bits: s.Bits, Target: target}
+// Keys says where the codes of the space stand, and the stored projections of items, which put those that share a code
+// in order.
+func (s *Space) Keys(collection uint32) record.CodeKeys {
+	return record.CodeKeys{Collection: collection, Space: s.ID, Bits: s.Bits}
 }
 
 // ProjectionBytes returns the length of a stored projection, 0 where the space

@@ -72,10 +72,8 @@ func (d *Database) indexDue(v *View, of []*CollectionView) bool {
 			return true
 		}
 		for i := range cv.Spaces {
-			for j := range cv.Spaces[i].Sets {
-				if d.Due(v, &cv.Spaces[i].Sets[j]) != nil {
-					return true
-				}
+			if d.Due(v, &cv.Spaces[i].Codes) != nil {
+				return true
 			}
 		}
 	}

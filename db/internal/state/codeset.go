@@ -9,10 +9,8 @@ import (
 	"github.com/fddhdb/fddhdb/mih"
 )
 
-// A space gives items codes for one target that all searches share, or for each target
-// modality. A code set is what there is of one target: which code a row has, the
-// codes, which rows carry each, and the postings of their substrings, in the store
-// and in memory. Sets know nothing of each other; a code has a number in each set.
+// A code set is the codes of a space: which code a row has, the codes, which rows carry each,
+// and the postings of their substrings, in the store and in memory.
 
 // A CodeSet is what the committer knows of a code set. Only the committer touches it, and a
 // bulk load, which runs in the committer; readers see what it publishes. What it knows is what
@@ -46,16 +44,14 @@ func (s *CodeSet) counters() codec.CodeCounters {
 	if s.Table == nil {
 		return s.opening
 	}
-	return CountersOf(s.CodeKeys, s.Table)
+	return CountersOf(s.Table)
 }
 
-// CountersOf returns how many codes there are in a table, as counters of the set k. The table
-// may be one that is not in the set yet, as in a bulk load.
-func CountersOf(k record.CodeKeys, w *mih.Writer) codec.CodeCounters {
+// CountersOf returns how many codes there are in a table, which may be one that is not in the set yet, as in a bulk
+// load.
+func CountersOf(w *mih.Writer) codec.CodeCounters {
 	t := w.Table()
-	return codec.CodeCounters{
-		Target: k.Target, NextCode: uint64(t.Next()), Codes: uint64(t.Distinct()), Coded: uint64(t.Items()),
-	}
+	return codec.CodeCounters{NextCode: uint64(t.Next()), Codes: uint64(t.Distinct()), Coded: uint64(t.Items())}
 }
 
 // A CodeSetView is the state of a code set as readers see it, which is immutable.

@@ -217,9 +217,7 @@ func (tx *Tx) finish() error {
 		s.FreshRow = n.NextRow
 		for i, sp := range s.Spaces {
 			sp.fresh = false
-			for j, set := range sp.Sets {
-				set.FreshCode = n.Spaces[i].Sets[j].NextCode
-			}
+			sp.Codes.FreshCode = n.Spaces[i].NextCode
 		}
 	}
 	return tx.records.Sequence(tx.Committer.sequence + 1)

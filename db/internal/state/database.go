@@ -97,21 +97,20 @@ func (d *Database) Open(kv *pebble.DB, sequence uint64, noSync, readOnly bool) (
 // Loading tells.
 func (d *Database) loadFew(r pebble.Reader, s *CollectionState, cv *CollectionView) (err error) {
 	for i, sp := range s.Spaces {
-		for j, set := range sp.Sets {
-			if set.opening.NextCode > LoadAtOnce {
-				continue
-			}
-			set.Table, err = loadTable(context.Background(), r, cv, &cv.Spaces[i].Sets[j], d.tableBytes < 0)
-			switch {
-			case err == nil:
-				set.loading = nil
-			case errors.Is(err, fault.ErrCorrupt): // concerns whoever needs these codes
-				_, op := d.Signals.BeginInBackground(context.Background(), event.OpLoad, cv.Name)
-				op.End(err, cv.Spaces[i].Sets[j].event())
-				notLoaded(set.loading, err)
-			default:
-				return err
-			}
+		set := sp.Codes
+		if set.opening.NextCode > LoadAtOnce {
+			continue
+		}
+		set.Table, err = loadTable(context.Background(), r, cv, &cv.Spaces[i].Codes, d.tableBytes < 0)
+		switch {
+		case err == nil:
+			set.loading = nil
+		case errors.Is(err, fault.ErrCorrupt): // concerns whoever needs these codes
+			_, op := d.Signals.BeginInBackground(context.Background(), event.OpLoad, cv.Name)
+			op.End(err, cv.Spaces[i].Codes.event())
+			notLoaded(set.loading, err)
+		default:
+			return err
 		}
 	}
 	return nil

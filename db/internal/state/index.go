@@ -93,24 +93,16 @@ func (tx *Tx) finishPostings() error {
 	return nil
 }
 
-// SetCodes makes enc the codes of the row in all targets of a space, and its stored
-// projection; the zero Encoding takes away the codes that it has. It changes tables, the batch
+// SetCodes makes enc the code of the row in a space, and its stored
+// projection; the zero Encoding takes away the code that it has. It changes tables, the batch
 // and the numbers of the space; the caller calls Touch. The codes of the collection must be
 // loaded, and RoomFor has to have admitted a new code: then there is no error.
 func (tx *Tx) SetCodes(s *CollectionState, sp *SpaceState, row uint32, enc spaces.Encoding) error {
-	had := sp.HasCode(row)
-	for i, set := range sp.Sets {
-		if err := tx.setCode(s, sp, set, row, enc.In(i)); err != nil {
-			return err
-		}
-	}
-	if has := sp.HasCode(row); has && !had {
-		sp.Numbers.Coded++
-	} else if had && !has {
-		sp.Numbers.Coded--
+	if err := tx.setCode(s, sp, row, enc); err != nil {
+		return err
 	}
 	if width := sp.ProjectionBytes(); width > 0 {
-		projections := tx.rowBlock(s, sp, sp.Projections(s.ID), codec.KindProjection, row, width)
+		projections := tx.rowBlock(s, sp, sp.Codes.CodeKeys, codec.KindProjection, row, width)
 		if enc.Projection != nil {
 			projections.Set(byte(row), enc.Projection)
 		} else {
@@ -125,9 +117,10 @@ func (tx *Tx) SetCodes(s *CollectionState, sp *SpaceState, row uint32, enc space
 	return nil
 }
 
-// setCode makes given the code of the row for one target, or takes the code away where given
+// setCode makes the code of given that of the row, or takes the code away where given
 // has none. A code that stays the same is marked with the present provenance and revision.
-func (tx *Tx) setCode(s *CollectionState, sp *SpaceState, set *CodeSet, row uint32, given spaces.TargetCode) error {
+func (tx *Tx) setCode(s *CollectionState, sp *SpaceState, row uint32, given spaces.Encoding) error {
+	set := sp.Codes
 	old, had := set.Table.Table().CodeOf(row)
 	same := had && given.Code != nil && slices.Equal(set.Table.Table().Code(old), given.Code)
 	if had && !same {

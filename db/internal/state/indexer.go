@@ -89,7 +89,7 @@ func (d *Database) indexAs(ctx context.Context, workers int, choose func(*View, 
 		v = d.Current.Load()
 	}
 	defer v.Release()
-	for set, cv := range v.Sets() {
+	for set, cv := range v.CodeSets() {
 		b := choose(v, set)
 		if b == nil {
 			continue

@@ -39,7 +39,7 @@ func (d *Database) Load(ctx context.Context, v *View) {
 	start, cancel := context.WithTimeout(ctx, loadAfter)
 	defer cancel()
 	defer d.loadIndexes(ctx, v) // they are loaded at the end, as only searches wait for them
-	for set, cv := range v.Sets() {
+	for set, cv := range v.CodeSets() {
 		if set.loading == nil || set.Table != nil || set.loading.ended() {
 			continue
 		}

@@ -70,11 +70,9 @@ func notLoaded(l *Loading, err error) {
 // memory, also those that have ended. Wait for them without holding a view, which would keep
 // the old state of the store.
 func (cv *CollectionView) AppendLoading(dst []*Loading) []*Loading {
-	for _, sp := range cv.Spaces {
-		for _, set := range sp.Sets {
-			if set.loading != nil {
-				dst = append(dst, set.loading)
-			}
+	for i := range cv.Spaces {
+		if l := cv.Spaces[i].Codes.loading; l != nil {
+			dst = append(dst, l)
 		}
 	}
 	return dst

@@ -247,7 +247,7 @@ func (d *Database) nextRerank() (step rerankStep, due bool) {
 			return step, true
 		}
 	}
-	for set, cv := range v.Sets() {
+	for set, cv := range v.CodeSets() {
 		if step, due = d.loadDue(v, cv, cv.SpaceNumber(set.Space), 0); due {
 			if missing := step.bytes + d.reserve() - room; missing > 0 {
 				if first, due := giveBack(v, missing, false); due {
@@ -393,7 +393,7 @@ func (s *rerankStep) read(ctx context.Context, r pebble.Reader, cv *CollectionVi
 	}
 	width := sp.Space.ProjectionBytes()
 	from = sp.Directions.Rows()
-	k := sp.Space.Projections(cv.ID)
+	k := sp.Space.Keys(cv.ID)
 	part = quant.NewPart(sp.Space.Bits, from)
 	lo, hi := k.Block(codec.KindProjection, from), codec.PrefixEnd(k.Block(codec.KindProjection, end-1))
 	err = record.ForEachEntryIn(r, lo, hi, func(row uint32, entry []byte) error {

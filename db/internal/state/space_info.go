@@ -19,7 +19,7 @@ func (cv *CollectionView) SpaceInfo(r pebble.Reader, sv *SpaceView) (*report.Spa
 	info := &report.SpaceInfo{
 		Space: report.Space(sp.ID), State: report.SpaceStandby, Previous: sp.ID == cv.Previous,
 		Parent: report.Space(sp.Parent), Created: sp.Created, Bits: sp.Bits, Revision: sp.Revision,
-		Items: sv.Coded, Taught: int(sv.Numbers.Taught),
+		Items: sv.Codes.Coded, Taught: int(sv.Numbers.Taught),
 		Pending: int(sv.Pending.GetCardinality()), Recode: int(sv.Recode.GetCardinality()),
 		ModelBytes: sp.Model.Bytes, StatisticsBytes: sp.Statistics.Bytes,
 		Revisions: []report.RevisionInfo{},
@@ -33,12 +33,7 @@ func (cv *CollectionView) SpaceInfo(r pebble.Reader, sv *SpaceView) (*report.Spa
 	case sp.ID == cv.Active:
 		info.State = report.SpaceActive
 	}
-	for i := range sv.Sets {
-		info.Codes += sv.Sets[i].Codes
-		if t, is := sv.Sets[i].Modality(); is {
-			info.Views = append(info.Views, cv.Modalities[t].Name)
-		}
-	}
+	info.Codes = sv.Codes.Codes
 	if sp.Learned == nil {
 		return info, nil
 	}

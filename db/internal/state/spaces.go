@@ -33,10 +33,10 @@ type SpaceState struct {
 	collection    uint32
 
 	// Numbers are the counters of the space as they are stored, but for Revision, which is
-	// that of Space, and Sets, which the code sets count.
+	// that of Space, and of the codes, which Codes counts.
 	Numbers codec.SpaceCounters
 
-	Sets    []*CodeSet   // by target, in the order of Space.Targets
+	Codes   *CodeSet
 	Pending sharedBitmap // rows that the online step has not seen; stored as codec.SetPending
 	Recode  sharedBitmap // rows whose codes are not those of their labels yet; stored as codec.SetRecode
 
@@ -44,7 +44,7 @@ type SpaceState struct {
 	// encoded for them before is not their code.
 	Relabellings uint64
 
-	// Figures since opening; all revisions and code sets of the space share them.
+	// Figures since opening; all revisions of the space share them.
 	distances histogram
 
 	// Directions has the projections of rows, as far as they are in memory; there are none if
@@ -86,9 +86,7 @@ func NewSpaceState(collection uint32, sp *spaces.Space) *SpaceState {
 	if sp.ProjectionBytes() > 0 {
 		s.Directions.Writer = quant.NewWriter(sp.Bits)
 	}
-	for _, target := range sp.Targets {
-		s.Sets = append(s.Sets, newCodeSet(sp, sp.Keys(collection, target)))
-	}
+	s.Codes = newCodeSet(sp, sp.Keys(collection))
 	return s
 }
 
@@ -101,11 +99,10 @@ func (s *SpaceState) LeftByTraining() bool { return s.Left && s.Parent == 0 }
 // field.
 type SpaceView struct {
 	Space   *spaces.Space       // in its latest revision; nil, in a CollectionView: the collection has no active space
-	Numbers codec.SpaceCounters // as stored, with revision and sets
-	Coded   int                 // items that have a code for any target
-	Sets    []CodeSetView       // by target, in the order of Space.Targets
-	Pending *roaring.Bitmap     // rows that the online step has not seen
-	Recode  *roaring.Bitmap     // rows whose codes are not those of their labels yet
+	Numbers codec.SpaceCounters // as stored, with revision and counters of codes
+	Codes   CodeSetView
+	Pending *roaring.Bitmap // rows that the online step has not seen
+	Recode  *roaring.Bitmap // rows whose codes are not those of their labels yet
 
 	Relabellings uint64
 	Directions   QuantView // projections of rows, as far as they are in memory; none if codes are given
@@ -116,7 +113,7 @@ type SpaceView struct {
 	Written   int                          // since the last update began
 }
 
-// A spaceStanding says which searches look into a space. Its code sets get memory and the
+// A spaceStanding says which searches look into a space. Its codes get memory and the
 // indexer's time in that order: active, standby, building.
 type spaceStanding byte
 
@@ -137,14 +134,10 @@ func (s *SpaceState) publish(active bool) SpaceView {
 		standing = spaceActive
 	}
 	v := SpaceView{
-		Space: s.Space, Numbers: s.counters(), Coded: int(s.Numbers.Coded),
+		Space: s.Space, Numbers: s.counters(), Codes: s.Codes.publish(standing),
 		Pending: s.Pending.publish(), Recode: s.Recode.publish(), Relabellings: s.Relabellings,
-		Sets:      make([]CodeSetView, 0, len(s.Sets)),
 		Distances: s.distances,
 		Revisions: s.Revisions, Written: s.Written,
-	}
-	for _, set := range s.Sets {
-		v.Sets = append(v.Sets, set.publish(standing))
 	}
 	v.Directions = s.Directions.publish()
 	return v
@@ -153,44 +146,34 @@ func (s *SpaceState) publish(active bool) SpaceView {
 // counters returns the counters of the space as they are stored.
 func (s *SpaceState) counters() codec.SpaceCounters {
 	n := s.Numbers
-	n.Revision, n.Sets = uint64(s.Revision), nil
-	for _, set := range s.Sets {
-		n.Sets = append(n.Sets, set.counters())
-	}
+	n.Revision, n.CodeCounters = uint64(s.Revision), s.Codes.counters()
 	return n
 }
 
 // TakeOver makes n, which a commit of tables has stored, the counters of the space. Its tables
 // of codes have the codes already.
 func (s *SpaceState) TakeOver(n codec.SpaceCounters) {
-	for i, set := range s.Sets {
-		set.FreshCode = n.Sets[i].NextCode
-	}
+	s.Codes.FreshCode = n.NextCode
 	s.Numbers = n
-	s.Numbers.Sets = nil
 	s.fresh = false
 }
 
 // Revise makes sp, another revision of the space, the latest. The caller stores the revision
 // in the same request, and calls Touch.
 func (s *SpaceState) Revise(sp *spaces.Space) {
-	s.Space = sp
-	for _, set := range s.Sets {
-		set.in = sp
-	}
+	s.Space, s.Codes.in = sp, sp
 }
 
 // loaded reports whether all codes of the space are in memory.
-func (s *SpaceState) loaded() bool {
-	return !slices.ContainsFunc(s.Sets, func(set *CodeSet) bool { return set.Table == nil })
-}
+func (s *SpaceState) loaded() bool { return s.Codes.Table != nil }
 
-// HasCode reports whether a row has a code for any target. The codes must be loaded.
+// Coded returns how many items have a code.
+func (s *SpaceState) Coded() int { return int(s.Codes.counters().Coded) }
+
+// HasCode reports whether a row has a code. The codes must be loaded.
 func (s *SpaceState) HasCode(row uint32) bool {
-	return slices.ContainsFunc(s.Sets, func(set *CodeSet) bool {
-		_, has := set.Table.Table().CodeOf(row)
-		return has
-	})
+	_, has := s.Codes.Table.Table().CodeOf(row)
+	return has
 }
 
 // loadSpace reads the state of a space, but not its codes.
@@ -202,16 +185,8 @@ func loadSpace(r pebble.Reader, d *record.Descriptor, n codec.SpaceCounters) (*S
 	s := NewSpaceState(d.ID, sp)
 	s.fresh, s.Left = false, n.Building
 	s.Numbers = n
-	s.Numbers.Sets = nil
-	if len(n.Sets) != len(sp.Targets) {
-		return nil, fault.Corrupt(fmt.Errorf("of %d targets, space %d has %d", len(n.Sets), n.ID, len(sp.Targets)), "counters of collection %q", d.Name)
-	}
-	for i, set := range s.Sets {
-		if n.Sets[i].Target != set.Target {
-			return nil, fault.Corrupt(fmt.Errorf("of target %d in space %d, not %d", n.Sets[i].Target, n.ID, set.Target), "counters of collection %q", d.Name)
-		}
-		set.Table, set.opening, set.loading, set.FreshCode = nil, n.Sets[i], newLoading(), n.Sets[i].NextCode
-	}
+	set := s.Codes
+	set.Table, set.opening, set.loading, set.FreshCode = nil, n.CodeCounters, newLoading(), n.NextCode
 	if s.Revisions, err = spaces.ReadRevisions(r, d.ID, sp.ID); err != nil {
 		return nil, err
 	}
@@ -283,5 +258,5 @@ func (s *CollectionState) Having(modalities []int) *roaring.Bitmap {
 
 // holds reports whether a code set is still in one of the spaces of the collection.
 func (s *CollectionState) holds(set *CodeSet) bool {
-	return slices.ContainsFunc(s.Spaces, func(sp *SpaceState) bool { return slices.Contains(sp.Sets, set) })
+	return slices.ContainsFunc(s.Spaces, func(sp *SpaceState) bool { return sp.Codes == set })
 }

@@ -127,7 +127,7 @@ func (s *CollectionState) publish() *CollectionView {
 		active := uint64(sp.ID) == s.Counters.ActiveSpace
 		sv := sp.publish(active)
 		v.Spaces = append(v.Spaces, sv)
-		v.tables.Add(sv.Sets)
+		v.tables.Add(&sv.Codes)
 		v.rerank.add(sv.Directions.Bytes(), active)
 		if active {
 			v.SpaceView = sv

@@ -11,12 +11,10 @@ type TableBytes struct {
 // All returns the sum over all spaces.
 func (t TableBytes) All() int { return t.all }
 
-// Add adds the tables of some code sets.
-func (t *TableBytes) Add(sets []CodeSetView) {
-	for i := range sets {
-		if set := &sets[i]; set.Table != nil {
-			t.add(set.Table.TableBytes(), set.standing == spaceActive)
-		}
+// Add adds the tables of a code set.
+func (t *TableBytes) Add(set *CodeSetView) {
+	if set.Table != nil {
+		t.add(set.Table.TableBytes(), set.standing == spaceActive)
 	}
 }
 

@@ -127,7 +127,7 @@ func (s batchSink) Merge(key, value []byte) error { return s.b.Merge(key, value,
 func (s *CollectionState) CodeBytes() int {
 	bytes := 0
 	for _, sp := range s.Spaces {
-		bytes += CodesBytes(sp.Bits, len(sp.Sets), sp.ProjectionBytes() > 0)
+		bytes += CodesBytes(sp.Bits, sp.ProjectionBytes() > 0)
 	}
 	return bytes
 }
@@ -136,10 +136,8 @@ func (s *CollectionState) CodeBytes() int {
 // Numbers of codes that are gone are not used again, so a space may run out of them with few
 // codes.
 func (s *SpaceState) RoomFor(codes uint64) error {
-	for _, set := range s.Sets {
-		if codes+uint64(set.Table.Table().Next()) >= record.MaxRows-1 {
-			return fmt.Errorf("%w: codes of space %d: train again, or export and import", fault.ErrFull, s.ID)
-		}
+	if codes+uint64(s.Codes.Table.Table().Next()) >= record.MaxRows-1 {
+		return fmt.Errorf("%w: codes of space %d: train again, or export and import", fault.ErrFull, s.ID)
 	}
 	return nil
 }

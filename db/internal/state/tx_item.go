@@ -8,6 +8,7 @@ import (
 	"strconv"
 
 	"github.com/RoaringBitmap/roaring/v2"
+
 	"github.com/fddhdb/fddhdb/codec"
 	"github.com/fddhdb/fddhdb/db/fault"
 	"github.com/fddhdb/fddhdb/db/internal/record"
@@ -386,7 +387,7 @@ func (tx *Tx) readItem(s *CollectionState, row uint32) (*record.Item, error) {
 		it.Vectors[t] = x
 	}
 	if s.CodesOnly() {
-		t := s.Active().Sets[0].Table.Table()
+		t := s.Active().Codes.Table.Table()
 		if n, found := t.CodeOf(row); found {
 			it.Code = slices.Clone(t.Code(n))
 		}
@@ -394,10 +395,9 @@ func (tx *Tx) readItem(s *CollectionState, row uint32) (*record.Item, error) {
 	return it, nil
 }
 
-// CodesBytes estimates how many bytes the codes of an item take in the batch, in a space with
-// so many targets.
-func CodesBytes(bits, targets int, projections bool) int {
-	n := targets * (codec.RowCodeBytes + codec.CodeEntryBytes(bits) + record.Split(bits).Len()*postingEditBytes)
+// CodesBytes estimates how many bytes the code of an item takes in the batch.
+func CodesBytes(bits int, projections bool) int {
+	n := codec.RowCodeBytes + codec.CodeEntryBytes(bits) + record.Split(bits).Len()*postingEditBytes
 	if projections {
 		n += codec.ProjectionBytes(bits)
 	}

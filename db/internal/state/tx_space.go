@@ -187,10 +187,7 @@ func (tx *Tx) WriteCheckpoint(s *CollectionState, sp *SpaceState, next *spaces.S
 
 // codesOnlySpace makes the one space that a codes-only collection has, as part of creating that.
 func (tx *Tx) codesOnlySpace(s *CollectionState) error {
-	sp, err := spaces.New(spaces.SpaceDescriptor{ID: 1, Bits: s.Bits, Created: spaces.Now()}, nil, nil)
-	if err != nil {
-		return err
-	}
+	sp := spaces.New(spaces.SpaceDescriptor{ID: 1, Bits: s.Bits, Created: spaces.Now()}, nil, nil)
 	if err := tx.WriteDescriptor(s, sp, nil); err != nil {
 		return err
 	}

@@ -154,16 +154,14 @@ func (cv *CollectionView) Row(r pebble.Reader, key string) (uint32, error) {
 	return row, err
 }
 
-// Sets yields the code sets of all collections, those of active spaces first.
-func (v *View) Sets() iter.Seq2[*CodeSetView, *CollectionView] {
+// CodeSets yields the code sets of all collections, those of active spaces first.
+func (v *View) CodeSets() iter.Seq2[*CodeSetView, *CollectionView] {
 	return func(yield func(*CodeSetView, *CollectionView) bool) {
 		for _, standing := range []spaceStanding{spaceActive, spaceStandby, spaceBuilding} {
 			for cv := range v.Collections.Values() {
 				for i := range cv.Spaces {
-					for j := range cv.Spaces[i].Sets {
-						if set := &cv.Spaces[i].Sets[j]; set.standing == standing && !yield(set, cv) {
-							return
-						}
+					if set := &cv.Spaces[i].Codes; set.standing == standing && !yield(set, cv) {
+						return
 					}
 				}
 			}

@@ -46,8 +46,10 @@ func (ReadFS) MkdirAll(string, fs.FileMode) error { return errReadFS }
 // another length are an ErrCorrupt.
 func OpenDatabase(dir string, cfg *Config, logger *Log, readOnly bool) (*pebble.DB, error) {
 	path := Path(cfg.FS, dir)
-	if _, err := cfg.FS.Stat(path); errors.Is(err, fs.ErrNotExist) {
+	if _, err := cfg.FS.List(path); errors.Is(err, fs.ErrNotExist) {
 		return nil, fault.Corrupt(errors.New("it is missing"), "store in %s", dir)
+	} else if err != nil {
+		return nil, fault.Annotate(err, "open %s", dir)
 	}
 	var kv *pebble.DB
 	var err error

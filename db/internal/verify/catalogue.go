@@ -21,14 +21,8 @@ import (
 // A knownCollection tells strangers which keys with the number of a collection belong to
 // something.
 type knownCollection struct {
-	name   string                 // for findings
-	spaces map[uint32]*knownSpace // by number; nil: cannot be told, so that none is a stranger
-}
-
-// A knownSpace does the same for the number of a space.
-type knownSpace struct {
-	targets []byte // of its codes, as record.CodeKeys has them; nil: cannot be told
-	model   bool   // it has a model, and so may have projections
+	name   string          // for findings
+	spaces map[uint32]bool // by number: whether it may have projections; nil: cannot be told, so that none is a stranger
 }
 
 // database looks at the records of the database as a whole: which there are, and their
@@ -148,8 +142,7 @@ func (v *verifier) catalogue() []*record.Descriptor {
 	return slices.SortedFunc(maps.Values(all), func(a, b *record.Descriptor) int { return cmp.Compare(a.ID, b.ID) })
 }
 
-// strangers looks for keys of unknown kinds, and of collections, spaces and targets that do
-// not exist. It seeks from one group of keys to the next, and reads one key of each. All other
+// strangers looks for keys of unknown kinds, and of collections and spaces that do not exist. It seeks from one group of keys to the next, and reads one key of each. All other
 // checks have run before, and filled known.
 func (v *verifier) strangers() {
 	v.at("other keys")
@@ -191,8 +184,8 @@ func (v *verifier) first(from []byte) (key []byte, err error) {
 }
 
 // stranger checks that the first key of a group belongs to something, and returns where the
-// next group begins, nil if nowhere. A group is all keys of a kind, or those of a collection,
-// space or target, according to how much of the key is known.
+// next group begins, nil if nowhere. A group is all keys of a kind, or those of a collection
+// or space, according to how much of the key is known.
 func (v *verifier) stranger(key []byte) (next []byte) {
 	found := func(f report.Finding, format string, args ...any) {
 		f.Problem = fmt.Sprintf(format, args...)
@@ -212,7 +205,6 @@ func (v *verifier) stranger(key []byte) (next []byte) {
 		found(report.Finding{Record: "key"}, "%d bytes, keys of kind %02x are longer", len(key), kind)
 		return record.KeyAfter(key)
 	}
-	prefix := key[:length]
 	id := binary.BigEndian.Uint32(key[1:])
 	c := v.known[id]
 	if c == nil {
@@ -223,23 +215,11 @@ func (v *verifier) stranger(key []byte) (next []byte) {
 		return codec.PrefixEnd(key[:5])
 	}
 	space := binary.BigEndian.Uint32(key[5:])
-	s := c.spaces[space]
-	if s == nil {
+	switch projections, known := c.spaces[space]; {
+	case !known:
 		found(report.Finding{Collection: c.name, Space: report.Space(space), Record: "keys"}, "there is no such space; its keys of kind %02x are not looked at", kind)
-		return codec.PrefixEnd(key[:9])
+	case kind == codec.KindProjection && !projections:
+		found(report.Finding{Collection: c.name, Space: report.Space(space), Record: "keys"}, "the space has no projections; its keys of kind %02x are not looked at", kind)
 	}
-	if scope == record.OfSpace || s.targets == nil {
-		return codec.PrefixEnd(key[:9])
-	}
-	// Projections are stored under the shared target, whatever targets the codes have.
-	targets := s.targets
-	if kind == codec.KindProjection {
-		if targets = nil; s.model {
-			targets = []byte{record.SharedTarget}
-		}
-	}
-	if !slices.Contains(targets, key[9]) {
-		found(report.Finding{Collection: c.name, Space: report.Space(space), Record: "keys"}, "the space has no target %d; its keys of kind %02x are not looked at", key[9], kind)
-	}
-	return codec.PrefixEnd(prefix)
+	return codec.PrefixEnd(key[:length])
 }

@@ -7,16 +7,13 @@ import (
 	"math"
 	"slices"
 
-	"github.com/RoaringBitmap/roaring/v2"
-
 	"github.com/fddhdb/fddhdb/codec"
 	"github.com/fddhdb/fddhdb/db/fault"
 	"github.com/fddhdb/fddhdb/db/internal/record"
 	"github.com/fddhdb/fddhdb/db/internal/spaces"
 )
 
-// A codeVerifier looks at one code set: the codes of one target of a space. Four kinds of
-// records must agree:
+// A codeVerifier looks at the codes of a space. Four kinds of records must agree:
 //
 //   - codes of rows: by row, the number of its code, and what that was made of;
 //   - codes: by number, the bits, and beside them the one row that carries the code, or
@@ -28,9 +25,7 @@ import (
 // the first two in memory, and stays until the space is done.
 type codeVerifier struct {
 	*spaceVerifier
-	reporter                                    // of the code set
-	record.CodeKeys                             // keys of the code set
-	n               codec.CodeCounters          // of the code set; zero if there are none
+	record.CodeKeys                             // keys of the codes
 	rows            record.ByBlock[carriedCode] // by row: its code, 12 bytes; set by readRows
 	codes           record.ByBlock[storedCode]  // by code number: what is known of it, 8 bytes; set by readCodes
 	bytes           map[uint32][]byte           // by block number: the bits of its 256 codes, one after the other
@@ -59,21 +54,10 @@ type storedCode struct {
 	rows        uint32 // rows that it names so far
 }
 
-// checkCodes looks at the codes of the target at a position of the space. It returns the
-// verifier, as recompute and projections need what it has read.
-func (s *spaceVerifier) checkCodes(target int) *codeVerifier {
-	c := &codeVerifier{
-		spaceVerifier: s, reporter: s.reporter,
-		CodeKeys: s.Space.Keys(s.ID(), s.Targets[target]), bytes: map[uint32][]byte{},
-	}
-	if t, is := c.Modality(); is && t < len(c.Modalities) {
-		c.reporter = s.ofTarget(c.Modalities[t].Name)
-	}
-	for _, n := range s.n.Sets {
-		if n.Target == c.Target {
-			c.n = n
-		}
-	}
+// checkCodes looks at the codes. It returns the verifier, as recompute and projections need
+// what it has read.
+func (s *spaceVerifier) checkCodes() *codeVerifier {
+	c := &codeVerifier{spaceVerifier: s, CodeKeys: s.Space.Keys(s.ID()), bytes: map[uint32][]byte{}}
 	c.begin("codes of rows")
 	// The order: rows name their codes; codes and layers name their rows, and the two are compared
 	// on the way; then codes among each other, and codes with postings; last the rows that name no
@@ -87,17 +71,16 @@ func (s *spaceVerifier) checkCodes(target int) *codeVerifier {
 	c.begin("postings")
 	c.checkPostings()
 	c.begin("rows without a code")
-	c.checkUncoded(target)
+	c.checkUncoded()
 	return c
 }
 
-// prefix returns what the keys of a kind of the code set begin with.
+// prefix returns what the keys of a kind begin with.
 func (c *codeVerifier) prefix(kind byte) []byte { return c.CodeKeys.Prefix(kind) }
 
 // readRows reads and checks which code each row has. An entry of the right length that says
 // something wrong still counts as the code of the row.
 func (c *codeVerifier) readRows() {
-	coded := roaring.New()
 	complete := c.entries(c.prefix(codec.KindRowCodes), c.about("codes of rows"), func(key []byte, row uint32, entry []byte) {
 		what := fmt.Sprintf("code of row %d", row)
 		rc, err := codec.DecodeRowCode(entry)
@@ -110,29 +93,24 @@ func (c *codeVerifier) readRows() {
 		if len(entry) != codec.RowCodeBytes { // nothing can be read from it
 			return
 		}
-		coded.Add(row)
+		c.coded.Add(row)
 		if rc.Provenance != codec.ProvenanceLabels {
 			c.unlabelled.Add(row)
 		}
 		*c.rows.Put(row) = carriedCode{rc.Code, rc.Revision, rc.Provenance, carriedOnce}
 	})
-	if complete && coded.GetCardinality() != c.n.Coded {
-		c.badCounters("%d items have a code, it says %d", coded.GetCardinality(), c.n.Coded)
+	if complete && c.coded.GetCardinality() != c.n.Coded {
+		c.badCounters("%d items have a code, it says %d", c.coded.GetCardinality(), c.n.Coded)
 	}
-	c.coded.Or(coded)
 }
 
-// checkRowCode checks what a row says of its code by itself: the item exists and has the
-// target modality, and revision, code number and provenance are possible.
+// checkRowCode checks what a row says of its code by itself: the item exists, and revision, code number and provenance are possible.
 func (c *codeVerifier) checkRowCode(row uint32, rc codec.RowCode) error {
-	t, target := c.Modality()
 	switch {
 	case c.dead(row):
 		return fmt.Errorf("the row has no item")
-	case target && c.lacks(row, t):
-		return fmt.Errorf("the item does not have modality %q", c.Modalities[t].Name)
-	case rc.Revision == 0 || uint64(rc.Revision) > c.spaceVerifier.n.Revision:
-		return fmt.Errorf("of revision %d, the one in use is %d", rc.Revision, c.spaceVerifier.n.Revision)
+	case rc.Revision == 0 || uint64(rc.Revision) > c.n.Revision:
+		return fmt.Errorf("of revision %d, the one in use is %d", rc.Revision, c.n.Revision)
 	case uint64(rc.Code) >= c.n.NextCode:
 		return fmt.Errorf("code number %d, the next one is %d", rc.Code, c.n.NextCode)
 	}
@@ -342,45 +320,41 @@ func (c *codeVerifier) checkPostings() {
 
 // postingKey returns the key of the posting of a value, substring, in the table of a substring.
 func (c *codeVerifier) postingKey(table uint16, substring uint32) []byte {
-	return codec.SubstringKey(c.ID(), c.spaceID(), c.Target, table, substring)
+	return codec.SubstringKey(c.ID(), c.spaceID(), table, substring)
 }
 
-// checkUncoded looks at rows that could have a code for the target and have none. It reports
+// checkUncoded looks at rows that could have a code and have none. It reports
 // those that should. Rows that wait for another code, and those that a builder has not
 // reached, need none yet.
-func (c *codeVerifier) checkUncoded(target int) {
-	rows := c.live
-	if t, is := c.Modality(); is {
-		rows = c.presence[t]
-	}
+func (c *codeVerifier) checkUncoded() {
 	limit := uint64(math.MaxUint32)
-	if c.spaceVerifier.n.Building {
-		limit = c.spaceVerifier.n.Built // how far the builder has got
+	if c.n.Building {
+		limit = c.n.Built // how far the builder has got
 	}
-	for it := rows.Iterator(); it.HasNext() && c.err == nil; {
+	for it := c.live.Iterator(); it.HasNext() && c.err == nil; {
 		row := it.Next()
 		if uint64(row) >= limit {
 			break
 		}
-		if x := c.rows.Get(row); x != nil && x.state != carriedNone || c.recode.Contains(row) || !c.live.Contains(row) {
+		if x := c.rows.Get(row); x != nil && x.state != carriedNone || c.recode.Contains(row) {
 			continue
 		}
 		// In a codes-only collection each live row has a code. Elsewhere it depends on labels and
 		// features.
-		if !c.CodesOnly() && !c.hasCode(row, target) {
+		if !c.CodesOnly() && !c.hasCode(row) {
 			continue
 		}
 		c.missing(fmt.Sprintf("code of row %d", row), c.Block(codec.KindRowCodes, row), "missing")
 	}
 }
 
-// hasCode reports whether an item should have a code for a target; one that cannot be read
+// hasCode reports whether an item should have a code; one that cannot be read
 // should not. With a label that the model knows it should. Without, its code was made of its
 // features by the revision in use when it was written, which may not be the present one. That
 // revision has given it no code if it has given it no projection: features that are far from
 // all anchors get neither. So such an item should have a code only if the present revision
 // gives one, and a projection is stored.
-func (c *codeVerifier) hasCode(row uint32, target int) bool {
+func (c *codeVerifier) hasCode(row uint32) bool {
 	if !c.readable || c.lost(codec.NumberKey(codec.KindItem, c.ID(), row)) {
 		return false
 	}
@@ -392,10 +366,10 @@ func (c *codeVerifier) hasCode(row uint32, target int) bool {
 		return c.Learned.LabelCode(codec.NewCode(c.CodeKeys.Bits), it.labels)
 	}
 	enc, err := c.space().Encode(it.vectors, it.labels, nil)
-	if err != nil || enc.In(target).Code == nil {
+	if err != nil || enc.Code == nil {
 		return false
 	}
-	return enc.In(target).From == codec.ProvenanceLabels || c.hasProjection(row)
+	return enc.From == codec.ProvenanceLabels || c.hasProjection(row)
 }
 
 // hasProjection reports whether a projection of the row is stored and can be read.

@@ -63,9 +63,9 @@ func (c *collectionVerifier) item(row uint32) (*verifiedItem, error) {
 const recomputedBlock = 1024
 
 // recompute makes the codes and projections of all rows that have a code again, each with the
-// revision that its code names, and compares. sets are the code sets of all targets. It gathers
+// revision that its code names, and compares. It gathers
 // items by revision, as items of one revision are encoded together, on all cores.
-func (s *spaceVerifier) recompute(sets []*codeVerifier) {
+func (s *spaceVerifier) recompute(codes *codeVerifier) {
 	s.begin("codes made again")
 	// Items that wait to be encoded, recomputedBlock at most in all revisions together.
 	byRevision := map[uint32][]*verifiedItem{}
@@ -74,22 +74,11 @@ func (s *spaceVerifier) recompute(sets []*codeVerifier) {
 		items := byRevision[revision]
 		held -= len(items)
 		delete(byRevision, revision)
-		s.recomputeItems(sets, revision, items)
+		s.recomputeItems(codes, revision, items)
 	}
 	for rows := s.coded.Iterator(); rows.HasNext() && s.err == nil; {
 		row := rows.Next()
-		// The codes of a row in all targets are written together, with one revision.
-		revision := uint32(0)
-		for _, set := range sets {
-			x := set.rows.Get(row)
-			if x == nil || x.state == carriedNone {
-				continue
-			}
-			if revision != 0 && x.revision != revision {
-				s.bad(fmt.Sprintf("code of row %d", row), set.Block(codec.KindRowCodes, row), "of revision %d, for another target of revision %d", x.revision, revision)
-			}
-			revision = x.revision
-		}
+		revision := codes.rows.Get(row).revision
 		it, err := s.item(row)
 		if err != nil { // reported before
 			s.done.CodesUnchecked++
@@ -111,13 +100,13 @@ func (s *spaceVerifier) recompute(sets []*codeVerifier) {
 // A recomputedItem is what encoding an item has given.
 type recomputedItem struct {
 	enc   spaces.Encoding
-	fused [][]float64 // by target: the projection whose signs are the code; nil for a code of labels
-	err   error       // encoding has failed; the rest is zero
+	fused []float64 // the projection whose signs are the code; nil for a code of labels
+	err   error     // encoding has failed; the rest is zero
 }
 
 // recomputeItems makes and compares the codes of items of one revision. If the revision is not
 // kept, or features are not there, only codes of labels can be compared.
-func (s *spaceVerifier) recomputeItems(sets []*codeVerifier, revision uint32, items []*verifiedItem) {
+func (s *spaceVerifier) recomputeItems(codes *codeVerifier, revision uint32, items []*verifiedItem) {
 	if s.err != nil {
 		return
 	}
@@ -125,10 +114,10 @@ func (s *spaceVerifier) recomputeItems(sets []*codeVerifier, revision uint32, it
 	switch {
 	// The revision is not kept: its projections are gone, and labels alone can be compared.
 	case sp == nil:
-		s.recomputeLabels(sets, items)
+		s.recomputeLabels(codes, items)
 		return
 	case s.IndexOnly:
-		s.compareLabels(sets, sp, items)
+		s.compareLabels(codes, sp, items)
 		return
 	}
 	out := make([]recomputedItem, len(items))
@@ -143,7 +132,7 @@ func (s *spaceVerifier) recomputeItems(sets []*codeVerifier, revision uint32, it
 		return
 	}
 	for i, it := range items {
-		s.compareItem(sets, it, &out[i])
+		s.compareItem(codes, it, &out[i])
 	}
 }
 
@@ -173,18 +162,15 @@ func recomputeRun(s *spaces.Space, items []*verifiedItem, out []recomputedItem) 
 // recomputeItem makes the codes of an item, which is number i of those that e has projected.
 func recomputeItem(s *spaces.Space, e *spaces.Encoder, i int, it *verifiedItem, out *recomputedItem) {
 	out.enc = s.EncodingOf(e, i, it.vectors, it.labels)
-	out.fused = make([][]float64, len(s.Targets))
-	for v := range s.Targets {
-		if c := out.enc.In(v); c.Code != nil && c.From != codec.ProvenanceLabels {
-			// Fuse returns memory of the encoder, which the next call fills again.
-			z, _ := e.Fuse(i, v)
-			out.fused[v] = slices.Clone(z)
-		}
+	if out.enc.Code != nil && out.enc.From != codec.ProvenanceLabels {
+		// Fuse returns memory of the encoder, which the next call fills again.
+		z, _ := e.Fuse(i)
+		out.fused = slices.Clone(z)
 	}
 }
 
 // compareItem compares the codes and the projection of an item with those that are stored.
-func (s *spaceVerifier) compareItem(sets []*codeVerifier, it *verifiedItem, got *recomputedItem) {
+func (s *spaceVerifier) compareItem(codes *codeVerifier, it *verifiedItem, got *recomputedItem) {
 	if got.err != nil {
 		s.done.CodesUnchecked++
 		s.bad(rowName("item", it.row), codec.NumberKey(codec.KindItem, s.ID(), it.row), "its code cannot be made: %s", fault.Problem(got.err))
@@ -194,9 +180,7 @@ func (s *spaceVerifier) compareItem(sets []*codeVerifier, it *verifiedItem, got 
 		s.done.CodesUnchecked++
 	} else {
 		s.done.CodesChecked++
-		for v, set := range sets {
-			set.compareCode(it.row, got.enc.In(v), got.fused[v])
-		}
+		codes.compareCode(it.row, got.enc.Code, got.enc.From, got.fused)
 	}
 	s.compareProjection(it.row, got.enc.Projection)
 }
@@ -208,26 +192,26 @@ const tieTolerance = 1e-4
 
 // compareCode compares the code of a row with the code that encoding gives, and where the two
 // come from. fused is the projection whose signs the code is; nil for a code of labels.
-func (c *codeVerifier) compareCode(row uint32, want spaces.TargetCode, fused []float64) {
+func (c *codeVerifier) compareCode(row uint32, want codec.Code, from codec.Provenance, fused []float64) {
 	x := c.rows.Get(row)
 	if x == nil || x.state == carriedNone {
 		return // checkUncoded has looked at that
 	}
 	what, key := fmt.Sprintf("code of row %d", row), c.Block(codec.KindRowCodes, row)
-	if want.Code == nil {
+	if want == nil {
 		c.bad(what, key, "it has one, and neither features nor labels give one")
 		return
 	}
 	// Another provenance explains another code, so it is the one finding.
-	if x.from != want.From {
-		c.bad(what, key, "of provenance %d, not %d", x.from, want.From)
+	if x.from != from {
+		c.bad(what, key, "of provenance %d, not %d", x.from, from)
 		return
 	}
 	if stored := c.codes.Get(x.number); stored == nil || !stored.there {
 		return // reported before
 	}
 	code := c.code(codec.NewCode(c.CodeKeys.Bits), x.number)
-	wrong := wrongBits(code, want.Code, fused)
+	wrong := wrongBits(code, want, fused)
 	switch {
 	case wrong == 0:
 	case fused == nil:
@@ -304,19 +288,13 @@ func sameProjection(entry, want []byte) bool {
 // recomputeLabels looks at items whose revision is not kept. All revisions of a space give the
 // same codes to labels, so it compares with the present one. An item with these codes counts as
 // checked, any other as unchecked: its code cannot be made again.
-func (s *spaceVerifier) recomputeLabels(sets []*codeVerifier, items []*verifiedItem) {
+func (s *spaceVerifier) recomputeLabels(codes *codeVerifier, items []*verifiedItem) {
 	want, code := codec.NewCode(s.Bits()), codec.NewCode(s.Bits())
 	for _, it := range items {
 		same := s.Learned.LabelCode(want, it.labels)
-		for _, set := range sets {
-			x := set.rows.Get(it.row)
-			if x == nil || x.state == carriedNone {
-				continue
-			}
-			stored := set.codes.Get(x.number)
-			same = same && x.from == codec.ProvenanceLabels && stored != nil && stored.there && slices.Equal(set.code(code, x.number), want)
-		}
-		if same {
+		x := codes.rows.Get(it.row)
+		stored := codes.codes.Get(x.number)
+		if same && x.from == codec.ProvenanceLabels && stored != nil && stored.there && slices.Equal(codes.code(code, x.number), want) {
 			s.done.CodesChecked++
 		} else {
 			s.done.CodesUnchecked++

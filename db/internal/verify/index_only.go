@@ -46,9 +46,8 @@ func (s *spaceVerifier) checkIndexOnly() {
 }
 
 // compareLabels verifies items of an index-only collection deeply. Their codes are of one
-// revision. It compares codes of labels, and counts the others as unchecked. sets are the code
-// sets of all targets.
-func (s *spaceVerifier) compareLabels(sets []*codeVerifier, revision *spaces.Space, items []*verifiedItem) {
+// revision. It compares codes of labels, and counts the others as unchecked.
+func (s *spaceVerifier) compareLabels(codes *codeVerifier, revision *spaces.Space, items []*verifiedItem) {
 	want := codec.NewCode(s.Bits())
 	for _, it := range items {
 		// Without a known label the code is one of features, which are not there to make it again.
@@ -62,17 +61,11 @@ func (s *spaceVerifier) compareLabels(sets []*codeVerifier, revision *spaces.Spa
 		} else {
 			s.done.CodesUnchecked++
 		}
-		for _, set := range sets {
-			x := set.rows.Get(it.row)
-			if x == nil || x.state == carriedNone {
-				continue
-			}
-			switch {
-			case labelled:
-				set.compareCode(it.row, spaces.TargetCode{Code: want, From: codec.ProvenanceLabels}, nil)
-			case x.from == codec.ProvenanceLabels:
-				set.bad(fmt.Sprintf("code of row %d", it.row), set.Block(codec.KindRowCodes, it.row), "of labels, and it has none that the model knows")
-			}
+		switch {
+		case labelled:
+			codes.compareCode(it.row, want, codec.ProvenanceLabels, nil)
+		case codes.rows.Get(it.row).from == codec.ProvenanceLabels:
+			s.bad(fmt.Sprintf("code of row %d", it.row), codes.Block(codec.KindRowCodes, it.row), "of labels, and it has none that the model knows")
 		}
 	}
 }

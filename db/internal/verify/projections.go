@@ -10,12 +10,10 @@ import (
 
 	"github.com/fddhdb/fddhdb/codec"
 	"github.com/fddhdb/fddhdb/db/fault"
-	"github.com/fddhdb/fddhdb/db/internal/record"
 )
 
 // A projection is stored for each row with features that the model knows, unless it is zero, and
-// whatever gives the row its code: it puts the items that share a code in order. There is one for
-// all targets.
+// whatever gives the row its code: it puts the items that share a code in order.
 
 // checkProjections checks the projections of rows: their form, that the row has features, and
 // that a row has one if its code was made of features. The checks of codes have run before.
@@ -25,7 +23,7 @@ func (s *spaceVerifier) checkProjections() {
 	}
 	s.begin("projections")
 	have := roaring.New()
-	s.entries(s.projectionPrefix(), s.about("projections"), func(key []byte, row uint32, entry []byte) {
+	s.entries(s.prefix(codec.KindProjection), s.about("projections"), func(key []byte, row uint32, entry []byte) {
 		what := fmt.Sprintf("projection of row %d", row)
 		have.Add(row)
 		err := checkProjection(entry, s.Bits())
@@ -43,15 +41,9 @@ func (s *spaceVerifier) checkProjections() {
 	}
 }
 
-// projectionPrefix returns what the keys of projections begin with. All targets of a space
-// share them, under the key of the shared target.
-func (s *spaceVerifier) projectionPrefix() []byte {
-	return append(s.prefix(codec.KindProjection), record.SharedTarget)
-}
-
 // projectionKey returns the key of the block that has the projection of a row.
 func (s *spaceVerifier) projectionKey(row uint32) []byte {
-	return codec.SpaceBlockKey(codec.KindProjection, s.ID(), s.spaceID(), record.SharedTarget, row/codec.BlockRows)
+	return codec.SpaceBlockKey(codec.KindProjection, s.ID(), s.spaceID(), row/codec.BlockRows)
 }
 
 // checkProjection checks that an entry is one that codec.AppendProjection makes of q numbers:

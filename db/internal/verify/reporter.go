@@ -6,26 +6,18 @@ import (
 	"github.com/fddhdb/fddhdb/db/report"
 )
 
-// A reporter reports what is wrong with the records of a collection, of one space of it, or of
-// the codes of one target there. The verifiers of these three each have one, which hides that of
-// the verifier around them.
+// A reporter reports what is wrong with the records of a collection, or of one space of it. The
+// verifiers of both have one; that of a space hides that of its collection.
 type reporter struct {
 	to          *verifier
 	collection  string // name
 	countersKey []byte // of the collection
 	space       uint32 // number; 0: the findings are about the collection
-	target      string // name of the modality; "": they are about the space, or it has one target for all
 }
 
 // ofSpace returns a reporter for space number id of the collection.
 func (r reporter) ofSpace(id uint32) reporter {
 	r.space = id
-	return r
-}
-
-// ofTarget returns a reporter for a target of the space.
-func (r reporter) ofTarget(name string) reporter {
-	r.target = name
 	return r
 }
 
@@ -53,15 +45,7 @@ func (r reporter) badCounters(format string, args ...any) {
 // about returns a finding about the record that what names, without a problem and a key: a walk
 // fills them in.
 func (r reporter) about(what string) report.Finding {
-	return report.Finding{Collection: r.collection, Space: report.Space(r.space), Record: r.name(what)}
-}
-
-// name adds the target to the name of a record.
-func (r reporter) name(what string) string {
-	if r.target == "" {
-		return what
-	}
-	return fmt.Sprintf("%s, for target %q", what, r.target)
+	return report.Finding{Collection: r.collection, Space: report.Space(r.space), Record: what}
 }
 
 // begin sets the stage of progress: the records that are looked at from now on.
@@ -69,6 +53,6 @@ func (r reporter) begin(what string) {
 	if r.space == 0 {
 		r.to.at("collection %s: %s", r.collection, what)
 	} else {
-		r.to.at("collection %s, space %d: %s", r.collection, r.space, r.name(what))
+		r.to.at("collection %s, space %d: %s", r.collection, r.space, what)
 	}
 }

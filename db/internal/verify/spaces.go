@@ -1,7 +1,6 @@
 package verify
 
 import (
-	"bytes"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -32,7 +31,7 @@ type spaceVerifier struct {
 
 	taught            *roaring.Bitmap // rows that have a lesson; checkLessons
 	pending, recode   *roaring.Bitmap // rows that the updater has to look at, and has to code again; checkOnline
-	coded, unlabelled *roaring.Bitmap // rows that have a code in any target; and one that is not of labels; checkCodes of all targets
+	coded, unlabelled *roaring.Bitmap // rows that have a code; and one that is not of labels; checkCodes
 
 	lastProjections struct { // block of projections that compareProjection has read last
 		key   []byte
@@ -42,8 +41,8 @@ type spaceVerifier struct {
 
 // checkSpaces looks at all spaces that the counters name, and returns what strangers has to
 // know of them.
-func (c *collectionVerifier) checkSpaces() map[uint32]*knownSpace {
-	known := map[uint32]*knownSpace{}
+func (c *collectionVerifier) checkSpaces() map[uint32]bool {
+	known := map[uint32]bool{}
 	for _, n := range c.counters.Spaces {
 		if c.err != nil {
 			break
@@ -53,19 +52,19 @@ func (c *collectionVerifier) checkSpaces() map[uint32]*knownSpace {
 	return known
 }
 
-// checkSpace looks at one space: its model, what rows have taught, the codes of each target,
-// and projections. With Deep it makes statistics, codes and projections again.
-func (c *collectionVerifier) checkSpace(n codec.SpaceCounters) *knownSpace {
+// checkSpace looks at one space: its model, what rows have taught, codes, and projections. With
+// Deep it makes statistics, codes and projections again. It returns whether the space may have projections.
+func (c *collectionVerifier) checkSpace(n codec.SpaceCounters) (projections bool) {
 	s := &spaceVerifier{
 		collectionVerifier: c, reporter: c.ofSpace(uint32(n.ID)), n: n, kept: map[uint32]*spaces.Space{},
 		taught: roaring.New(), pending: roaring.New(), recode: roaring.New(), coded: roaring.New(), unlabelled: roaring.New(),
 	}
 	s.begin("model")
 	if !s.readSpace() {
-		return &knownSpace{} // what codes there are cannot be told
+		return true // that cannot be told
 	}
 	// The order matters: lessons are compared with the pending rows, codes with the rows to be
-	// coded again, and projections with the codes of all targets.
+	// coded again, and projections with the codes.
 	s.checkChunks()
 	s.checkRevisions()
 	s.checkCounters()
@@ -73,21 +72,15 @@ func (c *collectionVerifier) checkSpace(n codec.SpaceCounters) *knownSpace {
 	s.checkLessons()
 	s.checkOutbox()
 	s.checkIndexOnly()
-	var sets []*codeVerifier
-	for i := range s.Targets {
-		sets = append(sets, s.checkCodes(i))
-	}
-	if uint64(s.coded.GetCardinality()) != n.Coded && !s.lostAny(s.prefix(codec.KindRowCodes)) {
-		s.badCounters("%d items have a code for any target, it says %d", s.coded.GetCardinality(), n.Coded)
-	}
+	codes := s.checkCodes()
 	s.checkProjections()
 	if c.opt.Deep && s.readable && s.Learned != nil && c.err == nil {
 		if !s.IndexOnly && s.HasStatistics() {
 			s.checkStatistics()
 		}
-		s.recompute(sets)
+		s.recompute(codes)
 	}
-	return &knownSpace{targets: s.Targets, model: !c.CodesOnly()}
+	return !c.CodesOnly()
 }
 
 // readSpace reads the descriptor, the model and the revision in use, and sets Space, readable
@@ -115,7 +108,7 @@ func (s *spaceVerifier) readSpace() bool {
 		return true
 	}
 	s.bad("space", key, "%s", fault.Problem(err))
-	// Codes can be verified if the descriptor has their length and their targets.
+	// Codes can be verified if the descriptor has their length.
 	// spaces.Read does more than that, so the descriptor is read once more.
 	b, err := record.Get(s.snap, key)
 	var d spaces.SpaceDescriptor
@@ -125,16 +118,7 @@ func (s *spaceVerifier) readSpace() bool {
 	if err != nil || codec.CheckBits(d.Bits) != nil || d.ID != id || s.CodesOnly() && d.Bits != s.Descriptor.Bits {
 		return false
 	}
-	s.Space = &spaces.Space{SpaceDescriptor: d, Revision: revision, Targets: []byte{record.SharedTarget}}
-	if len(d.TargetNumbers) > 0 {
-		s.Targets = nil
-		for _, target := range d.TargetNumbers {
-			if target < 1 || target > len(s.Modalities) || target > record.MaxTargetModality+1 {
-				return false
-			}
-			s.Targets = append(s.Targets, byte(target))
-		}
-	}
+	s.Space = &spaces.Space{SpaceDescriptor: d, Revision: revision}
 	return true
 }
 
@@ -145,7 +129,7 @@ func (s *spaceVerifier) ID() uint32 { return s.Descriptor.ID }
 // spaceID returns the number of the space. It is known also if the space cannot be read.
 func (s *spaceVerifier) spaceID() uint32 { return uint32(s.n.ID) }
 
-// prefix returns what the keys of a kind of the space begin with, for all its targets.
+// prefix returns what the keys of a kind of the space begin with.
 func (s *spaceVerifier) prefix(kind byte) []byte {
 	return codec.NumberKey(kind, s.ID(), s.spaceID())
 }
@@ -162,13 +146,6 @@ func (s *spaceVerifier) checkCounters() {
 		s.badCounters("the space has no revision")
 	case s.readable && s.HasStatistics() && !s.IndexOnly && n.Checkpoint == 0:
 		s.badCounters("the statistics are of no revision")
-	}
-	var targets []byte
-	for _, set := range s.n.Sets {
-		targets = append(targets, set.Target)
-	}
-	if !bytes.Equal(targets, s.Targets) {
-		s.badCounters("they are of targets %d, the space has %d", targets, s.Targets)
 	}
 }
 

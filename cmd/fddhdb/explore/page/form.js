@@ -36,8 +36,6 @@ export function complete(database, state) {
   if (!names.includes(state.to)) state.to = state.directed || !names.length ? "" : names.find((n) => n !== state.from) ?? names[0];
   if (state.by === "text" && !encoders.includes(state.from)) state.from = encoders[0] ?? state.from;
   if (state.by === "picture" && !pictures.includes(state.from)) state.from = pictures[0] ?? state.from;
-  const views = spaceOf(collection, state)?.views;
-  if (views?.length && !views.includes(state.to)) state.to = views[0];
   if (!spaceOf(collection, state) && names.length) state.within = false; // nothing is so many bits away
   state.directed = true;
   return state;
@@ -205,7 +203,7 @@ export function show(database, state, anew) {
   options("from", makers ? makers.map((n) => [n, n]) : [...names.map((n) => [n, n]), ["", state.by === "row" ? "codes" : "its code"]], state.from);
   $("from").disabled = state.by === "code";
   $("swap").disabled = state.by === "code";
-  options("to", [...names.map((n) => [n, n]), ...(space?.views?.length ? [] : [["", "anything"]])], state.to);
+  options("to", [...names.map((n) => [n, n]), ["", "anything"]], state.to);
   $("rowPair").hidden = !state.upload;
   if (state.member) $("memberPair").hidden = false;
   if (document.activeElement !== $("row")) $("row").value = state.row;

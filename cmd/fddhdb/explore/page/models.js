@@ -33,7 +33,7 @@ function space(s) {
       list([
         ["made", when(s.created)],
         ["from", s.parent ? `space ${s.parent}, by reindex` : t ? `training on ${plural(t.train_items, "item", "items")}` : "codes that items bring"],
-        ["bits", s.views?.length ? `${s.bits}, a code for each of ${s.views.join(", ")}` : s.bits],
+        ["bits", s.bits],
         ["items", count(s.items)],
         ["distinct codes", count(s.distinct_codes)],
         ["revision", s.revision || ""],

@@ -60,6 +60,5 @@ A run that was killed is run again with the same flags, and makes what is missin
 	o.register(cmd.Flags())
 	cmd.Flags().StringVar(&opt.Model, "model", "", "a model, the `FILE` of train or of fddhdb export --model")
 	cmd.Flags().StringVar(&opt.Out, "out", "", "the `FOLDER` that codes are written to")
-	cmd.Flags().StringVar(&opt.To, "to", "", "codes for the target `MODALITY`, where each has its own")
 	return cmd
 }

@@ -178,7 +178,7 @@ func (s *State) carryOut(ctx context.Context, b *db.Batch, p *pending) error {
 	case wire.ImportModel, wire.ReviseSpace, wire.ActivateSpace, wire.DropSpace, wire.TakeOver:
 		return s.space(ctx, p)
 	}
-	return fmt.Errorf("operation of kind %d: %w", p.op.Kind, wire.ErrNewer)
+	return fmt.Errorf("operation of kind %d: %w", p.op.Kind, wire.ErrVersion)
 }
 
 // doing stores that the next message is being applied, by commits of its own. Where the process ends

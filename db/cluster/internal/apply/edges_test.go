@@ -157,15 +157,20 @@ func TestTrouble(t *testing.T) {
 	if err := <-waited; err != nil || s.Position().Seq != 4 {
 		t.Error(err, s.Position())
 	}
-	// Messages that are missing, and those of a newer program, end it before they do harm.
+	// Messages that are missing, and those of another version of the program, end it before they do harm.
 	var gap *apply.GapError
 	if _, err := s.Apply(t.Context(), []apply.Message{message(t, 7, &wire.Op{ID: wire.NewID(), Kind: wire.Write})}); !errors.As(err, &gap) || gap.After != 4 || gap.Next != 7 {
 		t.Error(err)
 	}
 	newer := message(t, 6, &wire.Op{ID: wire.NewID(), Kind: wire.Write})
 	newer.Data[0]++
+	older := message(t, 6, &wire.Op{ID: wire.NewID(), Kind: wire.Write})
+	older.Data[0]--
 	five := message(t, 5, &wire.Op{ID: wire.NewID(), Kind: wire.Write, Changes: []wire.Change{put("c", 3)}})
-	if done, err := s.Apply(t.Context(), []apply.Message{five, newer}); !errors.Is(err, wire.ErrNewer) || len(done) != 1 || s.Position().Seq != 5 {
+	if done, err := s.Apply(t.Context(), []apply.Message{five, newer}); !errors.Is(err, wire.ErrVersion) || len(done) != 1 || s.Position().Seq != 5 {
+		t.Error(err, len(done), s.Position())
+	}
+	if done, err := s.Apply(t.Context(), []apply.Message{older}); !errors.Is(err, wire.ErrVersion) || len(done) != 0 || s.Position().Seq != 5 {
 		t.Error(err, len(done), s.Position())
 	}
 }

@@ -224,7 +224,7 @@ type pending struct {
 // operations.
 //
 // An error is trouble of this replica, such as a full disk or an object that cannot be read, or a
-// *GapError, or wire.ErrNewer: nothing is left out, the position says how far it came, and Apply may be
+// *GapError, or wire.ErrVersion: nothing is left out, the position says how far it came, and Apply may be
 // called again with the rest.
 func (s *State) Apply(ctx context.Context, messages []Message) (all []Applied, err error) {
 	at := s.Position()
@@ -254,7 +254,7 @@ func (s *State) Apply(ctx context.Context, messages []Message) (all []Applied, e
 			return all, err
 		}
 		p := &pending{}
-		if p.op, p.bad = wire.DecodeOp(m.Data); errors.Is(p.bad, wire.ErrNewer) {
+		if p.op, p.bad = wire.DecodeOp(m.Data); errors.Is(p.bad, wire.ErrVersion) {
 			err := errors.Join(flush(), fmt.Errorf("message %d: %w", m.Seq, p.bad))
 			return all, err
 		}

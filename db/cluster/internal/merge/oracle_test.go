@@ -28,7 +28,6 @@ func collections() []collection {
 	return []collection{
 		{"all have both", 0, &db.TrainOptions{Options: model.Options{Bits: 16, Anchors: 20}}},
 		{"some lack one", .25, &db.TrainOptions{Options: model.Options{Bits: 16, Anchors: 20}}},
-		{"a code for each modality", .25, &db.TrainOptions{Options: model.Options{Bits: 24, Anchors: 20, Views: model.ViewsTarget}}},
 		{"without labels", 0, &db.TrainOptions{Options: model.Options{Bits: 16, Method: model.MethodCCAITQ}}},
 		{"without a model", .25, nil},
 	}
@@ -129,10 +128,7 @@ func someQuery(r *rand.Rand, stored, fresh []*db.Item) (q db.Query, radius int) 
 		}
 	case 1:
 		q.From = ""
-		if q.Code = it.Code; it.Code == nil && q.To != "" {
-			q.Code = it.Codes[q.To].Code
-		}
-		if q.Code == nil {
+		if q.Code = it.Code; q.Code == nil {
 			q.Code = []byte{} // refused
 		}
 	default:

@@ -244,7 +244,7 @@ func TestShardsThatAreMissing(t *testing.T) {
 
 // Keys are where the tests think they are.
 func TestShardsAreCutByKey(t *testing.T) {
-	c := collections()[4].cut(t, 100, 3)
+	c := collections()[3].cut(t, 100, 3)
 	for i, s := range c.shards {
 		for _, it := range dbkit.AllItems(t, s) {
 			if shard.Of(it.Key, 3) != i {

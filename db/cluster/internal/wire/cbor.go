@@ -8,7 +8,7 @@ import (
 )
 
 // version is the first byte of every message.
-const version = 0
+const version = 1
 
 // maxElements bounds arrays and maps: the rows of the longest answer.
 const maxElements = 1 << 24
@@ -35,8 +35,8 @@ func must[M any](mode M, err error) M {
 	return mode
 }
 
-// ErrNewer is the error of what a newer program has written.
-var ErrNewer = errors.New("written by a newer program: use one as new")
+// ErrVersion is the error of what another version of the program has written.
+var ErrVersion = errors.New("written by another version of this program: use the version that has written it")
 
 // encode returns the bytes of a message.
 func encode(x any) ([]byte, error) {
@@ -53,7 +53,7 @@ func decode(b []byte, into any) error {
 	case len(b) == 0:
 		return fmt.Errorf("decode %T: no bytes", into)
 	case b[0] != version:
-		return fmt.Errorf("decode %T: version %d, this program reads %d: %w", into, b[0], version, ErrNewer)
+		return fmt.Errorf("decode %T: version %d, this program reads %d: %w", into, b[0], version, ErrVersion)
 	}
 	if err := decoding.Unmarshal(b[1:], into); err != nil {
 		return fmt.Errorf("decode %T: %w", into, err)

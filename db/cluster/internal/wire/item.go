@@ -19,7 +19,6 @@ type Item struct {
 	Payload    []byte
 	Code       []byte
 	CodeFrom   string
-	Codes      map[string]db.TargetCode
 	Dense      map[string]floats
 	Sparse     map[string]sparse
 	Modalities []string
@@ -44,7 +43,7 @@ func ItemOf(it *db.Item) *Item {
 	}
 	w := &Item{
 		Key: it.Key, Labels: it.Labels, Fields: it.Fields, Payload: it.Payload, Code: it.Code, CodeFrom: it.CodeFrom,
-		Codes: it.Codes, Modalities: it.Modalities,
+		Modalities: it.Modalities,
 	}
 	if len(it.Vectors) > 0 {
 		w.Dense = make(map[string]floats, len(it.Vectors))
@@ -69,7 +68,7 @@ func (w *Item) Item() *db.Item {
 	}
 	it := &db.Item{
 		Key: w.Key, Labels: w.Labels, Fields: w.Fields, Payload: w.Payload, Code: w.Code, CodeFrom: w.CodeFrom,
-		Codes: w.Codes, Modalities: w.Modalities,
+		Modalities: w.Modalities,
 	}
 	if len(w.Dense) > 0 {
 		it.Vectors = make(map[string][]float32, len(w.Dense))

@@ -142,7 +142,7 @@ func DecodeOp(b []byte) (*Op, error) {
 		}
 	case DropCollection, ActivateSpace, DropSpace, Purge, Close, Skip:
 	default:
-		return nil, fmt.Errorf("an operation of kind %d: %w", o.Kind, ErrNewer)
+		return nil, fmt.Errorf("an operation of kind %d: %w", o.Kind, ErrVersion)
 	}
 	return o, nil
 }

@@ -24,7 +24,6 @@ func whole() *db.Item {
 			"whole": int64(-5), "large": int64(math.MaxInt64), "float": 5.0, "small": 1e-300, "text": "é", "yes": true,
 			"at": time.Date(1969, 12, 31, 23, 59, 59, 123_000, time.UTC),
 		},
-		Codes:   map[string]db.TargetCode{"image": {Code: []byte{1}, From: "fused"}},
 		Vectors: map[string][]float32{"image": {1.5, float32(math.Inf(1)), -0}, "none": {}},
 		Sparse:  map[string]db.Sparse{"words": {Index: []uint32{3, math.MaxUint32}, Value: []float32{.25, 2}}},
 	}

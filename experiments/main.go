@@ -1,0 +1,32 @@
+// Experiments repeats the measurements behind the documents of fddhdb:
+//
+//	go -C experiments run . help
+//	go -C experiments run . NAME [flags]
+//
+// It is a module of its own, so that the product requires nothing for its sake and the tests of the product do not run
+// its tests.
+package main
+
+import (
+	"os"
+
+	"github.com/spf13/cobra"
+
+	"github.com/fddhdb/fddhdb/experiments/common"
+	"github.com/fddhdb/fddhdb/experiments/labels"
+	"github.com/fddhdb/fddhdb/experiments/makeset"
+	"github.com/fddhdb/fddhdb/experiments/matrix"
+	"github.com/fddhdb/fddhdb/experiments/orders"
+	"github.com/fddhdb/fddhdb/experiments/paper"
+	"github.com/fddhdb/fddhdb/experiments/traintime"
+	"github.com/fddhdb/fddhdb/experiments/vectors"
+	"github.com/fddhdb/fddhdb/experiments/writes"
+)
+
+func main() { os.Exit(common.Main(experiments()...)) }
+
+// experiments returns all of them.
+func experiments() []*cobra.Command {
+	return append(paper.Commands(), labels.Command(), makeset.Command(), matrix.Command(), orders.Command(),
+		traintime.Command(), vectors.Command(), writes.Command())
+}

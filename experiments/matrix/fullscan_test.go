@@ -1,0 +1,154 @@
+package matrix
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"math/bits"
+	"math/rand/v2"
+	"slices"
+	"testing"
+
+	"github.com/fddhdb/fddhdb/cmd/fddhdb/clitest"
+	"github.com/fddhdb/fddhdb/codec"
+	"github.com/fddhdb/fddhdb/db"
+	"github.com/fddhdb/fddhdb/internal/synth"
+)
+
+// The yardstick finds the same as sorting all items, in whatever order they come.
+func TestFullScan(t *testing.T) {
+	clitest.OneGoroutine(t)
+	rng := rand.New(rand.NewPCG(1, 2))
+	for _, q := range []int{8, 24, 64, 128, 200} {
+		for _, n := range []int{1, 63, 64, 65, 130, 5000, 9000} {
+			for _, order := range []string{"any", "nearest first", "nearest last", "all the same"} {
+				t.Run(fmt.Sprint(q, n, order), func(t *testing.T) {
+					items := make([][]byte, n)
+					for i := range items {
+						items[i] = make([]byte, q/8)
+						for range rng.IntN(q) {
+							j := rng.IntN(q)
+							items[i][j/8] |= 1 << (j % 8)
+						}
+						if order == "all the same" {
+							copy(items[i], items[0])
+						}
+					}
+					query := items[rng.IntN(n)]
+					distance := func(code []byte) int {
+						d := 0
+						for i, x := range code {
+							d += bits.OnesCount8(x ^ query[i])
+						}
+						return d
+					}
+					slices.SortStableFunc(items, func(a, b []byte) int {
+						switch order {
+						case "nearest first":
+							return distance(a) - distance(b)
+						case "nearest last":
+							return distance(b) - distance(a)
+						}
+						return 0
+					})
+					f := newFullScan(q)
+					var want []db.Hit
+					for i, code := range items {
+						row := uint32(3*i + i%2)
+						f.add(row, code)
+						want = append(want, db.Hit{Row: row, Distance: distance(code)})
+					}
+					slices.SortStableFunc(want, func(a, b db.Hit) int { return cmp.Compare(a.Distance, b.Distance) })
+					testFullScan(t, f, query, want)
+				})
+			}
+		}
+	}
+}
+
+func testFullScan(t *testing.T, f *fullScan, query []byte, want []db.Hit) {
+	equal := func(a, b db.Hit) bool { return a.Row == b.Row && a.Distance == b.Distance }
+	for _, k := range []int{1, 2, 10, 1000, 20_000} {
+		r, err := f.Search(t.Context(), db.Query{Code: query, K: k})
+		got := r.Hits
+		if err != nil || !slices.EqualFunc(got, want[:min(k, len(want))], equal) {
+			t.Fatalf("k = %d: %d hits, %v", k, len(got), err)
+		}
+	}
+	for _, r := range []int{0, 1, 8, 24, 500} {
+		n, _ := slices.BinarySearchFunc(want, r+1, func(h db.Hit, d int) int { return h.Distance - d })
+		runs, err := f.Radius(t.Context(), db.Query{Code: query}, r)
+		if err != nil {
+			t.Fatal(err)
+		}
+		var got []db.Hit
+		for h, err := range runs.Hits(t.Context()) {
+			if err != nil {
+				t.Fatal(err)
+			}
+			got = append(got, h)
+		}
+		if !slices.EqualFunc(got, want[:n], equal) || runs.Total() != n {
+			t.Fatalf("r = %d: %d hits of %d, want %d", r, len(got), runs.Total(), n)
+		}
+		if c, err := f.Count(t.Context(), db.Query{Code: query}, r); c != n || err != nil {
+			t.Fatalf("r = %d: count %d, %v, want %d", r, c, err, n)
+		}
+	}
+}
+
+// BenchmarkFullScan shows how little the yardstick does besides reading: compare with
+// BenchmarkFullScan/read.
+func BenchmarkFullScan(b *testing.B) {
+	const n = 1_000_000
+	for _, set := range synth.CodeSets() {
+		for _, q := range []int{64, 128} {
+			codes, err := synth.Codes(set, q, n, 1)
+			if err != nil {
+				b.Fatal(err)
+			}
+			queries, _, err := synth.CodeQueries(set, q, n, 64, 1)
+			if err != nil {
+				b.Fatal(err)
+			}
+			f := newFullScan(q)
+			for i := range n {
+				f.add(uint32(i), codes.At(i).AppendBytes(nil, q))
+			}
+			run := func(name string, search func(query db.Query) error) {
+				b.Run(fmt.Sprintf("%s/%d/%s", set, q, name), func(b *testing.B) {
+					i := 0
+					for b.Loop() {
+						if err := search(db.Query{Code: queries.At(i%queries.Len()).AppendBytes(nil, q), K: 0}); err != nil {
+							b.Fatal(err)
+						}
+						i++
+					}
+					b.ReportMetric(float64(b.Elapsed().Nanoseconds())/float64(b.N)/n, "ns/code")
+				})
+			}
+			distances := make([]uint16, scanBlock)
+			run("read", func(query db.Query) error {
+				f.query.SetBytes(query.Code)
+				for from := 0; from < n; from += scanBlock {
+					to := min(from+scanBlock, n)
+					codec.Distances(distances[:to-from], f.query, f.codes.Slice(from, to))
+				}
+				return nil
+			})
+			for _, r := range []int{0, 8, 24} {
+				run(fmt.Sprintf("radius=%d", r), func(query db.Query) error {
+					_, err := f.Radius(context.Background(), query, r)
+					return err
+				})
+			}
+			for _, k := range []int{1, 10, 100, 1000} {
+				run(fmt.Sprintf("k=%d", k), func(query db.Query) error {
+					query.K = k
+					_, err := f.Search(context.Background(), query)
+					return err
+				})
+			}
+		}
+	}
+}

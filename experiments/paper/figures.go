@@ -1,0 +1,257 @@
+package paper
+
+import (
+	"fmt"
+	"image/color"
+	"math"
+	"strings"
+
+	"gonum.org/v1/plot"
+	"gonum.org/v1/plot/plotter"
+	"gonum.org/v1/plot/vg"
+	"gonum.org/v1/plot/vg/draw"
+
+	"github.com/fddhdb/fddhdb/experiments/chart"
+)
+
+// rowStyles are the styles of rows that are drawn as curves.
+var rowStyles = map[string]chart.CurveStyle{
+	"labels": {Name: "labels", Color: chart.Blue, Glyph: draw.CircleGlyph{}},
+	"joint":  {Name: "joint", Color: chart.Vermillion, Dashes: []vg.Length{6, 3}, Glyph: draw.TriangleGlyph{}},
+	"paper":  {Name: "paper", Color: chart.Green, Dashes: []vg.Length{2, 2}, Glyph: draw.SquareGlyph{}},
+	"FDDH":   {Name: "FDDH", Color: chart.Purple, Dashes: []vg.Length{8, 2, 2, 2}, Glyph: draw.PyramidGlyph{}},
+}
+
+// experimentLegend is the width of their legend.
+const experimentLegend = 84
+
+// curves returns the names of rows in order, and the points of each name.
+func (l *lab) curves(point func(m *measurement) chart.Deviation) (names []string, curves map[string][]chart.Deviation) {
+	curves = map[string][]chart.Deviation{}
+	for _, m := range l.rows {
+		if curves[m.Row] == nil {
+			names = append(names, m.Row)
+		}
+		curves[m.Row] = append(curves[m.Row], point(m))
+	}
+	return names, curves
+}
+
+// linePanel draws a curve for each name of rows, over the numbers of the horizontal
+// axis, with bars of a standard deviation.
+func (l *lab) linePanel(title, x, y string, point func(m *measurement) chart.Deviation) (*plot.Plot, error) {
+	p := chart.NewPanel(title, x, y)
+	names, curves := l.curves(point)
+	for _, name := range names {
+		if err := chart.AddDeviations(p, rowStyles[name], curves[name]); err != nil {
+			return nil, err
+		}
+	}
+	chart.Widen(&p.Y, chart.LeastSpan)
+	return p, nil
+}
+
+// lineFigure returns a figure of panels of curves, with the legend of the rows.
+func (l *lab) lineFigure(panels []*plot.Plot) *chart.Figure {
+	f := &chart.Figure{Columns: min(len(panels), 3), Width: chart.PanelWidth, Height: chart.PanelHeight, Panels: panels, LegendWidth: experimentLegend}
+	names, _ := l.curves(func(*measurement) chart.Deviation { return chart.Deviation{} })
+	for _, name := range names {
+		f.Legend = append(f.Legend, rowStyles[name])
+	}
+	return f
+}
+
+func drawConvergence(l *lab) (*chart.Figure, error) {
+	sweeps := func(m *measurement) float64 { return float64(m.Sweeps) }
+	// The objectives of the methods have different scales: only their fall compares.
+	first, least := map[string]float64{}, map[string]float64{}
+	for _, m := range l.rows {
+		if _, ok := first[m.Row]; !ok {
+			first[m.Row], least[m.Row] = m.Objective, m.Objective
+		}
+		least[m.Row] = min(least[m.Row], m.Objective)
+	}
+	p, err := l.linePanel("objective", "sweeps", "1: after the first sweep, 0: least", func(m *measurement) chart.Deviation {
+		part := 0.0
+		if fall := first[m.Row] - least[m.Row]; fall > 0 {
+			part = (m.Objective - least[m.Row]) / fall
+		}
+		return chart.Deviation{XY: plotter.XY{X: sweeps(m), Y: part}}
+	})
+	panels := []*plot.Plot{p}
+	for i, pair := range l.pairs {
+		if err == nil {
+			p, err = l.linePanel(l.directions[i], "sweeps", "mAP", func(m *measurement) chart.Deviation {
+				// Bars would hide the curves: seeds differ alike in every sweep.
+				return chart.Deviation{XY: plotter.XY{X: sweeps(m), Y: m.Retrieval[pair].MAP}}
+			})
+			panels = append(panels, p)
+		}
+	}
+	if err != nil {
+		return nil, err
+	}
+	last := 1
+	for _, m := range l.rows {
+		last = max(last, m.Sweeps)
+	}
+	for _, p := range panels {
+		p.X.Min, p.X.Max, p.X.Tick.Marker = 1, float64(max(last, 2)), chart.SweepTicks(last)
+	}
+	return l.lineFigure(panels), nil
+}
+
+func drawBits(l *lab) (*chart.Figure, error) {
+	var panels []*plot.Plot
+	for i, pair := range l.pairs {
+		p, err := l.linePanel(l.directions[i], "bits", "mAP", func(m *measurement) chart.Deviation {
+			r := m.Retrieval[pair]
+			return chart.Deviation{XY: plotter.XY{X: float64(m.Bits), Y: r.MAP}, Std: r.MAPStd}
+		})
+		if err != nil {
+			return nil, err
+		}
+		p.X.Tick.Marker = chart.TicksAt(l.grid["bits"])
+		panels = append(panels, p)
+	}
+	return l.lineFigure(panels), nil
+}
+
+func drawSizes(l *lab) (*chart.Figure, error) {
+	items := func(m *measurement) float64 { return float64(m.TrainItems) }
+	var ticks []float64
+	for _, m := range l.rows {
+		ticks = append(ticks, items(m))
+	}
+	var panels []*plot.Plot
+	for i, pair := range l.pairs {
+		p := chart.NewPanel(l.directions[i], "labelled items", "mAP")
+		var hamming, asymmetric []chart.Deviation
+		for _, m := range l.rows {
+			r := m.Retrieval[pair]
+			hamming = append(hamming, chart.Deviation{XY: plotter.XY{X: items(m), Y: r.MAP}, Std: r.MAPStd})
+			asymmetric = append(asymmetric, chart.Deviation{XY: plotter.XY{X: items(m), Y: r.MAPAsym}, Std: r.MAPAsymStd})
+		}
+		if err := chart.AddDeviations(p, chart.HammingStyle, hamming); err != nil {
+			return nil, err
+		}
+		if err := chart.AddDeviations(p, chart.AsymmetricStyle, asymmetric); err != nil {
+			return nil, err
+		}
+		panels = append(panels, p)
+	}
+	p := chart.NewPanel("training", "labelled items", "seconds")
+	var seconds []chart.Deviation
+	for _, m := range l.rows {
+		seconds = append(seconds, chart.Deviation{XY: plotter.XY{X: items(m), Y: m.Seconds}, Std: m.SecondsStd})
+	}
+	if err := chart.AddDeviations(p, chart.CurveStyle{Name: "", Color: color.Gray{80}, Glyph: draw.SquareGlyph{}}, seconds); err != nil {
+		return nil, err
+	}
+	panels = append(panels, p)
+	for _, p := range panels {
+		p.X.Scale, p.X.Tick.Marker = plot.LogScale{}, chart.TicksAt(ticks)
+		chart.Widen(&p.Y, chart.LeastSpan)
+	}
+	return &chart.Figure{
+		Columns: min(len(panels), 3), Width: chart.PanelWidth, Height: chart.PanelHeight, Panels: panels,
+		Legend: []chart.CurveStyle{chart.HammingStyle, chart.AsymmetricStyle}, LegendWidth: chart.LegendWidth,
+	}, nil
+}
+
+// drawAblation marks the mAP of both orders beside the name of each row.
+func drawAblation(l *lab) (*chart.Figure, error) {
+	f := &chart.Figure{
+		Columns: min(len(l.pairs), 2), Width: chart.PanelWidth, Height: vg.Length(70 + 17*len(l.rows)),
+		Legend: []chart.CurveStyle{chart.MarkOnly(chart.HammingStyle), chart.MarkOnly(chart.AsymmetricStyle)}, LegendWidth: chart.LegendWidth,
+	}
+	var names []string
+	for i := range l.rows {
+		names = append(names, l.rows[len(l.rows)-1-i].Row)
+	}
+	for i, pair := range l.pairs {
+		p := chart.NewPanel(l.directions[i], "mAP", "")
+		for _, order := range []struct {
+			style chart.CurveStyle
+			above float64
+			mean  func(r retrieval) (mean, std float64)
+		}{
+			{chart.HammingStyle, .12, func(r retrieval) (float64, float64) { return r.MAP, r.MAPStd }},
+			{chart.AsymmetricStyle, -.12, func(r retrieval) (float64, float64) { return r.MAPAsym, r.MAPAsymStd }},
+		} {
+			var points plotter.XYs
+			var errors plotter.XErrors
+			for i, m := range l.rows {
+				mean, std := order.mean(m.Retrieval[pair])
+				points = append(points, plotter.XY{X: mean, Y: float64(len(l.rows)-1-i) + order.above})
+				errors = append(errors, struct{ Low, High float64 }{std, std})
+			}
+			bars, err := plotter.NewXErrorBars(struct {
+				plotter.XYs
+				plotter.XErrors
+			}{points, errors})
+			if err != nil {
+				return nil, err
+			}
+			bars.LineStyle, bars.CapWidth = draw.LineStyle{Color: chart.Faint(order.style.Color), Width: 1}, 0
+			_, marks, err := order.style.Plotters(points)
+			if err != nil {
+				return nil, err
+			}
+			p.Add(bars, marks)
+		}
+		chart.Widen(&p.X, chart.LeastSpan)
+		p.NominalY(names...)
+		p.Y.Min, p.Y.Max = -.6, float64(len(names))-.4
+		f.Panels = append(f.Panels, p)
+	}
+	return f, nil
+}
+
+// drawSensitivity draws a heat map of mu and theta for each delta.
+func drawSensitivity(l *lab) (*chart.Figure, error) {
+	mus, thetas, deltas := l.grid["mu"], l.grid["theta"], l.grid["delta"]
+	f := &chart.Figure{
+		Columns: len(deltas),
+		Width:   max(150, vg.Length(60+27*len(thetas))), Height: vg.Length(66 + 27*len(mus)),
+	}
+	for i, pair := range l.pairs {
+		low, high := math.Inf(1), math.Inf(-1)
+		for _, m := range l.rows {
+			low, high = min(low, m.Retrieval[pair].MAP), max(high, m.Retrieval[pair].MAP)
+		}
+		rows := l.rows
+		for _, delta := range deltas {
+			p := chart.NewPanel(fmt.Sprintf("%s, delta %s", l.directions[i], short(delta)), "", "mu")
+			n := min(len(rows), len(mus)*len(thetas))
+			cells := chart.HeatCells{Low: min(low, high-chart.LeastSpan), High: high}
+			for j, m := range rows[:n] {
+				cells.Cells = append(cells.Cells, chart.HeatCell{Column: j % len(thetas), Row: j / len(thetas), Value: m.Retrieval[pair].MAP})
+			}
+			rows = rows[n:]
+			p.Add(cells)
+			p.X.Tick.Length, p.Y.Tick.Length = 0, 0
+			p.Y.Tick.Marker = namedTicks(mus)
+			p.X.Tick.Marker = plot.ConstantTicks{}
+			if len(l.modalities) > 1 {
+				p.X.Label.Text, p.X.Tick.Marker = "theta", namedTicks(thetas)
+			}
+			f.Panels = append(f.Panels, p)
+		}
+	}
+	return f, nil
+}
+
+// namedTicks returns the names of the columns or rows of cells.
+func namedTicks(values []float64) plot.ConstantTicks {
+	var ticks plot.ConstantTicks
+	for i, v := range values {
+		ticks = append(ticks, plot.Tick{Value: float64(i), Label: short(v)})
+	}
+	return ticks
+}
+
+// short returns a number without zeros in its exponent.
+func short(x float64) string {
+	return strings.NewReplacer("e-0", "e-", "e+0", "e", "e+", "e").Replace(weight(x).String())
+}

@@ -1,0 +1,186 @@
+// Package sets reads the sets of files that experiments measure with, and stores them: a folder with train_NAME.npy for
+// each modality and train_labels.npy, and for queries query_NAME.npy and query_labels.npy.
+// experiments makeset writes such folders, and `fddhdb export` can.
+package sets
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"math/rand/v2"
+	"os"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/fddhdb/fddhdb/codec/vecfile"
+	"github.com/fddhdb/fddhdb/db"
+)
+
+// A Set has labelled items, and perhaps queries.
+type Set struct {
+	Modalities []string
+	Dims       []int // of each modality
+	Items      Part
+	Queries    *Part // nil: there are none
+}
+
+// A Part is some rows of every modality, with their labels.
+type Part struct {
+	Vectors [][][]float32 // [modality][row]
+	Labels  [][]string
+}
+
+// Read reads the files of a set. It leaves items without labels out.
+func Read(dir string) (*Set, error) {
+	files, err := filepath.Glob(filepath.Join(dir, "train_*.npy"))
+	if err != nil {
+		return nil, err
+	}
+	s := &Set{}
+	for _, file := range files {
+		name := strings.TrimSuffix(strings.TrimPrefix(filepath.Base(file), "train_"), ".npy")
+		if name != "labels" && name != "codes" {
+			s.Modalities = append(s.Modalities, name)
+		}
+	}
+	if len(s.Modalities) == 0 {
+		return nil, fmt.Errorf("%s has no files train_NAME.npy", dir)
+	}
+	items, err := s.read(dir, "train")
+	if err != nil {
+		return nil, err
+	}
+	s.Items = *items
+	if s.Queries, err = s.read(dir, "query"); errors.Is(err, fs.ErrNotExist) {
+		return s, nil
+	}
+	return s, err
+}
+
+func (s *Set) read(dir, of string) (*Part, error) {
+	labels, err := vecfile.ReadLabels(filepath.Join(dir, of+"_labels.npy"))
+	if err != nil {
+		return nil, err
+	}
+	p := &Part{}
+	labelled := func(i int) bool { return len(labels.Sets[i]) > 0 }
+	for i, of := range labels.Sets {
+		var names []string
+		for _, l := range of {
+			names = append(names, labels.Names[l])
+		}
+		if labelled(i) {
+			p.Labels = append(p.Labels, names)
+		}
+	}
+	s.Dims = nil
+	for _, name := range s.Modalities {
+		file := filepath.Join(dir, of+"_"+name+".npy")
+		x, rows, cols, err := vecfile.ReadAll(file)
+		if err != nil {
+			return nil, err
+		}
+		if rows != len(labels.Sets) {
+			return nil, fmt.Errorf("%s has %d rows, the labels %d", file, rows, len(labels.Sets))
+		}
+		var vectors [][]float32
+		for i := range rows {
+			if labelled(i) {
+				vectors = append(vectors, x[i*cols:(i+1)*cols])
+			}
+		}
+		p.Vectors, s.Dims = append(p.Vectors, vectors), append(s.Dims, cols)
+	}
+	return p, nil
+}
+
+// pick returns the given rows.
+func (p *Part) pick(rows []int) *Part {
+	out := &Part{Vectors: make([][][]float32, len(p.Vectors))}
+	for _, i := range rows {
+		out.Labels = append(out.Labels, p.Labels[i])
+		for t := range p.Vectors {
+			out.Vectors[t] = append(out.Vectors[t], p.Vectors[t][i])
+		}
+	}
+	return out
+}
+
+// Split returns the items, and at most most queries, in an order drawn with the seed. A set without
+// queries gives a sixth of its items as queries.
+func (s *Set) Split(seed uint64, most int) (items, queries *Part) {
+	order := rand.New(rand.NewPCG(seed, 9)).Perm(len(s.Items.Labels))
+	if s.Queries == nil {
+		held := len(order) / 6
+		items, queries = s.Items.pick(order[held:]), s.Items.pick(order[:held])
+	} else {
+		items, queries = s.Items.pick(order), s.Queries
+	}
+	if n := len(queries.Labels); n > most {
+		queries = queries.pick(rand.New(rand.NewPCG(seed, 10)).Perm(n)[:most])
+	}
+	return items, queries
+}
+
+// LabelCount returns the number of different labels.
+func (s *Set) LabelCount() int {
+	var all []string
+	for _, l := range s.Items.Labels {
+		all = append(all, l...)
+	}
+	slices.Sort(all)
+	return len(slices.Compact(all))
+}
+
+// Schema returns a schema with the modalities of the set.
+func (s *Set) Schema() db.Schema {
+	var schema db.Schema
+	for t, name := range s.Modalities {
+		schema.Modalities = append(schema.Modalities, db.Modality{Name: name, Dim: s.Dims[t]})
+	}
+	return schema
+}
+
+// Item returns row i of a part as an item without labels, whose key is the number of the row.
+func (s *Set) Item(p *Part, i int) *db.Item {
+	it := &db.Item{Key: strconv.Itoa(i), Vectors: map[string][]float32{}}
+	for t, name := range s.Modalities {
+		it.Vectors[name] = p.Vectors[t][i]
+	}
+	return it
+}
+
+// Put stores items in a collection, all or none.
+func Put(ctx context.Context, d *db.DB, c *db.Collection, items []*db.Item) error {
+	b := d.NewBatch()
+	for _, it := range items {
+		if err := b.Put(c, it); err != nil {
+			return err
+		}
+	}
+	return b.Commit(ctx)
+}
+
+// WithDatabase calls f with a database of its own, which is removed afterwards. fill, if it is not nil, makes the
+// database in a folder.
+func WithDatabase(fill func(dir string) error, f func(d *db.DB) error) (err error) {
+	dir, err := os.MkdirTemp("", "experiments")
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, os.RemoveAll(dir)) }()
+	if fill != nil {
+		if err := fill(dir); err != nil {
+			return err
+		}
+	}
+	d, err := db.Open(dir, &db.Options{NoSync: true})
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, d.Close()) }()
+	return f(d)
+}
