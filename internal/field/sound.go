@@ -40,8 +40,6 @@ func lookCall(name, stock string) call {
 		args = append(args, "-c", "count --where year>=2010", "-c", "scan --collection codes", "-c", "search --collection codes --codes in/codes.npy --row 3")
 	case "anchors":
 		args = append(args, "-c", "search --from image --to text --vectors in/wide_image.npy --row 1")
-	case "old":
-		args = []string{name, "--readonly", "-c", "collections"}
 	}
 	return call{args: args, within: time.Minute}
 }

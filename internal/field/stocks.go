@@ -12,7 +12,6 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
-	"runtime"
 	"slices"
 	"strings"
 	"sync"
@@ -42,8 +41,7 @@ type stocks struct {
 //   - anchors was trained with 800 anchors, whose statistics are values of a megabyte and more.
 //   - killed is main after its process was killed with writes in the log.
 //   - staged has an import whose process was killed.
-//   - old is of the oldest format.
-var stockNames = []string{"main", "anchors", "killed", "staged", "old"}
+var stockNames = []string{"main", "anchors", "killed", "staged"}
 
 // The numbers of items in the inputs.
 const (
@@ -198,7 +196,7 @@ func (s *stocks) databases(ctx context.Context) error {
 		}
 		go func() { killed <- s.kill(ctx) }()
 	}
-	return errors.Join(s.stage(ctx), s.unpack(ctx), <-killed)
+	return errors.Join(s.stage(ctx), <-killed)
 }
 
 func (s *stocks) path(name string) string { return filepath.Join(s.dir, name+".db") }
@@ -266,27 +264,6 @@ func (s *stocks) stage(ctx context.Context) error {
 		}
 	}
 	return errors.New("no import could be killed while it stages")
-}
-
-// unpack unpacks the golden database of the oldest format.
-func (s *stocks) unpack(ctx context.Context) error {
-	_, here, _, _ := runtime.Caller(0)
-	golden := filepath.Join(filepath.Dir(here), "../../db/testdata/golden/format0.tar.gz")
-	if !filepath.IsAbs(here) { // the binary was built with -trimpath
-		module, err := exec.CommandContext(ctx, "go", "list", "-m", "-f", "{{.Dir}}", "github.com/fddhdb/fddhdb").Output()
-		if err != nil {
-			return fmt.Errorf("the checkout with the database of an old format is not found: %w", err)
-		}
-		golden = filepath.Join(strings.TrimSpace(string(module)), "db/testdata/golden/format0.tar.gz")
-	}
-	if err := os.Mkdir(s.path("old"), 0o777); err != nil {
-		return err
-	}
-	out, err := exec.CommandContext(ctx, "tar", "-xzf", golden, "-C", s.path("old")).CombinedOutput()
-	if err != nil {
-		return fmt.Errorf("tar: %w\n%s", err, out)
-	}
-	return nil
 }
 
 // A holder is a shell that has a database open.

@@ -55,9 +55,6 @@ func (a *attempt) meet(ctx context.Context, v verb, readOnly bool) error {
 		return err
 	}
 	shell := []string{"x.db"}
-	if v.database() == "old" {
-		return nil // the shell would begin with a collection that is missing
-	}
 	if readOnly {
 		shell = append(shell, "--readonly")
 	}

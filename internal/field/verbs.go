@@ -139,7 +139,6 @@ var verbs = []verb{
 	{args: "verify x.db --deep", opens: true, prints: true},
 	{args: "verify x.db --deep", on: "anchors", opens: true, prints: true, slow: true},
 	{args: "verify x.db", on: "anchors", opens: true, prints: true},
-	{args: "verify x.db", on: "old", opens: true, prints: true},
 	{args: "verify x.db", on: "staged", opens: true, prints: true},
 	{args: "verify repo", repo: true, prints: true},
 	{args: "backups repo", repo: true, prints: true},
