@@ -136,8 +136,9 @@ func TestDamagedTableThatCannotBeCompacted(t *testing.T) {
 		} else if err != nil {
 			t.Fatal(i, err)
 		}
-		if i == 100 { // those beside it were merged among themselves, so that there never were too many
-			if names, err := fs.List("db/" + store.StoreName); err != nil || len(names) > 60 {
+		// The new tables may be merged among themselves, as the damaged one is left out: then there never are too many.
+		if i == 100 {
+			if names, err := fs.List("db/" + store.StoreName); err != nil || len(names) > 30 {
 				t.Errorf("not refused, and there are %d files, %v", len(names), err)
 			}
 			break

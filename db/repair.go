@@ -61,7 +61,7 @@ type RepairOptions struct {
 // again. Memory is that of a deep Verify, of an open database with all its codes, and of
 // what the logs of the store hold.
 //
-// A folder that holds no database gives ErrNotDatabase, one of a newer version
+// A folder that holds no database gives ErrNotDatabase, one of another format
 // ErrFormat, one that is open ErrLocked.
 func Repair(ctx context.Context, dir string, options *Options, opt RepairOptions, found func(Finding) error) (*Repairing, error) {
 	opts := options.withDefaults()

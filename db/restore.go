@@ -47,7 +47,7 @@ const StageVerify = copies.StageVerify
 // VerifyFolder, and some 150 MiB.
 //
 // A folder that holds anything gives ErrExists, one in another database ErrInvalid, a backup
-// that is damaged backup.ErrDamaged, one that is not sound ErrCorrupt, one of a newer version
+// that is damaged backup.ErrDamaged, one that is not sound ErrCorrupt, one of another format
 // backup.ErrVersion or ErrFormat, and those of backup.Find are returned.
 func Restore(ctx context.Context, from backup.Store, dir string, options *Options, opt RestoreOptions) (*backup.Manifest, error) {
 	opts := options.withDefaults()

@@ -73,7 +73,7 @@ func (d *DB) Verify(ctx context.Context, opt VerifyOptions, found func(Finding) 
 
 // VerifyFolder is Verify for a database that need not be open, or that cannot be opened
 // because of damage; it is opened for reading only (see Options.ReadOnly), and nothing is
-// loaded. A folder that holds no database gives ErrNotDatabase, one of a newer version
+// loaded. A folder that holds no database gives ErrNotDatabase, one of another format
 // ErrFormat, one that is open for writing ErrLocked. Where not even the store can be opened,
 // that is the one finding.
 func VerifyFolder(ctx context.Context, dir string, options *Options, opt VerifyOptions, found func(Finding) error) (*Verification, error) {

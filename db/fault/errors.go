@@ -22,7 +22,7 @@ var (
 	ErrNoModel     = errors.New("fddhdb: collection is not trained") // codes are needed and there are none yet
 	ErrCorrupt     = errors.New("fddhdb: corruption found")          // stored bytes that no version of fddhdb writes
 	ErrStaged      = errors.New("fddhdb: staged items are damaged")  // staged items of an import; also an ErrCorrupt, though nothing stored is damaged
-	ErrFormat      = errors.New("fddhdb: unsupported format")        // written by a newer version
+	ErrFormat      = errors.New("fddhdb: unsupported format")        // a database, backup or model of another format
 	ErrInvalid     = errors.New("fddhdb: invalid argument")          // the caller can correct it; nothing was changed
 	ErrFull        = errors.New("fddhdb: number space used up")      // 2^32-1 rows, codes, spaces, labels or collections
 	ErrConflict    = errors.New("fddhdb: conflict")                  // an item is not as a batch expects it

@@ -9,7 +9,7 @@
 //
 // Commit encodes the items first, outside the committer. Then a load (load.go) runs as one
 // request of the committer: it gives keys (keys.go), numbers labels and codes
-// (target_codes.go), and writes each kind of record into tables of its own (write.go,
+// (code_records.go), and writes each kind of record into tables of its own (write.go,
 // space_codes.go). What a load cannot do, such as replacing an item, is ErrNotBulk.
 //
 // Until the store has taken the tables nothing has changed but the tables of codes in memory,

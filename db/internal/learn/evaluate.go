@@ -3,7 +3,6 @@ package learn
 import (
 	"cmp"
 	"context"
-	"errors"
 	"fmt"
 	"slices"
 
@@ -39,7 +38,7 @@ type Evaluation struct {
 // Evaluate measures queries in the space of cv, by the stored codes: every ordered pair of two
 // modalities, or the one modality that the model knows with itself. It ranks all items for
 // each query, by Hamming distance and by score. All codes that it needs are in memory, bits/8
-// bytes an item and target. Errors: ErrNoModel, and ErrInvalid for queries that do not fit.
+// bytes an item and modality. Errors: ErrNoModel, and ErrInvalid for queries that do not fit.
 func Evaluate(ctx context.Context, v *state.View, cv *state.CollectionView, e *Evaluation) ([]report.Retrieval, error) {
 	return e.evaluate(ctx, v, cv, func(v *state.View, cv *state.CollectionView) (*state.CollectionView, rowCodes, error) {
 		if cv.Space == nil {
@@ -132,9 +131,6 @@ func (e *Evaluation) evaluate(ctx context.Context, v *state.View, cv *state.Coll
 			}
 			r := report.Retrieval{From: m.Name, To: target.Name}
 			items, err := database.having(ctx, cv, to)
-			if errors.Is(err, fault.ErrNoModel) {
-				continue // the model knows nothing of this target
-			}
 			if err != nil {
 				return nil, err
 			}
@@ -219,7 +215,7 @@ type evaluated struct {
 	rows   []uint32   // ascending
 	labels [][]uint32 // the labels of each of rows, by id
 	codes  rowCodes   // gives their codes
-	ranked []*ranked  // by target modality, as having reads them; nil: not yet
+	ranked []*ranked  // by modality, as having reads them; nil: not yet
 }
 
 // ranked holds the items that have a modality and a code, ascending by row.

@@ -64,7 +64,7 @@ func ForEachIn(r pebble.Reader, lo, hi []byte, f func(key, value []byte) error) 
 
 // ForEachEntry calls f with every entry of the blocks under prefix, and with its number: a row
 // or a code number, block * codec.BlockRows + offset. Numbers ascend as long as prefix is that
-// of one kind of one space or target. The entry is valid until f returns.
+// of one kind of one space. The entry is valid until f returns.
 func ForEachEntry(r pebble.Reader, prefix []byte, f func(n uint32, entry []byte) error) error {
 	return ForEachEntryIn(r, prefix, codec.PrefixEnd(prefix), f)
 }

@@ -186,7 +186,7 @@ func (m *mender) descriptor(id uint32, names map[uint32]string) (*record.Descrip
 		return nil, err
 	}
 	if d != nil {
-		m.found(about(key, report.Finding{Collection: d.Name, Record: "descriptor", Problem: why + ": that which stands beside a space takes its place, without what a later version may have added"}))
+		m.found(about(key, report.Finding{Collection: d.Name, Record: "descriptor", Problem: why + ": that which stands beside a space takes its place"}))
 		return d, refuseIndexOnly(d)
 	}
 	// Rests of a dropped collection are no loss.

@@ -175,8 +175,7 @@ func (q *Query) vector(m *record.Modality) (model.Vector, error) {
 }
 
 // Encode returns the code that New would search for, bits/8 bytes, and its projection, nil
-// for a query by code. Both are the caller's to read. It does not search, so To may stay
-// empty if there is a code set for each target, unless the query is by key.
+// for a query by code. Both are the caller's to read. It does not search.
 func Encode(v *state.View, cv *state.CollectionView, q Query) (code []byte, z []float64, err error) {
 	if cv, err = q.in(v, cv); err != nil {
 		return nil, nil, err

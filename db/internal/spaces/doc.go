@@ -3,11 +3,8 @@
 // is read from the store and never changes; revisions of a space have the codes of label
 // sets in common and differ in the projections.
 //
-// A space has a code set for each target: one that all searches share, or one for each target
-// modality. The model has weights for each. An item has a code in a set only if it has the
-// target, so a search for that target needs no filter. Labels give an item the same code in all
-// sets. Each item has one projection whatever the targets: the plain sum, which tells the items
-// of one code apart as well as the weighted sums do.
+// An item has one code, whatever modality is searched for, and one projection: the plain sum,
+// which tells the items of one code apart as well as the weighted sum does that made the code.
 //
 // The invariant: the codes of an item are a function of the Space, its vectors, the ids of its
 // labels and the code that it brings, and of nothing else. Every writer calls Encode or

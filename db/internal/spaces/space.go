@@ -43,8 +43,7 @@ type SpaceDescriptor struct {
 }
 
 // Reported is a SpaceDescriptor as it lies in the store, with the report of the training, and with a
-// copy of the descriptor of the collection, for a repair that finds that one lost. What was
-// written by versions that knew nothing of copies has none, or an old one.
+// copy of the descriptor of the collection, for a repair that finds that one lost.
 type Reported struct {
 	SpaceDescriptor
 	Report     json.RawMessage    `json:"report,omitempty"`     // a model.Report, see ReadReport

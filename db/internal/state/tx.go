@@ -17,7 +17,7 @@ import (
 //	codec.KindKey, KindRowKeys   from its key to its row and back
 //	KindItem, KindFeatures       what it is: labels, fields and payload; a vector for each modality
 //	KindRows, KindFieldRows      the sets of rows that it is in: live, modalities, labels, values of fields
-//	KindRowCodes, KindCodes,     its codes, for each target of each space (SetCodes)
+//	KindRowCodes, KindCodes,     its code in each space (SetCodes)
 //	KindCodeRows, KindSubstring
 //	KindProjection               its projection in each space (SetCodes)
 //	KindLessons, KindOutbox,     what it has taught and has to teach each space (Unlearn, SetOnline)
