@@ -34,6 +34,8 @@ func (e *Engine) CompactAll(ctx context.Context, progress func(done, total int64
 	for _, p := range pieces {
 		total += p.bytes
 	}
+	patience := time.NewTimer(maxZombieWait)
+	defer patience.Stop()
 	for i, p := range pieces {
 		progress(done, total)
 		end := []byte{0xff} // keys begin with a kind, of which none is that large
@@ -43,7 +45,7 @@ func (e *Engine) CompactAll(ctx context.Context, progress func(done, total int64
 		if err := e.Rewrite(ctx, p.start, end); err != nil {
 			return err
 		}
-		if err := e.waitForRoom(ctx); err != nil {
+		if err := e.waitForRoom(ctx, patience.C); err != nil {
 			return err
 		}
 		done += p.bytes
@@ -53,17 +55,28 @@ func (e *Engine) CompactAll(ctx context.Context, progress func(done, total int64
 	return nil
 }
 
-// waitForRoom returns when the tables that nobody reads any more have gone: Pebble removes them
-// in the background.
-func (e *Engine) waitForRoom(ctx context.Context) error {
-	for e.DB.Metrics().Table.ObsoleteCount > 0 {
+// maxZombieWait is how long CompactAll waits in all for tables that are still being read.
+const maxZombieWait = time.Second
+
+// waitForRoom returns when the tables that were rewritten have gone: Pebble removes them in the
+// background. Pebble itself often reads one for some milliseconds more, to take its statistics.
+// An iterator may hold one for as long as its owner likes, so waiting for tables that are read
+// ends with patience.
+func (e *Engine) waitForRoom(ctx context.Context, patience <-chan time.Time) error {
+	zombies := true
+	for {
+		m := e.DB.Metrics()
+		if m.Table.ObsoleteCount == 0 && !(zombies && m.Table.ZombieCount > 0) {
+			return nil
+		}
 		select {
+		case <-patience:
+			zombies = false
 		case <-ctx.Done():
 			return context.Cause(ctx)
 		case <-time.After(time.Millisecond):
 		}
 	}
-	return nil
 }
 
 // Rewrite compacts the tables with keys from start to end to the lowest level. Pebble goes on
