@@ -100,21 +100,15 @@ type Query struct {
 	// Rerank is the order of the answer.
 	Rerank Rerank
 
-	// Window is how many of the first items RerankFeatures puts in order; 0 means
-	// 200, or 2 K if that is more. It is at least K. Vectors of it that bounds do not
-	// rule out are read, some microseconds each.
-	Window int
-
 	// After, if not empty, is the cursor of a Result of the same query: the
 	// answer goes on behind it. It says where in the order that answer ended, so
 	// that items that come or go in between do not shift what follows.
 	After string
 
 	// MinSimilarity, if not 0, leaves out hits with less Similarity, from -1 to 1, as if the
-	// items were not there; by RerankFused also those that lack the modality of the query. By
-	// RerankFeatures it leaves hits out of the window, and all behind it; totals within a
-	// radius count these. Where answers are by vectors (see RerankAuto) it is a similarity by the Metric
-	// of From, by Dot any number. Else it is for queries by a vector, or by the key of an item that has
+	// items were not there; by RerankFused also those that lack the modality of the query.
+	// Where answers are by vectors (see RerankAuto) it is a similarity by the Metric of From, by Dot any
+	// number. Else it is for queries by a vector, or by the key of an item that has
 	// one, and for every Rerank but RerankNone, and RerankAuto, which compares one thing or another. Each
 	// item of each code that may be in the answer is then compared with the query, some nanoseconds each.
 	MinSimilarity float32
@@ -161,8 +155,8 @@ const (
 	PlanBlockScan = mih.PlanBlockScan // all codes in the store
 )
 
-// Rerank is an order of answers. Each of them is the same by every Plan, and all but
-// RerankFeatures can be read on with a cursor.
+// Rerank is an order of answers. Each of them is the same by every Plan, and can be read on with a
+// cursor.
 type Rerank int
 
 const (
@@ -190,17 +184,6 @@ const (
 	// by code has the scores that its distances give it, and so the order of
 	// RerankNone. The postings of PlanDisk do not find scores: it reads all codes.
 	RerankAsymmetric
-	// RerankFeatures takes the first items in the order of RerankProjection, see
-	// Query.Window, and orders them by the squared Euclidean distance between the
-	// vector of the query and theirs of the same modality, the nearest first; those
-	// that lack it come after the others, as they were. What lies behind the window
-	// follows as it was. It is for queries by a vector, or by the key of an item
-	// that has one, of a modality that some item that may be a hit has.
-	//
-	// The squared distance is what the kernels of a model see of features; of vectors
-	// at length 1 it is the order of the cosine. As what comes or goes moves others
-	// into the window or out of it, there are no cursors: ask for more with K.
-	RerankFeatures
 	// RerankFused is RerankProjection with vectors in place of projections where there are
 	// any: the items of one code come by the cosine between the vector of the query and
 	// theirs of the same modality, with 8 bits a dimension; those that lack the modality
@@ -215,7 +198,7 @@ const (
 )
 
 // possibleReranks lists the names in errors.
-const possibleReranks = "auto, projection, none, asymmetric, features and fused"
+const possibleReranks = "auto, projection, none, asymmetric and fused"
 
 func (r Rerank) String() string {
 	if r.known() {
@@ -247,12 +230,11 @@ type Hit struct {
 	// Similarity of an answer by vectors (see RerankAuto) is that of these, by their Metric. Else it is
 	// what decided between this item and others of its code: the cosine between the projection of the query
 	// and that of the item, which has 8 bits a dimension; 0 for an item without features. By
-	// RerankFused it is that of the vectors, for items that have one. By RerankFeatures it is 1 / (1 + d) for the squared Euclidean
-	// distance d between the vectors, and decides alone. NaN where nothing was compared: for
-	// queries by code, for RerankNone, and behind the window of RerankFeatures.
+	// RerankFused it is that of the vectors, for items that have one. NaN where nothing was compared: for
+	// queries by code, and for RerankNone.
 	Similarity float32
 
-	Cursor string // behind this hit, if Query.Cursors asks for it; "" by RerankFeatures, and of Neighbors
+	Cursor string // behind this hit, if Query.Cursors asks for it; "" of Neighbors
 
 	// Item has the key and what Query.Include asks for; nil if it asks for nothing. It is the
 	// caller's.
@@ -398,7 +380,7 @@ func (q *Query) inside() search.Query {
 	s := search.Query{
 		From: q.From, To: q.To, Vector: q.Vector, Key: q.Key, Code: q.Code, ExcludeSelf: q.ExcludeSelf,
 		Space: uint32(q.Space), Revision: q.Revision, Where: q.Where, Args: q.Args, K: cmp.Or(q.K, defaultK), Order: search.Order(q.Rerank),
-		Window: q.Window, After: q.After, Plan: q.Plan, MinSimilarity: q.MinSimilarity, Recall: q.Recall,
+		After: q.After, Plan: q.Plan, MinSimilarity: q.MinSimilarity, Recall: q.Recall,
 	}
 	if q.Sparse != nil {
 		s.Sparse, s.Index, s.Value = true, q.Sparse.Index, q.Sparse.Value

@@ -172,13 +172,13 @@ func BenchmarkFeatures(b *testing.B) {
 		dbkit.MustClose(b, d)
 		d = dbkit.MustOpen(b, dir, &db.Options{RerankCacheBytes: of.budget})
 		c = dbkit.MustCollection(b, d, "main")
-		if _, err := c.Search(ctx, db.Query{From: "image", Vector: queries[0], Rerank: db.RerankFeatures}); err != nil {
+		if _, err := c.Search(ctx, db.Query{From: "image", Vector: queries[0], Rerank: db.RerankFused}); err != nil {
 			b.Fatal(err)
 		}
 		if err := d.WaitForIndex(ctx); err != nil {
 			b.Fatal(err)
 		}
-		for _, order := range []db.Rerank{db.RerankFeatures, db.RerankFused, db.RerankProjection, db.RerankNone} {
+		for _, order := range []db.Rerank{db.RerankFused, db.RerankProjection, db.RerankNone} {
 			b.Run(of.name+"/"+order.String(), func(b *testing.B) { search(b, order) })
 		}
 	}

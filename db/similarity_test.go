@@ -238,33 +238,6 @@ func TestWhereThereIsNoSimilarity(t *testing.T) {
 			t.Errorf("a least similarity of %g: %v", least, err)
 		}
 	}
-	// By features it is that of the vectors.
-	q := db.Query{From: "text", Vector: items[0].Vectors["text"], Rerank: db.RerankFeatures, Window: 50, K: 50, To: "text"}
-	all, err := c.Search(ctx, q)
-	if err != nil {
-		t.Fatal(err)
-	}
-	want, least := 0, all.Hits[10].Similarity
-	for _, h := range all.Hits {
-		sum := 0.0
-		it, err := c.Get(ctx, h.Key)
-		if err != nil {
-			t.Fatal(err)
-		}
-		for j, x := range it.Vectors["text"] {
-			sum += (float64(x) - float64(q.Vector[j])) * (float64(x) - float64(q.Vector[j]))
-		}
-		if s := 1 / (1 + sum); math.Abs(s-float64(h.Similarity)) > 1e-6 {
-			t.Errorf("similarity %g, want %g", h.Similarity, s)
-		}
-		if h.Similarity >= least {
-			want++
-		}
-	}
-	q.MinSimilarity = least
-	if res, err := c.Search(ctx, q); err != nil || !slices.Equal(res.Hits, all.Hits[:want]) || want == 0 || want == 50 {
-		t.Errorf("%d hits, want %d, %v", len(res.Hits), want, err)
-	}
 }
 
 // Answers are the same, to the last bit, however much of the projections is in memory: before
@@ -368,8 +341,7 @@ func everyOrder(t *testing.T, c *db.Collection, items []*db.Item) (all [][]db.Hi
 			{From: "text", To: "image", Rerank: db.RerankFused},
 			{From: "image", To: "text", Rerank: db.RerankFused, Key: "k22"},
 			{From: "text", To: "image", Rerank: db.RerankFused, MinSimilarity: .7},
-			{From: "image", To: "text", Rerank: db.RerankFeatures, Window: len(items) / 3},
-			{From: "text", To: "text", Rerank: db.RerankFeatures, Window: 10, Where: "year = 2000", MinSimilarity: .2},
+			{From: "text", To: "text", Rerank: db.RerankFused, Where: "year = 2000", MinSimilarity: .2},
 		} {
 			if q.Key == "" {
 				if q.Vector = of.Vectors[q.From]; q.Vector == nil {
@@ -380,16 +352,6 @@ func everyOrder(t *testing.T, c *db.Collection, items []*db.Item) (all [][]db.Hi
 			whole, err := c.Search(ctx, q)
 			if err != nil {
 				t.Fatal(err)
-			}
-			if q.Rerank == db.RerankFeatures { // which has no pages
-				all = append(all, whole.Hits)
-				q.K = 7
-				few, err := c.Search(ctx, q)
-				if err != nil {
-					t.Fatal(err)
-				}
-				all = append(all, few.Hits)
-				continue
 			}
 			var paged []db.Hit
 			for q.K = 9; ; q.K = 400 {

@@ -42,7 +42,7 @@ func TestFiltersWithinLargeCodes(t *testing.T) {
 			dbkit.MustTrain(t, c, dbkit.TinyTraining(1))
 			queries = nil
 			x := items[4].Vectors["image"]
-			for _, order := range []db.Rerank{db.RerankAuto, db.RerankNone, db.RerankProjection, db.RerankAsymmetric, db.RerankFused, db.RerankFeatures} {
+			for _, order := range []db.Rerank{db.RerankAuto, db.RerankNone, db.RerankProjection, db.RerankAsymmetric, db.RerankFused} {
 				queries = append(queries, db.Query{From: "image", To: "text", Vector: x, Rerank: order})
 			}
 			queries = append(queries, db.Query{From: "image", Key: items[4].Key, Rerank: db.RerankProjection})
@@ -70,9 +70,6 @@ func TestFiltersWithinLargeCodes(t *testing.T) {
 					if err := o.CheckSearch(ctx, q); err != nil {
 						t.Error(err)
 					}
-				}
-				if q.Rerank == db.RerankFeatures {
-					continue
 				}
 				q.K = 0
 				if err := o.CheckRadius(ctx, q, 2); err != nil {

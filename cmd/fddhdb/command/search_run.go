@@ -110,7 +110,7 @@ func (e *env) search(ctx context.Context, c *db.Collection, o *searchOptions, re
 	first := true
 	answer := func(name queryName, q db.Query) error {
 		q.To, q.Where, q.K, q.After = o.to, o.where.Expr, o.k, o.after
-		q.Rerank, q.Window, q.MinSimilarity, q.Include = rerank, o.window, o.leastSimilarity(), include
+		q.Rerank, q.MinSimilarity, q.Include = rerank, o.leastSimilarity(), include
 		q.Recall = o.recall
 		q.Facets, q.FacetLimit = flags.SplitList(o.facets), o.facetLimit
 		r, explain, err := o.run(ctx, c, q)

@@ -228,7 +228,7 @@ func (s *Searcher) goesOn(fingerprint uint64, asked Order) bool {
 }
 
 // fingerprint is a hash of what a query must have in common with the query that its
-// cursor comes from: start, filter, order and least similarity. K, Plan and Window may differ. New has set
+// cursor comes from: start, filter, order and least similarity. K and Plan may differ. New has set
 // p before, so that the code and projection count, not the way in which they were given.
 // It is stored in cursors and must not change.
 func (s *Searcher) fingerprint() uint64 {

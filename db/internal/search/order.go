@@ -235,7 +235,7 @@ func (s *Searcher) checkSimilarity(asked Order) error {
 	case asked == byFused && s.q.Order != byFused:
 		return fault.Invalid("a least similarity of the order fused compares dense vectors that are not zero: choose the order projection")
 	case asked == byAuto:
-		return fault.Invalid("a least similarity needs an order that says what is compared: projection compares projections, fused and features vectors")
+		return fault.Invalid("a least similarity needs an order that says what is compared: projection compares projections, fused vectors")
 	}
 	return nil
 }

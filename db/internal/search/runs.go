@@ -193,10 +193,32 @@ func (s *Searcher) appendShell(ctx context.Context, dst []mih.Scored, shell []co
 // k is 1 or more. An error is yielded last, with an empty Hit. A hit costs the reading of
 // its key, and the first hit of a run what all its rows are compared by, in memory or not.
 func (s *Searcher) Hits(ctx context.Context, k int) iter.Seq2[Hit, error] {
-	if s.window() > 0 && s.after == nil {
-		return s.featuresFirst(ctx, k)
+	return func(yield func(Hit, error) bool) {
+		var keys []string
+		for part, err := range s.places(ctx, k) {
+			keys = keys[:0]
+			if err == nil {
+				keys, err = s.keys(keys, part)
+			}
+			for i := range keys {
+				p := &part[i]
+				h := Hit{Key: keys[i], Row: p.row.row, Distance: s.bitsApart(p), Score: p.code.Score}
+				var failed error
+				if h.Similarity, failed = s.similarityOf(p.row); failed != nil {
+					yield(Hit{}, failed)
+					return
+				}
+				s.last = *p
+				if !yield(h, nil) {
+					return
+				}
+			}
+			if err != nil {
+				yield(Hit{}, err)
+				return
+			}
+		}
 	}
-	return s.byCode(ctx, k)
 }
 
 // BetweenLooks is the number of items, or codes, between two checks of the context.
@@ -257,57 +279,11 @@ func (s *Searcher) places(ctx context.Context, k int) iter.Seq2[[]place, error] 
 	}
 }
 
-// byCode is Hits for every order but that of features. It remembers the place of the last hit
-// for a cursor.
-func (s *Searcher) byCode(ctx context.Context, k int) iter.Seq2[Hit, error] {
-	return func(yield func(Hit, error) bool) {
-		var keys []string
-		for part, err := range s.places(ctx, k) {
-			keys = keys[:0]
-			if err == nil {
-				keys, err = s.keys(keys, part)
-			}
-			for i := range keys {
-				p := &part[i]
-				h := Hit{Key: keys[i], Row: p.row.row, Distance: s.bitsApart(p), Score: p.code.Score, Similarity: none}
-				if s.q.Order != byFeatures { // else it is behind the window
-					var failed error
-					if h.Similarity, failed = s.similarityOf(p.row); failed != nil {
-						yield(Hit{}, failed)
-						return
-					}
-				}
-				s.last = *p
-				if !yield(h, nil) {
-					return
-				}
-			}
-			if err != nil {
-				yield(Hit{}, err)
-				return
-			}
-		}
-	}
-}
-
 // keys appends the keys of places to dst, as far as they can be read.
 func (s *Searcher) keys(dst []string, places []place) ([]string, error) {
 	start := s.Explain.now()
 	defer s.Explain.read(start)
 	return s.tools.Keys.appendKeys(dst, s.V.Snap, s.Cv.ID, places)
-}
-
-// hit returns the item of one place, with its key and similarity.
-func (s *Searcher) hit(p place) (Hit, error) {
-	similarity, err := s.similarityOf(p.row)
-	if err != nil {
-		return Hit{}, err
-	}
-	keys, err := s.keys(nil, []place{p})
-	if err != nil {
-		return Hit{}, err
-	}
-	return Hit{Key: keys[0], Row: p.row.row, Distance: s.bitsApart(&p), Score: p.code.Score, Similarity: similarity}, nil
 }
 
 // bitsApart returns the distance between the codes of the query and of a place, -1 where none were
@@ -319,13 +295,8 @@ func (s *Searcher) bitsApart(p *place) int {
 	return p.code.Distance
 }
 
-// Cursor returns the cursor behind the hit that Hits has yielded last; "" by byFeatures, which has none.
-func (s *Searcher) Cursor() string {
-	if s.window() != 0 {
-		return ""
-	}
-	return s.cursor(s.last)
-}
+// Cursor returns the cursor behind the hit that Hits has yielded last.
+func (s *Searcher) Cursor() string { return s.cursor(s.last) }
 
 // Order returns the order of the answer, which is never byAuto but for one by vectors.
 func (s *Searcher) Order() Order {
@@ -377,7 +348,7 @@ func First[H any](ctx context.Context, s *Searcher, k int, convert func(*Hit) (H
 	}
 	a := Answer{Total: s.Total, Hits: len(got.hits), Nearest: got.nearest}
 	a.Space, a.Revision = s.space()
-	if got.err == nil && got.more && s.window() == 0 {
+	if got.err == nil && got.more {
 		a.Next = s.cursor(got.last)
 	}
 	if got.err != nil {
@@ -425,7 +396,7 @@ func (s *Searcher) All(ctx context.Context) iter.Seq2[Hit, error] {
 			s.allByVectors(ctx, yield)
 			return
 		}
-		for k := max(32, s.window()); ; k *= 4 {
+		for k := 32; ; k *= 4 {
 			if err := s.Nearest(ctx, k); err != nil {
 				yield(Hit{}, err)
 				return
@@ -439,9 +410,7 @@ func (s *Searcher) All(ctx context.Context) iter.Seq2[Hit, error] {
 					return
 				}
 			}
-			if s.after = last; s.ended {
-				return
-			}
+			s.after = last
 		}
 	}
 }
@@ -458,15 +427,11 @@ func (s *Searcher) Again() *Searcher {
 
 // ToFind returns for how many items Nearest has to find the codes, so that First can
 // return k hits and tell whether more follow. That is k if size is the number of all hits,
-// as then size tells; else k+1. For the order by features it is the window, if that is
-// more.
+// as then size tells; else k+1.
 //
 // size is exact within a radius, and without a filter. With a filter it is exact if every
 // item has a code. Behind a cursor, and with a least similarity, it is not.
 func (s *Searcher) ToFind(k int) int {
-	if w := s.window(); w > 0 {
-		return max(k, w)
-	}
 	if k < math.MaxInt && (s.after != nil || s.radius < 0 && (s.limited() || s.filter != nil && !s.byVectors && s.Set.Coded < s.Cv.Items)) {
 		return k + 1
 	}

@@ -18,7 +18,6 @@ const orders = {
   projection: "The fewest bits apart; among items with the same code the one whose projection is most like that of the query.",
   none: "The fewest bits apart; items with the same code come by age.",
   asymmetric: "The best score: how well the projection of the query agrees with the code, whatever the distance.",
-  features: "The nearest vectors of the first 200 hits.",
   fused: "The fewest bits apart; among items with the same code the one whose vector is most like that of the query.",
 };
 

@@ -12,7 +12,7 @@ import (
 	"github.com/fddhdb/fddhdb/model"
 )
 
-var orders = []db.Rerank{db.RerankAuto, db.RerankProjection, db.RerankNone, db.RerankAsymmetric, db.RerankFeatures, db.RerankFused}
+var orders = []db.Rerank{db.RerankAuto, db.RerankProjection, db.RerankNone, db.RerankAsymmetric, db.RerankFused}
 
 // wheres are filters, of which some leave nothing.
 var wheres = []string{"", "", "year >= 2002", "label = 'class1'", "NOT label = 'class2' AND new = true", "label = 'class3' AND year = 2001", "title = 'none has it'"}
@@ -55,7 +55,7 @@ func TestShardsAnswerAsOne(t *testing.T) {
 		t.Run(x.name, func(t *testing.T) {
 			r := rand.New(rand.NewPCG(1, uint64(n)))
 			checked := map[db.Rerank]int{}
-			features, mixed, other := 0, 0, 0
+			mixed, other := 0, 0
 			for _, shards := range []int{1, 3, 8} {
 				c := x.cut(t, 400, shards)
 				stored := dbkit.AllItems(t, c.one)
@@ -71,17 +71,11 @@ func TestShardsAnswerAsOne(t *testing.T) {
 						t.Fatal(what, err)
 					}
 					got, _, err := c.page(t, q, radius, merge.Cursor{}, merge.Want{K: q.K})
-					if refused(err) && q.Rerank == db.RerankFeatures {
-						continue // in some shard no item has the modality
-					}
 					if err != nil {
 						t.Fatal(what, err)
 					}
 					checked[want.Rerank]++
 					switch {
-					case want.Rerank == db.RerankFeatures && q.Window < len(stored):
-						atLeastAsGood(t, what, want, got)
-						features++
 					case mixes(x, q, want):
 						compare(t, what, want, got, q.K, byCode)
 						mixed++
@@ -93,7 +87,7 @@ func TestShardsAnswerAsOne(t *testing.T) {
 					}
 				}
 			}
-			t.Log(checked, features, "by features with a small window;", mixed, "fused of items with and without the modality, of which", other, "have other similarities")
+			t.Log(checked, mixed, "fused of items with and without the modality, of which", other, "have other similarities")
 			for _, o := range orders {
 				byVectors := x.train == nil || x.train.Method == model.MethodCCAITQ
 				if o == db.RerankAuto && !byVectors || o != db.RerankAuto && x.train == nil {
@@ -115,7 +109,6 @@ func someQuery(r *rand.Rand, stored, fresh []*db.Item) (q db.Query, radius int) 
 	if r.IntN(4) == 0 {
 		q.MinSimilarity = r.Float32()
 	}
-	q.Window = []int{0, q.K + r.IntN(50), len(stored)}[r.IntN(3)]
 	switch it := stored[r.IntN(len(stored))]; r.IntN(5) {
 	case 0:
 		q.Key, q.ExcludeSelf = it.Key, r.IntN(2) == 0
@@ -140,19 +133,6 @@ func someQuery(r *rand.Rand, stored, fresh []*db.Item) (q db.Query, radius int) 
 		radius = r.IntN(14)
 	}
 	return q, radius
-}
-
-// atLeastAsGood checks what holds of windows of features that each shard has for itself.
-func atLeastAsGood(t testing.TB, what string, want, got *db.Result) {
-	t.Helper()
-	if len(got.Hits) < len(want.Hits) || got.Total != want.Total {
-		t.Fatalf("%s: %d hits, total %d; not %d, %d", what, len(got.Hits), got.Total, len(want.Hits), want.Total)
-	}
-	for i := range want.Hits {
-		if got.Hits[i].Similarity < want.Hits[i].Similarity {
-			t.Fatalf("%s: hit %d has similarity %v, not %v", what, i, got.Hits[i].Similarity, want.Hits[i].Similarity)
-		}
-	}
 }
 
 // Codes that programs bring are merged as others are: by distance, and all of one distance tie.

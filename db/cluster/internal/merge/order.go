@@ -47,15 +47,6 @@ func orderOf(r db.Rerank, self string) (order, error) {
 			}
 			return within(a, b)
 		}, nil
-	case db.RerankFeatures:
-		// Items of the window that lack the modality have the similarity 0, those behind it none. Both are
-		// in the order of codes, and so are items of equal similarity.
-		return func(a, b *db.Hit) int {
-			if c := descending(a.Similarity, b.Similarity); c != 0 {
-				return c
-			}
-			return byCode(a, b)
-		}, nil
 	case db.RerankAuto: // by vectors, where the item of the query has no place of its own
 		return func(a, b *db.Hit) int { return descending(a.Similarity, b.Similarity) }, nil
 	}

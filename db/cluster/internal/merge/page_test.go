@@ -32,8 +32,6 @@ func plainOrder(o db.Rerank, a, b db.Hit) int {
 	switch o {
 	case db.RerankAuto:
 		return cmp.Or(similarity, key)
-	case db.RerankFeatures:
-		return cmp.Or(similarity, distance, score, key)
 	case db.RerankAsymmetric:
 		return cmp.Or(score, distance, similarity, key)
 	}
@@ -56,13 +54,11 @@ func made(r *rand.Rand, o db.Rerank, shards, hits int) []*db.Result {
 			a.Hits[j] = h
 		}
 		slices.SortFunc(a.Hits, func(x, y db.Hit) int { return plainOrder(o, x, y) })
-		if o != db.RerankFeatures {
-			for j := range a.Hits {
-				a.Hits[j].Cursor = fmt.Sprintf("shard%dbehind%d", i, j)
-			}
-			if n := len(a.Hits); n > 0 && r.IntN(2) == 0 {
-				a.Next = a.Hits[n-1].Cursor
-			}
+		for j := range a.Hits {
+			a.Hits[j].Cursor = fmt.Sprintf("shard%dbehind%d", i, j)
+		}
+		if n := len(a.Hits); n > 0 && r.IntN(2) == 0 {
+			a.Next = a.Hits[n-1].Cursor
 		}
 		answers[i] = a
 	}
@@ -111,10 +107,6 @@ func TestPageIsTheFirstOfAll(t *testing.T) {
 		}
 		for i, a := range answers {
 			switch {
-			case o == db.RerankFeatures:
-				if !at.Ended(i) {
-					t.Fatal("an answer by features goes on")
-				}
 			case a == nil:
 				if at.Ended(i) || at.After(i) != "" {
 					t.Fatal("a shard that is missing has lost its place")
@@ -140,15 +132,15 @@ func TestPageIsTheFirstOfAll(t *testing.T) {
 	}
 }
 
-// The item of the query comes before the others of its code, wherever these are; by vectors and by
-// features it has no place of its own.
+// The item of the query comes before the others of its code, wherever these are; by vectors
+// it has no place of its own.
 func TestTheItemItself(t *testing.T) {
 	hits := func(of ...db.Hit) *db.Result {
 		return &db.Result{Hits: of}
 	}
 	for o, want := range map[db.Rerank]string{
 		db.RerankProjection: "[near self like far]", db.RerankNone: "[near self like far]", db.RerankFused: "[near self like far]",
-		db.RerankAsymmetric: "[near self like far]", db.RerankFeatures: "[far like near self]", db.RerankAuto: "[far like near self]",
+		db.RerankAsymmetric: "[near self like far]", db.RerankAuto: "[far like near self]",
 	} {
 		answers := []*db.Result{
 			hits(db.Hit{Key: "self", Distance: 2, Score: 5, Similarity: .1}),

@@ -88,7 +88,7 @@ func TestQueriesTravel(t *testing.T) {
 	q := &db.Query{
 		From: "image", To: "text", Vector: []float32{1, .5}, Sparse: &db.Sparse{Index: []uint32{2}, Value: []float32{1}}, Code: []byte{1, 2},
 		Where: "year IN (?) AND at < ? AND name = ? AND p > ?", Args: []any{[]any{int64(1), int64(2)}, time.Date(2020, 1, 2, 3, 4, 5, 6000, time.UTC), "x", 2.0},
-		Key: "k", K: 7, Rerank: db.RerankFeatures, Window: 50, After: "c", MinSimilarity: .25, Recall: .9, Cursors: true,
+		Key: "k", K: 7, Rerank: db.RerankFused, After: "c", MinSimilarity: .25, Recall: .9, Cursors: true,
 		Include: db.IncludeLabels | db.IncludeVectors, Facets: []string{"label"}, FacetLimit: 3, Plan: db.PlanScan, ExcludeSelf: true, Space: 4, Revision: 6,
 	}
 	for i, v := 0, reflect.ValueOf(*q); i < v.NumField(); i++ { // what is new there has to be in both
