@@ -126,9 +126,9 @@ func BenchmarkOrder(b *testing.B) {
 	}
 }
 
-// BenchmarkFeatures takes the first ten of 100,000 items of 384 dimensions, by features of a window
-// of 200, and in other orders; with vectors in memory at 8 bits, or, by the name store, without.
-func BenchmarkFeatures(b *testing.B) {
+// BenchmarkFused takes the first ten of 100,000 items of 384 dimensions in the order fused, and in other
+// orders; with vectors in memory at 8 bits, or, by the name store, without.
+func BenchmarkFused(b *testing.B) {
 	const n, dims = 100_000, 384
 	dir := b.TempDir()
 	d := dbkit.MustOpen(b, dir, nil)

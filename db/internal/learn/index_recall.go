@@ -27,13 +27,12 @@ var (
 	measuredReach = []float64{.1, .2, .3, .4, .5, .55, .6, .65, .7, .75, .8, .85, .9, 1, 1.2, 1.5}
 )
 
-// Queries is how many queries measure the recall for a k. For the first, of which a query finds one or none,
-// it takes four times as many to tell as much, so there are more where their comparisons take some seconds
-// at the most. Tests take fewer.
+// Queries is how many queries measure the recall for k = 10 and 100. For k = 1 a query finds its neighbor or
+// not, which says less: queriesOf gives more queries for it. Tests take fewer.
 var Queries = 512
 
-// queriesOf returns how many queries measure an index of n vectors of so many coordinates: all of them for
-// the first neighbor, of the others Queries.
+// queriesOf returns how many queries measure an index of n vectors of so many coordinates for k = 1: four
+// times Queries, or as many as can be compared with all vectors in some seconds, but not below Queries.
 func queriesOf(n, size int) int {
 	const most = 2e10 // products of two coordinates
 	more := min(4, max(1, most/float64(Queries)/float64(n)/float64(size)))

@@ -236,9 +236,8 @@ type place struct {
 	row  rankedRow
 }
 
-// places yields the first k items of the answer, some at a time, in the order of byCode, which is
-// that of every order but the one by features: runs in order, and the rows of each as rank has
-// them. The slice is used again. An error is yielded last, with nothing.
+// places yields the first k items of the answer, some at a time, in order: runs one after the other,
+// and the rows of each as rank has them. The slice is used again. An error is yielded last, with nothing.
 func (s *Searcher) places(ctx context.Context, k int) iter.Seq2[[]place, error] {
 	return func(yield func([]place, error) bool) {
 		size := firstPart

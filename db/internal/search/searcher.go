@@ -20,8 +20,8 @@ import (
 
 // A Query is db.Query with its defaults filled in, whose comments say more about each
 // field. Its slices belong to the caller of New. A Searcher reads them as long as it
-// lives, and does not change them; only the vector of a query ordered by features, or
-// answered by vectors, is copied.
+// lives, and does not change them; only the vector of a query that is answered by
+// vectors is copied.
 type Query struct {
 	From, To string // names of modalities, of the vector and of the items to find; "": any
 
