@@ -89,7 +89,7 @@ func TestSearchAllInLargeCodes(t *testing.T) {
 	}
 	var queries []db.Query
 	for i := range 64 {
-		q := db.Query{From: "text", Vector: items[i].Vectors["text"], Rerank: db.Rerank(i % 6), K: 1 + i*7}
+		q := db.Query{From: "text", Vector: items[i].Vectors["text"], Rerank: db.Rerank(i) % (db.RerankFused + 1), K: 1 + i*7}
 		if i%9 == 0 {
 			q.To = "image"
 		}
@@ -114,7 +114,7 @@ func TestSearchAllInEveryOrder(t *testing.T) {
 	dbkit.MustTrain(t, c, db.TrainOptions{Options: model.Options{Bits: 32}})
 	var queries []db.Query
 	for i := range 40 {
-		queries = append(queries, db.Query{From: "text", Vector: items[i].Vectors["text"], Rerank: db.Rerank(i % 6), Plan: db.Plan(i / 6 % 6), K: 1 + i})
+		queries = append(queries, db.Query{From: "text", Vector: items[i].Vectors["text"], Rerank: db.Rerank(i) % (db.RerankFused + 1), Plan: db.Plan(i / 5 % 6), K: 1 + i})
 	}
 	sameAlone(t, c, queries)
 }
