@@ -13,7 +13,7 @@ type Explain struct {
 	Codes      int    `json:"codes"`      // distinct codes found
 	Hits       int    `json:"hits"`       // items returned
 	Distinct   int    `json:"distinct"`   // codes in the collection
-	Rerank     string `json:"rerank"`     // order of the hits: of RerankAuto what it stands for; "auto" where nothing is trained
+	Rerank     string `json:"rerank"`     // what puts the hits in order: projection, asymmetric or none; "vectors within codes" of items that share a code; "vectors" alone
 
 	// Where nothing is trained, the metric, and the modalities whose vectors were compared with that
 	// of the query; else absent.

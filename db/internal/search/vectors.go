@@ -81,7 +81,7 @@ func (s *Searcher) startByVectors(ctx context.Context) error {
 	}
 	switch {
 	case cv.IndexOnly && cv.Space != nil:
-		return fault.Invalid("recall %v is of answers by vectors, and collection %q is a copy without: leave it out", q.Recall, cv.Name)
+		return cv.LacksVectors("for a recall: leave that out")
 	case cv.IndexOnly:
 		return fmt.Errorf("%w: collection %q is a copy without vectors of one without codes: copy it again once that is trained", fault.ErrNoModel, cv.Name)
 	case len(cv.Modalities) == 0:
