@@ -117,7 +117,7 @@ type Query struct {
 	// to 1, which is exact; 0 is the recall that the index was made with. Result.Approximate says
 	// that an answer may lack items. Those that it has are in order, with exact similarities, and
 	// match Where. What a page lacks no later page has: its cursor is behind it. Where a collection has
-	// codes of labels a Recall asks for an answer by vectors. Searches by codes are always exact.
+	// codes a Recall asks for an answer by vectors. Searches by codes are always exact.
 	Recall float64
 
 	// Cursors gives each hit a cursor of its own, Hit.Cursor, so that an answer can go on behind any of
@@ -164,10 +164,6 @@ const (
 	//
 	// Result.Rerank and Explain say which of these it was. It does not depend on what is in memory, nor on
 	// Options. With a cursor an answer goes on in the order in which it has begun.
-	//
-	// In a space that was learned without labels it compares vectors alone as well, for a query by a vector,
-	// or by the key of an item that has one, that looks for the same modality (Query.To), or for any, and not
-	// within a radius: such codes find no more than vectors tell.
 	RerankAuto Rerank = iota
 	// RerankProjection orders items by distance, then by the score of their code,
 	// and those of one code by Hit.Similarity: the cosine between the real-valued

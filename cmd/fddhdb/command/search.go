@@ -80,12 +80,10 @@ func searchCommand(e *env) *cobra.Command {
 			of its own; with a --to that shares it, the vectors of --to; with another --to,
 			those of --from. There is neither distance nor score (in JSON null).
 			"similarity" is the cosine, the inner product, or by l2 1 / (1 + d) for the
-			squared distance d, and --min-similarity bounds it. So they do where codes were
-			learned without labels, which tell less, as long as --to names no modality of
-			another space, and neither --radius nor --rerank asks for codes. With an index
-			of vectors (see index) such an answer may lack items: --recall says how much it
-			is to have on average, 1 all of it. Given in a collection that is trained on
-			labels, it asks for an answer by vectors. --explain says what was looked at.
+			squared distance d, and --min-similarity bounds it. With an index of vectors (see
+			index) such an answer may lack items: --recall says how much it is to have on
+			average, 1 all of it. Given in a collection that is trained, it asks for an
+			answer by vectors. --explain says what was looked at.
 
 			Hits come by distance in bits, then by score: how well the projection of the
 			query agrees with the code, the higher the better; queries by code have none.

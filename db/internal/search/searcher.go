@@ -177,9 +177,8 @@ const noRow = math.MaxUint32
 // here, which reads the store; codes are not looked for yet.
 //
 // Mistakes in the query are fault.ErrInvalid, those in its expression a fault.WhereError.
-// A collection without a model is answered by vectors, and so are queries that codes without labels
-// would answer worse, see vectors.go; what needs codes, and a
-// modality that the model does not know, is fault.ErrNoModel; a space that is being
+// A collection without a model is answered by vectors, and so is a query with a Recall, see vectors.go; what
+// needs codes, and a modality that the model does not know, is fault.ErrNoModel; a space that is being
 // built fault.ErrBusy; an unknown key or space fault.ErrNotFound. If ctx has ended, its
 // error comes back as it is.
 func New(ctx context.Context, tools *Tools, v *state.View, cv *state.CollectionView, q Query) (*Searcher, error) {
@@ -209,7 +208,7 @@ func New(ctx context.Context, tools *Tools, v *state.View, cv *state.CollectionV
 	if s.args, err = where.Spell(q.Args); err != nil {
 		return nil, err // one that the expression has not refused before
 	}
-	if cv.Space == nil || q.ByVectors || q.Recall > 0 || q.Forced != nil || s.prefersVectors() {
+	if cv.Space == nil || q.ByVectors || q.Recall > 0 || q.Forced != nil {
 		if err = s.startByVectors(ctx); err == nil {
 			err = s.checkSimilarity(q.Order)
 		}
