@@ -276,7 +276,7 @@ func (c *Collection) Search(ctx context.Context, q Query) (*Result, error) {
 	var res *Result
 	hits, plan := 0, PlanAuto
 	err := c.read(func(v *state.View, cv *state.CollectionView) error {
-		s, err := c.searcher(ctx, v, cv, &q, false)
+		s, err := c.searcher(ctx, v, cv, &q)
 		if err != nil {
 			return err
 		}
@@ -308,7 +308,7 @@ func (c *Collection) SearchRadius(ctx context.Context, q Query, radius int) (*Ru
 	var r *Runs
 	total, plan := 0, PlanAuto
 	err := c.read(func(v *state.View, cv *state.CollectionView) error {
-		s, err := c.searcher(ctx, v, cv, &q, true)
+		s, err := c.searcher(ctx, v, cv, &q)
 		if err != nil {
 			return err
 		}
@@ -335,7 +335,7 @@ func (c *Collection) CountRadius(ctx context.Context, q Query, radius int) (int,
 	ctx, call := c.db.state.Signals.Call(ctx, event.OpCountRadius, c.name)
 	n, plan := 0, PlanAuto
 	err := c.read(func(v *state.View, cv *state.CollectionView) error {
-		s, err := c.searcher(ctx, v, cv, &q, true)
+		s, err := c.searcher(ctx, v, cv, &q)
 		if err != nil {
 			return err
 		}
@@ -372,14 +372,12 @@ func (q *Query) inside() search.Query {
 	return s
 }
 
-// searcher checks and encodes a query; within says that it is one within a radius.
-func (c *Collection) searcher(ctx context.Context, v *state.View, cv *state.CollectionView, q *Query, within bool) (*search.Searcher, error) {
+// searcher checks and encodes a query.
+func (c *Collection) searcher(ctx context.Context, v *state.View, cv *state.CollectionView, q *Query) (*search.Searcher, error) {
 	if err := q.check(); err != nil {
 		return nil, err
 	}
-	in := q.inside()
-	in.Within = within
-	return search.New(ctx, c.db.search, v, cv, in)
+	return search.New(ctx, c.db.search, v, cv, q.inside())
 }
 
 // hitOf returns a hit as callers get it, with those parts of its item that are to be included.

@@ -36,8 +36,9 @@ type TrainOptions struct {
 
 // Train learns a model from the labelled items of the collection. Where none has labels, the error
 // wraps model.ErrNoLabels: searches compare vectors without a training, fastest by an index of them
-// (IndexVectors). By the methods model.MethodITQ and MethodCCAITQ it learns codes from the vectors of all
-// items. Then nothing teaches later on (Update gives ErrInvalid), and Drift says when to train again. It makes a code
+// (IndexVectors). By the methods model.MethodITQ and MethodCCAITQ it learns codes from the vectors of
+// all items. Then nothing teaches later on (Update gives ErrInvalid), and Drift says when to train
+// again. It makes a code
 // space of its own, in which it gives every item its code. The first space of a
 // collection becomes the active one, which searches use; later ones stand by, unless
 // TrainOptions.Activate says otherwise: they can be searched by name (Query.Space), and

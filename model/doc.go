@@ -29,7 +29,8 @@
 //
 // Two other methods need no labels, and make codes of which neighbours in Hamming distance are
 // neighbours by the cosine of their vectors, itq, or vectors of one item in two modalities, cca-itq.
-// The comment of labelfree.go has what they compute. What follows is about the methods that learn from labels.
+// The comment of labelfree.go has what they compute. What follows is about the methods that learn
+// from labels.
 //
 // The projections are ridge regressions from [Statistics] that add up over
 // items. They stay with the model: shards merge, gamma changes, and the online

@@ -35,8 +35,8 @@ func (m Method) LabelFree() bool { return m >= MethodITQ }
 // statistics.
 func (m *Model) LabelFree() bool { return m.method.LabelFree() }
 
-// DefaultLabelFreeBits is the default of Options.Bits without labels. Such codes keep more of what vectors say
-// the longer they are; the time of a training grows with the cube of the bits.
+// DefaultLabelFreeBits is the default of Options.Bits without labels. Such codes keep more of what vectors
+// say the longer they are; the time of a training grows with the cube of the bits.
 const DefaultLabelFreeBits = 256
 
 // checkLabelFree refuses options that are about labels.

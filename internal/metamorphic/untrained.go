@@ -11,8 +11,8 @@ import (
 	"github.com/fddhdb/fddhdb/internal/oracle"
 )
 
-// untrained checks the answers to a query of a collection that is not trained, or that asks for a recall: they
-// are by vectors. It returns errPassed if they are right.
+// untrained checks the answers to a query of a collection that is not trained, or that asks for a recall:
+// they are by vectors. It returns errPassed if they are right.
 func (s *question) untrained(query *Query) error {
 	s.q.MinSimilarity = query.Least
 	want, wrongQuery := s.c.byVectors(query, s.q.Rerank)

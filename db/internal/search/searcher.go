@@ -48,7 +48,6 @@ type Query struct {
 	Recall float64  // part of the first items that an answer by vectors has to have; 0: the default, 1: all
 	Forced *ByCells // how an index of vectors is used, to measure that; nil: as the recall says
 
-	Within    bool // Within or Count is going to be called, and not Nearest
 	ByVectors bool // answer by vectors of From even if there are codes
 }
 
