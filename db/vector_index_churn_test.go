@@ -337,6 +337,9 @@ var churnHistories = map[string]func(h *churn, step func(name string, do func(na
 	"most go": func(h *churn, step func(string, func(string))) {
 		step("deleted", func(string) { h.remove(.9, h.groups...) })
 	},
+	"some go": func(h *churn, step func(string, func(string))) {
+		step("deleted", func(string) { h.remove(.4, h.groups...) })
+	},
 	"outliers come": func(h *churn, step func(string, func(string))) {
 		step("outliers", func(name string) { h.put(*churnItems/20, h.cluster(name, make([]float64, churnDims), 3)) })
 		step("between them", func(name string) { h.put(*churnItems/20, h.groups[0], h.groups[1], h.cluster(name, h.place(3), .3)) })

@@ -133,7 +133,6 @@ func (t *Table) EachBound(q *VectorQuery, metric Metric, rows []uint32, floor fl
 				apart := (size+lost)*q.lost + lost*length + 1e-10*(size+lost)*(length+q.lost)
 				least, most = Rounded(product-apart), Rounded(product+apart)
 			default:
-				// See AtLeast for the margin.
 				distance := math.Sqrt(max(0, size*size+q.square-2*product))
 				apart := lost + q.lost + distanceMargin*(size+length)
 				near, far := max(0, distance-apart), distance+apart
