@@ -409,7 +409,7 @@ func TestCursorOfEachHit(t *testing.T) {
 	vector := items[7].Vectors["image"]
 	check("by vectors", db.Query{From: "image", Vector: vector}, db.RerankAuto)
 	dbkit.MustTrain(t, c, db.TrainOptions{Options: model.Options{Bits: 16, Anchors: 12, Seed: 1}})
-	for _, r := range []db.Rerank{db.RerankProjection, db.RerankNone, db.RerankAsymmetric, db.RerankFused} {
+	for _, r := range []db.Rerank{db.RerankProjection, db.RerankNone, db.RerankAsymmetric} {
 		check(r.String(), db.Query{From: "image", Vector: vector, Rerank: r}, r)
 	}
 	check("auto", db.Query{From: "text", Vector: items[1].Vectors["text"], To: "image"}, db.RerankProjection)

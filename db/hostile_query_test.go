@@ -62,7 +62,7 @@ func TestAnswersAreNoLongerThanThereAreItems(t *testing.T) {
 	c, codes := hostile(t)
 	const each = 1 << 10 // bytes an item
 	for _, k := range []int{1 << 31, math.MaxInt - 1, math.MaxInt} {
-		for r := db.RerankProjection; r <= db.RerankFused; r++ {
+		for r := db.RerankProjection; r <= db.RerankAsymmetric; r++ {
 			for _, where := range []string{"", "year >= 0"} {
 				costs(t, "search", 4<<20, func() {
 					res, err := c.Search(ctx, db.Query{Key: "k7", From: "text", To: "image", K: k, Where: where, Rerank: r})
@@ -171,7 +171,6 @@ func TestHostileQueriesAreRefused(t *testing.T) {
 		"a cursor of strangers": {Key: "k1", After: cursor},
 		"a cursor of noise":     {Key: "k1", After: strings.Repeat("A", 1<<20)},
 		"half a cursor":         {Key: "k1", After: cursor[:len(cursor)/2]},
-		"a cursor of codes":     {Key: "k1", From: "text", Rerank: db.RerankFused, After: cursor},
 	} {
 		check := func(how string, err error) {
 			if !errors.Is(err, db.ErrInvalid) || len(err.Error()) > 1<<10 {
@@ -244,7 +243,7 @@ func TestLargestVectors(t *testing.T) {
 		for i := range v {
 			v[i] = x
 		}
-		for r := db.RerankProjection; r <= db.RerankFused; r++ {
+		for r := db.RerankProjection; r <= db.RerankAsymmetric; r++ {
 			if _, err := c.Search(ctx, db.Query{From: "text", Vector: v, Rerank: r}); err != nil && !errors.Is(err, db.ErrInvalid) {
 				t.Errorf("%g, %v: %v", x, r, err)
 			}

@@ -138,7 +138,7 @@ func use(d *db.DB) {
 						_, _ = c.Search(ctx, q)
 					}
 					q.From = "text"
-					q.Rerank = db.RerankFused
+					q.Rerank = db.RerankAuto
 					_, _, _ = c.Explain(ctx, q, -1)
 					q.Rerank = db.RerankAsymmetric
 					_, _ = c.CountRadius(ctx, q, 3)

@@ -77,7 +77,7 @@ func TestSearchRefuses(t *testing.T) {
 	if _, err := c.Put(cctx, &db.Item{Key: "late"}); !errors.Is(err, context.Canceled) {
 		t.Errorf("cancelled put: %v", err)
 	}
-	for r := db.RerankProjection; r <= db.RerankFused; r++ {
+	for r := db.RerankProjection; r <= db.RerankAsymmetric; r++ {
 		if got, err := db.ParseRerank(strings.ToUpper(r.String())); got != r || err != nil {
 			t.Errorf("rerank %q: %v, %v", r, got, err)
 		}
@@ -134,7 +134,7 @@ func BenchmarkSearch(b *testing.B) {
 	putAll(b, c, items)
 	dbkit.MustTrain(b, c, db.TrainOptions{})
 	for _, from := range []string{"image", "text"} {
-		for _, order := range []db.Rerank{db.RerankProjection, db.RerankAsymmetric, db.RerankFused} {
+		for _, order := range []db.Rerank{db.RerankProjection, db.RerankAsymmetric, db.RerankAuto} {
 			name := "from=" + from
 			if order != db.RerankProjection {
 				name += "/" + order.String()

@@ -55,7 +55,7 @@ func TestLoadingEndsWithAnyBudget(t *testing.T) {
 			}
 		}})
 		c := dbkit.MustCollection(t, d, "main")
-		if _, err := c.Search(ctx, db.Query{From: "image", Vector: items[3].Vectors["image"], Rerank: db.RerankFused}); err != nil {
+		if _, err := c.Search(ctx, db.Query{From: "image", Vector: items[3].Vectors["image"]}); err != nil {
 			t.Fatal(err)
 		}
 		// wait fails if it does not end: the limit is no measure of speed.

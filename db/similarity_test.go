@@ -16,6 +16,7 @@ import (
 	"github.com/fddhdb/fddhdb/internal/effort"
 	"github.com/fddhdb/fddhdb/internal/oracle"
 	"github.com/fddhdb/fddhdb/internal/synth"
+	"github.com/fddhdb/fddhdb/model"
 )
 
 // cosine returns the cosine between two projections, 0 if one is nil.
@@ -136,41 +137,28 @@ func TestSimilarityIsTheCosineOfProjections(t *testing.T) {
 	}
 }
 
-// In the fused order the items of a code come by the cosine of their vectors, and behind them
-// those that lack the modality, by that of projections.
-func TestFusedOrder(t *testing.T) {
+// In the order auto the items of a code come by the cosine of their vectors, where all items have one.
+func TestVectorsDecideWithinCodes(t *testing.T) {
 	dbkit.LongTest(t)
-	d, c, items := openMixedDB(t, 16)
+	d, c := dbkit.OpenPairs(t)
+	items := dbkit.Pairs(240, synth.Config{Classes: 4, Noise: 2})
+	putAll(t, c, items)
+	dbkit.MustTrain(t, c, db.TrainOptions{Options: model.Options{Bits: 16}})
 	for range 2 { // before the vectors are in memory, perhaps, and when they are
 		for _, of := range items[:20] {
 			x := of.Vectors["text"]
-			if x == nil {
-				continue
-			}
 			q := db.Query{From: "text", Vector: x, K: len(items), Rerank: db.RerankProjection, Include: db.IncludeVectors}
 			plain, err := c.Search(ctx, q)
 			if err != nil {
 				t.Fatal(err)
 			}
-			q.Rerank = db.RerankFused
+			q.Rerank = db.RerankAuto
 			got, err := c.Search(ctx, q)
 			if err != nil {
 				t.Fatal(err)
 			}
-			projected := map[string]float32{}
-			for _, h := range plain.Hits {
-				projected[h.Key] = h.Similarity
-			}
-			lacking := 0
 			for i, h := range got.Hits {
-				y := h.Item.Vectors["text"]
-				want := float64(projected[h.Key])
-				if y != nil {
-					want = cosine32(x, y)
-				} else {
-					lacking++
-				}
-				if math.Abs(float64(h.Similarity)-want) > .01 {
+				if want := cosine32(x, h.Item.Vectors["text"]); math.Abs(float64(h.Similarity)-want) > .01 {
 					t.Errorf("%q has similarity %g, want %g", h.Key, h.Similarity, want)
 				}
 				if p := plain.Hits[i]; p.Distance != h.Distance || p.Score != h.Score {
@@ -179,14 +167,9 @@ func TestFusedOrder(t *testing.T) {
 				if i == 0 || got.Hits[i-1].Distance != h.Distance || got.Hits[i-1].Score != h.Score {
 					continue
 				}
-				last := got.Hits[i-1]
-				has, had := y != nil, last.Item.Vectors["text"] != nil
-				if has && !had || has == had && last.Similarity < h.Similarity {
+				if last := got.Hits[i-1]; last.Similarity < h.Similarity {
 					t.Errorf("%+v comes before %+v", last, h)
 				}
-			}
-			if lacking == 0 {
-				t.Fatal("every item has a text")
 			}
 		}
 		if err := d.WaitForIndex(ctx); err != nil {
@@ -338,10 +321,7 @@ func everyOrder(t *testing.T, c *db.Collection, items []*db.Item) (all [][]db.Hi
 			{From: "image", To: "image", Where: "year = 2001", Rerank: db.RerankProjection},
 			{From: "text", To: "image", Key: "k20", Rerank: db.RerankProjection, MinSimilarity: .4},
 			{From: "image", To: "text", Key: "k21", ExcludeSelf: true, Rerank: db.RerankAsymmetric},
-			{From: "text", To: "image", Rerank: db.RerankFused},
-			{From: "image", To: "text", Rerank: db.RerankFused, Key: "k22"},
-			{From: "text", To: "image", Rerank: db.RerankFused, MinSimilarity: .7},
-			{From: "text", To: "text", Rerank: db.RerankFused, Where: "year = 2000", MinSimilarity: .2},
+			{From: "image", To: "text", Key: "k22"},
 		} {
 			if q.Key == "" {
 				if q.Vector = of.Vectors[q.From]; q.Vector == nil {

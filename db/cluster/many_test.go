@@ -150,7 +150,7 @@ func TestManyQueries(t *testing.T) {
 	}
 	for range queries {
 		v := vector()
-		for _, rerank := range []db.Rerank{db.RerankAuto, db.RerankProjection, db.RerankNone, db.RerankAsymmetric, db.RerankFused} {
+		for _, rerank := range []db.Rerank{db.RerankAuto, db.RerankProjection, db.RerankNone, db.RerankAsymmetric} {
 			p.two(rerank.String(), db.Query{From: "image", Vector: v, To: "text", K: 10, Rerank: rerank}, -1)
 			p.two(rerank.String()+" within", db.Query{From: "image", Vector: v, K: 10, Rerank: rerank}, 3)
 		}

@@ -20,11 +20,7 @@ import (
 //
 // Answers are exact, as those of one database with all items: the first K of all shards, by distance, then
 // score, then similarity. What is equal in all of these comes by age within a shard, as in one database, and
-// by key across shards. Two orders depend on how items lie in shards:
-//
-//   - RerankFused compares items of one code by vectors or by projections, as each has them, and mixes both
-//     where the items of a code are in several shards.
-//   - RerankAuto is RerankProjection where shards would choose differently.
+// by key across shards. RerankAuto is RerankProjection where shards would choose differently.
 //
 // Rows in hits are those of a shard, and of no use here.
 type Query struct {
@@ -300,7 +296,7 @@ func agree(q *db.Query, differ *merge.MismatchError) (changed bool) {
 		q.Space, q.Revision = oldest, 0
 		return true
 	}
-	if same && len(orders) > 1 && q.Rerank == db.RerankAuto && !orders[db.RerankAuto] {
+	if same && len(orders) > 1 && q.Rerank == db.RerankAuto {
 		q.Rerank = db.RerankProjection
 		return true
 	}

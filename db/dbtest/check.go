@@ -92,8 +92,8 @@ func (o *Oracle) together(ctx context.Context, queries []db.Query) error {
 // CheckSearch compares the answer of Search, the first three pages of it, and
 // Neighbors, with the nearest items: the same items and no others, with their distances
 // and scores, in an order that db.Query.Rerank allows. The order is checked where
-// stored data defines it: by distance, by score, and of RerankNone. Items that share a code may come in any order of
-// projections. The error says where they differ, or is one of the database.
+// stored data defines it: by distance, by score, and of RerankNone. Items that share a code
+// may come in any order of similarities. The error says where they differ, or is one of the database.
 func (o *Oracle) CheckSearch(ctx context.Context, q db.Query) error {
 	return describe(&q, o.search(ctx, q))
 }
@@ -188,11 +188,7 @@ func (o *Oracle) within(ctx context.Context, q db.Query, radius int) error {
 		}
 		hits = append(hits, h)
 	}
-	err = a.CheckSet(hits, radius)
-	if err == nil {
-		err = a.Check(hits, want, radius, q.Rerank)
-	}
-	if err != nil {
+	if err := a.Check(hits, want, radius, q.Rerank); err != nil {
 		return fmt.Errorf("dbtest: within %d bits: %w", radius, err)
 	}
 	return nil

@@ -22,7 +22,7 @@ const (
 var cases = []string{labelled, unlabelled, mixed}
 
 // orders are the compared orders.
-var orders = []db.Rerank{db.RerankNone, db.RerankProjection, db.RerankAsymmetric, db.RerankFused}
+var orders = []db.Rerank{db.RerankNone, db.RerankProjection, db.RerankAsymmetric, db.RerankAuto}
 
 // A pair is the result of one direction in one database.
 type pair struct {

@@ -11,10 +11,9 @@ import (
 // definition sets one.
 type answer struct {
 	oracle.Answer
-	sp     *space
-	to     string
-	code   string
-	vector []float32 // vector that the query starts from; nil: none
+	sp   *space
+	to   string
+	code string
 }
 
 // find returns the right answer, or the error that must come instead. encode returns
@@ -88,7 +87,7 @@ func (c *collection) start(a *answer, q *Query, encode func(space db.Space, from
 	if err != nil {
 		return err
 	}
-	a.code, a.Projection, a.vector = string(code), z, x
+	a.code, a.Projection = string(code), z
 	return nil
 }
 

@@ -87,7 +87,7 @@ func (g *generator) query(name string) *Query {
 			v := g.vector()
 			q.From, q.Vector, q.Sparse = pick(g, s.Modalities).Name, &v, g.chance(3)
 		}
-		q.Rerank = pick(g, []string{"", "auto", "fused", "none", "asymmetric"})
+		q.Rerank = pick(g, []string{"", "auto", "auto", "none", "asymmetric"})
 		if g.chance(12) {
 			q.Recall = pick(g, []float64{.3, .8, 1})
 		}

@@ -79,7 +79,7 @@ func (s *question) prepare(query *Query) error {
 		s.q.Code = codeOf(bits, *query.Code)
 	}
 	sp := c.space(number)
-	if number == 0 && sp == nil && s.q.Rerank == db.RerankAuto || sp != nil && query.Recall > 0 || c.prefersVectors(query, number, s.q.Rerank) {
+	if number == 0 && sp == nil && s.q.Rerank == db.RerankAuto || sp != nil && query.Recall > 0 {
 		return s.untrained(query)
 	}
 	var want error

@@ -166,25 +166,6 @@ func (a *Answer) difference(got []db.Hit, radius int) string {
 	return ""
 }
 
-// CheckSet compares hits, in any order, with all items within a radius.
-func (a *Answer) CheckSet(got []db.Hit, radius int) error {
-	if want := a.Within(radius); len(got) != want {
-		return fmt.Errorf("%d hits, want %d%s", len(got), want, a.difference(got, radius))
-	}
-	all := map[string]Candidate{}
-	for _, c := range a.Candidates {
-		all[c.Key] = c
-	}
-	for i, h := range got {
-		c, ok := all[h.Key]
-		if !ok || c.Distance != h.Distance || radius >= 0 && h.Distance > radius {
-			return fmt.Errorf("hit %d is %+v, which is none, there twice, or at another distance", i, h)
-		}
-		delete(all, h.Key)
-	}
-	return nil
-}
-
 // SameHits reports whether two answers are equal.
 func SameHits(a, b []db.Hit) bool {
 	return slices.EqualFunc(a, b, func(x, y db.Hit) bool {

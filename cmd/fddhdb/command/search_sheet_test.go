@@ -160,7 +160,7 @@ func TestSheetHTML(t *testing.T) {
 // A card says what decided, where something did.
 func TestSheetOfSimilarities(t *testing.T) {
 	f := newFixture(t, 80, true)
-	for order, similar := range map[string]bool{"projection": true, "none": false, "fused": true} {
+	for order, similar := range map[string]bool{"projection": true, "none": false, "auto": true} {
 		search := []string{"search", f.db, "--from", "text", "--key", "5", "-k", "3", "--rerank", order}
 		must(t, append(search, "--sheet", f.path("a.html"))...)
 		html, err := os.ReadFile(f.path("a.html"))

@@ -77,7 +77,7 @@ func (s *Server) answerSearch(ctx context.Context, c *db.Collection, dq db.Query
 		Search: jsonform.NewSearch(q.name(), r, q.radius >= 0, explain),
 		Space:  r.Space, Revision: r.Revision, TookUS: float64(took.Nanoseconds()) / 1000,
 	}
-	if r.Rerank != db.RerankAuto { // else it is by vectors, and the page is to show no codes
+	if r.Space != 0 { // else it is by vectors alone, and the page is to show no codes
 		code, _, err := c.EncodeQuery(ctx, dq)
 		if err != nil {
 			return nil, err

@@ -217,12 +217,10 @@ func (s *Searcher) goesOn(fingerprint uint64, asked Order) bool {
 		return false
 	}
 	s.mark = 0
-	switch {
-	case s.q.Order == byFused:
+	if s.q.Order == byAuto || !s.compareVectors() {
 		s.q.Order, s.p.features = byProjection, nil
-	default:
-		s.q.Order = byFused
-		s.fuse()
+	} else {
+		s.q.Order = byAuto
 	}
 	return s.fingerprint() == fingerprint
 }

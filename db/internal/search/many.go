@@ -101,7 +101,7 @@ func rankTogether(ctx context.Context, searchers []*Searcher) error {
 		if n := len(s.matches); n > 16 && s.matches[16].Distance() == s.matches[0].Distance() {
 			continue
 		}
-		if !plain || s.Set.Table == nil || table == nil || uint64(table.Covered()) < s.Cv.NextRow || s.p.features != nil && !s.allHave {
+		if !plain || s.Set.Table == nil || table == nil || uint64(table.Covered()) < s.Cv.NextRow {
 			continue
 		}
 		for r, err := range s.runs(ctx) {

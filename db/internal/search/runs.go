@@ -38,7 +38,7 @@ type Run struct {
 
 // An Answer is what First returns besides the hits.
 type Answer struct {
-	Next     string // cursor behind the last hit; "": nothing follows, or the order has no cursors
+	Next     string // cursor behind the last hit; "": nothing follows
 	Total    int    // of a search by radius; else 0
 	Hits     int    // hits that were returned
 	Nearest  int    // least distance of a hit, in bits; meaningless without hits
@@ -189,38 +189,6 @@ func (s *Searcher) appendShell(ctx context.Context, dst []mih.Scored, shell []co
 	return dst, nil
 }
 
-// Hits yields the first k items of the answer, in order, and fewer if fewer were found.
-// k is 1 or more. An error is yielded last, with an empty Hit. A hit costs the reading of
-// its key, and the first hit of a run what all its rows are compared by, in memory or not.
-func (s *Searcher) Hits(ctx context.Context, k int) iter.Seq2[Hit, error] {
-	return func(yield func(Hit, error) bool) {
-		var keys []string
-		for part, err := range s.places(ctx, k) {
-			keys = keys[:0]
-			if err == nil {
-				keys, err = s.keys(keys, part)
-			}
-			for i := range keys {
-				p := &part[i]
-				h := Hit{Key: keys[i], Row: p.row.row, Distance: s.bitsApart(p), Score: p.code.Score}
-				var failed error
-				if h.Similarity, failed = s.similarityOf(p.row); failed != nil {
-					yield(Hit{}, failed)
-					return
-				}
-				s.last = *p
-				if !yield(h, nil) {
-					return
-				}
-			}
-			if err != nil {
-				yield(Hit{}, err)
-				return
-			}
-		}
-	}
-}
-
 // BetweenLooks is the number of items, or codes, between two checks of the context.
 // Loops of package learn use it too.
 const BetweenLooks = 256
@@ -236,8 +204,8 @@ type place struct {
 	row  rankedRow
 }
 
-// places yields the first k items of the answer, some at a time, in order: runs one after the other,
-// and the rows of each as rank has them. The slice is used again. An error is yielded last, with nothing.
+// places yields the first k items of the answer, some at a time: runs in order, and the rows of each as
+// rank has them. The slice is used again. An error is yielded last, with nothing.
 func (s *Searcher) places(ctx context.Context, k int) iter.Seq2[[]place, error] {
 	return func(yield func([]place, error) bool) {
 		size := firstPart
@@ -278,6 +246,38 @@ func (s *Searcher) places(ctx context.Context, k int) iter.Seq2[[]place, error] 
 	}
 }
 
+// Hits yields the first k items of the answer, in order, and fewer if fewer were found.
+// k is 1 or more. An error is yielded last, with an empty Hit. A hit costs the reading of
+// its key, and the first hit of a run what all its rows are compared by, in memory or not. Hits remembers
+// the place of the last hit for a cursor.
+func (s *Searcher) Hits(ctx context.Context, k int) iter.Seq2[Hit, error] {
+	return func(yield func(Hit, error) bool) {
+		var keys []string
+		for part, err := range s.places(ctx, k) {
+			keys = keys[:0]
+			if err == nil {
+				keys, err = s.keys(keys, part)
+			}
+			for i := range keys {
+				p := &part[i]
+				similarity, failed := s.similarityOf(p.row)
+				if failed != nil {
+					yield(Hit{}, failed)
+					return
+				}
+				s.last = *p
+				if !yield(Hit{Key: keys[i], Row: p.row.row, Distance: s.bitsApart(p), Score: p.code.Score, Similarity: similarity}, nil) {
+					return
+				}
+			}
+			if err != nil {
+				yield(Hit{}, err)
+				return
+			}
+		}
+	}
+}
+
 // keys appends the keys of places to dst, as far as they can be read.
 func (s *Searcher) keys(dst []string, places []place) ([]string, error) {
 	start := s.Explain.now()
@@ -297,13 +297,8 @@ func (s *Searcher) bitsApart(p *place) int {
 // Cursor returns the cursor behind the hit that Hits has yielded last.
 func (s *Searcher) Cursor() string { return s.cursor(s.last) }
 
-// Order returns the order of the answer, which is never byAuto but for one by vectors.
-func (s *Searcher) Order() Order {
-	if s.byVectors {
-		return byAuto
-	}
-	return s.q.Order
-}
+// Order returns the order of the answer: byAuto where vectors decide.
+func (s *Searcher) Order() Order { return s.q.Order }
 
 // First returns the first k hits, in order, as convert makes them, and what else there is to tell,
 // with a cursor if more hits follow. Before it the caller has called Within, or Nearest with

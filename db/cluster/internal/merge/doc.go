@@ -28,12 +28,6 @@
 //   - Codes with equal distance and score. Within a shard they come by the age of the code, which shards
 //     do not share, and not by similarity. Scores are sums of real numbers, and hardly ever equal. Without
 //     a projection there is no similarity, and such codes are a tie.
-//   - RerankFused, where some items with the same code have the modality of the query and some lack it. One
-//     database puts those that lack it behind the others of their code. A hit does not say which it is, so
-//     shards are merged by the similarities as they are: those of vectors and those of projections mix,
-//     and where a page ends within a code it may have one that lacks the modality in place of one that has
-//     it. Where all items have the modality, which RerankAuto asks for to choose this order, the merge is
-//     exact. A least similarity leaves out those that lack it, and makes it exact as well.
 //   - Answers by vectors of the metric l2. Shards order by the distance, and a hit has 1 / (1 + d) as a
 //     float32. Hits whose similarities are equal are a tie here.
 //   - RerankAuto, which each shard decides for itself: see MismatchError.

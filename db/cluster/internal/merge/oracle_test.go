@@ -3,7 +3,6 @@ package merge_test
 import (
 	"fmt"
 	"math/rand/v2"
-	"slices"
 	"testing"
 
 	"github.com/fddhdb/fddhdb/db"
@@ -12,7 +11,7 @@ import (
 	"github.com/fddhdb/fddhdb/model"
 )
 
-var orders = []db.Rerank{db.RerankAuto, db.RerankProjection, db.RerankNone, db.RerankAsymmetric, db.RerankFused}
+var orders = []db.Rerank{db.RerankAuto, db.RerankProjection, db.RerankNone, db.RerankAsymmetric}
 
 // wheres are filters, of which some leave nothing.
 var wheres = []string{"", "", "year >= 2002", "label = 'class1'", "NOT label = 'class2' AND new = true", "label = 'class3' AND year = 2001", "title = 'none has it'"}
@@ -41,12 +40,6 @@ func (x collection) cut(t testing.TB, n, shards int) *cut {
 	return c
 }
 
-// mixes reports whether an answer may have items with the modality of the query and items without under
-// one code, which the order does not tell apart.
-func mixes(x collection, q db.Query, r *db.Result) bool {
-	return r.Rerank == db.RerankFused && x.missing > 0 && q.To != q.From && q.MinSimilarity == 0
-}
-
 // Pages of shards are those of one database with the same items, in every order and however a query
 // starts.
 func TestShardsAnswerAsOne(t *testing.T) {
@@ -55,7 +48,6 @@ func TestShardsAnswerAsOne(t *testing.T) {
 		t.Run(x.name, func(t *testing.T) {
 			r := rand.New(rand.NewPCG(1, uint64(n)))
 			checked := map[db.Rerank]int{}
-			mixed, other := 0, 0
 			for _, shards := range []int{1, 3, 8} {
 				c := x.cut(t, 400, shards)
 				stored := dbkit.AllItems(t, c.one)
@@ -75,22 +67,11 @@ func TestShardsAnswerAsOne(t *testing.T) {
 						t.Fatal(what, err)
 					}
 					checked[want.Rerank]++
-					switch {
-					case mixes(x, q, want):
-						compare(t, what, want, got, q.K, byCode)
-						mixed++
-						if !slices.EqualFunc(want.Hits, got.Hits, func(a, b db.Hit) bool { return tied(&a, &b) }) {
-							other++
-						}
-					default:
-						compare(t, what, want, got, q.K, tied)
-					}
+					compare(t, what, want, got)
 				}
 			}
-			t.Log(checked, mixed, "fused of items with and without the modality, of which", other, "have other similarities")
 			for _, o := range orders {
-				byVectors := x.train == nil || x.train.Method == model.MethodCCAITQ
-				if o == db.RerankAuto && !byVectors || o != db.RerankAuto && x.train == nil {
+				if o == db.RerankAuto && x.missing > 0 && x.train != nil || o != db.RerankAuto && x.train == nil {
 					continue
 				}
 				if checked[o] < 20 {
@@ -159,7 +140,7 @@ func TestCodesOnly(t *testing.T) {
 		if err != nil {
 			t.Fatal(what, err)
 		}
-		compare(t, what, want, got, q.K, tied)
+		compare(t, what, want, got)
 		if q.Key != "" && !q.ExcludeSelf && (want.Hits[0].Key != q.Key || got.Hits[0].Key != q.Key) {
 			t.Fatalf("%s: the item itself is not the first hit", what)
 		}
@@ -195,7 +176,7 @@ func TestMetrics(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			compare(t, fmt.Sprintf("%s: %+v", metric, q), want, got, q.K, tied)
+			compare(t, fmt.Sprintf("%s: %+v", metric, q), want, got)
 		}
 	}
 }

@@ -57,7 +57,7 @@ func Page(answers []*db.Result, from Cursor, w Want) (*db.Result, Cursor, error)
 	if err != nil {
 		return nil, Cursor{}, err
 	}
-	order, err := orderOf(basis.Rerank, w.Self)
+	order, err := orderOf(basis, w.Self)
 	if err != nil {
 		return nil, Cursor{}, err
 	}
