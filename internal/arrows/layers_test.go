@@ -37,10 +37,9 @@ var house = plan{
 		// Programs and tests that stand on the whole product.
 		{"examples/backup": nil, "examples/embeddings": nil, "examples/neardup": nil, "examples/photos": nil, "examples/quickstart": nil,
 			"examples/service": nil, "examples/stream": nil, "examples/three": nil},
-		{"db/dbtest": {pebble}, "db/internal/dbkit": {pebble, gocmp}, "internal/field": {pebble}, "internal/manpage": nil,
-			"internal/metamorphic": {pebble}},
-		{"cmd/fddhdb/clitest": nil, "db/backup/storetest": nil, "internal/arrows": nil, "internal/doctest": nil, "internal/effort": nil,
-			"internal/killtest": nil, "internal/oracle": nil, "internal/release": nil, "internal/seed": {rapid},
+		{"db/dbtest": {pebble}, "db/internal/dbkit": {pebble, gocmp}, "internal/manpage": nil},
+		{"cmd/fddhdb/clitest": nil, "db/backup/storetest": nil, "internal/arrows": nil, "internal/effort": nil,
+			"internal/oracle": nil, "internal/release": nil, "internal/seed": {rapid},
 			"internal/synth": nil, "internal/testfs": {pebble}, "internal/versity": {minio}},
 
 		// The command line.

@@ -23,7 +23,7 @@
 //
 // It holds after a crash at any point. TestUpdateByLabels of db compares the statistics with
 // those of the present items, after crashes too. A deep db.Verify compares them with lessons
-// and departures in any database; the histories of internal/metamorphic run one.
+// and departures in any database; the histories of test/metamorphic run one.
 //
 // These calls store something, each in a commit of its own. A crash leaves the state after the
 // last one:

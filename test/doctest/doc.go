@@ -1,9 +1,9 @@
 // Package doctest runs what stands in README.md and docs/*.md: whoever changes the
 // program or a document learns where they have come apart.
 //
-//	go test ./internal/doctest                # compare
-//	go test ./internal/doctest -run Documents/TUTORIAL
-//	go test ./internal/doctest -args -update  # write what is printed into the documents
+//	go -C test test ./doctest                # compare
+//	go -C test test ./doctest -run Documents/TUTORIAL
+//	go -C test test ./doctest -args -update  # write what is printed into the documents
 //
 // Each document has a folder of its own, in which its blocks run one after the other, with
 // the fddhdb of this clone; variables and files stay from block to block. To add a session,

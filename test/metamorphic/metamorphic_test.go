@@ -70,7 +70,7 @@ func report(t *testing.T, which string, p *Program, err error) {
 	if ferr != nil {
 		t.Error(ferr)
 	}
-	t.Fatalf("%s: %v\nshrunk to %d operations: %v\ngo test ./internal/metamorphic -run TestProgram -args -ops %s\n%s", which, err, len(shrunk.Ops), again, f.Name(), shrunk)
+	t.Fatalf("%s: %v\nshrunk to %d operations: %v\ngo -C test test ./metamorphic -run TestProgram -args -ops %s\n%s", which, err, len(shrunk.Ops), again, f.Name(), shrunk)
 }
 
 // verbOf returns the kind of the operation that failed.

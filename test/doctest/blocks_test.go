@@ -85,7 +85,7 @@ func parse(path, text string) (*document, error) {
 			notRun = ""
 			i = end
 		case strings.HasPrefix(line, "<!--"):
-			return nil, fmt.Errorf("%s: %s: such comments are not known, see internal/doctest", d.at(i), line)
+			return nil, fmt.Errorf("%s: %s: such comments are not known, see test/doctest", d.at(i), line)
 		case strings.TrimSpace(line) != "" && notRun != "":
 			return nil, fmt.Errorf("%s: no block follows this comment", d.at(because))
 		}

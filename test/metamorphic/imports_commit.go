@@ -22,7 +22,7 @@ func (h *history) importCommit(op *Op) error {
 		} else if !errors.Is(err, context.Canceled) {
 			return err
 		}
-		if err := h.checkAll(nil); err != nil {
+		if err := h.check(nil); err != nil {
 			return fmt.Errorf("of an import whose commit was cancelled: %w", err)
 		}
 	}
@@ -48,7 +48,7 @@ func (h *history) imported(st *staging) error {
 // they may be visible already.
 func (h *history) visible(st *staging) error {
 	if st.committed {
-		return h.checkAll(nil)
+		return h.check(nil)
 	}
 	next, t := h.now.fork(), touched{}
 	c := next.edit(st.in)

@@ -146,7 +146,7 @@ func (h *history) joined(op *Op, next *world, t touched, after []func() error) e
 			return err
 		}
 	}
-	return h.checkAll(nil)
+	return h.check(nil)
 }
 
 func (s *laneStep) writes() bool {

@@ -119,7 +119,7 @@ func (h *history) adopt(to *duplicate, keep string) error {
 	if err := h.open(nil); err != nil {
 		return err
 	}
-	if err := h.checkAll(nil); err != nil {
+	if err := h.check(nil); err != nil {
 		return err
 	}
 	var err error
@@ -154,7 +154,7 @@ func (h *history) checkCopy(made *duplicate, seed uint64) error {
 	}
 	other := &history{ctx: h.ctx, d: d, now: made.w}
 	other.options.ReadOnly = o.ReadOnly
-	err = other.checkAll(nil)
+	err = other.check(nil)
 	if err == nil {
 		err = other.sameAsThen(made)
 	}

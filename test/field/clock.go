@@ -215,12 +215,7 @@ func buildWithClock(ctx context.Context, dir, path string) error {
 	if err := os.WriteFile(file, text, 0o666); err != nil {
 		return err
 	}
-	cmd := exec.CommandContext(ctx, "go", "build", "-trimpath", "-ldflags=-s -w", "-overlay", file, "-o", path, "github.com/fddhdb/fddhdb/cmd/fddhdb")
-	cmd.Env = append(os.Environ(), "CGO_ENABLED=0")
-	if out, err := cmd.CombinedOutput(); err != nil {
-		return fmt.Errorf("go build: %w\n%s", err, out)
-	}
-	return nil
+	return build(ctx, path, "-overlay", file)
 }
 
 // jumping lets a database and its backups live with a clock that differs from verb to

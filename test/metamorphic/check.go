@@ -10,21 +10,12 @@ import (
 	"github.com/fddhdb/fddhdb/db"
 )
 
-// checkAll compares everything that can be read with the model.
-func (h *history) checkAll(*Op) error {
+// check compares everything that can be read with the model.
+func (h *history) check(*Op) error {
 	if err := h.checkWorld(h.now, h.d.Collection); err != nil {
 		return err
 	}
 	return h.checkStaged()
-}
-
-// check is checkAll, and lets others look, too.
-func (h *history) check(*Op) error {
-	err := h.checkAll(nil)
-	if err == nil && h.under != nil {
-		err = h.under(h.d)
-	}
-	return err
 }
 
 // checkWorld compares a state of the database with a world. get returns its

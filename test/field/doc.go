@@ -4,9 +4,9 @@
 // clocks. Nothing is injected into the program. The tests of package db inject faults,
 // but only in places where they expect them.
 //
-//	go run ./internal/field                           # a minute
-//	go run ./internal/field -long                     # all combinations, some hours
-//	go run ./internal/field -run 'damage|signals' -seed 7
+//	go -C test run ./field                           # a minute
+//	go -C test run ./field -long                     # all combinations, some hours
+//	go -C test run ./field -run 'damage|signals' -seed 7
 //
 // Every command has a time limit, after which it and its children are killed, so nothing
 // hangs the run. Random moments, places and orders follow from the seed, which is printed.

@@ -267,7 +267,7 @@ func (h *history) changed() error {
 	if err := h.open(nil); err != nil {
 		return err
 	}
-	if err := h.checkAll(nil); err != nil {
+	if err := h.check(nil); err != nil {
 		return err
 	}
 	var err error

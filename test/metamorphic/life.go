@@ -132,7 +132,7 @@ func (h *history) cancelled(op *Op) error {
 			return fmt.Errorf("%s: %v", what, err)
 		}
 	}
-	return h.checkAll(nil)
+	return h.check(nil)
 }
 
 func (h *history) verify(*Op) error {
@@ -170,7 +170,7 @@ func (h *history) reopen(op *Op) error {
 		return err
 	}
 	h.past = nil // closing makes everything durable
-	if err := h.checkAll(nil); err != nil {
+	if err := h.check(nil); err != nil {
 		return err
 	}
 	if h.now.sequence, err = h.sequence(); err != nil {

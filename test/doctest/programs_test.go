@@ -30,7 +30,7 @@ type programs struct {
 
 // folder is the path at which the compiler finds the programs. An overlay puts them
 // there; the clone has no such folder.
-const folder = "internal/doctest/programs"
+const folder = "internal/programs"
 
 // imports are the packages that fragments may use without importing them.
 var imports = map[string]string{

@@ -124,7 +124,7 @@ func (d *document) compare(t *testing.T, s *shell, c *step) {
 		want = c.output[first]
 	}
 	t.Errorf("%s: %s\nprints\n%s\nand not, as the document says,\n%s\nThe first line that is not there: %s\n"+
-		"If it is right so: go test ./internal/doctest -args -update",
+		"If it is right so: go -C test test ./doctest -args -update",
 		d.at(c.first-1), c.text, indent(out), indent(c.output), want)
 }
 

@@ -16,6 +16,7 @@ import (
 	"regexp"
 	"runtime"
 	"strconv"
+	"strings"
 	"syscall"
 	"time"
 )
@@ -168,9 +169,14 @@ func (f *field) run(ctx context.Context, only *regexp.Regexp) (findings int, err
 	return f.report(trials), ctx.Err()
 }
 
-// build builds the command into path, from the module of the working folder.
-func build(ctx context.Context, path string) error {
-	cmd := exec.CommandContext(ctx, "go", "build", "-trimpath", "-ldflags=-s -w", "-o", path, "github.com/fddhdb/fddhdb/cmd/fddhdb")
+// build builds the command into path, with the modules that a release has.
+func build(ctx context.Context, path string, flags ...string) error {
+	root, err := exec.CommandContext(ctx, "go", "list", "-m", "-f", "{{.Dir}}", "github.com/fddhdb/fddhdb").Output()
+	if err != nil {
+		return fmt.Errorf("go list: %w", err)
+	}
+	args := append([]string{"-C", strings.TrimSpace(string(root)), "build", "-trimpath", "-ldflags=-s -w", "-o", path}, flags...)
+	cmd := exec.CommandContext(ctx, "go", append(args, "./cmd/fddhdb")...)
 	cmd.Env = append(os.Environ(), "CGO_ENABLED=0")
 	if out, err := cmd.CombinedOutput(); err != nil {
 		return fmt.Errorf("go build: %w\n%s", err, out)

@@ -10,6 +10,6 @@
 // latest writes are lost. The package has tests alone; they import the database, its
 // backups and the seeds.
 //
-//	go test ./internal/killtest                            # a few kills
-//	go test ./internal/killtest -timeout 0 -args -kills 500
+//	go -C test test ./killtest                            # a few kills
+//	go -C test test ./killtest -timeout 0 -args -kills 500
 package killtest

@@ -67,7 +67,6 @@ type history struct {
 	mem     *memory // nil: the database is in dir
 	name    string  // folder of the database
 	d       *db.DB
-	under   func(*db.DB) error // looks at a database that is as the model says; nil: nothing does
 
 	now  *world
 	past []*world // worlds to which a crash may lead back, oldest first
@@ -96,19 +95,13 @@ var errPassed = errors.New("passed over")
 // Run runs a program in a temporary folder, which it removes. The error is a *Failure,
 // or comes from the preparation.
 func Run(p *Program) (counts Counts, err error) {
-	return RunUnder(p, nil)
-}
-
-// RunUnder is Run with another check: where an operation compares everything with the model,
-// and at the end, in place of verifying, look is called with the database.
-func RunUnder(p *Program, look func(*db.DB) error) (counts Counts, err error) {
 	dir, err := os.MkdirTemp("", "metamorphic-")
 	if err != nil {
 		return nil, err
 	}
 	defer os.RemoveAll(dir)
 	h := &history{
-		under: look, options: p.Options, dir: dir, name: "db", now: &world{collections: map[string]*collection{}},
+		options: p.Options, dir: dir, name: "db", now: &world{collections: map[string]*collection{}},
 		snapshots: map[string]*moment{}, cursors: map[string]*place{}, counts: Counts{},
 		backups: map[string]*kept{}, copies: map[string]*duplicate{}, imports: map[source]*staging{},
 	}
@@ -301,11 +294,7 @@ func (h *history) end(*Op) error {
 	if err := h.reopen(&Op{}); err != nil {
 		return err
 	}
-	look := h.verify
-	if h.under != nil {
-		look = h.check
-	}
-	if err := look(nil); err != nil {
+	if err := h.verify(nil); err != nil {
 		return err
 	}
 	return errors.Join(h.recalled.enough(), h.close())
