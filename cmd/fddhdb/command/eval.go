@@ -143,6 +143,7 @@ func evalCommand(e *env) *cobra.Command {
 	f := cmd.Flags()
 	f.BoolVar(&o.curves, "curves", false, "with --json: the points of the curves, too (--plot implies it)")
 	f.StringVar(&o.plot, "plot", "", "draw the curves to `FILE`.svg")
+	usage.Matter(cmd.Flags(), "vectors", "labels", "truth", "top", "where", "plot", "curves", "json")
 	return cmd
 }
 

@@ -153,6 +153,7 @@ func trainCommand(e *env) *cobra.Command {
 	o.register(cmd)
 	o.Settings.Register(cmd.Flags())
 	cmd.Flags().BoolVar(&o.Activate, "activate", false, "make it the active space, as the first training always does")
+	usage.Matter(cmd.Flags(), "bits", "method", "features", "map", "anchors", "label-embedding", "rows", "seed", "activate", "collection", "json")
 	return cmd
 }
 
