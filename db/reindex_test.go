@@ -781,7 +781,7 @@ func TestReindexAfterGrowingLabels(t *testing.T) {
 		t.Fatal(err)
 	}
 	m := inSpace(t, c, 2).Space.Learned
-	anew, err := m.Refit(s, nil)
+	anew, _, err := m.Refit(s, nil)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -474,7 +474,7 @@ func TestUpdateAfterRestoring(t *testing.T) {
 		if err != nil {
 			return err
 		}
-		want, err := cv.Space.Learned.Refit(statistics, nil)
+		want, _, err := cv.Space.Learned.Refit(statistics, nil)
 		if err != nil {
 			return err
 		}

@@ -241,7 +241,7 @@ func withoutCode(t testing.TB, d *db.DB) (*db.Collection, *db.Item) {
 		err := db.Inside(c).Do(ctx, 0, func(tx *state.Tx, s *state.CollectionState) error {
 			sp := s.SpaceByID(uint32(space))
 			m := sp.Learned
-			nothing, err := m.Refit(model.NewStatistics(m), nil)
+			nothing, _, err := m.Refit(model.NewStatistics(m), nil)
 			if err != nil {
 				return err
 			}

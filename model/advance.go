@@ -66,3 +66,36 @@ func (x uint128) plus(y uint128) uint128 {
 	high, _ := bits.Add64(x.high, y.high, carry)
 	return uint128{high, low}
 }
+
+// Streams of random numbers of one seed.
+const (
+	streamSigns = iota
+	streamAnchors
+	streamRotations
+	streamChoice // items to choose with; the same ones in every modality that is complete
+	streamFolds  // order of these items
+	streamSubset // which anchors are kept
+	streamStarts // other starts of C
+	streamEmbedding
+	streamSketch  // sketches of the features of labels
+	streamParting // parting of labels that share a code
+	streamTies    // zeros of H0 Y'
+	streamItems   // items to learn from without labels
+	streamAxes    // where the search for principal axes begins
+	streamTurn    // rotations that ITQ begins with, and those that it does not turn
+)
+
+// reservoir returns the places of k random vectors out of any number. Each set of k
+// vectors is equally likely (Vitter's algorithm R: vector i is kept with probability
+// k/(i+1)).
+func reservoir(rng *rand.Rand, k int) func(i int) int {
+	return func(i int) int {
+		if i < k {
+			return i
+		}
+		if j := rng.IntN(i + 1); j < k {
+			return j
+		}
+		return -1
+	}
+}

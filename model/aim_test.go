@@ -413,7 +413,7 @@ func TestStreamOfUnlabelledIsBatch(t *testing.T) {
 				if err != nil {
 					t.Fatal(err)
 				}
-				refit, err := m.Refit(s, nil)
+				refit, _, err := m.Refit(s, nil)
 				if err != nil {
 					t.Fatal(err)
 				}

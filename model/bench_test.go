@@ -199,7 +199,7 @@ func BenchmarkSolve(b *testing.B) {
 			}
 			s.add(0, dense.Of(rows, k, phi), teaching{h: h}, workerCount())
 			for b.Loop() {
-				if _, err := s.solve(0, 1e-2, nil); err != nil {
+				if _, _, err := s.solve(0, 1e-2); err != nil {
 					b.Fatal(err)
 				}
 			}

@@ -8,11 +8,6 @@ import (
 	"github.com/fddhdb/fddhdb/model/internal/dense"
 )
 
-// ConditionLimit is the condition number above which a projection is unreliable.
-// Rounding in float64 leaves it four digits, and the rounding of features to float32
-// moves it by too much. A larger gamma helps, or features of one scale.
-const ConditionLimit = 1e12
-
 // gramNorm returns the 1-norm of the symmetric matrix with lower triangle a: the
 // largest sum of absolute values of a column.
 func gramNorm(a dense.Matrix[float64]) float64 {
@@ -84,22 +79,4 @@ func inverseNorm(l dense.Matrix[float64], workers int) float64 {
 	}
 	solve(x)
 	return max(estimate, 2*floats.Norm(x, 1)/(3*float64(k)))
-}
-
-// project solves for the projections and reports the condition numbers.
-func (tr *trainer) project(m *Model, stats *Statistics) (*Model, error) {
-	var conditions []*float64
-	for range m.maps {
-		conditions = append(conditions, new(float64))
-	}
-	m, err := m.refit(stats, nil, conditions)
-	if err != nil {
-		return nil, err
-	}
-	for t, mod := range m.modalities {
-		chosen := tr.report.Chosen[mod.Name]
-		chosen.Condition = *conditions[t]
-		tr.report.Chosen[mod.Name] = chosen
-	}
-	return m, nil
 }

@@ -1,6 +1,10 @@
 package model
 
-import "github.com/fddhdb/fddhdb/model/internal/dense"
+import (
+	"encoding/binary"
+
+	"github.com/fddhdb/fddhdb/model/internal/dense"
+)
 
 // csr holds sparse vectors row by row (compressed sparse rows). Row i has value[e] in
 // column index[e] for start[i] <= e < start[i+1].
@@ -38,4 +42,40 @@ func (m *csr) row(i int) Vector {
 // matrix returns m as the left operand of a product.
 func (m *csr) matrix(cols int) dense.Sparse {
 	return dense.Sparse{Rows: m.rows(), Cols: cols, Start: m.start, Index: m.index, Value: m.value}
+}
+
+// sparse writes the rows of m.
+func writeSparse(w *wireWriter, m *csr) {
+	for i := range m.rows() {
+		x := m.row(i)
+		w.u32(uint32(len(x.Index)))
+		for _, j := range x.Index {
+			w.u32(j)
+		}
+		w.f32s(x.Value)
+	}
+}
+
+// sparse reads n sparse vectors of d dimensions.
+func readSparse(r *wireReader, n, d int, what string) csr {
+	m := csr{start: []int{0}}
+	for range n {
+		count := r.count("the numbers of "+what, 0, d)
+		index, next := r.take(4*count, what), uint64(0)
+		for ; len(index) > 0; index = index[4:] {
+			j := binary.LittleEndian.Uint32(index)
+			if uint64(j) < next || int64(j) >= int64(d) {
+				r.fail("index %d of %s after %d, of %d dimensions", j, what, int64(next)-1, d)
+				break
+			}
+			next = uint64(j) + 1
+			m.index = append(m.index, j)
+		}
+		m.value = append(m.value, r.f32s(count, what)...)
+		if r.err != nil {
+			return csr{}
+		}
+		m.start = append(m.start, len(m.index))
+	}
+	return m
 }

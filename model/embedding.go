@@ -101,24 +101,21 @@ func (e *embedding) polar(cm, hy []float64, q, workers int) error {
 
 // embed replaces the random embedding by one made from the features, in one pass.
 func (tr *trainer) embed(ctx context.Context) error {
+	parts := tr.parts() // its labels have no directions yet
+	parts.C, parts.Aim = make([]float64, len(tr.sets.labels)*tr.opt.Bits), AimCodes
+	parts.Fusion = slices.Repeat([]float64{1}, len(parts.Modalities))
+	m, err := New(parts)
+	if err != nil {
+		return err
+	}
 	p := tr.newPass(passEmbedding)
-	p.m = tr.mapped()
+	p.m = m
 	p.random = sketchDirections(tr.maps, tr.opt.Bits, tr.opt.Seed)
 	s, err := tr.sum(ctx, p, nil)
 	if err != nil {
 		return err
 	}
 	return s.(*sketches).finish(tr.sets.embedding)
-}
-
-// mapped returns a model of the maps and the labels, whose labels have no directions yet.
-func (tr *trainer) mapped() *Model {
-	c, modalities := len(tr.sets.labels), tr.reader.modalities
-	return &Model{
-		bits: tr.opt.Bits, method: MethodLabels, seed: tr.opt.Seed, labels: tr.sets.labels, c: make([]float64, c*tr.opt.Bits),
-		aim: AimCodes, modalities: modalities, maps: tr.maps, gammas: make([]float64, len(modalities)),
-		fusion: fusion{weights: slices.Repeat([]float64{1}, len(modalities))},
-	}
 }
 
 // sketches sum up the features of the items of each label. A sketch is a random

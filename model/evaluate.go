@@ -161,7 +161,7 @@ func newDatabase(db codec.Codes, labels [][]uint32) *database {
 		codeOf:   make([]int32, n),
 		setOf:    make([]int32, n),
 		having:   map[uint32][]int32{},
-		harmonic: make([]float64, n+1),
+		harmonic: harmonicNumbers(n),
 	}
 	codes, sets := map[string]int32{}, map[string]int32{}
 	var key []byte
@@ -188,17 +188,9 @@ func newDatabase(db codec.Codes, labels [][]uint32) *database {
 			}
 		}
 		d.setOf[i] = s
-		d.harmonic[i+1] = d.harmonic[i] + 1/float64(i+1)
 	}
 	d.sets = len(sets)
 	return d
-}
-
-// A tie is a group of rows at the same distance.
-type tie struct {
-	rows, relevant int32
-	// Rows and relevant rows that precede the next row of the tie in the ranking.
-	before, relevantBefore int32
 }
 
 // A walker computes the figures of one query at a time, in one goroutine.
@@ -277,30 +269,6 @@ func (w *walker) query(query int, labels []uint32, top int) (f figures) {
 	f.precision = float64(inTop) / float64(min(top, int(rows)))
 	f.recall = float64(inTop) / float64(relevant)
 	return f
-}
-
-// expectation returns the sum of the precisions at the relevant rows of the tie,
-// expected over all orders of its rows (McSherry & Najork, "Computing information
-// retrieval performance measures efficiently in the presence of tied scores", ECIR
-// 2008). Let N rows and R relevant ones precede the tie, and m rows and r relevant ones
-// be in it. Place N+i holds a relevant row with probability r/m. Then (i-1)(r-1)/(m-1)
-// relevant rows are expected among the i-1 places before it:
-//
-//	sum_{i=1..m} r/m (R + 1 + (i-1) g) / (N+i),  g = (r-1)/(m-1)
-//
-// With i-1 = (N+i) - (N+1) the sum becomes differences of harmonic numbers.
-func (t *tie) expectation(harmonic []float64) float64 {
-	if t.relevant == 0 {
-		return 0
-	}
-	n, r0 := float64(t.before), float64(t.relevantBefore)
-	m, r := float64(t.rows), float64(t.relevant)
-	g := 0.0
-	if t.rows > 1 {
-		g = (r - 1) / (m - 1)
-	}
-	h := harmonic[t.before+t.rows] - harmonic[t.before]
-	return r / m * ((r0+1-g*(n+1))*h + g*m)
 }
 
 // A scorer ranks distinct codes by z.h, with 256 partial sums for each byte of the

@@ -23,8 +23,8 @@ type File struct {
 // is an empty one. The File has neither Seconds nor MemoryBytes of it, which two equal trainings do not have in
 // common: their files are equal. An ErrOption is about the names.
 func NewFile(m *Model, labels []string, report *Report) (*File, error) {
-	if len(labels) != len(m.labels) {
-		return nil, fmt.Errorf("%w: %d names of labels, for a model of %d labels", ErrOption, len(labels), len(m.labels))
+	if len(labels) != len(m.Labels()) {
+		return nil, fmt.Errorf("%w: %d names of labels, for a model of %d labels", ErrOption, len(labels), len(m.Labels()))
 	}
 	f := &File{report: new(Report)}
 	if report != nil {
@@ -45,8 +45,9 @@ func NewFile(m *Model, labels []string, report *Report) (*File, error) {
 	if len(columns) == 0 && len(labels) > 0 {
 		return nil, fmt.Errorf("%w: no label of the model has a name", ErrOption)
 	}
-	f.model = m.relabelled(columns, ids)
-	return f, nil
+	var err error
+	f.model, err = relabelled(m, columns, ids)
+	return f, err
 }
 
 // checkNames checks names of labels.
@@ -95,22 +96,22 @@ func (f *File) Model(ids []uint32) (*Model, error) {
 	if len(slices.Compact(slices.Clone(sorted))) != len(ids) {
 		return nil, fmt.Errorf("%w: two labels have one id", ErrOption)
 	}
-	return f.model.relabelled(columns, sorted), nil
+	return relabelled(f.model, columns, sorted)
 }
 
 // relabelled returns the model of some of its labels, with other ids: ids[i] is that of the label in
 // column columns[i]. ids ascend.
-func (m *Model) relabelled(columns []int, ids []uint32) *Model {
-	next := *m
-	next.labels, next.c, next.weights = slices.Clone(ids), nil, nil
+func relabelled(m *Model, columns []int, ids []uint32) (*Model, error) {
+	old := m.Parts()
+	p := old
+	p.Labels, p.C, p.Weights = slices.Clone(ids), nil, nil
 	for _, l := range columns {
-		next.c = append(next.c, m.c[l*m.bits:(l+1)*m.bits]...)
-		if m.weights != nil {
-			next.weights = append(next.weights, m.weights[l])
+		p.C = append(p.C, old.C[l*p.Bits:(l+1)*p.Bits]...)
+		if old.Weights != nil {
+			p.Weights = append(p.Weights, old.Weights[l])
 		}
 	}
-	next.sign()
-	return &next
+	return New(p)
 }
 
 // The body of a model file (magic "FDHF", version 0), with the numbers of marshal.go:
@@ -170,13 +171,13 @@ func UnmarshalFile(b []byte) (*File, error) {
 	if f.model, err = Unmarshal(r.b); err != nil {
 		return nil, err
 	}
-	for i, l := range f.model.labels {
+	for i, l := range f.model.Labels() {
 		if uint32(i) != l {
 			return nil, corrupt("label %d of the model is %d", i, l)
 		}
 	}
-	if len(f.model.labels) != len(f.labels) {
-		return nil, corrupt("%d names of labels, and a model of %d", len(f.labels), len(f.model.labels))
+	if len(f.model.Labels()) != len(f.labels) {
+		return nil, corrupt("%d names of labels, and a model of %d", len(f.labels), len(f.model.Labels()))
 	}
 	return f, nil
 }

@@ -144,7 +144,7 @@ func (tr *trainer) newFuser(choosers []*chooser) *fuser {
 	for _, item := range f.items {
 		setOf = append(setOf, tr.sets.setOf(item))
 	}
-	f.set, _, f.relevant = relevantSets(setOf, tr.sets)
+	f.set, _, f.relevant = relevantSets(setOf, tr.sets.sets, len(tr.sets.labels))
 	f.harmonic = harmonicNumbers(len(f.items))
 	return f
 }
@@ -202,18 +202,22 @@ func (f *fuser) take(t int, c *chooser, start int, prior float64) {
 
 // learn computes what the labels of the items teach, under the codes of a start.
 func (f *fuser) learn(tr *trainer, s *solver) {
-	m := &Model{bits: f.q, labels: tr.sets.labels, c: s.cm, aim: tr.aim()}
-	if m.aim != AimCodes {
-		m.weights = tr.sets.weights(m.aim, *tr.opt.Prior)
+	var weights []float64
+	if aim := tr.aim(); aim != AimCodes {
+		weights = tr.sets.weights(aim, *tr.opt.Prior)
 	}
 	g := make([]float64, f.q)
 	for i, item := range f.items {
 		set := tr.sets.setOf(item)
-		if m.aim == AimLabels {
-			m.aimAt(g, tr.sets.sets[set], m.weights, nil)
-		} else {
-			clear(g)
-			addSigns(g, s.setCode(set), m.weightOf(tr.sets.sets[set]))
+		columns := tr.sets.sets[set]
+		clear(g)
+		switch tr.aim() {
+		case AimLabels:
+			addDirections(g, s.cm, columns, weights)
+		case AimWeighted:
+			addSigns(g, s.setCode(set), meanWeight(columns, weights))
+		default:
+			addSigns(g, s.setCode(set), 1)
 		}
 		for j, v := range g {
 			f.g[i*f.q+j] = float32(v)

@@ -42,7 +42,7 @@ func fuserOf(n int, scale, noise []float64) *fuser {
 			f.mean[j] += float64(v) / float64(n)
 		}
 	}
-	f.set, _, f.relevant = relevantSets(setOf, sets)
+	f.set, _, f.relevant = relevantSets(setOf, sets.sets, len(sets.labels))
 	f.harmonic = harmonicNumbers(n)
 	return f
 }

@@ -86,7 +86,7 @@ func testGrow(t *testing.T, opt Options, most, least int) {
 		if next.Fingerprint() == m.Fingerprint() {
 			t.Error("the fingerprint is the same")
 		}
-		if refit, err := next.Refit(grown, nil); err != nil {
+		if refit, _, err := next.Refit(grown, nil); err != nil {
 			t.Fatal(err)
 		} else {
 			sameProjections(t, "grown", refit, m, 1e-9)
@@ -238,7 +238,7 @@ func testResidualOf(t *testing.T, aim Aim) {
 	o, rest := begunAt(t, 150, aim)
 	rest = rest.Slice(0, 60)
 	s := shard(t, o.model, rest)
-	m, err := o.model.Refit(s, nil)
+	m, _, err := o.model.Refit(s, nil)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -272,7 +272,7 @@ func testResidualOf(t *testing.T, aim Aim) {
 		if err := left.Merge(shard(t, o.model, rest.Slice(i+1, 60))); err != nil {
 			t.Fatal(err)
 		}
-		if without[i], err = o.model.Refit(left, nil); err != nil {
+		if without[i], _, err = o.model.Refit(left, nil); err != nil {
 			t.Fatal(err)
 		}
 	}

@@ -156,7 +156,7 @@ func (g *Guard) Verdict() (v Verdict, err error) {
 // hold keeps the held items that have known labels.
 func (g *Guard) hold(held []Example) {
 	m := g.online.model
-	all := &labelSets{labels: m.labels}
+	var sets [][]int32
 	numbers := map[string]uint32{}
 	var setOf []uint32
 	code := codec.NewCode(m.bits)
@@ -168,15 +168,15 @@ func (g *Guard) hold(held []Example) {
 		key := fmt.Sprint(columns)
 		set, ok := numbers[key]
 		if !ok {
-			set = uint32(len(all.sets))
+			set = uint32(len(sets))
 			numbers[key] = set
-			all.sets = append(all.sets, columns)
+			sets = append(sets, columns)
 		}
 		setOf = append(setOf, set)
 		g.held, g.labels = append(g.held, item), append(g.labels, code...)
 	}
 	g.rows = among{q: m.bits, words: codec.Words(m.bits), mean: m.mean, harmonic: harmonicNumbers(len(g.held))}
-	g.rows.set, _, g.rows.relevant = relevantSets(setOf, all)
+	g.rows.set, _, g.rows.relevant = relevantSets(setOf, sets, len(m.labels))
 	for t := range m.maps {
 		has := make([]bool, len(g.held))
 		for i, item := range g.held {

@@ -9,6 +9,9 @@ import (
 // made and for each verdict: about a second on one core.
 const guardPairs = 1 << 28
 
+// maxRankings is the number of modalities up to which all pairs of them are ranked.
+const maxRankings = 16
+
 // A heldRanking has the queries and the database of an ordered pair of modalities.
 type heldRanking struct {
 	from, to int   // modality of the query, modality searched
@@ -23,7 +26,7 @@ func (g *Guard) rankings() (all []heldRanking) {
 	var pairs [][2]int
 	for from := range T {
 		for to := range T {
-			if T == 1 || from != to && (T <= maxFusionModalities || to == (from+1)%T) {
+			if T == 1 || from != to && (T <= maxRankings || to == (from+1)%T) {
 				pairs = append(pairs, [2]int{from, to})
 			}
 		}

@@ -1,8 +1,6 @@
 package model
 
 import (
-	"math"
-
 	"github.com/fddhdb/fddhdb/codec"
 )
 
@@ -33,7 +31,7 @@ type judgment struct {
 // of codes.
 func newJudge(setOf []uint32, all *labelSets, bits int) *judge {
 	j := &judge{harmonic: harmonicNumbers(len(setOf))}
-	j.set, j.of, j.relevant = relevantSets(setOf, all)
+	j.set, j.of, j.relevant = relevantSets(setOf, all.sets, len(all.labels))
 	j.counts = make([]int32, len(j.of))
 	for _, s := range j.set {
 		j.counts[s]++
@@ -54,45 +52,6 @@ func newJudge(setOf []uint32, all *labelSets, bits int) *judge {
 		j.scratch = append(j.scratch, judgment{dist: make([]uint16, len(j.of)), ties: make([]tie, bits+1)})
 	}
 	return j
-}
-
-// harmonicNumbers returns 1 + 1/2 + ... + 1/i for i from 0 to n.
-func harmonicNumbers(n int) []float64 {
-	h := make([]float64, n+1)
-	for i := range n {
-		h[i+1] = h[i] + 1/float64(i+1)
-	}
-	return h
-}
-
-// relevantSets numbers the label sets of sampled rows by first appearance. It returns
-// the number of each row, the sets, and for each two of them whether they share a
-// label.
-func relevantSets(setOf []uint32, all *labelSets) (of []int32, sets []uint32, relevant [][]bool) {
-	number := map[uint32]int32{}
-	having := make([][]int32, len(all.labels)) // by label: the sets that hold it
-	for _, s := range setOf {
-		n, ok := number[s]
-		if !ok {
-			n = int32(len(sets))
-			number[s] = n
-			sets = append(sets, s)
-			for _, l := range all.sets[s] {
-				having[l] = append(having[l], n)
-			}
-		}
-		of = append(of, n)
-	}
-	for _, s := range sets {
-		row := make([]bool, len(sets))
-		for _, l := range all.sets[s] {
-			for _, other := range having[l] {
-				row[other] = true
-			}
-		}
-		relevant = append(relevant, row)
-	}
-	return of, sets, relevant
 }
 
 // precision returns the average precision of a row as a query with this code, among the
@@ -118,35 +77,4 @@ func (j *judge) precision(worker int, row int32, code codec.Code, codes []uint64
 	ties := s.ties[nearest : farthest+1]
 	defer clear(ties)
 	return expectedPrecision(ties, j.harmonic)
-}
-
-// expectedPrecision returns the average precision of a ranking, expected over all
-// orders of ties. The ties have their counts, and at least one row is relevant.
-func expectedPrecision(ties []tie, harmonic []float64) float64 {
-	var rows, found int32
-	var sum float64
-	for i := range ties {
-		t := &ties[i]
-		if t.rows == 0 {
-			continue
-		}
-		t.before, t.relevantBefore = rows, found
-		sum += t.expectation(harmonic)
-		rows += t.rows
-		found += t.relevant
-	}
-	return sum / float64(found)
-}
-
-// meanError returns the mean of x and its standard error.
-func meanError(x []float64) (mean, stderr float64) {
-	for _, v := range x {
-		mean += v
-	}
-	n := float64(len(x))
-	mean /= n
-	for _, v := range x {
-		stderr += (v - mean) * (v - mean)
-	}
-	return mean, math.Sqrt(stderr / n / max(n-1, 1))
 }

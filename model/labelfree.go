@@ -3,8 +3,6 @@ package model
 import (
 	"fmt"
 	"slices"
-
-	"github.com/fddhdb/fddhdb/model/internal/dense"
 )
 
 // A model can be learned without labels. Its codes are the signs of
@@ -122,28 +120,4 @@ func (f *featureMap) bounded(dst []float32, v Vector) {
 	for j, x := range dst {
 		dst[j] = min(max(x, -farthest), farthest)
 	}
-}
-
-// newLabelFree returns a model without labels. features, means and w, which is q x d, are by modality.
-func newLabelFree(method Method, bits int, seed uint64, modalities []Modality, prepared []*features, means [][]float64, w []dense.Matrix[float64]) *Model {
-	m := &Model{
-		bits: bits, method: method, seed: seed, modalities: modalities,
-		gammas: make([]float64, len(modalities)), mean: make([]float64, bits),
-		fusion: fusion{weights: slices.Repeat([]float64{1}, len(modalities))},
-	}
-	for t, mod := range modalities {
-		f := linearMap(means[t])
-		if mod.Sparse {
-			f = newSparseMap(MapLinear, means[t], 1, csr{})
-		}
-		f.features = prepared[t]
-		m.maps = append(m.maps, f)
-		p := dense.Of(bits, mod.Dim+1, make([]float64, bits*(mod.Dim+1))) // nothing for the intercept
-		for j := range bits {
-			copy(p.Data[j*p.Cols:], w[t].Data[j*mod.Dim:(j+1)*mod.Dim])
-		}
-		m.p = append(m.p, dense.Pack(p))
-	}
-	m.sign()
-	return m
 }

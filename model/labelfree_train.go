@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"math/rand/v2"
+	"slices"
 
 	"github.com/fddhdb/fddhdb/codec"
 	"github.com/fddhdb/fddhdb/model/internal/dense"
@@ -20,10 +21,7 @@ type freeTrainer struct {
 	sample     *itemSample
 	items      [][]Vector // of the sample: vectors by modality
 	report     Report
-
-	features []*features
-	means    [][]float64   // of features
-	maps     []*featureMap // by modality, to centre with
+	maps       []*featureMap // by modality
 }
 
 // trainLabelFree is Train for methods without labels; with an engine and no source it is TrainOver.
@@ -155,9 +153,7 @@ func (tr *freeTrainer) prepare() error {
 		if _, constant := m.sigma(); constant {
 			return fmt.Errorf("%w: all %d sampled vectors of modality %q are equal, but for what features %v leave out: without labels there is nothing to learn of them", ErrOneVector, len(xs), mod.Name, kind)
 		}
-		centring := linearMap(m.mean)
-		centring.features = f
-		tr.features, tr.means, tr.maps = append(tr.features, f), append(tr.means, m.mean), append(tr.maps, centring)
+		tr.maps = append(tr.maps, newLinearMap(mod, f, m.mean))
 		tr.report.Chosen[mod.Name] = Chosen{Map: MapLinear, FeatureMap: kind, Items: tr.sample.items[t], Features: mod.Dim}
 	}
 	return nil
@@ -173,13 +169,17 @@ func (tr *freeTrainer) model(ctx context.Context) (*Model, error) {
 	if err != nil {
 		return nil, err
 	}
-	w := make([]dense.Matrix[float64], len(tr.modalities))
+	T := len(tr.modalities)
+	p := Parts{
+		Bits: tr.opt.Bits, Method: tr.opt.Method, Seed: tr.opt.Seed, Modalities: tr.modalities, Maps: tr.maps,
+		Gammas: make([]float64, T), Projections: make([][]float64, T), Fusion: slices.Repeat([]float64{1}, T),
+	}
 	for g, group := range tr.groups {
 		for _, t := range group {
-			w[t] = byGroup[g]
+			p.Projections[t] = zeroIntercept(byGroup[g].Data, p.Bits)
 		}
 	}
-	return newLabelFree(tr.opt.Method, tr.opt.Bits, tr.opt.Seed, tr.modalities, tr.features, tr.means, w), nil
+	return New(p)
 }
 
 // directions returns the directions that codes are made of.

@@ -1,7 +1,5 @@
 package model
 
-import "github.com/fddhdb/fddhdb/model/internal/dense"
-
 // The body of a model without labels, with the numbers of marshal.go:
 //
 //	size      what
@@ -26,7 +24,7 @@ func (m *Model) marshalLabelFree() []byte {
 	w.u32(uint32(len(m.modalities)))
 	for t, mod := range m.modalities {
 		f := m.maps[t]
-		w.modality(mod)
+		writeModality(w, mod)
 		w.u8(uint8(f.features.kind))
 		w.f64s(f.features.shift...)
 		w.f64s(f.features.scale...)
@@ -40,7 +38,7 @@ func (m *Model) marshalLabelFree() []byte {
 }
 
 // modality writes name, dimension and form of a modality.
-func (w *wireWriter) modality(mod Modality) {
+func writeModality(w *wireWriter, mod Modality) {
 	w.name(mod.Name)
 	w.u32(uint32(mod.Dim))
 	if mod.Sparse {
@@ -50,38 +48,26 @@ func (w *wireWriter) modality(mod Modality) {
 	}
 }
 
-// labelFree reads the body of a model without labels, behind the bits and the method, which m has.
-func (r *wireReader) labelFree(m *Model) (*Model, error) {
-	bits, method, seed := m.bits, m.method, r.u64("seed")
-	if r.err == nil && int(method) >= len(methodNames) {
-		r.fail("method %d", method)
-	}
-	var modalities []Modality
-	var prepared []*features
-	var means [][]float64
-	var w []dense.Matrix[float64]
+// readLabelFree reads what follows the seed of a model without labels.
+func readLabelFree(r *wireReader, p *Parts) {
 	names := map[string]bool{}
 	for t := range r.count("the number of modalities", 1, maxModalities) {
-		mod := r.modality(names)
+		mod := readModality(r, names)
 		if r.err == nil && mod.Dim >= maxFeatures {
 			r.fail("%d dimensions of modality %d", mod.Dim, t)
 		}
-		f := r.features(mod, FeatureKind(r.u8("features")))
-		mean := r.f64s(mod.Dim, "mean")
-		rows := dense.Of(bits, mod.Dim, r.f64s(bits*mod.Dim, "W"))
+		f := readFeatureMap(r, mod, MapLinear, readFeatures(r, mod, FeatureKind(r.u8("features"))))
+		w := r.f64s(p.Bits*mod.Dim, "W")
 		if r.err != nil {
-			return nil, r.err
+			return
 		}
-		modalities, prepared, means, w = append(modalities, mod), append(prepared, f), append(means, mean), append(w, rows)
+		p.Modalities, p.Maps, p.Projections = append(p.Modalities, mod), append(p.Maps, f), append(p.Projections, zeroIntercept(w, p.Bits))
+		p.Gammas, p.Fusion = append(p.Gammas, 0), append(p.Fusion, 1)
 	}
-	if err := r.close(); err != nil {
-		return nil, err
-	}
-	return newLabelFree(method, bits, seed, modalities, prepared, means, w), nil
 }
 
 // modality reads name, dimension and form of a modality.
-func (r *wireReader) modality(names map[string]bool) Modality {
+func readModality(r *wireReader, names map[string]bool) Modality {
 	mod := Modality{Name: r.modalityName(names)}
 	mod.Dim = r.count("dimension", 1, maxDim)
 	form := r.u8("form")
@@ -93,7 +79,7 @@ func (r *wireReader) modality(names map[string]bool) Modality {
 }
 
 // features reads the numbers of features of this kind.
-func (r *wireReader) features(mod Modality, kind FeatureKind) *features {
+func readFeatures(r *wireReader, mod Modality, kind FeatureKind) *features {
 	f := &features{kind: kind}
 	if r.err == nil && kind > FeaturesHellingerL2 {
 		r.fail("features %d", kind)

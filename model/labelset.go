@@ -134,17 +134,6 @@ func (s *labelSets) uncentred(x []float64, q int) {
 	}
 }
 
-// appendKnown appends the columns of the known ones of labels. Both known and labels
-// ascend, and so do the columns.
-func appendKnown(dst []int32, known, labels []uint32) []int32 {
-	for _, l := range labels {
-		if i, ok := slices.BinarySearch(known, l); ok {
-			dst = append(dst, int32(i))
-		}
-	}
-	return dst
-}
-
 // setBuilder collects label sets, and the product H0 Y' of the random start with them,
 // label by label. The labels, and so the columns, are known only at the end.
 type setBuilder struct {
@@ -231,4 +220,13 @@ func (s *setBuilder) finish() (*labelSets, []float64, error) {
 		hy = append(hy, s.hy[l]...)
 	}
 	return sets, hy, nil
+}
+
+// labelsOf returns the labels of a set.
+func (s *labelSets) labelsOf(set []int32) []uint32 {
+	labels := make([]uint32, len(set))
+	for i, l := range set {
+		labels[i] = s.labels[l]
+	}
+	return labels
 }

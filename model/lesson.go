@@ -66,16 +66,6 @@ func (m *Model) checkLesson(item Example, l Lesson) error {
 	return nil
 }
 
-// ascend reports whether the labels are sorted and distinct.
-func ascend(labels []uint32) bool {
-	for i := 1; i < len(labels); i++ {
-		if labels[i-1] >= labels[i] {
-			return false
-		}
-	}
-	return true
-}
-
 // packSigns returns the code with the signs of h.
 func packSigns(h []float32) codec.Code {
 	code := codec.NewCode(len(h))

@@ -132,7 +132,7 @@ func TestEverythingForgotten(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	want, err := trained.Refit(empty.Statistics(), nil)
+	want, _, err := trained.Refit(empty.Statistics(), nil)
 	if err != nil {
 		t.Fatal(err)
 	}

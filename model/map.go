@@ -1,7 +1,9 @@
 package model
 
 import (
+	"fmt"
 	"math"
+	"slices"
 
 	"github.com/fddhdb/fddhdb/model/internal/dense"
 )
@@ -40,6 +42,26 @@ type featureMap struct {
 // linearMap takes the mean of the vectors, which the map subtracts.
 func linearMap(mean []float64) *featureMap {
 	return &featureMap{kind: MapLinear, dim: len(mean), features: new(features), mean: mean, scale: 1}
+}
+
+// newLinearMap returns the linear map of a modality: its features, less their mean, and the intercept.
+func newLinearMap(mod Modality, features *features, mean []float64) *featureMap {
+	f := linearMap(mean)
+	if mod.Sparse {
+		f = newSparseMap(MapLinear, mean, 1, csr{})
+	}
+	f.features = features
+	return f
+}
+
+// zeroIntercept returns a projection of the features of a linear map, of so many rows, that
+// does without the intercept: rows are its numbers for all others.
+func zeroIntercept(rows []float64, bits int) (p []float64) {
+	d := len(rows) / bits
+	for row := range slices.Chunk(rows, d) {
+		p = append(append(p, row...), 0)
+	}
+	return p
 }
 
 // rbfMap takes k anchors centred and scaled, row by row, as the model stores them.
@@ -212,4 +234,34 @@ func squaredNorm(x []float32) float64 {
 		s0 += float64(v) * float64(v)
 	}
 	return (s0 + s1) + (s2 + s3)
+}
+
+// MapKind is the kind of the feature map phi of a modality.
+type MapKind uint8
+
+const (
+	MapRBF       MapKind = iota // phi_j(x) = exp(-|x - a_j|^2 / sigma) for k anchors a_j
+	MapLinear                   // phi(x) = [x - mean, 1]
+	MapRBFLinear                // both: [phi(x) of rbf, (x - mean) / sqrt(sigma/2), 1]
+)
+
+var mapNames = []string{"rbf", "linear", "rbf+linear"}
+
+func (k MapKind) String() string { return nameOf(mapNames, int(k), "map") }
+
+// MarshalText writes the name, for reports.
+func (k MapKind) MarshalText() ([]byte, error) { return []byte(k.String()), nil }
+
+// UnmarshalText reads the name.
+func (k *MapKind) UnmarshalText(b []byte) (err error) {
+	*k, err = ParseMapKind(string(b))
+	return err
+}
+
+// ParseMapKind returns the map with this name: rbf, linear or rbf+linear.
+func ParseMapKind(s string) (MapKind, error) {
+	if i := slices.Index(mapNames, s); i >= 0 {
+		return MapKind(i), nil
+	}
+	return 0, fmt.Errorf("%w: map %q: it is rbf, linear or rbf+linear", ErrOption, s)
 }

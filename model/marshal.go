@@ -3,10 +3,6 @@ package model
 import (
 	"math"
 	"slices"
-	"unicode/utf8"
-
-	"github.com/fddhdb/fddhdb/codec"
-	"github.com/fddhdb/fddhdb/model/internal/dense"
 )
 
 // The body of a model (magic "FDHM") in the frame that wire.go
@@ -113,7 +109,7 @@ func (m *Model) MarshalBinary() ([]byte, error) {
 	w.u32(uint32(len(m.modalities)))
 	for t, mod := range m.modalities {
 		f := m.maps[t]
-		w.modality(mod)
+		writeModality(w, mod)
 		w.u8(uint8(f.kind))
 		w.u8(uint8(f.features.kind))
 		w.f64s(m.gammas[t])
@@ -124,7 +120,7 @@ func (m *Model) MarshalBinary() ([]byte, error) {
 			w.f64s(f.sigma)
 			w.u32(uint32(len(f.norms)))
 			if mod.Sparse {
-				w.sparse(&f.sparse.anchors)
+				writeSparse(w, &f.sparse.anchors)
 			} else {
 				w.f32s(f.anchors.Unpack().Data)
 			}
@@ -144,109 +140,70 @@ func Unmarshal(b []byte) (*Model, error) {
 	if err != nil {
 		return nil, err
 	}
-	m := &Model{bits: r.bits()}
-	m.method = Method(r.u8("method"))
-	if m.LabelFree() {
-		return r.labelFree(m)
+	p := Parts{Bits: r.bits(), Method: Method(r.u8("method")), Seed: r.u64("seed")}
+	switch {
+	case r.err != nil:
+	case p.Method == MethodAuto || int(p.Method) >= len(methodNames):
+		r.fail("method %d", p.Method)
+	case p.Method.LabelFree():
+		readLabelFree(r, &p)
+	default:
+		readLabelled(r, &p)
 	}
-	if r.err == nil && (m.method < MethodLabels || m.method > MethodPaper) {
-		r.fail("method %d", m.method)
-	}
-	m.seed = r.u64("seed")
-	c := r.count("the number of labels", 1, maxLabels)
-	for i := range c {
-		l := r.u32("labels")
-		if r.err != nil {
-			return nil, r.err
-		}
-		if i > 0 && l <= m.labels[i-1] {
-			r.fail("label %d follows %d", l, m.labels[i-1])
-		}
-		m.labels = append(m.labels, l)
-	}
-	m.c = r.f64s(c*m.bits, "C")
-	r.aim(m)
-	if r.err != nil {
-		return nil, r.err
-	}
-	names := map[string]bool{}
-	for range r.count("the number of modalities", 1, maxModalities) {
-		mod := r.modality(names)
-		kind := MapKind(r.u8("map"))
-		featureKind := FeatureKind(r.u8("features"))
-		gamma := r.f64("gamma")
-		if r.err == nil && (kind > MapRBFLinear || gamma < 0) {
-			r.fail("map %d with gamma %g", kind, gamma)
-		}
-		feat := r.features(mod, featureKind)
-		mean := r.f64s(mod.Dim, "mean")
-		if r.err != nil {
-			return nil, r.err
-		}
-		if kind != MapRBF && kind.size(0, mod.Dim) > maxFeatures {
-			return nil, corrupt("a linear map of %d dimensions", mod.Dim)
-		}
-		f, err := r.featureMap(mod, kind, mean)
-		if err != nil {
-			return nil, err
-		}
-		f.features = feat
-		m.modalities = append(m.modalities, mod)
-		m.maps = append(m.maps, f)
-		m.gammas = append(m.gammas, gamma)
-		p := r.f64s(m.bits*f.size(), "P")
-		if r.err != nil {
-			return nil, r.err
-		}
-		m.p = append(m.p, dense.Pack(dense.Of(m.bits, f.size(), p)))
-	}
-	r.fusion(m)
 	if err := r.close(); err != nil {
 		return nil, err
 	}
-	m.sign()
+	m, err := New(p)
+	if err != nil {
+		return nil, corrupt("%v", err)
+	}
 	return m, nil
 }
 
-// aim reads the aim, the prior and the weights of labels.
-func (r *wireReader) aim(m *Model) {
-	m.aim = Aim(r.u8("aim"))
-	if r.err == nil && (m.aim == AimAuto || m.aim > AimWeighted || m.aim != AimCodes && m.method != MethodLabels) {
-		r.fail("aim %d of method %d", m.aim, m.method)
-	}
-	if r.err != nil || m.aim == AimCodes {
-		return
-	}
-	m.prior = r.f64("prior")
-	if r.err == nil && !(m.prior >= 0 && m.prior <= 1) {
-		r.fail("a prior of %g", m.prior)
-	}
-	m.weights = r.positive(len(m.labels), "the weights of labels")
-}
-
-// fusion reads the fusion and the mean aim.
-func (r *wireReader) fusion(m *Model) {
-	m.fusion.weights = r.f64s(len(m.modalities), "weights")
-	if r.err == nil && (slices.Min(m.fusion.weights) < 0 || slices.Max(m.fusion.weights) == 0) {
-		r.fail("the weights of the fusion are %v", m.fusion.weights)
-	}
-	m.fusion.centre = r.f64("centre")
-	if r.err == nil && !(m.fusion.centre >= 0 && m.fusion.centre <= 1) {
-		r.fail("the centre of the fusion is %g", m.fusion.centre)
-	}
-	m.mean = r.f64s(m.bits, "the mean aim")
-	if r.err == nil && m.aim == AimCodes && (slices.Min(m.mean) < -1 || slices.Max(m.mean) > 1) {
-		r.fail("the mean code is not from -1 to 1")
-	}
-}
-
-// featureMap reads sigma and anchors, and makes the map.
-func (r *wireReader) featureMap(mod Modality, kind MapKind, mean []float64) (*featureMap, error) {
-	if kind == MapLinear {
-		if mod.Sparse {
-			return newSparseMap(kind, mean, 1, csr{}), nil
+// readLabelled reads what follows the seed of a model that has learned from labels.
+func readLabelled(r *wireReader, p *Parts) {
+	c := r.count("the number of labels", 1, maxLabels)
+	for range c {
+		p.Labels = append(p.Labels, r.u32("labels"))
+		if r.err != nil {
+			return
 		}
-		return linearMap(mean), nil
+	}
+	p.C = r.f64s(c*p.Bits, "C")
+	p.Aim = Aim(r.u8("aim"))
+	if p.Aim != AimCodes {
+		p.Prior = r.f64("prior")
+		p.Weights = r.f64s(c, "the weights of labels")
+	}
+	names := map[string]bool{}
+	for range r.count("the number of modalities", 1, maxModalities) {
+		mod := readModality(r, names)
+		kind, features := MapKind(r.u8("map")), FeatureKind(r.u8("features"))
+		if r.err == nil && kind > MapRBFLinear {
+			r.fail("map %d", kind)
+		}
+		gamma := r.f64("gamma")
+		f := readFeatureMap(r, mod, kind, readFeatures(r, mod, features))
+		if r.err != nil {
+			return
+		}
+		p.Modalities, p.Maps, p.Gammas = append(p.Modalities, mod), append(p.Maps, f), append(p.Gammas, gamma)
+		p.Projections = append(p.Projections, r.f64s(p.Bits*f.size(), "P"))
+	}
+	p.Fusion, p.Centre, p.Mean = r.f64s(len(p.Modalities), "weights"), r.f64("centre"), r.f64s(p.Bits, "the mean aim")
+}
+
+// readFeatureMap reads means, sigma and anchors, and makes the map; nil after an error.
+func readFeatureMap(r *wireReader, mod Modality, kind MapKind, features *features) *featureMap {
+	mean := r.f64s(mod.Dim, "mean")
+	if r.err == nil && kind != MapRBF && kind.size(0, mod.Dim) > maxFeatures {
+		r.fail("a linear map of %d dimensions", mod.Dim)
+	}
+	if r.err != nil {
+		return nil
+	}
+	if kind == MapLinear {
+		return newLinearMap(mod, features, mean)
 	}
 	sigma := r.f64("sigma")
 	if r.err == nil && !(sigma > 0 && !math.IsInf(1/sigma, 0)) {
@@ -256,22 +213,23 @@ func (r *wireReader) featureMap(mod Modality, kind MapKind, mean []float64) (*fe
 	if r.err == nil && kind.size(k, mod.Dim) > maxFeatures {
 		r.fail("a map of %d features", kind.size(k, mod.Dim))
 	}
-	var sparse csr
-	var anchors []float32
+	var f *featureMap
 	if mod.Sparse {
-		sparse = r.sparse(k, mod.Dim, "anchors")
+		anchors := readSparse(r, k, mod.Dim, "anchors")
+		if r.err != nil {
+			return nil
+		}
+		f = newSparseMap(kind, mean, sigma, anchors)
 	} else {
-		anchors = r.f32s(k*mod.Dim, "anchors")
+		anchors := r.f32s(k*mod.Dim, "anchors")
+		if r.err != nil {
+			return nil
+		}
+		f = rbfMap(mean, sigma, anchors)
+		f.kind = kind
 	}
-	if r.err != nil {
-		return nil, r.err
-	}
-	if mod.Sparse {
-		return newSparseMap(kind, mean, sigma, sparse), nil
-	}
-	f := rbfMap(mean, sigma, anchors)
-	f.kind = kind
-	return f, nil
+	f.features = features
+	return f
 }
 
 // MarshalBinary returns the binary form of the statistics: 4 k (k+1) + 8 c k bytes for
@@ -340,7 +298,7 @@ func UnmarshalStatistics(b []byte) (*Statistics, error) {
 		}
 		switch {
 		case s.labels > 0:
-			r.labelSums(s, &p)
+			readLabelSums(r, s, &p)
 		default:
 			p.b = r.f64s(s.bits*p.k, "B")
 			p.square = float64(p.n)
@@ -360,7 +318,7 @@ func UnmarshalStatistics(b []byte) (*Statistics, error) {
 }
 
 // labelSums reads the sums that AimLabels has for a modality, besides A.
-func (r *wireReader) labelSums(s *Statistics, p *part) {
+func readLabelSums(r *wireReader, s *Statistics, p *part) {
 	p.b = r.f64s(s.labels*p.k, "B")
 	if p.pairs = r.triangle(s.labels, "the pairs of labels"); r.err != nil {
 		return
@@ -379,38 +337,4 @@ func (r *wireReader) labelSums(s *Statistics, p *part) {
 	}
 	p.unlabelled = int64(taught)
 	p.taught = r.f64s(s.bits*p.k, "what projections have taught")
-}
-
-// triangle reads the lower triangle of a k x k matrix, whose upper triangle is zero. The
-// stored form has half its size.
-func (r *wireReader) triangle(k int, what string) []float64 {
-	triangle := r.f64s(k*(k+1)/2, what)
-	if r.err != nil {
-		return nil
-	}
-	a := make([]float64, k*k)
-	for i := range k {
-		copy(a[i*k:], triangle[:i+1])
-		triangle = triangle[i+1:]
-	}
-	return a
-}
-
-// bits reads the length of codes.
-func (r *wireReader) bits() int {
-	q := r.count("the number of bits", codec.MinBits, codec.MaxBits)
-	if r.err == nil && codec.CheckBits(q) != nil {
-		r.fail("%d bits", q)
-	}
-	return q
-}
-
-// modalityName reads the name of a modality, which must not be in seen, and adds it.
-func (r *wireReader) modalityName(seen map[string]bool) string {
-	name := r.name("name")
-	if r.err == nil && (name == "" || len(name) > maxName || seen[name] || !utf8.ValidString(name)) {
-		r.fail("the name of modality %d is %q", len(seen), name)
-	}
-	seen[name] = true
-	return name
 }

@@ -126,7 +126,7 @@ func TestMarshalRoundTrip(t *testing.T) {
 		if !bytes.Equal(again, b) || !bytes.Equal(sagain, sb) {
 			t.Error("other bytes the second time")
 		}
-		refit, err := m.Refit(s, nil)
+		refit, _, err := m.Refit(s, nil)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -304,7 +304,7 @@ func TestTaughtStatistics(t *testing.T) {
 		if p := read.parts[1]; aim == AimLabels && (p.unlabelled != 10 || p.n != 50) || aim == AimCodes && (p.unlabelled != 0 || p.square != float64(p.n)) {
 			t.Errorf("%v: %d of %d items have no labels, weight %g", aim, p.unlabelled, p.n, p.square)
 		}
-		refit, err := m.Refit(read, nil)
+		refit, _, err := m.Refit(read, nil)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -320,7 +320,7 @@ func TestTaughtStatistics(t *testing.T) {
 		if err := fresh.Same(read, 0); err != nil {
 			t.Errorf("%v: merged with none: %v", aim, err)
 		}
-		twice, err := m.Refit(read, map[string]float64{"image": 2 * m.Gamma(0), "text": 2 * m.Gamma(1)})
+		twice, _, err := m.Refit(read, map[string]float64{"image": 2 * m.Gamma(0), "text": 2 * m.Gamma(1)})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -458,7 +458,7 @@ func FuzzStatistics(f *testing.F) {
 			t.Fatalf("other bytes the second time (%v)", err)
 		}
 		for i := range s.parts {
-			if _, err := s.solve(i, 1, nil); err != nil && !errors.As(err, new(*SingularError)) {
+			if _, _, err := s.solve(i, 1); err != nil && !errors.As(err, new(*SingularError)) {
 				t.Fatal(err)
 			}
 		}

@@ -121,43 +121,33 @@ func (m *Model) Knows(labels []uint32) bool {
 
 // Refit returns the model with projections solved from statistics of its code space, and
 // with the weights of labels that follow from them. gamma overrides the ridge of the
-// modalities that it names. m is unchanged, and so are the codes of labels. The error wraps
-// ErrMismatch, or is a *SingularError or *ModalityError.
-func (m *Model) Refit(s *Statistics, gamma map[string]float64) (refit *Model, err error) {
-	return m.refit(s, gamma, make([]*float64, len(m.maps)))
-}
-
-// refit is Refit. conditions are by modality; see Statistics.solve.
-func (m *Model) refit(s *Statistics, gamma map[string]float64, conditions []*float64) (refit *Model, err error) {
+// modalities that it names. m is unchanged, and so are the codes of labels. conditions has for each
+// modality an estimate from below of the condition number of A + gamma I in the 1-norm. The error
+// wraps ErrMismatch, or is a *SingularError or *ModalityError.
+func (m *Model) Refit(s *Statistics, gamma map[string]float64) (refit *Model, conditions []float64, err error) {
 	defer guard(&err, "refitting the projections")
 	if err := m.checkStatistics(s); err != nil {
-		return nil, err
+		return nil, nil, err
 	}
-	known := make(map[string]bool)
 	next := *m
 	next.gammas = slices.Clone(m.gammas)
-	for t, mod := range m.modalities {
-		known[mod.Name] = true
-		if g, ok := gamma[mod.Name]; ok {
-			next.gammas[t] = g
+	for name, g := range gamma {
+		t := slices.IndexFunc(m.modalities, func(mod Modality) bool { return mod.Name == name })
+		if t < 0 {
+			return nil, nil, &ModalityError{Modality: name, Problem: "has a gamma, but the model does not know it"}
 		}
+		next.gammas[t] = g
 	}
-	for name := range gamma {
-		if !known[name] {
-			return nil, &ModalityError{Modality: name, Problem: "has a gamma, but the model does not know it"}
-		}
-	}
-	next.p = nil
 	x := m.mixture(s)
-	next.weights = x.weights
-	for t := range m.maps {
-		w, err := s.solve(t, next.gammas[t], conditions[t])
+	next.p, next.weights = nil, x.weights
+	for t, g := range next.gammas {
+		w, condition, err := s.solve(t, g)
 		if err != nil {
-			return nil, err
+			return nil, nil, err
 		}
-		next.p = append(next.p, dense.Pack(m.mix(x, w)))
+		next.p, conditions = append(next.p, dense.Pack(m.mix(x, w))), append(conditions, condition)
 	}
-	return &next, nil
+	return &next, conditions, nil
 }
 
 // checkStatistics refuses statistics that do not belong to the model.

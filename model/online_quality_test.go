@@ -260,7 +260,7 @@ func TestOnlineEqualsBatch(t *testing.T) {
 	if err := stats.Merge(shard(t, s.Model, whole)); err != nil {
 		t.Fatal(err)
 	}
-	batch, err := s.Model.Refit(stats, nil)
+	batch, _, err := s.Model.Refit(stats, nil)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -148,7 +148,7 @@ func TestOnlineLabels(t *testing.T) {
 				if err != nil {
 					t.Fatal(err)
 				}
-				direct, err := got.Refit(want, nil)
+				direct, _, err := got.Refit(want, nil)
 				if err != nil {
 					t.Fatal(err)
 				}
@@ -187,7 +187,7 @@ func fixedPoint(t *testing.T, m *Model, x mixture, s *Statistics, mod int, sub *
 		}
 		next := s.Clone()
 		next.add(mod, dense.Of(len(sub.at), k, sub.phi), sub.teaching, 1)
-		w, err := next.solve(mod, m.gammas[mod], nil)
+		w, _, err := next.solve(mod, m.gammas[mod])
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -240,7 +240,7 @@ func TestOnlineFixedPoint(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			direct, err := m.Refit(want, nil)
+			direct, _, err := m.Refit(want, nil)
 			if err != nil {
 				t.Fatal(err)
 			}

@@ -49,90 +49,6 @@ const (
 	anchorsOfMany     = 1200
 )
 
-// A Modality is one kind of vector that items have. If it is Sparse, training, anchors
-// and projections store and multiply only the numbers that vectors hold. The codes are
-// those of the same vectors in a dense modality, but for rounding.
-type Modality struct {
-	Name   string
-	Dim    int // dimensions of a vector
-	Sparse bool
-}
-
-// Method is the way in which training solves for C and H. See the package comment.
-type Method uint8
-
-const (
-	MethodAuto   Method = iota // MethodLabels
-	MethodLabels               // the limit of large delta: label sets alone
-	MethodJoint                // the exact joint step over C and every R_t
-	MethodPaper                // the steps of the paper, one variable at a time
-	MethodITQ                  // without labels: signs of turned principal axes, of vectors of one space
-	MethodCCAITQ               // without labels: signs of turned canonical directions, of items with vectors in several spaces
-)
-
-var methodNames = []string{"auto", "labels", "joint", "paper", "itq", "cca-itq"}
-
-// methodsText names the methods, for errors.
-const methodsText = "auto, labels, joint, paper, itq or cca-itq"
-
-func (m Method) String() string { return nameOf(methodNames, int(m), "method") }
-
-// MarshalText writes the name, for reports.
-func (m Method) MarshalText() ([]byte, error) { return []byte(m.String()), nil }
-
-// UnmarshalText reads the name.
-func (m *Method) UnmarshalText(b []byte) (err error) {
-	*m, err = ParseMethod(string(b))
-	return err
-}
-
-// ParseMethod returns the method with this name: auto, labels, joint, paper, itq or cca-itq.
-func ParseMethod(s string) (Method, error) {
-	if i := slices.Index(methodNames, s); i >= 0 {
-		return Method(i), nil
-	}
-	return 0, fmt.Errorf("%w: method %q: it is %s", ErrOption, s, methodsText)
-}
-
-// MapKind is the kind of the feature map phi of a modality.
-type MapKind uint8
-
-const (
-	MapRBF       MapKind = iota // phi_j(x) = exp(-|x - a_j|^2 / sigma) for k anchors a_j
-	MapLinear                   // phi(x) = [x - mean, 1]
-	MapRBFLinear                // both: [phi(x) of rbf, (x - mean) / sqrt(sigma/2), 1]
-)
-
-var mapNames = []string{"rbf", "linear", "rbf+linear"}
-
-func (k MapKind) String() string { return nameOf(mapNames, int(k), "map") }
-
-// MarshalText writes the name, for reports.
-func (k MapKind) MarshalText() ([]byte, error) { return []byte(k.String()), nil }
-
-// UnmarshalText reads the name.
-func (k *MapKind) UnmarshalText(b []byte) (err error) {
-	*k, err = ParseMapKind(string(b))
-	return err
-}
-
-// ParseMapKind returns the map with this name: rbf, linear or rbf+linear.
-func ParseMapKind(s string) (MapKind, error) {
-	if i := slices.Index(mapNames, s); i >= 0 {
-		return MapKind(i), nil
-	}
-	return 0, fmt.Errorf("%w: map %q: it is rbf, linear or rbf+linear", ErrOption, s)
-}
-
-// nameOf returns the name of number i of a kind of option, and for an unknown number what
-// it is of.
-func nameOf(names []string, i int, what string) string {
-	if i < len(names) {
-		return names[i]
-	}
-	return fmt.Sprintf("%s(%d)", what, i)
-}
-
 // Options are the settings of Train. Zero values mean the defaults. Maps are keyed by
 // the name of the modality; an entry counts even if it is zero. Train does not write to
 // them.
@@ -325,4 +241,106 @@ func complete[V any](what string, modalities []Modality, given map[string]V, oth
 		full[name] = given[name]
 	}
 	return full, nil
+}
+
+// checkAim checks the aim, the prior and the centre, and settles an aim that is left open.
+func (o *Options) checkAim() error {
+	switch {
+	case o.Aim > AimCodes:
+		return fmt.Errorf("%w: %v: it is auto, labels or codes", ErrOption, o.Aim)
+	case o.Aim == AimAuto && o.Method == MethodLabels:
+		o.Aim = AimLabels
+	case o.Aim == AimAuto:
+		o.Aim = AimCodes
+	case o.Aim == AimLabels && o.Method != MethodLabels:
+		return fmt.Errorf("%w: aim labels: method %v moves the codes of items away from those of their labels: use the aim codes, or the method labels", ErrOption, o.Method)
+	}
+	switch a := o.Prior; {
+	case a == nil:
+	case o.Aim == AimCodes:
+		return fmt.Errorf("%w: prior: the aim codes has none: leave it out, or use the aim labels", ErrOption)
+	case !(*a >= 0 && *a <= 1):
+		return fmt.Errorf("%w: prior: %g: it is a number from 0 to 1", ErrOption, *a)
+	}
+	switch share := o.Centre; {
+	case share == nil:
+	case o.Aim == AimCodes:
+		return fmt.Errorf("%w: centre: the aim codes has none: leave it out, or use the aim labels", ErrOption)
+	case !(*share >= 0 && *share <= 1):
+		return fmt.Errorf("%w: centre: %g: it is a number from 0 to 1", ErrOption, *share)
+	}
+	return nil
+}
+
+// priors are the values of Options.Prior to choose from. Larger ones cost more mAP by
+// distance than they gain.
+var priors = []float64{0, .125, .25, .375}
+
+// embeddedPrior is the prior if labels are embedded.
+const embeddedPrior = .125
+
+// Fusion says which projections make the code of an unlabelled item. The zero value
+// chooses by measurement; see FusionChoice.
+type Fusion struct {
+	Rule     FusionRule
+	Modality string // for FusionModality
+}
+
+// FusionRule is the rule of a Fusion.
+type FusionRule uint8
+
+const (
+	FusionAuto     FusionRule = iota // chosen from the training items
+	FusionSum                        // the sum of all projections
+	FusionModality                   // the projection of one modality alone
+)
+
+var fusionNames = []string{"auto", "sum"}
+
+// String returns the text form, which ParseFusion reads.
+func (f Fusion) String() string {
+	if f.Rule == FusionModality {
+		return f.Modality
+	}
+	return nameOf(fusionNames, int(f.Rule), "fusion")
+}
+
+// ParseFusion reads auto, sum or the name of a modality. It takes any name;
+// Train checks that there is such a modality.
+func ParseFusion(s string) (Fusion, error) {
+	if i := slices.Index(fusionNames, s); i >= 0 {
+		return Fusion{Rule: FusionRule(i)}, nil
+	}
+	if s == "" {
+		return Fusion{}, fmt.Errorf("%w: a fusion without a name: it is auto, sum or the name of a modality", ErrOption)
+	}
+	return Fusion{Rule: FusionModality, Modality: s}, nil
+}
+
+// check refuses a fusion that the modalities rule out.
+func (f Fusion) check(modalities []Modality) error {
+	switch {
+	case f.Rule > FusionModality:
+		return fmt.Errorf("%w: %v: it is auto, sum or the name of a modality", ErrOption, f)
+	case f.Rule == FusionModality && f.position(modalities) < 0:
+		return &ModalityError{Modality: f.Modality, Problem: "is the fusion of the options, but is not a modality of the items: it is auto, sum or the name of one"}
+	}
+	return nil
+}
+
+func (f Fusion) position(modalities []Modality) int {
+	return slices.IndexFunc(modalities, func(m Modality) bool { return m.Name == f.Modality })
+}
+
+// given returns the fusion of the rule. FusionAuto is the sum here, where nothing can be measured.
+func (f Fusion) given(modalities []Modality) fusion {
+	w := fusion{weights: make([]float64, len(modalities))}
+	if f.Rule == FusionModality {
+		w.weights[f.position(modalities)] = 1
+		return w
+	}
+	for t := range w.weights {
+		w.weights[t] = 1
+	}
+	return w
 }

@@ -59,3 +59,15 @@ func parallel(workers, n int, f func(worker, i int)) {
 		panic(*err)
 	}
 }
+
+// guard turns a panic of gonum (or of this package) into an error, at the border of the
+// package. Shapes are checked before every call, so no such panic is expected.
+func guard(err *error, doing string) {
+	switch r := recover().(type) {
+	case nil:
+	case error:
+		*err = fmt.Errorf("%s: internal error: %w", doing, r)
+	default:
+		*err = fmt.Errorf("%s: internal error: %v", doing, r)
+	}
+}

@@ -187,16 +187,19 @@ func (p *Pass) MarshalBinary() ([]byte, error) {
 	w.u32(uint32(p.bits))
 	w.u32(uint32(p.limit))
 	if p.m != nil {
-		b, err := p.m.withoutProjections().MarshalBinary()
+		parts := p.m.Parts()
+		parts.Projections, parts.Mean = nil, nil // the statistics have yet to give them
+		bare, err := New(parts)
 		if err != nil {
 			return nil, err
 		}
+		b, _ := bare.MarshalBinary() // the error is always nil
 		w.b = append(w.b, b...)
 		return w.finish(), nil
 	}
 	w.u32(uint32(len(p.modalities)))
 	for t, m := range p.modalities {
-		w.modality(m)
+		writeModality(w, m)
 		switch p.kind {
 		case passScan, passSample:
 			w.numbers(p.wanted[t])
@@ -227,17 +230,17 @@ func UnmarshalPass(b []byte) (*Pass, error) {
 		r.fail("%d bits", p.bits)
 	}
 	if r.err == nil && p.kind >= passEmbedding {
-		return r.passModel(p)
+		return readPassModel(r, p)
 	}
 	names := map[string]bool{}
 	for range r.count("the number of modalities", 1, maxModalities) {
-		mod := r.modality(names)
+		mod := readModality(r, names)
 		if r.err != nil {
 			return nil, r.err
 		}
 		p.modalities = append(p.modalities, mod)
 		if p.kind == passMoments {
-			p.features = append(p.features, r.features(mod, FeatureKind(r.u8("features"))))
+			p.features = append(p.features, readFeatures(r, mod, FeatureKind(r.u8("features"))))
 			continue
 		}
 		wanted := r.numbers("wanted items", maxWanted)
@@ -253,7 +256,7 @@ func UnmarshalPass(b []byte) (*Pass, error) {
 }
 
 // passModel reads the end of a pass that has a model.
-func (r *wireReader) passModel(p *Pass) (*Pass, error) {
+func readPassModel(r *wireReader, p *Pass) (*Pass, error) {
 	b := r.rest()
 	if r.err != nil {
 		return nil, r.err
@@ -270,16 +273,4 @@ func (r *wireReader) passModel(p *Pass) (*Pass, error) {
 		p.random = sketchDirections(p.m.maps, p.bits, p.seed)
 	}
 	return p, nil
-}
-
-// withoutProjections returns a copy with zeros for what the statistics have yet to give: m may lack
-// that. Its fingerprint is that of m.
-func (m *Model) withoutProjections() *Model {
-	bare := *m
-	bare.p = nil
-	for _, f := range m.maps {
-		bare.p = append(bare.p, dense.Pack(dense.Of(m.bits, f.size(), make([]float64, m.bits*f.size()))))
-	}
-	bare.mean = make([]float64, m.bits)
-	return &bare
 }

@@ -54,27 +54,13 @@ func (s *momentSums) reset() {
 
 func (s *momentSums) appendTo(w *wireWriter) {
 	for _, m := range s.of {
-		w.u64(uint64(m.n))
-		w.f64s(m.mean...)
-		w.f64s(m.m2...)
-		w.f32s(m.low)
-		for _, c := range m.count {
-			w.u64(uint64(c))
-		}
+		m.appendTo(w)
 	}
 }
 
 func (s *momentSums) readFrom(r *wireReader) {
 	for _, m := range s.of {
-		m.n = r.number("the number of vectors")
-		m.mean, m.m2 = r.f64s(len(m.mean), "means"), r.f64s(len(m.m2), "squares")
-		m.low = r.f32s(len(m.low), "least numbers")
-		for j := range m.count {
-			m.count[j] = r.number("the vectors with a number")
-		}
-		if r.err != nil {
-			return
-		}
+		m.readFrom(r)
 	}
 }
 
@@ -292,33 +278,6 @@ func (s *statisticsSums) readFrom(r *wireReader) {
 	default:
 		s.stats = stats
 	}
-}
-
-// merge adds the vectors of o, none of which is in m (Chan, Golub and LeVeque 1979).
-func (m *moments) merge(o *moments) {
-	for j := range m.mean {
-		a, b := float64(m.n), float64(o.n)
-		if m.sparse {
-			a, b = float64(m.count[j]), float64(o.count[j])
-			m.count[j] += o.count[j]
-		}
-		m.low[j] = min(m.low[j], o.low[j])
-		switch n := a + b; {
-		case b == 0:
-		case a == 0:
-			m.mean[j], m.m2[j] = o.mean[j], o.m2[j]
-		default:
-			d := o.mean[j] - m.mean[j]
-			m.mean[j] += d * (b / n)
-			m.m2[j] += o.m2[j] + d*d*(a*b/n)
-		}
-	}
-	m.n += o.n
-}
-
-// reset forgets all vectors.
-func (m *moments) reset() {
-	*m = *newMoments(Modality{Dim: len(m.mean), Sparse: m.sparse})
 }
 
 // merge adds the items of o, which come after those of s.

@@ -120,7 +120,7 @@ func (m *Model) UnmarshalRevision(b []byte) (*Model, error) {
 		r.fail("%d bits, where its base has %d", q, m.bits)
 	}
 	next := *m
-	r.grown(&next)
+	readGrown(r, &next)
 	if r.err == nil && m.aim != AimCodes {
 		next.weights = r.positive(len(next.labels), "the weights of labels")
 	}
@@ -154,7 +154,7 @@ func (m *Model) UnmarshalRevision(b []byte) (*Model, error) {
 }
 
 // grown reads labels and their directions, and merges them with those of m.
-func (r *wireReader) grown(m *Model) {
+func readGrown(r *wireReader, m *Model) {
 	n := r.count("the number of new labels", 0, maxLabels-len(m.labels))
 	var labels []uint32
 	for range n {

@@ -87,7 +87,7 @@ func TestRevisionRoundTrip(t *testing.T) {
 	if got, err := base.UnmarshalRevision(marshalRevision(t, base, base)); err != nil || got.Fingerprint() != base.Fingerprint() {
 		t.Errorf("a model as a revision of itself: %v", err)
 	}
-	refit, err := base.Refit(small(t).Statistics, map[string]float64{"image": 3})
+	refit, _, err := base.Refit(small(t).Statistics, map[string]float64{"image": 3})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -2,7 +2,6 @@ package model
 
 import (
 	"cmp"
-	"math/rand/v2"
 	"slices"
 )
 
@@ -24,21 +23,6 @@ type sampled struct {
 // returns the place at which vector i is kept, replacing the vector there, or -1 if it
 // is not kept. New places are taken in ascending order.
 func newSample(place func(i int) int) *sample { return &sample{place: place} }
-
-// reservoir returns the places of k random vectors out of any number. Each set of k
-// vectors is equally likely (Vitter's algorithm R: vector i is kept with probability
-// k/(i+1)).
-func reservoir(rng *rand.Rand, k int) func(i int) int {
-	return func(i int) int {
-		if i < k {
-			return i
-		}
-		if j := rng.IntN(i + 1); j < k {
-			return j
-		}
-		return -1
-	}
-}
 
 // add offers the next vectors, and copies those that it keeps.
 func (s *sample) add(xs []Vector) {

@@ -127,7 +127,7 @@ func TestWeightsFollowShiftingClasses(t *testing.T) {
 	frozen := *followed
 	frozen.p, frozen.weights = nil, r.Model.weights
 	for mod := range frozen.maps {
-		w, err := o.Statistics().solve(mod, frozen.gammas[mod], nil)
+		w, _, err := o.Statistics().solve(mod, frozen.gammas[mod])
 		if err != nil {
 			t.Fatal(err)
 		}

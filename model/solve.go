@@ -3,7 +3,6 @@ package model
 import (
 	"context"
 	"fmt"
-	"math"
 
 	"gonum.org/v1/gonum/blas"
 	"gonum.org/v1/gonum/blas/blas64"
@@ -233,19 +232,6 @@ func (s *solver) sweepSets(ctx context.Context, _ string) (float64, error) {
 	return f, nil
 }
 
-// zeroSum is what counts as 0 in the sum of centred directions, which have a length of
-// about 1: with all labels only rounding is left.
-const zeroSum = 1e-9
-
-// clearZeros makes exact zeros of numbers that are 0 but for rounding.
-func clearZeros(z []float64) {
-	for j, v := range z {
-		if math.Abs(v) < zeroSum {
-			z[j] = 0
-		}
-	}
-}
-
 // code returns the code of item i after the last sweep.
 func (s *solver) code(i int) codec.Code {
 	if s.method == MethodLabels {
@@ -273,22 +259,4 @@ func (s *solver) meanCode() []float64 {
 		mean[j] /= float64(s.sets.items)
 	}
 	return mean
-}
-
-// signs writes the code as +-1.
-func signs(dst []float32, code []uint64) {
-	for j := range dst {
-		dst[j] = float32(int(code[j/64]>>(j%64)&1)*2 - 1)
-	}
-}
-
-// addSigns adds weight times the +-1 vector of the code.
-func addSigns(dst []float64, code []uint64, weight float64) {
-	for j := range dst {
-		if code[j/64]>>(j%64)&1 == 1 {
-			dst[j] += weight
-		} else {
-			dst[j] -= weight
-		}
-	}
 }

@@ -267,28 +267,24 @@ func (s *Statistics) Clone() *Statistics {
 // codes a row for each bit.
 //
 // It copies A and factors it by Cholesky: k^3/3 multiplications, and k^2 for each row, on
-// GOMAXPROCS goroutines. The result is bitwise the same for any GOMAXPROCS. If condition
-// is not nil it is set to an estimate of the condition number of A_t + gamma I. The error
+// GOMAXPROCS goroutines. The result is bitwise the same for any GOMAXPROCS. condition
+// is an estimate of the condition number of A_t + gamma I. The error
 // is a *SingularError if gamma is too small for A.
-func (s *Statistics) solve(t int, gamma float64, condition *float64) (w dense.Matrix[float64], err error) {
+func (s *Statistics) solve(t int, gamma float64) (w dense.Matrix[float64], condition float64, err error) {
 	defer guard(&err, "solving for a projection")
 	part := &s.parts[t]
-	if err := checkWeight("gamma", part.name, gamma); err != nil {
-		return w, err
+	if !(gamma >= 0) || math.IsInf(gamma, 0) {
+		return w, 0, fmt.Errorf("%w: gamma of modality %q: %g: it is a finite number, zero or more", ErrOption, part.name, gamma)
 	}
 	a := dense.Of(part.k, part.k, make([]float64, part.k*part.k))
 	part.ridged(a, gamma)
-	var norm float64
-	if condition != nil {
-		norm = gramNorm(a) // before Cholesky replaces a
-	}
+	norm := gramNorm(a) // before Cholesky replaces a
 	if !dense.Cholesky(a, workerCount()) {
-		return w, part.singular(gamma)
+		return w, 0, part.singular(gamma)
 	}
-	if condition != nil {
-		*condition = norm * inverseNorm(a, workerCount())
-	}
-	return part.solve(a, gamma, workerCount())
+	condition = norm * inverseNorm(a, workerCount())
+	w, err = part.solve(a, gamma, workerCount())
+	return w, condition, err
 }
 
 // ridged writes the lower triangle of A + gamma I to a, k x k.

@@ -78,7 +78,7 @@ func TestShardsMergeToTheWhole(t *testing.T) {
 			}
 		}
 		sameStatistics(t, aim.String(), merged, r.Statistics)
-		refit, err := r.Model.Refit(merged, nil)
+		refit, _, err := r.Model.Refit(merged, nil)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -162,7 +162,7 @@ func TestRefit(t *testing.T) {
 		t.Fatal(err)
 	}
 	before, _ := marshal(t, r)
-	m, err := r.Model.Refit(r.Statistics, map[string]float64{"text": 3})
+	m, _, err := r.Model.Refit(r.Statistics, map[string]float64{"text": 3})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -182,10 +182,10 @@ func TestRefit(t *testing.T) {
 		t.Error("the refit changed the model")
 	}
 	var modality *ModalityError
-	if _, err := m.Refit(r.Statistics, map[string]float64{"sound": 1}); !errors.As(err, &modality) {
+	if _, _, err := m.Refit(r.Statistics, map[string]float64{"sound": 1}); !errors.As(err, &modality) {
 		t.Error(err)
 	}
-	if _, err := m.Refit(r.Statistics, map[string]float64{"text": math.NaN()}); !errors.Is(err, ErrOption) {
+	if _, _, err := m.Refit(r.Statistics, map[string]float64{"text": math.NaN()}); !errors.Is(err, ErrOption) {
 		t.Error(err)
 	}
 }
@@ -203,18 +203,18 @@ func TestStatisticsRefuse(t *testing.T) {
 	if err := a.Statistics.Merge(b.Statistics); !errors.Is(err, ErrMismatch) {
 		t.Errorf("statistics of another model: %v", err)
 	}
-	if _, err := a.Model.Refit(b.Statistics, nil); !errors.Is(err, ErrMismatch) {
+	if _, _, err := a.Model.Refit(b.Statistics, nil); !errors.Is(err, ErrMismatch) {
 		t.Errorf("refit with those of another model: %v", err)
 	}
 	s := a.Statistics
-	if _, err := s.solve(0, -1, nil); !errors.Is(err, ErrOption) {
+	if _, _, err := s.solve(0, -1); !errors.Is(err, ErrOption) {
 		t.Error(err)
 	}
 	var singular *SingularError
-	if _, err := NewStatistics(a.Model).solve(0, 0, nil); !errors.As(err, &singular) {
+	if _, _, err := NewStatistics(a.Model).solve(0, 0); !errors.As(err, &singular) {
 		t.Error(err)
 	}
-	if _, err := a.Model.Refit(NewStatistics(a.Model), map[string]float64{"image": 0}); !errors.As(err, &singular) {
+	if _, _, err := a.Model.Refit(NewStatistics(a.Model), map[string]float64{"image": 0}); !errors.As(err, &singular) {
 		t.Error(err)
 	}
 	c := s.Clone()

@@ -24,24 +24,6 @@ type Result struct {
 	exceptions map[int]codec.Code
 }
 
-// Streams of random numbers of one seed.
-const (
-	streamSigns = iota
-	streamAnchors
-	streamRotations
-	streamChoice // items to choose with; the same ones in every modality that is complete
-	streamFolds  // order of these items
-	streamSubset // which anchors are kept
-	streamStarts // other starts of C
-	streamEmbedding
-	streamSketch  // sketches of the features of labels
-	streamParting // parting of labels that share a code
-	streamTies    // zeros of H0 Y'
-	streamItems   // items to learn from without labels
-	streamAxes    // where the search for principal axes begins
-	streamTurn    // rotations that ITQ begins with, and those that it does not turn
-)
-
 // start is where a training starts: everything that it would draw at random. Tests
 // start it from a recorded run instead; nothing else differs.
 type start struct {
@@ -186,28 +168,37 @@ func train(ctx context.Context, modalities []Modality, src Source, engine Engine
 		return nil, err
 	}
 	clock.phase("sweeps")
-	m := &Model{
-		bits: opt.Bits, method: opt.Method, seed: opt.Seed,
-		labels: tr.sets.labels, c: tr.solver.cm, aim: tr.aim(),
-		modalities: modalities, maps: tr.maps,
-		fusion: tr.fusion,
+	p := tr.parts()
+	p.C, p.Aim = tr.solver.cm, tr.aim()
+	if p.Aim != AimCodes {
+		p.Prior = *tr.opt.Prior
+		p.Weights = tr.sets.weights(p.Aim, p.Prior)
 	}
-	tr.weigh(m)
-	tr.report.Aim, tr.report.Prior = m.aim, m.prior
-	for _, mod := range modalities {
-		m.gammas = append(m.gammas, opt.Gamma[mod.Name])
+	p.Fusion, p.Centre = tr.fusion.weights, tr.fusion.centre
+	tr.report.Aim, tr.report.Prior = p.Aim, p.Prior
+	m, err := New(p) // before the statistics, which carry its fingerprint
+	if err != nil {
+		return nil, err
 	}
-	// The fingerprint must be there before the statistics, which carry it.
-	m.sign()
 	stats, exceptions, err := tr.statistics(ctx, m)
 	if err != nil {
 		return nil, err
 	}
 	clock.phase("statistics")
-	if m, err = tr.project(m, stats); err != nil {
+	m, conditions, err := m.Refit(stats, nil)
+	if err != nil {
 		return nil, err
 	}
-	m.mean = tr.meanAim(m)
+	for t, mod := range modalities {
+		chosen := tr.report.Chosen[mod.Name]
+		chosen.Condition = conditions[t]
+		tr.report.Chosen[mod.Name] = chosen
+	}
+	p = m.Parts()
+	p.Mean = tr.meanAim(m)
+	if m, err = New(p); err != nil {
+		return nil, err
+	}
 	clock.phase("solve")
 	tr.report.Seconds = clock.seconds
 	return &Result{Model: m, Statistics: stats, Report: tr.report, exceptions: exceptions}, nil
@@ -478,24 +469,27 @@ func (tr *trainer) setCentre(share float64) {
 	tr.report.Centre = share
 }
 
-// weigh gives the model the prior and the weights of its labels.
-func (tr *trainer) weigh(m *Model) {
-	if m.aim == AimCodes {
-		return
+// parts returns what is known of the model before its codes.
+func (tr *trainer) parts() Parts {
+	p := Parts{
+		Bits: tr.opt.Bits, Method: tr.opt.Method, Seed: tr.opt.Seed, Labels: tr.sets.labels,
+		Modalities: tr.reader.modalities, Maps: tr.maps,
 	}
-	m.prior = *tr.opt.Prior
-	m.weights = tr.sets.weights(m.aim, m.prior)
+	for _, mod := range p.Modalities {
+		p.Gammas = append(p.Gammas, tr.opt.Gamma[mod.Name])
+	}
+	return p
 }
 
 // meanAim returns the mean of what the training items teach, with the weights of labels
 // that the projections have.
 func (tr *trainer) meanAim(m *Model) []float64 {
-	if m.aim == AimCodes {
+	if m.Aim() == AimCodes {
 		return tr.solver.meanCode()
 	}
-	mean, g, code := make([]float64, m.bits), make([]float64, m.bits), codec.NewCode(m.bits)
+	mean, g := make([]float64, m.Bits()), make([]float64, m.Bits())
 	for i, set := range tr.sets.sets {
-		m.aimAt(g, set, m.weights, code)
+		m.LabelAim(g, tr.sets.labelsOf(set))
 		floats.AddScaled(mean, float64(tr.sets.counts[i])/float64(tr.sets.items), g)
 	}
 	return mean

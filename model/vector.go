@@ -147,3 +147,12 @@ func notFinite(x []float32) int {
 	}
 	return -1
 }
+
+// A Modality is one kind of vector that items have. If it is Sparse, training, anchors
+// and projections store and multiply only the numbers that vectors hold. The codes are
+// those of the same vectors in a dense modality, but for rounding.
+type Modality struct {
+	Name   string
+	Dim    int // dimensions of a vector
+	Sparse bool
+}

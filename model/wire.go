@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"hash/crc32"
 	"math"
+	"unicode/utf8"
 
 	"github.com/fddhdb/fddhdb/codec"
 )
@@ -226,42 +227,6 @@ func (r *wireReader) f32s(n int, what string) []float32 {
 	return x
 }
 
-// sparse writes the rows of m.
-func (w *wireWriter) sparse(m *csr) {
-	for i := range m.rows() {
-		x := m.row(i)
-		w.u32(uint32(len(x.Index)))
-		for _, j := range x.Index {
-			w.u32(j)
-		}
-		w.f32s(x.Value)
-	}
-}
-
-// sparse reads n sparse vectors of d dimensions.
-func (r *wireReader) sparse(n, d int, what string) csr {
-	m := csr{start: []int{0}}
-	for range n {
-		count := r.count("the numbers of "+what, 0, d)
-		index, next := r.take(4*count, what), uint64(0)
-		for ; len(index) > 0; index = index[4:] {
-			j := binary.LittleEndian.Uint32(index)
-			if uint64(j) < next || int64(j) >= int64(d) {
-				r.fail("index %d of %s after %d, of %d dimensions", j, what, int64(next)-1, d)
-				break
-			}
-			next = uint64(j) + 1
-			m.index = append(m.index, j)
-		}
-		m.value = append(m.value, r.f32s(count, what)...)
-		if r.err != nil {
-			return csr{}
-		}
-		m.start = append(m.start, len(m.index))
-	}
-	return m
-}
-
 // close returns the first error, or an error if bytes are left.
 func (r *wireReader) close() error {
 	if r.err == nil && len(r.b) > 0 {
@@ -303,4 +268,48 @@ func (r *wireReader) numbers(what string, most int) []uint32 {
 		x[i] = binary.LittleEndian.Uint32(b[4*i:])
 	}
 	return x
+}
+
+// triangle reads the lower triangle of a k x k matrix, whose upper triangle is zero. The
+// stored form has half its size.
+func (r *wireReader) triangle(k int, what string) []float64 {
+	triangle := r.f64s(k*(k+1)/2, what)
+	if r.err != nil {
+		return nil
+	}
+	a := make([]float64, k*k)
+	for i := range k {
+		copy(a[i*k:], triangle[:i+1])
+		triangle = triangle[i+1:]
+	}
+	return a
+}
+
+// bits reads the length of codes.
+func (r *wireReader) bits() int {
+	q := r.count("the number of bits", codec.MinBits, codec.MaxBits)
+	if r.err == nil && codec.CheckBits(q) != nil {
+		r.fail("%d bits", q)
+	}
+	return q
+}
+
+// modalityName reads the name of a modality, which must not be in seen, and adds it.
+func (r *wireReader) modalityName(seen map[string]bool) string {
+	name := r.name("name")
+	if r.err == nil && (name == "" || len(name) > maxName || seen[name] || !utf8.ValidString(name)) {
+		r.fail("the name of modality %d is %q", len(seen), name)
+	}
+	seen[name] = true
+	return name
+}
+
+// A FormatError is a model, statistics or a revision in another format than this version reads.
+type FormatError struct {
+	What             string // what was read
+	Found, Supported int    // its format, and the one that this version reads
+}
+
+func (e *FormatError) Error() string {
+	return fmt.Sprintf("%s has format %d, this version reads format %d alone: use the version that has written it", e.What, e.Found, e.Supported)
 }
