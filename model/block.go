@@ -42,6 +42,7 @@ func (b *block) rows(t int) int { return len(b.at[t]) }
 type reader struct {
 	modalities []Modality
 	src        Source
+	engine     Engine                                // does the passes, if there is no source
 	items      int                                   // counted by the first pass; -1 before it
 	first      int                                   // the number of the first item that src yields
 	unlabelled bool                                  // items may be without labels
@@ -113,11 +114,18 @@ func (r *reader) blocks(ctx context.Context, stage string, maps []*featureMap, f
 }
 
 // sum reads the source once and returns the sums of a pass over it. Unless each is nil it is called with each
-// block as well, after it has been added.
-func (r *reader) sum(ctx context.Context, stage string, p *Pass, each func(*block) error) (sums, error) {
+// block as well, after it has been added. An engine does the pass elsewhere, and calls nothing.
+func (r *reader) sum(ctx context.Context, p *Pass, each func(*block) error) (sums, error) {
+	if r.engine != nil {
+		b, err := r.engine.Sum(ctx, p)
+		if err != nil {
+			return nil, err
+		}
+		return p.unmarshal(b)
+	}
 	t := &tree{}
 	leaf, of := p.sums(), r.first // the leaf, and the item that it begins with
-	err := r.blocks(ctx, stage, p.maps(), func(b *block) error {
+	err := r.blocks(ctx, p.Stage(), p.maps(), func(b *block) error {
 		if b.first-of == LeafItems {
 			t.add(0, leaf)
 			if leaf, of = t.reuse(), b.first; leaf == nil {

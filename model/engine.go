@@ -80,26 +80,16 @@ type surveyed struct {
 
 func (s surveyed) Survey(context.Context) (*Survey, error) { return s.survey, nil }
 
-// sumElsewhere returns the sums of a pass that an engine does.
-func sumElsewhere(ctx context.Context, engine Engine, p *Pass) (sums, error) {
-	b, err := engine.Sum(ctx, p)
-	if err != nil {
-		return nil, err
-	}
-	return p.unmarshal(b)
-}
-
 // scanElsewhere lets the engine read the items for scan. Which vectors a sample keeps does not depend on them:
 // the engine is asked for these alone.
 func (tr *trainer) scanElsewhere(ctx context.Context) error {
-	survey, err := tr.engine.Survey(ctx)
+	survey, err := tr.reader.engine.Survey(ctx)
 	if err != nil {
 		return err
 	}
-	p := tr.newPass(passScan)
-	p.limit = tr.mostLabels()
+	var wanted [][]uint32
 	var anchors, choices [][]int // by modality and place: the item to keep there
-	for t := range p.modalities {
+	for t := range tr.reader.modalities {
 		has := survey.Has(t)
 		var a, c []int
 		if s := tr.samples[t]; s != nil {
@@ -109,9 +99,9 @@ func (tr *trainer) scanElsewhere(ctx context.Context) error {
 			c = s.draw(has)
 		}
 		anchors, choices = append(anchors, a), append(choices, c)
-		p.wanted = append(p.wanted, wantedItems(a, c))
+		wanted = append(wanted, wantedItems(a, c))
 	}
-	s, err := sumElsewhere(ctx, tr.engine, p)
+	s, err := tr.reader.sum(ctx, scanPass(tr.reader.modalities, tr.opt.Bits, tr.opt.Seed, tr.mostLabels(), wanted), nil)
 	if err != nil {
 		return err
 	}
@@ -122,7 +112,7 @@ func (tr *trainer) scanElsewhere(ctx context.Context) error {
 	tr.moments = scan.moments.of
 	known := map[int]uint32{} // sets of sampled items
 	for t, found := range scan.wanted.found {
-		if err := checkFound(p.wanted[t], found); err != nil {
+		if err := checkFound(wanted[t], found); err != nil {
 			return err
 		}
 		for _, v := range found {
@@ -136,7 +126,7 @@ func (tr *trainer) scanElsewhere(ctx context.Context) error {
 			s.bound()
 		}
 	}
-	if tr.sets, tr.hy, err = scan.sets.finish(); err != nil {
+	if tr.sets, tr.hy, err = newLabelSets(scan.sets); err != nil {
 		return err
 	}
 	tr.sets.setOf = func(item int) uint32 { return known[item] }
@@ -245,17 +235,16 @@ func (s *itemSample) readElsewhere(ctx context.Context, engine Engine, seed uint
 		}
 		s.n++
 	}
-	p := &Pass{kind: passSample, modalities: s.modalities, seed: seed}
+	var wanted [][]uint32
 	for t := range s.modalities {
-		all := wantedItems(items)
-		p.wanted = append(p.wanted, intersection(all, survey.Has(t)))
+		wanted = append(wanted, intersection(wantedItems(items), survey.Has(t)))
 	}
-	sum, err := sumElsewhere(ctx, engine, p)
+	sum, err := (&reader{engine: engine}).sum(ctx, samplePass(s.modalities, seed, wanted), nil)
 	if err != nil {
 		return err
 	}
 	for t, found := range sum.(*wantedSums).found {
-		if err := checkFound(p.wanted[t], found); err != nil {
+		if err := checkFound(wanted[t], found); err != nil {
 			return err
 		}
 		for place, item := range items {

@@ -269,17 +269,16 @@ func TestStatisticsAreThoseOfTheSolversCodes(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	s := newStatisticsSums(r.Model, func(item int) codec.Code {
+	codes := func(item int) codec.Code {
 		code := codec.NewCode(16)
 		r.Model.LabelCode(code, items[item].Labels)
 		return code
-	})
-	p := &Pass{kind: passStatistics, modalities: ms, bits: 16, m: r.Model, code: s.code}
-	sum, err := (&reader{modalities: ms, src: inMemory(items), items: -1}).sum(t.Context(), "", p, nil)
+	}
+	sum, err := (&reader{modalities: ms, src: inMemory(items), items: -1}).sum(t.Context(), statisticsPass(r.Model, codes), nil)
 	if err != nil {
 		t.Fatal(err)
 	}
-	if err := r.Statistics.Same(sum.(*statisticsSums).stats, 0); err != nil {
+	if err := r.Statistics.Same(sum.(*statisticsSums).tally.Statistics, 0); err != nil {
 		t.Error(err)
 	}
 }

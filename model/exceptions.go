@@ -10,15 +10,5 @@ func (r *Result) Lesson(item int, labels []uint32) Lesson {
 	if code, ok := r.exceptions[item]; ok {
 		return Lesson{Codes: []codec.Code{code}}
 	}
-	m := r.Model
-	columns := appendKnown(nil, m.labels, labels)
-	if len(columns) == 0 {
-		return Lesson{}
-	}
-	if m.aim != AimCodes {
-		return Lesson{Labels: m.labelsOf(columns)}
-	}
-	code := codec.NewCode(m.bits)
-	m.codeOf(code, columns)
-	return Lesson{Codes: []codec.Code{code}}
+	return r.Model.LabelLesson(labels)
 }

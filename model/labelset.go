@@ -1,9 +1,7 @@
 package model
 
 import (
-	"encoding/binary"
 	"fmt"
-	"maps"
 	"math"
 	"slices"
 
@@ -134,73 +132,9 @@ func (s *labelSets) uncentred(x []float64, q int) {
 	}
 }
 
-// setBuilder collects label sets, and the product H0 Y' of the random start with them,
-// label by label. The labels, and so the columns, are known only at the end.
-type setBuilder struct {
-	bits   int
-	limit  int                  // largest number of labels
-	keep   bool                 // keep the set of each item
-	n      int                  // items
-	index  map[string]uint32    // labels as bytes -> number of the set
-	keys   [][]uint32           // labels of each set
-	counts []int                // items of each set
-	of     []uint32             // set of each item, if they are kept: 4 bytes an item
-	hy     map[uint32][]float64 // by label: the sum of the codes of its items
-	key    []byte               // scratch memory
-}
-
-// newSetBuilder returns a builder of the sets of no items, for codes of so many bits. keep says that
-// it keeps the set of each item.
-func newSetBuilder(bits, limit int, keep bool) *setBuilder {
-	return &setBuilder{bits: bits, limit: limit, keep: keep, index: map[string]uint32{}, hy: map[uint32][]float64{}}
-}
-
-// add takes the labels and the starting code of the next item.
-func (s *setBuilder) add(labels []uint32, code []uint64) {
-	// H0 Y' has, for each label, the sum of the random codes of the items that carry it. So
-	// H0, a code an item, need not be kept.
-	for _, l := range labels {
-		sum, ok := s.hy[l]
-		if !ok {
-			if len(s.hy) < s.limit { // above the limit finish refuses: only count
-				sum = make([]float64, s.bits)
-			}
-			s.hy[l] = sum
-		}
-		if sum != nil {
-			addSigns(sum, code, 1)
-		}
-	}
-	set := s.set(labels)
-	s.counts[set]++
-	s.n++
-	if s.keep {
-		s.of = append(s.of, set)
-	}
-}
-
-// set returns the number of a set, which it adds if it is new.
-func (s *setBuilder) set(labels []uint32) uint32 {
-	s.key = s.key[:0]
-	for _, l := range labels {
-		s.key = binary.LittleEndian.AppendUint32(s.key, l)
-	}
-	set, ok := s.index[string(s.key)]
-	if !ok {
-		set = uint32(len(s.keys))
-		s.index[string(s.key)] = set
-		s.keys = append(s.keys, slices.Clone(labels))
-		s.counts = append(s.counts, 0)
-	}
-	return set
-}
-
-// labels returns the labels of all sets, ascending.
-func (s *setBuilder) labels() []uint32 { return slices.Sorted(maps.Keys(s.hy)) }
-
-// finish checks that there is something to learn. It returns the sets, and H0 Y' with a
+// newLabelSets checks that there is something to learn. It returns the sets, and H0 Y' with a
 // row for each label.
-func (s *setBuilder) finish() (*labelSets, []float64, error) {
+func newLabelSets(s *setBuilder) (*labelSets, []float64, error) {
 	if s.n == 0 {
 		return nil, nil, errNoneHasLabels
 	}

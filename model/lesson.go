@@ -22,6 +22,21 @@ type Lesson struct {
 	Codes  []codec.Code
 }
 
+// LabelLesson returns the lesson of an item that has taught these labels, which must be sorted and
+// distinct: with AimCodes that is their LabelCode. It is empty if the model knows none of them.
+func (m *Model) LabelLesson(labels []uint32) Lesson {
+	columns := appendKnown(nil, m.labels, labels)
+	if len(columns) == 0 {
+		return Lesson{}
+	}
+	if m.aim != AimCodes {
+		return Lesson{Labels: m.labelsOf(columns)}
+	}
+	code := codec.NewCode(m.bits)
+	m.codeOf(code, columns)
+	return Lesson{Codes: []codec.Code{code}}
+}
+
 // Empty reports whether the item has taught nothing.
 func (l Lesson) Empty() bool { return len(l.Labels) == 0 && len(l.Codes) == 0 }
 

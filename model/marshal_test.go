@@ -421,7 +421,7 @@ func FuzzModel(f *testing.F) {
 		if m.Aim() == AimAuto || len(m.weights) != len(m.Labels()) && m.Aim() != AimCodes {
 			t.Fatalf("aim %v, weights %v", m.Aim(), m.weights)
 		}
-		if s := NewStatistics(m); m.checkStatistics(s) != nil {
+		if s := NewStatistics(m); m.CheckStatistics(s) != nil {
 			t.Fatal("statistics of its own are those of another model")
 		}
 	})

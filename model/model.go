@@ -67,6 +67,9 @@ func (m *Model) FeatureKind(t int) FeatureKind { return m.maps[t].features.kind 
 // Features returns k, the number of features of the map of modality t.
 func (m *Model) Features(t int) int { return m.maps[t].size() }
 
+// Maps returns the maps, by modality.
+func (m *Model) Maps() []*featureMap { return slices.Clone(m.maps) }
+
 // Fingerprint identifies maps and code space. It is equal for two models exactly when
 // every vector has the same features and every label set the same code in both, but for
 // a collision of 64 bits. Projections do not matter, but for models without labels, whose code
@@ -126,7 +129,7 @@ func (m *Model) Knows(labels []uint32) bool {
 // wraps ErrMismatch, or is a *SingularError or *ModalityError.
 func (m *Model) Refit(s *Statistics, gamma map[string]float64) (refit *Model, conditions []float64, err error) {
 	defer guard(&err, "refitting the projections")
-	if err := m.checkStatistics(s); err != nil {
+	if err := m.CheckStatistics(s); err != nil {
 		return nil, nil, err
 	}
 	next := *m
@@ -150,8 +153,8 @@ func (m *Model) Refit(s *Statistics, gamma map[string]float64) (refit *Model, co
 	return &next, conditions, nil
 }
 
-// checkStatistics refuses statistics that do not belong to the model.
-func (m *Model) checkStatistics(s *Statistics) error {
+// CheckStatistics refuses statistics that do not belong to the model.
+func (m *Model) CheckStatistics(s *Statistics) error {
 	if m.LabelFree() {
 		return fmt.Errorf("%w: the model was learned without labels, and has no statistics", ErrMismatch)
 	}

@@ -96,7 +96,7 @@ const (
 // those of the statistics; if they are not, call Refit. The error wraps ErrMismatch if
 // model and statistics do not belong together.
 func NewOnline(m *Model, s *Statistics) (*Online, error) {
-	if err := m.checkStatistics(s); err != nil {
+	if err := m.CheckStatistics(s); err != nil {
 		return nil, err
 	}
 	o := &Online{model: m, stats: s, scale: m.mixture(s).scale}
@@ -224,10 +224,16 @@ func (m *Model) teachLabels(x teaching, columns []int32) {
 	}
 	code := codec.NewCode(m.bits)
 	m.codeOf(code, columns)
-	signs(x.h, code)
+	m.teachCode(x.h, code, columns)
+}
+
+// teachCode writes what an item with these labels, as columns, teaches if it has this code: +-1, times the
+// weight of the labels.
+func (m *Model) teachCode(h []float32, code codec.Code, columns []int32) {
+	signs(h, code)
 	if w := float32(m.weightOf(columns)); w != 1 {
-		for j := range x.h {
-			x.h[j] *= w
+		for j := range h {
+			h[j] *= w
 		}
 	}
 }

@@ -42,11 +42,46 @@ type Pass struct {
 	m          *Model                   // passEmbedding and passStatistics: maps, labels and what they teach
 	random     []*dense.Packed[float64] // passEmbedding: directions of sketches, by modality
 
-	code func(item int) codec.Code // passStatistics, of methods other than labels: it does not travel
+	code func(item int) codec.Code // see statisticsPass
+}
+
+// scanPass returns the pass that learns label sets, of which the codes of so many labels are summed, and moments,
+// and copies the vectors of wanted items, by modality and ascending.
+func scanPass(modalities []Modality, bits int, seed uint64, limit int, wanted [][]uint32) *Pass {
+	return &Pass{kind: passScan, modalities: modalities, bits: bits, seed: seed, limit: limit, wanted: wanted}
+}
+
+// samplePass returns the pass that copies the vectors of wanted items, by modality and ascending.
+func samplePass(modalities []Modality, seed uint64, wanted [][]uint32) *Pass {
+	return &Pass{kind: passSample, modalities: modalities, seed: seed, wanted: wanted}
+}
+
+// momentsPass returns the pass that sums up the moments of features; of vectors as they are if these are nil.
+func momentsPass(modalities []Modality, bits int, seed uint64, prepared []*features) *Pass {
+	return &Pass{kind: passMoments, modalities: modalities, bits: bits, seed: seed, features: prepared}
+}
+
+// embeddingPass returns the pass that sums up sketches of the features of the labels of m.
+func embeddingPass(m *Model) *Pass {
+	return &Pass{
+		kind: passEmbedding, modalities: m.Modalities(), bits: m.Bits(), seed: m.Seed(), m: m,
+		random: sketchDirections(m.Maps(), m.Bits(), m.Seed()),
+	}
+}
+
+// statisticsPass returns the pass that sums up the statistics of m. code gives the code of an item, for methods
+// other than labels; it does not travel.
+func statisticsPass(m *Model, code func(item int) codec.Code) *Pass {
+	return &Pass{kind: passStatistics, modalities: m.Modalities(), bits: m.Bits(), seed: m.Seed(), m: m, code: code}
 }
 
 // Stage returns what the progress of a training calls the pass: scan, moments, embedding or statistics.
-func (p *Pass) Stage() string { return passStages[p.kind] }
+func (p *Pass) Stage() string {
+	if p.kind == passMoments && p.features == nil {
+		return passStages[passScan]
+	}
+	return passStages[p.kind]
+}
 
 // Modalities returns the modalities of the training: their positions are those of Example.Vectors.
 func (p *Pass) Modalities() []Modality { return slices.Clone(p.modalities) }
@@ -69,7 +104,7 @@ func (p *Pass) Sum(ctx context.Context, first int, items iter.Seq2[Example, erro
 		modalities: p.modalities, src: sequence(items), items: -1, first: first,
 		unlabelled: p.kind == passSample,
 	}
-	s, err := r.sum(ctx, p.Stage(), p, nil)
+	s, err := r.sum(ctx, p, nil)
 	if err != nil {
 		return nil, err
 	}
@@ -114,7 +149,7 @@ func (p *Pass) maps() []*featureMap {
 	if p.m == nil {
 		return nil
 	}
-	return p.m.maps
+	return p.m.Maps()
 }
 
 // sums returns the sums of no items.
@@ -132,7 +167,7 @@ func (p *Pass) sums() sums {
 	case passEmbedding:
 		return newSketches(p.m, p.random)
 	}
-	return newStatisticsSums(p.m, p.code)
+	return &statisticsSums{m: p.m, tally: NewTally(p.m), code: p.code}
 }
 
 // The body of a sum (magic "FDHP", version 0) is what appendTo of its kind writes. It lives as long as
@@ -265,12 +300,12 @@ func readPassModel(r *wireReader, p *Pass) (*Pass, error) {
 	switch {
 	case err != nil:
 		return nil, err
-	case m.LabelFree() || m.method != MethodLabels || m.bits != p.bits:
-		return nil, corrupt("a pass with a model of method %v and %d bits", m.method, m.bits)
+	case m.LabelFree() || m.Method() != MethodLabels || m.Bits() != p.bits:
+		return nil, corrupt("a pass with a model of method %v and %d bits", m.Method(), m.Bits())
 	}
-	p.m, p.modalities = m, m.modalities
+	p.m, p.modalities = m, m.Modalities()
 	if p.kind == passEmbedding {
-		p.random = sketchDirections(p.m.maps, p.bits, p.seed)
+		p.random = sketchDirections(m.Maps(), p.bits, p.seed)
 	}
 	return p, nil
 }

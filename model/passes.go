@@ -4,10 +4,7 @@ import (
 	"cmp"
 	"slices"
 
-	"gonum.org/v1/gonum/floats"
-
 	"github.com/fddhdb/fddhdb/codec"
-	"github.com/fddhdb/fddhdb/model/internal/dense"
 )
 
 // What the passes of a training sum up. Each kind of sums here is of one pass over the items; tree.go
@@ -199,68 +196,36 @@ func (s *scanSums) readFrom(r *wireReader) {
 // statisticsSums are the statistics of a model.
 type statisticsSums struct {
 	m     *Model
-	stats *Statistics
+	tally *Tally
 	code  func(item int) codec.Code // the code of an item; nil: that of its labels
-
-	room    teaching // scratch memory
-	scratch codec.Code
-	columns []int32
-}
-
-func newStatisticsSums(m *Model, code func(item int) codec.Code) *statisticsSums {
-	s := &statisticsSums{m: m, stats: NewStatistics(m), code: code, scratch: codec.NewCode(m.bits)}
-	s.room = teaching{make([]float32, blockItems*s.stats.labels), make([]float32, blockItems*m.bits)}
-	return s
 }
 
 func (s *statisticsSums) add(b *block) error {
-	q, c := s.m.bits, s.stats.labels
-	for t, f := range s.m.maps {
-		for r, i := range b.at[t] {
-			row := teaching{s.room.y[r*c : (r+1)*c], s.room.h[r*q : (r+1)*q]}
-			s.columns = appendKnown(s.columns[:0], s.m.labels, b.labels[i])
-			if s.m.aim == AimLabels {
-				clear(row.y)
-				s.m.teachLabels(row, s.columns)
-				continue
-			}
-			code := s.scratch
+	for t := range b.at {
+		rows := b.at[t]
+		labels, codes := make([][]uint32, len(rows)), make([]codec.Code, 0, len(rows))
+		for r, i := range rows {
+			labels[r] = b.labels[i]
 			if s.code != nil {
-				code = s.code(b.first + i)
-			} else {
-				s.m.codeOf(code, s.columns)
-			}
-			signs(row.h, code)
-			if w := float32(s.m.weightOf(s.columns)); w != 1 {
-				for j := range row.h {
-					row.h[j] *= w
-				}
+				codes = append(codes, s.code(b.first+i))
 			}
 		}
-		rows := b.rows(t)
-		s.stats.add(t, dense.Of(rows, f.size(), b.phi[t]), teaching{s.room.y[:rows*c], s.room.h[:rows*q]}, workerCount())
+		s.tally.Add(t, b.phi[t], labels, codes)
 	}
 	return nil
 }
 
+// merge adds the sums over other items. They are of the same pass, so they fit.
 func (s *statisticsSums) merge(o sums) {
-	for t := range s.stats.parts {
-		s.stats.parts[t].merge(&o.(*statisticsSums).stats.parts[t], s.stats.bits, 1)
+	if err := s.tally.Statistics.Merge(o.(*statisticsSums).tally.Statistics); err != nil {
+		panic(err)
 	}
 }
 
-func (s *statisticsSums) reset() {
-	for t := range s.stats.parts {
-		p := &s.stats.parts[t]
-		clear(p.a)
-		clear(p.b)
-		clear(p.pairs)
-		p.n, p.square = 0, 0
-	}
-}
+func (s *statisticsSums) reset() { s.tally.Reset() }
 
 func (s *statisticsSums) appendTo(w *wireWriter) {
-	b, _ := s.stats.MarshalBinary() // the error is always nil
+	b, _ := s.tally.Statistics.MarshalBinary() // the error is always nil
 	w.b = append(w.b, b...)
 }
 
@@ -273,75 +238,9 @@ func (s *statisticsSums) readFrom(r *wireReader) {
 	switch {
 	case err != nil:
 		r.err = err
-	case !s.stats.sameShape(stats):
+	case s.m.CheckStatistics(stats) != nil:
 		r.fail("statistics of another model")
 	default:
-		s.stats = stats
-	}
-}
-
-// merge adds the items of o, which come after those of s.
-func (s *setBuilder) merge(o *setBuilder) {
-	for set, labels := range o.keys {
-		mine := s.set(labels)
-		s.counts[mine] += o.counts[set]
-	}
-	for l, sum := range o.hy {
-		mine, ok := s.hy[l]
-		switch {
-		case !ok && len(s.hy) < s.limit:
-			s.hy[l] = slices.Clone(sum)
-		case !ok:
-			s.hy[l] = nil
-		case mine != nil && sum != nil:
-			floats.Add(mine, sum) // exact: they are counts
-		}
-	}
-	s.n += o.n
-}
-
-func (s *setBuilder) appendTo(w *wireWriter) {
-	w.u64(uint64(s.n))
-	w.u32(uint32(len(s.keys)))
-	for set, labels := range s.keys {
-		w.numbers(labels)
-		w.u64(uint64(s.counts[set]))
-	}
-	w.u32(uint32(len(s.hy)))
-	for _, l := range s.labels() {
-		w.u32(l)
-		if sum := s.hy[l]; sum == nil {
-			w.u8(0)
-		} else {
-			w.u8(1)
-			w.f64s(sum...)
-		}
-	}
-}
-
-func (s *setBuilder) readFrom(r *wireReader) {
-	*s = *newSetBuilder(s.bits, s.limit, false)
-	s.n = r.number("the number of items")
-	for range r.u32("the number of label sets") {
-		labels := r.numbers("a label set", maxLabels)
-		count := r.number("the items of a label set")
-		if r.err == nil && (len(labels) == 0 || !ascend(labels)) {
-			r.fail("a label set that does not ascend")
-		}
-		if r.err != nil {
-			return
-		}
-		s.counts[s.set(labels)] += count
-	}
-	for range r.u32("the number of labels") {
-		l := r.u32("a label")
-		var sum []float64
-		if r.u8("whether a label has a sum") != 0 {
-			sum = r.f64s(s.bits, "the codes of a label")
-		}
-		if r.err != nil {
-			return
-		}
-		s.hy[l] = sum
+		s.tally.Statistics = stats
 	}
 }

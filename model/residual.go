@@ -21,7 +21,7 @@ import (
 func (m *Model) ResidualOf(items []Example, taught *Statistics) (residuals []float64, n []int, err error) {
 	defer guard(&err, "computing residuals")
 	if taught != nil {
-		if err := m.checkStatistics(taught); err != nil {
+		if err := m.CheckStatistics(taught); err != nil {
 			return nil, nil, err
 		}
 	}

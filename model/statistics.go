@@ -7,6 +7,7 @@ import (
 
 	"gonum.org/v1/gonum/floats"
 
+	"github.com/fddhdb/fddhdb/codec"
 	"github.com/fddhdb/fddhdb/model/internal/dense"
 )
 
@@ -326,4 +327,54 @@ func (p *part) singular(gamma float64) error {
 		trace += p.a[i*p.k+i] / float64(p.k)
 	}
 	return &SingularError{Modality: p.name, Gamma: gamma, Enough: max(1e-6*trace, 10*gamma)}
+}
+
+// A Tally adds items to statistics, by their features. One goroutine at a time may use it.
+type Tally struct {
+	Statistics *Statistics
+
+	m       *Model
+	y, h    []float32 // scratch memory: see teaching
+	columns []int32
+	code    codec.Code
+}
+
+// NewTally returns a tally of no items, for the maps and the code space of m.
+func NewTally(m *Model) *Tally {
+	return &Tally{Statistics: NewStatistics(m), m: m, code: codec.NewCode(m.bits)}
+}
+
+// Add adds items that have modality t: phi has a row of features for each, and labels what it has.
+// Unless the aim is AimLabels, codes may have the code of each in place of that of its labels. It runs on
+// GOMAXPROCS goroutines.
+func (a *Tally) Add(t int, phi []float32, labels [][]uint32, codes []codec.Code) {
+	n, q, c := len(labels), a.m.bits, a.Statistics.labels
+	a.y, a.h = slices.Grow(a.y[:0], n*c)[:n*c], slices.Grow(a.h[:0], n*q)[:n*q]
+	clear(a.y)
+	clear(a.h)
+	for r, l := range labels {
+		a.columns = appendKnown(a.columns[:0], a.m.labels, l)
+		row := teaching{a.y[r*c : (r+1)*c], a.h[r*q : (r+1)*q]}
+		switch {
+		case c > 0:
+			a.m.teachLabels(row, a.columns)
+		case len(codes) > 0:
+			a.m.teachCode(row.h, codes[r], a.columns)
+		default:
+			a.m.codeOf(a.code, a.columns)
+			a.m.teachCode(row.h, a.code, a.columns)
+		}
+	}
+	a.Statistics.add(t, dense.Of(n, a.m.maps[t].size(), phi), teaching{a.y, a.h}, workerCount())
+}
+
+// Reset forgets all items, but keeps the memory.
+func (a *Tally) Reset() {
+	for t := range a.Statistics.parts {
+		p := &a.Statistics.parts[t]
+		clear(p.a)
+		clear(p.b)
+		clear(p.pairs)
+		p.n, p.square = 0, 0
+	}
 }

@@ -113,7 +113,6 @@ type trainer struct {
 	opt    Options // with defaults filled in
 	from   start
 	reader *reader
-	engine Engine // does the passes, if the reader has no source; else nil
 	report Report
 
 	sets    *labelSets
@@ -132,8 +131,8 @@ type trainer struct {
 func train(ctx context.Context, modalities []Modality, src Source, engine Engine, opt Options, from start) (_ *Result, err error) {
 	defer guard(&err, "in the numerics")
 	tr := &trainer{
-		opt: opt, from: from, engine: engine,
-		reader: &reader{modalities: modalities, src: src, items: -1, progress: opt.Progress},
+		opt: opt, from: from,
+		reader: &reader{modalities: modalities, src: src, engine: engine, items: -1, progress: opt.Progress},
 		report: Report{
 			Bits: opt.Bits, Method: opt.Method, Seed: opt.Seed, Sweeps: opt.Sweeps,
 			Chosen: map[string]Chosen{},
@@ -224,7 +223,7 @@ func (tr *trainer) scan(ctx context.Context) error {
 		tr.samples, tr.choices = append(tr.samples, s), append(tr.choices, c)
 	}
 	scan := tr.scanHere
-	if tr.engine != nil {
+	if tr.reader.engine != nil {
 		scan = tr.scanElsewhere
 	}
 	err := scan(ctx)
@@ -271,8 +270,7 @@ func (tr *trainer) mostLabels() int {
 func (tr *trainer) scanHere(ctx context.Context) error {
 	sets := newSetBuilder(tr.opt.Bits, tr.mostLabels(), true)
 	code := codec.NewCode(tr.opt.Bits)
-	p := tr.newPass(passMoments)
-	m, err := tr.reader.sum(ctx, "scan", p, func(b *block) error {
+	m, err := tr.reader.sum(ctx, momentsPass(tr.reader.modalities, tr.opt.Bits, tr.opt.Seed, nil), func(b *block) error {
 		for i := range b.n {
 			tr.from.signs(code)
 			sets.add(b.labels[i], code)
@@ -291,7 +289,7 @@ func (tr *trainer) scanHere(ctx context.Context) error {
 		return err
 	}
 	tr.moments = m.(*momentSums).of
-	tr.sets, tr.hy, err = sets.finish()
+	tr.sets, tr.hy, err = newLabelSets(sets)
 	return err
 }
 
@@ -364,9 +362,7 @@ func (tr *trainer) prepare(ctx context.Context) ([]*features, []*moments, error)
 	if raw {
 		return prepared, result, nil
 	}
-	p := tr.newPass(passMoments)
-	p.features = prepared
-	s, err := tr.sum(ctx, p, nil)
+	s, err := tr.reader.sum(ctx, momentsPass(tr.reader.modalities, tr.opt.Bits, tr.opt.Seed, prepared), nil)
 	if err != nil {
 		return nil, nil, err
 	}
@@ -498,18 +494,15 @@ func (tr *trainer) meanAim(m *Model) []float64 {
 // statistics is the last pass. It sums what the items teach. It also returns the codes of
 // items that are not those of their labels.
 func (tr *trainer) statistics(ctx context.Context, m *Model) (*Statistics, map[int]codec.Code, error) {
-	p := tr.newPass(passStatistics)
-	p.m = m
-	if m.method == MethodLabels {
-		s, err := tr.sum(ctx, p, nil)
+	if m.Method() == MethodLabels {
+		s, err := tr.reader.sum(ctx, statisticsPass(m, nil), nil)
 		if err != nil {
 			return nil, nil, err
 		}
-		return s.(*statisticsSums).stats, map[int]codec.Code{}, nil
+		return s.(*statisticsSums).tally.Statistics, map[int]codec.Code{}, nil
 	}
-	p.code = tr.solver.code
-	exceptions, byLabels := map[int]codec.Code{}, codec.NewCode(m.bits)
-	s, err := tr.sum(ctx, p, func(b *block) error {
+	exceptions, byLabels := map[int]codec.Code{}, codec.NewCode(m.Bits())
+	s, err := tr.reader.sum(ctx, statisticsPass(m, tr.solver.code), func(b *block) error {
 		for i := range b.n {
 			code := tr.solver.code(b.first + i)
 			if m.LabelCode(byLabels, b.labels[i]); !slices.Equal(byLabels, code) {
@@ -521,18 +514,5 @@ func (tr *trainer) statistics(ctx context.Context, m *Model) (*Statistics, map[i
 	if err != nil {
 		return nil, nil, err
 	}
-	return s.(*statisticsSums).stats, exceptions, nil
-}
-
-// newPass returns a pass over the items of the training.
-func (tr *trainer) newPass(kind passKind) *Pass {
-	return &Pass{kind: kind, modalities: tr.reader.modalities, bits: tr.opt.Bits, seed: tr.opt.Seed}
-}
-
-// sum does a pass over the items: here, and then each is called with each block unless it is nil, or by the engine.
-func (tr *trainer) sum(ctx context.Context, p *Pass, each func(*block) error) (sums, error) {
-	if tr.engine != nil {
-		return sumElsewhere(ctx, tr.engine, p)
-	}
-	return tr.reader.sum(ctx, p.Stage(), p, each)
+	return s.(*statisticsSums).tally.Statistics, exceptions, nil
 }

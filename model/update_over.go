@@ -15,16 +15,16 @@ import (
 //
 // Errors: one that wraps ErrMismatch if m was learned without labels, or by the methods joint or paper, whose
 // statistics hold codes of the training; a *SingularError; the error of the engine.
-func (m *Model) UpdateOver(ctx context.Context, engine Engine) (next *Model, s *Statistics, err error) {
+func UpdateOver(ctx context.Context, m *Model, engine Engine) (next *Model, s *Statistics, err error) {
 	defer guard(&err, "in an update")
-	if m.method != MethodLabels {
-		return nil, nil, fmt.Errorf("%w: method %v does not learn from labels alone: train again", ErrMismatch, m.method)
+	if m.Method() != MethodLabels {
+		return nil, nil, fmt.Errorf("%w: method %v does not learn from labels alone: train again", ErrMismatch, m.Method())
 	}
-	sum, err := sumElsewhere(ctx, engine, &Pass{kind: passStatistics, modalities: m.modalities, bits: m.bits, seed: m.seed, m: m})
+	sum, err := (&reader{engine: engine}).sum(ctx, statisticsPass(m, nil), nil)
 	if err != nil {
 		return nil, nil, err
 	}
-	s = sum.(*statisticsSums).stats
+	s = sum.(*statisticsSums).tally.Statistics
 	o, err := NewOnline(m, s)
 	if err != nil {
 		return nil, nil, err

@@ -39,7 +39,7 @@ func TestUpdateOver(t *testing.T) {
 		}
 		now := slices.DeleteFunc(slices.Concat(first, later[200:]), func(ex Example) bool { return !trained.Model.Knows(ex.Labels) })
 		e := &scattered{items: now, cuts: []int{1, 400, 777}, rng: rand.New(rand.NewPCG(1, 1))}
-		got, s, err := trained.Model.UpdateOver(t.Context(), e)
+		got, s, err := UpdateOver(t.Context(), trained.Model, e)
 		if err != nil {
 			t.Fatal(name, err)
 		}
@@ -73,7 +73,7 @@ func TestUpdateOver(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if _, _, err := r.Model.UpdateOver(t.Context(), &scattered{items: items}); !errors.Is(err, ErrMismatch) {
+	if _, _, err := UpdateOver(t.Context(), r.Model, &scattered{items: items}); !errors.Is(err, ErrMismatch) {
 		t.Error(err)
 	}
 }

@@ -89,7 +89,7 @@ func (c *Collection) Update(ctx context.Context, opt UpdateOptions) (*Update, er
 	t.progress = opt.Progress
 	next, s := m, model.NewStatistics(m)
 	if t.n > 0 {
-		next, s, err = m.UpdateOver(in, t)
+		next, s, err = model.UpdateOver(in, m, t)
 	}
 	if errors.Is(err, model.ErrMismatch) {
 		err = fmt.Errorf("%w: space %d of collection %q: %w", db.ErrInvalid, out.Space, c.name, err)
