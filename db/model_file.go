@@ -8,6 +8,7 @@ import (
 	"io"
 	"log/slog"
 
+	"github.com/fddhdb/fddhdb/codec"
 	"github.com/fddhdb/fddhdb/db/event"
 	"github.com/fddhdb/fddhdb/db/fault"
 	"github.com/fddhdb/fddhdb/db/internal/learn"
@@ -95,7 +96,7 @@ type ImportModelOptions struct {
 //
 // It costs the time of encoding the items, and reads all of r, up to 3 GiB, into memory. Errors: ErrInvalid if
 // these bytes are no model file, or a damaged one, or if the collection lacks a modality of the model;
-// *model.FormatError if it is of another format; ErrBusy while another space is being founded or built.
+// *codec.FormatError if it is of another format; ErrBusy while another space is being founded or built.
 // After an error the collection is as it was, but for ids that the labels have then, which no call shows.
 func (c *Collection) ImportModel(ctx context.Context, r io.Reader, opt ImportModelOptions) (*Training, error) {
 	if err := ctx.Err(); err != nil {
@@ -149,7 +150,7 @@ type ImportRevisionOptions struct {
 //
 // It reads all of r, up to 3 GiB, into memory. Errors: ErrInvalid if these bytes are no model file, or a damaged one,
 // or if the model is no revision of that of the space, or lacks labels that have grown here; ErrExists if
-// ImportRevisionOptions.Revision is not greater than the present revision; *model.FormatError if the file
+// ImportRevisionOptions.Revision is not greater than the present revision; *codec.FormatError if the file
 // is of another format; ErrNoModel, ErrNotFound and ErrBusy as from Update. After an error, too, the labels of the model
 // may have ids, which no call shows.
 func (c *Collection) ImportRevision(ctx context.Context, r io.Reader, opt ImportRevisionOptions) (*Update, error) {
@@ -188,7 +189,7 @@ func readModelFile(r io.Reader) (*model.File, error) {
 		return nil, fault.Invalid("a model file of more than %d bytes", maxModelFile)
 	}
 	f, err := model.UnmarshalFile(b)
-	var newer *model.FormatError
+	var newer *codec.FormatError
 	if err != nil && !errors.As(err, &newer) {
 		return nil, fault.Invalid("it is no model file, or a damaged one: %s", fault.Problem(err))
 	}

@@ -11,6 +11,7 @@ import (
 
 	"github.com/cockroachdb/pebble/v2/vfs"
 
+	"github.com/fddhdb/fddhdb/codec"
 	"github.com/fddhdb/fddhdb/db"
 	"github.com/fddhdb/fddhdb/db/dbtest"
 	"github.com/fddhdb/fddhdb/db/internal/dbkit"
@@ -199,7 +200,7 @@ func TestImportModelRefuses(t *testing.T) {
 	flipped, newer := bytes.Clone(file), bytes.Clone(file)
 	flipped[len(flipped)/2] ^= 1
 	newer[4] = 9
-	var format *model.FormatError
+	var format *codec.FormatError
 	ended, cancel := context.WithCancel(ctx)
 	cancel()
 	other := dbkit.PairsSchema

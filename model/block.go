@@ -10,12 +10,6 @@ import (
 // blockItems is the number of items of a block; two blocks are in memory at a time.
 const blockItems = 512
 
-// An Example is one training item.
-type Example struct {
-	Vectors []Vector // by modality; the zero Vector if the item lacks it
-	Labels  []uint32 // sorted and distinct; any numbers
-}
-
 // A Source yields the training items. Every call of Examples yields the same items in
 // the same order, because training reads them several times instead of holding them.
 // All of them have labels. Training keeps no slice of an example once it has asked for

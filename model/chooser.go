@@ -103,7 +103,7 @@ func (c *chooser) featureKinds() (kinds []FeatureKind) {
 	if !c.open.features {
 		return []FeatureKind{c.given.features}
 	}
-	for k := range FeatureKind(len(featureNames)) {
+	for k := FeaturesRaw; k <= FeaturesHellingerL2; k++ {
 		if k.fits(c.moments) && !c.redundant(k) {
 			kinds = append(kinds, k)
 		}
@@ -114,7 +114,7 @@ func (c *chooser) featureKinds() (kinds []FeatureKind) {
 // redundant reports whether the vectors all have the length already that the features
 // would give them.
 func (c *chooser) redundant(k FeatureKind) bool {
-	length := func(x Vector) float64 { return squaredNorm(x.Value) }
+	length := func(x Vector) float64 { return dense.SquaredNorm(x.Value) }
 	switch k {
 	case FeaturesHellingerL2:
 		length = func(x Vector) (sum float64) {

@@ -8,27 +8,6 @@ import (
 	"slices"
 )
 
-// An Engine has the items of a training in many places, and does the passes over them there.
-// TrainOver calls its methods from one goroutine.
-type Engine interface {
-	// Survey says which items there are.
-	Survey(ctx context.Context) (*Survey, error)
-
-	// Sum returns the sum of a pass over all items, in binary form: the root of the tree that LeafItems
-	// describes, from Pass.Sum and Pass.Merge.
-	Sum(ctx context.Context, p *Pass) ([]byte, error)
-}
-
-// A Survey describes the items of a training. They have numbers from 0 on, those of a Source in the order of
-// Examples.
-type Survey struct {
-	Items    int  // at most 2^31-1
-	Labelled bool // they have labels, each of them; else labels do not matter
-
-	// Has yields the items that have a vector of modality t, ascending. It is called a few times.
-	Has func(t int) iter.Seq[int]
-}
-
 // TrainOver is Train with items that an engine has: the same items in the same order give the same Result to the
 // last bit, but for Report.Seconds, and but for sparse vectors with more than 8,000 numbers each, of which Train
 // may have kept another sample.
@@ -54,7 +33,7 @@ func trainOver(ctx context.Context, modalities []Modality, engine Engine, opt Op
 		return nil, fmt.Errorf("%w: training takes at most %d items", ErrOption, math.MaxInt32)
 	}
 	engine = surveyed{engine, survey}
-	if opt.Method.LabelFree() && int(opt.Method) < len(methodNames) {
+	if opt.Method.LabelFree() && opt.Method <= MethodCCAITQ {
 		return trainLabelFree(ctx, modalities, nil, engine, opt)
 	}
 	undecided := openSettings(opt, modalities)

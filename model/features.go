@@ -4,6 +4,8 @@ import (
 	"fmt"
 	"math"
 	"slices"
+
+	"github.com/fddhdb/fddhdb/model/internal/dense"
 )
 
 // FeatureKind is the transformation of a vector before the map of its modality: in
@@ -155,7 +157,7 @@ func (f *features) applyAll(xs []Vector) {
 
 // normalise writes x / |x| to dst.
 func normalise(dst, x []float32) {
-	norm := math.Sqrt(squaredNorm(x))
+	norm := math.Sqrt(dense.SquaredNorm(x))
 	if norm == 0 {
 		norm = 1
 	}

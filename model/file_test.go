@@ -174,7 +174,7 @@ func TestFileRefuses(t *testing.T) {
 	}
 	newer := bytes.Clone(b)
 	newer[4]++
-	var format *FormatError
+	var format *codec.FormatError
 	if _, err := UnmarshalFile(newer); !errors.As(err, &format) || format.Found != wireVersion+1 {
 		t.Error(err)
 	}

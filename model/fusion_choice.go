@@ -87,12 +87,10 @@ func (tr *trainer) unmeasured() string {
 func (tr *trainer) fusionReport(unfit string) *FusionChoice {
 	choice := &FusionChoice{Unfit: unfit, FusionTried: FusionTried{Name: tr.opt.Fusion.String(), Weights: byName(tr.fusion.weights, tr.reader.modalities)}}
 	if tr.opt.Fusion.Rule == FusionAuto {
-		choice.Unfit, choice.Name = cmp.Or(unfit, tr.unmeasured()), FusionSum.name()
+		choice.Unfit, choice.Name = cmp.Or(unfit, tr.unmeasured()), fusionNames[FusionSum]
 	}
 	return choice
 }
-
-func (r FusionRule) name() string { return nameOf(fusionNames, int(r), "fusion") }
 
 func byName(weights []float64, modalities []Modality) map[string]float64 {
 	m := map[string]float64{}
@@ -307,7 +305,7 @@ func (f *fuser) candidates() (all []fusionOutcome) {
 		}
 	}
 	T := len(f.modalities)
-	add(FusionSum.name(), slices.Repeat([]float64{1}, T))
+	add(fusionNames[FusionSum], slices.Repeat([]float64{1}, T))
 	if w := f.regression(); w != nil {
 		roots := make([]float64, T)
 		for t, v := range w {

@@ -26,13 +26,6 @@ import (
 // Such a model knows no labels: LabelCode knows none, and items of any labels have the codes of
 // their vectors. It has no statistics, and so neither revisions nor an Online.
 
-// LabelFree reports whether the method learns without labels.
-func (m Method) LabelFree() bool { return m >= MethodITQ }
-
-// LabelFree reports whether the model was learned without labels: then it knows none, and has no
-// statistics.
-func (m *Model) LabelFree() bool { return m.method.LabelFree() }
-
 // DefaultLabelFreeBits is the default of Options.Bits without labels. Such codes keep more of what vectors
 // say the longer they are; the time of a training grows with the cube of the bits.
 const DefaultLabelFreeBits = 256

@@ -76,7 +76,7 @@ func (tr *freeTrainer) check() (err error) {
 		return err
 	}
 	for _, m := range tr.modalities {
-		if k := tr.opt.Features[m.Name]; int(k) >= len(featureNames) {
+		if k := tr.opt.Features[m.Name]; k > FeaturesHellingerL2 {
 			return fmt.Errorf("%w: %v of modality %q: they are raw, zscore, hellinger, log, l2 or hellinger-l2", ErrOption, k, m.Name)
 		}
 		if m.Dim >= maxFeatures {
@@ -203,23 +203,23 @@ func (tr *freeTrainer) random(stream uint64) *rand.Rand {
 // describe fills in what the report says of the codes of the sampled items.
 func (tr *freeTrainer) describe(m *Model) error {
 	r := &tr.report
-	r.Bits, r.Method = m.bits, m.method
+	r.Bits, r.Method = m.Bits(), m.Method()
 	codes, err := itemCodes(m, tr.items)
 	if err != nil {
 		return err
 	}
-	sums, distinct, n := make([]float64, m.bits), map[string]struct{}{}, 0
+	sums, distinct, n := make([]float64, m.Bits()), map[string]struct{}{}, 0
 	var key []byte
 	for i := range codes.Len() {
 		code := codes.At(i)
 		addSigns(sums, code, 1)
-		key = code.AppendBytes(key[:0], m.bits)
+		key = code.AppendBytes(key[:0], m.Bits())
 		distinct[string(key)] = struct{}{}
 		n++
 	}
 	for _, sum := range sums {
 		mean := max(sum, -sum) / float64(n)
-		r.BitBalance += mean / float64(m.bits)
+		r.BitBalance += mean / float64(m.Bits())
 		if mean == 1 {
 			r.ConstantBits++
 		}
@@ -241,7 +241,7 @@ var (
 // itemCodes returns the codes that a model gives to items, without regard to labels. An item whose
 // projection is zero has the code of sgn(0) = +1 here.
 func itemCodes(m *Model, items [][]Vector) (codec.Codes, error) {
-	words, q, T := codec.Words(m.bits), m.bits, len(m.maps)
+	words, q, T := codec.Words(m.Bits()), m.Bits(), len(m.Modalities())
 	packed := make([]uint64, len(items)*words)
 	workers := workerCount()
 	failed := make([]error, workers)

@@ -75,7 +75,7 @@ func rbfMap(mean []float64, sigma float64, anchors []float32) *featureMap {
 		norms:   make([]float32, k),
 	}
 	for j := range f.norms {
-		f.norms[j] = float32(squaredNorm(anchors[j*d : (j+1)*d]))
+		f.norms[j] = float32(dense.SquaredNorm(anchors[j*d : (j+1)*d]))
 	}
 	return f
 }
@@ -144,10 +144,6 @@ func (f *featureMap) centre(dst, x []float32) {
 // float32 products from overflowing.
 const farAway = 1e18
 
-// mapRows is the number of vectors that are mapped at a time. Their features stay in
-// the cache from the products with the anchors to their last use.
-const mapRows = 64
-
 // A mapScratch is the memory of apply, for one goroutine.
 type mapScratch struct {
 	centred []float32
@@ -189,7 +185,7 @@ func (f *featureMap) apply(phi []float32, xs []Vector, s *mapScratch) {
 		for i := range n {
 			x, row := c.Data[i*d:(i+1)*d], phi[i*k:(i+1)*k]
 			rbf := row[:anchors]
-			if norm := squaredNorm(x); norm < farAway {
+			if norm := dense.SquaredNorm(x); norm < farAway {
 				dense.Gaussian(rbf, rbf, float32(norm), f.norms, 1)
 			} else {
 				clear(rbf)
@@ -217,23 +213,6 @@ func (f *featureMap) applyAll(phi []float32, xs []Vector, scratch []mapScratch) 
 	chunks(len(scratch), len(xs), mapRows, func(worker, from, to int) {
 		f.apply(phi[from*k:to*k], xs[from:to], &scratch[worker])
 	})
-}
-
-// squaredNorm returns |x|^2, summed in float64.
-func squaredNorm(x []float32) float64 {
-	var s0, s1, s2, s3 float64
-	for len(x) >= 4 {
-		a, b, c, d := float64(x[0]), float64(x[1]), float64(x[2]), float64(x[3])
-		s0 += a * a
-		s1 += b * b
-		s2 += c * c
-		s3 += d * d
-		x = x[4:]
-	}
-	for _, v := range x {
-		s0 += float64(v) * float64(v)
-	}
-	return (s0 + s1) + (s2 + s3)
 }
 
 // MapKind is the kind of the feature map phi of a modality.

@@ -74,7 +74,7 @@ func newSparseMap(kind MapKind, mean []float64, sigma float64, anchors csr) *fea
 		} else {
 			s.lists = newAnchorLists(&anchors, d)
 			for i := range anchors.rows() {
-				s.squares = append(s.squares, squaredNorm(anchors.row(i).Value))
+				s.squares = append(s.squares, dense.SquaredNorm(anchors.row(i).Value))
 			}
 		}
 	}
@@ -111,7 +111,7 @@ func (f *featureMap) pack() {
 		for j, v := range a {
 			shift += s.mean[j] * float64(v)
 		}
-		f.norms[i] = float32(squaredNorm(a) + 2*shift)
+		f.norms[i] = float32(dense.SquaredNorm(a) + 2*shift)
 	}
 	f.anchors = dense.Pack(dense.Of(k, d, centred))
 }
@@ -172,7 +172,7 @@ func (f *featureMap) rbfPacked(phi dense.Matrix[float32], rows *csr) {
 		for e, j := range x.Index {
 			shift += f.sparse.mean[j] * float64(x.Value[e])
 		}
-		if norm := squaredNorm(x.Value) - 2*shift + f.sparse.square; norm < farAway {
+		if norm := dense.SquaredNorm(x.Value) - 2*shift + f.sparse.square; norm < farAway {
 			dense.Gaussian(row, row, float32(norm), f.norms, 1)
 		} else {
 			clear(row)
@@ -187,7 +187,7 @@ func (f *featureMap) rbfLists(phi []float32, x Vector, dots []float64) {
 	for e, j := range x.Index {
 		s.lists.add(dots, j, float64(x.Value[e]))
 	}
-	norm, half := squaredNorm(x.Value), -.5*f.scale*f.scale
+	norm, half := dense.SquaredNorm(x.Value), -.5*f.scale*f.scale
 	for i, dot := range dots {
 		phi[i] = float32((norm + s.squares[i] - 2*dot) * half)
 	}

@@ -134,7 +134,7 @@ func (m *Model) MarshalBinary() ([]byte, error) {
 }
 
 // Unmarshal reads a model from bytes of any origin, and keeps none of them. The error
-// wraps codec.ErrCorrupt, or is a *FormatError for a model in another format.
+// wraps codec.ErrCorrupt, or is a *codec.FormatError for a model in another format.
 func Unmarshal(b []byte) (*Model, error) {
 	r, err := openFrame(b, "model", modelMagic)
 	if err != nil {

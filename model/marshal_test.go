@@ -180,7 +180,7 @@ func TestFrame(t *testing.T) {
 			}
 			bad := slices.Clone(c.b)
 			bad[i] ^= 4
-			var format *FormatError
+			var format *codec.FormatError
 			switch err := c.read(bad); {
 			case i == 4 || i == 5:
 				if !errors.As(err, &format) || format.Found != int(binary.LittleEndian.Uint16(bad[4:])) || format.Supported != 5 {
@@ -384,7 +384,7 @@ func FuzzModel(f *testing.F) {
 		var m *Model
 		var err error
 		bounded(t, len(b), func() { m, err = Unmarshal(b) })
-		var format *FormatError
+		var format *codec.FormatError
 		if err != nil {
 			if !errors.Is(err, codec.ErrCorrupt) && !errors.As(err, &format) {
 				t.Fatal(err)
@@ -447,7 +447,7 @@ func FuzzStatistics(f *testing.F) {
 		var s *Statistics
 		var err error
 		bounded(t, len(b), func() { s, err = UnmarshalStatistics(b) })
-		var format *FormatError
+		var format *codec.FormatError
 		if err != nil {
 			if !errors.Is(err, codec.ErrCorrupt) && !errors.As(err, &format) {
 				t.Fatal(err)

@@ -19,8 +19,8 @@ const (
 
 var methodNames = []string{"auto", "labels", "joint", "paper", "itq", "cca-itq"}
 
-// methodsText names the methods, for errors.
-const methodsText = "auto, labels, joint, paper, itq or cca-itq"
+// Methods names the methods, for errors.
+const Methods = "auto, labels, joint, paper, itq or cca-itq"
 
 func (m Method) String() string { return nameOf(methodNames, int(m), "method") }
 
@@ -38,7 +38,7 @@ func ParseMethod(s string) (Method, error) {
 	if i := slices.Index(methodNames, s); i >= 0 {
 		return Method(i), nil
 	}
-	return 0, fmt.Errorf("%w: method %q: it is %s", ErrOption, s, methodsText)
+	return 0, fmt.Errorf("%w: method %q: it is %s", ErrOption, s, Methods)
 }
 
 // nameOf returns the name of number i of a kind of option, and for an unknown number what
@@ -49,3 +49,10 @@ func nameOf(names []string, i int, what string) string {
 	}
 	return fmt.Sprintf("%s(%d)", what, i)
 }
+
+// LabelFree reports whether the method learns without labels.
+func (m Method) LabelFree() bool { return m >= MethodITQ }
+
+// LabelFree reports whether the model was learned without labels: then it knows none, and has no
+// statistics.
+func (m *Model) LabelFree() bool { return m.method.LabelFree() }

@@ -140,8 +140,8 @@ func (o Options) withDefaults(modalities []Modality) (Options, error) {
 	if o.Sweeps > maxSweeps {
 		return o, fmt.Errorf("%w: sweeps: %d: 1 to %d are possible, a few are enough", ErrOption, o.Sweeps, maxSweeps)
 	}
-	if int(o.Method) >= len(methodNames) {
-		return o, fmt.Errorf("%w: %v: it is %s", ErrOption, o.Method, methodsText)
+	if o.Method > MethodCCAITQ {
+		return o, fmt.Errorf("%w: %v: it is %s", ErrOption, o.Method, Methods)
 	}
 	if err := o.checkAim(); err != nil {
 		return o, err
@@ -172,10 +172,10 @@ func (o Options) withDefaults(modalities []Modality) (Options, error) {
 		return o, err
 	}
 	for _, m := range modalities {
-		if k := o.Features[m.Name]; int(k) >= len(featureNames) {
+		if k := o.Features[m.Name]; k > FeaturesHellingerL2 {
 			return o, fmt.Errorf("%w: %v of modality %q: they are raw, zscore, hellinger, log, l2 or hellinger-l2", ErrOption, k, m.Name)
 		}
-		if k := o.Map[m.Name]; int(k) >= len(mapNames) {
+		if k := o.Map[m.Name]; k > MapRBFLinear {
 			return o, fmt.Errorf("%w: %v of modality %q: it is rbf, linear or rbf+linear", ErrOption, k, m.Name)
 		}
 		if w := o.Width[m.Name]; !(w >= leastWidth && w <= mostWidth) {
@@ -299,10 +299,13 @@ var fusionNames = []string{"auto", "sum"}
 
 // String returns the text form, which ParseFusion reads.
 func (f Fusion) String() string {
-	if f.Rule == FusionModality {
+	switch {
+	case f.Rule == FusionModality:
 		return f.Modality
+	case int(f.Rule) < len(fusionNames):
+		return fusionNames[f.Rule]
 	}
-	return nameOf(fusionNames, int(f.Rule), "fusion")
+	return fmt.Sprintf("fusion(%d)", f.Rule)
 }
 
 // ParseFusion reads auto, sum or the name of a modality. It takes any name;

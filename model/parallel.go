@@ -71,3 +71,7 @@ func guard(err *error, doing string) {
 		*err = fmt.Errorf("%s: internal error: %v", doing, r)
 	}
 }
+
+// mapRows is the number of rows that a goroutine takes at a time, of vectors, features or codes. They
+// stay in its cache from one product to the next.
+const mapRows = 64

@@ -309,3 +309,24 @@ func readPassModel(r *wireReader, p *Pass) (*Pass, error) {
 	}
 	return p, nil
 }
+
+// An Engine has the items of a training in many places, and does the passes over them there.
+// TrainOver calls its methods from one goroutine.
+type Engine interface {
+	// Survey says which items there are.
+	Survey(ctx context.Context) (*Survey, error)
+
+	// Sum returns the sum of a pass over all items, in binary form: the root of the tree that LeafItems
+	// describes, from Pass.Sum and Pass.Merge.
+	Sum(ctx context.Context, p *Pass) ([]byte, error)
+}
+
+// A Survey describes the items of a training. They have numbers from 0 on, those of a Source in the order of
+// Examples.
+type Survey struct {
+	Items    int  // at most 2^31-1
+	Labelled bool // they have labels, each of them; else labels do not matter
+
+	// Has yields the items that have a vector of modality t, ascending. It is called a few times.
+	Has func(t int) iter.Seq[int]
+}

@@ -119,6 +119,10 @@ func (m *Model) projections(t int, items []Example, f func(item Example, z []flo
 	return nil
 }
 
+// leastLeft bounds from below the share of an item that its own features leave open. Less
+// is rounding.
+const leastLeft = 1e-6
+
 // leftOut says of an item that has taught a modality how much more its projection would miss without it.
 type leftOut struct {
 	encoder *Encoder

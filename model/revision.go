@@ -104,7 +104,7 @@ func (m *Model) grownSince(base *Model) (grown []int, err error) {
 // may be of any origin, and it keeps none of them. It returns the model that was
 // written, to the last bit. The model shares the maps of m, so it takes only the memory
 // of its projections. The error wraps codec.ErrCorrupt, or ErrMismatch if it is a
-// revision of another model, or is a *FormatError for one in another format.
+// revision of another model, or is a *codec.FormatError for one in another format.
 func (m *Model) UnmarshalRevision(b []byte) (*Model, error) {
 	if m.LabelFree() {
 		return nil, errNoRevisions

@@ -157,7 +157,7 @@ func FuzzRevision(f *testing.F) {
 		var err error
 		bounded(t, len(b), func() { m, err = base.UnmarshalRevision(b) })
 		if err != nil {
-			if !errors.Is(err, codec.ErrCorrupt) && !errors.Is(err, ErrMismatch) && !errors.As(err, new(*FormatError)) {
+			if !errors.Is(err, codec.ErrCorrupt) && !errors.Is(err, ErrMismatch) && !errors.As(err, new(*codec.FormatError)) {
 				t.Fatal(err)
 			}
 			return

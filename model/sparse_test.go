@@ -103,8 +103,8 @@ func sparseDistance(x, y Vector) (sum float64) {
 func TestSparseFeaturesAreThoseOfDense(t *testing.T) {
 	longWithRace(t)
 	const n = 700
-	sparse, dense, _ := texts(t, 3, 0, n)
-	sparse, dense = append(sparse, Sparse(nil, nil)), append(dense, Dense(make([]float32, synth.NUSWideText)))
+	sparse, vectors, _ := texts(t, 3, 0, n)
+	sparse, vectors = append(sparse, Sparse(nil, nil)), append(vectors, Dense(make([]float32, synth.NUSWideText)))
 	for kind := range FeatureKind(len(featureNames)) {
 		made := func(m Modality, xs []Vector) (*features, *moments, []Vector) {
 			mo := newMoments(m)
@@ -121,12 +121,12 @@ func TestSparseFeaturesAreThoseOfDense(t *testing.T) {
 			mo.settle()
 			return f, mo, own
 		}
-		fd, md, od := made(Modality{Dim: synth.NUSWideText}, dense)
+		fd, md, od := made(Modality{Dim: synth.NUSWideText}, vectors)
 		fs, ms, own := made(Modality{Dim: synth.NUSWideText, Sparse: true}, sparse)
 		sd, _ := md.sigma()
 		ss, _ := ms.sigma()
 		if !approx(ss/sd, 1, 1e-6) {
-			t.Errorf("%v: sigma %g, dense %g", kind, ss, sd)
+			t.Errorf("%v: sigma %g, vectors %g", kind, ss, sd)
 		}
 		for _, mk := range []MapKind{MapRBF, MapLinear, MapRBFLinear} {
 			d, packed := newMap(mk, 1, md, od[:100]), newMap(mk, 1, ms, own[:100])
@@ -141,14 +141,14 @@ func TestSparseFeaturesAreThoseOfDense(t *testing.T) {
 				listed := *packed.sparse
 				listed.lists = newAnchorLists(&listed.anchors, d.dim)
 				for i := range 100 {
-					listed.squares = append(listed.squares, squaredNorm(listed.anchors.row(i).Value))
+					listed.squares = append(listed.squares, dense.SquaredNorm(listed.anchors.row(i).Value))
 				}
 				lists.sparse = &listed
 				maps = append(maps, &lists)
 			}
 			k := d.size()
-			want, got := make([]float32, len(dense)*k), make([]float32, len(dense)*k)
-			d.apply(want, dense, new(mapScratch))
+			want, got := make([]float32, len(vectors)*k), make([]float32, len(vectors)*k)
+			d.apply(want, vectors, new(mapScratch))
 			for layout, f := range maps {
 				f.apply(got, sparse, new(mapScratch))
 				apart := 0.0
@@ -161,9 +161,9 @@ func TestSparseFeaturesAreThoseOfDense(t *testing.T) {
 						wrong = max(wrong, ulps(float64(v), math.Exp(-sparseDistance(own[i/k], own[i%k])/ss)))
 					}
 				}
-				t.Logf("%v, %v, layout %d: %.1f ulp from dense features, %.1f from the definition", kind, mk, layout, apart, wrong)
+				t.Logf("%v, %v, layout %d: %.1f ulp from vectors features, %.1f from the definition", kind, mk, layout, apart, wrong)
 				if apart > 64 || wrong > 8 {
-					t.Errorf("%v, %v, layout %d: features are %g ulp from those of dense vectors, %g from the definition", kind, mk, layout, apart, wrong)
+					t.Errorf("%v, %v, layout %d: features are %g ulp from those of vectors vectors, %g from the definition", kind, mk, layout, apart, wrong)
 				}
 			}
 		}

@@ -181,7 +181,7 @@ func (w *itemSweep) items(b *block, from, to int, work *sweepScratch) {
 		for i := range n {
 			if r := w.row[t][from+i]; r >= 0 {
 				// phi - G y|^2, without another pass over the k features.
-				phi := squaredNorm(b.phi[t][r*k : (r+1)*k])
+				phi := dense.SquaredNorm(b.phi[t][r*k : (r+1)*k])
 				gphi := w.gphi[t][r*w.c : (r+1)*w.c]
 				w.f[from+i] += w.mu[t] * (phi - 2*floats.Dot(gphi, row(y, i)) + floats.Dot(row(ggy, i), row(y, i)))
 			}

@@ -83,7 +83,7 @@ func seeded(seed uint64, bits int) start {
 // Equal options and data give a model with equal bytes, on one architecture, for any GOMAXPROCS, and also where
 // TrainOver lets other processes read the items. Cancelling the context stops it within a block.
 func Train(ctx context.Context, modalities []Modality, src Source, opt Options) (*Result, error) {
-	if opt.Method.LabelFree() && int(opt.Method) < len(methodNames) {
+	if opt.Method.LabelFree() && opt.Method <= MethodCCAITQ {
 		result, err := trainLabelFree(ctx, slices.Clone(modalities), src, nil, opt)
 		if err != nil {
 			return nil, fmt.Errorf("training: %w", err)

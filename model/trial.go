@@ -63,9 +63,9 @@ func (c *chooser) newTrial(s setting, anchors int) *trial {
 	return t
 }
 
-// leastLeft bounds from below the share of an item that its own features leave open. Less
+// leastOpen bounds from below the share of an item that its own features leave open. Less
 // is rounding.
-const leastLeft = 1e-6
+const leastOpen = 1e-6
 
 // hold returns what projections give each of the first n rows, which they have not learned
 // from: a row of as many numbers as y has, for what each row teaches. ok says whether
@@ -129,7 +129,7 @@ func (t *trial) hold(y dense.Matrix[float32], gamma float64, n int) (held dense.
 				floats.AddScaled(row, -g/s, own.Data[anchor*r:(anchor+1)*r])
 				anchor++
 			}
-			left := max(1-leverage, leastLeft)
+			left := max(1-leverage, leastOpen)
 			for j, w := range y.Data[i*r : (i+1)*r] {
 				row[j] = (row[j] - leverage*float64(w)) / left
 			}

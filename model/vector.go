@@ -156,3 +156,9 @@ type Modality struct {
 	Dim    int // dimensions of a vector
 	Sparse bool
 }
+
+// An Example is one training item.
+type Example struct {
+	Vectors []Vector // by modality; the zero Vector if the item lacks it
+	Labels  []uint32 // sorted and distinct; any numbers
+}

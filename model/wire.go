@@ -97,7 +97,7 @@ func openFrame(b []byte, what, magic string) (*wireReader, error) {
 		return nil, corrupt("these %d bytes are no %s", len(b), what)
 	}
 	if version := int(binary.LittleEndian.Uint16(b[4:])); version != wireVersion {
-		return nil, &FormatError{What: what, Found: version, Supported: wireVersion}
+		return nil, &codec.FormatError{What: what, Found: version, Supported: wireVersion}
 	}
 	body, sum := b[:len(b)-4], binary.LittleEndian.Uint32(b[len(b)-4:])
 	if crc32.Checksum(body, castagnoli) != sum {
@@ -302,14 +302,4 @@ func (r *wireReader) modalityName(seen map[string]bool) string {
 	}
 	seen[name] = true
 	return name
-}
-
-// A FormatError is a model, statistics or a revision in another format than this version reads.
-type FormatError struct {
-	What             string // what was read
-	Found, Supported int    // its format, and the one that this version reads
-}
-
-func (e *FormatError) Error() string {
-	return fmt.Sprintf("%s has format %d, this version reads format %d alone: use the version that has written it", e.What, e.Found, e.Supported)
 }
