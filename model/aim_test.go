@@ -13,6 +13,7 @@ import (
 	"gonum.org/v1/gonum/mat"
 
 	"github.com/fddhdb/fddhdb/codec"
+	"github.com/fddhdb/fddhdb/internal/effort"
 	"github.com/fddhdb/fddhdb/internal/synth"
 )
 
@@ -286,9 +287,9 @@ var aimChunks = []int{1, 16, 3, 40, 17, 60, 2}
 // everything gives, whatever the order and the calls. What is forgotten leaves nothing
 // behind.
 func TestStreamIsBatch(t *testing.T) {
-	longWithRace(t)
+	effort.LongWithRace(t)
 	for _, c := range aims {
-		if raceEnabled && c.name != "several labels" {
+		if effort.Race && c.name != "several labels" {
 			continue // numbers; the concurrent code is the same
 		}
 		for _, shuffled := range []bool{false, true} {
@@ -338,9 +339,9 @@ func TestStreamIsBatch(t *testing.T) {
 // and labels that come later. Such a code counts as much as what labels teach, in root
 // mean square.
 func TestStreamOfUnlabelledIsBatch(t *testing.T) {
-	longWithRace(t)
+	effort.LongWithRace(t)
 	for _, c := range aims {
-		if raceEnabled && c.name != "several labels" {
+		if effort.Race && c.name != "several labels" {
 			continue // numbers; the concurrent code is the same
 		}
 		for _, teacher := range []Teacher{TeacherModality, TeacherSelf} {

@@ -43,7 +43,7 @@ func TestProcessorsChangeMeanwhile(t *testing.T) {
 // TestChoiceProgress: whatever can be chosen, progress reaches its total in steps of
 // one, and cancelling the context ends it after any step.
 func TestChoiceProgress(t *testing.T) {
-	longWithRace(t)
+	effort.LongWithRace(t)
 	two := modalitiesOf([]int{6, 4})
 	plain := synthetic(synth.Pairs(synth.Config{Items: 300, Dims: []int{6, 4}}))
 	twins := synth.Pairs(synth.Config{Items: 300, Dims: []int{6, 4}})
@@ -124,7 +124,7 @@ func settledOpen(modalities []Modality) Options {
 // TestNothingIsRelevantToOthers: if each item has a label of its own, no fusion is
 // better than another, and the report does not claim that one was.
 func TestNothingIsRelevantToOthers(t *testing.T) {
-	withoutRace(t)
+	effort.WithoutRace(t)
 	const n = 120
 	modalities := modalitiesOf([]int{6, 4})
 	data := synth.Pairs(synth.Config{Items: n, Dims: []int{6, 4}})
@@ -160,7 +160,7 @@ func TestOneQueryIsNoDirection(t *testing.T) {
 // TestFusionIsMeasuredWithTheRidgeOfTheModel, even if no ridge can be chosen: that of a
 // linear map has the unit of the vectors.
 func TestFusionIsMeasuredWithTheRidgeOfTheModel(t *testing.T) {
-	withoutRace(t)
+	effort.WithoutRace(t)
 	modalities := modalitiesOf([]int{6, 4})
 	data := synth.Pairs(synth.Config{Items: 240, Dims: []int{6, 4}})
 	for i := range data.Labels {
@@ -204,7 +204,7 @@ func TestFusionIsMeasuredWithTheRidgeOfTheModel(t *testing.T) {
 // TestStartsOfEmbeddedLabels: starts could only be judged by codes that are not those
 // of the model, so none is chosen.
 func TestStartsOfEmbeddedLabels(t *testing.T) {
-	longWithRace(t)
+	effort.LongWithRace(t)
 	data := synth.ManyLabels{Items: 400, Labels: 40}.Make()
 	ms := modalitiesOf([]int{48, 24})
 	r, err := Train(t.Context(), ms, synthetic(data), Options{Bits: 16, Anchors: 40, LabelEmbedding: true})
@@ -222,7 +222,7 @@ func TestStartsOfEmbeddedLabels(t *testing.T) {
 // its bytes.
 func TestEverythingTogether(t *testing.T) {
 	effort.Slow(t)
-	if raceEnabled {
+	if effort.Race {
 		t.Skip("ten times as slow: other tests do the same under the race detector")
 	}
 	xs, _, _ := texts(t, 3, 0, 700)

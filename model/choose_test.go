@@ -12,6 +12,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/fddhdb/fddhdb/codec"
+	"github.com/fddhdb/fddhdb/internal/effort"
 	"github.com/fddhdb/fddhdb/internal/synth"
 )
 
@@ -88,7 +89,7 @@ func made(n, classes int, f func(rng *rand.Rand, class int) []float32) *memory {
 
 // TestChooses: if data is made so that one setting helps, that setting is chosen.
 func TestChooses(t *testing.T) {
-	longWithRace(t)
+	effort.LongWithRace(t)
 	train := func(d int, m *memory, opt Options) *Choice {
 		t.Helper()
 		opt.Bits, opt.Anchors = 16, 60
@@ -247,7 +248,7 @@ func TestGivenSettingsAreThoseOfBefore(t *testing.T) {
 }
 
 func TestNothingToChooseFrom(t *testing.T) {
-	longWithRace(t)
+	effort.LongWithRace(t)
 	few := made(minChoiceItems-1, 3, func(rng *rand.Rand, class int) []float32 { return []float32{float32(class), rng.Float32()} })
 	alone := made(60, 60, func(rng *rand.Rand, class int) []float32 { return []float32{float32(class), rng.Float32()} })
 	constant := made(60, 3, func(*rand.Rand, int) []float32 { return []float32{1, 2} })

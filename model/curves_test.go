@@ -7,6 +7,7 @@ import (
 	"testing"
 
 	"github.com/fddhdb/fddhdb/codec"
+	"github.com/fddhdb/fddhdb/internal/effort"
 )
 
 // naiveRadius counts pairs one by one, as in the definition.
@@ -99,7 +100,7 @@ func TestRadiusAgainstPairs(t *testing.T) {
 
 // The expectation is near the mean over many shuffles; TestTopByHand is exact.
 func TestTopAgainstShuffles(t *testing.T) {
-	withoutRace(t)
+	effort.WithoutRace(t)
 	rng := rand.New(rand.NewPCG(8, 8))
 	const queries, shuffles = 3, 4000
 	for _, rows := range []int{1, 9, 10, 60} {

@@ -50,7 +50,7 @@ func settledRBF(opt Options) Options {
 // TestLabelEmbedding: with three times as many labels as bits, retrieval is far better
 // than by codes that ignore the features, and no label is lost.
 func TestLabelEmbedding(t *testing.T) {
-	withoutRace(t)
+	effort.WithoutRace(t)
 	for _, cfg := range []synth.ManyLabels{
 		{Items: 2100, Labels: 96},
 		{Items: 2100, Labels: 96, Zipf: true},
@@ -121,7 +121,7 @@ func checkEmbeddingReport(t *testing.T, r *Result, trained *synth.Data) {
 
 // TestLabelEmbeddingIsNotNeeded: if labels fit, the option changes nothing.
 func TestLabelEmbeddingIsNotNeeded(t *testing.T) {
-	longWithRace(t)
+	effort.LongWithRace(t)
 	data := synth.Pairs(synth.Config{Items: 90, Classes: 8})
 	ms := modalitiesOf([]int{8, 5})
 	for _, method := range []Method{MethodLabels, MethodJoint, MethodPaper} {
@@ -168,7 +168,7 @@ func TestLabelEmbeddingRefuses(t *testing.T) {
 // with modalities that the items of a label lack.
 func TestLabelEmbeddingIsDeterministic(t *testing.T) {
 	effort.Slow(t)
-	longWithRaceAlone(t)
+	effort.LongWithRaceAlone(t)
 	data := synth.ManyLabels{Items: 300, Labels: 90, PerItem: 3}.Make()
 	for i, labels := range data.Labels {
 		switch labels[0] % 10 {
@@ -214,7 +214,7 @@ func TestLabelEmbeddingIsDeterministic(t *testing.T) {
 // TestLabelEmbeddingOfAlikeLabels: labels with equal items still get codes of their
 // own, and so do labels whose items have no vectors.
 func TestLabelEmbeddingOfAlikeLabels(t *testing.T) {
-	longWithRace(t)
+	effort.LongWithRace(t)
 	data := synth.ManyLabels{Items: 400, Labels: 100}.Make()
 	for i, labels := range data.Labels {
 		if l := labels[0]; l >= 50 { // its items are those of label 50

@@ -186,7 +186,7 @@ func TestRBFLinear(t *testing.T) {
 	rows := positives(50)
 	mo := momentsOf(rows)
 	sigma, _ := mo.sigma()
-	rbf, both := newMap(MapRBF, 1, mo, denseAll(rows[:20])), newMap(MapRBFLinear, 1, mo, denseAll(rows[:20]))
+	rbf, both := newMap(MapRBF, nil, 1, mo, denseAll(rows[:20])), newMap(MapRBFLinear, nil, 1, mo, denseAll(rows[:20]))
 	want, got := make([]float32, 50*20), make([]float32, 50*26)
 	rbf.apply(want, denseAll(rows), new(mapScratch))
 	both.apply(got, denseAll(rows), new(mapScratch))

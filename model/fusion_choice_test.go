@@ -11,6 +11,7 @@ import (
 	"gonum.org/v1/gonum/mat"
 
 	"github.com/fddhdb/fddhdb/codec"
+	"github.com/fddhdb/fddhdb/internal/effort"
 	"github.com/fddhdb/fddhdb/internal/synth"
 )
 
@@ -50,7 +51,7 @@ func fuserOf(n int, scale, noise []float64) *fuser {
 // TestFusionMeasureIsEvaluate: the measure is the result of Evaluate with one item
 // taken out to query the others.
 func TestFusionMeasureIsEvaluate(t *testing.T) {
-	longWithRace(t)
+	effort.LongWithRace(t)
 	f := fuserOf(60, []float64{.5, .5, .1}, []float64{1, 1.5, 1})
 	candidates := f.candidates()
 	if len(candidates) != 6*len(fusionCentres) {
@@ -164,7 +165,7 @@ func noisy(items int) *synth.Data {
 // TestNoiseIsNotFused: if one modality says nothing, codes come from the other; also if
 // all settings are given.
 func TestNoiseIsNotFused(t *testing.T) {
-	longWithRace(t)
+	effort.LongWithRace(t)
 	modalities := modalitiesOf([]int{12, 8})
 	src := synthetic(noisy(400))
 	opt := settled(modalities, Options{Bits: 32})

@@ -9,6 +9,7 @@ import (
 	"testing"
 
 	"github.com/fddhdb/fddhdb/codec"
+	"github.com/fddhdb/fddhdb/internal/effort"
 )
 
 // dataset is one of the shared sets: image and text, train and query.
@@ -91,7 +92,7 @@ func goldenStart(t testing.TB) start {
 // TestGolden runs the solvers from the published start, and compares every matrix of
 // every sweep with the published one.
 func TestGolden(t *testing.T) {
-	withoutRace(t)
+	effort.WithoutRace(t)
 	man := goldenManifest(t)
 	data := readDataset(t, "wiki")
 	for _, variant := range []string{"paper", "joint", "paper_delta1", "joint_delta1"} {
@@ -181,7 +182,7 @@ func TestGolden(t *testing.T) {
 // TestGoldenLabels compares kernel values with the published ones, and the codes of the
 // labels method with those of joint from the same start.
 func TestGoldenLabels(t *testing.T) {
-	longWithRace(t)
+	effort.LongWithRace(t)
 	man := goldenManifest(t)
 	data := readDataset(t, "wiki")
 	opt, err := Options{Bits: 32, Anchors: 800, Aim: AimCodes}.withDefaults(data.modalities)

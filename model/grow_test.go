@@ -7,6 +7,7 @@ import (
 	"testing"
 
 	"github.com/fddhdb/fddhdb/codec"
+	"github.com/fddhdb/fddhdb/internal/effort"
 	"github.com/fddhdb/fddhdb/internal/synth"
 )
 
@@ -228,7 +229,7 @@ func TestOnlineGrow(t *testing.T) {
 // The residual of items is that of the definition; of items that have taught, each counts as by a model that
 // the others alone have taught.
 func TestResidualOf(t *testing.T) {
-	longWithRace(t)
+	effort.LongWithRace(t)
 	for _, aim := range []Aim{AimLabels, AimCodes} {
 		t.Run(aim.String(), func(t *testing.T) { testResidualOf(t, aim) })
 	}

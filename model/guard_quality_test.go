@@ -167,7 +167,7 @@ func askAll(t *testing.T, m *Model, from int, queries *synth.Data, db codec.Code
 //	go test ./model -run TestGuardQuality -v -figures -seeds 12
 func TestGuardQuality(t *testing.T) {
 	effort.Slow(t)
-	withoutRace(t)
+	effort.WithoutRace(t)
 	const even = .003 // a smaller difference is neither gain nor loss
 	var table [3][2]int
 	adopted, all := 0.0, 0.0

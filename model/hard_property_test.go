@@ -211,7 +211,7 @@ func checkReportedCodes(t *testing.T, data *synth.Data, r *Result) {
 }
 
 func TestHardDataAtRandom(t *testing.T) {
-	withoutRace(t)
+	effort.WithoutRace(t)
 	first := seed.From(t, 0)
 	for s := first; s < first+uint64(effort.Of(hardCases, 40)); s++ {
 		data, modalities, opt := hardCase(rand.New(rand.NewPCG(s, 0)))

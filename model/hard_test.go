@@ -76,7 +76,7 @@ func retrieval(t testing.TB, r *Result, m int, trained, held *synth.Data) (got, 
 // TestHardData: difficult parts of the data do not spoil the learnable ones.
 func TestHardData(t *testing.T) {
 	effort.Slow(t)
-	withoutRace(t)
+	effort.WithoutRace(t)
 	for _, c := range []struct {
 		name   string
 		change func(d *synth.Data)
@@ -219,7 +219,7 @@ func copyItem(d *synth.Data, to, from int) {
 
 // TestFewItems: two items or more make a model, and every class has its code.
 func TestFewItems(t *testing.T) {
-	longWithRace(t)
+	effort.LongWithRace(t)
 	for _, n := range []int{1, 2, 3, 10, 49, 50, 51} {
 		for _, dims := range [][]int{{8, 5}, {1, 1}} {
 			data := synth.Pairs(synth.Config{Items: n, Classes: min(n, 3), Dims: dims, Noise: .01})

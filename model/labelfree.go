@@ -107,8 +107,8 @@ func groups(modalities []Modality, shared [][]string) ([][]int, error) {
 // dimensions stay finite in float32.
 const farthest = 1e34
 
-// bounded writes the centred features of v to dst, each at most farthest.
-func (f *featureMap) bounded(dst []float32, v Vector) {
+// boundedRow writes the centred features of v to dst, each at most farthest.
+func boundedRow(f *featureMap, dst []float32, v Vector) {
 	f.prepare(dst, v)
 	for j, x := range dst {
 		dst[j] = min(max(x, -farthest), farthest)

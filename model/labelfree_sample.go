@@ -162,7 +162,7 @@ func (tr *freeTrainer) centredRows(group []int) (rows dense.Matrix[float32], of 
 				if !x.Present() {
 					continue
 				}
-				tr.maps[t].bounded(one, x)
+				boundedRow(tr.maps[t], one, x)
 				for j, v := range one {
 					row[j] += v
 				}

@@ -13,6 +13,7 @@ import (
 	"testing"
 
 	"github.com/fddhdb/fddhdb/codec"
+	"github.com/fddhdb/fddhdb/internal/effort"
 	"github.com/fddhdb/fddhdb/internal/synth"
 )
 
@@ -59,7 +60,7 @@ func signCode(t testing.TB, m *Model, mod int, x []float32) codec.Code {
 
 // The rows of ITQ are orthonormal, and its codes are even.
 func TestITQ(t *testing.T) {
-	longWithRace(t)
+	effort.LongWithRace(t)
 	rows := synth.Embeddings(0, 6000, 128, 5)
 	itq := freely(t, Options{Bits: 64}, rows)
 	p := itq.Model.p[0].Unpack()
@@ -86,7 +87,7 @@ func TestITQ(t *testing.T) {
 // Longer codes find more of the nearest vectors, also those of more bits than there are dimensions, as by
 // default.
 func TestMoreBitsFindMore(t *testing.T) {
-	longWithRace(t)
+	effort.LongWithRace(t)
 	rows := synth.Embeddings(0, 2000, 48, 3)
 	last := 0.0
 	for _, bits := range []int{16, 48, 0} {
@@ -173,7 +174,7 @@ func TestOffsetOf(t *testing.T) {
 
 // Of items in two spaces, the code by one modality is near that by the other.
 func TestCCAITQ(t *testing.T) {
-	longWithRace(t)
+	effort.LongWithRace(t)
 	a, b := synth.PairedEmbeddings(0, 3000, 70, 40, 1)
 	for i := range a { // some items lack one of them
 		if i%7 == 0 {
@@ -202,7 +203,7 @@ func TestCCAITQ(t *testing.T) {
 
 // Three spaces, of which no item has all, are linked by items that have two.
 func TestCCAITQOfThreeSpaces(t *testing.T) {
-	longWithRace(t)
+	effort.LongWithRace(t)
 	a, b := synth.PairedEmbeddings(0, 3000, 40, 30, 1)
 	c, _ := synth.PairedEmbeddings(0, 3000, 20, 30, 1)
 	for i := range a {
@@ -228,7 +229,7 @@ func TestCCAITQOfThreeSpaces(t *testing.T) {
 // Modalities that share a space have the same W, and means of their own: so a constant offset between
 // them leaves no trace in the codes.
 func TestSharedSpace(t *testing.T) {
-	longWithRace(t)
+	effort.LongWithRace(t)
 	a := synth.Embeddings(0, 1500, 64, 1)
 	b := make([][]float32, len(a))
 	rng := rand.New(rand.NewPCG(3, 4))
@@ -307,7 +308,7 @@ func TestLabelFreeKnowsNoLabels(t *testing.T) {
 }
 
 func TestLabelFreeIsTheSameOnAnyProcessors(t *testing.T) {
-	longWithRaceAlone(t)
+	effort.LongWithRaceAlone(t)
 	a, b := synth.PairedEmbeddings(0, 600, 30, 20, 1)
 	train := func() (all []byte) {
 		for _, r := range []*Result{freely(t, Options{Seed: 7}, a), freely(t, Options{Method: MethodITQ, Bits: 16}, a), freely(t, Options{}, a, b)} {

@@ -11,6 +11,7 @@ import (
 	"testing"
 
 	"github.com/fddhdb/fddhdb/codec"
+	"github.com/fddhdb/fddhdb/internal/effort"
 	"github.com/fddhdb/fddhdb/internal/synth"
 )
 
@@ -278,7 +279,7 @@ func TestOnlineWorkers(t *testing.T) {
 // The lessons of training items are the terms of the statistics: without them nothing
 // is left, whatever the method.
 func TestTrainingLessons(t *testing.T) {
-	longWithRace(t)
+	effort.LongWithRace(t)
 	pairs := synth.Pairs(synth.Config{Items: 700, Classes: 6, Dims: []int{9, 5, 4}, LabelsPerItem: 3, Missing: .3, Noise: 1})
 	many := synth.ManyLabels{Items: 700, Labels: 40, PerItem: 3, Dims: []int{9, 5, 4}}.Make()
 	for name, c := range map[string]struct {

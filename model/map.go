@@ -81,15 +81,21 @@ func rbfMap(mean []float64, sigma float64, anchors []float32) *featureMap {
 }
 
 // newMap makes a map from the moments of features and from anchors, which are features
-// too. A linear map needs no anchors, and has no width.
-func newMap(kind MapKind, width float64, m *moments, anchors []Vector) *featureMap {
+// too. A linear map needs no anchors, and has no width. prepared are these features; nil: vectors are
+// given with features applied.
+func newMap(kind MapKind, prepared *features, width float64, m *moments, anchors []Vector) *featureMap {
+	if prepared == nil {
+		prepared = new(features)
+	}
 	sigma, _ := m.sigma()
 	sigma *= width
 	if m.sparse {
-		return newSparseMap(kind, m.mean, sigma, csrOf(anchors))
+		f := newSparseMap(kind, m.mean, sigma, csrOf(anchors))
+		f.features = prepared
+		return f
 	}
 	if kind == MapLinear {
-		return linearMap(m.mean)
+		return newLinearMap(Modality{}, prepared, m.mean)
 	}
 	f := rbfMap(m.mean, sigma, nil) // no anchors yet, but it can centre them
 	centred := make([]float32, len(anchors)*f.dim)
@@ -97,7 +103,7 @@ func newMap(kind MapKind, width float64, m *moments, anchors []Vector) *featureM
 		f.centre(centred[j*f.dim:(j+1)*f.dim], x.Value)
 	}
 	f = rbfMap(m.mean, sigma, centred)
-	f.kind = kind
+	f.kind, f.features = kind, prepared
 	return f
 }
 

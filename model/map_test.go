@@ -7,6 +7,7 @@ import (
 	"slices"
 	"testing"
 
+	"github.com/fddhdb/fddhdb/internal/effort"
 	"github.com/fddhdb/fddhdb/internal/synth"
 )
 
@@ -247,7 +248,7 @@ func TestLinearMapIsFinite(t *testing.T) {
 }
 
 func TestProjectAllocatesNothing(t *testing.T) {
-	if raceEnabled {
+	if effort.Race {
 		t.Skip("the race detector takes from pools at random")
 	}
 	result, err := Train(t.Context(), modalitiesOf([]int{8, 5}), synthetic(synth.Pairs(synth.Config{})), Options{})

@@ -10,6 +10,7 @@ import (
 	"testing"
 
 	"github.com/fddhdb/fddhdb/codec"
+	"github.com/fddhdb/fddhdb/internal/effort"
 	"github.com/fddhdb/fddhdb/internal/synth"
 )
 
@@ -67,7 +68,7 @@ func taughtStatistics(t testing.TB, aim Aim) (*Model, *Statistics) {
 }
 
 func TestMarshalRoundTrip(t *testing.T) {
-	longWithRace(t)
+	effort.LongWithRace(t)
 	dims := []int{9, 5, 4}
 	data := synth.Pairs(synth.Config{Items: 200, Classes: 6, Dims: dims, LabelsPerItem: 2, Missing: .3})
 	for _, c := range []struct {

@@ -165,7 +165,7 @@ func (s *wikiStream) guardedTeach(t *testing.T, verdicts *[]Verdict) func(o *Onl
 // TestOnlineQuality streams nine tenths of wiki with each teacher.
 func TestOnlineQuality(t *testing.T) {
 	effort.Slow(t)
-	withoutRace(t)
+	effort.WithoutRace(t)
 	data := readDataset(t, "wiki")
 	seeds := float64(effort.Of(2, 1))
 	if *allFigures {
@@ -246,7 +246,7 @@ func TestOnlineQuality(t *testing.T) {
 // and solving, in any order and any chunks, with a revision after each chunk or one at
 // the end.
 func TestOnlineEqualsBatch(t *testing.T) {
-	withoutRace(t)
+	effort.WithoutRace(t)
 	data := readDataset(t, "wiki")
 	s := newWikiStream(t, data, 0, AimLabels)
 	whole := &synth.Data{Vectors: make([][][]float32, 2)}

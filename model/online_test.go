@@ -7,6 +7,7 @@ import (
 	"slices"
 	"testing"
 
+	"github.com/fddhdb/fddhdb/internal/effort"
 	"github.com/fddhdb/fddhdb/internal/synth"
 	"github.com/fddhdb/fddhdb/model/internal/dense"
 )
@@ -111,9 +112,9 @@ func sameProjections(t *testing.T, what string, got, want *Model, tolerance floa
 // Labelled items give the same statistics and projections in any chunks, with or
 // without revisions between them: those of all items at once.
 func TestOnlineLabels(t *testing.T) {
-	longWithRace(t)
+	effort.LongWithRace(t)
 	chunks := []int{1, 3, 16, 17, 100, 600}
-	if raceEnabled {
+	if effort.Race {
 		chunks = []int{3, 100}
 	}
 	for _, aim := range []Aim{AimLabels, AimCodes} {

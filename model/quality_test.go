@@ -26,7 +26,7 @@ func authors(bits int) Options {
 // compared with those of a reference implementation in numpy. The results of the
 // defaults, which choose features, map, width, gamma and prior, are compared with goals.
 func TestQuality(t *testing.T) {
-	withoutRace(t)
+	effort.WithoutRace(t)
 	type figures struct{ i2t, t2i float64 }
 	for _, c := range []struct {
 		set             string

@@ -6,6 +6,7 @@ import (
 	"testing"
 
 	"github.com/fddhdb/fddhdb/codec"
+	"github.com/fddhdb/fddhdb/internal/effort"
 	"github.com/fddhdb/fddhdb/model/internal/dense"
 )
 
@@ -99,7 +100,7 @@ func byClass(t *testing.T, m *Model, items, queries *memory) (all, class float64
 // other way round. The weights of labels follow, so classes are found better than with those
 // of the training.
 func TestWeightsFollowShiftingClasses(t *testing.T) {
-	withoutRace(t)
+	effort.WithoutRace(t)
 	train, later := unbalanced(1, 400, false), unbalanced(2, 2400, true)
 	opt := settled(modalitiesOf([]int{64, 32}), Options{Prior: new(float64)})
 	*opt.Prior = .375

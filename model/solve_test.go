@@ -9,6 +9,7 @@ import (
 	"gonum.org/v1/gonum/mat"
 
 	"github.com/fddhdb/fddhdb/codec"
+	"github.com/fddhdb/fddhdb/internal/effort"
 	"github.com/fddhdb/fddhdb/internal/synth"
 )
 
@@ -35,7 +36,7 @@ func heavyMu(dims []int) map[string]float64 { // makes features matter
 // TestSolverAgainstLiteral: the streamed solver equals the literal one, to rounding, in
 // every variable of every sweep, and in A, B and P.
 func TestSolverAgainstLiteral(t *testing.T) {
-	longWithRace(t)
+	effort.LongWithRace(t)
 	for _, problem := range problems {
 		for _, method := range []Method{MethodJoint, MethodPaper} {
 			for _, delta := range []float64{.5, 1e4, math.Inf(1)} {
@@ -109,7 +110,7 @@ func (s *solved) checkRidge(t *testing.T) {
 }
 
 func TestObjectiveFallsAndBasesAreOrthonormal(t *testing.T) {
-	longWithRace(t)
+	effort.LongWithRace(t)
 	for _, problem := range problems {
 		for _, method := range []Method{MethodLabels, MethodJoint, MethodPaper} {
 			for _, delta := range []float64{.2, 10, math.Inf(1)} {

@@ -101,7 +101,7 @@ func sparseDistance(x, y Vector) (sum float64) {
 // layouts of anchors, up to rounding of float32. Those of RBF are within a few ulps of
 // their definition; dense ones, from products with more terms, are less exact.
 func TestSparseFeaturesAreThoseOfDense(t *testing.T) {
-	longWithRace(t)
+	effort.LongWithRace(t)
 	const n = 700
 	sparse, vectors, _ := texts(t, 3, 0, n)
 	sparse, vectors = append(sparse, Sparse(nil, nil)), append(vectors, Dense(make([]float32, synth.NUSWideText)))
@@ -126,10 +126,10 @@ func TestSparseFeaturesAreThoseOfDense(t *testing.T) {
 		sd, _ := md.sigma()
 		ss, _ := ms.sigma()
 		if !approx(ss/sd, 1, 1e-6) {
-			t.Errorf("%v: sigma %g, vectors %g", kind, ss, sd)
+			t.Errorf("%v: sigma %g, dense %g", kind, ss, sd)
 		}
 		for _, mk := range []MapKind{MapRBF, MapLinear, MapRBFLinear} {
-			d, packed := newMap(mk, 1, md, od[:100]), newMap(mk, 1, ms, own[:100])
+			d, packed := newMap(mk, nil, 1, md, od[:100]), newMap(mk, nil, 1, ms, own[:100])
 			d.features, packed.features = fd, fs
 			maps := []*featureMap{packed}
 			if mk != MapLinear {
@@ -161,9 +161,9 @@ func TestSparseFeaturesAreThoseOfDense(t *testing.T) {
 						wrong = max(wrong, ulps(float64(v), math.Exp(-sparseDistance(own[i/k], own[i%k])/ss)))
 					}
 				}
-				t.Logf("%v, %v, layout %d: %.1f ulp from vectors features, %.1f from the definition", kind, mk, layout, apart, wrong)
+				t.Logf("%v, %v, layout %d: %.1f ulp from dense features, %.1f from the definition", kind, mk, layout, apart, wrong)
 				if apart > 64 || wrong > 8 {
-					t.Errorf("%v, %v, layout %d: features are %g ulp from those of vectors vectors, %g from the definition", kind, mk, layout, apart, wrong)
+					t.Errorf("%v, %v, layout %d: features are %g ulp from those of dense vectors, %g from the definition", kind, mk, layout, apart, wrong)
 				}
 			}
 		}
@@ -192,7 +192,7 @@ func TestSparseFarFromTheOrigin(t *testing.T) {
 	mo.add(rows, 1)
 	mo.settle()
 	sigma, _ := mo.sigma()
-	f := newMap(MapRBF, 1, mo, rows[:50])
+	f := newMap(MapRBF, nil, 1, mo, rows[:50])
 	if f.anchors == nil {
 		t.Fatal("the anchors are in lists")
 	}
@@ -240,7 +240,7 @@ func TestSparseMoments(t *testing.T) {
 // and almost the same.
 func TestSparseQuality(t *testing.T) {
 	effort.Slow(t)
-	withoutRace(t)
+	effort.WithoutRace(t)
 	const queries, bits = 300, 32
 	n := 600
 	if *allFigures {
@@ -373,7 +373,7 @@ func TestSparseForDense(t *testing.T) {
 // TestEmptyVectorIsAVector: an item without words has the modality; an item without a
 // vector does not.
 func TestEmptyVectorIsAVector(t *testing.T) {
-	withoutRace(t)
+	effort.WithoutRace(t)
 	sparse, _, labels := texts(t, 2, 0, 100)
 	sparse[1], sparse[2], sparse[3] = Sparse(nil, nil), Sparse([]uint32{}, []float32{}), Vector{}
 	r := trainOn(t, sparseText(synth.NUSWideText), sparse, labels, Options{Bits: 16, Anchors: 20})
@@ -395,7 +395,7 @@ func TestEmptyVectorIsAVector(t *testing.T) {
 }
 
 func TestSparseRefuses(t *testing.T) {
-	withoutRace(t)
+	effort.WithoutRace(t)
 	sparse, _, labels := texts(t, 2, 0, 60)
 	m := sparseText(synth.NUSWideText)
 	e := trainOn(t, m, sparse, labels, Options{Bits: 16, Anchors: 20}).Model.NewEncoder()
@@ -432,7 +432,7 @@ func TestSparseRefuses(t *testing.T) {
 
 // TestSparseSampleIsBounded: the reduced sample is still a fair one.
 func TestSparseSampleIsBounded(t *testing.T) {
-	withoutRace(t)
+	effort.WithoutRace(t)
 	const n, long = 3000, 40_000
 	m := Modality{Dim: long, Sparse: true}
 	index := make([]uint32, long)
@@ -490,7 +490,7 @@ func BenchmarkSparseMap(b *testing.B) {
 		mo := newMoments(Modality{Dim: c.d, Sparse: true})
 		mo.add(xs, 1)
 		mo.settle()
-		f := newMap(MapRBF, 1, mo, xs[:k])
+		f := newMap(MapRBF, nil, 1, mo, xs[:k])
 		lists := *f
 		own := *f.sparse
 		own.lists, own.squares = newAnchorLists(&own.anchors, c.d), make([]float64, k)
@@ -506,7 +506,7 @@ func BenchmarkSparseMap(b *testing.B) {
 			_, same, _ := texts(b, 1, 0, n)
 			mo := newMoments(Modality{Dim: c.d})
 			mo.add(same, 1)
-			f := newMap(MapRBF, 1, mo, same[:k])
+			f := newMap(MapRBF, nil, 1, mo, same[:k])
 			b.Run(c.name+"/dense", func(b *testing.B) {
 				var s mapScratch
 				for i := 0; i < b.N; i += mapRows {

@@ -9,6 +9,7 @@ import (
 	"gonum.org/v1/gonum/mat"
 
 	"github.com/fddhdb/fddhdb/codec"
+	"github.com/fddhdb/fddhdb/internal/effort"
 	"github.com/fddhdb/fddhdb/internal/synth"
 	"github.com/fddhdb/fddhdb/model/internal/dense"
 )
@@ -17,7 +18,7 @@ import (
 // which gonum finds: exactly as much where there are few dimensions. Also where there are fewer rows
 // than axes, and where the covariance is not formed.
 func TestPrincipal(t *testing.T) {
-	longWithRace(t)
+	effort.LongWithRace(t)
 	rng := rand.New(rand.NewPCG(1, 2))
 	for _, c := range []struct {
 		n, d, r int
@@ -126,7 +127,7 @@ func TestITQNearsSigns(t *testing.T) {
 
 // Sparse and dense modalities can be paired.
 func TestCCAITQSparse(t *testing.T) {
-	longWithRace(t)
+	effort.LongWithRace(t)
 	a, b := synth.PairedEmbeddings(0, 800, 30, 40, 1)
 	for _, x := range b { // a bag of words: what is positive
 		for j, v := range x {

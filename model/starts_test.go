@@ -82,7 +82,7 @@ func TestStartsAreJudgedByTheirCodes(t *testing.T) {
 // reports it.
 func TestBestStartIsTaken(t *testing.T) {
 	effort.Slow(t)
-	withoutRace(t)
+	effort.WithoutRace(t)
 	dims := []int{7, 4}
 	data := synthetic(synth.Pairs(synth.Config{Items: 500, Classes: 6, Dims: dims, Noise: 1.5}))
 	r, err := Train(t.Context(), modalitiesOf(dims), data, Options{Bits: 16, Seed: 3})

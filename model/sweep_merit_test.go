@@ -15,7 +15,7 @@ import (
 // learn labels are solved for these, however many sets there are.
 func TestManyLabelSets(t *testing.T) {
 	effort.Slow(t)
-	withoutRace(t)
+	effort.WithoutRace(t)
 	src := made(700, 24, func(rng *rand.Rand, class int) []float32 { return []float32{float32(class), rng.Float32()} })
 	rng := rand.New(rand.NewPCG(7, 8))
 	for i, own := range src.labels {
@@ -41,7 +41,7 @@ func TestManyLabelSets(t *testing.T) {
 // start that is taken.
 func TestStartsThatCannotBeJudged(t *testing.T) {
 	effort.Slow(t)
-	withoutRace(t)
+	effort.WithoutRace(t)
 	dims := []int{4, 3}
 	data := synth.Pairs(synth.Config{Items: 800, Classes: 24, Dims: dims, LabelsPerItem: 5, Noise: 1})
 	for i := range data.Vectors[0] {
@@ -76,7 +76,7 @@ func TestStartsThatCannotBeJudged(t *testing.T) {
 // TestSweepsAreJudgedByTheirCodes: retrieval after each sweep is that of a training
 // that stops there.
 func TestSweepsAreJudgedByTheirCodes(t *testing.T) {
-	if testing.Short() || raceEnabled {
+	if testing.Short() || effort.Race {
 		t.Skip("seven trainings")
 	}
 	dims := []int{7, 4}

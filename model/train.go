@@ -330,9 +330,7 @@ func (tr *trainer) makeMaps(ctx context.Context) error {
 			prepared[t].applyAll(anchors)
 		}
 		tr.samples[t] = nil
-		f := newMap(kind, tr.opt.Width[m.Name], mo, anchors)
-		f.features = prepared[t]
-		tr.maps = append(tr.maps, f)
+		tr.maps = append(tr.maps, newMap(kind, prepared[t], tr.opt.Width[m.Name], mo, anchors))
 		tr.report.Chosen[m.Name] = chosen
 	}
 	return nil

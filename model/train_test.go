@@ -34,7 +34,7 @@ func marshal(t testing.TB, r *Result) (model, stats []byte) {
 func TestTrainIsDeterministic(t *testing.T) {
 	cfg := synth.Config{Items: effort.Of(700, 300), Classes: 6, Dims: []int{9, 5, 4}, LabelsPerItem: 2, Missing: .3}
 	bits, anchors := 72, effort.Of(90, 75)
-	if raceEnabled {
+	if effort.Race {
 		cfg.Items, bits, anchors = 300, 24, 30
 	}
 	src := synthetic(synth.Pairs(cfg))
@@ -55,7 +55,7 @@ func TestTrainIsDeterministic(t *testing.T) {
 			}
 			model, stats = m, s
 		}
-		if raceEnabled {
+		if effort.Race {
 			continue
 		}
 		runtime.GOMAXPROCS(2)
@@ -81,36 +81,9 @@ func TestAnchorsAreTheSameItemsWhenItemsAreComplete(t *testing.T) {
 	}
 }
 
-// withoutRace skips a test under the race detector if that makes it ten times as slow
-// and the test runs no concurrent code that other tests do not run. The test runs beside
-// others, so it leaves GOMAXPROCS alone.
-func withoutRace(t *testing.T) {
-	t.Helper()
-	if raceEnabled {
-		t.Skip("numbers, ten times as slow: other tests do the same under the race detector")
-	}
-	t.Parallel()
-}
-
-// longWithRace skips such a test in short runs only: full runs with the race detector
-// have it. The test runs beside others.
-func longWithRace(t *testing.T) {
-	t.Helper()
-	longWithRaceAlone(t)
-	t.Parallel()
-}
-
-// longWithRaceAlone is longWithRace for a test that nothing may run beside.
-func longWithRaceAlone(t *testing.T) {
-	t.Helper()
-	if testing.Short() {
-		t.Skip("takes long with the race detector")
-	}
-}
-
 // TestTrainLearns: queries from outside the training find their classes.
 func TestTrainLearns(t *testing.T) {
-	withoutRace(t)
+	effort.WithoutRace(t)
 	dims := []int{12, 8, 6}
 	data := synth.Pairs(synth.Config{Items: 600, Classes: 5, Dims: dims, Missing: .2, Seed: 2})
 	trained, held := data.Slice(0, 400), data.Slice(400, 600)
@@ -345,7 +318,7 @@ func TestReportOfChoices(t *testing.T) {
 // TestSettle: a training with the settings that another one has chosen makes its model.
 func TestSettle(t *testing.T) {
 	effort.Slow(t)
-	withoutRace(t)
+	effort.WithoutRace(t)
 	dims := []int{7, 4}
 	pairs := synth.Pairs(synth.Config{Items: 300, Classes: 6, Dims: dims, Noise: 1.5, Missing: .1})
 	many := synth.ManyLabels{Items: 300, Labels: 40, Dims: dims}.Make()
@@ -632,7 +605,7 @@ func TestNames(t *testing.T) {
 }
 
 func TestLabelCode(t *testing.T) {
-	longWithRace(t)
+	effort.LongWithRace(t)
 	data := synth.Pairs(synth.Config{Items: 200, Classes: 6, LabelsPerItem: 3})
 	for _, labels := range data.Labels {
 		for i := range labels {

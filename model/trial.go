@@ -54,7 +54,7 @@ func (c *chooser) newTrial(s setting, anchors int) *trial {
 	for _, row := range t.anchors {
 		at = append(at, xs[row])
 	}
-	f := newMap(s.kind, s.width, moments, at)
+	f := newMap(s.kind, nil, s.width, moments, at)
 	k, workers := f.size(), workerCount()
 	t.phi = dense.Of(len(xs), k, make([]float32, len(xs)*k))
 	f.applyAll(t.phi.Data, xs, make([]mapScratch, workers))

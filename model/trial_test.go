@@ -9,6 +9,7 @@ import (
 
 	"gonum.org/v1/gonum/mat"
 
+	"github.com/fddhdb/fddhdb/internal/effort"
 	"github.com/fddhdb/fddhdb/internal/synth"
 )
 
@@ -70,7 +71,7 @@ func withoutRow(t *testing.T, tt *trial, y [][]float64, row, leftOut int, gamma 
 // it that is solved anew, without the row and without the feature of which the row is
 // the anchor. The projections of the chooser follow from it by C J D, or by the codes.
 func TestHeldOut(t *testing.T) {
-	withoutRace(t)
+	effort.WithoutRace(t)
 	for _, aim := range []struct {
 		name   string
 		opt    Options

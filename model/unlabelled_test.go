@@ -103,7 +103,7 @@ func (h *halving) figures(t testing.TB, how fusion) (all []float64) {
 // was tried.
 func TestUnlabelledQuality(t *testing.T) {
 	effort.Slow(t)
-	withoutRace(t)
+	effort.WithoutRace(t)
 	type set struct {
 		name           string
 		modalities     []Modality
