@@ -50,8 +50,7 @@ func families(t *testing.T) []family {
 		pairs(5, 2), pairs(3, 4), many(24, 0, true, 1.4), many(24, 0, true, 3), many(40, 0, false, 1.4), many(100, 128, true, 1.4),
 		nuswide(.5), nuswide(.8),
 		{"one of 20, 1:300", 0, []int{64, 32}, func(seed uint64, n int) *synth.Data {
-			m := unbalanced(seed, n, false)
-			return &synth.Data{Vectors: m.vectors, Labels: m.labels}
+			return synth.Unbalanced(seed, n, false)
 		}},
 	}
 }
@@ -96,7 +95,7 @@ func TestFamilies(t *testing.T) {
 					centres = append(centres, h.result.Report.Centre)
 					set := &dataset{modalities: ms, train: h.known(), query: h.queries}
 					db := set.labelCodes(h.result.Model)
-					without := h.figures(t, h.result.Model.fusion)
+					without := h.figures(t, fusionOf(h.result.Model))
 					for from := range ms {
 						hamming, _ := set.evaluate(t, h.result.Model, db, from)
 						labelled[from] += hamming.MAP / float64(seeds)

@@ -62,7 +62,6 @@ func TestFusionMeasureIsEvaluate(t *testing.T) {
 		t.Fatal(err)
 	}
 	for _, o := range outcomes {
-		m := &Model{fusion: o.fusion, mean: f.mean}
 		z := func(i int, t int) []float64 {
 			if !f.has[t][i] {
 				return nil
@@ -90,7 +89,7 @@ func TestFusionMeasureIsEvaluate(t *testing.T) {
 					for j := range f.items {
 						if j != i && f.has[to][j] {
 							dst := make([]float64, f.q)
-							m.Fuse(dst, [][]float64{z(j, 0), z(j, 1), z(j, 2)})
+							o.fusion.fuse(dst, f.mean, [][]float64{z(j, 0), z(j, 1), z(j, 2)})
 							db.Append(codec.PackSigns(code, dst))
 							labels = append(labels, []uint32{uint32(f.set[j])})
 						}

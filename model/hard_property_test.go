@@ -105,7 +105,7 @@ func hardCase(rng *rand.Rand) (*synth.Data, []Modality, Options) {
 			opt.Map[m.Name] = MapKind(rng.IntN(3))
 		}
 		if chance(.5) {
-			opt.Features[m.Name] = FeatureKind(rng.IntN(len(featureNames)))
+			opt.Features[m.Name] = FeatureKind(rng.IntN(int(FeaturesHellingerL2) + 1))
 		}
 	}
 	return data, modalities, opt

@@ -15,6 +15,7 @@ import (
 	"github.com/fddhdb/fddhdb/codec"
 	"github.com/fddhdb/fddhdb/internal/effort"
 	"github.com/fddhdb/fddhdb/internal/synth"
+	"github.com/fddhdb/fddhdb/model/internal/dense"
 )
 
 // unlabelled is a source of items without labels.
@@ -63,7 +64,7 @@ func TestITQ(t *testing.T) {
 	effort.LongWithRace(t)
 	rows := synth.Embeddings(0, 6000, 128, 5)
 	itq := freely(t, Options{Bits: 64}, rows)
-	p := itq.Model.p[0].Unpack()
+	p := dense.Of(64, 129, itq.Model.Parts().Projections[0])
 	for i := range p.Rows {
 		for j := range i + 1 {
 			dot := 0.0
@@ -445,9 +446,10 @@ func TestLabelFreeSparse(t *testing.T) {
 		}
 		off := 0
 		for _, x := range rows {
-			index, value := appendSparse(nil, nil, Dense(x))
+			var sparse Vector
+			sparse.set(Modality{Sparse: true}, Dense(x))
 			z := make([]float64, 32)
-			if err := r.Model.NewEncoder().ProjectVectors(z, 0, []Vector{Sparse(index, value)}); err != nil {
+			if err := r.Model.NewEncoder().ProjectVectors(z, 0, []Vector{sparse}); err != nil {
 				t.Fatal(err)
 			}
 			off += codec.Distance(codec.PackSigns(codec.NewCode(32), z), signCode(t, dense, 0, x))

@@ -1,61 +1,13 @@
 package model
 
 import (
-	"math"
-	"math/rand/v2"
 	"testing"
 
 	"github.com/fddhdb/fddhdb/codec"
 	"github.com/fddhdb/fddhdb/internal/effort"
+	"github.com/fddhdb/fddhdb/internal/synth"
 	"github.com/fddhdb/fddhdb/model/internal/dense"
 )
-
-// unbalanced returns n items of 20 Gaussian classes in two modalities. The most frequent
-// class has 300 times as many items as the rarest, which is the last one or, reversed, the
-// first. The first 20 items are one of each class.
-func unbalanced(seed uint64, n int, reversed bool) *memory {
-	const classes = 20
-	dims, noise := []int{64, 32}, []float64{2.6, 2}
-	centres := rand.New(rand.NewPCG(9, 9)) // the same for all seeds
-	var centre [2][classes][]float64
-	for t, d := range dims {
-		for l := range classes {
-			for range d {
-				centre[t][l] = append(centre[t][l], centres.NormFloat64())
-			}
-		}
-	}
-	var share [classes]float64
-	total := 0.0
-	for l := range classes {
-		at := float64(l) / (classes - 1)
-		if reversed {
-			at = 1 - at
-		}
-		share[l] = math.Pow(300, -at)
-		total += share[l]
-	}
-	rng := rand.New(rand.NewPCG(seed, 5))
-	m := &memory{vectors: make([][][]float32, 2)}
-	for i := range n {
-		l := i
-		if i >= classes {
-			l = 0
-			for u := rng.Float64() * total; l < classes-1 && u >= share[l]; l++ {
-				u -= share[l]
-			}
-		}
-		m.labels = append(m.labels, []uint32{uint32(l)})
-		for t := range dims {
-			x := make([]float32, dims[t])
-			for j := range x {
-				x[j] = float32(centre[t][l][j] + noise[t]*rng.NormFloat64())
-			}
-			m.vectors[t] = append(m.vectors[t], x)
-		}
-	}
-	return m
-}
 
 // byClass returns the mAP of queries among items under the codes of their labels, the mean
 // over the modalities: over all queries, and averaged over classes.
@@ -101,7 +53,7 @@ func byClass(t *testing.T, m *Model, items, queries *memory) (all, class float64
 // of the training.
 func TestWeightsFollowShiftingClasses(t *testing.T) {
 	effort.WithoutRace(t)
-	train, later := unbalanced(1, 400, false), unbalanced(2, 2400, true)
+	train, later := synthetic(synth.Unbalanced(1, 400, false)), synthetic(synth.Unbalanced(2, 2400, true))
 	opt := settled(modalitiesOf([]int{64, 32}), Options{Prior: new(float64)})
 	*opt.Prior = .375
 	r, err := Train(t.Context(), modalitiesOf([]int{64, 32}), train, opt)
@@ -136,7 +88,7 @@ func TestWeightsFollowShiftingClasses(t *testing.T) {
 	}
 	items := &memory{}
 	items.labels = append(append(items.labels, train.labels...), later.labels...)
-	queries := unbalanced(3, 1000, true)
+	queries := synthetic(synth.Unbalanced(3, 1000, true))
 	all, class := byClass(t, followed, items, queries)
 	frozenAll, frozenClass := byClass(t, &frozen, items, queries)
 	t.Logf("mAP %.3f, by class %.3f; with the weights of the training %.3f, %.3f", all, class, frozenAll, frozenClass)

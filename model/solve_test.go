@@ -1,6 +1,7 @@
 package model
 
 import (
+	"encoding/binary"
 	"fmt"
 	"math"
 	"math/rand/v2"
@@ -73,9 +74,10 @@ func (s *solved) checkRidge(t *testing.T) {
 	for i, phi := range s.literal.phi {
 		k := m.Features(i)
 		a := mat.NewDense(k, k, nil)
+		sumsA, sumsB := sumsOf(t, stats, i)
 		for row := range k {
 			for col := range row + 1 {
-				v := stats.parts[i].a[row*k+col]
+				v := sumsA[row*(row+1)/2+col]
 				a.Set(row, col, v)
 				a.Set(col, row, v)
 			}
@@ -84,7 +86,7 @@ func (s *solved) checkRidge(t *testing.T) {
 			t.Errorf("A of modality %d is off by %g", i, e)
 		}
 		want := product(s.h[len(s.h)-1], phi.T())
-		if e := relative(mat.NewDense(m.Bits(), k, stats.parts[i].b), want); e > 1e-12 {
+		if e := relative(mat.NewDense(m.Bits(), k, sumsB), want); e > 1e-12 {
 			t.Errorf("B of modality %d is off by %g", i, e)
 		}
 		for j := range k {
@@ -298,4 +300,28 @@ func TestDependentLabels(t *testing.T) {
 			t.Errorf("%v: %d distinct codes", method, r.Report.DistinctCodes)
 		}
 	}
+}
+
+// sumsOf reads A, by rows of its lower triangle, and B of a modality from the stored form of statistics of codes.
+func sumsOf(t *testing.T, s *Statistics, modality int) (a, b []float64) {
+	t.Helper()
+	stored, err := s.MarshalBinary()
+	if err != nil {
+		t.Fatal(err)
+	}
+	q := int(binary.LittleEndian.Uint32(stored[16:]))
+	r := stored[29:]
+	numbers := func(n int) (x []float64) {
+		for range n {
+			x, r = append(x, math.Float64frombits(binary.LittleEndian.Uint64(r))), r[8:]
+		}
+		return x
+	}
+	for range modality + 1 {
+		r = r[2+binary.LittleEndian.Uint16(r):]
+		k := int(binary.LittleEndian.Uint32(r))
+		r = r[12:]
+		a, b = numbers(k*(k+1)/2), numbers(q*k)
+	}
+	return a, b
 }

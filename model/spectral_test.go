@@ -142,9 +142,10 @@ func TestCCAITQSparse(t *testing.T) {
 	}
 	same, other := 0, 0
 	code := func(x []float32) codec.Code {
-		index, value := appendSparse(nil, nil, Dense(x))
+		var sparse Vector
+		sparse.set(Modality{Sparse: true}, Dense(x))
 		z := make([]float64, 24)
-		if err := r.Model.NewEncoder().ProjectVectors(z, 1, []Vector{Sparse(index, value)}); err != nil {
+		if err := r.Model.NewEncoder().ProjectVectors(z, 1, []Vector{sparse}); err != nil {
 			t.Fatal(err)
 		}
 		return codec.PackSigns(codec.NewCode(24), z)

@@ -32,17 +32,17 @@ func TestStartsAreJudgedByTheirCodes(t *testing.T) {
 			searched := 0.0
 			different := false
 			for start, s := range c.starts {
-				m := &Model{bits: c.q, c: s.c, aim: aim}
+				var weights []float64
 				if aim == AimLabels {
-					m.weights = c.basis.sets.weights(aim, prior)
+					weights = c.basis.sets.weights(aim, prior)
 				}
 				taught := dense.Of(len(c.judge.set), c.q, make([]float32, len(c.judge.set)*c.q))
 				g := make([]float64, c.q)
 				for row, set := range c.judge.set {
+					clear(g)
 					if aim == AimLabels {
-						m.aimAt(g, c.basis.sets.sets[c.judge.of[set]], m.weights, nil)
+						addDirections(g, s.c, c.basis.sets.sets[c.judge.of[set]], weights)
 					} else {
-						clear(g)
 						addSigns(g, s.codes[int(set)*s.words:][:s.words], 1)
 					}
 					for j, v := range g {

@@ -61,8 +61,12 @@ func halve(t testing.TB, modalities []Modality, train, queries *memory, opt Opti
 // fusion.
 func (h *halving) figures(t testing.TB, how fusion) (all []float64) {
 	q := h.result.Model.Bits()
-	m := *h.result.Model
-	m.fusion = how
+	parts := h.result.Model.Parts()
+	parts.Fusion, parts.Centre = how.weights, how.centre
+	m, err := New(parts)
+	if err != nil {
+		t.Fatal(err)
+	}
 	code, z := codec.NewCode(q), make([]float64, q)
 	for from := range h.z {
 		for to := range h.z {
@@ -177,7 +181,7 @@ func TestUnlabelledQuality(t *testing.T) {
 				}
 				note(fusionName(tried), h.figures(t, f))
 			}
-			note("chosen", h.figures(t, h.result.Model.fusion))
+			note("chosen", h.figures(t, fusionOf(h.result.Model)))
 			t.Logf("%s, seed %d: %s by %+v over the sum; %.2v s", s.name, seed, fusionName(report.FusionTried), *report.OverSum, h.result.Report.Seconds["choose"])
 		}
 		chosen := mean["chosen"]
@@ -206,3 +210,6 @@ func fusionName(f FusionTried) string {
 	}
 	return f.Name + " centre 1"
 }
+
+// fusionOf returns the fusion of a model.
+func fusionOf(m *Model) fusion { return fusion{weights: m.Weights(), centre: m.Centre()} }
