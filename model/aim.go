@@ -5,10 +5,11 @@ import (
 	"math"
 	"slices"
 
-	"gonum.org/v1/gonum/floats"
-
 	"github.com/fddhdb/fddhdb/codec"
+	"github.com/fddhdb/fddhdb/model/internal/aims"
 	"github.com/fddhdb/fddhdb/model/internal/dense"
+	"github.com/fddhdb/fddhdb/model/internal/parallel"
+	"gonum.org/v1/gonum/floats"
 )
 
 // Aim says what the projections learn of a labelled item. The package comment says why
@@ -90,7 +91,7 @@ func (m *Model) mixture(s *Statistics) mixture {
 		}
 		items += float64(p.n - p.unlabelled)
 	}
-	x := mixture{weigh(counts, m.prior), 0}
+	x := mixture{aims.Weigh(counts, m.prior), 0}
 	if items == 0 {
 		// Nothing labelled is left: each label counts alike.
 		x.weights = m.weights
@@ -128,11 +129,11 @@ func (m *Model) squares(x mixture, p *part) (sum float64) {
 func (m *Model) aimAt(dst []float64, columns []int32, weights []float64, code codec.Code) {
 	clear(dst)
 	if m.aim == AimLabels {
-		addDirections(dst, m.c, columns, weights)
+		aims.AddDirections(dst, m.c, columns, weights)
 		return
 	}
 	m.codeOf(code, columns)
-	addSigns(dst, code, m.weightOf(columns))
+	aims.AddSigns(dst, code, m.weightOf(columns))
 }
 
 // weightOf returns the weight of the code of a set of labels: 1 for AimCodes.
@@ -140,14 +141,14 @@ func (m *Model) weightOf(columns []int32) float64 {
 	if m.aim != AimWeighted {
 		return 1
 	}
-	return meanWeight(columns, m.weights)
+	return aims.MeanWeight(columns, m.weights)
 }
 
 // LabelAim writes to dst what projections of an item with these labels are to be, q
 // numbers, and reports whether the model knows any of the labels; if not, dst is
 // unchanged. Labels must be sorted and distinct. See Aim.
 func (m *Model) LabelAim(dst []float64, labels []uint32) bool {
-	columns := appendKnown(nil, m.labels, labels)
+	columns := aims.Known(nil, m.labels, labels)
 	if len(columns) == 0 {
 		return false
 	}
@@ -173,7 +174,7 @@ func (m *Model) mix(x mixture, w dense.Matrix[float64]) dense.Matrix[float64] {
 	}
 	c, q, k := len(m.labels), m.bits, w.Cols
 	p := dense.Of(q, k, make([]float64, q*k))
-	dense.AddTN(p, dense.Of(c, q, m.directions(x.weights)), w.Slice(0, c), workerCount())
+	dense.AddTN(p, dense.Of(c, q, m.directions(x.weights)), w.Slice(0, c), parallel.Workers())
 	if w.Rows > c {
 		floats.AddScaled(p.Data, x.scale, w.Data[c*k:])
 	}

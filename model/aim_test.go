@@ -10,11 +10,10 @@ import (
 	"strings"
 	"testing"
 
-	"gonum.org/v1/gonum/mat"
-
 	"github.com/fddhdb/fddhdb/codec"
 	"github.com/fddhdb/fddhdb/internal/effort"
 	"github.com/fddhdb/fddhdb/internal/synth"
+	"gonum.org/v1/gonum/mat"
 )
 
 // A ledger is everything that has taught, and the definition of what projections learn of
@@ -174,7 +173,7 @@ func (l *ledger) check(t *testing.T, what string, m *Model) {
 			if g == nil {
 				continue
 			}
-			if err := e.Map(phi, mod, item.Vectors[mod].Value); err != nil {
+			if err := e.MapVector(phi, mod, Dense(item.Vectors[mod].Value)); err != nil {
 				t.Fatal(err)
 			}
 			row := mat.NewVecDense(k, widened(phi))
@@ -606,7 +605,7 @@ func TestWeightedCodes(t *testing.T) {
 	d := allAims[4].data()
 	o, _, _ := aimed(t, d, allAims[4].opt, 400)
 	m := o.model
-	if m.Aim() != AimWeighted || m.Prior() != embeddedPrior {
+	if m.Aim() != AimWeighted || m.Prior() != .125 {
 		t.Fatalf("aim %v, prior %g", m.Aim(), m.Prior())
 	}
 	counts := make([]float64, len(m.labels))
@@ -621,7 +620,7 @@ func TestWeightedCodes(t *testing.T) {
 	}
 	square, w := 0.0, make([]float64, len(counts))
 	for k, c := range counts {
-		w[k] = math.Pow(mean/max(c, 1), embeddedPrior)
+		w[k] = math.Pow(mean/max(c, 1), .125)
 	}
 	for _, set := range d.Labels[:400] {
 		x := 0.0

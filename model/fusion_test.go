@@ -5,6 +5,8 @@ import (
 	"math/rand/v2"
 	"slices"
 	"testing"
+
+	"github.com/fddhdb/fddhdb/model/internal/rank"
 )
 
 // TestFuse checks the formula, for items that have all, some and one of the modalities,
@@ -19,13 +21,13 @@ func TestFuse(t *testing.T) {
 		}
 		return v
 	}
-	sum := fusion{weights: []float64{1, 1, 1}}
-	weighted := fusion{weights: []float64{.3, 0, 1}, centre: .5}
-	third := fusion{weights: []float64{0, 0, 1}, centre: 1}
+	sum := rank.Fusion{Weights: []float64{1, 1, 1}}
+	weighted := rank.Fusion{Weights: []float64{.3, 0, 1}, Centre: .5}
+	third := rank.Fusion{Weights: []float64{0, 0, 1}, Centre: 1}
 	m := &Model{mean: vector(func() float64 { return rng.Float64()*2 - 1 })}
 	z := [][]float64{vector(rng.NormFloat64), vector(rng.NormFloat64), vector(rng.NormFloat64)}
 	for _, c := range []struct {
-		how     fusion
+		how     rank.Fusion
 		has     [3]bool
 		weights [3]float64 // weights that count
 		only    int
@@ -54,7 +56,7 @@ func TestFuse(t *testing.T) {
 		for j, got := range dst {
 			want := 0.0
 			for t, w := range c.weights {
-				want += w * (z[t][j] - c.how.centre*m.mean[j])
+				want += w * (z[t][j] - c.how.Centre*m.mean[j])
 			}
 			if !approx(got, want, 1e-12) {
 				t.Fatalf("%+v: bit %d is %g, want %g", c, j, got, want)

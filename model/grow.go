@@ -7,9 +7,8 @@ import (
 	"math/rand/v2"
 	"slices"
 
-	"gonum.org/v1/gonum/floats"
-
 	"github.com/fddhdb/fddhdb/codec"
+	"gonum.org/v1/gonum/floats"
 )
 
 // ErrNoDirection says that the code space has no direction left for a label: the

@@ -5,7 +5,9 @@ import (
 	"fmt"
 
 	"github.com/fddhdb/fddhdb/codec"
+	"github.com/fddhdb/fddhdb/model/internal/aims"
 	"github.com/fddhdb/fddhdb/model/internal/dense"
+	"github.com/fddhdb/fddhdb/model/internal/parallel"
 )
 
 // A Lesson is what an item has taught. It is needed to teach the item again or to forget
@@ -25,7 +27,7 @@ type Lesson struct {
 // LabelLesson returns the lesson of an item that has taught these labels, which must be sorted and
 // distinct: with AimCodes that is their LabelCode. It is empty if the model knows none of them.
 func (m *Model) LabelLesson(labels []uint32) Lesson {
-	columns := appendKnown(nil, m.labels, labels)
+	columns := aims.Known(nil, m.labels, labels)
 	if len(columns) == 0 {
 		return Lesson{}
 	}
@@ -60,9 +62,9 @@ func (m *Model) checkLesson(item Example, l Lesson) error {
 		switch {
 		case m.aim == AimCodes || len(l.Codes) > 0:
 			return fmt.Errorf("%w: a lesson of labels, but with the aim %v items teach codes", ErrMismatch, m.aim)
-		case len(appendKnown(nil, m.labels, l.Labels)) != len(l.Labels):
+		case len(aims.Known(nil, m.labels, l.Labels)) != len(l.Labels):
 			return fmt.Errorf("%w: a lesson has labels that the model does not know", ErrMismatch)
-		case !ascend(l.Labels):
+		case !aims.Ascend(l.Labels):
 			return fmt.Errorf("%w: the labels of a lesson must be sorted and distinct", ErrMismatch)
 		}
 		return nil
@@ -115,7 +117,7 @@ func (s *subject) ownLessons(t, modalities int, known []bool, lessons []Lesson) 
 // or when the context ends. Then the chunk in hand and those after it have not been
 // added.
 func (o *Online) Relearn(ctx context.Context, items []Example, lessons []Lesson) (err error) {
-	defer guard(&err, "relearning items")
+	defer parallel.Guard(&err, "relearning items")
 	return o.eachChunk(ctx, items, lessons, func(subjects []*subject) error {
 		for t, s := range subjects {
 			if _, err := o.add(t, s, mixture{}); err != nil {
@@ -138,7 +140,7 @@ func (o *Online) Relearn(ctx context.Context, items []Example, lessons []Lesson)
 // fails with an error that wraps ErrMismatch or ErrNotFinite, with a *DimensionError,
 // or when the context ends. Then the chunk in hand and those after it are still there.
 func (o *Online) Forget(ctx context.Context, items []Example, lessons []Lesson) (err error) {
-	defer guard(&err, "forgetting items")
+	defer parallel.Guard(&err, "forgetting items")
 	return o.eachChunk(ctx, items, lessons, func(subjects []*subject) error {
 		for t, s := range subjects {
 			o.absorb(t)
@@ -227,9 +229,9 @@ func (o *Online) taught(items []Example, lessons []Lesson) (subjects []*subject,
 			s.h, s.y = append(s.h, make([]float32, s.q)...), append(s.y, make([]float32, s.c)...)
 			row := teaching{s.y[len(s.y)-s.c:], s.h[len(s.h)-s.q:]}
 			if code != nil {
-				signs(row.h, code)
+				aims.Signs(row.h, code)
 			} else {
-				o.model.teachLabels(row, appendKnown(nil, o.model.labels, l.Labels))
+				o.model.teachLabels(row, aims.Known(nil, o.model.labels, l.Labels))
 			}
 		}
 		if s.phi, err = o.features(t, xs); err != nil {

@@ -3,7 +3,105 @@ package model
 import (
 	"math"
 	"slices"
+
+	"github.com/fddhdb/fddhdb/model/internal/wire"
 )
+
+// The body of a model without labels, with the numbers of marshal.go:
+//
+//	size      what
+//	4         uint32 q: bits, a multiple of 8 from 8 to 4096
+//	1         uint8 method: 4 itq, 5 cca-itq
+//	8         uint64 seed
+//	4         uint32 T: modalities, 1 to 1024; and T times:
+//	2+l         uint16 l, 1 to 1024, and l bytes: the name in UTF-8, distinct
+//	4           uint32 d: dimension, 1 to 2^15-1
+//	1           uint8 form of vectors: 0 dense, 1 sparse
+//	1           uint8 features, as in marshal.go
+//	            zscore and log: their numbers, as in marshal.go
+//	8d          float64: the mean of the features
+//	8qd         float64: W, a row of d for each bit
+
+// marshalLabelFree is MarshalBinary for a model without labels.
+func (m *Model) marshalLabelFree() []byte {
+	w := wire.NewWriter(modelMagic)
+	w.U32(uint32(m.bits))
+	w.U8(uint8(m.method))
+	w.U64(m.seed)
+	w.U32(uint32(len(m.modalities)))
+	for t, mod := range m.modalities {
+		f := m.maps[t]
+		WriteModality(w, mod)
+		w.U8(uint8(f.features.Kind))
+		w.F64s(f.features.Shift...)
+		w.F64s(f.features.Scale...)
+		w.F64s(f.mean...)
+		p := m.p[t].Unpack()
+		for j := range m.bits {
+			w.F64s(p.Data[j*p.Cols : j*p.Cols+mod.Dim]...) // without the intercept
+		}
+	}
+	return w.Finish()
+}
+
+// modality writes name, dimension and form of a modality.
+func WriteModality(w *wire.Writer, mod Modality) {
+	w.Name(mod.Name)
+	w.U32(uint32(mod.Dim))
+	if mod.Sparse {
+		w.U8(formSparse)
+	} else {
+		w.U8(formDense)
+	}
+}
+
+// readLabelFree reads what follows the seed of a model without labels.
+func readLabelFree(r *wire.Reader, p *Parts) {
+	names := map[string]bool{}
+	for t := range r.Count("the number of modalities", 1, wire.MaxModalities) {
+		mod := ReadModality(r, names)
+		if r.Err == nil && mod.Dim >= wire.MaxFeatures {
+			r.Fail("%d dimensions of modality %d", mod.Dim, t)
+		}
+		f := readFeatureMap(r, mod, MapLinear, ReadFeatures(r, mod, FeatureKind(r.U8("features"))))
+		w := r.F64s(p.Bits*mod.Dim, "W")
+		if r.Err != nil {
+			return
+		}
+		p.Modalities, p.Maps, p.Projections = append(p.Modalities, mod), append(p.Maps, f), append(p.Projections, ZeroIntercept(w, p.Bits))
+		p.Gammas, p.Fusion = append(p.Gammas, 0), append(p.Fusion, 1)
+	}
+}
+
+// modality reads name, dimension and form of a modality.
+func ReadModality(r *wire.Reader, names map[string]bool) Modality {
+	mod := Modality{Name: r.ModalityName(names)}
+	mod.Dim = r.Count("dimension", 1, wire.MaxDim)
+	form := r.U8("form")
+	if form > formSparse {
+		r.Fail("form %d of vectors", form)
+	}
+	mod.Sparse = form == formSparse
+	return mod
+}
+
+// features reads the numbers of features of this kind.
+func ReadFeatures(r *wire.Reader, mod Modality, kind FeatureKind) *Features {
+	f := &Features{Kind: kind}
+	if r.Err == nil && kind > FeaturesHellingerL2 {
+		r.Fail("features %d", kind)
+	}
+	switch kind {
+	case FeaturesZScore:
+		if !mod.Sparse {
+			f.Shift = r.F64s(mod.Dim, "means")
+		}
+		f.Scale = r.Positive(mod.Dim, "deviations")
+	case FeaturesLog:
+		f.Shift = r.Positive(mod.Dim, "eps")
+	}
+	return f
+}
 
 // The body of a model (magic "FDHM") in the frame that wire.go
 // describes; all numbers little-endian, float64 and float32 as IEEE 754 bits
@@ -92,137 +190,137 @@ func (m *Model) MarshalBinary() ([]byte, error) {
 	if m.LabelFree() {
 		return m.marshalLabelFree(), nil
 	}
-	w := newWireWriter(modelMagic)
-	w.u32(uint32(m.bits))
-	w.u8(uint8(m.method))
-	w.u64(m.seed)
-	w.u32(uint32(len(m.labels)))
+	w := wire.NewWriter(modelMagic)
+	w.U32(uint32(m.bits))
+	w.U8(uint8(m.method))
+	w.U64(m.seed)
+	w.U32(uint32(len(m.labels)))
 	for _, l := range m.labels {
-		w.u32(l)
+		w.U32(l)
 	}
-	w.f64s(m.c...)
-	w.u8(uint8(m.aim))
+	w.F64s(m.c...)
+	w.U8(uint8(m.aim))
 	if m.aim != AimCodes {
-		w.f64s(m.prior)
-		w.f64s(m.weights...)
+		w.F64s(m.prior)
+		w.F64s(m.weights...)
 	}
-	w.u32(uint32(len(m.modalities)))
+	w.U32(uint32(len(m.modalities)))
 	for t, mod := range m.modalities {
 		f := m.maps[t]
-		writeModality(w, mod)
-		w.u8(uint8(f.kind))
-		w.u8(uint8(f.features.kind))
-		w.f64s(m.gammas[t])
-		w.f64s(f.features.shift...)
-		w.f64s(f.features.scale...)
-		w.f64s(f.mean...)
+		WriteModality(w, mod)
+		w.U8(uint8(f.kind))
+		w.U8(uint8(f.features.Kind))
+		w.F64s(m.gammas[t])
+		w.F64s(f.features.Shift...)
+		w.F64s(f.features.Scale...)
+		w.F64s(f.mean...)
 		if f.kind != MapLinear {
-			w.f64s(f.sigma)
-			w.u32(uint32(len(f.norms)))
+			w.F64s(f.sigma)
+			w.U32(uint32(len(f.norms)))
 			if mod.Sparse {
 				writeSparse(w, &f.sparse.anchors)
 			} else {
-				w.f32s(f.anchors.Unpack().Data)
+				w.F32s(f.anchors.Unpack().Data)
 			}
 		}
-		w.f64s(m.p[t].Unpack().Data...)
+		w.F64s(m.p[t].Unpack().Data...)
 	}
-	w.f64s(m.fusion.weights...)
-	w.f64s(m.fusion.centre)
-	w.f64s(m.mean...)
-	return w.finish(), nil
+	w.F64s(m.fusion.Weights...)
+	w.F64s(m.fusion.Centre)
+	w.F64s(m.mean...)
+	return w.Finish(), nil
 }
 
 // Unmarshal reads a model from bytes of any origin, and keeps none of them. The error
 // wraps codec.ErrCorrupt, or is a *codec.FormatError for a model in another format.
 func Unmarshal(b []byte) (*Model, error) {
-	r, err := openFrame(b, "model", modelMagic)
+	r, err := wire.Open(b, "model", modelMagic)
 	if err != nil {
 		return nil, err
 	}
-	p := Parts{Bits: r.bits(), Method: Method(r.u8("method")), Seed: r.u64("seed")}
+	p := Parts{Bits: r.Bits(), Method: Method(r.U8("method")), Seed: r.U64("seed")}
 	switch {
-	case r.err != nil:
+	case r.Err != nil:
 	case p.Method == MethodAuto || int(p.Method) >= len(methodNames):
-		r.fail("method %d", p.Method)
+		r.Fail("method %d", p.Method)
 	case p.Method.LabelFree():
 		readLabelFree(r, &p)
 	default:
 		readLabelled(r, &p)
 	}
-	if err := r.close(); err != nil {
+	if err := r.Close(); err != nil {
 		return nil, err
 	}
 	m, err := New(p)
 	if err != nil {
-		return nil, corrupt("%v", err)
+		return nil, wire.Corrupt("%v", err)
 	}
 	return m, nil
 }
 
 // readLabelled reads what follows the seed of a model that has learned from labels.
-func readLabelled(r *wireReader, p *Parts) {
-	c := r.count("the number of labels", 1, maxLabels)
+func readLabelled(r *wire.Reader, p *Parts) {
+	c := r.Count("the number of labels", 1, wire.MaxLabels)
 	for range c {
-		p.Labels = append(p.Labels, r.u32("labels"))
-		if r.err != nil {
+		p.Labels = append(p.Labels, r.U32("labels"))
+		if r.Err != nil {
 			return
 		}
 	}
-	p.C = r.f64s(c*p.Bits, "C")
-	p.Aim = Aim(r.u8("aim"))
+	p.C = r.F64s(c*p.Bits, "C")
+	p.Aim = Aim(r.U8("aim"))
 	if p.Aim != AimCodes {
-		p.Prior = r.f64("prior")
-		p.Weights = r.f64s(c, "the weights of labels")
+		p.Prior = r.F64("prior")
+		p.Weights = r.F64s(c, "the weights of labels")
 	}
 	names := map[string]bool{}
-	for range r.count("the number of modalities", 1, maxModalities) {
-		mod := readModality(r, names)
-		kind, features := MapKind(r.u8("map")), FeatureKind(r.u8("features"))
-		if r.err == nil && kind > MapRBFLinear {
-			r.fail("map %d", kind)
+	for range r.Count("the number of modalities", 1, wire.MaxModalities) {
+		mod := ReadModality(r, names)
+		kind, features := MapKind(r.U8("map")), FeatureKind(r.U8("features"))
+		if r.Err == nil && kind > MapRBFLinear {
+			r.Fail("map %d", kind)
 		}
-		gamma := r.f64("gamma")
-		f := readFeatureMap(r, mod, kind, readFeatures(r, mod, features))
-		if r.err != nil {
+		gamma := r.F64("gamma")
+		f := readFeatureMap(r, mod, kind, ReadFeatures(r, mod, features))
+		if r.Err != nil {
 			return
 		}
 		p.Modalities, p.Maps, p.Gammas = append(p.Modalities, mod), append(p.Maps, f), append(p.Gammas, gamma)
-		p.Projections = append(p.Projections, r.f64s(p.Bits*f.size(), "P"))
+		p.Projections = append(p.Projections, r.F64s(p.Bits*f.Size(), "P"))
 	}
-	p.Fusion, p.Centre, p.Mean = r.f64s(len(p.Modalities), "weights"), r.f64("centre"), r.f64s(p.Bits, "the mean aim")
+	p.Fusion, p.Centre, p.Mean = r.F64s(len(p.Modalities), "weights"), r.F64("centre"), r.F64s(p.Bits, "the mean aim")
 }
 
 // readFeatureMap reads means, sigma and anchors, and makes the map; nil after an error.
-func readFeatureMap(r *wireReader, mod Modality, kind MapKind, features *features) *featureMap {
-	mean := r.f64s(mod.Dim, "mean")
-	if r.err == nil && kind != MapRBF && kind.size(0, mod.Dim) > maxFeatures {
-		r.fail("a linear map of %d dimensions", mod.Dim)
+func readFeatureMap(r *wire.Reader, mod Modality, kind MapKind, features *Features) *Map {
+	mean := r.F64s(mod.Dim, "mean")
+	if r.Err == nil && kind != MapRBF && kind.Size(0, mod.Dim) > wire.MaxFeatures {
+		r.Fail("a linear map of %d dimensions", mod.Dim)
 	}
-	if r.err != nil {
+	if r.Err != nil {
 		return nil
 	}
 	if kind == MapLinear {
-		return newLinearMap(mod, features, mean)
+		return NewLinearMap(mod, features, mean)
 	}
-	sigma := r.f64("sigma")
-	if r.err == nil && !(sigma > 0 && !math.IsInf(1/sigma, 0)) {
-		r.fail("sigma is %g", sigma)
+	sigma := r.F64("sigma")
+	if r.Err == nil && !(sigma > 0 && !math.IsInf(1/sigma, 0)) {
+		r.Fail("sigma is %g", sigma)
 	}
-	k := r.count("the number of anchors", 1, maxFeatures)
-	if r.err == nil && kind.size(k, mod.Dim) > maxFeatures {
-		r.fail("a map of %d features", kind.size(k, mod.Dim))
+	k := r.Count("the number of anchors", 1, wire.MaxFeatures)
+	if r.Err == nil && kind.Size(k, mod.Dim) > wire.MaxFeatures {
+		r.Fail("a map of %d features", kind.Size(k, mod.Dim))
 	}
-	var f *featureMap
+	var f *Map
 	if mod.Sparse {
 		anchors := readSparse(r, k, mod.Dim, "anchors")
-		if r.err != nil {
+		if r.Err != nil {
 			return nil
 		}
 		f = newSparseMap(kind, mean, sigma, anchors)
 	} else {
-		anchors := r.f32s(k*mod.Dim, "anchors")
-		if r.err != nil {
+		anchors := r.F32s(k*mod.Dim, "anchors")
+		if r.Err != nil {
 			return nil
 		}
 		f = rbfMap(mean, sigma, anchors)
@@ -236,105 +334,105 @@ func readFeatureMap(r *wireReader, mod Modality, kind MapKind, features *feature
 // each modality, or 8 q k for codes, and a little more. The error is always nil.
 func (s *Statistics) MarshalBinary() ([]byte, error) {
 	weighted := s.labels == 0 && s.weighted
-	w := newWireWriter(statisticsMagic)
-	size := frameBytes + 64
+	w := wire.NewWriter(statisticsMagic)
+	size := wire.FrameBytes + 64
 	for _, p := range s.parts {
 		size += 4*p.k*(p.k+1) + 8*(len(p.b)+len(p.pairs)+len(p.taught)) + len(p.name) + 32
 	}
-	w.b = slices.Grow(w.b, size) // large: growing it step by step would take twice the memory
-	w.u64(s.fingerprint)
-	w.u32(uint32(s.bits))
-	w.u32(uint32(len(s.parts)))
-	w.u32(uint32(s.labels))
-	w.u8(map[bool]uint8{true: 1}[weighted])
+	w.B = slices.Grow(w.B, size) // large: growing it step by step would take twice the memory
+	w.U64(s.fingerprint)
+	w.U32(uint32(s.bits))
+	w.U32(uint32(len(s.parts)))
+	w.U32(uint32(s.labels))
+	w.U8(map[bool]uint8{true: 1}[weighted])
 	for _, p := range s.parts {
-		w.name(p.name)
-		w.u32(uint32(p.k))
-		w.u64(uint64(p.n))
+		w.Name(p.name)
+		w.U32(uint32(p.k))
+		w.U64(uint64(p.n))
 		for i := range p.k {
-			w.f64s(p.a[i*p.k : i*p.k+i+1]...)
+			w.F64s(p.a[i*p.k : i*p.k+i+1]...)
 		}
-		w.f64s(p.b...)
+		w.F64s(p.b...)
 		switch c := s.labels; {
 		case c > 0:
 			for l := range c {
-				w.f64s(p.pairs[l*c : l*c+l+1]...)
+				w.F64s(p.pairs[l*c : l*c+l+1]...)
 			}
-			w.u64(uint64(p.unlabelled))
+			w.U64(uint64(p.unlabelled))
 			if p.unlabelled > 0 {
-				w.f64s(p.taught...)
+				w.F64s(p.taught...)
 			}
 		case weighted:
-			w.f64s(p.square)
+			w.F64s(p.square)
 		}
 	}
-	return w.finish(), nil
+	return w.Finish(), nil
 }
 
 // UnmarshalStatistics reads statistics; see Unmarshal.
 func UnmarshalStatistics(b []byte) (*Statistics, error) {
-	r, err := openFrame(b, "statistics", statisticsMagic)
+	r, err := wire.Open(b, "statistics", statisticsMagic)
 	if err != nil {
 		return nil, err
 	}
-	s := &Statistics{fingerprint: r.u64("fingerprint"), bits: r.bits()}
+	s := &Statistics{fingerprint: r.U64("fingerprint"), bits: r.Bits()}
 	names := map[string]bool{}
-	modalities := r.count("the number of modalities", 1, maxModalities)
-	s.labels = r.count("the number of labels", 0, maxLabels)
-	weighted := r.u8("the aim")
-	if r.err == nil && (weighted > 1 || weighted == 1 && s.labels > 0) {
-		r.fail("aim %d of %d labels", weighted, s.labels)
+	modalities := r.Count("the number of modalities", 1, wire.MaxModalities)
+	s.labels = r.Count("the number of labels", 0, wire.MaxLabels)
+	weighted := r.U8("the aim")
+	if r.Err == nil && (weighted > 1 || weighted == 1 && s.labels > 0) {
+		r.Fail("aim %d of %d labels", weighted, s.labels)
 	}
 	s.weighted = weighted == 1
 	for range modalities {
-		p := part{name: r.modalityName(names), k: r.count("the number of features", 1, maxFeatures)}
-		n := r.u64("the number of items")
+		p := part{name: r.ModalityName(names), k: r.Count("the number of features", 1, wire.MaxFeatures)}
+		n := r.U64("the number of items")
 		if n > math.MaxInt64 {
-			r.fail("%d items", n)
+			r.Fail("%d items", n)
 		}
 		p.n = int64(n)
-		if p.a = r.triangle(p.k, "A"); r.err != nil {
-			return nil, r.err
+		if p.a = r.Triangle(p.k, "A"); r.Err != nil {
+			return nil, r.Err
 		}
 		switch {
 		case s.labels > 0:
 			readLabelSums(r, s, &p)
 		default:
-			p.b = r.f64s(s.bits*p.k, "B")
+			p.b = r.F64s(s.bits*p.k, "B")
 			p.square = float64(p.n)
 			if s.weighted {
-				p.square = r.f64("the weight of the items")
+				p.square = r.F64("the weight of the items")
 			}
-			if r.err == nil && p.square < 0 {
-				r.fail("a weight of %g of the items", p.square)
+			if r.Err == nil && p.square < 0 {
+				r.Fail("a weight of %g of the items", p.square)
 			}
 		}
 		s.parts = append(s.parts, p)
 	}
-	if err := r.close(); err != nil {
+	if err := r.Close(); err != nil {
 		return nil, err
 	}
 	return s, nil
 }
 
 // labelSums reads the sums that AimLabels has for a modality, besides A.
-func readLabelSums(r *wireReader, s *Statistics, p *part) {
-	p.b = r.f64s(s.labels*p.k, "B")
-	if p.pairs = r.triangle(s.labels, "the pairs of labels"); r.err != nil {
+func readLabelSums(r *wire.Reader, s *Statistics, p *part) {
+	p.b = r.F64s(s.labels*p.k, "B")
+	if p.pairs = r.Triangle(s.labels, "the pairs of labels"); r.Err != nil {
 		return
 	}
 	for l := range s.labels {
 		if p.pairs[l*s.labels+l] < 0 {
-			r.fail("label %d of fewer than no items", l)
+			r.Fail("label %d of fewer than no items", l)
 		}
 	}
-	taught := r.u64("the number of items without labels")
-	if r.err == nil && taught > uint64(p.n) {
-		r.fail("%d of %d items without labels", taught, p.n)
+	taught := r.U64("the number of items without labels")
+	if r.Err == nil && taught > uint64(p.n) {
+		r.Fail("%d of %d items without labels", taught, p.n)
 	}
-	if r.err != nil || taught == 0 {
+	if r.Err != nil || taught == 0 {
 		return
 	}
 	p.unlabelled = int64(taught)
-	p.taught = r.f64s(s.bits*p.k, "what projections have taught")
+	p.taught = r.F64s(s.bits*p.k, "what projections have taught")
 }

@@ -12,6 +12,7 @@ import (
 	"github.com/fddhdb/fddhdb/codec"
 	"github.com/fddhdb/fddhdb/internal/effort"
 	"github.com/fddhdb/fddhdb/internal/synth"
+	"github.com/fddhdb/fddhdb/model/internal/wire"
 )
 
 // small is a model with both kinds of map, and its statistics, in a few KiB.
@@ -203,14 +204,14 @@ func TestBadFusions(t *testing.T) {
 	r := smallAt(t, AimCodes)
 	m := r.Model
 	for name, spoil := range map[string]func(m *Model){
-		"negative":     func(m *Model) { m.fusion.weights[1] = -1 },
-		"all zero":     func(m *Model) { clear(m.fusion.weights) },
-		"centre":       func(m *Model) { m.fusion.centre = 1.5 },
+		"negative":     func(m *Model) { m.fusion.Weights[1] = -1 },
+		"all zero":     func(m *Model) { clear(m.fusion.Weights) },
+		"centre":       func(m *Model) { m.fusion.Centre = 1.5 },
 		"mean":         func(m *Model) { m.mean[3] = -2 },
-		"not a number": func(m *Model) { m.fusion.weights[0] = math.NaN() },
+		"not a number": func(m *Model) { m.fusion.Weights[0] = math.NaN() },
 	} {
 		bad := *m
-		bad.fusion.weights, bad.mean = m.Weights(), slices.Clone(m.mean)
+		bad.fusion.Weights, bad.mean = m.Weights(), slices.Clone(m.mean)
 		spoil(&bad)
 		b, err := bad.MarshalBinary()
 		if err != nil {
@@ -331,7 +332,7 @@ func TestTaughtStatistics(t *testing.T) {
 
 // seal appends the checksum.
 func seal(b []byte) []byte {
-	return binary.LittleEndian.AppendUint32(b, crc32.Checksum(b, castagnoli))
+	return binary.LittleEndian.AppendUint32(b, crc32.Checksum(b, crc32.MakeTable(crc32.Castagnoli)))
 }
 
 // reseal gives fuzzed bytes a valid checksum, so that the fuzzer gets past it.
@@ -358,12 +359,12 @@ func FuzzModel(f *testing.F) {
 	}
 	data := synth.Pairs(synth.Config{Items: 30, Classes: 3, Dims: []int{3, 2}})
 	for _, rows := range data.Vectors {
-		newFeatures(FeaturesHellinger, momentsOf(rows)).applyAll(denseAll(rows)) // no number may be negative
+		NewFeatures(FeaturesHellinger, momentsOf(rows)).ApplyAll(denseAll(rows)) // no number may be negative
 	}
 	r, err := Train(f.Context(), modalitiesOf([]int{3, 2}), synthetic(data), Options{
 		Bits: 8, Anchors: 5, Map: map[string]MapKind{"image": MapRBFLinear, "text": MapLinear},
 		Features: map[string]FeatureKind{"image": FeaturesZScore, "text": FeaturesLog},
-		Fusion:   Fusion{Rule: FusionModality, Modality: "text"},
+		Fusion:   "text",
 	})
 	if err != nil {
 		f.Fatal(err)
@@ -469,16 +470,16 @@ func FuzzStatistics(f *testing.F) {
 // TestClaimedLabelsTakeNoMemory: a claimed number of labels takes no memory before the
 // labels are there.
 func TestClaimedLabelsTakeNoMemory(t *testing.T) {
-	for _, labels := range []uint32{maxLabels, maxLabels + 1, 1<<32 - 1} {
-		w := newWireWriter(modelMagic)
-		w.u32(4096)
-		w.u8(uint8(MethodLabels))
-		w.u64(0)
-		w.u32(labels)
+	for _, labels := range []uint32{wire.MaxLabels, wire.MaxLabels + 1, 1<<32 - 1} {
+		w := wire.NewWriter(modelMagic)
+		w.U32(4096)
+		w.U8(uint8(MethodLabels))
+		w.U64(0)
+		w.U32(labels)
 		for l := range uint32(1000) {
-			w.u32(l)
+			w.U32(l)
 		}
-		b := w.finish()
+		b := w.Finish()
 		var err error
 		if n := testing.AllocsPerRun(10, func() { _, err = Unmarshal(b) }); n > 100 {
 			t.Errorf("%d labels: %g allocations", labels, n)

@@ -11,6 +11,7 @@ import (
 	"github.com/fddhdb/fddhdb/internal/effort"
 	"github.com/fddhdb/fddhdb/internal/synth"
 	"github.com/fddhdb/fddhdb/model/internal/dense"
+	"github.com/fddhdb/fddhdb/model/internal/parallel"
 )
 
 // vectorSource is a source over vectors of either form, by modality and item.
@@ -63,8 +64,6 @@ func spread(xs []Vector, d int) (wide []Vector) {
 	return wide
 }
 
-func sparseText(d int) []Modality { return []Modality{{Name: "text", Dim: d, Sparse: true}} }
-
 func trainOn(t testing.TB, m []Modality, xs []Vector, labels [][]uint32, opt Options) *Result {
 	t.Helper()
 	r, err := Train(t.Context(), m, &vectorSource{vectors: [][]Vector{xs}, labels: labels}, opt)
@@ -102,32 +101,32 @@ func TestSparseFeaturesAreThoseOfDense(t *testing.T) {
 	sparse, vectors, _ := texts(t, 3, 0, n)
 	sparse, vectors = append(sparse, Sparse(nil, nil)), append(vectors, Dense(make([]float32, synth.NUSWideText)))
 	for kind := range FeatureKind(len(featureNames)) {
-		made := func(m Modality, xs []Vector) (*features, *moments, []Vector) {
-			mo := newMoments(m)
-			mo.add(xs, 2)
-			mo.settle()
-			f := newFeatures(kind, mo)
+		made := func(m Modality, xs []Vector) (*Features, *Moments, []Vector) {
+			mo := NewMoments(m)
+			mo.Add(xs, 2)
+			mo.Settle()
+			f := NewFeatures(kind, mo)
 			own := make([]Vector, len(xs))
 			for i, x := range xs {
-				own[i].set(m, x)
+				own[i].Set(m, x)
 			}
-			f.applyAll(own)
-			mo = newMoments(m)
-			mo.add(own, 2)
-			mo.settle()
+			f.ApplyAll(own)
+			mo = NewMoments(m)
+			mo.Add(own, 2)
+			mo.Settle()
 			return f, mo, own
 		}
 		fd, md, od := made(Modality{Dim: synth.NUSWideText}, vectors)
 		fs, ms, own := made(Modality{Dim: synth.NUSWideText, Sparse: true}, sparse)
-		sd, _ := md.sigma()
-		ss, _ := ms.sigma()
+		sd, _ := md.Sigma()
+		ss, _ := ms.Sigma()
 		if !approx(ss/sd, 1, 1e-6) {
 			t.Errorf("%v: sigma %g, dense %g", kind, ss, sd)
 		}
 		for _, mk := range []MapKind{MapRBF, MapLinear, MapRBFLinear} {
-			d, packed := newMap(mk, nil, 1, md, od[:100]), newMap(mk, nil, 1, ms, own[:100])
+			d, packed := NewMap(mk, nil, 1, md, od[:100]), NewMap(mk, nil, 1, ms, own[:100])
 			d.features, packed.features = fd, fs
-			maps := []*featureMap{packed}
+			maps := []*Map{packed}
 			if mk != MapLinear {
 				if packed.anchors == nil {
 					t.Fatalf("%v, %v: the anchors are in lists", kind, mk)
@@ -142,11 +141,11 @@ func TestSparseFeaturesAreThoseOfDense(t *testing.T) {
 				lists.sparse = &listed
 				maps = append(maps, &lists)
 			}
-			k := d.size()
+			k := d.Size()
 			want, got := make([]float32, len(vectors)*k), make([]float32, len(vectors)*k)
-			d.apply(want, vectors, new(mapScratch))
+			d.apply(want, vectors, new(MapScratch))
 			for layout, f := range maps {
-				f.apply(got, sparse, new(mapScratch))
+				f.apply(got, sparse, new(MapScratch))
 				apart := 0.0
 				for i, w := range want {
 					apart = max(apart, ulps(float64(got[i]), float64(w)))
@@ -182,18 +181,18 @@ func TestSparseFarFromTheOrigin(t *testing.T) {
 	m := Modality{Dim: d, Sparse: true}
 	rows := make([]Vector, n)
 	for i, x := range xs {
-		rows[i].set(m, x)
+		rows[i].Set(m, x)
 	}
-	mo := newMoments(m)
-	mo.add(rows, 1)
-	mo.settle()
-	sigma, _ := mo.sigma()
-	f := newMap(MapRBF, nil, 1, mo, rows[:50])
+	mo := NewMoments(m)
+	mo.Add(rows, 1)
+	mo.Settle()
+	sigma, _ := mo.Sigma()
+	f := NewMap(MapRBF, nil, 1, mo, rows[:50])
 	if f.anchors == nil {
 		t.Fatal("the anchors are in lists")
 	}
 	phi := make([]float32, n*50)
-	f.apply(phi, xs, new(mapScratch))
+	f.apply(phi, xs, new(MapScratch))
 	for i, v := range phi {
 		want := math.Exp(-squaredDistance(xs[i/50].Value, xs[i%50].Value) / sigma)
 		if !approx(float64(v), want, 5e-5) {
@@ -215,19 +214,19 @@ func TestSparseMoments(t *testing.T) {
 		rows = append(rows, x)
 	}
 	want, m := momentsOf(rows), Modality{Dim: d, Sparse: true}
-	got := newMoments(m)
+	got := NewMoments(m)
 	for _, x := range rows {
 		var v Vector
-		v.set(m, Dense(x))
-		got.add([]Vector{v}, 1)
+		v.Set(m, Dense(x))
+		got.Add([]Vector{v}, 1)
 	}
-	got.settle()
-	if got.n != want.n || !slices.Equal(got.low, want.low) || got.m2[0] != 0 || got.m2[1] != 0 {
+	got.Settle()
+	if got.N != want.N || !slices.Equal(got.low, want.low) || got.m2[0] != 0 || got.m2[1] != 0 {
 		t.Errorf("%v, want %v", got, want)
 	}
 	for j := range d {
-		if !approx(got.mean[j], want.mean[j], 1e-12) || !approx(got.m2[j], want.m2[j], 1e-9) {
-			t.Errorf("column %d: mean %g and spread %g, want %g and %g", j, got.mean[j], got.m2[j], want.mean[j], want.m2[j])
+		if !approx(got.Mean[j], want.Mean[j], 1e-12) || !approx(got.m2[j], want.m2[j], 1e-9) {
+			t.Errorf("column %d: mean %g and spread %g, want %g and %g", j, got.Mean[j], got.m2[j], want.Mean[j], want.m2[j])
 		}
 	}
 }
@@ -250,10 +249,10 @@ func BenchmarkSparseMap(b *testing.B) {
 				}
 			}
 		}
-		mo := newMoments(Modality{Dim: c.d, Sparse: true})
-		mo.add(xs, 1)
-		mo.settle()
-		f := newMap(MapRBF, nil, 1, mo, xs[:k])
+		mo := NewMoments(Modality{Dim: c.d, Sparse: true})
+		mo.Add(xs, 1)
+		mo.Settle()
+		f := NewMap(MapRBF, nil, 1, mo, xs[:k])
 		lists := *f
 		own := *f.sparse
 		own.lists, own.squares = newAnchorLists(&own.anchors, c.d), make([]float64, k)
@@ -264,40 +263,49 @@ func BenchmarkSparseMap(b *testing.B) {
 			packed.sparse = &other
 			packed.pack()
 		}
-		phi := make([]float32, mapRows*k)
+		phi := make([]float32, parallel.Rows*k)
 		if c.d == synth.NUSWideText {
 			_, same, _ := texts(b, 1, 0, n)
-			mo := newMoments(Modality{Dim: c.d})
-			mo.add(same, 1)
-			f := newMap(MapRBF, nil, 1, mo, same[:k])
+			mo := NewMoments(Modality{Dim: c.d})
+			mo.Add(same, 1)
+			f := NewMap(MapRBF, nil, 1, mo, same[:k])
 			b.Run(c.name+"/dense", func(b *testing.B) {
-				var s mapScratch
-				for i := 0; i < b.N; i += mapRows {
-					at := i % (n - mapRows)
-					f.apply(phi, same[at:at+mapRows], &s)
+				var s MapScratch
+				for i := 0; i < b.N; i += parallel.Rows {
+					at := i % (n - parallel.Rows)
+					f.apply(phi, same[at:at+parallel.Rows], &s)
 				}
 			})
 			p := part{k: k, a: make([]float64, k*k), b: make([]float64, 128*k)}
-			stats, h := &Statistics{bits: 128, parts: []part{p}}, slices.Repeat([]float32{1}, blockItems*128)
-			all := make([]float32, blockItems*k)
-			f.apply(all, same[:blockItems], new(mapScratch))
+			stats, h := &Statistics{bits: 128, parts: []part{p}}, slices.Repeat([]float32{1}, 512*128)
+			all := make([]float32, 512*k)
+			f.apply(all, same[:512], new(MapScratch))
 			b.Run(c.name+"/statistics", func(b *testing.B) { // statistics of features, for comparison
-				for i := 0; i < b.N; i += blockItems {
-					stats.add(0, dense.Of(blockItems, k, all), teaching{h: h}, workerCount())
+				for i := 0; i < b.N; i += 512 {
+					stats.add(0, dense.Of(512, k, all), teaching{h: h}, parallel.Workers())
 				}
 			})
 		}
 		for _, layout := range []struct {
 			name string
-			f    *featureMap
+			f    *Map
 		}{{"packed", &packed}, {"lists", &lists}} {
 			b.Run(c.name+"/"+layout.name, func(b *testing.B) {
-				var s mapScratch
-				for i := 0; i < b.N; i += mapRows {
-					at := i % (n - mapRows)
-					layout.f.apply(phi, xs[at:at+mapRows], &s)
+				var s MapScratch
+				for i := 0; i < b.N; i += parallel.Rows {
+					at := i % (n - parallel.Rows)
+					layout.f.apply(phi, xs[at:at+parallel.Rows], &s)
 				}
 			})
 		}
+	}
+}
+
+// Anchors of few dimensions are packed, those of many are lists.
+func TestPacks(t *testing.T) {
+	sparse, _, _ := texts(t, 9, 0, 100)
+	near, wide := csrOf(sparse), csrOf(spread(sparse, 100_000))
+	if !packs(&near, synth.NUSWideText) || packs(&wide, 100_000) {
+		t.Error("the layout of anchors is the other one")
 	}
 }

@@ -5,11 +5,85 @@ import (
 	"math"
 	"slices"
 
-	"gonum.org/v1/gonum/floats"
-
 	"github.com/fddhdb/fddhdb/codec"
+	"github.com/fddhdb/fddhdb/model/internal/aims"
 	"github.com/fddhdb/fddhdb/model/internal/dense"
+	"github.com/fddhdb/fddhdb/model/internal/parallel"
+	"gonum.org/v1/gonum/floats"
 )
+
+// gramNorm returns the 1-norm of the symmetric matrix with lower triangle a: the
+// largest sum of absolute values of a column.
+func gramNorm(a dense.Matrix[float64]) float64 {
+	sums := make([]float64, a.Cols)
+	for i := range a.Rows {
+		row := a.Data[i*a.Stride : i*a.Stride+i+1]
+		for j, v := range row {
+			v = math.Abs(v)
+			sums[j] += v
+			if j < i {
+				sums[i] += v
+			}
+		}
+	}
+	return floats.Max(sums)
+}
+
+// inverseNorm estimates the 1-norm of (L L')^-1 from the Cholesky factor L, by the
+// method of Hager and Higham (Higham, "FORTRAN codes for estimating the one-norm of a
+// real or complex matrix", ACM TOMS 1988; LAPACK's dpocon). The estimate is a lower
+// bound, seldom below a third of the norm. It costs a handful of solutions of k^2
+// multiplications each.
+func inverseNorm(l dense.Matrix[float64], workers int) float64 {
+	k := l.Cols
+	solve := func(x []float64) { dense.CholeskySolve(dense.Of(1, k, x), l, workers) }
+	x := make([]float64, k)
+	for i := range x {
+		x[i] = 1 / float64(k)
+	}
+	solve(x)
+	estimate := floats.Norm(x, 1)
+	if k == 1 {
+		return estimate
+	}
+	last := -1
+	sign := make([]float64, k)
+	for range 4 {
+		// The gradient of |A^-1 x| is A^-1 sgn(A^-1 x). It points to the column to try
+		// next.
+		for i, v := range x {
+			sign[i] = math.Copysign(1, v)
+		}
+		solve(sign)
+		column := 0
+		for i, v := range sign {
+			if math.Abs(v) > math.Abs(sign[column]) {
+				column = i
+			}
+		}
+		if column == last {
+			break
+		}
+		last = column
+		clear(x)
+		x[column] = 1
+		solve(x)
+		norm := floats.Norm(x, 1)
+		if norm <= estimate {
+			break
+		}
+		estimate = norm
+	}
+	// This vector catches what the steps above can miss by cancellation.
+	for i := range x {
+		x[i] = 1 + float64(i)/float64(k-1)
+		if i%2 == 1 {
+			x[i] = -x[i]
+		}
+	}
+	solve(x)
+	return max(estimate, 2*floats.Norm(x, 1)/(3*float64(k)))
+}
 
 // Statistics are the sums from which the projections of a model are solved. For each
 // modality they are A_t = phi_t phi_t' (k x k), the number of items, and
@@ -65,7 +139,7 @@ func newPart(name string, k, bits, labels int) part {
 func NewStatistics(m *Model) *Statistics {
 	s := &Statistics{fingerprint: m.fingerprint, bits: m.bits, labels: m.summedLabels(), weighted: m.aim == AimWeighted}
 	for t, f := range m.maps {
-		s.parts = append(s.parts, newPart(m.modalities[t].Name, f.size(), m.bits, s.labels))
+		s.parts = append(s.parts, newPart(m.modalities[t].Name, f.Size(), m.bits, s.labels))
 	}
 	return s
 }
@@ -272,7 +346,7 @@ func (s *Statistics) Clone() *Statistics {
 // is an estimate of the condition number of A_t + gamma I. The error
 // is a *SingularError if gamma is too small for A.
 func (s *Statistics) solve(t int, gamma float64) (w dense.Matrix[float64], condition float64, err error) {
-	defer guard(&err, "solving for a projection")
+	defer parallel.Guard(&err, "solving for a projection")
 	part := &s.parts[t]
 	if !(gamma >= 0) || math.IsInf(gamma, 0) {
 		return w, 0, fmt.Errorf("%w: gamma of modality %q: %g: it is a finite number, zero or more", ErrOption, part.name, gamma)
@@ -280,11 +354,11 @@ func (s *Statistics) solve(t int, gamma float64) (w dense.Matrix[float64], condi
 	a := dense.Of(part.k, part.k, make([]float64, part.k*part.k))
 	part.ridged(a, gamma)
 	norm := gramNorm(a) // before Cholesky replaces a
-	if !dense.Cholesky(a, workerCount()) {
+	if !dense.Cholesky(a, parallel.Workers()) {
 		return w, 0, part.singular(gamma)
 	}
-	condition = norm * inverseNorm(a, workerCount())
-	w, err = part.solve(a, gamma, workerCount())
+	condition = norm * inverseNorm(a, parallel.Workers())
+	w, err = part.solve(a, gamma, parallel.Workers())
 	return w, condition, err
 }
 
@@ -353,7 +427,7 @@ func (a *Tally) Add(t int, phi []float32, labels [][]uint32, codes []codec.Code)
 	clear(a.y)
 	clear(a.h)
 	for r, l := range labels {
-		a.columns = appendKnown(a.columns[:0], a.m.labels, l)
+		a.columns = aims.Known(a.columns[:0], a.m.labels, l)
 		row := teaching{a.y[r*c : (r+1)*c], a.h[r*q : (r+1)*q]}
 		switch {
 		case c > 0:
@@ -365,7 +439,7 @@ func (a *Tally) Add(t int, phi []float32, labels [][]uint32, codes []codec.Code)
 			a.m.teachCode(row.h, a.code, a.columns)
 		}
 	}
-	a.Statistics.add(t, dense.Of(n, a.m.maps[t].size(), phi), teaching{a.y, a.h}, workerCount())
+	a.Statistics.add(t, dense.Of(n, a.m.maps[t].Size(), phi), teaching{a.y, a.h}, parallel.Workers())
 }
 
 // Reset forgets all items, but keeps the memory.
