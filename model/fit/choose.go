@@ -104,7 +104,10 @@ func (s *choiceSample) bound() {
 // choose settles the settings that the options leave open, from samples of the training
 // items. It chooses the settings of one modality after the other (chooser), then the
 // centre, the prior and the start, then the fusion (fuser).
-func (tr *trainer) choose(ctx context.Context) error {
+//
+// It returns H0 Y0' of the start that was chosen, hy or another one, and the fusion. Large matrices are dropped as
+// soon as nothing needs them: choices are, too.
+func (tr *trainer) choose(ctx context.Context, hy []float64, choices []*choiceSample) (_ []float64, how rank.Fusion, err error) {
 	if tr.opt.Prior == nil && tr.aim() != model.AimLabels { // AimCodes has none
 		tr.opt.Prior = new(float64)
 		if tr.aim() == model.AimWeighted {
@@ -112,13 +115,13 @@ func (tr *trainer) choose(ctx context.Context) error {
 		}
 	}
 	if !tr.measures() {
-		tr.fusion = tr.opt.Fusion.given(tr.reader.Modalities)
-		tr.report.Fusion = tr.fusionReport("")
+		how = tr.opt.Fusion.given(tr.reader.Modalities)
+		tr.report.Fusion = tr.fusionReport(how, "")
 	}
-	tr.takeStarts()
-	choosers, err := tr.choosers(ctx)
+	starts := tr.takeStarts(hy)
+	choosers, solvers, err := tr.choosers(ctx, starts, choices)
 	if err != nil {
-		return err
+		return nil, how, err
 	}
 	total, done := 0, 0
 	step := func() {
@@ -146,15 +149,14 @@ func (tr *trainer) choose(ctx context.Context) error {
 		total += fusionSteps
 	}
 	if err := tr.chooseSettings(ctx, choosers); err != nil {
-		return err
+		return nil, how, err
 	}
-	changed, err := tr.chooseCentre(ctx, choosers)
-	if err != nil {
-		return err
-	}
-	if changed {
+	if other, err := tr.chooseCentre(ctx, choosers, starts, solvers); err != nil {
+		return nil, how, err
+	} else if other != nil {
+		solvers = other
 		if err := tr.chooseSettings(ctx, choosers); err != nil {
-			return err
+			return nil, how, err
 		}
 	}
 	for rest := total - fusionSteps; done < rest; {
@@ -170,23 +172,22 @@ func (tr *trainer) choose(ctx context.Context) error {
 		c.xs, c.prepared.xs = nil, nil // they are large
 	}
 	tr.choosePrior(choosers)
-	start := tr.chooseStart(choosers)
-	tr.starts = nil
-	if err := tr.judgeSweeps(ctx, choosers); err != nil {
-		return err
+	start := tr.chooseStart(choosers, len(starts))
+	hy, starts = starts[start], nil
+	if err := tr.judgeSweeps(ctx, choosers, hy); err != nil {
+		return nil, how, err
 	}
 	if f != nil {
-		f.learn(tr, tr.solvers[start])
+		f.learn(tr, solvers[start])
 		for t, c := range choosers {
 			f.take(t, c, start, *tr.opt.Prior)
 			*c = chooser{} // drops its large matrices
 		}
-		if err := f.run(ctx, tr); err != nil {
-			return err
+		if how, err = f.run(ctx, tr); err != nil {
+			return nil, how, err
 		}
 	}
-	tr.solvers = nil
-	return nil
+	return hy, how, nil
 }
 
 // chooseSettings chooses the open settings of each modality.
@@ -212,17 +213,17 @@ func (tr *trainer) chooseSettings(ctx context.Context, choosers []*chooser) erro
 }
 
 // choosers returns a chooser for each modality that has been sampled: for those with an
-// open setting, and for all if the fusion is measured.
-func (tr *trainer) choosers(ctx context.Context) (choosers []*chooser, err error) {
+// open setting, and for all if the fusion is measured. It also returns the solvers of the starts.
+func (tr *trainer) choosers(ctx context.Context, starts [][]float64, choices []*choiceSample) (choosers []*chooser, solvers []*solver, err error) {
 	if !slices.ContainsFunc(tr.from.open, open.any) && !tr.measures() {
-		return nil, nil
+		return nil, nil, nil
 	}
-	if tr.solvers, err = tr.solveStarts(ctx, tr.sets, len(tr.starts)); err != nil {
-		return nil, err
+	if solvers, err = tr.solveStarts(ctx, tr.sets, starts); err != nil {
+		return nil, nil, err
 	}
 	room := new(heldRoom)
 	for t, m := range tr.reader.Modalities {
-		if tr.choices[t] == nil {
+		if choices[t] == nil {
 			continue
 		}
 		c := &chooser{
@@ -234,11 +235,11 @@ func (tr *trainer) choosers(ctx context.Context) (choosers []*chooser, err error
 		if tr.opt.Prior != nil {
 			c.prior = *tr.opt.Prior
 		}
-		c.sample(tr.choices[t], rand.New(rand.NewPCG(tr.opt.Seed, random.Folds)), tr.aim(), tr.sets, tr.solvers)
-		tr.choices[t] = nil
+		c.sample(choices[t], rand.New(rand.NewPCG(tr.opt.Seed, random.Folds)), tr.aim(), tr.sets, solvers)
+		choices[t] = nil // it may be large
 		choosers = append(choosers, c)
 	}
-	return choosers, nil
+	return choosers, solvers, nil
 }
 
 // The random start H0 decides at which orthonormal basis C the solver ends, and so how
@@ -252,15 +253,15 @@ const (
 	mostTargets  = 512     // label sets to solve for, at most
 )
 
-// solveStarts makes a solver of label sets for each of the first n starts, and lets it do
+// solveStarts makes a solver of label sets for each of the starts, and lets it do
 // its sweeps. Codes come from labels alone: the codes of MethodLabels stand for those of the
 // other methods, from which they hardly differ.
-func (tr *trainer) solveStarts(ctx context.Context, sets *labelSets, n int) (solvers []*solver, err error) {
+func (tr *trainer) solveStarts(ctx context.Context, sets *labelSets, starts [][]float64) (solvers []*solver, err error) {
 	opt := tr.opt
 	opt.Method = model.MethodLabels
-	for _, hy := range tr.starts[:n] {
+	for _, hy := range starts {
 		s := newSolver(opt, nil, sets, slices.Clone(hy))
-		if _, err := s.run(ctx, nil, opt.Sweeps, nil); err != nil {
+		if err := s.run(ctx, nil, opt.Sweeps, nil); err != nil {
 			return nil, err
 		}
 		s.hy = nil
@@ -272,21 +273,20 @@ func (tr *trainer) solveStarts(ctx context.Context, sets *labelSets, n int) (sol
 	return solvers, nil
 }
 
-// takeStarts draws the starts. A given one goes first and is taken for the solver; the
-// others help to choose settings.
-func (tr *trainer) takeStarts() {
+// takeStarts draws the starts: hy, the one of the scan, and others. A given one goes first and is taken for
+// the solver; the others help to choose settings.
+func (tr *trainer) takeStarts(hy []float64) [][]float64 {
 	given, n := tr.opt.Start, 1
 	if slices.ContainsFunc(tr.from.open, open.any) {
 		n = tr.affordableStarts()
 	}
 	if given == 0 {
-		tr.starts = tr.drawStarts(n)
-		return
+		return tr.drawStarts(hy, n)
 	}
 	n = min(n, searchStarts)
-	drawn := tr.drawStarts(max(n, given))
-	tr.hy = drawn[given-1]
-	tr.starts = slices.Insert(slices.Delete(drawn, given-1, given), 0, tr.hy)[:n]
+	drawn := tr.drawStarts(hy, max(n, given))
+	first := drawn[given-1]
+	return slices.Insert(slices.Delete(drawn, given-1, given), 0, first)[:n]
 }
 
 // affordableStarts returns the number of starts to choose from. If labels are embedded
@@ -309,14 +309,14 @@ func (tr *trainer) affordableStarts() int {
 
 // drawStarts returns the first n starts: H0 Y0' of the scan, and for other H0 a random
 // matrix with rows of the same length.
-func (tr *trainer) drawStarts(n int) [][]float64 {
+func (tr *trainer) drawStarts(hy []float64, n int) [][]float64 {
 	items := make([]float64, len(tr.sets.labels)) // by label
 	for i, set := range tr.sets.sets {
 		for _, l := range set {
 			items[l] += float64(tr.sets.counts[i])
 		}
 	}
-	starts := [][]float64{tr.hy}
+	starts := [][]float64{hy}
 	rng := rand.New(rand.NewPCG(tr.opt.Seed, random.Starts))
 	for len(starts) < n {
 		var hy []float64
@@ -362,13 +362,13 @@ func (tr *trainer) choosePrior(choosers []*chooser) {
 // chooseStart lets the solver begin at the start with the best held-out retrieval, in
 // the mean over the modalities; the first of equals. It returns the position of that
 // start.
-func (tr *trainer) chooseStart(choosers []*chooser) int {
+func (tr *trainer) chooseStart(choosers []*chooser, starts int) int {
 	tr.report.Start = &StartChoice{Chosen: max(1, tr.opt.Start)}
 	if tr.opt.Start > 0 {
 		return 0
 	}
 	var judging []*chooser
-	judged := len(tr.starts) // as many as all choosers have
+	judged := starts // as many as all choosers have
 	for _, c := range choosers {
 		judged = min(judged, len(c.starts))
 		if c.judges() {
@@ -383,7 +383,6 @@ func (tr *trainer) chooseStart(choosers []*chooser) int {
 		floats.AddScaled(merits, 1/float64(len(judging)), c.merits(c.starts[:judged], *tr.opt.Prior))
 	}
 	best := floats.MaxIdx(merits)
-	tr.hy = tr.starts[best]
 	tr.report.Start = &StartChoice{Chosen: best + 1, MAP: merits}
 	return best
 }
@@ -407,10 +406,10 @@ func (tr *trainer) opensCentre() bool {
 // leastCentreGain, and by half a standard error of the difference, as for settings. It
 // reports whether another was taken; starts then have other codes, and settings have to be
 // chosen anew.
-func (tr *trainer) chooseCentre(ctx context.Context, choosers []*chooser) (changed bool, err error) {
+func (tr *trainer) chooseCentre(ctx context.Context, choosers []*chooser, starts [][]float64, solvers []*solver) (other []*solver, err error) {
 	judging := slices.DeleteFunc(slices.Clone(choosers), func(c *chooser) bool { return !c.judges() })
 	if !tr.opensCentre() || len(judging) == 0 {
-		return false, nil
+		return nil, nil
 	}
 	queries := 0
 	for _, c := range judging {
@@ -419,46 +418,46 @@ func (tr *trainer) chooseCentre(ctx context.Context, choosers []*chooser) (chang
 	choice := &CentreChoice{Chosen: centres[0]}
 	var outcomes []*outcome
 	for i, share := range centres {
-		solvers := tr.solvers
+		tried := solvers
 		if i > 0 {
 			sets := *tr.sets
 			sets.setCentre(share)
-			if solvers, err = tr.solveStarts(ctx, &sets, min(searchStarts, len(tr.starts))); err != nil {
-				return false, err
+			if tried, err = tr.solveStarts(ctx, &sets, starts[:min(searchStarts, len(starts))]); err != nil {
+				return nil, err
 			}
 		}
-		tried, o := CentreMAP{Centre: share}, &outcome{}
+		measured, o := CentreMAP{Centre: share}, &outcome{}
 		for _, c := range judging {
-			starts := c.startCodes(solvers)
-			labelled, unlabelled := c.meanPrecisions(c.held, c.judge.queries, starts, c.prior), c.unlabelledPrecisions(starts)
+			codes := c.startCodes(tried)
+			labelled, unlabelled := c.meanPrecisions(c.held, c.judge.queries, codes, c.prior), c.unlabelledPrecisions(codes)
 			for _, p := range [][]float64{labelled, unlabelled} {
 				floats.Scale(float64(queries)/float64(len(judging)*len(p)), p) // modalities count alike
 			}
-			tried.MAP += floats.Sum(labelled) / float64(queries)
-			tried.Unlabelled += floats.Sum(unlabelled) / float64(queries)
+			measured.MAP += floats.Sum(labelled) / float64(queries)
+			measured.Unlabelled += floats.Sum(unlabelled) / float64(queries)
 			floats.Add(labelled, unlabelled)
 			floats.Scale(.5, labelled)
 			o.precisions = append(o.precisions, labelled...)
 			if err := ctx.Err(); err != nil {
-				return false, err
+				return nil, err
 			}
 		}
 		outcomes = append(outcomes, o)
-		choice.Tried = append(choice.Tried, tried)
+		choice.Tried = append(choice.Tried, measured)
 	}
 	tr.report.CentreChoice = choice
 	if m := outcomes[1].over(outcomes[0]); !(m.MAP > max(leastCentreGain, m.StdErr/2)) {
-		return false, nil
+		return nil, nil
 	}
 	choice.Chosen = centres[1]
 	tr.setCentre(choice.Chosen)
-	if tr.solvers, err = tr.solveStarts(ctx, tr.sets, len(tr.starts)); err != nil {
-		return false, err
+	if other, err = tr.solveStarts(ctx, tr.sets, starts); err != nil {
+		return nil, err
 	}
 	for _, c := range choosers {
-		c.starts = c.startCodes(tr.solvers)
+		c.starts = c.startCodes(other)
 	}
-	return true, nil
+	return other, nil
 }
 
 // unlabelledPrecisions returns the average precision of each query of the judge among items
@@ -489,7 +488,7 @@ func (c *chooser) unlabelledPrecisions(starts []*startCodes) []float64 {
 // judgeSweeps measures retrieval after each sweep from the chosen start, as starts are
 // measured. It tells whether more sweeps would help. It takes as long as judging as
 // many starts.
-func (tr *trainer) judgeSweeps(ctx context.Context, choosers []*chooser) error {
+func (tr *trainer) judgeSweeps(ctx context.Context, choosers []*chooser, hy []float64) error {
 	if tr.opt.Method != model.MethodLabels || tr.sets.embedding != nil || tr.opt.Sweeps > MostStarts {
 		return nil
 	}
@@ -500,8 +499,8 @@ func (tr *trainer) judgeSweeps(ctx context.Context, choosers []*chooser) error {
 		return nil
 	}
 	var sweeps []*solver
-	s := newSolver(tr.opt, nil, tr.sets, slices.Clone(tr.hy))
-	_, err := s.run(ctx, nil, tr.opt.Sweeps, func(s *solver) {
+	s := newSolver(tr.opt, nil, tr.sets, slices.Clone(hy))
+	err := s.run(ctx, nil, tr.opt.Sweeps, func(s *solver) {
 		sweeps = append(sweeps, &solver{method: s.method, words: s.words, codes: slices.Clone(s.codes), cm: slices.Clone(s.cm)})
 	})
 	if err != nil {

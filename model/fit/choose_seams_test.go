@@ -189,11 +189,11 @@ func TestFusionIsMeasuredWithTheRidgeOfTheModel(t *testing.T) {
 	}
 	tr := &trainer{opt: opt, from: seeded(0, 64), reader: &sum.Reader{Modalities: modalities, Source: synthetic(data), Items: -1}}
 	tr.from.open = undecided
-	if err := tr.scan(t.Context()); err != nil {
+	seen, err := tr.scan(t.Context())
+	if err != nil {
 		t.Fatal(err)
 	}
-	tr.takeStarts()
-	cs, err := tr.choosers(t.Context())
+	cs, _, err := tr.choosers(t.Context(), tr.takeStarts(seen.hy), seen.choices)
 	if err != nil {
 		t.Fatal(err)
 	}

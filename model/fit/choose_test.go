@@ -25,11 +25,11 @@ func chooserOf(t testing.TB, modalities []model.Modality, src sum.Source, opt Op
 	opt = settled(modalities, opt)
 	tr := &trainer{opt: opt, from: seeded(opt.Seed, opt.Bits), reader: &sum.Reader{Modalities: modalities, Source: src, Items: -1}}
 	tr.from.open = undecided
-	if err := tr.scan(t.Context()); err != nil {
+	seen, err := tr.scan(t.Context())
+	if err != nil {
 		t.Fatal(err)
 	}
-	tr.takeStarts()
-	cs, err := tr.choosers(t.Context())
+	cs, _, err := tr.choosers(t.Context(), tr.takeStarts(seen.hy), seen.choices)
 	if err != nil {
 		t.Fatal(err)
 	}

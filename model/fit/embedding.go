@@ -102,8 +102,8 @@ func (e *embedding) polar(cm, hy []float64, q, workers int) error {
 }
 
 // embed replaces the random embedding by one made from the features, in one pass.
-func (tr *trainer) embed(ctx context.Context) error {
-	parts := tr.parts() // its labels have no directions yet
+func (tr *trainer) embed(ctx context.Context, maps []*model.Map) error {
+	parts := tr.parts(maps) // its labels have no directions yet
 	parts.C, parts.Aim = make([]float64, len(tr.sets.labels)*tr.opt.Bits), model.AimCodes
 	parts.Fusion = slices.Repeat([]float64{1}, len(parts.Modalities))
 	m, err := model.New(parts)
@@ -202,11 +202,11 @@ const partings = 8
 // partLabels moves labels apart that share a code, and solves again, a few times.
 // Labels whose items look the same have nearly the same vector, so it adds more
 // randomness to their vectors. s is the first solution; it returns the best one.
-func (tr *trainer) partLabels(ctx context.Context, s *solver) (*solver, error) {
+func (tr *trainer) partLabels(ctx context.Context, s *solver, hy []float64, maps []*model.Map) (*solver, error) {
 	rng := rand.New(rand.NewPCG(tr.opt.Seed, random.Parting))
 	e := tr.sets.embedding
 	sharing := s.sharing(s.labelCodes())
-	best, least, vectors, objective := s, len(sharing), slices.Clone(e.e.Data), tr.report.Objective
+	best, least, vectors := s, len(sharing), slices.Clone(e.e.Data)
 	other := make([]float64, e.e.Cols)
 	for round := 0; round < partings && least > 0; round++ {
 		for _, l := range sharing {
@@ -218,18 +218,17 @@ func (tr *trainer) partLabels(ctx context.Context, s *solver) (*solver, error) {
 			floats.Add(v, other)
 			normalise64(v, 1)
 		}
-		s, err := tr.solveOnce(ctx, slices.Clone(tr.hy))
+		s, err := tr.solveOnce(ctx, slices.Clone(hy), maps)
 		if err != nil {
 			return nil, err
 		}
 		sharing = s.sharing(s.labelCodes())
 		if len(sharing) < least {
-			best, least, objective = s, len(sharing), tr.report.Objective
+			best, least = s, len(sharing)
 			copy(vectors, e.e.Data)
 		}
 	}
 	copy(e.e.Data, vectors)
-	tr.report.Objective = objective
 	return best, nil
 }
 

@@ -87,8 +87,8 @@ func (tr *trainer) unmeasured() string {
 }
 
 // fusionReport is the report of a fusion that was not measured.
-func (tr *trainer) fusionReport(unfit string) *FusionChoice {
-	choice := &FusionChoice{Unfit: unfit, FusionTried: FusionTried{Name: tr.opt.Fusion.String(), Weights: byName(tr.fusion.Weights, tr.reader.Modalities)}}
+func (tr *trainer) fusionReport(how rank.Fusion, unfit string) *FusionChoice {
+	choice := &FusionChoice{Unfit: unfit, FusionTried: FusionTried{Name: tr.opt.Fusion.String(), Weights: byName(how.Weights, tr.reader.Modalities)}}
 	if tr.opt.Fusion.Rule == FusionAuto {
 		choice.Unfit, choice.Name = cmp.Or(unfit, tr.unmeasured()), fusionNames[FusionSum]
 	}
@@ -242,18 +242,18 @@ func (f *fuser) several() (n int) {
 	return n
 }
 
-// run chooses the fusion and gives it to tr. The only error is that of a cancelled
+// run chooses the fusion, and reports it to tr. The only error is that of a cancelled
 // context.
-func (f *fuser) run(ctx context.Context, tr *trainer) error {
+func (f *fuser) run(ctx context.Context, tr *trainer) (how rank.Fusion, err error) {
 	several := f.several()
 	if f.unfit == "" && several < minChoiceItems {
 		f.unfit = fmt.Sprintf("%d sampled items have several modalities, fewer than %d", several, minChoiceItems)
 	}
 	if f.unfit != "" {
-		tr.fusion = tr.opt.Fusion.given(f.modalities)
-		tr.report.Fusion = tr.fusionReport(f.unfit)
+		how = tr.opt.Fusion.given(f.modalities)
+		tr.report.Fusion = tr.fusionReport(how, f.unfit)
 		f.step()
-		return nil
+		return how, nil
 	}
 	// The mean of what the sample teaches stands for that of all training items.
 	f.Mean = make([]float64, f.Bits)
@@ -265,13 +265,13 @@ func (f *fuser) run(ctx context.Context, tr *trainer) error {
 	candidates := f.candidates()
 	outcomes, err := f.measure(ctx, candidates)
 	if err != nil {
-		return err
+		return how, err
 	}
 	defer f.step()
 	if len(outcomes) == 0 {
-		tr.fusion = candidates[0].fusion // the sum
-		tr.report.Fusion = tr.fusionReport(fmt.Sprintf("fewer than %d sampled items have a label in common with others of another modality", minFusionQueries))
-		return nil
+		how = candidates[0].fusion // the sum
+		tr.report.Fusion = tr.fusionReport(how, fmt.Sprintf("fewer than %d sampled items have a label in common with others of another modality", minFusionQueries))
+		return how, nil
 	}
 	best := simplestFusion(outcomes)
 	choice := &FusionChoice{Items: len(f.items), Several: several, FusionTried: best.FusionTried}
@@ -286,8 +286,8 @@ func (f *fuser) run(ctx context.Context, tr *trainer) error {
 	for _, p := range best.precisions {
 		choice.Queries += len(p)
 	}
-	tr.fusion, tr.report.Fusion = best.fusion, choice
-	return nil
+	tr.report.Fusion = choice
+	return best.fusion, nil
 }
 
 // A fusionOutcome is the result of a fusion.

@@ -65,20 +65,20 @@ func (s surveyed) Survey(context.Context) (*sum.Survey, error) { return s.survey
 
 // scanElsewhere lets the engine read the items for scan. Which vectors a sample keeps does not depend on them:
 // the engine is asked for these alone.
-func (tr *trainer) scanElsewhere(ctx context.Context) error {
+func (tr *trainer) scanElsewhere(ctx context.Context, seen scanned) (*labelSets, []float64, []*model.Moments, error) {
 	survey, err := tr.reader.Engine.Survey(ctx)
 	if err != nil {
-		return err
+		return nil, nil, nil, err
 	}
 	var wanted [][]uint32
 	var anchors, choices [][]int // by modality and place: the item to keep there
 	for t := range tr.reader.Modalities {
 		has := survey.Has(t)
 		var a, c []int
-		if s := tr.samples[t]; s != nil {
+		if s := seen.samples[t]; s != nil {
 			a = s.draw(has)
 		}
-		if s := tr.choices[t]; s != nil {
+		if s := seen.choices[t]; s != nil {
 			c = s.draw(has)
 		}
 		anchors, choices = append(anchors, a), append(choices, c)
@@ -86,34 +86,34 @@ func (tr *trainer) scanElsewhere(ctx context.Context) error {
 	}
 	s, err := tr.reader.Sum(ctx, sum.ScanPass(tr.reader.Modalities, tr.opt.Bits, tr.opt.Seed, tr.mostLabels(), wanted), nil)
 	if err != nil {
-		return err
+		return nil, nil, nil, err
 	}
 	scan := s.(*sum.ScanSums)
 	if scan.Sets.Items != survey.Items {
-		return fmt.Errorf("%w: the engine has found %d items, and summed up %d", model.ErrMismatch, survey.Items, scan.Sets.Items)
+		return nil, nil, nil, fmt.Errorf("%w: the engine has found %d items, and summed up %d", model.ErrMismatch, survey.Items, scan.Sets.Items)
 	}
-	tr.moments = scan.Moments.Of
 	known := map[int]uint32{} // sets of sampled items
 	for t, found := range scan.Wanted.Found {
 		if err := checkFound(wanted[t], found); err != nil {
-			return err
+			return nil, nil, nil, err
 		}
 		for _, v := range found {
 			known[int(v.Item)] = scan.Sets.Set(v.Labels)
 		}
-		if s := tr.samples[t]; s != nil {
+		if s := seen.samples[t]; s != nil {
 			s.fill(anchors[t], found)
 		}
-		if s := tr.choices[t]; s != nil {
+		if s := seen.choices[t]; s != nil {
 			s.fill(choices[t], found)
 			s.bound()
 		}
 	}
-	if tr.sets, tr.hy, err = newLabelSets(scan.Sets); err != nil {
-		return err
+	sets, hy, err := newLabelSets(scan.Sets)
+	if err != nil {
+		return nil, nil, nil, err
 	}
-	tr.sets.setOf = func(item int) uint32 { return known[item] }
-	return nil
+	sets.setOf = func(item int) uint32 { return known[item] }
+	return sets, hy, scan.Moments.Of, nil
 }
 
 // draw does what add does with vectors that are not there: has yields their items. It returns for each place the

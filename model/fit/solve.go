@@ -219,12 +219,13 @@ func (s *labelSets) labelsOf(set []int32) []uint32 {
 //
 // A solver belongs to the goroutine of Train, and computes on workers goroutines.
 type solver struct {
-	method  model.Method
-	q, c    int // bits of a code, and labels
-	sets    *labelSets
-	mu      []float64 // by modality
-	delta   float64
-	workers int
+	objective []float64 // F after each sweep
+	method    model.Method
+	q, c      int // bits of a code, and labels
+	sets      *labelSets
+	mu        []float64 // by modality
+	delta     float64
+	workers   int
 
 	words int       // words of a code
 	codes []uint64  // H: a code for each label set (labels) or item (joint, paper)
@@ -285,31 +286,30 @@ func (s *solver) useMaps(maps []*model.Map, r0 func(t, k int) []float64) {
 	}
 }
 
-// run does the sweeps and returns F after each of them. If seen is not nil run calls it
+// run does the sweeps, and notes F after each of them in objective. If seen is not nil run calls it
 // after each sweep.
-func (s *solver) run(ctx context.Context, r *sum.Reader, sweeps int, seen func(*solver)) ([]float64, error) {
+func (s *solver) run(ctx context.Context, r *sum.Reader, sweeps int, seen func(*solver)) error {
 	sweep := s.sweepSets
 	if s.method != model.MethodLabels {
 		sweep = func(ctx context.Context, name string) (float64, error) { return s.sweepItems(ctx, r, name) }
 		if err := s.gather(ctx, r); err != nil {
-			return nil, err
+			return err
 		}
 	}
-	var objective []float64
 	for i := range sweeps {
 		if err := s.stepC(); err != nil {
-			return nil, fmt.Errorf("sweep %d: %w", i+1, err)
+			return fmt.Errorf("sweep %d: %w", i+1, err)
 		}
 		f, err := sweep(ctx, fmt.Sprintf("sweep %d", i+1))
 		if err != nil {
-			return nil, err
+			return err
 		}
-		objective = append(objective, f)
+		s.objective = append(s.objective, f)
 		if seen != nil {
 			seen(s)
 		}
 	}
-	return objective, nil
+	return nil
 }
 
 // stepC updates C, then every G_t, from the sums of the sweep before.

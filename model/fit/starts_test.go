@@ -98,13 +98,14 @@ func TestBestStartIsTaken(t *testing.T) {
 	}
 	// The codes are those of a solver that begins at this start.
 	tr := &trainer{opt: settled(modalitiesOf(dims), Options{Bits: 16, Seed: 3}), from: seeded(3, 16), reader: &sum.Reader{Modalities: modalitiesOf(dims), Source: data, Items: -1}}
-	if err := tr.scan(t.Context()); err != nil {
+	seen, err := tr.scan(t.Context())
+	if err != nil {
 		t.Fatal(err)
 	}
 	tr.from.open = make([]open, len(dims))
 	tr.from.open[0].gamma = true
-	tr.takeStarts()
-	if tr.solvers, err = tr.solveStarts(t.Context(), tr.sets, len(tr.starts)); err != nil {
+	solvers, err := tr.solveStarts(t.Context(), tr.sets, tr.takeStarts(seen.hy))
+	if err != nil {
 		t.Fatal(err)
 	}
 	got := codec.NewCode(16)
@@ -113,7 +114,7 @@ func TestBestStartIsTaken(t *testing.T) {
 		for _, l := range columns {
 			labels = append(labels, tr.sets.labels[l])
 		}
-		if !r.Model.LabelCode(got, labels) || !slices.Equal(got, tr.solvers[s.Chosen-1].setCode(uint32(set))) {
+		if !r.Model.LabelCode(got, labels) || !slices.Equal(got, solvers[s.Chosen-1].setCode(uint32(set))) {
 			t.Fatalf("labels %v: code %x", labels, got)
 		}
 	}

@@ -11,7 +11,6 @@ import (
 	"github.com/fddhdb/fddhdb/model"
 	"github.com/fddhdb/fddhdb/model/internal/parallel"
 	"github.com/fddhdb/fddhdb/model/internal/random"
-	"github.com/fddhdb/fddhdb/model/internal/rank"
 	"github.com/fddhdb/fddhdb/model/internal/wire"
 	"github.com/fddhdb/fddhdb/model/sum"
 	"gonum.org/v1/gonum/floats"
@@ -109,11 +108,8 @@ func Train(ctx context.Context, modalities []model.Modality, src sum.Source, opt
 	return result, nil
 }
 
-// A trainer carries a training from phase to phase. It belongs to the goroutine of
-// Train. scan sets sets, hy, moments, samples and choices; choose fills in opt, may
-// replace hy and the centre of sets, and sets fusion; makeMaps sets maps; solve sets
-// solver. A phase drops what no later one needs: choose drops choices, starts and solvers,
-// makeMaps drops samples.
+// A trainer has what all phases of a training share. It belongs to the goroutine of Train. The scan
+// finds sets and moments; choose settles opt and the centre of sets. What else a phase makes it returns.
 type trainer struct {
 	opt    Options // with defaults filled in
 	from   start
@@ -121,15 +117,14 @@ type trainer struct {
 	report Report
 
 	sets    *labelSets
-	hy      []float64        // H0 Y0', c x q
-	starts  [][]float64      // candidates for hy; the first is hy itself
-	solvers []*solver        // of the starts, while there is something to choose
 	moments []*model.Moments // by modality
-	samples []*sample        // by modality: candidates for anchors; nil for a linear map
-	choices []*choiceSample  // by modality: nil if there is nothing to choose
-	maps    []*model.Map     // by modality
-	solver  *solver
-	fusion  rank.Fusion
+}
+
+// A scanned has what the scan keeps of the items for the phases that follow.
+type scanned struct {
+	hy      []float64       // H0 Y0', c x q
+	samples []*sample       // by modality: candidates for anchors; nil for a linear map
+	choices []*choiceSample // by modality: nil if there is nothing to choose
 }
 
 // train is Train from a given start, or TrainOver if there is an engine and no source.
@@ -147,44 +142,48 @@ func train(ctx context.Context, modalities []model.Modality, src sum.Source, eng
 		return nil, err
 	}
 	clock := newStopwatch()
-	if err := tr.scan(ctx); err != nil {
+	seen, err := tr.scan(ctx)
+	if err != nil {
 		return nil, err
 	}
 	clock.phase("scan")
 	if err := tr.checkMemory(); err != nil {
 		return nil, err
 	}
-	if err := tr.choose(ctx); err != nil {
+	hy, how, err := tr.choose(ctx, seen.hy, seen.choices)
+	if err != nil {
 		return nil, err
 	}
 	clock.phase("choose")
-	if err := tr.makeMaps(ctx); err != nil {
+	maps, err := tr.makeMaps(ctx, seen.samples)
+	if err != nil {
 		return nil, err
 	}
 	clock.phase("maps")
 	if tr.sets.embedding != nil && !tr.from.randomEmbedding {
-		if err := tr.embed(ctx); err != nil {
+		if err := tr.embed(ctx, maps); err != nil {
 			return nil, err
 		}
 		clock.phase("embedding")
 	}
-	if err := tr.solve(ctx); err != nil {
+	solved, err := tr.solve(ctx, hy, maps)
+	if err != nil {
 		return nil, err
 	}
 	clock.phase("sweeps")
-	p := tr.parts()
-	p.C, p.Aim = tr.solver.cm, tr.aim()
+	p := tr.parts(maps)
+	p.C, p.Aim = solved.cm, tr.aim()
 	if p.Aim != model.AimCodes {
 		p.Prior = *tr.opt.Prior
 		p.Weights = tr.sets.weights(p.Aim, p.Prior)
 	}
-	p.Fusion, p.Centre = tr.fusion.Weights, tr.fusion.Centre
+	p.Fusion, p.Centre = how.Weights, how.Centre
 	tr.report.Aim, tr.report.Prior = p.Aim, p.Prior
 	m, err := model.New(p) // before the statistics, which carry its fingerprint
 	if err != nil {
 		return nil, err
 	}
-	stats, exceptions, err := tr.statistics(ctx, m)
+	stats, exceptions, err := tr.statistics(ctx, m, solved)
 	if err != nil {
 		return nil, err
 	}
@@ -199,7 +198,7 @@ func train(ctx context.Context, modalities []model.Modality, src sum.Source, eng
 		tr.report.Chosen[mod.Name] = chosen
 	}
 	p = m.Parts()
-	p.Mean = tr.meanAim(m)
+	p.Mean = tr.meanAim(m, solved)
 	if m, err = model.New(p); err != nil {
 		return nil, err
 	}
@@ -211,7 +210,7 @@ func train(ctx context.Context, modalities []model.Modality, src sum.Source, eng
 // scan is the first pass. It counts the items, checks every vector, and collects label
 // sets, moments and anchors. It folds the random codes H0 into H0 Y0', as H0 itself is
 // not needed.
-func (tr *trainer) scan(ctx context.Context) error {
+func (tr *trainer) scan(ctx context.Context) (seen scanned, err error) {
 	for t, m := range tr.reader.Modalities {
 		undecided := tr.undecided(t)
 		var s *sample
@@ -225,27 +224,26 @@ func (tr *trainer) scan(ctx context.Context) error {
 		if undecided || tr.measures() {
 			c = newChoiceSample(rand.New(rand.NewPCG(tr.opt.Seed, random.Choice)), m)
 		}
-		tr.samples, tr.choices = append(tr.samples, s), append(tr.choices, c)
+		seen.samples, seen.choices = append(seen.samples, s), append(seen.choices, c)
 	}
 	scan := tr.scanHere
 	if tr.reader.Engine != nil {
 		scan = tr.scanElsewhere
 	}
-	err := scan(ctx)
-	if err != nil {
-		return err
+	if tr.sets, seen.hy, tr.moments, err = scan(ctx, seen); err != nil {
+		return seen, err
 	}
 	for _, m := range tr.moments {
 		m.Settle()
 	}
 	if tr.from.ties != nil {
-		breakTies(tr.hy, tr.from.ties)
+		breakTies(seen.hy, tr.from.ties)
 	}
 	if err := tr.checkEmbedding(); err != nil {
-		return err
+		return seen, err
 	}
 	if err := tr.startCentre(); err != nil {
-		return err
+		return seen, err
 	}
 	tr.reader.Items = tr.sets.items
 	tr.report.TrainItems = tr.sets.items
@@ -253,14 +251,14 @@ func (tr *trainer) scan(ctx context.Context) error {
 	tr.report.LabelSets = len(tr.sets.sets)
 	for t, m := range tr.reader.Modalities {
 		if tr.moments[t].N == 0 {
-			return &model.ModalityError{Modality: m.Name, Problem: "is in no training item: train without it, or add vectors"}
+			return seen, &model.ModalityError{Modality: m.Name, Problem: "is in no training item: train without it, or add vectors"}
 		}
 		if kind := tr.opt.Features[m.Name]; !kind.Fits(tr.moments[t]) {
-			return fmt.Errorf("%w: features %v of modality %q: its vectors hold %g, and they need numbers of 0 or more: use raw, zscore or l2",
+			return seen, fmt.Errorf("%w: features %v of modality %q: its vectors hold %g, and they need numbers of 0 or more: use raw, zscore or l2",
 				model.ErrOption, kind, m.Name, tr.moments[t].Lowest())
 		}
 	}
-	return nil
+	return seen, nil
 }
 
 // mostLabels returns the largest number of labels.
@@ -271,8 +269,8 @@ func (tr *trainer) mostLabels() int {
 	return tr.opt.Bits
 }
 
-// scanHere reads the items for scan.
-func (tr *trainer) scanHere(ctx context.Context) error {
+// scanHere reads the items for scan, into samples and choices. It returns label sets, H0 Y0' and moments.
+func (tr *trainer) scanHere(ctx context.Context, seen scanned) (*labelSets, []float64, []*model.Moments, error) {
 	sets := sum.NewSets(tr.opt.Bits, tr.mostLabels(), true)
 	code := codec.NewCode(tr.opt.Bits)
 	m, err := tr.reader.Sum(ctx, sum.MomentsPass(tr.reader.Modalities, tr.opt.Bits, tr.opt.Seed, nil), func(b *sum.Block) error {
@@ -281,31 +279,30 @@ func (tr *trainer) scanHere(ctx context.Context) error {
 			sets.Add(b.Labels[i], code)
 		}
 		for t := range b.X {
-			if s := tr.samples[t]; s != nil {
+			if s := seen.samples[t]; s != nil {
 				s.add(b.X[t])
 			}
-			if c := tr.choices[t]; c != nil {
+			if c := seen.choices[t]; c != nil {
 				c.add(b, t)
 			}
 		}
 		return nil
 	})
 	if err != nil {
-		return err
+		return nil, nil, nil, err
 	}
-	tr.moments = m.(*sum.MomentSums).Of
-	tr.sets, tr.hy, err = newLabelSets(sets)
-	return err
+	found, hy, err := newLabelSets(sets)
+	return found, hy, m.(*sum.MomentSums).Of, err
 }
 
 // undecided reports whether a setting of modality t is to be chosen.
 func (tr *trainer) undecided(t int) bool { return tr.from.open != nil && tr.from.open[t].any() }
 
 // makeMaps makes the maps from what the scan has gathered.
-func (tr *trainer) makeMaps(ctx context.Context) error {
+func (tr *trainer) makeMaps(ctx context.Context, samples []*sample) (maps []*model.Map, err error) {
 	prepared, moments, err := tr.prepare(ctx)
 	if err != nil {
-		return err
+		return nil, err
 	}
 	for t, m := range tr.reader.Modalities {
 		mo := moments[t]
@@ -320,25 +317,25 @@ func (tr *trainer) makeMaps(ctx context.Context) error {
 		if kind != model.MapLinear {
 			k := cmp.Or(tr.opt.Anchors, DefaultAnchorsOf(mo.N))
 			if k > mo.N {
-				return &AnchorsError{Modality: m.Name, Anchors: k, Items: mo.N}
+				return nil, &AnchorsError{Modality: m.Name, Anchors: k, Items: mo.N}
 			}
 			chosen.Anchors, chosen.Width = k, tr.opt.Width[m.Name]
 			chosen.Sigma = sigma * chosen.Width
 		}
 		chosen.Features = kind.Size(chosen.Anchors, m.Dim)
 		if err := tr.checkFeatures(m, chosen.Features); err != nil {
-			return err
+			return nil, err
 		}
 		var anchors []model.Vector
 		if kind != model.MapLinear {
-			anchors = tr.drawAnchors(tr.samples[t].ordered(), chosen.Anchors)
+			anchors = tr.drawAnchors(samples[t].ordered(), chosen.Anchors)
 			prepared[t].ApplyAll(anchors)
 		}
-		tr.samples[t] = nil
-		tr.maps = append(tr.maps, model.NewMap(kind, prepared[t], tr.opt.Width[m.Name], mo, anchors))
+		samples[t] = nil // it may be large
+		maps = append(maps, model.NewMap(kind, prepared[t], tr.opt.Width[m.Name], mo, anchors))
 		tr.report.Chosen[m.Name] = chosen
 	}
-	return nil
+	return maps, nil
 }
 
 // drawAnchors returns k of the vectors, in order. The scan keeps more than k if the
@@ -405,36 +402,35 @@ func (tr *trainer) need() int {
 const maxRelaxed = 1 << 28
 
 // solve does the sweeps, and moves labels apart that share a code.
-func (tr *trainer) solve(ctx context.Context) error {
+func (tr *trainer) solve(ctx context.Context, hy []float64, maps []*model.Map) (*solver, error) {
 	if n, c := tr.sets.items, len(tr.sets.labels); tr.opt.Method != model.MethodLabels && n > maxRelaxed/c {
-		return fmt.Errorf("%w: method %v holds a number for each of %d items and %d labels, at most %d in all: use the method labels, or fewer items",
+		return nil, fmt.Errorf("%w: method %v holds a number for each of %d items and %d labels, at most %d in all: use the method labels, or fewer items",
 			model.ErrOption, tr.opt.Method, n, c, maxRelaxed)
 	}
-	hy := tr.hy
+	first := hy
 	if tr.sets.embedding != nil {
-		hy = slices.Clone(hy) // a copy, to start from again
+		first = slices.Clone(hy) // a copy, to start from again
 	}
-	s, err := tr.solveOnce(ctx, hy)
+	s, err := tr.solveOnce(ctx, first, maps)
 	if tr.sets.embedding != nil && err == nil {
-		s, err = tr.partLabels(ctx, s)
+		s, err = tr.partLabels(ctx, s, hy, maps)
 	}
 	if err != nil {
-		return err
+		return nil, err
 	}
-	tr.solver = s
+	tr.report.Objective = s.objective
 	tr.report.judgeCodes(s)
 	tr.report.judgeLabels(s)
-	return nil
+	return s, nil
 }
 
 // solveOnce does the sweeps. hy is H0 Y0', and is overwritten.
-func (tr *trainer) solveOnce(ctx context.Context, hy []float64) (s *solver, err error) {
-	s = newSolver(tr.opt, tr.reader.Modalities, tr.sets, hy)
+func (tr *trainer) solveOnce(ctx context.Context, hy []float64, maps []*model.Map) (*solver, error) {
+	s := newSolver(tr.opt, tr.reader.Modalities, tr.sets, hy)
 	if s.method != model.MethodLabels {
-		s.useMaps(tr.maps, tr.from.rotation)
+		s.useMaps(maps, tr.from.rotation)
 	}
-	tr.report.Objective, err = s.run(ctx, tr.reader, tr.opt.Sweeps, tr.from.seen)
-	return s, err
+	return s, s.run(ctx, tr.reader, tr.opt.Sweeps, tr.from.seen)
 }
 
 // aim returns the aim of the model: labels that are embedded are not at right angles.
@@ -469,10 +465,10 @@ func (tr *trainer) setCentre(share float64) {
 }
 
 // parts returns what is known of the model before its codes.
-func (tr *trainer) parts() model.Parts {
+func (tr *trainer) parts(maps []*model.Map) model.Parts {
 	p := model.Parts{
 		Bits: tr.opt.Bits, Method: tr.opt.Method, Seed: tr.opt.Seed, Labels: tr.sets.labels,
-		Modalities: tr.reader.Modalities, Maps: tr.maps,
+		Modalities: tr.reader.Modalities, Maps: maps,
 	}
 	for _, mod := range p.Modalities {
 		p.Gammas = append(p.Gammas, tr.opt.Gamma[mod.Name])
@@ -482,9 +478,9 @@ func (tr *trainer) parts() model.Parts {
 
 // meanAim returns the mean of what the training items teach, with the weights of labels
 // that the projections have.
-func (tr *trainer) meanAim(m *model.Model) []float64 {
+func (tr *trainer) meanAim(m *model.Model, s *solver) []float64 {
 	if m.Aim() == model.AimCodes {
-		return tr.solver.meanCode()
+		return s.meanCode()
 	}
 	mean, g := make([]float64, m.Bits()), make([]float64, m.Bits())
 	for i, set := range tr.sets.sets {
@@ -496,7 +492,7 @@ func (tr *trainer) meanAim(m *model.Model) []float64 {
 
 // statistics is the last pass. It sums what the items teach. It also returns the codes of
 // items that are not those of their labels.
-func (tr *trainer) statistics(ctx context.Context, m *model.Model) (*model.Statistics, map[int]codec.Code, error) {
+func (tr *trainer) statistics(ctx context.Context, m *model.Model, solved *solver) (*model.Statistics, map[int]codec.Code, error) {
 	if m.Method() == model.MethodLabels {
 		s, err := tr.reader.Sum(ctx, sum.StatisticsPass(m, nil), nil)
 		if err != nil {
@@ -505,9 +501,9 @@ func (tr *trainer) statistics(ctx context.Context, m *model.Model) (*model.Stati
 		return s.(*sum.StatisticsSums).Tally.Statistics, map[int]codec.Code{}, nil
 	}
 	exceptions, byLabels := map[int]codec.Code{}, codec.NewCode(m.Bits())
-	s, err := tr.reader.Sum(ctx, sum.StatisticsPass(m, tr.solver.code), func(b *sum.Block) error {
+	s, err := tr.reader.Sum(ctx, sum.StatisticsPass(m, solved.code), func(b *sum.Block) error {
 		for i := range b.N {
-			code := tr.solver.code(b.First + i)
+			code := solved.code(b.First + i)
 			if m.LabelCode(byLabels, b.Labels[i]); !slices.Equal(byLabels, code) {
 				exceptions[b.First+i] = slices.Clone(code)
 			}
