@@ -48,7 +48,7 @@ func ParseFeatureKind(s string) (FeatureKind, error) {
 	return 0, fmt.Errorf("%w: features %q: they are raw, zscore, hellinger, log, l2 or hellinger-l2", ErrOption, s)
 }
 
-// fits reports whether the features are defined for the training vectors. Square roots
+// Fits reports whether the features are defined for the training vectors. Square roots
 // and logarithms are not defined for negative numbers.
 func (k FeatureKind) Fits(m *Moments) bool {
 	switch k {
@@ -62,7 +62,7 @@ func (k FeatureKind) Fits(m *Moments) bool {
 // against the numbers of the column, but large enough for zeros not to become outliers.
 const logScale = 1e-3
 
-// features are a FeatureKind with its parameters from the training vectors. They are
+// Features are a FeatureKind with its parameters from the training vectors. They are
 // immutable.
 type Features struct {
 	Kind  FeatureKind // mean of zscore, nil for sparse vectors; eps of log; by column
@@ -92,7 +92,7 @@ func NewFeatures(kind FeatureKind, m *Moments) *Features {
 	return f
 }
 
-// apply writes the features of v to dst. dst has the length of v.Value and may be it.
+// Apply writes the features of v to dst. dst has the length of v.Value and may be it.
 // The features are finite. Those of a sparse vector have the same indices.
 func (f *Features) Apply(dst []float32, v Vector) {
 	x := v.Value
@@ -168,8 +168,8 @@ func normalise(dst, x []float32) {
 	}
 }
 
-// moments accumulates mean, spread and least number of each column of the vectors of a
-// modality, in one pass. It uses Welford's update, which loses nothing if the mean is
+// Moments accumulate mean, spread and least number of each column of the vectors of a
+// modality, in one pass. They use Welford's update, which loses nothing if the mean is
 // far from zero, and gives exactly no spread for a constant.
 type Moments struct {
 	N      int       // vectors
@@ -199,7 +199,7 @@ func NewMoments(mod Modality) *Moments {
 	return m
 }
 
-// add adds vectors in the form of the modality. The sums are the same for any number of
+// Add adds vectors in the form of the modality. The sums are the same for any number of
 // workers.
 func (m *Moments) Add(xs []Vector, workers int) {
 	if m.sparse {
@@ -243,7 +243,7 @@ func (m *Moments) addSparse(xs []Vector) {
 	m.N += len(xs)
 }
 
-// settle ends the adding of vectors. It merges the zeros of sparse vectors with the
+// Settle ends the adding of vectors. It merges the zeros of sparse vectors with the
 // other numbers (Chan, Golub and LeVeque 1979; the zeros have no mean and no spread).
 func (m *Moments) Settle() {
 	for j, c := range m.count {
@@ -259,7 +259,7 @@ func (m *Moments) Settle() {
 	m.count = nil
 }
 
-// lowest returns the least number of all columns.
+// Lowest returns the least number of all columns.
 func (m *Moments) Lowest() float32 { return slices.Min(m.low) }
 
 // deviation returns the standard deviation of a column, or 1 if it is constant.
@@ -270,7 +270,7 @@ func (m *Moments) deviation(column int) float64 {
 	return 1
 }
 
-// sigma returns the mean squared distance between two vectors, over all n^2 ordered
+// Sigma returns the mean squared distance between two vectors, over all n^2 ordered
 // pairs: 2 (mean|x|^2 - |mean x|^2). That is twice the mean squared distance from the
 // mean, so no pair is formed.
 //
@@ -288,7 +288,7 @@ func (m *Moments) Sigma() (sigma float64, constant bool) {
 	return sigma, false
 }
 
-// merge adds the vectors of o, none of which is in m (Chan, Golub and LeVeque 1979).
+// Merge adds the vectors of o, none of which is in m (Chan, Golub and LeVeque 1979).
 func (m *Moments) Merge(o *Moments) {
 	for j := range m.Mean {
 		a, b := float64(m.N), float64(o.N)
@@ -310,7 +310,7 @@ func (m *Moments) Merge(o *Moments) {
 	m.N += o.N
 }
 
-// reset forgets all vectors.
+// Reset forgets all vectors.
 func (m *Moments) Reset() {
 	*m = *NewMoments(Modality{Dim: len(m.Mean), Sparse: m.sparse})
 }

@@ -108,10 +108,10 @@ func NewMap(kind MapKind, prepared *Features, width float64, m *Moments, anchors
 	return f
 }
 
-// size returns k, the number of features.
+// Size returns k, the number of features.
 func (f *Map) Size() int { return f.kind.Size(len(f.norms), f.dim) }
 
-// size returns the number of features of a map of this kind with so many anchors and d
+// Size returns the number of features of a map of this kind with so many anchors and d
 // dimensions.
 func (k MapKind) Size(anchors, d int) int {
 	switch k {
@@ -123,7 +123,7 @@ func (k MapKind) Size(anchors, d int) int {
 	return anchors
 }
 
-// prepare writes the centred and scaled features of v to dst.
+// Prepare writes the centred and scaled features of v to dst.
 func (f *Map) Prepare(dst []float32, v Vector) {
 	if v.IsSparse() {
 		scatter(dst, v)

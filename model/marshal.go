@@ -44,7 +44,7 @@ func (m *Model) marshalLabelFree() []byte {
 	return w.Finish()
 }
 
-// modality writes name, dimension and form of a modality.
+// WriteModality writes name, dimension and form of a modality.
 func WriteModality(w *wire.Writer, mod Modality) {
 	w.Name(mod.Name)
 	w.U32(uint32(mod.Dim))
@@ -73,7 +73,7 @@ func readLabelFree(r *wire.Reader, p *Parts) {
 	}
 }
 
-// modality reads name, dimension and form of a modality.
+// ReadModality reads name, dimension and form of a modality.
 func ReadModality(r *wire.Reader, names map[string]bool) Modality {
 	mod := Modality{Name: r.ModalityName(names)}
 	mod.Dim = r.Count("dimension", 1, wire.MaxDim)
@@ -85,7 +85,7 @@ func ReadModality(r *wire.Reader, names map[string]bool) Modality {
 	return mod
 }
 
-// features reads the numbers of features of this kind.
+// ReadFeatures reads the numbers of features of this kind.
 func ReadFeatures(r *wire.Reader, mod Modality, kind FeatureKind) *Features {
 	f := &Features{Kind: kind}
 	if r.Err == nil && kind > FeaturesHellingerL2 {

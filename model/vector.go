@@ -123,7 +123,7 @@ func (v Vector) Present() bool { return v.Value != nil }
 // IsSparse reports whether the vector is in sparse form.
 func (v Vector) IsSparse() bool { return v.Index != nil }
 
-// set makes v a copy of x in the form of the modality. It reuses the memory of v.
+// Set makes v a copy of x in the form of the modality. It reuses the memory of v.
 func (v *Vector) Set(m Modality, x Vector) {
 	if !m.Sparse {
 		v.Index = nil

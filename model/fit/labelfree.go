@@ -10,7 +10,6 @@ import (
 
 	"github.com/fddhdb/fddhdb/codec"
 	"github.com/fddhdb/fddhdb/model"
-	"github.com/fddhdb/fddhdb/model/internal/aims"
 	"github.com/fddhdb/fddhdb/model/internal/dense"
 	"github.com/fddhdb/fddhdb/model/internal/parallel"
 	"github.com/fddhdb/fddhdb/model/internal/random"
@@ -166,9 +165,12 @@ func trainLabelFree(ctx context.Context, modalities []model.Modality, src sum.So
 		return nil, err
 	}
 	clock.phase("solve")
-	if err := tr.describe(m); err != nil {
+	codes, err := itemCodes(m, tr.items)
+	if err != nil {
 		return nil, err
 	}
+	tr.report.Bits, tr.report.Method = m.Bits(), m.Method()
+	tr.report.judgeCodes(codes, m.Bits(), nil)
 	tr.report.Seconds = clock.seconds
 	return &Result{Model: m, Report: tr.report}, nil
 }
@@ -316,34 +318,6 @@ func (tr *freeTrainer) random(stream uint64) *rand.Rand {
 	return rand.New(rand.NewPCG(tr.opt.Seed, stream))
 }
 
-// describe fills in what the report says of the codes of the sampled items.
-func (tr *freeTrainer) describe(m *model.Model) error {
-	r := &tr.report
-	r.Bits, r.Method = m.Bits(), m.Method()
-	codes, err := itemCodes(m, tr.items)
-	if err != nil {
-		return err
-	}
-	sums, distinct, n := make([]float64, m.Bits()), map[string]struct{}{}, 0
-	var key []byte
-	for i := range codes.Len() {
-		code := codes.At(i)
-		aims.AddSigns(sums, code, 1)
-		key = code.AppendBytes(key[:0], m.Bits())
-		distinct[string(key)] = struct{}{}
-		n++
-	}
-	for _, sum := range sums {
-		mean := max(sum, -sum) / float64(n)
-		r.BitBalance += mean / float64(m.Bits())
-		if mean == 1 {
-			r.ConstantBits++
-		}
-	}
-	r.DistinctCodes = len(distinct)
-	return nil
-}
-
 // Reasons for which a training without labels cannot start.
 var (
 	// ErrNoItems says that no training item has a vector.
@@ -354,9 +328,9 @@ var (
 	ErrUnpaired = errors.New("too few items with vectors of several modalities")
 )
 
-// itemCodes returns the codes that a model gives to items, without regard to labels. An item whose
+// itemCodes returns the codes that a model gives to items, one after the other, without regard to labels. An item whose
 // projection is zero has the code of sgn(0) = +1 here.
-func itemCodes(m *model.Model, items [][]model.Vector) (codec.Codes, error) {
+func itemCodes(m *model.Model, items [][]model.Vector) ([]uint64, error) {
 	words, q, T := codec.Words(m.Bits()), m.Bits(), len(m.Modalities())
 	packed := make([]uint64, len(items)*words)
 	workers := parallel.Workers()
@@ -383,11 +357,7 @@ func itemCodes(m *model.Model, items [][]model.Vector) (codec.Codes, error) {
 			codec.PackSigns(packed[(from+i)*words:(from+i+1)*words], fused)
 		}
 	})
-	codes := codec.NewCodes(q, len(items))
-	for i := range items {
-		codes.Append(packed[i*words : (i+1)*words])
-	}
-	return codes, cmp.Or(failed...)
+	return packed, cmp.Or(failed...)
 }
 
 // What is learned without labels is learned from a sample of the items: means, axes and rotations

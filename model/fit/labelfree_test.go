@@ -119,7 +119,8 @@ func TestMoreBitsFindMore(t *testing.T) {
 				}
 			}
 			slices.SortFunc(truth, func(a, b int32) int { return cmp.Compare(cosines[b], cosines[a]) })
-			codec.Distances(distances, codes.At(q), codes.Slice(0, len(rows)))
+			words := codec.Words(m.Bits())
+			codec.Distances(distances, codes[q*words:(q+1)*words], codes)
 			eval.AddRecall(recall, m.Bits(), distances, truth[:10], []int{50})
 		}
 		if recall[0] < last+1 { // of 100 queries

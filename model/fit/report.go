@@ -238,25 +238,24 @@ func (r *Report) Settle(opt Options) Options {
 	return opt
 }
 
-// judgeCodes fills in the fields of the report about codes of items.
-func (r *Report) judgeCodes(s *solver) {
-	count := func(int) int { return 1 }
-	n := len(s.codes) / s.words
-	if s.method == model.MethodLabels {
-		count = func(i int) int { return s.sets.counts[i] }
-	}
-	sums := make([]float64, s.q)
-	distinct := make(map[string]struct{})
+// judgeCodes fills in the fields of the report about codes of items: of so many bits and one after the other, each of
+// as many items as count says; nil: of one.
+func (r *Report) judgeCodes(codes []uint64, bits int, count []int) {
+	sums, distinct, items := make([]float64, bits), make(map[string]struct{}), 0
 	var key []byte
-	for i := range n {
-		code := codec.Code(s.codes[i*s.words : (i+1)*s.words])
-		aims.AddSigns(sums, code, float64(count(i)))
-		key = code.AppendBytes(key[:0], s.q)
+	for i, code := range slices.Collect(slices.Chunk(codes, codec.Words(bits))) {
+		n := 1
+		if count != nil {
+			n = count[i]
+		}
+		items += n
+		aims.AddSigns(sums, code, float64(n))
+		key = codec.Code(code).AppendBytes(key[:0], bits)
 		distinct[string(key)] = struct{}{}
 	}
 	for _, sum := range sums {
-		mean := math.Abs(sum) / float64(r.TrainItems)
-		r.BitBalance += mean / float64(s.q)
+		mean := math.Abs(sum) / float64(items)
+		r.BitBalance += mean / float64(bits)
 		if mean == 1 {
 			r.ConstantBits++
 		}

@@ -419,7 +419,11 @@ func (tr *trainer) solve(ctx context.Context, hy []float64, maps []*model.Map) (
 		return nil, err
 	}
 	tr.report.Objective = s.objective
-	tr.report.judgeCodes(s)
+	var counts []int // of label sets
+	if s.method == model.MethodLabels {
+		counts = tr.sets.counts
+	}
+	tr.report.judgeCodes(s.codes, s.q, counts)
 	tr.report.judgeLabels(s)
 	return s, nil
 }

@@ -21,7 +21,7 @@ type Source interface {
 	Examples(ctx context.Context) iter.Seq2[model.Example, error]
 }
 
-// A block is a run of consecutive training items. Row r of x[t] and phi[t] belongs to
+// A Block is a run of consecutive training items. Row r of x[t] and phi[t] belongs to
 // item first+at[t][r]; items without modality t have no row. All matrices have items as
 // rows; the paper has them as columns.
 type Block struct {
@@ -32,10 +32,10 @@ type Block struct {
 	Phi      [][]float32      // by modality: features; nil unless blocks got maps
 }
 
-// rows returns the number of items of the block that have modality t.
+// Rows returns the number of items of the block that have modality t.
 func (b *Block) Rows(t int) int { return len(b.At[t]) }
 
-// reader turns a source into blocks. It belongs to the goroutine of Train.
+// Reader turns a source into blocks. It belongs to the goroutine of Train.
 type Reader struct {
 	Modalities []model.Modality
 	Source     Source
@@ -46,7 +46,7 @@ type Reader struct {
 	Progress   func(stage string, done, total int64) // Options.Progress; may be nil
 }
 
-// blocks reads the source once and calls f with each block, in order. If maps is not
+// Blocks reads the source once and calls f with each block, in order. If maps is not
 // nil it computes phi first. One goroutine computes and calls f for a block while the
 // next block is read. blocks checks the context and reports progress at each block.
 func (r *Reader) Blocks(ctx context.Context, stage string, maps []*model.Map, f func(*Block) error) error {
@@ -110,7 +110,7 @@ func (r *Reader) Blocks(ctx context.Context, stage string, maps []*model.Map, f 
 	return ctx.Err()
 }
 
-// sum reads the source once and returns the sums of a pass over it. Unless each is nil it is called with each
+// Sum reads the source once and returns the sums of a pass over it. Unless each is nil it is called with each
 // block as well, after it has been added. An engine does the pass elsewhere, and calls nothing.
 func (r *Reader) Sum(ctx context.Context, p *Pass, each func(*Block) error) (Sums, error) {
 	if r.Engine != nil {

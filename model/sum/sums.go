@@ -276,7 +276,7 @@ func NewSets(bits, limit int, keep bool) *Sets {
 	return &Sets{Bits: bits, Limit: limit, keep: keep, index: map[string]uint32{}, Codes: map[uint32][]float64{}}
 }
 
-// add takes the labels and the starting code of the next item.
+// Add takes the labels and the starting code of the next item.
 func (s *Sets) Add(labels []uint32, code []uint64) {
 	// H0 Y' has, for each label, the sum of the random codes of the items that carry it. So
 	// H0, a code an item, need not be kept.
@@ -300,7 +300,7 @@ func (s *Sets) Add(labels []uint32, code []uint64) {
 	}
 }
 
-// set returns the number of a set, which it adds if it is new.
+// Set returns the number of a set, which it adds if it is new.
 func (s *Sets) Set(labels []uint32) uint32 {
 	s.key = s.key[:0]
 	for _, l := range labels {
@@ -316,7 +316,7 @@ func (s *Sets) Set(labels []uint32) uint32 {
 	return set
 }
 
-// labels returns the labels of all sets, ascending.
+// AllLabels returns the labels of all sets, ascending.
 func (s *Sets) AllLabels() []uint32 { return slices.Sorted(maps.Keys(s.Codes)) }
 
 // merge adds the items of o, which come after those of s.
@@ -391,7 +391,7 @@ const MaxEmbeddingDims = 512
 // embeddingWidth is the least number of dimensions of a sketch.
 const embeddingWidth = 256
 
-// sketches sum up the features of the items of each label. A sketch is a random
+// Sketches sum up the features of the items of each label. A sketch is a random
 // projection: with so many dimensions it keeps the distances of means well enough.
 type Sketches struct {
 	maps    []*model.Map             // by modality

@@ -18,7 +18,7 @@ const (
 	FanOut    = 1 << 4
 )
 
-// levels returns the number of levels above the leaves for n items.
+// Levels returns the number of levels above the leaves for n items.
 func Levels(n int) (levels int) {
 	for nodes := (n + LeafItems - 1) / LeafItems; nodes > 1; nodes = (nodes + FanOut - 1) / FanOut {
 		levels++
@@ -26,7 +26,7 @@ func Levels(n int) (levels int) {
 	return levels
 }
 
-// sums are what a pass sums over items: see passes.go.
+// Sums are what a pass sums over items: see sums.go.
 type Sums interface {
 	add(b *Block) error      // the items of a block, in order
 	merge(o Sums)            // the sums over the items that follow, of the same pass

@@ -12,13 +12,13 @@ import (
 // exact, so those of items that are forgotten leave nothing behind.
 const unitGrain = 4096
 
-// unit returns the number that the vector of n labels has at each of them: 1/sqrt(n),
+// Unit returns the number that the vector of n labels has at each of them: 1/sqrt(n),
 // rounded to the grain, so that its length is 1.
 func Unit(n int) float32 {
 	return float32(math.Round(unitGrain/math.Sqrt(float64(n))) / unitGrain)
 }
 
-// weigh returns D: (mean count / n_l)^a for each label. Labels of less than one item
+// Weigh returns D: (mean count / n_l)^a for each label. Labels of less than one item
 // count as one item, so that weights stay bounded. Labels without items have the weight 1,
 // and are left out of the mean.
 func Weigh(counts []float64, prior float64) []float64 {
@@ -73,7 +73,7 @@ func ClearZeros(z []float64) {
 	}
 }
 
-// signs writes the code as +-1.
+// Signs writes the code as +-1.
 func Signs(dst []float32, code []uint64) {
 	for j := range dst {
 		dst[j] = float32(int(code[j/64]>>(j%64)&1)*2 - 1)
@@ -91,7 +91,7 @@ func AddSigns(dst []float64, code []uint64, weight float64) {
 	}
 }
 
-// ascend reports whether the labels are sorted and distinct.
+// Ascend reports whether the labels are sorted and distinct.
 func Ascend(labels []uint32) bool {
 	for i := 1; i < len(labels); i++ {
 		if labels[i-1] >= labels[i] {

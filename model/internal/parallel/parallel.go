@@ -11,7 +11,7 @@ import (
 // Workers is the number of goroutines of a computation.
 func Workers() int { return runtime.GOMAXPROCS(0) }
 
-// chunks cuts 0 to n into ranges of at most size, and calls f for each of them, in
+// Chunks cuts 0 to n into ranges of at most size, and calls f for each of them, in
 // parallel.
 func Chunks(workers, n, size int, f func(worker, from, to int)) {
 	Do(workers, (n+size-1)/size, func(worker, i int) {
@@ -19,7 +19,7 @@ func Chunks(workers, n, size int, f func(worker, from, to int)) {
 	})
 }
 
-// parallel calls f(worker, i) for each i below n, on at most so many goroutines, and
+// Do calls f(worker, i) for each i below n, on at most so many goroutines, and
 // returns when all calls are done. worker is below workers and tells goroutines apart
 // for scratch memory. Which worker gets which i is up to chance: f writes only to
 // places that belong to i, so that results do not depend on it.
@@ -61,7 +61,7 @@ func Do(workers, n int, f func(worker, i int)) {
 	}
 }
 
-// guard turns a panic of gonum (or of this package) into an error, at the border of the
+// Guard turns a panic of gonum (or of this package) into an error, at the border of the
 // package. Shapes are checked before every call, so no such panic is expected.
 func Guard(err *error, doing string) {
 	switch r := recover().(type) {

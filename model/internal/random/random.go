@@ -86,7 +86,7 @@ const (
 	Turn    // rotations that ITQ begins with, and those that it does not turn
 )
 
-// reservoir returns the places of k random vectors out of any number. Each set of k
+// Reservoir returns the places of k random vectors out of any number. Each set of k
 // vectors is equally likely (Vitter's algorithm R: vector i is kept with probability
 // k/(i+1)).
 func Reservoir(rng *rand.Rand, k int) func(i int) int {

@@ -9,14 +9,14 @@ import (
 	"github.com/fddhdb/fddhdb/model/internal/parallel"
 )
 
-// A tie is a group of rows at the same distance.
+// A Tie is a group of rows at the same distance.
 type Tie struct {
 	Rows, Relevant int32
 	// Rows and relevant rows that precede the next row of the tie in the ranking.
 	Before, RelevantBefore int32
 }
 
-// expectation returns the sum of the precisions at the relevant rows of the tie,
+// Expectation returns the sum of the precisions at the relevant rows of the tie,
 // expected over all orders of its rows (McSherry & Najork, "Computing information
 // retrieval performance measures efficiently in the presence of tied scores", ECIR
 // 2008). Let N rows and R relevant ones precede the tie, and m rows and r relevant ones
@@ -110,7 +110,7 @@ func MeanError(x []float64) (mean, stderr float64) {
 	return mean, math.Sqrt(stderr / n / max(n-1, 1))
 }
 
-// among ranks a set of labelled items for one another: each item is a query to the
+// Among ranks a set of labelled items for one another: each item is a query to the
 // others. Their codes come from projections that have not learned from the items.
 type Among struct {
 	Bits, Words int       // bits of a code, and words of 64 bits
@@ -127,7 +127,7 @@ type Scratch struct {
 	ties []Tie
 }
 
-// scratch returns the memory of so many goroutines.
+// NewScratch returns the memory of so many goroutines.
 func (a *Among) NewScratch(workers int) []Scratch {
 	scratch := make([]Scratch, workers)
 	for w := range scratch {
@@ -136,7 +136,7 @@ func (a *Among) NewScratch(workers int) []Scratch {
 	return scratch
 }
 
-// encode writes the codes that fusion how makes of the projections z. z has q numbers a
+// Encode writes the codes that fusion how makes of the projections z. z has q numbers a
 // row for each modality; has says which modalities a row has.
 func (a *Among) Encode(codes []uint64, how Fusion, z [][]float32, has [][]bool, scratch []Scratch) {
 	parallel.Chunks(len(scratch), len(a.Set), 64, func(worker, from, to int) {
@@ -174,7 +174,7 @@ func (a *Among) RelevantOthers(i int, counted bool, counts []int32) bool {
 	return false
 }
 
-// precision returns the average precision of row i with this code among the other rows
+// Precision returns the average precision of row i with this code among the other rows
 // of the database, expected over all orders of ties.
 func (a *Among) Precision(s *Scratch, i int, code, codes []uint64, database []int) float64 {
 	clear(s.ties)
@@ -193,7 +193,7 @@ func (a *Among) Precision(s *Scratch, i int, code, codes []uint64, database []in
 	return ExpectedPrecision(s.ties, a.Harmonic)
 }
 
-// A fusion is how codes are made from projections.
+// A Fusion is how codes are made from projections.
 type Fusion struct {
 	Weights []float64 // by modality
 	Centre  float64   // share of the mean aim that is subtracted
@@ -203,7 +203,7 @@ func isZero(x []float64) bool {
 	return !slices.ContainsFunc(x, func(v float64) bool { return v != 0 })
 }
 
-// fuse writes the fused projection of an item to dst, with the mean aim; see model.Model.Fuse.
+// Fuse writes the fused projection of an item to dst, with the mean aim; see model.Model.Fuse.
 func (f Fusion) Fuse(dst, mean []float64, z [][]float64) (only int) {
 	has, counts := 0, 0
 	for t, x := range z {

@@ -38,7 +38,7 @@ const (
 
 var castagnoli = crc32.MakeTable(crc32.Castagnoli)
 
-// corrupt returns an error that wraps codec.ErrCorrupt.
+// Corrupt returns an error that wraps codec.ErrCorrupt.
 func Corrupt(format string, args ...any) error {
 	return fmt.Errorf("%w: %s", codec.ErrCorrupt, fmt.Sprintf(format, args...))
 }
@@ -53,19 +53,19 @@ func NewWriter(magic string) *Writer {
 	return w
 }
 
-// These write one number.
+// U8 and the like write one number.
 func (w *Writer) U8(v uint8)   { w.B = append(w.B, v) }
 func (w *Writer) u16(v uint16) { w.B = binary.LittleEndian.AppendUint16(w.B, v) }
 func (w *Writer) U32(v uint32) { w.B = binary.LittleEndian.AppendUint32(w.B, v) }
 func (w *Writer) U64(v uint64) { w.B = binary.LittleEndian.AppendUint64(w.B, v) }
 
-// name writes the length of s in two bytes, and s.
+// Name writes the length of s in two bytes, and s.
 func (w *Writer) Name(s string) {
 	w.u16(uint16(len(s)))
 	w.B = append(w.B, s...)
 }
 
-// f64s and f32s write numbers without their count, which the reader knows from elsewhere.
+// F64s and F32s write numbers without their count, which the reader knows from elsewhere.
 func (w *Writer) F64s(x ...float64) {
 	for _, v := range x {
 		w.U64(math.Float64bits(v))
@@ -78,7 +78,7 @@ func (w *Writer) F32s(x []float32) {
 	}
 }
 
-// finish appends the checksum and returns the frame.
+// Finish appends the checksum and returns the frame.
 func (w *Writer) Finish() []byte {
 	w.U32(crc32.Checksum(w.B, castagnoli))
 	return w.B
@@ -110,14 +110,14 @@ func Open(b []byte, what, magic string) (*Reader, error) {
 	return &Reader{B: body[8:]}, nil
 }
 
-// fail records the error unless there is one already.
+// Fail records the error unless there is one already.
 func (r *Reader) Fail(format string, args ...any) {
 	if r.Err == nil {
 		r.Err = Corrupt(format, args...)
 	}
 }
 
-// take returns the next n bytes, or nil after an error.
+// Take returns the next n bytes, or nil after an error.
 func (r *Reader) Take(n int, what string) []byte {
 	if r.Err == nil && (n < 0 || n > len(r.B)) {
 		r.Fail("%d bytes are left where %s takes %d", len(r.B), what, n)
@@ -130,7 +130,7 @@ func (r *Reader) Take(n int, what string) []byte {
 	return b
 }
 
-// These read one number; 0 after an error. what names it in the error.
+// U8 and the like read one number; 0 after an error. what names it in the error.
 func (r *Reader) U8(what string) uint8 {
 	if b := r.Take(1, what); b != nil {
 		return b[0]
@@ -159,7 +159,7 @@ func (r *Reader) U64(what string) uint64 {
 	return 0
 }
 
-// count reads a uint32 that must lie between low and high.
+// Count reads a uint32 that must lie between low and high.
 func (r *Reader) Count(what string, low, high int) int {
 	n := int64(r.U32(what))
 	if r.Err == nil && (n < int64(low) || n > int64(high)) {
@@ -182,7 +182,7 @@ func (r *Reader) F64(what string) float64 {
 	return 0
 }
 
-// f64s reads n finite numbers; nil after an error. n*8 must not overflow.
+// F64s reads n finite numbers; nil after an error. n*8 must not overflow.
 func (r *Reader) F64s(n int, what string) []float64 {
 	b := r.Take(8*n, what)
 	if b == nil {
@@ -199,7 +199,7 @@ func (r *Reader) F64s(n int, what string) []float64 {
 	return x
 }
 
-// positive reads n finite numbers above 0.
+// Positive reads n finite numbers above 0.
 func (r *Reader) Positive(n int, what string) []float64 {
 	x := r.F64s(n, what)
 	for _, v := range x {
@@ -211,7 +211,7 @@ func (r *Reader) Positive(n int, what string) []float64 {
 	return x
 }
 
-// f32s is f64s for float32. n*4 must not overflow.
+// F32s is f64s for float32. n*4 must not overflow.
 func (r *Reader) F32s(n int, what string) []float32 {
 	b := r.Take(4*n, what)
 	if b == nil {
@@ -228,7 +228,7 @@ func (r *Reader) F32s(n int, what string) []float32 {
 	return x
 }
 
-// close returns the first error, or an error if bytes are left.
+// Close returns the first error, or an error if bytes are left.
 func (r *Reader) Close() error {
 	if r.Err == nil && len(r.B) > 0 {
 		r.Fail("%d bytes follow the end", len(r.B))
@@ -236,7 +236,7 @@ func (r *Reader) Close() error {
 	return r.Err
 }
 
-// number reads a uint64 that is a count.
+// Number reads a uint64 that is a count.
 func (r *Reader) Number(what string) int {
 	n := r.U64(what)
 	if r.Err == nil && n > math.MaxInt64 {
@@ -248,10 +248,10 @@ func (r *Reader) Number(what string) int {
 	return int(n)
 }
 
-// rest reads all that is left.
+// Rest reads all that is left.
 func (r *Reader) Rest() []byte { return r.Take(len(r.B), "the end") }
 
-// numbers writes the length of x in four bytes, and x; numbers of a reader reads that, up to so many.
+// Numbers writes the length of x in four bytes, and x; numbers of a reader reads that, up to so many.
 func (w *Writer) Numbers(x []uint32) {
 	w.U32(uint32(len(x)))
 	for _, v := range x {
@@ -271,7 +271,7 @@ func (r *Reader) Numbers(what string, most int) []uint32 {
 	return x
 }
 
-// triangle reads the lower triangle of a k x k matrix, whose upper triangle is zero. The
+// Triangle reads the lower triangle of a k x k matrix, whose upper triangle is zero. The
 // stored form has half its size.
 func (r *Reader) Triangle(k int, what string) []float64 {
 	triangle := r.F64s(k*(k+1)/2, what)
@@ -286,7 +286,7 @@ func (r *Reader) Triangle(k int, what string) []float64 {
 	return a
 }
 
-// bits reads the length of codes.
+// Bits reads the length of codes.
 func (r *Reader) Bits() int {
 	q := r.Count("the number of bits", codec.MinBits, codec.MaxBits)
 	if r.Err == nil && codec.CheckBits(q) != nil {
