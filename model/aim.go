@@ -20,16 +20,16 @@ const (
 	AimAuto Aim = iota
 
 	// AimLabels: C J D y, where y is the vector of the item's labels, of length 1. J takes
-	// out what all classes share (labelSets.setCentre), by Options.Centre. D = diag((mean
+	// out what all classes share (labelSets.setCentre), by fit.Options.Centre. D = diag((mean
 	// count / n_l)^a) favours rare labels: n_l counts the items that have taught label l,
-	// once for each modality, those with m labels as 1/m, and a is Options.Prior.
+	// once for each modality, those with m labels as 1/m, and a is fit.Options.Prior.
 	AimLabels
 
 	// AimCodes: the code, sgn(C y), as published; J is the identity.
 	AimCodes
 
 	// AimWeighted: the code, times the mean weight of the item's labels in D. That is what
-	// AimLabels becomes if there are more labels than bits (Options.LabelEmbedding): the
+	// AimLabels becomes if there are more labels than bits (fit.Options.LabelEmbedding): the
 	// directions of so many labels are not at right angles.
 	AimWeighted
 )

@@ -103,7 +103,7 @@ func ReadFeatures(r *wire.Reader, mod Modality, kind FeatureKind) *Features {
 	return f
 }
 
-// The body of a model (magic "FDHM") in the frame that wire.go
+// The body of a model (magic "FDHM") in the frame that package wire
 // describes; all numbers little-endian, float64 and float32 as IEEE 754 bits
 // and finite, matrices by rows without gaps:
 //
@@ -149,7 +149,7 @@ func ReadFeatures(r *wire.Reader, mod Modality, kind FeatureKind) *Features {
 //	8q        float64: the mean of what the training items teach; -1 to 1 each if
 //	          the aim is codes
 //
-// A model without labels has one of the other methods, and the body of labelfree_wire.go.
+// A model without labels has one of the other methods, and the body that stands further down.
 //
 // The body of statistics (magic "FDHS"):
 //

@@ -9,7 +9,7 @@ import (
 )
 
 // The body of a revision (magic "FDHR", version 1, or 0 if the aim is codes), in the frame
-// that wire.go describes, with the numbers of marshal.go:
+// that package wire describes, with the numbers of marshal.go:
 //
 //	8         uint64 fingerprint of the base: the model that it is a revision of
 //	4         uint32 q: bits, as the base has

@@ -90,7 +90,7 @@ func train128(b *testing.B, src *stream, method model.Method, anchors int) *Resu
 
 // BenchmarkTrain reports items and the seconds of each phase of a training:
 //
-//	go test ./model -run '^$' -bench '^BenchmarkTrain$/labels' -benchtime 1x -items 100000
+//	go test ./model/fit -run '^$' -bench '^BenchmarkTrain$/labels' -benchtime 1x -items 100000
 func BenchmarkTrain(b *testing.B) {
 	for _, method := range []model.Method{model.MethodLabels, model.MethodJoint, model.MethodPaper} {
 		for _, shape := range benchShapes {
@@ -116,7 +116,7 @@ func BenchmarkTrain(b *testing.B) {
 // BenchmarkTrainChosen is BenchmarkTrain twice: with everything chosen, and with the
 // chosen settings given. The difference is the cost of choosing.
 //
-//	go test ./model -run '^$' -bench TrainChosen -benchtime 1x -items 20000
+//	go test ./model/fit -run '^$' -bench TrainChosen -benchtime 1x -items 20000
 func BenchmarkTrainChosen(b *testing.B) {
 	for _, shape := range benchShapes {
 		src := newStream(*benchItems, 24, shape.dims...)
@@ -187,7 +187,7 @@ func benchmarkEncode(b *testing.B, dims []int, anchors int) {
 // codes of a modality, with a revision every 100 items, in chunks of several sizes: 800
 // anchors, 128 bits, two modalities of 128 dimensions.
 //
-//	go test ./model -run '^$' -bench '^BenchmarkOnline$'
+//	go test ./model/fit -run '^$' -bench '^BenchmarkOnline$'
 func BenchmarkOnline(b *testing.B) {
 	src := newStream(2000, 10, 128, 128)
 	var items []model.Example

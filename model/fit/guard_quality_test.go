@@ -169,7 +169,7 @@ func askAll(t *testing.T, m *model.Model, from int, queries *synth.Data, db code
 // TestGuardQuality compares the verdict of a guard with the results of new queries, and
 // prints both:
 //
-//	go test ./model -run TestGuardQuality -v -figures -seeds 12
+//	go test ./model/fit -run TestGuardQuality -v -figures -seeds 12
 func TestGuardQuality(t *testing.T) {
 	effort.Slow(t)
 	effort.WithoutRace(t)
