@@ -145,7 +145,7 @@ page:
 # fuzzing, kills, faults, real conditions and histories, backups to a real S3 server,
 # the page in a browser, and the other platforms. Seeds are new ones.
 integration:
-	$(GO) test -timeout 0 -run Quality ./model -args -figures -seeds 12
+	$(GO) test -timeout 0 -run Quality ./model/fit -args -figures -seeds 12
 	FDDHDB_SEED=$(SEED) $(RACE) -count=1 -timeout 60m ./...
 	$(MAKE) long fuzz kill faults field soak metamorphic backups s3 beam cluster page cross
 

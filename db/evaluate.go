@@ -108,7 +108,7 @@ func (c *Collection) EvaluateNeighbors(ctx context.Context, e NeighborEvaluation
 //
 // Use it to compare settings. It works on one view of the collection, or on a snapshot:
 // writes meanwhile do not change the result. Several calls may run at a time. It takes the
-// time and memory of Train, without its commit, and of Evaluate: besides what model.Train takes,
+// time and memory of Train, without its commit, and of Evaluate: besides what fit.Train takes,
 // some 150 + bits bytes an item. It returns the errors of both, and ends soon when the context
 // is cancelled.
 func (c *Collection) EvaluateTraining(ctx context.Context, opt TrainOptions, e Evaluation) (*Training, []Retrieval, error) {

@@ -12,6 +12,8 @@ import (
 	"strings"
 	"sync"
 
+	"github.com/fddhdb/fddhdb/model/fit"
+
 	"github.com/fddhdb/fddhdb/db"
 	"github.com/fddhdb/fddhdb/model"
 )
@@ -267,8 +269,8 @@ func (w *worker) changeSpaces(ctx context.Context) error {
 			op.Kind, op.Load = "alter", alterations
 			f = func() (result, error) { return result{}, c.Alter(ctx, alteration(op.Load)) }
 		case k < 4 && len(ids) < 3 || len(ids) == 0:
-			opt := db.TrainOptions{Activate: r.IntN(2) == 0, Options: model.Options{
-				Bits: bits, Anchors: 6, Seed: uint64(n), Sweeps: 1, Fusion: model.Fusion{Rule: model.FusionSum},
+			opt := db.TrainOptions{Activate: r.IntN(2) == 0, Options: fit.Options{
+				Bits: bits, Anchors: 6, Seed: uint64(n), Sweeps: 1, Fusion: fit.Fusion{Rule: fit.FusionSum},
 				Map: map[string]model.MapKind{"image": model.MapRBF, "text": model.MapRBF},
 			}}
 			op.Kind = "train"

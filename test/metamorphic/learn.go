@@ -6,6 +6,8 @@ import (
 	"fmt"
 	"slices"
 
+	"github.com/fddhdb/fddhdb/model/fit"
+
 	"github.com/fddhdb/fddhdb/db"
 	"github.com/fddhdb/fddhdb/model"
 )
@@ -19,9 +21,9 @@ func (t *Training) options(s *Schema) db.TrainOptions {
 				method = model.MethodCCAITQ
 			}
 		}
-		return db.TrainOptions{Rows: t.Rows, Activate: t.Activate, Options: model.Options{Bits: t.Bits, Seed: t.Seed, Method: method}}
+		return db.TrainOptions{Rows: t.Rows, Activate: t.Activate, Options: fit.Options{Bits: t.Bits, Seed: t.Seed, Method: method}}
 	}
-	o := db.TrainOptions{Rows: t.Rows, Activate: t.Activate, Options: model.Options{
+	o := db.TrainOptions{Rows: t.Rows, Activate: t.Activate, Options: fit.Options{
 		Bits: t.Bits, Anchors: t.Anchors, Seed: t.Seed, Sweeps: 1, Map: map[string]model.MapKind{},
 	}}
 	for _, m := range s.Modalities {
@@ -33,7 +35,7 @@ func (t *Training) options(s *Schema) db.TrainOptions {
 		o.Method = model.MethodJoint
 	}
 	if !t.Choose {
-		o.Fusion = model.Fusion{Rule: model.FusionSum}
+		o.Fusion = fit.Fusion{Rule: fit.FusionSum}
 	}
 	return o
 }

@@ -5,7 +5,7 @@
 //
 // A space goes through these steps:
 //
-//	train       a trainingSet streams the labelled items of a view to model.Train
+//	train       a trainingSet streams the labelled items of a view to fit.Train
 //	foundation  one commit stores the model, its statistics and the lesson of each row
 //	builder     gives all items their codes, block by block, a commit each
 //	updater     lets pending rows teach, and commits a revision (eqs. 22-24 of the paper)
