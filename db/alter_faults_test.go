@@ -30,14 +30,9 @@ func alteredStateOf(t testing.TB, c *db.Collection) alteredState {
 			s.indexed++
 		}
 	}
-	var err error
-	if s.titled, err = c.CountWhere(ctx, "title > 'title 1' OR price < 20"); err != nil {
-		t.Fatal(err)
-	}
+	s.titled = need(c.CountWhere(ctx, "title > 'title 1' OR price < 20"))(t)
 	if s.modalities > len(dbkit.PairsSchema.Modalities) {
-		if s.heard, err = c.CountWhere(ctx, "has(audio)"); err != nil {
-			t.Fatal(err)
-		}
+		s.heard = need(c.CountWhere(ctx, "has(audio)"))(t)
 	}
 	return s
 }
@@ -63,19 +58,14 @@ var alterSteps = []func(c *db.Collection) error{
 func alterBase(t testing.TB, opts *db.Options) (*db.DB, *db.Collection) {
 	t.Helper()
 	d := dbkit.MustOpen(t, "db", opts)
-	c, err := d.CreateCollection(ctx, "main", dbkit.PairsSchema)
-	if err != nil {
-		t.Fatal(err)
-	}
+	c := need(d.CreateCollection(ctx, "main", dbkit.PairsSchema))(t)
 	items := dbkit.ViewItems(40, 4)
 	for i, it := range items {
 		it.Fields = map[string]any{"title": fmt.Sprint("title ", i%3), "price": float64(i)}
 	}
 	putAll(t, c, items)
 	dbkit.MustTrain(t, c, dbkit.TinyTraining(1))
-	if err := d.WaitForIndex(ctx); err != nil {
-		t.Fatal(err)
-	}
+	must(t, d.WaitForIndex(ctx))
 	return d, c
 }
 
@@ -119,16 +109,12 @@ func TestEveryFailedWriteOfAlter(t *testing.T) {
 	for _, forever := range []bool{false, true} {
 		for k := 0; ; k++ {
 			mem := vfs.NewMem()
-			if _, err := vfs.Clone(base, mem, "db", "db"); err != nil {
-				t.Fatal(err)
-			}
+			need(vfs.Clone(base, mem, "db", "db"))(t)
 			fail := &dbkit.FailOnce{K: k, Forever: forever}
 			fail.Off.Store(true)
 			d := dbkit.MustOpen(t, "db", &db.Options{FS: errorfs.Wrap(mem, fail)})
 			c := dbkit.MustCollection(t, d, "main")
-			if err := d.WaitForIndex(ctx); err != nil {
-				t.Fatal(err)
-			}
+			must(t, d.WaitForIndex(ctx))
 			before := alteredStateOf(t, c)
 			after := before
 			fail.Off.Store(false)
@@ -192,9 +178,7 @@ func TestCrashesAroundAlter(t *testing.T) {
 		states := []alteredState{alteredStateOf(t, c)}
 		for i, step := range alterSteps {
 			cr.begin(i, fmt.Sprintf("NoSync %v, step %d", noSync, i), 1)
-			if err := step(c); err != nil {
-				t.Fatal(err)
-			}
+			must(t, step(c))
 			cr.begin(i, "", 0)
 			states = append(states, afterStep(states[i], i))
 		}

@@ -28,9 +28,7 @@ var (
 
 func mustAlter(t testing.TB, c *db.Collection, a db.Alteration) {
 	t.Helper()
-	if err := c.Alter(ctx, a); err != nil {
-		t.Fatal(err)
-	}
+	must(t, c.Alter(ctx, a))
 }
 
 // sounds gives items vectors of audio that tell their classes.
@@ -53,21 +51,12 @@ func TestAlter(t *testing.T) {
 	opts := &db.Options{FS: vfs.NewMem()}
 	d := dbkit.MustOpen(t, "db", opts)
 	defer func() { d.Close() }()
-	c, err := d.CreateCollection(ctx, "main", dbkit.PairsSchema)
-	if err != nil {
-		t.Fatal(err)
-	}
+	c := need(d.CreateCollection(ctx, "main", dbkit.PairsSchema))(t)
 	items := dbkit.Pairs(40, synth.Config{Seed: 1})
 	putAll(t, c, items)
 	other, before := dbkit.MustCollection(t, d, "main"), dbkit.AllItems(t, c)
-	snap, err := d.Snapshot()
-	if err != nil {
-		t.Fatal(err)
-	}
-	then, err := snap.Collection("main")
-	if err != nil {
-		t.Fatal(err)
-	}
+	snap := need(d.Snapshot())(t)
+	then := need(snap.Collection("main"))(t)
 	a := db.Alteration{AddModalities: []db.Modality{audio, {Name: "bag", Dim: 100, Sparse: true}}, AddFields: []db.Field{place, {Name: "note", Type: db.String}}}
 	mustAlter(t, c, a)
 	want := db.Schema{Modalities: slices.Concat(dbkit.PairsSchema.Modalities, a.AddModalities), Fields: slices.Concat(dbkit.PairsSchema.Fields, a.AddFields)}
@@ -80,9 +69,7 @@ func TestAlter(t *testing.T) {
 	dbkit.EqualItems(t, before, dbkit.AllItems(t, c))
 	added := &db.Item{Key: "k3", Vectors: map[string][]float32{"audio": {1, 2, 3}}, Sparse: map[string]db.Sparse{"bag": {Index: []uint32{99}, Value: []float32{1}}},
 		Fields: map[string]any{"place": "Bern", "note": "x"}}
-	if _, err := other.Merge(ctx, added); err != nil {
-		t.Fatal(err)
-	}
+	need(other.Merge(ctx, added))(t)
 	check := func(c *db.Collection) {
 		t.Helper()
 		for where, want := range map[string]int{
@@ -112,9 +99,7 @@ func TestAlter(t *testing.T) {
 	if err := then.Alter(ctx, a); !errors.Is(err, db.ErrReadOnly) {
 		t.Errorf("a snapshot is altered: %v", err)
 	}
-	if err := snap.Close(); err != nil {
-		t.Fatal(err)
-	}
+	must(t, snap.Close())
 
 	// And after opening again.
 	dbkit.MustClose(t, d)
@@ -140,14 +125,8 @@ func TestAlterRefuses(t *testing.T) {
 	opts := &db.Options{FS: vfs.NewMem()}
 	d := dbkit.MustOpen(t, "db", opts)
 	defer func() { d.Close() }()
-	c, err := d.CreateCollection(ctx, "main", dbkit.PairsSchema)
-	if err != nil {
-		t.Fatal(err)
-	}
-	codes, err := d.CreateCollection(ctx, "codes", db.Schema{Bits: 16})
-	if err != nil {
-		t.Fatal(err)
-	}
+	c := need(d.CreateCollection(ctx, "main", dbkit.PairsSchema))(t)
+	codes := need(d.CreateCollection(ctx, "codes", db.Schema{Bits: 16}))(t)
 	many := func(n int) (list []db.Modality) {
 		for i := range n {
 			list = append(list, db.Modality{Name: fmt.Sprint("m", i), Dim: 1})
@@ -194,16 +173,12 @@ func TestAlterRefuses(t *testing.T) {
 		t.Errorf("%d commits", now-commits)
 	}
 	mustAlter(t, codes, db.Alteration{AddFields: []db.Field{{Name: "n", Type: db.Int, Indexed: true}}})
-	if _, err := codes.Put(ctx, &db.Item{Key: "k", Code: []byte{1, 2}, Fields: map[string]any{"n": 5}}); err != nil {
-		t.Fatal(err)
-	}
+	need(codes.Put(ctx, &db.Item{Key: "k", Code: []byte{1, 2}, Fields: map[string]any{"n": 5}}))(t)
 	if n, err := codes.CountWhere(ctx, "n = 5"); n != 1 || err != nil {
 		t.Error(n, err)
 	}
 	mustAlter(t, c, db.Alteration{AddModalities: many(db.MaxModalities - 2), AddFields: manyFields[:db.MaxFields-4]}) // as many as there may be
-	if err := d.DropCollection(ctx, "codes"); err != nil {
-		t.Fatal(err)
-	}
+	must(t, d.DropCollection(ctx, "codes"))
 	if err := codes.Alter(ctx, db.Alteration{AddFields: []db.Field{fresh}}); !errors.Is(err, db.ErrNotFound) {
 		t.Error("dropped: ", err)
 	}
@@ -228,10 +203,7 @@ func TestModelsOfAnAlteredCollection(t *testing.T) {
 	training := dbkit.TinyTraining(1)
 	dbkit.MustTrain(t, c, training)
 	query := db.Query{From: "image", To: "text", Vector: items[7].Vectors["image"], K: 90}
-	before, err := c.Search(ctx, query)
-	if err != nil {
-		t.Fatal(err)
-	}
+	before := need(c.Search(ctx, query))(t)
 	mustAlter(t, c, db.Alteration{AddModalities: []db.Modality{audio}, AddFields: []db.Field{place}})
 	after, err := c.Search(ctx, query)
 	if diff := cmp.Diff(before.Hits, after.Hits); diff != "" || err != nil {
@@ -282,10 +254,7 @@ func TestModelsOfAnAlteredCollection(t *testing.T) {
 	dbkit.CheckSound(t, d, "updated")
 
 	// A reindexing keeps the model, a training learns.
-	re, err := c.Reindex(ctx, db.ReindexOptions{})
-	if err != nil {
-		t.Fatal(err)
-	}
+	re := need(c.Reindex(ctx, db.ReindexOptions{}))(t)
 	unlearned("reindexed", dbkit.Second(mustInSpace(t, c, re.Space).Search(ctx, from)))
 	training.Map["audio"] = model.MapRBF
 	if tr := dbkit.MustTrain(t, c, training); len(tr.LeftOut) > 0 {
@@ -302,9 +271,7 @@ func TestModelsOfAnAlteredCollection(t *testing.T) {
 	checkCodes(t, c, dbkit.AllItems(t, c))
 	unlearned("the space before", dbkit.Second(mustInSpace(t, c, 1).Search(ctx, from)))
 	dbkit.CheckSound(t, d, "trained")
-	if _, err := c.Rollback(ctx); err != nil {
-		t.Fatal(err)
-	}
+	need(c.Rollback(ctx))(t)
 	unlearned("rolled back", dbkit.Second(c.Search(ctx, from)))
 }
 
@@ -313,10 +280,7 @@ func TestModelsOfAnAlteredCollection(t *testing.T) {
 func TestEvaluateWhatWasAlone(t *testing.T) {
 	d := dbkit.MustOpen(t, "db", &db.Options{FS: vfs.NewMem()})
 	defer dbkit.MustClose(t, d)
-	c, err := d.CreateCollection(ctx, "main", db.Schema{Modalities: dbkit.PairsSchema.Modalities[:1]})
-	if err != nil {
-		t.Fatal(err)
-	}
+	c := need(d.CreateCollection(ctx, "main", db.Schema{Modalities: dbkit.PairsSchema.Modalities[:1]}))(t)
 	items := dbkit.Pairs(60, synth.Config{Classes: 3, Seed: 3})
 	for _, it := range items {
 		delete(it.Vectors, "text")
@@ -351,9 +315,7 @@ func TestBatchesAcrossAlter(t *testing.T) {
 		put := func(i int, it db.Item) {
 			t.Helper()
 			it.Key = fmt.Sprint("k", i)
-			if err := b.Put(c, &it); err != nil {
-				t.Fatal(err)
-			}
+			must(t, b.Put(c, &it))
 		}
 		for i := range n / 2 {
 			put(i, db.Item{Vectors: vector, Labels: []string{"old"}})
@@ -364,20 +326,13 @@ func TestBatchesAcrossAlter(t *testing.T) {
 		}
 		if n < bulkItems { // items that are merged with what was checked before, and the other way round
 			for _, it := range []*db.Item{{Key: "k0", Vectors: map[string][]float32{"audio": {4, 5, 6}}}, {Key: "k9", Vectors: vector}} {
-				if err := b.Merge(c, it); err != nil {
-					t.Fatal(err)
-				}
+				must(t, b.Merge(c, it))
 			}
 		}
-		if err := b.Commit(ctx); err != nil {
-			t.Fatal(err)
-		}
+		must(t, b.Commit(ctx))
 		sum := func(where string) int {
 			t.Helper()
-			count, err := c.CountWhere(ctx, where)
-			if err != nil {
-				t.Fatal(err)
-			}
+			count := need(c.CountWhere(ctx, where))(t)
 			return count
 		}
 		both := 0
@@ -392,23 +347,14 @@ func TestBatchesAcrossAlter(t *testing.T) {
 
 	// A merge and an expectation that were made before.
 	d, c := dbkit.OpenPairs(t)
-	if _, err := c.Put(ctx, &db.Item{Key: "a", Vectors: map[string][]float32{"image": make([]float32, 8)}}); err != nil {
-		t.Fatal(err)
-	}
-	old, err := c.Get(ctx, "a")
-	if err != nil {
-		t.Fatal(err)
-	}
+	need(c.Put(ctx, &db.Item{Key: "a", Vectors: map[string][]float32{"image": make([]float32, 8)}}))(t)
+	old := need(c.Get(ctx, "a"))(t)
 	merge, expect := d.NewBatch(), d.NewBatch()
 	merge.Merge(c, &db.Item{Key: "a", Vectors: map[string][]float32{"text": {1, 2, 3, 4, 5}}})
 	expect.PutIf(c, &db.Item{Key: "a"}, old)
 	mustAlter(t, c, db.Alteration{AddModalities: []db.Modality{audio}})
-	if _, err := c.Merge(ctx, &db.Item{Key: "a", Vectors: map[string][]float32{"audio": {1, 2, 3}}}); err != nil {
-		t.Fatal(err)
-	}
-	if err := merge.Commit(ctx); err != nil {
-		t.Fatal(err)
-	}
+	need(c.Merge(ctx, &db.Item{Key: "a", Vectors: map[string][]float32{"audio": {1, 2, 3}}}))(t)
+	must(t, merge.Commit(ctx))
 	it, err := c.Get(ctx, "a")
 	if err != nil || len(it.Vectors) != 3 {
 		t.Errorf("%+v, %v", it, err)
@@ -424,18 +370,13 @@ func TestAlterRightAfterOpening(t *testing.T) {
 	opts := &db.Options{FS: vfs.NewMem()}
 	d := dbkit.MustOpen(t, "db", opts)
 	defer func() { d.Close() }()
-	c, err := d.CreateCollection(ctx, "main", db.Schema{Bits: 16})
-	if err != nil {
-		t.Fatal(err)
-	}
+	c := need(d.CreateCollection(ctx, "main", db.Schema{Bits: 16}))(t)
 	const n = state.LoadAtOnce + 50
 	b := d.NewBatch()
 	for i := range n {
 		b.Put(c, &db.Item{Key: fmt.Sprint(i), Code: []byte{byte(i), byte(i >> 8)}})
 	}
-	if err := b.Commit(ctx); err != nil {
-		t.Fatal(err)
-	}
+	must(t, b.Commit(ctx))
 	dbkit.MustClose(t, d)
 	for i := range 2 {
 		d = dbkit.MustOpen(t, "db", opts)
@@ -445,9 +386,7 @@ func TestAlterRightAfterOpening(t *testing.T) {
 			dbkit.MustClose(t, d)
 		}
 	}
-	if _, err := c.Put(ctx, &db.Item{Key: "new", Code: []byte{1, 2}, Fields: map[string]any{"f0": 1, "f1": 2}}); err != nil {
-		t.Fatal(err)
-	}
+	need(c.Put(ctx, &db.Item{Key: "new", Code: []byte{1, 2}, Fields: map[string]any{"f0": 1, "f1": 2}}))(t)
 	if found, err := c.CountWhere(ctx, "f0 = 1 AND f1 = 2"); found != 1 || err != nil {
 		t.Error(found, err)
 	}

@@ -48,15 +48,9 @@ func TestAutoOrder(t *testing.T) {
 		if got := orderOf(t, c, q); got != from.order {
 			t.Fatalf("the order is %s, want %s", got, from.order)
 		}
-		want, err := c.Search(ctx, q)
-		if err != nil {
-			t.Fatal(err)
-		}
+		want := need(c.Search(ctx, q))(t)
 		q.K = 40
-		page, err := c.Search(ctx, q)
-		if err != nil {
-			t.Fatal(err)
-		}
+		page := need(c.Search(ctx, q))(t)
 		if from.put {
 			putAll(t, c, []*db.Item{lacking})
 		} else if _, err := c.Delete(ctx, lacking.Key); err != nil {
@@ -67,9 +61,7 @@ func TestAutoOrder(t *testing.T) {
 		}
 		got := page.Hits
 		for q.After = page.Next; q.After != "" && len(got) <= len(want.Hits); q.After = page.Next {
-			if page, err = c.Search(ctx, q); err != nil {
-				t.Fatal(err)
-			}
+			page = need(c.Search(ctx, q))(t)
 			got = append(got, page.Hits...)
 		}
 		if diff := cmp.Diff(want.Hits, got, cmpopts.EquateNaNs()); diff != "" {
@@ -77,10 +69,7 @@ func TestAutoOrder(t *testing.T) {
 		}
 	}
 	// The cursor of another order goes on in neither.
-	asymmetric, err := c.Search(ctx, db.Query{From: "text", Vector: vector, Rerank: db.RerankAsymmetric})
-	if err != nil {
-		t.Fatal(err)
-	}
+	asymmetric := need(c.Search(ctx, db.Query{From: "text", Vector: vector, Rerank: db.RerankAsymmetric}))(t)
 	if _, err := c.Search(ctx, db.Query{From: "text", Vector: vector, After: asymmetric.Next}); !errors.Is(err, db.ErrInvalid) {
 		t.Errorf("a cursor of the order asymmetric: %v", err)
 	}
@@ -98,23 +87,16 @@ func TestAutoOrderOfManyItems(t *testing.T) {
 	dbkit.LongTest(t)
 	d := dbkit.MustOpen(t, "db", &db.Options{FS: vfs.NewMem()})
 	defer dbkit.MustClose(t, d)
-	c, err := d.CreateCollection(ctx, "main", db.Schema{Modalities: []db.Modality{{Name: "image", Dim: 3}}})
-	if err != nil {
-		t.Fatal(err)
-	}
+	c := need(d.CreateCollection(ctx, "main", db.Schema{Modalities: []db.Modality{{Name: "image", Dim: 3}}}))(t)
 	item := func(i int) *db.Item {
 		x := []float32{float32(i % 7), float32(i % 11), 1}
 		return &db.Item{Key: fmt.Sprint(i), Vectors: map[string][]float32{"image": x}, Labels: []string{fmt.Sprint(i % 2)}}
 	}
 	batch := d.NewBatch()
 	for i := range 40_000 {
-		if err := batch.Put(c, item(i)); err != nil {
-			t.Fatal(err)
-		}
+		must(t, batch.Put(c, item(i)))
 	}
-	if err := batch.Commit(ctx); err != nil {
-		t.Fatal(err)
-	}
+	must(t, batch.Commit(ctx))
 	dbkit.MustTrain(t, c, db.TrainOptions{Options: fit.Options{Bits: 8, Anchors: 4}, Rows: 100})
 	q := db.Query{From: "image", Vector: []float32{1, 2, 3}}
 	if got := orderOf(t, c, q); got != withinCodes {

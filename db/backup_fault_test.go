@@ -24,10 +24,7 @@ func TestEveryFailedCallOfAStore(t *testing.T) {
 	for _, cancelled := range []bool{false, true} {
 		repo, mem := newMemStore(), vfs.NewMem()
 		d := dbkit.MustOpen(t, "db", &db.Options{FS: mem})
-		c, err := d.CreateCollection(ctx, "main", dbkit.PairsSchema)
-		if err != nil {
-			t.Fatal(err)
-		}
+		c := need(d.CreateCollection(ctx, "main", dbkit.PairsSchema))(t)
 		items := dbkit.Pairs(100, synth.Config{})
 		putAll(t, c, items[:10])
 		first := mustBackup(t, d, repo, db.BackupOptions{})
@@ -73,9 +70,7 @@ func TestEveryFailedCallOfAStore(t *testing.T) {
 		})
 		soundRepository(t, repo)
 		try("restore", func() {
-			if err := mem.RemoveAll("r"); err != nil {
-				t.Fatal(err)
-			}
+			must(t, mem.RemoveAll("r"))
 		}, func(ctx context.Context, s backup.Store) error {
 			_, err := db.Restore(ctx, s, "r", &db.Options{FS: mem}, db.RestoreOptions{ID: first.ID})
 			if _, serr := mem.Stat("r"); err != nil && !errors.Is(serr, fs.ErrNotExist) {
@@ -171,9 +166,7 @@ func TestEveryFailedOperationOfABackup(t *testing.T) {
 		fail := &failAt{FailOnce: dbkit.FailOnce{K: k}}
 		d := dbkit.MustOpen(t, "db", &db.Options{FS: errorfs.Wrap(mem, fail)})
 		c := dbkit.MustCollection(t, d, "main")
-		if _, err := c.Put(ctx, items[k]); err != nil {
-			t.Fatal(err)
-		}
+		need(c.Put(ctx, items[k]))(t)
 		fail.Mu.Lock()
 		fail.armed = true
 		fail.Mu.Unlock()
@@ -213,10 +206,7 @@ func memWorld(t *testing.T) (vfs.FS, *memStore) {
 	t.Helper()
 	repo, mem := newMemStore(), vfs.NewMem()
 	d := dbkit.MustOpen(t, "db", &db.Options{FS: mem})
-	c, err := d.CreateCollection(ctx, "main", dbkit.PairsSchema)
-	if err != nil {
-		t.Fatal(err)
-	}
+	c := need(d.CreateCollection(ctx, "main", dbkit.PairsSchema))(t)
 	putAll(t, c, dbkit.Pairs(20, synth.Config{}))
 	mustBackup(t, d, repo, db.BackupOptions{})
 	dbkit.MustClose(t, d)
@@ -229,9 +219,7 @@ func TestRestoredDatabaseSurvivesACrash(t *testing.T) {
 	repo := newMemStore()
 	mustBackup(t, d, repo, db.BackupOptions{})
 	mem := vfs.NewCrashableMem()
-	if _, err := db.Restore(ctx, repo, "r", &db.Options{FS: mem}, db.RestoreOptions{}); err != nil {
-		t.Fatal(err)
-	}
+	need(db.Restore(ctx, repo, "r", &db.Options{FS: mem}, db.RestoreOptions{}))(t)
 	left := mem.CrashClone(vfs.CrashCloneCfg{}) // nothing is left of what is not synced
 	restored := dbkit.MustOpen(t, "r", &db.Options{FS: left, MustExist: true})
 	defer dbkit.MustClose(t, restored)

@@ -24,10 +24,7 @@ func TestBytesOfTheNextBackup(t *testing.T) {
 	}
 	d := dbkit.MustOpen(t, t.TempDir(), nil)
 	defer dbkit.MustClose(t, d)
-	c, err := d.CreateCollection(ctx, "main", db.Schema{Modalities: []db.Modality{{Name: "image", Dim: 128}, {Name: "text", Dim: 128}}})
-	if err != nil {
-		t.Fatal(err)
-	}
+	c := need(d.CreateCollection(ctx, "main", db.Schema{Modalities: []db.Modality{{Name: "image", Dim: 128}, {Name: "text", Dim: 128}}}))(t)
 	r := rand.New(rand.NewPCG(1, 1))
 	centres := make([][]float32, 40)
 	for i := range centres {
@@ -46,17 +43,12 @@ func TestBytesOfTheNextBackup(t *testing.T) {
 				for j := range x {
 					x[j] = centres[class][j] + float32(r.NormFloat64())
 				}
-				err := b.Put(c, &db.Item{
+				must(t, b.Put(c, &db.Item{
 					Key: fmt.Sprint(key()), Labels: []string{fmt.Sprint("class", class)},
 					Vectors: map[string][]float32{"image": x[:128], "text": x[128:]},
-				})
-				if err != nil {
-					t.Fatal(err)
-				}
+				}))
 			}
-			if err := b.Commit(ctx); err != nil {
-				t.Fatal(err)
-			}
+			must(t, b.Commit(ctx))
 		}
 	}
 	appended := func() int { next++; return next - 1 }
@@ -94,18 +86,13 @@ func TestBytesOfTheNextBackup(t *testing.T) {
 	}
 	dir := t.TempDir()
 	start := time.Now()
-	if _, err := db.Restore(ctx, repo, dir, nil, db.RestoreOptions{}); err != nil {
-		t.Fatal(err)
-	}
+	need(db.Restore(ctx, repo, dir, nil, db.RestoreOptions{}))(t)
 	t.Logf("restored and verified: %.1f s", time.Since(start).Seconds())
 	other := dbkit.MustOpen(t, dir, &db.Options{MustExist: true})
 	defer dbkit.MustClose(t, other)
 	for range 100 {
 		q := db.Query{From: "image", To: "text", Key: fmt.Sprint(written()), K: 50}
-		want, err := c.Search(ctx, q)
-		if err != nil {
-			t.Fatal(err)
-		}
+		want := need(c.Search(ctx, q))(t)
 		got, err := dbkit.MustCollection(t, other, "main").Search(ctx, q)
 		if err != nil || !slices.Equal(got.Hits, want.Hits) {
 			t.Errorf("%s: %v, or other hits", q.Key, err)

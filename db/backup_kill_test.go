@@ -38,10 +38,7 @@ func TestKilledBackupsAndPrunes(t *testing.T) {
 	}
 	root := t.TempDir()
 	repository := filepath.Join(root, "backups")
-	repo, err := backup.Folder(repository)
-	if err != nil {
-		t.Fatal(err)
-	}
+	repo := need(backup.Folder(repository))(t)
 	r := seed.Rand(t, uint64(kills), 1)
 	items := map[string]int{} // by id, of the backups that were reported
 	var newest string
@@ -52,9 +49,7 @@ func TestKilledBackupsAndPrunes(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if err := cmd.Start(); err != nil {
-			t.Fatal(err)
-		}
+		must(t, cmd.Start())
 		var said bytes.Buffer
 		after := r.IntN(4) // backups; then at some moment of the next ones
 		timer := time.AfterFunc(time.Minute, func() { cmd.Process.Kill() })
@@ -79,10 +74,7 @@ func TestKilledBackupsAndPrunes(t *testing.T) {
 			t.Fatalf("the process has ended: %v\n%s", err, said.String())
 		}
 		soundRepository(t, repo)
-		all, err := backup.List(ctx, repo)
-		if err != nil {
-			t.Fatal(err)
-		}
+		all := need(backup.List(ctx, repo))(t)
 		for id := range items {
 			there, newer := false, 0
 			for _, m := range all {
@@ -112,16 +104,11 @@ func TestProcessThatIsKilled(t *testing.T) {
 	if root == "" {
 		t.Skip("part of TestKilledBackupsAndPrunes")
 	}
-	repo, err := backup.Folder(filepath.Join(root, "backups"))
-	if err != nil {
-		t.Fatal(err)
-	}
+	repo := need(backup.Folder(filepath.Join(root, "backups")))(t)
 	d := dbkit.MustOpen(t, filepath.Join(root, "db"), nil)
 	c, err := d.Collection("main")
 	if err != nil {
-		if c, err = d.CreateCollection(ctx, "main", dbkit.PairsSchema); err != nil {
-			t.Fatal(err)
-		}
+		c = need(d.CreateCollection(ctx, "main", dbkit.PairsSchema))(t)
 	}
 	mustBackup(t, d, repo, db.BackupOptions{})
 	go func() {
@@ -133,10 +120,7 @@ func TestProcessThatIsKilled(t *testing.T) {
 	}()
 	items := dbkit.Pairs(50, synth.Config{})
 	for {
-		n, err := c.Count()
-		if err != nil {
-			t.Fatal(err)
-		}
+		n := need(c.Count())(t)
 		for i, it := range items {
 			it.Key = fmt.Sprint(n + i)
 		}

@@ -24,19 +24,13 @@ import (
 
 func mustFolder(t testing.TB) backup.Store {
 	t.Helper()
-	repo, err := backup.Folder(filepath.Join(t.TempDir(), "backups"))
-	if err != nil {
-		t.Fatal(err)
-	}
+	repo := need(backup.Folder(filepath.Join(t.TempDir(), "backups")))(t)
 	return repo
 }
 
 func mustBackup(t testing.TB, d *db.DB, repo backup.Store, opt db.BackupOptions) *backup.Manifest {
 	t.Helper()
-	m, err := d.Backup(ctx, repo, opt)
-	if err != nil {
-		t.Fatal(err)
-	}
+	m := need(d.Backup(ctx, repo, opt))(t)
 	return m
 }
 
@@ -44,9 +38,7 @@ func mustBackup(t testing.TB, d *db.DB, repo backup.Store, opt db.BackupOptions)
 func restored(t testing.TB, repo backup.Store, opt db.RestoreOptions) *db.DB {
 	t.Helper()
 	dir := filepath.Join(t.TempDir(), "restored")
-	if _, err := db.Restore(ctx, repo, dir, nil, opt); err != nil {
-		t.Fatal(err)
-	}
+	need(db.Restore(ctx, repo, dir, nil, opt))(t)
 	for _, left := range []string{store.RestoringName, store.MarkerName + ".tmp"} {
 		if _, err := os.Stat(filepath.Join(dir, left)); !errors.Is(err, os.ErrNotExist) {
 			t.Errorf("the restored folder has %s: %v", left, err)
@@ -76,10 +68,7 @@ func TestBackupsAnswerAsTheDatabaseDid(t *testing.T) {
 	var snaps []*db.Snapshot
 	var made []*backup.Manifest
 	moment := func(opt db.BackupOptions) {
-		s, err := d.Snapshot()
-		if err != nil {
-			t.Fatal(err)
-		}
+		s := need(d.Snapshot())(t)
 		defer func() { snaps = append(snaps, s) }()
 		made = append(made, mustBackup(t, d, repo, opt))
 	}
@@ -88,28 +77,19 @@ func TestBackupsAnswerAsTheDatabaseDid(t *testing.T) {
 	dbkit.MustTrain(t, c, db.TrainOptions{Options: fit.Options{Bits: 32, Anchors: 10}})
 	moment(db.BackupOptions{Compress: true})
 	for _, it := range items[200:] {
-		if _, err := c.Put(ctx, it); err != nil {
-			t.Fatal(err)
-		}
+		need(c.Put(ctx, it))(t)
 	}
 	moment(db.BackupOptions{})
 	for i := range 50 {
-		if _, err := c.Delete(ctx, items[3*i].Key); err != nil {
-			t.Fatal(err)
-		}
+		need(c.Delete(ctx, items[3*i].Key))(t)
 	}
-	if _, err := c.Update(ctx, db.UpdateOptions{}); err != nil {
-		t.Fatal(err)
-	}
+	need(c.Update(ctx, db.UpdateOptions{}))(t)
 	moment(db.BackupOptions{Compress: true})
 	for i, m := range made {
 		if m.Database != d.UUID() || i > 0 && m.Sequence <= made[i-1].Sequence {
 			t.Errorf("backup %d: %+v", i, m)
 		}
-		then, err := snaps[i].Collection("main")
-		if err != nil {
-			t.Fatal(err)
-		}
+		then := need(snaps[i].Collection("main"))(t)
 		r := restored(t, repo, db.RestoreOptions{ID: m.ID})
 		if db.State(r).Committer.Sequence() != m.Sequence || r.UUID() != d.UUID() {
 			t.Errorf("backup %d: commit sequence %d of %d", i, db.State(r).Committer.Sequence(), m.Sequence)
@@ -237,9 +217,7 @@ func TestLeftoversOfBackupsGo(t *testing.T) {
 	d, _ := dbkit.OpenPairs(t)
 	dbkit.MustClose(t, d)
 	left := filepath.Join(db.State(d).Engine.Dir, store.CheckpointsName, "0123", store.StoreName)
-	if err := os.MkdirAll(left, 0o755); err != nil {
-		t.Fatal(err)
-	}
+	must(t, os.MkdirAll(left, 0o755))
 	dbkit.MustClose(t, dbkit.MustOpen(t, db.State(d).Engine.Dir, nil))
 	if got := listing(t, db.State(d).Engine.Dir); fmt.Sprint(got) != fmt.Sprintf("[%s %s %s %s]", store.CommitsName, store.MarkerName, store.LockName, store.StoreName) {
 		t.Errorf("the folder holds %v", got)
@@ -298,17 +276,12 @@ func TestDamagedBackups(t *testing.T) {
 	} {
 		for _, compress := range []bool{false, true} {
 			root := t.TempDir()
-			repo, err := backup.Folder(root)
-			if err != nil {
-				t.Fatal(err)
-			}
+			repo := need(backup.Folder(root))(t)
 			m := mustBackup(t, d, repo, db.BackupOptions{Compress: compress})
 			largest := slices.MaxFunc(m.Files, func(a, b backup.File) int { return cmp.Compare(a.Size, b.Size) })
 			piece := largest.Pieces[0]
 			path := filepath.Join(root, "objects", string(piece[:2]), string(piece))
-			if err := harm(path); err != nil {
-				t.Fatal(err)
-			}
+			must(t, harm(path))
 			dir := filepath.Join(t.TempDir(), "restored")
 			if _, err := db.Restore(ctx, repo, dir, nil, db.RestoreOptions{}); !errors.Is(err, backup.ErrDamaged) {
 				t.Errorf("%s: restore: %v", what, err)
@@ -351,21 +324,13 @@ func appendTo(path, text string) error {
 func TestBackupKeepsTheReserve(t *testing.T) {
 	dir := filepath.Join(t.TempDir(), "db")
 	d := dbkit.MustOpen(t, dir, nil)
-	c, err := d.CreateCollection(ctx, "main", dbkit.PairsSchema)
-	if err != nil {
-		t.Fatal(err)
-	}
+	c := need(d.CreateCollection(ctx, "main", dbkit.PairsSchema))(t)
 	putAll(t, c, dbkit.Pairs(20, synth.Config{}))
-	if err := d.Close(); err != nil {
-		t.Fatal(err)
-	}
+	must(t, d.Close())
 	d = dbkit.MustOpen(t, dir, &db.Options{ReserveBytes: 1 << 60})
 	defer d.Close()
 	path := filepath.Join(t.TempDir(), "backups")
-	repo, err := backup.Folder(path)
-	if err != nil {
-		t.Fatal(err)
-	}
+	repo := need(backup.Folder(path))(t)
 	var full *db.DiskFullError
 	if _, err := d.Backup(ctx, repo, db.BackupOptions{}); !errors.Is(err, db.ErrDiskFull) || !errors.As(err, &full) || full.Dir != filepath.Dir(path) {
 		t.Errorf("into a folder: %v", err)

@@ -30,15 +30,11 @@ func TestActiveSpacesHaveTheirTablesFirst(t *testing.T) {
 		d := dbkit.MustOpen(t, "db", &db.Options{FS: fs, IndexCacheBytes: budget})
 		c, err := d.Collection("main")
 		if err != nil {
-			if c, err = d.CreateCollection(ctx, "main", dbkit.PairsSchema); err != nil {
-				t.Fatal(err)
-			}
+			c = need(d.CreateCollection(ctx, "main", dbkit.PairsSchema))(t)
 			putAll(t, c, items)
 			dbkit.MustTrain(t, c, opt)
 		}
-		if err := d.WaitForIndex(ctx); err != nil {
-			t.Fatal(err)
-		}
+		must(t, d.WaitForIndex(ctx))
 		return d, c
 	}
 	d, c := world(0)
@@ -50,9 +46,7 @@ func TestActiveSpacesHaveTheirTablesFirst(t *testing.T) {
 	budget := int64(mih.TableBytes(64, codes)) * 3 / 2
 	d, c = world(budget)
 	indexed := func(space uint32) string {
-		if err := d.WaitForIndex(ctx); err != nil {
-			t.Fatal(err)
-		}
+		must(t, d.WaitForIndex(ctx))
 		tables, bare, tail := inSpace(t, c, space).Codes.Table.Covered()
 		if tail >= 1024 || tables > 0 && bare > 0 {
 			t.Errorf("space %d: %d codes in tables, %d in none, %d in the tail", space, tables, bare, tail)
@@ -68,19 +62,13 @@ func TestActiveSpacesHaveTheirTablesFirst(t *testing.T) {
 			t.Errorf("%s: %d bytes of tables, %v", what, s.IndexBytes, err)
 		}
 	}
-	if _, err := c.Reindex(ctx, db.ReindexOptions{}); err != nil {
-		t.Fatal(err)
-	}
+	need(c.Reindex(ctx, db.ReindexOptions{}))(t)
 	check("standing by", "true", "false")
-	if err := c.Activate(ctx, 2); err != nil {
-		t.Fatal(err)
-	}
+	must(t, c.Activate(ctx, 2))
 	check("active", "false", "true")
 	dbkit.MustClose(t, d)
 	d, c = world(budget)
-	if err := db.WaitForCodes(d, context.Background()); err != nil {
-		t.Fatal(err)
-	}
+	must(t, db.WaitForCodes(d, context.Background()))
 	check("opened again", "false", "true")
 	dbkit.MustClose(t, d)
 	d, c = world(-1)

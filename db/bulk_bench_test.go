@@ -19,20 +19,13 @@ func BenchmarkBulkLoad(b *testing.B) {
 			b.ReportAllocs()
 			i := 0
 			for b.Loop() {
-				c, err := d.CreateCollection(ctx, fmt.Sprintf("c%d", i), db.Schema{Bits: 128})
-				if err != nil {
-					b.Fatal(err)
-				}
+				c := need(d.CreateCollection(ctx, fmt.Sprintf("c%d", i), db.Schema{Bits: 128}))(b)
 				i++
 				batch := d.NewBatch()
 				for _, code := range codes {
-					if err := batch.Put(c, &db.Item{Code: code}); err != nil {
-						b.Fatal(err)
-					}
+					must(b, batch.Put(c, &db.Item{Code: code}))
 				}
-				if err := batch.Commit(ctx); err != nil {
-					b.Fatal(err)
-				}
+				must(b, batch.Commit(ctx))
 			}
 			b.ReportMetric(float64(n)*float64(b.N)/b.Elapsed().Seconds(), "items/s")
 		})

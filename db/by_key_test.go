@@ -79,10 +79,7 @@ func TestKeysInOrder(t *testing.T) {
 	}
 	// An iteration shows what there was when it began, whatever is written meanwhile.
 	var seen []string
-	for it, err := range c.ItemsByKey(ctx, "b") {
-		if err != nil {
-			t.Fatal(err)
-		}
+	for it := range every(t, c.ItemsByKey(ctx, "b")) {
 		if len(seen) == 0 {
 			must1[string](t)(c.Put(ctx, &db.Item{Key: "b/new", Code: []byte{1}}))
 			must1[int](t)(c.Delete(ctx, "b0"))
@@ -134,9 +131,7 @@ func TestEnsureCollection(t *testing.T) {
 		t.Errorf("%d items, %v", n, err)
 	}
 	more := db.Alteration{AddModalities: []db.Modality{{Name: "sound", Dim: 3}}, AddFields: []db.Field{{Name: "title", Type: db.String}}}
-	if err := all[0].Alter(ctx, more); err != nil {
-		t.Fatal(err)
-	}
+	must(t, all[0].Alter(ctx, more))
 	if _, err := d.EnsureCollection(ctx, "main", schema); err != nil {
 		t.Errorf("with more than is asked for: %v", err)
 	}

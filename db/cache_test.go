@@ -16,28 +16,18 @@ func TestCacheBesideMemtables(t *testing.T) {
 	t.Parallel()
 	d := dbkit.MustOpen(t, "db", &db.Options{FS: vfs.NewMem(), NoSync: true})
 	defer dbkit.MustClose(t, d)
-	c, err := d.CreateCollection(ctx, "main", numbersSchema)
-	if err != nil {
-		t.Fatal(err)
-	}
+	c := need(d.CreateCollection(ctx, "main", numbersSchema))(t)
 	for i := range 90 { // MiB: memtables double from 256 KiB to 32 MiB
 		it := numbered(i)
 		it.Payload = make([]byte, 1<<20)
-		if _, err := c.Put(ctx, it); err != nil {
-			t.Fatal(err)
-		}
+		need(c.Put(ctx, it))(t)
 	}
 	misses := func() uint64 {
 		t.Helper()
 		for i := range 20 {
-			if _, err := c.Get(ctx, fmt.Sprint(i)); err != nil {
-				t.Fatal(err)
-			}
+			need(c.Get(ctx, fmt.Sprint(i)))(t)
 		}
-		s, err := d.Stats()
-		if err != nil {
-			t.Fatal(err)
-		}
+		s := need(d.Stats())(t)
 		return uint64(s.Activity.Cache.Misses)
 	}
 	least, before := uint64(1<<62), misses()

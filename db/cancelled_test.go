@@ -55,9 +55,7 @@ func TestSearchThatIsCancelled(t *testing.T) {
 		if r, err := runs.First(leaving{ctx, &left}, q.K); err != nil && !errors.Is(err, context.Canceled) || err == nil && len(r.Hits) != q.K {
 			t.Fatalf("within a radius, cancelled when asked for the %dth time: %v, %v", n, r, err)
 		}
-		if err := runs.Close(); err != nil {
-			t.Fatal(err)
-		}
+		must(t, runs.Close())
 		if n > 10_000 {
 			t.Fatal("the search never ends")
 		}

@@ -14,12 +14,8 @@ import (
 // take of the disk, as a share of the whole.
 func BenchmarkCheckpoint(b *testing.B) {
 	d, c := openStreams(b, 200_000)
-	if _, err := c.Train(ctx, streamOptions); err != nil {
-		b.Fatal(err)
-	}
-	if err := d.Compact(ctx); err != nil {
-		b.Fatal(err)
-	}
+	need(c.Train(ctx, streamOptions))(b)
+	must(b, d.Compact(ctx))
 	whole := int64(0)
 	for _, kind := range []struct {
 		name string
@@ -30,9 +26,7 @@ func BenchmarkCheckpoint(b *testing.B) {
 			var bytes int64
 			for i := range b.N {
 				dir := filepath.Join(above, fmt.Sprint(i))
-				if err := d.Checkpoint(ctx, dir, kind.opt); err != nil {
-					b.Fatal(err)
-				}
+				must(b, d.Checkpoint(ctx, dir, kind.opt))
 				bytes = bytesIn(b, dir)
 			}
 			if whole == 0 {
@@ -47,7 +41,7 @@ func BenchmarkCheckpoint(b *testing.B) {
 
 // bytesIn is how long the files of a folder are.
 func bytesIn(b *testing.B, dir string) (bytes int64) {
-	err := filepath.WalkDir(dir, func(_ string, e fs.DirEntry, err error) error {
+	must(b, filepath.WalkDir(dir, func(_ string, e fs.DirEntry, err error) error {
 		if err != nil || e.IsDir() {
 			return err
 		}
@@ -56,9 +50,6 @@ func bytesIn(b *testing.B, dir string) (bytes int64) {
 			bytes += info.Size()
 		}
 		return err
-	})
-	if err != nil {
-		b.Fatal(err)
-	}
+	}))
 	return bytes
 }

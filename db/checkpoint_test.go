@@ -31,30 +31,20 @@ var checkpoints = map[string]db.CheckpointOptions{
 func openForCheckpoints(t testing.TB, fsys vfs.FS) (*db.DB, []*db.Item) {
 	t.Helper()
 	d := dbkit.MustOpen(t, "db", &db.Options{FS: fsys})
-	c, err := d.CreateCollection(ctx, "main", dbkit.PairsSchema)
-	if err != nil {
-		t.Fatal(err)
-	}
+	c := need(d.CreateCollection(ctx, "main", dbkit.PairsSchema))(t)
 	items := dbkit.Pairs(60, synth.Config{})
 	putAll(t, c, items[:50])
 	dbkit.MustTrain(t, c, db.TrainOptions{Options: fit.Options{Bits: 16, Anchors: 10}})
-	if err := d.Compact(ctx); err != nil {
-		t.Fatal(err)
-	}
+	must(t, d.Compact(ctx))
 	putAll(t, c, items[50:])
-	if err := d.WaitForIndex(ctx); err != nil {
-		t.Fatal(err)
-	}
+	must(t, d.WaitForIndex(ctx))
 	return d, items
 }
 
 // there returns the names in the root of a file system, but for that of the database.
 func there(t testing.TB, fsys vfs.FS) []string {
 	t.Helper()
-	names, err := fsys.List("")
-	if err != nil {
-		t.Fatal(err)
-	}
+	names := need(fsys.List(""))(t)
 	slices.Sort(names)
 	return slices.DeleteFunc(names, func(name string) bool { return name == "db" })
 }
@@ -118,9 +108,7 @@ func TestEveryFailedChangeOfACheckpoint(t *testing.T) {
 				if _, err := dbkit.MustCollection(t, d, "main").Put(ctx, &db.Item{Key: "k1"}); err != nil {
 					t.Fatalf("change %d failed, and then a write: %v", k, err)
 				}
-				if _, err := dbkit.MustCollection(t, d, "main").Put(ctx, dbkit.Pairs(60, synth.Config{})[1]); err != nil {
-					t.Fatal(err)
-				}
+				need(dbkit.MustCollection(t, d, "main").Put(ctx, dbkit.Pairs(60, synth.Config{})[1]))(t)
 				if err != nil {
 					if k%8 > 0 {
 						continue
@@ -130,9 +118,7 @@ func TestEveryFailedChangeOfACheckpoint(t *testing.T) {
 					}
 				}
 				checkCopy(t, mem, "copy", fmt.Sprintf("change %d failed", k))
-				if err := mem.RemoveAll("copy"); err != nil {
-					t.Fatal(err)
-				}
+				must(t, mem.RemoveAll("copy"))
 				if !fired {
 					t.Logf("%d changes failed in turn", k)
 					return
@@ -156,9 +142,7 @@ func TestEveryFailedReadOfACheckpoint(t *testing.T) {
 				continue
 			}
 			d := dbkit.MustOpen(t, "db", &db.Options{FS: fsys, CacheBytes: 1})
-			if err := d.WaitForIndex(ctx); err != nil {
-				t.Fatal(err)
-			}
+			must(t, d.WaitForIndex(ctx))
 			fail.Mu.Lock()
 			fail.K, fail.Fired = k, false
 			fail.Mu.Unlock()
@@ -176,9 +160,7 @@ func TestEveryFailedReadOfACheckpoint(t *testing.T) {
 			dbkit.MustClose(t, d)
 			if err == nil {
 				checkCopy(t, mem, "copy", what)
-				if err := mem.RemoveAll("copy"); err != nil {
-					t.Fatal(err)
-				}
+				must(t, mem.RemoveAll("copy"))
 			}
 			if !fired {
 				break
@@ -196,9 +178,7 @@ func TestCrashesAroundACheckpoint(t *testing.T) {
 			c := newCrasher(t)
 			d, _ := openForCheckpoints(t, errorfs.Wrap(c.mem, c))
 			c.begin(0, what, effort.Of(1, 3))
-			if err := d.Checkpoint(ctx, "copy", opt); err != nil {
-				t.Fatal(err)
-			}
+			must(t, d.Checkpoint(ctx, "copy", opt))
 			c.begin(0, "", 0)
 			c.crashes = append(c.crashes, crash{"at the end", c.mem.CrashClone(vfs.CrashCloneCfg{}), 1})
 			dbkit.MustClose(t, d)
@@ -306,9 +286,7 @@ func TestCancelledCheckpoint(t *testing.T) {
 				if err == nil {
 					completed++
 					checkCopy(t, mem, "copy", what)
-					if err := mem.RemoveAll("copy"); err != nil {
-						t.Fatal(err)
-					}
+					must(t, mem.RemoveAll("copy"))
 				}
 				cancel()
 				if !reached {
@@ -329,16 +307,11 @@ func TestCheckpointRefuses(t *testing.T) {
 	d, _ := openForCheckpoints(t, mem)
 	write := func(path string) {
 		t.Helper()
-		f, err := mem.Create(path, vfs.WriteCategoryUnspecified)
-		if err != nil {
-			t.Fatal(err)
-		}
+		f := need(mem.Create(path, vfs.WriteCategoryUnspecified))(t)
 		f.Close()
 	}
 	for _, dir := range []string{"empty", "foreign.incomplete", "photos.incomplete/store", "left.incomplete/creating", "left.incomplete/store"} {
-		if err := mem.MkdirAll(dir, 0o755); err != nil {
-			t.Fatal(err)
-		}
+		must(t, mem.MkdirAll(dir, 0o755))
 	}
 	write("foreign.incomplete/thesis")
 	write("photos.incomplete/FDDHDB")
@@ -363,14 +336,10 @@ func TestCheckpointRefuses(t *testing.T) {
 	}
 	for what, opt := range checkpoints { // over what a killed one has left, into folders that are not there
 		dir := mem.PathJoin("above", what, "left")
-		if err := d.Checkpoint(ctx, dir, opt); err != nil {
-			t.Fatal(err)
-		}
+		must(t, d.Checkpoint(ctx, dir, opt))
 		checkCopy(t, mem, dir, what)
 	}
-	if err := d.Checkpoint(ctx, "left", db.CheckpointOptions{}); err != nil {
-		t.Fatal(err)
-	}
+	must(t, d.Checkpoint(ctx, "left", db.CheckpointOptions{}))
 	checkCopy(t, mem, "left", "over what another has left")
 	// Only one goes on at a time to one folder.
 	var second error
@@ -404,9 +373,7 @@ func TestCheckpointOnDisk(t *testing.T) {
 	t.Chdir(t.TempDir())
 	for what, opt := range checkpoints {
 		dir := what + "/"
-		if err := d.Checkpoint(ctx, dir, opt); err != nil {
-			t.Fatal(err)
-		}
+		must(t, d.Checkpoint(ctx, dir, opt))
 		checkCopy(t, vfs.Default, what, what)
 		if err := d.Checkpoint(ctx, dir, opt); !errors.Is(err, db.ErrExists) {
 			t.Error(err)

@@ -13,17 +13,9 @@ import (
 func TestClosedSnapshotsSayWhatIsClosed(t *testing.T) {
 	d, c := dbkit.OpenCoded(t, 16)
 	putAll(t, c, []*db.Item{{Key: "k", Code: []byte{1, 2}}})
-	s, err := d.Snapshot()
-	if err != nil {
-		t.Fatal(err)
-	}
-	runs, err := c.SearchRadius(ctx, db.Query{Key: "k"}, 4)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := errors.Join(s.Close(), runs.Close()); err != nil {
-		t.Fatal(err)
-	}
+	s := need(d.Snapshot())(t)
+	runs := need(c.SearchRadius(ctx, db.Query{Key: "k"}, 4))(t)
+	must(t, errors.Join(s.Close(), runs.Close()))
 	for _, err := range []error{
 		dbkit.Second(s.Collection("main")), s.Close(), dbkit.Second(runs.First(ctx, 1)), runs.Close(),
 	} {

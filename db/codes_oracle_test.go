@@ -68,16 +68,10 @@ func codeOfItem(m *model.Model, labels []uint32, vectors []model.Vector) (code [
 	return codec.PackSigns(codec.NewCode(q), sum).AppendBytes(nil, q), total, nil
 }
 
-// fataler is what tests and checks of random histories have in common.
-type fataler interface {
-	Helper()
-	Fatal(...any)
-}
-
 // checkCodes compares the codes of items with what the model makes of them.
 func checkCodes(t fataler, c *db.Collection, items []*db.Item) {
 	t.Helper()
-	err := db.Read(c, func(v *state.View, cv *state.CollectionView) error {
+	must(t, db.Read(c, func(v *state.View, cv *state.CollectionView) error {
 		if cv.Space == nil || cv.CodesOnly() {
 			return nil
 		}
@@ -98,10 +92,7 @@ func checkCodes(t fataler, c *db.Collection, items []*db.Item) {
 			return fmt.Errorf("%d items have a code, %d are reported, %v", coded, s.CodedItems, err)
 		}
 		return nil
-	})
-	if err != nil {
-		t.Fatal(err)
-	}
+	}))
 }
 
 func hamming(a, b []byte) (n int) {

@@ -19,21 +19,14 @@ func TestCompactGivesSpaceBack(t *testing.T) {
 	dbkit.LongTest(t)
 	opts := &db.Options{FS: vfs.NewMem()}
 	d := dbkit.MustOpen(t, "db", opts)
-	c, err := d.CreateCollection(ctx, "main", db.Schema{Bits: 64})
-	if err != nil {
-		t.Fatal(err)
-	}
+	c := need(d.CreateCollection(ctx, "main", db.Schema{Bits: 64}))(t)
 	const n = 6000
 	b := d.NewBatch()
 	for i := range n {
 		b.Put(c, &db.Item{Key: fmt.Sprint("k", i), Code: codeAt(i), Payload: codeAt(7 * i)})
 	}
-	if err := b.Commit(ctx); err != nil {
-		t.Fatal(err)
-	}
-	if err := d.Compact(ctx); err != nil {
-		t.Fatal(err)
-	}
+	must(t, b.Commit(ctx))
+	must(t, d.Compact(ctx))
 	index := func() (postings int) {
 		for key := range storeKeys(t, d) {
 			if key[0] == codec.KindSubstring || key[0] == codec.KindCodes {
@@ -42,19 +35,10 @@ func TestCompactGivesSpaceBack(t *testing.T) {
 		}
 		return postings
 	}
-	full, err := d.Stats()
-	if err != nil {
-		t.Fatal(err)
-	}
+	full := need(d.Stats())(t)
 	fullIndex := index()
-	s, err := d.Snapshot()
-	if err != nil {
-		t.Fatal(err)
-	}
-	then, err := s.Collection("main")
-	if err != nil {
-		t.Fatal(err)
-	}
+	s := need(d.Snapshot())(t)
+	then := need(s.Collection("main"))(t)
 	var keys []string
 	for i := range n {
 		if i%100 > 0 {
@@ -64,25 +48,16 @@ func TestCompactGivesSpaceBack(t *testing.T) {
 	if k, err := c.Delete(ctx, keys...); k != len(keys) || err != nil {
 		t.Fatal(k, err)
 	}
-	if err := d.Compact(ctx); err != nil {
-		t.Fatal(err)
-	}
+	must(t, d.Compact(ctx))
 	for _, plan := range dbkit.AllPlans {
 		if k, err := then.CountRadius(ctx, db.Query{Code: codeAt(5), Plan: plan}, 4); k == 0 || err != nil {
 			t.Errorf("snapshot, plan %v: %d, %v", plan, k, err)
 		}
 	}
-	if err := s.Close(); err != nil {
-		t.Fatal(err)
-	}
-	if err := d.Compact(ctx); err != nil {
-		t.Fatal(err)
-	}
+	must(t, s.Close())
+	must(t, d.Compact(ctx))
 	for round := range 2 {
-		st, err := d.Stats()
-		if err != nil {
-			t.Fatal(err)
-		}
+		st := need(d.Stats())(t)
 		cs := st.Collections[0]
 		if st.Items != n/100 || cs.DistinctCodes != n/100 || 10*cs.MemoryBytes > 5*full.Collections[0].MemoryBytes {
 			t.Errorf("round %d: %+v; it was %+v", round, cs, full.Collections[0])
@@ -111,18 +86,11 @@ func TestCompactGivesSpaceBack(t *testing.T) {
 func TestProgressOfCompact(t *testing.T) {
 	h := &heard{}
 	d := dbkit.MustOpen(t, "db", &db.Options{FS: vfs.NewMem(), EventListener: h.listen})
-	c, err := d.CreateCollection(ctx, "main", db.Schema{Bits: 64})
-	if err != nil {
-		t.Fatal(err)
-	}
+	c := need(d.CreateCollection(ctx, "main", db.Schema{Bits: 64}))(t)
 	for i := range 100 {
-		if _, err := c.Put(ctx, &db.Item{Key: fmt.Sprint("k", i), Code: codeAt(i)}); err != nil {
-			t.Fatal(err)
-		}
+		need(c.Put(ctx, &db.Item{Key: fmt.Sprint("k", i), Code: codeAt(i)}))(t)
 	}
-	if err := d.Compact(ctx); err != nil {
-		t.Fatal(err)
-	}
+	must(t, d.Compact(ctx))
 	dbkit.MustClose(t, d)
 	var stages []string
 	for _, e := range h.of("fddhdb.compact.progress") {

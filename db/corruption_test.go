@@ -87,28 +87,17 @@ func portrait(d *db.DB) (string, error) {
 func filesIn(t testing.TB, fsys vfs.FS, dir string) map[string][]byte {
 	t.Helper()
 	files := map[string][]byte{}
-	names, err := fsys.List(dir)
-	if err != nil {
-		t.Fatal(err)
-	}
+	names := need(fsys.List(dir))(t)
 	for _, name := range names {
 		file := fsys.PathJoin(dir, name)
-		info, err := fsys.Stat(file)
-		if err != nil {
-			t.Fatal(err)
-		}
+		info := need(fsys.Stat(file))(t)
 		if info.IsDir() {
 			maps.Copy(files, filesIn(t, fsys, file))
 			continue
 		}
-		f, err := fsys.Open(file)
-		if err != nil {
-			t.Fatal(err)
-		}
+		f := need(fsys.Open(file))(t)
 		b, err := io.ReadAll(f)
-		if err := errors.Join(err, f.Close()); err != nil {
-			t.Fatal(err)
-		}
+		must(t, errors.Join(err, f.Close()))
 		files[file] = b
 	}
 	return files
@@ -119,9 +108,7 @@ func folderFrom(t testing.TB, files map[string][]byte) *vfs.MemFS {
 	t.Helper()
 	mem := vfs.NewMem()
 	for name, b := range files {
-		if err := mem.MkdirAll(mem.PathDir(name), 0o755); err != nil {
-			t.Fatal(err)
-		}
+		must(t, mem.MkdirAll(mem.PathDir(name), 0o755))
 		writeFile(t, mem, name, b)
 	}
 	return mem
@@ -198,10 +185,7 @@ func TestDamageToEveryByte(t *testing.T) {
 	dbkit.MustClose(t, d)
 	files := filesIn(t, mem, "db")
 	d = dbkit.MustOpen(t, "db", &db.Options{FS: folderFrom(t, files)})
-	want, err := portrait(d)
-	if err != nil {
-		t.Fatal(err)
-	}
+	want := need(portrait(d))(t)
 	dbkit.MustClose(t, d)
 	if what, err := outcome(t, files, want); what != harmless {
 		t.Fatalf("nothing is damaged: %s, %v", what, err)
@@ -292,17 +276,11 @@ func TestDamageToAKilledDatabase(t *testing.T) {
 	var cs []*db.Collection
 	states := map[string]int{} // how many commits lead to a portrait
 	note := func(n int) {
-		p, err := portrait(d)
-		if err != nil {
-			t.Fatal(err)
-		}
+		p := need(portrait(d))(t)
 		states[p] = n
 	}
 	for i, name := range []string{"one", "two"} {
-		c, err := d.CreateCollection(ctx, name, db.Schema{Bits: 16})
-		if err != nil {
-			t.Fatal(err)
-		}
+		c := need(d.CreateCollection(ctx, name, db.Schema{Bits: 16}))(t)
 		cs = append(cs, c)
 		note(i - 1)
 	}
@@ -313,9 +291,7 @@ func TestDamageToAKilledDatabase(t *testing.T) {
 			b.Put(c, &db.Item{Key: fmt.Sprint(n % 7), Code: []byte{byte(n), byte(i)}, Payload: bytes.Repeat([]byte{byte(n)}, 150*n)})
 			b.Delete(c, fmt.Sprint((n+3)%7))
 		}
-		if err := b.Commit(ctx); err != nil {
-			t.Fatal(err)
-		}
+		must(t, b.Commit(ctx))
 		note(n + 1)
 	}
 	left := mem.CrashClone(vfs.CrashCloneCfg{})

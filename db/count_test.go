@@ -17,10 +17,7 @@ func TestCountUpTo(t *testing.T) {
 	dbkit.LongTest(t)
 	d := dbkit.MustOpen(t, "db", &db.Options{FS: vfs.NewMem()})
 	defer dbkit.MustClose(t, d)
-	c, err := d.CreateCollection(ctx, "main", db.Schema{Bits: 8})
-	if err != nil {
-		t.Fatal(err)
-	}
+	c := need(d.CreateCollection(ctx, "main", db.Schema{Bits: 8}))(t)
 	const n = 1<<16 + 10
 	b := d.NewBatch()
 	for i := range n {
@@ -30,9 +27,7 @@ func TestCountUpTo(t *testing.T) {
 		}
 		b.Put(c, it)
 	}
-	if err := b.Commit(ctx); err != nil {
-		t.Fatal(err)
-	}
+	must(t, b.Commit(ctx))
 	for _, limit := range []int{1, 7, n/2 - 1, n / 2, n/2 + 1, n, 2 * n} {
 		for where, matches := range map[string]int{"": n, "label = 'odd'": n / 2, "label = 'even'": 0} {
 			if got, err := c.CountUpTo(ctx, limit, where); err != nil || got != min(matches, limit) {
@@ -48,9 +43,7 @@ func TestCountUpTo(t *testing.T) {
 	if _, err := c.CountUpTo(ctx, 1, "year = 1"); !errors.Is(err, db.ErrInvalid) {
 		t.Error(err)
 	}
-	if err := db.State(d).Engine.DB.Set(codec.RowsKey(db.Inside(c).ID, codec.SetLabel, 0, 1), []byte("damage"), nil); err != nil {
-		t.Fatal(err)
-	}
+	must(t, db.State(d).Engine.DB.Set(codec.RowsKey(db.Inside(c).ID, codec.SetLabel, 0, 1), []byte("damage"), nil))
 	if _, err := c.Put(ctx, &db.Item{Key: "0", Code: []byte{1}}); err != nil { // so that it is seen
 		t.Fatal(err)
 	}

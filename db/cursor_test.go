@@ -90,15 +90,9 @@ func TestPagesOfLearnedCodesAreTheWholeAnswer(t *testing.T) {
 // not at all.
 func TestPagesWhileTheCollectionChanges(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
-		d, err := db.Open("db", &db.Options{FS: vfs.NewMem()})
-		if err != nil {
-			t.Fatal(err)
-		}
+		d := need(db.Open("db", &db.Options{FS: vfs.NewMem()}))(t)
 		defer d.Close()
-		c, err := d.CreateCollection(ctx, "main", db.Schema{Bits: 8})
-		if err != nil {
-			t.Fatal(err)
-		}
+		c := need(d.CreateCollection(ctx, "main", db.Schema{Bits: 8}))(t)
 		rng := rand.New(rand.NewPCG(rapid.Uint64().Draw(t, "seed"), 1))
 		code := func() []byte { x := rng.Uint32(); return []byte{byte(x & (x >> 8))} }
 		stay := map[string][]byte{}
@@ -111,12 +105,10 @@ func TestPagesWhileTheCollectionChanges(t *testing.T) {
 			}
 			b.Put(c, it)
 		}
-		if err := b.Commit(ctx); err != nil {
-			t.Fatal(err)
-		}
+		must(t, b.Commit(ctx))
 		q := db.Query{Code: code()}
 		added := n
-		got, err := pages(c, q, rapid.IntRange(1, 9).Draw(t, "k"), func() {
+		got := need(pages(c, q, rapid.IntRange(1, 9).Draw(t, "k"), func() {
 			b := d.NewBatch()
 			for range rng.IntN(6) {
 				switch i := 2*rng.IntN(n/2+1) + 1; rng.IntN(3) {
@@ -134,10 +126,7 @@ func TestPagesWhileTheCollectionChanges(t *testing.T) {
 			if err := b.Commit(ctx); err != nil {
 				t.Fatal(err)
 			}
-		})
-		if err != nil {
-			t.Fatal(err)
-		}
+		}))(t)
 		seen := map[string]int{}
 		last := 0
 		for _, h := range got {
@@ -171,9 +160,7 @@ func TestPagesAfterThoseBeforeWereDeleted(t *testing.T) {
 	if err != nil || len(res.Hits) != 5 {
 		t.Fatal(res, err)
 	}
-	if _, err := c.Delete(ctx, "0", "1", "2", "3", "4"); err != nil {
-		t.Fatal(err)
-	}
+	need(c.Delete(ctx, "0", "1", "2", "3", "4"))(t)
 	q.After = res.Next
 	if res, err = c.Search(ctx, q); err != nil || len(res.Hits) != 5 || res.Next == "" {
 		t.Fatalf("%d hits, next %q, %v", len(res.Hits), res.Next, err)
@@ -188,9 +175,7 @@ func TestPagesAfterThoseBeforeWereDeleted(t *testing.T) {
 		t.Fatal(res, err)
 	}
 	q.After = res.Next
-	if _, err := c.Delete(ctx, "8", "9", "10", "11"); err != nil {
-		t.Fatal(err)
-	}
+	need(c.Delete(ctx, "8", "9", "10", "11"))(t)
 	if res, err = dbkit.FirstWithin(c, q, 4); err != nil || len(res.Hits) != 0 || res.Next != "" {
 		t.Fatal(res, err)
 	}
@@ -205,13 +190,9 @@ func TestLastPageHasNoCursor(t *testing.T) {
 	far := make([]float32, 8)
 	far[0] = 1e6
 	for i := range 10 { // so far from everything that nothing can be said of them
-		if _, err := c.Put(ctx, &db.Item{Key: fmt.Sprint("far", i), Vectors: map[string][]float32{"image": far}}); err != nil {
-			t.Fatal(err)
-		}
+		need(c.Put(ctx, &db.Item{Key: fmt.Sprint("far", i), Vectors: map[string][]float32{"image": far}}))(t)
 	}
-	if _, err := c.Put(ctx, &db.Item{Key: "text", Vectors: map[string][]float32{"text": items[0].Vectors["text"]}}); err != nil {
-		t.Fatal(err)
-	}
+	need(c.Put(ctx, &db.Item{Key: "text", Vectors: map[string][]float32{"text": items[0].Vectors["text"]}}))(t)
 	s, err := c.Stats()
 	if err != nil || s.CodedItems == s.Items {
 		t.Fatal(s, err)
@@ -227,10 +208,7 @@ func TestLastPageHasNoCursor(t *testing.T) {
 // A cursor is good for the query that it is from, and for nothing else.
 func TestCursorOfSomethingElse(t *testing.T) {
 	d, c := dbkit.OpenCoded(t, 16)
-	other, err := d.CreateCollection(ctx, "other", db.Schema{Bits: 16})
-	if err != nil {
-		t.Fatal(err)
-	}
+	other := need(d.CreateCollection(ctx, "other", db.Schema{Bits: 16}))(t)
 	for _, c := range []*db.Collection{c, other} {
 		putAll(t, c, []*db.Item{{Key: "a", Code: []byte{1, 2}}, {Key: "b", Code: []byte{1, 3}}, {Key: "c", Code: []byte{7, 2}}})
 	}
@@ -238,10 +216,7 @@ func TestCursorOfSomethingElse(t *testing.T) {
 	if err != nil || res.Next == "" {
 		t.Fatal(res, err)
 	}
-	raw, err := base64.RawURLEncoding.DecodeString(res.Next)
-	if err != nil {
-		t.Fatal(err)
-	}
+	raw := need(base64.RawURLEncoding.DecodeString(res.Next))(t)
 	flipped := slices.Clone(raw)
 	flipped[20] ^= 1
 	later := slices.Clone(raw)
@@ -278,10 +253,7 @@ func TestCursorOfSomethingElse(t *testing.T) {
 	// A count and a total are of all items, also of those before the cursor.
 	for _, plan := range dbkit.AllPlans {
 		q := db.Query{Code: []byte{1, 2}, Plan: plan}
-		all, err := c.CountRadius(ctx, q, 16)
-		if err != nil {
-			t.Fatal(err)
-		}
+		all := need(c.CountRadius(ctx, q, 16))(t)
 		q.After = res.Next
 		behind, err := c.CountRadius(ctx, q, 16)
 		runs, rerr := c.SearchRadius(ctx, q, 16)
@@ -304,10 +276,7 @@ func TestCursorOfAnotherSpace(t *testing.T) {
 	putAll(t, c, items)
 	dbkit.MustTrain(t, c, db.TrainOptions{Options: fit.Options{Bits: 16}})
 	q := db.Query{Code: []byte{1, 2}}
-	res, err := c.Search(ctx, q)
-	if err != nil {
-		t.Fatal(err)
-	}
+	res := need(c.Search(ctx, q))(t)
 	dbkit.MustTrain(t, c, db.TrainOptions{Options: fit.Options{Bits: 16}})
 	q.After = res.Next
 	if _, err := c.Search(ctx, q); !errors.Is(err, db.ErrInvalid) || !strings.Contains(err.Error(), "space 2") {
@@ -325,14 +294,8 @@ func FuzzCursor(f *testing.F) {
 	}
 	putAll(f, c, items)
 	_ = d
-	res, err := c.Search(ctx, db.Query{Code: []byte{3}})
-	if err != nil {
-		f.Fatal(err)
-	}
-	good, err := base64.RawURLEncoding.DecodeString(res.Next)
-	if err != nil {
-		f.Fatal(err)
-	}
+	res := need(c.Search(ctx, db.Query{Code: []byte{3}}))(f)
+	good := need(base64.RawURLEncoding.DecodeString(res.Next))(f)
 	f.Add(res.Next, []byte(nil))
 	f.Add("", good[21:len(good)-4])
 	f.Add("", []byte{255, 255, 0, 0, 0, 0, 0, 0, 248, 127, 255, 255, 255, 255, 0, 0, 192, 127, 255, 255, 255, 255})

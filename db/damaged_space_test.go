@@ -17,27 +17,16 @@ func TestDamagedSpaceCanBeDropped(t *testing.T) {
 	dbkit.LongTest(t)
 	dir := t.TempDir()
 	d := dbkit.MustOpen(t, dir, nil)
-	c, err := d.CreateCollection(ctx, "main", dbkit.PairsSchema)
-	if err != nil {
-		t.Fatal(err)
-	}
-	other, err := d.CreateCollection(ctx, "other", dbkit.PairsSchema)
-	if err != nil {
-		t.Fatal(err)
-	}
+	c := need(d.CreateCollection(ctx, "main", dbkit.PairsSchema))(t)
+	other := need(d.CreateCollection(ctx, "other", dbkit.PairsSchema))(t)
 	items := dbkit.Pairs(60, synth.Config{})
 	putAll(t, c, items)
 	dbkit.MustTrain(t, c, db.TrainOptions{})
 	dbkit.MustTrain(t, c, db.TrainOptions{})
-	want, err := c.Search(ctx, db.Query{Key: "k7"})
-	if err != nil {
-		t.Fatal(err)
-	}
+	want := need(c.Search(ctx, db.Query{Key: "k7"}))(t)
 	for key := range storeKeys(t, d) {
 		if kind := key[0]; kind == codec.KindCodes && key[8] == 1 { // of the first space
-			if err := db.State(d).Engine.DB.Delete(key, nil); err != nil {
-				t.Fatal(err)
-			}
+			must(t, db.State(d).Engine.DB.Delete(key, nil))
 		}
 	}
 	dbkit.MustClose(t, d)
@@ -61,9 +50,7 @@ func TestDamagedSpaceCanBeDropped(t *testing.T) {
 	if _, err := other.Put(ctx, items[0]); err != nil {
 		t.Error(err)
 	}
-	if err := c.DropSpace(ctx, 1); err != nil {
-		t.Fatal(err)
-	}
+	must(t, c.DropSpace(ctx, 1))
 	if _, err := c.Put(ctx, items[0]); err != nil {
 		t.Errorf("afterwards: %v", err)
 	}

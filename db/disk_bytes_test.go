@@ -16,10 +16,7 @@ func TestDiskBytes(t *testing.T) {
 	const small = 20
 	var all []*db.Collection
 	for i := range small + 1 {
-		c, err := d.CreateCollection(ctx, fmt.Sprint("c", i), db.Schema{Bits: 64})
-		if err != nil {
-			t.Fatal(err)
-		}
+		c := need(d.CreateCollection(ctx, fmt.Sprint("c", i), db.Schema{Bits: 64}))(t)
 		items, size := 3, 100
 		if i == 0 {
 			items, size = 3000, 1000
@@ -30,22 +27,15 @@ func TestDiskBytes(t *testing.T) {
 			for k := range payload { // not to be compressed
 				payload[k] = byte((i + 1) * (j + 3) * (k + 7) * (k + j) >> 3)
 			}
-			if err := b.Put(c, &db.Item{Key: fmt.Sprint("k", j), Code: payload[:8], Payload: payload}); err != nil {
-				t.Fatal(err)
-			}
+			must(t, b.Put(c, &db.Item{Key: fmt.Sprint("k", j), Code: payload[:8], Payload: payload}))
 		}
-		if err := b.Commit(ctx); err != nil {
-			t.Fatal(err)
-		}
+		must(t, b.Commit(ctx))
 		all = append(all, c)
 	}
 	for _, when := range []string{"in the log", "in tables"} {
 		sum := int64(0)
 		for i, c := range all {
-			n, err := c.DiskBytes(ctx)
-			if err != nil {
-				t.Fatal(err)
-			}
+			n := need(c.DiskBytes(ctx))(t)
 			sum += n
 			if i > 0 && (n < 300 || n > 10_000) {
 				t.Errorf("%s: 3 items of 100 bytes take %d", when, n)
@@ -54,20 +44,13 @@ func TestDiskBytes(t *testing.T) {
 				t.Errorf("%s: 3000 items of 1000 bytes take %d", when, n)
 			}
 		}
-		if err := d.Compact(ctx); err != nil {
-			t.Fatal(err)
-		}
-		s, err := d.Stats()
-		if err != nil {
-			t.Fatal(err)
-		}
+		must(t, d.Compact(ctx))
+		s := need(d.Stats())(t)
 		if when == "in tables" && sum > s.DiskBytes {
 			t.Errorf("%d bytes in all collections, %d in the database", sum, s.DiskBytes)
 		}
 	}
-	if err := d.DropCollection(ctx, "c0"); err != nil {
-		t.Fatal(err)
-	}
+	must(t, d.DropCollection(ctx, "c0"))
 	if _, err := all[0].DiskBytes(ctx); err == nil {
 		t.Error("a collection that is gone has a size")
 	}

@@ -55,9 +55,7 @@ func fillDisk(t *testing.T, disk *testfs.SmallDisk, items []*db.Item) (there, un
 	var keys []string
 	for i := range bulkItems {
 		keys = append(keys, fmt.Sprint("bulk", i))
-		if err := b.Put(c, &db.Item{Key: keys[i]}); err != nil {
-			t.Fatal(err)
-		}
+		must(t, b.Put(c, &db.Item{Key: keys[i]}))
 	}
 	note(b.Commit(ctx), keys...)
 	if len(there) > 0 {

@@ -21,10 +21,7 @@ func BenchmarkDrift(b *testing.B) {
 		b.Run(fmt.Sprintf("items=%d", n), func(b *testing.B) {
 			d := dbkit.MustOpen(b, b.TempDir(), nil)
 			defer d.Close()
-			c, err := d.CreateCollection(ctx, "main", db.Schema{Modalities: []db.Modality{{Name: "image", Dim: 128}, {Name: "text", Dim: 128}}})
-			if err != nil {
-				b.Fatal(err)
-			}
+			c := need(d.CreateCollection(ctx, "main", db.Schema{Modalities: []db.Modality{{Name: "image", Dim: 128}, {Name: "text", Dim: 128}}}))(b)
 			data := synth.Pairs(synth.Config{Items: n, Classes: 60, Dims: []int{128, 128}, Noise: 3})
 			batch := d.NewBatch()
 			for i := range n {
@@ -33,18 +30,12 @@ func BenchmarkDrift(b *testing.B) {
 				if i%10 == 0 {
 					it.Labels = []string{fmt.Sprint(data.Labels[i])}
 				}
-				if err := batch.Put(c, it); err != nil {
-					b.Fatal(err)
-				}
+				must(b, batch.Put(c, it))
 			}
-			if err := batch.Commit(ctx); err != nil {
-				b.Fatal(err)
-			}
+			must(b, batch.Commit(ctx))
 			maps := map[string]model.MapKind{"image": model.MapRBF, "text": model.MapRBF}
 			dbkit.MustTrain(b, c, db.TrainOptions{Rows: 2000, Options: fit.Options{Bits: 128, Anchors: 800, Map: maps}})
-			if err := d.WaitForIndex(ctx); err != nil {
-				b.Fatal(err)
-			}
+			must(b, d.WaitForIndex(ctx))
 			v, done, err := db.State(d).Acquire()
 			if err != nil {
 				b.Fatal(err)
@@ -53,17 +44,13 @@ func BenchmarkDrift(b *testing.B) {
 			cv, _ := v.Collections.Get(db.Inside(c).ID)
 			b.Run("measure", func(b *testing.B) {
 				for b.Loop() {
-					if _, err := learn.DriftOf(ctx, v, cv, cv.Live); err != nil {
-						b.Fatal(err)
-					}
+					need(learn.DriftOf(ctx, v, cv, cv.Live))(b)
 				}
 				b.ReportMetric(float64(cv.Codes.Codes), "codes")
 			})
 			b.Run("stats", func(b *testing.B) {
 				for b.Loop() {
-					if _, err := db.StatsOf(v, cv); err != nil {
-						b.Fatal(err)
-					}
+					need(db.StatsOf(v, cv))(b)
 				}
 			})
 		})

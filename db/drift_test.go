@@ -75,9 +75,7 @@ func TestDriftShowsThatTheDataHasChanged(t *testing.T) {
 	defer dbkit.MustClose(t, d)
 	c = dbkit.MustCollection(t, d, "main")
 	check("reopened")
-	if _, err := c.Reindex(ctx, db.ReindexOptions{Activate: true}); err != nil {
-		t.Fatal(err)
-	}
+	need(c.Reindex(ctx, db.ReindexOptions{Activate: true}))(t)
 	if again := update(strange(75, 135)); len(again) != 2 || !again.TrainAgain() {
 		t.Errorf("in a space that goes on: %v", again)
 	}
@@ -103,10 +101,7 @@ func TestDriftOfLabelsThatGrow(t *testing.T) {
 func TestDriftOfGivenCodes(t *testing.T) {
 	d := dbkit.MustOpen(t, t.TempDir(), nil)
 	defer dbkit.MustClose(t, d)
-	c, err := d.CreateCollection(ctx, "codes", db.Schema{Bits: 8})
-	if err != nil {
-		t.Fatal(err)
-	}
+	c := need(d.CreateCollection(ctx, "codes", db.Schema{Bits: 8}))(t)
 	if drift, err := c.Drift(ctx); drift != nil || err == nil {
 		t.Errorf("%v, %v", drift, err)
 	}

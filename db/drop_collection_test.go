@@ -22,12 +22,10 @@ import (
 func allKeys(t testing.TB, d *db.DB) map[string]bool {
 	t.Helper()
 	keys := map[string]bool{}
-	if err := record.ForEach(db.State(d).Engine.DB, nil, func(key, _ []byte) error {
+	must(t, record.ForEach(db.State(d).Engine.DB, nil, func(key, _ []byte) error {
 		keys[string(key)] = true
 		return nil
-	}); err != nil {
-		t.Fatal(err)
-	}
+	}))
 	return keys
 }
 
@@ -37,18 +35,12 @@ func TestDropCollection(t *testing.T) {
 	opts := &db.Options{FS: vfs.NewMem()}
 	d := dbkit.MustOpen(t, "db", opts)
 	defer func() { d.Close() }()
-	kept, err := d.CreateCollection(ctx, "kept", dbkit.PairsSchema)
-	if err != nil {
-		t.Fatal(err)
-	}
+	kept := need(d.CreateCollection(ctx, "kept", dbkit.PairsSchema))(t)
 	putAll(t, kept, dbkit.Pairs(60, synth.Config{Seed: 1}))
 	dbkit.MustTrain(t, kept, db.TrainOptions{Options: fit.Options{Bits: 32}})
 	before, items := allKeys(t, d), dbkit.AllItems(t, kept)
 
-	c, err := d.CreateCollection(ctx, "main", dbkit.PairsSchema)
-	if err != nil {
-		t.Fatal(err)
-	}
+	c := need(d.CreateCollection(ctx, "main", dbkit.PairsSchema))(t)
 	put := dbkit.Pairs(80, synth.Config{Seed: 2})
 	for i, it := range put {
 		it.Fields = map[string]any{"year": int64(i)}
@@ -57,13 +49,9 @@ func TestDropCollection(t *testing.T) {
 	for range 2 { // so that there is a space that stands by
 		dbkit.MustTrain(t, c, db.TrainOptions{Options: fit.Options{Bits: 16}})
 	}
-	if _, err := c.Update(ctx, db.UpdateOptions{}); err != nil {
-		t.Fatal(err)
-	}
+	need(c.Update(ctx, db.UpdateOptions{}))(t)
 	putAll(t, c, put[:20]) // so that there is an outbox
-	if err := d.Compact(ctx); err != nil {
-		t.Fatal(err)
-	}
+	must(t, d.Compact(ctx))
 	kinds := map[byte]bool{}
 	for key := range allKeys(t, d) {
 		if !before[key] {
@@ -75,32 +63,18 @@ func TestDropCollection(t *testing.T) {
 			t.Fatalf("the collection has no keys of kind %x", kind)
 		}
 	}
-	snap, err := d.Snapshot()
-	if err != nil {
-		t.Fatal(err)
-	}
+	snap := need(d.Snapshot())(t)
 	defer snap.Close()
-	then, err := snap.Collection("main")
-	if err != nil {
-		t.Fatal(err)
-	}
+	then := need(snap.Collection("main"))(t)
 	q := db.Query{From: "image", To: "text", Vector: put[3].Vectors["image"], K: 100}
-	want, err := c.Search(ctx, q)
-	if err != nil {
-		t.Fatal(err)
-	}
-	runs, err := c.SearchRadius(ctx, q, 16)
-	if err != nil {
-		t.Fatal(err)
-	}
+	want := need(c.Search(ctx, q))(t)
+	runs := need(c.SearchRadius(ctx, q, 16))(t)
 	defer runs.Close()
 
 	if err := d.DropCollection(ctx, "nosuch"); !errors.Is(err, db.ErrNotFound) {
 		t.Errorf("one that does not exist: %v", err)
 	}
-	if err := d.DropCollection(ctx, "main"); err != nil {
-		t.Fatal(err)
-	}
+	must(t, d.DropCollection(ctx, "main"))
 	gone := func(c *db.Collection) {
 		t.Helper()
 		b := d.NewBatch()
@@ -150,16 +124,9 @@ func TestDropCollection(t *testing.T) {
 	dbkit.EqualItems(t, items, dbkit.AllItems(t, kept))
 
 	// Who reads it already goes on, also while another takes the name.
-	other, err := d.CreateCollection(ctx, "main", db.Schema{Bits: 16})
-	if err != nil {
-		t.Fatal(err)
-	}
-	if _, err := other.Put(ctx, &db.Item{Key: "k1", Code: []byte{1, 2}}); err != nil {
-		t.Fatal(err)
-	}
-	if err := d.Compact(ctx); err != nil {
-		t.Fatal(err)
-	}
+	other := need(d.CreateCollection(ctx, "main", db.Schema{Bits: 16}))(t)
+	need(other.Put(ctx, &db.Item{Key: "k1", Code: []byte{1, 2}}))(t)
+	must(t, d.Compact(ctx))
 	if got, err := then.Search(ctx, q); err != nil || cmp.Diff(want, got) != "" {
 		t.Errorf("in the snapshot: %v\n%s", err, cmp.Diff(want, got))
 	}
@@ -218,33 +185,20 @@ func TestDropCollectionRightAfterOpening(t *testing.T) {
 	opts := &db.Options{FS: vfs.NewMem()}
 	d := dbkit.MustOpen(t, "db", opts)
 	for _, name := range []string{"a", "b"} {
-		c, err := d.CreateCollection(ctx, name, db.Schema{Bits: 32})
-		if err != nil {
-			t.Fatal(err)
-		}
+		c := need(d.CreateCollection(ctx, name, db.Schema{Bits: 32}))(t)
 		b := d.NewBatch()
 		for i := range state.LoadAtOnce + 50 {
-			if err := b.Put(c, &db.Item{Key: fmt.Sprint(i), Code: []byte{byte(i), byte(i >> 8), byte(i >> 16), 7}}); err != nil {
-				t.Fatal(err)
-			}
+			must(t, b.Put(c, &db.Item{Key: fmt.Sprint(i), Code: []byte{byte(i), byte(i >> 8), byte(i >> 16), 7}}))
 		}
-		if err := b.Commit(ctx); err != nil {
-			t.Fatal(err)
-		}
+		must(t, b.Commit(ctx))
 	}
 	dbkit.MustClose(t, d)
 	d = dbkit.MustOpen(t, "db", opts)
 	defer d.Close()
-	if err := d.DropCollection(ctx, "a"); err != nil {
-		t.Fatal(err)
-	}
-	if err := d.WaitForIndex(ctx); err != nil {
-		t.Fatal(err)
-	}
+	must(t, d.DropCollection(ctx, "a"))
+	must(t, d.WaitForIndex(ctx))
 	b := dbkit.MustCollection(t, d, "b")
-	if _, err := b.Put(ctx, &db.Item{Key: "new", Code: []byte{1, 2, 3, 4}}); err != nil {
-		t.Fatal(err)
-	}
+	need(b.Put(ctx, &db.Item{Key: "new", Code: []byte{1, 2, 3, 4}}))(t)
 	if n, err := b.Count(); n != state.LoadAtOnce+51 || err != nil {
 		t.Errorf("%d items, %v", n, err)
 	}
@@ -259,17 +213,12 @@ func TestCrashesAroundDroppingACollection(t *testing.T) {
 	mem := vfs.NewCrashableMem()
 	d := dbkit.MustOpen(t, "db", &db.Options{FS: mem})
 	defer func() { d.Close() }()
-	c, err := d.CreateCollection(ctx, "main", dbkit.PairsSchema)
-	if err != nil {
-		t.Fatal(err)
-	}
+	c := need(d.CreateCollection(ctx, "main", dbkit.PairsSchema))(t)
 	putAll(t, c, dbkit.Pairs(60, synth.Config{}))
 	dbkit.MustTrain(t, c, db.TrainOptions{Options: fit.Options{Bits: 16}})
 	want := dbkit.AllItems(t, c)
 	before := mem.CrashClone(vfs.CrashCloneCfg{})
-	if err := d.DropCollection(ctx, "main"); err != nil {
-		t.Fatal(err)
-	}
+	must(t, d.DropCollection(ctx, "main"))
 	after := mem.CrashClone(vfs.CrashCloneCfg{})
 
 	was := dbkit.MustOpen(t, "db", &db.Options{FS: before})

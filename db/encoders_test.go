@@ -20,10 +20,7 @@ import (
 func TestEncoders(t *testing.T) {
 	fs := vfs.NewMem()
 	d := dbkit.MustOpen(t, "db", &db.Options{FS: fs})
-	c, err := d.CreateCollection(ctx, "main", dbkit.PairsSchema)
-	if err != nil {
-		t.Fatal(err)
-	}
+	c := need(d.CreateCollection(ctx, "main", dbkit.PairsSchema))(t)
 	putAll(t, c, dbkit.Pairs(40, synth.Config{}))
 	dbkit.MustTrain(t, c, db.TrainOptions{Options: fit.Options{Bits: 16, Anchors: 10}})
 	given := []db.Encoder{
@@ -38,37 +35,23 @@ func TestEncoders(t *testing.T) {
 			t.Errorf("%s: %v, %s", what, err, diff)
 		}
 	}
-	before, err := d.Snapshot()
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := c.SetEncoders(ctx, given); err != nil {
-		t.Fatal(err)
-	}
+	before := need(d.Snapshot())(t)
+	must(t, c.SetEncoders(ctx, given))
 	given[0].Command[0] = "changed by the caller"
 	want[2].Command = []string{"python3", "a b.py", ""}
 	same("set", d, want)
-	then, err := before.Collection("main")
-	if err != nil {
-		t.Fatal(err)
-	}
+	then := need(before.Collection("main"))(t)
 	if got, err := then.Encoders(); err != nil || got != nil {
 		t.Errorf("a snapshot of before has %v, %v", got, err)
 	}
-	if err := errors.Join(before.Close(), c.Alter(ctx, db.Alteration{AddFields: []db.Field{{"place", db.String, false}}})); err != nil {
-		t.Fatal(err)
-	}
+	must(t, errors.Join(before.Close(), c.Alter(ctx, db.Alteration{AddFields: []db.Field{{"place", db.String, false}}})))
 	same("altered", d, want)
 
 	// An index-only copy has them, and can be given others.
-	if err := d.Checkpoint(ctx, "copy", db.CheckpointOptions{IndexOnly: true}); err != nil {
-		t.Fatal(err)
-	}
+	must(t, d.Checkpoint(ctx, "copy", db.CheckpointOptions{IndexOnly: true}))
 	copied := dbkit.MustOpen(t, "copy", &db.Options{FS: fs})
 	same("copy", copied, want)
-	if err := dbkit.MustCollection(t, copied, "main").SetEncoders(ctx, want[:1]); err != nil {
-		t.Fatal(err)
-	}
+	must(t, dbkit.MustCollection(t, copied, "main").SetEncoders(ctx, want[:1]))
 	same("copy with others", copied, want[:1])
 	dbkit.CheckSound(t, copied, "copy with others")
 	dbkit.MustClose(t, copied)
@@ -77,9 +60,7 @@ func TestEncoders(t *testing.T) {
 	d = dbkit.MustOpen(t, "db", &db.Options{FS: fs})
 	same("opened again", d, want)
 	c = dbkit.MustCollection(t, d, "main")
-	if err := c.SetEncoders(ctx, nil); err != nil {
-		t.Fatal(err)
-	}
+	must(t, c.SetEncoders(ctx, nil))
 	same("removed", d, nil)
 	dbkit.CheckSound(t, d, "removed")
 	dbkit.MustClose(t, d)
@@ -89,18 +70,10 @@ func TestEncoders(t *testing.T) {
 func TestEncodersThatCannotBe(t *testing.T) {
 	d := dbkit.MustOpen(t, "db", &db.Options{FS: vfs.NewMem()})
 	defer dbkit.MustClose(t, d)
-	c, err := d.CreateCollection(ctx, "main", dbkit.PairsSchema)
-	if err != nil {
-		t.Fatal(err)
-	}
-	codes, err := d.CreateCollection(ctx, "codes", db.Schema{Bits: 16})
-	if err != nil {
-		t.Fatal(err)
-	}
+	c := need(d.CreateCollection(ctx, "main", dbkit.PairsSchema))(t)
+	codes := need(d.CreateCollection(ctx, "codes", db.Schema{Bits: 16}))(t)
 	one := db.Encoder{"text", db.InputText, []string{"encode"}}
-	if err := c.SetEncoders(ctx, []db.Encoder{one}); err != nil {
-		t.Fatal(err)
-	}
+	must(t, c.SetEncoders(ctx, []db.Encoder{one}))
 	for _, r := range []struct {
 		c    *db.Collection
 		all  []db.Encoder

@@ -98,10 +98,7 @@ func TestEvaluateAgreesWithTheDefinition(t *testing.T) {
 	for _, r := range got {
 		var codes, queryCodes [][]byte
 		var labels [][]string
-		for it, err := range c.Items(ctx) {
-			if err != nil {
-				t.Fatal(err)
-			}
+		for it := range every(t, c.Items(ctx)) {
 			if it.Vectors[r.To] != nil {
 				codes, labels = append(codes, it.Code), append(labels, it.Labels)
 			}

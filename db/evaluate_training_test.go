@@ -47,10 +47,7 @@ func TestEvaluateTraining(t *testing.T) {
 	}
 	for seed := range uint64(2) {
 		for _, method := range []model.Method{model.MethodLabels, model.MethodJoint} {
-			before, err := c.Stats()
-			if err != nil {
-				t.Fatal(err)
-			}
+			before := need(c.Stats())(t)
 			training, found, err := c.EvaluateTraining(ctx, options(seed, method), e)
 			if err != nil {
 				t.Fatal(err)
@@ -59,10 +56,7 @@ func TestEvaluateTraining(t *testing.T) {
 				t.Fatalf("%+v became %+v, %v", before, after, err)
 			}
 			want := dbkit.MustTrain(t, c, options(seed, method))
-			wanted, err := c.Evaluate(ctx, e)
-			if err != nil {
-				t.Fatal(err)
-			}
+			wanted := need(c.Evaluate(ctx, e))(t)
 			if !reflect.DeepEqual(found, wanted) {
 				t.Errorf("seed %d, %v: %+v, after training %+v", seed, method, found, wanted)
 			}
@@ -84,15 +78,9 @@ func TestEvaluateTrainingOfASnapshot(t *testing.T) {
 	d, c := dbkit.OpenPairs(t)
 	all := dbkit.Pairs(80, synth.Config{Seed: 3})
 	putAll(t, c, all[:60])
-	s, err := d.Snapshot()
-	if err != nil {
-		t.Fatal(err)
-	}
+	s := need(d.Snapshot())(t)
 	defer s.Close()
-	old, err := s.Collection("main")
-	if err != nil {
-		t.Fatal(err)
-	}
+	old := need(s.Collection("main"))(t)
 	putAll(t, c, all[60:])
 	e := db.Evaluation{Queries: map[string][][]float32{"text": {all[70].Vectors["text"]}}, Labels: [][]string{all[70].Labels}}
 	for _, tc := range []struct {
@@ -115,10 +103,7 @@ func TestEvaluateTrainingErrors(t *testing.T) {
 	if _, _, err := c.EvaluateTraining(cancelled, db.TrainOptions{Options: fit.Options{Progress: func(string, int64, int64) { cancel() }}}, e); !errors.Is(err, context.Canceled) {
 		t.Errorf("cancelled: %v", err)
 	}
-	given, err := d.CreateCollection(ctx, "codes", db.Schema{Bits: 16})
-	if err != nil {
-		t.Fatal(err)
-	}
+	given := need(d.CreateCollection(ctx, "codes", db.Schema{Bits: 16}))(t)
 	for name, bad := range map[string]struct {
 		c   *db.Collection
 		opt db.TrainOptions

@@ -83,43 +83,25 @@ func TestEvents(t *testing.T) {
 	var h heard
 	var log logged
 	d := dbkit.MustOpen(t, "db", &db.Options{FS: vfs.NewMem(), EventListener: h.listen, Logger: slog.New(&log)})
-	c, err := d.CreateCollection(ctx, "main", dbkit.PairsSchema)
-	if err != nil {
-		t.Fatal(err)
-	}
+	c := need(d.CreateCollection(ctx, "main", dbkit.PairsSchema))(t)
 	items := dbkit.Pairs(80, synth.Config{})
 	putAll(t, c, items[:60])
 	opt := db.TrainOptions{Options: fit.Options{Bits: 16, Anchors: 10}}
 	first := dbkit.MustTrain(t, c, opt)
 	putAll(t, c, items[60:])
-	update, err := c.Update(ctx, db.UpdateOptions{})
-	if err != nil {
-		t.Fatal(err)
-	}
-	reindexed, err := c.Reindex(ctx, db.ReindexOptions{})
-	if err != nil {
-		t.Fatal(err)
-	}
+	update := need(c.Update(ctx, db.UpdateOptions{}))(t)
+	reindexed := need(c.Reindex(ctx, db.ReindexOptions{}))(t)
 	mustAlter(t, c, db.Alteration{AddFields: []db.Field{{"place", db.String, false}}, IndexFields: []string{"title"}})
-	if err := c.SetEncoders(ctx, []db.Encoder{{"text", db.InputText, []string{"encode"}}}); err != nil {
-		t.Fatal(err)
-	}
-	if err := c.RenameLabel(ctx, items[0].Labels[0], "renamed"); err != nil {
-		t.Fatal(err)
-	}
-	merged, err := c.MergeLabel(ctx, "renamed", items[1].Labels[0])
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, c.SetEncoders(ctx, []db.Encoder{{"text", db.InputText, []string{"encode"}}}))
+	must(t, c.RenameLabel(ctx, items[0].Labels[0], "renamed"))
+	merged := need(c.MergeLabel(ctx, "renamed", items[1].Labels[0]))(t)
 	repo := mustFolder(t)
 	m := mustBackup(t, d, repo, db.BackupOptions{})
-	if err := errors.Join(
+	must(t, errors.Join(
 		c.Activate(ctx, reindexed.Space), c.Activate(ctx, reindexed.Space), dbkit.Second(c.Rollback(ctx)), c.DropSpace(ctx, reindexed.Space),
 		d.Checkpoint(ctx, "copy", db.CheckpointOptions{IndexOnly: true}), d.Compact(ctx),
 		dbkit.Second(d.Verify(ctx, db.VerifyOptions{}, func(f db.Finding) error { return errors.New(f.String()) })),
-	); err != nil {
-		t.Fatal(err)
-	}
+	))
 	cancelled, cancel := context.WithCancel(ctx)
 	opt.Progress = func(string, int64, int64) { cancel() }
 	if _, err := c.Train(cancelled, opt); !errors.Is(err, context.Canceled) {
@@ -128,12 +110,8 @@ func TestEvents(t *testing.T) {
 	if _, err := c.Train(ctx, db.TrainOptions{Options: fit.Options{Bits: 7}}); err == nil {
 		t.Fatal("trained with 7 bits")
 	}
-	if _, err := db.Restore(ctx, repo, "again", &db.Options{FS: db.OptionsOf(d).FS, EventListener: h.listen}, db.RestoreOptions{}); err != nil {
-		t.Fatal(err)
-	}
-	if err := d.DropCollection(ctx, "main"); err != nil {
-		t.Fatal(err)
-	}
+	need(db.Restore(ctx, repo, "again", &db.Options{FS: db.OptionsOf(d).FS, EventListener: h.listen}, db.RestoreOptions{}))(t)
+	must(t, d.DropCollection(ctx, "main"))
 	dbkit.MustClose(t, d)
 
 	type fields struct {
@@ -253,10 +231,7 @@ func TestListenerUsesTheDatabase(t *testing.T) {
 		}
 	}})
 	opened <- d
-	c, err := d.CreateCollection(ctx, "main", db.Schema{Bits: 8})
-	if err != nil {
-		t.Fatal(err)
-	}
+	c := need(d.CreateCollection(ctx, "main", db.Schema{Bits: 8}))(t)
 	<-entered
 	for i := range 2 * signal.MaxQueuedEvents {
 		level := slog.LevelInfo
@@ -265,9 +240,7 @@ func TestListenerUsesTheDatabase(t *testing.T) {
 		}
 		db.State(d).Signals.Happened("test", level, event.Event{Items: int64(i)})
 	}
-	if _, err := c.Put(ctx, &db.Item{Key: "a", Code: []byte{1}}); err != nil {
-		t.Fatal(err)
-	}
+	need(c.Put(ctx, &db.Item{Key: "a", Code: []byte{1}}))(t)
 	// Half of the room is for errors.
 	if n := dbkit.MustStats(t, d).Activity.EventsDropped; n != signal.MaxQueuedEvents {
 		t.Errorf("%d events were dropped", n)
@@ -294,9 +267,7 @@ func testListenerEnds(t *testing.T, end func()) {
 		calls++
 		end()
 	}})
-	if _, err := d.CreateCollection(ctx, "main", db.Schema{Bits: 8}); err != nil {
-		t.Fatal(err)
-	}
+	need(d.CreateCollection(ctx, "main", db.Schema{Bits: 8}))(t)
 	dbkit.MustClose(t, d)
 	n := 0
 	for _, l := range log.lines {
@@ -315,10 +286,7 @@ func TestEventsOfTrouble(t *testing.T) {
 		var h heard
 		fsys, broken := breakable()
 		d := dbkit.MustOpen(t, "db", &db.Options{FS: fsys, EventListener: h.listen})
-		c, err := d.CreateCollection(ctx, "main", db.Schema{Bits: 8})
-		if err != nil {
-			t.Fatal(err)
-		}
+		c := need(d.CreateCollection(ctx, "main", db.Schema{Bits: 8}))(t)
 		broken.Store(true)
 		for range 2 {
 			if _, err := c.Put(ctx, &db.Item{Key: "a", Code: []byte{1}}); !errors.Is(err, db.ErrFailed) {
@@ -342,9 +310,7 @@ func TestEventsOfTrouble(t *testing.T) {
 			t.Errorf("%d commits are lost, not %d", a.LostCommits, lost)
 		}
 		if lost > 0 {
-			if _, err := d.AcknowledgeLosses(ctx); err != nil {
-				t.Fatal(err)
-			}
+			need(d.AcknowledgeLosses(ctx))(t)
 		}
 		if a := dbkit.MustStats(t, d).Activity; a.LostCommits != 0 {
 			t.Errorf("%d commits are lost, acknowledged", a.LostCommits)
@@ -354,9 +320,7 @@ func TestEventsOfTrouble(t *testing.T) {
 		if (lost > 0) != (len(e) == 1) || lost > 0 && attrOf(e[0], "missing").Uint64() != lost {
 			t.Errorf("%d lost: %+v", lost, e)
 		}
-		if err := mem.Remove("db/COMMITS"); err != nil {
-			t.Fatal(err)
-		}
+		must(t, mem.Remove("db/COMMITS"))
 		d = dbkit.MustOpen(t, "db", &db.Options{FS: mem, EventListener: h.listen})
 		problem := d.Recovery().Problem
 		dbkit.MustClose(t, d)
@@ -371,9 +335,7 @@ func TestEventsOfTrouble(t *testing.T) {
 		if !dbkit.MustStats(t, d).Activity.DiskFull {
 			t.Error("it is not full")
 		}
-		if _, err := d.CreateCollection(ctx, "main", db.Schema{Bits: 8}); err != nil {
-			t.Fatal(err)
-		}
+		need(d.CreateCollection(ctx, "main", db.Schema{Bits: 8}))(t)
 		if dbkit.MustStats(t, d).Activity.DiskFull {
 			t.Error("it is full, though writes go on")
 		}
@@ -383,10 +345,7 @@ func TestEventsOfTrouble(t *testing.T) {
 		disk := &testfs.SmallDisk{FS: vfs.NewMem(), Room: -1}
 		d := dbkit.MustOpen(t, "db", &db.Options{FS: disk, ReserveBytes: 100 << 20, EventListener: h.listen})
 		tell(disk, d, 10<<30)
-		c, err := d.CreateCollection(ctx, "main", db.Schema{Bits: 8})
-		if err != nil {
-			t.Fatal(err)
-		}
+		c := need(d.CreateCollection(ctx, "main", db.Schema{Bits: 8}))(t)
 		put := func() error { return dbkit.Second(c.Put(ctx, &db.Item{Key: "a", Code: []byte{1}})) }
 		for _, full := range []bool{false, true, true, false, false} {
 			free := int64(1 << 30)
@@ -417,10 +376,7 @@ func TestEventsInTheBackground(t *testing.T) {
 			done <- e
 		}
 	}})
-	c, err := d.CreateCollection(ctx, "main", dbkit.PairsSchema)
-	if err != nil {
-		t.Fatal(err)
-	}
+	c := need(d.CreateCollection(ctx, "main", dbkit.PairsSchema))(t)
 	items := dbkit.Pairs(80, synth.Config{})
 	putAll(t, c, items[:60])
 	dbkit.MustTrain(t, c, db.TrainOptions{Options: fit.Options{Bits: 16, Anchors: 10}})
@@ -440,10 +396,7 @@ func TestEventsInTheBackground(t *testing.T) {
 // it says of their fields.
 func eventsInTable(t *testing.T) map[event.Name]string {
 	t.Helper()
-	text, err := os.ReadFile("../docs/OPERATIONS.md")
-	if err != nil {
-		t.Fatal(err)
-	}
+	text := need(os.ReadFile("../docs/OPERATIONS.md"))(t)
 	all := map[event.Name]string{}
 	row := regexp.MustCompile("(?m)^\\| `(fddhdb\\.[a-z.]+)` \\| (\\w+) \\|([^|]*)\\| ([^|]+) \\|$")
 	for _, m := range row.FindAllStringSubmatch(string(text), -1) {
@@ -478,10 +431,7 @@ func checkDocumented(t *testing.T, table map[event.Name]string, e *event.Event) 
 // The table of docs/OPERATIONS.md has all events.
 func TestEventsAreDocumented(t *testing.T) {
 	table := eventsInTable(t)
-	source, err := os.ReadFile("event/event.go")
-	if err != nil {
-		t.Fatal(err)
-	}
+	source := need(os.ReadFile("event/event.go"))(t)
 	want := []event.Name{"fddhdb.op.begin", "fddhdb.op.progress", "fddhdb.op.failed"}
 	for _, m := range regexp.MustCompile(`Name = "([a-z.]+)"`).FindAllSubmatch(source, -1) {
 		want = append(want, event.Name(m[1]))
@@ -509,10 +459,7 @@ func TestEventsOfInterruptions(t *testing.T) {
 	fsys := vfs.NewMem()
 	opts := &db.Options{FS: fsys, EventListener: h.listen}
 	d := dbkit.MustOpen(t, "db", opts)
-	c, err := d.CreateCollection(ctx, "main", dbkit.PairsSchema)
-	if err != nil {
-		t.Fatal(err)
-	}
+	c := need(d.CreateCollection(ctx, "main", dbkit.PairsSchema))(t)
 	putAll(t, c, dbkit.Pairs(500, synth.Config{}))
 	training := db.TrainOptions{Options: fit.Options{Bits: 16, Anchors: 10}}
 	dbkit.MustTrain(t, c, training)
@@ -561,12 +508,8 @@ func TestEventsOfInterruptions(t *testing.T) {
 	checkDocumented(t, eventsInTable(t), left)
 
 	d = dbkit.MustOpen(t, "db", opts)
-	if c, err = d.Collection("main"); err != nil {
-		t.Fatal(err)
-	}
-	if err := complete(c); err != nil {
-		t.Fatal(err)
-	}
+	c = need(d.Collection("main"))(t)
+	must(t, complete(c))
 	dbkit.MustClose(t, d)
 	if e := said("fddhdb.reindex.done"); e.Space != left.Space || attrOf(e, "resumes").Any() != nil {
 		t.Errorf("completed: %+v", e)

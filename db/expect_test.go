@@ -32,10 +32,7 @@ func full(key string) *db.Item {
 func TestPutIf(t *testing.T) {
 	d := dbkit.MustOpen(t, t.TempDir(), nil)
 	defer d.Close()
-	c, err := d.CreateCollection(ctx, "main", countSchema)
-	if err != nil {
-		t.Fatal(err)
-	}
+	c := need(d.CreateCollection(ctx, "main", countSchema))(t)
 	expect := func(what string, err, want error) {
 		t.Helper()
 		if !errors.Is(err, want) || (want == nil) != (err == nil) {
@@ -100,14 +97,9 @@ func TestPutIf(t *testing.T) {
 func TestPutIfOfCodes(t *testing.T) {
 	d := dbkit.MustOpen(t, t.TempDir(), nil)
 	defer d.Close()
-	c, err := d.CreateCollection(ctx, "main", db.Schema{Bits: 16})
-	if err != nil {
-		t.Fatal(err)
-	}
+	c := need(d.CreateCollection(ctx, "main", db.Schema{Bits: 16}))(t)
 	a, b := &db.Item{Key: "k", Code: []byte{1, 2}}, &db.Item{Key: "k", Code: []byte{1, 3}}
-	if err := errors.Join(c.PutIf(ctx, a, nil), c.PutIf(ctx, b, a)); err != nil {
-		t.Fatal(err)
-	}
+	must(t, errors.Join(c.PutIf(ctx, a, nil), c.PutIf(ctx, b, a)))
 	if err := c.PutIf(ctx, a, a); !errors.Is(err, db.ErrConflict) {
 		t.Error(err)
 	}
@@ -123,9 +115,7 @@ func TestExpectInABulkLoad(t *testing.T) {
 			if i == at {
 				b.Expect(c, "k3", &db.Item{Key: "k3"})
 			}
-			if err := b.Put(c, &db.Item{Key: fmt.Sprint("k", i)}); err != nil {
-				t.Fatal(err)
-			}
+			must(t, b.Put(c, &db.Item{Key: fmt.Sprint("k", i)}))
 		}
 		if err := b.Commit(ctx); !errors.Is(err, db.ErrConflict) {
 			t.Errorf("condition at %d: %v", at, err)
@@ -138,20 +128,13 @@ func TestExpectInABulkLoad(t *testing.T) {
 
 // Sums that move between items of two collections by many writers at a time are kept.
 func TestConditionsKeepSums(t *testing.T) {
-	d, err := db.Open(t.TempDir(), &db.Options{NoSync: true})
-	if err != nil {
-		t.Fatal(err)
-	}
+	d := need(db.Open(t.TempDir(), &db.Options{NoSync: true}))(t)
 	defer d.Close()
 	var cs [2]*db.Collection
 	for i := range cs {
-		if cs[i], err = d.CreateCollection(ctx, fmt.Sprint("c", i), countSchema); err != nil {
-			t.Fatal(err)
-		}
+		cs[i] = need(d.CreateCollection(ctx, fmt.Sprint("c", i), countSchema))(t)
 		for j := range 3 {
-			if err := dbkit.Second(cs[i].Put(ctx, &db.Item{Key: fmt.Sprint(j), Fields: map[string]any{"n": 100}})); err != nil {
-				t.Fatal(err)
-			}
+			must(t, dbkit.Second(cs[i].Put(ctx, &db.Item{Key: fmt.Sprint(j), Fields: map[string]any{"n": 100}})))
 		}
 	}
 	amount := func(it *db.Item) int64 { return it.Fields["n"].(int64) }
@@ -187,10 +170,7 @@ func TestConditionsKeepSums(t *testing.T) {
 	for j := range 3 {
 		sum := int64(0)
 		for _, c := range cs {
-			it, err := c.Get(ctx, fmt.Sprint(j))
-			if err != nil {
-				t.Fatal(err)
-			}
+			it := need(c.Get(ctx, fmt.Sprint(j)))(t)
 			sum += amount(it)
 		}
 		if sum != 200 {
@@ -204,10 +184,7 @@ func TestPutIfAfterTraining(t *testing.T) {
 	_, c := dbkit.OpenPairs(t)
 	items := dbkit.Pairs(40, synth.Config{})
 	putAll(t, c, items)
-	old, err := c.Get(ctx, "k7")
-	if err != nil {
-		t.Fatal(err)
-	}
+	old := need(c.Get(ctx, "k7"))(t)
 	dbkit.MustTrain(t, c, db.TrainOptions{})
 	trained, err := c.Get(ctx, "k7")
 	if err != nil || old.Code != nil || trained.Code == nil {
@@ -225,34 +202,24 @@ func TestPutIfAfterTraining(t *testing.T) {
 		if err := c.PutIf(ctx, items[7], expected); !errors.Is(err, db.ErrConflict) {
 			t.Errorf("an item that is changed, as it was read %s the training: %v", what, err)
 		}
-		if _, err := c.Put(ctx, items[7]); err != nil {
-			t.Fatal(err)
-		}
+		need(c.Put(ctx, items[7]))(t)
 	}
 }
 
 // A batch that is refused takes no number from the counter of automatic keys.
 func TestRefusedBatchesLeaveTheCounter(t *testing.T) {
 	d, c := dbkit.OpenCoded(t, 8)
-	if _, err := c.Put(ctx, &db.Item{Key: "there", Code: []byte{1}}); err != nil {
-		t.Fatal(err)
-	}
+	need(c.Put(ctx, &db.Item{Key: "there", Code: []byte{1}}))(t)
 	b := d.NewBatch()
 	for range 3 {
-		if err := b.Put(c, &db.Item{Code: []byte{2}}); err != nil {
-			t.Fatal(err)
-		}
+		must(t, b.Put(c, &db.Item{Code: []byte{2}}))
 	}
-	if err := b.PutIf(c, &db.Item{Key: "there", Code: []byte{3}}, nil); err != nil {
-		t.Fatal(err)
-	}
+	must(t, b.PutIf(c, &db.Item{Key: "there", Code: []byte{3}}, nil))
 	if err := b.Commit(ctx); !errors.Is(err, db.ErrConflict) {
 		t.Fatal(err)
 	}
 	for range 2 {
-		if _, err := c.Put(ctx, &db.Item{Code: []byte{4}}); err != nil {
-			t.Fatal(err)
-		}
+		need(c.Put(ctx, &db.Item{Code: []byte{4}}))(t)
 	}
 	for _, key := range []string{"0", "1"} {
 		if _, err := c.Get(ctx, key); err != nil {
@@ -264,15 +231,11 @@ func TestRefusedBatchesLeaveTheCounter(t *testing.T) {
 // A number that a batch frees can be taken by what it puts afterwards.
 func TestBatchesReuseTheKeysThatTheyDelete(t *testing.T) {
 	d, c := dbkit.OpenCoded(t, 8)
-	if _, err := c.Put(ctx, &db.Item{Key: "0", Code: []byte{1}}); err != nil {
-		t.Fatal(err)
-	}
+	need(c.Put(ctx, &db.Item{Key: "0", Code: []byte{1}}))(t)
 	b := d.NewBatch()
 	b.Delete(c, "0")
 	b.Put(c, &db.Item{Code: []byte{2}})
-	if err := b.Commit(ctx); err != nil {
-		t.Fatal(err)
-	}
+	must(t, b.Commit(ctx))
 	it, err := c.Get(ctx, "0")
 	if err != nil || it.Code[0] != 2 {
 		t.Errorf("%+v, %v", it, err)

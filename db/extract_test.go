@@ -34,12 +34,9 @@ import (
 func manyKinds(t testing.TB, opts *db.Options) *db.DB {
 	t.Helper()
 	d := verified(t, opts)
-	news, err := d.CreateCollection(ctx, "mainly-news", db.Schema{ // "main" begins its name
+	news := need(d.CreateCollection(ctx, "mainly-news", db.Schema{ // "main" begins its name
 		Modalities: []db.Modality{{Name: "image", Dim: 6}, {Name: "text", Dim: synth.NUSWideText, Sparse: true}},
-	})
-	if err != nil {
-		t.Fatal(err)
-	}
+	}))(t)
 	items := dbkit.Bags(t, 3, 60)
 	putAll(t, news, items)
 	dbkit.MustTrain(t, news, db.TrainOptions{Options: fit.Options{Bits: 24, Anchors: 12}})
@@ -60,10 +57,7 @@ func sayings(t testing.TB, c *db.Collection, like []*db.Item, vectors bool) []st
 	say := func(what string, answer any, err error) {
 		out = append(out, fmt.Sprintf("%s: %+v, %v", what, answer, err))
 	}
-	schema, err := c.Schema()
-	if err != nil {
-		t.Fatal(err)
-	}
+	schema := need(c.Schema())(t)
 	for it, err := range c.Items(ctx) {
 		if !vectors && it != nil {
 			it.Vectors, it.Sparse, it.Modalities = nil, nil, nil
@@ -90,15 +84,9 @@ func sayings(t testing.TB, c *db.Collection, like []*db.Item, vectors bool) []st
 		n, err := c.CountWhere(ctx, where)
 		say("count "+where, n, err)
 	}
-	spaces, err := c.Spaces(ctx)
-	if err != nil {
-		t.Fatal(err)
-	}
+	spaces := need(c.Spaces(ctx))(t)
 	for _, sp := range spaces {
-		in, err := c.InSpace(sp.Space)
-		if err != nil {
-			t.Fatal(err)
-		}
+		in := need(c.InSpace(sp.Space))(t)
 		say("space", []any{sp.Space, sp.State, sp.Previous, sp.Bits, sp.Revision, sp.Items, sp.Codes, sp.Recode, sp.Checksum}, nil)
 		training, err := json.Marshal(sp.Training)
 		say("training", string(training), err)
@@ -191,7 +179,7 @@ func sameRecords(t testing.TB, was, is *db.DB, collections []string) {
 	t.Helper()
 	records := func(d *db.DB) map[string]string {
 		all := map[string]string{}
-		if err := record.ForEach(db.State(d).Engine.DB, nil, func(key, value []byte) error {
+		must(t, record.ForEach(db.State(d).Engine.DB, nil, func(key, value []byte) error {
 			wanted := key[0] == codec.KindDatabase || key[0] == codec.KindMark || key[0] == codec.KindName && slices.Contains(collections, string(key[1:]))
 			for _, name := range collections {
 				wanted = wanted || key[0] > codec.KindName && key[0] != codec.KindMark && binary.BigEndian.Uint32(key[1:]) == db.Inside(dbkit.MustCollection(t, was, name)).ID
@@ -203,9 +191,7 @@ func sameRecords(t testing.TB, was, is *db.DB, collections []string) {
 				all[string(key)] = string(value)
 			}
 			return nil
-		}); err != nil {
-			t.Fatal(err)
-		}
+		})) // it has one of its own
 		return all
 	}
 	if diff := cmp.Diff(records(was), records(is)); diff != "" {
@@ -219,13 +205,8 @@ func TestCheckpointAnswersTheSame(t *testing.T) {
 	dbkit.LongTest(t)
 	opts := &db.Options{FS: vfs.NewMem()}
 	d := manyKinds(t, opts)
-	names, err := d.Collections()
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := d.WaitForIndex(ctx); err != nil {
-		t.Fatal(err)
-	}
+	names := need(d.Collections())(t)
+	must(t, d.WaitForIndex(ctx))
 	like := map[string][]*db.Item{}
 	said := map[string]map[bool][]string{}
 	for _, name := range names {
@@ -241,17 +222,13 @@ func TestCheckpointAnswersTheSame(t *testing.T) {
 			dir := fmt.Sprint("copy", i)
 			var done, total int64
 			opt.Progress = func(_ string, d, t int64) { done, total = d, t }
-			if err := d.Checkpoint(ctx, dir, opt); err != nil {
-				t.Fatal(err)
-			}
+			must(t, d.Checkpoint(ctx, dir, opt))
 			if partial := opt.Collection != "" || opt.IndexOnly; partial != (total > 0) || done != total {
 				t.Errorf("progress ended at %d of %d", done, total)
 			}
 			is := dbkit.MustOpen(t, dir, &db.Options{FS: opts.FS, MustExist: true})
 			defer func() { is.Close() }()
-			if err := is.WaitForIndex(ctx); err != nil {
-				t.Fatal(err)
-			}
+			must(t, is.WaitForIndex(ctx))
 			all, _ := dbkit.Findings(t, is, db.VerifyOptions{Deep: true})
 			for _, f := range all {
 				t.Errorf("%v (%s)", f, f.Key)
@@ -318,10 +295,7 @@ func TestExtractWhileWriting(t *testing.T) {
 	c, items := dbkit.MustCollection(t, d, "main"), dbkit.Pairs(200, synth.Config{Seed: 9})
 	like := dbkit.AllItems(t, c)
 	for i, opt := range []db.CheckpointOptions{{Collection: "main"}, {IndexOnly: true}} {
-		snap, err := d.Snapshot()
-		if err != nil {
-			t.Fatal(err)
-		}
+		snap := need(d.Snapshot())(t)
 		stop := make(chan struct{})
 		var wg sync.WaitGroup
 		for w := range 2 {
@@ -349,16 +323,11 @@ func TestExtractWhileWriting(t *testing.T) {
 			t.Error(err)
 		}
 		dir := fmt.Sprint("copy", i)
-		if err := db.CheckpointOf(ctx, d, snap, dir, opt); err != nil {
-			t.Fatal(err)
-		}
+		must(t, db.CheckpointOf(ctx, d, snap, dir, opt))
 		close(stop)
 		wg.Wait()
 		is := dbkit.MustOpen(t, dir, &db.Options{FS: fsys})
-		then, err := snap.Collection("main")
-		if err != nil {
-			t.Fatal(err)
-		}
+		then := need(snap.Collection("main"))(t)
 		sameSayings(t, sayings(t, then, like, !opt.IndexOnly), sayings(t, dbkit.MustCollection(t, is, "main"), like, !opt.IndexOnly))
 		dbkit.CheckSound(t, is, "of a state before")
 		dbkit.MustClose(t, is)
@@ -389,10 +358,7 @@ func TestExtractHoldsNothingElse(t *testing.T) {
 	}
 	for i, name := range []string{"mine", "theirs"} {
 		in := func(o db.CheckpointOptions) bool { return o.Collection == "" || o.Collection == name }
-		c, err := d.CreateCollection(ctx, name, dbkit.PairsSchema)
-		if err != nil {
-			t.Fatal(err)
-		}
+		c := need(d.CreateCollection(ctx, name, dbkit.PairsSchema))(t)
 		items := dbkit.Pairs(60, synth.Config{Seed: uint64(i)})
 		it := items[7]
 		it.Key = tell(name+" key", 10*i, in)
@@ -405,16 +371,12 @@ func TestExtractHoldsNothingElse(t *testing.T) {
 		dbkit.MustTrain(t, c, db.TrainOptions{Options: fit.Options{Bits: 16, Anchors: 10}})
 		never := func(db.CheckpointOptions) bool { return false }
 		putAll(t, c, []*db.Item{{Key: "gone", Payload: []byte(tell(name+" deleted", 10*i+4, never))}, {Key: "was", Payload: []byte(tell(name+" replaced", 10*i+5, never))}})
-		if _, err := c.Delete(ctx, "gone"); err != nil {
-			t.Fatal(err)
-		}
+		need(c.Delete(ctx, "gone"))(t)
 		putAll(t, c, []*db.Item{{Key: "was"}})
 	}
 	for i, opt := range []db.CheckpointOptions{{}, {Collection: "mine"}, {Collection: "theirs", IndexOnly: true}, {IndexOnly: true}} {
 		to := filepath.Join(dir, fmt.Sprint("copy", i))
-		if err := d.Checkpoint(ctx, to, opt); err != nil {
-			t.Fatal(err)
-		}
+		must(t, d.Checkpoint(ctx, to, opt))
 		var all strings.Builder
 		for _, content := range filesOf(t, to) {
 			all.WriteString(content)
@@ -438,10 +400,7 @@ func TestExtractWhileBuilding(t *testing.T) {
 	fsys := vfs.NewMem()
 	d := dbkit.MustOpen(t, "db", &db.Options{FS: fsys})
 	defer d.Close()
-	c, err := d.CreateCollection(ctx, "main", dbkit.PairsSchema)
-	if err != nil {
-		t.Fatal(err)
-	}
+	c := need(d.CreateCollection(ctx, "main", dbkit.PairsSchema))(t)
 	putAll(t, c, dbkit.Pairs(80, synth.Config{}))
 	extracted := 0
 	check := func(what string) {
@@ -496,10 +455,7 @@ func TestFullCheckpointWhileWriting(t *testing.T) {
 		}
 		fsys := vfs.NewMem()
 		d := dbkit.MustOpen(t, "db", &db.Options{FS: fsys, NoSync: noSync})
-		c, err := d.CreateCollection(ctx, "main", db.Schema{Bits: 16})
-		if err != nil {
-			t.Fatal(err)
-		}
+		c := need(d.CreateCollection(ctx, "main", db.Schema{Bits: 16}))(t)
 		var mu sync.Mutex
 		acknowledged := 0
 		stop, stopped := make(chan struct{}), make(chan struct{})
@@ -533,9 +489,7 @@ func TestFullCheckpointWhileWriting(t *testing.T) {
 					continue
 				}
 				dir := fmt.Sprint("copy", i)
-				if err := d.Checkpoint(ctx, dir, db.CheckpointOptions{}); err != nil {
-					t.Fatal(err)
-				}
+				must(t, d.Checkpoint(ctx, dir, db.CheckpointOptions{}))
 				is := dbkit.MustOpen(t, dir, &db.Options{FS: fsys})
 				n, err := dbkit.MustCollection(t, is, "main").Count()
 				if err != nil || n%3 != 0 || n < 3*least {
@@ -558,24 +512,18 @@ func TestCheckpointOfACheckpoint(t *testing.T) {
 	fsys := vfs.NewMem()
 	d := manyKinds(t, &db.Options{FS: fsys})
 	opt := db.CheckpointOptions{IndexOnly: true}
-	if err := d.Checkpoint(ctx, "once", opt); err != nil {
-		t.Fatal(err)
-	}
+	must(t, d.Checkpoint(ctx, "once", opt))
 	once := dbkit.MustOpen(t, "once", &db.Options{FS: fsys})
 	defer once.Close()
 	for name, opt := range map[string]db.CheckpointOptions{"twice": opt, "whole": {}} {
-		if err := once.Checkpoint(ctx, name, opt); err != nil {
-			t.Fatal(err)
-		}
+		must(t, once.Checkpoint(ctx, name, opt))
 		again := dbkit.MustOpen(t, name, &db.Options{FS: fsys})
 		want, got := map[string]string{}, map[string]string{}
 		for d, into := range map[*db.DB]map[string]string{once: want, again: got} {
-			if err := record.ForEach(db.State(d).Engine.DB, nil, func(key, value []byte) error {
+			must(t, record.ForEach(db.State(d).Engine.DB, nil, func(key, value []byte) error {
 				into[string(key)] = string(value)
 				return nil
-			}); err != nil {
-				t.Fatal(err)
-			}
+			}))
 		}
 		uuid := string(codec.DatabaseKey(codec.RecordUUID))
 		if same := want[uuid] == got[uuid]; same != (name == "whole") {
@@ -597,10 +545,7 @@ func TestExtractOfLargeItems(t *testing.T) {
 	dir := t.TempDir()
 	d := dbkit.MustOpen(t, filepath.Join(dir, "db"), nil)
 	defer d.Close()
-	c, err := d.CreateCollection(ctx, "main", db.Schema{Bits: 8})
-	if err != nil {
-		t.Fatal(err)
-	}
+	c := need(d.CreateCollection(ctx, "main", db.Schema{Bits: 8}))(t)
 	want := map[string][32]byte{}
 	payload := make([]byte, store.TableBytes/2)
 	r := rand.NewChaCha8([32]byte{})
@@ -608,19 +553,12 @@ func TestExtractOfLargeItems(t *testing.T) {
 		_, _ = r.Read(payload)
 		key := fmt.Sprint(i)
 		want[key] = sha256.Sum256(payload)
-		if _, err := c.Put(ctx, &db.Item{Key: key, Code: []byte{byte(i)}, Payload: payload}); err != nil {
-			t.Fatal(err)
-		}
+		need(c.Put(ctx, &db.Item{Key: key, Code: []byte{byte(i)}, Payload: payload}))(t)
 	}
-	if err := d.Checkpoint(ctx, filepath.Join(dir, "copy"), db.CheckpointOptions{Collection: "main"}); err != nil {
-		t.Fatal(err)
-	}
+	must(t, d.Checkpoint(ctx, filepath.Join(dir, "copy"), db.CheckpointOptions{Collection: "main"}))
 	is := dbkit.MustOpen(t, filepath.Join(dir, "copy"), nil)
 	defer is.Close()
-	tables, err := filepath.Glob(filepath.Join(dir, "copy", store.StoreName, "*.sst"))
-	if err != nil {
-		t.Fatal(err)
-	}
+	tables := need(filepath.Glob(filepath.Join(dir, "copy", store.StoreName, "*.sst")))(t)
 	large := 0
 	for _, path := range tables {
 		info, err := os.Stat(path)

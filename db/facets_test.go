@@ -108,15 +108,10 @@ func TestFacets(t *testing.T) {
 		change(it)
 	}
 	dbkit.PutAll(t, d, c, items[:100])
-	if _, err := c.Delete(ctx, "k299"); err != nil {
-		t.Fatal(err)
-	}
+	need(c.Delete(ctx, "k299"))(t)
 	for _, where := range []string{"", "inttrue >= 0", "label = 'l0' AND booltrue = true", "label = 'none'"} {
 		var match []*db.Item
-		for it, err := range c.ItemsWhere(ctx, where) {
-			if err != nil {
-				t.Fatal(err)
-			}
+		for it := range every(t, c.ItemsWhere(ctx, where)) {
 			match = append(match, it)
 		}
 		for _, by := range fields {
@@ -174,15 +169,9 @@ func TestFacetsOfAnswers(t *testing.T) {
 		{Vector: q.Vector, From: "image", Facets: q.Facets, Rerank: db.RerankProjection, MinSimilarity: .2},
 		{Vector: q.Vector, From: "image", Facets: q.Facets, Rerank: db.RerankAsymmetric, FacetLimit: 1}} {
 		const radius = 5
-		all, err := dbkit.FirstWithin(c, db.Query{From: q.From, Vector: q.Vector, Where: q.Where, Rerank: q.Rerank, MinSimilarity: q.MinSimilarity, K: 1000}, radius)
-		if err != nil {
-			t.Fatal(err)
-		}
+		all := need(dbkit.FirstWithin(c, db.Query{From: q.From, Vector: q.Vector, Where: q.Where, Rerank: q.Rerank, MinSimilarity: q.MinSimilarity, K: 1000}, radius))(t)
 		q.K, q.After = 3, ""
-		first, err := dbkit.FirstWithin(c, q, radius)
-		if err != nil {
-			t.Fatal(err)
-		}
+		first := need(dbkit.FirstWithin(c, q, radius))(t)
 		q.After = first.Next
 		second, err := dbkit.FirstWithin(c, q, radius)
 		want := of(all.Hits)

@@ -27,19 +27,14 @@ import (
 func folderIn(t *testing.T, files map[string]string) string {
 	dir := t.TempDir()
 	for name, text := range files {
-		if err := os.WriteFile(filepath.Join(dir, name), []byte(text), 0o644); err != nil {
-			t.Fatal(err)
-		}
+		must(t, os.WriteFile(filepath.Join(dir, name), []byte(text), 0o644))
 	}
 	return dir
 }
 
 func listing(t *testing.T, dir string) []string {
 	t.Helper()
-	entries, err := os.ReadDir(dir)
-	if err != nil {
-		t.Fatal(err)
-	}
+	entries := need(os.ReadDir(dir))(t)
 	var names []string
 	for _, e := range entries {
 		names = append(names, e.Name())
@@ -97,12 +92,8 @@ func TestMustExistCreatesNothing(t *testing.T) {
 
 func TestInterruptedCreationIsDoneAgain(t *testing.T) {
 	dir := t.TempDir()
-	if err := os.MkdirAll(filepath.Join(dir, store.CreatingName), 0o755); err != nil {
-		t.Fatal(err)
-	}
-	if err := os.WriteFile(filepath.Join(dir, store.CreatingName, "half"), nil, 0o644); err != nil {
-		t.Fatal(err)
-	}
+	must(t, os.MkdirAll(filepath.Join(dir, store.CreatingName), 0o755))
+	must(t, os.WriteFile(filepath.Join(dir, store.CreatingName, "half"), nil, 0o644))
 	if _, err := db.Open(dir, &db.Options{MustExist: true}); !errors.Is(err, db.ErrNotDatabase) {
 		t.Fatal(err)
 	}
@@ -117,15 +108,10 @@ func TestInterruptedCreationIsDoneAgain(t *testing.T) {
 func TestLostMarkerIsWrittenAgain(t *testing.T) {
 	dir := t.TempDir()
 	d := dbkit.MustOpen(t, dir, nil)
-	c, err := d.CreateCollection(ctx, "main", dbkit.PairsSchema)
-	if err != nil {
-		t.Fatal(err)
-	}
+	c := need(d.CreateCollection(ctx, "main", dbkit.PairsSchema))(t)
 	putAll(t, c, dbkit.Pairs(20, synth.Config{}))
 	dbkit.MustClose(t, d)
-	if err := os.Remove(filepath.Join(dir, store.MarkerName)); err != nil {
-		t.Fatal(err)
-	}
+	must(t, os.Remove(filepath.Join(dir, store.MarkerName)))
 	for _, must := range []bool{true, false} {
 		d, err := db.Open(dir, &db.Options{MustExist: must})
 		if must {
@@ -148,12 +134,8 @@ func TestLostMarkerIsWrittenAgain(t *testing.T) {
 func TestFolderOfOthersNamedStoreStays(t *testing.T) {
 	dir := t.TempDir()
 	thesis := filepath.Join(dir, store.StoreName, "thesis.tex")
-	if err := os.Mkdir(filepath.Dir(thesis), 0o755); err != nil {
-		t.Fatal(err)
-	}
-	if err := os.WriteFile(thesis, []byte("x"), 0o644); err != nil {
-		t.Fatal(err)
-	}
+	must(t, os.Mkdir(filepath.Dir(thesis), 0o755))
+	must(t, os.WriteFile(thesis, []byte("x"), 0o644))
 	if _, err := db.Open(dir, nil); !errors.Is(err, db.ErrNotDatabase) {
 		t.Error(err)
 	}
@@ -180,9 +162,7 @@ func TestOneFolderHasOneLockHoweverItIsSpelt(t *testing.T) {
 
 func TestLockThatCannotBeTakenIsNotHeld(t *testing.T) {
 	dir := t.TempDir()
-	if err := os.Mkdir(filepath.Join(dir, store.LockName), 0o755); err != nil {
-		t.Fatal(err)
-	}
+	must(t, os.Mkdir(filepath.Join(dir, store.LockName), 0o755))
 	if _, err := db.Open(dir, nil); err == nil || errors.Is(err, db.ErrLocked) {
 		t.Error(err)
 	}
@@ -257,10 +237,7 @@ func TestFailedWriteFailsTheDatabaseNotTheProcess(t *testing.T) {
 		return nil
 	}))
 	d := dbkit.MustOpen(t, "db", &db.Options{FS: fsys})
-	c, err := d.CreateCollection(ctx, "main", dbkit.PairsSchema)
-	if err != nil {
-		t.Fatal(err)
-	}
+	c := need(d.CreateCollection(ctx, "main", dbkit.PairsSchema))(t)
 	items := dbkit.Pairs(20, synth.Config{})
 	putAll(t, c, items)
 	dbkit.MustTrain(t, c, db.TrainOptions{})
@@ -308,10 +285,7 @@ func TestDamagedFilesAreFound(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			dir := t.TempDir()
 			d := dbkit.MustOpen(t, dir, nil)
-			c, err := d.CreateCollection(ctx, "main", dbkit.PairsSchema)
-			if err != nil {
-				t.Fatal(err)
-			}
+			c := need(d.CreateCollection(ctx, "main", dbkit.PairsSchema))(t)
 			putAll(t, c, dbkit.Pairs(500, synth.Config{}))
 			dbkit.MustClose(t, d)
 			tables, err := filepath.Glob(filepath.Join(dir, store.StoreName, "*.sst"))
@@ -319,13 +293,8 @@ func TestDamagedFilesAreFound(t *testing.T) {
 				t.Fatal(tables, err)
 			}
 			for _, path := range tables {
-				b, err := os.ReadFile(path)
-				if err != nil {
-					t.Fatal(err)
-				}
-				if err := damage(path, b); err != nil {
-					t.Fatal(err)
-				}
+				b := need(os.ReadFile(path))(t)
+				must(t, damage(path, b))
 			}
 			d, err = db.Open(dir, nil)
 			if err == nil {
@@ -345,10 +314,7 @@ func TestDamagedFilesAreFound(t *testing.T) {
 func TestCrashKeepsWhatWasAcknowledged(t *testing.T) {
 	mem := vfs.NewCrashableMem()
 	d := dbkit.MustOpen(t, "db", &db.Options{FS: mem})
-	c, err := d.CreateCollection(ctx, "main", dbkit.PairsSchema)
-	if err != nil {
-		t.Fatal(err)
-	}
+	c := need(d.CreateCollection(ctx, "main", dbkit.PairsSchema))(t)
 	items := dbkit.Pairs(60, synth.Config{})
 	type crash struct {
 		fs    *vfs.MemFS
@@ -358,9 +324,7 @@ func TestCrashKeepsWhatWasAcknowledged(t *testing.T) {
 	var crashes []crash
 	space := db.Space(0)
 	for i, it := range items {
-		if _, err := c.Put(ctx, it); err != nil {
-			t.Fatal(err)
-		}
+		need(c.Put(ctx, it))(t)
 		if i%25 == 24 {
 			space = dbkit.MustTrain(t, c, db.TrainOptions{Options: fit.Options{}}).Space
 		}
@@ -382,9 +346,7 @@ func TestCrashKeepsWhatWasAcknowledged(t *testing.T) {
 		if err != nil || s.Space != cr.space || (cr.space > 0 && s.CodedItems != cr.items) {
 			t.Fatalf("after %d items: %+v, %v", cr.items, s, err)
 		}
-		if _, err := c.Put(ctx, &db.Item{Key: "new"}); err != nil {
-			t.Fatal(err)
-		}
+		need(c.Put(ctx, &db.Item{Key: "new"}))(t)
 		dbkit.MustClose(t, d)
 	}
 }

@@ -23,20 +23,13 @@ func (l *spacesLife) backups() backup.Store { return vfsStore{l.fs, faultyReposi
 func copyingCases(t *testing.T, closed *vfs.MemFS) []faultyCase {
 	backedUp := closed.CrashClone(vfs.CrashCloneCfg{})
 	l := &spacesLife{fs: backedUp}
-	if err := l.open(); err != nil {
-		t.Fatal(err)
-	}
-	state, err := stateOf(l.d)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, l.open())
+	state := need(stateOf(l.d))(t)
 	var made []string
 	for _, opt := range []db.BackupOptions{{Collection: "main"}, {}, {}} {
 		made = append(made, mustBackup(t, l.d, l.backups(), opt).ID)
 	}
-	if err := l.close(); err != nil {
-		t.Fatal(err)
-	}
+	must(t, l.close())
 	indexOnly := lifeState{items: state.items, active: state.active, revisions: state.revisions}
 	backsUp := func(opt db.BackupOptions) func(l *spacesLife) error {
 		return func(l *spacesLife) error {

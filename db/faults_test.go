@@ -153,9 +153,7 @@ func faultyBase(t *testing.T) (closed, crashed *vfs.MemFS) {
 	t.Helper()
 	mem := vfs.NewCrashableMem()
 	l := &spacesLife{fs: mem}
-	if err := l.open(); err != nil {
-		t.Fatal(err)
-	}
+	must(t, l.open())
 	items := dbkit.ViewItems(80, 4)
 	for i, it := range items {
 		it.Fields = map[string]any{"year": i % 5}
@@ -175,9 +173,7 @@ func faultyBase(t *testing.T) (closed, crashed *vfs.MemFS) {
 		}
 	}
 	crashed = mem.CrashClone(vfs.CrashCloneCfg{})
-	if err := l.close(); err != nil {
-		t.Fatal(err)
-	}
+	must(t, l.close())
 	return mem.CrashClone(vfs.CrashCloneCfg{}), crashed
 }
 
@@ -386,10 +382,7 @@ func stateIn(t *testing.T, fsys vfs.FS) lifeState {
 	t.Helper()
 	d := dbkit.MustOpen(t, "db", &db.Options{FS: fsys})
 	defer dbkit.MustClose(t, d)
-	s, err := stateOf(d)
-	if err != nil {
-		t.Fatal(err)
-	}
+	s := need(stateOf(d))(t)
 	return s
 }
 

@@ -25,27 +25,20 @@ func TestFiltersAfterManySmallWrites(t *testing.T) {
 	defer func() { d.Close() }()
 	schema := filterSchema
 	schema.Modalities, schema.Bits = nil, 8
-	c, err := d.CreateCollection(ctx, "main", schema)
-	if err != nil {
-		t.Fatal(err)
-	}
+	c := need(d.CreateCollection(ctx, "main", schema))(t)
 	want := map[string]*db.Item{}
 	r := seed.Rand(t, 3, 4)
 	for i := range 12 * state.MaxLayers {
 		key := fmt.Sprint(r.IntN(300))
 		if r.IntN(3) == 0 {
 			delete(want, key)
-			if _, err := c.Delete(ctx, key); err != nil {
-				t.Fatal(err)
-			}
+			need(c.Delete(ctx, key))(t)
 		} else {
 			want[key] = &db.Item{
 				Key: key, Code: []byte{1}, Labels: []string{filterLabels[r.IntN(2)]},
 				Fields: map[string]any{"n": int64(r.IntN(100) - 50), "s": fmt.Sprint("unique ", i), "b": r.IntN(2) == 0},
 			}
-			if _, err := c.Put(ctx, want[key]); err != nil {
-				t.Fatal(err)
-			}
+			need(c.Put(ctx, want[key]))(t)
 		}
 		if i%200 != 0 {
 			continue
@@ -77,15 +70,10 @@ func TestFiltersAfterManySmallWrites(t *testing.T) {
 
 func TestIndexedStringsAreShort(t *testing.T) {
 	d, _ := dbkit.OpenPairs(t)
-	c, err := d.CreateCollection(ctx, "other", filterSchema)
-	if err != nil {
-		t.Fatal(err)
-	}
+	c := need(d.CreateCollection(ctx, "other", filterSchema))(t)
 	long := strings.Repeat("x", db.MaxIndexedBytes)
-	if _, err := c.Put(ctx, &db.Item{Key: "k", Fields: map[string]any{"s": long, "note": long + "x"}}); err != nil {
-		t.Fatal(err)
-	}
-	_, err = c.Put(ctx, &db.Item{Key: "k", Fields: map[string]any{"s": long + "x"}})
+	need(c.Put(ctx, &db.Item{Key: "k", Fields: map[string]any{"s": long, "note": long + "x"}}))(t)
+	_, err := c.Put(ctx, &db.Item{Key: "k", Fields: map[string]any{"s": long + "x"}})
 	if !errors.Is(err, db.ErrInvalid) || !strings.Contains(err.Error(), `field "s" is indexed: a string in it has at most 1024 bytes, this one has 1025`) {
 		t.Errorf("%v", err)
 	}
@@ -101,20 +89,12 @@ func TestDamagedItemsLeaveTheFilters(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	unknownField, err := (&codec.ItemRecord{Fields: []codec.Field{{ID: 99, Value: true}}}).Append(nil)
-	if err != nil {
-		t.Fatal(err)
-	}
+	unknownField := need((&codec.ItemRecord{Fields: []codec.Field{{ID: 99, Value: true}}}).Append(nil))(t)
 	d, _ := dbkit.OpenPairs(t)
-	c, err := d.CreateCollection(ctx, "other", filterSchema)
-	if err != nil {
-		t.Fatal(err)
-	}
+	c := need(d.CreateCollection(ctx, "other", filterSchema))(t)
 	old := map[string]any{"n": int64(-5), "x": 0.0, "s": "old", "b": false}
 	for i := range 6 {
-		if _, err := c.Put(ctx, &db.Item{Key: fmt.Sprint(i), Labels: []string{"a", "b"}, Fields: old}); err != nil {
-			t.Fatal(err)
-		}
+		need(c.Put(ctx, &db.Item{Key: fmt.Sprint(i), Labels: []string{"a", "b"}, Fields: old}))(t)
 	}
 	damage := [][]byte{[]byte("damage"), wrongType, unknownField, []byte("damage"), nil}
 	for row, b := range damage {
@@ -132,9 +112,7 @@ func TestDamagedItemsLeaveTheFilters(t *testing.T) {
 		t.Errorf("merge with a damaged item: %v", err)
 	}
 	for i := range 3 {
-		if _, err := c.Put(ctx, &db.Item{Key: fmt.Sprint(i), Labels: []string{"b", "c"}, Fields: map[string]any{"s": "new"}}); err != nil {
-			t.Fatal(err)
-		}
+		need(c.Put(ctx, &db.Item{Key: fmt.Sprint(i), Labels: []string{"b", "c"}, Fields: map[string]any{"s": "new"}}))(t)
 	}
 	if n, err := c.Delete(ctx, "3", "4"); n != 2 || err != nil {
 		t.Fatalf("%d, %v", n, err)
@@ -152,22 +130,15 @@ func TestDamagedItemsLeaveTheFilters(t *testing.T) {
 // Damage in a set is an error for who reads it and no one else.
 func TestDamagedSetFailsAlone(t *testing.T) {
 	d, _ := dbkit.OpenPairs(t)
-	c, err := d.CreateCollection(ctx, "other", filterSchema)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if _, err := c.Put(ctx, &db.Item{Key: "k", Labels: []string{"a", "b"}, Fields: map[string]any{"n": 5, "s": "x", "and": 1}}); err != nil {
-		t.Fatal(err)
-	}
+	c := need(d.CreateCollection(ctx, "other", filterSchema))(t)
+	need(c.Put(ctx, &db.Item{Key: "k", Labels: []string{"a", "b"}, Fields: map[string]any{"n": 5, "s": "x", "and": 1}}))(t)
 	for _, key := range [][]byte{
 		codec.RowsKey(db.Inside(c).ID, codec.SetLabel, 0, 0),
 		codec.FieldRowsKey(db.Inside(c).ID, 1, 0, string([]byte{codec.SliceExists})),
 		codec.FieldRowsKey(db.Inside(c).ID, 3, 0, "x"),
 		codec.FieldRowsKey(db.Inside(c).ID, 5, 0, "\x00\x00"), // no slice
 	} {
-		if err := db.State(d).Engine.DB.Set(key, []byte("damage"), nil); err != nil {
-			t.Fatal(err)
-		}
+		must(t, db.State(d).Engine.DB.Set(key, []byte("damage"), nil))
 	}
 	if _, err := c.Put(ctx, &db.Item{Key: "l", Labels: []string{"a"}}); err != nil { // readers see the damage from here on
 		t.Fatal(err)

@@ -21,27 +21,18 @@ func filterable(t *testing.T) (*db.DB, *db.Collection) {
 	schema.Fields = append(schema.Fields,
 		db.Field{Name: "price", Type: db.Float, Indexed: true}, db.Field{Name: "sold", Type: db.Bool, Indexed: true},
 		db.Field{Name: "taken", Type: db.Time, Indexed: true})
-	c, err := d.CreateCollection(t.Context(), "main", schema)
-	if err != nil {
-		t.Fatal(err)
-	}
+	c := need(d.CreateCollection(t.Context(), "main", schema))(t)
 	b, i := d.NewBatch(), 0
 	for it := range set.Items(0, 120) {
 		it.Labels = []string{"it's", "' OR label != '"}[i%2 : i%2+1]
 		it.Fields["price"], it.Fields["sold"], it.Fields["taken"] = float64(i)/10, i%3 == 0, day.AddDate(0, 0, i)
-		if err := b.Put(c, it); err != nil {
-			t.Fatal(err)
-		}
+		must(t, b.Put(c, it))
 		i++
 	}
-	if err := b.Commit(t.Context()); err != nil {
-		t.Fatal(err)
-	}
+	must(t, b.Commit(t.Context()))
 	opt := db.TrainOptions{}
 	opt.Bits, opt.Anchors = 16, 20
-	if _, err := c.Train(t.Context(), opt); err != nil {
-		t.Fatal(err)
-	}
+	need(c.Train(t.Context(), opt))(t)
 	return d, c
 }
 
@@ -79,10 +70,7 @@ func TestFilterArguments(t *testing.T) {
 	}
 	e := db.Evaluation{Queries: map[string][][]float32{"image": {make([]float32, 16)}}, Labels: [][]string{{"it's"}}}
 	e.Where, e.Args = "label = ?", []any{"it's"}
-	found, err := c.Evaluate(t.Context(), e)
-	if err != nil {
-		t.Fatal(err)
-	}
+	found := need(c.Evaluate(t.Context(), e))(t)
 	if len(found) == 0 || found[0].Hamming.MAP < .999 { // among relevant items only
 		t.Errorf("%+v", found)
 	}
@@ -148,10 +136,7 @@ func TestFilterArgumentsRefused(t *testing.T) {
 func TestCursorWithArguments(t *testing.T) {
 	_, c := filterable(t)
 	q := db.Query{Key: "item 1", K: 5, Where: "number < ?", Args: []any{100}}
-	first, err := c.Search(t.Context(), q)
-	if err != nil {
-		t.Fatal(err)
-	}
+	first := need(c.Search(t.Context(), q))(t)
 	q.After = first.Next
 	q.Args = []any{int16(100)}
 	second, err := c.Search(t.Context(), q)
@@ -164,16 +149,10 @@ func TestCursorWithArguments(t *testing.T) {
 	}
 	q.Args = []any{100}
 	q.After = ""
-	runs, err := c.SearchRadius(t.Context(), q, 16)
-	if err != nil {
-		t.Fatal(err)
-	}
+	runs := need(c.SearchRadius(t.Context(), q, 16))(t)
 	defer runs.Close()
 	q.Args[0] = 7 // the caller's again
-	some, err := runs.First(t.Context(), 5)
-	if err != nil {
-		t.Fatal(err)
-	}
+	some := need(runs.First(t.Context(), 5))(t)
 	q.Args[0], q.After = 100, some.Next
 	if _, err := c.Search(t.Context(), q); err != nil {
 		t.Errorf("a cursor from runs: %v", err)

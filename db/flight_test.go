@@ -27,10 +27,7 @@ func TestCloseWaitsForWritesInFlight(t *testing.T) {
 		}
 		return nil
 	}))})
-	c, err := d.CreateCollection(ctx, "main", numbersSchema)
-	if err != nil {
-		t.Fatal(err)
-	}
+	c := need(d.CreateCollection(ctx, "main", numbersSchema))(t)
 	hold.Store(true)
 	answers := make(chan error, 3)
 	put := func(i int) {

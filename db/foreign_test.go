@@ -20,13 +20,8 @@ func TestForeignFoldersAreNamed(t *testing.T) {
 	d := dbkit.MustOpen(t, own, nil)
 	dbkit.MustClose(t, d)
 	other := t.TempDir()
-	kv, err := pebble.Open(other, &pebble.Options{Logger: store.NewLog(db.State(d).Signals)})
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := kv.Close(); err != nil {
-		t.Fatal(err)
-	}
+	kv := need(pebble.Open(other, &pebble.Options{Logger: store.NewLog(db.State(d).Signals)}))(t)
+	must(t, kv.Close())
 	file := func(content string) string {
 		return filepath.Join(folderIn(t, map[string]string{"file": content}), "file")
 	}

@@ -24,10 +24,7 @@ var largeChanges = []largeChange{
 	{
 		"merge", func(c *db.Collection) error { return dbkit.Second(c.MergeLabel(ctx, "class0", "class1")) },
 		func(t *testing.T, c *db.Collection) bool {
-			n, err := c.CountWhere(ctx, "label = 'class0'")
-			if err != nil {
-				t.Fatal(err)
-			}
+			n := need(c.CountWhere(ctx, "label = 'class0'"))(t)
 			return n == 0
 		},
 	},

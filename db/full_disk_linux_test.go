@@ -36,20 +36,14 @@ func TestLastBlockOfADisk(t *testing.T) {
 			spare := filepath.Join(dir, store.StoreName, store.SpareName)
 			d := dbkit.MustOpen(t, dir, nil)
 			for _, name := range []string{"main", "other"} {
-				if _, err := d.CreateCollection(ctx, name, db.Schema{Bits: 64}); err != nil {
-					t.Fatal(err)
-				}
+				need(d.CreateCollection(ctx, name, db.Schema{Bits: 64}))(t)
 			}
 			c := dbkit.MustCollection(t, d, "main")
 			for i, key := range keys {
-				if _, err := c.Put(ctx, &db.Item{Key: key, Code: codeAt(i), Payload: testfs.Noise(20000, uint64(i))}); err != nil {
-					t.Fatal(err)
-				}
+				need(c.Put(ctx, &db.Item{Key: key, Code: codeAt(i), Payload: testfs.Noise(20000, uint64(i))}))(t)
 			}
 			for range 2 { // the second opening removes the old logs and tables
-				if err := d.Compact(ctx); err != nil {
-					t.Fatal(err)
-				}
+				must(t, d.Compact(ctx))
 				dbkit.MustClose(t, d)
 				d = dbkit.MustOpen(t, dir, nil)
 			}
@@ -58,9 +52,7 @@ func TestLastBlockOfADisk(t *testing.T) {
 
 			reader := dbkit.MustOpen(t, dir, &db.Options{ReadOnly: true})
 			copied := filepath.Join(t.TempDir(), "copy.db")
-			if err := reader.Checkpoint(ctx, copied, db.CheckpointOptions{}); err != nil {
-				t.Fatal(err)
-			}
+			must(t, reader.Checkpoint(ctx, copied, db.CheckpointOptions{}))
 			dbkit.MustClose(t, reader)
 			if _, err := os.Stat(filepath.Join(copied, store.StoreName, store.SpareName)); err == nil {
 				t.Error("a checkpoint has a spare file")

@@ -53,10 +53,7 @@ func TestUnlabelledItemsAreFused(t *testing.T) {
 			dir := filepath.Join(t.TempDir(), "db")
 			d := dbkit.MustOpen(t, dir, nil)
 			defer func() { d.Close() }()
-			c, err := d.CreateCollection(ctx, "main", dbkit.PairsSchema)
-			if err != nil {
-				t.Fatal(err)
-			}
+			c := need(d.CreateCollection(ctx, "main", dbkit.PairsSchema))(t)
 			var unlabelled []*db.Item
 			for _, it := range items[200:] {
 				other := *it
@@ -65,19 +62,14 @@ func TestUnlabelledItemsAreFused(t *testing.T) {
 			}
 			putAll(t, c, items[:200])
 			putAll(t, c, unlabelled[:20]) // which the training encodes
-			fusion, err := fit.ParseFusion(tc.fusion)
-			if err != nil {
-				t.Fatal(err)
-			}
+			fusion := need(fit.ParseFusion(tc.fusion))(t)
 			// A small gamma makes the noise loud.
 			training := dbkit.MustTrain(t, c, db.TrainOptions{Options: fit.Options{
 				Bits: bits, Fusion: fusion, Gamma: map[string]float64{"image": 1e-5, "text": .1},
 			}})
 			putAll(t, c, unlabelled[20:40])
 			for _, it := range unlabelled[40:] {
-				if _, err := c.Put(ctx, it); err != nil {
-					t.Fatal(err)
-				}
+				need(c.Put(ctx, it))(t)
 			}
 			view := training.Fusion
 			if tc.fusion == "auto" && (view.Weights["image"] > .5 || view.Weights["text"] != 1 || view.OverSum == nil) {
@@ -90,10 +82,7 @@ func TestUnlabelledItemsAreFused(t *testing.T) {
 				clear(mean)
 				cv := inSpace(t, c, 1)
 				for _, it := range items[:200] {
-					stored, err := c.Get(ctx, it.Key)
-					if err != nil {
-						t.Fatal(err)
-					}
+					stored := need(c.Get(ctx, it.Key))(t)
 					if stored.CodeFrom != "labels" {
 						t.Fatalf("the code of a labelled item is from %q", stored.CodeFrom)
 					}
@@ -128,10 +117,7 @@ func TestUnlabelledItemsAreFused(t *testing.T) {
 							want[j] += weights[m] * (v - view.Centre*mean[j])
 						}
 					}
-					stored, err := c.Get(ctx, it.Key)
-					if err != nil {
-						t.Fatal(err)
-					}
+					stored := need(c.Get(ctx, it.Key))(t)
 					code := codec.PackSigns(codec.NewCode(bits), want).AppendBytes(nil, bits)
 					if !slices.Equal(stored.Code, code) {
 						t.Fatalf("item %d has code %x, want %x", i, stored.Code, code)
@@ -152,13 +138,9 @@ func TestUnlabelledItemsAreFused(t *testing.T) {
 				}
 			}
 			check()
-			if err := d.Close(); err != nil {
-				t.Fatal(err)
-			}
+			must(t, d.Close())
 			d = dbkit.MustOpen(t, dir, nil)
-			if c, err = d.Collection("main"); err != nil {
-				t.Fatal(err)
-			}
+			c = need(d.Collection("main"))(t)
 			check()
 		})
 	}

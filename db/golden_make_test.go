@@ -46,16 +46,12 @@ func TestMakeGolden(t *testing.T) {
 	mem := vfs.NewCrashableMem()
 	makeGolden(t, mem)
 	b := packFolder(t, mem.CrashClone(vfs.CrashCloneCfg{}), "golden")
-	if err := os.WriteFile(goldenArchive, b, 0o666); err != nil {
-		t.Fatal(err)
-	}
+	must(t, os.WriteFile(goldenArchive, b, 0o666))
 	left := vfs.NewMem()
 	unpackFolder(t, left, "golden", goldenArchive)
 	d := dbkit.MustOpen(t, "golden", &db.Options{FS: left, ReadOnly: true})
 	defer dbkit.MustClose(t, d)
-	if err := os.WriteFile(goldenText, []byte(goldenListing(t, d)), 0o666); err != nil {
-		t.Fatal(err)
-	}
+	must(t, os.WriteFile(goldenText, []byte(goldenListing(t, d)), 0o666))
 }
 
 // makeGolden makes a database that has some of everything that can be stored, in tables and
@@ -74,26 +70,16 @@ func makeGolden(t *testing.T, mem *vfs.MemFS) {
 	putAll(t, shared, items[:60])
 	dbkit.MustTrain(t, shared, db.TrainOptions{Options: fit.Options{Bits: 16, Anchors: 12, Seed: 1}})
 	goldenPut(t, shared, items[55:70])
-	if _, err := shared.Update(ctx, db.UpdateOptions{}); err != nil {
-		t.Fatal(err)
-	}
+	need(shared.Update(ctx, db.UpdateOptions{}))(t)
 	dbkit.MustTrain(t, shared, db.TrainOptions{Options: fit.Options{Bits: 32, Anchors: 12, Seed: 2}, Activate: true})
-	if err := shared.PinRevision(ctx, 1, 1, true); err != nil {
-		t.Fatal(err)
-	}
+	must(t, shared.PinRevision(ctx, 1, 1, true))
 	// What follows is learned only in part, and some of what was learned goes.
 	goldenPut(t, shared, items[70:90])
-	if _, err := shared.Update(ctx, db.UpdateOptions{}); err != nil {
-		t.Fatal(err)
-	}
-	if _, err := shared.Delete(ctx, "k3", "k50", "k80"); err != nil {
-		t.Fatal(err)
-	}
+	need(shared.Update(ctx, db.UpdateOptions{}))(t)
+	need(shared.Delete(ctx, "k3", "k50", "k80"))(t)
 
 	// Projections have taught: the teacher is one of them.
-	if _, err := shared.Update(ctx, db.UpdateOptions{Teacher: db.TeacherModality, GrowLabels: true}); err != nil {
-		t.Fatal(err)
-	}
+	need(shared.Update(ctx, db.UpdateOptions{Teacher: db.TeacherModality, GrowLabels: true}))(t)
 
 	// The aims that are not labels.
 	aims := goldenCollection(t, d, "aims", dbkit.PairsSchema)
@@ -102,20 +88,16 @@ func makeGolden(t *testing.T, mem *vfs.MemFS) {
 	dbkit.MustTrain(t, aims, db.TrainOptions{Options: fit.Options{Bits: 16, Anchors: 10, Aim: model.AimCodes}})
 	dbkit.MustTrain(t, aims, db.TrainOptions{Options: fit.Options{Bits: 8, Anchors: 10, LabelEmbedding: true}, Activate: true})
 	goldenPut(t, aims, few[60:])
-	if _, err := aims.Update(ctx, db.UpdateOptions{}); err != nil {
-		t.Fatal(err)
-	}
+	need(aims.Update(ctx, db.UpdateOptions{}))(t)
 
 	// Metrics, and modalities that share a space: without a model, and with one. Alterations gave some.
 	near := goldenCollection(t, d, "metrics", db.Schema{Modalities: []db.Modality{
 		{Name: "image", Dim: 8, Metric: db.L2}, {Name: "text", Dim: 5}, {Name: "caption", Dim: 8, SpaceOf: "image"},
 		{Name: "words", Dim: 200, Sparse: true, Metric: db.Dot},
 	}})
-	if err := near.Alter(ctx, db.Alteration{
+	must(t, near.Alter(ctx, db.Alteration{
 		AddModalities: []db.Modality{{Name: "sound", Dim: 5}}, SpaceOf: map[string]string{"sound": "text"}, Metrics: map[string]db.Metric{"text": db.Dot},
-	}); err != nil {
-		t.Fatal(err)
-	}
+	}))
 	for _, it := range goldenItems(40) {
 		it.Fields = nil
 		if i := len(it.Payload); it.Vectors["image"] != nil && i%2 == 0 {
@@ -145,9 +127,7 @@ func makeGolden(t *testing.T, mem *vfs.MemFS) {
 	// Indexes of vectors: of two metrics, one with rows whose entry is out of date, and rows that it does
 	// not know.
 	for _, modality := range []string{"image", "text"} {
-		if _, err := near.IndexVectors(ctx, db.IndexOptions{Modality: modality, Recall: .9}); err != nil {
-			t.Fatal(err)
-		}
+		need(near.IndexVectors(ctx, db.IndexOptions{Modality: modality, Recall: .9}))(t)
 	}
 	for _, it := range goldenItems(60)[30:] {
 		it.Fields = nil
@@ -155,12 +135,10 @@ func makeGolden(t *testing.T, mem *vfs.MemFS) {
 	}
 
 	// Encoders: of a collection with spaces, whose descriptors have a copy.
-	if err := shared.SetEncoders(ctx, []db.Encoder{
+	must(t, shared.SetEncoders(ctx, []db.Encoder{
 		{"words", db.InputText, []string{"python3", "bag of words.py"}}, {"image", db.InputFile, []string{"/opt/clip", "--file"}},
 		{"image", db.InputText, []string{"/opt/clip"}},
-	}); err != nil {
-		t.Fatal(err)
-	}
+	}))
 
 	// Times, indexed and not.
 	times := goldenCollection(t, d, "times", db.Schema{Bits: 8, Fields: []db.Field{{"at", db.Time, true}, {"seen", db.Time, false}}})
@@ -178,22 +156,14 @@ func makeGolden(t *testing.T, mem *vfs.MemFS) {
 		if i%10 == 0 {
 			it.Fields, it.Labels = map[string]any{"n": i}, []string{fmt.Sprintf("tenth %d", i%3)}
 		}
-		if err := b.Put(codes, it); err != nil {
-			t.Fatal(err)
-		}
+		must(t, b.Put(codes, it))
 	}
-	if err := b.Commit(ctx); err != nil {
-		t.Fatal(err)
-	}
+	must(t, b.Commit(ctx))
 	goldenCollection(t, d, "empty", db.Schema{Modalities: []db.Modality{{Name: "image", Dim: 3}}})
 	gone := goldenCollection(t, d, "gone", db.Schema{Bits: 8})
 	goldenPut(t, gone, []*db.Item{{Key: "x", Code: []byte{1}}})
-	if err := d.DropCollection(ctx, "gone"); err != nil {
-		t.Fatal(err)
-	}
-	if err := d.Compact(ctx); err != nil {
-		t.Fatal(err)
-	}
+	must(t, d.DropCollection(ctx, "gone"))
+	must(t, d.Compact(ctx))
 
 	// And now what stays in the log.
 	dbkit.MustClose(t, d)
@@ -201,9 +171,7 @@ func makeGolden(t *testing.T, mem *vfs.MemFS) {
 	shared, aims, codes = dbkit.MustCollection(t, d, "shared"), dbkit.MustCollection(t, d, "aims"), dbkit.MustCollection(t, d, "codes")
 	goldenPut(t, shared, items[85:])
 	goldenPut(t, codes, []*db.Item{{Code: []byte{7, 7}}, {Key: "c0001", Code: []byte{9, 9}}})
-	if _, err := aims.Delete(ctx, "k7"); err != nil {
-		t.Fatal(err)
-	}
+	need(aims.Delete(ctx, "k7"))(t)
 
 	// A space that is being built: its builder is ended half way.
 	cancelled, cancel := context.WithCancel(ctx)
@@ -222,19 +190,14 @@ func makeGolden(t *testing.T, mem *vfs.MemFS) {
 
 func goldenCollection(t *testing.T, d *db.DB, name string, s db.Schema) *db.Collection {
 	t.Helper()
-	c, err := d.CreateCollection(ctx, name, s)
-	if err != nil {
-		t.Fatal(err)
-	}
+	c := need(d.CreateCollection(ctx, name, s))(t)
 	return c
 }
 
 func goldenPut(t *testing.T, c *db.Collection, items []*db.Item) {
 	t.Helper()
 	for _, it := range items {
-		if _, err := c.Put(ctx, it); err != nil {
-			t.Fatal(err)
-		}
+		need(c.Put(ctx, it))(t)
 	}
 }
 
@@ -271,58 +234,35 @@ func goldenItems(n int) []*db.Item {
 func packFolder(t testing.TB, fsys vfs.FS, dir string) []byte {
 	t.Helper()
 	var out bytes.Buffer
-	z, err := gzip.NewWriterLevel(&out, gzip.BestCompression)
-	if err != nil {
-		t.Fatal(err)
-	}
+	z := need(gzip.NewWriterLevel(&out, gzip.BestCompression))(t)
 	w := tar.NewWriter(z)
 	var walk func(rel string)
 	walk = func(rel string) {
-		names, err := fsys.List(path.Join(dir, rel))
-		if err != nil {
-			t.Fatal(err)
-		}
+		names := need(fsys.List(path.Join(dir, rel)))(t)
 		slices.Sort(names)
 		for _, name := range names {
 			name := path.Join(rel, name)
-			info, err := fsys.Stat(path.Join(dir, name))
-			if err != nil {
-				t.Fatal(err)
-			}
+			info := need(fsys.Stat(path.Join(dir, name)))(t)
 			if info.IsDir() {
 				walk(name)
 				continue
 			}
 			b := testfs.ReadFile(t, fsys, path.Join(dir, name))
-			if err := w.WriteHeader(&tar.Header{Name: name, Mode: 0o644, Size: int64(len(b)), ModTime: time.Unix(0, 0), Format: tar.FormatUSTAR}); err != nil {
-				t.Fatal(err)
-			}
-			if _, err := w.Write(b); err != nil {
-				t.Fatal(err)
-			}
+			must(t, w.WriteHeader(&tar.Header{Name: name, Mode: 0o644, Size: int64(len(b)), ModTime: time.Unix(0, 0), Format: tar.FormatUSTAR}))
+			need(w.Write(b))(t)
 		}
 	}
 	walk("")
-	if err := errors.Join(w.Close(), z.Close()); err != nil {
-		t.Fatal(err)
-	}
+	must(t, errors.Join(w.Close(), z.Close()))
 	return out.Bytes()
 }
 
 // unpackFolder is the reverse of packFolder, durably.
 func unpackFolder(t testing.TB, fsys vfs.FS, dir, archive string) {
 	t.Helper()
-	b, err := os.ReadFile(filepath.FromSlash(archive))
-	if err != nil {
-		t.Fatal(err)
-	}
-	z, err := gzip.NewReader(bytes.NewReader(b))
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := fsys.MkdirAll(fsys.PathJoin(dir, "store"), 0o755); err != nil {
-		t.Fatal(err)
-	}
+	b := need(os.ReadFile(filepath.FromSlash(archive)))(t)
+	z := need(gzip.NewReader(bytes.NewReader(b)))(t)
+	must(t, fsys.MkdirAll(fsys.PathJoin(dir, "store"), 0o755))
 	for r := tar.NewReader(z); ; {
 		h, err := r.Next()
 		if err == io.EOF {
@@ -331,18 +271,11 @@ func unpackFolder(t testing.TB, fsys vfs.FS, dir, archive string) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		f, err := fsys.Create(fsys.PathJoin(dir, filepath.FromSlash(h.Name)), vfs.WriteCategoryUnspecified)
-		if err != nil {
-			t.Fatal(err)
-		}
+		f := need(fsys.Create(fsys.PathJoin(dir, filepath.FromSlash(h.Name)), vfs.WriteCategoryUnspecified))(t)
 		_, err = io.Copy(f, r)
-		if err := errors.Join(err, f.Sync(), f.Close()); err != nil {
-			t.Fatal(err)
-		}
+		must(t, errors.Join(err, f.Sync(), f.Close()))
 	}
 	for _, d := range []string{fsys.PathJoin(dir, "store"), dir, fsys.PathDir(dir)} {
-		if err := store.SyncDir(fsys, d); err != nil {
-			t.Fatal(err)
-		}
+		must(t, store.SyncDir(fsys, d))
 	}
 }

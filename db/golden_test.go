@@ -196,10 +196,7 @@ func TestGolden(t *testing.T) {
 	dbkit.LongTest(t)
 	mem := vfs.NewMem()
 	unpackFolder(t, mem, "golden", goldenArchive)
-	text, err := os.ReadFile(goldenText)
-	if err != nil {
-		t.Fatal(err)
-	}
+	text := need(os.ReadFile(goldenText))(t)
 	verifyGolden(t, "as it is", mem)
 	d := checkGolden(t, "as it is", mem, strings.ReplaceAll(string(text), "\r\n", "\n"))
 	uuid := d.UUID()
@@ -219,20 +216,12 @@ func TestGolden(t *testing.T) {
 func goldenWrites(t *testing.T, d *db.DB) {
 	t.Helper()
 	shared := dbkit.MustCollection(t, d, "shared")
-	if _, err := shared.Reindex(ctx, db.ReindexOptions{}); err != nil {
-		t.Fatal(err)
-	}
+	need(shared.Reindex(ctx, db.ReindexOptions{}))(t)
 	goldenPut(t, shared, goldenItems(100)[20:24])
-	if _, err := shared.Merge(ctx, &db.Item{Key: "k30", Labels: []string{"new label"}, Fields: map[string]any{"year": 7}}); err != nil {
-		t.Fatal(err)
-	}
-	if _, err := shared.Update(ctx, db.UpdateOptions{Teacher: db.TeacherLabels}); err != nil {
-		t.Fatal(err)
-	}
+	need(shared.Merge(ctx, &db.Item{Key: "k30", Labels: []string{"new label"}, Fields: map[string]any{"year": 7}}))(t)
+	need(shared.Update(ctx, db.UpdateOptions{Teacher: db.TeacherLabels}))(t)
 	putMarks(t, d, "position", "21", "log/1", "", "log/2", "two")
 	codes := dbkit.MustCollection(t, d, "codes")
 	goldenPut(t, codes, []*db.Item{{Key: "c0003", Code: []byte{200, 200}}, {Code: []byte{0, 0}}})
-	if _, err := dbkit.MustCollection(t, d, "aims").Delete(ctx, "k10"); err != nil {
-		t.Fatal(err)
-	}
+	need(dbkit.MustCollection(t, d, "aims").Delete(ctx, "k10"))(t)
 }

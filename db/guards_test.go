@@ -14,22 +14,11 @@ import (
 func TestSnapshotsAreReadOnly(t *testing.T) {
 	d := dbkit.MustOpen(t, t.TempDir(), nil)
 	defer dbkit.MustClose(t, d)
-	live, err := d.CreateCollection(ctx, "main", db.Schema{Bits: 16})
-	if err != nil {
-		t.Fatal(err)
-	}
-	if _, err := live.Put(ctx, &db.Item{Key: "a", Code: []byte{1, 2}}); err != nil {
-		t.Fatal(err)
-	}
-	snap, err := d.Snapshot()
-	if err != nil {
-		t.Fatal(err)
-	}
+	live := need(d.CreateCollection(ctx, "main", db.Schema{Bits: 16}))(t)
+	need(live.Put(ctx, &db.Item{Key: "a", Code: []byte{1, 2}}))(t)
+	snap := need(d.Snapshot())(t)
 	defer snap.Close()
-	c, err := snap.Collection("main")
-	if err != nil {
-		t.Fatal(err)
-	}
+	c := need(snap.Collection("main"))(t)
 	for what, write := range map[string]func() error{
 		"put":         func() error { return dbkit.Second(c.Put(ctx, &db.Item{Key: "b", Code: []byte{1, 2}})) },
 		"merge":       func() error { return dbkit.Second(c.Merge(ctx, &db.Item{Key: "a", Code: []byte{1, 2}})) },
@@ -50,23 +39,16 @@ func TestSnapshotsAreReadOnly(t *testing.T) {
 func TestDeleteWhereRightAfterOpening(t *testing.T) {
 	dir := t.TempDir()
 	d := dbkit.MustOpen(t, dir, nil)
-	c, err := d.CreateCollection(ctx, "main", db.Schema{Bits: 32})
-	if err != nil {
-		t.Fatal(err)
-	}
+	c := need(d.CreateCollection(ctx, "main", db.Schema{Bits: 32}))(t)
 	b := d.NewBatch()
 	for i := range state.LoadAtOnce + 50 {
 		it := &db.Item{Key: fmt.Sprint(i), Code: []byte{byte(i), byte(i >> 8), byte(i >> 16), 7}}
 		if i%1000 == 0 {
 			it.Labels = []string{"rare"}
 		}
-		if err := b.Put(c, it); err != nil {
-			t.Fatal(err)
-		}
+		must(t, b.Put(c, it))
 	}
-	if err := b.Commit(ctx); err != nil {
-		t.Fatal(err)
-	}
+	must(t, b.Commit(ctx))
 	dbkit.MustClose(t, d)
 	d = dbkit.MustOpen(t, dir, nil)
 	defer dbkit.MustClose(t, d)
@@ -83,24 +65,15 @@ func TestDeleteWhereRightAfterOpening(t *testing.T) {
 func TestLabelsBeforeAFewItems(t *testing.T) {
 	d := dbkit.MustOpen(t, t.TempDir(), nil)
 	defer dbkit.MustClose(t, d)
-	c, err := d.CreateCollection(ctx, "main", db.Schema{Bits: 16})
-	if err != nil {
-		t.Fatal(err)
-	}
+	c := need(d.CreateCollection(ctx, "main", db.Schema{Bits: 16}))(t)
 	b := d.NewBatch()
 	for i := range bulkItems - 1 {
-		if err := b.RegisterLabels(c, []string{fmt.Sprint("l", i)}); err != nil {
-			t.Fatal(err)
-		}
+		must(t, b.RegisterLabels(c, []string{fmt.Sprint("l", i)}))
 	}
 	for i := range 10 {
-		if err := b.Put(c, &db.Item{Code: []byte{byte(i), 1}}); err != nil {
-			t.Fatal(err)
-		}
+		must(t, b.Put(c, &db.Item{Code: []byte{byte(i), 1}}))
 	}
-	if err := b.Commit(ctx); err != nil {
-		t.Fatal(err)
-	}
+	must(t, b.Commit(ctx))
 	r, err := c.Search(ctx, db.Query{Code: []byte{3, 1}})
 	if err != nil || len(r.Hits) != 10 || r.Hits[0].Key != "3" {
 		t.Errorf("%+v, %v", r, err)

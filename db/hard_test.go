@@ -20,10 +20,7 @@ func TestMoreLabelsThanBits(t *testing.T) {
 	dbkit.LongTest(t)
 	dir := t.TempDir()
 	d := dbkit.MustOpen(t, dir, nil)
-	c, err := d.CreateCollection(ctx, "main", dbkit.PairsSchema)
-	if err != nil {
-		t.Fatal(err)
-	}
+	c := need(d.CreateCollection(ctx, "main", dbkit.PairsSchema))(t)
 	items := dbkit.Pairs(300, synth.Config{Classes: 40, Noise: .1, Seed: 4})
 	putAll(t, c, items)
 	opt := db.TrainOptions{Options: fit.Options{Bits: 16}}
@@ -42,14 +39,8 @@ func TestMoreLabelsThanBits(t *testing.T) {
 	c = dbkit.MustCollection(t, d, "main")
 	right := 0
 	for _, it := range items[:100] {
-		hits, err := c.Search(ctx, db.Query{From: "image", Vector: it.Vectors["image"], To: "text", K: 1})
-		if err != nil {
-			t.Fatal(err)
-		}
-		found, err := c.Get(ctx, hits.Hits[0].Key)
-		if err != nil {
-			t.Fatal(err)
-		}
+		hits := need(c.Search(ctx, db.Query{From: "image", Vector: it.Vectors["image"], To: "text", K: 1}))(t)
+		found := need(c.Get(ctx, hits.Hits[0].Key))(t)
 		if found.Labels[0] == it.Labels[0] {
 			right++
 		}

@@ -37,19 +37,14 @@ func hostile(t *testing.T) (learned, codes *db.Collection) {
 	t.Cleanup(func() { dbkit.MustClose(t, d) })
 	schema := dbkit.PairsSchema
 	schema.Fields = []db.Field{{"year", db.Int, true}, {"title", db.String, true}}
-	c, err := d.CreateCollection(ctx, "main", schema)
-	if err != nil {
-		t.Fatal(err)
-	}
+	c := need(d.CreateCollection(ctx, "main", schema))(t)
 	items := dbkit.Pairs(200, synth.Config{})
 	for i, it := range items {
 		it.Fields = map[string]any{"year": i, "title": fmt.Sprint("t", i)}
 	}
 	putAll(t, c, items)
 	dbkit.MustTrain(t, c, db.TrainOptions{Options: fit.Options{Bits: 32, Anchors: 20}})
-	if codes, err = d.CreateCollection(ctx, "codes", db.Schema{Bits: 16}); err != nil {
-		t.Fatal(err)
-	}
+	codes = need(d.CreateCollection(ctx, "codes", db.Schema{Bits: 16}))(t)
 	var given []*db.Item
 	for i := range 9000 {
 		given = append(given, &db.Item{Code: []byte{byte(i % 3), byte(i % 5)}})
@@ -102,10 +97,7 @@ func TestAnswersAreNoLongerThanThereAreItems(t *testing.T) {
 		})
 	}
 	n := 0
-	for _, err := range codes.Neighbors(ctx, db.Query{Key: "7", K: math.MaxInt}) {
-		if err != nil {
-			t.Fatal(err)
-		}
+	for range every(t, codes.Neighbors(ctx, db.Query{Key: "7", K: math.MaxInt})) {
 		n++
 	}
 	if n != 9000 {
@@ -140,10 +132,7 @@ func TestHostileQueriesAreRefused(t *testing.T) {
 	}
 	long := strings.Repeat("x", 16<<20)
 	cursor := func() string {
-		res, err := codes.Search(ctx, db.Query{Key: "7", K: 3})
-		if err != nil {
-			t.Fatal(err)
-		}
+		res := need(codes.Search(ctx, db.Query{Key: "7", K: 3}))(t)
 		return res.Next
 	}()
 	for name, q := range map[string]db.Query{
@@ -299,10 +288,7 @@ func TestOptionsOfAnySize(t *testing.T) {
 func TestEndedContextEndsEverything(t *testing.T) {
 	c, _ := hostile(t)
 	d := db.Of(c)
-	runs, err := c.SearchRadius(ctx, db.Query{Key: "k7"}, 32)
-	if err != nil {
-		t.Fatal(err)
-	}
+	runs := need(c.SearchRadius(ctx, db.Query{Key: "k7"}, 32))(t)
 	defer runs.Close()
 	ended, cancel := context.WithCancel(ctx)
 	cancel()
@@ -337,7 +323,7 @@ func TestEndedContextEndsEverything(t *testing.T) {
 		"verify":           dbkit.Second(d.Verify(ctx, db.VerifyOptions{}, func(db.Finding) error { return nil })),
 		"first":            dbkit.Second(runs.First(ctx, 3)),
 	}
-	_, _, err = c.Explain(ctx, db.Query{Key: "k7"}, -1)
+	_, _, err := c.Explain(ctx, db.Query{Key: "k7"}, -1)
 	errs["explain"] = err
 	if res, _ := runs.First(ctx, 3); res != nil {
 		t.Errorf("first: %+v beside an error", res)

@@ -29,17 +29,10 @@ func followers(t *testing.T, items []*db.Item) (from, to *db.Collection, opts *d
 	slices.Reverse(backwards)
 	opts = &db.Options{FS: vfs.NewMem()}
 	d = dbkit.MustOpen(t, "db", opts)
-	to, err := d.CreateCollection(ctx, "pairs", dbkit.PairsSchema)
-	if err != nil {
-		t.Fatal(err)
-	}
+	to = need(d.CreateCollection(ctx, "pairs", dbkit.PairsSchema))(t)
 	dbkit.PutAll(t, d, to, append([]*db.Item{{Key: "first", Labels: []string{"nobody knows it", "class5"}}}, backwards...))
-	if _, err := to.Delete(ctx, "first"); err != nil {
-		t.Fatal(err)
-	}
-	if _, err := to.ImportModel(ctx, bytes.NewReader(exported(t, from)), db.ImportModelOptions{}); err != nil {
-		t.Fatal(err)
-	}
+	need(to.Delete(ctx, "first"))(t)
+	need(to.ImportModel(ctx, bytes.NewReader(exported(t, from)), db.ImportModelOptions{}))(t)
 	return from, to, opts, d
 }
 
@@ -201,9 +194,7 @@ func TestImportRevisionRefuses(t *testing.T) {
 	if s, err := to.Spaces(ctx); err != nil || s[0].Revision != 1 {
 		t.Errorf("%+v, %v", s, err)
 	}
-	if err := take(to, after, db.ImportRevisionOptions{}); err != nil {
-		t.Fatal(err)
-	}
+	must(t, take(to, after, db.ImportRevisionOptions{}))
 	if err := take(to, before, db.ImportRevisionOptions{}); !errors.Is(err, db.ErrInvalid) || !strings.Contains(err.Error(), "labels") {
 		t.Errorf("one that lacks a label that has grown: %v", err)
 	}
@@ -218,10 +209,7 @@ func TestQueryByARevision(t *testing.T) {
 	q := db.Query{From: "image", Vector: items[1].Vectors["image"], K: 20, Rerank: db.RerankProjection, Where: "NOT label = 'later'"}
 	search := func(q db.Query) *db.Result {
 		t.Helper()
-		r, err := c.Search(ctx, q)
-		if err != nil {
-			t.Fatal(err)
-		}
+		r := need(c.Search(ctx, q))(t)
 		return r
 	}
 	before := search(q)

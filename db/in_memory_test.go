@@ -26,9 +26,7 @@ import (
 // holds in memory, and codes with what the definition makes of their items.
 func checkSpaces(t fataler, d *db.DB) {
 	t.Helper()
-	if err := inconsistency(d); err != nil {
-		t.Fatal(err)
-	}
+	must(t, inconsistency(d))
 }
 
 // inconsistency returns the first thing that checkSpaces does not like. It is
@@ -335,9 +333,7 @@ func TestChecksOfSpacesNotice(t *testing.T) {
 	dbkit.MustTrain(t, w.c, dbkit.TinyTraining(1))
 	dbkit.MustTrain(t, w.c, dbkit.TinyTraining(2))
 	w.put(items[45:])
-	if _, err := w.c.Delete(ctx, "k2", "k4"); err != nil {
-		t.Fatal(err)
-	}
+	need(w.c.Delete(ctx, "k2", "k4"))(t)
 	w.reopen() // so that every key has its value whole
 	checkSpaces(t, w.d)
 	noticed, n := map[byte]int{}, 0
@@ -345,10 +341,7 @@ func TestChecksOfSpacesNotice(t *testing.T) {
 		if n++; !effort.Sampled(n, 3) {
 			continue
 		}
-		value, err := record.Get(db.State(w.d).Engine.DB, key)
-		if err != nil {
-			t.Fatal(err)
-		}
+		value := need(record.Get(db.State(w.d).Engine.DB, key))(t)
 		if key[0] <= codec.KindName || key[0] == codec.KindFieldRows || codec.EmptySum(key, value) {
 			continue
 		}
@@ -356,15 +349,11 @@ func TestChecksOfSpacesNotice(t *testing.T) {
 			err := db.State(w.d).Committer.Show(ctx, func() error { return nil })
 			return errors.Join(err, inconsistency(w.d))
 		}
-		if err := db.State(w.d).Engine.DB.Delete(key, nil); err != nil {
-			t.Fatal(err)
-		}
+		must(t, db.State(w.d).Engine.DB.Delete(key, nil))
 		if look() == nil {
 			t.Errorf("key %x is gone, and nobody notices", key)
 		}
-		if err := db.State(w.d).Engine.DB.Set(key, value, nil); err != nil {
-			t.Fatal(err)
-		}
+		must(t, db.State(w.d).Engine.DB.Set(key, value, nil))
 		if err := look(); err != nil {
 			t.Fatalf("key %x is back: %v", key, err)
 		}

@@ -54,15 +54,10 @@ func TestInSpace(t *testing.T) {
 		s.Stats, errs[7] = c.Stats()
 		_, s.Explain, errs[8] = c.Explain(ctx, q, -1)
 		s.Codes = map[string]string{}
-		for x, err := range c.Codes(ctx, "") {
-			if err != nil {
-				t.Fatal(err)
-			}
+		for x := range every(t, c.Codes(ctx, "")) {
 			s.Codes[x.Key] = string(x.Code)
 		}
-		if err := errors.Join(errs[:]...); err != nil {
-			t.Fatal(err)
-		}
+		must(t, errors.Join(errs[:]...))
 		return s
 	}
 	dbkit.MustTrain(t, c, db.TrainOptions{Options: fit.Options{Bits: 32}})
@@ -73,21 +68,12 @@ func TestInSpace(t *testing.T) {
 		t.Fatalf("codes of %d and %d bytes", len(first.Code), len(second.Code))
 	}
 	memory := cmp.Options{cmpopts.IgnoreFields(db.CollectionStats{}, "MemoryBytes", "IndexBytes", "RerankBytes", "QueryDistances", "Spaces"), cmpopts.EquateNaNs()}
-	snap, err := d.Snapshot()
-	if err != nil {
-		t.Fatal(err)
-	}
+	snap := need(d.Snapshot())(t)
 	defer snap.Close()
-	then, err := snap.Collection("main")
-	if err != nil {
-		t.Fatal(err)
-	}
+	then := need(snap.Collection("main"))(t)
 	inSpace := func(c *db.Collection, space db.Space) *db.Collection {
 		t.Helper()
-		in, err := c.InSpace(space)
-		if err != nil {
-			t.Fatal(err)
-		}
+		in := need(c.InSpace(space))(t)
 		return in
 	}
 	one := inSpace(c, 1)
@@ -121,18 +107,14 @@ func TestInSpace(t *testing.T) {
 		t.Errorf("a cursor of the space: %v", err)
 	}
 	// What is written through it is seen in all spaces, and what is activated shows.
-	if _, err := one.Put(ctx, &db.Item{Key: "new", Labels: items[0].Labels}); err != nil {
-		t.Fatal(err)
-	}
+	need(one.Put(ctx, &db.Item{Key: "new", Labels: items[0].Labels}))(t)
 	for _, in := range []*db.Collection{c, one} {
 		if it, err := in.Get(ctx, "new"); err != nil || it.CodeFrom != "labels" {
 			t.Errorf("%+v, %v", it, err)
 		}
 	}
 	active := inSpace(c, 0)
-	if err := c.Activate(ctx, 1); err != nil {
-		t.Fatal(err)
-	}
+	must(t, c.Activate(ctx, 1))
 	if r, err := active.Search(ctx, q); err != nil || r.Space != 1 {
 		t.Errorf("in the active space: %+v, %v", r, err)
 	}
@@ -141,9 +123,7 @@ func TestInSpace(t *testing.T) {
 		t.Errorf("space 3: %v", err)
 	}
 	two := inSpace(c, 2)
-	if err := two.DropSpace(ctx, 2); err != nil {
-		t.Fatal(err)
-	}
+	must(t, two.DropSpace(ctx, 2))
 	for what, err := range uses(two) {
 		if !errors.Is(err, db.ErrNotFound) {
 			t.Errorf("%s in a space that has been dropped: %v", what, err)
@@ -166,21 +146,12 @@ func TestUpdateInSpace(t *testing.T) {
 	strange := *items[5]
 	strange.Key, strange.Labels = "strange", []string{"never trained"}
 	putAll(t, c, append(items[80:], &strange))
-	one, err := c.InSpace(1)
-	if err != nil {
-		t.Fatal(err)
-	}
+	one := need(c.InSpace(1))(t)
 	revisions := func() (all [2]uint32) {
 		t.Helper()
 		for i := range all {
-			in, err := c.InSpace(db.Space(i + 1))
-			if err != nil {
-				t.Fatal(err)
-			}
-			s, err := in.Stats()
-			if err != nil {
-				t.Fatal(err)
-			}
+			in := need(c.InSpace(db.Space(i + 1)))(t)
+			s := need(in.Stats())(t)
 			all[i] = s.Revision
 		}
 		return all
@@ -245,13 +216,11 @@ func TestInSpaceThatIsBeingBuilt(t *testing.T) {
 		t.Errorf("before training: %v", err)
 	}
 	var busy error
-	if _, err := c.Train(ctx, db.TrainOptions{Options: fit.Options{Bits: 16, Progress: func(phase string, _, _ int64) {
+	need(c.Train(ctx, db.TrainOptions{Options: fit.Options{Bits: 16, Progress: func(phase string, _, _ int64) {
 		if phase == "encode" {
 			_, busy = c.InSpace(1)
 		}
-	}}}); err != nil {
-		t.Fatal(err)
-	}
+	}}}))(t)
 	if !errors.Is(busy, db.ErrBusy) {
 		t.Errorf("while it is built: %v", busy)
 	}

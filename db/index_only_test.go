@@ -25,9 +25,7 @@ import (
 // indexOnlyOf makes an index-only copy of a database, and opens it.
 func indexOnlyOf(t testing.TB, d *db.DB, opts *db.Options) *db.DB {
 	t.Helper()
-	if err := d.Checkpoint(ctx, "index-only", db.CheckpointOptions{IndexOnly: true}); err != nil {
-		t.Fatal(err)
-	}
+	must(t, d.Checkpoint(ctx, "index-only", db.CheckpointOptions{IndexOnly: true}))
 	is := dbkit.MustOpen(t, "index-only", opts)
 	t.Cleanup(func() { _ = is.Close() })
 	return is
@@ -77,10 +75,7 @@ func TestIndexOnlyCollection(t *testing.T) {
 			t.Errorf("%s: %v", what, err)
 		}
 	}
-	schema, err := c.Schema()
-	if err != nil {
-		t.Fatal(err)
-	}
+	schema := need(c.Schema())(t)
 	for i, it := range items {
 		var has []string
 		for _, m := range schema.Modalities {
@@ -94,10 +89,7 @@ func TestIndexOnlyCollection(t *testing.T) {
 	}
 
 	// A query by key has no features to start from, and starts from the code.
-	byCode, err := was.Search(ctx, db.Query{Key: "k5", To: "text", K: 9})
-	if err != nil {
-		t.Fatal(err)
-	}
+	byCode := need(was.Search(ctx, db.Query{Key: "k5", To: "text", K: 9}))(t)
 	byKey, err := c.Search(ctx, db.Query{Key: "k5", From: "image", To: "text", K: 9})
 	if err != nil || !oracle.SameHits(byCode.Hits, byKey.Hits) {
 		t.Errorf("by key: %+v, %v", byKey, err)
@@ -107,10 +99,7 @@ func TestIndexOnlyCollection(t *testing.T) {
 	}
 	// Evaluation and encoding take the vectors that they are given.
 	e := db.Evaluation{Queries: map[string][][]float32{"image": {vectors.Vector}}, Labels: [][]string{{"class1"}}}
-	want, err := was.Evaluate(ctx, e)
-	if err != nil {
-		t.Fatal(err)
-	}
+	want := need(was.Evaluate(ctx, e))(t)
 	if got, err := c.Evaluate(ctx, e); err != nil || cmp.Diff(want, got) != "" {
 		t.Errorf("%v, %s", err, cmp.Diff(want, got))
 	}
@@ -131,33 +120,20 @@ func TestIndexOnlyCollection(t *testing.T) {
 	if err != nil || len(spaces) != 2 || spaces[0].StatisticsBytes != 0 {
 		t.Fatalf("%+v, %v", spaces, err)
 	}
-	if err := c.Activate(ctx, 1); err != nil {
-		t.Fatal(err)
-	}
+	must(t, c.Activate(ctx, 1))
 	if back, err := c.Rollback(ctx); back != 2 || err != nil {
 		t.Fatal(back, err)
 	}
-	if err := c.PinRevision(ctx, 2, 1, true); err != nil {
-		t.Fatal(err)
-	}
+	must(t, c.PinRevision(ctx, 2, 1, true))
 	dbkit.CheckSound(t, is, "spaces changed")
-	if err := c.DropSpace(ctx, 1); err != nil {
-		t.Fatal(err)
-	}
-	if err := is.DropCollection(ctx, "mainly-news"); err != nil {
-		t.Fatal(err)
-	}
+	must(t, c.DropSpace(ctx, 1))
+	must(t, is.DropCollection(ctx, "mainly-news"))
 	// Others are written to, of given codes too, and what has gone can be cleared away.
 	putAll(t, dbkit.MustCollection(t, is, "codes"), []*db.Item{{Key: "x", Code: []byte{1, 2}}})
-	other, err := is.CreateCollection(ctx, "other", dbkit.PairsSchema)
-	if err != nil {
-		t.Fatal(err)
-	}
+	other := need(is.CreateCollection(ctx, "other", dbkit.PairsSchema))(t)
 	putAll(t, other, dbkit.Pairs(60, synth.Config{}))
 	dbkit.MustTrain(t, other, db.TrainOptions{Options: fit.Options{Bits: 16, Anchors: 10}})
-	if err := is.Compact(ctx); err != nil {
-		t.Fatal(err)
-	}
+	must(t, is.Compact(ctx))
 	dbkit.CheckSound(t, is, "dropped")
 	dbkit.MustClose(t, is)
 	is = dbkit.MustOpen(t, "index-only", opts)
@@ -174,10 +150,7 @@ func TestIndexOnlyCollection(t *testing.T) {
 
 func mustInSpace(t testing.TB, c *db.Collection, space db.Space) *db.Collection {
 	t.Helper()
-	in, err := c.InSpace(space)
-	if err != nil {
-		t.Fatal(err)
-	}
+	in := need(c.InSpace(space))(t)
 	return in
 }
 
@@ -188,10 +161,7 @@ func TestIndexOnlyDescriptor(t *testing.T) {
 	d, _ := openForCheckpoints(t, fsys)
 	defer d.Close()
 	is := indexOnlyOf(t, d, &db.Options{FS: fsys})
-	b, err := record.Get(db.State(is).Engine.DB, codec.CollectionKey(codec.KindCollection, 1))
-	if err != nil {
-		t.Fatal(err)
-	}
+	b := need(record.Get(db.State(is).Engine.DB, codec.CollectionKey(codec.KindCollection, 1)))(t)
 	var stored map[string]any
 	if err := json.Unmarshal(b, &stored); err != nil || stored["index_only"] != true {
 		t.Fatalf("%s, %v", b, err)
@@ -217,10 +187,7 @@ func TestVerifyIndexOnly(t *testing.T) {
 	d := manyKinds(t, &db.Options{FS: fsys})
 	is := indexOnlyOf(t, d, &db.Options{FS: fsys})
 	v := dbkit.CheckSound(t, is, "as it is")
-	s, err := dbkit.MustCollection(t, is, "main").Stats()
-	if err != nil {
-		t.Fatal(err)
-	}
+	s := need(dbkit.MustCollection(t, is, "main").Stats())(t)
 	if whole := dbkit.CheckSound(t, d, "the original"); v.CodesUnchecked == 0 || v.CodesChecked == 0 || v.CodesChecked+v.CodesUnchecked != whole.CodesChecked+whole.CodesUnchecked {
 		t.Errorf("%+v, of the whole %+v; %+v", v, whole, s)
 	}
@@ -240,10 +207,7 @@ func TestVerifyIndexOnly(t *testing.T) {
 		}
 		return key
 	}
-	counters, err := codec.DecodeCounters(copied(codec.CollectionKey(codec.KindCounters, 1)))
-	if err != nil {
-		t.Fatal(err)
-	}
+	counters := need(codec.DecodeCounters(copied(codec.CollectionKey(codec.KindCounters, 1))))(t)
 	labelled := dbkit.AllItems(t, dbkit.MustCollection(t, d, "main"))[1]
 	if labelled.CodeFrom != "labels" {
 		t.Fatalf("%+v", labelled)
@@ -268,9 +232,7 @@ func TestVerifyIndexOnly(t *testing.T) {
 		if c.value == nil {
 			c.value = copied(c.key)
 		}
-		if err := db.State(is).Engine.DB.Set(c.key, c.value, nil); err != nil {
-			t.Fatal(err)
-		}
+		must(t, db.State(is).Engine.DB.Set(c.key, c.value, nil))
 		all, _ := dbkit.Findings(t, is, db.VerifyOptions{Deep: true})
 		found := false
 		for _, f := range all {
@@ -293,10 +255,7 @@ func TestVerifyIndexOnly(t *testing.T) {
 
 func mustRecord(t testing.TB, labels []uint32) []byte {
 	t.Helper()
-	b, err := (&codec.ItemRecord{Labels: labels}).Append(nil)
-	if err != nil {
-		t.Fatal(err)
-	}
+	b := need((&codec.ItemRecord{Labels: labels}).Append(nil))(t)
 	return b
 }
 
@@ -313,9 +272,7 @@ func TestIndexOnlyWhileLabelsGrow(t *testing.T) {
 		it.Labels = []string{"grown"}
 	}
 	putAll(t, c, items[:20])
-	if err := taught(c).GrowLabels(ctx, 0, new(db.Update)); err != nil {
-		t.Fatal(err)
-	}
+	must(t, taught(c).GrowLabels(ctx, 0, new(db.Update)))
 	before := sayings(t, c, items, false)
 	is := indexOnlyOf(t, d, &db.Options{FS: fsys, Logger: slog.New(slog.NewTextHandler(&log, &slog.HandlerOptions{Level: slog.LevelWarn}))})
 	only := dbkit.MustCollection(t, is, "main")

@@ -127,10 +127,7 @@ func TestFailedReadFailsAlone(t *testing.T) {
 		return nil
 	}))
 	d := dbkit.MustOpen(t, "db", &db.Options{FS: fsys})
-	c, err := d.CreateCollection(ctx, "main", dbkit.PairsSchema)
-	if err != nil {
-		t.Fatal(err)
-	}
+	c := need(d.CreateCollection(ctx, "main", dbkit.PairsSchema))(t)
 	items := dbkit.Pairs(300, synth.Config{})
 	for i, it := range items {
 		it.Fields = map[string]any{"year": i}
@@ -140,10 +137,7 @@ func TestFailedReadFailsAlone(t *testing.T) {
 	d = dbkit.MustOpen(t, "db", &db.Options{FS: fsys, CacheBytes: 1}) // so that every read comes to the file
 	defer d.Close()
 	c = dbkit.MustCollection(t, d, "main")
-	labels, err := c.Labels()
-	if err != nil {
-		t.Fatal(err)
-	}
+	labels := need(c.Labels())(t)
 	broken.Store(true)
 	for what, err := range map[string]error{
 		"get":    dbkit.Second(c.Get(ctx, "k7")),
@@ -178,14 +172,10 @@ func TestDamagedItemFailsAlone(t *testing.T) {
 	putAll(t, c, dbkit.Pairs(3, synth.Config{}))
 	for it := range storeKeys(t, d) {
 		if it[0] == 0x11 && it[8] == 1 { // the item record of row 1
-			if err := db.State(d).Engine.DB.Set(it, []byte("damage"), nil); err != nil {
-				t.Fatal(err)
-			}
+			must(t, db.State(d).Engine.DB.Set(it, []byte("damage"), nil))
 		}
 		if it[0] == 0x12 && it[8] == 2 { // the features of row 2
-			if err := db.State(d).Engine.DB.Delete(it, nil); err != nil {
-				t.Fatal(err)
-			}
+			must(t, db.State(d).Engine.DB.Delete(it, nil))
 		}
 	}
 	if _, err := c.Put(ctx, &db.Item{Key: "x"}); err != nil { // readers see the damage from here on
@@ -237,10 +227,7 @@ func TestPanicInTheCommitterIsAnswered(t *testing.T) {
 // storeKeys yields the keys of the store.
 func storeKeys(t *testing.T, d *db.DB) func(yield func([]byte) bool) {
 	return func(yield func([]byte) bool) {
-		it, err := db.State(d).Engine.DB.NewIter(nil)
-		if err != nil {
-			t.Fatal(err)
-		}
+		it := need(db.State(d).Engine.DB.NewIter(nil))(t)
 		defer it.Close()
 		for ok := it.First(); ok; ok = it.Next() {
 			if !yield(append([]byte(nil), it.Key()...)) {

@@ -24,10 +24,7 @@ func TestFlushThatFindsRoomForSomeTables(t *testing.T) {
 	t.Parallel()
 	disk := &everySecondTable{FS: vfs.NewMem()}
 	d := dbkit.MustOpen(t, "db", &db.Options{FS: disk})
-	c, err := d.CreateCollection(ctx, "main", db.Schema{Bits: 64})
-	if err != nil {
-		t.Fatal(err)
-	}
+	c := need(d.CreateCollection(ctx, "main", db.Schema{Bits: 64}))(t)
 	large := func(i int) error {
 		return dbkit.Second(c.Put(ctx, &db.Item{Key: fmt.Sprint("large", i), Code: make([]byte, 8), Payload: testfs.Noise(1<<20, uint64(i))}))
 	}
@@ -41,9 +38,7 @@ func TestFlushThatFindsRoomForSomeTables(t *testing.T) {
 		return b.Commit(ctx)
 	}
 	for i := range 8 {
-		if err := large(i); err != nil {
-			t.Fatal(err)
-		}
+		must(t, large(i))
 	}
 	disk.full.Store(true)
 	if err := d.Compact(ctx); !errors.Is(err, db.ErrDiskFull) {
@@ -94,30 +89,20 @@ func (f *everySecondTable) Create(name string, c vfs.DiskWriteCategory) (vfs.Fil
 func TestDamagedTableThatCannotBeCompacted(t *testing.T) {
 	fs := vfs.NewMem()
 	d := dbkit.MustOpen(t, "db", &db.Options{FS: fs})
-	c, err := d.CreateCollection(ctx, "main", db.Schema{Bits: 64})
-	if err != nil {
-		t.Fatal(err)
-	}
+	c := need(d.CreateCollection(ctx, "main", db.Schema{Bits: 64}))(t)
 	put := func(key int) error {
 		return dbkit.Second(c.Put(ctx, &db.Item{Key: fmt.Sprintf("k%05d", key), Code: []byte{byte(key), byte(key >> 8), 1, 2, 3, 4, 5, 6}, Payload: testfs.Noise(100, uint64(key))}))
 	}
 	for round := range 2 {
 		for i := range 300 {
-			if err := put(round*20_000 + i*37); err != nil {
-				t.Fatal(err)
-			}
+			must(t, put(round*20_000+i*37))
 		}
-		if err := db.State(d).Engine.FlushAll(ctx); err != nil {
-			t.Fatal(err)
-		}
+		must(t, db.State(d).Engine.FlushAll(ctx))
 	}
 	dbkit.MustClose(t, d)
 	// Items are in the first half of a table, in the order of their rows, so that what is
 	// damaged is no key that is written again.
-	names, err := fs.List("db/" + store.StoreName)
-	if err != nil {
-		t.Fatal(err)
-	}
+	names := need(fs.List("db/" + store.StoreName))(t)
 	newest := ""
 	for _, name := range names {
 		if info, err := fs.Stat(filepath.Join("db", store.StoreName, name)); err == nil && path.Ext(name) == ".sst" && info.Size() > 20_000 {
@@ -143,9 +128,7 @@ func TestDamagedTableThatCannotBeCompacted(t *testing.T) {
 			}
 			break
 		}
-		if err := db.State(d).Engine.FlushAll(ctx); err != nil {
-			t.Fatal(err)
-		}
+		must(t, db.State(d).Engine.FlushAll(ctx))
 	}
 	if n, err := c.Delete(ctx, "k50000"); n != 1 || err != nil {
 		t.Errorf("delete: %d, %v", n, err)

@@ -19,10 +19,7 @@ func TestKeysStayWithinTheirBudget(t *testing.T) {
 	dbkit.LongTest(t)
 	for _, budget := range []int64{1, 4000, 20_000, 1 << 20} {
 		d := dbkit.MustOpen(t, "db", &db.Options{FS: vfs.NewMem(), KeyCacheBytes: budget})
-		c, err := d.CreateCollection(ctx, "main", db.Schema{Bits: 16})
-		if err != nil {
-			t.Fatal(err)
-		}
+		c := need(d.CreateCollection(ctx, "main", db.Schema{Bits: 16}))(t)
 		key := func(i int) string { return fmt.Sprint(strings.Repeat("long ", i%7), i) }
 		var items []*db.Item
 		for i := range 3000 {
@@ -75,10 +72,7 @@ func TestKeysOfRowsThatComeAndGo(t *testing.T) {
 	d, c := dbkit.OpenCoded(t, 8)
 	putAll(t, c, []*db.Item{{Key: "a", Code: []byte{1}}, {Key: "b", Code: []byte{1}}})
 	keys := func(c *db.Collection) string {
-		res, err := c.Search(ctx, db.Query{Code: []byte{1}})
-		if err != nil {
-			t.Fatal(err)
-		}
+		res := need(c.Search(ctx, db.Query{Code: []byte{1}}))(t)
 		var out []string
 		for _, h := range res.Hits {
 			out = append(out, h.Key)
@@ -88,19 +82,11 @@ func TestKeysOfRowsThatComeAndGo(t *testing.T) {
 	if got := keys(c); got != "a b" {
 		t.Error(got)
 	}
-	s, err := d.Snapshot()
-	if err != nil {
-		t.Fatal(err)
-	}
+	s := need(d.Snapshot())(t)
 	defer s.Close()
-	then, err := s.Collection("main")
-	if err != nil {
-		t.Fatal(err)
-	}
+	then := need(s.Collection("main"))(t)
 	putAll(t, c, []*db.Item{{Key: "c", Code: []byte{1}}, {Key: "d", Code: []byte{3}}})
-	if _, err := c.Delete(ctx, "a"); err != nil {
-		t.Fatal(err)
-	}
+	need(c.Delete(ctx, "a"))(t)
 	putAll(t, c, []*db.Item{{Key: "a", Code: []byte{1}}}) // in another row
 	for range 2 {
 		if got := keys(c); got != "b c a d" {

@@ -55,10 +55,7 @@ func openWith(t testing.TB, fs vfs.FS, schema db.Schema, items []*db.Item) (*db.
 	t.Helper()
 	d := dbkit.MustOpen(t, "db", &db.Options{FS: fs})
 	t.Cleanup(func() { _ = d.Close() })
-	c, err := d.CreateCollection(ctx, "main", schema)
-	if err != nil {
-		t.Fatal(err)
-	}
+	c := need(d.CreateCollection(ctx, "main", schema))(t)
 	dbkit.PutAll(t, d, c, items)
 	return d, c
 }
@@ -75,18 +72,12 @@ func TestLabelFreeKeepsVectors(t *testing.T) {
 	for i := range queries {
 		queries[i].Recall, queries[i].K = 1, 20
 	}
-	before, err := c.SearchAll(ctx, queries)
-	if err != nil {
-		t.Fatal(err)
-	}
+	before := need(c.SearchAll(ctx, queries))(t)
 	training := dbkit.MustTrain(t, c, db.TrainOptions{Options: fit.Options{Method: model.MethodITQ}})
 	if !training.Active || training.Items != 600 || training.TrainItems != 600 || training.Bits != fit.DefaultLabelFreeBits {
 		t.Errorf("%+v", training)
 	}
-	after, err := c.SearchAll(ctx, queries)
-	if err != nil {
-		t.Fatal(err)
-	}
+	after := need(c.SearchAll(ctx, queries))(t)
 	for i, q := range queries {
 		if !slices.EqualFunc(after[i].Hits, before[i].Hits, func(a, b db.Hit) bool { return a.Key == b.Key && a.Similarity == b.Similarity }) {
 			t.Errorf("%+v: %v, before the training %v", q, after[i].Hits, before[i].Hits)
@@ -165,10 +156,7 @@ func TestLabelFreeCodes(t *testing.T) {
 
 func mustGet(t testing.TB, c *db.Collection, key string) *db.Item {
 	t.Helper()
-	it, err := c.Get(ctx, key)
-	if err != nil {
-		t.Fatal(err)
-	}
+	it := need(c.Get(ctx, key))(t)
 	return it
 }
 
@@ -178,10 +166,7 @@ func TestLabelFreeSpaces(t *testing.T) {
 	dbkit.LongTest(t)
 	fs := vfs.NewMem()
 	d := dbkit.MustOpen(t, "db", &db.Options{FS: fs, UpdateItems: 1})
-	c, err := d.CreateCollection(ctx, "main", embeddedSchema)
-	if err != nil {
-		t.Fatal(err)
-	}
+	c := need(d.CreateCollection(ctx, "main", embeddedSchema))(t)
 	items := embeddedItems(0, 400, 32, 1)
 	dbkit.PutAll(t, d, c, items[:300])
 	dbkit.MustTrain(t, c, db.TrainOptions{Options: fit.Options{Method: model.MethodITQ, Bits: 40}})
@@ -189,35 +174,23 @@ func TestLabelFreeSpaces(t *testing.T) {
 	// Later items, with labels too, one by one and in bulk; changed and deleted ones.
 	for _, it := range items[300:320] {
 		it.Labels = []string{"late"}
-		if _, err := c.Put(ctx, it); err != nil {
-			t.Fatal(err)
-		}
+		need(c.Put(ctx, it))(t)
 	}
 	dbkit.PutAll(t, d, c, items[320:])
 	changed := *items[5]
 	changed.Vectors = items[399].Vectors
-	if _, err := c.Put(ctx, &changed); err != nil {
-		t.Fatal(err)
-	}
-	if _, err := c.Delete(ctx, "k6"); err != nil {
-		t.Fatal(err)
-	}
+	need(c.Put(ctx, &changed))(t)
+	need(c.Delete(ctx, "k6"))(t)
 	if a, b := mustGet(t, c, "k5"), mustGet(t, c, "k399"); !slices.Equal(a.Code, b.Code) || len(a.Code) != 2 {
 		t.Errorf("two items of one vector have the codes %x and %x", a.Code, b.Code)
 	}
 	check := func(when string, c *db.Collection) {
 		t.Helper()
-		stats, err := c.Stats()
-		if err != nil {
-			t.Fatal(err)
-		}
+		stats := need(c.Stats())(t)
 		if !stats.LabelFree || stats.CodedItems != 399 || stats.Taught != 0 || stats.Pending != 0 {
 			t.Errorf("%s: %+v", when, stats)
 		}
-		all, err := c.Spaces(ctx)
-		if err != nil {
-			t.Fatal(err)
-		}
+		all := need(c.Spaces(ctx))(t)
 		for _, s := range all {
 			if s.Items != 399 || s.Taught != 0 || s.Pending != 0 || s.StatisticsBytes != 0 || s.Aim != "" || len(s.Revisions) != 1 || s.Training == nil || !s.Training.Method.LabelFree() {
 				t.Errorf("%s: space %d: %+v", when, s.Space, s)
@@ -238,12 +211,8 @@ func TestLabelFreeSpaces(t *testing.T) {
 	if err != nil || r.Space != 3 || r.Parent != 2 || r.Items != 399 {
 		t.Fatalf("%+v, %v", r, err)
 	}
-	if _, err := c.Rollback(ctx); err != nil {
-		t.Fatal(err)
-	}
-	if err := c.DropSpace(ctx, 1); err != nil {
-		t.Fatal(err)
-	}
+	need(c.Rollback(ctx))(t)
+	must(t, c.DropSpace(ctx, 1))
 	dbkit.CheckSound(t, d, "after writes")
 	dbkit.MustClose(t, d)
 	d = dbkit.MustOpen(t, "db", &db.Options{FS: fs})
@@ -254,12 +223,10 @@ func TestLabelFreeSpaces(t *testing.T) {
 		codes[it.Key] = it.Code
 	}
 	dbkit.MustClose(t, d)
-	if _, err := db.Repair(ctx, "db", &db.Options{FS: fs}, db.RepairOptions{}, func(f db.Finding) error {
+	need(db.Repair(ctx, "db", &db.Options{FS: fs}, db.RepairOptions{}, func(f db.Finding) error {
 		t.Errorf("repair of a sound database: %v", f)
 		return nil
-	}); err != nil {
-		t.Fatal(err)
-	}
+	}))(t)
 	d = dbkit.MustOpen(t, "db", &db.Options{FS: fs})
 	defer dbkit.MustClose(t, d)
 	c = dbkit.MustCollection(t, d, "main")
@@ -300,9 +267,7 @@ func TestLabelFreeDrift(t *testing.T) {
 		t.Errorf("items of another kind: %+v, %v", other, err)
 	}
 	// A reindexing is no training: they have come since all the same.
-	if _, err := c.Reindex(ctx, db.ReindexOptions{Activate: true}); err != nil {
-		t.Fatal(err)
-	}
+	need(c.Reindex(ctx, db.ReindexOptions{Activate: true}))(t)
 	if again, err := c.Drift(ctx); err != nil || again["e"] != other["e"] {
 		t.Errorf("after a reindexing: %+v, %v", again, err)
 	}
@@ -434,9 +399,7 @@ func TestLabelFreeTraining(t *testing.T) {
 	}
 	for i, it := range items[:40] {
 		it.Labels = []string{fmt.Sprint("class", i%3)}
-		if _, err := c.Put(ctx, it); err != nil {
-			t.Fatal(err)
-		}
+		need(c.Put(ctx, it))(t)
 	}
 	if training := dbkit.MustTrain(t, c, db.TrainOptions{Options: fit.Options{Bits: 16}}); training.Method != model.MethodLabels || training.TrainItems != 40 {
 		t.Errorf("%+v", training)
@@ -446,10 +409,7 @@ func TestLabelFreeTraining(t *testing.T) {
 		t.Errorf("%+v", explicit)
 	}
 	// Labelled items of that space have the codes of their vectors.
-	in, err := c.InSpace(explicit.Space)
-	if err != nil {
-		t.Fatal(err)
-	}
+	in := need(c.InSpace(explicit.Space))(t)
 	code, _, err := in.EncodeQuery(ctx, db.Query{From: "e", Vector: items[0].Vectors["e"]})
 	if it := mustGet(t, in, "k0"); err != nil || !slices.Equal(it.Code, code) {
 		t.Errorf("the code of a labelled item is %x, that of its vector %x (%v)", it.Code, code, err)

@@ -38,18 +38,13 @@ func TestLabelsLater(t *testing.T) {
 		dbkit.PutAll(t, d, c, items[:labelled])
 		opt := dbkit.TinyTraining(1)
 		opt.Bits, opt.Anchors = 24, 4
-		training, err := c.Train(ctx, opt)
-		if err != nil {
-			t.Fatal(err)
-		}
+		training := need(c.Train(ctx, opt))(t)
 		if training.Method != model.MethodLabels || training.TrainItems != labelled || training.Items != n || training.Active {
 			t.Fatalf("%d labelled: %+v", labelled, training)
 		}
 		checkInEach(t, c, items, 1, training.Space)
 		if labelled < n {
-			if err := c.DropSpace(ctx, training.Space); err != nil {
-				t.Fatal(err)
-			}
+			must(t, c.DropSpace(ctx, training.Space))
 		}
 	}
 
@@ -59,9 +54,7 @@ func TestLabelsLater(t *testing.T) {
 
 	// Labels go, and a space that has learned from them goes on with the codes of vectors.
 	const fddh = 4
-	if err := c.Activate(ctx, fddh); err != nil {
-		t.Fatal(err)
-	}
+	must(t, c.Activate(ctx, fddh))
 	for _, it := range items {
 		it.Labels = nil
 	}
@@ -106,10 +99,7 @@ func checkInEach(t *testing.T, c *db.Collection, items []*db.Item, spaces ...db.
 // checkCodesOf compares searches by the codes of a space with a scan of all items, and finds each item.
 func checkCodesOf(t *testing.T, c *db.Collection, items []*db.Item, space db.Space) {
 	t.Helper()
-	in, err := c.InSpace(space)
-	if err != nil {
-		t.Fatal(err)
-	}
+	in := need(c.InSpace(space))(t)
 	image, text := items[1].Vectors["image"], items[1].Vectors["text"]
 	var queries []db.Query
 	for i, plan := range []db.Plan{db.PlanAuto, db.PlanScan, db.PlanMemory, db.PlanDisk} {
@@ -125,10 +115,7 @@ func checkCodesOf(t *testing.T, c *db.Collection, items []*db.Item, space db.Spa
 	}
 	dbtest.CheckSearches(t, in, queries...)
 
-	res, err := in.Search(ctx, db.Query{From: "image", Vector: image, Rerank: db.RerankProjection, K: 2 * len(items)})
-	if err != nil {
-		t.Fatal(err)
-	}
+	res := need(in.Search(ctx, db.Query{From: "image", Vector: image, Rerank: db.RerankProjection, K: 2 * len(items)}))(t)
 	found := map[string]bool{}
 	for _, h := range res.Hits {
 		found[h.Key] = true

@@ -84,15 +84,9 @@ func TestRenameLabel(t *testing.T) {
 	fs := vfs.NewMem()
 	d, c, items := labelWorld(t, fs, 80)
 	codes := codesOfAll(t, c)
-	snap, err := d.Snapshot()
-	if err != nil {
-		t.Fatal(err)
-	}
+	snap := need(d.Snapshot())(t)
 	defer snap.Close()
-	before, err := snap.Collection("main")
-	if err != nil {
-		t.Fatal(err)
-	}
+	before := need(snap.Collection("main"))(t)
 	old := dbkit.ViewItems(80, 3)
 
 	for _, wrong := range []struct {
@@ -127,9 +121,7 @@ func TestRenameLabel(t *testing.T) {
 		t.Errorf("the code of a new label is from %s, %v", it.CodeFrom, err)
 	}
 	// When no item has it any more, its name is free.
-	if _, err := c.Delete(ctx, "late"); err != nil {
-		t.Fatal(err)
-	}
+	need(c.Delete(ctx, "late"))(t)
 	items = items[:80]
 	checkLabels(t, c, items)
 	if err := c.RenameLabel(ctx, "class0", "x"); !errors.Is(err, db.ErrNotFound) {
@@ -183,9 +175,7 @@ func TestRenameToALabelThatNobodyHas(t *testing.T) {
 
 func mustRename(t testing.TB, c *db.Collection, old, name string) {
 	t.Helper()
-	if err := c.RenameLabel(ctx, old, name); err != nil {
-		t.Fatal(err)
-	}
+	must(t, c.RenameLabel(ctx, old, name))
 }
 
 func mustMerge(t testing.TB, c *db.Collection, from, into string, want int) {
@@ -249,15 +239,9 @@ func TestMergeLabel(t *testing.T) {
 	if _, err := c.Reindex(ctx, db.ReindexOptions{}); err != nil { // two spaces are to follow
 		t.Fatal(err)
 	}
-	snap, err := d.Snapshot()
-	if err != nil {
-		t.Fatal(err)
-	}
+	snap := need(d.Snapshot())(t)
 	defer snap.Close()
-	before, err := snap.Collection("main")
-	if err != nil {
-		t.Fatal(err)
-	}
+	before := need(snap.Collection("main"))(t)
 
 	for _, wrong := range []struct {
 		from, to string
@@ -502,27 +486,19 @@ func TestLabelsFollowWrites(t *testing.T) {
 			s := snapshots[0]
 			check(fmt.Sprint("a snapshot, at operation ", i), s.collection(t), s.labels)
 			snapshots = snapshots[1:]
-			if err := s.Close(); err != nil {
-				t.Fatal(err)
-			}
+			must(t, s.Close())
 		}
 	}
 	many := d.NewBatch()
 	for i := range 1500 { // more than are read one by one
-		if err := many.Put(c, &db.Item{Key: fmt.Sprint("many", i), Code: []byte{1}, Labels: []string{fmt.Sprint("m", i)}}); err != nil {
-			t.Fatal(err)
-		}
+		must(t, many.Put(c, &db.Item{Key: fmt.Sprint("many", i), Code: []byte{1}, Labels: []string{fmt.Sprint("m", i)}}))
 		items[fmt.Sprint("many", i)] = fmt.Sprint("m", i)
 	}
-	if err := many.Commit(ctx); err != nil {
-		t.Fatal(err)
-	}
+	must(t, many.Commit(ctx))
 	check("many labels", c, inUse())
 	for _, s := range snapshots {
 		check("a snapshot, in the end", s.collection(t), s.labels)
-		if err := s.Close(); err != nil {
-			t.Fatal(err)
-		}
+		must(t, s.Close())
 	}
 }
 
@@ -534,9 +510,6 @@ type pastLabels struct {
 
 func (p pastLabels) collection(t *testing.T) *db.Collection {
 	t.Helper()
-	c, err := p.Collection("main")
-	if err != nil {
-		t.Fatal(err)
-	}
+	c := need(p.Collection("main"))(t)
 	return c
 }

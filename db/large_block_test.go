@@ -19,14 +19,9 @@ func TestFlippedBitInLargeBlock(t *testing.T) {
 	t.Parallel()
 	dir := filepath.Join(t.TempDir(), "db")
 	d := dbkit.MustOpen(t, dir, nil)
-	c, err := d.CreateCollection(ctx, "main", dbkit.PairsSchema)
-	if err != nil {
-		t.Fatal(err)
-	}
+	c := need(d.CreateCollection(ctx, "main", dbkit.PairsSchema))(t)
 	for i, key := range []string{"whole", "damaged"} {
-		if _, err := c.Put(ctx, &db.Item{Key: key, Payload: testfs.Noise(1<<20+i*8<<20, uint64(i))}); err != nil {
-			t.Fatal(err)
-		}
+		need(c.Put(ctx, &db.Item{Key: key, Payload: testfs.Noise(1<<20+i*8<<20, uint64(i))}))(t)
 	}
 	dbkit.MustClose(t, d)
 	tables, err := filepath.Glob(filepath.Join(dir, store.StoreName, "*.sst"))
@@ -34,16 +29,11 @@ func TestFlippedBitInLargeBlock(t *testing.T) {
 		t.Fatal(tables, err)
 	}
 	for _, name := range tables {
-		b, err := os.ReadFile(name)
-		if err != nil {
-			t.Fatal(err)
-		}
+		b := need(os.ReadFile(name))(t)
 		if len(b) > 8<<20 {
 			b[len(b)-4<<20] ^= 16
 		}
-		if err := os.WriteFile(name, b, 0o666); err != nil {
-			t.Fatal(err)
-		}
+		must(t, os.WriteFile(name, b, 0o666))
 	}
 	findings := 0
 	_, err = db.VerifyFolder(ctx, dir, nil, db.VerifyOptions{Deep: true}, func(f db.Finding) error {

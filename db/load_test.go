@@ -25,18 +25,13 @@ func manyCodes(t testing.TB, n int) vfs.FS {
 	t.Helper()
 	fsys := vfs.NewMem()
 	d := dbkit.MustOpen(t, "db", &db.Options{FS: fsys, NoSync: true})
-	c, err := d.CreateCollection(ctx, "main", db.Schema{Bits: 64})
-	if err != nil {
-		t.Fatal(err)
-	}
+	c := need(d.CreateCollection(ctx, "main", db.Schema{Bits: 64}))(t)
 	var items []*db.Item
 	for i := range n {
 		items = append(items, &db.Item{Key: fmt.Sprint("k", i), Code: codeAt(i)})
 	}
 	putAll(t, c, items)
-	if _, err := c.Delete(ctx, "k3", fmt.Sprint("k", n-1)); err != nil {
-		t.Fatal(err)
-	}
+	need(c.Delete(ctx, "k3", fmt.Sprint("k", n-1)))(t)
 	dbkit.MustClose(t, d)
 	return fsys
 }
@@ -106,14 +101,8 @@ func TestQueriesAndWritesWhileCodesAreLoaded(t *testing.T) {
 		d := dbkit.MustOpen(t, "db", &db.Options{FS: fsys, IndexCacheBytes: budget})
 		c := dbkit.MustCollection(t, d, "main")
 		checkNear(t, c, code, counts)
-		s, err := d.Snapshot()
-		if err != nil {
-			t.Fatal(err)
-		}
-		then, err := s.Collection("main")
-		if err != nil {
-			t.Fatal(err)
-		}
+		s := need(d.Snapshot())(t)
+		then := need(s.Collection("main"))(t)
 		var writers sync.WaitGroup
 		for i := range 4 {
 			writers.Go(func() {
@@ -127,9 +116,7 @@ func TestQueriesAndWritesWhileCodesAreLoaded(t *testing.T) {
 			})
 		}
 		writers.Wait()
-		if err := db.Inside(c).Loaded(ctx); err != nil {
-			t.Fatal(err)
-		}
+		must(t, db.Inside(c).Loaded(ctx))
 		checkNear(t, c, code, counts)
 		checkNear(t, then, code, counts)
 		if st, err := c.Stats(); err != nil || st.DistinctCodes != n-2 || (st.IndexBytes > 200_000) != (budget == 0) {
@@ -265,10 +252,7 @@ func TestCodesThatCannotBeLoaded(t *testing.T) {
 func TestDamagedIndexIsReported(t *testing.T) {
 	layer := codec.NewLayer()
 	layer.Add(60_000)
-	strange, err := layer.Append(nil, true)
-	if err != nil {
-		t.Fatal(err)
-	}
+	strange := need(layer.Append(nil, true))(t)
 	for name, tc := range map[string]struct {
 		kind   byte
 		damage func(d *db.DB, key []byte) error
@@ -295,10 +279,7 @@ func TestDamagedIndexIsReported(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			fsys := vfs.NewMem()
 			d := dbkit.MustOpen(t, "db", &db.Options{FS: fsys})
-			c, err := d.CreateCollection(ctx, "main", db.Schema{Bits: 8})
-			if err != nil {
-				t.Fatal(err)
-			}
+			c := need(d.CreateCollection(ctx, "main", db.Schema{Bits: 8}))(t)
 			var items []*db.Item
 			for i := range 40 {
 				items = append(items, &db.Item{Key: fmt.Sprint("k", i), Code: []byte{byte(i % 8)}})
@@ -307,9 +288,7 @@ func TestDamagedIndexIsReported(t *testing.T) {
 			damaged := 0
 			for key := range storeKeys(t, d) {
 				if key[0] == tc.kind {
-					if err := tc.damage(d, key); err != nil {
-						t.Fatal(err)
-					}
+					must(t, tc.damage(d, key))
 					damaged++
 				}
 			}
@@ -333,7 +312,7 @@ func TestDamagedIndexIsReported(t *testing.T) {
 			dbkit.MustClose(t, d)
 			d = dbkit.MustOpen(t, "db", &db.Options{FS: fsys})
 			defer dbkit.MustClose(t, d)
-			_, err = dbkit.MustCollection(t, d, "main").Put(ctx, &db.Item{Key: "new", Code: []byte{3}})
+			_, err := dbkit.MustCollection(t, d, "main").Put(ctx, &db.Item{Key: "new", Code: []byte{3}})
 			if (err != nil) != tc.open || err != nil && !errors.Is(err, db.ErrCorrupt) {
 				t.Errorf("put after opening: %v", err)
 			}

@@ -17,10 +17,7 @@ func TestCommitsAmongManyCollections(t *testing.T) {
 	const many = 4000
 	d := dbkit.MustOpen(t, "db", &db.Options{FS: vfs.NewMem(), NoSync: true})
 	defer func() { dbkit.MustClose(t, d) }()
-	first, err := d.CreateCollection(ctx, "first", dbkit.PairsSchema)
-	if err != nil {
-		t.Fatal(err)
-	}
+	first := need(d.CreateCollection(ctx, "first", dbkit.PairsSchema))(t)
 	n := 0
 	// allocated returns how many bytes f allocates, on average.
 	allocated := func(f func()) uint64 {
@@ -36,15 +33,11 @@ func TestCommitsAmongManyCollections(t *testing.T) {
 	}
 	put := func() {
 		n++
-		if _, err := first.Put(ctx, &db.Item{Key: fmt.Sprint(n % 8), Labels: []string{"a"}}); err != nil {
-			t.Fatal(err)
-		}
+		need(first.Put(ctx, &db.Item{Key: fmt.Sprint(n % 8), Labels: []string{"a"}}))(t)
 	}
 	create := func() {
 		n++
-		if _, err := d.CreateCollection(ctx, fmt.Sprint("c", n), dbkit.PairsSchema); err != nil {
-			t.Fatal(err)
-		}
+		need(d.CreateCollection(ctx, fmt.Sprint("c", n), dbkit.PairsSchema))(t)
 	}
 	putAlone, createAlone := allocated(put), allocated(create)
 	for range many {
@@ -72,23 +65,15 @@ func TestCollectionsComeAndGo(t *testing.T) {
 	for i := range 200 {
 		name := fmt.Sprint("c", i%70)
 		if want[name] {
-			if err := d.DropCollection(ctx, name); err != nil {
-				t.Fatal(err)
-			}
+			must(t, d.DropCollection(ctx, name))
 			delete(want, name)
 		} else {
-			c, err := d.CreateCollection(ctx, name, dbkit.PairsSchema)
-			if err != nil {
-				t.Fatal(err)
-			}
+			c := need(d.CreateCollection(ctx, name, dbkit.PairsSchema))(t)
 			putAll(t, c, []*db.Item{{Key: fmt.Sprint(i), Labels: []string{"a"}}})
 			want[name] = true
 		}
 		if i%40 == 0 {
-			s, err := d.Snapshot()
-			if err != nil {
-				t.Fatal(err)
-			}
+			s := need(d.Snapshot())(t)
 			snaps, then = append(snaps, s), append(then, maps.Clone(want))
 		}
 	}
@@ -119,9 +104,7 @@ func TestCollectionsComeAndGo(t *testing.T) {
 				t.Errorf("snapshot %d: %s: %v", i, name, err)
 			}
 		}
-		if err := s.Close(); err != nil {
-			t.Fatal(err)
-		}
+		must(t, s.Close())
 	}
 	dbkit.MustClose(t, d)
 	d = dbkit.MustOpen(t, "db", &db.Options{FS: mem})

@@ -26,30 +26,18 @@ func TestSearchAllIsSearchOfEach(t *testing.T) {
 	}
 	d := dbkit.MustOpen(t, t.TempDir(), nil)
 	defer dbkit.MustClose(t, d)
-	c, err := d.CreateCollection(ctx, "main", db.Schema{Bits: q})
-	if err != nil {
-		t.Fatal(err)
-	}
+	c := need(d.CreateCollection(ctx, "main", db.Schema{Bits: q}))(t)
 	b := d.NewBatch()
-	codes, err := synth.Codes(synth.Clustered, q, n, 1)
-	if err != nil {
-		t.Fatal(err)
-	}
+	codes := need(synth.Codes(synth.Clustered, q, n, 1))(t)
 	for i := range n {
 		it := &db.Item{Code: codes.At(i).AppendBytes(nil, q)}
 		if i%3 == 0 {
 			it.Labels = []string{"third"}
 		}
-		if err := b.Put(c, it); err != nil {
-			t.Fatal(err)
-		}
+		must(t, b.Put(c, it))
 	}
-	if err := b.Commit(ctx); err != nil {
-		t.Fatal(err)
-	}
-	if err := d.WaitForIndex(ctx); err != nil {
-		t.Fatal(err)
-	}
+	must(t, b.Commit(ctx))
+	must(t, d.WaitForIndex(ctx))
 	members, fresh, err := synth.CodeQueries(synth.Clustered, q, n, 40, 1)
 	if err != nil {
 		t.Fatal(err)
@@ -81,12 +69,8 @@ func TestSearchAllInLargeCodes(t *testing.T) {
 	putAll(t, c, items)
 	dbkit.MustTrain(t, c, db.TrainOptions{Options: fit.Options{Bits: 32, Anchors: 20}, Rows: 300})
 	for range 2 { // the second time with the vectors, which the first search asks for
-		if err := d.WaitForIndex(ctx); err != nil {
-			t.Fatal(err)
-		}
-		if _, err := c.Search(ctx, db.Query{From: "text", Vector: items[0].Vectors["text"]}); err != nil {
-			t.Fatal(err)
-		}
+		must(t, d.WaitForIndex(ctx))
+		need(c.Search(ctx, db.Query{From: "text", Vector: items[0].Vectors["text"]}))(t)
 	}
 	var queries []db.Query
 	for i := range 64 {

@@ -22,19 +22,14 @@ func putMarks(t testing.TB, d *db.DB, all ...string) {
 	for i := 0; i < len(all); i += 2 {
 		b.Mark(all[i], []byte(all[i+1]))
 	}
-	if err := b.Commit(ctx); err != nil {
-		t.Fatal(err)
-	}
+	must(t, b.Commit(ctx))
 }
 
 // marks returns all marks whose names begin with prefix, and checks that each is found by itself.
 func marks(t testing.TB, d *db.DB, prefix string) map[string]string {
 	t.Helper()
 	all := map[string]string{}
-	for m, err := range d.Marks(ctx, prefix) {
-		if err != nil {
-			t.Fatal(err)
-		}
+	for m := range every(t, d.Marks(ctx, prefix)) {
 		all[m.Name] = string(m.Value)
 		if one, err := d.Mark(m.Name); err != nil || !bytes.Equal(one, m.Value) {
 			t.Errorf("%s: %q, and among all %q, %v", m.Name, one, m.Value, err)
@@ -58,14 +53,8 @@ func TestMarks(t *testing.T) {
 	}
 	putMarks(t, d, "position", "1") // before there is any collection
 	dbkit.CheckSound(t, d, "with a mark alone")
-	c, err := d.CreateCollection(ctx, "codes", db.Schema{Bits: 16})
-	if err != nil {
-		t.Fatal(err)
-	}
-	snap, err := d.Snapshot()
-	if err != nil {
-		t.Fatal(err)
-	}
+	c := need(d.CreateCollection(ctx, "codes", db.Schema{Bits: 16}))(t)
+	snap := need(d.Snapshot())(t)
 	defer snap.Close()
 	value := []byte("2")
 	b := d.NewBatch()
@@ -110,9 +99,7 @@ func TestMarks(t *testing.T) {
 	b.Mark("log/10", []byte("10"))
 	b.Mark("position", []byte("4"))
 	b.Mark("position", []byte("5"))
-	if err := b.Commit(ctx); err != nil {
-		t.Fatal(err)
-	}
+	must(t, b.Commit(ctx))
 	want := map[string]string{"position": "5", "log/1": "1", "log/10": "10", "z": "26"}
 	wantMarks(t, "bulk loaded", d, want)
 	if got := marks(t, d, "log/"); !maps.Equal(got, map[string]string{"log/1": "1", "log/10": "10"}) {
@@ -173,13 +160,8 @@ func TestMarksAreCopied(t *testing.T) {
 	t.Parallel()
 	d := verified(t, nil)
 	want := map[string]string{"position": "one", "log/2": "two"}
-	folder, err := backup.Folder(filepath.Join(t.TempDir(), "backups"))
-	if err != nil {
-		t.Fatal(err)
-	}
-	if _, err := d.Backup(ctx, folder, db.BackupOptions{}); err != nil {
-		t.Fatal(err)
-	}
+	folder := need(backup.Folder(filepath.Join(t.TempDir(), "backups")))(t)
+	need(d.Backup(ctx, folder, db.BackupOptions{}))(t)
 	at := map[string]string{}
 	for what, opt := range map[string]db.CheckpointOptions{"checkpoint": {}, "extract": {Collection: "codes"}, "index-only": {IndexOnly: true}} {
 		at[what] = filepath.Join(t.TempDir(), "copy")
@@ -189,9 +171,7 @@ func TestMarksAreCopied(t *testing.T) {
 	}
 	putMarks(t, d, "position", "later")
 	at["restored"] = filepath.Join(t.TempDir(), "copy")
-	if _, err := db.Restore(ctx, folder, at["restored"], nil, db.RestoreOptions{}); err != nil {
-		t.Fatal(err)
-	}
+	need(db.Restore(ctx, folder, at["restored"], nil, db.RestoreOptions{}))(t)
 	for what, dir := range at {
 		copied := dbkit.MustOpen(t, dir, nil)
 		wantMarks(t, what, copied, want)

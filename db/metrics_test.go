@@ -140,10 +140,7 @@ func checkMetrics(t *testing.T, seed uint64) {
 	opts := &db.Options{FS: vfs.NewMem(), RerankCacheBytes: []int64{0, -1, 15_000, 40_000}[r.IntN(4)]}
 	d := dbkit.MustOpen(t, "db", opts)
 	defer func() { d.Close() }()
-	c, err := d.CreateCollection(ctx, "main", m.schema)
-	if err != nil {
-		t.Fatal(err)
-	}
+	c := need(d.CreateCollection(ctx, "main", m.schema))(t)
 	m.schema = dbkit.MustSchema(t, c)
 	scale := math.Pow(10, float64(r.IntN(5)*4-8))
 	var drawn [][]float32 // earlier vectors of the great space
@@ -184,9 +181,7 @@ func checkMetrics(t *testing.T, seed uint64) {
 				it.Vectors[o.Name] = x
 			}
 		}
-		if _, err := c.Put(ctx, it); err != nil {
-			t.Fatal(err)
-		}
+		need(c.Put(ctx, it))(t)
 		m.items[key], m.even[key] = vectors, it.Fields["even"].(bool)
 	}
 	for i := range 60 + r.IntN(200) {
@@ -198,10 +193,7 @@ func checkMetrics(t *testing.T, seed uint64) {
 			x := make([]float32, o.Dim)
 			x[0] = 1
 			q := db.Query{From: o.Name, Vector: x, K: 10_000}
-			res, err := c.Search(ctx, q)
-			if err != nil {
-				t.Fatal(err)
-			}
+			res := need(c.Search(ctx, q))(t)
 			for _, h := range res.Hits {
 				m.rows[h.Key] = h.Row
 			}
@@ -211,16 +203,12 @@ func checkMetrics(t *testing.T, seed uint64) {
 		}
 	}
 	check()
-	if err := d.WaitForIndex(ctx); err != nil {
-		t.Fatal(err)
-	}
+	must(t, d.WaitForIndex(ctx))
 	check()
 	for range 40 {
 		put(fmt.Sprint("k", r.IntN(300)))
 		if key := fmt.Sprint("k", r.IntN(300)); m.items[key] != nil && r.IntN(2) == 0 {
-			if _, err := c.Delete(ctx, key); err != nil {
-				t.Fatal(err)
-			}
+			need(c.Delete(ctx, key))(t)
 			delete(m.items, key)
 		}
 	}
@@ -307,10 +295,7 @@ func (m *metricsModel) checkOne(t *testing.T, r *rand.Rand, c *db.Collection) {
 	}
 	for _, k := range []int{1, 1 + r.IntN(20), 10_000} {
 		q.K = k
-		res, err := c.Search(ctx, q)
-		if err != nil {
-			t.Fatal(err)
-		}
+		res := need(c.Search(ctx, q))(t)
 		same("search", res.Hits, k)
 		if (res.Next != "") != (len(want) > k) {
 			t.Fatalf("%+v: the cursor is %q, of %d hits", q, res.Next, len(want))
@@ -318,25 +303,16 @@ func (m *metricsModel) checkOne(t *testing.T, r *rand.Rand, c *db.Collection) {
 	}
 	var paged []db.Hit
 	for q.K = 3 + r.IntN(40); ; {
-		page, err := c.Search(ctx, q)
-		if err != nil {
-			t.Fatal(err)
-		}
+		page := need(c.Search(ctx, q))(t)
 		paged = append(paged, page.Hits...)
 		if q.After = page.Next; q.After == "" || len(paged) > len(want) {
 			break
 		}
 	}
 	same("pages", paged, len(want))
-	near, err := dbkit.Collect(c.Neighbors(ctx, q))
-	if err != nil {
-		t.Fatal(err)
-	}
+	near := need(dbkit.Collect(c.Neighbors(ctx, q)))(t)
 	same("neighbours", near, len(want))
-	all, err := c.SearchAll(ctx, []db.Query{q, q})
-	if err != nil {
-		t.Fatal(err)
-	}
+	all := need(c.SearchAll(ctx, []db.Query{q, q}))(t)
 	same("one of many", all[1].Hits, q.K)
 	q.Include = db.IncludeVectors
 	x1, res, err := c.Explain(ctx, q, -1)
@@ -371,22 +347,14 @@ func (m *metricsModel) checkOne(t *testing.T, r *rand.Rand, c *db.Collection) {
 func TestL2OfAllScales(t *testing.T) {
 	for _, scale := range []float64{1e-15, 1e-6, 1, 1e12} {
 		d := dbkit.MustOpen(t, "db", &db.Options{FS: vfs.NewMem()})
-		c, err := d.CreateCollection(ctx, "main", db.Schema{Modalities: []db.Modality{{Name: "e", Dim: 2, Metric: db.L2}}})
-		if err != nil {
-			t.Fatal(err)
-		}
+		c := need(d.CreateCollection(ctx, "main", db.Schema{Modalities: []db.Modality{{Name: "e", Dim: 2, Metric: db.L2}}}))(t)
 		for i := range 50 { // 49 is the nearest
-			if _, err := c.Put(ctx, &db.Item{Key: fmt.Sprint(i), Vectors: map[string][]float32{"e": {float32(float64(100-i) * scale), 0}}}); err != nil {
-				t.Fatal(err)
-			}
+			need(c.Put(ctx, &db.Item{Key: fmt.Sprint(i), Vectors: map[string][]float32{"e": {float32(float64(100-i) * scale), 0}}}))(t)
 		}
 		q := db.Query{From: "e", Vector: []float32{0, 0}, K: 7} // zeros have distances
 		n := 49
 		for {
-			res, err := c.Search(ctx, q)
-			if err != nil {
-				t.Fatal(err)
-			}
+			res := need(c.Search(ctx, q))(t)
 			for _, h := range res.Hits {
 				if h.Key != fmt.Sprint(n) {
 					t.Fatalf("scale %g: %s in place of %d", scale, h.Key, n)
@@ -408,14 +376,9 @@ func TestL2OfAllScales(t *testing.T) {
 func TestDotBeyondFloat32(t *testing.T) {
 	d := dbkit.MustOpen(t, "db", &db.Options{FS: vfs.NewMem()})
 	defer dbkit.MustClose(t, d)
-	c, err := d.CreateCollection(ctx, "main", db.Schema{Modalities: []db.Modality{{Name: "e", Dim: 1, Metric: db.Dot}}})
-	if err != nil {
-		t.Fatal(err)
-	}
+	c := need(d.CreateCollection(ctx, "main", db.Schema{Modalities: []db.Modality{{Name: "e", Dim: 1, Metric: db.Dot}}}))(t)
 	for i, v := range []float32{1e30, -1e30, 1e31} {
-		if _, err := c.Put(ctx, &db.Item{Key: fmt.Sprint(i), Vectors: map[string][]float32{"e": {v}}}); err != nil {
-			t.Fatal(err)
-		}
+		need(c.Put(ctx, &db.Item{Key: fmt.Sprint(i), Vectors: map[string][]float32{"e": {v}}}))(t)
 	}
 	q := db.Query{From: "e", Vector: []float32{1e30}, K: 1}
 	for i, want := range []db.Hit{{Key: "0", Similarity: math.MaxFloat32}, {Key: "2", Similarity: math.MaxFloat32}, {Key: "1", Similarity: -math.MaxFloat32}} {
@@ -509,10 +472,7 @@ func TestMetricsOfSchemas(t *testing.T) {
 		}
 		is(c, want...)
 	}
-	codes, err := d.CreateCollection(ctx, "codes", db.Schema{Bits: 16})
-	if err != nil {
-		t.Fatal(err)
-	}
+	codes := need(d.CreateCollection(ctx, "codes", db.Schema{Bits: 16}))(t)
 	if err := codes.Alter(ctx, db.Alteration{Metrics: map[string]db.Metric{"a": db.Dot}}); !errors.Is(err, db.ErrInvalid) || !strings.Contains(err.Error(), "bring codes") {
 		t.Error(err)
 	}
@@ -548,10 +508,7 @@ func TestMetricsAreStored(t *testing.T) {
 		if shared {
 			schema.Modalities = []db.Modality{{Name: "image", Dim: 8, Metric: db.L2}, {Name: "text", Dim: 5, Metric: db.Dot}}
 		}
-		c, err := d.CreateCollection(ctx, "main", schema)
-		if err != nil {
-			t.Fatal(err)
-		}
+		c := need(d.CreateCollection(ctx, "main", schema))(t)
 		putAll(t, c, dbkit.Pairs(60, synth.Config{}))
 		dbkit.MustTrain(t, c, db.TrainOptions{Options: fit.Options{Bits: 16}})
 		want := dbkit.MustSchema(t, c)
@@ -563,9 +520,7 @@ func TestMetricsAreStored(t *testing.T) {
 		dbkit.MustClose(t, is)
 		keyValue{key, nil}.put(t, d)
 		dbkit.MustClose(t, d)
-		if _, err := db.Repair(ctx, "db", opts, db.RepairOptions{}, nil); err != nil {
-			t.Fatal(err)
-		}
+		need(db.Repair(ctx, "db", opts, db.RepairOptions{}, nil))(t)
 		d = dbkit.MustOpen(t, "db", opts)
 		c = dbkit.MustCollection(t, d, "main")
 		if s := dbkit.MustSchema(t, c); !reflect.DeepEqual(s, want) {
@@ -598,21 +553,13 @@ func TestDescriptorsWithWrongMetrics(t *testing.T) {
 func TestCursorsOfMetrics(t *testing.T) {
 	d := dbkit.MustOpen(t, "db", &db.Options{FS: vfs.NewMem()})
 	defer dbkit.MustClose(t, d)
-	c, err := d.CreateCollection(ctx, "main", db.Schema{Modalities: []db.Modality{{Name: "a", Dim: 2}, {Name: "b", Dim: 2}}})
-	if err != nil {
-		t.Fatal(err)
-	}
+	c := need(d.CreateCollection(ctx, "main", db.Schema{Modalities: []db.Modality{{Name: "a", Dim: 2}, {Name: "b", Dim: 2}}}))(t)
 	for i := range 9 {
-		if _, err := c.Put(ctx, &db.Item{Vectors: map[string][]float32{"a": {1, float32(i)}}}); err != nil {
-			t.Fatal(err)
-		}
+		need(c.Put(ctx, &db.Item{Vectors: map[string][]float32{"a": {1, float32(i)}}}))(t)
 	}
 	q := db.Query{From: "a", Vector: []float32{1, 1}, K: 3}
 	for _, a := range []db.Alteration{{Metrics: map[string]db.Metric{"a": db.Dot}}, {Metrics: map[string]db.Metric{"a": ""}}, {SpaceOf: map[string]string{"b": "a"}}} {
-		page, err := c.Search(ctx, q)
-		if err != nil {
-			t.Fatal(err)
-		}
+		page := need(c.Search(ctx, q))(t)
 		mustAlter(t, c, a)
 		q.After = page.Next
 		if _, err := c.Search(ctx, q); !errors.Is(err, db.ErrInvalid) || !strings.Contains(err.Error(), "the metric and the space") {

@@ -19,29 +19,19 @@ import (
 // where loading has begun. Ask for 20 rounds or more.
 func BenchmarkOpen(b *testing.B) {
 	const n = 1_000_000
-	codes, err := synth.Codes(synth.Uniform, 128, n, 1)
-	if err != nil {
-		b.Fatal(err)
-	}
+	codes := need(synth.Codes(synth.Uniform, 128, n, 1))(b)
 	members, _, err := synth.CodeQueries(synth.Uniform, 128, n, 1000, 1)
 	if err != nil {
 		b.Fatal(err)
 	}
 	dir := b.TempDir()
 	d := dbkit.MustOpen(b, dir, nil)
-	c, err := d.CreateCollection(ctx, "main", db.Schema{Bits: 128})
-	if err != nil {
-		b.Fatal(err)
-	}
+	c := need(d.CreateCollection(ctx, "main", db.Schema{Bits: 128}))(b)
 	batch := d.NewBatch()
 	for i := range n {
-		if err := batch.Put(c, &db.Item{Code: codes.At(i).AppendBytes(nil, 128)}); err != nil {
-			b.Fatal(err)
-		}
+		must(b, batch.Put(c, &db.Item{Code: codes.At(i).AppendBytes(nil, 128)}))
 	}
-	if err := batch.Commit(ctx); err != nil {
-		b.Fatal(err)
-	}
+	must(b, batch.Commit(ctx))
 	dbkit.MustClose(b, d)
 	for _, loading := range []bool{false, true} {
 		b.Run(map[bool]string{false: "at-once", true: "while-loading"}[loading], func(b *testing.B) {
@@ -56,18 +46,11 @@ func BenchmarkOpen(b *testing.B) {
 					go db.Inside(c).Loaded(ctx) // which makes loading begin at once
 				}
 				asked := time.Now()
-				runs, err := c.SearchRadius(ctx, db.Query{Code: members.At(i%1000).AppendBytes(nil, 128), Plan: db.PlanDisk}, 8)
-				if err != nil {
-					b.Fatal(err)
-				}
-				if _, err := runs.First(ctx, 10); err != nil {
-					b.Fatal(err)
-				}
+				runs := need(c.SearchRadius(ctx, db.Query{Code: members.At(i%1000).AppendBytes(nil, 128), Plan: db.PlanDisk}, 8))(b)
+				need(runs.First(ctx, 10))(b)
 				runs.Close()
 				took("first-query", asked)
-				if err := d.WaitForIndex(ctx); err != nil {
-					b.Fatal(err)
-				}
+				must(b, d.WaitForIndex(ctx))
 				took("ready", start)
 				start = time.Now()
 				dbkit.MustClose(b, d)
@@ -89,14 +72,8 @@ func BenchmarkPut(b *testing.B) {
 		b.Run(fmt.Sprint(writers), func(b *testing.B) {
 			d := dbkit.MustOpen(b, b.TempDir(), nil)
 			defer dbkit.MustClose(b, d)
-			c, err := d.CreateCollection(ctx, "main", db.Schema{Bits: 128})
-			if err != nil {
-				b.Fatal(err)
-			}
-			codes, err := synth.Codes(synth.Uniform, 128, 100_000, 1)
-			if err != nil {
-				b.Fatal(err)
-			}
+			c := need(d.CreateCollection(ctx, "main", db.Schema{Bits: 128}))(b)
+			codes := need(synth.Codes(synth.Uniform, 128, 100_000, 1))(b)
 			var next atomic.Int64
 			var group sync.WaitGroup
 			b.ResetTimer()

@@ -25,9 +25,7 @@ import (
 func exported(t testing.TB, c *db.Collection) []byte {
 	t.Helper()
 	var b bytes.Buffer
-	if err := c.ExportModel(ctx, &b); err != nil {
-		t.Fatal(err)
-	}
+	must(t, c.ExportModel(ctx, &b))
 	return b.Bytes()
 }
 
@@ -35,10 +33,7 @@ func exported(t testing.TB, c *db.Collection) []byte {
 func codeOrigins(t testing.TB, c *db.Collection) map[string]string {
 	t.Helper()
 	codes := map[string]string{}
-	for it, err := range c.Items(ctx) {
-		if err != nil {
-			t.Fatal(err)
-		}
+	for it := range every(t, c.Items(ctx)) {
 		codes[it.Key] = fmt.Sprintf("%x %s", it.Code, it.CodeFrom)
 	}
 	return codes
@@ -90,18 +85,10 @@ func TestModelsTravel(t *testing.T) {
 			wider.Modalities = append([]db.Modality{{Name: "sound", Dim: 3}}, wider.Modalities...)
 			opts := &db.Options{FS: vfs.NewMem()}
 			d := dbkit.MustOpen(t, "db", opts)
-			to, err := d.CreateCollection(ctx, "other", wider)
-			if err != nil {
-				t.Fatal(err)
-			}
+			to := need(d.CreateCollection(ctx, "other", wider))(t)
 			dbkit.PutAll(t, d, to, append([]*db.Item{{Key: "first", Labels: []string{"nobody knows it", "class5"}}}, backwards...))
-			if _, err := to.Delete(ctx, "first"); err != nil {
-				t.Fatal(err)
-			}
-			trained, err := to.ImportModel(ctx, bytes.NewReader(file), db.ImportModelOptions{})
-			if err != nil {
-				t.Fatal(err)
-			}
+			need(to.Delete(ctx, "first"))(t)
+			trained := need(to.ImportModel(ctx, bytes.NewReader(file), db.ImportModelOptions{}))(t)
 			if !trained.Active || trained.Space != 1 || trained.Items != 150 || trained.Bits != opt.Bits || trained.TrainItems == 0 {
 				t.Errorf("%+v", trained)
 			}
@@ -140,9 +127,7 @@ func TestModelFilesAreEqual(t *testing.T) {
 		t.Error("two equal trainings have different files")
 	}
 	_, c := openWith(t, vfs.NewMem(), dbkit.PairsSchema, nil)
-	if _, err := c.ImportModel(ctx, bytes.NewReader(files[0]), db.ImportModelOptions{}); err != nil {
-		t.Fatal(err)
-	}
+	need(c.ImportModel(ctx, bytes.NewReader(files[0]), db.ImportModelOptions{}))(t)
 	if again := exported(t, c); !bytes.Equal(again, files[0]) {
 		t.Error("an empty collection with the model has another file")
 	}
@@ -154,9 +139,7 @@ func TestImportedModelsLearn(t *testing.T) {
 	items := modelItems(300, 5)
 	_, from := openWith(t, vfs.NewMem(), dbkit.PairsSchema, items[:150])
 	dbkit.MustTrain(t, from, db.TrainOptions{Options: fit.Options{Bits: 16, Anchors: 20}})
-	if _, err := from.MergeLabel(ctx, "class1", "class2"); err != nil {
-		t.Fatal(err)
-	}
+	need(from.MergeLabel(ctx, "class1", "class2"))(t)
 	if err := from.RenameLabel(ctx, "class3", "class1"); err != nil { // nobody has it any more
 		t.Fatal(err)
 	}
@@ -164,18 +147,12 @@ func TestImportedModelsLearn(t *testing.T) {
 	d, to := openWith(t, vfs.NewMem(), dbkit.PairsSchema, items[150:])
 	dbkit.MustTrain(t, to, db.TrainOptions{Options: fit.Options{Bits: 24, Anchors: 20}})
 	before := codeOrigins(t, to)
-	trained, err := to.ImportModel(ctx, bytes.NewReader(file), db.ImportModelOptions{})
-	if err != nil {
-		t.Fatal(err)
-	}
+	trained := need(to.ImportModel(ctx, bytes.NewReader(file), db.ImportModelOptions{}))(t)
 	if trained.Active || trained.Space != 2 {
 		t.Errorf("%+v", trained)
 	}
 	sameCodes(t, "the space before", before, codeOrigins(t, to))
-	in, err := to.InSpace(trained.Space)
-	if err != nil {
-		t.Fatal(err)
-	}
+	in := need(to.InSpace(trained.Space))(t)
 	first := codeOrigins(t, in)
 	update, err := in.Update(ctx, db.UpdateOptions{Space: trained.Space})
 	if err != nil || !update.Revised || update.Labelled < 100 {
@@ -264,12 +241,8 @@ func TestImportModelNumber(t *testing.T) {
 			t.Errorf("number %d: space %d, %v", x.number, got, err)
 		}
 	}
-	if err := c.Activate(ctx, 8); err != nil {
-		t.Fatal(err)
-	}
-	if err := c.DropSpace(ctx, 12); err != nil {
-		t.Fatal(err)
-	}
+	must(t, c.Activate(ctx, 8))
+	must(t, c.DropSpace(ctx, 12))
 	if got, err := take(12); got != 12 || err != nil {
 		t.Errorf("the number of one that was dropped: %d, %v", got, err)
 	}

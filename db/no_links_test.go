@@ -36,10 +36,7 @@ func TestCopiesAskForRoom(t *testing.T) {
 	disk.free.Store(1 << 40)
 	d := dbkit.MustOpen(t, "db", &db.Options{FS: disk, ReserveBytes: 100 << 20})
 	defer dbkit.MustClose(t, d)
-	c, err := d.CreateCollection(ctx, "main", db.Schema{Bits: 64})
-	if err != nil {
-		t.Fatal(err)
-	}
+	c := need(d.CreateCollection(ctx, "main", db.Schema{Bits: 64}))(t)
 	putAll(t, c, dbkit.CodeItems(100, 64, 1, nil))
 	repo := newMemStore()
 	for what, make := range map[string]func() error{
@@ -67,10 +64,7 @@ func TestLinksNeedNoRoom(t *testing.T) {
 	disk := &testfs.SmallDisk{FS: vfs.NewMem(), Room: -1, Usage: vfs.DiskUsage{AvailBytes: 1 << 40, TotalBytes: 1 << 40}}
 	opts := &db.Options{FS: disk, ReserveBytes: 1 << 20}
 	d := dbkit.MustOpen(t, "db", opts)
-	c, err := d.CreateCollection(ctx, "main", db.Schema{Bits: 64})
-	if err != nil {
-		t.Fatal(err)
-	}
+	c := need(d.CreateCollection(ctx, "main", db.Schema{Bits: 64}))(t)
 	items := dbkit.CodeItems(100, 64, 1, nil)
 	for i, it := range items {
 		it.Payload = dbkit.RandomCodes(1, 8*8192, uint64(i))[0]
@@ -83,9 +77,7 @@ func TestLinksNeedNoRoom(t *testing.T) {
 		disk.Usage.AvailBytes = 100 << 10 // what deletions may not take, and a little
 		disk.Room = 100 << 10             // an eighth of the items
 	})
-	if err := d.Checkpoint(ctx, "copy", db.CheckpointOptions{}); err != nil {
-		t.Fatal(err)
-	}
+	must(t, d.Checkpoint(ctx, "copy", db.CheckpointOptions{}))
 	disk.Set(func() { disk.Room = -1 })
 	copied := dbkit.MustOpen(t, "copy", &db.Options{FS: disk, MustExist: true, ReadOnly: true})
 	defer dbkit.MustClose(t, copied)
@@ -99,18 +91,13 @@ func TestLinksNeedNoRoom(t *testing.T) {
 func TestOpenOnAFullDisk(t *testing.T) {
 	whole := vfs.NewCrashableMem()
 	d := dbkit.MustOpen(t, "db", &db.Options{FS: whole})
-	c, err := d.CreateCollection(ctx, "main", db.Schema{Bits: 64})
-	if err != nil {
-		t.Fatal(err)
-	}
+	c := need(d.CreateCollection(ctx, "main", db.Schema{Bits: 64}))(t)
 	putAll(t, c, dbkit.CodeItems(10, 64, 1, nil))
 	left := whole.CrashClone(vfs.CrashCloneCfg{}) // what is in its log becomes tables
 	dbkit.MustClose(t, d)
 	for _, sort := range []string{".sst", ".log", "MANIFEST"} {
 		mem := vfs.NewMem()
-		if _, err := vfs.Clone(left, mem, "db", "db"); err != nil {
-			t.Fatal(err)
-		}
+		need(vfs.Clone(left, mem, "db", "db"))(t)
 		fsys := errorfs.Wrap(mem, errorfs.InjectorFunc(func(op errorfs.Op) error {
 			if op.Kind.ReadOrWrite() == errorfs.OpIsWrite && sortOf(op.Path) == sort {
 				return &testfs.Error{Err: syscall.ENOSPC}

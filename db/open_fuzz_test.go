@@ -29,9 +29,7 @@ func newStranger(t testing.TB) *stranger {
 	mem := vfs.NewCrashableMem()
 	d := verified(t, &db.Options{FS: mem})
 	s := &stranger{mem: mem, dir: db.State(d).Engine.Dir, all: records(t, d)}
-	if err := d.Close(); err != nil {
-		t.Fatal(err)
-	}
+	must(t, d.Close())
 	return s
 }
 
@@ -86,22 +84,15 @@ func (s *stranger) lie(r keyValue, how byte, at int, x byte) keyValue {
 func (s *stranger) with(t testing.TB, changes []byte) (fsys vfs.FS, bytes int) {
 	mem := s.mem.CrashClone(vfs.CrashCloneCfg{})
 	cfg := db.StoreConfig(&db.Options{FS: mem})
-	kv, err := store.Open(mem.PathJoin(s.dir, store.StoreName), cfg, store.NewLog(nil), false)
-	if err != nil {
-		t.Fatal(err)
-	}
+	kv := need(store.Open(mem.PathJoin(s.dir, store.StoreName), cfg, store.NewLog(nil), false))(t)
 	for n := 0; len(changes) >= 6 && n < 16; n++ {
 		r := s.all[int(binary.LittleEndian.Uint16(changes))%len(s.all)]
 		lie := s.lie(r, changes[2], int(binary.LittleEndian.Uint16(changes[3:])), changes[5])
-		if err := kv.Set(lie.key, lie.value, pebble.NoSync); err != nil {
-			t.Fatal(err)
-		}
+		must(t, kv.Set(lie.key, lie.value, pebble.NoSync))
 		bytes += len(lie.value)
 		changes = changes[6:]
 	}
-	if err := kv.Close(); err != nil {
-		t.Fatal(err)
-	}
+	must(t, kv.Close())
 	return mem, bytes
 }
 

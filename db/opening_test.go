@@ -19,25 +19,16 @@ func TestOpenEndsWhereTheLogCannotBecomeTables(t *testing.T) {
 	effort.Slow(t)
 	mem := vfs.NewCrashableMem()
 	d := dbkit.MustOpen(t, "db", &db.Options{FS: mem})
-	c, err := d.CreateCollection(ctx, "main", dbkit.PairsSchema)
-	if err != nil {
-		t.Fatal(err)
-	}
+	c := need(d.CreateCollection(ctx, "main", dbkit.PairsSchema))(t)
 	putAll(t, c, dbkit.ViewItems(40, 1))
 	dbkit.MustTrain(t, c, dbkit.TinyTraining(1))
-	if err := d.Compact(ctx); err != nil {
-		t.Fatal(err)
-	}
+	must(t, d.Compact(ctx))
 	putAll(t, c, dbkit.ViewItems(60, 2))
 	b := d.NewBatch()
 	for i := range bulkItems { // tables that the log names
-		if err := b.Put(c, &db.Item{Key: string(rune(0x4e00 + i)), Labels: []string{"class1"}}); err != nil {
-			t.Fatal(err)
-		}
+		must(t, b.Put(c, &db.Item{Key: string(rune(0x4e00 + i)), Labels: []string{"class1"}}))
 	}
-	if err := b.Commit(ctx); err != nil {
-		t.Fatal(err)
-	}
+	must(t, b.Commit(ctx))
 	if _, err := c.Put(ctx, &db.Item{Key: "last"}); err != nil { // the load may have been flushed by now
 		t.Fatal(err)
 	}
@@ -54,9 +45,7 @@ func TestOpenEndsWhereTheLogCannotBecomeTables(t *testing.T) {
 			var on atomic.Bool
 			on.Store(true)
 			mem := vfs.NewMem()
-			if _, err := vfs.Clone(left, mem, "db", "db"); err != nil {
-				t.Fatal(err)
-			}
+			need(vfs.Clone(left, mem, "db", "db"))(t)
 			files := newOpenFiles(mem)
 			fsys := errorfs.Wrap(files, errorfs.InjectorFunc(func(op errorfs.Op) error {
 				if on.Load() && broken(op) {

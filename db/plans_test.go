@@ -124,10 +124,7 @@ func checkAnswers(t *rapid.T, c *db.Collection, q db.Query, want []db.Hit) {
 		t.Helper()
 		t.Fatalf("%s, plan %v: %v\n got %v\nwant %v", what, plan, err, got, want)
 	}
-	s, err := c.Stats()
-	if err != nil {
-		t.Fatal(err)
-	}
+	s := need(c.Stats())(t)
 	k := rapid.IntRange(1, len(want)+3).Draw(t, "k")
 	r := rapid.IntRange(0, 9).Draw(t, "radius")
 	if len(want) > 0 && rapid.Bool().Draw(t, "exact") {
@@ -173,10 +170,7 @@ func checkAnswers(t *rapid.T, c *db.Collection, q db.Query, want []db.Hit) {
 			fail("neighbours", plan, hits, want, err)
 		}
 		hits = nil
-		for h, err := range c.Neighbors(ctx, q) {
-			if err != nil {
-				t.Fatal(err)
-			}
+		for h := range every(t, c.Neighbors(ctx, q)) {
 			if hits = append(hits, h); len(hits) == k {
 				break
 			}
@@ -197,10 +191,7 @@ func hitsOf(r *db.Result) []db.Hit {
 }
 
 func checkRuns(t *rapid.T, c *db.Collection, q db.Query, r int, want []db.Hit) {
-	runs, err := c.SearchRadius(ctx, q, r)
-	if err != nil {
-		t.Fatal(err)
-	}
+	runs := need(c.SearchRadius(ctx, q, r))(t)
 	defer runs.Close()
 	if runs.Total() != len(want) {
 		t.Fatalf("plan %v: %d within %d, want %d", q.Plan, runs.Total(), r, len(want))
@@ -278,17 +269,14 @@ func checkPages(t *rapid.T, c *db.Collection, q db.Query, radius int, want []db.
 // forceBuild indexes all codes, as happens by itself when they are many.
 func forceBuild(t *rapid.T, d *db.DB) {
 	done := map[*state.CodeSet]bool{}
-	for built, err := true, error(nil); built; {
-		built, err = db.State(d).Index(ctx, 0, func(_ *state.View, set *state.CodeSetView) *mih.Build {
+	for built := true; built; {
+		built = need(db.State(d).Index(ctx, 0, func(_ *state.View, set *state.CodeSetView) *mih.Build {
 			if set.Table == nil || done[set.Set] {
 				return nil
 			}
 			done[set.Set] = true
 			return set.Table.Rebuild()
-		})
-		if err != nil {
-			t.Fatal(err)
-		}
+		}))(t)
 	}
 }
 
@@ -303,9 +291,7 @@ type moment struct {
 
 func (m *moment) close(t *rapid.T) {
 	m.release()
-	if err := m.snapshot.Close(); err != nil {
-		t.Fatal(err)
-	}
+	must(t, m.snapshot.Close())
 }
 
 func TestAllPlansAgreeWithTheDefinition(t *testing.T) {
@@ -333,15 +319,9 @@ func drawCode(t *rapid.T, q int) []byte {
 
 func checkHistory(t *rapid.T, q int) {
 	opts := &db.Options{FS: vfs.NewMem()}
-	d, err := db.Open("db", opts)
-	if err != nil {
-		t.Fatal(err)
-	}
+	d := need(db.Open("db", opts))(t)
 	defer func() { _ = d.Close() }()
-	c, err := d.CreateCollection(ctx, "main", db.Schema{Bits: q})
-	if err != nil {
-		t.Fatal(err)
-	}
+	c := need(d.CreateCollection(ctx, "main", db.Schema{Bits: q}))(t)
 	l := newLedger()
 	var moments []*moment
 	key := func() string { return fmt.Sprintf("k%d", rapid.IntRange(0, 70).Draw(t, "key")) }
@@ -349,21 +329,15 @@ func checkHistory(t *rapid.T, q int) {
 		switch rapid.SampledFrom([]string{"put", "batch", "batch", "merge", "delete", "build", "compact", "reopen", "moment"}).Draw(t, "op") {
 		case "put":
 			k, code := key(), drawCode(t, q)
-			if _, err := c.Put(ctx, &db.Item{Key: k, Code: code}); err != nil {
-				t.Fatal(err)
-			}
+			need(c.Put(ctx, &db.Item{Key: k, Code: code}))(t)
 			l.put(k, code)
 		case "merge":
 			k, code := key(), drawCode(t, q)
-			if _, err := c.Merge(ctx, &db.Item{Key: k, Code: code}); err != nil {
-				t.Fatal(err)
-			}
+			need(c.Merge(ctx, &db.Item{Key: k, Code: code}))(t)
 			l.put(k, code)
 		case "delete":
 			k := key()
-			if _, err := c.Delete(ctx, k); err != nil {
-				t.Fatal(err)
-			}
+			need(c.Delete(ctx, k))(t)
 			l.delete(k)
 		case "batch":
 			b := d.NewBatch()
@@ -383,19 +357,13 @@ func checkHistory(t *rapid.T, q int) {
 					l.put(k, code)
 				}
 			}
-			if err := b.Commit(ctx); err != nil {
-				t.Fatal(err)
-			}
+			must(t, b.Commit(ctx))
 		case "build":
 			forceBuild(t, d)
 		case "compact":
-			if err := d.Compact(ctx); err != nil {
-				t.Fatal(err)
-			}
+			must(t, d.Compact(ctx))
 		case "reopen":
-			if err := d.Close(); err != nil {
-				t.Fatal(err)
-			}
+			must(t, d.Close())
 			for _, m := range moments {
 				if _, err := m.c.Search(ctx, db.Query{Code: m.code}); !errors.Is(err, db.ErrClosed) {
 					t.Fatalf("a snapshot of a closed database: %v", err)
@@ -407,21 +375,13 @@ func checkHistory(t *rapid.T, q int) {
 			} else {
 				opts.IndexCacheBytes = 0
 			}
-			if d, err = db.Open("db", opts); err != nil {
-				t.Fatal(err)
-			}
-			if c, err = d.Collection("main"); err != nil {
-				t.Fatal(err)
-			}
+			d = need(db.Open("db", opts))(t)
+			c = need(d.Collection("main"))(t)
 		case "moment":
 			m := &moment{code: drawCode(t, q)}
 			m.want = l.answer(m.code)
-			if m.snapshot, err = d.Snapshot(); err != nil {
-				t.Fatal(err)
-			}
-			if m.c, err = m.snapshot.Collection("main"); err != nil {
-				t.Fatal(err)
-			}
+			m.snapshot = need(d.Snapshot())(t)
+			m.c = need(m.snapshot.Collection("main"))(t)
 			m.cold, m.release = coldCollection(d, c)
 			moments = append(moments, m)
 		}
@@ -459,15 +419,9 @@ func TestAllPlansAgreeOnLearnedCodes(t *testing.T) {
 	dbkit.LongTest(t)
 	rapid.Check(t, func(t *rapid.T) {
 		opts := &db.Options{FS: vfs.NewMem()}
-		d, err := db.Open("db", opts)
-		if err != nil {
-			t.Fatal(err)
-		}
+		d := need(db.Open("db", opts))(t)
 		defer func() { _ = d.Close() }()
-		c, err := d.CreateCollection(ctx, "main", dbkit.PairsSchema)
-		if err != nil {
-			t.Fatal(err)
-		}
+		c := need(d.CreateCollection(ctx, "main", dbkit.PairsSchema))(t)
 		trained := false
 		var done []func()
 		for range rapid.IntRange(2, 10).Draw(t, "steps") {
@@ -477,13 +431,9 @@ func TestAllPlansAgreeOnLearnedCodes(t *testing.T) {
 				for range rapid.IntRange(1, 30).Draw(t, "puts") {
 					b.Put(c, drawPair(t))
 				}
-				if err := b.Commit(ctx); err != nil {
-					t.Fatal(err)
-				}
+				must(t, b.Commit(ctx))
 			case "delete":
-				if _, err := c.Delete(ctx, drawPair(t).Key, drawPair(t).Key); err != nil {
-					t.Fatal(err)
-				}
+				need(c.Delete(ctx, drawPair(t).Key, drawPair(t).Key))(t)
 			case "train":
 				opt := fit.Options{Bits: 8, Anchors: 4, Seed: 1}
 				opt.Fusion = fit.Fusion{Rule: fit.FusionSum}
@@ -492,35 +442,21 @@ func TestAllPlansAgreeOnLearnedCodes(t *testing.T) {
 			case "build":
 				forceBuild(t, d)
 			case "compact":
-				if err := d.Compact(ctx); err != nil {
-					t.Fatal(err)
-				}
+				must(t, d.Compact(ctx))
 			case "reopen":
 				for _, f := range done {
 					f()
 				}
 				done = nil
-				if err := d.Close(); err != nil {
-					t.Fatal(err)
-				}
-				if d, err = db.Open("db", opts); err != nil {
-					t.Fatal(err)
-				}
-				if c, err = d.Collection("main"); err != nil {
-					t.Fatal(err)
-				}
+				must(t, d.Close())
+				d = need(db.Open("db", opts))(t)
+				c = need(d.Collection("main"))(t)
 			case "moment":
 				if !trained {
 					continue
 				}
-				s, err := d.Snapshot()
-				if err != nil {
-					t.Fatal(err)
-				}
-				then, err := s.Collection("main")
-				if err != nil {
-					t.Fatal(err)
-				}
+				s := need(d.Snapshot())(t)
+				then := need(s.Collection("main"))(t)
 				cold, release := coldCollection(d, c)
 				q, want := learnedAnswer(t, c)
 				done = append(done, func() {
@@ -529,9 +465,7 @@ func TestAllPlansAgreeOnLearnedCodes(t *testing.T) {
 						checkAnswers(t, cold, q, want)
 					}
 					release()
-					if err := s.Close(); err != nil {
-						t.Fatal(err)
-					}
+					must(t, s.Close())
 				})
 			}
 		}
@@ -581,10 +515,7 @@ func learnedAnswer(t *rapid.T, c *db.Collection) (db.Query, []db.Hit) {
 	items := map[string]*db.Item{}
 	coded := 0
 	var all []*db.Item
-	for it, err := range c.Items(ctx) {
-		if err != nil {
-			t.Fatal(err)
-		}
+	for it := range every(t, c.Items(ctx)) {
 		all = append(all, it)
 		if it.Code != nil {
 			coded++
@@ -612,10 +543,7 @@ func learnedAnswer(t *rapid.T, c *db.Collection) (db.Query, []db.Hit) {
 		q.Code, code = []byte{1}, []byte{1}
 	}
 	q.K = len(items) + 1
-	res, err := c.Search(ctx, q)
-	if err != nil {
-		t.Fatal(err)
-	}
+	res := need(c.Search(ctx, q))(t)
 	if len(res.Hits) != len(items) {
 		t.Fatalf("%d hits, want %d", len(res.Hits), len(items))
 	}

@@ -36,13 +36,8 @@ func TestFailedDatabase(t *testing.T) {
 	d := dbkit.MustOpen(t, "db", opts)
 	schema := dbkit.PairsSchema
 	schema.Fields = []db.Field{{"year", db.Int, true}}
-	c, err := d.CreateCollection(ctx, "main", schema)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if _, err := d.CreateCollection(ctx, "other", schema); err != nil {
-		t.Fatal(err)
-	}
+	c := need(d.CreateCollection(ctx, "main", schema))(t)
+	need(d.CreateCollection(ctx, "other", schema))(t)
 	items := dbkit.Pairs(60, synth.Config{})
 	for i, it := range items {
 		it.Fields = map[string]any{"year": i}
@@ -51,18 +46,9 @@ func TestFailedDatabase(t *testing.T) {
 	opt := db.TrainOptions{Options: fit.Options{Bits: 16, Anchors: 10}}
 	dbkit.MustTrain(t, c, opt)
 	second2 := dbkit.MustTrain(t, c, opt).Space
-	before, err := c.Search(ctx, db.Query{Key: "k7", K: 50})
-	if err != nil {
-		t.Fatal(err)
-	}
-	early, err := d.Snapshot()
-	if err != nil {
-		t.Fatal(err)
-	}
-	runs, err := c.SearchRadius(ctx, db.Query{Key: "k7"}, 16)
-	if err != nil {
-		t.Fatal(err)
-	}
+	before := need(c.Search(ctx, db.Query{Key: "k7", K: 50}))(t)
+	early := need(d.Snapshot())(t)
+	runs := need(c.SearchRadius(ctx, db.Query{Key: "k7"}, 16))(t)
 	broken.Store(true)
 	if _, err := c.Put(ctx, items[55]); !errors.Is(err, db.ErrFailed) {
 		t.Fatal(err)
@@ -70,9 +56,7 @@ func TestFailedDatabase(t *testing.T) {
 	bulk := func() error {
 		b := d.NewBatch()
 		for i := range bulkItems {
-			if err := b.Put(c, &db.Item{Key: fmt.Sprint(i)}); err != nil {
-				t.Fatal(err)
-			}
+			must(t, b.Put(c, &db.Item{Key: fmt.Sprint(i)}))
 		}
 		return b.Commit(ctx)
 	}
@@ -120,10 +104,7 @@ func TestFailedDatabase(t *testing.T) {
 		}
 		return out
 	}
-	late, err := d.Snapshot()
-	if err != nil {
-		t.Fatal(err)
-	}
+	late := need(d.Snapshot())(t)
 	for when, c := range map[string]*db.Collection{
 		"now":                    c,
 		"a snapshot from before": second1(early.Collection("main")),
@@ -179,10 +160,7 @@ func TestFailureDuringLongWork(t *testing.T) {
 		t.Run(phase, func(t *testing.T) {
 			fsys, broken := breakable()
 			d := dbkit.MustOpen(t, "db", &db.Options{FS: fsys})
-			c, err := d.CreateCollection(ctx, "main", dbkit.PairsSchema)
-			if err != nil {
-				t.Fatal(err)
-			}
+			c := need(d.CreateCollection(ctx, "main", dbkit.PairsSchema))(t)
 			items := dbkit.Pairs(60, synth.Config{})
 			putAll(t, c, items)
 			met := false
@@ -212,7 +190,7 @@ func TestFailureDuringLongWork(t *testing.T) {
 				t.Errorf("%d items, %v", n, err)
 			}
 			dbkit.CheckSound(t, d, "opened again")
-			_, err = c.Train(ctx, db.TrainOptions{Options: fit.Options{Bits: 16, Anchors: 10}})
+			_, err := c.Train(ctx, db.TrainOptions{Options: fit.Options{Bits: 16, Anchors: 10}})
 			if errors.Is(err, db.ErrBusy) { // what the first one has learned is being completed
 				_, err = c.Reindex(ctx, db.ReindexOptions{})
 			}

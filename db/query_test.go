@@ -62,10 +62,7 @@ func TestSearchRefuses(t *testing.T) {
 	if _, err := c.Search(cctx, db.Query{Key: "k1"}); !errors.Is(err, context.Canceled) {
 		t.Errorf("cancelled: %v", err)
 	}
-	empty, err := d.CreateCollection(ctx, "empty", db.Schema{Bits: 8})
-	if err != nil {
-		t.Fatal(err)
-	}
+	empty := need(d.CreateCollection(ctx, "empty", db.Schema{Bits: 8}))(t)
 	q := db.Query{Code: []byte{1}}
 	for what, err := range map[string]error{
 		"search": dbkit.Second(empty.Search(cctx, q)), "radius": dbkit.Second(empty.SearchRadius(cctx, q, 1)), "count": dbkit.Second(empty.CountRadius(cctx, q, 1)),
@@ -114,10 +111,7 @@ func TestProjectionsOrderTheItemsOfACode(t *testing.T) {
 	found := map[db.Rerank]int{}
 	for _, it := range items {
 		for _, order := range []db.Rerank{db.RerankProjection, db.RerankNone} {
-			r, err := c.Search(ctx, db.Query{Vector: it.Vectors["image"], From: "image", K: 10, Rerank: order})
-			if err != nil {
-				t.Fatal(err)
-			}
+			r := need(c.Search(ctx, db.Query{Vector: it.Vectors["image"], From: "image", K: 10, Rerank: order}))(t)
 			if slices.ContainsFunc(r.Hits, func(h db.Hit) bool { return h.Key == it.Key }) {
 				found[order]++
 			}
@@ -143,9 +137,7 @@ func BenchmarkSearch(b *testing.B) {
 			b.Run(name, func(b *testing.B) {
 				q := db.Query{From: from, Vector: items[0].Vectors[from], Rerank: order}
 				for b.Loop() {
-					if _, err := c.Search(ctx, q); err != nil {
-						b.Fatal(err)
-					}
+					need(c.Search(ctx, q))(b)
 				}
 			})
 		}
@@ -156,14 +148,9 @@ func BenchmarkSearch(b *testing.B) {
 func TestLargestK(t *testing.T) {
 	d := dbkit.MustOpen(t, t.TempDir(), nil)
 	defer dbkit.MustClose(t, d)
-	c, err := d.CreateCollection(ctx, "main", db.Schema{Bits: 8})
-	if err != nil {
-		t.Fatal(err)
-	}
+	c := need(d.CreateCollection(ctx, "main", db.Schema{Bits: 8}))(t)
 	for _, code := range []byte{1, 2, 7} {
-		if _, err := c.Put(ctx, &db.Item{Code: []byte{code}}); err != nil {
-			t.Fatal(err)
-		}
+		need(c.Put(ctx, &db.Item{Code: []byte{code}}))(t)
 	}
 	for plan := db.PlanAuto; plan <= db.PlanBlockScan; plan++ {
 		for _, where := range []string{"", "NOT label = 'x'"} {

@@ -30,7 +30,7 @@ import (
 func footprint(t testing.TB, dir string) map[string]string {
 	t.Helper()
 	all := map[string]string{}
-	err := filepath.WalkDir(dir, func(path string, e os.DirEntry, err error) error {
+	must(t, filepath.WalkDir(dir, func(path string, e os.DirEntry, err error) error {
 		if err != nil {
 			return err
 		}
@@ -46,10 +46,7 @@ func footprint(t testing.TB, dir string) map[string]string {
 		}
 		all[path] = fmt.Sprintf("%v %v %d bytes %x", info.Mode(), info.ModTime(), len(b), b[:min(len(b), 1<<16)])
 		return nil
-	})
-	if err != nil {
-		t.Fatal(err)
-	}
+	}))
 	return all
 }
 
@@ -59,10 +56,7 @@ func killedFolder(t testing.TB) (dir string, items []*db.Item) {
 	t.Helper()
 	mem := vfs.NewCrashableMem()
 	d := dbkit.MustOpen(t, "db", &db.Options{FS: mem})
-	c, err := d.CreateCollection(ctx, "main", dbkit.PairsSchema)
-	if err != nil {
-		t.Fatal(err)
-	}
+	c := need(d.CreateCollection(ctx, "main", dbkit.PairsSchema))(t)
 	items = dbkit.Pairs(300, synth.Config{})
 	for i, it := range items {
 		it.Fields = map[string]any{"year": i}
@@ -70,9 +64,7 @@ func killedFolder(t testing.TB) (dir string, items []*db.Item) {
 	putAll(t, c, items[:280])
 	dbkit.MustTrain(t, c, db.TrainOptions{Options: fit.Options{Bits: 16, Anchors: 10}})
 	for _, it := range items[280:] {
-		if _, err := c.Put(ctx, it); err != nil {
-			t.Fatal(err)
-		}
+		need(c.Put(ctx, it))(t)
 	}
 	cancelled, cancel := context.WithCancel(ctx)
 	if _, err := c.Reindex(cancelled, db.ReindexOptions{Rate: 100, Progress: func(string, int64, int64) { cancel() }}); !errors.Is(err, context.Canceled) {
@@ -84,12 +76,8 @@ func killedFolder(t testing.TB) (dir string, items []*db.Item) {
 	if ok, err := vfs.Clone(crash, vfs.Default, "db", dir); err != nil || !ok {
 		t.Fatal(ok, err)
 	}
-	if err := os.Mkdir(filepath.Join(dir, store.IngestName), 0o755); err != nil {
-		t.Fatal(err)
-	}
-	if err := os.WriteFile(filepath.Join(dir, store.IngestName, "000000.sst"), []byte("half"), 0o666); err != nil {
-		t.Fatal(err)
-	}
+	must(t, os.Mkdir(filepath.Join(dir, store.IngestName), 0o755))
+	must(t, os.WriteFile(filepath.Join(dir, store.IngestName, "000000.sst"), []byte("half"), 0o666))
 	return dir, items
 }
 
@@ -119,10 +107,7 @@ func TestReadOnlyChangesNothing(t *testing.T) {
 		}
 	}
 	checkCodes(t, c, dbkit.AllItems(t, c))
-	s, err := d.Snapshot()
-	if err != nil {
-		t.Fatal(err)
-	}
+	s := need(d.Snapshot())(t)
 	if _, err := s.Collection("main"); err != nil {
 		t.Error(err)
 	}
@@ -192,16 +177,14 @@ func TestReadOnlyMedium(t *testing.T) {
 		return
 	}
 	dir, items := killedFolder(t)
-	if err := filepath.WalkDir(dir, func(path string, e os.DirEntry, err error) error {
+	must(t, filepath.WalkDir(dir, func(path string, e os.DirEntry, err error) error {
 		if err == nil && e.IsDir() {
 			return os.Chmod(path, 0o555)
 		} else if err == nil {
 			return os.Chmod(path, 0o444)
 		}
 		return err
-	}); err != nil {
-		t.Fatal(err)
-	}
+	}))
 	t.Cleanup(func() {
 		_ = filepath.WalkDir(dir, func(path string, e os.DirEntry, err error) error { return os.Chmod(path, 0o755) })
 	})
@@ -357,10 +340,7 @@ func TestReadOnlyCreatesNothing(t *testing.T) {
 func BenchmarkOpenToRead(b *testing.B) {
 	mem := vfs.NewCrashableMem()
 	d := dbkit.MustOpen(b, "db", &db.Options{FS: mem})
-	c, err := d.CreateCollection(ctx, "main", dbkit.PairsSchema)
-	if err != nil {
-		b.Fatal(err)
-	}
+	c := need(d.CreateCollection(ctx, "main", dbkit.PairsSchema))(b)
 	items := dbkit.Pairs(20000, synth.Config{})
 	for i := 0; i < len(items); i += 1000 {
 		putAll(b, c, items[i:i+1000])
@@ -376,14 +356,10 @@ func BenchmarkOpenToRead(b *testing.B) {
 		opt  db.Options
 	}{{"write", mem, db.Options{}}, {"read", mem, db.Options{ReadOnly: true}}, {"read/killed", crash, db.Options{ReadOnly: true}}} {
 		dir := filepath.Join(b.TempDir(), "db")
-		if _, err := vfs.Clone(from.fs, vfs.Default, "db", dir); err != nil {
-			b.Fatal(err)
-		}
+		need(vfs.Clone(from.fs, vfs.Default, "db", dir))(b)
 		b.Run(from.name, func(b *testing.B) {
 			for b.Loop() {
-				if err := dbkit.MustOpen(b, dir, &from.opt).Close(); err != nil {
-					b.Fatal(err)
-				}
+				must(b, dbkit.MustOpen(b, dir, &from.opt).Close())
 			}
 		})
 	}

@@ -53,9 +53,7 @@ func FuzzRecords(f *testing.F) {
 			value = resealed(value)
 		}
 		fsys := vfs.NewMem()
-		if _, err := vfs.Clone(mem, fsys, "db", "db"); err != nil {
-			t.Fatal(err)
-		}
+		need(vfs.Clone(mem, fsys, "db", "db"))(t)
 		writeRecord(t, fsys, r.key, value)
 		before := totalAlloc()
 		useWhatever(t, fsys)
@@ -74,10 +72,7 @@ func totalAlloc() uint64 {
 // smallOfAllKinds makes a database that has nearly every kind of record, few of each.
 func smallOfAllKinds(t testing.TB, mem *vfs.MemFS) *db.DB {
 	d := dbkit.MustOpen(t, "db", &db.Options{FS: mem})
-	c, err := d.CreateCollection(ctx, "main", dbkit.PairsSchema)
-	if err != nil {
-		t.Fatal(err)
-	}
+	c := need(d.CreateCollection(ctx, "main", dbkit.PairsSchema))(t)
 	items := dbkit.ViewItems(36, 1)
 	for i, it := range items {
 		it.Fields = map[string]any{"year": i % 5, "title": "x"}
@@ -86,17 +81,10 @@ func smallOfAllKinds(t testing.TB, mem *vfs.MemFS) *db.DB {
 	dbkit.MustTrain(t, c, dbkit.TinyTraining(1))
 	dbkit.MustUpdate(t, c, db.UpdateOptions{Teacher: db.TeacherLabels})
 	putAll(t, c, items[3:9])
-	if _, err := c.Delete(ctx, "k7"); err != nil {
-		t.Fatal(err)
-	}
-	codes, err := d.CreateCollection(ctx, "codes", db.Schema{Bits: 16})
-	if err != nil {
-		t.Fatal(err)
-	}
+	need(c.Delete(ctx, "k7"))(t)
+	codes := need(d.CreateCollection(ctx, "codes", db.Schema{Bits: 16}))(t)
 	for i := range 9 {
-		if _, err := codes.Put(ctx, &db.Item{Key: string(rune('a' + i)), Code: []byte{byte(i % 3), 1}}); err != nil {
-			t.Fatal(err)
-		}
+		need(codes.Put(ctx, &db.Item{Key: string(rune('a' + i)), Code: []byte{byte(i % 3), 1}}))(t)
 	}
 	return d
 }
@@ -119,13 +107,8 @@ func resealed(b []byte) []byte {
 func writeRecord(t testing.TB, fsys vfs.FS, key, value []byte) {
 	t.Helper()
 	cfg := db.StoreConfig(&db.Options{FS: fsys})
-	kv, err := store.Open(fsys.PathJoin("db", store.StoreName), cfg, store.NewLog(cfg.Signals), false)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := errors.Join(kv.Set(key, value, pebble.Sync), kv.Close()); err != nil {
-		t.Fatal(err)
-	}
+	kv := need(store.Open(fsys.PathJoin("db", store.StoreName), cfg, store.NewLog(cfg.Signals), false))(t)
+	must(t, errors.Join(kv.Set(key, value, pebble.Sync), kv.Close()))
 }
 
 // useWhatever opens a database that a stranger has made and does everything with it.
@@ -148,10 +131,7 @@ func useWhatever(t testing.TB, fsys vfs.FS) {
 		return
 	}
 	defer func() { expected("close", d.Close()) }()
-	names, err := d.Collections()
-	if err != nil {
-		t.Fatal(err)
-	}
+	names := need(d.Collections())(t)
 	for _, name := range names {
 		c := dbkit.MustCollection(t, d, name)
 		seen := 0
@@ -198,27 +178,16 @@ func FuzzDescriptors(f *testing.F) {
 	shared := db.Schema{Modalities: []db.Modality{{Name: "image", Dim: 8, Metric: db.L2}, {Name: "text", Dim: 8, SpaceOf: "image"}}}
 	for _, schema := range []db.Schema{dbkit.PairsSchema, {Bits: 16}, shared} {
 		d := &record.Descriptor{ID: 1, Name: "main", Bits: schema.Bits, Modalities: db.StoredModalities(schema.Modalities), Fields: db.StoredFields(schema.Fields)}
-		if err := d.Settle(); err != nil {
-			f.Fatal(err)
-		}
-		b, err := d.Encode()
-		if err != nil {
-			f.Fatal(err)
-		}
+		must(f, d.Settle())
+		b := need(d.Encode())(f)
 		f.Add(b)
 	}
 	f.Add([]byte(`{"fddhdb":"database","format":0}`))
 	f.Add([]byte(`{"fddhdb":"database","format":99}`))
 	f.Fuzz(func(t *testing.T, b []byte) {
 		if d, err := record.DecodeDescriptor(b); err == nil {
-			enc, err := d.Encode()
-			if err != nil {
-				t.Fatal(err)
-			}
-			again, err := record.DecodeDescriptor(enc)
-			if err != nil {
-				t.Fatal(err)
-			}
+			enc := need(d.Encode())(t)
+			again := need(record.DecodeDescriptor(enc))(t)
 			if enc2, err := again.Encode(); err != nil || !bytes.Equal(enc, enc2) {
 				t.Fatalf("%s became %s, %v", enc, enc2, err)
 			}
@@ -244,12 +213,7 @@ func FuzzDescriptors(f *testing.F) {
 
 func writeFile(t testing.TB, fsys vfs.FS, name string, b []byte) {
 	t.Helper()
-	file, err := fsys.Create(name, vfs.WriteCategoryUnspecified)
-	if err != nil {
-		t.Fatal(err)
-	}
-	_, err = file.Write(slices.Clone(b)) // which a file in memory spoils under the race detector
-	if err := errors.Join(err, file.Sync(), file.Close()); err != nil {
-		t.Fatal(err)
-	}
+	file := need(fsys.Create(name, vfs.WriteCategoryUnspecified))(t)
+	_, err := file.Write(slices.Clone(b)) // which a file in memory spoils under the race detector
+	must(t, errors.Join(err, file.Sync(), file.Close()))
 }

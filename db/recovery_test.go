@@ -34,14 +34,9 @@ func killed(t testing.TB, n, known int, opts db.Options) *vfs.MemFS {
 	opts.FS = mem
 	d := dbkit.MustOpen(t, "db", &opts)
 	db.Keeper(d).Mu.Lock() // so that it keeps nothing by itself, however long this takes
-	c, err := d.CreateCollection(ctx, "main", numbersSchema)
-	if err != nil {
-		t.Fatal(err)
-	}
+	c := need(d.CreateCollection(ctx, "main", numbersSchema))(t)
 	for i := range n {
-		if _, err := c.Put(ctx, numbered(i)); err != nil {
-			t.Fatal(err)
-		}
+		need(c.Put(ctx, numbered(i)))(t)
 		if i+1 == known {
 			db.Keeper(d).Mu.Unlock()
 			db.Keeper(d).Keep()
@@ -58,13 +53,8 @@ func killed(t testing.TB, n, known int, opts db.Options) *vfs.MemFS {
 // copyFolder copies a folder, so that the copy can be damaged.
 func copyFolder(t testing.TB, from, to vfs.FS, dir string) {
 	t.Helper()
-	if err := to.MkdirAll(dir, 0o755); err != nil {
-		t.Fatal(err)
-	}
-	names, err := from.List(dir)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, to.MkdirAll(dir, 0o755))
+	names := need(from.List(dir))(t)
 	for _, name := range names {
 		name = from.PathJoin(dir, name)
 		if info, err := from.Stat(name); err != nil {
@@ -80,10 +70,7 @@ func copyFolder(t testing.TB, from, to vfs.FS, dir string) {
 // liveLog returns the name and the content of the log that has something in it.
 func liveLog(t testing.TB, fsys vfs.FS) (name string, b []byte) {
 	t.Helper()
-	names, err := fsys.List("db/store")
-	if err != nil {
-		t.Fatal(err)
-	}
+	names := need(fsys.List("db/store"))(t)
 	slices.Sort(names)
 	for _, n := range names {
 		if strings.HasSuffix(n, ".log") {
@@ -198,9 +185,7 @@ func checkLoss(t *testing.T, what string, mem *vfs.MemFS, found, missing uint64)
 	}
 	if c, err := d.Collection("main"); err == nil {
 		for i := range 20 {
-			if _, err := c.Put(ctx, &db.Item{Key: fmt.Sprint("later ", i), Code: []byte{1, 2}}); err != nil {
-				t.Fatal(err)
-			}
+			need(c.Put(ctx, &db.Item{Key: fmt.Sprint("later ", i), Code: []byte{1, 2}}))(t)
 		}
 	}
 	dbkit.MustClose(t, d)
@@ -231,10 +216,7 @@ func TestSideFileIsNotAheadOfWhatIsDurable(t *testing.T) {
 	for _, noSync := range []bool{false, true} {
 		mem := vfs.NewCrashableMem()
 		d := dbkit.MustOpen(t, "db", &db.Options{FS: mem, NoSync: noSync})
-		c, err := d.CreateCollection(ctx, "main", numbersSchema)
-		if err != nil {
-			t.Fatal(err)
-		}
+		c := need(d.CreateCollection(ctx, "main", numbersSchema))(t)
 		check := func(durable, want uint64) {
 			t.Helper()
 			db.Keeper(d).Keep()
@@ -250,9 +232,7 @@ func TestSideFileIsNotAheadOfWhatIsDurable(t *testing.T) {
 			dbkit.MustClose(t, again)
 		}
 		for i := range 10 {
-			if _, err := c.Put(ctx, numbered(i)); err != nil {
-				t.Fatal(err)
-			}
+			need(c.Put(ctx, numbered(i)))(t)
 			if want := uint64(i + 2); noSync {
 				check(1, want)
 			} else {
@@ -262,9 +242,7 @@ func TestSideFileIsNotAheadOfWhatIsDurable(t *testing.T) {
 		// Tables are durable at once, and so is all that was written before them.
 		dbkit.PutAll(t, d, c, dbkit.CodeItems(bulkItems, numbersSchema.Bits, 1, prefixed("load")))
 		check(12, 12)
-		if _, err := c.Put(ctx, numbered(10)); err != nil {
-			t.Fatal(err)
-		}
+		need(c.Put(ctx, numbered(10)))(t)
 		dbkit.MustClose(t, d)
 		if side, err := store.ReadCommits(mem.CrashClone(vfs.CrashCloneCfg{}), "db"); err != nil || side.Sequence != 13 {
 			t.Errorf("NoSync %v: after Close %d, %v", noSync, side.Sequence, err)
@@ -279,9 +257,7 @@ func TestSideFileIsMadeAgain(t *testing.T) {
 		says string
 	}{
 		"missing": {func(t *testing.T, mem *vfs.MemFS) {
-			if err := mem.Remove("db/COMMITS"); err != nil {
-				t.Fatal(err)
-			}
+			must(t, mem.Remove("db/COMMITS"))
 		}, "missing"},
 		"empty": {func(t *testing.T, mem *vfs.MemFS) { testfs.WriteFile(t, mem, "db/COMMITS", nil) }, "shorter"},
 		"garbage": {func(t *testing.T, mem *vfs.MemFS) {

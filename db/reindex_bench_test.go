@@ -24,10 +24,7 @@ func openStreams(b *testing.B, n int) (*db.DB, *db.Collection) {
 	const block = 50_000
 	d := dbkit.MustOpen(b, b.TempDir(), nil)
 	b.Cleanup(func() { _ = d.Close() })
-	c, err := d.CreateCollection(ctx, "main", streamSchema)
-	if err != nil {
-		b.Fatal(err)
-	}
+	c := need(d.CreateCollection(ctx, "main", streamSchema))(b)
 	for first := 0; first < n; first += block {
 		data := synth.Pairs(synth.Config{Items: min(block, n-first), Dims: []int{128, 128}, Classes: 20, Noise: 1, Seed: uint64(first)})
 		batch := d.NewBatch()
@@ -37,13 +34,9 @@ func openStreams(b *testing.B, n int) (*db.DB, *db.Collection) {
 			if first+i < 5000 {
 				it.Labels = []string{string(rune('a' + data.Labels[i][0]))}
 			}
-			if err := batch.Put(c, it); err != nil {
-				b.Fatal(err)
-			}
+			must(b, batch.Put(c, it))
 		}
-		if err := batch.Commit(ctx); err != nil {
-			b.Fatal(err)
-		}
+		must(b, batch.Commit(ctx))
 	}
 	return d, c
 }
@@ -62,10 +55,7 @@ func BenchmarkFirstTraining(b *testing.B) {
 		b.StopTimer()
 		d, c := openStreams(b, n)
 		b.StartTimer()
-		tr, err := c.Train(ctx, streamOptions)
-		if err != nil {
-			b.Fatal(err)
-		}
+		tr := need(c.Train(ctx, streamOptions))(b)
 		b.ReportMetric(tr.Seconds["encode"]+tr.Seconds["commit"], "s/codes")
 		b.ReportMetric(tr.Seconds["commit"], "s/commit")
 		b.ReportMetric(float64(n)/(tr.Seconds["encode"]+tr.Seconds["commit"]), "items/s")
@@ -82,12 +72,8 @@ func BenchmarkFirstTraining(b *testing.B) {
 func BenchmarkReindex(b *testing.B) {
 	const n = 200_000
 	d, c := openStreams(b, n)
-	if _, err := c.Train(ctx, streamOptions); err != nil {
-		b.Fatal(err)
-	}
-	if err := d.WaitForIndex(ctx); err != nil {
-		b.Fatal(err)
-	}
+	need(c.Train(ctx, streamOptions))(b)
+	must(b, d.WaitForIndex(ctx))
 	queries := synth.Pairs(synth.Config{Items: 500, Dims: []int{128, 128}, Classes: 20, Noise: 1, Seed: 1 << 40})
 	for _, busy := range []bool{false, true} {
 		b.Run(fmt.Sprintf("busy=%v", busy), func(b *testing.B) {
@@ -117,14 +103,11 @@ func reindexOnce(b *testing.B, c *db.Collection, queries *synth.Data, busy bool)
 	}
 	start := time.Now()
 	var begun time.Time
-	built, err := c.Reindex(ctx, db.ReindexOptions{Progress: func(string, int64, int64) {
+	built := need(c.Reindex(ctx, db.ReindexOptions{Progress: func(string, int64, int64) {
 		if begun.IsZero() {
 			begun = time.Now()
 		}
-	}})
-	if err != nil {
-		b.Fatal(err)
-	}
+	}}))(b)
 	took := time.Since(start)
 	stop()
 	group.Wait()
@@ -135,9 +118,7 @@ func reindexOnce(b *testing.B, c *db.Collection, queries *synth.Data, busy bool)
 		reportTimes(b, "search", searched)
 	}
 	b.StopTimer()
-	if err := c.DropSpace(ctx, built.Space); err != nil {
-		b.Fatal(err)
-	}
+	must(b, c.DropSpace(ctx, built.Space))
 	b.StartTimer()
 }
 
@@ -145,12 +126,8 @@ func reindexOnce(b *testing.B, c *db.Collection, queries *synth.Data, busy bool)
 // goroutine puts items and one searches, and reports what they take.
 func BenchmarkReindexLimited(b *testing.B) {
 	d, c := openStreams(b, 60_000)
-	if _, err := c.Train(ctx, streamOptions); err != nil {
-		b.Fatal(err)
-	}
-	if err := d.WaitForIndex(ctx); err != nil {
-		b.Fatal(err)
-	}
+	need(c.Train(ctx, streamOptions))(b)
+	must(b, d.WaitForIndex(ctx))
 	queries := synth.Pairs(synth.Config{Items: 500, Dims: []int{128, 128}, Classes: 20, Noise: 1, Seed: 1 << 40})
 	for _, rate := range []int{100, 1000, 4000, 8000, 16_000} {
 		b.Run(fmt.Sprintf("rate=%d", rate), func(b *testing.B) {
@@ -171,9 +148,7 @@ func BenchmarkReindexLimited(b *testing.B) {
 				reportTimes(b, "put", put)
 				reportTimes(b, "search", searched)
 				b.StopTimer()
-				if err := c.DropSpace(ctx, db.Space(inSpace(b, c, 0).Spaces[1].Numbers.ID)); err != nil {
-					b.Fatal(err)
-				}
+				must(b, c.DropSpace(ctx, db.Space(inSpace(b, c, 0).Spaces[1].Numbers.ID)))
 				b.StartTimer()
 			}
 		})

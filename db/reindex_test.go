@@ -49,13 +49,10 @@ func mixedPairs(n int, seed uint64) []*db.Item {
 // inSpace returns the collection as it is seen in a space.
 func inSpace(t testing.TB, c *db.Collection, space uint32) (cv *state.CollectionView) {
 	t.Helper()
-	err := db.Read(c, func(_ *state.View, now *state.CollectionView) (err error) {
+	must(t, db.Read(c, func(_ *state.View, now *state.CollectionView) (err error) {
 		cv, err = now.InSpace(space)
 		return err
-	})
-	if err != nil {
-		t.Fatal(err)
-	}
+	}))
 	return cv
 }
 
@@ -81,15 +78,12 @@ func revise(t testing.TB, c *db.Collection) {
 // statistics returns what the rows of a space have taught by now.
 func statistics(t testing.TB, c *db.Collection, space uint32) (b []byte) {
 	t.Helper()
-	err := db.Read(c, func(v *state.View, cv *state.CollectionView) (err error) {
+	must(t, db.Read(c, func(v *state.View, cv *state.CollectionView) (err error) {
 		if cv, err = cv.InSpace(space); err == nil {
 			b, err = db.Learning(db.Of(c)).Statistics(ctx, v, cv)
 		}
 		return err
-	})
-	if err != nil {
-		t.Fatal(err)
-	}
+	}))
 	return b
 }
 
@@ -178,10 +172,7 @@ func revisedWorld(t testing.TB, items []*db.Item, opts *db.Options) (*db.DB, *db
 	}
 	d := dbkit.MustOpen(t, dir, opts)
 	t.Cleanup(func() { _ = d.Close() })
-	c, err := d.CreateCollection(ctx, "main", dbkit.PairsSchema)
-	if err != nil {
-		t.Fatal(err)
-	}
+	c := need(d.CreateCollection(ctx, "main", dbkit.PairsSchema))(t)
 	putAll(t, c, items)
 	dbkit.MustTrain(t, c, smallTraining)
 	codes := labelCodes(t, c)
@@ -228,9 +219,7 @@ func TestReindexMakesPresentCodes(t *testing.T) {
 		t.Error("the new space has the trained projections")
 	}
 	for range 2 {
-		if err := c.Activate(ctx, 2); err != nil {
-			t.Fatal(err)
-		}
+		must(t, c.Activate(ctx, 2))
 		checkReindexed(t, c, items, byLabels)
 		dbkit.MustClose(t, d)
 		d = dbkit.MustOpen(t, db.State(d).Engine.Dir, nil)
@@ -341,7 +330,7 @@ func TestWritesWhileFounding(t *testing.T) {
 	defer dbkit.MustClose(t, d)
 	changed := *items[0]
 	changed.Labels = items[3].Labels
-	sp, err := taught(c).Found(ctx, false, func(v *state.View, cv *state.CollectionView) (*learn.Foundation, error) {
+	sp := need(taught(c).Found(ctx, false, func(v *state.View, cv *state.CollectionView) (*learn.Foundation, error) {
 		if _, err := c.Put(ctx, &changed); err != nil {
 			t.Fatal(err)
 		}
@@ -355,10 +344,7 @@ func TestWritesWhileFounding(t *testing.T) {
 			t.Errorf("a reindexing meanwhile: %v", err)
 		}
 		return db.Learning(d).Refound(ctx, v, cv, true)
-	})
-	if err != nil {
-		t.Fatal(err)
-	}
+	}))(t)
 	items[0] = &changed
 	items = slices.Delete(items, 6, 8)
 	r, err := c.Reindex(ctx, db.ReindexOptions{Space: db.Space(sp.ID)})
@@ -371,16 +357,13 @@ func TestWritesWhileFounding(t *testing.T) {
 		t.Errorf("%+v and %+v", one.Numbers, two.Numbers)
 	}
 	outbox := func(space uint32) (lessons []string) {
-		err := record.ForEach(db.State(d).Engine.DB, codec.NumberKey(codec.KindOutbox, db.Inside(c).ID, space), func(_, value []byte) error {
+		must(t, record.ForEach(db.State(d).Engine.DB, codec.NumberKey(codec.KindOutbox, db.Inside(c).ID, space), func(_, value []byte) error {
 			departed, err := codec.DecodeDeparture(32, value)
 			if err == nil {
 				lessons = append(lessons, fmt.Sprint(departed.Codes, departed.Features))
 			}
 			return err
-		})
-		if err != nil {
-			t.Fatal(err)
-		}
+		}))
 		lessons = lessons[len(lessons)-3:]
 		slices.Sort(lessons)
 		return lessons
@@ -417,9 +400,7 @@ func TestReindexGoesOn(t *testing.T) {
 	}
 	changed := *items[10]
 	changed.Labels, changed.Vectors = nil, items[12].Vectors
-	if _, err := c.Put(ctx, &changed); err != nil {
-		t.Fatal(err)
-	}
+	need(c.Put(ctx, &changed))(t)
 	items[10] = &changed
 	first := int64(0)
 	r, err := c.Reindex(ctx, db.ReindexOptions{Activate: true, Progress: func(_ string, done, _ int64) {
@@ -484,9 +465,7 @@ func TestReindexTogether(t *testing.T) {
 	<-heard
 	heard, second = begin(ctx, 2, dropped)
 	<-heard
-	if err := c.DropSpace(ctx, 3); err != nil {
-		t.Fatal(err)
-	}
+	must(t, c.DropSpace(ctx, 3))
 	close(dropped)
 	if err := <-first; !errors.Is(err, db.ErrNotFound) {
 		t.Errorf("the first: %v", err)
@@ -494,9 +473,7 @@ func TestReindexTogether(t *testing.T) {
 	if err := <-second; !errors.Is(err, db.ErrNotFound) {
 		t.Errorf("the second: %v", err)
 	}
-	if err := db.State(db.Of(c)).Engine.DB.Flush(); err != nil {
-		t.Fatal(err)
-	}
+	must(t, db.State(db.Of(c)).Engine.DB.Flush())
 	for key := range contents(t, db.Of(c)) {
 		if kind := key[0]; kind >= codec.KindSpace && kind <= codec.KindSubstring && key[8] == 3 {
 			t.Fatalf("key %x of a space that is dropped", key)
@@ -540,9 +517,7 @@ func TestBuildInTheBackgroundThatFails(t *testing.T) {
 	if _, err := c.Reindex(cancelled, db.ReindexOptions{Rate: 100, Progress: func(string, int64, int64) { cancel() }}); !errors.Is(err, context.Canceled) {
 		t.Fatal(err)
 	}
-	if err := db.State(d).Engine.DB.Set(codec.NumberKey(codec.KindItem, db.Inside(c).ID, 200), []byte("damage"), pebble.Sync); err != nil {
-		t.Fatal(err)
-	}
+	must(t, db.State(d).Engine.DB.Set(codec.NumberKey(codec.KindItem, db.Inside(c).ID, 200), []byte("damage"), pebble.Sync))
 	dbkit.MustClose(t, d)
 	d = dbkit.MustOpen(t, "db", &db.Options{FS: fs})
 	defer dbkit.MustClose(t, d)
@@ -571,10 +546,7 @@ func TestReindexRefuses(t *testing.T) {
 	if _, err := c.Reindex(ctx, db.ReindexOptions{Space: 2}); !errors.Is(err, db.ErrNotFound) {
 		t.Errorf("a space that there is not: %v", err)
 	}
-	codes, err := d.CreateCollection(ctx, "codes", db.Schema{Bits: 16})
-	if err != nil {
-		t.Fatal(err)
-	}
+	codes := need(d.CreateCollection(ctx, "codes", db.Schema{Bits: 16}))(t)
 	if _, err := codes.Reindex(ctx, db.ReindexOptions{}); !errors.Is(err, db.ErrInvalid) {
 		t.Errorf("codes only: %v", err)
 	}
@@ -650,9 +622,7 @@ func crashesWhileReindexing(t *testing.T, n int, opt db.ReindexOptions, every in
 		}
 		record(func() { now.items, now.maybe = items, -1 })
 	}
-	if _, err := c.Reindex(ctx, opt); err != nil {
-		t.Fatal(err)
-	}
+	need(c.Reindex(ctx, opt))(t)
 	record(func() { recording = false })
 	checkReindexed(t, c, items, byLabels)
 	dbkit.MustClose(t, d)
@@ -690,9 +660,7 @@ func crashesWhileReindexing(t *testing.T, n int, opt db.ReindexOptions, every in
 		}
 		t.Log(cr.what)
 		checkReindexed(t, c, want, byLabels)
-		if _, err := c.Put(ctx, &db.Item{Key: "after"}); err != nil {
-			t.Fatal(err)
-		}
+		need(c.Put(ctx, &db.Item{Key: "after"}))(t)
 		dbkit.MustClose(t, d)
 	}
 	if len(crashes) < enough || during == 0 {
@@ -712,9 +680,7 @@ func TestReindexByTablesIsAsByBatches(t *testing.T) {
 	dbkit.MustClose(t, first)
 	for _, rate := range []int{0, 2 * learn.TableRows, 2*learn.TableRows - 1}[effort.Of(0, 1):] {
 		mem := vfs.NewMem()
-		if _, err := vfs.Clone(origin, mem, "db", "db"); err != nil {
-			t.Fatal(err)
-		}
+		need(vfs.Clone(origin, mem, "db", "db"))(t)
 		d := dbkit.MustOpen(t, "db", &db.Options{FS: mem})
 		defer d.Close()
 		c := dbkit.MustCollection(t, d, "main")
@@ -771,17 +737,12 @@ func TestReindexAfterGrowingLabels(t *testing.T) {
 		it.Key = "more" + it.Key
 	}
 	putAll(t, c, more)
-	if _, err := c.Delete(ctx, items[0].Key, items[3].Key); err != nil {
-		t.Fatal(err)
-	}
+	need(c.Delete(ctx, items[0].Key, items[3].Key))(t)
 	if u, err := c.Update(ctx, db.UpdateOptions{Teacher: db.TeacherLabels}); err != nil || u.Space != 2 || u.Revision != 2 || u.Labelled == 0 || u.Forgotten != 2 {
 		t.Fatalf("%+v, %v", u, err)
 	}
 	// What it has learned is what all that has taught makes at once.
-	s, err := model.UnmarshalStatistics(statistics(t, c, 2))
-	if err != nil {
-		t.Fatal(err)
-	}
+	s := need(model.UnmarshalStatistics(statistics(t, c, 2)))(t)
 	m := inSpace(t, c, 2).Space.Learned
 	anew, _, err := m.Refit(s, nil)
 	if err != nil {
@@ -794,9 +755,7 @@ func TestReindexAfterGrowingLabels(t *testing.T) {
 			if x == nil {
 				continue
 			}
-			if err := errors.Join(m.NewEncoder().Project(z, i, x), anew.NewEncoder().Project(want, i, x)); err != nil {
-				t.Fatal(err)
-			}
+			must(t, errors.Join(m.NewEncoder().Project(z, i, x), anew.NewEncoder().Project(want, i, x)))
 			for j := range z {
 				if math.Abs(z[j]-want[j]) > 1e-6 {
 					t.Fatalf("bit %d of %s of item %s: %g, want %g", j, name, it.Key, z[j], want[j])

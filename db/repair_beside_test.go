@@ -17,10 +17,7 @@ func TestRepairOfWhatStandsBesideTheStore(t *testing.T) {
 	whole.repair(db.RepairOptions{}) // else the store is damaged, too
 	whole.before = whole.sound("repaired", nil)
 	side := func(p *patient) store.Commits {
-		r, err := store.ReadCommits(p.fs, p.dir)
-		if err != nil {
-			t.Fatal(err)
-		}
+		r := need(store.ReadCommits(p.fs, p.dir))(t)
 		return r
 	}
 	for _, c := range []struct {
@@ -33,19 +30,13 @@ func TestRepairOfWhatStandsBesideTheStore(t *testing.T) {
 			r := side(p)
 			r.Sequence += 3
 			r.Losses = []db.Loss{{Found: spaces.Now(), First: 2, Last: 5}}
-			if err := store.MakeCommits(p.fs, p.dir, r); err != nil {
-				t.Fatal(err)
-			}
+			must(t, store.MakeCommits(p.fs, p.dir, r))
 		}, []string{"commits 2 to 5", "the latest, are missing"}},
 		{"no side file", func(p *patient) {
-			if err := p.fs.Remove(p.fs.PathJoin(p.dir, store.CommitsName)); err != nil {
-				t.Fatal(err)
-			}
+			must(t, p.fs.Remove(p.fs.PathJoin(p.dir, store.CommitsName)))
 		}, []string{"missing; whether"}},
 		{"that of another database", func(p *patient) {
-			if err := store.MakeCommits(p.fs, p.dir, store.Commits{UUID: record.NewUUID(), Sequence: 1}); err != nil {
-				t.Fatal(err)
-			}
+			must(t, store.MakeCommits(p.fs, p.dir, store.Commits{UUID: record.NewUUID(), Sequence: 1}))
 		}, []string{"of another database"}},
 	} {
 		t.Run(c.what, func(t *testing.T) {
@@ -65,9 +56,7 @@ func TestRepairOfWhatStandsBesideTheStore(t *testing.T) {
 			}
 			var seen []db.Finding
 			find := func(f db.Finding) error { seen = append(seen, f); return nil }
-			if _, err := db.VerifyFolder(ctx, p.dir, p.options(), db.VerifyOptions{}, find); err != nil {
-				t.Fatal(err)
-			}
+			need(db.VerifyFolder(ctx, p.dir, p.options(), db.VerifyOptions{}, find))(t)
 			// What Verify tells of one run of commits, or of several.
 			if (len(seen) > 0) != (len(c.says) > 0) {
 				t.Errorf("Verify: %v", seen)
@@ -94,14 +83,9 @@ func TestRepairOfWhatStandsBesideTheStore(t *testing.T) {
 // A store that is replaced says of earlier losses, too, what will not be known any more.
 func TestRepairTellsOfEarlierLosses(t *testing.T) {
 	p := smallPatient(t)
-	r, err := store.ReadCommits(p.fs, p.dir)
-	if err != nil {
-		t.Fatal(err)
-	}
+	r := need(store.ReadCommits(p.fs, p.dir))(t)
 	r.Losses = []db.Loss{{Found: spaces.Now(), First: 2, Last: 5}}
-	if err := store.MakeCommits(p.fs, p.dir, r); err != nil {
-		t.Fatal(err)
-	}
+	must(t, store.MakeCommits(p.fs, p.dir, r))
 	lost, done := p.repair(db.RepairOptions{})
 	if len(lost) != 1 || !strings.Contains(lost[0].Problem, "commits 2 to 5") || done.DamagedDir == "" {
 		t.Errorf("%v, %+v", lost, done)

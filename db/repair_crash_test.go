@@ -22,10 +22,7 @@ func smallPatient(t testing.TB) *patient {
 	t.Helper()
 	p := &patient{t: t, fs: vfs.NewCrashableMem(), dir: "db"}
 	d := dbkit.MustOpen(t, p.dir, &db.Options{FS: p.fs})
-	c, err := d.CreateCollection(ctx, "main", db.Schema{Bits: 16})
-	if err != nil {
-		t.Fatal(err)
-	}
+	c := need(d.CreateCollection(ctx, "main", db.Schema{Bits: 16}))(t)
 	putAll(t, c, dbkit.CodeItems(40, 16, 1, nil))
 	p.before = hold(t, d)
 	dbkit.MustClose(t, d)
@@ -134,9 +131,7 @@ func TestCrashesOfARepair(t *testing.T) {
 	if ok, err := vfs.Clone(whole.fs, mem, whole.dir, whole.dir, vfs.CloneSync); !ok || err != nil {
 		t.Fatal(ok, err)
 	}
-	if err := store.SyncDir(mem, ""); err != nil {
-		t.Fatal(err)
-	}
+	must(t, store.SyncDir(mem, ""))
 	r := seed.Rand(t, 1, 2)
 	var mu sync.Mutex
 	var crashes []*vfs.MemFS
@@ -150,18 +145,13 @@ func TestCrashesOfARepair(t *testing.T) {
 		}
 		return nil
 	}))
-	if _, err := db.Repair(ctx, p.dir, &db.Options{FS: fsys}, db.RepairOptions{}, func(db.Finding) error { return nil }); err != nil {
-		t.Fatal(err)
-	}
+	need(db.Repair(ctx, p.dir, &db.Options{FS: fsys}, db.RepairOptions{}, func(db.Finding) error { return nil }))(t)
 	p.fs = mem
 	p.whole("not interrupted")
 	between := 0
 	for i, crash := range crashes {
 		p.fs = crash
-		names, err := crash.List(p.dir)
-		if err != nil {
-			t.Fatal(err)
-		}
+		names := need(crash.List(p.dir))(t)
 		switch {
 		case slices.Contains(names, store.RepairedName) && !slices.Contains(names, store.StoreName):
 			between++

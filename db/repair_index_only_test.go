@@ -37,9 +37,7 @@ func TestRepairOfIndexOnly(t *testing.T) {
 			t.Errorf("without %02x: %s, before %s", kind, after, before)
 		}
 	}
-	if err := p.fs.Remove(p.fs.PathJoin(p.dir, store.MarkerName)); err != nil {
-		t.Fatal(err)
-	}
+	must(t, p.fs.Remove(p.fs.PathJoin(p.dir, store.MarkerName)))
 	if lost, r := p.repair(db.RepairOptions{}); len(lost) > 0 || !r.Damaged || r.DamagedDir != "" {
 		t.Errorf("%+v, lost %v", r, lost)
 	}

@@ -28,12 +28,8 @@ func TestRepairOfTheRestOfADeletion(t *testing.T) {
 	p.store(func(kv *pebble.DB) {
 		e := codec.NewBlockEdit(-1)
 		e.Set(5, []byte(kept))
-		if err := kv.Merge(codec.NumberKey(codec.KindRowKeys, 1, 0), e.Append(nil, false), pebble.Sync); err != nil {
-			t.Fatal(err)
-		}
-		if err := kv.Delete(codec.ItemKey(1, gone), pebble.Sync); err != nil {
-			t.Fatal(err)
-		}
+		must(t, kv.Merge(codec.NumberKey(codec.KindRowKeys, 1, 0), e.Append(nil, false), pebble.Sync))
+		must(t, kv.Delete(codec.ItemKey(1, gone), pebble.Sync))
 	})
 	lost, _ := p.repair(db.RepairOptions{})
 	if len(lost) != 2 || !strings.Contains(lost[1].Problem, "the rest of one that was deleted") {
@@ -49,12 +45,8 @@ func TestRepairOfAKeyOfTwoItems(t *testing.T) {
 	p.store(func(kv *pebble.DB) {
 		e := codec.NewBlockEdit(-1)
 		e.Set(byte(p.before.rows["main"][earlier]), []byte(later))
-		if err := kv.Merge(codec.NumberKey(codec.KindRowKeys, 1, 0), e.Append(nil, false), pebble.Sync); err != nil {
-			t.Fatal(err)
-		}
-		if err := kv.Delete(codec.ItemKey(1, later), pebble.Sync); err != nil {
-			t.Fatal(err)
-		}
+		must(t, kv.Merge(codec.NumberKey(codec.KindRowKeys, 1, 0), e.Append(nil, false), pebble.Sync))
+		must(t, kv.Delete(codec.ItemKey(1, later), pebble.Sync))
 	})
 	if lost, _ := p.repair(db.RepairOptions{}); len(lost) != 3 || !strings.Contains(lost[1].Problem, `its key "k26" is that of another item`) {
 		t.Errorf("lost %v", lost)

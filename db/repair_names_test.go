@@ -19,24 +19,15 @@ func TestRepairOfNames(t *testing.T) {
 		p := &patient{t: t, fs: vfs.NewMem(), dir: "db"}
 		d := dbkit.MustOpen(t, p.dir, &db.Options{FS: p.fs})
 		for _, name := range []string{name, "other"} {
-			c, err := d.CreateCollection(ctx, name, db.Schema{Bits: 16})
-			if err != nil {
-				t.Fatal(err)
-			}
+			c := need(d.CreateCollection(ctx, name, db.Schema{Bits: 16}))(t)
 			putAll(t, c, dbkit.CodeItems(10, 16, 1, nil))
 		}
 		p.before = hold(t, d)
 		dbkit.MustClose(t, d)
 		key := codec.CollectionKey(codec.KindCollection, 2)
-		again, err := record.DecodeDescriptor([]byte(p.before.stored[string(key)]))
-		if err != nil {
-			t.Fatal(err)
-		}
+		again := need(record.DecodeDescriptor([]byte(p.before.stored[string(key)])))(t)
 		again.Name = name
-		b, err := again.Encode()
-		if err != nil {
-			t.Fatal(err)
-		}
+		b := need(again.Encode())(t)
 		p.put(key, b)
 		lost, _ := p.repair(db.RepairOptions{})
 		if len(lost) != 1 || !strings.Contains(lost[0].Problem, "this one is renamed") {

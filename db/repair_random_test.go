@@ -58,9 +58,7 @@ func TestRepairOfRandomDamage(t *testing.T) {
 				continue
 			}
 			if random.IntN(4) == 0 {
-				if err := p.fs.Remove(p.file(name)); err != nil {
-					t.Fatal(err)
-				}
+				must(t, p.fs.Remove(p.file(name)))
 				continue
 			}
 			p.rewrite(p.file(name), func(b []byte) []byte {
@@ -105,13 +103,10 @@ func FuzzRepair(f *testing.F) {
 	whole := newPatient(f)
 	var all []keyValue
 	whole.store(func(kv *pebble.DB) {
-		err := record.ForEach(kv, nil, func(key, value []byte) error {
+		must(f, record.ForEach(kv, nil, func(key, value []byte) error {
 			all = append(all, keyValue{slices.Clone(key), slices.Clone(value)})
 			return nil
-		})
-		if err != nil {
-			f.Fatal(err)
-		}
+		}))
 	})
 	f.Add([]byte{})
 	every := 61
@@ -154,9 +149,7 @@ func FuzzRepair(f *testing.F) {
 					t.Fatal(err)
 				}
 			}
-			if err := b.Commit(pebble.Sync); err != nil {
-				t.Fatal(err)
-			}
+			must(t, b.Commit(pebble.Sync))
 		})
 		_, err := db.Repair(ctx, p.dir, p.options(), db.RepairOptions{}, func(found db.Finding) error {
 			_ = found.String()

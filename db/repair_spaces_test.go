@@ -19,10 +19,7 @@ func TestRepairOfDescriptors(t *testing.T) {
 	p := &patient{t: t, fs: vfs.NewMem(), dir: "db"}
 	d := verified(t, &db.Options{FS: p.fs})
 	p.dir = db.State(d).Engine.Dir
-	c, err := d.CreateCollection(ctx, "untrained", dbkit.PairsSchema)
-	if err != nil {
-		t.Fatal(err)
-	}
+	c := need(d.CreateCollection(ctx, "untrained", dbkit.PairsSchema))(t)
 	putAll(t, c, []*db.Item{{Key: "a", Labels: []string{"b"}}})
 	schemas := map[string]db.Schema{}
 	for _, name := range []string{"main", "codes"} {

@@ -132,9 +132,7 @@ func TestRepairNamesAMissingTable(t *testing.T) {
 	whole := newPatient(t)
 	for _, name := range whole.files(isTable) {
 		p := whole.another()
-		if err := p.fs.Remove(p.file(name)); err != nil {
-			t.Fatal(err)
-		}
+		must(t, p.fs.Remove(p.file(name)))
 		lost, _ := p.repairOrRefuse()
 		said := false
 		for _, f := range lost {
@@ -163,9 +161,7 @@ func TestRepairOfTables(t *testing.T) {
 			switch i {
 			case 0:
 				what = name + " gone"
-				if err := p.fs.Remove(p.file(name)); err != nil {
-					t.Fatal(err)
-				}
+				must(t, p.fs.Remove(p.file(name)))
 			case 1:
 				what = name + " cut"
 				p.rewrite(p.file(name), func(b []byte) []byte { return b[:random.IntN(len(b))] })
@@ -266,19 +262,14 @@ func TestRepairOfABlock(t *testing.T) {
 	dbkit.LongTest(t)
 	whole := &patient{t: t, fs: vfs.NewMem(), dir: "db"}
 	d := dbkit.MustOpen(t, whole.dir, &db.Options{FS: whole.fs})
-	c, err := d.CreateCollection(ctx, "main", db.Schema{Bits: 64})
-	if err != nil {
-		t.Fatal(err)
-	}
+	c := need(d.CreateCollection(ctx, "main", db.Schema{Bits: 64}))(t)
 	items := dbkit.CodeItems(500, 64, 1, nil)
 	for i, it := range items {
 		it.Key = fmt.Sprintf("key %d", i)
 		it.Payload = dbkit.RandomCodes(1, 2048, uint64(i))[0]
 	}
 	putAll(t, c, items)
-	if err := d.Compact(ctx); err != nil {
-		t.Fatal(err)
-	}
+	must(t, d.Compact(ctx))
 	whole.before = hold(t, d)
 	dbkit.MustClose(t, d)
 	var largest string
@@ -315,21 +306,14 @@ func TestRepairOfLogs(t *testing.T) {
 	dbkit.LongTest(t)
 	mem := vfs.NewCrashableMem()
 	d := dbkit.MustOpen(t, "db", &db.Options{FS: mem})
-	c, err := d.CreateCollection(ctx, "main", db.Schema{Bits: 64})
-	if err != nil {
-		t.Fatal(err)
-	}
+	c := need(d.CreateCollection(ctx, "main", db.Schema{Bits: 64}))(t)
 	items := dbkit.CodeItems(300, 64, 1, nil)
 	for i, it := range items {
 		it.Key = fmt.Sprintf("key %d", i)
 		it.Payload = bytes.Repeat([]byte{byte(i)}, 500)
-		if _, err := c.Put(ctx, it); err != nil {
-			t.Fatal(err)
-		}
+		need(c.Put(ctx, it))(t)
 		if i == 100 {
-			if err := db.State(d).Engine.DB.Flush(); err != nil {
-				t.Fatal(err)
-			}
+			must(t, db.State(d).Engine.DB.Flush())
 		}
 	}
 	p := &patient{t: t, fs: mem.CrashClone(vfs.CrashCloneCfg{}), dir: "db", before: hold(t, d)}
@@ -354,9 +338,7 @@ func TestRepairOfLogs(t *testing.T) {
 	// A manifest that is damaged, and all of the log.
 	q := p.another()
 	for _, name := range q.files(func(name string) bool { return strings.HasPrefix(name, "MANIFEST-") }) {
-		if err := q.fs.Remove(q.file(name)); err != nil {
-			t.Fatal(err)
-		}
+		must(t, q.fs.Remove(q.file(name)))
 	}
 	if n := size(q); n != len(items) {
 		t.Errorf("%d items of %d", n, len(items))
@@ -387,9 +369,7 @@ func TestRepairOfTheMarker(t *testing.T) {
 			p := whole.another()
 			marker := p.fs.PathJoin(p.dir, store.MarkerName)
 			if gone {
-				if err := p.fs.Remove(marker); err != nil {
-					t.Fatal(err)
-				}
+				must(t, p.fs.Remove(marker))
 			} else {
 				p.rewrite(marker, func([]byte) []byte { return []byte("garbage") })
 			}
@@ -406,9 +386,7 @@ func TestRepairOfTheMarker(t *testing.T) {
 	for _, dir := range []string{"nothing", "empty"} {
 		mem := vfs.NewMem()
 		if dir == "empty" {
-			if err := mem.MkdirAll(dir, 0o755); err != nil {
-				t.Fatal(err)
-			}
+			must(t, mem.MkdirAll(dir, 0o755))
 		}
 		_, err := db.Repair(ctx, dir, &db.Options{FS: mem}, db.RepairOptions{}, func(db.Finding) error { return nil })
 		if !errors.Is(err, db.ErrNotDatabase) {

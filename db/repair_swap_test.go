@@ -28,9 +28,7 @@ func TestReadingBetweenTheStores(t *testing.T) {
 		t.Fatal(ok, err)
 	}
 	store, repaired := filepath.Join(dir, store.StoreName), filepath.Join(dir, store.RepairedName)
-	if err := os.Rename(store, repaired); err != nil {
-		t.Fatal(err)
-	}
+	must(t, os.Rename(store, repaired))
 	before := footprint(t, dir)
 	same := func(when string) {
 		t.Helper()
@@ -76,9 +74,7 @@ func TestTrialBetweenTheStores(t *testing.T) {
 		if damaged {
 			p.put(codec.RowsKey(1, codec.SetLive, 0, 0), nil)
 		}
-		if err := p.fs.Rename(p.fs.PathJoin(p.dir, store.StoreName), p.fs.PathJoin(p.dir, store.RepairedName)); err != nil {
-			t.Fatal(err)
-		}
+		must(t, p.fs.Rename(p.fs.PathJoin(p.dir, store.StoreName), p.fs.PathJoin(p.dir, store.RepairedName)))
 		before := list(t, p.fs, p.dir)
 		lost, r := p.repair(db.RepairOptions{DryRun: true})
 		if len(lost) > 0 || r.Damaged != damaged || r.Items != len(p.before.items["main"]) {

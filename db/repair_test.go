@@ -45,10 +45,7 @@ type held struct {
 func hold(t testing.TB, d *db.DB) *held {
 	t.Helper()
 	h := &held{stored: contents(t, d), items: map[string]map[string]*db.Item{}, rows: map[string]map[string]uint32{}, spaces: map[string][]db.SpaceInfo{}, given: map[uint32]bool{}}
-	names, err := d.Collections()
-	if err != nil {
-		t.Fatal(err)
-	}
+	names := need(d.Collections())(t)
 	for _, name := range names {
 		c := dbkit.MustCollection(t, d, name)
 		h.items[name], h.rows[name], h.spaces[name] = map[string]*db.Item{}, map[string]uint32{}, mustSpaces(t, c)
@@ -67,10 +64,7 @@ func hold(t testing.TB, d *db.DB) *held {
 
 func mustSpaces(t testing.TB, c *db.Collection) []db.SpaceInfo {
 	t.Helper()
-	all, err := c.Spaces(ctx)
-	if err != nil {
-		t.Fatal(err)
-	}
+	all := need(c.Spaces(ctx))(t)
 	return all
 }
 
@@ -96,9 +90,7 @@ func makePatient(t testing.TB) *patient {
 	t.Helper()
 	p := &patient{t: t, fs: vfs.NewMem()}
 	d := verified(t, &db.Options{FS: p.fs})
-	if err := d.Compact(ctx); err != nil {
-		t.Fatal(err)
-	}
+	must(t, d.Compact(ctx))
 	c := dbkit.MustCollection(t, d, "main")
 	items := dbkit.AllItems(t, c)
 	for _, it := range items[:3] {
@@ -286,9 +278,7 @@ func TestRepairKeepsEverything(t *testing.T) {
 		if !errors.Is(err, record.ErrStopped) {
 			t.Fatal(err)
 		}
-		if err := kv.Delete(set, pebble.Sync); err != nil {
-			t.Fatal(err)
-		}
+		must(t, kv.Delete(set, pebble.Sync))
 	})
 	if lost, r := p.repair(db.RepairOptions{}); len(lost) > 0 || !r.Damaged {
 		t.Fatalf("%v, %+v", lost, r)
@@ -406,9 +396,7 @@ func TestRepairOfKinds(t *testing.T) {
 			p := whole.another()
 			p.t = t
 			p.store(func(kv *pebble.DB) {
-				if err := kv.DeleteRange([]byte{kind}, []byte{kind + 1}, pebble.Sync); err != nil {
-					t.Fatal(err)
-				}
+				must(t, kv.DeleteRange([]byte{kind}, []byte{kind + 1}, pebble.Sync))
 			})
 			lost, _ := p.repair(db.RepairOptions{})
 			p.sound("repaired", func(name, key string) bool { return concerns(lost, name, key, p.before) })

@@ -201,9 +201,7 @@ func TestReplayByAnyBatching(t *testing.T) {
 	var refusedOnes []int
 	for round := range effort.Of(100, 5) {
 		mem := vfs.NewMem()
-		if _, err := vfs.Clone(vfs.Default, mem, base, "db"); err != nil {
-			t.Fatal(err)
-		}
+		need(vfs.Clone(vfs.Default, mem, base, "db"))(t)
 		d := dbkit.MustOpen(t, "db", &db.Options{FS: mem})
 		next := func() int { return 1 }
 		if round > 0 {

@@ -33,10 +33,7 @@ func BenchmarkOrder(b *testing.B) {
 		}
 		dir := b.TempDir()
 		d := dbkit.MustOpen(b, dir, nil)
-		c, err := d.CreateCollection(ctx, "main", dbkit.PairsSchema)
-		if err != nil {
-			b.Fatal(err)
-		}
+		c := need(d.CreateCollection(ctx, "main", dbkit.PairsSchema))(b)
 		data := synth.NewStream(synth.Config{Classes: set.classes, LabelsPerItem: set.each, Dims: []int{8, 5}})
 		var queries [][]float32
 		for done := 0; done < set.items; {
@@ -50,19 +47,13 @@ func BenchmarkOrder(b *testing.B) {
 				if len(queries) < 100 {
 					queries = append(queries, x[1])
 				}
-				if err := batch.Put(c, it); err != nil {
-					b.Fatal(err)
-				}
+				must(b, batch.Put(c, it))
 				done++
 			}
-			if err := batch.Commit(ctx); err != nil {
-				b.Fatal(err)
-			}
+			must(b, batch.Commit(ctx))
 		}
 		opt := fit.Options{Bits: 64, Anchors: max(20, set.classes)}
-		if _, err := c.Train(ctx, db.TrainOptions{Options: opt, Rows: 10_000}); err != nil {
-			b.Fatal(err)
-		}
+		need(c.Train(ctx, db.TrainOptions{Options: opt, Rows: 10_000}))(b)
 		for _, of := range []struct {
 			name   string
 			budget int64
@@ -70,9 +61,7 @@ func BenchmarkOrder(b *testing.B) {
 			dbkit.MustClose(b, d)
 			d = dbkit.MustOpen(b, dir, &db.Options{RerankCacheBytes: of.budget})
 			c = dbkit.MustCollection(b, d, "main")
-			if err := d.WaitForIndex(ctx); err != nil {
-				b.Fatal(err)
-			}
+			must(b, d.WaitForIndex(ctx))
 			for _, order := range []db.Rerank{db.RerankNone, db.RerankProjection, db.RerankAsymmetric} {
 				if of.budget < 0 && order == db.RerankNone {
 					continue
@@ -81,26 +70,19 @@ func BenchmarkOrder(b *testing.B) {
 					q := db.Query{From: "text", To: "image", K: 10, Rerank: order}
 					for i := 0; b.Loop(); i++ {
 						q.Vector = queries[i%len(queries)]
-						if _, err := c.Search(ctx, q); err != nil {
-							b.Fatal(err)
-						}
+						need(c.Search(ctx, q))(b)
 					}
 				})
 				b.Run(fmt.Sprintf("%s/%s/%v-page2", set.name, of.name, order), func(b *testing.B) {
 					q := db.Query{From: "text", To: "image", K: 10, Rerank: order}
 					var after []string
 					for _, q.Vector = range queries {
-						first, err := c.Search(ctx, q)
-						if err != nil {
-							b.Fatal(err)
-						}
+						first := need(c.Search(ctx, q))(b)
 						after = append(after, first.Next)
 					}
 					for i := 0; b.Loop(); i++ {
 						q.Vector, q.After = queries[i%len(queries)], after[i%len(queries)]
-						if _, err := c.Search(ctx, q); err != nil {
-							b.Fatal(err)
-						}
+						need(c.Search(ctx, q))(b)
 					}
 				})
 			}
@@ -111,9 +93,7 @@ func BenchmarkOrder(b *testing.B) {
 				asked[i] = db.Query{From: "text", Vector: queries[i], K: 10, Rerank: db.RerankProjection}
 			}
 			for b.Loop() {
-				if _, err := c.SearchAll(ctx, asked); err != nil {
-					b.Fatal(err)
-				}
+				need(c.SearchAll(ctx, asked))(b)
 			}
 		})
 		b.Run(set.name+"/encode", func(b *testing.B) {
@@ -133,10 +113,7 @@ func BenchmarkVectorsInCodes(b *testing.B) {
 	const n, dims = 40_000, 384
 	dir := b.TempDir()
 	d := dbkit.MustOpen(b, dir, nil)
-	c, err := d.CreateCollection(ctx, "main", db.Schema{Modalities: []db.Modality{{Name: "image", Dim: dims}}})
-	if err != nil {
-		b.Fatal(err)
-	}
+	c := need(d.CreateCollection(ctx, "main", db.Schema{Modalities: []db.Modality{{Name: "image", Dim: dims}}}))(b)
 	data := synth.NewStream(synth.Config{Classes: 20, Noise: 1, Dims: []int{dims}})
 	var queries [][]float32
 	for done := 0; done < n; {
@@ -147,23 +124,15 @@ func BenchmarkVectorsInCodes(b *testing.B) {
 				queries = append(queries, x[0])
 			}
 			it := &db.Item{Key: fmt.Sprint(done), Vectors: map[string][]float32{"image": x[0]}, Labels: []string{fmt.Sprint(labels[0])}}
-			if err := batch.Put(c, it); err != nil {
-				b.Fatal(err)
-			}
+			must(b, batch.Put(c, it))
 			done++
 		}
-		if err := batch.Commit(ctx); err != nil {
-			b.Fatal(err)
-		}
+		must(b, batch.Commit(ctx))
 	}
-	if _, err := c.Train(ctx, db.TrainOptions{Options: fit.Options{Bits: 64, Anchors: 20}, Rows: 4000}); err != nil {
-		b.Fatal(err)
-	}
+	need(c.Train(ctx, db.TrainOptions{Options: fit.Options{Bits: 64, Anchors: 20}, Rows: 4000}))(b)
 	search := func(b *testing.B, order db.Rerank) {
 		for i := 0; b.Loop(); i++ {
-			if _, err := c.Search(ctx, db.Query{From: "image", Vector: queries[i%len(queries)], K: 10, Rerank: order}); err != nil {
-				b.Fatal(err)
-			}
+			need(c.Search(ctx, db.Query{From: "image", Vector: queries[i%len(queries)], K: 10, Rerank: order}))(b)
 		}
 	}
 	for _, of := range []struct {
@@ -173,12 +142,8 @@ func BenchmarkVectorsInCodes(b *testing.B) {
 		dbkit.MustClose(b, d)
 		d = dbkit.MustOpen(b, dir, &db.Options{RerankCacheBytes: of.budget})
 		c = dbkit.MustCollection(b, d, "main")
-		if _, err := c.Search(ctx, db.Query{From: "image", Vector: queries[0]}); err != nil {
-			b.Fatal(err)
-		}
-		if err := d.WaitForIndex(ctx); err != nil {
-			b.Fatal(err)
-		}
+		need(c.Search(ctx, db.Query{From: "image", Vector: queries[0]}))(b)
+		must(b, d.WaitForIndex(ctx))
 		for _, order := range []db.Rerank{db.RerankAuto, db.RerankProjection, db.RerankNone} {
 			b.Run(of.name+"/"+order.String(), func(b *testing.B) { search(b, order) })
 		}

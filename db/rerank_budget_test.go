@@ -35,10 +35,7 @@ func TestLoadingEndsWithAnyBudget(t *testing.T) {
 	}
 	origin := vfs.NewMem()
 	d := dbkit.MustOpen(t, "db", &db.Options{FS: origin})
-	c, err := d.CreateCollection(ctx, "main", db.Schema{Modalities: []db.Modality{{Name: "image", Dim: dim}}})
-	if err != nil {
-		t.Fatal(err)
-	}
+	c := need(d.CreateCollection(ctx, "main", db.Schema{Modalities: []db.Modality{{Name: "image", Dim: dim}}}))(t)
 	dbkit.PutAll(t, d, c, items[:n])
 	for seed := range uint64(2) { // the second space stands by
 		dbkit.MustTrain(t, c, db.TrainOptions{Options: fit.Options{Bits: 16, Anchors: 6, Seed: seed, Sweeps: 1}})
@@ -46,9 +43,7 @@ func TestLoadingEndsWithAnyBudget(t *testing.T) {
 	dbkit.MustClose(t, d)
 	for budget := int64(8_000); budget < 560_000; budget = budget*int64(effort.Of(9, 36))/8 + 1000 {
 		fs := vfs.NewMem()
-		if _, err := vfs.Clone(origin, fs, "db", "db"); err != nil {
-			t.Fatal(err)
-		}
+		need(vfs.Clone(origin, fs, "db", "db"))(t)
 		var loaded atomic.Int64 // items
 		d := dbkit.MustOpen(t, "db", &db.Options{FS: fs, RerankCacheBytes: budget, NoSync: true, EventListener: func(_ context.Context, e *event.Event) {
 			if e.Op == event.OpRerank && e.Phase == event.PhaseDone {
@@ -56,9 +51,7 @@ func TestLoadingEndsWithAnyBudget(t *testing.T) {
 			}
 		}})
 		c := dbkit.MustCollection(t, d, "main")
-		if _, err := c.Search(ctx, db.Query{From: "image", Vector: items[3].Vectors["image"]}); err != nil {
-			t.Fatal(err)
-		}
+		need(c.Search(ctx, db.Query{From: "image", Vector: items[3].Vectors["image"]}))(t)
 		// wait fails if it does not end: the limit is no measure of speed.
 		wait := func(when string) int64 {
 			limited, cancel := context.WithTimeout(ctx, time.Minute)
@@ -73,9 +66,7 @@ func TestLoadingEndsWithAnyBudget(t *testing.T) {
 		}
 		before := loaded.Load()
 		for _, it := range items[n:] {
-			if _, err := c.Put(ctx, it); err != nil {
-				t.Fatal(err)
-			}
+			need(c.Put(ctx, it))(t)
 		}
 		bytes := wait("after writes")
 		if most := budget + 4096; bytes > most { // as one commit may go beyond it
@@ -96,10 +87,7 @@ func TestNothingFollowsTheLastHit(t *testing.T) {
 	for _, least := range []float32{.5, .9, .999, 1} {
 		for k := range 60 {
 			q := db.Query{From: "image", Vector: items[0].Vectors["image"], K: k + 1, Rerank: db.RerankProjection, MinSimilarity: least}
-			res, err := c.Search(ctx, q)
-			if err != nil {
-				t.Fatal(err)
-			}
+			res := need(c.Search(ctx, q))(t)
 			if q.After = res.Next; q.After == "" {
 				continue
 			}
@@ -117,10 +105,7 @@ func TestBudgetHoldsWhereRowsGetVectors(t *testing.T) {
 	const n, budget = 4000, 40_000
 	d := dbkit.MustOpen(t, "db", &db.Options{FS: vfs.NewMem(), RerankCacheBytes: budget, NoSync: true})
 	defer dbkit.MustClose(t, d)
-	c, err := d.CreateCollection(ctx, "main", db.Schema{Modalities: []db.Modality{{Name: "image", Dim: 4}}})
-	if err != nil {
-		t.Fatal(err)
-	}
+	c := need(d.CreateCollection(ctx, "main", db.Schema{Modalities: []db.Modality{{Name: "image", Dim: 4}}}))(t)
 	item := func(i int) *db.Item {
 		return &db.Item{Key: fmt.Sprint(i), Labels: []string{fmt.Sprint(i % 2)}, Vectors: map[string][]float32{"image": {float32(i % 2), float32(i % 13), float32(i % 7), 1}}}
 	}
@@ -137,13 +122,9 @@ func TestBudgetHoldsWhereRowsGetVectors(t *testing.T) {
 	dbkit.MustTrain(t, c, db.TrainOptions{Options: fit.Options{Bits: 64, Anchors: 4}})
 	for _, items := range [][]*db.Item{plain, full} {
 		for _, it := range items { // one by one, as loading has no room for as many as a bulk load brings
-			if _, err := c.Put(ctx, it); err != nil {
-				t.Fatal(err)
-			}
+			need(c.Put(ctx, it))(t)
 		}
-		if err := d.WaitForIndex(ctx); err != nil {
-			t.Fatal(err)
-		}
+		must(t, d.WaitForIndex(ctx))
 		if got := dbkit.MustStats(t, d).Collections[0].RerankBytes; got > budget {
 			t.Errorf("%d bytes of %d", got, budget)
 		}

@@ -49,10 +49,7 @@ func TestAsymmetricOrder(t *testing.T) {
 	other := 0
 	for _, it := range items[:20] {
 		q := db.Query{From: "image", To: "text", Vector: it.Vectors["image"], K: len(items)}
-		byDistance, err := c.Search(ctx, q)
-		if err != nil {
-			t.Fatal(err)
-		}
+		byDistance := need(c.Search(ctx, q))(t)
 		_, z, err := c.EncodeQuery(ctx, db.Query{From: "image", Vector: q.Vector})
 		if err != nil {
 			t.Fatal(err)
@@ -63,10 +60,7 @@ func TestAsymmetricOrder(t *testing.T) {
 			t.Fatalf("%d hits, want %d, %v", len(got.Hits), len(byDistance.Hits), err)
 		}
 		codes := map[string][]byte{}
-		for item, err := range c.Items(ctx) {
-			if err != nil {
-				t.Fatal(err)
-			}
+		for item := range every(t, c.Items(ctx)) {
 			codes[item.Key] = item.Code
 		}
 		// The runs of the answer by distance, put in the order of their scores by the
@@ -94,19 +88,13 @@ func TestAsymmetricOrder(t *testing.T) {
 func TestAsymmetricByCodeAndCursors(t *testing.T) {
 	c, items := openMixed(t, 16)
 	q := db.Query{Code: []byte{1, 2}, K: 300, Rerank: db.RerankNone}
-	want, err := c.Search(ctx, q)
-	if err != nil {
-		t.Fatal(err)
-	}
+	want := need(c.Search(ctx, q))(t)
 	q.Rerank = db.RerankAsymmetric
 	if got, err := c.Search(ctx, q); err != nil || !oracle.SameHits(got.Hits, want.Hits) {
 		t.Errorf("by code: %v", err)
 	}
 	q = db.Query{From: "text", Vector: items[0].Vectors["text"], Rerank: db.RerankAsymmetric}
-	page, err := c.Search(ctx, q)
-	if err != nil {
-		t.Fatal(err)
-	}
+	page := need(c.Search(ctx, q))(t)
 	q.Rerank, q.After = db.RerankProjection, page.Next
 	if _, err := c.Search(ctx, q); !errors.Is(err, db.ErrInvalid) {
 		t.Errorf("a cursor of another order: %v", err)

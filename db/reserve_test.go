@@ -29,24 +29,17 @@ func TestReserveIsKept(t *testing.T) {
 	disk := &testfs.SmallDisk{FS: vfs.NewMem(), Room: -1}
 	d := dbkit.MustOpen(t, "db", &db.Options{FS: disk, ReserveBytes: reserve})
 	tell(disk, d, 10<<30)
-	c, err := d.CreateCollection(ctx, "main", dbkit.PairsSchema)
-	if err != nil {
-		t.Fatal(err)
-	}
+	c := need(d.CreateCollection(ctx, "main", dbkit.PairsSchema))(t)
 	items := dbkit.Pairs(60, synth.Config{})
 	putAll(t, c, items[:50])
 	first := dbkit.MustTrain(t, c, db.TrainOptions{}).Space
 	other := dbkit.MustTrain(t, c, db.TrainOptions{Activate: true}).Space
 	putAll(t, c, items[52:55])
-	if _, err := d.CreateCollection(ctx, "other", dbkit.PairsSchema); err != nil {
-		t.Fatal(err)
-	}
+	need(d.CreateCollection(ctx, "other", dbkit.PairsSchema))(t)
 	bulk := func() error {
 		b := d.NewBatch()
 		for i := range bulkItems {
-			if err := b.Put(c, &db.Item{Key: fmt.Sprint("bulk", i)}); err != nil {
-				t.Fatal(err)
-			}
+			must(t, b.Put(c, &db.Item{Key: fmt.Sprint("bulk", i)}))
 		}
 		return b.Commit(ctx)
 	}
@@ -131,10 +124,7 @@ func TestReserveCountsWhatIsToCome(t *testing.T) {
 	disk := &testfs.SmallDisk{FS: vfs.NewMem(), Room: -1}
 	d := dbkit.MustOpen(t, "db", &db.Options{FS: disk, ReserveBytes: 1 << 20})
 	defer d.Close()
-	c, err := d.CreateCollection(ctx, "main", dbkit.PairsSchema)
-	if err != nil {
-		t.Fatal(err)
-	}
+	c := need(d.CreateCollection(ctx, "main", dbkit.PairsSchema))(t)
 	item := &db.Item{Key: "large", Payload: make([]byte, 1<<20)}
 	var full *db.DiskFullError
 	tell(disk, d, 1<<20+2<<20) // it would leave nothing; the spare file, of 512 KiB, is taken off
@@ -155,18 +145,13 @@ func TestReserveCountsWhatIsToCome(t *testing.T) {
 func TestOpenWithTheSpareFile(t *testing.T) {
 	whole := &testfs.SmallDisk{FS: vfs.NewMem(), Room: -1, Usage: vfs.DiskUsage{AvailBytes: 1 << 40, TotalBytes: 1 << 40}}
 	d := dbkit.MustOpen(t, "db", &db.Options{FS: whole})
-	c, err := d.CreateCollection(ctx, "main", db.Schema{Bits: 64})
-	if err != nil {
-		t.Fatal(err)
-	}
+	c := need(d.CreateCollection(ctx, "main", db.Schema{Bits: 64}))(t)
 	putAll(t, c, dbkit.CodeItems(10, 64, 1, nil))
 	dbkit.MustClose(t, d)
 	dbkit.MustClose(t, dbkit.MustOpen(t, "db", &db.Options{FS: whole})) // it removes the old log
 	for room := int64(0); room < 40<<10; room += 500 {
 		mem := vfs.NewMem()
-		if _, err := vfs.Clone(whole.FS, mem, "db", "db"); err != nil {
-			t.Fatal(err)
-		}
+		need(vfs.Clone(whole.FS, mem, "db", "db"))(t)
 		usage := vfs.DiskUsage{AvailBytes: uint64(room), TotalBytes: 1 << 40}
 		disk := &testfs.SmallDisk{FS: mem, Room: room, Usage: usage, Late: room%1000 == 0}
 		d, err := db.Open("db", &db.Options{FS: disk})
@@ -204,10 +189,7 @@ func TestTablesThatFindNoRoom(t *testing.T) {
 func testNoTables(t *testing.T, disk *noTables) {
 	d := dbkit.MustOpen(t, "db", &db.Options{FS: disk})
 	defer d.Close()
-	c, err := d.CreateCollection(ctx, "main", dbkit.PairsSchema)
-	if err != nil {
-		t.Fatal(err)
-	}
+	c := need(d.CreateCollection(ctx, "main", dbkit.PairsSchema))(t)
 	putAll(t, c, dbkit.Pairs(20, synth.Config{}))
 	disk.full.Store(true)
 	if err := d.Compact(ctx); !errors.Is(err, db.ErrDiskFull) {

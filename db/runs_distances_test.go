@@ -31,13 +31,9 @@ func TestRunsDistances(t *testing.T) {
 		if i%3 == 0 {
 			it.Labels = []string{"third"}
 		}
-		if err := batch.Put(c, it); err != nil {
-			t.Fatal(err)
-		}
+		must(t, batch.Put(c, it))
 	}
-	if err := batch.Commit(t.Context()); err != nil {
-		t.Fatal(err)
-	}
+	must(t, batch.Commit(t.Context()))
 	const query = 0x0f03
 	for _, where := range []string{"", "label = 'third'"} {
 		for _, radius := range []int{0, 3, 9, 32, 1000} {
@@ -49,27 +45,19 @@ func TestRunsDistances(t *testing.T) {
 			}
 			for _, plan := range []db.Plan{db.PlanAuto, db.PlanMemory, db.PlanScan, db.PlanDisk, db.PlanBlockScan} {
 				q := db.Query{Code: binary.LittleEndian.AppendUint32(nil, query), Where: where, Plan: plan}
-				runs, err := c.SearchRadius(t.Context(), q, radius)
-				if err != nil {
-					t.Fatal(err)
-				}
+				runs := need(c.SearchRadius(t.Context(), q, radius))(t)
 				got, err := runs.Distances(t.Context())
 				if err != nil || !slices.Equal(got, want) {
 					t.Errorf("%q, radius %d, plan %v: %v, %v, want %v", where, radius, plan, got, err, want)
 				}
-				if err := runs.Close(); err != nil {
-					t.Fatal(err)
-				}
+				must(t, runs.Close())
 				if _, err := runs.Distances(t.Context()); !errors.Is(err, db.ErrClosed) {
 					t.Errorf("closed: %v", err)
 				}
 			}
 		}
 	}
-	runs, err := c.SearchRadius(t.Context(), db.Query{Key: "5"}, 32)
-	if err != nil {
-		t.Fatal(err)
-	}
+	runs := need(c.SearchRadius(t.Context(), db.Query{Key: "5"}, 32))(t)
 	defer runs.Close()
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
@@ -82,20 +70,13 @@ func TestRunsDistances(t *testing.T) {
 func TestRunsDistancesByScore(t *testing.T) {
 	_, c := dbkit.OpenPairs(t)
 	putAll(t, c, dbkit.Pairs(120, synth.Config{Seed: 1, Noise: 1}))
-	if _, err := c.Train(t.Context(), db.TrainOptions{Options: fit.Options{Bits: 16}}); err != nil {
-		t.Fatal(err)
-	}
+	need(c.Train(t.Context(), db.TrainOptions{Options: fit.Options{Bits: 16}}))(t)
 	q := db.Query{From: "image", To: "text", Key: "k7"}
 	var counts [2][]int
 	for i, rerank := range []db.Rerank{db.RerankProjection, db.RerankAsymmetric} {
 		q.Rerank = rerank
-		runs, err := c.SearchRadius(t.Context(), q, 9)
-		if err != nil {
-			t.Fatal(err)
-		}
-		if counts[i], err = runs.Distances(t.Context()); err != nil {
-			t.Fatal(err)
-		}
+		runs := need(c.SearchRadius(t.Context(), q, 9))(t)
+		counts[i] = need(runs.Distances(t.Context()))(t)
 		sum := 0
 		for _, n := range counts[i] {
 			sum += n
@@ -103,9 +84,7 @@ func TestRunsDistancesByScore(t *testing.T) {
 		if sum != runs.Total() || sum == 0 {
 			t.Errorf("%v: %d in all, total %d", rerank, sum, runs.Total())
 		}
-		if err := runs.Close(); err != nil {
-			t.Fatal(err)
-		}
+		must(t, runs.Close())
 	}
 	if !slices.Equal(counts[0], counts[1]) {
 		t.Errorf("%v by distance, %v by score", counts[0], counts[1])

@@ -83,9 +83,7 @@ func TestQueryByKeyFindsItselfFirst(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if _, err := c.Delete(ctx, "same250"); err != nil {
-		t.Fatal(err)
-	}
+	need(c.Delete(ctx, "same250"))(t)
 	putAll(t, c, []*db.Item{{Key: "same250", Code: []byte{5}}})
 	if res, err = c.Search(ctx, db.Query{Key: "same250", K: 400, After: res.Next}); err != nil || len(res.Hits) != 400 || slices.Contains(keysOf(res.Hits), "same250") {
 		t.Errorf("behind itself: %v", err)
@@ -107,10 +105,7 @@ func TestQueryByFeaturesOfAnItem(t *testing.T) {
 			for _, to := range []string{"", "image", "text"} {
 				for _, order := range []db.Rerank{db.RerankProjection, db.RerankNone, db.RerankAsymmetric} {
 					q := db.Query{Key: it.Key, From: from, To: to, Rerank: order, K: len(items)}
-					res, err := c.Search(ctx, q)
-					if err != nil {
-						t.Fatal(err)
-					}
+					res := need(c.Search(ctx, q))(t)
 					at := slices.IndexFunc(res.Hits, func(h db.Hit) bool { return h.Key == it.Key })
 					if is := to == "" || it.Vectors[to] != nil; is != (at >= 0) {
 						t.Fatalf("%+v: it is at %d", q, at)

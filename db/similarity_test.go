@@ -38,10 +38,7 @@ func TestSimilarityIsTheCosineOfProjections(t *testing.T) {
 	dbkit.LongTest(t)
 	c, items := openMixed(t, 16)
 	projections := map[string][]float64{}
-	for it, err := range c.Items(ctx) {
-		if err != nil {
-			t.Fatal(err)
-		}
+	for it := range every(t, c.Items(ctx)) {
 		sum := make([]float64, 16)
 		for name, x := range it.Vectors {
 			_, z, err := c.EncodeQuery(ctx, db.Query{From: name, Vector: x})
@@ -117,10 +114,7 @@ func TestSimilarityIsTheCosineOfProjections(t *testing.T) {
 					t.Fatal(err, runs.Total(), within)
 				}
 				rows, sum := 0, 0
-				for r, err := range runs.All(ctx) {
-					if err != nil {
-						t.Fatal(err)
-					}
+				for r := range every(t, runs.All(ctx)) {
 					rows += len(r.Rows)
 				}
 				counts, err := runs.Distances(ctx)
@@ -130,9 +124,7 @@ func TestSimilarityIsTheCosineOfProjections(t *testing.T) {
 				if hits, err2 := dbkit.Collect(runs.Hits(ctx)); err != nil || err2 != nil || rows != within || sum != within || len(hits) != within {
 					t.Errorf("%v: %d rows, %d counted, %d hits, want %d: %v, %v", order, rows, sum, len(hits), within, err, err2)
 				}
-				if err := runs.Close(); err != nil {
-					t.Fatal(err)
-				}
+				must(t, runs.Close())
 			}
 		}
 	}
@@ -149,15 +141,9 @@ func TestVectorsDecideWithinCodes(t *testing.T) {
 		for _, of := range items[:20] {
 			x := of.Vectors["text"]
 			q := db.Query{From: "text", Vector: x, K: len(items), Rerank: db.RerankProjection, Include: db.IncludeVectors}
-			plain, err := c.Search(ctx, q)
-			if err != nil {
-				t.Fatal(err)
-			}
+			plain := need(c.Search(ctx, q))(t)
 			q.Rerank = db.RerankAuto
-			got, err := c.Search(ctx, q)
-			if err != nil {
-				t.Fatal(err)
-			}
+			got := need(c.Search(ctx, q))(t)
 			for i, h := range got.Hits {
 				if want := cosine32(x, h.Item.Vectors["text"]); math.Abs(float64(h.Similarity)-want) > .01 {
 					t.Errorf("%q has similarity %g, want %g", h.Key, h.Similarity, want)
@@ -173,9 +159,7 @@ func TestVectorsDecideWithinCodes(t *testing.T) {
 				}
 			}
 		}
-		if err := d.WaitForIndex(ctx); err != nil {
-			t.Fatal(err)
-		}
+		must(t, d.WaitForIndex(ctx))
 	}
 }
 
@@ -242,10 +226,7 @@ func TestAnswersDoNotDependOnTheCacheOfProjections(t *testing.T) {
 	}
 	origin := vfs.NewMem()
 	d := dbkit.MustOpen(t, "db", &db.Options{FS: origin})
-	c, err := d.CreateCollection(ctx, "main", dbkit.PairsSchema)
-	if err != nil {
-		t.Fatal(err)
-	}
+	c := need(d.CreateCollection(ctx, "main", dbkit.PairsSchema))(t)
 	dbkit.PutAll(t, d, c, items[:n])
 	dbkit.MustTrain(t, c, dbkit.TinyTraining(1))
 	dbkit.MustClose(t, d)
@@ -254,17 +235,13 @@ func TestAnswersDoNotDependOnTheCacheOfProjections(t *testing.T) {
 	part := int64(26 * n) // of what they take
 	for i, budget := range []int64{-1, 1, part, 0} {
 		fs := vfs.NewMem()
-		if _, err := vfs.Clone(origin, fs, "db", "db"); err != nil {
-			t.Fatal(err)
-		}
+		need(vfs.Clone(origin, fs, "db", "db"))(t)
 		d := dbkit.MustOpen(t, "db", &db.Options{FS: fs, RerankCacheBytes: budget})
 		c := dbkit.MustCollection(t, d, "main")
 		var got [][][]db.Hit
 		ask := func() { got = append(got, everyOrder(t, c, items)) }
 		ask() // while they are loaded, perhaps
-		if err := d.WaitForIndex(ctx); err != nil {
-			t.Fatal(err)
-		}
+		must(t, d.WaitForIndex(ctx))
 		ask()
 		bytes := dbkit.MustStats(t, d).Collections[0].RerankBytes
 		switch {
@@ -272,25 +249,17 @@ func TestAnswersDoNotDependOnTheCacheOfProjections(t *testing.T) {
 			t.Errorf("budget %d: projections take %d bytes", budget, bytes)
 		}
 		for j, it := range items[n:] { // new items, changed ones, deleted ones
-			if _, err := c.Put(ctx, it); err != nil {
-				t.Fatal(err)
-			}
+			need(c.Put(ctx, it))(t)
 			changed := *items[(j*7)%n]
 			changed.Vectors = items[(j*11)%n].Vectors
-			if _, err := c.Put(ctx, &changed); err != nil {
-				t.Fatal(err)
-			}
+			need(c.Put(ctx, &changed))(t)
 			if j%5 == 0 {
-				if _, err := c.Delete(ctx, items[(j*13)%n].Key); err != nil {
-					t.Fatal(err)
-				}
+				need(c.Delete(ctx, items[(j*13)%n].Key))(t)
 			}
 		}
 		ask()
 		checkSpaces(t, d)
-		if err := d.WaitForIndex(ctx); err != nil {
-			t.Fatal(err)
-		}
+		must(t, d.WaitForIndex(ctx))
 		ask()
 		checkSpaces(t, d)
 		dbkit.MustClose(t, d)
@@ -336,16 +305,10 @@ func everyOrder(t *testing.T, c *db.Collection, items []*db.Item) (all [][]db.Hi
 				}
 			}
 			q.K = 1 << 20
-			whole, err := c.Search(ctx, q)
-			if err != nil {
-				t.Fatal(err)
-			}
+			whole := need(c.Search(ctx, q))(t)
 			var paged []db.Hit
 			for q.K = 9; ; q.K = 400 {
-				page, err := c.Search(ctx, q)
-				if err != nil {
-					t.Fatal(err)
-				}
+				page := need(c.Search(ctx, q))(t)
 				paged = append(paged, page.Hits...)
 				if q.After = page.Next; q.After == "" || len(paged) > len(whole.Hits) {
 					break
@@ -370,52 +333,24 @@ func TestInclude(t *testing.T) {
 	}
 	putAll(t, c, items)
 	dbkit.MustTrain(t, c, dbkit.TinyTraining(1))
-	snap, err := d.Snapshot()
-	if err != nil {
-		t.Fatal(err)
-	}
+	snap := need(d.Snapshot())(t)
 	defer snap.Close()
-	then, err := snap.Collection("main")
-	if err != nil {
-		t.Fatal(err)
-	}
+	then := need(snap.Collection("main"))(t)
 	changed := *items[3]
 	changed.Fields, changed.Labels = map[string]any{"year": int64(3000)}, []string{"other"}
-	if _, err := c.Put(ctx, &changed); err != nil {
-		t.Fatal(err)
-	}
+	need(c.Put(ctx, &changed))(t)
 	whole := map[string]*db.Item{}
-	for it, err := range then.Items(ctx) {
-		if err != nil {
-			t.Fatal(err)
-		}
+	for it := range every(t, then.Items(ctx)) {
 		whole[it.Key] = it
 	}
 	for include := range db.Include(16) {
 		q := db.Query{Key: "k3", From: "image", K: 40, Include: include}
-		res, err := then.Search(ctx, q)
-		if err != nil {
-			t.Fatal(err)
-		}
-		all, err := then.SearchAll(ctx, []db.Query{q})
-		if err != nil {
-			t.Fatal(err)
-		}
-		runs, err := then.SearchRadius(ctx, q, 1000)
-		if err != nil {
-			t.Fatal(err)
-		}
-		within, err := dbkit.Collect(runs.Hits(ctx))
-		if err != nil {
-			t.Fatal(err)
-		}
-		if err := runs.Close(); err != nil {
-			t.Fatal(err)
-		}
-		near, err := dbkit.Collect(then.Neighbors(ctx, q))
-		if err != nil {
-			t.Fatal(err)
-		}
+		res := need(then.Search(ctx, q))(t)
+		all := need(then.SearchAll(ctx, []db.Query{q}))(t)
+		runs := need(then.SearchRadius(ctx, q, 1000))(t)
+		within := need(dbkit.Collect(runs.Hits(ctx)))(t)
+		must(t, runs.Close())
+		near := need(dbkit.Collect(then.Neighbors(ctx, q)))(t)
 		for _, hits := range [][]db.Hit{res.Hits, all[0].Hits, within, near} {
 			if len(hits) != 40 {
 				t.Fatalf("%d hits", len(hits))

@@ -54,20 +54,12 @@ func TestSnapshotIsReadOnlyUntilItIsClosed(t *testing.T) {
 	items := dbkit.Pairs(40, synth.Config{})
 	putAll(t, c, items)
 	dbkit.MustTrain(t, c, db.TrainOptions{Options: fit.Options{Bits: 16}})
-	s, err := d.Snapshot()
-	if err != nil {
-		t.Fatal(err)
-	}
-	then, err := s.Collection("main")
-	if err != nil {
-		t.Fatal(err)
-	}
+	s := need(d.Snapshot())(t)
+	then := need(s.Collection("main"))(t)
 	if _, err := s.Collection("other"); !errors.Is(err, db.ErrNotFound) {
 		t.Errorf("an unknown collection: %v", err)
 	}
-	if _, err := d.CreateCollection(ctx, "other", db.Schema{Bits: 8}); err != nil {
-		t.Fatal(err)
-	}
+	need(d.CreateCollection(ctx, "other", db.Schema{Bits: 8}))(t)
 	if _, err := s.Collection("other"); !errors.Is(err, db.ErrNotFound) {
 		t.Errorf("a later collection: %v", err)
 	}
@@ -85,12 +77,8 @@ func TestSnapshotIsReadOnlyUntilItIsClosed(t *testing.T) {
 	}
 	// Everything goes on, and the snapshot stays.
 	dbkit.MustTrain(t, c, db.TrainOptions{Options: fit.Options{Bits: 24}})
-	if _, err := c.Delete(ctx, "k1", "k2", "k3"); err != nil {
-		t.Fatal(err)
-	}
-	if err := d.Compact(ctx); err != nil {
-		t.Fatal(err)
-	}
+	need(c.Delete(ctx, "k1", "k2", "k3"))(t)
+	must(t, d.Compact(ctx))
 	for what, err := range uses(then) {
 		if err != nil {
 			t.Errorf("%s: %v", what, err)
@@ -102,9 +90,7 @@ func TestSnapshotIsReadOnlyUntilItIsClosed(t *testing.T) {
 	if n, err := c.CountRadius(ctx, db.Query{Code: []byte{1, 2, 3}}, 24); n != 37 || err != nil {
 		t.Errorf("%d items of 37, %v", n, err)
 	}
-	if err := s.Close(); err != nil {
-		t.Fatal(err)
-	}
+	must(t, s.Close())
 	for what, err := range uses(then) {
 		if !errors.Is(err, db.ErrClosed) {
 			t.Errorf("%s of a closed snapshot: %v", what, err)
@@ -122,14 +108,9 @@ func TestSnapshotIsReadOnlyUntilItIsClosed(t *testing.T) {
 func TestCloseWithOpenSnapshotsAndRuns(t *testing.T) {
 	fsys := vfs.NewMem()
 	d := dbkit.MustOpen(t, "db", &db.Options{FS: fsys})
-	c, err := d.CreateCollection(ctx, "main", db.Schema{Bits: 16})
-	if err != nil {
-		t.Fatal(err)
-	}
+	c := need(d.CreateCollection(ctx, "main", db.Schema{Bits: 16}))(t)
 	for i := range 300 {
-		if _, err := c.Put(ctx, &db.Item{Key: fmt.Sprint("k", i), Code: []byte{byte(i), byte(i >> 8)}}); err != nil {
-			t.Fatal(err)
-		}
+		need(c.Put(ctx, &db.Item{Key: fmt.Sprint("k", i), Code: []byte{byte(i), byte(i >> 8)}}))(t)
 	}
 	if err := d.Compact(ctx); err != nil { // so that files are read, too
 		t.Fatal(err)
@@ -137,33 +118,20 @@ func TestCloseWithOpenSnapshotsAndRuns(t *testing.T) {
 	var all []*db.Runs
 	var snapshots []*db.Snapshot
 	for _, plan := range dbkit.AllPlans {
-		s, err := d.Snapshot()
-		if err != nil {
-			t.Fatal(err)
-		}
-		then, err := s.Collection("main")
-		if err != nil {
-			t.Fatal(err)
-		}
+		s := need(d.Snapshot())(t)
+		then := need(s.Collection("main"))(t)
 		for _, c := range []*db.Collection{c, then} {
-			r, err := c.SearchRadius(ctx, db.Query{Code: []byte{1, 2}, Plan: plan}, 5)
-			if err != nil {
-				t.Fatal(err)
-			}
+			r := need(c.SearchRadius(ctx, db.Query{Code: []byte{1, 2}, Plan: plan}, 5))(t)
 			all = append(all, r)
 		}
 		snapshots = append(snapshots, s)
 	}
 	// Runs are good without their snapshot.
-	if err := snapshots[0].Close(); err != nil {
-		t.Fatal(err)
-	}
+	must(t, snapshots[0].Close())
 	if hits, err := dbkit.Collect(all[1].Hits(ctx)); err != nil || len(hits) != all[1].Total() {
 		t.Errorf("%d hits of %d, %v", len(hits), all[1].Total(), err)
 	}
-	if err := all[0].Close(); err != nil {
-		t.Fatal(err)
-	}
+	must(t, all[0].Close())
 	dbkit.MustClose(t, d)
 	for i, r := range all {
 		_, err := dbkit.Collect(r.Hits(ctx))
@@ -209,10 +177,7 @@ func TestRunsStayAsTheyWere(t *testing.T) {
 	putAll(t, c, items)
 	for _, plan := range dbkit.AllPlans {
 		q := db.Query{Code: []byte{1, 1}, Plan: plan}
-		runs, err := c.SearchRadius(ctx, q, 3)
-		if err != nil {
-			t.Fatal(err)
-		}
+		runs := need(c.SearchRadius(ctx, q, 3))(t)
 		want, err := dbkit.Collect(runs.Hits(ctx))
 		if err != nil || len(want) != runs.Total() || len(want) == 0 {
 			t.Fatalf("%d hits of %d, %v", len(want), runs.Total(), err)
@@ -238,16 +203,10 @@ func TestRunsStayAsTheyWere(t *testing.T) {
 			})
 		}
 		for i := range 40 {
-			if _, err := c.Put(ctx, &db.Item{Key: fmt.Sprint("k", 11*i), Code: []byte{255, byte(i)}}); err != nil {
-				t.Fatal(err)
-			}
+			need(c.Put(ctx, &db.Item{Key: fmt.Sprint("k", 11*i), Code: []byte{255, byte(i)}}))(t)
 		}
-		if _, err := c.Delete(ctx, "k2", "k3", "k5"); err != nil {
-			t.Fatal(err)
-		}
-		if err := d.Compact(ctx); err != nil {
-			t.Fatal(err)
-		}
+		need(c.Delete(ctx, "k2", "k3", "k5"))(t)
+		must(t, d.Compact(ctx))
 		putAll(t, c, items)
 		wg.Wait()
 		if err := runs.Close(); err != nil {
@@ -264,10 +223,7 @@ func TestSearchesDuringEverything(t *testing.T) {
 	items := dbkit.Pairs(300, synth.Config{Classes: 5, Noise: 2})
 	putAll(t, c, items)
 	dbkit.MustTrain(t, c, db.TrainOptions{Options: fit.Options{Bits: 16, Anchors: 10}})
-	codes, err := d.CreateCollection(ctx, "codes", db.Schema{Bits: 16})
-	if err != nil {
-		t.Fatal(err)
-	}
+	codes := need(d.CreateCollection(ctx, "codes", db.Schema{Bits: 16}))(t)
 	rounds := effort.Of(12, 4)
 	var writers, readers sync.WaitGroup
 	stop := make(chan struct{})
@@ -405,10 +361,7 @@ func TestSearchesDuringEverything(t *testing.T) {
 func TestCancelledSearches(t *testing.T) {
 	d, c := dbkit.OpenCoded(t, 16)
 	putAll(t, c, []*db.Item{{Key: "a", Code: []byte{1, 2}}, {Key: "b", Code: []byte{1, 3}}})
-	runs, err := c.SearchRadius(ctx, db.Query{Code: []byte{1, 2}}, 16)
-	if err != nil {
-		t.Fatal(err)
-	}
+	runs := need(c.SearchRadius(ctx, db.Query{Code: []byte{1, 2}}, 16))(t)
 	defer runs.Close()
 	cctx, cancel := context.WithCancel(ctx)
 	cancel()
@@ -425,7 +378,7 @@ func TestCancelledSearches(t *testing.T) {
 			}
 		}
 	}
-	_, err = dbkit.Collect(runs.Hits(cctx))
+	_, err := dbkit.Collect(runs.Hits(cctx))
 	for what, err := range map[string]error{"hits": err, "first": dbkit.Second(runs.First(cctx, 1)), "compact": d.Compact(cctx)} {
 		if !errors.Is(err, context.Canceled) {
 			t.Errorf("%s: %v", what, err)

@@ -47,17 +47,10 @@ func newSoakedArchive(t *testing.T, d *db.DB, root string) *soakedArchive {
 	for _, what := range []string{"backups", "restores", "checkpoints"} {
 		a.made[what] = new(atomic.Int64)
 	}
-	var err error
-	if a.store, err = backup.Folder(filepath.Join(root, "backups")); err != nil {
-		t.Fatal(err)
-	}
-	if a.c, err = d.CreateCollection(ctx, "accounts", db.Schema{Bits: 16, Fields: []db.Field{{Name: "balance", Type: db.Int}, {Name: "at", Type: db.Int, Indexed: true}}}); err != nil {
-		t.Fatal(err)
-	}
+	a.store = need(backup.Folder(filepath.Join(root, "backups")))(t)
+	a.c = need(d.CreateCollection(ctx, "accounts", db.Schema{Bits: 16, Fields: []db.Field{{Name: "balance", Type: db.Int}, {Name: "at", Type: db.Int, Indexed: true}}}))(t)
 	for i := range soakedAccounts {
-		if _, err := a.c.Put(ctx, account(i, soakedBalance, 0)); err != nil {
-			t.Fatal(err)
-		}
+		need(a.c.Put(ctx, account(i, soakedBalance, 0)))(t)
 	}
 	mustBackup(t, d, a.store, db.BackupOptions{}) // so that there is one for whoever comes first
 	return a

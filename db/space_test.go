@@ -43,7 +43,7 @@ func TestEncodeAllIsEncode(t *testing.T) {
 			vectors[i] = []model.Vector{model.Dense([]float32{1e30, 0, 0, 0, 0, 0, 0, 0})} // far from all
 		}
 	}
-	err := db.Read(c, func(_ *state.View, cv *state.CollectionView) error {
+	must(t, db.Read(c, func(_ *state.View, cv *state.CollectionView) error {
 		s := cv.Space
 		encs := make([]spaces.Encoding, n)
 		encode := func(ctx context.Context) error {
@@ -73,8 +73,5 @@ func TestEncodeAllIsEncode(t *testing.T) {
 			t.Errorf("NaN in item 77: %v", err)
 		}
 		return nil
-	})
-	if err != nil {
-		t.Fatal(err)
-	}
+	}))
 }

@@ -21,10 +21,7 @@ func TestSpacesUnderConcurrentUse(t *testing.T) {
 	opts := &db.Options{FS: vfs.NewMem(), UpdateItems: 40}
 	d := dbkit.MustOpen(t, "db", opts)
 	defer func() { d.Close() }()
-	c, err := d.CreateCollection(ctx, "main", dbkit.PairsSchema)
-	if err != nil {
-		t.Fatal(err)
-	}
+	c := need(d.CreateCollection(ctx, "main", dbkit.PairsSchema))(t)
 	items := dbkit.ViewItems(200, 11)
 	putAll(t, c, items[:60])
 	dbkit.MustTrain(t, c, dbkit.TinyTraining(1))

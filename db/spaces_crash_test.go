@@ -376,9 +376,7 @@ func (l *spacesLife) lead(t *testing.T, begin func(step int, what string)) (stat
 		}
 		state := states[i]
 		if l.d != nil {
-			if state, err = stateOf(l.d); err != nil {
-				t.Fatal(err)
-			}
+			state = need(stateOf(l.d))(t)
 		}
 		states = append(states, state)
 	}
@@ -393,10 +391,7 @@ func TestCrashesAroundSpaces(t *testing.T) {
 	for _, noSync := range []bool{false, true} {
 		c := newCrasher(t)
 		l := &spacesLife{fs: errorfs.Wrap(c.mem, c), noSync: noSync}
-		states, err := l.lead(t, func(step int, what string) { c.begin(step, what, every) })
-		if err != nil {
-			t.Fatal(err)
-		}
+		states := need(l.lead(t, func(step int, what string) { c.begin(step, what, every) }))(t)
 		for _, cr := range c.crashes {
 			possible := between(states[cr.step], states[cr.step+1])
 			if noSync { // the latest writes may be lost, but what changes spaces is synced
@@ -417,10 +412,7 @@ func TestCrashesAroundSpaces(t *testing.T) {
 // and what was not is there whole or not at all.
 func TestEveryFailedChangeAroundSpaces(t *testing.T) {
 	dbkit.LongTest(t)
-	clean, err := (&spacesLife{fs: vfs.NewMem()}).lead(t, func(int, string) {})
-	if err != nil {
-		t.Fatal(err)
-	}
+	clean := need((&spacesLife{fs: vfs.NewMem()}).lead(t, func(int, string) {}))(t)
 	coped := 0
 	for k := 0; ; k++ {
 		if !effort.Sampled(k, 37) {
@@ -449,10 +441,7 @@ func TestEveryFailedChangeAroundSpaces(t *testing.T) {
 // Whichever read fails, nothing is done by halves either.
 func TestEveryFailedReadAroundSpaces(t *testing.T) {
 	dbkit.LongTest(t)
-	clean, err := (&spacesLife{fs: vfs.NewMem()}).lead(t, func(int, string) {})
-	if err != nil {
-		t.Fatal(err)
-	}
+	clean := need((&spacesLife{fs: vfs.NewMem()}).lead(t, func(int, string) {}))(t)
 	stride := effort.Of(15, 997)
 	failed := map[string]int{}
 	for k := 0; ; k += stride {
@@ -484,13 +473,9 @@ func TestCrashesWhileASpaceIsBuilt(t *testing.T) {
 	dbkit.LongTest(t)
 	c := newCrasher(t)
 	l := &spacesLife{fs: errorfs.Wrap(c.mem, c)}
-	if err := l.open(); err != nil {
-		t.Fatal(err)
-	}
+	must(t, l.open())
 	items := dbkit.ViewItems(learn.BlockRows+300, 5)
-	if err := l.put(items); err != nil {
-		t.Fatal(err)
-	}
+	must(t, l.put(items))
 	opt := dbkit.TinyTraining(1)
 	opt.Rows = 60
 	opt.Progress = func(stage string, done, _ int64) {
@@ -507,14 +492,10 @@ func TestCrashesWhileASpaceIsBuilt(t *testing.T) {
 			}
 		}
 	}
-	if _, err := l.c.Train(ctx, opt); err != nil {
-		t.Fatal(err)
-	}
+	need(l.c.Train(ctx, opt))(t)
 	c.begin(0, "", 0)
 	checkSpaces(t, l.d)
-	if err := l.close(); err != nil {
-		t.Fatal(err)
-	}
+	must(t, l.close())
 	resumed := map[uint64]int{}
 	for _, cr := range c.crashes {
 		d := dbkit.MustOpen(t, "db", &db.Options{FS: cr.fs})

@@ -41,9 +41,7 @@ func TestBatchesTakeBackWhatRowsHaveTaught(t *testing.T) {
 	} {
 		t.Run(what, func(t *testing.T) {
 			b := d.NewBatch()
-			if err := errors.Join(fill(b), b.Commit(ctx)); err != nil {
-				t.Fatal(err)
-			}
+			must(t, errors.Join(fill(b), b.Commit(ctx)))
 			checkSpaces(t, d)
 		})
 	}
@@ -157,9 +155,7 @@ func firstVector(t *testing.T, x []float32) {
 	opt := dbkit.TinyTraining(1)
 	opt.Map = map[string]model.MapKind{"image": model.MapLinear, "text": model.MapLinear}
 	dbkit.MustTrain(t, w.c, opt)
-	if _, err := w.c.DeleteWhere(ctx, "NOT label = ''"); err != nil {
-		t.Fatal(err)
-	}
+	need(w.c.DeleteWhere(ctx, "NOT label = ''"))(t)
 	items[4].Labels, items[5].Labels = items[0].Labels, items[0].Labels
 	items[4].Vectors["image"] = x
 	items[6].Labels = nil

@@ -24,10 +24,7 @@ import (
 
 func spacesOf(t testing.TB, c *db.Collection) []db.SpaceInfo {
 	t.Helper()
-	all, err := c.Spaces(ctx)
-	if err != nil {
-		t.Fatal(err)
-	}
+	all := need(c.Spaces(ctx))(t)
 	return all
 }
 
@@ -64,20 +61,11 @@ func TestSpaces(t *testing.T) {
 	if building != "1 building " {
 		t.Errorf("while it was being built: %s", building)
 	}
-	before, err := d.Snapshot()
-	if err != nil {
-		t.Fatal(err)
-	}
+	before := need(d.Snapshot())(t)
 	defer before.Close()
-	then, err := before.Collection("main")
-	if err != nil {
-		t.Fatal(err)
-	}
+	then := need(before.Collection("main"))(t)
 	old := spacesOf(t, then)
-	second, err := c.Train(ctx, dbkit.TinyTraining(2))
-	if err != nil {
-		t.Fatal(err)
-	}
+	second := need(c.Train(ctx, dbkit.TinyTraining(2)))(t)
 	all := spacesOf(t, c)
 	if states(all) != "1 active 2 standby " {
 		t.Fatalf("trained twice: %s", states(all))
@@ -110,7 +98,7 @@ func TestSpaces(t *testing.T) {
 	if all[1].Items != second.Items {
 		t.Errorf("%+v", all[1])
 	}
-	err = db.Read(c, func(_ *state.View, cv *state.CollectionView) error {
+	must(t, db.Read(c, func(_ *state.View, cv *state.CollectionView) error {
 		for i, tr := range []*db.Training{first, second} {
 			sp := cv.SpaceNumber(uint32(i + 1)).Space
 			b, err := sp.Learned.MarshalBinary()
@@ -136,20 +124,13 @@ func TestSpaces(t *testing.T) {
 			}
 		}
 		return nil
-	})
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := c.Activate(ctx, 2); err != nil {
-		t.Fatal(err)
-	}
+	}))
+	must(t, c.Activate(ctx, 2))
 	if got := states(spacesOf(t, c)); got != "1 standby previous 2 active " {
 		t.Errorf("activated: %s", got)
 	}
 	dbkit.MustTrain(t, c, db.TrainOptions{Options: fit.Options{Bits: 16, Anchors: 20}})
-	if err := c.DropSpace(ctx, 1); err != nil {
-		t.Fatal(err)
-	}
+	must(t, c.DropSpace(ctx, 1))
 	all = spacesOf(t, c)
 	if states(all) != "2 standby previous 3 active " {
 		t.Errorf("dropped: %s", states(all))
@@ -175,10 +156,7 @@ func TestSpaces(t *testing.T) {
 func TestSpacesOfACodesOnlyCollection(t *testing.T) {
 	d := dbkit.MustOpen(t, t.TempDir(), nil)
 	defer d.Close()
-	c, err := d.CreateCollection(ctx, "codes", db.Schema{Bits: 16})
-	if err != nil {
-		t.Fatal(err)
-	}
+	c := need(d.CreateCollection(ctx, "codes", db.Schema{Bits: 16}))(t)
 	putAll(t, c, []*db.Item{{Key: "a", Code: []byte{1, 2}}, {Key: "b", Code: []byte{1, 2}}})
 	all := spacesOf(t, c)
 	if len(all) != 1 {
@@ -213,7 +191,7 @@ func TestRevisionInfos(t *testing.T) {
 			sum >>= 8
 		}
 	}
-	err := db.Inside(c).Do(ctx, 0, func(tx *state.Tx, s *state.CollectionState) error {
+	must(t, db.Inside(c).Do(ctx, 0, func(tx *state.Tx, s *state.CollectionState) error {
 		for i := 1; i < 3; i++ {
 			d := &spaces.RevisionDescriptor{RevisionInfo: want[i], Model: record.ChunksOf(frames[i])}
 			if err := tx.WriteRevision(s.SpaceByID(1), d, frames[i]); err != nil {
@@ -222,10 +200,7 @@ func TestRevisionInfos(t *testing.T) {
 		}
 		tx.Committer.Touch(s)
 		return nil
-	})
-	if err != nil {
-		t.Fatal(err)
-	}
+	}))
 	for i := 1; i < 3; i++ {
 		want[i].Bytes, want[i].Checksum = int64(len(frames[i])), frameChecksum(frames[i])
 	}
@@ -237,9 +212,7 @@ func TestRevisionInfos(t *testing.T) {
 	kv := db.State(db.Of(c)).Engine.DB
 	for i := range uint32(2) {
 		from, to := int(i)*record.ChunkBytes, min(int(i+1)*record.ChunkBytes, len(short))
-		if err := kv.Set(codec.ChunkKey(codec.KindModel, 77, 1, i), short[from:to], pebble.NoSync); err != nil {
-			t.Fatal(err)
-		}
+		must(t, kv.Set(codec.ChunkKey(codec.KindModel, 77, 1, i), short[from:to], pebble.NoSync))
 	}
 	sum, err := record.Checksum(kv, codec.NumberKey(codec.KindModel, 77, 1), 0, record.ChunksOf(short))
 	if err != nil || sum != "11223344" {
@@ -260,9 +233,7 @@ func TestRevisionInfos(t *testing.T) {
 			return tx.Batch.Set(codec.RevisionKey(s.ID, 1, 3, 0), []byte("{"), nil)
 		},
 	} {
-		if err := db.Inside(c).Do(ctx, 0, change); err != nil {
-			t.Fatal(err)
-		}
+		must(t, db.Inside(c).Do(ctx, 0, change))
 		if _, err := spaces.ReadRevisions(kv, db.Inside(c).ID, 1); !errors.Is(err, db.ErrCorrupt) {
 			t.Errorf("%s: %v", what, err)
 		}

@@ -40,9 +40,7 @@ func openTwin(t testing.TB, dir string) *twin {
 	var err, other error
 	w.sparse, err = w.d.CreateCollection(ctx, "sparse", schema(true))
 	w.dense, other = w.d.CreateCollection(ctx, "dense", schema(false))
-	if err := errors.Join(err, other); err != nil {
-		t.Fatal(err)
-	}
+	must(t, errors.Join(err, other))
 	return w
 }
 
@@ -103,27 +101,15 @@ func TestSparseIsDense(t *testing.T) {
 	for _, c := range []*db.Collection{w.sparse, w.dense} {
 		b := w.d.NewBatch()
 		for _, it := range items[:400] {
-			if err := b.Put(c, given(it)); err != nil {
-				t.Fatal(err)
-			}
+			must(t, b.Put(c, given(it)))
 		}
-		if err := b.Commit(ctx); err != nil {
-			t.Fatal(err)
-		}
+		must(t, b.Commit(ctx))
 		for _, it := range items[400:450] {
-			if _, err := c.Put(ctx, given(it)); err != nil {
-				t.Fatal(err)
-			}
+			need(c.Put(ctx, given(it)))(t)
 		}
-		if _, err := c.Merge(ctx, given(&db.Item{Key: "k3", Sparse: map[string]db.Sparse{"text": {[]uint32{4, 900}, []float32{1, 2}}}})); err != nil {
-			t.Fatal(err)
-		}
-		if _, err := c.Merge(ctx, &db.Item{Key: "k5", Labels: []string{"label1"}}); err != nil {
-			t.Fatal(err)
-		}
-		if _, err := c.Delete(ctx, "k6"); err != nil {
-			t.Fatal(err)
-		}
+		need(c.Merge(ctx, given(&db.Item{Key: "k3", Sparse: map[string]db.Sparse{"text": {[]uint32{4, 900}, []float32{1, 2}}}})))(t)
+		need(c.Merge(ctx, &db.Item{Key: "k5", Labels: []string{"label1"}}))(t)
+		need(c.Delete(ctx, "k6"))(t)
 	}
 	all := func(c *db.Collection) (any, error) {
 		var out []*db.Item
@@ -175,9 +161,7 @@ func TestSparseIsDense(t *testing.T) {
 				dense := db.Query{From: "text", Vector: filled(items[i]).Vectors["text"], K: 30, Rerank: rerank}
 				a, err := w.sparse.Search(ctx, q)
 				b, other := w.sparse.Search(ctx, dense)
-				if err := errors.Join(err, other); err != nil {
-					t.Fatal(err)
-				}
+				must(t, errors.Join(err, other))
 				if diff := cmp.Diff(a, b); diff != "" {
 					t.Fatalf("a query by a dense vector: %s", diff)
 				}
@@ -206,9 +190,7 @@ func TestSparseIsDense(t *testing.T) {
 	// Writes with a model, and reopening.
 	for _, c := range []*db.Collection{w.sparse, w.dense} {
 		for _, it := range items[520:] {
-			if _, err := c.Put(ctx, given(it)); err != nil {
-				t.Fatal(err)
-			}
+			need(c.Put(ctx, given(it)))(t)
 		}
 	}
 	check()
@@ -238,18 +220,11 @@ func TestSparseBulk(t *testing.T) {
 		if i%2 == 0 {
 			it = filled(it)
 		}
-		if err := b.Put(w.sparse, it); err != nil {
-			t.Fatal(err)
-		}
+		must(t, b.Put(w.sparse, it))
 	}
-	if err := b.Commit(ctx); err != nil {
-		t.Fatal(err)
-	}
+	must(t, b.Commit(ctx))
 	i := 0
-	for it, err := range w.sparse.Items(ctx) {
-		if err != nil {
-			t.Fatal(err)
-		}
+	for it := range every(t, w.sparse.Items(ctx)) {
 		got, want := filled(it), filled(items[i])
 		slices.Sort(got.Labels)
 		slices.Sort(want.Labels)
@@ -290,9 +265,7 @@ func TestSparseRefuses(t *testing.T) {
 	}
 	// Zeros are dropped, and what is put is copied.
 	x := db.Sparse{[]uint32{1, 2, 3}, []float32{0, 5, 0}}
-	if _, err := w.sparse.Put(ctx, &db.Item{Key: "k", Sparse: map[string]db.Sparse{"text": x}}); err != nil {
-		t.Fatal(err)
-	}
+	need(w.sparse.Put(ctx, &db.Item{Key: "k", Sparse: map[string]db.Sparse{"text": x}}))(t)
 	x.Index[1], x.Value[1] = 9, 9
 	it, err := w.sparse.Get(ctx, "k")
 	if err != nil || !slices.Equal(it.Sparse["text"].Index, []uint32{2}) || !slices.Equal(it.Sparse["text"].Value, []float32{5}) {
@@ -303,9 +276,7 @@ func TestSparseRefuses(t *testing.T) {
 		"NaN":        {From: "text", Sparse: &db.Sparse{[]uint32{1}, []float32{nan}}},
 		"no From":    {Sparse: &db.Sparse{}},
 	} {
-		if _, err := w.sparse.Put(ctx, &db.Item{Key: "l", Labels: []string{"a"}, Sparse: map[string]db.Sparse{"text": {[]uint32{1}, []float32{1}}}}); err != nil {
-			t.Fatal(err)
-		}
+		need(w.sparse.Put(ctx, &db.Item{Key: "l", Labels: []string{"a"}, Sparse: map[string]db.Sparse{"text": {[]uint32{1}, []float32{1}}}}))(t)
 		if _, err := w.sparse.Search(ctx, q); err == nil {
 			t.Errorf("%s: no error", name)
 		}

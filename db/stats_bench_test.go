@@ -13,28 +13,16 @@ import (
 // it has.
 func codesDatabase(b *testing.B, n int) (*db.DB, *db.Collection, [][]byte) {
 	b.Helper()
-	codes, err := synth.Codes(synth.Uniform, 128, n, 1)
-	if err != nil {
-		b.Fatal(err)
-	}
+	codes := need(synth.Codes(synth.Uniform, 128, n, 1))(b)
 	d := dbkit.MustOpen(b, b.TempDir(), nil)
 	b.Cleanup(func() { dbkit.MustClose(b, d) })
-	c, err := d.CreateCollection(ctx, "main", db.Schema{Bits: 128})
-	if err != nil {
-		b.Fatal(err)
-	}
+	c := need(d.CreateCollection(ctx, "main", db.Schema{Bits: 128}))(b)
 	batch := d.NewBatch()
 	for i := range n {
-		if err := batch.Put(c, &db.Item{Code: codes.At(i).AppendBytes(nil, 128)}); err != nil {
-			b.Fatal(err)
-		}
+		must(b, batch.Put(c, &db.Item{Code: codes.At(i).AppendBytes(nil, 128)}))
 	}
-	if err := batch.Commit(ctx); err != nil {
-		b.Fatal(err)
-	}
-	if err := d.WaitForIndex(ctx); err != nil {
-		b.Fatal(err)
-	}
+	must(b, batch.Commit(ctx))
+	must(b, d.WaitForIndex(ctx))
 	var some [][]byte
 	for i := range 1000 {
 		some = append(some, codes.At(i*n/1000).AppendBytes(nil, 128))
@@ -61,28 +49,19 @@ func BenchmarkStats(b *testing.B) {
 		b.Run(fmt.Sprintf("written/labels=%d", n), func(b *testing.B) {
 			d := dbkit.MustOpen(b, b.TempDir(), &db.Options{NoSync: true})
 			b.Cleanup(func() { dbkit.MustClose(b, d) })
-			c, err := d.CreateCollection(ctx, "main", db.Schema{Bits: 8})
-			if err != nil {
-				b.Fatal(err)
-			}
+			c := need(d.CreateCollection(ctx, "main", db.Schema{Bits: 8}))(b)
 			item := func(i int) *db.Item {
 				return &db.Item{Key: fmt.Sprint(i), Code: []byte{byte(i)}, Labels: []string{fmt.Sprint("label", i%n)}}
 			}
 			batch := d.NewBatch()
 			for i := range 100_000 {
-				if err := batch.Put(c, item(i)); err != nil {
-					b.Fatal(err)
-				}
+				must(b, batch.Put(c, item(i)))
 			}
-			if err := batch.Commit(ctx); err != nil {
-				b.Fatal(err)
-			}
+			must(b, batch.Commit(ctx))
 			b.ReportAllocs()
 			for i := 0; b.Loop(); i++ {
 				b.StopTimer()
-				if _, err := c.Put(ctx, item(i%100_000)); err != nil {
-					b.Fatal(err)
-				}
+				need(c.Put(ctx, item(i%100_000)))(b)
 				b.StartTimer()
 				if s, err := d.Stats(); err != nil || s.Collections[0].Labels != n {
 					b.Fatal(s, err)
@@ -95,9 +74,7 @@ func BenchmarkStats(b *testing.B) {
 func stats(b *testing.B, d *db.DB) {
 	b.ReportAllocs()
 	for b.Loop() {
-		if _, err := d.Stats(); err != nil {
-			b.Fatal(err)
-		}
+		need(d.Stats())(b)
 	}
 }
 
@@ -109,9 +86,7 @@ func BenchmarkCountRadius(b *testing.B) {
 		b.ReportAllocs()
 		i := 0
 		for b.Loop() {
-			if _, err := c.CountRadius(ctx, db.Query{Code: some[i%len(some)]}, 4); err != nil {
-				b.Fatal(err)
-			}
+			need(c.CountRadius(ctx, db.Query{Code: some[i%len(some)]}, 4))(b)
 			i++
 		}
 	})

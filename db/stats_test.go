@@ -18,10 +18,7 @@ import (
 
 func statsOf(t *testing.T, c *db.Collection) *db.CollectionStats {
 	t.Helper()
-	s, err := c.Stats()
-	if err != nil {
-		t.Fatal(err)
-	}
+	s := need(c.Stats())(t)
 	return s
 }
 
@@ -76,9 +73,7 @@ func TestQueryDistances(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	if _, err := c.SearchAll(ctx, queries); err != nil {
-		t.Fatal(err)
-	}
+	need(c.SearchAll(ctx, queries))(t)
 	want := summaryOf(slices.Clone(distances))
 	check := func(what string) {
 		t.Helper()
@@ -89,26 +84,17 @@ func TestQueryDistances(t *testing.T) {
 	check("after searches")
 	// What is no query of its own, finds nothing, or is of another space does not count.
 	x := db.Query{From: "text", Vector: items[3].Vectors["text"], K: 5, Space: 1}
-	r, err := c.Search(ctx, x)
-	if err != nil {
-		t.Fatal(err)
-	}
+	r := need(c.Search(ctx, x))(t)
 	x.After = r.Next
 	for _, q := range []db.Query{x, {Key: "k3"}, {Key: "k3", From: "text"}, {From: "text", Vector: x.Vector, Where: "label = 'none'"}} {
-		if _, err := c.Search(ctx, q); err != nil {
-			t.Fatal(err)
-		}
+		need(c.Search(ctx, q))(t)
 	}
 	check("after others")
-	if err := c.Activate(ctx, 1); err != nil {
-		t.Fatal(err)
-	}
+	must(t, c.Activate(ctx, 1))
 	if s := statsOf(t, c).QueryDistances; s == nil || s.Queries != 1 {
 		t.Errorf("in space 1: %+v", s)
 	}
-	if err := c.Activate(ctx, 2); err != nil {
-		t.Fatal(err)
-	}
+	must(t, c.Activate(ctx, 2))
 	check("in space 2 again")
 	dbkit.MustClose(t, d)
 	d = dbkit.MustOpen(t, db.State(d).Engine.Dir, nil)

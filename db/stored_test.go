@@ -21,17 +21,12 @@ import (
 func storedNear(t *testing.T, n int) (cold *search.StoredCodes, warm *state.CodeSetView) {
 	d := dbkit.MustOpen(t, "db", &db.Options{FS: manyCodes(t, n)})
 	c := dbkit.MustCollection(t, d, "main")
-	if err := db.Inside(c).Loaded(ctx); err != nil {
-		t.Fatal(err)
-	}
+	must(t, db.Inside(c).Loaded(ctx))
 	v, done, err := db.State(d).Acquire()
 	if err != nil {
 		t.Fatal(err)
 	}
-	cv, err := v.Collection(db.Inside(c).ID, db.Inside(c).Name)
-	if err != nil {
-		t.Fatal(err)
-	}
+	cv := need(v.Collection(db.Inside(c).ID, db.Inside(c).Name))(t)
 	warm = &cv.Codes
 	without := *warm
 	without.Table = nil
@@ -63,10 +58,7 @@ func TestNearInParts(t *testing.T) {
 	defer runtime.GOMAXPROCS(runtime.GOMAXPROCS(4))
 	s, warm := storedNear(t, 3000)
 	all := numbersOf(warm)
-	query, err := codec.CodeFromBytes(codeAt(77))
-	if err != nil {
-		t.Fatal(err)
-	}
+	query := need(codec.CodeFromBytes(codeAt(77)))(t)
 	for _, n := range []int{0, 1, search.MinPart, 2*search.MinPart - 1, 2 * search.MinPart, 5*search.MinPart + 3, len(all)} {
 		for _, r := range []int{0, 20, 64} {
 			numbers := all[len(all)-n:]

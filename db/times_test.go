@@ -24,10 +24,7 @@ var timesSchema = db.Schema{Bits: 8, Fields: []db.Field{{"at", db.Time, true}, {
 func TestTimes(t *testing.T) {
 	opts := &db.Options{FS: vfs.NewMem()}
 	d := dbkit.MustOpen(t, "db", opts)
-	c, err := d.CreateCollection(ctx, "main", timesSchema)
-	if err != nil {
-		t.Fatal(err)
-	}
+	c := need(d.CreateCollection(ctx, "main", timesSchema))(t)
 	utc := func(year, month, day, hour, min, sec, micros int) time.Time {
 		return time.Date(year, time.Month(month), day, hour, min, sec, micros*1000, time.UTC)
 	}
@@ -44,9 +41,7 @@ func TestTimes(t *testing.T) {
 		{utc(9999, 12, 31, 23, 59, 59, 999_999), utc(9999, 12, 31, 23, 59, 59, 999_999)},
 	}
 	for i, g := range given {
-		if _, err := c.Put(ctx, &db.Item{Key: fmt.Sprint(i), Code: []byte{1}, Fields: map[string]any{"at": g.value, "seen": g.value}}); err != nil {
-			t.Fatal(err)
-		}
+		need(c.Put(ctx, &db.Item{Key: fmt.Sprint(i), Code: []byte{1}, Fields: map[string]any{"at": g.value, "seen": g.value}}))(t)
 	}
 	dbkit.MustClose(t, d)
 	d = dbkit.MustOpen(t, "db", opts)
@@ -58,18 +53,11 @@ func TestTimes(t *testing.T) {
 			t.Errorf("%v is %v, %v", g.value, it, err)
 			continue
 		}
-		b, err := json.Marshal(it)
-		if err != nil {
-			t.Fatal(err)
-		}
+		b := need(json.Marshal(it))(t)
 		var back db.Item
-		if err := json.Unmarshal(b, &back); err != nil {
-			t.Fatal(err)
-		}
+		must(t, json.Unmarshal(b, &back))
 		back.CodeFrom = ""
-		if _, err := c.Put(ctx, &back); err != nil {
-			t.Fatal(err)
-		}
+		need(c.Put(ctx, &back))(t)
 		if again, err := c.Get(ctx, it.Key); err != nil || !reflect.DeepEqual(again.Fields, it.Fields) {
 			t.Errorf("%s became %v, %v", b, again, err)
 		}
@@ -91,10 +79,7 @@ func TestTimes(t *testing.T) {
 func TestTimesRefused(t *testing.T) {
 	d := dbkit.MustOpen(t, "db", &db.Options{FS: vfs.NewMem()})
 	defer func() { dbkit.MustClose(t, d) }()
-	c, err := d.CreateCollection(ctx, "main", timesSchema)
-	if err != nil {
-		t.Fatal(err)
-	}
+	c := need(d.CreateCollection(ctx, "main", timesSchema))(t)
 	for _, given := range []any{
 		nil, 2024, 1.5, true, "", "soon", "01.05.2024", "2024-02-30", strings.Repeat("2024", 10_000), "10000-01-01",
 		time.Date(10_000, 1, 1, 0, 0, 0, 0, time.UTC), time.Date(-1, 1, 1, 0, 0, 0, 0, time.UTC), time.Unix(math.MaxInt64, 0), time.Unix(math.MinInt64, 0), codec.Time(1 << 62), &time.Time{}, struct{}{},
@@ -114,20 +99,12 @@ func TestTimesDamaged(t *testing.T) {
 	opts := &db.Options{FS: vfs.NewMem()}
 	d := dbkit.MustOpen(t, "db", opts)
 	defer func() { dbkit.MustClose(t, d) }()
-	c, err := d.CreateCollection(ctx, "main", timesSchema)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if _, err := c.Put(ctx, &db.Item{Key: "k", Code: []byte{1}, Fields: map[string]any{"seen": "2024"}}); err != nil {
-		t.Fatal(err)
-	}
+	c := need(d.CreateCollection(ctx, "main", timesSchema))(t)
+	need(c.Put(ctx, &db.Item{Key: "k", Code: []byte{1}, Fields: map[string]any{"seen": "2024"}}))(t)
 	if codec.LeastTime != codec.Time(instant.Least) || codec.MostTime != codec.Time(instant.Most) {
 		t.Error("records and fields have different limits")
 	}
-	b, err := (&codec.ItemRecord{Fields: []codec.Field{{ID: 1, Value: codec.Time(math.MaxInt64)}}}).Append(nil)
-	if err != nil {
-		t.Fatal(err)
-	}
+	b := need((&codec.ItemRecord{Fields: []codec.Field{{ID: 1, Value: codec.Time(math.MaxInt64)}}}).Append(nil))(t)
 	keyValue{codec.NumberKey(codec.KindItem, 1, 0), b}.put(t, d)
 	dbkit.MustClose(t, d)
 	d = dbkit.MustOpen(t, "db", opts)
@@ -136,7 +113,7 @@ func TestTimesDamaged(t *testing.T) {
 		t.Error(it, err)
 	}
 	found := 0
-	_, err = d.Verify(ctx, db.VerifyOptions{}, func(f db.Finding) error {
+	_, err := d.Verify(ctx, db.VerifyOptions{}, func(f db.Finding) error {
 		found++
 		return nil
 	})

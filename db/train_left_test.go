@@ -20,24 +20,18 @@ func TestTrainSettlesWhatAnotherProcessLeft(t *testing.T) {
 	putAll(t, c, items)
 	leave := func(prepare func(v *state.View, cv *state.CollectionView) (*learn.Foundation, error)) uint32 {
 		t.Helper()
-		sp, err := taught(c).Found(ctx, true, prepare)
-		if err != nil {
-			t.Fatal(err)
-		}
+		sp := need(taught(c).Found(ctx, true, prepare))(t)
 		if _, err := c.Train(ctx, smallTraining); !errors.Is(err, db.ErrBusy) {
 			t.Errorf("beside a call that builds: %v", err)
 		}
-		err = db.Inside(c).Look(ctx, func(s *state.CollectionState) error { // as opening does
+		must(t, db.Inside(c).Look(ctx, func(s *state.CollectionState) error { // as opening does
 			s.SpaceByID(sp.ID).Left = true
 			return nil
-		})
-		if err != nil {
-			t.Fatal(err)
-		}
+		}))
 		return sp.ID
 	}
 	spaces := func() (ids []uint32) {
-		err := db.Read(c, func(_ *state.View, cv *state.CollectionView) error {
+		must(t, db.Read(c, func(_ *state.View, cv *state.CollectionView) error {
 			for i := range cv.Spaces {
 				if sp := &cv.Spaces[i]; sp.Numbers.Building {
 					t.Errorf("space %d is being built", sp.Space.ID)
@@ -45,18 +39,12 @@ func TestTrainSettlesWhatAnotherProcessLeft(t *testing.T) {
 				ids = append(ids, cv.Spaces[i].Space.ID)
 			}
 			return nil
-		})
-		if err != nil {
-			t.Fatal(err)
-		}
+		}))
 		return ids
 	}
 	train := func() *db.Training {
 		t.Helper()
-		tr, err := c.Train(ctx, smallTraining)
-		if err != nil {
-			t.Fatal(err)
-		}
+		tr := need(c.Train(ctx, smallTraining))(t)
 		return tr
 	}
 	leave(func(v *state.View, cv *state.CollectionView) (*learn.Foundation, error) {

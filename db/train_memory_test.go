@@ -19,10 +19,7 @@ import (
 func TestTrainingWithoutMemory(t *testing.T) {
 	d := dbkit.MustOpen(t, "db", &db.Options{FS: vfs.NewMem()})
 	defer dbkit.MustClose(t, d)
-	c, err := d.CreateCollection(ctx, "main", db.Schema{Modalities: []db.Modality{{Name: "text", Dim: 20_000, Sparse: true}}})
-	if err != nil {
-		t.Fatal(err)
-	}
+	c := need(d.CreateCollection(ctx, "main", db.Schema{Modalities: []db.Modality{{Name: "text", Dim: 20_000, Sparse: true}}}))(t)
 	var items []*db.Item
 	for i := range 100 {
 		class := uint32(i % 4)
@@ -33,7 +30,7 @@ func TestTrainingWithoutMemory(t *testing.T) {
 	}
 	putAll(t, c, items)
 	opt := db.TrainOptions{Options: fit.Options{Bits: 16, MemoryBytes: 1 << 30, Map: map[string]model.MapKind{"text": model.MapLinear}}}
-	_, err = c.Train(ctx, opt)
+	_, err := c.Train(ctx, opt)
 	var memory *fit.MemoryError
 	if !errors.As(err, &memory) || !errors.Is(err, db.ErrInvalid) || memory.Modality != "text" || memory.Needed <= 1<<30 {
 		t.Fatalf("%v", err)

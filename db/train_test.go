@@ -104,18 +104,12 @@ func TestTrainingAgainReplacesTheSpace(t *testing.T) {
 	if first.Space != 1 || first.TrainItems != 60 || first.Items != 61 {
 		t.Errorf("first training: %+v", first)
 	}
-	before, err := c.Search(ctx, db.Query{Key: "k1", From: "image"})
-	if err != nil {
-		t.Fatal(err)
-	}
+	before := need(c.Search(ctx, db.Query{Key: "k1", From: "image"}))(t)
 	second := dbkit.MustTrain(t, c, db.TrainOptions{Options: fit.Options{Bits: 128, Method: model.MethodJoint}})
 	if second.Space != 2 || second.Bits != 128 || second.Items != 62 {
 		t.Errorf("second training: %+v", second)
 	}
-	after, err := c.Search(ctx, db.Query{Key: "k1", From: "image"})
-	if err != nil {
-		t.Fatal(err)
-	}
+	after := need(c.Search(ctx, db.Query{Key: "k1", From: "image"}))(t)
 	if before.Space != 1 || after.Space != 2 || after.Hits[0].Distance > 128 {
 		t.Errorf("searches in spaces %d and %d", before.Space, after.Space)
 	}
@@ -136,10 +130,7 @@ func TestTrainingAgainReplacesTheSpace(t *testing.T) {
 	defer d.Close()
 	c = dbkit.MustCollection(t, d, "main")
 	dbkit.EqualItems(t, items, dbkit.AllItems(t, c))
-	again, err := c.Search(ctx, db.Query{Key: "k1", From: "image"})
-	if err != nil {
-		t.Fatal(err)
-	}
+	again := need(c.Search(ctx, db.Query{Key: "k1", From: "image"}))(t)
 	if diff := cmp.Diff(after, again); diff != "" {
 		t.Error("reopened:", diff)
 	}
@@ -227,9 +218,7 @@ func TestVectorsFarFromTheTrainingSet(t *testing.T) {
 	if _, err := c.Evaluate(ctx, e); !errors.Is(err, db.ErrInvalid) {
 		t.Errorf("evaluate: %v", err)
 	}
-	if _, err := c.Put(ctx, far); err != nil {
-		t.Fatal(err)
-	}
+	need(c.Put(ctx, far))(t)
 	if it, err := c.Get(ctx, far.Key); err != nil || it.Code != nil || it.CodeFrom != "" {
 		t.Errorf("%+v, %v", it, err)
 	}
@@ -336,10 +325,7 @@ func TestTrainOptionsNameTheStages(t *testing.T) {
 		opt.Progress = func(stage string, _, _ int64) { heard[stage] = true }
 		dbkit.MustTrain(t, c, opt)
 	}
-	source, err := os.ReadFile("train.go")
-	if err != nil {
-		t.Fatal(err)
-	}
+	source := need(os.ReadFile("train.go"))(t)
 	comment, _, _ := strings.Cut(string(source), "type TrainOptions struct")
 	_, comment, _ = strings.Cut(comment, "// Progress hears the stages")
 	named := map[string]bool{}

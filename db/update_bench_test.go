@@ -31,10 +31,7 @@ func streamed(b *testing.B, first, n int, opts *db.Options) (*db.DB, *db.Collect
 	}
 	d := dbkit.MustOpen(b, b.TempDir(), opts)
 	b.Cleanup(func() { d.Close() })
-	c, err := d.CreateCollection(ctx, "main", db.Schema{Modalities: []db.Modality{{Name: "image", Dim: 128}, {Name: "text", Dim: 128}}})
-	if err != nil {
-		b.Fatal(err)
-	}
+	c := need(d.CreateCollection(ctx, "main", db.Schema{Modalities: []db.Modality{{Name: "image", Dim: 128}, {Name: "text", Dim: 128}}}))(b)
 	putAll(b, c, items[:first])
 	modalities := []string{"image", "text"}
 	opt := fit.Options{
@@ -59,9 +56,7 @@ func BenchmarkUpdate(b *testing.B) {
 	for b.Loop() {
 		it := *items[2000+n%6000]
 		it.Key = fmt.Sprint("new", n)
-		if _, err := c.Put(ctx, &it); err != nil {
-			b.Fatal(err)
-		}
+		need(c.Put(ctx, &it))(b)
 		if n++; n%every == 0 {
 			start := time.Now()
 			dbkit.MustUpdate(b, c, db.UpdateOptions{})
@@ -83,9 +78,7 @@ func medianSearch(b *testing.B, c *db.Collection, items []*db.Item, while, count
 		}
 		q := db.Query{From: "image", Vector: items[i%len(items)].Vectors["image"], To: "text"}
 		start := time.Now()
-		if _, err := c.Search(ctx, q); err != nil {
-			b.Fatal(err)
-		}
+		need(c.Search(ctx, q))(b)
 		all = append(all, time.Since(start))
 	}
 	slices.Sort(all)

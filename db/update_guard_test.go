@@ -27,10 +27,7 @@ func TestGuardOfFewLabelled(t *testing.T) {
 		cfg.Items, cfg.Dims, cfg.Seed = 1200, []int{24, 16}, 3
 		d := dbkit.MustOpen(t, t.TempDir(), nil)
 		schema := db.Schema{Modalities: []db.Modality{{Name: "image", Dim: 24}, {Name: "text", Dim: 16}}}
-		col, err := d.CreateCollection(ctx, "main", schema)
-		if err != nil {
-			t.Fatal(err)
-		}
+		col := need(d.CreateCollection(ctx, "main", schema))(t)
 		data := synth.Pairs(cfg)
 		var items []*db.Item
 		for i := range cfg.Items {

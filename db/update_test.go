@@ -36,7 +36,7 @@ func presentStatistics(ctx context.Context, c *db.Collection, v *state.View, cv 
 // that its rows have taught, accumulated anew from what is stored.
 func statisticsOf(t testing.TB, c *db.Collection, space uint32) (got, want *model.Statistics) {
 	t.Helper()
-	err := db.Read(c, func(v *state.View, cv *state.CollectionView) error {
+	must(t, db.Read(c, func(v *state.View, cv *state.CollectionView) error {
 		cv, err := cv.InSpace(space)
 		if err != nil {
 			return err
@@ -74,10 +74,7 @@ func statisticsOf(t testing.TB, c *db.Collection, space uint32) (got, want *mode
 		}
 		want = o.Statistics()
 		return err
-	})
-	if err != nil {
-		t.Fatal(err)
-	}
+	}))
 	return got, want
 }
 
@@ -96,10 +93,7 @@ func TestUpdateByLabels(t *testing.T) {
 	dbkit.LongTest(t)
 	mem := vfs.NewCrashableMem()
 	d := dbkit.MustOpen(t, "db", &db.Options{FS: mem})
-	c, err := d.CreateCollection(ctx, "main", dbkit.PairsSchema)
-	if err != nil {
-		t.Fatal(err)
-	}
+	c := need(d.CreateCollection(ctx, "main", dbkit.PairsSchema))(t)
 	items := dbkit.Pairs(400, synth.Config{Seed: 4, Missing: .2})
 	putAll(t, c, items[:80])
 	opt := db.TrainOptions{Options: fit.Options{Bits: 32, Anchors: 20}}
@@ -115,12 +109,8 @@ func TestUpdateByLabels(t *testing.T) {
 				changed.Vectors = items[300+i].Vectors
 				putAll(t, c, []*db.Item{&changed})
 			}
-			if _, err := c.Delete(ctx, "k31", "k33", "k90", "k210"); err != nil {
-				t.Fatal(err)
-			}
-			if _, err := c.Merge(ctx, &db.Item{Key: "k50", Payload: []byte("x")}); err != nil {
-				t.Fatal(err)
-			}
+			need(c.Delete(ctx, "k31", "k33", "k90", "k210"))(t)
+			need(c.Merge(ctx, &db.Item{Key: "k50", Payload: []byte("x")}))(t)
 		}
 		u := dbkit.MustUpdate(t, c, db.UpdateOptions{})
 		revision++
@@ -228,9 +218,7 @@ func TestUpdateByProjections(t *testing.T) {
 		} else if !u.Revised && again.Items+again.Skipped != 300 {
 			t.Errorf("%v: they wait for a teacher: %+v", teacher, again)
 		}
-		if _, err := c.Delete(ctx, items[300].Key, items[301].Key); err != nil {
-			t.Fatal(err)
-		}
+		need(c.Delete(ctx, items[300].Key, items[301].Key))(t)
 		putAll(t, c, items[310:320])
 		dbkit.MustUpdate(t, c, db.UpdateOptions{})
 		checkStatistics(t, c, 0)
@@ -243,10 +231,7 @@ func TestUpdateByProjections(t *testing.T) {
 func TestGrowLabels(t *testing.T) {
 	mem := vfs.NewCrashableMem()
 	d := dbkit.MustOpen(t, "db", &db.Options{FS: mem})
-	c, err := d.CreateCollection(ctx, "main", dbkit.PairsSchema)
-	if err != nil {
-		t.Fatal(err)
-	}
+	c := need(d.CreateCollection(ctx, "main", dbkit.PairsSchema))(t)
 	items := dbkit.Pairs(200, synth.Config{Seed: 7})
 	putAll(t, c, items[:150])
 	dbkit.MustTrain(t, c, db.TrainOptions{Options: fit.Options{Bits: 16, Anchors: 20}})
@@ -333,9 +318,7 @@ func TestUpdateWithNothingThatHasTaught(t *testing.T) {
 		before = append(before, code)
 	}
 	for _, it := range items[:60] {
-		if _, err := c.Delete(ctx, it.Key); err != nil {
-			t.Fatal(err)
-		}
+		need(c.Delete(ctx, it.Key))(t)
 	}
 	putAll(t, c, []*db.Item{{Key: "grows", Labels: []string{"grown"}}})
 	u := dbkit.MustUpdate(t, c, db.UpdateOptions{GrowLabels: true, Teacher: db.TeacherLabels})
@@ -344,10 +327,7 @@ func TestUpdateWithNothingThatHasTaught(t *testing.T) {
 	}
 	putAll(t, c, items[90:])
 	for i, it := range items[60:] {
-		got, err := c.Get(ctx, it.Key)
-		if err != nil {
-			t.Fatal(err)
-		}
+		got := need(c.Get(ctx, it.Key))(t)
 		if !slices.Equal(got.Code, before[i]) {
 			t.Errorf("item %s: code %x, before %x", it.Key, got.Code, before[i])
 		}
@@ -386,17 +366,14 @@ func TestRevisionsAreKeptAndRestored(t *testing.T) {
 		projection[u.Revision] = z
 	}
 	kept := func() (all []uint32) {
-		err := db.Read(w.c, func(_ *state.View, cv *state.CollectionView) error {
+		must(t, db.Read(w.c, func(_ *state.View, cv *state.CollectionView) error {
 			for _, d := range cv.Revisions {
 				if d.Revision > 1 {
 					all = append(all, d.Revision)
 				}
 			}
 			return nil
-		})
-		if err != nil {
-			t.Fatal(err)
-		}
+		}))
 		return all
 	}
 	want := []uint32{3, 6, 7, 8, 9, 10, 11, 12, 13}
@@ -410,10 +387,7 @@ func TestRevisionsAreKeptAndRestored(t *testing.T) {
 		t.Errorf("%v", err)
 	}
 	for _, to := range []uint32{9, 3, 1} {
-		u, err := w.c.RestoreRevision(ctx, 0, to)
-		if err != nil {
-			t.Fatal(err)
-		}
+		u := need(w.c.RestoreRevision(ctx, 0, to))(t)
 		_, z, err := w.c.EncodeQuery(ctx, probe)
 		if err != nil || to > 1 && !slices.Equal(z, projection[to]) {
 			t.Errorf("revision %d, which is %d again, projects to %v, want %v (%v)", u.Revision, to, z, projection[to], err)
@@ -437,10 +411,7 @@ func TestUpdatesInTheBackground(t *testing.T) {
 	for _, opts := range []db.Options{{UpdateItems: 50}, {UpdateInterval: 20 * time.Millisecond}} {
 		opts.FS = vfs.NewMem()
 		d := dbkit.MustOpen(t, "db", &opts)
-		c, err := d.CreateCollection(ctx, "main", dbkit.PairsSchema)
-		if err != nil {
-			t.Fatal(err)
-		}
+		c := need(d.CreateCollection(ctx, "main", dbkit.PairsSchema))(t)
 		items := dbkit.Pairs(300, synth.Config{Seed: 9})
 		putAll(t, c, items[:100])
 		dbkit.MustTrain(t, c, db.TrainOptions{Options: fit.Options{Bits: 32, Anchors: 20}})
@@ -463,15 +434,11 @@ func TestUpdateAfterRestoring(t *testing.T) {
 	}
 	putAll(t, c, items[200:250])
 	dbkit.MustUpdate(t, c, db.UpdateOptions{Teacher: db.TeacherSelf})
-	if _, err := c.Delete(ctx, "k7", "k8"); err != nil {
-		t.Fatal(err)
-	}
-	if _, err := c.RestoreRevision(ctx, 0, 1); err != nil {
-		t.Fatal(err)
-	}
+	need(c.Delete(ctx, "k7", "k8"))(t)
+	need(c.RestoreRevision(ctx, 0, 1))(t)
 	putAll(t, c, items[250:])
 	dbkit.MustUpdate(t, c, db.UpdateOptions{Teacher: db.TeacherSelf})
-	err := db.Read(c, func(v *state.View, cv *state.CollectionView) error {
+	must(t, db.Read(c, func(v *state.View, cv *state.CollectionView) error {
 		statistics, err := presentStatistics(ctx, c, v, cv)
 		if err != nil {
 			return err
@@ -491,10 +458,7 @@ func TestUpdateAfterRestoring(t *testing.T) {
 			}
 		}
 		return nil
-	})
-	if err != nil {
-		t.Fatal(err)
-	}
+	}))
 }
 
 // Where many rows are pending, those with labels are found by the sets of labels.

@@ -21,10 +21,7 @@ import (
 // activeSpace returns what is told of the active space.
 func activeSpace(t testing.TB, c *db.Collection) db.SpaceInfo {
 	t.Helper()
-	all, err := c.Spaces(ctx)
-	if err != nil {
-		t.Fatal(err)
-	}
+	all := need(c.Spaces(ctx))(t)
 	for _, s := range all {
 		if s.State == db.SpaceActive {
 			return s
@@ -50,10 +47,7 @@ func TestWhatStartsAnUpdate(t *testing.T) {
 	fs := vfs.NewMem()
 	opts := &db.Options{FS: fs, UpdateItems: 50}
 	d := dbkit.MustOpen(t, "db", opts)
-	c, err := d.CreateCollection(ctx, "main", dbkit.PairsSchema)
-	if err != nil {
-		t.Fatal(err)
-	}
+	c := need(d.CreateCollection(ctx, "main", dbkit.PairsSchema))(t)
 	items := dbkit.Pairs(200, synth.Config{Seed: 9})
 	putAll(t, c, items[:100])
 	dbkit.MustTrain(t, c, db.TrainOptions{Options: fit.Options{Bits: 32, Anchors: 20}})
@@ -69,9 +63,7 @@ func TestWhatStartsAnUpdate(t *testing.T) {
 	for _, it := range items[:60] {
 		keys = append(keys, it.Key)
 	}
-	if _, err := c.Delete(ctx, keys...); err != nil {
-		t.Fatal(err)
-	}
+	need(c.Delete(ctx, keys...))(t)
 	eventually(t, "an update after 60 deletions", func() bool { return activeSpace(t, c).Revision > before })
 	checkStatistics(t, c, 0)
 	dbkit.MustClose(t, d)
@@ -80,10 +72,7 @@ func TestWhatStartsAnUpdate(t *testing.T) {
 // An update that has nothing to store is not repeated because others write.
 func TestUpdatesThatRefuseAreNotRepeated(t *testing.T) {
 	_, c := dbkit.OpenPairs(t)
-	other, err := db.Of(c).CreateCollection(ctx, "other", dbkit.PairsSchema)
-	if err != nil {
-		t.Fatal(err)
-	}
+	other := need(db.Of(c).CreateCollection(ctx, "other", dbkit.PairsSchema))(t)
 	items := dbkit.Pairs(201, synth.Config{Seed: 9})
 	putAll(t, c, items[:100])
 	dbkit.MustTrain(t, c, db.TrainOptions{Options: fit.Options{Bits: 32, Anchors: 20}})
@@ -92,9 +81,7 @@ func TestUpdatesThatRefuseAreNotRepeated(t *testing.T) {
 	}
 	putAll(t, c, items[100:200])
 	written := func() (n int) {
-		if err := db.Read(c, func(_ *state.View, cv *state.CollectionView) error { n = cv.Written; return nil }); err != nil {
-			t.Fatal(err)
-		}
+		must(t, db.Read(c, func(_ *state.View, cv *state.CollectionView) error { n = cv.Written; return nil }))
 		return n
 	}
 	if n := written(); n != 100 {
@@ -148,9 +135,7 @@ func TestStatisticsThatHaveShrunk(t *testing.T) {
 	w.put(items[:100])
 	dbkit.MustTrain(t, w.c, db.TrainOptions{Options: opt})
 	for _, key := range []string{"long", "longer than others"} {
-		if _, err := w.c.Delete(ctx, key); err != nil {
-			t.Fatal(err)
-		}
+		need(w.c.Delete(ctx, key))(t)
 		dbkit.MustUpdate(t, w.c, db.UpdateOptions{})
 		w.reopen()
 		checkStatistics(t, w.c, 0)
@@ -177,10 +162,7 @@ func TestReindexEndsWhileItemsCome(t *testing.T) {
 	if err != nil || r.Items != 60+n || n > 400 {
 		t.Errorf("%+v, %v, after %d more items", r, err, n)
 	}
-	in, err := c.InSpace(r.Space)
-	if err != nil {
-		t.Fatal(err)
-	}
+	in := need(c.InSpace(r.Space))(t)
 	for _, it := range dbkit.AllItems(t, in) {
 		if it.Code == nil {
 			t.Errorf("item %s has no code", it.Key)

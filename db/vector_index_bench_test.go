@@ -27,10 +27,7 @@ var (
 // importIndexed makes the collection of BenchmarkVectorIndex, and an index of its vectors.
 func importIndexed(b *testing.B, database *db.DB, e *synth.EmbeddingSource) *db.Collection {
 	n := *indexItems
-	c, err := database.CreateCollection(ctx, "main", db.Schema{Modalities: []db.Modality{{Name: "e", Dim: *indexDims}}})
-	if err != nil {
-		b.Fatal(err)
-	}
+	c := need(database.CreateCollection(ctx, "main", db.Schema{Modalities: []db.Modality{{Name: "e", Dim: *indexDims}}}))(b)
 	start := time.Now()
 	const batch = 50000
 	for from := 0; from < n; from += batch {
@@ -44,20 +41,13 @@ func importIndexed(b *testing.B, database *db.DB, e *synth.EmbeddingSource) *db.
 					}
 				}
 			}
-			if err := bt.Put(c, item); err != nil {
-				b.Fatal(err)
-			}
+			must(b, bt.Put(c, item))
 		}
-		if err := bt.Commit(ctx); err != nil {
-			b.Fatal(err)
-		}
+		must(b, bt.Commit(ctx))
 	}
 	b.Logf("imported in %v", time.Since(start))
 	start = time.Now()
-	x, err := c.IndexVectors(ctx, db.IndexOptions{})
-	if err != nil {
-		b.Fatal(err)
-	}
+	x := need(c.IndexVectors(ctx, db.IndexOptions{}))(b)
 	b.Logf("indexed in %v: %d cells, the largest of %d, %d bytes, %v", time.Since(start), x.Cells, x.Largest, x.Bytes, x.Seconds)
 	for _, p := range x.Measured {
 		b.Logf("k %d reach %.2f recall %.4f +- %.4f worst %.4f probes %.1f entries %.0f", p.K, p.Reach, p.Recall, p.Error, p.Worst, p.Probes, p.Entries)
@@ -70,18 +60,12 @@ func importIndexed(b *testing.B, database *db.DB, e *synth.EmbeddingSource) *db.
 func BenchmarkVectorIndex(b *testing.B) {
 	cells.ExactCost = 125_000 // as in earnest
 	defer func() { cells.ExactCost = 0 }()
-	e, err := synth.NewEmbeddingSource(synth.EmbeddingSet(*indexSet), *indexDims, 1)
-	if err != nil {
-		b.Fatal(err)
-	}
+	e := need(synth.NewEmbeddingSource(synth.EmbeddingSet(*indexSet), *indexDims, 1))(b)
 	dir := *indexDir
 	if dir == "" {
 		dir = b.TempDir() + "/db"
 	}
-	database, err := db.Open(dir, &db.Options{RerankCacheBytes: *indexCache})
-	if err != nil {
-		b.Fatal(err)
-	}
+	database := need(db.Open(dir, &db.Options{RerankCacheBytes: *indexCache}))(b)
 	defer database.Close()
 	c, err := database.Collection("main")
 	if errors.Is(err, db.ErrNotFound) {
@@ -94,19 +78,12 @@ func BenchmarkVectorIndex(b *testing.B) {
 		qs[i] = e.Vector(1<<40 + i)
 	}
 	// Until vectors are in memory.
-	if _, err := c.Search(ctx, db.Query{From: "e", Vector: qs[0], K: 10, Recall: 1}); err != nil {
-		b.Fatal(err)
-	}
-	if err := database.WaitForIndex(ctx); err != nil {
-		b.Fatal(err)
-	}
+	need(c.Search(ctx, db.Query{From: "e", Vector: qs[0], K: 10, Recall: 1}))(b)
+	must(b, database.WaitForIndex(ctx))
 	measure := func(b *testing.B, name, where string, k int, recalls ...float64) {
 		var truth [][]string
 		for _, q := range qs {
-			r, err := c.Search(ctx, db.Query{From: "e", Vector: q, K: k, Recall: 1, Where: where})
-			if err != nil {
-				b.Fatal(err)
-			}
+			r := need(c.Search(ctx, db.Query{From: "e", Vector: q, K: k, Recall: 1, Where: where}))(b)
 			truth = append(truth, keysOf(r.Hits))
 		}
 		for _, recall := range recalls {
@@ -115,10 +92,7 @@ func BenchmarkVectorIndex(b *testing.B) {
 				hits, of, i, approximate := 0, 0, 0, 0
 				for b.Loop() {
 					at := time.Now()
-					r, err := c.Search(ctx, db.Query{From: "e", Vector: qs[i%len(qs)], K: k, Recall: recall, Where: where})
-					if err != nil {
-						b.Fatal(err)
-					}
+					r := need(c.Search(ctx, db.Query{From: "e", Vector: qs[i%len(qs)], K: k, Recall: recall, Where: where}))(b)
 					took = append(took, time.Since(at))
 					for _, h := range r.Hits {
 						if slices.Contains(truth[i%len(qs)], h.Key) {
@@ -163,14 +137,8 @@ func BenchmarkPutBesideSearches(b *testing.B) {
 	cells.ExactCost = 125_000
 	defer func() { cells.ExactCost = 0 }()
 	n, d := *indexItems, *indexDims
-	e, err := synth.NewEmbeddingSource(synth.EmbeddingSet(*indexSet), d, 1)
-	if err != nil {
-		b.Fatal(err)
-	}
-	codes, err := synth.Codes(synth.Uniform, 128, n+1<<16, 1)
-	if err != nil {
-		b.Fatal(err)
-	}
+	e := need(synth.NewEmbeddingSource(synth.EmbeddingSet(*indexSet), d, 1))(b)
+	codes := need(synth.Codes(synth.Uniform, 128, n+1<<16, 1))(b)
 	for _, kind := range []string{"codes", "vectors"} {
 		schema := db.Schema{Bits: 128}
 		item := func(i int) *db.Item {
@@ -184,31 +152,19 @@ func BenchmarkPutBesideSearches(b *testing.B) {
 			}
 			query = func(i int) db.Query { return db.Query{From: "e", Vector: e.Vector(1<<40 + i), K: 10, Recall: .95} }
 		}
-		database, err := db.Open(b.TempDir(), nil)
-		if err != nil {
-			b.Fatal(err)
-		}
+		database := need(db.Open(b.TempDir(), nil))(b)
 		defer database.Close()
-		c, err := database.CreateCollection(ctx, "main", schema)
-		if err != nil {
-			b.Fatal(err)
-		}
+		c := need(database.CreateCollection(ctx, "main", schema))(b)
 		const batch = 50000
 		for from := 0; from < n; from += batch {
 			bt := database.NewBatch()
 			for i := from; i < min(from+batch, n); i++ {
-				if err := bt.Put(c, item(i)); err != nil {
-					b.Fatal(err)
-				}
+				must(b, bt.Put(c, item(i)))
 			}
-			if err := bt.Commit(ctx); err != nil {
-				b.Fatal(err)
-			}
+			must(b, bt.Commit(ctx))
 		}
 		if kind == "vectors" {
-			if _, err := c.IndexVectors(ctx, db.IndexOptions{}); err != nil {
-				b.Fatal(err)
-			}
+			need(c.IndexVectors(ctx, db.IndexOptions{}))(b)
 		}
 		qs := make([]db.Query, 200)
 		for i := range qs {
@@ -236,9 +192,7 @@ func BenchmarkPutBesideSearches(b *testing.B) {
 				it := item(next)
 				next++
 				at := time.Now()
-				if _, err := c.Put(ctx, it); err != nil {
-					b.Fatal(err)
-				}
+				need(c.Put(ctx, it))(b)
 				took = append(took, time.Since(at))
 			}
 			close(stop)
@@ -254,14 +208,8 @@ func BenchmarkPutBesideSearches(b *testing.B) {
 // have little left that they compare with each of them: the processor time of all goroutines, the index that is
 // made anew meanwhile included.
 func BenchmarkTakeIn(b *testing.B) {
-	first, err := synth.NewEmbeddingSource(synth.EmbeddingSet(*indexSet), *indexDims, 1)
-	if err != nil {
-		b.Fatal(err)
-	}
-	other, err := synth.NewEmbeddingSource(synth.EmbeddingSet(*indexSet), *indexDims, 2)
-	if err != nil {
-		b.Fatal(err)
-	}
+	first := need(synth.NewEmbeddingSource(synth.EmbeddingSet(*indexSet), *indexDims, 1))(b)
+	other := need(synth.NewEmbeddingSource(synth.EmbeddingSet(*indexSet), *indexDims, 2))(b)
 	usage := []metrics.Sample{{Name: "/cpu/classes/user:cpu-seconds"}, {Name: "/cpu/classes/gc/total:cpu-seconds"}}
 	spent := func() float64 {
 		runtime.GC() // brings the figures up to date
@@ -271,10 +219,7 @@ func BenchmarkTakeIn(b *testing.B) {
 	cpu := 0.
 	for b.Loop() {
 		b.StopTimer()
-		database, err := db.Open(b.TempDir()+"/db", &db.Options{RerankCacheBytes: *indexCache})
-		if err != nil {
-			b.Fatal(err)
-		}
+		database := need(db.Open(b.TempDir()+"/db", &db.Options{RerankCacheBytes: *indexCache}))(b)
 		c := importIndexed(b, database, first)
 		n := *indexItems / 4
 		items := make([]*db.Item, n)
@@ -286,13 +231,9 @@ func BenchmarkTakeIn(b *testing.B) {
 		for from := 0; from < n; from += 100 {
 			bt := database.NewBatch()
 			for _, item := range items[from:min(from+100, n)] {
-				if err := bt.Put(c, item); err != nil {
-					b.Fatal(err)
-				}
+				must(b, bt.Put(c, item))
 			}
-			if err := bt.Commit(ctx); err != nil {
-				b.Fatal(err)
-			}
+			must(b, bt.Commit(ctx))
 		}
 		eventually(b, "the index has taken in what has come", func() bool {
 			all, err := c.VectorIndexes()
@@ -300,9 +241,7 @@ func BenchmarkTakeIn(b *testing.B) {
 		})
 		b.StopTimer()
 		cpu += spent() - before
-		if err := database.Close(); err != nil {
-			b.Fatal(err)
-		}
+		must(b, database.Close())
 		b.StartTimer()
 	}
 	b.ReportMetric(cpu/float64(b.N), "cpu-s")

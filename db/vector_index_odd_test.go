@@ -23,10 +23,7 @@ import (
 func TestVectorsThatComeDuringAFold(t *testing.T) {
 	d := dbkit.MustOpen(t, "db", &db.Options{FS: vfs.NewMem()})
 	defer dbkit.MustClose(t, d)
-	c, err := d.CreateCollection(ctx, "main", indexedSchema)
-	if err != nil {
-		t.Fatal(err)
-	}
+	c := need(d.CreateCollection(ctx, "main", indexedSchema))(t)
 	items := embedded(t, 0, 4000, 48)
 	first := slices.Clone(items)
 	for i, it := range items {
@@ -69,9 +66,7 @@ func TestVectorsThatChangeDuringAFold(t *testing.T) {
 	defer dbkit.MustClose(t, d)
 	put := func(vector int) {
 		t.Helper()
-		if _, err := c.Put(ctx, &db.Item{Key: "k0", Vectors: items[vector].Vectors, Fields: items[0].Fields}); err != nil {
-			t.Fatal(err)
-		}
+		need(c.Put(ctx, &db.Item{Key: "k0", Vectors: items[vector].Vectors, Fields: items[0].Fields}))(t)
 	}
 	put(100)
 	held, ended := heldIn("readFold"), make(chan error)
@@ -119,10 +114,7 @@ func TestAnOutgrownIndexIsNotUsed(t *testing.T) {
 		x := *cv.Indexes[0].VectorIndex
 		v.Release()
 		x.Churn = churn
-		b, err := x.Encode()
-		if err != nil {
-			t.Fatal(err)
-		}
+		b := need(x.Encode())(t)
 		keyValue{codec.NumberKey(codec.KindIndex, db.Inside(c).ID, x.ID), b}.put(t, d)
 		dbkit.MustClose(t, d)
 		d = dbkit.MustOpen(t, "db", &db.Options{FS: fs, ReadOnly: true, MustExist: true})
@@ -151,9 +143,7 @@ func TestLooseVectorsOfManyProcesses(t *testing.T) {
 	odd := oddItems(100)
 	putAll(t, c, odd)
 	for range 8 { // 800 would be more than it has
-		if _, err := db.State(d).TakeIn(ctx, db.Inside(c).ID, 1, 1, len(odd)); err != nil {
-			t.Fatal(err)
-		}
+		need(db.State(d).TakeIn(ctx, db.Inside(c).ID, 1, 1, len(odd)))(t)
 		dbkit.MustClose(t, d)
 		d = dbkit.MustOpen(t, "db", &db.Options{FS: fs})
 		c = dbkit.MustCollection(t, d, "main")
@@ -174,9 +164,7 @@ func TestLooseVectorsThatGo(t *testing.T) {
 		keys = append(keys, it.Key)
 	}
 	putAll(t, c, odd)
-	if _, err := db.State(d).TakeIn(ctx, db.Inside(c).ID, 1, 1, len(odd)); err != nil {
-		t.Fatal(err)
-	}
+	need(db.State(d).TakeIn(ctx, db.Inside(c).ID, 1, 1, len(odd)))(t)
 	loose := func() int {
 		all, err := c.VectorIndexes()
 		if err != nil || len(all) != 1 {
@@ -187,9 +175,7 @@ func TestLooseVectorsThatGo(t *testing.T) {
 	if n := loose(); n != len(odd) {
 		t.Errorf("%d vectors of another kind have come, %d are loose", len(odd), n)
 	}
-	if _, err := c.Delete(ctx, keys...); err != nil {
-		t.Fatal(err)
-	}
+	need(c.Delete(ctx, keys...))(t)
 	if n := loose(); n != 0 {
 		t.Errorf("they have gone, and %d are loose", n)
 	}
@@ -211,9 +197,7 @@ func TestCellsAreOverfullAfterOpening(t *testing.T) {
 			more = append(more, &db.Item{Key: fmt.Sprint("more", i, "-", j), Vectors: items[j%40].Vectors})
 		}
 		putAll(t, c, more)
-		if _, err := db.State(d).TakeIn(ctx, db.Inside(c).ID, 1, 1, n); err != nil {
-			t.Fatal(err)
-		}
+		need(db.State(d).TakeIn(ctx, db.Inside(c).ID, 1, 1, n))(t)
 		if all, err := c.VectorIndexes(); err != nil || few != (all[0].Loose < n/2) {
 			t.Errorf("%d vectors like some have come, %d are loose, %v", n, all[0].Loose, err)
 		}
@@ -225,10 +209,7 @@ func TestCellsAreOverfullAfterOpening(t *testing.T) {
 func TestAnIndexIsMadeUnderWrites(t *testing.T) {
 	d := dbkit.MustOpen(t, "db", &db.Options{FS: vfs.NewMem()})
 	defer dbkit.MustClose(t, d)
-	c, err := d.CreateCollection(ctx, "main", indexedSchema)
-	if err != nil {
-		t.Fatal(err)
-	}
+	c := need(d.CreateCollection(ctx, "main", indexedSchema))(t)
 	items := embedded(t, 0, 2000, 48)
 	dbkit.PutAll(t, d, c, items)
 	var wg sync.WaitGroup
@@ -249,7 +230,7 @@ func TestAnIndexIsMadeUnderWrites(t *testing.T) {
 			}
 		})
 	}
-	_, err = c.IndexVectors(ctx, db.IndexOptions{})
+	_, err := c.IndexVectors(ctx, db.IndexOptions{})
 	close(stop)
 	wg.Wait()
 	if err != nil {
@@ -294,10 +275,7 @@ func TestPagesOfAnIndexEndAtTheEnd(t *testing.T) {
 			}
 		}
 		n := 0
-		for _, err := range c.Neighbors(ctx, db.Query{From: "e", Vector: x}) {
-			if err != nil {
-				t.Fatal(err)
-			}
+		for range every(t, c.Neighbors(ctx, db.Query{From: "e", Vector: x})) {
 			n++
 		}
 		if n < want*95/100 {
@@ -315,9 +293,7 @@ func TestAnIndexIsDroppedWhileItIsLoaded(t *testing.T) {
 	x := embedded(t, 1<<20, 1, 48)[0].Vectors["e"]
 	for range 5 {
 		copied := vfs.NewMem()
-		if _, err := vfs.Clone(fs, copied, "db", "db"); err != nil {
-			t.Fatal(err)
-		}
+		need(vfs.Clone(fs, copied, "db", "db"))(t)
 		_ = copied.Remove("db/LOCK")
 		d := dbkit.MustOpen(t, "db", &db.Options{FS: copied})
 		c := dbkit.MustCollection(t, d, "main")
@@ -370,13 +346,10 @@ func TestIndexesOfLargeVectors(t *testing.T) {
 			d := dbkit.MustOpen(t, "db", &db.Options{FS: fs})
 			schema := indexedSchema
 			schema.Modalities = []db.Modality{{Name: "e", Dim: 48, Metric: metric}}
-			c, err := d.CreateCollection(ctx, "main", schema)
-			if err != nil {
-				t.Fatal(err)
-			}
+			c := need(d.CreateCollection(ctx, "main", schema))(t)
 			dbkit.PutAll(t, d, c, items)
 			some, cancel := context.WithTimeout(ctx, 30*time.Second)
-			_, err = c.IndexVectors(some, db.IndexOptions{Cells: 16})
+			_, err := c.IndexVectors(some, db.IndexOptions{Cells: 16})
 			cancel()
 			if err != nil {
 				t.Errorf("%s: %v", name, err)
@@ -419,9 +392,7 @@ func TestAnIndexWithOneLargeVector(t *testing.T) {
 		for i := range long {
 			long[i] = 3e38
 		}
-		if _, err := c.Put(ctx, &db.Item{Key: "long", Vectors: map[string][]float32{"e": long}}); err != nil {
-			t.Fatal(err)
-		}
+		need(c.Put(ctx, &db.Item{Key: "long", Vectors: map[string][]float32{"e": long}}))(t)
 		dbkit.PutAll(t, d, c, embedded(t, 2000, 600, 48)[20:580]) // so that it is taken in
 		eventually(t, "folded", func() bool {
 			all, err := c.VectorIndexes()
@@ -498,23 +469,14 @@ func TestIndexesComeToRest(t *testing.T) {
 			d, c := indexedBy(t, vfs.NewMem(), make(0, 100), metric)
 			dbkit.PutAll(t, d, c, make(100, 1100))
 			stats := func() (int, int64, int) {
-				all, err := c.VectorIndexes()
-				if err != nil {
-					t.Fatal(err)
-				}
-				s, err := d.Stats()
-				if err != nil {
-					t.Fatal(err)
-				}
+				all := need(c.VectorIndexes())(t)
+				s := need(d.Stats())(t)
 				return all[0].Unknown, int64(s.Sequence), all[0].Cells
 			}
 			eventually(t, "folded", func() bool { n, _, _ := stats(); return n < 512 })
 			// The indexer ends an operation when it has nothing left to do with an index.
 			eventually(t, "the indexer rests", func() bool {
-				a, err := d.Stats()
-				if err != nil {
-					t.Fatal(err)
-				}
+				a := need(d.Stats())(t)
 				return !slices.ContainsFunc(a.Activity.Running, func(o event.RunningOperation) bool { return o.Op == event.OpIndex })
 			})
 			_, commits, cells := stats()
@@ -530,20 +492,14 @@ func TestIndexesComeToRest(t *testing.T) {
 func TestOneIndexAtATime(t *testing.T) {
 	d := dbkit.MustOpen(t, "db", &db.Options{FS: vfs.NewMem()})
 	defer dbkit.MustClose(t, d)
-	c, err := d.CreateCollection(ctx, "main", indexedSchema)
-	if err != nil {
-		t.Fatal(err)
-	}
+	c := need(d.CreateCollection(ctx, "main", indexedSchema))(t)
 	dbkit.PutAll(t, d, c, embedded(t, 0, 500, 48))
 	second := error(nil)
-	_, err = c.IndexVectors(ctx, db.IndexOptions{Progress: func(stage string, _, _ int64) {
+	need(c.IndexVectors(ctx, db.IndexOptions{Progress: func(stage string, _, _ int64) {
 		if stage == "measure" {
 			_, second = c.IndexVectors(ctx, db.IndexOptions{})
 		}
-	}})
-	if err != nil {
-		t.Fatal(err)
-	}
+	}}))(t)
 	checkError(t, second, db.ErrBusy, `"e"`, "wait")
 	dbkit.CheckSound(t, d, "one made")
 }
@@ -555,9 +511,7 @@ func TestDamagedIndexIsTold(t *testing.T) {
 	d, _ := indexed(t, fsys, items)
 	for key := range storeKeys(t, d) {
 		if key[0] == codec.KindEntries {
-			if err := db.State(d).Engine.DB.Set(key, []byte("garbage"), nil); err != nil {
-				t.Fatal(err)
-			}
+			must(t, db.State(d).Engine.DB.Set(key, []byte("garbage"), nil))
 		}
 	}
 	dbkit.MustClose(t, d)
@@ -572,9 +526,7 @@ func TestDamagedIndexIsTold(t *testing.T) {
 	if s, err := c.Stats(); err != nil || !strings.Contains(s.VectorIndexes[0].Damage, "corruption found") {
 		t.Errorf("%+v, %v", s.VectorIndexes, err)
 	}
-	if _, err := c.IndexVectors(ctx, db.IndexOptions{}); err != nil {
-		t.Fatal(err)
-	}
+	need(c.IndexVectors(ctx, db.IndexOptions{}))(t)
 	explain, _, err = c.Explain(ctx, q, -1)
 	if err != nil || explain.Plan != "cells" || explain.DamagedIndexes != nil {
 		t.Errorf("made anew: %+v, %v", explain, err)

@@ -38,10 +38,7 @@ func TestAnIndexIsUsedWhereItPays(t *testing.T) {
 	}
 	d := dbkit.MustOpen(t, "db", &db.Options{FS: vfs.NewMem()})
 	defer d.Close()
-	c, err := d.CreateCollection(ctx, "main", db.Schema{Modalities: []db.Modality{{Name: "e", Dim: dim}}})
-	if err != nil {
-		t.Fatal(err)
-	}
+	c := need(d.CreateCollection(ctx, "main", db.Schema{Modalities: []db.Modality{{Name: "e", Dim: dim}}}))(t)
 	var items []*db.Item
 	for i := range n {
 		far := i%10 >= 7
@@ -55,9 +52,7 @@ func TestAnIndexIsUsedWhereItPays(t *testing.T) {
 		items = append(items, it)
 	}
 	dbkit.PutAll(t, d, c, items)
-	if _, err := c.IndexVectors(ctx, db.IndexOptions{}); err != nil {
-		t.Fatal(err)
-	}
+	need(c.IndexVectors(ctx, db.IndexOptions{}))(t)
 	explained := func(where string, recall float64) (*db.Explain, *db.Result) {
 		q := db.Query{From: "e", Vector: items[0].Vectors["e"], K: 3, Where: where, Recall: recall}
 		x, r, err := c.Explain(ctx, q, -1)
@@ -97,10 +92,7 @@ func TestALeastSimilarityByAnIndex(t *testing.T) {
 	for _, metric := range []db.Metric{db.Cosine, db.L2, db.Dot} {
 		d, c := indexedBy(t, vfs.NewMem(), items, metric)
 		defer d.Close()
-		all, err := c.VectorIndexes()
-		if err != nil {
-			t.Fatal(err)
-		}
+		all := need(c.VectorIndexes())(t)
 		for _, least := range []float32{.4, .6, .9} {
 			found, of := 0, 0
 			for i := 0; i < 2000; i += 100 {
@@ -139,15 +131,10 @@ func TestAnIndexPaysEarlierWithoutMemory(t *testing.T) {
 		}
 	}
 	plan("vectors")
-	if err := d.Close(); err != nil {
-		t.Fatal(err)
-	}
+	must(t, d.Close())
 	d = dbkit.MustOpen(t, "db", &db.Options{FS: fs, RerankCacheBytes: -1})
 	defer d.Close()
-	var err error
-	if c, err = d.Collection("main"); err != nil {
-		t.Fatal(err)
-	}
+	c = need(d.Collection("main"))(t)
 	plan("cells")
 }
 
@@ -155,26 +142,18 @@ func TestAnIndexPaysEarlierWithoutMemory(t *testing.T) {
 func TestFiltersFollowWrites(t *testing.T) {
 	d := dbkit.MustOpen(t, "db", &db.Options{FS: vfs.NewMem()})
 	defer d.Close()
-	c, err := d.CreateCollection(ctx, "main", indexedSchema)
-	if err != nil {
-		t.Fatal(err)
-	}
+	c := need(d.CreateCollection(ctx, "main", indexedSchema))(t)
 	x := make([]float32, 48)
 	x[0] = 1
 	put := func(key string, year int64, labels ...string) {
 		t.Helper()
 		it := &db.Item{Key: key, Vectors: map[string][]float32{"e": x}, Labels: labels, Fields: map[string]any{"year": year}}
-		if _, err := c.Put(ctx, it); err != nil {
-			t.Fatal(err)
-		}
+		need(c.Put(ctx, it))(t)
 	}
 	check := func(where string, args []any, want ...string) {
 		t.Helper()
 		for range 2 { // the second finds the rows of the first
-			r, err := c.Search(ctx, db.Query{From: "e", Vector: x, K: 10, Where: where, Args: args})
-			if err != nil {
-				t.Fatal(err)
-			}
+			r := need(c.Search(ctx, db.Query{From: "e", Vector: x, K: 10, Where: where, Args: args}))(t)
 			if got := keysOf(r.Hits); !slices.Equal(got, want) {
 				t.Errorf("%s %v: %v, want %v", where, args, got, want)
 			}
@@ -191,9 +170,7 @@ func TestFiltersFollowWrites(t *testing.T) {
 	put("b", 2000, "blue")
 	check("label = 'red'", nil, "a", "c")
 	check("year = ?", []any{int64(2000)}, "a", "b")
-	if _, err := c.Delete(ctx, "a"); err != nil {
-		t.Fatal(err)
-	}
+	need(c.Delete(ctx, "a"))(t)
 	check("label = 'red'", nil, "c")
 	check("year IN (?)", []any{[]int{2000, 2001}}, "b", "c")
 	r, err := c.Search(ctx, db.Query{From: "e", Key: "c", K: 10, Where: "label = 'red'", ExcludeSelf: true})

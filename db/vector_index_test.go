@@ -21,10 +21,7 @@ import (
 // embedded makes items whose vectors look like embeddings, with some odd ones among them.
 func embedded(t testing.TB, from, n, dim int) []*db.Item {
 	t.Helper()
-	e, err := synth.NewEmbeddingSource(synth.Topics, dim, 7)
-	if err != nil {
-		t.Fatal(err)
-	}
+	e := need(synth.NewEmbeddingSource(synth.Topics, dim, 7))(t)
 	var items []*db.Item
 	for i := from; i < from+n; i++ {
 		x := e.Vector(i)
@@ -63,14 +60,9 @@ func indexedBy(t testing.TB, fs vfs.FS, items []*db.Item, metric db.Metric) (*db
 	d := dbkit.MustOpen(t, "db", &db.Options{FS: fs})
 	schema := indexedSchema
 	schema.Modalities = []db.Modality{{Name: "e", Dim: 48, Metric: metric}}
-	c, err := d.CreateCollection(ctx, "main", schema)
-	if err != nil {
-		t.Fatal(err)
-	}
+	c := need(d.CreateCollection(ctx, "main", schema))(t)
 	dbkit.PutAll(t, d, c, items)
-	if _, err := c.IndexVectors(ctx, db.IndexOptions{}); err != nil {
-		t.Fatal(err)
-	}
+	need(c.IndexVectors(ctx, db.IndexOptions{}))(t)
 	return d, c
 }
 
@@ -170,9 +162,7 @@ func TestAnswersByAnIndexDoNotDependOnMemory(t *testing.T) {
 	origin := vfs.NewMem()
 	d, c := indexed(t, origin, items)
 	for _, it := range embedded(t, 5000, 20, 48) { // the index does not know them
-		if _, err := c.Put(ctx, it); err != nil {
-			t.Fatal(err)
-		}
+		need(c.Put(ctx, it))(t)
 	}
 	queries := embedded(t, 1<<20, 60, 48)
 	all := func(c *db.Collection) (all []string) {
@@ -195,18 +185,14 @@ func TestAnswersByAnIndexDoNotDependOnMemory(t *testing.T) {
 	dbkit.MustClose(t, d)
 	for _, budget := range []int64{-1, 1, 50_000, 0} {
 		fs := vfs.NewMem()
-		if _, err := vfs.Clone(origin, fs, "db", "db"); err != nil {
-			t.Fatal(err)
-		}
+		need(vfs.Clone(origin, fs, "db", "db"))(t)
 		d := dbkit.MustOpen(t, "db", &db.Options{FS: fs, RerankCacheBytes: budget})
 		c := dbkit.MustCollection(t, d, "main")
 		for range 2 {
 			if got := all(c); !slices.Equal(got, want) {
 				t.Errorf("budget %d: other answers", budget)
 			}
-			if err := d.WaitForIndex(ctx); err != nil {
-				t.Fatal(err)
-			}
+			must(t, d.WaitForIndex(ctx))
 		}
 		dbkit.MustClose(t, d)
 	}
@@ -241,10 +227,7 @@ func TestPagesOfAnIndex(t *testing.T) {
 		exact := answer(t, c, db.Query{From: "e", Vector: x, K: 70, Recall: 1}).Hits
 		found, wanted = found+shared(exact, hits), wanted+len(exact)
 		var iterated []db.Hit
-		for h, err := range c.Neighbors(ctx, db.Query{From: "e", Vector: x}) {
-			if err != nil {
-				t.Fatal(err)
-			}
+		for h := range every(t, c.Neighbors(ctx, db.Query{From: "e", Vector: x})) {
 			if iterated = append(iterated, h); len(iterated) == 300 {
 				break
 			}
@@ -287,9 +270,7 @@ func TestWritesBesideAnIndex(t *testing.T) {
 		}
 	}
 	for i, it := range items[1500:] {
-		if _, err := c.Put(ctx, it); err != nil {
-			t.Fatal(err)
-		}
+		need(c.Put(ctx, it))(t)
 		now[it.Key] = it
 		check(it)
 		if i < 100 && lost > 0 { // the index takes none in yet, and what it does not know is compared
@@ -298,36 +279,27 @@ func TestWritesBesideAnIndex(t *testing.T) {
 		old := items[r.IntN(1500+i)]
 		switch i % 4 {
 		case 0:
-			if _, err := c.Delete(ctx, old.Key); err != nil {
-				t.Fatal(err)
-			}
+			need(c.Delete(ctx, old.Key))(t)
 			delete(now, old.Key)
 			check(old)
 		case 1:
 			other := *old
 			other.Vectors = items[r.IntN(len(items))].Vectors
-			if _, err := c.Put(ctx, &other); err != nil {
-				t.Fatal(err)
-			}
+			need(c.Put(ctx, &other))(t)
 			now[other.Key] = &other
 			check(&other)
 		case 2:
 			if now[old.Key] != nil && items[i].Vectors != nil {
 				other := *now[old.Key]
 				other.Vectors = items[i].Vectors
-				if _, err := c.Merge(ctx, &db.Item{Key: old.Key, Vectors: other.Vectors}); err != nil {
-					t.Fatal(err)
-				}
+				need(c.Merge(ctx, &db.Item{Key: old.Key, Vectors: other.Vectors}))(t)
 				now[other.Key] = &other
 				check(&other)
 			}
 		}
 	}
 	unknown := func() int {
-		s, err := c.Stats()
-		if err != nil {
-			t.Fatal(err)
-		}
+		s := need(c.Stats())(t)
 		return s.VectorIndexes[0].Unknown - s.VectorIndexes[0].Loose
 	}
 	eventually(t, "the index has taken in what has come", func() bool { return unknown() < 512 })
@@ -342,9 +314,7 @@ func TestWritesBesideAnIndex(t *testing.T) {
 	check(bulk[8])
 	for key := range now {
 		if r.IntN(10) > 0 {
-			if _, err := c.Delete(ctx, key); err != nil {
-				t.Fatal(err)
-			}
+			need(c.Delete(ctx, key))(t)
 			delete(now, key)
 		}
 	}
@@ -391,13 +361,9 @@ func TestIndexesFollowTheItems(t *testing.T) {
 	for from := 0; from < len(items); from += 1000 { // singly, not as tables
 		b := d.NewBatch()
 		for _, it := range items[from : from+1000] {
-			if err := b.Put(c, it); err != nil {
-				t.Fatal(err)
-			}
+			must(t, b.Put(c, it))
 		}
-		if err := b.Commit(ctx); err != nil {
-			t.Fatal(err)
-		}
+		must(t, b.Commit(ctx))
 	}
 	recall := func() float64 {
 		found, wanted := 0, 0
@@ -427,9 +393,7 @@ func TestIndexesFollowTheItems(t *testing.T) {
 	before := index().Cells
 	for i, it := range items {
 		if i%20 > 0 {
-			if _, err := c.Delete(ctx, it.Key); err != nil {
-				t.Fatal(err)
-			}
+			need(c.Delete(ctx, it.Key))(t)
 			delete(byKey, it.Key)
 		}
 	}
@@ -479,11 +443,8 @@ func TestIndexesOfOddVectors(t *testing.T) {
 		"two":   append(equal(1, 1, 2, 3), &db.Item{Key: "other", Vectors: map[string][]float32{"e": {-1, 0, 3e38}}}),
 	} {
 		d := dbkit.MustOpen(t, "db", &db.Options{FS: vfs.NewMem()})
-		c, err := d.CreateCollection(ctx, "main", db.Schema{Modalities: []db.Modality{{Name: "e", Dim: 3}, {Name: "s", Dim: 5, Sparse: true}}})
-		if err != nil {
-			t.Fatal(err)
-		}
-		_, err = c.IndexVectors(ctx, db.IndexOptions{Modality: "e"})
+		c := need(d.CreateCollection(ctx, "main", db.Schema{Modalities: []db.Modality{{Name: "e", Dim: 3}, {Name: "s", Dim: 5, Sparse: true}}}))(t)
+		_, err := c.IndexVectors(ctx, db.IndexOptions{Modality: "e"})
 		checkError(t, err, db.ErrInvalid, "no item", `modality "e"`)
 		dbkit.PutAll(t, d, c, items)
 		_, err = c.IndexVectors(ctx, db.IndexOptions{Modality: "s"})
@@ -503,9 +464,7 @@ func TestIndexesOfOddVectors(t *testing.T) {
 		if all, err := c.VectorIndexes(); err != nil || len(all) != 1 || all[0].Index != 2 {
 			t.Errorf("%s: %+v, %v", name, all, err)
 		}
-		if err := c.DropVectorIndex(ctx, "e"); err != nil {
-			t.Fatal(err)
-		}
+		must(t, c.DropVectorIndex(ctx, "e"))
 		checkError(t, c.DropVectorIndex(ctx, "e"), db.ErrNotFound, `"e"`)
 		if answer(t, c, db.Query{From: "e", Vector: []float32{1, 2, 3}}).Approximate {
 			t.Error("approximate without an index")
@@ -521,14 +480,11 @@ func TestIndexesThatAreNotCompleted(t *testing.T) {
 	items := embedded(t, 0, 600, 48)
 	fs := vfs.NewMem()
 	d := dbkit.MustOpen(t, "db", &db.Options{FS: fs})
-	c, err := d.CreateCollection(ctx, "main", indexedSchema)
-	if err != nil {
-		t.Fatal(err)
-	}
+	c := need(d.CreateCollection(ctx, "main", indexedSchema))(t)
 	dbkit.PutAll(t, d, c, items)
 	copied := vfs.NewMem()
 	some, cancel := context.WithCancel(ctx)
-	_, err = c.IndexVectors(some, db.IndexOptions{Progress: func(stage string, _, _ int64) {
+	_, err := c.IndexVectors(some, db.IndexOptions{Progress: func(stage string, _, _ int64) {
 		if stage == "measure" {
 			if _, err := vfs.Clone(fs, copied, "db", "db"); err != nil {
 				t.Error(err)
@@ -544,9 +500,7 @@ func TestIndexesThatAreNotCompleted(t *testing.T) {
 	}
 	dbkit.CheckSound(t, d, "cancelled")
 	dbkit.MustClose(t, d)
-	if err := copied.Remove("db/LOCK"); err != nil {
-		t.Fatal(err)
-	}
+	must(t, copied.Remove("db/LOCK"))
 	d = dbkit.MustOpen(t, "db", &db.Options{FS: copied})
 	defer dbkit.MustClose(t, d)
 	c = dbkit.MustCollection(t, d, "main")
@@ -555,9 +509,7 @@ func TestIndexesThatAreNotCompleted(t *testing.T) {
 		return err == nil && len(all) == 0
 	})
 	dbkit.CheckSound(t, d, "opened again")
-	if _, err := c.IndexVectors(ctx, db.IndexOptions{}); err != nil {
-		t.Fatal(err)
-	}
+	need(c.IndexVectors(ctx, db.IndexOptions{}))(t)
 	dbkit.CheckSound(t, d, "indexed")
 }
 
@@ -616,10 +568,7 @@ func checkError(t testing.TB, err, is error, names ...string) {
 func TestIndexesOfASharedSpace(t *testing.T) {
 	d := dbkit.MustOpen(t, "db", &db.Options{FS: vfs.NewMem()})
 	defer dbkit.MustClose(t, d)
-	c, err := d.CreateCollection(ctx, "main", db.Schema{Modalities: []db.Modality{{Name: "image", Dim: 48}, {Name: "text", Dim: 48, SpaceOf: "image"}}})
-	if err != nil {
-		t.Fatal(err)
-	}
+	c := need(d.CreateCollection(ctx, "main", db.Schema{Modalities: []db.Modality{{Name: "image", Dim: 48}, {Name: "text", Dim: 48, SpaceOf: "image"}}}))(t)
 	images, texts := embedded(t, 0, 1500, 48), embedded(t, 7000, 1500, 48)
 	var items []*db.Item
 	for i := range images {
@@ -636,9 +585,7 @@ func TestIndexesOfASharedSpace(t *testing.T) {
 	const asked = .95
 	for _, modality := range []string{"", "text", "image"} {
 		if modality != "" {
-			if _, err := c.IndexVectors(ctx, db.IndexOptions{Modality: modality}); err != nil {
-				t.Fatal(err)
-			}
+			need(c.IndexVectors(ctx, db.IndexOptions{Modality: modality}))(t)
 		}
 		for _, to := range []string{"", "image", "text"} {
 			found, wanted, approximate := 0, 0, 0

@@ -15,10 +15,7 @@ import (
 func BenchmarkUntrained(b *testing.B) {
 	for _, of := range []struct{ n, dim int }{{20_000, 512}, {100_000, 384}} {
 		d := dbkit.MustOpen(b, b.TempDir(), nil)
-		c, err := d.CreateCollection(ctx, "main", db.Schema{Modalities: []db.Modality{{Name: "e", Dim: of.dim}}})
-		if err != nil {
-			b.Fatal(err)
-		}
+		c := need(d.CreateCollection(ctx, "main", db.Schema{Modalities: []db.Modality{{Name: "e", Dim: of.dim}}}))(b)
 		r := rand.New(rand.NewPCG(1, 1))
 		const topics = 2000
 		centres := make([][]float32, topics)
@@ -49,25 +46,17 @@ func BenchmarkUntrained(b *testing.B) {
 		for done := 0; done < of.n; {
 			batch := d.NewBatch()
 			for range min(20_000, of.n-done) {
-				if err := batch.Put(c, &db.Item{Key: fmt.Sprint(done), Vectors: map[string][]float32{"e": vector()}}); err != nil {
-					b.Fatal(err)
-				}
+				must(b, batch.Put(c, &db.Item{Key: fmt.Sprint(done), Vectors: map[string][]float32{"e": vector()}}))
 				done++
 			}
-			if err := batch.Commit(ctx); err != nil {
-				b.Fatal(err)
-			}
+			must(b, batch.Commit(ctx))
 		}
 		var queries [][]float32
 		for range 100 {
 			queries = append(queries, vector())
 		}
-		if _, err := c.Search(ctx, db.Query{From: "e", Vector: queries[0]}); err != nil {
-			b.Fatal(err)
-		}
-		if err := d.WaitForIndex(ctx); err != nil {
-			b.Fatal(err)
-		}
+		need(c.Search(ctx, db.Query{From: "e", Vector: queries[0]}))(b)
+		must(b, d.WaitForIndex(ctx))
 		for _, run := range []struct {
 			k      int
 			metric db.Metric
@@ -86,9 +75,7 @@ func BenchmarkUntrained(b *testing.B) {
 						read += x.Compared
 						continue
 					}
-					if _, err := c.Search(ctx, q); err != nil {
-						b.Fatal(err)
-					}
+					need(c.Search(ctx, q))(b)
 				}
 				b.ReportMetric(float64(read)/20, "read/op")
 			})

@@ -87,17 +87,12 @@ func TestUntrainedSearch(t *testing.T) {
 	items := vectorItems(n+n/6, 48)
 	origin := vfs.NewMem()
 	d := dbkit.MustOpen(t, "db", &db.Options{FS: origin})
-	c, err := d.CreateCollection(ctx, "main", vectorSchema)
-	if err != nil {
-		t.Fatal(err)
-	}
+	c := need(d.CreateCollection(ctx, "main", vectorSchema))(t)
 	dbkit.PutAll(t, d, c, items[:n])
 	dbkit.MustClose(t, d)
 	for _, budget := range []int64{-1, 1, int64(25 * n), 0} {
 		fs := vfs.NewMem()
-		if _, err := vfs.Clone(origin, fs, "db", "db"); err != nil {
-			t.Fatal(err)
-		}
+		need(vfs.Clone(origin, fs, "db", "db"))(t)
 		d := dbkit.MustOpen(t, "db", &db.Options{FS: fs, RerankCacheBytes: budget})
 		c := dbkit.MustCollection(t, d, "main")
 		now := map[string]*db.Item{}
@@ -105,25 +100,17 @@ func TestUntrainedSearch(t *testing.T) {
 			now[it.Key] = it
 		}
 		checkUntrained(t, c, now)
-		if err := d.WaitForIndex(ctx); err != nil {
-			t.Fatal(err)
-		}
+		must(t, d.WaitForIndex(ctx))
 		checkUntrained(t, c, now)
 		for i, it := range items[n:] {
-			if _, err := c.Put(ctx, it); err != nil {
-				t.Fatal(err)
-			}
+			need(c.Put(ctx, it))(t)
 			now[it.Key] = it
 			changed := *items[(i*7)%n]
 			changed.Vectors = items[(i*11)%n].Vectors
-			if _, err := c.Put(ctx, &changed); err != nil {
-				t.Fatal(err)
-			}
+			need(c.Put(ctx, &changed))(t)
 			now[changed.Key] = &changed
 			if gone := items[(i*13)%n].Key; i%4 == 0 {
-				if _, err := c.Delete(ctx, gone); err != nil {
-					t.Fatal(err)
-				}
+				need(c.Delete(ctx, gone))(t)
 				delete(now, gone)
 			}
 		}
@@ -136,16 +123,11 @@ func TestUntrainedSearch(t *testing.T) {
 func checkUntrained(t *testing.T, c *db.Collection, items map[string]*db.Item) {
 	t.Helper()
 	rows := map[string]uint32{}
-	whole, err := c.Search(ctx, db.Query{From: "other", Vector: []float32{1, 2, 3}, K: 10_000})
-	if err != nil {
-		t.Fatal(err)
-	}
+	whole := need(c.Search(ctx, db.Query{From: "other", Vector: []float32{1, 2, 3}, K: 10_000}))(t)
 	for _, h := range whole.Hits {
 		rows[h.Key] = h.Row
 	}
-	if whole, err = c.Search(ctx, db.Query{From: "e", Vector: items["k1"].Vectors["e"], K: 10_000}); err != nil {
-		t.Fatal(err)
-	}
+	whole = need(c.Search(ctx, db.Query{From: "e", Vector: items["k1"].Vectors["e"], K: 10_000}))(t)
 	for _, h := range whole.Hits {
 		rows[h.Key] = h.Row
 	}
@@ -188,10 +170,7 @@ func checkUntrained(t *testing.T, c *db.Collection, items map[string]*db.Item) {
 			}
 			for _, k := range []int{1, 7, 10_000} {
 				q.K = k
-				res, err := c.Search(ctx, q)
-				if err != nil {
-					t.Fatal(err)
-				}
+				res := need(c.Search(ctx, q))(t)
 				same("search", res.Hits, k)
 				if (res.Next != "") != (len(want) > k) {
 					t.Fatalf("%+v: the cursor is %q, of %d hits", q, res.Next, len(want))
@@ -199,10 +178,7 @@ func checkUntrained(t *testing.T, c *db.Collection, items map[string]*db.Item) {
 			}
 			var paged []db.Hit
 			for q.K = 9; ; q.K = 100 + i {
-				page, err := c.Search(ctx, q)
-				if err != nil {
-					t.Fatal(err)
-				}
+				page := need(c.Search(ctx, q))(t)
 				paged = append(paged, page.Hits...)
 				if q.After = page.Next; q.After == "" || len(paged) > len(want) {
 					break
@@ -210,15 +186,9 @@ func checkUntrained(t *testing.T, c *db.Collection, items map[string]*db.Item) {
 			}
 			same("pages", paged, len(want))
 			q.K = 5
-			near, err := dbkit.Collect(c.Neighbors(ctx, q))
-			if err != nil {
-				t.Fatal(err)
-			}
+			near := need(dbkit.Collect(c.Neighbors(ctx, q)))(t)
 			same("neighbours", near, len(want))
-			all, err := c.SearchAll(ctx, []db.Query{q, q})
-			if err != nil {
-				t.Fatal(err)
-			}
+			all := need(c.SearchAll(ctx, []db.Query{q, q}))(t)
 			same("all", all[1].Hits, 5)
 			x, res, err := c.Explain(ctx, q, -1)
 			if err != nil || x.Plan != "vectors" || x.Hits != len(res.Hits) || q.MinSimilarity == 0 && x.Scanned != len(want) {
@@ -233,10 +203,7 @@ func checkUntrained(t *testing.T, c *db.Collection, items map[string]*db.Item) {
 func TestUntrainedMistakes(t *testing.T) {
 	d := dbkit.MustOpen(t, "db", &db.Options{FS: vfs.NewMem()})
 	defer dbkit.MustClose(t, d)
-	c, err := d.CreateCollection(ctx, "main", vectorSchema)
-	if err != nil {
-		t.Fatal(err)
-	}
+	c := need(d.CreateCollection(ctx, "main", vectorSchema))(t)
 	x := make([]float32, 48)
 	x[3] = 1
 	if res, err := c.Search(ctx, db.Query{From: "e", Vector: x}); err != nil || len(res.Hits) != 0 {
@@ -278,10 +245,7 @@ func TestUntrainedReads(t *testing.T) {
 	t.Parallel()
 	d := dbkit.MustOpen(t, "db", &db.Options{FS: vfs.NewMem()})
 	defer dbkit.MustClose(t, d)
-	c, err := d.CreateCollection(ctx, "main", db.Schema{Modalities: []db.Modality{{Name: "e", Dim: 64}, {Name: "words", Dim: 1000, Sparse: true}}})
-	if err != nil {
-		t.Fatal(err)
-	}
+	c := need(d.CreateCollection(ctx, "main", db.Schema{Modalities: []db.Modality{{Name: "e", Dim: 64}, {Name: "words", Dim: 1000, Sparse: true}}}))(t)
 	r := rand.New(rand.NewPCG(3, 4))
 	var items []*db.Item
 	const n = 20_000
@@ -294,12 +258,8 @@ func TestUntrainedReads(t *testing.T) {
 			Sparse: map[string]db.Sparse{"words": {Index: []uint32{uint32(i % 900)}, Value: []float32{1}}}})
 	}
 	dbkit.PutAll(t, d, c, items)
-	if _, err := c.Search(ctx, db.Query{From: "e", Vector: items[0].Vectors["e"]}); err != nil {
-		t.Fatal(err)
-	}
-	if err := d.WaitForIndex(ctx); err != nil {
-		t.Fatal(err)
-	}
+	need(c.Search(ctx, db.Query{From: "e", Vector: items[0].Vectors["e"]}))(t)
+	must(t, d.WaitForIndex(ctx))
 	for _, k := range []int{1, 10, 64, 65, 200} {
 		x, _, err := c.Explain(ctx, db.Query{From: "e", Vector: items[1].Vectors["e"], K: k}, -1)
 		if err != nil || x.Scanned != n || x.Compared < k || x.Compared > 2*k+20 {

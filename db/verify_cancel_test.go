@@ -19,10 +19,7 @@ import (
 func TestVerifyCanBeCancelledInStatistics(t *testing.T) {
 	d := dbkit.MustOpen(t, t.TempDir(), nil)
 	defer dbkit.MustClose(t, d)
-	c, err := d.CreateCollection(ctx, "main", dbkit.PairsSchema)
-	if err != nil {
-		t.Fatal(err)
-	}
+	c := need(d.CreateCollection(ctx, "main", dbkit.PairsSchema))(t)
 	putAll(t, c, dbkit.Pairs(200, synth.Config{})) // one record of lessons
 	dbkit.MustTrain(t, c, db.TrainOptions{Options: fit.Options{Bits: 32, Anchors: 20}})
 	var told []int64
@@ -37,9 +34,7 @@ func TestVerifyCanBeCancelledInStatistics(t *testing.T) {
 		}}, nil)
 		return err
 	}
-	if err := verify(ctx, func() {}); err != nil {
-		t.Fatal(err)
-	}
+	must(t, verify(ctx, func() {}))
 	if len(told) < 10 || told[len(told)-1] <= told[0] {
 		t.Errorf("progress is %v", told)
 	}

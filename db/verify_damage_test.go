@@ -27,10 +27,7 @@ type keyValue struct{ key, value []byte }
 // records returns everything that is stored.
 func records(t testing.TB, d *db.DB) []keyValue {
 	t.Helper()
-	it, err := db.State(d).Engine.DB.NewIter(nil)
-	if err != nil {
-		t.Fatal(err)
-	}
+	it := need(db.State(d).Engine.DB.NewIter(nil))(t)
 	defer it.Close()
 	var all []keyValue
 	for ok := it.First(); ok; ok = it.Next() {
@@ -61,10 +58,7 @@ func departureCounts(t *testing.T, d *db.DB, r keyValue) bool {
 	cv, _ := v.Collections.Get(in)
 	for _, sp := range cv.Spaces {
 		if sp.Space.ID == space {
-			departure, err := codec.DecodeDeparture(sp.Space.Bits, r.value)
-			if err != nil {
-				t.Fatal(err)
-			}
+			departure := need(codec.DecodeDeparture(sp.Space.Bits, r.value))(t)
 			return uint64(departure.Revision) <= sp.Numbers.Checkpoint
 		}
 	}
@@ -182,10 +176,7 @@ func TestVerifyNamesDamage(t *testing.T) {
 	}
 	// block changes the entry of a number in a block.
 	block := func(key []byte, n uint32, change func(entry []byte) []byte) []byte {
-		b, err := codec.DecodeBlock(get(key))
-		if err != nil {
-			t.Fatal(err)
-		}
+		b := need(codec.DecodeBlock(get(key)))(t)
 		e := codec.NewBlockEdit(b.Width())
 		e.Under(b)
 		old, _ := b.Lookup(byte(n))
@@ -198,26 +189,17 @@ func TestVerifyNamesDamage(t *testing.T) {
 	}
 	// layer turns round whether a row is in a layer.
 	layer := func(key []byte, row uint32) []byte {
-		l, err := codec.DecodeLayer(get(key))
-		if err != nil {
-			t.Fatal(err)
-		}
+		l := need(codec.DecodeLayer(get(key)))(t)
 		if l.Added.Contains(row) {
 			l.Added.Remove(row)
 		} else {
 			l.Added.Add(row)
 		}
-		b, err := l.Append(nil, true)
-		if err != nil {
-			t.Fatal(err)
-		}
+		b := need(l.Append(nil, true))(t)
 		return b
 	}
 	counters := func(change func(n *codec.Counters)) []byte {
-		n, err := codec.DecodeCounters(get(codec.CollectionKey(codec.KindCounters, id)))
-		if err != nil {
-			t.Fatal(err)
-		}
+		n := need(codec.DecodeCounters(get(codec.CollectionKey(codec.KindCounters, id))))(t)
 		change(&n)
 		return n.Append(nil)
 	}
@@ -233,10 +215,7 @@ func TestVerifyNamesDamage(t *testing.T) {
 	pending := codec.OnlineRowsKey(id, active.ID, codec.SetPending, 0)
 	lessons := codec.LessonsKey(id, other.ID, 0)
 	projections := codec.SpaceBlockKey(codec.KindProjection, id, other.ID, 0)
-	taught, err := codec.DecodeBlock(get(lessons))
-	if err != nil {
-		t.Fatal(err)
-	}
+	taught := need(codec.DecodeBlock(get(lessons)))(t)
 	title := codec.FieldRowsKey(id, 1, 0, "title 1")
 	negative := codec.FieldRowsKey(id, 0, 0, string([]byte{codec.SliceOf(3)}))
 	var posting, carriers []byte
@@ -261,18 +240,12 @@ func TestVerifyNamesDamage(t *testing.T) {
 	covering := func(rows uint64) []byte {
 		x := *index.VectorIndex
 		x.Covered = rows
-		b, err := x.Encode()
-		if err != nil {
-			t.Fatal(err)
-		}
+		b := need(x.Encode())(t)
 		return b
 	}
 	indexKey, entries := codec.NumberKey(codec.KindIndex, id, index.ID), codec.ChunkKey(codec.KindEntries, id, index.ID, 0)
 	centre, stale := codec.ChunkKey(codec.KindCentre, id, index.ID, 0), codec.ChunkKey(codec.KindStale, id, index.ID, 0)
-	made, err := codec.DecodeBlock(get(entries))
-	if err != nil {
-		t.Fatal(err)
-	}
+	made := need(codec.DecodeBlock(get(entries)))(t)
 	entry, _ := made.Lookup(byte(row))
 	for _, c := range []struct {
 		name    string
@@ -397,9 +370,7 @@ func TestVerifyOfALostNumber(t *testing.T) {
 	d := dbkit.MustOpen(t, t.TempDir(), nil)
 	defer dbkit.MustClose(t, d)
 	for _, name := range []string{"a", "b", "c"} {
-		if _, err := d.CreateCollection(ctx, name, db.Schema{Bits: 16}); err != nil {
-			t.Fatal(err)
-		}
+		need(d.CreateCollection(ctx, name, db.Schema{Bits: 16}))(t)
 	}
 	keyValue{codec.DatabaseKey(codec.RecordNextID), nil}.put(t, d)
 	found, _ := dbkit.Findings(t, d, db.VerifyOptions{})

@@ -21,12 +21,10 @@ import (
 func verifyFolder(t testing.TB, dir string) []db.Finding {
 	t.Helper()
 	var all []db.Finding
-	if _, err := db.VerifyFolder(ctx, dir, nil, db.VerifyOptions{}, func(f db.Finding) error {
+	need(db.VerifyFolder(ctx, dir, nil, db.VerifyOptions{}, func(f db.Finding) error {
 		all = append(all, f)
 		return nil
-	}); err != nil {
-		t.Fatal(err)
-	}
+	}))(t)
 	return all
 }
 
@@ -36,21 +34,16 @@ func folderOf(t testing.TB) (dir string, tables []string) {
 	t.Helper()
 	dir = t.TempDir()
 	d := dbkit.MustOpen(t, dir, nil)
-	c, err := d.CreateCollection(ctx, "main", dbkit.PairsSchema)
-	if err != nil {
-		t.Fatal(err)
-	}
+	c := need(d.CreateCollection(ctx, "main", dbkit.PairsSchema))(t)
 	items := dbkit.Pairs(3000, synth.Config{})
 	for _, it := range items {
 		it.Payload = bytes.Repeat([]byte{1, 2, 3, 4, 5, 7, 11}, 30)
 	}
 	putAll(t, c, items)
 	dbkit.MustTrain(t, c, db.TrainOptions{Options: fit.Options{Bits: 32, Anchors: 20}})
-	if err := d.Compact(ctx); err != nil {
-		t.Fatal(err)
-	}
+	must(t, d.Compact(ctx))
 	dbkit.MustClose(t, d)
-	tables, err = filepath.Glob(filepath.Join(dir, "store", "*.sst"))
+	tables, err := filepath.Glob(filepath.Join(dir, "store", "*.sst"))
 	if err != nil || len(tables) == 0 {
 		t.Fatal(tables, err)
 	}
@@ -60,15 +53,9 @@ func folderOf(t testing.TB) (dir string, tables []string) {
 func filesOf(t testing.TB, dir string) map[string]string {
 	t.Helper()
 	all := map[string]string{}
-	files, err := filepath.Glob(filepath.Join(dir, "store", "*"))
-	if err != nil {
-		t.Fatal(err)
-	}
+	files := need(filepath.Glob(filepath.Join(dir, "store", "*")))(t)
 	for _, name := range files {
-		b, err := os.ReadFile(name)
-		if err != nil {
-			t.Fatal(err)
-		}
+		b := need(os.ReadFile(name))(t)
 		all[name] = string(b)
 	}
 	return all
@@ -119,10 +106,7 @@ func TestVerifyGoesOnBehindDamage(t *testing.T) {
 	var largest string
 	var b []byte
 	for _, name := range tables {
-		now, err := os.ReadFile(name)
-		if err != nil {
-			t.Fatal(err)
-		}
+		now := need(os.ReadFile(name))(t)
 		if len(now) > len(b) {
 			largest, b = name, now
 		}
@@ -137,9 +121,7 @@ func TestVerifyGoesOnBehindDamage(t *testing.T) {
 		for i := at; i < min(at+50, len(b)); i++ {
 			damaged[i] ^= 0x5a
 		}
-		if err := os.WriteFile(largest, damaged, 0o666); err != nil {
-			t.Fatal(err)
-		}
+		must(t, os.WriteFile(largest, damaged, 0o666))
 		unread, elsewhere := 0, false
 		all := verifyFolder(t, dir)
 		for _, f := range all {
@@ -162,9 +144,7 @@ func TestVerifyGoesOnBehindDamage(t *testing.T) {
 func TestVerifyStoreThatDoesNotOpen(t *testing.T) {
 	dbkit.LongTest(t)
 	dir, tables := folderOf(t)
-	if err := os.Remove(tables[0]); err != nil {
-		t.Fatal(err)
-	}
+	must(t, os.Remove(tables[0]))
 	found := verifyFolder(t, dir)
 	if len(found) != 1 || !strings.Contains(found[0].Problem, "cannot be opened") {
 		t.Errorf("found %v", found)

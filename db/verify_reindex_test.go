@@ -28,9 +28,7 @@ func TestVerifyReindexed(t *testing.T) {
 		dbkit.MustUpdate(t, c, db.UpdateOptions{Teacher: db.TeacherSelf})
 	}
 	putAll(t, c, items[220:240])
-	if _, err := c.Delete(ctx, "k3", "k101", "k225"); err != nil {
-		t.Fatal(err)
-	}
+	need(c.Delete(ctx, "k3", "k101", "k225"))(t)
 	calls := 0
 	r, err := c.Reindex(ctx, db.ReindexOptions{Activate: true, Progress: func(string, int64, int64) {
 		dbkit.CheckSound(t, d, "being reindexed")
@@ -49,13 +47,9 @@ func TestVerifyReindexed(t *testing.T) {
 	putAll(t, c, items[:20])
 	dbkit.MustUpdate(t, c, db.UpdateOptions{})
 	dbkit.CheckSound(t, d, "updated")
-	if err := c.DropSpace(ctx, r.Parent); err != nil {
-		t.Fatal(err)
-	}
+	must(t, c.DropSpace(ctx, r.Parent))
 	dbkit.CheckSound(t, d, "a space dropped")
-	if err := d.DropCollection(ctx, "main"); err != nil {
-		t.Fatal(err)
-	}
+	must(t, d.DropCollection(ctx, "main"))
 	if v := dbkit.CheckSound(t, d, "the collection dropped"); v.Items != 0 {
 		t.Errorf("%+v", v)
 	}

@@ -32,10 +32,7 @@ func TestVerifyBulkAndSparse(t *testing.T) {
 		Modalities: []db.Modality{{Name: "image", Dim: 6}, {Name: "text", Dim: synth.NUSWideText, Sparse: true}},
 		Fields:     []db.Field{{"n", db.Int, true}, {"s", db.String, true}},
 	}
-	c, err := d.CreateCollection(ctx, "main", schema)
-	if err != nil {
-		t.Fatal(err)
-	}
+	c := need(d.CreateCollection(ctx, "main", schema))(t)
 	items := dbkit.Bags(t, 3, learn.TableRows+500)
 	for i, it := range items {
 		it.Fields = map[string]any{"n": i * i, "s": fmt.Sprint(i)}
@@ -55,19 +52,12 @@ func TestVerifyBulkAndSparse(t *testing.T) {
 	dbkit.CheckSound(t, d, "a space built by tables")
 	putAll(t, c, items[:100])
 	for i := range 100 {
-		if _, err := c.Delete(ctx, items[41*i].Key); err != nil {
-			t.Fatal(err)
-		}
+		need(c.Delete(ctx, items[41*i].Key))(t)
 	}
-	codes, err := d.CreateCollection(ctx, "codes", db.Schema{Bits: 72})
-	if err != nil {
-		t.Fatal(err)
-	}
+	codes := need(d.CreateCollection(ctx, "codes", db.Schema{Bits: 72}))(t)
 	putAll(t, codes, dbkit.CodeItems(bulkItems+100, 72, 1, nil))
 	dbkit.CheckSound(t, d, "codes loaded in bulk, items deleted")
-	if err := d.Compact(ctx); err != nil {
-		t.Fatal(err)
-	}
+	must(t, d.Compact(ctx))
 	dbkit.CheckSound(t, d, "compacted")
 }
 
@@ -77,10 +67,7 @@ func TestVerifyWhileBuilding(t *testing.T) {
 	mem := vfs.NewCrashableMem()
 	d := dbkit.MustOpen(t, "db", &db.Options{FS: mem})
 	defer d.Close()
-	c, err := d.CreateCollection(ctx, "main", dbkit.PairsSchema)
-	if err != nil {
-		t.Fatal(err)
-	}
+	c := need(d.CreateCollection(ctx, "main", dbkit.PairsSchema))(t)
 	items := dbkit.Pairs(200, synth.Config{Missing: .1})
 	putAll(t, c, items[:150])
 	dbkit.MustTrain(t, c, db.TrainOptions{Options: fit.Options{Bits: 16, Anchors: 20}})
@@ -94,9 +81,7 @@ func TestVerifyWhileBuilding(t *testing.T) {
 		dbkit.CheckSound(t, d, "being built")
 		putAll(t, c, items[i:i+10])
 		putAll(t, c, items[150+i:150+i+5])
-		if _, err := c.Delete(ctx, items[100+i].Key, items[i].Key, items[151+i].Key); err != nil {
-			t.Fatal(err)
-		}
+		need(c.Delete(ctx, items[100+i].Key, items[i].Key, items[151+i].Key))(t)
 		dbkit.CheckSound(t, d, "being built and written to")
 		crashes = append(crashes, mem.CrashClone(vfs.CrashCloneCfg{}))
 	}
@@ -117,10 +102,7 @@ func TestVerifyRevisions(t *testing.T) {
 	dbkit.LongTest(t)
 	mem := vfs.NewCrashableMem()
 	d := dbkit.MustOpen(t, "db", &db.Options{FS: mem})
-	c, err := d.CreateCollection(ctx, "main", dbkit.PairsSchema)
-	if err != nil {
-		t.Fatal(err)
-	}
+	c := need(d.CreateCollection(ctx, "main", dbkit.PairsSchema))(t)
 	items := dbkit.Pairs(300, synth.Config{Seed: 7, Missing: .1})
 	putAll(t, c, items[:100])
 	dbkit.MustTrain(t, c, db.TrainOptions{Options: fit.Options{Bits: 16, Anchors: 20}})
@@ -138,22 +120,16 @@ func TestVerifyRevisions(t *testing.T) {
 		putAll(t, c, items[i:i+3])
 		dbkit.MustUpdate(t, c, db.UpdateOptions{Teacher: db.TeacherSelf})
 		if i == 3 {
-			if err := c.PinRevision(ctx, 0, 3, true); err != nil {
-				t.Fatal(err)
-			}
+			must(t, c.PinRevision(ctx, 0, 3, true))
 		}
 	}
 	v := dbkit.CheckSound(t, d, "many revisions")
 	if v.CodesUnchecked == 0 || v.CodesChecked <= v.CodesUnchecked {
 		t.Errorf("%+v", v)
 	}
-	if _, err := c.RestoreRevision(ctx, 0, 9); err != nil {
-		t.Fatal(err)
-	}
+	need(c.RestoreRevision(ctx, 0, 9))(t)
 	dbkit.CheckSound(t, d, "a revision put back")
-	if err := taught(c).GrowLabels(ctx, 0, &db.Update{}); err != nil {
-		t.Fatal(err)
-	}
+	must(t, taught(c).GrowLabels(ctx, 0, &db.Update{}))
 	dbkit.CheckSound(t, d, "rows wait for another code")
 	crash := mem.CrashClone(vfs.CrashCloneCfg{})
 	dbkit.MustUpdate(t, c, db.UpdateOptions{})
@@ -213,9 +189,7 @@ func TestVerifyItemsOfRevisionsWithoutProjections(t *testing.T) {
 	defer dbkit.MustClose(t, d)
 	c, unlabelled := withoutCode(t, d)
 	dbkit.CheckSound(t, d, "an item without a code")
-	if _, err := c.Put(ctx, unlabelled); err != nil {
-		t.Fatal(err)
-	}
+	need(c.Put(ctx, unlabelled))(t)
 	if it, err := c.Get(ctx, unlabelled.Key); err != nil || it.Code == nil {
 		t.Errorf("written again: %+v, %v", it, err)
 	}
@@ -227,20 +201,15 @@ func TestVerifyItemsOfRevisionsWithoutProjections(t *testing.T) {
 // learned since. Revisions of nothing had such projections once, and databases have them.
 func withoutCode(t testing.TB, d *db.DB) (*db.Collection, *db.Item) {
 	t.Helper()
-	c, err := d.CreateCollection(ctx, "main", dbkit.PairsSchema)
-	if err != nil {
-		t.Fatal(err)
-	}
+	c := need(d.CreateCollection(ctx, "main", dbkit.PairsSchema))(t)
 	items := dbkit.Pairs(24, synth.Config{Classes: 3, Seed: 5})
 	putAll(t, c, items[:20])
 	dbkit.MustTrain(t, c, dbkit.TinyTraining(1))
 	dbkit.MustTrain(t, c, dbkit.TinyTraining(2))
-	if _, err := c.DeleteWhere(ctx, "NOT label = ''"); err != nil {
-		t.Fatal(err)
-	}
+	need(c.DeleteWhere(ctx, "NOT label = ''"))(t)
 	for space := db.Space(1); space <= 2; space++ {
 		dbkit.MustUpdate(t, c, db.UpdateOptions{Space: space, Teacher: db.TeacherLabels}) // all that has taught is gone
-		err := db.Inside(c).Do(ctx, 0, func(tx *state.Tx, s *state.CollectionState) error {
+		must(t, db.Inside(c).Do(ctx, 0, func(tx *state.Tx, s *state.CollectionState) error {
 			sp := s.SpaceByID(uint32(space))
 			m := sp.Learned
 			nothing, _, err := m.Refit(model.NewStatistics(m), nil)
@@ -260,10 +229,7 @@ func withoutCode(t testing.TB, d *db.DB) (*db.Collection, *db.Item) {
 			sp.Revise(next)
 			tx.Committer.Touch(s)
 			return nil
-		})
-		if err != nil {
-			t.Fatal(err)
-		}
+		}))
 	}
 	unlabelled := *items[20]
 	unlabelled.Labels = nil

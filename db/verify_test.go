@@ -20,10 +20,7 @@ func verified(t testing.TB, opts *db.Options) *db.DB {
 	t.Cleanup(func() { _ = d.Close() })
 	schema := dbkit.PairsSchema
 	schema.Fields = []db.Field{{"year", db.Int, true}, {"title", db.String, true}, {"price", db.Float, true}, {"new", db.Bool, true}, {"note", db.String, false}, {"at", db.Time, true}}
-	c, err := d.CreateCollection(ctx, "main", schema)
-	if err != nil {
-		t.Fatal(err)
-	}
+	c := need(d.CreateCollection(ctx, "main", schema))(t)
 	items := dbkit.Pairs(120, synth.Config{Missing: .2, Seed: 2})
 	for i, it := range items {
 		it.Payload = []byte("payload")
@@ -44,15 +41,10 @@ func verified(t testing.TB, opts *db.Options) *db.DB {
 	dbkit.MustUpdate(t, c, db.UpdateOptions{})
 	putAll(t, c, items[90:])
 	putAll(t, c, items[:10])
-	if _, err := c.Delete(ctx, "k11", "k12", "k61", "k95"); err != nil {
-		t.Fatal(err)
-	}
+	need(c.Delete(ctx, "k11", "k12", "k61", "k95"))(t)
 	dbkit.CheckSound(t, d, "updated, and items have come and gone")
 	// The first model does not know what has been added, the second one does.
-	err = c.Alter(ctx, db.Alteration{AddModalities: []db.Modality{{Name: "audio", Dim: 3}}, AddFields: []db.Field{{"place", db.String, true}}})
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, c.Alter(ctx, db.Alteration{AddModalities: []db.Modality{{Name: "audio", Dim: 3}}, AddFields: []db.Field{{"place", db.String, true}}}))
 	b := d.NewBatch()
 	for i := range 40 {
 		added := &db.Item{Key: fmt.Sprint("k", 14+2*i), Fields: map[string]any{"place": fmt.Sprint("place ", i%3)}}
@@ -61,44 +53,31 @@ func verified(t testing.TB, opts *db.Options) *db.DB {
 		}
 		b.Merge(c, added)
 	}
-	if err := b.Commit(ctx); err != nil {
-		t.Fatal(err)
-	}
+	must(t, b.Commit(ctx))
 	dbkit.CheckSound(t, d, "altered")
 	dbkit.MustTrain(t, c, db.TrainOptions{Options: fit.Options{Bits: 24, Anchors: 15}})
 	putAll(t, c, items[20:30])
-	if _, err := c.Delete(ctx, "k33"); err != nil {
-		t.Fatal(err)
-	}
+	need(c.Delete(ctx, "k33"))(t)
 	putAll(t, c, []*db.Item{{Key: "bare"}, {Key: "odd", Labels: []string{"unseen"}, Vectors: items[0].Vectors}})
 	dbkit.CheckSound(t, d, "several spaces")
 	dbkit.MustUpdate(t, c, db.UpdateOptions{Teacher: db.TeacherSelf})
 	dbkit.CheckSound(t, d, "updated by itself")
-	if err := c.SetEncoders(ctx, []db.Encoder{{"text", db.InputText, []string{"encode", "--lines"}}}); err != nil {
-		t.Fatal(err)
-	}
+	must(t, c.SetEncoders(ctx, []db.Encoder{{"text", db.InputText, []string{"encode", "--lines"}}}))
 	dbkit.CheckSound(t, d, "with an encoder")
-	if _, err := c.IndexVectors(ctx, db.IndexOptions{Modality: "image"}); err != nil {
-		t.Fatal(err)
-	}
+	need(c.IndexVectors(ctx, db.IndexOptions{Modality: "image"}))(t)
 	for i, it := range items[40:45] { // their entries are out of date
 		other := *it
 		other.Vectors = items[50+i].Vectors
 		putAll(t, c, []*db.Item{&other})
 	}
 	dbkit.CheckSound(t, d, "vectors indexed")
-	codes, err := d.CreateCollection(ctx, "codes", db.Schema{Bits: 16})
-	if err != nil {
-		t.Fatal(err)
-	}
+	codes := need(d.CreateCollection(ctx, "codes", db.Schema{Bits: 16}))(t)
 	var given []*db.Item
 	for i := range 40 {
 		given = append(given, &db.Item{Key: fmt.Sprint(i), Code: []byte{byte(i % 7), byte(i % 3)}})
 	}
 	putAll(t, codes, given)
-	if _, err := codes.Delete(ctx, "3", "21", "24"); err != nil {
-		t.Fatal(err)
-	}
+	need(codes.Delete(ctx, "3", "21", "24"))(t)
 	putMarks(t, d, "position", "one", "log/2", "two")
 	return d
 }
@@ -111,9 +90,7 @@ func TestVerifyFindsNothing(t *testing.T) {
 	if v.Items != 120-5+2+37 || v.CodesChecked == 0 || v.Records == 0 {
 		t.Errorf("%+v", v)
 	}
-	if err := d.Compact(ctx); err != nil {
-		t.Fatal(err)
-	}
+	must(t, d.Compact(ctx))
 	dbkit.CheckSound(t, d, "compacted")
 	dir := db.State(d).Engine.Dir
 	dbkit.MustClose(t, d)

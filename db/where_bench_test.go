@@ -13,24 +13,16 @@ import (
 func benchFiltered(b *testing.B, n int, indexed bool) *db.Collection {
 	d := dbkit.MustOpen(b, b.TempDir(), &db.Options{NoSync: true})
 	b.Cleanup(func() { dbkit.MustClose(b, d) })
-	c, err := d.CreateCollection(ctx, "main", db.Schema{Bits: 64, Fields: []db.Field{
+	c := need(d.CreateCollection(ctx, "main", db.Schema{Bits: 64, Fields: []db.Field{
 		{"year", db.Int, indexed}, {"price", db.Float, indexed}, {"maker", db.String, indexed}, {"sku", db.String, indexed}, {"new", db.Bool, indexed},
-	}})
-	if err != nil {
-		b.Fatal(err)
-	}
+	}}))(b)
 	r := rand.New(rand.NewPCG(1, 2))
 	for i := 0; i < n; {
 		batch := d.NewBatch()
 		for ; i < n && batch.Len() < 20_000; i++ {
-			err := batch.Put(c, benchItem(r, i))
-			if err != nil {
-				b.Fatal(err)
-			}
+			must(b, batch.Put(c, benchItem(r, i)))
 		}
-		if err := batch.Commit(ctx); err != nil {
-			b.Fatal(err)
-		}
+		must(b, batch.Commit(ctx))
 	}
 	return c
 }
@@ -60,26 +52,19 @@ func BenchmarkWhere(b *testing.B) {
 		b.Run(where, func(b *testing.B) {
 			n := 0
 			for b.Loop() {
-				var err error
-				if n, err = c.CountWhere(ctx, where); err != nil {
-					b.Fatal(err)
-				}
+				n = need(c.CountWhere(ctx, where))(b)
 			}
 			b.ReportMetric(float64(n), "rows")
 		})
 	}
 	b.Run("up to 10", func(b *testing.B) {
 		for b.Loop() {
-			if _, err := c.CountUpTo(ctx, 10, "label = 'label 3' AND year >= 2010 AND price < 100"); err != nil {
-				b.Fatal(err)
-			}
+			need(c.CountUpTo(ctx, 10, "label = 'label 3' AND year >= 2010 AND price < 100"))(b)
 		}
 	})
 	b.Run("search", func(b *testing.B) {
 		for b.Loop() {
-			if _, err := c.Search(ctx, db.Query{Code: make([]byte, 8), Where: "label = 'label 3' AND year >= 2010"}); err != nil {
-				b.Fatal(err)
-			}
+			need(c.Search(ctx, db.Query{Code: make([]byte, 8), Where: "label = 'label 3' AND year >= 2010"}))(b)
 		}
 	})
 }
@@ -94,10 +79,7 @@ func BenchmarkWhereScanned(b *testing.B) {
 		b.Run(where, func(b *testing.B) {
 			n := 0
 			for b.Loop() {
-				var err error
-				if n, err = c.CountWhere(ctx, where); err != nil {
-					b.Fatal(err)
-				}
+				n = need(c.CountWhere(ctx, where))(b)
 			}
 			b.ReportMetric(float64(n), "rows")
 		})
@@ -113,9 +95,7 @@ func BenchmarkFacets(b *testing.B) {
 		run := func(name string, f func() error) {
 			b.Run(fmt.Sprintf("indexed=%t/%s", indexed, name), func(b *testing.B) {
 				for b.Loop() {
-					if err := f(); err != nil {
-						b.Fatal(err)
-					}
+					must(b, f())
 				}
 			})
 		}
@@ -169,10 +149,7 @@ func BenchmarkPutIndexed(b *testing.B) {
 func benchPut(b *testing.B, labels bool, fields []db.Field, size int, replace bool) {
 	d := dbkit.MustOpen(b, b.TempDir(), &db.Options{NoSync: true})
 	b.Cleanup(func() { dbkit.MustClose(b, d) })
-	c, err := d.CreateCollection(ctx, "main", db.Schema{Bits: 64, Fields: fields})
-	if err != nil {
-		b.Fatal(err)
-	}
+	c := need(d.CreateCollection(ctx, "main", db.Schema{Bits: 64, Fields: fields}))(b)
 	r := rand.New(rand.NewPCG(1, 2))
 	next := 0
 	commit := func(size int) {
@@ -190,13 +167,9 @@ func benchPut(b *testing.B, labels bool, fields []db.Field, size int, replace bo
 			for _, f := range fields {
 				it.Fields[f.Name] = all[f.Name]
 			}
-			if err := batch.Put(c, it); err != nil {
-				b.Fatal(err)
-			}
+			must(b, batch.Put(c, it))
 		}
-		if err := batch.Commit(ctx); err != nil {
-			b.Fatal(err)
-		}
+		must(b, batch.Commit(ctx))
 	}
 	if replace {
 		commit(20_000)

@@ -25,10 +25,7 @@ func TestFiltersWithinLargeCodes(t *testing.T) {
 			schema, items = dbkit.PairsSchema, dbkit.Pairs(n, synth.Config{Classes: 2})
 		}
 		schema.Fields = []db.Field{{Name: "year", Type: db.Int, Indexed: true}, {Name: "month", Type: db.Int}}
-		c, err := d.CreateCollection(ctx, "main", schema)
-		if err != nil {
-			t.Fatal(err)
-		}
+		c := need(d.CreateCollection(ctx, "main", schema))(t)
 		for i, it := range items {
 			it.Fields = map[string]any{"year": 2000 + i%3, "month": i % 12}
 			if !learned {
@@ -47,10 +44,7 @@ func TestFiltersWithinLargeCodes(t *testing.T) {
 			}
 			queries = append(queries, db.Query{From: "image", Key: items[4].Key, Rerank: db.RerankProjection})
 		}
-		o, err := dbtest.NewOracle(ctx, c)
-		if err != nil {
-			t.Fatal(err)
-		}
+		o := need(dbtest.NewOracle(ctx, c))(t)
 		share := map[string]int{}
 		for _, it := range dbkit.AllItems(t, c) {
 			share[string(it.Code)]++
@@ -87,10 +81,7 @@ func TestFiltersWithinLargeCodes(t *testing.T) {
 func checkWithin(t *testing.T, c *db.Collection, q db.Query, items []*db.Item) {
 	t.Helper()
 	q.K = len(items)
-	all, err := c.Search(ctx, q)
-	if err != nil {
-		t.Fatal(err)
-	}
+	all := need(c.Search(ctx, q))(t)
 	rows, at := map[uint32]bool{}, map[int]int{}
 	var similar []db.Hit
 	for _, h := range all.Hits {
@@ -100,19 +91,10 @@ func checkWithin(t *testing.T, c *db.Collection, q db.Query, items []*db.Item) {
 			similar = append(similar, h)
 		}
 	}
-	runs, err := c.SearchRadius(ctx, q, 1000)
-	if err != nil {
-		t.Fatal(err)
-	}
-	distances, err := runs.Distances(ctx)
-	if err != nil {
-		t.Fatal(err)
-	}
+	runs := need(c.SearchRadius(ctx, q, 1000))(t)
+	distances := need(runs.Distances(ctx))(t)
 	found := 0
-	for r, err := range runs.All(ctx) {
-		if err != nil {
-			t.Fatal(err)
-		}
+	for r := range every(t, runs.All(ctx)) {
 		for _, row := range r.Rows {
 			if found++; !rows[row] {
 				t.Errorf("%+v: row %d is in a run, and no hit", q, row)

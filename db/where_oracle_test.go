@@ -176,10 +176,7 @@ func drawFilter(t *rapid.T, depth int, codesOnly bool) string {
 
 // matching returns a function that looks whether a filter is true for an item.
 func matching(t fataler, filter string) func(*db.Item) bool {
-	is, err := oracle.Where(filter, nil, filterSchema)
-	if err != nil {
-		t.Fatal(err)
-	}
+	is := need(oracle.Where(filter, nil, filterSchema))(t)
 	return is
 }
 
@@ -196,10 +193,7 @@ func TestFiltersAgainstTheOracle(t *testing.T) {
 
 func checkFilters(t *rapid.T, codesOnly bool) {
 	opts := &db.Options{FS: vfs.NewMem(), NoSync: true}
-	d, err := db.Open("db", opts)
-	if err != nil {
-		t.Fatal(err)
-	}
+	d := need(db.Open("db", opts))(t)
 	defer func() { d.Close() }()
 	schema := filterSchema
 	schema.Fields = slices.Clone(schema.Fields)
@@ -209,10 +203,7 @@ func checkFilters(t *rapid.T, codesOnly bool) {
 	if codesOnly {
 		schema.Modalities, schema.Bits = nil, 16
 	}
-	c, err := d.CreateCollection(ctx, "main", schema)
-	if err != nil {
-		t.Fatal(err)
-	}
+	c := need(d.CreateCollection(ctx, "main", schema))(t)
 	for range rapid.IntRange(1, 12).Draw(t, "steps") {
 		switch op := rapid.IntRange(0, 9).Draw(t, "op"); {
 		case op <= 6: // a batch may touch a key several times
@@ -228,26 +219,15 @@ func checkFilters(t *rapid.T, codesOnly bool) {
 					b.Put(c, it)
 				}
 			}
-			if err := b.Commit(ctx); err != nil {
-				t.Fatal(err)
-			}
+			must(t, b.Commit(ctx))
 		case op == 7:
 			deleteFiltered(t, c, drawFilter(t, 2, codesOnly))
 		default:
-			if err := d.Close(); err != nil {
-				t.Fatal(err)
-			}
-			if d, err = db.Open("db", opts); err != nil {
-				t.Fatal(err)
-			}
-			if c, err = d.Collection("main"); err != nil {
-				t.Fatal(err)
-			}
+			must(t, d.Close())
+			d = need(db.Open("db", opts))(t)
+			c = need(d.Collection("main"))(t)
 		}
-		o, err := dbtest.NewOracle(ctx, c)
-		if err != nil {
-			t.Fatal(err)
-		}
+		o := need(dbtest.NewOracle(ctx, c))(t)
 		for range 3 {
 			checkFilter(t, c, o, drawFilter(t, 3, codesOnly), codesOnly)
 		}
@@ -259,10 +239,7 @@ func deleteFiltered(t *rapid.T, c *db.Collection, filter string) {
 	is := matching(t, filter)
 	var left []string
 	deleted := 0
-	for it, err := range c.Items(ctx) {
-		if err != nil {
-			t.Fatal(err)
-		}
+	for it := range every(t, c.Items(ctx)) {
 		if is(it) {
 			deleted++
 		} else {
@@ -284,13 +261,8 @@ func deleteFiltered(t *rapid.T, c *db.Collection, filter string) {
 }
 
 func checkFilter(t *rapid.T, c *db.Collection, o *dbtest.Oracle, filter string, codesOnly bool) {
-	if err := o.CheckWhere(ctx, filter); err != nil {
-		t.Fatal(err)
-	}
-	want, err := o.Items(filter)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, o.CheckWhere(ctx, filter))
+	want := need(o.Items(filter))(t)
 	limit := rapid.IntRange(1, 20).Draw(t, "limit")
 	if n, err := c.CountUpTo(ctx, limit, filter); err != nil || n != min(limit, len(want)) {
 		t.Fatalf("%s: count up to %d: %d, %v, want %d", filter, limit, n, err, len(want))
@@ -299,9 +271,7 @@ func checkFilter(t *rapid.T, c *db.Collection, o *dbtest.Oracle, filter string, 
 		return
 	}
 	q := db.Query{Code: []byte{rapid.Byte().Draw(t, "query"), 7}, K: rapid.IntRange(1, 10).Draw(t, "k"), Where: filter}
-	if err := errors.Join(o.CheckSearch(ctx, q), o.CheckRadius(ctx, q, rapid.IntRange(0, 8).Draw(t, "radius"))); err != nil {
-		t.Fatal(err)
-	}
+	must(t, errors.Join(o.CheckSearch(ctx, q), o.CheckRadius(ctx, q, rapid.IntRange(0, 8).Draw(t, "radius"))))
 }
 
 // Sets of rows are cut into containers of 65,536; this goes over several, some
@@ -318,10 +288,7 @@ func TestFiltersOverManyContainers(t *testing.T) {
 	for i, f := range schema.Fields {
 		schema.Fields[i].Indexed = f.Name == "n" || f.Name == "s" || f.Name == "and"
 	}
-	c, err := d.CreateCollection(ctx, "main", schema)
-	if err != nil {
-		t.Fatal(err)
-	}
+	c := need(d.CreateCollection(ctx, "main", schema))(t)
 	r := seed.Rand(t, 1, 2)
 	items := make([]*db.Item, n) // by row; nil: deleted
 	draw := func(i int) *db.Item {
@@ -347,9 +314,7 @@ func TestFiltersOverManyContainers(t *testing.T) {
 		return it
 	}
 	commit := func(b *db.Batch) {
-		if err := b.Commit(ctx); err != nil {
-			t.Fatal(err)
-		}
+		must(t, b.Commit(ctx))
 	}
 	for from := 0; from < n; from += 50_000 {
 		b := d.NewBatch()

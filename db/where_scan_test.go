@@ -22,10 +22,7 @@ func TestExplainNamesScannedFields(t *testing.T) {
 	opts := &db.Options{FS: vfs.NewMem()}
 	d := dbkit.MustOpen(t, "db", opts)
 	t.Cleanup(func() { dbkit.MustClose(t, d) })
-	c, err := d.CreateCollection(ctx, "main", dbkit.PairsSchema) // of which year is indexed
-	if err != nil {
-		t.Fatal(err)
-	}
+	c := need(d.CreateCollection(ctx, "main", dbkit.PairsSchema))(t) // of which year is indexed
 	items := dbkit.ViewItems(60, 1)
 	for i, it := range items {
 		it.Fields = map[string]any{"year": 2000 + i, "title": fmt.Sprint("title ", i), "price": float64(i)}
@@ -39,10 +36,7 @@ func TestExplainNamesScannedFields(t *testing.T) {
 		"price < 20 AND title LIKE 'title 1%' AND year < 2015": {"title", "price"},
 		"NOT has(new)": {"new"},
 	} {
-		is, err := oracle.Where(where, nil, dbkit.PairsSchema)
-		if err != nil {
-			t.Fatal(err)
-		}
+		is := need(oracle.Where(where, nil, dbkit.PairsSchema))(t)
 		want, err := c.CountWhere(ctx, where)
 		if err != nil || want == 0 {
 			t.Fatalf("%s: %d, %v", where, want, err)
@@ -72,10 +66,7 @@ func TestFiltersMeetDamagedItems(t *testing.T) {
 		it.Labels, it.Fields = []string{"a"}, map[string]any{"year": i, "price": float64(i)}
 	}
 	putAll(t, c, items)
-	wrong, err := (&codec.ItemRecord{Fields: []codec.Field{{ID: 0, Value: int64(7)}, {ID: 2, Value: "7"}}}).Append(nil)
-	if err != nil {
-		t.Fatal(err)
-	}
+	wrong := need((&codec.ItemRecord{Fields: []codec.Field{{ID: 0, Value: int64(7)}, {ID: 2, Value: "7"}}}).Append(nil))(t)
 	key := codec.NumberKey(codec.KindItem, db.Inside(c).ID, 7)
 	for what, value := range map[string][]byte{"gone": nil, "damaged": []byte("damage"), "empty": {}, "of another type": wrong} {
 		kv := db.State(d).Engine.DB

@@ -15,13 +15,8 @@ import (
 
 func TestWhereRefuses(t *testing.T) {
 	d, c := dbkit.OpenPairs(t) // of which year is indexed
-	if _, err := c.Put(ctx, &db.Item{Key: "k", Labels: []string{"a"}}); err != nil {
-		t.Fatal(err)
-	}
-	codes, err := d.CreateCollection(ctx, "codes", db.Schema{Bits: 8, Fields: []db.Field{{"size", db.Int, false}}})
-	if err != nil {
-		t.Fatal(err)
-	}
+	need(c.Put(ctx, &db.Item{Key: "k", Labels: []string{"a"}}))(t)
+	codes := need(d.CreateCollection(ctx, "codes", db.Schema{Bits: 8, Fields: []db.Field{{"size", db.Int, false}}}))(t)
 	for _, tc := range []struct {
 		c      *db.Collection
 		where  string
@@ -108,15 +103,10 @@ func mustPutAndTrain(t *testing.T, c *db.Collection) {
 func TestDeleteWhere(t *testing.T) {
 	d, c := dbkit.OpenCodes(t)
 	for i := range 10 {
-		if _, err := c.Put(ctx, &db.Item{Key: fmt.Sprint(i), Code: []byte{1, 2}, Labels: []string{fmt.Sprint(i % 2)}}); err != nil {
-			t.Fatal(err)
-		}
+		need(c.Put(ctx, &db.Item{Key: fmt.Sprint(i), Code: []byte{1, 2}, Labels: []string{fmt.Sprint(i % 2)}}))(t)
 	}
 	sequence := func() uint64 {
-		s, err := d.Stats()
-		if err != nil {
-			t.Fatal(err)
-		}
+		s := need(d.Stats())(t)
 		return s.Sequence
 	}
 	before := sequence()
@@ -124,10 +114,7 @@ func TestDeleteWhere(t *testing.T) {
 		t.Errorf("nothing: %d, %v, %d commits", n, err, sequence()-before)
 	}
 	seen := 0
-	for it, err := range c.ItemsWhere(ctx, "label = '1'") {
-		if err != nil {
-			t.Fatal(err)
-		}
+	for it := range every(t, c.ItemsWhere(ctx, "label = '1'")) {
 		if seen++; seen == 1 {
 			if n, err := c.DeleteWhere(ctx, "label = '1'"); n != 5 || err != nil || sequence() != before+1 {
 				t.Errorf("half: %d, %v, %d commits", n, err, sequence()-before)
@@ -168,9 +155,7 @@ func TestFiltersSeeOneState(t *testing.T) {
 		}
 		return b.Commit(ctx)
 	}
-	if err := put("a"); err != nil {
-		t.Fatal(err)
-	}
+	must(t, put("a"))
 	done := make(chan struct{})
 	var readers sync.WaitGroup
 	for range 2 {
@@ -213,9 +198,7 @@ func TestEvaluateWhere(t *testing.T) {
 	matching := 0
 	for i, it := range items {
 		if i%3 == 0 {
-			if _, err := c.Merge(ctx, &db.Item{Key: it.Key, Fields: map[string]any{"year": 1990 + 20*(i%2)}}); err != nil {
-				t.Fatal(err)
-			}
+			need(c.Merge(ctx, &db.Item{Key: it.Key, Fields: map[string]any{"year": 1990 + 20*(i%2)}}))(t)
 			matching += i % 2
 		}
 		e.Queries["text"] = append(e.Queries["text"], it.Vectors["text"])
@@ -223,10 +206,7 @@ func TestEvaluateWhere(t *testing.T) {
 		e.Truth = append(e.Truth, it.Labels)
 	}
 	for range 2 { // with truth and without
-		found, err := c.Evaluate(ctx, e)
-		if err != nil {
-			t.Fatal(err)
-		}
+		found := need(c.Evaluate(ctx, e))(t)
 		if got := found[0].Hamming.Database; got != matching || matching == 0 {
 			t.Errorf("%d items were ranked, %d match", got, matching)
 		}

@@ -34,10 +34,7 @@ func sharedSet(t testing.TB, set, part string) (vectors map[string][][]float32, 
 			vectors[m] = append(vectors[m], data[i*cols:(i+1)*cols])
 		}
 	}
-	l, err := vecfile.ReadLabels(filepath.Join(dir, part+"_labels.npy"))
-	if err != nil {
-		t.Fatal(err)
-	}
+	l := need(vecfile.ReadLabels(filepath.Join(dir, part+"_labels.npy")))(t)
 	for _, set := range l.Sets {
 		var names []string
 		for _, i := range set {
@@ -54,12 +51,9 @@ func openShared(t testing.TB, set string) *db.Collection {
 	vectors, labels := sharedSet(t, set, "train")
 	d := dbkit.MustOpen(t, t.TempDir(), nil)
 	t.Cleanup(func() { d.Close() })
-	c, err := d.CreateCollection(ctx, "main", db.Schema{Modalities: []db.Modality{
+	c := need(d.CreateCollection(ctx, "main", db.Schema{Modalities: []db.Modality{
 		{Name: "image", Dim: len(vectors["image"][0])}, {Name: "text", Dim: len(vectors["text"][0])},
-	}})
-	if err != nil {
-		t.Fatal(err)
-	}
+	}}))(t)
 	var items []*db.Item
 	for i := range labels {
 		items = append(items, &db.Item{Key: strconv.Itoa(i), Labels: labels[i], Vectors: map[string][]float32{
@@ -94,10 +88,7 @@ func TestRealSetsRetrieveAsTheReference(t *testing.T) {
 			c := openShared(t, tc.set)
 			dbkit.MustTrain(t, c, authorsSettings(64, 1))
 			vectors, labels := sharedSet(t, tc.set, "query")
-			got, err := c.Evaluate(ctx, db.Evaluation{Queries: vectors, Labels: labels})
-			if err != nil {
-				t.Fatal(err)
-			}
+			got := need(c.Evaluate(ctx, db.Evaluation{Queries: vectors, Labels: labels}))(t)
 			for i, want := range []float64{tc.imageToText, tc.textToImage} {
 				// One seed: the standard deviation over seeds is about .01.
 				if m := got[i].Hamming.MAP; math.Abs(m-want) > .04 {
@@ -124,10 +115,7 @@ func BenchmarkWikiSearch(b *testing.B) {
 		b.Run(pair[0]+"->"+pair[1], func(b *testing.B) {
 			queries := vectors[pair[0]]
 			for i := 0; b.Loop(); i++ {
-				_, err := c.Search(ctx, db.Query{From: pair[0], To: pair[1], Vector: queries[i%len(queries)]})
-				if err != nil {
-					b.Fatal(err)
-				}
+				need(c.Search(ctx, db.Query{From: pair[0], To: pair[1], Vector: queries[i%len(queries)]}))(b)
 			}
 		})
 		b.Run(pair[0]+"-encode", func(b *testing.B) {
