@@ -59,56 +59,6 @@ func soundRepository(t testing.TB, repo backup.Store) *backup.Verification {
 	return v
 }
 
-// Each backup answers as the database did when it was made, whatever came after it.
-func TestBackupsAnswerAsTheDatabaseDid(t *testing.T) {
-	dbkit.LongTest(t)
-	repo := newMemStore()
-	d, c := dbkit.OpenPairs(t)
-	items := dbkit.Pairs(260, synth.Config{Missing: .2})
-	var snaps []*db.Snapshot
-	var made []*backup.Manifest
-	moment := func(opt db.BackupOptions) {
-		s := need(d.Snapshot())(t)
-		defer func() { snaps = append(snaps, s) }()
-		made = append(made, mustBackup(t, d, repo, opt))
-	}
-	putAll(t, c, items[:200])
-	moment(db.BackupOptions{})
-	dbkit.MustTrain(t, c, db.TrainOptions{Options: fit.Options{Bits: 32, Anchors: 10}})
-	moment(db.BackupOptions{Compress: true})
-	for _, it := range items[200:] {
-		need(c.Put(ctx, it))(t)
-	}
-	moment(db.BackupOptions{})
-	for i := range 50 {
-		need(c.Delete(ctx, items[3*i].Key))(t)
-	}
-	need(c.Update(ctx, db.UpdateOptions{}))(t)
-	moment(db.BackupOptions{Compress: true})
-	for i, m := range made {
-		if m.Database != d.UUID() || i > 0 && m.Sequence <= made[i-1].Sequence {
-			t.Errorf("backup %d: %+v", i, m)
-		}
-		then := need(snaps[i].Collection("main"))(t)
-		r := restored(t, repo, db.RestoreOptions{ID: m.ID})
-		if db.State(r).Committer.Sequence() != m.Sequence || r.UUID() != d.UUID() {
-			t.Errorf("backup %d: commit sequence %d of %d", i, db.State(r).Committer.Sequence(), m.Sequence)
-		}
-		if i == 0 { // it has no codes to ask for
-			if n, _ := dbkit.MustCollection(t, r, "main").Count(); n != 200 {
-				t.Errorf("%d items", n)
-			}
-		} else {
-			sameAnswers(t, then, dbkit.MustCollection(t, r, "main"))
-		}
-		dbkit.MustClose(t, r)
-	}
-	for _, s := range snaps {
-		s.Close()
-	}
-	soundRepository(t, repo)
-}
-
 // A restored database lives on, and backs up to the same repository as the one that it
 // was made of. Their tables have the same numbers, and other contents.
 func TestRestoredDatabaseHasBackupsOfItsOwn(t *testing.T) {

@@ -46,21 +46,6 @@ func pages(c *db.Collection, q db.Query, k int, between func()) ([]db.Hit, error
 	}
 }
 
-// Between the first distance and the next, neighbours lose nobody: not even the
-// first item that was ever put.
-func TestNeighborsStartWithTheFirstCode(t *testing.T) {
-	_, c := dbkit.OpenCoded(t, 8)
-	items := []*db.Item{{Key: "first", Code: []byte{1}}}
-	for i := range 40 {
-		items = append(items, &db.Item{Key: fmt.Sprint("same", i), Code: []byte{0}})
-	}
-	putAll(t, c, items)
-	hits, err := dbkit.Collect(c.Neighbors(ctx, db.Query{Code: []byte{0}}))
-	if err != nil || len(hits) != 41 || hits[40].Key != "first" {
-		t.Errorf("%d hits of 41, %v", len(hits), err)
-	}
-}
-
 // An item that is alone with its code comes once, though its projection points
 // away from the query.
 func TestPagesOfLearnedCodesAreTheWholeAnswer(t *testing.T) {

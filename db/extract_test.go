@@ -3,13 +3,11 @@ package db_test
 import (
 	"bytes"
 	"crypto/sha256"
-	"encoding/binary"
 	"encoding/json"
 	"fmt"
 	"math/rand/v2"
 	"os"
 	"path/filepath"
-	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -170,120 +168,6 @@ func sameSayings(t testing.TB, want, got []string) {
 	}
 	if len(got) != len(want) {
 		t.Errorf("%d answers, not %d", len(got), len(want))
-	}
-}
-
-// sameRecords checks that a database has the records of another that are of collections,
-// or of the database.
-func sameRecords(t testing.TB, was, is *db.DB, collections []string) {
-	t.Helper()
-	records := func(d *db.DB) map[string]string {
-		all := map[string]string{}
-		must(t, record.ForEach(db.State(d).Engine.DB, nil, func(key, value []byte) error {
-			wanted := key[0] == codec.KindDatabase || key[0] == codec.KindMark || key[0] == codec.KindName && slices.Contains(collections, string(key[1:]))
-			for _, name := range collections {
-				wanted = wanted || key[0] > codec.KindName && key[0] != codec.KindMark && binary.BigEndian.Uint32(key[1:]) == db.Inside(dbkit.MustCollection(t, was, name)).ID
-			}
-			if bytes.Equal(key, codec.DatabaseKey(codec.RecordUUID)) {
-				return nil // it has one of its own
-			}
-			if wanted && !codec.EmptySum(key, value) || d == is {
-				all[string(key)] = string(value)
-			}
-			return nil
-		})) // it has one of its own
-		return all
-	}
-	if diff := cmp.Diff(records(was), records(is)); diff != "" {
-		t.Error(diff)
-	}
-}
-
-// Whatever a checkpoint holds answers as it did in the database that it was made of, and
-// goes on as that would have.
-func TestCheckpointAnswersTheSame(t *testing.T) {
-	dbkit.LongTest(t)
-	opts := &db.Options{FS: vfs.NewMem()}
-	d := manyKinds(t, opts)
-	names := need(d.Collections())(t)
-	must(t, d.WaitForIndex(ctx))
-	like := map[string][]*db.Item{}
-	said := map[string]map[bool][]string{}
-	for _, name := range names {
-		c := dbkit.MustCollection(t, d, name)
-		like[name] = dbkit.AllItems(t, c)
-		said[name] = map[bool][]string{true: sayings(t, c, like[name], true), false: sayings(t, c, like[name], false)}
-	}
-	for i, opt := range []db.CheckpointOptions{
-		{}, {Collection: "main"}, {Collection: "codes"}, {Collection: "mainly-news"},
-		{IndexOnly: true}, {Collection: "main", IndexOnly: true}, {Collection: "codes", IndexOnly: true},
-	} {
-		t.Run(fmt.Sprintf("%q index-only %v", opt.Collection, opt.IndexOnly), func(t *testing.T) {
-			dir := fmt.Sprint("copy", i)
-			var done, total int64
-			opt.Progress = func(_ string, d, t int64) { done, total = d, t }
-			must(t, d.Checkpoint(ctx, dir, opt))
-			if partial := opt.Collection != "" || opt.IndexOnly; partial != (total > 0) || done != total {
-				t.Errorf("progress ended at %d of %d", done, total)
-			}
-			is := dbkit.MustOpen(t, dir, &db.Options{FS: opts.FS, MustExist: true})
-			defer func() { is.Close() }()
-			must(t, is.WaitForIndex(ctx))
-			all, _ := dbkit.Findings(t, is, db.VerifyOptions{Deep: true})
-			for _, f := range all {
-				t.Errorf("%v (%s)", f, f.Key)
-			}
-			want := names
-			if opt.Collection != "" {
-				want = []string{opt.Collection}
-			}
-			if got, err := is.Collections(); err != nil || !slices.Equal(got, want) {
-				t.Fatalf("collections %v, %v", got, err)
-			}
-			for _, name := range want {
-				c := dbkit.MustCollection(t, is, name)
-				schema, err := c.Schema()
-				if err != nil || schema.IndexOnly != (opt.IndexOnly && name != "codes") {
-					t.Fatalf("%s: %+v, %v", name, schema, err)
-				}
-				sameSayings(t, said[name][!schema.IndexOnly], sayings(t, c, like[name], !schema.IndexOnly))
-			}
-			if !opt.IndexOnly {
-				checkSpaces(t, is)
-			}
-			if opt.Collection != "" && !opt.IndexOnly {
-				sameRecords(t, d, is, want)
-			}
-			// What comes gets the numbers that it would have got.
-			if s := db.State(is).Current.Load().Sequence; s != db.State(d).Current.Load().Sequence {
-				t.Errorf("commit %d, not %d", s, db.State(d).Current.Load().Sequence)
-			}
-			other, err := is.CreateCollection(ctx, "other", db.Schema{Bits: 8})
-			if err != nil || db.Inside(other).ID != 4 {
-				t.Fatalf("%+v, %v", other, err)
-			}
-			for _, name := range want {
-				c := dbkit.MustCollection(t, is, name)
-				if schema, _ := c.Schema(); schema.IndexOnly {
-					continue
-				}
-				if name == "codes" {
-					putAll(t, c, []*db.Item{{Key: "later", Code: []byte{1, 2}}})
-				} else {
-					putAll(t, c, like[name][10:20])
-					dbkit.MustUpdate(t, c, db.UpdateOptions{})
-					dbkit.MustTrain(t, c, db.TrainOptions{Options: fit.Options{Bits: 16, Anchors: 5}})
-				}
-				next := dbkit.MustCollection(t, d, name)
-				a, _ := db.State(is).Current.Load().Collections.Get(db.Inside(c).ID)
-				if b, _ := db.State(d).Current.Load().Collections.Get(db.Inside(next).ID); a.Active != 1 && a.Active != b.Active+1 && a.Active != b.Active+2 {
-					t.Errorf("%s: space %d after %d", name, a.Active, b.Active)
-				}
-			}
-			dbkit.CheckSound(t, is, "written to")
-			dbkit.MustClose(t, is)
-			is = dbkit.MustOpen(t, dir, &db.Options{FS: opts.FS, MustExist: true})
-		})
 	}
 }
 

@@ -87,23 +87,6 @@ func TestSearchAllInLargeCodes(t *testing.T) {
 	sameAlone(t, c, queries)
 }
 
-// The same for queries by vector, in every order.
-func TestSearchAllInEveryOrder(t *testing.T) {
-	dbkit.LongTest(t)
-	_, c := dbkit.OpenPairs(t)
-	items := dbkit.Pairs(300, synth.Config{Classes: 6, Noise: 2})
-	for _, it := range items[100:] {
-		it.Labels = nil
-	}
-	putAll(t, c, items)
-	dbkit.MustTrain(t, c, db.TrainOptions{Options: fit.Options{Bits: 32}})
-	var queries []db.Query
-	for i := range 40 {
-		queries = append(queries, db.Query{From: "text", Vector: items[i].Vectors["text"], Rerank: db.Rerank(i) % (db.RerankAsymmetric + 1), Plan: db.Plan(i / 4 % 6), K: 1 + i})
-	}
-	sameAlone(t, c, queries)
-}
-
 // sameAlone compares the answers of SearchAll with that of Search to each query alone.
 func sameAlone(t *testing.T, c *db.Collection, queries []db.Query) {
 	t.Helper()

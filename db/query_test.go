@@ -3,12 +3,8 @@ package db_test
 import (
 	"context"
 	"errors"
-	"math"
-	"slices"
 	"strings"
 	"testing"
-
-	"github.com/fddhdb/fddhdb/model/fit"
 
 	"github.com/fddhdb/fddhdb/db"
 	"github.com/fddhdb/fddhdb/db/internal/dbkit"
@@ -86,43 +82,6 @@ func TestSearchRefuses(t *testing.T) {
 	_ = d
 }
 
-// Hostile sizes cost no more than what is there.
-func TestHugeKAndRadius(t *testing.T) {
-	_, c := dbkit.OpenPairs(t)
-	putAll(t, c, dbkit.Pairs(40, synth.Config{}))
-	dbkit.MustTrain(t, c, db.TrainOptions{})
-	r, err := dbkit.FirstWithin(c, db.Query{Key: "k1", K: 1 << 40}, 1<<40)
-	if err != nil || len(r.Hits) != 40 || r.Total != 40 {
-		t.Errorf("%d hits of %d, %v", len(r.Hits), r.Total, err)
-	}
-	if r, err = c.Search(ctx, db.Query{Key: "k1", K: 1 << 40}); err != nil || len(r.Hits) != 40 {
-		t.Errorf("%v", err)
-	}
-}
-
-// Items of one class share a code; the nearest of them is the one that the
-// query was made from, and only the stored projections can tell.
-func TestProjectionsOrderTheItemsOfACode(t *testing.T) {
-	dbkit.LongTest(t)
-	_, c := dbkit.OpenPairs(t)
-	items := dbkit.Pairs(200, synth.Config{Classes: 3, Noise: .5})
-	putAll(t, c, items)
-	dbkit.MustTrain(t, c, db.TrainOptions{Options: fit.Options{Bits: 64}})
-	found := map[db.Rerank]int{}
-	for _, it := range items {
-		for _, order := range []db.Rerank{db.RerankProjection, db.RerankNone} {
-			r := need(c.Search(ctx, db.Query{Vector: it.Vectors["image"], From: "image", K: 10, Rerank: order}))(t)
-			if slices.ContainsFunc(r.Hits, func(h db.Hit) bool { return h.Key == it.Key }) {
-				found[order]++
-			}
-		}
-	}
-	if found[db.RerankProjection] < 2*found[db.RerankNone] {
-		t.Errorf("the item itself is among its first ten hits in %d of 200 searches by projection and %d without",
-			found[db.RerankProjection], found[db.RerankNone])
-	}
-}
-
 func BenchmarkSearch(b *testing.B) {
 	_, c := dbkit.OpenPairs(b)
 	items := dbkit.Pairs(2000, synth.Config{Classes: 10})
@@ -140,29 +99,6 @@ func BenchmarkSearch(b *testing.B) {
 					need(c.Search(ctx, q))(b)
 				}
 			})
-		}
-	}
-}
-
-// The largest number of items is as good as any.
-func TestLargestK(t *testing.T) {
-	d := dbkit.MustOpen(t, t.TempDir(), nil)
-	defer dbkit.MustClose(t, d)
-	c := need(d.CreateCollection(ctx, "main", db.Schema{Bits: 8}))(t)
-	for _, code := range []byte{1, 2, 7} {
-		need(c.Put(ctx, &db.Item{Code: []byte{code}}))(t)
-	}
-	for plan := db.PlanAuto; plan <= db.PlanBlockScan; plan++ {
-		for _, where := range []string{"", "NOT label = 'x'"} {
-			q := db.Query{Code: []byte{0}, K: math.MaxInt, Plan: plan, Where: where}
-			one, err := c.Search(ctx, q)
-			if err != nil || len(one.Hits) != 3 {
-				t.Errorf("plan %v, %q: %+v, %v", plan, where, one, err)
-			}
-			all, err := c.SearchAll(ctx, []db.Query{q})
-			if err != nil || len(all[0].Hits) != 3 {
-				t.Errorf("plan %v, %q: all: %v", plan, where, err)
-			}
 		}
 	}
 }

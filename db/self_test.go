@@ -7,11 +7,8 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/fddhdb/fddhdb/model/fit"
-
 	"github.com/fddhdb/fddhdb/db"
 	"github.com/fddhdb/fddhdb/db/internal/dbkit"
-	"github.com/fddhdb/fddhdb/internal/synth"
 )
 
 // keysOf returns the keys of hits.
@@ -87,44 +84,5 @@ func TestQueryByKeyFindsItselfFirst(t *testing.T) {
 	putAll(t, c, []*db.Item{{Key: "same250", Code: []byte{5}}})
 	if res, err = c.Search(ctx, db.Query{Key: "same250", K: 400, After: res.Next}); err != nil || len(res.Hits) != 400 || slices.Contains(keysOf(res.Hits), "same250") {
 		t.Errorf("behind itself: %v", err)
-	}
-}
-
-// By features too, with filters and targets; what To or Where do not admit is no hit.
-func TestQueryByFeaturesOfAnItem(t *testing.T) {
-	_, c := dbkit.OpenPairs(t)
-	items := dbkit.Pairs(300, synth.Config{Seed: 3, Classes: 3, Missing: .2})
-	putAll(t, c, items)
-	dbkit.MustTrain(t, c, db.TrainOptions{Options: fit.Options{Bits: 16, Anchors: 20}})
-	codes := map[string]string{}
-	for _, it := range dbkit.AllItems(t, c) {
-		codes[it.Key] = string(it.Code)
-	}
-	for _, it := range items[100:120] {
-		for _, from := range []string{"", "image", "text"} {
-			for _, to := range []string{"", "image", "text"} {
-				for _, order := range []db.Rerank{db.RerankProjection, db.RerankNone, db.RerankAsymmetric} {
-					q := db.Query{Key: it.Key, From: from, To: to, Rerank: order, K: len(items)}
-					res := need(c.Search(ctx, q))(t)
-					at := slices.IndexFunc(res.Hits, func(h db.Hit) bool { return h.Key == it.Key })
-					if is := to == "" || it.Vectors[to] != nil; is != (at >= 0) {
-						t.Fatalf("%+v: it is at %d", q, at)
-					}
-					for i, h := range res.Hits[:max(at, 0)] {
-						if codes[h.Key] == codes[it.Key] {
-							t.Fatalf("%+v: %s of the same code is at %d, it itself at %d", q, h.Key, i, at)
-						}
-					}
-					if byCode := from == "" || it.Vectors[from] == nil; byCode && at > 0 {
-						t.Errorf("%+v: its code is the query, and it is at %d", q, at)
-					}
-					q.ExcludeSelf = true
-					rest, err := c.Search(ctx, q)
-					if want := slices.DeleteFunc(keysOf(res.Hits), func(k string) bool { return k == it.Key }); err != nil || !slices.Equal(keysOf(rest.Hits), want) {
-						t.Errorf("%+v: %d hits, want %d: %v", q, len(rest.Hits), len(want), err)
-					}
-				}
-			}
-		}
 	}
 }

@@ -10,7 +10,6 @@ import (
 	"slices"
 	"strings"
 	"sync"
-	"sync/atomic"
 	"testing"
 
 	"github.com/fddhdb/fddhdb/model/fit"
@@ -19,7 +18,6 @@ import (
 
 	"github.com/fddhdb/fddhdb/db"
 	"github.com/fddhdb/fddhdb/db/internal/dbkit"
-	"github.com/fddhdb/fddhdb/internal/effort"
 	"github.com/fddhdb/fddhdb/internal/synth"
 	"github.com/fddhdb/fddhdb/model"
 )
@@ -240,77 +238,6 @@ func TestPanicInACallbackEndsTheTraining(t *testing.T) {
 		}}})
 	}()
 	dbkit.MustTrain(t, c, db.TrainOptions{})
-}
-
-// Readers, writers and trainings run together. Every answer has to be
-// consistent in itself: keys resolve, codes are of the space named, the numbers fit.
-func TestEverythingAtOnce(t *testing.T) {
-	t.Parallel()
-	d, c := dbkit.OpenPairs(t)
-	items := dbkit.Pairs(300, synth.Config{Seed: 2, Missing: .1})
-	putAll(t, c, items)
-	dbkit.MustTrain(t, c, db.TrainOptions{Options: fit.Options{Bits: 32, Anchors: 20}})
-	var stop atomic.Bool
-	var wg sync.WaitGroup
-	loop := func(f func(i int) error) {
-		wg.Go(func() {
-			for i := 0; !stop.Load(); i++ {
-				if err := f(i); err != nil {
-					t.Error(err)
-					return
-				}
-			}
-		})
-	}
-	for w := range 2 {
-		loop(func(i int) error { // half of the items come and go, whole
-			it := items[150+(2*i+w)%150]
-			if i%3 == 0 {
-				_, err := c.Delete(ctx, it.Key)
-				return err
-			}
-			return dbkit.Second(c.Put(ctx, it))
-		})
-	}
-	loop(func(i int) error {
-		r, err := c.Search(ctx, db.Query{From: "text", To: "image", Vector: items[i%100].Vectors["text"], K: 20})
-		if items[i%100].Vectors["text"] == nil {
-			if !errors.Is(err, db.ErrInvalid) {
-				return fmt.Errorf("search without anything: %v", err)
-			}
-			return nil
-		}
-		if err == nil && len(r.Hits) != 20 {
-			err = fmt.Errorf("%d hits", len(r.Hits))
-		}
-		return err
-	})
-	loop(func(int) error {
-		n := 0
-		for it, err := range c.Items(ctx) {
-			if err != nil {
-				return err
-			}
-			if len(it.Code) != 4 {
-				return fmt.Errorf("item %s has code %x", it.Key, it.Code)
-			}
-			n++
-		}
-		if n < 150 {
-			return fmt.Errorf("%d items", n)
-		}
-		s, err := d.Stats()
-		if err == nil && (s.Items != s.Collections[0].CodedItems) {
-			err = fmt.Errorf("%d items, %d codes", s.Items, s.Collections[0].CodedItems)
-		}
-		return err
-	})
-	for i := range effort.Of(4, 2) {
-		dbkit.MustTrain(t, c, db.TrainOptions{Options: fit.Options{Bits: 32, Anchors: 20, Seed: uint64(i)}})
-	}
-	stop.Store(true)
-	wg.Wait()
-	checkCodesByLabel(t, dbkit.AllItems(t, c))
 }
 
 // The comment of TrainOptions names the stages that Progress hears, and no others.

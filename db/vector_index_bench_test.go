@@ -5,7 +5,6 @@ import (
 	"flag"
 	"fmt"
 	"runtime"
-	"runtime/metrics"
 	"slices"
 	"testing"
 	"time"
@@ -202,47 +201,4 @@ func BenchmarkPutBesideSearches(b *testing.B) {
 			b.ReportMetric(float64(took[len(took)*99/100].Nanoseconds())/1e3, "p99-us")
 		})
 	}
-}
-
-// BenchmarkTakeIn measures how an index takes in a quarter as many vectors of other kinds, until searches
-// have little left that they compare with each of them: the processor time of all goroutines, the index that is
-// made anew meanwhile included.
-func BenchmarkTakeIn(b *testing.B) {
-	first := need(synth.NewEmbeddingSource(synth.EmbeddingSet(*indexSet), *indexDims, 1))(b)
-	other := need(synth.NewEmbeddingSource(synth.EmbeddingSet(*indexSet), *indexDims, 2))(b)
-	usage := []metrics.Sample{{Name: "/cpu/classes/user:cpu-seconds"}, {Name: "/cpu/classes/gc/total:cpu-seconds"}}
-	spent := func() float64 {
-		runtime.GC() // brings the figures up to date
-		metrics.Read(usage)
-		return usage[0].Value.Float64() + usage[1].Value.Float64()
-	}
-	cpu := 0.
-	for b.Loop() {
-		b.StopTimer()
-		database := need(db.Open(b.TempDir()+"/db", &db.Options{RerankCacheBytes: *indexCache}))(b)
-		c := importIndexed(b, database, first)
-		n := *indexItems / 4
-		items := make([]*db.Item, n)
-		for i := range items {
-			items[i] = &db.Item{Key: fmt.Sprint("other", i), Vectors: map[string][]float32{"e": other.Vector(i)}}
-		}
-		before := spent()
-		b.StartTimer()
-		for from := 0; from < n; from += 100 {
-			bt := database.NewBatch()
-			for _, item := range items[from:min(from+100, n)] {
-				must(b, bt.Put(c, item))
-			}
-			must(b, bt.Commit(ctx))
-		}
-		eventually(b, "the index has taken in what has come", func() bool {
-			all, err := c.VectorIndexes()
-			return err == nil && all[0].Complete && all[0].Unknown-all[0].Loose < 512 && all[0].Loose < 512+all[0].Of/256
-		})
-		b.StopTimer()
-		cpu += spent() - before
-		must(b, database.Close())
-		b.StartTimer()
-	}
-	b.ReportMetric(cpu/float64(b.N), "cpu-s")
 }

@@ -1,12 +1,10 @@
 package db_test
 
 import (
-	"cmp"
 	"errors"
 	"fmt"
 	"math"
 	"math/rand/v2"
-	"slices"
 	"strings"
 	"testing"
 
@@ -16,7 +14,6 @@ import (
 
 	"github.com/fddhdb/fddhdb/db"
 	"github.com/fddhdb/fddhdb/db/internal/dbkit"
-	"github.com/fddhdb/fddhdb/internal/effort"
 	"github.com/fddhdb/fddhdb/internal/synth"
 )
 
@@ -76,127 +73,6 @@ func vectorItems(n, dim int) []*db.Item {
 var vectorSchema = db.Schema{
 	Modalities: []db.Modality{{Name: "e", Dim: 48}, {Name: "other", Dim: 3}},
 	Fields:     []db.Field{{Name: "year", Type: db.Int, Indexed: true}},
-}
-
-// A collection that is not trained is answered by its vectors, exactly: as a plain computation over
-// all items has it, with filters, cut-offs and pages, whether vectors are in memory or not, and after
-// writes.
-func TestUntrainedSearch(t *testing.T) {
-	dbkit.LongTest(t)
-	n := effort.Of(600, 200)
-	items := vectorItems(n+n/6, 48)
-	origin := vfs.NewMem()
-	d := dbkit.MustOpen(t, "db", &db.Options{FS: origin})
-	c := need(d.CreateCollection(ctx, "main", vectorSchema))(t)
-	dbkit.PutAll(t, d, c, items[:n])
-	dbkit.MustClose(t, d)
-	for _, budget := range []int64{-1, 1, int64(25 * n), 0} {
-		fs := vfs.NewMem()
-		need(vfs.Clone(origin, fs, "db", "db"))(t)
-		d := dbkit.MustOpen(t, "db", &db.Options{FS: fs, RerankCacheBytes: budget})
-		c := dbkit.MustCollection(t, d, "main")
-		now := map[string]*db.Item{}
-		for _, it := range items[:n] {
-			now[it.Key] = it
-		}
-		checkUntrained(t, c, now)
-		must(t, d.WaitForIndex(ctx))
-		checkUntrained(t, c, now)
-		for i, it := range items[n:] {
-			need(c.Put(ctx, it))(t)
-			now[it.Key] = it
-			changed := *items[(i*7)%n]
-			changed.Vectors = items[(i*11)%n].Vectors
-			need(c.Put(ctx, &changed))(t)
-			now[changed.Key] = &changed
-			if gone := items[(i*13)%n].Key; i%4 == 0 {
-				need(c.Delete(ctx, gone))(t)
-				delete(now, gone)
-			}
-		}
-		checkUntrained(t, c, now)
-		dbkit.MustClose(t, d)
-	}
-}
-
-// checkUntrained compares answers with those of a plain computation over items.
-func checkUntrained(t *testing.T, c *db.Collection, items map[string]*db.Item) {
-	t.Helper()
-	rows := map[string]uint32{}
-	whole := need(c.Search(ctx, db.Query{From: "other", Vector: []float32{1, 2, 3}, K: 10_000}))(t)
-	for _, h := range whole.Hits {
-		rows[h.Key] = h.Row
-	}
-	whole = need(c.Search(ctx, db.Query{From: "e", Vector: items["k1"].Vectors["e"], K: 10_000}))(t)
-	for _, h := range whole.Hits {
-		rows[h.Key] = h.Row
-	}
-	for i, key := range []string{"k1", "k4", "k6", "k11", "k50", "k64"} {
-		x := items[key].Vectors["e"]
-		for _, q := range []db.Query{
-			{From: "e", Vector: x}, {From: "e", Key: key}, {From: "e", Key: key, ExcludeSelf: true}, {From: "e", To: "other", Vector: x},
-			{From: "e", Vector: x, Where: "year = 2001"}, {From: "e", Vector: x, MinSimilarity: .2}, {From: "e", Vector: x, MinSimilarity: -.1, Where: "year > 2001"},
-			{From: "other", Vector: items["k1"].Vectors["other"], To: "e"},
-		} {
-			var want []db.Hit
-			for key, it := range items {
-				y, has := it.Vectors[q.From]
-				_, is := it.Vectors[cmp.Or(q.To, q.From)]
-				year := it.Fields["year"].(int64)
-				if !has || !is || q.ExcludeSelf && key == q.Key || q.Where == "year = 2001" && year != 2001 || q.Where == "year > 2001" && year <= 2001 {
-					continue
-				}
-				from := q.Vector
-				if from == nil {
-					from = x
-				}
-				if s := plainCosine(from, y); q.MinSimilarity == 0 || s >= q.MinSimilarity {
-					want = append(want, db.Hit{Key: key, Row: rows[key], Distance: -1, Similarity: s})
-				}
-			}
-			slices.SortFunc(want, func(a, b db.Hit) int {
-				return cmp.Or(cmp.Compare(b.Similarity, a.Similarity), cmp.Compare(a.Row, b.Row))
-			})
-			same := func(what string, got []db.Hit, n int) {
-				t.Helper()
-				if len(got) != min(n, len(want)) {
-					t.Fatalf("%+v: %s: %d hits, want %d of %d", q, what, len(got), n, len(want))
-				}
-				for i, h := range got {
-					if w := want[i]; h.Key != w.Key || h.Row != w.Row || h.Similarity != w.Similarity || h.Distance != -1 || !math.IsNaN(h.Score) {
-						t.Fatalf("%+v: %s: hit %d is %+v, want %+v", q, what, i, h, w)
-					}
-				}
-			}
-			for _, k := range []int{1, 7, 10_000} {
-				q.K = k
-				res := need(c.Search(ctx, q))(t)
-				same("search", res.Hits, k)
-				if (res.Next != "") != (len(want) > k) {
-					t.Fatalf("%+v: the cursor is %q, of %d hits", q, res.Next, len(want))
-				}
-			}
-			var paged []db.Hit
-			for q.K = 9; ; q.K = 100 + i {
-				page := need(c.Search(ctx, q))(t)
-				paged = append(paged, page.Hits...)
-				if q.After = page.Next; q.After == "" || len(paged) > len(want) {
-					break
-				}
-			}
-			same("pages", paged, len(want))
-			q.K = 5
-			near := need(dbkit.Collect(c.Neighbors(ctx, q)))(t)
-			same("neighbours", near, len(want))
-			all := need(c.SearchAll(ctx, []db.Query{q, q}))(t)
-			same("all", all[1].Hits, 5)
-			x, res, err := c.Explain(ctx, q, -1)
-			if err != nil || x.Plan != "vectors" || x.Hits != len(res.Hits) || q.MinSimilarity == 0 && x.Scanned != len(want) {
-				t.Fatalf("%+v: %+v, %v", q, x, err)
-			}
-			same("explained", res.Hits, 5)
-		}
-	}
 }
 
 // What an untrained collection cannot answer says what to do.

@@ -3,7 +3,6 @@ package db_test
 import (
 	"context"
 	"errors"
-	"fmt"
 	"math/rand/v2"
 	"slices"
 	"testing"
@@ -14,52 +13,12 @@ import (
 
 	"github.com/fddhdb/fddhdb/db"
 	"github.com/fddhdb/fddhdb/db/internal/dbkit"
-	"github.com/fddhdb/fddhdb/db/internal/learn"
 	"github.com/fddhdb/fddhdb/db/internal/record"
 	"github.com/fddhdb/fddhdb/db/internal/spaces"
 	"github.com/fddhdb/fddhdb/db/internal/state"
 	"github.com/fddhdb/fddhdb/internal/synth"
 	"github.com/fddhdb/fddhdb/model"
 )
-
-// Nothing is found in collections with sparse vectors, loaded in bulk, with codes for
-// each target, whose items have changed.
-func TestVerifyBulkAndSparse(t *testing.T) {
-	dbkit.LongTest(t)
-	d := dbkit.MustOpen(t, t.TempDir(), nil)
-	defer d.Close()
-	schema := db.Schema{
-		Modalities: []db.Modality{{Name: "image", Dim: 6}, {Name: "text", Dim: synth.NUSWideText, Sparse: true}},
-		Fields:     []db.Field{{"n", db.Int, true}, {"s", db.String, true}},
-	}
-	c := need(d.CreateCollection(ctx, "main", schema))(t)
-	items := dbkit.Bags(t, 3, learn.TableRows+500)
-	for i, it := range items {
-		it.Fields = map[string]any{"n": i * i, "s": fmt.Sprint(i)}
-	}
-	putAll(t, c, items[:300])
-	given := fit.Options{ // nothing is chosen, which takes long for wide vectors
-		Bits: 32, Anchors: 30,
-		Features: map[string]model.FeatureKind{"image": model.FeaturesRaw, "text": model.FeaturesRaw},
-		Map:      map[string]model.MapKind{"image": model.MapRBF, "text": model.MapRBF},
-		Gamma:    map[string]float64{"image": .1, "text": .1},
-	}
-	dbkit.MustTrain(t, c, db.TrainOptions{Options: given})
-	putAll(t, c, items[300:]) // in bulk, with two spaces
-	dbkit.CheckSound(t, d, "loaded in bulk")
-	given.Bits = 48
-	dbkit.MustTrain(t, c, db.TrainOptions{Rows: 500, Options: given})
-	dbkit.CheckSound(t, d, "a space built by tables")
-	putAll(t, c, items[:100])
-	for i := range 100 {
-		need(c.Delete(ctx, items[41*i].Key))(t)
-	}
-	codes := need(d.CreateCollection(ctx, "codes", db.Schema{Bits: 72}))(t)
-	putAll(t, codes, dbkit.CodeItems(bulkItems+100, 72, 1, nil))
-	dbkit.CheckSound(t, d, "codes loaded in bulk, items deleted")
-	must(t, d.Compact(ctx))
-	dbkit.CheckSound(t, d, "compacted")
-}
 
 // Nothing is found while a space is being built, though not all rows have codes in it,
 // and some have that were written meanwhile; nor in what a crash leaves of it.

@@ -98,33 +98,3 @@ func TestRealSetsRetrieveAsTheReference(t *testing.T) {
 		})
 	}
 }
-
-func BenchmarkWikiTrain(b *testing.B) {
-	c := openShared(b, "wiki")
-	for b.Loop() {
-		dbkit.MustTrain(b, c, authorsSettings(64, 1))
-	}
-}
-
-// BenchmarkWikiSearch takes the first ten hits, and what encoding the query takes of that.
-func BenchmarkWikiSearch(b *testing.B) {
-	c := openShared(b, "wiki")
-	dbkit.MustTrain(b, c, authorsSettings(64, 1))
-	vectors, _ := sharedSet(b, "wiki", "query")
-	for _, pair := range [][2]string{{"image", "text"}, {"text", "image"}} {
-		b.Run(pair[0]+"->"+pair[1], func(b *testing.B) {
-			queries := vectors[pair[0]]
-			for i := 0; b.Loop(); i++ {
-				need(c.Search(ctx, db.Query{From: pair[0], To: pair[1], Vector: queries[i%len(queries)]}))(b)
-			}
-		})
-		b.Run(pair[0]+"-encode", func(b *testing.B) {
-			queries := vectors[pair[0]]
-			for i := 0; b.Loop(); i++ {
-				if _, _, err := c.EncodeQuery(ctx, db.Query{From: pair[0], Vector: queries[i%len(queries)]}); err != nil {
-					b.Fatal(err)
-				}
-			}
-		})
-	}
-}
