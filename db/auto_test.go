@@ -22,10 +22,7 @@ const withinCodes = "vectors within codes"
 // orderOf returns the order that a query is answered in.
 func orderOf(t *testing.T, c *db.Collection, q db.Query) string {
 	t.Helper()
-	x, _, err := c.Explain(ctx, q, -1)
-	if err != nil {
-		t.Fatal(err)
-	}
+	x, _ := need2(c.Explain(ctx, q, -1))(t)
 	return x.Rerank
 }
 

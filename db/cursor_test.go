@@ -108,9 +108,7 @@ func TestPagesWhileTheCollectionChanges(t *testing.T) {
 					}
 				}
 			}
-			if err := b.Commit(ctx); err != nil {
-				t.Fatal(err)
-			}
+			must(t, b.Commit(ctx))
 		}))(t)
 		seen := map[string]int{}
 		last := 0

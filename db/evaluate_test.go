@@ -104,10 +104,7 @@ func TestEvaluateAgreesWithTheDefinition(t *testing.T) {
 			}
 		}
 		for _, x := range e.Queries[r.From] {
-			code, _, err := c.EncodeQuery(ctx, db.Query{From: r.From, Vector: x})
-			if err != nil {
-				t.Fatal(err)
-			}
+			code, _ := need2(c.EncodeQuery(ctx, db.Query{From: r.From, Vector: x}))(t)
 			queryCodes = append(queryCodes, code)
 		}
 		want := meanAveragePrecision(queryCodes, e.Labels, codes, labels)

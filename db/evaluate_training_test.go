@@ -48,10 +48,7 @@ func TestEvaluateTraining(t *testing.T) {
 	for seed := range uint64(2) {
 		for _, method := range []model.Method{model.MethodLabels, model.MethodJoint} {
 			before := need(c.Stats())(t)
-			training, found, err := c.EvaluateTraining(ctx, options(seed, method), e)
-			if err != nil {
-				t.Fatal(err)
-			}
+			training, found := need2(c.EvaluateTraining(ctx, options(seed, method), e))(t)
 			if after, err := c.Stats(); err != nil || !reflect.DeepEqual(before, after) {
 				t.Fatalf("%+v became %+v, %v", before, after, err)
 			}

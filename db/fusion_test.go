@@ -21,10 +21,7 @@ func itemProjections(t *testing.T, c *db.Collection, it *db.Item) (z [][]float64
 	for _, m := range dbkit.PairsSchema.Modalities {
 		var p []float64
 		if x := it.Vectors[m.Name]; x != nil {
-			_, q, err := c.EncodeQuery(ctx, db.Query{From: m.Name, Vector: x})
-			if err != nil {
-				t.Fatal(err)
-			}
+			_, q := need2(c.EncodeQuery(ctx, db.Query{From: m.Name, Vector: x}))(t)
 			p = q
 		}
 		z = append(z, p)

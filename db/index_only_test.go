@@ -103,10 +103,7 @@ func TestIndexOnlyCollection(t *testing.T) {
 	if got, err := c.Evaluate(ctx, e); err != nil || cmp.Diff(want, got) != "" {
 		t.Errorf("%v, %s", err, cmp.Diff(want, got))
 	}
-	code, z, err := was.Encode(full[0])
-	if err != nil {
-		t.Fatal(err)
-	}
+	code, z := need2(was.Encode(full[0]))(t)
 	if code2, z2, err := c.Encode(full[0]); err != nil || cmp.Diff([]any{code, z}, []any{code2, z2}) != "" {
 		t.Errorf("encode: %x, %v", code2, err)
 	}

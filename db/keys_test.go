@@ -96,10 +96,7 @@ func TestKeysOfRowsThatComeAndGo(t *testing.T) {
 			t.Errorf("in the snapshot: %s", got)
 		}
 	}
-	now, release, err := db.State(d).Acquire()
-	if err != nil {
-		t.Fatal(err)
-	}
+	now, release := need2(db.State(d).Acquire())(t)
 	defer release()
 	db.SearchTools(d).Keys.Clear()
 	for _, row := range []uint32{0, 9, 1 << 20} { // gone, never there

@@ -35,6 +35,15 @@ func need[T any](x T, err error) func(t fataler) T {
 	}
 }
 
+// need2 is need of a call with two results.
+func need2[A, B any](a A, b B, err error) func(t fataler) (A, B) {
+	return func(t fataler) (A, B) {
+		t.Helper()
+		must(t, err)
+		return a, b
+	}
+}
+
 // every yields what a sequence yields. An error of it ends the test.
 func every[T any](t fataler, all iter.Seq2[T, error]) iter.Seq[T] {
 	return func(yield func(T) bool) {

@@ -107,10 +107,7 @@ func TestLabelFreeCodes(t *testing.T) {
 		{db.Query{Code: mustGet(t, c, "k3").Code}, -1},
 	} {
 		q := of.q
-		code, _, err := c.EncodeQuery(ctx, q)
-		if err != nil {
-			t.Fatal(err)
-		}
+		code, _ := need2(c.EncodeQuery(ctx, q))(t)
 		var want []int
 		for _, it := range dbkit.AllItems(t, c) {
 			if q.To != "" && it.Vectors[q.To] == nil {
@@ -279,10 +276,7 @@ func plainRecall(t *testing.T, c *db.Collection, modality string, e db.NeighborE
 	t.Helper()
 	want := make([]float64, len(e.Windows))
 	for _, q := range e.Queries[modality] {
-		code, _, err := c.EncodeQuery(ctx, db.Query{From: modality, Vector: q})
-		if err != nil {
-			t.Fatal(err)
-		}
+		code, _ := need2(c.EncodeQuery(ctx, db.Query{From: modality, Vector: q}))(t)
 		type hit struct {
 			near     float32
 			distance int

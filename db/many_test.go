@@ -38,10 +38,7 @@ func TestSearchAllIsSearchOfEach(t *testing.T) {
 	}
 	must(t, b.Commit(ctx))
 	must(t, d.WaitForIndex(ctx))
-	members, fresh, err := synth.CodeQueries(synth.Clustered, q, n, 40, 1)
-	if err != nil {
-		t.Fatal(err)
-	}
+	members, fresh := need2(synth.CodeQueries(synth.Clustered, q, n, 40, 1))(t)
 	var queries []db.Query
 	for i := range 40 {
 		queries = append(queries,

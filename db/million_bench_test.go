@@ -20,10 +20,7 @@ import (
 func BenchmarkOpen(b *testing.B) {
 	const n = 1_000_000
 	codes := need(synth.Codes(synth.Uniform, 128, n, 1))(b)
-	members, _, err := synth.CodeQueries(synth.Uniform, 128, n, 1000, 1)
-	if err != nil {
-		b.Fatal(err)
-	}
+	members, _ := need2(synth.CodeQueries(synth.Uniform, 128, n, 1000, 1))(b)
 	dir := b.TempDir()
 	d := dbkit.MustOpen(b, dir, nil)
 	c := need(d.CreateCollection(ctx, "main", db.Schema{Bits: 128}))(b)

@@ -108,10 +108,7 @@ func checkReindexed(t testing.TB, c *db.Collection, items []*db.Item, byLabels m
 		if len(it.Labels) > 0 {
 			code, from = byLabels[fmt.Sprint(it.Labels)], "labels"
 		} else if len(it.Vectors) > 0 {
-			b, _, err := c.Encode(it)
-			if err != nil {
-				t.Fatal(err)
-			}
+			b, _ := need2(c.Encode(it))(t)
 			code, from = string(b), got.CodeFrom
 		}
 		if string(got.Code) != code || got.CodeFrom != from || (from == "labels") != (len(it.Labels) > 0) {
@@ -331,12 +328,8 @@ func TestWritesWhileFounding(t *testing.T) {
 	changed := *items[0]
 	changed.Labels = items[3].Labels
 	sp := need(taught(c).Found(ctx, false, func(v *state.View, cv *state.CollectionView) (*learn.Foundation, error) {
-		if _, err := c.Put(ctx, &changed); err != nil {
-			t.Fatal(err)
-		}
-		if _, err := c.Delete(ctx, items[6].Key, items[7].Key); err != nil {
-			t.Fatal(err)
-		}
+		need(c.Put(ctx, &changed))(t)
+		need(c.Delete(ctx, items[6].Key, items[7].Key))(t)
 		if _, err := c.Train(ctx, smallTraining); !errors.Is(err, db.ErrBusy) {
 			t.Errorf("a training meanwhile: %v", err)
 		}
@@ -744,10 +737,7 @@ func TestReindexAfterGrowingLabels(t *testing.T) {
 	// What it has learned is what all that has taught makes at once.
 	s := need(model.UnmarshalStatistics(statistics(t, c, 2)))(t)
 	m := inSpace(t, c, 2).Space.Learned
-	anew, _, err := m.Refit(s, nil)
-	if err != nil {
-		t.Fatal(err)
-	}
+	anew, _ := need2(m.Refit(s, nil))(t)
 	z, want := make([]float64, 32), make([]float64, 32)
 	for _, it := range more {
 		for i, name := range []string{"image", "text"} {

@@ -52,10 +52,7 @@ func hold(t testing.TB, d *db.DB) *held {
 		h.given[db.Inside(c).ID] = dbkit.MustSchema(t, c).Bits > 0
 		for _, it := range dbkit.AllItems(t, c) {
 			h.items[name][it.Key] = it
-			row, _, err := record.RowOf(db.State(d).Engine.DB, db.Inside(c).ID, it.Key)
-			if err != nil {
-				t.Fatal(err)
-			}
+			row, _ := need2(record.RowOf(db.State(d).Engine.DB, db.Inside(c).ID, it.Key))(t)
 			h.rows[name][it.Key] = row
 		}
 	}

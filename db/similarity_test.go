@@ -41,10 +41,7 @@ func TestSimilarityIsTheCosineOfProjections(t *testing.T) {
 	for it := range every(t, c.Items(ctx)) {
 		sum := make([]float64, 16)
 		for name, x := range it.Vectors {
-			_, z, err := c.EncodeQuery(ctx, db.Query{From: name, Vector: x})
-			if err != nil {
-				t.Fatal(err)
-			}
+			_, z := need2(c.EncodeQuery(ctx, db.Query{From: name, Vector: x}))(t)
 			for j := range sum {
 				sum[j] += z[j]
 			}
@@ -54,10 +51,7 @@ func TestSimilarityIsTheCosineOfProjections(t *testing.T) {
 	for _, order := range []db.Rerank{db.RerankProjection, db.RerankAsymmetric} {
 		for _, of := range items[:12] {
 			q := db.Query{From: "image", Vector: of.Vectors["image"], K: len(items), Rerank: order}
-			_, z, err := c.EncodeQuery(ctx, q)
-			if err != nil {
-				t.Fatal(err)
-			}
+			_, z := need2(c.EncodeQuery(ctx, q))(t)
 			all, err := c.Search(ctx, q)
 			if err != nil || len(all.Hits) != len(items) {
 				t.Fatal(len(all.Hits), err)
@@ -178,10 +172,7 @@ func cosine32(a, b []float32) float64 {
 // What has no similarity says so, and cannot be limited by it.
 func TestWhereThereIsNoSimilarity(t *testing.T) {
 	c, items := openMixed(t, 32)
-	code, _, err := c.EncodeQuery(ctx, db.Query{From: "text", Vector: items[0].Vectors["text"]})
-	if err != nil {
-		t.Fatal(err)
-	}
+	code, _ := need2(c.EncodeQuery(ctx, db.Query{From: "text", Vector: items[0].Vectors["text"]}))(t)
 	for _, q := range []db.Query{
 		{Code: code},
 		{Key: "k1"},

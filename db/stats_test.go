@@ -42,10 +42,7 @@ func TestQueryDistances(t *testing.T) {
 	}
 	stored := dbkit.AllItems(t, c)
 	nearest := func(q db.Query) int {
-		code, _, err := c.EncodeQuery(ctx, q)
-		if err != nil {
-			t.Fatal(err)
-		}
+		code, _ := need2(c.EncodeQuery(ctx, q))(t)
 		best := math.MaxInt
 		for _, it := range stored {
 			if q.To == "" || it.Vectors[q.To] != nil {

@@ -22,10 +22,7 @@ func storedNear(t *testing.T, n int) (cold *search.StoredCodes, warm *state.Code
 	d := dbkit.MustOpen(t, "db", &db.Options{FS: manyCodes(t, n)})
 	c := dbkit.MustCollection(t, d, "main")
 	must(t, db.Inside(c).Loaded(ctx))
-	v, done, err := db.State(d).Acquire()
-	if err != nil {
-		t.Fatal(err)
-	}
+	v, done := need2(db.State(d).Acquire())(t)
 	cv := need(v.Collection(db.Inside(c).ID, db.Inside(c).Name))(t)
 	warm = &cv.Codes
 	without := *warm

@@ -54,10 +54,7 @@ func TestWritesDuringTraining(t *testing.T) {
 		t.Fatalf("%d items", len(got))
 	}
 	for _, it := range got {
-		want, _, err := c.Encode(it)
-		if err != nil {
-			t.Fatal(err)
-		}
+		want, _ := need2(c.Encode(it))(t)
 		switch it.Key {
 		case items[3].Key, items[4].Key:
 			if it.CodeFrom != "fused" || !slices.Equal(it.Code, want) {

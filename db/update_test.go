@@ -311,10 +311,7 @@ func TestUpdateWithNothingThatHasTaught(t *testing.T) {
 	putAll(t, c, items[60:90])
 	var before [][]byte
 	for _, it := range items[60:] {
-		code, _, err := c.Encode(it)
-		if err != nil {
-			t.Fatal(err)
-		}
+		code, _ := need2(c.Encode(it))(t)
 		before = append(before, code)
 	}
 	for _, it := range items[:60] {
@@ -359,10 +356,7 @@ func TestRevisionsAreKeptAndRestored(t *testing.T) {
 		if err := w.c.PinRevision(ctx, 0, 3, true); i >= 1 && err != nil {
 			t.Fatal(err)
 		}
-		_, z, err := w.c.EncodeQuery(ctx, probe)
-		if err != nil {
-			t.Fatal(err)
-		}
+		_, z := need2(w.c.EncodeQuery(ctx, probe))(t)
 		projection[u.Revision] = z
 	}
 	kept := func() (all []uint32) {

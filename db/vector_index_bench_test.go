@@ -108,10 +108,7 @@ func BenchmarkVectorIndex(b *testing.B) {
 				b.ReportMetric(float64(took[len(took)/2].Nanoseconds())/1e3, "p50-us")
 				b.ReportMetric(float64(hits)/float64(of), "recall")
 				b.ReportMetric(float64(approximate)/float64(i), "approximate")
-				x, _, err := c.Explain(ctx, db.Query{From: "e", Vector: qs[0], K: k, Recall: recall, Where: where}, -1)
-				if err != nil {
-					b.Fatal(err)
-				}
+				x, _ := need2(c.Explain(ctx, db.Query{From: "e", Vector: qs[0], K: k, Recall: recall, Where: where}, -1))(b)
 				b.ReportMetric(x.Predicted["cells"], "predicted-us")
 			})
 		}

@@ -55,10 +55,7 @@ func TestAnIndexIsUsedWhereItPays(t *testing.T) {
 	need(c.IndexVectors(ctx, db.IndexOptions{}))(t)
 	explained := func(where string, recall float64) (*db.Explain, *db.Result) {
 		q := db.Query{From: "e", Vector: items[0].Vectors["e"], K: 3, Where: where, Recall: recall}
-		x, r, err := c.Explain(ctx, q, -1)
-		if err != nil {
-			t.Fatal(err)
-		}
+		x, r := need2(c.Explain(ctx, q, -1))(t)
 		return x, r
 	}
 	exact := func(what string, x *db.Explain, r *db.Result, where string) {
@@ -99,10 +96,7 @@ func TestALeastSimilarityByAnIndex(t *testing.T) {
 				q := db.Query{From: "e", Vector: items[i].Vectors["e"], K: 1500, MinSimilarity: least, Recall: 1}
 				exact := answer(t, c, q)
 				q.Recall = .9
-				x, r, err := c.Explain(ctx, q, -1)
-				if err != nil {
-					t.Fatal(err)
-				}
+				x, r := need2(c.Explain(ctx, q, -1))(t)
 				if len(exact.Hits) < q.K && (metric != db.Dot && x.Plan != "cells" || x.Probes > all[0].Cells) {
 					t.Errorf("%s, %v: plan %s, %d cells of %d", metric, least, x.Plan, x.Probes, all[0].Cells)
 				}

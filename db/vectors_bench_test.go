@@ -68,10 +68,7 @@ func BenchmarkUntrained(b *testing.B) {
 				for i := 0; b.Loop(); i++ {
 					q := db.Query{From: "e", Vector: queries[i%len(queries)], K: k}
 					if i < 20 {
-						x, _, err := c.Explain(ctx, q, -1)
-						if err != nil {
-							b.Fatal(err)
-						}
+						x, _ := need2(c.Explain(ctx, q, -1))(b)
 						read += x.Compared
 						continue
 					}
