@@ -1,25 +1,37 @@
 package db_test
 
 import (
+	"bufio"
+	"bytes"
 	"cmp"
+	"context"
 	"errors"
+	"flag"
 	"fmt"
+	"io"
+	"io/fs"
+	"math/rand/v2"
 	"os"
+	"os/exec"
 	"path/filepath"
 	"slices"
+	"strconv"
 	"strings"
 	"sync"
 	"sync/atomic"
 	"testing"
 	"time"
 
-	"github.com/fddhdb/fddhdb/model/fit"
+	"github.com/cockroachdb/pebble/v2/vfs"
 
 	"github.com/fddhdb/fddhdb/db"
 	"github.com/fddhdb/fddhdb/db/backup"
+	"github.com/fddhdb/fddhdb/db/backup/storetest"
 	"github.com/fddhdb/fddhdb/db/internal/dbkit"
 	"github.com/fddhdb/fddhdb/db/internal/store"
+	"github.com/fddhdb/fddhdb/internal/seed"
 	"github.com/fddhdb/fddhdb/internal/synth"
+	"github.com/fddhdb/fddhdb/model/fit"
 )
 
 func mustFolder(t testing.TB) backup.Store {
@@ -293,3 +305,365 @@ func TestBackupKeepsTheReserve(t *testing.T) {
 
 // elsewhere is a store that does not say where it is.
 type elsewhere struct{ backup.Store }
+
+var backupItems = flag.Int("backup.items", 0, "how many items TestBytesOfTheNextBackup makes; a million for the figures of docs/DURABILITY.md")
+
+// A backup after a hundredth of the items was appended stores at most a twentieth of
+// the bytes, though nothing was compacted by hand. Backups find the store at rest, as those
+// of a night do: what compactions of the writes before have still to rewrite, a later one stores.
+func TestBytesOfTheNextBackup(t *testing.T) {
+	n := *backupItems
+	if n == 0 {
+		t.Skip("takes minutes: -backup.items 1000000")
+	}
+	d := dbkit.MustOpen(t, t.TempDir(), nil)
+	defer dbkit.MustClose(t, d)
+	c := need(d.CreateCollection(ctx, "main", db.Schema{Modalities: []db.Modality{{Name: "image", Dim: 128}, {Name: "text", Dim: 128}}}))(t)
+	r := rand.New(rand.NewPCG(1, 1))
+	centres := make([][]float32, 40)
+	for i := range centres {
+		centres[i] = make([]float32, 256)
+		for j := range centres[i] {
+			centres[i][j] = float32(r.NormFloat64())
+		}
+	}
+	next := 0
+	put := func(n, size int, key func() int) {
+		for done := 0; done < n; done += size {
+			b := d.NewBatch()
+			for range size {
+				class := r.IntN(len(centres))
+				x := make([]float32, 256)
+				for j := range x {
+					x[j] = centres[class][j] + float32(r.NormFloat64())
+				}
+				must(t, b.Put(c, &db.Item{
+					Key: fmt.Sprint(key()), Labels: []string{fmt.Sprint("class", class)},
+					Vectors: map[string][]float32{"image": x[:128], "text": x[128:]},
+				}))
+			}
+			must(t, b.Commit(ctx))
+		}
+	}
+	appended := func() int { next++; return next - 1 }
+	written := func() int { return r.IntN(next) }
+	repo := mustFolder(t)
+	back := func(what string) float64 {
+		atRest(d)
+		start := time.Now()
+		m := mustBackup(t, d, repo, db.BackupOptions{})
+		share := float64(m.BytesNew) / float64(m.BytesTotal)
+		t.Logf("%s: %.1f s, %d of %d bytes are new: %.2f %%", what, time.Since(start).Seconds(), m.BytesNew, m.BytesTotal, 100*share)
+		return share
+	}
+	after := func(size int, key func() int, what string) float64 {
+		put(n/100, size, key)
+		return back(what)
+	}
+	first := min(n, 20_000)
+	put(first, first, appended)
+	dbkit.MustTrain(t, c, db.TrainOptions{})
+	put(n-first, min(n-first, 98_000), appended)
+	back("first")
+	back("again, without a change")
+	if share := after(n/100, appended, "a hundredth appended at once"); share > .05 {
+		t.Errorf("%.1f %% are new", 100*share)
+	}
+	if share := after(100, appended, "a hundredth appended in batches of 100"); share > .05 {
+		t.Errorf("%.1f %% are new", 100*share)
+	}
+	for i := range 6 {
+		after(100, appended, fmt.Sprintf("the same, %d more", i+1))
+	}
+	for range 3 {
+		after(100, written, "a hundredth written over, scattered, in batches of 100")
+	}
+	dir := t.TempDir()
+	start := time.Now()
+	need(db.Restore(ctx, repo, dir, nil, db.RestoreOptions{}))(t)
+	t.Logf("restored and verified: %.1f s", time.Since(start).Seconds())
+	other := dbkit.MustOpen(t, dir, &db.Options{MustExist: true})
+	defer dbkit.MustClose(t, other)
+	for range 100 {
+		q := db.Query{From: "image", To: "text", Key: fmt.Sprint(written()), K: 50}
+		want := need(c.Search(ctx, q))(t)
+		got, err := dbkit.MustCollection(t, other, "main").Search(ctx, q)
+		if err != nil || !slices.Equal(got.Hits, want.Hits) {
+			t.Errorf("%s: %v, or other hits", q.Key, err)
+		}
+	}
+}
+
+// atRest waits until the store has nothing to compact any more.
+func atRest(d *db.DB) {
+	for quiet := 0; quiet < 20; quiet++ {
+		if m := db.State(d).Engine.DB.Metrics(); m.Compact.NumInProgress > 0 || m.Flush.NumInProgress > 0 {
+			quiet = 0
+		}
+		time.Sleep(100 * time.Millisecond)
+	}
+}
+
+// memStore is a store of backups in memory, of which a state can be kept.
+type memStore struct{ storetest.Memory }
+
+func newMemStore() *memStore { return &memStore{} }
+
+// clone returns what is in the store; put puts it back.
+func (s *memStore) clone() map[string][]byte {
+	all := map[string][]byte{}
+	err := s.List(ctx, "", func(o backup.Object) error {
+		r, err := s.Get(ctx, o.Name)
+		if err != nil {
+			return err
+		}
+		all[o.Name], err = io.ReadAll(r)
+		return errors.Join(err, r.Close())
+	})
+	if err != nil {
+		panic(err) // memory does not fail
+	}
+	return all
+}
+
+func (s *memStore) put(objects map[string][]byte) {
+	for name := range s.clone() {
+		if objects[name] == nil {
+			_ = s.Delete(ctx, name)
+		}
+	}
+	for name, b := range objects {
+		if err := s.Put(ctx, name, bytes.NewReader(b), int64(len(b))); err != nil {
+			panic(err)
+		}
+	}
+}
+
+// failingStore lets the k-th call fail, or end a context instead.
+type failingStore struct {
+	backup.Store
+	k      atomic.Int64
+	cancel context.CancelFunc // nil: fail
+}
+
+func (s *failingStore) call(ctx context.Context) error {
+	if s.k.Add(-1) != -1 {
+		return ctx.Err()
+	}
+	if s.cancel != nil {
+		s.cancel()
+		return ctx.Err()
+	}
+	return dbkit.ErrInjected
+}
+
+func (s *failingStore) Put(ctx context.Context, name string, r io.ReadSeeker, size int64) error {
+	if err := s.call(ctx); err != nil {
+		return err
+	}
+	return s.Store.Put(ctx, name, r, size)
+}
+
+func (s *failingStore) Get(ctx context.Context, name string) (io.ReadCloser, error) {
+	if err := s.call(ctx); err != nil {
+		return nil, err
+	}
+	return s.Store.Get(ctx, name)
+}
+
+func (s *failingStore) List(ctx context.Context, prefix string, f func(backup.Object) error) error {
+	if err := s.call(ctx); err != nil {
+		return err
+	}
+	return s.Store.List(ctx, prefix, f)
+}
+
+func (s *failingStore) Delete(ctx context.Context, name string) error {
+	if err := s.call(ctx); err != nil {
+		return err
+	}
+	return s.Store.Delete(ctx, name)
+}
+
+// vfsStore is a store of backups in a folder of a file system that a test has its hands on.
+type vfsStore struct {
+	fs  vfs.FS
+	dir string
+}
+
+func (s vfsStore) path(name string) string {
+	return s.fs.PathJoin(s.dir, s.fs.PathJoin(strings.Split(name, "/")...))
+}
+
+func (s vfsStore) Put(_ context.Context, name string, r io.ReadSeeker, size int64) error {
+	path := s.path(name)
+	if err := store.MakeDir(s.fs, s.fs.PathDir(path)); err != nil {
+		return err
+	}
+	temp := path + ".tmp"
+	f, err := s.fs.Create(temp, vfs.WriteCategoryUnspecified)
+	if err != nil {
+		return err
+	}
+	n, err := io.Copy(f, r)
+	if err == nil && n != size {
+		err = fmt.Errorf("%d bytes of %d", n, size)
+	}
+	if err == nil {
+		err = f.Sync()
+	}
+	if err = errors.Join(err, f.Close()); err != nil {
+		return err
+	}
+	if err := s.fs.Rename(temp, path); err != nil {
+		return err
+	}
+	return store.SyncDir(s.fs, s.fs.PathDir(path))
+}
+
+func (s vfsStore) Get(_ context.Context, name string) (io.ReadCloser, error) {
+	return s.fs.Open(s.path(name))
+}
+
+func (s vfsStore) List(_ context.Context, prefix string, f func(backup.Object) error) error {
+	var walk func(name string) error
+	walk = func(name string) error {
+		info, err := s.fs.Stat(s.path(name))
+		switch {
+		case errors.Is(err, fs.ErrNotExist):
+			return nil
+		case err != nil:
+			return err
+		case !info.IsDir():
+			if !strings.HasPrefix(name, prefix) || strings.HasSuffix(name, ".tmp") {
+				return nil
+			}
+			return f(backup.Object{Name: name, Size: info.Size(), Modified: info.ModTime()})
+		}
+		names, err := s.fs.List(s.path(name))
+		for _, n := range names {
+			if err == nil {
+				err = walk(strings.TrimPrefix(name+"/"+n, "/"))
+			}
+		}
+		return err
+	}
+	return walk("")
+}
+
+func (s vfsStore) Delete(_ context.Context, name string) error {
+	if err := s.fs.Remove(s.path(name)); err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return err
+	}
+	return nil
+}
+
+var backupKills = flag.Int("backup.kills", 0, "how many processes to kill while they back up and prune")
+
+const keptAfterKills = 2
+
+// A process that backs up and prunes is killed again and again: every backup that it has
+// reported is there, or two newer ones are; what is there is sound, and the newest has
+// everything that was written before it.
+func TestKilledBackupsAndPrunes(t *testing.T) {
+	t.Parallel()
+	kills := 5
+	if testing.Short() {
+		kills = 2
+	}
+	if *backupKills > 0 {
+		kills = *backupKills
+	}
+	root := t.TempDir()
+	repository := filepath.Join(root, "backups")
+	repo := need(backup.Folder(repository))(t)
+	r := seed.Rand(t, uint64(kills), 1)
+	items := map[string]int{} // by id, of the backups that were reported
+	var newest string
+	for range kills {
+		cmd := exec.Command(os.Args[0], "-test.run=^TestProcessThatIsKilled$", "-test.v")
+		cmd.Env = append(os.Environ(), "FDDHDB_TEST_KILL="+root)
+		out, err := cmd.StdoutPipe()
+		if err != nil {
+			t.Fatal(err)
+		}
+		must(t, cmd.Start())
+		var said bytes.Buffer
+		after := r.IntN(4) // backups; then at some moment of the next ones
+		timer := time.AfterFunc(time.Minute, func() { cmd.Process.Kill() })
+		lines := bufio.NewScanner(out)
+		for lines.Scan() {
+			fmt.Fprintln(&said, lines.Text())
+			rest, ok := strings.CutPrefix(lines.Text(), "backup ")
+			if !ok {
+				continue
+			}
+			id, n, _ := strings.Cut(rest, " ")
+			if items[id], err = strconv.Atoi(n); err != nil {
+				t.Fatalf("it said %q", lines.Text())
+			}
+			newest = max(newest, id)
+			if after--; after < 0 {
+				timer.Reset(time.Duration(r.IntN(60)) * time.Millisecond)
+			}
+		}
+		timer.Stop()
+		if err := cmd.Wait(); err == nil || strings.Contains(said.String(), "FAIL") {
+			t.Fatalf("the process has ended: %v\n%s", err, said.String())
+		}
+		soundRepository(t, repo)
+		all := need(backup.List(ctx, repo))(t)
+		for id := range items {
+			there, newer := false, 0
+			for _, m := range all {
+				there = there || m.ID == id
+				if m.ID > id {
+					newer++
+				}
+			}
+			if !there && newer < keptAfterKills {
+				t.Fatalf("backup %s is lost, of %d", id, len(items))
+			}
+		}
+	}
+	if newest == "" {
+		t.Fatal("no backup was completed")
+	}
+	d := restored(t, repo, db.RestoreOptions{})
+	if n, err := dbkit.MustCollection(t, d, "main").Count(); err != nil || n < items[newest] {
+		t.Errorf("%d items in the newest backup, %d were written before one: %v", n, items[newest], err)
+	}
+	t.Logf("%d backups reported by %d processes that were killed", len(items), kills)
+}
+
+// TestProcessThatIsKilled writes, backs up and prunes until it is killed.
+func TestProcessThatIsKilled(t *testing.T) {
+	root := os.Getenv("FDDHDB_TEST_KILL")
+	if root == "" {
+		t.Skip("part of TestKilledBackupsAndPrunes")
+	}
+	repo := need(backup.Folder(filepath.Join(root, "backups")))(t)
+	d := dbkit.MustOpen(t, filepath.Join(root, "db"), nil)
+	c, err := d.Collection("main")
+	if err != nil {
+		c = need(d.CreateCollection(ctx, "main", dbkit.PairsSchema))(t)
+	}
+	mustBackup(t, d, repo, db.BackupOptions{})
+	go func() {
+		for {
+			if _, err := backup.Prune(ctx, repo, backup.PruneOptions{Keep: keptAfterKills}); err != nil {
+				t.Error(err)
+			}
+		}
+	}()
+	items := dbkit.Pairs(50, synth.Config{})
+	for {
+		n := need(c.Count())(t)
+		for i, it := range items {
+			it.Key = fmt.Sprint(n + i)
+		}
+		putAll(t, c, items)
+		m := mustBackup(t, d, repo, db.BackupOptions{})
+		fmt.Printf("backup %s %d\n", m.ID, n+len(items))
+	}
+}

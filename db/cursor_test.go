@@ -14,8 +14,6 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/fddhdb/fddhdb/model/fit"
-
 	"github.com/cockroachdb/pebble/v2/vfs"
 	"pgregory.net/rapid"
 
@@ -23,6 +21,7 @@ import (
 	"github.com/fddhdb/fddhdb/db/internal/dbkit"
 	"github.com/fddhdb/fddhdb/internal/oracle"
 	"github.com/fddhdb/fddhdb/internal/synth"
+	"github.com/fddhdb/fddhdb/model/fit"
 )
 
 // pages reads an answer to its end, k hits at a time, and calls between after

@@ -1,19 +1,24 @@
 package db_test
 
 import (
+	"bytes"
 	"errors"
 	"fmt"
+	"path"
 	"strings"
+	"sync/atomic"
+	"syscall"
 	"testing"
 
-	"github.com/fddhdb/fddhdb/model/fit"
-
 	"github.com/cockroachdb/pebble/v2/vfs"
+	"github.com/cockroachdb/pebble/v2/vfs/errorfs"
 
 	"github.com/fddhdb/fddhdb/db"
 	"github.com/fddhdb/fddhdb/db/internal/dbkit"
+	"github.com/fddhdb/fddhdb/db/internal/store"
 	"github.com/fddhdb/fddhdb/internal/synth"
 	"github.com/fddhdb/fddhdb/internal/testfs"
+	"github.com/fddhdb/fddhdb/model/fit"
 )
 
 // fillDisk fills a database that is on a disk that becomes full, by all ways to write. It
@@ -123,3 +128,461 @@ func TestDiskFullAtEveryPoint(t *testing.T) {
 		dbkit.MustClose(t, d)
 	}
 }
+
+// A largeChange writes much in one call.
+type largeChange struct {
+	what string
+	do   func(*db.Collection) error
+	done func(*testing.T, *db.Collection) bool // it is done, rather than not at all
+}
+
+var largeChanges = []largeChange{
+	{
+		"merge", func(c *db.Collection) error { return dbkit.Second(c.MergeLabel(ctx, "class0", "class1")) },
+		func(t *testing.T, c *db.Collection) bool {
+			n := need(c.CountWhere(ctx, "label = 'class0'"))(t)
+			return n == 0
+		},
+	},
+	{
+		"index", func(c *db.Collection) error {
+			return c.Alter(ctx, db.Alteration{IndexFields: []string{"title", "price"}})
+		},
+		func(t *testing.T, c *db.Collection) bool { return dbkit.MustSchema(t, c).Fields[1].Indexed },
+	},
+}
+
+// Wherever a disk becomes full while labels are merged, or an index of fields is made, that is done or
+// not at all. With room again it can be done.
+func TestLargeChangesOnAFullDisk(t *testing.T) {
+	t.Parallel()
+	for _, ch := range largeChanges {
+		t.Run(ch.what, func(t *testing.T) {
+			const enough = 64 << 20
+			left, done := ch.onFull(t, enough)
+			if !done {
+				t.Fatal("64 MiB are not enough")
+			}
+			refused, n := 0, int64(6)
+			for i := range n {
+				if _, done := ch.onFull(t, (enough-left)*i/n); !done {
+					refused++
+				}
+			}
+			if refused < 3 {
+				t.Errorf("%d of %d refused", refused, n)
+			}
+		})
+	}
+}
+
+// onFull makes the change on a disk with so much room, and reports what room is left, and whether it was
+// enough; if not it makes the change with room again.
+func (ch *largeChange) onFull(t *testing.T, room int64) (left int64, done bool) {
+	t.Helper()
+	mem := vfs.NewMem()
+	disk := &testfs.SmallDisk{FS: mem, Room: -1}
+	d, c, items := labelWorld(t, disk, 80)
+	for i, it := range items {
+		it.Fields, it.Payload = map[string]any{"title": it.Key, "price": float64(i)}, testfs.Noise(500, uint64(i))
+	}
+	dbkit.PutAll(t, d, c, items)
+	disk.Set(func() { disk.Room = room })
+	err := ch.do(c)
+	disk.Set(func() { left, disk.Room = disk.Room, -1 })
+	if done = err == nil; !done && !errors.Is(err, db.ErrDiskFull) && !errors.Is(err, db.ErrFailed) {
+		t.Errorf("room for %d bytes: %v", room, err)
+	}
+	_ = d.Close() // it may have failed
+	d = dbkit.MustOpen(t, "db", &db.Options{FS: mem})
+	defer dbkit.MustClose(t, d)
+	c = dbkit.MustCollection(t, d, "main")
+	dbkit.CheckSound(t, d, "on a full disk")
+	if is := ch.done(t, c); done && !is {
+		t.Errorf("room for %d bytes: it was acknowledged and is not done", room)
+	} else if !is {
+		if err := ch.do(c); err != nil {
+			t.Errorf("with room again: %v", err)
+		}
+		dbkit.CheckSound(t, d, "with room again")
+	}
+	if ch.what == "merge" {
+		renamed(items, "class0", "class1")
+	}
+	checkLabels(t, c, items)
+	if n, err := c.CountWhere(ctx, "title >= '' AND price < 40"); n != 40 || err != nil {
+		t.Errorf("%d items are found by fields, %v", n, err)
+	}
+	return left, done
+}
+
+// An error while the tables of a merge are written names the merge.
+func TestFailedMergeSaysSo(t *testing.T) {
+	fail := &dbkit.FailOnce{On: func(op errorfs.Op) bool { return dbkit.IsWrite(op) && strings.Contains(op.Path, "ingest") }}
+	fail.Off.Store(true)
+	d, c, items := labelWorld(t, errorfs.Wrap(vfs.NewMem(), fail), 60)
+	fail.Off.Store(false)
+	_, err := c.MergeLabel(ctx, "class0", "class1")
+	if !errors.Is(err, dbkit.ErrInjected) || errors.Is(err, db.ErrFailed) || !strings.HasPrefix(err.Error(), `fddhdb: merge of label "class0" into "class1": `) {
+		t.Error(err)
+	}
+	checkLabels(t, c, items)
+	mustMerge(t, c, "class0", "class1", renamed(items, "class0", "class1"))
+	checkLabels(t, c, items)
+	dbkit.CheckSound(t, d, "merged after all")
+}
+
+// noLinks is a file system without hard links, of which so many bytes are free.
+type noLinks struct {
+	vfs.FS
+	free atomic.Uint64 // which compactions ask for, too
+}
+
+func (f *noLinks) Link(oldname, newname string) error { return errors.ErrUnsupported }
+
+func (f *noLinks) GetDiskUsage(string) (vfs.DiskUsage, error) {
+	return vfs.DiskUsage{AvailBytes: f.free.Load(), TotalBytes: 1 << 40}, nil
+}
+
+// Where tables have to be copied, a checkpoint or backup for which there is no room is
+// refused before it has begun, and where there is room it is made.
+func TestCopiesAskForRoom(t *testing.T) {
+	disk := &noLinks{FS: vfs.NewMem()}
+	disk.free.Store(1 << 40)
+	d := dbkit.MustOpen(t, "db", &db.Options{FS: disk, ReserveBytes: 100 << 20})
+	defer dbkit.MustClose(t, d)
+	c := need(d.CreateCollection(ctx, "main", db.Schema{Bits: 64}))(t)
+	putAll(t, c, dbkit.CodeItems(100, 64, 1, nil))
+	repo := newMemStore()
+	for what, make := range map[string]func() error{
+		"a checkpoint": func() error { return d.Checkpoint(ctx, "copy", db.CheckpointOptions{}) },
+		"a backup":     func() error { _, err := d.Backup(ctx, repo, db.BackupOptions{}); return err },
+	} {
+		disk.free.Store(100<<20 + 100)
+		var full *db.DiskFullError
+		if err := make(); !errors.As(err, &full) || full.Free != 100<<20+100 || full.Needed <= 0 {
+			t.Errorf("%s: %v", what, err)
+		}
+		if _, err := disk.Stat("copy" + store.IncompleteSuffix); err == nil {
+			t.Errorf("%s has left what it was making", what)
+		}
+		disk.free.Store(1 << 40)
+		if err := make(); err != nil {
+			t.Errorf("%s, with room: %v", what, err)
+		}
+	}
+	dbkit.MustClose(t, dbkit.MustOpen(t, "copy", &db.Options{FS: disk, MustExist: true}))
+}
+
+// With hard links a checkpoint takes no room, but for some small files of its own, and asks for none.
+func TestLinksNeedNoRoom(t *testing.T) {
+	disk := &testfs.SmallDisk{FS: vfs.NewMem(), Room: -1, Usage: vfs.DiskUsage{AvailBytes: 1 << 40, TotalBytes: 1 << 40}}
+	opts := &db.Options{FS: disk, ReserveBytes: 1 << 20}
+	d := dbkit.MustOpen(t, "db", opts)
+	c := need(d.CreateCollection(ctx, "main", db.Schema{Bits: 64}))(t)
+	items := dbkit.CodeItems(100, 64, 1, nil)
+	for i, it := range items {
+		it.Payload = dbkit.RandomCodes(1, 8*8192, uint64(i))[0]
+	}
+	putAll(t, c, items)
+	dbkit.MustClose(t, d)
+	d = dbkit.MustOpen(t, "db", opts) // with a new log: the one of the items would be copied, and cut off
+	defer dbkit.MustClose(t, d)
+	disk.Set(func() {
+		disk.Usage.AvailBytes = 100 << 10 // what deletions may not take, and a little
+		disk.Room = 100 << 10             // an eighth of the items
+	})
+	must(t, d.Checkpoint(ctx, "copy", db.CheckpointOptions{}))
+	disk.Set(func() { disk.Room = -1 })
+	copied := dbkit.MustOpen(t, "copy", &db.Options{FS: disk, MustExist: true, ReadOnly: true})
+	defer dbkit.MustClose(t, copied)
+	if got := dbkit.AllItems(t, dbkit.MustCollection(t, copied, "main")); len(got) != len(items) || !bytes.Equal(got[99].Payload, items[99].Payload) {
+		t.Errorf("%d of %d items are in the copy", len(got), len(items))
+	}
+}
+
+// A full disk is called one when it keeps a database from being opened, by whichever file
+// it does.
+func TestOpenOnAFullDisk(t *testing.T) {
+	whole := vfs.NewCrashableMem()
+	d := dbkit.MustOpen(t, "db", &db.Options{FS: whole})
+	c := need(d.CreateCollection(ctx, "main", db.Schema{Bits: 64}))(t)
+	putAll(t, c, dbkit.CodeItems(10, 64, 1, nil))
+	left := whole.CrashClone(vfs.CrashCloneCfg{}) // what is in its log becomes tables
+	dbkit.MustClose(t, d)
+	for _, sort := range []string{".sst", ".log", "MANIFEST"} {
+		mem := vfs.NewMem()
+		need(vfs.Clone(left, mem, "db", "db"))(t)
+		fsys := errorfs.Wrap(mem, errorfs.InjectorFunc(func(op errorfs.Op) error {
+			if op.Kind.ReadOrWrite() == errorfs.OpIsWrite && sortOf(op.Path) == sort {
+				return &testfs.Error{Err: syscall.ENOSPC}
+			}
+			return nil
+		}))
+		d, err := db.Open("db", &db.Options{FS: fsys})
+		if err == nil {
+			dbkit.MustClose(t, d)
+			t.Errorf("%s: it was not needed", sort)
+			continue
+		}
+		var full *db.DiskFullError
+		if !errors.As(err, &full) || full.Dir != "db" {
+			t.Errorf("%s: %v", sort, err)
+		}
+		if strings.Count(err.Error(), "fddhdb:") != 1 {
+			t.Errorf("prefix: %v", err)
+		}
+		dbkit.MustClose(t, dbkit.MustOpen(t, "db", &db.Options{FS: mem}))
+	}
+}
+
+// A machine that has run out of file descriptors is no damage: a repair ends, and nothing
+// is lost.
+func TestRepairWithoutFileDescriptors(t *testing.T) {
+	t.Parallel()
+	p := smallPatient(t)
+	for k := 0; ; k++ {
+		var opened atomic.Int64
+		fsys := errorfs.Wrap(p.fs, errorfs.InjectorFunc(func(op errorfs.Op) error {
+			if op.Kind != errorfs.OpOpen || sortOf(op.Path) != ".sst" {
+				return nil
+			}
+			if n := int(opened.Add(1)) - 1; n == k || n == k+1 { // twice, as it is tried again
+				return &testfs.Error{Err: syscall.EMFILE}
+			}
+			return nil
+		}))
+		_, err := db.Repair(ctx, p.dir, &db.Options{FS: fsys}, db.RepairOptions{DryRun: true}, func(f db.Finding) error {
+			t.Errorf("table %d could not be opened: lost %v", k, f)
+			return nil
+		})
+		if int(opened.Load()) <= k {
+			break
+		}
+		if err != nil && !strings.Contains(err.Error(), syscall.EMFILE.Error()) {
+			t.Errorf("table %d could not be opened: %v", k, err)
+		}
+	}
+	p.whole("with file descriptors")
+}
+
+// tell makes the disk say that so much is free, and the database look at once.
+func tell(disk *testfs.SmallDisk, d *db.DB, free int64) {
+	disk.Set(func() { disk.Usage = vfs.DiskUsage{AvailBytes: uint64(free), TotalBytes: 1 << 40} })
+	db.State(d).Engine.Reserve.LookAgain()
+}
+
+func TestReserveIsKept(t *testing.T) {
+	const reserve = 100 << 20
+	disk := &testfs.SmallDisk{FS: vfs.NewMem(), Room: -1}
+	d := dbkit.MustOpen(t, "db", &db.Options{FS: disk, ReserveBytes: reserve})
+	tell(disk, d, 10<<30)
+	c := need(d.CreateCollection(ctx, "main", dbkit.PairsSchema))(t)
+	items := dbkit.Pairs(60, synth.Config{})
+	putAll(t, c, items[:50])
+	first := dbkit.MustTrain(t, c, db.TrainOptions{}).Space
+	other := dbkit.MustTrain(t, c, db.TrainOptions{Activate: true}).Space
+	putAll(t, c, items[52:55])
+	need(d.CreateCollection(ctx, "other", dbkit.PairsSchema))(t)
+	bulk := func() error {
+		b := d.NewBatch()
+		for i := range bulkItems {
+			must(t, b.Put(c, &db.Item{Key: fmt.Sprint("bulk", i)}))
+		}
+		return b.Commit(ctx)
+	}
+	refused := func(when string, does map[string]func() error) {
+		t.Helper()
+		for what, do := range does {
+			var full *db.DiskFullError
+			err := do()
+			if !errors.Is(err, db.ErrDiskFull) || !errors.As(err, &full) || full.Dir != "db" || full.Reserve == 0 || full.Err != nil {
+				t.Errorf("%s, %s: %v", when, what, err)
+			} else if strings.Contains(err.Error(), "delete items or drop a collection") == full.Stuck || strings.Count(err.Error(), "fddhdb:") != 1 {
+				t.Errorf("%s, %s: %v", when, what, err)
+			}
+		}
+	}
+	goesOn := func(when string, does map[string]func() error) {
+		t.Helper()
+		for what, do := range does {
+			if err := do(); err != nil {
+				t.Errorf("%s, %s: %v", when, what, err)
+			}
+		}
+	}
+	writes := map[string]func() error{
+		"put":     func() error { return dbkit.Second(c.Put(ctx, items[50])) },
+		"merge":   func() error { return dbkit.Second(c.Merge(ctx, items[51])) },
+		"create":  func() error { return dbkit.Second(d.CreateCollection(ctx, "third", dbkit.PairsSchema)) },
+		"bulk":    bulk,
+		"alter":   func() error { return c.Alter(ctx, db.Alteration{AddFields: []db.Field{place}}) },
+		"train":   func() error { return dbkit.Second(c.Train(ctx, db.TrainOptions{})) },
+		"reindex": func() error { return dbkit.Second(c.Reindex(ctx, db.ReindexOptions{})) },
+		"update":  func() error { return dbkit.Second(c.Update(ctx, db.UpdateOptions{})) },
+	}
+	reads := map[string]func() error{
+		"get":    func() error { return dbkit.Second(c.Get(ctx, "k7")) },
+		"search": func() error { return dbkit.Second(c.Search(ctx, db.Query{Key: "k7"})) },
+		"stats":  func() error { return dbkit.Second(d.Stats()) },
+	}
+	tell(disk, d, reserve-1)
+	refused("below the reserve", writes)
+	goesOn("below the reserve", reads)
+	stuck := func(free int64, want bool) {
+		t.Helper()
+		tell(disk, d, free)
+		var full *db.DiskFullError
+		if err := writes["put"](); !errors.As(err, &full) || full.Stuck != want {
+			t.Errorf("%d bytes are free: %v", free, err)
+		}
+		if err := dbkit.Second(c.Delete(ctx, "nobody")); want != errors.Is(err, db.ErrDiskFull) {
+			t.Errorf("%d bytes are free: delete: %v", free, err)
+		}
+	}
+	stuck(reserve/100, false)
+	stuck(store.FreeingFloor-1, false) // a deletion gets the room of the spare file
+	stuck(store.FreeingFloor-1, true)
+	tell(disk, d, reserve/100)
+	goesOn("below the reserve", map[string]func() error{
+		"delete":       func() error { return dbkit.Second(c.Delete(ctx, "k1")) },
+		"delete where": func() error { return dbkit.Second(c.DeleteWhere(ctx, "label = 'nobody has it'")) },
+		"drop":         func() error { return d.DropCollection(ctx, "other") },
+		"drop space":   func() error { return c.DropSpace(ctx, first) },
+	})
+	tell(disk, d, reserve-1)
+	goesOn("below the reserve", map[string]func() error{"compact": func() error { return d.Compact(ctx) }})
+	tell(disk, d, store.FreeingFloor-1)
+	refused("below the last of it", writes)
+	refused("below the last of it", map[string]func() error{
+		"delete":  func() error { return dbkit.Second(c.Delete(ctx, "k2")) },
+		"compact": func() error { return d.Compact(ctx) },
+	})
+	goesOn("below the last of it", reads)
+	tell(disk, d, 10<<30)
+	goesOn("with room again", writes)
+	goesOn("with room again", map[string]func() error{"activate": func() error { return c.Activate(ctx, other) }})
+	tell(disk, d, 1) // Close makes durable what was acknowledged, whatever is free
+	dbkit.MustClose(t, d)
+}
+
+// What is to be written counts before it is, so that a load that would fill the disk does
+// not begin.
+func TestReserveCountsWhatIsToCome(t *testing.T) {
+	disk := &testfs.SmallDisk{FS: vfs.NewMem(), Room: -1}
+	d := dbkit.MustOpen(t, "db", &db.Options{FS: disk, ReserveBytes: 1 << 20})
+	defer d.Close()
+	c := need(d.CreateCollection(ctx, "main", dbkit.PairsSchema))(t)
+	item := &db.Item{Key: "large", Payload: make([]byte, 1<<20)}
+	var full *db.DiskFullError
+	tell(disk, d, 1<<20+2<<20) // it would leave nothing; the spare file, of 512 KiB, is taken off
+	if _, err := c.Put(ctx, item); !errors.As(err, &full) || full.Free != 3<<20-1<<19 || full.Needed < 2<<20 || full.Reserve != 1<<20 {
+		t.Errorf("%v", err)
+	}
+	tell(disk, d, 1<<20+4<<20)
+	if _, err := c.Put(ctx, item); err != nil {
+		t.Error(err)
+	}
+	if _, err := c.Put(ctx, &db.Item{Key: "k"}); err != nil {
+		t.Error(err)
+	}
+}
+
+// However little a disk takes, and whatever stands for the spare file, a database with one can be
+// opened and deleted from, and with room again the file is as it was.
+func TestOpenWithTheSpareFile(t *testing.T) {
+	whole := &testfs.SmallDisk{FS: vfs.NewMem(), Room: -1, Usage: vfs.DiskUsage{AvailBytes: 1 << 40, TotalBytes: 1 << 40}}
+	d := dbkit.MustOpen(t, "db", &db.Options{FS: whole})
+	c := need(d.CreateCollection(ctx, "main", db.Schema{Bits: 64}))(t)
+	putAll(t, c, dbkit.CodeItems(10, 64, 1, nil))
+	dbkit.MustClose(t, d)
+	dbkit.MustClose(t, dbkit.MustOpen(t, "db", &db.Options{FS: whole})) // it removes the old log
+	for room := int64(0); room < 40<<10; room += 500 {
+		mem := vfs.NewMem()
+		need(vfs.Clone(whole.FS, mem, "db", "db"))(t)
+		usage := vfs.DiskUsage{AvailBytes: uint64(room), TotalBytes: 1 << 40}
+		disk := &testfs.SmallDisk{FS: mem, Room: room, Usage: usage, Late: room%1000 == 0}
+		d, err := db.Open("db", &db.Options{FS: disk})
+		if err != nil {
+			t.Errorf("room for %d bytes: %v", room, err)
+			continue
+		}
+		if n, err := dbkit.MustCollection(t, d, "main").Delete(ctx, "0"); n != 1 || err != nil {
+			t.Errorf("room for %d bytes: deleted %d, %v", room, n, err)
+		}
+		dbkit.MustClose(t, d)
+		d = dbkit.MustOpen(t, "db", &db.Options{FS: mem})
+		dbkit.CheckSound(t, d, "without the spare file")
+		dbkit.MustClose(t, d)
+	}
+	for what, content := range map[string][]byte{"half of it": make([]byte, 1000), "nothing": {}} {
+		testfs.WriteFile(t, whole.FS, "db/store/SPARE", content)
+		d := dbkit.MustOpen(t, "db", &db.Options{FS: whole})
+		putAll(t, dbkit.MustCollection(t, d, "main"), dbkit.CodeItems(10, 64, 1, nil))
+		dbkit.MustClose(t, d)
+		if n := len(testfs.ReadFile(t, whole.FS, "db/store/SPARE")); n != 1<<20 {
+			t.Errorf("%s was there, and then %d bytes", what, n)
+		}
+	}
+}
+
+// Where tables cannot be written though the log can, memory would fill up: writes are
+// refused until they can.
+func TestTablesThatFindNoRoom(t *testing.T) {
+	for _, written := range []bool{false, true} {
+		testNoTables(t, &noTables{FS: vfs.NewMem(), written: written})
+	}
+}
+
+func testNoTables(t *testing.T, disk *noTables) {
+	d := dbkit.MustOpen(t, "db", &db.Options{FS: disk})
+	defer d.Close()
+	c := need(d.CreateCollection(ctx, "main", dbkit.PairsSchema))(t)
+	putAll(t, c, dbkit.Pairs(20, synth.Config{}))
+	disk.full.Store(true)
+	if err := d.Compact(ctx); !errors.Is(err, db.ErrDiskFull) {
+		t.Errorf("compact: %v", err)
+	}
+	var full *db.DiskFullError
+	if _, err := c.Put(ctx, &db.Item{Key: "late"}); !errors.As(err, &full) || full.Err == nil {
+		t.Errorf("put: %v", err)
+	}
+	if _, err := c.Get(ctx, "k7"); err != nil {
+		t.Error(err)
+	}
+	disk.full.Store(false)
+	for {
+		_, err := c.Put(ctx, &db.Item{Key: "late"})
+		if err == nil {
+			break
+		}
+		if !errors.Is(err, db.ErrDiskFull) {
+			t.Fatal(err)
+		}
+	}
+	if err := d.Compact(ctx); err != nil {
+		t.Error(err)
+	}
+}
+
+// noTables has no room for tables while it is full.
+type noTables struct {
+	vfs.FS
+	full    atomic.Bool
+	written bool // it is told when they are written, not when they are made
+}
+
+func (f *noTables) Create(name string, c vfs.DiskWriteCategory) (vfs.File, error) {
+	if path.Ext(name) != ".sst" || !f.full.Load() {
+		return f.FS.Create(name, c)
+	}
+	if !f.written {
+		return nil, &testfs.Error{Err: syscall.ENOSPC}
+	}
+	file, err := f.FS.Create(name, c)
+	return noRoom{file}, err
+}
+
+type noRoom struct{ vfs.File }
+
+func (noRoom) Write([]byte) (int, error) { return 0, &testfs.Error{Err: syscall.ENOSPC} }

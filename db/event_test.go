@@ -15,8 +15,6 @@ import (
 	"testing"
 	"time"
 
-	"github.com/fddhdb/fddhdb/model/fit"
-
 	"github.com/cockroachdb/pebble/v2/vfs"
 
 	"github.com/fddhdb/fddhdb/db"
@@ -25,6 +23,7 @@ import (
 	"github.com/fddhdb/fddhdb/db/internal/signal"
 	"github.com/fddhdb/fddhdb/internal/synth"
 	"github.com/fddhdb/fddhdb/internal/testfs"
+	"github.com/fddhdb/fddhdb/model/fit"
 )
 
 // heard collects events, in the order in which they come.

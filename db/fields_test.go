@@ -1,11 +1,16 @@
 package db_test
 
 import (
+	"cmp"
+	"encoding/json"
 	"errors"
 	"fmt"
+	"math"
+	"reflect"
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/cockroachdb/pebble/v2/vfs"
 
@@ -13,6 +18,7 @@ import (
 	"github.com/fddhdb/fddhdb/db"
 	"github.com/fddhdb/fddhdb/db/internal/dbkit"
 	"github.com/fddhdb/fddhdb/db/internal/state"
+	"github.com/fddhdb/fddhdb/internal/instant"
 	"github.com/fddhdb/fddhdb/internal/seed"
 )
 
@@ -156,5 +162,285 @@ func TestDamagedSetFailsAlone(t *testing.T) {
 	}
 	if it, err := c.Get(ctx, "k"); err != nil || it.Fields["s"] != "x" {
 		t.Errorf("%+v, %v", it, err)
+	}
+}
+
+var timesSchema = db.Schema{Bits: 8, Fields: []db.Field{{"at", db.Time, true}, {"seen", db.Time, false}}}
+
+// Times and their texts come back in UTC and in whole microseconds, also after the database was closed.
+func TestTimes(t *testing.T) {
+	opts := &db.Options{FS: vfs.NewMem()}
+	d := dbkit.MustOpen(t, "db", opts)
+	c := need(d.CreateCollection(ctx, "main", timesSchema))(t)
+	utc := func(year, month, day, hour, min, sec, micros int) time.Time {
+		return time.Date(year, time.Month(month), day, hour, min, sec, micros*1000, time.UTC)
+	}
+	given := []struct {
+		value any
+		want  time.Time
+	}{
+		{time.Date(2024, 5, 1, 12, 30, 0, 123456789, time.FixedZone("", 7200)), utc(2024, 5, 1, 10, 30, 0, 123456)},
+		{time.Date(1969, 12, 31, 23, 59, 59, 999_999_999, time.UTC), utc(1969, 12, 31, 23, 59, 59, 999_999)},
+		{"2024-05-01T12:30:00.5+02:00", utc(2024, 5, 1, 10, 30, 0, 500_000)},
+		{"2024-05-01", utc(2024, 5, 1, 0, 0, 0, 0)},
+		{time.Time{}, utc(1, 1, 1, 0, 0, 0, 0)},
+		{utc(0, 1, 1, 0, 0, 0, 0), utc(0, 1, 1, 0, 0, 0, 0)},
+		{utc(9999, 12, 31, 23, 59, 59, 999_999), utc(9999, 12, 31, 23, 59, 59, 999_999)},
+	}
+	for i, g := range given {
+		need(c.Put(ctx, &db.Item{Key: fmt.Sprint(i), Code: []byte{1}, Fields: map[string]any{"at": g.value, "seen": g.value}}))(t)
+	}
+	dbkit.MustClose(t, d)
+	d = dbkit.MustOpen(t, "db", opts)
+	defer func() { dbkit.MustClose(t, d) }()
+	c = dbkit.MustCollection(t, d, "main")
+	for i, g := range given {
+		it, err := c.Get(ctx, fmt.Sprint(i))
+		if want := (map[string]any{"at": g.want, "seen": g.want}); err != nil || !reflect.DeepEqual(it.Fields, want) {
+			t.Errorf("%v is %v, %v", g.value, it, err)
+			continue
+		}
+		b := need(json.Marshal(it))(t)
+		var back db.Item
+		must(t, json.Unmarshal(b, &back))
+		back.CodeFrom = ""
+		need(c.Put(ctx, &back))(t)
+		if again, err := c.Get(ctx, it.Key); err != nil || !reflect.DeepEqual(again.Fields, it.Fields) {
+			t.Errorf("%s became %v, %v", b, again, err)
+		}
+	}
+	// A time finds the item that it was put with, though it has nanoseconds.
+	for _, where := range []string{"at = ?", "seen = ?", "at IN (?)", "at >= ? AND at <= '2024-05-01T10:30:00.123456999Z'"} {
+		if n, err := c.CountWhere(ctx, where, given[0].value); err != nil || n != 1 {
+			t.Errorf("%s: %d, %v", where, n, err)
+		}
+	}
+	facets, err := c.Facets(ctx, db.FacetQuery{By: "at", Limit: 1, Where: "at > '2024'"})
+	if want := (db.FacetCount{Value: given[3].want, Items: 1}); err != nil || facets.Distinct != 4 || facets.Counts[0] != want {
+		t.Errorf("%+v, %v", facets, err)
+	}
+	dbkit.CheckSound(t, d, "times")
+}
+
+// What is no time is refused with the name of the field, and nothing is stored.
+func TestTimesRefused(t *testing.T) {
+	d := dbkit.MustOpen(t, "db", &db.Options{FS: vfs.NewMem()})
+	defer func() { dbkit.MustClose(t, d) }()
+	c := need(d.CreateCollection(ctx, "main", timesSchema))(t)
+	for _, given := range []any{
+		nil, 2024, 1.5, true, "", "soon", "01.05.2024", "2024-02-30", strings.Repeat("2024", 10_000), "10000-01-01",
+		time.Date(10_000, 1, 1, 0, 0, 0, 0, time.UTC), time.Date(-1, 1, 1, 0, 0, 0, 0, time.UTC), time.Unix(math.MaxInt64, 0), time.Unix(math.MinInt64, 0), codec.Time(1 << 62), &time.Time{}, struct{}{},
+	} {
+		_, err := c.Put(ctx, &db.Item{Key: "k", Code: []byte{1}, Fields: map[string]any{"at": given}})
+		if !errors.Is(err, db.ErrInvalid) || !strings.Contains(err.Error(), `field "at"`) || len(err.Error()) > 300 {
+			t.Errorf("%.20v: %v", given, err)
+		}
+	}
+	if n, err := c.Count(); n != 0 || err != nil {
+		t.Error(n, err)
+	}
+}
+
+// A stored time that no field can have is damage, which reading and verifying find.
+func TestTimesDamaged(t *testing.T) {
+	opts := &db.Options{FS: vfs.NewMem()}
+	d := dbkit.MustOpen(t, "db", opts)
+	defer func() { dbkit.MustClose(t, d) }()
+	c := need(d.CreateCollection(ctx, "main", timesSchema))(t)
+	need(c.Put(ctx, &db.Item{Key: "k", Code: []byte{1}, Fields: map[string]any{"seen": "2024"}}))(t)
+	if codec.LeastTime != codec.Time(instant.Least) || codec.MostTime != codec.Time(instant.Most) {
+		t.Error("records and fields have different limits")
+	}
+	b := need((&codec.ItemRecord{Fields: []codec.Field{{ID: 1, Value: codec.Time(math.MaxInt64)}}}).Append(nil))(t)
+	keyValue{codec.NumberKey(codec.KindItem, 1, 0), b}.put(t, d)
+	dbkit.MustClose(t, d)
+	d = dbkit.MustOpen(t, "db", opts)
+	c = dbkit.MustCollection(t, d, "main")
+	if it, err := c.Get(ctx, "k"); !errors.Is(err, db.ErrCorrupt) {
+		t.Error(it, err)
+	}
+	found := 0
+	_, err := d.Verify(ctx, db.VerifyOptions{}, func(f db.Finding) error {
+		found++
+		return nil
+	})
+	if found == 0 {
+		t.Errorf("the damage is not found: %v", err)
+	}
+}
+
+// countedBy counts items one by one, as Facets defines it.
+func countedBy(by string, items []*db.Item) db.Facets {
+	out := db.Facets{By: by, Counts: []db.FacetCount{}, Items: len(items)}
+	counts := map[any]int{}
+	for _, it := range items {
+		var values []any
+		if by == "label" {
+			for _, l := range it.Labels {
+				values = append(values, l)
+			}
+		} else if v, has := it.Fields[strings.Trim(by, `"`)]; has {
+			if x, is := v.(float64); is && x == 0 {
+				v = 0.0 // -0 is the same
+			}
+			values = append(values, v)
+		}
+		if len(values) == 0 {
+			out.Missing++
+		}
+		for _, v := range values {
+			counts[v]++
+		}
+	}
+	for v, n := range counts {
+		out.Counts = append(out.Counts, db.FacetCount{Value: v, Items: n})
+	}
+	slices.SortFunc(out.Counts, func(a, b db.FacetCount) int {
+		c := 0
+		switch x := a.Value.(type) {
+		case string:
+			c = cmp.Compare(x, b.Value.(string))
+		case int64:
+			c = cmp.Compare(x, b.Value.(int64))
+		case float64:
+			c = cmp.Compare(x, b.Value.(float64))
+		case time.Time:
+			c = x.Compare(b.Value.(time.Time))
+		case bool:
+			if c = 1; !x {
+				c = -1
+			}
+		}
+		return cmp.Or(b.Items-a.Items, c)
+	})
+	out.Distinct = len(out.Counts)
+	return out
+}
+
+// Counts by labels and by fields of all types, with and without an index, are those of the items
+// that match, also after changes.
+func TestFacets(t *testing.T) {
+	r := seed.Rand(t, 1, 2)
+	schema := db.Schema{Bits: 8}
+	fields := []string{"label"}
+	for _, indexed := range []bool{true, false} {
+		for _, typ := range []db.FieldType{db.String, db.Int, db.Float, db.Bool, db.Time} {
+			f := db.Field{Name: fmt.Sprint(typ, indexed), Type: typ, Indexed: indexed}
+			schema.Fields, fields = append(schema.Fields, f), append(fields, f.Name)
+		}
+	}
+	schema.Fields, fields = append(schema.Fields, db.Field{Name: "label", Type: db.Int}), append(fields, `"label"`)
+	ints := []int64{0, 1, -1, math.MinInt64, math.MaxInt64, 2020, 2021}
+	floats := []float64{0, math.Copysign(0, -1), 1.5, -1.5, math.MaxFloat64, -math.MaxFloat64, math.SmallestNonzeroFloat64}
+	times := []time.Time{time.UnixMicro(0).UTC(), time.UnixMicro(-1).UTC(), time.Date(2024, 5, 1, 0, 0, 0, 0, time.UTC)}
+	change := func(it *db.Item) {
+		it.Fields, it.Labels = map[string]any{}, nil
+		for _, f := range schema.Fields {
+			if r.IntN(5) == 0 {
+				continue
+			}
+			it.Fields[f.Name] = map[db.FieldType]any{
+				db.String: []string{"", "a", "b", "ab"}[r.IntN(4)], db.Int: ints[r.IntN(len(ints))],
+				db.Float: floats[r.IntN(len(floats))], db.Bool: r.IntN(2) == 0, db.Time: times[r.IntN(len(times))],
+			}[f.Type]
+		}
+		for l := range 4 {
+			if r.IntN(4) == 0 {
+				it.Labels = append(it.Labels, fmt.Sprint("l", l))
+			}
+		}
+	}
+	items := dbkit.CodeItems(300, 8, 1, func(i int) string { return fmt.Sprint("k", i) })
+	for _, it := range items {
+		change(it)
+	}
+	d, c := openWith(t, vfs.NewMem(), schema, items)
+	for _, it := range items[:100] {
+		change(it)
+	}
+	dbkit.PutAll(t, d, c, items[:100])
+	need(c.Delete(ctx, "k299"))(t)
+	for _, where := range []string{"", "inttrue >= 0", "label = 'l0' AND booltrue = true", "label = 'none'"} {
+		var match []*db.Item
+		for it := range every(t, c.ItemsWhere(ctx, where)) {
+			match = append(match, it)
+		}
+		for _, by := range fields {
+			want := countedBy(by, match)
+			got, err := c.Facets(ctx, db.FacetQuery{By: by, Where: where})
+			if err != nil || !reflect.DeepEqual(*got, want) {
+				t.Errorf("by %s where %s: %+v, want %+v, %v", by, where, got, want, err)
+			}
+			if len(want.Counts) > 2 {
+				want.Counts = want.Counts[:2]
+			}
+			if got, err := c.Facets(ctx, db.FacetQuery{By: by, Where: where, Limit: 2}); err != nil || !reflect.DeepEqual(*got, want) {
+				t.Errorf("2 by %s where %s: %+v, want %+v, %v", by, where, got, want, err)
+			}
+		}
+	}
+	for _, wrong := range []db.FacetQuery{{}, {By: "labels"}, {By: `inttrue"`}, {By: `"inttrue`}, {By: `"inttrue'`}, {By: `""inttrue""`}, {By: `"`}, {By: `""`}, {By: "nosuch"}, {By: "label", Limit: -1}, {By: "label", Where: "nosuch = 1"}, {By: "label", Args: []any{1}}} {
+		if _, err := c.Facets(ctx, wrong); !errors.Is(err, db.ErrInvalid) {
+			t.Errorf("%+v: %v", wrong, err)
+		}
+	}
+	if s, err := c.Facets(ctx, db.FacetQuery{By: "LABEL"}); err != nil || s.Distinct != 4 {
+		t.Errorf("a keyword in upper case: %+v, %v", s, err)
+	}
+}
+
+// An answer counts its hits, or all within the radius, whatever the page.
+func TestFacetsOfAnswers(t *testing.T) {
+	_, c, items := labelWorld(t, vfs.NewMem(), 120)
+	byKey := map[string]*db.Item{}
+	for _, it := range items {
+		byKey[it.Key] = it
+	}
+	of := func(hits []db.Hit) db.Facets {
+		var found []*db.Item
+		for _, h := range hits {
+			found = append(found, byKey[h.Key])
+		}
+		return countedBy("label", found)
+	}
+	q := db.Query{From: "image", Vector: items[0].Vectors["image"], K: 10, Facets: []string{"label", "year"}}
+	var after string
+	for range 2 { // pages
+		q.After = after
+		res, err := c.Search(ctx, q)
+		if err != nil || len(res.Facets) != 2 || !reflect.DeepEqual(res.Facets[0], of(res.Hits)) {
+			t.Fatalf("%+v, %v, want %+v", res.Facets, err, of(res.Hits))
+		}
+		if year := res.Facets[1]; year.By != "year" || year.Missing != 10 || year.Items != 10 || len(year.Counts) != 0 {
+			t.Errorf("%+v", year)
+		}
+		after = res.Next
+	}
+	for _, q := range []db.Query{q, {Vector: q.Vector, From: "image", Facets: q.Facets, Where: "label != 'class1'"},
+		{Vector: q.Vector, From: "image", Facets: q.Facets, Rerank: db.RerankProjection, MinSimilarity: .2},
+		{Vector: q.Vector, From: "image", Facets: q.Facets, Rerank: db.RerankAsymmetric, FacetLimit: 1}} {
+		const radius = 5
+		all := need(dbkit.FirstWithin(c, db.Query{From: q.From, Vector: q.Vector, Where: q.Where, Rerank: q.Rerank, MinSimilarity: q.MinSimilarity, K: 1000}, radius))(t)
+		q.K, q.After = 3, ""
+		first := need(dbkit.FirstWithin(c, q, radius))(t)
+		q.After = first.Next
+		second, err := dbkit.FirstWithin(c, q, radius)
+		want := of(all.Hits)
+		if q.FacetLimit > 0 {
+			want.Counts = want.Counts[:q.FacetLimit]
+		}
+		if err != nil || len(all.Hits) < 6 || want.Items != first.Total || !reflect.DeepEqual(first.Facets[0], want) || !reflect.DeepEqual(second.Facets[0], want) {
+			t.Errorf("%+v and %+v, want %+v of %d, %v", first.Facets, second.Facets, want, first.Total, err)
+		}
+	}
+	if _, res, err := c.Explain(ctx, db.Query{Key: "k0", Facets: []string{"label"}}, -1); err != nil || !reflect.DeepEqual(res.Facets[0], of(res.Hits)) {
+		t.Errorf("explained: %+v, %v", res, err)
+	}
+	many, err := c.SearchAll(ctx, []db.Query{{Key: "k0", Facets: []string{"label"}}, {Key: "k1"}})
+	if err != nil || !reflect.DeepEqual(many[0].Facets[0], of(many[0].Hits)) || many[1].Facets != nil {
+		t.Errorf("%+v, %v", many, err)
+	}
+	if _, err := c.Search(ctx, db.Query{Key: "k0", Facets: []string{"nosuch"}}); !errors.Is(err, db.ErrInvalid) {
+		t.Error(err)
 	}
 }

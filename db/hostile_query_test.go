@@ -9,8 +9,6 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/fddhdb/fddhdb/model/fit"
-
 	"github.com/cockroachdb/pebble/v2/vfs"
 
 	"github.com/fddhdb/fddhdb/db"
@@ -18,6 +16,7 @@ import (
 	"github.com/fddhdb/fddhdb/internal/effort"
 	"github.com/fddhdb/fddhdb/internal/synth"
 	"github.com/fddhdb/fddhdb/model"
+	"github.com/fddhdb/fddhdb/model/fit"
 )
 
 // costs fails if f allocates more than so many bytes.
@@ -322,6 +321,7 @@ func TestEndedContextEndsEverything(t *testing.T) {
 		"compact":          d.Compact(ctx),
 		"verify":           dbkit.Second(d.Verify(ctx, db.VerifyOptions{}, func(db.Finding) error { return nil })),
 		"first":            dbkit.Second(runs.First(ctx, 3)),
+		"distances":        dbkit.Second(runs.Distances(ctx)),
 	}
 	_, _, err := c.Explain(ctx, db.Query{Key: "k7"}, -1)
 	errs["explain"] = err

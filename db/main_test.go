@@ -6,10 +6,11 @@ import (
 	"slices"
 	"testing"
 
+	"go.uber.org/goleak"
+
 	"github.com/fddhdb/fddhdb/db"
 	"github.com/fddhdb/fddhdb/internal/cells"
 	"github.com/fddhdb/fddhdb/internal/effort"
-	"go.uber.org/goleak"
 )
 
 // leftByPebble are goroutines that it leaves where it fails to open a store: the one that

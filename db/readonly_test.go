@@ -13,8 +13,6 @@ import (
 	"testing"
 	"time"
 
-	"github.com/fddhdb/fddhdb/model/fit"
-
 	"github.com/cockroachdb/pebble/v2/vfs"
 	gocmp "github.com/google/go-cmp/cmp"
 
@@ -24,6 +22,7 @@ import (
 	"github.com/fddhdb/fddhdb/db/internal/store"
 	"github.com/fddhdb/fddhdb/internal/synth"
 	"github.com/fddhdb/fddhdb/internal/testfs"
+	"github.com/fddhdb/fddhdb/model/fit"
 )
 
 // footprint is what there is of a folder: names, bytes and times.

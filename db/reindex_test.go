@@ -12,8 +12,6 @@ import (
 	"sync"
 	"testing"
 
-	"github.com/fddhdb/fddhdb/model/fit"
-
 	"github.com/cockroachdb/pebble/v2"
 	"github.com/cockroachdb/pebble/v2/vfs"
 	"github.com/cockroachdb/pebble/v2/vfs/errorfs"
@@ -29,6 +27,7 @@ import (
 	"github.com/fddhdb/fddhdb/internal/seed"
 	"github.com/fddhdb/fddhdb/internal/synth"
 	"github.com/fddhdb/fddhdb/model"
+	"github.com/fddhdb/fddhdb/model/fit"
 )
 
 // mixedPairs makes items of which some have labels, some lack a modality, and some have

@@ -1,17 +1,28 @@
 package db_test
 
 import (
+	"encoding/binary"
 	"fmt"
+	"maps"
+	"math/rand/v2"
+	"os"
+	"path/filepath"
 	"slices"
+	"strings"
 	"sync"
 	"testing"
+	"time"
 
+	"github.com/cockroachdb/pebble/v2"
 	"github.com/cockroachdb/pebble/v2/vfs"
 	"github.com/cockroachdb/pebble/v2/vfs/errorfs"
+	gocmp "github.com/google/go-cmp/cmp"
 
 	"github.com/fddhdb/fddhdb/codec"
 	"github.com/fddhdb/fddhdb/db"
 	"github.com/fddhdb/fddhdb/db/internal/dbkit"
+	"github.com/fddhdb/fddhdb/db/internal/record"
+	"github.com/fddhdb/fddhdb/db/internal/spaces"
 	"github.com/fddhdb/fddhdb/db/internal/store"
 	"github.com/fddhdb/fddhdb/internal/effort"
 	"github.com/fddhdb/fddhdb/internal/seed"
@@ -165,4 +176,306 @@ func TestCrashesOfARepair(t *testing.T) {
 		t.Error("no crash came between the stores")
 	}
 	t.Logf("%d crashes, %d of them between the stores", len(crashes), between)
+}
+
+// A repair that was interrupted in its last step leaves a repaired store and no other:
+// who only reads reads that where it is, and changes nothing; who writes puts it in its
+// place.
+func TestReadingBetweenTheStores(t *testing.T) {
+	p := smallPatient(t)
+	lost, r := p.repair(db.RepairOptions{})
+	if len(lost) > 0 || !r.Damaged {
+		t.Fatalf("%+v, lost %v", r, lost)
+	}
+	dir := filepath.Join(t.TempDir(), "db")
+	if ok, err := vfs.Clone(p.fs, vfs.Default, p.dir, dir); err != nil || !ok {
+		t.Fatal(ok, err)
+	}
+	store, repaired := filepath.Join(dir, store.StoreName), filepath.Join(dir, store.RepairedName)
+	must(t, os.Rename(store, repaired))
+	before := footprint(t, dir)
+	same := func(when string) {
+		t.Helper()
+		if diff := gocmp.Diff(before, footprint(t, dir)); diff != "" {
+			t.Errorf("%s: %.1000s", when, diff)
+		}
+	}
+	for range 2 { // the first time leaves the second one the same
+		d := dbkit.MustOpen(t, dir, &db.Options{ReadOnly: true})
+		if diff := gocmp.Diff(p.before.items, hold(t, d).items); diff != "" {
+			t.Errorf("read: %s", diff)
+		}
+		dbkit.CheckSound(t, d, "read")
+		dbkit.MustClose(t, d)
+		same("opened for reading")
+		v, err := db.VerifyFolder(ctx, dir, nil, db.VerifyOptions{Deep: true}, func(f db.Finding) error {
+			t.Errorf("%v", f)
+			return nil
+		})
+		if err != nil || v.Items != len(p.before.items["main"]) {
+			t.Errorf("%+v, %v", v, err)
+		}
+		same("verified")
+	}
+	d := dbkit.MustOpen(t, dir, nil)
+	defer dbkit.MustClose(t, d)
+	if diff := gocmp.Diff(p.before.items, hold(t, d).items); diff != "" {
+		t.Errorf("opened: %s", diff)
+	}
+	for path, there := range map[string]bool{store: true, repaired: false} {
+		if _, err := os.Stat(path); (err == nil) != there {
+			t.Errorf("%s: %v", path, err)
+		}
+	}
+}
+
+// A trial of a repair leaves a store that has not got its name yet where it is, damaged or
+// not.
+func TestTrialBetweenTheStores(t *testing.T) {
+	for _, damaged := range []bool{false, true} {
+		p := smallPatient(t)
+		p.repair(db.RepairOptions{})
+		if damaged {
+			p.put(codec.RowsKey(1, codec.SetLive, 0, 0), nil)
+		}
+		must(t, p.fs.Rename(p.fs.PathJoin(p.dir, store.StoreName), p.fs.PathJoin(p.dir, store.RepairedName)))
+		before := list(t, p.fs, p.dir)
+		lost, r := p.repair(db.RepairOptions{DryRun: true})
+		if len(lost) > 0 || r.Damaged != damaged || r.Items != len(p.before.items["main"]) {
+			t.Errorf("%+v, lost %v", r, lost)
+		}
+		if after := list(t, p.fs, p.dir); after != before {
+			t.Errorf("%s, before %s", after, before)
+		}
+		p.whole("tried")
+	}
+}
+
+// What stands beside a sound store is mended, too: a repair names the commits that are
+// known to be missing, once, and then nothing is wrong any more.
+func TestRepairOfWhatStandsBesideTheStore(t *testing.T) {
+	whole := smallPatient(t)
+	whole.repair(db.RepairOptions{}) // else the store is damaged, too
+	whole.before = whole.sound("repaired", nil)
+	side := func(p *patient) store.Commits {
+		r := need(store.ReadCommits(p.fs, p.dir))(t)
+		return r
+	}
+	for _, c := range []struct {
+		what   string
+		damage func(p *patient)
+		says   []string // a finding each
+	}{
+		{"nothing", func(*patient) {}, nil},
+		{"commits are missing", func(p *patient) {
+			r := side(p)
+			r.Sequence += 3
+			r.Losses = []db.Loss{{Found: spaces.Now(), First: 2, Last: 5}}
+			must(t, store.MakeCommits(p.fs, p.dir, r))
+		}, []string{"commits 2 to 5", "the latest, are missing"}},
+		{"no side file", func(p *patient) {
+			must(t, p.fs.Remove(p.fs.PathJoin(p.dir, store.CommitsName)))
+		}, []string{"missing; whether"}},
+		{"that of another database", func(p *patient) {
+			must(t, store.MakeCommits(p.fs, p.dir, store.Commits{UUID: record.NewUUID(), Sequence: 1}))
+		}, []string{"of another database"}},
+	} {
+		t.Run(c.what, func(t *testing.T) {
+			p := whole.another()
+			p.t = t
+			c.damage(p)
+			check := func(who string, found []db.Finding) {
+				t.Helper()
+				if len(found) != len(c.says) {
+					t.Fatalf("%s: %v, want %q", who, found, c.says)
+				}
+				for i, says := range c.says {
+					if !strings.Contains(found[i].String(), says) {
+						t.Errorf("%s: %v, want %q", who, found[i], says)
+					}
+				}
+			}
+			var seen []db.Finding
+			find := func(f db.Finding) error { seen = append(seen, f); return nil }
+			need(db.VerifyFolder(ctx, p.dir, p.options(), db.VerifyOptions{}, find))(t)
+			// What Verify tells of one run of commits, or of several.
+			if (len(seen) > 0) != (len(c.says) > 0) {
+				t.Errorf("Verify: %v", seen)
+			}
+			dry, r := p.repair(db.RepairOptions{DryRun: true})
+			check("a trial", dry)
+			lost, r2 := p.repair(db.RepairOptions{})
+			check("the repair", lost)
+			if want := len(c.says) > 0; r.Damaged != want || r2.Damaged != want || r2.DamagedDir != "" || r2.Items != r.Items {
+				t.Errorf("%+v, %+v", r, r2)
+			}
+			seen = nil
+			if _, err := db.VerifyFolder(ctx, p.dir, p.options(), db.VerifyOptions{}, find); err != nil || len(seen) > 0 {
+				t.Errorf("after the repair: %v, %v", seen, err)
+			}
+			if again, r := p.repair(db.RepairOptions{}); len(again) > 0 || r.Damaged {
+				t.Errorf("repaired again: %v, %+v", again, r)
+			}
+			p.sound(c.what, nil)
+		})
+	}
+}
+
+// A store that is replaced says of earlier losses, too, what will not be known any more.
+func TestRepairTellsOfEarlierLosses(t *testing.T) {
+	p := smallPatient(t)
+	r := need(store.ReadCommits(p.fs, p.dir))(t)
+	r.Losses = []db.Loss{{Found: spaces.Now(), First: 2, Last: 5}}
+	must(t, store.MakeCommits(p.fs, p.dir, r))
+	lost, done := p.repair(db.RepairOptions{})
+	if len(lost) != 1 || !strings.Contains(lost[0].Problem, "commits 2 to 5") || done.DamagedDir == "" {
+		t.Errorf("%v, %+v", lost, done)
+	}
+	p.sound("repaired", nil)
+}
+
+// Whatever is damaged, and however much: what a repair makes is sound. With -soak it goes on
+// for that long.
+func TestRepairOfRandomDamage(t *testing.T) {
+	dbkit.LongTest(t)
+	whole := newPatient(t)
+	keys := slices.Sorted(maps.Keys(whole.before.stored))
+	until := time.Now().Add(*dbkit.Soak)
+	rounds, refused, silent := 12, 0, 0
+	first := seed.From(t, 1)
+	round := 0
+	for ; round < rounds || *dbkit.Soak > 0 && time.Now().Before(until); round++ {
+		random := rand.New(rand.NewPCG(first, uint64(round)))
+		what := fmt.Sprintf("seed %d, round %d", first, round)
+		p := whole.another()
+		for range random.IntN(4) {
+			key := keys[random.IntN(len(keys))]
+			value := []byte(whole.value(key))
+			switch random.IntN(3) {
+			case 0:
+				if firstRevision([]byte(key)) {
+					continue // nothing misses it
+				}
+				value = nil
+			case 1:
+				value = value[:random.IntN(len(value)+1)]
+			default:
+				if len(value) > 0 {
+					value[random.IntN(len(value))] ^= byte(1 + random.IntN(255))
+				}
+			}
+			p.put([]byte(key), value)
+		}
+		all := p.files(func(name string) bool { return name != store.LockName })
+		for range random.IntN(3) {
+			name := all[random.IntN(len(all))]
+			if _, err := p.fs.Stat(p.file(name)); err != nil {
+				continue
+			}
+			if random.IntN(4) == 0 {
+				must(t, p.fs.Remove(p.file(name)))
+				continue
+			}
+			p.rewrite(p.file(name), func(b []byte) []byte {
+				for range 1 + random.IntN(20) {
+					if len(b) > 0 {
+						b[random.IntN(len(b))] ^= byte(1 + random.IntN(255))
+					}
+				}
+				return b
+			})
+		}
+		switch lost, r := p.repairOrRefuse(); {
+		case r == nil:
+			refused++
+			continue
+		case len(lost) == 0:
+			silent++ // though bytes of a value may be those of another one
+		}
+		p.sound(what, whatever)
+		if t.Failed() {
+			t.Fatal(what)
+		}
+	}
+	t.Logf("seed %d: %d rounds, of %d nothing could be read, in %d nothing was lost", first, round, refused, silent)
+}
+
+// value returns what is stored under a key.
+func (p *patient) value(key string) (value string) {
+	p.store(func(kv *pebble.DB) {
+		b, err := record.Get(kv, []byte(key))
+		if err != nil {
+			p.t.Fatal(err)
+		}
+		value = string(b)
+	})
+	return value
+}
+
+// FuzzRepair damages records of a database: whatever becomes of them, a repair makes a
+// database that verifies and opens.
+func FuzzRepair(f *testing.F) {
+	whole := newPatient(f)
+	var all []keyValue
+	whole.store(func(kv *pebble.DB) {
+		must(f, record.ForEach(kv, nil, func(key, value []byte) error {
+			all = append(all, keyValue{slices.Clone(key), slices.Clone(value)})
+			return nil
+		}))
+	})
+	f.Add([]byte{})
+	every := 61
+	if testing.Short() {
+		every = 251
+	}
+	for i := 0; i < len(all); i += every {
+		f.Add([]byte{byte(i), byte(i >> 8), byte(i), 0, 0x81, byte(i + 7), byte(i >> 8), 1, 0, 0})
+	}
+	f.Fuzz(func(t *testing.T, changes []byte) {
+		now := map[int][]byte{}
+		for ; len(changes) >= 5 && len(now) < 16; changes = changes[5:] {
+			i := int(binary.LittleEndian.Uint16(changes)) % len(all)
+			at := int(binary.LittleEndian.Uint16(changes[2:]))
+			value, changed := now[i]
+			if !changed {
+				value = slices.Clone(all[i].value)
+			}
+			switch {
+			case len(value) == 0:
+				value = nil
+			case changes[4] == 0: // cut
+				value = value[:at%len(value)]
+			default:
+				value[at%len(value)] ^= changes[4]
+			}
+			now[i] = value
+		}
+		healthy := *whole
+		healthy.t = t
+		p := healthy.another()
+		p.store(func(kv *pebble.DB) {
+			b := kv.NewBatch()
+			for i, value := range now {
+				err := b.Delete(all[i].key, nil)
+				if value != nil {
+					err = b.Set(all[i].key, value, nil)
+				}
+				if err != nil {
+					t.Fatal(err)
+				}
+			}
+			must(t, b.Commit(pebble.Sync))
+		})
+		_, err := db.Repair(ctx, p.dir, p.options(), db.RepairOptions{}, func(found db.Finding) error {
+			_ = found.String()
+			return nil
+		})
+		if err != nil {
+			if strings.Contains(err.Error(), db.ErrFormat.Error()) {
+				return // the record that says which it is
+			}
+			t.Fatal(err)
+		}
+		dbkit.MustClose(t, dbkit.MustOpen(t, p.dir, p.options()))
+	})
 }

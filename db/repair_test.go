@@ -408,3 +408,269 @@ func TestRepairOfKinds(t *testing.T) {
 		})
 	}
 }
+
+// The record of a deleted item has come back, with the key that another item has now. It is in
+// no set of rows, so the repair leaves it out, with its entry in the block of keys.
+func TestRepairOfTheRestOfADeletion(t *testing.T) {
+	p := smallPatient(t) // without a set of live rows
+	gone, kept := "", ""
+	for key, row := range p.before.rows["main"] {
+		switch row {
+		case 5:
+			gone = key
+		case 6:
+			kept = key
+		}
+	}
+	p.store(func(kv *pebble.DB) {
+		e := codec.NewBlockEdit(-1)
+		e.Set(5, []byte(kept))
+		must(t, kv.Merge(codec.NumberKey(codec.KindRowKeys, 1, 0), e.Append(nil, false), pebble.Sync))
+		must(t, kv.Delete(codec.ItemKey(1, gone), pebble.Sync))
+	})
+	lost, _ := p.repair(db.RepairOptions{})
+	if len(lost) != 2 || !strings.Contains(lost[1].Problem, "the rest of one that was deleted") {
+		t.Errorf("lost %v", lost)
+	}
+	p.sound("repaired", func(_, key string) bool { return key == gone })
+}
+
+// Two items have one key, and it leads to neither: the later one keeps it.
+func TestRepairOfAKeyOfTwoItems(t *testing.T) {
+	p := newPatient(t)
+	earlier, later := "k25", "k26"
+	p.store(func(kv *pebble.DB) {
+		e := codec.NewBlockEdit(-1)
+		e.Set(byte(p.before.rows["main"][earlier]), []byte(later))
+		must(t, kv.Merge(codec.NumberKey(codec.KindRowKeys, 1, 0), e.Append(nil, false), pebble.Sync))
+		must(t, kv.Delete(codec.ItemKey(1, later), pebble.Sync))
+	})
+	if lost, _ := p.repair(db.RepairOptions{}); len(lost) != 3 || !strings.Contains(lost[1].Problem, `its key "k26" is that of another item`) {
+		t.Errorf("lost %v", lost)
+	}
+	p.sound("repaired", func(collection, key string) bool {
+		return collection == "main" && (key == earlier || strings.HasPrefix(key, "lost+found/"))
+	})
+}
+
+// The row that a key leads to is damaged, and beyond all rows, as is that of a record that is
+// no item: nothing is lost, and the collection takes further items.
+func TestRepairOfARowBeyondAll(t *testing.T) {
+	p := smallPatient(t)
+	p.put(codec.ItemKey(1, "5"), []byte{0xff, 0xff, 0xff, 0xff})
+	p.put(codec.NumberKey(codec.KindItem, 1, record.MaxRows-1), []byte("garbage"))
+	if lost, _ := p.repair(db.RepairOptions{}); len(lost) > 0 {
+		t.Errorf("lost %v", lost)
+	}
+	p.sound("repaired", nil)
+	d := dbkit.MustOpen(t, p.dir, p.options())
+	defer dbkit.MustClose(t, d)
+	c := dbkit.MustCollection(t, d, "main")
+	if _, err := c.Put(ctx, dbkit.CodeItems(1, 16, 2, nil)[0]); err != nil {
+		t.Error(err)
+	}
+}
+
+// Two collections have one name, as when one that was dropped has come back: the later one gets
+// another name, also where the name is as long as can be.
+func TestRepairOfNames(t *testing.T) {
+	for _, name := range []string{"main", strings.Repeat("я", record.MaxNameBytes/2)} {
+		p := &patient{t: t, fs: vfs.NewMem(), dir: "db"}
+		d := dbkit.MustOpen(t, p.dir, &db.Options{FS: p.fs})
+		for _, name := range []string{name, "other"} {
+			c := need(d.CreateCollection(ctx, name, db.Schema{Bits: 16}))(t)
+			putAll(t, c, dbkit.CodeItems(10, 16, 1, nil))
+		}
+		p.before = hold(t, d)
+		dbkit.MustClose(t, d)
+		key := codec.CollectionKey(codec.KindCollection, 2)
+		again := need(record.DecodeDescriptor([]byte(p.before.stored[string(key)])))(t)
+		again.Name = name
+		b := need(again.Encode())(t)
+		p.put(key, b)
+		lost, _ := p.repair(db.RepairOptions{})
+		if len(lost) != 1 || !strings.Contains(lost[0].Problem, "this one is renamed") {
+			t.Errorf("lost %v", lost)
+		}
+		delete(p.before.items, "other")
+		h := p.sound("repaired", nil)
+		if len(h.items) != 2 {
+			t.Errorf("%d collections", len(h.items))
+		}
+	}
+}
+
+// The descriptor of a collection stands with its spaces, too, also that of an altered one;
+// without a space all of the collection is lost, and nothing else.
+func TestRepairOfDescriptors(t *testing.T) {
+	t.Parallel()
+	p := &patient{t: t, fs: vfs.NewMem(), dir: "db"}
+	d := verified(t, &db.Options{FS: p.fs})
+	p.dir = db.State(d).Engine.Dir
+	c := need(d.CreateCollection(ctx, "untrained", dbkit.PairsSchema))(t)
+	putAll(t, c, []*db.Item{{Key: "a", Labels: []string{"b"}}})
+	schemas := map[string]db.Schema{}
+	for _, name := range []string{"main", "codes"} {
+		c := dbkit.MustCollection(t, d, name)
+		mustAlter(t, c, db.Alteration{AddFields: []db.Field{{"late", db.Int, true}}})
+		schemas[name] = dbkit.MustSchema(t, c)
+	}
+	p.before = hold(t, d)
+	dbkit.MustClose(t, d)
+	for key := range p.before.stored {
+		if key[0] == codec.KindCollection {
+			p.put([]byte(key), nil)
+		}
+	}
+	lost, _ := p.repair(db.RepairOptions{})
+	for _, f := range lost {
+		if says := map[bool]string{true: "all of it is lost", false: "takes its place"}[f.Collection == "untrained"]; f.Record != "descriptor" || !strings.Contains(f.Problem, says) {
+			t.Errorf("%v", f)
+		}
+	}
+	if len(lost) != len(p.before.items) {
+		t.Errorf("lost %v", lost)
+	}
+	delete(p.before.items, "untrained")
+	p.sound("repaired", nil)
+	d = dbkit.MustOpen(t, p.dir, p.options())
+	defer dbkit.MustClose(t, d)
+	for name, want := range schemas {
+		if got := dbkit.MustSchema(t, dbkit.MustCollection(t, d, name)); len(got.Fields) != len(want.Fields) || len(got.Modalities) != len(want.Modalities) {
+			t.Errorf("%s: %+v, was %+v", name, got, want)
+		}
+	}
+	if _, err := d.Collection("untrained"); !errors.Is(err, db.ErrNotFound) {
+		t.Errorf("the collection that is lost: %v", err)
+	}
+}
+
+// A space whose building a crash has interrupted is complete after a repair, and the active
+// one if it was to be.
+func TestRepairCompletesSpaces(t *testing.T) {
+	t.Parallel()
+	whole := newPatient(t)
+	for _, activate := range []bool{false, true} {
+		p := whole.another()
+		key := codec.CollectionKey(codec.KindCounters, 1)
+		n, err := codec.DecodeCounters([]byte(p.value(string(key))))
+		if err != nil || len(n.Spaces) != 2 {
+			t.Fatal(n, err)
+		}
+		n.ActiveSpace, n.PreviousSpace = 1, 0
+		n.Spaces[1].Building, n.Spaces[1].Activate, n.Spaces[1].Built = true, activate, 10
+		p.put(key, n.Append(nil))
+		p.put(codec.CollectionKey(codec.KindRowKeys, 1), nil)
+		p.put(codec.RowsKey(1, codec.SetLive, 0, 0), nil)
+		if lost, r := p.repair(db.RepairOptions{}); len(lost) > 0 || !r.Damaged {
+			t.Errorf("%+v, lost %v", r, lost)
+		}
+		h := p.sound("repaired", nil)
+		for i, want := range map[bool][]db.SpaceState{false: {db.SpaceActive, db.SpaceStandby}, true: {db.SpaceStandby, db.SpaceActive}}[activate] {
+			if got := h.spaces["main"][i]; got.State != want || got.Previous != (activate && i == 0) || got.Items == 0 {
+				t.Errorf("activate %v: space %d is %+v", activate, i+1, got)
+			}
+		}
+	}
+}
+
+// Where lessons are lost, the items that had taught wait to teach again.
+func TestRepairOfLessons(t *testing.T) {
+	p := newPatient(t)
+	was := p.before.spaces["main"]
+	for key := range p.before.stored {
+		if key[0] == codec.KindLessons {
+			p.put([]byte(key), nil)
+		}
+	}
+	if lost, _ := p.repair(db.RepairOptions{}); len(lost) == 0 || !strings.Contains(lost[0].Problem, "others are to teach again") {
+		t.Errorf("lost %v", lost)
+	}
+	p.sound("repaired", nil)
+	d := dbkit.MustOpen(t, p.dir, p.options())
+	defer dbkit.MustClose(t, d)
+	for i, now := range mustSpaces(t, dbkit.MustCollection(t, d, "main")) {
+		if was[i].Taught == 0 || now.Taught != 0 || now.Pending != was[i].Taught+was[i].Pending {
+			t.Errorf("%d have taught, and %d wait, of %d and %d", now.Taught, now.Pending, was[i].Taught, was[i].Pending)
+		}
+	}
+}
+
+// Nothing in an index-only copy tells what its codes are made of: a damaged one is refused,
+// and stays as it is, also where its descriptor is lost. One that is sound, and has lost its
+// marker, gets another.
+func TestRepairOfIndexOnly(t *testing.T) {
+	p := &patient{t: t, fs: vfs.NewMem(), dir: "index-only"}
+	is := indexOnlyOf(t, manyKinds(t, &db.Options{FS: p.fs}), &db.Options{FS: p.fs})
+	p.before = hold(t, is)
+	dbkit.MustClose(t, is)
+	for _, kind := range []byte{codec.KindRowCodes, codec.KindCollection} {
+		q := p.another()
+		for key := range p.before.stored {
+			if key[0] == kind {
+				q.put([]byte(key), nil)
+			}
+		}
+		before := list(t, q.fs, q.dir)
+		_, err := db.Repair(ctx, q.dir, q.options(), db.RepairOptions{}, nil)
+		if !errors.Is(err, db.ErrCorrupt) || !strings.Contains(err.Error(), "make it again from its source") {
+			t.Errorf("without %02x: %v", kind, err)
+		}
+		if after := list(t, q.fs, q.dir); after != before {
+			t.Errorf("without %02x: %s, before %s", kind, after, before)
+		}
+	}
+	must(t, p.fs.Remove(p.fs.PathJoin(p.dir, store.MarkerName)))
+	if lost, r := p.repair(db.RepairOptions{}); len(lost) > 0 || !r.Damaged || r.DamagedDir != "" {
+		t.Errorf("%+v, lost %v", r, lost)
+	}
+}
+
+// Features of another item are damage that only a deep look finds: a shallow repair leaves them,
+// as Verify finds nothing, and any other makes what follows from them again.
+func TestShallowRepair(t *testing.T) {
+	t.Parallel()
+	p := newPatient(t)
+	p.exchangeFeatures()
+	before := list(t, p.fs, p.dir)
+	if lost, r := p.repair(db.RepairOptions{Shallow: true}); len(lost) > 0 || r.Damaged {
+		t.Errorf("a shallow repair: %v, %+v", lost, r)
+	}
+	if after := list(t, p.fs, p.dir); after != before {
+		t.Errorf("a shallow repair has left %s, before there was %s", after, before)
+	}
+	if _, r := p.repair(db.RepairOptions{}); !r.Damaged || r.DamagedDir == "" {
+		t.Errorf("a repair: %+v", r)
+	}
+	v, err := db.VerifyFolder(ctx, p.dir, p.options(), db.VerifyOptions{Deep: true}, func(f db.Finding) error {
+		t.Errorf("after it: %v", f)
+		return nil
+	})
+	if err != nil || v.Items == 0 {
+		t.Errorf("%+v, %v", v, err)
+	}
+}
+
+// exchangeFeatures gives each item the features of the one before it, of each modality.
+func (p *patient) exchangeFeatures() {
+	p.t.Helper()
+	p.store(func(kv *pebble.DB) {
+		batch := kv.NewBatch()
+		last := map[string][]byte{} // by collection and modality
+		err := record.ForEachIn(kv, []byte{codec.KindFeatures}, []byte{codec.KindFeatures + 1}, func(key, value []byte) error {
+			of := string(key[:5]) + string(key[len(key)-2:])
+			before := last[of]
+			last[of] = slices.Clone(value)
+			if len(before) != len(value) {
+				return nil
+			}
+			return batch.Set(key, before, nil)
+		})
+		if err == nil {
+			err = batch.Commit(pebble.Sync)
+		}
+		if err != nil {
+			p.t.Fatal(err)
+		}
+	})
+}

@@ -1,23 +1,26 @@
 package db_test
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"math"
 	"slices"
+	"sync/atomic"
 	"testing"
-
-	"github.com/fddhdb/fddhdb/model/fit"
+	"time"
 
 	"github.com/cockroachdb/pebble/v2/vfs"
 	"github.com/google/go-cmp/cmp"
 	"github.com/google/go-cmp/cmp/cmpopts"
 
 	"github.com/fddhdb/fddhdb/db"
+	"github.com/fddhdb/fddhdb/db/event"
 	"github.com/fddhdb/fddhdb/db/internal/dbkit"
 	"github.com/fddhdb/fddhdb/internal/effort"
 	"github.com/fddhdb/fddhdb/internal/oracle"
 	"github.com/fddhdb/fddhdb/internal/synth"
+	"github.com/fddhdb/fddhdb/model/fit"
 )
 
 // cosine returns the cosine between two projections, 0 if one is nil.
@@ -375,4 +378,207 @@ func TestInclude(t *testing.T) {
 	if _, err := c.Search(ctx, db.Query{Key: "k3", Include: 16}); !errors.Is(err, db.ErrInvalid) {
 		t.Errorf("unknown parts: %v", err)
 	}
+}
+
+// withinCodes is what Explain says where vectors decide within a code.
+const withinCodes = "vectors within codes"
+
+// orderOf returns the order that a query is answered in.
+func orderOf(t *testing.T, c *db.Collection, q db.Query) string {
+	t.Helper()
+	x, _ := need2(c.Explain(ctx, q, -1))(t)
+	return x.Rerank
+}
+
+// In the order auto vectors decide within a code where all items have the modality of the query, and
+// projections where some lack it. What is written in between does not shift the pages of an answer that
+// has begun.
+func TestAutoOrder(t *testing.T) {
+	dbkit.LongTest(t)
+	_, c := dbkit.OpenPairs(t)
+	items := dbkit.Pairs(300, synth.Config{Classes: 4, Noise: 2})
+	putAll(t, c, items)
+	dbkit.MustTrain(t, c, db.TrainOptions{Options: fit.Options{Bits: 16}})
+	lacking := &db.Item{Key: "no text", Vectors: map[string][]float32{"image": items[0].Vectors["image"]}}
+	vector := items[7].Vectors["text"]
+	for _, from := range []struct {
+		order string
+		put   bool // the item that lacks the modality comes between the pages; else it goes
+	}{{withinCodes, true}, {"projection", false}} {
+		q := db.Query{From: "text", To: "text", Vector: vector, K: 300}
+		if got := orderOf(t, c, q); got != from.order {
+			t.Fatalf("the order is %s, want %s", got, from.order)
+		}
+		want := need(c.Search(ctx, q))(t)
+		q.K = 40
+		page := need(c.Search(ctx, q))(t)
+		if from.put {
+			putAll(t, c, []*db.Item{lacking})
+		} else if _, err := c.Delete(ctx, lacking.Key); err != nil {
+			t.Fatal(err)
+		}
+		if got := orderOf(t, c, q); got == from.order {
+			t.Fatalf("the order is still %s", got)
+		}
+		got := page.Hits
+		for q.After = page.Next; q.After != "" && len(got) <= len(want.Hits); q.After = page.Next {
+			page = need(c.Search(ctx, q))(t)
+			got = append(got, page.Hits...)
+		}
+		if diff := cmp.Diff(want.Hits, got, cmpopts.EquateNaNs()); diff != "" {
+			t.Errorf("pages in the order %s: %s", from.order, diff)
+		}
+	}
+	// The cursor of another order goes on in neither.
+	asymmetric := need(c.Search(ctx, db.Query{From: "text", Vector: vector, Rerank: db.RerankAsymmetric}))(t)
+	if _, err := c.Search(ctx, db.Query{From: "text", Vector: vector, After: asymmetric.Next}); !errors.Is(err, db.ErrInvalid) {
+		t.Errorf("a cursor of the order asymmetric: %v", err)
+	}
+	for name, q := range map[string]db.Query{
+		"by a code": {Code: make([]byte, 2)}, "by a stored code": {Key: "k1"}, "by a vector of zeros": {From: "text", Vector: make([]float32, 5)},
+	} {
+		if got := orderOf(t, c, q); got != "projection" {
+			t.Errorf("%s: the order is %s", name, got)
+		}
+	}
+}
+
+// Vectors of many items do not decide.
+func TestAutoOrderOfManyItems(t *testing.T) {
+	dbkit.LongTest(t)
+	d := dbkit.MustOpen(t, "db", &db.Options{FS: vfs.NewMem()})
+	defer dbkit.MustClose(t, d)
+	c := need(d.CreateCollection(ctx, "main", db.Schema{Modalities: []db.Modality{{Name: "image", Dim: 3}}}))(t)
+	item := func(i int) *db.Item {
+		x := []float32{float32(i % 7), float32(i % 11), 1}
+		return &db.Item{Key: fmt.Sprint(i), Vectors: map[string][]float32{"image": x}, Labels: []string{fmt.Sprint(i % 2)}}
+	}
+	batch := d.NewBatch()
+	for i := range 40_000 {
+		must(t, batch.Put(c, item(i)))
+	}
+	must(t, batch.Commit(ctx))
+	dbkit.MustTrain(t, c, db.TrainOptions{Options: fit.Options{Bits: 8, Anchors: 4}, Rows: 100})
+	q := db.Query{From: "image", Vector: []float32{1, 2, 3}}
+	if got := orderOf(t, c, q); got != withinCodes {
+		t.Errorf("40,000 items: %s", got)
+	}
+	putAll(t, c, []*db.Item{item(40_000)})
+	if got := orderOf(t, c, q); got != "projection" {
+		t.Errorf("40,001 items: %s", got)
+	}
+}
+
+// Loading what puts hits in order ends with any budget, stays within it, and does not begin again
+// and again while items are written.
+func TestLoadingEndsWithAnyBudget(t *testing.T) {
+	dbkit.LongTest(t)
+	const n, dim = 3000, 96 // some 50 KB of directions, and 312 KB of vectors
+	data := synth.NewStream(synth.Config{Classes: 4, Dims: []int{dim}})
+	var items []*db.Item
+	for i := range n + 600 {
+		x, labels := data.Next()
+		it := &db.Item{Key: fmt.Sprint(i), Vectors: map[string][]float32{"image": x[0]}}
+		if i < 300 {
+			it.Labels = []string{fmt.Sprint(labels[0])}
+		}
+		items = append(items, it)
+	}
+	origin := vfs.NewMem()
+	d := dbkit.MustOpen(t, "db", &db.Options{FS: origin})
+	c := need(d.CreateCollection(ctx, "main", db.Schema{Modalities: []db.Modality{{Name: "image", Dim: dim}}}))(t)
+	dbkit.PutAll(t, d, c, items[:n])
+	for seed := range uint64(2) { // the second space stands by
+		dbkit.MustTrain(t, c, db.TrainOptions{Options: fit.Options{Bits: 16, Anchors: 6, Seed: seed, Sweeps: 1}})
+	}
+	dbkit.MustClose(t, d)
+	for budget := int64(8_000); budget < 560_000; budget = budget*int64(effort.Of(9, 36))/8 + 1000 {
+		fs := vfs.NewMem()
+		need(vfs.Clone(origin, fs, "db", "db"))(t)
+		var loaded atomic.Int64 // items
+		d := dbkit.MustOpen(t, "db", &db.Options{FS: fs, RerankCacheBytes: budget, NoSync: true, EventListener: func(_ context.Context, e *event.Event) {
+			if e.Op == event.OpRerank && e.Phase == event.PhaseDone {
+				loaded.Add(e.Items)
+			}
+		}})
+		c := dbkit.MustCollection(t, d, "main")
+		need(c.Search(ctx, db.Query{From: "image", Vector: items[3].Vectors["image"]}))(t)
+		// wait fails if it does not end: the limit is no measure of speed.
+		wait := func(when string) int64 {
+			limited, cancel := context.WithTimeout(ctx, time.Minute)
+			defer cancel()
+			if err := d.WaitForIndex(limited); err != nil {
+				t.Fatalf("budget %d, %s: %v", budget, when, err)
+			}
+			return dbkit.MustStats(t, d).Collections[0].RerankBytes
+		}
+		if bytes := wait("after opening"); bytes > budget || bytes == 0 && budget > 64_000 {
+			t.Errorf("budget %d: %d bytes after opening", budget, bytes)
+		}
+		before := loaded.Load()
+		for _, it := range items[n:] {
+			need(c.Put(ctx, it))(t)
+		}
+		bytes := wait("after writes")
+		if most := budget + 4096; bytes > most { // as one commit may go beyond it
+			t.Errorf("budget %d: %d bytes after writes", budget, bytes)
+		}
+		// What is given back is an eighth of the budget at a time, so that it comes in as seldom.
+		if again := loaded.Load() - before; again > 6*n {
+			t.Errorf("budget %d: %d items loaded while 600 were written", budget, again)
+		}
+		checkSpaces(t, d)
+		dbkit.MustClose(t, d)
+	}
+}
+
+// A cursor says that something follows, with a least similarity, too.
+func TestNothingFollowsTheLastHit(t *testing.T) {
+	c, items := openMixed(t, 16)
+	for _, least := range []float32{.5, .9, .999, 1} {
+		for k := range 60 {
+			q := db.Query{From: "image", Vector: items[0].Vectors["image"], K: k + 1, Rerank: db.RerankProjection, MinSimilarity: least}
+			res := need(c.Search(ctx, q))(t)
+			if q.After = res.Next; q.After == "" {
+				continue
+			}
+			if more, err := c.Search(ctx, q); err != nil || len(more.Hits) == 0 {
+				t.Fatalf("least %g: behind %d of %d hits nothing follows, %v", least, len(res.Hits), q.K, err)
+			}
+		}
+	}
+}
+
+// Rows that had no projection when they were loaded take no memory. When they get one the budget
+// holds, too, for the projections of the active space as for others.
+func TestBudgetHoldsWhereRowsGetVectors(t *testing.T) {
+	t.Parallel()
+	const n, budget = 4000, 40_000
+	d := dbkit.MustOpen(t, "db", &db.Options{FS: vfs.NewMem(), RerankCacheBytes: budget, NoSync: true})
+	defer dbkit.MustClose(t, d)
+	c := need(d.CreateCollection(ctx, "main", db.Schema{Modalities: []db.Modality{{Name: "image", Dim: 4}}}))(t)
+	item := func(i int) *db.Item {
+		return &db.Item{Key: fmt.Sprint(i), Labels: []string{fmt.Sprint(i % 2)}, Vectors: map[string][]float32{"image": {float32(i % 2), float32(i % 13), float32(i % 7), 1}}}
+	}
+	var taught, plain, full []*db.Item
+	for i := range 100 {
+		taught = append(taught, item(i))
+	}
+	for i := 100; i < n; i++ {
+		it := item(i)
+		full = append(full, it)
+		plain = append(plain, &db.Item{Key: it.Key, Labels: it.Labels})
+	}
+	dbkit.PutAll(t, d, c, taught)
+	dbkit.MustTrain(t, c, db.TrainOptions{Options: fit.Options{Bits: 64, Anchors: 4}})
+	for _, items := range [][]*db.Item{plain, full} {
+		for _, it := range items { // one by one, as loading has no room for as many as a bulk load brings
+			need(c.Put(ctx, it))(t)
+		}
+		must(t, d.WaitForIndex(ctx))
+		if got := dbkit.MustStats(t, d).Collections[0].RerankBytes; got > budget {
+			t.Errorf("%d bytes of %d", got, budget)
+		}
+	}
+	checkSpaces(t, d)
 }

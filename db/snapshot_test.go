@@ -5,10 +5,9 @@ import (
 	"errors"
 	"fmt"
 	"math/bits"
+	"strings"
 	"sync"
 	"testing"
-
-	"github.com/fddhdb/fddhdb/model/fit"
 
 	"github.com/cockroachdb/pebble/v2/vfs"
 
@@ -19,6 +18,7 @@ import (
 	"github.com/fddhdb/fddhdb/internal/oracle"
 	"github.com/fddhdb/fddhdb/internal/synth"
 	"github.com/fddhdb/fddhdb/mih"
+	"github.com/fddhdb/fddhdb/model/fit"
 )
 
 // uses calls everything that reads a collection.
@@ -135,7 +135,7 @@ func TestCloseWithOpenSnapshotsAndRuns(t *testing.T) {
 	dbkit.MustClose(t, d)
 	for i, r := range all {
 		_, err := dbkit.Collect(r.Hits(ctx))
-		for what, err := range map[string]error{"hits": err, "first": dbkit.Second(r.First(ctx, 1)), "close": r.Close()} {
+		for what, err := range map[string]error{"hits": err, "first": dbkit.Second(r.First(ctx, 1)), "distances": dbkit.Second(r.Distances(ctx)), "close": r.Close()} {
 			if !errors.Is(err, db.ErrClosed) {
 				t.Errorf("runs %d, %s: %v", i, what, err)
 			}
@@ -382,6 +382,37 @@ func TestCancelledSearches(t *testing.T) {
 	for what, err := range map[string]error{"hits": err, "first": dbkit.Second(runs.First(cctx, 1)), "compact": d.Compact(cctx)} {
 		if !errors.Is(err, context.Canceled) {
 			t.Errorf("%s: %v", what, err)
+		}
+	}
+}
+
+// A snapshot or runs that were closed do not say that the database was, which is open.
+func TestClosedSnapshotsSayWhatIsClosed(t *testing.T) {
+	d, c := dbkit.OpenCoded(t, 16)
+	putAll(t, c, []*db.Item{{Key: "k", Code: []byte{1, 2}}})
+	s := need(d.Snapshot())(t)
+	runs := need(c.SearchRadius(ctx, db.Query{Key: "k"}, 4))(t)
+	must(t, errors.Join(s.Close(), runs.Close()))
+	for _, err := range []error{
+		dbkit.Second(s.Collection("main")), s.Close(), dbkit.Second(runs.First(ctx, 1)), runs.Close(),
+	} {
+		if !errors.Is(err, db.ErrClosed) || strings.Contains(err.Error(), "database") {
+			t.Errorf("%v", err)
+		}
+	}
+}
+
+// What is not known is answered with what is.
+func TestErrorsListWhatIsPossible(t *testing.T) {
+	_, c := dbkit.OpenCoded(t, 16)
+	putAll(t, c, []*db.Item{{Key: "k", Code: []byte{1, 2}}})
+	for says, err := range map[string]error{
+		"blockscan":  dbkit.Second(c.Search(ctx, db.Query{Key: "k", Plan: 77})),
+		"asymmetric": dbkit.Second(c.Search(ctx, db.Query{Key: "k", Rerank: 77})),
+		"is empty":   dbkit.Second(db.Open("", nil)),
+	} {
+		if !errors.Is(err, db.ErrInvalid) || !strings.Contains(err.Error(), says) {
+			t.Errorf("%v, not %q", err, says)
 		}
 	}
 }

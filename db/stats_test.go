@@ -5,8 +5,6 @@ import (
 	"slices"
 	"testing"
 
-	"github.com/fddhdb/fddhdb/model/fit"
-
 	"github.com/google/go-cmp/cmp"
 	"pgregory.net/rapid"
 
@@ -14,6 +12,7 @@ import (
 	"github.com/fddhdb/fddhdb/db/internal/dbkit"
 	"github.com/fddhdb/fddhdb/db/internal/state"
 	"github.com/fddhdb/fddhdb/internal/synth"
+	"github.com/fddhdb/fddhdb/model/fit"
 )
 
 func statsOf(t *testing.T, c *db.Collection) *db.CollectionStats {

@@ -2,24 +2,32 @@ package db_test
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"maps"
+	"math"
 	"os"
+	"path/filepath"
 	"regexp"
 	"slices"
+	"strconv"
 	"strings"
 	"sync"
 	"testing"
 
-	"github.com/fddhdb/fddhdb/model/fit"
-
+	"github.com/cockroachdb/pebble/v2/vfs"
 	"github.com/google/go-cmp/cmp"
 
+	"github.com/fddhdb/fddhdb/codec/vecfile"
 	"github.com/fddhdb/fddhdb/db"
 	"github.com/fddhdb/fddhdb/db/internal/dbkit"
+	"github.com/fddhdb/fddhdb/db/internal/learn"
+	"github.com/fddhdb/fddhdb/db/internal/state"
+	"github.com/fddhdb/fddhdb/internal/effort"
 	"github.com/fddhdb/fddhdb/internal/synth"
 	"github.com/fddhdb/fddhdb/model"
+	"github.com/fddhdb/fddhdb/model/fit"
 )
 
 // What is written while a training runs gets its code from the new model, and
@@ -260,5 +268,318 @@ func TestTrainOptionsNameTheStages(t *testing.T) {
 	delete(heard, "moments")
 	if !maps.Equal(heard, named) {
 		t.Errorf("heard %v, the comment names %v", heard, named)
+	}
+}
+
+// A process that ended while it built a space is in nobody's way: the same training again
+// takes its place, and a reindexing is completed first.
+func TestTrainSettlesWhatAnotherProcessLeft(t *testing.T) {
+	items := mixedPairs(200, 4)
+	_, c := dbkit.OpenPairs(t)
+	putAll(t, c, items)
+	leave := func(prepare func(v *state.View, cv *state.CollectionView) (*learn.Foundation, error)) uint32 {
+		t.Helper()
+		sp := need(taught(c).Found(ctx, true, prepare))(t)
+		if _, err := c.Train(ctx, smallTraining); !errors.Is(err, db.ErrBusy) {
+			t.Errorf("beside a call that builds: %v", err)
+		}
+		must(t, db.Inside(c).Look(ctx, func(s *state.CollectionState) error { // as opening does
+			s.SpaceByID(sp.ID).Left = true
+			return nil
+		}))
+		return sp.ID
+	}
+	spaces := func() (ids []uint32) {
+		must(t, db.Read(c, func(_ *state.View, cv *state.CollectionView) error {
+			for i := range cv.Spaces {
+				if sp := &cv.Spaces[i]; sp.Numbers.Building {
+					t.Errorf("space %d is being built", sp.Space.ID)
+				}
+				ids = append(ids, cv.Spaces[i].Space.ID)
+			}
+			return nil
+		}))
+		return ids
+	}
+	train := func() *db.Training {
+		t.Helper()
+		tr := need(c.Train(ctx, smallTraining))(t)
+		return tr
+	}
+	leave(func(v *state.View, cv *state.CollectionView) (*learn.Foundation, error) {
+		l, err := learn.TrainOn(ctx, v, cv, learn.TrainOptions(smallTraining))
+		if err != nil {
+			return nil, err
+		}
+		return l.Foundation(ctx, v, cv, false)
+	})
+	if _, err := c.Train(ctx, db.TrainOptions{Options: fit.Options{Bits: -8}}); !errors.Is(err, db.ErrInvalid) {
+		t.Errorf("an impossible training: %v", err)
+	}
+	if err := db.Read(c, func(_ *state.View, cv *state.CollectionView) error {
+		if cv.Building() == nil {
+			t.Error("an impossible training has dropped what was left")
+		}
+		return nil
+	}); err != nil {
+		t.Error(err)
+	}
+	if tr := train(); tr.Space != 2 || !tr.Active || tr.Items != inSpace(t, c, 2).Codes.Coded {
+		t.Errorf("%+v", tr)
+	}
+	if ids := spaces(); len(ids) != 1 || ids[0] != 2 {
+		t.Errorf("spaces %v", ids)
+	}
+	leave(func(v *state.View, cv *state.CollectionView) (*learn.Foundation, error) {
+		return db.Learning(db.Of(c)).Refound(ctx, v, cv, true)
+	})
+	if tr := train(); tr.Space != 4 || tr.Active {
+		t.Errorf("%+v", tr)
+	}
+	if ids := spaces(); len(ids) != 3 || inSpace(t, c, 3).Codes.Coded != inSpace(t, c, 2).Codes.Coded {
+		t.Errorf("spaces %v", ids)
+	}
+}
+
+// A training for which there is not enough memory says so, and leaves the collection as it
+// was: another map can be trained at once.
+func TestTrainingWithoutMemory(t *testing.T) {
+	d := dbkit.MustOpen(t, "db", &db.Options{FS: vfs.NewMem()})
+	defer dbkit.MustClose(t, d)
+	c := need(d.CreateCollection(ctx, "main", db.Schema{Modalities: []db.Modality{{Name: "text", Dim: 20_000, Sparse: true}}}))(t)
+	var items []*db.Item
+	for i := range 100 {
+		class := uint32(i % 4)
+		items = append(items, &db.Item{
+			Key: fmt.Sprint(i), Labels: []string{fmt.Sprint(class)},
+			Sparse: map[string]db.Sparse{"text": {Index: []uint32{class, 10 + uint32(i)}, Value: []float32{1, 2}}},
+		})
+	}
+	putAll(t, c, items)
+	opt := db.TrainOptions{Options: fit.Options{Bits: 16, MemoryBytes: 1 << 30, Map: map[string]model.MapKind{"text": model.MapLinear}}}
+	_, err := c.Train(ctx, opt)
+	var memory *fit.MemoryError
+	if !errors.As(err, &memory) || !errors.Is(err, db.ErrInvalid) || memory.Modality != "text" || memory.Needed <= 1<<30 {
+		t.Fatalf("%v", err)
+	}
+	if spaces := spacesOf(t, c); len(spaces) != 0 {
+		t.Errorf("%+v", spaces)
+	}
+	opt.Map = nil // chosen
+	dbkit.MustTrain(t, c, opt)
+}
+
+func TestTrainingModalities(t *testing.T) {
+	s := db.Schema{Modalities: []db.Modality{
+		{Name: "image", Dim: 4}, {Name: "sound", Dim: 3}, {Name: "caption", Dim: 4, SpaceOf: "image"}, {Name: "words", Dim: 9, Sparse: true},
+	}}
+	modalities, places, leftOut, shared := db.TrainingModalities(s, func(i int) bool { return i != 1 })
+	if got := fmt.Sprint(modalities, places, leftOut, shared); got != "[{image 4 false} {caption 4 false} {words 9 true}] [0 2 3] [sound] [[image caption]]" {
+		t.Error(got)
+	}
+	// One that is alone in its space, as the other is left out, shares it with nobody.
+	if _, _, _, shared := db.TrainingModalities(s, func(i int) bool { return i > 0 }); shared != nil {
+		t.Error(shared)
+	}
+}
+
+// TestMoreLabelsThanBits: refused with both numbers; with label embedding every item
+// has the code of its labels, which is there after reopening, and vectors find their
+// labels.
+func TestMoreLabelsThanBits(t *testing.T) {
+	dbkit.LongTest(t)
+	dir := t.TempDir()
+	d := dbkit.MustOpen(t, dir, nil)
+	c := need(d.CreateCollection(ctx, "main", dbkit.PairsSchema))(t)
+	items := dbkit.Pairs(300, synth.Config{Classes: 40, Noise: .1, Seed: 4})
+	putAll(t, c, items)
+	opt := db.TrainOptions{Options: fit.Options{Bits: 16}}
+	var bits *fit.BitsError
+	if _, err := c.Train(ctx, opt); !errors.Is(err, db.ErrInvalid) || !errors.As(err, &bits) || bits.Labels != 40 || bits.Bits != 16 {
+		t.Fatalf("%v", err)
+	}
+	opt.LabelEmbedding = true
+	tr := dbkit.MustTrain(t, c, opt)
+	if tr.Embedding == nil || tr.Embedding.Dims != 16 || tr.Labels != 40 || tr.Items != 300 {
+		t.Errorf("%+v", tr)
+	}
+	dbkit.MustClose(t, d)
+	d = dbkit.MustOpen(t, dir, nil)
+	defer d.Close()
+	c = dbkit.MustCollection(t, d, "main")
+	right := 0
+	for _, it := range items[:100] {
+		hits := need(c.Search(ctx, db.Query{From: "image", Vector: it.Vectors["image"], To: "text", K: 1}))(t)
+		found := need(c.Get(ctx, hits.Hits[0].Key))(t)
+		if found.Labels[0] == it.Labels[0] {
+			right++
+		}
+	}
+	if right < 80 { // chance is 2 or 3
+		t.Errorf("%d of 100 images find a text of their label", right)
+	}
+}
+
+// TestHardCollections: what is hard about items neither fails nor gives anything
+// that is not a number, and every item has a code.
+func TestHardCollections(t *testing.T) {
+	dbkit.LongTest(t)
+	each := func(items []*db.Item, modality string, f func(i int, x []float32)) {
+		for i, it := range items {
+			if x := it.Vectors[modality]; x != nil {
+				f(i, x)
+			}
+		}
+	}
+	for name, change := range map[string]func(items []*db.Item){
+		"one class of nearly all": func(items []*db.Item) { relabel(items[1:], "cat") },
+		"a label on every item": func(items []*db.Item) {
+			for _, it := range items {
+				it.Labels = append(it.Labels, "all")
+			}
+		},
+		"one item a class": func(items []*db.Item) {
+			for i, it := range items {
+				it.Labels = []string{fmt.Sprint("l", i)}
+			}
+		},
+		"no item complete": func(items []*db.Item) {
+			for i, it := range items {
+				delete(it.Vectors, []string{"image", "text"}[i%2])
+			}
+		},
+		"no labelled item with text": func(items []*db.Item) {
+			for i, it := range items {
+				if i < 40 {
+					delete(it.Vectors, "text")
+				} else {
+					it.Labels = nil
+				}
+			}
+		},
+		"zero vectors": func(items []*db.Item) { each(items, "text", func(_ int, x []float32) { clear(x) }) },
+		"huge": func(items []*db.Item) {
+			each(items, "image", func(_ int, x []float32) {
+				for j := range x {
+					x[j] *= 1e30
+				}
+			})
+		},
+		"tiny": func(items []*db.Item) {
+			each(items, "image", func(_ int, x []float32) {
+				for j := range x {
+					x[j] *= 1e-30
+				}
+			})
+		},
+		"all equal": func(items []*db.Item) {
+			each(items, "image", func(_ int, x []float32) { copy(x, items[0].Vectors["image"]) })
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			_, c := dbkit.OpenPairs(t)
+			items := dbkit.Pairs(60, synth.Config{Classes: 4, Seed: 1})
+			change(items)
+			putAll(t, c, items)
+			tr := dbkit.MustTrain(t, c, db.TrainOptions{Options: fit.Options{Bits: 64}})
+			if tr.Items < 40 || tr.DistinctCodes < 2 {
+				t.Errorf("%+v", tr)
+			}
+			if _, err := json.Marshal(tr); err != nil {
+				t.Error(err)
+			}
+			for _, it := range items[:10] {
+				if it.Vectors["image"] == nil {
+					continue
+				}
+				r, err := c.Search(ctx, db.Query{From: "image", Vector: it.Vectors["image"], To: "image", K: 3})
+				if err != nil || len(r.Hits) == 0 {
+					t.Fatalf("%v, %v", r, err)
+				}
+			}
+		})
+	}
+}
+
+// sharedSet reads one of the real data sets that stand beside a checkout of the
+// repository: the first count items of a part as items, and what queries need.
+func sharedSet(t testing.TB, set, part string) (vectors map[string][][]float32, labels [][]string) {
+	t.Helper()
+	dir := filepath.Join("..", "..", "shared", "data", set)
+	if _, err := os.Stat(dir); err != nil {
+		t.Skipf("the data set %s is not here: %v", set, err)
+	}
+	vectors = map[string][][]float32{}
+	for _, m := range []string{"image", "text"} {
+		data, rows, cols, err := vecfile.ReadAll(filepath.Join(dir, part+"_"+m+".npy"))
+		if err != nil {
+			t.Fatal(err)
+		}
+		for i := range rows {
+			vectors[m] = append(vectors[m], data[i*cols:(i+1)*cols])
+		}
+	}
+	l := need(vecfile.ReadLabels(filepath.Join(dir, part+"_labels.npy")))(t)
+	for _, set := range l.Sets {
+		var names []string
+		for _, i := range set {
+			names = append(names, l.Names[i])
+		}
+		labels = append(labels, names)
+	}
+	return vectors, labels
+}
+
+// openShared makes a database of the training part of a real data set.
+func openShared(t testing.TB, set string) *db.Collection {
+	t.Helper()
+	vectors, labels := sharedSet(t, set, "train")
+	d := dbkit.MustOpen(t, t.TempDir(), nil)
+	t.Cleanup(func() { d.Close() })
+	c := need(d.CreateCollection(ctx, "main", db.Schema{Modalities: []db.Modality{
+		{Name: "image", Dim: len(vectors["image"][0])}, {Name: "text", Dim: len(vectors["text"][0])},
+	}}))(t)
+	var items []*db.Item
+	for i := range labels {
+		items = append(items, &db.Item{Key: strconv.Itoa(i), Labels: labels[i], Vectors: map[string][]float32{
+			"image": vectors["image"][i], "text": vectors["text"][i],
+		}})
+	}
+	putAll(t, c, items)
+	return c
+}
+
+// authorsSettings are those of the authors' experiments.
+func authorsSettings(bits int, seed uint64) db.TrainOptions {
+	return db.TrainOptions{Options: fit.Options{
+		Bits: bits, Seed: seed, Anchors: 800, Aim: model.AimCodes,
+		Features: map[string]model.FeatureKind{"image": model.FeaturesRaw, "text": model.FeaturesRaw},
+		Map:      map[string]model.MapKind{"image": model.MapRBF, "text": model.MapRBF},
+		Width:    map[string]float64{"image": 1, "text": 1},
+		Gamma:    map[string]float64{"image": 1e-4, "text": 1e-4},
+	}}
+}
+
+func TestRealSetsRetrieveAsTheReference(t *testing.T) {
+	dbkit.LongTest(t)
+	for _, tc := range []struct {
+		set                      string
+		imageToText, textToImage float64
+	}{{"wiki", .365, .753}, {"ucidigits", .867, .981}} {
+		if tc.set == "wiki" && !effort.Long() {
+			continue
+		}
+		t.Run(tc.set, func(t *testing.T) {
+			c := openShared(t, tc.set)
+			dbkit.MustTrain(t, c, authorsSettings(64, 1))
+			vectors, labels := sharedSet(t, tc.set, "query")
+			got := need(c.Evaluate(ctx, db.Evaluation{Queries: vectors, Labels: labels}))(t)
+			for i, want := range []float64{tc.imageToText, tc.textToImage} {
+				// One seed: the standard deviation over seeds is about .01.
+				if m := got[i].Hamming.MAP; math.Abs(m-want) > .04 {
+					t.Errorf("%s->%s: mAP %.3f, the reference implementation %.3f", got[i].From, got[i].To, m, want)
+				}
+			}
+		})
 	}
 }

@@ -7,15 +7,15 @@ import (
 	"testing"
 	"time"
 
-	"github.com/fddhdb/fddhdb/model/fit"
-
 	"github.com/cockroachdb/pebble/v2/vfs"
+	"github.com/google/go-cmp/cmp"
 
 	"github.com/fddhdb/fddhdb/db"
 	"github.com/fddhdb/fddhdb/db/internal/dbkit"
 	"github.com/fddhdb/fddhdb/db/internal/state"
 	"github.com/fddhdb/fddhdb/internal/synth"
 	"github.com/fddhdb/fddhdb/model"
+	"github.com/fddhdb/fddhdb/model/fit"
 )
 
 // activeSpace returns what is told of the active space.
@@ -203,5 +203,148 @@ func TestGrowingManyLabels(t *testing.T) {
 	u := dbkit.MustUpdate(t, c, db.UpdateOptions{GrowLabels: true})
 	if len(u.Grown) != 12 || len(u.NoDirection) != 488 || u.Recoded != 12 {
 		t.Errorf("%d labels have grown, %d have not, %d items have another code", len(u.Grown), len(u.NoDirection), u.Recoded)
+	}
+}
+
+// Items like those of the training have next to no drift. Where the vectors come from another source, the
+// update says that it is time to train again, and so does what is stored, also of a space that goes on from
+// this one.
+func TestDriftShowsThatTheDataHasChanged(t *testing.T) {
+	d, c := dbkit.OpenPairs(t)
+	items := dbkit.Pairs(300, synth.Config{Seed: 1, Noise: 1.5})
+	putAll(t, c, items[:200])
+	dbkit.MustTrain(t, c, db.TrainOptions{Options: fit.Options{Bits: 32}})
+	update := func(items []*db.Item) db.Drift {
+		t.Helper()
+		putAll(t, c, items)
+		u, err := c.Update(ctx, db.UpdateOptions{Teacher: db.TeacherLabels})
+		if err != nil || u.Items != len(items) {
+			t.Fatalf("%+v, %v", u, err)
+		}
+		return u.Drift
+	}
+	if drift, err := c.Drift(ctx); drift != nil || err != nil || drift.TrainAgain() {
+		t.Errorf("before an update: %v, %v", drift, err)
+	}
+	same := update(items[200:])
+	if len(same) != 2 || same["image"] > .05 || same["text"] > .05 || same.TrainAgain() {
+		t.Errorf("of items like those of the training: %v", same)
+	}
+	strange := func(from, to int) []*db.Item { // the labels of one item with the vectors of another
+		some := dbkit.Pairs(to, synth.Config{Seed: 1, Noise: 1.5})
+		for i, it := range some {
+			it.Key = "s" + it.Key
+			it.Vectors = dbkit.Pairs(to, synth.Config{Seed: 77, Noise: 1.5})[i].Vectors
+		}
+		return some[from:]
+	}
+	if few := update(strange(0, 15)); few != nil {
+		t.Errorf("of 15 items: %v", few)
+	}
+	if got, err := c.Drift(ctx); err != nil || !cmp.Equal(got, same) {
+		t.Errorf("after an update of few items: %v, %v", got, err)
+	}
+	other := update(strange(15, 75))
+	if len(other) != 2 || other["image"] < .4 || other["text"] < .4 || !other.TrainAgain() {
+		t.Errorf("of other items: %v", other)
+	}
+	// What is stored says so, too.
+	check := func(what string) {
+		t.Helper()
+		got, err := c.Drift(ctx)
+		if stats := statsOf(t, c).Drift; err != nil || !cmp.Equal(got, other) || !cmp.Equal(stats, other) {
+			t.Errorf("%s: %v, %v, %v", what, got, stats, err)
+		}
+		var all []db.Drift
+		for _, r := range spacesOf(t, c)[0].Revisions {
+			all = append(all, r.Drift)
+		}
+		if diff := cmp.Diff([]db.Drift{nil, same, nil, other}, all); diff != "" {
+			t.Errorf("%s: %s", what, diff)
+		}
+	}
+	check("updated")
+	dbkit.MustClose(t, d)
+	d = dbkit.MustOpen(t, db.State(d).Engine.Dir, nil)
+	defer dbkit.MustClose(t, d)
+	c = dbkit.MustCollection(t, d, "main")
+	check("reopened")
+	need(c.Reindex(ctx, db.ReindexOptions{Activate: true}))(t)
+	if again := update(strange(75, 135)); len(again) != 2 || !again.TrainAgain() {
+		t.Errorf("in a space that goes on: %v", again)
+	}
+}
+
+// A label that has grown in this very update says nothing of drift: nothing has taught what it means.
+func TestDriftOfLabelsThatGrow(t *testing.T) {
+	_, c := dbkit.OpenPairs(t)
+	items := dbkit.Pairs(300, synth.Config{Seed: 1, Noise: 1.5})
+	putAll(t, c, items[:200])
+	dbkit.MustTrain(t, c, db.TrainOptions{Options: fit.Options{Bits: 32}})
+	for _, it := range items[240:] {
+		it.Labels = []string{"grown"}
+	}
+	putAll(t, c, items[200:])
+	u, err := c.Update(ctx, db.UpdateOptions{GrowLabels: true})
+	if err != nil || len(u.Grown) != 1 || len(u.Drift) != 2 || u.Drift.TrainAgain() {
+		t.Errorf("%+v, %v", u, err)
+	}
+}
+
+// Given codes have no model to be far from.
+func TestDriftOfGivenCodes(t *testing.T) {
+	d := dbkit.MustOpen(t, t.TempDir(), nil)
+	defer dbkit.MustClose(t, d)
+	c := need(d.CreateCollection(ctx, "codes", db.Schema{Bits: 8}))(t)
+	if drift, err := c.Drift(ctx); drift != nil || err == nil {
+		t.Errorf("%v, %v", drift, err)
+	}
+}
+
+// With two hundred labelled items there are enough both to judge by and to leave in the
+// statistics: items that teach well do so, and those that do harm do not.
+func TestGuardOfFewLabelled(t *testing.T) {
+	dbkit.LongTest(t)
+	for _, c := range []struct {
+		what  string
+		cfg   synth.Config
+		adopt bool
+	}{
+		{"teaches well", synth.Config{Classes: 24, Noise: 1}, true},
+		{"does harm", synth.Config{Classes: 12, Noise: 2, LabelsPerItem: 3}, false},
+	} {
+		cfg := c.cfg
+		cfg.Items, cfg.Dims, cfg.Seed = 1200, []int{24, 16}, 3
+		d := dbkit.MustOpen(t, t.TempDir(), nil)
+		schema := db.Schema{Modalities: []db.Modality{{Name: "image", Dim: 24}, {Name: "text", Dim: 16}}}
+		col := need(d.CreateCollection(ctx, "main", schema))(t)
+		data := synth.Pairs(cfg)
+		var items []*db.Item
+		for i := range cfg.Items {
+			it := &db.Item{Key: fmt.Sprint(i), Vectors: map[string][]float32{"image": data.Vectors[0][i], "text": data.Vectors[1][i]}}
+			for _, l := range data.Labels[i] {
+				it.Labels = append(it.Labels, fmt.Sprint(l))
+			}
+			items = append(items, it)
+		}
+		putAll(t, col, items[:200])
+		dbkit.MustTrain(t, col, db.TrainOptions{Options: fit.Options{Bits: 32}})
+		for _, it := range items[200:] {
+			it.Labels = nil
+		}
+		putAll(t, col, items[200:])
+		if u := dbkit.MustUpdate(t, col, db.UpdateOptions{}); u.Revised != c.adopt || (u.Adopted.Unlabelled == "modality") != c.adopt || (u.Refused == 1000) == c.adopt {
+			t.Errorf("%s: %+v", c.what, u)
+		} else {
+			t.Log(c.what, u.Reason)
+		}
+		// Labelled items teach in any case, which is no adoption of the others.
+		more := []*db.Item{{Key: "more", Labels: []string{fmt.Sprint(data.Labels[0][0])}, Vectors: items[0].Vectors}}
+		putAll(t, col, more)
+		u := dbkit.MustUpdate(t, col, db.UpdateOptions{})
+		if refused := map[bool]int{false: 1000}[c.adopt]; !u.Revised || u.Adopted != (db.Adoption{Labelled: "labels"}) || u.Refused != refused || u.Skipped != refused {
+			t.Errorf("%s: with a labelled item: %+v", c.what, u)
+		}
+		dbkit.MustClose(t, d)
 	}
 }

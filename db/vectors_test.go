@@ -5,16 +5,19 @@ import (
 	"fmt"
 	"math"
 	"math/rand/v2"
+	"reflect"
+	"slices"
 	"strings"
 	"testing"
 
-	"github.com/fddhdb/fddhdb/model/fit"
-
 	"github.com/cockroachdb/pebble/v2/vfs"
 
+	"github.com/fddhdb/fddhdb/codec"
 	"github.com/fddhdb/fddhdb/db"
 	"github.com/fddhdb/fddhdb/db/internal/dbkit"
+	"github.com/fddhdb/fddhdb/db/internal/record"
 	"github.com/fddhdb/fddhdb/internal/synth"
+	"github.com/fddhdb/fddhdb/model/fit"
 )
 
 // plainCosine is the cosine between two dense vectors, as a float32; 0 where one is zero.
@@ -168,5 +171,257 @@ func TestCursorOfBeforeTraining(t *testing.T) {
 	q.After = page.Next
 	if _, err := c.Search(ctx, q); !errors.Is(err, db.ErrInvalid) || !strings.Contains(err.Error(), "before the training") {
 		t.Error(err)
+	}
+}
+
+// plainMetric is what a metric makes of two dense vectors: where it puts them, and what hits say.
+func plainMetric(metric db.Metric, x, y []float32) (place, similarity float32) {
+	var xy, apart float64
+	for j := range x {
+		a, b := float64(x[j]), float64(y[j])
+		xy, apart = xy+a*b, apart+(a-b)*(a-b)
+	}
+	within := func(x float64) float32 { return float32(max(-math.MaxFloat32, min(x, math.MaxFloat32))) }
+	switch metric {
+	case db.Dot:
+		return within(xy), within(xy)
+	case db.L2:
+		d := within(apart)
+		return -d, float32(1 / (1 + float64(d)))
+	}
+	return plainCosine(x, y), plainCosine(x, y)
+}
+
+// Distances that are too small or too great for similarities to tell them apart are in order, and so
+// are the pages.
+func TestL2OfAllScales(t *testing.T) {
+	for _, scale := range []float64{1e-15, 1e-6, 1, 1e12} {
+		d := dbkit.MustOpen(t, "db", &db.Options{FS: vfs.NewMem()})
+		c := need(d.CreateCollection(ctx, "main", db.Schema{Modalities: []db.Modality{{Name: "e", Dim: 2, Metric: db.L2}}}))(t)
+		for i := range 50 { // 49 is the nearest
+			need(c.Put(ctx, &db.Item{Key: fmt.Sprint(i), Vectors: map[string][]float32{"e": {float32(float64(100-i) * scale), 0}}}))(t)
+		}
+		q := db.Query{From: "e", Vector: []float32{0, 0}, K: 7} // zeros have distances
+		n := 49
+		for {
+			res := need(c.Search(ctx, q))(t)
+			for _, h := range res.Hits {
+				if h.Key != fmt.Sprint(n) {
+					t.Fatalf("scale %g: %s in place of %d", scale, h.Key, n)
+				}
+				n--
+			}
+			if q.After = res.Next; q.After == "" {
+				break
+			}
+		}
+		if n != -1 {
+			t.Errorf("scale %g: it ends before %d", scale, n)
+		}
+		dbkit.MustClose(t, d)
+	}
+}
+
+// An inner product that float32 cannot hold is the greatest number that it can.
+func TestDotBeyondFloat32(t *testing.T) {
+	d := dbkit.MustOpen(t, "db", &db.Options{FS: vfs.NewMem()})
+	defer dbkit.MustClose(t, d)
+	c := need(d.CreateCollection(ctx, "main", db.Schema{Modalities: []db.Modality{{Name: "e", Dim: 1, Metric: db.Dot}}}))(t)
+	for i, v := range []float32{1e30, -1e30, 1e31} {
+		need(c.Put(ctx, &db.Item{Key: fmt.Sprint(i), Vectors: map[string][]float32{"e": {v}}}))(t)
+	}
+	q := db.Query{From: "e", Vector: []float32{1e30}, K: 1}
+	for i, want := range []db.Hit{{Key: "0", Similarity: math.MaxFloat32}, {Key: "2", Similarity: math.MaxFloat32}, {Key: "1", Similarity: -math.MaxFloat32}} {
+		res, err := c.Search(ctx, q)
+		if err != nil || res.Hits[0].Key != want.Key || res.Hits[0].Similarity != want.Similarity || (res.Next == "") != (i == 2) {
+			t.Fatalf("page %d: %+v, %v", i, res, err)
+		}
+		q.After = res.Next
+	}
+}
+
+// Metrics and spaces are stored in one form, however they are declared, and what contradicts itself
+// is refused with what is wrong.
+func TestMetricsOfSchemas(t *testing.T) {
+	d := dbkit.MustOpen(t, "db", &db.Options{FS: vfs.NewMem()})
+	defer dbkit.MustClose(t, d)
+	made := 0
+	create := func(all ...db.Modality) (*db.Collection, error) {
+		made++
+		return d.CreateCollection(ctx, fmt.Sprint("c", made), db.Schema{Modalities: all})
+	}
+	is := func(c *db.Collection, want ...db.Modality) {
+		t.Helper()
+		if got := dbkit.MustSchema(t, c).Modalities; !slices.Equal(got, want) {
+			t.Errorf("%+v, want %+v", got, want)
+		}
+	}
+	m := func(name string, metric db.Metric, of string) db.Modality {
+		return db.Modality{Name: name, Dim: 4, Metric: metric, SpaceOf: of}
+	}
+	var c *db.Collection
+	for _, r := range []struct {
+		given, want []db.Modality
+		says        string
+	}{
+		{given: []db.Modality{m("a", db.Cosine, ""), m("b", "", "")}, want: []db.Modality{m("a", "", ""), m("b", "", "")}},
+		{given: []db.Modality{m("a", "", "b"), m("b", "", "c"), m("c", db.Dot, "")}, want: []db.Modality{m("a", db.Dot, ""), m("b", db.Dot, "a"), m("c", db.Dot, "a")}},
+		{given: []db.Modality{m("a", "", "b"), m("b", db.L2, "a"), m("c", db.L2, "")}, want: []db.Modality{m("a", db.L2, ""), m("b", db.L2, "a"), m("c", db.L2, "")}},
+		{given: []db.Modality{m("a", "", "a")}, says: `the space of modality "a": it names itself`},
+		{given: []db.Modality{m("a", "", "z")}, says: `the space of modality "a": there is no modality "z": collection "c`},
+		{given: []db.Modality{m("a", "", ""), {Name: "b", Dim: 5, SpaceOf: "a"}}, says: `modality "b" is of dimension 5, and "a" is of dimension 4: they cannot share a space`},
+		{given: []db.Modality{m("a", "", ""), {Name: "b", Dim: 4, Sparse: true, SpaceOf: "a"}}, says: `modality "b" is sparse, of dimension 4, and "a" is of dimension 4: they cannot share a space`},
+		{given: []db.Modality{m("a", db.Dot, ""), m("b", db.Cosine, "a")}, says: `modality "b" has the metric cosine, and "a", which shares its space, dot: a space has one metric`},
+		{given: []db.Modality{m("a", "manhattan", "")}, says: `modality "a": unknown metric "manhattan": cosine, dot and l2 are possible`},
+	} {
+		made, err := create(r.given...)
+		switch {
+		case r.says != "":
+			if !errors.Is(err, db.ErrInvalid) || !strings.Contains(fmt.Sprint(err), r.says) || strings.Count(err.Error(), "fddhdb: ") != 1 {
+				t.Errorf("%+v: %v", r.given, err)
+			}
+		case err != nil:
+			t.Errorf("%+v: %v", r.given, err)
+		default:
+			is(made, r.want...)
+			c = made
+		}
+	}
+
+	// Alterations.
+	is(c, m("a", db.L2, ""), m("b", db.L2, "a"), m("c", db.L2, ""))
+	mustAlter(t, c, db.Alteration{SpaceOf: map[string]string{"a": "c"}}) // b comes along
+	is(c, m("a", db.L2, ""), m("b", db.L2, "a"), m("c", db.L2, "a"))
+	mustAlter(t, c, db.Alteration{SpaceOf: map[string]string{"a": ""}}) // the others stay together
+	is(c, m("a", db.L2, ""), m("b", db.L2, ""), m("c", db.L2, "b"))
+	mustAlter(t, c, db.Alteration{Metrics: map[string]db.Metric{"c": db.Cosine}})
+	is(c, m("a", db.L2, ""), m("b", "", ""), m("c", "", "b"))
+	mustAlter(t, c, db.Alteration{Metrics: map[string]db.Metric{"c": ""}, SpaceOf: map[string]string{"a": ""}}) // it is so
+	mustAlter(t, c, db.Alteration{AddModalities: []db.Modality{m("d", "", "")}, SpaceOf: map[string]string{"d": "a"}})
+	is(c, m("a", db.L2, ""), m("b", "", ""), m("c", "", "b"), m("d", db.L2, "a"))
+	mustAlter(t, c, db.Alteration{SpaceOf: map[string]string{"c": ""}})
+	mustAlter(t, c, db.Alteration{SpaceOf: map[string]string{"b": "", "c": "a"}, Metrics: map[string]db.Metric{"d": db.Dot}})
+	want := []db.Modality{m("a", db.Dot, ""), m("b", "", ""), m("c", db.Dot, "a"), m("d", db.Dot, "a")}
+	is(c, want...)
+	for _, r := range []struct {
+		a    db.Alteration
+		says string
+	}{
+		{db.Alteration{Metrics: map[string]db.Metric{"z": db.Dot}}, `unknown modality "z"`},
+		{db.Alteration{Metrics: map[string]db.Metric{"a": "far"}}, `modality "a": unknown metric "far"`},
+		{db.Alteration{Metrics: map[string]db.Metric{"a": db.Dot, "c": db.L2}}, `modality "c" has the metric l2, and "a", which shares its space, dot`},
+		{db.Alteration{SpaceOf: map[string]string{"b": "a"}}, `modality "b" has the metric cosine, and "a", which shares its space, dot`},
+		{db.Alteration{SpaceOf: map[string]string{"b": "b"}}, `the space of modality "b": it names itself`},
+		{db.Alteration{SpaceOf: map[string]string{"z": ""}}, `unknown modality "z"`},
+		{db.Alteration{AddModalities: []db.Modality{m("e", db.L2, "a")}}, `modality "e" has the metric l2, and "a", which shares its space, dot`},
+		{db.Alteration{AddModalities: []db.Modality{m("e", db.L2, "a")}, Metrics: map[string]db.Metric{"a": db.Cosine}}, `modality "e" has the metric l2, and "a", which shares its space, cosine`},
+		{db.Alteration{AddModalities: []db.Modality{{Name: "e", Dim: 5, SpaceOf: "a"}}}, `they cannot share a space`},
+	} {
+		if err := c.Alter(ctx, r.a); !errors.Is(err, db.ErrInvalid) || !strings.Contains(fmt.Sprint(err), r.says) {
+			t.Errorf("%+v: %v", r.a, err)
+		}
+		is(c, want...)
+	}
+	codes := need(d.CreateCollection(ctx, "codes", db.Schema{Bits: 16}))(t)
+	if err := codes.Alter(ctx, db.Alteration{Metrics: map[string]db.Metric{"a": db.Dot}}); !errors.Is(err, db.ErrInvalid) || !strings.Contains(err.Error(), "bring codes") {
+		t.Error(err)
+	}
+
+	// What a program wants to find.
+	name := c.Name()
+	for _, r := range []struct {
+		wanted []db.Modality
+		says   string // "": it is there
+	}{
+		{want, ""},
+		{[]db.Modality{m("d", "", "c"), m("c", db.Dot, "")}, ""},
+		{[]db.Modality{m("b", db.Cosine, "")}, ""},
+		{[]db.Modality{m("b", db.L2, "")}, `modality "b" is of dimension 4, not of dimension 4, by l2`},
+		{[]db.Modality{m("a", "", "")}, `modality "a" is of dimension 4, by dot, not of dimension 4`},
+		{[]db.Modality{m("a", db.Dot, ""), m("c", db.Dot, "")}, `modality "c" is of dimension 4, by dot, in the space of a, not of dimension 4, by dot`},
+		{[]db.Modality{m("a", db.Dot, ""), m("b", db.Dot, "a")}, `modality "b" is of dimension 4, not of dimension 4, by dot, in the space of a`},
+	} {
+		_, err := d.EnsureCollection(ctx, name, db.Schema{Modalities: r.wanted})
+		if r.says == "" && err != nil || r.says != "" && (!errors.Is(err, db.ErrExists) || !strings.Contains(err.Error(), r.says)) {
+			t.Errorf("%+v: %v", r.wanted, err)
+		}
+	}
+}
+
+// The descriptor has a version of its own exactly where a modality has a metric or shares a space.
+// Index-only copies and backups keep both, and so does a repair that has the copy of a space alone.
+func TestMetricsAreStored(t *testing.T) {
+	for _, shared := range []bool{false, true} {
+		opts := &db.Options{FS: vfs.NewMem()}
+		d := dbkit.MustOpen(t, "db", opts)
+		schema := dbkit.PairsSchema
+		if shared {
+			schema.Modalities = []db.Modality{{Name: "image", Dim: 8, Metric: db.L2}, {Name: "text", Dim: 5, Metric: db.Dot}}
+		}
+		c := need(d.CreateCollection(ctx, "main", schema))(t)
+		putAll(t, c, dbkit.Pairs(60, synth.Config{}))
+		dbkit.MustTrain(t, c, db.TrainOptions{Options: fit.Options{Bits: 16}})
+		want := dbkit.MustSchema(t, c)
+		key := codec.CollectionKey(codec.KindCollection, 1)
+		is := indexOnlyOf(t, d, opts)
+		if s := dbkit.MustSchema(t, dbkit.MustCollection(t, is, "main")); !s.IndexOnly || !slices.Equal(s.Modalities, want.Modalities) {
+			t.Errorf("index-only: %+v", s)
+		}
+		dbkit.MustClose(t, is)
+		keyValue{key, nil}.put(t, d)
+		dbkit.MustClose(t, d)
+		need(db.Repair(ctx, "db", opts, db.RepairOptions{}, nil))(t)
+		d = dbkit.MustOpen(t, "db", opts)
+		c = dbkit.MustCollection(t, d, "main")
+		if s := dbkit.MustSchema(t, c); !reflect.DeepEqual(s, want) {
+			t.Errorf("repaired: %+v, want %+v", s, want)
+		}
+		mustAlter(t, c, db.Alteration{Metrics: map[string]db.Metric{"image": db.Cosine, "text": db.Cosine}})
+		dbkit.CheckSound(t, d, "at the end")
+		dbkit.MustClose(t, d)
+	}
+}
+
+// Descriptors that no program has stored are refused.
+func TestDescriptorsWithWrongMetrics(t *testing.T) {
+	for says, text := range map[string]string{
+		"":                   `{"id":1,"name":"c","modalities":[{"name":"a","dim":3,"metric":"l2"},{"name":"b","dim":3,"metric":"l2","space_of":"a"}]}`,
+		"unknown metric":     `{"id":1,"name":"c","modalities":[{"name":"a","dim":3,"metric":"x"}]}`,
+		"one metric":         `{"id":1,"name":"c","modalities":[{"name":"a","dim":3,"metric":"l2"},{"name":"b","dim":3,"metric":"dot","space_of":"a"}]}`,
+		"metrics or spaces":  `{"id":1,"name":"c","modalities":[{"name":"a","dim":3,"space_of":"b"},{"name":"b","dim":3}]}`,
+		"metrics or spaces ": `{"id":1,"name":"c","modalities":[{"name":"a","dim":3,"metric":"cosine"}]}`,
+		"no modality":        `{"id":1,"name":"c","modalities":[{"name":"a","dim":3,"space_of":"x"}]}`,
+	} {
+		_, err := record.DecodeDescriptor([]byte(text))
+		if says == "" && err != nil || says != "" && (err == nil || !strings.Contains(err.Error(), strings.TrimSpace(says))) {
+			t.Errorf("%s: %v, want %q", text, err, says)
+		}
+	}
+}
+
+// A cursor is of the metric and of the space that its answer began with.
+func TestCursorsOfMetrics(t *testing.T) {
+	d := dbkit.MustOpen(t, "db", &db.Options{FS: vfs.NewMem()})
+	defer dbkit.MustClose(t, d)
+	c := need(d.CreateCollection(ctx, "main", db.Schema{Modalities: []db.Modality{{Name: "a", Dim: 2}, {Name: "b", Dim: 2}}}))(t)
+	for i := range 9 {
+		need(c.Put(ctx, &db.Item{Vectors: map[string][]float32{"a": {1, float32(i)}}}))(t)
+	}
+	q := db.Query{From: "a", Vector: []float32{1, 1}, K: 3}
+	for _, a := range []db.Alteration{{Metrics: map[string]db.Metric{"a": db.Dot}}, {Metrics: map[string]db.Metric{"a": ""}}, {SpaceOf: map[string]string{"b": "a"}}} {
+		page := need(c.Search(ctx, q))(t)
+		mustAlter(t, c, a)
+		q.After = page.Next
+		if _, err := c.Search(ctx, q); !errors.Is(err, db.ErrInvalid) || !strings.Contains(err.Error(), "the metric and the space") {
+			t.Errorf("%+v: %v", a, err)
+		}
+		q.After = ""
+	}
+	for least, metric := range map[float32]db.Metric{1.5: db.Cosine, -1.5: db.L2, 2: db.L2, float32(math.Inf(1)): db.Dot, float32(math.NaN()): db.L2} {
+		mustAlter(t, c, db.Alteration{Metrics: map[string]db.Metric{"a": metric}})
+		q.MinSimilarity = least
+		if _, err := c.Search(ctx, q); !errors.Is(err, db.ErrInvalid) || !strings.Contains(err.Error(), "least similarity") {
+			t.Errorf("%v by %s: %v", least, metric, err)
+		}
 	}
 }

@@ -1,15 +1,30 @@
 package db_test
 
 import (
+	"bytes"
+	"context"
+	"errors"
 	"fmt"
+	"math/rand/v2"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
 	"testing"
 	"time"
 
-	"github.com/fddhdb/fddhdb/model/fit"
+	"github.com/cockroachdb/pebble/v2/vfs"
 
+	"github.com/fddhdb/fddhdb/codec"
 	"github.com/fddhdb/fddhdb/db"
 	"github.com/fddhdb/fddhdb/db/internal/dbkit"
+	"github.com/fddhdb/fddhdb/db/internal/record"
+	"github.com/fddhdb/fddhdb/db/internal/spaces"
+	"github.com/fddhdb/fddhdb/db/internal/state"
+	"github.com/fddhdb/fddhdb/internal/effort"
 	"github.com/fddhdb/fddhdb/internal/synth"
+	"github.com/fddhdb/fddhdb/model"
+	"github.com/fddhdb/fddhdb/model/fit"
 )
 
 // verified is a small database with all sorts of records: two learned collections, one of
@@ -97,4 +112,376 @@ func TestVerifyFindsNothing(t *testing.T) {
 	d = dbkit.MustOpen(t, dir, nil)
 	defer d.Close()
 	dbkit.CheckSound(t, d, "opened again")
+}
+
+// Nothing is found while a space is being built, though not all rows have codes in it,
+// and some have that were written meanwhile; nor in what a crash leaves of it.
+func TestVerifyWhileBuilding(t *testing.T) {
+	mem := vfs.NewCrashableMem()
+	d := dbkit.MustOpen(t, "db", &db.Options{FS: mem})
+	defer d.Close()
+	c := need(d.CreateCollection(ctx, "main", dbkit.PairsSchema))(t)
+	items := dbkit.Pairs(200, synth.Config{Missing: .1})
+	putAll(t, c, items[:150])
+	dbkit.MustTrain(t, c, db.TrainOptions{Options: fit.Options{Bits: 16, Anchors: 20}})
+	var crashes []*vfs.MemFS
+	opt := db.TrainOptions{Activate: true, Options: fit.Options{Bits: 24, Anchors: 20}}
+	opt.Progress = func(phase string, _, _ int64) {
+		if phase != "encode" || len(crashes) == 4 {
+			return
+		}
+		i := 10 * len(crashes)
+		dbkit.CheckSound(t, d, "being built")
+		putAll(t, c, items[i:i+10])
+		putAll(t, c, items[150+i:150+i+5])
+		need(c.Delete(ctx, items[100+i].Key, items[i].Key, items[151+i].Key))(t)
+		dbkit.CheckSound(t, d, "being built and written to")
+		crashes = append(crashes, mem.CrashClone(vfs.CrashCloneCfg{}))
+	}
+	if _, err := c.Train(ctx, opt); err != nil || len(crashes) == 0 {
+		t.Fatal(err, len(crashes))
+	}
+	dbkit.CheckSound(t, d, "built")
+	for _, crash := range crashes {
+		after := dbkit.MustOpen(t, "db", &db.Options{FS: crash, MustExist: true})
+		dbkit.CheckSound(t, after, "after a crash")
+		dbkit.MustClose(t, after)
+	}
+}
+
+// Nothing is found whatever updates have done: grown labels, whose rows wait for another
+// code, revisions put back, pinned, and not kept; codes of those are counted as unchecked.
+func TestVerifyRevisions(t *testing.T) {
+	dbkit.LongTest(t)
+	mem := vfs.NewCrashableMem()
+	d := dbkit.MustOpen(t, "db", &db.Options{FS: mem})
+	c := need(d.CreateCollection(ctx, "main", dbkit.PairsSchema))(t)
+	items := dbkit.Pairs(300, synth.Config{Seed: 7, Missing: .1})
+	putAll(t, c, items[:100])
+	dbkit.MustTrain(t, c, db.TrainOptions{Options: fit.Options{Bits: 16, Anchors: 20}})
+	for i := range 12 {
+		batch := items[100+10*i : 110+10*i]
+		for j, it := range batch {
+			if j%3 == 0 {
+				it.Labels = nil
+			}
+			if j == 5 && i == 6 {
+				it.Labels = append(slices.Clone(it.Labels), "new", "newer")
+			}
+		}
+		putAll(t, c, batch)
+		putAll(t, c, items[i:i+3])
+		dbkit.MustUpdate(t, c, db.UpdateOptions{Teacher: db.TeacherSelf})
+		if i == 3 {
+			must(t, c.PinRevision(ctx, 0, 3, true))
+		}
+	}
+	v := dbkit.CheckSound(t, d, "many revisions")
+	if v.CodesUnchecked == 0 || v.CodesChecked <= v.CodesUnchecked {
+		t.Errorf("%+v", v)
+	}
+	need(c.RestoreRevision(ctx, 0, 9))(t)
+	dbkit.CheckSound(t, d, "a revision put back")
+	must(t, taught(c).GrowLabels(ctx, 0, &db.Update{}))
+	dbkit.CheckSound(t, d, "rows wait for another code")
+	crash := mem.CrashClone(vfs.CrashCloneCfg{})
+	dbkit.MustUpdate(t, c, db.UpdateOptions{})
+	dbkit.CheckSound(t, d, "they have it")
+	dbkit.MustClose(t, d)
+	for _, fs := range []*vfs.MemFS{mem, crash} {
+		d := dbkit.MustOpen(t, "db", &db.Options{FS: fs, MustExist: true})
+		dbkit.CheckSound(t, d, "opened again")
+		dbkit.MustClose(t, d)
+	}
+}
+
+// What is written while Verify looks changes nothing, and Verify can be ended.
+func TestVerifyWhileWriting(t *testing.T) {
+	d, c := dbkit.OpenPairs(t)
+	items := dbkit.Pairs(400, synth.Config{})
+	putAll(t, c, items[:200])
+	dbkit.MustTrain(t, c, db.TrainOptions{Options: fit.Options{Bits: 16, Anchors: 10}})
+	done := make(chan struct{})
+	go func() {
+		defer close(done)
+		random := rand.New(rand.NewPCG(3, 4))
+		for range 60 {
+			it := items[random.IntN(len(items))]
+			if _, err := c.Put(ctx, it); err != nil {
+				t.Error(err)
+			}
+			if _, err := c.Delete(ctx, items[random.IntN(len(items))].Key); err != nil {
+				t.Error(err)
+			}
+		}
+	}()
+	for range 5 {
+		dbkit.CheckSound(t, d, "while it is written to")
+	}
+	<-done
+	cancelled, cancel := context.WithCancel(ctx)
+	stages := 0
+	_, err := d.Verify(cancelled, db.VerifyOptions{Deep: true, Progress: func(string, int64, int64) {
+		if stages++; stages == 3 {
+			cancel()
+		}
+	}}, func(db.Finding) error { return nil })
+	if !errors.Is(err, context.Canceled) {
+		t.Errorf("cancelled: %v", err)
+	}
+	dbkit.MustClose(t, d)
+	if _, err := d.Verify(ctx, db.VerifyOptions{}, func(db.Finding) error { return nil }); !errors.Is(err, db.ErrClosed) {
+		t.Errorf("closed: %v", err)
+	}
+}
+
+// An item that was written when the projections were 0 has no code, and gets none when they
+// learn again.
+func TestVerifyItemsOfRevisionsWithoutProjections(t *testing.T) {
+	d := dbkit.MustOpen(t, "db", &db.Options{FS: vfs.NewMem()})
+	defer dbkit.MustClose(t, d)
+	c, unlabelled := withoutCode(t, d)
+	dbkit.CheckSound(t, d, "an item without a code")
+	need(c.Put(ctx, unlabelled))(t)
+	if it, err := c.Get(ctx, unlabelled.Key); err != nil || it.Code == nil {
+		t.Errorf("written again: %+v, %v", it, err)
+	}
+	dbkit.CheckSound(t, d, "written again")
+}
+
+// withoutCode puts an item into a collection that has features and no code, as it was
+// written while projections were 0, and another that has one of its labels; they have
+// learned since. Revisions of nothing had such projections once, and databases have them.
+func withoutCode(t testing.TB, d *db.DB) (*db.Collection, *db.Item) {
+	t.Helper()
+	c := need(d.CreateCollection(ctx, "main", dbkit.PairsSchema))(t)
+	items := dbkit.Pairs(24, synth.Config{Classes: 3, Seed: 5})
+	putAll(t, c, items[:20])
+	dbkit.MustTrain(t, c, dbkit.TinyTraining(1))
+	dbkit.MustTrain(t, c, dbkit.TinyTraining(2))
+	need(c.DeleteWhere(ctx, "NOT label = ''"))(t)
+	for space := db.Space(1); space <= 2; space++ {
+		dbkit.MustUpdate(t, c, db.UpdateOptions{Space: space, Teacher: db.TeacherLabels}) // all that has taught is gone
+		must(t, db.Inside(c).Do(ctx, 0, func(tx *state.Tx, s *state.CollectionState) error {
+			sp := s.SpaceByID(uint32(space))
+			m := sp.Learned
+			nothing, _, err := m.Refit(model.NewStatistics(m), nil)
+			if err != nil {
+				return err
+			}
+			projections, err := nothing.MarshalRevision(sp.Trained)
+			if err != nil {
+				return err
+			}
+			next := sp.Revised(sp.Revision+1, nothing)
+			d := &spaces.RevisionDescriptor{Model: record.ChunksOf(projections), Outbox: sp.Numbers.NextOutbox}
+			d.Revision, d.Parent, d.Created, d.Teacher = next.Revision, sp.Revision, spaces.Now(), spaces.Restored
+			if err := tx.WriteRevision(sp, d, projections); err != nil {
+				return err
+			}
+			sp.Revise(next)
+			tx.Committer.Touch(s)
+			return nil
+		}))
+	}
+	unlabelled := *items[20]
+	unlabelled.Labels = nil
+	putAll(t, c, []*db.Item{&unlabelled, items[21]})
+	for space := db.Space(1); space <= 2; space++ {
+		if u := dbkit.MustUpdate(t, c, db.UpdateOptions{Space: space, Teacher: db.TeacherLabels}); !u.Revised {
+			t.Fatalf("%+v", u)
+		}
+	}
+	it, err := c.Get(ctx, unlabelled.Key)
+	if err != nil || it.Code != nil {
+		t.Fatalf("%+v, %v", it, err)
+	}
+	return c, &unlabelled
+}
+
+// verifyFolder verifies a folder.
+func verifyFolder(t testing.TB, dir string) []db.Finding {
+	t.Helper()
+	var all []db.Finding
+	need(db.VerifyFolder(ctx, dir, nil, db.VerifyOptions{}, func(f db.Finding) error {
+		all = append(all, f)
+		return nil
+	}))(t)
+	return all
+}
+
+// folderOf makes a database of several hundred blocks of tables and returns its folder
+// and its tables.
+func folderOf(t testing.TB) (dir string, tables []string) {
+	t.Helper()
+	dir = t.TempDir()
+	d := dbkit.MustOpen(t, dir, nil)
+	c := need(d.CreateCollection(ctx, "main", dbkit.PairsSchema))(t)
+	items := dbkit.Pairs(3000, synth.Config{})
+	for _, it := range items {
+		it.Payload = bytes.Repeat([]byte{1, 2, 3, 4, 5, 7, 11}, 30)
+	}
+	putAll(t, c, items)
+	dbkit.MustTrain(t, c, db.TrainOptions{Options: fit.Options{Bits: 32, Anchors: 20}})
+	must(t, d.Compact(ctx))
+	dbkit.MustClose(t, d)
+	tables, err := filepath.Glob(filepath.Join(dir, "store", "*.sst"))
+	if err != nil || len(tables) == 0 {
+		t.Fatal(tables, err)
+	}
+	return dir, tables
+}
+
+func filesOf(t testing.TB, dir string) map[string]string {
+	t.Helper()
+	all := map[string]string{}
+	files := need(filepath.Glob(filepath.Join(dir, "store", "*")))(t)
+	for _, name := range files {
+		b := need(os.ReadFile(name))(t)
+		all[name] = string(b)
+	}
+	return all
+}
+
+// A folder is verified without being changed, while nobody has it open.
+func TestVerifyFolder(t *testing.T) {
+	dbkit.LongTest(t)
+	dir, _ := folderOf(t)
+	before := filesOf(t, dir)
+	if found := verifyFolder(t, dir); len(found) > 0 {
+		t.Errorf("found %v", found)
+	}
+	after := filesOf(t, dir)
+	for name, b := range before {
+		if after[name] != b {
+			t.Errorf("%s has changed", name)
+		}
+	}
+	if len(after) != len(before) {
+		t.Errorf("%d files, %d before", len(after), len(before))
+	}
+	report := func(db.Finding) error { return nil }
+	d := dbkit.MustOpen(t, dir, nil)
+	if _, err := db.VerifyFolder(ctx, dir, nil, db.VerifyOptions{}, report); !errors.Is(err, db.ErrLocked) {
+		t.Errorf("while it is open: %v", err)
+	}
+	dbkit.MustClose(t, d)
+	for _, other := range []string{t.TempDir(), filepath.Join(dir, "nosuch")} {
+		if _, err := db.VerifyFolder(ctx, other, nil, db.VerifyOptions{}, report); !errors.Is(err, db.ErrNotDatabase) {
+			t.Errorf("%s: %v", other, err)
+		}
+		if names, err := os.ReadDir(other); err == nil && len(names) > 0 {
+			t.Errorf("%s has %v in it", other, names)
+		}
+	}
+}
+
+// A block of a table that cannot be read is found, and what else is wrong nevertheless,
+// and little is said of what follows from it.
+func TestVerifyGoesOnBehindDamage(t *testing.T) {
+	dbkit.LongTest(t)
+	dir, tables := folderOf(t)
+	d := dbkit.MustOpen(t, dir, nil)
+	last := codec.NumberKey(codec.KindItem, 1, 2990)
+	keyValue{last, []byte("garbage")}.put(t, d) // elsewhere, and behind it
+	dbkit.MustClose(t, d)
+	var largest string
+	var b []byte
+	for _, name := range tables {
+		now := need(os.ReadFile(name))(t)
+		if len(now) > len(b) {
+			largest, b = name, now
+		}
+	}
+	found := 0
+	for place := range 8 {
+		if !effort.Sampled(place, 7) {
+			continue
+		}
+		at := len(b)/20 + place*len(b)/8
+		damaged := bytes.Clone(b)
+		for i := at; i < min(at+50, len(b)); i++ {
+			damaged[i] ^= 0x5a
+		}
+		must(t, os.WriteFile(largest, damaged, 0o666))
+		unread, elsewhere := 0, false
+		all := verifyFolder(t, dir)
+		for _, f := range all {
+			if strings.Contains(f.Problem, "cannot be") {
+				unread++
+			}
+			elsewhere = elsewhere || f.Record == "item in row 2990"
+		}
+		if unread > 0 {
+			found++
+		}
+		if len(all) == 0 || unread > 3 || len(all) > 60 || !elsewhere {
+			t.Errorf("damage at %d of %d bytes: %d findings of what cannot be read, %d in all: %.5v", at, len(b), unread, len(all), all)
+		}
+	}
+	t.Logf("%d places damaged", found)
+}
+
+// A store that does not open is one finding.
+func TestVerifyStoreThatDoesNotOpen(t *testing.T) {
+	dbkit.LongTest(t)
+	dir, tables := folderOf(t)
+	must(t, os.Remove(tables[0]))
+	found := verifyFolder(t, dir)
+	if len(found) != 1 || !strings.Contains(found[0].Problem, "cannot be opened") {
+		t.Errorf("found %v", found)
+	}
+}
+
+// The statistics of a space cost much a row, and few records hold what many rows have taught:
+// Verify nevertheless tells how far it has come there, and ends there with its context.
+func TestVerifyCanBeCancelledInStatistics(t *testing.T) {
+	d := dbkit.MustOpen(t, t.TempDir(), nil)
+	defer dbkit.MustClose(t, d)
+	c := need(d.CreateCollection(ctx, "main", dbkit.PairsSchema))(t)
+	putAll(t, c, dbkit.Pairs(200, synth.Config{})) // one record of lessons
+	dbkit.MustTrain(t, c, db.TrainOptions{Options: fit.Options{Bits: 32, Anchors: 20}})
+	var told []int64
+	verify := func(ctx context.Context, cancel func()) error {
+		told = nil
+		_, err := d.Verify(ctx, db.VerifyOptions{Deep: true, Progress: func(stage string, done, _ int64) {
+			if strings.HasSuffix(stage, ": statistics") {
+				if told = append(told, done); len(told) == 4 {
+					cancel()
+				}
+			}
+		}}, nil)
+		return err
+	}
+	must(t, verify(ctx, func() {}))
+	if len(told) < 10 || told[len(told)-1] <= told[0] {
+		t.Errorf("progress is %v", told)
+	}
+	cancelled, cancel := context.WithCancel(ctx)
+	defer cancel()
+	if err := verify(cancelled, cancel); !errors.Is(err, context.Canceled) || len(told) != 4 {
+		t.Errorf("cancelled at %v: %v", told, err)
+	}
+}
+
+// A repair says where it adds up statistics, and ends there with its context, and the damaged
+// store stays.
+func TestRepairCanBeCancelledInStatistics(t *testing.T) {
+	dbkit.LongTest(t)
+	p := newPatient(t)
+	p.put(codec.NumberKey(codec.KindStatistics, 1, 1), []byte("damage"))
+	before := list(t, p.fs, p.dir)
+	cancelled, cancel := context.WithCancel(ctx)
+	defer cancel()
+	_, err := db.Repair(cancelled, p.dir, p.options(), db.RepairOptions{Progress: func(s string, _, _ int64) {
+		if strings.Contains(s, ": statistics of space ") {
+			cancel()
+		}
+	}}, nil)
+	if !errors.Is(err, context.Canceled) {
+		t.Errorf("cancelled: %v", err)
+	}
+	if after := list(t, p.fs, p.dir); after != before {
+		t.Errorf("it has left %s, before there was %s", after, before)
+	}
 }

@@ -12,7 +12,7 @@
 // are being loaded they are read from the store (stored_codes.go).
 //
 // It is exact: no item outside an answer is nearer than one inside, whatever the plan
-// (db/query_test.go and db/plans_test.go compare with a linear scan). The proof has two
+// (db/plans_test.go and test/metamorphic compare with a linear scan). The proof has two
 // halves. Package mih returns all codes of each distance, or of each score, that it
 // returns any of; so whatever it leaves out comes later in the order. And runs and rank
 // sort codes, and the rows of a code, by a total order, which does not depend on the plan.

@@ -23,7 +23,7 @@ import (
 // one goroutine, which closes it; Near starts goroutines of its own and waits for them.
 //
 // If Set has a table in memory, codes and rows come from there and only postings from
-// the store. Package db tests it by itself (db/stored_test.go).
+// the store. Package db tests it by itself (db/codes_test.go).
 type StoredCodes struct {
 	Snap *pebble.Snapshot   // of the view; belongs to the caller
 	Set  *state.CodeSetView // of the same view

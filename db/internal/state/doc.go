@@ -35,7 +35,7 @@
 // Invariants and their tests: requests whole or not at all, write_test.go, db/faults_test.go and
 // db/inject_test.go; nothing seen or answered before its sync, flight_test.go; what is in memory
 // is what is in the store, db/in_memory_test.go; views that stay as they are,
-// db/spaces_concurrent_test.go, under the race detector.
+// db/spaces_crash_test.go, under the race detector.
 //
 // It imports store, spaces and record, and no room that reads views or writes tables: those
 // import it.

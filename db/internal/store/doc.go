@@ -29,6 +29,6 @@
 //
 // It imports record for the identity of a store, event and signal to tell of troubles, fault
 // for their words, and no room that knows collections. db/faults_test.go fails each change to
-// the file system in turn, db/keep_up_test.go and db/reserve_test.go fill disks,
+// the file system in turn, db/keep_up_test.go and db/disk_full_test.go fill disks,
 // db/recovery_test.go damages logs.
 package store

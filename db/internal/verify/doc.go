@@ -42,5 +42,5 @@
 // codeVerifier. Each has its own bad, missing and about, which say in findings what it looks
 // at. A verification runs in the goroutine of its caller, with helpers that it waits for.
 //
-// db/verify_damage_test.go damages each kind of record; db/verify_sound_test.go expects nothing.
+// db/verify_damage_test.go damages each kind of record; db/verify_test.go expects nothing.
 package verify

@@ -1,26 +1,29 @@
 package db_test
 
 import (
+	"encoding/json"
 	"errors"
 	"fmt"
 	"os"
 	"os/exec"
 	"path/filepath"
+	"regexp"
 	"slices"
 	"strings"
 	"sync/atomic"
 	"testing"
 
-	"github.com/fddhdb/fddhdb/model/fit"
-
+	"github.com/cockroachdb/pebble/v2"
 	"github.com/cockroachdb/pebble/v2/vfs"
 	"github.com/cockroachdb/pebble/v2/vfs/errorfs"
 
 	"github.com/fddhdb/fddhdb/db"
 	"github.com/fddhdb/fddhdb/db/internal/dbkit"
 	"github.com/fddhdb/fddhdb/db/internal/store"
+	"github.com/fddhdb/fddhdb/internal/effort"
 	"github.com/fddhdb/fddhdb/internal/synth"
 	"github.com/fddhdb/fddhdb/model"
+	"github.com/fddhdb/fddhdb/model/fit"
 )
 
 // folderIn makes a folder with these files.
@@ -334,5 +337,135 @@ func relabel(items []*db.Item, labels ...string) {
 func many(items []*db.Item) {
 	for i, it := range items {
 		it.Labels = []string{fmt.Sprint(2 * i), fmt.Sprint(2*i + 1)}
+	}
+}
+
+// What is no database of ours is named as far as it can be told, and left as it is.
+func TestForeignFoldersAreNamed(t *testing.T) {
+	own := t.TempDir()
+	d := dbkit.MustOpen(t, own, nil)
+	dbkit.MustClose(t, d)
+	other := t.TempDir()
+	kv := need(pebble.Open(other, &pebble.Options{Logger: store.NewLog(db.State(d).Signals)}))(t)
+	must(t, kv.Close())
+	file := func(content string) string {
+		return filepath.Join(folderIn(t, map[string]string{"file": content}), "file")
+	}
+	for _, c := range []struct{ dir, says string }{
+		{file("SQLite format 3\x00 and so on, for a page"), "an SQLite database"},
+		{file("0123456789abcdef\xed\xda\x0c\xed and so on"), "a bbolt database"},
+		{file("x"), "is a file; a database is a folder"},
+		{other, "a Pebble store that is no database of fddhdb"},
+		{filepath.Join(own, store.StoreName), "it is the store of the database in " + own},
+		{folderIn(t, map[string]string{"CURRENT": "MANIFEST-000004\n", "IDENTITY": "x", "000001.sst": ""}), "a RocksDB database"},
+		{folderIn(t, map[string]string{"CURRENT": "MANIFEST-000004\n", "MANIFEST-000004": ""}), "a LevelDB database"},
+		{folderIn(t, map[string]string{"fddhdb-backups.json": "{}"}), "a repository of backups"},
+		{folderIn(t, map[string]string{"thesis.tex": ""}), "holds something else"},
+	} {
+		names, _ := os.ReadDir(c.dir)
+		_, open := db.Open(c.dir, nil)
+		_, read := db.Open(c.dir, &db.Options{ReadOnly: true})
+		_, verify := db.VerifyFolder(ctx, c.dir, nil, db.VerifyOptions{}, func(db.Finding) error { return nil })
+		for what, err := range map[string]error{"open": open, "read": read, "verify": verify} {
+			if !errors.Is(err, db.ErrNotDatabase) || !strings.Contains(err.Error(), c.says) || strings.Count(err.Error(), "fddhdb: ") != 1 {
+				t.Errorf("%s %s: %v", what, c.says, err)
+			}
+		}
+		if after, _ := os.ReadDir(c.dir); len(after) != len(names) {
+			t.Errorf("%s: %d files, %d before", c.says, len(after), len(names))
+		}
+	}
+}
+
+// A new database has a UUID of its own, and keeps it.
+func TestUUIDOfANewDatabase(t *testing.T) {
+	dir := t.TempDir()
+	d := dbkit.MustOpen(t, dir, nil)
+	if !regexp.MustCompile(`^[0-9a-f]{12}4[0-9a-f]{3}[89ab][0-9a-f]{15}$`).MatchString(d.UUID()) {
+		t.Errorf("UUID %q", d.UUID())
+	}
+	uuid := d.UUID()
+	dbkit.MustClose(t, d)
+	var m struct{ Format int }
+	text, err := os.ReadFile(filepath.Join(dir, store.MarkerName))
+	if err == nil {
+		err = json.Unmarshal(text, &m)
+	}
+	if err != nil || m.Format != db.Format {
+		t.Errorf("%q, %v", text, err)
+	}
+	d = dbkit.MustOpen(t, dir, nil)
+	if d.UUID() != uuid {
+		t.Errorf("UUID %q, and then %q", uuid, d.UUID())
+	}
+	dbkit.MustClose(t, d)
+	other := dbkit.MustOpen(t, t.TempDir(), nil)
+	if other.UUID() == uuid {
+		t.Error("two databases have the same UUID")
+	}
+	dbkit.MustClose(t, other)
+}
+
+// What a crash has left in the log has to be written into tables when the database is
+// opened. Where that is impossible, Open says so, and the folder is free for another try.
+func TestOpenEndsWhereTheLogCannotBecomeTables(t *testing.T) {
+	effort.Slow(t)
+	mem := vfs.NewCrashableMem()
+	d := dbkit.MustOpen(t, "db", &db.Options{FS: mem})
+	c := need(d.CreateCollection(ctx, "main", dbkit.PairsSchema))(t)
+	putAll(t, c, dbkit.ViewItems(40, 1))
+	dbkit.MustTrain(t, c, dbkit.TinyTraining(1))
+	must(t, d.Compact(ctx))
+	putAll(t, c, dbkit.ViewItems(60, 2))
+	b := d.NewBatch()
+	for i := range bulkItems { // tables that the log names
+		must(t, b.Put(c, &db.Item{Key: string(rune(0x4e00 + i)), Labels: []string{"class1"}}))
+	}
+	must(t, b.Commit(ctx))
+	if _, err := c.Put(ctx, &db.Item{Key: "last"}); err != nil { // the load may have been flushed by now
+		t.Fatal(err)
+	}
+	left := mem.CrashClone(vfs.CrashCloneCfg{})
+	dbkit.MustClose(t, d)
+	for what, broken := range map[string]func(errorfs.Op) bool{
+		"no table can be created": func(op errorfs.Op) bool { return op.Kind == errorfs.OpCreate && sortOf(op.Path) == ".sst" },
+		"no table can be synced": func(op errorfs.Op) bool {
+			return op.Kind >= errorfs.OpFileSync && op.Kind <= errorfs.OpFileSyncTo && sortOf(op.Path) == ".sst"
+		},
+		"no table can be read": func(op errorfs.Op) bool { return op.Kind == errorfs.OpFileReadAt && sortOf(op.Path) == ".sst" },
+	} {
+		t.Run(what, func(t *testing.T) {
+			var on atomic.Bool
+			on.Store(true)
+			mem := vfs.NewMem()
+			need(vfs.Clone(left, mem, "db", "db"))(t)
+			files := newOpenFiles(mem)
+			fsys := errorfs.Wrap(files, errorfs.InjectorFunc(func(op errorfs.Op) error {
+				if on.Load() && broken(op) {
+					return dbkit.ErrInjected
+				}
+				return nil
+			}))
+			watched(what, func() {
+				d, err := db.Open("db", &db.Options{FS: fsys})
+				if err == nil {
+					d.Close()
+				}
+				if !errors.Is(err, dbkit.ErrInjected) || errors.Is(err, db.ErrCorrupt) {
+					t.Errorf("%v", err)
+				}
+				t.Log(err)
+			})
+			if open := files.left(); len(open) > 0 {
+				t.Errorf("left open: %v", open)
+			}
+			on.Store(false)
+			d := dbkit.MustOpen(t, "db", &db.Options{FS: fsys})
+			defer dbkit.MustClose(t, d)
+			if n, err := dbkit.MustCollection(t, d, "main").Count(); err != nil || n != bulkItems+61 {
+				t.Errorf("%d items, %v", n, err)
+			}
+			checkSpaces(t, d)
+		})
 	}
 }

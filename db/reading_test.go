@@ -5,15 +5,19 @@ import (
 	"errors"
 	"fmt"
 	"iter"
+	"math"
 	"slices"
 	"strings"
 	"sync"
 	"testing"
 
+	"github.com/cockroachdb/pebble/v2/vfs"
 	"github.com/google/go-cmp/cmp"
 
+	"github.com/fddhdb/fddhdb/codec"
 	"github.com/fddhdb/fddhdb/db"
 	"github.com/fddhdb/fddhdb/db/dbtest"
+	"github.com/fddhdb/fddhdb/db/internal/dbkit"
 )
 
 // collect returns what an iteration yields until its error.
@@ -161,5 +165,106 @@ func TestEnsureCollection(t *testing.T) {
 	}
 	if after := must1[*db.Stats](t)(d.Stats()).Sequence; after != before {
 		t.Errorf("%d commits", after-before)
+	}
+}
+
+// A sample has as many items as it is asked for, each once, whole and in database order, of those that
+// match; each is as likely as any other.
+func TestSample(t *testing.T) {
+	t.Parallel()
+	d := dbtest.Open(t, "", nil)
+	c := must1[*db.Collection](t)(d.CreateCollection(t.Context(), "main", db.Schema{Bits: 8}))
+	const items = 40
+	for i := range items {
+		it := &db.Item{Key: fmt.Sprint(i), Code: []byte{byte(i)}}
+		if i%2 == 0 {
+			it.Labels = []string{"even"}
+		}
+		must1[string](t)(c.Put(t.Context(), it))
+	}
+	must1[int](t)(c.Delete(t.Context(), "8"))
+	for _, where := range []string{"", "label = 'even'", "label = 'none'"} {
+		all := must1[[]*db.Item](t)(collect(c.ItemsWhere(t.Context(), where)))
+		drawn := map[string]int{}
+		const n, seeds = 5, 600
+		for seed := range uint64(seeds) {
+			got := must1[[]*db.Item](t)(collect(c.Sample(t.Context(), n, seed, where)))
+			if len(got) != min(n, len(all)) {
+				t.Fatalf("where %q, seed %d: %d items", where, seed, len(got))
+			}
+			rest := all
+			for _, it := range got {
+				drawn[it.Key]++
+				i := slices.IndexFunc(rest, func(other *db.Item) bool { return cmp.Equal(other, it) })
+				if i < 0 {
+					t.Fatalf("where %q, seed %d: %v is not among those that come next", where, seed, it)
+				}
+				rest = rest[i+1:]
+			}
+		}
+		// Six standard deviations of a binomial distribution.
+		p := float64(n) / float64(len(all))
+		for _, it := range all {
+			if far := math.Abs(float64(drawn[it.Key]) - seeds*p); far > 6*math.Sqrt(seeds*p*(1-p)) {
+				t.Errorf("where %q: %s is drawn %d times of %d", where, it.Key, drawn[it.Key], seeds)
+			}
+		}
+	}
+	once, again := must1[[]*db.Item](t)(collect(c.Sample(t.Context(), 5, 7, ""))), must1[[]*db.Item](t)(collect(c.Sample(t.Context(), 5, 7, "")))
+	if diff := cmp.Diff(once, again); diff != "" {
+		t.Error(diff)
+	}
+	if all := must1[[]*db.Item](t)(collect(c.Sample(t.Context(), items, 1, "label = ?", "even"))); len(all) != items/2-1 {
+		t.Errorf("%d of all", len(all))
+	}
+	for n, where := range map[int]string{0: "", -1: "", 1: "label =", 2: "label = ?"} {
+		if _, err := collect(c.Sample(t.Context(), n, 1, where)); !errors.Is(err, db.ErrInvalid) {
+			t.Errorf("%d where %q: %v", n, where, err)
+		}
+	}
+}
+
+// A count that has a limit ends there: what comes after is not even read.
+func TestCountUpTo(t *testing.T) {
+	dbkit.LongTest(t)
+	d := dbkit.MustOpen(t, "db", &db.Options{FS: vfs.NewMem()})
+	defer dbkit.MustClose(t, d)
+	c := need(d.CreateCollection(ctx, "main", db.Schema{Bits: 8}))(t)
+	const n = 1<<16 + 10
+	b := d.NewBatch()
+	for i := range n {
+		it := &db.Item{Key: fmt.Sprint(i), Code: []byte{byte(i)}}
+		if i%2 == 1 {
+			it.Labels = []string{"odd"}
+		}
+		b.Put(c, it)
+	}
+	must(t, b.Commit(ctx))
+	for _, limit := range []int{1, 7, n/2 - 1, n / 2, n/2 + 1, n, 2 * n} {
+		for where, matches := range map[string]int{"": n, "label = 'odd'": n / 2, "label = 'even'": 0} {
+			if got, err := c.CountUpTo(ctx, limit, where); err != nil || got != min(matches, limit) {
+				t.Errorf("%q up to %d: %d, %v", where, limit, got, err)
+			}
+		}
+	}
+	for _, limit := range []int{0, -1} {
+		if _, err := c.CountUpTo(ctx, limit, ""); !errors.Is(err, db.ErrInvalid) {
+			t.Errorf("up to %d: %v", limit, err)
+		}
+	}
+	if _, err := c.CountUpTo(ctx, 1, "year = 1"); !errors.Is(err, db.ErrInvalid) {
+		t.Error(err)
+	}
+	must(t, db.State(d).Engine.DB.Set(codec.RowsKey(db.Inside(c).ID, codec.SetLabel, 0, 1), []byte("damage"), nil))
+	if _, err := c.Put(ctx, &db.Item{Key: "0", Code: []byte{1}}); err != nil { // so that it is seen
+		t.Fatal(err)
+	}
+	if got, err := c.CountUpTo(ctx, 1<<15, "label = 'odd'"); err != nil || got != 1<<15 {
+		t.Errorf("%d, %v", got, err)
+	}
+	for _, limit := range []int{1<<15 + 1, n} {
+		if got, err := c.CountUpTo(ctx, limit, "label = 'odd'"); !errors.Is(err, db.ErrCorrupt) || got != 0 {
+			t.Errorf("%d, %v", got, err)
+		}
 	}
 }
