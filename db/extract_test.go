@@ -328,67 +328,6 @@ func TestExtractWhileBuilding(t *testing.T) {
 	}
 }
 
-// Of a folder that is a copy of everything, what has been acknowledged is there, and what
-// was written together is there together.
-func TestFullCheckpointWhileWriting(t *testing.T) {
-	t.Parallel()
-	for _, noSync := range []bool{false, true} {
-		if testing.Short() && noSync {
-			continue
-		}
-		fsys := vfs.NewMem()
-		d := dbkit.MustOpen(t, "db", &db.Options{FS: fsys, NoSync: noSync})
-		c := need(d.CreateCollection(ctx, "main", db.Schema{Bits: 16}))(t)
-		var mu sync.Mutex
-		acknowledged := 0
-		stop, stopped := make(chan struct{}), make(chan struct{})
-		go func() {
-			defer close(stopped)
-			for n := 0; ; n++ {
-				select {
-				case <-stop:
-					return
-				default:
-				}
-				b := d.NewBatch()
-				for i := range 3 {
-					b.Put(c, &db.Item{Key: fmt.Sprint(n, "/", i), Code: []byte{byte(n), byte(i)}, Payload: make([]byte, 1000)})
-				}
-				if err := b.Commit(ctx); err != nil {
-					t.Error(err)
-					return
-				}
-				mu.Lock()
-				acknowledged = n + 1
-				mu.Unlock()
-			}
-		}()
-		for i := range 5 {
-			for {
-				mu.Lock()
-				least := acknowledged
-				mu.Unlock()
-				if least < 40*i {
-					continue
-				}
-				dir := fmt.Sprint("copy", i)
-				must(t, d.Checkpoint(ctx, dir, db.CheckpointOptions{}))
-				is := dbkit.MustOpen(t, dir, &db.Options{FS: fsys})
-				n, err := dbkit.MustCollection(t, is, "main").Count()
-				if err != nil || n%3 != 0 || n < 3*least {
-					t.Errorf("%d items of %d, %v", n, 3*least, err)
-				}
-				dbkit.CheckSound(t, is, "a copy")
-				dbkit.MustClose(t, is)
-				break
-			}
-		}
-		close(stop)
-		<-stopped
-		dbkit.MustClose(t, d)
-	}
-}
-
 // A copy of a copy is the same, also index-only of what is so already.
 func TestCheckpointOfACheckpoint(t *testing.T) {
 	dbkit.LongTest(t)

@@ -321,7 +321,6 @@ func TestEndedContextEndsEverything(t *testing.T) {
 		"compact":          d.Compact(ctx),
 		"verify":           dbkit.Second(d.Verify(ctx, db.VerifyOptions{}, func(db.Finding) error { return nil })),
 		"first":            dbkit.Second(runs.First(ctx, 3)),
-		"distances":        dbkit.Second(runs.Distances(ctx)),
 	}
 	_, _, err := c.Explain(ctx, db.Query{Key: "k7"}, -1)
 	errs["explain"] = err

@@ -98,45 +98,12 @@ func TestLabelFreeCodes(t *testing.T) {
 	d, c := openWith(t, fs, pairedSchema, items)
 	dbkit.MustTrain(t, c, db.TrainOptions{Options: fit.Options{Method: model.MethodCCAITQ, Bits: 32}})
 	x := items[3].Vectors["image"]
-	for _, of := range []struct {
-		q      db.Query
-		radius int
-	}{
-		{db.Query{From: "image", To: "text", Vector: x}, -1}, {db.Query{From: "image", Vector: x}, -1},
-		{db.Query{From: "image", Vector: x}, 9}, {db.Query{From: "image", To: "image", Vector: x, Rerank: db.RerankNone}, -1},
-		{db.Query{Key: "k3"}, -1}, {db.Query{Key: "k4", From: "image"}, -1}, // k4 has no image
-		{db.Query{Code: mustGet(t, c, "k3").Code}, -1},
-	} {
-		q := of.q
-		code, _ := need2(c.EncodeQuery(ctx, q))(t)
-		var want []int
-		for _, it := range dbkit.AllItems(t, c) {
-			if q.To != "" && it.Vectors[q.To] == nil {
-				continue
-			}
-			if len(it.Code) != 4 {
-				t.Fatalf("item %s has the code %x", it.Key, it.Code)
-			}
-			distance := 0
-			for i, b := range it.Code {
-				distance += codec.Distance(codec.Code{uint64(b)}, codec.Code{uint64(code[i])})
-			}
-			if of.radius < 0 || distance <= of.radius {
-				want = append(want, distance)
-			}
-		}
-		slices.Sort(want)
-		q.K = 30
-		e, res, err := c.Explain(ctx, q, of.radius)
-		if err != nil || e.Plan == "vectors" {
-			t.Fatalf("%+v: %+v, %v", q, e, err)
-		}
-		var got []int
-		for _, h := range res.Hits {
-			got = append(got, h.Distance)
-		}
-		if want = want[:min(len(want), 30)]; !slices.Equal(got, want) {
-			t.Errorf("%+v within %d: distances %v, by a scan %v", q, of.radius, got, want)
+	dbtest.CheckSearches(t, c, db.Query{From: "image", To: "text", Vector: x, K: 30}, db.Query{From: "image", Vector: x, K: 30},
+		db.Query{From: "image", To: "image", Vector: x, Rerank: db.RerankNone}, db.Query{Key: "k3"},
+		db.Query{Key: "k4", From: "image"}, db.Query{Code: mustGet(t, c, "k3").Code}) // k4 has no image
+	for _, it := range dbkit.AllItems(t, c) {
+		if len(it.Code) != 4 {
+			t.Fatalf("item %s has the code %x", it.Key, it.Code)
 		}
 	}
 	// A copy without vectors has nothing else.

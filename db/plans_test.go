@@ -1,11 +1,8 @@
 package db_test
 
 import (
-	"cmp"
 	"errors"
 	"fmt"
-	"math"
-	"math/bits"
 	"slices"
 	"testing"
 
@@ -13,88 +10,15 @@ import (
 	"pgregory.net/rapid"
 
 	"github.com/fddhdb/fddhdb/db"
+	"github.com/fddhdb/fddhdb/db/dbtest"
 	"github.com/fddhdb/fddhdb/db/internal/dbkit"
 	"github.com/fddhdb/fddhdb/db/internal/state"
 	"github.com/fddhdb/fddhdb/internal/oracle"
 	"github.com/fddhdb/fddhdb/mih"
 )
 
-// However a query is asked and whichever plan answers it, the answer is the same:
-// that of the definition where the codes are given, in the present state and in
-// every snapshot, whether the codes are in memory yet or not.
-
-// ledger is a codes-only collection by definition: items by row, and when each
-// code was first given to one of those that carry it.
-type ledger struct {
-	keys  map[string]int // key -> row
-	codes map[int]string // row -> code
-	ages  map[string]int // of the codes that some item has
-	rows  int
-	aged  int
-}
-
-func newLedger() *ledger {
-	return &ledger{keys: map[string]int{}, codes: map[int]string{}, ages: map[string]int{}}
-}
-
-func (l *ledger) carried(code string) bool {
-	for _, c := range l.codes {
-		if c == code {
-			return true
-		}
-	}
-	return false
-}
-
-func (l *ledger) put(key string, code []byte) {
-	row, ok := l.keys[key]
-	if !ok {
-		row = l.rows
-		l.rows++
-		l.keys[key] = row
-	} else if l.codes[row] == string(code) {
-		return
-	} else {
-		l.drop(row)
-	}
-	if !l.carried(string(code)) {
-		l.ages[string(code)] = l.aged
-		l.aged++
-	}
-	l.codes[row] = string(code)
-}
-
-func (l *ledger) drop(row int) {
-	c := l.codes[row]
-	delete(l.codes, row)
-	if !l.carried(c) {
-		delete(l.ages, c)
-	}
-}
-
-func (l *ledger) delete(key string) {
-	if row, ok := l.keys[key]; ok {
-		delete(l.keys, key)
-		l.drop(row)
-	}
-}
-
-// answer returns all items in the order of a query by code.
-func (l *ledger) answer(code []byte) []db.Hit {
-	var hits []db.Hit
-	for key, row := range l.keys {
-		d := 0
-		for i, b := range []byte(l.codes[row]) {
-			d += bits.OnesCount8(b ^ code[i])
-		}
-		hits = append(hits, db.Hit{Key: key, Row: uint32(row), Distance: d, Score: math.NaN()})
-	}
-	slices.SortFunc(hits, func(a, b db.Hit) int {
-		return cmp.Or(cmp.Compare(a.Distance, b.Distance),
-			cmp.Compare(l.ages[l.codes[int(a.Row)]], l.ages[l.codes[int(b.Row)]]), cmp.Compare(a.Row, b.Row))
-	})
-	return hits
-}
+// However a query is asked and whichever plan answers it, the answer is the same: that of the definition, in the
+// present state and in every snapshot, whether the codes are in memory yet or not.
 
 // coldCollection returns the present state of a collection as it is when a large
 // database has just been opened: its codes are not in memory.
@@ -110,159 +34,6 @@ func coldCollection(d *db.DB, c *db.Collection) (cold *db.Collection, release fu
 	return db.AtView(c, v)
 }
 
-func within(hits []db.Hit, r int) []db.Hit {
-	return slices.DeleteFunc(slices.Clone(hits), func(h db.Hit) bool { return h.Distance > r })
-}
-
-// checkAnswers asks for the neighbours of q in every way and compares the answers
-// with want, all of them in order.
-func checkAnswers(t *rapid.T, c *db.Collection, q db.Query, want []db.Hit) {
-	fail := func(what string, plan db.Plan, got, want []db.Hit, err error) {
-		t.Helper()
-		t.Fatalf("%s, plan %v: %v\n got %v\nwant %v", what, plan, err, got, want)
-	}
-	s := need(c.Stats())(t)
-	k := rapid.IntRange(1, len(want)+3).Draw(t, "k")
-	r := rapid.IntRange(0, 9).Draw(t, "radius")
-	if len(want) > 0 && rapid.Bool().Draw(t, "exact") {
-		r = want[rapid.IntRange(0, len(want)-1).Draw(t, "of")].Distance
-	}
-	near := within(want, r)
-	all := k
-	for _, plan := range dbkit.AllPlans {
-		q.Plan, q.K, k = plan, all, all
-		// To know that there are no more, lookups would have to try every value.
-		exhausts := plan != db.PlanDisk || s.Bits <= 8
-		if !exhausts {
-			if len(want) == 0 {
-				continue
-			}
-			k = min(k, (len(want)+1)/2)
-			q.K = k
-		}
-		res, err := c.Search(ctx, q)
-		if err != nil || !oracle.SameHits(res.Hits, want[:min(k, len(want))]) {
-			fail(fmt.Sprintf("k = %d", k), plan, hitsOf(res), want[:min(k, len(want))], err)
-		}
-		if (res.Next != "") != (k < len(want)) {
-			t.Fatalf("k = %d of %d, plan %v: next is %q", k, len(want), plan, res.Next)
-		}
-		_, res, err = c.Explain(ctx, q, -1)
-		if err != nil || !oracle.SameHits(res.Hits, want[:min(k, len(want))]) {
-			fail(fmt.Sprintf("explain k = %d", k), plan, hitsOf(res), want[:min(k, len(want))], err)
-		}
-		_, res, err = c.Explain(ctx, q, r)
-		if err != nil || !oracle.SameHits(res.Hits, near[:min(k, len(near))]) || res.Total != len(near) {
-			fail(fmt.Sprintf("explain r = %d", r), plan, hitsOf(res), near[:min(k, len(near))], err)
-		}
-		if n, err := c.CountRadius(ctx, q, r); n != len(near) || err != nil {
-			t.Fatalf("plan %v: %d counted within %d, want %d: %v", plan, n, r, len(near), err)
-		}
-		checkRuns(t, c, q, r, near)
-		if !exhausts {
-			continue
-		}
-		hits, err := dbkit.Collect(c.Neighbors(ctx, q))
-		if err != nil || !oracle.SameHits(hits, want) {
-			fail("neighbours", plan, hits, want, err)
-		}
-		hits = nil
-		for h := range every(t, c.Neighbors(ctx, q)) {
-			if hits = append(hits, h); len(hits) == k {
-				break
-			}
-		}
-		if !oracle.SameHits(hits, want[:min(k, len(want))]) {
-			fail("some neighbours", plan, hits, want[:min(k, len(want))], nil)
-		}
-	}
-	checkPages(t, c, q, -1, want)
-	checkPages(t, c, q, r, near)
-}
-
-func hitsOf(r *db.Result) []db.Hit {
-	if r == nil {
-		return nil
-	}
-	return r.Hits
-}
-
-func checkRuns(t *rapid.T, c *db.Collection, q db.Query, r int, want []db.Hit) {
-	runs := need(c.SearchRadius(ctx, q, r))(t)
-	defer runs.Close()
-	if runs.Total() != len(want) {
-		t.Fatalf("plan %v: %d within %d, want %d", q.Plan, runs.Total(), r, len(want))
-	}
-	for range 2 { // they can be read again
-		hits, err := dbkit.Collect(runs.Hits(ctx))
-		if err != nil || !oracle.SameHits(hits, want) {
-			t.Fatalf("plan %v: hits of the runs within %d: %v, want %v: %v", q.Plan, r, hits, want, err)
-		}
-	}
-	at := 0
-	for run, err := range runs.All(ctx) {
-		if err != nil {
-			t.Fatalf("plan %v: runs within %d: %v", q.Plan, r, err)
-		}
-		got, in := run.Rows, []uint32(nil)
-		for range got {
-			if at == len(want) || want[at].Distance != run.Distance {
-				t.Fatalf("plan %v: a run at %d in place of %v", q.Plan, run.Distance, want[min(at, len(want)-1)])
-			}
-			in = append(in, want[at].Row)
-			at++
-		}
-		slices.Sort(in)
-		if len(got) == 0 || !slices.Equal(got, in) {
-			t.Fatalf("plan %v: a run at %d has rows %v, want %v", q.Plan, run.Distance, got, in)
-		}
-	}
-	if at != len(want) {
-		t.Fatalf("plan %v: runs have %d rows of %d", q.Plan, at, len(want))
-	}
-	if k := q.K; k > 0 {
-		res, err := runs.First(ctx, k)
-		if err != nil || !oracle.SameHits(res.Hits, want[:min(k, len(want))]) || res.Total != len(want) {
-			t.Fatalf("plan %v: first %d: %v, %v", q.Plan, k, res, err)
-		}
-		if (res.Next != "") != (k < len(want)) {
-			t.Fatalf("plan %v: first %d of %d: next is %q", q.Plan, k, len(want), res.Next)
-		}
-	}
-}
-
-// checkPages reads the answer by pages of random sizes, each by another plan.
-func checkPages(t *rapid.T, c *db.Collection, q db.Query, radius int, want []db.Hit) {
-	for at := 0; ; {
-		q.K = rapid.IntRange(1, 12).Draw(t, "page")
-		q.Plan = rapid.SampledFrom(dbkit.AllPlans).Draw(t, "plan")
-		if q.Plan == db.PlanDisk && radius < 0 && at+q.K > len(want)/2 {
-			q.Plan = db.PlanAuto // see checkAnswers
-		}
-		var res *db.Result
-		var err error
-		if radius < 0 {
-			res, err = c.Search(ctx, q)
-		} else {
-			res, err = dbkit.FirstWithin(c, q, radius)
-		}
-		if err != nil {
-			t.Fatal(err)
-		}
-		end := min(at+q.K, len(want))
-		if !oracle.SameHits(res.Hits, want[at:end]) {
-			t.Fatalf("plan %v, radius %d: hits %d to %d: %v, want %v", q.Plan, radius, at, end, res.Hits, want[at:end])
-		}
-		if at = end; (res.Next == "") != (at == len(want)) {
-			t.Fatalf("plan %v, radius %d: next after %d of %d is %q", q.Plan, radius, at, len(want), res.Next)
-		}
-		if res.Next == "" {
-			return
-		}
-		q.After = res.Next
-	}
-}
-
 // forceBuild indexes all codes, as happens by itself when they are many.
 func forceBuild(t *rapid.T, d *db.DB) {
 	done := map[*state.CodeSet]bool{}
@@ -275,20 +46,6 @@ func forceBuild(t *rapid.T, d *db.DB) {
 			return set.Table.Rebuild()
 		}))(t)
 	}
-}
-
-// moment is a state that was, and what is expected of it.
-type moment struct {
-	snapshot *db.Snapshot
-	c, cold  *db.Collection
-	release  func()
-	code     []byte
-	want     []db.Hit
-}
-
-func (m *moment) close(t *rapid.T) {
-	m.release()
-	must(t, m.snapshot.Close())
 }
 
 func TestAllPlansAgreeWithTheDefinition(t *testing.T) {
@@ -314,12 +71,69 @@ func drawCode(t *rapid.T, q int) []byte {
 	return b
 }
 
+// checkAnswers compares the answers of every plan to a query with those of an oracle, and with each other.
+func checkAnswers(t *rapid.T, c *db.Collection, o *dbtest.Oracle, bits int, q db.Query) {
+	n := len(need(o.Hits(ctx, q))(t))
+	q.K = n + 1
+	all := need(c.Search(ctx, q))(t).Hits
+	k := rapid.IntRange(1, n+3).Draw(t, "k")
+	radius := rapid.IntRange(0, 9).Draw(t, "radius")
+	if n > 0 && rapid.Bool().Draw(t, "exact") {
+		radius = rapid.SampledFrom(all).Draw(t, "of").Distance
+	}
+	for _, q.Plan = range dbkit.AllPlans {
+		q.K = k
+		if q.Plan != db.PlanDisk || bits <= 8 {
+			must(t, o.CheckSearch(ctx, q))
+		} else if q.K = min(k, n/2); q.K == 0 { // to know that there are no more, lookups would have to try every value
+			continue
+		}
+		res := need(c.Search(ctx, q))(t)
+		_, explained, err := c.Explain(ctx, q, -1)
+		if want := all[:min(q.K, n)]; err != nil || !oracle.SameHits(res.Hits, want) || !oracle.SameHits(explained.Hits, want) {
+			t.Fatalf("k = %d, plan %v: %v, explained %v, want %v, %v", q.K, q.Plan, res.Hits, explained, want, err)
+		}
+		must(t, o.CheckRadius(ctx, q, radius))
+		within := need(dbkit.FirstWithin(c, q, radius))(t)
+		if total := within.Total; !oracle.SameHits(within.Hits, all[:min(q.K, total)]) {
+			t.Fatalf("radius %d, plan %v: %v, want the first %d of %v", radius, q.Plan, within.Hits, total, all)
+		}
+	}
+}
+
+// Codes at one distance come in the order in which they were first given to an item that still is there.
+func TestCodesOfOneDistanceComeByAge(t *testing.T) {
+	_, c := dbkit.OpenCoded(t, 8)
+	for _, code := range []byte{4, 1, 2, 4} {
+		need(c.Put(ctx, &db.Item{Code: []byte{code}}))(t)
+	}
+	need(c.Put(ctx, &db.Item{Key: "1", Code: []byte{8}}))(t) // the only item with code 1 gets another
+	need(c.Put(ctx, &db.Item{Code: []byte{1}}))(t)
+	for _, plan := range dbkit.AllPlans {
+		var keys []string
+		for _, h := range need(c.Search(ctx, db.Query{Code: []byte{0}, Plan: plan}))(t).Hits {
+			keys = append(keys, h.Key)
+		}
+		if !slices.Equal(keys, []string{"0", "3", "2", "1", "4"}) {
+			t.Errorf("plan %v: %v", plan, keys)
+		}
+	}
+}
+
+// moment is a state that was, with what an oracle knew of it then.
+type moment struct {
+	snapshot *db.Snapshot
+	c, cold  *db.Collection
+	oracles  []*dbtest.Oracle // of codes in memory, and of others
+	release  func()
+	query    db.Query
+}
+
 func checkHistory(t *rapid.T, q int) {
 	opts := &db.Options{FS: vfs.NewMem()}
 	d := need(db.Open("db", opts))(t)
 	defer func() { _ = d.Close() }()
 	c := need(d.CreateCollection(ctx, "main", db.Schema{Bits: q}))(t)
-	l := newLedger()
 	var moments []*moment
 	key := func() string { return fmt.Sprintf("k%d", rapid.IntRange(0, 70).Draw(t, "key")) }
 	for range rapid.IntRange(2, 12).Draw(t, "steps") {
@@ -327,15 +141,12 @@ func checkHistory(t *rapid.T, q int) {
 		case "put":
 			k, code := key(), drawCode(t, q)
 			need(c.Put(ctx, &db.Item{Key: k, Code: code}))(t)
-			l.put(k, code)
 		case "merge":
 			k, code := key(), drawCode(t, q)
 			need(c.Merge(ctx, &db.Item{Key: k, Code: code}))(t)
-			l.put(k, code)
 		case "delete":
 			k := key()
 			need(c.Delete(ctx, k))(t)
-			l.delete(k)
 		case "batch":
 			b := d.NewBatch()
 			same := drawCode(t, q)
@@ -344,14 +155,11 @@ func checkHistory(t *rapid.T, q int) {
 				switch rapid.IntRange(0, 5).Draw(t, "change") {
 				case 0:
 					b.Delete(c, k)
-					l.delete(k)
 				case 1:
 					b.Put(c, &db.Item{Key: k, Code: same})
-					l.put(k, same)
 				default:
 					code := drawCode(t, q)
 					b.Put(c, &db.Item{Key: k, Code: code})
-					l.put(k, code)
 				}
 			}
 			must(t, b.Commit(ctx))
@@ -362,7 +170,7 @@ func checkHistory(t *rapid.T, q int) {
 		case "reopen":
 			must(t, d.Close())
 			for _, m := range moments {
-				if _, err := m.c.Search(ctx, db.Query{Code: m.code}); !errors.Is(err, db.ErrClosed) {
+				if _, err := m.c.Search(ctx, m.query); !errors.Is(err, db.ErrClosed) {
 					t.Fatalf("a snapshot of a closed database: %v", err)
 				}
 			}
@@ -375,35 +183,26 @@ func checkHistory(t *rapid.T, q int) {
 			d = need(db.Open("db", opts))(t)
 			c = need(d.Collection("main"))(t)
 		case "moment":
-			m := &moment{code: drawCode(t, q)}
-			m.want = l.answer(m.code)
-			m.snapshot = need(d.Snapshot())(t)
+			m := &moment{query: db.Query{Code: drawCode(t, q)}, snapshot: need(d.Snapshot())(t)}
 			m.c = need(m.snapshot.Collection("main"))(t)
 			m.cold, m.release = coldCollection(d, c)
+			m.oracles = []*dbtest.Oracle{need(dbtest.NewOracle(ctx, m.c))(t), need(dbtest.NewOracle(ctx, m.cold))(t)}
 			moments = append(moments, m)
 		}
 	}
 	query := db.Query{Code: drawCode(t, q)}
-	want := l.answer(query.Code)
-	checkAnswers(t, c, query, want)
-	if len(want) > 0 { // by the key of an item: its code
-		k := want[rapid.IntRange(0, len(want)-1).Draw(t, "by key")].Key
-		byKey := l.answer([]byte(l.codes[l.keys[k]]))
-		i := slices.IndexFunc(byKey, func(h db.Hit) bool { return h.Key == k })
-		itself := byKey[i]
-		byKey = slices.Delete(byKey, i, i+1)
-		exclude := rapid.Bool().Draw(t, "exclude")
-		if !exclude { // it is the first with its code, which is the nearest
-			byKey = slices.Insert(byKey, 0, itself)
-		}
-		checkAnswers(t, c, db.Query{Key: k, ExcludeSelf: exclude}, byKey)
+	o := need(dbtest.NewOracle(ctx, c))(t)
+	checkAnswers(t, c, o, q, query)
+	if items := need(o.Items(""))(t); len(items) > 0 {
+		checkAnswers(t, c, o, q, db.Query{Key: rapid.SampledFrom(items).Draw(t, "by key").Key, ExcludeSelf: rapid.Bool().Draw(t, "exclude")})
 	}
 	cold, release := coldCollection(d, c)
-	checkAnswers(t, cold, query, want)
+	checkAnswers(t, cold, need(dbtest.NewOracle(ctx, cold))(t), q, query)
 	release()
 	for _, m := range moments {
-		checkAnswers(t, m.c, db.Query{Code: m.code}, m.want)
-		checkAnswers(t, m.cold, db.Query{Code: m.code}, m.want)
-		m.close(t)
+		checkAnswers(t, m.c, m.oracles[0], q, m.query)
+		checkAnswers(t, m.cold, m.oracles[1], q, m.query)
+		m.release()
+		must(t, m.snapshot.Close())
 	}
 }

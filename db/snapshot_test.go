@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"math/bits"
 	"strings"
 	"sync"
 	"testing"
@@ -13,11 +12,8 @@ import (
 
 	"github.com/fddhdb/fddhdb/db"
 	"github.com/fddhdb/fddhdb/db/internal/dbkit"
-	"github.com/fddhdb/fddhdb/db/internal/state"
-	"github.com/fddhdb/fddhdb/internal/effort"
 	"github.com/fddhdb/fddhdb/internal/oracle"
 	"github.com/fddhdb/fddhdb/internal/synth"
-	"github.com/fddhdb/fddhdb/mih"
 	"github.com/fddhdb/fddhdb/model/fit"
 )
 
@@ -215,152 +211,10 @@ func TestRunsStayAsTheyWere(t *testing.T) {
 	}
 }
 
-// Readers of all kinds, writers, trainings, builds of indexes and compactions
-// go on together, and no answer contradicts itself or its snapshot.
-func TestSearchesDuringEverything(t *testing.T) {
-	t.Parallel()
-	d, c := dbkit.OpenPairs(t)
-	items := dbkit.Pairs(300, synth.Config{Classes: 5, Noise: 2})
-	putAll(t, c, items)
-	dbkit.MustTrain(t, c, db.TrainOptions{Options: fit.Options{Bits: 16, Anchors: 10}})
-	codes := need(d.CreateCollection(ctx, "codes", db.Schema{Bits: 16}))(t)
-	rounds := effort.Of(12, 4)
-	var writers, readers sync.WaitGroup
-	stop := make(chan struct{})
-	write := func(f func(i int) error) {
-		writers.Go(func() {
-			for i := range rounds {
-				if err := f(i); err != nil {
-					t.Error(err)
-					return
-				}
-			}
-		})
-	}
-	write(func(i int) error { return dbkit.Second(c.Put(ctx, items[(31*i)%300])) })
-	write(func(i int) error { return dbkit.Second(c.Delete(ctx, items[(17*i)%300].Key)) })
-	write(func(i int) error {
-		b := d.NewBatch()
-		for k := range 200 {
-			n := 200*i + k
-			b.Put(codes, &db.Item{Key: fmt.Sprint(n % 1500), Code: []byte{byte(n * 7), byte(n >> 3)}})
-		}
-		return b.Commit(ctx)
-	})
-	write(func(i int) error {
-		if i%3 > 0 {
-			return nil
-		}
-		return dbkit.Second(c.Train(ctx, db.TrainOptions{Options: fit.Options{Bits: 16, Anchors: 10}}))
-	})
-	write(func(i int) error {
-		if i%3 > 0 {
-			return nil
-		}
-		return d.Compact(ctx)
-	})
-	write(func(int) error {
-		return dbkit.Second(db.State(d).Index(ctx, 0, func(_ *state.View, set *state.CodeSetView) *mih.Build {
-			if set.Collection != db.Inside(codes).ID {
-				return nil
-			}
-			return set.Table.Rebuild()
-		}))
-	})
-	read := func(f func(i int) error) {
-		readers.Go(func() {
-			for i := 0; ; i++ {
-				select {
-				case <-stop:
-					return
-				default:
-				}
-				if err := f(i); err != nil {
-					t.Error(err)
-					return
-				}
-			}
-		})
-	}
-	read(func(i int) error {
-		q := db.Query{Code: []byte{byte(i), byte(i >> 4)}, K: 20, Plan: dbkit.AllPlans[i%len(dbkit.AllPlans)]}
-		res, err := codes.Search(ctx, q)
-		if err != nil {
-			return err
-		}
-		last := 0
-		seen := map[string]bool{}
-		for _, h := range res.Hits {
-			if h.Distance < last || seen[h.Key] {
-				return fmt.Errorf("%v: out of order, or twice: %v", q.Plan, res.Hits)
-			}
-			last, seen[h.Key] = h.Distance, true
-		}
-		return nil
-	})
-	read(func(i int) error {
-		s, err := d.Snapshot()
-		if err != nil {
-			return err
-		}
-		defer s.Close()
-		then, err := s.Collection("codes")
-		if err != nil {
-			return err
-		}
-		code := []byte{byte(3 * i), byte(i)}
-		want := 0
-		for it, err := range then.Items(ctx) {
-			if err != nil {
-				return err
-			}
-			if bits.OnesCount8(it.Code[0]^code[0])+bits.OnesCount8(it.Code[1]^code[1]) <= 4 {
-				want++
-			}
-		}
-		for _, plan := range dbkit.AllPlans {
-			n, err := then.CountRadius(ctx, db.Query{Code: code, Plan: plan}, 4)
-			if err != nil || n != want {
-				return fmt.Errorf("plan %v: %d within 4, want %d: %w", plan, n, want, err)
-			}
-		}
-		return nil
-	})
-	read(func(i int) error {
-		q := db.Query{From: "image", To: "text", Vector: items[i%300].Vectors["image"], Plan: dbkit.AllPlans[i%len(dbkit.AllPlans)]}
-		runs, err := c.SearchRadius(ctx, q, 6)
-		if err != nil {
-			return err
-		}
-		defer runs.Close()
-		hits, err := dbkit.Collect(runs.Hits(ctx))
-		if err != nil || len(hits) != runs.Total() {
-			return fmt.Errorf("%d hits of %d: %w", len(hits), runs.Total(), err)
-		}
-		return nil
-	})
-	read(func(i int) error {
-		n := 0
-		for _, err := range c.Neighbors(ctx, db.Query{From: "text", Vector: items[i%300].Vectors["text"], To: "image"}) {
-			if err != nil {
-				return err
-			}
-			if n++; n == 70 {
-				break
-			}
-		}
-		return dbkit.Second(d.Stats())
-	})
-	writers.Wait()
-	close(stop)
-	readers.Wait()
-	dbkit.MustClose(t, d)
-}
-
 // A context that has ended ends every search, and is what it returns.
 func TestCancelledSearches(t *testing.T) {
 	d, c := dbkit.OpenCoded(t, 16)
-	putAll(t, c, []*db.Item{{Key: "a", Code: []byte{1, 2}}, {Key: "b", Code: []byte{1, 3}}})
+	putAll(t, c, dbkit.CodeItems(1000, 16, 1, nil)) // so many codes that the context is looked at
 	runs := need(c.SearchRadius(ctx, db.Query{Code: []byte{1, 2}}, 16))(t)
 	defer runs.Close()
 	cctx, cancel := context.WithCancel(ctx)
@@ -379,7 +233,7 @@ func TestCancelledSearches(t *testing.T) {
 		}
 	}
 	_, err := dbkit.Collect(runs.Hits(cctx))
-	for what, err := range map[string]error{"hits": err, "first": dbkit.Second(runs.First(cctx, 1)), "compact": d.Compact(cctx)} {
+	for what, err := range map[string]error{"hits": err, "first": dbkit.Second(runs.First(cctx, 1)), "distances": dbkit.Second(runs.Distances(cctx)), "compact": d.Compact(cctx)} {
 		if !errors.Is(err, context.Canceled) {
 			t.Errorf("%s: %v", what, err)
 		}
