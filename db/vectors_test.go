@@ -1,6 +1,7 @@
 package db_test
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"math"
@@ -190,6 +191,43 @@ func plainMetric(metric db.Metric, x, y []float32) (place, similarity float32) {
 		return -d, float32(1 / (1 + float64(d)))
 	}
 	return plainCosine(x, y), plainCosine(x, y)
+}
+
+// Answers by every metric are those of a plain computation over all vectors, with a filter and page by page, before
+// vectors are in memory and afterwards.
+func TestMetricsAgreeWithTheDefinition(t *testing.T) {
+	for _, metric := range []db.Metric{db.Cosine, db.Dot, db.L2} {
+		schema := db.Schema{Modalities: []db.Modality{{Name: "e", Dim: 32, Metric: metric}}, Fields: embeddedSchema.Fields}
+		items := embeddedItems(0, 900, 32, 1)
+		for i, it := range items { // so that cosines say something else than products and distances
+			for j := range it.Vectors["e"] {
+				it.Vectors["e"][j] *= float32(1 + i%7)
+			}
+		}
+		d, c := openWith(t, vfs.NewMem(), schema, items)
+		for round, x := range synth.Embeddings(1000, 20, 32, 1) {
+			want := slices.DeleteFunc(slices.Clone(items), func(it *db.Item) bool { return it.Fields["year"] == int64(2003) })
+			slices.SortStableFunc(want, func(a, b *db.Item) int {
+				p, _ := plainMetric(metric, x, a.Vectors["e"])
+				q, _ := plainMetric(metric, x, b.Vectors["e"])
+				return cmp.Compare(q, p)
+			})
+			q := db.Query{From: "e", Vector: x, Where: "year != 2003", K: 7}
+			for at := 0; at < 21; at += q.K {
+				res := need(c.Search(ctx, q))(t)
+				for i, h := range res.Hits {
+					_, similarity := plainMetric(metric, x, want[at+i].Vectors["e"])
+					if h.Key != want[at+i].Key || math.Abs(float64(h.Similarity-similarity)) > 1e-5*max(1, math.Abs(float64(similarity))) {
+						t.Fatalf("%s: hit %d is %+v, want %s at %g", metric, at+i, h, want[at+i].Key, similarity)
+					}
+				}
+				q.After = res.Next
+			}
+			if round == 0 {
+				must(t, d.WaitForIndex(ctx))
+			}
+		}
+	}
 }
 
 // Distances that are too small or too great for similarities to tell them apart are in order, and so
