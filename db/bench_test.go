@@ -653,3 +653,58 @@ func BenchmarkPutBesideSearches(b *testing.B) {
 		})
 	}
 }
+
+// BenchmarkWhereScanned is of fields without an index.
+func BenchmarkWhereScanned(b *testing.B) {
+	c := benchFiltered(b, 1_000_000, false)
+	for _, where := range []string{
+		"year = 2020", "price < 100", "new = true", "maker = 'maker 42'", "sku < '01'", "has(sku)", "year >= 2010 AND price < 100 AND sku LIKE 'a%'",
+		"label = 'label 3' AND year >= 2010", "label = 'label 3' AND label = 'label 4' AND year >= 2010",
+	} {
+		b.Run(where, func(b *testing.B) {
+			n := 0
+			for b.Loop() {
+				n = need(c.CountWhere(ctx, where))(b)
+			}
+			b.ReportMetric(float64(n), "rows")
+		})
+	}
+}
+
+// BenchmarkFacets counts a million items by label and by fields with and without an index: all, those
+// that match a filter, and the hits of a search. count is a plain count, and the search one without
+// facets, to compare with.
+func BenchmarkFacets(b *testing.B) {
+	for _, indexed := range []bool{true, false} {
+		c := benchFiltered(b, 1_000_000, indexed)
+		run := func(name string, f func() error) {
+			b.Run(fmt.Sprintf("indexed=%t/%s", indexed, name), func(b *testing.B) {
+				for b.Loop() {
+					must(b, f())
+				}
+			})
+		}
+		for of, where := range map[string]string{"all": "", "tenth": "label = 'label 3'"} {
+			run(of+"/count", func() error {
+				_, err := c.CountWhere(ctx, where)
+				return err
+			})
+			for _, by := range []string{"label", "new", "year", "price", "maker", "sku"} {
+				run(of+"/"+by, func() error {
+					_, err := c.Facets(ctx, db.FacetQuery{By: by, Where: where, Limit: 8})
+					return err
+				})
+			}
+		}
+		run("hits/search", func() error {
+			_, err := c.Search(ctx, db.Query{Code: make([]byte, 8), K: 24})
+			return err
+		})
+		for _, by := range []string{"label", "new", "year", "price", "maker", "sku"} {
+			run("hits/"+by, func() error {
+				_, err := c.Search(ctx, db.Query{Code: make([]byte, 8), K: 24, Facets: []string{by}, FacetLimit: 8})
+				return err
+			})
+		}
+	}
+}
