@@ -1,15 +1,18 @@
 package cells
 
 import (
+	"cmp"
 	"context"
+	"slices"
 	"sync"
 	"sync/atomic"
 )
 
-// Train finds at most count centres for vectors, given by the coordinates of a sample in random
-// order, by k-means (Lloyd's algorithm) of some rounds. It uses so many goroutines; the result does
-// not depend on how many. The sample has at least one vector. A round costs some microseconds a
-// vector.
+// Train finds about count centres for vectors, given by the coordinates of a sample in random
+// order, by k-means (Lloyd's algorithm) of some rounds. A cell that has vectors of two kinds is split:
+// so there are up to an eighth more than count, but at most one for each vector. Train uses so many
+// goroutines; the result does not depend on how many. The sample has at least one vector. A round
+// costs some microseconds a vector.
 func Train(ctx context.Context, g *Geometry, sample [][]float32, count, rounds, workers int) (*Centres, error) {
 	count = min(count, len(sample))
 	centres := make([][]float32, count)
@@ -18,7 +21,8 @@ func Train(ctx context.Context, g *Geometry, sample [][]float32, count, rounds, 
 	}
 	c := around(g, centres)
 	cells := make([]uint32, len(sample))
-	for range rounds {
+	most := min(count+count/8, len(sample))
+	for round := range rounds {
 		if err := c.Assign(ctx, cells, sample, workers); err != nil {
 			return nil, err
 		}
@@ -27,6 +31,10 @@ func Train(ctx context.Context, g *Geometry, sample [][]float32, count, rounds, 
 			counts[cell]++
 		}
 		refill(cells, counts)
+		if rounds/2 <= round && round < rounds-1 {
+			counts = c.split(cells, counts, sample, most)
+			count = len(counts)
+		}
 		c = around(g, means(sample, cells, counts, g.size, workers))
 	}
 	return c, nil
@@ -78,6 +86,39 @@ func refill(cells []uint32, counts []int) {
 		cells[at] = uint32(empty)
 		counts[empty], counts[largest] = 1, counts[largest]-1
 	}
+}
+
+// outlier is how many times as far from a centre, by squares, as half of a cell is what is of another kind.
+const outlier = 4
+
+// split gives those vectors of a cell that are outliers a cell of their own, where they are too many to be
+// left out of what their cell promises (see spreadOfSquares), while there are fewer than most cells. k-means
+// does not find one for a small group by itself where it has begun with none of its vectors.
+func (c *Centres) split(cells []uint32, counts []int, x [][]float32, most int) []int {
+	squares := make([]float64, len(x))
+	of := make([][]int, len(counts))
+	for i, cell := range cells {
+		_, squares[i] = c.partsOf(x[i], cell)
+		of[cell] = append(of[cell], i)
+	}
+	for cell, members := range of {
+		if len(counts) == most {
+			break
+		}
+		slices.SortFunc(members, func(a, b int) int { return cmp.Compare(squares[a], squares[b]) })
+		far := len(members)
+		for far > 0 && squares[members[far-1]] > outlier*squares[members[len(members)/2]] {
+			far--
+		}
+		if n := len(members) - far; n >= max(2, len(members)/8) {
+			for _, i := range members[far:] {
+				cells[i] = uint32(len(counts))
+			}
+			counts[cell] -= n
+			counts = append(counts, n)
+		}
+	}
+	return counts
 }
 
 // means returns the mean of the vectors of each cell; nil where it has none.
