@@ -130,6 +130,9 @@ func TestAnOutgrownIndexIsNotUsed(t *testing.T) {
 		if got := answer(t, c, db.Query{From: "e", Vector: items[7].Vectors["e"]}).Approximate; got != used {
 			t.Errorf("%d of %d vectors have changed: the index is used: %v", churn, len(items), got)
 		}
+		if all, err := c.VectorIndexes(); err != nil || len(all) != 1 || all[0].Outgrown == used {
+			t.Errorf("%d of %d vectors have changed: %+v, %v", churn, len(items), all, err)
+		}
 		dbkit.MustClose(t, d)
 	}
 }
