@@ -481,3 +481,27 @@ func churnHistory(h *churn, name string) {
 	dbkit.CheckSound(h.t, h.d, name)
 	dbkit.MustClose(h.t, h.d)
 }
+
+// Items that come while an index is being made are compared until it is complete, as its cells were found
+// without them: what was measured says nothing of them.
+func TestItemsThatComeMeanwhileWait(t *testing.T) {
+	dbkit.LongTest(t)
+	h := &churn{t: t, r: seed.Rand(t, 1, 2), fs: vfs.NewMem(), metric: db.Cosine, asked: .99, worst: map[string]float64{}}
+	h.index(func() { h.put(18000, h.cluster("first", make([]float64, churnDims), 1)) }) // more than are taken in at a time
+	came := false
+	_, err := h.c.IndexVectors(ctx, db.IndexOptions{Progress: func(string, int64, int64) {
+		if !came {
+			came = true
+			h.put(100, h.cluster("meanwhile", h.place(1), .1))
+		}
+	}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	all, err := h.c.VectorIndexes()
+	if err != nil || len(all) != 1 || all[0].Unknown != 100 || all[0].Entries != 18000 {
+		t.Errorf("of 18,000 items and 100 that came meanwhile: %+v, %v", all, err)
+	}
+	h.check("made meanwhile")
+	dbkit.MustClose(t, h.d)
+}
