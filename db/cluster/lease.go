@@ -34,6 +34,7 @@ type lease struct {
 const (
 	leaseFor   = 20 * time.Second // after its holder has been heard of last
 	leaseEvery = 4 * time.Second  // how often it is heard of
+	lagging    = 10               // tries to take a lease, as a server that is behind still has one that has ended
 )
 
 // take takes a lease. If somebody else has it that is db.ErrBusy.
@@ -46,12 +47,20 @@ func (c *Client) take(ctx context.Context, name string) (*lease, error) {
 		if kv, err = c.js.KeyValue(ctx, c.cluster.Bucket()); err != nil {
 			return err
 		}
-		number, err = kv.Create(ctx, name, own, jetstream.KeyTTL(leaseFor))
-		if !errors.Is(err, jetstream.ErrKeyExists) {
-			return err
-		}
-		if e, gerr := kv.Get(ctx, name); gerr == nil && bytes.Equal(e.Value(), own) { // of a try whose answer was lost
-			number, err = e.Revision(), nil
+		for range lagging { // a lease that has just been given back
+			number, err = kv.Create(ctx, name, own, jetstream.KeyTTL(leaseFor))
+			if !errors.Is(err, jetstream.ErrKeyExists) {
+				return err
+			}
+			if e, gerr := kv.Get(ctx, name); gerr == nil && bytes.Equal(e.Value(), own) { // of a try whose answer was lost
+				number, err = e.Revision(), nil
+				return err
+			}
+			select {
+			case <-ctx.Done():
+				return ctx.Err()
+			case <-time.After(100 * time.Millisecond):
+			}
 		}
 		return err
 	})
