@@ -277,17 +277,13 @@ func (h *churn) check(when string) {
 			if w, there := h.worst[at]; !there || recall < w {
 				h.worst[at] = recall
 			}
-			least := h.asked - .02
-			if *churnQueries < 200 { // too few to tell
-				least -= 3 * math.Sqrt(h.asked*(1-h.asked)/float64(wanted[j]))
-			}
-			if recall >= least {
+			if recall >= h.least(*churnQueries, wanted[j]) {
 				continue
 			}
 			// Of one neighbor some hundred queries say little: five times as many do.
 			queries := slices.Concat(queries, h.queries(4**churnQueries, clusters))
 			more, of := h.found(h.c, queries, []int{k}, all)
-			if recall = float64(more[0]) / float64(of[0]); recall >= least {
+			if recall = float64(more[0]) / float64(of[0]); recall >= h.least(len(queries), of[0]) {
 				h.t.Logf("%s: of %d queries found %.3f", at, len(queries), recall)
 				continue
 			}
@@ -295,6 +291,15 @@ func (h *churn) check(when string) {
 			h.t.Errorf("%s, asked %v: %s: found %.3f, expected %.3f (%s); an index made anew: %.3f", h.metric, h.asked, at, recall, expected, x.Plan, anew)
 		}
 	}
+}
+
+// least is the recall that so many queries find at least, of so many nearest items.
+func (h *churn) least(queries, wanted int) float64 {
+	least := h.asked - .02
+	if queries < 200 { // too few to tell
+		least -= 3 * math.Sqrt(h.asked*(1-h.asked)/float64(wanted))
+	}
+	return least
 }
 
 // queries draws vectors of clusters.

@@ -34,10 +34,13 @@ type lease struct {
 const (
 	leaseFor   = 20 * time.Second // after its holder has been heard of last
 	leaseEvery = 4 * time.Second  // how often it is heard of
-	lagging    = 10               // tries to take a lease, as a server that is behind still has one that has ended
 )
 
-// take takes a lease. If somebody else has it that is db.ErrBusy.
+// lagging is how many times a lease is tried to be taken, .1 s apart. nats.go asks any server whether the key has been
+// deleted, and one that is behind has not heard of that.
+const lagging = 10
+
+// take takes a lease. If somebody else has it that is db.ErrBusy, after a second.
 func (c *Client) take(ctx context.Context, name string) (*lease, error) {
 	var number uint64
 	id := wire.NewID().String()
@@ -47,7 +50,7 @@ func (c *Client) take(ctx context.Context, name string) (*lease, error) {
 		if kv, err = c.js.KeyValue(ctx, c.cluster.Bucket()); err != nil {
 			return err
 		}
-		for range lagging { // a lease that has just been given back
+		for range lagging {
 			number, err = kv.Create(ctx, name, own, jetstream.KeyTTL(leaseFor))
 			if !errors.Is(err, jetstream.ErrKeyExists) {
 				return err

@@ -88,12 +88,14 @@ func refill(cells []uint32, counts []int) {
 	}
 }
 
-// outlier is how many times as far from a centre, by squares, as half of a cell is what is of another kind.
+// outlier bounds the square of the distance of a vector from the centre of its cell, in medians of the cell: a
+// vector beyond it is an outlier.
 const outlier = 4
 
-// split gives those vectors of a cell that are outliers a cell of their own, where they are too many to be
-// left out of what their cell promises (see spreadOfSquares), while there are fewer than most cells. k-means
-// does not find one for a small group by itself where it has begun with none of its vectors.
+// split moves the outliers of a cell into a cell of their own, where they are at least two and an eighth of
+// the cell. The cells whose outliers are farthest in sum come first, until there are most cells. k-means alone
+// finds no centre for a small group where it has begun with none of its vectors; and a cell does not promise its
+// outliers (spreadOfSquares), so searches would miss them.
 func (c *Centres) split(cells []uint32, counts []int, x [][]float32, most int) []int {
 	squares := make([]float64, len(x))
 	of := make([][]int, len(counts))
@@ -101,22 +103,29 @@ func (c *Centres) split(cells []uint32, counts []int, x [][]float32, most int) [
 		_, squares[i] = c.partsOf(x[i], cell)
 		of[cell] = append(of[cell], i)
 	}
-	for cell, members := range of {
-		if len(counts) == most {
-			break
-		}
+	type group struct {
+		outliers []int
+		sum      float64 // of their squares
+	}
+	var groups []group
+	for _, members := range of {
 		slices.SortFunc(members, func(a, b int) int { return cmp.Compare(squares[a], squares[b]) })
-		far := len(members)
-		for far > 0 && squares[members[far-1]] > outlier*squares[members[len(members)/2]] {
-			far--
+		at, sum := len(members), 0.
+		for at > 0 && squares[members[at-1]] > outlier*squares[members[len(members)/2]] {
+			at--
+			sum += squares[members[at]]
 		}
-		if n := len(members) - far; n >= max(2, len(members)/8) {
-			for _, i := range members[far:] {
-				cells[i] = uint32(len(counts))
-			}
-			counts[cell] -= n
-			counts = append(counts, n)
+		if n := len(members) - at; n >= max(2, len(members)/8) {
+			groups = append(groups, group{members[at:], sum})
 		}
+	}
+	slices.SortStableFunc(groups, func(a, b group) int { return cmp.Compare(b.sum, a.sum) })
+	for _, g := range groups[:min(len(groups), max(0, most-len(counts)))] {
+		counts[cells[g.outliers[0]]] -= len(g.outliers)
+		for _, i := range g.outliers {
+			cells[i] = uint32(len(counts))
+		}
+		counts = append(counts, len(g.outliers))
 	}
 	return counts
 }

@@ -262,11 +262,6 @@ func (o *searchOptions) checkLeast(schema db.Schema, byVectors bool) error {
 
 // whyVectors says why an answer is by vectors, for --explain.
 func (o *searchOptions) whyVectors(stats *db.CollectionStats) string {
-	for _, x := range stats.VectorIndexes {
-		if x.Outgrown {
-			return fmt.Sprintf("as the index of vectors of %s is outgrown: fddhdb index makes it anew", x.Modality)
-		}
-	}
 	if !stats.Trained {
 		return "as nothing is trained"
 	}
