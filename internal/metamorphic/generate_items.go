@@ -204,10 +204,6 @@ func (g *generator) own(op Op) []Op {
 	switch op.Do {
 	case "labels":
 		return nil // it has no key
-	case "importall":
-		for i := range op.Ops {
-			op.Ops[i].Key = mine(op.Ops[i].Key)
-		}
 	case "delete":
 		for i := range op.Keys {
 			op.Keys[i] = mine(op.Keys[i])

@@ -31,7 +31,7 @@ func (h *history) refused(op *Op, err error) error {
 func (h *history) refuses(op *Op) bool {
 	changesItems := slices.Contains([]string{
 		"put", "merge", "putif", "fill", "labels", "delete", "deletewhere", "train", "update", "reindex", "restorerevision",
-		"alter", "renamelabel", "mergelabel", "import", "importall", "importcommit", "importdiscard", "indexvectors", "dropindex",
+		"alter", "renamelabel", "mergelabel", "indexvectors", "dropindex",
 	}, op.Do)
 	switch {
 	case op.Do == "batch":
@@ -129,9 +129,6 @@ func (h *history) checkRefusals() error {
 		}
 		if n, err := handle.Delete(h.ctx, "refused"); !errors.Is(err, db.ErrReadOnly) {
 			return fmt.Errorf("collection %q: a deletion: %d, %v, want %v", name, n, err, db.ErrReadOnly)
-		}
-		if _, err := handle.NewImport(h.ctx, db.ImportOptions{Source: "refused"}); !errors.Is(err, db.ErrReadOnly) {
-			return fmt.Errorf("collection %q: an import: %v, want %v", name, err, db.ErrReadOnly)
 		}
 		if err := handle.Alter(h.ctx, db.Alteration{AddFields: []db.Field{{Name: "refused", Type: db.Int}}}); !errors.Is(err, db.ErrReadOnly) {
 			return fmt.Errorf("collection %q: an alteration: %v, want %v", name, err, db.ErrReadOnly)

@@ -67,12 +67,6 @@ func (w *world) apply(op *Op, t touched) error {
 			key, it := c.filling(op, i)
 			t[op.In] = append(t[op.In], c.put(key, it, false))
 		}
-	case "importall":
-		for i := range op.Ops {
-			if put := &op.Ops[i]; !c.refused(put) { // an import continues without it
-				t.add(op.In, c.put(put.Key, put.Item, false))
-			}
-		}
 	}
 	return nil
 }
@@ -214,9 +208,6 @@ func (h *history) send(op *Op) (key string, err error) {
 			return op.Key, handle.PutIf(h.ctx, given, old)
 		}
 	}
-	if op.imports() {
-		return "", h.importAll(op)
-	}
 	b := h.d.NewBatch()
 	if err := h.add(b, op); err != nil {
 		return "", err
@@ -241,7 +232,6 @@ func (h *history) write(op *Op) error {
 	if key != "" && !slices.Equal(t[op.In], []string{key}) {
 		return fmt.Errorf("the key is %q, want %q", key, t[op.In])
 	}
-	h.cleared(op)
 	return h.written(next, t, false)
 }
 
@@ -329,39 +319,4 @@ func (h *history) deleteWhere(op *Op) error {
 		return err
 	}
 	return h.written(next, t, len(keys) > 0)
-}
-
-// imports reports whether an operation imports items in one call.
-func (op *Op) imports() bool { return op.Do == "importall" || op.Do == "fill" && op.Import != nil }
-
-// importAll imports items in one call.
-func (h *history) importAll(op *Op) (err error) {
-	handle, err := h.d.Collection(op.In)
-	if err != nil {
-		return err
-	}
-	im, err := handle.NewImport(h.ctx, db.ImportOptions{Source: "all of " + op.Name, InParts: op.Import != nil && op.Import.InParts})
-	if err != nil {
-		return err
-	}
-	defer func() { err = errors.Join(err, im.Close()) }()
-	c := h.now.collections[op.In]
-	for i := range op.Ops {
-		put, want := &op.Ops[i], error(nil)
-		if c.refused(put) {
-			want = db.ErrInvalid
-		}
-		if err := expect(im.Put(c.given(put.Key, put.Item)), want); passed(err) != nil {
-			return err
-		}
-	}
-	if op.Do == "fill" {
-		for i := range op.N {
-			key, it := c.filling(op, i)
-			if err := im.Put(c.given(key, it)); err != nil {
-				return err
-			}
-		}
-	}
-	return im.Commit(h.ctx)
 }

@@ -10,6 +10,7 @@ import (
 	"github.com/fddhdb/fddhdb/codec"
 	"github.com/fddhdb/fddhdb/db/fault"
 	"github.com/fddhdb/fddhdb/db/internal/record"
+	"github.com/fddhdb/fddhdb/db/internal/spaces"
 	"github.com/fddhdb/fddhdb/db/internal/state"
 	"github.com/fddhdb/fddhdb/db/internal/store"
 	"github.com/fddhdb/fddhdb/db/internal/work"
@@ -28,10 +29,10 @@ import (
 type load struct {
 	c      *state.Committer       // that runs the load
 	s      *state.CollectionState // of the collection; tasks only read it
-	b      *Items                 // what is stored; tasks only read it
+	batch  *Batch                 // what is stored; tasks only read it
+	puts   []*state.Change        // of the batch: the items, of which item i is the i-th
 	tables *store.Tables          // the commit
 	bytes  int64                  // estimate of what the tables take
-	marks  []record.Mark          // stored with the items
 
 	firstRow uint32        // row of item 0; item i gets row firstRow+i
 	spaces   []*spaceCodes // codes of the items, one for each space of s, in the same order
@@ -49,16 +50,17 @@ type load struct {
 	presence []*roaring.Bitmap // by modality: new rows that have it; complete before the tasks begin
 }
 
-// newLoad returns a load of b, and numbers its labels. It returns nil if there are not
-// enough rows or numbers of labels left: storing the items one by one returns the error for
-// that.
-func newLoad(c *state.Committer, b *Items, o Options) *load {
-	s := c.States[b.Collection.ID]
-	if s == nil || s.Counters.NextRow+uint64(b.n) > record.MaxRows {
+// newLoad returns a load of the items that a batch puts, and numbers its labels. It returns nil
+// if there are not enough rows or numbers of labels left, or the collection is gone: storing the
+// items one by one returns the error for that.
+func newLoad(c *state.Committer, b *Batch, puts []*state.Change) *load {
+	s := c.States[puts[0].Collection]
+	if s == nil || s.Counters.NextRow+uint64(len(puts)) > record.MaxRows {
 		return nil
 	}
 	l := &load{
-		c: c, s: s, b: b, tables: c.Tables(), bytes: o.Bytes + int64(b.n)*int64(s.CodeBytes()), marks: o.Marks,
+		c: c, s: s, batch: b, puts: puts, tables: c.Tables(),
+		bytes:    int64(b.Bytes) + int64(len(puts))*int64(s.CodeBytes()),
 		firstRow: uint32(s.Counters.NextRow), keyed: make(chan struct{}),
 	}
 	l.numberLabels()
@@ -76,24 +78,23 @@ func newLoad(c *state.Committer, b *Items, o Options) *load {
 // range of them, as tables must not overlap.
 func (l *load) run(ctx context.Context) (err error) {
 	s := l.s
-	if l.b.encodedBy != s.Labels { // a label has been renamed since encode
-		l.b.dropColumns()
+	if l.puts[0].EncodedBy != s.Labels { // a label has been renamed since Prepare
+		for _, ch := range l.puts {
+			ch.Encs, ch.EncodedBy = nil, s.Labels
+		}
 	}
 	for _, sp := range s.Spaces {
-		if sp.Learned != nil && l.b.in(sp.Space) == nil { // the space or its revision has come since encode
-			if err := l.b.encodeFor(ctx, sp.Space, l.labelIDs, nil); err != nil {
+		if l.puts[0].Encs.Of(sp.Space) == nil { // the space or its revision has come since Prepare
+			if err := state.Encode(ctx, l.puts, sp.Space, l.labelIDs); err != nil {
 				return err
 			}
 		}
 	}
-	// Columns of items by modality are complete: from here on tasks only read b.
+	// From here on tasks only read the changes.
 	l.collectPresence()
 	first, tasks := []work.Task{l.assignKeys}, []work.Task{l.tables.Task(l.writeKeys)}
 	for _, sp := range s.Spaces {
-		var made itemCodes = broughtCodes{l.b.codes}
-		if sp.Learned != nil {
-			made = l.b.in(sp.Space)
-		}
+		made := putCodes{l.puts, slices.IndexFunc(l.puts[0].Encs, func(e spaces.Encoding) bool { return e.Space == sp.Space })}
 		// A space that is being built gets codes, too: its builder leaves out rows that have some.
 		codes := newSpaceCodes(s, sp, l.row, made)
 		// Tables of codes are the one thing that a load changes before the store has its tables.
@@ -114,7 +115,7 @@ func (l *load) run(ctx context.Context) (err error) {
 	// The tasks end before CommitTables returns, with an error too: rollback finds no task at work.
 	err = l.c.CommitTables(ctx, l.tables, l.bytes, append(first, tasks...), l.applied)
 	if errors.Is(err, mih.ErrFull) {
-		return ErrNotBulk // storing the items one by one returns the error for that
+		return errNotBulk // storing the items one by one returns the error for that
 	}
 	return fault.Annotate(err, "bulk load")
 }
@@ -157,8 +158,9 @@ func (l *load) applied() {
 		}
 	}
 	s.FreshRow = to
-	if l.b.firstKey = l.firstKey; l.b.staged == nil { // Keys of an import is never called
-		l.b.keys = l.keys
+	l.batch.FirstKey = l.firstKey
+	for i, key := range l.keys {
+		l.puts[i].Item.Key = key
 	}
 	l.c.Touch(s)
 }
@@ -167,8 +169,8 @@ func (l *load) applied() {
 // numbers of codes must be known.
 func (l *load) counters() codec.Counters {
 	n := l.s.Counters
-	n.NextRow += uint64(l.b.n)
-	n.Items += uint64(l.b.n)
+	n.NextRow += uint64(len(l.puts))
+	n.Items += uint64(len(l.puts))
 	n.NextKey = l.nextKey
 	for _, codes := range l.spaces {
 		n.Spaces = append(n.Spaces, codes.counters())
@@ -204,11 +206,14 @@ func (n *labelNumbers) id(name string) (uint32, bool) {
 	return n.known.ID(name)
 }
 
-// numberLabels numbers all labels of the items, in the order of Items.Labels.
+// numberLabels numbers all labels: those that are registered, and then those of the items, in
+// order.
 func (l *load) numberLabels() {
 	l.labels = labelNumbers{known: l.s.Labels, next: len(l.s.Labels.All()), ids: map[string]uint32{}}
-	for _, name := range l.b.Labels.All() {
-		l.labels.add(name)
+	for _, ch := range l.batch.Changes {
+		for _, name := range ch.Item.Labels {
+			l.labels.add(name)
+		}
 	}
 }
 
@@ -235,14 +240,17 @@ func (l *load) pending(sp *state.SpaceState) *roaring.Bitmap {
 	return record.UnionOf(l.presence, sp.Positions)
 }
 
-// collectPresence turns the items that have each modality into rows, for all modalities
-// of the collection, also those that no item has.
+// collectPresence finds the rows that have each modality, for all modalities of the collection,
+// also those that no item has.
 func (l *load) collectPresence() {
-	for t := range l.s.Modalities {
-		rows := roaring.New()
-		if t < len(l.b.presence) {
-			rows = roaring.AddOffset(l.b.presence[t], l.firstRow)
+	for range l.s.Modalities {
+		l.presence = append(l.presence, roaring.New())
+	}
+	for i, ch := range l.puts {
+		for t, x := range ch.Item.Vectors {
+			if x.Present() {
+				l.presence[t].Add(l.row(i))
+			}
 		}
-		l.presence = append(l.presence, rows)
 	}
 }

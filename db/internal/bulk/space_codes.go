@@ -88,16 +88,43 @@ type itemCodes interface {
 	eachProjection(f func(i int, projection []byte) error) error
 }
 
-// broughtCodes are codes that items bring, in a collection of given codes.
-type broughtCodes struct{ codec.Codes }
+// putCodes are the codes of items to put in one space.
+type putCodes struct {
+	puts []*state.Change
+	at   int // position of the space in their Encs; -1: it has no model, and the items bring their codes
+}
 
-func (c broughtCodes) len() int                                     { return c.Len() }
-func (c broughtCodes) code(i int) codec.Code                        { return c.At(i) }
-func (c broughtCodes) from(int) codec.Provenance                    { return codec.ProvenanceGiven }
-func (c broughtCodes) eachProjection(func(int, []byte) error) error { return nil }
+func (c putCodes) len() int { return len(c.puts) }
 
-// madeCodes are the encodings of a block of a builder, which is small enough to keep them
-// as they are.
+func (c putCodes) code(i int) codec.Code {
+	if c.at < 0 {
+		return c.puts[i].Item.Code
+	}
+	return c.puts[i].Encs[c.at].Code
+}
+
+func (c putCodes) from(i int) codec.Provenance {
+	if c.at < 0 {
+		return codec.ProvenanceGiven
+	}
+	return c.puts[i].Encs[c.at].From
+}
+
+func (c putCodes) eachProjection(f func(i int, projection []byte) error) error {
+	if c.at < 0 {
+		return nil
+	}
+	for i, ch := range c.puts {
+		if p := ch.Encs[c.at].Projection; p != nil {
+			if err := f(i, p); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
+// madeCodes are the encodings of a block of a builder.
 type madeCodes []spaces.Encoding
 
 func (c madeCodes) len() int                    { return len(c) }

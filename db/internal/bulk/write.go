@@ -65,7 +65,7 @@ func (l *load) writeCounters(t *store.Stream) error {
 // writeMarks writes the last mark of each name.
 func (l *load) writeMarks(t *store.Stream) error {
 	last := map[string]record.Mark{}
-	for _, m := range l.marks {
+	for _, m := range l.batch.Marks {
 		last[m.Name] = m
 	}
 	for _, name := range slices.Sorted(maps.Keys(last)) {
@@ -95,18 +95,19 @@ func (l *load) writeKeys(t *store.Stream) error {
 // writeItems writes an item record for each row, also if it has no labels, fields or
 // payload.
 func (l *load) writeItems(t *store.Stream) error {
-	return l.b.Each(t.Ctx, RecordPart, 0, l.b.n, func(i int, it *record.Item) error {
-		return t.Records.Item(l.s.ID, l.row(i), codec.ItemRecord{Labels: l.labelIDs(it.Labels), Fields: it.Fields, Payload: it.Payload})
-	})
+	for i, ch := range l.puts {
+		it := ch.Item
+		if err := t.Records.Item(l.s.ID, l.row(i), codec.ItemRecord{Labels: l.labelIDs(it.Labels), Fields: it.Fields, Payload: it.Payload}); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 // writeFeatures writes the vectors, by row and then by modality.
 func (l *load) writeFeatures(t *store.Stream) error {
-	if l.b.extras() == nil {
-		return nil
-	}
-	return l.b.Each(t.Ctx, VectorPart, 0, l.b.n, func(i int, it *record.Item) error {
-		for m, x := range it.Vectors {
+	for i, ch := range l.puts {
+		for m, x := range ch.Item.Vectors {
 			if !x.Present() {
 				continue
 			}
@@ -114,8 +115,8 @@ func (l *load) writeFeatures(t *store.Stream) error {
 				return err
 			}
 		}
-		return nil
-	})
+	}
+	return nil
 }
 
 // writeRowKeys writes the key of each row, in blocks: the reverse of writeKeys.
@@ -125,7 +126,7 @@ func (l *load) writeRowKeys(t *store.Stream) error {
 	}
 	b := newBlockStream(t, codec.NumberKey(codec.KindRowKeys, l.s.ID, 0), -1, l.s.FreshRow)
 	var entry []byte
-	for i := range l.b.n {
+	for i := range l.puts {
 		if entry = entry[:0]; l.counted {
 			entry = strconv.AppendUint(entry, l.firstKey+uint64(i), 10)
 		} else {
@@ -142,7 +143,7 @@ func (l *load) writeRowKeys(t *store.Stream) error {
 // holds the rows of all labels in memory, as bitmaps.
 func (l *load) writeSets(t *store.Stream) error {
 	live := roaring.New()
-	live.AddRange(uint64(l.firstRow), uint64(l.firstRow)+uint64(l.b.n))
+	live.AddRange(uint64(l.firstRow), uint64(l.firstRow)+uint64(len(l.puts)))
 	if err := l.writeSet(t, codec.SetLive, 0, live); err != nil {
 		return err
 	}
@@ -151,12 +152,9 @@ func (l *load) writeSets(t *store.Stream) error {
 			return err
 		}
 	}
-	if l.b.Labels.Count() == 0 {
-		return nil
-	}
 	labelled := map[uint32]*roaring.Bitmap{}
-	err := l.b.Each(t.Ctx, RecordPart, 0, l.b.n, func(i int, it *record.Item) error {
-		for _, id := range l.labelIDs(it.Labels) {
+	for i, ch := range l.puts {
+		for _, id := range l.labelIDs(ch.Item.Labels) {
 			rows := labelled[id]
 			if rows == nil {
 				rows = roaring.New()
@@ -164,10 +162,6 @@ func (l *load) writeSets(t *store.Stream) error {
 			}
 			rows.Add(l.row(i))
 		}
-		return nil
-	})
-	if err != nil {
-		return err
 	}
 	for _, id := range slices.Sorted(maps.Keys(labelled)) {
 		if err := l.writeSet(t, codec.SetLabel, id, labelled[id]); err != nil {
@@ -208,16 +202,13 @@ func (l *load) putRows(t *store.Stream, key []byte, container uint16, layer code
 // container and value, so it reads the records again for each field, and holds the values
 // of one field in one container at a time.
 func (l *load) writeFields(t *store.Stream) error {
-	if l.b.extras() == nil {
-		return nil
-	}
 	for f, field := range l.s.Fields {
 		if !field.Indexed {
 			continue
 		}
-		for from := 0; from < l.b.n; {
+		for from := 0; from < len(l.puts); {
 			container := uint16(l.row(from) >> 16)
-			to := min(l.b.n, from+int(1<<16-l.row(from)&(1<<16-1)))
+			to := min(len(l.puts), from+int(1<<16-l.row(from)&(1<<16-1)))
 			write := l.writeSlices
 			if field.Type == record.String {
 				write = l.writeTexts
@@ -232,7 +223,8 @@ func (l *load) writeFields(t *store.Stream) error {
 }
 
 // terms returns the terms of item i, without labels. Fields may have been indexed since it was checked.
-func (l *load) terms(t *store.Stream, i int, it *record.Item) (record.Terms, error) {
+func (l *load) terms(t *store.Stream, i int) (record.Terms, error) {
+	it := l.puts[i].Item
 	err := l.s.CheckIndexed(it.Fields)
 	if err == nil {
 		return l.s.Terms(nil, it.Fields)
@@ -254,17 +246,16 @@ func (l *load) writeTexts(t *store.Stream, field, container uint16, from, to int
 		low  uint16
 	}
 	var rows []textRow
-	err := l.b.Each(t.Ctx, RecordPart, from, to, func(i int, it *record.Item) error {
-		found, err := l.terms(t, i, it)
+	for i := from; i < to; i++ {
+		found, err := l.terms(t, i)
+		if err != nil {
+			return err
+		}
 		for _, v := range found.Texts {
 			if v.Field == field {
 				rows = append(rows, textRow{v.Text, uint16(l.row(i))})
 			}
 		}
-		return err
-	})
-	if err != nil {
-		return err
 	}
 	slices.SortStableFunc(rows, func(a, b textRow) int { return strings.Compare(a.text, b.text) })
 	for len(rows) > 0 {
@@ -283,18 +274,17 @@ func (l *load) writeTexts(t *store.Stream, field, container uint16, from, to int
 // writeSlices is writeTexts for a field that is bit-sliced: of numbers, bools or times.
 func (l *load) writeSlices(t *store.Stream, field, container uint16, from, to int) error {
 	var slices state.FieldSlices
-	err := l.b.Each(t.Ctx, RecordPart, from, to, func(i int, it *record.Item) error {
-		found, err := l.terms(t, i, it)
+	for i := from; i < to; i++ {
+		found, err := l.terms(t, i)
+		if err != nil {
+			return err
+		}
 		for _, v := range found.Numbers {
 			if v.Field == field {
 				slices.Put(codec.SliceExists, uint16(l.row(i)), true)
 				slices.Change(uint16(l.row(i)), v.Image, true)
 			}
 		}
-		return err
-	})
-	if err != nil {
-		return err
 	}
 	for i, layer := range slices {
 		if layer.Added == nil {
