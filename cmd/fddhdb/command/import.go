@@ -91,12 +91,11 @@ func importCommand(e *env) *cobra.Command {
 			files have is set: no field is taken away, and an empty set of labels leaves the
 			labels as they are.
 
-			Items are stored in parts of 64 MiB, or 524,288 items, each with a note of how far
-			it is. An import that is interrupted leaves the parts that are stored, says how
-			many rows are in, and goes on there when the same command is given again. If the
-			files have changed by then, --from-row says where to begin; so it does for
-			standard input, which has no name to go on by. A smaller import is done whole or
-			not at all.
+			Items are stored in parts of 64 MiB, each with a note of how far it is. An import
+			that is interrupted leaves the parts that are stored, says how many rows are in,
+			and goes on there when the same command is given again. If the files have changed
+			by then, --from-row says where to begin; so it does for standard input, which has
+			no name to go on by. A smaller import is done whole or not at all.
 
 			A bad row ends the import. With --on-error skip such rows are left out, and the
 			reasons go to stderr; a file whose rows differ in length is refused all the
