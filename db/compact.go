@@ -9,7 +9,8 @@ import (
 // Compact gives back the disk space and the memory of what has been deleted and
 // replaced: it rewrites the store, and the indexes in memory of which a part is
 // gone. The time is that of reading and writing everything that is stored;
-// readers and writers go on. What open snapshots show stays until they are closed. It takes
+// readers and writers go on. What open snapshots show stays until they are closed; a reader that
+// holds tables for long holds Compact up by a second at most. It takes
 // up to some 256 MiB of disk space more while it lasts, less where less is free, and gives
 // ErrDiskFull where what stays does not fit.
 //

@@ -389,12 +389,6 @@ func TestCursorOfEachHit(t *testing.T) {
 				t.Fatalf("%s: order %v, want %v, %v", what, whole.Rerank, want, err)
 			}
 			for i, h := range whole.Hits {
-				if q.Rerank == db.RerankFeatures {
-					if h.Cursor != "" {
-						t.Fatalf("%s: a cursor", what)
-					}
-					continue
-				}
 				rest := q
 				rest.K, rest.Cursors, rest.After = 5, false, h.Cursor
 				got, err := search(rest)
@@ -415,7 +409,7 @@ func TestCursorOfEachHit(t *testing.T) {
 	vector := items[7].Vectors["image"]
 	check("by vectors", db.Query{From: "image", Vector: vector}, db.RerankAuto)
 	dbkit.MustTrain(t, c, db.TrainOptions{Options: model.Options{Bits: 16, Anchors: 12, Seed: 1}})
-	for _, r := range []db.Rerank{db.RerankProjection, db.RerankNone, db.RerankAsymmetric, db.RerankFeatures, db.RerankFused} {
+	for _, r := range []db.Rerank{db.RerankProjection, db.RerankNone, db.RerankAsymmetric} {
 		check(r.String(), db.Query{From: "image", Vector: vector, Rerank: r}, r)
 	}
 	check("auto", db.Query{From: "text", Vector: items[1].Vectors["text"], To: "image"}, db.RerankProjection)
@@ -432,7 +426,6 @@ func TestCursorOfAnotherQuery(t *testing.T) {
 	may := map[string]func(q *db.Query){
 		"K":          func(q *db.Query) { q.K = 7 },
 		"Plan":       func(q *db.Query) { q.Plan = db.PlanScan },
-		"Window":     func(q *db.Query) { q.Window = 3 },
 		"Cursors":    func(q *db.Query) { q.Cursors = true },
 		"Include":    func(q *db.Query) { q.Include = db.IncludeLabels },
 		"Facets":     func(q *db.Query) { q.Facets = []string{"label"} },

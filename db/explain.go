@@ -18,7 +18,7 @@ func (c *Collection) Explain(ctx context.Context, q Query, radius int) (*Explain
 	var res *Result
 	err := c.read(func(v *state.View, cv *state.CollectionView) error {
 		start := time.Now()
-		s, err := c.searcher(ctx, v, cv, &q, radius >= 0)
+		s, err := c.searcher(ctx, v, cv, &q)
 		if err != nil {
 			return err
 		}

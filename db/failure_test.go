@@ -395,8 +395,8 @@ func TestTrainRefuses(t *testing.T) {
 		opt    db.TrainOptions
 		want   error
 	}{
-		"no items":          {func(items []*db.Item) { clear(items) }, db.TrainOptions{}, model.ErrNoItems},
-		"no labels":         {func(items []*db.Item) { relabel(items) }, db.TrainOptions{Options: model.Options{Method: model.MethodLabels}}, model.ErrNoLabels},
+		"no items":          {func(items []*db.Item) { clear(items) }, db.TrainOptions{Options: model.Options{Method: model.MethodCCAITQ}}, model.ErrNoItems},
+		"no labels":         {func(items []*db.Item) { relabel(items) }, db.TrainOptions{}, model.ErrNoLabels},
 		"one class":         {func(items []*db.Item) { relabel(items, "cat") }, db.TrainOptions{}, model.ErrOneClass},
 		"more than bits":    {func(items []*db.Item) { many(items) }, db.TrainOptions{Options: model.Options{Bits: 8}}, nil},
 		"too many anchors":  {nil, db.TrainOptions{Options: model.Options{Anchors: 7}}, nil},

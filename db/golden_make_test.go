@@ -130,12 +130,12 @@ func makeGolden(t *testing.T, mem *vfs.MemFS) {
 	// Codes without labels, by each method.
 	free := goldenCollection(t, d, "free", db.Schema{Modalities: []db.Modality{{Name: "e", Dim: 12}}, Fields: embeddedSchema.Fields})
 	goldenPut(t, free, embeddedItems(0, 40, 12, 1))
-	dbkit.MustTrain(t, free, db.TrainOptions{Options: model.Options{Method: model.MethodRotation, Bits: 24, Seed: 1}})
+	dbkit.MustTrain(t, free, db.TrainOptions{Options: model.Options{Method: model.MethodITQ, Bits: 24, Seed: 1}})
 	dbkit.MustTrain(t, free, db.TrainOptions{Options: model.Options{Method: model.MethodITQ, Bits: 8}, Activate: true})
 	goldenPut(t, free, embeddedItems(40, 10, 12, 1))
 	paired := goldenCollection(t, d, "paired", pairedSchema)
 	goldenPut(t, paired, pairedItems(70))
-	dbkit.MustTrain(t, paired, db.TrainOptions{Options: model.Options{Bits: 16}})
+	dbkit.MustTrain(t, paired, db.TrainOptions{Options: model.Options{Method: model.MethodCCAITQ, Bits: 16}})
 
 	putMarks(t, d, "position", "1", "gone", "1", "log/1", "one")
 	putMarks(t, d, "position", "20", "gone", "")

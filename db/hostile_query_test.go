@@ -62,10 +62,10 @@ func TestAnswersAreNoLongerThanThereAreItems(t *testing.T) {
 	c, codes := hostile(t)
 	const each = 1 << 10 // bytes an item
 	for _, k := range []int{1 << 31, math.MaxInt - 1, math.MaxInt} {
-		for r := db.RerankProjection; r <= db.RerankFeatures; r++ {
+		for r := db.RerankProjection; r <= db.RerankAsymmetric; r++ {
 			for _, where := range []string{"", "year >= 0"} {
 				costs(t, "search", 4<<20, func() {
-					res, err := c.Search(ctx, db.Query{Key: "k7", From: "text", To: "image", K: k, Window: k, Where: where, Rerank: r})
+					res, err := c.Search(ctx, db.Query{Key: "k7", From: "text", To: "image", K: k, Where: where, Rerank: r})
 					if err != nil || len(res.Hits) != 200 || res.Next != "" {
 						t.Errorf("k = %d, %v: %v", k, r, err)
 					}
@@ -100,7 +100,7 @@ func TestAnswersAreNoLongerThanThereAreItems(t *testing.T) {
 		})
 	}
 	n := 0
-	for _, err := range codes.Neighbors(ctx, db.Query{Key: "7", Window: math.MaxInt, K: math.MaxInt}) {
+	for _, err := range codes.Neighbors(ctx, db.Query{Key: "7", K: math.MaxInt}) {
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -147,7 +147,6 @@ func TestHostileQueriesAreRefused(t *testing.T) {
 	for name, q := range map[string]db.Query{
 		"a negative k":          {Key: "k1", K: -1},
 		"the least k":           {Key: "k1", K: math.MinInt},
-		"a negative window":     {Key: "k1", From: "text", Rerank: db.RerankFeatures, Window: math.MinInt},
 		"no order":              {Key: "k1", Rerank: 99},
 		"no order below":        {Key: "k1", Rerank: -1},
 		"no plan":               {Key: "k1", Plan: 99},
@@ -172,7 +171,6 @@ func TestHostileQueriesAreRefused(t *testing.T) {
 		"a cursor of strangers": {Key: "k1", After: cursor},
 		"a cursor of noise":     {Key: "k1", After: strings.Repeat("A", 1<<20)},
 		"half a cursor":         {Key: "k1", After: cursor[:len(cursor)/2]},
-		"a cursor of codes":     {Key: "k1", From: "text", Rerank: db.RerankFeatures, After: cursor},
 	} {
 		check := func(how string, err error) {
 			if !errors.Is(err, db.ErrInvalid) || len(err.Error()) > 1<<10 {
@@ -245,7 +243,7 @@ func TestLargestVectors(t *testing.T) {
 		for i := range v {
 			v[i] = x
 		}
-		for r := db.RerankProjection; r <= db.RerankFeatures; r++ {
+		for r := db.RerankProjection; r <= db.RerankAsymmetric; r++ {
 			if _, err := c.Search(ctx, db.Query{From: "text", Vector: v, Rerank: r}); err != nil && !errors.Is(err, db.ErrInvalid) {
 				t.Errorf("%g, %v: %v", x, r, err)
 			}

@@ -65,10 +65,10 @@ func TestIndexOnlyCollection(t *testing.T) {
 			t.Errorf("%s: %v", what, err)
 		}
 	}
-	features := db.Query{From: "image", To: "text", Vector: full[0].Vectors["image"], Rerank: db.RerankFeatures}
-	_, _, training := c.EvaluateTraining(ctx, db.TrainOptions{}, db.Evaluation{Queries: map[string][][]float32{"image": {features.Vector}}, Labels: [][]string{{"class1"}}})
+	vectors := db.Query{From: "image", To: "text", Vector: full[0].Vectors["image"], Recall: 1}
+	_, _, training := c.EvaluateTraining(ctx, db.TrainOptions{}, db.Evaluation{Queries: map[string][][]float32{"image": {vectors.Vector}}, Labels: [][]string{{"class1"}}})
 	for what, err := range map[string]error{
-		"rerank":   dbkit.Second(c.Search(ctx, features)),
+		"recall":   dbkit.Second(c.Search(ctx, vectors)),
 		"training": training,
 		"created":  dbkit.Second(is.CreateCollection(ctx, "other", db.Schema{Modalities: []db.Modality{{Name: "image", Dim: 3}}, IndexOnly: true})),
 	} {
@@ -105,7 +105,7 @@ func TestIndexOnlyCollection(t *testing.T) {
 		t.Errorf("by a modality that is none: %v", err)
 	}
 	// Evaluation and encoding take the vectors that they are given.
-	e := db.Evaluation{Queries: map[string][][]float32{"image": {features.Vector}}, Labels: [][]string{{"class1"}}}
+	e := db.Evaluation{Queries: map[string][][]float32{"image": {vectors.Vector}}, Labels: [][]string{{"class1"}}}
 	want, err := was.Evaluate(ctx, e)
 	if err != nil {
 		t.Fatal(err)

@@ -71,7 +71,8 @@ type resultForm struct {
 }
 
 // MarshalJSON implements json.Marshaler: {"hits", "next", "total", "space", "revision", "rerank",
-// "facets", "approximate"}. Hits are never null, next is at the end, there is no total of 0 and no rerank of auto, facets are there
+// "facets", "approximate"}. Hits are never null, next is at the end, there is no total of 0 and no rerank of
+// RerankAuto, facets are there
 // where there are some, and approximate where it is true.
 func (r Result) MarshalJSON() ([]byte, error) {
 	f := resultForm{Hits: r.Hits, Total: r.Total, Space: r.Space, Revision: r.Revision, Facets: r.Facets, Approximate: r.Approximate}

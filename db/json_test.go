@@ -139,8 +139,8 @@ func TestJSONForms(t *testing.T) {
 		{db.Result{Space: 1, Revision: 2}, `{"hits":[],"next":null,"space":1,"revision":2}`},
 		{db.Result{Facets: []db.Facets{{By: "x", Counts: []db.FacetCount{{"a", 2}, {int64(3), 1}, {2.0, 1}, {true, 1}}, Distinct: 5, Missing: 1, Items: 6}}},
 			`{"hits":[],"next":null,"space":0,"revision":0,"facets":[{"by":"x","counts":[{"value":"a","items":2},{"value":3,"items":1},{"value":2.0,"items":1},{"value":true,"items":1}],"distinct":5,"missing":1,"items":6}]}`},
-		{db.Result{Hits: []db.Hit{{Key: "a", Score: math.NaN(), Similarity: nan}}, Next: "AQ", Total: 3, Space: 1, Revision: 1, Rerank: db.RerankFused},
-			`{"hits":[{"key":"a","row":0,"distance":0,"score":null,"similarity":null}],"next":"AQ","total":3,"space":1,"revision":1,"rerank":"fused"}`},
+		{db.Result{Hits: []db.Hit{{Key: "a", Score: math.NaN(), Similarity: nan}}, Next: "AQ", Total: 3, Space: 1, Revision: 1, Rerank: db.RerankAsymmetric},
+			`{"hits":[{"key":"a","row":0,"distance":0,"score":null,"similarity":null}],"next":"AQ","total":3,"space":1,"revision":1,"rerank":"asymmetric"}`},
 		{db.Item{Key: "a"}, `{"key":"a","labels":[]}`},
 		{db.Item{
 			Key: "a", Vectors: map[string][]float32{"image": {0.25, 1}}, Sparse: map[string]db.Sparse{"text": {Index: []uint32{3}, Value: []float32{2}}, "tags": {}},

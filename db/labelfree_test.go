@@ -61,43 +61,35 @@ func openWith(t testing.TB, fs vfs.FS, schema db.Schema, items []*db.Item) (*db.
 	return d, c
 }
 
-// A training without labels changes no answer that vectors can give, nor where a cursor goes on.
-func TestLabelFreeKeepsAnswers(t *testing.T) {
+// Codes without labels leave every answer by vectors as it was, for a query with a Recall.
+func TestLabelFreeKeepsVectors(t *testing.T) {
 	items := embeddedItems(0, 600, 32, 1)
 	_, c := openWith(t, vfs.NewMem(), embeddedSchema, items)
 	x := items[7].Vectors["e"]
 	queries := []db.Query{
-		{From: "e", Vector: x, K: 20}, {From: "e", To: "e", Vector: x, K: 20}, {From: "e", Key: "k9", K: 20}, {Key: "k9", K: 20, ExcludeSelf: true},
-		{From: "e", Vector: x, Where: "year = 2001", K: 20}, {From: "e", Vector: x, MinSimilarity: .5, K: 20}, {From: "e", Vector: x, K: 20, Plan: db.PlanScan},
+		{From: "e", Vector: x}, {From: "e", To: "e", Vector: x}, {From: "e", Key: "k9"}, {Key: "k9", ExcludeSelf: true},
+		{From: "e", Vector: x, Where: "year = 2001"}, {From: "e", Vector: x, MinSimilarity: .5}, {From: "e", Vector: x, Plan: db.PlanScan},
+	}
+	for i := range queries {
+		queries[i].Recall, queries[i].K = 1, 20
 	}
 	before, err := c.SearchAll(ctx, queries)
 	if err != nil {
 		t.Fatal(err)
 	}
-	training := dbkit.MustTrain(t, c, db.TrainOptions{})
-	if !training.Method.LabelFree() || !training.Active || training.Items != 600 || training.TrainItems != 600 || training.Recall == nil {
+	training := dbkit.MustTrain(t, c, db.TrainOptions{Options: model.Options{Method: model.MethodITQ}})
+	if !training.Active || training.Items != 600 || training.TrainItems != 600 || training.Bits != model.DefaultLabelFreeBits {
 		t.Errorf("%+v", training)
 	}
-	dbkit.MustTrain(t, c, db.TrainOptions{Options: model.Options{Method: model.MethodRotation, Bits: 32}})
 	after, err := c.SearchAll(ctx, queries)
 	if err != nil {
 		t.Fatal(err)
 	}
 	for i, q := range queries {
-		for _, space := range []db.Space{0, 1, 2} {
-			q.Space = space
-			x, res, err := c.Explain(ctx, q, -1)
-			if err != nil || x.Plan != "vectors" {
-				t.Fatalf("%+v: %+v, %v", q, x, err)
-			}
-			for _, got := range [][]db.Hit{res.Hits, after[i].Hits} {
-				if !slices.EqualFunc(got, before[i].Hits, func(a, b db.Hit) bool { return a.Key == b.Key && a.Similarity == b.Similarity }) {
-					t.Errorf("%+v: %v, before the training %v", q, got, before[i].Hits)
-				}
-			}
+		if !slices.EqualFunc(after[i].Hits, before[i].Hits, func(a, b db.Hit) bool { return a.Key == b.Key && a.Similarity == b.Similarity }) {
+			t.Errorf("%+v: %v, before the training %v", q, after[i].Hits, before[i].Hits)
 		}
-		q.Space, q.After = 0, before[i].Next
-		if q.After == "" {
+		if q.After = before[i].Next; q.After == "" {
 			continue
 		}
 		if page, err := c.Search(ctx, q); err != nil || len(page.Hits) == 0 || page.Hits[0].Similarity > before[i].Hits[len(before[i].Hits)-1].Similarity {
@@ -106,21 +98,17 @@ func TestLabelFreeKeepsAnswers(t *testing.T) {
 	}
 }
 
-// Queries that vectors cannot answer, or that ask for codes, are answered by codes: as a linear scan of
-// the codes of items has it.
+// Queries are answered by codes: as a linear scan of the codes of items has it.
 func TestLabelFreeCodes(t *testing.T) {
 	items, fs := pairedItems(500), vfs.NewMem()
 	d, c := openWith(t, fs, pairedSchema, items)
-	training := dbkit.MustTrain(t, c, db.TrainOptions{Options: model.Options{Bits: 32}})
-	if training.Method != model.MethodCCAITQ || !training.Recall.Paired {
-		t.Fatalf("%v, %+v", training.Method, training.Recall)
-	}
+	dbkit.MustTrain(t, c, db.TrainOptions{Options: model.Options{Method: model.MethodCCAITQ, Bits: 32}})
 	x := items[3].Vectors["image"]
 	for _, of := range []struct {
 		q      db.Query
 		radius int
 	}{
-		{db.Query{From: "image", To: "text", Vector: x}, -1}, {db.Query{From: "image", Vector: x, Rerank: db.RerankProjection}, -1},
+		{db.Query{From: "image", To: "text", Vector: x}, -1}, {db.Query{From: "image", Vector: x}, -1},
 		{db.Query{From: "image", Vector: x}, 9}, {db.Query{From: "image", To: "image", Vector: x, Rerank: db.RerankNone}, -1},
 		{db.Query{Key: "k3"}, -1}, {db.Query{Key: "k4", From: "image"}, -1}, // k4 has no image
 		{db.Query{Code: mustGet(t, c, "k3").Code}, -1},
@@ -194,7 +182,7 @@ func TestLabelFreeSpaces(t *testing.T) {
 	}
 	items := embeddedItems(0, 400, 32, 1)
 	dbkit.PutAll(t, d, c, items[:300])
-	dbkit.MustTrain(t, c, db.TrainOptions{Options: model.Options{Method: model.MethodRotation, Bits: 40}})
+	dbkit.MustTrain(t, c, db.TrainOptions{Options: model.Options{Method: model.MethodITQ, Bits: 40}})
 	dbkit.MustTrain(t, c, db.TrainOptions{Options: model.Options{Method: model.MethodITQ, Bits: 16}, Activate: true})
 	// Later items, with labels too, one by one and in bulk; changed and deleted ones.
 	for _, it := range items[300:320] {
@@ -289,7 +277,7 @@ func TestLabelFreeDrift(t *testing.T) {
 	if _, err := c.Drift(ctx); !errors.Is(err, db.ErrNoModel) {
 		t.Errorf("before the training: %v", err)
 	}
-	dbkit.MustTrain(t, c, db.TrainOptions{Options: model.Options{Bits: 64}})
+	dbkit.MustTrain(t, c, db.TrainOptions{Options: model.Options{Method: model.MethodITQ, Bits: 64}})
 	if drift, err := c.Drift(ctx); drift != nil || err != nil {
 		t.Errorf("without later items: %+v, %v", drift, err)
 	}
@@ -372,7 +360,7 @@ func TestEvaluateNeighborsOfASharedSpace(t *testing.T) {
 		items = append(items, &db.Item{Key: fmt.Sprint(i), Vectors: map[string][]float32{[]string{"image", "text"}[i%2]: x}})
 	}
 	_, c := openWith(t, vfs.NewMem(), schema, items)
-	dbkit.MustTrain(t, c, db.TrainOptions{Options: model.Options{Bits: 24}})
+	dbkit.MustTrain(t, c, db.TrainOptions{Options: model.Options{Method: model.MethodITQ, Bits: 24}})
 	e := db.NeighborEvaluation{Queries: map[string][][]float32{"image": synth.Embeddings(1000, 20, 16, 1)}, K: 5, Windows: []int{5, 30, 150}}
 	got, err := c.EvaluateNeighbors(ctx, e)
 	if err != nil || len(got) != 1 || got[0].Items != 150 {
@@ -405,7 +393,7 @@ func TestEvaluateNeighbors(t *testing.T) {
 	if _, err := c.EvaluateNeighbors(ctx, e); !errors.Is(err, db.ErrNoModel) {
 		t.Errorf("before the training: %v", err)
 	}
-	dbkit.MustTrain(t, c, db.TrainOptions{Options: model.Options{Method: model.MethodRotation, Bits: 24}})
+	dbkit.MustTrain(t, c, db.TrainOptions{Options: model.Options{Method: model.MethodITQ, Bits: 24}})
 	got, err := c.EvaluateNeighbors(ctx, e)
 	if err != nil || len(got) != 1 || got[0].Modality != "e" || got[0].Queries != 20 || got[0].Items != 240 || got[0].K != 5 || len(got[0].Windows) != 3 {
 		t.Fatalf("%+v, %v", got, err)
@@ -432,11 +420,14 @@ func TestEvaluateNeighbors(t *testing.T) {
 	}
 }
 
-// What auto learns depends on labels alone; and mistakes say what to do.
+// A training learns without labels by a method that does alone; and mistakes say what to do.
 func TestLabelFreeTraining(t *testing.T) {
 	items := embeddedItems(0, 200, 32, 1)
 	_, c := openWith(t, vfs.NewMem(), embeddedSchema, items)
-	if training := dbkit.MustTrain(t, c, db.TrainOptions{Rows: 150, Options: model.Options{Bits: 16}}); training.TrainItems != 150 || training.Items != 200 {
+	if _, err := c.Train(ctx, db.TrainOptions{}); !errors.Is(err, db.ErrInvalid) || !errors.Is(err, model.ErrNoLabels) || !strings.Contains(err.Error(), "the method itq") {
+		t.Errorf("without a method: %v", err)
+	}
+	if training := dbkit.MustTrain(t, c, db.TrainOptions{Rows: 150, Options: model.Options{Method: model.MethodITQ, Bits: 16}}); training.TrainItems != 150 || training.Items != 200 {
 		t.Errorf("%+v", training)
 	}
 	for i, it := range items[:40] {
@@ -461,12 +452,12 @@ func TestLabelFreeTraining(t *testing.T) {
 	if it := mustGet(t, in, "k0"); err != nil || !slices.Equal(it.Code, code) {
 		t.Errorf("the code of a labelled item is %x, that of its vector %x (%v)", it.Code, code, err)
 	}
-	_, err = c.Train(ctx, db.TrainOptions{Options: model.Options{Method: model.MethodRotation, Anchors: 5}})
+	_, err = c.Train(ctx, db.TrainOptions{Options: model.Options{Method: model.MethodITQ, Anchors: 5}})
 	if !errors.Is(err, db.ErrInvalid) || !errors.Is(err, model.ErrOption) || !strings.Contains(err.Error(), "anchors") {
 		t.Errorf("anchors: %v", err)
 	}
 	_, empty := openWith(t, vfs.NewMem(), embeddedSchema, nil)
-	if _, err := empty.Train(ctx, db.TrainOptions{}); !errors.Is(err, db.ErrInvalid) || !strings.Contains(err.Error(), "no items to learn from") {
+	if _, err := empty.Train(ctx, db.TrainOptions{Options: model.Options{Method: model.MethodITQ}}); !errors.Is(err, db.ErrInvalid) || !strings.Contains(err.Error(), "no items to learn from") {
 		t.Errorf("without items: %v", err)
 	}
 	apart := pairedItems(200)
@@ -474,7 +465,7 @@ func TestLabelFreeTraining(t *testing.T) {
 		delete(it.Vectors, []string{"image", "text"}[i%2])
 	}
 	_, unpaired := openWith(t, vfs.NewMem(), pairedSchema, apart)
-	if _, err := unpaired.Train(ctx, db.TrainOptions{}); !errors.Is(err, model.ErrUnpaired) || !strings.Contains(err.Error(), "Put items that have both") {
+	if _, err := unpaired.Train(ctx, db.TrainOptions{Options: model.Options{Method: model.MethodCCAITQ}}); !errors.Is(err, model.ErrUnpaired) || !strings.Contains(err.Error(), "Put items that have both") {
 		t.Errorf("items of one modality each: %v", err)
 	}
 	// Where no item has one of the modalities, the rest is one space.
@@ -485,8 +476,8 @@ func TestLabelFreeTraining(t *testing.T) {
 		}
 	}
 	_, alone := openWith(t, vfs.NewMem(), pairedSchema, images)
-	training := dbkit.MustTrain(t, alone, db.TrainOptions{})
-	if training.Method == model.MethodCCAITQ || !slices.Equal(training.LeftOut, []string{"text"}) {
-		t.Errorf("of images alone: %v, left out %v", training.Method, training.LeftOut)
+	training := dbkit.MustTrain(t, alone, db.TrainOptions{Options: model.Options{Method: model.MethodITQ}})
+	if !slices.Equal(training.LeftOut, []string{"text"}) {
+		t.Errorf("of images alone: left out %v", training.LeftOut)
 	}
 }

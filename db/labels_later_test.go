@@ -23,7 +23,8 @@ func TestLabelsLater(t *testing.T) {
 	const n = 200
 	items, fs := pairedItems(n), vfs.NewMem()
 	d, c := openWith(t, fs, pairedSchema, items)
-	if training := dbkit.MustTrain(t, c, db.TrainOptions{Options: model.Options{Bits: 16}}); !training.Method.LabelFree() || !training.Active {
+	free := db.TrainOptions{Options: model.Options{Method: model.MethodCCAITQ, Bits: 16}}
+	if training := dbkit.MustTrain(t, c, free); !training.Active {
 		t.Fatalf("%+v", training)
 	}
 	checkInEach(t, c, items, 1)
@@ -67,9 +68,7 @@ func TestLabelsLater(t *testing.T) {
 		t.Errorf("%+v, %v", updated, err)
 	}
 	checkInEach(t, c, items, 1, fddh)
-	if training := dbkit.MustTrain(t, c, db.TrainOptions{Options: model.Options{Bits: 16}}); !training.Method.LabelFree() {
-		t.Errorf("without any labels again: %v", training.Method)
-	}
+	dbkit.MustTrain(t, c, free)
 	dbkit.CheckSound(t, d, "in the end")
 }
 
@@ -78,11 +77,7 @@ func checkInEach(t *testing.T, c *db.Collection, items []*db.Item, spaces ...db.
 	t.Helper()
 	for _, space := range spaces {
 		checkCodesOf(t, c, items, space)
-		// The space without labels answers by vectors what they can answer, the other one if it is asked to.
-		q := db.Query{Space: space, From: "image", To: "image", Vector: items[1].Vectors["image"], K: 30}
-		if space != 1 {
-			q.Recall = 1
-		}
+		q := db.Query{Space: space, From: "image", To: "image", Vector: items[1].Vectors["image"], K: 30, Recall: 1}
 		e, res, err := c.Explain(ctx, q, -1)
 		if err != nil || e.Plan != "vectors" {
 			t.Fatalf("space %d: %+v, %v", space, e, err)

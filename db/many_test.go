@@ -83,13 +83,13 @@ func TestSearchAllInLargeCodes(t *testing.T) {
 		if err := d.WaitForIndex(ctx); err != nil {
 			t.Fatal(err)
 		}
-		if _, err := c.Search(ctx, db.Query{From: "text", Vector: items[0].Vectors["text"], Rerank: db.RerankFused}); err != nil {
+		if _, err := c.Search(ctx, db.Query{From: "text", Vector: items[0].Vectors["text"]}); err != nil {
 			t.Fatal(err)
 		}
 	}
 	var queries []db.Query
 	for i := range 64 {
-		q := db.Query{From: "text", Vector: items[i].Vectors["text"], Rerank: db.Rerank(i % 6), K: 1 + i*7}
+		q := db.Query{From: "text", Vector: items[i].Vectors["text"], Rerank: db.Rerank(i) % (db.RerankAsymmetric + 1), K: 1 + i*7}
 		if i%9 == 0 {
 			q.To = "image"
 		}
@@ -114,7 +114,7 @@ func TestSearchAllInEveryOrder(t *testing.T) {
 	dbkit.MustTrain(t, c, db.TrainOptions{Options: model.Options{Bits: 32}})
 	var queries []db.Query
 	for i := range 40 {
-		queries = append(queries, db.Query{From: "text", Vector: items[i].Vectors["text"], Rerank: db.Rerank(i % 6), Plan: db.Plan(i / 6 % 6), K: 1 + i})
+		queries = append(queries, db.Query{From: "text", Vector: items[i].Vectors["text"], Rerank: db.Rerank(i) % (db.RerankAsymmetric + 1), Plan: db.Plan(i / 4 % 6), K: 1 + i})
 	}
 	sameAlone(t, c, queries)
 }

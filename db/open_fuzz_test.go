@@ -131,14 +131,14 @@ func use(d *db.DB) {
 				for _, space := range []db.Space{0, 1, 2} {
 					q := db.Query{Key: "k5", To: to, Plan: plan, Space: space, K: 1 << 31}
 					if plan == db.PlanDisk {
-						q.K, q.Window = 3, 3 // all postings would take most of the time
+						q.K = 3 // all postings would take most of the time
 					}
 					if _, err := c.Search(ctx, q); err != nil && name == "codes" {
 						q.Key = "5"
 						_, _ = c.Search(ctx, q)
 					}
 					q.From = "text"
-					q.Rerank = db.RerankFeatures
+					q.Rerank = db.RerankAuto
 					_, _, _ = c.Explain(ctx, q, -1)
 					q.Rerank = db.RerankAsymmetric
 					_, _ = c.CountRadius(ctx, q, 3)

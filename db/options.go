@@ -40,10 +40,9 @@ type Options struct {
 	IndexCacheBytes int64
 
 	// RerankCacheBytes bounds the memory of what puts hits in order, of all collections
-	// together: the projections of items, a byte a bit of the code for each item; and, of
-	// modalities by which RerankFeatures or RerankFused, which RerankAuto can be, has been
-	// asked for since opening, or that were searched in without a model, their vectors with a
-	// byte a dimension. 1 GiB by default, negative for none. What would exceed it, of the latest
+	// together: the projections of items, a byte a bit of the code for each item; and the
+	// vectors, with a byte a dimension, of modalities that a search has compared since opening
+	// (see RerankAuto). 1 GiB by default, negative for none. What would exceed it, of the latest
 	// items, each search that needs it reads from the store. Answers are the same.
 	RerankCacheBytes int64
 

@@ -49,7 +49,7 @@ type Query struct {
 
 	// ExcludeSelf leaves the item of Key out of the answer, and of its Total. Otherwise
 	// it is a hit as every item that To and Where admit, at the place of its code: the
-	// first of the items that share its code, in every order but that of features. A
+	// first of the items that share its code. A
 	// query that is its stored code has it as the first hit of all. One by its features
 	// may be nearer to other codes, as its code can come from its labels.
 	ExcludeSelf bool
@@ -100,22 +100,15 @@ type Query struct {
 	// Rerank is the order of the answer.
 	Rerank Rerank
 
-	// Window is how many of the first items RerankFeatures puts in order; 0 means
-	// 200, or 2 K if that is more. It is at least K. Vectors of it that bounds do not
-	// rule out are read, some microseconds each.
-	Window int
-
 	// After, if not empty, is the cursor of a Result of the same query: the
 	// answer goes on behind it. It says where in the order that answer ended, so
 	// that items that come or go in between do not shift what follows.
 	After string
 
 	// MinSimilarity, if not 0, leaves out hits with less Similarity, from -1 to 1, as if the
-	// items were not there; by RerankFused also those that lack the modality of the query. By
-	// RerankFeatures it leaves hits out of the window, and all behind it; totals within a
-	// radius count these. Where answers are by vectors (see RerankAuto) it is a similarity by the Metric
-	// of From, by Dot any number. Else it is for queries by a vector, or by the key of an item that has
-	// one, and for every Rerank but RerankNone, and RerankAuto, which compares one thing or another. Each
+	// items were not there. Where answers are by vectors alone (see RerankAuto) it is a similarity by the
+	// Metric of From, by Dot any number. Else it is of projections: for RerankProjection and
+	// RerankAsymmetric, and queries by a vector, or by the key of an item that has one. Each
 	// item of each code that may be in the answer is then compared with the query, some nanoseconds each.
 	MinSimilarity float32
 
@@ -124,7 +117,7 @@ type Query struct {
 	// to 1, which is exact; 0 is the recall that the index was made with. Result.Approximate says
 	// that an answer may lack items. Those that it has are in order, with exact similarities, and
 	// match Where. What a page lacks no later page has: its cursor is behind it. Where a collection has
-	// codes of labels a Recall asks for an answer by vectors. Searches by codes are always exact.
+	// codes a Recall asks for an answer by vectors. Searches by codes are always exact.
 	Recall float64
 
 	// Cursors gives each hit a cursor of its own, Hit.Cursor, so that an answer can go on behind any of
@@ -161,19 +154,16 @@ const (
 	PlanBlockScan = mih.PlanBlockScan // all codes in the store
 )
 
-// Rerank is an order of answers. Each of them is the same by every Plan, and all but
-// RerankFeatures can be read on with a cursor.
+// Rerank is an order of answers. Each of them is the same by every Plan.
 type Rerank int
 
 const (
-	// RerankAuto compares vectors, exactly and without codes, where nothing is trained. It does so
-	// as well in a space that was learned without labels, for a query by a vector, or by the key of
-	// an item that has one, that looks for the same modality (Query.To), or for any: such codes find
-	// no more than vectors tell. It does not within a radius. Else it is RerankFused for a query by a vector of a dense modality that all items have,
-	// in a collection of up to 40,000 items, whose vectors of it take up to 16 MiB at 8 bits a
-	// dimension. Else it is RerankProjection. It does not depend on what is in memory, nor on
-	// Options; Explain tells which of them it is. An index-only collection has no vectors. With
-	// a cursor an answer goes on in the order in which it has begun.
+	// RerankAuto is RerankProjection, but the items of one code come by the cosine between their vectors and
+	// that of the query, at 8 bits a dimension, where the query is a vector of a dense modality that all items
+	// have, up to 40,000 of them and 16 MiB. Without codes, or for a Query.Recall, it compares vectors alone.
+	//
+	// Result.Rerank and Explain say which of these it was. It does not depend on what is in memory, nor on
+	// Options. With a cursor an answer goes on in the order in which it has begun.
 	RerankAuto Rerank = iota
 	// RerankProjection orders items by distance, then by the score of their code,
 	// and those of one code by Hit.Similarity: the cosine between the real-valued
@@ -190,32 +180,10 @@ const (
 	// by code has the scores that its distances give it, and so the order of
 	// RerankNone. The postings of PlanDisk do not find scores: it reads all codes.
 	RerankAsymmetric
-	// RerankFeatures takes the first items in the order of RerankProjection, see
-	// Query.Window, and orders them by the squared Euclidean distance between the
-	// vector of the query and theirs of the same modality, the nearest first; those
-	// that lack it come after the others, as they were. What lies behind the window
-	// follows as it was. It is for queries by a vector, or by the key of an item
-	// that has one, of a modality that some item that may be a hit has.
-	//
-	// The squared distance is what the kernels of a model see of features; of vectors
-	// at length 1 it is the order of the cosine. As what comes or goes moves others
-	// into the window or out of it, there are no cursors: ask for more with K.
-	RerankFeatures
-	// RerankFused is RerankProjection with vectors in place of projections where there are
-	// any: the items of one code come by the cosine between the vector of the query and
-	// theirs of the same modality, with 8 bits a dimension; those that lack the modality
-	// come behind them, by the cosine of projections. So what a code finds is as good by
-	// labels as ever, and what looks or reads most like the query comes first of it. A query
-	// that is no vector, or one of a sparse modality, is answered as by RerankProjection.
-	//
-	// The vectors come into memory when this order is first asked for, see
-	// Options.RerankCacheBytes. Those that are not there have to be read, all of a code that
-	// the answer reaches: some microseconds each.
-	RerankFused
 )
 
 // possibleReranks lists the names in errors.
-const possibleReranks = "auto, projection, none, asymmetric, features and fused"
+const possibleReranks = "auto, projection, none and asymmetric"
 
 func (r Rerank) String() string {
 	if r.known() {
@@ -244,15 +212,13 @@ type Hit struct {
 	// code of the item as +-1: the larger the nearer. NaN for queries by code.
 	Score float64
 
-	// Similarity of an answer by vectors (see RerankAuto) is that of these, by their Metric. Else it is
-	// what decided between this item and others of its code: the cosine between the projection of the query
-	// and that of the item, which has 8 bits a dimension; 0 for an item without features. By
-	// RerankFused it is that of the vectors, for items that have one. By RerankFeatures it is 1 / (1 + d) for the squared Euclidean
-	// distance d between the vectors, and decides alone. NaN where nothing was compared: for
-	// queries by code, for RerankNone, and behind the window of RerankFeatures.
+	// Similarity is what decided. Of an answer by vectors alone (see RerankAuto) it is that of these, by
+	// their Metric. Else it is the cosine between the projection of the query and that of the item, or
+	// between their vectors where these decide, with 8 bits a dimension; 0 for an item that has none. NaN
+	// where nothing was compared: for queries by code, and for RerankNone.
 	Similarity float32
 
-	Cursor string // behind this hit, if Query.Cursors asks for it; "" by RerankFeatures, and of Neighbors
+	Cursor string // behind this hit, if Query.Cursors asks for it; "" of Neighbors
 
 	// Item has the key and what Query.Include asks for; nil if it asks for nothing. It is the
 	// caller's.
@@ -284,8 +250,8 @@ type Result struct {
 	Space    Space  // that the codes are of
 	Revision uint32
 
-	// Rerank is the order of the answer: what RerankAuto has stood for, or RerankAuto where the answer
-	// is by vectors.
+	// Rerank is the order of the answer. RerankAuto says that vectors have decided: alone where Space is 0,
+	// else among the items of each code.
 	Rerank Rerank
 
 	// Facets are the counts that Query.Facets asks for, in that order.
@@ -310,7 +276,7 @@ func (c *Collection) Search(ctx context.Context, q Query) (*Result, error) {
 	var res *Result
 	hits, plan := 0, PlanAuto
 	err := c.read(func(v *state.View, cv *state.CollectionView) error {
-		s, err := c.searcher(ctx, v, cv, &q, false)
+		s, err := c.searcher(ctx, v, cv, &q)
 		if err != nil {
 			return err
 		}
@@ -342,7 +308,7 @@ func (c *Collection) SearchRadius(ctx context.Context, q Query, radius int) (*Ru
 	var r *Runs
 	total, plan := 0, PlanAuto
 	err := c.read(func(v *state.View, cv *state.CollectionView) error {
-		s, err := c.searcher(ctx, v, cv, &q, true)
+		s, err := c.searcher(ctx, v, cv, &q)
 		if err != nil {
 			return err
 		}
@@ -369,7 +335,7 @@ func (c *Collection) CountRadius(ctx context.Context, q Query, radius int) (int,
 	ctx, call := c.db.state.Signals.Call(ctx, event.OpCountRadius, c.name)
 	n, plan := 0, PlanAuto
 	err := c.read(func(v *state.View, cv *state.CollectionView) error {
-		s, err := c.searcher(ctx, v, cv, &q, true)
+		s, err := c.searcher(ctx, v, cv, &q)
 		if err != nil {
 			return err
 		}
@@ -398,7 +364,7 @@ func (q *Query) inside() search.Query {
 	s := search.Query{
 		From: q.From, To: q.To, Vector: q.Vector, Key: q.Key, Code: q.Code, ExcludeSelf: q.ExcludeSelf,
 		Space: uint32(q.Space), Revision: q.Revision, Where: q.Where, Args: q.Args, K: cmp.Or(q.K, defaultK), Order: search.Order(q.Rerank),
-		Window: q.Window, After: q.After, Plan: q.Plan, MinSimilarity: q.MinSimilarity, Recall: q.Recall,
+		After: q.After, Plan: q.Plan, MinSimilarity: q.MinSimilarity, Recall: q.Recall,
 	}
 	if q.Sparse != nil {
 		s.Sparse, s.Index, s.Value = true, q.Sparse.Index, q.Sparse.Value
@@ -406,14 +372,12 @@ func (q *Query) inside() search.Query {
 	return s
 }
 
-// searcher checks and encodes a query; within says that it is one within a radius.
-func (c *Collection) searcher(ctx context.Context, v *state.View, cv *state.CollectionView, q *Query, within bool) (*search.Searcher, error) {
+// searcher checks and encodes a query.
+func (c *Collection) searcher(ctx context.Context, v *state.View, cv *state.CollectionView, q *Query) (*search.Searcher, error) {
 	if err := q.check(); err != nil {
 		return nil, err
 	}
-	in := q.inside()
-	in.Within = within
-	return search.New(ctx, c.db.search, v, cv, in)
+	return search.New(ctx, c.db.search, v, cv, q.inside())
 }
 
 // hitOf returns a hit as callers get it, with those parts of its item that are to be included.

@@ -46,7 +46,6 @@ func TestSearchRefuses(t *testing.T) {
 		"negative k":      {db.Query{Key: "k1", K: -1}, db.ErrInvalid, "k = -1"},
 		"unknown rerank":  {db.Query{Key: "k1", Rerank: 9}, db.ErrInvalid, "rerank"},
 		"negative rerank": {db.Query{Key: "k1", Rerank: -1}, db.ErrInvalid, "rerank"},
-		"negative window": {db.Query{Key: "k1", Window: -1}, db.ErrInvalid, "window of -1"},
 		"unknown from id": {db.Query{Key: "k1", From: "smell"}, db.ErrInvalid, "smell"},
 	} {
 		_, err := c.Search(ctx, tc.q)
@@ -78,7 +77,7 @@ func TestSearchRefuses(t *testing.T) {
 	if _, err := c.Put(cctx, &db.Item{Key: "late"}); !errors.Is(err, context.Canceled) {
 		t.Errorf("cancelled put: %v", err)
 	}
-	for r := db.RerankProjection; r <= db.RerankFeatures; r++ {
+	for r := db.RerankProjection; r <= db.RerankAsymmetric; r++ {
 		if got, err := db.ParseRerank(strings.ToUpper(r.String())); got != r || err != nil {
 			t.Errorf("rerank %q: %v, %v", r, got, err)
 		}
@@ -135,7 +134,7 @@ func BenchmarkSearch(b *testing.B) {
 	putAll(b, c, items)
 	dbkit.MustTrain(b, c, db.TrainOptions{})
 	for _, from := range []string{"image", "text"} {
-		for _, order := range []db.Rerank{db.RerankProjection, db.RerankAsymmetric, db.RerankFeatures} {
+		for _, order := range []db.Rerank{db.RerankProjection, db.RerankAsymmetric, db.RerankAuto} {
 			name := "from=" + from
 			if order != db.RerankProjection {
 				name += "/" + order.String()

@@ -126,10 +126,10 @@ func BenchmarkOrder(b *testing.B) {
 	}
 }
 
-// BenchmarkFeatures takes the first ten of 100,000 items of 384 dimensions, by features of a window
-// of 200, and in other orders; with vectors in memory at 8 bits, or, by the name store, without.
-func BenchmarkFeatures(b *testing.B) {
-	const n, dims = 100_000, 384
+// BenchmarkVectorsInCodes takes the first ten of 40,000 items of 384 dimensions by vectors within codes, as auto
+// does, and in other orders; with vectors in memory at 8 bits, or, by the name store, without.
+func BenchmarkVectorsInCodes(b *testing.B) {
+	const n, dims = 40_000, 384
 	dir := b.TempDir()
 	d := dbkit.MustOpen(b, dir, nil)
 	c, err := d.CreateCollection(ctx, "main", db.Schema{Modalities: []db.Modality{{Name: "image", Dim: dims}}})
@@ -172,13 +172,13 @@ func BenchmarkFeatures(b *testing.B) {
 		dbkit.MustClose(b, d)
 		d = dbkit.MustOpen(b, dir, &db.Options{RerankCacheBytes: of.budget})
 		c = dbkit.MustCollection(b, d, "main")
-		if _, err := c.Search(ctx, db.Query{From: "image", Vector: queries[0], Rerank: db.RerankFeatures}); err != nil {
+		if _, err := c.Search(ctx, db.Query{From: "image", Vector: queries[0]}); err != nil {
 			b.Fatal(err)
 		}
 		if err := d.WaitForIndex(ctx); err != nil {
 			b.Fatal(err)
 		}
-		for _, order := range []db.Rerank{db.RerankFeatures, db.RerankFused, db.RerankProjection, db.RerankNone} {
+		for _, order := range []db.Rerank{db.RerankAuto, db.RerankProjection, db.RerankNone} {
 			b.Run(of.name+"/"+order.String(), func(b *testing.B) { search(b, order) })
 		}
 	}

@@ -3,7 +3,6 @@ package db_test
 import (
 	"context"
 	"fmt"
-	"math"
 	"sync/atomic"
 	"testing"
 	"time"
@@ -56,7 +55,7 @@ func TestLoadingEndsWithAnyBudget(t *testing.T) {
 			}
 		}})
 		c := dbkit.MustCollection(t, d, "main")
-		if _, err := c.Search(ctx, db.Query{From: "image", Vector: items[3].Vectors["image"], Rerank: db.RerankFeatures}); err != nil {
+		if _, err := c.Search(ctx, db.Query{From: "image", Vector: items[3].Vectors["image"]}); err != nil {
 			t.Fatal(err)
 		}
 		// wait fails if it does not end: the limit is no measure of speed.
@@ -87,52 +86,6 @@ func TestLoadingEndsWithAnyBudget(t *testing.T) {
 		}
 		checkSpaces(t, d)
 		dbkit.MustClose(t, d)
-	}
-}
-
-// By features a least similarity leaves out the same in every way to ask, and what is behind the
-// window, which nobody has compared.
-func TestLeastSimilarityByFeatures(t *testing.T) {
-	dbkit.LongTest(t)
-	_, c := dbkit.OpenPairs(t)
-	items := dbkit.Pairs(1200, synth.Config{Classes: 4, Noise: 2})
-	putAll(t, c, items)
-	dbkit.MustTrain(t, c, dbkit.TinyTraining(1))
-	for _, least := range []float32{1e-9, .05, .2, 1} {
-		q := db.Query{From: "image", Vector: items[3].Vectors["image"], K: 10, Rerank: db.RerankFeatures, Window: 40}
-		all, err := dbkit.Collect(c.Neighbors(ctx, q))
-		if err != nil || len(all) != len(items) {
-			t.Fatal(len(all), err)
-		}
-		for i, h := range all {
-			if compared := !math.IsNaN(float64(h.Similarity)); compared != (i < 40) {
-				t.Fatalf("hit %d of a window of 40 has similarity %g", i, h.Similarity)
-			}
-		}
-		want := 0
-		for want < 40 && all[want].Similarity >= least {
-			want++
-		}
-		q.K, q.MinSimilarity = 40, least
-		res, err := c.Search(ctx, q)
-		if err != nil {
-			t.Fatal(err)
-		}
-		near, err := dbkit.Collect(c.Neighbors(ctx, q))
-		if err != nil {
-			t.Fatal(err)
-		}
-		runs, err := c.SearchRadius(ctx, q, 1000)
-		if err != nil {
-			t.Fatal(err)
-		}
-		within, err := dbkit.Collect(runs.Hits(ctx))
-		if err := runs.Close(); err != nil {
-			t.Fatal(err)
-		}
-		if err != nil || len(res.Hits) != want || len(near) != want || len(within) != want {
-			t.Errorf("least %g: %d, %d and %d hits, want %d, %v", least, len(res.Hits), len(near), len(within), want, err)
-		}
 	}
 }
 

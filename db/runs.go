@@ -125,7 +125,7 @@ func (c *Collection) Neighbors(ctx context.Context, q Query) iter.Seq2[Hit, erro
 		ctx, call := c.db.state.Signals.Call(ctx, event.OpNeighbors, c.name)
 		defer func() { c.db.search.Iterated(&call, hits, unlessStopped(err)) }() // if whoever reads panics, too
 		return c.read(func(v *state.View, cv *state.CollectionView) error {
-			s, err := c.searcher(ctx, v, cv, &q, false)
+			s, err := c.searcher(ctx, v, cv, &q)
 			if err != nil {
 				return err
 			}

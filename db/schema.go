@@ -54,7 +54,7 @@ const (
 	// of it.
 	Dot Metric = "dot"
 	// L2 is the Euclidean distance. Items come by its square d, the least first, and the Similarity
-	// is 1 / (1 + d), as by RerankFeatures: from 0 to 1. Distances that are too great or too small
+	// is 1 / (1 + d), from 0 to 1. Distances that are too great or too small
 	// for it to tell them apart still decide on the order.
 	L2 Metric = "l2"
 )

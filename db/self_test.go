@@ -131,9 +131,4 @@ func TestQueryByFeaturesOfAnItem(t *testing.T) {
 			}
 		}
 	}
-	// It is the nearest to itself by features, too.
-	res, err := c.Search(ctx, db.Query{Key: items[5].Key, From: "image", Rerank: db.RerankFeatures, Window: len(items)})
-	if err != nil || items[5].Vectors["image"] != nil && res.Hits[0].Key != items[5].Key {
-		t.Errorf("by features: %v, %v", res, err)
-	}
 }

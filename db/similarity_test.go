@@ -16,6 +16,7 @@ import (
 	"github.com/fddhdb/fddhdb/internal/effort"
 	"github.com/fddhdb/fddhdb/internal/oracle"
 	"github.com/fddhdb/fddhdb/internal/synth"
+	"github.com/fddhdb/fddhdb/model"
 )
 
 // cosine returns the cosine between two projections, 0 if one is nil.
@@ -136,41 +137,28 @@ func TestSimilarityIsTheCosineOfProjections(t *testing.T) {
 	}
 }
 
-// In the fused order the items of a code come by the cosine of their vectors, and behind them
-// those that lack the modality, by that of projections.
-func TestFusedOrder(t *testing.T) {
+// In the order auto the items of a code come by the cosine of their vectors, where all items have one.
+func TestVectorsDecideWithinCodes(t *testing.T) {
 	dbkit.LongTest(t)
-	d, c, items := openMixedDB(t, 16)
+	d, c := dbkit.OpenPairs(t)
+	items := dbkit.Pairs(240, synth.Config{Classes: 4, Noise: 2})
+	putAll(t, c, items)
+	dbkit.MustTrain(t, c, db.TrainOptions{Options: model.Options{Bits: 16}})
 	for range 2 { // before the vectors are in memory, perhaps, and when they are
 		for _, of := range items[:20] {
 			x := of.Vectors["text"]
-			if x == nil {
-				continue
-			}
 			q := db.Query{From: "text", Vector: x, K: len(items), Rerank: db.RerankProjection, Include: db.IncludeVectors}
 			plain, err := c.Search(ctx, q)
 			if err != nil {
 				t.Fatal(err)
 			}
-			q.Rerank = db.RerankFused
+			q.Rerank = db.RerankAuto
 			got, err := c.Search(ctx, q)
 			if err != nil {
 				t.Fatal(err)
 			}
-			projected := map[string]float32{}
-			for _, h := range plain.Hits {
-				projected[h.Key] = h.Similarity
-			}
-			lacking := 0
 			for i, h := range got.Hits {
-				y := h.Item.Vectors["text"]
-				want := float64(projected[h.Key])
-				if y != nil {
-					want = cosine32(x, y)
-				} else {
-					lacking++
-				}
-				if math.Abs(float64(h.Similarity)-want) > .01 {
+				if want := cosine32(x, h.Item.Vectors["text"]); math.Abs(float64(h.Similarity)-want) > .01 {
 					t.Errorf("%q has similarity %g, want %g", h.Key, h.Similarity, want)
 				}
 				if p := plain.Hits[i]; p.Distance != h.Distance || p.Score != h.Score {
@@ -179,14 +167,9 @@ func TestFusedOrder(t *testing.T) {
 				if i == 0 || got.Hits[i-1].Distance != h.Distance || got.Hits[i-1].Score != h.Score {
 					continue
 				}
-				last := got.Hits[i-1]
-				has, had := y != nil, last.Item.Vectors["text"] != nil
-				if has && !had || has == had && last.Similarity < h.Similarity {
+				if last := got.Hits[i-1]; last.Similarity < h.Similarity {
 					t.Errorf("%+v comes before %+v", last, h)
 				}
-			}
-			if lacking == 0 {
-				t.Fatal("every item has a text")
 			}
 		}
 		if err := d.WaitForIndex(ctx); err != nil {
@@ -238,33 +221,6 @@ func TestWhereThereIsNoSimilarity(t *testing.T) {
 			t.Errorf("a least similarity of %g: %v", least, err)
 		}
 	}
-	// By features it is that of the vectors.
-	q := db.Query{From: "text", Vector: items[0].Vectors["text"], Rerank: db.RerankFeatures, Window: 50, K: 50, To: "text"}
-	all, err := c.Search(ctx, q)
-	if err != nil {
-		t.Fatal(err)
-	}
-	want, least := 0, all.Hits[10].Similarity
-	for _, h := range all.Hits {
-		sum := 0.0
-		it, err := c.Get(ctx, h.Key)
-		if err != nil {
-			t.Fatal(err)
-		}
-		for j, x := range it.Vectors["text"] {
-			sum += (float64(x) - float64(q.Vector[j])) * (float64(x) - float64(q.Vector[j]))
-		}
-		if s := 1 / (1 + sum); math.Abs(s-float64(h.Similarity)) > 1e-6 {
-			t.Errorf("similarity %g, want %g", h.Similarity, s)
-		}
-		if h.Similarity >= least {
-			want++
-		}
-	}
-	q.MinSimilarity = least
-	if res, err := c.Search(ctx, q); err != nil || !slices.Equal(res.Hits, all.Hits[:want]) || want == 0 || want == 50 {
-		t.Errorf("%d hits, want %d, %v", len(res.Hits), want, err)
-	}
 }
 
 // Answers are the same, to the last bit, however much of the projections is in memory: before
@@ -273,8 +229,14 @@ func TestWhereThereIsNoSimilarity(t *testing.T) {
 func TestAnswersDoNotDependOnTheCacheOfProjections(t *testing.T) {
 	dbkit.LongTest(t)
 	n := effort.Of(1500, 300)
-	items := dbkit.ViewItems(n+n/5, 3)
-	for i, it := range items {
+	items := dbkit.Pairs(n+n/5, synth.Config{Classes: 4, Noise: 2, Seed: 3})
+	for i, it := range items { // all have an image, so that vectors decide in the order auto
+		if i%2 == 1 {
+			it.Labels = nil
+		}
+		if i%7 == 3 {
+			delete(it.Vectors, "text")
+		}
 		it.Fields = map[string]any{"year": 2000 + i%3}
 	}
 	origin := vfs.NewMem()
@@ -305,7 +267,7 @@ func TestAnswersDoNotDependOnTheCacheOfProjections(t *testing.T) {
 		ask()
 		bytes := dbkit.MustStats(t, d).Collections[0].RerankBytes
 		switch {
-		case budget == 0 && bytes < int64(40*n), budget == part && (bytes < part/4 || bytes > part), (budget == -1 || budget == 1) && bytes != 0:
+		case budget == 0 && bytes < int64(30*n), budget == part && (bytes < part/4 || bytes > part), (budget == -1 || budget == 1) && bytes != 0:
 			t.Errorf("budget %d: projections take %d bytes", budget, bytes)
 		}
 		for j, it := range items[n:] { // new items, changed ones, deleted ones
@@ -365,11 +327,7 @@ func everyOrder(t *testing.T, c *db.Collection, items []*db.Item) (all [][]db.Hi
 			{From: "image", To: "image", Where: "year = 2001", Rerank: db.RerankProjection},
 			{From: "text", To: "image", Key: "k20", Rerank: db.RerankProjection, MinSimilarity: .4},
 			{From: "image", To: "text", Key: "k21", ExcludeSelf: true, Rerank: db.RerankAsymmetric},
-			{From: "text", To: "image", Rerank: db.RerankFused},
-			{From: "image", To: "text", Rerank: db.RerankFused, Key: "k22"},
-			{From: "text", To: "image", Rerank: db.RerankFused, MinSimilarity: .7},
-			{From: "image", To: "text", Rerank: db.RerankFeatures, Window: len(items) / 3},
-			{From: "text", To: "text", Rerank: db.RerankFeatures, Window: 10, Where: "year = 2000", MinSimilarity: .2},
+			{From: "image", To: "text", Key: "k22"},
 		} {
 			if q.Key == "" {
 				if q.Vector = of.Vectors[q.From]; q.Vector == nil {
@@ -380,16 +338,6 @@ func everyOrder(t *testing.T, c *db.Collection, items []*db.Item) (all [][]db.Hi
 			whole, err := c.Search(ctx, q)
 			if err != nil {
 				t.Fatal(err)
-			}
-			if q.Rerank == db.RerankFeatures { // which has no pages
-				all = append(all, whole.Hits)
-				q.K = 7
-				few, err := c.Search(ctx, q)
-				if err != nil {
-					t.Fatal(err)
-				}
-				all = append(all, few.Hits)
-				continue
 			}
 			var paged []db.Hit
 			for q.K = 9; ; q.K = 400 {

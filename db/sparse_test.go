@@ -167,7 +167,7 @@ func TestSparseIsDense(t *testing.T) {
 			if !ok {
 				continue
 			}
-			for _, rerank := range []db.Rerank{db.RerankProjection, db.RerankAsymmetric, db.RerankFeatures} {
+			for _, rerank := range []db.Rerank{db.RerankProjection, db.RerankAsymmetric, db.RerankAuto} {
 				q := db.Query{From: "text", Sparse: &x, K: 30, Rerank: rerank}
 				w.same("search", func(c *db.Collection) (any, error) { return hits(c.Search(ctx, q)) })
 				dense := db.Query{From: "text", Vector: filled(items[i]).Vectors["text"], K: 30, Rerank: rerank}
@@ -187,7 +187,7 @@ func TestSparseIsDense(t *testing.T) {
 		}
 		for _, key := range []string{"k1", "k2", "k3", "k10"} {
 			w.same("search by key", func(c *db.Collection) (any, error) {
-				return hits(c.Search(ctx, db.Query{Key: key, From: "text", To: "image", Rerank: db.RerankFeatures}))
+				return hits(c.Search(ctx, db.Query{Key: key, From: "text", To: "image"}))
 			})
 		}
 	}

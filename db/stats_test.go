@@ -64,7 +64,7 @@ func TestQueryDistances(t *testing.T) {
 		case 1:
 			q = db.Query{From: "image", Vector: it.Vectors["image"]}
 		case 2:
-			q.Rerank, q.K = db.RerankFeatures, len(items)
+			q.Rerank, q.K = db.RerankNone, len(items)
 		case 3:
 			q.Rerank, q.K = db.RerankAsymmetric, len(items)
 		}

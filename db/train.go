@@ -21,8 +21,7 @@ import (
 //	}
 //
 // Progress hears the stages "scan", "moments" where a map needs them, "statistics" and
-// "encode", in items; and "choose", in steps, where maps or a fusion, or without labels method and
-// bits, are chosen.
+// "encode", in items; and "choose", in steps, where maps or a fusion are chosen.
 type TrainOptions struct {
 	model.Options // see package model
 
@@ -35,10 +34,11 @@ type TrainOptions struct {
 	Activate bool
 }
 
-// Train learns a model from the labelled items of the collection, or without labels from all: where
-// no item has any and Method is model.MethodAuto, or with a Method that learns without. Then nothing
-// teaches later on (Update gives ErrInvalid), Drift says when to train again, and RerankAuto says
-// which searches use the codes. It makes a code
+// Train learns a model from the labelled items of the collection. Where none has labels, the error
+// wraps model.ErrNoLabels: searches compare vectors without a training, fastest by an index of them
+// (IndexVectors). By the methods model.MethodITQ and MethodCCAITQ it learns codes from the vectors of
+// all items. Then nothing teaches later on (Update gives ErrInvalid), and Drift says when to train
+// again. It makes a code
 // space of its own, in which it gives every item its code. The first space of a
 // collection becomes the active one, which searches use; later ones stand by, unless
 // TrainOptions.Activate says otherwise: they can be searched by name (Query.Space), and

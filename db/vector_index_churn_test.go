@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"flag"
 	"fmt"
+	"maps"
 	"math"
 	"math/rand/v2"
 	"runtime"
@@ -199,83 +200,84 @@ func (h *churn) distance(x, q []float32) float64 {
 	return sum / math.Sqrt(square)
 }
 
+// found counts, for each k, the nearest items that searches find, and those that there are, by plain
+// comparisons of all vectors.
+func (h *churn) found(c *db.Collection, queries [][]float32, ks []int, all map[string][]float32) (found, wanted []int) {
+	h.t.Helper()
+	found, wanted = make([]int, len(ks)), make([]int, len(ks))
+	vectors := slices.Collect(maps.Values(all))
+	deepest := min(slices.Max(ks), len(all))
+	var mu sync.Mutex
+	var next atomic.Int64
+	var wg sync.WaitGroup
+	for range runtime.GOMAXPROCS(0) {
+		wg.Go(func() {
+			for i := int(next.Add(1)) - 1; i < len(queries); i = int(next.Add(1)) - 1 {
+				var nearest []float64 // of the first ones, which ascend; twice as many, until they are sorted
+				floor := math.Inf(1)
+				for j, x := range vectors {
+					if d := h.distance(x, queries[i]); d < floor || len(nearest) < deepest {
+						nearest = append(nearest, d)
+					}
+					if len(nearest) == 2*deepest || j == len(vectors)-1 {
+						slices.Sort(nearest)
+						nearest = nearest[:min(deepest, len(nearest))]
+						floor = nearest[len(nearest)-1]
+					}
+				}
+				for j, k := range ks {
+					r, err := c.Search(ctx, db.Query{From: "e", Vector: queries[i], K: k, Recall: h.asked})
+					if err != nil {
+						h.t.Error(err)
+						return
+					}
+					floor := nearest[min(k, len(all))-1]
+					n := 0
+					for _, hit := range r.Hits {
+						if x, there := all[hit.Key]; !there {
+							h.t.Errorf("%q is a hit, and gone", hit.Key)
+						} else if h.distance(x, queries[i]) <= floor+1e-9*math.Abs(floor) {
+							n++
+						}
+					}
+					mu.Lock()
+					found[j], wanted[j] = found[j]+n, wanted[j]+min(k, len(all))
+					mu.Unlock()
+				}
+			}
+		})
+	}
+	wg.Wait()
+	return found, wanted
+}
+
 // check compares searches with plain comparisons of all vectors, for queries from each step's clusters.
+// Recall is an average, and a few of the queries may find less, as they would in an index made anew.
 func (h *churn) check(when string) {
 	h.t.Helper()
-	var all [][]float32
-	byKey := map[string][]float32{}
+	all := map[string][]float32{}
 	bySteps := map[string][]*cluster{}
 	for _, g := range h.groups {
-		for key, x := range g.items {
-			all = append(all, x)
-			byKey[key] = x
-		}
+		maps.Copy(all, g.items)
 		if len(g.items) > 0 {
 			bySteps[g.name] = append(bySteps[g.name], g)
 		}
 	}
+	ks := []int{1, 10, 100}
 	for step, clusters := range bySteps {
-		ks := []int{1, 10, 100}
 		queries := make([][]float32, *churnQueries)
 		for i := range queries {
 			queries[i] = clusters[i%len(clusters)].vector(h.r)
 		}
-		found, wanted := make([]int, len(ks)), make([]int, len(ks))
-		expected := make([]float64, len(ks))
-		var mu sync.Mutex
-		var next atomic.Int64
-		var wg sync.WaitGroup
-		for range runtime.GOMAXPROCS(0) {
-			wg.Go(func() {
-				deepest := slices.Max(ks)
-				for i := int(next.Add(1)) - 1; i < len(queries); i = int(next.Add(1)) - 1 {
-					var nearest []float64 // of the first ones, which ascend; twice as many, until they are sorted
-					floor := math.Inf(1)
-					for j, x := range all {
-						if d := h.distance(x, queries[i]); d < floor || len(nearest) < deepest {
-							nearest = append(nearest, d)
-						}
-						if len(nearest) == 2*deepest || j == len(all)-1 {
-							slices.Sort(nearest)
-							nearest = nearest[:min(deepest, len(nearest))]
-							floor = nearest[len(nearest)-1]
-						}
-					}
-					for j, k := range ks {
-						q := db.Query{From: "e", Vector: queries[i], K: k, Recall: h.asked}
-						r, err := h.c.Search(ctx, q)
-						if err != nil {
-							h.t.Error(err)
-							return
-						}
-						floor := nearest[min(k, len(all))-1]
-						n := 0
-						for _, hit := range r.Hits {
-							if x, there := byKey[hit.Key]; !there {
-								h.t.Errorf("%q is a hit, and gone", hit.Key)
-							} else if h.distance(x, queries[i]) <= floor+1e-9*math.Abs(floor) {
-								n++
-							}
-						}
-						mu.Lock()
-						found[j], wanted[j] = found[j]+n, wanted[j]+min(k, len(all))
-						mu.Unlock()
-					}
-				}
-			})
-		}
-		wg.Wait()
+		found, wanted := h.found(h.c, queries, ks, all)
 		for j, k := range ks {
 			x, _, err := h.c.Explain(ctx, db.Query{From: "e", Vector: queries[0], K: k, Recall: h.asked}, -1)
 			if err != nil {
 				h.t.Fatal(err)
 			}
-			if expected[j] = 1; x.Recall > 0 {
-				expected[j] = x.Recall
-			}
-			recall := float64(found[j]) / float64(wanted[j])
-			h.t.Logf("%s, like %s, k = %d: found %.3f, expected %.3f (%s)", when, step, k, recall, expected[j], x.Plan)
+			recall, expected := float64(found[j])/float64(wanted[j]), cmp.Or(x.Recall, 1)
 			at := fmt.Sprintf("%s, queries like %s, k = %d", when, step, k)
+			h.t.Logf("%s: found %.3f, expected %.3f (%s)", at, recall, expected, x.Plan)
 			if w, there := h.worst[at]; !there || recall < w {
 				h.worst[at] = recall
 			}
@@ -283,10 +285,46 @@ func (h *churn) check(when string) {
 			if *churnQueries < 200 { // too few to tell
 				least -= 3 * math.Sqrt(h.asked*(1-h.asked)/float64(wanted[j]))
 			}
-			if recall < least {
-				h.t.Errorf("%s, asked %v: %s: found %.3f, expected %.3f (%s)", h.metric, h.asked, at, recall, expected[j], x.Plan)
+			if recall >= least {
+				continue
 			}
+			anew := h.anew(queries, k, all)
+			report := h.t.Errorf
+			if recall >= anew-.005 {
+				report = h.t.Logf
+			}
+			report("%s, asked %v: %s: found %.3f, expected %.3f (%s); an index made anew: %.3f", h.metric, h.asked, at, recall, expected, x.Plan, anew)
 		}
+	}
+}
+
+// anew is the recall of an index that is made of the items as they are.
+func (h *churn) anew(queries [][]float32, k int, all map[string][]float32) float64 {
+	h.t.Helper()
+	other := &churn{t: h.t, fs: vfs.NewMem(), metric: h.metric, asked: h.asked}
+	other.index(func() {
+		items := make([]*db.Item, 0, len(all))
+		for key, x := range all {
+			items = append(items, &db.Item{Key: key, Vectors: map[string][]float32{"e": x}})
+		}
+		other.write(items, nil)
+	})
+	defer dbkit.MustClose(h.t, other.d)
+	found, wanted := other.found(other.c, queries, []int{k}, all)
+	return float64(found[0]) / float64(wanted[0])
+}
+
+// index makes a database, and an index of what put stores.
+func (h *churn) index(put func()) {
+	h.t.Helper()
+	h.d = dbkit.MustOpen(h.t, "db", &db.Options{FS: h.fs})
+	var err error
+	if h.c, err = h.d.CreateCollection(ctx, "main", db.Schema{Modalities: []db.Modality{{Name: "e", Dim: churnDims, Metric: h.metric}}}); err != nil {
+		h.t.Fatal(err)
+	}
+	put()
+	if _, err := h.c.IndexVectors(ctx, db.IndexOptions{Recall: h.asked}); err != nil {
+		h.t.Fatal(err)
 	}
 }
 
@@ -336,6 +374,9 @@ var churnHistories = map[string]func(h *churn, step func(name string, do func(na
 	},
 	"most go": func(h *churn, step func(string, func(string))) {
 		step("deleted", func(string) { h.remove(.9, h.groups...) })
+	},
+	"some go": func(h *churn, step func(string, func(string))) {
+		step("deleted", func(string) { h.remove(.4, h.groups...) })
 	},
 	"outliers come": func(h *churn, step func(string, func(string))) {
 		step("outliers", func(name string) { h.put(*churnItems/20, h.cluster(name, make([]float64, churnDims), 3)) })
@@ -408,25 +449,19 @@ func TestRecallAfterChurn(t *testing.T) {
 }
 
 func churnHistory(h *churn, name string) {
-	h.d = dbkit.MustOpen(h.t, "db", &db.Options{FS: h.fs})
-	var err error
-	if h.c, err = h.d.CreateCollection(ctx, "main", db.Schema{Modalities: []db.Modality{{Name: "e", Dim: churnDims, Metric: h.metric}}}); err != nil {
-		h.t.Fatal(err)
-	}
-	var first []*cluster
-	if name == "clusters among vectors without" {
-		first = append(first, h.cluster("first", make([]float64, churnDims), 1))
-	} else {
-		for range 60 {
-			first = append(first, h.cluster("first", h.place(1), .3))
-		}
-	}
 	short := h.short
 	h.short = false
-	h.put(*churnItems/len(first), first...)
-	if _, err := h.c.IndexVectors(ctx, db.IndexOptions{Recall: h.asked}); err != nil {
-		h.t.Fatal(err)
-	}
+	h.index(func() {
+		var first []*cluster
+		if name == "clusters among vectors without" {
+			first = append(first, h.cluster("first", make([]float64, churnDims), 1))
+		} else {
+			for range 60 {
+				first = append(first, h.cluster("first", h.place(1), .3))
+			}
+		}
+		h.put(*churnItems/len(first), first...)
+	})
 	h.check("indexed")
 	h.short = short
 	churnHistories[name](h, func(name string, do func(name string)) {

@@ -195,6 +195,32 @@ func TestLooseVectorsThatGo(t *testing.T) {
 	}
 }
 
+// A database that is opened again knows how much its cells had taken on when their promises were found: vectors
+// like theirs fit, and more of them than an eighth do not.
+func TestCellsAreOverfullAfterOpening(t *testing.T) {
+	fs := vfs.NewMem()
+	items := embedded(t, 0, 2000, 48)
+	d, _ := indexed(t, fs, items)
+	for i, few := range []bool{true, false} {
+		dbkit.MustClose(t, d)
+		d = dbkit.MustOpen(t, "db", &db.Options{FS: fs})
+		c := dbkit.MustCollection(t, d, "main")
+		n := map[bool]int{true: 20, false: 400}[few]
+		var more []*db.Item
+		for j := range n {
+			more = append(more, &db.Item{Key: fmt.Sprint("more", i, "-", j), Vectors: items[j%40].Vectors})
+		}
+		putAll(t, c, more)
+		if _, err := db.State(d).TakeIn(ctx, db.Inside(c).ID, 1, 1, n); err != nil {
+			t.Fatal(err)
+		}
+		if all, err := c.VectorIndexes(); err != nil || few != (all[0].Loose < n/2) {
+			t.Errorf("%d vectors like some have come, %d are loose, %v", n, all[0].Loose, err)
+		}
+	}
+	dbkit.MustClose(t, d)
+}
+
 // An index is made while writers keep coming.
 func TestAnIndexIsMadeUnderWrites(t *testing.T) {
 	d := dbkit.MustOpen(t, "db", &db.Options{FS: vfs.NewMem()})

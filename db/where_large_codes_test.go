@@ -42,7 +42,7 @@ func TestFiltersWithinLargeCodes(t *testing.T) {
 			dbkit.MustTrain(t, c, dbkit.TinyTraining(1))
 			queries = nil
 			x := items[4].Vectors["image"]
-			for _, order := range []db.Rerank{db.RerankAuto, db.RerankNone, db.RerankProjection, db.RerankAsymmetric, db.RerankFused, db.RerankFeatures} {
+			for _, order := range []db.Rerank{db.RerankAuto, db.RerankNone, db.RerankProjection, db.RerankAsymmetric} {
 				queries = append(queries, db.Query{From: "image", To: "text", Vector: x, Rerank: order})
 			}
 			queries = append(queries, db.Query{From: "image", Key: items[4].Key, Rerank: db.RerankProjection})
@@ -70,9 +70,6 @@ func TestFiltersWithinLargeCodes(t *testing.T) {
 					if err := o.CheckSearch(ctx, q); err != nil {
 						t.Error(err)
 					}
-				}
-				if q.Rerank == db.RerankFeatures {
-					continue
 				}
 				q.K = 0
 				if err := o.CheckRadius(ctx, q, 2); err != nil {
@@ -134,7 +131,7 @@ func checkWithin(t *testing.T, c *db.Collection, q db.Query, items []*db.Item) {
 	if found != len(all.Hits) {
 		t.Errorf("%+v: %d rows in runs, %d hits", q, found, len(all.Hits))
 	}
-	if q.Rerank != db.RerankProjection && q.Rerank != db.RerankFused {
+	if q.Rerank != db.RerankProjection {
 		return
 	}
 	q.MinSimilarity = .3

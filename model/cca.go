@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"math"
+	"math/rand/v2"
 	"slices"
 
 	"github.com/fddhdb/fddhdb/model/internal/dense"
@@ -28,7 +29,8 @@ const (
 	ccaRidge      = .01 // rho, as a share of the mean variance of the axes
 )
 
-// A canonical is the result: directions in each space, by falling correlation.
+// A canonical has directions in each space: by falling correlation, or by falling variance where there is one
+// space and they are its principal axes.
 type canonical struct {
 	directions []dense.Matrix[float64] // by group: a row for each direction, scaled
 	mean       dense.Matrix[float32]   // by paired item: the mean of its projections to them
@@ -47,12 +49,12 @@ func (tr *freeTrainer) pairs() error {
 	for g := range linked {
 		linked[g] = g
 	}
-	need := min(leastPairs, max(2, len(tr.learn)/2)) // of a handful of items all that there are
+	need := min(leastPairs, max(2, len(tr.items)/2)) // of a handful of items all that there are
 	for g := range G {
 		for h := range g {
 			both := 0
-			for i := range tr.learn {
-				if has(tr.learn, i, g) && has(tr.learn, i, h) {
+			for i := range tr.items {
+				if has(tr.items, i, g) && has(tr.items, i, h) {
 					both++
 				}
 			}
@@ -68,7 +70,7 @@ func (tr *freeTrainer) pairs() error {
 	}
 	for g := range G {
 		if linked[g] != 0 {
-			return fmt.Errorf("%w: modalities %q and %q lie in spaces of their own, and hardly any item has both, nor others in between: cca-itq learns from at least %d that do. Put items that have both; or keep modalities of one space alone in a collection, for rotation and itq; or give items labels",
+			return fmt.Errorf("%w: modalities %q and %q lie in spaces of their own, and hardly any item has both, nor others in between: cca-itq learns from at least %d that do. Put items that have both; or keep modalities of one space alone in a collection, for itq; or give items labels",
 				ErrUnpaired, tr.modalities[tr.groups[0][0]].Name, tr.modalities[tr.groups[g][0]].Name, need)
 		}
 	}
@@ -162,14 +164,14 @@ func (tr *freeTrainer) correlate(ctx context.Context) (*canonical, error) {
 
 // average sets the mean projections of the items that are in several groups.
 func (c *canonical) average(tr *freeTrainer, of [][]int) {
-	count := make([]int, len(tr.learn))
+	count := make([]int, len(tr.items))
 	for _, items := range of {
 		for _, i := range items {
 			count[i]++
 		}
 	}
 	rows, r := 0, c.directions[0].Rows
-	place := make([]int, len(tr.learn))
+	place := make([]int, len(tr.items))
 	for i, n := range count {
 		place[i] = -1
 		if n > 1 {
@@ -212,24 +214,15 @@ func commonRows(x dense.Matrix[float32], ofX []int, y dense.Matrix[float32], ofY
 	return dense.Of(n, x.Cols, left), dense.Of(n, y.Cols, right)
 }
 
-// canonicalITQ returns W of each group for codes of so many bits: its first canonical directions,
-// turned so that the mean projections of items are near their signs. Where there are more bits than
-// directions, the others come from the same directions, turned at random.
-func (tr *freeTrainer) canonicalITQ(ctx context.Context, bits int) ([]dense.Matrix[float64], error) {
-	if tr.canonical == nil {
-		c, err := tr.correlate(ctx)
-		if err != nil {
-			return nil, err
-		}
-		tr.canonical = c
-	}
-	c := tr.canonical
+// itq returns W of each group for codes of so many bits: its first directions, turned so that the mean
+// projections of items are near their signs. Where there are more bits than directions, the others come
+// from the same directions, turned at random.
+func (c *canonical) itq(ctx context.Context, bits int, random *rand.Rand) ([]dense.Matrix[float64], error) {
 	r := min(bits, c.mean.Cols)
 	v := dense.Of(c.mean.Rows, r, make([]float32, c.mean.Rows*r))
 	for i := range v.Rows {
 		copy(v.Data[i*r:(i+1)*r], c.mean.Data[i*c.mean.Cols:])
 	}
-	random := tr.random(streamTurn)
 	turn, err := itq(ctx, v, random)
 	if err != nil {
 		return nil, err

@@ -27,10 +27,10 @@
 //   - joint takes the exact step over C and the feature rotations together.
 //   - paper takes the published steps one by one.
 //
-// Three other methods need no labels, and make codes of which neighbours in Hamming distance are
-// neighbours by the cosine of their vectors, or vectors of one item in two modalities: rotation,
-// itq and cca-itq. The comment of labelfree.go has what they compute, and [RecallChoice] how one
-// of them is chosen. What follows is about the methods that learn from labels.
+// Two other methods need no labels, and make codes of which neighbours in Hamming distance are
+// neighbours by the cosine of their vectors, itq, or vectors of one item in two modalities, cca-itq.
+// The comment of labelfree.go has what they compute. What follows is about the methods that learn
+// from labels.
 //
 // The projections are ridge regressions from [Statistics] that add up over
 // items. They stay with the model: shards merge, gamma changes, and the online

@@ -26,9 +26,8 @@ func (e *Encoder) Model() *Model { return e.model }
 // Project writes z = P_t phi_t(x) to z: q real numbers. Their signs are the code of x
 // (codec.PackSigns), and their magnitudes say how certain each bit is. len(z) must be
 // Bits. A vector of the wrong length is a *DimensionError; NaN and infinities are
-// refused with ErrNotFinite. It costs k (d+q) multiplications, for MethodRotation some 4 d log2 d
-// additions for each d bits, and no allocation. The
-// same model and x always give the same bits.
+// refused with ErrNotFinite. It costs k (d+q) multiplications, and no allocation. The same
+// model and x always give the same bits.
 func (e *Encoder) Project(z []float64, t int, x []float32) error {
 	defer e.forget()
 	e.vectors = append(e.vectors, Dense(x))
@@ -64,10 +63,6 @@ func (e *Encoder) ProjectVectors(z []float64, t int, xs []Vector) error {
 	}
 	if err := e.model.checkInput(t, xs...); err != nil {
 		return err
-	}
-	if e.model.rotations != nil {
-		e.projectRotated(z, t, xs)
-		return nil
 	}
 	f, p := e.model.maps[t], e.model.p[t]
 	k := f.size()

@@ -54,7 +54,7 @@ func trainOver(ctx context.Context, modalities []Modality, engine Engine, opt Op
 		return nil, fmt.Errorf("%w: training takes at most %d items", ErrOption, math.MaxInt32)
 	}
 	engine = surveyed{engine, survey}
-	if opt.Method.LabelFree() && int(opt.Method) < len(methodNames) || opt.Method == MethodAuto && len(modalities) > 0 && !survey.Labelled {
+	if opt.Method.LabelFree() && int(opt.Method) < len(methodNames) {
 		return trainLabelFree(ctx, modalities, nil, engine, opt)
 	}
 	undecided := openSettings(opt, modalities)
@@ -65,7 +65,7 @@ func trainOver(ctx context.Context, modalities []Modality, engine Engine, opt Op
 		return nil, fmt.Errorf("%w: method %v holds numbers for each item from one sweep to the next, and the items are elsewhere: use the method labels, or train in one process", ErrOption, opt.Method)
 	}
 	if !survey.Labelled {
-		return nil, fmt.Errorf("%w: no item has any", ErrNoLabels)
+		return nil, errNoneHasLabels
 	}
 	from := seeded(opt.Seed, opt.Bits)
 	from.open = undecided

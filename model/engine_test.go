@@ -230,7 +230,7 @@ func TestTrainOver(t *testing.T) {
 			Features: map[string]FeatureKind{"image": FeaturesZScore, "text": FeaturesL2}}, "scan moments embedding statistics"},
 		{"codes", LeafItems + 1, 6, true, false, Options{Bits: 24, Anchors: 10, Aim: AimCodes, Fusion: Fusion{Rule: FusionSum},
 			Features: map[string]FeatureKind{"image": FeaturesZScore, "text": FeaturesL2}}, "scan moments statistics"},
-		{"cca", 70_000, 6, true, true, Options{Bits: 16}, "scan"},
+		{"cca", 70_000, 6, true, true, Options{Bits: 16, Method: MethodCCAITQ}, "scan"},
 		{"few", 50, 6, true, true, Options{Bits: 16, Method: MethodCCAITQ}, "scan"},
 	} {
 		t.Run(c.name, func(t *testing.T) {

@@ -22,6 +22,9 @@ var (
 	ErrMismatch = errors.New("mismatch")
 )
 
+// errNoneHasLabels is the ErrNoLabels of items of which none has a label.
+var errNoneHasLabels = fmt.Errorf("%w: no item has any: give items labels, or learn without by the method itq (vectors of one space) or cca-itq (items with vectors in several); to search by vectors nothing is to be learned", ErrNoLabels)
+
 // A DimensionError is a vector with another length than its modality.
 type DimensionError struct {
 	Modality  string

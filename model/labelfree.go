@@ -4,7 +4,6 @@ import (
 	"fmt"
 	"slices"
 
-	"github.com/fddhdb/fddhdb/internal/rotate"
 	"github.com/fddhdb/fddhdb/model/internal/dense"
 )
 
@@ -15,41 +14,33 @@ import (
 // where x is a vector of modality t with its features (l2 by default, so that its direction counts
 // alone), and mean_t their mean. Modalities whose vectors lie in one space (Options.Shared) have the
 // same W, and means of their own: the mean of a modality is a constant offset in a space that
-// several modalities share. Three methods make W:
+// several modalities share. Two methods make W:
 //
-//   - rotation: q rows of random orthogonal matrices. The angle between two vectors is q times pi
-//     times the expected share of bits in which their codes differ (Charikar, "Similarity estimation
-//     techniques from rounding algorithms", STOC 2002). W is a seed, and z takes d log d additions
-//     (package rotate).
 //   - itq: the q principal axes of the vectors, turned so that z is near its signs (Gong and
 //     Lazebnik, "Iterative quantization: a procrustean approach to learning binary codes", CVPR
-//     2011). It needs q <= d, and gains on rotation where codes are short.
+//     2011).
 //   - cca-itq: for vectors in spaces of their own, of items that have several of them: directions in
 //     which the vectors of an item correlate, turned likewise (Gong, Lazebnik, Gordo and Perronnin,
 //     IEEE TPAMI 2013).
+//
+// Where there are fewer axes than bits, the other bits come from the same axes, turned at random.
 //
 // Such a model knows no labels: LabelCode knows none, and items of any labels have the codes of
 // their vectors. It has no statistics, and so neither revisions nor an Online.
 
 // LabelFree reports whether the method learns without labels.
-func (m Method) LabelFree() bool { return m >= MethodRotation }
+func (m Method) LabelFree() bool { return m >= MethodITQ }
 
 // LabelFree reports whether the model was learned without labels: then it knows none, and has no
 // statistics.
 func (m *Model) LabelFree() bool { return m.method.LabelFree() }
 
-// Bits of codes that are tried where none are given, and those that are taken where nothing can be
-// measured.
-var triedBits = []int{64, 128, 256, 512}
+// DefaultLabelFreeBits is the default of Options.Bits without labels. Such codes keep more of what vectors
+// say the longer they are; the time of a training grows with the cube of the bits.
+const DefaultLabelFreeBits = 256
 
-const defaultLabelFreeBits = 256
-
-// checkLabelFree refuses options that are about labels. method is the one that was asked for.
-func (o Options) checkLabelFree(method Method) error {
-	why := fmt.Sprintf("method %v learns without them", o.Method)
-	if method == MethodAuto {
-		why = "the items have none"
-	}
+// checkLabelFree refuses options that are about labels.
+func (o Options) checkLabelFree() error {
 	for _, given := range []struct {
 		what string
 		is   bool
@@ -60,7 +51,7 @@ func (o Options) checkLabelFree(method Method) error {
 		{"fusion", o.Fusion != Fusion{}},
 	} {
 		if given.is {
-			return fmt.Errorf("%w: %s: it is for learning from labels, and %s: leave it out", ErrOption, given.what, why)
+			return fmt.Errorf("%w: %s: it is for learning from labels, and method %v learns without them: leave it out", ErrOption, given.what, o.Method)
 		}
 	}
 	return nil
@@ -121,48 +112,6 @@ func groups(modalities []Modality, shared [][]string) ([][]int, error) {
 	return list, nil
 }
 
-// rotations are W of MethodRotation: as many random orthogonal matrices of d rows as q rows take,
-// of which the last one gives as many as are left. They are immutable.
-type rotations struct {
-	bits int
-	list []*rotate.Rotation
-}
-
-// newRotations returns the rotations of a seed: rotation i has seed + i.
-func newRotations(bits, dim int, seed uint64) *rotations {
-	r := &rotations{bits: bits}
-	for i := range (bits + dim - 1) / dim {
-		r.list = append(r.list, rotate.New(dim, seed+uint64(i)))
-	}
-	return r
-}
-
-// project writes z of a vector that is centred to z. scratch has as many numbers as x.
-func (r *rotations) project(z []float64, x, scratch []float32) {
-	for _, rotation := range r.list {
-		copy(scratch, x)
-		rotation.Apply(scratch)
-		n := min(len(x), len(z))
-		for j, v := range scratch[:n] {
-			z[j] = float64(v)
-		}
-		z = z[n:]
-	}
-}
-
-// projectRotated is ProjectVectors for MethodRotation.
-func (e *Encoder) projectRotated(z []float64, t int, xs []Vector) {
-	f, r := e.model.maps[t], e.model.rotations
-	if len(e.phi) < 2*f.dim {
-		e.phi = make([]float32, 2*f.dim)
-	}
-	centred, rotated := e.phi[:f.dim], e.phi[f.dim:2*f.dim]
-	for i, x := range xs {
-		f.bounded(centred, x)
-		r.project(z[i*r.bits:(i+1)*r.bits], centred, rotated)
-	}
-}
-
 // farthest bounds what is left of a number when its mean is taken out, so that sums over the
 // dimensions stay finite in float32.
 const farthest = 1e34
@@ -175,8 +124,7 @@ func (f *featureMap) bounded(dst []float32, v Vector) {
 	}
 }
 
-// newLabelFree returns a model without labels. features and means are by modality. w is by modality
-// for the methods that have a matrix, q x d; modalities of one space may share it.
+// newLabelFree returns a model without labels. features, means and w, which is q x d, are by modality.
 func newLabelFree(method Method, bits int, seed uint64, modalities []Modality, prepared []*features, means [][]float64, w []dense.Matrix[float64]) *Model {
 	m := &Model{
 		bits: bits, method: method, seed: seed, modalities: modalities,
@@ -190,17 +138,11 @@ func newLabelFree(method Method, bits int, seed uint64, modalities []Modality, p
 		}
 		f.features = prepared[t]
 		m.maps = append(m.maps, f)
-		if method == MethodRotation {
-			continue
-		}
 		p := dense.Of(bits, mod.Dim+1, make([]float64, bits*(mod.Dim+1))) // nothing for the intercept
 		for j := range bits {
 			copy(p.Data[j*p.Cols:], w[t].Data[j*mod.Dim:(j+1)*mod.Dim])
 		}
 		m.p = append(m.p, dense.Pack(p))
-	}
-	if method == MethodRotation {
-		m.rotations = newRotations(bits, modalities[0].Dim, seed)
 	}
 	m.sign()
 	return m

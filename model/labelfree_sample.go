@@ -14,9 +14,8 @@ import (
 // change little from some thousands of items on.
 const (
 	sampleItems   = 20_000
-	sampleQueries = 500     // held out of the sample, to measure with
 	sampleNumbers = 1 << 25 // most numbers of sampled vectors, at 4 bytes
-	leastSample   = 100     // fewer items are not enough to hold some of them out
+	leastSample   = 100     // items of a sample, however long their vectors are
 )
 
 // An itemSample is a random sample of the items that pass by.
@@ -45,7 +44,7 @@ func sampleSize(modalities []Modality) int {
 	for _, m := range modalities {
 		d += m.Dim
 	}
-	return min(sampleItems+sampleQueries, max(sampleNumbers/d, leastSample))
+	return min(sampleItems, max(sampleNumbers/d, leastSample))
 }
 
 // read adds the items of a source, and checks their vectors.
@@ -115,26 +114,6 @@ func (s *itemSample) add(ex Example) error {
 	return nil
 }
 
-// split holds items out of the sample, evenly spread over it: none if there are fewer than
-// leastSample.
-func (s *itemSample) split() (learn, held [][]Vector) {
-	n := len(s.kept)
-	out := 0
-	if n >= leastSample {
-		out = min(sampleQueries, n/5)
-	}
-	next := 0
-	for i, k := range s.kept {
-		if next < out && i == next*n/out {
-			held = append(held, k.vectors)
-			next++
-			continue
-		}
-		learn = append(learn, k.vectors)
-	}
-	return learn, held
-}
-
 // vectorsOf returns the vectors of modality t, and the items that they are of.
 func vectorsOf(items [][]Vector, t int) (xs []Vector, of []int) {
 	for i, vectors := range items {
@@ -167,7 +146,7 @@ func featureMoments(mod Modality, f *features, xs []Vector) *moments {
 // centredRows returns a row for each item that has a modality of the group: the mean of its vectors of
 // these modalities, each with its features and centred. of has the item of each row.
 func (tr *freeTrainer) centredRows(group []int) (rows dense.Matrix[float32], of []int) {
-	for i, vectors := range tr.learn {
+	for i, vectors := range tr.items {
 		if slices.ContainsFunc(group, func(t int) bool { return vectors[t].Present() }) {
 			of = append(of, i)
 		}
@@ -179,7 +158,7 @@ func (tr *freeTrainer) centredRows(group []int) (rows dense.Matrix[float32], of 
 		for r := from; r < to; r++ {
 			row, n := rows.Data[r*d:(r+1)*d], 0
 			for _, t := range group {
-				x := tr.learn[of[r]][t]
+				x := tr.items[of[r]][t]
 				if !x.Present() {
 					continue
 				}

@@ -2,6 +2,7 @@ package model
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"errors"
 	"math"
@@ -12,7 +13,6 @@ import (
 	"testing"
 
 	"github.com/fddhdb/fddhdb/codec"
-	"github.com/fddhdb/fddhdb/internal/effort"
 	"github.com/fddhdb/fddhdb/internal/synth"
 )
 
@@ -21,9 +21,12 @@ func unlabelled(vectors ...[][]float32) *memory {
 	return &memory{vectors: vectors, labels: make([][]uint32, len(vectors[0]))}
 }
 
-// freely trains without labels.
+// freely trains without labels, by the method that fits the modalities if there is none.
 func freely(t testing.TB, opt Options, vectors ...[][]float32) *Result {
 	t.Helper()
+	if opt.Method == MethodAuto {
+		opt.Method = []Method{MethodITQ, MethodCCAITQ}[min(len(vectors)-1, 1)]
+	}
 	var dims []int
 	for _, rows := range vectors {
 		dims = append(dims, dimOf(rows))
@@ -54,132 +57,11 @@ func signCode(t testing.TB, m *Model, mod int, x []float32) codec.Code {
 	return codec.PackSigns(codec.NewCode(m.Bits()), z)
 }
 
-// Bits of a random rotation differ with the probability angle / pi (Charikar 2002), whatever the
-// dimension: also where it is no power of two, and less than the bits.
-func TestRotationBitsTellAngles(t *testing.T) {
-	rng := rand.New(rand.NewPCG(1, 2))
-	for _, d := range []int{48, 100, 128, 500} {
-		rows := make([][]float32, 300)
-		for i := range rows {
-			for range d {
-				rows[i] = append(rows[i], float32(rng.NormFloat64()))
-			}
-		}
-		m := freely(t, Options{Method: MethodRotation, Bits: 4096, Features: map[string]FeatureKind{"image": FeaturesRaw}}, rows).Model
-		mean := m.maps[0].mean
-		for _, share := range []float64{0, .3, .6, .9, .99} {
-			x, y := rows[0], make([]float32, d)
-			for j := range y {
-				y[j] = float32(mean[j] + share*(float64(x[j])-mean[j]) + math.Sqrt(1-share*share)*(float64(rows[1][j])-mean[j]))
-			}
-			var xy, xx, yy float64
-			for j := range x {
-				a, b := float64(x[j])-mean[j], float64(y[j])-mean[j]
-				xy, xx, yy = xy+a*b, xx+a*a, yy+b*b
-			}
-			want := math.Acos(xy/math.Sqrt(xx*yy)) / math.Pi
-			got := float64(codec.Distance(signCode(t, m, 0, x), signCode(t, m, 0, y))) / 4096
-			// Bits of one matrix are not independent, but less likely to err together than apart.
-			if limit := 4.5 * math.Sqrt(want*(1-want)/4096); math.Abs(got-want) > limit+1e-3 {
-				t.Errorf("%d dimensions: %.4f of the bits differ, the angle is %.4f of pi", d, got, want)
-			}
-		}
-	}
-}
-
-// The choice is the one of the definition, and what the report says of recall is what a linear scan
-// finds, of held-out items.
-func TestLabelFreeChoice(t *testing.T) {
-	effort.Slow(t)
-	longWithRace(t)
-	rows := synth.Embeddings(0, 3000, 96, 3)
-	r := freely(t, Options{}, rows)
-	c := r.Report.Recall
-	if c.Queries != 500 || c.Items != 2500 || c.K != 10 || c.Paired || c.Goal != .95 || c.Unfit != "" {
-		t.Errorf("measured with %+v", c)
-	}
-	// By the definition: the least bits that reach the goal, or nearly as much as was reached.
-	type key struct {
-		method Method
-		bits   int
-	}
-	at, most := map[key]float64{}, 0.0
-	var chosen []key
-	for _, x := range c.Tried {
-		if x.Window != c.GoalWindow {
-			continue
-		}
-		at[key{x.Method, x.Bits}] = x.Recall
-		most = max(most, x.Recall)
-		if x.Chosen {
-			chosen = append(chosen, key{x.Method, x.Bits})
-		}
-	}
-	if len(chosen) != 1 || chosen[0].method != r.Model.Method() || chosen[0].bits != r.Model.Bits() {
-		t.Fatalf("%v is chosen, the model is of %v and %d bits", chosen, r.Model.Method(), r.Model.Bits())
-	}
-	enough := min(.95, most-.01)
-	for k, recall := range at {
-		if recall >= enough && (k.bits < chosen[0].bits || k.bits == chosen[0].bits && recall > at[chosen[0]]) {
-			t.Errorf("%v has recall %.3f, the choice %v has %.3f", k, recall, chosen[0], at[chosen[0]])
-		}
-	}
-	// Recall by a linear scan: the nearest by their cosines, among the first by distance. The items
-	// that taught and those that were held out follow from the sample, which has all of them.
-	sample := &itemSample{}
-	for i := range rows {
-		sample.kept = append(sample.kept, keptItem{item: i, vectors: denseAll(rows[i : i+1])})
-	}
-	learn, held := sample.split()
-	for _, window := range []int{c.GoalWindow, 125} {
-		sum := 0.0
-		for _, q := range held[:100] {
-			code := signCode(t, r.Model, 0, q[0].Value)
-			type hit struct {
-				cosine   float64
-				distance int
-			}
-			var hits []hit
-			for _, x := range learn {
-				dot := 0.0
-				for j, v := range x[0].Value {
-					dot += float64(v) * float64(q[0].Value[j])
-				}
-				hits = append(hits, hit{dot, codec.Distance(code, signCode(t, r.Model, 0, x[0].Value))})
-			}
-			slices.SortFunc(hits, func(a, b hit) int { return a.distance - b.distance })
-			truth := slices.Clone(hits)
-			slices.SortFunc(truth, func(a, b hit) int { return int(math.Copysign(1, b.cosine-a.cosine)) })
-			for _, h := range truth[:10] {
-				below, ties := 0, 0
-				for _, x := range hits {
-					if x.distance < h.distance {
-						below++
-					} else if x.distance == h.distance {
-						ties++
-					}
-				}
-				sum += min(max(float64(window-below)/float64(ties), 0), 1) / 10
-			}
-		}
-		got := 0.0
-		for _, x := range c.Tried {
-			if x.Chosen && x.Window == window {
-				got = x.Recall
-			}
-		}
-		if math.Abs(got-sum/100) > .03 { // the report has all 500 queries
-			t.Errorf("recall in a window of %d is %.3f by the report, %.3f by a scan", window, got, sum/100)
-		}
-	}
-}
-
-// ITQ turns axes so that codes are better than those of the axes, and short ones better than those of
-// a random rotation. Its rows are orthonormal.
+// The rows of ITQ are orthonormal, and its codes are even.
 func TestITQ(t *testing.T) {
 	longWithRace(t)
 	rows := synth.Embeddings(0, 6000, 128, 5)
-	itq := freely(t, Options{Method: MethodITQ, Bits: 64}, rows)
+	itq := freely(t, Options{Bits: 64}, rows)
 	p := itq.Model.p[0].Unpack()
 	for i := range p.Rows {
 		for j := range i + 1 {
@@ -196,13 +78,50 @@ func TestITQ(t *testing.T) {
 			}
 		}
 	}
-	rotation := freely(t, Options{Method: MethodRotation, Bits: 64}, rows)
-	at := func(r *Result) float64 { return r.Report.Recall.Tried[len(r.Report.Recall.Tried)-1].Recall }
-	if at(itq) < at(rotation) {
-		t.Errorf("recall in the largest window is %.3f with itq, %.3f with a random rotation", at(itq), at(rotation))
-	}
 	if r := itq.Report; r.ConstantBits > 0 || r.BitBalance > .3 || r.DistinctCodes < 2000 {
 		t.Errorf("%d constant bits, balance %.3f, %d distinct codes", r.ConstantBits, r.BitBalance, r.DistinctCodes)
+	}
+}
+
+// Longer codes find more of the nearest vectors, also those of more bits than there are dimensions, as by
+// default.
+func TestMoreBitsFindMore(t *testing.T) {
+	longWithRace(t)
+	rows := synth.Embeddings(0, 2000, 48, 3)
+	last := 0.0
+	for _, bits := range []int{16, 48, 0} {
+		m := freely(t, Options{Bits: bits}, rows).Model
+		if bits == 0 && m.Bits() != DefaultLabelFreeBits {
+			t.Errorf("%d bits by default", m.Bits())
+		}
+		codes, err := itemCodes(m, func() (items [][]Vector) {
+			for _, x := range rows {
+				items = append(items, []Vector{Dense(x)})
+			}
+			return items
+		}())
+		if err != nil {
+			t.Fatal(err)
+		}
+		recall := []float64{0}
+		distances := make([]uint16, len(rows))
+		for q := range 100 {
+			cosines := make([]float64, len(rows)) // vectors have length 1
+			truth := make([]int32, len(rows))
+			for i, x := range rows {
+				truth[i] = int32(i)
+				for j, v := range x {
+					cosines[i] += float64(v) * float64(rows[q][j])
+				}
+			}
+			slices.SortFunc(truth, func(a, b int32) int { return cmp.Compare(cosines[b], cosines[a]) })
+			codec.Distances(distances, codes.At(q), codes.Slice(0, len(rows)))
+			AddRecall(recall, m.Bits(), distances, truth[:10], []int{50})
+		}
+		if recall[0] < last+1 { // of 100 queries
+			t.Errorf("%d bits find %.1f %% in the first 50, fewer %.1f", m.Bits(), recall[0], last)
+		}
+		last = recall[0]
 	}
 }
 
@@ -264,11 +183,7 @@ func TestCCAITQ(t *testing.T) {
 		}
 	}
 	for _, bits := range []int{16, 64, 96} { // the last are more than there are directions
-		r := freely(t, Options{Bits: bits}, a, b)
-		m := r.Model
-		if m.Method() != MethodCCAITQ || !r.Report.Recall.Paired {
-			t.Fatalf("method %v, report %+v", m.Method(), r.Report.Recall)
-		}
+		m := freely(t, Options{Bits: bits}, a, b).Model
 		same, other, n := 0.0, 0.0, 0
 		for i := 1; i < 1000; i++ {
 			if a[i] == nil || b[i] == nil || b[i+1] == nil {
@@ -323,21 +238,19 @@ func TestSharedSpace(t *testing.T) {
 		}
 	}
 	raw := map[string]FeatureKind{"image": FeaturesRaw, "text": FeaturesRaw}
-	for _, method := range []Method{MethodAuto, MethodRotation, MethodITQ} {
-		opt := Options{Method: method, Bits: 64, Features: raw, Shared: [][]string{{"text", "image"}}}
-		m := freely(t, opt, a, b).Model
-		sum := 0
-		for i := range 200 {
-			sum += codec.Distance(signCode(t, m, 0, a[i]), signCode(t, m, 1, b[i]))
-		}
-		if mean := float64(sum) / 200; mean > 8 {
-			t.Errorf("%v: the codes of an item are %.1f bits apart, of 64", method, mean)
-		}
+	opt := Options{Method: MethodITQ, Bits: 64, Features: raw, Shared: [][]string{{"text", "image"}}}
+	m := freely(t, opt, a, b).Model
+	sum := 0
+	for i := range 200 {
+		sum += codec.Distance(signCode(t, m, 0, a[i]), signCode(t, m, 1, b[i]))
 	}
-	if _, err := Train(t.Context(), modalitiesOf([]int{64, 64}), unlabelled(a, b), Options{Shared: [][]string{{"image", "text"}, {"text"}}}); err == nil {
+	if mean := float64(sum) / 200; mean > 8 {
+		t.Errorf("the codes of an item are %.1f bits apart, of 64", mean)
+	}
+	if _, err := Train(t.Context(), modalitiesOf([]int{64, 64}), unlabelled(a, b), Options{Method: MethodITQ, Shared: [][]string{{"image", "text"}, {"text"}}}); err == nil {
 		t.Error("a modality may be in two spaces")
 	}
-	if _, err := Train(t.Context(), modalitiesOf([]int{64, 32}), unlabelled(a, synth.Embeddings(0, 1500, 32, 1)), Options{Shared: [][]string{{"image", "text"}}}); err == nil {
+	if _, err := Train(t.Context(), modalitiesOf([]int{64, 32}), unlabelled(a, synth.Embeddings(0, 1500, 32, 1)), Options{Method: MethodITQ, Shared: [][]string{{"image", "text"}}}); err == nil {
 		t.Error("modalities of two dimensions may share a space")
 	}
 }
@@ -363,11 +276,11 @@ func TestGroups(t *testing.T) {
 // Labels of items are ignored, and the model knows none.
 func TestLabelFreeKnowsNoLabels(t *testing.T) {
 	data := synth.Pairs(synth.Config{Items: 200, Dims: []int{24}})
-	r, err := Train(t.Context(), modalitiesOf([]int{24}), synthetic(data), Options{Method: MethodRotation, Bits: 32})
+	r, err := Train(t.Context(), modalitiesOf([]int{24}), synthetic(data), Options{Method: MethodITQ, Bits: 32})
 	if err != nil {
 		t.Fatal(err)
 	}
-	without := freely(t, Options{Method: MethodRotation, Bits: 32}, data.Vectors[0])
+	without := freely(t, Options{Method: MethodITQ, Bits: 32}, data.Vectors[0])
 	a, _ := r.Model.MarshalBinary()
 	b, _ := without.Model.MarshalBinary()
 	if !bytes.Equal(a, b) {
@@ -418,23 +331,26 @@ func TestLabelFreeOptionsThatDoNotApply(t *testing.T) {
 		"aim": {Aim: AimCodes}, "prior": {Prior: &x}, "centre": {Centre: &x}, "map": {Map: map[string]MapKind{"image": MapLinear}},
 		"width": {Width: map[string]float64{"image": 1}}, "gamma": {Gamma: map[string]float64{"image": 1}},
 		"mu": {Mu: map[string]float64{"image": 1}}, "delta": {Delta: 1}, "fusion": {Fusion: Fusion{Rule: FusionSum}},
-		"bits": {Bits: 12}, "itq makes": {Method: MethodITQ, Bits: 24}, "cca-itq learns": {Method: MethodCCAITQ},
+		"bits": {Bits: 12}, "cca-itq learns": {Method: MethodCCAITQ},
 	} {
+		opt.Method = cmp.Or(opt.Method, MethodITQ)
 		_, err := Train(t.Context(), modalitiesOf([]int{16}), unlabelled(rows), opt)
 		if !errors.Is(err, ErrOption) || !strings.Contains(err.Error(), what) {
 			t.Errorf("%s: %v", what, err)
 		}
 	}
-	for _, method := range []Method{MethodRotation, MethodITQ} {
-		_, err := Train(t.Context(), modalitiesOf([]int{16, 16}), unlabelled(rows, rows), Options{Method: method, Bits: 8})
-		if !errors.Is(err, ErrOption) || !strings.Contains(err.Error(), "cca-itq") {
-			t.Errorf("%v of two spaces: %v", method, err)
-		}
+	_, err := Train(t.Context(), modalitiesOf([]int{16, 16}), unlabelled(rows, rows), Options{Method: MethodITQ, Bits: 8})
+	if !errors.Is(err, ErrOption) || !strings.Contains(err.Error(), "cca-itq") {
+		t.Errorf("itq of two spaces: %v", err)
 	}
-	if _, err := Train(t.Context(), modalitiesOf([]int{1 << 15}), unlabelled([][]float32{make([]float32, 1<<15)}), Options{}); !errors.Is(err, ErrOption) {
+	_, err = Train(t.Context(), modalitiesOf([]int{16}), unlabelled(nil), Options{})
+	if !errors.Is(err, ErrNoLabels) || !strings.Contains(err.Error(), "itq") {
+		t.Errorf("without a method: %v", err)
+	}
+	if _, err := Train(t.Context(), modalitiesOf([]int{1 << 15}), unlabelled([][]float32{make([]float32, 1<<15)}), Options{Method: MethodITQ}); !errors.Is(err, ErrOption) {
 		t.Errorf("32,768 dimensions: %v", err)
 	}
-	if _, err := Train(t.Context(), modalitiesOf([]int{16}), unlabelled(rows), Options{MemoryBytes: 1}); !errors.As(err, new(*MemoryError)) {
+	if _, err := Train(t.Context(), modalitiesOf([]int{16}), unlabelled(rows), Options{Method: MethodITQ, MemoryBytes: 1}); !errors.As(err, new(*MemoryError)) {
 		t.Errorf("a byte of memory: %v", err)
 	}
 }
@@ -458,44 +374,34 @@ func TestLabelFreeDegenerate(t *testing.T) {
 		"tiny":                  {[][]float32{{1e-45, 0, 0}, {0, 1e-45, 0}, {0, 0, 1e-40}}, nil},
 		"few values":            {append(slices.Repeat(one, 300), []float32{3, 2, 1}), nil},
 	} {
-		for _, method := range []Method{MethodAuto, MethodRotation, MethodITQ} {
-			for _, kind := range []FeatureKind{FeaturesL2, FeaturesRaw, FeaturesZScore} {
-				if kind != FeaturesL2 && (name == "equal but for lengths" || name == "tiny") {
-					continue // they differ, or are too small to differ in squares
+		for _, kind := range []FeatureKind{FeaturesL2, FeaturesRaw, FeaturesZScore} {
+			if kind != FeaturesL2 && (name == "equal but for lengths" || name == "tiny") {
+				continue // they differ, or are too small to differ in squares
+			}
+			opt := Options{Method: MethodITQ, Features: map[string]FeatureKind{"image": kind}}
+			r, err := Train(t.Context(), modalitiesOf([]int{3}), unlabelled(c.rows), opt)
+			if !errors.Is(err, c.want) {
+				t.Errorf("%s, %v: %v", name, kind, err)
+				continue
+			}
+			if err != nil {
+				continue
+			}
+			z := make([]float64, r.Model.Bits())
+			for _, x := range c.rows {
+				if err := r.Model.NewEncoder().Project(z, 0, x); err != nil {
+					t.Fatal(err)
 				}
-				opt := Options{Method: method, Features: map[string]FeatureKind{"image": kind}}
-				dim := 3
-				rows := c.rows
-				if method == MethodITQ { // needs 8 dimensions
-					dim, rows = 9, nil
-					for _, x := range c.rows {
-						rows = append(rows, slices.Concat(x, x, x))
-					}
-				}
-				r, err := Train(t.Context(), modalitiesOf([]int{dim}), unlabelled(rows), opt)
-				if !errors.Is(err, c.want) {
-					t.Errorf("%s, %v, %v: %v", name, method, kind, err)
-					continue
-				}
-				if err != nil {
-					continue
-				}
-				z := make([]float64, r.Model.Bits())
-				for _, x := range rows {
-					if err := r.Model.NewEncoder().Project(z, 0, x); err != nil {
-						t.Fatal(err)
-					}
-					if slices.ContainsFunc(z, func(v float64) bool { return v-v != 0 }) {
-						t.Errorf("%s, %v, %v: the projection of %v holds %v", name, method, kind, x, z)
-					}
+				if slices.ContainsFunc(z, func(v float64) bool { return v-v != 0 }) {
+					t.Errorf("%s, %v: the projection of %v holds %v", name, kind, x, z)
 				}
 			}
 		}
 	}
-	if _, err := Train(t.Context(), modalitiesOf([]int{3}), unlabelled([][]float32{nil, nil}), Options{}); !errors.Is(err, ErrNoItems) {
+	if _, err := Train(t.Context(), modalitiesOf([]int{3}), unlabelled([][]float32{nil, nil}), Options{Method: MethodITQ}); !errors.Is(err, ErrNoItems) {
 		t.Errorf("items without vectors: %v", err)
 	}
-	if _, err := Train(t.Context(), modalitiesOf([]int{3}), unlabelled([][]float32{}), Options{Method: MethodRotation}); !errors.Is(err, ErrNoItems) {
+	if _, err := Train(t.Context(), modalitiesOf([]int{3}), unlabelled([][]float32{}), Options{Method: MethodITQ}); !errors.Is(err, ErrNoItems) {
 		t.Errorf("no items: %v", err)
 	}
 	a, b := synth.PairedEmbeddings(0, 300, 12, 8, 1)
@@ -506,13 +412,13 @@ func TestLabelFreeDegenerate(t *testing.T) {
 			b[i] = nil
 		}
 	}
-	_, err := Train(t.Context(), modalitiesOf([]int{12, 8}), unlabelled(a, b), Options{})
+	_, err := Train(t.Context(), modalitiesOf([]int{12, 8}), unlabelled(a, b), Options{Method: MethodCCAITQ})
 	if !errors.Is(err, ErrUnpaired) || !strings.Contains(err.Error(), `"image" and "text"`) {
 		t.Errorf("items that are not paired: %v", err)
 	}
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
-	if _, err := Train(ctx, modalitiesOf([]int{16}), unlabelled(synth.Embeddings(0, 2000, 16, 1)), Options{}); !errors.Is(err, context.Canceled) {
+	if _, err := Train(ctx, modalitiesOf([]int{16}), unlabelled(synth.Embeddings(0, 2000, 16, 1)), Options{Method: MethodITQ}); !errors.Is(err, context.Canceled) {
 		t.Errorf("a context that has ended: %v", err)
 	}
 }
@@ -527,28 +433,26 @@ func TestLabelFreeSparse(t *testing.T) {
 			rows[i][rng.IntN(60)] = float32(rng.ExpFloat64())
 		}
 	}
-	for _, method := range []Method{MethodRotation, MethodITQ} {
-		for _, kind := range []FeatureKind{FeaturesL2, FeaturesHellingerL2} {
-			opt := Options{Method: method, Bits: 32, Features: map[string]FeatureKind{"image": kind}}
-			dense := freely(t, opt, rows).Model
-			mods := modalitiesOf([]int{60})
-			mods[0].Sparse = true
-			r, err := Train(t.Context(), mods, unlabelled(rows), opt)
-			if err != nil {
+	for _, kind := range []FeatureKind{FeaturesL2, FeaturesHellingerL2} {
+		opt := Options{Method: MethodITQ, Bits: 32, Features: map[string]FeatureKind{"image": kind}}
+		dense := freely(t, opt, rows).Model
+		mods := modalitiesOf([]int{60})
+		mods[0].Sparse = true
+		r, err := Train(t.Context(), mods, unlabelled(rows), opt)
+		if err != nil {
+			t.Fatal(err)
+		}
+		off := 0
+		for _, x := range rows {
+			index, value := appendSparse(nil, nil, Dense(x))
+			z := make([]float64, 32)
+			if err := r.Model.NewEncoder().ProjectVectors(z, 0, []Vector{Sparse(index, value)}); err != nil {
 				t.Fatal(err)
 			}
-			off := 0
-			for _, x := range rows {
-				index, value := appendSparse(nil, nil, Dense(x))
-				z := make([]float64, 32)
-				if err := r.Model.NewEncoder().ProjectVectors(z, 0, []Vector{Sparse(index, value)}); err != nil {
-					t.Fatal(err)
-				}
-				off += codec.Distance(codec.PackSigns(codec.NewCode(32), z), signCode(t, dense, 0, x))
-			}
-			if off > 5 {
-				t.Errorf("%v, %v: %d bits of 9,600 differ", method, kind, off)
-			}
+			off += codec.Distance(codec.PackSigns(codec.NewCode(32), z), signCode(t, dense, 0, x))
+		}
+		if off > 5 {
+			t.Errorf("%v: %d bits of 9,600 differ", kind, off)
 		}
 	}
 }
@@ -556,7 +460,7 @@ func TestLabelFreeSparse(t *testing.T) {
 // A vector has the same projection alone and among others.
 func TestLabelFreeProjectAllIsProject(t *testing.T) {
 	a, b := synth.PairedEmbeddings(0, 300, 30, 20, 1)
-	for _, m := range []*Model{freely(t, Options{Method: MethodRotation, Bits: 72}, a).Model, freely(t, Options{Bits: 16}, a, b).Model} {
+	for _, m := range []*Model{freely(t, Options{Bits: 72}, a).Model, freely(t, Options{Bits: 16}, a, b).Model} {
 		q := m.Bits()
 		all := make([]float64, 100*q)
 		if err := m.NewEncoder().ProjectAll(all, 0, a[:100]); err != nil {
@@ -578,7 +482,6 @@ func TestLabelFreeProjectAllIsProject(t *testing.T) {
 func labelFreeModels(t testing.TB) (list []*Model) {
 	a, b := synth.PairedEmbeddings(0, 80, 12, 5, 1)
 	return append(list,
-		freely(t, Options{Method: MethodRotation, Bits: 24, Seed: 1 << 60}, a).Model,
 		freely(t, Options{Method: MethodITQ, Bits: 8, Features: map[string]FeatureKind{"image": FeaturesZScore}}, a).Model,
 		freely(t, Options{Bits: 8, Features: map[string]FeatureKind{"text": FeaturesRaw}}, a, b).Model)
 }
@@ -612,27 +515,16 @@ func TestLabelFreeMarshal(t *testing.T) {
 				t.Errorf("%v: %d bytes of it: %v", m.Method(), cut, err)
 			}
 		}
-		if m.Method() == MethodRotation && len(stored) > 12+4+1+8+4+2+5+6+8*12 {
-			t.Errorf("a rotation takes %d bytes", len(stored))
-		}
 	}
 }
 
 func BenchmarkLabelFreeProject(b *testing.B) {
 	rows := synth.Embeddings(0, 600, 1024, 1)
-	for _, method := range []Method{MethodRotation, MethodITQ} {
-		b.Run(method.String(), func(b *testing.B) {
-			bits := 512
-			if method == MethodITQ {
-				bits = 128
-			}
-			m := freely(b, Options{Method: method, Bits: bits}, rows).Model
-			e, z := m.NewEncoder(), make([]float64, bits)
-			for b.Loop() {
-				if err := e.Project(z, 0, rows[0]); err != nil {
-					b.Fatal(err)
-				}
-			}
-		})
+	m := freely(b, Options{}, rows).Model
+	e, z := m.NewEncoder(), make([]float64, m.Bits())
+	for b.Loop() {
+		if err := e.Project(z, 0, rows[0]); err != nil {
+			b.Fatal(err)
+		}
 	}
 }

@@ -1,40 +1,32 @@
 package model
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
 	"math/rand/v2"
-	"slices"
 
 	"github.com/fddhdb/fddhdb/codec"
 	"github.com/fddhdb/fddhdb/model/internal/dense"
 )
 
 // A freeTrainer carries a training without labels from phase to phase. It belongs to the goroutine
-// of Train. It reads the source once, for a sample; all that follows is about the sample. Some of its
-// items are held out, to measure with, and teach nothing: so what the report says is about the very
-// model that is returned.
+// of Train. It reads the source once, for a sample; all that follows is about the sample.
 type freeTrainer struct {
 	opt        Options
 	modalities []Modality
 	groups     [][]int // modalities by the space of their vectors
 	sample     *itemSample
-	learn      [][]Vector // items to learn from: vectors by modality
-	held       [][]Vector // items to measure with
+	items      [][]Vector // of the sample: vectors by modality
 	report     Report
 
 	features []*features
 	means    [][]float64   // of features
 	maps     []*featureMap // by modality, to centre with
-
-	axes      dense.Matrix[float64] // of MethodITQ: principal axes; without rows until they are needed
-	rows      dense.Matrix[float32] // of MethodITQ: centred vectors, likewise
-	canonical *canonical            // of MethodCCAITQ
 }
 
-// trainLabelFree is Train for methods without labels, and for MethodAuto where items have none; with an engine and
-// no source it is TrainOver.
+// trainLabelFree is Train for methods without labels; with an engine and no source it is TrainOver.
 func trainLabelFree(ctx context.Context, modalities []Modality, src Source, engine Engine, opt Options) (_ *Result, err error) {
 	defer guard(&err, "in the numerics")
 	tr := &freeTrainer{opt: opt, modalities: modalities}
@@ -55,11 +47,11 @@ func trainLabelFree(ctx context.Context, modalities []Modality, src Source, engi
 	if err := tr.pairs(); err != nil {
 		return nil, err
 	}
-	m, err := tr.choose(ctx)
+	m, err := tr.model(ctx)
 	if err != nil {
 		return nil, err
 	}
-	clock.phase("choose")
+	clock.phase("solve")
 	if err := tr.describe(m); err != nil {
 		return nil, err
 	}
@@ -75,17 +67,12 @@ func (tr *freeTrainer) check() (err error) {
 	if tr.groups, err = groups(tr.modalities, tr.opt.Shared); err != nil {
 		return err
 	}
-	asked := tr.opt.Method
-	if asked == MethodAuto && len(tr.groups) > 1 {
-		tr.opt.Method = MethodCCAITQ
-	}
-	if err := tr.opt.checkLabelFree(asked); err != nil {
+	if err := tr.opt.checkLabelFree(); err != nil {
 		return err
 	}
-	if tr.opt.Bits != 0 {
-		if err := codec.CheckBits(tr.opt.Bits); err != nil {
-			return fmt.Errorf("%w: bits: %w", ErrOption, err)
-		}
+	tr.opt.Bits = cmp.Or(tr.opt.Bits, DefaultLabelFreeBits)
+	if err := codec.CheckBits(tr.opt.Bits); err != nil {
+		return fmt.Errorf("%w: bits: %w", ErrOption, err)
 	}
 	if tr.opt.Features, err = complete("feature map", tr.modalities, tr.opt.Features, FeaturesL2); err != nil {
 		return err
@@ -103,9 +90,7 @@ func (tr *freeTrainer) check() (err error) {
 	case several && tr.opt.Method != MethodCCAITQ:
 		return fmt.Errorf("%w: method %v compares vectors of one space, and those of %q and %q lie in spaces of their own: use cca-itq, which learns from items that have both", ErrOption, tr.opt.Method, first.Name, tr.modalities[tr.groups[1][0]].Name)
 	case !several && tr.opt.Method == MethodCCAITQ:
-		return fmt.Errorf("%w: method %v learns from items with vectors in two spaces or more, and there is the one of %q: use rotation or itq", ErrOption, tr.opt.Method, first.Name)
-	case tr.opt.Method == MethodITQ && max(tr.opt.Bits, codec.MinBits) > first.Dim:
-		return fmt.Errorf("%w: method itq makes at most one bit of a dimension, and %q has %d: use fewer bits, or the method rotation", ErrOption, first.Name, first.Dim)
+		return fmt.Errorf("%w: method %v learns from items with vectors in two spaces or more, and there is the one of %q: use itq", ErrOption, tr.opt.Method, first.Name)
 	}
 	tr.report = Report{Seed: tr.opt.Seed, Chosen: map[string]Chosen{}}
 	return nil
@@ -118,8 +103,7 @@ func (tr *freeTrainer) checkMemory() error {
 	for _, m := range tr.modalities {
 		numbers, widest = numbers+m.Dim, max(widest, m.Dim)
 	}
-	bits := max(tr.opt.Bits, triedBits[len(triedBits)-1])
-	need := int64(16*len(tr.sample.kept)*numbers) + int64(24*min(bits, widest)*widest)
+	need := int64(16*len(tr.sample.kept)*numbers) + int64(24*min(tr.opt.Bits, widest)*widest)
 	tr.report.MemoryBytes = need
 	if limit := tr.opt.MemoryBytes; limit > 0 && limit < need {
 		return &MemoryError{Needed: need, Available: limit, Sampling: true}
@@ -144,14 +128,16 @@ func (tr *freeTrainer) read(ctx context.Context, src Source, engine Engine) erro
 		return ErrNoItems
 	}
 	tr.report.TrainItems = tr.sample.n
-	tr.learn, tr.held = tr.sample.split()
+	for _, k := range tr.sample.kept {
+		tr.items = append(tr.items, k.vectors)
+	}
 	return nil
 }
 
 // prepare makes the features of each modality and their means.
 func (tr *freeTrainer) prepare() error {
 	for t, mod := range tr.modalities {
-		xs, _ := vectorsOf(tr.learn, t)
+		xs, _ := vectorsOf(tr.items, t)
 		if len(xs) == 0 {
 			return &ModalityError{Modality: mod.Name, Problem: "is in no training item, or in hardly any: train without it, or add vectors"}
 		}
@@ -177,49 +163,36 @@ func (tr *freeTrainer) prepare() error {
 	return nil
 }
 
-// model learns by a method from the sample. axes and the like are kept for the next number of bits.
-func (tr *freeTrainer) model(ctx context.Context, method Method, bits int) (*Model, error) {
-	var w []dense.Matrix[float64]
-	switch method {
-	case MethodITQ:
-		if tr.axes.Rows < bits {
-			var err error
-			tr.rows, _ = tr.centredRows(tr.groups[0])
-			r := min(max(bits, tr.mostAxes()), tr.rows.Cols)
-			if tr.axes, _, err = principal(ctx, tr.rows, r, tr.random(streamAxes)); err != nil {
-				return nil, err
-			}
-		}
-		axes := tr.axes.Slice(0, bits)
-		r, err := itq(ctx, projected(tr.rows, axes), tr.random(streamTurn))
-		if err != nil {
-			return nil, err
-		}
-		w = slices.Repeat([]dense.Matrix[float64]{turned(r, axes)}, len(tr.modalities))
-	case MethodCCAITQ:
-		byGroup, err := tr.canonicalITQ(ctx, bits)
-		if err != nil {
-			return nil, err
-		}
-		w = make([]dense.Matrix[float64], len(tr.modalities))
-		for g, group := range tr.groups {
-			for _, t := range group {
-				w[t] = byGroup[g]
-			}
+// model learns from the sample.
+func (tr *freeTrainer) model(ctx context.Context) (*Model, error) {
+	c, err := tr.directions(ctx)
+	if err != nil {
+		return nil, err
+	}
+	byGroup, err := c.itq(ctx, tr.opt.Bits, tr.random(streamTurn))
+	if err != nil {
+		return nil, err
+	}
+	w := make([]dense.Matrix[float64], len(tr.modalities))
+	for g, group := range tr.groups {
+		for _, t := range group {
+			w[t] = byGroup[g]
 		}
 	}
-	return newLabelFree(method, bits, tr.opt.Seed, tr.modalities, tr.features, tr.means, w), nil
+	return newLabelFree(tr.opt.Method, tr.opt.Bits, tr.opt.Seed, tr.modalities, tr.features, tr.means, w), nil
 }
 
-// mostAxes returns the largest number of bits that itq is going to be tried with.
-func (tr *freeTrainer) mostAxes() int {
-	most := tr.opt.Bits
-	for _, c := range tr.candidates() {
-		if c.method == MethodITQ {
-			most = max(most, c.bits)
-		}
+// directions returns the directions that codes are made of.
+func (tr *freeTrainer) directions(ctx context.Context) (*canonical, error) {
+	if tr.opt.Method == MethodCCAITQ {
+		return tr.correlate(ctx)
 	}
-	return most
+	rows, _ := tr.centredRows(tr.groups[0])
+	axes, _, err := principal(ctx, rows, min(tr.opt.Bits, rows.Cols), tr.random(streamAxes))
+	if err != nil {
+		return nil, err
+	}
+	return &canonical{[]dense.Matrix[float64]{axes}, projected(rows, axes)}, nil
 }
 
 // random returns the random numbers of a stream.
@@ -231,7 +204,7 @@ func (tr *freeTrainer) random(stream uint64) *rand.Rand {
 func (tr *freeTrainer) describe(m *Model) error {
 	r := &tr.report
 	r.Bits, r.Method = m.bits, m.method
-	codes, err := itemCodes(m, tr.learn)
+	codes, err := itemCodes(m, tr.items)
 	if err != nil {
 		return err
 	}
@@ -255,14 +228,6 @@ func (tr *freeTrainer) describe(m *Model) error {
 	return nil
 }
 
-// hasLabels reports whether the first item of a source has labels.
-func hasLabels(ctx context.Context, src Source) (bool, error) {
-	for ex, err := range src.Examples(ctx) {
-		return len(ex.Labels) > 0, err
-	}
-	return true, nil // without items the methods that learn from labels say so
-}
-
 // Reasons for which a training without labels cannot start.
 var (
 	// ErrNoItems says that no training item has a vector.
@@ -272,3 +237,39 @@ var (
 	// ErrUnpaired says that too few items have vectors of several modalities.
 	ErrUnpaired = errors.New("too few items with vectors of several modalities")
 )
+
+// itemCodes returns the codes that a model gives to items, without regard to labels. An item whose
+// projection is zero has the code of sgn(0) = +1 here.
+func itemCodes(m *Model, items [][]Vector) (codec.Codes, error) {
+	words, q, T := codec.Words(m.bits), m.bits, len(m.maps)
+	packed := make([]uint64, len(items)*words)
+	workers := workerCount()
+	failed := make([]error, workers)
+	encoders := make([]*Encoder, workers)
+	chunks(workers, len(items), mapRows, func(worker, from, to int) {
+		if encoders[worker] == nil {
+			encoders[worker] = m.NewEncoder()
+		}
+		e, parts, fused := encoders[worker], make([][]float64, (to-from)*T), make([]float64, q)
+		for t := range T {
+			xs, of := vectorsOf(items[from:to], t)
+			zs := make([]float64, len(xs)*q)
+			if err := e.ProjectVectors(zs, t, xs); err != nil {
+				failed[worker] = err
+				return
+			}
+			for r, i := range of {
+				parts[i*T+t] = zs[r*q : (r+1)*q]
+			}
+		}
+		for i := range to - from {
+			m.Fuse(fused, parts[i*T:(i+1)*T])
+			codec.PackSigns(packed[(from+i)*words:(from+i+1)*words], fused)
+		}
+	})
+	codes := codec.NewCodes(q, len(items))
+	for i := range items {
+		codes.Append(packed[i*words : (i+1)*words])
+	}
+	return codes, cmp.Or(failed...)
+}

@@ -6,29 +6,16 @@ import "github.com/fddhdb/fddhdb/model/internal/dense"
 //
 //	size      what
 //	4         uint32 q: bits, a multiple of 8 from 8 to 4096
-//	1         uint8 method: 4 rotation, 5 itq, 6 cca-itq
+//	1         uint8 method: 4 itq, 5 cca-itq
 //	8         uint64 seed
 //	4         uint32 T: modalities, 1 to 1024; and T times:
 //	2+l         uint16 l, 1 to 1024, and l bytes: the name in UTF-8, distinct
-//	4           uint32 d: dimension, 1 to 2^15-1; for rotation the same in all
+//	4           uint32 d: dimension, 1 to 2^15-1
 //	1           uint8 form of vectors: 0 dense, 1 sparse
 //	1           uint8 features, as in marshal.go
 //	            zscore and log: their numbers, as in marshal.go
 //	8d          float64: the mean of the features
-//	            itq and cca-itq only:
-//	8qd           float64: W, a row of d for each bit
-//
-// W of rotation follows from the seed: ceil(q/d) orthogonal matrices R_0, R_1 and so on, of d rows
-// each, of which the last gives its first rows only. R_i is that of package internal/rotate with d
-// dimensions and the seed s = seed + i (mod 2^64). It is applied in float32, in rounds r = 0, 1, ...:
-// three if d is a power of two, else four.
-//
-//   - SplitMix64, begun with s, gives a word for each 64 coordinates of a round, and bit j mod 64 of
-//     it, from the lowest, says whether coordinate j changes its sign.
-//   - p is the largest power of two up to d. The Walsh-Hadamard transform, divided by sqrt(p), takes
-//     the place of the coordinates 0 to p-1 if r is even, d-p to d-1 if r is odd.
-//   - If p < d, a and b in the places j and j + h, h = floor(d/2), become (a+b)/sqrt(2) and
-//     (a-b)/sqrt(2), for j < h.
+//	8qd         float64: W, a row of d for each bit
 
 // marshalLabelFree is MarshalBinary for a model without labels.
 func (m *Model) marshalLabelFree() []byte {
@@ -44,11 +31,9 @@ func (m *Model) marshalLabelFree() []byte {
 		w.f64s(f.features.shift...)
 		w.f64s(f.features.scale...)
 		w.f64s(f.mean...)
-		if m.p != nil {
-			p := m.p[t].Unpack()
-			for j := range m.bits {
-				w.f64s(p.Data[j*p.Cols : j*p.Cols+mod.Dim]...) // without the intercept
-			}
+		p := m.p[t].Unpack()
+		for j := range m.bits {
+			w.f64s(p.Data[j*p.Cols : j*p.Cols+mod.Dim]...) // without the intercept
 		}
 	}
 	return w.finish()
@@ -78,15 +63,12 @@ func (r *wireReader) labelFree(m *Model) (*Model, error) {
 	names := map[string]bool{}
 	for t := range r.count("the number of modalities", 1, maxModalities) {
 		mod := r.modality(names)
-		if r.err == nil && (mod.Dim >= maxFeatures || method == MethodRotation && t > 0 && mod.Dim != modalities[0].Dim) {
+		if r.err == nil && mod.Dim >= maxFeatures {
 			r.fail("%d dimensions of modality %d", mod.Dim, t)
 		}
 		f := r.features(mod, FeatureKind(r.u8("features")))
 		mean := r.f64s(mod.Dim, "mean")
-		var rows dense.Matrix[float64]
-		if method != MethodRotation {
-			rows = dense.Of(bits, mod.Dim, r.f64s(bits*mod.Dim, "W"))
-		}
+		rows := dense.Of(bits, mod.Dim, r.f64s(bits*mod.Dim, "W"))
 		if r.err != nil {
 			return nil, r.err
 		}

@@ -213,7 +213,7 @@ func (s *setBuilder) labels() []uint32 { return slices.Sorted(maps.Keys(s.hy)) }
 // row for each label.
 func (s *setBuilder) finish() (*labelSets, []float64, error) {
 	if s.n == 0 {
-		return nil, nil, fmt.Errorf("%w: no item has any", ErrNoLabels)
+		return nil, nil, errNoneHasLabels
 	}
 	if len(s.keys) == 1 {
 		return nil, nil, fmt.Errorf("%w: all %d training items have the same labels, so they would all get the same code: label items of at least two kinds", ErrOneClass, s.n)

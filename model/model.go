@@ -32,8 +32,7 @@ type Model struct {
 	modalities []Modality
 	maps       []*featureMap            // by modality
 	gammas     []float64                // by modality
-	p          []*dense.Packed[float64] // by modality: projection, q x k; nil for MethodRotation
-	rotations  *rotations               // in place of p; nil for other methods
+	p          []*dense.Packed[float64] // by modality: projection, q x k
 	fusion     fusion
 	mean       []float64 // mean of what the training items teach; see Fuse
 
@@ -210,7 +209,7 @@ func (m *Model) sign() {
 		}
 		b = appendFloats(b, f.mean)
 		b = appendFloats(b, []float64{f.sigma})
-		if m.LabelFree() && m.p != nil {
+		if m.LabelFree() {
 			b = appendFloats(b, m.p[t].Unpack().Data)
 		}
 		switch {

@@ -62,19 +62,18 @@ type Modality struct {
 type Method uint8
 
 const (
-	MethodAuto     Method = iota // MethodLabels; without labels the best of those below
-	MethodLabels                 // the limit of large delta: label sets alone
-	MethodJoint                  // the exact joint step over C and every R_t
-	MethodPaper                  // the steps of the paper, one variable at a time
-	MethodRotation               // without labels: signs of a random rotation, of vectors of one space
-	MethodITQ                    // without labels: signs of turned principal axes, of vectors of one space
-	MethodCCAITQ                 // without labels: signs of turned canonical directions, of items with vectors in several spaces
+	MethodAuto   Method = iota // MethodLabels
+	MethodLabels               // the limit of large delta: label sets alone
+	MethodJoint                // the exact joint step over C and every R_t
+	MethodPaper                // the steps of the paper, one variable at a time
+	MethodITQ                  // without labels: signs of turned principal axes, of vectors of one space
+	MethodCCAITQ               // without labels: signs of turned canonical directions, of items with vectors in several spaces
 )
 
-var methodNames = []string{"auto", "labels", "joint", "paper", "rotation", "itq", "cca-itq"}
+var methodNames = []string{"auto", "labels", "joint", "paper", "itq", "cca-itq"}
 
 // methodsText names the methods, for errors.
-const methodsText = "auto, labels, joint, paper, rotation, itq or cca-itq"
+const methodsText = "auto, labels, joint, paper, itq or cca-itq"
 
 func (m Method) String() string { return nameOf(methodNames, int(m), "method") }
 
@@ -87,7 +86,7 @@ func (m *Method) UnmarshalText(b []byte) (err error) {
 	return err
 }
 
-// ParseMethod returns the method with this name: auto, labels, joint, paper, rotation, itq or cca-itq.
+// ParseMethod returns the method with this name: auto, labels, joint, paper, itq or cca-itq.
 func ParseMethod(s string) (Method, error) {
 	if i := slices.Index(methodNames, s); i >= 0 {
 		return Method(i), nil
@@ -138,7 +137,7 @@ func nameOf(names []string, i int, what string) string {
 // the name of the modality; an entry counts even if it is zero. Train does not write to
 // them.
 type Options struct {
-	Bits    int    // q, the length of a code; 0 means 64, and without labels the least of 64 to 512 that are enough, see RecallChoice
+	Bits    int    // q, the length of a code; 0 means DefaultBits, and without labels DefaultLabelFreeBits
 	Anchors int    // k of an RBF map; 0 means DefaultAnchorsOf(items that have the modality)
 	Seed    uint64 // equal seeds, options and data give equal bytes
 	Sweeps  int    // 0 means 3; at most 10,000. More lower the objective and, with many labels, retrieval too

@@ -25,9 +25,6 @@ type Report struct {
 	// Choices says how features, map and gamma were chosen, by modality. A modality for
 	// which the options give all of them has no entry.
 	Choices map[string]*Choice `json:"choices,omitempty"`
-	// Recall says how method and bits were chosen, and with which recall; nil unless the method is
-	// one without labels.
-	Recall *RecallChoice `json:"recall,omitempty"`
 	// CentreChoice and PriorChoice say how centre and prior were chosen; nil if there was
 	// no choice.
 	CentreChoice *CentreChoice `json:"centre_choice,omitempty"`

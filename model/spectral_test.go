@@ -124,20 +124,6 @@ func TestITQNearsSigns(t *testing.T) {
 	}
 }
 
-func TestWindows(t *testing.T) {
-	for _, c := range []struct {
-		n, k int
-		want []int
-	}{
-		{20_000, 10, []int{100, 200, 500, 1000}}, {20_000, 1, []int{100, 200, 500, 1000}}, {4000, 10, []int{20, 40, 100, 200}},
-		{2000, 10, []int{10, 20, 50, 100}}, {90, 10, []int{10, 20, 50, 90}}, {15, 10, []int{10, 15}}, {3, 3, []int{3}}, {2000, 1, []int{10, 20, 50, 100}},
-	} {
-		if got := windows(c.n, c.k); !slices.Equal(got, c.want) {
-			t.Errorf("%d items, k = %d: %v, want %v", c.n, c.k, got, c.want)
-		}
-	}
-}
-
 // Sparse and dense modalities can be paired.
 func TestCCAITQSparse(t *testing.T) {
 	longWithRace(t)
@@ -149,7 +135,7 @@ func TestCCAITQSparse(t *testing.T) {
 	}
 	mods := modalitiesOf([]int{30, 40})
 	mods[1].Sparse = true
-	r, err := Train(t.Context(), mods, unlabelled(a, b), Options{Bits: 24})
+	r, err := Train(t.Context(), mods, unlabelled(a, b), Options{Bits: 24, Method: MethodCCAITQ})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -76,10 +76,8 @@ func seeded(seed uint64, bits int) start {
 }
 
 // Train learns a model from items. See the package comment for the methods and Options for the
-// settings. With MethodAuto the first item decides, which is read beforehand: if it has no labels, nothing is
-// learned from labels. What follows is about methods that learn from labels; RecallChoice is about the others,
-// which read the source once, hold a sample of it, up to some 400 MB, and take seconds, up to a few
-// minutes where itq or cca-itq is given with 512 bits or more.
+// settings. What follows is about methods that learn from labels. The others read the source once, hold a
+// sample of it, up to some 400 MB, and take seconds, up to a few minutes with 512 bits or more.
 //
 // It reads the source twice: for the labels, the moments, the anchors and a sample to
 // choose with; then for the statistics. It reads it once more if features are not raw;
@@ -103,15 +101,7 @@ func seeded(seed uint64, bits int) start {
 // Equal options and data give a model with equal bytes, on one architecture, for any GOMAXPROCS, and also where
 // TrainOver lets other processes read the items. Cancelling the context stops it within a block.
 func Train(ctx context.Context, modalities []Modality, src Source, opt Options) (*Result, error) {
-	free := opt.Method.LabelFree() && int(opt.Method) < len(methodNames)
-	if opt.Method == MethodAuto && len(modalities) > 0 {
-		labelled, err := hasLabels(ctx, src)
-		if err != nil {
-			return nil, fmt.Errorf("training: training item 0: %w", err)
-		}
-		free = !labelled
-	}
-	if free {
+	if opt.Method.LabelFree() && int(opt.Method) < len(methodNames) {
 		result, err := trainLabelFree(ctx, slices.Clone(modalities), src, nil, opt)
 		if err != nil {
 			return nil, fmt.Errorf("training: %w", err)

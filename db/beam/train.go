@@ -36,7 +36,7 @@ func Train(ctx context.Context, in *Input, opt db.TrainOptions, r *Run) (*Traine
 	}
 	labelled := true
 	it := s.labelled()
-	if opt.Method.LabelFree() || opt.Method == model.MethodAuto && it.n() == 0 {
+	if opt.Method.LabelFree() {
 		labelled, it = false, s.vectors()
 	}
 	it.limit(opt.Rows)

@@ -44,7 +44,7 @@ type revisions struct {
 func (c *Collection) revisions(ctx context.Context, v *view, space db.Space) (r revisions, err error) {
 	ctx, cancel := c.client.within(ctx)
 	defer cancel()
-	answers, _, err := c.scatter(ctx, v, false, nil, nil, func(int) wire.Request { return wire.Request{Verb: wire.Describe} })
+	answers, _, err := c.scatter(ctx, v, false, nil, func(int) wire.Request { return wire.Request{Verb: wire.Describe} })
 	if err != nil {
 		return r, err
 	}

@@ -27,8 +27,8 @@ func fromEnv(name string, other int) int {
 
 // two asks a cluster and one database the same: two pages, of which the second goes on behind the cursor of
 // the first. In every place it wants the same distance, score and similarity, and the same key unless others
-// are as near. With better a similarity may be greater.
-func (p pair) two(what string, q db.Query, radius int, better bool) {
+// are as near.
+func (p pair) two(what string, q db.Query, radius int) {
 	p.t.Helper()
 	ctx := p.t.Context()
 	first := func(q db.Query) (*db.Result, error) {
@@ -43,9 +43,6 @@ func (p pair) two(what string, q db.Query, radius int, better bool) {
 		return runs.First(ctx, q.K)
 	}
 	pages := 2
-	if q.Rerank == db.RerankFeatures { // which has no cursors
-		pages = 1
-	}
 	all := q
 	all.K = pages * q.K
 	want, err := first(all)
@@ -79,10 +76,7 @@ func (p pair) two(what string, q db.Query, radius int, better bool) {
 	}
 	for i, h := range got {
 		w := want.Hits[i]
-		if better && h.Similarity > w.Similarity {
-			continue
-		}
-		if !as(h, w) && !better || h.Similarity < w.Similarity {
+		if !as(h, w) {
 			p.t.Fatalf("%s: hit %d is %+v, want %+v", what, i, h, w)
 		}
 		near := 0
@@ -91,7 +85,7 @@ func (p pair) two(what string, q db.Query, radius int, better bool) {
 				near++
 			}
 		}
-		if !better && near == 1 && i < len(got)-1 && h.Key != w.Key { // behind the last there may be others as near
+		if near == 1 && i < len(got)-1 && h.Key != w.Key { // behind the last there may be others as near
 			p.t.Fatalf("%s: hit %d is %q, want %q", what, i, h.Key, w.Key)
 		}
 	}
@@ -120,9 +114,9 @@ func TestManyQueries(t *testing.T) {
 		it := items[r.IntN(n)]
 		code := slices.Clone(it.Code)
 		code[r.IntN(8)] ^= byte(1 << r.IntN(8))
-		p.two("by code", db.Query{Code: code, K: 10}, -1, false)
-		p.two("within", db.Query{Code: code, K: 10}, 12+r.IntN(6), false)
-		p.two("by key", db.Query{Key: it.Key, K: 10}, -1, false)
+		p.two("by code", db.Query{Code: code, K: 10}, -1)
+		p.two("within", db.Query{Code: code, K: 10}, 12+r.IntN(6))
+		p.two("by key", db.Query{Key: it.Key, K: 10}, -1)
 	}
 	t.Logf("%d queries of %d codes, each by a code, within a radius and by a key, two pages each: the same hits", queries, n)
 
@@ -144,7 +138,7 @@ func TestManyQueries(t *testing.T) {
 		return v
 	}
 	for range queries {
-		p.two("by vectors", db.Query{From: "image", Vector: vector(), K: 10}, -1, false)
+		p.two("by vectors", db.Query{From: "image", Vector: vector(), K: 10}, -1)
 	}
 	dbkit.MustTrain(t, single, db.TrainOptions{Options: model.Options{Bits: 32, Anchors: 20, Seed: 1}})
 	var file bytes.Buffer
@@ -156,12 +150,10 @@ func TestManyQueries(t *testing.T) {
 	}
 	for range queries {
 		v := vector()
-		for _, rerank := range []db.Rerank{db.RerankAuto, db.RerankProjection, db.RerankNone, db.RerankAsymmetric, db.RerankFused, db.RerankFeatures} {
-			p.two(rerank.String(), db.Query{From: "image", Vector: v, To: "text", K: 10, Rerank: rerank}, -1, rerank == db.RerankFeatures)
-			if rerank != db.RerankFeatures {
-				p.two(rerank.String()+" within", db.Query{From: "image", Vector: v, K: 10, Rerank: rerank}, 3, false)
-			}
+		for _, rerank := range []db.Rerank{db.RerankAuto, db.RerankProjection, db.RerankNone, db.RerankAsymmetric} {
+			p.two(rerank.String(), db.Query{From: "image", Vector: v, To: "text", K: 10, Rerank: rerank}, -1)
+			p.two(rerank.String()+" within", db.Query{From: "image", Vector: v, K: 10, Rerank: rerank}, 3)
 		}
 	}
-	t.Logf("%d queries of %d learned items by vectors, and in each order of codes, also within a radius: the same hits, and by features none farther", queries, learned)
+	t.Logf("%d queries of %d learned items by vectors, and in each order of codes, also within a radius: the same hits", queries, learned)
 }

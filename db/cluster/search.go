@@ -20,13 +20,7 @@ import (
 //
 // Answers are exact, as those of one database with all items: the first K of all shards, by distance, then
 // score, then similarity. What is equal in all of these comes by age within a shard, as in one database, and
-// by key across shards. Three orders depend on how items lie in shards:
-//
-//   - RerankFused compares items of one code by vectors or by projections, as each has them, and mixes both
-//     where the items of a code are in several shards.
-//   - RerankFeatures puts the first Window items of every shard in order, which are more than those of one
-//     database, and so may find nearer vectors.
-//   - RerankAuto is RerankProjection where shards would choose differently.
+// by key across shards. RerankAuto is RerankProjection where shards would choose differently.
 //
 // Rows in hits are those of a shard, and of no use here.
 type Query struct {
@@ -78,7 +72,7 @@ func (c *Collection) CountRadius(ctx context.Context, q Query, radius int) (n in
 			return err
 		}
 		var answers []*wire.Answer
-		answers, missing, err = c.scatter(ctx, v, q.AllowPartial, nil, nil, func(shard int) wire.Request {
+		answers, missing, err = c.scatter(ctx, v, q.AllowPartial, nil, func(shard int) wire.Request {
 			return wire.Request{Verb: wire.CountWithin, Radius: radius, Query: queries(shard)}
 		})
 		n = sum(answers)
@@ -148,7 +142,7 @@ const partialFor = 2 * time.Second
 // all asks all shards at the same time.
 func (c *Collection) all(ctx context.Context, request func(shard int) wire.Request) (answers []*wire.Answer, err error) {
 	err = c.client.steady(ctx, func(ctx context.Context, v *view) (err error) {
-		answers, _, err = c.scatter(ctx, v, false, nil, nil, request)
+		answers, _, err = c.scatter(ctx, v, false, nil, request)
 		return err
 	})
 	return answers, err
@@ -156,8 +150,8 @@ func (c *Collection) all(ctx context.Context, request func(shard int) wire.Reque
 
 // scatter asks all shards of a view at the same time, but for those that skip, if not nil, is true of. request and
 // answers go by the index of the shard. A shard that does not answer is the error. With partial it is missing
-// instead, as long as another one answers: missing has the numbers of such shards. tolerate, if not nil, reports which errors of shards do not count, as long as not all shards have one.
-func (c *Collection) scatter(ctx context.Context, v *view, partial bool, skip func(shard int) bool, tolerate func(error) bool, request func(shard int) wire.Request) (answers []*wire.Answer, missing []int, err error) {
+// instead, as long as another one answers: missing has the numbers of such shards.
+func (c *Collection) scatter(ctx context.Context, v *view, partial bool, skip func(shard int) bool, request func(shard int) wire.Request) (answers []*wire.Answer, missing []int, err error) {
 	requests := make([]*wire.Request, v.Shards)
 	asked := 0
 	for shard := range requests {
@@ -181,13 +175,10 @@ func (c *Collection) scatter(ctx context.Context, v *view, partial bool, skip fu
 	if v.isOver() && errors.Join(errs...) != nil {
 		return nil, nil, errGrown
 	}
-	refused := 0
 	for shard, err := range errs {
 		var silent *ShardError
 		switch {
 		case err == nil:
-		case tolerate != nil && tolerate(err) && refused+1 < asked: // it has nothing to say
-			refused++
 		case partial && errors.As(err, &silent):
 			answers[shard] = nil
 			missing = append(missing, v.Number(shard))
@@ -220,7 +211,7 @@ func (c *Collection) searchIn(ctx context.Context, v *view, q Query, r wire.Requ
 	}
 	want := merge.Want{K: cmp.Or(q.K, 10), Self: q.Key, Within: r.Verb == wire.Within, FacetLimit: q.FacetLimit}
 	in := q.Query
-	in.K, in.Cursors, in.FacetLimit, in.After = want.K, q.Rerank != db.RerankFeatures, 0, ""
+	in.K, in.Cursors, in.FacetLimit, in.After = want.K, true, 0, ""
 	if len(q.Facets) > 0 && !want.Within {
 		in.Include |= db.IncludeLabels | db.IncludeFields // which merge counts
 	}
@@ -236,12 +227,7 @@ func (c *Collection) searchIn(ctx context.Context, v *view, q Query, r wire.Requ
 		if want.Within { // whose totals and facets count, too
 			skip = nil
 		}
-		// By RerankFeatures a shard refuses where no item that may be a hit has the modality.
-		var lacks func(error) bool
-		if in.Rerank == db.RerankFeatures {
-			lacks = func(err error) bool { return errors.Is(err, db.ErrInvalid) }
-		}
-		answers, missing, err := c.scatter(ctx, v, q.AllowPartial, skip, lacks, func(shard int) wire.Request {
+		answers, missing, err := c.scatter(ctx, v, q.AllowPartial, skip, func(shard int) wire.Request {
 			own := r
 			own.Query, own.After = queries(shard), from.After(shard)
 			if from.Ended(shard) {
@@ -310,7 +296,7 @@ func agree(q *db.Query, differ *merge.MismatchError) (changed bool) {
 		q.Space, q.Revision = oldest, 0
 		return true
 	}
-	if same && len(orders) > 1 && q.Rerank == db.RerankAuto && !orders[db.RerankAuto] {
+	if same && len(orders) > 1 && q.Rerank == db.RerankAuto {
 		q.Rerank = db.RerankProjection
 		return true
 	}

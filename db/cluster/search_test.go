@@ -184,9 +184,6 @@ func TestAnswersAreThoseOfOneDatabase(t *testing.T) {
 		p.compare(rerank.String()+" within", db.Query{From: "text", Vector: text, K: 50, Rerank: rerank}, 6)
 	}
 	p.compare("by key", db.Query{Key: learned[1].Key, From: "text", To: "image", K: 50, Rerank: db.RerankProjection}, -1)
-	if _, err := pairs.Search(t.Context(), cluster.Query{Query: db.Query{From: "image", Vector: image, Rerank: db.RerankFeatures}}); err != nil {
-		t.Error(err)
-	}
 	if res, err := pairs.Search(t.Context(), cluster.Query{Query: db.Query{From: "image", Vector: image, Facets: []string{"label"}}}); err != nil || len(res.Facets) != 1 || res.Hits[0].Item != nil {
 		t.Error(res, err)
 	}

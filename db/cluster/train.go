@@ -250,11 +250,7 @@ func (t *training) each(ctx context.Context, f func(ctx context.Context, shard i
 // choose chooses the items to learn from, as db.Collection.Train does, and reports whether they are those
 // with labels.
 func (t *training) choose(opt db.TrainOptions) (labelled bool) {
-	any := false
-	for _, s := range t.shards {
-		any = any || !s.labelled.IsEmpty()
-	}
-	labelled = !opt.Method.LabelFree() && (any || opt.Method != model.MethodAuto)
+	labelled = !opt.Method.LabelFree()
 	left := cmp.Or(max(opt.Rows, 0), math.MaxInt)
 	for i := range t.shards {
 		s := &t.shards[i]

@@ -92,9 +92,8 @@ func (o *Oracle) together(ctx context.Context, queries []db.Query) error {
 // CheckSearch compares the answer of Search, the first three pages of it, and
 // Neighbors, with the nearest items: the same items and no others, with their distances
 // and scores, in an order that db.Query.Rerank allows. The order is checked where
-// stored data defines it: by distance, by score, of RerankNone, and of RerankFeatures
-// among the nearest items. Items that share a code may come in any order of
-// projections. The error says where they differ, or is one of the database.
+// stored data defines it: by distance, by score, and of RerankNone. Items that share a code
+// may come in any order of similarities. The error says where they differ, or is one of the database.
 func (o *Oracle) CheckSearch(ctx context.Context, q db.Query) error {
 	return describe(&q, o.search(ctx, q))
 }
@@ -112,9 +111,6 @@ func (o *Oracle) search(ctx context.Context, q db.Query) error {
 		return fmt.Errorf("dbtest: the answer is of space %d, revision %d, the oracle of %d, %d", res.Space, res.Revision, o.space, o.revision)
 	}
 	k := cmp.Or(q.K, 10)
-	if q.Rerank == db.RerankFeatures {
-		return o.features(ctx, q, k, a, res)
-	}
 	if (res.Next != "") != (k < len(a.Candidates)) {
 		return fmt.Errorf("dbtest: of %d items, behind the first %d, the cursor is %q", len(a.Candidates), k, res.Next)
 	}
@@ -158,35 +154,8 @@ func (o *Oracle) neighbors(ctx context.Context, q db.Query, hits []db.Hit) error
 	return nil
 }
 
-// features compares an answer by features with the nearest items by projections, sorted
-// by features.
-func (o *Oracle) features(ctx context.Context, q db.Query, k int, a *oracle.Answer, res *db.Result) error {
-	x := q.Vector
-	switch {
-	case q.Sparse != nil:
-		x = o.dense(*q.Sparse, q.From)
-	case q.Key != "":
-		x = o.vector(q.Key, q.From)
-	}
-	window := oracle.Window(&q, k)
-	q.Rerank, q.Window, q.K = db.RerankProjection, 0, len(a.Candidates)+1
-	all, err := o.c.Search(ctx, q)
-	if err != nil {
-		return err
-	}
-	if err := a.Check(all.Hits, q.K, -1, q.Rerank); err != nil {
-		return fmt.Errorf("dbtest: before features put them in order: %w", err)
-	}
-	want := oracle.ByFeatures(all.Hits, window, x, func(key string) []float32 { return o.vector(key, q.From) })
-	if want = want[:min(k, len(want))]; !oracle.SameHits(res.Hits, want) {
-		return fmt.Errorf("dbtest: the hits are %v, want %v", res.Hits, want)
-	}
-	return nil
-}
-
 // CheckRadius compares the answers of SearchRadius and CountRadius with the items
-// within radius bits, as CheckSearch does. With RerankFeatures it compares the items
-// and not their order.
+// within radius bits, as CheckSearch does.
 func (o *Oracle) CheckRadius(ctx context.Context, q db.Query, radius int) error {
 	return describe(&q, o.within(ctx, q, radius))
 }
@@ -219,11 +188,7 @@ func (o *Oracle) within(ctx context.Context, q db.Query, radius int) error {
 		}
 		hits = append(hits, h)
 	}
-	err = a.CheckSet(hits, radius)
-	if err == nil && q.Rerank != db.RerankFeatures {
-		err = a.Check(hits, want, radius, q.Rerank)
-	}
-	if err != nil {
+	if err := a.Check(hits, want, radius, q.Rerank); err != nil {
 		return fmt.Errorf("dbtest: within %d bits: %w", radius, err)
 	}
 	return nil

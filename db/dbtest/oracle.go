@@ -5,7 +5,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"slices"
 
 	"github.com/fddhdb/fddhdb/db"
 	"github.com/fddhdb/fddhdb/internal/oracle"
@@ -95,7 +94,7 @@ func (o *Oracle) Items(where string, args ...any) ([]*db.Item, error) {
 	return found, nil
 }
 
-// Hits returns all items that a query may find, ignoring its K, Rerank and Window. They
+// Hits returns all items that a query may find, ignoring its K and Rerank. They
 // are sorted by (distance, -score), then by (code, row), with the item of q.Key before
 // others of its code. Search sorts the items of one code by db.Query.Rerank. The
 // database only encodes the query.
@@ -148,29 +147,4 @@ func (o *Oracle) answer(ctx context.Context, q *db.Query) (*oracle.Answer, error
 	}
 	a.Sort()
 	return a, nil
-}
-
-// vector returns the features of an item as a dense vector; nil if it has none.
-func (o *Oracle) vector(key, modality string) []float32 {
-	it := o.byKey[key]
-	if it == nil {
-		return nil
-	}
-	if x := it.Vectors[modality]; x != nil {
-		return x
-	}
-	x, ok := it.Sparse[modality]
-	if !ok {
-		return nil
-	}
-	return o.dense(x, modality)
-}
-
-func (o *Oracle) dense(x db.Sparse, modality string) []float32 {
-	i := slices.IndexFunc(o.schema.Modalities, func(m db.Modality) bool { return m.Name == modality })
-	out := make([]float32, o.schema.Modalities[i].Dim)
-	for e, j := range x.Index {
-		out[j] = x.Value[e]
-	}
-	return out
 }

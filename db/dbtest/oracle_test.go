@@ -13,7 +13,7 @@ import (
 )
 
 var (
-	reranks = []db.Rerank{db.RerankProjection, db.RerankNone, db.RerankAsymmetric, db.RerankFeatures}
+	reranks = []db.Rerank{db.RerankProjection, db.RerankNone, db.RerankAsymmetric}
 	plans   = []db.Plan{db.PlanAuto, db.PlanMemory, db.PlanScan, db.PlanFilter, db.PlanDisk, db.PlanBlockScan}
 	filters = []string{"", "number < 40", "label = 'label 1' OR NOT has(sound)", "number >= 1e9", "number IN (3, 33, 50.0, 70.5) AND label != 'label 2'"}
 )
@@ -75,9 +75,7 @@ func queries(to ...string) []db.Query {
 			if q.Plan == db.PlanDisk { // looks up all possible codes before it knows that there are no more
 				q.K = 1 + i%7
 			}
-			if q.Rerank = reranks[i/2%4]; q.Rerank == db.RerankFeatures && (q.From == "" || q.Where != "") {
-				q.Rerank = db.RerankNone
-			}
+			q.Rerank = reranks[i/2%3]
 			all = append(all, q)
 		}
 	}

@@ -13,7 +13,10 @@ type Explain struct {
 	Codes      int    `json:"codes"`      // distinct codes found
 	Hits       int    `json:"hits"`       // items returned
 	Distinct   int    `json:"distinct"`   // codes in the collection
-	Rerank     string `json:"rerank"`     // order of the hits: of RerankAuto what it stands for; "auto" where nothing is trained
+
+	// Rerank is what puts the hits in order: projection, asymmetric or none; "vectors within codes" where
+	// vectors decide between items that share a code; "vectors" where they decide alone.
+	Rerank string `json:"rerank"`
 
 	// Where nothing is trained, the metric, and the modalities whose vectors were compared with that
 	// of the query; else absent.

@@ -22,7 +22,7 @@ type VectorIndex struct {
 
 	// Measured is the recall that was measured when the index was made, with items as queries.
 	Measured []RecallPoint      `json:"measured,omitempty"`
-	Queries  int                `json:"queries,omitempty"` // that it was measured with
+	Queries  int                `json:"queries,omitempty"` // that it was measured with for k = 1, and up to 512 of them for others
 	Of       int                `json:"of,omitempty"`      // vectors that there were then
 	Sample   int                `json:"sample,omitempty"`  // vectors that the centres were found from
 	Seconds  map[string]float64 `json:"seconds,omitempty"` // of its making: centres, encode, measure; and total

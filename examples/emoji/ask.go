@@ -36,7 +36,7 @@ func (p puzzle) Error() string { return string(p) }
 func (f *finder) ask(ctx context.Context, query string) (answer, error) {
 	query = strings.TrimSpace(query)
 	a := answer{query: query}
-	q := db.Query{K: hitsPerQuery, Rerank: db.RerankFused}
+	q := db.Query{K: hitsPerQuery}
 	if e, ok := f.lookup(query); ok {
 		a.picture = &e
 		q.Key, q.From, q.To = e.key, "picture", "words"

@@ -71,7 +71,7 @@ func evaluateIn(ctx context.Context, d *db.DB, s *sets.Set, seed uint64, bits in
 	if err := sets.Put(ctx, d, c, all); err != nil {
 		return nil, err
 	}
-	if err := measured(0, 0, model.Options{}); err != nil {
+	if err := measured(0, 0, model.Options{Method: model.MethodCCAITQ}); err != nil {
 		return nil, err
 	}
 	// Any order but that of rows: of items at one distance the oldest counts as the first.
@@ -130,13 +130,21 @@ func figures(ctx context.Context, c *db.Collection, modalities []string, items, 
 	return slices.Concat(across, same, near), nil
 }
 
-// within returns the mAP of searches from a modality to itself.
+// within returns the mAP of searches from a modality to itself: by vectors, where codes know no labels.
 func within(ctx context.Context, c *db.Collection, modality string, vectors [][]float32, labels [][]string, items *sets.Part) (mean float64, err error) {
 	const run = 64 // queries at once: answers are large
+	stats, err := c.Stats()
+	if err != nil {
+		return 0, err
+	}
+	recall := 0.
+	if stats.LabelFree {
+		recall = 1
+	}
 	for from := 0; from < len(vectors); from += run {
 		var list []db.Query
 		for _, x := range vectors[from:min(from+run, len(vectors))] {
-			list = append(list, db.Query{From: modality, To: modality, Vector: x, K: len(items.Labels)})
+			list = append(list, db.Query{From: modality, To: modality, Vector: x, K: len(items.Labels), Recall: recall})
 		}
 		results, err := c.SearchAll(ctx, list)
 		if err != nil {

@@ -22,7 +22,7 @@ const (
 var cases = []string{labelled, unlabelled, mixed}
 
 // orders are the compared orders.
-var orders = []db.Rerank{db.RerankNone, db.RerankProjection, db.RerankAsymmetric, db.RerankFeatures, db.RerankFused}
+var orders = []db.Rerank{db.RerankNone, db.RerankProjection, db.RerankAsymmetric, db.RerankAuto}
 
 // A pair is the result of one direction in one database.
 type pair struct {
@@ -128,13 +128,9 @@ func build(ctx context.Context, s *sets.Set, d *db.DB, items *sets.Part, half bo
 	return c, put(seen, n, false)
 }
 
-// quality searches for every query. It returns no mAP for RerankFeatures, which puts
-// only a window in order.
+// quality searches for every query.
 func quality(ctx context.Context, c *db.Collection, q db.Query, vectors [][]float32, wanted, labels [][]string, items int) (*figures, error) {
 	q.K = items
-	if q.Rerank == db.RerankFeatures {
-		q.K = min(50, items)
-	}
 	f := &figures{}
 	const run = 64 // queries at once: answers are large
 	for from := 0; from < len(vectors); from += run {

@@ -82,7 +82,7 @@ func TestEvaluate(t *testing.T) {
 				t.Errorf("%s: %+v", of, p)
 			}
 			for order, f := range p.by {
-				if f.p10 < .4 || f.p10 > 1 || f.micros <= 0 || order != db.RerankFeatures && (f.ap < .4 || f.ap > 1) {
+				if f.p10 < .4 || f.p10 > 1 || f.micros <= 0 || f.ap < .4 || f.ap > 1 {
 					t.Errorf("%s, %s, %v: %+v", of, p.from, order, f)
 				}
 			}

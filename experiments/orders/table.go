@@ -11,8 +11,8 @@ import (
 
 func header(w io.Writer) {
 	common.Head(w, 4, "set", "case", "items, codes", "", "mAP: none", "projection", "asymmetric", "gain",
-		"P@10: projection", "asymmetric", "features", "fused", "P@50: projection", "asymmetric", "features", "fused",
-		"itself: projection", "asymmetric", "features", "fused", "us: projection", "asymmetric", "features", "fused")
+		"P@10: projection", "asymmetric", "auto", "P@50: projection", "asymmetric", "auto",
+		"itself: projection", "asymmetric", "auto", "us: projection", "asymmetric", "auto")
 }
 
 // print writes a row for each direction, with means over the runs.

@@ -580,6 +580,33 @@ func TestOutliersDoNotSpoilACell(t *testing.T) {
 	}
 }
 
+// By Dot the longest vector of a cell is the first for queries in its direction, and its cell promises it,
+// also if it came later: such vectors overfill no cell.
+func TestCellsPromiseTheirLongest(t *testing.T) {
+	w, _ := clouds(Dot, 3)
+	c := w.Table().Centres()
+	q := c.NewQuery()
+	var e Entry
+	for cell := range uint32(8) {
+		long := slices.Clone(c.Of(cell))
+		q.Set(long)
+		for i := range long {
+			long[i] *= 3
+		}
+		c.Encode(&e, long, cell)
+		w.Put(1000+cell, &e)
+		if w.Table().Overfull(cell, 0) {
+			t.Errorf("cell %d is overfull of one that is long", cell)
+		}
+		var p Probes
+		w.Publish().Probes(q, 0, &p)
+		next, _ := p.Next(float32(math.Inf(1)))
+		if want := -2 * float64(Product(q.x, long)); next.Cell != cell || math.Abs(next.Least-want) > 1e-3*math.Abs(want) {
+			t.Errorf("cell %d promises %v, not cell %d the %v that it has", next.Cell, next.Least, cell, want)
+		}
+	}
+}
+
 // No entry of a cell is nearer than the bound of the cell.
 func TestBoundsOfCells(t *testing.T) {
 	for _, metric := range []Metric{Cosine, Dot, L2} {

@@ -77,7 +77,7 @@ func HasPlace(x []float32) bool { return x[0] == x[0] }
 // come later from far away cannot spoil what the cell promises to the others.
 type Cell struct {
 	Centre []float32 // coordinates; nil: there is no such cell
-	Spread float32   // mean square of the distances of its vectors from the centre, but for outliers
+	Spread float32   // mean square of the distances of its vectors from the centre, see parts, but for outliers
 	Load   float32   // sum of the weights of its vectors, see weight
 }
 
@@ -123,6 +123,18 @@ func around(g *Geometry, coordinates [][]float32) *Centres {
 		all[i].Centre = x
 	}
 	return NewCentres(g, all)
+}
+
+// parts returns the square of the distance of an entry from the centre of its cell. For Dot that is its
+// distance from the line through zero and the centre, and along is how far it goes along that line, which
+// is negative towards zero.
+func (c *Centres) parts(e *Entry) (along, square float64) {
+	square = e.square(c.size)
+	if c.Metric != Dot || c.squares[e.Cell] == 0 || e.spread == math.MaxFloat32 {
+		return 0, square
+	}
+	along = e.with(c.cells[e.Cell].Centre) / math.Sqrt(c.squares[e.Cell])
+	return along, max(0, square-along*along)
 }
 
 // Numbers returns the number behind that of the last cell.

@@ -139,6 +139,18 @@ func (e *Entry) square(d int) float64 {
 	return max(0, (a*a*float64(d)-b*b*float64(d-1))/4)
 }
 
+// with returns r.c of an entry for Dot.
+func (e *Entry) with(centre []float32) float64 {
+	var signed float64 // the sum of coordinates of c by the signs of r
+	for i, eight := range e.code {
+		for j, y := range centre[8*i:][:8] {
+			sign := uint64(^eight>>j&1) << 63
+			signed += math.Float64frombits(math.Float64bits(float64(y)) ^ sign)
+		}
+	}
+	return (float64(e.slope)*signed - float64(e.base)) / 2
+}
+
 // mostSquare returns a number that |r|^2 is not above, whatever rounding has done.
 func (e *Entry) mostSquare(d int) float64 {
 	if e.spread == math.MaxFloat32 { // it may be anywhere

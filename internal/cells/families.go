@@ -99,6 +99,29 @@ func promise(far, m, reach float64) float64 {
 	return far + m - 2*reach*math.Sqrt(m*far)
 }
 
+// promiseDot returns about the least -2 x.q of vectors x = c + r around a centre c, where far, q2 and c2
+// are the squares |q-c|^2, |q|^2 and |c|^2, along is how far any r goes along c, and m the mean square of
+// what they have across c.
+//
+// The longest vector of a cell is the first for most queries in its direction. So what r has along c
+// counts in full, for the one that goes farthest: its product with q is |q| cos(q,c) times that. Of what
+// r has across c, in D-1 directions, a reach counts, as in promise:
+//
+//	-2 c.q - 2 |q| (along cos(q,c) + reach sqrt(m) sin(q,c))
+func promiseDot(far, q2, c2, m float64, along reachAlong, reach float64) float64 {
+	product := (q2 + c2 - far) / 2
+	cos := 0.
+	if both := q2 * c2; both > 0 {
+		cos = max(-1, min(product/math.Sqrt(both), 1))
+	}
+	gain := max(cos*along.most, cos*along.least) + reach*math.Sqrt(m*(1-cos*cos))
+	return -2*product - 2*math.Sqrt(q2)*gain
+}
+
+// A reachAlong is how far the entries of a cell go from its centre in the direction of the centre, for
+// Dot: least is not above 0, and most not below.
+type reachAlong struct{ least, most float64 }
+
 // A promised is a family, and what it has to offer.
 type promised struct {
 	*family

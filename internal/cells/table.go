@@ -24,6 +24,7 @@ type list struct {
 	load  float64 // sum of the weights of the entries
 	was   float64 // what of the load has been there since Fit
 	most  float64 // no square of a distance from the centre is larger
+	along reachAlong
 	pages []*page
 }
 
@@ -68,7 +69,8 @@ func (t *Table) Overfull(cell uint32, more float64) bool {
 
 // Weight says how much an entry burdens its cell.
 func (t *Table) Weight(e *Entry) float64 {
-	return t.centres.cells[e.Cell].weight(e.square(t.centres.size))
+	_, square := t.centres.parts(e)
+	return t.centres.cells[e.Cell].weight(square)
 }
 
 // Cell returns the cell of a row, and whether it has one.
@@ -108,26 +110,28 @@ func (w *Writer) Fit() map[uint32]Cell {
 	all := slices.Clone(w.t.centres.cells)
 	fitted := map[uint32]Cell{}
 	var squares []float64
-	for i := range all {
-		c := &all[i]
+	for number := range all {
+		c := &all[number]
 		if c.Centre == nil {
 			continue
 		}
-		if l := w.t.lists.At(uint32(i)); l != nil {
+		if l := w.t.lists.At(uint32(number)); l != nil {
 			squares = squares[:0]
 			for i := range l.n {
 				e, _ := l.lane(i, size)
-				squares = append(squares, e.square(size))
+				e.Cell = uint32(number)
+				_, square := w.t.centres.parts(&e)
+				squares = append(squares, square)
 			}
 			c.Spread = float32(spreadOfSquares(squares))
-			l = w.t.lists.Own(uint32(i), w.epoch, ownPages)
+			l = w.t.lists.Own(uint32(number), w.epoch, ownPages)
 			l.load = 0
 			for _, square := range squares {
 				l.load += c.weight(square)
 			}
 			l.was, c.Load = l.load, float32(l.load)
 		}
-		fitted[uint32(i)] = *c
+		fitted[uint32(number)] = *c
 	}
 	next := *w.t.centres
 	next.cells = all
@@ -171,7 +175,9 @@ func (w *Writer) Put(row uint32, e *Entry) {
 	}
 	w.set(l, l.n, e, row)
 	l.n++
-	l.load += w.t.Weight(e)
+	along, square := w.t.centres.parts(e)
+	l.load += w.t.centres.cells[e.Cell].weight(square)
+	l.along = reachAlong{min(l.along.least, along), max(l.along.most, along)}
 	l.most = max(l.most, e.mostSquare(w.t.centres.size))
 	w.t.rows++
 	w.note(row, e.Cell+1)
@@ -194,7 +200,7 @@ func (w *Writer) Remove(row uint32) {
 	l.n--
 	// It may have come since Fit, above all where it is heavy.
 	if l.load, l.was = l.load-weight, max(0, l.was-1); l.n == 0 {
-		l.load, l.was, l.most = 0, 0, 0
+		l.load, l.was, l.most, l.along = 0, 0, 0, reachAlong{}
 	}
 	if at != l.n {
 		last, lastRow := l.lane(l.n, size)
@@ -305,10 +311,9 @@ type Probe struct {
 
 // Probes yields cells, the most promising first.
 //
-// A cell has to offer what promise says, with a reach of the search. So it ends with the first cell
-// whose Least is not below the distance of the k-th that it has found, and reach says how much it
-// misses. For Dot, whose distance is -2 x.q = |x-q|^2 - |x|^2 - |q|^2, all of it is taken off by what
-// the entries have on average.
+// A cell has to offer what promise says, with a reach of the search; for Dot, promiseDot. So it ends
+// with the first cell whose Least is not below the distance of the k-th that it has found, and reach
+// says how much it misses.
 type Probes struct {
 	t     *Table
 	q     *Query
@@ -352,11 +357,10 @@ func (t *Table) Probes(q *Query, reach float64, dst *Probes) {
 func (p *Probes) least(far float64, cell uint32, reach float64) float32 {
 	c := p.t.centres
 	m := float64(c.cells[cell].Spread)
-	least := promise(far, m, reach)
 	if c.Metric == Dot {
-		least -= p.q.square + c.squares[cell] + m
+		return float32(promiseDot(far, p.q.square, c.squares[cell], m, p.t.lists.At(cell).along, reach))
 	}
-	return float32(least)
+	return float32(promise(far, m, reach))
 }
 
 // bound returns a distance that no entry of a cell is below, where the square of the distance of its

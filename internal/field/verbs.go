@@ -114,7 +114,7 @@ var verbs = []verb{
 	{args: "count x.db", opens: true, prints: true},
 	{args: "count x.db --where year>=2010", opens: true, prints: true},
 	{args: "search x.db --from image --to text --key 1 --json", opens: true, prints: true},
-	{args: "search x.db --from text --key 1 --rerank fused --min-similarity 0 --include labels,fields", opens: true, prints: true},
+	{args: "search x.db --from text --key 1 --rerank projection --min-similarity 0 --include labels,fields", opens: true, prints: true},
 	{args: "search x.db --from text --key 1 --include labels,fields,payload,vectors --json", opens: true, prints: true},
 	{args: "search x.db --from image --vectors - -k 3", stdin: "1,0,0,1,0,1,0,0\n0:1,3:2\n", opens: true, prints: true},
 	{args: "search x.db --from image --vector 1,0,0,1,0,1,0,0", opens: true, prints: true},

@@ -11,10 +11,9 @@ import (
 // definition sets one.
 type answer struct {
 	oracle.Answer
-	sp     *space
-	to     string
-	code   string
-	vector []float32 // vector that the query starts from; nil: none
+	sp   *space
+	to   string
+	code string
 }
 
 // find returns the right answer, or the error that must come instead. encode returns
@@ -39,7 +38,6 @@ func (c *collection) find(q *Query, encode func(space db.Space, from string, x [
 	if err != nil {
 		return nil, err
 	}
-	matching, having := 0, 0
 	for i, key := range c.order {
 		it := c.items[key]
 		row := it.row
@@ -49,16 +47,10 @@ func (c *collection) find(q *Query, encode func(space db.Space, from string, x [
 		if !is(it) || q.To != "" && it.vectors[q.To] == nil || q.Exclude && key == q.Key {
 			continue
 		}
-		if matching++; it.vectors[q.From] != nil {
-			having++
-		}
 		if code, ok := sp.code(key); ok {
 			a.Candidates = append(a.Candidates, oracle.Candidate{
 				Key: key, Row: row, Code: code, Distance: oracle.Distance(code, a.code), Score: oracle.Score(a.Projection, code), Age: sp.ages[code]})
 		}
-	}
-	if q.Rerank == "features" && (c.indexOnly || a.vector == nil || having == 0 && (matching > 0 || q.Where == nil && len(c.order) == 0)) {
-		return nil, db.ErrInvalid
 	}
 	a.Exact = a.Projection == nil && sp.ages != nil && !c.loose
 	a.Sort()
@@ -95,7 +87,7 @@ func (c *collection) start(a *answer, q *Query, encode func(space db.Space, from
 	if err != nil {
 		return err
 	}
-	a.code, a.Projection, a.vector = string(code), z, x
+	a.code, a.Projection = string(code), z
 	return nil
 }
 

@@ -87,12 +87,9 @@ func (g *generator) query(name string) *Query {
 			v := g.vector()
 			q.From, q.Vector, q.Sparse = pick(g, s.Modalities).Name, &v, g.chance(3)
 		}
-		q.Rerank = pick(g, []string{"", "auto", "fused", "none", "asymmetric", "features"})
+		q.Rerank = pick(g, []string{"", "auto", "auto", "none", "asymmetric"})
 		if g.chance(12) {
 			q.Recall = pick(g, []float64{.3, .8, 1})
-		}
-		if q.Rerank == "features" && g.chance(2) {
-			q.Window = 1 + g.IntN(50)
 		}
 	}
 	if g.chance(3) {
@@ -119,7 +116,7 @@ func (g *generator) queryByVectors(name string) *Query {
 		q.To = ""
 	}
 	if !g.chance(20) {
-		q.Rerank, q.Window = "auto", 0
+		q.Rerank = "auto"
 	}
 	if !g.chance(5) {
 		q.Least = 0

@@ -13,9 +13,11 @@ import (
 // options returns a training as the database takes it.
 func (t *Training) options(s *Schema) db.TrainOptions {
 	if t.Free {
-		method := model.MethodRotation
-		if len(s.Modalities) > 1 {
-			method = model.MethodCCAITQ
+		method := model.MethodITQ
+		for i := range s.Modalities {
+			if firstOfSpace(s.Modalities[i]) != firstOfSpace(s.Modalities[0]) {
+				method = model.MethodCCAITQ
+			}
 		}
 		return db.TrainOptions{Rows: t.Rows, Activate: t.Activate, Options: model.Options{Bits: t.Bits, Seed: t.Seed, Method: method}}
 	}

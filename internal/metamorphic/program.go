@@ -124,7 +124,6 @@ type Query struct {
 	Where   *Expr   `json:"where,omitempty"`
 	K       int     `json:"k,omitempty"`
 	Rerank  string  `json:"rerank,omitempty"`
-	Window  int     `json:"window,omitempty"`
 	Plan    string  `json:"plan,omitempty"`
 	Least   float32 `json:"least,omitempty"` // least similarity, of answers by vectors alone
 	Recall  float64 `json:"recall,omitempty"`

@@ -55,7 +55,7 @@ func (s *question) prepare(query *Query) error {
 		return err
 	}
 	s.q = db.Query{
-		From: query.From, To: query.To, Key: query.Key, ExcludeSelf: query.Exclude, Space: number, Where: query.Where.String(), K: query.K, Window: query.Window,
+		From: query.From, To: query.To, Key: query.Key, ExcludeSelf: query.Exclude, Space: number, Where: query.Where.String(), K: query.K,
 		Plan: plans[query.Plan], Recall: query.Recall,
 	}
 	var err error
@@ -79,7 +79,7 @@ func (s *question) prepare(query *Query) error {
 		s.q.Code = codeOf(bits, *query.Code)
 	}
 	sp := c.space(number)
-	if number == 0 && sp == nil && s.q.Rerank == db.RerankAuto || sp != nil && query.Recall > 0 || c.prefersVectors(query, number, s.q.Rerank) {
+	if number == 0 && sp == nil && s.q.Rerank == db.RerankAuto || sp != nil && query.Recall > 0 {
 		return s.untrained(query)
 	}
 	var want error
@@ -176,30 +176,11 @@ func (s *question) nearest(k int, plan db.Plan) (*db.Result, error) {
 	if res.Space != s.a.sp.number || res.Revision != s.a.sp.revision && !s.h.learns() && !s.c.codesOnly() {
 		return nil, fmt.Errorf("an answer of space %d, revision %d, want %d, %d", res.Space, res.Revision, s.a.sp.number, s.a.sp.revision)
 	}
-	if q.Rerank != db.RerankFeatures {
-		if (res.Next != "") != (k < len(s.a.Candidates)) {
-			return nil, fmt.Errorf("after %d of %d, next is %q", k, len(s.a.Candidates), res.Next)
-		}
-		if err := s.a.Check(res.Hits, k, -1, q.Rerank); err != nil {
-			return nil, fmt.Errorf("plan %v: %w", q.Plan, err)
-		}
-		return res, nil
+	if (res.Next != "") != (k < len(s.a.Candidates)) {
+		return nil, fmt.Errorf("after %d of %d, next is %q", k, len(s.a.Candidates), res.Next)
 	}
-	q.Rerank, q.K, q.Plan, q.Window = db.RerankProjection, len(s.a.Candidates)+1, db.PlanAuto, 0
-	all, err := s.handle.Search(s.h.ctx, q)
-	if err != nil {
-		return nil, err
-	}
-	if err := s.a.Check(all.Hits, q.K, -1, db.RerankProjection); err != nil {
-		return nil, err
-	}
-	if want := s.featured(all.Hits, k); !oracle.SameHits(res.Hits, want[:min(k, len(want))]) || res.Next != "" {
-		return nil, fmt.Errorf("by features: %v, want %v", res.Hits, want[:min(k, len(want))])
+	if err := s.a.Check(res.Hits, k, -1, q.Rerank); err != nil {
+		return nil, fmt.Errorf("plan %v: %w", q.Plan, err)
 	}
 	return res, nil
-}
-
-// featured returns hits in the order of their features.
-func (s *question) featured(hits []db.Hit, k int) []db.Hit {
-	return oracle.ByFeatures(hits, oracle.Window(&s.q, k), s.a.vector, func(key string) []float32 { return s.c.items[key].vectors[s.q.From] })
 }

@@ -98,12 +98,6 @@ func (s *question) runs(runs *db.Runs, radius, want int) error {
 	if !oracle.SameHits(first.Hits, hits[:min(s.k(), len(hits))]) || first.Total != want {
 		return fmt.Errorf("the first %d within %d are %v, the hits %v", s.k(), radius, first.Hits, hits)
 	}
-	if s.q.Rerank == db.RerankFeatures {
-		if len(hits) != want {
-			return fmt.Errorf("%d hits within %d, want %d", len(hits), radius, want)
-		}
-		return nil
-	}
 	if err := s.a.Check(hits, len(s.a.Candidates)+1, radius, s.q.Rerank); err != nil {
 		return fmt.Errorf("plan %v, within %d: %w", s.q.Plan, radius, err)
 	}
@@ -160,11 +154,7 @@ func (s *question) neighbors(n int) error {
 	if err != nil {
 		return err
 	}
-	if q.Rerank == db.RerankFeatures {
-		if len(all) != len(s.a.Candidates) {
-			return fmt.Errorf("%d neighbours, want %d", len(all), len(s.a.Candidates))
-		}
-	} else if err := s.a.Check(all, len(s.a.Candidates)+1, -1, q.Rerank); err != nil {
+	if err := s.a.Check(all, len(s.a.Candidates)+1, -1, q.Rerank); err != nil {
 		return err
 	}
 	some, err := collect(s.handle.Neighbors(s.h.ctx, q), max(n, 1))
@@ -187,9 +177,6 @@ func (h *history) pages(op *Op) error {
 }
 
 func (s *question) pages(radius, size int, seed uint64) error {
-	if s.q.Rerank == db.RerankFeatures {
-		return errPassed // this order has no cursors
-	}
 	r := newRand(seed)
 	q := s.q
 	var all []db.Hit

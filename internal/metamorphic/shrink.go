@@ -182,7 +182,7 @@ func (s *shrinker) simpler(now func() Op, with func(Op) *Program) {
 		func(op *Op) { query(op, func(q *Query) { q.Where = nil }) },
 		func(op *Op) { query(op, func(q *Query) { q.Plan = "" }) },
 		func(op *Op) { query(op, func(q *Query) { q.Least = 0 }) },
-		func(op *Op) { query(op, func(q *Query) { q.Rerank, q.Window = "", 0 }) },
+		func(op *Op) { query(op, func(q *Query) { q.Rerank = "" }) },
 		func(op *Op) { query(op, func(q *Query) { q.Space = "" }) },
 		func(op *Op) { query(op, func(q *Query) { q.Recall = 0 }) },
 		func(op *Op) { query(op, func(q *Query) { q.Sparse = false }) },

@@ -11,26 +11,8 @@ import (
 	"github.com/fddhdb/fddhdb/internal/oracle"
 )
 
-// prefersVectors reports whether a query of a space that was learned without labels is answered by
-// vectors all the same.
-func (c *collection) prefersVectors(q *Query, number db.Space, order db.Rerank) bool {
-	sp := c.space(number)
-	if sp == nil || !sp.labelFree || c.indexOnly || order != db.RerankAuto || q.Code != nil {
-		return false
-	}
-	from := q.From
-	if from == "" && len(c.schema.Modalities) == 1 {
-		from = c.schema.Modalities[0].Name
-	}
-	if !c.schema.has(from) || q.To != "" && (!c.schema.has(q.To) || firstOfSpace(c.modality(q.To)) != firstOfSpace(c.modality(from))) {
-		return false
-	}
-	return q.Key == "" || c.items[q.Key] != nil && c.items[q.Key].vectors[from] != nil
-}
-
-// untrained checks the answers to a query of a collection that is not trained, or that is answered by
-// vectors all the same, in the order auto: they are by vectors. It returns errPassed if
-// they are right.
+// untrained checks the answers to a query of a collection that is not trained, or that asks for a recall:
+// they are by vectors. It returns errPassed if they are right.
 func (s *question) untrained(query *Query) error {
 	s.q.MinSimilarity = query.Least
 	want, wrongQuery := s.c.byVectors(query, s.q.Rerank)
@@ -94,9 +76,6 @@ func (s *question) untrained(query *Query) error {
 	}
 	noRadius := db.ErrNoModel
 	if s.c.space(s.q.Space) != nil {
-		if query.Recall == 0 {
-			return errPassed // a radius is answered by codes
-		}
 		noRadius = db.ErrInvalid
 	}
 	if _, err := s.handle.SearchRadius(s.h.ctx, s.q, 3); !errors.Is(err, noRadius) {

@@ -72,7 +72,6 @@ const rounding = 1e-9
 // answer. A negative radius means any distance. No other items may occur and none
 // twice; distances and scores have to be right; and so has the order. Items with the
 // same code stand together, and in order of rows if nothing else tells them apart.
-// order must not be RerankFeatures.
 func (a *Answer) Check(got []db.Hit, k, radius int, order db.Rerank) error {
 	within := a.Within(radius)
 	if len(got) != min(k, within) {
@@ -167,59 +166,12 @@ func (a *Answer) difference(got []db.Hit, radius int) string {
 	return ""
 }
 
-// CheckSet compares hits, in any order, with all items within a radius.
-func (a *Answer) CheckSet(got []db.Hit, radius int) error {
-	if want := a.Within(radius); len(got) != want {
-		return fmt.Errorf("%d hits, want %d%s", len(got), want, a.difference(got, radius))
-	}
-	all := map[string]Candidate{}
-	for _, c := range a.Candidates {
-		all[c.Key] = c
-	}
-	for i, h := range got {
-		c, ok := all[h.Key]
-		if !ok || c.Distance != h.Distance || radius >= 0 && h.Distance > radius {
-			return fmt.Errorf("hit %d is %+v, which is none, there twice, or at another distance", i, h)
-		}
-		delete(all, h.Key)
-	}
-	return nil
-}
-
 // SameHits reports whether two answers are equal.
 func SameHits(a, b []db.Hit) bool {
 	return slices.EqualFunc(a, b, func(x, y db.Hit) bool {
 		return x.Key == y.Key && x.Row == y.Row && x.Distance == y.Distance &&
 			(x.Score == y.Score || math.IsNaN(x.Score) && math.IsNaN(y.Score))
 	})
-}
-
-// ByFeatures returns hits with the first of them, as many as window, in the order of
-// db.RerankFeatures: by the squared distance of their vectors from x. vector returns
-// the vector of an item, or nil if it has none.
-func ByFeatures(hits []db.Hit, window int, x []float32, vector func(key string) []float32) []db.Hit {
-	out := slices.Clone(hits)
-	squared := func(h db.Hit) float64 {
-		y := vector(h.Key)
-		if y == nil {
-			return math.Inf(1)
-		}
-		sum := 0.0
-		for j := range x {
-			sum += (float64(x[j]) - float64(y[j])) * (float64(x[j]) - float64(y[j]))
-		}
-		return sum
-	}
-	slices.SortStableFunc(out[:min(window, len(out))], func(a, b db.Hit) int { return cmp.Compare(squared(a), squared(b)) })
-	return out
-}
-
-// Window returns how many hits RerankFeatures puts in order for a query of k.
-func Window(q *db.Query, k int) int {
-	if q.Window > 0 {
-		return max(q.Window, k)
-	}
-	return max(200, 2*k)
 }
 
 // Distance returns the Hamming distance of two codes.

@@ -206,57 +206,6 @@ func TestEightBitsKeepCosines(t *testing.T) {
 	}
 }
 
-// A vector is never nearer than a table says, and mostly hardly farther away, whatever the
-// numbers are.
-func TestBoundsOfDistancesHold(t *testing.T) {
-	rapid.Check(t, func(t *rapid.T) {
-		dims := rapid.IntRange(1, 400).Draw(t, "dims")
-		scale := math.Pow(10, float64(rapid.IntRange(-40, 15).Draw(t, "scale")))
-		offset := rapid.SampledFrom([]float64{0, 1, 100, 1e6}).Draw(t, "offset")
-		rnd := rand.New(rand.NewPCG(uint64(rapid.IntRange(0, 1<<30).Draw(t, "seed")), 0))
-		vector := func() []float32 {
-			x := make([]float32, dims)
-			for i := range x {
-				switch rnd.IntN(20) {
-				case 0:
-				case 1:
-					x[i] = float32(scale * offset * rnd.NormFloat64() * 100)
-				default:
-					x[i] = float32(scale * (offset + rnd.NormFloat64()))
-				}
-			}
-			return x
-		}
-		w := NewWriter(VectorBytes(dims))
-		w.Open()
-		const n = 70
-		vectors, rows := make([][]float32, n), make([]uint32, n)
-		for i := range vectors {
-			vectors[i], rows[i] = vector(), uint32(3*i)
-			w.Put(rows[i], AppendVector(nil, vectors[i]))
-		}
-		w.Cover(3 * n)
-		table := w.Publish()
-		for _, x := range [][]float32{vector(), vectors[3], make([]float32, dims)} {
-			bounds := make([]float64, n)
-			table.AtLeast(NewVectorQuery(x), bounds, rows)
-			for i, y := range vectors {
-				square, length := 0.0, 0.0
-				for j := range x {
-					d := float64(x[j]) - float64(y[j])
-					square, length = square+d*d, length+float64(x[j])*float64(x[j])+float64(y[j])*float64(y[j])
-				}
-				if bounds[i] > square || math.IsNaN(bounds[i]) {
-					t.Fatalf("vector %d is at %g, the bound is %g", i, square, bounds[i])
-				}
-				if lost := math.Sqrt(square) - math.Sqrt(bounds[i]); lost > .2*math.Sqrt(length)+1e-38 {
-					t.Fatalf("vector %d is at %g, the bound is %g", i, math.Sqrt(square), math.Sqrt(bounds[i]))
-				}
-			}
-		}
-	})
-}
-
 // A model of the vectors of rows, to compare tables with.
 type model map[uint32][]byte
 

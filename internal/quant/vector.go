@@ -74,28 +74,6 @@ func NewVectorQuery(x []float32) *VectorQuery {
 // ten-millionth of the lengths after the root.
 const distanceMargin = 1e-7
 
-// AtLeast fills in a bound for each row, which is below Covered and has a vector: the square of
-// the Euclidean distance between the vector of the row and that of the query is not less. len(dst)
-// is len(rows); the rows come in any order.
-func (t *Table) AtLeast(q *VectorQuery, dst []float64, rows []uint32) {
-	var vectors [64]*int8
-	var found [64]dot
-	for len(rows) > 0 {
-		n := min(len(rows), len(vectors))
-		t.find(vectors[:n], rows[:n])
-		dots(found[:n], q.v, vectors[:n], len(q.v)+lengthBytes)
-		for i, d := range found[:n] {
-			unit, lost := lengths(vectors[i], len(q.v))
-			square := unit * unit * float64(d.square)
-			distance := math.Sqrt(max(0, square+q.square-2*unit*q.unit*float64(d.product)))
-			margin := distanceMargin * (math.Sqrt(square) + math.Sqrt(q.square))
-			least := max(0, distance-lost-q.lost-margin)
-			dst[i] = least * least * (1 - 1e-12)
-		}
-		dst, rows = dst[n:], rows[n:]
-	}
-}
-
 // A Metric says what EachBound bounds. The greater it is, the nearer are the vectors.
 type Metric int
 
@@ -155,7 +133,6 @@ func (t *Table) EachBound(q *VectorQuery, metric Metric, rows []uint32, floor fl
 				apart := (size+lost)*q.lost + lost*length + 1e-10*(size+lost)*(length+q.lost)
 				least, most = Rounded(product-apart), Rounded(product+apart)
 			default:
-				// See AtLeast for the margin.
 				distance := math.Sqrt(max(0, size*size+q.square-2*product))
 				apart := lost + q.lost + distanceMargin*(size+length)
 				near, far := max(0, distance-apart), distance+apart

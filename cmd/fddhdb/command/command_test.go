@@ -94,7 +94,7 @@ func TestContract(t *testing.T) {
 		"facets":      "collection json by where limit",
 		"labels":      "collection json where limit rename merge",
 		"train":       "collection json bits anchors seed start sweeps method gamma features map mu delta rows label-embedding activate",
-		"search":      "collection json space from to text image vectors vector row key code codes k radius where rerank window min-similarity include facets facet-limit after recall explain sheet pictures",
+		"search":      "collection json space from to text image vectors vector row key code codes k radius where rerank min-similarity include facets facet-limit after recall explain sheet pictures",
 		"eval":        "collection json space vectors labels truth where top curves plot",
 		"encoder":     "collection json set remove trust input",
 		"encode":      "collection json space from vectors out",

@@ -39,9 +39,7 @@ func indexCommand(e *env) *cobra.Command {
 			New and changed items are compared with every query at first, and taken into the
 			index in the background when there are some hundred of them. Items of a kind that
 			was not there before fit no cell and go on being compared. The index is made anew
-			in the background when enough has come, changed or gone. --drop deletes it.
-
-			Where no item has labels, train does this too.`),
+			in the background when enough has come, changed or gone. --drop deletes it.`),
 		Example: usage.Example(`
 			fddhdb index photos.db
 			fddhdb index photos.db --modality image --recall .95

@@ -66,7 +66,7 @@ func TestIndexOnly(t *testing.T) {
 	must(t, "verify", only, "--deep")
 	for _, line := range []string{
 		"export DIR --vectors image=" + f.path("v.npy"), "put DIR x", "delete DIR 3", "train DIR", "update DIR", "reindex DIR",
-		"search DIR --key 3 --from image --to text --rerank features",
+		"search DIR --key 3 --from image --to text --recall 1",
 	} {
 		args := strings.Fields(strings.ReplaceAll(line, "DIR", only))
 		if code, _, stderr := do(t, args...); code == exit.Done || !strings.Contains(stderr, `collection "main" is index-only`) {

@@ -120,7 +120,7 @@ func (e *env) importModel(cmd *cobra.Command, o *importOptions, dir string) erro
 		case err != nil:
 			return err
 		case o.json:
-			return e.PrintJSON(trainedJSON{t, nil})
+			return e.PrintJSON(t)
 		}
 		e.Printf("space %d of collection %s: codes of %d bits, by a model that %s with %s taught; %s have codes\n", t.Space, c.Name(), t.Bits,
 			term.Plural(t.TrainItems, "item", "items"), term.Plural(t.Labels, "label", "labels"), term.Plural(t.Items, "item", "items"))

@@ -47,10 +47,6 @@ func (e *env) printSpaces(collection string, spaces []db.SpaceInfo, items int) {
 		}
 		e.Printf("\n")
 		e.printRevisions(s)
-		if s.Training != nil && s.Training.Recall != nil && !e.Flat() {
-			e.Printf("\n")
-			e.printRecall(s.Training.Recall)
-		}
 		if e.ChartsShown() {
 			for _, line := range chart.Drift(s) {
 				e.Printf("%s\n", line)

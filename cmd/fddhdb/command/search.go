@@ -22,20 +22,21 @@ type searchOptions struct {
 	vector                    string
 	texts, images             []string    // for the encoder
 	encoder                   *db.Encoder // of texts or images, when it has been chosen
-	row, k, radius, window    int
+	row, k, radius            int
 	rerank, after             string
 	explain, excludeSelf      bool
 	sheet, pictures           string
 	where                     whereFlag
 	hasRow, hasK, hasRadius   bool
-	hasWindow, hasFacetLimit  bool
-	minSimilarity             float32
-	hasMinSimilarity          bool
-	hasRecall                 bool
-	recall                    float64
-	include                   flags.Include
-	facets                    string
-	facetLimit                int
+	hasFacetLimit             bool
+
+	minSimilarity    float32
+	hasMinSimilarity bool
+	hasRecall        bool
+	recall           float64
+	include          flags.Include
+	facets           string
+	facetLimit       int
 }
 
 func searchCommand(e *env) *cobra.Command {
@@ -79,35 +80,28 @@ func searchCommand(e *env) *cobra.Command {
 			of its own; with a --to that shares it, the vectors of --to; with another --to,
 			those of --from. There is neither distance nor score (in JSON null).
 			"similarity" is the cosine, the inner product, or by l2 1 / (1 + d) for the
-			squared distance d, and --min-similarity bounds it. So they do where codes were
-			learned without labels, which tell less, as long as --to names no modality of
-			another space, and neither --radius nor --rerank asks for codes. With an index
-			of vectors (see index) such an answer may lack items: --recall says how much it
-			is to have on average, 1 all of it. Given in a collection that is trained on
-			labels, it asks for an answer by vectors. --explain says what was looked at.
+			squared distance d, and --min-similarity bounds it. With an index of vectors (see
+			index) such an answer may lack items: --recall says how much it is to have on
+			average, 1 all of it. Given in a collection that is trained, it asks for an
+			answer by vectors. --explain says what was looked at.
 
 			Hits come by distance in bits, then by score: how well the projection of the
 			query agrees with the code, the higher the better; queries by code have none.
 			--rerank is the order:
-			  auto        fused, where all items, up to 40,000, have a vector of --from, and
-			              these take up to 16 MiB at a byte a dimension; else projection.
-			              --explain says which
+			  auto        as projection; but items that share a code come by the cosine
+			              between vectors where all items, up to 40,000, have a vector of
+			              --from, and these take up to 16 MiB at a byte a dimension.
+			              --explain says which it was
 			  projection  as above; items that share a code come by the cosine between
 			              projections
 			  none        as above; items that share a code come by age
 			  asymmetric  by score, whatever the distance; then by cosine. Exact too, and
 			              it finds what is relevant somewhat better; queries by code have
 			              no scores and come by distance
-			  features    the first --window hits of projection by the distance between
-			              their vectors of --from and that of the query; those that lack
-			              them behind the others. There is no "next".
-			  fused       as projection, but items that share a code come by the cosine
-			              between their vectors of --from and that of the query; those
-			              that lack them behind the others, as projection has them
-			"similarity" is what the order has decided by last: that cosine, or with features
-			1 / (1 + d) for the squared distance d between the vectors. Queries by code have
-			none, nor has the order none. --min-similarity leaves out what is less similar,
-			and needs an order that says what is compared: not auto, unless vectors are.
+			"similarity" is what the order has decided by last: that cosine. Queries by code
+			have none, nor has the order none. --min-similarity leaves out what is less
+			similar. By codes it needs an order that compares projections: projection or
+			asymmetric. --recall 1 compares vectors.
 
 			--include brings parts of the items with the hits: labels and fields, columns of
 			their own in a table, and with --json also payload and vectors.
@@ -125,7 +119,7 @@ func searchCommand(e *env) *cobra.Command {
 			fddhdb search wiki.db --from text --to image --vectors query_text.npy --row 0
 			fddhdb search wiki.db --from image --to text --key 17 -k 5
 			fddhdb search wiki.db --from image --to text --vectors query_image.npy --json
-			fddhdb search wiki.db --from text --key 17 --rerank fused --min-similarity .9
+			fddhdb search wiki.db --from text --key 17 --recall 1 --min-similarity .9
 			fddhdb search hashes.db --code 9f3c01d2aa55e870 --radius 8
 			fddhdb search wiki.db --from text --to image --key 17 --sheet hits.html --pictures jpg`),
 		Args: dirArg,
@@ -133,8 +127,7 @@ func searchCommand(e *env) *cobra.Command {
 			f := cmd.Flags()
 			o.hasRow, o.hasK, o.hasRadius = f.Changed("row"), f.Changed("k"), f.Changed("radius")
 			o.hasFacetLimit = f.Changed("facet-limit")
-			o.hasWindow, o.hasMinSimilarity = f.Changed("window"), f.Changed("min-similarity")
-			o.hasRecall = f.Changed("recall")
+			o.hasMinSimilarity, o.hasRecall = f.Changed("min-similarity"), f.Changed("recall")
 			rerank, err := o.check()
 			if err != nil {
 				return err
@@ -162,8 +155,7 @@ func searchCommand(e *env) *cobra.Command {
 	f.StringVar(&o.codes, "codes", "", "query by the codes in `FILE`.npy")
 	f.IntVarP(&o.k, "k", "k", 10, "number `N` of hits; with --radius 10,000 if not given")
 	f.IntVar(&o.radius, "radius", 0, "only items within `R` bits")
-	f.StringVar(&o.rerank, "rerank", "auto", "`ORDER` of the hits: auto, projection, none, asymmetric, features or fused")
-	f.IntVar(&o.window, "window", 0, "put the first `N` hits in order, with --rerank features; 200, or twice -k, if not given")
+	f.StringVar(&o.rerank, "rerank", "auto", "`ORDER` of the hits: auto, projection, none or asymmetric")
 	f.Float32Var(&o.minSimilarity, "min-similarity", 0, "only hits of similarity `X` or more, from -1 to 1; by the metric dot any number")
 	f.Float64Var(&o.recall, "recall", 0, "by vectors, find the part `X` of the first -k hits or more, on average; 1: all (default: that of the index, see index)")
 	o.where.register(cmd)
@@ -237,19 +229,10 @@ func (o *searchOptions) check() (db.Rerank, error) {
 		}
 	}
 	rerank, err := db.ParseRerank(o.rerank)
-	switch features := rerank == db.RerankFeatures; {
-	case err != nil:
+	if err != nil {
 		return 0, exit.Usagef("--rerank: %s", exit.Reason(err.Error()))
-	case o.hasWindow && !features:
-		return 0, exit.Usagef("--window is of --rerank features, which is not given")
-	case o.hasWindow && o.window < 1:
-		return 0, exit.Usagef("--window %d: 1 or more hits are possible", o.window)
-	case features && o.from == "" && !o.encodes():
-		return 0, exit.Usagef("--rerank features compares vectors: --from NAME is missing, the modality")
-	case features && o.after != "":
-		return 0, exit.Usagef("--rerank features has no cursors for --after: ask for more with -k")
 	}
-	if err == nil && o.hasMinSimilarity {
+	if o.hasMinSimilarity {
 		err = o.checkMinSimilarity(rerank)
 	}
 	if parts := o.include.Parts; err == nil && !o.json && parts&(db.IncludePayload|db.IncludeVectors) != 0 {

@@ -32,9 +32,6 @@ func (o *searchOptions) title(name queryName) string {
 func (e *env) printHits(name queryName, r *db.Result, o *searchOptions, form textform.HitTable) {
 	e.Printf("%s", o.title(name))
 	switch {
-	case o.hasRadius && r.Total > len(r.Hits) && len(r.Hits) < o.k && r.Next == "":
-		// In the order of features the total is of all, however similar.
-		e.Printf(": %s of %s within %s", term.Thousands(len(r.Hits)), term.Plural(r.Total, "item", "items"), term.Plural(o.radius, "bit", "bits"))
 	case o.hasRadius && r.Total > len(r.Hits):
 		e.Printf(": the first %s of %s within %s; -k prints more", term.Thousands(len(r.Hits)),
 			term.Plural(r.Total, "item", "items"), term.Plural(o.radius, "bit", "bits"))

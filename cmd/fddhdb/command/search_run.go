@@ -75,7 +75,7 @@ func (e *env) search(ctx context.Context, c *db.Collection, o *searchOptions, re
 	if err != nil {
 		return err
 	}
-	if err := o.checkLeast(schema, !stats.Trained || o.mayBeByVectors(stats.LabelFree, rerank)); err != nil {
+	if err := o.checkLeast(schema, !stats.Trained || o.hasRecall); err != nil {
 		return err
 	}
 	if err := o.checkTrained(c, stats, rerank); err != nil {
@@ -110,8 +110,7 @@ func (e *env) search(ctx context.Context, c *db.Collection, o *searchOptions, re
 	first := true
 	answer := func(name queryName, q db.Query) error {
 		q.To, q.Where, q.K, q.After = o.to, o.where.Expr, o.k, o.after
-		q.Rerank, q.Window, q.MinSimilarity, q.Include = rerank, o.window, o.leastSimilarity(), include
-		q.Recall = o.recall
+		q.Rerank, q.MinSimilarity, q.Recall, q.Include = rerank, o.leastSimilarity(), o.recall, include
 		q.Facets, q.FacetLimit = flags.SplitList(o.facets), o.facetLimit
 		r, explain, err := o.run(ctx, c, q)
 		if worded := o.where.wrap(err); worded != err {
@@ -134,7 +133,7 @@ func (e *env) search(ctx context.Context, c *db.Collection, o *searchOptions, re
 			}
 		}
 		strip(r, o.include.Parts)
-		form.Codes = r.Rerank != db.RerankAuto // else by vectors
+		form.Codes = r.Space != 0 // else by vectors alone
 		if o.json {
 			return e.PrintJSON(jsonform.NewSearch(name, r, o.hasRadius, explain))
 		}
@@ -236,8 +235,8 @@ func (o *searchOptions) run(ctx context.Context, c *db.Collection, q db.Query) (
 // checkTrained refuses what has no meaning with codes, or without them.
 func (o *searchOptions) checkTrained(c *db.Collection, stats *db.CollectionStats, rerank db.Rerank) error {
 	switch trained := stats.Trained; {
-	case trained && !o.mayBeByVectors(stats.LabelFree, rerank) && o.hasMinSimilarity && rerank == db.RerankAuto:
-		return exit.Usagef("--min-similarity needs an order that says what is compared: --rerank projection compares projections, fused and features vectors")
+	case trained && !o.hasRecall && o.hasMinSimilarity && rerank == db.RerankAuto:
+		return exit.Usagef("--min-similarity needs to know what is compared: --rerank projection and asymmetric compare projections, --recall 1 vectors")
 	case !trained && (o.code != "" || o.codes != "" || o.hasRadius || rerank != db.RerankAuto):
 		return fmt.Errorf("%w; without codes search compares vectors: leave out --radius, --rerank and queries by code; --min-similarity bounds what is near", untrained(c))
 	}
@@ -263,21 +262,10 @@ func (o *searchOptions) checkLeast(schema db.Schema, byVectors bool) error {
 
 // whyVectors says why an answer is by vectors, for --explain.
 func (o *searchOptions) whyVectors(stats *db.CollectionStats) string {
-	switch {
-	case !stats.Trained:
+	if !stats.Trained {
 		return "as nothing is trained"
-	case stats.LabelFree:
-		return "as codes without labels tell less"
 	}
 	return "as --recall asks for that"
-}
-
-// mayBeByVectors reports whether queries of a collection with codes may be answered by vectors.
-func (o *searchOptions) mayBeByVectors(labelFree bool, rerank db.Rerank) bool {
-	if o.hasRecall {
-		return true // whatever has taught the codes
-	}
-	return labelFree && rerank == db.RerankAuto && !o.hasRadius && o.code == "" && o.codes == "" && (o.to == "" || o.to == o.from)
 }
 
 // untrained returns the error of a verb that needs codes in a collection without codes.

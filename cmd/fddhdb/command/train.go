@@ -33,8 +33,7 @@ func trainCommand(e *env) *cobra.Command {
 			Train learns, from the labelled items, codes that make the modalities
 			comparable (FDDH), and gives every item its code: to a labelled one that of
 			its labels, to any other that of its vectors. From then on search finds by
-			codes, and new items get theirs as they are stored. Where no item has labels it
-			learns without: see the end.
+			codes, and new items get theirs as they are stored.
 
 			It learns two things. One is a code for each set of labels: --bits, --sweeps,
 			--seed, --method, and --mu and --delta of the methods joint and paper. The
@@ -83,33 +82,28 @@ func trainCommand(e *env) *cobra.Command {
 			estimate of how ill-conditioned the regression of a modality is; from 1e+12 on
 			there is a warning.
 
-			Without labels a code is made of vectors alone, and what is near is near by the
-			cosine of vectors. --method rotation takes signs of a random rotation, itq of
-			principal axes that are turned to fit: both for vectors of one modality.
-			cca-itq is for items with several modalities: it takes directions in which the
-			vectors of an item correlate, so that a text finds the picture that it came
-			with. auto takes one of them where no item has labels; given, they leave
-			labels alone. Bits are the least of 64, 128, 256 and, of rotation, 512 by which 95%
-			of the ten nearest items are among the nearest 1% by codes (200 of 20,000), or by
-			which as many are found as by any. That is measured with items that are held out of a
-			sample of at most 20,500, and printed by window; cca-itq counts how often an
-			item is found by its other modality. --features is l2 unless given. What else is
-			about labels is refused. Search compares vectors then, as before, wherever it
-			can; such codes serve across modalities, within a radius, for export and in
-			index-only copies. There is nothing to update: train again when stats shows
-			drift. auto also makes an index of the vectors of each dense modality, as index
-			does, with which these searches find their nearest in a fraction of the time.
+			Without labels nothing has to be learned: search compares vectors, and index makes
+			that fast. Codes of vectors alone serve within a radius, for export and in
+			index-only copies, and across modalities. --method itq makes them of principal
+			axes that are turned to fit, for vectors of one modality. cca-itq is for items
+			with several modalities: it takes directions in which the vectors of an item
+			correlate, so that a text finds the picture that it came with. Both learn from a
+			sample of at most 20,000 items, whatever their labels; --bits is 256 and
+			--features l2 unless given, and what else is about labels is refused. What is
+			near by such codes is near by the cosine of vectors: the longer they are the
+			more so. There is nothing to update: train again when stats shows drift. search
+			--recall looks at vectors instead.
 
-			When items get labels later (import --merge --labels), train again: auto then
-			learns from the labelled items, in a space beside the one without labels.
-			search --space and eval --space look at either, search --recall at vectors.
+			When items get labels later (import --merge --labels), train again, without
+			--method: it learns from the labelled items, in a space beside the other.
+			search --space and eval --space look at either.
 			docs/TUNING.md says from how many labels on which of them finds more.`),
 		Example: usage.Example(`
 			fddhdb train wiki.db
 			fddhdb train wiki.db --bits 128 --gamma image=1e-4 --gamma text=1e-4
 			fddhdb train wiki.db --anchors 800 --prior 0.25
 			fddhdb train wiki.db --features text=hellinger --map text=rbf+linear --rows 1000
-			fddhdb train photos.db --method rotation --bits 512`),
+			fddhdb train pairs.db --method cca-itq`),
 		Args: dirArg,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			if err := o.Complete(cmd.Flags()); err != nil {
@@ -135,14 +129,8 @@ func trainCommand(e *env) *cobra.Command {
 						e.Warnf("warning: --width %s=%s has no effect, as a linear map was chosen for it: give --map %[1]s=rbf to have one", name, term.Setting(o.Width[name]))
 					}
 				}
-				var indexes []*db.VectorIndex
-				if t.Method.LabelFree() && o.Learns == "auto" {
-					if indexes, err = e.indexAll(cmd.Context(), c, o.Seed); err != nil {
-						return err
-					}
-				}
 				if o.json {
-					return e.PrintJSON(trainedJSON{t, indexes})
+					return e.PrintJSON(t)
 				}
 				stats, err := statsIn(c, t.Space)
 				if err != nil {
@@ -158,10 +146,6 @@ func trainCommand(e *env) *cobra.Command {
 					e.printTraining(c, t, stats, unlabelled)
 				}
 				e.Printf("\n%s\n", spaceHint(args[0], c.Name(), t.Space, t.Active))
-				for _, x := range indexes {
-					e.Printf("\n")
-					e.printIndex(c, x)
-				}
 				return nil
 			})
 		},
@@ -189,9 +173,9 @@ func trainError(err error) error {
 	case errors.As(err, &many):
 		return exit.Usagef("%s", strings.Replace(err.Error(), "label embedding (LabelEmbedding, --label-embedding)", "--label-embedding", 1))
 	case errors.Is(err, model.ErrNoLabels):
-		return exit.Failedf("%w: bring labels in with import --labels or put --labels, or learn without them: --method auto", err)
+		return exit.Failedf("%w, and fddhdb index makes that fast. Labels come in with import --labels or put --labels", err)
 	case errors.Is(err, model.ErrOneClass):
-		return exit.Failedf("%w, or learn without labels, from all items: --method rotation, itq or cca-itq", err)
+		return exit.Failedf("%w, or learn without labels, from all items: --method itq or cca-itq", err)
 	case errors.Is(err, model.ErrNoItems), errors.Is(err, model.ErrOneVector), errors.Is(err, model.ErrUnpaired), errors.Is(err, model.ErrNotFinite), errors.As(err, &singular):
 		return exit.Failedf("%w", err)
 	}
@@ -202,7 +186,7 @@ func (e *env) printTraining(c *db.Collection, t *db.Training, s *db.CollectionSt
 	e.Printf("trained collection %s on %s with %s: space %d, revision %d\n",
 		c.Name(), term.Plural(t.TrainItems, "labelled item", "labelled items"), term.Plural(t.Labels, "label", "labels"), t.Space, t.Revision)
 	if unlabelled > 0 {
-		e.Printf("it learned from labels, as some items have labels; %s without labels get codes by the vectors that they have\n(--method rotation, itq or cca-itq learns from all items, without labels)\n",
+		e.Printf("%s without labels get codes by the vectors that they have\n",
 			term.Plural(unlabelled, "item", "items"))
 	}
 	e.Printf("\n")

@@ -103,14 +103,13 @@ func TestSearchByPicture(t *testing.T) {
 
 	vectors := send(t, s, "a.csv", []byte("1,2,3,4,5,6,7,8\n"))
 	for target, text := range map[string]string{
-		"/api/search?from=image&upload=" + sent.Picture:                     "my cat.jpg is a picture",
-		"/api/search?from=image&picture=" + vectors.Upload:                  "a.csv is a file of vectors",
-		"/api/media?picture=" + vectors.Upload:                              "a.csv is a file of vectors",
-		"/api/search?from=text&picture=" + sent.Picture:                     `no encoder of pictures for "text"`,
-		"/api/search?collection=empty&from=image&picture=" + sent.Picture:   "no encoder of pictures",
-		"/api/search?from=image&key=item+1&picture=" + sent.Picture:         "this one has 2",
-		"/api/search?collection=given&from=image&picture=" + sent.Picture:   "bring their codes",
-		"/api/search?from=image&rerank=none&window=9&picture=" + "whatever": "rerank=features",
+		"/api/search?from=image&upload=" + sent.Picture:                   "my cat.jpg is a picture",
+		"/api/search?from=image&picture=" + vectors.Upload:                "a.csv is a file of vectors",
+		"/api/media?picture=" + vectors.Upload:                            "a.csv is a file of vectors",
+		"/api/search?from=text&picture=" + sent.Picture:                   `no encoder of pictures for "text"`,
+		"/api/search?collection=empty&from=image&picture=" + sent.Picture: "no encoder of pictures",
+		"/api/search?from=image&key=item+1&picture=" + sent.Picture:       "this one has 2",
+		"/api/search?collection=given&from=image&picture=" + sent.Picture: "bring their codes",
 	} {
 		refused(t, do(s, request("GET", target, nil)), 400, text)
 	}

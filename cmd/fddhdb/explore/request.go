@@ -113,11 +113,11 @@ type query struct {
 	row                              int    // of the upload
 	file                             string // name of the picture, once it is known
 
-	k, radius, window int // radius -1: no radius; window 0: the default
-	rerank            db.Rerank
-	minSimilarity     float32 // 0: none
-	where, after      string
-	explain, items    bool
+	k, radius      int // radius -1: no radius
+	rerank         db.Rerank
+	minSimilarity  float32 // 0: none
+	where, after   string
+	explain, items bool
 }
 
 // parseQuery reads the parameters of a search, and checks them as far as possible
@@ -129,7 +129,7 @@ func parseQuery(v url.Values) (*query, error) {
 		from:  p.text("from", ""), to: p.text("to", ""),
 		key: p.text("key", ""), code: p.text("code", ""), text: p.text("text", ""), picture: p.text("picture", ""), upload: p.text("upload", ""),
 		member: p.text("member", ""), row: p.number("row", 0, 0, 1<<31-1),
-		k: p.number("k", 10, 1, maxK), radius: p.number("radius", -1, 0, 1<<20), window: p.number("window", 0, 1, 100*maxK),
+		k: p.number("k", 10, 1, maxK), radius: p.number("radius", -1, 0, 1<<20),
 		minSimilarity: p.similarity("min-similarity"),
 		where:         p.text("where", ""), after: p.text("after", ""),
 		explain: p.flag("explain"), items: p.flag("items"),
@@ -159,8 +159,6 @@ func parseQuery(v url.Values) (*query, error) {
 		return nil, badRequest("from=%q: a query by code is of no modality", q.from)
 	case q.upload == "" && (v.Has("row") || q.member != ""):
 		return nil, badRequest("row and member are of an upload, which is not given")
-	case q.rerank != db.RerankFeatures && q.window != 0:
-		return nil, badRequest("window is of rerank=features")
 	case q.minSimilarity != 0 && q.rerank == db.RerankNone:
 		return nil, badRequest("min-similarity has no meaning with rerank=none, which compares nothing")
 	case q.minSimilarity != 0 && q.code != "":

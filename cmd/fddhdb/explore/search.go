@@ -77,7 +77,7 @@ func (s *Server) answerSearch(ctx context.Context, c *db.Collection, dq db.Query
 		Search: jsonform.NewSearch(q.name(), r, q.radius >= 0, explain),
 		Space:  r.Space, Revision: r.Revision, TookUS: float64(took.Nanoseconds()) / 1000,
 	}
-	if r.Rerank != db.RerankAuto { // else it is by vectors, and the page is to show no codes
+	if r.Space != 0 { // else it is by vectors alone, and the page is to show no codes
 		code, _, err := c.EncodeQuery(ctx, dq)
 		if err != nil {
 			return nil, err
@@ -127,7 +127,7 @@ func (s *Server) asked(ctx context.Context, v url.Values) (q *query, c *db.Colle
 func (s *Server) query(ctx context.Context, c *db.Collection, q *query) (db.Query, error) {
 	out := db.Query{
 		From: q.from, To: q.to, K: q.k, Where: q.where, After: q.after,
-		Rerank: q.rerank, Window: q.window, MinSimilarity: q.minSimilarity,
+		Rerank: q.rerank, MinSimilarity: q.minSimilarity,
 	}
 	switch {
 	case q.key != "":
@@ -246,10 +246,7 @@ func (s *Server) histogram(ctx context.Context, v url.Values) (*reply, error) {
 }
 
 func answerHistogram(ctx context.Context, c *db.Collection, dq db.Query) (*histogramForm, error) {
-	if dq.Rerank == db.RerankFeatures {
-		dq.MinSimilarity = 0 // it is of the window alone
-	}
-	dq.Window, dq.After = 0, ""
+	dq.After = ""
 	if dq.MinSimilarity == 0 { // nothing else depends on the order
 		dq.Rerank = db.RerankNone
 	}

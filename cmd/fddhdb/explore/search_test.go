@@ -149,7 +149,7 @@ func TestSimilarity(t *testing.T) {
 			}
 		}
 	}
-	for _, order := range []string{"projection", "asymmetric", "features"} {
+	for _, order := range []string{"projection", "asymmetric"} {
 		query := "key=item+7&from=image&rerank=" + order
 		all := get[hitsForm](t, s, "/api/search?radius=16&k=100&"+query)
 		least := *all.Hits[len(all.Hits)/2].Similarity
@@ -161,7 +161,7 @@ func TestSimilarity(t *testing.T) {
 		}
 		limited := query + "&min-similarity=" + fmt.Sprint(least)
 		got := get[hitsForm](t, s, "/api/search?k=100&"+limited)
-		if len(want) < 2 || len(got.Hits) < len(want) || order == "features" && len(got.Hits) != len(want) {
+		if len(want) < 2 || len(got.Hits) < len(want) {
 			t.Fatalf("%s: %d hits, want %d", order, len(got.Hits), len(want))
 		}
 		if diff := cmp.Diff(want, got.Hits[:len(want)]); diff != "" {
@@ -171,9 +171,6 @@ func TestSimilarity(t *testing.T) {
 			if *h.Similarity < least {
 				t.Errorf("%s: %+v", order, h)
 			}
-		}
-		if order == "features" {
-			continue
 		}
 		within := get[hitsForm](t, s, "/api/search?radius=16&"+limited)
 		if counted := get[histogramForm](t, s, "/api/histogram?"+limited).Items; *within.Total != counted || counted >= *all.Total || counted < len(want) {
@@ -237,7 +234,6 @@ func TestMistakes(t *testing.T) {
 		"/api/search?code=0f0f&from=image":                               {400, "of no modality"},
 		"/api/search?key=item+1&to=sound":                                {400, "sound"},
 		"/api/search?key=item+1&row=3":                                   {400, "of an upload"},
-		"/api/search?key=item+1&window=3":                                {400, "rerank=features"},
 		"/api/search?key=item+1&after=AAAA":                              {400, "cursor"},
 		"/api/search?text=cat":                                           {400, "from is missing"},
 		"/api/search?text=cat&from=text":                                 {400, "no encoder"},
@@ -301,8 +297,7 @@ func longText(n int) string {
 	return string(b)
 }
 
-// After a training without labels vectors answer, and codes only where they are asked for: an answer says
-// which of both it is by.
+// Vectors answer before a training, and codes after it: an answer says which of both it is by.
 func TestAnswerByVectorsHasNoCodes(t *testing.T) {
 	d, err := db.Open(t.TempDir(), nil)
 	check(t, err)
@@ -314,22 +309,24 @@ func TestAnswerByVectorsHasNoCodes(t *testing.T) {
 		_, err := c.Put(ctx, &db.Item{Key: fmt.Sprint(i), Vectors: map[string][]float32{"image": x}})
 		check(t, err)
 	}
-	_, err = c.Train(ctx, db.TrainOptions{Options: model.Options{Bits: 16}})
-	check(t, err)
 	s := newServer(t, d)
 	type answer struct {
 		Hits []struct{ Distance *int }
 		Code string `json:"query_code"`
 		Bits int
 	}
-	for query, codes := range map[string]bool{"key=7&from=image": false, "key=7&from=image&rerank=projection": true, "key=7&from=image&radius=4": true} {
-		got := get[answer](t, s, "/api/search?k=5&"+query)
+	for _, codes := range []bool{false, true} {
+		if codes {
+			_, err = c.Train(ctx, db.TrainOptions{Options: model.Options{Method: model.MethodITQ, Bits: 16}})
+			check(t, err)
+		}
+		got := get[answer](t, s, "/api/search?k=5&key=7&from=image")
 		if len(got.Hits) == 0 || (got.Code != "") != codes || (got.Bits > 0) != codes {
-			t.Errorf("%s: %+v", query, got)
+			t.Errorf("codes %v: %+v", codes, got)
 		}
 		for _, h := range got.Hits {
 			if (h.Distance != nil) != codes {
-				t.Errorf("%s: distance %v", query, h.Distance)
+				t.Errorf("codes %v: distance %v", codes, h.Distance)
 			}
 		}
 	}

@@ -215,7 +215,7 @@ func FuzzRequest(f *testing.F) {
 	paths := []string{"/api/search", "/api/histogram", "/api/items", "/api/item", "/api/plans", "/api/labels", "/api/models", "/api/stats"}
 	for i, q := range []string{
 		"key=item+3&from=image&to=text&k=7&radius=3&items=true", "code=0ff0&radius=16&explain=1", "where=year+%3E+2001&limit=3", "key=item+1&vectors=true",
-		"to=text", "limit=1", "collection=given", "", "key=item+3&rerank=features&from=text&window=20&k=30", "key=item+3&after=AAECAwQ", "text=x&from=text", "upload=x&row=1", "picture=x&from=image",
+		"to=text", "limit=1", "collection=given", "", "key=item+3&rerank=asymmetric&from=text&k=30", "key=item+3&after=AAECAwQ", "text=x&from=text", "upload=x&row=1", "picture=x&from=image",
 	} {
 		f.Add(i, q)
 	}

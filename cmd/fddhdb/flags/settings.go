@@ -26,13 +26,13 @@ type Settings struct {
 func (o *Settings) Register(f *pflag.FlagSet) {
 	o.gamma.Kind, o.mu.Kind, o.width.Kind = "NAME=X", "NAME=X", "NAME=X"
 	o.kinds.Kind, o.features.Kind = "NAME=rbf|linear|rbf+linear", "NAME=MAP"
-	f.IntVar(&o.Bits, "bits", model.DefaultBits, "length `N` of the codes: a multiple of 8, at least the number of labels unless --label-embedding is given; without labels it is chosen")
+	f.IntVar(&o.Bits, "bits", model.DefaultBits, fmt.Sprintf("length `N` of the codes: a multiple of 8, at least the number of labels unless --label-embedding is given; %d without labels", model.DefaultLabelFreeBits))
 	f.IntVar(&o.Anchors, "anchors", 0, fmt.Sprintf("number `N` of vectors that an rbf map measures distances to; 0: all up to %s, and %s of more than %s",
 		term.Thousands(model.MaxDefaultAnchors), term.Thousands(model.DefaultAnchorsOf(math.MaxInt)), term.Thousands(model.ManyItems)))
 	f.Uint64Var(&o.Seed, "seed", 0, "seed `N` of what is random; the same gives the same codes")
 	f.IntVar(&o.Start, "start", 0, fmt.Sprintf("random start `N` of the codes, 1 to %d (default: chosen)", model.MostStarts))
 	f.IntVar(&o.Sweeps, "sweeps", model.DefaultSweeps, "`N` rounds of learning the codes of the labels; more are seldom better")
-	f.StringVar(&o.Learns, "method", "auto", "`HOW` codes are learned: labels, joint or paper from labels, rotation, itq or cca-itq without; auto is labels, and without labels one of the others")
+	f.StringVar(&o.Learns, "method", "auto", "`HOW` codes are learned: labels, joint or paper from labels, itq or cca-itq without; auto is labels")
 	f.StringVar(&o.aim, "aim", "auto", "`WHAT` projections learn of labels: auto, labels or codes; auto is labels, but codes with the methods joint and paper")
 	f.Float64Var(&o.prior, "prior", 0, "`X`, from 0 to 1, how much the aim labels favours rare labels (default: chosen)")
 	f.Float64Var(&o.centre, "centre", 0, "`X`, from 0 to 1, how much of what all labels have in common the aim labels leaves out (default: 1, or chosen where items have several labels)")
@@ -42,7 +42,7 @@ func (o *Settings) Register(f *pflag.FlagSet) {
 	f.Var(&o.gamma, "gamma", "ridge of a modality (default: chosen); repeat it for each")
 	f.Var(&o.mu, "mu", fmt.Sprintf("weight of a modality in joint and paper (default %g each)", model.DefaultMu))
 	f.Float64Var(&o.Delta, "delta", model.DefaultDelta, "`X`, how firmly joint and paper keep to the labels; inf: they do")
-	f.IntVar(&o.Rows, "rows", 0, "learn from the first `N` labelled items only, or of all items without labels (default: all)")
+	f.IntVar(&o.Rows, "rows", 0, "learn from the first `N` labelled items only, or of all with itq and cca-itq (default: all)")
 	f.BoolVar(&o.LabelEmbedding, "label-embedding", false, "allow more labels than bits, at some cost that is measured; with method labels only")
 	f.StringVar(&o.fusion, "fusion", "auto", "`HOW` items without labels get their codes: auto, which measures it, sum or the name of a modality")
 }
@@ -68,7 +68,7 @@ func (o *Settings) Complete(f *pflag.FlagSet) error {
 		return err
 	}
 	if o.Method, err = model.ParseMethod(o.Learns); err != nil {
-		return exit.Usagef("--method %q: auto, labels, joint, paper, rotation, itq and cca-itq are possible", o.Learns)
+		return exit.Usagef("--method %q: auto, labels, joint, paper, itq and cca-itq are possible", o.Learns)
 	}
 	if o.Aim, err = model.ParseAim(o.aim); err != nil {
 		return exit.Usagef("--aim %q: auto, labels and codes are possible", o.aim)
@@ -117,8 +117,8 @@ func (o *Settings) Complete(f *pflag.FlagSet) error {
 	return nil
 }
 
-// LeaveOpen leaves to the model what the flags do not give, after Complete: without labels bits are chosen, and
-// there are no sweeps. It refuses settings of other methods.
+// LeaveOpen leaves to the model what the flags do not give, after Complete, as defaults differ by the
+// method. It refuses settings of other methods.
 func (o *Settings) LeaveOpen(f *pflag.FlagSet) error {
 	for _, name := range []string{"mu", "delta"} {
 		if f.Changed(name) && o.Method != model.MethodJoint && o.Method != model.MethodPaper {

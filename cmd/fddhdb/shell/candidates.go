@@ -79,7 +79,7 @@ func (w completer) valueCandidates(cmd *cobra.Command, dir, flag, word string) c
 
 // enumerations are the values of flags with few values.
 var enumerations = map[string][]string{
-	"rerank":   {"auto", "projection", "none", "asymmetric", "features", "fused"},
+	"rerank":   {"auto", "projection", "none", "asymmetric"},
 	"include":  {"labels", "fields", "payload", "vectors"},
 	"method":   {"auto", "labels", "joint", "paper"},
 	"teacher":  {"auto", "labels", "modality", "self"},

@@ -59,7 +59,7 @@ func NumberCell(x float64, digits int) Cell {
 }
 
 // Similarity returns a similarity as text, with three digits after the point. Below .01 it has three
-// significant digits: in the order features, 1 / (1 + d) is that small for a large distance d. From a
+// significant digits: with the metric l2, 1 / (1 + d) is that small for a large distance d. From a
 // million on, where only inner products are, it has seven.
 func Similarity(x float32) string {
 	switch size := math.Abs(float64(x)); {

@@ -27,8 +27,20 @@ var (
 	measuredReach = []float64{.1, .2, .3, .4, .5, .55, .6, .65, .7, .75, .8, .85, .9, 1, 1.2, 1.5}
 )
 
-// Queries is how many queries measure the recall. Tests take fewer.
+// Queries is how many queries measure the recall for k = 10 and 100. For k = 1 a query finds its neighbor or
+// not, which says less: queriesOf gives more queries for it. Tests take fewer.
 var Queries = 512
+
+// queriesOf returns how many queries measure an index of n vectors of so many coordinates for k = 1: four
+// times Queries, or as many as can be compared with all vectors in some seconds, but not below Queries.
+func queriesOf(n, size int) int {
+	const most = 2e10 // products of two coordinates
+	more := min(4, max(1, most/float64(Queries)/float64(n)/float64(size)))
+	return min(int(more*float64(Queries)), n)
+}
+
+// enough is a mean recall below which the first Queries tell all that is to be told of a reach.
+const enough = .75
 
 // A probe is one query of a measurement.
 type probe struct {
@@ -70,8 +82,8 @@ func (c Collection) measureIndex(ctx context.Context, t int, index uint32, rows 
 		}
 		tools := search.NewTools(0, 0)
 		probes = slices.DeleteFunc(probes, func(p *probe) bool { return len(p.nearest) == 0 })
+		some, others := split(probes, Queries)
 		for _, k := range measuredK {
-			slices.SortStableFunc(probes, func(a, b *probe) int { return cmp.Compare(a.kth(k), b.kth(k)) })
 			for _, p := range probes {
 				p.known = map[uint32]float32{}
 				for _, n := range p.nearest {
@@ -79,13 +91,22 @@ func (c Collection) measureIndex(ctx context.Context, t int, index uint32, rows 
 				}
 			}
 			for _, reach := range measuredReach {
-				err := work.ParallelBy(ctx, workers, 1, len(probes), func(i int) error {
-					return probes[i].ask(ctx, tools, v, cv, t, search.ByCells{Index: index, Reach: reach}, k)
-				})
-				if err != nil {
+				ask := func(probes []*probe) error {
+					return work.ParallelBy(ctx, workers, 1, len(probes), func(i int) error {
+						return probes[i].ask(ctx, tools, v, cv, t, search.ByCells{Index: index, Reach: reach}, k)
+					})
+				}
+				if err := ask(some); err != nil {
 					return err
 				}
-				at := pointOf(probes, k, reach)
+				asked := some
+				if mean, _ := meanOf(some); k == 1 && mean >= enough {
+					if err := ask(others); err != nil {
+						return err
+					}
+					asked = probes
+				}
+				at := pointOf(asked, k, reach)
 				if curve = append(curve, at); at.Recall == 1 || len(probes) == 0 {
 					break
 				}
@@ -94,6 +115,18 @@ func (c Collection) measureIndex(ctx context.Context, t int, index uint32, rows 
 		return nil
 	})
 	return curve, err
+}
+
+// split returns n of the probes, which lie between the others, and these.
+func split(probes []*probe, n int) (some, others []*probe) {
+	for i, p := range probes {
+		if i*n/len(probes) < (i+1)*n/len(probes) || n >= len(probes) {
+			some = append(some, p)
+		} else {
+			others = append(others, p)
+		}
+	}
+	return some, others
 }
 
 // probesOf returns a probe for each row whose vector has a place in the index and, by cosine, a direction.
@@ -238,9 +271,11 @@ func (p *probe) ask(ctx context.Context, tools *search.Tools, v *state.View, cv 
 	return nil
 }
 
-// pointOf returns what probes that ascend by their k-th similarity have measured.
+// pointOf returns what probes have measured. The worst part is one of those whose k-th neighbors are about
+// as near.
 func pointOf(asked []*probe, k int, reach float64) record.RecallAt {
 	const parts = 16
+	asked = slices.SortedStableFunc(slices.Values(asked), func(a, b *probe) int { return cmp.Compare(a.kth(k), b.kth(k)) })
 	at := record.RecallAt{K: k, Reach: reach, Worst: 1}
 	at.Recall, at.Error = meanOf(asked)
 	for q := range parts {

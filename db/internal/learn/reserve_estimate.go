@@ -23,7 +23,7 @@ func trainingBytes(cv *state.CollectionView, opt TrainOptions) int64 {
 	}
 	sum := 0.0
 	if opt.Method.LabelFree() {
-		bits = cmp.Or(opt.Bits, mostFreeBits)
+		bits = cmp.Or(opt.Bits, model.DefaultLabelFreeBits)
 		for _, m := range cv.Modalities {
 			sum += 8 * float64(bits+1) * float64(m.Dim)
 		}
@@ -40,9 +40,6 @@ func trainingBytes(cv *state.CollectionView, opt TrainOptions) int64 {
 	}
 	return foundedBytes(sum, cv.Items, codec.Bytes(bits)+4, state.CodesBytes(bits, true))
 }
-
-// mostFreeBits are the most bits that a training without labels chooses by itself.
-const mostFreeBits = 512
 
 // foundedBytes estimates the bytes of a new space. model is the size of its model and
 // statistics; lesson and codes are bytes an item. The foundation is a commit, which is written

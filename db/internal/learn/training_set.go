@@ -33,17 +33,15 @@ type trainingSet struct {
 
 // choose finds the rows to learn from by a method, and the modalities that any of them has. It
 // returns the names of the other modalities. Methods that learn from labels take the rows that have
-// some; others take all rows with a vector, and so does model.MethodAuto where no row has labels. To
-// find labels it reads all item records, without vectors. ErrInvalid: no row has a vector.
+// some, and read all item records for that, without vectors; others take all rows with a vector.
+// ErrInvalid: no row has a vector.
 func (s *trainingSet) choose(ctx context.Context, method model.Method) (leftOut []string, err error) {
-	s.rows = roaring.New()
+	what := "labelled item"
 	if !method.LabelFree() {
 		if s.rows, err = s.labelled(ctx); err != nil {
 			return nil, err
 		}
-	}
-	what := "labelled item"
-	if method.LabelFree() || method == model.MethodAuto && s.rows.IsEmpty() {
+	} else {
 		what = "item"
 		all := make([]int, len(s.cv.Modalities))
 		for t := range all {

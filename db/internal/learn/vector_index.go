@@ -202,7 +202,7 @@ func (c Collection) findCells(ctx context.Context, id uint32, opt IndexOptions) 
 		}
 		count = max(1, min(count, n/8, record.MaxCells/2))
 		random := rand.New(rand.NewPCG(opt.Seed, 1))
-		held, sample := drawn(random, rows.ToArray(), min(Queries, n), min(count*sampleOfCell, n))
+		held, sample := drawn(random, rows.ToArray(), queriesOf(n, d.Geometry().Size()), min(count*sampleOfCell, n))
 		found.until, found.held = cv.NextRow, held
 		found.report = record.IndexReport{Sample: len(sample), Queries: len(held), Items: n}
 		g := d.Geometry()

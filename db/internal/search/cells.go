@@ -150,9 +150,7 @@ func (s *Searcher) indexFor(ctx context.Context, with comparison, all float64) (
 	if o.x == nil || o.x.Outgrown() {
 		return nil, nil
 	}
-	// Rows that have gone since the index was measured are as if a filter did not admit them.
 	rows, having := s.admitted(with).GetCardinality(), s.Cv.Presence[with.modality].GetCardinality()
-	having = max(having, uint64(o.x.VectorIndex.Report.Items))
 	hits := float64(min(uint64(s.q.K), rows)) // at the most
 	k := hits * float64(max(having, 1)) / float64(max(rows, 1))
 	wanted := cmp.Or(s.q.Recall, o.x.Recall)

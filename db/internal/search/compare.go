@@ -74,3 +74,44 @@ func (c *Comparer) cosine(x model.Vector) float32 {
 	}
 	return float32(max(-1, min(xy/(math.Sqrt(xx)*math.Sqrt(c.square)), 1)))
 }
+
+// squaredDistance returns the squared Euclidean distance of two vectors, both dense and
+// of the same length, or both sparse. It adds up in float64, by ascending dimension, and
+// leaves out dimensions that are zero in both: the dense and the sparse form of the same
+// vectors have the same distance.
+func squaredDistance(x, y model.Vector) (sum float64) {
+	add := func(a, b float64) { sum += (a - b) * (a - b) }
+	if x.IsSparse() { // so is y
+		eachEntry(x, y, add)
+		return sum
+	}
+	for j, v := range y.Value {
+		add(float64(x.Value[j]), float64(v))
+	}
+	return sum
+}
+
+// eachEntry calls f with the entries of two sparse vectors, by ascending dimension. Where one of
+// them has no entry it is 0.
+func eachEntry(x, y model.Vector, f func(a, b float64)) {
+	i, j := 0, 0
+	for i < len(x.Index) && j < len(y.Index) {
+		switch a, b := x.Index[i], y.Index[j]; {
+		case a < b:
+			f(float64(x.Value[i]), 0)
+			i++
+		case a > b:
+			f(0, float64(y.Value[j]))
+			j++
+		default:
+			f(float64(x.Value[i]), float64(y.Value[j]))
+			i, j = i+1, j+1
+		}
+	}
+	for _, v := range x.Value[i:] {
+		f(float64(v), 0)
+	}
+	for _, v := range y.Value[j:] {
+		f(0, float64(v))
+	}
+}

@@ -217,18 +217,16 @@ func (s *Searcher) goesOn(fingerprint uint64, asked Order) bool {
 		return false
 	}
 	s.mark = 0
-	switch {
-	case s.q.Order == byFused:
+	if s.q.Order == byAuto || !s.compareVectors() {
 		s.q.Order, s.p.features = byProjection, nil
-	default:
-		s.q.Order = byFused
-		s.fuse()
+	} else {
+		s.q.Order = byAuto
 	}
 	return s.fingerprint() == fingerprint
 }
 
 // fingerprint is a hash of what a query must have in common with the query that its
-// cursor comes from: start, filter, order and least similarity. K, Plan and Window may differ. New has set
+// cursor comes from: start, filter, order and least similarity. K and Plan may differ. New has set
 // p before, so that the code and projection count, not the way in which they were given.
 // It is stored in cursors and must not change.
 func (s *Searcher) fingerprint() uint64 {

@@ -2,8 +2,8 @@
 // evaluates its filter (filter.go) and encodes it (point.go). Nearest or Within finds
 // codes, in memory or in the store (searcher.go). First, Hits, All and EachRun turn codes
 // into items, in order (runs.go). order.go puts the items of one code in order by their projections,
-// fused.go by their vectors. features.go puts a window of hits in order by vectors, whatever their
-// codes are. A collection without a model has no codes: vectors.go answers by vectors alone.
+// vectors_in_code.go by their vectors. A collection without a model has no codes: vectors.go answers by
+// vectors alone.
 //
 // Codes are in the order of distance and then of -z.h, h being the code as +-1; or of the score
 // z.h alone. Whole shells of distance, or whole ties of score, are found until k rows pass the

@@ -51,7 +51,7 @@ func (s *Searcher) Report(radius, hits int) *report.Explain {
 	if s.byVectors {
 		e := &report.Explain{
 			ScannedFields: scanned, DamagedIndexes: s.damaged,
-			Plan: "vectors", Rerank: OrderNames[byAuto], Substrings: []int{}, Scanned: s.vectorsToCompare(), Compared: s.compares,
+			Plan: "vectors", Rerank: s.orderName(), Substrings: []int{}, Scanned: s.vectorsToCompare(), Compared: s.compares,
 			Metric: string(s.metric), Modalities: s.namesCompared(),
 			Hits: hits, Predicted: map[string]float64{},
 			EncodeUS: microseconds(t.Encode), ResolveUS: microseconds(t.Resolve), KeysUS: microseconds(t.Keys),
@@ -69,7 +69,7 @@ func (s *Searcher) Report(radius, hits int) *report.Explain {
 	}
 	e := &report.Explain{
 		ScannedFields: scanned,
-		Plan:          f.Plan.String(), Rerank: OrderNames[s.q.Order], Substrings: append([]int{}, f.Substrings...),
+		Plan:          f.Plan.String(), Rerank: s.orderName(), Substrings: append([]int{}, f.Substrings...),
 		Probes: f.Probes, Candidates: f.Candidates, Compared: f.Compared,
 		Scanned: f.Scanned, Tail: f.Tail, Abandoned: f.Abandoned, Codes: f.Found,
 		Hits: hits, Distinct: s.Set.Codes, Predicted: map[string]float64{},
@@ -80,6 +80,17 @@ func (s *Searcher) Report(radius, hits int) *report.Explain {
 		e.Predicted[plan.String()] = ns / 1000
 	}
 	return e
+}
+
+// orderName says what puts the hits in order.
+func (s *Searcher) orderName() string {
+	switch {
+	case s.byVectors:
+		return "vectors"
+	case s.q.Order == byAuto:
+		return "vectors within codes"
+	}
+	return OrderNames[s.q.Order]
 }
 
 // vectorsToCompare returns how many vectors the query of an answer by vectors is compared with.

@@ -95,13 +95,13 @@ func rankTogether(ctx context.Context, searchers []*Searcher) error {
 	}
 	groups := map[key][]*Searcher{}
 	for _, s := range searchers {
-		plain := s.p.direction != nil && s.filter == nil && s.self == noRow && !s.weighs() && s.window() == 0
+		plain := s.p.direction != nil && s.filter == nil && s.self == noRow && !s.weighs()
 		table, _ := s.atHand()
 		// Codes of thousands of items are few. Where many are as near, their scores are left alone.
 		if n := len(s.matches); n > 16 && s.matches[16].Distance() == s.matches[0].Distance() {
 			continue
 		}
-		if !plain || s.Set.Table == nil || table == nil || uint64(table.Covered()) < s.Cv.NextRow || s.p.features != nil && !s.allHave {
+		if !plain || s.Set.Table == nil || table == nil || uint64(table.Covered()) < s.Cv.NextRow {
 			continue
 		}
 		for r, err := range s.runs(ctx) {

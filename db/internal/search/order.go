@@ -145,7 +145,7 @@ func (s *Searcher) rankBySimilarity(ctx context.Context, top *topRows, set mih.R
 }
 
 // similarities calls f with each row whose similarity exceeds floor; f returns the floor from
-// then on. The rows ascend, and so do those that f sees, but for the order byFused. Rows that
+// then on. The rows ascend, and so do those that f sees, but for those by vectors. Rows that
 // are not in memory are read from the store. The similarity of a row without features is 0, as
 // if it were orthogonal to the query.
 func (s *Searcher) similarities(rows []uint32, floor float32, f func(uint32, float32) float32) error {
@@ -153,7 +153,7 @@ func (s *Searcher) similarities(rows []uint32, floor float32, f func(uint32, flo
 		return nil
 	}
 	if s.p.features != nil {
-		return s.fusedSimilarities(rows, floor, f)
+		return s.vectorSimilarities(rows, floor, f)
 	}
 	return s.directionSimilarities(rows, floor, f)
 }
@@ -198,8 +198,8 @@ func (s *Searcher) ownSimilarity(row uint32) (float32, error) {
 
 // shown returns what hits say of a similarity.
 func shown(similarity float32) float32 {
-	if similarity < -1 {
-		return similarity + apart
+	if similarity == lacking {
+		return 0
 	}
 	return similarity
 }
@@ -232,10 +232,8 @@ func (s *Searcher) checkSimilarity(asked Order) error {
 		return nil
 	case s.p.direction == nil:
 		return fault.Invalid("a least similarity compares vectors, and the query is by code: give it a vector, or the key of an item that has one, and its modality")
-	case asked == byFused && s.q.Order != byFused:
-		return fault.Invalid("a least similarity of the order fused compares dense vectors that are not zero: choose the order projection")
 	case asked == byAuto:
-		return fault.Invalid("a least similarity needs an order that says what is compared: projection compares projections, fused and features vectors")
+		return fault.Invalid("a least similarity needs to know what is compared: the orders projection and asymmetric compare projections, and a recall vectors")
 	}
 	return nil
 }

@@ -31,8 +31,8 @@ func TestTopRowsAreThePrefixOfTheOrder(t *testing.T) {
 	})
 }
 
-// similarities are those that rows may have; first among them, and what fused makes of them.
-var similarities = []float32{first, 1, .5, .25, 1e-30, 0, -1e-30, -.25, -1, -3.5, -4, -5}
+// similarities are those that rows may have; first and lacking among them.
+var similarities = []float32{first, 1, .5, .25, 1e-30, 0, -1e-30, -.25, -1, lacking}
 
 func all(n int) []int {
 	out := make([]int, n)

@@ -23,8 +23,7 @@ type Point struct {
 	// direction is that of Z, for similarities; nil: the order asks for none.
 	direction *quant.Query
 
-	// features is the direction of vector, for the order byFused; nil: it is not asked for, or
-	// what it would be compared with cannot be in memory.
+	// features is the direction of vector, where vectors decide among the items of one code; else nil.
 	features *quant.Query
 
 	scorer   *mih.Scorer  // of Z; nil if that is

@@ -38,7 +38,7 @@ type Run struct {
 
 // An Answer is what First returns besides the hits.
 type Answer struct {
-	Next     string // cursor behind the last hit; "": nothing follows, or the order has no cursors
+	Next     string // cursor behind the last hit; "": nothing follows
 	Total    int    // of a search by radius; else 0
 	Hits     int    // hits that were returned
 	Nearest  int    // least distance of a hit, in bits; meaningless without hits
@@ -189,16 +189,6 @@ func (s *Searcher) appendShell(ctx context.Context, dst []mih.Scored, shell []co
 	return dst, nil
 }
 
-// Hits yields the first k items of the answer, in order, and fewer if fewer were found.
-// k is 1 or more. An error is yielded last, with an empty Hit. A hit costs the reading of
-// its key, and the first hit of a run what all its rows are compared by, in memory or not.
-func (s *Searcher) Hits(ctx context.Context, k int) iter.Seq2[Hit, error] {
-	if s.window() > 0 && s.after == nil {
-		return s.featuresFirst(ctx, k)
-	}
-	return s.byCode(ctx, k)
-}
-
 // BetweenLooks is the number of items, or codes, between two checks of the context.
 // Loops of package learn use it too.
 const BetweenLooks = 256
@@ -214,9 +204,8 @@ type place struct {
 	row  rankedRow
 }
 
-// places yields the first k items of the answer, some at a time, in the order of byCode, which is
-// that of every order but the one by features: runs in order, and the rows of each as rank has
-// them. The slice is used again. An error is yielded last, with nothing.
+// places yields the first k items of the answer, some at a time: runs in order, and the rows of each as
+// rank has them. The slice is used again. An error is yielded last, with nothing.
 func (s *Searcher) places(ctx context.Context, k int) iter.Seq2[[]place, error] {
 	return func(yield func([]place, error) bool) {
 		size := firstPart
@@ -257,9 +246,11 @@ func (s *Searcher) places(ctx context.Context, k int) iter.Seq2[[]place, error] 
 	}
 }
 
-// byCode is Hits for every order but that of features. It remembers the place of the last hit
-// for a cursor.
-func (s *Searcher) byCode(ctx context.Context, k int) iter.Seq2[Hit, error] {
+// Hits yields the first k items of the answer, in order, and fewer if fewer were found.
+// k is 1 or more. An error is yielded last, with an empty Hit. A hit costs the reading of
+// its key, and the first hit of a run what all its rows are compared by, in memory or not. Hits remembers
+// the place of the last hit for a cursor.
+func (s *Searcher) Hits(ctx context.Context, k int) iter.Seq2[Hit, error] {
 	return func(yield func(Hit, error) bool) {
 		var keys []string
 		for part, err := range s.places(ctx, k) {
@@ -269,16 +260,13 @@ func (s *Searcher) byCode(ctx context.Context, k int) iter.Seq2[Hit, error] {
 			}
 			for i := range keys {
 				p := &part[i]
-				h := Hit{Key: keys[i], Row: p.row.row, Distance: s.bitsApart(p), Score: p.code.Score, Similarity: none}
-				if s.q.Order != byFeatures { // else it is behind the window
-					var failed error
-					if h.Similarity, failed = s.similarityOf(p.row); failed != nil {
-						yield(Hit{}, failed)
-						return
-					}
+				similarity, failed := s.similarityOf(p.row)
+				if failed != nil {
+					yield(Hit{}, failed)
+					return
 				}
 				s.last = *p
-				if !yield(h, nil) {
+				if !yield(Hit{Key: keys[i], Row: p.row.row, Distance: s.bitsApart(p), Score: p.code.Score, Similarity: similarity}, nil) {
 					return
 				}
 			}
@@ -297,19 +285,6 @@ func (s *Searcher) keys(dst []string, places []place) ([]string, error) {
 	return s.tools.Keys.appendKeys(dst, s.V.Snap, s.Cv.ID, places)
 }
 
-// hit returns the item of one place, with its key and similarity.
-func (s *Searcher) hit(p place) (Hit, error) {
-	similarity, err := s.similarityOf(p.row)
-	if err != nil {
-		return Hit{}, err
-	}
-	keys, err := s.keys(nil, []place{p})
-	if err != nil {
-		return Hit{}, err
-	}
-	return Hit{Key: keys[0], Row: p.row.row, Distance: s.bitsApart(&p), Score: p.code.Score, Similarity: similarity}, nil
-}
-
 // bitsApart returns the distance between the codes of the query and of a place, -1 where none were
 // compared.
 func (s *Searcher) bitsApart(p *place) int {
@@ -319,21 +294,11 @@ func (s *Searcher) bitsApart(p *place) int {
 	return p.code.Distance
 }
 
-// Cursor returns the cursor behind the hit that Hits has yielded last; "" by byFeatures, which has none.
-func (s *Searcher) Cursor() string {
-	if s.window() != 0 {
-		return ""
-	}
-	return s.cursor(s.last)
-}
+// Cursor returns the cursor behind the hit that Hits has yielded last.
+func (s *Searcher) Cursor() string { return s.cursor(s.last) }
 
-// Order returns the order of the answer, which is never byAuto but for one by vectors.
-func (s *Searcher) Order() Order {
-	if s.byVectors {
-		return byAuto
-	}
-	return s.q.Order
-}
+// Order returns the order of the answer: byAuto where vectors decide.
+func (s *Searcher) Order() Order { return s.q.Order }
 
 // First returns the first k hits, in order, as convert makes them, and what else there is to tell,
 // with a cursor if more hits follow. Before it the caller has called Within, or Nearest with
@@ -377,7 +342,7 @@ func First[H any](ctx context.Context, s *Searcher, k int, convert func(*Hit) (H
 	}
 	a := Answer{Total: s.Total, Hits: len(got.hits), Nearest: got.nearest}
 	a.Space, a.Revision = s.space()
-	if got.err == nil && got.more && s.window() == 0 {
+	if got.err == nil && got.more {
 		a.Next = s.cursor(got.last)
 	}
 	if got.err != nil {
@@ -425,7 +390,7 @@ func (s *Searcher) All(ctx context.Context) iter.Seq2[Hit, error] {
 			s.allByVectors(ctx, yield)
 			return
 		}
-		for k := max(32, s.window()); ; k *= 4 {
+		for k := 32; ; k *= 4 {
 			if err := s.Nearest(ctx, k); err != nil {
 				yield(Hit{}, err)
 				return
@@ -439,9 +404,7 @@ func (s *Searcher) All(ctx context.Context) iter.Seq2[Hit, error] {
 					return
 				}
 			}
-			if s.after = last; s.ended {
-				return
-			}
+			s.after = last
 		}
 	}
 }
@@ -458,15 +421,11 @@ func (s *Searcher) Again() *Searcher {
 
 // ToFind returns for how many items Nearest has to find the codes, so that First can
 // return k hits and tell whether more follow. That is k if size is the number of all hits,
-// as then size tells; else k+1. For the order by features it is the window, if that is
-// more.
+// as then size tells; else k+1.
 //
 // size is exact within a radius, and without a filter. With a filter it is exact if every
 // item has a code. Behind a cursor, and with a least similarity, it is not.
 func (s *Searcher) ToFind(k int) int {
-	if w := s.window(); w > 0 {
-		return max(k, w)
-	}
 	if k < math.MaxInt && (s.after != nil || s.radius < 0 && (s.limited() || s.filter != nil && !s.byVectors && s.Set.Coded < s.Cv.Items)) {
 		return k + 1
 	}

@@ -20,8 +20,7 @@ import (
 
 // A Query is db.Query with its defaults filled in, whose comments say more about each
 // field. Its slices belong to the caller of New. A Searcher reads them as long as it
-// lives, and does not change them; only the vector of a query ordered by features, or
-// answered by vectors, is copied.
+// lives, and does not change them; only the vector of a query that is answered by vectors is copied.
 type Query struct {
 	From, To string // names of modalities, of the vector and of the items to find; "": any
 
@@ -39,18 +38,16 @@ type Query struct {
 	Where       string // filter expression; "": no filter
 	Args        []any  // values of the placeholders in Where
 
-	K      int      // items wanted; Nearest and First have parameters of their own
-	Order  Order    // of the answer
-	Window int      // items to put in order by features; 0: the default
-	After  string   // cursor of an answer to the same query; "": from the start
-	Plan   mih.Plan // PlanAuto unless a plan is forced
+	K     int      // items wanted; Nearest and First have parameters of their own
+	Order Order    // of the answer
+	After string   // cursor of an answer to the same query; "": from the start
+	Plan  mih.Plan // PlanAuto unless a plan is forced
 
 	MinSimilarity float32 // least Similarity of a hit; 0: there is none
 
 	Recall float64  // part of the first items that an answer by vectors has to have; 0: the default, 1: all
 	Forced *ByCells // how an index of vectors is used, to measure that; nil: as the recall says
 
-	Within    bool // Within or Count is going to be called, and not Nearest
 	ByVectors bool // answer by vectors of From even if there are codes
 }
 
@@ -70,18 +67,17 @@ type ByCells struct {
 // is converted to an Order.
 type Order int
 
-// Orders. All end with the row, so that no two items are equal.
+// Orders. All end with the row, so that no two items are equal. New keeps byAuto where vectors decide,
+// alone or among the items of one code, and makes it byProjection elsewhere (see vectors_in_code.go).
 const (
-	byAuto       Order = iota // byFused or byProjection, see auto; New makes it one of these
-	byProjection              // distance, score of the code, age of the code, similarity
+	byAuto       Order = iota // similarity of vectors; or as byProjection, with that in place of its own
+	byProjection              // distance, score of the code, age of the code, similarity of projections
 	byCode                    // the same without the similarity
-	byScore                   // score of the code whatever its distance, age of the code, similarity
-	byFeatures                // byProjection, and the first of these by the distance of their vectors
-	byFused                   // byProjection, with the similarity of vectors in place of that of projections
+	byScore                   // score of the code whatever its distance, age of the code, similarity of projections
 )
 
 // OrderNames are the names of the orders, by number.
-var OrderNames = [...]string{"auto", "projection", "none", "asymmetric", "features", "fused"}
+var OrderNames = [...]string{"auto", "projection", "none", "asymmetric"}
 
 // Tools are shared by all searches of a database, and are safe for concurrent use.
 type Tools struct {
@@ -145,9 +141,6 @@ type Searcher struct {
 	// ahead has the first rows of a run, if they have been ranked beforehand; see rankTogether.
 	ahead *rankedRun
 
-	// ended says that a least similarity leaves out all that follow, in the order byFeatures.
-	ended bool
-
 	last place    // of the hit that was yielded last; a cursor is made of it
 	rows []uint32 // scratch memory of rankBySimilarity
 
@@ -172,7 +165,7 @@ type Searcher struct {
 	vectors *pebble.Iterator
 	vector  model.Vector
 
-	with, without []uint32 // scratch memory of fusedSimilarities
+	with, without []uint32 // scratch memory of vectorSimilarities
 }
 
 // noRow is the number of no row. 2^32-1 rows are possible, numbered from 0.
@@ -183,17 +176,14 @@ const noRow = math.MaxUint32
 // here, which reads the store; codes are not looked for yet.
 //
 // Mistakes in the query are fault.ErrInvalid, those in its expression a fault.WhereError.
-// A collection without a model is answered by vectors, and so are queries that codes without labels
-// would answer worse, see vectors.go; what needs codes, and a
-// modality that the model does not know, is fault.ErrNoModel; a space that is being
+// A collection without a model is answered by vectors, and so is a query with a Recall, see vectors.go; what
+// needs codes, and a modality that the model does not know, is fault.ErrNoModel; a space that is being
 // built fault.ErrBusy; an unknown key or space fault.ErrNotFound. If ctx has ended, its
 // error comes back as it is.
 func New(ctx context.Context, tools *Tools, v *state.View, cv *state.CollectionView, q Query) (*Searcher, error) {
 	switch {
 	case q.K < 0:
 		return nil, fault.Invalid("k = %d: 1 or more are possible", q.K)
-	case q.Window < 0:
-		return nil, fault.Invalid("window of %d: 1 or more are possible, 0 is the default", q.Window)
 	case !(q.Recall >= 0 && q.Recall <= 1):
 		return nil, fault.Invalid("recall %v: above 0, up to 1, which is exact, are possible; 0 is the default of the collection", q.Recall)
 	case q.ExcludeSelf && q.Key == "":
@@ -217,7 +207,7 @@ func New(ctx context.Context, tools *Tools, v *state.View, cv *state.CollectionV
 	if s.args, err = where.Spell(q.Args); err != nil {
 		return nil, err // one that the expression has not refused before
 	}
-	if cv.Space == nil || q.ByVectors || q.Recall > 0 || q.Forced != nil || s.prefersVectors() {
+	if cv.Space == nil || q.ByVectors || q.Recall > 0 || q.Forced != nil {
 		if err = s.startByVectors(ctx); err == nil {
 			err = s.checkSimilarity(q.Order)
 		}
@@ -237,31 +227,22 @@ func New(ctx context.Context, tools *Tools, v *state.View, cv *state.CollectionV
 	if q.ExcludeSelf {
 		s.exclude(s.self)
 	}
-	if q.Order == byAuto {
-		s.q.Order = s.auto()
-	}
-	switch s.q.Order {
+	switch q.Order {
+	case byAuto:
+		if !s.vectorsDecide() || !s.compareVectors() {
+			s.q.Order = byProjection
+		}
 	case byCode:
 		s.p.direction = nil
 	case byScore: // without a projection distances give the scores, and so the same order
 		s.byScore = s.p.Z != nil
-	case byFeatures:
-		if err := s.checkFeatures(); err != nil {
-			s.Close()
-			return nil, err
-		}
-	case byFused:
-		s.fuse()
 	}
-	if err := s.checkSimilarity(q.Order); err != nil {
+	if err = s.checkSimilarity(q.Order); err == nil && q.After != "" {
+		s.after, err = s.position(q.After, q.Order)
+	}
+	if err != nil {
 		s.Close()
 		return nil, err
-	}
-	if q.After != "" {
-		if s.after, err = s.position(q.After, q.Order); err != nil {
-			s.Close()
-			return nil, err
-		}
 	}
 	if s.plan == mih.PlanFilter && s.filter == nil {
 		s.plan = mih.PlanScan // which then reads the same codes
@@ -377,9 +358,8 @@ func (s *Searcher) query(ctx context.Context, k int) *mih.Query {
 // weighs reports whether not all rows of a code that pass the filter may be hits.
 func (s *Searcher) weighs() bool { return s.after != nil || s.limited() }
 
-// limited reports whether a least similarity leaves rows of a code out. In the order of features
-// it leaves out hits of the window instead.
-func (s *Searcher) limited() bool { return s.q.MinSimilarity != 0 && s.q.Order != byFeatures }
+// limited reports whether a least similarity leaves rows of a code out.
+func (s *Searcher) limited() bool { return s.q.MinSimilarity != 0 }
 
 // within returns the query for a radius. Items before a cursor count, too.
 func (s *Searcher) within(ctx context.Context) *mih.Query {

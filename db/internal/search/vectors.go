@@ -36,41 +36,8 @@ import (
 // In the order of l2 a rankedRow has the squared distance below 0 for its similarity. As the
 // similarity of a hit, 1 / (1 + d), all distances near 0 would be 1.
 
-// Codes that were learned without labels are shorter than vectors and tell less, so a query that both
-// could answer is answered by vectors: a training does not make answers worse. prefersVectors has the
-// rule.
-
 // noCodes is the code set of a collection without codes.
 var noCodes = new(state.CodeSetView)
-
-// prefersVectors reports whether a query is answered by vectors though the space has codes. They were
-// learned without labels; the query leaves the order open and has no radius; it starts from a vector,
-// and looks for items by vectors of the same space.
-func (s *Searcher) prefersVectors() bool {
-	cv, q := s.Cv, &s.q
-	if cv.Space.Learned == nil || !cv.Space.Learned.LabelFree() || cv.IndexOnly || q.Order != byAuto || q.Code != nil || q.Within {
-		return false
-	}
-	t := 0
-	if q.From != "" {
-		var err error
-		if t, err = cv.ModalityOf(q.From); err != nil {
-			return false // whatever answers finds that
-		}
-	} else if len(cv.Modalities) > 1 {
-		return false
-	}
-	if q.To != "" {
-		if u, err := cv.ModalityOf(q.To); err != nil || !slices.Contains(cv.Sharing(t), u) {
-			return false
-		}
-	}
-	if q.Key == "" {
-		return true
-	}
-	row, err := cv.Row(s.V.Snap, q.Key)
-	return err == nil && cv.Presence[t].Contains(row)
-}
 
 // startByVectors prepares a query that is answered by vectors. The filter of the query is
 // set before.
@@ -81,7 +48,7 @@ func (s *Searcher) startByVectors(ctx context.Context) error {
 	}
 	switch {
 	case cv.IndexOnly && cv.Space != nil:
-		return fault.Invalid("recall %v is of answers by vectors, and collection %q is a copy without: leave it out", q.Recall, cv.Name)
+		return cv.LacksVectors("for a recall: leave that out")
 	case cv.IndexOnly:
 		return fmt.Errorf("%w: collection %q is a copy without vectors of one without codes: copy it again once that is trained", fault.ErrNoModel, cv.Name)
 	case len(cv.Modalities) == 0:

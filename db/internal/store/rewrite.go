@@ -34,8 +34,7 @@ func (e *Engine) CompactAll(ctx context.Context, progress func(done, total int64
 	for _, p := range pieces {
 		total += p.bytes
 	}
-	patience := time.NewTimer(maxZombieWait)
-	defer patience.Stop()
+	patient := time.Now().Add(maxZombieWait)
 	for i, p := range pieces {
 		progress(done, total)
 		end := []byte{0xff} // keys begin with a kind, of which none is that large
@@ -45,7 +44,7 @@ func (e *Engine) CompactAll(ctx context.Context, progress func(done, total int64
 		if err := e.Rewrite(ctx, p.start, end); err != nil {
 			return err
 		}
-		if err := e.waitForRoom(ctx, patience.C); err != nil {
+		if err := e.waitForRoom(ctx, patient); err != nil {
 			return err
 		}
 		done += p.bytes
@@ -61,17 +60,14 @@ const maxZombieWait = time.Second
 // waitForRoom returns when the tables that were rewritten have gone: Pebble removes them in the
 // background. Pebble itself often reads one for some milliseconds more, to take its statistics.
 // An iterator may hold one for as long as its owner likes, so waiting for tables that are read
-// ends with patience.
-func (e *Engine) waitForRoom(ctx context.Context, patience <-chan time.Time) error {
-	zombies := true
+// ends at the time given.
+func (e *Engine) waitForRoom(ctx context.Context, patient time.Time) error {
 	for {
 		m := e.DB.Metrics()
-		if m.Table.ObsoleteCount == 0 && !(zombies && m.Table.ZombieCount > 0) {
+		if m.Table.ObsoleteCount == 0 && (m.Table.ZombieCount == 0 || !time.Now().Before(patient)) {
 			return nil
 		}
 		select {
-		case <-patience:
-			zombies = false
 		case <-ctx.Done():
 			return context.Cause(ctx)
 		case <-time.After(time.Millisecond):

@@ -14,12 +14,10 @@ export const spaceOf = (collection, state) =>
 
 // orders say what comes first. Codes are compared in all but those that name something else.
 const orders = {
-  auto: "What suits the collection: vectors alone where nothing is learned, fused where it is small, else projection.",
+  auto: "The fewest bits apart; among items with the same code those most like the query, by vectors where the collection is small.",
   projection: "The fewest bits apart; among items with the same code the one whose projection is most like that of the query.",
   none: "The fewest bits apart; items with the same code come by age.",
   asymmetric: "The best score: how well the projection of the query agrees with the code, whatever the distance.",
-  features: "The nearest vectors of the first 200 hits.",
-  fused: "The fewest bits apart; among items with the same code the one whose vector is most like that of the query.",
 };
 
 // complete sets what a state leaves open, and mends what the database does not have.

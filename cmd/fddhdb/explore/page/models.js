@@ -26,7 +26,7 @@ export async function models(state, database, change) {
 
 function space(s) {
   const t = s.training;
-  const free = Boolean(t?.recall); // learned without labels: no sweeps, and nothing that items teach later
+  const free = ["itq", "cca-itq"].includes(t?.method); // learned without labels: no sweeps, and nothing that items teach later
   return h("section", { class: "panel", "aria-label": `Space ${s.space}` },
     h("h2", {}, `Space ${s.space}`, h("span", { class: `badge ${s.state}` }, s.previous ? `${s.state}, was active` : s.state)),
     h("div", { class: "split" },
@@ -49,7 +49,6 @@ function space(s) {
       s.revisions.length > 0 && list(free ? [["checksum", s.checksum]] : [["learned from", plural(s.taught, "item", "items")], ["not seen yet", plural(s.pending, "item", "items")], ["checksum", s.checksum]]),
       t && !free && bySweep("Objective by sweep", t.objective), t && !free && bySweep("mAP of items held out, by sweep", t.map_tie_sweep)),
     t?.chosen && [h("h3", {}, "Chosen for each modality"), chosen(t)],
-    free && t.recall.tried?.length > 0 && [h("h3", {}, "Recall of held-out items"), recall(t.recall)],
     s.revisions.length > 0 && [h("h3", {}, "Revisions: how far the items that came are from what was learned"), h("p", { class: "hint" }, meaning), drift(s), revisions(s)]);
 }
 
@@ -68,17 +67,6 @@ function chosen(t) {
       const choice = t.choices?.[name];
       return [name, c.feature_map, c.map, c.anchors ? count(c.anchors) : null, number(c.gamma), choice && !choice.unfit ? choice.map_tie.toFixed(3) : null, choice && !choice.unfit ? choice.stderr.toFixed(3) : null];
     }), "Chosen for each modality");
-}
-
-// recall shows the share of what held-out items should find that is among the first so many by codes.
-function recall(r) {
-  const windows = [...new Set(r.tried.map((x) => x.window))];
-  const rows = [];
-  for (let i = 0; i < r.tried.length; i += windows.length) {
-    const x = r.tried[i];
-    rows.push([x.method, count(x.bits), ...r.tried.slice(i, i + windows.length).map((y) => y.recall.toFixed(3)), x.chosen ? "chosen" : ""]);
-  }
-  return table(["method", "#bits", ...windows.map((w) => `#first ${count(w)}`), "note"], rows, "Recall");
 }
 
 function drift(s) {

@@ -189,7 +189,7 @@ function found(state, result, entries) {
   if (!result.bits) return n === 1 ? "The most similar item" : `The ${count(n)} most similar items`; // vectors were compared
   const [least, most] = extremes(entries);
   const away = least === most ? plural(least, "bit", "bits") : `${least} to ${plural(most, "bit", "bits")}`;
-  const order = ["asymmetric", "features"].includes(state.rerank) ? "best" : "nearest";
+  const order = state.rerank === "asymmetric" ? "best" : "nearest";
   return n === 1 ? `The ${order} item, ${away} away` : `The ${order} ${count(n)} items, ${away} away`;
 }
 

@@ -80,7 +80,7 @@ func searchCommand(e *env) *cobra.Command {
 	f.StringVar(&o.q.To, "to", "", "find items that have the modality `NAME`")
 	f.IntVarP(&o.q.K, "k", "k", 10, "number `N` of hits; with --radius 10,000 if not given")
 	f.IntVar(&o.radius, "radius", 0, "only items within `R` bits")
-	f.StringVar(&o.rerank, "rerank", "auto", "`ORDER` of the hits: auto, projection, none, asymmetric, features or fused")
+	f.StringVar(&o.rerank, "rerank", "auto", "`ORDER` of the hits: auto, projection, none or asymmetric")
 	f.BoolVar(&o.q.ExcludeSelf, "exclude-self", false, "leave the item of --key out of the hits")
 	f.StringVar(&o.q.After, "after", "", "go on behind the hits of the same search, whose next was `CURSOR`")
 	f.Uint32Var((*uint32)(&o.q.Space), "space", 0, "search by the codes of space `N` (default: the active one)")

@@ -12,14 +12,14 @@ import (
 type Basis struct {
 	Space    db.Space  // that the codes are of; 0 by vectors
 	Revision uint32    // of that space; 0 by vectors
-	Rerank   db.Rerank // the order that the answer has; RerankAuto by vectors
+	Rerank   db.Rerank // the order that the answer has, as db.Result.Rerank
 }
 
 func basisOf(r *db.Result) Basis { return Basis{r.Space, r.Revision, r.Rerank} }
 
 // String says what the basis is in words.
 func (b Basis) String() string {
-	if b.Rerank == db.RerankAuto {
+	if b.Space == 0 {
 		return "an answer by vectors"
 	}
 	return fmt.Sprintf("space %d, revision %d, order %v", b.Space, b.Revision, b.Rerank)
@@ -29,8 +29,7 @@ func (b Basis) String() string {
 //
 // A space or revision differs while a model becomes the active one: ask again those that are behind. The
 // order differs where RerankAuto was asked for, as each shard chooses by its own items: ask all again for one order.
-// RerankProjection is what one database chooses where some item lacks the modality of the query. RerankAuto itself
-// is among the orders where some shard has no model yet, or codes that were learned without labels.
+// RerankProjection is what one database chooses where some item lacks the modality of the query.
 type MismatchError struct {
 	Bases  []ShardBasis // of the shards that have answered, by their number
 	Cursor *Basis       // what the pages before were made on; nil at the start

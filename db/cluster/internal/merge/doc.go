@@ -22,25 +22,14 @@
 //
 // # Exactness
 //
-// One database with the items of all shards would give the same distance and score in every position, by
-// every order but RerankFeatures. Similarities are the same, too, and keys are, up to ties, but for:
+// One database with the items of all shards would give the same distance and score in every position.
+// Similarities are the same, too, and keys are, up to ties, but for:
 //
 //   - Codes with equal distance and score. Within a shard they come by the age of the code, which shards
 //     do not share, and not by similarity. Scores are sums of real numbers, and hardly ever equal. Without
 //     a projection there is no similarity, and such codes are a tie.
-//   - RerankFused, where some items with the same code have the modality of the query and some lack it. One
-//     database puts those that lack it behind the others of their code. A hit does not say which it is, so
-//     shards are merged by the similarities as they are: those of vectors and those of projections mix,
-//     and where a page ends within a code it may have one that lacks the modality in place of one that has
-//     it. Where all items have the modality, which RerankAuto asks for to choose this order, the merge is
-//     exact. A least similarity leaves out those that lack it, and makes it exact as well.
 //   - Answers by vectors of the metric l2. Shards order by the distance, and a hit has 1 / (1 + d) as a
 //     float32. Hits whose similarities are equal are a tie here.
-//   - RerankFeatures. Each shard puts a window of its own in order, so more items are compared than in one
-//     database, never fewer: the similarity in each position is at least as great. Both are the same
-//     where the window has all items that may be hits. (Codes with equal distance and score at the edge
-//     of a window are the exception above.) A shard in which no item that may be a hit has the modality refuses
-//     the query (db.ErrInvalid), which one database does only if no item of all has it.
 //   - RerankAuto, which each shard decides for itself: see MismatchError.
 //
 // Ties are hits that are equal in the order of the answer. One database orders them by row, and its first

@@ -14,7 +14,7 @@ func Example() {
 		{{Key: "kitten", Distance: 1, Cursor: "1"}, {Key: "tiger", Distance: 2, Cursor: "2"}, {Key: "truck", Distance: 5, Cursor: "3"}},
 	}
 	ask := func(shard int, after string) *db.Result { // as db.Collection.Search answers
-		r := &db.Result{Rerank: db.RerankNone, Hits: shards[shard]}
+		r := &db.Result{Space: 1, Rerank: db.RerankNone, Hits: shards[shard]}
 		for after != "" && r.Hits[0].Cursor <= after {
 			r.Hits = r.Hits[1:]
 		}

@@ -55,7 +55,7 @@ func TestFacetsOfAnswers(t *testing.T) {
 	for _, radius := range []int{-1, 0, 6, 16} {
 		for _, limit := range []int{0, 2} {
 			// All of these have the same first hits: without a score no page ends in a tie of one database alone.
-			q := db.Query{From: "image", Vector: x, Rerank: db.RerankFused, K: 37, Facets: facetNames, Where: "year >= 2001"}
+			q := db.Query{From: "image", Vector: x, K: 37, Facets: facetNames, Where: "year >= 2001"}
 			q.FacetLimit = limit
 			want, err := first(c.one, q, radius)
 			if err != nil {

@@ -178,16 +178,14 @@ func (c *cut) page(t testing.TB, q db.Query, radius int, from merge.Cursor, w me
 // same reports whether two numbers are equal, or both are none.
 func same[F float32 | float64](a, b F) bool { return a == b || a != a && b != b }
 
-// byCode reports whether two hits are of codes that tie.
-func byCode(a, b *db.Hit) bool { return a.Distance == b.Distance && same(a.Score, b.Score) }
-
 // tied reports whether two hits tie.
-func tied(a, b *db.Hit) bool { return byCode(a, b) && same(a.Similarity, b.Similarity) }
+func tied(a, b *db.Hit) bool {
+	return a.Distance == b.Distance && same(a.Score, b.Score) && same(a.Similarity, b.Similarity)
+}
 
-// compare compares an answer with that of the one database, which was asked for k hits: what decides is
-// equal in each position, and so are the keys of those that tie. ties says which do; of the last of these
-// the answer may have others.
-func compare(t testing.TB, what string, want, got *db.Result, k int, ties func(a, b *db.Hit) bool) {
+// compare compares an answer with that of the one database: what decides is equal in each position, and so
+// are the keys of those that tie. Of the last of these the answer may have others.
+func compare(t testing.TB, what string, want, got *db.Result) {
 	t.Helper()
 	if len(want.Hits) != len(got.Hits) || want.Total != got.Total || (want.Next == "") != (got.Next == "") {
 		t.Fatalf("%s: %d hits, total %d, next %q; not %d, %d, %q", what, len(got.Hits), got.Total, got.Next, len(want.Hits), want.Total, want.Next)
@@ -196,19 +194,16 @@ func compare(t testing.TB, what string, want, got *db.Result, k int, ties func(a
 		t.Fatalf("%s: order %v, space %d, approximate %v; not %v, %d, %v", what, got.Rerank, got.Space, got.Approximate, want.Rerank, want.Space, want.Approximate)
 	}
 	for i := range want.Hits {
-		if !ties(&want.Hits[i], &got.Hits[i]) {
+		if !tied(&want.Hits[i], &got.Hits[i]) {
 			t.Fatalf("%s: hit %d is %+v\nnot %+v", what, i, got.Hits[i], want.Hits[i])
 		}
 	}
 	for i := 0; i < len(want.Hits); {
 		from := i
-		for i++; i < len(want.Hits) && ties(&want.Hits[from], &want.Hits[i]); i++ {
+		for i++; i < len(want.Hits) && tied(&want.Hits[from], &want.Hits[i]); i++ {
 		}
 		if i == len(want.Hits) && want.Next != "" {
 			break // the tie may go on behind the answer
-		}
-		if i == len(want.Hits) && want.Rerank == db.RerankFeatures && i == k {
-			break // likewise; it has no cursors
 		}
 		if a, b := keys(want.Hits[from:i]), keys(got.Hits[from:i]); !slices.Equal(a, b) {
 			t.Fatalf("%s: hits %d to %d are %v, not %v", what, from, i, b, a)

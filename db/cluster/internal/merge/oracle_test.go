@@ -3,7 +3,6 @@ package merge_test
 import (
 	"fmt"
 	"math/rand/v2"
-	"slices"
 	"testing"
 
 	"github.com/fddhdb/fddhdb/db"
@@ -12,7 +11,7 @@ import (
 	"github.com/fddhdb/fddhdb/model"
 )
 
-var orders = []db.Rerank{db.RerankAuto, db.RerankProjection, db.RerankNone, db.RerankAsymmetric, db.RerankFeatures, db.RerankFused}
+var orders = []db.Rerank{db.RerankAuto, db.RerankProjection, db.RerankNone, db.RerankAsymmetric}
 
 // wheres are filters, of which some leave nothing.
 var wheres = []string{"", "", "year >= 2002", "label = 'class1'", "NOT label = 'class2' AND new = true", "label = 'class3' AND year = 2001", "title = 'none has it'"}
@@ -41,12 +40,6 @@ func (x collection) cut(t testing.TB, n, shards int) *cut {
 	return c
 }
 
-// mixes reports whether an answer may have items with the modality of the query and items without under
-// one code, which the order does not tell apart.
-func mixes(x collection, q db.Query, r *db.Result) bool {
-	return r.Rerank == db.RerankFused && x.missing > 0 && q.To != q.From && q.MinSimilarity == 0
-}
-
 // Pages of shards are those of one database with the same items, in every order and however a query
 // starts.
 func TestShardsAnswerAsOne(t *testing.T) {
@@ -55,7 +48,6 @@ func TestShardsAnswerAsOne(t *testing.T) {
 		t.Run(x.name, func(t *testing.T) {
 			r := rand.New(rand.NewPCG(1, uint64(n)))
 			checked := map[db.Rerank]int{}
-			features, mixed, other := 0, 0, 0
 			for _, shards := range []int{1, 3, 8} {
 				c := x.cut(t, 400, shards)
 				stored := dbkit.AllItems(t, c.one)
@@ -71,32 +63,15 @@ func TestShardsAnswerAsOne(t *testing.T) {
 						t.Fatal(what, err)
 					}
 					got, _, err := c.page(t, q, radius, merge.Cursor{}, merge.Want{K: q.K})
-					if refused(err) && q.Rerank == db.RerankFeatures {
-						continue // in some shard no item has the modality
-					}
 					if err != nil {
 						t.Fatal(what, err)
 					}
 					checked[want.Rerank]++
-					switch {
-					case want.Rerank == db.RerankFeatures && q.Window < len(stored):
-						atLeastAsGood(t, what, want, got)
-						features++
-					case mixes(x, q, want):
-						compare(t, what, want, got, q.K, byCode)
-						mixed++
-						if !slices.EqualFunc(want.Hits, got.Hits, func(a, b db.Hit) bool { return tied(&a, &b) }) {
-							other++
-						}
-					default:
-						compare(t, what, want, got, q.K, tied)
-					}
+					compare(t, what, want, got)
 				}
 			}
-			t.Log(checked, features, "by features with a small window;", mixed, "fused of items with and without the modality, of which", other, "have other similarities")
 			for _, o := range orders {
-				byVectors := x.train == nil || x.train.Method == model.MethodCCAITQ
-				if o == db.RerankAuto && !byVectors || o != db.RerankAuto && x.train == nil {
+				if o == db.RerankAuto && x.missing > 0 && x.train != nil || o != db.RerankAuto && x.train == nil {
 					continue
 				}
 				if checked[o] < 20 {
@@ -115,7 +90,6 @@ func someQuery(r *rand.Rand, stored, fresh []*db.Item) (q db.Query, radius int) 
 	if r.IntN(4) == 0 {
 		q.MinSimilarity = r.Float32()
 	}
-	q.Window = []int{0, q.K + r.IntN(50), len(stored)}[r.IntN(3)]
 	switch it := stored[r.IntN(len(stored))]; r.IntN(5) {
 	case 0:
 		q.Key, q.ExcludeSelf = it.Key, r.IntN(2) == 0
@@ -142,19 +116,6 @@ func someQuery(r *rand.Rand, stored, fresh []*db.Item) (q db.Query, radius int) 
 	return q, radius
 }
 
-// atLeastAsGood checks what holds of windows of features that each shard has for itself.
-func atLeastAsGood(t testing.TB, what string, want, got *db.Result) {
-	t.Helper()
-	if len(got.Hits) < len(want.Hits) || got.Total != want.Total {
-		t.Fatalf("%s: %d hits, total %d; not %d, %d", what, len(got.Hits), got.Total, len(want.Hits), want.Total)
-	}
-	for i := range want.Hits {
-		if got.Hits[i].Similarity < want.Hits[i].Similarity {
-			t.Fatalf("%s: hit %d has similarity %v, not %v", what, i, got.Hits[i].Similarity, want.Hits[i].Similarity)
-		}
-	}
-}
-
 // Codes that programs bring are merged as others are: by distance, and all of one distance tie.
 func TestCodesOnly(t *testing.T) {
 	r := rand.New(rand.NewPCG(2, 2))
@@ -179,7 +140,7 @@ func TestCodesOnly(t *testing.T) {
 		if err != nil {
 			t.Fatal(what, err)
 		}
-		compare(t, what, want, got, q.K, tied)
+		compare(t, what, want, got)
 		if q.Key != "" && !q.ExcludeSelf && (want.Hits[0].Key != q.Key || got.Hits[0].Key != q.Key) {
 			t.Fatalf("%s: the item itself is not the first hit", what)
 		}
@@ -215,7 +176,7 @@ func TestMetrics(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			compare(t, fmt.Sprintf("%s: %+v", metric, q), want, got, q.K, tied)
+			compare(t, fmt.Sprintf("%s: %+v", metric, q), want, got)
 		}
 	}
 }

@@ -15,9 +15,12 @@ type order func(a, b *db.Hit) int
 // descending orders the greatest first and NaN last. NaN is equal to NaN.
 func descending[F float32 | float64](a, b F) int { return cmp.Compare(b, a) } // NaN is the least there
 
-// orderOf returns the order across shards of answers that have the order r. self is the key of the item
+// orderOf returns the order across shards of answers on a basis. self is the key of the item
 // that the query starts from, or "".
-func orderOf(r db.Rerank, self string) (order, error) {
+func orderOf(b Basis, self string) (order, error) {
+	if b.Space == 0 { // by vectors, where the item of the query has no place of its own
+		return func(a, b *db.Hit) int { return descending(a.Similarity, b.Similarity) }, nil
+	}
 	// within orders hits that share a code. A database puts the item of the query first of its code.
 	within := func(a, b *db.Hit) int {
 		if self != "" && (a.Key == self) != (b.Key == self) {
@@ -28,8 +31,8 @@ func orderOf(r db.Rerank, self string) (order, error) {
 		}
 		return descending(a.Similarity, b.Similarity)
 	}
-	switch r {
-	case db.RerankProjection, db.RerankNone, db.RerankFused:
+	switch b.Rerank {
+	case db.RerankAuto, db.RerankProjection, db.RerankNone:
 		return func(a, b *db.Hit) int {
 			if c := byCode(a, b); c != 0 {
 				return c
@@ -47,19 +50,8 @@ func orderOf(r db.Rerank, self string) (order, error) {
 			}
 			return within(a, b)
 		}, nil
-	case db.RerankFeatures:
-		// Items of the window that lack the modality have the similarity 0, those behind it none. Both are
-		// in the order of codes, and so are items of equal similarity.
-		return func(a, b *db.Hit) int {
-			if c := descending(a.Similarity, b.Similarity); c != 0 {
-				return c
-			}
-			return byCode(a, b)
-		}, nil
-	case db.RerankAuto: // by vectors, where the item of the query has no place of its own
-		return func(a, b *db.Hit) int { return descending(a.Similarity, b.Similarity) }, nil
 	}
-	return nil, fault.Invalid("answers in the order %v, which is not known here", r)
+	return nil, fault.Invalid("answers in the order %v, which is not known here", b.Rerank)
 }
 
 // byCode orders by what hits have of their codes.

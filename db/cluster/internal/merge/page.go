@@ -37,8 +37,6 @@ type Want struct {
 //     fields of these (db.IncludeLabels, db.IncludeFields); all facets are asked for without a limit.
 //   - Approximate is true if it is of any answer.
 //   - Next is the text of the cursor, and "" if that is Done.
-//   - RerankFeatures has no cursors: the page is the first and the last one, also for a shard that has not
-//     answered.
 //
 // Answers that cannot be compared are a *MismatchError. Answers that lack something that was to be asked
 // for are a db.ErrInvalid, and so is a cursor over another number of shards.
@@ -59,7 +57,7 @@ func Page(answers []*db.Result, from Cursor, w Want) (*db.Result, Cursor, error)
 	if err != nil {
 		return nil, Cursor{}, err
 	}
-	order, err := orderOf(basis.Rerank, w.Self)
+	order, err := orderOf(basis, w.Self)
 	if err != nil {
 		return nil, Cursor{}, err
 	}
@@ -116,12 +114,6 @@ func take(page *db.Result, answers []*db.Result, from Cursor, order order, k int
 			places[shard] = place{after: next}
 			ends = true
 		}
-	}
-	if page.Rerank == db.RerankFeatures {
-		for i := range places {
-			places[i] = ended
-		}
-		return places, nil
 	}
 	for _, left := range h.heap { // of which the page may end between two hits
 		p := &places[left.shard]

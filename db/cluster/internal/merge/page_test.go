@@ -14,8 +14,8 @@ import (
 	"github.com/fddhdb/fddhdb/db/cluster/internal/merge"
 )
 
-// plainOrder spells out the order across shards of each order of answers.
-func plainOrder(o db.Rerank, a, b db.Hit) int {
+// plainOrder spells out the order across shards of each order of answers; space 0 is by vectors.
+func plainOrder(space db.Space, o db.Rerank, a, b db.Hit) int {
 	down := func(x, y float64) int { // the greatest first, NaN last
 		switch {
 		case x > y || !math.IsNaN(x) && math.IsNaN(y):
@@ -29,22 +29,20 @@ func plainOrder(o db.Rerank, a, b db.Hit) int {
 	score := down(a.Score, b.Score)
 	similarity := down(float64(a.Similarity), float64(b.Similarity))
 	key := cmp.Compare(a.Key, b.Key)
-	switch o {
-	case db.RerankAuto:
+	switch {
+	case space == 0:
 		return cmp.Or(similarity, key)
-	case db.RerankFeatures:
-		return cmp.Or(similarity, distance, score, key)
-	case db.RerankAsymmetric:
+	case o == db.RerankAsymmetric:
 		return cmp.Or(score, distance, similarity, key)
 	}
 	return cmp.Or(distance, score, similarity, key)
 }
 
 // made makes answers of so many hits, each in order.
-func made(r *rand.Rand, o db.Rerank, shards, hits int) []*db.Result {
+func made(r *rand.Rand, space db.Space, o db.Rerank, shards, hits int) []*db.Result {
 	answers := make([]*db.Result, shards)
 	for i := range answers {
-		a := &db.Result{Space: 2, Revision: 3, Rerank: o, Total: r.IntN(100), Hits: make([]db.Hit, r.IntN(hits+1))}
+		a := &db.Result{Space: space, Revision: 3, Rerank: o, Total: r.IntN(100), Hits: make([]db.Hit, r.IntN(hits+1))}
 		for j := range a.Hits {
 			h := db.Hit{Key: fmt.Sprintf("%d of %d", r.IntN(1e9), i), Distance: r.IntN(4), Score: float64(r.IntN(3)), Similarity: float32(r.IntN(4)) / 4}
 			if r.IntN(5) == 0 {
@@ -55,14 +53,12 @@ func made(r *rand.Rand, o db.Rerank, shards, hits int) []*db.Result {
 			}
 			a.Hits[j] = h
 		}
-		slices.SortFunc(a.Hits, func(x, y db.Hit) int { return plainOrder(o, x, y) })
-		if o != db.RerankFeatures {
-			for j := range a.Hits {
-				a.Hits[j].Cursor = fmt.Sprintf("shard%dbehind%d", i, j)
-			}
-			if n := len(a.Hits); n > 0 && r.IntN(2) == 0 {
-				a.Next = a.Hits[n-1].Cursor
-			}
+		slices.SortFunc(a.Hits, func(x, y db.Hit) int { return plainOrder(space, o, x, y) })
+		for j := range a.Hits {
+			a.Hits[j].Cursor = fmt.Sprintf("shard%dbehind%d", i, j)
+		}
+		if n := len(a.Hits); n > 0 && r.IntN(2) == 0 {
+			a.Next = a.Hits[n-1].Cursor
 		}
 		answers[i] = a
 	}
@@ -74,8 +70,11 @@ func made(r *rand.Rand, o db.Rerank, shards, hits int) []*db.Result {
 func TestPageIsTheFirstOfAll(t *testing.T) {
 	r := rand.New(rand.NewPCG(6, 6))
 	for range 5000 {
-		o := orders[r.IntN(len(orders))]
-		answers := made(r, o, 1+r.IntN(9), 8)
+		o, space := orders[r.IntN(len(orders))], db.Space(2)
+		if o == db.RerankAuto && r.IntN(2) == 0 {
+			space = 0
+		}
+		answers := made(r, space, o, 1+r.IntN(9), 8)
 		k := 1 + r.IntN(20)
 		var want []db.Hit
 		total := 0
@@ -87,7 +86,7 @@ func TestPageIsTheFirstOfAll(t *testing.T) {
 			want = append(want, a.Hits...)
 			total += a.Total
 		}
-		slices.SortFunc(want, func(x, y db.Hit) int { return plainOrder(o, x, y) })
+		slices.SortFunc(want, func(x, y db.Hit) int { return plainOrder(space, o, x, y) })
 		for _, a := range answers { // nothing behind the last hit of a shard that has more
 			if a != nil && a.Next != "" {
 				last := a.Hits[len(a.Hits)-1]
@@ -111,10 +110,6 @@ func TestPageIsTheFirstOfAll(t *testing.T) {
 		}
 		for i, a := range answers {
 			switch {
-			case o == db.RerankFeatures:
-				if !at.Ended(i) {
-					t.Fatal("an answer by features goes on")
-				}
 			case a == nil:
 				if at.Ended(i) || at.After(i) != "" {
 					t.Fatal("a shard that is missing has lost its place")
@@ -140,15 +135,16 @@ func TestPageIsTheFirstOfAll(t *testing.T) {
 	}
 }
 
-// The item of the query comes before the others of its code, wherever these are; by vectors and by
-// features it has no place of its own.
+// The item of the query comes before the others of its code, wherever these are; by vectors alone it has no
+// place of its own.
 func TestTheItemItself(t *testing.T) {
 	hits := func(of ...db.Hit) *db.Result {
 		return &db.Result{Hits: of}
 	}
-	for o, want := range map[db.Rerank]string{
-		db.RerankProjection: "[near self like far]", db.RerankNone: "[near self like far]", db.RerankFused: "[near self like far]",
-		db.RerankAsymmetric: "[near self like far]", db.RerankFeatures: "[far like near self]", db.RerankAuto: "[far like near self]",
+	const byCodes = "[near self like far]"
+	for b, want := range map[merge.Basis]string{
+		{Space: 1, Rerank: db.RerankAuto}: byCodes, {Space: 1, Rerank: db.RerankProjection}: byCodes, {Space: 1, Rerank: db.RerankNone}: byCodes,
+		{Space: 1, Rerank: db.RerankAsymmetric}: byCodes, {Rerank: db.RerankAuto}: "[far like near self]",
 	} {
 		answers := []*db.Result{
 			hits(db.Hit{Key: "self", Distance: 2, Score: 5, Similarity: .1}),
@@ -157,11 +153,11 @@ func TestTheItemItself(t *testing.T) {
 			hits(db.Hit{Key: "far", Distance: 3, Score: 4, Similarity: .9}),
 		}
 		for _, a := range answers {
-			a.Rerank = o
+			a.Space, a.Rerank = b.Space, b.Rerank
 		}
 		got, _, err := merge.Page(answers, merge.Cursor{}, merge.Want{K: 9, Self: "self"})
 		if err != nil || fmt.Sprint(inOrder(got.Hits)) != want {
-			t.Errorf("order %v: %v, not %s; %v", o, inOrder(got.Hits), want, err)
+			t.Errorf("%v: %v, not %s; %v", b, inOrder(got.Hits), want, err)
 		}
 	}
 }
@@ -184,13 +180,13 @@ func TestAQueryByKey(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		compare(t, it.Key, want, got, q.K, tied)
+		compare(t, it.Key, want, got)
 	}
 }
 
 func TestPageRefuses(t *testing.T) {
 	hits := []db.Hit{{Key: "a", Cursor: "A"}, {Key: "b", Cursor: "B"}}
-	answer := func() *db.Result { return &db.Result{Rerank: db.RerankNone, Hits: slices.Clone(hits)} }
+	answer := func() *db.Result { return &db.Result{Space: 1, Rerank: db.RerankNone, Hits: slices.Clone(hits)} }
 	bare, far, odd, one := answer(), answer(), answer(), answer()
 	bare.Hits[0].Cursor = ""
 	far.Hits[0].Cursor = strings.Repeat("x", 256)
@@ -225,7 +221,7 @@ func TestPageRefuses(t *testing.T) {
 		t.Errorf("a page that takes all hits needs none of their cursors: %v", err)
 	}
 	// Nothing of the others can be next for sure.
-	p, at, err := merge.Page([]*db.Result{answer(), {Rerank: db.RerankNone, Next: "B"}}, merge.Cursor{}, merge.Want{K: 2})
+	p, at, err := merge.Page([]*db.Result{answer(), {Space: 1, Rerank: db.RerankNone, Next: "B"}}, merge.Cursor{}, merge.Want{K: 2})
 	if err != nil || len(p.Hits) != 0 || at.Done() || at.After(0) != "" || at.After(1) != "B" {
 		t.Errorf("a shard that has more and gave nothing: %+v, %v", p, err)
 	}
@@ -236,16 +232,16 @@ func TestMismatch(t *testing.T) {
 	answer := func(space db.Space, revision uint32, o db.Rerank) *db.Result {
 		return &db.Result{Space: space, Revision: revision, Rerank: o, Hits: []db.Hit{{Key: "a", Cursor: "A"}, {Key: "b", Cursor: "B"}}}
 	}
-	usual := func() *db.Result { return answer(1, 4, db.RerankFused) }
-	_, _, err := merge.Page([]*db.Result{usual(), usual(), nil, usual(), answer(1, 3, db.RerankFused), answer(1, 3, db.RerankProjection), usual(), answer(0, 0, db.RerankAuto)},
+	usual := func() *db.Result { return answer(1, 4, db.RerankAuto) }
+	_, _, err := merge.Page([]*db.Result{usual(), usual(), nil, usual(), answer(1, 3, db.RerankAuto), answer(1, 3, db.RerankProjection), usual(), answer(0, 0, db.RerankAuto)},
 		merge.Cursor{}, merge.Want{K: 1})
 	var e *merge.MismatchError
-	want := "fddhdb: shards have answered differently: shards 0-1, 3, 6: space 1, revision 4, order fused; " +
-		"shard 4: space 1, revision 3, order fused; shard 5: space 1, revision 3, order projection; shard 7: an answer by vectors"
+	want := "fddhdb: shards have answered differently: shards 0-1, 3, 6: space 1, revision 4, order auto; " +
+		"shard 4: space 1, revision 3, order auto; shard 5: space 1, revision 3, order projection; shard 7: an answer by vectors"
 	if !errors.As(err, &e) || err.Error() != want || e.Cursor != nil || len(e.Bases) != 7 {
 		t.Fatalf("%v\nnot %s", err, want)
 	}
-	if b := e.Bases[3]; b != (merge.ShardBasis{Shard: 4, Basis: merge.Basis{Space: 1, Revision: 3, Rerank: db.RerankFused}}) {
+	if b := e.Bases[3]; b != (merge.ShardBasis{Shard: 4, Basis: merge.Basis{Space: 1, Revision: 3, Rerank: db.RerankAuto}}) {
 		t.Errorf("%+v", b)
 	}
 	_, at, err := merge.Page([]*db.Result{usual(), nil}, merge.Cursor{}, merge.Want{K: 1})
@@ -255,11 +251,11 @@ func TestMismatch(t *testing.T) {
 	if at, err = merge.ParseCursor(at.String(), 2); err != nil {
 		t.Fatal(err)
 	}
-	if b, ok := at.Basis(); !ok || b != (merge.Basis{Space: 1, Revision: 4, Rerank: db.RerankFused}) {
+	if b, ok := at.Basis(); !ok || b != (merge.Basis{Space: 1, Revision: 4, Rerank: db.RerankAuto}) {
 		t.Errorf("%+v", b)
 	}
-	_, _, err = merge.Page([]*db.Result{nil, answer(1, 5, db.RerankFused)}, at, merge.Want{K: 1})
-	if !errors.As(err, &e) || e.Cursor == nil || !strings.HasSuffix(err.Error(), "shard 1: space 1, revision 5, order fused; the cursor: space 1, revision 4, order fused") {
+	_, _, err = merge.Page([]*db.Result{nil, answer(1, 5, db.RerankAuto)}, at, merge.Want{K: 1})
+	if !errors.As(err, &e) || e.Cursor == nil || !strings.HasSuffix(err.Error(), "shard 1: space 1, revision 5, order auto; the cursor: space 1, revision 4, order auto") {
 		t.Error(err)
 	}
 	approximate := answer(0, 0, db.RerankAuto)
@@ -290,13 +286,13 @@ func TestAutoDiffers(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	compare(t, "projection", want, got, q.K, tied)
+	compare(t, "projection", want, got)
 }
 
 // Hits of answers stay as they are.
 func TestPageChangesNoAnswer(t *testing.T) {
 	r := rand.New(rand.NewPCG(8, 8))
-	answers := made(r, db.RerankProjection, 5, 8)
+	answers := made(r, 2, db.RerankProjection, 5, 8)
 	var before []string
 	for _, a := range answers {
 		before = append(before, fmt.Sprintf("%+v", *a))

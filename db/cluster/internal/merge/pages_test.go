@@ -23,12 +23,12 @@ func paged(stored, fresh []*db.Item) map[string]struct {
 	}{
 		"where":   {db.Query{From: "image", Vector: x, Where: "year >= 2002", Rerank: db.RerankProjection}, -1},
 		"radius":  {db.Query{From: "image", Vector: x, Rerank: db.RerankProjection}, 7},
-		"similar": {db.Query{From: "image", Vector: x, Rerank: db.RerankFused, MinSimilarity: .2}, -1},
+		"similar": {db.Query{From: "image", Vector: x, Rerank: db.RerankProjection, MinSimilarity: .2}, -1},
 		"code":    {db.Query{Code: stored[1].Code}, -1},
 		"key":     {db.Query{Key: stored[1].Key, From: "image", Rerank: db.RerankProjection}, -1},
 		"itself":  {db.Query{Key: stored[1].Key, ExcludeSelf: true}, 9},
 	}
-	for _, o := range []db.Rerank{db.RerankAuto, db.RerankProjection, db.RerankNone, db.RerankAsymmetric, db.RerankFused} {
+	for _, o := range []db.Rerank{db.RerankAuto, db.RerankProjection, db.RerankNone, db.RerankAsymmetric} {
 		queries[o.String()] = struct {
 			q      db.Query
 			radius int
@@ -123,13 +123,10 @@ func TestPagesWhileItemsGo(t *testing.T) {
 					t.Fatal(name, err)
 				}
 				order := inOrder(all.Hits)
-				tie, ties := map[string]int{}, tied // which of the ties of the answer a key is in
-				if mixes(x, q, all) {
-					ties = byCode
-				}
+				tie := map[string]int{} // which of the ties of the answer a key is in
 				for i := range all.Hits {
 					tie[order[i]] = i
-					if i > 0 && ties(&all.Hits[i-1], &all.Hits[i]) {
+					if i > 0 && tied(&all.Hits[i-1], &all.Hits[i]) {
 						tie[order[i]] = tie[order[i-1]]
 					}
 				}

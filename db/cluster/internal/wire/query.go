@@ -20,7 +20,6 @@ type Query struct {
 	Args          []any
 	K             int
 	Rerank        db.Rerank
-	Window        int
 	After         string
 	MinSimilarity float32
 	Recall        float64
@@ -36,7 +35,7 @@ type Query struct {
 func QueryOf(q db.Query) *Query {
 	w := &Query{
 		From: q.From, To: q.To, Vector: slices.Clone(q.Vector), Key: q.Key, Code: slices.Clone(q.Code), ExcludeSelf: q.ExcludeSelf, Space: q.Space,
-		Where: q.Where, Args: slices.Clone(q.Args), K: q.K, Rerank: q.Rerank, Window: q.Window, After: q.After, MinSimilarity: q.MinSimilarity,
+		Where: q.Where, Args: slices.Clone(q.Args), K: q.K, Rerank: q.Rerank, After: q.After, MinSimilarity: q.MinSimilarity,
 		Recall: q.Recall, Cursors: q.Cursors, Include: q.Include, Facets: slices.Clone(q.Facets), FacetLimit: q.FacetLimit, Plan: q.Plan, Revision: q.Revision,
 	}
 	if q.Sparse != nil {
@@ -49,7 +48,7 @@ func QueryOf(q db.Query) *Query {
 func (w *Query) Query() db.Query {
 	q := db.Query{
 		From: w.From, To: w.To, Vector: w.Vector, Key: w.Key, Code: w.Code, ExcludeSelf: w.ExcludeSelf, Space: w.Space,
-		Where: w.Where, Args: w.Args, K: w.K, Rerank: w.Rerank, Window: w.Window, After: w.After, MinSimilarity: w.MinSimilarity,
+		Where: w.Where, Args: w.Args, K: w.K, Rerank: w.Rerank, After: w.After, MinSimilarity: w.MinSimilarity,
 		Recall: w.Recall, Cursors: w.Cursors, Include: w.Include, Facets: w.Facets, FacetLimit: w.FacetLimit, Plan: w.Plan, Revision: w.Revision,
 	}
 	if w.Sparse != nil {

@@ -59,7 +59,7 @@ func TestItemsTravel(t *testing.T) {
 func TestAnswersTravel(t *testing.T) {
 	r := &db.Result{
 		Hits: []db.Hit{{Key: "a", Row: 3, Distance: 4, Score: math.NaN(), Similarity: .5, Cursor: "c", Item: whole()}, {Key: "b", Score: -1.25, Similarity: float32(math.NaN())}, {Row: math.MaxUint32, Distance: -1, Score: math.Copysign(0, -1)}},
-		Next: "n", Total: 7, Space: 2, Revision: 5, Rerank: db.RerankFused, Approximate: true,
+		Next: "n", Total: 7, Space: 2, Revision: 5, Rerank: db.RerankProjection, Approximate: true,
 		Facets: []db.Facets{{By: "year", Counts: []db.FacetCount{{Value: int64(3), Items: 2}, {Value: "x", Items: 1}, {Value: 2.0, Items: 1}, {Value: true, Items: 1}}, Distinct: 4, Items: 5}},
 	}
 	b, err := (&wire.Answer{Result: wire.ResultOf(r), Applied: 12}).Encode()
@@ -88,7 +88,7 @@ func TestQueriesTravel(t *testing.T) {
 	q := &db.Query{
 		From: "image", To: "text", Vector: []float32{1, .5}, Sparse: &db.Sparse{Index: []uint32{2}, Value: []float32{1}}, Code: []byte{1, 2},
 		Where: "year IN (?) AND at < ? AND name = ? AND p > ?", Args: []any{[]any{int64(1), int64(2)}, time.Date(2020, 1, 2, 3, 4, 5, 6000, time.UTC), "x", 2.0},
-		Key: "k", K: 7, Rerank: db.RerankFeatures, Window: 50, After: "c", MinSimilarity: .25, Recall: .9, Cursors: true,
+		Key: "k", K: 7, Rerank: db.RerankAsymmetric, After: "c", MinSimilarity: .25, Recall: .9, Cursors: true,
 		Include: db.IncludeLabels | db.IncludeVectors, Facets: []string{"label"}, FacetLimit: 3, Plan: db.PlanScan, ExcludeSelf: true, Space: 4, Revision: 6,
 	}
 	for i, v := 0, reflect.ValueOf(*q); i < v.NumField(); i++ { // what is new there has to be in both
