@@ -3,7 +3,6 @@ package db
 import (
 	"context"
 	"slices"
-	"strconv"
 
 	"github.com/fddhdb/fddhdb/db/fault"
 	"github.com/fddhdb/fddhdb/db/internal/bulk"
@@ -17,7 +16,7 @@ import (
 type Batch struct {
 	db     *DB
 	in     bulk.Batch // the changes, which belong to the batch
-	room   []change   // memory for the next changes
+	next   change     // memory for the next change
 	marked int        // bytes of the marks
 	err    error      // the first one of add; Commit returns it
 	done   bool       // Commit has been called
@@ -30,7 +29,7 @@ var errCommitted = fault.Invalid("the batch has been committed")
 func (d *DB) NewBatch() *Batch { return &Batch{db: d} }
 
 // Len returns the number of changes in the batch, without marks.
-func (b *Batch) Len() int { return len(b.in.Changes) }
+func (b *Batch) Len() int { return b.in.Len() }
 
 // Bytes estimates what the items of the batch take, in bytes; Commit refuses more
 // than MaxBatchBytes, or MaxBulkBytes where all are new items of one collection.
@@ -46,7 +45,7 @@ const fullBytes = 64 << 20
 // batch. So it takes little memory, new items are stored as tables, and after an interruption it
 // goes on where the mark says. Larger batches can be committed, too, and many small items are
 // stored faster by them.
-func (b *Batch) Full() bool { return b.in.Bytes >= fullBytes }
+func (b *Batch) Full() bool { return b.in.Memory() >= fullBytes }
 
 // Put adds an item to store; see Collection.Put, and Keys for the key of an item without one.
 // The first item that cannot be stored makes this and every later call, and Commit, return its
@@ -77,16 +76,11 @@ func (b *Batch) add(c *Collection, kind state.ChangeKind, item *Item) error {
 	if b.err = b.usable(c); b.err != nil {
 		return b.err
 	}
-	if len(b.room) == 0 {
-		b.room = make([]change, min(max(1, len(b.in.Changes)), 512))
-	}
-	ch := &b.room[0]
-	if b.err = c.check(ch, kind, item); b.err != nil {
+	b.next = change{}
+	if b.err = c.check(&b.next, kind, item); b.err != nil {
 		return b.err
 	}
-	b.room = b.room[1:]
-	b.in.Changes = append(b.in.Changes, &ch.Change)
-	if b.in.Bytes += ch.item.Bytes(); b.in.Bytes > record.MaxBulkBytes {
+	if b.err = b.in.Add(&b.next.Change); b.err == nil && b.in.Bytes > record.MaxBulkBytes {
 		b.err = fault.Invalid("a batch of more than %d bytes: split it", record.MaxBulkBytes)
 		b.in = bulk.Batch{}
 	}
@@ -180,30 +174,12 @@ func (b *Batch) Keys() []string {
 	if !b.stored {
 		return nil
 	}
-	var keys []string
-	for _, ch := range b.in.Changes {
-		if ch.Kind != state.PutItem && ch.Kind != state.MergeItem {
-			continue
-		}
-		key := ch.Item.Key
-		if key == "" {
-			key = strconv.FormatUint(b.in.FirstKey+uint64(len(keys)), 10)
-		}
-		keys = append(keys, key)
-	}
-	return keys
+	return b.in.Keys()
 }
 
 // found returns how many of the items that the changes are about were there, once they are
 // committed.
-func (b *Batch) found() (n int) {
-	for _, ch := range b.in.Changes {
-		if ch.Found {
-			n++
-		}
-	}
-	return n
-}
+func (b *Batch) found() int { return b.in.Found() }
 
 // PutIf stores an item, as Put does, if what is stored under its key is still old, and
 // else nothing: the error is ErrConflict then. old is the item as Get returned it, or
@@ -263,9 +239,5 @@ func (b *Batch) expect(c *Collection, key string, old *Item) error {
 		}
 	}
 	ch := &state.Change{Collection: c.id, Kind: state.ExpectItem, Item: &record.Item{Key: key}, Old: was}
-	b.in.Changes = append(b.in.Changes, ch)
-	if was != nil {
-		b.in.Bytes += was.Bytes()
-	}
-	return nil
+	return b.in.Add(ch)
 }

@@ -3,10 +3,8 @@ package bulk
 import (
 	"context"
 	"math"
-	"slices"
 	"strconv"
 
-	"github.com/fddhdb/fddhdb/db/internal/state"
 	"github.com/fddhdb/fddhdb/db/internal/store"
 )
 
@@ -18,8 +16,7 @@ import (
 // that is possible. If it is not, assignKeys goes the other way.
 func (l *load) countKeys(ctx context.Context) (bool, error) {
 	first := l.s.Counters.NextKey
-	brings := func(ch *state.Change) bool { return ch.Item.Key != "" }
-	if first > math.MaxUint64-uint64(len(l.puts)) || slices.ContainsFunc(l.puts, brings) {
+	if first > math.MaxUint64-uint64(l.n) || l.batch.keyed {
 		return false, nil
 	}
 	free := true
@@ -29,7 +26,7 @@ func (l *load) countKeys(ctx context.Context) (bool, error) {
 			return false, err
 		}
 		seen := 0
-		err = eachDecimal(first, first+uint64(len(l.puts)), func(key []byte, _ uint64) error {
+		err = eachDecimal(first, first+uint64(l.n), func(key []byte, _ uint64) error {
 			if seen++; seen%1024 == 0 && ctx.Err() != nil {
 				return context.Cause(ctx)
 			}
@@ -46,7 +43,7 @@ func (l *load) countKeys(ctx context.Context) (bool, error) {
 			return false, err
 		}
 	}
-	l.counted, l.firstKey, l.nextKey = true, first, first+uint64(len(l.puts))
+	l.counted, l.firstKey, l.nextKey = true, first, first+uint64(l.n)
 	return true, nil
 }
 

@@ -65,21 +65,22 @@ func (l *load) assignKeys(ctx context.Context) error {
 }
 
 // automatic reports whether item i gets its key from the counter.
-func (l *load) automatic(i uint32) bool { return l.puts[i].Item.Key == "" }
+func (l *load) automatic(i uint32) bool { return l.numbered[i] }
 
 // number gives the items without a key the next numbers, and leaves out those that are
 // taken. It returns false if the counter would overflow.
 func (l *load) number(taken map[string]bool) bool {
 	// Each round numbers all of them again, from the counter on.
 	l.nextKey = l.s.Counters.NextKey
-	if l.nextKey > math.MaxUint64-uint64(len(l.puts)+len(taken)) {
+	if l.nextKey > math.MaxUint64-uint64(l.n+len(taken)) {
 		return false
 	}
 	if l.keys == nil {
-		l.keys = make([]string, len(l.puts))
-		for i, ch := range l.puts {
-			l.keys[i] = ch.Item.Key
-		}
+		l.keys, l.numbered = make([]string, l.n), make([]bool, l.n)
+		_ = l.each(0, l.n, func(i int, e *entry) error {
+			l.keys[i], l.numbered[i] = string(e.key), len(e.key) == 0
+			return nil
+		})
 	}
 	var digits strings.Builder // keys are parts of its strings, 64 KiB each, to save allocations
 	var buf [20]byte

@@ -10,7 +10,6 @@ import (
 	"github.com/fddhdb/fddhdb/codec"
 	"github.com/fddhdb/fddhdb/db/fault"
 	"github.com/fddhdb/fddhdb/db/internal/record"
-	"github.com/fddhdb/fddhdb/db/internal/spaces"
 	"github.com/fddhdb/fddhdb/db/internal/state"
 	"github.com/fddhdb/fddhdb/db/internal/store"
 	"github.com/fddhdb/fddhdb/db/internal/work"
@@ -30,7 +29,7 @@ type load struct {
 	c      *state.Committer       // that runs the load
 	s      *state.CollectionState // of the collection; tasks only read it
 	batch  *Batch                 // what is stored; tasks only read it
-	puts   []*state.Change        // of the batch: the items, of which item i is the i-th
+	n      int                    // number of items
 	tables *store.Tables          // the commit
 	bytes  int64                  // estimate of what the tables take
 
@@ -40,9 +39,10 @@ type load struct {
 	// The task assignKeys sets these and then closes keyed. Other tasks wait for keyed
 	// before they read them.
 	nextKey  uint64      // counter of automatic keys after the load
-	counted  bool        // the keys are the numbers from firstKey to nextKey-1; keys and order are nil
+	counted  bool        // the keys are the numbers from firstKey to nextKey-1; keys, numbered and order are nil
 	firstKey uint64      // key of item 0; set if counted
 	keys     []string    // by item
+	numbered []bool      // by item: its key is from the counter
 	order    []sortedKey // the items by key
 	keyed    chan struct{}
 
@@ -50,17 +50,23 @@ type load struct {
 	presence []*roaring.Bitmap // by modality: new rows that have it; complete before the tasks begin
 }
 
+// each calls f with items from to to-1. The entry is valid until f returns.
+func (l *load) each(from, to int, f func(i int, e *entry) error) error {
+	first := l.batch.registered
+	return l.batch.changes.each(first+from, first+to, func(i int, e *entry) error { return f(i-first, e) })
+}
+
 // newLoad returns a load of the items that a batch puts, and numbers its labels. It returns nil
 // if there are not enough rows or numbers of labels left, or the collection is gone: storing the
 // items one by one returns the error for that.
-func newLoad(c *state.Committer, b *Batch, puts []*state.Change) *load {
-	s := c.States[puts[0].Collection]
-	if s == nil || s.Counters.NextRow+uint64(len(puts)) > record.MaxRows {
+func newLoad(c *state.Committer, b *Batch) *load {
+	s, n := c.States[b.collection], b.puts()
+	if s == nil || s.Counters.NextRow+uint64(n) > record.MaxRows {
 		return nil
 	}
 	l := &load{
-		c: c, s: s, batch: b, puts: puts, tables: c.Tables(),
-		bytes:    int64(b.Bytes) + int64(len(puts))*int64(s.CodeBytes()),
+		c: c, s: s, batch: b, n: n, tables: c.Tables(),
+		bytes:    int64(b.Bytes) + int64(n)*int64(s.CodeBytes()),
 		firstRow: uint32(s.Counters.NextRow), keyed: make(chan struct{}),
 	}
 	l.numberLabels()
@@ -78,23 +84,26 @@ func newLoad(c *state.Committer, b *Batch, puts []*state.Change) *load {
 // range of them, as tables must not overlap.
 func (l *load) run(ctx context.Context) (err error) {
 	s := l.s
-	if l.puts[0].EncodedBy != s.Labels { // a label has been renamed since Prepare
-		for _, ch := range l.puts {
-			ch.Encs, ch.EncodedBy = nil, s.Labels
-		}
+	if l.batch.by != s.Labels { // a label has been renamed since prepare
+		l.batch.encs, l.batch.by = nil, s.Labels
 	}
 	for _, sp := range s.Spaces {
-		if l.puts[0].Encs.Of(sp.Space) == nil { // the space or its revision has come since Prepare
-			if err := state.Encode(ctx, l.puts, sp.Space, l.labelIDs); err != nil {
+		if l.batch.encodings(sp.Space) == nil { // the space or its revision has come since prepare
+			if err := l.batch.encode(ctx, sp.Space, l.namedIDs); err != nil {
 				return err
 			}
 		}
 	}
 	// From here on tasks only read the changes.
-	l.collectPresence()
+	if err := l.collectPresence(); err != nil {
+		return err
+	}
 	first, tasks := []work.Task{l.assignKeys}, []work.Task{l.tables.Task(l.writeKeys)}
 	for _, sp := range s.Spaces {
-		made := putCodes{l.puts, slices.IndexFunc(l.puts[0].Encs, func(e spaces.Encoding) bool { return e.Space == sp.Space })}
+		var made itemCodes = givenCodes{l}
+		if encs := l.batch.encodings(sp.Space); encs != nil {
+			made = madeCodes(encs)
+		}
 		// A space that is being built gets codes, too: its builder leaves out rows that have some.
 		codes := newSpaceCodes(s, sp, l.row, made)
 		// Tables of codes are the one thing that a load changes before the store has its tables.
@@ -158,10 +167,7 @@ func (l *load) applied() {
 		}
 	}
 	s.FreshRow = to
-	l.batch.FirstKey = l.firstKey
-	for i, key := range l.keys {
-		l.puts[i].Item.Key = key
-	}
+	l.batch.firstKey, l.batch.keys = l.firstKey, l.keys
 	l.c.Touch(s)
 }
 
@@ -169,8 +175,8 @@ func (l *load) applied() {
 // numbers of codes must be known.
 func (l *load) counters() codec.Counters {
 	n := l.s.Counters
-	n.NextRow += uint64(len(l.puts))
-	n.Items += uint64(len(l.puts))
+	n.NextRow += uint64(l.n)
+	n.Items += uint64(l.n)
 	n.NextKey = l.nextKey
 	for _, codes := range l.spaces {
 		n.Spaces = append(n.Spaces, codes.counters())
@@ -185,6 +191,7 @@ type labelNumbers struct {
 	next  int               // number of the first new label
 	ids   map[string]uint32 // of the new labels, by name
 	names []string          // new labels, in order of their numbers
+	of    []uint32          // numbers of the names of the batch
 }
 
 // count returns the number of labels, the new ones included.
@@ -210,22 +217,28 @@ func (n *labelNumbers) id(name string) (uint32, bool) {
 // order.
 func (l *load) numberLabels() {
 	l.labels = labelNumbers{known: l.s.Labels, next: len(l.s.Labels.All()), ids: map[string]uint32{}}
-	for _, ch := range l.batch.Changes {
-		for _, name := range ch.Item.Labels {
-			l.labels.add(name)
-		}
+	for _, name := range l.batch.changes.names {
+		l.labels.add(name)
+		id, _ := l.labels.id(name)
+		l.labels.of = append(l.labels.of, id)
 	}
 }
 
-// labelIDs returns the numbers of the labels of an item, ascending, in a new slice. Tasks
-// call it at the same time.
-func (l *load) labelIDs(names []string) []uint32 {
-	if len(names) == 0 {
-		return nil
+// labelIDs appends the numbers of the labels of an item, ascending. Tasks call it at the same time.
+func (l *load) labelIDs(dst []uint32, e *entry) []uint32 {
+	dst = e.appendLabels(dst)
+	for i, name := range dst {
+		dst[i] = l.labels.of[name]
 	}
-	ids := make([]uint32, len(names))
-	for j, name := range names {
-		ids[j], _ = l.labels.id(name) // numberLabels has seen them all
+	slices.Sort(dst)
+	return dst
+}
+
+// namedIDs returns the numbers of labels, ascending. Several goroutines call it.
+func (l *load) namedIDs(names []string) (ids []uint32) {
+	for _, name := range names {
+		id, _ := l.labels.id(name) // numberLabels has seen them all
+		ids = append(ids, id)
 	}
 	slices.Sort(ids)
 	return ids
@@ -242,15 +255,14 @@ func (l *load) pending(sp *state.SpaceState) *roaring.Bitmap {
 
 // collectPresence finds the rows that have each modality, for all modalities of the collection,
 // also those that no item has.
-func (l *load) collectPresence() {
+func (l *load) collectPresence() error {
 	for range l.s.Modalities {
 		l.presence = append(l.presence, roaring.New())
 	}
-	for i, ch := range l.puts {
-		for t, x := range ch.Item.Vectors {
-			if x.Present() {
-				l.presence[t].Add(l.row(i))
-			}
-		}
-	}
+	return l.each(0, l.n, func(i int, e *entry) error {
+		return e.eachVector(func(t int, _ []byte) error {
+			l.presence[t].Add(l.row(i))
+			return nil
+		})
+	})
 }

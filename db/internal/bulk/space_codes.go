@@ -78,58 +78,51 @@ type spaceCodes struct {
 // itemCodes are the codes of many items in one space, by number of the item. Several
 // goroutines read them at once; what they return is not to be changed.
 type itemCodes interface {
-	len() int // number of items
+	len() int                    // number of items
+	from(i int) codec.Provenance // of the code of item i
 
-	code(i int) codec.Code       // of item i; nil if the item has none
-	from(i int) codec.Provenance // of that code
+	// eachCode calls f with the items that have a code, ascending, and the code, which f must not
+	// keep. An error of f ends it.
+	eachCode(f func(i int, c codec.Code) error) error
 
 	// eachProjection calls f with the items that have a projection, ascending, and the
 	// stored form of it, which f must not keep. An error of f ends it.
 	eachProjection(f func(i int, projection []byte) error) error
 }
 
-// putCodes are the codes of items to put in one space.
-type putCodes struct {
-	puts []*state.Change
-	at   int // position of the space in their Encs; -1: it has no model, and the items bring their codes
+// givenCodes are those that the items of a load bring, for a space without a model.
+type givenCodes struct{ l *load }
+
+func (c givenCodes) len() int                                         { return c.l.n }
+func (c givenCodes) from(int) codec.Provenance                        { return codec.ProvenanceGiven }
+func (c givenCodes) eachProjection(func(i int, p []byte) error) error { return nil }
+
+func (c givenCodes) eachCode(f func(i int, c codec.Code) error) error {
+	var code codec.Code
+	return c.l.each(0, c.l.n, func(i int, e *entry) error {
+		if code = e.appendCode(code[:0]); len(code) == 0 {
+			return nil
+		}
+		return f(i, code)
+	})
 }
 
-func (c putCodes) len() int { return len(c.puts) }
+// madeCodes are the encodings of the items of a load, or of a block of a builder.
+type madeCodes []spaces.Encoding
 
-func (c putCodes) code(i int) codec.Code {
-	if c.at < 0 {
-		return c.puts[i].Item.Code
-	}
-	return c.puts[i].Encs[c.at].Code
-}
+func (c madeCodes) len() int                    { return len(c) }
+func (c madeCodes) from(i int) codec.Provenance { return c[i].From }
 
-func (c putCodes) from(i int) codec.Provenance {
-	if c.at < 0 {
-		return codec.ProvenanceGiven
-	}
-	return c.puts[i].Encs[c.at].From
-}
-
-func (c putCodes) eachProjection(f func(i int, projection []byte) error) error {
-	if c.at < 0 {
-		return nil
-	}
-	for i, ch := range c.puts {
-		if p := ch.Encs[c.at].Projection; p != nil {
-			if err := f(i, p); err != nil {
+func (c madeCodes) eachCode(f func(i int, c codec.Code) error) error {
+	for i, enc := range c {
+		if enc.Code != nil {
+			if err := f(i, enc.Code); err != nil {
 				return err
 			}
 		}
 	}
 	return nil
 }
-
-// madeCodes are the encodings of a block of a builder.
-type madeCodes []spaces.Encoding
-
-func (c madeCodes) len() int                    { return len(c) }
-func (c madeCodes) code(i int) codec.Code       { return c[i].Code }
-func (c madeCodes) from(i int) codec.Provenance { return c[i].From }
 
 func (c madeCodes) eachProjection(f func(i int, projection []byte) error) error {
 	for i, enc := range c {

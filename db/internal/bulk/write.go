@@ -95,28 +95,25 @@ func (l *load) writeKeys(t *store.Stream) error {
 // writeItems writes an item record for each row, also if it has no labels, fields or
 // payload.
 func (l *load) writeItems(t *store.Stream) error {
-	for i, ch := range l.puts {
-		it := ch.Item
-		if err := t.Records.Item(l.s.ID, l.row(i), codec.ItemRecord{Labels: l.labelIDs(it.Labels), Fields: it.Fields, Payload: it.Payload}); err != nil {
+	var ids []uint32
+	return l.each(0, l.n, func(i int, e *entry) error {
+		rec, err := e.decodeRecord()
+		if err != nil {
 			return err
 		}
-	}
-	return nil
+		ids = l.labelIDs(ids[:0], e)
+		rec.Labels = ids
+		return t.Records.Item(l.s.ID, l.row(i), rec)
+	})
 }
 
 // writeFeatures writes the vectors, by row and then by modality.
 func (l *load) writeFeatures(t *store.Stream) error {
-	for i, ch := range l.puts {
-		for m, x := range ch.Item.Vectors {
-			if !x.Present() {
-				continue
-			}
-			if err := t.Records.Vector(l.s.ID, l.row(i), uint16(m), x); err != nil {
-				return err
-			}
-		}
-	}
-	return nil
+	return l.each(0, l.n, func(i int, e *entry) error {
+		return e.eachVector(func(m int, features []byte) error {
+			return t.Records.Features(l.s.ID, l.row(i), uint16(m), features)
+		})
+	})
 }
 
 // writeRowKeys writes the key of each row, in blocks: the reverse of writeKeys.
@@ -126,7 +123,7 @@ func (l *load) writeRowKeys(t *store.Stream) error {
 	}
 	b := newBlockStream(t, codec.NumberKey(codec.KindRowKeys, l.s.ID, 0), -1, l.s.FreshRow)
 	var entry []byte
-	for i := range l.puts {
+	for i := range l.n {
 		if entry = entry[:0]; l.counted {
 			entry = strconv.AppendUint(entry, l.firstKey+uint64(i), 10)
 		} else {
@@ -143,7 +140,7 @@ func (l *load) writeRowKeys(t *store.Stream) error {
 // holds the rows of all labels in memory, as bitmaps.
 func (l *load) writeSets(t *store.Stream) error {
 	live := roaring.New()
-	live.AddRange(uint64(l.firstRow), uint64(l.firstRow)+uint64(len(l.puts)))
+	live.AddRange(uint64(l.firstRow), uint64(l.firstRow)+uint64(l.n))
 	if err := l.writeSet(t, codec.SetLive, 0, live); err != nil {
 		return err
 	}
@@ -153,8 +150,10 @@ func (l *load) writeSets(t *store.Stream) error {
 		}
 	}
 	labelled := map[uint32]*roaring.Bitmap{}
-	for i, ch := range l.puts {
-		for _, id := range l.labelIDs(ch.Item.Labels) {
+	var ids []uint32
+	err := l.each(0, l.n, func(i int, e *entry) error {
+		ids = l.labelIDs(ids[:0], e)
+		for _, id := range ids {
 			rows := labelled[id]
 			if rows == nil {
 				rows = roaring.New()
@@ -162,6 +161,10 @@ func (l *load) writeSets(t *store.Stream) error {
 			}
 			rows.Add(l.row(i))
 		}
+		return nil
+	})
+	if err != nil {
+		return err
 	}
 	for _, id := range slices.Sorted(maps.Keys(labelled)) {
 		if err := l.writeSet(t, codec.SetLabel, id, labelled[id]); err != nil {
@@ -206,9 +209,9 @@ func (l *load) writeFields(t *store.Stream) error {
 		if !field.Indexed {
 			continue
 		}
-		for from := 0; from < len(l.puts); {
+		for from := 0; from < l.n; {
 			container := uint16(l.row(from) >> 16)
-			to := min(len(l.puts), from+int(1<<16-l.row(from)&(1<<16-1)))
+			to := min(l.n, from+int(1<<16-l.row(from)&(1<<16-1)))
 			write := l.writeSlices
 			if field.Type == record.String {
 				write = l.writeTexts
@@ -223,9 +226,12 @@ func (l *load) writeFields(t *store.Stream) error {
 }
 
 // terms returns the terms of item i, without labels. Fields may have been indexed since it was checked.
-func (l *load) terms(t *store.Stream, i int) (record.Terms, error) {
-	it := l.puts[i].Item
-	err := l.s.CheckIndexed(it.Fields)
+func (l *load) terms(t *store.Stream, i int, e *entry) (record.Terms, error) {
+	it, err := e.decodeRecord()
+	if err != nil {
+		return record.Terms{}, err
+	}
+	err = l.s.CheckIndexed(it.Fields)
 	if err == nil {
 		return l.s.Terms(nil, it.Fields)
 	}
@@ -246,16 +252,17 @@ func (l *load) writeTexts(t *store.Stream, field, container uint16, from, to int
 		low  uint16
 	}
 	var rows []textRow
-	for i := from; i < to; i++ {
-		found, err := l.terms(t, i)
-		if err != nil {
-			return err
-		}
+	err := l.each(from, to, func(i int, e *entry) error {
+		found, err := l.terms(t, i, e)
 		for _, v := range found.Texts {
 			if v.Field == field {
 				rows = append(rows, textRow{v.Text, uint16(l.row(i))})
 			}
 		}
+		return err
+	})
+	if err != nil {
+		return err
 	}
 	slices.SortStableFunc(rows, func(a, b textRow) int { return strings.Compare(a.text, b.text) })
 	for len(rows) > 0 {
@@ -274,17 +281,18 @@ func (l *load) writeTexts(t *store.Stream, field, container uint16, from, to int
 // writeSlices is writeTexts for a field that is bit-sliced: of numbers, bools or times.
 func (l *load) writeSlices(t *store.Stream, field, container uint16, from, to int) error {
 	var slices state.FieldSlices
-	for i := from; i < to; i++ {
-		found, err := l.terms(t, i)
-		if err != nil {
-			return err
-		}
+	err := l.each(from, to, func(i int, e *entry) error {
+		found, err := l.terms(t, i, e)
 		for _, v := range found.Numbers {
 			if v.Field == field {
 				slices.Put(codec.SliceExists, uint16(l.row(i)), true)
 				slices.Change(uint16(l.row(i)), v.Image, true)
 			}
 		}
+		return err
+	})
+	if err != nil {
+		return err
 	}
 	for i, layer := range slices {
 		if layer.Added == nil {
