@@ -35,17 +35,23 @@ func (b *Batch) Len() int { return b.in.Len() }
 // than MaxBatchBytes, or MaxBulkBytes where all are new items of one collection.
 func (b *Batch) Bytes() int { return b.in.Bytes }
 
-// fullBytes is the size from which on a batch is Full.
-const fullBytes = 64 << 20
+// The memory from which on a batch is Full.
+const (
+	fullBytes      = 16 << 20
+	fullSmallBytes = 64 << 20 // if its items take at most smallBytes each
+	smallBytes     = 64
+)
 
 // Full reports whether the batch is as large as a part of a long import should be: it takes
-// 64 MiB, as Bytes counts. Items with nothing but a key and a code, of which these are some
-// 900,000, take about three times that in memory. A program that stores more items than fit into
+// 16 MiB of memory, or 64 MiB where its items take at most 64 bytes each, as those with nothing but
+// a code do: stored they take several times that. A program that stores more items than fit into
 // memory commits whenever its batch is full, with a Mark of how far it is, and begins the next
 // batch. So it takes little memory, new items are stored as tables, and after an interruption it
-// goes on where the mark says. Larger batches can be committed, too, and many small items are
-// stored faster by them.
-func (b *Batch) Full() bool { return b.in.Memory() >= fullBytes }
+// goes on where the mark says. Larger batches can be committed, too.
+func (b *Batch) Full() bool {
+	bytes := b.in.Memory()
+	return bytes >= fullSmallBytes || bytes >= fullBytes && bytes > smallBytes*b.Len()
+}
 
 // Put adds an item to store; see Collection.Put, and Keys for the key of an item without one.
 // The first item that cannot be stored makes this and every later call, and Commit, return its

@@ -174,15 +174,24 @@ func TestCrashesAroundAnImport(t *testing.T) {
 	}
 }
 
-// A batch is full at a number of bytes.
+// A batch is full at 16 MiB, one of small items at 64.
 func TestFullBatch(t *testing.T) {
 	d, c := dbkit.OpenCodes(t)
 	b := d.NewBatch()
-	if err := b.Put(c, &db.Item{Code: []byte{1, 2}, Payload: make([]byte, 64<<20-1000)}); err != nil || b.Full() {
+	if err := b.Put(c, &db.Item{Code: []byte{1, 2}, Payload: make([]byte, 16<<20-2000)}); err != nil || b.Full() {
 		t.Error(err)
 	}
-	if err := b.Put(c, &db.Item{Code: []byte{1, 2}, Payload: make([]byte, 1000)}); err != nil || !b.Full() {
+	if err := b.Put(c, &db.Item{Code: []byte{1, 2}, Payload: make([]byte, 2000)}); err != nil || !b.Full() {
 		t.Error(err)
+	}
+	small := d.NewBatch()
+	for item := (&db.Item{Code: []byte{1, 2}, Payload: make([]byte, 40)}); !small.Full(); {
+		if err := small.Put(c, item); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if n := small.Len(); n < 900_000 || n > 1_300_000 {
+		t.Error(n)
 	}
 	if err := b.Commit(ctx); err != nil { // two items, and a bulk load
 		t.Error(err)

@@ -91,7 +91,7 @@ func importCommand(e *env) *cobra.Command {
 			files have is set: no field is taken away, and an empty set of labels leaves the
 			labels as they are.
 
-			Items are stored in parts of 64 MiB, each with a note of how far it is. An import
+			Items are stored in parts of 16 to 64 MiB, each with a note of how far it is. An import
 			that is interrupted leaves the parts that are stored, says how many rows are in,
 			and goes on there when the same command is given again. If the files have changed
 			by then, --from-row says where to begin; so it does for standard input, which has

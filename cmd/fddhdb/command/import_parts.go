@@ -173,8 +173,13 @@ func (l *loader) mark(b *db.Batch, c *db.Collection, row, items int) error {
 // end stores what is left, and takes away the mark: so an import that is interrupted before
 // that stores nothing twice.
 func (p *parts) end() error {
-	if err := p.commit(p.marked); err != nil || p.l.o.dryRun || !p.marked {
-		return err
+	if p.b.Len() > 0 {
+		if err := p.commit(p.marked); err != nil {
+			return err
+		}
+	}
+	if p.l.o.dryRun || !p.marked {
+		return nil
 	}
 	p.b.Mark(p.l.id.name(p.c), nil)
 	return p.b.Commit(p.ctx)

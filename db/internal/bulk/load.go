@@ -259,6 +259,9 @@ func (l *load) collectPresence() error {
 	for range l.s.Modalities {
 		l.presence = append(l.presence, roaring.New())
 	}
+	if l.batch.changes.flags&hasVectors == 0 {
+		return nil
+	}
 	return l.each(0, l.n, func(i int, e *entry) error {
 		return e.eachVector(func(t int, _ []byte) error {
 			l.presence[t].Add(l.row(i))

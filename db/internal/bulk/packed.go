@@ -10,8 +10,8 @@ import (
 	"github.com/fddhdb/fddhdb/model"
 )
 
-// packed holds changes in little more than the bytes that their items are stored in: a change
-// with its item is some 200 bytes of pointers, and a batch may have millions. Each is
+// packed holds changes in little more than the bytes that their items are stored in: as
+// state.Change and record.Item each takes some 200 bytes more, and a batch may have millions. Each is
 //
 //	uvarint  length of what follows
 //	byte     kind, and flags for what of the item is not nil
@@ -26,6 +26,7 @@ import (
 type packed struct {
 	n      int      // number of changes
 	bytes  int      // memory that they take, about
+	flags  byte     // of all changes: what any has
 	chunks [][]byte // whole changes, in order
 	places []place  // of each placeEvery-th change
 
@@ -97,7 +98,7 @@ func (p *packed) add(ch *state.Change) error {
 			return err
 		}
 	}
-	p.scratch = b
+	p.scratch, p.flags = b, p.flags|head&^kindMask
 	p.append(b)
 	return nil
 }
@@ -112,6 +113,7 @@ func (p *packed) label(name string) uint32 {
 		id = uint32(len(p.names))
 		p.ids[name] = id
 		p.names = append(p.names, name)
+		p.bytes += len(name) + 64
 	}
 	return id
 }
@@ -178,6 +180,10 @@ func (p *packed) at(i int) (at entry) {
 
 // uvarint takes a number from the front of b.
 func uvarint(b *[]byte) uint64 {
+	if x := (*b)[0]; x < 0x80 { // mostly
+		*b = (*b)[1:]
+		return uint64(x)
+	}
 	x, n := binary.Uvarint(*b)
 	*b = (*b)[n:]
 	return x

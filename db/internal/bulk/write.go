@@ -109,6 +109,9 @@ func (l *load) writeItems(t *store.Stream) error {
 
 // writeFeatures writes the vectors, by row and then by modality.
 func (l *load) writeFeatures(t *store.Stream) error {
+	if l.batch.changes.flags&hasVectors == 0 {
+		return nil
+	}
 	return l.each(0, l.n, func(i int, e *entry) error {
 		return e.eachVector(func(m int, features []byte) error {
 			return t.Records.Features(l.s.ID, l.row(i), uint16(m), features)
@@ -150,6 +153,9 @@ func (l *load) writeSets(t *store.Stream) error {
 		}
 	}
 	labelled := map[uint32]*roaring.Bitmap{}
+	if l.batch.changes.flags&hasLabels == 0 {
+		return nil
+	}
 	var ids []uint32
 	err := l.each(0, l.n, func(i int, e *entry) error {
 		ids = l.labelIDs(ids[:0], e)
