@@ -12,6 +12,16 @@ import (
 
 // checkAll compares everything that can be read with the model.
 func (h *history) checkAll(*Op) error {
+	got := map[string]string{}
+	for m, err := range h.d.Marks(h.ctx, "") {
+		if err != nil {
+			return err
+		}
+		got[m.Name] = string(m.Value)
+	}
+	if !maps.Equal(got, h.now.marks) {
+		return fmt.Errorf("marks %v, want %v", got, h.now.marks)
+	}
 	return h.checkWorld(h.now, h.d.Collection)
 }
 

@@ -18,6 +18,9 @@
 // collection, or be index-only; it must answer as the original did. A database that is
 // opened read-only, or is index-only, must refuse every change and show everything.
 //
+// Marks come and go with batches. An import stores a few parts, each with a mark, and goes on later
+// where the mark says: with whatever came between, a crash or an older backup, no part is missing.
+//
 // A collection that is altered has more modalities and fields from then on. Snapshots keep those
 // of their moment, and models the modalities that they know.
 //

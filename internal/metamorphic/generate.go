@@ -266,7 +266,11 @@ func (g *generator) together() Op {
 func (g *generator) one() Op {
 	if g.profile.Bulk && !g.filled && g.chance(max(1, g.profile.Ops/3)) {
 		g.filled = true
-		return Op{Do: "fill", In: g.collection(), Name: g.name("f"), N: pick(g, []int{1100, 1100, 1500, 8192}), Seed: g.Uint64N(1 << 20)}
+		fill := Op{Do: "fill", In: g.collection(), Name: g.name("f"), N: pick(g, []int{1100, 1100, 1500, 8192}), Seed: g.Uint64N(1 << 20)}
+		return Op{Do: "batch", Ops: []Op{fill, {Do: "mark", Name: fill.Name, Key: "filled"}}}
+	}
+	if g.chance(60) {
+		return Op{Do: "import", In: g.collection(), Name: fmt.Sprint("i", g.IntN(2)), N: 1 + g.IntN(2), Seed: g.Uint64N(1 << 20)}
 	}
 	if g.profile.Spaces {
 		switch n := g.IntN(15); {

@@ -182,6 +182,9 @@ func (g *generator) batch(name string, n int) Op {
 		}
 		op.Ops = append(op.Ops, g.change(in, true))
 	}
+	if g.prefix == "" && g.chance(3) {
+		op.Ops = append(op.Ops, Op{Do: "mark", Name: fmt.Sprint("m", g.IntN(3)), Key: pick(g, []string{"", "1", "2"})})
+	}
 	return op
 }
 

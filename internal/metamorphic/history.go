@@ -165,6 +165,7 @@ func init() {
 		"create": (*history).create, "drop": (*history).dropCollection, "alter": (*history).alter,
 		"renamelabel": (*history).renameLabel, "mergelabel": (*history).mergeLabel,
 		"put": (*history).write, "merge": (*history).write, "batch": (*history).write, "fill": (*history).write, "putif": (*history).write,
+		"import": (*history).importSome,
 		"delete": (*history).delete, "deletewhere": (*history).deleteWhere, "together": (*history).together,
 		"train": (*history).train, "update": (*history).update, "reindex": (*history).reindex, "activate": (*history).activate,
 		"rollback": (*history).rollback, "dropspace": (*history).dropSpace, "pin": (*history).pin, "restorerevision": (*history).restoreRevision,

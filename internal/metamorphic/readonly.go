@@ -30,10 +30,12 @@ func (h *history) refused(op *Op, err error) error {
 // is.
 func (h *history) refuses(op *Op) bool {
 	changesItems := slices.Contains([]string{
-		"put", "merge", "putif", "fill", "labels", "delete", "deletewhere", "train", "update", "reindex", "restorerevision",
+		"put", "merge", "putif", "fill", "import", "labels", "delete", "deletewhere", "train", "update", "reindex", "restorerevision",
 		"alter", "renamelabel", "mergelabel", "indexvectors", "dropindex",
 	}, op.Do)
 	switch {
+	case op.Do == "mark":
+		return h.options.ReadOnly
 	case op.Do == "batch":
 		return slices.ContainsFunc(op.Ops, func(change Op) bool { return h.refuses(&change) })
 	case changesItems:

@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"strconv"
 
 	"github.com/fddhdb/fddhdb/db"
 )
@@ -39,6 +40,15 @@ func (w *world) apply(op *Op, t touched) error {
 			} else if err := w.apply(change, t); err != nil {
 				return err
 			}
+		}
+		return nil
+	}
+	if op.Do == "mark" {
+		if w.marks == nil {
+			w.marks = map[string]string{}
+		}
+		if w.marks[op.Name] = op.Key; op.Key == "" {
+			delete(w.marks, op.Name)
 		}
 		return nil
 	}
@@ -106,6 +116,9 @@ func (h *history) add(b *db.Batch, op *Op) error {
 			}
 		}
 		return nil
+	}
+	if op.Do == "mark" {
+		return b.Mark(op.Name, []byte(op.Key))
 	}
 	c := h.now.collections[op.In]
 	if c == nil {
@@ -274,6 +287,35 @@ func (h *history) checkItem(c *collection, handle *db.Collection, key string) er
 		return err
 	}
 	return c.same(c.space(0), key, got)
+}
+
+// importParts is the number of parts of an import, and partItems that of the items of each.
+const importParts, partItems = 3, 25
+
+// importSome goes on with an import, where its mark says, for N parts. The mark goes with the last.
+func (h *history) importSome(op *Op) error {
+	name := "import " + op.Name
+	for range op.N {
+		value, err := h.d.Mark(name)
+		if errors.Is(err, db.ErrNotFound) {
+			value, err = []byte("0"), nil
+		}
+		at, aerr := strconv.Atoi(string(value))
+		if err := errors.Join(err, aerr); err != nil {
+			return err
+		}
+		next := strconv.Itoa(at + 1)
+		if at+1 == importParts {
+			next = ""
+		}
+		part := Op{Do: "batch", Ops: []Op{
+			{Do: "fill", In: op.In, Name: fmt.Sprint(op.Name, "-", at), N: partItems, Seed: op.Seed}, {Do: "mark", Name: name, Key: next},
+		}}
+		if err := h.write(&part); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 func (h *history) delete(op *Op) error {
