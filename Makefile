@@ -14,7 +14,7 @@ SEED ?= new
 VERSITYGW = github.com/versity/versitygw/cmd/versitygw@v1.8.0
 STATICCHECK = honnef.co/go/tools/cmd/staticcheck@v0.8.2
 # Modules of their own, besides that of the folder itself.
-NESTED = examples/emoji experiments internal/browser contrib/promfddhdb contrib/otelfddhdb db/beam examples/beam db/cluster
+NESTED = examples/emoji experiments test contrib/promfddhdb contrib/otelfddhdb db/beam examples/beam db/cluster
 
 .PHONY: all build test long race lint fuzz kill faults field soak metamorphic backups s3 bench figures cross vuln release integration ci
 
@@ -55,7 +55,7 @@ fuzz:
 # Kills KILLS processes that write, import, alter, back up, prune, restore and make
 # checkpoints, one after another, and looks at what they leave.
 kill:
-	$(GO) test -v -timeout 0 -run '^TestKill' ./internal/killtest -args -kills $(KILLS) -seed $(SEED)
+	$(GO) -C test test -v -timeout 0 -run '^TestKill' ./killtest -args -kills $(KILLS) -seed $(SEED)
 
 # Every file operation fails in turn, a machine stops at each, and every 40th byte of every
 # file is damaged; give SWEEP=1 for every byte, a night. Of these go test takes a sample.
@@ -67,7 +67,7 @@ faults:
 # the shell, full outputs, company, wrong clocks, a slow disk. All combinations take some hours; as
 # root, or where user namespaces are allowed, nothing is skipped but what it names.
 field:
-	$(GO) run ./internal/field -long -seed $(SEED)
+	$(GO) -C test run ./field -long -seed $(SEED)
 
 # For SOAKTIME each: everything at once, with what memory, goroutines, open files, the folder
 # and the backups come to; crashes of that; and random histories of spaces, of which a failure names its seed,
@@ -75,7 +75,7 @@ field:
 soak:
 	$(GO) test -v -timeout 0 -run '^TestSoak$$' ./db -args -soak $(SOAKTIME) -seed $(SEED)
 	$(GO) test -v -timeout 0 -run '^TestCrashesUnderLoad$$' ./db -args -soak $(SOAKTIME) -seed $(SEED)
-	$(RACE) -v -timeout 0 -run '^TestRandomHistoriesOfSpaces$$' ./db -args -soak $(SOAKTIME) -seed $(SEED)
+	cd test && $(RACE) -v -timeout 0 -run '^TestRandomHistoriesOfSpaces$$' ./metamorphic -args -soak $(SOAKTIME) -seed $(SEED)
 	$(RACE) -v -timeout 0 -run '^TestRepairOfRandomDamage$$' ./db -args -soak $(SOAKTIME) -seed $(SEED)
 
 # What indexes of vectors find while clusters of items come, move and go: twenty histories of each kind and
@@ -126,7 +126,7 @@ man:
 # Writes what the commands in README.md and docs print now into them.
 .PHONY: docs
 docs:
-	$(GO) test ./internal/doctest -args -update
+	$(GO) -C test test ./doctest -args -update
 
 # Figures and tables of docs/EVALUATION.md, of the sets in ../shared/data: half an hour.
 figures: build
@@ -139,13 +139,13 @@ page: export CHROMIUM ?= $(firstword $(foreach b,chromium chromium-browser googl
 page:
 	@set -e; dir=$$(mktemp -d); trap 'rm -rf "$$dir"' EXIT; \
 	npm install --silent --no-save --prefix $$dir axe-core@4.14.1; \
-	$(GO) -C internal/browser test -count=1 -v -args -axe $$dir/node_modules/axe-core/axe.min.js -budget
+	$(GO) -C test test -count=1 -v ./browser -args -axe $$dir/node_modules/axe-core/axe.min.js -budget
 
 # What takes too long for .ci/run: every test in full with the race detector, long
 # fuzzing, kills, faults, real conditions and histories, backups to a real S3 server,
 # the page in a browser, and the other platforms. Seeds are new ones.
 integration:
-	$(GO) test -timeout 0 -run Quality ./model -args -figures -seeds 12
+	$(GO) test -timeout 0 -run Quality ./model/fit -args -figures -seeds 12
 	FDDHDB_SEED=$(SEED) $(RACE) -count=1 -timeout 60m ./...
 	$(MAKE) long fuzz kill faults field soak metamorphic backups s3 beam cluster page cross
 
@@ -179,5 +179,5 @@ ci:
 # them in several goroutines. A failure prints a short program and its file.
 OPS ?= 1000000
 metamorphic:
-	$(GO) test -v -timeout 0 -run '^TestHistories$$' ./internal/metamorphic -args -operations $(OPS) -seed $(SEED)
-	$(RACE) -v -timeout 0 -run '^TestConcurrentHistories$$' ./internal/metamorphic -args -operations $$(($(OPS) / 10)) -seed $(SEED)
+	$(GO) -C test test -v -timeout 0 -run '^TestHistories$$' ./metamorphic -args -operations $(OPS) -seed $(SEED)
+	cd test && $(RACE) -v -timeout 0 -run '^TestConcurrentHistories$$' ./metamorphic -args -operations $$(($(OPS) / 10)) -seed $(SEED)

@@ -13,6 +13,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/fddhdb/fddhdb/model/fit"
+
 	"github.com/cockroachdb/pebble/v2/vfs"
 	"github.com/cockroachdb/pebble/v2/vfs/errorfs"
 	"pgregory.net/rapid"
@@ -22,7 +24,6 @@ import (
 	"github.com/fddhdb/fddhdb/db/internal/dbkit"
 	"github.com/fddhdb/fddhdb/db/internal/signal"
 	"github.com/fddhdb/fddhdb/internal/synth"
-	"github.com/fddhdb/fddhdb/model"
 )
 
 // A histogram counts each time in the bucket whose bounds it is within, and its quantiles
@@ -85,7 +86,7 @@ func TestActivity(t *testing.T) {
 	if err := c.PutIf(ctx, items[5], nil); err == nil {
 		t.Fatal("no conflict")
 	}
-	dbkit.MustTrain(t, c, db.TrainOptions{Options: model.Options{Bits: 16, Anchors: 10}})
+	dbkit.MustTrain(t, c, db.TrainOptions{Options: fit.Options{Bits: 16, Anchors: 10}})
 	if err := d.WaitForIndex(ctx); err != nil {
 		t.Fatal(err)
 	}
@@ -165,7 +166,7 @@ func TestRunningOperations(t *testing.T) {
 	d, c := dbkit.OpenPairs(t)
 	putAll(t, c, dbkit.Pairs(60, synth.Config{}))
 	var during []event.RunningOperation
-	opt := db.TrainOptions{Options: model.Options{Bits: 16, Anchors: 10}}
+	opt := db.TrainOptions{Options: fit.Options{Bits: 16, Anchors: 10}}
 	opt.Progress = func(phase string, done, total int64) {
 		if phase == "encode" && during == nil {
 			during = dbkit.MustStats(t, d).Activity.Running
@@ -216,7 +217,7 @@ func TestStatsReadNoDisk(t *testing.T) {
 		t.Fatal(err)
 	}
 	putAll(t, c, dbkit.Pairs(60, synth.Config{}))
-	dbkit.MustTrain(t, c, db.TrainOptions{Options: model.Options{Bits: 16, Anchors: 10}})
+	dbkit.MustTrain(t, c, db.TrainOptions{Options: fit.Options{Bits: 16, Anchors: 10}})
 	if err := db.State(d).Engine.FlushAll(ctx); err != nil {
 		t.Fatal(err)
 	}

@@ -8,6 +8,8 @@ import (
 	"sync"
 	"testing"
 
+	"github.com/fddhdb/fddhdb/model/fit"
+
 	"github.com/cockroachdb/pebble/v2/vfs"
 	"github.com/google/go-cmp/cmp"
 
@@ -320,7 +322,7 @@ func TestEvaluateWhatWasAlone(t *testing.T) {
 		delete(it.Vectors, "text")
 	}
 	putAll(t, c, items)
-	dbkit.MustTrain(t, c, db.TrainOptions{Options: model.Options{Bits: 16, Anchors: 6}})
+	dbkit.MustTrain(t, c, db.TrainOptions{Options: fit.Options{Bits: 16, Anchors: 6}})
 	e := db.Evaluation{Queries: map[string][][]float32{"image": {items[0].Vectors["image"]}}, Labels: [][]string{items[0].Labels}}
 	before, err := c.Evaluate(ctx, e)
 	if err != nil || len(before) != 1 {

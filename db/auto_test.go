@@ -5,6 +5,8 @@ import (
 	"fmt"
 	"testing"
 
+	"github.com/fddhdb/fddhdb/model/fit"
+
 	"github.com/cockroachdb/pebble/v2/vfs"
 	"github.com/google/go-cmp/cmp"
 	"github.com/google/go-cmp/cmp/cmpopts"
@@ -12,7 +14,6 @@ import (
 	"github.com/fddhdb/fddhdb/db"
 	"github.com/fddhdb/fddhdb/db/internal/dbkit"
 	"github.com/fddhdb/fddhdb/internal/synth"
-	"github.com/fddhdb/fddhdb/model"
 )
 
 // withinCodes is what Explain says where vectors decide within a code.
@@ -36,7 +37,7 @@ func TestAutoOrder(t *testing.T) {
 	_, c := dbkit.OpenPairs(t)
 	items := dbkit.Pairs(300, synth.Config{Classes: 4, Noise: 2})
 	putAll(t, c, items)
-	dbkit.MustTrain(t, c, db.TrainOptions{Options: model.Options{Bits: 16}})
+	dbkit.MustTrain(t, c, db.TrainOptions{Options: fit.Options{Bits: 16}})
 	lacking := &db.Item{Key: "no text", Vectors: map[string][]float32{"image": items[0].Vectors["image"]}}
 	vector := items[7].Vectors["text"]
 	for _, from := range []struct {
@@ -114,7 +115,7 @@ func TestAutoOrderOfManyItems(t *testing.T) {
 	if err := batch.Commit(ctx); err != nil {
 		t.Fatal(err)
 	}
-	dbkit.MustTrain(t, c, db.TrainOptions{Options: model.Options{Bits: 8, Anchors: 4}, Rows: 100})
+	dbkit.MustTrain(t, c, db.TrainOptions{Options: fit.Options{Bits: 8, Anchors: 4}, Rows: 100})
 	q := db.Query{From: "image", Vector: []float32{1, 2, 3}}
 	if got := orderOf(t, c, q); got != withinCodes {
 		t.Errorf("40,000 items: %s", got)

@@ -13,12 +13,13 @@ import (
 	"testing"
 	"time"
 
+	"github.com/fddhdb/fddhdb/model/fit"
+
 	"github.com/fddhdb/fddhdb/db"
 	"github.com/fddhdb/fddhdb/db/backup"
 	"github.com/fddhdb/fddhdb/db/internal/dbkit"
 	"github.com/fddhdb/fddhdb/db/internal/store"
 	"github.com/fddhdb/fddhdb/internal/synth"
-	"github.com/fddhdb/fddhdb/model"
 )
 
 func mustFolder(t testing.TB) backup.Store {
@@ -84,7 +85,7 @@ func TestBackupsAnswerAsTheDatabaseDid(t *testing.T) {
 	}
 	putAll(t, c, items[:200])
 	moment(db.BackupOptions{})
-	dbkit.MustTrain(t, c, db.TrainOptions{Options: model.Options{Bits: 32, Anchors: 10}})
+	dbkit.MustTrain(t, c, db.TrainOptions{Options: fit.Options{Bits: 32, Anchors: 10}})
 	moment(db.BackupOptions{Compress: true})
 	for _, it := range items[200:] {
 		if _, err := c.Put(ctx, it); err != nil {
@@ -160,7 +161,7 @@ func TestBackupsWhileTheDatabaseIsInUse(t *testing.T) {
 	d, c := dbkit.OpenPairs(t)
 	items := dbkit.Pairs(4000, synth.Config{})
 	putAll(t, c, items[:300])
-	dbkit.MustTrain(t, c, db.TrainOptions{Options: model.Options{Bits: 16, Anchors: 5}})
+	dbkit.MustTrain(t, c, db.TrainOptions{Options: fit.Options{Bits: 16, Anchors: 5}})
 	var written atomic.Int64
 	written.Store(300)
 	stop := make(chan struct{})
@@ -188,7 +189,7 @@ func TestBackupsWhileTheDatabaseIsInUse(t *testing.T) {
 			}
 			var err error
 			if round%2 == 0 {
-				_, err = c.Train(ctx, db.TrainOptions{Options: model.Options{Bits: 16, Anchors: 5}, Activate: true})
+				_, err = c.Train(ctx, db.TrainOptions{Options: fit.Options{Bits: 16, Anchors: 5}, Activate: true})
 			} else {
 				_, err = c.Reindex(ctx, db.ReindexOptions{})
 			}

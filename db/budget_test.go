@@ -5,13 +5,14 @@ import (
 	"fmt"
 	"testing"
 
+	"github.com/fddhdb/fddhdb/model/fit"
+
 	"github.com/cockroachdb/pebble/v2/vfs"
 
 	"github.com/fddhdb/fddhdb/db"
 	"github.com/fddhdb/fddhdb/db/internal/dbkit"
 	"github.com/fddhdb/fddhdb/internal/synth"
 	"github.com/fddhdb/fddhdb/mih"
-	"github.com/fddhdb/fddhdb/model"
 )
 
 // The memory for tables goes to the space that everybody searches; another one gets what
@@ -23,7 +24,7 @@ func TestActiveSpacesHaveTheirTablesFirst(t *testing.T) {
 			it.Labels = nil
 		}
 	}
-	opt := db.TrainOptions{Options: model.Options{Bits: 64, Anchors: 20, Seed: 1}, Rows: 200}
+	opt := db.TrainOptions{Options: fit.Options{Bits: 64, Anchors: 20, Seed: 1}, Rows: 200}
 	fs := vfs.NewMem()
 	world := func(budget int64) (*db.DB, *db.Collection) {
 		d := dbkit.MustOpen(t, "db", &db.Options{FS: fs, IndexCacheBytes: budget})

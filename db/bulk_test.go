@@ -18,6 +18,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/fddhdb/fddhdb/model/fit"
+
 	"github.com/cockroachdb/pebble/v2/vfs"
 	"github.com/cockroachdb/pebble/v2/vfs/errorfs"
 	"github.com/google/go-cmp/cmp"
@@ -34,7 +36,6 @@ import (
 	"github.com/fddhdb/fddhdb/internal/oracle"
 	"github.com/fddhdb/fddhdb/internal/seed"
 	"github.com/fddhdb/fddhdb/internal/synth"
-	"github.com/fddhdb/fddhdb/model"
 )
 
 // contents returns what the store says under each key, in words where one thing can
@@ -332,7 +333,7 @@ func TestBulkLoadOfFeatures(t *testing.T) {
 		}
 	}
 	bothWays(t, dbkit.PairsSchema, 2, func(w *world) {
-		opt := db.TrainOptions{Options: model.Options{Bits: 32, Anchors: 20, Seed: 1}, Rows: 300}
+		opt := db.TrainOptions{Options: fit.Options{Bits: 32, Anchors: 20, Seed: 1}, Rows: 300}
 		w.put(items[:bulkItems+100]) // without a model
 		dbkit.MustTrain(w.t, w.c, opt)
 		w.put(items[bulkItems+100 : bulkItems+400])
@@ -684,7 +685,7 @@ func TestTrainingOfManyIsAsThatOfFew(t *testing.T) {
 			it.Labels = nil
 		}
 	}
-	opt := db.TrainOptions{Options: model.Options{Bits: 32, Anchors: 20, Seed: 1}, Rows: 200}
+	opt := db.TrainOptions{Options: fit.Options{Bits: 32, Anchors: 20, Seed: 1}, Rows: 200}
 	few := items[:learn.TableRows-100]
 	many, some := newWorld(t, dbkit.PairsSchema, true), newWorld(t, dbkit.PairsSchema, true)
 	many.put(few)
@@ -725,7 +726,7 @@ func TestWritesDuringATrainingOfMany(t *testing.T) {
 	replaced := *items[77]
 	replaced.Labels = items[78].Labels
 	wrote := false
-	opt := db.TrainOptions{Options: model.Options{Bits: 32, Anchors: 20}, Rows: 300}
+	opt := db.TrainOptions{Options: fit.Options{Bits: 32, Anchors: 20}, Rows: 300}
 	opt.Progress = func(stage string, _, _ int64) {
 		if stage == "encode" && !wrote {
 			wrote = true
@@ -778,7 +779,7 @@ func TestTrainingOfManyThatCannotBeStored(t *testing.T) {
 		t.Fatal(err)
 	}
 	putAll(t, c, dbkit.Pairs(learn.TableRows, synth.Config{}))
-	opt := db.TrainOptions{Options: model.Options{Bits: 16, Anchors: 10}, Rows: 100}
+	opt := db.TrainOptions{Options: fit.Options{Bits: 16, Anchors: 10}, Rows: 100}
 	for _, space := range []db.Space{2, 4} { // numbers are not used twice
 		before := dbkit.AllItems(t, c)
 		broken = true

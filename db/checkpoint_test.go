@@ -10,6 +10,8 @@ import (
 	"sync"
 	"testing"
 
+	"github.com/fddhdb/fddhdb/model/fit"
+
 	"github.com/cockroachdb/pebble/v2/vfs"
 	"github.com/cockroachdb/pebble/v2/vfs/errorfs"
 
@@ -17,7 +19,6 @@ import (
 	"github.com/fddhdb/fddhdb/db/internal/dbkit"
 	"github.com/fddhdb/fddhdb/internal/effort"
 	"github.com/fddhdb/fddhdb/internal/synth"
-	"github.com/fddhdb/fddhdb/model"
 )
 
 // checkpoints are ways to make one.
@@ -36,7 +37,7 @@ func openForCheckpoints(t testing.TB, fsys vfs.FS) (*db.DB, []*db.Item) {
 	}
 	items := dbkit.Pairs(60, synth.Config{})
 	putAll(t, c, items[:50])
-	dbkit.MustTrain(t, c, db.TrainOptions{Options: model.Options{Bits: 16, Anchors: 10}})
+	dbkit.MustTrain(t, c, db.TrainOptions{Options: fit.Options{Bits: 16, Anchors: 10}})
 	if err := d.Compact(ctx); err != nil {
 		t.Fatal(err)
 	}
@@ -399,7 +400,7 @@ func TestCheckpointRefuses(t *testing.T) {
 func TestCheckpointOnDisk(t *testing.T) {
 	d, c := dbkit.OpenPairs(t)
 	putAll(t, c, dbkit.Pairs(60, synth.Config{}))
-	dbkit.MustTrain(t, c, db.TrainOptions{Options: model.Options{Bits: 16, Anchors: 10}})
+	dbkit.MustTrain(t, c, db.TrainOptions{Options: fit.Options{Bits: 16, Anchors: 10}})
 	t.Chdir(t.TempDir())
 	for what, opt := range checkpoints {
 		dir := what + "/"

@@ -14,6 +14,8 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/fddhdb/fddhdb/model/fit"
+
 	"github.com/cockroachdb/pebble/v2/vfs"
 	"pgregory.net/rapid"
 
@@ -21,7 +23,6 @@ import (
 	"github.com/fddhdb/fddhdb/db/internal/dbkit"
 	"github.com/fddhdb/fddhdb/internal/oracle"
 	"github.com/fddhdb/fddhdb/internal/synth"
-	"github.com/fddhdb/fddhdb/model"
 )
 
 // pages reads an answer to its end, k hits at a time, and calls between after
@@ -70,7 +71,7 @@ func TestPagesOfLearnedCodesAreTheWholeAnswer(t *testing.T) {
 			it.Labels = nil
 		}
 		putAll(t, c, dbkit.Pairs(60, synth.Config{Classes: 4, Noise: 3}))
-		dbkit.MustTrain(t, c, db.TrainOptions{Options: model.Options{Bits: 24}})
+		dbkit.MustTrain(t, c, db.TrainOptions{Options: fit.Options{Bits: 24}})
 		putAll(t, c, items) // most have a code of their own now
 		q := db.Query{From: "image", Vector: items[7].Vectors["image"], K: 100}
 		want, err := c.Search(ctx, q)
@@ -200,7 +201,7 @@ func TestLastPageHasNoCursor(t *testing.T) {
 	_, c := dbkit.OpenPairs(t)
 	items := dbkit.Pairs(40, synth.Config{})
 	putAll(t, c, items)
-	dbkit.MustTrain(t, c, db.TrainOptions{Options: model.Options{Bits: 16}})
+	dbkit.MustTrain(t, c, db.TrainOptions{Options: fit.Options{Bits: 16}})
 	far := make([]float32, 8)
 	far[0] = 1e6
 	for i := range 10 { // so far from everything that nothing can be said of them
@@ -301,13 +302,13 @@ func TestCursorOfAnotherSpace(t *testing.T) {
 	_, c := dbkit.OpenPairs(t)
 	items := dbkit.Pairs(40, synth.Config{})
 	putAll(t, c, items)
-	dbkit.MustTrain(t, c, db.TrainOptions{Options: model.Options{Bits: 16}})
+	dbkit.MustTrain(t, c, db.TrainOptions{Options: fit.Options{Bits: 16}})
 	q := db.Query{Code: []byte{1, 2}}
 	res, err := c.Search(ctx, q)
 	if err != nil {
 		t.Fatal(err)
 	}
-	dbkit.MustTrain(t, c, db.TrainOptions{Options: model.Options{Bits: 16}})
+	dbkit.MustTrain(t, c, db.TrainOptions{Options: fit.Options{Bits: 16}})
 	q.After = res.Next
 	if _, err := c.Search(ctx, q); !errors.Is(err, db.ErrInvalid) || !strings.Contains(err.Error(), "space 2") {
 		t.Errorf("%v", err)
@@ -408,7 +409,7 @@ func TestCursorOfEachHit(t *testing.T) {
 	}
 	vector := items[7].Vectors["image"]
 	check("by vectors", db.Query{From: "image", Vector: vector}, db.RerankAuto)
-	dbkit.MustTrain(t, c, db.TrainOptions{Options: model.Options{Bits: 16, Anchors: 12, Seed: 1}})
+	dbkit.MustTrain(t, c, db.TrainOptions{Options: fit.Options{Bits: 16, Anchors: 12, Seed: 1}})
 	for _, r := range []db.Rerank{db.RerankProjection, db.RerankNone, db.RerankAsymmetric} {
 		check(r.String(), db.Query{From: "image", Vector: vector, Rerank: r}, r)
 	}

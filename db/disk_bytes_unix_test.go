@@ -10,12 +10,13 @@ import (
 	"testing"
 	"time"
 
+	"github.com/fddhdb/fddhdb/model/fit"
+
 	"github.com/cockroachdb/pebble/v2/vfs"
 
 	"github.com/fddhdb/fddhdb/db"
 	"github.com/fddhdb/fddhdb/db/internal/dbkit"
 	"github.com/fddhdb/fddhdb/db/internal/store"
-	"github.com/fddhdb/fddhdb/model"
 )
 
 // blocksIn returns how many bytes are allocated for a folder and what is in it.
@@ -83,7 +84,7 @@ func TestDiskBytesAreThoseOfTheFolder(t *testing.T) {
 	if n := checkDisk(t, d, dir, "small items"); n > 4<<20 {
 		t.Errorf("a thousand small items take %d bytes", n)
 	}
-	dbkit.MustTrain(t, c, db.TrainOptions{Options: model.Options{Bits: 16, Anchors: 50}})
+	dbkit.MustTrain(t, c, db.TrainOptions{Options: fit.Options{Bits: 16, Anchors: 50}})
 	checkDisk(t, d, dir, "trained")
 	if err := d.Compact(ctx); err != nil {
 		t.Fatal(err)

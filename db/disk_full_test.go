@@ -6,13 +6,14 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/fddhdb/fddhdb/model/fit"
+
 	"github.com/cockroachdb/pebble/v2/vfs"
 
 	"github.com/fddhdb/fddhdb/db"
 	"github.com/fddhdb/fddhdb/db/internal/dbkit"
 	"github.com/fddhdb/fddhdb/internal/synth"
 	"github.com/fddhdb/fddhdb/internal/testfs"
-	"github.com/fddhdb/fddhdb/model"
 )
 
 // fillDisk fills a database that is on a disk that becomes full, by all ways to write. It
@@ -44,7 +45,7 @@ func fillDisk(t *testing.T, disk *testfs.SmallDisk, items []*db.Item) (there, un
 	for i, it := range items {
 		note(dbkit.Second(c.Put(ctx, it)), it.Key)
 		if i == len(items)/2 {
-			_, err := c.Train(ctx, db.TrainOptions{Options: model.Options{Bits: 16, Anchors: 5}})
+			_, err := c.Train(ctx, db.TrainOptions{Options: fit.Options{Bits: 16, Anchors: 5}})
 			note(err)
 			note(d.Compact(ctx))
 		}

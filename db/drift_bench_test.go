@@ -4,6 +4,8 @@ import (
 	"fmt"
 	"testing"
 
+	"github.com/fddhdb/fddhdb/model/fit"
+
 	"github.com/fddhdb/fddhdb/db"
 	"github.com/fddhdb/fddhdb/db/internal/dbkit"
 	"github.com/fddhdb/fddhdb/db/internal/learn"
@@ -39,7 +41,7 @@ func BenchmarkDrift(b *testing.B) {
 				b.Fatal(err)
 			}
 			maps := map[string]model.MapKind{"image": model.MapRBF, "text": model.MapRBF}
-			dbkit.MustTrain(b, c, db.TrainOptions{Rows: 2000, Options: model.Options{Bits: 128, Anchors: 800, Map: maps}})
+			dbkit.MustTrain(b, c, db.TrainOptions{Rows: 2000, Options: fit.Options{Bits: 128, Anchors: 800, Map: maps}})
 			if err := d.WaitForIndex(ctx); err != nil {
 				b.Fatal(err)
 			}

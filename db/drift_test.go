@@ -3,12 +3,13 @@ package db_test
 import (
 	"testing"
 
+	"github.com/fddhdb/fddhdb/model/fit"
+
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/fddhdb/fddhdb/db"
 	"github.com/fddhdb/fddhdb/db/internal/dbkit"
 	"github.com/fddhdb/fddhdb/internal/synth"
-	"github.com/fddhdb/fddhdb/model"
 )
 
 // Items like those of the training have next to no drift. Where the vectors come from another source, the
@@ -18,7 +19,7 @@ func TestDriftShowsThatTheDataHasChanged(t *testing.T) {
 	d, c := dbkit.OpenPairs(t)
 	items := dbkit.Pairs(300, synth.Config{Seed: 1, Noise: 1.5})
 	putAll(t, c, items[:200])
-	dbkit.MustTrain(t, c, db.TrainOptions{Options: model.Options{Bits: 32}})
+	dbkit.MustTrain(t, c, db.TrainOptions{Options: fit.Options{Bits: 32}})
 	update := func(items []*db.Item) db.Drift {
 		t.Helper()
 		putAll(t, c, items)
@@ -87,7 +88,7 @@ func TestDriftOfLabelsThatGrow(t *testing.T) {
 	_, c := dbkit.OpenPairs(t)
 	items := dbkit.Pairs(300, synth.Config{Seed: 1, Noise: 1.5})
 	putAll(t, c, items[:200])
-	dbkit.MustTrain(t, c, db.TrainOptions{Options: model.Options{Bits: 32}})
+	dbkit.MustTrain(t, c, db.TrainOptions{Options: fit.Options{Bits: 32}})
 	for _, it := range items[240:] {
 		it.Labels = []string{"grown"}
 	}

@@ -5,6 +5,8 @@ import (
 	"fmt"
 	"testing"
 
+	"github.com/fddhdb/fddhdb/model/fit"
+
 	"github.com/cockroachdb/pebble/v2/vfs"
 	"github.com/google/go-cmp/cmp"
 
@@ -14,7 +16,6 @@ import (
 	"github.com/fddhdb/fddhdb/db/internal/record"
 	"github.com/fddhdb/fddhdb/db/internal/state"
 	"github.com/fddhdb/fddhdb/internal/synth"
-	"github.com/fddhdb/fddhdb/model"
 )
 
 // allKeys returns all keys of the store.
@@ -41,7 +42,7 @@ func TestDropCollection(t *testing.T) {
 		t.Fatal(err)
 	}
 	putAll(t, kept, dbkit.Pairs(60, synth.Config{Seed: 1}))
-	dbkit.MustTrain(t, kept, db.TrainOptions{Options: model.Options{Bits: 32}})
+	dbkit.MustTrain(t, kept, db.TrainOptions{Options: fit.Options{Bits: 32}})
 	before, items := allKeys(t, d), dbkit.AllItems(t, kept)
 
 	c, err := d.CreateCollection(ctx, "main", dbkit.PairsSchema)
@@ -54,7 +55,7 @@ func TestDropCollection(t *testing.T) {
 	}
 	putAll(t, c, put)
 	for range 2 { // so that there is a space that stands by
-		dbkit.MustTrain(t, c, db.TrainOptions{Options: model.Options{Bits: 16}})
+		dbkit.MustTrain(t, c, db.TrainOptions{Options: fit.Options{Bits: 16}})
 	}
 	if _, err := c.Update(ctx, db.UpdateOptions{}); err != nil {
 		t.Fatal(err)
@@ -189,7 +190,7 @@ func TestDropCollectionEndsItsTraining(t *testing.T) {
 		d, c := dbkit.OpenPairs(t)
 		putAll(t, c, dbkit.Pairs(200, synth.Config{}))
 		dropped := false
-		_, err := c.Train(ctx, db.TrainOptions{Options: model.Options{Bits: 32, Progress: func(now string, _, _ int64) {
+		_, err := c.Train(ctx, db.TrainOptions{Options: fit.Options{Bits: 32, Progress: func(now string, _, _ int64) {
 			if dropped || phase != "" && now != phase {
 				return
 			}
@@ -263,7 +264,7 @@ func TestCrashesAroundDroppingACollection(t *testing.T) {
 		t.Fatal(err)
 	}
 	putAll(t, c, dbkit.Pairs(60, synth.Config{}))
-	dbkit.MustTrain(t, c, db.TrainOptions{Options: model.Options{Bits: 16}})
+	dbkit.MustTrain(t, c, db.TrainOptions{Options: fit.Options{Bits: 16}})
 	want := dbkit.AllItems(t, c)
 	before := mem.CrashClone(vfs.CrashCloneCfg{})
 	if err := d.DropCollection(ctx, "main"); err != nil {

@@ -5,13 +5,14 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/fddhdb/fddhdb/model/fit"
+
 	"github.com/cockroachdb/pebble/v2/vfs"
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/fddhdb/fddhdb/db"
 	"github.com/fddhdb/fddhdb/db/internal/dbkit"
 	"github.com/fddhdb/fddhdb/internal/synth"
-	"github.com/fddhdb/fddhdb/model"
 )
 
 // Encoders are kept in the order of modalities, through alterations, trainings and reopening, and
@@ -24,7 +25,7 @@ func TestEncoders(t *testing.T) {
 		t.Fatal(err)
 	}
 	putAll(t, c, dbkit.Pairs(40, synth.Config{}))
-	dbkit.MustTrain(t, c, db.TrainOptions{Options: model.Options{Bits: 16, Anchors: 10}})
+	dbkit.MustTrain(t, c, db.TrainOptions{Options: fit.Options{Bits: 16, Anchors: 10}})
 	given := []db.Encoder{
 		{"text", db.InputText, []string{"python3", "a b.py", ""}},
 		{"image", db.InputText, []string{"clip"}}, {"image", db.InputFile, []string{"/opt/clip", "--file"}},

@@ -70,8 +70,7 @@ type NeighborEvaluation struct {
 }
 
 // EvaluateNeighbors measures the queries of each modality among the items that have it, by codes of the
-// active space, or of the space of the handle. Where each target modality has codes of its own, it takes
-// the codes of the modality of the query. It compares each query with all vectors and all codes:
+// active space, or of the space of the handle. It compares each query with all vectors and all codes:
 // some milliseconds a query for 100,000 items whose vectors are in memory, for which it waits, as far
 // as Options.RerankCacheBytes lets them be, and seconds where they have to be read. Codes of all items
 // are in memory meanwhile. ErrNoModel: nothing is trained; ErrInvalid: queries that
@@ -109,7 +108,7 @@ func (c *Collection) EvaluateNeighbors(ctx context.Context, e NeighborEvaluation
 //
 // Use it to compare settings. It works on one view of the collection, or on a snapshot:
 // writes meanwhile do not change the result. Several calls may run at a time. It takes the
-// time and memory of Train, without its commit, and of Evaluate: besides what model.Train takes,
+// time and memory of Train, without its commit, and of Evaluate: besides what fit.Train takes,
 // some 150 + bits bytes an item. It returns the errors of both, and ends soon when the context
 // is cancelled.
 func (c *Collection) EvaluateTraining(ctx context.Context, opt TrainOptions, e Evaluation) (*Training, []Retrieval, error) {

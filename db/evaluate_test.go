@@ -8,10 +8,12 @@ import (
 	"sort"
 	"testing"
 
+	"github.com/fddhdb/fddhdb/model/eval"
+	"github.com/fddhdb/fddhdb/model/fit"
+
 	"github.com/fddhdb/fddhdb/db"
 	"github.com/fddhdb/fddhdb/db/internal/dbkit"
 	"github.com/fddhdb/fddhdb/internal/synth"
-	"github.com/fddhdb/fddhdb/model"
 )
 
 // meanAveragePrecision is computed from codes as a user has them, by the
@@ -77,7 +79,7 @@ func TestEvaluateAgreesWithTheDefinition(t *testing.T) {
 	items = append(items, &db.Item{Key: "no code"}) // of nothing
 	items[40].Labels = append(items[40].Labels, "not learned")
 	putAll(t, c, items)
-	dbkit.MustTrain(t, c, db.TrainOptions{Options: model.Options{Bits: 32}, Rows: 30})
+	dbkit.MustTrain(t, c, db.TrainOptions{Options: fit.Options{Bits: 32}, Rows: 30})
 
 	e := db.Evaluation{Queries: map[string][][]float32{}, Top: 10}
 	for _, q := range queries {
@@ -119,7 +121,7 @@ func TestEvaluateAgreesWithTheDefinition(t *testing.T) {
 		if p := r.Hamming.ByRadius[2]; len(r.Hamming.ByRadius) != 33 || math.Abs(p.Precision-within2) > 1e-12 || math.Abs(p.Recall-recall2) > 1e-12 {
 			t.Errorf("%s->%s: %+v, want %g, %g", r.From, r.To, p, within2, recall2)
 		}
-		for _, m := range []model.Metrics{r.Hamming, r.Asymmetric} {
+		for _, m := range []eval.Metrics{r.Hamming, r.Asymmetric} {
 			if len(m.ByTop) != 5 || m.ByTop[4].K != 100 || m.ByTop[4].Precision < .4 {
 				t.Errorf("%s->%s: %+v", r.From, r.To, m.ByTop)
 			}

@@ -7,6 +7,8 @@ import (
 	"reflect"
 	"testing"
 
+	"github.com/fddhdb/fddhdb/model/fit"
+
 	"github.com/fddhdb/fddhdb/db"
 	"github.com/fddhdb/fddhdb/db/internal/dbkit"
 	"github.com/fddhdb/fddhdb/internal/synth"
@@ -39,7 +41,7 @@ func TestEvaluateTraining(t *testing.T) {
 	e.Truth = append(e.Truth, nil)
 
 	options := func(seed uint64, method model.Method) db.TrainOptions {
-		return db.TrainOptions{Rows: 120, Options: model.Options{
+		return db.TrainOptions{Rows: 120, Options: fit.Options{
 			Bits: 32, Seed: seed, Method: method, Delta: math.Inf(1), Anchors: 60,
 		}}
 	}
@@ -110,7 +112,7 @@ func TestEvaluateTrainingErrors(t *testing.T) {
 	putAll(t, c, all)
 	e := db.Evaluation{Queries: map[string][][]float32{"text": {all[0].Vectors["text"]}}, Labels: [][]string{all[0].Labels}}
 	cancelled, cancel := context.WithCancel(ctx)
-	if _, _, err := c.EvaluateTraining(cancelled, db.TrainOptions{Options: model.Options{Progress: func(string, int64, int64) { cancel() }}}, e); !errors.Is(err, context.Canceled) {
+	if _, _, err := c.EvaluateTraining(cancelled, db.TrainOptions{Options: fit.Options{Progress: func(string, int64, int64) { cancel() }}}, e); !errors.Is(err, context.Canceled) {
 		t.Errorf("cancelled: %v", err)
 	}
 	given, err := d.CreateCollection(ctx, "codes", db.Schema{Bits: 16})
@@ -124,7 +126,7 @@ func TestEvaluateTrainingErrors(t *testing.T) {
 	}{
 		"codes only":   {given, db.TrainOptions{}, db.Evaluation{Queries: map[string][][]float32{"text": {}}}},
 		"rows":         {c, db.TrainOptions{Rows: -1}, e},
-		"bits":         {c, db.TrainOptions{Options: model.Options{Bits: 7}}, e},
+		"bits":         {c, db.TrainOptions{Options: fit.Options{Bits: 7}}, e},
 		"no queries":   {c, db.TrainOptions{}, db.Evaluation{}},
 		"labels":       {c, db.TrainOptions{}, db.Evaluation{Queries: e.Queries}},
 		"query vector": {c, db.TrainOptions{}, db.Evaluation{Queries: map[string][][]float32{"text": {{1}}}, Labels: e.Labels}},

@@ -15,6 +15,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/fddhdb/fddhdb/model/fit"
+
 	"github.com/cockroachdb/pebble/v2/vfs"
 
 	"github.com/fddhdb/fddhdb/db"
@@ -23,7 +25,6 @@ import (
 	"github.com/fddhdb/fddhdb/db/internal/signal"
 	"github.com/fddhdb/fddhdb/internal/synth"
 	"github.com/fddhdb/fddhdb/internal/testfs"
-	"github.com/fddhdb/fddhdb/model"
 )
 
 // heard collects events, in the order in which they come.
@@ -88,7 +89,7 @@ func TestEvents(t *testing.T) {
 	}
 	items := dbkit.Pairs(80, synth.Config{})
 	putAll(t, c, items[:60])
-	opt := db.TrainOptions{Options: model.Options{Bits: 16, Anchors: 10}}
+	opt := db.TrainOptions{Options: fit.Options{Bits: 16, Anchors: 10}}
 	first := dbkit.MustTrain(t, c, opt)
 	putAll(t, c, items[60:])
 	update, err := c.Update(ctx, db.UpdateOptions{})
@@ -124,7 +125,7 @@ func TestEvents(t *testing.T) {
 	if _, err := c.Train(cancelled, opt); !errors.Is(err, context.Canceled) {
 		t.Fatal(err)
 	}
-	if _, err := c.Train(ctx, db.TrainOptions{Options: model.Options{Bits: 7}}); err == nil {
+	if _, err := c.Train(ctx, db.TrainOptions{Options: fit.Options{Bits: 7}}); err == nil {
 		t.Fatal("trained with 7 bits")
 	}
 	if _, err := db.Restore(ctx, repo, "again", &db.Options{FS: db.OptionsOf(d).FS, EventListener: h.listen}, db.RestoreOptions{}); err != nil {
@@ -422,7 +423,7 @@ func TestEventsInTheBackground(t *testing.T) {
 	}
 	items := dbkit.Pairs(80, synth.Config{})
 	putAll(t, c, items[:60])
-	dbkit.MustTrain(t, c, db.TrainOptions{Options: model.Options{Bits: 16, Anchors: 10}})
+	dbkit.MustTrain(t, c, db.TrainOptions{Options: fit.Options{Bits: 16, Anchors: 10}})
 	putAll(t, c, items[60:])
 	select {
 	case e := <-done:
@@ -513,7 +514,7 @@ func TestEventsOfInterruptions(t *testing.T) {
 		t.Fatal(err)
 	}
 	putAll(t, c, dbkit.Pairs(500, synth.Config{}))
-	training := db.TrainOptions{Options: model.Options{Bits: 16, Anchors: 10}}
+	training := db.TrainOptions{Options: fit.Options{Bits: 16, Anchors: 10}}
 	dbkit.MustTrain(t, c, training)
 	interrupted := func(f func(ctx context.Context, stop func()) error) {
 		t.Helper()

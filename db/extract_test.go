@@ -14,6 +14,8 @@ import (
 	"sync"
 	"testing"
 
+	"github.com/fddhdb/fddhdb/model/fit"
+
 	"github.com/cockroachdb/pebble/v2/vfs"
 	"github.com/google/go-cmp/cmp"
 
@@ -40,7 +42,7 @@ func manyKinds(t testing.TB, opts *db.Options) *db.DB {
 	}
 	items := dbkit.Bags(t, 3, 60)
 	putAll(t, news, items)
-	dbkit.MustTrain(t, news, db.TrainOptions{Options: model.Options{Bits: 24, Anchors: 12}})
+	dbkit.MustTrain(t, news, db.TrainOptions{Options: fit.Options{Bits: 24, Anchors: 12}})
 	putAll(t, news, items[:9])
 	for i, it := range items[40:] {
 		it.Labels = []string{fmt.Sprint("new", i%2)}
@@ -293,7 +295,7 @@ func TestCheckpointAnswersTheSame(t *testing.T) {
 				} else {
 					putAll(t, c, like[name][10:20])
 					dbkit.MustUpdate(t, c, db.UpdateOptions{})
-					dbkit.MustTrain(t, c, db.TrainOptions{Options: model.Options{Bits: 16, Anchors: 5}})
+					dbkit.MustTrain(t, c, db.TrainOptions{Options: fit.Options{Bits: 16, Anchors: 5}})
 				}
 				next := dbkit.MustCollection(t, d, name)
 				a, _ := db.State(is).Current.Load().Collections.Get(db.Inside(c).ID)
@@ -400,7 +402,7 @@ func TestExtractHoldsNothingElse(t *testing.T) {
 		vector := string(record.AppendVector(nil, model.Dense(it.Vectors["image"])))
 		secrets = append(secrets, told{name + " vector", vector[1:], func(o db.CheckpointOptions) bool { return in(o) && !o.IndexOnly }})
 		putAll(t, c, items)
-		dbkit.MustTrain(t, c, db.TrainOptions{Options: model.Options{Bits: 16, Anchors: 10}})
+		dbkit.MustTrain(t, c, db.TrainOptions{Options: fit.Options{Bits: 16, Anchors: 10}})
 		never := func(db.CheckpointOptions) bool { return false }
 		putAll(t, c, []*db.Item{{Key: "gone", Payload: []byte(tell(name+" deleted", 10*i+4, never))}, {Key: "was", Payload: []byte(tell(name+" replaced", 10*i+5, never))}})
 		if _, err := c.Delete(ctx, "gone"); err != nil {
@@ -472,7 +474,7 @@ func TestExtractWhileBuilding(t *testing.T) {
 	check("untrained")
 	for _, what := range []string{"trained", "trained again"} {
 		checked := false
-		_, err := c.Train(ctx, db.TrainOptions{Options: model.Options{Bits: 16, Anchors: 10, Progress: func(phase string, done, total int64) {
+		_, err := c.Train(ctx, db.TrainOptions{Options: fit.Options{Bits: 16, Anchors: 10, Progress: func(phase string, done, total int64) {
 			if phase == "encode" && !checked {
 				checked = true
 				check(what)

@@ -11,6 +11,8 @@ import (
 	"sync/atomic"
 	"testing"
 
+	"github.com/fddhdb/fddhdb/model/fit"
+
 	"github.com/cockroachdb/pebble/v2/vfs"
 	"github.com/cockroachdb/pebble/v2/vfs/errorfs"
 
@@ -360,7 +362,7 @@ func TestCrashKeepsWhatWasAcknowledged(t *testing.T) {
 			t.Fatal(err)
 		}
 		if i%25 == 24 {
-			space = dbkit.MustTrain(t, c, db.TrainOptions{Options: model.Options{}}).Space
+			space = dbkit.MustTrain(t, c, db.TrainOptions{Options: fit.Options{}}).Space
 		}
 		if i%7 == 0 || i%25 == 24 {
 			crashes = append(crashes, crash{mem.CrashClone(vfs.CrashCloneCfg{}), i + 1, space})
@@ -395,13 +397,13 @@ func TestTrainRefuses(t *testing.T) {
 		opt    db.TrainOptions
 		want   error
 	}{
-		"no items":          {func(items []*db.Item) { clear(items) }, db.TrainOptions{Options: model.Options{Method: model.MethodCCAITQ}}, model.ErrNoItems},
+		"no items":          {func(items []*db.Item) { clear(items) }, db.TrainOptions{Options: fit.Options{Method: model.MethodCCAITQ}}, fit.ErrNoItems},
 		"no labels":         {func(items []*db.Item) { relabel(items) }, db.TrainOptions{}, model.ErrNoLabels},
 		"one class":         {func(items []*db.Item) { relabel(items, "cat") }, db.TrainOptions{}, model.ErrOneClass},
-		"more than bits":    {func(items []*db.Item) { many(items) }, db.TrainOptions{Options: model.Options{Bits: 8}}, nil},
-		"too many anchors":  {nil, db.TrainOptions{Options: model.Options{Anchors: 7}}, nil},
-		"unknown modality":  {nil, db.TrainOptions{Options: model.Options{Gamma: map[string]float64{"smell": 1}}}, nil},
-		"bits":              {nil, db.TrainOptions{Options: model.Options{Bits: 12}}, nil},
+		"more than bits":    {func(items []*db.Item) { many(items) }, db.TrainOptions{Options: fit.Options{Bits: 8}}, nil},
+		"too many anchors":  {nil, db.TrainOptions{Options: fit.Options{Anchors: 7}}, nil},
+		"unknown modality":  {nil, db.TrainOptions{Options: fit.Options{Gamma: map[string]float64{"smell": 1}}}, nil},
+		"bits":              {nil, db.TrainOptions{Options: fit.Options{Bits: 12}}, nil},
 		"a negative number": {nil, db.TrainOptions{Rows: -1}, nil},
 	} {
 		t.Run(name, func(t *testing.T) {

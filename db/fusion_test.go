@@ -6,11 +6,12 @@ import (
 	"slices"
 	"testing"
 
+	"github.com/fddhdb/fddhdb/model/fit"
+
 	"github.com/fddhdb/fddhdb/codec"
 	"github.com/fddhdb/fddhdb/db"
 	"github.com/fddhdb/fddhdb/db/internal/dbkit"
 	"github.com/fddhdb/fddhdb/internal/synth"
-	"github.com/fddhdb/fddhdb/model"
 )
 
 // itemProjections returns the projections of an item by modality of the collection,
@@ -64,12 +65,12 @@ func TestUnlabelledItemsAreFused(t *testing.T) {
 			}
 			putAll(t, c, items[:200])
 			putAll(t, c, unlabelled[:20]) // which the training encodes
-			fusion, err := model.ParseFusion(tc.fusion)
+			fusion, err := fit.ParseFusion(tc.fusion)
 			if err != nil {
 				t.Fatal(err)
 			}
 			// A small gamma makes the noise loud.
-			training := dbkit.MustTrain(t, c, db.TrainOptions{Options: model.Options{
+			training := dbkit.MustTrain(t, c, db.TrainOptions{Options: fit.Options{
 				Bits: bits, Fusion: fusion, Gamma: map[string]float64{"image": 1e-5, "text": .1},
 			}})
 			putAll(t, c, unlabelled[20:40])

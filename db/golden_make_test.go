@@ -16,6 +16,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/fddhdb/fddhdb/model/fit"
+
 	"github.com/cockroachdb/pebble/v2/vfs"
 
 	"github.com/fddhdb/fddhdb/db"
@@ -70,12 +72,12 @@ func makeGolden(t *testing.T, mem *vfs.MemFS) {
 	})
 	items := goldenItems(100)
 	putAll(t, shared, items[:60])
-	dbkit.MustTrain(t, shared, db.TrainOptions{Options: model.Options{Bits: 16, Anchors: 12, Seed: 1}})
+	dbkit.MustTrain(t, shared, db.TrainOptions{Options: fit.Options{Bits: 16, Anchors: 12, Seed: 1}})
 	goldenPut(t, shared, items[55:70])
 	if _, err := shared.Update(ctx, db.UpdateOptions{}); err != nil {
 		t.Fatal(err)
 	}
-	dbkit.MustTrain(t, shared, db.TrainOptions{Options: model.Options{Bits: 32, Anchors: 12, Seed: 2}, Activate: true})
+	dbkit.MustTrain(t, shared, db.TrainOptions{Options: fit.Options{Bits: 32, Anchors: 12, Seed: 2}, Activate: true})
 	if err := shared.PinRevision(ctx, 1, 1, true); err != nil {
 		t.Fatal(err)
 	}
@@ -97,8 +99,8 @@ func makeGolden(t *testing.T, mem *vfs.MemFS) {
 	aims := goldenCollection(t, d, "aims", dbkit.PairsSchema)
 	few := dbkit.Pairs(80, synth.Config{Seed: 6, Classes: 12})
 	putAll(t, aims, few[:60])
-	dbkit.MustTrain(t, aims, db.TrainOptions{Options: model.Options{Bits: 16, Anchors: 10, Aim: model.AimCodes}})
-	dbkit.MustTrain(t, aims, db.TrainOptions{Options: model.Options{Bits: 8, Anchors: 10, LabelEmbedding: true}, Activate: true})
+	dbkit.MustTrain(t, aims, db.TrainOptions{Options: fit.Options{Bits: 16, Anchors: 10, Aim: model.AimCodes}})
+	dbkit.MustTrain(t, aims, db.TrainOptions{Options: fit.Options{Bits: 8, Anchors: 10, LabelEmbedding: true}, Activate: true})
 	goldenPut(t, aims, few[60:])
 	if _, err := aims.Update(ctx, db.UpdateOptions{}); err != nil {
 		t.Fatal(err)
@@ -126,16 +128,16 @@ func makeGolden(t *testing.T, mem *vfs.MemFS) {
 	for _, it := range dbkit.Pairs(50, synth.Config{Seed: 8}) {
 		goldenPut(t, learned, []*db.Item{it})
 	}
-	dbkit.MustTrain(t, learned, db.TrainOptions{Options: model.Options{Bits: 16, Anchors: 10}})
+	dbkit.MustTrain(t, learned, db.TrainOptions{Options: fit.Options{Bits: 16, Anchors: 10}})
 	// Codes without labels, by each method.
 	free := goldenCollection(t, d, "free", db.Schema{Modalities: []db.Modality{{Name: "e", Dim: 12}}, Fields: embeddedSchema.Fields})
 	goldenPut(t, free, embeddedItems(0, 40, 12, 1))
-	dbkit.MustTrain(t, free, db.TrainOptions{Options: model.Options{Method: model.MethodITQ, Bits: 24, Seed: 1}})
-	dbkit.MustTrain(t, free, db.TrainOptions{Options: model.Options{Method: model.MethodITQ, Bits: 8}, Activate: true})
+	dbkit.MustTrain(t, free, db.TrainOptions{Options: fit.Options{Method: model.MethodITQ, Bits: 24, Seed: 1}})
+	dbkit.MustTrain(t, free, db.TrainOptions{Options: fit.Options{Method: model.MethodITQ, Bits: 8}, Activate: true})
 	goldenPut(t, free, embeddedItems(40, 10, 12, 1))
 	paired := goldenCollection(t, d, "paired", pairedSchema)
 	goldenPut(t, paired, pairedItems(70))
-	dbkit.MustTrain(t, paired, db.TrainOptions{Options: model.Options{Method: model.MethodCCAITQ, Bits: 16}})
+	dbkit.MustTrain(t, paired, db.TrainOptions{Options: fit.Options{Method: model.MethodCCAITQ, Bits: 16}})
 
 	putMarks(t, d, "position", "1", "gone", "1", "log/1", "one")
 	putMarks(t, d, "position", "20", "gone", "")

@@ -6,10 +6,11 @@ import (
 	"fmt"
 	"testing"
 
+	"github.com/fddhdb/fddhdb/model/fit"
+
 	"github.com/fddhdb/fddhdb/db"
 	"github.com/fddhdb/fddhdb/db/internal/dbkit"
 	"github.com/fddhdb/fddhdb/internal/synth"
-	"github.com/fddhdb/fddhdb/model"
 )
 
 // TestMoreLabelsThanBits: refused with both numbers; with label embedding every item
@@ -25,8 +26,8 @@ func TestMoreLabelsThanBits(t *testing.T) {
 	}
 	items := dbkit.Pairs(300, synth.Config{Classes: 40, Noise: .1, Seed: 4})
 	putAll(t, c, items)
-	opt := db.TrainOptions{Options: model.Options{Bits: 16}}
-	var bits *model.BitsError
+	opt := db.TrainOptions{Options: fit.Options{Bits: 16}}
+	var bits *fit.BitsError
 	if _, err := c.Train(ctx, opt); !errors.Is(err, db.ErrInvalid) || !errors.As(err, &bits) || bits.Labels != 40 || bits.Bits != 16 {
 		t.Fatalf("%v", err)
 	}
@@ -119,7 +120,7 @@ func TestHardCollections(t *testing.T) {
 			items := dbkit.Pairs(60, synth.Config{Classes: 4, Seed: 1})
 			change(items)
 			putAll(t, c, items)
-			tr := dbkit.MustTrain(t, c, db.TrainOptions{Options: model.Options{Bits: 64}})
+			tr := dbkit.MustTrain(t, c, db.TrainOptions{Options: fit.Options{Bits: 64}})
 			if tr.Items < 40 || tr.DistinctCodes < 2 {
 				t.Errorf("%+v", tr)
 			}

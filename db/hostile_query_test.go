@@ -9,6 +9,8 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/fddhdb/fddhdb/model/fit"
+
 	"github.com/cockroachdb/pebble/v2/vfs"
 
 	"github.com/fddhdb/fddhdb/db"
@@ -44,7 +46,7 @@ func hostile(t *testing.T) (learned, codes *db.Collection) {
 		it.Fields = map[string]any{"year": i, "title": fmt.Sprint("t", i)}
 	}
 	putAll(t, c, items)
-	dbkit.MustTrain(t, c, db.TrainOptions{Options: model.Options{Bits: 32, Anchors: 20}})
+	dbkit.MustTrain(t, c, db.TrainOptions{Options: fit.Options{Bits: 32, Anchors: 20}})
 	if codes, err = d.CreateCollection(ctx, "codes", db.Schema{Bits: 16}); err != nil {
 		t.Fatal(err)
 	}
@@ -195,16 +197,16 @@ func TestHostileQueriesAreRefused(t *testing.T) {
 		"a radius below 0":  dbkit.Second(c.SearchRadius(ctx, db.Query{Key: "k1"}, math.MinInt)),
 		"a count below 0":   dbkit.Second(c.CountRadius(ctx, db.Query{Key: "k1"}, -1)),
 		"rows":              dbkit.Second(c.Train(ctx, db.TrainOptions{Rows: math.MinInt})),
-		"bits":              dbkit.Second(c.Train(ctx, db.TrainOptions{Options: model.Options{Bits: 1 << 40}})),
-		"anchors":           dbkit.Second(c.Train(ctx, db.TrainOptions{Options: model.Options{Anchors: 1e9}})),
-		"all anchors":       dbkit.Second(c.Train(ctx, db.TrainOptions{Options: model.Options{Anchors: math.MaxInt}})),
-		"anchors below 0":   dbkit.Second(c.Train(ctx, db.TrainOptions{Options: model.Options{Anchors: math.MinInt}})),
-		"sweeps":            dbkit.Second(c.Train(ctx, db.TrainOptions{Options: model.Options{Sweeps: 1e9}})),
-		"sweeps below 0":    dbkit.Second(c.Train(ctx, db.TrainOptions{Options: model.Options{Sweeps: -1}})),
-		"delta":             dbkit.Second(c.Train(ctx, db.TrainOptions{Options: model.Options{Delta: math.NaN()}})),
-		"gamma":             dbkit.Second(c.Train(ctx, db.TrainOptions{Options: model.Options{Gamma: map[string]float64{"text": math.Inf(1)}}})),
-		"a map":             dbkit.Second(c.Train(ctx, db.TrainOptions{Options: model.Options{Map: map[string]model.MapKind{"text": 200}}})),
-		"features":          dbkit.Second(c.Train(ctx, db.TrainOptions{Options: model.Options{Features: map[string]model.FeatureKind{"text": 200}}})),
+		"bits":              dbkit.Second(c.Train(ctx, db.TrainOptions{Options: fit.Options{Bits: 1 << 40}})),
+		"anchors":           dbkit.Second(c.Train(ctx, db.TrainOptions{Options: fit.Options{Anchors: 1e9}})),
+		"all anchors":       dbkit.Second(c.Train(ctx, db.TrainOptions{Options: fit.Options{Anchors: math.MaxInt}})),
+		"anchors below 0":   dbkit.Second(c.Train(ctx, db.TrainOptions{Options: fit.Options{Anchors: math.MinInt}})),
+		"sweeps":            dbkit.Second(c.Train(ctx, db.TrainOptions{Options: fit.Options{Sweeps: 1e9}})),
+		"sweeps below 0":    dbkit.Second(c.Train(ctx, db.TrainOptions{Options: fit.Options{Sweeps: -1}})),
+		"delta":             dbkit.Second(c.Train(ctx, db.TrainOptions{Options: fit.Options{Delta: math.NaN()}})),
+		"gamma":             dbkit.Second(c.Train(ctx, db.TrainOptions{Options: fit.Options{Gamma: map[string]float64{"text": math.Inf(1)}}})),
+		"a map":             dbkit.Second(c.Train(ctx, db.TrainOptions{Options: fit.Options{Map: map[string]model.MapKind{"text": 200}}})),
+		"features":          dbkit.Second(c.Train(ctx, db.TrainOptions{Options: fit.Options{Features: map[string]model.FeatureKind{"text": 200}}})),
 		"a teacher":         dbkit.Second(c.Update(ctx, db.UpdateOptions{Teacher: -5})),
 		"a rate":            dbkit.Second(c.Reindex(ctx, db.ReindexOptions{Rate: math.MinInt})),
 		"labels of queries": dbkit.Second(c.Evaluate(ctx, db.Evaluation{Labels: [][]string{{"a"}}, Top: math.MinInt})),

@@ -9,6 +9,8 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/fddhdb/fddhdb/model/fit"
+
 	"github.com/cockroachdb/pebble/v2/vfs"
 
 	"github.com/fddhdb/fddhdb/db"
@@ -22,7 +24,7 @@ import (
 func followers(t *testing.T, items []*db.Item) (from, to *db.Collection, opts *db.Options, d *db.DB) {
 	t.Helper()
 	_, from = openWith(t, vfs.NewMem(), dbkit.PairsSchema, items)
-	dbkit.MustTrain(t, from, db.TrainOptions{Options: model.Options{Bits: 24, Anchors: 20}})
+	dbkit.MustTrain(t, from, db.TrainOptions{Options: fit.Options{Bits: 24, Anchors: 20}})
 	backwards := slices.Clone(items)
 	slices.Reverse(backwards)
 	opts = &db.Options{FS: vfs.NewMem()}
@@ -165,9 +167,9 @@ func TestImportRevisionRefuses(t *testing.T) {
 	defer func() { dbkit.MustClose(t, d) }()
 	before := exported(t, from)
 	_, other := openWith(t, vfs.NewMem(), dbkit.PairsSchema, items[:100])
-	dbkit.MustTrain(t, other, db.TrainOptions{Options: model.Options{Bits: 24, Anchors: 20, Seed: 8}})
+	dbkit.MustTrain(t, other, db.TrainOptions{Options: fit.Options{Bits: 24, Anchors: 20, Seed: 8}})
 	_, free := openWith(t, vfs.NewMem(), dbkit.PairsSchema, items[:100])
-	dbkit.MustTrain(t, free, db.TrainOptions{Options: model.Options{Bits: 16, Method: model.MethodCCAITQ}})
+	dbkit.MustTrain(t, free, db.TrainOptions{Options: fit.Options{Bits: 16, Method: model.MethodCCAITQ}})
 	_, none := openWith(t, vfs.NewMem(), dbkit.PairsSchema, items[:10])
 	items[170].Labels = []string{"grown"}
 	putAll(t, from, items[150:])
@@ -212,7 +214,7 @@ func TestImportRevisionRefuses(t *testing.T) {
 func TestQueryByARevision(t *testing.T) {
 	items := modelItems(300, 5)
 	_, c := openWith(t, vfs.NewMem(), dbkit.PairsSchema, items[:150])
-	dbkit.MustTrain(t, c, db.TrainOptions{Options: model.Options{Bits: 16, Anchors: 20}})
+	dbkit.MustTrain(t, c, db.TrainOptions{Options: fit.Options{Bits: 16, Anchors: 20}})
 	q := db.Query{From: "image", Vector: items[1].Vectors["image"], K: 20, Rerank: db.RerankProjection, Where: "NOT label = 'later'"}
 	search := func(q db.Query) *db.Result {
 		t.Helper()

@@ -7,13 +7,14 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/fddhdb/fddhdb/model/fit"
+
 	"github.com/google/go-cmp/cmp"
 	"github.com/google/go-cmp/cmp/cmpopts"
 
 	"github.com/fddhdb/fddhdb/db"
 	"github.com/fddhdb/fddhdb/db/internal/dbkit"
 	"github.com/fddhdb/fddhdb/internal/synth"
-	"github.com/fddhdb/fddhdb/model"
 )
 
 // A handle in a space shows what the collection showed when the space was active.
@@ -64,9 +65,9 @@ func TestInSpace(t *testing.T) {
 		}
 		return s
 	}
-	dbkit.MustTrain(t, c, db.TrainOptions{Options: model.Options{Bits: 32}})
+	dbkit.MustTrain(t, c, db.TrainOptions{Options: fit.Options{Bits: 32}})
 	first := look(c)
-	dbkit.MustTrain(t, c, db.TrainOptions{Options: model.Options{Bits: 48, Seed: 3}})
+	dbkit.MustTrain(t, c, db.TrainOptions{Options: fit.Options{Bits: 48, Seed: 3}})
 	second := look(c)
 	if len(first.Code) != 4 || len(second.Code) != 6 {
 		t.Fatalf("codes of %d and %d bytes", len(first.Code), len(second.Code))
@@ -160,7 +161,7 @@ func TestUpdateInSpace(t *testing.T) {
 	items := dbkit.Pairs(120, synth.Config{})
 	putAll(t, c, items[:80])
 	for range 2 {
-		dbkit.MustTrain(t, c, db.TrainOptions{Options: model.Options{Bits: 16}})
+		dbkit.MustTrain(t, c, db.TrainOptions{Options: fit.Options{Bits: 16}})
 	}
 	strange := *items[5]
 	strange.Key, strange.Labels = "strange", []string{"never trained"}
@@ -244,7 +245,7 @@ func TestInSpaceThatIsBeingBuilt(t *testing.T) {
 		t.Errorf("before training: %v", err)
 	}
 	var busy error
-	if _, err := c.Train(ctx, db.TrainOptions{Options: model.Options{Bits: 16, Progress: func(phase string, _, _ int64) {
+	if _, err := c.Train(ctx, db.TrainOptions{Options: fit.Options{Bits: 16, Progress: func(phase string, _, _ int64) {
 		if phase == "encode" {
 			_, busy = c.InSpace(1)
 		}

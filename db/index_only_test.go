@@ -8,6 +8,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/fddhdb/fddhdb/model/fit"
+
 	"github.com/cockroachdb/pebble/v2"
 	"github.com/cockroachdb/pebble/v2/vfs"
 	"github.com/google/go-cmp/cmp"
@@ -18,7 +20,6 @@ import (
 	"github.com/fddhdb/fddhdb/db/internal/record"
 	"github.com/fddhdb/fddhdb/internal/oracle"
 	"github.com/fddhdb/fddhdb/internal/synth"
-	"github.com/fddhdb/fddhdb/model"
 )
 
 // indexOnlyOf makes an index-only copy of a database, and opens it.
@@ -153,7 +154,7 @@ func TestIndexOnlyCollection(t *testing.T) {
 		t.Fatal(err)
 	}
 	putAll(t, other, dbkit.Pairs(60, synth.Config{}))
-	dbkit.MustTrain(t, other, db.TrainOptions{Options: model.Options{Bits: 16, Anchors: 10}})
+	dbkit.MustTrain(t, other, db.TrainOptions{Options: fit.Options{Bits: 16, Anchors: 10}})
 	if err := is.Compact(ctx); err != nil {
 		t.Fatal(err)
 	}

@@ -5,6 +5,8 @@ import (
 	"sync/atomic"
 	"testing"
 
+	"github.com/fddhdb/fddhdb/model/fit"
+
 	"github.com/cockroachdb/pebble/v2/vfs"
 	"github.com/cockroachdb/pebble/v2/vfs/errorfs"
 
@@ -13,7 +15,6 @@ import (
 	"github.com/fddhdb/fddhdb/db/internal/state"
 	"github.com/fddhdb/fddhdb/internal/effort"
 	"github.com/fddhdb/fddhdb/internal/synth"
-	"github.com/fddhdb/fddhdb/model"
 )
 
 // life is what a database goes through while a change to its files fails: it
@@ -39,7 +40,7 @@ func life(fsys vfs.FS, items []*db.Item) (there, unknown []string, trained bool)
 				}
 			}
 			if round == 0 {
-				_, err := c.Train(ctx, db.TrainOptions{Options: model.Options{Bits: 16, Anchors: 5}})
+				_, err := c.Train(ctx, db.TrainOptions{Options: fit.Options{Bits: 16, Anchors: 5}})
 				trained = err == nil
 			}
 			db.State(d).Engine.DB.AsyncFlush() // so that tables and manifests are written, too

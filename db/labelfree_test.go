@@ -9,6 +9,8 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/fddhdb/fddhdb/model/fit"
+
 	"github.com/cockroachdb/pebble/v2/vfs"
 
 	"github.com/fddhdb/fddhdb/codec"
@@ -77,8 +79,8 @@ func TestLabelFreeKeepsVectors(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	training := dbkit.MustTrain(t, c, db.TrainOptions{Options: model.Options{Method: model.MethodITQ}})
-	if !training.Active || training.Items != 600 || training.TrainItems != 600 || training.Bits != model.DefaultLabelFreeBits {
+	training := dbkit.MustTrain(t, c, db.TrainOptions{Options: fit.Options{Method: model.MethodITQ}})
+	if !training.Active || training.Items != 600 || training.TrainItems != 600 || training.Bits != fit.DefaultLabelFreeBits {
 		t.Errorf("%+v", training)
 	}
 	after, err := c.SearchAll(ctx, queries)
@@ -102,7 +104,7 @@ func TestLabelFreeKeepsVectors(t *testing.T) {
 func TestLabelFreeCodes(t *testing.T) {
 	items, fs := pairedItems(500), vfs.NewMem()
 	d, c := openWith(t, fs, pairedSchema, items)
-	dbkit.MustTrain(t, c, db.TrainOptions{Options: model.Options{Method: model.MethodCCAITQ, Bits: 32}})
+	dbkit.MustTrain(t, c, db.TrainOptions{Options: fit.Options{Method: model.MethodCCAITQ, Bits: 32}})
 	x := items[3].Vectors["image"]
 	for _, of := range []struct {
 		q      db.Query
@@ -182,8 +184,8 @@ func TestLabelFreeSpaces(t *testing.T) {
 	}
 	items := embeddedItems(0, 400, 32, 1)
 	dbkit.PutAll(t, d, c, items[:300])
-	dbkit.MustTrain(t, c, db.TrainOptions{Options: model.Options{Method: model.MethodITQ, Bits: 40}})
-	dbkit.MustTrain(t, c, db.TrainOptions{Options: model.Options{Method: model.MethodITQ, Bits: 16}, Activate: true})
+	dbkit.MustTrain(t, c, db.TrainOptions{Options: fit.Options{Method: model.MethodITQ, Bits: 40}})
+	dbkit.MustTrain(t, c, db.TrainOptions{Options: fit.Options{Method: model.MethodITQ, Bits: 16}, Activate: true})
 	// Later items, with labels too, one by one and in bulk; changed and deleted ones.
 	for _, it := range items[300:320] {
 		it.Labels = []string{"late"}
@@ -277,7 +279,7 @@ func TestLabelFreeDrift(t *testing.T) {
 	if _, err := c.Drift(ctx); !errors.Is(err, db.ErrNoModel) {
 		t.Errorf("before the training: %v", err)
 	}
-	dbkit.MustTrain(t, c, db.TrainOptions{Options: model.Options{Method: model.MethodITQ, Bits: 64}})
+	dbkit.MustTrain(t, c, db.TrainOptions{Options: fit.Options{Method: model.MethodITQ, Bits: 64}})
 	if drift, err := c.Drift(ctx); drift != nil || err != nil {
 		t.Errorf("without later items: %+v, %v", drift, err)
 	}
@@ -360,7 +362,7 @@ func TestEvaluateNeighborsOfASharedSpace(t *testing.T) {
 		items = append(items, &db.Item{Key: fmt.Sprint(i), Vectors: map[string][]float32{[]string{"image", "text"}[i%2]: x}})
 	}
 	_, c := openWith(t, vfs.NewMem(), schema, items)
-	dbkit.MustTrain(t, c, db.TrainOptions{Options: model.Options{Method: model.MethodITQ, Bits: 24}})
+	dbkit.MustTrain(t, c, db.TrainOptions{Options: fit.Options{Method: model.MethodITQ, Bits: 24}})
 	e := db.NeighborEvaluation{Queries: map[string][][]float32{"image": synth.Embeddings(1000, 20, 16, 1)}, K: 5, Windows: []int{5, 30, 150}}
 	got, err := c.EvaluateNeighbors(ctx, e)
 	if err != nil || len(got) != 1 || got[0].Items != 150 {
@@ -393,7 +395,7 @@ func TestEvaluateNeighbors(t *testing.T) {
 	if _, err := c.EvaluateNeighbors(ctx, e); !errors.Is(err, db.ErrNoModel) {
 		t.Errorf("before the training: %v", err)
 	}
-	dbkit.MustTrain(t, c, db.TrainOptions{Options: model.Options{Method: model.MethodITQ, Bits: 24}})
+	dbkit.MustTrain(t, c, db.TrainOptions{Options: fit.Options{Method: model.MethodITQ, Bits: 24}})
 	got, err := c.EvaluateNeighbors(ctx, e)
 	if err != nil || len(got) != 1 || got[0].Modality != "e" || got[0].Queries != 20 || got[0].Items != 240 || got[0].K != 5 || len(got[0].Windows) != 3 {
 		t.Fatalf("%+v, %v", got, err)
@@ -427,7 +429,7 @@ func TestLabelFreeTraining(t *testing.T) {
 	if _, err := c.Train(ctx, db.TrainOptions{}); !errors.Is(err, db.ErrInvalid) || !errors.Is(err, model.ErrNoLabels) || !strings.Contains(err.Error(), "the method itq") {
 		t.Errorf("without a method: %v", err)
 	}
-	if training := dbkit.MustTrain(t, c, db.TrainOptions{Rows: 150, Options: model.Options{Method: model.MethodITQ, Bits: 16}}); training.TrainItems != 150 || training.Items != 200 {
+	if training := dbkit.MustTrain(t, c, db.TrainOptions{Rows: 150, Options: fit.Options{Method: model.MethodITQ, Bits: 16}}); training.TrainItems != 150 || training.Items != 200 {
 		t.Errorf("%+v", training)
 	}
 	for i, it := range items[:40] {
@@ -436,10 +438,10 @@ func TestLabelFreeTraining(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	if training := dbkit.MustTrain(t, c, db.TrainOptions{Options: model.Options{Bits: 16}}); training.Method != model.MethodLabels || training.TrainItems != 40 {
+	if training := dbkit.MustTrain(t, c, db.TrainOptions{Options: fit.Options{Bits: 16}}); training.Method != model.MethodLabels || training.TrainItems != 40 {
 		t.Errorf("%+v", training)
 	}
-	explicit := dbkit.MustTrain(t, c, db.TrainOptions{Options: model.Options{Method: model.MethodITQ, Bits: 16}})
+	explicit := dbkit.MustTrain(t, c, db.TrainOptions{Options: fit.Options{Method: model.MethodITQ, Bits: 16}})
 	if explicit.Method != model.MethodITQ || explicit.TrainItems != 200 {
 		t.Errorf("%+v", explicit)
 	}
@@ -452,12 +454,12 @@ func TestLabelFreeTraining(t *testing.T) {
 	if it := mustGet(t, in, "k0"); err != nil || !slices.Equal(it.Code, code) {
 		t.Errorf("the code of a labelled item is %x, that of its vector %x (%v)", it.Code, code, err)
 	}
-	_, err = c.Train(ctx, db.TrainOptions{Options: model.Options{Method: model.MethodITQ, Anchors: 5}})
+	_, err = c.Train(ctx, db.TrainOptions{Options: fit.Options{Method: model.MethodITQ, Anchors: 5}})
 	if !errors.Is(err, db.ErrInvalid) || !errors.Is(err, model.ErrOption) || !strings.Contains(err.Error(), "anchors") {
 		t.Errorf("anchors: %v", err)
 	}
 	_, empty := openWith(t, vfs.NewMem(), embeddedSchema, nil)
-	if _, err := empty.Train(ctx, db.TrainOptions{Options: model.Options{Method: model.MethodITQ}}); !errors.Is(err, db.ErrInvalid) || !strings.Contains(err.Error(), "no items to learn from") {
+	if _, err := empty.Train(ctx, db.TrainOptions{Options: fit.Options{Method: model.MethodITQ}}); !errors.Is(err, db.ErrInvalid) || !strings.Contains(err.Error(), "no items to learn from") {
 		t.Errorf("without items: %v", err)
 	}
 	apart := pairedItems(200)
@@ -465,7 +467,7 @@ func TestLabelFreeTraining(t *testing.T) {
 		delete(it.Vectors, []string{"image", "text"}[i%2])
 	}
 	_, unpaired := openWith(t, vfs.NewMem(), pairedSchema, apart)
-	if _, err := unpaired.Train(ctx, db.TrainOptions{Options: model.Options{Method: model.MethodCCAITQ}}); !errors.Is(err, model.ErrUnpaired) || !strings.Contains(err.Error(), "Put items that have both") {
+	if _, err := unpaired.Train(ctx, db.TrainOptions{Options: fit.Options{Method: model.MethodCCAITQ}}); !errors.Is(err, fit.ErrUnpaired) || !strings.Contains(err.Error(), "Put items that have both") {
 		t.Errorf("items of one modality each: %v", err)
 	}
 	// Where no item has one of the modalities, the rest is one space.
@@ -476,7 +478,7 @@ func TestLabelFreeTraining(t *testing.T) {
 		}
 	}
 	_, alone := openWith(t, vfs.NewMem(), pairedSchema, images)
-	training := dbkit.MustTrain(t, alone, db.TrainOptions{Options: model.Options{Method: model.MethodITQ}})
+	training := dbkit.MustTrain(t, alone, db.TrainOptions{Options: fit.Options{Method: model.MethodITQ}})
 	if !slices.Equal(training.LeftOut, []string{"text"}) {
 		t.Errorf("of images alone: left out %v", training.LeftOut)
 	}

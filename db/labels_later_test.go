@@ -6,6 +6,8 @@ import (
 	"slices"
 	"testing"
 
+	"github.com/fddhdb/fddhdb/model/fit"
+
 	"github.com/cockroachdb/pebble/v2/vfs"
 
 	"github.com/fddhdb/fddhdb/db"
@@ -23,7 +25,7 @@ func TestLabelsLater(t *testing.T) {
 	const n = 200
 	items, fs := pairedItems(n), vfs.NewMem()
 	d, c := openWith(t, fs, pairedSchema, items)
-	free := db.TrainOptions{Options: model.Options{Method: model.MethodCCAITQ, Bits: 16}}
+	free := db.TrainOptions{Options: fit.Options{Method: model.MethodCCAITQ, Bits: 16}}
 	if training := dbkit.MustTrain(t, c, free); !training.Active {
 		t.Fatalf("%+v", training)
 	}

@@ -5,13 +5,14 @@ import (
 	"fmt"
 	"testing"
 
+	"github.com/fddhdb/fddhdb/model/fit"
+
 	"github.com/google/go-cmp/cmp"
 	"github.com/google/go-cmp/cmp/cmpopts"
 
 	"github.com/fddhdb/fddhdb/db"
 	"github.com/fddhdb/fddhdb/db/internal/dbkit"
 	"github.com/fddhdb/fddhdb/internal/synth"
-	"github.com/fddhdb/fddhdb/model"
 )
 
 // SearchAll gives each query the answer that Search gives it, whatever the others
@@ -78,7 +79,7 @@ func TestSearchAllInLargeCodes(t *testing.T) {
 	d, c := dbkit.OpenPairs(t)
 	items := dbkit.Pairs(9000, synth.Config{Classes: 3, Noise: 2})
 	putAll(t, c, items)
-	dbkit.MustTrain(t, c, db.TrainOptions{Options: model.Options{Bits: 32, Anchors: 20}, Rows: 300})
+	dbkit.MustTrain(t, c, db.TrainOptions{Options: fit.Options{Bits: 32, Anchors: 20}, Rows: 300})
 	for range 2 { // the second time with the vectors, which the first search asks for
 		if err := d.WaitForIndex(ctx); err != nil {
 			t.Fatal(err)
@@ -111,7 +112,7 @@ func TestSearchAllInEveryOrder(t *testing.T) {
 		it.Labels = nil
 	}
 	putAll(t, c, items)
-	dbkit.MustTrain(t, c, db.TrainOptions{Options: model.Options{Bits: 32}})
+	dbkit.MustTrain(t, c, db.TrainOptions{Options: fit.Options{Bits: 32}})
 	var queries []db.Query
 	for i := range 40 {
 		queries = append(queries, db.Query{From: "text", Vector: items[i].Vectors["text"], Rerank: db.Rerank(i) % (db.RerankAsymmetric + 1), Plan: db.Plan(i / 4 % 6), K: 1 + i})

@@ -12,6 +12,8 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/fddhdb/fddhdb/model/fit"
+
 	"github.com/cockroachdb/pebble/v2/vfs"
 
 	"github.com/fddhdb/fddhdb/codec"
@@ -20,7 +22,6 @@ import (
 	"github.com/fddhdb/fddhdb/db/internal/record"
 	"github.com/fddhdb/fddhdb/internal/effort"
 	"github.com/fddhdb/fddhdb/internal/synth"
-	"github.com/fddhdb/fddhdb/model"
 )
 
 // plainMetric is what a metric makes of two dense vectors: where it puts them, and what hits say.
@@ -552,7 +553,7 @@ func TestMetricsAreStored(t *testing.T) {
 			t.Fatal(err)
 		}
 		putAll(t, c, dbkit.Pairs(60, synth.Config{}))
-		dbkit.MustTrain(t, c, db.TrainOptions{Options: model.Options{Bits: 16}})
+		dbkit.MustTrain(t, c, db.TrainOptions{Options: fit.Options{Bits: 16}})
 		want := dbkit.MustSchema(t, c)
 		key := codec.CollectionKey(codec.KindCollection, 1)
 		is := indexOnlyOf(t, d, opts)

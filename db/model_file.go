@@ -8,6 +8,9 @@ import (
 	"io"
 	"log/slog"
 
+	"github.com/fddhdb/fddhdb/model/fit"
+
+	"github.com/fddhdb/fddhdb/codec"
 	"github.com/fddhdb/fddhdb/db/event"
 	"github.com/fddhdb/fddhdb/db/fault"
 	"github.com/fddhdb/fddhdb/db/internal/learn"
@@ -15,14 +18,13 @@ import (
 	"github.com/fddhdb/fddhdb/db/internal/spaces"
 	"github.com/fddhdb/fddhdb/db/internal/state"
 	"github.com/fddhdb/fddhdb/db/internal/work"
-	"github.com/fddhdb/fddhdb/model"
 )
 
 // maxModelFile bounds what ImportModel reads: a commit holds no larger model.
 const maxModelFile = 3 << 30
 
 // ExportModel writes the model of the active space, or of that of the handle (InSpace), as it is after
-// the updates so far, in the form of model.File: for ImportModel into another collection, or for a program
+// the updates so far, in the form of fit.File: for ImportModel into another collection, or for a program
 // that encodes with it. Labels go by name. The bytes are a function of the model and of how it was trained: two
 // trainings that are equal in all but their times and memory give the same. ErrNoModel: nothing is trained, or
 // items bring their codes.
@@ -42,7 +44,7 @@ func (c *Collection) ExportModel(ctx context.Context, w io.Writer) error {
 		if err != nil {
 			return nil, err
 		}
-		var report model.Report
+		var report fit.Report
 		if len(stored) > 0 {
 			if err := json.Unmarshal(stored, &report); err != nil {
 				return nil, fault.Corrupt(err, "report of space %d", sp.ID)
@@ -56,7 +58,7 @@ func (c *Collection) ExportModel(ctx context.Context, w io.Writer) error {
 			}
 			labels = append(labels, name)
 		}
-		f, err := model.NewFile(sp.Learned, labels, &report)
+		f, err := fit.NewFile(sp.Learned, labels, &report)
 		if err != nil {
 			return nil, fault.Invalid("the model of space %d of collection %q: %w", sp.ID, cv.Name, err)
 		}
@@ -95,7 +97,7 @@ type ImportModelOptions struct {
 //
 // It costs the time of encoding the items, and reads all of r, up to 3 GiB, into memory. Errors: ErrInvalid if
 // these bytes are no model file, or a damaged one, or if the collection lacks a modality of the model;
-// *model.FormatError if it is of another format; ErrBusy while another space is being founded or built.
+// *codec.FormatError if it is of another format; ErrBusy while another space is being founded or built.
 // After an error the collection is as it was, but for ids that the labels have then, which no call shows.
 func (c *Collection) ImportModel(ctx context.Context, r io.Reader, opt ImportModelOptions) (*Training, error) {
 	if err := ctx.Err(); err != nil {
@@ -149,7 +151,7 @@ type ImportRevisionOptions struct {
 //
 // It reads all of r, up to 3 GiB, into memory. Errors: ErrInvalid if these bytes are no model file, or a damaged one,
 // or if the model is no revision of that of the space, or lacks labels that have grown here; ErrExists if
-// ImportRevisionOptions.Revision is not greater than the present revision; *model.FormatError if the file
+// ImportRevisionOptions.Revision is not greater than the present revision; *codec.FormatError if the file
 // is of another format; ErrNoModel, ErrNotFound and ErrBusy as from Update. After an error, too, the labels of the model
 // may have ids, which no call shows.
 func (c *Collection) ImportRevision(ctx context.Context, r io.Reader, opt ImportRevisionOptions) (*Update, error) {
@@ -176,7 +178,7 @@ func (c *Collection) ImportRevision(ctx context.Context, r io.Reader, opt Import
 }
 
 // readModelFile reads a model file.
-func readModelFile(r io.Reader) (*model.File, error) {
+func readModelFile(r io.Reader) (*fit.File, error) {
 	if r == nil {
 		return nil, fault.Invalid("no model file")
 	}
@@ -187,8 +189,8 @@ func readModelFile(r io.Reader) (*model.File, error) {
 	if len(b) > maxModelFile {
 		return nil, fault.Invalid("a model file of more than %d bytes", maxModelFile)
 	}
-	f, err := model.UnmarshalFile(b)
-	var newer *model.FormatError
+	f, err := fit.UnmarshalFile(b)
+	var newer *codec.FormatError
 	if err != nil && !errors.As(err, &newer) {
 		return nil, fault.Invalid("it is no model file, or a damaged one: %s", fault.Problem(err))
 	}
@@ -196,7 +198,7 @@ func readModelFile(r io.Reader) (*model.File, error) {
 }
 
 // takesModel checks that the model suits the collection, and gives its labels ids.
-func (c *Collection) takesModel(ctx context.Context, f *model.File) error {
+func (c *Collection) takesModel(ctx context.Context, f *fit.File) error {
 	_, err := look(c, func(_ *state.View, cv *state.CollectionView) (struct{}, error) {
 		if cv.CodesOnly() {
 			return struct{}{}, fault.Invalid("collection %q has no model: its items bring their codes", cv.Name)

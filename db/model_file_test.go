@@ -9,8 +9,11 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/fddhdb/fddhdb/model/fit"
+
 	"github.com/cockroachdb/pebble/v2/vfs"
 
+	"github.com/fddhdb/fddhdb/codec"
 	"github.com/fddhdb/fddhdb/db"
 	"github.com/fddhdb/fddhdb/db/dbtest"
 	"github.com/fddhdb/fddhdb/db/internal/dbkit"
@@ -71,10 +74,10 @@ func TestModelsTravel(t *testing.T) {
 	t.Parallel()
 	items := modelItems(200, 3)
 	for name, opt := range map[string]db.TrainOptions{
-		"shared": {Options: model.Options{Bits: 16, Anchors: 20}},
-		"target": {Options: model.Options{Bits: 24, Anchors: 20}},
-		"codes":  {Options: model.Options{Bits: 16, Anchors: 20, Aim: model.AimCodes}},
-		"free":   {Options: model.Options{Bits: 16, Method: model.MethodCCAITQ}},
+		"shared": {Options: fit.Options{Bits: 16, Anchors: 20}},
+		"target": {Options: fit.Options{Bits: 24, Anchors: 20}},
+		"codes":  {Options: fit.Options{Bits: 16, Anchors: 20, Aim: model.AimCodes}},
+		"free":   {Options: fit.Options{Bits: 16, Method: model.MethodCCAITQ}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			_, from := openWith(t, vfs.NewMem(), dbkit.PairsSchema, items[:150])
@@ -126,7 +129,7 @@ func TestModelsTravel(t *testing.T) {
 // model of a file has the same model.
 func TestModelFilesAreEqual(t *testing.T) {
 	items := modelItems(120, 4)
-	opt := db.TrainOptions{Options: model.Options{Bits: 16, Anchors: 20, Seed: 5}}
+	opt := db.TrainOptions{Options: fit.Options{Bits: 16, Anchors: 20, Seed: 5}}
 	var files [][]byte
 	for range 2 {
 		_, c := openWith(t, vfs.NewMem(), dbkit.PairsSchema, items)
@@ -150,7 +153,7 @@ func TestModelFilesAreEqual(t *testing.T) {
 func TestImportedModelsLearn(t *testing.T) {
 	items := modelItems(300, 5)
 	_, from := openWith(t, vfs.NewMem(), dbkit.PairsSchema, items[:150])
-	dbkit.MustTrain(t, from, db.TrainOptions{Options: model.Options{Bits: 16, Anchors: 20}})
+	dbkit.MustTrain(t, from, db.TrainOptions{Options: fit.Options{Bits: 16, Anchors: 20}})
 	if _, err := from.MergeLabel(ctx, "class1", "class2"); err != nil {
 		t.Fatal(err)
 	}
@@ -159,7 +162,7 @@ func TestImportedModelsLearn(t *testing.T) {
 	}
 	file := exported(t, from)
 	d, to := openWith(t, vfs.NewMem(), dbkit.PairsSchema, items[150:])
-	dbkit.MustTrain(t, to, db.TrainOptions{Options: model.Options{Bits: 24, Anchors: 20}})
+	dbkit.MustTrain(t, to, db.TrainOptions{Options: fit.Options{Bits: 24, Anchors: 20}})
 	before := codeOrigins(t, to)
 	trained, err := to.ImportModel(ctx, bytes.NewReader(file), db.ImportModelOptions{})
 	if err != nil {
@@ -194,12 +197,12 @@ func TestImportModelRefuses(t *testing.T) {
 	if err := from.ExportModel(ctx, new(bytes.Buffer)); !errors.Is(err, db.ErrNoModel) {
 		t.Errorf("nothing is trained: %v", err)
 	}
-	dbkit.MustTrain(t, from, db.TrainOptions{Options: model.Options{Bits: 16, Anchors: 10}})
+	dbkit.MustTrain(t, from, db.TrainOptions{Options: fit.Options{Bits: 16, Anchors: 10}})
 	file := exported(t, from)
 	flipped, newer := bytes.Clone(file), bytes.Clone(file)
 	flipped[len(flipped)/2] ^= 1
 	newer[4] = 9
-	var format *model.FormatError
+	var format *codec.FormatError
 	ended, cancel := context.WithCancel(ctx)
 	cancel()
 	other := dbkit.PairsSchema

@@ -9,6 +9,8 @@ import (
 	"slices"
 	"testing"
 
+	"github.com/fddhdb/fddhdb/model/fit"
+
 	"github.com/RoaringBitmap/roaring/v2"
 	"github.com/cockroachdb/pebble/v2/vfs"
 	"pgregory.net/rapid"
@@ -18,7 +20,6 @@ import (
 	"github.com/fddhdb/fddhdb/db/internal/state"
 	"github.com/fddhdb/fddhdb/internal/oracle"
 	"github.com/fddhdb/fddhdb/mih"
-	"github.com/fddhdb/fddhdb/model"
 )
 
 // However a query is asked and whichever plan answers it, the answer is the same:
@@ -484,8 +485,8 @@ func TestAllPlansAgreeOnLearnedCodes(t *testing.T) {
 					t.Fatal(err)
 				}
 			case "train":
-				opt := model.Options{Bits: 8, Anchors: 4, Seed: 1}
-				opt.Fusion = model.Fusion{Rule: model.FusionSum}
+				opt := fit.Options{Bits: 8, Anchors: 4, Seed: 1}
+				opt.Fusion = fit.Fusion{Rule: fit.FusionSum}
 				_, err := c.Train(ctx, db.TrainOptions{Options: opt})
 				trained = trained || err == nil
 			case "build":

@@ -7,13 +7,14 @@ import (
 	"sync/atomic"
 	"testing"
 
+	"github.com/fddhdb/fddhdb/model/fit"
+
 	"github.com/cockroachdb/pebble/v2/vfs"
 	"github.com/cockroachdb/pebble/v2/vfs/errorfs"
 
 	"github.com/fddhdb/fddhdb/db"
 	"github.com/fddhdb/fddhdb/db/internal/dbkit"
 	"github.com/fddhdb/fddhdb/internal/synth"
-	"github.com/fddhdb/fddhdb/model"
 )
 
 // breakable is a disk of which all changes fail while it is broken.
@@ -47,7 +48,7 @@ func TestFailedDatabase(t *testing.T) {
 		it.Fields = map[string]any{"year": i}
 	}
 	putAll(t, c, items[:50])
-	opt := db.TrainOptions{Options: model.Options{Bits: 16, Anchors: 10}}
+	opt := db.TrainOptions{Options: fit.Options{Bits: 16, Anchors: 10}}
 	dbkit.MustTrain(t, c, opt)
 	second2 := dbkit.MustTrain(t, c, opt).Space
 	before, err := c.Search(ctx, db.Query{Key: "k7", K: 50})
@@ -185,7 +186,7 @@ func TestFailureDuringLongWork(t *testing.T) {
 			items := dbkit.Pairs(60, synth.Config{})
 			putAll(t, c, items)
 			met := false
-			opt := db.TrainOptions{Options: model.Options{Bits: 16, Anchors: 10, Progress: func(now string, _, _ int64) {
+			opt := db.TrainOptions{Options: fit.Options{Bits: 16, Anchors: 10, Progress: func(now string, _, _ int64) {
 				if now == phase && !met {
 					met = true
 					broken.Store(true)
@@ -211,7 +212,7 @@ func TestFailureDuringLongWork(t *testing.T) {
 				t.Errorf("%d items, %v", n, err)
 			}
 			dbkit.CheckSound(t, d, "opened again")
-			_, err = c.Train(ctx, db.TrainOptions{Options: model.Options{Bits: 16, Anchors: 10}})
+			_, err = c.Train(ctx, db.TrainOptions{Options: fit.Options{Bits: 16, Anchors: 10}})
 			if errors.Is(err, db.ErrBusy) { // what the first one has learned is being completed
 				_, err = c.Reindex(ctx, db.ReindexOptions{})
 			}

@@ -8,10 +8,11 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/fddhdb/fddhdb/model/fit"
+
 	"github.com/fddhdb/fddhdb/db"
 	"github.com/fddhdb/fddhdb/db/internal/dbkit"
 	"github.com/fddhdb/fddhdb/internal/synth"
-	"github.com/fddhdb/fddhdb/model"
 )
 
 func TestSearchRefuses(t *testing.T) {
@@ -109,7 +110,7 @@ func TestProjectionsOrderTheItemsOfACode(t *testing.T) {
 	_, c := dbkit.OpenPairs(t)
 	items := dbkit.Pairs(200, synth.Config{Classes: 3, Noise: .5})
 	putAll(t, c, items)
-	dbkit.MustTrain(t, c, db.TrainOptions{Options: model.Options{Bits: 64}})
+	dbkit.MustTrain(t, c, db.TrainOptions{Options: fit.Options{Bits: 64}})
 	found := map[db.Rerank]int{}
 	for _, it := range items {
 		for _, order := range []db.Rerank{db.RerankProjection, db.RerankNone} {

@@ -13,6 +13,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/fddhdb/fddhdb/model/fit"
+
 	"github.com/cockroachdb/pebble/v2/vfs"
 	gocmp "github.com/google/go-cmp/cmp"
 
@@ -22,7 +24,6 @@ import (
 	"github.com/fddhdb/fddhdb/db/internal/store"
 	"github.com/fddhdb/fddhdb/internal/synth"
 	"github.com/fddhdb/fddhdb/internal/testfs"
-	"github.com/fddhdb/fddhdb/model"
 )
 
 // footprint is what there is of a folder: names, bytes and times.
@@ -67,7 +68,7 @@ func killedFolder(t testing.TB) (dir string, items []*db.Item) {
 		it.Fields = map[string]any{"year": i}
 	}
 	putAll(t, c, items[:280])
-	dbkit.MustTrain(t, c, db.TrainOptions{Options: model.Options{Bits: 16, Anchors: 10}})
+	dbkit.MustTrain(t, c, db.TrainOptions{Options: fit.Options{Bits: 16, Anchors: 10}})
 	for _, it := range items[280:] {
 		if _, err := c.Put(ctx, it); err != nil {
 			t.Fatal(err)

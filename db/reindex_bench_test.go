@@ -8,6 +8,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/fddhdb/fddhdb/model/fit"
+
 	"github.com/fddhdb/fddhdb/db"
 	"github.com/fddhdb/fddhdb/db/internal/dbkit"
 	"github.com/fddhdb/fddhdb/internal/synth"
@@ -46,7 +48,7 @@ func openStreams(b *testing.B, n int) (*db.DB, *db.Collection) {
 	return d, c
 }
 
-var streamOptions = db.TrainOptions{Options: model.Options{
+var streamOptions = db.TrainOptions{Options: fit.Options{
 	Bits: 128, Anchors: 800, Seed: 1,
 	Map: map[string]model.MapKind{"image": model.MapRBF, "text": model.MapRBF}, Gamma: map[string]float64{"image": .1, "text": .1},
 	Features: map[string]model.FeatureKind{"image": model.FeaturesRaw, "text": model.FeaturesRaw},

@@ -12,6 +12,8 @@ import (
 	"sync"
 	"testing"
 
+	"github.com/fddhdb/fddhdb/model/fit"
+
 	"github.com/cockroachdb/pebble/v2"
 	"github.com/cockroachdb/pebble/v2/vfs"
 	"github.com/cockroachdb/pebble/v2/vfs/errorfs"
@@ -165,7 +167,7 @@ func labelCodes(t testing.TB, c *db.Collection) map[string]string {
 	return codes
 }
 
-var smallTraining = db.TrainOptions{Options: model.Options{Bits: 32, Anchors: 20, Seed: 1}}
+var smallTraining = db.TrainOptions{Options: fit.Options{Bits: 32, Anchors: 20, Seed: 1}}
 
 // A world of items with codes of the first revision, and the second one.
 func revisedWorld(t testing.TB, items []*db.Item, opts *db.Options) (*db.DB, *db.Collection, map[string]string) {
@@ -781,7 +783,7 @@ func TestReindexAfterGrowingLabels(t *testing.T) {
 		t.Fatal(err)
 	}
 	m := inSpace(t, c, 2).Space.Learned
-	anew, err := m.Refit(s, nil)
+	anew, _, err := m.Refit(s, nil)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -8,6 +8,8 @@ import (
 	"math/rand/v2"
 	"testing"
 
+	"github.com/fddhdb/fddhdb/model/fit"
+
 	"github.com/cockroachdb/pebble/v2/vfs"
 
 	"github.com/fddhdb/fddhdb/db"
@@ -15,7 +17,6 @@ import (
 	"github.com/fddhdb/fddhdb/internal/effort"
 	"github.com/fddhdb/fddhdb/internal/seed"
 	"github.com/fddhdb/fddhdb/internal/synth"
-	"github.com/fddhdb/fddhdb/model"
 )
 
 // An entry is an operation of a log: a change, on condition of what is stored if it is conditional.
@@ -193,7 +194,7 @@ func TestReplayByAnyBatching(t *testing.T) {
 		t.Fatal(err)
 	}
 	dbkit.PutAll(t, d, c, dbkit.Pairs(120, synth.Config{Seed: 3}))
-	dbkit.MustTrain(t, c, db.TrainOptions{Options: model.Options{Bits: 32, Anchors: 20, Seed: 1}})
+	dbkit.MustTrain(t, c, db.TrainOptions{Options: fit.Options{Bits: 32, Anchors: 20, Seed: 1}})
 	dbkit.MustClose(t, d)
 
 	var want []byte

@@ -5,10 +5,11 @@ import (
 	"fmt"
 	"testing"
 
+	"github.com/fddhdb/fddhdb/model/fit"
+
 	"github.com/fddhdb/fddhdb/db"
 	"github.com/fddhdb/fddhdb/db/internal/dbkit"
 	"github.com/fddhdb/fddhdb/internal/synth"
-	"github.com/fddhdb/fddhdb/model"
 )
 
 // orderItems bounds the sets of BenchmarkOrder.
@@ -58,7 +59,7 @@ func BenchmarkOrder(b *testing.B) {
 				b.Fatal(err)
 			}
 		}
-		opt := model.Options{Bits: 64, Anchors: max(20, set.classes)}
+		opt := fit.Options{Bits: 64, Anchors: max(20, set.classes)}
 		if _, err := c.Train(ctx, db.TrainOptions{Options: opt, Rows: 10_000}); err != nil {
 			b.Fatal(err)
 		}
@@ -155,7 +156,7 @@ func BenchmarkVectorsInCodes(b *testing.B) {
 			b.Fatal(err)
 		}
 	}
-	if _, err := c.Train(ctx, db.TrainOptions{Options: model.Options{Bits: 64, Anchors: 20}, Rows: 4000}); err != nil {
+	if _, err := c.Train(ctx, db.TrainOptions{Options: fit.Options{Bits: 64, Anchors: 20}, Rows: 4000}); err != nil {
 		b.Fatal(err)
 	}
 	search := func(b *testing.B, order db.Rerank) {

@@ -7,6 +7,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/fddhdb/fddhdb/model/fit"
+
 	"github.com/cockroachdb/pebble/v2/vfs"
 
 	"github.com/fddhdb/fddhdb/db"
@@ -14,7 +16,6 @@ import (
 	"github.com/fddhdb/fddhdb/db/internal/dbkit"
 	"github.com/fddhdb/fddhdb/internal/effort"
 	"github.com/fddhdb/fddhdb/internal/synth"
-	"github.com/fddhdb/fddhdb/model"
 )
 
 // Loading what puts hits in order ends with any budget, stays within it, and does not begin again
@@ -40,7 +41,7 @@ func TestLoadingEndsWithAnyBudget(t *testing.T) {
 	}
 	dbkit.PutAll(t, d, c, items[:n])
 	for seed := range uint64(2) { // the second space stands by
-		dbkit.MustTrain(t, c, db.TrainOptions{Options: model.Options{Bits: 16, Anchors: 6, Seed: seed, Sweeps: 1}})
+		dbkit.MustTrain(t, c, db.TrainOptions{Options: fit.Options{Bits: 16, Anchors: 6, Seed: seed, Sweeps: 1}})
 	}
 	dbkit.MustClose(t, d)
 	for budget := int64(8_000); budget < 560_000; budget = budget*int64(effort.Of(9, 36))/8 + 1000 {
@@ -133,7 +134,7 @@ func TestBudgetHoldsWhereRowsGetVectors(t *testing.T) {
 		plain = append(plain, &db.Item{Key: it.Key, Labels: it.Labels})
 	}
 	dbkit.PutAll(t, d, c, taught)
-	dbkit.MustTrain(t, c, db.TrainOptions{Options: model.Options{Bits: 64, Anchors: 4}})
+	dbkit.MustTrain(t, c, db.TrainOptions{Options: fit.Options{Bits: 64, Anchors: 4}})
 	for _, items := range [][]*db.Item{plain, full} {
 		for _, it := range items { // one by one, as loading has no room for as many as a bulk load brings
 			if _, err := c.Put(ctx, it); err != nil {

@@ -7,11 +7,12 @@ import (
 	"slices"
 	"testing"
 
+	"github.com/fddhdb/fddhdb/model/fit"
+
 	"github.com/fddhdb/fddhdb/db"
 	"github.com/fddhdb/fddhdb/db/internal/dbkit"
 	"github.com/fddhdb/fddhdb/internal/oracle"
 	"github.com/fddhdb/fddhdb/internal/synth"
-	"github.com/fddhdb/fddhdb/model"
 )
 
 // openMixed makes a learned collection of labelled and unlabelled items, some of
@@ -36,7 +37,7 @@ func openMixedDB(t testing.TB, bits int) (d *db.DB, c *db.Collection, items []*d
 		}
 	}
 	putAll(t, c, items)
-	dbkit.MustTrain(t, c, db.TrainOptions{Options: model.Options{Bits: bits}})
+	dbkit.MustTrain(t, c, db.TrainOptions{Options: fit.Options{Bits: bits}})
 	return d, c, items
 }
 

@@ -9,11 +9,12 @@ import (
 	"slices"
 	"testing"
 
+	"github.com/fddhdb/fddhdb/model/fit"
+
 	"github.com/fddhdb/fddhdb/db"
 	"github.com/fddhdb/fddhdb/db/internal/dbkit"
 	"github.com/fddhdb/fddhdb/internal/seed"
 	"github.com/fddhdb/fddhdb/internal/synth"
-	"github.com/fddhdb/fddhdb/model"
 )
 
 // Distances counts what a scan finds at each distance, by every plan and order, filtered
@@ -81,7 +82,7 @@ func TestRunsDistances(t *testing.T) {
 func TestRunsDistancesByScore(t *testing.T) {
 	_, c := dbkit.OpenPairs(t)
 	putAll(t, c, dbkit.Pairs(120, synth.Config{Seed: 1, Noise: 1}))
-	if _, err := c.Train(t.Context(), db.TrainOptions{Options: model.Options{Bits: 16}}); err != nil {
+	if _, err := c.Train(t.Context(), db.TrainOptions{Options: fit.Options{Bits: 16}}); err != nil {
 		t.Fatal(err)
 	}
 	q := db.Query{From: "image", To: "text", Key: "k7"}

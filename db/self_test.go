@@ -7,10 +7,11 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/fddhdb/fddhdb/model/fit"
+
 	"github.com/fddhdb/fddhdb/db"
 	"github.com/fddhdb/fddhdb/db/internal/dbkit"
 	"github.com/fddhdb/fddhdb/internal/synth"
-	"github.com/fddhdb/fddhdb/model"
 )
 
 // keysOf returns the keys of hits.
@@ -96,7 +97,7 @@ func TestQueryByFeaturesOfAnItem(t *testing.T) {
 	_, c := dbkit.OpenPairs(t)
 	items := dbkit.Pairs(300, synth.Config{Seed: 3, Classes: 3, Missing: .2})
 	putAll(t, c, items)
-	dbkit.MustTrain(t, c, db.TrainOptions{Options: model.Options{Bits: 16, Anchors: 20}})
+	dbkit.MustTrain(t, c, db.TrainOptions{Options: fit.Options{Bits: 16, Anchors: 20}})
 	codes := map[string]string{}
 	for _, it := range dbkit.AllItems(t, c) {
 		codes[it.Key] = string(it.Code)

@@ -7,6 +7,8 @@ import (
 	"slices"
 	"testing"
 
+	"github.com/fddhdb/fddhdb/model/fit"
+
 	"github.com/cockroachdb/pebble/v2/vfs"
 	"github.com/google/go-cmp/cmp"
 	"github.com/google/go-cmp/cmp/cmpopts"
@@ -16,7 +18,6 @@ import (
 	"github.com/fddhdb/fddhdb/internal/effort"
 	"github.com/fddhdb/fddhdb/internal/oracle"
 	"github.com/fddhdb/fddhdb/internal/synth"
-	"github.com/fddhdb/fddhdb/model"
 )
 
 // cosine returns the cosine between two projections, 0 if one is nil.
@@ -143,7 +144,7 @@ func TestVectorsDecideWithinCodes(t *testing.T) {
 	d, c := dbkit.OpenPairs(t)
 	items := dbkit.Pairs(240, synth.Config{Classes: 4, Noise: 2})
 	putAll(t, c, items)
-	dbkit.MustTrain(t, c, db.TrainOptions{Options: model.Options{Bits: 16}})
+	dbkit.MustTrain(t, c, db.TrainOptions{Options: fit.Options{Bits: 16}})
 	for range 2 { // before the vectors are in memory, perhaps, and when they are
 		for _, of := range items[:20] {
 			x := of.Vectors["text"]

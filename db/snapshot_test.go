@@ -8,6 +8,8 @@ import (
 	"sync"
 	"testing"
 
+	"github.com/fddhdb/fddhdb/model/fit"
+
 	"github.com/cockroachdb/pebble/v2/vfs"
 
 	"github.com/fddhdb/fddhdb/db"
@@ -17,7 +19,6 @@ import (
 	"github.com/fddhdb/fddhdb/internal/oracle"
 	"github.com/fddhdb/fddhdb/internal/synth"
 	"github.com/fddhdb/fddhdb/mih"
-	"github.com/fddhdb/fddhdb/model"
 )
 
 // uses calls everything that reads a collection.
@@ -52,7 +53,7 @@ func TestSnapshotIsReadOnlyUntilItIsClosed(t *testing.T) {
 	d, c := dbkit.OpenPairs(t)
 	items := dbkit.Pairs(40, synth.Config{})
 	putAll(t, c, items)
-	dbkit.MustTrain(t, c, db.TrainOptions{Options: model.Options{Bits: 16}})
+	dbkit.MustTrain(t, c, db.TrainOptions{Options: fit.Options{Bits: 16}})
 	s, err := d.Snapshot()
 	if err != nil {
 		t.Fatal(err)
@@ -83,7 +84,7 @@ func TestSnapshotIsReadOnlyUntilItIsClosed(t *testing.T) {
 		}
 	}
 	// Everything goes on, and the snapshot stays.
-	dbkit.MustTrain(t, c, db.TrainOptions{Options: model.Options{Bits: 24}})
+	dbkit.MustTrain(t, c, db.TrainOptions{Options: fit.Options{Bits: 24}})
 	if _, err := c.Delete(ctx, "k1", "k2", "k3"); err != nil {
 		t.Fatal(err)
 	}
@@ -262,7 +263,7 @@ func TestSearchesDuringEverything(t *testing.T) {
 	d, c := dbkit.OpenPairs(t)
 	items := dbkit.Pairs(300, synth.Config{Classes: 5, Noise: 2})
 	putAll(t, c, items)
-	dbkit.MustTrain(t, c, db.TrainOptions{Options: model.Options{Bits: 16, Anchors: 10}})
+	dbkit.MustTrain(t, c, db.TrainOptions{Options: fit.Options{Bits: 16, Anchors: 10}})
 	codes, err := d.CreateCollection(ctx, "codes", db.Schema{Bits: 16})
 	if err != nil {
 		t.Fatal(err)
@@ -294,7 +295,7 @@ func TestSearchesDuringEverything(t *testing.T) {
 		if i%3 > 0 {
 			return nil
 		}
-		return dbkit.Second(c.Train(ctx, db.TrainOptions{Options: model.Options{Bits: 16, Anchors: 10}}))
+		return dbkit.Second(c.Train(ctx, db.TrainOptions{Options: fit.Options{Bits: 16, Anchors: 10}}))
 	})
 	write(func(i int) error {
 		if i%3 > 0 {

@@ -8,6 +8,8 @@ import (
 	"slices"
 	"testing"
 
+	"github.com/fddhdb/fddhdb/model/fit"
+
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/fddhdb/fddhdb/db"
@@ -23,7 +25,7 @@ import (
 func TestEncodeAllIsEncode(t *testing.T) {
 	_, c := dbkit.OpenPairs(t)
 	putAll(t, c, dbkit.Pairs(120, synth.Config{}))
-	dbkit.MustTrain(t, c, db.TrainOptions{Options: model.Options{Bits: 32}})
+	dbkit.MustTrain(t, c, db.TrainOptions{Options: fit.Options{Bits: 32}})
 	const n = 3*spaces.EncodeRun + 7
 	data := synth.Pairs(synth.Config{Items: n, Dims: []int{8, 5}, Missing: .3, Seed: 2})
 	vectors := make([][]model.Vector, n)

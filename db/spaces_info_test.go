@@ -8,6 +8,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/fddhdb/fddhdb/model/fit"
+
 	"github.com/cockroachdb/pebble/v2"
 	"github.com/google/go-cmp/cmp"
 
@@ -18,7 +20,6 @@ import (
 	"github.com/fddhdb/fddhdb/db/internal/spaces"
 	"github.com/fddhdb/fddhdb/db/internal/state"
 	"github.com/fddhdb/fddhdb/internal/synth"
-	"github.com/fddhdb/fddhdb/model"
 )
 
 func spacesOf(t testing.TB, c *db.Collection) []db.SpaceInfo {
@@ -55,7 +56,7 @@ func TestSpaces(t *testing.T) {
 	items := dbkit.ViewItems(150, 3)
 	putAll(t, c, items)
 	building := ""
-	first := dbkit.MustTrain(t, c, db.TrainOptions{Options: model.Options{Bits: 32, Anchors: 30, Progress: func(phase string, _, _ int64) {
+	first := dbkit.MustTrain(t, c, db.TrainOptions{Options: fit.Options{Bits: 32, Anchors: 30, Progress: func(phase string, _, _ int64) {
 		if phase == "encode" {
 			building = states(spacesOf(t, c))
 		}
@@ -145,7 +146,7 @@ func TestSpaces(t *testing.T) {
 	if got := states(spacesOf(t, c)); got != "1 standby previous 2 active " {
 		t.Errorf("activated: %s", got)
 	}
-	dbkit.MustTrain(t, c, db.TrainOptions{Options: model.Options{Bits: 16, Anchors: 20}})
+	dbkit.MustTrain(t, c, db.TrainOptions{Options: fit.Options{Bits: 16, Anchors: 20}})
 	if err := c.DropSpace(ctx, 1); err != nil {
 		t.Fatal(err)
 	}
@@ -197,7 +198,7 @@ func TestSpacesOfACodesOnlyCollection(t *testing.T) {
 func TestRevisionInfos(t *testing.T) {
 	_, c := dbkit.OpenPairs(t)
 	putAll(t, c, dbkit.Pairs(60, synth.Config{}))
-	dbkit.MustTrain(t, c, db.TrainOptions{Options: model.Options{Bits: 16, Anchors: 20}})
+	dbkit.MustTrain(t, c, db.TrainOptions{Options: fit.Options{Bits: 16, Anchors: 20}})
 	first := spacesOf(t, c)[0]
 	want := []db.RevisionInfo{first.Revisions[0], {
 		Revision: 3, Parent: 2, Created: spaces.Now(), Pinned: true, Teacher: "modality", Lead: "text", Reason: "because",

@@ -9,6 +9,8 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/fddhdb/fddhdb/model/fit"
+
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/fddhdb/fddhdb/codec"
@@ -150,7 +152,7 @@ func TestSparseIsDense(t *testing.T) {
 		}
 	}
 	train := func(c *db.Collection) (any, error) {
-		r, err := c.Train(ctx, db.TrainOptions{Options: model.Options{
+		r, err := c.Train(ctx, db.TrainOptions{Options: fit.Options{
 			Bits: 32, Anchors: 80, Map: map[string]model.MapKind{"text": model.MapRBF, "image": model.MapRBF}, Gamma: map[string]float64{"text": .1, "image": .1},
 		}})
 		if err != nil {

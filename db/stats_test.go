@@ -5,6 +5,8 @@ import (
 	"slices"
 	"testing"
 
+	"github.com/fddhdb/fddhdb/model/fit"
+
 	"github.com/google/go-cmp/cmp"
 	"pgregory.net/rapid"
 
@@ -12,7 +14,6 @@ import (
 	"github.com/fddhdb/fddhdb/db/internal/dbkit"
 	"github.com/fddhdb/fddhdb/db/internal/state"
 	"github.com/fddhdb/fddhdb/internal/synth"
-	"github.com/fddhdb/fddhdb/model"
 )
 
 func statsOf(t *testing.T, c *db.Collection) *db.CollectionStats {
@@ -37,8 +38,8 @@ func TestQueryDistances(t *testing.T) {
 		}
 	}
 	putAll(t, c, items)
-	dbkit.MustTrain(t, c, db.TrainOptions{Options: model.Options{Bits: 32, Anchors: 30}})
-	dbkit.MustTrain(t, c, db.TrainOptions{Options: model.Options{Bits: 64, Anchors: 30}})
+	dbkit.MustTrain(t, c, db.TrainOptions{Options: fit.Options{Bits: 32, Anchors: 30}})
+	dbkit.MustTrain(t, c, db.TrainOptions{Options: fit.Options{Bits: 64, Anchors: 30}})
 	if s := statsOf(t, c); s.QueryDistances != nil {
 		t.Errorf("before any search: %+v", s.QueryDistances)
 	}

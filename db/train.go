@@ -4,26 +4,27 @@ import (
 	"context"
 	"log/slog"
 
+	"github.com/fddhdb/fddhdb/model/fit"
+
 	"github.com/fddhdb/fddhdb/db/event"
 	"github.com/fddhdb/fddhdb/db/fault"
 	"github.com/fddhdb/fddhdb/db/internal/learn"
 	"github.com/fddhdb/fddhdb/db/internal/work"
-	"github.com/fddhdb/fddhdb/model"
 )
 
 // TrainOptions say how to train. Zero values mean the defaults of the model. The fields of
-// model.Options are its own, too: the bits of a code, anchors, maps, fusion, seed, memory and
+// fit.Options are its own, too: the bits of a code, anchors, maps, fusion, seed, memory and
 // others.
 //
 //	opt := db.TrainOptions{
-//		Options:  model.Options{Bits: 64, Anchors: 500, Seed: 1, Progress: show},
+//		Options:  fit.Options{Bits: 64, Anchors: 500, Seed: 1, Progress: show},
 //		Activate: true,
 //	}
 //
 // Progress hears the stages "scan", "moments" where a map needs them, "statistics" and
 // "encode", in items; and "choose", in steps, where maps or a fusion are chosen.
 type TrainOptions struct {
-	model.Options // see package model
+	fit.Options // see package model
 
 	// Rows, if positive, trains on the first so many labelled items only, or without
 	// labels on the first so many items. All items get codes.
@@ -50,10 +51,10 @@ type TrainOptions struct {
 // the new space, too. Writers wait while the space begins, some 200 ms for 500,000
 // labelled items, and for each block of codes that is stored, some tens of
 // milliseconds. Memory: some 20 MB for a block, bits/8 + 32 bytes a labelled item, and
-// what model.Train takes; where that is more than there is, nothing begins, and the error
-// also wraps a *model.MemoryError. A second training of the collection at the same time,
+// what fit.Train takes; where that is more than there is, nothing begins, and the error
+// also wraps a *fit.MemoryError. A second training of the collection at the same time,
 // or one while another space is being built, gives ErrBusy; one that cannot work with
-// what is stored gives an ErrInvalid that also wraps the error of model.Train.
+// what is stored gives an ErrInvalid that also wraps the error of fit.Train.
 func (c *Collection) Train(ctx context.Context, opt TrainOptions) (*Training, error) {
 	ctx, ended := work.Hearing(ctx, &opt.Progress)
 	defer ended()

@@ -4,11 +4,12 @@ import (
 	"errors"
 	"testing"
 
+	"github.com/fddhdb/fddhdb/model/fit"
+
 	"github.com/fddhdb/fddhdb/db"
 	"github.com/fddhdb/fddhdb/db/internal/dbkit"
 	"github.com/fddhdb/fddhdb/db/internal/learn"
 	"github.com/fddhdb/fddhdb/db/internal/state"
-	"github.com/fddhdb/fddhdb/model"
 )
 
 // A process that ended while it built a space is in nobody's way: the same training again
@@ -65,7 +66,7 @@ func TestTrainSettlesWhatAnotherProcessLeft(t *testing.T) {
 		}
 		return l.Foundation(ctx, v, cv, false)
 	})
-	if _, err := c.Train(ctx, db.TrainOptions{Options: model.Options{Bits: -8}}); !errors.Is(err, db.ErrInvalid) {
+	if _, err := c.Train(ctx, db.TrainOptions{Options: fit.Options{Bits: -8}}); !errors.Is(err, db.ErrInvalid) {
 		t.Errorf("an impossible training: %v", err)
 	}
 	if err := db.Read(c, func(_ *state.View, cv *state.CollectionView) error {

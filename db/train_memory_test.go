@@ -5,6 +5,8 @@ import (
 	"fmt"
 	"testing"
 
+	"github.com/fddhdb/fddhdb/model/fit"
+
 	"github.com/cockroachdb/pebble/v2/vfs"
 
 	"github.com/fddhdb/fddhdb/db"
@@ -30,9 +32,9 @@ func TestTrainingWithoutMemory(t *testing.T) {
 		})
 	}
 	putAll(t, c, items)
-	opt := db.TrainOptions{Options: model.Options{Bits: 16, MemoryBytes: 1 << 30, Map: map[string]model.MapKind{"text": model.MapLinear}}}
+	opt := db.TrainOptions{Options: fit.Options{Bits: 16, MemoryBytes: 1 << 30, Map: map[string]model.MapKind{"text": model.MapLinear}}}
 	_, err = c.Train(ctx, opt)
-	var memory *model.MemoryError
+	var memory *fit.MemoryError
 	if !errors.As(err, &memory) || !errors.Is(err, db.ErrInvalid) || memory.Modality != "text" || memory.Needed <= 1<<30 {
 		t.Fatalf("%v", err)
 	}

@@ -13,6 +13,8 @@ import (
 	"sync/atomic"
 	"testing"
 
+	"github.com/fddhdb/fddhdb/model/fit"
+
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/fddhdb/fddhdb/db"
@@ -29,7 +31,7 @@ func TestWritesDuringTraining(t *testing.T) {
 	items := dbkit.Pairs(200, synth.Config{Seed: 1})
 	putAll(t, c, items[:150])
 	var once [2]sync.Once
-	dbkit.MustTrain(t, c, db.TrainOptions{Options: model.Options{Bits: 32, Progress: func(phase string, _, _ int64) {
+	dbkit.MustTrain(t, c, db.TrainOptions{Options: fit.Options{Bits: 32, Progress: func(phase string, _, _ int64) {
 		i := 0
 		if phase == "encode" {
 			i = 1
@@ -106,7 +108,7 @@ func TestTrainingAgainReplacesTheSpace(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	second := dbkit.MustTrain(t, c, db.TrainOptions{Options: model.Options{Bits: 128, Method: model.MethodJoint}})
+	second := dbkit.MustTrain(t, c, db.TrainOptions{Options: fit.Options{Bits: 128, Method: model.MethodJoint}})
 	if second.Space != 2 || second.Bits != 128 || second.Items != 62 {
 		t.Errorf("second training: %+v", second)
 	}
@@ -151,7 +153,7 @@ func TestCancelledTrainingChangesNothing(t *testing.T) {
 	want := dbkit.AllItems(t, c)
 	for _, phase := range []string{"", "encode"} {
 		cctx, cancel := context.WithCancel(ctx)
-		_, err := c.Train(cctx, db.TrainOptions{Options: model.Options{Seed: 9, Progress: func(p string, _, _ int64) {
+		_, err := c.Train(cctx, db.TrainOptions{Options: fit.Options{Seed: 9, Progress: func(p string, _, _ int64) {
 			if phase == "" || p == phase {
 				cancel()
 			}
@@ -242,7 +244,7 @@ func TestPanicInACallbackEndsTheTraining(t *testing.T) {
 				t.Error("the panic is the caller's own and has to come back")
 			}
 		}()
-		c.Train(ctx, db.TrainOptions{Options: model.Options{Progress: func(phase string, _, _ int64) {
+		c.Train(ctx, db.TrainOptions{Options: fit.Options{Progress: func(phase string, _, _ int64) {
 			if phase == "encode" {
 				panic("mine")
 			}
@@ -258,7 +260,7 @@ func TestEverythingAtOnce(t *testing.T) {
 	d, c := dbkit.OpenPairs(t)
 	items := dbkit.Pairs(300, synth.Config{Seed: 2, Missing: .1})
 	putAll(t, c, items)
-	dbkit.MustTrain(t, c, db.TrainOptions{Options: model.Options{Bits: 32, Anchors: 20}})
+	dbkit.MustTrain(t, c, db.TrainOptions{Options: fit.Options{Bits: 32, Anchors: 20}})
 	var stop atomic.Bool
 	var wg sync.WaitGroup
 	loop := func(f func(i int) error) {
@@ -315,7 +317,7 @@ func TestEverythingAtOnce(t *testing.T) {
 		return err
 	})
 	for i := range effort.Of(4, 2) {
-		dbkit.MustTrain(t, c, db.TrainOptions{Options: model.Options{Bits: 32, Anchors: 20, Seed: uint64(i)}})
+		dbkit.MustTrain(t, c, db.TrainOptions{Options: fit.Options{Bits: 32, Anchors: 20, Seed: uint64(i)}})
 	}
 	stop.Store(true)
 	wg.Wait()
@@ -329,7 +331,7 @@ func TestTrainOptionsNameTheStages(t *testing.T) {
 	heard := map[string]bool{}
 	for _, opt := range []db.TrainOptions{
 		dbkit.TinyTraining(1),
-		{Options: model.Options{Bits: 16, Anchors: 6}}, // the defaults choose the rest
+		{Options: fit.Options{Bits: 16, Anchors: 6}}, // the defaults choose the rest
 	} {
 		opt.Progress = func(stage string, _, _ int64) { heard[stage] = true }
 		dbkit.MustTrain(t, c, opt)

@@ -6,10 +6,10 @@ import (
 	"github.com/fddhdb/fddhdb/model"
 )
 
-// TrainingModalities returns what model.TrainOver takes of a schema, for those that train on items of
+// TrainingModalities returns what fit.TrainOver takes of a schema, for those that train on items of
 // several databases, or of none: the modalities that some item to learn from has, as has says of their place
 // in the schema, their places, the names of the others, and the groups of those that share a space
-// (model.Options.Shared).
+// (fit.Options.Shared).
 func TrainingModalities(s Schema, has func(modality int) bool) (modalities []model.Modality, places []int, leftOut []string, shared [][]string) {
 	groups := map[string][]string{}
 	var spaces []string

@@ -8,6 +8,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/fddhdb/fddhdb/model/fit"
+
 	"github.com/fddhdb/fddhdb/db"
 	"github.com/fddhdb/fddhdb/db/internal/dbkit"
 	"github.com/fddhdb/fddhdb/internal/synth"
@@ -35,8 +37,8 @@ func streamed(b *testing.B, first, n int, opts *db.Options) (*db.DB, *db.Collect
 	}
 	putAll(b, c, items[:first])
 	modalities := []string{"image", "text"}
-	opt := model.Options{
-		Bits: 128, Anchors: 800, Fusion: model.Fusion{Rule: model.FusionSum}, Start: 1,
+	opt := fit.Options{
+		Bits: 128, Anchors: 800, Fusion: fit.Fusion{Rule: fit.FusionSum}, Start: 1,
 		Features: map[string]model.FeatureKind{}, Map: map[string]model.MapKind{}, Gamma: map[string]float64{},
 	}
 	for _, m := range modalities {

@@ -4,10 +4,11 @@ import (
 	"fmt"
 	"testing"
 
+	"github.com/fddhdb/fddhdb/model/fit"
+
 	"github.com/fddhdb/fddhdb/db"
 	"github.com/fddhdb/fddhdb/db/internal/dbkit"
 	"github.com/fddhdb/fddhdb/internal/synth"
-	"github.com/fddhdb/fddhdb/model"
 )
 
 // With two hundred labelled items there are enough both to judge by and to leave in the
@@ -40,7 +41,7 @@ func TestGuardOfFewLabelled(t *testing.T) {
 			items = append(items, it)
 		}
 		putAll(t, col, items[:200])
-		dbkit.MustTrain(t, col, db.TrainOptions{Options: model.Options{Bits: 32}})
+		dbkit.MustTrain(t, col, db.TrainOptions{Options: fit.Options{Bits: 32}})
 		for _, it := range items[200:] {
 			it.Labels = nil
 		}

@@ -9,6 +9,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/fddhdb/fddhdb/model/fit"
+
 	"github.com/cockroachdb/pebble/v2/vfs"
 
 	"github.com/fddhdb/fddhdb/codec"
@@ -100,7 +102,7 @@ func TestUpdateByLabels(t *testing.T) {
 	}
 	items := dbkit.Pairs(400, synth.Config{Seed: 4, Missing: .2})
 	putAll(t, c, items[:80])
-	opt := db.TrainOptions{Options: model.Options{Bits: 32, Anchors: 20}}
+	opt := db.TrainOptions{Options: fit.Options{Bits: 32, Anchors: 20}}
 	dbkit.MustTrain(t, c, opt)
 	checkStatistics(t, c, 0)
 	var crashes []*vfs.MemFS
@@ -160,7 +162,7 @@ func TestWritesDuringAnUpdate(t *testing.T) {
 	d, c := dbkit.OpenPairs(t)
 	items := dbkit.Pairs(300, synth.Config{Seed: 5})
 	putAll(t, c, items[:100])
-	dbkit.MustTrain(t, c, db.TrainOptions{Options: model.Options{Bits: 32, Anchors: 20}})
+	dbkit.MustTrain(t, c, db.TrainOptions{Options: fit.Options{Bits: 32, Anchors: 20}})
 	putAll(t, c, items[100:200])
 	written := false
 	u := dbkit.MustUpdate(t, c, db.UpdateOptions{Progress: func(stage string, done, total int64) {
@@ -194,7 +196,7 @@ func TestUpdateByProjections(t *testing.T) {
 		d, c := dbkit.OpenPairs(t)
 		items := dbkit.Pairs(500, synth.Config{Seed: 6, Missing: .1})
 		putAll(t, c, items[:200])
-		dbkit.MustTrain(t, c, db.TrainOptions{Options: model.Options{Bits: 32, Anchors: 20}})
+		dbkit.MustTrain(t, c, db.TrainOptions{Options: fit.Options{Bits: 32, Anchors: 20}})
 		for _, it := range items[200:] {
 			it.Labels = nil
 		}
@@ -247,7 +249,7 @@ func TestGrowLabels(t *testing.T) {
 	}
 	items := dbkit.Pairs(200, synth.Config{Seed: 7})
 	putAll(t, c, items[:150])
-	dbkit.MustTrain(t, c, db.TrainOptions{Options: model.Options{Bits: 16, Anchors: 20}})
+	dbkit.MustTrain(t, c, db.TrainOptions{Options: fit.Options{Bits: 16, Anchors: 20}})
 	for i := range 20 {
 		it := *items[5*i]
 		it.Labels = append(slices.Clone(it.Labels), "new")
@@ -368,7 +370,7 @@ func TestRevisionsAreKeptAndRestored(t *testing.T) {
 	w := newWorld(t, dbkit.PairsSchema, true)
 	items := dbkit.Pairs(400, synth.Config{Seed: 8})
 	w.put(items[:100])
-	dbkit.MustTrain(t, w.c, db.TrainOptions{Options: model.Options{Bits: 32, Anchors: 20}})
+	dbkit.MustTrain(t, w.c, db.TrainOptions{Options: fit.Options{Bits: 32, Anchors: 20}})
 	probe := db.Query{From: "image", Vector: items[390].Vectors["image"], To: "text", K: 5}
 	projection := map[uint32][]float64{}
 	for i := range 12 {
@@ -441,7 +443,7 @@ func TestUpdatesInTheBackground(t *testing.T) {
 		}
 		items := dbkit.Pairs(300, synth.Config{Seed: 9})
 		putAll(t, c, items[:100])
-		dbkit.MustTrain(t, c, db.TrainOptions{Options: model.Options{Bits: 32, Anchors: 20}})
+		dbkit.MustTrain(t, c, db.TrainOptions{Options: fit.Options{Bits: 32, Anchors: 20}})
 		putAll(t, c, items[100:])
 		eventually(t, "an update", func() bool { return activeSpace(t, c).Revision > 1 })
 		checkStatistics(t, c, 0)
@@ -455,7 +457,7 @@ func TestUpdateAfterRestoring(t *testing.T) {
 	_, c := dbkit.OpenPairs(t)
 	items := dbkit.Pairs(300, synth.Config{Seed: 10})
 	putAll(t, c, items[:200])
-	dbkit.MustTrain(t, c, db.TrainOptions{Options: model.Options{Bits: 32, Anchors: 20}})
+	dbkit.MustTrain(t, c, db.TrainOptions{Options: fit.Options{Bits: 32, Anchors: 20}})
 	for _, it := range items[200:] {
 		it.Labels = nil
 	}
@@ -474,7 +476,7 @@ func TestUpdateAfterRestoring(t *testing.T) {
 		if err != nil {
 			return err
 		}
-		want, err := cv.Space.Learned.Refit(statistics, nil)
+		want, _, err := cv.Space.Learned.Refit(statistics, nil)
 		if err != nil {
 			return err
 		}
@@ -501,7 +503,7 @@ func TestUpdateOfMany(t *testing.T) {
 	_, c := dbkit.OpenPairs(t)
 	items := dbkit.Pairs(learn.ManyPending+2000, synth.Config{Seed: 11})
 	putAll(t, c, items[:1000])
-	dbkit.MustTrain(t, c, db.TrainOptions{Options: model.Options{Bits: 16, Anchors: 10}})
+	dbkit.MustTrain(t, c, db.TrainOptions{Options: fit.Options{Bits: 16, Anchors: 10}})
 	want := 0
 	for i, it := range items[1000:] {
 		switch i % 3 {

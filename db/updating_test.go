@@ -7,6 +7,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/fddhdb/fddhdb/model/fit"
+
 	"github.com/cockroachdb/pebble/v2/vfs"
 
 	"github.com/fddhdb/fddhdb/db"
@@ -54,7 +56,7 @@ func TestWhatStartsAnUpdate(t *testing.T) {
 	}
 	items := dbkit.Pairs(200, synth.Config{Seed: 9})
 	putAll(t, c, items[:100])
-	dbkit.MustTrain(t, c, db.TrainOptions{Options: model.Options{Bits: 32, Anchors: 20}})
+	dbkit.MustTrain(t, c, db.TrainOptions{Options: fit.Options{Bits: 32, Anchors: 20}})
 	for i := range 3 { // fewer than that each time
 		putAll(t, c, items[100+30*i:130+30*i])
 		dbkit.MustClose(t, d)
@@ -84,7 +86,7 @@ func TestUpdatesThatRefuseAreNotRepeated(t *testing.T) {
 	}
 	items := dbkit.Pairs(201, synth.Config{Seed: 9})
 	putAll(t, c, items[:100])
-	dbkit.MustTrain(t, c, db.TrainOptions{Options: model.Options{Bits: 32, Anchors: 20}})
+	dbkit.MustTrain(t, c, db.TrainOptions{Options: fit.Options{Bits: 32, Anchors: 20}})
 	for _, it := range items[100:] {
 		it.Labels = nil
 	}
@@ -110,7 +112,7 @@ func TestItemsThatOneTeacherSkips(t *testing.T) {
 	_, c := dbkit.OpenPairs(t)
 	items := dbkit.Pairs(400, synth.Config{Seed: 9})
 	putAll(t, c, items[:200])
-	dbkit.MustTrain(t, c, db.TrainOptions{Options: model.Options{Bits: 32, Anchors: 20}})
+	dbkit.MustTrain(t, c, db.TrainOptions{Options: fit.Options{Bits: 32, Anchors: 20}})
 	for i, it := range items[200:] {
 		it.Labels = nil
 		delete(it.Vectors, []string{"image", "text"}[i%2])
@@ -129,7 +131,7 @@ func TestItemsThatOneTeacherSkips(t *testing.T) {
 func TestStatisticsThatHaveShrunk(t *testing.T) {
 	w := newWorld(t, dbkit.PairsSchema, true)
 	items := dbkit.Pairs(200, synth.Config{Seed: 9})
-	opt := model.Options{Bits: 32, Features: map[string]model.FeatureKind{}, Map: map[string]model.MapKind{}}
+	opt := fit.Options{Bits: 32, Features: map[string]model.FeatureKind{}, Map: map[string]model.MapKind{}}
 	for _, m := range dbkit.PairsSchema.Modalities {
 		opt.Features[m.Name], opt.Map[m.Name] = model.FeaturesRaw, model.MapLinear
 	}
@@ -161,7 +163,7 @@ func TestReindexEndsWhileItemsCome(t *testing.T) {
 	_, c := dbkit.OpenPairs(t)
 	items := dbkit.Pairs(400, synth.Config{Seed: 9})
 	putAll(t, c, items[:60])
-	dbkit.MustTrain(t, c, db.TrainOptions{Options: model.Options{Bits: 32, Anchors: 20}})
+	dbkit.MustTrain(t, c, db.TrainOptions{Options: fit.Options{Bits: 32, Anchors: 20}})
 	n := 0
 	r, err := c.Reindex(ctx, db.ReindexOptions{Rate: 200, Progress: func(_ string, done, total int64) {
 		if total != 60 || done > total {
@@ -205,7 +207,7 @@ func TestGrowingManyLabels(t *testing.T) {
 	_, c := dbkit.OpenPairs(t)
 	items := dbkit.Pairs(100, synth.Config{Seed: 9})
 	putAll(t, c, items)
-	dbkit.MustTrain(t, c, db.TrainOptions{Options: model.Options{Bits: 16, Anchors: 20}})
+	dbkit.MustTrain(t, c, db.TrainOptions{Options: fit.Options{Bits: 16, Anchors: 20}})
 	for i := range 500 {
 		it := *items[i%100]
 		it.Key, it.Labels = fmt.Sprint("n", i), []string{fmt.Sprint("label ", i)}

@@ -10,13 +10,14 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/fddhdb/fddhdb/model/fit"
+
 	"github.com/cockroachdb/pebble/v2/vfs"
 
 	"github.com/fddhdb/fddhdb/db"
 	"github.com/fddhdb/fddhdb/db/internal/dbkit"
 	"github.com/fddhdb/fddhdb/internal/effort"
 	"github.com/fddhdb/fddhdb/internal/synth"
-	"github.com/fddhdb/fddhdb/model"
 )
 
 // plainCosine is the cosine between two dense vectors, as a float32; 0 where one is zero.
@@ -327,7 +328,7 @@ func TestCursorOfBeforeTraining(t *testing.T) {
 	if err != nil || page.Next == "" {
 		t.Fatal(page, err)
 	}
-	dbkit.MustTrain(t, c, db.TrainOptions{Options: model.Options{Bits: 16}})
+	dbkit.MustTrain(t, c, db.TrainOptions{Options: fit.Options{Bits: 16}})
 	q.After = page.Next
 	if _, err := c.Search(ctx, q); !errors.Is(err, db.ErrInvalid) || !strings.Contains(err.Error(), "before the training") {
 		t.Error(err)

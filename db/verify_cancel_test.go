@@ -6,11 +6,12 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/fddhdb/fddhdb/model/fit"
+
 	"github.com/fddhdb/fddhdb/codec"
 	"github.com/fddhdb/fddhdb/db"
 	"github.com/fddhdb/fddhdb/db/internal/dbkit"
 	"github.com/fddhdb/fddhdb/internal/synth"
-	"github.com/fddhdb/fddhdb/model"
 )
 
 // The statistics of a space cost much a row, and few records hold what many rows have taught:
@@ -23,7 +24,7 @@ func TestVerifyCanBeCancelledInStatistics(t *testing.T) {
 		t.Fatal(err)
 	}
 	putAll(t, c, dbkit.Pairs(200, synth.Config{})) // one record of lessons
-	dbkit.MustTrain(t, c, db.TrainOptions{Options: model.Options{Bits: 32, Anchors: 20}})
+	dbkit.MustTrain(t, c, db.TrainOptions{Options: fit.Options{Bits: 32, Anchors: 20}})
 	var told []int64
 	verify := func(ctx context.Context, cancel func()) error {
 		told = nil

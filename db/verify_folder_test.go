@@ -8,12 +8,13 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/fddhdb/fddhdb/model/fit"
+
 	"github.com/fddhdb/fddhdb/codec"
 	"github.com/fddhdb/fddhdb/db"
 	"github.com/fddhdb/fddhdb/db/internal/dbkit"
 	"github.com/fddhdb/fddhdb/internal/effort"
 	"github.com/fddhdb/fddhdb/internal/synth"
-	"github.com/fddhdb/fddhdb/model"
 )
 
 // verifyFolder verifies a folder.
@@ -44,7 +45,7 @@ func folderOf(t testing.TB) (dir string, tables []string) {
 		it.Payload = bytes.Repeat([]byte{1, 2, 3, 4, 5, 7, 11}, 30)
 	}
 	putAll(t, c, items)
-	dbkit.MustTrain(t, c, db.TrainOptions{Options: model.Options{Bits: 32, Anchors: 20}})
+	dbkit.MustTrain(t, c, db.TrainOptions{Options: fit.Options{Bits: 32, Anchors: 20}})
 	if err := d.Compact(ctx); err != nil {
 		t.Fatal(err)
 	}

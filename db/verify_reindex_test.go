@@ -3,10 +3,11 @@ package db_test
 import (
 	"testing"
 
+	"github.com/fddhdb/fddhdb/model/fit"
+
 	"github.com/fddhdb/fddhdb/db"
 	"github.com/fddhdb/fddhdb/db/internal/dbkit"
 	"github.com/fddhdb/fddhdb/internal/synth"
-	"github.com/fddhdb/fddhdb/model"
 )
 
 // Nothing is found in a space that was made of the revision of another, while it is made
@@ -21,7 +22,7 @@ func TestVerifyReindexed(t *testing.T) {
 		}
 	}
 	putAll(t, c, items[:100])
-	dbkit.MustTrain(t, c, db.TrainOptions{Options: model.Options{Bits: 32, Anchors: 20}})
+	dbkit.MustTrain(t, c, db.TrainOptions{Options: fit.Options{Bits: 32, Anchors: 20}})
 	for i := range 3 {
 		putAll(t, c, items[100+40*i:140+40*i])
 		dbkit.MustUpdate(t, c, db.UpdateOptions{Teacher: db.TeacherSelf})

@@ -8,6 +8,8 @@ import (
 	"slices"
 	"testing"
 
+	"github.com/fddhdb/fddhdb/model/fit"
+
 	"github.com/cockroachdb/pebble/v2/vfs"
 
 	"github.com/fddhdb/fddhdb/db"
@@ -39,7 +41,7 @@ func TestVerifyBulkAndSparse(t *testing.T) {
 		it.Fields = map[string]any{"n": i * i, "s": fmt.Sprint(i)}
 	}
 	putAll(t, c, items[:300])
-	given := model.Options{ // nothing is chosen, which takes long for wide vectors
+	given := fit.Options{ // nothing is chosen, which takes long for wide vectors
 		Bits: 32, Anchors: 30,
 		Features: map[string]model.FeatureKind{"image": model.FeaturesRaw, "text": model.FeaturesRaw},
 		Map:      map[string]model.MapKind{"image": model.MapRBF, "text": model.MapRBF},
@@ -81,9 +83,9 @@ func TestVerifyWhileBuilding(t *testing.T) {
 	}
 	items := dbkit.Pairs(200, synth.Config{Missing: .1})
 	putAll(t, c, items[:150])
-	dbkit.MustTrain(t, c, db.TrainOptions{Options: model.Options{Bits: 16, Anchors: 20}})
+	dbkit.MustTrain(t, c, db.TrainOptions{Options: fit.Options{Bits: 16, Anchors: 20}})
 	var crashes []*vfs.MemFS
-	opt := db.TrainOptions{Activate: true, Options: model.Options{Bits: 24, Anchors: 20}}
+	opt := db.TrainOptions{Activate: true, Options: fit.Options{Bits: 24, Anchors: 20}}
 	opt.Progress = func(phase string, _, _ int64) {
 		if phase != "encode" || len(crashes) == 4 {
 			return
@@ -121,7 +123,7 @@ func TestVerifyRevisions(t *testing.T) {
 	}
 	items := dbkit.Pairs(300, synth.Config{Seed: 7, Missing: .1})
 	putAll(t, c, items[:100])
-	dbkit.MustTrain(t, c, db.TrainOptions{Options: model.Options{Bits: 16, Anchors: 20}})
+	dbkit.MustTrain(t, c, db.TrainOptions{Options: fit.Options{Bits: 16, Anchors: 20}})
 	for i := range 12 {
 		batch := items[100+10*i : 110+10*i]
 		for j, it := range batch {
@@ -169,7 +171,7 @@ func TestVerifyWhileWriting(t *testing.T) {
 	d, c := dbkit.OpenPairs(t)
 	items := dbkit.Pairs(400, synth.Config{})
 	putAll(t, c, items[:200])
-	dbkit.MustTrain(t, c, db.TrainOptions{Options: model.Options{Bits: 16, Anchors: 10}})
+	dbkit.MustTrain(t, c, db.TrainOptions{Options: fit.Options{Bits: 16, Anchors: 10}})
 	done := make(chan struct{})
 	go func() {
 		defer close(done)
@@ -241,7 +243,7 @@ func withoutCode(t testing.TB, d *db.DB) (*db.Collection, *db.Item) {
 		err := db.Inside(c).Do(ctx, 0, func(tx *state.Tx, s *state.CollectionState) error {
 			sp := s.SpaceByID(uint32(space))
 			m := sp.Learned
-			nothing, err := m.Refit(model.NewStatistics(m), nil)
+			nothing, _, err := m.Refit(model.NewStatistics(m), nil)
 			if err != nil {
 				return err
 			}

@@ -5,10 +5,11 @@ import (
 	"testing"
 	"time"
 
+	"github.com/fddhdb/fddhdb/model/fit"
+
 	"github.com/fddhdb/fddhdb/db"
 	"github.com/fddhdb/fddhdb/db/internal/dbkit"
 	"github.com/fddhdb/fddhdb/internal/synth"
-	"github.com/fddhdb/fddhdb/model"
 )
 
 // verified is a small database with all sorts of records: two learned collections, one of
@@ -35,7 +36,7 @@ func verified(t testing.TB, opts *db.Options) *db.DB {
 	}
 	putAll(t, c, items[:60])
 	dbkit.CheckSound(t, d, "before training")
-	opt := db.TrainOptions{Options: model.Options{Bits: 32, Anchors: 20}}
+	opt := db.TrainOptions{Options: fit.Options{Bits: 32, Anchors: 20}}
 	dbkit.MustTrain(t, c, opt)
 	dbkit.CheckSound(t, d, "trained")
 	putAll(t, c, items[60:90])
@@ -64,7 +65,7 @@ func verified(t testing.TB, opts *db.Options) *db.DB {
 		t.Fatal(err)
 	}
 	dbkit.CheckSound(t, d, "altered")
-	dbkit.MustTrain(t, c, db.TrainOptions{Options: model.Options{Bits: 24, Anchors: 15}})
+	dbkit.MustTrain(t, c, db.TrainOptions{Options: fit.Options{Bits: 24, Anchors: 15}})
 	putAll(t, c, items[20:30])
 	if _, err := c.Delete(ctx, "k33"); err != nil {
 		t.Fatal(err)

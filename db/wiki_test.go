@@ -7,6 +7,8 @@ import (
 	"strconv"
 	"testing"
 
+	"github.com/fddhdb/fddhdb/model/fit"
+
 	"github.com/fddhdb/fddhdb/codec/vecfile"
 	"github.com/fddhdb/fddhdb/db"
 	"github.com/fddhdb/fddhdb/db/internal/dbkit"
@@ -70,7 +72,7 @@ func openShared(t testing.TB, set string) *db.Collection {
 
 // authorsSettings are those of the authors' experiments.
 func authorsSettings(bits int, seed uint64) db.TrainOptions {
-	return db.TrainOptions{Options: model.Options{
+	return db.TrainOptions{Options: fit.Options{
 		Bits: bits, Seed: seed, Anchors: 800, Aim: model.AimCodes,
 		Features: map[string]model.FeatureKind{"image": model.FeaturesRaw, "text": model.FeaturesRaw},
 		Map:      map[string]model.MapKind{"image": model.MapRBF, "text": model.MapRBF},

@@ -5,10 +5,11 @@ import (
 	"math"
 	"slices"
 
-	"gonum.org/v1/gonum/floats"
-
 	"github.com/fddhdb/fddhdb/codec"
+	"github.com/fddhdb/fddhdb/model/internal/aims"
 	"github.com/fddhdb/fddhdb/model/internal/dense"
+	"github.com/fddhdb/fddhdb/model/internal/parallel"
+	"gonum.org/v1/gonum/floats"
 )
 
 // Aim says what the projections learn of a labelled item. The package comment says why
@@ -19,16 +20,16 @@ const (
 	AimAuto Aim = iota
 
 	// AimLabels: C J D y, where y is the vector of the item's labels, of length 1. J takes
-	// out what all classes share (labelSets.setCentre), by Options.Centre. D = diag((mean
+	// out what all classes share (labelSets.setCentre), by fit.Options.Centre. D = diag((mean
 	// count / n_l)^a) favours rare labels: n_l counts the items that have taught label l,
-	// once for each modality, those with m labels as 1/m, and a is Options.Prior.
+	// once for each modality, those with m labels as 1/m, and a is fit.Options.Prior.
 	AimLabels
 
 	// AimCodes: the code, sgn(C y), as published; J is the identity.
 	AimCodes
 
 	// AimWeighted: the code, times the mean weight of the item's labels in D. That is what
-	// AimLabels becomes if there are more labels than bits (Options.LabelEmbedding): the
+	// AimLabels becomes if there are more labels than bits (fit.Options.LabelEmbedding): the
 	// directions of so many labels are not at right angles.
 	AimWeighted
 )
@@ -58,42 +59,6 @@ func ParseAim(s string) (a Aim, err error) {
 	return a, nil
 }
 
-// checkAim checks the aim, the prior and the centre, and settles an aim that is left open.
-func (o *Options) checkAim() error {
-	switch {
-	case o.Aim > AimCodes:
-		return fmt.Errorf("%w: %v: it is auto, labels or codes", ErrOption, o.Aim)
-	case o.Aim == AimAuto && o.Method == MethodLabels:
-		o.Aim = AimLabels
-	case o.Aim == AimAuto:
-		o.Aim = AimCodes
-	case o.Aim == AimLabels && o.Method != MethodLabels:
-		return fmt.Errorf("%w: aim labels: method %v moves the codes of items away from those of their labels: use the aim codes, or the method labels", ErrOption, o.Method)
-	}
-	switch a := o.Prior; {
-	case a == nil:
-	case o.Aim == AimCodes:
-		return fmt.Errorf("%w: prior: the aim codes has none: leave it out, or use the aim labels", ErrOption)
-	case !(*a >= 0 && *a <= 1):
-		return fmt.Errorf("%w: prior: %g: it is a number from 0 to 1", ErrOption, *a)
-	}
-	switch share := o.Centre; {
-	case share == nil:
-	case o.Aim == AimCodes:
-		return fmt.Errorf("%w: centre: the aim codes has none: leave it out, or use the aim labels", ErrOption)
-	case !(*share >= 0 && *share <= 1):
-		return fmt.Errorf("%w: centre: %g: it is a number from 0 to 1", ErrOption, *share)
-	}
-	return nil
-}
-
-// priors are the values of Options.Prior to choose from. Larger ones cost more mAP by
-// distance than they gain.
-var priors = []float64{0, .125, .25, .375}
-
-// embeddedPrior is the prior if labels are embedded.
-const embeddedPrior = .125
-
 // Aim returns what the projections learn of labelled items; never AimAuto.
 func (m *Model) Aim() Aim { return m.aim }
 
@@ -101,39 +66,6 @@ func (m *Model) Aim() Aim { return m.aim }
 func (m *Model) Prior() float64 { return m.prior }
 
 // Weights of labels, D, and what a label teaches.
-
-// unitGrain is the grain of the numbers of label vectors. Sums of their products are
-// exact, so those of items that are forgotten leave nothing behind.
-const unitGrain = 4096
-
-// unit returns the number that the vector of n labels has at each of them: 1/sqrt(n),
-// rounded to the grain, so that its length is 1.
-func unit(n int) float32 {
-	return float32(math.Round(unitGrain/math.Sqrt(float64(n))) / unitGrain)
-}
-
-// weigh returns D: (mean count / n_l)^a for each label. Labels of less than one item
-// count as one item, so that weights stay bounded. Labels without items have the weight 1,
-// and are left out of the mean.
-func weigh(counts []float64, prior float64) []float64 {
-	var sum, n float64
-	for _, c := range counts {
-		if c > 0 {
-			sum += c
-			n++
-		}
-	}
-	weights := slices.Repeat([]float64{1}, len(counts))
-	if n == 0 || prior == 0 {
-		return weights
-	}
-	for l, c := range counts {
-		if c > 0 {
-			weights[l] = math.Pow(sum/n/max(c, 1), prior)
-		}
-	}
-	return weights
-}
 
 // A mixture says how projections follow from what statistics are solved for: P = C J D W
 // + s V, where W are the projections to labels, and V those to the codes that
@@ -159,7 +91,7 @@ func (m *Model) mixture(s *Statistics) mixture {
 		}
 		items += float64(p.n - p.unlabelled)
 	}
-	x := mixture{weigh(counts, m.prior), 0}
+	x := mixture{aims.Weigh(counts, m.prior), 0}
 	if items == 0 {
 		// Nothing labelled is left: each label counts alike.
 		x.weights = m.weights
@@ -197,14 +129,11 @@ func (m *Model) squares(x mixture, p *part) (sum float64) {
 func (m *Model) aimAt(dst []float64, columns []int32, weights []float64, code codec.Code) {
 	clear(dst)
 	if m.aim == AimLabels {
-		u := float64(unit(len(columns)))
-		for _, l := range columns {
-			floats.AddScaled(dst, u*weights[l], m.c[int(l)*m.bits:(int(l)+1)*m.bits])
-		}
+		aims.AddDirections(dst, m.c, columns, weights)
 		return
 	}
 	m.codeOf(code, columns)
-	addSigns(dst, code, m.weightOf(columns))
+	aims.AddSigns(dst, code, m.weightOf(columns))
 }
 
 // weightOf returns the weight of the code of a set of labels: 1 for AimCodes.
@@ -212,22 +141,14 @@ func (m *Model) weightOf(columns []int32) float64 {
 	if m.aim != AimWeighted {
 		return 1
 	}
-	return meanWeight(columns, m.weights)
-}
-
-// meanWeight returns the mean weight of labels, rounded to the grain.
-func meanWeight(columns []int32, weights []float64) (w float64) {
-	for _, l := range columns {
-		w += weights[l]
-	}
-	return math.Round(unitGrain*w/float64(len(columns))) / unitGrain
+	return aims.MeanWeight(columns, m.weights)
 }
 
 // LabelAim writes to dst what projections of an item with these labels are to be, q
 // numbers, and reports whether the model knows any of the labels; if not, dst is
 // unchanged. Labels must be sorted and distinct. See Aim.
 func (m *Model) LabelAim(dst []float64, labels []uint32) bool {
-	columns := appendKnown(nil, m.labels, labels)
+	columns := aims.Known(nil, m.labels, labels)
 	if len(columns) == 0 {
 		return false
 	}
@@ -253,7 +174,7 @@ func (m *Model) mix(x mixture, w dense.Matrix[float64]) dense.Matrix[float64] {
 	}
 	c, q, k := len(m.labels), m.bits, w.Cols
 	p := dense.Of(q, k, make([]float64, q*k))
-	dense.AddTN(p, dense.Of(c, q, m.directions(x.weights)), w.Slice(0, c), workerCount())
+	dense.AddTN(p, dense.Of(c, q, m.directions(x.weights)), w.Slice(0, c), parallel.Workers())
 	if w.Rows > c {
 		floats.AddScaled(p.Data, x.scale, w.Data[c*k:])
 	}

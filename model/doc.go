@@ -19,17 +19,9 @@
 // What labels teach is the [Aim]: C J D y, or as published the code sgn(C y), where J is
 // the identity.
 //
-// Three methods minimise the same objective from the same random start; see the comment
-// of solver for the mathematics:
-//
-//   - labels, the default, needs the label sets alone. It is the limit of a large
-//     delta, which the published delta (1e4) already reaches. It takes milliseconds.
-//   - joint takes the exact step over C and the feature rotations together.
-//   - paper takes the published steps one by one.
-//
-// Two other methods need no labels, and make codes of which neighbours in Hamming distance are
+// Package fit learns it, by one of several methods ([Method]). Two of them need no labels, and make codes of which neighbours in Hamming distance are
 // neighbours by the cosine of their vectors, itq, or vectors of one item in two modalities, cca-itq.
-// The comment of labelfree.go has what they compute. What follows is about the methods that learn
+// What follows is about the methods that learn
 // from labels.
 //
 // The projections are ridge regressions from [Statistics] that add up over
@@ -48,7 +40,7 @@
 // Why J = I - 11'/c: the numbers of s add up to about 1, whatever x is, as those of y do.
 // So C s = C 1/c + C J s, and the first part is the same for all queries. It can only
 // decide signs, those of bits in which it is large, and these then tell nothing apart.
-// ([Options].Centre has fewer than 5 classes, and several labels.)
+// (fit.Options.Centre has fewer than 5 classes, and several labels.)
 //
 // Why D = diag((mean count / n_l)^a): let s_l be the probability of class l, and l and k
 // neighbours at the head of a ranking. If the query is of class l, and its n_l items come
@@ -61,7 +53,7 @@
 // which grows around r = 1 as r^(2 - 1/ln 2) = r^.557: classes are to be ranked by s_l /
 // n_l^.557. That is for the head of a ranking and for true probabilities. Farther down
 // numbers of s are small and noisy, and a weight makes noise loud, so a smaller a is
-// better; it is chosen ([Options].Prior).
+// better; it is chosen (fit.Options.Prior).
 //
 // # Sparse vectors
 //
@@ -70,23 +62,6 @@
 // likewise. Only a few vectors have all d dimensions. The rbf map takes up to 2^24
 // dimensions, the others up to 2^15. Codes are those of the same vectors in a dense
 // modality: features agree to a few roundings of float32.
-//
-// # What is chosen
-//
-// Settings of a modality that the options leave open (features, map, its width, and the
-// ridge gamma) are chosen from a sample of the training items, by leaving one out at a
-// time. The criterion is retrieval: the item is a query, with the code of projections
-// that all others have taught, among the codes of the labels of the others ([Choice]), in
-// the mean over some random starts of C. Then the centre if items have several labels
-// ([CentreChoice]), the prior ([PriorChoice]) and, unless labels are embedded, the start
-// ([StartChoice], of up to 48) are chosen by the same criterion, in the mean over the
-// modalities. That takes seconds, however many items there are. [Report] has everything
-// that was tried, and the margin of the choice. Nothing is chosen with fewer than 50
-// items, or if the options give everything: then the start is the one of the seed.
-//
-// Then training measures how the projections of an item without labels best make its
-// code ([FusionChoice]): their sum, a weighted sum or one of them alone, with or
-// without the mean aim. [Model.Fuse] applies the choice.
 //
 // # Streams
 //
@@ -97,19 +72,20 @@
 // gains on some data and loses on other data. A [Guard] tries it, and judges by
 // labelled items that it holds back. The [Lesson] of an item is what it has taught.
 // With its lesson and its vectors of that time an item can be forgotten or taught
-// again. [Result.Lesson] has the lessons of the training. [Online.Grow] gives a code to
+// again. fit.Result.Lesson has the lessons of the training. [Online.Grow] gives a code to
 // a label that training has not seen.
 //
 // # Use
 //
-// [Train] reads a [Source] twice or a few times, and returns a [Model], its
-// [Statistics] and a [Report]. [Model.LabelCode] and [Encoder.Project] encode, and
-// [Encoder.ProjectAll] and [Encoder.ProjectVectors] encode many vectors. [Model.Fuse]
-// combines the projections of an item. [Evaluate] measures rankings. The example of the
-// package is the whole flow.
+// Package fit trains: it returns a [Model], its [Statistics] and a report. [Model.LabelCode] and [Encoder.Project]
+// encode, and [Encoder.ProjectVectors] encodes many vectors. [Model.Fuse] combines the projections of an item.
+// Package eval measures rankings. The example of the package is the whole flow.
+//
+// A Model is made by [New] of all its [Parts], which New checks: by a training, and by [Unmarshal]. It does not know how
+// it was fitted. Package sum makes statistics of items in many places.
 //
 // Stored forms are [Model.MarshalBinary], [Statistics.MarshalBinary] and, for the
-// changes of an update, [Model.MarshalRevision]. The comments of marshal.go, labelfree_wire.go and
+// changes of an update, [Model.MarshalRevision]. The comments of marshal.go and
 // revision.go give every byte. [Unmarshal], [UnmarshalStatistics] and
 // [Model.UnmarshalRevision] accept bytes of any origin.
 //
@@ -121,44 +97,24 @@
 //
 // # Exactness
 //
-// Equal data, options and seed give equal bytes on one architecture, for any number of
-// processors: TestEverythingTogether. On amd64 all machines with AVX2 and FMA are one
+// On amd64 all machines with AVX2 and FMA are one
 // architecture, and those without are another. A vector has the same features in
 // training and in a query, and the same projections alone and among others, to the last
-// bit: TestProjectAllIsProject. Sums over training items are made in a fixed tree ([LeafItems]), so
-// that [TrainOver], with items in many places, gives the bytes of [Train]: TestTrainOver. Features are float32, computed from vectors that are
+// bit: TestProjectVectorsIsProject. Features are float32, computed from vectors that are
 // centred in float64 (sparse ones are not centred). Everything that is summed over
 // items or features is float64, because float32 sums flip bits and break the Cholesky
 // factorisation at small gamma.
 //
-// TestGolden compares every matrix of every sweep with a published run, and
-// TestSolverAgainstLiteral with the paper written down literally.
-//
-// # Imports and concurrency
-//
-// The package imports codec, model/internal/dense, internal/freemem, internal/rotate and gonum.
+// # Concurrency
 //
 // A Model is immutable and safe for concurrent use. An [Encoder] holds scratch memory,
 // and Statistics, an Online and a Guard are summed into: one goroutine at a time may
-// use each. There is no lock. Train and Evaluate use GOMAXPROCS goroutines and leave
-// none behind; an Online uses as many as its field Workers says.
+// use each. There is no lock. An Online uses as many as its field Workers says.
 //
 // # Errors
 //
-// Errors are values: sentinels such as [ErrOneClass] and types such as
-// [*BitsError] that carry the numbers, for errors.Is and errors.As. The package
+// Errors are values: sentinels such as [ErrMismatch] and types such as
+// [*DimensionError] that carry the numbers, for errors.Is and errors.As. The package
 // does not panic, except in methods that take the position of a modality and
 // return no error, when there is none at that position.
-//
-// # Caveats
-//
-//   - c labels need at least c bits, or label embedding ([Options].LabelEmbedding,
-//     method labels), which costs some retrieval; [Embedding] says how much.
-//   - More sweeps lower the objective, but with many labels retrieval suffers
-//     and bits become constant; the report shows balance and constant bits.
-//   - All items of one label set share one code, so a ranking by distance has
-//     huge ties: Metrics reports MAP in row order and its expectation over them.
-//   - The best gamma lies anywhere from 1e-5 to 10 for an rbf map, per modality, and
-//     depends on the features. Give a gamma if you know better than the sample; [Model.Refit] makes
-//     trying cheap.
 package model

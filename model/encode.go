@@ -2,8 +2,10 @@ package model
 
 import (
 	"fmt"
+	"slices"
 
 	"github.com/fddhdb/fddhdb/model/internal/dense"
+	"github.com/fddhdb/fddhdb/model/internal/parallel"
 )
 
 // An Encoder computes projections with one model. It holds scratch memory, so that
@@ -11,13 +13,13 @@ import (
 // pool.
 type Encoder struct {
 	model   *Model
-	scratch mapScratch
+	scratch MapScratch
 	phi     []float32 // features of the vectors in hand
 	vectors []Vector  // the vectors in hand; the caller's
 }
 
 // NewEncoder returns an encoder of the model. It allocates as it needs memory: 4 (d+k)
-// bytes for one vector, 64 times that for ProjectAll.
+// bytes for one vector, 64 times that for many.
 func (m *Model) NewEncoder() *Encoder { return &Encoder{model: m} }
 
 // Model returns the model of the encoder.
@@ -40,15 +42,6 @@ func (e *Encoder) forget() {
 	e.vectors = e.vectors[:0]
 }
 
-// ProjectAll is Project for several dense vectors of modality t; see ProjectVectors.
-func (e *Encoder) ProjectAll(z []float64, t int, xs [][]float32) error {
-	defer e.forget()
-	for _, x := range xs {
-		e.vectors = append(e.vectors, Dense(x))
-	}
-	return e.ProjectVectors(z, t, e.vectors)
-}
-
 // ProjectVectors is Project for several vectors of modality t, dense or sparse. z has
 // Bits numbers for each vector, the same as Project gives. With tens of vectors, each
 // costs several times less than alone, because each part of the model that is read
@@ -65,12 +58,12 @@ func (e *Encoder) ProjectVectors(z []float64, t int, xs []Vector) error {
 		return err
 	}
 	f, p := e.model.maps[t], e.model.p[t]
-	k := f.size()
-	if n := k * min(len(xs), mapRows); len(e.phi) < n {
+	k := f.Size()
+	if n := k * min(len(xs), parallel.Rows); len(e.phi) < n {
 		e.phi = make([]float32, n)
 	}
 	for len(xs) > 0 {
-		n := min(len(xs), mapRows)
+		n := min(len(xs), parallel.Rows)
 		f.apply(e.phi[:n*k], xs[:n], &e.scratch)
 		dense.MulNT(dense.Of(n, q, z), dense.Of(n, k, e.phi), p)
 		z, xs = z[n*q:], xs[n:]
@@ -78,20 +71,14 @@ func (e *Encoder) ProjectVectors(z []float64, t int, xs []Vector) error {
 	return nil
 }
 
-// Map writes phi_t(x) to phi, a row for Statistics.Add. len(phi) must be Features(t).
-// The errors are those of Project.
-func (e *Encoder) Map(phi []float32, t int, x []float32) error {
-	return e.MapVector(phi, t, Dense(x))
-}
-
-// MapVector is Map for a dense or sparse vector.
+// MapVector writes phi_t(x) to phi. len(phi) must be Features(t). The errors are those of Project.
 func (e *Encoder) MapVector(phi []float32, t int, x Vector) error {
 	if err := e.model.checkInput(t, x); err != nil {
 		return err
 	}
 	f := e.model.maps[t]
-	if len(phi) != f.size() {
-		return fmt.Errorf("%w: room for %d features, but modality %q has %d", ErrMismatch, len(phi), e.model.modalities[t].Name, f.size())
+	if len(phi) != f.Size() {
+		return fmt.Errorf("%w: room for %d features, but modality %q has %d", ErrMismatch, len(phi), e.model.modalities[t].Name, f.Size())
 	}
 	defer e.forget()
 	e.vectors = append(e.vectors, x)
@@ -106,9 +93,34 @@ func (m *Model) checkInput(t int, xs ...Vector) error {
 		return fmt.Errorf("%w: the model has %d modalities, not number %d", ErrMismatch, len(m.modalities), t)
 	}
 	for _, x := range xs {
-		if err := checkVector(m.modalities[t], x); err != nil {
+		if err := CheckVector(m.modalities[t], x); err != nil {
 			return err
 		}
 	}
 	return nil
+}
+
+// Weights returns the weights of the fusion, by modality. They are finite and not negative, and at least one is
+// positive. See Fuse.
+func (m *Model) Weights() []float64 { return slices.Clone(m.fusion.Weights) }
+
+// Centre returns the share of the mean aim that Fuse subtracts.
+func (m *Model) Centre() float64 { return m.fusion.Centre }
+
+// Fuse writes the fused projection of an unlabelled item to dst: q numbers whose signs
+// are its code (codec.PackSigns):
+//
+//	sum over t of w_t (z_t - b gmean)
+//
+// z[t] is the projection of the item in modality t of the model, q numbers, or nil if
+// it lacks t. A projection of zeros, of a vector far from everything, counts as none. w
+// are the Weights and b is the Centre. gmean is the mean aim: that of what
+// the training items teach (Aim), which a ridge regression pulls all projections towards.
+// If there is no weight for any modality of the item, each of them gets the weight
+// 1. If the item has no projection, dst is zero.
+//
+// only is the one modality that made the code, if w is 0 for all others that the item
+// has, else -1. It costs q multiplications a modality and no allocation.
+func (m *Model) Fuse(dst []float64, z [][]float64) (only int) {
+	return m.fusion.Fuse(dst, m.mean, z)
 }

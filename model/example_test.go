@@ -8,6 +8,8 @@ import (
 	"github.com/fddhdb/fddhdb/codec"
 	"github.com/fddhdb/fddhdb/internal/synth"
 	"github.com/fddhdb/fddhdb/model"
+	"github.com/fddhdb/fddhdb/model/eval"
+	"github.com/fddhdb/fddhdb/model/fit"
 )
 
 // items are training items in memory; a database would read its own.
@@ -35,7 +37,7 @@ func Example() {
 	known, queries := data.Slice(0, 250), data.Slice(250, 300)
 
 	modalities := []model.Modality{{Name: "image", Dim: 16}, {Name: "text", Dim: 8}}
-	result, err := model.Train(ctx, modalities, items{known}, model.Options{Bits: 32, Anchors: 100})
+	result, err := fit.Train(ctx, modalities, items{known}, fit.Options{Bits: 32, Anchors: 100})
 	if err != nil {
 		fmt.Println(err)
 		return
@@ -57,7 +59,7 @@ func Example() {
 		}
 		codes.Append(codec.PackSigns(code, z))
 	}
-	metrics, err := model.Evaluate(ctx, db, known.Labels, codes, queries.Labels, 50)
+	metrics, err := eval.Evaluate(ctx, db, known.Labels, codes, queries.Labels, 50)
 	if err != nil {
 		fmt.Println(err)
 		return

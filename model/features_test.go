@@ -1,12 +1,12 @@
 package model
 
 import (
-	"errors"
 	"math"
 	"math/rand/v2"
 	"slices"
-	"strings"
 	"testing"
+
+	"github.com/fddhdb/fddhdb/internal/synth"
 )
 
 // positives returns vectors without negative numbers, with a column of zeros, a
@@ -75,17 +75,17 @@ func TestFeaturesAgainstDefinition(t *testing.T) {
 		FeaturesL2:          func(x []float32) []float64 { return norm(each(x, same)) },
 		FeaturesHellingerL2: func(x []float32) []float64 { return norm(each(x, root)) },
 	} {
-		f := newFeatures(kind, momentsOf(rows))
+		f := NewFeatures(kind, momentsOf(rows))
 		for _, x := range append(rows, make([]float32, 5)) {
 			got := make([]float32, len(x))
-			f.apply(got, Dense(x))
+			f.Apply(got, Dense(x))
 			for j, want := range definition(x) {
 				if !approx(float64(got[j]), want, 1e-6*max(1, math.Abs(want))) {
 					t.Fatalf("%v of %v: %v, want %g at %d", kind, x, got, want, j)
 				}
 			}
 			in := slices.Clone(x)
-			f.apply(in, Dense(in))
+			f.Apply(in, Dense(in))
 			if !slices.Equal(in, got) {
 				t.Fatalf("%v in place: %v, want %v", kind, in, got)
 			}
@@ -94,7 +94,7 @@ func TestFeaturesAgainstDefinition(t *testing.T) {
 			{math.MaxFloat32, -math.MaxFloat32, 1e30, -1e30, -math.MaxFloat32}, {math.SmallestNonzeroFloat32, 0, 0, 0, 0}, {-1, -1, -1, -1, -1},
 		} {
 			got := make([]float32, len(x))
-			f.apply(got, Dense(x))
+			f.Apply(got, Dense(x))
 			for _, v := range got {
 				if v-v != 0 {
 					t.Errorf("%v of %v: %v", kind, x, got)
@@ -104,108 +104,62 @@ func TestFeaturesAgainstDefinition(t *testing.T) {
 	}
 }
 
-// TestFeaturesAreThoseOfTraining: a model maps a vector as a model trained on the
-// features does, and still does so after it was stored.
-func TestFeaturesAreThoseOfTraining(t *testing.T) {
-	rows := positives(60)
-	labels := make([][]uint32, len(rows))
-	for i := range labels {
-		labels[i] = []uint32{uint32(i % 3)}
-	}
-	modalities := modalitiesOf([]int{5})
-	for kind := range FeatureKind(len(featureNames)) {
-		for mk := range MapKind(len(mapNames)) {
-			r, err := Train(t.Context(), modalities, &memory{vectors: [][][]float32{rows}, labels: labels}, Options{
-				Bits: 8, Features: map[string]FeatureKind{"image": kind}, Map: map[string]MapKind{"image": mk}, Width: map[string]float64{"image": 1}, Gamma: map[string]float64{"image": .01},
-			})
-			if err != nil {
-				t.Fatal(err)
-			}
-			if r.Model.FeatureKind(0) != kind || r.Model.Map(0) != mk || r.Report.Choices != nil {
-				t.Errorf("%v, %v: %v, %v, %v", kind, mk, r.Model.FeatureKind(0), r.Model.Map(0), r.Report.Choices)
-			}
-			done := make([][]float32, len(rows))
-			f := newFeatures(kind, momentsOf(rows))
-			for i, x := range rows {
-				done[i] = make([]float32, len(x))
-				f.apply(done[i], Dense(x))
-			}
-			of, err := Train(t.Context(), modalities, &memory{vectors: [][][]float32{done}, labels: labels}, Options{
-				Bits: 8, Features: map[string]FeatureKind{"image": FeaturesRaw}, Map: map[string]MapKind{"image": mk}, Width: map[string]float64{"image": 1}, Gamma: map[string]float64{"image": .01},
-			})
-			if err != nil {
-				t.Fatal(err)
-			}
-			b, _ := marshal(t, r)
-			stored, err := Unmarshal(b)
-			if err != nil {
-				t.Fatal(err)
-			}
-			for i := range rows {
-				z, want, again := make([]float64, 8), make([]float64, 8), make([]float64, 8)
-				if err := errors.Join(r.Model.NewEncoder().Project(z, 0, rows[i]), of.Model.NewEncoder().Project(want, 0, done[i]),
-					stored.NewEncoder().Project(again, 0, rows[i])); err != nil {
-					t.Fatal(err)
-				}
-				if !slices.Equal(z, want) || !slices.Equal(z, again) {
-					t.Fatalf("%v, %v: %v, %v after it was stored, want %v", kind, mk, z, again, want)
-				}
-			}
-		}
-	}
-}
-
-func TestFeaturesNeedPositiveNumbers(t *testing.T) {
-	rows := positives(60)
-	rows[9][1] = -.5
-	labels := make([][]uint32, len(rows))
-	for i := range labels {
-		labels[i] = []uint32{uint32(i % 3)}
-	}
-	src := &memory{vectors: [][][]float32{rows}, labels: labels}
-	for _, kind := range []FeatureKind{FeaturesHellinger, FeaturesLog, FeaturesHellingerL2} {
-		_, err := Train(t.Context(), modalitiesOf([]int{5}), src, Options{Features: map[string]FeatureKind{"image": kind}})
-		if !errors.Is(err, ErrOption) || !strings.Contains(err.Error(), "-0.5") {
-			t.Errorf("%v of -0.5: %v", kind, err)
-		}
-	}
-	r, err := Train(t.Context(), modalitiesOf([]int{5}), src, Options{})
-	if err != nil {
-		t.Fatal(err)
-	}
-	for _, tried := range r.Report.Choices["image"].Tried {
-		switch tried.FeatureMap {
-		case FeaturesHellinger, FeaturesLog, FeaturesHellingerL2:
-			t.Errorf("tried %+v", tried)
-		}
-	}
-}
-
 // TestRBFLinear: both maps side by side, the linear one in units of sqrt(sigma/2).
 func TestRBFLinear(t *testing.T) {
 	rows := positives(50)
 	mo := momentsOf(rows)
-	sigma, _ := mo.sigma()
-	rbf, both := newMap(MapRBF, 1, mo, denseAll(rows[:20])), newMap(MapRBFLinear, 1, mo, denseAll(rows[:20]))
+	sigma, _ := mo.Sigma()
+	rbf, both := NewMap(MapRBF, nil, 1, mo, denseAll(rows[:20])), NewMap(MapRBFLinear, nil, 1, mo, denseAll(rows[:20]))
 	want, got := make([]float32, 50*20), make([]float32, 50*26)
-	rbf.apply(want, denseAll(rows), new(mapScratch))
-	both.apply(got, denseAll(rows), new(mapScratch))
+	rbf.apply(want, denseAll(rows), new(MapScratch))
+	both.apply(got, denseAll(rows), new(MapScratch))
 	for i, x := range rows {
 		row := got[26*i : 26*i+26]
 		if !slices.Equal(row[:20], want[20*i:20*i+20]) || row[25] != 1 {
 			t.Fatalf("row %d: %v, want %v and the intercept", i, row, want[20*i:20*i+20])
 		}
 		for j, v := range x {
-			if w := (float64(v) - mo.mean[j]) / math.Sqrt(sigma/2); !approx(float64(row[20+j]), w, 1e-5) {
+			if w := (float64(v) - mo.Mean[j]) / math.Sqrt(sigma/2); !approx(float64(row[20+j]), w, 1e-5) {
 				t.Fatalf("row %d, column %d: %g, want %g", i, j, row[20+j], w)
 			}
 		}
 	}
 	far := make([]float32, 26)
-	both.apply(far, []Vector{{Value: []float32{math.MaxFloat32, -math.MaxFloat32, 1, 1, 1}}}, new(mapScratch))
+	both.apply(far, []Vector{{Value: []float32{math.MaxFloat32, -math.MaxFloat32, 1, 1, 1}}}, new(MapScratch))
 	for _, v := range far {
 		if v-v != 0 {
 			t.Fatalf("%v", far)
+		}
+	}
+}
+
+// Moments in parts are those of the whole, whatever the parts.
+func TestMomentsMerge(t *testing.T) {
+	sparse, _, _ := texts(t, 1, 0, 999)
+	dense := synth.Embeddings(0, 999, 5, 2)
+	for mod, xs := range [][]Vector{denseAll(dense), sparse} {
+		ms := []Modality{{Dim: 5}, {Dim: synth.NUSWideText, Sparse: true}}
+		whole := NewMoments(ms[mod])
+		whole.Add(xs, 1)
+		parts := NewMoments(ms[mod])
+		for part := range slices.Chunk(xs, 100) {
+			p := NewMoments(ms[mod])
+			p.Add(part, 1)
+			parts.Merge(p)
+			parts.Merge(NewMoments(ms[mod]))
+		}
+		whole.Settle()
+		parts.Settle()
+		for j := range whole.Mean {
+			if d := whole.Mean[j] - parts.Mean[j]; d*d > 1e-18*(1+whole.Mean[j]*whole.Mean[j]) {
+				t.Fatalf("mean %g, not %g", parts.Mean[j], whole.Mean[j])
+			}
+			if d := whole.m2[j] - parts.m2[j]; d*d > 1e-18*(1+whole.m2[j]*whole.m2[j]) {
+				t.Fatalf("squares %g, not %g", parts.m2[j], whole.m2[j])
+			}
+			if whole.low[j] != parts.low[j] {
+				t.Fatalf("least %g, not %g", parts.low[j], whole.low[j])
+			}
 		}
 	}
 }

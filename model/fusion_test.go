@@ -1,57 +1,13 @@
 package model
 
 import (
-	"errors"
 	"math"
 	"math/rand/v2"
 	"slices"
 	"testing"
+
+	"github.com/fddhdb/fddhdb/model/internal/rank"
 )
-
-func TestFusionTexts(t *testing.T) {
-	for _, s := range []string{"auto", "sum", "image"} {
-		if f, err := ParseFusion(s); err != nil || f.String() != s {
-			t.Errorf("%q: %v, %v", s, f, err)
-		}
-	}
-	if _, err := ParseFusion(""); !errors.Is(err, ErrOption) {
-		t.Errorf("no name: %v", err)
-	}
-}
-
-func TestGivenFusions(t *testing.T) {
-	dims := []int{3, 2}
-	src := made(60, 3, func(rng *rand.Rand, class int) []float32 { return []float32{float32(class), rng.Float32(), 1} })
-	src.vectors = append(src.vectors, made(60, 3, func(rng *rand.Rand, class int) []float32 { return []float32{float32(class), rng.Float32()} }).vectors[0])
-	for _, c := range []struct {
-		fusion  string
-		weights []float64
-	}{
-		{"sum", []float64{1, 1}},
-		{"text", []float64{0, 1}},
-		{"image", []float64{1, 0}},
-	} {
-		f, err := ParseFusion(c.fusion)
-		if err != nil {
-			t.Fatal(err)
-		}
-		r, err := Train(t.Context(), modalitiesOf(dims), src, Options{Bits: 8, Fusion: f})
-		if err != nil {
-			t.Fatal(err)
-		}
-		want, reported := c.weights, r.Report.Fusion
-		if got := r.Model.Weights(); !slices.Equal(got, want) || r.Model.Centre() != 0 || reported.Name != c.fusion || reported.Weights["image"] != want[0] || reported.Weights["text"] != want[1] || len(reported.Tried) > 0 {
-			t.Errorf("%v: weights %v, want %v; reported %+v", f, got, want, reported)
-		}
-	}
-	var modality *ModalityError
-	if _, err := Train(t.Context(), modalitiesOf(dims), src, Options{Fusion: Fusion{FusionModality, "sound"}}); !errors.As(err, &modality) || modality.Modality != "sound" {
-		t.Errorf("an unknown modality: %v", err)
-	}
-	if _, err := Train(t.Context(), modalitiesOf(dims), src, Options{Fusion: Fusion{Rule: 9}}); !errors.Is(err, ErrOption) {
-		t.Errorf("an unknown rule: %v", err)
-	}
-}
 
 // TestFuse checks the formula, for items that have all, some and one of the modalities,
 // and for items whose modalities have no weight.
@@ -65,13 +21,13 @@ func TestFuse(t *testing.T) {
 		}
 		return v
 	}
-	sum := fusion{weights: []float64{1, 1, 1}}
-	weighted := fusion{weights: []float64{.3, 0, 1}, centre: .5}
-	third := fusion{weights: []float64{0, 0, 1}, centre: 1}
+	sum := rank.Fusion{Weights: []float64{1, 1, 1}}
+	weighted := rank.Fusion{Weights: []float64{.3, 0, 1}, Centre: .5}
+	third := rank.Fusion{Weights: []float64{0, 0, 1}, Centre: 1}
 	m := &Model{mean: vector(func() float64 { return rng.Float64()*2 - 1 })}
 	z := [][]float64{vector(rng.NormFloat64), vector(rng.NormFloat64), vector(rng.NormFloat64)}
 	for _, c := range []struct {
-		how     fusion
+		how     rank.Fusion
 		has     [3]bool
 		weights [3]float64 // weights that count
 		only    int
@@ -100,7 +56,7 @@ func TestFuse(t *testing.T) {
 		for j, got := range dst {
 			want := 0.0
 			for t, w := range c.weights {
-				want += w * (z[t][j] - c.how.centre*m.mean[j])
+				want += w * (z[t][j] - c.how.Centre*m.mean[j])
 			}
 			if !approx(got, want, 1e-12) {
 				t.Fatalf("%+v: bit %d is %g, want %g", c, j, got, want)

@@ -7,9 +7,8 @@ import (
 	"math/rand/v2"
 	"slices"
 
-	"gonum.org/v1/gonum/floats"
-
 	"github.com/fddhdb/fddhdb/codec"
+	"gonum.org/v1/gonum/floats"
 )
 
 // ErrNoDirection says that the code space has no direction left for a label: the
@@ -30,7 +29,7 @@ const growDraws = 64
 // It costs about c q^2 multiplications. The error wraps ErrNoDirection; ErrMismatch if
 // s belongs to another model; or ErrOption if the label is known.
 func (m *Model) Grow(s *Statistics, label uint32) (*Model, *Statistics, error) {
-	if err := m.checkStatistics(s); err != nil {
+	if err := m.CheckStatistics(s); err != nil {
 		return nil, nil, err
 	}
 	place, known := slices.BinarySearch(m.labels, label)

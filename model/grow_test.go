@@ -7,6 +7,7 @@ import (
 	"testing"
 
 	"github.com/fddhdb/fddhdb/codec"
+	"github.com/fddhdb/fddhdb/internal/effort"
 	"github.com/fddhdb/fddhdb/internal/synth"
 )
 
@@ -86,7 +87,7 @@ func testGrow(t *testing.T, opt Options, most, least int) {
 		if next.Fingerprint() == m.Fingerprint() {
 			t.Error("the fingerprint is the same")
 		}
-		if refit, err := next.Refit(grown, nil); err != nil {
+		if refit, _, err := next.Refit(grown, nil); err != nil {
 			t.Fatal(err)
 		} else {
 			sameProjections(t, "grown", refit, m, 1e-9)
@@ -164,12 +165,12 @@ func TestGrownLabelIsLearned(t *testing.T) {
 		}
 		queries.Append(codec.PackSigns(code, z))
 	}
-	found, err := Evaluate(t.Context(), db, data.Labels[:700], queries, data.Labels[700:], 50)
+	found, err := MAPTie(t.Context(), db, data.Labels[:700], queries, data.Labels[700:])
 	if err != nil {
 		t.Fatal(err)
 	}
-	if found.MAP < .9 {
-		t.Errorf("mAP is %.3f", found.MAP)
+	if found < .9 {
+		t.Errorf("mAP is %.3f", found)
 	}
 }
 
@@ -228,7 +229,7 @@ func TestOnlineGrow(t *testing.T) {
 // The residual of items is that of the definition; of items that have taught, each counts as by a model that
 // the others alone have taught.
 func TestResidualOf(t *testing.T) {
-	longWithRace(t)
+	effort.LongWithRace(t)
 	for _, aim := range []Aim{AimLabels, AimCodes} {
 		t.Run(aim.String(), func(t *testing.T) { testResidualOf(t, aim) })
 	}
@@ -238,7 +239,7 @@ func testResidualOf(t *testing.T, aim Aim) {
 	o, rest := begunAt(t, 150, aim)
 	rest = rest.Slice(0, 60)
 	s := shard(t, o.model, rest)
-	m, err := o.model.Refit(s, nil)
+	m, _, err := o.model.Refit(s, nil)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -272,7 +273,7 @@ func testResidualOf(t *testing.T, aim Aim) {
 		if err := left.Merge(shard(t, o.model, rest.Slice(i+1, 60))); err != nil {
 			t.Fatal(err)
 		}
-		if without[i], err = o.model.Refit(left, nil); err != nil {
+		if without[i], _, err = o.model.Refit(left, nil); err != nil {
 			t.Fatal(err)
 		}
 	}

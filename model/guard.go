@@ -4,9 +4,13 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"math"
 	"slices"
 
 	"github.com/fddhdb/fddhdb/codec"
+	"github.com/fddhdb/fddhdb/model/internal/aims"
+	"github.com/fddhdb/fddhdb/model/internal/parallel"
+	"github.com/fddhdb/fddhdb/model/internal/rank"
 )
 
 // MinHeld is the least number of held items with which a Guard adopts anything. It
@@ -31,7 +35,7 @@ const MinHeld = 50
 type Guard struct {
 	online *Online   // the copy that learns
 	held   []Example // the held items that are measured
-	rows   among
+	rows   rank.Among
 	has    [][]bool  // by modality and held item: whether it has the modality
 	labels []uint64  // codes of their labels
 	before heldCodes // codes before the copy has learned anything
@@ -77,7 +81,7 @@ type Verdict struct {
 // as in Verdict. The error is one of Forget or a *SingularError. o learns and forgets
 // nothing.
 func (o *Online) Guard(ctx context.Context, held []Example, lessons []Lesson) (g *Guard, err error) {
-	defer guard(&err, "making a guard")
+	defer parallel.Guard(&err, "making a guard")
 	g = &Guard{online: o.clone()}
 	for _, item := range held {
 		if err := o.model.checkVectors(item); err != nil {
@@ -141,7 +145,7 @@ func (g *Guard) Learn(ctx context.Context, items []Example) error {
 // all, about a second of one core; beyond that not all items are queries. The error is
 // a *SingularError.
 func (g *Guard) Verdict() (v Verdict, err error) {
-	defer guard(&err, "judging an update")
+	defer parallel.Guard(&err, "judging an update")
 	m, err := g.online.Revision()
 	if err != nil {
 		return v, err
@@ -156,7 +160,7 @@ func (g *Guard) Verdict() (v Verdict, err error) {
 // hold keeps the held items that have known labels.
 func (g *Guard) hold(held []Example) {
 	m := g.online.model
-	all := &labelSets{labels: m.labels}
+	var sets [][]int32
 	numbers := map[string]uint32{}
 	var setOf []uint32
 	code := codec.NewCode(m.bits)
@@ -164,19 +168,19 @@ func (g *Guard) hold(held []Example) {
 		if !m.LabelCode(code, item.Labels) {
 			continue
 		}
-		columns := appendKnown(nil, m.labels, item.Labels)
+		columns := aims.Known(nil, m.labels, item.Labels)
 		key := fmt.Sprint(columns)
 		set, ok := numbers[key]
 		if !ok {
-			set = uint32(len(all.sets))
+			set = uint32(len(sets))
 			numbers[key] = set
-			all.sets = append(all.sets, columns)
+			sets = append(sets, columns)
 		}
 		setOf = append(setOf, set)
 		g.held, g.labels = append(g.held, item), append(g.labels, code...)
 	}
-	g.rows = among{q: m.bits, words: codec.Words(m.bits), mean: m.mean, harmonic: harmonicNumbers(len(g.held))}
-	g.rows.set, _, g.rows.relevant = relevantSets(setOf, all)
+	g.rows = rank.Among{Bits: m.bits, Words: codec.Words(m.bits), Mean: m.mean, Harmonic: rank.HarmonicNumbers(len(g.held))}
+	g.rows.Set, _, g.rows.Relevant = rank.RelevantSets(setOf, sets, len(m.labels))
 	for t := range m.maps {
 		has := make([]bool, len(g.held))
 		for i, item := range g.held {
@@ -188,7 +192,7 @@ func (g *Guard) hold(held []Example) {
 
 // encode returns the codes that a model gives the held items.
 func (g *Guard) encode(m *Model) (codes heldCodes, err error) {
-	scratch := g.rows.scratch(g.online.workers())
+	scratch := g.rows.NewScratch(g.online.workers())
 	T, n, q := len(m.maps), len(g.held), m.bits
 	z := make([][]float32, T)
 	for t := range z {
@@ -196,14 +200,14 @@ func (g *Guard) encode(m *Model) (codes heldCodes, err error) {
 			return codes, err
 		}
 	}
-	made := func(how fusion) []uint64 {
+	made := func(how rank.Fusion) []uint64 {
 		c := make([]uint64, n*codec.Words(q))
-		g.rows.encode(c, how, z, g.has, scratch)
+		g.rows.Encode(c, how, z, g.has, scratch)
 		return c
 	}
 	for t := range T {
-		alone := fusion{weights: make([]float64, T)}
-		alone.weights[t] = 1
+		alone := rank.Fusion{Weights: make([]float64, T)}
+		alone.Weights[t] = 1
 		codes.queries = append(codes.queries, made(alone))
 	}
 	codes.stored = made(m.fusion)
@@ -222,7 +226,7 @@ func (g *Guard) project(m *Model, t int) ([]float32, error) {
 	}
 	z := make([]float32, len(g.held)*q)
 	encoders, errs := make([]*Encoder, workers), make([]error, workers)
-	chunks(workers, len(xs), mapRows, func(worker, from, to int) {
+	parallel.Chunks(workers, len(xs), parallel.Rows, func(worker, from, to int) {
 		if encoders[worker] == nil {
 			encoders[worker] = m.NewEncoder()
 		}
@@ -254,4 +258,191 @@ func (v *Verdict) explain(modalities []Modality, worst int, loss, stderr float64
 		v.Adopt = true
 		v.Reason = fmt.Sprintf("taught by %s, labelled items that are held back are found with %+.3f mAP, standard error %.3f", name, v.Gain, v.StdErr)
 	}
+}
+
+// guardPairs bounds the pairs of a query and an item that a Guard compares, when it is
+// made and for each verdict: about a second on one core.
+const guardPairs = 1 << 28
+
+// maxRankings is the number of modalities up to which all pairs of them are ranked.
+const maxRankings = 16
+
+// A heldRanking has the queries and the database of an ordered pair of modalities.
+type heldRanking struct {
+	from, to int   // modality of the query, modality searched
+	queries  []int // rows
+	database []int // rows
+}
+
+// rankings returns the rankings of the ordered pairs of modalities, or of some pairs if
+// there are very many modalities.
+func (g *Guard) rankings() (all []heldRanking) {
+	T := len(g.has)
+	var pairs [][2]int
+	for from := range T {
+		for to := range T {
+			if T == 1 || from != to && (T <= maxRankings || to == (from+1)%T) {
+				pairs = append(pairs, [2]int{from, to})
+			}
+		}
+	}
+	for _, pair := range pairs {
+		// Each query is ranked five times.
+		if r := g.ranking(pair[0], pair[1], guardPairs/5/len(pairs)); len(r.queries) > 1 {
+			all = append(all, r)
+		}
+	}
+	return all
+}
+
+// ranking returns the ranking of an ordered pair, with at most so many pairs of a query
+// and an item.
+func (g *Guard) ranking(from, to, most int) heldRanking {
+	r := heldRanking{from: from, to: to}
+	counts := make([]int32, len(g.rows.Relevant))
+	for i, has := range g.has[to] {
+		if has {
+			r.database = append(r.database, i)
+			counts[g.rows.Set[i]]++
+		}
+	}
+	for i, has := range g.has[from] {
+		if has && g.rows.RelevantOthers(i, g.has[to][i], counts) {
+			r.queries = append(r.queries, i)
+		}
+	}
+	if limit := max(1, most/max(1, len(r.database))); len(r.queries) > limit {
+		some := make([]int, limit)
+		for i := range some { // spread evenly
+			some[i] = r.queries[i*len(r.queries)/limit]
+		}
+		r.queries = some
+	}
+	return r
+}
+
+// precisions returns the average precision of each query of r, with these codes.
+func (g *Guard) precisions(r *heldRanking, queries, codes []uint64) []float64 {
+	precisions := make([]float64, len(r.queries))
+	scratch := g.rows.NewScratch(g.online.workers())
+	w := g.rows.Words
+	parallel.Chunks(len(scratch), len(precisions), 16, func(worker, first, end int) {
+		for k := first; k < end; k++ {
+			i := r.queries[k]
+			precisions[k] = g.rows.Precision(&scratch[worker], i, queries[i*w:(i+1)*w], codes, r.database)
+		}
+	})
+	return precisions
+}
+
+// stronger returns the modality that finds the codes of labels best.
+func (g *Guard) stronger(ctx context.Context) (lead int, err error) {
+	best, enough := -1.0, false
+	for t := range g.has {
+		if err := ctx.Err(); err != nil {
+			return 0, err
+		}
+		r := g.ranking(t, t, guardPairs/len(g.has))
+		if len(r.queries) == 0 {
+			continue
+		}
+		many := len(r.queries) >= MinHeld
+		mean, _ := rank.MeanError(g.precisions(&r, g.before.queries[t], g.labels))
+		if many && !enough || many == enough && mean > best {
+			lead, best, enough = t, mean, many
+		}
+	}
+	return lead, nil
+}
+
+// judge compares the codes before the update with those after it.
+func (g *Guard) judge(after heldCodes) Verdict {
+	T := len(g.has)
+	v := Verdict{Lead: g.lead, Before: make([]float64, T), After: make([]float64, T)}
+	gains := make([]gain, T) // by querying modality
+	var all gain
+	for _, r := range g.rankings() {
+		asked, asks := g.before.queries[r.from], after.queries[r.from]
+		// The three databases of a Verdict: codes of labels, codes of projections before, and
+		// after. Before the update the last two are the same.
+		stored := g.precisions(&r, asked, g.before.stored)
+		was := [][]float64{g.precisions(&r, asked, g.labels), stored, stored}
+		is := [][]float64{g.precisions(&r, asks, g.labels), g.precisions(&r, asks, g.before.stored), g.precisions(&r, asks, after.stored)}
+		differences := make([]float64, len(r.queries))
+		for k := range was {
+			before, _ := rank.MeanError(was[k])
+			now, _ := rank.MeanError(is[k])
+			v.Before[r.from] += before / 3
+			v.After[r.from] += now / 3
+			for i := range differences {
+				differences[i] += (is[k][i] - was[k][i]) / 3
+			}
+		}
+		all.add(len(g.held), r.queries, differences)
+		gains[r.from].add(len(g.held), r.queries, differences)
+	}
+	worst, loss, lossErr := -1, 0.0, 0.0
+	for t := range gains {
+		if n := float64(gains[t].rankings); n > 0 {
+			v.Before[t] /= n
+			v.After[t] /= n
+		}
+		if mean, stderr := gains[t].mean(); mean < -stderr && mean < loss {
+			worst, loss, lossErr = t, mean, stderr
+		}
+	}
+	v.Held = all.items()
+	v.Gain, v.StdErr = all.mean()
+	v.explain(g.online.model.modalities, worst, loss, lossErr)
+	return v
+}
+
+// A gain sums up differences of average precisions. One item is a query of several
+// rankings, whose differences are alike. So the standard error counts items, not
+// queries.
+type gain struct {
+	rankings int       // rankings added
+	sum      float64   // of the mean differences of the rankings
+	item     []float64 // by item: contribution to the mean, less the expected one if all were alike
+	asked    []bool    // by item: whether it was a query
+}
+
+// add adds the differences of a ranking. item[i] collects the part of each item i: its
+// difference from the mean, by the number of queries.
+func (g *gain) add(items int, queries []int, differences []float64) {
+	if g.item == nil {
+		g.item, g.asked = make([]float64, items), make([]bool, items)
+	}
+	mean, _ := rank.MeanError(differences)
+	g.rankings++
+	g.sum += mean
+	for k, i := range queries {
+		g.item[i] += (differences[k] - mean) / float64(len(queries))
+		g.asked[i] = true
+	}
+}
+
+// items returns the number of items that were a query.
+func (g *gain) items() (n int) {
+	for _, asked := range g.asked {
+		if asked {
+			n++
+		}
+	}
+	return n
+}
+
+// mean returns the mean over the rankings and its standard error.
+func (g *gain) mean() (mean, stderr float64) {
+	if g.rankings == 0 {
+		return 0, 0
+	}
+	var square float64
+	for _, v := range g.item {
+		square += v * v
+	}
+	// The mean is a sum of independent parts, one an item, so its variance is the sum of
+	// their squares, with the factor n/(n-1) of a sample.
+	n, rankings := float64(g.items()), float64(g.rankings)
+	return g.sum / rankings, math.Sqrt(square*n/(n-1)) / rankings
 }

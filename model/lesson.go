@@ -5,7 +5,9 @@ import (
 	"fmt"
 
 	"github.com/fddhdb/fddhdb/codec"
+	"github.com/fddhdb/fddhdb/model/internal/aims"
 	"github.com/fddhdb/fddhdb/model/internal/dense"
+	"github.com/fddhdb/fddhdb/model/internal/parallel"
 )
 
 // A Lesson is what an item has taught. It is needed to teach the item again or to forget
@@ -20,6 +22,21 @@ import (
 type Lesson struct {
 	Labels []uint32 // ascending, distinct
 	Codes  []codec.Code
+}
+
+// LabelLesson returns the lesson of an item that has taught these labels, which must be sorted and
+// distinct: with AimCodes that is their LabelCode. It is empty if the model knows none of them.
+func (m *Model) LabelLesson(labels []uint32) Lesson {
+	columns := aims.Known(nil, m.labels, labels)
+	if len(columns) == 0 {
+		return Lesson{}
+	}
+	if m.aim != AimCodes {
+		return Lesson{Labels: m.labelsOf(columns)}
+	}
+	code := codec.NewCode(m.bits)
+	m.codeOf(code, columns)
+	return Lesson{Codes: []codec.Code{code}}
 }
 
 // Empty reports whether the item has taught nothing.
@@ -45,9 +62,9 @@ func (m *Model) checkLesson(item Example, l Lesson) error {
 		switch {
 		case m.aim == AimCodes || len(l.Codes) > 0:
 			return fmt.Errorf("%w: a lesson of labels, but with the aim %v items teach codes", ErrMismatch, m.aim)
-		case len(appendKnown(nil, m.labels, l.Labels)) != len(l.Labels):
+		case len(aims.Known(nil, m.labels, l.Labels)) != len(l.Labels):
 			return fmt.Errorf("%w: a lesson has labels that the model does not know", ErrMismatch)
-		case !ascend(l.Labels):
+		case !aims.Ascend(l.Labels):
 			return fmt.Errorf("%w: the labels of a lesson must be sorted and distinct", ErrMismatch)
 		}
 		return nil
@@ -64,16 +81,6 @@ func (m *Model) checkLesson(item Example, l Lesson) error {
 		}
 	}
 	return nil
-}
-
-// ascend reports whether the labels are sorted and distinct.
-func ascend(labels []uint32) bool {
-	for i := 1; i < len(labels); i++ {
-		if labels[i-1] >= labels[i] {
-			return false
-		}
-	}
-	return true
 }
 
 // packSigns returns the code with the signs of h.
@@ -110,7 +117,7 @@ func (s *subject) ownLessons(t, modalities int, known []bool, lessons []Lesson) 
 // or when the context ends. Then the chunk in hand and those after it have not been
 // added.
 func (o *Online) Relearn(ctx context.Context, items []Example, lessons []Lesson) (err error) {
-	defer guard(&err, "relearning items")
+	defer parallel.Guard(&err, "relearning items")
 	return o.eachChunk(ctx, items, lessons, func(subjects []*subject) error {
 		for t, s := range subjects {
 			if _, err := o.add(t, s, mixture{}); err != nil {
@@ -133,7 +140,7 @@ func (o *Online) Relearn(ctx context.Context, items []Example, lessons []Lesson)
 // fails with an error that wraps ErrMismatch or ErrNotFinite, with a *DimensionError,
 // or when the context ends. Then the chunk in hand and those after it are still there.
 func (o *Online) Forget(ctx context.Context, items []Example, lessons []Lesson) (err error) {
-	defer guard(&err, "forgetting items")
+	defer parallel.Guard(&err, "forgetting items")
 	return o.eachChunk(ctx, items, lessons, func(subjects []*subject) error {
 		for t, s := range subjects {
 			o.absorb(t)
@@ -222,9 +229,9 @@ func (o *Online) taught(items []Example, lessons []Lesson) (subjects []*subject,
 			s.h, s.y = append(s.h, make([]float32, s.q)...), append(s.y, make([]float32, s.c)...)
 			row := teaching{s.y[len(s.y)-s.c:], s.h[len(s.h)-s.q:]}
 			if code != nil {
-				signs(row.h, code)
+				aims.Signs(row.h, code)
 			} else {
-				o.model.teachLabels(row, appendKnown(nil, o.model.labels, l.Labels))
+				o.model.teachLabels(row, aims.Known(nil, o.model.labels, l.Labels))
 			}
 		}
 		if s.phi, err = o.features(t, xs); err != nil {

@@ -7,12 +7,14 @@ import (
 	"slices"
 	"testing"
 
+	"github.com/fddhdb/fddhdb/internal/effort"
 	"github.com/fddhdb/fddhdb/internal/synth"
+	"github.com/fddhdb/fddhdb/model/internal/parallel"
 )
 
-func momentsOf(rows [][]float32) *moments {
-	m := newMoments(Modality{Dim: len(rows[0])})
-	m.add(denseAll(rows), 2)
+func momentsOf(rows [][]float32) *Moments {
+	m := NewMoments(Modality{Dim: len(rows[0])})
+	m.Add(denseAll(rows), 2)
 	return m
 }
 
@@ -39,13 +41,13 @@ func TestSigmaIsTheMeanSquaredPairDistance(t *testing.T) {
 			}
 		}
 		want := sum / float64(len(rows)*len(rows))
-		if got, constant := momentsOf(rows).sigma(); !approx(got/want, 1, 1e-12) || constant {
+		if got, constant := momentsOf(rows).Sigma(); !approx(got/want, 1, 1e-12) || constant {
 			t.Errorf("shifted by %g: sigma %.15g, want %.15g", shift, got, want)
 		}
 	}
 	for _, v := range []float32{0, 0.1, 1e30} {
 		rows := slices.Repeat([][]float32{{v, v, -v}}, 7)
-		if sigma, constant := momentsOf(rows).sigma(); sigma != 1 || !constant {
+		if sigma, constant := momentsOf(rows).Sigma(); sigma != 1 || !constant {
 			t.Errorf("vectors that are all %g: sigma %g, constant %v", v, sigma, constant)
 		}
 	}
@@ -63,15 +65,15 @@ func TestRBFAgainstDefinition(t *testing.T) {
 				}
 			}
 			mo := momentsOf(rows)
-			sigma, _ := mo.sigma()
-			f := rbfMap(mo.mean, sigma, nil)
+			sigma, _ := mo.Sigma()
+			f := rbfMap(mo.Mean, sigma, nil)
 			anchors := make([]float32, 20*11)
 			for j := range 20 {
 				f.centre(anchors[j*11:(j+1)*11], rows[2*j])
 			}
-			f = rbfMap(mo.mean, sigma, anchors)
-			var scratch mapScratch
-			phi := make([]float32, f.size())
+			f = rbfMap(mo.Mean, sigma, anchors)
+			var scratch MapScratch
+			phi := make([]float32, f.Size())
 			for _, x := range rows {
 				f.apply(phi, []Vector{Dense(x)}, &scratch)
 				for j, v := range phi {
@@ -111,15 +113,15 @@ func TestMapsOfExtremeVectors(t *testing.T) {
 		}
 	}
 	far := make([]float32, e.Model().Features(0))
-	if err := e.Map(far, 0, []float32{1e30, 0, 0, 0}); err != nil || slices.Max(far) != 0 {
+	if err := e.MapVector(far, 0, Dense([]float32{1e30, 0, 0, 0})); err != nil || slices.Max(far) != 0 {
 		t.Fatalf("a vector far from all: %v, %v", far, err)
 	}
 	linear := make([]float32, 5)
-	if err := e.Map(linear, 1, data.Vectors[1][7]); err != nil || linear[4] != 1 {
+	if err := e.MapVector(linear, 1, Dense(data.Vectors[1][7])); err != nil || linear[4] != 1 {
 		t.Fatalf("%v, %v", linear, err)
 	}
 	for j, v := range data.Vectors[1][7] {
-		if want := float32(float64(v) - momentsOf(data.Vectors[1]).mean[j]); linear[j] != want {
+		if want := float32(float64(v) - momentsOf(data.Vectors[1]).Mean[j]); linear[j] != want {
 			t.Errorf("linear feature %d is %g, want %g", j, linear[j], want)
 		}
 	}
@@ -150,7 +152,7 @@ func TestProjectRefuses(t *testing.T) {
 	if err := e.Project(z[1:], 0, make([]float32, 8)); !errors.Is(err, ErrMismatch) {
 		t.Errorf("short z: %v", err)
 	}
-	if err := e.Map(make([]float32, 3), 0, make([]float32, 8)); !errors.Is(err, ErrMismatch) {
+	if err := e.MapVector(make([]float32, 3), 0, Dense(make([]float32, 8))); !errors.Is(err, ErrMismatch) {
 		t.Errorf("short phi: %v", err)
 	}
 }
@@ -183,9 +185,9 @@ func TestProjectIsBitwiseReproducible(t *testing.T) {
 	}
 }
 
-// TestProjectAllIsProject: a vector has the same bits alone and among any others.
-func TestProjectAllIsProject(t *testing.T) {
-	const n, q = 3*mapRows + 5, 72
+// TestProjectVectorsIsProject: a vector has the same bits alone and among any others.
+func TestProjectVectorsIsProject(t *testing.T) {
+	const n, q = 3*parallel.Rows + 5, 72
 	data := synth.Pairs(synth.Config{Items: n, Dims: []int{37, 300}, Seed: 8})
 	data.Vectors[0][3] = slices.Repeat([]float32{1e30}, 37) // far from all, among others
 	result, err := Train(t.Context(), modalitiesOf([]int{37, 300}), synthetic(data.Slice(10, n)), Options{
@@ -202,10 +204,10 @@ func TestProjectAllIsProject(t *testing.T) {
 				t.Fatal(err)
 			}
 		}
-		for _, size := range []int{0, 1, 2, 7, mapRows, mapRows + 1, n} {
+		for _, size := range []int{0, 1, 2, 7, parallel.Rows, parallel.Rows + 1, n} {
 			for from := 0; from+size <= n; from += size + 1 {
 				got := make([]float64, size*q)
-				if err := together.ProjectAll(got, m, xs[from:from+size]); err != nil {
+				if err := together.ProjectVectors(got, m, denseAll(xs[from:from+size])); err != nil {
 					t.Fatal(err)
 				}
 				if !slices.Equal(got, want[from*q:(from+size)*q]) {
@@ -216,10 +218,10 @@ func TestProjectAllIsProject(t *testing.T) {
 	}
 	z := slices.Repeat([]float64{7}, 2*q)
 	bad := [][]float32{data.Vectors[0][0], slices.Repeat([]float32{float32(math.NaN())}, 37)}
-	if err := together.ProjectAll(z, 0, bad); !errors.Is(err, ErrNotFinite) || slices.Max(z) != 7 || slices.Min(z) != 7 {
+	if err := together.ProjectVectors(z, 0, denseAll(bad)); !errors.Is(err, ErrNotFinite) || slices.Max(z) != 7 || slices.Min(z) != 7 {
 		t.Errorf("NaN in the second vector: %v", err)
 	}
-	if err := together.ProjectAll(z, 0, bad[:1]); !errors.Is(err, ErrMismatch) {
+	if err := together.ProjectVectors(z, 0, denseAll(bad[:1])); !errors.Is(err, ErrMismatch) {
 		t.Errorf("too much room: %v", err)
 	}
 }
@@ -227,10 +229,10 @@ func TestProjectAllIsProject(t *testing.T) {
 func TestMomentsAreTheSameOnAnyMachine(t *testing.T) {
 	for _, d := range []int{1, momentColumns, 3*momentColumns + 7} {
 		rows := synth.Pairs(synth.Config{Items: 50, Dims: []int{d}, Seed: 3}).Vectors[0]
-		whole, parts := newMoments(Modality{Dim: d}), newMoments(Modality{Dim: d})
-		whole.add(denseAll(rows), 1)
-		parts.add(denseAll(rows), 5)
-		if whole.n != parts.n || !slices.Equal(whole.mean, parts.mean) || !slices.Equal(whole.m2, parts.m2) {
+		whole, parts := NewMoments(Modality{Dim: d}), NewMoments(Modality{Dim: d})
+		whole.Add(denseAll(rows), 1)
+		parts.Add(denseAll(rows), 5)
+		if whole.N != parts.N || !slices.Equal(whole.Mean, parts.Mean) || !slices.Equal(whole.m2, parts.m2) {
 			t.Errorf("%d dimensions: other moments with other workers", d)
 		}
 	}
@@ -240,14 +242,14 @@ func TestMomentsAreTheSameOnAnyMachine(t *testing.T) {
 func TestLinearMapIsFinite(t *testing.T) {
 	f := linearMap([]float64{-3e38, 3e38})
 	phi := make([]float32, 3)
-	f.apply(phi, []Vector{Dense([]float32{3e38, -3e38})}, new(mapScratch))
+	f.apply(phi, []Vector{Dense([]float32{3e38, -3e38})}, new(MapScratch))
 	if want := []float32{math.MaxFloat32, -math.MaxFloat32, 1}; !slices.Equal(phi, want) {
 		t.Errorf("%v, want %v", phi, want)
 	}
 }
 
 func TestProjectAllocatesNothing(t *testing.T) {
-	if raceEnabled {
+	if effort.Race {
 		t.Skip("the race detector takes from pools at random")
 	}
 	result, err := Train(t.Context(), modalitiesOf([]int{8, 5}), synthetic(synth.Pairs(synth.Config{})), Options{})

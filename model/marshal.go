@@ -3,13 +3,107 @@ package model
 import (
 	"math"
 	"slices"
-	"unicode/utf8"
 
-	"github.com/fddhdb/fddhdb/codec"
-	"github.com/fddhdb/fddhdb/model/internal/dense"
+	"github.com/fddhdb/fddhdb/model/internal/wire"
 )
 
-// The body of a model (magic "FDHM") in the frame that wire.go
+// The body of a model without labels, with the numbers of marshal.go:
+//
+//	size      what
+//	4         uint32 q: bits, a multiple of 8 from 8 to 4096
+//	1         uint8 method: 4 itq, 5 cca-itq
+//	8         uint64 seed
+//	4         uint32 T: modalities, 1 to 1024; and T times:
+//	2+l         uint16 l, 1 to 1024, and l bytes: the name in UTF-8, distinct
+//	4           uint32 d: dimension, 1 to 2^15-1
+//	1           uint8 form of vectors: 0 dense, 1 sparse
+//	1           uint8 features, as in marshal.go
+//	            zscore and log: their numbers, as in marshal.go
+//	8d          float64: the mean of the features
+//	8qd         float64: W, a row of d for each bit
+
+// marshalLabelFree is MarshalBinary for a model without labels.
+func (m *Model) marshalLabelFree() []byte {
+	w := wire.NewWriter(modelMagic)
+	w.U32(uint32(m.bits))
+	w.U8(uint8(m.method))
+	w.U64(m.seed)
+	w.U32(uint32(len(m.modalities)))
+	for t, mod := range m.modalities {
+		f := m.maps[t]
+		WriteModality(w, mod)
+		w.U8(uint8(f.features.Kind))
+		w.F64s(f.features.Shift...)
+		w.F64s(f.features.Scale...)
+		w.F64s(f.mean...)
+		p := m.p[t].Unpack()
+		for j := range m.bits {
+			w.F64s(p.Data[j*p.Cols : j*p.Cols+mod.Dim]...) // without the intercept
+		}
+	}
+	return w.Finish()
+}
+
+// WriteModality writes name, dimension and form of a modality.
+func WriteModality(w *wire.Writer, mod Modality) {
+	w.Name(mod.Name)
+	w.U32(uint32(mod.Dim))
+	if mod.Sparse {
+		w.U8(formSparse)
+	} else {
+		w.U8(formDense)
+	}
+}
+
+// readLabelFree reads what follows the seed of a model without labels.
+func readLabelFree(r *wire.Reader, p *Parts) {
+	names := map[string]bool{}
+	for t := range r.Count("the number of modalities", 1, wire.MaxModalities) {
+		mod := ReadModality(r, names)
+		if r.Err == nil && mod.Dim >= wire.MaxFeatures {
+			r.Fail("%d dimensions of modality %d", mod.Dim, t)
+		}
+		f := readFeatureMap(r, mod, MapLinear, ReadFeatures(r, mod, FeatureKind(r.U8("features"))))
+		w := r.F64s(p.Bits*mod.Dim, "W")
+		if r.Err != nil {
+			return
+		}
+		p.Modalities, p.Maps, p.Projections = append(p.Modalities, mod), append(p.Maps, f), append(p.Projections, ZeroIntercept(w, p.Bits))
+		p.Gammas, p.Fusion = append(p.Gammas, 0), append(p.Fusion, 1)
+	}
+}
+
+// ReadModality reads name, dimension and form of a modality.
+func ReadModality(r *wire.Reader, names map[string]bool) Modality {
+	mod := Modality{Name: r.ModalityName(names)}
+	mod.Dim = r.Count("dimension", 1, wire.MaxDim)
+	form := r.U8("form")
+	if form > formSparse {
+		r.Fail("form %d of vectors", form)
+	}
+	mod.Sparse = form == formSparse
+	return mod
+}
+
+// ReadFeatures reads the numbers of features of this kind.
+func ReadFeatures(r *wire.Reader, mod Modality, kind FeatureKind) *Features {
+	f := &Features{Kind: kind}
+	if r.Err == nil && kind > FeaturesHellingerL2 {
+		r.Fail("features %d", kind)
+	}
+	switch kind {
+	case FeaturesZScore:
+		if !mod.Sparse {
+			f.Shift = r.F64s(mod.Dim, "means")
+		}
+		f.Scale = r.Positive(mod.Dim, "deviations")
+	case FeaturesLog:
+		f.Shift = r.Positive(mod.Dim, "eps")
+	}
+	return f
+}
+
+// The body of a model (magic "FDHM") in the frame that package wire
 // describes; all numbers little-endian, float64 and float32 as IEEE 754 bits
 // and finite, matrices by rows without gaps:
 //
@@ -55,7 +149,7 @@ import (
 //	8q        float64: the mean of what the training items teach; -1 to 1 each if
 //	          the aim is codes
 //
-// A model without labels has one of the other methods, and the body of labelfree_wire.go.
+// A model without labels has one of the other methods, and the body that stands further down.
 //
 // The body of statistics (magic "FDHS"):
 //
@@ -96,321 +190,249 @@ func (m *Model) MarshalBinary() ([]byte, error) {
 	if m.LabelFree() {
 		return m.marshalLabelFree(), nil
 	}
-	w := newWireWriter(modelMagic)
-	w.u32(uint32(m.bits))
-	w.u8(uint8(m.method))
-	w.u64(m.seed)
-	w.u32(uint32(len(m.labels)))
+	w := wire.NewWriter(modelMagic)
+	w.U32(uint32(m.bits))
+	w.U8(uint8(m.method))
+	w.U64(m.seed)
+	w.U32(uint32(len(m.labels)))
 	for _, l := range m.labels {
-		w.u32(l)
+		w.U32(l)
 	}
-	w.f64s(m.c...)
-	w.u8(uint8(m.aim))
+	w.F64s(m.c...)
+	w.U8(uint8(m.aim))
 	if m.aim != AimCodes {
-		w.f64s(m.prior)
-		w.f64s(m.weights...)
+		w.F64s(m.prior)
+		w.F64s(m.weights...)
 	}
-	w.u32(uint32(len(m.modalities)))
+	w.U32(uint32(len(m.modalities)))
 	for t, mod := range m.modalities {
 		f := m.maps[t]
-		w.modality(mod)
-		w.u8(uint8(f.kind))
-		w.u8(uint8(f.features.kind))
-		w.f64s(m.gammas[t])
-		w.f64s(f.features.shift...)
-		w.f64s(f.features.scale...)
-		w.f64s(f.mean...)
+		WriteModality(w, mod)
+		w.U8(uint8(f.kind))
+		w.U8(uint8(f.features.Kind))
+		w.F64s(m.gammas[t])
+		w.F64s(f.features.Shift...)
+		w.F64s(f.features.Scale...)
+		w.F64s(f.mean...)
 		if f.kind != MapLinear {
-			w.f64s(f.sigma)
-			w.u32(uint32(len(f.norms)))
+			w.F64s(f.sigma)
+			w.U32(uint32(len(f.norms)))
 			if mod.Sparse {
-				w.sparse(&f.sparse.anchors)
+				writeSparse(w, &f.sparse.anchors)
 			} else {
-				w.f32s(f.anchors.Unpack().Data)
+				w.F32s(f.anchors.Unpack().Data)
 			}
 		}
-		w.f64s(m.p[t].Unpack().Data...)
+		w.F64s(m.p[t].Unpack().Data...)
 	}
-	w.f64s(m.fusion.weights...)
-	w.f64s(m.fusion.centre)
-	w.f64s(m.mean...)
-	return w.finish(), nil
+	w.F64s(m.fusion.Weights...)
+	w.F64s(m.fusion.Centre)
+	w.F64s(m.mean...)
+	return w.Finish(), nil
 }
 
 // Unmarshal reads a model from bytes of any origin, and keeps none of them. The error
-// wraps codec.ErrCorrupt, or is a *FormatError for a model in another format.
+// wraps codec.ErrCorrupt, or is a *codec.FormatError for a model in another format.
 func Unmarshal(b []byte) (*Model, error) {
-	r, err := openFrame(b, "model", modelMagic)
+	r, err := wire.Open(b, "model", modelMagic)
 	if err != nil {
 		return nil, err
 	}
-	m := &Model{bits: r.bits()}
-	m.method = Method(r.u8("method"))
-	if m.LabelFree() {
-		return r.labelFree(m)
+	p := Parts{Bits: r.Bits(), Method: Method(r.U8("method")), Seed: r.U64("seed")}
+	switch {
+	case r.Err != nil:
+	case p.Method == MethodAuto || int(p.Method) >= len(methodNames):
+		r.Fail("method %d", p.Method)
+	case p.Method.LabelFree():
+		readLabelFree(r, &p)
+	default:
+		readLabelled(r, &p)
 	}
-	if r.err == nil && (m.method < MethodLabels || m.method > MethodPaper) {
-		r.fail("method %d", m.method)
-	}
-	m.seed = r.u64("seed")
-	c := r.count("the number of labels", 1, maxLabels)
-	for i := range c {
-		l := r.u32("labels")
-		if r.err != nil {
-			return nil, r.err
-		}
-		if i > 0 && l <= m.labels[i-1] {
-			r.fail("label %d follows %d", l, m.labels[i-1])
-		}
-		m.labels = append(m.labels, l)
-	}
-	m.c = r.f64s(c*m.bits, "C")
-	r.aim(m)
-	if r.err != nil {
-		return nil, r.err
-	}
-	names := map[string]bool{}
-	for range r.count("the number of modalities", 1, maxModalities) {
-		mod := r.modality(names)
-		kind := MapKind(r.u8("map"))
-		featureKind := FeatureKind(r.u8("features"))
-		gamma := r.f64("gamma")
-		if r.err == nil && (kind > MapRBFLinear || gamma < 0) {
-			r.fail("map %d with gamma %g", kind, gamma)
-		}
-		feat := r.features(mod, featureKind)
-		mean := r.f64s(mod.Dim, "mean")
-		if r.err != nil {
-			return nil, r.err
-		}
-		if kind != MapRBF && kind.size(0, mod.Dim) > maxFeatures {
-			return nil, corrupt("a linear map of %d dimensions", mod.Dim)
-		}
-		f, err := r.featureMap(mod, kind, mean)
-		if err != nil {
-			return nil, err
-		}
-		f.features = feat
-		m.modalities = append(m.modalities, mod)
-		m.maps = append(m.maps, f)
-		m.gammas = append(m.gammas, gamma)
-		p := r.f64s(m.bits*f.size(), "P")
-		if r.err != nil {
-			return nil, r.err
-		}
-		m.p = append(m.p, dense.Pack(dense.Of(m.bits, f.size(), p)))
-	}
-	r.fusion(m)
-	if err := r.close(); err != nil {
+	if err := r.Close(); err != nil {
 		return nil, err
 	}
-	m.sign()
+	m, err := New(p)
+	if err != nil {
+		return nil, wire.Corrupt("%v", err)
+	}
 	return m, nil
 }
 
-// aim reads the aim, the prior and the weights of labels.
-func (r *wireReader) aim(m *Model) {
-	m.aim = Aim(r.u8("aim"))
-	if r.err == nil && (m.aim == AimAuto || m.aim > AimWeighted || m.aim != AimCodes && m.method != MethodLabels) {
-		r.fail("aim %d of method %d", m.aim, m.method)
-	}
-	if r.err != nil || m.aim == AimCodes {
-		return
-	}
-	m.prior = r.f64("prior")
-	if r.err == nil && !(m.prior >= 0 && m.prior <= 1) {
-		r.fail("a prior of %g", m.prior)
-	}
-	m.weights = r.positive(len(m.labels), "the weights of labels")
-}
-
-// fusion reads the fusion and the mean aim.
-func (r *wireReader) fusion(m *Model) {
-	m.fusion.weights = r.f64s(len(m.modalities), "weights")
-	if r.err == nil && (slices.Min(m.fusion.weights) < 0 || slices.Max(m.fusion.weights) == 0) {
-		r.fail("the weights of the fusion are %v", m.fusion.weights)
-	}
-	m.fusion.centre = r.f64("centre")
-	if r.err == nil && !(m.fusion.centre >= 0 && m.fusion.centre <= 1) {
-		r.fail("the centre of the fusion is %g", m.fusion.centre)
-	}
-	m.mean = r.f64s(m.bits, "the mean aim")
-	if r.err == nil && m.aim == AimCodes && (slices.Min(m.mean) < -1 || slices.Max(m.mean) > 1) {
-		r.fail("the mean code is not from -1 to 1")
-	}
-}
-
-// featureMap reads sigma and anchors, and makes the map.
-func (r *wireReader) featureMap(mod Modality, kind MapKind, mean []float64) (*featureMap, error) {
-	if kind == MapLinear {
-		if mod.Sparse {
-			return newSparseMap(kind, mean, 1, csr{}), nil
+// readLabelled reads what follows the seed of a model that has learned from labels.
+func readLabelled(r *wire.Reader, p *Parts) {
+	c := r.Count("the number of labels", 1, wire.MaxLabels)
+	for range c {
+		p.Labels = append(p.Labels, r.U32("labels"))
+		if r.Err != nil {
+			return
 		}
-		return linearMap(mean), nil
 	}
-	sigma := r.f64("sigma")
-	if r.err == nil && !(sigma > 0 && !math.IsInf(1/sigma, 0)) {
-		r.fail("sigma is %g", sigma)
+	p.C = r.F64s(c*p.Bits, "C")
+	p.Aim = Aim(r.U8("aim"))
+	if p.Aim != AimCodes {
+		p.Prior = r.F64("prior")
+		p.Weights = r.F64s(c, "the weights of labels")
 	}
-	k := r.count("the number of anchors", 1, maxFeatures)
-	if r.err == nil && kind.size(k, mod.Dim) > maxFeatures {
-		r.fail("a map of %d features", kind.size(k, mod.Dim))
+	names := map[string]bool{}
+	for range r.Count("the number of modalities", 1, wire.MaxModalities) {
+		mod := ReadModality(r, names)
+		kind, features := MapKind(r.U8("map")), FeatureKind(r.U8("features"))
+		if r.Err == nil && kind > MapRBFLinear {
+			r.Fail("map %d", kind)
+		}
+		gamma := r.F64("gamma")
+		f := readFeatureMap(r, mod, kind, ReadFeatures(r, mod, features))
+		if r.Err != nil {
+			return
+		}
+		p.Modalities, p.Maps, p.Gammas = append(p.Modalities, mod), append(p.Maps, f), append(p.Gammas, gamma)
+		p.Projections = append(p.Projections, r.F64s(p.Bits*f.Size(), "P"))
 	}
-	var sparse csr
-	var anchors []float32
+	p.Fusion, p.Centre, p.Mean = r.F64s(len(p.Modalities), "weights"), r.F64("centre"), r.F64s(p.Bits, "the mean aim")
+}
+
+// readFeatureMap reads means, sigma and anchors, and makes the map; nil after an error.
+func readFeatureMap(r *wire.Reader, mod Modality, kind MapKind, features *Features) *Map {
+	mean := r.F64s(mod.Dim, "mean")
+	if r.Err == nil && kind != MapRBF && kind.Size(0, mod.Dim) > wire.MaxFeatures {
+		r.Fail("a linear map of %d dimensions", mod.Dim)
+	}
+	if r.Err != nil {
+		return nil
+	}
+	if kind == MapLinear {
+		return NewLinearMap(mod, features, mean)
+	}
+	sigma := r.F64("sigma")
+	if r.Err == nil && !(sigma > 0 && !math.IsInf(1/sigma, 0)) {
+		r.Fail("sigma is %g", sigma)
+	}
+	k := r.Count("the number of anchors", 1, wire.MaxFeatures)
+	if r.Err == nil && kind.Size(k, mod.Dim) > wire.MaxFeatures {
+		r.Fail("a map of %d features", kind.Size(k, mod.Dim))
+	}
+	var f *Map
 	if mod.Sparse {
-		sparse = r.sparse(k, mod.Dim, "anchors")
+		anchors := readSparse(r, k, mod.Dim, "anchors")
+		if r.Err != nil {
+			return nil
+		}
+		f = newSparseMap(kind, mean, sigma, anchors)
 	} else {
-		anchors = r.f32s(k*mod.Dim, "anchors")
+		anchors := r.F32s(k*mod.Dim, "anchors")
+		if r.Err != nil {
+			return nil
+		}
+		f = rbfMap(mean, sigma, anchors)
+		f.kind = kind
 	}
-	if r.err != nil {
-		return nil, r.err
-	}
-	if mod.Sparse {
-		return newSparseMap(kind, mean, sigma, sparse), nil
-	}
-	f := rbfMap(mean, sigma, anchors)
-	f.kind = kind
-	return f, nil
+	f.features = features
+	return f
 }
 
 // MarshalBinary returns the binary form of the statistics: 4 k (k+1) + 8 c k bytes for
 // each modality, or 8 q k for codes, and a little more. The error is always nil.
 func (s *Statistics) MarshalBinary() ([]byte, error) {
 	weighted := s.labels == 0 && s.weighted
-	w := newWireWriter(statisticsMagic)
-	size := frameBytes + 64
+	w := wire.NewWriter(statisticsMagic)
+	size := wire.FrameBytes + 64
 	for _, p := range s.parts {
 		size += 4*p.k*(p.k+1) + 8*(len(p.b)+len(p.pairs)+len(p.taught)) + len(p.name) + 32
 	}
-	w.b = slices.Grow(w.b, size) // large: growing it step by step would take twice the memory
-	w.u64(s.fingerprint)
-	w.u32(uint32(s.bits))
-	w.u32(uint32(len(s.parts)))
-	w.u32(uint32(s.labels))
-	w.u8(map[bool]uint8{true: 1}[weighted])
+	w.B = slices.Grow(w.B, size) // large: growing it step by step would take twice the memory
+	w.U64(s.fingerprint)
+	w.U32(uint32(s.bits))
+	w.U32(uint32(len(s.parts)))
+	w.U32(uint32(s.labels))
+	w.U8(map[bool]uint8{true: 1}[weighted])
 	for _, p := range s.parts {
-		w.name(p.name)
-		w.u32(uint32(p.k))
-		w.u64(uint64(p.n))
+		w.Name(p.name)
+		w.U32(uint32(p.k))
+		w.U64(uint64(p.n))
 		for i := range p.k {
-			w.f64s(p.a[i*p.k : i*p.k+i+1]...)
+			w.F64s(p.a[i*p.k : i*p.k+i+1]...)
 		}
-		w.f64s(p.b...)
+		w.F64s(p.b...)
 		switch c := s.labels; {
 		case c > 0:
 			for l := range c {
-				w.f64s(p.pairs[l*c : l*c+l+1]...)
+				w.F64s(p.pairs[l*c : l*c+l+1]...)
 			}
-			w.u64(uint64(p.unlabelled))
+			w.U64(uint64(p.unlabelled))
 			if p.unlabelled > 0 {
-				w.f64s(p.taught...)
+				w.F64s(p.taught...)
 			}
 		case weighted:
-			w.f64s(p.square)
+			w.F64s(p.square)
 		}
 	}
-	return w.finish(), nil
+	return w.Finish(), nil
 }
 
 // UnmarshalStatistics reads statistics; see Unmarshal.
 func UnmarshalStatistics(b []byte) (*Statistics, error) {
-	r, err := openFrame(b, "statistics", statisticsMagic)
+	r, err := wire.Open(b, "statistics", statisticsMagic)
 	if err != nil {
 		return nil, err
 	}
-	s := &Statistics{fingerprint: r.u64("fingerprint"), bits: r.bits()}
+	s := &Statistics{fingerprint: r.U64("fingerprint"), bits: r.Bits()}
 	names := map[string]bool{}
-	modalities := r.count("the number of modalities", 1, maxModalities)
-	s.labels = r.count("the number of labels", 0, maxLabels)
-	weighted := r.u8("the aim")
-	if r.err == nil && (weighted > 1 || weighted == 1 && s.labels > 0) {
-		r.fail("aim %d of %d labels", weighted, s.labels)
+	modalities := r.Count("the number of modalities", 1, wire.MaxModalities)
+	s.labels = r.Count("the number of labels", 0, wire.MaxLabels)
+	weighted := r.U8("the aim")
+	if r.Err == nil && (weighted > 1 || weighted == 1 && s.labels > 0) {
+		r.Fail("aim %d of %d labels", weighted, s.labels)
 	}
 	s.weighted = weighted == 1
 	for range modalities {
-		p := part{name: r.modalityName(names), k: r.count("the number of features", 1, maxFeatures)}
-		n := r.u64("the number of items")
+		p := part{name: r.ModalityName(names), k: r.Count("the number of features", 1, wire.MaxFeatures)}
+		n := r.U64("the number of items")
 		if n > math.MaxInt64 {
-			r.fail("%d items", n)
+			r.Fail("%d items", n)
 		}
 		p.n = int64(n)
-		if p.a = r.triangle(p.k, "A"); r.err != nil {
-			return nil, r.err
+		if p.a = r.Triangle(p.k, "A"); r.Err != nil {
+			return nil, r.Err
 		}
 		switch {
 		case s.labels > 0:
-			r.labelSums(s, &p)
+			readLabelSums(r, s, &p)
 		default:
-			p.b = r.f64s(s.bits*p.k, "B")
+			p.b = r.F64s(s.bits*p.k, "B")
 			p.square = float64(p.n)
 			if s.weighted {
-				p.square = r.f64("the weight of the items")
+				p.square = r.F64("the weight of the items")
 			}
-			if r.err == nil && p.square < 0 {
-				r.fail("a weight of %g of the items", p.square)
+			if r.Err == nil && p.square < 0 {
+				r.Fail("a weight of %g of the items", p.square)
 			}
 		}
 		s.parts = append(s.parts, p)
 	}
-	if err := r.close(); err != nil {
+	if err := r.Close(); err != nil {
 		return nil, err
 	}
 	return s, nil
 }
 
 // labelSums reads the sums that AimLabels has for a modality, besides A.
-func (r *wireReader) labelSums(s *Statistics, p *part) {
-	p.b = r.f64s(s.labels*p.k, "B")
-	if p.pairs = r.triangle(s.labels, "the pairs of labels"); r.err != nil {
+func readLabelSums(r *wire.Reader, s *Statistics, p *part) {
+	p.b = r.F64s(s.labels*p.k, "B")
+	if p.pairs = r.Triangle(s.labels, "the pairs of labels"); r.Err != nil {
 		return
 	}
 	for l := range s.labels {
 		if p.pairs[l*s.labels+l] < 0 {
-			r.fail("label %d of fewer than no items", l)
+			r.Fail("label %d of fewer than no items", l)
 		}
 	}
-	taught := r.u64("the number of items without labels")
-	if r.err == nil && taught > uint64(p.n) {
-		r.fail("%d of %d items without labels", taught, p.n)
+	taught := r.U64("the number of items without labels")
+	if r.Err == nil && taught > uint64(p.n) {
+		r.Fail("%d of %d items without labels", taught, p.n)
 	}
-	if r.err != nil || taught == 0 {
+	if r.Err != nil || taught == 0 {
 		return
 	}
 	p.unlabelled = int64(taught)
-	p.taught = r.f64s(s.bits*p.k, "what projections have taught")
-}
-
-// triangle reads the lower triangle of a k x k matrix, whose upper triangle is zero. The
-// stored form has half its size.
-func (r *wireReader) triangle(k int, what string) []float64 {
-	triangle := r.f64s(k*(k+1)/2, what)
-	if r.err != nil {
-		return nil
-	}
-	a := make([]float64, k*k)
-	for i := range k {
-		copy(a[i*k:], triangle[:i+1])
-		triangle = triangle[i+1:]
-	}
-	return a
-}
-
-// bits reads the length of codes.
-func (r *wireReader) bits() int {
-	q := r.count("the number of bits", codec.MinBits, codec.MaxBits)
-	if r.err == nil && codec.CheckBits(q) != nil {
-		r.fail("%d bits", q)
-	}
-	return q
-}
-
-// modalityName reads the name of a modality, which must not be in seen, and adds it.
-func (r *wireReader) modalityName(seen map[string]bool) string {
-	name := r.name("name")
-	if r.err == nil && (name == "" || len(name) > maxName || seen[name] || !utf8.ValidString(name)) {
-		r.fail("the name of modality %d is %q", len(seen), name)
-	}
-	seen[name] = true
-	return name
+	p.taught = r.F64s(s.bits*p.k, "what projections have taught")
 }

@@ -10,7 +10,9 @@ import (
 	"testing"
 
 	"github.com/fddhdb/fddhdb/codec"
+	"github.com/fddhdb/fddhdb/internal/effort"
 	"github.com/fddhdb/fddhdb/internal/synth"
+	"github.com/fddhdb/fddhdb/model/internal/wire"
 )
 
 // small is a model with both kinds of map, and its statistics, in a few KiB.
@@ -67,7 +69,7 @@ func taughtStatistics(t testing.TB, aim Aim) (*Model, *Statistics) {
 }
 
 func TestMarshalRoundTrip(t *testing.T) {
-	longWithRace(t)
+	effort.LongWithRace(t)
 	dims := []int{9, 5, 4}
 	data := synth.Pairs(synth.Config{Items: 200, Classes: 6, Dims: dims, LabelsPerItem: 2, Missing: .3})
 	for _, c := range []struct {
@@ -126,7 +128,7 @@ func TestMarshalRoundTrip(t *testing.T) {
 		if !bytes.Equal(again, b) || !bytes.Equal(sagain, sb) {
 			t.Error("other bytes the second time")
 		}
-		refit, err := m.Refit(s, nil)
+		refit, _, err := m.Refit(s, nil)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -180,7 +182,7 @@ func TestFrame(t *testing.T) {
 			}
 			bad := slices.Clone(c.b)
 			bad[i] ^= 4
-			var format *FormatError
+			var format *codec.FormatError
 			switch err := c.read(bad); {
 			case i == 4 || i == 5:
 				if !errors.As(err, &format) || format.Found != int(binary.LittleEndian.Uint16(bad[4:])) || format.Supported != 5 {
@@ -202,14 +204,14 @@ func TestBadFusions(t *testing.T) {
 	r := smallAt(t, AimCodes)
 	m := r.Model
 	for name, spoil := range map[string]func(m *Model){
-		"negative":     func(m *Model) { m.fusion.weights[1] = -1 },
-		"all zero":     func(m *Model) { clear(m.fusion.weights) },
-		"centre":       func(m *Model) { m.fusion.centre = 1.5 },
+		"negative":     func(m *Model) { m.fusion.Weights[1] = -1 },
+		"all zero":     func(m *Model) { clear(m.fusion.Weights) },
+		"centre":       func(m *Model) { m.fusion.Centre = 1.5 },
 		"mean":         func(m *Model) { m.mean[3] = -2 },
-		"not a number": func(m *Model) { m.fusion.weights[0] = math.NaN() },
+		"not a number": func(m *Model) { m.fusion.Weights[0] = math.NaN() },
 	} {
 		bad := *m
-		bad.fusion.weights, bad.mean = m.Weights(), slices.Clone(m.mean)
+		bad.fusion.Weights, bad.mean = m.Weights(), slices.Clone(m.mean)
 		spoil(&bad)
 		b, err := bad.MarshalBinary()
 		if err != nil {
@@ -304,7 +306,7 @@ func TestTaughtStatistics(t *testing.T) {
 		if p := read.parts[1]; aim == AimLabels && (p.unlabelled != 10 || p.n != 50) || aim == AimCodes && (p.unlabelled != 0 || p.square != float64(p.n)) {
 			t.Errorf("%v: %d of %d items have no labels, weight %g", aim, p.unlabelled, p.n, p.square)
 		}
-		refit, err := m.Refit(read, nil)
+		refit, _, err := m.Refit(read, nil)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -320,7 +322,7 @@ func TestTaughtStatistics(t *testing.T) {
 		if err := fresh.Same(read, 0); err != nil {
 			t.Errorf("%v: merged with none: %v", aim, err)
 		}
-		twice, err := m.Refit(read, map[string]float64{"image": 2 * m.Gamma(0), "text": 2 * m.Gamma(1)})
+		twice, _, err := m.Refit(read, map[string]float64{"image": 2 * m.Gamma(0), "text": 2 * m.Gamma(1)})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -330,7 +332,7 @@ func TestTaughtStatistics(t *testing.T) {
 
 // seal appends the checksum.
 func seal(b []byte) []byte {
-	return binary.LittleEndian.AppendUint32(b, crc32.Checksum(b, castagnoli))
+	return binary.LittleEndian.AppendUint32(b, crc32.Checksum(b, crc32.MakeTable(crc32.Castagnoli)))
 }
 
 // reseal gives fuzzed bytes a valid checksum, so that the fuzzer gets past it.
@@ -357,12 +359,12 @@ func FuzzModel(f *testing.F) {
 	}
 	data := synth.Pairs(synth.Config{Items: 30, Classes: 3, Dims: []int{3, 2}})
 	for _, rows := range data.Vectors {
-		newFeatures(FeaturesHellinger, momentsOf(rows)).applyAll(denseAll(rows)) // no number may be negative
+		NewFeatures(FeaturesHellinger, momentsOf(rows)).ApplyAll(denseAll(rows)) // no number may be negative
 	}
 	r, err := Train(f.Context(), modalitiesOf([]int{3, 2}), synthetic(data), Options{
 		Bits: 8, Anchors: 5, Map: map[string]MapKind{"image": MapRBFLinear, "text": MapLinear},
 		Features: map[string]FeatureKind{"image": FeaturesZScore, "text": FeaturesLog},
-		Fusion:   Fusion{Rule: FusionModality, Modality: "text"},
+		Fusion:   "text",
 	})
 	if err != nil {
 		f.Fatal(err)
@@ -384,7 +386,7 @@ func FuzzModel(f *testing.F) {
 		var m *Model
 		var err error
 		bounded(t, len(b), func() { m, err = Unmarshal(b) })
-		var format *FormatError
+		var format *codec.FormatError
 		if err != nil {
 			if !errors.Is(err, codec.ErrCorrupt) && !errors.As(err, &format) {
 				t.Fatal(err)
@@ -421,7 +423,7 @@ func FuzzModel(f *testing.F) {
 		if m.Aim() == AimAuto || len(m.weights) != len(m.Labels()) && m.Aim() != AimCodes {
 			t.Fatalf("aim %v, weights %v", m.Aim(), m.weights)
 		}
-		if s := NewStatistics(m); m.checkStatistics(s) != nil {
+		if s := NewStatistics(m); m.CheckStatistics(s) != nil {
 			t.Fatal("statistics of its own are those of another model")
 		}
 	})
@@ -447,7 +449,7 @@ func FuzzStatistics(f *testing.F) {
 		var s *Statistics
 		var err error
 		bounded(t, len(b), func() { s, err = UnmarshalStatistics(b) })
-		var format *FormatError
+		var format *codec.FormatError
 		if err != nil {
 			if !errors.Is(err, codec.ErrCorrupt) && !errors.As(err, &format) {
 				t.Fatal(err)
@@ -458,7 +460,7 @@ func FuzzStatistics(f *testing.F) {
 			t.Fatalf("other bytes the second time (%v)", err)
 		}
 		for i := range s.parts {
-			if _, err := s.solve(i, 1, nil); err != nil && !errors.As(err, new(*SingularError)) {
+			if _, _, err := s.solve(i, 1); err != nil && !errors.As(err, new(*SingularError)) {
 				t.Fatal(err)
 			}
 		}
@@ -468,16 +470,16 @@ func FuzzStatistics(f *testing.F) {
 // TestClaimedLabelsTakeNoMemory: a claimed number of labels takes no memory before the
 // labels are there.
 func TestClaimedLabelsTakeNoMemory(t *testing.T) {
-	for _, labels := range []uint32{maxLabels, maxLabels + 1, 1<<32 - 1} {
-		w := newWireWriter(modelMagic)
-		w.u32(4096)
-		w.u8(uint8(MethodLabels))
-		w.u64(0)
-		w.u32(labels)
+	for _, labels := range []uint32{wire.MaxLabels, wire.MaxLabels + 1, 1<<32 - 1} {
+		w := wire.NewWriter(modelMagic)
+		w.U32(4096)
+		w.U8(uint8(MethodLabels))
+		w.U64(0)
+		w.U32(labels)
 		for l := range uint32(1000) {
-			w.u32(l)
+			w.U32(l)
 		}
-		b := w.finish()
+		b := w.Finish()
 		var err error
 		if n := testing.AllocsPerRun(10, func() { _, err = Unmarshal(b) }); n > 100 {
 			t.Errorf("%d labels: %g allocations", labels, n)

@@ -7,6 +7,7 @@ import (
 	"slices"
 	"testing"
 
+	"github.com/fddhdb/fddhdb/internal/effort"
 	"github.com/fddhdb/fddhdb/internal/synth"
 	"github.com/fddhdb/fddhdb/model/internal/dense"
 )
@@ -111,9 +112,9 @@ func sameProjections(t *testing.T, what string, got, want *Model, tolerance floa
 // Labelled items give the same statistics and projections in any chunks, with or
 // without revisions between them: those of all items at once.
 func TestOnlineLabels(t *testing.T) {
-	longWithRace(t)
+	effort.LongWithRace(t)
 	chunks := []int{1, 3, 16, 17, 100, 600}
-	if raceEnabled {
+	if effort.Race {
 		chunks = []int{3, 100}
 	}
 	for _, aim := range []Aim{AimLabels, AimCodes} {
@@ -148,7 +149,7 @@ func TestOnlineLabels(t *testing.T) {
 				if err != nil {
 					t.Fatal(err)
 				}
-				direct, err := got.Refit(want, nil)
+				direct, _, err := got.Refit(want, nil)
 				if err != nil {
 					t.Fatal(err)
 				}
@@ -187,7 +188,7 @@ func fixedPoint(t *testing.T, m *Model, x mixture, s *Statistics, mod int, sub *
 		}
 		next := s.Clone()
 		next.add(mod, dense.Of(len(sub.at), k, sub.phi), sub.teaching, 1)
-		w, err := next.solve(mod, m.gammas[mod], nil)
+		w, _, err := next.solve(mod, m.gammas[mod])
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -240,7 +241,7 @@ func TestOnlineFixedPoint(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			direct, err := m.Refit(want, nil)
+			direct, _, err := m.Refit(want, nil)
 			if err != nil {
 				t.Fatal(err)
 			}

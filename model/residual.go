@@ -1,9 +1,9 @@
 package model
 
 import (
-	"gonum.org/v1/gonum/floats"
-
 	"github.com/fddhdb/fddhdb/model/internal/dense"
+	"github.com/fddhdb/fddhdb/model/internal/parallel"
+	"gonum.org/v1/gonum/floats"
 )
 
 // ResidualOf says, for each modality, how much of what labels teach (LabelAim) the projections miss: the
@@ -19,9 +19,9 @@ import (
 // It costs k (d+q) multiplications an item and modality, on one goroutine; with statistics k^2 more, and
 // k^3/3 a modality. The errors are those of Encoder.Project, and *SingularError.
 func (m *Model) ResidualOf(items []Example, taught *Statistics) (residuals []float64, n []int, err error) {
-	defer guard(&err, "computing residuals")
+	defer parallel.Guard(&err, "computing residuals")
 	if taught != nil {
-		if err := m.checkStatistics(taught); err != nil {
+		if err := m.CheckStatistics(taught); err != nil {
 			return nil, nil, err
 		}
 	}
@@ -69,7 +69,7 @@ func (m *Model) ResidualOf(items []Example, taught *Statistics) (residuals []flo
 // items like those of the training it is mostly below 3/n, and 1 where all projections are the same. n is the
 // number of items that have the modality; without any it is 0. It costs what ResidualOf costs.
 func (m *Model) OffsetOf(items []Example) (offsets []float64, n []int, err error) {
-	defer guard(&err, "computing offsets")
+	defer parallel.Guard(&err, "computing offsets")
 	for t := range m.maps {
 		count, squares, sum := 0, 0., make([]float64, m.bits)
 		err := m.projections(t, items, func(_ Example, z []float64) error {
@@ -104,9 +104,9 @@ func (m *Model) projections(t int, items []Example, f func(item Example, z []flo
 		}
 	}
 	e, q := m.NewEncoder(), m.bits
-	zs := make([]float64, min(mapRows, len(xs))*q)
-	for from := 0; from < len(xs); from += mapRows {
-		to := min(from+mapRows, len(xs))
+	zs := make([]float64, min(parallel.Rows, len(xs))*q)
+	for from := 0; from < len(xs); from += parallel.Rows {
+		to := min(from+parallel.Rows, len(xs))
 		if err := e.ProjectVectors(zs[:(to-from)*q], t, xs[from:to]); err != nil {
 			return err
 		}
@@ -118,6 +118,10 @@ func (m *Model) projections(t int, items []Example, f func(item Example, z []flo
 	}
 	return nil
 }
+
+// leastLeft bounds from below the share of an item that its own features leave open. Less
+// is rounding.
+const leastLeft = 1e-6
 
 // leftOut says of an item that has taught a modality how much more its projection would miss without it.
 type leftOut struct {
@@ -131,7 +135,7 @@ type leftOut struct {
 func (m *Model) newLeftOut(t int, s *Statistics) (*leftOut, error) {
 	k := s.parts[t].k
 	l := &leftOut{m.NewEncoder(), t, dense.Of(k, k, make([]float64, k*k)), make([]float32, k), dense.Of(1, k, make([]float64, k))}
-	return l, s.parts[t].factorise(l.factor, m.gammas[t], workerCount())
+	return l, s.parts[t].factorise(l.factor, m.gammas[t], parallel.Workers())
 }
 
 // share returns 1 - h, where h = phi' (A + gamma I)^-1 phi is the leverage of an item: without it, it would

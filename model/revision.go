@@ -5,10 +5,11 @@ import (
 	"slices"
 
 	"github.com/fddhdb/fddhdb/model/internal/dense"
+	"github.com/fddhdb/fddhdb/model/internal/wire"
 )
 
 // The body of a revision (magic "FDHR", version 1, or 0 if the aim is codes), in the frame
-// that wire.go describes, with the numbers of marshal.go:
+// that package wire describes, with the numbers of marshal.go:
 //
 //	8         uint64 fingerprint of the base: the model that it is a revision of
 //	4         uint32 q: bits, as the base has
@@ -39,24 +40,24 @@ func (m *Model) MarshalRevision(base *Model) ([]byte, error) {
 	if err != nil {
 		return nil, err
 	}
-	w := newWireWriter(revisionMagic)
-	w.u64(base.fingerprint)
-	w.u32(uint32(m.bits))
-	w.u32(uint32(len(grown)))
+	w := wire.NewWriter(revisionMagic)
+	w.U64(base.fingerprint)
+	w.U32(uint32(m.bits))
+	w.U32(uint32(len(grown)))
 	for _, l := range grown {
-		w.u32(m.labels[l])
+		w.U32(m.labels[l])
 	}
 	for _, l := range grown {
-		w.f64s(m.c[l*m.bits : (l+1)*m.bits]...)
+		w.F64s(m.c[l*m.bits : (l+1)*m.bits]...)
 	}
-	w.f64s(m.weights...)
-	w.u32(uint32(len(m.p)))
+	w.F64s(m.weights...)
+	w.U32(uint32(len(m.p)))
 	for t, p := range m.p {
-		w.f64s(m.gammas[t])
-		w.u32(uint32(m.maps[t].size()))
-		w.f64s(p.Unpack().Data...)
+		w.F64s(m.gammas[t])
+		w.U32(uint32(m.maps[t].Size()))
+		w.F64s(p.Unpack().Data...)
 	}
-	return w.finish(), nil
+	return w.Finish(), nil
 }
 
 // errNoRevisions says that a model without labels is all that there is of it.
@@ -73,7 +74,7 @@ func (m *Model) grownSince(base *Model) (grown []int, err error) {
 	if m.aim != base.aim || m.prior != base.prior {
 		return other("aim or prior")
 	}
-	if !slices.Equal(m.mean, base.mean) || m.fusion.centre != base.fusion.centre || !slices.Equal(m.fusion.weights, base.fusion.weights) {
+	if !slices.Equal(m.mean, base.mean) || m.fusion.Centre != base.fusion.Centre || !slices.Equal(m.fusion.Weights, base.fusion.Weights) {
 		return other("fusion")
 	}
 	known := 0
@@ -104,47 +105,47 @@ func (m *Model) grownSince(base *Model) (grown []int, err error) {
 // may be of any origin, and it keeps none of them. It returns the model that was
 // written, to the last bit. The model shares the maps of m, so it takes only the memory
 // of its projections. The error wraps codec.ErrCorrupt, or ErrMismatch if it is a
-// revision of another model, or is a *FormatError for one in another format.
+// revision of another model, or is a *codec.FormatError for one in another format.
 func (m *Model) UnmarshalRevision(b []byte) (*Model, error) {
 	if m.LabelFree() {
 		return nil, errNoRevisions
 	}
-	r, err := openFrame(b, "revision", revisionMagic)
+	r, err := wire.Open(b, "revision", revisionMagic)
 	if err != nil {
 		return nil, err
 	}
-	if of := r.u64("fingerprint"); r.err == nil && of != m.fingerprint {
+	if of := r.U64("fingerprint"); r.Err == nil && of != m.fingerprint {
 		return nil, fmt.Errorf("%w: the bytes are a revision of another model, %016x instead of %016x", ErrMismatch, of, m.fingerprint)
 	}
-	if q := r.bits(); r.err == nil && q != m.bits {
-		r.fail("%d bits, where its base has %d", q, m.bits)
+	if q := r.Bits(); r.Err == nil && q != m.bits {
+		r.Fail("%d bits, where its base has %d", q, m.bits)
 	}
 	next := *m
-	r.grown(&next)
-	if r.err == nil && m.aim != AimCodes {
-		next.weights = r.positive(len(next.labels), "the weights of labels")
+	readGrown(r, &next)
+	if r.Err == nil && m.aim != AimCodes {
+		next.weights = r.Positive(len(next.labels), "the weights of labels")
 	}
-	if T := r.count("the number of modalities", 1, maxModalities); r.err == nil && T != len(m.maps) {
-		r.fail("%d modalities, where its base has %d", T, len(m.maps))
+	if T := r.Count("the number of modalities", 1, wire.MaxModalities); r.Err == nil && T != len(m.maps) {
+		r.Fail("%d modalities, where its base has %d", T, len(m.maps))
 	}
 	next.gammas, next.p = nil, nil
 	for t, f := range m.maps {
-		gamma := r.f64("gamma")
-		if r.err == nil && gamma < 0 {
-			r.fail("gamma is %g", gamma)
+		gamma := r.F64("gamma")
+		if r.Err == nil && gamma < 0 {
+			r.Fail("gamma is %g", gamma)
 		}
-		k := r.count("the number of features", 1, maxFeatures)
-		if r.err == nil && k != f.size() {
-			r.fail("%d features of modality %q, where its base has %d", k, m.modalities[t].Name, f.size())
+		k := r.Count("the number of features", 1, wire.MaxFeatures)
+		if r.Err == nil && k != f.Size() {
+			r.Fail("%d features of modality %q, where its base has %d", k, m.modalities[t].Name, f.Size())
 		}
-		p := r.f64s(m.bits*k, "P")
-		if r.err != nil {
-			return nil, r.err
+		p := r.F64s(m.bits*k, "P")
+		if r.Err != nil {
+			return nil, r.Err
 		}
 		next.gammas = append(next.gammas, gamma)
 		next.p = append(next.p, dense.Pack(dense.Of(m.bits, k, p)))
 	}
-	if err := r.close(); err != nil {
+	if err := r.Close(); err != nil {
 		return nil, err
 	}
 	if len(next.labels) > len(m.labels) {
@@ -154,24 +155,24 @@ func (m *Model) UnmarshalRevision(b []byte) (*Model, error) {
 }
 
 // grown reads labels and their directions, and merges them with those of m.
-func (r *wireReader) grown(m *Model) {
-	n := r.count("the number of new labels", 0, maxLabels-len(m.labels))
+func readGrown(r *wire.Reader, m *Model) {
+	n := r.Count("the number of new labels", 0, wire.MaxLabels-len(m.labels))
 	var labels []uint32
 	for range n {
-		l := r.u32("labels")
-		if r.err != nil {
+		l := r.U32("labels")
+		if r.Err != nil {
 			return
 		}
 		if len(labels) > 0 && l <= labels[len(labels)-1] {
-			r.fail("label %d follows %d", l, labels[len(labels)-1])
+			r.Fail("label %d follows %d", l, labels[len(labels)-1])
 		}
 		if _, known := slices.BinarySearch(m.labels, l); known {
-			r.fail("label %d is known to the base", l)
+			r.Fail("label %d is known to the base", l)
 		}
 		labels = append(labels, l)
 	}
-	c := r.f64s(n*m.bits, "C")
-	if r.err != nil || n == 0 {
+	c := r.F64s(n*m.bits, "C")
+	if r.Err != nil || n == 0 {
 		return
 	}
 	oldLabels, oldC := m.labels, m.c

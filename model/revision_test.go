@@ -87,7 +87,7 @@ func TestRevisionRoundTrip(t *testing.T) {
 	if got, err := base.UnmarshalRevision(marshalRevision(t, base, base)); err != nil || got.Fingerprint() != base.Fingerprint() {
 		t.Errorf("a model as a revision of itself: %v", err)
 	}
-	refit, err := base.Refit(small(t).Statistics, map[string]float64{"image": 3})
+	refit, _, err := base.Refit(small(t).Statistics, map[string]float64{"image": 3})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -113,8 +113,8 @@ func TestRevisionOfAnother(t *testing.T) {
 		"other bits":       func(m *Model) { m.bits = 16 },
 		"another seed":     func(m *Model) { m.seed++ },
 		"another name":     func(m *Model) { m.modalities = m.Modalities(); m.modalities[1].Name = "sound" },
-		"another centre":   func(m *Model) { m.fusion.centre = .25 },
-		"other weights":    func(m *Model) { m.fusion.weights = m.Weights(); m.fusion.weights[1] /= 2 },
+		"another centre":   func(m *Model) { m.fusion.Centre = .25 },
+		"other weights":    func(m *Model) { m.fusion.Weights = m.Weights(); m.fusion.Weights[1] /= 2 },
 		"another prior":    func(m *Model) { m.prior = .5 },
 		"another aim":      func(m *Model) { m.aim, m.weights = AimCodes, nil },
 		"another mean":     func(m *Model) { m.mean = slices.Clone(m.mean); m.mean[0] /= 2; m.mean[1] += .125 },
@@ -157,7 +157,7 @@ func FuzzRevision(f *testing.F) {
 		var err error
 		bounded(t, len(b), func() { m, err = base.UnmarshalRevision(b) })
 		if err != nil {
-			if !errors.Is(err, codec.ErrCorrupt) && !errors.Is(err, ErrMismatch) && !errors.As(err, new(*FormatError)) {
+			if !errors.Is(err, codec.ErrCorrupt) && !errors.Is(err, ErrMismatch) && !errors.As(err, new(*codec.FormatError)) {
 				t.Fatal(err)
 			}
 			return

@@ -1,60 +1,13 @@
 package model
 
 import (
-	"math"
-	"math/rand/v2"
 	"testing"
 
 	"github.com/fddhdb/fddhdb/codec"
+	"github.com/fddhdb/fddhdb/internal/effort"
+	"github.com/fddhdb/fddhdb/internal/synth"
 	"github.com/fddhdb/fddhdb/model/internal/dense"
 )
-
-// unbalanced returns n items of 20 Gaussian classes in two modalities. The most frequent
-// class has 300 times as many items as the rarest, which is the last one or, reversed, the
-// first. The first 20 items are one of each class.
-func unbalanced(seed uint64, n int, reversed bool) *memory {
-	const classes = 20
-	dims, noise := []int{64, 32}, []float64{2.6, 2}
-	centres := rand.New(rand.NewPCG(9, 9)) // the same for all seeds
-	var centre [2][classes][]float64
-	for t, d := range dims {
-		for l := range classes {
-			for range d {
-				centre[t][l] = append(centre[t][l], centres.NormFloat64())
-			}
-		}
-	}
-	var share [classes]float64
-	total := 0.0
-	for l := range classes {
-		at := float64(l) / (classes - 1)
-		if reversed {
-			at = 1 - at
-		}
-		share[l] = math.Pow(300, -at)
-		total += share[l]
-	}
-	rng := rand.New(rand.NewPCG(seed, 5))
-	m := &memory{vectors: make([][][]float32, 2)}
-	for i := range n {
-		l := i
-		if i >= classes {
-			l = 0
-			for u := rng.Float64() * total; l < classes-1 && u >= share[l]; l++ {
-				u -= share[l]
-			}
-		}
-		m.labels = append(m.labels, []uint32{uint32(l)})
-		for t := range dims {
-			x := make([]float32, dims[t])
-			for j := range x {
-				x[j] = float32(centre[t][l][j] + noise[t]*rng.NormFloat64())
-			}
-			m.vectors[t] = append(m.vectors[t], x)
-		}
-	}
-	return m
-}
 
 // byClass returns the mAP of queries among items under the codes of their labels, the mean
 // over the modalities: over all queries, and averaged over classes.
@@ -84,12 +37,12 @@ func byClass(t *testing.T, m *Model, items, queries *memory) (all, class float64
 			for i := range labels {
 				labels[i] = []uint32{l}
 			}
-			metrics, err := Evaluate(t.Context(), db, items.labels, codes, labels, 50)
+			found, err := MAPTie(t.Context(), db, items.labels, codes, labels)
 			if err != nil {
 				t.Fatal(err)
 			}
-			all += metrics.MAPTie * float64(codes.Len()) / float64(len(queries.labels)) / 2
-			class += metrics.MAPTie / float64(len(of)) / 2
+			all += found * float64(codes.Len()) / float64(len(queries.labels)) / 2
+			class += found / float64(len(of)) / 2
 		}
 	}
 	return all, class
@@ -99,8 +52,8 @@ func byClass(t *testing.T, m *Model, items, queries *memory) (all, class float64
 // other way round. The weights of labels follow, so classes are found better than with those
 // of the training.
 func TestWeightsFollowShiftingClasses(t *testing.T) {
-	withoutRace(t)
-	train, later := unbalanced(1, 400, false), unbalanced(2, 2400, true)
+	effort.WithoutRace(t)
+	train, later := synthetic(synth.Unbalanced(1, 400, false)), synthetic(synth.Unbalanced(2, 2400, true))
 	opt := settled(modalitiesOf([]int{64, 32}), Options{Prior: new(float64)})
 	*opt.Prior = .375
 	r, err := Train(t.Context(), modalitiesOf([]int{64, 32}), train, opt)
@@ -127,7 +80,7 @@ func TestWeightsFollowShiftingClasses(t *testing.T) {
 	frozen := *followed
 	frozen.p, frozen.weights = nil, r.Model.weights
 	for mod := range frozen.maps {
-		w, err := o.Statistics().solve(mod, frozen.gammas[mod], nil)
+		w, _, err := o.Statistics().solve(mod, frozen.gammas[mod])
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -135,7 +88,7 @@ func TestWeightsFollowShiftingClasses(t *testing.T) {
 	}
 	items := &memory{}
 	items.labels = append(append(items.labels, train.labels...), later.labels...)
-	queries := unbalanced(3, 1000, true)
+	queries := synthetic(synth.Unbalanced(3, 1000, true))
 	all, class := byClass(t, followed, items, queries)
 	frozenAll, frozenClass := byClass(t, &frozen, items, queries)
 	t.Logf("mAP %.3f, by class %.3f; with the weights of the training %.3f, %.3f", all, class, frozenAll, frozenClass)

@@ -1,20 +1,17 @@
 package model
 
 import (
-	"bytes"
 	"context"
-	"errors"
 	"iter"
 	"math"
 	"math/rand/v2"
-	"runtime"
 	"slices"
-	"strings"
 	"testing"
 
 	"github.com/fddhdb/fddhdb/internal/effort"
 	"github.com/fddhdb/fddhdb/internal/synth"
 	"github.com/fddhdb/fddhdb/model/internal/dense"
+	"github.com/fddhdb/fddhdb/model/internal/parallel"
 )
 
 // vectorSource is a source over vectors of either form, by modality and item.
@@ -67,8 +64,6 @@ func spread(xs []Vector, d int) (wide []Vector) {
 	return wide
 }
 
-func sparseText(d int) []Modality { return []Modality{{Name: "text", Dim: d, Sparse: true}} }
-
 func trainOn(t testing.TB, m []Modality, xs []Vector, labels [][]uint32, opt Options) *Result {
 	t.Helper()
 	r, err := Train(t.Context(), m, &vectorSource{vectors: [][]Vector{xs}, labels: labels}, opt)
@@ -101,37 +96,37 @@ func sparseDistance(x, y Vector) (sum float64) {
 // layouts of anchors, up to rounding of float32. Those of RBF are within a few ulps of
 // their definition; dense ones, from products with more terms, are less exact.
 func TestSparseFeaturesAreThoseOfDense(t *testing.T) {
-	longWithRace(t)
+	effort.LongWithRace(t)
 	const n = 700
-	sparse, dense, _ := texts(t, 3, 0, n)
-	sparse, dense = append(sparse, Sparse(nil, nil)), append(dense, Dense(make([]float32, synth.NUSWideText)))
+	sparse, vectors, _ := texts(t, 3, 0, n)
+	sparse, vectors = append(sparse, Sparse(nil, nil)), append(vectors, Dense(make([]float32, synth.NUSWideText)))
 	for kind := range FeatureKind(len(featureNames)) {
-		made := func(m Modality, xs []Vector) (*features, *moments, []Vector) {
-			mo := newMoments(m)
-			mo.add(xs, 2)
-			mo.settle()
-			f := newFeatures(kind, mo)
+		made := func(m Modality, xs []Vector) (*Features, *Moments, []Vector) {
+			mo := NewMoments(m)
+			mo.Add(xs, 2)
+			mo.Settle()
+			f := NewFeatures(kind, mo)
 			own := make([]Vector, len(xs))
 			for i, x := range xs {
-				own[i].set(m, x)
+				own[i].Set(m, x)
 			}
-			f.applyAll(own)
-			mo = newMoments(m)
-			mo.add(own, 2)
-			mo.settle()
+			f.ApplyAll(own)
+			mo = NewMoments(m)
+			mo.Add(own, 2)
+			mo.Settle()
 			return f, mo, own
 		}
-		fd, md, od := made(Modality{Dim: synth.NUSWideText}, dense)
+		fd, md, od := made(Modality{Dim: synth.NUSWideText}, vectors)
 		fs, ms, own := made(Modality{Dim: synth.NUSWideText, Sparse: true}, sparse)
-		sd, _ := md.sigma()
-		ss, _ := ms.sigma()
+		sd, _ := md.Sigma()
+		ss, _ := ms.Sigma()
 		if !approx(ss/sd, 1, 1e-6) {
 			t.Errorf("%v: sigma %g, dense %g", kind, ss, sd)
 		}
 		for _, mk := range []MapKind{MapRBF, MapLinear, MapRBFLinear} {
-			d, packed := newMap(mk, 1, md, od[:100]), newMap(mk, 1, ms, own[:100])
+			d, packed := NewMap(mk, nil, 1, md, od[:100]), NewMap(mk, nil, 1, ms, own[:100])
 			d.features, packed.features = fd, fs
-			maps := []*featureMap{packed}
+			maps := []*Map{packed}
 			if mk != MapLinear {
 				if packed.anchors == nil {
 					t.Fatalf("%v, %v: the anchors are in lists", kind, mk)
@@ -141,16 +136,16 @@ func TestSparseFeaturesAreThoseOfDense(t *testing.T) {
 				listed := *packed.sparse
 				listed.lists = newAnchorLists(&listed.anchors, d.dim)
 				for i := range 100 {
-					listed.squares = append(listed.squares, squaredNorm(listed.anchors.row(i).Value))
+					listed.squares = append(listed.squares, dense.SquaredNorm(listed.anchors.row(i).Value))
 				}
 				lists.sparse = &listed
 				maps = append(maps, &lists)
 			}
-			k := d.size()
-			want, got := make([]float32, len(dense)*k), make([]float32, len(dense)*k)
-			d.apply(want, dense, new(mapScratch))
+			k := d.Size()
+			want, got := make([]float32, len(vectors)*k), make([]float32, len(vectors)*k)
+			d.apply(want, vectors, new(MapScratch))
 			for layout, f := range maps {
-				f.apply(got, sparse, new(mapScratch))
+				f.apply(got, sparse, new(MapScratch))
 				apart := 0.0
 				for i, w := range want {
 					apart = max(apart, ulps(float64(got[i]), float64(w)))
@@ -186,18 +181,18 @@ func TestSparseFarFromTheOrigin(t *testing.T) {
 	m := Modality{Dim: d, Sparse: true}
 	rows := make([]Vector, n)
 	for i, x := range xs {
-		rows[i].set(m, x)
+		rows[i].Set(m, x)
 	}
-	mo := newMoments(m)
-	mo.add(rows, 1)
-	mo.settle()
-	sigma, _ := mo.sigma()
-	f := newMap(MapRBF, 1, mo, rows[:50])
+	mo := NewMoments(m)
+	mo.Add(rows, 1)
+	mo.Settle()
+	sigma, _ := mo.Sigma()
+	f := NewMap(MapRBF, nil, 1, mo, rows[:50])
 	if f.anchors == nil {
 		t.Fatal("the anchors are in lists")
 	}
 	phi := make([]float32, n*50)
-	f.apply(phi, xs, new(mapScratch))
+	f.apply(phi, xs, new(MapScratch))
 	for i, v := range phi {
 		want := math.Exp(-squaredDistance(xs[i/50].Value, xs[i%50].Value) / sigma)
 		if !approx(float64(v), want, 5e-5) {
@@ -219,252 +214,19 @@ func TestSparseMoments(t *testing.T) {
 		rows = append(rows, x)
 	}
 	want, m := momentsOf(rows), Modality{Dim: d, Sparse: true}
-	got := newMoments(m)
+	got := NewMoments(m)
 	for _, x := range rows {
 		var v Vector
-		v.set(m, Dense(x))
-		got.add([]Vector{v}, 1)
+		v.Set(m, Dense(x))
+		got.Add([]Vector{v}, 1)
 	}
-	got.settle()
-	if got.n != want.n || !slices.Equal(got.low, want.low) || got.m2[0] != 0 || got.m2[1] != 0 {
+	got.Settle()
+	if got.N != want.N || !slices.Equal(got.low, want.low) || got.m2[0] != 0 || got.m2[1] != 0 {
 		t.Errorf("%v, want %v", got, want)
 	}
 	for j := range d {
-		if !approx(got.mean[j], want.mean[j], 1e-12) || !approx(got.m2[j], want.m2[j], 1e-9) {
-			t.Errorf("column %d: mean %g and spread %g, want %g and %g", j, got.mean[j], got.m2[j], want.mean[j], want.m2[j])
-		}
-	}
-}
-
-// TestSparseQuality: texts declared sparse get codes as good as those declared dense,
-// and almost the same.
-func TestSparseQuality(t *testing.T) {
-	effort.Slow(t)
-	withoutRace(t)
-	const queries, bits = 300, 32
-	n := 600
-	if *allFigures {
-		n = 1500
-	}
-	sparse, dense, labels := texts(t, 8, 0, n+queries)
-	dm := []Modality{{Name: "text", Dim: synth.NUSWideText}}
-	for _, opt := range []Options{
-		{Bits: bits, Anchors: 200}, // everything else is chosen
-		settled(dm, Options{Bits: bits, Anchors: 200}),
-		settled(dm, Options{Bits: bits, Anchors: 200, Features: map[string]FeatureKind{"text": FeaturesLog}, Map: map[string]MapKind{"text": MapRBFLinear}}),
-	} {
-		rs := trainOn(t, sparseText(synth.NUSWideText), sparse[:n], labels[:n], opt)
-		rd := trainOn(t, dm, dense[:n], labels[:n], opt)
-		cs, cd := rs.Report.Chosen["text"], rd.Report.Chosen["text"]
-		if !approx(cs.Condition, cd.Condition, 1e-3*cd.Condition) {
-			t.Errorf("condition %g, of dense vectors %g", cs.Condition, cd.Condition)
-		}
-		cs.Sigma, cd.Sigma, cs.Condition, cd.Condition = 0, 0, 0, 0 // sums in another order
-		if cs != cd {
-			t.Errorf("chosen %+v, of dense vectors %+v", cs, cd)
-		}
-		project := func(m *Model, xs []Vector) []float64 {
-			z := make([]float64, len(xs)*bits)
-			if err := m.NewEncoder().ProjectVectors(z, 0, xs); err != nil {
-				t.Fatal(err)
-			}
-			return z
-		}
-		zs, zd := project(rs.Model, sparse[n:]), project(rd.Model, dense[n:])
-		flipped, worst := 0, 0.0
-		for i, v := range zs {
-			worst = max(worst, math.Abs(v-zd[i]))
-			if (v < 0) != (zd[i] < 0) {
-				flipped++
-				if math.Abs(v) > 1e-3 {
-					t.Errorf("a projection is %g, of dense vectors %g", v, zd[i])
-				}
-			}
-		}
-		t.Logf("%+v: projections differ by at most %.2g, %d of %d bits", cs, worst, flipped, len(zs))
-		if worst > 1e-3 || flipped > len(zs)/10_000 {
-			t.Errorf("projections differ by up to %g, %d bits", worst, flipped)
-		}
-	}
-}
-
-// TestSparseIsReproducible: one model and one projection, to the last bit, for any
-// GOMAXPROCS and either form of vectors, alone or among others, and read back.
-func TestSparseIsReproducible(t *testing.T) {
-	const n, d = 300, 100_000
-	sparse, dense, labels := texts(t, 9, 0, n)
-	sparse[5], dense[5] = Sparse(nil, nil), Dense(make([]float32, synth.NUSWideText))
-	for _, c := range []struct {
-		d    int
-		xs   []Vector
-		same []Vector // the same vectors in the other form
-	}{
-		{synth.NUSWideText, sparse, dense},
-		{d, spread(sparse, d), nil}, // too wide to pack
-	} {
-		m := sparseText(c.d)
-		opt := Options{Bits: 16, Anchors: 100, Map: map[string]MapKind{"text": MapRBF}}
-		r := trainOn(t, m, c.xs, labels, opt)
-		if packed := r.Model.maps[0].anchors != nil; packed != (c.same != nil) {
-			t.Errorf("%d dimensions: packed is %v", c.d, packed)
-		}
-		b, sb := marshal(t, r)
-		before := runtime.GOMAXPROCS(3)
-		rb, rsb := marshal(t, trainOn(t, m, c.xs, labels, opt))
-		runtime.GOMAXPROCS(before)
-		if !bytes.Equal(b, rb) || !bytes.Equal(sb, rsb) {
-			t.Errorf("%d dimensions: another model with other processors", c.d)
-		}
-		if c.same != nil {
-			if rb, rsb := marshal(t, trainOn(t, m, c.same, labels, opt)); !bytes.Equal(b, rb) || !bytes.Equal(sb, rsb) {
-				t.Errorf("%d dimensions: another model of vectors in the dense form", c.d)
-			}
-		}
-		back, err := Unmarshal(b)
-		if err != nil {
-			t.Fatal(err)
-		}
-		if back.Fingerprint() != r.Model.Fingerprint() || !slices.Equal(back.Modalities(), m) {
-			t.Errorf("%+v came back as %+v", m, back.Modalities())
-		}
-		if again, err := back.MarshalBinary(); err != nil || !bytes.Equal(again, b) {
-			t.Errorf("other bytes the second time (%v)", err)
-		}
-		all, one := make([]float64, n*16), make([]float64, 16)
-		if err := r.Model.NewEncoder().ProjectVectors(all, 0, c.xs); err != nil {
-			t.Fatal(err)
-		}
-		e := back.NewEncoder()
-		for i, x := range c.xs {
-			if err := e.ProjectVectors(one, 0, []Vector{x}); err != nil {
-				t.Fatal(err)
-			}
-			if !slices.Equal(one, all[i*16:(i+1)*16]) {
-				t.Fatalf("vector %d: other projections alone than among others", i)
-			}
-			if c.same == nil {
-				continue
-			}
-			if err := e.Project(one, 0, c.same[i].Value); err != nil || !slices.Equal(one, all[i*16:(i+1)*16]) {
-				t.Fatalf("vector %d: other projections in the dense form (%v)", i, err)
-			}
-		}
-	}
-}
-
-// TestSparseForDense: a dense modality takes sparse vectors.
-func TestSparseForDense(t *testing.T) {
-	sparse, dense, labels := texts(t, 9, 0, 300)
-	m := []Modality{{Name: "text", Dim: synth.NUSWideText}}
-	opt := settled(m, Options{Bits: 16, Anchors: 50, Features: map[string]FeatureKind{"text": FeaturesZScore}})
-	a, b := trainOn(t, m, sparse, labels, opt), trainOn(t, m, dense, labels, opt)
-	ab, as := marshal(t, a)
-	bb, bs := marshal(t, b)
-	if !bytes.Equal(ab, bb) || !bytes.Equal(as, bs) {
-		t.Error("another model of sparse vectors")
-	}
-	x, y := make([]float32, 50), make([]float32, 50)
-	e := a.Model.NewEncoder()
-	if err := errors.Join(e.MapVector(x, 0, sparse[0]), e.Map(y, 0, dense[0].Value)); err != nil || !slices.Equal(x, y) {
-		t.Errorf("other features of a sparse vector (%v)", err)
-	}
-}
-
-// TestEmptyVectorIsAVector: an item without words has the modality; an item without a
-// vector does not.
-func TestEmptyVectorIsAVector(t *testing.T) {
-	withoutRace(t)
-	sparse, _, labels := texts(t, 2, 0, 100)
-	sparse[1], sparse[2], sparse[3] = Sparse(nil, nil), Sparse([]uint32{}, []float32{}), Vector{}
-	r := trainOn(t, sparseText(synth.NUSWideText), sparse, labels, Options{Bits: 16, Anchors: 20})
-	if got := r.Report.Chosen["text"].Items; got != 99 || r.Statistics.Items(0) != 99 {
-		t.Errorf("%d items have a text", got)
-	}
-	z := make([]float64, 16)
-	if err := r.Model.NewEncoder().ProjectVectors(z, 0, []Vector{Sparse(nil, nil)}); err != nil || slices.Max(z) == 0 {
-		t.Errorf("%v, %v", z, err)
-	}
-	for _, c := range []struct {
-		v       Vector
-		present bool
-	}{{Vector{}, false}, {Dense(nil), false}, {Sparse(nil, nil), true}, {Dense([]float32{}), true}} {
-		if c.v.Present() != c.present {
-			t.Errorf("%#v: present is %v", c.v, !c.present)
-		}
-	}
-}
-
-func TestSparseRefuses(t *testing.T) {
-	withoutRace(t)
-	sparse, _, labels := texts(t, 2, 0, 60)
-	m := sparseText(synth.NUSWideText)
-	e := trainOn(t, m, sparse, labels, Options{Bits: 16, Anchors: 20}).Model.NewEncoder()
-	inf := float32(math.Inf(1))
-	for _, c := range []struct {
-		v    Vector
-		is   error
-		says string
-	}{
-		{Sparse([]uint32{1, 2}, []float32{1}), ErrMismatch, "2 indices and 1 values"},
-		{Sparse([]uint32{4, 3}, []float32{1, 1}), ErrMismatch, "index 3 of a sparse vector follows 4"},
-		{Sparse([]uint32{4, 4}, []float32{1, 1}), ErrMismatch, "index 4 of a sparse vector follows 4"},
-		{Sparse([]uint32{0, 1000}, []float32{1, 1}), ErrMismatch, "index 1000, but the dimensions are 0 to 999"},
-		{Sparse([]uint32{0, math.MaxUint32}, []float32{1, 1}), ErrMismatch, "index 4294967295, but"},
-		{Sparse([]uint32{3, 17}, []float32{1, inf}), ErrNotFinite, "dimension 17 is +Inf"},
-		{Dense(make([]float32, 5)), nil, "a vector of 5 numbers"},
-		{Vector{}, nil, "a vector of 0 numbers"},
-	} {
-		err := e.ProjectVectors(make([]float64, 16), 0, []Vector{c.v})
-		if err == nil || c.is != nil && !errors.Is(err, c.is) || !strings.Contains(err.Error(), c.says) {
-			t.Errorf("%v: %v", c.v, err)
-		}
-		if !c.v.Present() {
-			continue
-		}
-		xs := slices.Clone(sparse)
-		xs[7] = c.v
-		_, err = Train(t.Context(), m, &vectorSource{vectors: [][]Vector{xs}, labels: labels}, Options{Bits: 16})
-		if err == nil || !strings.Contains(err.Error(), "training item 7: ") || !strings.Contains(err.Error(), c.says) {
-			t.Errorf("training with %v: %v", c.v, err)
-		}
-	}
-}
-
-// TestSparseSampleIsBounded: the reduced sample is still a fair one.
-func TestSparseSampleIsBounded(t *testing.T) {
-	withoutRace(t)
-	const n, long = 3000, 40_000
-	m := Modality{Dim: long, Sparse: true}
-	index := make([]uint32, long)
-	for j := range index {
-		index[j] = uint32(j)
-	}
-	late := 0
-	for seed := range uint64(4) {
-		s := newChoiceSample(rand.New(rand.NewPCG(seed, 1)), m)
-		b := &block{at: [][]int{make([]int, 1)}, x: [][]Vector{make([]Vector, 1)}}
-		for i := range n {
-			b.first = i
-			b.x[0][0] = Sparse(index, slices.Repeat([]float32{float32(i)}, long))
-			s.add(b, 0)
-		}
-		if k := len(s.kept); 2*long*k > choiceNumbers || k < choiceNumbers/(2*long)/3 || len(s.bottom.items()) != k {
-			t.Errorf("%d vectors of %d numbers are kept", k, long)
-		}
-		items := s.bottom.items()
-		for i, k := range s.kept {
-			if k.item != items[i] || k.x.Value[0] != float32(k.item) {
-				t.Fatalf("place %d: item %d is taken for %d", i, k.item, items[i])
-			}
-			if k.item >= n/2 {
-				late++
-			}
-		}
-		if seed == 3 {
-			kept := 4 * len(s.kept)
-			if share := float64(late) / float64(kept); math.Abs(share-.5) > .1 {
-				t.Errorf("a share of %.3f comes from the second half", share)
-			}
+		if !approx(got.Mean[j], want.Mean[j], 1e-12) || !approx(got.m2[j], want.m2[j], 1e-9) {
+			t.Errorf("column %d: mean %g and spread %g, want %g and %g", j, got.Mean[j], got.m2[j], want.Mean[j], want.m2[j])
 		}
 	}
 }
@@ -487,10 +249,10 @@ func BenchmarkSparseMap(b *testing.B) {
 				}
 			}
 		}
-		mo := newMoments(Modality{Dim: c.d, Sparse: true})
-		mo.add(xs, 1)
-		mo.settle()
-		f := newMap(MapRBF, 1, mo, xs[:k])
+		mo := NewMoments(Modality{Dim: c.d, Sparse: true})
+		mo.Add(xs, 1)
+		mo.Settle()
+		f := NewMap(MapRBF, nil, 1, mo, xs[:k])
 		lists := *f
 		own := *f.sparse
 		own.lists, own.squares = newAnchorLists(&own.anchors, c.d), make([]float64, k)
@@ -501,40 +263,49 @@ func BenchmarkSparseMap(b *testing.B) {
 			packed.sparse = &other
 			packed.pack()
 		}
-		phi := make([]float32, mapRows*k)
+		phi := make([]float32, parallel.Rows*k)
 		if c.d == synth.NUSWideText {
 			_, same, _ := texts(b, 1, 0, n)
-			mo := newMoments(Modality{Dim: c.d})
-			mo.add(same, 1)
-			f := newMap(MapRBF, 1, mo, same[:k])
+			mo := NewMoments(Modality{Dim: c.d})
+			mo.Add(same, 1)
+			f := NewMap(MapRBF, nil, 1, mo, same[:k])
 			b.Run(c.name+"/dense", func(b *testing.B) {
-				var s mapScratch
-				for i := 0; i < b.N; i += mapRows {
-					at := i % (n - mapRows)
-					f.apply(phi, same[at:at+mapRows], &s)
+				var s MapScratch
+				for i := 0; i < b.N; i += parallel.Rows {
+					at := i % (n - parallel.Rows)
+					f.apply(phi, same[at:at+parallel.Rows], &s)
 				}
 			})
 			p := part{k: k, a: make([]float64, k*k), b: make([]float64, 128*k)}
-			stats, h := &Statistics{bits: 128, parts: []part{p}}, slices.Repeat([]float32{1}, blockItems*128)
-			all := make([]float32, blockItems*k)
-			f.apply(all, same[:blockItems], new(mapScratch))
+			stats, h := &Statistics{bits: 128, parts: []part{p}}, slices.Repeat([]float32{1}, 512*128)
+			all := make([]float32, 512*k)
+			f.apply(all, same[:512], new(MapScratch))
 			b.Run(c.name+"/statistics", func(b *testing.B) { // statistics of features, for comparison
-				for i := 0; i < b.N; i += blockItems {
-					stats.add(0, dense.Of(blockItems, k, all), teaching{h: h}, workerCount())
+				for i := 0; i < b.N; i += 512 {
+					stats.add(0, dense.Of(512, k, all), teaching{h: h}, parallel.Workers())
 				}
 			})
 		}
 		for _, layout := range []struct {
 			name string
-			f    *featureMap
+			f    *Map
 		}{{"packed", &packed}, {"lists", &lists}} {
 			b.Run(c.name+"/"+layout.name, func(b *testing.B) {
-				var s mapScratch
-				for i := 0; i < b.N; i += mapRows {
-					at := i % (n - mapRows)
-					layout.f.apply(phi, xs[at:at+mapRows], &s)
+				var s MapScratch
+				for i := 0; i < b.N; i += parallel.Rows {
+					at := i % (n - parallel.Rows)
+					layout.f.apply(phi, xs[at:at+parallel.Rows], &s)
 				}
 			})
 		}
+	}
+}
+
+// Anchors of few dimensions are packed, those of many are lists.
+func TestPacks(t *testing.T) {
+	sparse, _, _ := texts(t, 9, 0, 100)
+	near, wide := csrOf(sparse), csrOf(spread(sparse, 100_000))
+	if !packs(&near, synth.NUSWideText) || packs(&wide, 100_000) {
+		t.Error("the layout of anchors is the other one")
 	}
 }

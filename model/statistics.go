@@ -5,10 +5,85 @@ import (
 	"math"
 	"slices"
 
-	"gonum.org/v1/gonum/floats"
-
+	"github.com/fddhdb/fddhdb/codec"
+	"github.com/fddhdb/fddhdb/model/internal/aims"
 	"github.com/fddhdb/fddhdb/model/internal/dense"
+	"github.com/fddhdb/fddhdb/model/internal/parallel"
+	"gonum.org/v1/gonum/floats"
 )
+
+// gramNorm returns the 1-norm of the symmetric matrix with lower triangle a: the
+// largest sum of absolute values of a column.
+func gramNorm(a dense.Matrix[float64]) float64 {
+	sums := make([]float64, a.Cols)
+	for i := range a.Rows {
+		row := a.Data[i*a.Stride : i*a.Stride+i+1]
+		for j, v := range row {
+			v = math.Abs(v)
+			sums[j] += v
+			if j < i {
+				sums[i] += v
+			}
+		}
+	}
+	return floats.Max(sums)
+}
+
+// inverseNorm estimates the 1-norm of (L L')^-1 from the Cholesky factor L, by the
+// method of Hager and Higham (Higham, "FORTRAN codes for estimating the one-norm of a
+// real or complex matrix", ACM TOMS 1988; LAPACK's dpocon). The estimate is a lower
+// bound, seldom below a third of the norm. It costs a handful of solutions of k^2
+// multiplications each.
+func inverseNorm(l dense.Matrix[float64], workers int) float64 {
+	k := l.Cols
+	solve := func(x []float64) { dense.CholeskySolve(dense.Of(1, k, x), l, workers) }
+	x := make([]float64, k)
+	for i := range x {
+		x[i] = 1 / float64(k)
+	}
+	solve(x)
+	estimate := floats.Norm(x, 1)
+	if k == 1 {
+		return estimate
+	}
+	last := -1
+	sign := make([]float64, k)
+	for range 4 {
+		// The gradient of |A^-1 x| is A^-1 sgn(A^-1 x). It points to the column to try
+		// next.
+		for i, v := range x {
+			sign[i] = math.Copysign(1, v)
+		}
+		solve(sign)
+		column := 0
+		for i, v := range sign {
+			if math.Abs(v) > math.Abs(sign[column]) {
+				column = i
+			}
+		}
+		if column == last {
+			break
+		}
+		last = column
+		clear(x)
+		x[column] = 1
+		solve(x)
+		norm := floats.Norm(x, 1)
+		if norm <= estimate {
+			break
+		}
+		estimate = norm
+	}
+	// This vector catches what the steps above can miss by cancellation.
+	for i := range x {
+		x[i] = 1 + float64(i)/float64(k-1)
+		if i%2 == 1 {
+			x[i] = -x[i]
+		}
+	}
+	solve(x)
+	return max(estimate, 2*floats.Norm(x, 1)/(3*float64(k)))
+}
 
 // Statistics are the sums from which the projections of a model are solved. For each
 // modality they are A_t = phi_t phi_t' (k x k), the number of items, and
@@ -64,7 +139,7 @@ func newPart(name string, k, bits, labels int) part {
 func NewStatistics(m *Model) *Statistics {
 	s := &Statistics{fingerprint: m.fingerprint, bits: m.bits, labels: m.summedLabels(), weighted: m.aim == AimWeighted}
 	for t, f := range m.maps {
-		s.parts = append(s.parts, newPart(m.modalities[t].Name, f.size(), m.bits, s.labels))
+		s.parts = append(s.parts, newPart(m.modalities[t].Name, f.Size(), m.bits, s.labels))
 	}
 	return s
 }
@@ -267,28 +342,24 @@ func (s *Statistics) Clone() *Statistics {
 // codes a row for each bit.
 //
 // It copies A and factors it by Cholesky: k^3/3 multiplications, and k^2 for each row, on
-// GOMAXPROCS goroutines. The result is bitwise the same for any GOMAXPROCS. If condition
-// is not nil it is set to an estimate of the condition number of A_t + gamma I. The error
+// GOMAXPROCS goroutines. The result is bitwise the same for any GOMAXPROCS. condition
+// is an estimate of the condition number of A_t + gamma I. The error
 // is a *SingularError if gamma is too small for A.
-func (s *Statistics) solve(t int, gamma float64, condition *float64) (w dense.Matrix[float64], err error) {
-	defer guard(&err, "solving for a projection")
+func (s *Statistics) solve(t int, gamma float64) (w dense.Matrix[float64], condition float64, err error) {
+	defer parallel.Guard(&err, "solving for a projection")
 	part := &s.parts[t]
-	if err := checkWeight("gamma", part.name, gamma); err != nil {
-		return w, err
+	if !(gamma >= 0) || math.IsInf(gamma, 0) {
+		return w, 0, fmt.Errorf("%w: gamma of modality %q: %g: it is a finite number, zero or more", ErrOption, part.name, gamma)
 	}
 	a := dense.Of(part.k, part.k, make([]float64, part.k*part.k))
 	part.ridged(a, gamma)
-	var norm float64
-	if condition != nil {
-		norm = gramNorm(a) // before Cholesky replaces a
+	norm := gramNorm(a) // before Cholesky replaces a
+	if !dense.Cholesky(a, parallel.Workers()) {
+		return w, 0, part.singular(gamma)
 	}
-	if !dense.Cholesky(a, workerCount()) {
-		return w, part.singular(gamma)
-	}
-	if condition != nil {
-		*condition = norm * inverseNorm(a, workerCount())
-	}
-	return part.solve(a, gamma, workerCount())
+	condition = norm * inverseNorm(a, parallel.Workers())
+	w, err = part.solve(a, gamma, parallel.Workers())
+	return w, condition, err
 }
 
 // ridged writes the lower triangle of A + gamma I to a, k x k.
@@ -330,4 +401,54 @@ func (p *part) singular(gamma float64) error {
 		trace += p.a[i*p.k+i] / float64(p.k)
 	}
 	return &SingularError{Modality: p.name, Gamma: gamma, Enough: max(1e-6*trace, 10*gamma)}
+}
+
+// A Tally adds items to statistics, by their features. One goroutine at a time may use it.
+type Tally struct {
+	Statistics *Statistics
+
+	m       *Model
+	y, h    []float32 // scratch memory: see teaching
+	columns []int32
+	code    codec.Code
+}
+
+// NewTally returns a tally of no items, for the maps and the code space of m.
+func NewTally(m *Model) *Tally {
+	return &Tally{Statistics: NewStatistics(m), m: m, code: codec.NewCode(m.bits)}
+}
+
+// Add adds items that have modality t: phi has a row of features for each, and labels what it has.
+// Unless the aim is AimLabels, codes may have the code of each in place of that of its labels. It runs on
+// GOMAXPROCS goroutines.
+func (a *Tally) Add(t int, phi []float32, labels [][]uint32, codes []codec.Code) {
+	n, q, c := len(labels), a.m.bits, a.Statistics.labels
+	a.y, a.h = slices.Grow(a.y[:0], n*c)[:n*c], slices.Grow(a.h[:0], n*q)[:n*q]
+	clear(a.y)
+	clear(a.h)
+	for r, l := range labels {
+		a.columns = aims.Known(a.columns[:0], a.m.labels, l)
+		row := teaching{a.y[r*c : (r+1)*c], a.h[r*q : (r+1)*q]}
+		switch {
+		case c > 0:
+			a.m.teachLabels(row, a.columns)
+		case len(codes) > 0:
+			a.m.teachCode(row.h, codes[r], a.columns)
+		default:
+			a.m.codeOf(a.code, a.columns)
+			a.m.teachCode(row.h, a.code, a.columns)
+		}
+	}
+	a.Statistics.add(t, dense.Of(n, a.m.maps[t].Size(), phi), teaching{a.y, a.h}, parallel.Workers())
+}
+
+// Reset forgets all items, but keeps the memory.
+func (a *Tally) Reset() {
+	for t := range a.Statistics.parts {
+		p := &a.Statistics.parts[t]
+		clear(p.a)
+		clear(p.b)
+		clear(p.pairs)
+		p.n, p.square = 0, 0
+	}
 }

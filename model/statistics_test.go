@@ -2,14 +2,91 @@ package model
 
 import (
 	"errors"
+	"fmt"
 	"math"
+	"math/rand/v2"
 	"slices"
 	"testing"
 
 	"github.com/fddhdb/fddhdb/codec"
 	"github.com/fddhdb/fddhdb/internal/synth"
+	"github.com/fddhdb/fddhdb/model/internal/aims"
 	"github.com/fddhdb/fddhdb/model/internal/dense"
+	"github.com/fddhdb/fddhdb/model/internal/parallel"
+	"gonum.org/v1/gonum/mat"
 )
+
+// TestConditionAgainstInverse: the estimate is a lower bound of the exact condition
+// number in the 1-norm, and not far below it. So it is within a factor of k of the
+// condition number of the singular values.
+func TestConditionAgainstInverse(t *testing.T) {
+	rng := rand.New(rand.NewPCG(1, 2))
+	for range 200 {
+		k := 1 + rng.IntN(30)
+		rank := 1 + rng.IntN(k)
+		gamma := math.Pow(10, -8*rng.Float64())
+		x := mat.NewDense(rank, k, nil)
+		for i := range rank {
+			for j := range k {
+				x.Set(i, j, rng.NormFloat64()*math.Pow(10, 2*rng.Float64()))
+			}
+		}
+		var a, inverse mat.Dense
+		a.Mul(x.T(), x)
+		for i := range k {
+			a.Set(i, i, a.At(i, i)+gamma)
+		}
+		l := dense.Of(k, k, slices.Clone(a.RawMatrix().Data))
+		norm := gramNorm(l)
+		if got := mat.Norm(&a, 1); !approx(norm, got, 1e-12*got) {
+			t.Fatalf("norm %g, want %g", norm, got)
+		}
+		if !dense.Cholesky(l, 1) {
+			continue // the condition is beyond float64
+		}
+		if err := inverse.Inverse(&a); err != nil {
+			continue
+		}
+		exact := norm * mat.Norm(&inverse, 1)
+		if exact > 1e12 {
+			continue // the oracle itself is not good enough here
+		}
+		got := norm * inverseNorm(l, 2)
+		if got > exact*1.001 || got < exact/4 {
+			t.Errorf("k %d, rank %d, gamma %g: %g, exact %g", k, rank, gamma, got, exact)
+		}
+		var svd mat.SVD
+		svd.Factorize(&a, mat.SVDNone)
+		if two := svd.Cond(); got > two*float64(k)*1.001 || got < two/float64(k)/4 {
+			t.Errorf("k %d: %g, by singular values %g", k, got, two)
+		}
+	}
+}
+
+// BenchmarkSolve measures solving for the projection of one modality from its
+// statistics.
+func BenchmarkSolve(b *testing.B) {
+	for _, k := range []int{800, 2000, 4000} {
+		b.Run(fmt.Sprint(k), func(b *testing.B) {
+			const q, rows = 128, 512
+			rng := rand.New(rand.NewPCG(43, 44))
+			s := &Statistics{bits: q, parts: []part{{name: "x", k: k, a: make([]float64, k*k), b: make([]float64, q*k)}}}
+			phi, h := make([]float32, rows*k), make([]float32, rows*q)
+			for i := range phi {
+				phi[i] = rng.Float32()
+			}
+			for i := range h {
+				h[i] = float32(rng.IntN(2)*2 - 1)
+			}
+			s.add(0, dense.Of(rows, k, phi), teaching{h: h}, parallel.Workers())
+			for b.Loop() {
+				if _, _, err := s.solve(0, 1e-2); err != nil {
+					b.Fatal(err)
+				}
+			}
+		})
+	}
+}
 
 // addRow adds one row of features to modality mod of s, with the label vector y or the
 // code h that it teaches; nil for neither.
@@ -48,7 +125,7 @@ func shard(t testing.TB, m *Model, d *synth.Data) *Statistics {
 				continue
 			}
 			phi, h := make([]float32, m.Features(mod)), make([]float32, m.Bits())
-			if err := e.Map(phi, mod, x); err != nil {
+			if err := e.MapVector(phi, mod, Dense(x)); err != nil {
 				t.Fatal(err)
 			}
 			if m.Aim() == AimLabels {
@@ -56,7 +133,7 @@ func shard(t testing.TB, m *Model, d *synth.Data) *Statistics {
 				continue
 			}
 			m.LabelCode(code, d.Labels[i])
-			signs(h, code)
+			aims.Signs(h, code)
 			addRow(s, mod, phi, nil, h)
 		}
 	}
@@ -78,7 +155,7 @@ func TestShardsMergeToTheWhole(t *testing.T) {
 			}
 		}
 		sameStatistics(t, aim.String(), merged, r.Statistics)
-		refit, err := r.Model.Refit(merged, nil)
+		refit, _, err := r.Model.Refit(merged, nil)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -162,11 +239,11 @@ func TestRefit(t *testing.T) {
 		t.Fatal(err)
 	}
 	before, _ := marshal(t, r)
-	m, err := r.Model.Refit(r.Statistics, map[string]float64{"text": 3})
+	m, _, err := r.Model.Refit(r.Statistics, map[string]float64{"text": 3})
 	if err != nil {
 		t.Fatal(err)
 	}
-	if m.Gamma(0) != DefaultGamma || m.Gamma(1) != 3 || m.Fingerprint() != r.Model.Fingerprint() {
+	if m.Gamma(0) != 1e-2 || m.Gamma(1) != 3 || m.Fingerprint() != r.Model.Fingerprint() {
 		t.Errorf("gamma %g, %g", m.Gamma(0), m.Gamma(1))
 	}
 	direct, err := Train(t.Context(), modalities, synthetic(data), settled(modalities, Options{Gamma: map[string]float64{"text": 3}}))
@@ -182,10 +259,10 @@ func TestRefit(t *testing.T) {
 		t.Error("the refit changed the model")
 	}
 	var modality *ModalityError
-	if _, err := m.Refit(r.Statistics, map[string]float64{"sound": 1}); !errors.As(err, &modality) {
+	if _, _, err := m.Refit(r.Statistics, map[string]float64{"sound": 1}); !errors.As(err, &modality) {
 		t.Error(err)
 	}
-	if _, err := m.Refit(r.Statistics, map[string]float64{"text": math.NaN()}); !errors.Is(err, ErrOption) {
+	if _, _, err := m.Refit(r.Statistics, map[string]float64{"text": math.NaN()}); !errors.Is(err, ErrOption) {
 		t.Error(err)
 	}
 }
@@ -203,18 +280,18 @@ func TestStatisticsRefuse(t *testing.T) {
 	if err := a.Statistics.Merge(b.Statistics); !errors.Is(err, ErrMismatch) {
 		t.Errorf("statistics of another model: %v", err)
 	}
-	if _, err := a.Model.Refit(b.Statistics, nil); !errors.Is(err, ErrMismatch) {
+	if _, _, err := a.Model.Refit(b.Statistics, nil); !errors.Is(err, ErrMismatch) {
 		t.Errorf("refit with those of another model: %v", err)
 	}
 	s := a.Statistics
-	if _, err := s.solve(0, -1, nil); !errors.Is(err, ErrOption) {
+	if _, _, err := s.solve(0, -1); !errors.Is(err, ErrOption) {
 		t.Error(err)
 	}
 	var singular *SingularError
-	if _, err := NewStatistics(a.Model).solve(0, 0, nil); !errors.As(err, &singular) {
+	if _, _, err := NewStatistics(a.Model).solve(0, 0); !errors.As(err, &singular) {
 		t.Error(err)
 	}
-	if _, err := a.Model.Refit(NewStatistics(a.Model), map[string]float64{"image": 0}); !errors.As(err, &singular) {
+	if _, _, err := a.Model.Refit(NewStatistics(a.Model), map[string]float64{"image": 0}); !errors.As(err, &singular) {
 		t.Error(err)
 	}
 	c := s.Clone()
@@ -237,7 +314,7 @@ func TestTraceIsTheSumOfSquaredLengths(t *testing.T) {
 			if x == nil {
 				continue
 			}
-			if err := r.Model.NewEncoder().Map(phi, mod, x); err != nil {
+			if err := r.Model.NewEncoder().MapVector(phi, mod, Dense(x)); err != nil {
 				t.Fatal(err)
 			}
 			for _, v := range phi {

@@ -1,6 +1,86 @@
 package model
 
-import "fmt"
+import (
+	"encoding/binary"
+	"fmt"
+
+	"github.com/fddhdb/fddhdb/model/internal/dense"
+	"github.com/fddhdb/fddhdb/model/internal/wire"
+)
+
+// csr holds sparse vectors row by row (compressed sparse rows). Row i has value[e] in
+// column index[e] for start[i] <= e < start[i+1].
+type csr struct {
+	start []int
+	index []uint32
+	value []float32
+}
+
+// csrOf copies sparse vectors.
+func csrOf(xs []Vector) csr {
+	m := csr{start: make([]int, 1, len(xs)+1)}
+	for _, x := range xs {
+		m.append(x)
+	}
+	return m
+}
+
+func (m *csr) reset() { m.start, m.index, m.value = append(m.start[:0], 0), m.index[:0], m.value[:0] }
+
+// append adds a row. x may be dense or sparse.
+func (m *csr) append(x Vector) {
+	m.index, m.value = appendSparse(m.index, m.value, x)
+	m.start = append(m.start, len(m.index))
+}
+
+func (m *csr) rows() int { return len(m.start) - 1 }
+
+// row returns row i, which aliases m.
+func (m *csr) row(i int) Vector {
+	from, to := m.start[i], m.start[i+1]
+	return Vector{Index: m.index[from:to:to], Value: m.value[from:to:to]}
+}
+
+// matrix returns m as the left operand of a product.
+func (m *csr) matrix(cols int) dense.Sparse {
+	return dense.Sparse{Rows: m.rows(), Cols: cols, Start: m.start, Index: m.index, Value: m.value}
+}
+
+// sparse writes the rows of m.
+func writeSparse(w *wire.Writer, m *csr) {
+	for i := range m.rows() {
+		x := m.row(i)
+		w.U32(uint32(len(x.Index)))
+		for _, j := range x.Index {
+			w.U32(j)
+		}
+		w.F32s(x.Value)
+	}
+}
+
+// sparse reads n sparse vectors of d dimensions.
+func readSparse(r *wire.Reader, n, d int, what string) csr {
+	m := csr{start: []int{0}}
+	for range n {
+		count := r.Count("the numbers of "+what, 0, d)
+		index, next := r.Take(4*count, what), uint64(0)
+		for ; len(index) > 0; index = index[4:] {
+			j := binary.LittleEndian.Uint32(index)
+			if uint64(j) < next || int64(j) >= int64(d) {
+				r.Fail("index %d of %s after %d, of %d dimensions", j, what, int64(next)-1, d)
+				break
+			}
+			next = uint64(j) + 1
+			m.index = append(m.index, j)
+		}
+		m.value = append(m.value, r.F32s(count, what)...)
+		if r.Err != nil {
+			return csr{}
+		}
+		m.start = append(m.start, len(m.index))
+	}
+	return m
+}
 
 // A Vector is the features of an item in one modality, dense or sparse.
 //
@@ -43,8 +123,8 @@ func (v Vector) Present() bool { return v.Value != nil }
 // IsSparse reports whether the vector is in sparse form.
 func (v Vector) IsSparse() bool { return v.Index != nil }
 
-// set makes v a copy of x in the form of the modality. It reuses the memory of v.
-func (v *Vector) set(m Modality, x Vector) {
+// Set makes v a copy of x in the form of the modality. It reuses the memory of v.
+func (v *Vector) Set(m Modality, x Vector) {
 	if !m.Sparse {
 		v.Index = nil
 		if !x.IsSparse() {
@@ -86,8 +166,8 @@ func appendSparse(index []uint32, value []float32, x Vector) ([]uint32, []float3
 	return index, value
 }
 
-// checkVector refuses a vector that does not fit the modality.
-func checkVector(m Modality, v Vector) error {
+// CheckVector refuses a vector that does not fit the modality.
+func CheckVector(m Modality, v Vector) error {
 	if !v.IsSparse() {
 		if len(v.Value) != m.Dim {
 			return &DimensionError{Modality: m.Name, Got: len(v.Value), Want: m.Dim}
@@ -146,4 +226,19 @@ func notFinite(x []float32) int {
 		}
 	}
 	return -1
+}
+
+// A Modality is one kind of vector that items have. If it is Sparse, training, anchors
+// and projections store and multiply only the numbers that vectors hold. The codes are
+// those of the same vectors in a dense modality, but for rounding.
+type Modality struct {
+	Name   string
+	Dim    int // dimensions of a vector
+	Sparse bool
+}
+
+// An Example is one training item.
+type Example struct {
+	Vectors []Vector // by modality; the zero Vector if the item lacks it
+	Labels  []uint32 // sorted and distinct; any numbers
 }

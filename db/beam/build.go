@@ -11,6 +11,8 @@ import (
 	"path/filepath"
 	"slices"
 
+	"github.com/fddhdb/fddhdb/model/fit"
+
 	sdk "github.com/apache/beam/sdks/v2/go/pkg/beam"
 	"github.com/apache/beam/sdks/v2/go/pkg/beam/register"
 
@@ -18,7 +20,6 @@ import (
 	"github.com/fddhdb/fddhdb/db/backup"
 	"github.com/fddhdb/fddhdb/db/fault"
 	"github.com/fddhdb/fddhdb/db/shard"
-	"github.com/fddhdb/fddhdb/model"
 )
 
 // BuildOptions name the model, the output folder and the number of shards of Build.
@@ -87,7 +88,7 @@ func Build(ctx context.Context, in *Input, opt BuildOptions, r *Run) (*Built, er
 		if err != nil {
 			return nil, err
 		}
-		f, err := model.UnmarshalFile(b)
+		f, err := fit.UnmarshalFile(b)
 		if err != nil {
 			return nil, inputError("--model %s: it is no model file, or a damaged one: %w", opt.Model, err)
 		}

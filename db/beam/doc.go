@@ -2,7 +2,7 @@
 // Beam: many processes read the files, on one machine or on many, and what they make is what one process would have
 // made, to the last bit of a model.
 //
-//   - [Train] learns a model, as db.Collection.Train does, and returns a file of it (model.File).
+//   - [Train] learns a model, as db.Collection.Train does, and returns a file of it (fit.File).
 //   - [Encode] writes the codes of items.
 //   - [Build] makes a database of each shard of the items, with model and codes, and stores it in a
 //     repository of backups, which db.Restore and fddhdb restore take.
@@ -12,7 +12,7 @@
 //
 // The program that calls these functions is the driver. It lists the files of an [Input], and lets workers survey
 // them: a first pass that finds out which rows are items, what they have, and what is wrong with them. A training
-// is that of model.TrainOver, in the driver; its passes over the items are pipelines. A task of a pipeline is a run
+// is that of fit.TrainOver, in the driver; its passes over the items are pipelines. A task of a pipeline is a run
 // of items, and its result goes to a file of the temporary folder. So elements that Beam moves are names, no runner
 // needs to hold items or sums, and a pipeline that is run again makes only what is missing.
 //

@@ -11,6 +11,8 @@ import (
 	"strings"
 	"sync"
 
+	"github.com/fddhdb/fddhdb/model/fit"
+
 	sdk "github.com/apache/beam/sdks/v2/go/pkg/beam"
 	"github.com/apache/beam/sdks/v2/go/pkg/beam/register"
 
@@ -278,7 +280,7 @@ const coderBatch = 1024
 
 // newCoder returns a coder for a file of a model.
 func newCoder(b []byte, schema db.Schema) (*coder, error) {
-	f, err := model.UnmarshalFile(b)
+	f, err := fit.UnmarshalFile(b)
 	if err != nil {
 		return nil, inputError("--model: it is no model file, or a damaged one: %w", err)
 	}
@@ -311,7 +313,7 @@ func readModel(ctx context.Context, path, want string) ([]byte, error) {
 }
 
 // fits checks that the items have the modalities of a model.
-func fits(f *model.File, schema db.Schema) error {
+func fits(f *fit.File, schema db.Schema) error {
 	for _, m := range f.Modalities() {
 		i := slices.IndexFunc(schema.Modalities, func(o db.Modality) bool { return o.Name == m.Name })
 		switch {

@@ -9,6 +9,8 @@ import (
 	"slices"
 	"sync"
 
+	"github.com/fddhdb/fddhdb/model/sum"
+
 	sdk "github.com/apache/beam/sdks/v2/go/pkg/beam"
 	"github.com/apache/beam/sdks/v2/go/pkg/beam/register"
 
@@ -16,11 +18,11 @@ import (
 	"github.com/fddhdb/fddhdb/model"
 )
 
-// mostTasks is the number of tasks of a pass up to which a task is one leaf of the tree of sums (model.LeafItems);
+// mostTasks is the number of tasks of a pass up to which a task is one leaf of the tree of sums (sum.LeafItems);
 // with more items it is a node of the least level that gives no more tasks.
 const mostTasks = 4096
 
-// An engine does the passes of a training by pipelines: it is a model.Engine.
+// An engine does the passes of a training by pipelines: it is a sum.Engine.
 type engine struct {
 	run        *Run
 	items      *items
@@ -45,16 +47,16 @@ func (r *Run) newEngine(ctx context.Context, it *items, modalities []int, labell
 	return e, write(ctx, e.labels, b)
 }
 
-// Survey implements model.Engine.
-func (e *engine) Survey(context.Context) (*model.Survey, error) {
-	return &model.Survey{
+// Survey implements sum.Engine.
+func (e *engine) Survey(context.Context) (*sum.Survey, error) {
+	return &sum.Survey{
 		Items: e.items.n(), Labelled: e.labelled && e.items.n() > 0,
 		Has: func(t int) iter.Seq[int] { return e.items.has(e.modalities[t]) },
 	}, nil
 }
 
-// Sum implements model.Engine.
-func (e *engine) Sum(ctx context.Context, p *model.Pass) ([]byte, error) {
+// Sum implements sum.Engine.
+func (e *engine) Sum(ctx context.Context, p *sum.Pass) ([]byte, error) {
 	b, err := p.MarshalBinary()
 	if err != nil {
 		return nil, err
@@ -76,9 +78,9 @@ func (e *engine) Sum(ctx context.Context, p *model.Pass) ([]byte, error) {
 // sum runs the pipeline of a pass: tasks make nodes of the tree, and their names are grouped by the node above
 // them, level by level, until there is one.
 func (e *engine) sum(ctx context.Context, stage, id, pass, root string) error {
-	size, n := model.LeafItems, e.items.n()
+	size, n := sum.LeafItems, e.items.n()
 	for (n+size-1)/size > mostTasks {
-		size *= model.FanOut
+		size *= sum.FanOut
 	}
 	tasks, encoded, err := e.items.tasks(size)
 	if err != nil {
@@ -92,13 +94,13 @@ func (e *engine) sum(ctx context.Context, stage, id, pass, root string) error {
 		nodes[i] = nodePath(e.dir, id, 0, i)
 	}
 	build := func(s sdk.Scope) {
-		sum := &SumFn{Plan: e.items.survey.path, Labels: e.labels, Pass: pass, Dir: e.dir, ID: id}
+		parts := &SumFn{Plan: e.items.survey.path, Labels: e.labels, Pass: pass, Dir: e.dir, ID: id}
 		for _, t := range e.modalities {
-			sum.Modalities = append(sum.Modalities, e.items.survey.plan.Schema.Modalities[t].Name)
+			parts.Modalities = append(parts.Modalities, e.items.survey.plan.Schema.Modalities[t].Name)
 		}
-		done := sdk.ParDo(s, sum, each(s, encoded))
+		done := sdk.ParDo(s, parts, each(s, encoded))
 		level := 0
-		for count := len(tasks); count > 1 || level == 0; count = (count + model.FanOut - 1) / model.FanOut {
+		for count := len(tasks); count > 1 || level == 0; count = (count + sum.FanOut - 1) / sum.FanOut {
 			level++
 			done = sdk.ParDo(s, &MergeFn{Pass: pass, Dir: e.dir, ID: id, Level: level, Children: count, Root: root}, sdk.GroupByKey(s, done))
 		}
@@ -136,11 +138,11 @@ func nodePath(dir, id string, level, index int) string {
 var passes struct {
 	sync.Mutex
 	last string
-	pass *model.Pass
+	pass *sum.Pass
 }
 
 // passOf returns the pass in a file. It keeps the last one.
-func passOf(ctx context.Context, path string) (*model.Pass, error) {
+func passOf(ctx context.Context, path string) (*sum.Pass, error) {
 	passes.Lock()
 	defer passes.Unlock()
 	if passes.last == path {
@@ -150,7 +152,7 @@ func passOf(ctx context.Context, path string) (*model.Pass, error) {
 	if err != nil {
 		return nil, err
 	}
-	p, err := model.UnmarshalPass(b)
+	p, err := sum.UnmarshalPass(b)
 	if err != nil {
 		return nil, fmt.Errorf("%s: %w", path, err)
 	}
@@ -193,7 +195,7 @@ func (f *SumFn) ProcessElement(ctx context.Context, b []byte, emit func(int, int
 			return err
 		}
 	}
-	emit(t.Index/model.FanOut, t.Index)
+	emit(t.Index/sum.FanOut, t.Index)
 	return nil
 }
 
@@ -275,7 +277,7 @@ func (f *MergeFn) ProcessElement(ctx context.Context, index int, children func(*
 	}
 	defer done()
 	path := nodePath(f.Dir, f.ID, f.Level, index)
-	if f.Children <= model.FanOut {
+	if f.Children <= sum.FanOut {
 		path = f.Root
 	}
 	// All children have to be there: the sum of some would be another one.
@@ -285,7 +287,7 @@ func (f *MergeFn) ProcessElement(ctx context.Context, index int, children func(*
 	}
 	slices.Sort(of)
 	of = slices.Compact(of)
-	if want := min(model.FanOut, f.Children-index*model.FanOut); len(of) != want {
+	if want := min(sum.FanOut, f.Children-index*sum.FanOut); len(of) != want {
 		return fmt.Errorf("node %d of level %d has %d children, not %d", index, f.Level, len(of), want)
 	}
 	if !exists(ctx, path) {
@@ -308,6 +310,6 @@ func (f *MergeFn) ProcessElement(ctx context.Context, index int, children func(*
 			return err
 		}
 	}
-	emit(index/model.FanOut, index)
+	emit(index/sum.FanOut, index)
 	return nil
 }

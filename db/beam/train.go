@@ -3,17 +3,18 @@ package beam
 import (
 	"context"
 
+	"github.com/fddhdb/fddhdb/model/fit"
+
 	"github.com/fddhdb/fddhdb/db"
 	"github.com/fddhdb/fddhdb/db/fault"
-	"github.com/fddhdb/fddhdb/model"
 )
 
 // Trained is what a training returns.
 type Trained struct {
-	File     *model.File  // the model, for db.Collection.ImportModel
-	Report   model.Report // of the training, with times and memory
-	LeftOut  []string     // modalities that no item to learn from has
-	Rejected []Rejected   // bad rows that were left out
+	File     *fit.File  // the model, for db.Collection.ImportModel
+	Report   fit.Report // of the training, with times and memory
+	LeftOut  []string   // modalities that no item to learn from has
+	Rejected []Rejected // bad rows that were left out
 
 	made []string // folders of what was made on the way
 }
@@ -23,12 +24,12 @@ type Trained struct {
 // would write. That holds where keys are distinct. opt.Activate and opt.Progress are not used. What was made on the
 // way stays until Save or Discard is called, so that a model that cannot be written is there again at once.
 //
-// Methods are labels, or those that need no labels. The driver takes the memory of model.TrainOver; a worker some
+// Methods are labels, or those that need no labels. The driver takes the memory of fit.TrainOver; a worker some
 // 100 MB, what a file takes to be read, and for a map of k features twice 8 k (k + c), where c is the number of
 // labels, or of bits where there are more labels. Beam moves the names of tasks. Files of the temporary folder take
 // 4 k (k + 1) + 8 c k bytes a modality and 65,536 items.
 //
-// Errors: those of model.TrainOver; of a bad row or file, with its name; of the last try of a pipeline; of ctx.
+// Errors: those of fit.TrainOver; of a bad row or file, with its name; of the last try of a pipeline; of ctx.
 func Train(ctx context.Context, in *Input, opt db.TrainOptions, r *Run) (*Trained, error) {
 	s, err := r.survey(ctx, in)
 	if err != nil {
@@ -57,7 +58,7 @@ func Train(ctx context.Context, in *Input, opt db.TrainOptions, r *Run) (*Traine
 	if err != nil {
 		return nil, err
 	}
-	result, err := model.TrainOver(ctx, modalities, e, opt.Options)
+	result, err := fit.TrainOver(ctx, modalities, e, opt.Options)
 	if err != nil {
 		return nil, err
 	}
@@ -66,7 +67,7 @@ func Train(ctx context.Context, in *Input, opt db.TrainOptions, r *Run) (*Traine
 	for _, id := range result.Model.Labels() {
 		names = append(names, s.labels[id])
 	}
-	if t.File, err = model.NewFile(result.Model, names, &result.Report); err != nil {
+	if t.File, err = fit.NewFile(result.Model, names, &result.Report); err != nil {
 		return nil, err
 	}
 	t.made = []string{e.dir, s.dir}

@@ -13,6 +13,9 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/fddhdb/fddhdb/model/fit"
+	"github.com/fddhdb/fddhdb/model/sum"
+
 	"github.com/fddhdb/fddhdb/db"
 	"github.com/fddhdb/fddhdb/internal/synth"
 	"github.com/fddhdb/fddhdb/model"
@@ -20,7 +23,7 @@ import (
 
 // small are settings that leave little to choose.
 func small(seed uint64) db.TrainOptions {
-	return db.TrainOptions{Options: model.Options{
+	return db.TrainOptions{Options: fit.Options{
 		Bits: 16, Seed: seed, Anchors: 12,
 		Features: map[string]model.FeatureKind{"image": model.FeaturesZScore, "text": model.FeaturesRaw},
 		Map:      map[string]model.MapKind{"image": model.MapRBF, "text": model.MapRBFLinear},
@@ -30,7 +33,7 @@ func small(seed uint64) db.TrainOptions {
 
 // Whatever the files that items lie in, the model is that of one database to the last bit.
 func TestTrainIsThatOfADatabase(t *testing.T) {
-	for _, n := range []int{900, 2*model.LeafItems + 4321} {
+	for _, n := range []int{900, 2*sum.LeafItems + 4321} {
 		cfg := synth.Config{Seed: 3, Items: n, Classes: 7, Dims: []int{6, 5}, LabelsPerItem: 3}
 		opt := small(5)
 		var want []byte
@@ -81,10 +84,10 @@ func TestTrainOnTables(t *testing.T) {
 	in := Input{Items: dir + "/*.jsonl"}
 	schema := db.Schema{Modalities: []db.Modality{{Name: "image", Dim: 8}, {Name: "text", Dim: 8}}, Fields: []db.Field{{Name: "price", Type: db.Int}}}
 	for name, opt := range map[string]db.TrainOptions{
-		"chosen":   {Options: model.Options{Bits: 16, Anchors: 20, Seed: 2}},
+		"chosen":   {Options: fit.Options{Bits: 16, Anchors: 20, Seed: 2}},
 		"rows":     {Options: small(1).Options, Rows: 333},
-		"cca":      {Options: model.Options{Bits: 16, Method: model.MethodCCAITQ, Seed: 4}},
-		"cca rows": {Options: model.Options{Method: model.MethodCCAITQ}, Rows: 700},
+		"cca":      {Options: fit.Options{Bits: 16, Method: model.MethodCCAITQ, Seed: 4}},
+		"cca rows": {Options: fit.Options{Method: model.MethodCCAITQ}, Rows: 700},
 	} {
 		t.Run(name, func(t *testing.T) {
 			want := exported(t, fill(t, schema, n, item), opt)
@@ -97,7 +100,7 @@ func TestTrainOnTables(t *testing.T) {
 
 // A run that was ended goes on where it was.
 func TestTrainGoesOn(t *testing.T) {
-	s := newSet(t, synth.Config{Seed: 4, Items: 3 * model.LeafItems, Classes: 5, Dims: []int{6, 5}}, 3)
+	s := newSet(t, synth.Config{Seed: 4, Items: 3 * sum.LeafItems, Classes: 5, Dims: []int{6, 5}}, 3)
 	want := trained(t, s.in, small(1), testRun(t))
 	r := testRun(t)
 	ctx, cancel := context.WithCancel(t.Context())

@@ -15,9 +15,10 @@ import (
 	"testing"
 	"time"
 
+	"github.com/fddhdb/fddhdb/model/sum"
+
 	"github.com/fddhdb/fddhdb/internal/seed"
 	"github.com/fddhdb/fddhdb/internal/synth"
-	"github.com/fddhdb/fddhdb/model"
 )
 
 var kills = flag.Int("kills", 0, "workers to kill, one after another")
@@ -105,7 +106,7 @@ func (s *set) trainArgs(model string, more ...string) []string {
 
 // The command learns the model of one database by workers in its process, and in processes of their own.
 func TestWorkers(t *testing.T) {
-	s := newSet(t, synth.Config{Seed: 3, Items: model.LeafItems + 999, Classes: 7, LabelsPerItem: 3, Dims: []int{6, 5}}, 3)
+	s := newSet(t, synth.Config{Seed: 3, Items: sum.LeafItems + 999, Classes: 7, LabelsPerItem: 3, Dims: []int{6, 5}}, 3)
 	want := exported(t, s.database(t), small(5))
 	endpoint := prism(t)
 	for _, environment := range []string{"LOOPBACK", "PROCESS"} {
@@ -129,7 +130,7 @@ func TestKilledWorkers(t *testing.T) {
 	if *kills == 0 {
 		t.Skip("takes half a minute each: make beam, or -args -kills N")
 	}
-	s := newSet(t, synth.Config{Seed: 3, Items: 3*model.LeafItems + 999, Classes: 7, LabelsPerItem: 3, Dims: []int{6, 5}}, 3)
+	s := newSet(t, synth.Config{Seed: 3, Items: 3*sum.LeafItems + 999, Classes: 7, LabelsPerItem: 3, Dims: []int{6, 5}}, 3)
 	want := exported(t, s.database(t), small(5))
 	endpoint := prism(t)
 	rng := seed.Rand(t, 1, 2)

@@ -4,11 +4,12 @@ import (
 	"errors"
 	"testing"
 
+	"github.com/fddhdb/fddhdb/model/fit"
+
 	"github.com/fddhdb/fddhdb/db"
 	"github.com/fddhdb/fddhdb/db/cluster"
 	"github.com/fddhdb/fddhdb/db/internal/dbkit"
 	"github.com/fddhdb/fddhdb/internal/synth"
-	"github.com/fddhdb/fddhdb/model"
 )
 
 // A callback that panics ends its call, in the goroutine of the caller, and nothing else; what is not there is
@@ -33,7 +34,7 @@ func TestClumsyPrograms(t *testing.T) {
 	}
 	caught("import", func() { _, _ = pairs.Import(t.Context(), each(items), cluster.ImportOptions{Progress: panics}) })
 	importAll(t, pairs, items)
-	if _, err := pairs.Train(t.Context(), db.TrainOptions{Options: model.Options{Bits: 16, Anchors: 10}}); err != nil {
+	if _, err := pairs.Train(t.Context(), db.TrainOptions{Options: fit.Options{Bits: 16, Anchors: 10}}); err != nil {
 		t.Fatal(err)
 	}
 	caught("update", func() { _, _ = pairs.Update(t.Context(), cluster.UpdateOptions{Progress: panics}) })

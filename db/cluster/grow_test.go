@@ -16,6 +16,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/fddhdb/fddhdb/model/fit"
+
 	"github.com/nats-io/nats.go/jetstream"
 
 	"github.com/fddhdb/fddhdb/db"
@@ -25,7 +27,6 @@ import (
 	"github.com/fddhdb/fddhdb/db/internal/dbkit"
 	"github.com/fddhdb/fddhdb/db/shard"
 	"github.com/fddhdb/fddhdb/internal/synth"
-	"github.com/fddhdb/fddhdb/model"
 )
 
 // A writer writes keys of its own, one call after the other, and knows what has to be there.
@@ -217,7 +218,7 @@ func TestGrow(t *testing.T) {
 	single, learned := mustCreate(t, d, "pairs", dbkit.PairsSchema), dbkit.Pairs(300, synth.Config{Seed: 5, Missing: .2})
 	importAll(t, pairs, learned[:250])
 	dbkit.PutAll(t, d, single, learned[:250])
-	dbkit.MustTrain(t, single, db.TrainOptions{Options: model.Options{Bits: 24, Anchors: 20, Seed: 1}})
+	dbkit.MustTrain(t, single, db.TrainOptions{Options: fit.Options{Bits: 24, Anchors: 20, Seed: 1}})
 	var file bytes.Buffer
 	if err := single.ExportModel(t.Context(), &file); err != nil {
 		t.Fatal(err)
@@ -382,7 +383,7 @@ func TestGrow(t *testing.T) {
 	dbkit.PutAll(t, d, single, learned[250:])
 	p = pair{t, fresh.Collection("pairs"), single, 0}
 	p.compare("pairs", byImage.Query, -1)
-	if _, err := pairs.Train(t.Context(), db.TrainOptions{Options: model.Options{Bits: 16, Anchors: 10, Seed: 3}, Activate: true}); err != nil {
+	if _, err := pairs.Train(t.Context(), db.TrainOptions{Options: fit.Options{Bits: 16, Anchors: 10, Seed: 3}, Activate: true}); err != nil {
 		t.Error(err)
 	}
 	if _, err := codes.Search(t.Context(), cluster.Query{Query: db.Query{Code: []byte{1, 2}, K: 5, After: page.Next}}); !errors.Is(err, db.ErrInvalid) || !strings.Contains(err.Error(), "from the start") {

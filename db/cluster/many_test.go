@@ -9,11 +9,12 @@ import (
 	"slices"
 	"testing"
 
+	"github.com/fddhdb/fddhdb/model/fit"
+
 	"github.com/fddhdb/fddhdb/db"
 	"github.com/fddhdb/fddhdb/db/cluster"
 	"github.com/fddhdb/fddhdb/db/internal/dbkit"
 	"github.com/fddhdb/fddhdb/internal/synth"
-	"github.com/fddhdb/fddhdb/model"
 )
 
 // fromEnv returns the number of an environment variable, or another one.
@@ -140,7 +141,7 @@ func TestManyQueries(t *testing.T) {
 	for range queries {
 		p.two("by vectors", db.Query{From: "image", Vector: vector(), K: 10}, -1)
 	}
-	dbkit.MustTrain(t, single, db.TrainOptions{Options: model.Options{Bits: 32, Anchors: 20, Seed: 1}})
+	dbkit.MustTrain(t, single, db.TrainOptions{Options: fit.Options{Bits: 32, Anchors: 20, Seed: 1}})
 	var file bytes.Buffer
 	if err := single.ExportModel(t.Context(), &file); err != nil {
 		t.Fatal(err)

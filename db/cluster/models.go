@@ -10,11 +10,12 @@ import (
 	"strconv"
 	"time"
 
+	"github.com/fddhdb/fddhdb/model/fit"
+
 	"github.com/nats-io/nats.go/jetstream"
 
 	"github.com/fddhdb/fddhdb/db"
 	"github.com/fddhdb/fddhdb/db/cluster/internal/wire"
-	"github.com/fddhdb/fddhdb/model"
 )
 
 // maxModel bounds the file of a model.
@@ -36,7 +37,7 @@ func (c *Collection) ImportModel(ctx context.Context, r io.Reader, activate bool
 	if len(b) > maxModel {
 		return 0, fmt.Errorf("%w: a model of more than %d bytes", db.ErrInvalid, maxModel)
 	}
-	if _, err := model.UnmarshalFile(b); err != nil { // before a number is taken for it
+	if _, err := fit.UnmarshalFile(b); err != nil { // before a number is taken for it
 		return 0, fmt.Errorf("%w: no model file, or one that this program does not read: %w", db.ErrInvalid, err)
 	}
 	space, _, err := c.createSpace(ctx, b, activate, 0)

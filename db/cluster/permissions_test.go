@@ -12,6 +12,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/fddhdb/fddhdb/model/fit"
+
 	"github.com/nats-io/nats.go"
 	"github.com/nats-io/nats.go/jetstream"
 
@@ -20,7 +22,6 @@ import (
 	"github.com/fddhdb/fddhdb/db/cluster/internal/natsproc"
 	"github.com/fddhdb/fddhdb/db/internal/dbkit"
 	"github.com/fddhdb/fddhdb/internal/synth"
-	"github.com/fddhdb/fddhdb/model"
 )
 
 // Who has the permissions of permissions.conf can do what that says, and nothing else.
@@ -95,7 +96,7 @@ func TestPermissions(t *testing.T) {
 	defer dbkit.MustClose(t, one)
 	pairs := mustCreate(t, one, "pairs", dbkit.PairsSchema)
 	dbkit.PutAll(t, one, pairs, dbkit.Pairs(40, synth.Config{Seed: 1}))
-	dbkit.MustTrain(t, pairs, db.TrainOptions{Options: model.Options{Bits: 8, Anchors: 5}})
+	dbkit.MustTrain(t, pairs, db.TrainOptions{Options: fit.Options{Bits: 8, Anchors: 5}})
 	var file bytes.Buffer
 	if err := pairs.ExportModel(t.Context(), &file); err != nil {
 		t.Fatal(err)

@@ -75,7 +75,7 @@ func (c *Collection) CountRadius(ctx context.Context, q Query, radius int) (n in
 		answers, missing, err = c.scatter(ctx, v, q.AllowPartial, nil, func(shard int) wire.Request {
 			return wire.Request{Verb: wire.CountWithin, Radius: radius, Query: queries(shard)}
 		})
-		n = sum(answers)
+		n = foundIn(answers)
 		return err
 	})
 	return n, missing, err
@@ -89,10 +89,10 @@ func (c *Collection) Count(ctx context.Context, where string, args ...any) (int,
 	answers, err := c.all(ctx, func(int) wire.Request {
 		return wire.Request{Verb: wire.Count, Where: where, Args: own}
 	})
-	return sum(answers), err
+	return foundIn(answers), err
 }
 
-func sum(answers []*wire.Answer) (n int) {
+func foundIn(answers []*wire.Answer) (n int) {
 	for _, a := range answers {
 		if a != nil {
 			n += a.N

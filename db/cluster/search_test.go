@@ -14,11 +14,12 @@ import (
 	"testing"
 	"time"
 
+	"github.com/fddhdb/fddhdb/model/fit"
+
 	"github.com/fddhdb/fddhdb/db"
 	"github.com/fddhdb/fddhdb/db/cluster"
 	"github.com/fddhdb/fddhdb/db/internal/dbkit"
 	"github.com/fddhdb/fddhdb/internal/synth"
-	"github.com/fddhdb/fddhdb/model"
 )
 
 // each yields items as an import takes them.
@@ -167,7 +168,7 @@ func TestAnswersAreThoseOfOneDatabase(t *testing.T) {
 
 	// Searches go on while every shard gets the model, one after the other.
 	var file bytes.Buffer
-	dbkit.MustTrain(t, single, db.TrainOptions{Options: model.Options{Bits: 24, Anchors: 20, Seed: 1}})
+	dbkit.MustTrain(t, single, db.TrainOptions{Options: fit.Options{Bits: 24, Anchors: 20, Seed: 1}})
 	if err := single.ExportModel(t.Context(), &file); err != nil {
 		t.Fatal(err)
 	}
@@ -190,7 +191,7 @@ func TestAnswersAreThoseOfOneDatabase(t *testing.T) {
 
 	// Another model: it becomes the active one, shard after shard, and no search fails.
 	file.Reset()
-	dbkit.MustTrain(t, single, db.TrainOptions{Options: model.Options{Bits: 32, Anchors: 20, Seed: 2}, Activate: true})
+	dbkit.MustTrain(t, single, db.TrainOptions{Options: fit.Options{Bits: 32, Anchors: 20, Seed: 2}, Activate: true})
 	if err := single.ExportModel(t.Context(), &file); err != nil {
 		t.Fatal(err)
 	}

@@ -9,6 +9,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/fddhdb/fddhdb/model/fit"
+
 	"github.com/nats-io/nats.go/jetstream"
 
 	"github.com/fddhdb/fddhdb/db"
@@ -16,7 +18,6 @@ import (
 	"github.com/fddhdb/fddhdb/db/cluster/internal/journal"
 	"github.com/fddhdb/fddhdb/db/internal/dbkit"
 	"github.com/fddhdb/fddhdb/internal/synth"
-	"github.com/fddhdb/fddhdb/model"
 )
 
 // objectsOf are the objects that the store has, by what their names begin with.
@@ -230,7 +231,7 @@ func TestModelsGo(t *testing.T) {
 	importAll(t, pairs, items)
 	train := func(want int) {
 		t.Helper()
-		opt := db.TrainOptions{Options: model.Options{Bits: 16, Anchors: 10}, Activate: true}
+		opt := db.TrainOptions{Options: fit.Options{Bits: 16, Anchors: 10}, Activate: true}
 		if _, err := pairs.Train(t.Context(), opt); err != nil {
 			t.Fatal(err)
 		}

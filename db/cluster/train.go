@@ -11,19 +11,21 @@ import (
 	"math"
 	"sync"
 
+	"github.com/fddhdb/fddhdb/model/fit"
+	"github.com/fddhdb/fddhdb/model/sum"
+
 	"github.com/RoaringBitmap/roaring/v2"
 
 	"github.com/fddhdb/fddhdb/db"
 	"github.com/fddhdb/fddhdb/db/cluster/internal/replica"
 	"github.com/fddhdb/fddhdb/db/cluster/internal/wire"
 	"github.com/fddhdb/fddhdb/db/event"
-	"github.com/fddhdb/fddhdb/model"
 )
 
 // A Training is what Train returns.
 type Training struct {
 	Space   db.Space // that has the model, on every shard
-	Report  model.Report
+	Report  fit.Report
 	Items   int      // that it has learned from
 	LeftOut []string // modalities that no item to learn from has
 	Model   string   // name of the object of its file, which stays as long as a log names it
@@ -38,7 +40,7 @@ type Training struct {
 // nodes: if that node ends meanwhile the training fails, and is begun again by calling it. Searches and
 // writes go on.
 //
-// The calling process takes the memory of model.TrainOver; a node that of model.Pass.Sum. Methods are labels,
+// The calling process takes the memory of fit.TrainOver; a node that of sum.Pass.Sum. Methods are labels,
 // and those without labels.
 func (c *Collection) Train(ctx context.Context, opt db.TrainOptions) (*Training, error) {
 	t, in, err := c.beginTraining(ctx, "training")
@@ -52,7 +54,7 @@ func (c *Collection) Train(ctx context.Context, opt db.TrainOptions) (*Training,
 	labelled := t.choose(opt)
 	modalities, places, leftOut, shared := db.TrainingModalities(t.schema, t.any)
 	if t.n == 0 || len(modalities) == 0 {
-		return nil, fmt.Errorf("%w: %w: none of collection %q has a vector, and labels where these are to be learned", db.ErrInvalid, model.ErrNoItems, c.name)
+		return nil, fmt.Errorf("%w: %w: none of collection %q has a vector, and labels where these are to be learned", db.ErrInvalid, fit.ErrNoItems, c.name)
 	}
 	t.places = places
 	for _, m := range modalities {
@@ -62,7 +64,7 @@ func (c *Collection) Train(ctx context.Context, opt db.TrainOptions) (*Training,
 		opt.Shared = shared
 	}
 	t.labelled = labelled
-	result, err := model.TrainOver(in, modalities, t, opt.Options)
+	result, err := fit.TrainOver(in, modalities, t, opt.Options)
 	if err != nil {
 		return nil, t.grown(err)
 	}
@@ -70,7 +72,7 @@ func (c *Collection) Train(ctx context.Context, opt db.TrainOptions) (*Training,
 	for _, id := range result.Model.Labels() {
 		names = append(names, t.labels[id])
 	}
-	file, err := model.NewFile(result.Model, names, &result.Report)
+	file, err := fit.NewFile(result.Model, names, &result.Report)
 	if err != nil {
 		return nil, err
 	}
@@ -109,7 +111,7 @@ func (t *training) grown(err error) error {
 	return fmt.Errorf("%w: training of collection %q: %w: train it again", db.ErrConflict, t.c.name, errGrown)
 }
 
-// A training is a model.Engine over shards.
+// A training is a sum.Engine over shards.
 type training struct {
 	c     *Collection
 	lease *lease             // one training or update of the collection at a time
@@ -288,9 +290,9 @@ func (t *training) any(modality int) bool {
 	return false
 }
 
-// Survey implements model.Engine.
-func (t *training) Survey(context.Context) (*model.Survey, error) {
-	return &model.Survey{Items: t.n, Labelled: t.labelled && t.n > 0, Has: func(m int) iter.Seq[int] {
+// Survey implements sum.Engine.
+func (t *training) Survey(context.Context) (*sum.Survey, error) {
+	return &sum.Survey{Items: t.n, Labelled: t.labelled && t.n > 0, Has: func(m int) iter.Seq[int] {
 		return func(yield func(int) bool) {
 			for _, s := range t.shards {
 				n, has := s.first, s.has[t.places[m]]
@@ -305,9 +307,9 @@ func (t *training) Survey(context.Context) (*model.Survey, error) {
 	}}, nil
 }
 
-// Sum implements model.Engine: each shard sums up over its items, and the sums are added up in the order of
+// Sum implements sum.Engine: each shard sums up over its items, and the sums are added up in the order of
 // the shards.
-func (t *training) Sum(ctx context.Context, p *model.Pass) ([]byte, error) {
+func (t *training) Sum(ctx context.Context, p *sum.Pass) ([]byte, error) {
 	b, err := p.MarshalBinary()
 	if err != nil {
 		return nil, err

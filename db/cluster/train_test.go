@@ -7,6 +7,8 @@ import (
 	"slices"
 	"testing"
 
+	"github.com/fddhdb/fddhdb/model/fit"
+
 	"github.com/fddhdb/fddhdb/db"
 	"github.com/fddhdb/fddhdb/db/cluster"
 	"github.com/fddhdb/fddhdb/db/internal/dbkit"
@@ -25,7 +27,7 @@ func TestTrain(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if _, err := pairs.Train(t.Context(), db.TrainOptions{Options: model.Options{Bits: 16}}); !errors.Is(err, model.ErrNoItems) {
+	if _, err := pairs.Train(t.Context(), db.TrainOptions{Options: fit.Options{Bits: 16}}); !errors.Is(err, fit.ErrNoItems) {
 		t.Error("without items:", err)
 	}
 	items := dbkit.Pairs(600, synth.Config{Seed: 5, Missing: .2})
@@ -41,9 +43,9 @@ func TestTrain(t *testing.T) {
 	one := mustCreate(t, d, "pairs", dbkit.PairsSchema)
 	dbkit.PutAll(t, d, one, items)
 	for _, opt := range []db.TrainOptions{
-		{Options: model.Options{Bits: 24, Anchors: 40, Seed: 3}},
-		{Options: model.Options{Bits: 16, Anchors: 20, Aim: model.AimCodes}, Rows: 300, Activate: true},
-		{Options: model.Options{Bits: 16, Method: model.MethodCCAITQ}, Activate: true},
+		{Options: fit.Options{Bits: 24, Anchors: 40, Seed: 3}},
+		{Options: fit.Options{Bits: 16, Anchors: 20, Aim: model.AimCodes}, Rows: 300, Activate: true},
+		{Options: fit.Options{Bits: 16, Method: model.MethodCCAITQ}, Activate: true},
 	} {
 		want := dbkit.MustTrain(t, one, opt)
 		var got *cluster.Training
@@ -85,7 +87,7 @@ func TestOneTrains(t *testing.T) {
 	ended := make(chan error)
 	go func() {
 		once := false
-		_, err := pairs.Train(t.Context(), db.TrainOptions{Options: model.Options{Bits: 16, Anchors: 10, Progress: func(string, int64, int64) {
+		_, err := pairs.Train(t.Context(), db.TrainOptions{Options: fit.Options{Bits: 16, Anchors: 10, Progress: func(string, int64, int64) {
 			if !once {
 				once = true
 				close(begun)
@@ -99,14 +101,14 @@ func TestOneTrains(t *testing.T) {
 	case err := <-ended:
 		t.Fatal("it did not tell of its progress", err)
 	}
-	if _, err := b.Collection("pairs").Train(t.Context(), db.TrainOptions{Options: model.Options{Bits: 16}}); !errors.Is(err, db.ErrBusy) {
+	if _, err := b.Collection("pairs").Train(t.Context(), db.TrainOptions{Options: fit.Options{Bits: 16}}); !errors.Is(err, db.ErrBusy) {
 		t.Error(err)
 	}
 	close(goOn)
 	if err := <-ended; err != nil {
 		t.Error(err)
 	}
-	if _, err := b.Collection("pairs").Train(t.Context(), db.TrainOptions{Options: model.Options{Bits: 16, Anchors: 10}}); err != nil {
+	if _, err := b.Collection("pairs").Train(t.Context(), db.TrainOptions{Options: fit.Options{Bits: 16, Anchors: 10}}); err != nil {
 		t.Error(err)
 	}
 }

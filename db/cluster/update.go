@@ -6,6 +6,8 @@ import (
 	"fmt"
 	"slices"
 
+	"github.com/fddhdb/fddhdb/model/fit"
+
 	"github.com/fddhdb/fddhdb/db"
 	"github.com/fddhdb/fddhdb/db/cluster/internal/wire"
 	"github.com/fddhdb/fddhdb/db/event"
@@ -89,7 +91,7 @@ func (c *Collection) Update(ctx context.Context, opt UpdateOptions) (*Update, er
 	t.progress = opt.Progress
 	next, s := m, model.NewStatistics(m)
 	if t.n > 0 {
-		next, s, err = m.UpdateOver(in, t)
+		next, s, err = fit.UpdateOver(in, m, t)
 	}
 	if errors.Is(err, model.ErrMismatch) {
 		err = fmt.Errorf("%w: space %d of collection %q: %w", db.ErrInvalid, out.Space, c.name, err)
@@ -105,7 +107,7 @@ func (c *Collection) Update(ctx context.Context, opt UpdateOptions) (*Update, er
 	if taught == 0 && len(out.Grown) == 0 && least == out.Revision {
 		return out, nil // nothing to learn from
 	}
-	revised, err := model.NewFile(next, names, file.Report())
+	revised, err := fit.NewFile(next, names, file.Report())
 	if err != nil {
 		return nil, err
 	}
@@ -127,7 +129,7 @@ func (c *Collection) Update(ctx context.Context, opt UpdateOptions) (*Update, er
 
 // newest finds the space to update, and its model on a shard with the highest revision, which knows the labels
 // that have grown. least is the lowest revision of a shard.
-func (c *Collection) newest(ctx context.Context, v *view, space db.Space) (out *Update, file *model.File, least uint32, err error) {
+func (c *Collection) newest(ctx context.Context, v *view, space db.Space) (out *Update, file *fit.File, least uint32, err error) {
 	of, err := c.revisions(ctx, v, space)
 	if err != nil {
 		return nil, nil, 0, err
@@ -136,7 +138,7 @@ func (c *Collection) newest(ctx context.Context, v *view, space db.Space) (out *
 	if err != nil {
 		return nil, nil, 0, err
 	}
-	file, err = model.UnmarshalFile(b)
+	file, err = fit.UnmarshalFile(b)
 	return &Update{Space: of.space, Revision: of.highest, Items: map[string]int{}}, file, of.least, err
 }
 
@@ -169,7 +171,7 @@ func (t *training) grow(m *model.Model, names []string, out *Update) (*model.Mod
 
 // teach chooses the items with a label that the model knows as those to learn from. names are the labels of the model.
 func (t *training) teach(m *model.Model, names []string) error {
-	t.choose(db.TrainOptions{Options: model.Options{Method: model.MethodLabels}})
+	t.choose(db.TrainOptions{Options: fit.Options{Method: model.MethodLabels}})
 	for _, mod := range m.Modalities() {
 		if !slices.ContainsFunc(t.schema.Modalities, func(s db.Modality) bool { return s.Name == mod.Name }) {
 			return fmt.Errorf("%w: the model has a modality %q, and collection %q has none", db.ErrInvalid, mod.Name, t.c.name)

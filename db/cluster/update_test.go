@@ -12,6 +12,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/fddhdb/fddhdb/model/fit"
+
 	"github.com/nats-io/nats.go/jetstream"
 
 	"github.com/fddhdb/fddhdb/db"
@@ -54,7 +56,7 @@ func TestUpdate(t *testing.T) {
 	}
 	slices.SortStableFunc(first, func(a, b *db.Item) int { return shard.Of(a.Key, shards) - shard.Of(b.Key, shards) })
 	put(first)
-	opt := db.TrainOptions{Options: model.Options{Bits: 32, Anchors: 40, Seed: 3}}
+	opt := db.TrainOptions{Options: fit.Options{Bits: 32, Anchors: 40, Seed: 3}}
 	dbkit.MustTrain(t, one, opt)
 	if _, err := pairs.Train(t.Context(), opt); err != nil {
 		t.Fatal(err)
@@ -127,7 +129,7 @@ func encoder(t *testing.T, export func(context.Context, io.Writer) error) *model
 	if err := export(t.Context(), &b); err != nil {
 		t.Fatal(err)
 	}
-	f, err := model.UnmarshalFile(b.Bytes())
+	f, err := fit.UnmarshalFile(b.Bytes())
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -153,7 +155,7 @@ func TestUpdateGrowsLabels(t *testing.T) {
 	}
 	items := dbkit.Pairs(300, synth.Config{Seed: 5, Classes: 6})
 	importAll(t, pairs, items[:200])
-	if _, err := pairs.Train(t.Context(), db.TrainOptions{Options: model.Options{Bits: 8, Anchors: 30}}); err != nil {
+	if _, err := pairs.Train(t.Context(), db.TrainOptions{Options: fit.Options{Bits: 8, Anchors: 30}}); err != nil {
 		t.Fatal(err)
 	}
 	for i, it := range items[200:] {
@@ -190,7 +192,7 @@ func TestUpdateGrowsLabels(t *testing.T) {
 	if _, err := pairs.Update(t.Context(), cluster.UpdateOptions{Space: 9}); !errors.Is(err, db.ErrNotFound) {
 		t.Error(err)
 	}
-	if _, err := pairs.Train(t.Context(), db.TrainOptions{Options: model.Options{Bits: 8, Method: model.MethodCCAITQ}, Activate: true}); err != nil {
+	if _, err := pairs.Train(t.Context(), db.TrainOptions{Options: fit.Options{Bits: 8, Method: model.MethodCCAITQ}, Activate: true}); err != nil {
 		t.Fatal(err)
 	}
 	if _, err := pairs.Update(t.Context(), cluster.UpdateOptions{}); !errors.Is(err, db.ErrInvalid) {
@@ -209,7 +211,7 @@ func TestARevisionOfOneShard(t *testing.T) {
 	}
 	items := dbkit.Pairs(400, synth.Config{Seed: 5})
 	importAll(t, pairs, items[:200])
-	if _, err := pairs.Train(t.Context(), db.TrainOptions{Options: model.Options{Bits: 16, Anchors: 30}}); err != nil {
+	if _, err := pairs.Train(t.Context(), db.TrainOptions{Options: fit.Options{Bits: 16, Anchors: 30}}); err != nil {
 		t.Fatal(err)
 	}
 	q := cluster.Query{Query: db.Query{From: "image", Vector: items[1].Vectors["image"], K: 30}}

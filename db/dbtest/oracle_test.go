@@ -6,6 +6,8 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/fddhdb/fddhdb/model/fit"
+
 	"github.com/cockroachdb/pebble/v2/vfs"
 
 	"github.com/fddhdb/fddhdb/db"
@@ -34,7 +36,7 @@ func trained(t *testing.T) *db.Collection {
 	if err := Load(t.Context(), d, c, set.Items(0, 120)); err != nil {
 		t.Fatal(err)
 	}
-	o := model.Options{ // leaves nothing to choose
+	o := fit.Options{ // leaves nothing to choose
 		Bits: codeBits(), Anchors: 20,
 		Features: map[string]model.FeatureKind{}, Map: map[string]model.MapKind{}, Gamma: map[string]float64{},
 	}
@@ -99,7 +101,7 @@ func TestSearchesOfIndexOnlyCopies(t *testing.T) {
 	if err := Load(t.Context(), d, c, set.Items(0, 60)); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := c.Train(t.Context(), db.TrainOptions{Options: model.Options{Bits: 8, Anchors: 10}}); err != nil {
+	if _, err := c.Train(t.Context(), db.TrainOptions{Options: fit.Options{Bits: 8, Anchors: 10}}); err != nil {
 		t.Fatal(err)
 	}
 	if err := d.Checkpoint(t.Context(), "copy", db.CheckpointOptions{IndexOnly: true}); err != nil {
@@ -125,7 +127,7 @@ func TestSearchesOfSnapshotsAndSpaces(t *testing.T) {
 		t.Fatal(err)
 	}
 	for _, bits := range []int{8, 24} {
-		if _, err := c.Train(t.Context(), db.TrainOptions{Options: model.Options{Bits: bits, Anchors: 10}}); err != nil {
+		if _, err := c.Train(t.Context(), db.TrainOptions{Options: fit.Options{Bits: bits, Anchors: 10}}); err != nil {
 			t.Fatal(err)
 		}
 	}

@@ -1,6 +1,9 @@
 package report
 
-import "github.com/fddhdb/fddhdb/model"
+import (
+	"github.com/fddhdb/fddhdb/model/eval"
+	"github.com/fddhdb/fddhdb/model/fit"
+)
 
 // A Space names a code space of a collection, by its number: the first one of a collection
 // is 1, and no number is used again. All calls, options and results name spaces so. 0,
@@ -18,7 +21,7 @@ type Training struct {
 	// LeftOut names modalities that no labelled item has, or without labels no item, so that
 	// the model knows nothing of them.
 	LeftOut []string `json:"left_out,omitempty"`
-	model.Report
+	fit.Report
 }
 
 // An Update is what Update did.
@@ -97,6 +100,6 @@ type Retrieval struct {
 	// so that where there are many the figures say little.
 	Unlabelled int `json:"unlabelled"`
 
-	Hamming    model.Metrics `json:"hamming"`    // ranked by distance, then row; with the curve by radius
-	Asymmetric model.Metrics `json:"asymmetric"` // ranked by -z.h, then row
+	Hamming    eval.Metrics `json:"hamming"`    // ranked by distance, then row; with the curve by radius
+	Asymmetric eval.Metrics `json:"asymmetric"` // ranked by -z.h, then row
 }

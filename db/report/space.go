@@ -3,7 +3,7 @@ package report
 import (
 	"time"
 
-	"github.com/fddhdb/fddhdb/model"
+	"github.com/fddhdb/fddhdb/model/fit"
 )
 
 // A SpaceState says what a space is used for.
@@ -44,7 +44,7 @@ type SpaceInfo struct {
 	Checksum        string `json:"checksum,omitempty"` // CRC-32C of the model, 8 hexadecimal digits
 
 	// Training is the report of the training, nil where there was none.
-	Training *model.Report `json:"training,omitempty"`
+	Training *fit.Report `json:"training,omitempty"`
 	// Revisions that are kept, ascending; none in a codes-only collection.
 	Revisions []RevisionInfo `json:"revisions"`
 }

@@ -22,7 +22,7 @@ type VectorIndex struct {
 
 	// Measured is the recall that was measured when the index was made, with items as queries.
 	Measured []RecallPoint      `json:"measured,omitempty"`
-	Queries  int                `json:"queries,omitempty"` // that it was measured with for k = 1, and up to 512 of them for others
+	Queries  int                `json:"queries,omitempty"` // that it was measured with, most of them for k = 1 and by dot alone
 	Of       int                `json:"of,omitempty"`      // vectors that there were then
 	Sample   int                `json:"sample,omitempty"`  // vectors that the centres were found from
 	Seconds  map[string]float64 `json:"seconds,omitempty"` // of its making: centres, encode, measure; and total
@@ -36,8 +36,8 @@ type RecallPoint struct {
 	Recall float64 `json:"recall"`
 	Error  float64 `json:"error"` // standard error of Recall
 
-	// Worst is the recall of that sixteenth of the queries, by the distance of the K-th nearest, which finds
-	// least, without its worst one.
+	// Worst is the recall of that sixteenth of the queries, by dot of those 32, by the distance of the K-th
+	// nearest, which finds least, without its worst one.
 	Worst float64 `json:"worst"`
 
 	Probes  float64 `json:"probes"`

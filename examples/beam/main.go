@@ -20,6 +20,8 @@ import (
 	"slices"
 	"time"
 
+	"github.com/fddhdb/fddhdb/model/fit"
+
 	sdk "github.com/apache/beam/sdks/v2/go/pkg/beam"
 
 	"github.com/fddhdb/fddhdb/codec/vecfile"
@@ -27,7 +29,6 @@ import (
 	"github.com/fddhdb/fddhdb/db/backup"
 	"github.com/fddhdb/fddhdb/db/beam"
 	"github.com/fddhdb/fddhdb/internal/synth"
-	"github.com/fddhdb/fddhdb/model"
 )
 
 func main() {
@@ -76,7 +77,7 @@ func run(ctx context.Context, items, shards int, dir string) error {
 
 	// A model of all of them.
 	pipelines := &beam.Run{Temp: filepath.Join(dir, "temp")}
-	trained, err := beam.Train(ctx, in, db.TrainOptions{Options: model.Options{Bits: 64, Seed: 1}}, pipelines)
+	trained, err := beam.Train(ctx, in, db.TrainOptions{Options: fit.Options{Bits: 64, Seed: 1}}, pipelines)
 	if err != nil {
 		return err
 	}

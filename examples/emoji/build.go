@@ -11,6 +11,8 @@ import (
 	"strings"
 	"time"
 
+	"github.com/fddhdb/fddhdb/model/fit"
+
 	"github.com/fddhdb/fddhdb/db"
 	"github.com/fddhdb/fddhdb/model"
 )
@@ -42,13 +44,13 @@ var schema = db.Schema{
 // With all emoji as anchors and a small gamma, training fits each of them exactly. Then
 // nothing is left to order the emoji within one code.
 func trainOptions(n int) db.TrainOptions {
-	return db.TrainOptions{Options: model.Options{
+	return db.TrainOptions{Options: fit.Options{
 		Bits:     maxLabels,
 		Anchors:  n,
 		Seed:     1,
 		Features: map[string]model.FeatureKind{"picture": model.FeaturesRaw, "words": model.FeaturesRaw},
 		Map:      map[string]model.MapKind{"picture": model.MapRBF, "words": model.MapRBF},
-		Gamma:    map[string]float64{"picture": model.DefaultGamma, "words": 0.1},
+		Gamma:    map[string]float64{"picture": fit.DefaultGamma, "words": 0.1},
 	}}
 }
 

@@ -7,8 +7,9 @@ import (
 	"slices"
 	"testing"
 
+	"github.com/fddhdb/fddhdb/model/fit"
+
 	"github.com/fddhdb/fddhdb/db"
-	"github.com/fddhdb/fddhdb/model"
 )
 
 var crossValidate = flag.Bool("cv", false, "compare training options by cross-validation on the training emoji (a minute)")
@@ -50,7 +51,7 @@ func TestChoice(t *testing.T) {
 
 // judge trains on the emoji learn, evaluates with others, and adds these without
 // labels. Then it asks for every word of the learned names.
-func judge(t *testing.T, d *dataset, learn, others []int, opt model.Options) (figures [4]float64) {
+func judge(t *testing.T, d *dataset, learn, others []int, opt fit.Options) (figures [4]float64) {
 	f, err := openFinder(t.Context(), t.TempDir())
 	if err != nil {
 		t.Fatal(err)

@@ -7,8 +7,9 @@ import (
 	"net/http"
 	"strconv"
 
+	"github.com/fddhdb/fddhdb/model/fit"
+
 	"github.com/fddhdb/fddhdb/db"
-	"github.com/fddhdb/fddhdb/model"
 )
 
 // A service answers requests about a collection. Each request takes one of its slots.
@@ -90,7 +91,7 @@ func (s *service) train(ctx context.Context, r *http.Request) (any, error) {
 	if err := read(r, &options); err != nil {
 		return nil, err
 	}
-	t, err := s.c.Train(ctx, db.TrainOptions{Options: model.Options{Bits: cmp.Or(options.Bits, 64)}})
+	t, err := s.c.Train(ctx, db.TrainOptions{Options: fit.Options{Bits: cmp.Or(options.Bits, 64)}})
 	if err != nil {
 		return nil, err
 	}

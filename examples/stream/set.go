@@ -5,9 +5,10 @@ import (
 	"slices"
 	"strconv"
 
+	"github.com/fddhdb/fddhdb/model/fit"
+
 	"github.com/fddhdb/fddhdb/db"
 	"github.com/fddhdb/fddhdb/internal/synth"
-	"github.com/fddhdb/fddhdb/model"
 )
 
 // A kind is a way to generate pairs of a picture and a text, with labels.
@@ -46,12 +47,12 @@ type set struct {
 	seed   uint64
 	data   *synth.Data
 	items  int
-	chosen model.Options // options that the first training has chosen
+	chosen fit.Options // options that the first training has chosen
 }
 
 func newSet(s settings, seed uint64) (*set, error) {
 	data, err := s.kind.generate(s.items+s.queries, s.noise, seed)
-	return &set{seed, data, s.items, model.Options{Seed: seed}}, err
+	return &set{seed, data, s.items, fit.Options{Seed: seed}}, err
 }
 
 func (set *set) schema() db.Schema {

@@ -8,9 +8,10 @@ import (
 	"strings"
 	"time"
 
+	"github.com/fddhdb/fddhdb/model/fit"
+
 	"github.com/fddhdb/fddhdb/db"
 	"github.com/fddhdb/fddhdb/internal/svgchart"
-	"github.com/fddhdb/fddhdb/model"
 )
 
 // directions are the measured pairs of modalities.
@@ -124,7 +125,7 @@ func (set *set) stream(ctx context.Context, d *db.DB, name string, s settings, c
 		return nil
 	}
 	start := time.Now()
-	if _, err := c.Train(ctx, db.TrainOptions{Options: model.Options{Seed: set.seed}, Activate: true}); err != nil {
+	if _, err := c.Train(ctx, db.TrainOptions{Options: fit.Options{Seed: set.seed}, Activate: true}); err != nil {
 		return err
 	}
 	cv.took += time.Since(start)

@@ -9,6 +9,8 @@ import (
 	"slices"
 	"strconv"
 
+	"github.com/fddhdb/fddhdb/model/fit"
+
 	"github.com/fddhdb/fddhdb/db"
 	"github.com/fddhdb/fddhdb/experiments/sets"
 	"github.com/fddhdb/fddhdb/model"
@@ -48,7 +50,7 @@ func evaluateIn(ctx context.Context, d *db.DB, s *sets.Set, seed uint64, bits in
 	if err != nil {
 		return nil, err
 	}
-	measured := func(share, labelled int, opt model.Options) error {
+	measured := func(share, labelled int, opt fit.Options) error {
 		opt.Seed = seed
 		t, err := c.Train(ctx, db.TrainOptions{Options: opt})
 		if err != nil {
@@ -71,7 +73,7 @@ func evaluateIn(ctx context.Context, d *db.DB, s *sets.Set, seed uint64, bits in
 	if err := sets.Put(ctx, d, c, all); err != nil {
 		return nil, err
 	}
-	if err := measured(0, 0, model.Options{Method: model.MethodCCAITQ}); err != nil {
+	if err := measured(0, 0, fit.Options{Method: model.MethodCCAITQ}); err != nil {
 		return nil, err
 	}
 	// Any order but that of rows: of items at one distance the oldest counts as the first.
@@ -86,7 +88,7 @@ func evaluateIn(ctx context.Context, d *db.DB, s *sets.Set, seed uint64, bits in
 		if err := sets.Put(ctx, d, c, known); err != nil {
 			return nil, err
 		}
-		if err := measured(share, len(labelled), model.Options{Bits: max(bits, (s.LabelCount()+7)/8*8)}); err != nil {
+		if err := measured(share, len(labelled), fit.Options{Bits: max(bits, (s.LabelCount()+7)/8*8)}); err != nil {
 			return nil, err
 		}
 	}

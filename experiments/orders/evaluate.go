@@ -6,10 +6,11 @@ import (
 	"strconv"
 	"time"
 
+	"github.com/fddhdb/fddhdb/model/fit"
+
 	"github.com/fddhdb/fddhdb/db"
 	"github.com/fddhdb/fddhdb/experiments/common"
 	"github.com/fddhdb/fddhdb/experiments/sets"
-	"github.com/fddhdb/fddhdb/model"
 )
 
 // These are the cases.
@@ -49,7 +50,7 @@ func evaluate(ctx context.Context, s *sets.Set, of string, seed uint64, bits, mo
 
 func evaluateIn(ctx context.Context, d *db.DB, s *sets.Set, of string, seed uint64, bits, most int) (pairs []*pair, err error) {
 	items, queries := s.Split(seed, most)
-	c, err := build(ctx, s, d, items, of != labelled, db.TrainOptions{Options: model.Options{
+	c, err := build(ctx, s, d, items, of != labelled, db.TrainOptions{Options: fit.Options{
 		Bits: max(bits, (s.LabelCount()+7)/8*8), Seed: seed,
 	}})
 	if err != nil {

@@ -7,6 +7,8 @@ import (
 	"reflect"
 	"slices"
 
+	"github.com/fddhdb/fddhdb/model/fit"
+
 	"github.com/fddhdb/fddhdb/cmd/fddhdb/term"
 	"github.com/fddhdb/fddhdb/db"
 	"github.com/fddhdb/fddhdb/model"
@@ -74,12 +76,12 @@ func runAblation(ctx context.Context, l *lab) error {
 		}},
 		{"width", func() db.TrainOptions {
 			opt := l.base
-			opt.Width = all[float64](l, model.DefaultWidth)
+			opt.Width = all[float64](l, fit.DefaultWidth)
 			return opt
 		}},
 		{"gamma", func() db.TrainOptions {
 			opt := l.base
-			opt.Gamma = all(l, model.DefaultGamma)
+			opt.Gamma = all(l, fit.DefaultGamma)
 			return opt
 		}},
 		{"start", func() db.TrainOptions {
@@ -90,7 +92,7 @@ func runAblation(ctx context.Context, l *lab) error {
 		{"fixed", func() db.TrainOptions {
 			opt := l.base
 			opt.Features, opt.Map = all(l, model.FeaturesRaw), all(l, model.MapRBF)
-			opt.Width, opt.Gamma = all[float64](l, model.DefaultWidth), all(l, model.DefaultGamma)
+			opt.Width, opt.Gamma = all[float64](l, fit.DefaultWidth), all(l, fit.DefaultGamma)
 			return opt
 		}},
 		{"FDDH", func() db.TrainOptions { return l.published(l.base.Bits) }},

@@ -4,6 +4,8 @@ import (
 	"context"
 	"fmt"
 
+	"github.com/fddhdb/fddhdb/model/fit"
+
 	"github.com/fddhdb/fddhdb/cmd/fddhdb/term"
 	"github.com/fddhdb/fddhdb/db"
 	"github.com/fddhdb/fddhdb/model"
@@ -37,7 +39,7 @@ func runConvergence(ctx context.Context, l *lab) error {
 	for _, m := range methods {
 		opt := l.by(m)
 		choose := opt
-		choose.Sweeps = model.DefaultSweeps // as in train
+		choose.Sweeps = fit.DefaultSweeps // as in train
 		settings, err := l.settle(ctx, m.String(), choose)
 		if err != nil {
 			return err

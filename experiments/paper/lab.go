@@ -5,6 +5,8 @@ import (
 	"context"
 	"errors"
 
+	"github.com/fddhdb/fddhdb/model/fit"
+
 	"github.com/fddhdb/fddhdb/cmd/fddhdb/term"
 	"github.com/fddhdb/fddhdb/db"
 	"github.com/fddhdb/fddhdb/experiments/chart"
@@ -125,9 +127,9 @@ func (l *lab) outcomes(ctx context.Context, row string, opt func(i int) db.Train
 // impossible returns the part of an error that says that a setting is impossible where
 // others may not be; nil for any other error.
 func impossible(err error) error {
-	var bits *model.BitsError
-	var features *model.FeaturesError
-	var anchors *model.AnchorsError
+	var bits *fit.BitsError
+	var features *fit.FeaturesError
+	var anchors *fit.AnchorsError
 	switch {
 	case errors.Is(err, model.ErrOneClass):
 		return model.ErrOneClass
@@ -200,6 +202,6 @@ func (l *lab) published(bits int) db.TrainOptions {
 	opt.Bits, opt.Anchors, opt.Method = bits, l.fewAnchors(), model.MethodPaper
 	opt.Aim = model.AimCodes
 	opt.Features, opt.Map, opt.Gamma = all(l, model.FeaturesRaw), all(l, model.MapRBF), all(l, 1e-4)
-	opt.Width = all[float64](l, model.DefaultWidth)
+	opt.Width = all[float64](l, fit.DefaultWidth)
 	return opt
 }

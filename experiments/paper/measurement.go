@@ -4,6 +4,8 @@ import (
 	"encoding/json"
 	"math"
 
+	"github.com/fddhdb/fddhdb/model/fit"
+
 	"github.com/fddhdb/fddhdb/cmd/fddhdb/term"
 	"github.com/fddhdb/fddhdb/db"
 	"github.com/fddhdb/fddhdb/model"
@@ -91,7 +93,7 @@ func newMeasurement(l *lab, row string, opt db.TrainOptions, outcomes []*outcome
 		Mu: map[string]float64{}, Delta: weight(opt.Delta), Seeds: len(outcomes), Retrieval: map[string]retrieval{},
 	}
 	if opt.Delta == 0 {
-		m.Delta = model.DefaultDelta
+		m.Delta = fit.DefaultDelta
 	}
 	for name, c := range t.Chosen {
 		m.Mu[name] = c.Mu

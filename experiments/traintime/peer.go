@@ -122,7 +122,7 @@ func (c *comparison) row(w io.Writer) {
 	common.Row(w, cells...)
 }
 
-// A memorySource is a model.Source of items in memory.
+// A memorySource is a sum.Source of items in memory.
 type memorySource struct {
 	data  *synth.Data
 	texts []model.Vector // nil: the texts of data

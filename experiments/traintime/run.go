@@ -11,6 +11,10 @@ import (
 	"strings"
 	"time"
 
+	"github.com/fddhdb/fddhdb/model/eval"
+	"github.com/fddhdb/fddhdb/model/fit"
+	"github.com/fddhdb/fddhdb/model/sum"
+
 	"github.com/fddhdb/fddhdb/codec"
 	"github.com/fddhdb/fddhdb/experiments/common"
 	"github.com/fddhdb/fddhdb/internal/synth"
@@ -62,17 +66,17 @@ const gamma = 1e-2
 
 // train gives every option, so that training tries no alternatives: one training is
 // measured.
-func (c config) train(ctx context.Context, src model.Source) (*model.Result, error) {
-	return model.Train(ctx, []model.Modality{
+func (c config) train(ctx context.Context, src sum.Source) (*fit.Result, error) {
+	return fit.Train(ctx, []model.Modality{
 		{Name: "image", Dim: synth.NUSWideImage},
 		{Name: "text", Dim: synth.NUSWideText, Sparse: !c.Dense},
-	}, src, model.Options{
+	}, src, fit.Options{
 		Bits: c.Bits, Anchors: c.Anchors, Seed: c.Seed, Method: c.Method,
 		Features: map[string]model.FeatureKind{"image": model.FeaturesRaw, "text": model.FeaturesRaw},
 		Map:      map[string]model.MapKind{"image": model.MapRBF, "text": model.MapRBF},
-		Width:    map[string]float64{"image": model.DefaultWidth, "text": model.DefaultWidth},
+		Width:    map[string]float64{"image": fit.DefaultWidth, "text": fit.DefaultWidth},
 		Gamma:    map[string]float64{"image": gamma, "text": gamma},
-		Fusion:   model.Fusion{Rule: model.FusionSum},
+		Fusion:   fit.Fusion{Rule: fit.FusionSum},
 	})
 }
 
@@ -92,8 +96,11 @@ func (r *result) evaluate(ctx context.Context, g *synth.NUSWide, m *model.Model,
 	data := g.Data(c.Items, c.Items+c.Queries)
 	e := m.NewEncoder()
 	for t, rows := range data.Vectors {
-		z := make([]float64, len(rows)*m.Bits())
-		if err := e.ProjectAll(z, t, rows); err != nil {
+		z, vectors := make([]float64, len(rows)*m.Bits()), make([]model.Vector, len(rows))
+		for i, x := range rows {
+			vectors[i] = model.Dense(x)
+		}
+		if err := e.ProjectVectors(z, t, vectors); err != nil {
 			return err
 		}
 		queries := codec.NewCodes(m.Bits(), 0)
@@ -101,7 +108,7 @@ func (r *result) evaluate(ctx context.Context, g *synth.NUSWide, m *model.Model,
 			codec.PackSigns(code, z[i*m.Bits():(i+1)*m.Bits()])
 			queries.Append(code)
 		}
-		found, err := model.Evaluate(ctx, items, labels, queries, data.Labels, 50)
+		found, err := eval.Evaluate(ctx, items, labels, queries, data.Labels, 50)
 		if err != nil {
 			return err
 		}
@@ -135,7 +142,7 @@ func (r *result) row(w io.Writer) {
 	common.Row(w, cells...)
 }
 
-// A source is a model.Source that makes items as they are read.
+// A source is a sum.Source that makes items as they are read.
 type source struct {
 	g      *synth.NUSWide
 	items  int

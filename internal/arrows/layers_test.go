@@ -26,7 +26,7 @@ const (
 
 // ground is what all rooms of the database may import, and state what those above it may.
 var (
-	ground = names{"codec", "db/event", "db/fault", "db/internal/signal", "db/internal/work", "db/report", "internal/cells", "internal/instant", "internal/quant", "mih", "model"}
+	ground = names{"codec", "db/event", "db/fault", "db/internal/signal", "db/internal/work", "db/report", "internal/cells", "internal/instant", "internal/quant", "mih", "model", "model/eval", "model/fit"}
 	state  = ground.and("db/internal/record", "db/internal/spaces", "db/internal/state", "db/internal/store")
 )
 
@@ -37,10 +37,9 @@ var house = plan{
 		// Programs and tests that stand on the whole product.
 		{"examples/backup": nil, "examples/embeddings": nil, "examples/neardup": nil, "examples/photos": nil, "examples/quickstart": nil,
 			"examples/service": nil, "examples/stream": nil, "examples/three": nil},
-		{"db/dbtest": {pebble}, "db/internal/dbkit": {pebble, gocmp}, "internal/field": {pebble}, "internal/manpage": nil,
-			"internal/metamorphic": {pebble}},
-		{"cmd/fddhdb/clitest": nil, "db/backup/storetest": nil, "internal/arrows": nil, "internal/doctest": nil, "internal/effort": nil,
-			"internal/killtest": nil, "internal/oracle": nil, "internal/release": nil, "internal/seed": {rapid},
+		{"db/dbtest": {pebble}, "db/internal/dbkit": {pebble, gocmp}, "internal/manpage": nil},
+		{"cmd/fddhdb/clitest": nil, "db/backup/storetest": nil, "internal/arrows": nil, "internal/effort": nil,
+			"internal/oracle": nil, "internal/release": nil, "internal/seed": {rapid},
 			"internal/synth": nil, "internal/testfs": {pebble}, "internal/versity": {minio}},
 
 		// The command line.
@@ -76,7 +75,11 @@ var house = plan{
 		{"db/event": nil, "db/internal/work": nil},
 
 		// Codes: how they are learned, how they are found, and their form.
+		{"model/eval": nil, "model/fit": {gonum}},
+		{"model/sum": {gonum}},
 		{"mih": {roaring}, "model": {gonum}},
+		{"model/internal/rank": nil},
+		{"model/internal/aims": {gonum}, "model/internal/parallel": nil, "model/internal/random": nil, "model/internal/wire": nil},
 		{"internal/cells": {sys}, "internal/quant": {sys}},
 		{"internal/paged": nil, "internal/rotate": nil},
 		{"model/internal/dense": {sys}},
@@ -90,9 +93,11 @@ var house = plan{
 			why: "a backup is read without the database that it is of"},
 		{of: names{"db/event", "db/internal/work"}, only: names{},
 			why: "anything of a database may use them"},
-		{of: names{"db/report"}, only: names{"db/event", "model"},
+		{of: names{"db/report"}, only: names{"db/event", "model", "model/eval", "model/fit"},
 			why: "figures have no behaviour"},
-		{of: names{"db/fault"}, only: names{"codec", "model"},
+		{of: names{"model"}, never: names{"model/eval", "model/fit", "model/sum"},
+			why: "a model does not know how it was fitted"},
+		{of: names{"db/fault"}, only: names{"codec", "model", "model/fit", "model/sum"},
 			why: "an error is made of the errors of the packages below"},
 		{of: names{"db/internal/signal"}, only: names{"db/event", "db/fault", "db/internal/work"},
 			why: "what tells of a database knows none"},

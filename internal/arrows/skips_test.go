@@ -122,7 +122,9 @@ func runsElsewhere(x ast.Expr) bool {
 	case *ast.UnaryExpr:
 		return runsElsewhere(x.X)
 	case *ast.Ident:
-		return x.Name == "raceEnabled"
+		return x.Name == "Race" // within package effort
+	case *ast.SelectorExpr:
+		return is(x, "effort", "Race")
 	case *ast.CallExpr:
 		return is(x.Fun, "testing", "Short")
 	case *ast.BinaryExpr:

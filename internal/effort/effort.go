@@ -41,3 +41,30 @@ func Of(all, some int) int {
 // Sampled reports whether the k-th of what is tried in turn (failures, crashes, damage) is tried now: in a long run all
 // are, otherwise one of n.
 func Sampled(k, n int) bool { return *long || k%n == 0 }
+
+// WithoutRace skips a test under the race detector if that makes it ten times as slow
+// and the test runs no concurrent code that other tests do not run. The test runs beside
+// others, so it leaves GOMAXPROCS alone.
+func WithoutRace(t *testing.T) {
+	t.Helper()
+	if Race {
+		t.Skip("numbers, ten times as slow: other tests do the same under the race detector")
+	}
+	t.Parallel()
+}
+
+// LongWithRace skips such a test in short runs only: full runs with the race detector
+// have it. The test runs beside others.
+func LongWithRace(t *testing.T) {
+	t.Helper()
+	LongWithRaceAlone(t)
+	t.Parallel()
+}
+
+// LongWithRaceAlone is LongWithRace for a test that nothing may run beside.
+func LongWithRaceAlone(t *testing.T) {
+	t.Helper()
+	if testing.Short() {
+		t.Skip("takes long with the race detector")
+	}
+}

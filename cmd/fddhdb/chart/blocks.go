@@ -7,8 +7,9 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/fddhdb/fddhdb/model/eval"
+
 	"github.com/fddhdb/fddhdb/db"
-	"github.com/fddhdb/fddhdb/model"
 )
 
 // blockLine draws values as a line of blocks: the lowest for low and less, the highest
@@ -27,7 +28,7 @@ func blockLine(values []float64, low, high float64) string {
 }
 
 // Precision draws the precision of the first K, from 0 to 1.
-func Precision(points []model.TopPoint) string {
+func Precision(points []eval.TopPoint) string {
 	var values []float64
 	for _, p := range points {
 		values = append(values, p.Precision)

@@ -6,11 +6,12 @@ import (
 	"strconv"
 	"strings"
 
+	"github.com/fddhdb/fddhdb/model/eval"
+
 	"github.com/fddhdb/fddhdb/cmd/fddhdb/exit"
 	"github.com/fddhdb/fddhdb/cmd/fddhdb/term"
 	"github.com/fddhdb/fddhdb/db"
 	"github.com/fddhdb/fddhdb/internal/svgchart"
-	"github.com/fddhdb/fddhdb/model"
 )
 
 // CheckPath returns an error unless a path ends in .svg, or is empty for no plot.
@@ -72,7 +73,7 @@ func topPanel(r db.Retrieval) svgchart.Panel {
 		chanceCurve(r, x.Min, x.Max), {Style: hamming, Points: topLine(r.Hamming.ByTop)}, {Style: asymmetric, Points: topLine(r.Asymmetric.ByTop)}}}
 }
 
-func topLine(points []model.TopPoint) (line []svgchart.Point) {
+func topLine(points []eval.TopPoint) (line []svgchart.Point) {
 	for _, p := range points {
 		line = append(line, svgchart.Point{X: float64(p.K), Y: p.Precision})
 	}

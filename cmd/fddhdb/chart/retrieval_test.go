@@ -5,18 +5,19 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/fddhdb/fddhdb/model/eval"
+
 	"github.com/fddhdb/fddhdb/cmd/fddhdb/clitest"
 	"github.com/fddhdb/fddhdb/cmd/fddhdb/exit"
 	"github.com/fddhdb/fddhdb/db"
-	"github.com/fddhdb/fddhdb/model"
 )
 
 // retrievals returns figures of two directions: one with long names, one with a small
 // database and nothing at small radii.
 func retrievals() []db.Retrieval {
-	radii := func(first int) (points []model.RadiusPoint) {
+	radii := func(first int) (points []eval.RadiusPoint) {
 		for r := range 17 {
-			p := model.RadiusPoint{Radius: r}
+			p := eval.RadiusPoint{Radius: r}
 			if r >= first {
 				p.Recall = float64(r+1) / 17
 				p.Precision, p.Retrieved = 1-.8*p.Recall, 100*p.Recall
@@ -28,13 +29,13 @@ func retrievals() []db.Retrieval {
 	return []db.Retrieval{
 		{
 			From: "image", To: "text",
-			Hamming:    model.Metrics{ByRadius: radii(0), ByTop: []model.TopPoint{{K: 1, Precision: .9}, {K: 10, Precision: .8}}},
-			Asymmetric: model.Metrics{ByTop: []model.TopPoint{{K: 1, Precision: .95}, {K: 10, Precision: .85}}},
+			Hamming:    eval.Metrics{ByRadius: radii(0), ByTop: []eval.TopPoint{{K: 1, Precision: .9}, {K: 10, Precision: .8}}},
+			Asymmetric: eval.Metrics{ByTop: []eval.TopPoint{{K: 1, Precision: .95}, {K: 10, Precision: .85}}},
 		},
 		{
 			From: "an exceedingly long name of a modality", To: "<&>",
-			Hamming:    model.Metrics{ByRadius: radii(4), ByTop: []model.TopPoint{{K: 1, Precision: .2}}},
-			Asymmetric: model.Metrics{ByTop: []model.TopPoint{{K: 1, Precision: .3}}},
+			Hamming:    eval.Metrics{ByRadius: radii(4), ByTop: []eval.TopPoint{{K: 1, Precision: .2}}},
+			Asymmetric: eval.Metrics{ByTop: []eval.TopPoint{{K: 1, Precision: .3}}},
 		},
 	}
 }

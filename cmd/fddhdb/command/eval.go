@@ -5,6 +5,8 @@ import (
 	"fmt"
 	"strings"
 
+	"github.com/fddhdb/fddhdb/model/eval"
+
 	"github.com/spf13/cobra"
 
 	"github.com/fddhdb/fddhdb/cmd/fddhdb/chart"
@@ -15,7 +17,6 @@ import (
 	"github.com/fddhdb/fddhdb/cmd/fddhdb/term"
 	"github.com/fddhdb/fddhdb/cmd/fddhdb/usage"
 	"github.com/fddhdb/fddhdb/db"
-	"github.com/fddhdb/fddhdb/model"
 )
 
 // evalOptions are the flags of eval.
@@ -143,6 +144,7 @@ func evalCommand(e *env) *cobra.Command {
 	f := cmd.Flags()
 	f.BoolVar(&o.curves, "curves", false, "with --json: the points of the curves, too (--plot implies it)")
 	f.StringVar(&o.plot, "plot", "", "draw the curves to `FILE`.svg")
+	usage.Matter(cmd.Flags(), "vectors", "labels", "truth", "top", "where", "plot", "curves", "json")
 	return cmd
 }
 
@@ -279,11 +281,11 @@ type evalJSON struct {
 	Database        int     `json:"database"`
 	Unlabelled      int     `json:"unlabelled,omitempty"`
 
-	PRRadius     []model.RadiusPoint `json:"pr_radius,omitempty"`
-	PrecisionTop []topJSON           `json:"precision_top,omitempty"`
+	PRRadius     []eval.RadiusPoint `json:"pr_radius,omitempty"`
+	PrecisionTop []topJSON          `json:"precision_top,omitempty"`
 }
 
-// topJSON is the form of a model.TopPoint, for both orders.
+// topJSON is the form of a eval.TopPoint, for both orders.
 type topJSON struct {
 	K          int     `json:"k"`
 	Hamming    float64 `json:"hamming"`
@@ -339,7 +341,7 @@ func (e *env) printEvaluation(found []db.Retrieval, top int) {
 		}
 		for _, by := range []struct {
 			order string
-			m     *model.Metrics
+			m     *eval.Metrics
 		}{{"distance", &r.Hamming}, {"asymmetric", &r.Asymmetric}} {
 			row := []any{r.From + "->" + r.To, by.order}
 			for _, x := range []float64{by.m.MAP, by.m.MAPTie, by.m.MAPAt, by.m.PrecisionAt, by.m.RecallAt} {

@@ -108,6 +108,7 @@ func exportCommand(e *env) *cobra.Command {
 	f.StringVar(&o.items, "items", "", "everything, to `FILE`.jsonl or .parquet")
 	f.StringVar(&o.model, "model", "", "the model of a space, to `FILE`, and no items")
 	o.where.register(cmd)
+	usage.Matter(cmd.Flags(), "codes", "keys", "items", "labels", "vectors", "where", "model", "json")
 	return cmd
 }
 

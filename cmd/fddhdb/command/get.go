@@ -22,8 +22,7 @@ func getCommand(e *env) *cobra.Command {
 			Get prints the items with these keys, with --json one a line and with all
 			their vectors. The code is that of the active space, or with --space N of that
 			one, in hexadecimal; code_from says what it was made from: labels, fused (its
-			vectors), a modality (its vector of that alone), or given. Where each target
-			modality has codes of its own, an item has one for each that it has.
+			vectors), a modality (its vector of that alone), or given.
 
 			If a key has no item, the others are printed, and the exit code is 1. A key that
 			begins with - stands behind --, here and with put and delete.`),

@@ -170,6 +170,7 @@ func importCommand(e *env) *cobra.Command {
 	f.StringVar(&o.model, "model", "", "a model of export --model, a `FILE`, and no items")
 	f.BoolVar(&o.activate, "activate", false, "make the space of --model the active one, as the first always is")
 	f.StringVar(&o.index, "index", "", "the fields that --init indexes: `all|none|LIST`")
+	usage.Matter(cmd.Flags(), "init", "vectors", "labels", "keys", "items", "key-column", "label-column", "vector-column", "codes", "fields", "merge", "on-error", "dry-run")
 	return cmd
 }
 

@@ -4,12 +4,13 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/fddhdb/fddhdb/model/eval"
+
 	"github.com/spf13/cobra"
 
 	"github.com/fddhdb/fddhdb/cmd/fddhdb/clitest"
 	"github.com/fddhdb/fddhdb/cmd/fddhdb/term"
 	"github.com/fddhdb/fddhdb/db"
-	"github.com/fddhdb/fddhdb/model"
 )
 
 // inTable begins a table, on a terminal with or without charts.
@@ -24,7 +25,7 @@ func inTable(t *testing.T, e *env, charts bool) {
 // Charts appear only on terminals, and there only in tables.
 func TestCharts(t *testing.T) {
 	spaces := clitest.Spaces()
-	found := []db.Retrieval{{From: "image", To: "text", Hamming: model.Metrics{Database: 9, ByTop: []model.TopPoint{{K: 1, Precision: 1}, {K: 20, Precision: 0}}}}}
+	found := []db.Retrieval{{From: "image", To: "text", Hamming: eval.Metrics{Database: 9, ByTop: []eval.TopPoint{{K: 1, Precision: 1}, {K: 20, Precision: 0}}}}}
 	for _, charts := range []bool{true, false} {
 		got := printed(func(e *env) {
 			inTable(t, e, charts)

@@ -7,6 +7,8 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/fddhdb/fddhdb/model/fit"
+
 	"github.com/spf13/cobra"
 
 	"github.com/fddhdb/fddhdb/cmd/fddhdb/exit"
@@ -153,6 +155,7 @@ func trainCommand(e *env) *cobra.Command {
 	o.register(cmd)
 	o.Settings.Register(cmd.Flags())
 	cmd.Flags().BoolVar(&o.Activate, "activate", false, "make it the active space, as the first training always does")
+	usage.Matter(cmd.Flags(), "bits", "method", "features", "map", "anchors", "label-embedding", "rows", "seed", "activate", "collection", "json")
 	return cmd
 }
 
@@ -168,7 +171,7 @@ func statsIn(c *db.Collection, space db.Space) (*db.CollectionStats, error) {
 // trainError distinguishes errors of items from errors of flags, and adds advice.
 func trainError(err error) error {
 	var singular *model.SingularError
-	var many *model.BitsError
+	var many *fit.BitsError
 	switch {
 	case errors.As(err, &many):
 		return exit.Usagef("%s", strings.Replace(err.Error(), "label embedding (LabelEmbedding, --label-embedding)", "--label-embedding", 1))
@@ -176,7 +179,7 @@ func trainError(err error) error {
 		return exit.Failedf("%w, and fddhdb index makes that fast. Labels come in with import --labels or put --labels", err)
 	case errors.Is(err, model.ErrOneClass):
 		return exit.Failedf("%w, or learn without labels, from all items: --method itq or cca-itq", err)
-	case errors.Is(err, model.ErrNoItems), errors.Is(err, model.ErrOneVector), errors.Is(err, model.ErrUnpaired), errors.Is(err, model.ErrNotFinite), errors.As(err, &singular):
+	case errors.Is(err, fit.ErrNoItems), errors.Is(err, fit.ErrOneVector), errors.Is(err, fit.ErrUnpaired), errors.Is(err, model.ErrNotFinite), errors.As(err, &singular):
 		return exit.Failedf("%w", err)
 	}
 	return err
@@ -270,7 +273,7 @@ func (e *env) printChoices(t *db.Training, s *db.CollectionStats) {
 		if choice == nil {
 			continue
 		}
-		against := func(what string, d *model.Margin) {
+		against := func(what string, d *fit.Margin) {
 			if d != nil {
 				e.Printf("%s: %s +- %.4f against %s (%v, %v, gamma %s)\n", m.Name, term.Difference(d.MAP), d.StdErr, what, d.FeatureMap, d.Map, term.Setting(d.Gamma))
 			}

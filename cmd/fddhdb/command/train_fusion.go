@@ -5,9 +5,10 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/fddhdb/fddhdb/model/fit"
+
 	"github.com/fddhdb/fddhdb/cmd/fddhdb/term"
 	"github.com/fddhdb/fddhdb/db"
-	"github.com/fddhdb/fddhdb/model"
 )
 
 // printFusion prints how codes of items without labels are made, and what else was
@@ -73,12 +74,12 @@ func (e *env) printFusion(t *db.Training, s *db.CollectionStats) {
 
 // showsFusion reports whether try i has a row. The plain sum, which comes first, the
 // choice, and the best centre of everything else have one. --json has all.
-func showsFusion(v *model.FusionChoice, i int) bool {
+func showsFusion(v *fit.FusionChoice, i int) bool {
 	t := v.Tried[i]
 	if i == 0 || t.Name == v.Name {
 		return i == 0 || t.Centre == v.Centre
 	}
-	return !slices.ContainsFunc(v.Tried, func(o model.FusionTried) bool { return o.Name == t.Name && o.MAP > t.MAP })
+	return !slices.ContainsFunc(v.Tried, func(o fit.FusionTried) bool { return o.Name == t.Name && o.MAP > t.MAP })
 }
 
 // maxDirections is the number of directions with columns of their own.
@@ -99,7 +100,7 @@ func fusionName(name string, modalities []string) string {
 
 // fusionFormula returns a fusion as text: 0.26 image + text, less half of the mean
 // code.
-func fusionFormula(f model.FusionTried, modalities []string) string {
+func fusionFormula(f fit.FusionTried, modalities []string) string {
 	var terms []string
 	for _, m := range modalities {
 		switch w := f.Weights[m]; w {

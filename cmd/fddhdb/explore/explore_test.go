@@ -17,6 +17,8 @@ import (
 	"sync/atomic"
 	"testing"
 
+	"github.com/fddhdb/fddhdb/model/fit"
+
 	"github.com/fddhdb/fddhdb/codec/vecfile"
 	"github.com/fddhdb/fddhdb/db"
 	"github.com/fddhdb/fddhdb/internal/synth"
@@ -102,7 +104,7 @@ func fillMain(t testing.TB, d *db.DB) {
 	opt.Bits, opt.Anchors, opt.Seed = 16, 50, 1
 	opt.Features = map[string]model.FeatureKind{"image": model.FeaturesRaw, "text": model.FeaturesRaw}
 	opt.Map = map[string]model.MapKind{"image": model.MapRBF, "text": model.MapRBF}
-	opt.Gamma = map[string]float64{"image": model.DefaultGamma, "text": model.DefaultGamma}
+	opt.Gamma = map[string]float64{"image": fit.DefaultGamma, "text": fit.DefaultGamma}
 	_, err := c.Train(context.Background(), opt)
 	check(t, err)
 	opt.Bits = 24 // space 2, which is not active

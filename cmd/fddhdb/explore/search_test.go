@@ -9,6 +9,8 @@ import (
 	"slices"
 	"testing"
 
+	"github.com/fddhdb/fddhdb/model/fit"
+
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/fddhdb/fddhdb/db"
@@ -317,7 +319,7 @@ func TestAnswerByVectorsHasNoCodes(t *testing.T) {
 	}
 	for _, codes := range []bool{false, true} {
 		if codes {
-			_, err = c.Train(ctx, db.TrainOptions{Options: model.Options{Method: model.MethodITQ, Bits: 16}})
+			_, err = c.Train(ctx, db.TrainOptions{Options: fit.Options{Method: model.MethodITQ, Bits: 16}})
 			check(t, err)
 		}
 		got := get[answer](t, s, "/api/search?k=5&key=7&from=image")

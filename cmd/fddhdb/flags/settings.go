@@ -4,6 +4,8 @@ import (
 	"fmt"
 	"math"
 
+	"github.com/fddhdb/fddhdb/model/fit"
+
 	"github.com/spf13/pflag"
 
 	"github.com/fddhdb/fddhdb/cmd/fddhdb/exit"
@@ -26,12 +28,12 @@ type Settings struct {
 func (o *Settings) Register(f *pflag.FlagSet) {
 	o.gamma.Kind, o.mu.Kind, o.width.Kind = "NAME=X", "NAME=X", "NAME=X"
 	o.kinds.Kind, o.features.Kind = "NAME=rbf|linear|rbf+linear", "NAME=MAP"
-	f.IntVar(&o.Bits, "bits", model.DefaultBits, fmt.Sprintf("length `N` of the codes: a multiple of 8, at least the number of labels unless --label-embedding is given; %d without labels", model.DefaultLabelFreeBits))
+	f.IntVar(&o.Bits, "bits", fit.DefaultBits, fmt.Sprintf("length `N` of the codes: a multiple of 8, at least the number of labels unless --label-embedding is given; %d without labels", fit.DefaultLabelFreeBits))
 	f.IntVar(&o.Anchors, "anchors", 0, fmt.Sprintf("number `N` of vectors that an rbf map measures distances to; 0: all up to %s, and %s of more than %s",
-		term.Thousands(model.MaxDefaultAnchors), term.Thousands(model.DefaultAnchorsOf(math.MaxInt)), term.Thousands(model.ManyItems)))
+		term.Thousands(fit.MaxDefaultAnchors), term.Thousands(fit.DefaultAnchorsOf(math.MaxInt)), term.Thousands(fit.ManyItems)))
 	f.Uint64Var(&o.Seed, "seed", 0, "seed `N` of what is random; the same gives the same codes")
-	f.IntVar(&o.Start, "start", 0, fmt.Sprintf("random start `N` of the codes, 1 to %d (default: chosen)", model.MostStarts))
-	f.IntVar(&o.Sweeps, "sweeps", model.DefaultSweeps, "`N` rounds of learning the codes of the labels; more are seldom better")
+	f.IntVar(&o.Start, "start", 0, fmt.Sprintf("random start `N` of the codes, 1 to %d (default: chosen)", fit.MostStarts))
+	f.IntVar(&o.Sweeps, "sweeps", fit.DefaultSweeps, "`N` rounds of learning the codes of the labels; more are seldom better")
 	f.StringVar(&o.Learns, "method", "auto", "`HOW` codes are learned: labels, joint or paper from labels, itq or cca-itq without; auto is labels")
 	f.StringVar(&o.aim, "aim", "auto", "`WHAT` projections learn of labels: auto, labels or codes; auto is labels, but codes with the methods joint and paper")
 	f.Float64Var(&o.prior, "prior", 0, "`X`, from 0 to 1, how much the aim labels favours rare labels (default: chosen)")
@@ -40,22 +42,22 @@ func (o *Settings) Register(f *pflag.FlagSet) {
 	f.Var(&o.kinds, "map", "map of a modality (default: chosen)")
 	f.Var(&o.width, "width", "width of the rbf of a modality, in mean squared distances (default: chosen)")
 	f.Var(&o.gamma, "gamma", "ridge of a modality (default: chosen); repeat it for each")
-	f.Var(&o.mu, "mu", fmt.Sprintf("weight of a modality in joint and paper (default %g each)", model.DefaultMu))
-	f.Float64Var(&o.Delta, "delta", model.DefaultDelta, "`X`, how firmly joint and paper keep to the labels; inf: they do")
+	f.Var(&o.mu, "mu", fmt.Sprintf("weight of a modality in joint and paper (default %g each)", fit.DefaultMu))
+	f.Float64Var(&o.Delta, "delta", fit.DefaultDelta, "`X`, how firmly joint and paper keep to the labels; inf: they do")
 	f.IntVar(&o.Rows, "rows", 0, "learn from the first `N` labelled items only, or of all with itq and cca-itq (default: all)")
 	f.BoolVar(&o.LabelEmbedding, "label-embedding", false, "allow more labels than bits, at some cost that is measured; with method labels only")
 	f.StringVar(&o.fusion, "fusion", "auto", "`HOW` items without labels get their codes: auto, which measures it, sum or the name of a modality")
 }
 
-// Complete checks the flags and fills in the options made from them. In model.Options 0 means
+// Complete checks the flags and fills in the options made from them. In fit.Options 0 means
 // the default; a flag that is given as 0 means 0.
 func (o *Settings) Complete(f *pflag.FlagSet) error {
 	given := f.Changed
 	switch {
 	case o.Anchors < 0:
 		return exit.Usagef("--anchors %d: 1 or more are possible, or 0 for the default", o.Anchors)
-	case given("start") && (o.Start < 1 || o.Start > model.MostStarts):
-		return exit.Usagef("--start %d: 1 to %d are possible", o.Start, model.MostStarts)
+	case given("start") && (o.Start < 1 || o.Start > fit.MostStarts):
+		return exit.Usagef("--start %d: 1 to %d are possible", o.Start, fit.MostStarts)
 	case o.Sweeps < 1:
 		return exit.Usagef("--sweeps %d: 1 or more are possible", o.Sweeps)
 	case given("rows") && o.Rows < 1:
@@ -85,7 +87,7 @@ func (o *Settings) Complete(f *pflag.FlagSet) error {
 		}
 		o.Centre = &o.centre
 	}
-	if o.Fusion, err = model.ParseFusion(o.fusion); err != nil {
+	if o.Fusion, err = fit.ParseFusion(o.fusion); err != nil {
 		return exit.Usagef("--fusion %q: auto, sum and the name of a modality are possible", o.fusion)
 	}
 	if o.Gamma, err = o.gamma.Floats("--gamma"); err != nil {

@@ -12,7 +12,8 @@ import (
 	"github.com/fddhdb/fddhdb/cmd/fddhdb/exit"
 )
 
-// SetHelp gives a program its help: the texts of a verb with its examples, its verbs by group and its flags.
+// SetHelp gives a program its help. With -h a verb shows the usage, some examples and the flags that matter, on a
+// screen. The verb help shows the text of a verb with all of these, its verbs by group and its flags.
 // heading stands over the flags of the program itself. anyVerb names flags that go with each verb, and stands behind the
 // verb's own. unknown is the error for a verb that does not exist. SetHelp returns the verb help, which is one more of
 // the program.
@@ -24,7 +25,11 @@ func SetHelp(root *cobra.Command, heading, anyVerb string, unknown func(root *co
 		_, err := io.WriteString(c.OutOrStderr(), usageText(c, heading, anyVerb))
 		return err
 	})
-	root.SetHelpFunc(func(c *cobra.Command, _ []string) {
+	root.SetHelpFunc(func(c *cobra.Command, args []string) {
+		if len(args) == 0 || args[0] != whole {
+			fmt.Fprint(c.OutOrStdout(), shortText(c))
+			return
+		}
 		if text := cmp.Or(c.Long, c.Short); text != "" {
 			fmt.Fprintln(c.OutOrStdout(), trimEnd(text))
 		}
@@ -34,6 +39,9 @@ func SetHelp(root *cobra.Command, heading, anyVerb string, unknown func(root *co
 	root.SetHelpCommand(help)
 	return help
 }
+
+// whole asks a function of help for all that there is. No argument of a command line is like it.
+const whole = "\x00"
 
 // helpCommand is cobra's own, except for the exit code if the verb does not exist.
 func helpCommand(unknown func(root *cobra.Command, word string) error) *cobra.Command {
@@ -47,7 +55,8 @@ func helpCommand(unknown func(root *cobra.Command, word string) error) *cobra.Co
 			switch {
 			case err == nil && len(rest) == 0:
 				found.InitDefaultHelpFlag()
-				return found.Help()
+				found.HelpFunc()(found, []string{whole})
+				return nil
 			case err == nil && found != root:
 				return exit.Usagef("help explains one verb at a time: %s help %s", root.Name(), args[0])
 			}

@@ -3,6 +3,8 @@ package dbkit
 import (
 	"testing"
 
+	"github.com/fddhdb/fddhdb/model/fit"
+
 	"github.com/fddhdb/fddhdb/db"
 	"github.com/fddhdb/fddhdb/model"
 )
@@ -30,8 +32,8 @@ func MustUpdate(t testing.TB, c *db.Collection, opt db.UpdateOptions) *db.Update
 
 // TinyTraining is one whose space is small: what follows from it is checked often.
 func TinyTraining(seed uint64) db.TrainOptions {
-	return db.TrainOptions{Options: model.Options{
-		Bits: 16, Anchors: 6, Seed: seed, Fusion: model.Fusion{Rule: model.FusionSum},
+	return db.TrainOptions{Options: fit.Options{
+		Bits: 16, Anchors: 6, Seed: seed, Fusion: fit.Fusion{Rule: fit.FusionSum},
 		Map: map[string]model.MapKind{"image": model.MapRBF, "text": model.MapRBF}, Sweeps: 1,
 	}}
 }

@@ -5,7 +5,7 @@
 //
 // A space goes through these steps:
 //
-//	train       a trainingSet streams the labelled items of a view to model.Train
+//	train       a trainingSet streams the labelled items of a view to fit.Train
 //	foundation  one commit stores the model, its statistics and the lesson of each row
 //	builder     gives all items their codes, block by block, a commit each
 //	updater     lets pending rows teach, and commits a revision (eqs. 22-24 of the paper)
@@ -23,7 +23,7 @@
 //
 // It holds after a crash at any point. TestUpdateByLabels of db compares the statistics with
 // those of the present items, after crashes too. A deep db.Verify compares them with lessons
-// and departures in any database; the histories of internal/metamorphic run one.
+// and departures in any database; the histories of test/metamorphic run one.
 //
 // These calls store something, each in a commit of its own. A crash leaves the state after the
 // last one:

@@ -6,6 +6,8 @@ import (
 	"fmt"
 	"slices"
 
+	"github.com/fddhdb/fddhdb/model/eval"
+
 	"github.com/RoaringBitmap/roaring/v2"
 
 	"github.com/fddhdb/fddhdb/codec"
@@ -20,7 +22,7 @@ import (
 
 // An evaluation measures retrieval as the papers on cross-modal hashing do: every query ranks all
 // items of another modality, and an item is relevant if it shares a label with the query. No index
-// and no plan takes part (model.Evaluate), so it measures the codes and nothing else.
+// and no plan takes part (eval.Evaluate), so it measures the codes and nothing else.
 // TestEvaluateAgreesWithTheDefinition of db.
 
 // An Evaluation has the queries of a measurement, as db.Evaluation describes them. It shares
@@ -139,10 +141,10 @@ func (e *Evaluation) evaluate(ctx context.Context, v *state.View, cv *state.Coll
 					r.Unlabelled++
 				}
 			}
-			if r.Hamming, err = model.Evaluate(ctx, items.codes, items.labels, codes, queryLabels, top); err != nil {
+			if r.Hamming, err = eval.Evaluate(ctx, items.codes, items.labels, codes, queryLabels, top); err != nil {
 				return nil, err
 			}
-			if r.Asymmetric, err = model.EvaluateAsymmetric(ctx, items.codes, items.labels, z, queryLabels, top); err != nil {
+			if r.Asymmetric, err = eval.EvaluateAsymmetric(ctx, items.codes, items.labels, z, queryLabels, top); err != nil {
 				return nil, err
 			}
 			out = append(out, r)

@@ -7,6 +7,8 @@ import (
 	"maps"
 	"slices"
 
+	"github.com/fddhdb/fddhdb/model/eval"
+
 	"github.com/RoaringBitmap/roaring/v2"
 
 	"github.com/fddhdb/fddhdb/codec"
@@ -147,7 +149,7 @@ func (e *NeighborEvaluation) recall(ctx context.Context, tools *search.Tools, v 
 		}
 		distances := make([]uint16, len(rows))
 		codec.Distances(distances, p.Code, codes.Slice(0, len(rows)))
-		model.AddRecall(sums[i], cv.Space.Bits, distances, truth, windows)
+		eval.AddRecall(sums[i], cv.Space.Bits, distances, truth, windows)
 		for w := range sums[i] {
 			sums[i][w] *= float64(len(truth)) / float64(nearest)
 		}

@@ -4,11 +4,12 @@ import (
 	"context"
 	"time"
 
+	"github.com/fddhdb/fddhdb/model/fit"
+
 	"github.com/fddhdb/fddhdb/codec"
 	"github.com/fddhdb/fddhdb/db/internal/state"
 	"github.com/fddhdb/fddhdb/db/internal/work"
 	"github.com/fddhdb/fddhdb/db/report"
-	"github.com/fddhdb/fddhdb/model"
 )
 
 // EvaluateTraining trains on a view, and measures queries by the codes that all items would
@@ -49,7 +50,7 @@ func EvaluateTraining(ctx context.Context, v *state.View, cv *state.CollectionVi
 }
 
 // training returns the report of a training that was evaluated and not stored.
-func (c *coded) training(result *model.Result, leftOut []string) *report.Training {
+func (c *coded) training(result *fit.Result, leftOut []string) *report.Training {
 	t := &report.Training{Report: result.Report, LeftOut: leftOut}
 	for _, e := range c.encs {
 		if e.Code != nil {

@@ -4,6 +4,8 @@ import (
 	"context"
 	"encoding/json"
 
+	"github.com/fddhdb/fddhdb/model/fit"
+
 	"github.com/RoaringBitmap/roaring/v2"
 
 	"github.com/fddhdb/fddhdb/db/event"
@@ -26,7 +28,7 @@ type ImportOptions struct {
 // labels of the file have ids in the collection. No item has taught the model here, so that its statistics are
 // those of none, and all items wait to teach: an update learns from them alone. Errors, and what is left after
 // one, are those of Train.
-func (c Collection) ImportModel(ctx context.Context, f *model.File, opt ImportOptions) (space uint32, t *report.Training, err error) {
+func (c Collection) ImportModel(ctx context.Context, f *fit.File, opt ImportOptions) (space uint32, t *report.Training, err error) {
 	return c.newSpace(ctx, opt.Progress, func(_ context.Context, _ *state.View, cv *state.CollectionView) (*Foundation, *report.Training, error) {
 		found, err := c.imported(cv, f, opt.Activate)
 		if err == nil {
@@ -39,7 +41,7 @@ func (c Collection) ImportModel(ctx context.Context, f *model.File, opt ImportOp
 }
 
 // imported returns the foundation of a space with the model of a file.
-func (c Collection) imported(cv *state.CollectionView, file *model.File, activate bool) (*Foundation, error) {
+func (c Collection) imported(cv *state.CollectionView, file *fit.File, activate bool) (*Foundation, error) {
 	m, err := modelOf(cv, file)
 	if err != nil {
 		return nil, err

@@ -7,6 +7,8 @@ import (
 	"fmt"
 	"time"
 
+	"github.com/fddhdb/fddhdb/model/fit"
+
 	"github.com/fddhdb/fddhdb/db/fault"
 	"github.com/fddhdb/fddhdb/db/internal/record"
 	"github.com/fddhdb/fddhdb/db/internal/spaces"
@@ -23,7 +25,7 @@ import (
 //
 // Errors: ErrInvalid if the model is no revision of that of the space, or lacks labels that the space knows;
 // ErrExists if the number is not greater than that of the present revision; and those of Update.
-func (c Collection) ImportRevision(ctx context.Context, f *model.File, space, revision uint32) (*report.Update, error) {
+func (c Collection) ImportRevision(ctx context.Context, f *fit.File, space, revision uint32) (*report.Update, error) {
 	start := time.Now()
 	out := &report.Update{Teacher: spaces.Imported}
 	err := c.revise(ctx, space, func(u *updater) error {
@@ -96,7 +98,7 @@ func (u *updater) has(m *model.Model, number uint32) (bool, error) {
 }
 
 // modelOf returns the model of a file for a collection, which has ids for its labels.
-func modelOf(cv *state.CollectionView, f *model.File) (*model.Model, error) {
+func modelOf(cv *state.CollectionView, f *fit.File) (*model.Model, error) {
 	ids := make([]uint32, len(f.Labels()))
 	for i, name := range f.Labels() {
 		id, known := cv.Labels.ID(name)

@@ -27,12 +27,12 @@ var (
 	measuredReach = []float64{.1, .2, .3, .4, .5, .55, .6, .65, .7, .75, .8, .85, .9, 1, 1.2, 1.5}
 )
 
-// Queries is how many queries measure the recall for k = 10 and 100. For k = 1 a query finds its neighbor or
-// not, which says less: queriesOf gives more queries for it. Tests take fewer.
+// Queries is how many queries measure a reach. For k = 1 a query finds its neighbor or not, which says less,
+// and by dot queries differ more: there queriesOf says how many measure it. Tests take fewer.
 var Queries = 512
 
-// queriesOf returns how many queries measure an index of n vectors of so many coordinates for k = 1: four
-// times Queries, or as many as can be compared with all vectors in some seconds, but not below Queries.
+// queriesOf returns how many queries measure an index of n vectors of so many coordinates: four times Queries,
+// or as many as can be compared with all vectors in some seconds, but not below Queries.
 func queriesOf(n, size int) int {
 	const most = 2e10 // products of two coordinates
 	more := min(4, max(1, most/float64(Queries)/float64(n)/float64(size)))
@@ -100,7 +100,7 @@ func (c Collection) measureIndex(ctx context.Context, t int, index uint32, rows 
 					return err
 				}
 				asked := some
-				if mean, _ := meanOf(some); k == 1 && mean >= enough {
+				if mean, _ := meanOf(some); (k == 1 || cv.Modalities[t].Metric == record.Dot) && mean >= enough {
 					if err := ask(others); err != nil {
 						return err
 					}
@@ -271,10 +271,14 @@ func (p *probe) ask(ctx context.Context, tools *search.Tools, v *state.View, cv 
 	return nil
 }
 
-// pointOf returns what probes have measured. The worst part is one of those whose k-th neighbors are about
-// as near.
+// pointOf returns what probes have measured. The worst part is a sixteenth, or by dot 32, of those whose
+// k-th neighbors are about as near. By dot a cluster of some hundredths of the items may find little, as the
+// first hits are the longest vectors, which may lie in cells that promise little.
 func pointOf(asked []*probe, k int, reach float64) record.RecallAt {
-	const parts = 16
+	parts := 16
+	if len(asked) > 0 && asked[0].comparer.Metric == record.Dot {
+		parts = max(parts, len(asked)/32)
+	}
 	asked = slices.SortedStableFunc(slices.Values(asked), func(a, b *probe) int { return cmp.Compare(a.kth(k), b.kth(k)) })
 	at := record.RecallAt{K: k, Reach: reach, Worst: 1}
 	at.Recall, at.Error = meanOf(asked)

@@ -4,26 +4,27 @@ import (
 	"cmp"
 	"math"
 
+	"github.com/fddhdb/fddhdb/model/fit"
+
 	"github.com/fddhdb/fddhdb/codec"
 	"github.com/fddhdb/fddhdb/db/internal/state"
 	"github.com/fddhdb/fddhdb/db/internal/store"
-	"github.com/fddhdb/fddhdb/model"
 )
 
 // Trainings and reindexings estimate how much they will write before they begin, so that none
 // fails on a full disk after an hour. The estimates are of uncompressed bytes.
 
 // trainingBytes estimates the bytes that a training stores: the model, its statistics, and the
-// lessons and codes of all items. It returns 0 for impossible options, which model.Train
+// lessons and codes of all items. It returns 0 for impossible options, which fit.Train
 // refuses.
 func trainingBytes(cv *state.CollectionView, opt TrainOptions) int64 {
-	bits := cmp.Or(opt.Bits, model.DefaultBits)
+	bits := cmp.Or(opt.Bits, fit.DefaultBits)
 	if codec.CheckBits(bits) != nil || opt.Anchors < 0 {
 		return 0
 	}
 	sum := 0.0
 	if opt.Method.LabelFree() {
-		bits = cmp.Or(opt.Bits, model.DefaultLabelFreeBits)
+		bits = cmp.Or(opt.Bits, fit.DefaultLabelFreeBits)
 		for _, m := range cv.Modalities {
 			sum += 8 * float64(bits+1) * float64(m.Dim)
 		}
@@ -31,7 +32,7 @@ func trainingBytes(cv *state.CollectionView, opt TrainOptions) int64 {
 	}
 	for _, m := range cv.Modalities {
 		// k features of a modality: one an anchor. A training takes no more anchors than items.
-		k := float64(min(cmp.Or(opt.Anchors, model.DefaultAnchorsOf(cv.Items)), cv.Items))
+		k := float64(min(cmp.Or(opt.Anchors, fit.DefaultAnchorsOf(cv.Items)), cv.Items))
 		// k anchors in float32; half of the symmetric A, B and P in float64.
 		sum += 4*k*float64(m.Dim) + 4*k*k + 2*8*k*float64(bits)
 		// Half of the sums of pairs of labels, where there are no more labels than bits.

@@ -6,6 +6,8 @@ import (
 	"slices"
 	"time"
 
+	"github.com/fddhdb/fddhdb/model/fit"
+
 	"github.com/RoaringBitmap/roaring/v2"
 
 	"github.com/fddhdb/fddhdb/db/event"
@@ -24,7 +26,7 @@ import (
 
 // TrainOptions has the fields of db.TrainOptions, which is converted to it.
 type TrainOptions struct {
-	model.Options
+	fit.Options
 	Rows     int  // train on the first so many items, of methods that learn from labels the labelled ones; 0: on all
 	Activate bool // make the new space the active one when it is complete; the first always becomes it
 }
@@ -105,13 +107,13 @@ func (c Collection) completeLeft(ctx context.Context) error {
 // learned is the outcome of a training. Nothing of it is stored yet.
 type learned struct {
 	set     *trainingSet  // what it has learned from
-	result  *model.Result // model, statistics, report
+	result  *fit.Result   // model, statistics, report
 	space   *spaces.Space // the space of the model; without a number until it is founded
 	leftOut []string      // names of the modalities that no item to learn from has
 }
 
 // sharedSpaces returns a list of names for each space that several modalities share, in the form of
-// model.Options.Shared. It looks only at the modalities with these positions.
+// fit.Options.Shared. It looks only at the modalities with these positions.
 func sharedSpaces(cv *state.CollectionView, modalities []int) (all [][]string) {
 	for _, t := range modalities {
 		var names []string
@@ -129,7 +131,7 @@ func sharedSpaces(cv *state.CollectionView, modalities []int) (all [][]string) {
 
 // TrainOn trains on the items of a view, and stores nothing. The caller keeps the
 // view for as long as it uses the result. Errors: ErrInvalid, which wraps an error of
-// model.Train; an error of the store; the error of ctx.
+// fit.Train; an error of the store; the error of ctx.
 func TrainOn(ctx context.Context, v *state.View, cv *state.CollectionView, opt TrainOptions) (*learned, error) {
 	l := &learned{set: &trainingSet{v: v, cv: cv, limit: opt.Rows}}
 	var err error
@@ -144,7 +146,7 @@ func TrainOn(ctx context.Context, v *state.View, cv *state.CollectionView, opt T
 		m := cv.Modalities[t]
 		modalities[i] = model.Modality{Name: m.Name, Dim: m.Dim, Sparse: m.Sparse}
 	}
-	l.result, err = model.Train(ctx, modalities, l.set, opt.Options)
+	l.result, err = fit.Train(ctx, modalities, l.set, opt.Options)
 	switch {
 	case l.set.err != nil:
 		return nil, l.set.err // reading has failed; the items are not to blame
@@ -158,7 +160,7 @@ func TrainOn(ctx context.Context, v *state.View, cv *state.CollectionView, opt T
 }
 
 // Foundation returns the foundation of a space with the model. Rows that have been trained on
-// have a lesson: what they are in the statistics with (model.Result.Lesson). All other
+// have a lesson: what they are in the statistics with (fit.Result.Lesson). All other
 // rows with a modality of the model are pending. It reads the record of each row that was
 // trained on.
 func (l *learned) Foundation(ctx context.Context, v *state.View, cv *state.CollectionView, activate bool) (*Foundation, error) {

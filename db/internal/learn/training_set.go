@@ -5,6 +5,8 @@ import (
 	"errors"
 	"iter"
 
+	"github.com/fddhdb/fddhdb/model/fit"
+
 	"github.com/RoaringBitmap/roaring/v2"
 
 	"github.com/fddhdb/fddhdb/codec"
@@ -18,7 +20,7 @@ import (
 // A training reads its items a few times, and never holds all of them. The view that it reads does
 // not change meanwhile, so all passes see the same items in the same order.
 
-// trainingSet is the model.Source of a training: items of a view, in the order of rows. It belongs to the goroutine that trains. The caller keeps the view for as long.
+// trainingSet is the sum.Source of a training: items of a view, in the order of rows. It belongs to the goroutine that trains. The caller keeps the view for as long.
 type trainingSet struct {
 	v     *state.View
 	cv    *state.CollectionView // the collection in v
@@ -53,7 +55,7 @@ func (s *trainingSet) choose(ctx context.Context, method model.Method) (leftOut 
 		}
 	}
 	for t, m := range s.cv.Modalities {
-		// If no item is labelled it keeps all modalities, and model.Train says that labels are missing.
+		// If no item is labelled it keeps all modalities, and fit.Train says that labels are missing.
 		if s.rows.IsEmpty() && what == "labelled item" || s.cv.Presence[t].Intersects(s.rows) {
 			s.modalities = append(s.modalities, t)
 		} else {
@@ -62,7 +64,7 @@ func (s *trainingSet) choose(ctx context.Context, method model.Method) (leftOut 
 	}
 	switch {
 	case len(s.modalities) == 0 && what == "item":
-		return nil, fault.Invalid("train collection %q: %w: none has a vector of any modality", s.cv.Name, model.ErrNoItems)
+		return nil, fault.Invalid("train collection %q: %w: none has a vector of any modality", s.cv.Name, fit.ErrNoItems)
 	case len(s.modalities) == 0:
 		return nil, fault.Invalid("train collection %q: no labelled item has a vector of any modality: label items that have one, or learn without labels by another method", s.cv.Name)
 	}
@@ -98,11 +100,11 @@ func (s *trainingSet) labelled(ctx context.Context) (*roaring.Bitmap, error) {
 	return labelled, err
 }
 
-// Examples yields the items, as model.Source asks: one vector for each of modalities,
+// Examples yields the items, as sum.Source asks: one vector for each of modalities,
 // and labels by id. Each call is a pass over the snapshot. An example is valid until the next
 // one. An error of the store ends the pass and is kept in err.
 //
-// It ignores ctx: model.Train looks at that after each block of examples.
+// It ignores ctx: fit.Train looks at that after each block of examples.
 func (s *trainingSet) Examples(ctx context.Context) iter.Seq2[model.Example, error] {
 	return func(yield func(model.Example, error) bool) {
 		n := uint64(0)

@@ -48,8 +48,8 @@ type RecallAt struct {
 	Recall float64 `json:"recall"`
 	Error  float64 `json:"error"` // standard error of Recall, as queries differ
 
-	// Worst is the recall of that sixteenth of the queries, by the distance of the K-th nearest, which finds
-	// least, without its worst one.
+	// Worst is the recall of that sixteenth of the queries, by dot of those 32, by the distance of the K-th
+	// nearest, which finds least, without its worst one.
 	Worst float64 `json:"worst"`
 
 	// Cells that a query has looked into, and their entries, on average.

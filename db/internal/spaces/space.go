@@ -46,7 +46,7 @@ type SpaceDescriptor struct {
 // copy of the descriptor of the collection, for a repair that finds that one lost.
 type Reported struct {
 	SpaceDescriptor
-	Report     json.RawMessage    `json:"report,omitempty"`     // a model.Report, see ReadReport
+	Report     json.RawMessage    `json:"report,omitempty"`     // a fit.Report, see ReadReport
 	Collection *record.Descriptor `json:"collection,omitempty"` // as of the last write of this record
 }
 

@@ -98,7 +98,9 @@ func (c *Committer) Submit(ctx context.Context, r *Request) error {
 // been called, and the store is as it was, or the database has failed.
 func (c *Committer) CommitTables(ctx context.Context, t *store.Tables, bytes int64, tasks []work.Task, applied func()) error {
 	began := time.Now()
-	defer func() { c.tablesUntil.Store(time.Now().Add(min(restPerTables*time.Since(began), maxTablesRest)).UnixNano()) }()
+	defer func() {
+		c.tablesUntil.Store(time.Now().Add(min(restPerTables*time.Since(began), maxTablesRest)).UnixNano())
+	}()
 	if err := c.keepUp(false); err != nil {
 		return err
 	}

@@ -4,6 +4,8 @@ import (
 	"math"
 	"math/rand/v2"
 	"testing"
+
+	"github.com/fddhdb/fddhdb/internal/effort"
 )
 
 // ulps returns the error of got in units of the last place of want.
@@ -20,7 +22,7 @@ func TestGaussianExp(t *testing.T) {
 		worst, at := 0.0, float32(0)
 		last := math.Float32bits(-expZero)
 		step := uint32(1009)
-		if raceEnabled {
+		if effort.Race {
 			step *= 20
 		}
 		for bits := uint32(0); bits <= last; {

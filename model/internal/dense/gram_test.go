@@ -5,6 +5,7 @@ import (
 	"math/rand/v2"
 	"testing"
 
+	"github.com/fddhdb/fddhdb/internal/effort"
 	"gonum.org/v1/gonum/blas"
 	"gonum.org/v1/gonum/blas/blas64"
 )
@@ -112,7 +113,7 @@ func TestGramOfParts(t *testing.T) {
 		want := Of(k, k, make([]float64, k*k))
 		AddGram(want, x, 1)
 		for _, c := range []struct{ rows, workers int }{{1, 1}, {37, 2}, {256, 3}, {600, 16}, {n, 64}} {
-			if raceEnabled && c.workers != 3 {
+			if effort.Race && c.workers != 3 {
 				continue
 			}
 			t.Run(fmt.Sprint(c), func(t *testing.T) {

@@ -9,6 +9,7 @@ import (
 	"slices"
 	"testing"
 
+	"github.com/fddhdb/fddhdb/internal/effort"
 	"gonum.org/v1/gonum/blas"
 	"gonum.org/v1/gonum/blas/blas32"
 )
@@ -73,7 +74,7 @@ func testMulNT[T, S Float](t *testing.T) {
 
 // TestMulNTBound compares float32 products with those of float64 and of gonum.
 func TestMulNTBound(t *testing.T) {
-	if raceEnabled {
+	if effort.Race {
 		t.Skip("one goroutine")
 	}
 	rng := rand.New(rand.NewPCG(3, 4))
@@ -137,7 +138,7 @@ func TestSetsAgree(t *testing.T) {
 }
 
 func TestMulNTAllocatesNothing(t *testing.T) {
-	if raceEnabled {
+	if effort.Race {
 		t.Skip("the race detector drops pooled memory")
 	}
 	rng := rand.New(rand.NewPCG(7, 8))
@@ -225,7 +226,7 @@ func TestSparseMulNT(t *testing.T) {
 
 // TestMulNTOfBlocks: rows have the same result however they are cut.
 func TestMulNTOfBlocks(t *testing.T) {
-	if raceEnabled {
+	if effort.Race {
 		t.Skip("one goroutine")
 	}
 	rng := rand.New(rand.NewPCG(11, 12))

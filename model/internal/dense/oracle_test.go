@@ -5,6 +5,8 @@ import (
 	"math"
 	"math/rand/v2"
 	"testing"
+
+	"github.com/fddhdb/fddhdb/internal/effort"
 )
 
 // eachSet runs f with each set of kernels that this machine has.
@@ -110,7 +112,7 @@ func near[T Float](got, want Matrix[T], eps float64, skip func(i, j int) bool) e
 // some returns a part of the shapes if the race detector slows the oracles down. The
 // detector does not see inside the kernels.
 func some[T any](shapes []T) []T {
-	if !raceEnabled {
+	if !effort.Race {
 		return shapes
 	}
 	var part []T

@@ -3,13 +3,14 @@ package main
 import (
 	"strings"
 
+	"github.com/fddhdb/fddhdb/model/fit"
+
 	"github.com/spf13/cobra"
 
 	"github.com/fddhdb/fddhdb/cmd/fddhdb/exit"
 	"github.com/fddhdb/fddhdb/cmd/fddhdb/flags"
 	"github.com/fddhdb/fddhdb/cmd/fddhdb/term"
 	"github.com/fddhdb/fddhdb/db/beam"
-	"github.com/fddhdb/fddhdb/model"
 )
 
 func trainCommand() *cobra.Command {
@@ -66,7 +67,7 @@ The methods joint and paper are not possible: they hold numbers for each item.`)
 				}
 				if o.json {
 					return o.printer.PrintJSON(struct {
-						*model.Report
+						*fit.Report
 						LeftOut  []string        `json:"left_out,omitempty"`
 						Rejected []beam.Rejected `json:"rejected,omitempty"`
 					}{&t.Report, t.LeftOut, t.Rejected})

@@ -60,7 +60,7 @@ type stage struct {
 	tasks  float64 // at most so many workers have something to do
 }
 
-// Shape of the work; see model.LeafItems and package beam.
+// Shape of the work; see sum.LeafItems and package beam.
 const (
 	leaf      = 65536
 	fan       = 16

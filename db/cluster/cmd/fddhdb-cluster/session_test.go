@@ -10,6 +10,8 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/fddhdb/fddhdb/model/fit"
+
 	"github.com/nats-io/nats.go"
 
 	"github.com/fddhdb/fddhdb/cmd/fddhdb/clitest"
@@ -18,7 +20,6 @@ import (
 	"github.com/fddhdb/fddhdb/db/internal/dbkit"
 	"github.com/fddhdb/fddhdb/db/shard"
 	"github.com/fddhdb/fddhdb/internal/synth"
-	"github.com/fddhdb/fddhdb/model"
 )
 
 // A whole session: a cluster is made, filled, searched, backed up, changed, and made again from its backups.
@@ -209,7 +210,7 @@ func (s *stage) models(t *testing.T) {
 	dbkit.PutAll(t, d, single, items)
 	var files [2]string
 	for i := range files {
-		dbkit.MustTrain(t, single, db.TrainOptions{Options: model.Options{Bits: 16 + 8*i, Anchors: 10, Seed: 1}, Activate: true})
+		dbkit.MustTrain(t, single, db.TrainOptions{Options: fit.Options{Bits: 16 + 8*i, Anchors: 10, Seed: 1}, Activate: true})
 		var b bytes.Buffer
 		if err := single.ExportModel(t.Context(), &b); err != nil {
 			t.Fatal(err)

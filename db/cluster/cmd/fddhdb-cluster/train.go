@@ -6,6 +6,8 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/fddhdb/fddhdb/model/fit"
+
 	"github.com/spf13/cobra"
 
 	"github.com/fddhdb/fddhdb/cmd/fddhdb/exit"
@@ -14,7 +16,6 @@ import (
 	"github.com/fddhdb/fddhdb/cmd/fddhdb/usage"
 	"github.com/fddhdb/fddhdb/db"
 	"github.com/fddhdb/fddhdb/db/cluster"
-	"github.com/fddhdb/fddhdb/model"
 )
 
 func trainCommand(e *env) *cobra.Command {
@@ -57,7 +58,7 @@ func trainCommand(e *env) *cobra.Command {
 				switch {
 				case errors.Is(err, db.ErrBusy):
 					return exit.Failedf("%w: wait until the other training has ended", err)
-				case errors.Is(err, model.ErrNoItems): // the command line is right
+				case errors.Is(err, fit.ErrNoItems): // the command line is right
 					return failed(err)
 				case err != nil:
 					return err

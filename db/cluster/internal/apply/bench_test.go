@@ -7,12 +7,13 @@ import (
 	"fmt"
 	"testing"
 
+	"github.com/fddhdb/fddhdb/model/fit"
+
 	"github.com/fddhdb/fddhdb/db"
 	"github.com/fddhdb/fddhdb/db/cluster/internal/apply"
 	"github.com/fddhdb/fddhdb/db/cluster/internal/wire"
 	"github.com/fddhdb/fddhdb/db/internal/dbkit"
 	"github.com/fddhdb/fddhdb/internal/synth"
-	"github.com/fddhdb/fddhdb/model"
 )
 
 // BenchmarkApply tells how many items of codes a core applies in a second, in messages of a hundred.
@@ -40,7 +41,7 @@ func BenchmarkApplyLearned(b *testing.B) {
 		b.Fatal(err)
 	}
 	dbkit.PutAll(b, d, c, items)
-	dbkit.MustTrain(b, c, db.TrainOptions{Options: model.Options{Bits: 64, Anchors: 500}})
+	dbkit.MustTrain(b, c, db.TrainOptions{Options: fit.Options{Bits: 64, Anchors: 500}})
 	var file bytes.Buffer
 	if err := c.ExportModel(b.Context(), &file); err != nil {
 		b.Fatal(err)

@@ -8,12 +8,13 @@ import (
 	"fmt"
 	"testing"
 
+	"github.com/fddhdb/fddhdb/model/fit"
+
 	"github.com/fddhdb/fddhdb/db"
 	"github.com/fddhdb/fddhdb/db/cluster/internal/apply"
 	"github.com/fddhdb/fddhdb/db/cluster/internal/wire"
 	"github.com/fddhdb/fddhdb/db/internal/dbkit"
 	"github.com/fddhdb/fddhdb/internal/synth"
-	"github.com/fddhdb/fddhdb/model"
 )
 
 // A shard that an update has not reached has the number of the others behind the next one; an update that is
@@ -29,7 +30,7 @@ func TestRevisions(t *testing.T) {
 		t.Fatal(err)
 	}
 	dbkit.PutAll(t, d, elsewhere, items[:100])
-	dbkit.MustTrain(t, elsewhere, db.TrainOptions{Options: model.Options{Bits: 16, Anchors: 20}})
+	dbkit.MustTrain(t, elsewhere, db.TrainOptions{Options: fit.Options{Bits: 16, Anchors: 20}})
 	seq := s.Position().Seq
 	apply1 := func(o *wire.Op) error {
 		t.Helper()

@@ -5,6 +5,8 @@ import (
 	"math/rand/v2"
 	"testing"
 
+	"github.com/fddhdb/fddhdb/model/fit"
+
 	"github.com/fddhdb/fddhdb/db"
 	"github.com/fddhdb/fddhdb/db/cluster/internal/merge"
 	"github.com/fddhdb/fddhdb/db/internal/dbkit"
@@ -25,9 +27,9 @@ type collection struct {
 
 func collections() []collection {
 	return []collection{
-		{"all have both", 0, &db.TrainOptions{Options: model.Options{Bits: 16, Anchors: 20}}},
-		{"some lack one", .25, &db.TrainOptions{Options: model.Options{Bits: 16, Anchors: 20}}},
-		{"without labels", 0, &db.TrainOptions{Options: model.Options{Bits: 16, Method: model.MethodCCAITQ}}},
+		{"all have both", 0, &db.TrainOptions{Options: fit.Options{Bits: 16, Anchors: 20}}},
+		{"some lack one", .25, &db.TrainOptions{Options: fit.Options{Bits: 16, Anchors: 20}}},
+		{"without labels", 0, &db.TrainOptions{Options: fit.Options{Bits: 16, Method: model.MethodCCAITQ}}},
 		{"without a model", .25, nil},
 	}
 }

@@ -11,6 +11,8 @@ import (
 	"sync"
 	"time"
 
+	"github.com/fddhdb/fddhdb/model/sum"
+
 	"github.com/RoaringBitmap/roaring/v2"
 
 	"github.com/fddhdb/fddhdb/db"
@@ -19,7 +21,7 @@ import (
 )
 
 // A training reads the items of a shard several times, and has to see the same ones: so it goes on with one
-// replica, and with a snapshot of it. What a shard gives are sums over its items (model.Pass): none of them
+// replica, and with a snapshot of it. What a shard gives are sums over its items (sum.Pass): none of them
 // leaves it but a sample.
 
 // A Survey says what there is to learn from in a shard. Items have numbers in the order of their rows.
@@ -207,7 +209,7 @@ func (r *Replica) Sum(ctx context.Context, id string, o SumOrder) ([]byte, error
 	if err != nil {
 		return nil, err
 	}
-	p, err := model.UnmarshalPass(b)
+	p, err := sum.UnmarshalPass(b)
 	if err != nil {
 		return nil, err
 	}

@@ -1,0 +1,271 @@
+package fit
+
+import (
+	"context"
+	"errors"
+	"math"
+	"math/rand/v2"
+	"runtime"
+	"strings"
+	"testing"
+
+	"github.com/fddhdb/fddhdb/internal/effort"
+	"github.com/fddhdb/fddhdb/internal/synth"
+	"github.com/fddhdb/fddhdb/model"
+	"github.com/fddhdb/fddhdb/model/sum"
+)
+
+// TestProcessorsChangeMeanwhile: Go changes GOMAXPROCS by itself if the limits of a
+// container change. A training under way does not depend on it.
+func TestProcessorsChangeMeanwhile(t *testing.T) {
+	defer runtime.GOMAXPROCS(runtime.GOMAXPROCS(0))
+	dims := []int{9, 5}
+	src := synthetic(synth.Pairs(synth.Config{Items: 400, Classes: 6, Dims: dims, Noise: 2}))
+	var first []byte
+	for _, change := range []string{"", "scan", "choose", "statistics"} {
+		runtime.GOMAXPROCS(1)
+		r, err := Train(t.Context(), modalitiesOf(dims), src, Options{Bits: 16, Anchors: 40, Progress: func(phase string, _, _ int64) {
+			if phase == change {
+				runtime.GOMAXPROCS(runtime.GOMAXPROCS(0)%7 + 2)
+			}
+		}})
+		if err != nil {
+			t.Fatalf("in %s: %v", change, err)
+		}
+		b, _ := marshal(t, r)
+		if first == nil {
+			first = b
+		}
+		if string(b) != string(first) {
+			t.Errorf("changed in %s: another model", change)
+		}
+	}
+}
+
+// TestChoiceProgress: whatever can be chosen, progress reaches its total in steps of
+// one, and cancelling the context ends it after any step.
+func TestChoiceProgress(t *testing.T) {
+	effort.LongWithRace(t)
+	two := modalitiesOf([]int{6, 4})
+	plain := synthetic(synth.Pairs(synth.Config{Items: 300, Dims: []int{6, 4}}))
+	twins := synth.Pairs(synth.Config{Items: 300, Dims: []int{6, 4}})
+	for _, x := range twins.Vectors[0] {
+		copy(x[3:], x[:3]) // a linear map needs a ridge
+	}
+	rare := synth.Pairs(synth.Config{Items: 300, Dims: []int{6, 4}})
+	for i := range rare.Labels {
+		if i >= 20 {
+			rare.Vectors[1][i] = nil
+		}
+	}
+	several := synthetic(synth.Pairs(synth.Config{Items: 300, Dims: []int{6, 4}, LabelsPerItem: 2}))
+	noisy := synthetic(synth.ManyLabels{Items: 300, Labels: 16, PerItem: 3, Zipf: true, Noise: 5, Dims: []int{6, 4}}.Make()) // settings are chosen twice
+	noFusion := Fusion{Rule: FusionSum}
+	for name, c := range map[string]struct {
+		src   sum.Source
+		opt   Options
+		fails bool
+	}{
+		"all":        {src: plain},
+		"no fusion":  {src: plain, opt: Options{Fusion: noFusion}},
+		"one given":  {src: plain, opt: Options{Fusion: noFusion, Start: 2, Gamma: map[string]float64{"image": 1}, Features: map[string]model.FeatureKind{"image": model.FeaturesL2}, Map: map[string]model.MapKind{"image": model.MapLinear}}},
+		"only fused": {src: plain, opt: settledOpen(two)},
+		"singular":   {src: synthetic(twins), opt: Options{Gamma: map[string]float64{"image": 0}, Map: map[string]model.MapKind{"image": model.MapLinear}}, fails: true},
+		"rare":       {src: synthetic(rare)},
+		"several":    {src: several},
+		"no centre":  {src: noisy, opt: Options{Fusion: noFusion}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			c.opt.Bits, c.opt.Anchors = 16, 20
+			steps, all := int64(0), int64(0)
+			c.opt.Progress = func(phase string, done, total int64) {
+				if phase != "choose" {
+					return
+				}
+				if steps++; done != steps || total < done || all > 0 && total != all {
+					t.Errorf("%d of %d after %d", done, total, steps-1)
+				}
+				all = total
+			}
+			r, err := Train(t.Context(), two, c.src, c.opt)
+			if err != nil != c.fails {
+				t.Fatal(err)
+			}
+			if name == "no centre" && r.Report.Centre != 0 {
+				t.Error("settings were chosen once")
+			}
+			if steps == 0 || steps != all {
+				t.Errorf("%d of %d steps", steps, all)
+			}
+			for stop := int64(1); stop <= all; stop += int64(effort.Of(1, 5)) {
+				ctx, cancel := context.WithCancel(t.Context())
+				after := 0
+				c.opt.Progress = func(phase string, done, _ int64) {
+					if phase == "choose" && done == stop {
+						cancel()
+					} else if ctx.Err() != nil {
+						after++
+					}
+				}
+				if _, err := Train(ctx, two, c.src, c.opt); !errors.Is(err, context.Canceled) {
+					t.Errorf("cancelled after step %d of %d: %v, %d more", stop, all, err, after)
+				}
+				cancel()
+			}
+		})
+	}
+}
+
+// settledOpen gives all settings but the fusion.
+func settledOpen(modalities []model.Modality) Options {
+	opt := settled(modalities, Options{})
+	opt.Fusion = Fusion{}
+	return opt
+}
+
+// TestNothingIsRelevantToOthers: if each item has a label of its own, no fusion is
+// better than another, and the report does not claim that one was.
+func TestNothingIsRelevantToOthers(t *testing.T) {
+	effort.WithoutRace(t)
+	const n = 120
+	modalities := modalitiesOf([]int{6, 4})
+	data := synth.Pairs(synth.Config{Items: n, Dims: []int{6, 4}})
+	for i := range data.Labels {
+		data.Labels[i] = []uint32{uint32(i)}
+	}
+	r, err := Train(t.Context(), modalities, synthetic(data), Options{Bits: 128, Anchors: 20})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if f := r.Report.Fusion; !strings.Contains(f.Unfit, "label in common") || f.Name != "sum" || f.OverSum != nil || len(f.Tried) > 0 {
+		t.Errorf("%+v", f)
+	}
+}
+
+// TestOneQueryIsNoDirection: if only one item has a modality, it does not count as much
+// as all other items together.
+func TestOneQueryIsNoDirection(t *testing.T) {
+	f := fuserOf(300, []float64{1, 1}, []float64{1, 1})
+	clear(f.has[0])
+	f.has[0][1] = true
+	outcomes, err := f.measure(t.Context(), f.candidates())
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, o := range outcomes {
+		if d := o.Directions; len(d) != 1 || d["text->image"] != o.MAP {
+			t.Errorf("%s: %v, mean %g", o.Name, d, o.MAP)
+		}
+	}
+}
+
+// TestFusionIsMeasuredWithTheRidgeOfTheModel, even if no ridge can be chosen: that of a
+// linear map has the unit of the vectors.
+func TestFusionIsMeasuredWithTheRidgeOfTheModel(t *testing.T) {
+	effort.WithoutRace(t)
+	modalities := modalitiesOf([]int{6, 4})
+	data := synth.Pairs(synth.Config{Items: 240, Dims: []int{6, 4}})
+	for i := range data.Labels {
+		data.Labels[i] = []uint32{uint32(i % 60)}
+		if i >= 60 {
+			data.Vectors[0][i] = nil // so that no two images share a label
+		}
+		for j := range data.Vectors[0][i] {
+			data.Vectors[0][i][j] *= 1e4
+		}
+	}
+	opt := Options{Bits: 64, Anchors: 20, Map: map[string]model.MapKind{"image": model.MapLinear}}
+	r, err := Train(t.Context(), modalities, synthetic(data), opt)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if c := r.Report.Choices["image"]; c.Unfit == "" || r.Report.Fusion.Unfit != "" {
+		t.Fatalf("%+v, %+v", c, r.Report.Fusion)
+	}
+	undecided := openSettings(opt, modalities)
+	opt, err = opt.withDefaults(modalities)
+	if err != nil {
+		t.Fatal(err)
+	}
+	tr := &trainer{opt: opt, from: seeded(0, 64), reader: &sum.Reader{Modalities: modalities, Source: synthetic(data), Items: -1}}
+	tr.from.open = undecided
+	seen, err := tr.scan(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	cs, _, err := tr.choosers(t.Context(), tr.takeStarts(seen.hy), seen.choices)
+	if err != nil {
+		t.Fatal(err)
+	}
+	tr.newFuser(cs).prepare(cs[0])
+	if got, want := cs[0].gamma, r.Report.Chosen["image"].Gamma; math.Abs(got/want-1) > .01 {
+		t.Errorf("gamma %g, want %g as the model has", got, want)
+	}
+}
+
+// TestStartsOfEmbeddedLabels: starts could only be judged by codes that are not those
+// of the model, so none is chosen.
+func TestStartsOfEmbeddedLabels(t *testing.T) {
+	effort.LongWithRace(t)
+	data := synth.ManyLabels{Items: 400, Labels: 40}.Make()
+	ms := modalitiesOf([]int{48, 24})
+	r, err := Train(t.Context(), ms, synthetic(data), Options{Bits: 16, Anchors: 40, LabelEmbedding: true})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if s := r.Report.Start; s.Chosen != 1 || s.MAP != nil || r.Report.Embedding == nil || r.Report.Choices["image"].Unfit != "" ||
+		r.Report.Chosen["image"].Width != DefaultWidth || r.Report.Chosen["text"].Width != DefaultWidth {
+		t.Errorf("%+v", r.Report)
+	}
+}
+
+// TestEverythingTogether: sparse texts that some items lack, more labels than bits, and
+// everything chosen give one model on any number of processors, which comes back from
+// its bytes.
+func TestEverythingTogether(t *testing.T) {
+	effort.Slow(t)
+	if effort.Race {
+		t.Skip("ten times as slow: other tests do the same under the race detector")
+	}
+	xs, _, _ := texts(t, 3, 0, 700)
+	rng := rand.New(rand.NewPCG(4, 5))
+	src := &vectorSource{vectors: [][]model.Vector{nil, nil}}
+	for i, x := range xs {
+		image := make([]float32, 10)
+		for j := range image {
+			image[j] = float32(rng.NormFloat64()) + float32(i%40/(j+1)%3)
+		}
+		src.vectors[0], src.vectors[1] = append(src.vectors[0], model.Dense(image)), append(src.vectors[1], x)
+		if i%7 == 3 {
+			src.vectors[1][i] = model.Vector{}
+		}
+		src.labels = append(src.labels, []uint32{uint32(i % 40)})
+	}
+	ms := []model.Modality{{Name: "image", Dim: 10}, {Name: "text", Dim: synth.NUSWideText, Sparse: true}}
+	defer runtime.GOMAXPROCS(runtime.GOMAXPROCS(0))
+	var first []byte
+	for _, procs := range []int{1, 3} {
+		runtime.GOMAXPROCS(procs)
+		r, err := Train(t.Context(), ms, src, Options{Bits: 16, Anchors: 50, LabelEmbedding: true})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if r.Report.Fusion.Unfit != "" || r.Report.Embedding == nil {
+			t.Fatalf("%+v", r.Report)
+		}
+		b, _ := marshal(t, r)
+		if first == nil {
+			first = b
+		}
+		if string(first) != string(b) {
+			t.Errorf("%d processors: another model", procs)
+		}
+		m, err := model.Unmarshal(b)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if again, _ := m.MarshalBinary(); string(again) != string(b) {
+			t.Error("other bytes when read and written")
+		}
+	}
+}

@@ -1,0 +1,309 @@
+package fit
+
+import (
+	"fmt"
+	"math"
+	"math/rand/v2"
+	"runtime"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/fddhdb/fddhdb/codec"
+	"github.com/fddhdb/fddhdb/internal/effort"
+	"github.com/fddhdb/fddhdb/internal/synth"
+	"github.com/fddhdb/fddhdb/model"
+	"github.com/fddhdb/fddhdb/model/eval"
+	"github.com/fddhdb/fddhdb/model/sum"
+	"github.com/google/go-cmp/cmp"
+)
+
+// chooserOf returns the chooser of the first modality, with every setting open.
+func chooserOf(t testing.TB, modalities []model.Modality, src sum.Source, opt Options) *chooser {
+	t.Helper()
+	undecided := openSettings(opt, modalities)
+	opt = settled(modalities, opt)
+	tr := &trainer{opt: opt, from: seeded(opt.Seed, opt.Bits), reader: &sum.Reader{Modalities: modalities, Source: src, Items: -1}}
+	tr.from.open = undecided
+	seen, err := tr.scan(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	cs, _, err := tr.choosers(t.Context(), tr.takeStarts(seen.hy), seen.choices)
+	if err != nil {
+		t.Fatal(err)
+	}
+	cs[0].step = func() {}
+	return cs[0]
+}
+
+// TestJudgeIsEvaluate: the average precision of a query is that of Evaluate among all
+// other rows.
+func TestJudgeIsEvaluate(t *testing.T) {
+	const q = 24
+	data := synth.Pairs(synth.Config{Items: 150, Classes: 7, Dims: []int{6}, LabelsPerItem: 3})
+	c := chooserOf(t, modalitiesOf([]int{6}), synthetic(data), Options{Bits: q})
+	// The vectors tell the item of a row of the sample.
+	item := func(row int) int {
+		return slices.IndexFunc(data.Vectors[0], func(x []float32) bool { return slices.Equal(x, c.xs[row].Value) })
+	}
+	start := c.starts[1]
+	code := func(row int) codec.Code {
+		set := int(c.judge.set[row])
+		return start.codes[set*start.words : (set+1)*start.words]
+	}
+	if len(c.judge.queries) != len(c.xs) {
+		t.Errorf("%d of %d rows are queries", len(c.judge.queries), len(c.xs))
+	}
+	rng := rand.New(rand.NewPCG(1, 1))
+	for _, query := range c.judge.queries {
+		own := int(query)
+		db, queries := codec.NewCodes(q, 0), codec.NewCodes(q, 0)
+		var labels [][]uint32
+		for row := range c.xs {
+			if row != own {
+				db.Append(code(row))
+				labels = append(labels, data.Labels[item(row)])
+			}
+		}
+		asked := codec.Code{code(own)[0] ^ rng.Uint64()&rng.Uint64()&(1<<q-1)}
+		queries.Append(asked)
+		want, err := eval.Evaluate(t.Context(), db, labels, queries, [][]uint32{data.Labels[item(own)]}, 10)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if got := c.judge.precision(0, query, asked, start.codes); !approx(got, want.MAPTie, 1e-12) {
+			t.Fatalf("row %d: %g, want %g", own, got, want.MAPTie)
+		}
+	}
+}
+
+// made returns items of some classes whose vectors f makes.
+func made(n, classes int, f func(rng *rand.Rand, class int) []float32) *memory {
+	rng := rand.New(rand.NewPCG(5, 6))
+	m := &memory{vectors: make([][][]float32, 1)}
+	for i := range n {
+		m.vectors[0] = append(m.vectors[0], f(rng, i%classes))
+		m.labels = append(m.labels, []uint32{uint32(i % classes)})
+	}
+	return m
+}
+
+// TestChooses: if data is made so that one setting helps, that setting is chosen.
+func TestChooses(t *testing.T) {
+	effort.LongWithRace(t)
+	train := func(d int, m *memory, opt Options) *Choice {
+		t.Helper()
+		opt.Bits, opt.Anchors = 16, 60
+		r, err := Train(t.Context(), modalitiesOf([]int{d}), m, opt)
+		if err != nil {
+			t.Fatal(err)
+		}
+		c, ch := r.Report.Choices["image"], r.Report.Chosen["image"]
+		if sigma, _ := momentsOf(m.vectors[0]).Sigma(); c.FeatureMap == model.FeaturesRaw && c.Map != model.MapLinear && !approx(ch.Sigma/(sigma*c.Width), 1, 1e-6) {
+			t.Errorf("sigma %g of width %g, and %g of width 1", ch.Sigma, c.Width, sigma)
+		}
+		if ch.FeatureMap != c.FeatureMap || ch.Map != model.MapLinear && ch.Width != c.Width || ch.Map != c.Map || ch.Gamma != c.Gamma || r.Model.Gamma(0) != c.Gamma ||
+			r.Model.FeatureKind(0) != c.FeatureMap || r.Model.Map(0) != c.Map {
+			t.Errorf("chosen %+v, but the model has %+v", c, ch)
+		}
+		return c
+	}
+	// A class is a direction, and lengths differ by factors of thousands.
+	directions := made(500, 4, func(rng *rand.Rand, class int) []float32 {
+		x := make([]float32, 6)
+		length := math.Exp(3 * rng.NormFloat64())
+		for j := range x {
+			x[j] = float32(length * (math.Cos(float64(class*7+3*j)) + .3*rng.NormFloat64()))
+		}
+		return x
+	})
+	if c := train(6, directions, Options{}); c.FeatureMap != model.FeaturesL2 || c.OverDefault.MAP < .1 || c.OverDefault.StdErr <= 0 {
+		t.Errorf("directions: %v by %+v", c.FeatureMap, c.OverDefault)
+	}
+	// The columns that tell the class are small, and one useless column is large.
+	scales := made(500, 4, func(rng *rand.Rand, class int) []float32 {
+		x := make([]float32, 4)
+		x[class%3] += .01
+		for j := range x {
+			x[j] += float32(.003 * rng.NormFloat64())
+		}
+		x[3] = float32(50 * rng.NormFloat64())
+		return x
+	})
+	if c := train(4, scales, Options{}); c.FeatureMap != model.FeaturesZScore || c.OverDefault.MAP < .1 {
+		t.Errorf("scales: %v by %+v", c.FeatureMap, c.OverDefault)
+	}
+	// Two classes in the corners of a square, which no plane separates.
+	corners := made(500, 4, func(rng *rand.Rand, corner int) []float32 {
+		return []float32{float32(corner&1)*2 - 1 + float32(.2*rng.NormFloat64()), float32(corner>>1)*2 - 1 + float32(.2*rng.NormFloat64())}
+	})
+	for i, l := range corners.labels {
+		corners.labels[i] = []uint32{l[0]&1 ^ l[0]>>1}
+	}
+	if c := train(2, corners, Options{}); c.Map != model.MapRBF || c.FeatureMap != model.FeaturesRaw {
+		t.Errorf("corners: %v of %v", c.Map, c.FeatureMap)
+	}
+	// A chessboard of two classes: the default width sees no more than its middle.
+	board := made(900, 36, func(rng *rand.Rand, square int) []float32 {
+		return []float32{float32(square%6) + .7*rng.Float32(), float32(square/6) + .7*rng.Float32()}
+	})
+	for i, l := range board.labels {
+		board.labels[i] = []uint32{(l[0]%6 + l[0]/6) % 2}
+	}
+	rbf := map[string]model.MapKind{"image": model.MapRBF}
+	if c := train(2, board, Options{Map: rbf}); c.Width != .25 {
+		t.Errorf("chessboard: width %g, %+v", c.Width, c.Tried)
+	}
+	for _, tried := range train(2, board, Options{Map: rbf, Width: map[string]float64{"image": 2}}).Tried {
+		if tried.Width != 2 {
+			t.Errorf("given width 2, tried %+v", tried)
+		}
+	}
+	// Many weak columns and few anchors.
+	planes := made(900, 4, func(rng *rand.Rand, class int) []float32 {
+		x := make([]float32, 100)
+		for j := range x {
+			x[j] = float32(.35*math.Cos(float64(class*31+j*j)) + rng.NormFloat64())
+		}
+		return x
+	})
+	if c := train(100, planes, Options{}); c.Map == model.MapRBF {
+		t.Errorf("planes: %v", c.Map)
+	}
+	// Given settings are not compared.
+	given := Options{Map: map[string]model.MapKind{"image": model.MapRBF}, Gamma: map[string]float64{"image": .25}}
+	c := train(6, directions, given)
+	if c.FeatureMap != model.FeaturesL2 || c.Gamma != .25 || c.Width != DefaultWidth && c.Width != .25 {
+		t.Errorf("given rbf and 0.25: %+v", c)
+	}
+	for _, tried := range c.Tried {
+		if tried.Map != model.MapRBF || tried.Gamma != .25 {
+			t.Errorf("given rbf and 0.25, tried %+v", tried)
+		}
+	}
+	c = train(6, directions, Options{Features: map[string]model.FeatureKind{"image": model.FeaturesZScore}})
+	if c.FeatureMap != model.FeaturesZScore || c.OverDefault != nil {
+		t.Errorf("given zscore: %+v", c)
+	}
+	// The neighbours of the best gamma are no better, unless it is the least sensible one. The
+	// unit of gamma for a linear map is that of standardised vectors, 6.
+	units := map[model.MapKind]float64{model.MapRBF: 1, model.MapLinear: 6, model.MapRBFLinear: 1}
+	for i, s := range c.Settings() {
+		var lower, higher bool
+		for _, tried := range c.Tried {
+			if tried.Map == s.Map && !tried.Refined {
+				lower, higher = lower || tried.Gamma < s.Gamma, higher || tried.Gamma > s.Gamma
+			}
+		}
+		if least := 1e-5 * units[s.Map]; !higher || !lower && s.Gamma > 1.1*least || s.Gamma < .9*least {
+			t.Errorf("setting %d: %+v is at the edge of the grid", i, s)
+		}
+	}
+}
+
+func TestChoiceIsDeterministic(t *testing.T) {
+	dims := []int{9, 5}
+	src := synthetic(synth.Pairs(synth.Config{Items: 700, Classes: 6, Dims: dims, LabelsPerItem: 2, Missing: .3, Noise: 2}))
+	defer runtime.GOMAXPROCS(runtime.GOMAXPROCS(0))
+	var first *Report
+	var model []byte
+	for _, procs := range deterministicProcs {
+		runtime.GOMAXPROCS(procs)
+		r, err := Train(t.Context(), modalitiesOf(dims), src, Options{Bits: 40, Anchors: 90, Seed: 4})
+		if err != nil {
+			t.Fatal(err)
+		}
+		b, _ := marshal(t, r)
+		if first == nil {
+			first, model = &r.Report, b
+		}
+		if first.Fusion.Unfit != "" {
+			t.Fatal(first.Fusion.Unfit)
+		}
+		if d := cmp.Diff(first.Choices, r.Report.Choices) + cmp.Diff(first.Fusion, r.Report.Fusion); d != "" || string(model) != string(b) {
+			t.Errorf("%d processors: other choices or another model\n%s", procs, d)
+		}
+	}
+}
+
+// TestGivenSettingsAreThoseOfBefore: giving the old defaults has the results of the
+// time before settings were chosen.
+func TestGivenSettingsAreThoseOfBefore(t *testing.T) {
+	dims := []int{9, 5}
+	modalities := modalitiesOf(dims)
+	src := synthetic(synth.Pairs(synth.Config{Items: 300, Dims: dims, Seed: 9}))
+	opt := settled(modalities, Options{Anchors: 200, Seed: 5})
+	given, err := Train(t.Context(), modalities, src, opt)
+	if err != nil {
+		t.Fatal(err)
+	}
+	plain, err := train(t.Context(), modalities, src, nil, opt, seeded(5, 64)) // never chooses
+	if err != nil {
+		t.Fatal(err)
+	}
+	a, _ := marshal(t, given)
+	b, _ := marshal(t, plain)
+	if string(a) != string(b) || given.Report.Choices != nil {
+		t.Errorf("another model, or choices: %v", given.Report.Choices)
+	}
+}
+
+func TestNothingToChooseFrom(t *testing.T) {
+	effort.LongWithRace(t)
+	few := made(minChoiceItems-1, 3, func(rng *rand.Rand, class int) []float32 { return []float32{float32(class), rng.Float32()} })
+	alone := made(60, 60, func(rng *rand.Rand, class int) []float32 { return []float32{float32(class), rng.Float32()} })
+	constant := made(60, 3, func(*rand.Rand, int) []float32 { return []float32{1, 2} })
+	for _, c := range []struct {
+		src   *memory
+		says  string
+		gamma float64
+	}{
+		{few, "49 training items", defaultLinearGamma(sigmaOf(few))},
+		{alone, "0 sampled items", defaultLinearGamma(sigmaOf(alone))},
+		{constant, "all vectors are equal", DefaultGamma},
+	} {
+		r, err := Train(t.Context(), modalitiesOf([]int{2}), c.src, Options{Map: map[string]model.MapKind{"image": model.MapLinear}})
+		if err != nil {
+			t.Fatal(err)
+		}
+		choice, chosen := r.Report.Choices["image"], r.Report.Chosen["image"]
+		if !strings.Contains(choice.Unfit, c.says) || len(choice.Tried) != 0 {
+			t.Errorf("%+v, want it to say %q", choice, c.says)
+		}
+		if chosen.FeatureMap != model.FeaturesRaw || chosen.Map != model.MapLinear || chosen.Gamma != c.gamma || choice.Gamma != c.gamma {
+			t.Errorf("%s: %+v", c.says, chosen)
+		}
+	}
+}
+
+func sigmaOf(m *memory) float64 {
+	sigma, _ := momentsOf(m.vectors[0]).Sigma()
+	return sigma
+}
+
+// TestLargeMapsAreNotTried: their cost would not be a small multiple of anything.
+func TestLargeMapsAreNotTried(t *testing.T) {
+	const d = choiceFeatures
+	src := made(60, 3, func(rng *rand.Rand, class int) []float32 {
+		x := make([]float32, d)
+		x[class] = 1 + rng.Float32()
+		return x
+	})
+	c := chooserOf(t, modalitiesOf([]int{d}), src, Options{Bits: 8})
+	if maps := c.otherMaps(); len(maps) != 0 {
+		t.Errorf("%v", maps)
+	}
+	c = chooserOf(t, modalitiesOf([]int{d}), src, Options{Bits: 8, Map: map[string]model.MapKind{"image": model.MapLinear}})
+	if why := c.unfit(); !strings.Contains(why, fmt.Sprint(d+1, " features")) {
+		t.Errorf("%q", why)
+	}
+}
+
+func TestDefaultAnchors(t *testing.T) {
+	for n, want := range map[int]int{1: 1, 799: 799, 2000: 2000, 2001: 2000, 4000: 2000, 4001: 1200, 1 << 30: 1200} {
+		if got := DefaultAnchorsOf(n); got != want {
+			t.Errorf("%d items: %d anchors, want %d", n, got, want)
+		}
+	}
+}

@@ -1,0 +1,54 @@
+// Package fit learns models from items: it solves for codes and projections, and chooses the settings that the
+// options leave open. The comment of package model says what is learned, and why.
+//
+// [Train] reads a [sum.Source] a few times and returns a [Result]: a model, its statistics and a [Report].
+// [TrainOver] does the same with items that lie in many places, to the last bit. [UpdateOver] refits the
+// projections of a model to such items. A [File] is a model that travels with the names of its labels and its
+// report.
+//
+// # Methods
+//
+// Three methods minimise the same objective from the same random start; see the comment
+// of solver for the mathematics:
+//
+//   - labels, the default, needs the label sets alone. It is the limit of a large
+//     delta, which the published delta (1e4) already reaches. It takes milliseconds.
+//   - joint takes the exact step over C and the feature rotations together.
+//   - paper takes the published steps one by one.
+//
+// Two methods need no labels, itq and cca-itq: labelfree.go has what they compute.
+//
+// # What is chosen
+//
+// Settings of a modality that the options leave open (features, map, its width, and the
+// ridge gamma) are chosen from a sample of the training items, by leaving one out at a
+// time. The criterion is retrieval: the item is a query, with the code of projections
+// that all others have taught, among the codes of the labels of the others ([Choice]), in
+// the mean over some random starts of C. Then the centre if items have several labels
+// ([CentreChoice]), the prior ([PriorChoice]) and, unless labels are embedded, the start
+// ([StartChoice], of up to 48) are chosen by the same criterion, in the mean over the
+// modalities. That takes seconds, however many items there are. [Report] has everything
+// that was tried, and the margin of the choice. Nothing is chosen with fewer than 50
+// items, or if the options give everything: then the start is the one of the seed.
+//
+// Then training measures how the projections of an item without labels best make its
+// code ([FusionChoice]): their sum, a weighted sum or one of them alone, with or
+// without the mean aim. [model.Model.Fuse] applies the choice.
+//
+// # Invariants
+//
+// Equal data, options and seed give equal bytes on one architecture, for any number of
+// processors: TestEverythingTogether. TrainOver gives the bytes of Train: TestTrainOver.
+// TestGolden compares every matrix of every sweep with a published run, and
+// TestSolverAgainstLiteral with the paper written down literally.
+//
+// # Caveats
+//
+//   - c labels need at least c bits, or label embedding ([Options].LabelEmbedding,
+//     method labels), which costs some retrieval; [Embedding] says how much.
+//   - More sweeps lower the objective, but with many labels retrieval suffers
+//     and bits become constant; the report shows balance and constant bits.
+//   - The best gamma lies anywhere from 1e-5 to 10 for an rbf map, per modality, and
+//     depends on the features. Give a gamma if you know better than the sample;
+//     [model.Model.Refit] makes trying cheap.
+package fit

@@ -1,0 +1,443 @@
+package fit
+
+import (
+	"bytes"
+	"context"
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"hash/crc32"
+	"iter"
+	"math"
+	"math/rand/v2"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/fddhdb/fddhdb/codec"
+	"github.com/fddhdb/fddhdb/internal/effort"
+	"github.com/fddhdb/fddhdb/model"
+	"github.com/fddhdb/fddhdb/model/internal/random"
+	"github.com/fddhdb/fddhdb/model/sum"
+)
+
+// scattered is an Engine over items in memory. It sends passes and sums in binary form, makes nodes of
+// level span itself, in any order, and the nodes above them from those.
+type scattered struct {
+	items  []model.Example
+	span   int
+	cuts   []int // where not nil: the items are summed up in runs that end at these, in place of nodes
+	rng    *rand.Rand
+	passes []string
+	damage func([]byte) []byte // of sums, may be nil
+}
+
+func (e *scattered) Survey(context.Context) (*sum.Survey, error) {
+	return &sum.Survey{
+		Items: len(e.items), Labelled: len(e.items[0].Labels) > 0,
+		Has: func(t int) iter.Seq[int] {
+			return func(yield func(int) bool) {
+				for i, ex := range e.items {
+					if ex.Vectors[t].Present() && !yield(i) {
+						return
+					}
+				}
+			}
+		},
+	}, nil
+}
+
+func (e *scattered) Sum(ctx context.Context, p *sum.Pass) ([]byte, error) {
+	e.passes = append(e.passes, p.Stage())
+	b, err := p.MarshalBinary()
+	if err != nil {
+		return nil, err
+	}
+	if p, err = sum.UnmarshalPass(b); err != nil {
+		return nil, err
+	}
+	if again, _ := p.MarshalBinary(); !bytes.Equal(again, b) {
+		return nil, errors.New("the pass has other bytes when it is read and written")
+	}
+	if e.cuts != nil {
+		return e.runs(ctx, p)
+	}
+	size := sum.LeafItems
+	for range e.span {
+		size *= sum.FanOut
+	}
+	nodes := make([][]byte, (len(e.items)+size-1)/size)
+	for _, i := range e.rng.Perm(len(nodes)) {
+		from, to := i*size, min((i+1)*size, len(e.items))
+		nodes[i], err = p.Sum(ctx, from, func(yield func(model.Example, error) bool) {
+			for _, ex := range e.items[from:to] {
+				if !yield(ex, nil) {
+					return
+				}
+			}
+		})
+		if err != nil {
+			return nil, err
+		}
+	}
+	for len(nodes) > 1 {
+		parents := make([][]byte, (len(nodes)+sum.FanOut-1)/sum.FanOut)
+		for _, i := range e.rng.Perm(len(parents)) {
+			if parents[i], err = p.Merge(children(nodes[i*sum.FanOut : min((i+1)*sum.FanOut, len(nodes))])); err != nil {
+				return nil, err
+			}
+		}
+		nodes = parents
+	}
+	if e.damage != nil {
+		return e.damage(nodes[0]), nil
+	}
+	return nodes[0], nil
+}
+
+// runs sums up runs of items, and these in their order.
+func (e *scattered) runs(ctx context.Context, p *sum.Pass) ([]byte, error) {
+	var sums [][]byte
+	from := 0
+	for _, to := range append(slices.Clone(e.cuts), len(e.items)) {
+		first := from
+		sum, err := p.Sum(ctx, first, func(yield func(model.Example, error) bool) {
+			for _, ex := range e.items[first:to] {
+				if !yield(ex, nil) {
+					return
+				}
+			}
+		})
+		if err != nil {
+			return nil, err
+		}
+		sums, from = append(sums, sum), to
+	}
+	return p.Merge(children(sums))
+}
+
+func children(nodes [][]byte) iter.Seq2[[]byte, error] {
+	return func(yield func([]byte, error) bool) {
+		for _, b := range nodes {
+			if !yield(b, nil) {
+				return
+			}
+		}
+	}
+}
+
+// inMemory is a Source over examples.
+type inMemory []model.Example
+
+func (s inMemory) Examples(context.Context) iter.Seq2[model.Example, error] {
+	return func(yield func(model.Example, error) bool) {
+		for _, ex := range s {
+			if !yield(ex, nil) {
+				return
+			}
+		}
+	}
+}
+
+// madeItems returns n items of two modalities, the second one sparse and missing in a seventh of them. With
+// several labels an item has up to three of so many.
+func madeItems(n, labels int, several bool) ([]model.Modality, []model.Example) {
+	rng := rand.New(rand.NewPCG(7, uint64(n)))
+	ms := []model.Modality{{Name: "image", Dim: 5}, {Name: "text", Dim: 60, Sparse: true}}
+	items := make([]model.Example, n)
+	for i := range items {
+		set := []uint32{uint32(rng.IntN(labels))}
+		for several && len(set) < 3 && rng.IntN(2) == 0 {
+			if l := uint32(rng.IntN(labels)); !slices.Contains(set, l) {
+				set = append(set, l)
+			}
+		}
+		slices.Sort(set)
+		x := make([]float32, 5)
+		for j := range x {
+			x[j] = 100*float32(j) + float32(rng.NormFloat64())/2
+			for _, l := range set {
+				x[j] += float32(int(l) * (j + 3) % 7)
+			}
+		}
+		items[i] = model.Example{Vectors: []model.Vector{model.Dense(x), {}}, Labels: set}
+		if rng.IntN(7) > 0 {
+			index := []uint32{}
+			for _, l := range set {
+				index = append(index, l*2%60, (l*2+uint32(rng.IntN(3)))%60)
+			}
+			slices.Sort(index)
+			index = slices.Compact(index)
+			value := make([]float32, len(index))
+			for j := range value {
+				value[j] = 1 + rng.Float32()
+			}
+			items[i].Vectors[1] = model.Sparse(index, value)
+		}
+	}
+	return ms, items
+}
+
+// sameResult compares two results, but for times and memory.
+func sameResult(t *testing.T, got, want *Result) {
+	t.Helper()
+	gm, _ := got.Model.MarshalBinary()
+	wm, _ := want.Model.MarshalBinary()
+	if !bytes.Equal(gm, wm) {
+		t.Error("another model")
+	}
+	if (got.Statistics == nil) != (want.Statistics == nil) {
+		t.Fatal("one has statistics")
+	}
+	if got.Statistics != nil {
+		gs, _ := got.Statistics.MarshalBinary()
+		ws, _ := want.Statistics.MarshalBinary()
+		if !bytes.Equal(gs, ws) {
+			t.Error("other statistics")
+		}
+	}
+	names := make([]string, len(want.Model.Labels()))
+	for i := range names {
+		names[i] = fmt.Sprint("l", i)
+	}
+	var files [2][]byte
+	for i, r := range []*Result{got, want} {
+		f, err := NewFile(r.Model, names, &r.Report)
+		if err != nil {
+			t.Fatal(err)
+		}
+		files[i], _ = f.MarshalBinary()
+	}
+	if !bytes.Equal(files[0], files[1]) {
+		t.Errorf("other files:\n%+v\n%+v", got.Report, want.Report)
+	}
+}
+
+// Wherever the sums are made, the result is that of one process to the last bit.
+func TestTrainOver(t *testing.T) {
+	effort.WithoutRace(t)
+	for _, c := range []struct {
+		name       string
+		n, labels  int
+		several    bool
+		unlabelled bool
+		opt        Options
+		passes     string
+	}{
+		{"a leaf", 700, 6, true, false, Options{Bits: 16, Anchors: 30}, "scan moments statistics"},
+		{"no choice", 2*sum.LeafItems + 1, 5, false, false, Options{Bits: 32, Anchors: 12,
+			Features: map[string]model.FeatureKind{"image": model.FeaturesRaw, "text": model.FeaturesRaw}, Map: map[string]model.MapKind{"image": model.MapRBF, "text": model.MapLinear},
+			Width: map[string]float64{"image": 1}, Gamma: map[string]float64{"image": .01, "text": .01}, Fusion: Fusion{Rule: FusionSum}, Start: 1},
+			"scan statistics"},
+		{"levels", 19*sum.LeafItems + 777, 5, true, false, Options{Bits: 16, Anchors: 8, Seed: 3,
+			Features: map[string]model.FeatureKind{"image": model.FeaturesZScore, "text": model.FeaturesL2}}, "scan moments statistics"},
+		{"embedding", sum.LeafItems + 5, 40, true, false, Options{Bits: 16, Anchors: 20, LabelEmbedding: true, Seed: 9, Fusion: Fusion{Rule: FusionSum},
+			Features: map[string]model.FeatureKind{"image": model.FeaturesZScore, "text": model.FeaturesL2}}, "scan moments embedding statistics"},
+		{"codes", sum.LeafItems + 1, 6, true, false, Options{Bits: 24, Anchors: 10, Aim: model.AimCodes, Fusion: Fusion{Rule: FusionSum},
+			Features: map[string]model.FeatureKind{"image": model.FeaturesZScore, "text": model.FeaturesL2}}, "scan moments statistics"},
+		{"cca", 70_000, 6, true, true, Options{Bits: 16, Method: model.MethodCCAITQ}, "scan"},
+		{"few", 50, 6, true, true, Options{Bits: 16, Method: model.MethodCCAITQ}, "scan"},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			if !effort.Long() && c.n > 200_000 {
+				t.Skip("takes long")
+			}
+			ms, items := madeItems(c.n, c.labels, c.several)
+			if c.unlabelled {
+				for i := range items {
+					items[i].Labels = nil
+				}
+			}
+			want, err := Train(t.Context(), ms, inMemory(items), c.opt)
+			if err != nil {
+				t.Fatal(err)
+			}
+			for _, span := range []int{2, 0}[:effort.Of(2, 1)] {
+				e := &scattered{items: items, span: span, rng: rand.New(rand.NewPCG(uint64(span), 0))}
+				got, err := TrainOver(t.Context(), ms, e, c.opt)
+				if err != nil {
+					t.Fatal(err)
+				}
+				sameResult(t, got, want)
+				if got := strings.Join(e.passes, " "); got != c.passes {
+					t.Errorf("passes: %s", got)
+				}
+			}
+		})
+	}
+}
+
+// The codes of labelled items are those of the solver, in the statistics as well.
+func TestStatisticsAreThoseOfTheSolversCodes(t *testing.T) {
+	ms, items := madeItems(500, 6, true)
+	r, err := Train(t.Context(), ms, inMemory(items), Options{Bits: 16, Aim: model.AimCodes})
+	if err != nil {
+		t.Fatal(err)
+	}
+	codes := func(item int) codec.Code {
+		code := codec.NewCode(16)
+		r.Model.LabelCode(code, items[item].Labels)
+		return code
+	}
+	summed, err := (&sum.Reader{Modalities: ms, Source: inMemory(items), Items: -1}).Sum(t.Context(), sum.StatisticsPass(r.Model, codes), nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := r.Statistics.Same(summed.(*sum.StatisticsSums).Tally.Statistics, 0); err != nil {
+		t.Error(err)
+	}
+}
+
+// Items that are summed up in runs as they lie somewhere, of any length, give the same codes, and the same
+// statistics but for rounding.
+func TestTrainOverRuns(t *testing.T) {
+	effort.Slow(t)
+	for name, opt := range map[string]Options{
+		"labels": {Bits: 24, Anchors: 30, Seed: 3}, "embedding": {Bits: 16, Anchors: 20, LabelEmbedding: true}, "codes": {Bits: 24, Anchors: 20, Aim: model.AimCodes},
+		"cca-itq": {Bits: 16, Method: model.MethodCCAITQ},
+	} {
+		ms, items := madeItems(600, 12, true)
+		want, err := Train(t.Context(), ms, inMemory(items), opt)
+		if err != nil {
+			t.Fatal(err)
+		}
+		e := &scattered{items: items, cuts: []int{1, 2, 200, 200, 399, 511}, rng: rand.New(rand.NewPCG(1, 1))}
+		got, err := TrainOver(t.Context(), ms, e, opt)
+		if err != nil {
+			t.Fatal(name, err)
+		}
+		if want.Statistics != nil {
+			if err := fingerprintOf(t, got.Statistics, want.Statistics).Same(want.Statistics, 1e-9); err != nil {
+				t.Error(name, err)
+			}
+		}
+		ge, we := got.Model.NewEncoder(), want.Model.NewEncoder()
+		gz, wz := make([]float64, opt.Bits), make([]float64, opt.Bits)
+		for i, ex := range items {
+			for m, x := range ex.Vectors {
+				if !x.Present() {
+					continue
+				}
+				gerr, werr := ge.ProjectVectors(gz, m, []model.Vector{x}), we.ProjectVectors(wz, m, []model.Vector{x})
+				if gerr != nil || werr != nil {
+					t.Fatal(gerr, werr)
+				}
+				for j := range gz {
+					if gz[j] >= 0 != (wz[j] >= 0) || math.Abs(gz[j]-wz[j]) > 1e-6 {
+						t.Fatalf("%s: item %d, bit %d: %v, want %v", name, i, j, gz[j], wz[j])
+					}
+				}
+			}
+		}
+	}
+}
+
+func TestTrainOverRefuses(t *testing.T) {
+	ms, items := madeItems(300, 6, false)
+	_, unlabelled := madeItems(300, 6, false)
+	for i := range unlabelled {
+		unlabelled[i].Labels = nil
+	}
+	damaged := func(b []byte) []byte { b[len(b)/2] ^= 1; return b }
+	for _, c := range []struct {
+		what string
+		e    *scattered
+		opt  Options
+		is   error
+		says string
+	}{
+		{"a method of items", &scattered{items: items}, Options{Bits: 16, Method: model.MethodJoint}, model.ErrOption, "train in one process"},
+		{"no labels", &scattered{items: unlabelled}, Options{Bits: 16, Method: model.MethodLabels}, model.ErrNoLabels, "no item has any"},
+		{"few bits", &scattered{items: items[:4]}, Options{Bits: 7}, model.ErrOption, "bits"},
+		{"a damaged sum", &scattered{items: items, damage: damaged}, Options{Bits: 16}, codec.ErrCorrupt, "checksum"},
+		{"another sum", &scattered{items: items, damage: func([]byte) []byte {
+			b, err := sum.SamplePass(ms, 0, make([][]uint32, len(ms))).Sum(t.Context(), 0, func(func(model.Example, error) bool) {})
+			if err != nil {
+				t.Fatal(err)
+			}
+			return b
+		}}, Options{Bits: 16}, codec.ErrCorrupt, ""},
+		{"one class", &scattered{items: []model.Example{items[0], items[0]}}, Options{Bits: 16}, model.ErrOneClass, "training: "},
+	} {
+		c.e.rng = rand.New(rand.NewPCG(1, 1))
+		_, err := TrainOver(t.Context(), ms, c.e, c.opt)
+		if !errors.Is(err, c.is) || !strings.Contains(err.Error(), c.says) {
+			t.Errorf("%s: %v", c.what, err)
+		}
+	}
+}
+
+// FuzzPass reads passes and sums of any bytes.
+func FuzzPass(f *testing.F) {
+	ms, items := madeItems(60, 4, true)
+	for _, opt := range []Options{{Bits: 8, Anchors: 3}, {Bits: 8, Method: model.MethodCCAITQ}} {
+		e := &seeds{scattered{items: items, rng: rand.New(rand.NewPCG(1, 1))}, f}
+		if _, err := TrainOver(f.Context(), ms, e, opt); err != nil {
+			f.Fatal(err)
+		}
+	}
+	f.Fuzz(func(t *testing.T, pass, part []byte) {
+		p, err := sum.UnmarshalPass(pass)
+		if err != nil {
+			return
+		}
+		if len(pass) > 1<<15 { // a pass that is well formed may ask for gigabytes
+			return
+		}
+		for _, m := range p.Modalities() {
+			if m.Dim > 1<<16 {
+				return
+			}
+		}
+		if b, err := p.Merge(children([][]byte{part, part})); err == nil {
+			if _, err := p.Merge(children([][]byte{b})); err != nil {
+				t.Fatalf("a sum that was merged cannot be read: %v", err)
+			}
+		}
+	})
+}
+
+// seeds is an engine that gives what it sends to a fuzzer.
+type seeds struct {
+	scattered
+	f *testing.F
+}
+
+func (e *seeds) Sum(ctx context.Context, p *sum.Pass) ([]byte, error) {
+	sum, err := e.scattered.Sum(ctx, p)
+	if err == nil {
+		b, _ := p.MarshalBinary()
+		e.f.Add(b, sum)
+	}
+	return sum, err
+}
+
+// BenchmarkDraw is what the driver does for each item and modality, to find out which ones samples keep.
+func BenchmarkDraw(b *testing.B) {
+	has := func(yield func(int) bool) {
+		for i := range b.N {
+			if !yield(i) {
+				return
+			}
+		}
+	}
+	anchors := newSample(random.Reservoir(rand.New(rand.NewPCG(1, 2)), 800))
+	choice := newChoiceSample(rand.New(rand.NewPCG(1, 3)), model.Modality{Dim: 128})
+	anchors.draw(has)
+	choice.draw(has)
+}
+
+// fingerprintOf returns statistics with the fingerprint of others: of maps that differ in their last bits.
+func fingerprintOf(t *testing.T, s, other *model.Statistics) *model.Statistics {
+	t.Helper()
+	to, _ := s.MarshalBinary()
+	from, _ := other.MarshalBinary()
+	copy(to[8:16], from[8:16])
+	body := to[:len(to)-4]
+	binary.LittleEndian.PutUint32(to[len(body):], crc32.Checksum(body, crc32.MakeTable(crc32.Castagnoli)))
+	s, err := model.UnmarshalStatistics(to)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return s
+}

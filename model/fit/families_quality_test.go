@@ -1,0 +1,163 @@
+package fit
+
+import (
+	"fmt"
+	"slices"
+	"testing"
+
+	"github.com/fddhdb/fddhdb/codec"
+	"github.com/fddhdb/fddhdb/internal/effort"
+	"github.com/fddhdb/fddhdb/internal/synth"
+	"github.com/fddhdb/fddhdb/model"
+	"github.com/fddhdb/fddhdb/model/eval"
+)
+
+// A family is generated data of one kind; seeds give other data of it.
+type family struct {
+	name string
+	bits int // 0: the default
+	dims []int
+	make func(seed uint64, n int) *synth.Data
+}
+
+// families have several labels an item, balanced and with long tails, and more and less
+// noise; and single labels with frequencies of 1:300.
+func families(t *testing.T) []family {
+	pairs := func(labels int, noise float64) family {
+		dims := []int{64, 48}
+		return family{fmt.Sprintf("pairs, %d of 24, noise %g", labels, noise), 0, dims, func(seed uint64, n int) *synth.Data {
+			return synth.Pairs(synth.Config{Items: n, Classes: 24, LabelsPerItem: labels, Dims: dims, Noise: noise, Seed: seed})
+		}}
+	}
+	many := func(labels, bits int, zipf bool, noise float64) family {
+		name := fmt.Sprintf("families, 3 of %d, noise %g", labels, noise)
+		if zipf {
+			name += ", Zipf"
+		}
+		return family{name, bits, []int{48, 24}, func(seed uint64, n int) *synth.Data {
+			return synth.ManyLabels{Items: n, Labels: labels, PerItem: 3, Zipf: zipf, Noise: noise, Seed: seed}.Make()
+		}}
+	}
+	nuswide := func(noise float64) family {
+		return family{fmt.Sprintf("nuswide, noise %g", noise), 0, []int{500, 1000}, func(seed uint64, n int) *synth.Data {
+			g, err := synth.NewNUSWide(seed, noise)
+			if err != nil {
+				t.Fatal(err)
+			}
+			return g.Data(0, n)
+		}}
+	}
+	return []family{
+		pairs(2, 2), nuswide(.9), // these two at any time, all with -figures
+		pairs(5, 2), pairs(3, 4), many(24, 0, true, 1.4), many(24, 0, true, 3), many(40, 0, false, 1.4), many(100, 128, true, 1.4),
+		nuswide(.5), nuswide(.8),
+		{"one of 20, 1:300", 0, []int{64, 32}, func(seed uint64, n int) *synth.Data {
+			return synth.Unbalanced(seed, n, false)
+		}},
+	}
+}
+
+// known returns the items of the database that have a label from the training. Their codes
+// are those of their labels.
+func (h *halving) known() *memory {
+	m, code := &memory{vectors: make([][][]float32, len(h.database.vectors))}, codec.NewCode(h.result.Model.Bits())
+	for i, labels := range h.database.labels {
+		if !h.result.Model.LabelCode(code, labels) {
+			continue
+		}
+		m.labels = append(m.labels, labels)
+		for t, rows := range h.database.vectors {
+			m.vectors[t] = append(m.vectors[t], rows[i])
+		}
+	}
+	return m
+}
+
+// TestFamilies measures retrieval with labels as the aim against codes as the aim, among
+// labelled items and among items without labels, as many as have trained. It checks that
+// labels are as good, whether or not their mean is taken out.
+func TestFamilies(t *testing.T) {
+	effort.WithoutRace(t)
+	all, sizes, seeds := families(t), []int{300, 1500}, 3
+	if !*allFigures {
+		all, sizes, seeds = all[:effort.Of(2, 1)], sizes[:1], 1
+	}
+	const queries = 400
+	for _, f := range all {
+		ms := modalitiesOf(f.dims)
+		for _, size := range sizes {
+			mean := map[model.Aim]float64{}
+			for _, aim := range []model.Aim{model.AimCodes, model.AimLabels} {
+				var labelled, unlabelled [2]float64
+				class := 0.0
+				var centres []float64
+				for seed := range seeds {
+					d := f.make(uint64(seed), 2*size+queries)
+					h := halve(t, ms, synthetic(d.Slice(0, 2*size)), synthetic(d.Slice(2*size, 2*size+queries)), Options{Seed: uint64(seed), Bits: f.bits, Aim: aim})
+					centres = append(centres, h.result.Report.Centre)
+					set := &dataset{modalities: ms, train: h.known(), query: h.queries}
+					db := set.labelCodes(h.result.Model)
+					without := h.figures(t, fusionOf(h.result.Model))
+					for from := range ms {
+						hamming, _ := set.evaluate(t, h.result.Model, db, from)
+						labelled[from] += hamming.MAP / float64(seeds)
+						unlabelled[from] += without[from] / float64(seeds)
+						mean[aim] += (hamming.MAP + without[from]) / float64(4*seeds)
+					}
+					if f.name == "one of 20, 1:300" {
+						_, c := byClass(t, h.result.Model, h.known(), h.queries)
+						class += c / float64(seeds)
+					}
+				}
+				slices.Sort(centres)
+				t.Logf("| %s | %d | %v | %.3f / %.3f | %.3f / %.3f | centres %g", f.name, size, aim,
+					labelled[0], labelled[1], unlabelled[0], unlabelled[1], centres)
+				if class > 0 {
+					t.Logf("by class %.3f", class)
+				}
+			}
+			if mean[model.AimLabels] < mean[model.AimCodes]-.01 {
+				t.Errorf("%s, %d items: %.3f with labels as the aim, %.3f with codes", f.name, size, mean[model.AimLabels], mean[model.AimCodes])
+			}
+		}
+	}
+}
+
+// byClass returns the mAP of queries among items under the codes of their labels, the mean
+// over the modalities: over all queries, and averaged over classes.
+func byClass(t *testing.T, m *model.Model, items, queries *memory) (all, class float64) {
+	t.Helper()
+	db, code := codec.NewCodes(m.Bits(), 0), codec.NewCode(m.Bits())
+	for _, l := range items.labels {
+		m.LabelCode(code, l)
+		db.Append(code)
+	}
+	e, z := m.NewEncoder(), make([]float64, m.Bits())
+	for mod := range queries.vectors {
+		of := map[uint32]codec.Codes{}
+		for i, l := range queries.labels {
+			if err := e.Project(z, mod, queries.vectors[mod][i]); err != nil {
+				t.Fatal(err)
+			}
+			codes, known := of[l[0]]
+			if !known {
+				codes = codec.NewCodes(m.Bits(), 0)
+			}
+			codes.Append(codec.PackSigns(code, z))
+			of[l[0]] = codes
+		}
+		for l, codes := range of {
+			labels := make([][]uint32, codes.Len())
+			for i := range labels {
+				labels[i] = []uint32{l}
+			}
+			metrics, err := eval.Evaluate(t.Context(), db, items.labels, codes, labels, 50)
+			if err != nil {
+				t.Fatal(err)
+			}
+			all += metrics.MAPTie * float64(codes.Len()) / float64(len(queries.labels)) / 2
+			class += metrics.MAPTie / float64(len(of)) / 2
+		}
+	}
+	return all, class
+}

@@ -1,0 +1,222 @@
+package fit
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"os"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/fddhdb/fddhdb/codec"
+	"github.com/fddhdb/fddhdb/internal/synth"
+	"github.com/fddhdb/fddhdb/model"
+	"github.com/fddhdb/fddhdb/model/internal/wire"
+)
+
+// fileModel trains on items of several labels.
+func fileModel(t testing.TB, opt Options) *Result {
+	t.Helper()
+	cfg := synth.Config{Items: 120, Classes: 12, Dims: []int{8, 5}, LabelsPerItem: 2, Missing: .2}
+	r, err := Train(t.Context(), modalitiesOf(cfg.Dims), synthetic(synth.Pairs(cfg)), opt)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return r
+}
+
+// namesOf returns a name for each label of a model.
+func namesOf(m *model.Model) (names []string) {
+	for _, l := range m.Labels() {
+		names = append(names, fmt.Sprint("label ", l))
+	}
+	return names
+}
+
+// A model that has been in a file, with other ids for its labels, gives the labels of the same names
+// the same codes, and vectors the same projections.
+func TestFileGivesLabelsOtherIDs(t *testing.T) {
+	for name, opt := range map[string]Options{
+		"labels": {Bits: 16, Anchors: 20, Aim: model.AimLabels}, "codes": {Bits: 16, Anchors: 20, Aim: model.AimCodes}, "weighted": {Bits: 8, Anchors: 20, LabelEmbedding: true},
+	} {
+		t.Run(name, func(t *testing.T) {
+			m := fileModel(t, opt).Model
+			if m.Aim().String() != name {
+				t.Fatalf("the aim is %v", m.Aim())
+			}
+			f, err := NewFile(m, namesOf(m), &Report{Bits: 16, Seconds: map[string]float64{"total": 3}, MemoryBytes: 9})
+			if err != nil {
+				t.Fatal(err)
+			}
+			b, err := f.MarshalBinary()
+			if err != nil {
+				t.Fatal(err)
+			}
+			back, err := UnmarshalFile(b)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if again, _ := back.MarshalBinary(); !bytes.Equal(b, again) {
+				t.Error("the bytes differ")
+			}
+			if r := back.Report(); r.Bits != 16 || r.Seconds != nil || r.MemoryBytes != 0 {
+				t.Errorf("%+v", r)
+			}
+			labels := m.Labels()
+			ids := make([]uint32, len(labels)) // the order is turned round
+			for i := range ids {
+				ids[i] = uint32(1000 - 7*i)
+			}
+			other, err := back.Model(ids)
+			if err != nil {
+				t.Fatal(err)
+			}
+			want, got := codec.NewCode(m.Bits()), codec.NewCode(m.Bits())
+			for i := range labels {
+				for j := range i + 1 {
+					set := slices.Compact([]uint32{labels[j], labels[i]})
+					image := slices.Compact(slices.Sorted(slices.Values([]uint32{ids[j], ids[i]})))
+					if !m.LabelCode(want, set) || !other.LabelCode(got, image) || !slices.Equal(want, got) {
+						t.Errorf("labels %v have code %x, and %v %x", set, want, image, got)
+					}
+				}
+			}
+			same, err := back.Model(labels) // projections, weights and all
+			if err != nil {
+				t.Fatal(err)
+			}
+			was, _ := m.MarshalBinary()
+			is, _ := same.MarshalBinary()
+			if !bytes.Equal(was, is) || same.Fingerprint() != m.Fingerprint() {
+				t.Error("with its own ids it is another model")
+			}
+		})
+	}
+}
+
+// A label without a name is left out, and the others have the codes that they had.
+func TestFileWithoutALabel(t *testing.T) {
+	m := fileModel(t, Options{Bits: 16, Anchors: 20}).Model
+	names := namesOf(m)
+	names[1] = ""
+	f, err := NewFile(m, names, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	ids := slices.Delete(m.Labels(), 1, 2)
+	other, err := f.Model(ids)
+	if err != nil {
+		t.Fatal(err)
+	}
+	want, got := codec.NewCode(16), codec.NewCode(16)
+	if other.LabelCode(got, m.Labels()[1:2]) {
+		t.Error("the label is known")
+	}
+	for _, l := range ids {
+		if !m.LabelCode(want, []uint32{l}) || !other.LabelCode(got, []uint32{l}) || !slices.Equal(want, got) {
+			t.Errorf("label %d: %x became %x", l, want, got)
+		}
+	}
+}
+
+// Whoever changes the bytes of a model raises Version: testdata/file.model is the file of fileModel with 16
+// bits, 20 anchors, namesOf and its report, and is read as the model that it was.
+func TestGoldenFile(t *testing.T) {
+	b, err := os.ReadFile("testdata/file.model")
+	if err != nil {
+		t.Fatal(err)
+	}
+	f, err := UnmarshalFile(b)
+	if err != nil {
+		t.Fatal(err)
+	}
+	labels := f.Labels()
+	if len(labels) != 12 || labels[0] != "label 0" || f.Report().TrainItems != 120 || len(f.Modalities()) != 2 {
+		t.Errorf("%q, %+v, %v", labels, f.Report(), f.Modalities())
+	}
+	ids := make([]uint32, len(labels))
+	for i := range ids {
+		ids[i] = uint32(i)
+	}
+	m, err := f.Model(ids)
+	if err != nil || m.Bits() != 16 || m.Fingerprint() != 0x9bec0c423cbef63f {
+		t.Errorf("%x, %v", m.Fingerprint(), err)
+	}
+}
+
+func TestFileRefuses(t *testing.T) {
+	m := fileModel(t, Options{Bits: 16, Anchors: 20}).Model
+	names := namesOf(m)
+	for what, wrong := range map[string][]string{
+		"too few": names[1:], "twice": slices.Repeat(names[:1], len(names)), "no UTF-8": slices.Repeat([]string{"\xff"}, len(names)),
+		"long": slices.Repeat([]string{strings.Repeat("x", wire.MaxName+1)}, len(names)), "none": make([]string, len(names)),
+	} {
+		if f, err := NewFile(m, wrong, nil); !errors.Is(err, model.ErrOption) {
+			t.Errorf("%s: %v, %v", what, f, err)
+		}
+	}
+	f, err := NewFile(m, names, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, ids := range [][]uint32{nil, make([]uint32, len(names)), {1}} {
+		if m, err := f.Model(ids); !errors.Is(err, model.ErrOption) {
+			t.Errorf("ids %v: %v, %v", ids, m, err)
+		}
+	}
+	b, err := f.MarshalBinary()
+	if err != nil {
+		t.Fatal(err)
+	}
+	for cut := range 200 {
+		if _, err := UnmarshalFile(b[:len(b)*cut/200]); !errors.Is(err, codec.ErrCorrupt) {
+			t.Errorf("%d of %d bytes: %v", len(b)*cut/200, len(b), err)
+		}
+	}
+	newer := bytes.Clone(b)
+	newer[4]++
+	var format *codec.FormatError
+	if _, err := UnmarshalFile(newer); !errors.As(err, &format) || format.Found != wire.Version+1 {
+		t.Error(err)
+	}
+	if _, err := UnmarshalFile(append(wire.NewWriter(fileMagic).B, b[8:]...)); err != nil {
+		t.Error(err)
+	}
+	model, err := m.MarshalBinary()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := UnmarshalFile(model); !errors.Is(err, codec.ErrCorrupt) {
+		t.Errorf("a model in place of a file: %v", err)
+	}
+}
+
+func FuzzFile(f *testing.F) {
+	m := fileModel(f, Options{Bits: 16, Anchors: 4, Sweeps: 1}).Model
+	file, err := NewFile(m, namesOf(m), nil)
+	if err != nil {
+		f.Fatal(err)
+	}
+	b, err := file.MarshalBinary()
+	if err != nil {
+		f.Fatal(err)
+	}
+	f.Add(b[8 : len(b)-4])
+	f.Add([]byte{1, 0, 0, 0, 1, 0, 'x', 2, 0, 0, 0, '{', '}'})
+	f.Fuzz(func(t *testing.T, body []byte) {
+		w := wire.NewWriter(fileMagic)
+		w.B = append(w.B, body...)
+		got, err := UnmarshalFile(w.Finish())
+		if err != nil {
+			return
+		}
+		again, err := got.MarshalBinary()
+		if err != nil {
+			t.Fatal(err)
+		}
+		if back, err := UnmarshalFile(again); err != nil || !slices.Equal(back.Labels(), got.Labels()) {
+			t.Errorf("%v, %v", back, err)
+		}
+	})
+}

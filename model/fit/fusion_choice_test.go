@@ -1,0 +1,299 @@
+package fit
+
+import (
+	"context"
+	"errors"
+	"math/rand/v2"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/fddhdb/fddhdb/codec"
+	"github.com/fddhdb/fddhdb/internal/effort"
+	"github.com/fddhdb/fddhdb/internal/synth"
+	"github.com/fddhdb/fddhdb/model"
+	"github.com/fddhdb/fddhdb/model/eval"
+	"github.com/fddhdb/fddhdb/model/internal/rank"
+	"gonum.org/v1/gonum/mat"
+)
+
+// fuserOf returns a fuser with made projections. Those of modality t are the codes of
+// three classes times scale[t], plus noise; every fifth item lacks modality 1.
+func fuserOf(n int, scale, noise []float64) *fuser {
+	const q = 16
+	rng := rand.New(rand.NewPCG(3, 1))
+	f := &fuser{Among: rank.Among{Bits: q, Words: 1, Mean: make([]float64, q)}, modalities: modalitiesOf(make([]int, len(scale))), step: func() {}}
+	codes := make([]float32, 3*q)
+	for i := range codes {
+		codes[i] = float32(rng.IntN(2)*2 - 1)
+	}
+	sets := &labelSets{labels: []uint32{0, 1, 2}, sets: [][]int32{{0}, {1}, {2}}}
+	var setOf []uint32
+	f.z, f.has = make([][]float32, len(scale)), make([][]bool, len(scale))
+	for i := range n {
+		f.items = append(f.items, i)
+		setOf = append(setOf, uint32(i%3))
+		h := codes[i%3*q:][:q]
+		f.g = append(f.g, h...)
+		for t := range scale {
+			f.has[t] = append(f.has[t], t != 1 || i%5 > 0)
+			for _, v := range h {
+				f.z[t] = append(f.z[t], float32(scale[t]*float64(v)+noise[t]*rng.NormFloat64()))
+			}
+		}
+		for j, v := range h {
+			f.Mean[j] += float64(v) / float64(n)
+		}
+	}
+	f.Set, _, f.Relevant = rank.RelevantSets(setOf, sets.sets, len(sets.labels))
+	f.Harmonic = rank.HarmonicNumbers(n)
+	return f
+}
+
+// TestFusionMeasureIsEvaluate: the measure is the result of Evaluate with one item
+// taken out to query the others.
+func TestFusionMeasureIsEvaluate(t *testing.T) {
+	effort.LongWithRace(t)
+	f := fuserOf(60, []float64{.5, .5, .1}, []float64{1, 1.5, 1})
+	candidates := f.candidates()
+	if len(candidates) != 6*len(fusionCentres) {
+		t.Fatalf("%d candidates", len(candidates))
+	}
+	outcomes, err := f.measure(t.Context(), candidates)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, o := range outcomes {
+		z := func(i int, t int) []float64 {
+			if !f.has[t][i] {
+				return nil
+			}
+			var z []float64
+			for _, v := range f.z[t][i*f.Bits : (i+1)*f.Bits] {
+				z = append(z, float64(v))
+			}
+			return z
+		}
+		total, directions := 0.0, 0
+		for from := range 3 {
+			for to := range 3 {
+				if from == to {
+					continue
+				}
+				sum, queries := 0.0, 0.0
+				for i := range f.items {
+					if !f.has[from][i] {
+						continue
+					}
+					db, query := codec.NewCodes(f.Bits, 0), codec.NewCodes(f.Bits, 0)
+					var labels [][]uint32
+					code := codec.NewCode(f.Bits)
+					for j := range f.items {
+						if j != i && f.has[to][j] {
+							dst := make([]float64, f.Bits)
+							o.fusion.Fuse(dst, f.Mean, [][]float64{z(j, 0), z(j, 1), z(j, 2)})
+							db.Append(codec.PackSigns(code, dst))
+							labels = append(labels, []uint32{uint32(f.Set[j])})
+						}
+					}
+					query.Append(codec.PackSigns(code, z(i, from)))
+					e, err := eval.Evaluate(t.Context(), db, labels, query, [][]uint32{{uint32(f.Set[i])}}, 1)
+					if err != nil {
+						t.Fatal(err)
+					}
+					sum += e.MAPTie
+					queries++
+				}
+				name := f.modalities[from].Name + "->" + f.modalities[to].Name
+				if got := o.Directions[name]; !approx(got, sum/queries, 1e-12) {
+					t.Fatalf("%s centre %g, %s: %g, want %g", o.Name, o.Centre, name, got, sum/queries)
+				}
+				total += sum / queries
+				directions++
+			}
+		}
+		if len(o.Directions) != directions || !approx(o.MAP, total/float64(directions), 1e-12) {
+			t.Errorf("%s: %d directions of %d, mean %g", o.Name, len(o.Directions), directions, o.MAP)
+		}
+	}
+}
+
+// TestRegression: the weights solve the normal equations. A weight that would be
+// negative is left out.
+func TestRegression(t *testing.T) {
+	f := fuserOf(200, []float64{.9, .3}, []float64{.5, .5})
+	f.has[1] = slices.Repeat([]bool{true}, len(f.items))
+	var x mat.Dense
+	rows := make([]float64, 0, 2*len(f.g))
+	h := mat.NewVecDense(len(f.g), nil)
+	for i, v := range f.g {
+		rows = append(rows, float64(f.z[0][i]), float64(f.z[1][i]))
+		h.SetVec(i, float64(v))
+	}
+	if err := x.Solve(mat.NewDense(len(f.g), 2, rows), h); err != nil {
+		t.Fatal(err)
+	}
+	w := f.regression()
+	for m := range w {
+		if !approx(w[m], x.At(m, 0), 1e-9) {
+			t.Errorf("weight %d is %g, want %g", m, w[m], x.At(m, 0))
+		}
+	}
+	for i, v := range f.z[0] { // the second opposes the first, and tells nothing else
+		f.z[1][i] = -v
+	}
+	if w := f.regression(); w != nil && (w[1] != 0 || w[0] <= 0) {
+		t.Errorf("weights %v", w)
+	}
+	f = fuserOf(200, []float64{.9, -.5}, []float64{.5, .5})
+	if w := f.regression(); w[1] != 0 || w[0] <= 0 {
+		t.Errorf("weights %v where the second is against the codes", w)
+	}
+}
+
+// noisy returns pairs with one modality of noise.
+func noisy(items int) *synth.Data {
+	d := synth.Pairs(synth.Config{Items: items, Classes: 5, Dims: []int{12, 8}, Noise: 1.2})
+	rng := rand.New(rand.NewPCG(8, 9))
+	for _, x := range d.Vectors[0] {
+		for j := range x {
+			x[j] = float32(rng.NormFloat64())
+		}
+	}
+	return d
+}
+
+// TestNoiseIsNotFused: if one modality says nothing, codes come from the other; also if
+// all settings are given.
+func TestNoiseIsNotFused(t *testing.T) {
+	effort.LongWithRace(t)
+	modalities := modalitiesOf([]int{12, 8})
+	src := synthetic(noisy(400))
+	opt := settled(modalities, Options{Bits: 32})
+	opt.Gamma["image"] = 1e-4 // makes the noise loud
+	opt.Fusion = Fusion{}
+	done, of := int64(0), int64(0)
+	opt.Progress = func(phase string, now, total int64) {
+		if phase == "choose" {
+			if now != done+1 {
+				t.Errorf("%d follows %d", now, done)
+			}
+			done, of = now, total
+		}
+	}
+	r, err := Train(t.Context(), modalities, src, opt)
+	if err != nil {
+		t.Fatal(err)
+	}
+	f := r.Report.Fusion
+	if r.Report.Choices != nil || f.Unfit != "" || f.Items != 400 || f.Several != 400 {
+		t.Fatalf("%+v", f)
+	}
+	if done != of || done == 0 {
+		t.Errorf("progress ends at %d of %d", done, of)
+	}
+	if w := r.Model.Weights(); w[0] > .3*w[1] || f.OverSum.MAP < 3*f.OverSum.StdErr || f.OverSum.MAP < .03 {
+		t.Errorf("weights %v, over the sum %+v", w, f.OverSum)
+	}
+	if len(f.Directions) != 2 || f.Directions["image->text"] == 0 || f.Directions["text->image"] == 0 {
+		t.Errorf("it serves %v", f.Directions)
+	}
+	if f.Tried[0].Name != "sum" || f.Tried[0].Centre != 0 || !approx(f.MAP-f.Tried[0].MAP, f.OverSum.MAP, 1e-12) {
+		t.Errorf("%+v is not the margin over %+v", f.OverSum, f.Tried[0])
+	}
+}
+
+// TestSumIsKept: of equal fusions the simplest is taken.
+func TestSumIsKept(t *testing.T) {
+	f := fuserOf(200, []float64{1, 1}, []float64{.1, .1}) // every query is right
+	outcomes, err := f.measure(t.Context(), f.candidates())
+	if err != nil {
+		t.Fatal(err)
+	}
+	if best := simplestFusion(outcomes); best != outcomes[0] || best.MAP != 1 || best.Name != "sum" {
+		t.Errorf("%+v", best.FusionTried)
+	}
+}
+
+func TestFusionIsNotMeasured(t *testing.T) {
+	apart := synth.Pairs(synth.Config{Items: 200, Dims: []int{6, 4}})
+	for i := range apart.Labels { // only 30 items have both modalities
+		if i >= 30 {
+			apart.Vectors[i%2][i] = nil
+		}
+	}
+	few := synth.Pairs(synth.Config{Items: 40, Dims: []int{6, 4}})
+	rare := synth.Pairs(synth.Config{Items: 200, Dims: []int{6, 4}})
+	for i := range rare.Labels {
+		if i >= 20 {
+			rare.Vectors[1][i] = nil
+		}
+	}
+	many := synth.Pairs(synth.Config{Items: 60, Dims: slices.Repeat([]int{2}, maxFusionModalities+1)})
+	var manyModalities []model.Modality
+	for i := range many.Vectors {
+		manyModalities = append(manyModalities, model.Modality{Name: string(rune('a' + i)), Dim: 2})
+	}
+	one := synth.Pairs(synth.Config{Items: 80, Dims: []int{6}})
+	two := modalitiesOf([]int{6, 4})
+	for _, c := range []struct {
+		modalities []model.Modality
+		data       *synth.Data
+		says       string
+	}{
+		{two, apart, "30 sampled items have several modalities"},
+		{two, few, "40 training items have modality"},
+		{two, rare, "20 training items have modality"},
+		{manyModalities, many, "17 modalities"},
+		{two[:1], one, "one modality"},
+	} {
+		r, err := Train(t.Context(), c.modalities, synthetic(c.data), Options{Bits: 16, Anchors: 20})
+		if err != nil {
+			t.Fatal(err)
+		}
+		f := r.Report.Fusion
+		if !strings.Contains(f.Unfit, c.says) || f.Name != "sum" || len(f.Tried) > 0 {
+			t.Errorf("%+v, want it to say %q", f, c.says)
+		}
+		if w := r.Model.Weights(); slices.Min(w) != 1 || slices.Max(w) != 1 || r.Model.Centre() != 0 {
+			t.Errorf("%s: weights %v", c.says, w)
+		}
+	}
+}
+
+func TestFusionIsCancelled(t *testing.T) {
+	modalities := modalitiesOf([]int{12, 8})
+	for stop := range int64(3) {
+		ctx, cancel := context.WithCancel(t.Context())
+		opt := settled(modalities, Options{Bits: 32})
+		opt.Fusion = Fusion{}
+		opt.Progress = func(phase string, done, _ int64) {
+			if phase == "choose" && done == stop || phase == "scan" && stop == 0 {
+				cancel()
+			}
+		}
+		if _, err := Train(ctx, modalities, synthetic(noisy(200)), opt); !errors.Is(err, context.Canceled) {
+			t.Errorf("cancelled after %d steps: %v", stop, err)
+		}
+		cancel()
+	}
+}
+
+// TestConstantModality: it teaches nothing, and does no harm.
+func TestConstantModality(t *testing.T) {
+	d := noisy(200)
+	for _, x := range d.Vectors[0] {
+		for j := range x {
+			x[j] = 1
+		}
+	}
+	r, err := Train(t.Context(), modalitiesOf([]int{12, 8}), synthetic(d), Options{Bits: 32})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if f := r.Report.Fusion; f.Unfit != "" {
+		t.Fatal(f.Unfit)
+	} else if f.MAP < f.Tried[0].MAP-f.OverSum.StdErr {
+		t.Errorf("%+v", f)
+	}
+}

@@ -1,0 +1,55 @@
+package fit
+
+import (
+	"errors"
+	"math/rand/v2"
+	"slices"
+	"testing"
+
+	"github.com/fddhdb/fddhdb/model"
+)
+
+func TestFusionTexts(t *testing.T) {
+	for _, s := range []string{"auto", "sum", "image"} {
+		if f, err := ParseFusion(s); err != nil || f.String() != s {
+			t.Errorf("%q: %v, %v", s, f, err)
+		}
+	}
+	if _, err := ParseFusion(""); !errors.Is(err, model.ErrOption) {
+		t.Errorf("no name: %v", err)
+	}
+}
+
+func TestGivenFusions(t *testing.T) {
+	dims := []int{3, 2}
+	src := made(60, 3, func(rng *rand.Rand, class int) []float32 { return []float32{float32(class), rng.Float32(), 1} })
+	src.vectors = append(src.vectors, made(60, 3, func(rng *rand.Rand, class int) []float32 { return []float32{float32(class), rng.Float32()} }).vectors[0])
+	for _, c := range []struct {
+		fusion  string
+		weights []float64
+	}{
+		{"sum", []float64{1, 1}},
+		{"text", []float64{0, 1}},
+		{"image", []float64{1, 0}},
+	} {
+		f, err := ParseFusion(c.fusion)
+		if err != nil {
+			t.Fatal(err)
+		}
+		r, err := Train(t.Context(), modalitiesOf(dims), src, Options{Bits: 8, Fusion: f})
+		if err != nil {
+			t.Fatal(err)
+		}
+		want, reported := c.weights, r.Report.Fusion
+		if got := r.Model.Weights(); !slices.Equal(got, want) || r.Model.Centre() != 0 || reported.Name != c.fusion || reported.Weights["image"] != want[0] || reported.Weights["text"] != want[1] || len(reported.Tried) > 0 {
+			t.Errorf("%v: weights %v, want %v; reported %+v", f, got, want, reported)
+		}
+	}
+	var modality *model.ModalityError
+	if _, err := Train(t.Context(), modalitiesOf(dims), src, Options{Fusion: Fusion{FusionModality, "sound"}}); !errors.As(err, &modality) || modality.Modality != "sound" {
+		t.Errorf("an unknown modality: %v", err)
+	}
+	if _, err := Train(t.Context(), modalitiesOf(dims), src, Options{Fusion: Fusion{Rule: 9}}); !errors.Is(err, model.ErrOption) {
+		t.Errorf("an unknown rule: %v", err)
+	}
+}

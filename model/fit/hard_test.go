@@ -1,0 +1,273 @@
+package fit
+
+import (
+	"errors"
+	"math"
+	"slices"
+	"testing"
+
+	"github.com/fddhdb/fddhdb/codec"
+	"github.com/fddhdb/fddhdb/internal/effort"
+	"github.com/fddhdb/fddhdb/internal/synth"
+	"github.com/fddhdb/fddhdb/model"
+	"github.com/fddhdb/fddhdb/model/eval"
+)
+
+// easy returns data of four classes that every query finds: 120 items to train with and
+// 100 to query with.
+func easy(t *testing.T, change func(d *synth.Data)) (trained, held *synth.Data) {
+	t.Helper()
+	data := synth.Pairs(synth.Config{Items: 180, Classes: 4, Dims: []int{8, 5}, Seed: 3})
+	if change != nil {
+		change(data)
+	}
+	return data.Slice(0, 120), data.Slice(120, 180)
+}
+
+func eachVector(d *synth.Data, t int, f func(i int, x []float32)) {
+	for i, x := range d.Vectors[t] {
+		if x != nil {
+			f(i, x)
+		}
+	}
+}
+
+// retrieval returns the mAP of the held-out vectors of modality m against the training
+// items under the codes of their labels, and the mAP of chance.
+func retrieval(t testing.TB, r *Result, m int, trained, held *synth.Data) (got, chance float64) {
+	t.Helper()
+	q := r.Model.Bits()
+	db, queries := codec.NewCodes(q, 0), codec.NewCodes(q, 0)
+	code := codec.NewCode(q)
+	for _, labels := range trained.Labels {
+		if !r.Model.LabelCode(code, labels) {
+			t.Fatalf("%v has no code", labels)
+		}
+		db.Append(code)
+	}
+	e, z := r.Model.NewEncoder(), make([]float64, q)
+	constant := codec.NewCodes(q, 0)
+	var labels [][]uint32
+	for i, x := range held.Vectors[m] {
+		if x == nil {
+			continue
+		}
+		if err := e.Project(z, m, x); err != nil {
+			t.Fatal(err)
+		}
+		queries.Append(codec.PackSigns(code, z))
+		clear(code)
+		constant.Append(code)
+		labels = append(labels, held.Labels[i])
+	}
+	metrics, err := eval.Evaluate(t.Context(), db, trained.Labels, queries, labels, 10)
+	if err != nil {
+		t.Fatal(err)
+	}
+	same := codec.NewCodes(q, 0) // a database in which all rows tie: chance
+	for range trained.Labels {
+		same.Append(code)
+	}
+	guess, err := eval.Evaluate(t.Context(), same, trained.Labels, constant, labels, 10)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return metrics.MAPTie, guess.MAPTie
+}
+
+// TestHardData: difficult parts of the data do not spoil the learnable ones.
+func TestHardData(t *testing.T) {
+	effort.Slow(t)
+	effort.WithoutRace(t)
+	for _, c := range []struct {
+		name   string
+		change func(d *synth.Data)
+		bits   int
+		learns [2]float64 // least mAP of each modality; 0: the modality tells nothing
+	}{
+		{name: "nothing", learns: [2]float64{.95, .95}},
+		{name: "one class has nearly all items", change: func(d *synth.Data) {
+			for i := range d.Labels {
+				if d.Labels[i][0] != 0 && i > 8 {
+					copyItem(d, i, 0)
+				}
+			}
+		}, learns: [2]float64{.95, .95}},
+		{name: "a label on every item", change: func(d *synth.Data) {
+			for i := range d.Labels {
+				d.Labels[i] = append(slices.Clone(d.Labels[i]), 99)
+			}
+		}, learns: [2]float64{1, 1}}, // everything is relevant
+		{name: "a label on one item", change: func(d *synth.Data) {
+			d.Labels[5] = append(slices.Clone(d.Labels[5]), 50)
+		}, learns: [2]float64{.95, .95}},
+		{name: "two classes", change: func(d *synth.Data) {
+			for i := range d.Labels {
+				d.Labels[i] = []uint32{d.Labels[i][0] / 2}
+			}
+		}, learns: [2]float64{.95, .95}},
+		{name: "all equal in one modality", change: func(d *synth.Data) {
+			eachVector(d, 1, func(_ int, x []float32) { copy(x, []float32{1, 2, 3, 4, 5}) })
+		}, learns: [2]float64{.95, 0}},
+		{name: "half of the items are equal", change: func(d *synth.Data) {
+			for i := range d.Labels {
+				if i%2 == 1 {
+					for t := range d.Vectors {
+						copy(d.Vectors[t][i], d.Vectors[t][int(d.Labels[i][0])])
+					}
+				}
+			}
+		}, learns: [2]float64{.95, .95}},
+		{name: "constant columns", change: func(d *synth.Data) {
+			eachVector(d, 0, func(_ int, x []float32) { x[2], x[5] = 1e9, 0 })
+		}, learns: [2]float64{.95, .95}},
+		{name: "zero vectors", change: func(d *synth.Data) {
+			eachVector(d, 0, func(i int, x []float32) {
+				if i%5 == 4 && i < 120 {
+					clear(x)
+				}
+			})
+		}, learns: [2]float64{.95, .95}},
+		{name: "huge", change: scaled(1e30), learns: [2]float64{.95, .95}},
+		{name: "tiny", change: scaled(1e-30), learns: [2]float64{.95, .95}},
+		{name: "next to nothing", change: scaled(1e-42), learns: [2]float64{.9, .9}},
+		{name: "columns of different scale", change: func(d *synth.Data) {
+			eachVector(d, 0, func(_ int, x []float32) {
+				for j := range x {
+					x[j] *= []float32{1e-12, 1e12}[j%2]
+				}
+			})
+		}, learns: [2]float64{.95, .95}},
+		{name: "far from the origin", change: func(d *synth.Data) {
+			eachVector(d, 0, func(_ int, x []float32) {
+				for j := range x {
+					x[j] += 1e4
+				}
+			})
+		}, learns: [2]float64{.95, .95}},
+		{name: "a modality of hardly any item", change: func(d *synth.Data) {
+			for i := range 120 {
+				if i > 20 {
+					d.Vectors[1][i] = nil
+				}
+			}
+		}, learns: [2]float64{.95, .8}},
+		{name: "no item complete", change: func(d *synth.Data) {
+			for i := range d.Labels {
+				d.Vectors[i%2][i] = nil
+			}
+		}, learns: [2]float64{.95, .95}},
+		{name: "text nearly empty", change: func(d *synth.Data) {
+			eachVector(d, 1, func(i int, x []float32) {
+				if i%10 != 0 {
+					clear(x)
+				}
+			})
+		}, learns: [2]float64{.95, 0}},
+		{name: "fewer bits", bits: 8, learns: [2]float64{.95, .95}},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			trained, held := easy(t, c.change)
+			for _, method := range []model.Method{model.MethodLabels, model.MethodJoint} {
+				bits := 64
+				if c.bits > 0 {
+					bits = c.bits
+				}
+				opt := Options{Bits: bits, Method: method}
+				if method == model.MethodJoint { // only gamma can be chosen
+					opt.Map = map[string]model.MapKind{"image": model.MapRBF, "text": model.MapRBFLinear}
+					opt.Features = map[string]model.FeatureKind{"image": model.FeaturesRaw, "text": model.FeaturesZScore}
+				}
+				r := checkHard(t, trained, modalitiesOf([]int{8, 5}), opt)
+				if r == nil {
+					t.Fatal("refused")
+				}
+				for m, least := range c.learns {
+					if least == 0 {
+						continue
+					}
+					got, chance := retrieval(t, r, m, trained, held)
+					if got < least {
+						t.Errorf("%v, modality %d: mAP %.3f, chance is %.3f", method, m, got, chance)
+					}
+				}
+			}
+		})
+	}
+}
+
+func scaled(by float32) func(d *synth.Data) {
+	return func(d *synth.Data) {
+		for t := range d.Vectors {
+			eachVector(d, t, func(_ int, x []float32) {
+				for j := range x {
+					x[j] *= by
+				}
+			})
+		}
+	}
+}
+
+func copyItem(d *synth.Data, to, from int) {
+	d.Labels[to] = d.Labels[from]
+	for t := range d.Vectors {
+		x := slices.Clone(d.Vectors[t][from])
+		for j := range x {
+			x[j] += .3 * float32(math.Sin(float64(7*to+j)))
+		}
+		d.Vectors[t][to] = x
+	}
+}
+
+// TestFewItems: two items or more make a model, and every class has its code.
+func TestFewItems(t *testing.T) {
+	effort.LongWithRace(t)
+	for _, n := range []int{1, 2, 3, 10, 49, 50, 51} {
+		for _, dims := range [][]int{{8, 5}, {1, 1}} {
+			data := synth.Pairs(synth.Config{Items: n, Classes: min(n, 3), Dims: dims, Noise: .01})
+			_, err := Train(t.Context(), modalitiesOf(dims), synthetic(data), Options{Bits: 16})
+			if n == 1 {
+				if !errors.Is(err, model.ErrOneClass) {
+					t.Errorf("one item: %v", err)
+				}
+				continue
+			}
+			r := checkHard(t, data, modalitiesOf(dims), Options{Bits: 16})
+			if r == nil {
+				t.Fatalf("%d items are refused: %v", n, err)
+			}
+			for m := range dims {
+				got, _ := retrieval(t, r, m, data, data)
+				if got < .9 {
+					t.Errorf("%d items, modality %d: mAP %.3f of the training items themselves", n, m, got)
+				}
+			}
+		}
+	}
+}
+
+// TestFewItemsAClass: codes of two classes are orthogonal, so far from each other, even
+// if a class has two items or another even number.
+func TestFewItemsAClass(t *testing.T) {
+	for _, n := range []int{1, 2, 3, 4, 10} {
+		least := 64
+		for seed := range uint64(30) {
+			data := synth.Pairs(synth.Config{Items: 2 * n, Classes: 2})
+			for i := range data.Labels {
+				data.Labels[i] = []uint32{uint32(i % 2)}
+			}
+			ms := modalitiesOf([]int{8, 5})
+			r, err := Train(t.Context(), ms, synthetic(data), settled(ms, Options{Seed: seed}))
+			if err != nil {
+				t.Fatal(err)
+			}
+			a, b := codec.NewCode(64), codec.NewCode(64)
+			r.Model.LabelCode(a, []uint32{0})
+			r.Model.LabelCode(b, []uint32{1})
+			least = min(least, codec.Distance(a, b))
+		}
+		if least < 12 { // 32 +- 4 at random
+			t.Errorf("%d items a class: %d of 64 bits differ", n, least)
+		}
+	}
+}

@@ -1,0 +1,536 @@
+package fit
+
+import (
+	"bytes"
+	"cmp"
+	"context"
+	"errors"
+	"math"
+	"math/rand/v2"
+	"runtime"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/fddhdb/fddhdb/codec"
+	"github.com/fddhdb/fddhdb/internal/effort"
+	"github.com/fddhdb/fddhdb/internal/synth"
+	"github.com/fddhdb/fddhdb/model"
+	"github.com/fddhdb/fddhdb/model/eval"
+	"github.com/fddhdb/fddhdb/model/internal/dense"
+)
+
+// unlabelled is a source of items without labels.
+func unlabelled(vectors ...[][]float32) *memory {
+	return &memory{vectors: vectors, labels: make([][]uint32, len(vectors[0]))}
+}
+
+// freely trains without labels, by the method that fits the modalities if there is none.
+func freely(t testing.TB, opt Options, vectors ...[][]float32) *Result {
+	t.Helper()
+	if opt.Method == model.MethodAuto {
+		opt.Method = []model.Method{model.MethodITQ, model.MethodCCAITQ}[min(len(vectors)-1, 1)]
+	}
+	var dims []int
+	for _, rows := range vectors {
+		dims = append(dims, dimOf(rows))
+	}
+	r, err := Train(t.Context(), modalitiesOf(dims), unlabelled(vectors...), opt)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return r
+}
+
+func dimOf(rows [][]float32) int {
+	for _, x := range rows {
+		if x != nil {
+			return len(x)
+		}
+	}
+	return 0
+}
+
+// signCode returns the code of a vector of modality m.
+func signCode(t testing.TB, m *model.Model, mod int, x []float32) codec.Code {
+	t.Helper()
+	z := make([]float64, m.Bits())
+	if err := m.NewEncoder().Project(z, mod, x); err != nil {
+		t.Fatal(err)
+	}
+	return codec.PackSigns(codec.NewCode(m.Bits()), z)
+}
+
+// The rows of ITQ are orthonormal, and its codes are even.
+func TestITQ(t *testing.T) {
+	effort.LongWithRace(t)
+	rows := synth.Embeddings(0, 6000, 128, 5)
+	itq := freely(t, Options{Bits: 64}, rows)
+	p := dense.Of(64, 129, itq.Model.Parts().Projections[0])
+	for i := range p.Rows {
+		for j := range i + 1 {
+			dot := 0.0
+			for k := range p.Cols {
+				dot += p.Data[i*p.Cols+k] * p.Data[j*p.Cols+k]
+			}
+			want := 0.0
+			if i == j {
+				want = 1
+			}
+			if math.Abs(dot-want) > 1e-9 {
+				t.Fatalf("rows %d and %d of W have the product %g", i, j, dot)
+			}
+		}
+	}
+	if r := itq.Report; r.ConstantBits > 0 || r.BitBalance > .3 || r.DistinctCodes < 2000 {
+		t.Errorf("%d constant bits, balance %.3f, %d distinct codes", r.ConstantBits, r.BitBalance, r.DistinctCodes)
+	}
+}
+
+// Longer codes find more of the nearest vectors, also those of more bits than there are dimensions, as by
+// default.
+func TestMoreBitsFindMore(t *testing.T) {
+	effort.LongWithRace(t)
+	rows := synth.Embeddings(0, 2000, 48, 3)
+	last := 0.0
+	for _, bits := range []int{16, 48, 0} {
+		m := freely(t, Options{Bits: bits}, rows).Model
+		if bits == 0 && m.Bits() != DefaultLabelFreeBits {
+			t.Errorf("%d bits by default", m.Bits())
+		}
+		codes, err := itemCodes(m, func() (items [][]model.Vector) {
+			for _, x := range rows {
+				items = append(items, []model.Vector{model.Dense(x)})
+			}
+			return items
+		}())
+		if err != nil {
+			t.Fatal(err)
+		}
+		recall := []float64{0}
+		distances := make([]uint16, len(rows))
+		for q := range 100 {
+			cosines := make([]float64, len(rows)) // vectors have length 1
+			truth := make([]int32, len(rows))
+			for i, x := range rows {
+				truth[i] = int32(i)
+				for j, v := range x {
+					cosines[i] += float64(v) * float64(rows[q][j])
+				}
+			}
+			slices.SortFunc(truth, func(a, b int32) int { return cmp.Compare(cosines[b], cosines[a]) })
+			words := codec.Words(m.Bits())
+			codec.Distances(distances, codes[q*words:(q+1)*words], codes)
+			eval.AddRecall(recall, m.Bits(), distances, truth[:10], []int{50})
+		}
+		if recall[0] < last+1 { // of 100 queries
+			t.Errorf("%d bits find %.1f %% in the first 50, fewer %.1f", m.Bits(), recall[0], last)
+		}
+		last = recall[0]
+	}
+}
+
+// The offset is that of the definition: 1 of equal projections, and small of items like those of the training.
+func TestOffsetOf(t *testing.T) {
+	rows := synth.Embeddings(0, 1000, 32, 5)
+	m := freely(t, Options{Method: model.MethodITQ, Bits: 16}, rows[:700]).Model
+	of := func(rows ...[]float32) (items []model.Example) {
+		for _, x := range rows {
+			items = append(items, model.Example{Vectors: []model.Vector{model.Dense(x)}})
+		}
+		return items
+	}
+	opposite := slices.Clone(rows[0])
+	z := func(x []float32) []float64 {
+		z := make([]float64, 16)
+		if err := m.NewEncoder().Project(z, 0, x); err != nil {
+			t.Fatal(err)
+		}
+		return z
+	}
+	for i := range opposite {
+		opposite[i] = -opposite[i]
+	}
+	sum, squares := make([]float64, 16), 0.0
+	for _, x := range [][]float32{rows[0], opposite} {
+		for j, v := range z(x) {
+			sum[j] += v
+			squares += v * v
+		}
+	}
+	want := 0.0
+	for _, v := range sum {
+		want += v * v / 2 / squares
+	}
+	for what, c := range map[string]struct {
+		items     []model.Example
+		low, high float64
+	}{
+		"equal": {of(rows[1], rows[1], rows[1]), 1 - 1e-9, 1 + 1e-9}, "opposite": {of(rows[0], opposite), want - 1e-9, want + 1e-9},
+		"like the training": {of(rows[700:]...), 0, .02}, "none": {append(of(), model.Example{Vectors: []model.Vector{{}}}), 0, 0},
+	} {
+		got, n, err := m.OffsetOf(c.items)
+		if err != nil || got[0] < c.low || got[0] > c.high || what != "none" && n[0] != len(c.items) || what == "none" && n[0] != 0 {
+			t.Errorf("%s: %v of %v items, %v", what, got, n, err)
+		}
+	}
+}
+
+// Of items in two spaces, the code by one modality is near that by the other.
+func TestCCAITQ(t *testing.T) {
+	effort.LongWithRace(t)
+	a, b := synth.PairedEmbeddings(0, 3000, 70, 40, 1)
+	for i := range a { // some items lack one of them
+		if i%7 == 0 {
+			a[i] = nil
+		} else if i%11 == 0 {
+			b[i] = nil
+		}
+	}
+	for _, bits := range []int{16, 64, 96} { // the last are more than there are directions
+		m := freely(t, Options{Bits: bits}, a, b).Model
+		same, other, n := 0.0, 0.0, 0
+		for i := 1; i < 1000; i++ {
+			if a[i] == nil || b[i] == nil || b[i+1] == nil {
+				continue
+			}
+			code := signCode(t, m, 0, a[i])
+			same += float64(codec.Distance(code, signCode(t, m, 1, b[i])))
+			other += float64(codec.Distance(code, signCode(t, m, 1, b[i+1])))
+			n++
+		}
+		if same > other/2 {
+			t.Errorf("%d bits: the two codes of an item are %.1f bits apart, those of two items %.1f", bits, same/float64(n), other/float64(n))
+		}
+	}
+}
+
+// Three spaces, of which no item has all, are linked by items that have two.
+func TestCCAITQOfThreeSpaces(t *testing.T) {
+	effort.LongWithRace(t)
+	a, b := synth.PairedEmbeddings(0, 3000, 40, 30, 1)
+	c, _ := synth.PairedEmbeddings(0, 3000, 20, 30, 1)
+	for i := range a {
+		switch i % 3 {
+		case 0:
+			a[i] = nil
+		case 1:
+			c[i] = nil
+		}
+	}
+	m := freely(t, Options{Bits: 32}, a, b, c).Model
+	code := func(t2 int, x []float32) codec.Code { return signCode(t, m, t2, x) }
+	ac, ab := 0, 0
+	for i := 2; i < 900; i += 3 {
+		ac += codec.Distance(code(0, a[i]), code(2, c[i]))
+		ab += codec.Distance(code(0, a[i]), code(1, b[i]))
+	}
+	if ac > 300*8 || ab > 300*8 {
+		t.Errorf("codes of an item are %.1f and %.1f bits apart, of 32", float64(ac)/300, float64(ab)/300)
+	}
+}
+
+// Modalities that share a space have the same W, and means of their own: so a constant offset between
+// them leaves no trace in the codes.
+func TestSharedSpace(t *testing.T) {
+	effort.LongWithRace(t)
+	a := synth.Embeddings(0, 1500, 64, 1)
+	b := make([][]float32, len(a))
+	rng := rand.New(rand.NewPCG(3, 4))
+	for i, x := range a {
+		for _, v := range x {
+			b[i] = append(b[i], v+.2+.02*float32(rng.NormFloat64()))
+		}
+	}
+	raw := map[string]model.FeatureKind{"image": model.FeaturesRaw, "text": model.FeaturesRaw}
+	opt := Options{Method: model.MethodITQ, Bits: 64, Features: raw, Shared: [][]string{{"text", "image"}}}
+	m := freely(t, opt, a, b).Model
+	sum := 0
+	for i := range 200 {
+		sum += codec.Distance(signCode(t, m, 0, a[i]), signCode(t, m, 1, b[i]))
+	}
+	if mean := float64(sum) / 200; mean > 8 {
+		t.Errorf("the codes of an item are %.1f bits apart, of 64", mean)
+	}
+	if _, err := Train(t.Context(), modalitiesOf([]int{64, 64}), unlabelled(a, b), Options{Method: model.MethodITQ, Shared: [][]string{{"image", "text"}, {"text"}}}); err == nil {
+		t.Error("a modality may be in two spaces")
+	}
+	if _, err := Train(t.Context(), modalitiesOf([]int{64, 32}), unlabelled(a, synth.Embeddings(0, 1500, 32, 1)), Options{Method: model.MethodITQ, Shared: [][]string{{"image", "text"}}}); err == nil {
+		t.Error("modalities of two dimensions may share a space")
+	}
+}
+
+func TestGroups(t *testing.T) {
+	mods := modalitiesOf([]int{4, 4, 4})
+	for _, c := range []struct {
+		shared [][]string
+		want   [][]int
+	}{
+		{nil, [][]int{{0}, {1}, {2}}},
+		{[][]string{{"image", "text", "sound"}}, [][]int{{0, 1, 2}}},
+		{[][]string{{"sound", "image"}}, [][]int{{0, 2}, {1}}},
+		{[][]string{{"sound", "text", "gone"}}, [][]int{{0}, {1, 2}}},
+	} {
+		got, err := groups(mods, c.shared)
+		if err != nil || !slices.EqualFunc(got, c.want, slices.Equal) {
+			t.Errorf("%v: %v, %v; want %v", c.shared, got, err, c.want)
+		}
+	}
+}
+
+// Labels of items are ignored, and the model knows none.
+func TestLabelFreeKnowsNoLabels(t *testing.T) {
+	data := synth.Pairs(synth.Config{Items: 200, Dims: []int{24}})
+	r, err := Train(t.Context(), modalitiesOf([]int{24}), synthetic(data), Options{Method: model.MethodITQ, Bits: 32})
+	if err != nil {
+		t.Fatal(err)
+	}
+	without := freely(t, Options{Method: model.MethodITQ, Bits: 32}, data.Vectors[0])
+	a, _ := r.Model.MarshalBinary()
+	b, _ := without.Model.MarshalBinary()
+	if !bytes.Equal(a, b) {
+		t.Error("labels have changed the model")
+	}
+	m := r.Model
+	if !m.LabelFree() || m.LabelCode(codec.NewCode(32), []uint32{0, 1}) || m.Knows([]uint32{0}) || m.LabelAim(make([]float64, 32), []uint32{0}) || len(m.Labels()) > 0 || r.Statistics != nil {
+		t.Error("the model knows labels, or there are statistics")
+	}
+	if _, err := model.NewOnline(m, &model.Statistics{}); !errors.Is(err, model.ErrMismatch) {
+		t.Errorf("an Online of it: %v", err)
+	}
+	if _, err := m.MarshalRevision(m); !errors.Is(err, model.ErrMismatch) {
+		t.Errorf("a revision of it: %v", err)
+	}
+	if _, err := m.UnmarshalRevision([]byte("FDHR")); !errors.Is(err, model.ErrMismatch) {
+		t.Errorf("a revision of it: %v", err)
+	}
+	// With the settled options a training makes the same model.
+	again := freely(t, r.Report.Settle(Options{}), data.Vectors[0])
+	if c, _ := again.Model.MarshalBinary(); !bytes.Equal(a, c) {
+		t.Error("settled options make another model")
+	}
+}
+
+func TestLabelFreeIsTheSameOnAnyProcessors(t *testing.T) {
+	effort.LongWithRaceAlone(t)
+	a, b := synth.PairedEmbeddings(0, 600, 30, 20, 1)
+	train := func() (all []byte) {
+		for _, r := range []*Result{freely(t, Options{Seed: 7}, a), freely(t, Options{Method: model.MethodITQ, Bits: 16}, a), freely(t, Options{}, a, b)} {
+			m, _ := r.Model.MarshalBinary()
+			all = append(all, m...)
+		}
+		return all
+	}
+	many := train()
+	defer runtime.GOMAXPROCS(runtime.GOMAXPROCS(1))
+	if !bytes.Equal(many, train()) {
+		t.Error("another number of processors makes another model")
+	}
+}
+
+func TestLabelFreeOptionsThatDoNotApply(t *testing.T) {
+	rows := synth.Embeddings(0, 150, 16, 1)
+	x := .5
+	for what, opt := range map[string]Options{
+		"anchors": {Anchors: 3}, "sweeps": {Sweeps: 3}, "start": {Start: 1}, "label embedding": {LabelEmbedding: true},
+		"aim": {Aim: model.AimCodes}, "prior": {Prior: &x}, "centre": {Centre: &x}, "map": {Map: map[string]model.MapKind{"image": model.MapLinear}},
+		"width": {Width: map[string]float64{"image": 1}}, "gamma": {Gamma: map[string]float64{"image": 1}},
+		"mu": {Mu: map[string]float64{"image": 1}}, "delta": {Delta: 1}, "fusion": {Fusion: Fusion{Rule: FusionSum}},
+		"bits": {Bits: 12}, "cca-itq learns": {Method: model.MethodCCAITQ},
+	} {
+		opt.Method = cmp.Or(opt.Method, model.MethodITQ)
+		_, err := Train(t.Context(), modalitiesOf([]int{16}), unlabelled(rows), opt)
+		if !errors.Is(err, model.ErrOption) || !strings.Contains(err.Error(), what) {
+			t.Errorf("%s: %v", what, err)
+		}
+	}
+	_, err := Train(t.Context(), modalitiesOf([]int{16, 16}), unlabelled(rows, rows), Options{Method: model.MethodITQ, Bits: 8})
+	if !errors.Is(err, model.ErrOption) || !strings.Contains(err.Error(), "cca-itq") {
+		t.Errorf("itq of two spaces: %v", err)
+	}
+	_, err = Train(t.Context(), modalitiesOf([]int{16}), unlabelled(nil), Options{})
+	if !errors.Is(err, model.ErrNoLabels) || !strings.Contains(err.Error(), "itq") {
+		t.Errorf("without a method: %v", err)
+	}
+	if _, err := Train(t.Context(), modalitiesOf([]int{1 << 15}), unlabelled([][]float32{make([]float32, 1<<15)}), Options{Method: model.MethodITQ}); !errors.Is(err, model.ErrOption) {
+		t.Errorf("32,768 dimensions: %v", err)
+	}
+	if _, err := Train(t.Context(), modalitiesOf([]int{16}), unlabelled(rows), Options{Method: model.MethodITQ, MemoryBytes: 1}); !errors.As(err, new(*MemoryError)) {
+		t.Errorf("a byte of memory: %v", err)
+	}
+}
+
+// Input from which little or nothing can be learned.
+func TestLabelFreeDegenerate(t *testing.T) {
+	nan, large := float32(math.NaN()), float32(3e38)
+	one := [][]float32{{1, 2, 3}}
+	for name, c := range map[string]struct {
+		rows [][]float32
+		want error
+	}{
+		"one item":              {one, ErrOneVector},
+		"zeros":                 {[][]float32{{0, 0, 0}, {0, 0, 0}}, ErrOneVector},
+		"equal":                 {slices.Repeat(one, 200), ErrOneVector},
+		"equal but for lengths": {[][]float32{{1, 1, 1}, {2, 2, 2}}, ErrOneVector},
+		"nan":                   {[][]float32{{1, 2, 3}, {1, nan, 3}}, model.ErrNotFinite},
+		"two":                   {[][]float32{{1, 2, 3}, {3, 2, 1}}, nil},
+		"a zero":                {[][]float32{{1, 2, 3}, {0, 0, 0}, {1, 0, 0}}, nil},
+		"huge":                  {[][]float32{{large, -large, large}, {-large, large, large}, {large, large, -large}}, nil},
+		"tiny":                  {[][]float32{{1e-45, 0, 0}, {0, 1e-45, 0}, {0, 0, 1e-40}}, nil},
+		"few values":            {append(slices.Repeat(one, 300), []float32{3, 2, 1}), nil},
+	} {
+		for _, kind := range []model.FeatureKind{model.FeaturesL2, model.FeaturesRaw, model.FeaturesZScore} {
+			if kind != model.FeaturesL2 && (name == "equal but for lengths" || name == "tiny") {
+				continue // they differ, or are too small to differ in squares
+			}
+			opt := Options{Method: model.MethodITQ, Features: map[string]model.FeatureKind{"image": kind}}
+			r, err := Train(t.Context(), modalitiesOf([]int{3}), unlabelled(c.rows), opt)
+			if !errors.Is(err, c.want) {
+				t.Errorf("%s, %v: %v", name, kind, err)
+				continue
+			}
+			if err != nil {
+				continue
+			}
+			z := make([]float64, r.Model.Bits())
+			for _, x := range c.rows {
+				if err := r.Model.NewEncoder().Project(z, 0, x); err != nil {
+					t.Fatal(err)
+				}
+				if slices.ContainsFunc(z, func(v float64) bool { return v-v != 0 }) {
+					t.Errorf("%s, %v: the projection of %v holds %v", name, kind, x, z)
+				}
+			}
+		}
+	}
+	if _, err := Train(t.Context(), modalitiesOf([]int{3}), unlabelled([][]float32{nil, nil}), Options{Method: model.MethodITQ}); !errors.Is(err, ErrNoItems) {
+		t.Errorf("items without vectors: %v", err)
+	}
+	if _, err := Train(t.Context(), modalitiesOf([]int{3}), unlabelled([][]float32{}), Options{Method: model.MethodITQ}); !errors.Is(err, ErrNoItems) {
+		t.Errorf("no items: %v", err)
+	}
+	a, b := synth.PairedEmbeddings(0, 300, 12, 8, 1)
+	for i := range a {
+		if i%2 == 0 {
+			a[i] = nil
+		} else {
+			b[i] = nil
+		}
+	}
+	_, err := Train(t.Context(), modalitiesOf([]int{12, 8}), unlabelled(a, b), Options{Method: model.MethodCCAITQ})
+	if !errors.Is(err, ErrUnpaired) || !strings.Contains(err.Error(), `"image" and "text"`) {
+		t.Errorf("items that are not paired: %v", err)
+	}
+	ctx, cancel := context.WithCancel(t.Context())
+	cancel()
+	if _, err := Train(ctx, modalitiesOf([]int{16}), unlabelled(synth.Embeddings(0, 2000, 16, 1)), Options{Method: model.MethodITQ}); !errors.Is(err, context.Canceled) {
+		t.Errorf("a context that has ended: %v", err)
+	}
+}
+
+// Sparse vectors have the codes of the same vectors in a dense modality.
+func TestLabelFreeSparse(t *testing.T) {
+	rng := rand.New(rand.NewPCG(5, 6))
+	rows := make([][]float32, 300)
+	for i := range rows {
+		rows[i] = make([]float32, 60)
+		for range 6 {
+			rows[i][rng.IntN(60)] = float32(rng.ExpFloat64())
+		}
+	}
+	for _, kind := range []model.FeatureKind{model.FeaturesL2, model.FeaturesHellingerL2} {
+		opt := Options{Method: model.MethodITQ, Bits: 32, Features: map[string]model.FeatureKind{"image": kind}}
+		dense := freely(t, opt, rows).Model
+		mods := modalitiesOf([]int{60})
+		mods[0].Sparse = true
+		r, err := Train(t.Context(), mods, unlabelled(rows), opt)
+		if err != nil {
+			t.Fatal(err)
+		}
+		off := 0
+		for _, x := range rows {
+			var sparse model.Vector
+			sparse.Set(model.Modality{Sparse: true}, model.Dense(x))
+			z := make([]float64, 32)
+			if err := r.Model.NewEncoder().ProjectVectors(z, 0, []model.Vector{sparse}); err != nil {
+				t.Fatal(err)
+			}
+			off += codec.Distance(codec.PackSigns(codec.NewCode(32), z), signCode(t, dense, 0, x))
+		}
+		if off > 5 {
+			t.Errorf("%v: %d bits of 9,600 differ", kind, off)
+		}
+	}
+}
+
+// A vector has the same projection alone and among others.
+func TestLabelFreeProjectVectorsIsProject(t *testing.T) {
+	a, b := synth.PairedEmbeddings(0, 300, 30, 20, 1)
+	for _, m := range []*model.Model{freely(t, Options{Bits: 72}, a).Model, freely(t, Options{Bits: 16}, a, b).Model} {
+		q := m.Bits()
+		all := make([]float64, 100*q)
+		if err := m.NewEncoder().ProjectVectors(all, 0, denseAll(a[:100])); err != nil {
+			t.Fatal(err)
+		}
+		z := make([]float64, q)
+		for i, x := range a[:100] {
+			if err := m.NewEncoder().Project(z, 0, x); err != nil {
+				t.Fatal(err)
+			}
+			if !slices.Equal(z, all[i*q:(i+1)*q]) {
+				t.Fatalf("%v: vector %d has two projections", m.Method(), i)
+			}
+		}
+	}
+}
+
+// labelFreeModels are models of all methods without labels, in a few KiB.
+func labelFreeModels(t testing.TB) (list []*model.Model) {
+	a, b := synth.PairedEmbeddings(0, 80, 12, 5, 1)
+	return append(list,
+		freely(t, Options{Method: model.MethodITQ, Bits: 8, Features: map[string]model.FeatureKind{"image": model.FeaturesZScore}}, a).Model,
+		freely(t, Options{Bits: 8, Features: map[string]model.FeatureKind{"text": model.FeaturesRaw}}, a, b).Model)
+}
+
+func TestLabelFreeMarshal(t *testing.T) {
+	a, b := synth.PairedEmbeddings(0, 80, 12, 5, 1)
+	for _, m := range labelFreeModels(t) {
+		stored, err := m.MarshalBinary()
+		if err != nil {
+			t.Fatal(err)
+		}
+		back, err := model.Unmarshal(stored)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if back.Fingerprint() != m.Fingerprint() || back.Method() != m.Method() || back.Seed() != m.Seed() || !slices.Equal(back.Modalities(), m.Modalities()) || back.Map(0) != model.MapLinear {
+			t.Errorf("%v: another model comes back", m.Method())
+		}
+		for mod, rows := range [][][]float32{a, b}[:len(m.Modalities())] {
+			for _, x := range rows {
+				if codec.Distance(signCode(t, m, mod, x), signCode(t, back, mod, x)) != 0 {
+					t.Fatalf("%v: another code comes back", m.Method())
+				}
+			}
+		}
+		if again, _ := back.MarshalBinary(); !bytes.Equal(again, stored) {
+			t.Errorf("%v: it is not stored the same again", m.Method())
+		}
+		for _, cut := range []int{1, 9, len(stored) / 2, len(stored) - 1} {
+			if _, err := model.Unmarshal(stored[:cut]); !errors.Is(err, codec.ErrCorrupt) {
+				t.Errorf("%v: %d bytes of it: %v", m.Method(), cut, err)
+			}
+		}
+	}
+}
+
+func BenchmarkLabelFreeProject(b *testing.B) {
+	rows := synth.Embeddings(0, 600, 1024, 1)
+	m := freely(b, Options{}, rows).Model
+	e, z := m.NewEncoder(), make([]float64, m.Bits())
+	for b.Loop() {
+		if err := e.Project(z, 0, rows[0]); err != nil {
+			b.Fatal(err)
+		}
+	}
+}

@@ -1,0 +1,336 @@
+package fit
+
+import (
+	"fmt"
+	"maps"
+	"math"
+	"slices"
+	"time"
+
+	"github.com/fddhdb/fddhdb/codec"
+	"github.com/fddhdb/fddhdb/model"
+	"github.com/fddhdb/fddhdb/model/internal/aims"
+)
+
+// A Report tells what a training did; `fddhdb train --json` prints it.
+type Report struct {
+	TrainItems int          `json:"train_items"`
+	Labels     int          `json:"labels"`
+	LabelSets  int          `json:"label_sets"` // distinct sets of labels
+	Bits       int          `json:"bits"`
+	Method     model.Method `json:"method"`
+	Seed       uint64       `json:"seed"`
+	// Aim is what projections learn of labelled items, with Prior and Centre; see AimLabels.
+	// Methods without labels have none.
+	Aim    model.Aim         `json:"aim,omitempty"`
+	Prior  float64           `json:"prior"`
+	Centre float64           `json:"centre"`
+	Chosen map[string]Chosen `json:"chosen"` // by modality
+	// Choices says how features, map and gamma were chosen, by modality. A modality for
+	// which the options give all of them has no entry.
+	Choices map[string]*Choice `json:"choices,omitempty"`
+	// CentreChoice and PriorChoice say how centre and prior were chosen; nil if there was
+	// no choice.
+	CentreChoice *CentreChoice `json:"centre_choice,omitempty"`
+	PriorChoice  *PriorChoice  `json:"prior_choice,omitempty"`
+	// MemoryBytes is an estimate of what the training needed at its peak; see MemoryError.
+	MemoryBytes int64 `json:"memory_bytes,omitempty"`
+	// Start says which random start of C was taken. It is nil in old reports alone.
+	Start *StartChoice `json:"start,omitempty"`
+	// Fusion says how the codes of unlabelled items are made, and how that was chosen.
+	Fusion *FusionChoice `json:"fusion,omitempty"`
+	Sweeps int           `json:"sweeps"`
+	// Objective is F after each sweep. For MethodLabels it is |H - C Y|^2, as the rest
+	// of F is constant there. With an infinite Delta it is F without the term of Delta.
+	Objective []float64 `json:"objective"`
+	// SweepMAP is the mean average precision, expected over ties, of held-out items
+	// under the codes after each sweep, with the chosen settings: the mean over the
+	// modalities, as in StartChoice. It is measured with MethodLabels if a setting of a
+	// modality is chosen and labels are not embedded; but not with more than 48 sweeps,
+	// nor with AimCodes and more than 512 label sets.
+	SweepMAP []float64 `json:"map_tie_sweep,omitempty"`
+	// BitBalance is the mean over the bits of |mean of the bit as +-1 over the items|:
+	// 0 if every bit splits the items in halves, 1 if all bits are constant. It and the next two
+	// are of a sample of the items for methods without labels.
+	BitBalance    float64 `json:"bit_balance"`
+	ConstantBits  int     `json:"constant_bits"`  // bits that are the same in all training items
+	DistinctCodes int     `json:"distinct_codes"` // codes of the training items
+	// SharedLabels counts the labels whose code, as that of the label alone, is also
+	// the code of another label: codes do not tell such labels apart.
+	SharedLabels int `json:"shared_labels"`
+	// Everywhere counts the labels that all training items have.
+	Everywhere int `json:"labels_everywhere,omitempty"`
+	// Embedding is nil unless there were more labels than bits.
+	Embedding *Embedding `json:"embedding,omitempty"`
+	// Seconds by phase: scan, choose, maps, embedding (if there is one), sweeps,
+	// statistics, solve; and total.
+	Seconds map[string]float64 `json:"seconds"`
+}
+
+// Chosen is the map of one modality, as trained.
+type Chosen struct {
+	Map        model.MapKind     `json:"map"`
+	FeatureMap model.FeatureKind `json:"feature_map"`
+	Items      int               `json:"items"`    // training items that have the modality
+	Features   int               `json:"features"` // k
+	Anchors    int               `json:"anchors"`  // 0 for linear
+	Width      float64           `json:"width"`    // 0 for linear
+	Sigma      float64           `json:"sigma"`    // of the map, with the width; 0 for linear
+	Gamma      float64           `json:"gamma"`
+	Mu         float64           `json:"mu"` // not used by MethodLabels
+	// Condition is an estimate from below of the condition number of A + gamma I in the
+	// 1-norm, from its Cholesky factor. See ConditionLimit.
+	Condition float64 `json:"condition"`
+	// Constant says that all training vectors are equal, so the modality teaches
+	// nothing.
+	Constant bool `json:"constant,omitempty"`
+}
+
+// A Choice reports how features, map, width and gamma of a modality were chosen: by
+// leaving one item out at a time, of a sample of its training items. The item is a query,
+// and its code comes from projections that the others have taught. The others are the
+// database, with the codes of their labels. The criterion is the mean average precision,
+// expected over ties, in the mean over up to six random starts of these codes.
+type Choice struct {
+	// Unfit is not empty if nothing could be compared, and gives the reason. Then open
+	// settings have their defaults.
+	Unfit   string `json:"unfit,omitempty"`
+	Items   int    `json:"items"`   // number of sampled items
+	Queries int    `json:"queries"` // items of the sample that are queries
+
+	FeatureMap model.FeatureKind `json:"feature_map"`
+	Map        model.MapKind     `json:"map"`
+	Width      float64           `json:"width"` // like gamma chosen with more anchors than the comparison used
+	Gamma      float64           `json:"gamma"`
+	MAP        float64           `json:"map_tie"`
+	StdErr     float64           `json:"stderr"` // of MAP
+
+	// The margins of the choice over the best other pair of features and map, and over
+	// the defaults: FeaturesRaw, MapRBF and DefaultGamma or a given gamma. A margin is
+	// negative if the choice is the simpler of two about as good ones. It is nil if the
+	// options rule the other setting out.
+	OverRunnerUp *Margin `json:"over_runner_up,omitempty"`
+	OverDefault  *Margin `json:"over_default,omitempty"`
+
+	Tried []Tried `json:"tried"` // in order of trial
+}
+
+// A StartChoice says from which random start the codes were learned: of all starts that
+// were tried, the one under whose codes the held-out items of the [Choice] retrieve
+// best, with the chosen settings of each modality. Where no start was tried it is the
+// given one, or the first.
+type StartChoice struct {
+	Chosen int       `json:"chosen"`            // from 1; see Options.Start
+	MAP    []float64 `json:"map_tie,omitempty"` // by start: mean over the modalities with something to choose; nil: none was tried
+}
+
+// A CentreChoice says by which measurements the centre was chosen: as for a [Choice], in the
+// mean over the modalities with something to choose. The settings are those that are best
+// with the first centre of Tried, the default.
+type CentreChoice struct {
+	Chosen float64     `json:"chosen"`
+	Tried  []CentreMAP `json:"tried"`
+}
+
+// CentreMAP is a centre that was measured.
+type CentreMAP struct {
+	Centre     float64 `json:"centre"`
+	MAP        float64 `json:"map_tie"`
+	Unlabelled float64 `json:"map_tie_unlabelled"` // among items under the codes of their own projections
+}
+
+// A PriorChoice says by which measurements the prior was chosen: as for a [Choice], with
+// the chosen settings, in the mean over the modalities with something to choose.
+type PriorChoice struct {
+	Chosen float64    `json:"chosen"`
+	Tried  []PriorMAP `json:"tried"`
+}
+
+// PriorMAP is a prior that was measured.
+type PriorMAP struct {
+	Prior float64 `json:"prior"`
+	MAP   float64 `json:"map_tie"`
+}
+
+// Settings returns, for each pair of features and map that was compared, the trial with
+// the gamma that was taken for it, in order of trial.
+func (c *Choice) Settings() []Tried {
+	return slices.DeleteFunc(slices.Clone(c.Tried), func(t Tried) bool { return !t.Best || t.Refined })
+}
+
+// Refinements returns, for each width that was compared with more anchors, the last trial
+// with the gamma that was taken for it. They are measured alike, so the one that was chosen
+// can be compared with the others; it need not be comparable with Settings.
+func (c *Choice) Refinements() (list []Tried) {
+	for _, t := range c.Tried {
+		if !t.Best || !t.Refined {
+			continue
+		}
+		if n := len(list); n > 0 && list[n-1].Width == t.Width {
+			list[n-1] = t
+		} else {
+			list = append(list, t)
+		}
+	}
+	return list
+}
+
+// Tried is a setting that was measured.
+type Tried struct {
+	FeatureMap model.FeatureKind `json:"feature_map"`
+	Map        model.MapKind     `json:"map"`
+	Width      float64           `json:"width"`
+	Anchors    int               `json:"anchors"` // one less for an item that is an anchor
+	Gamma      float64           `json:"gamma"`
+	Queries    int               `json:"queries"`
+	MAP        float64           `json:"map_tie"`
+	StdErr     float64           `json:"stderr"` // of MAP, as a mean over queries
+	// Best marks the gamma that was taken, of those tried with this pair of features
+	// and map and as many anchors.
+	Best bool `json:"best,omitempty"`
+	// Refined says that it was measured for width and gamma, after features and map were
+	// settled.
+	Refined bool `json:"refined,omitempty"`
+}
+
+// A Margin is the difference to another setting, query by query.
+type Margin struct {
+	FeatureMap model.FeatureKind `json:"feature_map"`
+	Map        model.MapKind     `json:"map"`
+	Width      float64           `json:"width"`
+	Gamma      float64           `json:"gamma"`
+	MAP        float64           `json:"map_tie"` // the difference
+	StdErr     float64           `json:"stderr"`  // of the difference
+}
+
+// Settle returns opt with what the training has settled: the aim, the prior and the start,
+// the centre if it was chosen, and features, map, width and gamma of each modality. If all
+// else in opt is as it was, a training of the same items with the result makes the same
+// model, and chooses no more than the fusion.
+func (r *Report) Settle(opt Options) Options {
+	if r.Method.LabelFree() {
+		opt.Method, opt.Bits, opt.Features = r.Method, r.Bits, map[string]model.FeatureKind{}
+		for name, c := range r.Chosen {
+			opt.Features[name] = c.FeatureMap
+		}
+		return opt
+	}
+	opt.Features, opt.Map = map[string]model.FeatureKind{}, map[string]model.MapKind{}
+	opt.Width, opt.Gamma = map[string]float64{}, map[string]float64{}
+	for name, c := range r.Chosen {
+		opt.Features[name], opt.Map[name], opt.Gamma[name] = c.FeatureMap, c.Map, c.Gamma
+		if c.Map != model.MapLinear {
+			opt.Width[name] = c.Width
+		}
+	}
+	opt.Aim, opt.Prior = model.AimCodes, nil // also of reports from before there were others
+	if r.Aim == model.AimLabels || r.Aim == model.AimWeighted {
+		prior := r.Prior
+		opt.Aim, opt.Prior = model.AimLabels, &prior // which becomes AimWeighted where labels are embedded
+	}
+	if c := r.CentreChoice; c != nil { // otherwise it is given, or follows from the labels
+		centre := c.Chosen
+		opt.Centre = &centre
+	}
+	if r.Start != nil {
+		opt.Start = r.Start.Chosen
+	}
+	return opt
+}
+
+// judgeCodes fills in the fields of the report about codes of items: of so many bits and one after the other, each of
+// as many items as count says; nil: of one.
+func (r *Report) judgeCodes(codes []uint64, bits int, count []int) {
+	sums, distinct, items := make([]float64, bits), make(map[string]struct{}), 0
+	var key []byte
+	for i, code := range slices.Collect(slices.Chunk(codes, codec.Words(bits))) {
+		n := 1
+		if count != nil {
+			n = count[i]
+		}
+		items += n
+		aims.AddSigns(sums, code, float64(n))
+		key = codec.Code(code).AppendBytes(key[:0], bits)
+		distinct[string(key)] = struct{}{}
+	}
+	for _, sum := range sums {
+		mean := math.Abs(sum) / float64(items)
+		r.BitBalance += mean / float64(bits)
+		if mean == 1 {
+			r.ConstantBits++
+		}
+	}
+	r.DistinctCodes = len(distinct)
+}
+
+// stopwatch adds the time since its last call to a phase.
+type stopwatch struct {
+	start, last time.Time
+	seconds     map[string]float64
+}
+
+func newStopwatch() *stopwatch {
+	now := time.Now()
+	return &stopwatch{start: now, last: now, seconds: map[string]float64{}}
+}
+
+// phase ends a phase: it notes its seconds, and those of all phases.
+func (w *stopwatch) phase(name string) {
+	now := time.Now()
+	w.seconds[name] = now.Sub(w.last).Seconds()
+	w.seconds["total"] = now.Sub(w.start).Seconds()
+	w.last = now
+}
+
+// Warnings returns what to mend before relying on the model, and how, a sentence each;
+// nil if there is nothing. Statistics that call for no action are only in the report.
+func (r *Report) Warnings() (warnings []string) {
+	warn := func(format string, args ...any) { warnings = append(warnings, fmt.Sprintf(format, args...)) }
+	if r.Everywhere > 0 {
+		warn("%s on every training item, so that by labels everything is relevant to everything: leave such labels out",
+			count(r.Everywhere, "label is", "labels are"))
+	}
+	// A few constant bits cost nothing but their place: retrieval is the same without
+	// them.
+	if n := r.ConstantBits; r.Method.LabelFree() {
+		if n > r.Bits/2 {
+			warn("%d of %d bits are the same in all sampled items, so that only %d tell items apart: use fewer bits", n, r.Bits, r.Bits-n)
+		}
+	} else if n > max(r.Bits/2, r.LikelyConstantBits()) {
+		warn("%d of %d bits are the same in all training items, so that only %d tell items apart: use fewer sweeps, another seed, or fewer bits", n, r.Bits, r.Bits-n)
+	}
+	if n := r.SharedLabels; n > 0 {
+		warn("%d of %d labels have the code of another label too, so that searches do not tell them apart: use more bits, or another seed", n, r.Labels)
+	}
+	for _, name := range slices.Sorted(maps.Keys(r.Chosen)) {
+		ch := r.Chosen[name]
+		if ch.Constant {
+			warn("all vectors of modality %q are equal, so it teaches nothing: import the right ones and train again, or do without it", name)
+		}
+		if ch.Condition > ConditionLimit {
+			remedy := "a larger gamma"
+			if ch.FeatureMap == model.FeaturesRaw || ch.FeatureMap == model.FeaturesHellinger {
+				remedy += ", or the features zscore,"
+			}
+			warn("the projection of modality %q is solved from an ill-conditioned matrix (%.1g, gamma %.3g), and rounding shows in it: %s would help", name, ch.Condition, ch.Gamma, remedy)
+		}
+	}
+	return warnings
+}
+
+// LikelyConstantBits returns the number of constant bits that is no surprise. With S
+// label sets a random bit is the same in all of them with probability 2^(1-S); the
+// codes of two classes agree in half of their bits, as C'C = I makes them. The number
+// is three standard deviations above the expectation.
+func (r *Report) LikelyConstantBits() int {
+	p := math.Ldexp(1, 1-min(r.LabelSets, 64))
+	q := float64(r.Bits)
+	return int(q*p + 3*math.Sqrt(q*p*(1-p)))
+}
+
+func count(n int, one, many string) string {
+	if n == 1 {
+		return "1 " + one
+	}
+	return fmt.Sprintf("%d %s", n, many)
+}

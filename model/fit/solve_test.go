@@ -1,0 +1,328 @@
+package fit
+
+import (
+	"encoding/binary"
+	"fmt"
+	"math"
+	"math/rand/v2"
+	"testing"
+
+	"github.com/fddhdb/fddhdb/codec"
+	"github.com/fddhdb/fddhdb/internal/effort"
+	"github.com/fddhdb/fddhdb/internal/synth"
+	"github.com/fddhdb/fddhdb/model"
+	"github.com/fddhdb/fddhdb/model/sum"
+	"gonum.org/v1/gonum/mat"
+)
+
+// problems are the shapes of every solver test.
+var problems = []struct {
+	name string
+	cfg  synth.Config
+}{
+	{"two modalities", synth.Config{Items: 150, Classes: 4, Dims: []int{8, 5}}},
+	{"one modality", synth.Config{Items: 90, Classes: 3, Dims: []int{6}}},
+	{"three, several labels", synth.Config{Items: 130, Classes: 6, Dims: []int{7, 4, 9}, LabelsPerItem: 3}},
+	{"missing", synth.Config{Items: 200, Classes: 5, Dims: []int{8, 5, 3}, LabelsPerItem: 2, Missing: .5}},
+	{"several blocks", synth.Config{Items: sum.BlockItems + 40, Classes: 4, Dims: []int{5, 4}, Missing: .2}},
+}
+
+func heavyMu(dims []int) map[string]float64 { // makes features matter
+	mu := map[string]float64{}
+	for i, m := range modalitiesOf(dims) {
+		mu[m.Name] = .3 + .4*float64(i)
+	}
+	return mu
+}
+
+// TestSolverAgainstLiteral: the streamed solver equals the literal one, to rounding, in
+// every variable of every sweep, and in A, B and P.
+func TestSolverAgainstLiteral(t *testing.T) {
+	effort.LongWithRace(t)
+	for _, problem := range problems {
+		for _, method := range []model.Method{model.MethodJoint, model.MethodPaper} {
+			for _, delta := range []float64{.5, 1e4, math.Inf(1)} {
+				t.Run(fmt.Sprintf("%s/%v/%g", problem.name, method, delta), func(t *testing.T) {
+					s := solveBoth(t, problem.cfg, Options{
+						Bits: 16, Anchors: 25, Sweeps: 4, Method: method, Delta: delta, Seed: 5,
+						Mu: heavyMu(problem.cfg.Dims),
+					})
+					for i := range s.c {
+						s.literal.sweep(method)
+						if e := relative(s.c[i], s.literal.cm); e > 1e-9 {
+							t.Fatalf("sweep %d: C is off by %g", i+1, e)
+						}
+						if e := relative(s.y[i+1], s.literal.y); e > 1e-9 {
+							t.Fatalf("sweep %d: Y is off by %g", i+1, e)
+						}
+						if !mat.Equal(s.h[i+1], s.literal.h) {
+							t.Fatalf("sweep %d: another H", i+1)
+						}
+						if f := s.result.Report.Objective[i]; !approx(f/s.literal.objective[i], 1, 1e-9) {
+							t.Fatalf("sweep %d: objective %.12g, want %.12g", i+1, f, s.literal.objective[i])
+						}
+					}
+					s.checkRidge(t)
+				})
+			}
+		}
+	}
+}
+
+// checkRidge compares A, B and P with their definitions.
+func (s *solved) checkRidge(t *testing.T) {
+	stats, m := s.result.Statistics, s.result.Model
+	for i, phi := range s.literal.phi {
+		k := m.Features(i)
+		a := mat.NewDense(k, k, nil)
+		sumsA, sumsB := sumsOf(t, stats, i)
+		for row := range k {
+			for col := range row + 1 {
+				v := sumsA[row*(row+1)/2+col]
+				a.Set(row, col, v)
+				a.Set(col, row, v)
+			}
+		}
+		if e := relative(a, product(phi, phi.T())); e > 1e-12 {
+			t.Errorf("A of modality %d is off by %g", i, e)
+		}
+		want := product(s.h[len(s.h)-1], phi.T())
+		if e := relative(mat.NewDense(m.Bits(), k, sumsB), want); e > 1e-12 {
+			t.Errorf("B of modality %d is off by %g", i, e)
+		}
+		for j := range k {
+			a.Set(j, j, a.At(j, j)+m.Gamma(i))
+		}
+		var p mat.Dense
+		if err := p.Solve(a, want.T()); err != nil {
+			t.Fatal(err)
+		}
+		if e := relative(mat.NewDense(m.Bits(), k, m.Parts().Projections[i]), p.T()); e > 1e-6 {
+			t.Errorf("P of modality %d is off by %g", i, e)
+		}
+		n := 0
+		for _, has := range s.literal.has[i] {
+			if has {
+				n++
+			}
+		}
+		if stats.Items(i) != n {
+			t.Errorf("%d items with modality %d, want %d", stats.Items(i), i, n)
+		}
+	}
+}
+
+func TestObjectiveFallsAndBasesAreOrthonormal(t *testing.T) {
+	effort.LongWithRace(t)
+	for _, problem := range problems {
+		for _, method := range []model.Method{model.MethodLabels, model.MethodJoint, model.MethodPaper} {
+			for _, delta := range []float64{.2, 10, math.Inf(1)} {
+				s := solveBoth(t, problem.cfg, Options{
+					Bits: 16, Anchors: 25, Sweeps: 8, Method: method, Delta: delta, Seed: 1,
+					Mu: heavyMu(problem.cfg.Dims),
+				})
+				f := s.result.Report.Objective
+				for i := 1; i < len(f); i++ {
+					if f[i] > f[i-1]*(1+1e-12) {
+						t.Errorf("%s, %v, delta %g: the objective rises: %v", problem.name, method, delta, f)
+					}
+				}
+				for i, c := range s.c {
+					if !isIdentity(product(c.T(), c)) {
+						t.Errorf("%s, %v, sweep %d: C'C is not I", problem.name, method, i+1)
+					}
+					for m, g := range s.g[i] {
+						// R = G C' is an isometry on the range of C.
+						if !isIdentity(product(g.T(), g)) {
+							t.Errorf("%s, %v, sweep %d: G'G of modality %d is not I", problem.name, method, i+1, m)
+						}
+					}
+				}
+			}
+		}
+	}
+}
+
+// TestStepsAreOptimal: at each step, no feasible change of the variables that the step
+// chose lowers the objective while the others stay.
+func TestStepsAreOptimal(t *testing.T) {
+	rng := rand.New(rand.NewPCG(8, 8))
+	noise := func(m *mat.Dense, size float64) *mat.Dense {
+		x := mat.DenseCopyOf(m)
+		x.Apply(func(_, _ int, v float64) float64 { return v + size*rng.NormFloat64() }, x)
+		return x
+	}
+	for _, problem := range problems[:4] {
+		s := solveBoth(t, problem.cfg, Options{
+			Bits: 16, Anchors: 25, Sweeps: 3, Method: model.MethodJoint, Delta: .5, Mu: heavyMu(problem.cfg.Dims),
+		})
+		d := s.literal
+		for i, c := range s.c {
+			rotations := func(c *mat.Dense, gs []*mat.Dense) (r []*mat.Dense) {
+				for _, g := range gs {
+					r = append(r, product(g, c.T()))
+				}
+				return r
+			}
+			h0, y0, h1, y1 := s.h[i], s.y[i], s.h[i+1], s.y[i+1]
+			r := rotations(c, s.g[i])
+			atC, atH, atY := d.value(c, r, h0, y0), d.value(c, r, h1, y0), d.value(c, r, h1, y1)
+			if atH > atC || atY > atH {
+				t.Errorf("%s, sweep %d: steps raise the objective: %g, %g, %g", problem.name, i+1, atC, atH, atY)
+			}
+			for range 20 {
+				size := []float64{1e-3, .03, 1}[rng.IntN(3)]
+				c2 := isometry(noise(c, size))
+				var g2 []*mat.Dense
+				for _, g := range s.g[i] {
+					g2 = append(g2, isometry(noise(g, size)))
+				}
+				if f := d.value(c2, rotations(c2, g2), h0, y0); f < atC*(1-1e-12) {
+					t.Fatalf("%s, sweep %d: another C and R give %g < %g", problem.name, i+1, f, atC)
+				}
+				h2 := mat.DenseCopyOf(h1)
+				for range 5 {
+					row, col := rng.IntN(d.q), rng.IntN(d.n)
+					h2.Set(row, col, -h2.At(row, col))
+				}
+				if f := d.value(c, r, h2, y0); f < atH*(1-1e-12) {
+					t.Fatalf("%s, sweep %d: another H gives %g < %g", problem.name, i+1, f, atH)
+				}
+				y2 := noise(y1, size)
+				y2.Apply(func(l, i int, v float64) float64 {
+					if d.label.At(l, i) == 1 {
+						return max(v, 1)
+					}
+					return min(v, 0)
+				}, y2)
+				if f := d.value(c, r, h1, y2); f < atY*(1-1e-12) {
+					t.Fatalf("%s, sweep %d: another Y gives %g < %g", problem.name, i+1, f, atY)
+				}
+			}
+		}
+	}
+}
+
+// TestMethodsAgreeAtLargeDelta: with one label an item, Y at the labels and features of
+// little weight, the three solvers agree.
+func TestMethodsAgreeAtLargeDelta(t *testing.T) {
+	cfg := synth.Config{Items: 300, Classes: 5, Dims: []int{8, 5}, Seed: 3}
+	var codes []codec.Codes
+	for _, method := range []model.Method{model.MethodLabels, model.MethodJoint, model.MethodPaper} {
+		s := solveBoth(t, cfg, Options{
+			Bits: 32, Anchors: 40, Method: method, Delta: 1e8, Seed: 9,
+			Mu: map[string]float64{"image": 1e-7, "text": 1e-7},
+		})
+		list := codec.NewCodes(32, 0)
+		for i, labels := range s.data.Labels {
+			code := codec.NewCode(32)
+			s.result.Model.LabelCode(code, labels)
+			list.Append(code)
+			for j := range 32 {
+				if code.Bit(j) != (s.h[len(s.h)-1].At(j, i) > 0) {
+					t.Fatalf("%v: the label code of item %d is not its code in training", method, i)
+				}
+			}
+		}
+		codes = append(codes, list)
+	}
+	for i := range codes[0].Len() {
+		for m := 1; m < 3; m++ {
+			if codec.Distance(codes[0].At(i), codes[m].At(i)) != 0 {
+				t.Fatalf("item %d: labels %x, joint %x, paper %x", i, codes[0].At(i), codes[1].At(i), codes[2].At(i))
+			}
+		}
+	}
+}
+
+// TestInfiniteDelta: without relaxation Y is the labels. joint then has the codes of
+// labels, whatever the features are, and an objective that differs by the part of the
+// features.
+func TestInfiniteDelta(t *testing.T) {
+	for _, problem := range problems {
+		solve := func(method model.Method) *solved {
+			return solveBoth(t, problem.cfg, Options{
+				Bits: 16, Anchors: 25, Sweeps: 5, Method: method, Delta: math.Inf(1), Seed: 2, Mu: heavyMu(problem.cfg.Dims),
+			})
+		}
+		labels, joint, paper := solve(model.MethodLabels), solve(model.MethodJoint), solve(model.MethodPaper)
+		for sweep := range joint.c {
+			if !mat.Equal(labels.h[sweep+1], joint.h[sweep+1]) {
+				t.Errorf("%s: other codes after sweep %d", problem.name, sweep+1)
+			}
+			for _, s := range []*solved{joint, paper} {
+				if !mat.Equal(s.y[sweep+1], s.y[0]) {
+					t.Errorf("%s, %v: Y has left the labels in sweep %d", problem.name, s.opt.Method, sweep+1)
+				}
+			}
+			// G_t follows from the labels, so its part is the same in every sweep.
+			features := joint.result.Report.Objective[sweep] - labels.result.Report.Objective[sweep]
+			if first := joint.result.Report.Objective[0] - labels.result.Report.Objective[0]; !approx(features, first, 1e-7*first) {
+				t.Errorf("%s: features add %g to the objective of sweep %d, %g to the first", problem.name, features, sweep+1, first)
+			}
+		}
+	}
+}
+
+// TestDependentLabels: labels that only occur together, or a modality that tells
+// nothing, lower the rank of the matrices whose polar factors are taken. C stays
+// orthonormal, and the objective of joint still falls.
+func TestDependentLabels(t *testing.T) {
+	data := synth.Pairs(synth.Config{Items: 120, Classes: 3, Dims: []int{6, 4}})
+	for i, labels := range data.Labels {
+		if labels[0] == 0 {
+			data.Labels[i] = []uint32{0, 10, 20}
+		}
+		data.Vectors[1][i] = []float32{1, 2, 3, 4}
+	}
+	for _, method := range []model.Method{model.MethodLabels, model.MethodJoint, model.MethodPaper} {
+		opt, err := Options{Bits: 16, Anchors: 30, Sweeps: 6, Method: method, Delta: 1, Aim: model.AimCodes}.withDefaults(modalitiesOf([]int{6, 4}))
+		if err != nil {
+			t.Fatal(err)
+		}
+		from := seeded(1, 16)
+		from.seen = func(s *solver) {
+			c := mat.NewDense(5, 16, s.cm)
+			if !isIdentity(product(c, c.T())) {
+				t.Errorf("%v: C'C is not I", method)
+			}
+		}
+		r, err := train(t.Context(), modalitiesOf([]int{6, 4}), synthetic(data), nil, opt, from)
+		if err != nil {
+			t.Fatal(err)
+		}
+		f := r.Report.Objective
+		for i := 1; i < len(f); i++ {
+			if method != model.MethodPaper && f[i] > f[i-1]*(1+1e-12) || f[i] != f[i] {
+				t.Errorf("%v: the objective rises: %v", method, f)
+			}
+		}
+		if r.Report.DistinctCodes < 2 {
+			t.Errorf("%v: %d distinct codes", method, r.Report.DistinctCodes)
+		}
+	}
+}
+
+// sumsOf reads A, by rows of its lower triangle, and B of a modality from the stored form of statistics of codes.
+func sumsOf(t *testing.T, s *model.Statistics, modality int) (a, b []float64) {
+	t.Helper()
+	stored, err := s.MarshalBinary()
+	if err != nil {
+		t.Fatal(err)
+	}
+	q := int(binary.LittleEndian.Uint32(stored[16:]))
+	r := stored[29:]
+	numbers := func(n int) (x []float64) {
+		for range n {
+			x, r = append(x, math.Float64frombits(binary.LittleEndian.Uint64(r))), r[8:]
+		}
+		return x
+	}
+	for range modality + 1 {
+		r = r[2+binary.LittleEndian.Uint16(r):]
+		k := int(binary.LittleEndian.Uint32(r))
+		r = r[12:]
+		a, b = numbers(k*(k+1)/2), numbers(q*k)
+	}
+	return a, b
+}

@@ -1,0 +1,170 @@
+package fit
+
+import (
+	"errors"
+	"math"
+	"math/rand/v2"
+	"slices"
+	"testing"
+
+	"github.com/fddhdb/fddhdb/codec"
+	"github.com/fddhdb/fddhdb/internal/effort"
+	"github.com/fddhdb/fddhdb/internal/synth"
+	"github.com/fddhdb/fddhdb/model"
+	"github.com/fddhdb/fddhdb/model/internal/aims"
+	"github.com/fddhdb/fddhdb/model/internal/dense"
+	"github.com/fddhdb/fddhdb/model/sum"
+)
+
+// TestStartsAreJudgedByTheirCodes: the projections solved for a basis measure the same
+// as projections solved for what items teach under each start.
+func TestStartsAreJudgedByTheirCodes(t *testing.T) {
+	for _, aim := range []model.Aim{model.AimLabels, model.AimCodes} {
+		t.Run(aim.String(), func(t *testing.T) {
+			data := synth.Pairs(synth.Config{Items: 400, Classes: 5, Dims: []int{7}, LabelsPerItem: 2, Noise: 1.5})
+			c := chooserOf(t, modalitiesOf([]int{7}), synthetic(data), Options{Bits: 24, Aim: aim})
+			if len(c.starts) != MostStarts {
+				t.Fatalf("%d starts", len(c.starts))
+			}
+			const gamma, prior = .01, .25
+			tt := c.newTrial(setting{model.FeaturesRaw, model.MapRBF, 1}, 60)
+			if !c.hold(tt, gamma) {
+				t.Fatal("no solution")
+			}
+			got := c.merits(c.starts, prior)
+			searched := 0.0
+			different := false
+			for start, s := range c.starts {
+				var weights []float64
+				if aim == model.AimLabels {
+					weights = c.basis.sets.weights(aim, prior)
+				}
+				taught := dense.Of(len(c.judge.set), c.q, make([]float32, len(c.judge.set)*c.q))
+				g := make([]float64, c.q)
+				for row, set := range c.judge.set {
+					clear(g)
+					if aim == model.AimLabels {
+						aims.AddDirections(g, s.c, c.basis.sets.sets[c.judge.of[set]], weights)
+					} else {
+						aims.AddSigns(g, s.codes[int(set)*s.words:][:s.words], 1)
+					}
+					for j, v := range g {
+						taught.Data[row*c.q+j] = float32(v)
+					}
+				}
+				z, ok := tt.hold(taught, gamma, len(c.xs))
+				if !ok {
+					t.Fatal("no solution")
+				}
+				code, sum := codec.NewCode(c.q), 0.0
+				for _, row := range c.judge.queries {
+					codec.PackSigns(code, z.Data[int(row)*c.q:(int(row)+1)*c.q])
+					sum += c.judge.precision(0, row, code, s.codes)
+				}
+				// A projection near zero may get another sign.
+				if want := sum / float64(len(c.judge.queries)); !approx(got[start], want, 1e-3) {
+					t.Errorf("start %d: %g, want %g", start, got[start], want)
+				}
+				different = different || got[start] != got[0]
+				if start < searchStarts {
+					searched += got[start] / searchStarts
+				}
+			}
+			if !different {
+				t.Error("all starts are as good")
+			}
+			// Settings are compared by the mean of the first starts.
+			if o := c.evaluate(tt, gamma); !approx(o.MAP, searched, 1e-12) || o.StdErr <= 0 {
+				t.Errorf("the setting is judged by %g, the mean of the starts is %g", o.MAP, searched)
+			}
+		})
+	}
+}
+
+// TestBestStartIsTaken: training goes on from the start with the largest merit, and
+// reports it.
+func TestBestStartIsTaken(t *testing.T) {
+	effort.Slow(t)
+	effort.WithoutRace(t)
+	dims := []int{7, 4}
+	data := synthetic(synth.Pairs(synth.Config{Items: 500, Classes: 6, Dims: dims, Noise: 1.5}))
+	r, err := Train(t.Context(), modalitiesOf(dims), data, Options{Bits: 16, Seed: 3})
+	if err != nil {
+		t.Fatal(err)
+	}
+	s := r.Report.Start
+	if s == nil || len(s.MAP) != MostStarts || s.MAP[s.Chosen-1] != slices.Max(s.MAP) {
+		t.Fatalf("%+v", s)
+	}
+	// The codes are those of a solver that begins at this start.
+	tr := &trainer{opt: settled(modalitiesOf(dims), Options{Bits: 16, Seed: 3}), from: seeded(3, 16), reader: &sum.Reader{Modalities: modalitiesOf(dims), Source: data, Items: -1}}
+	seen, err := tr.scan(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	tr.from.open = make([]open, len(dims))
+	tr.from.open[0].gamma = true
+	solvers, err := tr.solveStarts(t.Context(), tr.sets, tr.takeStarts(seen.hy))
+	if err != nil {
+		t.Fatal(err)
+	}
+	got := codec.NewCode(16)
+	for set, columns := range tr.sets.sets {
+		var labels []uint32
+		for _, l := range columns {
+			labels = append(labels, tr.sets.labels[l])
+		}
+		if !r.Model.LabelCode(got, labels) || !slices.Equal(got, solvers[s.Chosen-1].setCode(uint32(set))) {
+			t.Fatalf("labels %v: code %x", labels, got)
+		}
+	}
+	// A given start is taken, whatever else is chosen.
+	for _, opt := range []Options{{Bits: 16, Seed: 3}, settled(modalitiesOf(dims), Options{Bits: 16, Seed: 3})} {
+		opt.Start = s.Chosen
+		again, err := Train(t.Context(), modalitiesOf(dims), data, opt)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if s := again.Report.Start; s.Chosen != opt.Start || s.MAP != nil || !slices.Equal(again.Model.Parts().C, r.Model.Parts().C) {
+			t.Errorf("start %d given: %+v, other codes", opt.Start, again.Report.Start)
+		}
+		opt.Start = MostStarts + 1
+		if _, err := Train(t.Context(), modalitiesOf(dims), data, opt); !errors.Is(err, model.ErrOption) {
+			t.Errorf("start %d: %v", opt.Start, err)
+		}
+	}
+	// With nothing to choose, the start is that of the seed.
+	given, err := Train(t.Context(), modalitiesOf(dims), data, settled(modalitiesOf(dims), Options{Bits: 16, Seed: 3}))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if s := given.Report.Start; s.Chosen != 1 || s.MAP != nil {
+		t.Errorf("nothing is open, and yet %+v", given.Report.Start)
+	}
+}
+
+// TestNothingIsLearnedFromTheItem: vectors that tell nothing about the labels, each of
+// them an anchor, retrieve no better than chance.
+func TestNothingIsLearnedFromTheItem(t *testing.T) {
+	src := made(400, 2, func(rng *rand.Rand, _ int) []float32 {
+		x := make([]float32, 30)
+		for j := range x {
+			x[j] = float32(rng.NormFloat64())
+		}
+		return x
+	})
+	// Half of the queries find the relevant half first, the others find it last.
+	chance := (1 + 1 - math.Ln2) / 2
+	for _, aim := range []model.Aim{model.AimLabels, model.AimCodes} {
+		c := chooserOf(t, modalitiesOf([]int{30}), src, Options{Bits: 16, Aim: aim})
+		for _, kind := range []model.MapKind{model.MapRBF, model.MapLinear, model.MapRBFLinear} {
+			tt := c.newTrial(setting{model.FeaturesRaw, kind, 1}, 400)
+			for _, gamma := range []float64{1e-4, 1} {
+				o := c.evaluate(tt, gamma)
+				if o.precisions == nil || !approx(o.MAP, chance, 4*o.StdErr) {
+					t.Errorf("%v, %v, gamma %g: %.3f +- %.3f, want %.3f", aim, kind, o.Gamma, o.MAP, o.StdErr, chance)
+				}
+			}
+		}
+	}
+}

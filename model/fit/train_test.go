@@ -1,0 +1,667 @@
+package fit
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"iter"
+	"math"
+	"runtime"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/fddhdb/fddhdb/codec"
+	"github.com/fddhdb/fddhdb/internal/effort"
+	"github.com/fddhdb/fddhdb/internal/synth"
+	"github.com/fddhdb/fddhdb/model"
+	"github.com/fddhdb/fddhdb/model/eval"
+	"github.com/fddhdb/fddhdb/model/internal/wire"
+	"github.com/fddhdb/fddhdb/model/sum"
+	"github.com/google/go-cmp/cmp"
+)
+
+func marshal(t testing.TB, r *Result) (model, stats []byte) {
+	t.Helper()
+	model, err := r.Model.MarshalBinary()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if stats, err = r.Statistics.MarshalBinary(); err != nil {
+		t.Fatal(err)
+	}
+	return model, stats
+}
+
+func TestTrainIsDeterministic(t *testing.T) {
+	cfg := synth.Config{Items: effort.Of(700, 300), Classes: 6, Dims: []int{9, 5, 4}, LabelsPerItem: 2, Missing: .3}
+	bits, anchors := 72, effort.Of(90, 75)
+	if effort.Race {
+		cfg.Items, bits, anchors = 300, 24, 30
+	}
+	src := synthetic(synth.Pairs(cfg))
+	defer runtime.GOMAXPROCS(runtime.GOMAXPROCS(0))
+	for _, method := range []model.Method{model.MethodLabels, model.MethodJoint, model.MethodPaper} {
+		var first, stats []byte
+		for _, procs := range deterministicProcs {
+			runtime.GOMAXPROCS(procs)
+			r, err := Train(t.Context(), modalitiesOf(cfg.Dims), src, Options{
+				Bits: bits, Anchors: anchors, Method: method, Seed: 11, Delta: 1, Map: map[string]model.MapKind{"text": model.MapRBF},
+			})
+			if err != nil {
+				t.Fatal(err)
+			}
+			m, s := marshal(t, r)
+			if first != nil && (!bytes.Equal(m, first) || !bytes.Equal(s, stats)) {
+				t.Fatalf("%v: other bytes with %d processors", method, procs)
+			}
+			first, stats = m, s
+		}
+		if effort.Race {
+			continue
+		}
+		runtime.GOMAXPROCS(2)
+		other, err := Train(t.Context(), modalitiesOf(cfg.Dims), src, Options{Bits: bits, Anchors: anchors, Method: method, Seed: 12})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if m, _ := marshal(t, other); bytes.Equal(m, first) {
+			t.Fatalf("%v: another seed gives the same model", method)
+		}
+	}
+}
+
+func TestAnchorsAreTheSameItemsWhenItemsAreComplete(t *testing.T) {
+	data := synth.Pairs(synth.Config{Items: 60, Dims: []int{4, 4}})
+	data.Vectors[1] = data.Vectors[0] // equal items show as equal anchors
+	r, err := Train(t.Context(), modalitiesOf([]int{4, 4}), synthetic(data), Options{Anchors: 20})
+	if err != nil {
+		t.Fatal(err)
+	}
+	e, one, other := r.Model.NewEncoder(), make([]float32, 20), make([]float32, 20)
+	for _, x := range data.Vectors[0] {
+		if e.MapVector(one, 0, model.Dense(x)) != nil || e.MapVector(other, 1, model.Dense(x)) != nil || !slices.Equal(one, other) {
+			t.Fatal("the modalities have different anchors")
+		}
+	}
+}
+
+// TestTrainLearns: queries from outside the training find their classes.
+func TestTrainLearns(t *testing.T) {
+	effort.WithoutRace(t)
+	dims := []int{12, 8, 6}
+	data := synth.Pairs(synth.Config{Items: 600, Classes: 5, Dims: dims, Missing: .2, Seed: 2})
+	trained, held := data.Slice(0, 400), data.Slice(400, 600)
+	for _, kind := range []model.MapKind{model.MapRBF, model.MapLinear} {
+		r, err := Train(t.Context(), modalitiesOf(dims), synthetic(trained), Options{
+			Map: map[string]model.MapKind{"image": kind, "text": kind, "sound": kind},
+		})
+		if err != nil {
+			t.Fatal(err)
+		}
+		db := codec.NewCodes(64, 0)
+		code := codec.NewCode(64)
+		for _, labels := range trained.Labels {
+			r.Model.LabelCode(code, labels)
+			db.Append(code)
+		}
+		e, z := r.Model.NewEncoder(), make([]float64, 64)
+		for m := range dims {
+			queries := codec.NewCodes(64, 0)
+			var labels [][]uint32
+			for i, x := range held.Vectors[m] {
+				if x == nil {
+					continue
+				}
+				if err := e.Project(z, m, x); err != nil {
+					t.Fatal(err)
+				}
+				queries.Append(codec.PackSigns(code, z))
+				labels = append(labels, held.Labels[i])
+			}
+			got, err := eval.Evaluate(t.Context(), db, trained.Labels, queries, labels, 50)
+			if err != nil || got.MAP < .95 {
+				t.Errorf("%v, modality %d: %+v, %v", kind, m, got, err)
+			}
+		}
+	}
+}
+
+func TestConstantModalityTeachesNothingAndHarmsNothing(t *testing.T) {
+	data := synth.Pairs(synth.Config{Items: 80, Dims: []int{6, 3}})
+	for i := range data.Vectors[1] {
+		data.Vectors[1][i] = []float32{.1, .1, .1}
+	}
+	for _, method := range []model.Method{model.MethodLabels, model.MethodJoint, model.MethodPaper} {
+		for _, kind := range []model.MapKind{model.MapRBF, model.MapLinear} {
+			r, err := Train(t.Context(), modalitiesOf([]int{6, 3}), synthetic(data), Options{
+				Method: method, Bits: 16, Map: map[string]model.MapKind{"text": kind},
+			})
+			var few *FeaturesError
+			if method == model.MethodPaper && kind == model.MapLinear {
+				if !errors.As(err, &few) {
+					t.Errorf("%v, %v: %v", method, kind, err)
+				}
+				continue
+			}
+			if err != nil {
+				t.Fatalf("%v, %v: %v", method, kind, err)
+			}
+			if !r.Report.Chosen["text"].Constant || r.Report.Chosen["image"].Constant {
+				t.Errorf("%v, %v: %+v", method, kind, r.Report.Chosen)
+			}
+			for _, f := range r.Report.Objective {
+				if math.IsNaN(f) {
+					t.Errorf("%v, %v: objective %v", method, kind, r.Report.Objective)
+				}
+			}
+			z := make([]float64, 16)
+			if err := r.Model.NewEncoder().Project(z, 1, []float32{.1, .1, .1}); err != nil || slices.ContainsFunc(z, math.IsNaN) {
+				t.Errorf("%v, %v: %v, %v", method, kind, z, err)
+			}
+		}
+	}
+}
+
+func TestReport(t *testing.T) {
+	data := synth.Pairs(synth.Config{Items: 90, Classes: 3, Dims: []int{6, 3}, Missing: .3})
+	var phases []string
+	r, err := Train(t.Context(), modalitiesOf([]int{6, 3}), synthetic(data), settled(modalitiesOf([]int{6, 3}), Options{
+		Bits: 16, Sweeps: 5, Map: map[string]model.MapKind{"text": model.MapLinear},
+		Progress: func(phase string, done, total int64) {
+			if done != 90 || total != 90 && phase != "scan" {
+				t.Errorf("%s: %d of %d", phase, done, total)
+			}
+			phases = append(phases, phase)
+		},
+	}))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if d := cmp.Diff([]string{"scan", "statistics"}, phases); d != "" {
+		t.Error(d)
+	}
+	rep := r.Report
+	if rep.TrainItems != 90 || rep.Labels != 3 || rep.LabelSets != 3 || rep.Bits != 16 || rep.Method != model.MethodLabels ||
+		rep.Aim != model.AimLabels || rep.Prior != DefaultPrior || rep.PriorChoice != nil || rep.Sweeps != 5 || len(rep.Objective) != 5 || rep.DistinctCodes < 2 || rep.DistinctCodes > 3 {
+		t.Errorf("%+v", rep)
+	}
+	image, text := rep.Chosen["image"], rep.Chosen["text"]
+	if image.Anchors != r.Statistics.Items(0) || image.Features != image.Anchors || image.Sigma <= 0 || image.Gamma != DefaultGamma {
+		t.Errorf("%+v", image)
+	}
+	if text.Anchors != 0 || text.Features != 4 || text.Map != model.MapLinear || text.Items != r.Statistics.Items(1) {
+		t.Errorf("%+v", text)
+	}
+	// Balance and constant bits by their definitions.
+	var balance float64
+	constant := 0
+	for j := range 16 {
+		sum := 0.0
+		for _, labels := range data.Labels {
+			code := codec.NewCode(16)
+			r.Model.LabelCode(code, labels)
+			if code.Bit(j) {
+				sum++
+			} else {
+				sum--
+			}
+		}
+		balance += math.Abs(sum) / 90 / 16
+		if math.Abs(sum) == 90 {
+			constant++
+		}
+	}
+	if !approx(balance, rep.BitBalance, 1e-12) || constant != rep.ConstantBits {
+		t.Errorf("balance %g with %d constant bits, want %g with %d", rep.BitBalance, rep.ConstantBits, balance, constant)
+	}
+	b, err := json.Marshal(rep)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, field := range []string{`"train_items":90`, `"method":"labels"`, `"aim":"labels"`, `"prior":0.25`, `"map":"rbf"`, `"map":"linear"`, `"chosen"`, `"sweeps":5`,
+		`"objective":[`, `"bit_balance"`, `"constant_bits"`, `"distinct_codes"`, `"bits":16`, `"seconds":{`} {
+		if !strings.Contains(string(b), field) {
+			t.Errorf("no %s in %s", field, b)
+		}
+	}
+	var back Report
+	if err := json.Unmarshal(b, &back); err != nil || cmp.Diff(rep, back) != "" {
+		t.Errorf("%v\n%s", err, cmp.Diff(rep, back))
+	}
+}
+
+// TestReportOfChoices: the report says what projections learn, with which prior and by
+// which measurements, and how many anchors there are. The measurement of the prior is the
+// mean over the first starts, as they were then measured with it.
+func TestReportOfChoices(t *testing.T) {
+	dims := []int{7, 4}
+	data := synth.Pairs(synth.Config{Items: 300, Classes: 6, Dims: dims, Noise: 1.5})
+	for i, l := range data.Labels {
+		if i%(int(l[0])+1) > 0 {
+			l[0] = 0
+		}
+	}
+	train := func(d *synth.Data, opt Options) *Result {
+		t.Helper()
+		opt.Bits = 16
+		var dims []int
+		for _, rows := range d.Vectors {
+			dims = append(dims, len(rows[0]))
+		}
+		r, err := Train(t.Context(), modalitiesOf(dims), synthetic(d), opt)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if rep := r.Report; rep.Aim != r.Model.Aim() || rep.Prior != r.Model.Prior() {
+			t.Errorf("aim %v and prior %g; the model has %v and %g", rep.Aim, rep.Prior, r.Model.Aim(), r.Model.Prior())
+		}
+		return r
+	}
+	rep := train(data, Options{}).Report
+	p := rep.PriorChoice
+	if rep.Aim != model.AimLabels || p == nil || p.Chosen != rep.Prior || len(p.Tried) != len(priors) || rep.Start.MAP == nil {
+		t.Fatalf("%+v", rep)
+	}
+	best, differ := 0, false
+	for i, tried := range p.Tried {
+		if tried.Prior != priors[i] || !(tried.MAP > 0 && tried.MAP <= 1) {
+			t.Errorf("%+v", tried)
+		}
+		if tried.MAP > p.Tried[best].MAP {
+			best = i
+		}
+		differ = differ || tried.MAP != p.Tried[0].MAP
+	}
+	if p.Chosen != p.Tried[best].Prior || !differ {
+		t.Errorf("%g is chosen of %+v", p.Chosen, p.Tried)
+	}
+	mean := 0.0
+	for _, v := range rep.Start.MAP[:searchStarts] {
+		mean += v / searchStarts
+	}
+	if !approx(mean, p.Tried[best].MAP, 1e-12) {
+		t.Errorf("the first starts measure %g with the prior, which was chosen by %g", mean, p.Tried[best].MAP)
+	}
+	for name, ch := range rep.Chosen {
+		if ch.Map != model.MapLinear && (ch.Anchors != 300 || !slices.Contains(widths, ch.Width)) || ch.Width != rep.Choices[name].Width && ch.Map != model.MapLinear {
+			t.Errorf("%s: %+v", name, ch)
+		}
+	}
+	b, err := json.Marshal(rep)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var back Report
+	if err := json.Unmarshal(b, &back); err != nil || cmp.Diff(rep, back) != "" {
+		t.Errorf("%v\n%s", err, cmp.Diff(rep, back))
+	}
+	for _, field := range []string{`"prior_choice":{"chosen":`, `"aim":"labels"`, `"anchors":300`, `"width":`} {
+		if !strings.Contains(string(b), field) {
+			t.Errorf("no %s in %s", field, b)
+		}
+	}
+	if rep.Centre != 1 || rep.CentreChoice != nil {
+		t.Errorf("one label an item: centre %g, %+v", rep.Centre, rep.CentreChoice)
+	}
+	several := train(synth.Pairs(synth.Config{Items: 300, Classes: 6, Dims: dims, Noise: 1.5, LabelsPerItem: 3}), Options{}).Report
+	if c := several.CentreChoice; c == nil || c.Chosen != several.Centre || len(c.Tried) != 2 || c.Tried[0].Centre != .5 || c.Tried[1].Centre != 0 || c.Tried[0].MAP == c.Tried[1].MAP {
+		t.Errorf("several labels: centre %g, %+v", several.Centre, c)
+	}
+	if rep := train(data, Options{Aim: model.AimCodes}).Report; rep.Aim != model.AimCodes || rep.Prior != 0 || rep.PriorChoice != nil {
+		t.Errorf("codes: %v, %g, %+v", rep.Aim, rep.Prior, rep.PriorChoice)
+	}
+	many := synth.ManyLabels{Items: 300, Labels: 40, Dims: []int{8}}.Make()
+	if rep := train(many, Options{LabelEmbedding: true}).Report; rep.Aim != model.AimWeighted || rep.Prior != embeddedPrior || rep.PriorChoice != nil {
+		t.Errorf("embedded: %v, %g, %+v", rep.Aim, rep.Prior, rep.PriorChoice)
+	}
+	if rep := train(data.Slice(0, minChoiceItems-1), Options{}).Report; rep.Aim != model.AimLabels || rep.Prior != DefaultPrior || rep.PriorChoice != nil {
+		t.Errorf("few items: %v, %g, %+v", rep.Aim, rep.Prior, rep.PriorChoice)
+	}
+}
+
+// TestSettle: a training with the settings that another one has chosen makes its model.
+func TestSettle(t *testing.T) {
+	effort.Slow(t)
+	effort.WithoutRace(t)
+	dims := []int{7, 4}
+	pairs := synth.Pairs(synth.Config{Items: 300, Classes: 6, Dims: dims, Noise: 1.5, Missing: .1})
+	many := synth.ManyLabels{Items: 300, Labels: 40, Dims: dims}.Make()
+	noise := synth.ManyLabels{Items: 300, Labels: 24, PerItem: 3, Zipf: true, Noise: 5, Dims: dims}.Make()
+	most, whole := .75, 1.0
+	for name, c := range map[string]struct {
+		data *synth.Data
+		opt  Options
+	}{
+		"labels":      {pairs, Options{Bits: 16}},
+		"codes":       {pairs, Options{Bits: 16, Aim: model.AimCodes}},
+		"joint":       {pairs, Options{Bits: 16, Method: model.MethodJoint}},
+		"weighted":    {many, Options{Bits: 16, LabelEmbedding: true}},
+		"and a prior": {many, Options{Bits: 16, LabelEmbedding: true, Prior: &most}},
+		"linear":      {pairs, Options{Bits: 16, Map: map[string]model.MapKind{"text": model.MapLinear}}},
+		"prior, none": {pairs, Options{Bits: 16, Prior: new(float64), Start: 3}},
+		"noise":       {noise, Options{Bits: 24}},
+		"centre, all": {noise, Options{Bits: 24, Centre: &whole}},
+	} {
+		r, err := Train(t.Context(), modalitiesOf(dims), synthetic(c.data), c.opt)
+		if err != nil {
+			t.Fatal(err)
+		}
+		c.opt.Prior = nil
+		again, err := Train(t.Context(), modalitiesOf(dims), synthetic(c.data), r.Report.Settle(c.opt))
+		if err != nil {
+			t.Fatalf("%s: %v", name, err)
+		}
+		a, as := marshal(t, r)
+		b, bs := marshal(t, again)
+		if !bytes.Equal(a, b) || !bytes.Equal(as, bs) {
+			t.Errorf("%s: another model", name)
+		}
+		if got := r.Report.CentreChoice; name == "noise" != (got != nil) || got != nil && (got.Chosen != 0 || r.Report.Centre != 0) {
+			t.Errorf("%s: centre %g, by %+v", name, r.Report.Centre, got)
+		}
+		if rep := again.Report; rep.Choices != nil || rep.PriorChoice != nil || rep.CentreChoice != nil || rep.Start.MAP != nil || rep.Start.Chosen != r.Report.Start.Chosen {
+			t.Errorf("%s: something was chosen again: %+v", name, rep)
+		}
+	}
+}
+
+// failing yields an error, or fewer or other items the second time.
+type failing struct {
+	*memory
+	passes int
+	change func(pass int, m *memory) (*memory, error)
+}
+
+func (f *failing) Examples(ctx context.Context) iter.Seq2[model.Example, error] {
+	f.passes++
+	m, err := f.change(f.passes, f.memory)
+	if err != nil {
+		return func(yield func(model.Example, error) bool) { yield(model.Example{}, err) }
+	}
+	return m.Examples(ctx)
+}
+
+func TestTrainRefuses(t *testing.T) {
+	good := func() *synth.Data { return synth.Pairs(synth.Config{Items: 40, Dims: []int{4, 3}}) }
+	alter := func(f func(*synth.Data)) sum.Source {
+		d := good()
+		f(d)
+		return synthetic(d)
+	}
+	two := modalitiesOf([]int{4, 3})
+	nan, inf := math.NaN(), math.Inf(1)
+	own := errors.New("the disk is on fire")
+	from := func(change func(pass int, m *memory) (*memory, error)) sum.Source {
+		return &failing{memory: synthetic(good()), change: change}
+	}
+	as := func(target any) func(error) bool { return func(err error) bool { return errors.As(err, target) } }
+	is := func(target error) func(error) bool { return func(err error) bool { return errors.Is(err, target) } }
+	var (
+		bits     *BitsError
+		anchors  *AnchorsError
+		features *FeaturesError
+		modality *model.ModalityError
+		dim      *model.DimensionError
+		singular *model.SingularError
+	)
+	for _, c := range []struct {
+		name       string
+		modalities []model.Modality
+		src        sum.Source
+		opt        Options
+		is         func(error) bool
+		says       string
+	}{
+		{name: "no items", src: &memory{vectors: make([][][]float32, 2)}, is: is(model.ErrNoLabels), says: "no item has any"},
+		{name: "no labels", src: alter(func(d *synth.Data) { d.Labels[7] = nil }), is: is(model.ErrNoLabels), says: "item 7"},
+		{name: "one class", src: alter(func(d *synth.Data) {
+			for i := range d.Labels {
+				d.Labels[i] = []uint32{3, 9}
+			}
+		}), is: is(model.ErrOneClass), says: "same code"},
+		{name: "unsorted labels", src: alter(func(d *synth.Data) { d.Labels[5] = []uint32{2, 2} }), is: is(model.ErrOption), says: "item 5"},
+		{name: "more labels than bits", src: alter(func(d *synth.Data) {
+			for i := range d.Labels {
+				d.Labels[i] = []uint32{uint32(i)}
+			}
+		}), opt: Options{Bits: 32}, is: as(&bits), says: "40 labels do not fit in codes of 32 bits: use at least 40"},
+		{name: "anchors", opt: Options{Anchors: 41}, is: as(&anchors), says: `41 anchors asked for, but only 40 training items have modality "image"`},
+		{name: "joint features", src: alter(func(d *synth.Data) {
+			for i := 3; i < 40; i++ {
+				d.Vectors[1][i] = nil
+			}
+		}), opt: Options{Method: model.MethodJoint}, is: as(&features), says: `"text" has 3 features, but method joint needs at least 4`},
+		{name: "paper features", opt: Options{Method: model.MethodPaper}, is: as(&features), says: `has 40 features, but method paper needs at least 64`},
+		{name: "bits", opt: Options{Bits: 63}, is: is(model.ErrOption), says: "63"},
+		{name: "sweeps", opt: Options{Sweeps: -1}, is: is(model.ErrOption), says: "sweeps"},
+		{name: "negative anchors", opt: Options{Anchors: -1}, is: is(model.ErrOption), says: "anchors"},
+		{name: "method", opt: Options{Method: 9}, is: is(model.ErrOption), says: "method(9)"},
+		{name: "map kind", opt: Options{Map: map[string]model.MapKind{"text": 7}}, is: is(model.ErrOption), says: "map(7)"},
+		{name: "map name", opt: Options{Map: map[string]model.MapKind{"sound": model.MapRBF}}, is: as(&modality), says: `"sound" has a map`},
+		{name: "gamma name", opt: Options{Gamma: map[string]float64{"": 1}}, is: as(&modality), says: "gamma"},
+		{name: "mu name", opt: Options{Mu: map[string]float64{"x": 1}}, is: as(&modality), says: "mu"},
+		{name: "gamma", opt: Options{Gamma: map[string]float64{"text": -1}}, is: is(model.ErrOption), says: `gamma of modality "text": -1`},
+		{name: "mu", opt: Options{Mu: map[string]float64{"text": nan}}, is: is(model.ErrOption), says: "NaN"},
+		{name: "delta", opt: Options{Delta: nan}, is: is(model.ErrOption), says: "delta: NaN"},
+		{name: "negative delta", opt: Options{Delta: -inf}, is: is(model.ErrOption), says: "delta: -Inf"},
+		{name: "no such modality in the items", src: alter(func(d *synth.Data) { clear(d.Vectors[1]) }), is: as(&modality), says: `"text" is in no training item`},
+		{name: "no modalities", modalities: []model.Modality{}, is: is(model.ErrOption), says: "modalities"},
+		{name: "no name", modalities: []model.Modality{{Name: "", Dim: 3}}, is: is(model.ErrOption), says: "name"},
+		{name: "name twice", modalities: []model.Modality{{Name: "a", Dim: 3}, {Name: "a", Dim: 3}}, is: as(&modality), says: "twice"},
+		{name: "no dimension", modalities: []model.Modality{{Name: "a", Dim: 0}}, is: is(model.ErrOption), says: "dimension 0"},
+		{name: "vectors", modalities: two[:1], is: is(model.ErrMismatch), says: "2 vectors"},
+		{name: "dimension", modalities: modalitiesOf([]int{4, 5}), is: as(&dim), says: `training item 0: a vector of 3 numbers, but modality "text" has 5`},
+		{name: "NaN", src: alter(func(d *synth.Data) { d.Vectors[1][30][2] = float32(nan) }), is: is(model.ErrNotFinite), says: `item 30: modality "text", dimension 2 is NaN`},
+		{name: "a linear map too large", src: &memory{
+			vectors: [][][]float32{{make([]float32, wire.MaxFeatures), make([]float32, wire.MaxFeatures)}}, labels: [][]uint32{{1}, {2}},
+		}, modalities: []model.Modality{{Name: "bag", Dim: wire.MaxFeatures}}, opt: Options{Map: map[string]model.MapKind{"bag": model.MapLinear}}, is: is(model.ErrOption), says: "32769 features"},
+		{name: "singular", src: alter(func(d *synth.Data) { d.Vectors[0][1] = d.Vectors[0][2] }), opt: Options{Gamma: map[string]float64{"image": 0}}, is: as(&singular), says: `modality "image" with gamma 0`},
+		{name: "source", src: from(func(pass int, m *memory) (*memory, error) {
+			if pass == 2 {
+				return nil, own
+			}
+			return m, nil
+		}), is: is(own), says: "item 0"},
+		{name: "fewer items later", src: from(func(pass int, m *memory) (*memory, error) {
+			if pass == 2 {
+				return synthetic(good().Slice(0, 39)), nil
+			}
+			return m, nil
+		}), opt: Options{Method: model.MethodLabels}, is: is(model.ErrMismatch), says: "40 training items at first and has 39 now"},
+		{name: "more items later", src: from(func(pass int, m *memory) (*memory, error) {
+			if pass == 1 {
+				return synthetic(good().Slice(0, 39)), nil
+			}
+			return m, nil
+		}), opt: Options{Method: model.MethodJoint}, is: is(model.ErrMismatch), says: "39 training items at first and has more"},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			if c.modalities == nil {
+				c.modalities = two
+			}
+			if c.src == nil {
+				c.src = synthetic(good())
+			}
+			_, err := Train(t.Context(), c.modalities, c.src, c.opt)
+			if err == nil || !c.is(err) || !strings.Contains(err.Error(), c.says) {
+				t.Fatalf("%v, want it to say %q", err, c.says)
+			}
+			if strings.Contains(err.Error(), "fddhdb:") || strings.Contains(err.Error(), "internal") {
+				t.Errorf("%v", err)
+			}
+		})
+	}
+}
+
+func TestTrainCancels(t *testing.T) {
+	data := synthetic(synth.Pairs(synth.Config{Items: 3 * sum.BlockItems}))
+	phases := []string{"scan", "choose", "features", "sweep 2", "statistics"}
+	if testing.Short() {
+		phases = phases[1:2]
+	}
+	for _, phase := range phases {
+		ctx, cancel := context.WithCancel(t.Context())
+		blocks := 0
+		_, err := Train(ctx, modalitiesOf([]int{8, 5}), data, Options{Method: model.MethodJoint, Anchors: 50, Progress: func(p string, _, _ int64) {
+			if blocks > 0 {
+				blocks++
+			}
+			if p == phase && blocks == 0 {
+				cancel()
+				blocks = 1
+			}
+		}})
+		if !errors.Is(err, context.Canceled) || blocks != 1 {
+			t.Errorf("cancelled in %s: %v, %d more blocks", phase, err, blocks-1)
+		}
+		cancel()
+	}
+}
+
+// TestTrainReportsFromItsGoroutine: Progress is called between two examples, one block
+// at a time, and the source has been asked for at most one block more.
+func TestTrainReportsFromItsGoroutine(t *testing.T) {
+	const n = 4*sum.BlockItems + 3
+	data := synthetic(synth.Pairs(synth.Config{Items: n}))
+	asked, last := int64(0), int64(0)
+	src := &failing{memory: data, change: func(int, *memory) (*memory, error) { return data, nil }}
+	counting := sourceFunc(func(ctx context.Context) iter.Seq2[model.Example, error] {
+		asked, last = 0, 0
+		return func(yield func(model.Example, error) bool) {
+			src.Examples(ctx)(func(ex model.Example, err error) bool {
+				asked++
+				return yield(ex, err)
+			})
+		}
+	})
+	// The race detector checks that this is one goroutine.
+	modalities := modalitiesOf([]int{8, 5})
+	_, err := Train(t.Context(), modalities, counting, settled(modalities, Options{Anchors: 20, Progress: func(phase string, done, _ int64) {
+		if done != min(last+sum.BlockItems, n) || asked > done+sum.BlockItems {
+			t.Errorf("%s: %d done after %d, %d asked for", phase, done, last, asked)
+		}
+		last = done
+	}}))
+	if err != nil || last != n {
+		t.Errorf("%v, %d of %d done", err, last, n)
+	}
+}
+
+type sourceFunc func(ctx context.Context) iter.Seq2[model.Example, error]
+
+func (f sourceFunc) Examples(ctx context.Context) iter.Seq2[model.Example, error] { return f(ctx) }
+
+// TestTrainSurvivesPanics of the source, while a block is under way, and of the work on
+// a block.
+func TestTrainSurvivesPanics(t *testing.T) {
+	data := synthetic(synth.Pairs(synth.Config{Items: 2 * sum.BlockItems}))
+	n := 0
+	source := sourceFunc(func(ctx context.Context) iter.Seq2[model.Example, error] {
+		return func(yield func(model.Example, error) bool) {
+			data.Examples(ctx)(func(ex model.Example, err error) bool {
+				if n++; n == sum.BlockItems+9 {
+					panic("the disk is on fire")
+				}
+				return yield(ex, err)
+			})
+		}
+	})
+	modalities := modalitiesOf([]int{8, 5})
+	if _, err := Train(t.Context(), modalities, source, Options{}); err == nil || !strings.Contains(err.Error(), "on fire") {
+		t.Errorf("a panic of the source: %v", err)
+	}
+	opt, err := Options{Bits: 16}.withDefaults(modalities)
+	if err != nil {
+		t.Fatal(err)
+	}
+	from := seeded(1, 16)
+	from.signs = func(codec.Code) { panic("no more signs") }
+	if _, err := train(t.Context(), modalities, data, nil, opt, from); err == nil || !strings.Contains(err.Error(), "no more signs") {
+		t.Errorf("a panic in a block: %v", err)
+	}
+}
+
+func TestNames(t *testing.T) {
+	for _, m := range []model.Method{model.MethodAuto, model.MethodLabels, model.MethodJoint, model.MethodPaper} {
+		if got, err := model.ParseMethod(m.String()); err != nil || got != m {
+			t.Errorf("%v: %v, %v", m, got, err)
+		}
+	}
+	for _, k := range []model.MapKind{model.MapRBF, model.MapLinear, model.MapRBFLinear} {
+		if got, err := model.ParseMapKind(k.String()); err != nil || got != k {
+			t.Errorf("%v: %v, %v", k, got, err)
+		}
+	}
+	for k := range model.FeaturesHellingerL2 + 1 {
+		if got, err := model.ParseFeatureKind(k.String()); err != nil || got != k {
+			t.Errorf("%v: %v, %v", k, got, err)
+		}
+	}
+	if _, err := model.ParseFeatureKind("cosine"); !errors.Is(err, model.ErrOption) {
+		t.Error(err)
+	}
+	if _, err := model.ParseMapKind("cubic"); !errors.Is(err, model.ErrOption) {
+		t.Error(err)
+	}
+	if _, err := model.ParseMethod("fast"); !errors.Is(err, model.ErrOption) {
+		t.Error(err)
+	}
+}
+
+func TestLabelCode(t *testing.T) {
+	effort.LongWithRace(t)
+	data := synth.Pairs(synth.Config{Items: 200, Classes: 6, LabelsPerItem: 3})
+	for _, labels := range data.Labels {
+		for i := range labels {
+			labels[i] = labels[i]*700_000_000 + 5 // any uint32
+		}
+	}
+	r, err := Train(t.Context(), modalitiesOf([]int{8, 5}), synthetic(data), Options{Bits: 72})
+	if err != nil {
+		t.Fatal(err)
+	}
+	m := r.Model
+	if want := []uint32{5, 700_000_005, 1_400_000_005, 2_100_000_005, 2_800_000_005, 3_500_000_005}; !slices.Equal(m.Labels(), want) {
+		t.Fatal(m.Labels())
+	}
+	code, other := codec.NewCode(72), codec.NewCode(72)
+	for _, labels := range data.Labels {
+		if !m.LabelCode(code, labels) {
+			t.Fatal("labels unknown")
+		}
+		z := make([]float64, 72)
+		for _, l := range labels {
+			row, _ := slices.BinarySearch(m.Labels(), l)
+			for j := range z {
+				z[j] += m.Parts().C[row*72+j]
+			}
+		}
+		if !slices.Equal(code, codec.PackSigns(codec.NewCode(72), z)) {
+			t.Fatalf("labels %v: code %x", labels, code)
+		}
+		with := slices.Sorted(slices.Values(append([]uint32{0, 6, math.MaxUint32}, labels...)))
+		if !m.LabelCode(other, with) || !slices.Equal(code, other) {
+			t.Fatal("unknown labels change the code")
+		}
+	}
+	for _, none := range [][]uint32{nil, {0, 6}} {
+		if m.LabelCode(other, none) || !slices.Equal(code, other) {
+			t.Fatalf("labels %v have a code, or dst changed", none)
+		}
+	}
+}
+
+func BenchmarkTrainSynth(b *testing.B) {
+	data := synthetic(synth.Pairs(synth.Config{Items: 2000, Classes: 10, Dims: []int{128, 10}}))
+	for _, method := range []model.Method{model.MethodLabels, model.MethodJoint, model.MethodPaper} {
+		b.Run(method.String(), func(b *testing.B) {
+			for b.Loop() {
+				if _, err := Train(b.Context(), modalitiesOf([]int{128, 10}), data, Options{Method: method}); err != nil {
+					b.Fatal(err)
+				}
+			}
+		})
+	}
+}

@@ -1,0 +1,220 @@
+package fit
+
+import (
+	"math/rand/v2"
+	"testing"
+
+	"github.com/fddhdb/fddhdb/codec"
+	"github.com/fddhdb/fddhdb/internal/effort"
+	"github.com/fddhdb/fddhdb/internal/synth"
+	"github.com/fddhdb/fddhdb/model"
+	"github.com/fddhdb/fddhdb/model/eval"
+	"github.com/fddhdb/fddhdb/model/internal/rank"
+)
+
+// A halving is the experiment of docs/EVALUATION.md, "Unlabelled items": a random half
+// of the training items trains, and the other half is the database.
+type halving struct {
+	result            *Result
+	database, queries *memory
+	z, queryZ         [][][]float64 // by modality and item; nil if the item lacks the modality
+}
+
+func halve(t testing.TB, modalities []model.Modality, train, queries *memory, opt Options) *halving {
+	t.Helper()
+	order := rand.New(rand.NewPCG(opt.Seed, 77)).Perm(len(train.labels))
+	part := func(rows []int) *memory {
+		m := &memory{vectors: make([][][]float32, len(modalities))}
+		for _, i := range rows {
+			for t := range modalities {
+				m.vectors[t] = append(m.vectors[t], train.vectors[t][i])
+			}
+			m.labels = append(m.labels, train.labels[i])
+		}
+		return m
+	}
+	h := &halving{database: part(order[len(order)/2:]), queries: queries}
+	var err error
+	if h.result, err = Train(t.Context(), modalities, part(order[:len(order)/2]), opt); err != nil {
+		t.Fatal(err)
+	}
+	project := func(d *memory) [][][]float64 {
+		e := h.result.Model.NewEncoder()
+		z := make([][][]float64, len(modalities))
+		for m, rows := range d.vectors {
+			z[m] = make([][]float64, len(rows))
+			for i, x := range rows {
+				if x == nil {
+					continue
+				}
+				z[m][i] = make([]float64, h.result.Model.Bits())
+				if err := e.Project(z[m][i], m, x); err != nil {
+					t.Fatal(err)
+				}
+			}
+		}
+		return z
+	}
+	h.z, h.queryZ = project(h.database), project(queries)
+	return h
+}
+
+// figures returns the mAP of each direction, in Hamming order. Items of the database
+// have the codes that the trained model gives them without labels, with the given
+// fusion.
+func (h *halving) figures(t testing.TB, how rank.Fusion) (all []float64) {
+	q := h.result.Model.Bits()
+	parts := h.result.Model.Parts()
+	parts.Fusion, parts.Centre = how.Weights, how.Centre
+	m, err := model.New(parts)
+	if err != nil {
+		t.Fatal(err)
+	}
+	code, z := codec.NewCode(q), make([]float64, q)
+	for from := range h.z {
+		for to := range h.z {
+			if from == to {
+				continue
+			}
+			db, queries := codec.NewCodes(q, 0), codec.NewCodes(q, 0)
+			var labels, queryLabels [][]uint32
+			for i, l := range h.database.labels {
+				parts := make([][]float64, len(h.z))
+				for t := range parts {
+					parts[t] = h.z[t][i]
+				}
+				if parts[to] != nil {
+					m.Fuse(z, parts)
+					db.Append(codec.PackSigns(code, z))
+					labels = append(labels, l)
+				}
+			}
+			for i, l := range h.queries.labels {
+				if x := h.queryZ[from][i]; x != nil {
+					queries.Append(codec.PackSigns(code, x))
+					queryLabels = append(queryLabels, l)
+				}
+			}
+			e, err := eval.Evaluate(t.Context(), db, labels, queries, queryLabels, 50)
+			if err != nil {
+				t.Fatal(err)
+			}
+			all = append(all, e.MAP)
+		}
+	}
+	return all
+}
+
+// TestUnlabelledQuality pins the mAP of a database without labels. It checks that the
+// fusion chosen on the training items is about as good on others as the best one that
+// was tried.
+func TestUnlabelledQuality(t *testing.T) {
+	effort.Slow(t)
+	effort.WithoutRace(t)
+	type set struct {
+		name           string
+		modalities     []model.Modality
+		train, queries *memory
+		goal           []float64 // by direction, in the order of figures
+		worse          float64   // largest distance to the best of all
+	}
+	of := func(name string, d *synth.Data, worse float64) set {
+		var dims []int
+		for _, rows := range d.Vectors {
+			dims = append(dims, len(rows[0]))
+		}
+		n := d.Items() - 300
+		return set{name: name, modalities: modalitiesOf(dims), train: synthetic(d.Slice(0, n)), queries: synthetic(d.Slice(n, n+300)), worse: worse}
+	}
+	sets := []set{
+		of("noise", noisy(1500), .01),
+		of("pairs", synth.Pairs(synth.Config{Items: 1500, Classes: 8, Dims: []int{20, 12}, Noise: 2.5, LabelsPerItem: 2}), .01),
+	}
+	if effort.Long() || *allFigures {
+		if *allFigures {
+			g, err := synth.NewNUSWide(1, synth.DefaultNUSWideNoise)
+			if err != nil {
+				t.Fatal(err)
+			}
+			sets = append(sets, of("nuswide", g.Data(0, 3000), .015))
+		}
+		for _, s := range []struct {
+			name string
+			goal []float64
+		}{{"wiki", []float64{.26, .59}}, {"ucidigits", []float64{.84, .955}}} {
+			t.Run(s.name, func(t *testing.T) { // skips if the data is not here
+				d := readDataset(t, s.name)
+				sets = append(sets, set{s.name, d.modalities, d.train, d.query, s.goal, .01})
+			})
+		}
+	}
+	for _, s := range sets {
+		seeds := 1
+		switch {
+		case *allFigures && s.goal != nil:
+			seeds = 5
+		case *allFigures:
+			seeds = 2
+		}
+		mean := map[string][]float64{}
+		var names []string
+		note := func(name string, figures []float64) {
+			if mean[name] == nil {
+				names, mean[name] = append(names, name), make([]float64, len(figures)+1)
+			}
+			for i, v := range figures {
+				mean[name][i] += v / float64(seeds)
+				mean[name][len(figures)] += v / float64(seeds*len(figures))
+			}
+		}
+		for seed := range seeds {
+			opt := Options{Seed: uint64(seed)}
+			if !*allFigures {
+				opt.Anchors = 400 // choosing takes a fraction of the time
+			}
+			h := halve(t, s.modalities, s.train, s.queries, opt)
+			report := h.result.Report.Fusion
+			if report.Unfit != "" {
+				t.Fatal(report.Unfit)
+			}
+			for _, tried := range report.Tried {
+				f := rank.Fusion{Centre: tried.Centre}
+				for _, m := range s.modalities {
+					f.Weights = append(f.Weights, tried.Weights[m.Name])
+				}
+				note(fusionName(tried), h.figures(t, f))
+			}
+			note("chosen", h.figures(t, fusionOf(h.result.Model)))
+			t.Logf("%s, seed %d: %s by %+v over the sum; %.2v s", s.name, seed, fusionName(report.FusionTried), *report.OverSum, h.result.Report.Seconds["choose"])
+		}
+		chosen := mean["chosen"]
+		last := len(chosen) - 1
+		for _, name := range names {
+			t.Logf("%-10s %-16s %.3f", s.name, name, mean[name])
+			if mean[name][last] > chosen[last]+s.worse {
+				t.Errorf("%s: %s gives %.3f, what was chosen %.3f", s.name, name, mean[name], chosen)
+			}
+		}
+		for i, goal := range s.goal {
+			if chosen[i] < goal {
+				t.Errorf("%s: %.3f, the goal is %.3f", s.name, chosen[:last], s.goal)
+				break
+			}
+		}
+	}
+}
+
+func fusionName(f FusionTried) string {
+	switch f.Centre {
+	case 0:
+		return f.Name
+	case .5:
+		return f.Name + " centre .5"
+	}
+	return f.Name + " centre 1"
+}
+
+// fusionOf returns the fusion of a model.
+func fusionOf(m *model.Model) rank.Fusion {
+	return rank.Fusion{Weights: m.Weights(), Centre: m.Centre()}
+}

@@ -1,0 +1,177 @@
+package model
+
+import (
+	"context"
+	"iter"
+	"math"
+	"testing"
+
+	"github.com/fddhdb/fddhdb/codec"
+	"github.com/fddhdb/fddhdb/internal/synth"
+	"gonum.org/v1/gonum/mat"
+)
+
+// Tests of this package learn models by package fit, which imports it. So the external tests, which may import fit,
+// set Train and MAPTie; see fit_test.go.
+
+// Options are those of fit.Options that tests set.
+type Options struct {
+	Bits, Anchors, Sweeps int
+	Seed                  uint64
+	Method                Method
+	Aim                   Aim
+	Prior                 *float64
+	Delta                 float64
+	LabelEmbedding        bool
+	Fusion                string // as fit.ParseFusion reads it
+	Features              map[string]FeatureKind
+	Map                   map[string]MapKind
+	Width, Gamma          map[string]float64
+}
+
+// A Result is what fit.Train gives.
+type Result struct {
+	Model      *Model
+	Statistics *Statistics
+	Lesson     func(item int, labels []uint32) Lesson
+}
+
+// A Source is one of package sum.
+type Source interface {
+	Examples(ctx context.Context) iter.Seq2[Example, error]
+}
+
+var (
+	// Train is fit.Train.
+	Train func(ctx context.Context, modalities []Modality, src Source, opt Options) (*Result, error)
+	// MAPTie is that of eval.Evaluate.
+	MAPTie func(ctx context.Context, db codec.Codes, dbLabels [][]uint32, queries codec.Codes, queryLabels [][]uint32) (float64, error)
+)
+
+// settled returns the options with nothing left to choose: settings that they do not give are raw, rbf, 0.01 and
+// the sum.
+func settled(modalities []Modality, opt Options) Options {
+	if opt.Fusion == "" {
+		opt.Fusion = "sum"
+	}
+	full := func(given map[string]float64, value float64) map[string]float64 {
+		all := map[string]float64{}
+		for _, m := range modalities {
+			all[m.Name] = value
+		}
+		for name, v := range given {
+			all[name] = v
+		}
+		return all
+	}
+	features, maps := map[string]FeatureKind{}, map[string]MapKind{}
+	for _, m := range modalities {
+		features[m.Name], maps[m.Name] = opt.Features[m.Name], opt.Map[m.Name]
+	}
+	opt.Features, opt.Map = features, maps
+	opt.Width, opt.Gamma = full(opt.Width, 1), full(opt.Gamma, 1e-2)
+	return opt
+}
+
+// memory is a source over rows in memory: vectors by modality and item.
+type memory struct {
+	vectors [][][]float32
+	labels  [][]uint32
+}
+
+func (s *memory) Examples(ctx context.Context) iter.Seq2[Example, error] {
+	return func(yield func(Example, error) bool) {
+		// One example for all items, overwritten: training must not keep it.
+		ex := Example{Vectors: make([]Vector, len(s.vectors))}
+		for i, labels := range s.labels {
+			for t, rows := range s.vectors {
+				if rows[i] == nil {
+					ex.Vectors[t].Value = nil
+				} else {
+					ex.Vectors[t].Value = append(ex.Vectors[t].Value[:0], rows[i]...)
+				}
+			}
+			ex.Labels = append(ex.Labels[:0], labels...)
+			if !yield(ex, nil) {
+				return
+			}
+		}
+	}
+}
+
+// denseAll returns rows as vectors, which alias them.
+func denseAll(rows [][]float32) (xs []Vector) {
+	for _, x := range rows {
+		xs = append(xs, Dense(x))
+	}
+	return xs
+}
+
+func synthetic(d *synth.Data) *memory { return &memory{vectors: d.Vectors, labels: d.Labels} }
+
+func modalitiesOf(dims []int) []Modality {
+	names := []string{"image", "text", "sound"}
+	var ms []Modality
+	for t, d := range dims {
+		ms = append(ms, Modality{Name: names[t], Dim: d})
+	}
+	return ms
+}
+
+func marshal(t testing.TB, r *Result) (model, stats []byte) {
+	t.Helper()
+	model, err := r.Model.MarshalBinary()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if stats, err = r.Statistics.MarshalBinary(); err != nil {
+		t.Fatal(err)
+	}
+	return model, stats
+}
+
+func approx(a, b, tolerance float64) bool { return math.Abs(a-b) <= tolerance }
+
+func widened(x []float32) []float64 {
+	wide := make([]float64, len(x))
+	for i, v := range x {
+		wide[i] = float64(v)
+	}
+	return wide
+}
+
+func maxDifference(a, b []float64) (d float64) {
+	if len(a) != len(b) {
+		return math.Inf(1)
+	}
+	for i, v := range a {
+		d = max(d, math.Abs(v-b[i]))
+	}
+	return d
+}
+
+func relative(a, b mat.Matrix) float64 {
+	var x mat.Dense
+	x.Sub(a, b)
+	return mat.Norm(&x, 2) / (1e-300 + mat.Norm(b, 2))
+}
+
+// labelFreeModels are models of all methods without labels, in a few KiB.
+func labelFreeModels(t testing.TB) (list []*Model) {
+	a, b := synth.PairedEmbeddings(0, 80, 12, 5, 1)
+	none := make([][]uint32, len(a))
+	for dims, c := range map[int]struct {
+		src *memory
+		opt Options
+	}{
+		1: {&memory{vectors: [][][]float32{a}, labels: none}, Options{Method: MethodITQ, Bits: 8, Features: map[string]FeatureKind{"image": FeaturesZScore}}},
+		2: {&memory{vectors: [][][]float32{a, b}, labels: none}, Options{Method: MethodCCAITQ, Bits: 8, Features: map[string]FeatureKind{"text": FeaturesRaw}}},
+	} {
+		r, err := Train(t.Context(), modalitiesOf([]int{12, 5}[:dims]), c.src, c.opt)
+		if err != nil {
+			t.Fatal(err)
+		}
+		list = append(list, r.Model)
+	}
+	return list
+}

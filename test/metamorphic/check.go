@@ -1,0 +1,290 @@
+package metamorphic
+
+import (
+	"errors"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+
+	"github.com/fddhdb/fddhdb/db"
+)
+
+// check compares everything that can be read with the model.
+func (h *history) check(*Op) error {
+	got := map[string]string{}
+	for m, err := range h.d.Marks(h.ctx, "") {
+		if err != nil {
+			return err
+		}
+		got[m.Name] = string(m.Value)
+	}
+	if !maps.Equal(got, h.now.marks) {
+		return fmt.Errorf("marks %v, want %v", got, h.now.marks)
+	}
+	return h.checkWorld(h.now, h.d.Collection)
+}
+
+// checkWorld compares a state of the database with a world. get returns its
+// collections.
+func (h *history) checkWorld(w *world, get func(string) (*db.Collection, error)) error {
+	for _, name := range []string{"a", "b", "c", "d"} {
+		c := w.collections[name]
+		handle, err := get(name)
+		if c == nil {
+			if !errors.Is(err, db.ErrNotFound) {
+				return fmt.Errorf("collection %q was not created, or dropped: %v", name, err)
+			}
+			continue
+		}
+		if err == nil {
+			err = h.checkCollection(c, handle)
+		}
+		if err != nil {
+			return fmt.Errorf("collection %q: %w", name, err)
+		}
+	}
+	return nil
+}
+
+// checkKeys goes through the keys of a collection in their order, and those of the items
+// with the first key's first character.
+func (h *history) checkKeys(c *collection, handle *db.Collection) error {
+	want := slices.Sorted(maps.Keys(c.items))
+	var got []string
+	for key, err := range handle.Keys(h.ctx, "") {
+		if err != nil {
+			return err
+		}
+		got = append(got, key)
+	}
+	if !slices.Equal(got, want) {
+		return fmt.Errorf("keys %q, want %q", got, want)
+	}
+	if len(want) == 0 {
+		return nil
+	}
+	prefix := want[0][:1]
+	for it, err := range handle.ItemsByKey(h.ctx, prefix) {
+		if err != nil {
+			return err
+		}
+		if len(want) == 0 || it.Key != want[0] {
+			return fmt.Errorf("by key: item %q", it.Key)
+		}
+		if err := c.same(c.space(0), it.Key, it); err != nil {
+			return err
+		}
+		want = want[1:]
+	}
+	if len(want) > 0 && strings.HasPrefix(want[0], prefix) {
+		return fmt.Errorf("by key: item %q is missing", want[0])
+	}
+	return nil
+}
+
+func (h *history) checkCollection(c *collection, handle *db.Collection) error {
+	if n, err := handle.Count(); err != nil || n != len(c.items) {
+		return wrong(err, "%d items counted, want %d", n, len(c.items))
+	}
+	s, err := handle.Schema()
+	if err != nil || s.IndexOnly != c.indexOnly || s.Bits != c.schema.Bits ||
+		!slices.Equal(s.Modalities, c.schema.Modalities) || !slices.Equal(s.Fields, c.schema.allFields()) {
+		return wrong(err, "schema %+v; want %+v, index-only: %v", s, c.schema, c.indexOnly)
+	}
+	labels, err := handle.Labels()
+	if err != nil {
+		return err
+	}
+	if c.fresh {
+		if err := h.lookUp(c, handle, labels); err != nil {
+			return err
+		}
+	}
+	want := c.used()
+	if c.unordered {
+		slices.Sort(labels)
+		slices.Sort(want)
+	}
+	if !slices.Equal(labels, want) {
+		return fmt.Errorf("labels %q, want %q", labels, want)
+	}
+	if err := h.checkKeys(c, handle); err != nil {
+		return err
+	}
+	if err := c.checkIndexes(handle); err != nil {
+		return err
+	}
+	infos, err := handle.Spaces(h.ctx)
+	if err != nil {
+		return err
+	}
+	if len(infos) != len(c.spaces) {
+		return fmt.Errorf("%d spaces, want %d", len(infos), len(c.spaces))
+	}
+	if c.active == 0 {
+		return h.checkItems(c, nil, handle)
+	}
+	for i, sp := range c.spaces {
+		in, err := handle.InSpace(sp.number)
+		if err != nil {
+			return err
+		}
+		if err := h.checkItems(c, sp, in); err != nil {
+			return err
+		}
+		if err := h.checkSpace(c, sp, &infos[i]); err != nil {
+			return fmt.Errorf("space %d: %w", sp.number, err)
+		}
+		if err := h.checkCodes(c, sp, in); err != nil {
+			return fmt.Errorf("space %d: %w", sp.number, err)
+		}
+	}
+	return h.checkStats(c, handle)
+}
+
+// lookUp reads the order in which several goroutines have written, and takes it over.
+func (h *history) lookUp(c *collection, handle *db.Collection, labels []string) error {
+	used := c.used()
+	if !slices.Equal(slices.Sorted(slices.Values(labels)), slices.Sorted(slices.Values(used))) {
+		return fmt.Errorf("labels %q, want %q in some order", labels, used)
+	}
+	if len(used) == len(c.labels) {
+		c.labels, c.unordered = labels, false
+	} else {
+		c.unordered = true
+	}
+	var order []string
+	for it, err := range handle.Items(h.ctx) {
+		if err != nil {
+			return err
+		}
+		order = append(order, it.Key)
+	}
+	if !slices.Equal(slices.Sorted(slices.Values(order)), slices.Sorted(maps.Keys(c.items))) {
+		return fmt.Errorf("items %q, want %q in some order", order, slices.Sorted(maps.Keys(c.items)))
+	}
+	c.order, c.fresh = order, false
+	return nil
+}
+
+// checkItems compares all items as a space shows them.
+func (h *history) checkItems(c *collection, sp *space, in *db.Collection) error {
+	at := 0
+	for it, err := range in.Items(h.ctx) {
+		if err != nil {
+			return err
+		}
+		if at == len(c.order) || it.Key != c.order[at] {
+			return fmt.Errorf("item %d is %q, want %q", at, it.Key, c.order[min(at, len(c.order)-1)])
+		}
+		if err := c.same(sp, it.Key, it); err != nil {
+			return err
+		}
+		at++
+	}
+	if at != len(c.order) {
+		return fmt.Errorf("%d items, want %d", at, len(c.order))
+	}
+	return nil
+}
+
+// checkSpace compares the description of a space.
+func (h *history) checkSpace(c *collection, sp *space, info *db.SpaceInfo) error {
+	state := db.SpaceStandby
+	if sp.number == c.active {
+		state = db.SpaceActive
+	}
+	if (h.learns() || sp.free) && info.Revision >= sp.revision {
+		sp.revision, sp.free = info.Revision, false
+	}
+	if info.Space != sp.number || info.State != state || info.Previous != (sp.number == c.previous) || info.Bits != sp.bits ||
+		info.Revision != sp.revision && !c.codesOnly() {
+		return fmt.Errorf("%d, %s, previous %v, %d bits, revision %d; want %d, %s, %v, %d, %d", info.Space, info.State, info.Previous,
+			info.Bits, info.Revision, sp.number, state, sp.number == c.previous, sp.bits, sp.revision)
+	}
+	if info.Items != sp.coded() || info.Codes != sp.distinct() || info.Recode != 0 {
+		return fmt.Errorf("%d items have a code, %d are distinct, %d are to be made again; want %d, %d and 0", info.Items, info.Codes, info.Recode,
+			sp.coded(), sp.distinct())
+	}
+	if c.codesOnly() {
+		return nil
+	}
+	kept := map[uint32]bool{}
+	for _, r := range info.Revisions {
+		kept[r.Revision] = r.Pinned
+	}
+	for r, pinned := range sp.kept {
+		if now, is := kept[r]; pinned && !is || is && now != pinned {
+			return fmt.Errorf("revision %d was pinned: %v; now it is there: %v, pinned: %v", r, pinned, is, now)
+		}
+	}
+	for r := sp.revision; r > 0 && r+8 > sp.revision; r-- {
+		if _, is := kept[r]; !is {
+			return fmt.Errorf("revision %d of %d is not kept", r, sp.revision)
+		}
+	}
+	if _, is := kept[1]; !is {
+		return errors.New("revision 1 is not kept")
+	}
+	sp.kept = kept
+	return nil
+}
+
+// checkCodes compares the listed codes, and the rows of their items.
+func (h *history) checkCodes(c *collection, sp *space, in *db.Collection) error {
+	at, last := 0, uint32(0)
+	var want []string
+	for _, key := range c.order {
+		if _, ok := sp.code(key); ok {
+			want = append(want, key)
+		}
+	}
+	for got, err := range in.Codes(h.ctx, "") {
+		if err != nil {
+			return err
+		}
+		if at == len(want) || got.Key != want[at] {
+			return fmt.Errorf("code %d is that of %q", at, got.Key)
+		}
+		it := c.items[got.Key]
+		if code, _ := sp.code(got.Key); string(got.Code) != code {
+			return fmt.Errorf("item %q is listed with code %x, want %x", got.Key, got.Code, code)
+		}
+		if c.loose && at > 0 && got.Row <= last || !c.loose && it.row != got.Row {
+			return fmt.Errorf("item %q is in row %d after row %d, want %d", got.Key, got.Row, last, it.row)
+		}
+		last = got.Row
+		at++
+	}
+	if at != len(want) {
+		return fmt.Errorf("%d codes, want %d", at, len(want))
+	}
+	return nil
+}
+
+// checkStats compares the statistics of a collection.
+func (h *history) checkStats(c *collection, handle *db.Collection) error {
+	s, err := handle.Stats()
+	if err != nil {
+		return err
+	}
+	sp := c.space(0)
+	if s.Items != len(c.items) || s.Labels != len(c.used()) || s.Spaces != len(c.spaces) || s.Space != sp.number || s.Bits != sp.bits ||
+		s.CodedItems != sp.coded() || s.DistinctCodes != sp.distinct() {
+		return fmt.Errorf("figures %+v; want %d items, %d labels, %d spaces, space %d, %d bits, %d coded, %d distinct",
+			s, len(c.items), len(c.used()), len(c.spaces), sp.number, sp.bits, sp.coded(), sp.distinct())
+	}
+	for _, m := range s.Modalities {
+		n := 0
+		for _, it := range c.items {
+			if it.vectors[m.Name] != nil {
+				n++
+			}
+		}
+		if m.Items != n {
+			return fmt.Errorf("%d items have %q, want %d", m.Items, m.Name, n)
+		}
+	}
+	return nil
+}
