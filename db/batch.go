@@ -37,20 +37,30 @@ func (b *Batch) Bytes() int { return b.in.Bytes }
 
 // The memory from which on a batch is Full.
 const (
-	fullBytes      = 16 << 20
+	fullFirstBytes = 16 << 20 // if it holds a quarter of what the collection does, or more
+	fullBytes      = 48 << 20
 	fullSmallBytes = 64 << 20 // if its items take at most smallBytes each
 	smallBytes     = 64
 )
 
 // Full reports whether the batch is as large as a part of a long import should be: it takes
-// 16 MiB of memory, or 64 MiB where its items take at most 64 bytes each, as those with nothing but
-// a code do: stored they take several times that. A program that stores more items than fit into
-// memory commits whenever its batch is full, with a Mark of how far it is, and begins the next
-// batch. So it takes little memory, new items are stored as tables, and after an interruption it
-// goes on where the mark says. Larger batches can be committed, too.
+// 16 MiB of memory and has a quarter as many changes as the collection of the first one has
+// items, or it takes 48 MiB; or 64 MiB where its items take at most 64 bytes each, as those with
+// nothing but a code do: stored they take several times that. So a small import takes little
+// memory, and a long one has few parts: the store merges the keys of each with those of the
+// parts before. A program that stores more items than fit into memory commits whenever its batch
+// is full, with a Mark of how far it is, and begins the next batch. New items are stored as
+// tables then, and after an interruption the program goes on where the mark says. Larger batches
+// can be committed, too.
 func (b *Batch) Full() bool {
 	bytes := b.in.Memory()
-	return bytes >= fullSmallBytes || bytes >= fullBytes && bytes > smallBytes*b.Len()
+	switch {
+	case bytes < fullFirstBytes:
+		return false
+	case bytes <= smallBytes*b.Len():
+		return bytes >= fullSmallBytes
+	}
+	return bytes >= fullBytes || 4*b.Len() >= b.in.Held(b.db.state)
 }
 
 // Put adds an item to store; see Collection.Put, and Keys for the key of an item without one.

@@ -174,7 +174,8 @@ func TestCrashesAroundAnImport(t *testing.T) {
 	}
 }
 
-// A batch is full at 16 MiB, one of small items at 64.
+// A batch is full at 16 MiB, one of small items at 64, and at 48 where it has less than a quarter of
+// what the collection has.
 func TestFullBatch(t *testing.T) {
 	d, c := dbkit.OpenCodes(t)
 	b := d.NewBatch()
@@ -198,6 +199,22 @@ func TestFullBatch(t *testing.T) {
 	}
 	if keys := b.Keys(); fmt.Sprint(keys) != "[0 1]" {
 		t.Error(keys)
+	}
+	more := d.NewBatch()
+	for range 200 {
+		more.Put(c, &db.Item{Code: []byte{1, 2}})
+	}
+	if err := more.Commit(ctx); err != nil {
+		t.Fatal(err)
+	}
+	large := d.NewBatch()
+	for item := (&db.Item{Code: []byte{1, 2}, Payload: make([]byte, 1<<20)}); !large.Full(); {
+		if err := large.Put(c, item); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if n := large.Len(); n < 46 || n > 48 {
+		t.Error(n)
 	}
 }
 

@@ -79,6 +79,15 @@ func (b *Batch) Len() int { return b.changes.n }
 // Memory returns the memory that the changes take, in bytes, about.
 func (b *Batch) Memory() int { return b.changes.bytes }
 
+// Held returns the number of items of the collection of the first change.
+func (b *Batch) Held(d *state.Database) int {
+	cv, ok := d.Current.Load().Collections.Get(b.collection)
+	if !ok {
+		return 0
+	}
+	return cv.Items
+}
+
 // puts returns the number of items to put, if the batch can be a load.
 func (b *Batch) puts() int { return b.changes.n - b.registered }
 
