@@ -34,6 +34,9 @@ func TestCompactGivesSpaceBack(t *testing.T) {
 	if err := d.Compact(ctx); err != nil {
 		t.Fatal(err)
 	}
+	if err := d.WaitForIndex(ctx); err != nil {
+		t.Fatal(err)
+	}
 	index := func() (postings int) {
 		for key := range storeKeys(t, d) {
 			if key[0] == codec.KindSubstring || key[0] == codec.KindCodes {
