@@ -24,8 +24,8 @@ type IndexOptions struct {
 	// 1. 0 means .99.
 	Recall float64
 
-	// Cells is the number of cells. 0 means twice the square root of the number of items that
-	// have the modality.
+	// Cells is about the number of cells: there are up to an eighth more. 0 means twice the square
+	// root of the number of items that have the modality.
 	Cells int
 
 	Seed uint64 // of what is random; the same gives the same index of the same items

@@ -127,8 +127,12 @@ func TestAnOutgrownIndexIsNotUsed(t *testing.T) {
 		dbkit.MustClose(t, d)
 		d = dbkit.MustOpen(t, "db", &db.Options{FS: fs, ReadOnly: true, MustExist: true})
 		c = dbkit.MustCollection(t, d, "main")
-		if got := answer(t, c, db.Query{From: "e", Vector: items[7].Vectors["e"]}).Approximate; got != used {
-			t.Errorf("%d of %d vectors have changed: the index is used: %v", churn, len(items), got)
+		explain, r, err := c.Explain(ctx, db.Query{From: "e", Vector: items[7].Vectors["e"]}, -1)
+		if err != nil || r.Approximate != used || slices.Equal(explain.OutgrownIndexes, []string{"e"}) == used {
+			t.Errorf("%d of %d vectors have changed: the index is used: %v; %+v, %v", churn, len(items), r.Approximate, explain, err)
+		}
+		if all, err := c.VectorIndexes(); err != nil || len(all) != 1 || all[0].Outgrown == used {
+			t.Errorf("%d of %d vectors have changed: %+v, %v", churn, len(items), all, err)
 		}
 		dbkit.MustClose(t, d)
 	}

@@ -36,7 +36,11 @@ const (
 	leaseEvery = 4 * time.Second  // how often it is heard of
 )
 
-// take takes a lease. If somebody else has it that is db.ErrBusy.
+// lagging is how many times a lease is tried to be taken, .1 s apart. nats.go asks any server whether the key has been
+// deleted, and one that is behind has not heard of that.
+const lagging = 10
+
+// take takes a lease. If somebody else has it that is db.ErrBusy, after a second.
 func (c *Client) take(ctx context.Context, name string) (*lease, error) {
 	var number uint64
 	id := wire.NewID().String()
@@ -46,12 +50,20 @@ func (c *Client) take(ctx context.Context, name string) (*lease, error) {
 		if kv, err = c.js.KeyValue(ctx, c.cluster.Bucket()); err != nil {
 			return err
 		}
-		number, err = kv.Create(ctx, name, own, jetstream.KeyTTL(leaseFor))
-		if !errors.Is(err, jetstream.ErrKeyExists) {
-			return err
-		}
-		if e, gerr := kv.Get(ctx, name); gerr == nil && bytes.Equal(e.Value(), own) { // of a try whose answer was lost
-			number, err = e.Revision(), nil
+		for range lagging {
+			number, err = kv.Create(ctx, name, own, jetstream.KeyTTL(leaseFor))
+			if !errors.Is(err, jetstream.ErrKeyExists) {
+				return err
+			}
+			if e, gerr := kv.Get(ctx, name); gerr == nil && bytes.Equal(e.Value(), own) { // of a try whose answer was lost
+				number, err = e.Revision(), nil
+				return err
+			}
+			select {
+			case <-ctx.Done():
+				return ctx.Err()
+			case <-time.After(100 * time.Millisecond):
+			}
 		}
 		return err
 	})

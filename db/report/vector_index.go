@@ -16,6 +16,10 @@ type VectorIndex struct {
 	Bytes    int       `json:"bytes"`   // in memory
 	Recall   float64   `json:"recall"`  // that searches get which do not say what they want
 
+	// Outgrown says that so many vectors have come, changed or gone since the index was made that searches
+	// compare all vectors until it is made anew.
+	Outgrown bool `json:"outgrown,omitempty"`
+
 	// Damage says what is wrong with what is stored of it, once it was read. Searches compare all vectors
 	// then, and making the index anew replaces it.
 	Damage string `json:"damage,omitempty"`

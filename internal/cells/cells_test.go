@@ -534,6 +534,45 @@ func clouds(metric Metric, seed uint64) (w *Writer, placed [][]float32) {
 	return w, placed
 }
 
+// A small group has a cell of its own, also if k-means began with none of its vectors.
+func TestSmallGroupsHaveCells(t *testing.T) {
+	for _, metric := range []Metric{Cosine, Dot, L2} {
+		r := rand.New(rand.NewPCG(1, 2))
+		g := NewGeometry(metric, 48, 1)
+		vector := func(around []float32, sigma float64) []float32 {
+			x := slices.Clone(around)
+			for i := range x {
+				x[i] += float32(sigma * r.NormFloat64())
+			}
+			return x
+		}
+		const count, ofKind = 12, 80
+		var kinds [][]float32
+		for range count + 1 {
+			kinds = append(kinds, vector(make([]float32, 48), 1))
+		}
+		var sample [][]float32
+		for i := range count * ofKind {
+			kind := i % count
+			if i%100 == 1 { // k-means begins with every 80th vector
+				kind = count
+			}
+			sample = append(sample, make([]float32, g.Size()))
+			g.Place(sample[i], vector(kinds[kind], .1))
+		}
+		c, err := Train(t.Context(), g, sample, count, 6, 2)
+		if err != nil {
+			t.Fatal(err)
+		}
+		q := c.NewQuery()
+		q.Set(sample[1])
+		own, other := c.far(q, c.Nearest(q)), squaredDistance(sample[1], sample[0])
+		if own > other/10 {
+			t.Errorf("metric %v: a vector of the small group is %.2f from the nearest of %d centres; from one of another group it is %.2f", metric, own, c.Count(), other)
+		}
+	}
+}
+
 // What a cell promises is what it did when it was fitted, however many come from far away; but it is
 // overfull then, and is not when those have gone.
 func TestOutliersDoNotSpoilACell(t *testing.T) {

@@ -137,6 +137,17 @@ func (c *Centres) parts(e *Entry) (along, square float64) {
 	return along, max(0, square-along*along)
 }
 
+// partsOf is parts of a vector, given by its coordinates.
+func (c *Centres) partsOf(x []float32, cell uint32) (along, square float64) {
+	centre := c.cells[cell].Centre
+	square = squaredDistance(x, centre)
+	if c.Metric != Dot || c.squares[cell] == 0 {
+		return 0, square
+	}
+	along = (float64(Product(x, centre)) - c.squares[cell]) / math.Sqrt(c.squares[cell])
+	return along, max(0, square-along*along)
+}
+
 // Numbers returns the number behind that of the last cell.
 func (c *Centres) Numbers() int { return len(c.cells) }
 

@@ -44,6 +44,7 @@ func (c *Centres) familiesOf() []family {
 		// context alone; all centres would be one family then.
 		ctx := context.Background()
 		if means, err := Train(ctx, c.Geometry, all, count, familyRounds, 1); err == nil {
+			count = means.Numbers()
 			_ = means.Assign(ctx, of, all, 1)
 		}
 	}

@@ -145,7 +145,6 @@ func spreadOfSquares(squares []float64) float64 {
 		return 0
 	}
 	slices.Sort(squares)
-	const outlier = 4
 	most := outlier * squares[len(squares)/2]
 	n, sum := 0, 0.
 	for _, square := range squares {

@@ -92,7 +92,7 @@ func indexCommand(e *env) *cobra.Command {
 	f := cmd.Flags()
 	f.StringVar(&opt.Modality, "modality", "", "the modality `NAME` of the vectors; not needed where there is one")
 	f.Float64Var(&opt.Recall, "recall", 0, "`X`, above 0 and up to 1, that searches get which do not say (default .99)")
-	f.IntVar(&opt.Cells, "cells", 0, "number `N` of cells (default: twice the square root of the number of vectors)")
+	f.IntVar(&opt.Cells, "cells", 0, "about the number `N` of cells (default: twice the square root of the number of vectors)")
 	f.Uint64Var(&opt.Seed, "seed", 0, "seed `N` of what is random")
 	f.BoolVar(&drop, "drop", false, "delete the index of the modality")
 	return cmd

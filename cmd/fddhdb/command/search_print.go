@@ -110,8 +110,11 @@ func (e *env) printVectorPlan(x *db.Explain, why string) {
 			term.Plural(x.Probes, "cell", "cells"), term.Plural(x.Candidates, "vector", "vectors"), term.Thousands(x.Compared), x.Recall)
 		return
 	}
-	if len(x.DamagedIndexes) > 0 {
+	switch {
+	case len(x.DamagedIndexes) > 0:
 		why = "as the index of " + strings.Join(x.DamagedIndexes, ", ") + " is damaged"
+	case len(x.OutgrownIndexes) > 0:
+		why = "as too much has changed since the index of " + strings.Join(x.OutgrownIndexes, ", ") + " was made: fddhdb index makes it anew"
 	}
 	e.Printf("plan vectors: %s compared, %s of them exactly, %s\n", term.Plural(x.Scanned, "vector", "vectors"), term.Thousands(x.Compared), why)
 	if x.Abandoned {

@@ -173,6 +173,8 @@ func (e *env) printCollection(ctx context.Context, c *db.Collection, s *db.Colle
 			state = "damaged: searches compare all vectors; fddhdb index makes it anew"
 		case !x.Complete:
 			state += ", not complete"
+		case x.Outgrown:
+			state = "too much has changed since it was made: searches compare all vectors; fddhdb index makes it anew"
 		case x.Cells == 0:
 			state = fmt.Sprintf("recall %v; coming into memory", x.Recall)
 		case x.Unknown > 0:

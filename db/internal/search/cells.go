@@ -147,7 +147,11 @@ func (s *Searcher) indexFor(ctx context.Context, with comparison, all float64) (
 		return s.load(ctx, o, with)
 	}
 	o := &indexSearch{x: s.Cv.IndexOf(with.modality, s.metric), but: noRow, most: math.Inf(1)}
-	if o.x == nil || o.x.Outgrown() {
+	if o.x == nil {
+		return nil, nil
+	}
+	if o.x.Outgrown() {
+		s.outgrown = append(s.outgrown, s.Cv.Modalities[with.modality].Name)
 		return nil, nil
 	}
 	rows, having := s.admitted(with).GetCardinality(), s.Cv.Presence[with.modality].GetCardinality()

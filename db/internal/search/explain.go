@@ -50,7 +50,7 @@ func (s *Searcher) Report(radius, hits int) *report.Explain {
 	scanned := scannedFields(s.Cv, s.q.Where, s.q.Args)
 	if s.byVectors {
 		e := &report.Explain{
-			ScannedFields: scanned, DamagedIndexes: s.damaged,
+			ScannedFields: scanned, DamagedIndexes: s.damaged, OutgrownIndexes: s.outgrown,
 			Plan: "vectors", Rerank: s.orderName(), Substrings: []int{}, Scanned: s.vectorsToCompare(), Compared: s.compares,
 			Metric: string(s.metric), Modalities: s.namesCompared(),
 			Hits: hits, Predicted: map[string]float64{},

@@ -157,6 +157,7 @@ type Searcher struct {
 	compares   int                // vectors that have been read
 	cells      *cellSearch        // what an index has to do with it; nil: nothing
 	damaged    []string           // modalities whose index cannot be read
+	outgrown   []string           // modalities whose index says nothing of what has come since
 	unfiltered bool               // whether all that have a vector which is compared may be hits
 	predicted  prediction         // what it would take by vectors alone, and what with an index
 

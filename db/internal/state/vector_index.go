@@ -251,6 +251,7 @@ func (x *IndexView) Report(cv *CollectionView) *report.VectorIndex {
 	out := &report.VectorIndex{
 		Index: int(x.ID), Modality: cv.Modalities[x.Modality].Name, Complete: x.Complete,
 		Unknown: x.Unfolded(cv.NextRow), Loose: int(x.Loose.GetCardinality()), Recall: x.Recall,
+		Outgrown: x.Complete && x.Outgrown(),
 	}
 	out.Created, _ = time.Parse(time.RFC3339, x.Created) // zero if it is none
 	for _, p := range x.Curve {
