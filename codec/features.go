@@ -27,6 +27,9 @@ func AppendFeatures(dst []byte, x []float32) []byte {
 	return appendFloats(dst, x)
 }
 
+// IsSparseFeatures reports whether a feature record is of the sparse form.
+func IsSparseFeatures(b []byte) bool { return len(b) > 0 && b[0] == featuresSparse }
+
 // AppendSparseFeatures appends the encoded vector with value[e] in dimension index[e]
 // and 0 elsewhere. The indices ascend strictly, and no value is 0.
 func AppendSparseFeatures(dst []byte, index []uint32, value []float32) []byte {

@@ -240,41 +240,6 @@ func TestStatsReadNoDisk(t *testing.T) {
 	asking.Store(false)
 }
 
-// An import is among the figures also where these were asked for just before its folder was
-// made.
-func TestStatsOfImportThatBegins(t *testing.T) {
-	var d *db.DB
-	var asking atomic.Bool
-	asked := 0
-	fsys := errorfs.Wrap(vfs.NewMem(), errorfs.InjectorFunc(func(op errorfs.Op) error {
-		if op.Kind == errorfs.OpMkdirAll && asking.CompareAndSwap(true, false) {
-			asked++
-			dbkit.MustStats(t, d)
-		}
-		return nil
-	}))
-	d = dbkit.MustOpen(t, "db", &db.Options{FS: fsys})
-	defer dbkit.MustClose(t, d)
-	c, err := d.CreateCollection(ctx, "main", db.Schema{Bits: 8})
-	if err != nil {
-		t.Fatal(err)
-	}
-	asking.Store(true)
-	im, err := c.NewImport(ctx, db.ImportOptions{Source: "a file"})
-	if err != nil {
-		t.Fatal(err)
-	}
-	if s := dbkit.MustStats(t, d); asked != 1 || len(s.StagedImports) != 1 || !s.StagedImports[0].Open {
-		t.Errorf("asked %d times: %+v", asked, s.StagedImports)
-	}
-	if err := im.Discard(); err != nil {
-		t.Fatal(err)
-	}
-	if s := dbkit.MustStats(t, d); len(s.StagedImports) != 0 {
-		t.Errorf("%+v", s.StagedImports)
-	}
-}
-
 // spans is a Tracer that notes its calls, which the database may make at once.
 type spans struct {
 	mu     sync.Mutex

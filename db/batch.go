@@ -15,7 +15,9 @@ import (
 // are checked and copied when they are added. Not safe for concurrent use.
 type Batch struct {
 	db     *DB
-	in     bulk.Batch // the changes
+	in     bulk.Batch // the changes, which belong to the batch
+	next   change     // memory for the next change
+	marked int        // bytes of the marks
 	err    error      // the first one of add; Commit returns it
 	done   bool       // Commit has been called
 	stored bool       // and has returned nil
@@ -24,9 +26,7 @@ type Batch struct {
 var errCommitted = fault.Invalid("the batch has been committed")
 
 // NewBatch returns an empty batch.
-func (d *DB) NewBatch() *Batch {
-	return &Batch{db: d, in: bulk.Batch{DB: d.state}}
-}
+func (d *DB) NewBatch() *Batch { return &Batch{db: d} }
 
 // Len returns the number of changes in the batch, without marks.
 func (b *Batch) Len() int { return b.in.Len() }
@@ -34,6 +34,34 @@ func (b *Batch) Len() int { return b.in.Len() }
 // Bytes estimates what the items of the batch take, in bytes; Commit refuses more
 // than MaxBatchBytes, or MaxBulkBytes where all are new items of one collection.
 func (b *Batch) Bytes() int { return b.in.Bytes }
+
+// The memory from which on a batch is Full.
+const (
+	fullFirstBytes = 16 << 20 // if it holds a quarter of what the collection does, or more
+	fullBytes      = 48 << 20
+	fullSmallBytes = 64 << 20 // if its items take at most smallBytes each
+	smallBytes     = 64
+)
+
+// Full reports whether the batch is as large as a part of a long import should be: it takes
+// 16 MiB of memory and has a quarter as many changes as the collection of the first one has
+// items, or it takes 48 MiB; or 64 MiB where its items take at most 64 bytes each, as those with
+// nothing but a code do: stored they take several times that. So a small import takes little
+// memory, and a long one has few parts: the store merges the keys of each with those of the
+// parts before. A program that stores more items than fit into memory commits whenever its batch
+// is full, with a Mark of how far it is, and begins the next batch. New items are stored as
+// tables then, and after an interruption the program goes on where the mark says. Larger batches
+// can be committed, too.
+func (b *Batch) Full() bool {
+	bytes := b.in.Memory()
+	switch {
+	case bytes < fullFirstBytes:
+		return false
+	case bytes <= smallBytes*b.Len():
+		return bytes >= fullSmallBytes
+	}
+	return bytes >= fullBytes || 4*b.Len() >= b.in.Held(b.db.state)
+}
 
 // Put adds an item to store; see Collection.Put, and Keys for the key of an item without one.
 // The first item that cannot be stored makes this and every later call, and Commit, return its
@@ -61,9 +89,16 @@ func (b *Batch) add(c *Collection, kind state.ChangeKind, item *Item) error {
 	if b.err != nil {
 		return b.err
 	}
-	if b.err = b.check(c, kind, item); b.err == nil && b.in.Bytes > record.MaxBulkBytes {
+	if b.err = b.usable(c); b.err != nil {
+		return b.err
+	}
+	b.next = change{}
+	if b.err = c.check(&b.next, kind, item); b.err != nil {
+		return b.err
+	}
+	if b.err = b.in.Add(&b.next.Change); b.err == nil && b.in.Bytes > record.MaxBulkBytes {
 		b.err = fault.Invalid("a batch of more than %d bytes: split it", record.MaxBulkBytes)
-		b.in.Forget()
+		b.in = bulk.Batch{}
 	}
 	return b.err
 }
@@ -81,11 +116,14 @@ func (b *Batch) usable(c *Collection) error {
 	return c.writable()
 }
 
-// check adds a change, or a row to the columns, if the item may be stored.
-func (b *Batch) check(c *Collection, kind state.ChangeKind, item *Item) error {
-	if err := b.usable(c); err != nil {
-		return err
-	}
+// A change is a change and its item, in one piece of memory.
+type change struct {
+	state.Change
+	item record.Item
+}
+
+// check makes ch a change with a copy of the item, if the item may be stored.
+func (c *Collection) check(ch *change, kind state.ChangeKind, item *Item) error {
 	if item == nil {
 		return fault.Invalid("no item")
 	}
@@ -94,38 +132,31 @@ func (b *Batch) check(c *Collection, kind state.ChangeKind, item *Item) error {
 			return err
 		}
 	}
-	inColumns := b.in.Take(c.inside(), kind)
+	ch.Collection, ch.Kind, ch.Item = c.id, kind, &ch.item
 	return c.read(func(_ *state.View, cv *state.CollectionView) error {
 		if err := cv.Changeable(); err != nil {
 			return err
 		}
-		if inColumns && isPlain(cv.Descriptor, item) {
-			b.in.AddPlain(item.Key, item.Code)
-			return nil
-		}
-		it, err := checkChange(cv.Descriptor, kind, item)
-		if err != nil {
-			return err
-		}
-		b.in.Add(c.id, kind, it)
-		return nil
+		return checkChange(&ch.item, cv.Descriptor, kind, item)
 	})
 }
 
-// checkChange checks what a change has, and copies it.
-func checkChange(d *record.Descriptor, kind state.ChangeKind, item *Item) (*record.Item, error) {
+// checkChange checks what a change has, and copies it to c.
+func checkChange(c *record.Item, d *record.Descriptor, kind state.ChangeKind, item *Item) error {
 	switch kind {
 	case state.DeleteItem:
-		return &record.Item{Key: item.Key}, nil
+		c.Key = item.Key
+		return nil
 	case state.AddLabels:
 		for _, l := range item.Labels {
 			if err := record.CheckLabel(l); err != nil {
-				return nil, err
+				return err
 			}
 		}
-		return &record.Item{Labels: slices.Clone(item.Labels)}, nil
+		c.Labels = slices.Clone(item.Labels)
+		return nil
 	}
-	return checkItem(d, item, kind == state.MergeItem)
+	return checkItem(c, d, item, kind == state.MergeItem)
 }
 
 // Commit encodes the items, on all cores where there are many, and stores them.
@@ -141,15 +172,12 @@ func (b *Batch) Commit(ctx context.Context) error {
 	if b.done {
 		return errCommitted
 	}
-	if err := b.in.CheckSize(); err != nil {
-		return err
-	}
 	if err := b.db.state.Guard.Enter(); err != nil {
 		return err
 	}
 	defer b.db.state.Guard.Leave()
 	b.done = true
-	err := b.in.Commit(ctx)
+	err := b.in.Commit(ctx, b.db.state)
 	b.stored = err == nil
 	return err
 }
@@ -164,6 +192,10 @@ func (b *Batch) Keys() []string {
 	}
 	return b.in.Keys()
 }
+
+// found returns how many of the items that the changes are about were there, once they are
+// committed.
+func (b *Batch) found() int { return b.in.Found() }
 
 // PutIf stores an item, as Put does, if what is stored under its key is still old, and
 // else nothing: the error is ErrConflict then. old is the item as Get returned it, or
@@ -211,17 +243,17 @@ func (b *Batch) expect(c *Collection, key string, old *Item) error {
 		if old.Key != key {
 			return fault.Invalid("the item that is expected under key %q has key %q", key, old.Key)
 		}
-		err := c.read(func(_ *state.View, cv *state.CollectionView) (err error) {
+		err := c.read(func(_ *state.View, cv *state.CollectionView) error {
 			if err := cv.Changeable(); err != nil {
 				return err
 			}
-			was, err = checkItem(cv.Descriptor, old, false)
-			return err
+			was = &record.Item{}
+			return checkItem(was, cv.Descriptor, old, false)
 		})
 		if err != nil {
 			return err
 		}
 	}
-	b.in.Expect(c.id, key, was)
-	return nil
+	ch := &state.Change{Collection: c.id, Kind: state.ExpectItem, Item: &record.Item{Key: key}, Old: was}
+	return b.in.Add(ch)
 }

@@ -5,6 +5,7 @@ import (
 	"iter"
 
 	"github.com/fddhdb/fddhdb/db/fault"
+	"github.com/fddhdb/fddhdb/db/internal/record"
 	"github.com/fddhdb/fddhdb/db/internal/search"
 	"github.com/fddhdb/fddhdb/db/internal/state"
 )
@@ -45,8 +46,8 @@ func (c *Collection) Encode(item *Item) (code []byte, z []float64, err error) {
 		if len(item.Vectors)+len(item.Sparse) == 0 {
 			return fault.Invalid("no vectors to encode")
 		}
-		it, err := checkItem(cv.Descriptor, &Item{Vectors: item.Vectors, Sparse: item.Sparse}, true)
-		if err != nil {
+		var it record.Item
+		if err := checkItem(&it, cv.Descriptor, &Item{Vectors: item.Vectors, Sparse: item.Sparse}, true); err != nil {
 			return err
 		}
 		code, z, err = search.EncodeItem(cv, it.Vectors)

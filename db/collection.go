@@ -25,6 +25,10 @@ type Collection struct {
 // Name returns the name of the collection.
 func (c *Collection) Name() string { return c.name }
 
+// ID returns the number of the collection. Another collection that is created under its name, once it
+// has been dropped, has another number.
+func (c *Collection) ID() uint32 { return c.id }
+
 // inside returns the collection for those inside the database.
 func (c *Collection) inside() state.Collection {
 	return state.Collection{DB: c.db.state, ID: c.id, Name: c.name}
@@ -157,15 +161,22 @@ func (c *Collection) Merge(ctx context.Context, item *Item) (key string, err err
 
 // changeOne commits one change and returns the key of its item.
 func (c *Collection) changeOne(ctx context.Context, kind state.ChangeKind, item *Item) (key string, err error) {
-	b := c.db.NewBatch()
-	b.in.Singly() // columns are for many
-	if err := b.add(c, kind, item); err != nil {
+	if err := c.writable(); err != nil {
 		return "", err
 	}
-	if err := b.Commit(ctx); err != nil {
+	ch := &change{}
+	if err := c.check(ch, kind, item); err != nil {
 		return "", err
 	}
-	return b.in.OnlyKey(), nil
+	d := c.db.state
+	if err := d.Guard.Enter(); err != nil {
+		return "", err
+	}
+	defer d.Guard.Leave()
+	if err := d.Write(ctx, []*state.Change{&ch.Change}, nil); err != nil {
+		return "", err
+	}
+	return ch.item.Key, nil
 }
 
 // Delete deletes the items with these keys, all in one commit, and returns how
@@ -178,7 +189,7 @@ func (c *Collection) Delete(ctx context.Context, keys ...string) (int, error) {
 	if err := b.Commit(ctx); err != nil {
 		return 0, err
 	}
-	return b.in.Found(), nil
+	return b.found(), nil
 }
 
 // Get returns the item with this key, or ErrNotFound.

@@ -133,7 +133,6 @@ func (d *DB) DropCollection(ctx context.Context, name string) error {
 	for _, sp := range dropped.Spaces {
 		d.learning.Dropped(dropped.ID, sp.ID)
 	}
-	d.imports.Dropped()
 	d.changed(ctx, event.CollectionDropped, event.Event{Collection: name})
 	d.search.Keys.Clear() // of all collections: what is searched for comes back soon
 	return nil

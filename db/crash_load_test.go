@@ -123,7 +123,7 @@ func crashUnderLoad(t *testing.T, seed uint64, crashes int) int {
 	importer := &steadyImporter{}
 	all.Go(func() {
 		for n := int64(1); !stop.Load(); n++ {
-			if err := importer.carryOut(into, cs[0], n); err != nil {
+			if err := importer.carryOut(d, into, cs[0], n); err != nil {
 				t.Errorf("seed %d: %v", seed, err)
 				return
 			}

@@ -14,7 +14,6 @@ import (
 
 	"github.com/fddhdb/fddhdb/db/event"
 	"github.com/fddhdb/fddhdb/db/fault"
-	"github.com/fddhdb/fddhdb/db/internal/bulk/spool"
 	"github.com/fddhdb/fddhdb/db/internal/copies"
 	"github.com/fddhdb/fddhdb/db/internal/learn"
 	"github.com/fddhdb/fddhdb/db/internal/record"
@@ -53,10 +52,9 @@ type DB struct {
 	background sync.WaitGroup
 
 	// Each of these has a lock of its own, or atomics.
-	lost    atomic.Uint64    // commits, in Losses of Recovery
-	search  *search.Tools    // what searches share: keys that were read, measured costs, figures
-	imports *spool.Imports   // staged imports
-	disk    store.DiskFigure // bytes of the folder, for Stats
+	lost   atomic.Uint64    // commits, in Losses of Recovery
+	search *search.Tools    // what searches share: keys that were read, measured costs, figures
+	disk   store.DiskFigure // bytes of the folder, for Stats
 }
 
 // Open opens the database in the folder dir, creating one where there is none
@@ -92,7 +90,6 @@ func openOnce(dir string, opts settings) (_ *DB, again bool, err error) {
 	d.opts.disk.Room = store.NewReserve(&opts.disk, dir)
 	d.state = state.New(store.NewEngine(&d.opts.disk, dir), opts.disk.Signals, opts.IndexCacheBytes, opts.RerankCacheBytes, func(changed []*state.CollectionView) { d.learning.Written(changed) })
 	d.search.Wanted = d.state.WantRerank
-	d.imports = spool.NewImports(d.state, opts.FS)
 	d.learning = learn.New(d.state, opts.UpdateItems, opts.UpdateInterval)
 	if err := d.open(exists); err != nil {
 		opts.disk.Cache.Unref()
@@ -141,11 +138,6 @@ func (d *DB) start(kv *pebble.DB) error {
 	for _, l := range d.recovery.Losses {
 		d.lost.Add(l.Commits())
 	}
-	if !d.opts.ReadOnly {
-		if err := d.imports.Tidy(d.identity.Sequence); err != nil {
-			return fault.Annotate(err, "open %s", d.dir)
-		}
-	}
 	d.opened = d.identity.Sequence
 	first := d.state.Run(d.keeper)
 	var ctx context.Context
@@ -191,7 +183,6 @@ func (d *DB) Close() error {
 	if !d.opts.ReadOnly && d.state.Committer.Sequence() != d.opened && d.state.Engine.Log.Failed.Load() == nil {
 		d.learning.Settle()
 	}
-	importing := d.imports.CloseAll()
 	if !d.opts.ReadOnly {
 		d.learning.Checkpoint()
 	}
@@ -212,7 +203,7 @@ func (d *DB) Close() error {
 		d.keeper.Close()
 	}
 	d.opts.disk.Cache.Unref()
-	err = fault.Annotate(errors.Join(err, importing, d.lock.Close()), "close %s", d.dir)
+	err = fault.Annotate(errors.Join(err, d.lock.Close()), "close %s", d.dir)
 	d.state.Signals.Happened(event.Closed, slog.LevelInfo, event.Event{Err: err})
 	d.state.Signals.Wait()
 	return err

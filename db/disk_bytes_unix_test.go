@@ -3,7 +3,6 @@
 package db_test
 
 import (
-	"fmt"
 	"io/fs"
 	"os"
 	"path/filepath"
@@ -84,19 +83,6 @@ func TestDiskBytesAreThoseOfTheFolder(t *testing.T) {
 	}
 	if n := checkDisk(t, d, dir, "small items"); n > 4<<20 {
 		t.Errorf("a thousand small items take %d bytes", n)
-	}
-	im, err := c.NewImport(ctx, db.ImportOptions{Source: "a source"})
-	if err != nil {
-		t.Fatal(err)
-	}
-	for i := range 3000 {
-		if err := im.Put(&db.Item{Key: fmt.Sprint("staged", i), Payload: make([]byte, 200)}); err != nil {
-			t.Fatal(err)
-		}
-	}
-	checkDisk(t, d, dir, "staged")
-	if err := im.Discard(); err != nil {
-		t.Fatal(err)
 	}
 	dbkit.MustTrain(t, c, db.TrainOptions{Options: fit.Options{Bits: 16, Anchors: 50}})
 	checkDisk(t, d, dir, "trained")

@@ -12,7 +12,6 @@ var (
 	ErrReadOnly    = fault.ErrReadOnly    // a write to a snapshot, an index-only collection, or with Options.ReadOnly
 	ErrNoModel     = fault.ErrNoModel     // codes are needed and there are none yet
 	ErrCorrupt     = fault.ErrCorrupt     // stored bytes that no version of fddhdb writes
-	ErrStaged      = fault.ErrStaged      // what an import has staged; an ErrCorrupt too, though nothing that is stored is damaged
 	ErrFormat      = fault.ErrFormat      // a database, backup or model of another format
 	ErrInvalid     = fault.ErrInvalid     // the caller can mend it; nothing was changed
 	ErrFull        = fault.ErrFull        // 2^32-1 rows, codes, spaces, labels or collections

@@ -2,10 +2,8 @@ package db
 
 import (
 	"context"
-	"errors"
 
 	"github.com/fddhdb/fddhdb/db/internal/bulk"
-	"github.com/fddhdb/fddhdb/db/internal/bulk/spool"
 	"github.com/fddhdb/fddhdb/db/internal/copies"
 	"github.com/fddhdb/fddhdb/db/internal/learn"
 	"github.com/fddhdb/fddhdb/db/internal/search"
@@ -76,25 +74,5 @@ func SetBulkItems(n int) { bulk.LoadItems = n }
 // MeasureWith sets how many queries measure the recall of an index of vectors.
 func MeasureWith(n int) { learn.Queries = n }
 
-// PutSingly makes a batch store its items one by one, however many they are.
-func PutSingly(b *Batch) { b.in.Singly() }
-
-// IsColumns reports whether a batch has nothing but new items of one collection.
-func IsColumns(b *Batch) bool { return b.in.InColumns() }
-
 // HoldBytes makes a batch, also one whose commit was refused, believe that it holds n bytes.
 func HoldBytes(b *Batch, n int) { b.in.Bytes, b.done = n, false }
-
-// Spool returns what an import has staged.
-func Spool(im *Import) *spool.Spool { return im.spool }
-
-// Settle makes what an import has staged durable.
-func Settle(im *Import) error { return im.settle() }
-
-// SetOneCommit sets how many bytes an import that replaces items commits at once.
-func SetOneCommit(im *Import, n int64) { im.oneCommit = n }
-
-// CommitAndKeep commits an import, and does not remove what was staged.
-func CommitAndKeep(ctx context.Context, im *Import) error {
-	return errors.Join(im.settle(), im.commit(ctx))
-}

@@ -279,35 +279,30 @@ func TestLongStringsBesideAnIndex(t *testing.T) {
 	}
 }
 
-// An import that was staged before its field was indexed is checked again.
-func TestStagedImportMeetsAnIndex(t *testing.T) {
+// A batch that was filled before its field was indexed is checked again.
+func TestFullBatchMeetsAnIndex(t *testing.T) {
 	for _, n := range []int{1, 3000} { // one by one, and as tables
 		t.Run(fmt.Sprint(n), func(t *testing.T) {
 			d, c := openUnindexed(t, &db.Options{FS: vfs.NewMem(), NoSync: true}, 10)
-			im, err := c.NewImport(ctx, db.ImportOptions{Source: "test"})
-			if err != nil {
-				t.Fatal(err)
-			}
-			defer im.Close()
+			b := d.NewBatch()
 			for i := range n {
 				it := unindexedItem(100+i, i)
 				if i == n/2 {
 					it.Fields["s"] = strings.Repeat("z", db.MaxIndexedBytes+1)
 				}
-				if err := im.Put(it); err != nil {
+				if err := b.Put(c, it); err != nil {
 					t.Fatal(err)
 				}
 			}
 			mustAlter(t, c, db.Alteration{IndexFields: []string{"n", "s"}})
 			var at *db.ItemError
-			if err := im.Commit(ctx); !errors.Is(err, db.ErrInvalid) || !errors.As(err, &at) || at.Key != fmt.Sprint("k", 100+n/2) {
+			if err := b.Commit(ctx); !errors.Is(err, db.ErrInvalid) || !errors.As(err, &at) || at.Key != fmt.Sprint("k", 100+n/2) {
 				t.Errorf("commit: %v", err)
 			}
 			if n, err := c.Count(); n != 10 || err != nil {
 				t.Errorf("%d items, %v", n, err)
 			}
 			checkIndexed(t, c, "n", "s")
-			_ = d
 		})
 	}
 }

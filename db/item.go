@@ -16,7 +16,7 @@ import (
 type Item struct {
 	// Key is UTF-8, 1 to MaxKeyBytes bytes. An item put without a key gets the
 	// next decimal number of the collection's own counter that is not in use, which Put
-	// returns (see Batch.Keys, and Import.Put). An item without a key has something in it.
+	// returns (see Batch.Keys). An item without a key has something in it.
 	//
 	// An item with a key may have nothing else, in a learned collection. It keeps the place
 	// of what Merge brings later: PutIf lets one of many programs take a key, and the vectors
@@ -96,44 +96,22 @@ func enter[V any](m *map[string]V, key string, value V) {
 	(*m)[key] = value
 }
 
-// checkItem brings an item into the terms of the collection. A partial one, for
-// Merge, need not have a code.
-func checkItem(d *record.Descriptor, it *Item, partial bool) (*record.Item, error) {
-	c, err := lookAt(d, it, partial)
-	if err != nil {
-		return nil, err
-	}
-	for t, v := range c.Vectors {
-		c.Vectors[t] = record.CloneVector(v)
-	}
-	c.Payload = slices.Clone(c.Payload)
-	return c, nil
-}
-
 // isEmpty reports whether the item has nothing in it, whatever its key and code are.
 func (it *Item) isEmpty() bool {
 	return len(it.Vectors)+len(it.Sparse)+len(it.Labels)+len(it.Fields)+len(it.Payload) == 0
 }
 
-// isPlain reports whether an item has nothing but a code, which suits the collection,
-// and a key that can be one.
-func isPlain(d *record.Descriptor, item *Item) bool {
-	return item.isEmpty() && d.CodesOnly() && len(item.Code) == codec.Bytes(d.Bits) && record.CheckKey(item.Key) == nil
-}
-
-// lookAt is checkItem for as long as the caller leaves the item as it is: the result shares
-// its vectors and payload.
-func lookAt(d *record.Descriptor, it *Item, partial bool) (*record.Item, error) {
+// checkItem makes c a copy of an item, in the terms of the collection. A partial item, for Merge,
+// need not have a code.
+func checkItem(c *record.Item, d *record.Descriptor, it *Item, partial bool) error {
 	if err := record.CheckKey(it.Key); err != nil {
-		return nil, err
+		return err
 	}
 	if it.Key == "" && it.isEmpty() && !(d.CodesOnly() && len(it.Code) > 0) {
-		return nil, fault.Invalid("the item has nothing in it, nor a key")
+		return fault.Invalid("the item has nothing in it, nor a key")
 	}
-	c := &record.Item{Key: it.Key}
-	fail := func(err error) (*record.Item, error) {
-		return nil, fault.OfItem(it.Key, err)
-	}
+	c.Key = it.Key
+	fail := func(err error) error { return fault.OfItem(it.Key, err) }
 	if len(it.Vectors)+len(it.Sparse) > 0 {
 		c.Vectors = make([]model.Vector, len(d.Modalities))
 	}
@@ -200,6 +178,9 @@ func lookAt(d *record.Descriptor, it *Item, partial bool) (*record.Item, error) 
 	if len(it.Payload) > record.MaxPayloadBytes {
 		return fail(fault.Invalid("payload of %d bytes, at most %d are possible", len(it.Payload), record.MaxPayloadBytes))
 	}
-	c.Payload = it.Payload
-	return c, nil
+	for t, v := range c.Vectors {
+		c.Vectors[t] = record.CloneVector(v)
+	}
+	c.Payload = slices.Clone(it.Payload)
+	return nil
 }

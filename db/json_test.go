@@ -73,11 +73,6 @@ func TestResultsAreJSON(t *testing.T) {
 		t.Fatal(err)
 	}
 	results = append(results, must1[*db.Update](t)(c.Update(ctx, db.UpdateOptions{})), must1[[]db.SpaceInfo](t)(c.Spaces(ctx)))
-	im := must1[*db.Import](t)(c.NewImport(ctx, db.ImportOptions{Source: "some file"}))
-	defer im.Close()
-	if err := im.Put(&db.Item{Key: "staged"}); err != nil {
-		t.Fatal(err)
-	}
 	store := must1[backup.Store](t)(backup.Folder(t.TempDir()))
 	results = append(results, must1[*backup.Manifest](t)(d.Backup(ctx, store, db.BackupOptions{})), must1[[]*backup.Manifest](t)(backup.List(ctx, store)),
 		must1[*backup.Verification](t)(backup.Verify(ctx, store, backup.VerifyOptions{}, nil)), must1[*backup.Pruning](t)(backup.Prune(ctx, store, backup.PruneOptions{Keep: 1})))

@@ -134,9 +134,12 @@ func TestLimitsOfBatches(t *testing.T) {
 				t.Fatal(err)
 			}
 		}
-		limit := db.MaxBatchBytes
-		if items == bulkItems {
-			limit = db.MaxBulkBytes
+		limit := db.MaxBulkBytes
+		if items < bulkItems {
+			limit = db.MaxBatchBytes
+			if err := b.Delete(c, "none"); err != nil { // so that it is no bulk load, as large as it is
+				t.Fatal(err)
+			}
 		}
 		db.HoldBytes(b, limit+1) // gigabytes are too many for a test
 		if err := b.Commit(ctx); !errors.Is(err, db.ErrInvalid) || !strings.Contains(err.Error(), "split it") {

@@ -51,7 +51,11 @@ func (b *Batch) mark(name string, value []byte) error {
 	if err := m.Check(); err != nil {
 		return err
 	}
-	return b.in.Mark(m)
+	if b.marked += m.Bytes(); b.marked > MaxMarksBytes {
+		return fault.Invalid("marks of %d bytes in one batch, at most %d are possible", b.marked, MaxMarksBytes)
+	}
+	b.in.Marks = append(b.in.Marks, m)
+	return nil
 }
 
 // Mark returns the bytes that the latest commit with a mark of that name has stored, or

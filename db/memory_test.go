@@ -234,6 +234,7 @@ func TestCompactGivesSpaceBack(t *testing.T) {
 	}
 	must(t, b.Commit(ctx))
 	must(t, d.Compact(ctx))
+	must(t, d.WaitForIndex(ctx))
 	index := func() (postings int) {
 		for key := range storeKeys(t, d) {
 			if key[0] == codec.KindSubstring || key[0] == codec.KindCodes {

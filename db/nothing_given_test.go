@@ -32,7 +32,6 @@ func TestMethodsThatAreGivenNothing(t *testing.T) {
 			func() (any, error) { return c, nil },
 			func() (any, error) { return d.NewBatch(), nil },
 			func() (any, error) { return d.Snapshot() },
-			func() (any, error) { return c.NewImport(ctx, db.ImportOptions{Source: "x"}) },
 		} {
 			h, err := make()
 			if err != nil {

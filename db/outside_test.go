@@ -59,7 +59,7 @@ func TestNothingIsMadeInADatabase(t *testing.T) {
 	}
 	places := []string{
 		"in.db/new", "in.db/deep/down/new", "in.db/checkpoints/new", "in.db/restoring/new", "in.db/ingest/new",
-		"in.db/imports/new", "in.db/creating/new", "in.db/repairing/new", "in.db/store/new", "other/../in.db/new",
+		"in.db/creating/new", "in.db/repairing/new", "in.db/store/new", "other/../in.db/new",
 	}
 	if linked {
 		places = append(places, "link/new", "link/checkpoints/new")

@@ -77,13 +77,6 @@ func TestNilContext(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	im, err := c.NewImport(ctx, db.ImportOptions{Source: "test"})
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := im.Put(&db.Item{Key: "imported"}); err != nil {
-		t.Fatal(err)
-	}
 	b := d.NewBatch()
 	b.Put(c, &db.Item{Key: "new"})
 	putMarks(t, d, "position", "1") // that iterations have something to yield
@@ -92,10 +85,9 @@ func TestNilContext(t *testing.T) {
 	byType := map[reflect.Type]any{
 		reflect.TypeFor[*db.Item](): &db.Item{Key: "k1"}, reflect.TypeFor[db.Query](): q, reflect.TypeFor[[]db.Query](): []db.Query{q, q},
 		reflect.TypeFor[db.Schema](): db.Schema{Bits: 16}, reflect.TypeFor[backup.Store](): folder, reflect.TypeFor[int](): 4,
-		reflect.TypeFor[db.TrainOptions]():  dbkit.TinyTraining(2),
-		reflect.TypeFor[db.Evaluation]():    db.Evaluation{Queries: map[string][][]float32{"text": {make([]float32, 5)}}, Labels: [][]string{{"class1"}}},
-		reflect.TypeFor[db.ImportOptions](): db.ImportOptions{Source: "other"},
-		reflect.TypeFor[db.Alteration]():    db.Alteration{AddFields: []db.Field{{Name: "more", Type: db.Int}}},
+		reflect.TypeFor[db.TrainOptions](): dbkit.TinyTraining(2),
+		reflect.TypeFor[db.Evaluation]():   db.Evaluation{Queries: map[string][][]float32{"text": {make([]float32, 5)}}, Labels: [][]string{{"class1"}}},
+		reflect.TypeFor[db.Alteration]():   db.Alteration{AddFields: []db.Field{{Name: "more", Type: db.Int}}},
 	}
 	strings := map[string]string{
 		"Has": "k1", "Get": "k1", "CountUpTo": "year = 1", "CountWhere": "year = 1", "DeleteWhere": "year = 1", "DropCollection": "main",
@@ -103,7 +95,7 @@ func TestNilContext(t *testing.T) {
 	}
 	// These look at the context only if they wait, or once in many steps.
 	patient := map[string]bool{"WaitForIndex": true, "Distances": true, "Drift": true}
-	for _, h := range []any{d, c, b, im, mustRuns(t, c)} {
+	for _, h := range []any{d, c, b, mustRuns(t, c)} {
 		for name, m := range methods(reflect.ValueOf(h)) {
 			if m.Type().NumIn() == 0 || m.Type().In(0) != reflect.TypeFor[context.Context]() {
 				continue
@@ -131,9 +123,6 @@ func TestNilContext(t *testing.T) {
 				t.Errorf("%T.%s: %v without a panic", h, name, result)
 			}
 		}
-	}
-	if _, err := c.NewImport(ctx, db.ImportOptions{Source: "other"}); err != nil {
-		t.Fatal(err)
 	}
 	dbkit.MustTrain(t, c, dbkit.TinyTraining(2))
 	dbkit.CheckSound(t, d, "after panics")
@@ -213,19 +202,6 @@ func TestPanicOfAProgress(t *testing.T) {
 		{"Update", false, func(p event.Progress) error {
 			putAll(t, c, dbkit.Pairs(30, synth.Config{Classes: 4, Seed: 3}))
 			return dbkit.Second(c.Update(ctx, db.UpdateOptions{Progress: p}))
-		}},
-		{"Import.Commit", false, func(p event.Progress) error {
-			im, err := c.NewImport(ctx, db.ImportOptions{Source: "test", Progress: p, Restart: true})
-			if err != nil {
-				return err
-			}
-			defer im.Discard()
-			for _, it := range dbkit.Pairs(30, synth.Config{Classes: 4, Seed: 4}) {
-				if err := im.Put(it); err != nil {
-					return err
-				}
-			}
-			return im.Commit(ctx)
 		}},
 		{"Verify", false, func(p event.Progress) error {
 			return dbkit.Second(d.Verify(ctx, db.VerifyOptions{Progress: p}, nil))

@@ -22,7 +22,6 @@ type (
 	Explain        = report.Explain
 	Recovery       = report.Recovery
 	Loss           = report.Loss
-	StagedImport   = report.StagedImport
 	Activity       = report.Activity
 	SearchStats    = report.SearchStats
 	CacheStats     = report.CacheStats

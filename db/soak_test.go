@@ -168,7 +168,7 @@ func TestSoak(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	each("imports", 200*time.Millisecond, func(r *rand.Rand) error { return importAgain(stopping, into, r) })
+	each("imports", 200*time.Millisecond, func(r *rand.Rand) error { return importAgain(stopping, d, into, r) })
 	alterations := int64(0)
 	each("alterations", *dbkit.Soak/40, func(*rand.Rand) error {
 		alterations++

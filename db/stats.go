@@ -24,8 +24,6 @@ type Stats struct {
 	Activity    Activity          `json:"activity"`     // of this process, since it opened the database
 	Collections []CollectionStats `json:"collections"`  // by name
 
-	StagedImports []StagedImport `json:"staged_imports,omitempty"` // what imports have staged, which is part of DiskBytes
-
 	// DistinctCodes is the sum over the collections.
 	DistinctCodes int `json:"distinct_codes"`
 
@@ -96,23 +94,19 @@ type ModalityStats struct {
 // For DiskBytes it asks the file system about each file of the folder, some two microseconds
 // a file: where something has been written since the last call, or a second has passed. Files
 // that it is not allowed to look at do not count, and where the file system does not tell of
-// blocks, as on Windows, a file counts with its size. StagedImports are looked for when one
-// has begun or ended and, while some go on, once a second.
+// blocks, as on Windows, a file counts with its size.
 func (d *DB) Stats() (*Stats, error) {
 	v, done, err := d.state.Acquire()
 	if err != nil {
 		return nil, err
 	}
 	defer done()
-	disk := d.disk.Now(d.opts.FS, d.dir, v.Sequence, d.state.Engine.Log.Work.Changes.Load()+d.imports.Changes())
+	disk := d.disk.Now(d.opts.FS, d.dir, v.Sequence, d.state.Engine.Log.Work.Changes.Load())
 	store, a := d.state.Engine.Log.Work.Look(d.state.Engine.DB), d.activity()
 	s := &Stats{
 		Format: record.Format, UUID: d.UUID(), Sequence: v.Sequence, Kernel: codec.KernelName(),
 		DiskBytes: disk, MemoryBytes: a.Cache.Bytes + store.Memory, ObsoleteBytes: store.Obsolete,
 		Collections: make([]CollectionStats, 0, v.Collections.Len()), Activity: a,
-	}
-	if s.StagedImports, err = d.imports.Known(v); err != nil {
-		return nil, fault.Annotate(err, "staged imports of %s", d.dir)
 	}
 	for cv := range v.Collections.Values() {
 		cs, err := collectionStats(v, cv)

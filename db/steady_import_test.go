@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"math/rand/v2"
 	"slices"
+	"strconv"
 	"sync/atomic"
 	"testing"
 
@@ -30,10 +31,10 @@ func steadyAlteration(n int64) db.Alteration {
 }
 
 // carryOut does the n-th import, and an alteration.
-func (w *steadyImporter) carryOut(into, alter *db.Collection, n int64) error {
+func (w *steadyImporter) carryOut(d *db.DB, into, alter *db.Collection, n int64) error {
 	w.begun.Store(n)
 	for _, to := range []int{steadyImportItems / 2, steadyImportItems} {
-		if err := importSome(into, n, to); err != nil {
+		if err := importSome(d, into, n, to); err != nil {
 			return err
 		}
 	}
@@ -49,20 +50,29 @@ func (w *steadyImporter) carryOut(into, alter *db.Collection, n int64) error {
 	return nil
 }
 
-// importSome goes on with the n-th import up to an item, and commits it after the last.
-func importSome(c *db.Collection, n int64, to int) error {
-	im, err := c.NewImport(ctx, db.ImportOptions{Source: fmt.Sprint("import ", n)})
+// importSome goes on with the n-th import up to an item, which its mark says then; at the end the mark goes.
+func importSome(d *db.DB, c *db.Collection, n int64, to int) error {
+	name := fmt.Sprint("import ", n)
+	from, err := 0, error(nil)
+	if mark, merr := d.Mark(name); merr == nil {
+		from, err = strconv.Atoi(string(mark))
+	} else if !errors.Is(merr, db.ErrNotFound) {
+		err = merr
+	}
 	if err != nil {
 		return err
 	}
-	db.Spool(im).ChunkBytes = 300
-	for i := im.Rows(); i < to && err == nil; i++ {
-		err = im.Put(&db.Item{Code: []byte{byte(i), byte(n)}, Payload: []byte(fmt.Sprint(n))})
+	b := d.NewBatch()
+	for i := from; i < to; i++ {
+		b.Put(c, &db.Item{Code: []byte{byte(i), byte(n)}, Payload: []byte(fmt.Sprint(n))})
 	}
-	if err == nil && to == steadyImportItems {
-		err = im.Commit(ctx)
+	b.Mark(name, []byte(strconv.Itoa(to)))
+	if err := b.Commit(ctx); err != nil || to < steadyImportItems {
+		return err
 	}
-	return errors.Join(err, im.Close())
+	b = d.NewBatch()
+	b.Mark(name, nil)
+	return b.Commit(ctx)
 }
 
 // check checks what a crash has left, where so many imports and alterations at least had been
@@ -78,23 +88,21 @@ func (w *steadyImporter) check(t *testing.T, label string, d *db.DB, least, most
 		return counts
 	}
 	counts := count()
-	staged, err := d.StagedImports(ctx)
-	if err != nil {
-		t.Fatal(label, ": ", err)
-	}
 	for n := int64(1); n <= most[0]; n++ {
-		there := counts[fmt.Sprint(n)]
-		if there != steadyImportItems && (there != 0 || n <= least[0]) {
-			t.Fatalf("%s: import %d of %d to %d: %d items", label, n, least[0], most[0], there)
+		there, name := counts[fmt.Sprint(n)], fmt.Sprint("import ", n)
+		mark, err := d.Mark(name)
+		if err != nil && !errors.Is(err, db.ErrNotFound) {
+			t.Fatal(label, ": ", err)
 		}
-		i := slices.IndexFunc(staged, func(im db.StagedImport) bool { return im.Source == fmt.Sprint("import ", n) })
-		if i >= 0 && (n <= least[0] || staged[i].Committed != (there > 0)) {
-			t.Fatalf("%s: import %d of %d to %d has %d items, and is staged: %+v", label, n, least[0], most[0], there, staged[i])
+		switch {
+		case mark == nil && there == steadyImportItems, mark == nil && there == 0 && n > least[0]:
+		case n <= least[0] || string(mark) != fmt.Sprint(there):
+			t.Fatalf("%s: import %d of %d to %d: %d items, and its mark says %q", label, n, least[0], most[0], there, mark)
 		}
-		if i < 0 && there > 0 {
+		if mark == nil && there > 0 {
 			continue // it is done
 		}
-		if err := importSome(c, n, steadyImportItems); err != nil {
+		if err := importSome(d, c, n, steadyImportItems); err != nil {
 			t.Fatal(label, ": ", err)
 		}
 		if there := count()[fmt.Sprint(n)]; there != steadyImportItems {
@@ -115,26 +123,18 @@ func (w *steadyImporter) check(t *testing.T, label string, d *db.DB, least, most
 	}
 }
 
-// importAgain goes on with an import of a thousand items, of which some or all replace those
-// of the one before, and one time in three leaves it where it is then.
-func importAgain(ctx context.Context, c *db.Collection, r *rand.Rand) (err error) {
-	im, err := c.NewImport(ctx, db.ImportOptions{Source: "again"})
-	if err != nil {
-		return err
-	}
-	defer func() { err = errors.Join(err, im.Close()) }()
-	db.Spool(im).ChunkBytes = 4000
-	to, first := 1000, r.IntN(500)
-	if r.IntN(3) == 0 {
-		to = im.Rows() + r.IntN(300)
-	}
-	for i := im.Rows(); i < to; i++ {
-		if err := im.Put(&db.Item{Key: fmt.Sprint(first + i), Code: []byte{byte(i), byte(r.IntN(256))}}); err != nil {
+// importAgain imports a thousand items in parts, of which some or all replace those of the time before.
+func importAgain(ctx context.Context, d *db.DB, c *db.Collection, r *rand.Rand) error {
+	first := r.IntN(500)
+	for i := 0; i < 1000; {
+		b := d.NewBatch()
+		for to := i + 1 + r.IntN(1000); i < min(to, 1000); i++ {
+			b.Put(c, &db.Item{Key: fmt.Sprint(first + i), Code: []byte{byte(i), byte(r.IntN(256))}})
+		}
+		b.Mark("again", []byte(strconv.Itoa(i)))
+		if err := b.Commit(ctx); err != nil {
 			return err
 		}
 	}
-	if to != 1000 {
-		return nil
-	}
-	return im.Commit(ctx)
+	return nil
 }

@@ -118,14 +118,6 @@ var metrics = []metric{
 		func(s *db.Stats) any { return s.DiskBytes }),
 	of("fddhdb_obsolete_bytes", gauge, "Of these, what awaits deletion.",
 		func(s *db.Stats) any { return s.ObsoleteBytes }),
-	of("fddhdb_staged_import_bytes", gauge, "Disk space of staged imports.",
-		func(s *db.Stats) any {
-			sum := int64(0)
-			for _, im := range s.StagedImports {
-				sum += im.Bytes
-			}
-			return sum
-		}),
 	of("fddhdb_disk_free_bytes", gauge, "Free space of the file system when a write last looked.",
 		func(s *db.Stats) any { return s.Activity.FreeBytes }),
 	of("fddhdb_disk_reserve_bytes", gauge, "Free space below which writes are refused.",

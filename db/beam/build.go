@@ -62,8 +62,8 @@ type Shard struct {
 // with that model; so for any order by distance the k nearest of all shards together are those of one database, but
 // for ties.
 //
-// A worker loads up to two shards at a time. Each takes the memory of db.Import and db.Collection.ImportModel, and
-// on its disk three times what its items take. A shard that is there is not built again, if it is of the same
+// A worker loads up to two shards at a time. Each takes the memory of a full db.Batch and of db.Collection.ImportModel, and
+// on its disk twice what its items take. A shard that is there is not built again, if it is of the same
 // input, model and options.
 //
 // Errors: of a bad row or file, with its name; of a model that does not fit; of the last try of a pipeline; of
@@ -344,7 +344,7 @@ func (f *LoadFn) load(ctx context.Context, number int, dir string) (shard *Shard
 			return nil, err
 		}
 	}
-	n, err := f.fill(ctx, c, number)
+	n, err := f.fill(ctx, d, c, number)
 	if err != nil {
 		return nil, err
 	}
@@ -360,11 +360,8 @@ func (f *LoadFn) load(ctx context.Context, number int, dir string) (shard *Shard
 }
 
 // fill loads the items of a shard, and returns their number.
-func (f *LoadFn) fill(ctx context.Context, c *db.Collection, number int) (n int, err error) {
-	im, err := c.NewImport(ctx, db.ImportOptions{Source: "fddhdb-beam", InParts: true})
-	if err != nil {
-		return 0, err
-	}
+func (f *LoadFn) fill(ctx context.Context, d *db.DB, c *db.Collection, number int) (n int, err error) {
+	b := d.NewBatch()
 	for i := range f.Tasks {
 		err := open(ctx, splitPath(f.Dir, i, number), func(r io.Reader) error {
 			return readShard(r, func(item *db.Item) error {
@@ -372,14 +369,19 @@ func (f *LoadFn) fill(ctx context.Context, c *db.Collection, number int) (n int,
 				if n%1000 == 0 && ctx.Err() != nil {
 					return ctx.Err()
 				}
-				return im.Put(item)
+				if err := b.Put(c, item); err != nil || !b.Full() {
+					return err
+				}
+				err := b.Commit(ctx)
+				b = d.NewBatch()
+				return err
 			})
 		})
 		if err != nil {
-			return 0, errors.Join(err, im.Discard())
+			return 0, err
 		}
 	}
-	return n, im.Commit(ctx)
+	return n, b.Commit(ctx)
 }
 
 // forgetLost removes shard-NNNN.json of a shard whose repository no longer has the backup. Then Build makes the shard again.

@@ -125,14 +125,11 @@ func fill(t *testing.T, schema db.Schema, n int, item func(i int) *db.Item) *db.
 	if err != nil {
 		t.Fatal(err)
 	}
-	im, err := c.NewImport(t.Context(), db.ImportOptions{Source: "test"})
-	for i := 0; err == nil && i < n; i++ {
-		err = im.Put(item(i))
+	b := d.NewBatch()
+	for i := range n {
+		b.Put(c, item(i))
 	}
-	if err == nil {
-		err = im.Commit(t.Context())
-	}
-	if err != nil {
+	if err := b.Commit(t.Context()); err != nil {
 		t.Fatal(err)
 	}
 	return c

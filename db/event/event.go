@@ -80,7 +80,7 @@ const (
 	OpUpdate      Op = "update"      // Collection.Update, or the update of Options.UpdateItems
 	OpImportModel Op = "importmodel" // Collection.ImportModel
 	OpReindex     Op = "reindex"     // Collection.Reindex, or its continuation after Open
-	OpBulkLoad    Op = "bulkload"    // loading many new items, from a Batch or an Import
+	OpBulkLoad    Op = "bulkload"    // loading many new items of a Batch
 	OpMergeLabel  Op = "mergelabel"  // Collection.MergeLabel
 	OpCompact     Op = "compact"     // DB.Compact
 	OpBackup      Op = "backup"      // DB.Backup
@@ -129,7 +129,6 @@ const (
 	SpaceActivated    Name = "fddhdb.space.activated" // by Activate or Rollback
 	SpaceDropped      Name = "fddhdb.space.dropped"
 	StatisticsUnkept  Name = "fddhdb.statistics.unkept" // Close could not store them; they are computed again
-	ImportLeft        Name = "fddhdb.import.left"       // staged files could not be removed yet
 	StoreMessage      Name = "fddhdb.store.message"     // for the diagnosis of the storage engine
 	StoreError        Name = "fddhdb.store.error"       // an error of the storage engine, which goes on
 	ListenerPanicked  Name = "fddhdb.listener.panicked" // the listener is not called any more

@@ -21,7 +21,6 @@ var (
 	ErrReadOnly    = errors.New("fddhdb: read-only")                 // a write to a snapshot, an index-only collection, or with Options.ReadOnly
 	ErrNoModel     = errors.New("fddhdb: collection is not trained") // codes are needed and there are none yet
 	ErrCorrupt     = errors.New("fddhdb: corruption found")          // stored bytes that no version of fddhdb writes
-	ErrStaged      = errors.New("fddhdb: staged items are damaged")  // staged items of an import; also an ErrCorrupt, though nothing stored is damaged
 	ErrFormat      = errors.New("fddhdb: unsupported format")        // a database, backup or model of another format
 	ErrInvalid     = errors.New("fddhdb: invalid argument")          // the caller can correct it; nothing was changed
 	ErrFull        = errors.New("fddhdb: number space used up")      // 2^32-1 rows, codes, spaces, labels or collections

@@ -38,7 +38,7 @@ func newDatabase(ctx context.Context, items string, dims int, folder string) (_ 
 		return nil, nil, err
 	}
 	start := time.Now()
-	first, err := load(ctx, c, items, dims)
+	first, err := load(ctx, d, c, items, dims)
 	if err != nil {
 		return nil, nil, err
 	}
@@ -63,12 +63,8 @@ func newDatabase(ctx context.Context, items string, dims int, folder string) (_ 
 }
 
 // load imports the items of a file, and returns the first one.
-func load(ctx context.Context, c *db.Collection, items string, dims int) (first []float32, err error) {
-	im, err := c.NewImport(ctx, db.ImportOptions{Source: items})
-	if err != nil {
-		return nil, err
-	}
-	defer func() { err = errors.Join(err, im.Close()) }()
+func load(ctx context.Context, d *db.DB, c *db.Collection, items string, dims int) (first []float32, err error) {
+	b, n := d.NewBatch(), 0
 	for row, err := range readRows(items, dims) {
 		if err != nil {
 			return nil, err
@@ -76,11 +72,17 @@ func load(ctx context.Context, c *db.Collection, items string, dims int) (first 
 		if first == nil {
 			first = row
 		}
-		if err := im.Put(&db.Item{Key: strconv.Itoa(im.Rows()), Vectors: map[string][]float32{modality: row}}); err != nil {
+		if err := b.Put(c, &db.Item{Key: strconv.Itoa(n), Vectors: map[string][]float32{modality: row}}); err != nil {
 			return nil, err
 		}
+		if n++; b.Full() {
+			if err := b.Commit(ctx); err != nil {
+				return nil, err
+			}
+			b = d.NewBatch()
+		}
 	}
-	return first, im.Commit(ctx)
+	return first, b.Commit(ctx)
 }
 
 func (d *database) set(recall float64) { d.recall = recall }

@@ -62,7 +62,7 @@ var house = plan{
 		// The database.
 		{"db": {pebble, roaring}},
 		{"db/internal/repair": {pebble, roaring}},
-		{"db/internal/bulk/spool": {pebble}, "db/internal/learn": {pebble, roaring}},
+		{"db/internal/learn": {pebble, roaring}},
 		{"db/internal/bulk": {pebble, roaring}, "db/internal/copies": {pebble}, "db/internal/search": {pebble, roaring}},
 		{"db/internal/verify": {pebble, roaring}},
 		{"db/internal/state": {pebble, roaring}},
@@ -116,8 +116,6 @@ var house = plan{
 			why:   "it must not trust what it checks"},
 		{of: names{"db/internal/state", "db/internal/bulk"}, only: state,
 			why: "what changes a database knows neither searches nor learning"},
-		{of: names{"db/internal/bulk/spool"}, only: state.and("db/internal/bulk"),
-			why: "an import is files until a load commits them"},
 		{of: names{"db/internal/search"}, only: ground.and("db/internal/record", "db/internal/spaces", "db/internal/state", "db/internal/where"),
 			uses: names{"db/internal/state.View", "db/internal/state.CollectionView", "db/internal/state.CodeSetView", "db/internal/state.IndexView"},
 			why:  "a search reads a view, and changes nothing"},

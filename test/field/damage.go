@@ -202,7 +202,7 @@ func (s *stocks) places() (all []place, kinds []string, err error) {
 			}
 		}
 	}
-	for _, stock := range []string{"main", "anchors", "killed", "staged", "repo"} {
+	for _, stock := range []string{"main", "anchors", "killed", "repo"} {
 		dir := filepath.Join(s.dir, stock)
 		if stock != "repo" {
 			dir = s.path(stock)
@@ -216,7 +216,7 @@ func (s *stocks) places() (all []place, kinds []string, err error) {
 			if err != nil {
 				return nil, nil, err
 			}
-			if strings.HasSuffix(name, ".sst") && stock != "killed" && stock != "staged" {
+			if strings.HasSuffix(name, ".sst") && stock != "killed" {
 				blocks, err := tableBlocks(filepath.Join(dir, name))
 				if err != nil {
 					return nil, nil, err

@@ -37,7 +37,7 @@ var oddities = []oddity{
 func oddFiles(ctx context.Context, t *trial) error {
 	type target struct{ stock, file string }
 	var targets []target
-	for _, stock := range []string{"main", "staged", "repo"} {
+	for _, stock := range []string{"main", "repo"} {
 		dir := t.f.stocks.path(stock)
 		if stock == "repo" {
 			dir = filepath.Join(t.f.stocks.dir, stock)
@@ -48,20 +48,15 @@ func oddFiles(ctx context.Context, t *trial) error {
 		}
 		folders := map[string]bool{}
 		for _, name := range names {
-			if stock == "staged" && !strings.HasPrefix(name, "imports") {
-				continue
-			}
 			targets = append(targets, target{stock, name})
 			for d := filepath.Dir(name); d != "."; d = filepath.Dir(d) {
 				folders[d] = true
 			}
 		}
 		for d := range folders {
-			if stock != "staged" || strings.HasPrefix(d, "imports") {
-				targets = append(targets, target{stock, d})
-			}
+			targets = append(targets, target{stock, d})
 		}
-		for _, absent := range []string{"ingest", "checkpoints", "imports", "restoring", "repairing", "repaired", "FDDHDB.tmp", "COMMITS.tmp"} {
+		for _, absent := range []string{"ingest", "checkpoints", "restoring", "repairing", "repaired", "FDDHDB.tmp", "COMMITS.tmp"} {
 			if stock == "main" {
 				targets = append(targets, target{stock, absent})
 			}

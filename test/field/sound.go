@@ -36,7 +36,7 @@ func lookCall(name, stock string) call {
 	}
 	args := []string{name, "--readonly", "-c", "scan --json"}
 	switch stock {
-	case "main", "killed", "staged":
+	case "main", "killed":
 		args = append(args, "-c", "count --where year>=2010", "-c", "scan --collection codes", "-c", "search --collection codes --codes in/codes.npy --row 3")
 	case "anchors":
 		args = append(args, "-c", "search --from image --to text --vectors in/wide_image.npy --row 1")

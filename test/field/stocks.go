@@ -40,8 +40,7 @@ type stocks struct {
 //     collection of given codes.
 //   - anchors was trained with 800 anchors, whose statistics are values of a megabyte and more.
 //   - killed is main after its process was killed with writes in the log.
-//   - staged has an import whose process was killed.
-var stockNames = []string{"main", "anchors", "killed", "staged"}
+var stockNames = []string{"main", "anchors", "killed"}
 
 // The numbers of items in the inputs.
 const (
@@ -189,14 +188,12 @@ func (s *stocks) databases(ctx context.Context) error {
 		if !strings.HasPrefix(line, "init anchors.db") {
 			continue
 		}
-		for _, name := range []string{"killed", "staged"} { // main does not change any more
-			if err := copyTree(s.path(name), s.path("main")); err != nil {
-				return err
-			}
+		if err := copyTree(s.path("killed"), s.path("main")); err != nil { // main does not change any more
+			return err
 		}
 		go func() { killed <- s.kill(ctx) }()
 	}
-	return errors.Join(s.stage(ctx), <-killed)
+	return <-killed
 }
 
 func (s *stocks) path(name string) string { return filepath.Join(s.dir, name+".db") }
@@ -229,41 +226,6 @@ func (s *stocks) kill(ctx context.Context) error {
 	case <-ctx.Done():
 	}
 	return nil
-}
-
-// stage starts an import and kills it when something is staged.
-func (s *stocks) stage(ctx context.Context) error {
-	args := strings.Fields("import staged.db --collection codes --codes in/many_codes.npy")
-	for range 20 {
-		cmd, err := s.f.startCall(s.dir, &call{args: args}, io.Discard, io.Discard, nil)
-		if err != nil {
-			return err
-		}
-		for range 2000 {
-			staged, err := filepath.Glob(filepath.Join(s.path("staged"), "imports", "*", "*.items"))
-			if err != nil {
-				return err
-			}
-			if len(staged) > 0 {
-				if info, err := os.Stat(staged[0]); err == nil && info.Size() > 0 {
-					break
-				}
-			}
-			time.Sleep(time.Millisecond)
-		}
-		_ = syscall.Kill(-cmd.Process.Pid, syscall.SIGKILL)
-		_ = cmd.Wait() // it was killed
-		if staged, _ := filepath.Glob(filepath.Join(s.path("staged"), "imports", "*", "*.items")); len(staged) > 0 {
-			return nil
-		}
-		if err := os.RemoveAll(s.path("staged")); err != nil {
-			return err
-		}
-		if err := copyTree(s.path("staged"), s.path("main")); err != nil {
-			return err
-		}
-	}
-	return errors.New("no import could be killed while it stages")
 }
 
 // A holder is a shell that has a database open.

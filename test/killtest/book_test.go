@@ -49,7 +49,7 @@ type spaceHistory struct {
 
 func newBook(writers int, noSync bool) *book {
 	b := &book{noSync: noSync, writers: make([]history, writers), spaces: spaceHistory{revisions: map[db.Space]uint32{}, loads: map[int]loadState{}}, copies: newCopies()}
-	b.imports = importHistory{there: map[int]bool{}, number: 1}
+	b.imports = importHistory{there: map[int]int{}, number: 1, noSync: noSync}
 	for i := range b.writers {
 		b.writers[i].before = contents{}
 	}
@@ -78,7 +78,7 @@ func (b *book) hear(l line) {
 		b.copies.meanwhile(b)
 	case l.Who == importer && l.Done != nil:
 		b.acked++
-		if kind := b.imports.going.Kind; kind == "import" || kind == "unimport" {
+		if b.imports.going.Kind == "unimport" {
 			b.syncedSince(b.imported)
 		}
 		b.imports.done(l.Done)

@@ -58,7 +58,7 @@ func testKills(t *testing.T, few int, noSync bool) {
 	lost, during := 0, map[string]int{}
 	start := time.Now()
 	for i := range n {
-		in, err := json.Marshal(order{Dir: dir, Seed: random.Uint64(), NoSync: noSync, Writers: writers, Next: b.next(), Import: b.imports.number, Staged: b.imports.staged})
+		in, err := json.Marshal(order{Dir: dir, Seed: random.Uint64(), NoSync: noSync, Writers: writers, Next: b.next(), Import: b.imports.number})
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -27,7 +27,6 @@ type order struct {
 	Writers int
 	Next    int // number of the first operation of each writer
 	Import  int // number of the import to continue
-	Staged  int // acknowledged rows of that import
 }
 
 const orderVariable = "FDDHDB_KILLTEST_ORDER"
@@ -66,7 +65,7 @@ type result struct {
 	Active   bool
 	Revision uint32
 	ID       string // id of a backup
-	Rows     int    // rows that are staged
+	Items    int    // of an import that are in
 }
 
 const (

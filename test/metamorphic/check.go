@@ -12,10 +12,17 @@ import (
 
 // check compares everything that can be read with the model.
 func (h *history) check(*Op) error {
-	if err := h.checkWorld(h.now, h.d.Collection); err != nil {
-		return err
+	got := map[string]string{}
+	for m, err := range h.d.Marks(h.ctx, "") {
+		if err != nil {
+			return err
+		}
+		got[m.Name] = string(m.Value)
 	}
-	return h.checkStaged()
+	if !maps.Equal(got, h.now.marks) {
+		return fmt.Errorf("marks %v, want %v", got, h.now.marks)
+	}
+	return h.checkWorld(h.now, h.d.Collection)
 }
 
 // checkWorld compares a state of the database with a world. get returns its

@@ -13,7 +13,6 @@ type duplicate struct {
 	folder  string
 	w       *world
 	answers map[string][]db.Hit // answers of probe at that moment
-	imports map[source]*staging // staged imports in its folder
 }
 
 // duplicate returns what a copy made by an operation must hold.
@@ -104,12 +103,9 @@ func (h *history) adopt(to *duplicate, keep string) error {
 			return err
 		}
 	} else {
-		h.copies[keep] = &duplicate{folder: h.name, w: h.now, imports: h.imports}
+		h.copies[keep] = &duplicate{folder: h.name, w: h.now}
 	}
 	h.name, h.now, h.past = to.folder, to.w.fork(), nil
-	if h.imports = to.imports; h.imports == nil {
-		h.imports = map[source]*staging{}
-	}
 	for name := range h.now.collections {
 		for _, sp := range h.now.edit(name).spaces {
 			sp.free = true // it may have changed before this became a copy

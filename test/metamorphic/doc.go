@@ -18,13 +18,11 @@
 // collection, or be index-only; it must answer as the original did. A database that is
 // opened read-only, or is index-only, must refuse every change and show everything.
 //
-// An import is staged in a folder, over any number of operations, crashes and reopenings,
-// and nobody sees it. A crash leaves all rows that were put before the import was last
-// continued, and the first ones of the rows put since. It is committed whole, also if a
-// crash comes in the middle, and then the database says that it is. No copy holds staged
-// rows, and a repair removes them. A collection that is altered has more modalities and
-// fields from then on. Snapshots keep those of their moment, and models the modalities that
-// they know.
+// Marks come and go with batches. An import stores a few parts, each with a mark, and goes on later
+// where the mark says: with whatever came between, a crash or an older backup, no part is missing.
+//
+// A collection that is altered has more modalities and fields from then on. Snapshots keep those
+// of their moment, and models the modalities that they know.
 //
 // The codes of a learned collection are known without trusting what stores them. Items with
 // the same known labels have the same code, for good. An item without such labels has the

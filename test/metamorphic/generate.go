@@ -29,7 +29,6 @@ type generator struct {
 	backups []string
 	copies  []string
 	cursors []string
-	imports []Op // imports that were begun
 	due     []dueOp
 	made    int    // number of names so far
 	keys    int    // number of different keys
@@ -215,10 +214,8 @@ func (g *generator) together() Op {
 			name := g.collection()
 			change := g.change(name, false)
 			switch g.IntN(9) {
-			case 0, 1, 2:
+			case 0, 1, 2, 3:
 				change = g.batch(name, 1+g.IntN(6))
-			case 3:
-				change = g.importAll(name)
 			}
 			lane = append(lane, g.own(change)...)
 		}
@@ -269,11 +266,11 @@ func (g *generator) together() Op {
 func (g *generator) one() Op {
 	if g.profile.Bulk && !g.filled && g.chance(max(1, g.profile.Ops/3)) {
 		g.filled = true
-		op := Op{Do: "fill", In: g.collection(), Name: g.name("f"), N: pick(g, []int{1100, 1100, 1500, 8192}), Seed: g.Uint64N(1 << 20)}
-		if g.chance(2) {
-			op.Import = &Import{}
-		}
-		return op
+		fill := Op{Do: "fill", In: g.collection(), Name: g.name("f"), N: pick(g, []int{1100, 1100, 1500, 8192}), Seed: g.Uint64N(1 << 20)}
+		return Op{Do: "batch", Ops: []Op{fill, {Do: "mark", Name: fill.Name, Key: "filled"}}}
+	}
+	if g.chance(60) {
+		return Op{Do: "import", In: g.collection(), Name: fmt.Sprint("i", g.IntN(2)), N: 1 + g.IntN(2), Seed: g.Uint64N(1 << 20)}
 	}
 	if g.profile.Spaces {
 		switch n := g.IntN(15); {
@@ -286,8 +283,6 @@ func (g *generator) one() Op {
 	switch n := g.IntN(100); {
 	case n < 18:
 		return g.change(g.collection(), false)
-	case n < 23:
-		return g.importing()
 	case n < 38:
 		return g.batch(g.collection(), 1+g.IntN(10))
 	case n < 82:

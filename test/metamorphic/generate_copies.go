@@ -80,7 +80,7 @@ func (g *generator) checkpoint() Op {
 	if n := g.IntN(5); len(g.copies) > 0 && n < 3 {
 		i := g.IntN(len(g.copies))
 		op := Op{Do: "switch", Name: g.copies[i]}
-		if len(g.copies) > 2 || n == 0 {
+		if len(g.copies) > 2 || n < 2 {
 			op.Do, g.copies = "discard", slices.Delete(g.copies, i, i+1)
 			return op
 		}

@@ -182,6 +182,9 @@ func (g *generator) batch(name string, n int) Op {
 		}
 		op.Ops = append(op.Ops, g.change(in, true))
 	}
+	if g.prefix == "" && g.chance(3) {
+		op.Ops = append(op.Ops, Op{Do: "mark", Name: fmt.Sprint("m", g.IntN(3)), Key: pick(g, []string{"", "1", "2"})})
+	}
 	return op
 }
 
@@ -204,10 +207,6 @@ func (g *generator) own(op Op) []Op {
 	switch op.Do {
 	case "labels":
 		return nil // it has no key
-	case "importall":
-		for i := range op.Ops {
-			op.Ops[i].Key = mine(op.Ops[i].Key)
-		}
 	case "delete":
 		for i := range op.Keys {
 			op.Keys[i] = mine(op.Keys[i])

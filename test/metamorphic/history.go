@@ -80,7 +80,6 @@ type history struct {
 	backups     map[string]*kept
 	backupOrder []string // the oldest first
 	copies      map[string]*duplicate
-	imports     map[source]*staging
 	folders     int               // number of folders that have been named
 	untouched   map[string]string // footprint of a database that is open read-only
 }
@@ -103,7 +102,7 @@ func Run(p *Program) (counts Counts, err error) {
 	h := &history{
 		options: p.Options, dir: dir, name: "db", now: &world{collections: map[string]*collection{}},
 		snapshots: map[string]*moment{}, cursors: map[string]*place{}, counts: Counts{},
-		backups: map[string]*kept{}, copies: map[string]*duplicate{}, imports: map[source]*staging{},
+		backups: map[string]*kept{}, copies: map[string]*duplicate{},
 	}
 	if !p.Options.Disk {
 		h.mem = newMemory()
@@ -159,8 +158,7 @@ func init() {
 		"create": (*history).create, "drop": (*history).dropCollection, "alter": (*history).alter,
 		"renamelabel": (*history).renameLabel, "mergelabel": (*history).mergeLabel,
 		"put": (*history).write, "merge": (*history).write, "batch": (*history).write, "fill": (*history).write, "putif": (*history).write,
-		"import": (*history).importing, "importclose": (*history).importClose, "importcommit": (*history).importCommit,
-		"importdiscard": (*history).importDiscard, "importremove": (*history).importRemove, "importall": (*history).write,
+		"import": (*history).importSome,
 		"delete": (*history).delete, "deletewhere": (*history).deleteWhere, "together": (*history).together,
 		"train": (*history).train, "update": (*history).update, "reindex": (*history).reindex, "activate": (*history).activate,
 		"rollback": (*history).rollback, "dropspace": (*history).dropSpace, "pin": (*history).pin, "restorerevision": (*history).restoreRevision,
@@ -283,7 +281,7 @@ func (h *history) close() error {
 	}
 	d := h.d
 	h.d = nil
-	return errors.Join(d.Close(), h.closed(), h.stayed())
+	return errors.Join(d.Close(), h.stayed())
 }
 
 // end checks everything, and again after reopening.

@@ -94,7 +94,6 @@ func (h *history) together(op *Op) error {
 				n[1]++
 			}
 			h.counts[step.op.Do] = n
-			h.cleared(step.op)
 		}
 	}
 	return h.joined(op, next, t, slices.Concat(after...))
@@ -150,7 +149,7 @@ func (h *history) joined(op *Op, next *world, t touched, after []func() error) e
 }
 
 func (s *laneStep) writes() bool {
-	return slices.Contains([]string{"put", "merge", "putif", "batch", "delete", "importall"}, s.op.Do)
+	return slices.Contains([]string{"put", "merge", "putif", "batch", "delete"}, s.op.Do)
 }
 
 // lane runs one step. The function that it returns takes over the outcome once all

@@ -45,7 +45,7 @@ func (h *history) dropCollection(op *Op) error {
 	}
 	next := h.now.fork()
 	delete(next.collections, op.In)
-	return errors.Join(h.commit(next, true), h.orphaned())
+	return h.commit(next, true)
 }
 
 func (h *history) snapshot(op *Op) error {
@@ -197,7 +197,6 @@ func (h *history) crash(op *Op) error {
 		return h.reopen(op)
 	}
 	left := h.mem.crash(op)
-	h.lost()
 	if err := h.close(); err != nil {
 		return err
 	}
@@ -210,7 +209,7 @@ func (h *history) crash(op *Op) error {
 	if err := h.recovered(exact); err != nil {
 		return err
 	}
-	return errors.Join(h.checkStaged(), h.verify(nil))
+	return h.verify(nil)
 }
 
 // recovered finds the state that the database has come back to: the last one; or,

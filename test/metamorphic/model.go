@@ -13,7 +13,8 @@ import (
 // they have in common. Only a collection that edit has returned may be changed.
 type world struct {
 	collections map[string]*collection
-	sequence    uint64 // number of the commit that made it, if writes are not synced
+	marks       map[string]string // by name
+	sequence    uint64            // number of the commit that made it, if writes are not synced
 }
 
 // fork returns a copy that may be changed.
@@ -21,7 +22,7 @@ func (w *world) fork() *world {
 	for _, c := range w.collections {
 		c.shared = true
 	}
-	return &world{collections: maps.Clone(w.collections)}
+	return &world{collections: maps.Clone(w.collections), marks: maps.Clone(w.marks)}
 }
 
 // edit returns the collection with that name for changes; nil if there is none.

@@ -39,9 +39,9 @@ type Op struct {
 	Keys    []string  `json:"keys,omitempty"`
 	Item    *Item     `json:"item,omitempty"`
 	Absent  bool      `json:"absent,omitempty"` // for putif and expect: the item must not exist; otherwise it must be as it is
-	Ops     []Op      `json:"ops,omitempty"`    // for a batch or an import
+	Ops     []Op      `json:"ops,omitempty"`    // for a batch
 	Lanes   [][]Op    `json:"lanes,omitempty"`  // for together: each runs in a goroutine
-	Crash   bool      `json:"crash,omitempty"`  // for together: check what a crash after N writes would leave; for importcommit: continue with what a crash before change N of the files leaves
+	Crash   bool      `json:"crash,omitempty"`  // for together: check what a crash after N writes would leave
 	Schema  *Schema   `json:"schema,omitempty"`
 	Where   *Expr     `json:"where,omitempty"`
 	Query   *Query    `json:"query,omitempty"`
@@ -57,8 +57,7 @@ type Op struct {
 	Seed    uint64    `json:"seed,omitempty"`
 	Percent int       `json:"percent,omitempty"` // share of unsynced data that survives a crash
 	Options *Options  `json:"options,omitempty"` // to open the database with
-	Import  *Import   `json:"import,omitempty"`
-	Index   *Index    `json:"index,omitempty"` // for indexvectors, and the modality for dropindex
+	Index   *Index    `json:"index,omitempty"`   // for indexvectors, and the modality for dropindex
 
 	IndexOnly bool   `json:"index_only,omitempty"` // for backup and checkpoint: leave vectors out
 	Keep      string `json:"keep,omitempty"`       // for restore: the present database becomes a copy with this name
@@ -87,13 +86,6 @@ type Schema struct {
 	Index   []string             `json:"index,omitempty"`    // fields that alter indexes; of a collection all that it has indexed
 	SpaceOf map[string]string    `json:"space_of,omitempty"` // for alter: of modalities that are there, or added
 	Metrics map[string]db.Metric `json:"metrics,omitempty"`  // likewise
-}
-
-// An Import has the options of an import.
-type Import struct {
-	Restart bool `json:"restart,omitempty"`
-	InParts bool `json:"in_parts,omitempty"`
-	Cancel  bool `json:"cancel,omitempty"` // first commit with a context that has ended
 }
 
 // A Training has the options of a training.

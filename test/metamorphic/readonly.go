@@ -30,10 +30,12 @@ func (h *history) refused(op *Op, err error) error {
 // is.
 func (h *history) refuses(op *Op) bool {
 	changesItems := slices.Contains([]string{
-		"put", "merge", "putif", "fill", "labels", "delete", "deletewhere", "train", "update", "reindex", "restorerevision",
-		"alter", "renamelabel", "mergelabel", "import", "importall", "importcommit", "importdiscard", "indexvectors", "dropindex",
+		"put", "merge", "putif", "fill", "import", "labels", "delete", "deletewhere", "train", "update", "reindex", "restorerevision",
+		"alter", "renamelabel", "mergelabel", "indexvectors", "dropindex",
 	}, op.Do)
 	switch {
+	case op.Do == "mark":
+		return h.options.ReadOnly
 	case op.Do == "batch":
 		return slices.ContainsFunc(op.Ops, func(change Op) bool { return h.refuses(&change) })
 	case changesItems:
@@ -129,9 +131,6 @@ func (h *history) checkRefusals() error {
 		}
 		if n, err := handle.Delete(h.ctx, "refused"); !errors.Is(err, db.ErrReadOnly) {
 			return fmt.Errorf("collection %q: a deletion: %d, %v, want %v", name, n, err, db.ErrReadOnly)
-		}
-		if _, err := handle.NewImport(h.ctx, db.ImportOptions{Source: "refused"}); !errors.Is(err, db.ErrReadOnly) {
-			return fmt.Errorf("collection %q: an import: %v, want %v", name, err, db.ErrReadOnly)
 		}
 		if err := handle.Alter(h.ctx, db.Alteration{AddFields: []db.Field{{Name: "refused", Type: db.Int}}}); !errors.Is(err, db.ErrReadOnly) {
 			return fmt.Errorf("collection %q: an alteration: %v, want %v", name, err, db.ErrReadOnly)

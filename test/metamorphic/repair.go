@@ -147,7 +147,6 @@ func (h *history) hurt(op *Op, wound *damage) error {
 	left := h.mem
 	if crash {
 		left = h.mem.crash(op)
-		h.lost()
 	}
 	if err := h.close(); err != nil {
 		return err
@@ -204,7 +203,6 @@ func (h *history) repaired(op *Op) (*db.Repairing, error) {
 		return nil, fmt.Errorf("%+v, the trial said %+v", r, trial)
 	}
 	if r.DamagedDir != "" {
-		h.imports = map[source]*staging{} // they go with a repair
 		fsys, dir := h.folder(h.name)
 		err = fsys.RemoveAll(fsys.PathJoin(dir, r.DamagedDir))
 	}

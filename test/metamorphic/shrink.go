@@ -145,7 +145,6 @@ func (s *shrinker) simpler(now func() Op, with func(Op) *Program) {
 		func(op *Op) { op.IndexOnly = false },
 		func(op *Op) { op.Damage = "" },
 		func(op *Op) { op.Crash = false },
-		func(op *Op) { op.Import = nil },
 		func(op *Op) {
 			if op.Do == "alter" {
 				op.Schema = &Schema{Modalities: op.Schema.Modalities}

@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"strconv"
 
 	"github.com/fddhdb/fddhdb/db"
 )
@@ -42,6 +43,15 @@ func (w *world) apply(op *Op, t touched) error {
 		}
 		return nil
 	}
+	if op.Do == "mark" {
+		if w.marks == nil {
+			w.marks = map[string]string{}
+		}
+		if w.marks[op.Name] = op.Key; op.Key == "" {
+			delete(w.marks, op.Name)
+		}
+		return nil
+	}
 	c := w.edit(op.In)
 	if c == nil {
 		return nil // a batch leaves it out
@@ -66,12 +76,6 @@ func (w *world) apply(op *Op, t touched) error {
 		for i := range op.N {
 			key, it := c.filling(op, i)
 			t[op.In] = append(t[op.In], c.put(key, it, false))
-		}
-	case "importall":
-		for i := range op.Ops {
-			if put := &op.Ops[i]; !c.refused(put) { // an import continues without it
-				t.add(op.In, c.put(put.Key, put.Item, false))
-			}
 		}
 	}
 	return nil
@@ -112,6 +116,9 @@ func (h *history) add(b *db.Batch, op *Op) error {
 			}
 		}
 		return nil
+	}
+	if op.Do == "mark" {
+		return b.Mark(op.Name, []byte(op.Key))
 	}
 	c := h.now.collections[op.In]
 	if c == nil {
@@ -214,9 +221,6 @@ func (h *history) send(op *Op) (key string, err error) {
 			return op.Key, handle.PutIf(h.ctx, given, old)
 		}
 	}
-	if op.imports() {
-		return "", h.importAll(op)
-	}
 	b := h.d.NewBatch()
 	if err := h.add(b, op); err != nil {
 		return "", err
@@ -241,7 +245,6 @@ func (h *history) write(op *Op) error {
 	if key != "" && !slices.Equal(t[op.In], []string{key}) {
 		return fmt.Errorf("the key is %q, want %q", key, t[op.In])
 	}
-	h.cleared(op)
 	return h.written(next, t, false)
 }
 
@@ -284,6 +287,35 @@ func (h *history) checkItem(c *collection, handle *db.Collection, key string) er
 		return err
 	}
 	return c.same(c.space(0), key, got)
+}
+
+// importParts is the number of parts of an import, and partItems that of the items of each.
+const importParts, partItems = 3, 25
+
+// importSome goes on with an import, where its mark says, for N parts. The mark goes with the last.
+func (h *history) importSome(op *Op) error {
+	name := "import " + op.Name
+	for range op.N {
+		value, err := h.d.Mark(name)
+		if errors.Is(err, db.ErrNotFound) {
+			value, err = []byte("0"), nil
+		}
+		at, aerr := strconv.Atoi(string(value))
+		if err := errors.Join(err, aerr); err != nil {
+			return err
+		}
+		next := strconv.Itoa(at + 1)
+		if at+1 == importParts {
+			next = ""
+		}
+		part := Op{Do: "batch", Ops: []Op{
+			{Do: "fill", In: op.In, Name: fmt.Sprint(op.Name, "-", at), N: partItems, Seed: op.Seed}, {Do: "mark", Name: name, Key: next},
+		}}
+		if err := h.write(&part); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 func (h *history) delete(op *Op) error {
@@ -329,39 +361,4 @@ func (h *history) deleteWhere(op *Op) error {
 		return err
 	}
 	return h.written(next, t, len(keys) > 0)
-}
-
-// imports reports whether an operation imports items in one call.
-func (op *Op) imports() bool { return op.Do == "importall" || op.Do == "fill" && op.Import != nil }
-
-// importAll imports items in one call.
-func (h *history) importAll(op *Op) (err error) {
-	handle, err := h.d.Collection(op.In)
-	if err != nil {
-		return err
-	}
-	im, err := handle.NewImport(h.ctx, db.ImportOptions{Source: "all of " + op.Name, InParts: op.Import != nil && op.Import.InParts})
-	if err != nil {
-		return err
-	}
-	defer func() { err = errors.Join(err, im.Close()) }()
-	c := h.now.collections[op.In]
-	for i := range op.Ops {
-		put, want := &op.Ops[i], error(nil)
-		if c.refused(put) {
-			want = db.ErrInvalid
-		}
-		if err := expect(im.Put(c.given(put.Key, put.Item)), want); passed(err) != nil {
-			return err
-		}
-	}
-	if op.Do == "fill" {
-		for i := range op.N {
-			key, it := c.filling(op, i)
-			if err := im.Put(c.given(key, it)); err != nil {
-				return err
-			}
-		}
-	}
-	return im.Commit(h.ctx)
 }

@@ -20,8 +20,7 @@ func compactCommand(e *env) *cobra.Command {
 		Long: usage.Prose(`
 			Compact rewrites what is stored, of all collections, so that what was deleted or
 			replaced no longer takes space. A database does that by itself, bit by bit; this
-			does all of it at once. What interrupted imports have staged is removed: they
-			begin anew.`),
+			does all of it at once.`),
 		Example: usage.Example(`
 			fddhdb compact wiki.db`),
 		Args: dirArg,
@@ -32,13 +31,6 @@ func compactCommand(e *env) *cobra.Command {
 					return err
 				}
 				start := time.Now()
-				staged, err := d.RemoveStagedImports(cmd.Context(), start)
-				if err != nil {
-					return err
-				}
-				for _, im := range staged {
-					e.Warnf("removed %s that an interrupted import %shad staged", term.Size(im.Bytes), into(im))
-				}
 				bar := e.NewProgress()
 				defer bar.End()
 				if err := follow(bar, d, event.OpCompact, func() error { return d.Compact(cmd.Context()) }); err != nil {

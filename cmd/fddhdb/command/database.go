@@ -153,8 +153,8 @@ func (e *env) create(dir string, existed, empty bool, f func(d *db.DB) error) er
 	// Another process may have created it meanwhile, and closed it by now.
 	empty = empty && d.Recovery().Found == 0
 	err = f(d)
-	var staged *stagedError // it goes on another time
-	empty = empty && !errors.As(err, &staged)
+	var partly *partlyError // it goes on another time
+	empty = empty && !errors.As(err, &partly)
 	if err != nil && empty {
 		// A database without a marker cannot be opened. A process that creates one in
 		// its place writes a new marker.

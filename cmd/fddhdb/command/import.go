@@ -33,7 +33,7 @@ type importOptions struct {
 	model                             string        // file of a model, and no items
 	activate                          bool          // of --model
 	merge, skip, dryRun, init         bool
-	restart                           bool
+	fromRow                           int  // -1: where the import was interrupted
 	ignore                            bool // ignore values that the collection has no place for
 }
 
@@ -91,16 +91,15 @@ func importCommand(e *env) *cobra.Command {
 			files have is set: no field is taken away, and an empty set of labels leaves the
 			labels as they are.
 
-			Everything is checked first and stored in one commit, so that an import is
-			done whole or not at all. With --on-error skip bad rows are left out, and the
-			reasons go to stderr; a file whose rows differ in length is refused all the
-			same. --dry-run checks and stores nothing.
+			Items are stored in parts of 16 to 64 MiB, each with a note of how far it is. An import
+			that is interrupted leaves the parts that are stored, says how many rows are in,
+			and goes on there when the same command is given again. If the files have changed
+			by then, --from-row says where to begin; so it does for standard input, which has
+			no name to go on by. A smaller import is done whole or not at all.
 
-			Many rows are staged on disk first. An import that was interrupted goes on
-			where it was when the same command is run again, with the same files;
-			--restart begins anew. One commit can hold 1 GiB of items of which some
-			replace others, or are merged; --on-error skip stores what is more in several
-			commits.
+			A bad row ends the import. With --on-error skip such rows are left out, and the
+			reasons go to stderr; a file whose rows differ in length is refused all the
+			same. --dry-run checks all rows and stores nothing.
 
 			With --init the database and the collection are created first, modalities,
 			code length and fields being those of the files. A sparse file makes a sparse
@@ -164,9 +163,9 @@ func importCommand(e *env) *cobra.Command {
 	f.StringVar(&o.format, "format", "", "format of standard input, jsonl or csv (default: by its first byte)")
 	f.BoolVar(&o.ignore, "ignore-unknown", false, "leave aside what the items have and the collection has not")
 	f.BoolVar(&o.merge, "merge", false, "set only what the files have, of items that are there")
-	f.Var(onError, "on-error", "what a bad row does: stop, and nothing is stored, or skip")
+	f.Var(onError, "on-error", "what a bad row does: stop or skip")
 	f.BoolVar(&o.dryRun, "dry-run", false, "check everything, store nothing")
-	f.BoolVar(&o.restart, "restart", false, "forget what an interrupted import has staged")
+	f.IntVar(&o.fromRow, "from-row", -1, "begin at row `N`, from 0 (default: where this import was interrupted)")
 	f.BoolVar(&o.init, "init", false, "create the database or the collection first")
 	f.StringVar(&o.model, "model", "", "a model of export --model, a `FILE`, and no items")
 	f.BoolVar(&o.activate, "activate", false, "make the space of --model the active one, as the first always is")
@@ -224,7 +223,7 @@ func (e *env) load(cmd *cobra.Command, o *importOptions, dir string, bar *term.P
 		return nil, err
 	}
 	defer in.Close()
-	l := &loader{Files: in, o: o, bar: bar, warnf: e.Warnf, source: sourceOf(cmd, in, o)}
+	l := &loader{Files: in, o: o, bar: bar, warnf: e.Warnf, id: idOf(cmd, in, o)}
 	if o.init {
 		return l, e.withNew(dir, func(d *db.DB) error { return l.loadNew(cmd, d) })
 	}
@@ -243,8 +242,8 @@ func (e *env) isNew(cmd *cobra.Command, o *importOptions, dir string) bool {
 			return err
 		}
 		defer in.Close()
-		l := &loader{Files: in, o: o, source: sourceOf(cmd, in, o)}
-		is = !l.isStaged(cmd.Context(), d)
+		l := &loader{Files: in, o: o, id: idOf(cmd, in, o)}
+		is = !l.wasInterrupted(d)
 		return nil
 	})
 	return is || err != nil && !errors.Is(err, db.ErrNotDatabase)

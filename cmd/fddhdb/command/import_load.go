@@ -21,10 +21,10 @@ type loader struct {
 	o       *importOptions
 	bar     *term.Progress
 	warnf   func(format string, args ...any)
-	source  string // identity of the import, see db.ImportOptions; "" if unknown
-	from    int    // rows that an interrupted import has staged
-	before  int    // items among them
-	items   int    // stored, or checked in a dry run
+	id      importID // zero: the import cannot go on after an interruption
+	from    int      // the row to begin with
+	before  int      // items that the import had stored when it was interrupted
+	items   int      // stored with these, or checked in a dry run
 	skipped source.SkippedRows
 	created *db.Schema // schema of the collection of --init
 }
@@ -40,8 +40,15 @@ func (l *loader) loadNew(cmd *cobra.Command, d *db.DB) error {
 		return err
 	}
 	c, err := createCollection(cmd, d, l.o.collection, schema)
-	if errors.Is(err, db.ErrExists) && l.isStaged(cmd.Context(), d) {
+	switch {
+	case errors.Is(err, db.ErrExists) && l.wasInterrupted(d):
 		c, err = d.Collection(l.o.collection)
+	case err == nil && l.id != (importID{}):
+		// From here on the same command goes on with this collection.
+		b := d.NewBatch()
+		if err = l.mark(b, c, 0, 0); err == nil {
+			err = b.Commit(cmd.Context())
+		}
 	}
 	if err != nil {
 		return err
@@ -83,40 +90,37 @@ func (l *loader) load(ctx context.Context, d *db.DB, c *db.Collection) error {
 	if err := l.Check(c, l.o.merge); err != nil {
 		return err
 	}
-	to, err := l.sink(ctx, d, c)
+	p, err := l.newParts(ctx, d, c)
 	if err != nil {
 		return err
 	}
 	if l.Labels != nil && l.Labels.Ordered {
-		if err := to.register(l.Labels.Names()); err != nil {
-			return to.failed(exit.Failedf("%s: %s", cmp.Or(l.o.names, l.Labels.Path()), exit.Reason(err.Error())))
+		if err := p.b.RegisterLabels(c, l.Labels.Names()); err != nil {
+			return exit.Failedf("%s: %s", cmp.Or(l.o.names, l.Labels.Path()), exit.Reason(err.Error()))
 		}
 	}
-	if err := l.each(ctx, func(row int, item *db.Item, err error) error {
+	err = l.each(ctx, func(row int, item *db.Item, err error) error {
 		if err == nil {
-			if err = to.put(item); errors.Is(err, db.ErrInvalid) {
+			if err = p.put(item); err == nil && p.b.Full() {
+				return p.commit(true)
+			}
+			if errors.Is(err, db.ErrInvalid) {
 				err = &source.RowError{Err: exit.Failedf("%s: row %d: %s", l.Names(), row, exit.Reason(err.Error()))}
 			}
 		}
 		var bad *source.RowError
-		switch {
-		case !errors.As(err, &bad):
-			return err
-		case !l.o.skip:
-			return exit.Failedf("%w; nothing was stored (--on-error skip leaves such rows out)", err)
+		if l.o.skip && errors.As(err, &bad) {
+			p.skip(exit.Message(err))
+			return nil
 		}
-		why := exit.Message(err)
-		l.skipped.Add(row, why)
-		return to.skip(why)
-	}); err != nil {
-		return to.failed(err)
+		return err
+	})
+	if err == nil {
+		l.bar.Report("storing", 0, 0)
+		err = p.end()
 	}
-	l.bar.Report("storing", 0, 0)
-	if err := to.commit(ctx); err != nil {
-		if errors.Is(err, db.ErrInvalid) {
-			err = exit.Failedf("%w", err)
-		}
-		return to.failed(err)
+	if err != nil {
+		return p.failed(err)
 	}
 	return nil
 }
@@ -134,13 +138,4 @@ func (l *loader) each(ctx context.Context, f func(row int, item *db.Item, err er
 		row++
 		return f(row-1, &r.Item, r.Err)
 	})
-}
-
-// leastBytes returns the bytes of the dense vectors and codes alone.
-func (l *loader) leastBytes() int64 {
-	a := l.LeastRow
-	if l.Codes != nil {
-		a += int64(l.Codes.Bits() / 8)
-	}
-	return a * int64(max(l.Rows(), 0))
 }

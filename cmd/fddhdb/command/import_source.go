@@ -1,46 +1,41 @@
 package command
 
 import (
-	"context"
-	"encoding/json"
+	"crypto/sha256"
+	"encoding/hex"
 	"fmt"
+	"hash"
 	"os"
 	"path/filepath"
 	"slices"
 	"strings"
-	"time"
 
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 
 	"github.com/fddhdb/fddhdb/cmd/fddhdb/flags"
 	"github.com/fddhdb/fddhdb/cmd/fddhdb/source"
-	"github.com/fddhdb/fddhdb/cmd/fddhdb/term"
 	"github.com/fddhdb/fddhdb/db"
 )
 
-// An importSource identifies an import: the command goes on with an interrupted import
-// of the same source.
-type importSource struct {
-	Flags []string     `json:"flags"` // flags that matter
-	Files []sourceFile `json:"files"`
+// An importID tells imports apart. A command that was interrupted goes on when one with the same
+// command and files comes.
+type importID struct {
+	command string // hash of the paths of the files, and of the flags that matter
+	files   string // hash of the sizes of the files, and of when they were modified
 }
 
-// A sourceFile is the current state of a file.
-type sourceFile struct {
-	Path     string    `json:"path"`
-	Member   string    `json:"member,omitempty"` // NAME of FILE.npz:NAME
-	Size     int64     `json:"size"`
-	Modified time.Time `json:"modified"`
-}
+// harmlessFlags are flags that may differ when an import goes on. The collection is in the name of
+// the mark.
+var harmlessFlags = []string{"init", "json", "mode", "from-row", "on-error", "collection"}
 
-// harmlessFlags are flags that may differ when an import goes on.
-var harmlessFlags = []string{"init", "json", "mode", "restart", "collection"} // staged imports belong to a collection
-
-// sourceOf returns the source of the import, "" if it is unknown because a file is not
-// a regular one.
-func sourceOf(cmd *cobra.Command, in *source.Files, o *importOptions) string {
-	var s importSource
+// idOf returns what identifies the import. It is zero if the import cannot go on, because a file
+// is standard input or not a regular file.
+func idOf(cmd *cobra.Command, in *source.Files, o *importOptions) importID {
+	if o.fromStdin() > 0 {
+		return importID{}
+	}
+	command, files := sha256.New(), sha256.New()
 	cmd.Flags().Visit(func(f *pflag.Flag) {
 		if slices.Contains(harmlessFlags, f.Name) {
 			return
@@ -53,7 +48,7 @@ func sourceOf(cmd *cobra.Command, in *source.Files, o *importOptions) string {
 				}
 			}
 		}
-		s.Flags = append(s.Flags, f.Name+"="+value)
+		fmt.Fprintf(command, "%s=%s\n", f.Name, value)
 	})
 	var paths []string
 	for _, source := range in.Together {
@@ -72,41 +67,25 @@ func sourceOf(cmd *cobra.Command, in *source.Files, o *importOptions) string {
 			}
 		}
 		if err != nil || !info.Mode().IsRegular() {
-			return ""
+			return importID{}
 		}
 		abs, err := filepath.Abs(path)
 		if err != nil {
-			return ""
+			return importID{}
 		}
-		s.Files = append(s.Files, sourceFile{abs, member, info.Size(), info.ModTime().UTC()})
+		fmt.Fprintf(command, "%s:%s\n", abs, member)
+		fmt.Fprintf(files, "%d %d\n", info.Size(), info.ModTime().UnixNano())
 	}
-	b, err := json.Marshal(s)
+	hash := func(h hash.Hash) string { return hex.EncodeToString(h.Sum(nil)[:12]) }
+	return importID{hash(command), hash(files)}
+}
+
+// wasInterrupted reports whether the collection has a mark of this import.
+func (l *loader) wasInterrupted(d *db.DB) bool {
+	c, err := d.Collection(l.o.collection)
 	if err != nil {
-		return ""
+		return false
 	}
-	return string(b)
-}
-
-// printStaged prints the staged items of interrupted imports.
-func (e *env) printStaged(staged []db.StagedImport) {
-	for _, im := range staged {
-		e.Printf("\nan interrupted import %shas staged %s, last on %s: the same import goes on with it, and compact removes it\n",
-			into(im), term.Size(im.Bytes), im.Touched.Local().Format(time.DateTime))
-	}
-}
-
-// into returns the name of the collection of an import.
-func into(im db.StagedImport) string {
-	if im.Collection == "" {
-		return ""
-	}
-	return fmt.Sprintf("into collection %q ", im.Collection)
-}
-
-// isStaged reports whether this import was interrupted before.
-func (l *loader) isStaged(ctx context.Context, d *db.DB) bool {
-	staged, err := d.StagedImports(ctx)
-	return err == nil && l.source != "" && slices.ContainsFunc(staged, func(im db.StagedImport) bool {
-		return im.Collection == l.o.collection && im.Source == l.source
-	})
+	mark, err := l.markIn(d, c)
+	return err == nil && mark != nil
 }

@@ -1,6 +1,7 @@
 package command
 
 import (
+	"errors"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -90,4 +91,52 @@ func TestAdviceOnFullDisk(t *testing.T) {
 			})
 		}
 	}
+}
+
+// A disk that a later part of an import finds full keeps the parts before it, and the same command goes
+// on when there is room.
+func TestImportOnAFullDisk(t *testing.T) {
+	if !testfs.Mounts(t) {
+		return
+	}
+	f := fixture{dir: t.TempDir()}
+	const rows, dim = 30, 1 << 19 // 2 MiB a row, which does not compress: a part of 8
+	file := f.path("x.npy")
+	zeros(t, file, rows, dim)
+	noise := testfs.Noise(4*rows*dim, 1)
+	for i := 3; i < len(noise); i += 4 {
+		noise[i] = 0x3f // no NaN
+	}
+	out, err := os.OpenFile(file, os.O_RDWR, 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	info, err := out.Stat()
+	if err == nil {
+		_, err = out.WriteAt(noise, info.Size()-int64(len(noise)))
+	}
+	if err := errors.Join(err, out.Close()); err != nil {
+		t.Fatal(err)
+	}
+	disk := testfs.MountDisk(t, 160<<20)
+	testfs.FillDisk(t, disk, 50<<20)
+	on := filepath.Join(disk, "x.db")
+	args := []string{"import", on, "--init", "--vectors", "image=" + file}
+	code, _, stderr := do(t, args...)
+	in := countOf(t, on)
+	if code != exit.Failed || in == "0" || in == "30" || !strings.Contains(stderr, "disk is full") ||
+		!strings.Contains(stderr, "; "+in+" of 30 rows are in: give the same command again to go on") {
+		t.Fatalf("%s items, exit code %d, %s", in, code, stderr)
+	}
+	must(t, "verify", on)
+	if err := os.Remove(filepath.Join(disk, "filler")); err != nil {
+		t.Fatal(err)
+	}
+	if code, _, stderr := do(t, args...); code != 0 || !strings.Contains(stderr, "going on at row "+in+" of 30") {
+		t.Errorf("exit code %d, %s", code, stderr)
+	}
+	if n := countOf(t, on); n != "30" {
+		t.Errorf("%s items", n)
+	}
+	checkNoMark(t, on)
 }

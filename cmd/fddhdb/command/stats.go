@@ -68,7 +68,6 @@ func statsCommand(e *env) *cobra.Command {
 					term.NewPair("commits", term.CountCell(s.Sequence)),
 					term.NewPair("kernel", s.Kernel),
 				})
-				e.printStaged(s.StagedImports)
 				for i := range s.Collections {
 					c, err := d.Collection(s.Collections[i].Name)
 					if err != nil {

@@ -79,9 +79,7 @@ func Message(err error) string {
 		text = strings.ReplaceAll(text, context.Canceled.Error(), "interrupted")
 	}
 	var advised interface{ Advised() }
-	if errors.Is(err, db.ErrStaged) {
-		text += " (import --restart begins anew)"
-	} else if errors.Is(err, db.ErrCorrupt) && !errors.As(err, &advised) && !errors.Is(err, backup.ErrDamaged) {
+	if errors.Is(err, db.ErrCorrupt) && !errors.As(err, &advised) && !errors.Is(err, backup.ErrDamaged) {
 		text += ": the stored data is damaged: restore a backup, or let fddhdb repair save what can be saved"
 	}
 	return text

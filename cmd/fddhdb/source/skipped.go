@@ -47,6 +47,20 @@ func (s *SkippedRows) Add(row int, why string) {
 	}
 }
 
+// GoOn begins with the groups that an earlier SkippedRows had.
+func (s *SkippedRows) GoOn(groups []*SkippedReason) {
+	s.byKind = map[string]*SkippedReason{}
+	for i, g := range groups {
+		kind := reasonKind(g.Reason)
+		if i >= shownReasons {
+			kind = "" // other reasons
+		}
+		s.N += g.Count
+		s.byKind[kind] = g
+	}
+	s.Groups = groups
+}
+
 // reasonKind returns a reason without the parts that differ between rows.
 func reasonKind(why string) string {
 	var b strings.Builder

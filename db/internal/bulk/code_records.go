@@ -40,13 +40,11 @@ func (k *codeRecords) number(ctx context.Context) error {
 	t := k.table.Table()
 	numbers := make([]uint32, k.of.codes.len())
 	for i := range numbers {
+		numbers[i] = noCode
+	}
+	err := k.of.codes.eachCode(func(i int, c codec.Code) error {
 		if i%4096 == 0 && ctx.Err() != nil {
 			return context.Cause(ctx)
-		}
-		c := k.of.codes.code(i)
-		if c == nil {
-			numbers[i] = noCode
-			continue
 		}
 		n, isNew, err := k.table.Number(c)
 		if err != nil {
@@ -61,6 +59,10 @@ func (k *codeRecords) number(ctx context.Context) error {
 		}
 		k.table.Add(n, k.of.row(i))
 		numbers[i] = n
+		return nil
+	})
+	if err != nil {
+		return err
 	}
 	slices.Sort(k.singles)
 	k.numbers = numbers

@@ -16,7 +16,7 @@ import (
 // that is possible. If it is not, assignKeys goes the other way.
 func (l *load) countKeys(ctx context.Context) (bool, error) {
 	first := l.s.Counters.NextKey
-	if l.b.keys != nil || first > math.MaxUint64-uint64(l.b.n) {
+	if first > math.MaxUint64-uint64(l.n) || l.batch.keyed {
 		return false, nil
 	}
 	free := true
@@ -26,13 +26,13 @@ func (l *load) countKeys(ctx context.Context) (bool, error) {
 			return false, err
 		}
 		seen := 0
-		err = eachDecimal(first, first+uint64(l.b.n), func(key []byte, _ uint64) error {
+		err = eachDecimal(first, first+uint64(l.n), func(key []byte, _ uint64) error {
 			if seen++; seen%1024 == 0 && ctx.Err() != nil {
 				return context.Cause(ctx)
 			}
 			taken, err := p.has(key)
 			if taken {
-				free, err = false, ErrNotBulk // ends the loop; the caller does not see this error
+				free, err = false, errNotBulk // ends the loop; the caller does not see this error
 			}
 			return err
 		})
@@ -43,7 +43,7 @@ func (l *load) countKeys(ctx context.Context) (bool, error) {
 			return false, err
 		}
 	}
-	l.counted, l.firstKey, l.nextKey = true, first, first+uint64(l.b.n)
+	l.counted, l.firstKey, l.nextKey = true, first, first+uint64(l.n)
 	return true, nil
 }
 

@@ -2,15 +2,15 @@
 // tables that the store takes over in one commit, instead of through its log and memory. It
 // decides what is stored so.
 //
-//   - Items gathers items column by column, and Commit stores them.
-//   - Batch holds any changes, as Items while they can become a load, and commits them that way
-//     or through the committer. CommitOneByOne does so for Items that cannot be a load.
+//   - Batch.Commit stores the changes of a batch: as a load where they put nothing but many new
+//     items into one collection, else through the committer.
 //   - StoreCodes stores the codes of rows in a space that is being built.
+//   - MergeLabel hands the items of one label to another.
 //
-// Commit encodes the items first, outside the committer. Then a load (load.go) runs as one
-// request of the committer: it gives keys (keys.go), numbers labels and codes
-// (code_records.go), and writes each kind of record into tables of its own (write.go,
-// space_codes.go). What a load cannot do, such as replacing an item, is ErrNotBulk.
+// A batch is encoded first, outside the committer. Then a load (load.go) runs as one request of
+// the committer: it gives keys (keys.go), numbers labels and codes (code_records.go), and writes
+// each kind of record into tables of its own (write.go, space_codes.go). What a load cannot do,
+// such as replacing an item, is errNotBulk, and the committer gets the changes.
 //
 // Until the store has taken the tables nothing has changed but the tables of codes in memory,
 // and these go back to what they were if something fails: a full disk costs the load and
@@ -23,10 +23,10 @@
 // costs nothing extra: it is needed to write them, and shows in one pass that none of them is
 // stored already. Postings come from counting sorts.
 //
-// Goroutines: Items and a Batch belong to the goroutine that adds to them and commits them.
-// Commit encodes on all cores. The tables are made in the committer's goroutine and in others, which end
-// before the request does. Each table of codes is changed by one task, while the committer
-// waits; all other state changes in the committer alone. No lock is held meanwhile.
+// Goroutines: a Batch belongs to the goroutine that commits it. The tables are made in the
+// committer's goroutine and in others, which end before the request does. Each table of codes is
+// changed by one task, while the committer waits; all other state changes in the committer alone.
+// No lock is held meanwhile.
 //
 // The package may import state and what is below it, never db.
 package bulk

@@ -30,7 +30,7 @@ type sortedKey struct {
 const keyRounds = 32
 
 // assignKeys is the task that gives keys to the items that have none, sorts all keys, and
-// finds out whether all are new. It returns ErrNotBulk if an item is stored already, or
+// finds out whether all are new. It returns errNotBulk if an item is stored already, or
 // comes twice.
 //
 // The keys must be those that a Tx would give to one item after the other: the next number
@@ -46,7 +46,7 @@ func (l *load) assignKeys(ctx context.Context) error {
 	taken := map[string]bool{}
 	for range keyRounds {
 		if !l.number(taken) {
-			return ErrNotBulk
+			return errNotBulk
 		}
 		l.sortKeys()
 		before := len(taken)
@@ -61,25 +61,26 @@ func (l *load) assignKeys(ctx context.Context) error {
 			return nil
 		}
 	}
-	return ErrNotBulk
+	return errNotBulk
 }
 
 // automatic reports whether item i gets its key from the counter.
-func (l *load) automatic(i uint32) bool { return l.b.keys == nil || l.b.keys[i] == "" }
+func (l *load) automatic(i uint32) bool { return l.numbered[i] }
 
 // number gives the items without a key the next numbers, and leaves out those that are
 // taken. It returns false if the counter would overflow.
 func (l *load) number(taken map[string]bool) bool {
 	// Each round numbers all of them again, from the counter on.
 	l.nextKey = l.s.Counters.NextKey
-	if l.nextKey > math.MaxUint64-uint64(l.b.n+len(taken)) {
+	if l.nextKey > math.MaxUint64-uint64(l.n+len(taken)) {
 		return false
 	}
 	if l.keys == nil {
-		l.keys = slices.Clone(l.b.keys)
-		if l.keys == nil {
-			l.keys = make([]string, l.b.n)
-		}
+		l.keys, l.numbered = make([]string, l.n), make([]bool, l.n)
+		_ = l.each(0, l.n, func(i int, e *entry) error {
+			l.keys[i], l.numbered[i] = string(e.key), len(e.key) == 0
+			return nil
+		})
 	}
 	var digits strings.Builder // keys are parts of its strings, 64 KiB each, to save allocations
 	var buf [20]byte
@@ -143,7 +144,7 @@ func (l *load) twins(taken map[string]bool) error {
 			continue
 		}
 		if l.automatic(a.item) || !l.automatic(b.item) {
-			return ErrNotBulk
+			return errNotBulk
 		}
 		taken[l.keys[b.item]] = true
 	}
@@ -178,7 +179,7 @@ func (l *load) existing(ctx context.Context, taken map[string]bool) (err error) 
 			continue
 		}
 		if !l.automatic(k.item) {
-			return ErrNotBulk
+			return errNotBulk
 		}
 		taken[l.keys[k.item]] = true
 	}

@@ -28,10 +28,10 @@ import (
 type load struct {
 	c      *state.Committer       // that runs the load
 	s      *state.CollectionState // of the collection; tasks only read it
-	b      *Items                 // what is stored; tasks only read it
+	batch  *Batch                 // what is stored; tasks only read it
+	n      int                    // number of items
 	tables *store.Tables          // the commit
 	bytes  int64                  // estimate of what the tables take
-	marks  []record.Mark          // stored with the items
 
 	firstRow uint32        // row of item 0; item i gets row firstRow+i
 	spaces   []*spaceCodes // codes of the items, one for each space of s, in the same order
@@ -39,9 +39,10 @@ type load struct {
 	// The task assignKeys sets these and then closes keyed. Other tasks wait for keyed
 	// before they read them.
 	nextKey  uint64      // counter of automatic keys after the load
-	counted  bool        // the keys are the numbers from firstKey to nextKey-1; keys and order are nil
+	counted  bool        // the keys are the numbers from firstKey to nextKey-1; keys, numbered and order are nil
 	firstKey uint64      // key of item 0; set if counted
 	keys     []string    // by item
+	numbered []bool      // by item: its key is from the counter
 	order    []sortedKey // the items by key
 	keyed    chan struct{}
 
@@ -49,16 +50,23 @@ type load struct {
 	presence []*roaring.Bitmap // by modality: new rows that have it; complete before the tasks begin
 }
 
-// newLoad returns a load of b, and numbers its labels. It returns nil if there are not
-// enough rows or numbers of labels left: storing the items one by one returns the error for
-// that.
-func newLoad(c *state.Committer, b *Items, o Options) *load {
-	s := c.States[b.Collection.ID]
-	if s == nil || s.Counters.NextRow+uint64(b.n) > record.MaxRows {
+// each calls f with items from to to-1. The entry is valid until f returns.
+func (l *load) each(from, to int, f func(i int, e *entry) error) error {
+	first := l.batch.registered
+	return l.batch.changes.each(first+from, first+to, func(i int, e *entry) error { return f(i-first, e) })
+}
+
+// newLoad returns a load of the items that a batch puts, and numbers its labels. It returns nil
+// if there are not enough rows or numbers of labels left, or the collection is gone: storing the
+// items one by one returns the error for that.
+func newLoad(c *state.Committer, b *Batch) *load {
+	s, n := c.States[b.collection], b.puts()
+	if s == nil || s.Counters.NextRow+uint64(n) > record.MaxRows {
 		return nil
 	}
 	l := &load{
-		c: c, s: s, b: b, tables: c.Tables(), bytes: o.Bytes + int64(b.n)*int64(s.CodeBytes()), marks: o.Marks,
+		c: c, s: s, batch: b, n: n, tables: c.Tables(),
+		bytes:    int64(b.Bytes) + int64(n)*int64(s.CodeBytes()),
 		firstRow: uint32(s.Counters.NextRow), keyed: make(chan struct{}),
 	}
 	l.numberLabels()
@@ -76,23 +84,25 @@ func newLoad(c *state.Committer, b *Items, o Options) *load {
 // range of them, as tables must not overlap.
 func (l *load) run(ctx context.Context) (err error) {
 	s := l.s
-	if l.b.encodedBy != s.Labels { // a label has been renamed since encode
-		l.b.dropColumns()
+	if l.batch.by != s.Labels { // a label has been renamed since prepare
+		l.batch.encs, l.batch.by = nil, s.Labels
 	}
 	for _, sp := range s.Spaces {
-		if sp.Learned != nil && l.b.in(sp.Space) == nil { // the space or its revision has come since encode
-			if err := l.b.encodeFor(ctx, sp.Space, l.labelIDs, nil); err != nil {
+		if l.batch.encodings(sp.Space) == nil { // the space or its revision has come since prepare
+			if err := l.batch.encode(ctx, sp.Space, l.namedIDs); err != nil {
 				return err
 			}
 		}
 	}
-	// Columns of items by modality are complete: from here on tasks only read b.
-	l.collectPresence()
+	// From here on tasks only read the changes.
+	if err := l.collectPresence(); err != nil {
+		return err
+	}
 	first, tasks := []work.Task{l.assignKeys}, []work.Task{l.tables.Task(l.writeKeys)}
 	for _, sp := range s.Spaces {
-		var made itemCodes = broughtCodes{l.b.codes}
-		if sp.Learned != nil {
-			made = l.b.in(sp.Space)
+		var made itemCodes = givenCodes{l}
+		if encs := l.batch.encodings(sp.Space); encs != nil {
+			made = madeCodes(encs)
 		}
 		// A space that is being built gets codes, too: its builder leaves out rows that have some.
 		codes := newSpaceCodes(s, sp, l.row, made)
@@ -114,7 +124,7 @@ func (l *load) run(ctx context.Context) (err error) {
 	// The tasks end before CommitTables returns, with an error too: rollback finds no task at work.
 	err = l.c.CommitTables(ctx, l.tables, l.bytes, append(first, tasks...), l.applied)
 	if errors.Is(err, mih.ErrFull) {
-		return ErrNotBulk // storing the items one by one returns the error for that
+		return errNotBulk // storing the items one by one returns the error for that
 	}
 	return fault.Annotate(err, "bulk load")
 }
@@ -157,9 +167,7 @@ func (l *load) applied() {
 		}
 	}
 	s.FreshRow = to
-	if l.b.firstKey = l.firstKey; l.b.staged == nil { // Keys of an import is never called
-		l.b.keys = l.keys
-	}
+	l.batch.firstKey, l.batch.keys = l.firstKey, l.keys
 	l.c.Touch(s)
 }
 
@@ -167,8 +175,8 @@ func (l *load) applied() {
 // numbers of codes must be known.
 func (l *load) counters() codec.Counters {
 	n := l.s.Counters
-	n.NextRow += uint64(l.b.n)
-	n.Items += uint64(l.b.n)
+	n.NextRow += uint64(l.n)
+	n.Items += uint64(l.n)
 	n.NextKey = l.nextKey
 	for _, codes := range l.spaces {
 		n.Spaces = append(n.Spaces, codes.counters())
@@ -183,6 +191,7 @@ type labelNumbers struct {
 	next  int               // number of the first new label
 	ids   map[string]uint32 // of the new labels, by name
 	names []string          // new labels, in order of their numbers
+	of    []uint32          // numbers of the names of the batch
 }
 
 // count returns the number of labels, the new ones included.
@@ -204,23 +213,32 @@ func (n *labelNumbers) id(name string) (uint32, bool) {
 	return n.known.ID(name)
 }
 
-// numberLabels numbers all labels of the items, in the order of Items.Labels.
+// numberLabels numbers all labels: those that are registered, and then those of the items, in
+// order.
 func (l *load) numberLabels() {
 	l.labels = labelNumbers{known: l.s.Labels, next: len(l.s.Labels.All()), ids: map[string]uint32{}}
-	for _, name := range l.b.Labels.All() {
+	for _, name := range l.batch.changes.names {
 		l.labels.add(name)
+		id, _ := l.labels.id(name)
+		l.labels.of = append(l.labels.of, id)
 	}
 }
 
-// labelIDs returns the numbers of the labels of an item, ascending, in a new slice. Tasks
-// call it at the same time.
-func (l *load) labelIDs(names []string) []uint32 {
-	if len(names) == 0 {
-		return nil
+// labelIDs appends the numbers of the labels of an item, ascending. Tasks call it at the same time.
+func (l *load) labelIDs(dst []uint32, e *entry) []uint32 {
+	dst = e.appendLabels(dst)
+	for i, name := range dst {
+		dst[i] = l.labels.of[name]
 	}
-	ids := make([]uint32, len(names))
-	for j, name := range names {
-		ids[j], _ = l.labels.id(name) // numberLabels has seen them all
+	slices.Sort(dst)
+	return dst
+}
+
+// namedIDs returns the numbers of labels, ascending. Several goroutines call it.
+func (l *load) namedIDs(names []string) (ids []uint32) {
+	for _, name := range names {
+		id, _ := l.labels.id(name) // numberLabels has seen them all
+		ids = append(ids, id)
 	}
 	slices.Sort(ids)
 	return ids
@@ -235,14 +253,19 @@ func (l *load) pending(sp *state.SpaceState) *roaring.Bitmap {
 	return record.UnionOf(l.presence, sp.Positions)
 }
 
-// collectPresence turns the items that have each modality into rows, for all modalities
-// of the collection, also those that no item has.
-func (l *load) collectPresence() {
-	for t := range l.s.Modalities {
-		rows := roaring.New()
-		if t < len(l.b.presence) {
-			rows = roaring.AddOffset(l.b.presence[t], l.firstRow)
-		}
-		l.presence = append(l.presence, rows)
+// collectPresence finds the rows that have each modality, for all modalities of the collection,
+// also those that no item has.
+func (l *load) collectPresence() error {
+	for range l.s.Modalities {
+		l.presence = append(l.presence, roaring.New())
 	}
+	if l.batch.changes.flags&hasVectors == 0 {
+		return nil
+	}
+	return l.each(0, l.n, func(i int, e *entry) error {
+		return e.eachVector(func(t int, _ []byte) error {
+			l.presence[t].Add(l.row(i))
+			return nil
+		})
+	})
 }

@@ -78,31 +78,51 @@ type spaceCodes struct {
 // itemCodes are the codes of many items in one space, by number of the item. Several
 // goroutines read them at once; what they return is not to be changed.
 type itemCodes interface {
-	len() int // number of items
+	len() int                    // number of items
+	from(i int) codec.Provenance // of the code of item i
 
-	code(i int) codec.Code       // of item i; nil if the item has none
-	from(i int) codec.Provenance // of that code
+	// eachCode calls f with the items that have a code, ascending, and the code, which f must not
+	// keep. An error of f ends it.
+	eachCode(f func(i int, c codec.Code) error) error
 
 	// eachProjection calls f with the items that have a projection, ascending, and the
 	// stored form of it, which f must not keep. An error of f ends it.
 	eachProjection(f func(i int, projection []byte) error) error
 }
 
-// broughtCodes are codes that items bring, in a collection of given codes.
-type broughtCodes struct{ codec.Codes }
+// givenCodes are those that the items of a load bring, for a space without a model.
+type givenCodes struct{ l *load }
 
-func (c broughtCodes) len() int                                     { return c.Len() }
-func (c broughtCodes) code(i int) codec.Code                        { return c.At(i) }
-func (c broughtCodes) from(int) codec.Provenance                    { return codec.ProvenanceGiven }
-func (c broughtCodes) eachProjection(func(int, []byte) error) error { return nil }
+func (c givenCodes) len() int                                         { return c.l.n }
+func (c givenCodes) from(int) codec.Provenance                        { return codec.ProvenanceGiven }
+func (c givenCodes) eachProjection(func(i int, p []byte) error) error { return nil }
 
-// madeCodes are the encodings of a block of a builder, which is small enough to keep them
-// as they are.
+func (c givenCodes) eachCode(f func(i int, c codec.Code) error) error {
+	var code codec.Code
+	return c.l.each(0, c.l.n, func(i int, e *entry) error {
+		if code = e.appendCode(code[:0]); len(code) == 0 {
+			return nil
+		}
+		return f(i, code)
+	})
+}
+
+// madeCodes are the encodings of the items of a load, or of a block of a builder.
 type madeCodes []spaces.Encoding
 
 func (c madeCodes) len() int                    { return len(c) }
-func (c madeCodes) code(i int) codec.Code       { return c[i].Code }
 func (c madeCodes) from(i int) codec.Provenance { return c[i].From }
+
+func (c madeCodes) eachCode(f func(i int, c codec.Code) error) error {
+	for i, enc := range c {
+		if enc.Code != nil {
+			if err := f(i, enc.Code); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
 
 func (c madeCodes) eachProjection(f func(i int, projection []byte) error) error {
 	for i, enc := range c {

@@ -65,7 +65,7 @@ func (l *load) writeCounters(t *store.Stream) error {
 // writeMarks writes the last mark of each name.
 func (l *load) writeMarks(t *store.Stream) error {
 	last := map[string]record.Mark{}
-	for _, m := range l.marks {
+	for _, m := range l.batch.Marks {
 		last[m.Name] = m
 	}
 	for _, name := range slices.Sorted(maps.Keys(last)) {
@@ -95,26 +95,27 @@ func (l *load) writeKeys(t *store.Stream) error {
 // writeItems writes an item record for each row, also if it has no labels, fields or
 // payload.
 func (l *load) writeItems(t *store.Stream) error {
-	return l.b.Each(t.Ctx, RecordPart, 0, l.b.n, func(i int, it *record.Item) error {
-		return t.Records.Item(l.s.ID, l.row(i), codec.ItemRecord{Labels: l.labelIDs(it.Labels), Fields: it.Fields, Payload: it.Payload})
+	var ids []uint32
+	return l.each(0, l.n, func(i int, e *entry) error {
+		rec, err := e.decodeRecord()
+		if err != nil {
+			return err
+		}
+		ids = l.labelIDs(ids[:0], e)
+		rec.Labels = ids
+		return t.Records.Item(l.s.ID, l.row(i), rec)
 	})
 }
 
 // writeFeatures writes the vectors, by row and then by modality.
 func (l *load) writeFeatures(t *store.Stream) error {
-	if l.b.extras() == nil {
+	if l.batch.changes.flags&hasVectors == 0 {
 		return nil
 	}
-	return l.b.Each(t.Ctx, VectorPart, 0, l.b.n, func(i int, it *record.Item) error {
-		for m, x := range it.Vectors {
-			if !x.Present() {
-				continue
-			}
-			if err := t.Records.Vector(l.s.ID, l.row(i), uint16(m), x); err != nil {
-				return err
-			}
-		}
-		return nil
+	return l.each(0, l.n, func(i int, e *entry) error {
+		return e.eachVector(func(m int, features []byte) error {
+			return t.Records.Features(l.s.ID, l.row(i), uint16(m), features)
+		})
 	})
 }
 
@@ -125,7 +126,7 @@ func (l *load) writeRowKeys(t *store.Stream) error {
 	}
 	b := newBlockStream(t, codec.NumberKey(codec.KindRowKeys, l.s.ID, 0), -1, l.s.FreshRow)
 	var entry []byte
-	for i := range l.b.n {
+	for i := range l.n {
 		if entry = entry[:0]; l.counted {
 			entry = strconv.AppendUint(entry, l.firstKey+uint64(i), 10)
 		} else {
@@ -142,7 +143,7 @@ func (l *load) writeRowKeys(t *store.Stream) error {
 // holds the rows of all labels in memory, as bitmaps.
 func (l *load) writeSets(t *store.Stream) error {
 	live := roaring.New()
-	live.AddRange(uint64(l.firstRow), uint64(l.firstRow)+uint64(l.b.n))
+	live.AddRange(uint64(l.firstRow), uint64(l.firstRow)+uint64(l.n))
 	if err := l.writeSet(t, codec.SetLive, 0, live); err != nil {
 		return err
 	}
@@ -151,12 +152,14 @@ func (l *load) writeSets(t *store.Stream) error {
 			return err
 		}
 	}
-	if l.b.Labels.Count() == 0 {
+	labelled := map[uint32]*roaring.Bitmap{}
+	if l.batch.changes.flags&hasLabels == 0 {
 		return nil
 	}
-	labelled := map[uint32]*roaring.Bitmap{}
-	err := l.b.Each(t.Ctx, RecordPart, 0, l.b.n, func(i int, it *record.Item) error {
-		for _, id := range l.labelIDs(it.Labels) {
+	var ids []uint32
+	err := l.each(0, l.n, func(i int, e *entry) error {
+		ids = l.labelIDs(ids[:0], e)
+		for _, id := range ids {
 			rows := labelled[id]
 			if rows == nil {
 				rows = roaring.New()
@@ -208,16 +211,13 @@ func (l *load) putRows(t *store.Stream, key []byte, container uint16, layer code
 // container and value, so it reads the records again for each field, and holds the values
 // of one field in one container at a time.
 func (l *load) writeFields(t *store.Stream) error {
-	if l.b.extras() == nil {
-		return nil
-	}
 	for f, field := range l.s.Fields {
 		if !field.Indexed {
 			continue
 		}
-		for from := 0; from < l.b.n; {
+		for from := 0; from < l.n; {
 			container := uint16(l.row(from) >> 16)
-			to := min(l.b.n, from+int(1<<16-l.row(from)&(1<<16-1)))
+			to := min(l.n, from+int(1<<16-l.row(from)&(1<<16-1)))
 			write := l.writeSlices
 			if field.Type == record.String {
 				write = l.writeTexts
@@ -232,8 +232,12 @@ func (l *load) writeFields(t *store.Stream) error {
 }
 
 // terms returns the terms of item i, without labels. Fields may have been indexed since it was checked.
-func (l *load) terms(t *store.Stream, i int, it *record.Item) (record.Terms, error) {
-	err := l.s.CheckIndexed(it.Fields)
+func (l *load) terms(t *store.Stream, i int, e *entry) (record.Terms, error) {
+	it, err := e.decodeRecord()
+	if err != nil {
+		return record.Terms{}, err
+	}
+	err = l.s.CheckIndexed(it.Fields)
 	if err == nil {
 		return l.s.Terms(nil, it.Fields)
 	}
@@ -254,8 +258,8 @@ func (l *load) writeTexts(t *store.Stream, field, container uint16, from, to int
 		low  uint16
 	}
 	var rows []textRow
-	err := l.b.Each(t.Ctx, RecordPart, from, to, func(i int, it *record.Item) error {
-		found, err := l.terms(t, i, it)
+	err := l.each(from, to, func(i int, e *entry) error {
+		found, err := l.terms(t, i, e)
 		for _, v := range found.Texts {
 			if v.Field == field {
 				rows = append(rows, textRow{v.Text, uint16(l.row(i))})
@@ -283,8 +287,8 @@ func (l *load) writeTexts(t *store.Stream, field, container uint16, from, to int
 // writeSlices is writeTexts for a field that is bit-sliced: of numbers, bools or times.
 func (l *load) writeSlices(t *store.Stream, field, container uint16, from, to int) error {
 	var slices state.FieldSlices
-	err := l.b.Each(t.Ctx, RecordPart, from, to, func(i int, it *record.Item) error {
-		found, err := l.terms(t, i, it)
+	err := l.each(from, to, func(i int, e *entry) error {
+		found, err := l.terms(t, i, e)
 		for _, v := range found.Numbers {
 			if v.Field == field {
 				slices.Put(codec.SliceExists, uint16(l.row(i)), true)

@@ -125,24 +125,6 @@ func sameField(a, b codec.Field) bool {
 	return ok && a.ID == b.ID && math.Float64bits(x) == math.Float64bits(y)
 }
 
-// IsPlain reports whether the item has nothing but a key and a code. Bulk loads of such items
-// need no memory beyond the two.
-func (it *Item) IsPlain() bool {
-	return it.Vectors == nil && len(it.Labels)+len(it.Fields)+len(it.Payload) == 0
-}
-
-// Clone returns a copy that shares no slice with the item.
-func (it *Item) Clone() *Item {
-	own := *it
-	own.Vectors = slices.Clone(it.Vectors)
-	for t, x := range own.Vectors {
-		own.Vectors[t] = CloneVector(x)
-	}
-	own.Code, own.Payload = slices.Clone(it.Code), slices.Clone(it.Payload)
-	own.Labels, own.Fields = slices.Clone(it.Labels), slices.Clone(it.Fields)
-	return &own
-}
-
 // Shortened returns a text that may be of any length, cut to 40 bytes and "..." for the words
 // of an error. It may cut a character in two: print it with %q.
 func Shortened(s string) string {
@@ -222,18 +204,10 @@ func (f *Field) CheckValue(given any) (any, error) {
 
 // checkTime is CheckValue of a field of times.
 func (f *Field) checkTime(given any) (any, error) {
-	var micros int64
-	var err error
-	switch x := given.(type) {
-	case nil:
+	if given == nil {
 		return nil, f.noValue()
-	case codec.Time: // as an import has staged it
-		if micros = int64(x); !instant.Has(micros) {
-			err = instant.ErrFar
-		}
-	default:
-		micros, err = instant.ValueOf(given)
 	}
+	micros, err := instant.ValueOf(given)
 	if err != nil {
 		return nil, fault.Invalid("field %q is of type time, and %s %w", f.Name, Shortened(fmt.Sprint(given)), err)
 	}

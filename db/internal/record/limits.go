@@ -1,7 +1,7 @@
 package record
 
 // Limits on what an item, a batch and a schema may hold. Package db exports most of them.
-// Descriptors and staged imports are checked against them also when they are read.
+// Descriptors are checked against them also when they are read.
 const (
 	MaxKeyBytes     = 1 << 10   // key, in bytes of UTF-8
 	MaxNameBytes    = 1 << 8    // names of collections, modalities, fields

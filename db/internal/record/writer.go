@@ -87,9 +87,14 @@ func (w *Writer) Item(collection, row uint32, it codec.ItemRecord) error {
 
 // Vector writes the features of a row in one modality, which v has the form of.
 func (w *Writer) Vector(collection, row uint32, modality uint16, v model.Vector) error {
-	w.key = append(w.key[:0], codec.FeatureKey(collection, row, modality)...)
 	w.value = AppendVector(w.value[:0], v)
-	return w.sink.Set(w.key, w.value)
+	return w.Features(collection, row, modality, w.value)
+}
+
+// Features writes the feature record of a vector (AppendVector).
+func (w *Writer) Features(collection, row uint32, modality uint16, features []byte) error {
+	w.key = append(w.key[:0], codec.FeatureKey(collection, row, modality)...)
+	return w.sink.Set(w.key, features)
 }
 
 // Block writes an edit of the block under key: whole where it is all that the block has, else

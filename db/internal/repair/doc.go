@@ -27,6 +27,6 @@
 // use, except listingFS. Each step embeds the one around it: a mender has the repairer, a
 // collectionMender the mender, a spaceMender and a keyMender the collectionMender.
 //
-// It may import every room but search, spool and copies. It reads the old store with record and
+// It may import every room but search and copies. It reads the old store with record and
 // store alone: state, which works in an open database, trusts the records that it reads.
 package repair

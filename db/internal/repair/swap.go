@@ -47,11 +47,6 @@ func (r *repairer) replace() error {
 	if err := store.FinishRepair(fsys, r.dir); err != nil {
 		return err
 	}
-	// Staged imports go, and have to be staged again: only the commits of the old store told
-	// which of them were done.
-	if err := fsys.RemoveAll(r.path(store.ImportsName)); err != nil {
-		return err
-	}
 	return r.acknowledge(r.identity) // if that is not done now, opening reports it again
 }
 

@@ -51,6 +51,8 @@ type Committer struct {
 	finished   chan struct{}  // closed by landAll at its end, when the committer has ended
 	Figures    commitFigures  // for db.Activity; any goroutine may read them
 
+	tablesUntil atomic.Int64 // time in nanoseconds: more tables may come until then, see settle
+
 	records record.Writer      // of the Tx that is being made
 	spare   []*codec.BlockEdit // of earlier transactions, to be used again; at most maxSpare
 
@@ -95,6 +97,10 @@ func (c *Committer) Submit(ctx context.Context, r *Request) error {
 // calls Touch, and cannot fail. With an error, to which the caller adds what it does, applied has not
 // been called, and the store is as it was, or the database has failed.
 func (c *Committer) CommitTables(ctx context.Context, t *store.Tables, bytes int64, tasks []work.Task, applied func()) error {
+	began := time.Now()
+	defer func() {
+		c.tablesUntil.Store(time.Now().Add(min(restPerTables*time.Since(began), maxTablesRest)).UnixNano())
+	}()
 	if err := c.keepUp(false); err != nil {
 		return err
 	}

@@ -12,7 +12,7 @@ import (
 // This file keeps the records of a code set in step with its table in memory: which code a row
 // has, the codes, which rows carry each, and the postings of their substrings. Each change is
 // made in both at once, so that the table is always what the store will be after the commit.
-// bulk.targetCodes writes the same records for many rows; db/in_memory_test.go and Verify
+// bulk.spaceCodes writes the same records for many rows; db/in_memory_test.go and Verify
 // compare all of them.
 
 // A postingChange adds the number of a code to a posting of a code set, or takes it out. It

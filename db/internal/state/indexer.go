@@ -35,6 +35,7 @@ func (d *Database) RunIndexer(ctx context.Context) {
 			return
 		case <-d.indexWanted:
 		}
+		d.Committer.settle(ctx)
 		for began, v := time.Now(), d.Current.Load().Sequence; d.indexOne(ctx); began, v = time.Now(), d.Current.Load().Sequence {
 			if d.Current.Load().Sequence != v {
 				rest(ctx, min(restPerBuild*time.Since(began), maxIndexRest))
@@ -54,6 +55,25 @@ const (
 	restPerBuild = 16
 	maxIndexRest = 250 * time.Millisecond
 )
+
+// An import stores one part after the other as tables. What is indexed between two of them is
+// mostly indexed again after the last, so the indexer waits until none has come for
+// restPerTables times as long as the last took, and at most maxTablesRest.
+const (
+	restPerTables = 4
+	maxTablesRest = 5 * time.Second
+)
+
+// settle returns when no more tables are expected, or the context ends.
+func (c *Committer) settle(ctx context.Context) {
+	for ctx.Err() == nil {
+		left := time.Until(time.Unix(0, c.tablesUntil.Load()))
+		if left <= 0 {
+			return
+		}
+		rest(ctx, left)
+	}
+}
 
 // rest returns after a time, or when the context ends.
 func rest(ctx context.Context, d time.Duration) {

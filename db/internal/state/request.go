@@ -59,24 +59,6 @@ func (c *Committer) Do(ctx context.Context, bytes int, f func(*Tx) error) error 
 	return c.Submit(ctx, &Request{kind: requestStores, bytes: bytes, run: f})
 }
 
-// WriteAlone makes the changes of a request, all or none, in a commit of their own, whose number promise hears
-// when nothing can refuse them any more but promise itself. With an error other than ErrFailed
-// nothing has changed.
-func (c *Committer) WriteAlone(ctx context.Context, r *Request, promise func(sequence uint64) error) error {
-	err := c.Do(ctx, 0, func(tx *Tx) error {
-		return tx.write(func(bytes int) error {
-			if err := c.admitWrites(bytes, r); err != nil {
-				return err
-			}
-			return promise(c.sequence + 1)
-		}, r)
-	})
-	if err == nil {
-		c.Figures.changed(r)
-	}
-	return err
-}
-
 // admitWrites asks whether the disk has room for the commit of so many bytes of writes, the last
 // of them r. What is in flight may not be in the log yet, where the disk would count it.
 func (c *Committer) admitWrites(bytes int, r *Request) error {

@@ -30,15 +30,15 @@ import (
 type Change struct {
 	Collection uint32 // id
 	Kind       ChangeKind
+	Found      bool             // set by Apply, of a put, merge or delete: the item was there before
 	Item       *record.Item     // of a delete and an expectation only the key, of AddLabels only the labels
 	Old        *record.Item     // of an expectation: the item that must be there; nil: none
 	Encs       spaces.Encodings // of a put: made by the caller, for the spaces that it saw, so that the committer need not
 	EncodedBy  *Labels          // of a put: the names by which Encs were made; others may have other ids
-	Found      bool             // set by Apply, of a put, merge or delete: the item was there before
 }
 
 // A ChangeKind says what a Change does.
-type ChangeKind int
+type ChangeKind byte
 
 const (
 	PutItem    ChangeKind = iota // make Item all that there is under its key

@@ -97,9 +97,6 @@ func TestFailedApplyFailsTheDatabase(t *testing.T) {
 		"a write": func(d *Database, _ *CollectionState) error {
 			return d.Committer.Submit(context.Background(), &Request{Changes: wrong})
 		},
-		"a promised write": func(d *Database, _ *CollectionState) error {
-			return d.Committer.WriteAlone(context.Background(), &Request{Changes: wrong}, func(uint64) error { return nil })
-		},
 		"a deletion of many": func(d *Database, s *CollectionState) error {
 			return deleteBoth(d, s, func(tx *Tx) { // of the second item it is not known any more where it is
 				delete(tx.rows, itemKey{1, "b"})
@@ -135,19 +132,17 @@ func TestFailedApplyFailsTheDatabase(t *testing.T) {
 func TestRefusedWriteFailsAlone(t *testing.T) {
 	d, s := openState(t)
 	refused := errors.New("refused")
-	err := d.Committer.WriteAlone(t.Context(), &Request{Changes: []*Change{put("c", int64(3))}}, func(uint64) error { return refused })
+	err := d.Committer.Do(t.Context(), 0, func(tx *Tx) error {
+		return tx.write(func(int) error { return refused }, &Request{Changes: []*Change{put("c", int64(3))}})
+	})
 	if !errors.Is(err, refused) {
 		t.Error(err)
 	}
 	if err := deleteBoth(d, s, func(*Tx) { /* nothing is wrong */ }); err != nil {
 		t.Error(err)
 	}
-	var promised uint64
-	if err := d.Committer.WriteAlone(t.Context(), &Request{Changes: []*Change{put("c", int64(3))}}, func(n uint64) error { promised = n; return nil }); err != nil {
+	if err := d.Committer.Submit(t.Context(), &Request{Changes: []*Change{put("c", int64(3))}}); err != nil {
 		t.Error(err)
-	}
-	if v := d.Current.Load(); v.Sequence != promised {
-		t.Errorf("commit %d, and %d was promised", v.Sequence, promised)
 	}
 	if n := d.Committer.Figures.Put.Load(); n != 3 {
 		t.Errorf("%d items put, want 3", n)

@@ -39,12 +39,6 @@ type Tables struct {
 	Opts    sstable.WriterOptions // see TableOptions
 	Workers int                   // goroutines for the tasks; may be set before Take or Make
 
-	// Promise, unless nil, hears the number of the commit right before the store takes the
-	// tables over; its error ends that. Withdraw, unless nil, hears that the store has not
-	// taken them. It is not called where that is not known: then the database has failed.
-	Promise  func(commit uint64) error
-	Withdraw func()
-
 	mu      sync.Mutex     // guards Paths and failed while tasks run
 	Paths   []string       // of all tables that were begun, in no order of keys
 	closing sync.WaitGroup // counts tables that are being made durable
@@ -120,11 +114,6 @@ func (t *Tables) ingest(ctx context.Context) error {
 	if err := t.log.Err(); err != nil {
 		return err
 	}
-	if t.Promise != nil {
-		if err := t.Promise(t.sequence + 1); err != nil {
-			return err
-		}
-	}
 	err := t.store.Ingest(context.WithoutCancel(ctx), t.Paths)
 	if err == nil || t.log.Err() != nil {
 		return err
@@ -133,10 +122,6 @@ func (t *Tables) ingest(ctx context.Context) error {
 	b, rerr := record.Get(t.store, codec.DatabaseKey(codec.RecordSequence))
 	if rerr != nil || (len(b) == 8 && binary.BigEndian.Uint64(b) > t.sequence) {
 		t.log.Fail(errors.Join(err, rerr))
-		return err
-	}
-	if t.Withdraw != nil {
-		t.Withdraw()
 	}
 	return err
 }

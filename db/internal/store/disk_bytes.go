@@ -50,12 +50,12 @@ type DiskFigure struct {
 	mu       sync.Mutex // guards the fields below; held while it looks
 	at       time.Time
 	sequence uint64 // of the last commit when it looked
-	changes  uint64 // of the store and of imports, likewise
+	changes  uint64 // of the store, likewise
 	bytes    int64
 }
 
-// diskEvery is how long a figure holds where nothing tells of a change: an import that goes on
-// stages without a word.
+// diskEvery is how long a figure holds where nothing tells of a change: a backup or a bulk load
+// writes without a word.
 const diskEvery = time.Second
 
 // Now returns what the folder of a database takes on disk. sequence is the number of its last

@@ -28,7 +28,6 @@ import (
 //	store/   Pebble
 //	ingest/  tables of a bulk load, while one is going on
 //	checkpoints/  what a backup reads, while one is going on
-//	imports/      what imports have staged that are not committed, see package bulk/spool
 //	restoring/    what a restore has fetched, until the marker is written
 //
 // and where it has been repaired what repaired.go names.
@@ -45,7 +44,6 @@ const (
 
 	CheckpointsName = "checkpoints"
 	RestoringName   = "restoring"
-	ImportsName     = "imports"
 )
 
 // A marker is what the file MarkerName says, in JSON.
@@ -81,7 +79,7 @@ func Inspect(fsys vfs.FS, dir string) (exists, creatable bool, err error) {
 			continue
 		}
 		switch name {
-		case LockName, StoreName, CreatingName, IngestName, CheckpointsName, ImportsName, RepairingName, RepairedName, MarkerName + ".tmp", CommitsName, CommitsName + ".tmp":
+		case LockName, StoreName, CreatingName, IngestName, CheckpointsName, RepairingName, RepairedName, MarkerName + ".tmp", CommitsName, CommitsName + ".tmp":
 		default:
 			return false, false, nil
 		}
@@ -230,7 +228,7 @@ func WriteMarker(fsys vfs.FS, dir string) error {
 
 // RemoveLeftovers removes what a bulk load, a backup or a restore that was interrupted has
 // left, in a folder that is locked to write. The store has its own links to the tables that it
-// has taken over. Staged imports stay: they can be gone on with.
+// has taken over.
 func RemoveLeftovers(fsys vfs.FS, dir string) error {
 	for _, name := range []string{IngestName, CheckpointsName, RestoringName} {
 		path := fsys.PathJoin(dir, name)

@@ -193,16 +193,11 @@ func (d *demo) fill(ctx context.Context, n int, out *demoJSON) (one *db.DB, err 
 	if d.load.one, err = one.CreateCollection(ctx, "items", schema); err != nil {
 		return nil, err
 	}
-	im, err := d.load.one.NewImport(ctx, db.ImportOptions{Source: "demo"})
-	if err != nil {
-		return nil, err
-	}
+	b := one.NewBatch()
 	for _, it := range items {
-		if err := im.Put(it); err != nil {
-			return nil, err
-		}
+		b.Put(d.load.one, it)
 	}
-	if err := im.Commit(ctx); err != nil {
+	if err := b.Commit(ctx); err != nil {
 		return nil, err
 	}
 	if err := d.load.prepare(ctx, items, r); err != nil {

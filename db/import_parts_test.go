@@ -1,0 +1,231 @@
+package db_test
+
+import (
+	"errors"
+	"fmt"
+	"strconv"
+	"sync"
+	"testing"
+
+	"github.com/cockroachdb/pebble/v2/vfs"
+	"github.com/cockroachdb/pebble/v2/vfs/errorfs"
+
+	"github.com/fddhdb/fddhdb/db"
+	"github.com/fddhdb/fddhdb/db/internal/dbkit"
+	"github.com/fddhdb/fddhdb/internal/effort"
+	"github.com/fddhdb/fddhdb/internal/seed"
+)
+
+// progressOf returns how many items an import has stored, as its mark says.
+func progressOf(d *db.DB) (int, error) {
+	mark, err := d.Mark("import")
+	if errors.Is(err, db.ErrNotFound) {
+		return 0, nil
+	}
+	if err != nil {
+		return 0, err
+	}
+	return strconv.Atoi(string(mark))
+}
+
+// importParts stores items in parts, from where the mark of an interrupted import says. The mark is
+// as it says in the last part, and goes afterwards.
+func importParts(d *db.DB, c *db.Collection, items []*db.Item, part int) error {
+	from, err := progressOf(d)
+	if err != nil {
+		return err
+	}
+	for from < len(items) {
+		to := min(from+part, len(items))
+		b := d.NewBatch()
+		for _, it := range items[from:to] {
+			b.Put(c, it)
+		}
+		b.Mark("import", []byte(strconv.Itoa(to)))
+		if err := b.Commit(ctx); err != nil {
+			return err
+		}
+		from = to
+	}
+	b := d.NewBatch()
+	b.Mark("import", nil)
+	return b.Commit(ctx)
+}
+
+// partRows is how many items importLife imports: two parts that are bulk loads, and a small one.
+const partRows = 2*bulkItems + 100
+
+// importLife imports items in parts, twice if the first time fails without failing the database.
+func importLife(fsys vfs.FS, items []*db.Item) (imported bool, err error) {
+	d, err := db.Open("db", &db.Options{FS: fsys})
+	if err != nil {
+		return false, err
+	}
+	defer func() { err = errors.Join(err, d.Close()) }()
+	c, err := d.CreateCollection(ctx, "main", db.Schema{Bits: 16})
+	if err != nil {
+		return false, err
+	}
+	for range 2 {
+		if err = importParts(d, c, items, bulkItems); err == nil {
+			return true, nil
+		}
+	}
+	return false, err
+}
+
+// checkImportLife checks what a file system holds after importLife: as many items as the mark says, and
+// when the import has gone on all of them once.
+func checkImportLife(t *testing.T, what string, fsys vfs.FS, items []*db.Item, imported bool) {
+	t.Helper()
+	d, err := db.Open("db", &db.Options{FS: fsys})
+	if err != nil {
+		t.Fatalf("%s: %v", what, err)
+	}
+	defer d.Close()
+	c, err := d.Collection("main")
+	if errors.Is(err, db.ErrNotFound) && !imported {
+		c, err = d.CreateCollection(ctx, "main", db.Schema{Bits: 16})
+	}
+	if err != nil {
+		t.Fatalf("%s: %v", what, err)
+	}
+	stored, err := progressOf(d)
+	if err != nil {
+		t.Fatalf("%s: %v", what, err)
+	}
+	n := len(dbkit.AllItems(t, c))
+	if n != stored && !(n == len(items) && stored == 0) || imported && n != len(items) {
+		t.Fatalf("%s: %d items, and the mark says %d; acknowledged: %v", what, n, stored, imported)
+	}
+	if n < len(items) || stored > 0 {
+		if err := importParts(d, c, items, bulkItems); err != nil {
+			t.Fatalf("%s, again: %v", what, err)
+		}
+	}
+	for i, it := range dbkit.AllItems(t, c) {
+		if i >= len(items) || string(it.Code) != string(items[i].Code) {
+			t.Fatalf("%s: item %d is %v", what, i, it)
+		}
+	}
+	if n, err := c.Count(); n != len(items) || err != nil {
+		t.Fatalf("%s: %d items in the end, %v", what, n, err)
+	}
+	if _, err := d.Mark("import"); !errors.Is(err, db.ErrNotFound) {
+		t.Fatalf("%s: the mark in the end: %v", what, err)
+	}
+}
+
+// Whichever change to the file system fails, an import in parts goes on from its mark, and all items
+// are there once.
+func TestEveryFailedChangeAroundAnImport(t *testing.T) {
+	dbkit.LongTest(t)
+	items := dbkit.CodeItems(partRows, 16, 1, nil)
+	for k := 0; ; k++ {
+		if !effort.Sampled(k, 7) {
+			continue
+		}
+		mem := vfs.NewMem()
+		fail := &dbkit.FailOnce{K: k}
+		imported, _ := importLife(errorfs.Wrap(mem, fail), items)
+		checkImportLife(t, fmt.Sprintf("change %d failed", k), mem, items, imported)
+		if !fail.Fired {
+			if !imported {
+				t.Fatal("without a failure it is not imported")
+			}
+			t.Logf("%d changes failed in turn", k)
+			return
+		}
+	}
+}
+
+// A machine may stop at any change to the file system: the same holds.
+func TestCrashesAroundAnImport(t *testing.T) {
+	dbkit.LongTest(t)
+	items := dbkit.CodeItems(partRows, 16, 1, nil)
+	mem := dbkit.NewCrashFS()
+	r := seed.Rand(t, 1, 2)
+	var mu sync.Mutex // guards what follows, and r: the store writes in several goroutines
+	var crashes []crash
+	fsys := errorfs.Wrap(mem, errorfs.InjectorFunc(func(op errorfs.Op) error {
+		if op.Kind.ReadOrWrite() != errorfs.OpIsWrite {
+			return nil
+		}
+		mu.Lock()
+		defer mu.Unlock()
+		if !effort.Sampled(len(crashes), 11) {
+			crashes = append(crashes, crash{})
+			return nil
+		}
+		percent := 50 * r.IntN(2)
+		crashes = append(crashes, crash{
+			what: fmt.Sprintf("before change %d (%s), %d%% of what is not synced", len(crashes), op.Path, percent),
+			fs:   mem.CrashClone(vfs.CrashCloneCfg{UnsyncedDataPercent: percent, RNG: r}),
+		})
+		return nil
+	}))
+	if imported, err := importLife(fsys, items); !imported || err != nil || len(crashes) < 100 {
+		t.Fatalf("imported: %v, %v, %d crashes", imported, err, len(crashes))
+	}
+	for _, cr := range crashes {
+		if cr.fs != nil {
+			checkImportLife(t, cr.what, cr.fs, items, false)
+		}
+	}
+}
+
+// A batch is full at 16 MiB, one of small items at 64, and at 48 where it has less than a quarter of
+// what the collection has.
+func TestFullBatch(t *testing.T) {
+	d, c := dbkit.OpenCodes(t)
+	b := d.NewBatch()
+	if err := b.Put(c, &db.Item{Code: []byte{1, 2}, Payload: make([]byte, 16<<20-2000)}); err != nil || b.Full() {
+		t.Error(err)
+	}
+	if err := b.Put(c, &db.Item{Code: []byte{1, 2}, Payload: make([]byte, 2000)}); err != nil || !b.Full() {
+		t.Error(err)
+	}
+	small := d.NewBatch()
+	for item := (&db.Item{Code: []byte{1, 2}, Payload: make([]byte, 40)}); !small.Full(); {
+		if err := small.Put(c, item); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if n := small.Len(); n < 900_000 || n > 1_300_000 {
+		t.Error(n)
+	}
+	if err := b.Commit(ctx); err != nil { // two items, and a bulk load
+		t.Error(err)
+	}
+	if keys := b.Keys(); fmt.Sprint(keys) != "[0 1]" {
+		t.Error(keys)
+	}
+	more := d.NewBatch()
+	for range 200 {
+		more.Put(c, &db.Item{Code: []byte{1, 2}})
+	}
+	if err := more.Commit(ctx); err != nil {
+		t.Fatal(err)
+	}
+	large := d.NewBatch()
+	for item := (&db.Item{Code: []byte{1, 2}, Payload: make([]byte, 1<<20)}); !large.Full(); {
+		if err := large.Put(c, item); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if n := large.Len(); n < 46 || n > 48 {
+		t.Error(n)
+	}
+}
+
+// A collection of the same name has another number.
+func TestCollectionID(t *testing.T) {
+	d, c := dbkit.OpenCodes(t)
+	if err := d.DropCollection(ctx, c.Name()); err != nil {
+		t.Fatal(err)
+	}
+	again, err := d.CreateCollection(ctx, c.Name(), db.Schema{Bits: 16})
+	if err != nil || again.ID() == c.ID() {
+		t.Error(err, again.ID(), c.ID())
+	}
+}

@@ -1,0 +1,116 @@
+package state
+
+import (
+	"context"
+	"fmt"
+	"iter"
+	"slices"
+
+	"github.com/fddhdb/fddhdb/db/event"
+	"github.com/fddhdb/fddhdb/db/fault"
+	"github.com/fddhdb/fddhdb/db/internal/record"
+	"github.com/fddhdb/fddhdb/db/internal/spaces"
+	"github.com/fddhdb/fddhdb/db/internal/work"
+	"github.com/fddhdb/fddhdb/model"
+)
+
+// Write commits changes and marks together, all or none: it waits for the codes of the
+// collections, encodes the items, and asks the committer. It is one write in the figures and
+// has a span. The caller has entered the Guard.
+func (d *Database) Write(ctx context.Context, changes []*Change, marks []record.Mark) error {
+	ctx, call := d.Signals.Call(ctx, event.OpWrite, "")
+	err := d.Prepare(ctx, changes)
+	if err == nil {
+		err = d.Committer.Submit(ctx, &Request{Changes: changes, Marks: marks})
+	}
+	d.Wrote(&call, len(changes), err)
+	return err
+}
+
+// Prepare waits until the codes of the collections of changes are in memory, and makes the codes
+// of the items to put, on all cores where they are many. It uses the models of now. The
+// committer makes again what has changed by then.
+func (d *Database) Prepare(ctx context.Context, changes []*Change) error {
+	var waits []*Loading
+	err := d.Read(func(v *View) error {
+		for id := range collectionsOf(changes) {
+			if cv, ok := v.Collections.Get(id); ok {
+				waits = cv.AppendLoading(waits)
+			}
+		}
+		return nil
+	})
+	if err != nil {
+		return err
+	}
+	if err := WaitForAll(ctx, waits); err != nil {
+		return err
+	}
+	return d.Read(func(v *View) error {
+		for id, puts := range collectionsOf(changes) {
+			cv, ok := v.Collections.Get(id)
+			if !ok || cv.CodesOnly() { // of one that has gone the committer says so
+				continue
+			}
+			for _, ch := range puts {
+				ch.Encs, ch.EncodedBy = nil, cv.Labels
+			}
+			for _, sp := range cv.Spaces {
+				if err := Encode(ctx, puts, sp.Space, cv.Labels.Lookup); err != nil {
+					return err
+				}
+			}
+		}
+		return nil
+	})
+}
+
+// collectionsOf yields the collections of changes, with the items that are put into each.
+func collectionsOf(changes []*Change) iter.Seq2[uint32, []*Change] {
+	return func(yield func(uint32, []*Change) bool) {
+		other := func(ch *Change) bool { return ch.Collection != changes[0].Collection || ch.Kind != PutItem }
+		if len(changes) > 0 && !slices.ContainsFunc(changes, other) { // mostly
+			yield(changes[0].Collection, changes)
+			return
+		}
+		puts := map[uint32][]*Change{}
+		for _, ch := range changes {
+			all := puts[ch.Collection]
+			if ch.Kind == PutItem {
+				all = append(all, ch)
+			}
+			puts[ch.Collection] = all
+		}
+		for id, all := range puts {
+			if !yield(id, all) {
+				return
+			}
+		}
+	}
+}
+
+// Encode makes the codes of the items of puts in a space, on all cores where they are many, and
+// adds them to Encs. A space without a model has nothing to make. labelIDs returns the ids of
+// labels; several goroutines call it.
+func Encode(ctx context.Context, puts []*Change, s *spaces.Space, labelIDs func(names []string) []uint32) error {
+	if s.Learned == nil {
+		return nil
+	}
+	encs := make([]spaces.Encoding, len(puts))
+	err := s.EncodeAll(ctx, work.All(), encs,
+		func(i int) ([]model.Vector, []uint32) { return puts[i].Item.Vectors, labelIDs(puts[i].Item.Labels) },
+		func(i int, err error) error {
+			return fault.OfItem(puts[i].Item.Key, fmt.Errorf("fddhdb: encode: %w", err))
+		})
+	if err != nil {
+		return err
+	}
+	for i, ch := range puts {
+		if ch.Encs == nil {
+			ch.Encs = encs[i : i+1 : i+1] // nearly all collections have one space
+		} else {
+			ch.Encs = append(ch.Encs, encs[i])
+		}
+	}
+	return nil
+}
