@@ -12,7 +12,7 @@ import (
 	"github.com/fddhdb/fddhdb/db"
 )
 
-// encode makes vectors of words for `fddhdb explore --encoder-lines`. It reads one text
+// encode makes vectors of words, as an encoder that `fddhdb encoder` stores. It reads one text
 // a line, and writes one vector a line, as the numbers that are not 0. It needs the
 // database only for the learned names. It opens it read-only, so that others can have
 // it open meanwhile.

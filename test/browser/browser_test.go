@@ -114,7 +114,17 @@ func exploreEmoji(t *testing.T) *url.URL {
 	if err != nil {
 		t.Fatal(err)
 	}
-	return explore(t, dir, "--collection", "emoji", "--encoder-lines", "words="+emoji+" --db "+dir+" --encode")
+	setEncoder(t, dir, "text", "words="+emoji+" --db "+dir+" --encode")
+	return explore(t, dir, "--collection", "emoji")
+}
+
+// setEncoder stores an encoder of emoji in the database, as NAME=COMMAND, and trusts it.
+func setEncoder(t *testing.T, dir, input, encoder string) {
+	t.Helper()
+	set := exec.Command(program, "encoder", dir, "--collection", "emoji", "--input", input, "--set", encoder)
+	if out, err := set.CombinedOutput(); err != nil {
+		t.Fatalf("%v: %s", err, out)
+	}
 }
 
 // A tab is a browser of its own, with notes of what it has asked for.

@@ -337,7 +337,8 @@ func TestSlowEncoder(t *testing.T) {
 	if err := os.WriteFile(script, []byte(text), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	page := explore(t, dir, "--collection", "emoji", "--encoder-lines", "words=sh "+script)
+	setEncoder(t, dir, "text", "words=sh "+script)
+	page := explore(t, dir, "--collection", "emoji")
 	b := browse(t, page)
 	b.open("/?collection=emoji&text=cat+face&from=words&to=picture")
 	b.until(`document.querySelector(".notice.waiting")?.textContent.includes("the program that encodes words")`)

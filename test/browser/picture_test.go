@@ -8,7 +8,6 @@ import (
 	"net/http"
 	"net/url"
 	"os"
-	"os/exec"
 	"path/filepath"
 	"runtime"
 	"slices"
@@ -48,11 +47,9 @@ done
 		Picture string
 		Vectors map[string][]float32
 	}
-	set := exec.Command(program, "encoder", dir, "--collection", "emoji", "--input", "file", "--set", "picture=sh encode.sh")
-	if out, err := set.CombinedOutput(); err != nil {
-		t.Fatalf("%v: %s", err, out)
-	}
-	page = explore(t, dir, "--collection", "emoji", "--encoder-lines", "words="+emoji+" --db "+dir+" --encode")
+	setEncoder(t, dir, "file", "picture=sh encode.sh")
+	setEncoder(t, dir, "text", "words="+emoji+" --db "+dir+" --encode")
+	page = explore(t, dir, "--collection", "emoji")
 	get(t, page, "/api/item?collection=emoji&vectors=true&key="+url.QueryEscape("🐱"), &cat)
 	line := strings.ReplaceAll(fmt.Sprint(cat.Vectors["picture"]), " ", ",") + "\n"
 	if err := os.WriteFile(filepath.Join(folder, "vector.json"), []byte(line), 0o600); err != nil {

@@ -118,7 +118,7 @@ func TestContract(t *testing.T) {
 		"prune":       "json keep dry-run",
 		"alter":       "collection json add-modality add-field index metric space-of",
 		"repair":      "json dry-run",
-		"explore":     "collection json address open encoder encoder-lines encoder-timeout pictures",
+		"explore":     "collection json address open pictures",
 	}
 	for _, verb := range shell.VerbNames(root) {
 		if _, has := contract[verb]; !has && verb != "help" && verb != "completion" {

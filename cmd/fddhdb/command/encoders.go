@@ -18,7 +18,7 @@ import (
 // database, from wherever it is searched.
 func program(dir string, of *db.Encoder) (encoder.Program, error) {
 	folder, err := encoder.Folder(dir)
-	return encoder.Program{Modality: of.Modality, Command: of.Command, Dir: filepath.Dir(folder), Lines: true}, err
+	return encoder.Program{Modality: of.Modality, Command: of.Command, Dir: filepath.Dir(folder)}, err
 }
 
 // checkTrust refuses an encoder that the user has neither set nor trusted.

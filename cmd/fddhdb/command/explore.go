@@ -9,16 +9,12 @@ import (
 	"path/filepath"
 	"runtime"
 	"runtime/debug"
-	"time"
 
 	"github.com/spf13/cobra"
 
-	"github.com/fddhdb/fddhdb/cmd/fddhdb/encoder"
 	"github.com/fddhdb/fddhdb/cmd/fddhdb/exit"
 	"github.com/fddhdb/fddhdb/cmd/fddhdb/explore"
-	"github.com/fddhdb/fddhdb/cmd/fddhdb/flags"
 	"github.com/fddhdb/fddhdb/cmd/fddhdb/picture"
-	"github.com/fddhdb/fddhdb/cmd/fddhdb/shell"
 	"github.com/fddhdb/fddhdb/cmd/fddhdb/source"
 	"github.com/fddhdb/fddhdb/cmd/fddhdb/usage"
 	"github.com/fddhdb/fddhdb/db"
@@ -27,16 +23,13 @@ import (
 // exploreOptions are the flags of explore.
 type exploreOptions struct {
 	common
-	address       string
-	open          bool
-	encoders      flags.NamedList // programs that are started for each text
-	lineEncoders  flags.NamedList // programs that stay running
-	encodeTimeout time.Duration
-	pictures      string // folder
+	address  string
+	open     bool
+	pictures string // folder
 }
 
 func exploreCommand(e *env) *cobra.Command {
-	o := exploreOptions{encoders: flags.NamedList{Kind: "NAME=COMMAND"}, lineEncoders: flags.NamedList{Kind: "NAME=COMMAND"}}
+	var o exploreOptions
 	cmd := &cobra.Command{
 		Use:     "explore DIR",
 		Short:   "Look at a database in the browser",
@@ -51,18 +44,8 @@ func exploreCommand(e *env) *cobra.Command {
 			Only this machine is served, and everybody who works on it: whoever reaches the
 			port reads what is in the database.
 
-			Text is searched for by the encoders that the collections have (see encoder),
-			or by a program of yours that makes vectors of it, which goes before them:
-			  --encoder NAME=COMMAND       started for each text, which it reads from its
-			                               input up to the end
-			  --encoder-lines NAME=COMMAND started once: a text a line in, a vector a line
-			                               out, flushed; for models that take time to load
-			It prints a vector of the modality NAME: numbers with commas or blanks between,
-			an array of JSON, or {"i":[3,17],"v":[1.5,2]}; or {"error":"..."}. COMMAND is
-			cut into words at blanks, but for quotes. No shell runs it.
-
-			A picture that is dropped on the page is searched for by an encoder of files that
-			the collection has (see encoder --input file).
+			Text is searched for by the encoders of texts that the collections have, and a
+			picture that is dropped on the page by an encoder of files (see encoder).
 
 			Pictures of items are those in payloads and in fields; with --pictures also files
 			below a folder, which a field of an item or its key names, as for the sheets of
@@ -70,16 +53,14 @@ func exploreCommand(e *env) *cobra.Command {
 		Example: usage.Example(`
 			fddhdb explore wiki.db --open
 			fddhdb explore wiki.db --address 127.0.0.1:8080
-			fddhdb explore wiki.db --encoder-lines text="python3 encode.py"
 			fddhdb explore photos.db --pictures ~/Photos --open`),
 		Args: dirArg,
 		RunE: func(cmd *cobra.Command, args []string) error {
-			encoders, err := o.check()
-			if err != nil {
+			if err := o.check(); err != nil {
 				return err
 			}
 			return e.lookAt(args[0], func(d *db.DB) error {
-				return e.explore(cmd.Context(), args[0], d, &o, encoders)
+				return e.explore(cmd.Context(), args[0], d, &o)
 			})
 		},
 	}
@@ -89,55 +70,19 @@ func exploreCommand(e *env) *cobra.Command {
 	f.StringVar(&o.pictures, "pictures", "", "show the pictures below the folder `DIR` that items name")
 	f.StringVar(&o.address, "address", "127.0.0.1:0", "serve on `HOST:PORT` of this machine; port 0 is a free one")
 	f.BoolVar(&o.open, "open", false, "open the page in the browser")
-	f.Var(&o.encoders, "encoder", "make vectors of text by a program")
-	f.Var(&o.lineEncoders, "encoder-lines", "make vectors of text by a program that goes on, line by line")
-	f.DurationVar(&o.encodeTimeout, "encoder-timeout", 30*time.Second, "a program may take `TIME` for a text or picture, such as 2m")
 	return cmd
 }
 
 // check refuses flags that are wrong for any database.
-func (o *exploreOptions) check() ([]explore.Encoder, error) {
+func (o *exploreOptions) check() error {
 	if err := explore.CheckAddress(o.address); err != nil {
-		return nil, exit.Usagef("--address %q: %w", o.address, err)
+		return exit.Usagef("--address %q: %w", o.address, err)
 	}
-	if o.encodeTimeout <= 0 {
-		return nil, exit.Usagef("--encoder-timeout %v: more than nothing is expected, such as 30s", o.encodeTimeout)
-	}
-	var encoders []explore.Encoder
-	taken := map[string]bool{}
-	for _, list := range []struct {
-		flag  string
-		lines bool
-		of    []flags.Named
-	}{{"--encoder", false, o.encoders.List}, {"--encoder-lines", true, o.lineEncoders.List}} {
-		for _, n := range list.of {
-			words, open := shell.SplitWords(n.Value)
-			switch {
-			case open != 0:
-				return nil, exit.Usagef("%s %s: %q ends within %q", list.flag, n.Name, n.Value, open)
-			case len(words) == 0:
-				return nil, exit.Usagef("%s %s: the program is missing", list.flag, n.Name)
-			case taken[n.Name]:
-				return nil, exit.Usagef("%s %s: the modality has an encoder already", list.flag, n.Name)
-			}
-			taken[n.Name] = true
-			command := shell.Unquoted(words)
-			if _, err := exec.LookPath(command[0]); err != nil {
-				return nil, exit.Usagef("%s %s: %w", list.flag, n.Name, err)
-			}
-			encoders = append(encoders, explore.Encoder{Program: encoder.Program{
-				Modality: n.Name, Command: command, Lines: list.lines, Timeout: o.encodeTimeout,
-			}, Input: db.InputText})
-		}
-	}
-	return encoders, nil
+	return nil
 }
 
 // explore serves the page until the context ends.
-func (e *env) explore(ctx context.Context, dir string, d *db.DB, o *exploreOptions, encoders []explore.Encoder) (err error) {
-	if err := checkEncoders(d, encoders); err != nil {
-		return err
-	}
+func (e *env) explore(ctx context.Context, dir string, d *db.DB, o *exploreOptions) (err error) {
 	if o.collection != "main" {
 		if _, err := collection(d, o.collection); err != nil {
 			return err
@@ -148,7 +93,7 @@ func (e *env) explore(ctx context.Context, dir string, d *db.DB, o *exploreOptio
 		return err
 	}
 	defer pictures.Close()
-	stored, err := e.storedEncoders(dir, d, o.encodeTimeout)
+	encoders, err := e.storedEncoders(dir, d)
 	if err != nil {
 		return err
 	}
@@ -157,7 +102,7 @@ func (e *env) explore(ctx context.Context, dir string, d *db.DB, o *exploreOptio
 		name = filepath.Base(abs)
 	}
 	s, err := explore.New(d, explore.Options{
-		Name: name, Version: version(debug.ReadBuildInfo()).Version, Encoders: append(encoders, stored...), Pictures: pictures,
+		Name: name, Version: version(debug.ReadBuildInfo()).Version, Encoders: encoders, Pictures: pictures,
 		OpenVectors: source.OpenMatrix, Message: exit.Message, Report: func(fault string) { e.Warnf("%s", fault) },
 	})
 	if err != nil {
@@ -203,41 +148,9 @@ func (e *env) announce(page string, asJSON bool) error {
 	return nil
 }
 
-// checkEncoders refuses a modality that no collection has.
-func checkEncoders(d *db.DB, encoders []explore.Encoder) error {
-	names, err := d.Collections()
-	if err != nil {
-		return err
-	}
-	known := map[string]bool{}
-	for _, name := range names {
-		c, err := d.Collection(name)
-		if err != nil {
-			return err
-		}
-		schema, err := c.Schema()
-		if err != nil {
-			return err
-		}
-		for _, m := range schema.Modalities {
-			known[m.Name] = true
-		}
-	}
-	for _, e := range encoders {
-		if !known[e.Modality] {
-			flag := "--encoder"
-			if e.Lines {
-				flag = "--encoder-lines"
-			}
-			return exit.Usagef("%s %s: no collection has a modality %q", flag, e.Modality, e.Modality)
-		}
-	}
-	return nil
-}
-
 // storedEncoders returns the encoders that the collections have and the user trusts. It
 // prints a warning for each of the others.
-func (e *env) storedEncoders(dir string, d *db.DB, timeout time.Duration) (all []explore.Encoder, err error) {
+func (e *env) storedEncoders(dir string, d *db.DB) (all []explore.Encoder, err error) {
 	names, err := d.Collections()
 	if err != nil {
 		return nil, err
@@ -260,7 +173,6 @@ func (e *env) storedEncoders(dir string, d *db.DB, timeout time.Duration) (all [
 			if err != nil {
 				return nil, err
 			}
-			p.Timeout = timeout
 			all = append(all, explore.Encoder{Program: p, Collection: name, Input: stored[i].Input})
 		}
 	}

@@ -124,13 +124,6 @@ func TestExploreMistakes(t *testing.T) {
 	for _, c := range []struct{ args, want string }{
 		{"--address 0.0.0.0:80", "only this machine is served"},
 		{"--address 8080", "HOST:PORT is expected"},
-		{"--encoder text", "NAME=COMMAND is expected"},
-		{"--encoder text=nosuchprogram", "nosuchprogram"},
-		{"--encoder sound=go", `no collection has a modality "sound"`},
-		{"--encoder-lines sound=go", `--encoder-lines sound: no collection has`},
-		{"--encoder text=go --encoder-lines text=go", "the modality has an encoder already"},
-		{"--encoder text='", "ends within"},
-		{"--encoder-timeout 0s", "more than nothing"},
 		{"--collection nope", "there is main"},
 	} {
 		code, _, errs := do(t, append([]string{"explore", f.db}, strings.Fields(c.args)...)...)

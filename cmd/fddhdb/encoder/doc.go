@@ -1,12 +1,12 @@
 // Package encoder runs the programs of users that make vectors of texts and files. The verbs search
 // and explore share it. The database stores only descriptions of such programs (db.Encoder).
 //
-//	e := encoder.New(encoder.Program{Modality: "image", Command: []string{"python3", "clip.py"}, Lines: true})
+//	e := encoder.New(encoder.Program{Modality: "image", Command: []string{"python3", "clip.py"}})
 //	defer e.Close()
 //	vectors, err := e.Encode(ctx, 512, []string{"red car at night"})
 //
 // A program is started without a shell. It reads its inputs from standard input, never from its
-// arguments. A program with Lines stays running from its first input until Close.
+// arguments. It stays running from its first input until Close.
 //
 // An Encoder is safe for concurrent use; one call of Encode at a time has the program. A goroutine
 // reads what the program prints, a line at a time, so a program that floods fills no memory.

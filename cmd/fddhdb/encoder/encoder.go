@@ -8,40 +8,30 @@ import (
 	"github.com/fddhdb/fddhdb/db"
 )
 
-// A Program is a command that makes vectors of texts or files. What it prints for one is a vector,
-// see ParseVector.
+// A Program is a command that makes vectors of texts or files. It is started with the first input
+// and stays running: it reads an input a line and prints a vector a line (see ParseVector), in the
+// same order. It may be sent several lines before it answers.
 type Program struct {
 	Modality string   // of the vectors, for errors
 	Command  []string // the program and its arguments
 	Dir      string   // the folder that it runs in; "": that of this process
 
-	// Lines says that the program is started once and stays running: it reads an input a
-	// line and prints a vector a line, in the same order. It may be sent several lines before
-	// it answers. Otherwise it is started for each input, which ends with its stdin.
-	Lines bool
-
-	// Timeout is the limit for one input; 0 means 30 s. A program with Lines has five
-	// minutes for its first input, or Timeout if that is longer, as it may have to load
-	// a model.
+	// Timeout is the limit for one input; 0 means 30 s. The first input has five minutes, or
+	// Timeout if that is longer, as the program may have to load a model.
 	Timeout time.Duration
 }
 
 // Limits of programs.
 const (
 	defaultTimeout = 30 * time.Second
-	startTimeout   = 5 * time.Minute // for the first input of a program that stays running
+	startTimeout   = 5 * time.Minute // for the first input
 	maxVectorBytes = 32 << 20        // output for an input
 	keptStderr     = 2 << 10         // bytes of stderr that are kept
 	endGrace       = 2 * time.Second // to end when there is no more input
 )
 
 // Longest returns the time that one input may take.
-func (p *Program) Longest() time.Duration {
-	if p.Lines {
-		return max(p.Timeout, startTimeout)
-	}
-	return p.Timeout
-}
+func (p *Program) Longest() time.Duration { return max(p.Timeout, startTimeout) }
 
 // An Encoder runs a Program when it is needed.
 type Encoder struct {
@@ -61,14 +51,14 @@ func New(p Program) *Encoder {
 }
 
 // Encode returns a vector of dim dimensions for each input; some may be dense and some sparse. If the program fails, or refuses an input, it is an *Error. If the context ends first,
-// Encode returns its error at once, while a program that stays running goes on with the answer.
+// Encode returns its error at once, while the program goes on with the answer.
 // After Close it is db.ErrClosed.
 func (e *Encoder) Encode(ctx context.Context, dim int, inputs []string) ([]Vector, error) {
 	return e.encode(ctx, dim, inputs, false)
 }
 
 // Run returns the vectors of the inputs by a program that is started for them, and ends with them.
-// It is Encode, and more forgiving: the input of a program with Lines ends behind the last one, so
+// It is Encode, and more forgiving: the input of the program ends behind the last one, so
 // it need not flush its output after each.
 func Run(ctx context.Context, p Program, dim int, inputs []string) ([]Vector, error) {
 	e := New(p)
@@ -89,10 +79,6 @@ func (e *Encoder) encode(ctx context.Context, dim int, inputs []string, last boo
 		return nil, ctx.Err()
 	case <-e.quit:
 		return nil, db.ErrClosed
-	}
-	if !e.Lines {
-		defer e.leave()
-		return e.onceEach(ctx, dim, inputs)
 	}
 	// The goroutine has the turn until the answers are there, even if the caller has gone: the
 	// next lines of the program would otherwise be taken for the next answers.

@@ -39,10 +39,6 @@ func actAsEncoder(mode string) error {
 		return fmt.Sprintf("%d,%d 0\t0, 0", len(text), len(strings.Fields(text)))
 	}
 	switch mode {
-	case "once":
-		text, err := io.ReadAll(os.Stdin)
-		fmt.Println(vector(string(text)))
-		return err
 	case "hold": // a child, which holds the pipes of its parent open
 		time.Sleep(time.Hour)
 	case "at the end": // as programs that do not flush their output
@@ -164,7 +160,7 @@ func openEncoder(t *testing.T, mode string, timeout time.Duration) *Encoder {
 	check(t, err)
 	t.Setenv(encoderVariable, mode)
 	t.Setenv("GORACE", "atexit_sleep_ms=0")
-	return New(Program{Modality: "text", Command: []string{program}, Lines: mode != "once", Timeout: cmp.Or(timeout, time.Hour)})
+	return New(Program{Modality: "text", Command: []string{program}, Timeout: cmp.Or(timeout, time.Hour)})
 }
 
 // vector encodes one text.
@@ -187,18 +183,15 @@ func fails(t *testing.T, err error, reason Reason, text string) {
 
 // The program gets a text unchanged, whatever it would mean to a shell.
 func TestEncode(t *testing.T) {
-	for _, mode := range []string{"once", "lines"} {
-		e := testEncoder(t, mode, 0)
-		for _, text := range []string{"a cat", "a cat", "$(touch x); `ls` | rm -rf \"*\" 'é", "--help", strings.Repeat("long ", 3000)} {
-			x, err := vector(t.Context(), e, text)
-			check(t, err)
-			if want := []float32{float32(len(text)), float32(len(strings.Fields(text))), 0, 0, 0}; !slices.Equal(x.Dense, want) {
-				t.Errorf("%s: %.30q: %v, want %v", mode, text, x.Dense, want)
-			}
+	e := testEncoder(t, "lines", 0)
+	for _, text := range []string{"a cat", "a cat", "$(touch x); `ls` | rm -rf \"*\" 'é", "--help", strings.Repeat("long ", 3000)} {
+		x, err := vector(t.Context(), e, text)
+		check(t, err)
+		if want := []float32{float32(len(text)), float32(len(strings.Fields(text))), 0, 0, 0}; !slices.Equal(x.Dense, want) {
+			t.Errorf("%.30q: %v, want %v", text, x.Dense, want)
 		}
 	}
 	// A line is one text, whatever it contains.
-	e := testEncoder(t, "lines", 0)
 	if x, err := vector(t.Context(), e, "a\nb\r\nc"); err != nil || x.Dense[0] != 6 {
 		t.Errorf("%v, %v", x.Dense, err)
 	}
@@ -214,7 +207,7 @@ func TestEncodeMany(t *testing.T) {
 	for i := range long {
 		long[i] = strings.Repeat("x", i)
 	}
-	for mode, texts := range map[string][]string{"lines": long, "blocks": long[:11], "once": long[1:4]} {
+	for mode, texts := range map[string][]string{"lines": long, "blocks": long[:11]} {
 		e := testEncoder(t, mode, 0)
 		all, err := e.Encode(t.Context(), dim, texts)
 		check(t, err)
@@ -240,7 +233,7 @@ func TestEncodeMany(t *testing.T) {
 // than it got inputs, Run returns an error.
 func TestRun(t *testing.T) {
 	texts := []string{"a", "bbb", "cc", strings.Repeat("d", 1<<15)}
-	for _, mode := range []string{"at the end", "lines", "once"} {
+	for _, mode := range []string{"at the end", "lines"} {
 		p := testEncoder(t, mode, 0).Program
 		for _, n := range []int{1, len(texts), 0} {
 			all, err := Run(t.Context(), p, dim, texts[:n])
@@ -313,10 +306,8 @@ func TestEncoderFails(t *testing.T) {
 	if x, err := vector(t.Context(), e, "another"); err != nil || x.Dense[0] != 7 {
 		t.Errorf("after two lines: %v, %v", x.Dense, err)
 	}
-	for _, lines := range []bool{false, true} {
-		_, err = vector(t.Context(), New(Program{Modality: "text", Command: []string{"/nowhere/at/all"}, Lines: lines}), "x")
-		fails(t, err, Failed, "/nowhere/at/all")
-	}
+	_, err = vector(t.Context(), New(Program{Modality: "text", Command: []string{"/nowhere/at/all"}}), "x")
+	fails(t, err, Failed, "/nowhere/at/all")
 }
 
 // A silent program is given up, and ended with the encoder.
@@ -361,7 +352,7 @@ func TestEncoderStartsSlowly(t *testing.T) {
 		fails(t, err, Late, "no vector after 1ns")
 	}
 	for want, p := range map[time.Duration]Program{
-		startTimeout: {Lines: true, Timeout: time.Second}, time.Hour: {Lines: true, Timeout: time.Hour}, defaultTimeout: {},
+		startTimeout: {Timeout: time.Second}, time.Hour: {Timeout: time.Hour},
 	} {
 		if got := New(p).Longest(); got != want {
 			t.Errorf("%+v: %v instead of %v", p, got, want)

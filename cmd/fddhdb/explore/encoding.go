@@ -11,10 +11,10 @@ import (
 	"github.com/fddhdb/fddhdb/db"
 )
 
-// An Encoder is a program that makes vectors of texts or pictures, for a collection or for all.
+// An Encoder is a program of a collection that makes vectors of texts or pictures.
 type Encoder struct {
 	encoder.Program
-	Collection string          // "": all that have the modality; such a one goes before that of a collection
+	Collection string
 	Input      db.EncoderInput // db.InputFile: of pictures, by their paths
 }
 
@@ -42,14 +42,6 @@ type encoderOf struct {
 	input                db.EncoderInput
 }
 
-// encodingOf returns the encoder of a modality of a collection, nil if there is none.
-func (s *Server) encodingOf(of encoderOf) *encoding {
-	if e := s.encodings[encoderOf{"", of.modality, of.input}]; e != nil {
-		return e
-	}
-	return s.encodings[of]
-}
-
 // encodingOfRequest returns the encoder that a request needs, nil if none.
 func (s *Server) encodingOfRequest(v url.Values) *encoding {
 	of := encoderOf{(&parameters{values: v}).place().collection, v.Get("from"), db.InputText}
@@ -58,7 +50,7 @@ func (s *Server) encodingOfRequest(v url.Values) *encoding {
 	} else if !v.Has("text") {
 		return nil
 	}
-	return s.encodingOf(of)
+	return s.encodings[of]
 }
 
 // vector returns the vector of an input, of dim dimensions. Until it returns, the program may read
@@ -74,7 +66,7 @@ func (e *encoding) vector(ctx context.Context, dim int, input string) (encoder.V
 	if x, ok := e.known(input); ok { // the request before had the same input
 		return x, nil
 	}
-	if e.input == db.InputFile && e.Lines {
+	if e.input == db.InputFile {
 		ctx = context.WithoutCancel(ctx) // Encode would return while the program goes on, and may read the file
 	}
 	all, err := e.Encode(ctx, dim, []string{input})
@@ -123,7 +115,7 @@ func (e *encoding) keep(input string, x encoder.Vector) {
 func (s *Server) encodersFor(collection string, modalities []db.Modality, input db.EncoderInput) []string {
 	names := []string{}
 	for _, m := range modalities {
-		if s.encodingOf(encoderOf{collection, m.Name, input}) != nil {
+		if s.encodings[encoderOf{collection, m.Name, input}] != nil {
 			names = append(names, m.Name)
 		}
 	}

@@ -61,16 +61,14 @@ func testEncoder(t *testing.T, timeout time.Duration) Encoder {
 	check(t, err)
 	t.Setenv(encoderVariable, "lines")
 	t.Setenv("GORACE", "atexit_sleep_ms=0")
-	return Encoder{Program: encoder.Program{Modality: "text", Command: []string{program}, Lines: true, Timeout: cmp.Or(timeout, time.Hour)}, Input: db.InputText}
+	return Encoder{Program: encoder.Program{Modality: "text", Command: []string{program}, Timeout: cmp.Or(timeout, time.Hour)}, Collection: "main", Input: db.InputText}
 }
 
 // A search by words has the answer of a search by the vector that the program prints. A text is
-// encoded once. An encoder that a flag gives is used instead of one that a collection stores.
+// encoded once.
 func TestSearchByText(t *testing.T) {
-	stored := testEncoder(t, 0)
-	stored.Collection = "main"
-	never := Encoder{Program: encoder.Program{Modality: "text", Command: []string{"/nowhere/at/all"}}, Input: db.InputText}
-	s := newServer(t, sharedDatabase(t), stored)
+	never := Encoder{Program: encoder.Program{Modality: "text", Command: []string{"/nowhere/at/all"}}, Collection: "main", Input: db.InputText}
+	s := newServer(t, sharedDatabase(t), testEncoder(t, 0))
 	for range 2 {
 		got := get[hitsForm](t, s, "/api/search?from=text&to=image&k=7&text="+url.QueryEscape("four words, no more"))
 		c, err := s.db.Collection("main")
@@ -85,7 +83,7 @@ func TestSearchByText(t *testing.T) {
 	}
 	refused(t, do(s, request("GET", "/api/search?collection=empty&from=image&text=x", nil)), 400, "no encoder")
 	refused(t, do(s, request("GET", "/api/search?from=image&text=x", nil)), 400, "no encoder")
-	s = newServer(t, sharedDatabase(t), stored, never)
+	s = newServer(t, sharedDatabase(t), never)
 	refused(t, do(s, request("GET", "/api/search?from=text&text=x", nil)), 502, "/nowhere/at/all")
 }
 
@@ -114,14 +112,14 @@ func TestSearchByTextFails(t *testing.T) {
 // A request may take as long as its encoder besides its own time.
 func TestTimeOfRequestsByText(t *testing.T) {
 	own := Encoder{Program: encoder.Program{Modality: "text", Timeout: time.Hour}, Collection: "other", Input: db.InputText}
-	s := newServer(t, sharedDatabase(t), own, Encoder{Program: encoder.Program{Modality: "words", Lines: true}, Input: db.InputText},
-		Encoder{Program: encoder.Program{Modality: "image", Lines: true}, Collection: "main", Input: db.InputFile})
+	s := newServer(t, sharedDatabase(t), own, Encoder{Program: encoder.Program{Modality: "words"}, Collection: "main", Input: db.InputText},
+		Encoder{Program: encoder.Program{Modality: "image"}, Collection: "main", Input: db.InputFile})
 	s.requestTime = time.Minute
 	for path, want := range map[string]time.Duration{
 		"/api/search?from=words&text=x":                  6 * time.Minute,
 		"/api/search?from=text&text=x":                   time.Minute,
 		"/api/search?from=text&text=x&collection=other":  time.Minute + time.Hour,
-		"/api/search?from=words&text=x&collection=other": 6 * time.Minute,
+		"/api/search?from=words&text=x&collection=other": time.Minute,
 		"/api/search?from=words&key=x":                   time.Minute,
 		"/api/search?from=image&picture=x":               6 * time.Minute,
 		"/api/search?from=image&text=x":                  time.Minute,

@@ -15,7 +15,6 @@ type databaseForm struct {
 	Format      int              `json:"format"`
 	Version     string           `json:"version"`
 	Collections []collectionForm `json:"collections"`
-	Encoders    []string         `json:"encoders"` // modalities that can be searched by text in every collection that has them
 	MaxK        int              `json:"max_k"`
 }
 
@@ -50,12 +49,7 @@ func (s *Server) database(ctx context.Context, v url.Values) (any, error) {
 	}
 	out := databaseForm{
 		Name: s.opt.Name, UUID: s.db.UUID(), Format: db.Format, Version: s.opt.Version,
-		Collections: []collectionForm{}, Encoders: []string{}, MaxK: maxK,
-	}
-	for _, e := range s.opt.Encoders {
-		if e.Collection == "" {
-			out.Encoders = append(out.Encoders, e.Modality)
-		}
+		Collections: []collectionForm{}, MaxK: maxK,
 	}
 	names, err := s.db.Collections()
 	if err != nil {

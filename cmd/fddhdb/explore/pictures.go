@@ -51,7 +51,7 @@ func (l *uploads) picture(id string) (*upload, error) {
 // pictureVector makes the vector of the picture of a query, of dim dimensions, by the encoder that the
 // collection has for files.
 func (s *Server) pictureVector(ctx context.Context, q *query, dim int) (encoder.Vector, error) {
-	e := s.encodingOf(encoderOf{q.collection, q.from, db.InputFile})
+	e := s.encodings[encoderOf{q.collection, q.from, db.InputFile}]
 	if e == nil {
 		return encoder.Vector{}, badRequest("there is no encoder of pictures for %q: store one by fddhdb encoder DIR --input file --set %s=COMMAND", q.from, q.from)
 	}

@@ -49,7 +49,7 @@ func fileEncoder(t *testing.T, timeout time.Duration) Encoder {
 	check(t, err)
 	t.Setenv(encoderVariable, "files")
 	t.Setenv("GORACE", "atexit_sleep_ms=0")
-	p := encoder.Program{Modality: "image", Command: []string{program}, Lines: true, Timeout: cmp.Or(timeout, time.Hour)}
+	p := encoder.Program{Modality: "image", Command: []string{program}, Timeout: cmp.Or(timeout, time.Hour)}
 	return Encoder{Program: p, Collection: "main", Input: db.InputFile}
 }
 
@@ -167,7 +167,7 @@ func TestPicturesGo(t *testing.T) {
 		do(s, request("GET", "/api/search?from=image&picture="+silent.Picture, nil).WithContext(ctx))
 		close(ended)
 	}()
-	for turn := s.encodingOf(encoderOf{"main", "image", db.InputFile}).turn; len(turn.places) == 0; {
+	for turn := s.encodings[encoderOf{"main", "image", db.InputFile}].turn; len(turn.places) == 0; {
 		runtime.Gosched()
 	}
 	leave()

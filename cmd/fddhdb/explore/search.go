@@ -159,9 +159,9 @@ func (s *Server) query(ctx context.Context, c *db.Collection, q *query) (db.Quer
 		out.Vector, out.Sparse = x.Dense, x.Sparse
 		return out, err
 	}
-	e := s.encodingOf(encoderOf{q.collection, q.from, db.InputText})
+	e := s.encodings[encoderOf{q.collection, q.from, db.InputText}]
 	if e == nil {
-		return out, badRequest("there is no encoder for %q: start explore with --encoder-lines %s=COMMAND, or store one by fddhdb encoder", q.from, q.from)
+		return out, badRequest("there is no encoder for %q: fddhdb encoder --set %s=COMMAND stores one", q.from, q.from)
 	}
 	x, err := e.vector(ctx, dim, q.text)
 	out.Vector, out.Sparse = x.Dense, x.Sparse

@@ -84,7 +84,7 @@ func TestStuckEncoder(t *testing.T) {
 			ended <- struct{}{}
 		}()
 	}
-	stuck := s.encodingOf(encoderOf{"main", "text", db.InputText}).turn
+	stuck := s.encodings[encoderOf{"main", "text", db.InputText}].turn
 	for len(stuck.places) < 1 || int(stuck.waiting.Load()) < many(s)-1 {
 		runtime.Gosched()
 	}
