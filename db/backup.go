@@ -21,10 +21,6 @@ type BackupOptions struct {
 	// queries, and cannot be written to. See CheckpointOptions.
 	IndexOnly bool
 
-	// Compress stores with zstd what that makes smaller. The tables of a database are
-	// compressed already, vectors hardly become smaller.
-	Compress bool
-
 	// Progress hears the stages "copy", where a collection or an index-only copy is written
 	// first, and those of backup.Create, in bytes.
 	Progress event.Progress

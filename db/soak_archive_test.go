@@ -90,7 +90,7 @@ func (a *soakedArchive) transfer(ctx context.Context, r *rand.Rand) error {
 func (a *soakedArchive) backUp(ctx context.Context, r *rand.Rand) error {
 	a.going.RLock()
 	defer a.going.RUnlock()
-	opt := db.BackupOptions{Compress: r.IntN(2) == 0}
+	var opt db.BackupOptions
 	switch r.IntN(6) {
 	case 0:
 		opt.Collection = "accounts"

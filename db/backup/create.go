@@ -33,10 +33,6 @@ type SourceFile interface {
 
 // CreateOptions are the options of Create.
 type CreateOptions struct {
-	// Compress stores pieces with zstd if that makes them smaller. Pieces that the
-	// repository has in either form are not stored again.
-	Compress bool
-
 	// Progress is called with the number of bytes done of all bytes, in the stages below.
 	Progress event.Progress
 }
@@ -272,7 +268,7 @@ func (w *writer) piece(ctx context.Context, f, i int) (Piece, error) {
 // it returns false, so that the piece is stored again.
 func (w *writer) has(h Hash, size int) (Piece, bool) {
 	o, ok := w.present[h] // which does not change meanwhile
-	if !ok || o.size == 0 || (!o.piece.compressed() && o.size != int64(size)) {
+	if !ok || o.size != int64(size) {
 		return "", false
 	}
 	return o.piece, true
@@ -295,19 +291,7 @@ func (w *writer) readSource(b []byte, f, i int) error {
 
 // put stores a piece.
 func (w *writer) put(ctx context.Context, h Hash, b []byte) (Piece, error) {
-	compressed := false
-	if w.opt.Compress {
-		buf := buffers.Get().(*[]byte)
-		defer buffers.Put(buf)
-		small, err := compress(*buf, b)
-		if err != nil {
-			return "", err
-		}
-		if small != nil {
-			b, compressed = small, true
-		}
-	}
-	p := newPiece(h, w.m.ID, w.round, compressed)
+	p := newPiece(h, w.m.ID, w.round)
 	if err := putBytes(ctx, w.store, p.object(), b); err != nil {
 		return "", err
 	}

@@ -68,15 +68,10 @@ func (p Piece) object() string { return objects + string(p[:2]) + "/" + string(p
 // owner returns the id of the backup that stored the piece.
 func (p Piece) owner() string { return string(p[65 : 65+32]) }
 
-func (p Piece) compressed() bool { return strings.HasSuffix(string(p), ".zst") }
-
-func newPiece(h Hash, id string, round int, compressed bool) Piece {
+func newPiece(h Hash, id string, round int) Piece {
 	s := hex.EncodeToString(h[:]) + "-" + id
 	if round > 0 {
 		s += fmt.Sprintf("-%d", round)
-	}
-	if compressed {
-		s += ".zst"
 	}
 	return Piece(s)
 }

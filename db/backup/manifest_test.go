@@ -15,7 +15,7 @@ import (
 
 func aManifest() *Manifest {
 	at := time.Date(2026, 11, 21, 17, 1, 12, 345e6, time.UTC)
-	p := func(h byte) Piece { return newPiece(sum([]byte{h}), newID(at), 0, h%2 == 1) }
+	p := func(h byte) Piece { return newPiece(sum([]byte{h}), newID(at), 0) }
 	return &Manifest{
 		Version: Version, ID: newID(at), Time: at, Database: "0123456789abcdef0123456789abcdef", Sequence: 12,
 		BytesTotal: pieceBytes + 7 + 5, BytesNew: 3,

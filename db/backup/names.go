@@ -25,7 +25,7 @@ const (
 // random bits.
 const idForm = `[0-9]{8}t[0-9]{6}-[0-9]{3}-[0-9a-f]{12}`
 
-const pieceForm = `([0-9a-f]{64})-(` + idForm + `)(-[0-9]{1,9})?(\.zst)?`
+const pieceForm = `([0-9a-f]{64})-(` + idForm + `)(-[0-9]{1,9})?`
 
 var (
 	validID     = regexp.MustCompile(`^` + idForm + `$`)

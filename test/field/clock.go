@@ -229,7 +229,7 @@ func (a *attempt) jumping(ctx context.Context, command string) error {
 	offsets := []int64{0, 75 * year, -56 * year, 3600, -3600, -2 * year}
 	lines := []string{
 		"put x.db c1 --labels 1", "backup x.db repo", "backups repo", "update x.db --teacher labels", "models x.db", "reindex x.db", "prune repo --keep 2",
-		"train x.db --bits 16 --anchors 20" + tagged, "put x.db c2 --labels 2", "backup x.db repo --compress", "compact x.db", "stats x.db", "repair x.db", "prune repo --keep 1",
+		"train x.db --bits 16 --anchors 20" + tagged, "put x.db c2 --labels 2", "backup x.db repo", "compact x.db", "stats x.db", "repair x.db", "prune repo --keep 1",
 	}
 	for range 14 {
 		line := lines[a.r.IntN(len(lines))]

@@ -97,7 +97,7 @@ var verbs = []verb{
 	{args: "models x.db --pin 1", writes: true, prints: true},
 	{args: "verify x.db --acknowledge", on: "killed", writes: true, prints: true},
 	{args: "backup x.db repo", writes: true, repo: true, prints: true},
-	{args: "backup x.db repo --index-only --collection main --compress", on: "anchors", writes: true, repo: true, prints: true, slow: true},
+	{args: "backup x.db repo --index-only --collection main", on: "anchors", writes: true, repo: true, prints: true, slow: true},
 	{args: "restore repo new.db", repo: true, makes: "new.db", prints: true},
 	{args: "prune repo --keep 1", repo: true, prints: true},
 

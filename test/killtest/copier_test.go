@@ -46,7 +46,7 @@ func (w *worker) makeCopies(ctx context.Context) error {
 			var m *backup.Manifest
 			switch op.Kind {
 			case "backup":
-				m, err = w.d.Backup(ctx, store, db.BackupOptions{Collection: op.Collection, IndexOnly: op.IndexOnly, Compress: r.IntN(2) == 0})
+				m, err = w.d.Backup(ctx, store, db.BackupOptions{Collection: op.Collection, IndexOnly: op.IndexOnly})
 			case "prune":
 				_, err = backup.Prune(ctx, store, backup.PruneOptions{Keep: keptBackups})
 			case "checkpoint":

@@ -40,7 +40,7 @@ func (h *history) backup(op *Op) error {
 	if err != nil {
 		return err
 	}
-	m, err := h.d.Backup(h.ctx, store, db.BackupOptions{Collection: op.In, IndexOnly: op.IndexOnly, Compress: op.Seed%2 == 1})
+	m, err := h.d.Backup(h.ctx, store, db.BackupOptions{Collection: op.In, IndexOnly: op.IndexOnly})
 	switch {
 	case op.In != "" && h.now.collections[op.In] == nil:
 		return expect(err, db.ErrNotFound)

@@ -43,7 +43,7 @@ func backupCommand(e *env) *cobra.Command {
 ` + repositoryHelp),
 		Example: usage.Example(`
 			fddhdb backup wiki.db /mnt/backups/wiki
-			fddhdb backup wiki.db s3://my-bucket/wiki --compress
+			fddhdb backup wiki.db s3://my-bucket/wiki
 			fddhdb backup wiki.db "s3://b/wiki?endpoint=https://minio.example:9000" --json`),
 		Args: twoArgs,
 		RunE: func(cmd *cobra.Command, args []string) error {
@@ -79,7 +79,6 @@ func backupCommand(e *env) *cobra.Command {
 	f := cmd.Flags()
 	f.StringVar(&opt.Collection, "collection", "", "back up only the collection `NAME`")
 	f.BoolVar(&opt.IndexOnly, "index-only", false, "leave out vectors, and what only learning needs")
-	f.BoolVar(&opt.Compress, "compress", false, "compress (zstd) what that makes smaller; slower, and vectors hardly become smaller")
 	return cmd
 }
 

@@ -44,7 +44,7 @@ func testBackups(t *testing.T, f fixture, url string) {
 	}
 	must(t, "delete", f.db, "1", "2", "3")
 	after := search(f.db)
-	mustJSON(t, &second, "backup", f.db, url, "--compress")
+	mustJSON(t, &second, "backup", f.db, url)
 	if second.ID <= first.ID || second.BytesNew >= second.BytesTotal {
 		t.Errorf("the second backup: %+v after %+v", second, first)
 	}

@@ -112,7 +112,7 @@ func TestContract(t *testing.T) {
 		"rollback":    "collection json space revision",
 		"models":      "collection json space pin unpin",
 		"drop":        "collection json space",
-		"backup":      "json collection index-only compress",
+		"backup":      "json collection index-only",
 		"backups":     "json",
 		"restore":     "json id before database skip-verify",
 		"prune":       "json keep dry-run",

@@ -26,7 +26,6 @@ import (
 type BackupOptions struct {
 	Collection string         // name of the only collection to back up; "": all
 	IndexOnly  bool           // as in CheckpointOptions
-	Compress   bool           // with zstd, pieces that this makes smaller
 	Progress   event.Progress // stages "copy", of an extract, and those of backup.Create, in bytes
 }
 
@@ -81,7 +80,7 @@ func (c *Copier) Backup(ctx context.Context, to backup.Store, opt BackupOptions)
 	if whole {
 		c.tables.know(files)
 	}
-	m, err = backup.Create(ctx, c.keepingRoom(to), about, files, backup.CreateOptions{Compress: opt.Compress, Progress: opt.Progress})
+	m, err = backup.Create(ctx, c.keepingRoom(to), about, files, backup.CreateOptions{Progress: opt.Progress})
 	// Only a complete backup is remembered: an object of a failed one may be missing.
 	if err == nil && whole {
 		c.tables.remember(m)
