@@ -106,8 +106,8 @@ func (o *options) complete(f *pflag.FlagSet, x *kind) (map[string][]float64, err
 	if o.Method.LabelFree() {
 		return nil, fmt.Errorf("--method %v: labels, joint and paper are possible, which learn from labels", o.Method)
 	}
-	if x.name == "sensitivity" && (o.Method == model.MethodLabels || o.Aim == model.AimLabels || o.Prior != nil || o.Centre != nil) {
-		return nil, errors.New("sensitivity is that of the methods paper and joint: leave out --method labels, --aim labels, --prior and --centre")
+	if x.name == "sensitivity" && (o.Method == model.MethodLabels || o.Aim == model.AimLabels || o.Prior != nil) {
+		return nil, errors.New("sensitivity is that of the methods paper and joint: leave out --method labels, --aim labels and --prior")
 	}
 	return grid, nil
 }

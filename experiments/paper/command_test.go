@@ -342,7 +342,6 @@ func TestExperimentErrors(t *testing.T) {
 		{"sensitivity", []string{"--method", "labels"}, "sensitivity is that of the methods paper and joint"},
 		{"sensitivity", []string{"--aim", "labels"}, "sensitivity is that of the methods paper and joint"},
 		{"sensitivity", []string{"--prior", "0"}, "sensitivity is that of the methods paper and joint"},
-		{"sensitivity", []string{"--centre", "0"}, "sensitivity is that of the methods paper and joint"},
 		{"sensitivity", []string{"--delta", "1"}, "--delta: sensitivity goes over several"},
 		{"bits", []string{"--plot", "a.png"}, "a.png"},
 		{"size", []string{"--method", "magic"}, "--method"},

@@ -189,7 +189,10 @@ func TestChooses(t *testing.T) {
 	// The neighbours of the best gamma are no better, unless it is the least sensible one. The
 	// unit of gamma for a linear map is that of standardised vectors, 6.
 	units := map[model.MapKind]float64{model.MapRBF: 1, model.MapLinear: 6, model.MapRBFLinear: 1}
-	for i, s := range c.Settings() {
+	for i, s := range c.Tried {
+		if !s.Best || s.Refined {
+			continue
+		}
 		var lower, higher bool
 		for _, tried := range c.Tried {
 			if tried.Map == s.Map && !tried.Refined {

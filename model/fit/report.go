@@ -152,29 +152,6 @@ type PriorMAP struct {
 	MAP   float64 `json:"map_tie"`
 }
 
-// Settings returns, for each pair of features and map that was compared, the trial with
-// the gamma that was taken for it, in order of trial.
-func (c *Choice) Settings() []Tried {
-	return slices.DeleteFunc(slices.Clone(c.Tried), func(t Tried) bool { return !t.Best || t.Refined })
-}
-
-// Refinements returns, for each width that was compared with more anchors, the last trial
-// with the gamma that was taken for it. They are measured alike, so the one that was chosen
-// can be compared with the others; it need not be comparable with Settings.
-func (c *Choice) Refinements() (list []Tried) {
-	for _, t := range c.Tried {
-		if !t.Best || !t.Refined {
-			continue
-		}
-		if n := len(list); n > 0 && list[n-1].Width == t.Width {
-			list[n-1] = t
-		} else {
-			list = append(list, t)
-		}
-	}
-	return list
-}
-
 // Tried is a setting that was measured.
 type Tried struct {
 	FeatureMap model.FeatureKind `json:"feature_map"`

@@ -180,7 +180,7 @@ func (a *attempt) sound(ctx context.Context, v verb, b *baseline, done bool) err
 		}
 	}
 	if v.name() == "prune" { // prune has left something to restore
-		if err := check("restore", "repo", "again.db", "--skip-verify"); err != nil {
+		if err := check("restore", "repo", "again.db"); err != nil {
 			return err
 		}
 	}

@@ -84,7 +84,7 @@ var verbs = []verb{
 	{args: "update x.db --teacher labels", on: "anchors", writes: true, prints: true, slow: true},
 	{args: "reindex x.db", writes: true, prints: true},
 	{args: "index x.db --modality image", writes: true, prints: true},
-	{args: "reindex x.db --activate", on: "anchors", writes: true, prints: true, slow: true},
+	{args: "reindex x.db", on: "anchors", writes: true, prints: true, slow: true},
 	{args: "activate x.db --space 2", writes: true, prints: true},
 	{args: "rollback x.db --revision 1", writes: true, prints: true},
 	{args: "drop x.db --space 2", writes: true, prints: true},

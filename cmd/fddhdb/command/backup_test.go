@@ -77,7 +77,6 @@ func testBackups(t *testing.T, f fixture, url string) {
 		"newest": {nil, second.ID, after},
 		"id":     {[]string{"--id", first.ID}, first.ID, before},
 		"time":   {[]string{"--before", first.Time.Local().Format(time.RFC3339Nano)}, first.ID, before},
-		"quick":  {[]string{"--id", second.ID, "--skip-verify"}, second.ID, after},
 	} {
 		dir := f.path(name + ".db")
 		var r backupJSON

@@ -133,7 +133,7 @@ func TestBenchByVectors(t *testing.T) {
 	clitest.WriteNPY(t, f.path("x.npy"), synth.Embeddings(0, items, dims, 1))
 	clitest.WriteNPY(t, f.path("q.npy"), synth.Embeddings(items, 100, dims, 1))
 	must(t, "import", f.db, "--init", "--vectors", "e="+f.path("x.npy"))
-	must(t, "index", f.db, "--cells", "60")
+	must(t, "index", f.db)
 	lines := benched(t, f.db, "--from", "e", "--vectors", f.path("q.npy"), "--recall", ".8")
 	if len(lines) != 2 {
 		t.Fatalf("%+v", lines)

@@ -23,8 +23,7 @@ import (
 type evalOptions struct {
 	common
 	queryOptions
-	curves bool
-	plot   string
+	plot string
 }
 
 func evalCommand(e *env) *cobra.Command {
@@ -64,7 +63,7 @@ func evalCommand(e *env) *cobra.Command {
 			--plot draws, for each pair of modalities, precision against recall of all
 			items within each radius, and precision of the first K, K from 1 to 1000.
 			On a terminal the last column shows that precision, from 0 to 1, as blocks.
-			--curves gives these as numbers, with --json; docs/EVALUATION.md explains them.`),
+			With --json these are numbers, too; docs/EVALUATION.md explains them.`),
 		Example: usage.Example(`
 			fddhdb eval wiki.db --vectors image=query_image.npy --vectors text=query_text.npy \
 			    --labels query_labels.npy
@@ -80,9 +79,6 @@ func evalCommand(e *env) *cobra.Command {
 			}
 			if err := check(); err != nil {
 				return err
-			}
-			if o.curves && !o.json {
-				return exit.Usagef("--curves are numbers for --json; --plot FILE.svg draws them")
 			}
 			if err := chart.CheckPath(o.plot); err != nil {
 				return err
@@ -130,7 +126,7 @@ func evalCommand(e *env) *cobra.Command {
 					}
 				}
 				if o.json {
-					return e.PrintJSON(newEvalJSON(found, o.curves || figure != nil))
+					return e.PrintJSON(newEvalJSON(found, figure != nil))
 				}
 				e.warnUnlabelled(found)
 				e.printEvaluation(found, o.top)
@@ -142,9 +138,8 @@ func evalCommand(e *env) *cobra.Command {
 	o.registerSpace(cmd)
 	o.queryOptions.register(cmd)
 	f := cmd.Flags()
-	f.BoolVar(&o.curves, "curves", false, "with --json: the points of the curves, too (--plot implies it)")
-	f.StringVar(&o.plot, "plot", "", "draw the curves to `FILE`.svg")
-	usage.Matter(cmd.Flags(), "vectors", "labels", "truth", "top", "where", "plot", "curves", "json")
+	f.StringVar(&o.plot, "plot", "", "draw the curves to `FILE`.svg; with --json they are numbers, too")
+	usage.Matter(cmd.Flags(), "vectors", "labels", "truth", "top", "where", "plot", "json")
 	return cmd
 }
 

@@ -20,7 +20,7 @@ func (o *evalOptions) checkNeighbours(given func(flag string) bool) error {
 	if len(o.vectors.List) == 0 {
 		return exit.Usagef("eval needs queries: --vectors NAME=FILE")
 	}
-	for _, flag := range []string{"labels", "label-names", "curves", "plot"} {
+	for _, flag := range []string{"labels", "label-names", "plot"} {
 		if given(flag) {
 			return exit.Usagef("--%s: with --truth %s nothing is measured by labels: leave it out", flag, truthNeighbours)
 		}

@@ -23,7 +23,7 @@ func TestEvalAgainstFiles(t *testing.T) {
 	q := newFixture(t, 60, false)
 	const top = 20
 	var got map[string]evalJSON
-	mustJSON(t, &got, "eval", f.db, "--vectors", "image="+q.image, "--vectors", "text="+q.text, "--labels", q.labels, "--top", "20", "--curves")
+	mustJSON(t, &got, "eval", f.db, "--vectors", "image="+q.image, "--vectors", "text="+q.text, "--labels", q.labels, "--top", "20", "--plot", f.path("curves.svg"))
 
 	codes, labels, names := f.path("codes.npy"), f.path("labels.npy"), f.path("names.txt")
 	must(t, "export", f.db, "--codes", codes, "--labels", labels, "--label-names", names)

@@ -3,10 +3,7 @@ package command
 import (
 	"cmp"
 	"context"
-	"fmt"
-	"maps"
 	"slices"
-	"strconv"
 	"strings"
 
 	"github.com/spf13/cobra"
@@ -16,6 +13,7 @@ import (
 	"github.com/fddhdb/fddhdb/cmd/fddhdb/term"
 	"github.com/fddhdb/fddhdb/cmd/fddhdb/usage"
 	"github.com/fddhdb/fddhdb/db"
+	"github.com/fddhdb/fddhdb/db/report"
 )
 
 func indexCommand(e *env) *cobra.Command {
@@ -29,7 +27,7 @@ func indexCommand(e *env) *cobra.Command {
 		Long: usage.Prose(`
 			Index makes searches by vectors faster, where there are so many that comparing
 			all takes long: from some ten thousand on. It needs no labels. Vectors of the
-			modality are put into --cells around centres, and get a code there; then some
+			modality are put into cells around centres, and get a code there; then some
 			items are taken for queries, and what is found of their nearest is measured.
 			A search looks at as much as its --recall needs: at .95 it finds 95% of what
 			there is to find, on average over queries, in a fraction of the time. --recall
@@ -50,10 +48,8 @@ func indexCommand(e *env) *cobra.Command {
 			switch {
 			case f.Changed("recall") && !(opt.Recall > 0 && opt.Recall <= 1):
 				return exit.Usagef("--recall %v: above 0, up to 1, are possible", opt.Recall)
-			case f.Changed("cells") && opt.Cells < 1:
-				return exit.Usagef("--cells %d: 1 or more are possible", opt.Cells)
-			case drop && (f.Changed("recall") || f.Changed("cells") || f.Changed("seed")):
-				return exit.Usagef("--drop deletes an index: leave out what is for making one")
+			case drop && f.Changed("recall"):
+				return exit.Usagef("--drop deletes an index: leave out --recall")
 			}
 			return e.withCollection(args[0], &o, func(_ *db.DB, c *db.Collection) error {
 				schema, err := c.Schema()
@@ -92,8 +88,6 @@ func indexCommand(e *env) *cobra.Command {
 	f := cmd.Flags()
 	f.StringVar(&opt.Modality, "modality", "", "the modality `NAME` of the vectors; not needed where there is one")
 	f.Float64Var(&opt.Recall, "recall", 0, "`X`, above 0 and up to 1, that searches get which do not say (default .99)")
-	f.IntVar(&opt.Cells, "cells", 0, "about the number `N` of cells (default: twice the square root of the number of vectors)")
-	f.Uint64Var(&opt.Seed, "seed", 0, "seed `N` of what is random")
 	f.BoolVar(&drop, "drop", false, "delete the index of the modality")
 	return cmd
 }
@@ -124,56 +118,37 @@ func (e *env) dropIndex(ctx context.Context, c *db.Collection, o *common, modali
 
 // printIndex prints a new index: what searches find with it.
 func (e *env) printIndex(c *db.Collection, x *db.VectorIndex) {
-	e.Printf("indexed %s of modality %s of collection %s in %s; searches get a recall of %v unless they ask for another\n\n",
-		term.Plural(x.Entries, "vector", "vectors"), x.Modality, c.Name(), term.Plural(x.Cells, "cell", "cells"), x.Recall)
-	ks, reaches := []int{}, []float64{}
-	of := map[int]map[float64]string{}
-	for _, p := range x.Measured {
-		if of[p.K] == nil {
-			of[p.K] = map[float64]string{}
-			ks = append(ks, p.K)
+	e.Printf("indexed %s of modality %s of collection %s in %s: %s, %s\n",
+		term.Plural(x.Entries, "vector", "vectors"), x.Modality, c.Name(), term.Seconds(x.Seconds["total"]), term.Plural(x.Cells, "cell", "cells"), term.Size(int64(x.Bytes)))
+	for _, k := range measuredKs(x) {
+		if p := pointFor(x, k); p != nil {
+			e.Printf("of the nearest %d a search finds %.3f, in %.0f cells of %d\n", k, p.Recall, p.Probes, x.Cells)
+		} else {
+			e.Printf("of the nearest %d a search finds all, by comparing all vectors: no number of cells is enough\n", k)
 		}
-		if !slices.Contains(reaches, p.Reach) {
-			reaches = append(reaches, p.Reach)
-		}
-		of[p.K][p.Reach] = fmt.Sprintf("%.3f in %.0f", p.Recall, p.Probes)
 	}
-	columns := []term.Column{term.Right("reach")}
-	for _, k := range ks {
-		columns = append(columns, term.Right(fmt.Sprintf("recall of %d", k)))
-	}
-	slices.Sort(reaches)
-	var rows [][]any
-	for _, reach := range reaches {
-		row := []any{fmt.Sprintf("%.2f", reach)}
-		for _, k := range ks {
-			row = append(row, of[k][reach])
-		}
-		rows = append(rows, row)
-	}
-	e.PrintTable(columns, rows)
-	e.Printf("\nrecall: the share of the nearest so many that is found, and in how many cells, on average over %s that were queries;\nreach is what a cell is believed to promise, up to where all are found\n\n",
-		term.Plural(x.Queries, "item", "items"))
-	if ks := notReached(x); len(ks) > 0 {
-		e.Printf("no reach has a recall of %v of the nearest %s: searches that ask for it compare all vectors\n\n", x.Recall, strings.Join(ks, " and "))
-	}
-	e.PrintPairs([]term.Pair{
-		term.NewPair("memory", fmt.Sprintf("%.1f MiB", float64(x.Bytes)/(1<<20))),
-		term.NewPair("seconds", phases(x.Seconds)),
-	})
+	e.Printf("searches ask for a recall of %v: give another one with --recall\n", x.Recall)
 }
 
-// notReached returns those k that were measured for which no reach has the recall of the index, by its
-// lower bound. They are returned as text.
-func notReached(x *db.VectorIndex) (ks []string) {
-	best := map[int]float64{}
+// measuredKs returns the numbers of neighbors for which the recall was measured, in order.
+func measuredKs(x *db.VectorIndex) (ks []int) {
 	for _, p := range x.Measured {
-		best[p.K] = max(best[p.K], min(p.Recall-p.Error, p.Worst))
-	}
-	for _, k := range slices.Sorted(maps.Keys(best)) {
-		if best[k] < x.Recall {
-			ks = append(ks, strconv.Itoa(k))
+		if !slices.Contains(ks, p.K) {
+			ks = append(ks, p.K)
 		}
 	}
+	slices.Sort(ks)
 	return ks
+}
+
+// pointFor returns the point with the fewest cells at which the nearest k are found with the recall of the
+// index, by its lower bound; nil if there is none.
+func pointFor(x *db.VectorIndex, k int) (best *report.RecallPoint) {
+	for i := range x.Measured {
+		p := &x.Measured[i]
+		if p.K == k && min(p.Recall-p.Error, p.Worst) >= x.Recall && (best == nil || p.Probes < best.Probes) {
+			best = p
+		}
+	}
+	return best
 }

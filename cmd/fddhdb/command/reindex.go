@@ -24,20 +24,17 @@ func reindexCommand(e *env) *cobra.Command {
 			Reindex makes a new space with the model of another one as updates have made it,
 			and in it a code for every item from what is stored of it. Items without labels
 			then have the codes that the projections of today give. The items and the space
-			that it starts from stay as they are; the new one stands by when it is complete,
-			unless --activate is given.
+			that it starts from stay as they are. The new space stands by when it is complete:
+			activate makes searches use it.
 
 			An interrupted reindex goes on when the database is opened next, in the
-			background, and reindex without --space then waits for it. --activate is
-			remembered, --rate is not. Models shows how far a space is; drop gives it up.`),
+			background, and reindex without --space then waits for it. Models shows how far a
+			space is; drop gives it up.`),
 		Example: usage.Example(`
 			fddhdb reindex wiki.db
-			fddhdb reindex wiki.db --space 1 --rate 5000 --activate`),
+			fddhdb reindex wiki.db --space 1`),
 		Args: dirArg,
 		RunE: func(cmd *cobra.Command, args []string) error {
-			if cmd.Flags().Changed("rate") && opt.Rate < 1 {
-				return exit.Usagef("--rate %d: 1 or more items a second are possible", opt.Rate)
-			}
 			return e.withCollection(args[0], &o, func(_ *db.DB, c *db.Collection) error {
 				if err := space.check(c); err != nil {
 					return err
@@ -68,9 +65,6 @@ func reindexCommand(e *env) *cobra.Command {
 	}
 	o.register(cmd)
 	space.register(cmd, "the space whose model it takes, by number `N` (default: the one that is being built, or the active one)")
-	f := cmd.Flags()
-	f.IntVar(&opt.Rate, "rate", 0, "at most `N` items a second (default: no limit)")
-	f.BoolVar(&opt.Activate, "activate", false, "make the new space the active one when it is complete")
 	return cmd
 }
 

@@ -72,12 +72,8 @@ func restoreCommand(e *env) *cobra.Command {
 			if o.json {
 				return e.PrintJSON(newBackupJSON(m, took))
 			}
-			verified := ", verified"
-			if opt.SkipVerify {
-				verified = ""
-			}
 			e.Printf("restored %s to %s: %s as it was at %s\n", m.ID, dir, content(m), term.When(m.Time))
-			e.Printf("%s%s, in %s\n", term.Size(m.BytesTotal), verified, term.Seconds(took))
+			e.Printf("%s, verified, in %s\n", term.Size(m.BytesTotal), term.Seconds(took))
 			return nil
 		},
 	}
@@ -86,7 +82,6 @@ func restoreCommand(e *env) *cobra.Command {
 	f.StringVar(&opt.ID, "id", "", "the backup with this `ID`, or the only one whose id begins so (default: the newest)")
 	f.Var((*timeValue)(&opt.Before), "before", "the newest backup made by this `TIME`: 2026-03-01, \"2026-03-01 12:00\" (both local), or with a zone 2026-03-01T12:00:00Z")
 	f.StringVar(&opt.Database, "database", "", "a backup of the database with this `UUID`, or the only one whose UUID begins so")
-	f.BoolVar(&opt.SkipVerify, "skip-verify", false, "do not verify the database, only compare checksums: in less than half the time")
 	return cmd
 }
 

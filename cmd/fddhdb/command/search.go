@@ -28,7 +28,6 @@ type searchOptions struct {
 	sheet, pictures           string
 	where                     whereFlag
 	hasRow, hasK, hasRadius   bool
-	hasFacetLimit             bool
 
 	minSimilarity    float32
 	hasMinSimilarity bool
@@ -36,7 +35,6 @@ type searchOptions struct {
 	recall           float64
 	include          flags.Include
 	facets           string
-	facetLimit       int
 }
 
 func searchCommand(e *env) *cobra.Command {
@@ -107,7 +105,8 @@ func searchCommand(e *env) *cobra.Command {
 			their own in a table, and with --json also payload and vectors.
 
 			--facets counts the items of the answer by label and by fields: of -k the hits,
-			within --radius all items, printed or not. See facets for counts without a query.
+			within --radius all items, printed or not. A table has the 10 values of the most
+			items, --json 1,000. See facets for counts without a query.
 
 			--sheet also makes a contact sheet: a row a query, with the pictures of the hits
 			over their keys. A picture, a PNG, JPEG or GIF, is the payload of an item, or a
@@ -126,7 +125,6 @@ func searchCommand(e *env) *cobra.Command {
 		RunE: func(cmd *cobra.Command, args []string) error {
 			f := cmd.Flags()
 			o.hasRow, o.hasK, o.hasRadius = f.Changed("row"), f.Changed("k"), f.Changed("radius")
-			o.hasFacetLimit = f.Changed("facet-limit")
 			o.hasMinSimilarity, o.hasRecall = f.Changed("min-similarity"), f.Changed("recall")
 			rerank, err := o.check()
 			if err != nil {
@@ -161,7 +159,6 @@ func searchCommand(e *env) *cobra.Command {
 	o.where.register(cmd)
 	f.Var(&o.include, "include", "print parts of the items with the hits, a `LIST` of labels, fields, payload and vectors")
 	f.StringVar(&o.facets, "facets", "", "count the items of the answer by a `LIST` of label and fields")
-	f.IntVar(&o.facetLimit, "facet-limit", 10, "with --facets: print the `N` values of the most items")
 	f.BoolVar(&o.excludeSelf, "exclude-self", false, "leave the item of --key out of the hits")
 	f.StringVar(&o.after, "after", "", "go on behind the hits of the same search, whose next was `CURSOR`")
 	f.BoolVar(&o.explain, "explain", false, "say how the search was done")
@@ -196,10 +193,6 @@ func (o *searchOptions) check() (db.Rerank, error) {
 		return 0, exit.Usagef("--exclude-self leaves out the item of --key, which is not given")
 	case o.row < 0:
 		return 0, exit.Usagef("--row %d: rows count from 0", o.row)
-	case o.hasFacetLimit && o.facets == "":
-		return 0, exit.Usagef("--facet-limit is for --facets LIST, which is not given")
-	case o.facetLimit < 1:
-		return 0, exit.Usagef("--facet-limit %d: 1 or more values are possible", o.facetLimit)
 	case o.hasK && o.k < 1:
 		return 0, exit.Usagef("-k %d: 1 or more hits are possible", o.k)
 	case o.hasRecall && !(o.recall > 0 && o.recall <= 1):

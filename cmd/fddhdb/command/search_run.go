@@ -111,7 +111,7 @@ func (e *env) search(ctx context.Context, c *db.Collection, o *searchOptions, re
 	answer := func(name queryName, q db.Query) error {
 		q.To, q.Where, q.K, q.After = o.to, o.where.Expr, o.k, o.after
 		q.Rerank, q.MinSimilarity, q.Recall, q.Include = rerank, o.leastSimilarity(), o.recall, include
-		q.Facets, q.FacetLimit = flags.SplitList(o.facets), o.facetLimit
+		q.Facets, q.FacetLimit = flags.SplitList(o.facets), textform.FacetLimit(o.json)
 		r, explain, err := o.run(ctx, c, q)
 		if worded := o.where.wrap(err); worded != err {
 			return worded

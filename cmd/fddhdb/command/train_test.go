@@ -69,14 +69,6 @@ func TestTrainCentre(t *testing.T) {
 	if got.Memory <= 0 {
 		t.Errorf("%d bytes of memory", got.Memory)
 	}
-	want := fmt.Sprintf("centre: %g, mAP %.4f with 0.5, %.4f without labels; %.4f with 0, %.4f without labels\n",
-		got.Centre, c.Tried[0].MAP, c.Tried[0].Unlabelled, c.Tried[1].MAP, c.Tried[1].Unlabelled)
-	if out := must(t, train...); !strings.Contains(out, want) || !strings.Contains(out, fmt.Sprintf(", centre %g\n", got.Centre)) || !strings.Contains(out, "memory             about ") {
-		t.Errorf("no %q in\n%s", want, out)
-	}
-	if out := must(t, append(train, "--centre", "0.25")...); strings.Contains(out, "centre: ") || !strings.Contains(out, ", centre 0.25\n") {
-		t.Errorf("with --centre 0.25:\n%s", out)
-	}
 }
 
 // Equal seeds give equal codes; different seeds do not.
@@ -98,15 +90,5 @@ func TestTrainSeed(t *testing.T) {
 	}
 	if codes("2") == one {
 		t.Error("another seed gives the same codes")
-	}
-}
-
-func TestPhases(t *testing.T) {
-	got := phases(map[string]float64{"total": 1.5, "scan": .25, "solve": 1.25, "sweeps": .001})
-	if want := "1.50: solve 1.25, scan 0.25"; got != want {
-		t.Errorf("%q, want %q", got, want)
-	}
-	if got := phases(map[string]float64{"total": .001}); got != "0.00" {
-		t.Errorf("%q", got)
 	}
 }

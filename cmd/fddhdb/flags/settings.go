@@ -20,7 +20,7 @@ type Settings struct {
 	Learns          string // the method, as it was given
 
 	aim, fusion                       string
-	prior, centre                     float64
+	prior                             float64
 	gamma, mu, kinds, features, width NamedList
 }
 
@@ -37,7 +37,6 @@ func (o *Settings) Register(f *pflag.FlagSet) {
 	f.StringVar(&o.Learns, "method", "auto", "`HOW` codes are learned: labels, joint or paper from labels, itq or cca-itq without; auto is labels")
 	f.StringVar(&o.aim, "aim", "auto", "`WHAT` projections learn of labels: auto, labels or codes; auto is labels, but codes with the methods joint and paper")
 	f.Float64Var(&o.prior, "prior", 0, "`X`, from 0 to 1, how much the aim labels favours rare labels (default: chosen)")
-	f.Float64Var(&o.centre, "centre", 0, "`X`, from 0 to 1, how much of what all labels have in common the aim labels leaves out (default: 1, or chosen where items have several labels)")
 	f.Var(&o.features, "features", "features of a modality: raw, zscore, hellinger, log, l2 or hellinger-l2 (default: chosen)")
 	f.Var(&o.kinds, "map", "map of a modality (default: chosen)")
 	f.Var(&o.width, "width", "width of the rbf of a modality, in mean squared distances (default: chosen)")
@@ -80,12 +79,6 @@ func (o *Settings) Complete(f *pflag.FlagSet) error {
 			return exit.Usagef("--prior %g: a number from 0 to 1 is possible", o.prior)
 		}
 		o.Prior = &o.prior
-	}
-	if given("centre") {
-		if !(o.centre >= 0 && o.centre <= 1) {
-			return exit.Usagef("--centre %g: a number from 0 to 1 is possible", o.centre)
-		}
-		o.Centre = &o.centre
 	}
 	if o.Fusion, err = fit.ParseFusion(o.fusion); err != nil {
 		return exit.Usagef("--fusion %q: auto, sum and the name of a modality are possible", o.fusion)

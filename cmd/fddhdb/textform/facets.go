@@ -11,6 +11,14 @@ import (
 // FacetColumns are the columns of FacetRows.
 var FacetColumns = []term.Column{term.Left("facet"), term.Left("value"), term.Right("items")}
 
+// FacetLimit returns how many values of a facet search prints: those of a table are for people.
+func FacetLimit(json bool) int {
+	if json {
+		return 1000
+	}
+	return 10
+}
+
 // FacetRows returns a row for each count of an answer.
 func FacetRows(r *db.Result) (rows [][]any) {
 	for i := range r.Facets {

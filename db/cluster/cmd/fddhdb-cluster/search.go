@@ -21,7 +21,7 @@ import (
 // searchOptions are the flags of search.
 type searchOptions struct {
 	code, key, vector  string
-	radius, facetLimit int
+	radius             int
 	hasRadius, partial bool
 	rerank, facets     string
 	include            flags.Include
@@ -63,7 +63,7 @@ func searchCommand(e *env) *cobra.Command {
 		RunE: func(cmd *cobra.Command, args []string) error {
 			f := cmd.Flags()
 			o.hasRadius = f.Changed("radius")
-			if err := o.check(f.Changed("k"), f.Changed("facet-limit"), e.json); err != nil {
+			if err := o.check(f.Changed("k"), e.json); err != nil {
 				return err
 			}
 			return e.withCollection(cmd.Context(), args[0], func(ctx context.Context, c *cluster.Client, coll *cluster.Collection) error {
@@ -87,13 +87,12 @@ func searchCommand(e *env) *cobra.Command {
 	o.where.register(cmd)
 	f.Var(&o.include, "include", "print parts of the items with the hits, a `LIST` of labels, fields, payload and vectors")
 	f.StringVar(&o.facets, "facets", "", "count the items of the answer by a `LIST` of label and fields")
-	f.IntVar(&o.facetLimit, "facet-limit", 10, "with --facets: print the `N` values of the most items")
 	f.BoolVar(&o.partial, "partial", false, "answer without shards that do not")
 	return cmd
 }
 
 // check checks that flags go together.
-func (o *searchOptions) check(hasK, hasLimit, json bool) error {
+func (o *searchOptions) check(hasK, json bool) error {
 	given := 0
 	for _, is := range []bool{o.code != "", o.key != "", o.vector != ""} {
 		if is {
@@ -111,10 +110,6 @@ func (o *searchOptions) check(hasK, hasLimit, json bool) error {
 		return exit.Usagef("--from: a query by code is of no modality: leave it out")
 	case o.q.ExcludeSelf && o.key == "":
 		return exit.Usagef("--exclude-self leaves out the item of --key, which is not given")
-	case hasLimit && o.facets == "":
-		return exit.Usagef("--facet-limit is for --facets LIST, which is not given")
-	case o.facetLimit < 1:
-		return exit.Usagef("--facet-limit %d: 1 or more values are possible", o.facetLimit)
 	case hasK && o.q.K < 1:
 		return exit.Usagef("-k %d: 1 or more hits are possible", o.q.K)
 	case o.hasRadius && o.radius < 0:
@@ -136,7 +131,7 @@ func (o *searchOptions) check(hasK, hasLimit, json bool) error {
 	}
 	o.q.Key, o.q.Where, o.q.Include = o.key, o.where.Expr, o.include.Parts
 	if o.facets != "" {
-		o.q.Facets, o.q.FacetLimit = flags.SplitList(o.facets), o.facetLimit
+		o.q.Facets, o.q.FacetLimit = flags.SplitList(o.facets), textform.FacetLimit(json)
 	}
 	return nil
 }
