@@ -19,7 +19,7 @@
 //
 // # Imports and concurrency
 //
-// The package imports roaring, golang.org/x/sys/cpu, and nothing of this module. It
+// The package imports roaring, and of this module internal/simd alone. It
 // opens no file, starts no goroutine and has no lock: functions are pure, and values
 // are not synchronised. Goroutines may read a value together; a writer needs it for
 // itself.

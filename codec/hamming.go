@@ -3,25 +3,17 @@ package codec
 import (
 	"fmt"
 	"math/bits"
+
+	"github.com/fddhdb/fddhdb/internal/simd"
 )
 
-// A kernelSet is one implementation of the loops below. Every set gives the same
-// results (TestWithinAgrees and those after it). active is the fastest one that this
-// machine can run. Only tests change it.
-type kernelSet uint8
-
-const (
-	generic kernelSet = iota
-	avx2
-	avx512
-	neon
+// The loops below exist for each set of instructions. All give the same results
+// (TestWithinAgrees and those after it). active is the fastest set that this machine can run.
+// Only tests change it.
+var (
+	sets   = simd.Sets(simd.VPOPCNTDQ)
+	active = sets[0]
 )
-
-var active = kernelSets()[0]
-
-func (k kernelSet) String() string {
-	return [...]string{"generic", "avx2", "avx512", "neon"}[k]
-}
 
 // KernelName returns the name of the set of Hamming kernels that this machine runs:
 // generic, avx2, avx512 or neon.
@@ -60,7 +52,7 @@ func Distances(dst []uint16, query Code, codes []uint64) {
 		panic(fmt.Sprintf("codec: %d distances of %d words of codes of %d", len(dst), len(codes), len(query)))
 	}
 	if len(dst) > 0 {
-		active.distances(dst, query, codes)
+		distancesBy(active, dst, query, codes)
 	}
 }
 
@@ -83,7 +75,7 @@ func Within(dst []Near, query Code, codes []uint64, r int, base uint32) int {
 		return 0
 	}
 	checkBase(base, n)
-	return active.within(dst, query, codes, min(r, 64*len(query)), base)
+	return withinBy(active, dst, query, codes, min(r, 64*len(query)), base)
 }
 
 // WithinAt is Within for the codes at the given positions. It writes a Near for each
@@ -102,7 +94,7 @@ func WithinAt(dst []Near, query Code, codes []uint64, at []uint32, r int) int {
 		return 0
 	}
 	// Positions are checked for any r, so r < 0 runs too.
-	found := active.withinAt(dst, query, codes, at, n, max(min(r, 64*len(query)), -1))
+	found := withinAtBy(active, dst, query, codes, at, n, max(min(r, 64*len(query)), -1))
 	if found < 0 {
 		for i, p := range at {
 			if int(p) >= n {
@@ -133,7 +125,7 @@ func WithinRanges(dst []Near, query Code, codes []uint64, from, to []uint32, r i
 	if len(from) == 0 {
 		return 0
 	}
-	found := active.withinRanges(dst, query, codes, from, to, n, max(min(r, 64*len(query)), -1))
+	found := withinRangesBy(active, dst, query, codes, from, to, n, max(min(r, 64*len(query)), -1))
 	if found < 0 {
 		room := len(dst) - rangesSlack
 		for i := range from {

@@ -2,22 +2,10 @@ package codec
 
 import (
 	"math/bits"
+	"slices"
 
-	"golang.org/x/sys/cpu"
+	"github.com/fddhdb/fddhdb/internal/simd"
 )
-
-// kernelSets returns the sets that this machine can run, fastest first.
-func kernelSets() []kernelSet {
-	sets := []kernelSet{generic}
-	x := &cpu.X86
-	if x.HasAVX2 && x.HasBMI2 && x.HasPOPCNT {
-		sets = append([]kernelSet{avx2}, sets...)
-		if x.HasAVX512F && x.HasAVX512BW && x.HasAVX512DQ && x.HasAVX512VL && x.HasAVX512VPOPCNTDQ {
-			sets = append([]kernelSet{avx512}, sets...)
-		}
-	}
-	return sets
-}
 
 // A kernel in assembly takes pointers to at least one code and to a destination with
 // room for all, n codes, and an r of at most 64 bits a word. Its name has the number of
@@ -25,26 +13,26 @@ func kernelSets() []kernelSet {
 // them, and return -1 for a wrong one; WithinAt and WithinRanges then panic with the
 // details.
 
-func (k kernelSet) distances(dst []uint16, query, codes []uint64) {
+func distancesBy(k simd.Set, dst []uint16, query, codes []uint64) {
 	w := len(query)
 	switch {
-	case k == avx512 && w == 1:
+	case k == simd.AVX512 && w == 1:
 		distances1AVX512(&dst[0], &codes[0], len(dst), &query[0])
-	case k == avx512 && w == 2:
+	case k == simd.AVX512 && w == 2:
 		distances2AVX512(&dst[0], &codes[0], len(dst), &query[0])
-	case k == avx512:
+	case k == simd.AVX512:
 		distancesNAVX512(&dst[0], &codes[0], len(dst), &query[0], w)
-	case k == avx2 && w > 2:
+	case k == simd.AVX2 && w > 2:
 		distancesNAVX2(&dst[0], &codes[0], len(dst), &query[0], w)
 	default:
 		distancesGeneric(dst, query, codes)
 	}
 }
 
-func (k kernelSet) within(dst []Near, query, codes []uint64, r int, base uint32) int {
+func withinBy(k simd.Set, dst []Near, query, codes []uint64, r int, base uint32) int {
 	w := len(query)
 	switch k {
-	case avx512:
+	case simd.AVX512:
 		switch w {
 		case 1:
 			return within1AVX512(&dst[0], &codes[0], len(codes), &query[0], r, uint64(base))
@@ -54,7 +42,7 @@ func (k kernelSet) within(dst []Near, query, codes []uint64, r int, base uint32)
 			return within4AVX512(&dst[0], &codes[0], len(codes)/4, &query[0], r, uint64(base))
 		}
 		return withinNAVX512(&dst[0], &codes[0], len(codes)/w, &query[0], r, uint64(base), w)
-	case avx2:
+	case simd.AVX2:
 		switch w {
 		case 1:
 			return within1AVX2(&dst[0], &codes[0], len(codes), &query[0], r, uint64(base))
@@ -68,8 +56,8 @@ func (k kernelSet) within(dst []Near, query, codes []uint64, r int, base uint32)
 	return withinGeneric(dst, query, codes, r, base)
 }
 
-func (k kernelSet) withinAt(dst []Near, query, codes []uint64, at []uint32, n, r int) int {
-	if k == generic || n == 0 {
+func withinAtBy(k simd.Set, dst []Near, query, codes []uint64, at []uint32, n, r int) int {
+	if k == simd.Generic || n == 0 {
 		return withinAtGeneric(dst, query, codes, at, n, r)
 	}
 	switch w := len(query); w {
@@ -82,23 +70,23 @@ func (k kernelSet) withinAt(dst []Near, query, codes []uint64, at []uint32, n, r
 	}
 }
 
-func (k kernelSet) withinRanges(dst []Near, query, codes []uint64, from, to []uint32, n, r int) int {
+func withinRangesBy(k simd.Set, dst []Near, query, codes []uint64, from, to []uint32, n, r int) int {
 	w, room := len(query), len(dst)-rangesSlack
 	switch {
-	case k == generic || n == 0 || room < 0:
+	case k == simd.Generic || n == 0 || room < 0:
 		return withinRangesGeneric(dst, query, codes, from, to, n, r)
-	case k == avx512 && w == 1:
+	case k == simd.AVX512 && w == 1:
 		return withinRanges1AVX512(&dst[0], room, &codes[0], n, &from[0], &to[0], len(from), &query[0], r)
-	case k == avx512 && w == 2:
+	case k == simd.AVX512 && w == 2:
 		return withinRanges2AVX512(&dst[0], room, &codes[0], n, &from[0], &to[0], len(from), &query[0], r)
-	case k == avx2 && w == 1:
+	case k == simd.AVX2 && w == 1:
 		return withinRanges1AVX2(&dst[0], room, &codes[0], n, &from[0], &to[0], len(from), &query[0], r)
 	}
-	return k.rangeByRange(dst, query, codes, from, to, n, r)
+	return rangeByRange(k, dst, query, codes, from, to, n, r)
 }
 
 // hasBitalg says whether the machine counts the bits of 16-bit lanes.
-var hasBitalg = cpu.X86.HasAVX512BITALG
+var hasBitalg = slices.Contains(simd.Sets(simd.BITALG), simd.AVX512)
 
 // setBits has for each byte the positions of its set bits, a byte each, ascending.
 var setBits = func() (numbers [256]uint64) {
@@ -112,12 +100,12 @@ var setBits = func() (numbers [256]uint64) {
 	return numbers
 }()
 
-func (k kernelSet) partners(dst []uint32, query uint16, values []uint16, from, to []uint32, least, most int) int {
+func partnersBy(k simd.Set, dst []uint32, query uint16, values []uint16, from, to []uint32, least, most int) int {
 	room, n := len(dst)-PartnersRoom, len(values)
 	// The kernel for AVX2 reads 32 values at a time.
 	switch {
-	case k == generic || n == 0 || room < 0:
-	case k == avx512 && hasBitalg:
+	case k == simd.Generic || n == 0 || room < 0:
+	case k == simd.AVX512 && hasBitalg:
 		return partnersAVX512(&dst[0], room, &values[0], n, &from[0], &to[0], len(from), int(query), least, most-least)
 	case n >= 32:
 		return partnersAVX2(&dst[0], room, &values[0], n, &from[0], &to[0], len(from), int(query), least, most-least, &setBits)

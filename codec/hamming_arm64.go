@@ -1,18 +1,16 @@
 package codec
 
-// kernelSets returns the sets that this machine can run, fastest first. Every machine
-// that Go runs on has the vectors of the kernels.
-func kernelSets() []kernelSet { return []kernelSet{neon, generic} }
+import "github.com/fddhdb/fddhdb/internal/simd"
 
 // The kernels in assembly follow the rules of hamming_amd64.go. Distances need no
 // kernel: the compiler counts bits with the same vectors.
 
-func (kernelSet) distances(dst []uint16, query, codes []uint64) {
+func distancesBy(_ simd.Set, dst []uint16, query, codes []uint64) {
 	distancesGeneric(dst, query, codes)
 }
 
-func (k kernelSet) within(dst []Near, query, codes []uint64, r int, base uint32) int {
-	if k == generic {
+func withinBy(k simd.Set, dst []Near, query, codes []uint64, r int, base uint32) int {
+	if k == simd.Generic {
 		return withinGeneric(dst, query, codes, r, base)
 	}
 	switch w := len(query); w {
@@ -25,24 +23,24 @@ func (k kernelSet) within(dst []Near, query, codes []uint64, r int, base uint32)
 	}
 }
 
-func (k kernelSet) withinAt(dst []Near, query, codes []uint64, at []uint32, n, r int) int {
-	if k == generic || n == 0 {
+func withinAtBy(k simd.Set, dst []Near, query, codes []uint64, at []uint32, n, r int) int {
+	if k == simd.Generic || n == 0 {
 		return withinAtGeneric(dst, query, codes, at, n, r)
 	}
 	return withinAtNEON(&dst[0], &codes[0], n, &at[0], len(at), &query[0], r, len(query))
 }
 
-func (k kernelSet) withinRanges(dst []Near, query, codes []uint64, from, to []uint32, n, r int) int {
-	if k == generic || n == 0 {
+func withinRangesBy(k simd.Set, dst []Near, query, codes []uint64, from, to []uint32, n, r int) int {
+	if k == simd.Generic || n == 0 {
 		return withinRangesGeneric(dst, query, codes, from, to, n, r)
 	}
-	return k.rangeByRange(dst, query, codes, from, to, n, r)
+	return rangeByRange(k, dst, query, codes, from, to, n, r)
 }
 
-func (k kernelSet) partners(dst []uint32, query uint16, values []uint16, from, to []uint32, least, most int) int {
+func partnersBy(k simd.Set, dst []uint32, query uint16, values []uint16, from, to []uint32, least, most int) int {
 	room := len(dst) - PartnersRoom
 	// The kernel reads 32 values at a time.
-	if k == generic || len(values) < 32 || room < 0 {
+	if k == simd.Generic || len(values) < 32 || room < 0 {
 		return partnersGeneric(dst, query, values, from, to, least, most)
 	}
 	return partnersNEON(&dst[0], room, &values[0], len(values), &from[0], &to[0], len(from), int(query), least, most-least)

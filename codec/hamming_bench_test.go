@@ -16,7 +16,7 @@ func randomCodes(rng *rand.Rand, q, n int) []uint64 {
 
 // benchEachSet reports the nanoseconds of f for each of its codes.
 func benchEachSet(b *testing.B, name string, codes int, f func()) {
-	for _, k := range kernelSets() {
+	for _, k := range sets {
 		b.Run(fmt.Sprintf("%s/%s", name, k), func(b *testing.B) {
 			useSet(b, k)
 			for b.Loop() {

@@ -30,7 +30,7 @@ func TestKernelsReadNothingElse(t *testing.T) {
 	for i := range room {
 		room[i] = rng.Uint64()
 	}
-	for _, k := range kernelSets() {
+	for _, k := range sets {
 		t.Run(k.String(), func(t *testing.T) {
 			useSet(t, k)
 			for w := 1; w <= 64; w++ {

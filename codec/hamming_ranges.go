@@ -2,9 +2,11 @@
 
 package codec
 
+import "github.com/fddhdb/fddhdb/internal/simd"
+
 // rangeByRange runs the kernel for runs of codes on one range after the other. It
 // prefetches some ranges ahead.
-func (k kernelSet) rangeByRange(dst []Near, query, codes []uint64, from, to []uint32, n, r int) int {
+func rangeByRange(k simd.Set, dst []Near, query, codes []uint64, from, to []uint32, n, r int) int {
 	const ahead = 8
 	w, found, room := len(query), 0, len(dst)-rangesSlack
 	fetchRanges(&codes[0], &from[0], &to[0], min(ahead, len(from)), w)
@@ -18,7 +20,7 @@ func (k kernelSet) rangeByRange(dst []Near, query, codes []uint64, from, to []ui
 			return -1
 		}
 		if start < end && r >= 0 {
-			found += k.within(dst[found:], query, codes[int(start)*w:int(end)*w], r, start)
+			found += withinBy(k, dst[found:], query, codes[int(start)*w:int(end)*w], r, start)
 		}
 	}
 	return found

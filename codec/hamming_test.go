@@ -9,20 +9,20 @@ import (
 	"slices"
 	"testing"
 
+	"github.com/fddhdb/fddhdb/internal/simd"
 	"pgregory.net/rapid"
 )
 
 // useSet makes k the active set until the test ends. Such tests must not run in
 // parallel.
-func useSet(t testing.TB, k kernelSet) {
+func useSet(t testing.TB, k simd.Set) {
 	before := active
 	active = k
 	t.Cleanup(func() { active = before })
 }
 
 func TestKernelSetsEndInGeneric(t *testing.T) {
-	sets := kernelSets()
-	if sets[len(sets)-1] != generic {
+	if sets[len(sets)-1] != simd.Generic {
 		t.Errorf("sets are %v", sets)
 	}
 	if KernelName() != sets[0].String() {
@@ -148,7 +148,7 @@ func (b block) near(position int, r int, base uint32) []Near {
 
 // forEachSet runs a property with every set that this machine can run.
 func forEachSet(t *testing.T, property func(*rapid.T)) {
-	for _, k := range kernelSets() {
+	for _, k := range sets {
 		t.Run(k.String(), func(t *testing.T) {
 			useSet(t, k)
 			rapid.Check(t, property)
@@ -294,7 +294,7 @@ func TestWithinEachAgrees(t *testing.T) {
 
 // Wrong lengths, positions and ranges panic, and memory beyond the slices is unchanged.
 func TestWithinPanicsOnWrongArguments(t *testing.T) {
-	for _, k := range kernelSets() {
+	for _, k := range sets {
 		t.Run(k.String(), func(t *testing.T) {
 			useSet(t, k)
 			for _, w := range []int{1, 2, 3, 4, 5, 8, 16, 64} {

@@ -32,7 +32,7 @@ func Partners(dst []uint32, query uint16, values []uint16, ids, from, to []uint3
 	if most < least {
 		least, most = 17, 17
 	}
-	found := active.partners(dst, query, values, from, to, least, most)
+	found := partnersBy(active, dst, query, values, from, to, least, most)
 	if found < 0 {
 		room := len(dst) - PartnersRoom
 		for i := range from {

@@ -34,7 +34,7 @@ func partnersByDefinition(query uint16, values []uint16, ids, from, to []uint32,
 }
 
 func TestPartnersAgree(t *testing.T) {
-	for _, k := range kernelSets() {
+	for _, k := range sets {
 		t.Run(k.String(), func(t *testing.T) {
 			useSet(t, k)
 			rapid.Check(t, func(t *rapid.T) {
@@ -69,7 +69,7 @@ func TestPartnersAgree(t *testing.T) {
 
 func TestPartnersPanicsOnWrongArguments(t *testing.T) {
 	values := make([]uint16, 100)
-	for _, k := range kernelSets() {
+	for _, k := range sets {
 		useSet(t, k)
 		for what, f := range map[string]func(){
 			"reversed": func() { Partners(make([]uint32, 200), 0, values, nil, []uint32{5}, []uint32{4}, 0, 16) },
@@ -112,7 +112,7 @@ func BenchmarkPartners(b *testing.B) {
 			at := rng.Uint32N(1<<log - n)
 			from, to = append(from, at), append(to, at+n)
 		}
-		for _, k := range kernelSets() {
+		for _, k := range sets {
 			for _, most := range []int{2, 4, 5} {
 				b.Run(fmt.Sprintf("%v/log=%d/most=%d", k, log, most), func(b *testing.B) {
 					useSet(b, k)

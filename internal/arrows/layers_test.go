@@ -71,7 +71,7 @@ var house = plan{
 		{"db/internal/record": {pebble, roaring}},
 		{"db/internal/jsonform": nil, "db/internal/signal": nil},
 		{"db/fault": {pebble}},
-		{"db/backup": {compress}, "db/report": nil, "db/internal/where": {roaring}},
+		{"db/backup": nil, "db/report": nil, "db/internal/where": {roaring}},
 		{"db/event": nil, "db/internal/work": nil},
 
 		// Codes: how they are learned, how they are found, and their form.
@@ -80,10 +80,11 @@ var house = plan{
 		{"mih": {roaring}, "model": {gonum}},
 		{"model/internal/rank": nil},
 		{"model/internal/aims": {gonum}, "model/internal/parallel": nil, "model/internal/random": nil, "model/internal/wire": nil},
-		{"internal/cells": {sys}, "internal/quant": {sys}},
+		{"internal/cells": nil, "internal/quant": nil},
 		{"internal/paged": nil, "internal/rotate": nil},
-		{"model/internal/dense": {sys}},
-		{"codec": {roaring, sys}},
+		{"model/internal/dense": nil},
+		{"codec": {roaring}},
+		{"internal/simd": {sys}},
 
 		// The ground imports nothing of ours.
 		{"codec/internal/jsontext": nil, "internal/freemem": {sys}, "internal/inside": nil, "internal/instant": nil, "internal/svgchart": nil},

@@ -56,7 +56,7 @@ func BenchmarkNearest(b *testing.B) {
 		if err != nil {
 			b.Fatal(err)
 		}
-		for _, k := range kernelSets() {
+		for _, k := range sets {
 			b.Run(fmt.Sprintf("%s/%v", set, k), func(b *testing.B) {
 				use(b, k)
 				q := g.NewQuery()
@@ -87,7 +87,7 @@ func BenchmarkScan(b *testing.B) {
 				group[i] = byte(r.Uint32())
 			}
 		}
-		for _, k := range kernelSets() {
+		for _, k := range sets {
 			for _, n := range []int{4, pages} {
 				b.Run(fmt.Sprintf("%d/%dpages/%v", d, n, k), func(b *testing.B) {
 					use(b, k)

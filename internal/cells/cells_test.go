@@ -13,6 +13,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/fddhdb/fddhdb/internal/simd"
 	"github.com/fddhdb/fddhdb/internal/synth"
 )
 
@@ -191,19 +192,19 @@ func TestKernelsAgree(t *testing.T) {
 			floor := float32(math.Inf(1))
 			var want []float32
 			var wantHits []byte
-			for _, k := range slices.Backward(kernelSets()) { // generic is the first
+			for _, k := range slices.Backward(sets) { // generic is the first
 				use(t, k)
 				q := g.NewQuery()
 				q.Set(x)
 				s := q.scaleFor(g.Size(), 3, 2, 0)
 				got, gotHits := make([]float32, (count+1)*lanes), make([]byte, count+1)
-				if k == generic {
+				if k == simd.Generic {
 					q.scan(got, gotHits[:count], groups, &s, groups)
 					floor = slices.Min(got[:n]) + (slices.Max(got[:n])-slices.Min(got[:n]))/2
 				}
 				s.floor = floor
 				q.scan(got, gotHits[:count], groups, &s, groups)
-				if k == generic {
+				if k == simd.Generic {
 					want, wantHits = got, gotHits
 				}
 				if got, want := Product(x, centre), productGeneric(x, centre); got != want {
@@ -218,7 +219,7 @@ func TestKernelsAgree(t *testing.T) {
 }
 
 // use makes a kernel the active one until the test ends.
-func use(t testing.TB, k kernelSet) {
+func use(t testing.TB, k simd.Set) {
 	before := active
 	active = k
 	t.Cleanup(func() { active = before })
@@ -699,7 +700,7 @@ func TestEstimatesInANearCell(t *testing.T) {
 		g.Place(y, x)
 		return y
 	}
-	for _, kernel := range kernelSets() {
+	for _, kernel := range sets {
 		was := active
 		active = kernel
 		c := around(g, [][]float32{place()})

@@ -1,18 +1,10 @@
 package cells
 
-// A kernelSet is one implementation of scans and products. All of them give the same results. active is
-// the fastest one that this machine can run; only tests change it.
-type kernelSet uint8
+import "github.com/fddhdb/fddhdb/internal/simd"
 
-const (
-	generic kernelSet = iota
-	avx2
-	avx512
-	neon
+// Scans and products exist for each set of instructions. All give the same results. active is
+// the fastest set that this machine can run; only tests change it.
+var (
+	sets   = simd.Sets(simd.VPOPCNTDQ)
+	active = sets[0]
 )
-
-var active = kernelSets()[0]
-
-func (k kernelSet) String() string {
-	return [...]string{"generic", "avx2", "avx512", "neon"}[k]
-}

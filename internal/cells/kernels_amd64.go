@@ -1,28 +1,15 @@
 package cells
 
-import "golang.org/x/sys/cpu"
-
-// kernelSets returns the sets that this machine can run, fastest first.
-func kernelSets() []kernelSet {
-	sets := []kernelSet{generic}
-	x := &cpu.X86
-	if x.HasAVX2 {
-		sets = append([]kernelSet{avx2}, sets...)
-		if x.HasAVX512F && x.HasAVX512DQ && x.HasAVX512VL && x.HasAVX512VPOPCNTDQ {
-			sets = append([]kernelSet{avx512}, sets...)
-		}
-	}
-	return sets
-}
+import "github.com/fddhdb/fddhdb/internal/simd"
 
 // A kernel in assembly takes at least one group, or 32 coordinates.
 
-func (k kernelSet) scan(found []float32, hits []byte, groups []byte, q *Query, s *scale, next []byte) {
+func scanBy(k simd.Set, found []float32, hits []byte, groups []byte, q *Query, s *scale, next []byte) {
 	words := len(q.planes) / 4
 	switch k {
-	case avx512:
+	case simd.AVX512:
 		scanAVX512(&found[0], &hits[0], &groups[0], len(hits), &q.planes[0], words, s, &next[0])
-	case avx2:
+	case simd.AVX2:
 		scanAVX2(&found[0], &hits[0], &groups[0], len(hits), &q.tables[0], words, s, &next[0])
 	default:
 		scanGeneric(found, hits, groups, q.planes, s)
@@ -30,8 +17,8 @@ func (k kernelSet) scan(found []float32, hits []byte, groups []byte, q *Query, s
 }
 
 // Both sets have one kernel of products, which takes as long as its numbers take to load.
-func (k kernelSet) product(x, y []float32) float32 {
-	if k == generic {
+func productBy(k simd.Set, x, y []float32) float32 {
+	if k == simd.Generic {
 		return productGeneric(x, y)
 	}
 	return productAVX2(&x[0], &y[0], len(x))

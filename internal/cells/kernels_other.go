@@ -2,10 +2,10 @@
 
 package cells
 
-func kernelSets() []kernelSet { return []kernelSet{generic} }
+import "github.com/fddhdb/fddhdb/internal/simd"
 
-func (kernelSet) scan(found []float32, hits []byte, groups []byte, q *Query, s *scale, _ []byte) {
+func scanBy(_ simd.Set, found []float32, hits []byte, groups []byte, q *Query, s *scale, _ []byte) {
 	scanGeneric(found, hits, groups, q.planes, s)
 }
 
-func (kernelSet) product(x, y []float32) float32 { return productGeneric(x, y) }
+func productBy(_ simd.Set, x, y []float32) float32 { return productGeneric(x, y) }

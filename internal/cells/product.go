@@ -3,7 +3,7 @@ package cells
 // Product returns x.y of vectors with a multiple of 32 coordinates. All kernels add up in the same
 // order, and multiply before they add, so that they find the same.
 func Product(x, y []float32) float32 {
-	return active.product(x, y[:len(x)])
+	return productBy(active, x, y[:len(x)])
 }
 
 // productGeneric adds up every 32nd product. Then it adds the upper half of the sums to the lower until

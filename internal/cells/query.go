@@ -2,6 +2,8 @@ package cells
 
 import (
 	"math"
+
+	"github.com/fddhdb/fddhdb/internal/simd"
 )
 
 // A Query is a vector that others are compared with. It belongs to one goroutine.
@@ -29,7 +31,7 @@ func (g *Geometry) NewQuery() *Query { return newQuery(g.size) }
 
 func newQuery(size int) *Query {
 	q := &Query{x: make([]float32, size), rounded: rounded{planes: make([]uint64, size/16)}}
-	if active == avx2 {
+	if active == simd.AVX2 {
 		q.tables = make([]uint64, size/2)
 	}
 	return q

@@ -83,7 +83,7 @@ type scale struct {
 // thereafter, or the same ones.
 func (q *Query) scan(found []float32, hits []byte, groups []byte, s *scale, next []byte) {
 	if n := len(hits); n > 0 {
-		active.scan(found[:n*lanes], hits, groups[:n*groupBytes(len(q.x))], q, s, next)
+		scanBy(active, found[:n*lanes], hits, groups[:n*groupBytes(len(q.x))], q, s, next)
 	}
 }
 

@@ -1,6 +1,10 @@
 package quant
 
-import "unsafe"
+import (
+	"unsafe"
+
+	"github.com/fddhdb/fddhdb/internal/simd"
+)
 
 // A dot is what a kernel finds for a vector v and a query q.
 type dot struct {
@@ -8,22 +12,12 @@ type dot struct {
 	square  int32 // sum of v[i]*v[i]
 }
 
-// A kernelSet is one implementation of dots. All of them give the same results. active is
-// the fastest one that this machine can run; only tests change it.
-type kernelSet uint8
-
-const (
-	generic kernelSet = iota
-	avx2
-	avx512
-	neon
+// The kernel of dots exists for each set of instructions. All give the same results. active is
+// the fastest set that this machine can run; only tests change it.
+var (
+	sets   = simd.Sets(simd.VNNI)
+	active = sets[0]
 )
-
-var active = kernelSets()[0]
-
-func (k kernelSet) String() string {
-	return [...]string{"generic", "avx2", "avx512", "neon"}[k]
-}
 
 // dots fills in a dot for each of the first len(dst) vectors. A vector is a pointer to the first of
 // len(query) numbers, which is a multiple of eight. Those beyond len(dst) come next: they are only
@@ -32,7 +26,7 @@ func (k kernelSet) String() string {
 // dimensions.
 func dots(dst []dot, query []int16, vectors []*int8, span int) {
 	if len(dst) > 0 {
-		active.dots(dst, query, vectors, span)
+		dotsBy(active, dst, query, vectors, span)
 	}
 }
 

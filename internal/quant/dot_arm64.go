@@ -1,11 +1,9 @@
 package quant
 
-// kernelSets returns the sets that this machine can run, fastest first. Every machine that
-// Go runs on has the vectors of the kernel.
-func kernelSets() []kernelSet { return []kernelSet{neon, generic} }
+import "github.com/fddhdb/fddhdb/internal/simd"
 
-func (k kernelSet) dots(dst []dot, query []int16, vectors []*int8, span int) {
-	if k == generic {
+func dotsBy(k simd.Set, dst []dot, query []int16, vectors []*int8, span int) {
+	if k == simd.Generic {
 		dotsGeneric(dst, query, vectors)
 		return
 	}

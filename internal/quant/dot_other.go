@@ -2,8 +2,8 @@
 
 package quant
 
-func kernelSets() []kernelSet { return []kernelSet{generic} }
+import "github.com/fddhdb/fddhdb/internal/simd"
 
-func (kernelSet) dots(dst []dot, query []int16, vectors []*int8, _ int) {
+func dotsBy(_ simd.Set, dst []dot, query []int16, vectors []*int8, _ int) {
 	dotsGeneric(dst, query, vectors)
 }

@@ -11,6 +11,7 @@ import (
 	"pgregory.net/rapid"
 
 	_ "github.com/fddhdb/fddhdb/internal/seed"
+	"github.com/fddhdb/fddhdb/internal/simd"
 )
 
 // Kernels give the sums of the definition, for any length of vectors, and any number of them.
@@ -50,10 +51,10 @@ func TestKernelsAgree(t *testing.T) {
 					t.Fatalf("%d dimensions: product %d, square %d do not fit", dims, product, square)
 				}
 			}
-			for _, k := range kernelSets() {
+			for _, k := range sets {
 				for _, m := range []int{n, max(1, n/2), 1} { // the others are only fetched
 					got := make([]dot, n)
-					k.dots(got[:m], q.v, vectors, 1+n*dims%500)
+					dotsBy(k, got[:m], q.v, vectors, 1+n*dims%500)
 					if !slices.Equal(got[:m], want[:m]) || slices.ContainsFunc(got[m:], func(d dot) bool { return d != dot{} }) {
 						t.Errorf("%v, %d of %d vectors of %d dimensions: %v, want %v", k, m, n, dims, got, want[:m])
 					}
@@ -355,19 +356,19 @@ func BenchmarkEach(b *testing.B) {
 		z[i] = rnd.NormFloat64()
 	}
 	table, q := w.Publish(), NewQuery(z)
-	var sets [20][]uint32 // as a label has them
+	var labels [20][]uint32 // rows, as a label has them
 	for row := range uint32(n) {
-		i := rnd.IntN(len(sets))
-		sets[i] = append(sets[i], row)
+		i := rnd.IntN(len(labels))
+		labels[i] = append(labels[i], row)
 	}
-	for _, k := range kernelSets() {
+	for _, k := range sets {
 		b.Run(k.String(), func(b *testing.B) {
-			defer func(k kernelSet) { active = k }(active)
+			defer func(k simd.Set) { active = k }(active)
 			active = k
 			i := 0
 			for b.Loop() {
 				best := float32(-2)
-				table.Each(q, sets[i%len(sets)], best, func(_ uint32, s float32) float32 { best = s; return s })
+				table.Each(q, labels[i%len(labels)], best, func(_ uint32, s float32) float32 { best = s; return s })
 				i++
 			}
 			b.ReportMetric(float64(b.Elapsed())/float64(b.N)/(n/float64(len(sets))), "ns/vector")

@@ -5,14 +5,11 @@ import (
 	"math/rand/v2"
 	"testing"
 
+	"github.com/fddhdb/fddhdb/internal/simd"
 	"gonum.org/v1/gonum/blas"
 	"gonum.org/v1/gonum/blas/blas32"
 	"gonum.org/v1/gonum/blas/blas64"
 )
-
-func (k kernelSet) String() string {
-	return [...]string{"generic", "avx2", "avx512", "neon"}[k]
-}
 
 // benchSets reports the speed of f with each set in assembly, and of gonum's way to the
 // same result. gonum takes all cores: compare with -cpu 1.
@@ -25,8 +22,8 @@ func benchSets(b *testing.B, name string, operations float64, f, gonum func()) {
 			b.ReportMetric(operations*float64(b.N)/b.Elapsed().Seconds()*1e-9, "GFLOP/s")
 		})
 	}
-	for _, k := range kernelSets() {
-		if k != generic || len(kernelSets()) == 1 {
+	for _, k := range sets {
+		if k != simd.Generic || len(sets) == 1 {
 			useSet(b, k)
 			run(k.String(), f)
 		}
@@ -134,7 +131,7 @@ func BenchmarkGaussian(b *testing.B) {
 	for i := range norms {
 		norms[i] = rng.Float32() * 20
 	}
-	for _, set := range kernelSets() {
+	for _, set := range sets {
 		b.Run(set.String(), func(b *testing.B) {
 			useSet(b, set)
 			for b.Loop() {
@@ -163,7 +160,7 @@ func BenchmarkEncode(b *testing.B) {
 		}
 		phi, z := Of(m, k, make([]float32, m*k)), Of(m, q, make([]float64, m*q))
 		norms := make([]float32, k)
-		for _, set := range kernelSets() {
+		for _, set := range sets {
 			b.Run(fmt.Sprintf("%dx%d+%d/%s", m, s[1], s[2], set), func(b *testing.B) {
 				useSet(b, set)
 				for b.Loop() {

@@ -36,6 +36,5 @@
 //
 // # Imports
 //
-// The package imports nothing of this module. golang.org/x/sys/cpu tells what the
-// machine can run.
+// Of this module the package imports internal/simd alone.
 package dense

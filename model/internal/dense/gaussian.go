@@ -25,7 +25,7 @@ func Gaussian(dst, dots []float32, norm float32, norms []float32, gamma float32)
 		panic(fmt.Sprintf("dense: %d dots and %d norms for %d kernels", len(dots), len(norms), len(dst)))
 	}
 	if len(dst) > 0 {
-		active.gaussian(dst, dots, norm, norms, gamma)
+		gaussianBy(active, dst, dots, norm, norms, gamma)
 	}
 }
 

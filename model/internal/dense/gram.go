@@ -56,7 +56,7 @@ func addTN[R, S Float](c Matrix[float64], a Matrix[R], b Matrix[S], lower bool, 
 		return
 	}
 	w := panelWidth[float64]()
-	depth := min(active.depth(), a.Rows)
+	depth := min(depthBy(active), a.Rows)
 	rightPanels := (b.Cols + w - 1) / w
 	leftPanels := 0
 	if !lower {
@@ -127,7 +127,7 @@ func packPanel[S Float](dst []float64, x Matrix[S], first, col int) {
 	if data, ok := any(x.Data).([]float32); ok && cols == w {
 		src := data[first*x.Stride+col:]
 		_ = src[(rows-1)*x.Stride+w-1]
-		active.widen(rows, &dst[0], &src[0], x.Stride)
+		widenBy(active, rows, &dst[0], &src[0], x.Stride)
 		return
 	}
 	for r := range rows {

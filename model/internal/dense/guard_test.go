@@ -75,17 +75,17 @@ func testTileInside[T Float](t *testing.T, new func() *fence) {
 			a, b := fenced[T](fa, tileRows*(n+gap)-gap), fenced[T](fb, w*n)
 			c := fenced[T](fc, tileRows*(w+gap)-gap)
 			for _, first := range []bool{false, true} {
-				active.tile(bytes, &tile{n: n, a: unsafe.Pointer(&a[0]), row: (n + gap) * bytes, col: bytes,
+				tileBy(active, bytes, &tile{n: n, a: unsafe.Pointer(&a[0]), row: (n + gap) * bytes, col: bytes,
 					b: unsafe.Pointer(&b[0]), c: unsafe.Pointer(&c[0]), stride: (w + gap) * bytes, first: first})
 			}
 			// The operand of AddTN: rows are next to each other, columns are not.
 			a = fenced[T](fa, n*(tileRows+gap)-gap)
-			active.tile(bytes, &tile{n: n, a: unsafe.Pointer(&a[0]), row: bytes, col: (tileRows + gap) * bytes,
+			tileBy(active, bytes, &tile{n: n, a: unsafe.Pointer(&a[0]), row: bytes, col: (tileRows + gap) * bytes,
 				b: unsafe.Pointer(&b[0]), c: unsafe.Pointer(&c[0]), stride: (w + gap) * bytes})
 		}
 		for panels := 1; panels <= 5; panels++ {
 			a, b, c := fenced[T](fa, n), fenced[T](fb, panels*w*n), fenced[T](fc, panels*w)
-			active.row(bytes, n, unsafe.Pointer(&a[0]), unsafe.Pointer(&b[0]), panels, unsafe.Pointer(&c[0]))
+			rowBy(active, bytes, n, unsafe.Pointer(&a[0]), unsafe.Pointer(&b[0]), panels, unsafe.Pointer(&c[0]))
 		}
 	}
 }
@@ -101,7 +101,7 @@ func TestSparseStaysInside(t *testing.T) {
 				for i := range index {
 					index[i] = uint32(n - 1 - i)
 				}
-				active.sparse(index, value, unsafe.Pointer(&b[0]), n*panelBytes, panels, unsafe.Pointer(&c[0]))
+				sparseBy(active, index, value, unsafe.Pointer(&b[0]), n*panelBytes, panels, unsafe.Pointer(&c[0]))
 			}
 		}
 	})
@@ -114,7 +114,7 @@ func TestWidenStaysInside(t *testing.T) {
 		for n := 1; n <= 20; n++ {
 			for stride := w; stride < w+5; stride++ {
 				dst, src := fenced[float64](fd, n*w), fenced[float32](fs, (n-1)*stride+w)
-				active.widen(n, &dst[0], &src[0], stride)
+				widenBy(active, n, &dst[0], &src[0], stride)
 			}
 		}
 	})

@@ -1,19 +1,17 @@
 package dense
 
-import "unsafe"
+import (
+	"unsafe"
 
-// A kernelSet is one implementation of the inner loops. active is the fastest one that
-// this machine can run. Only tests change it.
-type kernelSet uint8
-
-const (
-	generic kernelSet = iota
-	avx2
-	avx512
-	neon
+	"github.com/fddhdb/fddhdb/internal/simd"
 )
 
-var active = kernelSets()[0]
+// The inner loops exist for each set of instructions. active is the fastest set that this
+// machine can run. Only tests change it.
+var (
+	sets   = simd.Sets(simd.None)
+	active = sets[0]
+)
 
 // Every set computes tiles of tileRows rows, and of as many columns as fit into
 // panelBytes: 48 float32 or 24 float64. That is 8x3 registers of 512 bits, as many as
@@ -38,8 +36,8 @@ const deepest = 256
 // depth returns how many columns of a and rows of b the tiles cover at a time. It
 // decides what is in the caches, and nothing else. A kernel that goes over the panel of
 // b in parts needs the panel in the first cache; other kernels stream it.
-func (k kernelSet) depth() int {
-	if k == avx512 {
+func depthBy(k simd.Set) int {
+	if k == simd.AVX512 {
 		return deepest
 	}
 	return 128

@@ -3,34 +3,21 @@ package dense
 import (
 	"unsafe"
 
-	"golang.org/x/sys/cpu"
+	"github.com/fddhdb/fddhdb/internal/simd"
 )
-
-// kernelSets returns the sets that this machine can run, fastest first.
-func kernelSets() []kernelSet {
-	sets := []kernelSet{generic}
-	x := &cpu.X86
-	if x.HasAVX2 && x.HasFMA {
-		sets = append([]kernelSet{avx2}, sets...)
-		if x.HasAVX512F && x.HasAVX512BW && x.HasAVX512DQ && x.HasAVX512VL {
-			sets = append([]kernelSet{avx512}, sets...)
-		}
-	}
-	return sets
-}
 
 // The kernels in assembly take pointers to as many numbers as they read and write; the
 // callers check that. n and panels are at least 1.
 
-func (k kernelSet) tile(size int, t *tile) {
+func tileBy(k simd.Set, size int, t *tile) {
 	switch {
-	case k == avx512 && size == 4:
+	case k == simd.AVX512 && size == 4:
 		tile32AVX512(t.n, t.a, t.row, t.col, t.b, t.c, t.stride, t.first)
-	case k == avx512:
+	case k == simd.AVX512:
 		tile64AVX512(t.n, t.a, t.row, t.col, t.b, t.c, t.stride, t.first)
-	case k == avx2 && size == 4:
+	case k == simd.AVX2 && size == 4:
 		tile32AVX2(t.n, t.a, t.row, t.col, t.b, t.c, t.stride, t.first)
-	case k == avx2:
+	case k == simd.AVX2:
 		tile64AVX2(t.n, t.a, t.row, t.col, t.b, t.c, t.stride, t.first)
 	case size == 4:
 		tileGeneric[float32](t)
@@ -39,15 +26,15 @@ func (k kernelSet) tile(size int, t *tile) {
 	}
 }
 
-func (k kernelSet) row(size, n int, a, b unsafe.Pointer, panels int, c unsafe.Pointer) {
+func rowBy(k simd.Set, size, n int, a, b unsafe.Pointer, panels int, c unsafe.Pointer) {
 	switch {
-	case k == avx512 && size == 4:
+	case k == simd.AVX512 && size == 4:
 		row32AVX512(n, a, b, panels, c)
-	case k == avx512:
+	case k == simd.AVX512:
 		row64AVX512(n, a, b, panels, c)
-	case k == avx2 && size == 4:
+	case k == simd.AVX2 && size == 4:
 		row32AVX2(n, a, b, panels, c)
-	case k == avx2:
+	case k == simd.AVX2:
 		row64AVX2(n, a, b, panels, c)
 	case size == 4:
 		rowGeneric[float32](n, a, b, panels, c)
@@ -56,33 +43,33 @@ func (k kernelSet) row(size, n int, a, b unsafe.Pointer, panels int, c unsafe.Po
 	}
 }
 
-func (k kernelSet) sparse(index []uint32, value []float32, b unsafe.Pointer, panel, panels int, c unsafe.Pointer) {
+func sparseBy(k simd.Set, index []uint32, value []float32, b unsafe.Pointer, panel, panels int, c unsafe.Pointer) {
 	switch k {
-	case avx512:
+	case simd.AVX512:
 		sparseAVX512(len(index), &index[0], &value[0], b, panel, panels, c)
-	case avx2:
+	case simd.AVX2:
 		sparseAVX2(len(index), &index[0], &value[0], b, panel, panels, c)
 	default:
 		sparseGeneric(index, value, b, panel, panels, c)
 	}
 }
 
-func (k kernelSet) widen(n int, dst *float64, src *float32, stride int) {
+func widenBy(k simd.Set, n int, dst *float64, src *float32, stride int) {
 	switch k {
-	case avx512:
+	case simd.AVX512:
 		widenAVX512(n, dst, src, stride)
-	case avx2:
+	case simd.AVX2:
 		widenAVX2(n, dst, src, stride)
 	default:
 		widenGeneric(n, dst, src, stride)
 	}
 }
 
-func (k kernelSet) gaussian(dst, dots []float32, norm float32, norms []float32, gamma float32) {
+func gaussianBy(k simd.Set, dst, dots []float32, norm float32, norms []float32, gamma float32) {
 	switch k {
-	case avx512:
+	case simd.AVX512:
 		gaussianAVX512(len(dst), &dst[0], &dots[0], &norms[0], norm, gamma)
-	case avx2:
+	case simd.AVX2:
 		gaussianAVX2(len(dst), &dst[0], &dots[0], &norms[0], norm, gamma)
 	default:
 		gaussianGeneric(dst, dots, norm, norms, gamma)

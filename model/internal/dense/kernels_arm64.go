@@ -1,19 +1,19 @@
 package dense
 
-import "unsafe"
+import (
+	"unsafe"
 
-// kernelSets returns the sets that this machine can run, fastest first. Every machine
-// that Go runs on has the vectors of the kernels.
-func kernelSets() []kernelSet { return []kernelSet{neon, generic} }
+	"github.com/fddhdb/fddhdb/internal/simd"
+)
 
 // The kernels in assembly follow the rules of kernels_amd64.go. Widening needs no
 // kernel.
 
-func (k kernelSet) tile(size int, t *tile) {
+func tileBy(k simd.Set, size int, t *tile) {
 	switch {
-	case k == neon && size == 4:
+	case k == simd.NEON && size == 4:
 		tile32NEON(t.n, t.a, t.row, t.col, t.b, t.c, t.stride, t.first)
-	case k == neon:
+	case k == simd.NEON:
 		tile64NEON(t.n, t.a, t.row, t.col, t.b, t.c, t.stride, t.first)
 	case size == 4:
 		tileGeneric[float32](t)
@@ -22,11 +22,11 @@ func (k kernelSet) tile(size int, t *tile) {
 	}
 }
 
-func (k kernelSet) row(size, n int, a, b unsafe.Pointer, panels int, c unsafe.Pointer) {
+func rowBy(k simd.Set, size, n int, a, b unsafe.Pointer, panels int, c unsafe.Pointer) {
 	switch {
-	case k == neon && size == 4:
+	case k == simd.NEON && size == 4:
 		row32NEON(n, a, b, panels, c)
-	case k == neon:
+	case k == simd.NEON:
 		row64NEON(n, a, b, panels, c)
 	case size == 4:
 		rowGeneric[float32](n, a, b, panels, c)
@@ -35,8 +35,8 @@ func (k kernelSet) row(size, n int, a, b unsafe.Pointer, panels int, c unsafe.Po
 	}
 }
 
-func (k kernelSet) sparse(index []uint32, value []float32, b unsafe.Pointer, panel, panels int, c unsafe.Pointer) {
-	if k == generic {
+func sparseBy(k simd.Set, index []uint32, value []float32, b unsafe.Pointer, panel, panels int, c unsafe.Pointer) {
+	if k == simd.Generic {
 		sparseGeneric(index, value, b, panel, panels, c)
 		return
 	}
@@ -45,12 +45,12 @@ func (k kernelSet) sparse(index []uint32, value []float32, b unsafe.Pointer, pan
 	}
 }
 
-func (kernelSet) widen(n int, dst *float64, src *float32, stride int) {
+func widenBy(_ simd.Set, n int, dst *float64, src *float32, stride int) {
 	widenGeneric(n, dst, src, stride)
 }
 
-func (k kernelSet) gaussian(dst, dots []float32, norm float32, norms []float32, gamma float32) {
-	if k == generic {
+func gaussianBy(k simd.Set, dst, dots []float32, norm float32, norms []float32, gamma float32) {
+	if k == simd.Generic {
 		gaussianGeneric(dst, dots, norm, norms, gamma)
 		return
 	}

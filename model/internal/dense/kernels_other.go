@@ -2,12 +2,13 @@
 
 package dense
 
-import "unsafe"
+import (
+	"unsafe"
 
-// kernelSets returns the sets that this machine can run, fastest first.
-func kernelSets() []kernelSet { return []kernelSet{generic} }
+	"github.com/fddhdb/fddhdb/internal/simd"
+)
 
-func (kernelSet) tile(size int, t *tile) {
+func tileBy(_ simd.Set, size int, t *tile) {
 	if size == 4 {
 		tileGeneric[float32](t)
 	} else {
@@ -15,7 +16,7 @@ func (kernelSet) tile(size int, t *tile) {
 	}
 }
 
-func (kernelSet) row(size, n int, a, b unsafe.Pointer, panels int, c unsafe.Pointer) {
+func rowBy(_ simd.Set, size, n int, a, b unsafe.Pointer, panels int, c unsafe.Pointer) {
 	if size == 4 {
 		rowGeneric[float32](n, a, b, panels, c)
 	} else {
@@ -23,14 +24,14 @@ func (kernelSet) row(size, n int, a, b unsafe.Pointer, panels int, c unsafe.Poin
 	}
 }
 
-func (kernelSet) sparse(index []uint32, value []float32, b unsafe.Pointer, panel, panels int, c unsafe.Pointer) {
+func sparseBy(_ simd.Set, index []uint32, value []float32, b unsafe.Pointer, panel, panels int, c unsafe.Pointer) {
 	sparseGeneric(index, value, b, panel, panels, c)
 }
 
-func (kernelSet) widen(n int, dst *float64, src *float32, stride int) {
+func widenBy(_ simd.Set, n int, dst *float64, src *float32, stride int) {
 	widenGeneric(n, dst, src, stride)
 }
 
-func (kernelSet) gaussian(dst, dots []float32, norm float32, norms []float32, gamma float32) {
+func gaussianBy(_ simd.Set, dst, dots []float32, norm float32, norms []float32, gamma float32) {
 	gaussianGeneric(dst, dots, norm, norms, gamma)
 }

@@ -11,7 +11,7 @@ const (
 	// all of b from the cache, but a tile that uses fewer rows wastes more.
 	fewRows = 3
 
-	// blockRows x active.depth() numbers of a are copied, and stay in the second cache
+	// blockRows x depthBy(active) numbers of a are copied, and stay in the second cache
 	// while they are multiplied with all panels. blockRows is a multiple of the height
 	// of tiles.
 	blockRows = 128
@@ -73,7 +73,7 @@ func addNT(c, a Matrix[float64], b *Packed[float64]) {
 
 // mulBlock is MulNT for at most blockRows rows, or adds the product to c.
 func mulBlock[T, S Float](c Matrix[T], a Matrix[S], b *Packed[T], s *scratch[T], add bool) {
-	w, bytes, maxDepth := panelWidth[T](), size[T](), active.depth()
+	w, bytes, maxDepth := panelWidth[T](), size[T](), depthBy(active)
 	if b.cols == 0 {
 		return
 	}
@@ -122,7 +122,7 @@ func mulRow[T, S Float](c []T, a []S, b *Packed[T], s *scratch[T]) {
 func row[T Float](x, b []T, panels int, c []T) {
 	w := panelWidth[T]()
 	_, _ = b[panels*w*len(x)-1], c[panels*w-1]
-	active.row(size[T](), len(x), unsafe.Pointer(&x[0]), unsafe.Pointer(&b[0]), panels, unsafe.Pointer(&c[0]))
+	rowBy(active, size[T](), len(x), unsafe.Pointer(&x[0]), unsafe.Pointer(&b[0]), panels, unsafe.Pointer(&c[0]))
 }
 
 // convert copies src to dst, which has the same length.
@@ -181,7 +181,7 @@ func (s *scratch[T]) multiply(t *tile, c Matrix[T], i, j int) {
 	w, bytes := panelWidth[T](), size[T]()
 	if i+tileRows <= c.Rows && j+w <= c.Cols {
 		t.c, t.stride = unsafe.Pointer(&c.Data[i*c.Stride+j]), c.Stride*bytes
-		active.tile(bytes, t)
+		tileBy(active, bytes, t)
 		return
 	}
 	t.c, t.stride = unsafe.Pointer(&s.edge[0]), w*bytes
@@ -191,7 +191,7 @@ func (s *scratch[T]) multiply(t *tile, c Matrix[T], i, j int) {
 			copy(s.edge[r*w:][:cols], c.Data[(i+r)*c.Stride+j:])
 		}
 	}
-	active.tile(bytes, t)
+	tileBy(active, bytes, t)
 	for r := range rows {
 		copy(c.Data[(i+r)*c.Stride+j:][:cols], s.edge[r*w:])
 	}

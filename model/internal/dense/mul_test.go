@@ -10,6 +10,7 @@ import (
 	"testing"
 
 	"github.com/fddhdb/fddhdb/internal/effort"
+	"github.com/fddhdb/fddhdb/internal/simd"
 	"gonum.org/v1/gonum/blas"
 	"gonum.org/v1/gonum/blas/blas32"
 )
@@ -118,7 +119,7 @@ func TestSetsAgree(t *testing.T) {
 	const m, d, n = 45, 333, 100
 	x, y, norms := Of(m, d, uniform(m*d)), Pack(Of(n, d, uniform(n*d))), uniform(n)
 	eachSet(t, func(t *testing.T) {
-		if active == generic { // it rounds more often
+		if active == simd.Generic { // it rounds more often
 			return
 		}
 		phi, sum := Of(m, n, make([]float32, m*n)), Of(n, n, make([]float64, n*n))

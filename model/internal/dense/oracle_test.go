@@ -7,11 +7,12 @@ import (
 	"testing"
 
 	"github.com/fddhdb/fddhdb/internal/effort"
+	"github.com/fddhdb/fddhdb/internal/simd"
 )
 
 // eachSet runs f with each set of kernels that this machine has.
 func eachSet(t *testing.T, f func(t *testing.T)) {
-	for _, k := range kernelSets() {
+	for _, k := range sets {
 		t.Run(k.String(), func(t *testing.T) {
 			useSet(t, k)
 			f(t)
@@ -19,7 +20,7 @@ func eachSet(t *testing.T, f func(t *testing.T)) {
 	}
 }
 
-func useSet(t testing.TB, k kernelSet) {
+func useSet(t testing.TB, k simd.Set) {
 	was := active
 	active = k
 	t.Cleanup(func() { active = was })
@@ -27,7 +28,7 @@ func useSet(t testing.TB, k kernelSet) {
 
 // add returns sum + x*y as the active set of kernels rounds it.
 func add[T Float](sum, x, y T) T {
-	if active == generic {
+	if active == simd.Generic {
 		return sum + T(x*y)
 	}
 	if size[T]() == 8 {

@@ -71,7 +71,7 @@ func SparseMulNT(c Matrix[float32], a Sparse, b *Packed[float32]) {
 				out = s.edge[:w]
 			}
 			_ = out[panels*w-1]
-			active.sparse(a.Index[from:to], a.Value[from:to], unsafe.Pointer(&b.data[j/w*panel]), panel*4, panels, unsafe.Pointer(&out[0]))
+			sparseBy(active, a.Index[from:to], a.Value[from:to], unsafe.Pointer(&b.data[j/w*panel]), panel*4, panels, unsafe.Pointer(&out[0]))
 			if len(dst) < w {
 				copy(dst, out)
 			}

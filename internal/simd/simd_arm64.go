@@ -1,0 +1,4 @@
+package simd
+
+// Sets returns the sets that this machine can run, the fastest first.
+func Sets(Extension) []Set { return []Set{NEON, Generic} }
