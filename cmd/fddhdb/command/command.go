@@ -96,7 +96,7 @@ func newRoot(e *env, o *shellOptions) *cobra.Command {
 	root.SetIn(e.stdin)
 	root.SetOut(e.Stdout)
 	root.SetErr(e.Stderr)
-	root.SetFlagErrorFunc(flagError)
+	root.SetFlagErrorFunc(usage.FlagError)
 	help := usage.SetHelp(root, "Flags:", "--mode table, csv, json, jsonl, markdown or line", unknownVerbFor)
 	help.ValidArgsFunction = completeVerb
 	root.AddGroup(

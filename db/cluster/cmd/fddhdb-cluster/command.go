@@ -99,7 +99,7 @@ func rootCommand(e *env) *cobra.Command {
 	root.SetIn(e.stdin)
 	root.SetOut(e.Stdout)
 	root.SetErr(e.Stderr)
-	root.SetFlagErrorFunc(flagError)
+	root.SetFlagErrorFunc(usage.FlagError)
 	usage.SetHelp(root, "Flags of every verb:", anyVerb, unknownVerb)
 	root.AddGroup(
 		&cobra.Group{ID: groupCluster, Title: "Clusters:"},

@@ -1,39 +1,13 @@
 package main
 
 import (
-	"errors"
-	"strconv"
 	"strings"
 
 	"github.com/spf13/cobra"
-	"github.com/spf13/pflag"
 
 	"github.com/fddhdb/fddhdb/cmd/fddhdb/exit"
 	"github.com/fddhdb/fddhdb/cmd/fddhdb/term"
-	"github.com/fddhdb/fddhdb/cmd/fddhdb/usage"
 )
-
-// flagError rewords errors of pflag: see usage.FlagError.
-func flagError(cmd *cobra.Command, err error) error {
-	var invalid *pflag.InvalidValueError
-	if errors.As(err, &invalid) {
-		flag, cause := invalid.GetFlag(), errors.Unwrap(invalid)
-		var number *strconv.NumError
-		switch {
-		case errors.As(cause, &number) && errors.Is(number.Err, strconv.ErrRange):
-			cause = errors.New("too large")
-		case errors.As(cause, &number):
-			cause = errors.New("a number is expected")
-		case flag.Value.Type() == "duration":
-			cause = errors.New("a time is expected, such as 500ms or 10s")
-		}
-		return exit.Usagef("%s %q: %w", usage.Dashed(flag), invalid.GetValue(), cause)
-	}
-	if key := usage.AsKey(cmd, err); key != nil {
-		return exit.Usagef("unknown flag -%s: a key that begins with - stands behind --", key.GetSpecifiedName())
-	}
-	return usage.FlagError(cmd, err)
-}
 
 // verbsElsewhere are names of verbs in other tools.
 var verbsElsewhere = map[string]string{

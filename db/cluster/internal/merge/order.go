@@ -2,6 +2,7 @@ package merge
 
 import (
 	"cmp"
+	"container/heap"
 	"strings"
 
 	"github.com/fddhdb/fddhdb/db"
@@ -68,46 +69,28 @@ type head struct {
 	hits  []db.Hit
 }
 
-// heads is a heap of the heads of shards, by their first hits.
+// heads is a heap (container/heap) of the heads of shards, by their first hits.
 type heads struct {
 	order order
 	heap  []head
 }
 
-// before reports whether the first hit of head i comes before that of head j. No two heads are equal: a key
+func (h *heads) Len() int      { return len(h.heap) }
+func (h *heads) Swap(i, j int) { h.heap[i], h.heap[j] = h.heap[j], h.heap[i] }
+func (h *heads) Push(x any)    { h.heap = append(h.heap, x.(head)) }
+
+func (h *heads) Pop() any {
+	n := len(h.heap) - 1
+	x := h.heap[n]
+	h.heap = h.heap[:n]
+	return x
+}
+
+// Less reports whether the first hit of head i comes before that of head j. No two heads are equal: a key
 // is in one shard, and if it were in two their numbers would decide.
-func (h *heads) before(i, j int) bool {
+func (h *heads) Less(i, j int) bool {
 	a, b := &h.heap[i], &h.heap[j]
-	c := h.order(&a.hits[0], &b.hits[0])
-	if c == 0 {
-		c = strings.Compare(a.hits[0].Key, b.hits[0].Key)
-	}
-	return c < 0 || c == 0 && a.shard < b.shard
-}
-
-// init makes a heap of heads in any order.
-func (h *heads) init() {
-	for i := len(h.heap)/2 - 1; i >= 0; i-- {
-		h.down(i)
-	}
-}
-
-// down moves head i to its place below.
-func (h *heads) down(i int) {
-	for {
-		least := 2*i + 1
-		if least >= len(h.heap) {
-			return
-		}
-		if right := least + 1; right < len(h.heap) && h.before(right, least) {
-			least = right
-		}
-		if !h.before(least, i) {
-			return
-		}
-		h.heap[i], h.heap[least] = h.heap[least], h.heap[i]
-		i = least
-	}
+	return cmp.Or(h.order(&a.hits[0], &b.hits[0]), strings.Compare(a.hits[0].Key, b.hits[0].Key), cmp.Compare(a.shard, b.shard)) < 0
 }
 
 // next takes the first hit of all. It returns the hit, its shard, and whether that has no more. There has
@@ -116,11 +99,9 @@ func (h *heads) next() (hit *db.Hit, shard int, last bool) {
 	first := &h.heap[0]
 	hit, shard = &first.hits[0], first.shard
 	if first.hits = first.hits[1:]; len(first.hits) == 0 {
-		last = true
-		n := len(h.heap) - 1
-		h.heap[0] = h.heap[n]
-		h.heap = h.heap[:n]
+		heap.Pop(h) // compares no more with the empty one
+		return hit, shard, true
 	}
-	h.down(0)
-	return hit, shard, last
+	heap.Fix(h, 0)
+	return hit, shard, false
 }

@@ -1,6 +1,8 @@
 package merge
 
 import (
+	"container/heap"
+
 	"github.com/fddhdb/fddhdb/db"
 	"github.com/fddhdb/fddhdb/db/fault"
 )
@@ -100,7 +102,7 @@ func take(page *db.Result, answers []*db.Result, from Cursor, order order, k int
 			places[i] = ended
 		}
 	}
-	h.init()
+	heap.Init(&h)
 	page.Hits = make([]db.Hit, 0, min(k, n))
 	for len(page.Hits) < k && len(h.heap) > 0 && !ends {
 		hit, shard, last := h.next()
