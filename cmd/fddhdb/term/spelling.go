@@ -2,7 +2,6 @@ package term
 
 import (
 	"fmt"
-	"math"
 	"path/filepath"
 	"strconv"
 	"strings"
@@ -38,14 +37,6 @@ func Size(n int64) string {
 		return Plural(int(n), "byte", "bytes")
 	}
 	return strconv.FormatFloat(x, 'f', 1, 64) + " " + units[unit]
-}
-
-// Difference returns a difference with its sign and four digits, none that rounds to 0 below it.
-func Difference(x float64) string {
-	if s := strconv.FormatFloat(math.Abs(x), 'f', 4, 64); x > 0 || s == "0.0000" {
-		return "+" + s
-	}
-	return strconv.FormatFloat(x, 'f', 4, 64)
 }
 
 // Seconds returns a duration with three digits.
