@@ -56,7 +56,10 @@ func letters() {
 	}
 }
 
-func TestProgramCallsNoMethodByName(t *testing.T) { clitest.CallsNoMethodByName(t) }
+func TestProgramCallsNoMethodByName(t *testing.T) {
+	effort.Slow(t)
+	clitest.CallsNoMethodByName(t)
+}
 
 // What root may do, and others may not, is tried as another user.
 func TestScriptOfPermissions(t *testing.T) {

@@ -69,7 +69,7 @@ func newFixture(t *testing.T, items int, train bool) fixture {
 	clitest.WriteFile(t, f.labels, b.String())
 	must(t, "import", f.db, "--init", "--vectors", "image="+f.image, "--vectors", "text="+f.text, "--labels", f.labels)
 	if train {
-		must(t, "train", f.db, "--bits", "16")
+		must(t, "train", f.db, "--bits", "16", "--anchors", strconv.Itoa(min(items, 40)))
 	}
 	return f
 }
