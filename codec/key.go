@@ -9,7 +9,7 @@ import (
 // are read: a kind byte, the collection (u32), then what the kind needs.
 //
 //	kind  rest of the key                              value
-//	00    record (u8)                                  format; commit sequence; next collection id; UUID
+//	00    record (u8)                                  UUID; commit sequence; next collection id
 //	01    name (bytes)                                 collection id (u32)
 //	02    collection                                   descriptor of the collection (JSON)
 //	03    collection, label (u32)                      name of the label

@@ -8,7 +8,7 @@ import (
 	"github.com/fddhdb/fddhdb/model/internal/wire"
 )
 
-// The body of a revision (magic "FDHR", version 1, or 0 if the aim is codes), in the frame
+// The body of a revision (magic "FDHR"), in the frame
 // that package wire describes, with the numbers of marshal.go:
 //
 //	8         uint64 fingerprint of the base: the model that it is a revision of

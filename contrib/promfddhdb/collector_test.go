@@ -182,7 +182,7 @@ func TestMetricsAreDocumented(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	row := regexp.MustCompile("(?m)^\\| `(fddhdb_[a-z_]+)`(?:\\{([a-z, ]+)\\})? \\| (\\w+) \\| ([^|]+) \\|([^|]*)\\|$")
+	row := regexp.MustCompile("(?m)^\\| `(fddhdb_[a-z_]+)`(?:\\{([a-z, ]+)\\})? \\| (\\w+) \\| ([^|]+) \\|$")
 	var documented []string
 	for _, m := range row.FindAllStringSubmatch(string(text), -1) {
 		documented = append(documented, m[1]+"{"+strings.ReplaceAll(m[2], " ", "")+"} "+m[3])

@@ -22,7 +22,7 @@ func percentiles(all []time.Duration) string {
 }
 
 // TestLatencies tells how long writes and searches take with everything on this machine: it asserts no
-// time. With FDDHDB_ITEMS=1000000 it is the figure of docs/SCALE.md.
+// time. With FDDHDB_ITEMS=1000000 it is the figure of docs/BENCHMARKS.md.
 func TestLatencies(t *testing.T) {
 	if testing.Short() {
 		t.Skip("it measures")
@@ -141,7 +141,7 @@ func TestJoin(t *testing.T) {
 }
 
 // TestGrowthFigures tells how long a growth of one shard takes, and how long writes wait: it asserts no time. With
-// FDDHDB_ITEMS=1000000 it is the figure of docs/SCALE.md.
+// FDDHDB_ITEMS=1000000 it is the figure of docs/BENCHMARKS.md.
 func TestGrowthFigures(t *testing.T) {
 	var n int
 	if fmt.Sscan(os.Getenv("FDDHDB_ITEMS"), &n); n == 0 {

@@ -37,7 +37,7 @@ const maxSweeps = 10_000
 
 // DefaultAnchorsOf returns the number of anchors of a map for n training items: all of them
 // up to 2,000; 2,000 of up to 4,000 items; and 1,200 of more items, for which the time of a
-// training and of each encoding counts more. docs/EVALUATION.md has what other numbers give.
+// training and of each encoding counts more. docs/BENCHMARKS.md has what other numbers give.
 func DefaultAnchorsOf(n int) int {
 	if n > ManyItems {
 		return anchorsOfMany

@@ -36,7 +36,7 @@ type job struct {
 	moments        bool    // a pass for the moments of features: not if all are raw
 }
 
-// rates are measured, a core: docs/SCALE.md says where and how.
+// rates are measured, a core: docs/BENCHMARKS.md, "Pipelines", says where and how.
 type rates struct {
 	survey     float64 // seconds an item, besides its bytes
 	check      float64 // bytes a second of vectors that the survey reads and checks
