@@ -780,3 +780,27 @@ func TestFiltersFollowWrites(t *testing.T) {
 	}
 	check("label = 'red'", nil, "c")
 }
+
+// An iteration belongs to its query as it was: the caller may use its vector for the next one meanwhile.
+func TestNeighborsKeepTheVectorOfTheQuery(t *testing.T) {
+	d := dbkit.MustOpen(t, "db", &db.Options{FS: vfs.NewMem()})
+	defer dbkit.MustClose(t, d)
+	c := need(d.CreateCollection(ctx, "main", db.Schema{Modalities: []db.Modality{{Name: "e", Dim: 48}}, Fields: []db.Field{{Name: "year", Type: db.Int}}}))(t)
+	putAll(t, c, embedded(t, 0, 300, 48))
+	from := embedded(t, 1<<20, 2, 48)
+	x := slices.Clone(from[0].Vectors["e"])
+	want := need(dbkit.Collect(c.Neighbors(ctx, db.Query{From: "e", Vector: slices.Clone(x)})))(t)
+	var got []string
+	for h := range every(t, c.Neighbors(ctx, db.Query{From: "e", Vector: x})) {
+		copy(x, from[1].Vectors["e"])
+		got = append(got, h.Key)
+	}
+	if len(got) != len(want) {
+		t.Fatalf("%d neighbors, want %d", len(got), len(want))
+	}
+	for i, key := range got {
+		if key != want[i].Key {
+			t.Fatalf("neighbor %d is %q, want %q", i, key, want[i].Key)
+		}
+	}
+}
