@@ -7,9 +7,9 @@
 // learns from the labelled items binary codes that make the modalities
 // comparable (FDDH; see package model), and gives every item one. A search
 // encodes a vector of any modality and finds the items whose codes are nearest
-// in Hamming distance, exactly. Where no item has labels, a training makes codes of
-// vectors alone, and searches that vectors can answer are answered by them: exactly,
-// or by an index of vectors (Collection.IndexVectors) with the recall that is asked for.
+// in Hamming distance, exactly. A collection that is not trained needs no labels: its
+// searches compare vectors, exactly or by an index of vectors (Collection.IndexVectors) with
+// the recall that you ask for.
 //
 //	d, err := db.Open("photos.fddhdb", nil)
 //	c, err := d.CreateCollection(ctx, "main", db.Schema{
@@ -19,13 +19,12 @@
 //	t, err := c.Train(ctx, db.TrainOptions{})
 //	r, err := c.Search(ctx, db.Query{From: "text", To: "image", Vector: words, K: 10})
 //
-// An item has one code, whatever is searched for.
+// An item has one code, which searches from any modality to any other one compare.
 //
-// Labels, modalities and fields filter what a search may find, fast where fields are indexed
-// (Query.Where, with values in Query.Args); ItemsWhere, CountWhere, CountUpTo and
-// DeleteWhere do without a search. Items yields all items in the order in which they came,
-// Sample some at random. Keys and ItemsByKey yield the items whose keys have a prefix, in the
-// order of keys.
+// Query.Where filters the items of a search by labels, modalities and fields, fast where fields
+// are indexed. ItemsWhere, CountWhere, CountUpTo and DeleteWhere take a filter without a search.
+// Items yields all items in the order in which they came, and Sample some at random. Keys and
+// ItemsByKey yield the items whose keys have a prefix, in the order of keys.
 //
 // Modalities and fields can be added later (Collection.Alter).
 //
@@ -37,16 +36,15 @@
 //
 // # Concurrency
 //
-// A DB and everything that it hands out, but for Batch, is safe for concurrent
-// use. Writes go through one committer that groups what waits into one synced
-// commit. A read holds one immutable view of the whole database and waits for
-// nobody: not for writers, not for training. After opening, codes are brought into
-// memory in the background; searches read the store until they are there, while
+// A DB and everything that it hands out, except Batch, is safe for concurrent
+// use. One committer groups waiting writes into one synced commit. A read holds one
+// immutable view of the whole database, and waits neither for writers nor for training. After
+// opening, a goroutine loads the codes into memory; until then searches read the store, and
 // writes, Train, Evaluate and Codes wait. One process has a database open at a time, or
-// several that only read (Options.ReadOnly).
+// several open it for reading only (Options.ReadOnly).
 //
-// A write that depends on what was read is a PutIf, or has an Expect in its Batch: it is
-// committed only if that is still stored.
+// For a write that depends on an earlier read use PutIf, or Expect in a Batch: it is
+// committed only if the item is still as you have read it.
 //
 // A context must not be nil: a call that uses it panics, or fails. A program that recovers this panic,
 // or one of the body of a loop over Items or the like, can go on and close the database.
@@ -67,9 +65,9 @@
 //
 // # What goes on
 //
-// Stats has figures about a database and what it has done, and costs little enough to be
-// called every second. Options.EventListener and Options.Logger hear of what happens: see
-// package event. Options.Tracer makes spans. docs/OPERATIONS.md says what to watch.
+// Stats has figures about a database and its work; you can call it every second.
+// Options.EventListener and Options.Logger hear of events: see package event. Options.Tracer
+// makes spans. docs/OPERATIONS.md says what to watch.
 //
 // # Copies
 //
@@ -85,24 +83,23 @@
 // # Limits
 //
 // Constants bound what an item, a batch and a schema may hold (MaxKeyBytes and the others);
-// what goes beyond is an ErrInvalid, and nothing is stored. Expressions have 64 KiB at most,
+// an item beyond them is an ErrInvalid, and nothing is stored. Expressions have 64 KiB at most,
 // nested 100 deep, and 1 MiB of arguments. Numbers in queries may be of any size: a search
-// takes some 16 bytes of memory for each distinct code, 24 where the order is that of scores,
-// and some 100 for each item of its answer, besides the key, and there are no more of these
-// than there are items. What a database says of itself is not believed before the bytes are
-// there.
+// takes some 16 bytes of memory for each distinct code (24 for RerankAsymmetric), and some 100
+// bytes and the key for each item of its answer. A damaged or hostile database cannot make
+// it allocate more than it has bytes.
 //
-// More items than fit into memory come by an Import, which keeps them in files until it
-// is committed, and goes on where it was interrupted.
+// Store more items than fit into memory in several batches: commit each when Batch.Full
+// reports true, with a Batch.Mark that says how far you are.
 //
 // # Caveats
 //
 // Codes of one code space cannot be compared with those of another. Keep no codes outside
 // the database: they are worthless once another space is the active one.
 //
-// All distinct codes and the row numbers of all items are held in memory. A search looks
-// codes up in tables, or reads all distinct codes where it expects that to take less time:
-// where there are few of them, or where none is near the query. See package mih.
+// All distinct codes and the row numbers of all items are in memory. A search looks codes up
+// in tables, or reads all distinct codes if it expects that to take less time: if there are
+// few codes, or none is near the query. See package mih.
 //
 // Vectors are float32, dense or sparse (Modality.Sparse).
 //
@@ -111,12 +108,12 @@
 //
 // # For those who change it
 //
-// This package is the public API alone. A method checks what it is given, calls a package of
-// db/internal, and tells what happened. It may import all of these, and is imported by none of
-// them; what they name of it stands in db/event, db/fault and db/report. The goroutines of an
-// open database are those in docs/DESIGN.md; Open starts them, and Close ends them.
+// This package is the public API alone. A method checks its arguments, calls a package of
+// db/internal, and reports events. The package may import all of these, and none of them imports
+// it; the types that they share stand in db/event, db/fault and db/report. docs/DESIGN.md lists
+// the goroutines of an open database; Open starts them, and Close ends them.
 //
 // TestMethodsThatAreGivenNothing calls every method with nothing, TestResultsAreJSON looks at
-// what every one returns, and the table "What always holds" of docs/DESIGN.md names the tests
-// of what this package promises.
+// every result, and the table "What always holds" of docs/DESIGN.md names the tests of the
+// promises of this package.
 package db

@@ -14,29 +14,26 @@ import (
 	"github.com/fddhdb/fddhdb/mih"
 )
 
-// A Query asks for the items whose codes are near. What it starts from is one of
-// Vector and Sparse (with From), Key and Code.
+// A Query asks for the items nearest to a vector (Vector or Sparse, with From), to a stored item (Key),
+// or to a code (Code): exactly one of the four.
 //
-// A collection that is not trained has no codes. It is answered by vectors, exactly unless there is an
-// index of them (see Recall): items come by
-// the Metric of the modality From between the vector of the query and theirs, the most similar first;
-// then by row. Their Distance is -1 and their Score NaN. The vectors of an item that are compared are
+// In a trained collection a search compares codes. Without codes, or where Recall is set, it compares
+// vectors, by the Metric of the modality From: the most similar items come first, then by row. Distance is
+// then -1, and Score is NaN. An answer by vectors is exact unless an index of vectors gives it (see
+// Recall). The compared vectors depend on To:
 //
-//   - without To, all of the space of From (Modality.SpaceOf); the item counts as the most similar of
-//     them, and is found if it has one;
-//   - with a To that shares the space, that of To;
-//   - with a To of another space, that of From, of items that have To as well.
+//   - no To: all vectors in the space of From (Modality.SpaceOf); an item counts by its most similar one;
+//   - a To in the same space as From: the vectors of To;
+//   - a To in another space: the vectors of From, of items that have To as well.
 //
-// Such a query starts from a vector of From, or from the Key of an item that has one; where there is
-// one modality a Key needs no From. Its Rerank is RerankAuto. All items are compared with 8 bits a
-// dimension, as far as vectors are in memory (Options.RerankCacheBytes). Some more than K vectors are
-// read, and all that are not in memory. What needs codes is ErrNoModel: a Code, other orders, a
-// radius; MinSimilarity is the radius there.
+// A query by vectors starts from a vector of From, or from the Key of an item that has one. Its Rerank is
+// RerankAuto. It compares all items with 8 bits a dimension where the vectors are in memory
+// (Options.RerankCacheBytes), reads the few vectors that may be among the first K, and compares these
+// exactly. Code, other orders and a radius need codes: without them they are ErrNoModel.
 type Query struct {
-	// From is the modality of Vector or Sparse, which are the same in the two forms;
-	// either goes where the modality is of the other. With Key, it is the modality whose stored
-	// features of that item are encoded; where it is empty, or the item lacks
-	// it, the stored code of the item is used. An index-only collection has no features, so it is the stored code there.
+	// From is the modality of Vector or Sparse; dense and sparse modalities take either. With Key it is
+	// the modality whose stored vector is encoded. Without From, in an index-only collection, or where
+	// the item lacks that vector, the stored code of the item is the query.
 	From string
 
 	// To, if not empty, restricts the answer to items that have this modality.
@@ -47,51 +44,42 @@ type Query struct {
 	Key    string
 	Code   []byte // bits/8 bytes, as in Item
 
-	// ExcludeSelf leaves the item of Key out of the answer, and of its Total. Otherwise
-	// it is a hit as every item that To and Where admit, at the place of its code: the
-	// first of the items that share its code. A
-	// query that is its stored code has it as the first hit of all. One by its features
-	// may be nearer to other codes, as its code can come from its labels.
+	// ExcludeSelf leaves the item of Key out of the answer, and out of Total. Otherwise that item is a
+	// hit, the first of the items with its code. A query by vector may be nearer to other codes, as
+	// the item may have the code of its labels.
 	ExcludeSelf bool
 
-	// Space is the code space that is searched. One that is being built cannot be searched
-	// yet (ErrBusy).
+	// Space is the space of codes to search. A space that is being built is ErrBusy.
 	Space Space
 
-	// Revision, if not 0, is a revision of the space that is kept: the query is encoded by its projections in place
-	// of the present ones, and a cursor of that revision goes on. So databases whose revisions have the same numbers
-	// (ImportRevision) answer alike while a new one comes to them, one after the other. One that is not there is
-	// ErrNotFound. The first search by another revision than the present one reads its projections.
+	// Revision, if not 0, encodes the query by a kept revision of the space instead of the present one; a
+	// cursor of that revision goes on. Databases that have the same revisions (ImportRevision) so give
+	// the same answers while they change to a new one in turn. A revision that is not kept is
+	// ErrNotFound. The first search by an older revision reads its projections from disk.
 	Revision uint32
 
-	// Where, if not empty, restricts the answer to items that match an expression
-	// such as
+	// Where, if not empty, restricts the answer to items that match an expression such as
 	//
 	//	label = 'cat' AND year IN (2020, 2021) AND NOT (price >= 10 OR has(image))
 	//
-	// of comparisons with fields, of label, which is true of the items
-	// whose labels contain the string, and of has, true of those that have the
-	// modality or a value of the field, or with has(label) any label. A comparison with a field that an
-	// item lacks is false, that with != too; NOT is true of all items of which
-	// what follows is not. docs/SHELL.md has the grammar. A mistake is a
-	// *WhereError. The time is that of reading what is indexed of the labels and
-	// fields that it names, with has(label) of all labels: for a label a bit an
-	// item at worst, for a number 64. Of fields without an index (Field.Indexed) the values
-	// are read from the items, a fraction of a microsecond each; Explain.ScannedFields names them.
+	// label = 'x' holds for items with that label, has(NAME) for items with that modality or field, and
+	// has(label) for items with any label. A comparison with a field that the item lacks is false, !=
+	// included; NOT inverts that. docs/SHELL.md has the grammar. A mistake is a *WhereError. Labels and
+	// indexed fields cost the reading of their sets of rows: at worst a bit an item for a label, 64 for a
+	// number. Other fields (Field.Indexed) are read from the items, a fraction of a microsecond each;
+	// Explain.ScannedFields names them.
 	Where string
 
-	// Args are the values of the placeholders in Where, in order: each ? stands for the
-	// next one, where a value may stand.
+	// Args are the values of the placeholders in Where, in order: each ? stands for the next one.
 	//
 	//	Where: "label = ? AND price < ? AND year IN (?)",
 	//	Args:  []any{name, 9.5, []int{2020, 2021}},
 	//
-	// They are strings, numbers, bools and, for fields of times, time.Time, also of types that are made of these, and
-	// behind IN slices of them, which are not empty. Nothing in a string is read as part
-	// of the expression, so that it can come from anybody. A number of arguments that is
-	// not that of the placeholders, and one of another type than what it is compared with,
-	// is a *WhereError, which names it. All have 1 MiB together at most. They are read
-	// during the call, and not kept.
+	// Possible are strings, numbers, bools, time.Time for fields of times, types made of these, and behind
+	// IN slices of these that are not empty. Search never parses a string as part of the expression, so
+	// its text may come from anybody. Too many or too few values, and a value of the wrong type, are a
+	// *WhereError that names the value. All values together have at most 1 MiB. Search reads them
+	// during the call and keeps none.
 	Args []any
 
 	// K is the number of items that Search returns; 0 means 10.
@@ -100,44 +88,41 @@ type Query struct {
 	// Rerank is the order of the answer.
 	Rerank Rerank
 
-	// After, if not empty, is the cursor of a Result of the same query: the
-	// answer goes on behind it. It says where in the order that answer ended, so
-	// that items that come or go in between do not shift what follows.
+	// After, if not empty, is the cursor (Result.Next) of the same query: the answer goes on behind it.
+	// The cursor holds a place in the order, so items that come or go in between shift nothing.
 	After string
 
-	// MinSimilarity, if not 0, leaves out hits with less Similarity, from -1 to 1, as if the
-	// items were not there. Where answers are by vectors alone (see RerankAuto) it is a similarity by the
-	// Metric of From, by Dot any number. Else it is of projections: for RerankProjection and
-	// RerankAsymmetric, and queries by a vector, or by the key of an item that has one. Each
-	// item of each code that may be in the answer is then compared with the query, some nanoseconds each.
+	// MinSimilarity, if not 0, leaves out hits with less Similarity, from -1 to 1, as if the items were not
+	// there. By vectors alone (see RerankAuto) it is the similarity by the Metric of From; by Dot any
+	// number is possible. By codes it compares projections: it needs RerankProjection or
+	// RerankAsymmetric, and a query by vector or by the Key of an item that has one. Every item of every
+	// code that may be in the answer is then compared, some nanoseconds each.
 	MinSimilarity float32
 
-	// Recall is the part of the K nearest items that an answer by vectors is to have, on average
-	// over queries, where there is an index of vectors (Collection.IndexVectors): above 0 and up
-	// to 1, which is exact; 0 is the recall that the index was made with. Result.Approximate says
-	// that an answer may lack items. Those that it has are in order, with exact similarities, and
-	// match Where. What a page lacks no later page has: its cursor is behind it. Where a collection has
-	// codes a Recall asks for an answer by vectors. Searches by codes are always exact.
+	// Recall asks for an answer by vectors, in a trained collection too: on average over queries it has
+	// this share of the K nearest items, above 0 and up to 1 (exact). 0 means the recall of the index of
+	// vectors (Collection.IndexVectors). Without an index every answer by vectors is exact.
+	// Result.Approximate says that items may be missing. The hits are in order, with exact
+	// similarities, and match Where. A cursor goes on behind a page: later pages have nothing that the
+	// page has missed. Searches by codes are always exact.
 	Recall float64
 
-	// Cursors gives each hit a cursor of its own, Hit.Cursor, so that an answer can go on behind any of
-	// them, as that of several databases does of which each has given some hits. It costs 90 bytes a hit.
+	// Cursors gives each hit a cursor of its own, Hit.Cursor, at 90 bytes a hit. A program that merges the
+	// answers of several databases needs them to go on behind any hit.
 	Cursors bool
 
-	// Include says which parts of its item each hit brings with it, in Hit.Item, as of the
-	// state that was searched: nobody needs a Get for each hit, nor meets another item there.
-	// A hit costs a read of its record for any of labels, fields and payload, and one of each
-	// vector.
+	// Include names the parts of the item that each hit brings in Hit.Item, of the state that was
+	// searched, so you need no Get for each hit. Labels, fields and payload cost one read of the
+	// item, and each vector one more.
 	Include Include
 
-	// Facets are what the items of the answer are counted by, into Result.Facets: each is label or
-	// a field, as FacetQuery.By. Within a radius all items within it count, as in Result.Total, else
-	// the hits. FacetLimit is how many counts of each come back, as FacetQuery.Limit; 0 is all.
+	// Facets are labels or fields (as FacetQuery.By) to count the items of the answer by, into
+	// Result.Facets. Within a radius all items of Result.Total count, otherwise the hits. FacetLimit
+	// limits the number of counts, as FacetQuery.Limit does; 0 is all.
 	Facets     []string
 	FacetLimit int
 
-	// Plan is the way to find the codes; the fastest is chosen unless set. The
-	// answer is the same.
+	// Plan is the way to find the codes. PlanAuto chooses the fastest. The answer does not depend on it.
 	Plan Plan
 }
 
@@ -158,27 +143,25 @@ const (
 type Rerank int
 
 const (
-	// RerankAuto is RerankProjection, but the items of one code come by the cosine between their vectors and
-	// that of the query, at 8 bits a dimension, where the query is a vector of a dense modality that all items
-	// have, up to 40,000 of them and 16 MiB. Without codes, or for a Query.Recall, it compares vectors alone.
+	// RerankAuto orders items by code as RerankProjection does. Items that share a code come by the cosine
+	// between their vectors and the query instead, at 8 bits a dimension, if the query is a vector of a
+	// dense modality that all items have, and there are at most 40,000 items and 16 MiB of vectors.
+	// Without codes, or with Query.Recall, it compares vectors alone.
 	//
-	// Result.Rerank and Explain say which of these it was. It does not depend on what is in memory, nor on
-	// Options. With a cursor an answer goes on in the order in which it has begun.
+	// Result.Rerank and Explain say which of these it was. The choice depends neither on Options nor on
+	// what is in memory. With a cursor an answer goes on in the order in which it has begun.
 	RerankAuto Rerank = iota
-	// RerankProjection orders items by distance, then by the score of their code,
-	// and those of one code by Hit.Similarity: the cosine between the real-valued
-	// projection of the query and theirs; then by row. Items that share a code share every
-	// score that the code can give, so without it the oldest of them would always come first.
+	// RerankProjection orders items by distance, then by the score of their code. Items that share a code
+	// have one score; they come by Hit.Similarity, the cosine between their projections and that of the
+	// query, then by row.
 	RerankProjection
-	// RerankNone is the same, with the items of one code by row.
+	// RerankNone is RerankProjection with the items of one code by row.
 	RerankNone
-	// RerankAsymmetric orders items by the score of their code, over all codes
-	// whatever their distance, and those of one code by Similarity; then by row. It
-	// is exact: no item outside an answer has a better score than one inside. It
-	// finds what is relevant better than distances do, as it knows which bits of the
-	// query are sure. Within a radius it is the order of what lies within. A query
-	// by code has the scores that its distances give it, and so the order of
-	// RerankNone. The postings of PlanDisk do not find scores: it reads all codes.
+	// RerankAsymmetric orders items by the score of their code, whatever the distance, then by Similarity,
+	// then by row. It is exact: no item outside an answer has a better score than one inside. It finds
+	// relevant items somewhat better than distances do, as the score weighs each bit by how sure the
+	// query is of it. Within a radius it orders the items of that radius. For a query by code it is
+	// RerankNone. It reads all codes: the postings of PlanDisk cannot find scores.
 	RerankAsymmetric
 )
 
@@ -206,27 +189,26 @@ func ParseRerank(s string) (Rerank, error) {
 type Hit struct {
 	Key      string
 	Row      uint32
-	Distance int // Hamming, in bits; -1 of an answer by vectors (see RerankAuto), in which no codes were compared
+	Distance int // Hamming distance in bits; -1 in an answer by vectors (see RerankAuto)
 
 	// Score is z . h, the inner product of the projection of the query with the
 	// code of the item as +-1: the larger the nearer. NaN for queries by code.
 	Score float64
 
-	// Similarity is what decided. Of an answer by vectors alone (see RerankAuto) it is that of these, by
-	// their Metric. Else it is the cosine between the projection of the query and that of the item, or
-	// between their vectors where these decide, with 8 bits a dimension; 0 for an item that has none. NaN
-	// where nothing was compared: for queries by code, and for RerankNone.
+	// Similarity is the number that the order has compared last. In an answer by vectors alone (see
+	// RerankAuto) it is the similarity of the vectors by their Metric. Otherwise it is the cosine between
+	// the projections of query and item, or between their vectors at 8 bits a dimension where
+	// RerankAuto compares these; 0 for an item without vectors. For queries by code and RerankNone it
+	// is NaN.
 	Similarity float32
 
-	Cursor string // behind this hit, if Query.Cursors asks for it; "" of Neighbors
+	Cursor string // goes on behind this hit, if Query.Cursors asks for it; "" from Neighbors
 
-	// Item has the key and what Query.Include asks for; nil if it asks for nothing. It is the
-	// caller's.
+	// Item has the key and the parts that Query.Include names; nil if it names none. The caller owns it.
 	Item *Item
 }
 
-// Include says which parts of its item a Hit brings with it: a sum of the constants. The zero
-// value is none.
+// Include names parts of items, as a sum of the constants. The zero value names none.
 type Include int
 
 // Parts of items.
@@ -239,22 +221,21 @@ const (
 	includeAll = IncludeLabels | IncludeFields | IncludePayload | IncludeVectors
 )
 
-// A Result is the answer to a query: items by (distance, -score of the code),
-// and where that is equal, as for a query by code, by the age of the code; the
-// items of one code together, by (-Similarity, row), the item of Query.Key before the
-// others. See Rerank for other orders.
+// A Result is the answer to a query, in the order that Rerank describes. Codes at one distance with one
+// score, as for a query by code, come by age. Among items that share a code the item of Query.Key is
+// the first.
 type Result struct {
 	Hits     []Hit
 	Next     string // cursor, for Query.After; empty at the end
-	Total    int    // of a search by radius: items within it, whether in Hits or not
-	Space    Space  // that the codes are of
+	Total    int    // number of items within the radius; 0 for a search without one
+	Space    Space  // space of the codes; 0 for an answer by vectors
 	Revision uint32
 
-	// Rerank is the order of the answer. RerankAuto says that vectors have decided: alone where Space is 0,
-	// else among the items of each code.
+	// Rerank is the order of the answer. RerankAuto says that vectors were compared: alone if Space is 0,
+	// otherwise among the items of each code.
 	Rerank Rerank
 
-	// Facets are the counts that Query.Facets asks for, in that order.
+	// Facets are the counts for Query.Facets, in that order.
 	Facets []Facets
 
 	// Approximate says that items may be missing, see Query.Recall.
@@ -265,9 +246,8 @@ const defaultK = 10
 
 // Search returns the K nearest items by Hamming distance between codes, or by
 // another order (see Rerank), exactly: no item outside is nearer than one inside.
-// Fewer come back only when there are
-// no more. The time is that of encoding the query, of finding the codes (see
-// Explain), and of the items of the codes that are reached.
+// It returns fewer only if there are no more. It costs the encoding of the query, the
+// search for codes (see Explain), and the reading of the items of these codes.
 func (c *Collection) Search(ctx context.Context, q Query) (*Result, error) {
 	if q.K == 0 {
 		q.K = defaultK
@@ -297,9 +277,8 @@ func (c *Collection) Search(ctx context.Context, q Query) (*Result, error) {
 }
 
 // SearchRadius returns all items within radius bits of the query, exactly, in
-// the order of a Result, as runs of items that share a code. Their rows and keys
-// are put in order and read when they are looked at; for RerankAsymmetric all codes
-// are put in order first. Close the runs.
+// the order of a Result, as runs of items that share a code. Runs orders and reads rows
+// and keys as you iterate; for RerankAsymmetric it orders all codes first. Close the runs.
 func (c *Collection) SearchRadius(ctx context.Context, q Query, radius int) (*Runs, error) {
 	if radius < 0 {
 		return nil, fault.Invalid("radius %d: 0 or more bits are possible", radius)
@@ -326,8 +305,8 @@ func (c *Collection) SearchRadius(ctx context.Context, q Query, radius int) (*Ru
 	return r, err
 }
 
-// CountRadius returns the number of items within radius bits of the query, also of those
-// before its cursor.
+// CountRadius returns the number of items within radius bits of the query, items before its
+// cursor included.
 func (c *Collection) CountRadius(ctx context.Context, q Query, radius int) (int, error) {
 	if radius < 0 {
 		return 0, fault.Invalid("radius %d: 0 or more bits are possible", radius)
