@@ -10,9 +10,9 @@ import (
 	"github.com/fddhdb/fddhdb/db/internal/state"
 )
 
-// A Batch collects changes, to any collections of one database, that are
-// committed together: all of them become visible and durable, or none. The items
-// are checked and copied when they are added. Not safe for concurrent use.
+// A Batch collects changes to any collections of one database. Commit makes all of them
+// visible and durable, or none. Put and Merge check and copy their item. A Batch is not safe
+// for concurrent use.
 type Batch struct {
 	db     *DB
 	in     bulk.Batch // the changes, which belong to the batch
@@ -31,8 +31,8 @@ func (d *DB) NewBatch() *Batch { return &Batch{db: d} }
 // Len returns the number of changes in the batch, without marks.
 func (b *Batch) Len() int { return b.in.Len() }
 
-// Bytes estimates what the items of the batch take, in bytes; Commit refuses more
-// than MaxBatchBytes, or MaxBulkBytes where all are new items of one collection.
+// Bytes estimates the size of the items of the batch, in bytes. Commit refuses more
+// than MaxBatchBytes, or MaxBulkBytes if all are new items of one collection.
 func (b *Batch) Bytes() int { return b.in.Bytes }
 
 // The memory from which on a batch is Full.
@@ -43,15 +43,15 @@ const (
 	smallBytes     = 64
 )
 
-// Full reports whether the batch is as large as a part of a long import should be: it takes
-// 16 MiB of memory and has a quarter as many changes as the collection of the first one has
-// items, or it takes 48 MiB; or 64 MiB where its items take at most 64 bytes each, as those with
-// nothing but a code do: stored they take several times that. So a small import takes little
-// memory, and a long one has few parts: the store merges the keys of each with those of the
-// parts before. A program that stores more items than fit into memory commits whenever its batch
-// is full, with a Mark of how far it is, and begins the next batch. New items are stored as
-// tables then, and after an interruption the program goes on where the mark says. Larger batches
-// can be committed, too.
+// Full reports whether the batch is as large as a part of a long import should be. A program that
+// stores more items than fit into memory commits whenever its batch is full, with a Mark that says
+// how far it is, and begins the next batch; after an interruption it goes on at the mark. You may
+// commit larger batches, too.
+//
+// A batch is full when it takes 16 MiB of memory and has a quarter as many changes as the collection
+// has items; at 48 MiB at the latest, or 64 MiB if its items take at most 64 bytes each, as codes do.
+// So a small import takes little memory, and a long one has few parts, whose keys the store has to
+// merge.
 func (b *Batch) Full() bool {
 	bytes := b.in.Memory()
 	switch {
@@ -76,15 +76,14 @@ func (b *Batch) Delete(c *Collection, key string) error {
 	return b.add(c, state.DeleteItem, &Item{Key: key})
 }
 
-// RegisterLabels gives ids to labels in this order, where they have none yet,
-// whether or not an item ever carries them. Labels are else numbered as they
-// first appear.
+// RegisterLabels gives ids to labels in this order, unless they have one, whether or not an
+// item ever carries them. Without it labels get ids in the order in which items bring them.
 func (b *Batch) RegisterLabels(c *Collection, labels []string) error {
 	return b.add(c, state.AddLabels, &Item{Labels: labels})
 }
 
-// add checks and copies an item, and adds the change. The first error stays: every later call
-// returns it, and Commit.
+// add checks and copies an item, and adds the change. Every later call, Commit included, returns the
+// first error.
 func (b *Batch) add(c *Collection, kind state.ChangeKind, item *Item) error {
 	if b.err != nil {
 		return b.err
@@ -159,12 +158,11 @@ func checkChange(c *record.Item, d *record.Descriptor, kind state.ChangeKind, it
 	return checkItem(c, d, item, kind == state.MergeItem)
 }
 
-// Commit encodes the items, on all cores where there are many, and stores them.
-// Thousands of new items of one collection, and nothing else but labels
-// registered before them, are stored several times faster than the same number of
-// other changes. When it returns nil, everything is durable (see Options.NoSync) and visible;
-// with an error other than ErrFailed, nothing is. The batch cannot be used
-// again.
+// Commit encodes the items, on all cores if there are many, and stores them. When it returns
+// nil, all changes are durable (see Options.NoSync) and visible; after an error other than
+// ErrFailed none is. A batch of thousands of new items of one collection, and nothing else
+// but registered labels, takes a fraction of the time of other changes. A batch cannot be
+// used again.
 func (b *Batch) Commit(ctx context.Context) error {
 	if b.err != nil {
 		return b.err
@@ -182,10 +180,9 @@ func (b *Batch) Commit(ctx context.Context) error {
 	return err
 }
 
-// Keys returns the keys of the items that the batch has put and merged, in the order in
-// which they were added: the given ones, and those that were made for items without key. It
-// returns nil before Commit has returned nil. The slice is the caller's; it costs a string
-// for each item.
+// Keys returns the keys of the items that the batch has put and merged, in that order, with the
+// keys that Commit has made for items without one. It returns nil until Commit has returned nil.
+// The caller owns the slice, which costs a string for each item.
 func (b *Batch) Keys() []string {
 	if !b.stored {
 		return nil
@@ -193,14 +190,13 @@ func (b *Batch) Keys() []string {
 	return b.in.Keys()
 }
 
-// found returns how many of the items that the changes are about were there, once they are
-// committed.
+// found returns how many of the changed items were there before the commit.
 func (b *Batch) found() int { return b.in.Found() }
 
-// PutIf stores an item, as Put does, if what is stored under its key is still old, and
-// else nothing: the error is ErrConflict then. old is the item as Get returned it, or
-// nil if there must be none. It is compared with what is stored, without codes in a
-// collection that learns them; so what has been changed and changed back is as it was.
+// PutIf stores an item, as Put does, if the item stored under its key still equals old, and
+// returns ErrConflict otherwise. old is the item as Get returned it, or nil if no item may have
+// the key. PutIf compares contents (not codes that the database makes), so an item that was
+// changed and changed back equals old.
 func (c *Collection) PutIf(ctx context.Context, item, old *Item) error {
 	b := c.db.NewBatch()
 	b.PutIf(c, item, old)
@@ -219,11 +215,11 @@ func (b *Batch) PutIf(c *Collection, item, old *Item) error {
 	return b.Put(c, item)
 }
 
-// Expect adds a condition: Commit stores the changes of the batch, all of them, if what is
-// stored under the key before them is still old, as Get returned it, or nothing if old is
-// nil; else it stores none and returns ErrConflict. So several items can be read, and
-// written depending on each other, without a lock: a caller that gets ErrConflict reads them
-// again. It costs reading the item, in the committer.
+// Expect adds a condition: Commit stores the batch only if, before it, the item under the key
+// still equals old, as Get returned it; old is nil if no item may have the key. Otherwise it stores
+// nothing and returns ErrConflict. So a program can read several items and change them depending on
+// each other without a lock: after ErrConflict it reads them again. A condition costs a read of
+// the item, in the committer.
 func (b *Batch) Expect(c *Collection, key string, old *Item) error {
 	if b.err == nil {
 		b.err = b.expect(c, key, old)

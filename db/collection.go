@@ -25,11 +25,11 @@ type Collection struct {
 // Name returns the name of the collection.
 func (c *Collection) Name() string { return c.name }
 
-// ID returns the number of the collection. Another collection that is created under its name, once it
-// has been dropped, has another number.
+// ID returns the number of the collection. A collection that is created under the name of a dropped one
+// has another number.
 func (c *Collection) ID() uint32 { return c.id }
 
-// inside returns the collection for those inside the database.
+// inside returns the collection in the terms of package state.
 func (c *Collection) inside() state.Collection {
 	return state.Collection{DB: c.db.state, ID: c.id, Name: c.name}
 }
@@ -65,16 +65,16 @@ func look[T any](c *Collection, f func(v *state.View, cv *state.CollectionView) 
 	return found, nil
 }
 
-// each returns an iterator over what f yields of the state that the handle shows when the
-// iteration starts. f returns an error of yield, which says that nobody wants more.
+// each returns an iterator over the values that f yields from the state that the handle shows when
+// the iteration starts. f returns an error of yield, which means that the caller has left the loop.
 func each[T any](c *Collection, f func(v *state.View, cv *state.CollectionView, yield func(T) error) error) iter.Seq2[T, error] {
 	return yielding(func(yield func(T) error) error {
 		return c.read(func(v *state.View, cv *state.CollectionView) error { return f(v, cv, yield) })
 	})
 }
 
-// yielding returns an iterator over what f yields, which ends with the error of f if it has
-// one. f returns an error of yield, which says that nobody wants more.
+// yielding returns an iterator over the values that f yields; it ends with the error of f, if any. f
+// returns an error of yield, which means that the caller has left the loop.
 func yielding[T any](f func(yield func(T) error) error) iter.Seq2[T, error] {
 	return func(yield func(T, error) bool) {
 		err := f(func(x T) error {
@@ -90,7 +90,7 @@ func yielding[T any](f func(yield func(T) error) error) iter.Seq2[T, error] {
 	}
 }
 
-// unlessStopped returns the error of an iteration, which is none where it was left early.
+// unlessStopped returns the error of an iteration, nil if the caller has left the loop early.
 func unlessStopped(err error) error {
 	if errors.Is(err, record.ErrStopped) {
 		return nil
@@ -98,8 +98,8 @@ func unlessStopped(err error) error {
 	return err
 }
 
-// loaded waits until the codes that the handle shows are in memory. Those of a snapshot are,
-// or will be, also when its collection has been dropped.
+// loaded waits until the codes that the handle shows are in memory. The codes of a snapshot get
+// there even if its collection has been dropped.
 func (c *Collection) loaded(ctx context.Context) error {
 	all, err := look(c, func(_ *state.View, cv *state.CollectionView) ([]*state.Loading, error) {
 		return cv.AppendLoading(nil), nil
@@ -118,8 +118,8 @@ func (c *Collection) writable() error {
 	return c.db.writable()
 }
 
-// changeable refuses what writable refuses, and index-only copies: they lack the vectors that a
-// change of an item, or a training, needs.
+// changeable refuses the collections of snapshots, and index-only copies: these lack the vectors that
+// a change of an item, or a training, needs.
 func (c *Collection) changeable() error {
 	if err := c.writable(); err != nil {
 		return err
@@ -133,28 +133,28 @@ func (c *Collection) changeable() error {
 	})
 }
 
-// Schema returns what items of the collection may hold.
+// Schema returns the schema of the collection.
 func (c *Collection) Schema() (Schema, error) {
 	return look(c, func(_ *state.View, cv *state.CollectionView) (Schema, error) { return schemaOf(cv.Descriptor), nil })
 }
 
-// Put stores an item, replacing the one with the same key whole, and returns its key: the
-// one that it made for an item without, see Item.Key. When it returns, the item is durable
-// (see Options.NoSync) and later searches find it. An item that has neither a key nor
-// anything else is an ErrInvalid.
+// Put stores an item and returns its key, which Put makes if the item has none (see Item.Key).
+// An item with the same key is replaced whole. When Put returns, the item is durable (see
+// Options.NoSync) and later searches find it. An item with neither a key nor contents is an
+// ErrInvalid.
 //
-// The cost is that of encoding the features and one synced commit that concurrent
-// writers share; a new row also copies the row sets that it goes into, at worst a
-// bit for each row of the collection. An item that replaces another reads that
-// one's record, if the collection has labels or indexed fields.
+// Put costs the encoding of the vectors and one synced commit, which concurrent writers share. A
+// new row copies the sets of rows that it joins, at worst a bit for each row of the
+// collection. If the collection has labels or indexed fields, Put reads the item that it
+// replaces.
 func (c *Collection) Put(ctx context.Context, item *Item) (key string, err error) {
 	return c.changeOne(ctx, state.PutItem, item)
 }
 
-// Merge stores what is given of an item and leaves the rest as it is: the
-// modalities, labels (all of them), fields and payload that the item does not
-// set. Nil is not set; labels or a payload that are empty and not nil are taken
-// away. Fields are set one by one, and none is taken away: for that, Put the item. Where there is no item with the key, it is Put, whose key it returns, too.
+// Merge changes the parts of a stored item that the given item sets, and keeps the others. It sets
+// vectors by modality, all labels together, fields one by one, and the payload. nil sets nothing;
+// labels or a payload that are empty but not nil are removed. Merge removes no field: Put the item
+// for that. If no item has the key, Merge puts it. Merge returns the key, as Put does.
 func (c *Collection) Merge(ctx context.Context, item *Item) (key string, err error) {
 	return c.changeOne(ctx, state.MergeItem, item)
 }
@@ -179,8 +179,8 @@ func (c *Collection) changeOne(ctx context.Context, kind state.ChangeKind, item 
 	return ch.item.Key, nil
 }
 
-// Delete deletes the items with these keys, all in one commit, and returns how
-// many there were.
+// Delete deletes the items with these keys in one commit, and returns how many of them there
+// were.
 func (c *Collection) Delete(ctx context.Context, keys ...string) (int, error) {
 	b := c.db.NewBatch()
 	for _, key := range keys {

@@ -12,8 +12,8 @@ import (
 	"github.com/fddhdb/fddhdb/db/internal/state"
 )
 
-// CreateCollection creates a collection, durably. A name that is in use gives
-// ErrExists, a schema that cannot be ErrInvalid.
+// CreateCollection creates a collection, durably. A name in use gives ErrExists, an
+// impossible schema ErrInvalid.
 func (d *DB) CreateCollection(ctx context.Context, name string, schema Schema) (*Collection, error) {
 	if err := record.CheckName("collection", name); err != nil {
 		return nil, err
@@ -72,12 +72,10 @@ func (d *DB) Collections() ([]string, error) {
 	return names, nil
 }
 
-// EnsureCollection returns the collection of that name, and creates it where there is none,
-// as CreateCollection does; with others that call it at the same time, one creates it. A
-// collection that is there has to have what the schema names, by the same metrics and with the
-// same of its modalities in one space, and may have more modalities and fields, as Alter adds
-// them; else the error is ErrExists and says what differs. It costs nothing where the collection
-// is there.
+// EnsureCollection returns the collection of that name, and creates it if there is none; of several
+// concurrent calls one creates it. An existing collection must have the modalities and fields of
+// the schema, with the same metrics and shared spaces, and may have more; otherwise the error is
+// ErrExists and names the difference. For an existing collection the call costs nothing.
 func (d *DB) EnsureCollection(ctx context.Context, name string, schema Schema) (*Collection, error) {
 	if err := schema.checkMade(); err != nil {
 		return nil, err
@@ -102,15 +100,13 @@ func (d *DB) EnsureCollection(ctx context.Context, name string, schema Schema) (
 	})
 }
 
-// DropCollection deletes a collection with its items, spaces and models, durably and in
-// one commit. Its name is free again at once; what is created under it is another
-// collection, as numbers of collections are never used again. Handles on the one that
-// was dropped give ErrNotFound from then on, as does DropCollection where there is none
-// of that name, and a training or reindexing of it ends with ErrNotFound. Snapshots, and
-// reads that have begun, go on seeing it. The disk space comes back as the store is
-// compacted (Compact does it at once), the memory when the last reader is done.
-//
-// The time is that of one commit, whatever the size.
+// DropCollection deletes a collection with its items, spaces and models, durably and in one
+// commit, whose time does not depend on the size. The name is free at once; a new collection
+// under it has another number. Handles on the dropped collection give ErrNotFound from then
+// on, and so does a training or reindexing of it. Without a collection of that name the error
+// is ErrNotFound. Snapshots, and reads that have begun, still see the collection. Its disk space
+// comes back with compactions (Compact does it at once), its memory when the last reader is
+// done.
 func (d *DB) DropCollection(ctx context.Context, name string) error {
 	if err := d.writable(); err != nil {
 		return err
@@ -138,22 +134,21 @@ func (d *DB) DropCollection(ctx context.Context, name string) error {
 	return nil
 }
 
-// An Alteration says what the items of a collection may hold from now on, besides what
-// they may hold already, and how their vectors are compared.
+// An Alteration adds modalities and fields to a collection, indexes fields, and changes how vectors
+// are compared.
 type Alteration struct {
 	AddModalities []Modality // not in a codes-only collection
 	AddFields     []Field
 
-	// IndexFields are names of fields of the collection that are indexed from now on, so that filters
-	// by them are fast. Those that are stay so.
+	// IndexFields are names of fields to index, so that filters by them are fast. Indexed fields stay
+	// indexed.
 	IndexFields []string
 
-	// SpaceOf has modalities, by name, join the space of another: with all that share theirs, so
-	// that all of both share one. "" takes a modality out of its space, before any joins another.
+	// SpaceOf makes modalities, by name, share a space with another modality; all modalities of both
+	// spaces then share one. "" takes a modality out of its space, before any other change.
 	SpaceOf map[string]string
 
-	// Metrics are the metrics of modalities from now on, by name, and of all that share their space
-	// then.
+	// Metrics are new metrics of modalities, by name. They hold for all modalities that share the space.
 	Metrics map[string]Metric
 }
 
@@ -164,23 +159,21 @@ type Alteration struct {
 // snapshots, and reads that have begun, go on with the one before. Nothing is taken away, and
 // dimensions and types do not change.
 //
-// IndexFields takes some microseconds an item, while searches and writes go on: filters read the items
-// until all fields are indexed, and then the rest of the alteration comes with that in one commit. A
-// string of more than MaxIndexedBytes refuses it, with the key of its item, an *ItemError. If it fails,
-// its context ends or the process does, no field is indexed, and it can be begun again. Only one
-// alteration of a collection makes indexes at a time; others give ErrBusy.
+// IndexFields takes some microseconds an item, while searches and writes go on. Filters read the items
+// until all fields are indexed; that commit has the rest of the alteration, too. A string of more than
+// MaxIndexedBytes is an *ItemError, which names the item. After an error, or the end of the context or
+// of the process, no field is indexed, and you can begin again. One alteration of a collection makes
+// indexes at a time; another one gives ErrBusy.
 //
-// Metrics and spaces count for answers by vectors, see Query, and nothing else: not for codes.
-// Cursors of answers that they change are refused.
+// Metrics and shared spaces change answers by vectors (see Query), whose cursors are then refused. They do
+// not change codes.
 //
-// Code spaces go on as they are, with the modalities that their models know. A new
-// modality is therefore of no account for codes, and queries of it give ErrNoModel, until
-// a training has seen labelled items that have it. Where codes are shared, items that have
-// it can be searched for (Query.To), by the codes that they have otherwise.
+// Spaces of codes keep the modalities that their models know. Codes ignore a new modality, and queries
+// of it give ErrNoModel, until a training has seen labelled items that have it. Query.To can name it at
+// once.
 //
-// A name that is in use gives ErrExists, what is not possible ErrInvalid, and a
-// collection that is index-only ErrReadOnly. The time is that of one commit, whatever the
-// size, but for IndexFields.
+// A name in use gives ErrExists, an impossible change ErrInvalid, and an index-only collection
+// ErrReadOnly. Without IndexFields an alteration takes the time of one commit, whatever the size.
 func (c *Collection) Alter(ctx context.Context, a Alteration) error {
 	if err := c.writable(); err != nil {
 		return err
