@@ -12,44 +12,41 @@ import (
 	"github.com/fddhdb/fddhdb/db/internal/work"
 )
 
-// BackupOptions are those of Backup. The zero value backs up the whole database.
+// BackupOptions are the options of Backup. The zero value backs up the whole database.
 type BackupOptions struct {
 	// Collection is the name of the only collection to back up; "" means all.
 	Collection string
 
-	// IndexOnly leaves out vectors, and what only learning needs: what is restored answers
+	// IndexOnly leaves out vectors and the records of learning: the restored database answers
 	// queries, and cannot be written to. See CheckpointOptions.
 	IndexOnly bool
 
-	// Progress hears the stages "copy", where a collection or an index-only copy is written
-	// first, and those of backup.Create, in bytes.
+	// Progress hears bytes, in the stage "copy" if a collection or an index-only copy is written
+	// first, and in the stages of backup.Create.
 	Progress event.Progress
 }
 
-// Backup stores the database, as it is at one moment, in a repository of backups, which
-// an empty store becomes. Reads and writes go on, but for the moment in which the files
-// of the database are linked into the folder checkpoints of the database; where the file
-// system has no hard links they are copied, writes wait for that, and it takes as much
-// disk space again. What the repository has already, of earlier backups of this or of
-// other databases, is not stored again; and not read again either, if this DB has made
-// the backup that stored it.
+// Backup stores one state of the database in a repository of backups; an empty store becomes a
+// repository. Reads and writes go on, except while Backup links the files of the database into its
+// folder checkpoints. Without hard links it copies them: writes wait for that, and it takes as much
+// disk space again. Backup does not store pieces again that the repository has, of earlier backups
+// of this or of other databases, and does not read files again that this DB has backed up.
 //
-// All commits up to Manifest.Sequence are in the backup, those of all writes that had
-// returned, and none after it. With Collection or IndexOnly what is wanted is written
-// anew, into the folder checkpoints, and has nothing in common with backups of the whole
-// database.
+// The backup has all commits up to Manifest.Sequence, among them those of all writes that had
+// returned, and no later one. With Collection or IndexOnly, Backup writes a copy into the folder
+// checkpoints first, which shares nothing with backups of the whole database.
 //
-// A database that is open for reading only is backed up as it stands, without a change in its
-// folder, and its log is stored as it is. With Collection or IndexOnly, what is wanted is then
-// written to the folder of the operating system for temporary files (os.TempDir).
+// A database that is open for reading only is backed up with its log, and nothing in its folder
+// changes. With Collection or IndexOnly the copy then goes into os.TempDir.
 //
-// A backup that fails, is cancelled or killed is none: Restore does not know of it. What it
-// has stored, the next one uses, or backup.Prune deletes. Any number may run at a time.
-// Memory is some 150 MiB. Close ends it. A store in the folder of a database gives backup.ErrInvalid.
-// ErrDiskFull says that the repository is a folder, and that the backup would leave less than
-// Options.ReserveBytes free there. Other errors: ErrFailed, ErrNotFound for the collection,
-// backup.ErrNotRepository, backup.ErrVersion, and any error that the store or the context
-// returns.
+// A backup that fails, is cancelled or killed does not exist for Restore. The next backup uses its
+// pieces, or backup.Prune deletes them. Any number may run at a time, with some 150 MiB of memory
+// each. Close ends them.
+//
+// Errors: backup.ErrInvalid for a store in the folder of a database; ErrDiskFull if the repository is
+// a folder and the backup would leave less than Options.ReserveBytes free there; ErrFailed,
+// ErrNotFound for the collection, backup.ErrNotRepository, backup.ErrVersion, and any error of
+// the store or the context.
 func (d *DB) Backup(ctx context.Context, to backup.Store, opt BackupOptions) (*backup.Manifest, error) {
 	if err := d.state.Guard.Enter(); err != nil {
 		return nil, err

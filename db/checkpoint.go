@@ -11,44 +11,40 @@ import (
 	"github.com/fddhdb/fddhdb/db/internal/work"
 )
 
-// CheckpointOptions say what a checkpoint is to hold. The zero value is everything.
+// CheckpointOptions say what a checkpoint holds. With the zero value it holds everything.
 type CheckpointOptions struct {
-	// Collection, if not empty, is the only collection that it holds, with all its
-	// spaces. Its number, and those of rows, codes and spaces, stay what they are.
+	// Collection, if not empty, is the only collection of the checkpoint, with all its
+	// spaces. The collection, its rows, codes and spaces keep their numbers.
 	Collection string
 
-	// IndexOnly leaves out the vectors of items, and what only learning needs: statistics,
-	// what items have taught, and spaces that are being built. What answers searches by
-	// vector, code or key, filters, Get and counts is there. Such collections say so
-	// (Schema.IndexOnly) and cannot be written to: writes, training and updates give
+	// IndexOnly leaves out the vectors of items, statistics, lessons, and spaces that are
+	// being built. Searches by vector, code or key, filters, Get and counts work as before.
+	// Such collections say so (Schema.IndexOnly); writes, training and updates of them give
 	// ErrReadOnly. A collection of given codes is copied whole.
 	IndexOnly bool
 
-	// Progress hears how many of about how many bytes have been written of a checkpoint
-	// that does not hold everything, in the stage "copy".
+	// Progress hears the bytes written, and about how many there are, in the stage "copy" of a
+	// checkpoint that does not hold everything.
 	Progress event.Progress
 }
 
-// Checkpoint writes the database as it is now into a new folder, as a database of its own
-// that another process may open while this one goes on. Readers and writers go on
-// meanwhile. The folder is there when it is complete and durable, and with an error it is
-// not: while it is being made it has the name with ".incomplete" at its end, under which
-// a process that ends leaves it. The next checkpoint to the folder clears that away.
+// Checkpoint writes the present state of the database into a new folder, as a database of its own
+// that another process may open while this one goes on. Reads and writes go on meanwhile. The folder
+// appears when it is complete and durable. Until then its name ends in ".incomplete"; after an error
+// it is gone, and if the process ends, the next checkpoint to the folder deletes it.
 //
-// One of everything shares the tables of the store, by hard links where the file system has
-// them: it takes as long as writing what is in memory into a table, and no space at first; as
-// this database goes on, what it replaces stays on disk for as long as the checkpoint is
-// there. Where it has none, or the folder is on another one, tables are copied. Writers wait
-// while either is done. One that leaves something out is new tables, which share nothing: it
-// takes the time of reading and writing what it holds, on half of GOMAXPROCS, some megabytes
-// of memory for each of these, and while it runs this database keeps what is being replaced.
-// Nothing of what it leaves out is in its files. It has a UUID of its own.
+// A checkpoint of everything shares the tables of the store by hard links. It takes as long as a
+// flush, and no space at first; later, tables that this database replaces stay on disk as long as
+// the checkpoint does. Without hard links, or on another file system, Checkpoint copies the tables.
+// Writers wait while it links or copies. A checkpoint that leaves something out has tables of its own:
+// it takes the time of reading and writing its contents, on half of GOMAXPROCS, with some megabytes
+// of memory for each, and meanwhile this database keeps replaced tables. Its files have nothing of
+// what is left out. It has a UUID of its own.
 //
-// A folder that exists gives ErrExists, one in the folder of this or of another database
-// ErrInvalid, one that is being made ErrLocked, a collection that
-// does not exist ErrNotFound, damage that is met ErrCorrupt, a database that has failed
-// ErrFailed. Where a copy, or what is newly written, would eat into Options.ReserveBytes of
-// the disk that it is on, that gives ErrDiskFull. Close ends it with ErrClosed.
+// Errors: ErrExists for a folder that exists, ErrInvalid for one inside the folder of a database,
+// ErrLocked for one that is being made, ErrNotFound for an unknown collection, ErrCorrupt for damage,
+// ErrFailed for a failed database, ErrDiskFull if a copy would eat into Options.ReserveBytes of its
+// disk, ErrClosed after Close.
 func (d *DB) Checkpoint(ctx context.Context, dir string, opt CheckpointOptions) error {
 	if err := d.state.Guard.Enter(); err != nil {
 		return err

@@ -12,10 +12,9 @@ import (
 
 // An Evaluation measures retrieval with queries whose labels are known.
 type Evaluation struct {
-	// Queries holds the features of the queries by modality: as many rows each,
-	// and row i of every modality belonging to query i.
-	// Sparse holds those that come as sparse vectors; a modality is in one of the
-	// two, whichever form it is of.
+	// Queries and Sparse hold the vectors of the queries by modality, dense or sparse: as many
+	// rows each, row i belonging to query i. A modality stands in one of the two; dense and
+	// sparse modalities take either form.
 	Queries map[string][][]float32
 	Sparse  map[string][]Sparse
 
@@ -23,27 +22,23 @@ type Evaluation struct {
 	// they have a label in common.
 	Labels [][]string
 
-	// Truth, if not nil, holds the labels of all items of the collection in
-	// database order, to be used for scoring instead of the stored ones.
+	// Truth, if not nil, holds the labels of all items of the collection in database order. They
+	// score the answers in place of the stored labels.
 	Truth [][]string
 
-	// Where, if not empty, restricts the items that are ranked to those that match
-	// the expression, see Query.Where. Truth is about all of them nevertheless.
-	// Args are the values of its placeholders, see Query.Args.
+	// Where, if not empty, is an expression that the ranked items match, see Query.Where. Truth
+	// has all items nevertheless. Args are the values of its placeholders, see Query.Args.
 	Where string
 	Args  []any
 
-	// Top is the N of the figures that look at the first N hits; 50 if 0.
+	// Top is the N of the figures at N (map@N, ...); 0 means 50.
 	Top int
 }
 
-// Evaluate measures every ordered pair of modalities, from those that have
-// queries to the others, over the items that have a code and the target
-// modality, by the codes that are searched for that target. A target that the
-// model knows nothing of is left out where each has codes of its own. Where the model
-// knows one modality only, the pair of that with itself is measured, too. The
-// time is that of a full ranking of the collection a query; the curves of the metrics
-// add nothing that can be measured.
+// Evaluate measures every ordered pair of modalities, from each modality with queries to
+// each other one, over the items that have a code and the target modality. If the model has
+// one modality only, Evaluate measures that one against itself. It ranks the whole
+// collection for each query; the curves of the metrics cost next to nothing.
 func (c *Collection) Evaluate(ctx context.Context, e Evaluation) ([]Retrieval, error) {
 	var out []Retrieval
 	err := c.readLoaded(ctx, func(v *state.View, cv *state.CollectionView) (err error) {
@@ -53,8 +48,8 @@ func (c *Collection) Evaluate(ctx context.Context, e Evaluation) ([]Retrieval, e
 	return out, err
 }
 
-// A NeighborEvaluation measures how many of the K items whose vectors of the modality of a query are
-// nearest to it, by the metric of that modality, are among the first items by the distance of codes. It needs no labels.
+// A NeighborEvaluation measures codes without labels: how many of the K items nearest to a query by
+// vectors, with the metric of its modality, are among the first items by codes.
 type NeighborEvaluation struct {
 	// Queries and Sparse hold the vectors of the queries by modality, as in Evaluation. A modality
 	// may have any number of them.
@@ -64,17 +59,17 @@ type NeighborEvaluation struct {
 	K       int   // the nearest items by vectors; 0 means 10
 	Windows []int // numbers of first items by codes; nil means 100, 200, 500 and 1,000
 
-	// Where, if not empty, restricts the items that are looked at, see Query.Where.
+	// Where, if not empty, is an expression that the items match, see Query.Where.
 	Where string
 	Args  []any
 }
 
-// EvaluateNeighbors measures the queries of each modality among the items that have it, by codes of the
-// active space, or of the space of the handle. It compares each query with all vectors and all codes:
-// some milliseconds a query for 100,000 items whose vectors are in memory, for which it waits, as far
-// as Options.RerankCacheBytes lets them be, and seconds where they have to be read. Codes of all items
-// are in memory meanwhile. ErrNoModel: nothing is trained; ErrInvalid: queries that
-// do not fit, or an index-only collection, which has no vectors.
+// EvaluateNeighbors measures the queries of each modality among the items that have it, by the codes of
+// the space of the handle. It compares each query with all vectors and all codes: some milliseconds a
+// query for 100,000 items with their vectors in memory, seconds if it has to read them. It waits
+// until vectors are in memory, as far as Options.RerankCacheBytes allows. Errors: ErrNoModel if
+// nothing is trained; ErrInvalid for queries that do not fit, and for an index-only collection, which
+// has no vectors.
 func (c *Collection) EvaluateNeighbors(ctx context.Context, e NeighborEvaluation) ([]NeighborRecall, error) {
 	in := &learn.NeighborEvaluation{Queries: e.Queries, Sparse: insideSparse(e.Sparse), K: e.K, Windows: e.Windows, Where: e.Where, Args: e.Args}
 	// Vectors that are in memory need not be read for each query.

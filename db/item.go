@@ -11,56 +11,52 @@ import (
 	"github.com/fddhdb/fddhdb/model"
 )
 
-// An Item is what a collection stores under a key. Putting one copies what it
-// needs before it returns; items that the database returns belong to the caller.
+// An Item is one entry of a collection, under a key. Put copies the item before it returns; the
+// caller owns items that the database returns.
 type Item struct {
-	// Key is UTF-8, 1 to MaxKeyBytes bytes. An item put without a key gets the
-	// next decimal number of the collection's own counter that is not in use, which Put
-	// returns (see Batch.Keys). An item without a key has something in it.
+	// Key is UTF-8, 1 to MaxKeyBytes bytes. An item without a key gets the next free decimal
+	// number of the collection's counter, which Put returns (see Batch.Keys). Such an item
+	// has contents.
 	//
-	// An item with a key may have nothing else, in a learned collection. It keeps the place
-	// of what Merge brings later: PutIf lets one of many programs take a key, and the vectors
-	// come when they have been made. Merge, which takes labels away, can leave such an item,
-	// too. It counts as an item and has no code, so searches do not find it.
+	// In a learned collection an item may have a key and no contents: it reserves the key. With
+	// PutIf one of many programs takes a key, and Merge brings the vectors later. Such an
+	// item counts, and has no code, so searches do not find it.
 	Key string
 
-	// Vectors and Sparse hold features by modality, dense and sparse; an item may
-	// lack any of them. Either takes vectors of any modality, each in one of them.
-	// Items that the database returns have those of sparse modalities in Sparse.
+	// Vectors and Sparse hold dense and sparse vectors by modality; an item may lack any
+	// modality. Either map takes vectors of any modality, and a modality stands in one of
+	// them. Returned items have the vectors of sparse modalities in Sparse.
 	Vectors map[string][]float32
 	Sparse  map[string]Sparse
 
-	// Modalities names the modalities that the item has, in items that the database
-	// returns from an index-only collection, which has none of their vectors. Nil
-	// everywhere else, and ignored on the way in.
+	// Modalities names the modalities of an item of an index-only collection, which has no
+	// vectors. It is nil in all other items, and Put ignores it.
 	Modalities []string
 
-	// Code is the binary code, bits/8 bytes, bit j being bit j mod 8 of byte
-	// j/8. Items of a codes-only collection bring it; in a learned one it is
-	// made by the database and ignored on the way in.
+	// Code is the binary code, bits/8 bytes; bit j is bit j mod 8 of byte j/8. Items of a
+	// codes-only collection bring it. In a learned collection the database makes it, and Put
+	// ignores it.
 	Code []byte
 
-	// CodeFrom says, in items that the database returns, where the code comes
-	// from: "labels", "fused" (the projections of its features, as the model fuses
-	// them), the name of a modality (the only one that the model lets count of
-	// several), "given", or empty where there is no code.
+	// CodeFrom says where the code of a returned item comes from: "labels"; "fused", the
+	// projections of its vectors; the name of a modality, if the model takes the code from
+	// that one alone; "given"; or "" if there is no code.
 	CodeFrom string
 
 	// Labels is a set of strings; empty means unlabelled.
 	Labels []string
 
-	// Fields holds values of the declared fields: string, int64, float64, bool or
-	// time.Time. On the way in numbers may be of any Go type, a whole number suits a field of floats, too, and
-	// the text of a time one of times (see FieldType). JSON has that text, and items decoded from it have it, too.
+	// Fields holds values of declared fields: string, int64, float64, bool or time.Time. Put
+	// takes numbers of any Go type, whole numbers for float fields, and text for time fields
+	// (see FieldType). JSON has times as text, and so have items decoded from JSON.
 	Fields map[string]any
 
 	Payload []byte
 }
 
-// A Sparse is a vector of which most numbers are 0: that in dimension Index[e] is
-// Value[e], the indices strictly ascending and below the dimensions of the modality.
-// Zeros among the values are dropped. A vector without any numbers, as that of an
-// empty text, is one nevertheless: the item has the modality.
+// A Sparse is a sparse vector: Value[e] is the number of dimension Index[e]. Indices are strictly
+// ascending, below the dimensions of the modality. Zeros are dropped. A vector without numbers,
+// such as that of an empty text, is a vector: the item has the modality.
 type Sparse struct {
 	Index []uint32  `json:"i"`
 	Value []float32 `json:"v"`

@@ -12,8 +12,8 @@ import (
 	"github.com/fddhdb/fddhdb/db/report"
 )
 
-// ActiveSpace is the space that searches use; of a handle that InSpace has returned, it is
-// the space of the handle.
+// ActiveSpace is the space that searches use. For a handle that InSpace has returned it is the space
+// of the handle.
 const ActiveSpace Space = 0
 
 // States of spaces.
@@ -23,10 +23,9 @@ const (
 	SpaceActive   = report.SpaceActive   // searches use it
 )
 
-// Spaces tells of all code spaces of the collection, by ascending number, and of the
-// revisions of each that are kept. Collections of snapshots tell of those that there
-// were. It reads descriptors of a few KB, not models; the error is one of reading, or
-// of the context.
+// Spaces returns all spaces of codes of the collection, by ascending number, with the kept
+// revisions of each. In a snapshot it returns the spaces of that state. It reads descriptors of a
+// few KB, not models.
 func (c *Collection) Spaces(ctx context.Context) ([]SpaceInfo, error) {
 	return look(c, func(v *state.View, cv *state.CollectionView) (all []SpaceInfo, err error) {
 		for i := range cv.Spaces {
@@ -43,11 +42,11 @@ func (c *Collection) Spaces(ctx context.Context) ([]SpaceInfo, error) {
 	})
 }
 
-// Drift says how far the items that came last are from those that the model of the active space, or of that
-// of the handle, was trained on, and so whether to train again (Drift.TrainAgain). Of a space that was learned
-// from labels it is the drift of the latest update that has measured it. Of another it is measured on a
-// sample of the items that have come since the training, in some tens of milliseconds; an index-only
-// collection has no vectors to measure, which is ErrInvalid. It is nil if none have come.
+// Drift tells how far the latest items are from the items that the model of the space was trained on, and so
+// whether to train again (Drift.TrainAgain). In a space learned from labels it is the drift that the latest
+// update has measured. In another space Drift measures it on a sample of the items since the training, in
+// some tens of milliseconds; an index-only collection has no vectors for that (ErrInvalid). It is nil if no
+// items have come.
 func (c *Collection) Drift(ctx context.Context) (d Drift, err error) {
 	err = c.readLoaded(ctx, func(v *state.View, cv *state.CollectionView) error {
 		d, err = learn.Drift(ctx, v, cv)
@@ -56,17 +55,14 @@ func (c *Collection) Drift(ctx context.Context) (d Drift, err error) {
 	return d, err
 }
 
-// InSpace returns a handle on the same collection that shows it by the codes of one
-// code space, whichever is active: searches, codes of items, evaluations, encodings and
-// statistics are those of this space. ActiveSpace is the active one, whichever that is at
-// each call, as without InSpace. A call that is given a Space other than ActiveSpace looks
-// at that one nevertheless.
+// InSpace returns a handle on the same collection whose searches, codes, evaluations, encodings
+// and statistics are those of one space, active or not. InSpace(ActiveSpace) returns a handle
+// without a space of its own. A method that takes another Space uses that one.
 //
-// What is written through the handle goes into all spaces, as always, and Train and
-// Rollback do what they do through any other handle. A space that is being
-// built gives ErrBusy, one that does not exist ErrNotFound; so does the handle itself
-// once the space has been dropped. It costs nothing; any number of goroutines may share
-// it, also in a Snapshot.
+// Writes through the handle go into all spaces, as always; Train and Rollback do what they do
+// through any handle. A space that is being built gives ErrBusy, an unknown one ErrNotFound, and
+// so does the handle once its space has been dropped. A handle costs nothing; any number of
+// goroutines may share it.
 func (c *Collection) InSpace(space Space) (*Collection, error) {
 	in := *c
 	in.space = uint32(space)
@@ -76,14 +72,13 @@ func (c *Collection) InSpace(space Space) (*Collection, error) {
 	return &in, nil
 }
 
-// spaceOr returns the number of the space that is named, or else of that of the handle; 0
-// is the active one.
+// spaceOr returns the number of the named space, or of the space of the handle; 0 is the active
+// one.
 func (c *Collection) spaceOr(named Space) uint32 { return cmp.Or(uint32(named), c.space) }
 
-// Activate makes a space that stands by the one that searches use, in one commit; the
-// one before stands by from then on. Activating the active space does nothing;
-// ActiveSpace is that of the handle, as elsewhere. A space
-// that is being built gives ErrBusy, one that does not exist ErrNotFound.
+// Activate makes searches use another space, in one commit; the space before it stands by from
+// then on. Activating the active space does nothing. A space that is being built gives ErrBusy, an
+// unknown one ErrNotFound.
 func (c *Collection) Activate(ctx context.Context, space Space) error {
 	number, changes := c.spaceOr(space), false
 	err := c.changeSpaces(ctx, false, func(tx *state.Tx, s *state.CollectionState) (err error) {
@@ -97,8 +92,8 @@ func (c *Collection) Activate(ctx context.Context, space Space) error {
 }
 
 // Rollback makes the space that was active before the present one active again, in one
-// commit, and returns its number: doing it twice changes nothing. Where there is none,
-// because there never was one or it has been dropped, it gives ErrInvalid.
+// commit, and returns its number. Doing it twice changes nothing. Without such a space, or
+// after it has been dropped, the error is ErrInvalid.
 func (c *Collection) Rollback(ctx context.Context) (space Space, err error) {
 	err = c.changeSpaces(ctx, false, func(tx *state.Tx, s *state.CollectionState) error {
 		sp, err := tx.Rollback(s)
@@ -111,11 +106,11 @@ func (c *Collection) Rollback(ctx context.Context) (space Space, err error) {
 	return space, err
 }
 
-// DropSpace deletes a space, its codes, its model and its revisions, in one commit. The
-// active space cannot be dropped (ErrInvalid): activate another one before; nor does
-// ActiveSpace name one to drop, whatever the handle. One that is
-// being built can; whoever builds it gets ErrNotFound. So can one whose codes are damaged,
-// which writes to the collection are refused for. Snapshots go on seeing it.
+// DropSpace deletes a space with its codes, its model and its revisions, in one commit. The
+// active space cannot be dropped (ErrInvalid): activate another one first. Name the space:
+// ActiveSpace is refused, too. A space that is being built can be dropped; its training gets
+// ErrNotFound. A space with damaged codes, for which writes to the collection are refused, can
+// be dropped, too. Snapshots still see a dropped space.
 func (c *Collection) DropSpace(ctx context.Context, space Space) error {
 	number := uint32(space)
 	err := c.changeSpaces(ctx, true, func(tx *state.Tx, s *state.CollectionState) error {
@@ -128,8 +123,8 @@ func (c *Collection) DropSpace(ctx context.Context, space Space) error {
 	return err
 }
 
-// changeSpaces runs f in the committer, when all codes are in memory. Where it drops
-// something, that frees disk space, and codes that are damaged are not in its way.
+// changeSpaces runs f in the committer, when all codes are in memory. A drop frees disk space, and
+// damaged codes do not prevent it.
 func (c *Collection) changeSpaces(ctx context.Context, drops bool, f func(tx *state.Tx, s *state.CollectionState) error) error {
 	if err := c.db.state.Guard.Enter(); err != nil {
 		return err

@@ -9,18 +9,17 @@ import (
 	"github.com/fddhdb/fddhdb/db/internal/work"
 )
 
-// VerifyOptions say how closely to look. The zero value reads and compares everything
-// that is stored and computes nothing anew.
+// VerifyOptions say how closely to look. The zero value reads and compares all records, and
+// recomputes nothing.
 type VerifyOptions struct {
-	// Deep makes codes and projections again from labels and features, with the
-	// revision that each row names, where that is kept, and the statistics of each space
-	// from what rows have taught. A bit may differ where its projection is within 1e-4 of
-	// the largest from 0, statistics by 1e-9 of their largest number.
+	// Deep recomputes codes and projections from labels and vectors, by the revision that
+	// each row names, if it is kept, and the statistics of each space from the lessons of
+	// rows. A bit may differ if its projection is within 1e-4 of the largest from 0,
+	// statistics by 1e-9 of their largest number.
 	Deep bool
 
-	// Progress hears how many records have been read so far; the stage names what is being
-	// looked at, and the total is not known. It is called by the goroutine that called
-	// Verify.
+	// Progress hears the number of records read so far, and the stage; the total is unknown.
+	// The goroutine that called Verify calls it.
 	Progress event.Progress
 }
 
@@ -29,26 +28,23 @@ func (o *VerifyOptions) inside() verify.Options {
 	return verify.Options{Deep: o.Deep, Progress: o.Progress}
 }
 
-// Verify checks the checksums of all tables of the store, then reads everything that is
-// stored, of one state of the database, and compares what stands in more than one place, both
-// ways. It calls found with whatever is wrong, as it comes upon it, in the goroutine that
-// called Verify, unless found is nil; an error of found ends it and is returned. Nothing is
-// repaired.
+// Verify checks the checksums of all tables of the store, then reads all records of one state
+// of the database, and compares records that have to agree, in both directions. It calls found
+// with each Finding, in the goroutine that called Verify; found may be nil. An error of found
+// ends the verification, which returns it. Verify repairs nothing.
 //
-// Readers and writers go on, and what they write meanwhile is not looked at. Damage
-// that keeps something from being read is found, and the rest is looked at
-// nevertheless. What follows from something that cannot be read is left out as far as
-// that can be told; a damaged descriptor of a collection hides what is in it.
+// Readers and writers go on; Verify does not see their writes. A record that cannot be read is a
+// finding, and Verify goes on behind it. It reports no consequences of that finding, as far as it
+// can tell; a damaged descriptor of a collection hides the whole collection.
 //
-// The time is that of reading everything twice; with Deep codes and projections are made
-// again, on all cores, and statistics are added up. Memory, of one collection at a time:
-// 8 bytes a row for keys, the sets of rows of all labels, and those of indexed fields of
-// 65,536 rows; for each target of one space 12 bytes a row, 8 + bits/8 bytes a code, and 16
-// more while codes are compared with each other; with Deep also the revisions that a space
-// keeps, and its statistics, three times. Each record that cannot be read takes some 100
-// bytes.
+// Verify takes the time of reading everything twice. Deep recomputes codes and projections on all
+// cores, and adds up statistics. Memory, for one collection at a time: 8 bytes a row for keys, the
+// sets of rows of all labels, and the sets of indexed fields for 65,536 rows; for one space 12
+// bytes a row, 8 + bits/8 bytes a code, and 16 more while it compares codes with each other; with
+// Deep also the kept revisions of a space, and its statistics, three times. Each record that
+// cannot be read takes some 100 bytes.
 //
-// The errors are those of found and of the context, and ErrClosed.
+// Errors: those of found and of the context, and ErrClosed.
 func (d *DB) Verify(ctx context.Context, opt VerifyOptions, found func(Finding) error) (*Verification, error) {
 	if err := d.state.Guard.Enter(); err != nil {
 		return nil, err
@@ -71,11 +67,10 @@ func (d *DB) Verify(ctx context.Context, opt VerifyOptions, found func(Finding) 
 	return v, err
 }
 
-// VerifyFolder is Verify for a database that need not be open, or that cannot be opened
-// because of damage; it is opened for reading only (see Options.ReadOnly), and nothing is
-// loaded. A folder that holds no database gives ErrNotDatabase, one of another format
-// ErrFormat, one that is open for writing ErrLocked. Where not even the store can be opened,
-// that is the one finding.
+// VerifyFolder is Verify for a database that is not open, or that damage keeps from opening. It opens
+// the folder for reading only (see Options.ReadOnly), and loads nothing. A folder without a database
+// gives ErrNotDatabase, another format ErrFormat, a database open for writing ErrLocked. If not even
+// the store opens, that is the only finding.
 func VerifyFolder(ctx context.Context, dir string, options *Options, opt VerifyOptions, found func(Finding) error) (*Verification, error) {
 	opts := options.withDefaults()
 	opts.disk.Signals.About(dir)
