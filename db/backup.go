@@ -63,7 +63,7 @@ func (d *DB) Backup(ctx context.Context, to backup.Store, opt BackupOptions) (*b
 	ctx, op := d.state.Signals.Begin(ctx, event.OpBackup, opt.Collection)
 	defer op.Abandon()
 	opt.Progress = op.Telling(opt.Progress)
-	m, err := d.copier.Backup(ctx, to, copies.BackupOptions(opt))
+	m, err := d.copier.Backup(ctx, to, copies.CheckpointOptions(opt))
 	if errors.Is(context.Cause(ctx), fault.ErrClosed) && errors.Is(err, context.Canceled) {
 		err = fault.ErrClosed
 	}

@@ -3,10 +3,8 @@ package db
 import (
 	"context"
 
-	"github.com/fddhdb/fddhdb/db/fault"
 	"github.com/fddhdb/fddhdb/db/internal/learn"
 	"github.com/fddhdb/fddhdb/db/internal/state"
-	"github.com/fddhdb/fddhdb/db/internal/work"
 	"github.com/fddhdb/fddhdb/model"
 )
 
@@ -93,32 +91,6 @@ func (c *Collection) EvaluateNeighbors(ctx context.Context, e NeighborEvaluation
 		return err
 	})
 	return out, err
-}
-
-// EvaluateTraining says what Train with these options followed by Evaluate would,
-// without storing anything: it learns a model from the labelled items, gives every
-// item the code that it would get, and measures the queries against these codes. The
-// model in use, if there is one, and its codes stay as they are. The Training has no
-// space and no revision; its Items are those that would have a code.
-//
-// Use it to compare settings. It works on one view of the collection, or on a snapshot:
-// writes meanwhile do not change the result. Several calls may run at a time. It takes the
-// time and memory of Train, without its commit, and of Evaluate: besides what fit.Train takes,
-// some 150 + bits bytes an item. It returns the errors of both, and ends soon when the context
-// is cancelled.
-func (c *Collection) EvaluateTraining(ctx context.Context, opt TrainOptions, e Evaluation) (*Training, []Retrieval, error) {
-	if opt.Rows < 0 {
-		return nil, nil, fault.Invalid("train on %d rows", opt.Rows)
-	}
-	ctx, ended := work.Hearing(ctx, &opt.Progress)
-	defer ended()
-	var t *Training
-	var found []Retrieval
-	err := c.readLoaded(ctx, func(v *state.View, cv *state.CollectionView) (err error) {
-		t, found, err = learn.EvaluateTraining(ctx, v, cv, learn.TrainOptions(opt), e.inside())
-		return err
-	})
-	return t, found, err
 }
 
 // readLoaded gives f the state that the handle shows, when its codes are in memory.

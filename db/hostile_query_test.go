@@ -327,8 +327,6 @@ func TestEndedContextEndsEverything(t *testing.T) {
 	if res, _ := runs.First(ctx, 3); res != nil {
 		t.Errorf("first: %+v beside an error", res)
 	}
-	_, _, err = c.EvaluateTraining(ctx, db.TrainOptions{}, one)
-	errs["evaluate training"] = err
 	var e error
 	for _, err := range c.Items(ctx) {
 		e = err

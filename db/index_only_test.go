@@ -64,11 +64,9 @@ func TestIndexOnlyCollection(t *testing.T) {
 		}
 	}
 	vectors := db.Query{From: "image", To: "text", Vector: full[0].Vectors["image"], Recall: 1}
-	_, _, training := c.EvaluateTraining(ctx, db.TrainOptions{}, db.Evaluation{Queries: map[string][][]float32{"image": {vectors.Vector}}, Labels: [][]string{{"class1"}}})
 	for what, err := range map[string]error{
-		"recall":   dbkit.Second(c.Search(ctx, vectors)),
-		"training": training,
-		"created":  dbkit.Second(is.CreateCollection(ctx, "other", db.Schema{Modalities: []db.Modality{{Name: "image", Dim: 3}}, IndexOnly: true})),
+		"recall":  dbkit.Second(c.Search(ctx, vectors)),
+		"created": dbkit.Second(is.CreateCollection(ctx, "other", db.Schema{Modalities: []db.Modality{{Name: "image", Dim: 3}}, IndexOnly: true})),
 	} {
 		if !errors.Is(err, db.ErrInvalid) || !strings.Contains(err.Error(), "index-only") {
 			t.Errorf("%s: %v", what, err)

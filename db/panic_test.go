@@ -190,12 +190,6 @@ func TestPanicOfAProgress(t *testing.T) {
 			opt.Progress = p
 			return dbkit.Second(c.Train(ctx, opt))
 		}},
-		{"EvaluateTraining", false, func(p event.Progress) error {
-			opt := dbkit.TinyTraining(2)
-			opt.Progress = p
-			_, _, err := c.EvaluateTraining(ctx, opt, db.Evaluation{Queries: map[string][][]float32{"text": {make([]float32, 5)}}, Labels: [][]string{{"class1"}}})
-			return err
-		}},
 		{"Reindex", false, func(p event.Progress) error {
 			return dbkit.Second(c.Reindex(ctx, db.ReindexOptions{Progress: p}))
 		}},

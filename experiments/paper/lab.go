@@ -85,7 +85,7 @@ type outcome struct {
 func (l *lab) try(ctx context.Context, opt db.TrainOptions, i int) (*outcome, error) {
 	l.bar.Report(l.kind.name, int64(l.done), int64(l.total))
 	opt.Seed = l.base.Seed + uint64(i)
-	t, found, err := l.collection.EvaluateTraining(ctx, opt, l.queries)
+	t, found, err := l.measured(ctx, opt)
 	if err != nil {
 		return nil, err
 	}
@@ -103,6 +103,23 @@ func (l *lab) try(ctx context.Context, opt db.TrainOptions, i int) (*outcome, er
 		}
 	}
 	return &outcome{t, found}, nil
+}
+
+// measured trains into a space, measures it, and drops it again, unless it is the first, which is active.
+func (l *lab) measured(ctx context.Context, opt db.TrainOptions) (*db.Training, []db.Retrieval, error) {
+	t, err := l.collection.Train(ctx, opt)
+	if err != nil {
+		return nil, nil, err
+	}
+	in, err := l.collection.InSpace(t.Space)
+	if err != nil {
+		return nil, nil, err
+	}
+	found, err := in.Evaluate(ctx, l.queries)
+	if err == nil && !t.Active {
+		err = l.collection.DropSpace(ctx, t.Space)
+	}
+	return t, found, err
 }
 
 // outcomes trains with every seed; opt returns the options of the i-th. If that is

@@ -13,21 +13,12 @@ import (
 	"github.com/cockroachdb/pebble/v2/vfs"
 
 	"github.com/fddhdb/fddhdb/db/backup"
-	"github.com/fddhdb/fddhdb/db/event"
 	"github.com/fddhdb/fddhdb/db/internal/record"
 	"github.com/fddhdb/fddhdb/db/internal/state"
 	"github.com/fddhdb/fddhdb/db/internal/store"
 	"github.com/fddhdb/fddhdb/db/internal/work"
 	"github.com/fddhdb/fddhdb/db/report"
 )
-
-// BackupOptions say what Backup stores, and how. The zero value backs up the whole database.
-// The fields are those of db.BackupOptions, which is converted to this type.
-type BackupOptions struct {
-	Collection string         // name of the only collection to back up; "": all
-	IndexOnly  bool           // as in CheckpointOptions
-	Progress   event.Progress // stages "copy", of an extract, and those of backup.Create, in bytes
-}
 
 // Backup stores the database in a repository, and returns the manifest of the backup. It
 // makes a checkpoint or an extract in a folder of its own, below checkpoints/ of the
@@ -39,7 +30,7 @@ type BackupOptions struct {
 //
 // Backups are told apart by the UUID of their database. Unlike an extract of Checkpoint, a backup of a part keeps it; the manifest says
 // what it is a part of. The caller adds to errors what they are about.
-func (c *Copier) Backup(ctx context.Context, to backup.Store, opt BackupOptions) (m *backup.Manifest, err error) {
+func (c *Copier) Backup(ctx context.Context, to backup.Store, opt CheckpointOptions) (m *backup.Manifest, err error) {
 	about := backup.Manifest{
 		Database: c.identity.Text(), Format: record.Format, Collection: opt.Collection, IndexOnly: opt.IndexOnly,
 	}
@@ -102,8 +93,8 @@ func (c *Copier) copyWhole(ctx context.Context, dir string) (uint64, error) {
 }
 
 // copyPart makes an extract of a view in the folder dir.
-func (c *Copier) copyPart(ctx context.Context, v *state.View, dir string, opt BackupOptions) error {
-	x, err := c.newExtract(v, CheckpointOptions{Collection: opt.Collection, IndexOnly: opt.IndexOnly, Progress: opt.Progress})
+func (c *Copier) copyPart(ctx context.Context, v *state.View, dir string, opt CheckpointOptions) error {
+	x, err := c.newExtract(v, opt)
 	if err != nil {
 		return err
 	}

@@ -42,45 +42,6 @@ type Evaluation struct {
 // each query, by Hamming distance and by score. All codes that it needs are in memory, bits/8
 // bytes an item and modality. Errors: ErrNoModel, and ErrInvalid for queries that do not fit.
 func Evaluate(ctx context.Context, v *state.View, cv *state.CollectionView, e *Evaluation) ([]report.Retrieval, error) {
-	return e.evaluate(ctx, v, cv, func(v *state.View, cv *state.CollectionView) (*state.CollectionView, rowCodes, error) {
-		if cv.Space == nil {
-			return nil, nil, fmt.Errorf("%w: collection %q: train it first", fault.ErrNoModel, cv.Name)
-		}
-		return cv, storedRowCodes(cv, v), nil
-	})
-}
-
-// A rowCodes calls f with the rows that have a code, ascending, and with their codes, each valid
-// until f returns.
-type rowCodes func(ctx context.Context, f func(row uint32, code codec.Code) error) error
-
-// storedRowCodes reads the stored codes of the space of cv.
-func storedRowCodes(cv *state.CollectionView, v *state.View) rowCodes {
-	return func(ctx context.Context, f func(row uint32, code codec.Code) error) error {
-		set, err := cv.CodesFor("")
-		if err != nil {
-			return err
-		}
-		return record.ForEachEntry(v.Snap, set.Prefix(codec.KindRowCodes), func(row uint32, entry []byte) error {
-			if err := ctx.Err(); err != nil {
-				return err
-			}
-			rc, err := codec.DecodeRowCode(entry)
-			if err != nil {
-				return fault.Corrupt(err, "code of row %d", row)
-			}
-			code, err := set.CodeOf(v.Snap, rc.Code, row)
-			if err != nil {
-				return err
-			}
-			return f(row, code)
-		})
-	}
-}
-
-// evaluate checks the queries, then calls space, which may train a model, and measures the
-// queries in the space and with the codes that it returns.
-func (e *Evaluation) evaluate(ctx context.Context, v *state.View, cv *state.CollectionView, space func(*state.View, *state.CollectionView) (*state.CollectionView, rowCodes, error)) ([]report.Retrieval, error) {
 	top := cmp.Or(e.Top, 50)
 	if top < 0 {
 		return nil, fault.Invalid("top %d: 1 or more are possible", top)
@@ -95,18 +56,15 @@ func (e *Evaluation) evaluate(ctx context.Context, v *state.View, cv *state.Coll
 		return nil, fault.Invalid("truth about %d items, collection %q has %d", len(e.Truth), cv.Name, cv.Items)
 	}
 	ids := newLabelIDs(cv.Names)
-	// Find mistakes in the queries and in the filter before space is called, which may train for
-	// hours.
 	filter, err := search.Matching(ctx, cv, v.Snap, e.Where, e.Args)
 	if err != nil {
 		return nil, err
 	}
-	cv, codes, err := space(v, cv)
-	if err != nil {
-		return nil, err
+	if cv.Space == nil {
+		return nil, fmt.Errorf("%w: collection %q: train it first", fault.ErrNoModel, cv.Name)
 	}
 	var out []report.Retrieval
-	database, err := readEvaluated(ctx, v, cv, e.Truth, ids, filter, codes)
+	database, err := readEvaluated(ctx, v, cv, e.Truth, ids, filter)
 	if err != nil {
 		return nil, err
 	}
@@ -132,7 +90,7 @@ func (e *Evaluation) evaluate(ctx context.Context, v *state.View, cv *state.Coll
 				continue // retrieval is measured across modalities, unless there is only one
 			}
 			r := report.Retrieval{From: m.Name, To: target.Name}
-			items, err := database.having(ctx, cv, to)
+			items, err := database.having(ctx, v, cv, to)
 			if err != nil {
 				return nil, err
 			}
@@ -216,7 +174,6 @@ func (l labelIDs) sets(lists [][]string) [][]uint32 {
 type evaluated struct {
 	rows   []uint32   // ascending
 	labels [][]uint32 // the labels of each of rows, by id
-	codes  rowCodes   // gives their codes
 	ranked []*ranked  // by modality, as having reads them; nil: not yet
 }
 
@@ -228,9 +185,9 @@ type ranked struct {
 
 // readEvaluated reads the rows and labels of the items in filter; nil means all. truth, unless
 // nil, replaces the stored labels.
-func readEvaluated(ctx context.Context, v *state.View, cv *state.CollectionView, truth [][]string, ids labelIDs, filter *roaring.Bitmap, codes rowCodes) (*evaluated, error) {
+func readEvaluated(ctx context.Context, v *state.View, cv *state.CollectionView, truth [][]string, ids labelIDs, filter *roaring.Bitmap) (*evaluated, error) {
 	given := ids.sets(truth)
-	out := &evaluated{codes: codes, ranked: make([]*ranked, len(cv.Modalities))}
+	out := &evaluated{ranked: make([]*ranked, len(cv.Modalities))}
 	at := 0
 	err := record.ForEach(v.Snap, codec.CollectionKey(codec.KindItem, cv.ID), func(key, value []byte) error {
 		if err := ctx.Err(); err != nil {
@@ -257,13 +214,13 @@ func readEvaluated(ctx context.Context, v *state.View, cv *state.CollectionView,
 
 // having returns the items that have a modality, with the codes by which searches for it find
 // them. It reads them at the first call.
-func (e *evaluated) having(ctx context.Context, cv *state.CollectionView, modality int) (*ranked, error) {
+func (e *evaluated) having(ctx context.Context, v *state.View, cv *state.CollectionView, modality int) (*ranked, error) {
 	if e.ranked[modality] != nil {
 		return e.ranked[modality], nil
 	}
 	out := &ranked{codes: codec.NewCodes(cv.Space.Bits, 0)}
 	at := 0
-	err := e.codes(ctx, func(row uint32, code codec.Code) error {
+	err := eachCode(ctx, v, cv, func(row uint32, code codec.Code) error {
 		// Both lists ascend: merge them. An item without a code is in e.rows alone, an
 		// item outside of the filter in the codes alone.
 		for at < len(e.rows) && e.rows[at] < row {
@@ -281,6 +238,29 @@ func (e *evaluated) having(ctx context.Context, cv *state.CollectionView, modali
 	}
 	e.ranked[modality] = out
 	return out, nil
+}
+
+// eachCode calls f with the rows of the space of cv that have a code, ascending, and with their codes, each
+// valid until f returns.
+func eachCode(ctx context.Context, v *state.View, cv *state.CollectionView, f func(row uint32, code codec.Code) error) error {
+	set, err := cv.CodesFor("")
+	if err != nil {
+		return err
+	}
+	return record.ForEachEntry(v.Snap, set.Prefix(codec.KindRowCodes), func(row uint32, entry []byte) error {
+		if err := ctx.Err(); err != nil {
+			return err
+		}
+		rc, err := codec.DecodeRowCode(entry)
+		if err != nil {
+			return fault.Corrupt(err, "code of row %d", row)
+		}
+		code, err := set.CodeOf(v.Snap, rc.Code, row)
+		if err != nil {
+			return err
+		}
+		return f(row, code)
+	})
 }
 
 // projectAll encodes n queries by modality t, on all processors. query returns the vector of

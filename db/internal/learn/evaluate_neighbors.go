@@ -100,7 +100,7 @@ func (e *NeighborEvaluation) recall(ctx context.Context, tools *search.Tools, v 
 	name := cv.Modalities[t].Name
 	codes := codec.NewCodes(cv.Space.Bits, 0)
 	var rows []uint32 // of codes, ascending
-	err := storedRowCodes(cv, v)(ctx, func(row uint32, code codec.Code) error {
+	err := eachCode(ctx, v, cv, func(row uint32, code codec.Code) error {
 		if cv.Presence[t].Contains(row) && (filter == nil || filter.Contains(row)) {
 			codes.Append(code)
 			rows = append(rows, row)
