@@ -177,7 +177,7 @@ func TestScriptsProposeInertWords(t *testing.T) {
 	must(t, "init", "s.db", "--codes", "8")
 	inert := []string{"1=2", "_", "a", "a%b+c@d.e:f/g-h=i", "été", "日本"}
 	for _, key := range append([]string{"$x", "`x`", "a b", "a\tb", "a\nb", "a'b", `a"b`, `a\b`, "a;b", "a&b", "a|b", "a<b", "a>b", "a(b)", "a{b}", "a[b]", "a*", "a?", "a!b", "a#b",
-		"a~b", "a^b", "~a", "#a", "=a", "%a", "@a", "-a", "--where=a", "a\x1b[2J", "a\u009b2J", "a\u202eb", "a\u00a0b", "a‘b", "a–b"}, inert...) {
+		"a~b", "a^b", "~a", "#a", "=a", "%a", "@a", "-a", "--where=a", "a\x1b[2J", "a\u009b2J", "a\u202eb", "a\u00a0b", "a‘b", "a–b", "a "}, inert...) {
 		must(t, "put", "s.db", "--code", "00", "--labels", key, "--", key)
 	}
 	for _, c := range []struct {

@@ -296,7 +296,7 @@ func RegisterCompletions(root *cobra.Command, look func(dir string, f func(d *db
 				databases = append(databases, strings.TrimSuffix(path, "/"))
 			}
 		}
-		return candidates{words: databases, files: true}.forCobra(word)
+		return candidates{words: databases, files: true}.forCobra(word, false)
 	}
 	for _, c := range root.Commands() {
 		if c.ValidArgsFunction == nil {
@@ -305,7 +305,7 @@ func RegisterCompletions(root *cobra.Command, look func(dir string, f func(d *db
 				if len(args) > 0 {
 					dir = args[0]
 				}
-				return w.argumentCandidates(c, dir, args, word).forCobra(word)
+				return w.argumentCandidates(c, dir, args, word).forCobra(word, false)
 			}
 		}
 		c.LocalFlags().VisitAll(func(f *pflag.Flag) {
@@ -314,16 +314,18 @@ func RegisterCompletions(root *cobra.Command, look func(dir string, f func(d *db
 				if len(args) > 0 {
 					dir = args[0]
 				}
-				return w.valueCandidates(c, dir, f.Name, word).forCobra(word)
+				return w.valueCandidates(c, dir, f.Name, word).forCobra(word, f.Name == "where")
 			})
 		})
 	}
 }
 
-// forCobra returns the candidates for the scripts of bash, zsh, fish and PowerShell,
-// without those that are not inert.
-func (c candidates) forCobra(word string) ([]string, cobra.ShellCompDirective) {
-	words := slices.DeleteFunc(matching(c.words, word), func(w string) bool { return !inert(w) })
+// forCobra returns the inert candidates, for the scripts of bash, zsh, fish and PowerShell. A name with a blank at
+// its end is left out, as cobra drops the blank; in an expression a word with one goes on.
+func (c candidates) forCobra(word string, expression bool) ([]string, cobra.ShellCompDirective) {
+	words := slices.DeleteFunc(matching(c.words, word), func(w string) bool {
+		return !inert(w) || !expression && strings.HasSuffix(w, " ")
+	})
 	switch {
 	case c.files:
 		return words, cobra.ShellCompDirectiveDefault
@@ -339,7 +341,7 @@ func (c candidates) forCobra(word string) ([]string, cobra.ShellCompDirective) {
 // quotes, to a terminal and to fddhdb. The scripts insert without quotes what candidates
 // have in common, and keys, labels and names of files can come from a stranger. At the
 // start of a word fddhdb takes - for a flag, zsh = for a path, fish % for a process and
-// PowerShell @ for an array. cobra drops blanks at the end.
+// PowerShell @ for an array. Blanks at the end do not matter, as cobra drops them.
 func inert(word string) bool {
 	for i, c := range strings.TrimRight(word, " ") {
 		switch {
