@@ -17,7 +17,7 @@ import (
 	"github.com/rogpeppe/go-internal/testscript"
 
 	"github.com/fddhdb/fddhdb/cmd/fddhdb/clitest"
-	"github.com/fddhdb/fddhdb/codec/vecfile"
+	"github.com/fddhdb/fddhdb/files"
 	"github.com/fddhdb/fddhdb/internal/effort"
 	"github.com/fddhdb/fddhdb/internal/synth"
 	"github.com/fddhdb/fddhdb/internal/testfs"
@@ -225,7 +225,7 @@ func writeMatrix[T float32 | uint8](path string, rows [][]T) error {
 		return err
 	}
 	defer f.Close()
-	w, err := vecfile.NewWriter[T](f, len(rows), len(rows[0]))
+	w, err := files.NewWriter[T](f, len(rows), len(rows[0]))
 	if err != nil {
 		return err
 	}

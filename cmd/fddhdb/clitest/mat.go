@@ -5,7 +5,7 @@ import (
 	"path/filepath"
 	"testing"
 
-	"github.com/fddhdb/fddhdb/codec/vecfile"
+	"github.com/fddhdb/fddhdb/files"
 )
 
 // A Matrix is a variable of a .mat file.
@@ -25,7 +25,7 @@ func WriteMAT(t testing.TB, path string, variables ...Matrix) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		w, err := vecfile.NewMATWriter(f, v.Name, len(v.Rows), len(v.Rows[0]))
+		w, err := files.NewMATWriter(f, v.Name, len(v.Rows), len(v.Rows[0]))
 		for _, row := range v.Rows {
 			if err == nil {
 				err = w.Write(row)

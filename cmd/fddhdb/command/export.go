@@ -15,8 +15,8 @@ import (
 	"github.com/fddhdb/fddhdb/cmd/fddhdb/source"
 	"github.com/fddhdb/fddhdb/cmd/fddhdb/term"
 	"github.com/fddhdb/fddhdb/cmd/fddhdb/usage"
-	"github.com/fddhdb/fddhdb/codec/vecfile"
 	"github.com/fddhdb/fddhdb/db"
+	"github.com/fddhdb/fddhdb/files"
 )
 
 // exportOptions are the flags of export.
@@ -246,7 +246,7 @@ func codeSink(f *outfile.File, c *db.Collection, items int) (sink, error) {
 	if !stats.Trained {
 		return sink{}, untrained(c)
 	}
-	w, err := vecfile.NewWriter[uint8](f, items, stats.Bits/8)
+	w, err := files.NewWriter[uint8](f, items, stats.Bits/8)
 	if err != nil {
 		return sink{}, err
 	}
@@ -270,7 +270,7 @@ func labelSink(f *outfile.File, c *db.Collection, items int) (sink, error) {
 	for i, name := range names {
 		column[name] = i
 	}
-	w, err := vecfile.NewWriter[uint8](f, items, len(names))
+	w, err := files.NewWriter[uint8](f, items, len(names))
 	if err != nil {
 		return sink{}, err
 	}

@@ -8,9 +8,9 @@ import (
 	"github.com/fddhdb/fddhdb/cmd/fddhdb/exit"
 	"github.com/fddhdb/fddhdb/cmd/fddhdb/outfile"
 	"github.com/fddhdb/fddhdb/cmd/fddhdb/term"
-	"github.com/fddhdb/fddhdb/codec/parquetfile"
-	"github.com/fddhdb/fddhdb/codec/vecfile"
 	"github.com/fddhdb/fddhdb/db"
+	"github.com/fddhdb/fddhdb/files"
+	"github.com/fddhdb/fddhdb/files/parquet"
 )
 
 // vectorFiles are the extensions of files of vectors that export writes.
@@ -73,24 +73,24 @@ func denseWriter(f *outfile.File, path, ext string, m db.Modality, items int) (w
 	switch ext {
 	case ".csv":
 		return func(x []float32) error {
-			line = vecfile.AppendCSV(line[:0], x)
+			line = files.AppendCSV(line[:0], x)
 			_, err := f.Write(line)
 			return err
 		}, none, nil
 	case ".jsonl":
 		return func(x []float32) error {
-			line = append(vecfile.AppendJSON(line[:0], x), '\n')
+			line = append(files.AppendJSON(line[:0], x), '\n')
 			_, err := f.Write(line)
 			return err
 		}, none, nil
 	case ".parquet":
-		w, err := parquetfile.NewVectorWriter(f, m.Name, m.Dim, false)
+		w, err := parquet.NewVectorWriter(f, m.Name, m.Dim, false)
 		if err != nil {
 			return nil, nil, err
 		}
 		return w.Write, w.Close, nil
 	case ".npz":
-		w, err := vecfile.NewNPZWriter[float32](f, variable(m.Name), items, m.Dim)
+		w, err := files.NewNPZWriter[float32](f, variable(m.Name), items, m.Dim)
 		if err != nil {
 			return nil, nil, err
 		}
@@ -100,13 +100,13 @@ func denseWriter(f *outfile.File, path, ext string, m db.Modality, items int) (w
 			return nil, nil, exit.Failedf("--vectors %s=%s: a .mat file is not written from its start to its end: write to a regular file", m.Name, path)
 		}
 		// The writer bypasses the buffer, which stays empty.
-		w, err := vecfile.NewMATWriter(f.Seekable(), variable(m.Name), items, m.Dim)
+		w, err := files.NewMATWriter(f.Seekable(), variable(m.Name), items, m.Dim)
 		if err != nil {
 			return nil, nil, exit.Failedf("--vectors %s=%s: %w", m.Name, path, err)
 		}
 		return w.Write, w.Close, nil
 	}
-	w, err := vecfile.NewWriter[float32](f, items, m.Dim)
+	w, err := files.NewWriter[float32](f, items, m.Dim)
 	if err != nil {
 		return nil, nil, err
 	}
@@ -149,24 +149,24 @@ func sparseWriter(f *outfile.File, ext string, m db.Modality) (write func([]uint
 	case ".jsonl":
 		var line []byte
 		return func(index []uint32, value []float32) error {
-			line = append(vecfile.AppendSparseJSON(line[:0], index, value), '\n')
+			line = append(files.AppendSparseJSON(line[:0], index, value), '\n')
 			_, err := f.Write(line)
 			return err
 		}, func() error { return nil }, nil
 	case ".parquet":
-		w, err := parquetfile.NewVectorWriter(f, m.Name, m.Dim, true)
+		w, err := parquet.NewVectorWriter(f, m.Name, m.Dim, true)
 		if err != nil {
 			return nil, nil, err
 		}
 		return w.WriteSparse, w.Close, nil
 	case ".mat":
-		w, err := vecfile.NewMATSparseWriter(f, variable(m.Name), m.Dim)
+		w, err := files.NewMATSparseWriter(f, variable(m.Name), m.Dim)
 		if err != nil {
 			return nil, nil, err
 		}
 		return w.Write, w.Close, nil
 	}
-	w, err := vecfile.NewCSRWriter(f, m.Dim)
+	w, err := files.NewCSRWriter(f, m.Dim)
 	if err != nil {
 		return nil, nil, err
 	}

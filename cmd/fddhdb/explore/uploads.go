@@ -14,8 +14,8 @@ import (
 	"strings"
 	"sync"
 
-	"github.com/fddhdb/fddhdb/codec/vecfile"
 	"github.com/fddhdb/fddhdb/db"
+	"github.com/fddhdb/fddhdb/files"
 )
 
 // A vector is the start of a query. One of its fields is set.
@@ -28,7 +28,7 @@ type vector struct {
 // uploads are the latest few files of vectors and pictures that clients have sent, in a
 // folder of their own.
 type uploads struct {
-	open      func(path string) (vecfile.Reader, error)
+	open      func(path string) (files.Reader, error)
 	receiving *room // bounds the files that arrive at a time
 
 	mu     sync.Mutex // guards the fields below
@@ -221,7 +221,7 @@ func (l *uploads) close() error {
 }
 
 // openFile opens a file for reading. Errors have the name that the client has sent.
-func (l *uploads) openFile(u *upload, member string) (vecfile.Reader, error) {
+func (l *uploads) openFile(u *upload, member string) (files.Reader, error) {
 	path := u.path
 	if member != "" {
 		path += ":" + member
@@ -264,7 +264,7 @@ func (u *upload) noRow(row, rows int) error {
 }
 
 func (u *upload) codeAt(row int) (vector, error) {
-	codes, err := vecfile.ReadCodes(u.path)
+	codes, err := files.ReadCodes(u.path)
 	switch {
 	case err != nil:
 		return vector{}, fmt.Errorf("%w: for a file of vectors, from is missing", u.worded(err))
@@ -283,7 +283,7 @@ func (l *uploads) vectorAt(ctx context.Context, u *upload, member string, row in
 	if row >= r.Rows() {
 		return vector{}, u.noRow(row, r.Rows())
 	}
-	sparse, isSparse := r.(vecfile.SparseReader)
+	sparse, isSparse := r.(files.SparseReader)
 	var x vector
 	if isSparse {
 		x.sparse = &db.Sparse{}
@@ -299,7 +299,7 @@ func (l *uploads) vectorAt(ctx context.Context, u *upload, member string, row in
 		} else {
 			err = r.Next(x.dense)
 		}
-		var bad *vecfile.Error
+		var bad *files.Error
 		if i < row && errors.As(err, &bad) && bad.Col >= 0 {
 			continue // a row that is not asked for may be bad
 		}

@@ -12,14 +12,14 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/fddhdb/fddhdb/codec/vecfile"
 	"github.com/fddhdb/fddhdb/db"
+	"github.com/fddhdb/fddhdb/files"
 )
 
 func npy[T float32 | uint8](t *testing.T, rows ...[]T) []byte {
 	t.Helper()
 	var b bytes.Buffer
-	w, err := vecfile.NewWriter[T](&b, len(rows), len(rows[0]))
+	w, err := files.NewWriter[T](&b, len(rows), len(rows[0]))
 	check(t, err)
 	for _, row := range rows {
 		check(t, w.Write(row))

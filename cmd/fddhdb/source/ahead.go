@@ -6,8 +6,8 @@ import (
 	"io"
 	"maps"
 
-	"github.com/fddhdb/fddhdb/codec/vecfile"
 	"github.com/fddhdb/fddhdb/db"
+	"github.com/fddhdb/fddhdb/files"
 )
 
 // Rows go in runs from the goroutine that reads the files to the one that stores them,
@@ -172,7 +172,7 @@ func (in Together) leaveOut(ctx context.Context, rows int) error {
 	item := NewRow()
 	for _, s := range in {
 		if v, ok := s.(*Vectors); ok {
-			if r, ok := v.r.(vecfile.Skipper); ok {
+			if r, ok := v.r.(files.Skipper); ok {
 				if err := r.Skip(rows); err != nil {
 					return err
 				}

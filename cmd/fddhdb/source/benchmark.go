@@ -6,7 +6,7 @@ import (
 	"strings"
 
 	"github.com/fddhdb/fddhdb/cmd/fddhdb/exit"
-	"github.com/fddhdb/fddhdb/codec/vecfile"
+	"github.com/fddhdb/fddhdb/files"
 )
 
 // A Benchmark is a .mat file in which benchmarks of cross-modal retrieval are published:
@@ -16,7 +16,7 @@ type Benchmark struct {
 	Vectors []Mapped // modalities and their FILE.mat:VARIABLE
 	Labels  string   // FILE.mat:VARIABLE; "" if there is none
 	mapping []MappedColumn
-	sizes   []vecfile.MATVariable // of Vectors
+	sizes   []files.MATVariable // of Vectors
 	note    string
 }
 
@@ -48,11 +48,11 @@ var Parts = []string{"database", "train", "query"}
 // OpenBenchmark finds the variables of a part; by default of the database, else of the
 // training items, else those that have no part.
 func OpenBenchmark(file, part string) (*Benchmark, error) {
-	all, err := vecfile.MATVariables(file)
+	all, err := files.MATVariables(file)
 	if err != nil {
 		return nil, err
 	}
-	byName := map[string]vecfile.MATVariable{}
+	byName := map[string]files.MATVariable{}
 	var has []string
 	for _, v := range all {
 		has = append(has, v.Name)
@@ -100,7 +100,7 @@ func OpenBenchmark(file, part string) (*Benchmark, error) {
 }
 
 // findPart finds the variables whose names end so, nil if images or texts are missing.
-func findPart(file string, byName map[string]vecfile.MATVariable, suffixes []string) *Benchmark {
+func findPart(file string, byName map[string]files.MATVariable, suffixes []string) *Benchmark {
 	b := &Benchmark{}
 	for _, kind := range benchmarkKinds {
 		for _, name := range kind.names {

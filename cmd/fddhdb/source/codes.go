@@ -5,8 +5,8 @@ import (
 
 	"github.com/fddhdb/fddhdb/cmd/fddhdb/exit"
 	"github.com/fddhdb/fddhdb/codec"
-	"github.com/fddhdb/fddhdb/codec/vecfile"
 	"github.com/fddhdb/fddhdb/db"
+	"github.com/fddhdb/fddhdb/files"
 )
 
 // Codes is a file of packed codes.
@@ -18,7 +18,7 @@ type Codes struct {
 
 // OpenCodes reads packed codes.
 func OpenCodes(file string) (*Codes, error) {
-	codes, err := vecfile.ReadCodes(file)
+	codes, err := files.ReadCodes(file)
 	return &Codes{file: file, packed: codes}, err
 }
 

@@ -6,8 +6,8 @@ import (
 	"strings"
 
 	"github.com/fddhdb/fddhdb/cmd/fddhdb/exit"
-	"github.com/fddhdb/fddhdb/codec/vecfile"
 	"github.com/fddhdb/fddhdb/db"
+	"github.com/fddhdb/fddhdb/files"
 )
 
 // FileNames name the files of an import: either one file of whole items, Items, or a file for each part of the items.
@@ -198,6 +198,6 @@ func FindModality(collection string, s db.Schema, flag, name string) (db.Modalit
 // named, so that to read them again would give it again.
 func IsOfInput(err error) bool {
 	var failure *exit.Failure
-	var file *vecfile.Error
+	var file *files.Error
 	return errors.As(err, &failure) || errors.As(err, &file) || exit.Code(err) == exit.Usage
 }

@@ -4,8 +4,8 @@ import (
 	"fmt"
 	"io"
 
-	"github.com/fddhdb/fddhdb/codec/vecfile"
 	"github.com/fddhdb/fddhdb/db"
+	"github.com/fddhdb/fddhdb/files"
 )
 
 // keySource is a file of keys.
@@ -18,7 +18,7 @@ type keySource struct {
 
 // OpenKeys reads keys, one a line.
 func OpenKeys(file string) (*keySource, error) {
-	keys, err := vecfile.ReadLines(file)
+	keys, err := files.ReadLines(file)
 	return &keySource{file: file, keys: keys, line: make(map[string]int, len(keys))}, err
 }
 

@@ -7,16 +7,16 @@ import (
 
 	"github.com/fddhdb/fddhdb/cmd/fddhdb/exit"
 	"github.com/fddhdb/fddhdb/cmd/fddhdb/term"
-	"github.com/fddhdb/fddhdb/codec/itemfile"
-	"github.com/fddhdb/fddhdb/codec/parquetfile"
-	"github.com/fddhdb/fddhdb/codec/vecfile"
 	"github.com/fddhdb/fddhdb/db"
+	"github.com/fddhdb/fddhdb/files"
+	"github.com/fddhdb/fddhdb/files/parquet"
+	"github.com/fddhdb/fddhdb/files/table"
 )
 
 // Labels is a file of labels.
 type Labels struct {
 	file string
-	read *vecfile.Labels
+	read *files.Labels
 	row  int
 
 	// Ordered says that the names have a given order, in which they are registered
@@ -46,8 +46,8 @@ func OpenLabels(file, names string) (*Labels, error) {
 	return s, s.reorder(names, list)
 }
 
-// readLabels reads a file of labels, of which only .parquet is not of package vecfile.
-func readLabels(file string) (*vecfile.Labels, error) {
+// readLabels reads a file of labels, of which only .parquet is not of package files.
+func readLabels(file string) (*files.Labels, error) {
 	lower := strings.ToLower(file)
 	if i := strings.LastIndex(lower, ".parquet:"); i >= 0 {
 		return columnLabels(file[:i+len(".parquet")], file[i+len(".parquet:"):])
@@ -55,13 +55,13 @@ func readLabels(file string) (*vecfile.Labels, error) {
 	if strings.HasSuffix(lower, ".parquet") {
 		return columnLabels(file, "")
 	}
-	return vecfile.ReadLabels(file)
+	return files.ReadLabels(file)
 }
 
 // columnLabels reads the labels of a column of a .parquet, or of the column that labels
 // are guessed to be in.
-func columnLabels(file, column string) (*vecfile.Labels, error) {
-	t, err := parquetfile.OpenItems(file)
+func columnLabels(file, column string) (*files.Labels, error) {
+	t, err := parquet.OpenItems(file)
 	if err != nil {
 		return nil, err
 	}
@@ -70,7 +70,7 @@ func columnLabels(file, column string) (*vecfile.Labels, error) {
 	if err != nil {
 		return nil, err
 	}
-	m := &mapper{file: file, columns: columns, uses: make([]itemfile.Use, len(columns)), done: make([]bool, len(columns))}
+	m := &mapper{file: file, columns: columns, uses: make([]table.Use, len(columns)), done: make([]bool, len(columns))}
 	if column == "" {
 		if m.guessLabels(); !slices.Contains(m.done, true) {
 			return nil, exit.Usagef("--labels %s: say which column has them with %s:COLUMN", file, file)
@@ -78,7 +78,7 @@ func columnLabels(file, column string) (*vecfile.Labels, error) {
 	} else {
 		i, err := m.find("--labels", column)
 		if err == nil {
-			err = m.use("--labels", i, itemfile.Use{Role: itemfile.AsLabels})
+			err = m.use("--labels", i, table.Use{Role: table.AsLabels})
 		}
 		if err != nil {
 			return nil, err
@@ -87,9 +87,9 @@ func columnLabels(file, column string) (*vecfile.Labels, error) {
 	if err := t.Map(m.uses); err != nil {
 		return nil, err
 	}
-	out := &vecfile.Labels{}
+	out := &files.Labels{}
 	numbers := map[string]int{}
-	var item itemfile.Item
+	var item table.Item
 	for {
 		err := t.Next(&item)
 		if err == io.EOF {
@@ -150,7 +150,7 @@ func (s *Labels) reorder(file string, names []string) error {
 
 // readNames reads the names of labels, one a line.
 func readNames(file string) ([]string, error) {
-	names, err := vecfile.ReadLines(file)
+	names, err := files.ReadLines(file)
 	if err != nil {
 		return nil, err
 	}

@@ -3,8 +3,8 @@ package source
 import (
 	"fmt"
 
-	"github.com/fddhdb/fddhdb/codec/vecfile"
 	"github.com/fddhdb/fddhdb/db"
+	"github.com/fddhdb/fddhdb/files"
 )
 
 // maxQueries bounds the rows in memory: a sparse file can claim any number of empty
@@ -15,7 +15,7 @@ const maxQueries = 1 << 24
 func ReadRows(s *Vectors) ([][]float32, error) {
 	r := s.r
 	rows, cols := r.Rows(), r.Cols()
-	if rows > maxQueries || int64(rows)*int64(cols) > vecfile.MaxValues {
+	if rows > maxQueries || int64(rows)*int64(cols) > files.MaxValues {
 		return nil, fmt.Errorf("%d rows of %d values are too many to evaluate at once: split the file", rows, cols)
 	}
 	data := make([]float32, rows*cols)

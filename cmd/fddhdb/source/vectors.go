@@ -7,9 +7,9 @@ import (
 
 	"github.com/fddhdb/fddhdb/cmd/fddhdb/exit"
 	"github.com/fddhdb/fddhdb/cmd/fddhdb/term"
-	"github.com/fddhdb/fddhdb/codec/parquetfile"
-	"github.com/fddhdb/fddhdb/codec/vecfile"
 	"github.com/fddhdb/fddhdb/db"
+	"github.com/fddhdb/fddhdb/files"
+	"github.com/fddhdb/fddhdb/files/parquet"
 )
 
 // Vectors is a file of vectors of one modality, dense or sparse. The modality may be of
@@ -17,8 +17,8 @@ import (
 type Vectors struct {
 	Modality string
 	file     string
-	r        vecfile.Reader
-	sparse   vecfile.SparseReader // r, if the file is sparse
+	r        files.Reader
+	sparse   files.SparseReader // r, if the file is sparse
 
 	// The row of the last Read: one of the two. The next Read reuses the memory.
 	x   []float32
@@ -39,22 +39,22 @@ func OpenVectorsOf(modality string, in Input) (*Vectors, error) {
 	return newVectors(modality, in.Name, r), nil
 }
 
-func newVectors(modality, file string, r vecfile.Reader) *Vectors {
+func newVectors(modality, file string, r files.Reader) *Vectors {
 	s := &Vectors{Modality: modality, file: file, r: r}
-	if s.sparse, _ = r.(vecfile.SparseReader); s.sparse == nil {
+	if s.sparse, _ = r.(files.SparseReader); s.sparse == nil {
 		s.x = make([]float32, r.Cols())
 	}
 	return s
 }
 
 // OpenMatrix opens a file of vectors.
-func OpenMatrix(file string) (vecfile.Reader, error) { return openMatrix(Input{file, file}) }
+func OpenMatrix(file string) (files.Reader, error) { return openMatrix(Input{file, file}) }
 
-func openMatrix(in Input) (vecfile.Reader, error) {
+func openMatrix(in Input) (files.Reader, error) {
 	if lower := strings.ToLower(in.Path); strings.HasSuffix(lower, ".parquet") || strings.Contains(lower, ".parquet:") {
-		return parquetfile.OpenVectors(in.Path)
+		return parquet.OpenVectors(in.Path)
 	}
-	return vecfile.OpenAs(in.Path, in.Name)
+	return files.OpenAs(in.Path, in.Name)
 }
 
 // IsSparse reports whether rows are sparse.
@@ -101,7 +101,7 @@ func (s *Vectors) Query() db.Query {
 
 func (s *Vectors) next(item *db.Item) error {
 	err := s.Read()
-	var bad *vecfile.Error
+	var bad *files.Error
 	switch {
 	case err == nil && s.sparse != nil:
 		item.Sparse[s.Modality] = s.row // the receiver of the item copies it

@@ -1,0 +1,160 @@
+package files
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+)
+
+func TestOpenByExtension(t *testing.T) {
+	dir := t.TempDir()
+	for name, content := range map[string]string{
+		"upper.NPY": string(build(t, 1, "<f4", "False", "(1, 2)", []float32{1, 2})),
+		"x.csv":     "1,2\n",
+		"x.CSV":     "1,2\n",
+		"wrong.npy": "1,2\n",
+	} {
+		path := filepath.Join(dir, name)
+		if err := os.WriteFile(path, []byte(content), 0o666); err != nil {
+			t.Fatal(err)
+		}
+		data, rows, cols, err := ReadAll(path)
+		if name == "wrong.npy" {
+			wantError(t, err, path+": is not a .npy file")
+			continue
+		}
+		if err != nil || rows != 1 || cols != 2 || data[0] != 1 || data[1] != 2 {
+			t.Errorf("%s: %v, %d x %d, %v", name, data, rows, cols, err)
+		}
+	}
+}
+
+func TestOpenRejects(t *testing.T) {
+	for path, want := range map[string]string{
+		"x.npz":       "x.npz: no such file",
+		"x.NPZ:train": "x.NPZ: no such file",
+		"x.mat:train": "x.mat: no such file",
+		"x.jsonl:a.b": "x.jsonl: no such file",
+		"x.parquet":   "x.parquet: package parquet reads vectors from .parquet files",
+		"x.txt":       `x.txt: ".txt" is not an extension that tells the format: vectors are read from .npy, .npz, .csv, .jsonl, .mat and .parquet files`,
+		"x":           "x: the name has no extension to tell the format: vectors are read from .npy, .npz, .csv, .jsonl, .mat and .parquet files",
+	} {
+		_, err := Open(path)
+		if err == nil || !strings.HasPrefix(err.Error(), want) {
+			t.Errorf("got  %v\nwant %s", err, want)
+		}
+	}
+}
+
+// Every function names the file once, with the error of the system.
+func TestMissingFile(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "none")
+	functions := map[string]func(string) error{
+		".npy":  func(p string) error { _, err := Open(p); return err },
+		".csv":  func(p string) error { _, _, _, err := ReadAll(p); return err },
+		"c.npy": func(p string) error { _, err := ReadCodes(p); return err },
+		"l.npy": func(p string) error { _, err := ReadLabels(p); return err },
+		"l.txt": func(p string) error { _, err := ReadLabels(p); return err },
+		"keys":  func(p string) error { _, err := ReadLines(p); return err },
+	}
+	for ext, read := range functions {
+		err := read(path + ext)
+		if !errors.Is(err, fs.ErrNotExist) {
+			t.Errorf("%s: %v", ext, err)
+		}
+		if want := path + ext + ": no such file or directory"; err.Error() != want {
+			t.Errorf("got  %v\nwant %s", err, want)
+		}
+	}
+
+	for ext, read := range functions {
+		dir := path + ext
+		if err := os.Mkdir(dir, 0o777); err != nil {
+			t.Fatal(err)
+		}
+		wantError(t, read(dir), dir+": is a directory")
+	}
+}
+
+// Rows are read into the caller's slice and take no memory of their own.
+func TestNextAllocatesNothing(t *testing.T) {
+	const rows, cols = 2000, 16
+	for _, r := range testReaders(t, rows, cols) {
+		row := make([]float32, cols)
+		if err := r.Next(row); err != nil { // allocates the buffers
+			t.Fatal(err)
+		}
+		if n := testing.AllocsPerRun(rows/2, func() {
+			if err := r.Next(row); err != nil {
+				t.Fatal(err)
+			}
+		}); n != 0 {
+			t.Errorf("%T: %v allocations a row", r, n)
+		}
+	}
+}
+
+// testReaders returns readers of one matrix in several files.
+func testReaders(t testing.TB, rows, cols int) map[string]Reader {
+	t.Helper()
+	data := make([]float32, rows*cols)
+	var text strings.Builder
+	for i := range data {
+		data[i] = float32(i%1000) / 1001
+		end := byte(',')
+		if i%cols == cols-1 {
+			end = '\n'
+		}
+		fmt.Fprintf(&text, "%v%c", data[i], end)
+	}
+	shape := fmt.Sprintf("(%d, %d)", rows, cols)
+	readers := map[string]Reader{}
+	for name, file := range map[string][]byte{
+		"npy-c":       build(t, 1, "<f4", "False", shape, data),
+		"npy-fortran": build(t, 1, "<f4", "True", shape, data),
+		"npy-big":     build(t, 1, ">f4", "False", shape, data),
+	} {
+		r, err := openNPY(memory(name, file))
+		if err != nil {
+			t.Fatal(err)
+		}
+		readers[name] = r
+	}
+	r, err := openCSV(memory("csv", []byte(text.String())))
+	if err != nil {
+		t.Fatal(err)
+	}
+	readers["csv"] = r
+	return readers
+}
+
+// BenchmarkNext reads rows of 128 float32; bytes are those of the rows.
+func BenchmarkNext(b *testing.B) {
+	const rows, cols = 20_000, 128
+	for name, r := range testReaders(b, rows, cols) {
+		b.Run(name, func(b *testing.B) {
+			row := make([]float32, cols)
+			b.SetBytes(4 * cols)
+			for b.Loop() {
+				err := r.Next(row)
+				if err == io.EOF {
+					// Start again; the files are in memory.
+					switch f := r.(type) {
+					case *npyReader:
+						r, err = openNPY(f.m.src)
+					case *csvReader:
+						r, err = openCSV(f.src)
+					}
+				}
+				if err != nil {
+					b.Fatal(err)
+				}
+			}
+		})
+	}
+}
