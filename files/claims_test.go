@@ -7,6 +7,8 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+
+	"github.com/fddhdb/fddhdb/files/internal/matrix"
 )
 
 // lying returns an archive of one member that claims to have so many bytes.
@@ -50,7 +52,7 @@ func TestArchiveThatClaimsTooMuch(t *testing.T) {
 // Any number of rows may take no bytes: they are not held at once.
 func TestSparseFileOfManyEmptyRows(t *testing.T) {
 	const rows = 1 << 20
-	b := buildNPZ(t, zip.Deflate, csrMembers(t, rows, maxCols, make([]int32, rows+1), nil, nil)...)
+	b := buildNPZ(t, zip.Deflate, csrMembers(t, rows, matrix.MaxCols, make([]int32, rows+1), nil, nil)...)
 	path := filepath.Join(t.TempDir(), "x.npz")
 	if err := os.WriteFile(path, b, 0o644); err != nil {
 		t.Fatal(err)

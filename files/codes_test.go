@@ -9,6 +9,7 @@ import (
 	"testing"
 
 	"github.com/fddhdb/fddhdb/codec"
+	"github.com/fddhdb/fddhdb/files/npy"
 )
 
 func TestReadCodes(t *testing.T) {
@@ -31,7 +32,7 @@ func TestReadCodes(t *testing.T) {
 			if err := os.WriteFile(path, file, 0o666); err != nil {
 				t.Fatal(err)
 			}
-			codes, err := ReadCodes(path)
+			codes, err := npy.ReadCodes(path)
 			if err != nil || codes.Len() != n || codes.Bits() != bits {
 				t.Fatalf("%d codes of %d bits: %v", codes.Len(), codes.Bits(), err)
 			}
@@ -49,7 +50,7 @@ func TestReadCodes(t *testing.T) {
 
 // A code of numpy.packbits(..., bitorder='little'), by hand.
 func TestReadCodesByHand(t *testing.T) {
-	codes, err := readCodes(memory("c.npy", build(t, 1, "|u1", "False", "(1, 9)", []byte{1, 0, 0, 0, 0, 0, 0, 0x80, 2})))
+	codes, err := npy.CodesOf(memory("c.npy", build(t, 1, "|u1", "False", "(1, 9)", []byte{1, 0, 0, 0, 0, 0, 0, 0x80, 2})))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -63,7 +64,7 @@ func TestReadCodesByHand(t *testing.T) {
 }
 
 func TestReadCodesEmpty(t *testing.T) {
-	codes, err := readCodes(memory("c.npy", build(t, 1, "|u1", "False", "(0, 16)", []byte{})))
+	codes, err := npy.CodesOf(memory("c.npy", build(t, 1, "|u1", "False", "(0, 16)", []byte{})))
 	if err != nil || codes.Len() != 0 || codes.Bits() != 128 {
 		t.Errorf("%d codes of %d bits, %v", codes.Len(), codes.Bits(), err)
 	}
@@ -84,18 +85,18 @@ func TestReadCodesRejects(t *testing.T) {
 		{"|u1", "(2, 8)", make([]uint8, 15), "c.npy: holds 15 bytes of data where the header's shape (2, 8) uint8 needs 16: the file is truncated"},
 	} {
 		t.Run(c.descr+c.shape, func(t *testing.T) {
-			_, err := readCodes(memory("c.npy", build(t, 1, c.descr, "False", c.shape, c.values)))
+			_, err := npy.CodesOf(memory("c.npy", build(t, 1, c.descr, "False", c.shape, c.values)))
 			wantError(t, err, c.want)
 		})
 	}
-	_, err := ReadCodes("c.csv")
-	wantError(t, err, "c.csv: .csv files are not supported: codes are read from .npy files")
+	_, err := npy.ReadCodes("c.csv")
+	wantError(t, err, `c.csv: ".csv" is not an extension that tells the format: codes are read from .npy files`)
 }
 
 // Codes that are exported are imported again.
 func TestCodesRoundTrip(t *testing.T) {
 	var file bytes.Buffer
-	w, err := NewWriter[uint8](&file, 3, 9)
+	w, err := npy.NewWriter[uint8](&file, 3, 9)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -112,7 +113,7 @@ func TestCodesRoundTrip(t *testing.T) {
 	if err := w.Close(); err != nil {
 		t.Fatal(err)
 	}
-	back, err := readCodes(memory("c.npy", file.Bytes()))
+	back, err := npy.CodesOf(memory("c.npy", file.Bytes()))
 	if err != nil || fmt.Sprint(back.Slice(0, 3)) != fmt.Sprint(codes.Slice(0, 3)) {
 		t.Errorf("%v, %v", back, err)
 	}

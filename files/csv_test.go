@@ -10,15 +10,17 @@ import (
 
 	"pgregory.net/rapid"
 
+	"github.com/fddhdb/fddhdb/files/internal/matrix"
+	"github.com/fddhdb/fddhdb/files/internal/text"
 	_ "github.com/fddhdb/fddhdb/internal/seed"
 )
 
-func readCSV(text string) ([]float32, int, int, error) {
-	r, err := openCSV(memory("x.csv", []byte(text)))
+func readCSV(csv string) ([]float32, int, int, error) {
+	r, err := text.OpenCSV(memory("x.csv", []byte(csv)))
 	if err != nil {
 		return nil, 0, 0, err
 	}
-	return readAll(r)
+	return restOf(r)
 }
 
 func TestCSV(t *testing.T) {
@@ -56,9 +58,9 @@ func TestCSVRejects(t *testing.T) {
 		{"blank", "\n\n", "x.csv: holds neither a header nor a row"},
 		{"ragged", "a,b\n1,2\n3\n", "x.csv: line 3: has 1 columns where line 1 has 2"},
 		{"ragged, more", "1,2\n3,4,\n", "x.csv: line 2: has 3 columns where line 1 has 2"},
-		{"blank line", "1,2\n\n\n3,4\n", "x.csv: line 2: is blank, and rows follow: every row must hold its numbers"},
+		{"blank line", "1,2\n\n\n3,4\n", "x.csv: line 2: is blank, and rows follow: each line must hold a vector"},
 		{"blank first line", "\n1,2\n", "x.csv: line 1: is blank, and rows follow"},
-		{"quote not closed", "a,b\n\"1,2\n", "x.csv: line 2: a quote is not closed on its line"},
+		{"quote not closed", "a,b\n\"1,2\n", "x.csv: line 2: a quote is not closed"},
 		{"text after a quote", "a,b\n\"1\"2,3\n", `x.csv: line 2: "2,3" follows a closing quote instead of a comma`},
 		{"NaN", "1,2\n3,nan\n", "x.csv: line 2, column 1: \"nan\" is not a finite number, which every value of a vector must be"},
 		{"NaN on the first line", "NaN,2\n3,4\n", "x.csv: line 1, column 0: \"NaN\" is not a finite number"},
@@ -66,16 +68,16 @@ func TestCSVRejects(t *testing.T) {
 		{"infinity", "1,infinity\n", "x.csv: line 1, column 1: \"infinity\" is not a finite number"},
 		{"too large", "1,1e39\n", "x.csv: line 1, column 1: \"1e39\" is too large for float32 (at most 3.4028235e+38): scale the column"},
 		{"too large for float64", "1,-1e999\n", "x.csv: line 1, column 1: \"-1e999\" is too large for float32"},
-		{"long number", "1," + strings.Repeat("9", 1000) + "\n", `x.csv: line 1, column 1: "` + strings.Repeat("9", 40) + `"... is too large for float32`},
+		{"long number", "1," + strings.Repeat("9", 1000) + "\n", `x.csv: line 1, column 1: "` + strings.Repeat("9", 60) + `"... is too large for float32`},
 		{"no number", "1,2\n3,x\n", `x.csv: line 2, column 1: "x" is not a number`},
 		{"empty field", "1,2\n,3\n", "x.csv: line 2, column 0: the field is empty: every field must be a number"},
 		{"row with a name", "1,NA,3\n4,5,6\n", `x.csv: line 1, column 1: "NA" is not a number; nor is the line a header, as column 0 has a number`},
 		{"header in part", ",0\n1,2\n", "x.csv: line 1, column 0: the field is empty: every field must be a number; nor is the line a header, as column 1 has a number"},
 		{"semicolons", "1;2;3\n", `x.csv: line 1, column 0: "1;2;3" is not a number; commas separate numbers`},
 		{"semicolons below a header", "a;b\n3;4\n", `x.csv: line 2, column 0: "3;4" is not a number; commas separate numbers`},
-		{"long field", "1\n" + strings.Repeat("y", 1000) + "\n", `x.csv: line 2, column 0: "` + strings.Repeat("y", 40) + `"... is not a number`},
-		{"too many columns", strings.Repeat("1,", maxCols) + "1\n", "x.csv: line 1: has 1,048,577 columns: at most 1,048,576 are supported; rows are items, is the matrix transposed?"},
-		{"too long a line", "1\n" + strings.Repeat(" ", maxCSVLine+1), "x.csv: line 2: is longer than 33,554,432 bytes: is this a text file?"},
+		{"long field", "1\n" + strings.Repeat("y", 1000) + "\n", `x.csv: line 2, column 0: "` + strings.Repeat("y", 60) + `"... is not a number`},
+		{"too many columns", strings.Repeat("1,", matrix.MaxCols) + "1\n", "x.csv: line 1: has more than 1,048,576 columns, which is the most that is supported"},
+		{"too long a line", "1\n" + strings.Repeat(" ", text.Numbers+1), "x.csv: line 2: is longer than 33,554,432 bytes: is this a text file?"},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			_, _, _, err := readCSV(c.text)

@@ -7,6 +7,7 @@ import (
 	"path/filepath"
 
 	"github.com/fddhdb/fddhdb/files"
+	"github.com/fddhdb/fddhdb/files/npy"
 )
 
 // A matrix goes out row by row and comes back the same way.
@@ -26,9 +27,7 @@ func Example() {
 		fmt.Println(err)
 	}
 	// Output:
-	// 2 x 3
-	// [1 2 3]
-	// [4 5 6]
+	// 2 x 3 [1 2 3] [4 5 6]
 }
 
 func write(path string) error {
@@ -37,7 +36,7 @@ func write(path string) error {
 		return err
 	}
 	defer f.Close()
-	w, err := files.NewWriter[float32](f, 2, 3)
+	w, err := npy.NewWriter[float32](f, 2, 3)
 	if err != nil {
 		return err
 	}
@@ -53,13 +52,13 @@ func write(path string) error {
 }
 
 func read(path string) error {
-	r, err := files.Open(path)
+	r, err := files.Open(path, path)
 	if err != nil {
 		return err
 	}
 	defer r.Close()
-	fmt.Println(r.Rows(), "x", r.Cols())
-	for x := make([]float32, r.Cols()); ; {
+	fmt.Println(r.Rows, "x", r.Cols)
+	for x := make([]float32, r.Cols); ; {
 		err := r.Next(x)
 		if err == io.EOF {
 			return nil

@@ -10,10 +10,12 @@ import (
 	"unicode/utf8"
 
 	"github.com/fddhdb/fddhdb/codec"
+	"github.com/fddhdb/fddhdb/files/internal/text"
+	"github.com/fddhdb/fddhdb/files/npy"
 )
 
-// bounded fails if f allocates more than a constant, for buffers, and factor times the
-// input. It counts everything ever allocated, garbage included.
+// bounded fails if f allocates more than a constant, for buffers, and factor times the input. It counts
+// everything ever allocated, garbage included.
 func bounded(t *testing.T, input, constant, factor int, f func()) {
 	t.Helper()
 	before := allocated()
@@ -33,28 +35,28 @@ func checkError(t *testing.T, err error) {
 }
 
 // checkReader reads a reader to its end: as many rows as it says, all finite.
-func checkReader(t *testing.T, r Reader, err error) {
+func checkReader(t *testing.T, r *Vectors, err error) {
 	t.Helper()
 	if err != nil {
 		checkError(t, err)
 		return
 	}
-	row := make([]float32, r.Cols())
+	row := make([]float32, r.Cols)
 	for i := 0; ; i++ {
 		err := r.Next(row)
 		if err == io.EOF {
-			if i != r.Rows() {
-				t.Errorf("%d rows of %d", i, r.Rows())
+			if i != r.Rows {
+				t.Errorf("%d rows of %d", i, r.Rows)
 			}
 			return
 		}
 		if err != nil {
 			checkError(t, err)
 			var e *Error
-			if errors.As(err, &e) && (e.Row != i || e.Col < 0 || e.Col >= r.Cols()) {
+			if errors.As(err, &e) && (e.Row != i || e.Col < 0 || e.Col >= r.Cols) {
 				t.Errorf("row %d: %v", i, err)
 			}
-			if i > r.Rows() {
+			if i > r.Rows {
 				t.Fatal("the reader does not end")
 			}
 			continue
@@ -86,12 +88,12 @@ func FuzzNPY(f *testing.F) {
 	f.Fuzz(func(t *testing.T, b []byte) {
 		// 4 MiB are a row of the largest matrix without rows.
 		bounded(t, len(b), 5<<20, 8, func() {
-			r, err := openNPY(memory("x", b))
+			r, err := npy.Open(memory("x", b), false)
 			checkReader(t, r, err)
 		})
 		// Codes of 8 bits take a word each.
 		bounded(t, len(b), 1<<16, 16, func() {
-			codes, err := readCodes(memory("x", b))
+			codes, err := npy.CodesOf(memory("x", b))
 			if err != nil {
 				checkError(t, err)
 			} else if codec.CheckBits(codes.Bits()) != nil || codes.Len()*codes.Bits()/8 > len(b) {
@@ -110,7 +112,7 @@ func FuzzCSV(f *testing.F) {
 	f.Fuzz(func(t *testing.T, b []byte) {
 		// Two buffers of 64 KiB, one a pass; errors of rows that are refused.
 		bounded(t, len(b), 1<<18, 256, func() {
-			r, err := openCSV(memory("x", b))
+			r, err := text.OpenCSV(memory("x", b))
 			checkReader(t, r, err)
 		})
 	})
@@ -127,11 +129,11 @@ func FuzzLabels(f *testing.F) {
 			checkLabels(t, l, err)
 		})
 		bounded(t, len(b), 1<<17, 512, func() {
-			l, err := readLabelsText("x", bytes.NewReader(b))
+			l, err := textLabels("x", bytes.NewReader(b))
 			checkLabels(t, l, err)
 		})
 		bounded(t, len(b), 1<<19, 1024, func() {
-			l, err := readLabelsCSV("x", bytes.NewReader(b))
+			l, err := csvLabels("x", bytes.NewReader(b))
 			checkLabels(t, l, err)
 		})
 		bounded(t, len(b), 1<<17, 256, func() {

@@ -6,13 +6,16 @@ import (
 	"slices"
 	"strings"
 	"testing"
+
+	"github.com/fddhdb/fddhdb/files/internal/matrix"
+	"github.com/fddhdb/fddhdb/files/internal/text"
 )
 
-func jsonlReaderOf(t testing.TB, member, text string) (Reader, error) {
+func jsonlReaderOf(t testing.TB, member, lines string) (*Vectors, error) {
 	t.Helper()
-	src := memory("x", []byte(text))
-	src.member = member
-	return openJSONL(src)
+	src := memory("x", []byte(lines))
+	src.Member = member
+	return text.OpenJSONL(src)
 }
 
 func TestJSONL(t *testing.T) {
@@ -32,10 +35,10 @@ func TestJSONL(t *testing.T) {
 			t.Errorf("%s: %v", name, err)
 			continue
 		}
-		if r.Rows() != len(c.want) || r.Cols() != len(c.want[0]) {
-			t.Errorf("%s: %d x %d", name, r.Rows(), r.Cols())
+		if r.Rows != len(c.want) || r.Cols != len(c.want[0]) {
+			t.Errorf("%s: %d x %d", name, r.Rows, r.Cols)
 		}
-		row := make([]float32, r.Cols())
+		row := make([]float32, r.Cols)
 		for i, want := range c.want {
 			if err := r.Next(row); err != nil || !slices.Equal(row, want) {
 				t.Errorf("%s: row %d: %v, %v, want %v", name, i, row, err, want)
@@ -61,8 +64,8 @@ func TestJSONLThatIsNone(t *testing.T) {
 		"{\"image\":[1]}\n":             `x: line 1: is an object with a member "image": say which of them is the vector with x:NAME`,
 		"{\"i\":[0]}\n":                 "x: line 1: a sparse vector has",
 		"{\"i\":[-1],\"v\":[1]}\n":      `x: line 1: "-1" is not a whole number`,
-		"{\"i\":[1048576],\"v\":[1]}\n": "x: line 1: has 1,048,577 columns",
-		"[" + strings.Repeat("1,", maxCols) + "1]": "x: line 1: has 1,048,577 columns",
+		"{\"i\":[1048576],\"v\":[1]}\n": "x: line 1: has a number in column 1048576, where at most 1,048,576 columns are possible",
+		"[" + strings.Repeat("1,", matrix.MaxCols) + "1]": "x: line 1: has 1,048,577 columns",
 	} {
 		_, err := jsonlReaderOf(t, "", text)
 		wantError(t, err, want)
@@ -83,7 +86,7 @@ func TestJSONLRowsThatAreBad(t *testing.T) {
 		"[1,02]":                       "x: line 2, column 0: byte 3: a number is expected",
 		"[1, [2, 3]]":                  "x: line 2, column 1: is an array",
 		"{\"i\":[0,1],\"v\":[1]}":      "x: line 2, column 0: has 2 columns and 1 numbers",
-		"{\"i\":[0,0],\"v\":[1,1]}":    "x: line 2, column 0: the column is there twice",
+		"{\"i\":[0,0],\"v\":[1,1]}":    "x: line 2, column 0: column 0 is there twice",
 		"{\"i\":[0,1],\"v\":[1,1e40]}": `x: line 2, column 1: "1e40" is too large`,
 	} {
 		good := "[1,2]\n"
@@ -95,7 +98,7 @@ func TestJSONLRowsThatAreBad(t *testing.T) {
 			t.Errorf("%s: %v", text, err)
 			continue
 		}
-		row := make([]float32, r.Cols())
+		row := make([]float32, r.Cols)
 		for i := range 3 {
 			err := r.Next(row)
 			var e *Error
@@ -116,11 +119,11 @@ func FuzzJSONL(f *testing.F) {
 	f.Add("", []byte("[1]\n[\"x\"]\n[[1]]\n[1e999]\n"))
 	f.Fuzz(func(t *testing.T, member string, b []byte) {
 		src := memory("x", b)
-		src.member = member
-		// Two buffers of 64 KiB, one a pass, 4 MiB for a row of the greatest column, and
-		// errors of rows that are refused.
+		src.Member = member
+		// Two buffers of 64 KiB, one a pass, 4 MiB for a row of the greatest column, and errors of rows that
+		// are refused.
 		bounded(t, len(b), 5<<20, 512, func() {
-			r, err := openJSONL(src)
+			r, err := text.OpenJSONL(src)
 			checkReader(t, r, err)
 		})
 	})

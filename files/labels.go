@@ -8,12 +8,17 @@ import (
 	"os"
 	"slices"
 	"strconv"
+
+	"github.com/fddhdb/fddhdb/files/internal/matrix"
+	"github.com/fddhdb/fddhdb/files/internal/text"
 )
 
-// maxLabels bounds the labels of a file. The largest number in a vector of classes
-// determines their count, so without a bound one wrong number would ask for any amount
-// of memory.
-const maxLabels = maxCols
+// maxLabels bounds the labels of a file. The largest number in a vector of classes determines their count, so
+// without a bound one wrong number would ask for any amount of memory.
+const maxLabels = matrix.MaxCols
+
+// maxLabelRows bounds the rows of a sparse matrix, which may claim any number of empty ones.
+const maxLabelRows = 1 << 28
 
 // Labels are the labels of the items of a file.
 type Labels struct {
@@ -26,105 +31,55 @@ type Labels struct {
 
 // ReadLabels reads the labels of items.
 //
-// A .npy, .npz, .mat or .csv is a matrix of 0 and 1, a row an item and a column a label, or
-// the class number of each item, from 0; the largest number determines the number of
-// labels. An item of the class -1 or NaN, or whose field in a .csv is empty, has no
-// label. Class numbers are a .npy of one dimension, and one row or column of a .mat, as
-// MATLAB has no arrays of one dimension, or a .csv of one column. The type may be any
-// integer or bool, or a float type if every value is an integer; matrices may be sparse.
-// Names are "0", "1" and so on, or those in the header of a matrix in a .csv. Any other
-// value gives an *Error with the row and, in a matrix, the column. FILE.npz:NAME and
-// FILE.mat:NAME are as for Open.
+// A .npy, .npz, .mat or .csv is a matrix of 0 and 1, a row an item and a column a label, or the class number
+// of each item, from 0; the largest number determines the number of labels. An item of the class -1 or NaN,
+// or whose field in a .csv is empty, has no label. Class numbers are a .npy of one dimension, and one row or
+// column of a .mat, as MATLAB has no arrays of one dimension, or a .csv of one column. The type may be any
+// integer or bool, or a float type if every value is an integer; matrices may be sparse. Names are "0", "1"
+// and so on, or those in the header of a matrix in a .csv. Any other value gives an *Error with the row and,
+// in a matrix, the column. FILE.npz:NAME and FILE.mat:NAME are as for Open.
 //
-// Any other file is UTF-8 text, and so is a .csv with anything else than such numbers: one
-// line an item, labels separated by commas and without surrounding blanks. An empty line
-// is an item without labels. A label that comes twice on its line counts once, and nothing
-// between two commas is no label. There is no header, and quotes have no meaning. Names
-// are in order of first appearance.
+// Any other file is UTF-8 text, and so is a .csv with anything else than such numbers: one line an item,
+// labels separated by commas and without surrounding blanks. An empty line is an item without labels. A label
+// that comes twice on its line counts once, and nothing between two commas is no label. There is no header,
+// and quotes have no meaning. Names are in order of first appearance.
 //
-// At most 1,048,576 labels are supported. The result takes 24 bytes an item and 8 a
-// label of an item; it belongs to the caller.
+// At most 1,048,576 labels are supported. The result takes 24 bytes an item and 8 a label of an item; it
+// belongs to the caller.
 func ReadLabels(path string) (*Labels, error) {
-	file, member := splitMember(path)
-	ext := extension(file)
-	for _, f := range vectorFormats {
-		if f.ext != ext || ext != ".npy" && ext != ".npz" && ext != ".mat" {
-			continue
+	file, _ := Cut(path)
+	switch ext := extension(file); ext {
+	case ".npy", ".npz", ".mat", ".jsonl", ".parquet":
+		const from = ".npy, .npz, .mat, .csv and text files"
+		if ext == ".jsonl" || ext == ".parquet" { // they would be misread as text
+			return nil, matrix.FileError(path, unsupported(ext, "labels", from))
 		}
-		src, err := openSource(file)
+		v, err := open(path, path, true, "labels", from)
 		if err != nil {
 			return nil, err
 		}
-		src.name, src.member = path, member
-		r, err := f.open(src)
-		if err != nil {
-			src.close()
-			return nil, err
-		}
-		defer r.Close()
-		return readLabels(r, ext == ".mat")
+		defer v.Close()
+		return labelsOf(v)
 	}
-	// Other formats of vectors would be misread as text.
-	if ext != ".csv" && knownFormat(ext) {
-		return nil, unsupported(path, "labels", ".npy, .npz, .mat, .csv and text files")
-	}
-	f, err := os.Open(path)
+	f, err := openText(path)
 	if err != nil {
-		return nil, fileError(path, err)
+		return nil, err
 	}
 	defer f.Close()
-	if info, err := f.Stat(); ext == ".csv" && err == nil && info.Mode().IsRegular() {
-		return readLabelsCSV(path, f)
+	if info, err := f.Stat(); extension(path) == ".csv" && err == nil && info.Mode().IsRegular() {
+		return csvLabels(path, f)
 	}
-	return readLabelsText(path, f)
+	return textLabels(path, f)
 }
 
-// readLabels reads the labels of a matrix. In a .mat one row is a vector, too.
-func readLabels(r Reader, mat bool) (*Labels, error) {
-	if s, ok := r.(SparseReader); ok {
-		return readSparseLabels(s)
+// openText opens a file that may be a pipe.
+func openText(path string) (*os.File, error) {
+	f, err := os.Open(path)
+	if err != nil {
+		return nil, matrix.FileError(path, err)
 	}
-	n, ok := r.(*npyReader)
-	if !ok {
-		return nil, fmt.Errorf("%T is no matrix of labels", r)
-	}
-	m := n.m
-	if mat && (m.rows == 1 || m.cols == 1) {
-		m.rows, m.cols, m.vector = m.rows*m.cols, 1, true
-	}
-	return readLabelMatrix(m)
+	return f, nil
 }
-
-// readSparseLabels reads a sparse matrix of ones.
-func readSparseLabels(r SparseReader) (*Labels, error) {
-	var sets labelSets
-	var index []uint32
-	var value []float32
-	for row := 0; ; row++ {
-		var err error
-		index, value, err = r.NextSparse(index[:0], value[:0])
-		if err == io.EOF {
-			return &Labels{Names: numberNames(r.Cols()), Sets: sets.sets(), Numbers: true}, nil
-		}
-		if err != nil {
-			return nil, err
-		}
-		if len(sets.ends) >= maxLabelRows {
-			return nil, fmt.Errorf("a sparse matrix of labels has more than %s rows", thousands(maxLabelRows))
-		}
-		for i, j := range index {
-			if value[i] != 1 {
-				return nil, fmt.Errorf("row %d, column %d: %v is neither 0 nor 1, which is what a matrix of labels holds", row, j, value[i])
-			}
-			sets.labels = append(sets.labels, int(j))
-		}
-		sets.end()
-	}
-}
-
-// maxLabelRows bounds the rows of a sparse matrix, which may claim any number of empty
-// ones.
-const maxLabelRows = 1 << 28
 
 // numberNames returns the names of numbered labels.
 func numberNames(n int) []string {
@@ -135,12 +90,14 @@ func numberNames(n int) []string {
 	return names
 }
 
-// labelSets collects the sets of items one after the other in one array, as an
-// allocation for each item would cost more than most sets.
+// labelSets collects the sets of items one after the other in one array, as an allocation for each item would
+// cost more than most sets.
 type labelSets struct {
 	labels []int // of all items
 	ends   []int // by item: end in labels
 }
+
+func (s *labelSets) add(label int) { s.labels = append(s.labels, label) }
 
 // end ends the set of the current item.
 func (s *labelSets) end() {
@@ -154,6 +111,11 @@ func (s *labelSets) end() {
 	s.ends = append(s.ends, len(s.labels))
 }
 
+// numbered returns the labels, which are numbers.
+func (s *labelSets) numbered(names []string, classes bool) *Labels {
+	return &Labels{Names: names, Sets: s.sets(), Numbers: true, Classes: classes}
+}
+
 // sets returns the sets. Appending to one does not write to the next.
 func (s *labelSets) sets() [][]int {
 	sets := make([][]int, len(s.ends))
@@ -165,91 +127,273 @@ func (s *labelSets) sets() [][]int {
 	return sets
 }
 
-func readLabelMatrix(m *npyMatrix) (*Labels, error) {
+// labelsOf reads the labels of a matrix or, if it is flat, of class numbers.
+func labelsOf(v *Vectors) (*Labels, error) {
 	var sets labelSets
-	labels := 0
-	if !m.vector {
-		labels = m.cols
+	labels := v.Cols
+	if v.Flat {
+		labels = 0
 	}
+	if v.Rows > maxLabelRows {
+		return nil, matrix.FileError(v.Name, fmt.Errorf("a matrix of labels has more than %s rows", matrix.Thousands(maxLabelRows)))
+	}
+	var index []uint32
+	var value []float32
+	row := make([]float64, v.Cols)
 	for {
-		row, err := m.nextRow()
-		if err == io.EOF {
-			break
+		var err error
+		if v.Sparse {
+			index, value, err = v.NextSparse(index[:0], value[:0])
+		} else {
+			err = v.NextNumbers(row)
 		}
-		if err != nil {
+		switch {
+		case err == io.EOF:
+			return sets.numbered(numberNames(labels), v.Flat), nil
+		case err != nil:
 			return nil, err
-		}
-		if m.vector {
-			class, err := classNumber(m, row)
+		case v.Flat:
+			class, err := classNumber(row[0])
 			if err != nil {
-				return nil, err
+				return nil, v.Bad(-1, err)
 			}
 			if class >= 0 {
-				sets.labels = append(sets.labels, class)
+				sets.add(class)
 				labels = max(labels, class+1)
 			}
-		} else {
-			for c := range m.cols {
-				b := m.element(row, c)
-				switch m.dtype.number(b) {
+		case v.Sparse:
+			for i, j := range index {
+				if value[i] != 1 {
+					return nil, v.Bad(int(j), noFlag(float64(value[i])))
+				}
+				sets.add(int(j))
+			}
+		default:
+			for c, x := range row {
+				switch x {
 				case 0:
 				case 1:
-					sets.labels = append(sets.labels, c)
+					sets.add(c)
 				default:
-					return nil, m.at(c, fmt.Errorf("%s is neither 0 nor 1, which is what a matrix of labels holds; class numbers are an array of one dimension, or of a .mat one row or column", m.dtype.text(b)))
+					return nil, v.Bad(c, noFlag(x))
 				}
 			}
 		}
 		sets.end()
 	}
-	return &Labels{Names: numberNames(labels), Sets: sets.sets(), Numbers: true, Classes: m.vector}, nil
 }
 
-// classNumber returns the class of the row that m has just returned, -1 for none.
-func classNumber(m *npyMatrix, row []byte) (int, error) {
-	x := m.dtype.number(row)
+func noFlag(x float64) error {
+	return fmt.Errorf("%s is neither 0 nor 1, which is what a matrix of labels holds; class numbers are an array of one dimension, or of a .mat one row or column", number(x))
+}
+
+func number(x float64) string { return strconv.FormatFloat(x, 'f', -1, 32) }
+
+// classNumber returns the class that a number is, -1 for none.
+func classNumber(x float64) (int, error) {
 	switch {
 	case x == -1 || math.IsNaN(x):
 		return -1, nil
 	case x != math.Trunc(x) || math.IsInf(x, 0):
-		return 0, m.at(-1, fmt.Errorf("%s is not a class number: they are integers from 0", m.dtype.text(row)))
+		return 0, fmt.Errorf("%s is not a class number: they are integers from 0", number(x))
 	case x < 0:
-		return 0, m.at(-1, fmt.Errorf("the class number %s is negative: they count from 0, and -1 stands for none", m.dtype.text(row)))
+		return 0, fmt.Errorf("the class number %s is negative: they count from 0, and -1 stands for none", number(x))
 	case x >= maxLabels:
-		return 0, m.at(-1, fmt.Errorf("the class number %s is too large: at most %s labels are supported, numbered from 0", m.dtype.text(row), thousands(maxLabels)))
-	case m.dtype.kind == 'b' && x > 1:
-		return 0, m.at(-1, m.dtype.notFinite(row))
+		return 0, fmt.Errorf("the class number %s is too large: at most %s labels are supported, numbered from 0", number(x), matrix.Thousands(maxLabels))
 	}
 	return int(x), nil
 }
 
-func readLabelsText(name string, r io.Reader) (*Labels, error) {
+func textLabels(name string, r io.Reader) (*Labels, error) {
 	var sets labelSets
-	names := []string{}
-	numbers := map[string]int{}
-	for l := newLines(name, r, maxLine); ; {
-		line, err := l.nextText()
+	labels := namer{names: []string{}}
+	for l := text.NewLines(name, r, text.ShortLine); ; {
+		line, err := l.NextText()
 		if err == io.EOF {
-			return &Labels{Names: names, Sets: sets.sets()}, nil
+			return &Labels{Names: labels.names, Sets: sets.sets()}, nil
 		}
 		if err != nil {
 			return nil, err
 		}
 		for field := range bytes.SplitSeq(line, []byte{','}) {
-			label := bytes.TrimSpace(field)
-			if len(label) == 0 {
-				continue
+			if label := bytes.TrimSpace(field); len(label) > 0 {
+				sets.add(labels.number(label))
 			}
-			i, ok := numbers[string(label)]
-			if !ok {
-				if i = len(names); i == maxLabels {
-					return nil, l.fail("brings one label more than the %s that are supported: is this a file of labels?", thousands(maxLabels))
-				}
-				names = append(names, string(label))
-				numbers[names[i]] = i
-			}
-			sets.labels = append(sets.labels, i)
+		}
+		if len(labels.names) > maxLabels {
+			return nil, l.Fail("brings one label more than the %s that are supported: is this a file of labels?", matrix.Thousands(maxLabels))
 		}
 		sets.end()
 	}
+}
+
+// namer numbers names in order of first appearance.
+type namer struct {
+	names   []string
+	numbers map[string]int
+}
+
+func (n *namer) number(name []byte) int {
+	i, ok := n.numbers[string(name)]
+	if !ok {
+		if n.numbers == nil {
+			n.numbers = map[string]int{}
+		}
+		i = len(n.names)
+		n.names = append(n.names, string(name))
+		n.numbers[n.names[i]] = i
+	}
+	return i
+}
+
+// NewLabels returns the labels of items whose sets have names. They are numbered in order of first
+// appearance.
+func NewLabels(items [][]string) *Labels {
+	var sets labelSets
+	var labels namer
+	for _, names := range items {
+		for _, name := range names {
+			sets.add(labels.number([]byte(name)))
+		}
+		sets.end()
+	}
+	return &Labels{Names: labels.names, Sets: sets.sets()}
+}
+
+// csvLabels reads a regular .csv twice, first to see what it holds. It is a matrix of 0 and 1 if it has
+// several columns and all lines, but a header, hold so many of them; it has classes if it has one column of
+// whole numbers, fewer of them than rows; larger numbers are names. Anything else is text.
+func csvLabels(name string, f io.ReadSeeker) (*Labels, error) {
+	r := text.NewRecords(name, f, text.Numbers, maxLabels)
+	form, err := labelForm(r)
+	if err != nil {
+		return nil, err
+	}
+	if _, err := f.Seek(0, io.SeekStart); err != nil {
+		return nil, matrix.FileError(name, err)
+	}
+	if form.rows == 0 {
+		return textLabels(name, f)
+	}
+	var sets labelSets
+	labels := 0
+	for r.Restart(f); ; {
+		bad, err := r.Next()
+		switch {
+		case err == io.EOF && form.cols > 1:
+			if form.header == nil {
+				form.header = numberNames(form.cols)
+			}
+			return sets.numbered(form.header, false), nil
+		case err == io.EOF && labels > len(sets.ends): // too far apart to be classes, such as years
+			return few(sets.sets()), nil
+		case err == io.EOF:
+			return sets.numbered(numberNames(labels), true), nil
+		case err != nil:
+			return nil, err
+		case form.first && r.Line == 1:
+			continue
+		case bad != nil || len(r.Fields) != form.cols:
+			return nil, r.Fail("is not what it was: the file changes while it is read")
+		}
+		for c, field := range r.Fields {
+			n, ok := wholeNumber(field)
+			switch {
+			case !ok || form.cols > 1 && n != 0 && n != 1: // it was a number before
+				return nil, r.Fail("%s was not there before: the file changes while it is read", matrix.Quote(field))
+			case form.cols > 1 && n == 1:
+				sets.add(c)
+			case form.cols == 1 && n >= 0:
+				sets.add(n)
+				labels = max(labels, n+1)
+			}
+		}
+		sets.end()
+	}
+}
+
+// few returns labels of numbers of which only those that are there are labels.
+func few(sets [][]int) *Labels {
+	var labels namer
+	for _, set := range sets {
+		for i, n := range set {
+			set[i] = labels.number(strconv.AppendInt(nil, int64(n), 10))
+		}
+	}
+	return &Labels{Names: labels.names, Sets: sets}
+}
+
+// labelCSV is what a .csv of labels holds.
+type labelCSV struct {
+	cols   int
+	rows   int      // of numbers; 0: it is text
+	first  bool     // the first line is a header
+	header []string // of a matrix: the names
+}
+
+// labelForm sees what a file holds.
+func labelForm(r *text.Records) (labelCSV, error) {
+	form, rows := labelCSV{}, 0
+	for {
+		bad, err := r.Next()
+		if err == io.EOF {
+			form.rows = rows
+			return form, nil
+		}
+		if err != nil {
+			return form, err
+		}
+		whole, bits := true, true
+		for _, field := range r.Fields {
+			n, ok := wholeNumber(field)
+			whole = whole && ok
+			bits = bits && ok && (n == 0 || n == 1) && len(field) > 0
+		}
+		numbers := whole
+		if cols := len(r.Fields); r.Line == 1 {
+			form.cols = cols
+			if form.first = !whole; form.first && cols > 1 && bad == nil {
+				form.header = labelNames(r.Fields)
+			}
+		}
+		if form.cols > 1 {
+			numbers = bits
+		}
+		header := r.Line == 1 && form.first
+		switch {
+		case bad != nil, len(r.Fields) != form.cols, !header && !numbers, header && form.cols > 1 && form.header == nil:
+			return form, nil // text, in which quotes have no meaning
+		case !header:
+			rows++
+		}
+	}
+}
+
+// labelNames returns the names in a header, each once, or nil if it is none.
+func labelNames(fields [][]byte) []string {
+	var names namer
+	for i, field := range fields {
+		if name := bytes.TrimSpace(field); len(name) == 0 || names.number(name) < i {
+			return nil
+		}
+	}
+	return names.names
+}
+
+// wholeNumber returns a class number, -1 for none: NaN and nothing stand for none, too.
+func wholeNumber(field []byte) (int, bool) {
+	field = bytes.TrimSpace(field)
+	if len(field) == 0 {
+		return -1, true
+	}
+	x, err := strconv.ParseFloat(string(field), 64)
+	switch {
+	case err != nil:
+		return 0, false
+	case math.IsNaN(x):
+		return -1, true
+	case x != math.Trunc(x) || x < -1 || x > math.MaxInt32:
+		return 0, false
+	}
+	return int(x), true
 }

@@ -8,14 +8,17 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+
+	"github.com/fddhdb/fddhdb/files/internal/matrix"
+	"github.com/fddhdb/fddhdb/files/npy"
 )
 
-func readLabelsNPY(src source) (*Labels, error) {
-	r, err := openNPY(src)
+func readLabelsNPY(src matrix.Source) (*Labels, error) {
+	v, err := npy.Open(src, true)
 	if err != nil {
 		return nil, err
 	}
-	return readLabels(r, false)
+	return labelsOf(v)
 }
 
 func TestLabelsNPY(t *testing.T) {
@@ -66,16 +69,16 @@ func TestLabelsNPYRejects(t *testing.T) {
 	}{
 		{"|u1", "(2, 2)", []uint8{0, 1, 2, 0}, "y.npy: row 1, column 0: 2 is neither 0 nor 1, which is what a matrix of labels holds; class numbers are an array of one dimension"},
 		{"|i1", "(2, 2)", []int8{0, 1, 1, -1}, "y.npy: row 1, column 1: -1 is neither 0 nor 1"},
-		{"|b1", "(1, 2)", []uint8{0, 7}, "y.npy: row 0, column 1: 7 is neither 0 nor 1"},
+		{"|b1", "(1, 2)", []uint8{0, 7}, "y.npy: row 0, column 1: a bool is 0 or 1, not 7: the file is damaged"},
 		{"<f8", "(1, 2)", []float64{0, .5}, "y.npy: row 0, column 1: 0.5 is neither 0 nor 1"},
 		{"<f8", "(1, 2)", []float64{0, math.NaN()}, "y.npy: row 0, column 1: NaN is neither 0 nor 1"},
-		{"<u8", "(1, 1)", []uint64{math.MaxUint64}, "y.npy: row 0, column 0: 18446744073709551615 is neither 0 nor 1"},
+		{"<u8", "(1, 1)", []uint64{math.MaxUint64}, "y.npy: row 0, column 0: 18446744000000000000 is neither 0 nor 1"},
 		{"<i8", "(3,)", []int64{0, 1, -2}, "y.npy: row 2: the class number -2 is negative: they count from 0, and -1 stands for none"},
 		{"<i4", "(2,)", []int32{0, 1 << 20}, "y.npy: row 1: the class number 1048576 is too large: at most 1,048,576 labels are supported, numbered from 0"},
-		{"<u8", "(1,)", []uint64{math.MaxUint64}, "y.npy: row 0: the class number 18446744073709551615 is too large"},
+		{"<u8", "(1,)", []uint64{math.MaxUint64}, "y.npy: row 0: the class number 18446744000000000000 is too large"},
 		{"<f4", "(1,)", []float32{.1}, "y.npy: row 0: 0.1 is not a class number: they are integers from 0"},
 		{"<f4", "(1,)", []float32{float32(math.Inf(1))}, "y.npy: row 0: +Inf is not a class number"},
-		{"|b1", "(1,)", []uint8{2}, "y.npy: row 0: a bool is 0 or 1, not 2: the file is damaged"},
+		{"|b1", "(1,)", []uint8{2}, "y.npy: row 0, column 0: a bool is 0 or 1, not 2: the file is damaged"},
 		{"|u1", "(1, 1, 1)", []uint8{1}, "y.npy: has 3 dimensions"},
 	} {
 		t.Run(c.descr+c.shape, func(t *testing.T) {
@@ -109,7 +112,7 @@ func TestLabelsText(t *testing.T) {
 		{"empty", "", `[] []`},
 	} {
 		t.Run(c.name, func(t *testing.T) {
-			l, err := readLabelsText("y.txt", strings.NewReader(c.text))
+			l, err := textLabels("y.txt", strings.NewReader(c.text))
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -118,20 +121,20 @@ func TestLabelsText(t *testing.T) {
 			}
 		})
 	}
-	_, err := readLabelsText("y.txt", strings.NewReader("a\nb,\xff\n"))
+	_, err := textLabels("y.txt", strings.NewReader("a\nb,\xff\n"))
 	wantError(t, err, "y.txt: line 2: is not UTF-8 text: save the file in that encoding")
 
 	var many strings.Builder
 	for i := range maxLabels + 1 {
 		fmt.Fprintln(&many, i)
 	}
-	_, err = readLabelsText("y.txt", strings.NewReader(many.String()))
+	_, err = textLabels("y.txt", strings.NewReader(many.String()))
 	wantError(t, err, "y.txt: line 1048577: brings one label more than the 1,048,576 that are supported")
 }
 
 // Appending to the set of one item must not change that of the next.
 func TestLabelsSetsAreSeparate(t *testing.T) {
-	l, err := readLabelsText("y.txt", strings.NewReader("a\nb\n"))
+	l, err := textLabels("y.txt", strings.NewReader("a\nb\n"))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -209,26 +212,12 @@ func TestLabelsOfOtherFormats(t *testing.T) {
 // matWritten returns a .mat file of one matrix.
 func matWritten(t *testing.T, name string, rows, cols int, values []float32) []byte {
 	t.Helper()
-	f, err := os.Create(filepath.Join(t.TempDir(), "x.mat"))
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer f.Close()
-	w, err := NewMATWriter(f, name, rows, cols)
-	if err != nil {
-		t.Fatal(err)
-	}
-	for i := range rows {
-		if err := w.Write(values[i*cols : (i+1)*cols]); err != nil {
-			t.Fatal(err)
+	var columns []float64
+	for c := range cols {
+		for i := range rows {
+			columns = append(columns, float64(values[i*cols+c]))
 		}
 	}
-	if err := w.Close(); err != nil {
-		t.Fatal(err)
-	}
-	b, err := os.ReadFile(f.Name())
-	if err != nil {
-		t.Fatal(err)
-	}
-	return b
+	m := newMAT(false)
+	return m.add(m.matrix(name, mxDouble, int32(rows), int32(cols), m.doubles(columns...))).b
 }

@@ -47,9 +47,7 @@ func TestReadLinesRejects(t *testing.T) {
 		{"a\n" + strings.Repeat("x", 1<<21), "keys: line 2: is longer than 1,048,576 bytes"},
 	} {
 		_, err := readLines("keys", strings.NewReader(c.text))
-		if e := wantError(t, err, c.want); e.Row != e.Line-1 {
-			t.Errorf("line %d is row %d", e.Line, e.Row)
-		}
+		wantError(t, err, c.want)
 	}
 	broken := errors.New("the disk is broken")
 	_, err := readLines("keys", io.MultiReader(strings.NewReader("a\nb"), iotest.ErrReader(broken)))

@@ -13,6 +13,8 @@ import (
 	"slices"
 	"strings"
 	"testing"
+
+	"github.com/fddhdb/fddhdb/files/internal/mat"
 )
 
 // Files of Octave and scipy: see testdata/mat/README.md.
@@ -50,11 +52,11 @@ func wantMatrices(t *testing.T, path string) {
 		}
 	}
 	wantMAT(t, path+":sparse", want, 5, 4)
-	r, err := Open(path + ":sparse")
+	r, err := Open(path+":sparse", path+":sparse")
 	if err != nil {
 		t.Fatal(err)
 	}
-	s := r.(SparseReader)
+	s := r
 	for i := 0; ; i++ {
 		index, value, err := s.NextSparse(nil, nil)
 		if err == io.EOF {
@@ -85,7 +87,7 @@ func wantMatrices(t *testing.T, path string) {
 		if name != "" {
 			name = ":" + name
 		}
-		_, err := Open(path + name)
+		_, err := Open(path+name, path+name)
 		wantError(t, err, want)
 	}
 }
@@ -101,6 +103,12 @@ func wantMAT(t *testing.T, path string, want []float32, rows, cols int) {
 		t.Errorf("%s is %d x %d: %v, want %d x %d: %v", path, n, d, x, rows, cols, want)
 	}
 }
+
+// Types of elements, and classes of matrices.
+const (
+	miInt8, miInt32, miUint32, miDouble, miMatrix, miCompressed = 1, 5, 6, 9, 14, 15
+	mxSparse, mxDouble                                          = 5, 6
+)
 
 // matBuilder makes .mat files in either order of bytes.
 type matBuilder struct {
@@ -181,8 +189,8 @@ func TestMATInBothByteOrders(t *testing.T) {
 			m.add(wrap(m.matrix("x", mxDouble, 2, 3, m.doubles(1, 2, 3, 4, 5, math.Inf(1)))))
 			m.add(wrap(m.matrix("s", mxSparse, 3, 2, m.element(miInt32, m.numbers(2, 0, 2)), m.element(miInt32, m.numbers(0, 1, 3)), m.doubles(7, 8, math.NaN()))))
 			src := memory("x", m.b)
-			src.member = "x"
-			r, err := openMAT(src)
+			src.Member = "x"
+			r, err := mat.Open(src, false)
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -191,8 +199,8 @@ func TestMATInBothByteOrders(t *testing.T) {
 				t.Errorf("%v, %v", row, err)
 			}
 			wantError(t, r.Next(row), "x: row 1, column 2: +Inf is not a finite number")
-			src.member = "s"
-			if r, err = openMAT(src); err != nil {
+			src.Member = "s"
+			if r, err = mat.Open(src, false); err != nil {
 				t.Fatal(err)
 			}
 			row = row[:2]
@@ -246,9 +254,9 @@ func TestMATThatIsNone(t *testing.T) {
 		"twice":      {sparse(ints(1, 1), ints(0, 2, 2)), "two numbers"},
 	} {
 		bounded(t, len(c.b), 1<<20, 64, func() {
-			r, err := openMAT(memory("x", c.b))
+			r, err := mat.Open(memory("x", c.b), false)
 			if err == nil {
-				err = r.Next(make([]float32, r.Cols()))
+				err = r.Next(make([]float32, r.Cols))
 			}
 			if err == nil || !strings.Contains(err.Error(), c.want) {
 				t.Errorf("%s: %v, want %s", name, err, c.want)
@@ -257,11 +265,11 @@ func TestMATThatIsNone(t *testing.T) {
 	}
 }
 
-// A compressed variable that is too large for memory goes through a temporary file, which
-// is gone after Close.
+// A compressed variable that is too large for memory goes through a temporary file, which is gone after
+// Close.
 func TestMATThatIsLarge(t *testing.T) {
-	defer func(n int64) { maxMATMemory = n }(maxMATMemory)
-	maxMATMemory = 1 << 20
+	defer func(n int64) { mat.MaxMemory = n }(mat.MaxMemory)
+	mat.MaxMemory = 1 << 20
 	tmp := t.TempDir()
 	t.Setenv("TMPDIR", tmp)
 	t.Setenv("TMP", tmp) // on Windows
@@ -278,7 +286,7 @@ func TestMATThatIsLarge(t *testing.T) {
 		t.Fatal(err)
 	}
 	content = nil
-	r, err := Open(path)
+	r, err := Open(path, path)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -317,11 +325,11 @@ func FuzzMAT(f *testing.F) {
 	f.Fuzz(func(t *testing.T, b []byte) {
 		for _, member := range []string{"", "x", "sparse"} {
 			src := memory("x", b)
-			src.member = member
+			src.Member = member
 			// Compressed data may expand a thousand times.
 			bounded(t, len(b), 16<<20, 3000, func() {
-				r, err := openMAT(src)
-				if err == nil && r.Rows() > 1<<20 {
+				r, err := mat.Open(src, false)
+				if err == nil && r.Rows > 1<<20 {
 					return // a sparse matrix, whose rows need no bytes
 				}
 				checkReader(t, r, err)

@@ -14,6 +14,9 @@ import (
 	"slices"
 	"strings"
 	"testing"
+
+	"github.com/fddhdb/fddhdb/files/internal/matrix"
+	"github.com/fddhdb/fddhdb/files/npy"
 )
 
 // member is a file of an archive.
@@ -73,13 +76,13 @@ func replaced(members []member, name string, b []byte) []member {
 }
 
 // sparseRows reads all rows as text. An error replaces its row.
-func sparseRows(t testing.TB, b []byte) (rows []string, r SparseReader, err error) {
+func sparseRows(t testing.TB, b []byte) (rows []string, r *Vectors, err error) {
 	t.Helper()
-	open, err := openNPZ(memory("x.npz", b))
+	open, err := npy.OpenZip(memory("x.npz", b), false)
 	if err != nil {
 		return nil, nil, err
 	}
-	r = open.(SparseReader)
+	r = open
 	for {
 		index, value, err := r.NextSparse([]uint32{99}, []float32{99})
 		if err == io.EOF {
@@ -119,7 +122,7 @@ func TestReadCSR(t *testing.T) {
 		"format of text":   buildNPZ(t, zip.Deflate, replaced(members, "format", buildNPY(1, dict("<U3", "False", "()"), []byte("c\000\000\000s\000\000\000r\000\000\000")))...),
 	} {
 		rows, r, err := sparseRows(t, b)
-		if err != nil || !slices.Equal(rows, want) || r.Rows() != 4 || r.Cols() != 5 {
+		if err != nil || !slices.Equal(rows, want) || r.Rows != 4 || r.Cols != 5 {
 			t.Errorf("%s: %q of %v, want %q (%v)", name, rows, r, want, err)
 		}
 		if err := errors.Join(r.Close(), r.Close()); err != nil {
@@ -131,11 +134,11 @@ func TestReadCSR(t *testing.T) {
 	}
 	// The rows of integers, read as dense ones.
 	b := buildNPZ(t, zip.Deflate, replaced(csrMembers(t, 2, 3, []int32{0, 1, 3}, []int32{2, 0, 1}, nil), "data", build(t, 1, "|i1", "False", "(3,)", []int8{-1, 7, 1}))...)
-	r, err := openNPZ(memory("x", b))
+	r, err := npy.OpenZip(memory("x", b), false)
 	if err != nil {
 		t.Fatal(err)
 	}
-	x, rows, cols, err := readAll(r)
+	x, rows, cols, err := restOf(r)
 	wantMatrix(t, x, rows, cols, err, [][]float32{{0, 0, -1}, {7, 1, 0}}, 3)
 	// No numbers, and no rows.
 	for _, n := range []int64{0, 2} {
@@ -162,7 +165,7 @@ func TestReadCSRRefuses(t *testing.T) {
 		"no indices":   {change("indices", nil), `has no member "indices"`},
 		"no data":      {change("data", nil), `has no member "data"`},
 		"columns":      {change("shape", shapeMember(t, 2, 1<<20+1).b), "1,048,577 columns"},
-		"no columns":   {change("shape", shapeMember(t, 2, 0).b), "has 0 columns"},
+		"no columns":   {change("shape", shapeMember(t, 2, 0).b), "has no columns"},
 		"rows":         {change("shape", shapeMember(t, -2, 3).b), "has -2 rows"},
 		"other rows":   {change("shape", shapeMember(t, 5, 3).b), "indptr has 3 numbers, 5 rows need one more"},
 		"shape":        {change("shape", build(t, 1, "<i8", "False", "(3,)", []int64{1, 2, 3})), "x.npz:shape: has 3 numbers, not two"},
@@ -239,7 +242,7 @@ func TestZipBomb(t *testing.T) {
 	b := buildNPZ(t, zip.Deflate, replaced(csrMembers(t, n-1, 5, nil, nil, nil), "indptr", starts)...)
 	before := allocated()
 	rows := 0
-	r, err := openNPZ(memory("x", b))
+	r, err := npy.OpenZip(memory("x", b), false)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -257,7 +260,7 @@ func TestCSRWriter(t *testing.T) {
 	}
 	rng := rand.New(rand.NewPCG(1, 2))
 	var out bytes.Buffer
-	w, err := NewCSRWriter(&out, 1000)
+	w, err := npy.NewCSRWriter(&out, 1000)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -306,8 +309,8 @@ func TestCSRWriter(t *testing.T) {
 			t.Errorf("%s: %q, %v", c.name, b[:min(len(b), 100)], err)
 		}
 	}
-	for _, cols := range []int{0, maxCols + 1} {
-		if _, err := NewCSRWriter(io.Discard, cols); err == nil {
+	for _, cols := range []int{0, matrix.MaxCols + 1} {
+		if _, err := npy.NewCSRWriter(io.Discard, cols); err == nil {
 			t.Errorf("%d columns can be written", cols)
 		}
 	}
@@ -316,11 +319,11 @@ func TestCSRWriter(t *testing.T) {
 // A matrix of an NPZWriter comes back, and numpy finds it by its name.
 func TestNPZWriter(t *testing.T) {
 	var out, alone bytes.Buffer
-	w, err := NewNPZWriter[float32](&out, "image", 3, 2)
+	w, err := npy.NewZip[float32](&out, "image", 3, 2)
 	if err != nil {
 		t.Fatal(err)
 	}
-	plain, err := NewWriter[float32](&alone, 3, 2)
+	plain, err := npy.NewWriter[float32](&alone, 3, 2)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -354,16 +357,16 @@ func TestNPZWriter(t *testing.T) {
 			t.Errorf("%s: %v, %v", name, got, err)
 		}
 	}
-	if w, err := NewNPZWriter[float32](io.Discard, "image", 3, 2); err != nil || w.Close() == nil {
+	if w, err := npy.NewZip[float32](io.Discard, "image", 3, 2); err != nil || w.Close() == nil {
 		t.Errorf("an archive without its rows is closed without an error: %v", err)
 	}
-	if _, err := NewNPZWriter[float32](io.Discard, "image", 1, 0); err == nil {
+	if _, err := npy.NewZip[float32](io.Discard, "image", 1, 0); err == nil {
 		t.Error("no columns can be written")
 	}
 }
 
-// TestCSRChangesWhileItIsRead: row starts that were valid when the file was opened lie
-// beyond the numbers when they are read again. The checksum is known only at the end.
+// TestCSRChangesWhileItIsRead: row starts that were valid when the file was opened lie beyond the numbers
+// when they are read again. The checksum is known only at the end.
 func TestCSRChangesWhileItIsRead(t *testing.T) {
 	const rows, from, to = 30000, 9000, 16000 // of the starts that change
 	starts, columns := make([]int32, rows+1), make([]int32, rows)
@@ -372,7 +375,7 @@ func TestCSRChangesWhileItIsRead(t *testing.T) {
 	}
 	b := buildNPZ(t, zip.Store, csrMembers(t, rows, 4, starts, columns, make([]float64, rows))...)
 	changed := bytes.NewReader(b)
-	r, err := openNPZ(source{name: "x.npz", ReaderAt: changed, size: int64(len(b))})
+	r, err := npy.OpenZip(matrix.Source{Name: "x.npz", ReaderAt: changed, Size: int64(len(b))}, false)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -384,7 +387,7 @@ func TestCSRChangesWhileItIsRead(t *testing.T) {
 	}
 	changed.Reset(whole)
 	for err == nil {
-		_, _, err = r.(SparseReader).NextSparse(nil, nil)
+		_, _, err = r.NextSparse(nil, nil)
 	}
 	checkNPZError(t, err)
 	if !strings.Contains(err.Error(), "changes while it is read") {
@@ -399,35 +402,34 @@ func FuzzNPZ(f *testing.F) {
 		f.Add(buildNPZ(f, method, member{"x", build(f, 1, "<f4", "False", "(2, 2)", []float32{1, 2, 3, 4})}))
 	}
 	f.Fuzz(func(t *testing.T, b []byte) {
-		// 8 MiB are two rows of the largest matrix. Each entry of the directory and
-		// each open member costs buffers.
+		// 8 MiB are two rows of the largest matrix. Each entry of the directory and each open member costs
+		// buffers.
 		bounded(t, len(b), 16<<20, 256, func() {
-			r, err := openNPZ(memory("x", b))
+			r, err := npy.OpenZip(memory("x", b), false)
 			if err != nil {
 				checkNPZError(t, err)
 				return
 			}
 			defer r.Close()
-			sparse, _ := r.(SparseReader)
-			dst := make([]float32, r.Cols())
+			dst := make([]float32, r.Cols)
 			for i := 0; ; i++ {
 				var err error
-				if sparse != nil && i%2 == 0 {
+				if r.Sparse && i%2 == 0 {
 					var index []uint32
-					index, _, err = sparse.NextSparse(nil, nil)
+					index, _, err = r.NextSparse(nil, nil)
 					for e, j := range index {
-						if int(j) >= r.Cols() || e > 0 && j <= index[e-1] {
+						if int(j) >= r.Cols || e > 0 && j <= index[e-1] {
 							t.Fatalf("row %d has columns %v", i, index)
 						}
 					}
 				} else {
 					err = r.Next(dst)
 				}
-				if err == io.EOF && i != r.Rows() || i > r.Rows() {
-					t.Fatalf("%d rows of %d", i, r.Rows())
+				if err == io.EOF && i != r.Rows || i > r.Rows {
+					t.Fatalf("%d rows of %d", i, r.Rows)
 				}
 				var bad *Error
-				if err != nil && !(errors.As(err, &bad) && bad.Col >= 0) {
+				if err != nil && !(errors.As(err, &bad) && bad.Row >= 0) {
 					if err != io.EOF {
 						checkNPZError(t, err)
 					}

@@ -7,6 +7,8 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+
+	"github.com/fddhdb/fddhdb/files/npy"
 )
 
 // python runs a program with numpy in a folder. It skips the test if numpy is missing.
@@ -105,7 +107,7 @@ sp.save_npz("stored.npz", sp.csr_matrix(x.astype("f4")), compressed=False)
 	if err != nil {
 		t.Fatal(err)
 	}
-	w, err := NewCSRWriter(f, 6)
+	w, err := npy.NewCSRWriter(f, 6)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -138,7 +140,7 @@ func TestNumpyReadsOurs(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	w, err := NewWriter[float32](f, 2, 3)
+	w, err := npy.NewWriter[float32](f, 2, 3)
 	if err != nil {
 		t.Fatal(err)
 	}

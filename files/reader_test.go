@@ -9,6 +9,8 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+
+	"github.com/fddhdb/fddhdb/files/npy"
 )
 
 func TestOpenByExtension(t *testing.T) {
@@ -40,11 +42,11 @@ func TestOpenRejects(t *testing.T) {
 		"x.NPZ:train": "x.NPZ: no such file",
 		"x.mat:train": "x.mat: no such file",
 		"x.jsonl:a.b": "x.jsonl: no such file",
-		"x.parquet":   "x.parquet: package parquet reads vectors from .parquet files",
+		"x.parquet":   "x.parquet: package files/parquet reads vectors from .parquet files",
 		"x.txt":       `x.txt: ".txt" is not an extension that tells the format: vectors are read from .npy, .npz, .csv, .jsonl, .mat and .parquet files`,
 		"x":           "x: the name has no extension to tell the format: vectors are read from .npy, .npz, .csv, .jsonl, .mat and .parquet files",
 	} {
-		_, err := Open(path)
+		_, err := Open(path, path)
 		if err == nil || !strings.HasPrefix(err.Error(), want) {
 			t.Errorf("got  %v\nwant %s", err, want)
 		}
@@ -55,9 +57,9 @@ func TestOpenRejects(t *testing.T) {
 func TestMissingFile(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "none")
 	functions := map[string]func(string) error{
-		".npy":  func(p string) error { _, err := Open(p); return err },
+		".npy":  func(p string) error { _, err := Open(p, p); return err },
 		".csv":  func(p string) error { _, _, _, err := ReadAll(p); return err },
-		"c.npy": func(p string) error { _, err := ReadCodes(p); return err },
+		"c.npy": func(p string) error { _, err := npy.ReadCodes(p); return err },
 		"l.npy": func(p string) error { _, err := ReadLabels(p); return err },
 		"l.txt": func(p string) error { _, err := ReadLabels(p); return err },
 		"keys":  func(p string) error { _, err := ReadLines(p); return err },
@@ -84,7 +86,8 @@ func TestMissingFile(t *testing.T) {
 // Rows are read into the caller's slice and take no memory of their own.
 func TestNextAllocatesNothing(t *testing.T) {
 	const rows, cols = 2000, 16
-	for _, r := range testReaders(t, rows, cols) {
+	for name, open := range testReaders(t, rows, cols) {
+		r := open()
 		row := make([]float32, cols)
 		if err := r.Next(row); err != nil { // allocates the buffers
 			t.Fatal(err)
@@ -94,62 +97,55 @@ func TestNextAllocatesNothing(t *testing.T) {
 				t.Fatal(err)
 			}
 		}); n != 0 {
-			t.Errorf("%T: %v allocations a row", r, n)
+			t.Errorf("%s: %v allocations a row", name, n)
 		}
 	}
 }
 
-// testReaders returns readers of one matrix in several files.
-func testReaders(t testing.TB, rows, cols int) map[string]Reader {
+// testReaders returns what opens one matrix in several files.
+func testReaders(t testing.TB, rows, cols int) map[string]func() *Vectors {
 	t.Helper()
 	data := make([]float32, rows*cols)
-	var text strings.Builder
+	var csv strings.Builder
 	for i := range data {
 		data[i] = float32(i%1000) / 1001
 		end := byte(',')
 		if i%cols == cols-1 {
 			end = '\n'
 		}
-		fmt.Fprintf(&text, "%v%c", data[i], end)
+		fmt.Fprintf(&csv, "%v%c", data[i], end)
 	}
 	shape := fmt.Sprintf("(%d, %d)", rows, cols)
-	readers := map[string]Reader{}
+	readers := map[string]func() *Vectors{}
 	for name, file := range map[string][]byte{
-		"npy-c":       build(t, 1, "<f4", "False", shape, data),
-		"npy-fortran": build(t, 1, "<f4", "True", shape, data),
-		"npy-big":     build(t, 1, ">f4", "False", shape, data),
+		"c.npy":       build(t, 1, "<f4", "False", shape, data),
+		"fortran.npy": build(t, 1, "<f4", "True", shape, data),
+		"big.npy":     build(t, 1, ">f4", "False", shape, data),
+		"x.csv":       []byte(csv.String()),
 	} {
-		r, err := openNPY(memory(name, file))
-		if err != nil {
-			t.Fatal(err)
+		readers[name] = func() *Vectors {
+			r, err := formats[extension(name)](memory(name, file), false)
+			if err != nil {
+				t.Fatal(err)
+			}
+			return r
 		}
-		readers[name] = r
 	}
-	r, err := openCSV(memory("csv", []byte(text.String())))
-	if err != nil {
-		t.Fatal(err)
-	}
-	readers["csv"] = r
 	return readers
 }
 
 // BenchmarkNext reads rows of 128 float32; bytes are those of the rows.
 func BenchmarkNext(b *testing.B) {
 	const rows, cols = 20_000, 128
-	for name, r := range testReaders(b, rows, cols) {
+	for name, open := range testReaders(b, rows, cols) {
 		b.Run(name, func(b *testing.B) {
 			row := make([]float32, cols)
 			b.SetBytes(4 * cols)
+			r := open()
 			for b.Loop() {
 				err := r.Next(row)
 				if err == io.EOF {
-					// Start again; the files are in memory.
-					switch f := r.(type) {
-					case *npyReader:
-						r, err = openNPY(f.m.src)
-					case *csvReader:
-						r, err = openCSV(f.src)
-					}
+					r, err = open(), nil
 				}
 				if err != nil {
 					b.Fatal(err)

@@ -9,6 +9,9 @@ import (
 	"slices"
 	"strings"
 	"testing"
+
+	"github.com/fddhdb/fddhdb/files/internal/matrix"
+	"github.com/fddhdb/fddhdb/files/npy"
 )
 
 // The bytes are those of numpy.save for the same matrix.
@@ -18,7 +21,7 @@ func TestWriterBytes(t *testing.T) {
 		return "\x93NUMPY\x01\x00\x76\x00" + s + strings.Repeat(" ", 117-len(s)) + "\n"
 	}
 	var file bytes.Buffer
-	f, err := NewWriter[float32](&file, 2, 2)
+	f, err := npy.NewWriter[float32](&file, 2, 2)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -30,7 +33,7 @@ func TestWriterBytes(t *testing.T) {
 	}
 
 	file.Reset()
-	u, err := NewWriter[uint8](&file, 1, 3)
+	u, err := npy.NewWriter[uint8](&file, 1, 3)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -46,7 +49,7 @@ func TestWriterBytes(t *testing.T) {
 func TestWriterAlignment(t *testing.T) {
 	for rows, digits := 0, 0; digits < 17; rows, digits = 10*rows+7, digits+1 {
 		var file bytes.Buffer
-		w, err := NewWriter[uint8](&file, rows, 1)
+		w, err := npy.NewWriter[uint8](&file, rows, 1)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -59,13 +62,13 @@ func TestWriterAlignment(t *testing.T) {
 }
 
 func TestWriterMisuse(t *testing.T) {
-	for _, shape := range [][2]int{{-1, 1}, {1, 0}, {1, -1}, {1, maxCols + 1}} {
-		if _, err := NewWriter[float32](io.Discard, shape[0], shape[1]); err == nil {
+	for _, shape := range [][2]int{{-1, 1}, {1, 0}, {1, -1}, {1, matrix.MaxCols + 1}} {
+		if _, err := npy.NewWriter[float32](io.Discard, shape[0], shape[1]); err == nil {
 			t.Errorf("a matrix of shape %v is written", shape)
 		}
 	}
 	var file bytes.Buffer
-	w, err := NewWriter[float32](&file, 3, 2)
+	w, err := npy.NewWriter[float32](&file, 3, 2)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -93,7 +96,7 @@ func TestWriterReportsErrors(t *testing.T) {
 	full := errors.New("the disk is full")
 	rows := make([]float32, 100*64)
 	for room := 0; room < 128+4*100*len(rows); room += 99_991 {
-		w, err := NewWriter[float32](&limitedWriter{room, full}, 100*100, 64)
+		w, err := npy.NewWriter[float32](&limitedWriter{room, full}, 100*100, 64)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -121,12 +124,11 @@ func (w *limitedWriter) Write(b []byte) (int, error) {
 	return len(b), nil
 }
 
-// A file of WriteAll reads back. Rows that are no matrix are refused, with the name of
-// the file.
+// A file of WriteAll reads back. Rows that are no matrix are refused, with the name of the file.
 func TestWriteAll(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "a.npy")
 	for range 2 { // it replaces what is there
-		if err := WriteAll(path, [][]float32{{1, -2, 3}, {4, 5, 6.5}}); err != nil {
+		if err := npy.WriteAll(path, [][]float32{{1, -2, 3}, {4, 5, 6.5}}); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -135,8 +137,8 @@ func TestWriteAll(t *testing.T) {
 		t.Errorf("%v of %d x %d, %v", data, rows, cols, err)
 	}
 	for _, err := range []error{
-		WriteAll(path, [][]uint8{{1, 0}, {1}}), WriteAll(path, [][]uint8{}), WriteAll(path, [][]uint8{{}}),
-		WriteAll(filepath.Join(path, "b.npy"), [][]uint8{{1}}),
+		npy.WriteAll(path, [][]uint8{{1, 0}, {1}}), npy.WriteAll(path, [][]uint8{}), npy.WriteAll(path, [][]uint8{{}}),
+		npy.WriteAll(filepath.Join(path, "b.npy"), [][]uint8{{1}}),
 	} {
 		var e *Error
 		if !errors.As(err, &e) || !strings.HasPrefix(e.File, path) || strings.Count(err.Error(), path) != 1 {

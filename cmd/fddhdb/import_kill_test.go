@@ -81,7 +81,7 @@ func TestKilledImport(t *testing.T) {
 	if err := exec.Command("fddhdb", "export", database, "--vectors", "image="+got).Run(); err != nil {
 		t.Fatal(err)
 	}
-	r, err := files.Open(got)
+	r, err := files.Open(got, got)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -17,6 +17,7 @@ import (
 	"github.com/fddhdb/fddhdb/db/backup"
 	"github.com/fddhdb/fddhdb/db/shard"
 	"github.com/fddhdb/fddhdb/files"
+	"github.com/fddhdb/fddhdb/files/npy"
 	"github.com/fddhdb/fddhdb/internal/synth"
 )
 
@@ -330,7 +331,7 @@ func TestEncode(t *testing.T) {
 		if e.Items != 700 || e.Left != 0 || e.Files != 1 {
 			t.Errorf("%+v", e)
 		}
-		codes, err := files.ReadCodes(filepath.Join(out, "codes-00000.npy"))
+		codes, err := npy.ReadCodes(filepath.Join(out, "codes-00000.npy"))
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -360,7 +361,7 @@ func TestShardsOfCodes(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	all, err := files.ReadCodes(filepath.Join(codes, "codes-00000.npy"))
+	all, err := npy.ReadCodes(filepath.Join(codes, "codes-00000.npy"))
 	if err != nil {
 		t.Fatal(err)
 	}

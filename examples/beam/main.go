@@ -20,6 +20,7 @@ import (
 	"slices"
 	"time"
 
+	"github.com/fddhdb/fddhdb/files/npy"
 	"github.com/fddhdb/fddhdb/model/fit"
 
 	sdk "github.com/apache/beam/sdks/v2/go/pkg/beam"
@@ -27,7 +28,6 @@ import (
 	"github.com/fddhdb/fddhdb/db"
 	"github.com/fddhdb/fddhdb/db/backup"
 	"github.com/fddhdb/fddhdb/db/beam"
-	"github.com/fddhdb/fddhdb/files"
 	"github.com/fddhdb/fddhdb/internal/synth"
 )
 
@@ -168,7 +168,7 @@ func write(dir string, data *synth.Data, parts int) error {
 	for f := range parts {
 		part := data.Slice(f*data.Items()/parts, (f+1)*data.Items()/parts)
 		for m, name := range []string{"image", "text"} {
-			if err := files.WriteAll(filepath.Join(dir, fmt.Sprintf("%s-%d.npy", name, f)), part.Vectors[m]); err != nil {
+			if err := npy.WriteAll(filepath.Join(dir, fmt.Sprintf("%s-%d.npy", name, f)), part.Vectors[m]); err != nil {
 				return err
 			}
 		}
@@ -179,7 +179,7 @@ func write(dir string, data *synth.Data, parts int) error {
 				rows[i][l] = 1
 			}
 		}
-		if err := files.WriteAll(filepath.Join(dir, fmt.Sprintf("labels-%d.npy", f)), rows); err != nil {
+		if err := npy.WriteAll(filepath.Join(dir, fmt.Sprintf("labels-%d.npy", f)), rows); err != nil {
 			return err
 		}
 	}

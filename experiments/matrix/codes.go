@@ -10,7 +10,7 @@ import (
 
 	"github.com/fddhdb/fddhdb/codec"
 	"github.com/fddhdb/fddhdb/experiments/common"
-	"github.com/fddhdb/fddhdb/files"
+	"github.com/fddhdb/fddhdb/files/npy"
 	"github.com/fddhdb/fddhdb/internal/synth"
 )
 
@@ -88,7 +88,7 @@ func writeCodes(path string, codes codec.Codes) error {
 	if err != nil {
 		return err
 	}
-	w, err := files.NewWriter[uint8](f, codes.Len(), codec.Bytes(codes.Bits()))
+	w, err := npy.NewWriter[uint8](f, codes.Len(), codec.Bytes(codes.Bits()))
 	if err != nil {
 		return errors.Join(err, f.Close())
 	}

@@ -14,9 +14,9 @@ import (
 	"github.com/pierrec/lz4/v4"
 )
 
-// The decompressors of parquet-go allocate as much as the data asks for, and a damaged
-// LZ4 page makes them allocate without end. So pages are decompressed here, into as
-// many bytes as their headers say. Any other number of bytes is an error.
+// The decompressors of parquet-go allocate as much as the data asks for, and a damaged LZ4 page makes them
+// allocate without end. So pages are decompressed here, into as many bytes as their headers say. Any other
+// number of bytes is an error.
 
 var errInflated = fmt.Errorf("%w: what it says of its length is wrong", errPage)
 

@@ -5,8 +5,8 @@ import (
 	"fmt"
 )
 
-// deltas decodes DELTA_BINARY_PACKED: n whole numbers, each written as its difference
-// to the one before, packed in blocks. rest is the remainder of b.
+// deltas decodes DELTA_BINARY_PACKED: n whole numbers, each written as its difference to the one before,
+// packed in blocks. rest is the remainder of b.
 func deltas(b []byte, n int) (values []int64, rest []byte, err error) {
 	number := func() uint64 {
 		x, n := binary.Uvarint(b)

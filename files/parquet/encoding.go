@@ -13,8 +13,8 @@ var (
 	errValues = fmt.Errorf("%w: it ends before its values do", errPage)
 )
 
-// plainDictionary is the name by which older writers mean Plain in the header of a
-// dictionary, and RLEDictionary in the header of a data page.
+// plainDictionary is the name by which older writers mean Plain in the header of a dictionary, and
+// RLEDictionary in the header of a data page.
 const plainDictionary format.Encoding = 2
 
 // values are the values of a page, a row or a dictionary, without nulls.
@@ -31,8 +31,8 @@ func (v *values) len() int {
 	return len(v.any)
 }
 
-// A decoder decodes the values of pages of one leaf. Its results alias the page or its
-// own memory, and are valid until the next page.
+// A decoder decodes the values of pages of one leaf. Its results alias the page or its own memory, and are
+// valid until the next page.
 type decoder struct {
 	leaf   *leaf
 	memory *budget // of the file
@@ -151,8 +151,7 @@ func (d *decoder) lookUp(b []byte, n int) (values, error) {
 	return values{width: width, raw: d.raw}, nil
 }
 
-// split decodes BYTE_STREAM_SPLIT: the first bytes of all values, then all second
-// bytes, and so on.
+// split decodes BYTE_STREAM_SPLIT: the first bytes of all values, then all second bytes, and so on.
 func (d *decoder) split(b []byte, n int) (values, error) {
 	width := d.leaf.width
 	if width == 0 || d.leaf.kind == boolean || n > len(b)/width {
@@ -186,8 +185,7 @@ func (d *decoder) deltas(b []byte, n int) (values, error) {
 	if d.leaf.physical != format.Int32 && d.leaf.physical != format.Int64 {
 		return values{}, errPage
 	}
-	// The decoded numbers take 8 bytes each. That memory is free again once they are
-	// copied.
+	// The decoded numbers take 8 bytes each. That memory is free again once they are copied.
 	if err := d.fixed(n); err != nil {
 		return values{}, err
 	}
@@ -209,9 +207,8 @@ func (d *decoder) deltas(b []byte, n int) (values, error) {
 	return values{width: width, raw: d.raw}, nil
 }
 
-// strings decodes values of any length: first all lengths, then all bytes. With
-// prefixes, the lengths of the prefixes that values share with the value before come
-// first of all.
+// strings decodes values of any length: first all lengths, then all bytes. With prefixes, the lengths of the
+// prefixes that values share with the value before come first of all.
 func (d *decoder) strings(b []byte, n int, prefixes bool) (values, error) {
 	if d.leaf.physical != format.ByteArray && d.leaf.physical != format.FixedLenByteArray {
 		return values{}, errPage

@@ -136,7 +136,7 @@ func TestEncodings(t *testing.T) {
 						}
 					}
 				}
-				if err := f.close(); err != nil {
+				if err := f.Close(); err != nil {
 					t.Error(err)
 				}
 			}

@@ -13,10 +13,10 @@ func Example() {
 		log.Fatal(err)
 	}
 	defer r.Close()
-	x := make([]float32, r.Cols())
+	x := make([]float32, r.Cols)
 	if err := r.Next(x); err != nil {
 		log.Fatal(err)
 	}
-	fmt.Println(r.Rows(), "rows, the first of them", x)
+	fmt.Println(r.Rows, "rows, the first of them", x)
 	// Output: 12 rows, the first of them [1 -0 0.001]
 }

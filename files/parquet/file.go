@@ -1,18 +1,14 @@
 package parquet
 
 import (
-	"bytes"
 	"encoding/binary"
 	"errors"
 	"fmt"
-	"io"
-	"io/fs"
 	"math"
-	"os"
 
 	"github.com/parquet-go/parquet-go/format"
 
-	"github.com/fddhdb/fddhdb/files"
+	"github.com/fddhdb/fddhdb/files/internal/matrix"
 )
 
 const magic = "PAR1"
@@ -22,10 +18,7 @@ const maxFooter = 32 << 20
 
 // file is an open file whose footer has been read. It belongs to one reader.
 type file struct {
-	name string // for errors
-	r    io.ReaderAt
-	size int64
-	io.Closer
+	matrix.Source
 
 	rows    int
 	columns []*column
@@ -36,45 +29,20 @@ type file struct {
 
 // open opens a file; errors call it name.
 func open(path, name string) (*file, error) {
-	info, err := os.Stat(path) // opening a named pipe would wait for somebody to write to it
-	if err == nil && !info.Mode().IsRegular() {
-		err = errors.New("is not a regular file: its end is read first; copy it to one")
-	}
+	src, err := matrix.Open(path, name)
 	if err != nil {
-		return nil, fail(name, err)
+		return nil, err
 	}
-	r, err := os.Open(path)
+	f, err := newFile(src)
 	if err != nil {
-		return nil, fail(name, err)
+		_ = src.Close() // nothing was written
+		return nil, matrix.FileError(name, err)
 	}
-	f, err := newFile(name, r, info.Size())
-	if err != nil {
-		_ = r.Close() // nothing was written
-		return nil, fail(name, err)
-	}
-	f.Closer = r
 	return f, nil
 }
 
-// fail returns an error about a file as a whole.
-func fail(name string, err error) error {
-	var e *files.Error
-	if errors.As(err, &e) {
-		return err
-	}
-	// The path is in File already, and *fs.PathError would repeat it.
-	var p *fs.PathError
-	if errors.As(err, &p) {
-		err = p.Err
-	}
-	if errors.Is(err, io.EOF) { // a caller would take it for the end of the rows
-		err = errors.New("ends too early: it is damaged, or became shorter while it was read")
-	}
-	return &files.Error{File: name, Row: -1, Col: -1, Err: err}
-}
-
-func newFile(name string, r io.ReaderAt, size int64) (*file, error) {
-	f := &file{name: name, r: r, size: size, memory: budget{free: maxMemory}}
+func newFile(src matrix.Source) (*file, error) {
+	f := &file{Source: src, memory: budget{free: maxMemory}}
 	footer, err := f.footer()
 	if err != nil {
 		return nil, err
@@ -111,15 +79,15 @@ var errEncrypted = errors.New("is encrypted, which is not supported: write it wi
 // footer reads the metadata at the end of the file.
 func (f *file) footer() ([]byte, error) {
 	const frame = 2*len(magic) + 4
-	if f.size < int64(frame) {
+	if f.Size < int64(frame) {
 		return nil, errors.New("is too short for a .parquet file")
 	}
 	var head [4]byte
 	var tail [8]byte
-	if err := f.read(head[:], 0); err != nil {
+	if err := f.ReadFull(head[:], 0); err != nil {
 		return nil, err
 	}
-	if err := f.read(tail[:], f.size-8); err != nil {
+	if err := f.ReadFull(tail[:], f.Size-8); err != nil {
 		return nil, err
 	}
 	switch {
@@ -132,21 +100,13 @@ func (f *file) footer() ([]byte, error) {
 	}
 	n := int64(binary.LittleEndian.Uint32(tail[:4]))
 	switch {
-	case n > f.size-int64(frame):
+	case n > f.Size-int64(frame):
 		return nil, fmt.Errorf("claims metadata of %d bytes, more than the file has: it is damaged", n)
 	case n > maxFooter:
 		return nil, fmt.Errorf("has metadata of %d bytes, at most %d are supported: write fewer columns or row groups", n, maxFooter)
 	}
 	footer := make([]byte, n)
-	return footer, f.read(footer, f.size-8-n)
-}
-
-func (f *file) read(b []byte, at int64) error {
-	// io.ReaderAt may return io.EOF with the last byte of the file.
-	if n, err := f.r.ReadAt(b, at); n < len(b) {
-		return err
-	}
-	return nil
+	return footer, f.ReadFull(footer, f.Size-8-n)
 }
 
 // checkGroup checks the parts of a row group that are used.
@@ -180,18 +140,16 @@ func (f *file) extent(m *format.ColumnMetaData) (start, end int64, err error) {
 		start = d
 	}
 	end = start + m.TotalCompressedSize
-	if start < int64(len(magic)) || m.TotalCompressedSize < 0 || end < start || end > f.size-8 || m.NumValues < 0 {
-		return 0, 0, fmt.Errorf("its data is said to be at %d, %d bytes, in a file of %d: it is damaged", start, m.TotalCompressedSize, f.size)
+	if start < int64(len(magic)) || m.TotalCompressedSize < 0 || end < start || end > f.Size-8 || m.NumValues < 0 {
+		return 0, 0, fmt.Errorf("its data is said to be at %d, %d bytes, in a file of %d: it is damaged", start, m.TotalCompressedSize, f.Size)
 	}
 	return start, end, nil
 }
 
-func (f *file) close() error {
+// Close closes the file.
+func (f *file) Close() error {
 	f.z.close()
-	if f.Closer == nil {
-		return nil
-	}
-	return f.Closer.Close()
+	return f.Source.Close()
 }
 
 // column returns the column with a name, or nil.
@@ -202,30 +160,4 @@ func (f *file) column(name string) *column {
 		}
 	}
 	return nil
-}
-
-// quote returns a name of a file for an error text, cut to a sane length.
-func quote(s string) string {
-	const most = 60
-	if len(s) > most {
-		return fmt.Sprintf("%q...", s[:most])
-	}
-	return fmt.Sprintf("%q", s)
-}
-
-// list returns the first few names, for an error text.
-func list(names []string) string {
-	const most = 20
-	var b bytes.Buffer
-	for i, name := range names {
-		if i == most {
-			b.WriteString(", ...")
-			break
-		}
-		if i > 0 {
-			b.WriteString(", ")
-		}
-		b.WriteString(quote(name))
-	}
-	return b.String()
 }

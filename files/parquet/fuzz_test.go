@@ -10,11 +10,12 @@ import (
 	"testing"
 
 	"github.com/fddhdb/fddhdb/files"
+	"github.com/fddhdb/fddhdb/files/internal/matrix"
 	"github.com/fddhdb/fddhdb/files/table"
 )
 
-// fuzzMemory bounds the memory of a reader in a fuzz test, and fuzzRows the rows that
-// are read: a file of a few bytes may have any number of null rows.
+// fuzzMemory bounds the memory of a reader in a fuzz test, and fuzzRows the rows that are read: a file of a
+// few bytes may have any number of null rows.
 const (
 	fuzzMemory = 4 << 20
 	fuzzRows   = 500
@@ -50,7 +51,7 @@ func finite(t *testing.T, x []float32) {
 }
 
 func FuzzParquet(f *testing.F) {
-	f.Add(written(f, items()))
+	f.Add(written(f, someItems()))
 	f.Add(written(f, nil))
 	names, err := filepath.Glob(filepath.Join("testdata", "*.parquet"))
 	if err != nil || len(names) == 0 {
@@ -71,17 +72,17 @@ func FuzzParquet(f *testing.F) {
 		bounded(t, 64<<20+200*len(b)+fuzzRows*2000, func() {
 			file, err := memory(b)
 			if err != nil {
-				checkError(t, fail("x.parquet", err))
+				checkError(t, matrix.FileError("x.parquet", err))
 				return
 			}
 			file.memory.free = fuzzMemory
 			r, err := tableOf(file)
 			if len(b)%2 == 1 && err == nil {
-				r = newItems(file)
+				r = file.items()
 				err = mapAnyhow(r, len(b)/2)
 			}
 			if err != nil {
-				checkError(t, fail("x.parquet", err))
+				checkError(t, matrix.FileError("x.parquet", err))
 				return
 			}
 			if r.Rows() <= fuzzRows {
@@ -122,12 +123,12 @@ func FuzzParquet(f *testing.F) {
 				return
 			}
 			file.memory.free = fuzzMemory
-			r, err := newVectors(file, "")
+			r, err := file.vectors("")
 			if err != nil {
-				checkError(t, fail("x.parquet", err))
+				checkError(t, matrix.FileError("x.parquet", err))
 				return
 			}
-			row := make([]float32, r.Cols())
+			row := make([]float32, r.Cols)
 			for {
 				err := r.Next(row)
 				if err == io.EOF {
@@ -135,7 +136,7 @@ func FuzzParquet(f *testing.F) {
 				}
 				var e *files.Error
 				if err != nil {
-					if checkError(t, err); errors.As(err, &e) && e.Col >= 0 {
+					if checkError(t, err); errors.As(err, &e) && e.Row >= 0 {
 						continue
 					}
 					break

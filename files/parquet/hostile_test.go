@@ -46,8 +46,7 @@ func (b *builder) page(n int32, data []byte, lie func(*format.PageHeader)) {
 	b.chunk.NumValues += int64(n)
 }
 
-// file ends the file: one row group with a column of required lists of float32. lie
-// changes its metadata.
+// file ends the file: one row group with a column of required lists of float32. lie changes its metadata.
 func (b *builder) file(lie func(*format.FileMetaData)) []byte {
 	element := func(name string, repetition format.FieldRepetitionType, children int32) format.SchemaElement {
 		return format.SchemaElement{Name: name, RepetitionType: thrift.New(repetition), NumChildren: thrift.New(children)}
@@ -70,8 +69,7 @@ func closed(b, footer []byte) []byte {
 	return append(binary.LittleEndian.AppendUint32(b, uint32(len(footer))), magic...)
 }
 
-// listPage returns the contents of a page with these repetition levels and no missing
-// values.
+// listPage returns the contents of a page with these repetition levels and no missing values.
 func listPage(reps []uint8, first float32) []byte {
 	run := func(values []uint8) []byte {
 		var b []byte
@@ -101,7 +99,7 @@ func TestRowsAcrossPages(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	r, err := newVectors(f, "x")
+	r, err := f.vectors("x")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -123,11 +121,11 @@ func read(b []byte, most int) error {
 		return err
 	}
 	f.memory.free = most
-	r, err := newVectors(f, "")
+	r, err := f.vectors("")
 	if err != nil {
 		return err
 	}
-	x := make([]float32, r.Cols())
+	x := make([]float32, r.Cols)
 	for {
 		if err := r.Next(x); err == io.EOF {
 			return nil
@@ -274,7 +272,7 @@ func TestRowsThatAreBad(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	for i, want := range []string{"", `row 1: column "key": is null`, `row 2: column "image": number 1: 1e+300 is too large for float32`,
+	for i, want := range []string{"", `row 1: column "key": is empty`, `row 2: column "image": number 1: 1e+300 is too large for float32`,
 		`row 3: column "n": 9223372036854775808 is too large for an int`, `row 4: column "key": is empty`, `row 5: column "key": is not UTF-8`, ""} {
 		var it table.Item
 		err := r.Next(&it)

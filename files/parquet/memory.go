@@ -5,9 +5,8 @@ import (
 	"unsafe"
 )
 
-// A file of some hundred bytes can claim a page of gigabytes, and one page of each
-// column is in memory at a time. So all memory whose size depends on a claim of the
-// file comes from one budget.
+// A file of some hundred bytes can claim a page of gigabytes, and one page of each column is in memory at a
+// time. So all memory whose size depends on a claim of the file comes from one budget.
 const (
 	maxMemory = 1 << 30   // for all columns
 	maxPage   = 256 << 20 // bytes of a page, decompressed
@@ -28,8 +27,7 @@ func (b *budget) take(n int) error {
 
 func (b *budget) give(n int) { b.free += n }
 
-// grow gives *b a length of n elements, with any values. It takes the missing memory
-// from the budget.
+// grow gives *b a length of n elements, with any values. It takes the missing memory from the budget.
 func grow[T any](m *budget, b *[]T, n int) error {
 	if n > cap(*b) {
 		var element T
@@ -42,6 +40,6 @@ func grow[T any](m *budget, b *[]T, n int) error {
 	return nil
 }
 
-// restore gives back all memory taken since free bytes were left. The streams that have
-// taken it must not be read any more.
+// restore gives back all memory taken since free bytes were left. The streams that have taken it must not be
+// read any more.
 func (b *budget) restore(free int) { b.free = free }

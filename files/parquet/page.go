@@ -25,7 +25,7 @@ func (s *stream) page() error {
 	if err := grow(&s.f.memory, &s.packed, int(packed)); err != nil {
 		return err
 	}
-	if err := s.f.read(s.packed, s.at); err != nil {
+	if err := s.f.ReadFull(s.packed, s.at); err != nil {
 		return err
 	}
 	s.at += packed
@@ -62,7 +62,7 @@ func (s *stream) header(h *format.PageHeader) error {
 		if err := grow(&s.f.memory, &s.head, int(n)); err != nil {
 			return err
 		}
-		if err := s.f.read(s.head, s.at); err != nil {
+		if err := s.f.ReadFull(s.head, s.at); err != nil {
 			return err
 		}
 		length, err := decode(s.head, h)

@@ -8,11 +8,14 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"github.com/fddhdb/fddhdb/files/internal/matrix"
 	"github.com/fddhdb/fddhdb/files/table"
 )
 
 // memory is a file in memory.
-func memory(b []byte) (*file, error) { return newFile("x.parquet", bytes.NewReader(b), int64(len(b))) }
+func memory(b []byte) (*file, error) {
+	return newFile(matrix.Source{Name: "x.parquet", ReaderAt: bytes.NewReader(b), Size: int64(len(b))})
+}
 
 var shape = &table.Shape{
 	Vectors: []table.Vector{{Name: "image", Dim: 3}, {Name: "bag of words", Dim: 10, Sparse: true}},
@@ -20,7 +23,7 @@ var shape = &table.Shape{
 	Code:    2,
 }
 
-func items() []table.Item {
+func someItems() []table.Item {
 	return []table.Item{
 		{Key: "all", Labels: []string{"a", "", "b, c"}, Payload: []byte{0, 255}, Code: []byte{1, 2},
 			Vectors: map[string][]float32{"image": {1, -0.1, 1e-45}},
@@ -71,7 +74,7 @@ func normal(it table.Item) table.Item {
 }
 
 func TestItemsComeBack(t *testing.T) {
-	want := items()
+	want := someItems()
 	f, err := memory(written(t, want))
 	if err != nil {
 		t.Fatal(err)
@@ -104,7 +107,7 @@ func TestItemsComeBack(t *testing.T) {
 
 // Reading the shape leaves nothing in the budget.
 func TestShapeTakesNoMemoryForLater(t *testing.T) {
-	f, err := memory(written(t, items()))
+	f, err := memory(written(t, someItems()))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -121,8 +124,8 @@ func TestShapeTakesNoMemoryForLater(t *testing.T) {
 	}
 }
 
-// A written item belongs to the caller again. A refused item leaves nothing behind,
-// across batches and row groups.
+// A written item belongs to the caller again. A refused item leaves nothing behind, across batches and row
+// groups.
 func TestItemsThatAreRefused(t *testing.T) {
 	if testing.Short() {
 		t.Skip("takes long")

@@ -6,9 +6,8 @@ import (
 	"math/bits"
 )
 
-// runs decodes numbers of width bits, at most 32, until dst is full: runs of equal
-// numbers and groups of packed ones, which Parquet calls RLE. Levels, indices into the
-// dictionary and bools have this form.
+// runs decodes numbers of width bits, at most 32, until dst is full: runs of equal numbers and groups of
+// packed ones, which Parquet calls RLE. Levels, indices into the dictionary and bools have this form.
 func runs[T uint8 | uint32](dst []T, b []byte, width int) error {
 	for len(dst) > 0 {
 		head, n := binary.Uvarint(b)
@@ -34,8 +33,7 @@ func runs[T uint8 | uint32](dst []T, b []byte, width int) error {
 			}
 			b = b[size:]
 		} else {
-			// Groups of eight. The last one may be cut off if its numbers are not
-			// needed.
+			// Groups of eight. The last one may be cut off if its numbers are not needed.
 			size, n := min(int(count)*width, len(b)), int(count)*8
 			if width > 0 {
 				n = min(n, size*8/width)
@@ -52,8 +50,7 @@ func runs[T uint8 | uint32](dst []T, b []byte, width int) error {
 	return nil
 }
 
-// unpackAll unpacks numbers of width bits each from the start of b. If b is too short
-// the last numbers are 0.
+// unpackAll unpacks numbers of width bits each from the start of b. If b is too short the last numbers are 0.
 func unpackAll[T uint8 | uint32](dst []T, b []byte, width int) {
 	i := 0
 	// Eight numbers at a time take width bytes. Most levels are decoded here.

@@ -6,6 +6,8 @@ import (
 
 	"github.com/parquet-go/parquet-go/deprecated"
 	"github.com/parquet-go/parquet-go/format"
+
+	"github.com/fddhdb/fddhdb/files/internal/matrix"
 )
 
 // A form is the use that a column can have.
@@ -50,16 +52,16 @@ type leaf struct {
 	ordinal  int // index among the leaves of the file
 	physical format.Type
 	kind     kind
-	width    int    // bytes of a value; 0 if it has any length
-	unit     int64  // of times: microseconds; -1000 is a thousandth of one
-	what     string // its type in words
+	width    int         // bytes of a value; 0 if it has any length
+	numbers  matrix.Type // of numbers and times
+	unit     int64       // of times: microseconds; -1000 is a thousandth of one
+	what     string      // its type in words
 
 	maxDef, maxRep int // largest definition and repetition level
 	repDef         int // definition level from which on the list has elements
 }
 
-// maxSchemaDepth bounds the nesting of columns: lists of lists of structures take seven
-// levels.
+// maxSchemaDepth bounds the nesting of columns: lists of lists of structures take seven levels.
 const maxSchemaDepth = 32
 
 // readSchema makes columns from a schema, which is a tree in preorder.
@@ -76,7 +78,7 @@ func readSchema(elements []format.SchemaElement) ([]*column, error) {
 			c.name = b.rest[0].Name
 		}
 		if seen[c.name] {
-			return nil, fmt.Errorf("has two columns %s", quote(c.name))
+			return nil, fmt.Errorf("has two columns %s", matrix.Quote(c.name))
 		}
 		seen[c.name] = true
 		if err := b.node(c, nil, 0, 0, 0); err != nil {
@@ -134,8 +136,9 @@ func (b *schemaBuilder) node(c *column, path []string, def, rep, repDef int) err
 	l := &leaf{path: path, ordinal: b.leaves, physical: e.Type.V, maxDef: def, maxRep: rep, repDef: repDef}
 	b.leaves++
 	if err := l.setKind(e); err != nil {
-		return fmt.Errorf("column %s: %w", quote(path[0]), err)
+		return fmt.Errorf("column %s: %w", matrix.Quote(path[0]), err)
 	}
+	l.numbers = matrix.Type{Kind: [...]byte{signed: 'i', unsigned: 'u', float: 'f', times: 'i', binaries: 0}[l.kind], Size: l.width}
 	c.leaves = append(c.leaves, l)
 	return nil
 }
@@ -263,3 +266,11 @@ func (c *column) sparseVector() bool {
 }
 
 func (l *leaf) number() bool { return l.kind == signed || l.kind == unsigned || l.kind == float }
+
+// int64 returns a number of an integer kind. An unsigned one of 8 bytes is returned by its bits.
+func (l *leaf) int64(b []byte) int64 {
+	if l.kind == unsigned {
+		return int64(l.numbers.Word(b))
+	}
+	return l.numbers.Signed(b)
+}

@@ -6,10 +6,11 @@ import (
 	"fmt"
 
 	"github.com/parquet-go/parquet-go/format"
+
+	"github.com/fddhdb/fddhdb/files/internal/matrix"
 )
 
-// stream reads the rows of one leaf, from the first row group to the last. It belongs
-// to one reader.
+// stream reads the rows of one leaf, from the first row group to the last. It belongs to one reader.
 type stream struct {
 	f    *file
 	leaf *leaf
@@ -58,7 +59,7 @@ func (s *stream) wrap(err error) error {
 	if err == nil {
 		return nil
 	}
-	return fmt.Errorf("column %s, row group %d: %w", quote(s.leaf.path[0]), s.group-1, err)
+	return fmt.Errorf("column %s, row group %d: %w", matrix.Quote(s.leaf.path[0]), s.group-1, err)
 }
 
 // next returns the next row. There must be one.
@@ -174,8 +175,7 @@ func (s *stream) keep() error {
 	return nil
 }
 
-// part reads n levels of a list into the cell. first says that they are the first ones
-// of the row.
+// part reads n levels of a list into the cell. first says that they are the first ones of the row.
 func (s *stream) part(n int, first bool) error {
 	c := &s.cell
 	if s.present {

@@ -12,8 +12,8 @@ import (
 )
 
 // tableOf reads the columns of a file, and uses them as the item writer has made them.
-func tableOf(f *file) (*Items, error) {
-	r := newItems(f)
+func tableOf(f *file) (*table.Table, error) {
+	r := f.items()
 	columns, err := r.Columns()
 	if err != nil {
 		return nil, err
@@ -45,7 +45,7 @@ func usesOf(columns []table.Column) []table.Use {
 }
 
 // mapAnyhow uses each column in a way that suits it.
-func mapAnyhow(r *Items, turn int) error {
+func mapAnyhow(r *table.Table, turn int) error {
 	columns, err := r.Columns()
 	if err != nil {
 		return err
@@ -63,15 +63,14 @@ func mapAnyhow(r *Items, turn int) error {
 	return r.Map(uses)
 }
 
-// What the columns hold is told, and a column may become something else than it is
-// named for.
+// What the columns hold is told, and a column may become something else than it is named for.
 func TestColumns(t *testing.T) {
-	f, err := memory(written(t, items()))
+	f, err := memory(written(t, someItems()))
 	if err != nil {
 		t.Fatal(err)
 	}
 	free := f.memory.free
-	r := newItems(f)
+	r := f.items()
 	columns, err := r.Columns()
 	if err != nil {
 		t.Fatal(err)
@@ -105,7 +104,7 @@ func TestColumns(t *testing.T) {
 	if err := r.Next(&it); err != nil {
 		t.Fatal(err)
 	}
-	want := items()[0]
+	want := someItems()[0]
 	if it.Key != "" || len(it.Labels) != 0 || len(it.Fields) != 1 || it.Fields["name"] != want.Key || len(it.Vectors) != 1 || len(it.Vectors["photo"]) != 3 {
 		t.Errorf("%+v of %+v", it, want)
 	}
@@ -125,7 +124,7 @@ func TestColumnsOfOtherNames(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	r := newItems(f)
+	r := f.items()
 	columns, err := r.Columns()
 	if err != nil {
 		t.Fatal(err)
@@ -167,15 +166,15 @@ func TestColumnsOfOtherNames(t *testing.T) {
 	}
 }
 
-// labelled uses a column of a file as use says, and reads the labels of all rows. Where Map refuses the use, it
-// returns that error and no labels.
+// labelled uses a column of a file as use says, and reads the labels of all rows. Where Map refuses the use,
+// it returns that error and no labels.
 func labelled(t *testing.T, b []byte, column string, use table.Use) (columns []table.Column, labels []string, err error) {
 	t.Helper()
 	f, err := memory(b)
 	if err != nil {
 		t.Fatal(err)
 	}
-	r := newItems(f)
+	r := f.items()
 	if columns, err = r.Columns(); err != nil {
 		t.Fatal(err)
 	}

@@ -8,10 +8,9 @@ import (
 	"github.com/parquet-go/parquet-go/encoding/thrift"
 )
 
-// The footer of a file and the headers of its pages are in the compact protocol of
-// Thrift. A list there states its length before its elements, and decoders allocate
-// memory for all of them: five bytes can ask for hundreds of gigabytes. So they are
-// walked through first, without allocating.
+// The footer of a file and the headers of its pages are in the compact protocol of Thrift. A list there
+// states its length before its elements, and decoders allocate memory for all of them: five bytes can ask for
+// hundreds of gigabytes. So they are walked through first, without allocating.
 
 var (
 	errThrift = errors.New("the metadata is damaged")
@@ -27,8 +26,8 @@ func decode(b []byte, v any) (n int, err error) {
 	if err := w.structure(0); err != nil {
 		return 0, err
 	}
-	// An element of a list of structures takes about 500 bytes in memory. In a file,
-	// with all of its contents, it hardly takes less than eight.
+	// An element of a list of structures takes about 500 bytes in memory. In a file, with all of its
+	// contents, it hardly takes less than eight.
 	if w.structures > 1000+w.at/8 {
 		return 0, fmt.Errorf("%w: %d structures in %d bytes", errThrift, w.structures, w.at)
 	}

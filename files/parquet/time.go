@@ -18,8 +18,8 @@ const (
 	nanos = int64(-1000) // a thousand of them are a microsecond
 )
 
-// setUnit makes a leaf of integers one of times if its type is that of dates or timestamps. Times of
-// a place without its offset are taken for UTC (isAdjustedToUTC is not looked at).
+// setUnit makes a leaf of integers one of times if its type is that of dates or timestamps. Times of a place
+// without its offset are taken for UTC (isAdjustedToUTC is not looked at).
 func (l *leaf) setUnit(e *format.SchemaElement, converted deprecated.ConvertedType) {
 	unit := int64(0)
 	switch t := e.LogicalType.Value.(type) {

@@ -46,7 +46,7 @@ func TestTimes(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	r := newItems(f)
+	r := f.items()
 	columns, err := r.Columns()
 	if err != nil {
 		t.Fatal(err)
@@ -97,7 +97,7 @@ func TestTimesAsNames(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	r := newItems(f)
+	r := f.items()
 	columns, err := r.Columns()
 	if err != nil {
 		t.Fatal(err)

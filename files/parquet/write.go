@@ -10,24 +10,22 @@ import (
 
 	pq "github.com/parquet-go/parquet-go"
 
+	"github.com/fddhdb/fddhdb/files/internal/matrix"
 	"github.com/fddhdb/fddhdb/files/table"
 	"github.com/fddhdb/fddhdb/internal/instant"
 )
 
-// groupBytes is the approximate size of a row group, which is in memory until it is
-// written.
+// groupBytes is the approximate size of a row group, which is in memory until it is written.
 const groupBytes = 64 << 20
 
-// batchValues is the number of values of all columns that are collected before they go
-// to the columns.
+// batchValues is the number of values of all columns that are collected before they go to the columns.
 const batchValues = 1 << 14
 
 // batchBytes is the same limit for bytes of strings.
 const batchBytes = 1 << 18
 
-// writer writes rows. The columns of its schema have an order of their own. It collects
-// rows column by column: letting the library take rows apart would cost more than
-// everything else.
+// writer writes rows. The columns of its schema have an order of their own. It collects rows column by
+// column: letting the library take rows apart would cost more than everything else.
 type writer struct {
 	w      *pq.GenericWriter[any]
 	leaves []writtenLeaf
@@ -56,8 +54,7 @@ func (g *root) Fields() []pq.Field { return g.fields }
 // add adds a column.
 func (g *root) add(name string, node pq.Node) {
 	g.Group[name] = node
-	// A group makes the field. A field can find its values in Go structures; nothing
-	// here needs that.
+	// A group makes the field. A field can find its values in Go structures; nothing here needs that.
 	g.fields = append(g.fields, pq.Group{name: node}.Fields()[0])
 }
 
@@ -86,8 +83,8 @@ func writerOf(w *pq.GenericWriter[any]) *writer {
 	return out
 }
 
-// one adds the only value of the row to the next leaf, or a null of definition level
-// def. size is its approximate size in bytes.
+// one adds the only value of the row to the next leaf, or a null of definition level def. size is its
+// approximate size in bytes.
 func (w *writer) one(v pq.Value, def, size int) {
 	v.SetDefinitionLevel(def)
 	w.add(1, size)[0] = v
@@ -99,8 +96,8 @@ func (w *writer) null(def int) { w.one(pq.NullValue(), def, 1) }
 // optional adds the value of a leaf that may be null.
 func (w *writer) optional(v pq.Value, size int) { w.one(v, 1, size+1) }
 
-// addList adds a list of elements to the next leaf, each of about size bytes. def is
-// the definition level of a list without elements.
+// addList adds a list of elements to the next leaf, each of about size bytes. def is the definition level of
+// a list without elements.
 func addList[T any](w *writer, elements []T, def, size int, value func(T) pq.Value) {
 	if len(elements) == 0 {
 		w.null(def)
@@ -113,8 +110,7 @@ func addList[T any](w *writer, elements []T, def, size int, value func(T) pq.Val
 	asList(values, def)
 }
 
-// add appends n values to the next leaf, each of about size bytes. The caller fills
-// them in.
+// add appends n values to the next leaf, each of about size bytes. The caller fills them in.
 func (w *writer) add(n, size int) []pq.Value {
 	l := &w.leaves[w.leaf]
 	at := len(l.values)
@@ -134,8 +130,7 @@ func asList(values []pq.Value, def int) {
 	values[0].SetRepetitionLevel(0)
 }
 
-// dense is addList for a vector. It avoids a call for each number, which would take
-// most of the time.
+// dense is addList for a vector. It avoids a call for each number, which would take most of the time.
 func (w *writer) dense(x []float32) {
 	if len(x) == 0 {
 		w.null(1)
@@ -208,9 +203,8 @@ func (w *writer) group() error {
 // close completes the file.
 func (w *writer) close() error { return errors.Join(w.flush(), w.w.Close()) }
 
-// A VectorWriter writes a column of vectors as a .parquet file: lists of float32, or
-// structures of the lists i (uint32) and v (float32). It holds a row group, about 64
-// MiB. It is not safe for concurrent use.
+// A VectorWriter writes a column of vectors as a .parquet file: lists of float32, or structures of the lists
+// i (uint32) and v (float32). It holds a row group, about 64 MiB. It is not safe for concurrent use.
 type VectorWriter struct {
 	w      *writer
 	cols   int
@@ -219,8 +213,8 @@ type VectorWriter struct {
 
 // NewVectorWriter starts a file with a column of this name, of vectors of cols columns.
 func NewVectorWriter(w io.Writer, name string, cols int, sparse bool) (*VectorWriter, error) {
-	if name == "" || cols < 1 || cols > maxCols {
-		return nil, fmt.Errorf("a column %q of vectors of %d columns cannot be written: it needs a name, and columns are 1 to %d", name, cols, maxCols)
+	if name == "" || cols < 1 || cols > matrix.MaxCols {
+		return nil, fmt.Errorf("a column %q of vectors of %d columns cannot be written: it needs a name, and columns are 1 to %d", name, cols, matrix.MaxCols)
 	}
 	g := newRoot()
 	g.add(name, vectorNode(sparse))
@@ -248,15 +242,15 @@ func (v *VectorWriter) WriteSparse(index []uint32, value []float32) error {
 // Close completes the file. It does not close the underlying writer.
 func (v *VectorWriter) Close() error { return v.w.close() }
 
-// An ItemWriter writes items as a .parquet file, with a column for the keys, labels and
-// so on. It holds a row group, about 64 MiB. It is not safe for concurrent use.
+// An ItemWriter writes items as a .parquet file, with a column for the keys, labels and so on. It holds a row
+// group, about 64 MiB. It is not safe for concurrent use.
 type ItemWriter struct {
 	w     *writer
 	shape table.Shape
 }
 
-// NewItemWriter starts a file of items of this shape. Names must be distinct. None may
-// be key, labels, payload or code, which are columns of their own.
+// NewItemWriter starts a file of items of this shape. Names must be distinct. None may be key, labels,
+// payload or code, which are columns of their own.
 func NewItemWriter(w io.Writer, shape *table.Shape) (*ItemWriter, error) {
 	g := newRoot()
 	g.add("key", pq.String())
@@ -298,8 +292,7 @@ func NewItemWriter(w io.Writer, shape *table.Shape) (*ItemWriter, error) {
 	return &ItemWriter{w: newWriter(w, g), shape: *shape}, nil
 }
 
-// Write adds an item, which belongs to the caller. After an error the file is as
-// before.
+// Write adds an item, which belongs to the caller. After an error the file is as before.
 func (iw *ItemWriter) Write(it *table.Item) error {
 	w := iw.w
 	w.one(stringValue(w, it.Key), 0, len(it.Key)+4)

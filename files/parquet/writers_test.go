@@ -92,8 +92,8 @@ func TestVectorsOfOtherWriters(t *testing.T) {
 			t.Error(err)
 			continue
 		}
-		if r.Rows() != 12 || r.Cols() != cols {
-			t.Errorf("%s is %d x %d", column, r.Rows(), r.Cols())
+		if r.Rows != 12 || r.Cols != cols {
+			t.Errorf("%s is %d x %d", column, r.Rows, r.Cols)
 		}
 		x := make([]float32, cols)
 		for i := range 12 {
@@ -131,7 +131,7 @@ func TestVectorsOfOtherWriters(t *testing.T) {
 		wantError(t, err, want)
 	}
 	r, err := OpenVectors(filepath.Join("testdata", "polars.parquet")) // its only column of vectors
-	if err != nil || r.Cols() != 3 {
+	if err != nil || r.Cols != 3 {
 		t.Fatal(r, err)
 	}
 	if err := r.Close(); err != nil {

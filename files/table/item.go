@@ -1,26 +1,18 @@
 package table
 
-import (
-	"encoding/json"
-	"errors"
-	"path/filepath"
-	"strings"
+import "github.com/fddhdb/fddhdb/files/internal/matrix"
 
-	"github.com/fddhdb/fddhdb/files"
-	"github.com/fddhdb/fddhdb/internal/instant"
-)
-
-// An Item is one row of a file. Its slices and maps belong to the reader that has
-// filled it, and are valid until the reader's next call.
+// An Item is one row of a file. Its slices and maps belong to the reader that has filled it, and are valid
+// until the reader's next call.
 type Item struct {
 	Key     string               // "" if the file has no key
 	Vectors map[string][]float32 // dense vectors, by name
 	Sparse  map[string]Sparse    // sparse vectors, by name
 	Labels  []string
 
-	// Fields holds strings, bools, numbers and times, by name. Numbers are json.Number from
-	// .jsonl, and int64 or float64 if the file knows their type; times are text from .jsonl
-	// and .csv, else time.Time. Fields that are null are not in it.
+	// Fields holds strings, bools, numbers and times, by name. Numbers are json.Number from .jsonl, and int64
+	// or float64 if the file knows their type; times are text from .jsonl and .csv, else time.Time. Fields
+	// that are null are not in it.
 	Fields map[string]any
 
 	// nil if the file has none.
@@ -28,14 +20,11 @@ type Item struct {
 	Code    []byte
 }
 
-// Sparse is a vector that holds only its nonzero numbers: Value[e] in column Index[e].
-// Columns ascend strictly.
-type Sparse struct {
-	Index []uint32
-	Value []float32
-}
+// Sparse is a vector that holds only its nonzero numbers: Value[e] in column Index[e]. Columns ascend
+// strictly.
+type Sparse = matrix.Sparse
 
-// Reset empties the item and keeps its memory; a Reader begins with it.
+// Reset empties the item and keeps its memory; a reader begins with it.
 func (it *Item) Reset() {
 	if it.Vectors == nil {
 		it.Vectors, it.Sparse, it.Fields = map[string][]float32{}, map[string]Sparse{}, map[string]any{}
@@ -46,42 +35,24 @@ func (it *Item) Reset() {
 	it.Key, it.Labels, it.Payload, it.Code = "", it.Labels[:0], nil, nil
 }
 
-// A Reader streams the items of a file, first to last.
-type Reader interface {
+// Items streams the items of a file, first to last.
+type Items interface {
 	// Rows returns the number of items. Of a Table it may be -1, unknown, before Columns.
 	Rows() int
 
-	// Shape returns the vectors and fields of the items, in order of first appearance:
-	// what a collection for them needs. It reads a .jsonl file as a whole from its
-	// start, and goes back there.
+	// Shape returns the vectors and fields of the items, in order of first appearance: what a collection for
+	// them needs. It reads a .jsonl file as a whole from its start, and goes back there.
 	Shape() (*Shape, error)
 
-	// Next fills item with the next one, and returns io.EOF after the last. A
-	// *files.Error with a Row of 0 or more costs only that item, and the next call
-	// goes on. Any other error is final.
+	// Next fills item with the next one, and returns io.EOF after the last. A *files.Error with a Row of 0 or
+	// more costs only that item, and the next call goes on. Any other error is final.
 	Next(item *Item) error
 
-	// Fail returns err as an error about the item that Next returned last, with its
-	// place.
+	// Fail returns err as an error about the item that Next returned last, with its place.
 	Fail(err error) error
 
 	// Close closes the file. A second Close does nothing.
 	Close() error
-}
-
-// Open opens a .jsonl or .csv file of items. The Reader is a Table if the file has
-// columns with names of its own. The caller closes it.
-func Open(path string) (Reader, error) { return OpenAs(path, path) }
-
-// OpenAs is Open of a file that errors call by another name than its path.
-func OpenAs(path, name string) (Reader, error) {
-	switch strings.ToLower(filepath.Ext(path)) {
-	case ".jsonl":
-		return openJSONL(path, name)
-	case ".csv":
-		return openCSV(path, name)
-	}
-	return nil, &files.Error{File: name, Row: -1, Col: -1, Err: errors.New("the name ends neither in .jsonl nor in .csv, the extensions of files of items")}
 }
 
 // A Shape describes the items of a file.
@@ -91,8 +62,8 @@ type Shape struct {
 	Code    int      // bytes of the code that every item has; 0 if some item has none
 }
 
-// A Vector is a kind of vectors. Dim is the number of dimensions. If all vectors are
-// sparse it is one more than the greatest column.
+// A Vector is a kind of vectors. Dim is the number of dimensions. If all vectors are sparse it is one more
+// than the greatest column.
 type Vector struct {
 	Name   string
 	Dim    int
@@ -101,24 +72,3 @@ type Vector struct {
 
 // A Field is one kind of values: string, int, float, bool or time.
 type Field struct{ Name, Type string }
-
-// fieldType returns the name of the type of a value of a field. Text is a time only in the form in
-// which exports write times: then a field of times gives the same text again.
-func fieldType(v any) string {
-	switch v := v.(type) {
-	case string:
-		if instant.IsFormatted(v) {
-			return "time"
-		}
-		return "string"
-	case bool:
-		return "bool"
-	case int64:
-		return "int"
-	case json.Number:
-		if !strings.ContainsAny(v.String(), ".eE") {
-			return "int"
-		}
-	}
-	return "float"
-}

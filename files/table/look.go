@@ -1,12 +1,17 @@
 package table
 
 import (
+	"bytes"
+	"errors"
 	"fmt"
 	"hash/maphash"
 	"math"
 	"strconv"
 	"strings"
 	"unicode/utf8"
+
+	"github.com/fddhdb/fddhdb/files/internal/matrix"
+	"github.com/fddhdb/fddhdb/internal/instant"
 )
 
 // LookRows is the number of values of a column that decide what it holds.
@@ -15,14 +20,13 @@ const LookRows = 1000
 // maxColumns bounds the columns of a table.
 const maxColumns = 10_000
 
-// A Look finds out what a column holds from its values, one after the other. The zero
-// Look with a name is ready.
+// A Look finds out what a column holds from its values, one after the other. The zero Look with a name is
+// ready.
 type Look struct {
 	Column
-	Text bool // values are text, so that strings hold all of them
 
 	values int                 // so far
-	lists  int                 // of the first values of a .csv those that are lists, see textList
+	lists  int                 // of the first values those that are bare lists
 	others int                 // and those that are none
 	place  string              // of the first list of numbers
 	hashes map[uint64]struct{} // of the values so far
@@ -34,12 +38,86 @@ func NewLook(name string) Look {
 	return Look{Column: Column{Name: name, Kind: Empty, Type: "no value", Whole: true, Flags: true, Unique: true}}
 }
 
-// Enough reports whether so many values have been seen that further ones change the
-// type of a column of numbers or of text at most.
+// Enough reports whether so many values have been seen that further ones change the type of a column of
+// numbers or of text at most.
 func (l *Look) Enough() bool { return l.values >= LookRows }
 
-// Scalar adds a value of a field, with its type and its text.
-func (l *Look) Scalar(typ string, text []byte) {
+// Look adds a value of the column. It reads the cell. place says in words where that is.
+func (l *Look) Look(is Is, c Cell, place func() string) error {
+	if is != Null && !l.Enough() {
+		if is == BareList || is == List {
+			l.lists++
+		} else {
+			l.others++
+		}
+	}
+	switch is {
+	case Null:
+		return nil
+	case List:
+		return l.lookAtList(c, place)
+	case Text, BareList, Bool, Int, Float, Time:
+		text, err := c.Text()
+		if err != nil {
+			return err
+		}
+		typ := is.Field()
+		if is == Text && !l.Text && (l.Kind == Empty || l.Type == "time") && instant.IsDate(string(text)) {
+			typ = "time"
+		}
+		l.scalar(typ, text)
+		return nil
+	}
+	if !l.Enough() {
+		l.other("objects")
+	}
+	return nil
+}
+
+// Found returns what the column holds.
+func (l *Look) Found() Column {
+	c := l.Column
+	if c.Kind == Scalars && c.Type == "string" && l.lists > 0 && l.others == 0 {
+		c.Listed, c.Joined = true, ""
+	}
+	return c
+}
+
+func (l *Look) lookAtList(c Cell, place func() string) error {
+	var strings, numbers, others bool
+	var start []string
+	n, err := c.List(func(is Is, text []byte) bool {
+		switch is {
+		case Text:
+			strings = true
+		case Int, Float:
+			l.element(is, text)
+			numbers = true
+		case Null: // NaN
+			numbers = true
+		default:
+			others = true
+		}
+		if len(start) < ListStart {
+			start = append(start, string(text))
+		}
+		return !l.Enough()
+	})
+	switch {
+	case err != nil || l.Enough():
+		return err
+	case others || strings && numbers:
+		l.other("lists of other things")
+	case strings:
+		l.list(Strings, n, place, start)
+	default:
+		l.list(Numbers, n, place, start)
+	}
+	return nil
+}
+
+// scalar adds a value of a field, with its type and its text.
+func (l *Look) scalar(typ string, text []byte) {
 	number := func(typ string) bool { return typ == "int" || typ == "float" }
 	texts := func(typ string) bool { return typ == "string" || typ == "time" }
 	enough := l.Enough()
@@ -85,9 +163,9 @@ func (l *Look) Scalar(typ string, text []byte) {
 	l.hashes[hash] = struct{}{}
 }
 
-// List adds a list: its kind, its length, its place in words, and its first elements. An
-// empty list is no value of a column of lists.
-func (l *Look) List(kind Kind, n int, place string, start []string) {
+// list adds a list: its kind, its length, its place in words, and its first elements. An empty list is no
+// value of a column of lists.
+func (l *Look) list(kind Kind, n int, place func() string, start []string) {
 	enough := l.Enough()
 	l.values++
 	l.Unique = false
@@ -114,22 +192,22 @@ func (l *Look) List(kind Kind, n int, place string, start []string) {
 	switch {
 	case l.Kind != Numbers || enough || n == 0:
 	case l.place == "":
-		l.Dim, l.place = n, place
+		l.Dim, l.place = n, place()
 	case n != l.Dim && l.Ragged == "":
-		l.Ragged = fmt.Sprintf("%d in %s, %d in %s", l.Dim, l.place, n, place)
+		l.Ragged = fmt.Sprintf("%d in %s, %d in %s", l.Dim, l.place, n, place())
 	}
 }
 
 const emptyLists = "empty lists"
 
-// Element adds a number of a list, before the list.
-func (l *Look) Element(text []byte) {
-	l.Whole = l.Whole && numberType(text) == "int"
-	l.Flags = l.Flags && len(text) == 1 && (text[0] == '0' || text[0] == '1')
+// element adds a number of a list, before the list.
+func (l *Look) element(is Is, text []byte) {
+	l.Whole = l.Whole && is == Int
+	l.Flags = l.Flags && l.Whole && len(text) == 1 && (text[0] == '0' || text[0] == '1')
 }
 
-// Other adds a value that no item can hold, with its type in words.
-func (l *Look) Other(what string) {
+// other adds a value that no item can hold, with its type in words.
+func (l *Look) other(what string) {
 	enough := l.Enough()
 	l.values++
 	switch {
@@ -148,15 +226,6 @@ func (l *Look) mix(what string) {
 	l.Kind, l.Flags, l.Unique = Mixed, false, false
 }
 
-// columnsOf returns what the looks have found.
-func columnsOf(looks []Look) []Column {
-	columns := make([]Column, len(looks))
-	for i := range looks {
-		columns[i] = looks[i].Column
-	}
-	return columns
-}
-
 // example cuts text to a few characters.
 func example(s string) string {
 	const most = 40
@@ -170,8 +239,8 @@ func example(s string) string {
 // ListStart is the number of elements of a list that an example has.
 const ListStart = 3
 
-// WholeLabel returns the label of a class number, which may be written as 1.0; "" for -1 and NaN, which
-// are none.
+// WholeLabel returns the label of a class number, which may be written as 1.0; "" for -1 and NaN, which are
+// none.
 func WholeLabel(number []byte) (string, error) {
 	n, err := strconv.ParseInt(string(number), 10, 64)
 	if err != nil {
@@ -184,8 +253,10 @@ func WholeLabel(number []byte) (string, error) {
 		}
 	}
 	switch {
+	case errors.Is(err, strconv.ErrRange) && len(bytes.Trim(number, "0123456789")) == 0:
+		return string(number), nil
 	case err != nil:
-		return "", fmt.Errorf("is %s: labels are strings, or whole numbers", quote(number))
+		return "", fmt.Errorf("is %s: labels are strings, or whole numbers", matrix.Quote(number))
 	case n == -1:
 		return "", nil
 	}

@@ -17,7 +17,7 @@ import (
 	"github.com/fddhdb/fddhdb/cmd/fddhdb/term"
 	"github.com/fddhdb/fddhdb/cmd/fddhdb/usage"
 	"github.com/fddhdb/fddhdb/db"
-	"github.com/fddhdb/fddhdb/files"
+	"github.com/fddhdb/fddhdb/files/npy"
 )
 
 func encodeCommand(e *env) *cobra.Command {
@@ -149,7 +149,7 @@ func encodeFiles(ctx context.Context, c *db.Collection, from string, list []flag
 	if err != nil {
 		return 0, 0, err
 	}
-	w, err := files.NewWriter[uint8](f, rows, bits/8)
+	w, err := npy.NewWriter[uint8](f, rows, bits/8)
 	if err != nil {
 		return 0, 0, err
 	}

@@ -10,11 +10,12 @@ import (
 	"github.com/fddhdb/fddhdb/cmd/fddhdb/term"
 	"github.com/fddhdb/fddhdb/db"
 	"github.com/fddhdb/fddhdb/files"
+	"github.com/fddhdb/fddhdb/files/npy"
 	"github.com/fddhdb/fddhdb/files/parquet"
 )
 
 // vectorFiles are the extensions of files of vectors that export writes.
-var vectorFiles = []string{".npy", ".npz", ".csv", ".jsonl", ".parquet", ".mat"}
+var vectorFiles = []string{".npy", ".npz", ".csv", ".jsonl", ".parquet"}
 
 func checkVectorFile(path string) error {
 	ext := strings.ToLower(filepath.Ext(path))
@@ -34,14 +35,14 @@ const maxExpanded = 4 << 30
 // decides; otherwise vectors are dense.
 func vectorSink(f *outfile.File, path string, m db.Modality, items int) (sink, error) {
 	ext := strings.ToLower(filepath.Ext(path))
-	if m.Sparse && (ext == ".npz" || ext == ".jsonl" || ext == ".parquet" || ext == ".mat") {
+	if m.Sparse && (ext == ".npz" || ext == ".jsonl" || ext == ".parquet") {
 		return sparseSink(f, ext, m)
 	}
 	if bytes := 4 * int64(items) * int64(m.Dim); m.Sparse && bytes > maxExpanded {
 		return sink{}, exit.Failedf("--vectors %s=%s: with its zeros the sparse modality takes %s, more than %s: write a .npz",
 			m.Name, path, term.Size(bytes), term.Size(maxExpanded))
 	}
-	write, end, err := denseWriter(f, path, ext, m, items)
+	write, end, err := denseWriter(f, ext, m, items)
 	if err != nil {
 		return sink{}, err
 	}
@@ -67,7 +68,7 @@ func lacks(it *db.Item, m db.Modality) error {
 }
 
 // denseWriter starts a file of dense vectors.
-func denseWriter(f *outfile.File, path, ext string, m db.Modality, items int) (write func([]float32) error, end func() error, err error) {
+func denseWriter(f *outfile.File, ext string, m db.Modality, items int) (write func([]float32) error, end func() error, err error) {
 	var line []byte
 	none := func() error { return nil }
 	switch ext {
@@ -90,42 +91,17 @@ func denseWriter(f *outfile.File, path, ext string, m db.Modality, items int) (w
 		}
 		return w.Write, w.Close, nil
 	case ".npz":
-		w, err := files.NewNPZWriter[float32](f, variable(m.Name), items, m.Dim)
+		w, err := npy.NewZip[float32](f, m.Name, items, m.Dim)
 		if err != nil {
 			return nil, nil, err
 		}
 		return w.Write, w.Close, nil
-	case ".mat":
-		if f.Seekable() == nil {
-			return nil, nil, exit.Failedf("--vectors %s=%s: a .mat file is not written from its start to its end: write to a regular file", m.Name, path)
-		}
-		// The writer bypasses the buffer, which stays empty.
-		w, err := files.NewMATWriter(f.Seekable(), variable(m.Name), items, m.Dim)
-		if err != nil {
-			return nil, nil, exit.Failedf("--vectors %s=%s: %w", m.Name, path, err)
-		}
-		return w.Write, w.Close, nil
 	}
-	w, err := files.NewWriter[float32](f, items, m.Dim)
+	w, err := npy.NewWriter[float32](f, items, m.Dim)
 	if err != nil {
 		return nil, nil, err
 	}
 	return w.Write, w.Close, nil
-}
-
-// variable returns the name of a modality as a name of a MATLAB variable: underscores
-// replace other characters.
-func variable(name string) string {
-	b := []byte(name)
-	for i, c := range b {
-		if !(c|0x20 >= 'a' && c|0x20 <= 'z' || c >= '0' && c <= '9') {
-			b[i] = '_'
-		}
-	}
-	if len(b) == 0 || !(b[0]|0x20 >= 'a' && b[0]|0x20 <= 'z') {
-		b = append([]byte("x"), b...)
-	}
-	return string(b[:min(len(b), 63)])
 }
 
 // sparseSink writes the nonzero numbers of vectors.
@@ -159,14 +135,8 @@ func sparseWriter(f *outfile.File, ext string, m db.Modality) (write func([]uint
 			return nil, nil, err
 		}
 		return w.WriteSparse, w.Close, nil
-	case ".mat":
-		w, err := files.NewMATSparseWriter(f, variable(m.Name), m.Dim)
-		if err != nil {
-			return nil, nil, err
-		}
-		return w.Write, w.Close, nil
 	}
-	w, err := files.NewCSRWriter(f, m.Dim)
+	w, err := npy.NewCSRWriter(f, m.Dim)
 	if err != nil {
 		return nil, nil, err
 	}

@@ -159,7 +159,7 @@ var reported atomic.Value // the last fault, a string
 func newServer(t testing.TB, d *db.DB, encoders ...Encoder) *Server {
 	t.Helper()
 	s, err := New(d, Options{
-		Name: "test.db", Version: "v1", Encoders: encoders, OpenVectors: files.Open,
+		Name: "test.db", Version: "v1", Encoders: encoders, OpenVectors: func(path string) (*files.Vectors, error) { return files.Open(path, path) },
 		Report:  func(fault string) { reported.Store(fault) },
 		Message: func(err error) string { return strings.TrimPrefix(err.Error(), "fddhdb: ") },
 	})

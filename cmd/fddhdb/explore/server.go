@@ -24,7 +24,7 @@ type Options struct {
 	Pictures *picture.Folder
 
 	// OpenVectors opens a file of vectors by its extension.
-	OpenVectors func(path string) (files.Reader, error)
+	OpenVectors func(path string) (*files.Vectors, error)
 
 	// Message returns the text of an error for people. Report is called with faults of
 	// the server, from any goroutine.

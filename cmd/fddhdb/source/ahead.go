@@ -7,11 +7,10 @@ import (
 	"maps"
 
 	"github.com/fddhdb/fddhdb/db"
-	"github.com/fddhdb/fddhdb/files"
 )
 
-// Rows go in runs from the goroutine that reads the files to the one that stores them,
-// so that both work at the same time and seldom wait for each other.
+// Rows go in runs from the goroutine that reads the files to the one that stores them, so that both work at
+// the same time and seldom wait for each other.
 const (
 	runRows  = 128
 	runBytes = 4 << 20 // bytes of vectors with which a run is complete
@@ -40,8 +39,8 @@ func (r *Row) Set(item *db.Item, err error) {
 	clear(fields)
 	maps.Copy(fields, item.Fields)
 	r.Item, r.Err = *item, err
-	// nil stays nil: with --merge it keeps the stored value. An empty slice gets memory
-	// of the row: item's own has room that the reader reuses for other rows.
+	// nil stays nil: with --merge it keeps the stored value. An empty slice gets memory of the row: item's
+	// own has room that the reader reuses for other rows.
 	r.Item.Labels = again(own.Labels, item.Labels)
 	r.Item.Code, r.Item.Payload = again(own.Code, item.Code), again(own.Payload, item.Payload)
 	if r.Item.Fields != nil {
@@ -92,8 +91,8 @@ func (run *rowRun) next() *Row {
 	return &run.rows[run.n-1]
 }
 
-// Pipeline calls f with the rows from number from on, in order, while a goroutine reads
-// ahead. It returns when that goroutine has ended.
+// Pipeline calls f with the rows from number from on, in order, while a goroutine reads ahead. It returns
+// when that goroutine has ended.
 func (in Together) Pipeline(ctx context.Context, from int, f func(*Row) error) error {
 	ctx, cancel := context.WithCancel(ctx)
 	full, empty := make(chan *rowRun, 2), make(chan *rowRun, 3)
@@ -172,12 +171,10 @@ func (in Together) leaveOut(ctx context.Context, rows int) error {
 	item := NewRow()
 	for _, s := range in {
 		if v, ok := s.(*Vectors); ok {
-			if r, ok := v.r.(files.Skipper); ok {
-				if err := r.Skip(rows); err != nil {
-					return err
-				}
-				continue
+			if err := v.r.SkipRows(rows); err != nil {
+				return err
 			}
+			continue
 		}
 		for i := range rows {
 			if i%1000 == 0 && ctx.Err() != nil {

@@ -9,19 +9,19 @@ import (
 	"github.com/fddhdb/fddhdb/files"
 )
 
-// A Benchmark is a .mat file in which benchmarks of cross-modal retrieval are published:
-// matrices of images, of texts and of labels, in parts for training, for the database and
-// for queries, or as a whole. Row i of each is item i.
+// A Benchmark is a .mat file in which benchmarks of cross-modal retrieval are published: matrices of images,
+// of texts and of labels, in parts for training, for the database and for queries, or as a whole. Row i of
+// each is item i.
 type Benchmark struct {
 	Vectors []Mapped // modalities and their FILE.mat:VARIABLE
 	Labels  string   // FILE.mat:VARIABLE; "" if there is none
 	mapping []MappedColumn
-	sizes   []files.MATVariable // of Vectors
+	sizes   []files.Variable // of Vectors
 	note    string
 }
 
-// Names of variables, in small letters and without underscores: the name of what they
-// hold, then that of their part.
+// Names of variables, in small letters and without underscores: the name of what they hold, then that of
+// their part.
 var (
 	benchmarkKinds = []struct {
 		becomes string
@@ -45,14 +45,14 @@ var (
 // Parts are the parts of a benchmark.
 var Parts = []string{"database", "train", "query"}
 
-// OpenBenchmark finds the variables of a part; by default of the database, else of the
-// training items, else those that have no part.
+// OpenBenchmark finds the variables of a part; by default of the database, else of the training items, else
+// those that have no part.
 func OpenBenchmark(file, part string) (*Benchmark, error) {
-	all, err := files.MATVariables(file)
+	all, err := files.Variables(file)
 	if err != nil {
 		return nil, err
 	}
-	byName := map[string]files.MATVariable{}
+	byName := map[string]files.Variable{}
 	var has []string
 	for _, v := range all {
 		has = append(has, v.Name)
@@ -100,7 +100,7 @@ func OpenBenchmark(file, part string) (*Benchmark, error) {
 }
 
 // findPart finds the variables whose names end so, nil if images or texts are missing.
-func findPart(file string, byName map[string]files.MATVariable, suffixes []string) *Benchmark {
+func findPart(file string, byName map[string]files.Variable, suffixes []string) *Benchmark {
 	b := &Benchmark{}
 	for _, kind := range benchmarkKinds {
 		for _, name := range kind.names {

@@ -6,7 +6,7 @@ import (
 	"github.com/fddhdb/fddhdb/cmd/fddhdb/exit"
 	"github.com/fddhdb/fddhdb/codec"
 	"github.com/fddhdb/fddhdb/db"
-	"github.com/fddhdb/fddhdb/files"
+	"github.com/fddhdb/fddhdb/files/npy"
 )
 
 // Codes is a file of packed codes.
@@ -18,7 +18,7 @@ type Codes struct {
 
 // OpenCodes reads packed codes.
 func OpenCodes(file string) (*Codes, error) {
-	codes, err := files.ReadCodes(file)
+	codes, err := npy.ReadCodes(file)
 	return &Codes{file: file, packed: codes}, err
 }
 
@@ -41,8 +41,7 @@ func (s *Codes) At(row int) []byte {
 	return s.packed.At(row).AppendBytes(nil, s.packed.Bits())
 }
 
-// CheckBits checks the codes of the file against a collection with codes of so many
-// bits.
+// CheckBits checks the codes of the file against a collection with codes of so many bits.
 func (s *Codes) CheckBits(c *db.Collection, bits int) error {
 	if s.packed.Bits() != bits {
 		return exit.Failedf("%s has codes of %d bits, collection %q has codes of %d", s.file, s.packed.Bits(), c.Name(), bits)

@@ -10,8 +10,8 @@ import (
 	"github.com/fddhdb/fddhdb/files"
 )
 
-// FileNames name the files of an import: either one file of whole items, Items, or a file for each part of the items.
-// A file that the import lacks is "".
+// FileNames name the files of an import: either one file of whole items, Items, or a file for each part of
+// the items. A file that the import lacks is "".
 type FileNames struct {
 	Vectors                                 []VectorFile
 	Codes, Labels, LabelNames, Fields, Keys string
@@ -109,8 +109,7 @@ func (in *Files) open(n FileNames) (err error) {
 	return in.SameRows()
 }
 
-// Derived returns the file whose names of columns or variables say what the items are, nil
-// if there is none.
+// Derived returns the file whose names of columns or variables say what the items are, nil if there is none.
 func (in *Files) Derived() interface {
 	Mapping() []MappedColumn
 	Note() string
@@ -142,7 +141,8 @@ func (in *Files) Schema() (db.Schema, error) {
 	return s, nil
 }
 
-// Check checks the shapes of the files against the collection. merge says that they are to be merged with its items.
+// Check checks the shapes of the files against the collection. merge says that they are to be merged with its
+// items.
 func (in *Files) Check(c *db.Collection, merge bool) error {
 	s, err := c.Schema()
 	if err != nil {
@@ -194,8 +194,8 @@ func FindModality(collection string, s db.Schema, flag, name string) (db.Modalit
 	return db.Modality{}, exit.Usagef("%s: there is no modality %q: collection %q has %s", flag, name, collection, strings.Join(names, ", "))
 }
 
-// IsOfInput reports whether an error of this package is about what the files hold, or how they are
-// named, so that to read them again would give it again.
+// IsOfInput reports whether an error of this package is about what the files hold, or how they are named, so
+// that to read them again would give it again.
 func IsOfInput(err error) bool {
 	var failure *exit.Failure
 	var file *files.Error

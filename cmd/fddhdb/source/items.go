@@ -2,7 +2,6 @@ package source
 
 import (
 	"encoding/json"
-	"errors"
 	"fmt"
 	"io"
 	"path/filepath"
@@ -22,7 +21,7 @@ import (
 type Items struct {
 	file    string
 	lines   bool // row i is line i+1
-	r       table.Reader
+	r       table.Items
 	say     Mapping
 	lenient bool // ignore values that the collection has no place for
 
@@ -43,14 +42,14 @@ type Items struct {
 	fields map[string]any // memory of its fields
 }
 
-// OpenItems opens a file of whole items. The mapping is about the columns of a table. A
-// value that the collection has no place for is ignored if lenient, else it is an error.
+// OpenItems opens a file of whole items. The mapping is about the columns of a table. A value that the
+// collection has no place for is ignored if lenient, else it is an error.
 func OpenItems(in Input, say Mapping, lenient bool) (*Items, error) {
 	r, err := openItemFile(in)
 	if err != nil {
 		return nil, err
 	}
-	if _, ok := r.(table.Table); !ok && !say.empty() {
+	if _, ok := r.(*table.Table); !ok && !say.empty() {
 		_ = r.Close() // nothing was written
 		return nil, exit.Usagef("%s has items as export writes them, each member with its meaning: --key-column, --label-column, --label-separator, --vector-column and --field-column are about columns", in.Name)
 	}
@@ -59,10 +58,10 @@ func OpenItems(in Input, say Mapping, lenient bool) (*Items, error) {
 }
 
 // openItemFile opens a file of items by its extension.
-func openItemFile(in Input) (table.Reader, error) {
+func openItemFile(in Input) (table.Items, error) {
 	switch ext := strings.ToLower(filepath.Ext(in.Path)); ext {
 	case ".jsonl", ".csv":
-		return table.OpenAs(in.Path, in.Name)
+		return files.OpenItems(in.Path, in.Name)
 	case ".parquet":
 		return parquet.OpenItems(in.Path)
 	default:
@@ -70,10 +69,10 @@ func openItemFile(in Input) (table.Reader, error) {
 	}
 }
 
-// assign finds out what the columns of a table become, for a collection that is there, or
-// without a schema for one that is made of them.
+// assign finds out what the columns of a table become, for a collection that is there, or without a schema
+// for one that is made of them.
 func (s *Items) assign(schema *db.Schema) error {
-	t, ok := s.r.(table.Table)
+	t, ok := s.r.(*table.Table)
 	if !ok || s.columns != nil {
 		return nil
 	}
@@ -140,8 +139,7 @@ func becomes(u table.Use) string {
 // Mapping returns what the columns of a table become, nil if the file is none.
 func (s *Items) Mapping() []MappedColumn { return s.columns }
 
-// Note returns in one line what has been guessed about the columns and could be wrong, ""
-// if nothing has.
+// Note returns in one line what has been guessed about the columns and could be wrong, "" if nothing has.
 func (s *Items) Note() string { return s.note }
 
 // Path implements Source, as do Rows, Close and next.
@@ -177,8 +175,7 @@ func (s *Items) Schema() (db.Schema, error) {
 	return out, nil
 }
 
-// firstBad returns the error of the first row that is no item, nil if there is none. It reads
-// the file.
+// firstBad returns the error of the first row that is no item, nil if there is none. It reads the file.
 func (s *Items) firstBad() error {
 	for {
 		switch err := s.r.Next(&s.row); {
@@ -212,8 +209,7 @@ func (s *Items) Check(c *db.Collection, schema db.Schema, merge bool) error {
 	return nil
 }
 
-// checkColumns checks the columns of a table against the collection before any row is
-// read.
+// checkColumns checks the columns of a table against the collection before any row is read.
 func (s *Items) checkColumns(m *mapper) error {
 	for i := range m.uses {
 		u, kind, known := &m.uses[i], "", true
@@ -246,11 +242,7 @@ func (s *Items) next(item *db.Item) error {
 		}
 		err = s.r.Fail(err)
 	}
-	var bad *files.Error
-	if errors.As(err, &bad) && bad.Row >= 0 {
-		return &RowError{err}
-	}
-	return err
+	return ofRow(err)
 }
 
 // take converts the row in hand to an item of the collection.
@@ -317,7 +309,7 @@ func (s *Items) place(row int) string {
 // unknown returns the error for a name that the collection does not have.
 func (s *Items) unknown(kind, name string) error {
 	other := ""
-	if _, ok := s.r.(table.Table); ok {
+	if _, ok := s.r.(*table.Table); ok {
 		other = map[string]string{"modality": ", --vector-column MODALITY=COLUMN", "field": ", --field-column FIELD=COLUMN"}[kind] + " names another one"
 	}
 	return fmt.Errorf("there is no %s %q: %s; --ignore-unknown leaves aside what it has not%s", kind, name, s.has, other)

@@ -2,15 +2,14 @@ package source
 
 import "hash/maphash"
 
-// A keySet finds duplicate keys in a file of any number of items. It holds hashes of
-// 128 bits, which do not collide by chance, in about 50 bytes a key.
+// A keySet finds duplicate keys in a file of any number of items. It holds hashes of 128 bits, which do not
+// collide by chance, in about 50 bytes a key.
 type keySet struct {
 	seeds [2]maphash.Seed
 	rows  map[[2]uint64]int
 }
 
-// add adds the key of a row, "" if it has none. It returns the earlier row with the
-// same key, or -1.
+// add adds the key of a row, "" if it has none. It returns the earlier row with the same key, or -1.
 func (s *keySet) add(key string, row int) (first int) {
 	if key == "" {
 		return -1

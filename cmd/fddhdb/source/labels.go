@@ -19,14 +19,13 @@ type Labels struct {
 	read *files.Labels
 	row  int
 
-	// Ordered says that the names have a given order, in which they are registered
-	// whether they occur or not. Names of a text without such an order are registered
-	// as they appear on items.
+	// Ordered says that the names have a given order, in which they are registered whether they occur or not.
+	// Names of a text without such an order are registered as they appear on items.
 	Ordered bool
 }
 
-// OpenLabels reads labels. names, if not empty, is a file that names the columns of a
-// matrix or the numbers of classes, or that orders the labels of a text.
+// OpenLabels reads labels. names, if not empty, is a file that names the columns of a matrix or the numbers
+// of classes, or that orders the labels of a text.
 func OpenLabels(file, names string) (*Labels, error) {
 	labels, err := readLabels(file)
 	if err != nil {
@@ -58,8 +57,7 @@ func readLabels(file string) (*files.Labels, error) {
 	return files.ReadLabels(file)
 }
 
-// columnLabels reads the labels of a column of a .parquet, or of the column that labels
-// are guessed to be in.
+// columnLabels reads the labels of a column of a .parquet, or of the column that labels are guessed to be in.
 func columnLabels(file, column string) (*files.Labels, error) {
 	t, err := parquet.OpenItems(file)
 	if err != nil {
@@ -181,8 +179,7 @@ func (s *Labels) next(item *db.Item) error {
 	return nil
 }
 
-// At returns the labels of a row in order of their numbers, so that they are registered
-// in that order.
+// At returns the labels of a row in order of their numbers, so that they are registered in that order.
 func (s *Labels) At(row int) []string {
 	var names []string
 	for _, i := range s.read.Sets[row] {
@@ -203,8 +200,7 @@ func (s *Labels) All() [][]string {
 // Names returns the names of the labels, by number.
 func (s *Labels) Names() []string { return s.read.Names }
 
-// CheckKnown refuses labels none of which the database knows: all figures would be 0
-// without an explanation.
+// CheckKnown refuses labels none of which the database knows: all figures would be 0 without an explanation.
 func (s *Labels) CheckKnown(known []string, against string, hint bool) error {
 	have := make(map[string]bool, len(known))
 	for _, name := range known {

@@ -10,8 +10,8 @@ import (
 	"github.com/fddhdb/fddhdb/files/table"
 )
 
-// A Mapping is what the user says about the columns of a table of items. What it says of
-// a kind, as of vectors, takes the place of the guesses about that kind.
+// A Mapping is what the user says about the columns of a table of items. What it says of a kind, as of
+// vectors, takes the place of the guesses about that kind.
 type Mapping struct {
 	Key     string   // the column of keys
 	Labels  []string // columns of labels; * stands for any text
@@ -204,8 +204,8 @@ func (m *mapper) obeyLabels(name string) error {
 	return nil
 }
 
-// labelUse returns how a column is one of labels. Bools, and 0 and 1, are the label of the name of
-// the column, unless that says that its values are the labels.
+// labelUse returns how a column is one of labels. Bools, and 0 and 1, are the label of the name of the
+// column, unless that says that its values are the labels.
 func (m *mapper) labelUse(i int) table.Use {
 	c := &m.columns[i]
 	if c.Kind == table.Scalars && c.Flags && (c.Type == "bool" || !slices.Contains(labelNames, c.Name)) {

@@ -167,8 +167,8 @@ func (m *mapper) note() string {
 	return fmt.Sprintf("%s: %s", m.file, strings.Join(parts, "; "))
 }
 
-// fieldName makes a name of a modality or field of the name of a column; "" if there is
-// nothing to make it of.
+// fieldName makes a name of a modality or field of the name of a column; "" if there is nothing to make it
+// of.
 func fieldName(column string) string {
 	var b strings.Builder
 	gap := false

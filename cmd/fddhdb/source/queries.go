@@ -15,8 +15,7 @@ import (
 	"github.com/fddhdb/fddhdb/db"
 )
 
-// OpenQueries opens a file of vectors of a modality, for a flag that takes FILE and not
-// NAME=FILE.
+// OpenQueries opens a file of vectors of a modality, for a flag that takes FILE and not NAME=FILE.
 func OpenQueries(m db.Modality, file string) (*Vectors, error) {
 	r, err := OpenMatrix(file)
 	if name, rest, ok := strings.Cut(file, "="); ok && errors.Is(err, os.ErrNotExist) {
@@ -28,8 +27,7 @@ func OpenQueries(m db.Modality, file string) (*Vectors, error) {
 	return newVectors(m.Name, file, r), nil
 }
 
-// ParseQuery parses a vector of a modality that is typed: v,v,..., i:v,i:v,..., or JSON as
-// encoders print it.
+// ParseQuery parses a vector of a modality that is typed: v,v,..., i:v,i:v,..., or JSON as encoders print it.
 func ParseQuery(m db.Modality, s string) (db.Query, error) {
 	q := db.Query{From: m.Name}
 	var x encoder.Vector
@@ -50,9 +48,8 @@ func ParseQuery(m db.Modality, s string) (db.Query, error) {
 // maxLine bounds a vector that is a line of text.
 const maxLine = 32 << 20
 
-// EachQuery calls f with the vectors of a modality that r has, and their numbers, from 0: a .npy
-// as a whole, or lines of text, a vector a line, as they come; there has to be one. It stops at the first
-// error.
+// EachQuery calls f with the vectors of a modality that r has, and their numbers, from 0: a .npy as a whole,
+// or lines of text, a vector a line, as they come; there has to be one. It stops at the first error.
 func EachQuery(m db.Modality, r io.Reader, f func(row int, q db.Query) error) error {
 	in := bufio.NewReaderSize(r, 1<<16)
 	const magic = "\x93NUMPY"

@@ -2,31 +2,26 @@ package source
 
 import (
 	"fmt"
+	"slices"
 
 	"github.com/fddhdb/fddhdb/db"
 	"github.com/fddhdb/fddhdb/files"
 )
 
-// maxQueries bounds the rows in memory: a sparse file can claim any number of empty
-// ones.
+// maxQueries bounds the rows in memory: a sparse file can claim any number of empty ones.
 const maxQueries = 1 << 24
 
 // ReadRows reads the rest of a dense file.
 func ReadRows(s *Vectors) ([][]float32, error) {
 	r := s.r
-	rows, cols := r.Rows(), r.Cols()
-	if rows > maxQueries || int64(rows)*int64(cols) > files.MaxValues {
-		return nil, fmt.Errorf("%d rows of %d values are too many to evaluate at once: split the file", rows, cols)
+	if r.Rows > maxQueries {
+		return nil, fmt.Errorf("%s: %d rows are too many to evaluate at once, at most %d are: split the file", s.file, r.Rows, maxQueries)
 	}
-	data := make([]float32, rows*cols)
-	out := make([][]float32, rows)
-	for i := range out {
-		out[i] = data[i*cols : (i+1)*cols : (i+1)*cols]
-		if err := r.Next(out[i]); err != nil {
-			return nil, err
-		}
+	data, err := files.Rest(r)
+	if err != nil {
+		return nil, err
 	}
-	return out, nil
+	return slices.Collect(slices.Chunk(data, r.Cols)), nil
 }
 
 // ReadSparseRows reads the rest of a sparse file.

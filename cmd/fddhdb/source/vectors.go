@@ -1,7 +1,6 @@
 package source
 
 import (
-	"errors"
 	"slices"
 	"strings"
 
@@ -12,13 +11,11 @@ import (
 	"github.com/fddhdb/fddhdb/files/parquet"
 )
 
-// Vectors is a file of vectors of one modality, dense or sparse. The modality may be of
-// either form.
+// Vectors is a file of vectors of one modality, dense or sparse. The modality may be of either form.
 type Vectors struct {
 	Modality string
 	file     string
-	r        files.Reader
-	sparse   files.SparseReader // r, if the file is sparse
+	r        *files.Vectors
 
 	// The row of the last Read: one of the two. The next Read reuses the memory.
 	x   []float32
@@ -39,53 +36,50 @@ func OpenVectorsOf(modality string, in Input) (*Vectors, error) {
 	return newVectors(modality, in.Name, r), nil
 }
 
-func newVectors(modality, file string, r files.Reader) *Vectors {
+func newVectors(modality, file string, r *files.Vectors) *Vectors {
 	s := &Vectors{Modality: modality, file: file, r: r}
-	if s.sparse, _ = r.(files.SparseReader); s.sparse == nil {
-		s.x = make([]float32, r.Cols())
+	if !r.Sparse {
+		s.x = make([]float32, r.Cols)
 	}
 	return s
 }
 
 // OpenMatrix opens a file of vectors.
-func OpenMatrix(file string) (files.Reader, error) { return openMatrix(Input{file, file}) }
+func OpenMatrix(file string) (*files.Vectors, error) { return openMatrix(Input{file, file}) }
 
-func openMatrix(in Input) (files.Reader, error) {
+func openMatrix(in Input) (*files.Vectors, error) {
 	if lower := strings.ToLower(in.Path); strings.HasSuffix(lower, ".parquet") || strings.Contains(lower, ".parquet:") {
 		return parquet.OpenVectors(in.Path)
 	}
-	return files.OpenAs(in.Path, in.Name)
+	return files.Open(in.Path, in.Name)
 }
 
 // IsSparse reports whether rows are sparse.
-func (s *Vectors) IsSparse() bool { return s.sparse != nil }
+func (s *Vectors) IsSparse() bool { return s.r.Sparse }
 
 // Cols returns the number of columns.
-func (s *Vectors) Cols() int { return s.r.Cols() }
+func (s *Vectors) Cols() int { return s.r.Cols }
 
 // HasHeader reports whether the first line of the file was taken for a header, and not for a row.
-func (s *Vectors) HasHeader() bool {
-	r, ok := s.r.(interface{ HasHeader() bool })
-	return ok && r.HasHeader()
-}
+func (s *Vectors) HasHeader() bool { return s.r.Header }
 
 // Path implements Source, as do Rows, Close and next.
 func (s *Vectors) Path() string { return s.file }
-func (s *Vectors) Rows() int    { return s.r.Rows() }
+func (s *Vectors) Rows() int    { return s.r.Rows }
 func (s *Vectors) Close() error { return s.r.Close() }
 
 // Read reads the next row.
 func (s *Vectors) Read() (err error) {
-	if s.sparse == nil {
+	if !s.r.Sparse {
 		return s.r.Next(s.x)
 	}
-	s.row.Index, s.row.Value, err = s.sparse.NextSparse(s.row.Index[:0], s.row.Value[:0])
+	s.row.Index, s.row.Value, err = s.r.NextSparse(s.row.Index[:0], s.row.Value[:0])
 	return err
 }
 
 // Copy returns a copy of the row: one result, the other is nil.
 func (s *Vectors) Copy() ([]float32, *db.Sparse) {
-	if s.sparse == nil {
+	if !s.r.Sparse {
 		return slices.Clone(s.x), nil
 	}
 	return nil, &db.Sparse{Index: slices.Clone(s.row.Index), Value: slices.Clone(s.row.Value)}
@@ -93,7 +87,7 @@ func (s *Vectors) Copy() ([]float32, *db.Sparse) {
 
 // Query returns a query by the row, which it aliases.
 func (s *Vectors) Query() db.Query {
-	if s.sparse == nil {
+	if !s.r.Sparse {
 		return db.Query{From: s.Modality, Vector: s.x}
 	}
 	return db.Query{From: s.Modality, Sparse: &s.row}
@@ -101,26 +95,20 @@ func (s *Vectors) Query() db.Query {
 
 func (s *Vectors) next(item *db.Item) error {
 	err := s.Read()
-	var bad *files.Error
 	switch {
-	case err == nil && s.sparse != nil:
+	case err == nil && s.r.Sparse:
 		item.Sparse[s.Modality] = s.row // the receiver of the item copies it
 	case err == nil:
 		item.Vectors[s.Modality] = s.x // the receiver of the item copies it
-	case errors.As(err, &bad) && bad.Col >= 0:
-		return &RowError{err}
 	}
-	return err
+	return ofRow(err)
 }
 
 // CheckDim checks the columns of the file against the dimensions of a modality.
 func (s *Vectors) CheckDim(m db.Modality) error {
-	if r, ok := s.r.(interface{ ColsAtLeast() bool }); ok && r.ColsAtLeast() && s.r.Cols() <= m.Dim {
-		return nil
-	}
-	if s.r.Cols() != m.Dim {
+	if s.r.Cols != m.Dim && !(s.r.AtLeast && s.r.Cols <= m.Dim) {
 		return exit.Failedf("%s has %s, modality %q has %s",
-			s.file, term.Plural(s.r.Cols(), "column", "columns"), m.Name, term.Plural(m.Dim, "dimension", "dimensions"))
+			s.file, term.Plural(s.r.Cols, "column", "columns"), m.Name, term.Plural(m.Dim, "dimension", "dimensions"))
 	}
 	return nil
 }

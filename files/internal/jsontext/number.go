@@ -2,24 +2,16 @@ package jsontext
 
 import (
 	"bytes"
+	"cmp"
 	"errors"
 	"fmt"
 	"math"
 	"strconv"
+
+	"github.com/fddhdb/fddhdb/files/internal/matrix"
 )
 
-// A NumberError is about an element of an array that JSON or Python accepts as a
-// number, but that is no number of a vector. The scanner has read the array to its end.
-type NumberError struct {
-	At  int // index of the element
-	Err error
-}
-
-func (e *NumberError) Error() string { return fmt.Sprintf("number %d: %v", e.At, e.Err) }
-func (e *NumberError) Unwrap() error { return e.Err }
-
-// decimal is a parsed number: the digits of its mantissa, as far as they fit, and its
-// power of ten.
+// decimal is a parsed number: the digits of its mantissa, as far as they fit, and its power of ten.
 type decimal struct {
 	mantissa uint64
 	exponent int
@@ -100,11 +92,10 @@ var powers = [...]float64{1e0, 1e1, 1e2, 1e3, 1e4, 1e5, 1e6, 1e7, 1e8, 1e9, 1e10
 
 // float32 returns the nearest float32. It returns false if finding it takes more work.
 //
-// In float64 the mantissa is rounded once, and the product or quotient once more. So
-// the result is within two units of its last place of the number. float32 drops 29 of
-// its bits. Only the side of the middle on which these bits are matters. If they are
-// farther from the middle than two units, they are on the same side as the number
-// itself.
+// In float64 the mantissa is rounded once, and the product or quotient once more. So the result is within two
+// units of its last place of the number. float32 drops 29 of its bits. Only the side of the middle on which
+// these bits are matters. If they are farther from the middle than two units, they are on the same side as
+// the number itself.
 func (d *decimal) float32() (float32, bool) {
 	if !d.whole {
 		return 0, false
@@ -133,8 +124,8 @@ func (d *decimal) float32() (float32, bool) {
 	return float32(x), true
 }
 
-// Float32 reads a number as the nearest float32. A *NumberError says that the value is
-// no finite number; the scanner has read it and can go on.
+// Float32 reads a number as the nearest float32. A *matrix.BadValue says that the value is no finite number;
+// the scanner has read it and can go on.
 func (s *Scanner) Float32() (float32, error) {
 	d, text, err := s.number()
 	if err != nil {
@@ -145,9 +136,19 @@ func (s *Scanner) Float32() (float32, error) {
 	}
 	x, err := strconv.ParseFloat(string(text), 32)
 	if err != nil { // its range: the form has been checked
-		return 0, &NumberError{Err: fmt.Errorf("%s is too large for float32 (at most 3.4028235e+38): scale the column", quote(text))}
+		return 0, matrix.Bad(0, matrix.TooLarge(matrix.Quote(text)))
 	}
 	return float32(x), nil
+}
+
+// ParseFloat32 returns the number that a whole text is, as Float32 does, if it is one of JSON.
+func ParseFloat32(text []byte) (float32, bool) {
+	s := Scanner{b: text}
+	d, all, err := s.number()
+	if err != nil || len(all) != len(text) {
+		return 0, false
+	}
+	return d.float32()
 }
 
 var nonFinite = [][]byte{[]byte("NaN"), []byte("Infinity"), []byte("-Infinity")}
@@ -157,7 +158,7 @@ func (s *Scanner) noNumber(err error) error {
 	for _, w := range nonFinite {
 		if bytes.HasPrefix(s.b[s.at:], w) {
 			s.at += len(w)
-			return &NumberError{Err: fmt.Errorf("%s is not a finite number, which every value of a vector must be: replace it or drop the row", w)}
+			return matrix.Bad(0, matrix.NotFinite(string(w)))
 		}
 	}
 	kind := s.Kind()
@@ -167,41 +168,37 @@ func (s *Scanner) noNumber(err error) error {
 	if err := s.Skip(); err != nil {
 		return err
 	}
-	return &NumberError{Err: fmt.Errorf("is %v, where a number is expected", kind)}
+	return matrix.Bad(0, fmt.Errorf("is %v, where a number is expected", kind))
 }
 
-// Float32s reads an array of numbers as the nearest float32, and appends them to dst.
-// More than limit numbers in dst are an error. A *NumberError is about the first
-// element that is no finite number. The scanner has then read the whole array, and dst
-// is not valid.
+// Float32s reads an array of numbers as the nearest float32, and appends them to dst. More than limit numbers
+// in dst are an error. A *matrix.BadValue is about the first element that is no finite number. The scanner
+// has then read the whole array, and dst is not valid.
 func (s *Scanner) Float32s(dst []float32, limit int) ([]float32, error) {
 	start := len(dst)
-	var bad *NumberError
+	var bad error
 	err := s.Array(func() error {
 		if len(dst) == limit {
 			return fmt.Errorf("byte %d: a vector has more than %d numbers", s.at, limit)
 		}
 		x, err := s.Float32()
 		if err != nil {
-			var e *NumberError
+			var e *matrix.BadValue
 			if !errors.As(err, &e) {
 				return err
 			}
 			if bad == nil {
-				bad = &NumberError{At: len(dst) - start, Err: e.Err}
+				bad = matrix.Bad(len(dst)-start, e.Err)
 			}
 		}
 		dst = append(dst, x)
 		return nil
 	})
-	if err == nil && bad != nil {
-		err = bad
-	}
-	return dst, err
+	return dst, cmp.Or(err, bad)
 }
 
-// Count reads an array of anything, and returns the number of its values. It does not
-// look at the values of a flat array without strings.
+// Count reads an array of anything, and returns the number of its values. It does not look at the values of a
+// flat array without strings.
 func (s *Scanner) Count() (n int, err error) {
 	if s.peek() == '[' {
 		rest := s.b[s.at+1:]
@@ -220,4 +217,24 @@ func (s *Scanner) Count() (n int, err error) {
 		return s.Skip()
 	})
 	return n, err
+}
+
+// Uint32s reads an array of whole numbers, 0 or more, and appends them to dst. More than limit numbers in dst
+// are an error.
+func (s *Scanner) Uint32s(dst []uint32, limit int) ([]uint32, error) {
+	err := s.Array(func() error {
+		if len(dst) == limit {
+			return fmt.Errorf("byte %d: there are more than %d numbers", s.at, limit)
+		}
+		d, text, err := s.number()
+		if err != nil {
+			return err
+		}
+		if !d.whole || d.exponent != 0 || d.negative || d.mantissa > math.MaxUint32 {
+			return fmt.Errorf("%s is not a whole number from 0 to %s", matrix.Quote(text), strconv.FormatUint(math.MaxUint32, 10))
+		}
+		dst = append(dst, uint32(d.mantissa))
+		return nil
+	})
+	return dst, err
 }

@@ -9,13 +9,15 @@ import (
 	"strings"
 	"unicode/utf16"
 	"unicode/utf8"
+
+	"github.com/fddhdb/fddhdb/files/internal/matrix"
 )
 
 // maxDepth bounds the nesting of values, as scanning them recurses.
 const maxDepth = 1000
 
-// A Scanner reads one JSON text from start to end. The zero Scanner reads nothing;
-// Reset starts it. It is not safe for concurrent use.
+// A Scanner reads one JSON text from start to end. The zero Scanner reads nothing; Reset starts it. It is not
+// safe for concurrent use.
 type Scanner struct {
 	b     []byte // the text, which belongs to the caller
 	at    int    // position of the next byte
@@ -43,8 +45,8 @@ func (k Kind) String() string {
 	return [...]string{"no value", "an object", "an array", "a string", "a number", "a bool", "null"}[k]
 }
 
-// Kind returns the kind of the next value; it reads only blanks. NaN and the infinities
-// as Python writes them are numbers.
+// Kind returns the kind of the next value; it reads only blanks. NaN and the infinities as Python writes them
+// are numbers.
 func (s *Scanner) Kind() Kind {
 	switch s.peek() {
 	case '{':
@@ -63,8 +65,7 @@ func (s *Scanner) Kind() Kind {
 	return Invalid
 }
 
-// peek returns the next byte that is not blank, or 0 at the end. No value starts with
-// 0.
+// peek returns the next byte that is not blank, or 0 at the end. No value starts with 0.
 func (s *Scanner) peek() byte {
 	if s.at < len(s.b) && s.b[s.at] > ' ' {
 		return s.b[s.at]
@@ -88,16 +89,7 @@ func (s *Scanner) expected(what string) error {
 	if s.at >= len(s.b) {
 		return fmt.Errorf("byte %d: %s is expected where the text ends", s.at, what)
 	}
-	return fmt.Errorf("byte %d: %s is expected, not %s", s.at, what, quote(s.b[s.at:]))
-}
-
-// quote returns the beginning of the wrong text, quoted.
-func quote(b []byte) string {
-	const most = 20
-	if len(b) > most {
-		return strconv.Quote(string(b[:most])) + "..."
-	}
-	return strconv.Quote(string(b))
+	return fmt.Errorf("byte %d: %s is expected, not %s", s.at, what, matrix.Quote(s.b[s.at:]))
 }
 
 // End checks that nothing follows.
@@ -108,8 +100,8 @@ func (s *Scanner) End() error {
 	return nil
 }
 
-// Object reads an object. It calls member for each name; member reads the value. member
-// must copy the name to keep it.
+// Object reads an object. It calls member for each name; member reads the value. member must copy the name to
+// keep it.
 func (s *Scanner) Object(member func(name []byte) error) error {
 	return s.list('{', '}', "an object", func() error {
 		if s.peek() != '"' {
@@ -188,19 +180,19 @@ func (s *Scanner) text() ([]byte, error) {
 	}
 	var text string
 	if err := json.Unmarshal(raw, &text); err != nil {
-		return nil, fmt.Errorf("byte %d: %s is no string: %w", end-len(raw), quote(raw), err)
+		return nil, fmt.Errorf("byte %d: %s is no string: %w", end-len(raw), matrix.Quote(raw), err)
 	}
 	// json.Unmarshal puts U+FFFD in the place of half a character, so that two keys could become one.
 	if strings.ContainsRune(text, utf8.RuneError) && halfCharacter(raw) {
-		return nil, fmt.Errorf("byte %d: %s: %w", end-len(raw), quote(raw), errHalf)
+		return nil, fmt.Errorf("byte %d: %s: %w", end-len(raw), matrix.Quote(raw), errHalf)
 	}
 	return []byte(text), nil
 }
 
 var errHalf = errors.New("half a character: \\ud800 to \\udbff and \\udc00 to \\udfff come in pairs")
 
-// halfCharacter reports whether a quoted string has an escaped surrogate without its other half.
-// The string is valid JSON.
+// halfCharacter reports whether a quoted string has an escaped surrogate without its other half. The string
+// is valid JSON.
 func halfCharacter(raw []byte) bool {
 	unit := func(at int) rune { // the code unit escaped there, or -1
 		if at+6 > len(raw) || raw[at] != '\\' || raw[at+1] != 'u' {
@@ -229,8 +221,7 @@ func halfCharacter(raw []byte) bool {
 	return false
 }
 
-// stringEnd finds the end of the string that starts here. plain says that it has no
-// escapes.
+// stringEnd finds the end of the string that starts here. plain says that it has no escapes.
 func (s *Scanner) stringEnd() (end int, plain bool, err error) {
 	plain = true
 	for i := s.at + 1; i < len(s.b); i++ {
@@ -266,8 +257,8 @@ func (s *Scanner) Null() error {
 	return nil
 }
 
-// NaN reads NaN, as Python writes a number that is missing. If anything else comes next
-// it reads nothing and returns false.
+// NaN reads NaN, as Python writes a number that is missing. If anything else comes next it reads nothing and
+// returns false.
 func (s *Scanner) NaN() bool { return s.word("NaN") }
 
 func (s *Scanner) word(w string) bool {

@@ -12,8 +12,7 @@ import (
 	"unicode/utf8"
 )
 
-// decode reads a value with the scanner and returns it as encoding/json does, with
-// numbers as text.
+// decode reads a value with the scanner and returns it as encoding/json does, with numbers as text.
 func decode(s *Scanner) (any, error) {
 	switch s.Kind() {
 	case Object:
@@ -144,8 +143,8 @@ func read(t *testing.T, text string) float32 {
 	return x
 }
 
-// Every way to write a float32 gives the nearest one, also if the number lies between
-// two of them or almost so.
+// Every way to write a float32 gives the nearest one, also if the number lies between two of them or almost
+// so.
 func TestNumbersAreRoundedOnce(t *testing.T) {
 	random := rand.New(rand.NewPCG(1, 2))
 	try := func(text string) { same(t, text, read(t, text)) }
