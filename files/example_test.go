@@ -27,7 +27,9 @@ func Example() {
 		fmt.Println(err)
 	}
 	// Output:
-	// 2 x 3 [1 2 3] [4 5 6]
+	// 2 x 3
+	// [1 2 3]
+	// [4 5 6]
 }
 
 func write(path string) error {

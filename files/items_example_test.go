@@ -44,6 +44,7 @@ func ExampleOpenItems() {
 		fmt.Println(item.Key, item.Vectors["image"], item.Labels)
 	}
 	// Output:
-	// 2 items cat.jpg [0.25 1] [cat] items.jsonl: line 2: vectors: "image": number 1: is a string, where a
-	// number is expected
+	// 2 items
+	// cat.jpg [0.25 1] [cat]
+	// items.jsonl: line 2: vectors: "image": number 1: is a string, where a number is expected
 }
