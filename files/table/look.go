@@ -18,8 +18,6 @@ import (
 const LookRows = 1000
 
 // maxColumns bounds the columns of a table.
-const maxColumns = 10_000
-
 // A Look finds out what a column holds from its values, one after the other. The zero Look with a name is
 // ready.
 type Look struct {

@@ -131,14 +131,19 @@ func (m *mapper) use(flag string, i int, u table.Use) error {
 	return nil
 }
 
+// settle settles what a flag says about the column that it names.
+func (m *mapper) settle(flag, name string, u table.Use) error {
+	i, err := m.find(flag, name)
+	if err == nil {
+		err = m.use(flag, i, u)
+	}
+	return err
+}
+
 // obey settles what the user says.
 func (m *mapper) obey(say *Mapping) error {
 	if say.Key != "" {
-		i, err := m.find("--key-column", say.Key)
-		if err == nil {
-			err = m.use("--key-column", i, table.Use{Role: table.AsKey})
-		}
-		if err != nil {
+		if err := m.settle("--key-column", say.Key, table.Use{Role: table.AsKey}); err != nil {
 			return err
 		}
 	}
@@ -148,11 +153,7 @@ func (m *mapper) obey(say *Mapping) error {
 		}
 	}
 	for _, v := range say.Vectors {
-		i, err := m.find("--vector-column", v.Column)
-		if err == nil {
-			err = m.use("--vector-column", i, table.Use{Role: table.AsVector, Name: v.Name})
-		}
-		if err != nil {
+		if err := m.settle("--vector-column", v.Column, table.Use{Role: table.AsVector, Name: v.Name}); err != nil {
 			return err
 		}
 	}

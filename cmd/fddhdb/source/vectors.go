@@ -1,6 +1,7 @@
 package source
 
 import (
+	"fmt"
 	"slices"
 	"strings"
 
@@ -111,4 +112,39 @@ func (s *Vectors) CheckDim(m db.Modality) error {
 			s.file, term.Plural(s.r.Cols, "column", "columns"), m.Name, term.Plural(m.Dim, "dimension", "dimensions"))
 	}
 	return nil
+}
+
+// maxQueries bounds the rows in memory: a sparse file can claim any number of empty ones.
+const maxQueries = 1 << 24
+
+func (s *Vectors) checkQueries() error {
+	if s.Rows() > maxQueries {
+		return fmt.Errorf("%s: %d rows are too many to evaluate at once, at most %d are: split the file", s.file, s.Rows(), maxQueries)
+	}
+	return nil
+}
+
+// ReadRows reads the rest of a dense file.
+func ReadRows(s *Vectors) ([][]float32, error) {
+	if err := s.checkQueries(); err != nil {
+		return nil, err
+	}
+	data, err := files.Rest(s.r)
+	return slices.Collect(slices.Chunk(data, s.Cols())), err
+}
+
+// ReadSparseRows reads the rest of a sparse file.
+func ReadSparseRows(s *Vectors) ([]db.Sparse, error) {
+	if err := s.checkQueries(); err != nil {
+		return nil, err
+	}
+	out := make([]db.Sparse, s.Rows())
+	for i := range out {
+		if err := s.Read(); err != nil {
+			return nil, err
+		}
+		_, row := s.Copy()
+		out[i] = *row
+	}
+	return out, nil
 }
