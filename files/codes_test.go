@@ -48,21 +48,6 @@ func TestReadCodes(t *testing.T) {
 	}
 }
 
-// A code of numpy.packbits(..., bitorder='little'), by hand.
-func TestReadCodesByHand(t *testing.T) {
-	codes, err := npy.CodesOf(memory("c.npy", build(t, 1, "|u1", "False", "(1, 9)", []byte{1, 0, 0, 0, 0, 0, 0, 0x80, 2})))
-	if err != nil {
-		t.Fatal(err)
-	}
-	want := codec.NewCode(72)
-	want.Flip(0)
-	want.Flip(63)
-	want.Flip(65)
-	if codec.Distance(codes.At(0), want) != 0 {
-		t.Errorf("code %x, want %x", codes.At(0), want)
-	}
-}
-
 func TestReadCodesEmpty(t *testing.T) {
 	codes, err := npy.CodesOf(memory("c.npy", build(t, 1, "|u1", "False", "(0, 16)", []byte{})))
 	if err != nil || codes.Len() != 0 || codes.Bits() != 128 {

@@ -260,56 +260,60 @@ func NewLabels(items [][]string) *Labels {
 	return &Labels{Names: labels.names, Sets: sets.sets()}
 }
 
-// csvLabels reads a regular .csv twice, first to see what it holds. It is a matrix of 0 and 1 if it has
-// several columns and all lines, but a header, hold so many of them; it has classes if it has one column of
-// whole numbers, fewer of them than rows; larger numbers are names. Anything else is text.
+// csvLabels reads a regular .csv. It is a matrix of 0 and 1 if it has several columns and all lines, but a header, hold so
+// many of them; it has classes if it has one column of whole numbers, fewer of them than rows; larger numbers are names.
+// Anything else is text, in which quotes have no meaning.
 func csvLabels(name string, f io.ReadSeeker) (*Labels, error) {
-	r := text.NewRecords(name, f, text.Numbers, maxLabels)
-	form, err := labelForm(r)
-	if err != nil {
-		return nil, err
-	}
-	if _, err := f.Seek(0, io.SeekStart); err != nil {
-		return nil, matrix.FileError(name, err)
-	}
-	if form.rows == 0 {
-		return textLabels(name, f)
-	}
 	var sets labelSets
-	labels := 0
-	for r.Restart(f); ; {
+	var header []string // of a matrix
+	cols, labels := 0, 0
+	for r := text.NewRecords(name, f, text.Numbers, maxLabels); ; {
 		bad, err := r.Next()
-		switch {
-		case err == io.EOF && form.cols > 1:
-			if form.header == nil {
-				form.header = numberNames(form.cols)
-			}
-			return sets.numbered(form.header, false), nil
-		case err == io.EOF && labels > len(sets.ends): // too far apart to be classes, such as years
-			return few(sets.sets()), nil
-		case err == io.EOF:
-			return sets.numbered(numberNames(labels), true), nil
-		case err != nil:
-			return nil, err
-		case form.first && r.Line == 1:
-			continue
-		case bad != nil || len(r.Fields) != form.cols:
-			return nil, r.Fail("is not what it was: the file changes while it is read")
+		if err == io.EOF && len(sets.ends) > 0 {
+			break
 		}
-		for c, field := range r.Fields {
-			n, ok := wholeNumber(field)
-			switch {
-			case !ok || form.cols > 1 && n != 0 && n != 1: // it was a number before
-				return nil, r.Fail("%s was not there before: the file changes while it is read", matrix.Quote(field))
-			case form.cols > 1 && n == 1:
-				sets.add(c)
-			case form.cols == 1 && n >= 0:
+		if err != nil && err != io.EOF {
+			return nil, err
+		}
+		first := err == nil && r.Line == 1
+		if first {
+			cols = len(r.Fields)
+		}
+		numbers := err == nil && bad == nil && len(r.Fields) == cols
+		for c := 0; c < cols && numbers; c++ {
+			n, ok := wholeNumber(r.Fields[c])
+			if cols > 1 {
+				ok = ok && (n == 0 || n == 1)
+				n = c - (1-n)*cols // less than 0 for a 0
+			}
+			if numbers = ok; ok && n >= 0 {
 				sets.add(n)
 				labels = max(labels, n+1)
 			}
 		}
-		sets.end()
+		switch {
+		case numbers:
+			sets.end()
+		case first && bad == nil && cols == 1:
+		case first && bad == nil && labelNames(r.Fields) != nil:
+			header = labelNames(r.Fields)
+			sets.labels = nil
+		default:
+			if _, err := f.Seek(0, io.SeekStart); err != nil {
+				return nil, matrix.FileError(name, err)
+			}
+			return textLabels(name, f)
+		}
 	}
+	switch {
+	case header != nil:
+		return sets.numbered(header, false), nil
+	case cols > 1:
+		return sets.numbered(numberNames(cols), false), nil
+	case labels > len(sets.ends): // too far apart to be classes, such as years
+		return few(sets.sets()), nil
+	}
+	return sets.numbered(numberNames(labels), true), nil
 }
 
 // few returns labels of numbers of which only those that are there are labels.
@@ -321,52 +325,6 @@ func few(sets [][]int) *Labels {
 		}
 	}
 	return &Labels{Names: labels.names, Sets: sets}
-}
-
-// labelCSV is what a .csv of labels holds.
-type labelCSV struct {
-	cols   int
-	rows   int      // of numbers; 0: it is text
-	first  bool     // the first line is a header
-	header []string // of a matrix: the names
-}
-
-// labelForm sees what a file holds.
-func labelForm(r *text.Records) (labelCSV, error) {
-	form, rows := labelCSV{}, 0
-	for {
-		bad, err := r.Next()
-		if err == io.EOF {
-			form.rows = rows
-			return form, nil
-		}
-		if err != nil {
-			return form, err
-		}
-		whole, bits := true, true
-		for _, field := range r.Fields {
-			n, ok := wholeNumber(field)
-			whole = whole && ok
-			bits = bits && ok && (n == 0 || n == 1) && len(field) > 0
-		}
-		numbers := whole
-		if cols := len(r.Fields); r.Line == 1 {
-			form.cols = cols
-			if form.first = !whole; form.first && cols > 1 && bad == nil {
-				form.header = labelNames(r.Fields)
-			}
-		}
-		if form.cols > 1 {
-			numbers = bits
-		}
-		header := r.Line == 1 && form.first
-		switch {
-		case bad != nil, len(r.Fields) != form.cols, !header && !numbers, header && form.cols > 1 && form.header == nil:
-			return form, nil // text, in which quotes have no meaning
-		case !header:
-			rows++
-		}
-	}
 }
 
 // labelNames returns the names in a header, each once, or nil if it is none.

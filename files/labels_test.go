@@ -144,27 +144,6 @@ func TestLabelsSetsAreSeparate(t *testing.T) {
 	}
 }
 
-func TestLabelsByExtension(t *testing.T) {
-	dir := t.TempDir()
-	for name, content := range map[string]string{
-		"y.npy":  string(build(t, 1, "|u1", "False", "(2, 2)", []uint8{1, 0, 0, 1})),
-		"y.txt":  "0\n1\n",
-		"y.csv":  "0\n1\n",
-		"labels": "0\n1\n",
-	} {
-		path := filepath.Join(dir, name)
-		if err := os.WriteFile(path, []byte(content), 0o666); err != nil {
-			t.Fatal(err)
-		}
-		l, err := ReadLabels(path)
-		if err != nil || fmt.Sprint(l.Names, l.Sets) != "[0 1] [[0] [1]]" {
-			t.Errorf("%s: %v, %v", name, l, err)
-		}
-	}
-	_, err := ReadLabels("y.jsonl")
-	wantError(t, err, "y.jsonl: .jsonl files are not supported: labels are read from .npy, .npz, .mat, .csv and text files")
-}
-
 // The same labels in each format that has matrices or classes.
 func TestLabelsOfOtherFormats(t *testing.T) {
 	dir := t.TempDir()
@@ -185,15 +164,19 @@ func TestLabelsOfOtherFormats(t *testing.T) {
 		path("y.npz:c"): "[0 1 2] [[2] [] [0] [1]]",
 		write("m.mat", matWritten(t, "m", 2, 3, []float32{1, 0, 1, 0, 0, 0})): "[0 1 2] [[0 2] []]",
 		write("c.mat", matWritten(t, "c", 4, 1, []float32{2, -1, 0, 1})):      "[0 1 2] [[2] [] [0] [1]]",
-		write("row.mat", row):                                                 "[0 1 2] [[2] [] [0] [1]]",
-		write("m.csv", []byte("1,0,1\n0,0,0\n")):                              "[0 1 2] [[0 2] []]",
-		write("named.csv", []byte("red,\"a, b\",blue\r\n1,0,1\r\n0,0,0\r\n")): "[red a, b blue] [[0 2] []]",
-		write("c.csv", []byte("class\n2\n-1\n0\n1\nNaN\n\n")):                 "[0 1 2] [[2] [] [0] [1] [] []]",
-		write("years.csv", []byte("1999\n2001\n1999\n")):                      "[1999 2001] [[0] [1] [0]]",
-		write("text.csv", []byte("a,b\n1\n\"\n")):                             "[a b 1 \"] [[0 1] [2] [3]]",
-		write("ragged.csv", []byte("1,0\n1\n")):                               "[1 0] [[0 1] [0]]",
-		write("numbers.csv", []byte("3,0\n1,2\n")):                            "[3 0 1 2] [[0 1] [2 3]]",
-		write("empty.csv", nil):                                               "[] []",
+		write("row.mat", row):                                                      "[0 1 2] [[2] [] [0] [1]]",
+		write("m.csv", []byte("1,0,1\n0,0,0\n")):                                   "[0 1 2] [[0 2] []]",
+		write("named.csv", []byte("red,\"a, b\",blue\r\n1,0,1\r\n0,0,0\r\n")):      "[red a, b blue] [[0 2] []]",
+		write("c.csv", []byte("class\n2\n-1\n0\n1\nNaN\n\n")):                      "[0 1 2] [[2] [] [0] [1] [] []]",
+		write("years.csv", []byte("1999\n2001\n1999\n")):                           "[1999 2001] [[0] [1] [0]]",
+		write("text.csv", []byte("a,b\n1\n\"\n")):                                  "[a b 1 \"] [[0 1] [2] [3]]",
+		write("ragged.csv", []byte("1,0\n1\n")):                                    "[1 0] [[0 1] [0]]",
+		write("numbers.csv", []byte("3,0\n1,2\n")):                                 "[3 0 1 2] [[0 1] [2 3]]",
+		write("y.npy", build(t, 1, "|u1", "False", "(2, 2)", []uint8{1, 0, 0, 1})): "[0 1] [[0] [1]]",
+		write("y.txt", []byte("0\n1\n")):                                           "[0 1] [[0] [1]]",
+		write("y.csv", []byte("0\n1\n")):                                           "[0 1] [[0] [1]]",
+		write("labels", []byte("0\n1\n")):                                          "[0 1] [[0] [1]]",
+		write("empty.csv", nil):                                                    "[] []",
 	} {
 		l, err := ReadLabels(name)
 		if err != nil {
@@ -204,6 +187,8 @@ func TestLabelsOfOtherFormats(t *testing.T) {
 			t.Errorf("%s: got %s, want %s", name, got, want)
 		}
 	}
+	_, err := ReadLabels("y.jsonl")
+	wantError(t, err, "y.jsonl: .jsonl files are not supported: labels are read from .npy, .npz, .mat, .csv and text files")
 	if _, err := ReadLabels(write("two.mat", matWritten(t, "m", 2, 2, []float32{1, 0, 2, 0}))); err == nil || !strings.Contains(err.Error(), "row 1, column 0: 2 is neither 0 nor 1") {
 		t.Error(err)
 	}

@@ -3,7 +3,6 @@ package files
 import (
 	"errors"
 	"fmt"
-	"io"
 	"io/fs"
 	"os"
 	"path/filepath"
@@ -132,25 +131,4 @@ func testReaders(t testing.TB, rows, cols int) map[string]func() *Vectors {
 		}
 	}
 	return readers
-}
-
-// BenchmarkNext reads rows of 128 float32; bytes are those of the rows.
-func BenchmarkNext(b *testing.B) {
-	const rows, cols = 20_000, 128
-	for name, open := range testReaders(b, rows, cols) {
-		b.Run(name, func(b *testing.B) {
-			row := make([]float32, cols)
-			b.SetBytes(4 * cols)
-			r := open()
-			for b.Loop() {
-				err := r.Next(row)
-				if err == io.EOF {
-					r, err = open(), nil
-				}
-				if err != nil {
-					b.Fatal(err)
-				}
-			}
-		})
-	}
 }

@@ -7,7 +7,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"math"
 	"os"
 	"strings"
 	"time"
@@ -95,34 +94,24 @@ func (w *Writer[T]) Write(data []T) error {
 		return fmt.Errorf("%d rows are more than the %d of %d that are left of the matrix", n, w.rows-w.written, w.rows)
 	}
 	w.written += n
-	return w.encode(data)
-}
-
-// encode writes values in the form of the file.
-func (w *Writer[T]) encode(data []T) error {
-	switch data := any(data).(type) {
-	case []byte:
-		_, err := w.w.Write(data)
-		return err
-	case []float32:
-		for len(data) > 0 {
-			// Encode into the free part of the buffer. Only a full buffer has none.
-			b := w.w.AvailableBuffer()
-			if cap(b) < 4 {
-				if err := w.w.Flush(); err != nil {
-					return err
-				}
-				continue
-			}
-			n := min(len(data), cap(b)/4)
-			for _, x := range data[:n] {
-				b = binary.LittleEndian.AppendUint32(b, math.Float32bits(x))
-			}
-			if _, err := w.w.Write(b); err != nil {
+	for len(data) > 0 {
+		// Encode into the free part of the buffer. Only a full buffer has none.
+		b := w.w.AvailableBuffer()
+		if cap(b) < 4 {
+			if err := w.w.Flush(); err != nil {
 				return err
 			}
-			data = data[n:]
+			continue
 		}
+		n := min(len(data), cap(b)/4)
+		b, err := binary.Append(b, binary.LittleEndian, data[:n])
+		if err == nil {
+			_, err = w.w.Write(b)
+		}
+		if err != nil {
+			return err
+		}
+		data = data[n:]
 	}
 	return nil
 }

@@ -34,14 +34,11 @@
 //
 // # Why pages are decoded here
 //
-// Memory is the reason, not speed: version 0.32 of parquet-go reads vectors and items at 0.9 to 1.4 times our
-// speed. But its decoders trust the lengths and counts inside a page, which the header of the page does not
-// show. With headers checked and recover around the decoders, a page of snappy makes them allocate 4 GiB in a
-// file of 141 bytes, a run of levels 9 GiB in 167 bytes, and differences of integers 8 GiB in 157 bytes.
-// Zeros in zstd, gzip or brotli are decompressed to their end. A damaged page of LZ4 and a run of indices
-// into a dictionary end the process, out of memory at 12 GB, which recover cannot catch. Our decoders take at
-// most 5 MiB for each of these files. To check all of this before the library reads a page takes our
-// decompression and a walk through every run, which is much of the code here.
+// Memory is the reason, not speed: version 0.32 of parquet-go reads at 0.9 to 1.4 times our speed. But its decoders trust
+// the lengths and counts inside a page, which the header of the page does not show: a page of snappy makes them allocate
+// 4 GiB in a file of 141 bytes, a run of levels 9 GiB in 167 bytes, and a damaged page of LZ4 ends the process, out of
+// memory. Our decoders take at most 5 MiB for each of these files. To check all of this before the library reads a page
+// takes our decompression and a walk through every run, which is much of the code here.
 //
 // # Untrusted bytes
 //
@@ -52,8 +49,5 @@
 // makes one page a row group. Errors about a file are of type *files.Error. Checksums of pages are verified
 // if there are any.
 //
-// # Imports and concurrency
-//
-// The package imports files, table, parquet-go and decompressors. Only programs that import it link
-// parquet-go. It starts no goroutine: a Reader or Writer belongs to one goroutine at a time.
+// The package starts no goroutine: a reader or writer belongs to one goroutine at a time.
 package parquet

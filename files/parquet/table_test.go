@@ -197,55 +197,39 @@ func labelled(t *testing.T, b []byte, column string, use table.Use) (columns []t
 	return columns, labels, nil
 }
 
-// A column of whole floats becomes labels: pandas writes class numbers as floats if some are missing.
-func TestLabelsOfFloats(t *testing.T) {
+// Strings, whole numbers and lists of them become labels. pandas writes class numbers as floats if some are missing. Lists
+// of 0 and 1 of one length are rows of a matrix. A separator cuts a string into several labels, not the strings of a list.
+func TestLabels(t *testing.T) {
 	type row struct {
-		Class *float64 `parquet:"class,optional"`
-		Small float32  `parquet:"small"`
-		Price float64  `parquet:"price"`
-	}
-	one, nan := 1., math.NaN()
-	b := write(t, []row{{&one, 2, 1}, {nil, -1, 2.5}, {&nan, 1 << 24, 3}})
-	for column, want := range map[string][]string{"class": {"[1]", "[]", "[]"}, "small": {"[2]", "[]", "[16777216]"}, "price": nil} {
-		if _, got, err := labelled(t, b, column, table.Use{Role: table.AsLabels}); (err != nil) != (want == nil) || !slices.Equal(got, want) {
-			t.Errorf("%s: %v, %v, want %v", column, got, err, want)
-		}
-	}
-}
-
-// A separator cuts a string into several labels. It does not cut the strings of a list.
-func TestLabelsBetweenSeparators(t *testing.T) {
-	type row struct {
-		Tags string   `parquet:"tags"`
-		List []string `parquet:"list,list"`
-	}
-	b := write(t, []row{{"red; new,a", []string{"x;y", "z"}}})
-	for _, test := range []struct{ column, separator, want string }{
-		{"tags", "", "[red; new,a]"}, {"tags", ";", "[red new,a]"}, {"tags", ",", "[red; new a]"}, {"list", ";", "[x;y z]"},
-	} {
-		columns, got, err := labelled(t, b, test.column, table.Use{Role: table.AsLabels, Separator: test.separator})
-		if err != nil || !slices.Equal(got, []string{test.want}) || columns[0].Joined != "red; new,a" || columns[1].Joined != "" {
-			t.Errorf("%+v: %v, %v, columns %+v", test, got, err, columns)
-		}
-	}
-}
-
-// Lists of whole numbers are labels: classes, or if all are 0 or 1 and as long, a row of a matrix.
-func TestLabelsOfNumbers(t *testing.T) {
-	type row struct {
+		Class   *float64  `parquet:"class,optional"`
+		Small   float32   `parquet:"small"`
+		Price   float64   `parquet:"price"`
+		Tags    string    `parquet:"tags"`
+		List    []string  `parquet:"list,list"`
 		Classes []int64   `parquet:"classes,list"`
 		Hot     []int32   `parquet:"hot,list"`
 		X       []float32 `parquet:"x,list"`
 	}
-	b := write(t, []row{{[]int64{3, 17}, []int32{0, 1, 1}, []float32{0, 1}}, {[]int64{-1}, []int32{0, 0, 0}, []float32{1, 1}}})
-	for column, want := range map[string][]string{"classes": {"[3 17]", "[]"}, "hot": {"[1 2]", "[]"}, "x": nil} {
-		columns, got, err := labelled(t, b, column, table.Use{Role: table.AsLabels})
-		if (err != nil) != (want == nil) || !slices.Equal(got, want) {
-			t.Errorf("%s: %v, %v, want %v", column, got, err, want)
+	one, nan := 1., math.NaN()
+	b := write(t, []row{
+		{&one, 2, 1, "red; new,a", []string{"x;y", "z"}, []int64{3, 17}, []int32{0, 1, 1}, []float32{0, 1}},
+		{nil, -1, 2.5, "b", nil, []int64{-1}, []int32{0, 0, 0}, []float32{1, 1}},
+		{&nan, 1 << 24, 3, "", nil, nil, []int32{1, 0, 0}, []float32{1, 1}}})
+	for _, c := range []struct {
+		column, separator string
+		want              []string
+	}{
+		{"class", "", []string{"[1]", "[]", "[]"}}, {"small", "", []string{"[2]", "[]", "[16777216]"}}, {"price", "", nil},
+		{"tags", "", []string{"[red; new,a]", "[b]", "[]"}}, {"tags", ";", []string{"[red new,a]", "[b]", "[]"}}, {"tags", ",", []string{"[red; new a]", "[b]", "[]"}},
+		{"list", ";", []string{"[x;y z]", "[]", "[]"}}, {"classes", "", []string{"[3 17]", "[]", "[]"}}, {"hot", "", []string{"[1 2]", "[]", "[0]"}}, {"x", "", nil},
+	} {
+		columns, got, err := labelled(t, b, c.column, table.Use{Role: table.AsLabels, Separator: c.separator})
+		if (err != nil) != (c.want == nil) || !slices.Equal(got, c.want) {
+			t.Errorf("%s: %q, %v, want %q", c.column, got, err, c.want)
 		}
-		for _, c := range columns {
-			if c.Hot() != (c.Name == "hot") {
-				t.Errorf("%+v", c)
+		for _, column := range columns {
+			if column.Hot() != (column.Name == "hot") || column.Name == "tags" && column.Joined != "red; new,a" || column.Name == "list" && column.Joined != "" {
+				t.Errorf("%+v", column)
 			}
 		}
 	}

@@ -1,7 +1,6 @@
 package parquet
 
 import (
-	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
@@ -10,7 +9,6 @@ import (
 
 	pq "github.com/parquet-go/parquet-go"
 
-	"github.com/fddhdb/fddhdb/files/internal/matrix"
 	"github.com/fddhdb/fddhdb/files/table"
 	"github.com/fddhdb/fddhdb/internal/instant"
 )
@@ -203,50 +201,19 @@ func (w *writer) group() error {
 // close completes the file.
 func (w *writer) close() error { return errors.Join(w.flush(), w.w.Close()) }
 
-// A VectorWriter writes a column of vectors as a .parquet file: lists of float32, or structures of the lists
-// i (uint32) and v (float32). It holds a row group, about 64 MiB. It is not safe for concurrent use.
-type VectorWriter struct {
-	w      *writer
-	cols   int
-	sparse bool
-}
-
-// NewVectorWriter starts a file with a column of this name, of vectors of cols columns.
-func NewVectorWriter(w io.Writer, name string, cols int, sparse bool) (*VectorWriter, error) {
-	if name == "" || cols < 1 || cols > matrix.MaxCols {
-		return nil, fmt.Errorf("a column %q of vectors of %d columns cannot be written: it needs a name, and columns are 1 to %d", name, cols, matrix.MaxCols)
-	}
-	g := newRoot()
-	g.add(name, vectorNode(sparse))
-	return &VectorWriter{w: newWriter(w, g), cols: cols, sparse: sparse}, nil
-}
-
-// Write adds a dense vector. The slice belongs to the caller.
-func (v *VectorWriter) Write(x []float32) error {
-	if v.sparse || len(x) != v.cols {
-		return fmt.Errorf("a dense vector of %d numbers does not go into this file of %d columns", len(x), v.cols)
-	}
-	v.w.dense(x)
-	return v.w.end()
-}
-
-// WriteSparse adds a sparse vector: value[e] in column index[e].
-func (v *VectorWriter) WriteSparse(index []uint32, value []float32) error {
-	if !v.sparse || len(index) != len(value) {
-		return errors.New("a sparse vector does not go into this file, or has not as many columns as numbers")
-	}
-	v.w.sparse(index, value)
-	return v.w.end()
-}
-
-// Close completes the file. It does not close the underlying writer.
-func (v *VectorWriter) Close() error { return v.w.close() }
-
 // An ItemWriter writes items as a .parquet file, with a column for the keys, labels and so on. It holds a row
 // group, about 64 MiB. It is not safe for concurrent use.
 type ItemWriter struct {
 	w     *writer
 	shape table.Shape
+	bare  bool // vectors alone
+}
+
+// NewVectorWriter starts a file of items that have a vector and nothing else.
+func NewVectorWriter(w io.Writer, v table.Vector) *ItemWriter {
+	g := newRoot()
+	g.add(v.Name, vectorNode(v.Sparse))
+	return &ItemWriter{w: newWriter(w, g), shape: table.Shape{Vectors: []table.Vector{v}}, bare: true}
 }
 
 // NewItemWriter starts a file of items of this shape. Names must be distinct. None may be key, labels,
@@ -295,9 +262,11 @@ func NewItemWriter(w io.Writer, shape *table.Shape) (*ItemWriter, error) {
 // Write adds an item, which belongs to the caller. After an error the file is as before.
 func (iw *ItemWriter) Write(it *table.Item) error {
 	w := iw.w
-	w.one(stringValue(w, it.Key), 0, len(it.Key)+4)
-	addList(w, it.Labels, 0, 16, func(l string) pq.Value { return stringValue(w, l) })
-	w.bytes(it.Payload)
+	if !iw.bare {
+		w.one(stringValue(w, it.Key), 0, len(it.Key)+4)
+		addList(w, it.Labels, 0, 16, func(l string) pq.Value { return stringValue(w, l) })
+		w.bytes(it.Payload)
+	}
 	if iw.shape.Code > 0 {
 		w.bytes(it.Code)
 	}
@@ -349,40 +318,31 @@ func (iw *ItemWriter) vector(v table.Vector, it *table.Item) error {
 
 // field adds the value of a field. A nil v adds a null.
 func (w *writer) field(f table.Field, v any) error {
+	var typ string
+	var value pq.Value
+	size := 8
 	switch x := v.(type) {
 	case nil:
 		w.null(0)
 		return nil
 	case string:
-		if f.Type == "string" {
-			w.optional(stringValue(w, x), len(x)+4)
-			return nil
-		}
+		typ, value, size = "string", stringValue(w, x), len(x)+4
 	case int64:
-		if f.Type == "int" {
-			w.optional(pq.Int64Value(x), 8)
-			return nil
-		}
+		typ, value = "int", pq.Int64Value(x)
 	case float64:
-		if f.Type == "float" {
-			w.optional(pq.DoubleValue(x), 8)
-			return nil
-		}
+		typ, value = "float", pq.DoubleValue(x)
 	case bool:
-		if f.Type == "bool" {
-			w.optional(pq.BooleanValue(x), 1)
-			return nil
-		}
+		typ, value, size = "bool", pq.BooleanValue(x), 1
 	case time.Time:
-		micros, err := instant.Of(x)
-		if f.Type == "time" && err == nil {
-			w.optional(pq.Int64Value(micros), 8)
-			return nil
+		if micros, err := instant.Of(x); err == nil {
+			typ, value = "time", pq.Int64Value(micros)
 		}
-	case json.Number:
-		return fmt.Errorf("the field %q is a number without a type", f.Name)
 	}
-	return fmt.Errorf("the field %q is %v, which is not of type %s", f.Name, v, f.Type)
+	if typ != f.Type {
+		return fmt.Errorf("the field %q is %v, which is not of type %s", f.Name, v, f.Type)
+	}
+	w.optional(value, size)
+	return nil
 }
 
 // Close completes the file. It does not close the underlying writer.

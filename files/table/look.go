@@ -17,7 +17,6 @@ import (
 // LookRows is the number of values of a column that decide what it holds.
 const LookRows = 1000
 
-// maxColumns bounds the columns of a table.
 // A Look finds out what a column holds from its values, one after the other. The zero Look with a name is
 // ready.
 type Look struct {
@@ -102,8 +101,9 @@ func (l *Look) lookAtList(c Cell, place func() string) error {
 		return !l.Enough()
 	})
 	switch {
-	case err != nil || l.Enough():
+	case err != nil:
 		return err
+	case l.Enough() && !l.Text:
 	case others || strings && numbers:
 		l.other("lists of other things")
 	case strings:

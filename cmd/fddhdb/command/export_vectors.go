@@ -12,6 +12,7 @@ import (
 	"github.com/fddhdb/fddhdb/files"
 	"github.com/fddhdb/fddhdb/files/npy"
 	"github.com/fddhdb/fddhdb/files/parquet"
+	"github.com/fddhdb/fddhdb/files/table"
 )
 
 // vectorFiles are the extensions of files of vectors that export writes.
@@ -85,11 +86,10 @@ func denseWriter(f *outfile.File, ext string, m db.Modality, items int) (write f
 			return err
 		}, none, nil
 	case ".parquet":
-		w, err := parquet.NewVectorWriter(f, m.Name, m.Dim, false)
-		if err != nil {
-			return nil, nil, err
-		}
-		return w.Write, w.Close, nil
+		w := parquet.NewVectorWriter(f, table.Vector{Name: m.Name, Dim: m.Dim})
+		return func(x []float32) error {
+			return w.Write(&table.Item{Vectors: map[string][]float32{m.Name: x}})
+		}, w.Close, nil
 	case ".npz":
 		w, err := npy.NewZip[float32](f, m.Name, items, m.Dim)
 		if err != nil {
@@ -130,11 +130,10 @@ func sparseWriter(f *outfile.File, ext string, m db.Modality) (write func([]uint
 			return err
 		}, func() error { return nil }, nil
 	case ".parquet":
-		w, err := parquet.NewVectorWriter(f, m.Name, m.Dim, true)
-		if err != nil {
-			return nil, nil, err
-		}
-		return w.WriteSparse, w.Close, nil
+		w := parquet.NewVectorWriter(f, table.Vector{Name: m.Name, Dim: m.Dim, Sparse: true})
+		return func(index []uint32, value []float32) error {
+			return w.Write(&table.Item{Sparse: map[string]table.Sparse{m.Name: {Index: index, Value: value}}})
+		}, w.Close, nil
 	}
 	w, err := npy.NewCSRWriter(f, m.Dim)
 	if err != nil {

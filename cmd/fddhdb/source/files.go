@@ -55,7 +55,7 @@ func OpenFiles(n FileNames) (*Files, error) {
 }
 
 func (in *Files) open(n FileNames) (err error) {
-	vectors, labels := n.Vectors, n.Labels
+	vectors, labels, items := n.Vectors, n.Labels, n.Items.Path
 	if IsBenchmark(n.Items.Path) {
 		if in.Benchmark, err = OpenBenchmark(n.Items.Path, n.Part); err != nil {
 			return err
@@ -63,7 +63,7 @@ func (in *Files) open(n FileNames) (err error) {
 		for _, v := range in.Benchmark.Vectors {
 			vectors = append(vectors, VectorFile{v.Name, Input{v.Column, v.Column}})
 		}
-		labels = in.Benchmark.Labels
+		labels, items = in.Benchmark.Labels, ""
 	}
 	for _, v := range vectors {
 		s, err := OpenVectorsOf(v.Modality, v.Input)
@@ -72,36 +72,24 @@ func (in *Files) open(n FileNames) (err error) {
 		}
 		in.Vectors, in.Together = append(in.Vectors, s), append(in.Together, s)
 	}
-	if n.Codes != "" {
-		if in.Codes, err = OpenCodes(n.Codes); err != nil {
-			return err
+	for _, f := range []struct {
+		name string
+		open func() (Source, error)
+	}{
+		{n.Codes, func() (Source, error) { in.Codes, err = OpenCodes(n.Codes); return in.Codes, err }},
+		{labels, func() (Source, error) { in.Labels, err = OpenLabels(labels, n.LabelNames); return in.Labels, err }},
+		{n.Fields, func() (Source, error) { in.Fields, err = OpenFields(n.Fields); return in.Fields, err }},
+		{n.Keys, func() (Source, error) { return OpenKeys(n.Keys) }},
+		{items, func() (Source, error) { in.Whole, err = OpenItems(n.Items, n.Mapping, n.Lenient); return in.Whole, err }},
+	} {
+		if f.name == "" {
+			continue
 		}
-		in.Together = append(in.Together, in.Codes)
-	}
-	if labels != "" {
-		if in.Labels, err = OpenLabels(labels, n.LabelNames); err != nil {
-			return err
-		}
-		in.Together = append(in.Together, in.Labels)
-	}
-	if n.Fields != "" {
-		if in.Fields, err = OpenFields(n.Fields); err != nil {
-			return err
-		}
-		in.Together = append(in.Together, in.Fields)
-	}
-	if n.Keys != "" {
-		keys, err := OpenKeys(n.Keys)
+		s, err := f.open()
 		if err != nil {
 			return err
 		}
-		in.Together = append(in.Together, keys)
-	}
-	if n.Items.Path != "" && in.Benchmark == nil {
-		if in.Whole, err = OpenItems(n.Items, n.Mapping, n.Lenient); err != nil {
-			return err
-		}
-		in.Together = append(in.Together, in.Whole)
+		in.Together = append(in.Together, s)
 	}
 	if n.Declared && in.Fields != nil && in.Fields.Declared == nil {
 		return exit.Usagef("--init with --fields %s: only the header of a .csv says the types of the fields; use one, or init first", n.Fields)

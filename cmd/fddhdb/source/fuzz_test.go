@@ -2,7 +2,6 @@ package source
 
 import (
 	"fmt"
-	"math"
 	"slices"
 	"strings"
 	"testing"
@@ -20,18 +19,17 @@ func FuzzArguments(f *testing.F) {
 		f.Add(s)
 	}
 	f.Fuzz(func(t *testing.T, s string) {
-		if x, err := ParseVector(s); err == nil {
+		if x, err := ParseVector(s); err == nil && x.Sparse == nil {
 			var again []string
-			for _, v := range x {
+			for _, v := range x.Dense {
 				again = append(again, fmt.Sprint(v))
 			}
 			y, err := ParseVector(strings.Join(again, ","))
-			if err != nil || !slices.EqualFunc(x, y, func(a, b float32) bool { return math.Float32bits(a) == math.Float32bits(b) || a != a && b != b }) {
+			if len(again) > 0 && (err != nil || !slices.Equal(x.Dense, y.Dense)) {
 				t.Errorf("%q: %v became %v, %v", s, x, y, err)
 			}
-		}
-		if x, err := ParseSparse(s); err == nil {
-			if len(x.Index) != len(x.Value) || !slices.IsSorted(x.Index) || len(slices.Compact(slices.Clone(x.Index))) != len(x.Index) {
+		} else if err == nil && !strings.HasPrefix(strings.TrimSpace(s), "{") {
+			if x := x.Sparse; len(x.Index) != len(x.Value) || !slices.IsSorted(x.Index) || len(slices.Compact(slices.Clone(x.Index))) != len(x.Index) {
 				t.Errorf("%q: %v", s, x)
 			}
 		}

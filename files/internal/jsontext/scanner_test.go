@@ -208,26 +208,3 @@ func TestWhatIsNoNumber(t *testing.T) {
 		}
 	}
 }
-
-func BenchmarkFloat32s(b *testing.B) {
-	random := rand.New(rand.NewPCG(1, 2))
-	for name, bits := range map[string]int{"float32": 32, "float64": 64} {
-		var text []byte
-		for i := range 128 {
-			text = append(text, ",["[min(1, 1-min(i, 1))])
-			text = strconv.AppendFloat(text, float64(float32(random.NormFloat64())), 'g', -1, bits)
-		}
-		text = append(text, ']')
-		b.Run(name, func(b *testing.B) {
-			var s Scanner
-			dst := make([]float32, 0, 128)
-			b.SetBytes(int64(len(text)))
-			for b.Loop() {
-				s.Reset(text)
-				if _, err := s.Float32s(dst, 128); err != nil {
-					b.Fatal(err)
-				}
-			}
-		})
-	}
-}
