@@ -54,9 +54,7 @@ func TestSparseFileOfManyEmptyRows(t *testing.T) {
 	const rows = 1 << 20
 	b := buildNPZ(t, zip.Deflate, csrMembers(t, rows, matrix.MaxCols, make([]int32, rows+1), nil, nil)...)
 	path := filepath.Join(t.TempDir(), "x.npz")
-	if err := os.WriteFile(path, b, 0o644); err != nil {
-		t.Fatal(err)
-	}
+	check(t, os.WriteFile(path, b, 0o644))
 	bounded(t, len(b), 16<<20, 1, func() {
 		if _, _, _, err := ReadAll(path); err == nil || !strings.Contains(err.Error(), "row by row") {
 			t.Error(err)

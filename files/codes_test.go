@@ -29,9 +29,7 @@ func TestReadCodes(t *testing.T) {
 			build(t, 1, "|u1", "False", shape, data),
 			build(t, 1, "|u1", "True", shape, columns),
 		} {
-			if err := os.WriteFile(path, file, 0o666); err != nil {
-				t.Fatal(err)
-			}
+			check(t, os.WriteFile(path, file, 0o666))
 			codes, err := npy.ReadCodes(path)
 			if err != nil || codes.Len() != n || codes.Bits() != bits {
 				t.Fatalf("%d codes of %d bits: %v", codes.Len(), codes.Bits(), err)
@@ -81,23 +79,16 @@ func TestReadCodesRejects(t *testing.T) {
 // Codes that are exported are imported again.
 func TestCodesRoundTrip(t *testing.T) {
 	var file bytes.Buffer
-	w, err := npy.NewWriter[uint8](&file, 3, 9)
-	if err != nil {
-		t.Fatal(err)
-	}
+	w := must(npy.NewWriter[uint8](&file, 3, 9))(t)
 	codes := codec.NewCodes(72, 3)
 	for i := range 3 {
 		c := codec.NewCode(72)
 		c.Flip(i)
 		c.Flip(71 - i)
 		codes.Append(c)
-		if err := w.Write(c.AppendBytes(nil, 72)); err != nil {
-			t.Fatal(err)
-		}
+		check(t, w.Write(c.AppendBytes(nil, 72)))
 	}
-	if err := w.Close(); err != nil {
-		t.Fatal(err)
-	}
+	check(t, w.Close())
 	back, err := npy.CodesOf(memory("c.npy", file.Bytes()))
 	if err != nil || fmt.Sprint(back.Slice(0, 3)) != fmt.Sprint(codes.Slice(0, 3)) {
 		t.Errorf("%v, %v", back, err)

@@ -260,9 +260,9 @@ func NewLabels(items [][]string) *Labels {
 	return &Labels{Names: labels.names, Sets: sets.sets()}
 }
 
-// csvLabels reads a regular .csv. It is a matrix of 0 and 1 if it has several columns and all lines, but a header, hold so
-// many of them; it has classes if it has one column of whole numbers, fewer of them than rows; larger numbers are names.
-// Anything else is text, in which quotes have no meaning.
+// csvLabels reads a regular .csv. It is a matrix of 0 and 1 if it has several columns and all lines, but a
+// header, hold so many of them; it has classes if it has one column of whole numbers, fewer of them than
+// rows; larger numbers are names. Anything else is text, in which quotes have no meaning.
 func csvLabels(name string, f io.ReadSeeker) (*Labels, error) {
 	var sets labelSets
 	var header []string // of a matrix

@@ -50,10 +50,7 @@ func TestLabelsNPY(t *testing.T) {
 		{"<f4", "(2,)", []float32{0, float32(math.NaN())}, "[0] [[0] []]"},
 	} {
 		t.Run(c.descr+c.shape, func(t *testing.T) {
-			l, err := readLabelsNPY(memory("y.npy", build(t, 1, c.descr, "False", c.shape, c.values)))
-			if err != nil {
-				t.Fatal(err)
-			}
+			l := must(readLabelsNPY(memory("y.npy", build(t, 1, c.descr, "False", c.shape, c.values))))(t)
 			if got := fmt.Sprint(l.Names, " ", l.Sets); got != c.want {
 				t.Errorf("got %s, want %s", got, c.want)
 			}
@@ -112,10 +109,7 @@ func TestLabelsText(t *testing.T) {
 		{"empty", "", `[] []`},
 	} {
 		t.Run(c.name, func(t *testing.T) {
-			l, err := textLabels("y.txt", strings.NewReader(c.text))
-			if err != nil {
-				t.Fatal(err)
-			}
+			l := must(textLabels("y.txt", strings.NewReader(c.text)))(t)
 			if got := fmt.Sprintf("%q %v", l.Names, l.Sets); got != c.want {
 				t.Errorf("got %s, want %s", got, c.want)
 			}
@@ -134,10 +128,7 @@ func TestLabelsText(t *testing.T) {
 
 // Appending to the set of one item must not change that of the next.
 func TestLabelsSetsAreSeparate(t *testing.T) {
-	l, err := textLabels("y.txt", strings.NewReader("a\nb\n"))
-	if err != nil {
-		t.Fatal(err)
-	}
+	l := must(textLabels("y.txt", strings.NewReader("a\nb\n")))(t)
 	_ = append(l.Sets[0], 7)
 	if l.Sets[1][0] != 1 {
 		t.Errorf("item 1 has labels %v", l.Sets[1])
@@ -150,9 +141,7 @@ func TestLabelsOfOtherFormats(t *testing.T) {
 	path := func(name string) string { return filepath.Join(dir, name) }
 	write := func(name string, b []byte) string {
 		t.Helper()
-		if err := os.WriteFile(path(name), b, 0o666); err != nil {
-			t.Fatal(err)
-		}
+		check(t, os.WriteFile(path(name), b, 0o666))
 		return path(name)
 	}
 	matrix := build(t, 1, "|u1", "False", "(2, 3)", []uint8{1, 0, 1, 0, 0, 0})

@@ -29,9 +29,7 @@ func TestReadLines(t *testing.T) {
 		{strings.Repeat("x", 1<<20) + "\r\ny\n", []string{strings.Repeat("x", 1<<20), "y"}},
 		{"y\n" + strings.Repeat("x", 1<<20), []string{"y", strings.Repeat("x", 1<<20)}},
 	} {
-		if err := os.WriteFile(path, []byte(c.text), 0o666); err != nil {
-			t.Fatal(err)
-		}
+		check(t, os.WriteFile(path, []byte(c.text), 0o666))
 		got, err := ReadLines(path)
 		if err != nil || fmt.Sprintf("%q", got) != fmt.Sprintf("%q", c.want) {
 			t.Errorf("%.40q: got %.40q, %v", c.text, got, err)

@@ -52,10 +52,7 @@ func wantMatrices(t *testing.T, path string) {
 		}
 	}
 	wantMAT(t, path+":sparse", want, 5, 4)
-	r, err := Open(path+":sparse", path+":sparse")
-	if err != nil {
-		t.Fatal(err)
-	}
+	r := must(Open(path+":sparse", path+":sparse"))(t)
 	s := r
 	for i := 0; ; i++ {
 		index, value, err := s.NextSparse(nil, nil)
@@ -190,19 +187,14 @@ func TestMATInBothByteOrders(t *testing.T) {
 			m.add(wrap(m.matrix("s", mxSparse, 3, 2, m.element(miInt32, m.numbers(2, 0, 2)), m.element(miInt32, m.numbers(0, 1, 3)), m.doubles(7, 8, math.NaN()))))
 			src := memory("x", m.b)
 			src.Member = "x"
-			r, err := mat.Open(src, false)
-			if err != nil {
-				t.Fatal(err)
-			}
+			r := must(mat.Open(src, false))(t)
 			row := make([]float32, 3)
 			if err := r.Next(row); err != nil || !slices.Equal(row, []float32{1, 3, 5}) {
 				t.Errorf("%v, %v", row, err)
 			}
 			wantError(t, r.Next(row), "x: row 1, column 2: +Inf is not a finite number")
 			src.Member = "s"
-			if r, err = mat.Open(src, false); err != nil {
-				t.Fatal(err)
-			}
+			r = must(mat.Open(src, false))(t)
 			row = row[:2]
 			for _, want := range [][]float32{{0, 8}, {0, 0}} {
 				if err := r.Next(row); err != nil || !slices.Equal(row, want) {
@@ -282,14 +274,9 @@ func TestMATThatIsLarge(t *testing.T) {
 		}
 	}
 	path := filepath.Join(t.TempDir(), "x.mat")
-	if err := os.WriteFile(path, m.add(m.compressed(m.matrix("x", mxDouble, rows, cols, m.element(miDouble, content)))).b, 0o644); err != nil {
-		t.Fatal(err)
-	}
+	check(t, os.WriteFile(path, m.add(m.compressed(m.matrix("x", mxDouble, rows, cols, m.element(miDouble, content)))).b, 0o644))
 	content = nil
-	r, err := Open(path, path)
-	if err != nil {
-		t.Fatal(err)
-	}
+	r := must(Open(path, path))(t)
 	row := make([]float32, cols)
 	for i := range rows {
 		if err := r.Next(row); err != nil || row[0] != float32(i%100*10) || row[cols-1] != float32(i%100*10+cols-1) {
@@ -316,10 +303,7 @@ func FuzzMAT(f *testing.F) {
 		f.Add(newMAT(big).add(m.matrix("s", mxSparse, 3, 2, m.element(miInt32, m.numbers(2, 0)), m.element(miInt32, m.numbers(0, 1, 2)), m.doubles(7, 8))).b)
 	}
 	for _, file := range []string{"octave_v6.mat", "scipy.mat"} {
-		b, err := os.ReadFile(filepath.Join("testdata", "mat", file))
-		if err != nil {
-			f.Fatal(err)
-		}
+		b := must(os.ReadFile(filepath.Join("testdata", "mat", file)))(f)
 		f.Add(b)
 	}
 	f.Fuzz(func(t *testing.T, b []byte) {

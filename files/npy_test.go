@@ -53,9 +53,7 @@ func build(t testing.TB, major byte, descr, fortran, shape string, values any) [
 		order = binary.BigEndian
 	}
 	var data bytes.Buffer
-	if err := binary.Write(&data, order, values); err != nil {
-		t.Fatal(err)
-	}
+	check(t, binary.Write(&data, order, values))
 	return buildNPY(major, dict(descr, fortran, shape), data.Bytes())
 }
 
@@ -119,10 +117,7 @@ func TestNPYByHand(t *testing.T) {
 				"00ff", 2, [][]float32{{0, 255}}},
 	} {
 		t.Run(c.name, func(t *testing.T) {
-			b, err := hex.DecodeString(c.hex)
-			if err != nil {
-				t.Fatal(err)
-			}
+			b := must(hex.DecodeString(c.hex))(t)
 			data, rows, cols, err := readMemory(b)
 			wantMatrix(t, data, rows, cols, err, c.want, c.cols)
 		})
@@ -236,10 +231,7 @@ func TestNPYBlocks(t *testing.T) {
 		{"Fortran", build(t, 1, ">f4", "True", "(70001, 9)", f)},
 	} {
 		before := allocated()
-		r, err := npy.Open(memory("x.npy", file.bytes), false)
-		if err != nil {
-			t.Fatal(err)
-		}
+		r := must(npy.Open(memory("x.npy", file.bytes), false))(t)
 		row := make([]float32, cols)
 		for i := range rows {
 			if err := r.Next(row); err != nil {
@@ -379,14 +371,8 @@ func wantError(t *testing.T, err error, want string) *Error {
 // A bad value costs its row, not the rest of the file.
 func TestNextAfterBadValue(t *testing.T) {
 	nan := float32(math.NaN())
-	npy, err := npy.Open(memory("x.npy", build(t, 1, "<f4", "False", "(4, 2)", []float32{1, 2, nan, 3, 4, 5, 6, nan})), false)
-	if err != nil {
-		t.Fatal(err)
-	}
-	csv, err := text.OpenCSV(memory("x.csv", []byte("a,b\n1,2\nNaN,3\n4,5\n6,x\n")))
-	if err != nil {
-		t.Fatal(err)
-	}
+	npy := must(npy.Open(memory("x.npy", build(t, 1, "<f4", "False", "(4, 2)", []float32{1, 2, nan, 3, 4, 5, 6, nan})), false))(t)
+	csv := must(text.OpenCSV(memory("x.csv", []byte("a,b\n1,2\nNaN,3\n4,5\n6,x\n"))))(t)
 	for _, r := range []*Vectors{npy, csv} {
 		var kept []float32
 		var bad []int
@@ -418,13 +404,8 @@ func TestReaderMisuse(t *testing.T) {
 		"x.csv": []byte("1,2\n3,4\n"),
 	} {
 		path := filepath.Join(dir, name)
-		if err := os.WriteFile(path, content, 0o666); err != nil {
-			t.Fatal(err)
-		}
-		r, err := Open(path, path)
-		if err != nil {
-			t.Fatal(err)
-		}
+		check(t, os.WriteFile(path, content, 0o666))
+		r := must(Open(path, path))(t)
 		wantError(t, r.Next(make([]float32, 3)), "a row has 2 values, the slice for it 3")
 		row := make([]float32, 2)
 		if err := r.Next(row); err != nil || row[0] != 1 {
@@ -452,12 +433,9 @@ func TestFileShrinks(t *testing.T) {
 		file []byte
 	}{{".npy", ordered}, {".npy", fortran}, {".csv", csv}} {
 		shrinking := &shrinkingFile{b: c.file}
-		r, err := formats[c.ext](matrix.Source{Name: "x", ReaderAt: shrinking, Size: int64(len(c.file))}, false)
-		if err != nil {
-			t.Fatal(err)
-		}
+		r := must(formats[c.ext](matrix.Source{Name: "x", ReaderAt: shrinking, Size: int64(len(c.file))}, false))(t)
 		shrinking.b = c.file[:len(c.file)-5]
-		_, err = Rest(r)
+		_, err := Rest(r)
 		if !errors.Is(err, io.ErrUnexpectedEOF) {
 			t.Errorf("%T: %v", r, err)
 		}
@@ -479,20 +457,13 @@ func TestNPYRoundTrip(t *testing.T) {
 		rows, cols := rapid.IntRange(0, 40).Draw(t, "rows"), rapid.IntRange(1, 40).Draw(t, "cols")
 		data := rapid.SliceOfN(rapid.Float32(), rows*cols, rows*cols).Draw(t, "data")
 		var file bytes.Buffer
-		w, err := npy.NewWriter[float32](&file, rows, cols)
-		if err != nil {
-			t.Fatal(err)
-		}
+		w := must(npy.NewWriter[float32](&file, rows, cols))(t)
 		for rest, left := data, rows; left > 0; {
 			n := rapid.IntRange(0, left).Draw(t, "rows at once")
-			if err := w.Write(rest[:n*cols]); err != nil {
-				t.Fatal(err)
-			}
+			check(t, w.Write(rest[:n*cols]))
 			rest, left = rest[n*cols:], left-n
 		}
-		if err := w.Close(); err != nil {
-			t.Fatal(err)
-		}
+		check(t, w.Close())
 
 		columns := make([]float32, 0, len(data))
 		for j := range cols {
@@ -501,9 +472,7 @@ func TestNPYRoundTrip(t *testing.T) {
 			}
 		}
 		var transposed bytes.Buffer
-		if err := binary.Write(&transposed, binary.BigEndian, columns); err != nil {
-			t.Fatal(err)
-		}
+		check(t, binary.Write(&transposed, binary.BigEndian, columns))
 		fortran := buildNPY(3, dict(">f4", "True", fmt.Sprintf("(%d, %d)", rows, cols)), transposed.Bytes())
 
 		for _, b := range [][]byte{file.Bytes(), fortran} {
@@ -557,14 +526,8 @@ func TestNumpyFiles(t *testing.T) {
 	}
 
 	// A matrix of labels and a vector of classes describe the same items.
-	matrix, err := ReadLabels(filepath.Join(sharedData, "wiki/train_labels.npy"))
-	if err != nil {
-		t.Fatal(err)
-	}
-	vector, err := ReadLabels(filepath.Join(sharedData, "golden/labels_train.npy"))
-	if err != nil {
-		t.Fatal(err)
-	}
+	matrix := must(ReadLabels(filepath.Join(sharedData, "wiki/train_labels.npy")))(t)
+	vector := must(ReadLabels(filepath.Join(sharedData, "golden/labels_train.npy")))(t)
 	if fmt.Sprint(matrix.Names) != "[0 1 2 3 4 5 6 7 8 9]" || len(matrix.Sets) != 2173 || len(vector.Sets) != 2173 {
 		t.Errorf("wiki has labels %v, %d and %d items", matrix.Names, len(matrix.Sets), len(vector.Sets))
 	}
@@ -588,32 +551,20 @@ func TestNPYSkip(t *testing.T) {
 		header += strings.Repeat(" ", 63-(10+len(header))%64) + "\n"
 		file := append([]byte("\x93NUMPY\x01\x00"), byte(len(header)), byte(len(header)>>8))
 		path := filepath.Join(t.TempDir(), "x.npy")
-		if err := os.WriteFile(path, append(append(file, header...), data...), 0o600); err != nil {
-			t.Fatal(err)
-		}
+		check(t, os.WriteFile(path, append(append(file, header...), data...), 0o600))
 		all := make([][]float32, rows)
-		r, err := Open(path, path)
-		if err != nil {
-			t.Fatal(err)
-		}
+		r := must(Open(path, path))(t)
 		for i := range all {
 			all[i] = make([]float32, cols)
-			if err := r.Next(all[i]); err != nil {
-				t.Fatal(err)
-			}
+			check(t, r.Next(all[i]))
 		}
 		r.Close()
 		for _, skips := range [][]int{{0}, {1}, {523, 1}, {524}, {525, 30}, {699}, {700}, {9999}} {
-			r, err := Open(path, path)
-			if err != nil {
-				t.Fatal(err)
-			}
+			r := must(Open(path, path))(t)
 			at := 0
 			row := make([]float32, cols)
 			for _, n := range skips {
-				if err := r.SkipRows(n); err != nil {
-					t.Fatal(err)
-				}
+				check(t, r.SkipRows(n))
 				at = min(at+n, rows)
 				err := r.Next(row)
 				if at == rows {
@@ -629,5 +580,28 @@ func TestNPYSkip(t *testing.T) {
 			}
 			r.Close()
 		}
+	}
+}
+
+// tester is a testing.TB or a *rapid.T.
+type tester interface {
+	Helper()
+	Fatal(args ...any)
+}
+
+// must ends the test if there is an error, and returns the value beside it if there is none.
+func must[T any](x T, err error) func(tester) T {
+	return func(t tester) T {
+		t.Helper()
+		check(t, err)
+		return x
+	}
+}
+
+// check ends the test if there is an error.
+func check(t tester, err error) {
+	t.Helper()
+	if err != nil {
+		t.Fatal(err)
 	}
 }

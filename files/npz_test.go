@@ -31,17 +31,12 @@ func buildNPZ(t testing.TB, method uint16, members ...member) []byte {
 	var out bytes.Buffer
 	w := zip.NewWriter(&out)
 	for _, m := range members {
-		f, err := w.CreateHeader(&zip.FileHeader{Name: m.name + ".npy", Method: method})
-		if err != nil {
-			t.Fatal(err)
-		}
+		f := must(w.CreateHeader(&zip.FileHeader{Name: m.name + ".npy", Method: method}))(t)
 		if _, err := f.Write(m.b); err != nil {
 			t.Fatal(err)
 		}
 	}
-	if err := w.Close(); err != nil {
-		t.Fatal(err)
-	}
+	check(t, w.Close())
 	return out.Bytes()
 }
 
@@ -134,10 +129,7 @@ func TestReadCSR(t *testing.T) {
 	}
 	// The rows of integers, read as dense ones.
 	b := buildNPZ(t, zip.Deflate, replaced(csrMembers(t, 2, 3, []int32{0, 1, 3}, []int32{2, 0, 1}, nil), "data", build(t, 1, "|i1", "False", "(3,)", []int8{-1, 7, 1}))...)
-	r, err := npy.OpenZip(memory("x", b), false)
-	if err != nil {
-		t.Fatal(err)
-	}
+	r := must(npy.OpenZip(memory("x", b), false))(t)
 	x, rows, cols, err := restOf(r)
 	wantMatrix(t, x, rows, cols, err, [][]float32{{0, 0, -1}, {7, 1, 0}}, 3)
 	// No numbers, and no rows.
@@ -201,9 +193,7 @@ func TestReadNPZMembers(t *testing.T) {
 	fortran := build(t, 1, "<f4", "True", "(2, 2)", []float32{1, 2, 3, 4})
 	file := func(name string, members ...member) string {
 		path := filepath.Join(dir, name)
-		if err := os.WriteFile(path, buildNPZ(t, zip.Deflate, members...), 0o644); err != nil {
-			t.Fatal(err)
-		}
+		check(t, os.WriteFile(path, buildNPZ(t, zip.Deflate, members...), 0o644))
 		return path
 	}
 	one, two := file("one.NPZ", member{"arr_0", c}), file("two.npz", member{"train", c}, member{"test", fortran})
@@ -242,10 +232,7 @@ func TestZipBomb(t *testing.T) {
 	b := buildNPZ(t, zip.Deflate, replaced(csrMembers(t, n-1, 5, nil, nil, nil), "indptr", starts)...)
 	before := allocated()
 	rows := 0
-	r, err := npy.OpenZip(memory("x", b), false)
-	if err != nil {
-		t.Fatal(err)
-	}
+	r := must(npy.OpenZip(memory("x", b), false))(t)
 	dst := make([]float32, 5)
 	for ; r.Next(dst) == nil; rows++ {
 	}
@@ -260,10 +247,7 @@ func TestCSRWriter(t *testing.T) {
 	}
 	rng := rand.New(rand.NewPCG(1, 2))
 	var out bytes.Buffer
-	w, err := npy.NewCSRWriter(&out, 1000)
-	if err != nil {
-		t.Fatal(err)
-	}
+	w := must(npy.NewCSRWriter(&out, 1000))(t)
 	var want []string
 	for range 20_000 {
 		index, value := []uint32{}, []float32{}
@@ -273,37 +257,27 @@ func TestCSRWriter(t *testing.T) {
 			}
 		}
 		want = append(want, fmt.Sprint(index, value))
-		if err := w.Write(index, value); err != nil {
-			t.Fatal(err)
-		}
+		check(t, w.Write(index, value))
 	}
 	for _, bad := range [][]uint32{{1, 1}, {2, 1}, {0, 1000}, {0}} {
 		if err := w.Write(bad, []float32{1, 1}); err == nil {
 			t.Errorf("%v is written", bad)
 		}
 	}
-	if err := w.Close(); err != nil {
-		t.Fatal(err)
-	}
+	check(t, w.Close())
 	rows, _, err := sparseRows(t, out.Bytes())
 	if err != nil || !slices.Equal(rows, want) {
 		t.Errorf("%d rows came back other than they were (%v)", len(rows), err)
 	}
 	// Everything that scipy looks for is there, in scipy's form.
-	archive, err := zip.NewReader(bytes.NewReader(out.Bytes()), int64(out.Len()))
-	if err != nil {
-		t.Fatal(err)
-	}
+	archive := must(zip.NewReader(bytes.NewReader(out.Bytes()), int64(out.Len())))(t)
 	for _, c := range []struct{ name, head string }{
 		{"format", "{'descr': '|S3', 'fortran_order': False, 'shape': (), }"},
 		{"shape", "{'descr': '<i8', 'fortran_order': False, 'shape': (2,), }"},
 		{"indptr", "{'descr': '<i4', 'fortran_order': False, 'shape': (20001,), }"},
 		{"indices", "{'descr': '<i4', "}, {"data", "{'descr': '<f4', "},
 	} {
-		f, err := archive.Open(c.name + ".npy")
-		if err != nil {
-			t.Fatal(err)
-		}
+		f := must(archive.Open(c.name + ".npy"))(t)
 		b, err := io.ReadAll(f)
 		if err != nil || !strings.HasPrefix(string(b[10:]), c.head) {
 			t.Errorf("%s: %q, %v", c.name, b[:min(len(b), 100)], err)
@@ -319,39 +293,24 @@ func TestCSRWriter(t *testing.T) {
 // A matrix of an NPZWriter comes back, and numpy finds it by its name.
 func TestNPZWriter(t *testing.T) {
 	var out, alone bytes.Buffer
-	w, err := npy.NewZip[float32](&out, "image", 3, 2)
-	if err != nil {
-		t.Fatal(err)
-	}
-	plain, err := npy.NewWriter[float32](&alone, 3, 2)
-	if err != nil {
-		t.Fatal(err)
-	}
+	w := must(npy.NewZip[float32](&out, "image", 3, 2))(t)
+	plain := must(npy.NewWriter[float32](&alone, 3, 2))(t)
 	rows := [][]float32{{1, -2}, {0, 3.5}, {4, 5}}
 	for _, row := range rows {
-		if err := errors.Join(w.Write(row), plain.Write(row)); err != nil {
-			t.Fatal(err)
-		}
+		check(t, errors.Join(w.Write(row), plain.Write(row)))
 	}
-	if err := errors.Join(w.Close(), plain.Close()); err != nil {
-		t.Fatal(err)
-	}
+	check(t, errors.Join(w.Close(), plain.Close()))
 	archive, err := zip.NewReader(bytes.NewReader(out.Bytes()), int64(out.Len()))
 	if err != nil || len(archive.File) != 1 {
 		t.Fatalf("%d members, %v", len(archive.File), err)
 	}
-	f, err := archive.Open("image.npy")
-	if err != nil {
-		t.Fatal(err)
-	}
+	f := must(archive.Open("image.npy"))(t)
 	if b, err := io.ReadAll(f); err != nil || !bytes.Equal(b, alone.Bytes()) {
 		t.Errorf("the member is not the .npy: %v", err)
 	}
 	for _, name := range []string{"x.npz", "x.npz:image"} {
 		path := filepath.Join(t.TempDir(), "x.npz")
-		if err := os.WriteFile(path, out.Bytes(), 0o600); err != nil {
-			t.Fatal(err)
-		}
+		check(t, os.WriteFile(path, out.Bytes(), 0o600))
 		got, n, cols, err := ReadAll(filepath.Join(filepath.Dir(path), name))
 		if err != nil || n != 3 || cols != 2 || !slices.Equal(got, slices.Concat(rows...)) {
 			t.Errorf("%s: %v, %v", name, got, err)
@@ -375,10 +334,7 @@ func TestCSRChangesWhileItIsRead(t *testing.T) {
 	}
 	b := buildNPZ(t, zip.Store, csrMembers(t, rows, 4, starts, columns, make([]float64, rows))...)
 	changed := bytes.NewReader(b)
-	r, err := npy.OpenZip(matrix.Source{Name: "x.npz", ReaderAt: changed, Size: int64(len(b))}, false)
-	if err != nil {
-		t.Fatal(err)
-	}
+	r := must(npy.OpenZip(matrix.Source{Name: "x.npz", ReaderAt: changed, Size: int64(len(b))}, false))(t)
 	defer r.Close()
 	whole := slices.Clone(b)
 	at := bytes.Index(whole, []byte{0, 0, 0, 0, 1, 0, 0, 0, 2, 0, 0, 0, 3, 0, 0, 0})
@@ -386,6 +342,7 @@ func TestCSRChangesWhileItIsRead(t *testing.T) {
 		binary.LittleEndian.PutUint32(whole[at+4*i:], uint32(from+4*(i-from)))
 	}
 	changed.Reset(whole)
+	var err error
 	for err == nil {
 		_, _, err = r.NextSparse(nil, nil)
 	}

@@ -103,28 +103,16 @@ sp.save_npz("stored.npz", sp.csr_matrix(x.astype("f4")), compressed=False)
 			}
 		}
 	}
-	f, err := os.Create(filepath.Join(dir, "ours.npz"))
-	if err != nil {
-		t.Fatal(err)
-	}
-	w, err := npy.NewCSRWriter(f, 6)
-	if err != nil {
-		t.Fatal(err)
-	}
+	f := must(os.Create(filepath.Join(dir, "ours.npz")))(t)
+	w := must(npy.NewCSRWriter(f, 6))(t)
 	for _, row := range []struct {
 		index []uint32
 		value []float32
 	}{{[]uint32{5}, []float32{1.5}}, {}, {[]uint32{0, 3}, []float32{-2, .25}}, {}} {
-		if err := w.Write(row.index, row.value); err != nil {
-			t.Fatal(err)
-		}
+		check(t, w.Write(row.index, row.value))
 	}
-	if err := w.Close(); err != nil {
-		t.Fatal(err)
-	}
-	if err := f.Close(); err != nil {
-		t.Fatal(err)
-	}
+	check(t, w.Close())
+	check(t, f.Close())
 	if said := python(t, dir, "scipy.sparse", `
 import numpy as np, scipy.sparse as sp
 print((sp.load_npz("ours.npz") != sp.load_npz("stored.npz")).nnz)
@@ -136,26 +124,14 @@ print((sp.load_npz("ours.npz") != sp.load_npz("stored.npz")).nnz)
 // numpy reads files written here, bit for bit.
 func TestNumpyReadsOurs(t *testing.T) {
 	dir := t.TempDir()
-	f, err := os.Create(filepath.Join(dir, "ours.npy"))
-	if err != nil {
-		t.Fatal(err)
-	}
-	w, err := npy.NewWriter[float32](f, 2, 3)
-	if err != nil {
-		t.Fatal(err)
-	}
+	f := must(os.Create(filepath.Join(dir, "ours.npy")))(t)
+	w := must(npy.NewWriter[float32](f, 2, 3))(t)
 	rows := [][]float32{{1, -0.1, math.MaxFloat32}, {math.SmallestNonzeroFloat32, 0, 3e-5}}
 	for _, row := range rows {
-		if err := w.Write(row); err != nil {
-			t.Fatal(err)
-		}
+		check(t, w.Write(row))
 	}
-	if err := w.Close(); err != nil {
-		t.Fatal(err)
-	}
-	if err := f.Close(); err != nil {
-		t.Fatal(err)
-	}
+	check(t, w.Close())
+	check(t, f.Close())
 	python(t, dir, "numpy", `
 import numpy as np
 np.save("theirs.npy", np.load("ours.npy"))

@@ -30,10 +30,7 @@ func octave(t *testing.T, dir, program string) string {
 // The versions of Octave and scipy that are installed write what those behind testdata/mat wrote.
 func TestMATFilesOfInstalledWriters(t *testing.T) {
 	program := func(name string) string {
-		b, err := os.ReadFile(filepath.Join("testdata", "mat", name))
-		if err != nil {
-			t.Fatal(err)
-		}
+		b := must(os.ReadFile(filepath.Join("testdata", "mat", name)))(t)
 		return string(b)
 	}
 	t.Run("octave", func(t *testing.T) {

@@ -21,9 +21,7 @@ func TestOpenByExtension(t *testing.T) {
 		"wrong.npy": "1,2\n",
 	} {
 		path := filepath.Join(dir, name)
-		if err := os.WriteFile(path, []byte(content), 0o666); err != nil {
-			t.Fatal(err)
-		}
+		check(t, os.WriteFile(path, []byte(content), 0o666))
 		data, rows, cols, err := ReadAll(path)
 		if name == "wrong.npy" {
 			wantError(t, err, path+": is not a .npy file")
@@ -75,9 +73,7 @@ func TestMissingFile(t *testing.T) {
 
 	for ext, read := range functions {
 		dir := path + ext
-		if err := os.Mkdir(dir, 0o777); err != nil {
-			t.Fatal(err)
-		}
+		check(t, os.Mkdir(dir, 0o777))
 		wantError(t, read(dir), dir+": is a directory")
 	}
 }
@@ -92,9 +88,7 @@ func TestNextAllocatesNothing(t *testing.T) {
 			t.Fatal(err)
 		}
 		if n := testing.AllocsPerRun(rows/2, func() {
-			if err := r.Next(row); err != nil {
-				t.Fatal(err)
-			}
+			check(t, r.Next(row))
 		}); n != 0 {
 			t.Errorf("%s: %v allocations a row", name, n)
 		}
@@ -123,10 +117,7 @@ func testReaders(t testing.TB, rows, cols int) map[string]func() *Vectors {
 		"x.csv":       []byte(csv.String()),
 	} {
 		readers[name] = func() *Vectors {
-			r, err := formats[extension(name)](memory(name, file), false)
-			if err != nil {
-				t.Fatal(err)
-			}
+			r := must(formats[extension(name)](memory(name, file), false))(t)
 			return r
 		}
 	}

@@ -21,25 +21,15 @@ func TestWriterBytes(t *testing.T) {
 		return "\x93NUMPY\x01\x00\x76\x00" + s + strings.Repeat(" ", 117-len(s)) + "\n"
 	}
 	var file bytes.Buffer
-	f, err := npy.NewWriter[float32](&file, 2, 2)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := errors.Join(f.Write([]float32{1, -2, .5, 3}), f.Close()); err != nil {
-		t.Fatal(err)
-	}
+	f := must(npy.NewWriter[float32](&file, 2, 2))(t)
+	check(t, errors.Join(f.Write([]float32{1, -2, .5, 3}), f.Close()))
 	if want := head("<f4", "(2, 2)") + "\x00\x00\x80\x3f\x00\x00\x00\xc0\x00\x00\x00\x3f\x00\x00\x40\x40"; file.String() != want {
 		t.Errorf("got\n%swant\n%s", hex.Dump(file.Bytes()), hex.Dump([]byte(want)))
 	}
 
 	file.Reset()
-	u, err := npy.NewWriter[uint8](&file, 1, 3)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := errors.Join(u.Write([]byte{0, 1, 255}), u.Close()); err != nil {
-		t.Fatal(err)
-	}
+	u := must(npy.NewWriter[uint8](&file, 1, 3))(t)
+	check(t, errors.Join(u.Write([]byte{0, 1, 255}), u.Close()))
 	if want := head("|u1", "(1, 3)") + "\x00\x01\xff"; file.String() != want {
 		t.Errorf("got\n%swant\n%s", hex.Dump(file.Bytes()), hex.Dump([]byte(want)))
 	}
@@ -49,10 +39,7 @@ func TestWriterBytes(t *testing.T) {
 func TestWriterAlignment(t *testing.T) {
 	for rows, digits := 0, 0; digits < 17; rows, digits = 10*rows+7, digits+1 {
 		var file bytes.Buffer
-		w, err := npy.NewWriter[uint8](&file, rows, 1)
-		if err != nil {
-			t.Fatal(err)
-		}
+		w := must(npy.NewWriter[uint8](&file, rows, 1))(t)
 		w.Close()
 		b := file.Bytes()
 		if n := len(b); n%64 != 0 || b[n-1] != '\n' || int(b[8])+int(b[9])<<8 != n-10 {
@@ -68,10 +55,7 @@ func TestWriterMisuse(t *testing.T) {
 		}
 	}
 	var file bytes.Buffer
-	w, err := npy.NewWriter[float32](&file, 3, 2)
-	if err != nil {
-		t.Fatal(err)
-	}
+	w := must(npy.NewWriter[float32](&file, 3, 2))(t)
 	for _, c := range []struct {
 		data []float32
 		want string
@@ -96,10 +80,8 @@ func TestWriterReportsErrors(t *testing.T) {
 	full := errors.New("the disk is full")
 	rows := make([]float32, 100*64)
 	for room := 0; room < 128+4*100*len(rows); room += 99_991 {
-		w, err := npy.NewWriter[float32](&limitedWriter{room, full}, 100*100, 64)
-		if err != nil {
-			t.Fatal(err)
-		}
+		w := must(npy.NewWriter[float32](&limitedWriter{room, full}, 100*100, 64))(t)
+		var err error
 		for range 100 {
 			err = errors.Join(err, w.Write(rows))
 		}
@@ -128,9 +110,7 @@ func (w *limitedWriter) Write(b []byte) (int, error) {
 func TestWriteAll(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "a.npy")
 	for range 2 { // it replaces what is there
-		if err := npy.WriteAll(path, [][]float32{{1, -2, 3}, {4, 5, 6.5}}); err != nil {
-			t.Fatal(err)
-		}
+		check(t, npy.WriteAll(path, [][]float32{{1, -2, 3}, {4, 5, 6.5}}))
 	}
 	data, rows, cols, err := ReadAll(path)
 	if err != nil || rows != 2 || cols != 3 || !slices.Equal(data, []float32{1, -2, 3, 4, 5, 6.5}) {

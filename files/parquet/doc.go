@@ -34,11 +34,12 @@
 //
 // # Why pages are decoded here
 //
-// Memory is the reason, not speed: version 0.32 of parquet-go reads at 0.9 to 1.4 times our speed. But its decoders trust
-// the lengths and counts inside a page, which the header of the page does not show: a page of snappy makes them allocate
-// 4 GiB in a file of 141 bytes, a run of levels 9 GiB in 167 bytes, and a damaged page of LZ4 ends the process, out of
-// memory. Our decoders take at most 5 MiB for each of these files. To check all of this before the library reads a page
-// takes our decompression and a walk through every run, which is much of the code here.
+// Memory is the reason, not speed: version 0.32 of parquet-go reads at 0.9 to 1.4 times our speed. But its
+// decoders trust the lengths and counts inside a page, which the header of the page does not show: a page of
+// snappy makes them allocate 4 GiB in a file of 141 bytes, a run of levels 9 GiB in 167 bytes, and a damaged
+// page of LZ4 ends the process, out of memory. Our decoders take at most 5 MiB for each of these files. To
+// check all of this before the library reads a page takes our decompression and a walk through every run,
+// which is much of the code here.
 //
 // # Untrusted bytes
 //

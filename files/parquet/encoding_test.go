@@ -96,9 +96,7 @@ func encoded(t testing.TB, node pq.Node, rows, version int, compressed bool) []b
 			t.Fatal(err)
 		}
 	}
-	if err := w.close(); err != nil {
-		t.Fatal(err)
-	}
+	check(t, w.close())
 	return out.Bytes()
 }
 
@@ -111,10 +109,7 @@ func TestEncodings(t *testing.T) {
 	for _, e := range encodings {
 		for version := 1; version <= 2; version++ {
 			for _, compressed := range []bool{false, true} {
-				f, err := memory(encoded(t, e.node, rows, version, compressed))
-				if err != nil {
-					t.Fatal(err)
-				}
+				f := must(memory(encoded(t, e.node, rows, version, compressed)))(t)
 				s := f.stream(f.columns[0].leaves[0])
 				for i, want := range randomLists(e.node.Type().Kind(), rows) {
 					got, err := s.next()

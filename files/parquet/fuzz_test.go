@@ -58,10 +58,7 @@ func FuzzParquet(f *testing.F) {
 		f.Fatal(names, err)
 	}
 	for _, name := range names {
-		b, err := os.ReadFile(name)
-		if err != nil {
-			f.Fatal(err)
-		}
+		b := must(os.ReadFile(name))(f)
 		f.Add(b)
 	}
 	for _, e := range encodings {

@@ -95,14 +95,8 @@ func TestRowsAcrossPages(t *testing.T) {
 	b.page(0, listPage(nil, 8), nil)
 	b.page(2, listPage([]uint8{1, 0}, 8), nil)
 	b.page(2, listPage([]uint8{1, 1}, 10), nil)
-	f, err := memory(b.file(nil))
-	if err != nil {
-		t.Fatal(err)
-	}
-	r, err := f.vectors("x")
-	if err != nil {
-		t.Fatal(err)
-	}
+	f := must(memory(b.file(nil)))(t)
+	r := must(f.vectors("x"))(t)
 	x := make([]float32, 3)
 	for i := range 4 {
 		if err := r.Next(x); err != nil || x[0] != float32(3*i) || x[1] != x[0]+1 || x[2] != x[0]+2 {
@@ -142,9 +136,7 @@ func TestFilesThatLie(t *testing.T) {
 		b.page(4, listPage([]uint8{0, 1, 0, 1}, 0), nil)
 		return b
 	}
-	if err := read(one().file(nil), 1<<20); err != nil {
-		t.Fatal(err)
-	}
+	check(t, read(one().file(nil), 1<<20))
 	header := func(lie func(*format.PageHeader)) []byte {
 		b := &builder{rows: 2}
 		b.page(4, listPage([]uint8{0, 1, 0, 1}, 0), lie)
@@ -165,16 +157,11 @@ func TestFilesThatLie(t *testing.T) {
 		return b.file(func(m *format.FileMetaData) { m.RowGroups[0].Columns[0].MetaData.Codec = codec })
 	}
 	var zeros bytes.Buffer
-	z, err := zstd.NewWriter(&zeros, zstd.WithWindowSize(1<<20))
-	if err != nil {
-		t.Fatal(err)
-	}
+	z := must(zstd.NewWriter(&zeros, zstd.WithWindowSize(1<<20)))(t)
 	if _, err := z.Write(make([]byte, 64<<20)); err != nil {
 		t.Fatal(err)
 	}
-	if err := z.Close(); err != nil {
-		t.Fatal(err)
-	}
+	check(t, z.Close())
 	for name, c := range map[string]struct {
 		b    []byte
 		want string
@@ -264,14 +251,8 @@ func TestRowsThatAreBad(t *testing.T) {
 		{Key: key("\xff"), Image: []float64{1, 2}},
 		{Key: key("g"), Image: []float64{3, 4}},
 	})
-	f, err := memory(b)
-	if err != nil {
-		t.Fatal(err)
-	}
-	r, err := tableOf(f)
-	if err != nil {
-		t.Fatal(err)
-	}
+	f := must(memory(b))(t)
+	r := must(tableOf(f))(t)
 	for i, want := range []string{"", `row 1: column "key": is empty`, `row 2: column "image": number 1: 1e+300 is too large for float32`,
 		`row 3: column "n": 9223372036854775808 is too large for an int`, `row 4: column "key": is empty`, `row 5: column "key": is not UTF-8`, ""} {
 		var it table.Item
@@ -289,9 +270,7 @@ func write[T any](t testing.TB, rows []T) []byte {
 	if _, err := w.Write(rows); err != nil {
 		t.Fatal(err)
 	}
-	if err := w.Close(); err != nil {
-		t.Fatal(err)
-	}
+	check(t, w.Close())
 	return out.Bytes()
 }
 

@@ -75,18 +75,9 @@ func normal(it table.Item) table.Item {
 
 func TestItemsComeBack(t *testing.T) {
 	want := someItems()
-	f, err := memory(written(t, want))
-	if err != nil {
-		t.Fatal(err)
-	}
-	r, err := tableOf(f)
-	if err != nil {
-		t.Fatal(err)
-	}
-	got, err := r.Shape()
-	if err != nil {
-		t.Fatal(err)
-	}
+	f := must(memory(written(t, want)))(t)
+	r := must(tableOf(f))(t)
+	got := must(r.Shape())(t)
 	if d := cmp.Diff(got, shape); d != "" {
 		t.Error(d)
 	}
@@ -107,14 +98,8 @@ func TestItemsComeBack(t *testing.T) {
 
 // Reading the shape leaves nothing in the budget.
 func TestShapeTakesNoMemoryForLater(t *testing.T) {
-	f, err := memory(written(t, someItems()))
-	if err != nil {
-		t.Fatal(err)
-	}
-	r, err := tableOf(f)
-	if err != nil {
-		t.Fatal(err)
-	}
+	f := must(memory(written(t, someItems())))(t)
+	r := must(tableOf(f))(t)
 	free := f.memory.free
 	if _, err := r.Shape(); err != nil {
 		t.Fatal(err)
@@ -131,10 +116,7 @@ func TestItemsThatAreRefused(t *testing.T) {
 		t.Skip("takes long")
 	}
 	var out bytes.Buffer
-	w, err := NewItemWriter(&out, shape)
-	if err != nil {
-		t.Fatal(err)
-	}
+	w := must(NewItemWriter(&out, shape))(t)
 	const n = 6000
 	payload, image := make([]byte, 100), make([]float32, 3)
 	for i := range n {
@@ -153,17 +135,10 @@ func TestItemsThatAreRefused(t *testing.T) {
 		if i%7 == 3 && i > 500 {
 			it.Payload = payload
 		}
-		if err := w.Write(&it); err != nil {
-			t.Fatal(err)
-		}
+		check(t, w.Write(&it))
 	}
-	if err := w.Close(); err != nil {
-		t.Fatal(err)
-	}
-	f, err := memory(out.Bytes())
-	if err != nil {
-		t.Fatal(err)
-	}
+	check(t, w.Close())
+	f := must(memory(out.Bytes()))(t)
 	if len(f.groups) < 2 {
 		t.Errorf("%d row groups", len(f.groups))
 	}
@@ -173,11 +148,26 @@ func TestItemsThatAreRefused(t *testing.T) {
 	}
 	for i := range n {
 		var it table.Item
-		if err := r.Next(&it); err != nil {
-			t.Fatal(err)
-		}
+		check(t, r.Next(&it))
 		if it.Key != "k" || it.Payload[0] != byte(i) || it.Vectors["image"][2] != float32(i) || len(it.Labels) != 2 || len(it.Fields) != 0 {
 			t.Fatalf("item %d: %s, %d, %v, %v, %v", i, it.Key, it.Payload[0], it.Vectors, it.Labels, it.Fields)
 		}
+	}
+}
+
+// must ends the test if there is an error, and returns the value beside it if there is none.
+func must[T any](x T, err error) func(testing.TB) T {
+	return func(t testing.TB) T {
+		t.Helper()
+		check(t, err)
+		return x
+	}
+}
+
+// check ends the test if there is an error.
+func check(t testing.TB, err error) {
+	t.Helper()
+	if err != nil {
+		t.Fatal(err)
 	}
 }

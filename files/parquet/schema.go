@@ -155,33 +155,32 @@ func (l *leaf) setKind(e *format.SchemaElement) error {
 	} else if converted >= 0 {
 		l.what = fmt.Sprintf("%v of converted type %d", e.Type.V, converted)
 	}
-	integer := func() kind {
-		switch t := e.LogicalType.Value.(type) {
-		case *format.IntType:
-			if !t.IsSigned {
-				return unsigned
-			}
-			return signed
-		case nil:
-		default:
-			return unknown
+	is := unknown
+	switch t := e.LogicalType.Value.(type) {
+	case nil:
+		is = ofConverted[converted]
+	case *format.IntType:
+		if is = signed; !t.IsSigned {
+			is = unsigned
 		}
-		switch converted {
-		case deprecated.Uint8, deprecated.Uint16, deprecated.Uint32, deprecated.Uint64:
-			return unsigned
-		case -1, deprecated.Int8, deprecated.Int16, deprecated.Int32, deprecated.Int64:
-			return signed
-		}
-		return unknown
+	case *format.StringType, *format.EnumType, *format.JsonType:
+		is = text
+	case *format.Float16Type:
+		is = float
 	}
 	switch e.Type.V {
 	case format.Boolean:
 		l.kind, l.width = boolean, 1
-	case format.Int32:
-		l.kind, l.width = integer(), 4
-		l.setUnit(e, converted)
-	case format.Int64:
-		l.kind, l.width = integer(), 8
+	case format.Int32, format.Int64:
+		if l.width = 4; e.Type.V == format.Int64 {
+			l.width = 8
+		}
+		if is == binaries { // of no other type
+			is = signed
+		}
+		if is == signed || is == unsigned {
+			l.kind = is
+		}
 		l.setUnit(e, converted)
 	case format.Int96: // the old type of timestamps; no other values have it
 		l.kind, l.width = times, 12
@@ -190,37 +189,27 @@ func (l *leaf) setKind(e *format.SchemaElement) error {
 	case format.Double:
 		l.kind, l.width = float, 8
 	case format.ByteArray:
-		switch e.LogicalType.Value.(type) {
-		case *format.StringType, *format.EnumType, *format.JsonType:
-			l.kind = text
-		case nil:
-			l.kind = binaries
-			if converted == deprecated.UTF8 || converted == deprecated.Enum || converted == deprecated.Json {
-				l.kind = text
-			} else if converted >= 0 {
-				l.kind = unknown
-			}
+		if is == text || is == binaries {
+			l.kind = is
 		}
 	case format.FixedLenByteArray:
 		if e.TypeLength.V < 1 || e.TypeLength.V > maxFixed {
 			return fmt.Errorf("has values of %d bytes, 1 to %d are supported", e.TypeLength.V, maxFixed)
 		}
-		l.width = int(e.TypeLength.V)
-		switch e.LogicalType.Value.(type) {
-		case *format.Float16Type:
-			if l.width != 2 {
-				return fmt.Errorf("has float16 values of %d bytes: it is damaged", l.width)
-			}
-			l.kind = float
-		case nil:
-			if converted < 0 {
-				l.kind = binaries
-			}
+		if l.width = int(e.TypeLength.V); is == binaries || is == float && l.width == 2 {
+			l.kind = is
 		}
 	default:
 		return fmt.Errorf("is of an unknown type, %d", e.Type.V)
 	}
 	return nil
+}
+
+// ofConverted are the kinds of types that older files have in place of logical ones; -1 stands for none.
+var ofConverted = map[deprecated.ConvertedType]kind{
+	-1: binaries, deprecated.UTF8: text, deprecated.Enum: text, deprecated.Json: text,
+	deprecated.Uint8: unsigned, deprecated.Uint16: unsigned, deprecated.Uint32: unsigned, deprecated.Uint64: unsigned,
+	deprecated.Int8: signed, deprecated.Int16: signed, deprecated.Int32: signed, deprecated.Int64: signed,
 }
 
 // maxFixed bounds the length of values of fixed length.

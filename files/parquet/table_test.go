@@ -65,16 +65,10 @@ func mapAnyhow(r *table.Table, turn int) error {
 
 // What the columns hold is told, and a column may become something else than it is named for.
 func TestColumns(t *testing.T) {
-	f, err := memory(written(t, someItems()))
-	if err != nil {
-		t.Fatal(err)
-	}
+	f := must(memory(written(t, someItems())))(t)
 	free := f.memory.free
 	r := f.items()
-	columns, err := r.Columns()
-	if err != nil {
-		t.Fatal(err)
-	}
+	columns := must(r.Columns())(t)
 	if f.memory.free != free {
 		t.Errorf("%d bytes are missing", free-f.memory.free)
 	}
@@ -97,13 +91,9 @@ func TestColumns(t *testing.T) {
 			uses[i] = table.Use{Role: table.AsVector, Name: "photo"}
 		}
 	}
-	if err := r.Map(uses); err != nil {
-		t.Fatal(err)
-	}
+	check(t, r.Map(uses))
 	var it table.Item
-	if err := r.Next(&it); err != nil {
-		t.Fatal(err)
-	}
+	check(t, r.Next(&it))
 	want := someItems()[0]
 	if it.Key != "" || len(it.Labels) != 0 || len(it.Fields) != 1 || it.Fields["name"] != want.Key || len(it.Vectors) != 1 || len(it.Vectors["photo"]) != 3 {
 		t.Errorf("%+v of %+v", it, want)
@@ -120,15 +110,9 @@ func TestColumnsOfOtherNames(t *testing.T) {
 		X     []float64 `parquet:"x,list"`
 	}
 	class := func(n int32) *int32 { return &n }
-	f, err := memory(write(t, []row{{-5, class(3), 1, false, []float64{1, 2}}, {6, class(-1), 0, true, []float64{}}, {7, nil, 1, true, []float64{3}}}))
-	if err != nil {
-		t.Fatal(err)
-	}
+	f := must(memory(write(t, []row{{-5, class(3), 1, false, []float64{1, 2}}, {6, class(-1), 0, true, []float64{}}, {7, nil, 1, true, []float64{3}}})))(t)
 	r := f.items()
-	columns, err := r.Columns()
-	if err != nil {
-		t.Fatal(err)
-	}
+	columns := must(r.Columns())(t)
 	var uses []table.Use
 	for _, c := range columns {
 		uses = append(uses, map[string]table.Use{"id": {Role: table.AsKey}, "class": {Role: table.AsLabels}, "is_red": {Role: table.AsLabel, Name: "red"},
@@ -148,18 +132,14 @@ func TestColumnsOfOtherNames(t *testing.T) {
 			}
 		}
 	}
-	if err := r.Map(uses); err != nil {
-		t.Fatal(err)
-	}
+	check(t, r.Map(uses))
 	for _, want := range []table.Item{
 		{Key: "-5", Labels: []string{"3", "red"}, Vectors: map[string][]float32{"x": {1, 2}}},
 		{Key: "6", Labels: []string{"warm"}},
 		{Key: "7", Labels: []string{"red", "warm"}, Vectors: map[string][]float32{"x": {3}}},
 	} {
 		var it table.Item
-		if err := r.Next(&it); err != nil {
-			t.Fatal(err)
-		}
+		check(t, r.Next(&it))
 		if d := cmp.Diff(normal(it), normal(want)); d != "" {
 			t.Error(d)
 		}
@@ -170,10 +150,7 @@ func TestColumnsOfOtherNames(t *testing.T) {
 // it returns that error and no labels.
 func labelled(t *testing.T, b []byte, column string, use table.Use) (columns []table.Column, labels []string, err error) {
 	t.Helper()
-	f, err := memory(b)
-	if err != nil {
-		t.Fatal(err)
-	}
+	f := must(memory(b))(t)
 	r := f.items()
 	if columns, err = r.Columns(); err != nil {
 		t.Fatal(err)
@@ -197,8 +174,9 @@ func labelled(t *testing.T, b []byte, column string, use table.Use) (columns []t
 	return columns, labels, nil
 }
 
-// Strings, whole numbers and lists of them become labels. pandas writes class numbers as floats if some are missing. Lists
-// of 0 and 1 of one length are rows of a matrix. A separator cuts a string into several labels, not the strings of a list.
+// Strings, whole numbers and lists of them become labels. pandas writes class numbers as floats if some are
+// missing. Lists of 0 and 1 of one length are rows of a matrix. A separator cuts a string into several
+// labels, not the strings of a list.
 func TestLabels(t *testing.T) {
 	type row struct {
 		Class   *float64  `parquet:"class,optional"`

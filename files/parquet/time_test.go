@@ -47,10 +47,7 @@ func TestTimes(t *testing.T) {
 		t.Fatal(err)
 	}
 	r := f.items()
-	columns, err := r.Columns()
-	if err != nil {
-		t.Fatal(err)
-	}
+	columns := must(r.Columns())(t)
 	uses := usesOf(columns)
 	for i, c := range columns {
 		if isTime := c.Kind == table.Scalars && c.Type == "time"; isTime != (c.Name != "clock") {
@@ -61,9 +58,7 @@ func TestTimes(t *testing.T) {
 		}
 		uses[i].Type = c.Type
 	}
-	if err := r.Map(uses); err != nil {
-		t.Fatal(err)
-	}
+	check(t, r.Map(uses))
 	micro := time.Microsecond
 	for i, want := range []any{
 		map[string]any{"day": time.Date(0, 1, 1, 0, 0, 0, 0, time.UTC), "millis": time.UnixMilli(-1).UTC(), "micros": time.UnixMicro(-1).UTC(), "nanos": before.Truncate(micro), "old": before.Truncate(micro)},
@@ -93,22 +88,14 @@ func TestTimesAsNames(t *testing.T) {
 		Years []int32 `parquet:"years,list"`
 		At    int64   `parquet:"at,timestamp(microsecond)"`
 	}
-	f, err := memory(write(t, []row{{0, nil, 1}, {0, nil, math.MaxInt64}, {math.MaxInt32, nil, 1}}))
-	if err != nil {
-		t.Fatal(err)
-	}
+	f := must(memory(write(t, []row{{0, nil, 1}, {0, nil, math.MaxInt64}, {math.MaxInt32, nil, 1}})))(t)
 	r := f.items()
-	columns, err := r.Columns()
-	if err != nil {
-		t.Fatal(err)
-	}
+	columns := must(r.Columns())(t)
 	uses := make([]table.Use, len(columns))
 	for i, c := range columns {
 		uses[i].Role = map[string]table.Role{"day": table.AsLabels, "at": table.AsKey}[c.Name]
 	}
-	if err := r.Map(uses); err != nil {
-		t.Fatal(err)
-	}
+	check(t, r.Map(uses))
 	var it table.Item
 	if err := r.Next(&it); err != nil || it.Key != "1970-01-01T00:00:00.000001Z" || len(it.Labels) != 1 || it.Labels[0] != "1970-01-01" {
 		t.Errorf("%+v, %v", it, err)

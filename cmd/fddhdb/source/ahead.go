@@ -1,6 +1,7 @@
 package source
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"io"
@@ -171,8 +172,11 @@ func (in Together) leaveOut(ctx context.Context, rows int) error {
 	item := NewRow()
 	for _, s := range in {
 		if v, ok := s.(*Vectors); ok {
-			if err := v.r.SkipRows(rows); err != nil {
-				return err
+			const block = 1000
+			for i := 0; i < rows; i += block {
+				if err := cmp.Or(ctx.Err(), v.r.SkipRows(min(block, rows-i))); err != nil {
+					return err
+				}
 			}
 			continue
 		}

@@ -16,8 +16,8 @@ import (
 	"github.com/fddhdb/fddhdb/internal/instant"
 )
 
-// Fields is a file of fields: a CSV whose header declares them, or JSON, an object a line. Values are parsed when their row
-// comes, so that a bad value costs only its row.
+// Fields is a file of fields: a CSV whose header declares them, or JSON, an object a line. Values are parsed
+// when their row comes, so that a bad value costs only its row.
 type Fields struct {
 	file     string
 	Declared []db.Field // fields of the header; nil for JSON

@@ -27,10 +27,7 @@ func memory(text string) matrix.Source {
 
 func reader(t testing.TB, text string) *items {
 	t.Helper()
-	r, err := count(memory(text), Whole)
-	if err != nil {
-		t.Fatal(err)
-	}
+	r := must(count(memory(text), Whole))(t)
 	return &items{known: r}
 }
 
@@ -53,9 +50,7 @@ func TestItems(t *testing.T) {
 		{Sparse: map[string]table.Sparse{"text": {Index: []uint32{}, Value: []float32{}}}},
 	} {
 		var it table.Item
-		if err := r.Next(&it); err != nil {
-			t.Fatal(err)
-		}
+		check(t, r.Next(&it))
 		if d := cmp.Diff(it, want, cmp.Comparer(func(a, b table.Item) bool {
 			return a.Key == b.Key && slices.Equal(a.Labels, b.Labels) && bytes.Equal(a.Payload, b.Payload) && bytes.Equal(a.Code, b.Code) &&
 				len(a.Vectors) == len(b.Vectors) && slices.Equal(a.Vectors["image"], b.Vectors["image"]) &&
@@ -127,9 +122,7 @@ func TestLinesThatAreBad(t *testing.T) {
 	} {
 		r := reader(t, "{}\n"+line+"\n{\"key\":\"last\"}\n")
 		var it table.Item
-		if err := r.Next(&it); err != nil {
-			t.Fatal(err)
-		}
+		check(t, r.Next(&it))
 		err := r.Next(&it)
 		var e *matrix.Error
 		if !errors.As(err, &e) || e.Line != 2 || e.Row != 1 || !strings.Contains(err.Error(), want) || !strings.HasPrefix(err.Error(), "x: line 2: ") {
@@ -146,10 +139,7 @@ func TestShape(t *testing.T) {
 {"vectors":{"mixed":[1,2,3],"bag":{"i":[9],"v":[1]}},"fields":{"x":1.5,"s":"2024-05-01","n":null,"at":"0000-01-01T00:00:00.5Z","day":"2024-05-01"},"code":"01"}
 {"vectors":{"image":"this says nothing"}}
 `)
-	got, err := r.Shape()
-	if err != nil {
-		t.Fatal(err)
-	}
+	got := must(r.Shape())(t)
 	want := &table.Shape{
 		Vectors: []table.Vector{{Name: "image", Dim: 2, Sparse: false}, {Name: "bag", Dim: 10, Sparse: true}, {Name: "mixed", Dim: 3, Sparse: false}},
 		Fields:  []table.Field{{Name: "n", Type: "int"}, {Name: "x", Type: "float"}, {Name: "b", Type: "bool"}, {Name: "at", Type: "time"}, {Name: "day", Type: "string"}, {Name: "s", Type: "string"}},
@@ -225,4 +215,21 @@ func FuzzItems(f *testing.F) {
 			t.Errorf("%d bytes allocated for %d", n, len(b))
 		}
 	})
+}
+
+// must ends the test if there is an error, and returns the value beside it if there is none.
+func must[T any](x T, err error) func(testing.TB) T {
+	return func(t testing.TB) T {
+		t.Helper()
+		check(t, err)
+		return x
+	}
+}
+
+// check ends the test if there is an error.
+func check(t testing.TB, err error) {
+	t.Helper()
+	if err != nil {
+		t.Fatal(err)
+	}
 }

@@ -21,10 +21,7 @@ import (
 
 func csvOf(t testing.TB, text string) *table.Table {
 	t.Helper()
-	r, err := OpenCSVTable(memory(text))
-	if err != nil {
-		t.Fatal(err)
-	}
+	r := must(OpenCSVTable(memory(text)))(t)
 	return r
 }
 
@@ -35,17 +32,12 @@ func jsonlOf(t testing.TB, text string) *table.Table {
 // mapped reads the columns of a table, and says what they become by their names.
 func mapped(t testing.TB, r *table.Table, uses map[string]table.Use) []table.Column {
 	t.Helper()
-	columns, err := r.Columns()
-	if err != nil {
-		t.Fatal(err)
-	}
+	columns := must(r.Columns())(t)
 	list := make([]table.Use, len(columns))
 	for i, c := range columns {
 		list[i] = uses[c.Name]
 	}
-	if err := r.Map(list); err != nil {
-		t.Fatal(err)
-	}
+	check(t, r.Map(list))
 	return columns
 }
 
@@ -64,10 +56,7 @@ func rows(t testing.TB, r table.Items) (out []string) {
 			if len(labels) == 0 {
 				labels = nil
 			}
-			b, err := json.Marshal(map[string]any{"k": it.Key, "v": it.Vectors, "l": labels, "f": it.Fields})
-			if err != nil {
-				t.Fatal(err)
-			}
+			b := must(json.Marshal(map[string]any{"k": it.Key, "v": it.Vectors, "l": labels, "f": it.Fields}))(t)
 			out = append(out, string(b))
 		}
 	}
@@ -106,10 +95,7 @@ func TestTables(t *testing.T) {
 		if r.Rows() != 2 {
 			t.Errorf("%d rows", r.Rows())
 		}
-		shape, err := r.Shape()
-		if err != nil {
-			t.Fatal(err)
-		}
+		shape := must(r.Shape())(t)
 		if d := cmp.Diff(shape, &table.Shape{Vectors: []table.Vector{{Name: "image", Dim: 2}},
 			Fields: []table.Field{{Name: "n", Type: "int"}, {Name: "price", Type: "float"}, {Name: "ok", Type: "bool"}, {Name: "zip", Type: "string"}, {Name: "at", Type: "time"}, {Name: "when", Type: "string"}}}); d != "" {
 			t.Error(d)
@@ -180,10 +166,7 @@ func TestLabelsOfFloats(t *testing.T) {
 		}
 	}
 	for _, r := range []*table.Table{jsonlOf(t, `{"c":1.0}`+"\n"+`{"c":1.5}`), csvOf(t, "c,x\n1.0,\n1.5,\n"), jsonlOf(t, `{"c":1e17}`)} {
-		columns, err := r.Columns()
-		if err != nil {
-			t.Fatal(err)
-		}
+		columns := must(r.Columns())(t)
 		if err := columns[0].Suits(table.Use{Role: table.AsLabels}); err == nil || !strings.Contains(err.Error(), `column "c" has numbers: labels are strings or whole numbers`) {
 			t.Error(err)
 		}
@@ -380,10 +363,7 @@ func TestUsesThatDoNotSuit(t *testing.T) {
 		for _, name := range strings.Split("sifblvo", "") {
 			r := jsonlOf(t, text)
 			columns, suits := columns, strings.Contains(columns, name)
-			all, err := r.Columns()
-			if err != nil {
-				t.Fatal(err)
-			}
+			all := must(r.Columns())(t)
 			uses := make([]table.Use, len(all))
 			for i, c := range all {
 				if c.Name == name {
@@ -478,9 +458,7 @@ func FuzzTable(f *testing.F) {
 				}
 			}
 		}
-		if err := r.Map(uses); err != nil {
-			t.Fatal(err)
-		}
+		check(t, r.Map(uses))
 		if _, err := r.Shape(); err != nil {
 			t.Fatal(err)
 		}
