@@ -35,7 +35,7 @@ func parseSparse(s string) (db.Sparse, error) {
 		}
 		v, err := strconv.ParseFloat(strings.TrimSpace(value), 32)
 		if err != nil {
-			return x, fmt.Errorf("entry %d, %q, is not a number that float32 can hold: i:v,i:v,... is expected", i, value)
+			return x, fmt.Errorf("entry %d, %q, is not a number: i:v,i:v,... is expected", i, value)
 		}
 		if _, twice := values[uint32(j)]; twice {
 			return x, fmt.Errorf("dimension %d is given twice", j)
