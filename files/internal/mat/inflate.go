@@ -16,61 +16,44 @@ import (
 // before everything is decompressed.
 var MaxMemory int64 = 64 << 20 // tests lower it
 
-// start decompresses the start of a variable: enough for the parts before its numbers. The source has the
-// size of the whole variable.
+// start decompresses the start of a variable: enough for the parts before its numbers. The source has the size of the whole
+// variable.
 func (f *file) start(e element) (matrix.Source, error) {
-	z, err := f.zlib(e)
+	r, size, err := f.deflated(e)
 	if err != nil {
 		return matrix.Source{}, err
 	}
-	b := make([]byte, 4<<10)
-	n, err := io.ReadFull(z, b)
+	b := make([]byte, min(4<<10, size))
+	n, err := io.ReadFull(r, b)
 	if err != nil && !errors.Is(err, io.EOF) && !errors.Is(err, io.ErrUnexpectedEOF) {
 		return matrix.Source{}, f.src.Fail("a variable at byte %d: %w", e.at, err)
 	}
-	src := matrix.Source{Name: f.src.Name, ReaderAt: bytes.NewReader(b[:n]), Size: int64(n)}
-	if n < 8 {
-		return matrix.Source{}, f.src.Fail("has a compressed variable of %d bytes: %w", n, errDamaged)
-	}
-	if src.Size, err = f.inflated(e, b); err != nil {
-		return matrix.Source{}, err
-	}
-	return src, nil
+	return matrix.Source{Name: f.src.Name, ReaderAt: bytes.NewReader(b[:n]), Size: size}, nil
 }
 
-func (f *file) zlib(e element) (io.Reader, error) {
+// deflated starts to decompress a variable, and returns the size that it claims.
+func (f *file) deflated(e element) (r io.Reader, size int64, err error) {
 	z, err := zlib.NewReader(io.NewSectionReader(f.src, e.at, e.size))
 	if err != nil {
-		return nil, f.src.Fail("a variable at byte %d is not compressed by zlib: %w", e.at, err)
+		return nil, 0, f.src.Fail("a variable at byte %d is not compressed by zlib: %w", e.at, err)
 	}
-	return z, nil
-}
-
-// inflated returns the size that a variable claims at its start.
-func (f *file) inflated(e element, start []byte) (int64, error) {
-	size := 8 + int64(f.order.Uint32(start[4:]))
-	// deflate cannot expand by more than that.
+	var tag [8]byte
+	if _, err := io.ReadFull(z, tag[:]); err != nil {
+		return nil, 0, f.src.Fail("a compressed variable at byte %d: %w", e.at, err)
+	}
+	size = 8 + int64(f.order.Uint32(tag[4:]))
 	if most := matrix.MaxInflation * (e.size + 1); size > most {
-		return 0, f.src.Fail("has a variable that claims %s bytes, its %s can hold %s at most: %w", matrix.Thousands(size), matrix.Thousands(e.size), matrix.Thousands(most), errDamaged)
+		return nil, 0, f.src.Fail("has a variable that claims %s bytes, its %s can hold %s at most: %w", matrix.Thousands(size), matrix.Thousands(e.size), matrix.Thousands(most), errDamaged)
 	}
-	return size, nil
+	return io.MultiReader(bytes.NewReader(tag[:]), z), size, nil
 }
 
 // inflate decompresses a variable. Closing the source also closes the file.
 func (f *file) inflate(e element) (matrix.Source, error) {
-	z, err := f.zlib(e)
+	r, size, err := f.deflated(e)
 	if err != nil {
 		return matrix.Source{}, err
 	}
-	var tag [8]byte
-	if _, err := io.ReadFull(z, tag[:]); err != nil {
-		return matrix.Source{}, f.src.Fail("a variable at byte %d: %w", e.at, err)
-	}
-	size, err := f.inflated(e, tag[:])
-	if err != nil {
-		return matrix.Source{}, err
-	}
-	r := io.MultiReader(bytes.NewReader(tag[:]), z)
 	src := matrix.Source{Name: f.src.Name, Size: size, Closer: f.src.Closer}
 	if size <= MaxMemory {
 		b := make([]byte, size)
@@ -92,7 +75,8 @@ func (f *file) inflate(e element) (matrix.Source, error) {
 	if err == nil {
 		// zlib verifies its checksum after the last byte.
 		var n int
-		if n, err = io.ReadFull(z, tag[:1]); err == io.EOF {
+		var more [1]byte
+		if n, err = io.ReadFull(r, more[:]); err == io.EOF {
 			err = nil
 		} else if n > 0 {
 			err = errors.New("it holds more than it says")

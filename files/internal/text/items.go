@@ -115,7 +115,7 @@ const maxKept = 1000
 
 // A decoder makes items of lines. It reuses the memory of the vectors of the last item.
 type decoder struct {
-	scan   jsontext.Scanner
+	jsonCell
 	dense  map[string][]float32    // memory of dense vectors, by name
 	sparse map[string]table.Sparse // memory of sparse vectors, by name
 	sorter matrix.Sorter           // sorts their columns
@@ -282,25 +282,14 @@ func (d *decoder) field(name string, it *table.Item) error {
 	if _, twice := it.Fields[name]; twice {
 		return errors.New("is there twice")
 	}
-	s := &d.scan
-	kind := s.Kind()
-	if kind == jsontext.Null { // the field is not set
-		return s.Null()
+	is, err := d.what()
+	if err != nil || is == table.Null { // the field is not set
+		return err
 	}
-	var v any
-	var err error
-	switch kind {
-	case jsontext.String:
-		v, err = s.String()
-	case jsontext.Bool:
-		v, err = s.Bool()
-	case jsontext.Number:
-		var text []byte
-		text, err = s.Number()
-		v = json.Number(text)
-	default:
-		err = fmt.Errorf("is %v, where a string, a number or a bool is expected", kind)
+	if is == table.List || is == table.Object {
+		return fmt.Errorf("is %v, where a string, a number or a bool is expected", is)
 	}
+	v, err := d.Value("")
 	if err != nil {
 		return err
 	}

@@ -113,7 +113,7 @@ func TestLinesThatAreBad(t *testing.T) {
 		`{"vectors":{"a":{"i":[1],"v":[1],"x":[]}}}`: `vectors: "a": has "x" in a sparse vector`,
 		`{"labels":"cat"}`:                           "labels: byte 10: an array is expected",
 		`{"labels":[1]}`:                             "labels: byte 11: a string is expected",
-		`{"fields":{"a":[1]}}`:                       `fields: "a": is an array, where a string, a number or a bool is expected`,
+		`{"fields":{"a":[1]}}`:                       `fields: "a": is a list, where a string, a number or a bool is expected`,
 		`{"fields":{"a":1,"a":2}}`:                   `fields: "a": is there twice`,
 		`{"payload":"?"}`:                            "payload: is not base64",
 		`{"code":"0"}`:                               "code: is not hexadecimal",

@@ -16,16 +16,13 @@ import (
 // maxColumns bounds the columns of a table.
 const maxColumns = 10_000
 
-// jsonTable is the format of a table whose lines are objects of columns, and the cell that is read.
+// jsonTable is the format of a table whose lines are objects of columns.
 type jsonTable struct {
 	*known
-	scan  jsontext.Scanner
+	jsonCell
 	index map[string]int // name of a column -> its position
 	uses  []table.Use
 	rowOf []int // by column: the line in which it came last
-
-	is   table.Is // what the cell is
-	text []byte   // of a number
 }
 
 func (t *jsonTable) Count() int   { return t.rows }
@@ -67,7 +64,7 @@ func (t *jsonTable) Columns() ([]table.Column, error) {
 			}
 			is, err := t.what()
 			if err == nil {
-				err = looks[i].Look(is, t, place)
+				err = looks[i].Look(is, &t.jsonCell, place)
 			}
 			return err
 		})
@@ -109,7 +106,7 @@ func (t *jsonTable) Next(take func(column int, is table.Is, c table.Cell) error)
 			if err != nil {
 				return fmt.Errorf("column %s: %w", matrix.Quote(name), err)
 			}
-			return take(i, is, t)
+			return take(i, is, &t.jsonCell)
 		case s.Kind() == jsontext.Array:
 			_, err := s.Count()
 			return err
@@ -122,28 +119,35 @@ func (t *jsonTable) Next(take func(column int, is table.Is, c table.Cell) error)
 	return bad, nil
 }
 
+// jsonCell is a value that comes next in a line.
+type jsonCell struct {
+	scan jsontext.Scanner
+	is   table.Is // what it is
+	text []byte   // of a number
+}
+
 // what says what the next value is. It reads those that are null, a number or an object.
-func (t *jsonTable) what() (table.Is, error) {
-	s := &t.scan
+func (c *jsonCell) what() (table.Is, error) {
+	s := &c.scan
 	var err error
 	switch s.Kind() {
 	case jsontext.Null:
-		t.is, err = table.Null, s.Null()
+		c.is, err = table.Null, s.Null()
 	case jsontext.String:
-		t.is = table.Text
+		c.is = table.Text
 	case jsontext.Bool:
-		t.is = table.Bool
+		c.is = table.Bool
 	case jsontext.Array:
-		t.is = table.List
+		c.is = table.List
 	case jsontext.Number:
-		if t.is = table.Null; !s.NaN() {
-			t.text, err = s.Number()
-			t.is = numberIs(t.text)
+		if c.is = table.Null; !s.NaN() {
+			c.text, err = s.Number()
+			c.is = numberIs(c.text)
 		}
 	default:
-		t.is, err = table.Object, s.Skip()
+		c.is, err = table.Object, s.Skip()
 	}
-	return t.is, err
+	return c.is, err
 }
 
 // numberIs says what a number is.
@@ -154,36 +158,36 @@ func numberIs(text []byte) table.Is {
 	return table.Int
 }
 
-func (t *jsonTable) Text() ([]byte, error) {
-	switch t.is {
+func (c *jsonCell) Text() ([]byte, error) {
+	switch c.is {
 	case table.Text:
-		return t.scan.Text()
+		return c.scan.Text()
 	case table.Bool:
-		b, err := t.scan.Bool()
+		b, err := c.scan.Bool()
 		return strconv.AppendBool(nil, b), err
 	}
-	return t.text, nil
+	return c.text, nil
 }
 
-func (t *jsonTable) List(f func(is table.Is, text []byte) bool) (n int, err error) {
+func (c *jsonCell) List(f func(is table.Is, text []byte) bool) (n int, err error) {
 	more := true
-	err = t.scan.Array(func() error {
+	err = c.scan.Array(func() error {
 		n++
 		if !more {
-			return t.scan.Skip()
+			return c.scan.Skip()
 		}
-		is, err := t.what()
+		is, err := c.what()
 		if err != nil {
 			return err
 		}
 		var text []byte
 		switch is {
 		case table.List:
-			err = t.scan.Skip()
+			err = c.scan.Skip()
 		case table.Null, table.Object:
 			text = nil
 		default:
-			text, err = t.Text()
+			text, err = c.Text()
 		}
 		more = err == nil && f(is, text)
 		return err
@@ -191,18 +195,18 @@ func (t *jsonTable) List(f func(is table.Is, text []byte) bool) (n int, err erro
 	return n, err
 }
 
-func (t *jsonTable) Floats(dst []float32) ([]float32, error) {
-	return t.scan.Float32s(dst, matrix.MaxCols)
+func (c *jsonCell) Floats(dst []float32) ([]float32, error) {
+	return c.scan.Float32s(dst, matrix.MaxCols)
 }
 
-func (t *jsonTable) Entries(*table.Sparse) error { return errors.ErrUnsupported }
+func (c *jsonCell) Entries(*table.Sparse) error { return errors.ErrUnsupported }
 
-func (t *jsonTable) Value(string) (any, error) {
-	switch t.is {
+func (c *jsonCell) Value(string) (any, error) {
+	switch c.is {
 	case table.Text:
-		return t.scan.String()
+		return c.scan.String()
 	case table.Bool:
-		return t.scan.Bool()
+		return c.scan.Bool()
 	}
-	return json.Number(t.text), nil
+	return json.Number(c.text), nil
 }
