@@ -15,14 +15,11 @@ import (
 
 // OpenQueries opens a file of vectors of a modality, for a flag that takes FILE and not NAME=FILE.
 func OpenQueries(m db.Modality, file string) (*Vectors, error) {
-	r, err := OpenMatrix(file)
+	s, err := OpenVectors(m.Name, file)
 	if name, rest, ok := strings.Cut(file, "="); ok && errors.Is(err, os.ErrNotExist) {
 		return nil, exit.Usagef("--vectors %q: FILE is expected here, not NAME=FILE: --from %s --vectors %s", file, name, rest)
 	}
-	if err != nil {
-		return nil, err
-	}
-	return newVectors(m.Name, file, r), nil
+	return s, err
 }
 
 // ParseQuery parses a vector of a modality that is typed.

@@ -2,6 +2,7 @@ package source
 
 import (
 	"fmt"
+	"path/filepath"
 	"slices"
 	"strings"
 
@@ -30,29 +31,28 @@ func OpenVectors(modality, file string) (*Vectors, error) {
 
 // OpenVectorsOf is OpenVectors of an input.
 func OpenVectorsOf(modality string, in Input) (*Vectors, error) {
-	r, err := openMatrix(in)
+	open := files.Open
+	if path, _ := files.Cut(in.Path); strings.EqualFold(filepath.Ext(path), ".parquet") {
+		open = func(path, _ string) (*files.Vectors, error) { return parquet.OpenVectors(path) }
+	}
+	r, err := open(in.Path, in.Name)
 	if err != nil {
 		return nil, err
 	}
-	return newVectors(modality, in.Name, r), nil
-}
-
-func newVectors(modality, file string, r *files.Vectors) *Vectors {
-	s := &Vectors{Modality: modality, file: file, r: r}
+	s := &Vectors{Modality: modality, file: in.Name, r: r}
 	if !r.Sparse {
 		s.x = make([]float32, r.Cols)
 	}
-	return s
+	return s, nil
 }
 
 // OpenMatrix opens a file of vectors.
-func OpenMatrix(file string) (*files.Vectors, error) { return openMatrix(Input{file, file}) }
-
-func openMatrix(in Input) (*files.Vectors, error) {
-	if lower := strings.ToLower(in.Path); strings.HasSuffix(lower, ".parquet") || strings.Contains(lower, ".parquet:") {
-		return parquet.OpenVectors(in.Path)
+func OpenMatrix(file string) (*files.Vectors, error) {
+	s, err := OpenVectors("", file)
+	if err != nil {
+		return nil, err
 	}
-	return files.Open(in.Path, in.Name)
+	return s.r, nil
 }
 
 // IsSparse reports whether rows are sparse.
