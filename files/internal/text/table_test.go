@@ -250,7 +250,7 @@ func TestLook(t *testing.T) {
 	for text, want := range map[string]string{
 		"007 1": "strings", "1 2": "integers", "1 2.5": "numbers", "1 x": "strings", "true 1": "strings", "True false": "bools", "0x10 1_0": "strings",
 		"NaN 1": "strings", "inf 1": "strings", "-5 5": "integers", "-5 +5": "strings", "0 0.5": "numbers", "99999999999999999999 1": "strings",
-		"[1,2] x": "strings", "x [1,2]": "strings", "[1,2": "strings", many + " x": "strings", many + " 1.5": "numbers", "['a'] b": "strings",
+		"[1,2] x": "strings", "x [1,2]": "strings", "[1,2": "strings", many + " x": "strings", many + " 1.5": "numbers", many + " [1,2]": "strings", "['a'] b": "strings",
 	} {
 		columns, err := csvOf(t, "a,b\n"+strings.ReplaceAll(quoted(strings.Fields(text)), "\n", ",\n")).Columns()
 		if err != nil || columns[0].Describe() != want {
