@@ -122,7 +122,12 @@ func (v *Vectors) SkipRows(n int) error {
 	row := make([]float32, v.Cols)
 	for range n {
 		var bad *Error
-		err := v.Next(row)
+		var err error
+		if v.Sparse {
+			_, _, err = v.NextSparse(nil, nil)
+		} else {
+			err = v.Next(row)
+		}
 		if err == io.EOF {
 			return nil
 		}
