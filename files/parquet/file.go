@@ -151,13 +151,3 @@ func (f *file) Close() error {
 	f.z.close()
 	return f.Source.Close()
 }
-
-// column returns the column with a name, or nil.
-func (f *file) column(name string) *column {
-	for _, c := range f.columns {
-		if c.name == name {
-			return c
-		}
-	}
-	return nil
-}

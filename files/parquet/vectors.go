@@ -32,8 +32,12 @@ func OpenVectors(path string) (*files.Vectors, error) {
 // vectors opens a column of vectors, or the only one.
 func (f *file) vectors(member string) (*files.Vectors, error) {
 	var found []*column
+	var named *column // member
 	var names, rest []string
 	for _, c := range f.columns {
+		if c.name == member {
+			named = c
+		}
 		if c.vector() || c.sparseVector() {
 			found = append(found, c)
 			names = append(names, matrix.Quote(c.name))
@@ -41,15 +45,13 @@ func (f *file) vectors(member string) (*files.Vectors, error) {
 			rest = append(rest, matrix.Quote(c.name))
 		}
 	}
-	var c *column
+	c := named
 	switch {
+	case member != "" && named == nil:
+		return nil, fmt.Errorf("has no column %s: there is %s", matrix.Quote(member), matrix.Names(append(names, rest...)))
+	case member != "" && !slices.Contains(found, named):
+		return nil, fmt.Errorf("column %s has %s: vectors are lists of numbers, or structures of the lists i and v", matrix.Quote(member), named.what)
 	case member != "":
-		if c = f.column(member); c == nil {
-			return nil, fmt.Errorf("has no column %s: there is %s", matrix.Quote(member), matrix.Names(append(names, rest...)))
-		}
-		if !slices.Contains(found, c) {
-			return nil, fmt.Errorf("column %s has %s: vectors are lists of numbers, or structures of the lists i and v", matrix.Quote(member), c.what)
-		}
 	case len(found) == 0:
 		return nil, fmt.Errorf("has no column of vectors, which are lists of numbers: there is %s", matrix.Names(rest))
 	case len(found) > 1:

@@ -68,22 +68,6 @@ func (t Type) Number(b []byte) float64 {
 	}
 }
 
-// Text returns an element exactly, for errors.
-func (t Type) Text(b []byte) string {
-	switch t.Kind {
-	case 'i':
-		return strconv.FormatInt(t.Signed(b), 10)
-	case 'f':
-		bits := 32
-		if t.Size == 8 {
-			bits = 64
-		}
-		return strconv.FormatFloat(t.Number(b), 'g', -1, bits)
-	default:
-		return strconv.FormatUint(t.Word(b), 10)
-	}
-}
-
 // Float32s writes the elements of raw to dst, rounded to nearest. It returns the index of the first that is
 // no finite float32, or -1.
 func (t Type) Float32s(dst []float32, raw []byte) int {
@@ -135,14 +119,19 @@ func (t Type) Float32s(dst []float32, raw []byte) int {
 
 // NotFinite returns the reason why Float32s refused an element.
 func (t Type) NotFinite(b []byte) error {
-	switch x := t.Number(b); {
-	case t.Kind == 'b':
-		return fmt.Errorf("a bool is 0 or 1, not %s: the file is damaged", t.Text(b))
-	case math.IsNaN(x) || math.IsInf(x, 0):
-		return NotFinite(t.Text(b))
-	default:
-		return TooLarge(t.Text(b))
+	x := t.Number(b)
+	bits := 64
+	if t.Size < 8 {
+		bits = 32
 	}
+	text := strconv.FormatFloat(x, 'g', -1, bits)
+	switch {
+	case t.Kind == 'b':
+		return fmt.Errorf("a bool is 0 or 1, not %s: the file is damaged", text)
+	case math.IsNaN(x) || math.IsInf(x, 0):
+		return NotFinite(text)
+	}
+	return TooLarge(text)
 }
 
 // swapBytes reverses the bytes of every element.
