@@ -75,8 +75,8 @@ func OpenBenchmark(file, part string) (*Benchmark, error) {
 		if part != "" {
 			what = "items for --part " + part
 		}
-		return nil, exit.Failedf("%s: no variables of %s: there is %s; names that are known are such as I_tr, T_tr, L_tr (also _te, _db; X, Y, L; XTrain; XAll, IAll, images, tags, labels), that is %s; others go by --vectors image=%s:VARIABLE and --labels %s:VARIABLE",
-			file, what, orNothing(listStart(has, 20)), triedNames(), file, file)
+		return nil, exit.Failedf("%s: no variables of %s: there is %s; names that are known are such as I_tr, T_tr, L_tr (also _te, _db; X, Y, L; XTrain; XAll, IAll, images, tags, labels); others go by --vectors image=%s:VARIABLE and --labels %s:VARIABLE",
+			file, what, orNothing(listStart(has, 20)), file, file)
 	}
 	if err := found.checkVectors(); err != nil {
 		return nil, err
@@ -142,20 +142,6 @@ func (b *Benchmark) checkVectors() error {
 			b.Vectors[i].Column, b.Vectors[other].Column, labels)
 	}
 	return nil
-}
-
-// triedNames returns in words what names are made of.
-func triedNames() string {
-	var kinds, parts []string
-	for _, k := range benchmarkKinds {
-		kinds = append(kinds, strings.Join(k.names, "|"))
-	}
-	for _, p := range benchmarkParts {
-		if p.name != "" {
-			parts = append(parts, strings.Join(p.names, "|"))
-		}
-	}
-	return fmt.Sprintf("%s, followed by nothing, all, %s, in any case, with or without _", strings.Join(kinds, " and "), strings.Join(parts, ", "))
 }
 
 func orNothing(s string) string {
