@@ -106,6 +106,9 @@ func (t *jsonTable) Next(take func(column int, is table.Is, c table.Cell) error)
 			if err != nil {
 				return fmt.Errorf("column %s: %w", matrix.Quote(name), err)
 			}
+			if is == table.Null { // as if it were not there
+				return nil
+			}
 			return take(i, is, &t.jsonCell)
 		case s.Kind() == jsontext.Array:
 			_, err := s.Count()
