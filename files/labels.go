@@ -294,8 +294,7 @@ func csvLabels(name string, f io.ReadSeeker) (*Labels, error) {
 		switch {
 		case numbers:
 			sets.end()
-		case first && bad == nil && cols == 1:
-		case first && bad == nil && labelNames(r.Fields) != nil:
+		case first && bad == nil: // a header, whose names are those of the labels if they are some, each once
 			header = labelNames(r.Fields)
 			sets.labels = nil
 		default:
@@ -306,7 +305,7 @@ func csvLabels(name string, f io.ReadSeeker) (*Labels, error) {
 		}
 	}
 	switch {
-	case header != nil:
+	case cols > 1 && header != nil:
 		return sets.numbered(header, false), nil
 	case cols > 1:
 		return sets.numbered(numberNames(cols), false), nil

@@ -156,6 +156,7 @@ func TestLabelsOfOtherFormats(t *testing.T) {
 		write("row.mat", row):                                                      "[0 1 2] [[2] [] [0] [1]]",
 		write("m.csv", []byte("1,0,1\n0,0,0\n")):                                   "[0 1 2] [[0 2] []]",
 		write("named.csv", []byte("red,\"a, b\",blue\r\n1,0,1\r\n0,0,0\r\n")):      "[red a, b blue] [[0 2] []]",
+		write("twice.csv", []byte("a,a,c\n1,0,1\n0,0,0\n")):                        "[0 1 2] [[0 2] []]",
 		write("c.csv", []byte("class\n2\n-1\n0\n1\nNaN\n\n")):                      "[0 1 2] [[2] [] [0] [1] [] []]",
 		write("years.csv", []byte("1999\n2001\n1999\n")):                           "[1999 2001] [[0] [1] [0]]",
 		write("text.csv", []byte("a,b\n1\n\"\n")):                                  "[a b 1 \"] [[0 1] [2] [3]]",
