@@ -19,11 +19,11 @@ import (
 	"github.com/cockroachdb/pebble/v2/vfs"
 	"github.com/google/go-cmp/cmp"
 
-	"github.com/fddhdb/fddhdb/codec/vecfile"
 	"github.com/fddhdb/fddhdb/db"
 	"github.com/fddhdb/fddhdb/db/internal/dbkit"
 	"github.com/fddhdb/fddhdb/db/internal/learn"
 	"github.com/fddhdb/fddhdb/db/internal/state"
+	"github.com/fddhdb/fddhdb/files"
 	"github.com/fddhdb/fddhdb/internal/effort"
 	"github.com/fddhdb/fddhdb/internal/synth"
 	"github.com/fddhdb/fddhdb/model"
@@ -511,7 +511,7 @@ func sharedSet(t testing.TB, set, part string) (vectors map[string][][]float32, 
 	}
 	vectors = map[string][][]float32{}
 	for _, m := range []string{"image", "text"} {
-		data, rows, cols, err := vecfile.ReadAll(filepath.Join(dir, part+"_"+m+".npy"))
+		data, rows, cols, err := files.ReadAll(filepath.Join(dir, part+"_"+m+".npy"))
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -519,7 +519,7 @@ func sharedSet(t testing.TB, set, part string) (vectors map[string][][]float32, 
 			vectors[m] = append(vectors[m], data[i*cols:(i+1)*cols])
 		}
 	}
-	l := need(vecfile.ReadLabels(filepath.Join(dir, part+"_labels.npy")))(t)
+	l := need(files.ReadLabels(filepath.Join(dir, part+"_labels.npy")))(t)
 	for _, set := range l.Sets {
 		var names []string
 		for _, i := range set {

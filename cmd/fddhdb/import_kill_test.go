@@ -11,7 +11,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/fddhdb/fddhdb/codec/vecfile"
+	"github.com/fddhdb/fddhdb/files"
 )
 
 // An import that is killed at any moment goes on when the same command runs again, and
@@ -81,7 +81,7 @@ func TestKilledImport(t *testing.T) {
 	if err := exec.Command("fddhdb", "export", database, "--vectors", "image="+got).Run(); err != nil {
 		t.Fatal(err)
 	}
-	r, err := vecfile.Open(got)
+	r, err := files.Open(got, got)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -17,7 +17,7 @@ import (
 	"github.com/rogpeppe/go-internal/testscript"
 
 	"github.com/fddhdb/fddhdb/cmd/fddhdb/clitest"
-	"github.com/fddhdb/fddhdb/codec/vecfile"
+	"github.com/fddhdb/fddhdb/files/npy"
 	"github.com/fddhdb/fddhdb/internal/effort"
 	"github.com/fddhdb/fddhdb/internal/synth"
 	"github.com/fddhdb/fddhdb/internal/testfs"
@@ -116,7 +116,7 @@ func runScripts(t *testing.T, dir string) {
 		},
 		Cmds: map[string]func(ts *testscript.TestScript, neg bool, args []string){
 			"fails":   fails,
-			"npy":     npy,
+			"npy":     npyCommand,
 			"codes":   clustered,
 			"synth":   synthetic,
 			"between": between,
@@ -150,7 +150,7 @@ func fails(ts *testscript.TestScript, neg bool, args []string) {
 	}
 }
 
-func npy(ts *testscript.TestScript, neg bool, args []string) {
+func npyCommand(ts *testscript.TestScript, neg bool, args []string) {
 	if neg || len(args) < 3 {
 		ts.Fatalf("usage: npy FILE TYPE SHAPE VALUE...")
 	}
@@ -228,7 +228,7 @@ func writeMatrix[T float32 | uint8](path string, rows [][]T) error {
 		return err
 	}
 	defer f.Close()
-	w, err := vecfile.NewWriter[T](f, len(rows), len(rows[0]))
+	w, err := npy.NewWriter[T](f, len(rows), len(rows[0]))
 	if err != nil {
 		return err
 	}

@@ -13,10 +13,11 @@ import (
 	"testing"
 	"time"
 
-	"github.com/fddhdb/fddhdb/codec/vecfile"
 	"github.com/fddhdb/fddhdb/db"
 	"github.com/fddhdb/fddhdb/db/backup"
 	"github.com/fddhdb/fddhdb/db/shard"
+	"github.com/fddhdb/fddhdb/files"
+	"github.com/fddhdb/fddhdb/files/npy"
 	"github.com/fddhdb/fddhdb/internal/synth"
 )
 
@@ -330,11 +331,11 @@ func TestEncode(t *testing.T) {
 		if e.Items != 700 || e.Left != 0 || e.Files != 1 {
 			t.Errorf("%+v", e)
 		}
-		codes, err := vecfile.ReadCodes(filepath.Join(out, "codes-00000.npy"))
+		codes, err := npy.ReadCodes(filepath.Join(out, "codes-00000.npy"))
 		if err != nil {
 			t.Fatal(err)
 		}
-		keys, err := vecfile.ReadLines(filepath.Join(out, "keys-00000.txt"))
+		keys, err := files.ReadLines(filepath.Join(out, "keys-00000.txt"))
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -360,7 +361,7 @@ func TestShardsOfCodes(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	all, err := vecfile.ReadCodes(filepath.Join(codes, "codes-00000.npy"))
+	all, err := npy.ReadCodes(filepath.Join(codes, "codes-00000.npy"))
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -11,13 +11,13 @@ import (
 	"strings"
 	"sync"
 
+	"github.com/fddhdb/fddhdb/files/npy"
 	"github.com/fddhdb/fddhdb/model/fit"
 
 	sdk "github.com/apache/beam/sdks/v2/go/pkg/beam"
 	"github.com/apache/beam/sdks/v2/go/pkg/beam/register"
 
 	"github.com/fddhdb/fddhdb/codec"
-	"github.com/fddhdb/fddhdb/codec/vecfile"
 	"github.com/fddhdb/fddhdb/db"
 	"github.com/fddhdb/fddhdb/db/fault"
 	"github.com/fddhdb/fddhdb/model"
@@ -230,7 +230,7 @@ func (f *EncodeFn) ProcessElement(ctx context.Context, b []byte, emit func(strin
 	f.items.Inc(ctx, int64(made.Items))
 	f.without.Inc(ctx, int64(made.Left))
 	err = create(ctx, join(f.Out, made.Codes), func(to io.Writer) error {
-		out, err := vecfile.NewWriter[uint8](to, len(codes), f.coder.model.Bits()/8)
+		out, err := npy.NewWriter[uint8](to, len(codes), f.coder.model.Bits()/8)
 		for _, c := range codes {
 			if err == nil {
 				err = out.Write(c)

@@ -14,8 +14,8 @@ import (
 	_ "github.com/apache/beam/sdks/v2/go/pkg/beam/io/filesystem/s3"
 	beamlog "github.com/apache/beam/sdks/v2/go/pkg/beam/log"
 
-	"github.com/fddhdb/fddhdb/codec/vecfile"
 	"github.com/fddhdb/fddhdb/db"
+	"github.com/fddhdb/fddhdb/files/npy"
 	"github.com/fddhdb/fddhdb/internal/synth"
 )
 
@@ -57,7 +57,7 @@ func newSet(t *testing.T, cfg synth.Config, parts int) *set {
 	for p := range parts {
 		part := s.data.Slice(p*n/parts, (p+1)*n/parts)
 		for m, name := range []string{"image", "text"} {
-			if err := vecfile.WriteAll(filepath.Join(s.dir, fmt.Sprintf("%s-%02d.npy", name, p)), part.Vectors[m]); err != nil {
+			if err := npy.WriteAll(filepath.Join(s.dir, fmt.Sprintf("%s-%02d.npy", name, p)), part.Vectors[m]); err != nil {
 				t.Fatal(err)
 			}
 		}

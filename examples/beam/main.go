@@ -20,11 +20,11 @@ import (
 	"slices"
 	"time"
 
+	"github.com/fddhdb/fddhdb/files/npy"
 	"github.com/fddhdb/fddhdb/model/fit"
 
 	sdk "github.com/apache/beam/sdks/v2/go/pkg/beam"
 
-	"github.com/fddhdb/fddhdb/codec/vecfile"
 	"github.com/fddhdb/fddhdb/db"
 	"github.com/fddhdb/fddhdb/db/backup"
 	"github.com/fddhdb/fddhdb/db/beam"
@@ -164,11 +164,11 @@ func search(ctx context.Context, shards []*db.Collection, q db.Query) (hits []db
 }
 
 // write writes pairs to so many files of each kind.
-func write(dir string, data *synth.Data, files int) error {
-	for f := range files {
-		part := data.Slice(f*data.Items()/files, (f+1)*data.Items()/files)
+func write(dir string, data *synth.Data, parts int) error {
+	for f := range parts {
+		part := data.Slice(f*data.Items()/parts, (f+1)*data.Items()/parts)
 		for m, name := range []string{"image", "text"} {
-			if err := vecfile.WriteAll(filepath.Join(dir, fmt.Sprintf("%s-%d.npy", name, f)), part.Vectors[m]); err != nil {
+			if err := npy.WriteAll(filepath.Join(dir, fmt.Sprintf("%s-%d.npy", name, f)), part.Vectors[m]); err != nil {
 				return err
 			}
 		}
@@ -179,7 +179,7 @@ func write(dir string, data *synth.Data, files int) error {
 				rows[i][l] = 1
 			}
 		}
-		if err := vecfile.WriteAll(filepath.Join(dir, fmt.Sprintf("labels-%d.npy", f)), rows); err != nil {
+		if err := npy.WriteAll(filepath.Join(dir, fmt.Sprintf("labels-%d.npy", f)), rows); err != nil {
 			return err
 		}
 	}

@@ -18,6 +18,6 @@
 // later photos; its colours are warmer and darker. The second form writes the vector of a
 // question, which has the form of the vector of a caption.
 //
-// The program imports codec/vecfile. The same files are written every time: the documents
+// The program imports files. The same files are written every time: the documents
 // show what fddhdb prints about them. TestFiles and TestAsk test them.
 package main

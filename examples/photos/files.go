@@ -6,7 +6,7 @@ import (
 	"os"
 	"strings"
 
-	"github.com/fddhdb/fddhdb/codec/vecfile"
+	"github.com/fddhdb/fddhdb/files/npy"
 )
 
 // writeRoll writes the files of some photos. Their names begin with path.
@@ -20,8 +20,8 @@ func writeRoll(path string, photos []photo) error {
 		fields = append(fields, fmt.Sprintf("%d,%s", p.year, p.caption))
 	}
 	return errors.Join(
-		vecfile.WriteAll(path+"_image.npy", image),
-		vecfile.WriteAll(path+"_text.npy", text),
+		npy.WriteAll(path+"_image.npy", image),
+		npy.WriteAll(path+"_text.npy", text),
 		writeLines(path+"_labels.txt", labels),
 		writeLines(path+"_keys.txt", keys),
 		writeLines(path+"_fields.csv", fields))

@@ -8,7 +8,7 @@ import (
 	"os"
 	"path/filepath"
 
-	"github.com/fddhdb/fddhdb/codec/vecfile"
+	"github.com/fddhdb/fddhdb/files/npy"
 )
 
 func main() {
@@ -35,7 +35,7 @@ func command(args []string, stdout, stderr io.Writer) error {
 		if len(unknown) > 0 {
 			fmt.Fprintf(stderr, "photos: no caption has these words, so they say nothing: %q\n", unknown)
 		}
-		return vecfile.WriteAll(f.Arg(0), [][]float32{x})
+		return npy.WriteAll(f.Arg(0), [][]float32{x})
 	}
 	dir := f.Arg(0)
 	if err := os.MkdirAll(dir, 0o777); err != nil {

@@ -9,7 +9,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/fddhdb/fddhdb/codec/vecfile"
+	"github.com/fddhdb/fddhdb/files"
 )
 
 func TestFiles(t *testing.T) {
@@ -19,29 +19,29 @@ func TestFiles(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	words, err := vecfile.ReadLines(filepath.Join(dirs[0], "words.txt"))
+	words, err := files.ReadLines(filepath.Join(dirs[0], "words.txt"))
 	if err != nil {
 		t.Fatal(err)
 	}
 	for roll, n := range map[string]int{"photos": 1000, "test": 200, "later": 300, "latertest": 100} {
-		image, rows, cols, err := vecfile.ReadAll(filepath.Join(dirs[0], roll+"_image.npy"))
+		image, rows, cols, err := files.ReadAll(filepath.Join(dirs[0], roll+"_image.npy"))
 		if err != nil || rows != n || cols != 48 || slices.Min(image) < 0 || slices.Max(image) > 1 {
 			t.Errorf("%s: images are %d x %d: %v", roll, rows, cols, err)
 		}
-		text, rows, cols, err := vecfile.ReadAll(filepath.Join(dirs[0], roll+"_text.npy"))
+		text, rows, cols, err := files.ReadAll(filepath.Join(dirs[0], roll+"_text.npy"))
 		if err != nil || rows != n || cols != len(words) {
 			t.Errorf("%s: texts are %d x %d: %v", roll, rows, cols, err)
 			continue
 		}
-		labels, err := vecfile.ReadLabels(filepath.Join(dirs[0], roll+"_labels.txt"))
+		labels, err := files.ReadLabels(filepath.Join(dirs[0], roll+"_labels.txt"))
 		if err != nil || len(labels.Sets) != n || len(labels.Names) != 10 {
 			t.Errorf("%s: %d sets of %d labels: %v", roll, len(labels.Sets), len(labels.Names), err)
 		}
-		keys, err := vecfile.ReadLines(filepath.Join(dirs[0], roll+"_keys.txt"))
+		keys, err := files.ReadLines(filepath.Join(dirs[0], roll+"_keys.txt"))
 		if err != nil || len(keys) != n {
 			t.Errorf("%s: %d keys: %v", roll, len(keys), err)
 		}
-		fields, err := vecfile.ReadLines(filepath.Join(dirs[0], roll+"_fields.csv"))
+		fields, err := files.ReadLines(filepath.Join(dirs[0], roll+"_fields.csv"))
 		if err != nil || len(fields) != n+1 {
 			t.Fatalf("%s: %d lines of fields: %v", roll, len(fields), err)
 		}
@@ -71,7 +71,7 @@ func TestAsk(t *testing.T) {
 	if err := command([]string{"-ask", "A puppy at the shore, dancing", file}, io.Discard, &stderr); err != nil {
 		t.Fatal(err)
 	}
-	x, rows, _, err := vecfile.ReadAll(file)
+	x, rows, _, err := files.ReadAll(file)
 	if err != nil || rows != 1 {
 		t.Fatal(rows, err)
 	}

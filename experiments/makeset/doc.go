@@ -21,5 +21,5 @@
 //   - embeddings: 384-d pictures alone, without labels, like those of a neural encoder; see
 //     synth.Embeddings.
 //
-// The package imports synth and codec/vecfile. Equal arguments give equal files.
+// The package imports synth and files. Equal arguments give equal files.
 package makeset

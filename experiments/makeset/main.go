@@ -7,8 +7,8 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/fddhdb/fddhdb/codec/vecfile"
 	"github.com/fddhdb/fddhdb/experiments/common"
+	"github.com/fddhdb/fddhdb/files/npy"
 	"github.com/fddhdb/fddhdb/internal/synth"
 )
 
@@ -87,7 +87,7 @@ func generate(set string, items int, seed uint64) (*synth.Data, int, error) {
 // write writes the files of a part ("train" or "query") of a set, which may have no labels. suffix ends their names.
 func write(dir, part, suffix string, data *synth.Data, labels int) error {
 	for t, name := range []string{"image", "text"}[:len(data.Vectors)] {
-		if err := vecfile.WriteAll(filepath.Join(dir, part+"_"+name+suffix+".npy"), data.Vectors[t]); err != nil {
+		if err := npy.WriteAll(filepath.Join(dir, part+"_"+name+suffix+".npy"), data.Vectors[t]); err != nil {
 			return err
 		}
 	}
@@ -101,5 +101,5 @@ func write(dir, part, suffix string, data *synth.Data, labels int) error {
 			rows[i][l] = 1
 		}
 	}
-	return vecfile.WriteAll(filepath.Join(dir, part+"_labels"+suffix+".npy"), rows)
+	return npy.WriteAll(filepath.Join(dir, part+"_labels"+suffix+".npy"), rows)
 }

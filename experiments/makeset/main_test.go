@@ -6,8 +6,8 @@ import (
 	"strconv"
 	"testing"
 
-	"github.com/fddhdb/fddhdb/codec/vecfile"
 	"github.com/fddhdb/fddhdb/experiments/common"
+	"github.com/fddhdb/fddhdb/files"
 )
 
 func TestFiles(t *testing.T) {
@@ -22,7 +22,7 @@ func TestFiles(t *testing.T) {
 		}
 		for part, from := range map[string]int{"train": 0, "query": 90} {
 			for m, name := range []string{"image", "text"} {
-				x, rows, cols, err := vecfile.ReadAll(filepath.Join(dir, part+"_"+name+".npy"))
+				x, rows, cols, err := files.ReadAll(filepath.Join(dir, part+"_"+name+".npy"))
 				if err != nil || rows != map[string]int{"train": 90, "query": 20}[part] || cols != []int{want.image, want.text}[m] {
 					t.Fatalf("%s, %s: %d x %d, %v", part, name, rows, cols, err)
 				}
@@ -32,7 +32,7 @@ func TestFiles(t *testing.T) {
 					}
 				}
 			}
-			labels, err := vecfile.ReadLabels(filepath.Join(dir, part+"_labels.npy"))
+			labels, err := files.ReadLabels(filepath.Join(dir, part+"_labels.npy"))
 			if err != nil || len(labels.Names) != want.labels {
 				t.Fatalf("%v, %v", labels.Names, err)
 			}

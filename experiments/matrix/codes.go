@@ -9,8 +9,8 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/fddhdb/fddhdb/codec"
-	"github.com/fddhdb/fddhdb/codec/vecfile"
 	"github.com/fddhdb/fddhdb/experiments/common"
+	"github.com/fddhdb/fddhdb/files/npy"
 	"github.com/fddhdb/fddhdb/internal/synth"
 )
 
@@ -88,7 +88,7 @@ func writeCodes(path string, codes codec.Codes) error {
 	if err != nil {
 		return err
 	}
-	w, err := vecfile.NewWriter[uint8](f, codes.Len(), codec.Bytes(codes.Bits()))
+	w, err := npy.NewWriter[uint8](f, codes.Len(), codec.Bytes(codes.Bits()))
 	if err != nil {
 		return errors.Join(err, f.Close())
 	}

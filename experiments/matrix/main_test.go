@@ -12,8 +12,8 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/fddhdb/fddhdb/codec/vecfile"
 	"github.com/fddhdb/fddhdb/experiments/common"
+	"github.com/fddhdb/fddhdb/files/npy"
 	"github.com/fddhdb/fddhdb/internal/synth"
 )
 
@@ -91,7 +91,7 @@ func TestCodes(t *testing.T) {
 		"items.npy": items.Slice(0, 50), "members.npy": m.Slice(0, 6), "fresh.npy": f.Slice(0, 6),
 		"both.npy": slices.Concat(m.At(0), f.At(1), m.At(2), f.At(3), m.At(4), f.At(5)),
 	} {
-		got, err := vecfile.ReadCodes(filepath.Join(dir, name))
+		got, err := npy.ReadCodes(filepath.Join(dir, name))
 		if err != nil || got.Bits() != 72 || !slices.Equal(got.Slice(0, got.Len()), want) {
 			t.Errorf("%s: %d codes of %d bits, %v", name, got.Len(), got.Bits(), err)
 		}

@@ -10,8 +10,8 @@ import (
 	"slices"
 	"time"
 
-	"github.com/fddhdb/fddhdb/codec/vecfile"
 	"github.com/fddhdb/fddhdb/db"
+	"github.com/fddhdb/fddhdb/files/npy"
 )
 
 // tierNames are the ways to search: the plans of a database, and the yardstick.
@@ -156,7 +156,7 @@ func us(d time.Duration) float64 { return float64(d.Nanoseconds()) / 1000 }
 
 // search measures all operations by all tiers, with the codes of a file, in a database.
 func (m *matrix) search(ctx context.Context, c *cell, file, dir string) (_ results, err error) {
-	codes, err := vecfile.ReadCodes(file)
+	codes, err := npy.ReadCodes(file)
 	if err != nil {
 		return nil, err
 	}

@@ -7,9 +7,9 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/fddhdb/fddhdb/codec/vecfile"
 	"github.com/fddhdb/fddhdb/db"
 	"github.com/fddhdb/fddhdb/experiments/sets"
+	"github.com/fddhdb/fddhdb/files/npy"
 	"github.com/fddhdb/fddhdb/internal/synth"
 
 	"github.com/fddhdb/fddhdb/experiments/common"
@@ -29,7 +29,7 @@ func folder(t *testing.T, n int) string {
 	}
 	for of, part := range parts {
 		for m, name := range []string{"image", "text"} {
-			if err := vecfile.WriteAll(filepath.Join(dir, of+"_"+name+".npy"), part.Vectors[m]); err != nil {
+			if err := npy.WriteAll(filepath.Join(dir, of+"_"+name+".npy"), part.Vectors[m]); err != nil {
 				t.Fatal(err)
 			}
 		}
@@ -40,7 +40,7 @@ func folder(t *testing.T, n int) string {
 				labels[i][l] = 1
 			}
 		}
-		if err := vecfile.WriteAll(filepath.Join(dir, of+"_labels.npy"), labels); err != nil {
+		if err := npy.WriteAll(filepath.Join(dir, of+"_labels.npy"), labels); err != nil {
 			t.Fatal(err)
 		}
 	}

@@ -15,8 +15,8 @@ import (
 	"strconv"
 	"strings"
 
-	"github.com/fddhdb/fddhdb/codec/vecfile"
 	"github.com/fddhdb/fddhdb/db"
+	"github.com/fddhdb/fddhdb/files"
 )
 
 // A Set has labelled items, and perhaps queries.
@@ -61,7 +61,7 @@ func Read(dir string) (*Set, error) {
 }
 
 func (s *Set) read(dir, of string) (*Part, error) {
-	labels, err := vecfile.ReadLabels(filepath.Join(dir, of+"_labels.npy"))
+	labels, err := files.ReadLabels(filepath.Join(dir, of+"_labels.npy"))
 	if err != nil {
 		return nil, err
 	}
@@ -79,7 +79,7 @@ func (s *Set) read(dir, of string) (*Part, error) {
 	s.Dims = nil
 	for _, name := range s.Modalities {
 		file := filepath.Join(dir, of+"_"+name+".npy")
-		x, rows, cols, err := vecfile.ReadAll(file)
+		x, rows, cols, err := files.ReadAll(file)
 		if err != nil {
 			return nil, err
 		}

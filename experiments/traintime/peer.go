@@ -12,8 +12,8 @@ import (
 	"path/filepath"
 	"strconv"
 
-	"github.com/fddhdb/fddhdb/codec/vecfile"
 	"github.com/fddhdb/fddhdb/experiments/common"
+	"github.com/fddhdb/fddhdb/files/npy"
 	"github.com/fddhdb/fddhdb/internal/synth"
 	"github.com/fddhdb/fddhdb/model"
 )
@@ -85,7 +85,7 @@ func writePeerFiles(dir string, data *synth.Data) error {
 		}
 	}
 	for name, rows := range map[string][][]float32{"image": data.Vectors[0], "text": data.Vectors[1], "labels": labels} {
-		if err := vecfile.WriteAll(filepath.Join(dir, name+".npy"), rows); err != nil {
+		if err := npy.WriteAll(filepath.Join(dir, name+".npy"), rows); err != nil {
 			return err
 		}
 	}

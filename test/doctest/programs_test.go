@@ -38,7 +38,7 @@ var imports = map[string]string{
 	"slices": "slices", "slog": "log/slog", "strings": "strings", "testing": "testing", "time": "time", "http": "net/http",
 	"db": module + "/db", "dbtest": module + "/db/dbtest", "backup": module + "/db/backup", "s3": module + "/db/s3", "storetest": module + "/db/backup/storetest",
 	"event": module + "/db/event",
-	"model": module + "/model", "vecfile": module + "/codec/vecfile",
+	"model": module + "/model", "files": module + "/files",
 }
 
 // around holds the declarations that surround a fragment.

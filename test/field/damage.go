@@ -207,7 +207,7 @@ func (s *stocks) places() (all []place, kinds []string, err error) {
 		if stock != "repo" {
 			dir = s.path(stock)
 		}
-		names, err := files(dir)
+		names, err := regularFiles(dir)
 		if err != nil {
 			return nil, nil, err
 		}

@@ -42,7 +42,7 @@ func oddFiles(ctx context.Context, t *trial) error {
 		if stock == "repo" {
 			dir = filepath.Join(t.f.stocks.dir, stock)
 		}
-		names, err := files(dir)
+		names, err := regularFiles(dir)
 		if err != nil {
 			return err
 		}

@@ -18,7 +18,7 @@ import (
 	"syscall"
 	"time"
 
-	"github.com/fddhdb/fddhdb/codec/vecfile"
+	"github.com/fddhdb/fddhdb/files/npy"
 	"github.com/fddhdb/fddhdb/internal/synth"
 )
 
@@ -146,11 +146,11 @@ func (s *stocks) inputs() error {
 	}
 	err = errors.Join(err, os.WriteFile(in("table.csv"), []byte(table), 0o644))
 	return errors.Join(err,
-		vecfile.WriteAll(in("more_image.npy"), more.Vectors[0]), vecfile.WriteAll(in("more_text.npy"), more.Vectors[1]),
-		vecfile.WriteAll(in("wide_image.npy"), wide.Vectors[0][anchorItems:]),
-		vecfile.WriteAll(in("all_image.npy"), wide.Vectors[0][:anchorItems]), vecfile.WriteAll(in("all_text.npy"), wide.Vectors[1][:anchorItems]),
-		vecfile.WriteAll(in("full_image.npy"), full.Vectors[0]), vecfile.WriteAll(in("full_text.npy"), full.Vectors[1]),
-		vecfile.WriteAll(in("codes.npy"), codes(codeItems)), vecfile.WriteAll(in("many_codes.npy"), codes(manyCodes)))
+		npy.WriteAll(in("more_image.npy"), more.Vectors[0]), npy.WriteAll(in("more_text.npy"), more.Vectors[1]),
+		npy.WriteAll(in("wide_image.npy"), wide.Vectors[0][anchorItems:]),
+		npy.WriteAll(in("all_image.npy"), wide.Vectors[0][:anchorItems]), npy.WriteAll(in("all_text.npy"), wide.Vectors[1][:anchorItems]),
+		npy.WriteAll(in("full_image.npy"), full.Vectors[0]), npy.WriteAll(in("full_text.npy"), full.Vectors[1]),
+		npy.WriteAll(in("codes.npy"), codes(codeItems)), npy.WriteAll(in("many_codes.npy"), codes(manyCodes)))
 }
 
 // databases makes the databases and the backups.

@@ -293,8 +293,8 @@ func copyFile(to, from string) (err error) {
 	return errors.Join(err, w.Close())
 }
 
-// files lists the regular files below a folder, by their paths within it.
-func files(dir string) ([]string, error) {
+// regularFiles lists the regular files below a folder, by their paths within it.
+func regularFiles(dir string) ([]string, error) {
 	var all []string
 	err := filepath.WalkDir(dir, func(path string, e fs.DirEntry, err error) error {
 		if err != nil || !e.Type().IsRegular() {

@@ -5,7 +5,7 @@ import (
 	"os"
 	"testing"
 
-	"github.com/fddhdb/fddhdb/codec/vecfile"
+	"github.com/fddhdb/fddhdb/files/npy"
 )
 
 // WriteFile writes a text file.
@@ -20,7 +20,7 @@ func WriteFile(t *testing.T, path, text string) {
 func WriteNPY[T float32 | uint8](t *testing.T, path string, rows [][]T) {
 	t.Helper()
 	var b bytes.Buffer
-	w, err := vecfile.NewWriter[T](&b, len(rows), len(rows[0]))
+	w, err := npy.NewWriter[T](&b, len(rows), len(rows[0]))
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -16,8 +16,8 @@ import (
 	"github.com/fddhdb/fddhdb/cmd/fddhdb/source"
 	"github.com/fddhdb/fddhdb/cmd/fddhdb/term"
 	"github.com/fddhdb/fddhdb/cmd/fddhdb/usage"
-	"github.com/fddhdb/fddhdb/codec/vecfile"
 	"github.com/fddhdb/fddhdb/db"
+	"github.com/fddhdb/fddhdb/files/npy"
 )
 
 func encodeCommand(e *env) *cobra.Command {
@@ -143,13 +143,13 @@ func encodeFiles(ctx context.Context, c *db.Collection, from string, list []flag
 		return 0, 0, untrained(c)
 	}
 	rows, bits = sources.Rows(), stats.Bits
-	var files outfile.Set
-	defer files.Discard()
-	f, err := files.Create(out)
+	var set outfile.Set
+	defer set.Discard()
+	f, err := set.Create(out)
 	if err != nil {
 		return 0, 0, err
 	}
-	w, err := vecfile.NewWriter[uint8](f, rows, bits/8)
+	w, err := npy.NewWriter[uint8](f, rows, bits/8)
 	if err != nil {
 		return 0, 0, err
 	}
@@ -171,7 +171,7 @@ func encodeFiles(ctx context.Context, c *db.Collection, from string, list []flag
 	if err := w.Close(); err != nil {
 		return 0, 0, outfile.Error(out, err)
 	}
-	return rows, bits, files.Commit()
+	return rows, bits, set.Commit()
 }
 
 // paths returns the names of files.

@@ -9,7 +9,7 @@ import (
 	"github.com/fddhdb/fddhdb/cmd/fddhdb/clitest"
 	"github.com/fddhdb/fddhdb/cmd/fddhdb/source"
 	"github.com/fddhdb/fddhdb/codec"
-	"github.com/fddhdb/fddhdb/codec/vecfile"
+	"github.com/fddhdb/fddhdb/files/npy"
 )
 
 // TestEvalAgainstFiles computes the figures of eval again from files of export and
@@ -27,7 +27,7 @@ func TestEvalAgainstFiles(t *testing.T) {
 
 	codes, labels, names := f.path("codes.npy"), f.path("labels.npy"), f.path("names.txt")
 	must(t, "export", f.db, "--codes", codes, "--labels", labels, "--label-names", names)
-	items, err := vecfile.ReadCodes(codes)
+	items, err := npy.ReadCodes(codes)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -42,7 +42,7 @@ func TestEvalAgainstFiles(t *testing.T) {
 	for _, pair := range []struct{ from, to, file string }{{"image", "text", q.image}, {"text", "image", q.text}} {
 		out := f.path(pair.from + ".npy")
 		must(t, "encode", f.db, "--from", pair.from, "--vectors", pair.file, "--out", out)
-		queries, err := vecfile.ReadCodes(out)
+		queries, err := npy.ReadCodes(out)
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -15,8 +15,8 @@ import (
 	"github.com/fddhdb/fddhdb/cmd/fddhdb/source"
 	"github.com/fddhdb/fddhdb/cmd/fddhdb/term"
 	"github.com/fddhdb/fddhdb/cmd/fddhdb/usage"
-	"github.com/fddhdb/fddhdb/codec/vecfile"
 	"github.com/fddhdb/fddhdb/db"
+	"github.com/fddhdb/fddhdb/files/npy"
 )
 
 // exportOptions are the flags of export.
@@ -44,9 +44,9 @@ func exportCommand(e *env) *cobra.Command {
 			  --labels FILE.npy        a 0/1 matrix, a column a label
 			  --label-names FILE       the names of those columns, one a line
 			  --vectors NAME=FILE      vectors of a modality, float32: .npy, .csv, .jsonl,
-			                           .parquet, .mat (MATLAB v5), or .npz, which is an array
-			                           that numpy.load reads, or of a sparse modality a matrix
-			                           that scipy.sparse.load_npz reads
+			                           .parquet, or .npz, which is an array that numpy.load
+			                           reads, or of a sparse modality a matrix that
+			                           scipy.sparse.load_npz reads
 			  --items FILE             everything, .jsonl, an object a line, or .parquet, a
 			                           column a thing
 
@@ -246,7 +246,7 @@ func codeSink(f *outfile.File, c *db.Collection, items int) (sink, error) {
 	if !stats.Trained {
 		return sink{}, untrained(c)
 	}
-	w, err := vecfile.NewWriter[uint8](f, items, stats.Bits/8)
+	w, err := npy.NewWriter[uint8](f, items, stats.Bits/8)
 	if err != nil {
 		return sink{}, err
 	}
@@ -270,7 +270,7 @@ func labelSink(f *outfile.File, c *db.Collection, items int) (sink, error) {
 	for i, name := range names {
 		column[name] = i
 	}
-	w, err := vecfile.NewWriter[uint8](f, items, len(names))
+	w, err := npy.NewWriter[uint8](f, items, len(names))
 	if err != nil {
 		return sink{}, err
 	}

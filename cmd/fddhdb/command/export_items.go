@@ -6,9 +6,9 @@ import (
 
 	"github.com/fddhdb/fddhdb/cmd/fddhdb/exit"
 	"github.com/fddhdb/fddhdb/cmd/fddhdb/outfile"
-	"github.com/fddhdb/fddhdb/codec/itemfile"
-	"github.com/fddhdb/fddhdb/codec/parquetfile"
 	"github.com/fddhdb/fddhdb/db"
+	"github.com/fddhdb/fddhdb/files/parquet"
+	"github.com/fddhdb/fddhdb/files/table"
 )
 
 // itemSink writes whole items.
@@ -30,18 +30,18 @@ func parquetSink(f *outfile.File, path string, c *db.Collection, schema db.Schem
 	if schema.IndexOnly {
 		return sink{}, exit.Failedf("--items %s: collection %q is index-only: its items have no vectors here; write a .jsonl, or export from the database that it is a copy of", path, c.Name())
 	}
-	shape := &itemfile.Shape{Code: schema.Bits / 8}
+	shape := &table.Shape{Code: schema.Bits / 8}
 	for _, m := range schema.Modalities {
-		shape.Vectors = append(shape.Vectors, itemfile.Vector{Name: m.Name, Dim: m.Dim, Sparse: m.Sparse})
+		shape.Vectors = append(shape.Vectors, table.Vector{Name: m.Name, Dim: m.Dim, Sparse: m.Sparse})
 	}
 	for _, d := range schema.Fields {
-		shape.Fields = append(shape.Fields, itemfile.Field{Name: d.Name, Type: string(d.Type)})
+		shape.Fields = append(shape.Fields, table.Field{Name: d.Name, Type: string(d.Type)})
 	}
-	w, err := parquetfile.NewItemWriter(f, shape)
+	w, err := parquet.NewItemWriter(f, shape)
 	if err != nil {
 		return sink{}, exit.Failedf("--items %s: %w; a .jsonl takes any names", path, err)
 	}
-	var out itemfile.Item
+	var out table.Item
 	return sink{func(it *db.Item) error {
 		out.Reset()
 		out.Key, out.Labels, out.Payload, out.Code = it.Key, it.Labels, it.Payload, it.Code
@@ -49,7 +49,7 @@ func parquetSink(f *outfile.File, path string, c *db.Collection, schema db.Schem
 			out.Vectors[name] = x
 		}
 		for name, x := range it.Sparse {
-			out.Sparse[name] = itemfile.Sparse{Index: x.Index, Value: x.Value}
+			out.Sparse[name] = table.Sparse{Index: x.Index, Value: x.Value}
 		}
 		for name, v := range it.Fields {
 			out.Fields[name] = v

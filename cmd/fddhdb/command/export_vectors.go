@@ -8,13 +8,15 @@ import (
 	"github.com/fddhdb/fddhdb/cmd/fddhdb/exit"
 	"github.com/fddhdb/fddhdb/cmd/fddhdb/outfile"
 	"github.com/fddhdb/fddhdb/cmd/fddhdb/term"
-	"github.com/fddhdb/fddhdb/codec/parquetfile"
-	"github.com/fddhdb/fddhdb/codec/vecfile"
 	"github.com/fddhdb/fddhdb/db"
+	"github.com/fddhdb/fddhdb/files"
+	"github.com/fddhdb/fddhdb/files/npy"
+	"github.com/fddhdb/fddhdb/files/parquet"
+	"github.com/fddhdb/fddhdb/files/table"
 )
 
 // vectorFiles are the extensions of files of vectors that export writes.
-var vectorFiles = []string{".npy", ".npz", ".csv", ".jsonl", ".parquet", ".mat"}
+var vectorFiles = []string{".npy", ".npz", ".csv", ".jsonl", ".parquet"}
 
 func checkVectorFile(path string) error {
 	ext := strings.ToLower(filepath.Ext(path))
@@ -34,14 +36,14 @@ const maxExpanded = 4 << 30
 // decides; otherwise vectors are dense.
 func vectorSink(f *outfile.File, path string, m db.Modality, items int) (sink, error) {
 	ext := strings.ToLower(filepath.Ext(path))
-	if m.Sparse && (ext == ".npz" || ext == ".jsonl" || ext == ".parquet" || ext == ".mat") {
+	if m.Sparse && (ext == ".npz" || ext == ".jsonl" || ext == ".parquet") {
 		return sparseSink(f, ext, m)
 	}
 	if bytes := 4 * int64(items) * int64(m.Dim); m.Sparse && bytes > maxExpanded {
 		return sink{}, exit.Failedf("--vectors %s=%s: with its zeros the sparse modality takes %s, more than %s: write a .npz",
 			m.Name, path, term.Size(bytes), term.Size(maxExpanded))
 	}
-	write, end, err := denseWriter(f, path, ext, m, items)
+	write, end, err := denseWriter(f, ext, m, items)
 	if err != nil {
 		return sink{}, err
 	}
@@ -67,65 +69,39 @@ func lacks(it *db.Item, m db.Modality) error {
 }
 
 // denseWriter starts a file of dense vectors.
-func denseWriter(f *outfile.File, path, ext string, m db.Modality, items int) (write func([]float32) error, end func() error, err error) {
+func denseWriter(f *outfile.File, ext string, m db.Modality, items int) (write func([]float32) error, end func() error, err error) {
 	var line []byte
 	none := func() error { return nil }
 	switch ext {
 	case ".csv":
 		return func(x []float32) error {
-			line = vecfile.AppendCSV(line[:0], x)
+			line = files.AppendCSV(line[:0], x)
 			_, err := f.Write(line)
 			return err
 		}, none, nil
 	case ".jsonl":
 		return func(x []float32) error {
-			line = append(vecfile.AppendJSON(line[:0], x), '\n')
+			line = append(files.AppendJSON(line[:0], x), '\n')
 			_, err := f.Write(line)
 			return err
 		}, none, nil
 	case ".parquet":
-		w, err := parquetfile.NewVectorWriter(f, m.Name, m.Dim, false)
-		if err != nil {
-			return nil, nil, err
-		}
-		return w.Write, w.Close, nil
+		w := parquet.NewVectorWriter(f, table.Vector{Name: m.Name, Dim: m.Dim})
+		return func(x []float32) error {
+			return w.Write(&table.Item{Vectors: map[string][]float32{m.Name: x}})
+		}, w.Close, nil
 	case ".npz":
-		w, err := vecfile.NewNPZWriter[float32](f, variable(m.Name), items, m.Dim)
+		w, err := npy.NewZip[float32](f, m.Name, items, m.Dim)
 		if err != nil {
 			return nil, nil, err
-		}
-		return w.Write, w.Close, nil
-	case ".mat":
-		if f.Seekable() == nil {
-			return nil, nil, exit.Failedf("--vectors %s=%s: a .mat file is not written from its start to its end: write to a regular file", m.Name, path)
-		}
-		// The writer bypasses the buffer, which stays empty.
-		w, err := vecfile.NewMATWriter(f.Seekable(), variable(m.Name), items, m.Dim)
-		if err != nil {
-			return nil, nil, exit.Failedf("--vectors %s=%s: %w", m.Name, path, err)
 		}
 		return w.Write, w.Close, nil
 	}
-	w, err := vecfile.NewWriter[float32](f, items, m.Dim)
+	w, err := npy.NewWriter[float32](f, items, m.Dim)
 	if err != nil {
 		return nil, nil, err
 	}
 	return w.Write, w.Close, nil
-}
-
-// variable returns the name of a modality as a name of a MATLAB variable: underscores
-// replace other characters.
-func variable(name string) string {
-	b := []byte(name)
-	for i, c := range b {
-		if !(c|0x20 >= 'a' && c|0x20 <= 'z' || c >= '0' && c <= '9') {
-			b[i] = '_'
-		}
-	}
-	if len(b) == 0 || !(b[0]|0x20 >= 'a' && b[0]|0x20 <= 'z') {
-		b = append([]byte("x"), b...)
-	}
-	return string(b[:min(len(b), 63)])
 }
 
 // sparseSink writes the nonzero numbers of vectors.
@@ -149,24 +125,17 @@ func sparseWriter(f *outfile.File, ext string, m db.Modality) (write func([]uint
 	case ".jsonl":
 		var line []byte
 		return func(index []uint32, value []float32) error {
-			line = append(vecfile.AppendSparseJSON(line[:0], index, value), '\n')
+			line = append(files.AppendSparseJSON(line[:0], index, value), '\n')
 			_, err := f.Write(line)
 			return err
 		}, func() error { return nil }, nil
 	case ".parquet":
-		w, err := parquetfile.NewVectorWriter(f, m.Name, m.Dim, true)
-		if err != nil {
-			return nil, nil, err
-		}
-		return w.WriteSparse, w.Close, nil
-	case ".mat":
-		w, err := vecfile.NewMATSparseWriter(f, variable(m.Name), m.Dim)
-		if err != nil {
-			return nil, nil, err
-		}
-		return w.Write, w.Close, nil
+		w := parquet.NewVectorWriter(f, table.Vector{Name: m.Name, Dim: m.Dim, Sparse: true})
+		return func(index []uint32, value []float32) error {
+			return w.Write(&table.Item{Sparse: map[string]table.Sparse{m.Name: {Index: index, Value: value}}})
+		}, w.Close, nil
 	}
-	w, err := vecfile.NewCSRWriter(f, m.Dim)
+	w, err := npy.NewCSRWriter(f, m.Dim)
 	if err != nil {
 		return nil, nil, err
 	}

@@ -100,11 +100,12 @@ func putCommand(e *env) *cobra.Command {
 }
 
 // setVector adds a vector to an item.
-func setVector(item *db.Item, name, value string) (err error) {
-	if source.IsSparse(value) {
-		item.Sparse[name], err = source.ParseSparse(value)
+func setVector(item *db.Item, name, value string) error {
+	x, err := source.ParseVector(value)
+	if x.Sparse != nil {
+		item.Sparse[name] = *x.Sparse
 	} else {
-		item.Vectors[name], err = source.ParseVector(value)
+		item.Vectors[name] = x.Dense
 	}
 	return err
 }

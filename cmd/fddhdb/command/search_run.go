@@ -15,8 +15,8 @@ import (
 	"github.com/fddhdb/fddhdb/cmd/fddhdb/source"
 	"github.com/fddhdb/fddhdb/cmd/fddhdb/term"
 	"github.com/fddhdb/fddhdb/cmd/fddhdb/textform"
-	"github.com/fddhdb/fddhdb/codec/vecfile"
 	"github.com/fddhdb/fddhdb/db"
+	"github.com/fddhdb/fddhdb/files"
 )
 
 // searchTo is search, with the contact sheet that the flags ask for.
@@ -314,7 +314,7 @@ func (o *searchOptions) queryVectors(m db.Modality, answer func(queryName, db.Qu
 		}
 		if o.hasRow && row != o.row {
 			// Rows that are not asked for may be bad.
-			var bad *vecfile.Error
+			var bad *files.Error
 			if err != nil && !(errors.As(err, &bad) && bad.Col >= 0) {
 				return err
 			}

@@ -19,8 +19,8 @@ import (
 
 	"github.com/fddhdb/fddhdb/model/fit"
 
-	"github.com/fddhdb/fddhdb/codec/vecfile"
 	"github.com/fddhdb/fddhdb/db"
+	"github.com/fddhdb/fddhdb/files"
 	"github.com/fddhdb/fddhdb/internal/synth"
 	"github.com/fddhdb/fddhdb/model"
 )
@@ -159,7 +159,7 @@ var reported atomic.Value // the last fault, a string
 func newServer(t testing.TB, d *db.DB, encoders ...Encoder) *Server {
 	t.Helper()
 	s, err := New(d, Options{
-		Name: "test.db", Version: "v1", Encoders: encoders, OpenVectors: vecfile.Open,
+		Name: "test.db", Version: "v1", Encoders: encoders, OpenVectors: func(path string) (*files.Vectors, error) { return files.Open(path, path) },
 		Report:  func(fault string) { reported.Store(fault) },
 		Message: func(err error) string { return strings.TrimPrefix(err.Error(), "fddhdb: ") },
 	})

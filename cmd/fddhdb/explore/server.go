@@ -9,8 +9,8 @@ import (
 	"time"
 
 	"github.com/fddhdb/fddhdb/cmd/fddhdb/picture"
-	"github.com/fddhdb/fddhdb/codec/vecfile"
 	"github.com/fddhdb/fddhdb/db"
+	"github.com/fddhdb/fddhdb/files"
 )
 
 // Options are the settings of a server besides the database.
@@ -24,7 +24,7 @@ type Options struct {
 	Pictures *picture.Folder
 
 	// OpenVectors opens a file of vectors by its extension.
-	OpenVectors func(path string) (vecfile.Reader, error)
+	OpenVectors func(path string) (*files.Vectors, error)
 
 	// Message returns the text of an error for people. Report is called with faults of
 	// the server, from any goroutine.

@@ -14,8 +14,9 @@ import (
 	"strings"
 	"sync"
 
-	"github.com/fddhdb/fddhdb/codec/vecfile"
 	"github.com/fddhdb/fddhdb/db"
+	"github.com/fddhdb/fddhdb/files"
+	"github.com/fddhdb/fddhdb/files/npy"
 )
 
 // A vector is the start of a query. One of its fields is set.
@@ -28,7 +29,7 @@ type vector struct {
 // uploads are the latest few files of vectors and pictures that clients have sent, in a
 // folder of their own.
 type uploads struct {
-	open      func(path string) (vecfile.Reader, error)
+	open      func(path string) (*files.Vectors, error)
 	receiving *room // bounds the files that arrive at a time
 
 	mu     sync.Mutex // guards the fields below
@@ -88,7 +89,7 @@ func (s *Server) upload(ctx context.Context, v url.Values, body io.Reader) (*rep
 			return nil, err
 		}
 		defer r.Close()
-		return &uploadForm{Upload: u.id, Name: u.name, Rows: r.Rows(), Cols: r.Cols()}, nil
+		return &uploadForm{Upload: u.id, Name: u.name, Rows: r.Rows, Cols: r.Cols}, nil
 	})
 	if err != nil {
 		return nil, errors.Join(err, os.Remove(u.path)) // it is not in the list, so no other request reads it
@@ -221,7 +222,7 @@ func (l *uploads) close() error {
 }
 
 // openFile opens a file for reading. Errors have the name that the client has sent.
-func (l *uploads) openFile(u *upload, member string) (vecfile.Reader, error) {
+func (l *uploads) openFile(u *upload, member string) (*files.Vectors, error) {
 	path := u.path
 	if member != "" {
 		path += ":" + member
@@ -264,7 +265,7 @@ func (u *upload) noRow(row, rows int) error {
 }
 
 func (u *upload) codeAt(row int) (vector, error) {
-	codes, err := vecfile.ReadCodes(u.path)
+	codes, err := npy.ReadCodes(u.path)
 	switch {
 	case err != nil:
 		return vector{}, fmt.Errorf("%w: for a file of vectors, from is missing", u.worded(err))
@@ -280,27 +281,26 @@ func (l *uploads) vectorAt(ctx context.Context, u *upload, member string, row in
 		return vector{}, err
 	}
 	defer r.Close()
-	if row >= r.Rows() {
-		return vector{}, u.noRow(row, r.Rows())
+	if row >= r.Rows {
+		return vector{}, u.noRow(row, r.Rows)
 	}
-	sparse, isSparse := r.(vecfile.SparseReader)
 	var x vector
-	if isSparse {
+	if r.Sparse {
 		x.sparse = &db.Sparse{}
 	} else {
-		x.dense = make([]float32, r.Cols())
+		x.dense = make([]float32, r.Cols)
 	}
 	for i := 0; ; i++ {
 		if err := ctx.Err(); err != nil { // a small .npz may claim very many rows
 			return vector{}, err
 		}
-		if isSparse {
-			x.sparse.Index, x.sparse.Value, err = sparse.NextSparse(x.sparse.Index[:0], x.sparse.Value[:0])
+		if r.Sparse {
+			x.sparse.Index, x.sparse.Value, err = r.NextSparse(x.sparse.Index[:0], x.sparse.Value[:0])
 		} else {
 			err = r.Next(x.dense)
 		}
-		var bad *vecfile.Error
-		if i < row && errors.As(err, &bad) && bad.Col >= 0 {
+		var bad *files.Error
+		if i < row && errors.As(err, &bad) && bad.Row >= 0 {
 			continue // a row that is not asked for may be bad
 		}
 		if err == io.EOF {

@@ -12,14 +12,14 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/fddhdb/fddhdb/codec/vecfile"
 	"github.com/fddhdb/fddhdb/db"
+	"github.com/fddhdb/fddhdb/files/npy"
 )
 
-func npy[T float32 | uint8](t *testing.T, rows ...[]T) []byte {
+func matrixFile[T float32 | uint8](t *testing.T, rows ...[]T) []byte {
 	t.Helper()
 	var b bytes.Buffer
-	w, err := vecfile.NewWriter[T](&b, len(rows), len(rows[0]))
+	w, err := npy.NewWriter[T](&b, len(rows), len(rows[0]))
 	check(t, err)
 	for _, row := range rows {
 		check(t, w.Write(row))
@@ -46,7 +46,7 @@ func TestSearchByRow(t *testing.T) {
 	check(t, err)
 	vectors := [][]float32{{1, 2, 3, 4, 5}, {0, 0, 2, 0, 0}, {5, 4, 3, 2, 1}}
 	for name, body := range map[string][]byte{
-		"a.npy":   npy(t, vectors...),
+		"a.npy":   matrixFile(t, vectors...),
 		"a.csv":   []byte("1,2,3,4,5\n0,0,2,0,0\n5,4,3,2,1\n"),
 		"a.jsonl": []byte("{\"i\":[0,1,2,3,4],\"v\":[1,2,3,4,5]}\n{\"i\":[2],\"v\":[2]}\n{\"i\":[0,1,2,3,4],\"v\":[5,4,3,2,1]}\n"),
 	} {
@@ -79,7 +79,7 @@ func TestSearchByRow(t *testing.T) {
 	if _, err := s.uploads.row(left, u, "", 1, false); err != context.Canceled {
 		t.Errorf("who has left gets %v", err)
 	}
-	codes := send(t, s, "codes.npy", npy(t, []uint8{1, 2, 0, 1}, []uint8{9, 1, 0, 0}))
+	codes := send(t, s, "codes.npy", matrixFile(t, []uint8{1, 2, 0, 1}, []uint8{9, 1, 0, 0}))
 	got := get[hitsForm](t, s, "/api/search?collection=given&row=1&upload="+codes.Upload)
 	if got.QueryCode != "09010000" || len(got.Hits) != 10 {
 		t.Errorf("%+v", got)

@@ -34,15 +34,6 @@ type File struct {
 	tmp  string   // temporary name; "" for anything but a regular file, such as /dev/stdout, which is written directly
 }
 
-// Seekable returns the file itself, for formats whose head is written last; nil if it
-// is no regular file.
-func (f *File) Seekable() *os.File {
-	if f.tmp == "" {
-		return nil
-	}
-	return f.f
-}
-
 // Create starts a file. The caller writes to it and does not close it.
 func (o *Set) Create(path string) (*File, error) {
 	real, err := path, error(nil)

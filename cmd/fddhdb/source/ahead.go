@@ -1,17 +1,17 @@
 package source
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"io"
 	"maps"
 
-	"github.com/fddhdb/fddhdb/codec/vecfile"
 	"github.com/fddhdb/fddhdb/db"
 )
 
-// Rows go in runs from the goroutine that reads the files to the one that stores them,
-// so that both work at the same time and seldom wait for each other.
+// Rows go in runs from the goroutine that reads the files to the one that stores them, so that both work at
+// the same time and seldom wait for each other.
 const (
 	runRows  = 128
 	runBytes = 4 << 20 // bytes of vectors with which a run is complete
@@ -40,8 +40,8 @@ func (r *Row) Set(item *db.Item, err error) {
 	clear(fields)
 	maps.Copy(fields, item.Fields)
 	r.Item, r.Err = *item, err
-	// nil stays nil: with --merge it keeps the stored value. An empty slice gets memory
-	// of the row: item's own has room that the reader reuses for other rows.
+	// nil stays nil: with --merge it keeps the stored value. An empty slice gets memory of the row: item's
+	// own has room that the reader reuses for other rows.
 	r.Item.Labels = again(own.Labels, item.Labels)
 	r.Item.Code, r.Item.Payload = again(own.Code, item.Code), again(own.Payload, item.Payload)
 	if r.Item.Fields != nil {
@@ -92,8 +92,8 @@ func (run *rowRun) next() *Row {
 	return &run.rows[run.n-1]
 }
 
-// Pipeline calls f with the rows from number from on, in order, while a goroutine reads
-// ahead. It returns when that goroutine has ended.
+// Pipeline calls f with the rows from number from on, in order, while a goroutine reads ahead. It returns
+// when that goroutine has ended.
 func (in Together) Pipeline(ctx context.Context, from int, f func(*Row) error) error {
 	ctx, cancel := context.WithCancel(ctx)
 	full, empty := make(chan *rowRun, 2), make(chan *rowRun, 3)
@@ -172,12 +172,13 @@ func (in Together) leaveOut(ctx context.Context, rows int) error {
 	item := NewRow()
 	for _, s := range in {
 		if v, ok := s.(*Vectors); ok {
-			if r, ok := v.r.(vecfile.Skipper); ok {
-				if err := r.Skip(rows); err != nil {
+			const block = 1000
+			for i := 0; i < rows; i += block {
+				if err := cmp.Or(ctx.Err(), v.r.SkipRows(min(block, rows-i))); err != nil {
 					return err
 				}
-				continue
 			}
+			continue
 		}
 		for i := range rows {
 			if i%1000 == 0 && ctx.Err() != nil {

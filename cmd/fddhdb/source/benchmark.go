@@ -6,22 +6,22 @@ import (
 	"strings"
 
 	"github.com/fddhdb/fddhdb/cmd/fddhdb/exit"
-	"github.com/fddhdb/fddhdb/codec/vecfile"
+	"github.com/fddhdb/fddhdb/files"
 )
 
-// A Benchmark is a .mat file in which benchmarks of cross-modal retrieval are published:
-// matrices of images, of texts and of labels, in parts for training, for the database and
-// for queries, or as a whole. Row i of each is item i.
+// A Benchmark is a .mat file in which benchmarks of cross-modal retrieval are published: matrices of images,
+// of texts and of labels, in parts for training, for the database and for queries, or as a whole. Row i of
+// each is item i.
 type Benchmark struct {
 	Vectors []Mapped // modalities and their FILE.mat:VARIABLE
 	Labels  string   // FILE.mat:VARIABLE; "" if there is none
 	mapping []MappedColumn
-	sizes   []vecfile.MATVariable // of Vectors
+	sizes   []files.Variable // of Vectors
 	note    string
 }
 
-// Names of variables, in small letters and without underscores: the name of what they
-// hold, then that of their part.
+// Names of variables, in small letters and without underscores: the name of what they hold, then that of
+// their part.
 var (
 	benchmarkKinds = []struct {
 		becomes string
@@ -45,14 +45,14 @@ var (
 // Parts are the parts of a benchmark.
 var Parts = []string{"database", "train", "query"}
 
-// OpenBenchmark finds the variables of a part; by default of the database, else of the
-// training items, else those that have no part.
+// OpenBenchmark finds the variables of a part; by default of the database, else of the training items, else
+// those that have no part.
 func OpenBenchmark(file, part string) (*Benchmark, error) {
-	all, err := vecfile.MATVariables(file)
+	all, err := files.Variables(file)
 	if err != nil {
 		return nil, err
 	}
-	byName := map[string]vecfile.MATVariable{}
+	byName := map[string]files.Variable{}
 	var has []string
 	for _, v := range all {
 		has = append(has, v.Name)
@@ -75,8 +75,8 @@ func OpenBenchmark(file, part string) (*Benchmark, error) {
 		if part != "" {
 			what = "items for --part " + part
 		}
-		return nil, exit.Failedf("%s: no variables of %s: there is %s; names that are known are such as I_tr, T_tr, L_tr (also _te, _db; X, Y, L; XTrain; XAll, IAll, images, tags, labels), that is %s; others go by --vectors image=%s:VARIABLE and --labels %s:VARIABLE",
-			file, what, orNothing(listStart(has, 20)), triedNames(), file, file)
+		return nil, exit.Failedf("%s: no variables of %s: there is %s; names that are known are such as I_tr, T_tr, L_tr (also _te, _db; X, Y, L; XTrain; XAll, IAll, images, tags, labels); others go by --vectors image=%s:VARIABLE and --labels %s:VARIABLE",
+			file, what, orNothing(listStart(has, 20)), file, file)
 	}
 	if err := found.checkVectors(); err != nil {
 		return nil, err
@@ -100,7 +100,7 @@ func OpenBenchmark(file, part string) (*Benchmark, error) {
 }
 
 // findPart finds the variables whose names end so, nil if images or texts are missing.
-func findPart(file string, byName map[string]vecfile.MATVariable, suffixes []string) *Benchmark {
+func findPart(file string, byName map[string]files.Variable, suffixes []string) *Benchmark {
 	b := &Benchmark{}
 	for _, kind := range benchmarkKinds {
 		for _, name := range kind.names {
@@ -142,20 +142,6 @@ func (b *Benchmark) checkVectors() error {
 			b.Vectors[i].Column, b.Vectors[other].Column, labels)
 	}
 	return nil
-}
-
-// triedNames returns in words what names are made of.
-func triedNames() string {
-	var kinds, parts []string
-	for _, k := range benchmarkKinds {
-		kinds = append(kinds, strings.Join(k.names, "|"))
-	}
-	for _, p := range benchmarkParts {
-		if p.name != "" {
-			parts = append(parts, strings.Join(p.names, "|"))
-		}
-	}
-	return fmt.Sprintf("%s, followed by nothing, all, %s, in any case, with or without _", strings.Join(kinds, " and "), strings.Join(parts, ", "))
 }
 
 func orNothing(s string) string {

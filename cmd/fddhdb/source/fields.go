@@ -1,113 +1,69 @@
 package source
 
 import (
-	"bytes"
-	"encoding/csv"
 	"encoding/json"
 	"errors"
 	"fmt"
-	"io"
-	"os"
 	"path/filepath"
 	"strconv"
 	"strings"
 
 	"github.com/fddhdb/fddhdb/cmd/fddhdb/exit"
-	"github.com/fddhdb/fddhdb/cmd/fddhdb/term"
 	"github.com/fddhdb/fddhdb/cmd/fddhdb/textform"
 	"github.com/fddhdb/fddhdb/db"
+	"github.com/fddhdb/fddhdb/files"
+	"github.com/fddhdb/fddhdb/files/table"
 	"github.com/fddhdb/fddhdb/internal/instant"
 )
 
-// Fields is a file of fields: a CSV whose header declares them, or JSON, an object a
-// line. It holds the text: values are parsed when their row comes, so that a bad value
-// costs only its row.
+// Fields is a file of fields: a CSV whose header declares them, or JSON, an object a line. Values are parsed
+// when their row comes, so that a bad value costs only its row.
 type Fields struct {
 	file     string
 	Declared []db.Field // fields of the header; nil for JSON
+	t        *table.Table
+	names    []string // of the fields, by column
 	types    map[string]db.FieldType
-	cells    [][]string        // CSV
-	objects  []json.RawMessage // JSON
-	lines    []int             // line in the file, by row
-	row      int
+	row      table.Item
 }
 
 // OpenFields reads a .csv or .jsonl file of fields.
 func OpenFields(file string) (*Fields, error) {
-	b, err := os.ReadFile(file)
-	if err != nil {
-		var p *os.PathError
-		if errors.As(err, &p) {
-			err = p.Err
-		}
-		return nil, fmt.Errorf("%s: %w", file, err)
-	}
-	s := &Fields{file: file}
-	b = bytes.TrimPrefix(b, []byte("\ufeff"))
-	switch ext := strings.ToLower(filepath.Ext(file)); ext {
-	case ".jsonl":
-		s.splitJSON(b)
-		return s, nil
-	case ".parquet":
+	if strings.EqualFold(filepath.Ext(file), ".parquet") {
 		return nil, exit.Usagef("--fields %s: fields are read from .csv or .jsonl; --items takes them from a .parquet, and --merge adds them to items that are there", file)
 	}
-	return s, s.readCSV(b)
-}
-
-func (s *Fields) splitJSON(b []byte) {
-	line := 0
-	for text := range bytes.Lines(b) {
-		line++
-		s.objects = append(s.objects, json.RawMessage(bytes.TrimSpace(text)))
-		s.lines = append(s.lines, line)
+	t, err := files.OpenTable(file, file)
+	if err != nil {
+		return nil, err
 	}
+	s := &Fields{file: file, t: t}
+	if err := s.declare(); err != nil {
+		_ = t.Close() // nothing was written
+		return nil, err
+	}
+	return s, nil
 }
 
-func (s *Fields) readCSV(b []byte) error {
-	r := csv.NewReader(bytes.NewReader(b))
-	next := 1 // the line on which the next row should be
-	for {
-		cells, err := r.Read()
-		if err == io.EOF {
-			break
-		}
-		var bad *csv.ParseError
-		switch {
-		case errors.Is(err, csv.ErrFieldCount):
-			return exit.Failedf("%s: line %d has %s, the header %d", s.file, next, term.Plural(len(cells), "column", "columns"), len(s.Declared))
-		case errors.As(err, &bad):
-			return exit.Failedf("%s: line %d: %w", s.file, bad.Line, bad.Err)
-		case err != nil:
-			return exit.Failedf("%s: %w", s.file, err)
-		}
-		// The reader skips blank lines, which would shift the rows after them.
-		line, _ := r.FieldPos(0)
-		if line > next {
-			return exit.Failedf("%s: line %d is blank, and rows follow: write \"\" for a row without values", s.file, next)
-		}
-		next = line + 1
-		for _, c := range cells {
-			next += strings.Count(c, "\n")
-		}
-		if s.Declared != nil {
-			s.cells, s.lines = append(s.cells, cells), append(s.lines, line)
+// declare takes the names of the columns, of a .csv with their types.
+func (s *Fields) declare() error {
+	columns, err := s.t.Columns()
+	if err != nil {
+		return err
+	}
+	for i, c := range columns {
+		if s.names = append(s.names, c.Name); !c.Text {
 			continue
 		}
-		for i, c := range cells {
-			f, err := textform.ParseField(strings.TrimSpace(c))
-			if err != nil {
-				return exit.Failedf("%s: line 1, column %d: %q: %w: the header says NAME:TYPE", s.file, i, c, err)
-			}
-			for _, other := range s.Declared {
-				if other.Name == f.Name {
-					return exit.Failedf("%s: line 1, column %d: the field %q stands there twice", s.file, i, f.Name)
-				}
-			}
-			s.Declared = append(s.Declared, f)
+		f, err := textform.ParseField(c.Name)
+		if err != nil {
+			return exit.Failedf("%s: line 1, column %d: %q: %w: the header says NAME:TYPE", s.file, i, c.Name, err)
 		}
-	}
-	if s.Declared == nil {
-		return exit.Failedf("%s: is empty: a header NAME:TYPE,... is needed", s.file)
+		for _, other := range s.Declared {
+			if other.Name == f.Name {
+				return exit.Failedf("%s: line 1, column %d: the field %q stands there twice", s.file, i, f.Name)
+			}
+		}
+		s.Declared, s.names[i] = append(s.Declared, f), f.Name
 	}
 	return nil
 }
@@ -120,75 +76,40 @@ func (s *Fields) Check(c *db.Collection, schema db.Schema) error {
 		s.types[f.Name] = f.Type
 		names = append(names, f.Name)
 	}
-	for i, f := range s.Declared {
-		declared, ok := s.types[f.Name]
+	uses := make([]table.Use, len(s.names))
+	line := "" // that has the names
+	if s.Declared != nil {
+		line = "line 1, "
+	}
+	for i, name := range s.names {
+		typ, ok := s.types[name]
 		switch {
 		case !ok && len(names) == 0:
-			return exit.Failedf("%s: line 1, column %d: collection %q has no fields: fddhdb alter --add-field adds them", s.file, i, c.Name())
+			return exit.Failedf("%s: %scolumn %d: collection %q has no fields: fddhdb alter --add-field adds them", s.file, line, i, c.Name())
 		case !ok:
-			return exit.Failedf("%s: line 1, column %d: there is no field %q: collection %q has %s; fddhdb alter --add-field adds more", s.file, i, f.Name, c.Name(), strings.Join(names, ", "))
-		case declared != f.Type:
-			return exit.Failedf("%s: line 1, column %d: field %q is declared as %s, not %s", s.file, i, f.Name, declared, f.Type)
+			return exit.Failedf("%s: %scolumn %d: there is no field %q: collection %q has %s; fddhdb alter --add-field adds more", s.file, line, i, name, c.Name(), strings.Join(names, ", "))
+		case s.Declared != nil && typ != s.Declared[i].Type:
+			return exit.Failedf("%s: %scolumn %d: field %q is declared as %s, not %s", s.file, line, i, name, typ, s.Declared[i].Type)
 		}
+		uses[i] = table.Use{Role: table.AsField, Name: name, Type: string(typ)}
 	}
-	return nil
+	return s.t.Map(uses)
 }
 
 // Path implements Source, as do Rows, Close and next.
 func (s *Fields) Path() string { return s.file }
-func (s *Fields) Rows() int    { return len(s.lines) }
-func (s *Fields) Close() error { return nil }
+func (s *Fields) Rows() int    { return s.t.Rows() }
+func (s *Fields) Close() error { return s.t.Close() }
 
 func (s *Fields) next(item *db.Item) error {
-	if s.row == len(s.lines) {
-		return io.EOF
+	if err := s.t.Next(&s.row); err != nil {
+		return ofRow(err)
 	}
-	row := s.row
-	s.row++
 	item.Fields = map[string]any{}
-	if s.Declared == nil {
-		return s.nextJSON(item, row)
-	}
-	for i, cell := range s.cells[row] {
-		if cell == "" {
-			continue // not set
-		}
-		v, err := ParseValue(s.Declared[i].Type, cell)
+	for name, v := range s.row.Fields {
+		value, err := fieldValue(s.types[name], v)
 		if err != nil {
-			return &RowError{fmt.Errorf("%s: line %d, column %d: field %q: %w", s.file, s.lines[row], i, s.Declared[i].Name, err)}
-		}
-		item.Fields[s.Declared[i].Name] = v
-	}
-	return nil
-}
-
-func (s *Fields) nextJSON(item *db.Item, row int) error {
-	fail := func(err error) error {
-		return &RowError{fmt.Errorf("%s: line %d: %w", s.file, s.lines[row], err)}
-	}
-	if len(s.objects[row]) == 0 {
-		return fail(errors.New("is blank: write {} for an item without fields"))
-	}
-	d := json.NewDecoder(bytes.NewReader(s.objects[row]))
-	d.UseNumber() // keeps the digits of an int64
-	var object map[string]any
-	if err := d.Decode(&object); err != nil {
-		return fail(fmt.Errorf("is no JSON object: %w", err))
-	}
-	if _, err := d.Token(); err != io.EOF {
-		return fail(errors.New("has something behind its object: a line is one object"))
-	}
-	for name, v := range object {
-		typ, ok := s.types[name]
-		if !ok {
-			return fail(fmt.Errorf("there is no field %q", name))
-		}
-		if v == nil {
-			continue // not set
-		}
-		value, err := jsonValue(typ, v)
-		if err != nil {
-			return fail(fmt.Errorf("field %q: %w", name, err))
+			return &RowError{s.t.Fail(fmt.Errorf("field %q: %w", name, err))}
 		}
 		item.Fields[name] = value
 	}

@@ -6,12 +6,12 @@ import (
 	"strings"
 
 	"github.com/fddhdb/fddhdb/cmd/fddhdb/exit"
-	"github.com/fddhdb/fddhdb/codec/vecfile"
 	"github.com/fddhdb/fddhdb/db"
+	"github.com/fddhdb/fddhdb/files"
 )
 
-// FileNames name the files of an import: either one file of whole items, Items, or a file for each part of the items.
-// A file that the import lacks is "".
+// FileNames name the files of an import: either one file of whole items, Items, or a file for each part of
+// the items. A file that the import lacks is "".
 type FileNames struct {
 	Vectors                                 []VectorFile
 	Codes, Labels, LabelNames, Fields, Keys string
@@ -55,7 +55,7 @@ func OpenFiles(n FileNames) (*Files, error) {
 }
 
 func (in *Files) open(n FileNames) (err error) {
-	vectors, labels := n.Vectors, n.Labels
+	vectors, labels, items := n.Vectors, n.Labels, n.Items.Path
 	if IsBenchmark(n.Items.Path) {
 		if in.Benchmark, err = OpenBenchmark(n.Items.Path, n.Part); err != nil {
 			return err
@@ -63,7 +63,7 @@ func (in *Files) open(n FileNames) (err error) {
 		for _, v := range in.Benchmark.Vectors {
 			vectors = append(vectors, VectorFile{v.Name, Input{v.Column, v.Column}})
 		}
-		labels = in.Benchmark.Labels
+		labels, items = in.Benchmark.Labels, ""
 	}
 	for _, v := range vectors {
 		s, err := OpenVectorsOf(v.Modality, v.Input)
@@ -72,36 +72,24 @@ func (in *Files) open(n FileNames) (err error) {
 		}
 		in.Vectors, in.Together = append(in.Vectors, s), append(in.Together, s)
 	}
-	if n.Codes != "" {
-		if in.Codes, err = OpenCodes(n.Codes); err != nil {
-			return err
+	for _, f := range []struct {
+		name string
+		open func() (Source, error)
+	}{
+		{n.Codes, func() (Source, error) { in.Codes, err = OpenCodes(n.Codes); return in.Codes, err }},
+		{labels, func() (Source, error) { in.Labels, err = OpenLabels(labels, n.LabelNames); return in.Labels, err }},
+		{n.Fields, func() (Source, error) { in.Fields, err = OpenFields(n.Fields); return in.Fields, err }},
+		{n.Keys, func() (Source, error) { return OpenKeys(n.Keys) }},
+		{items, func() (Source, error) { in.Whole, err = OpenItems(n.Items, n.Mapping, n.Lenient); return in.Whole, err }},
+	} {
+		if f.name == "" {
+			continue
 		}
-		in.Together = append(in.Together, in.Codes)
-	}
-	if labels != "" {
-		if in.Labels, err = OpenLabels(labels, n.LabelNames); err != nil {
-			return err
-		}
-		in.Together = append(in.Together, in.Labels)
-	}
-	if n.Fields != "" {
-		if in.Fields, err = OpenFields(n.Fields); err != nil {
-			return err
-		}
-		in.Together = append(in.Together, in.Fields)
-	}
-	if n.Keys != "" {
-		keys, err := OpenKeys(n.Keys)
+		s, err := f.open()
 		if err != nil {
 			return err
 		}
-		in.Together = append(in.Together, keys)
-	}
-	if n.Items.Path != "" && in.Benchmark == nil {
-		if in.Whole, err = OpenItems(n.Items, n.Mapping, n.Lenient); err != nil {
-			return err
-		}
-		in.Together = append(in.Together, in.Whole)
+		in.Together = append(in.Together, s)
 	}
 	if n.Declared && in.Fields != nil && in.Fields.Declared == nil {
 		return exit.Usagef("--init with --fields %s: only the header of a .csv says the types of the fields; use one, or init first", n.Fields)
@@ -109,8 +97,7 @@ func (in *Files) open(n FileNames) (err error) {
 	return in.SameRows()
 }
 
-// Derived returns the file whose names of columns or variables say what the items are, nil
-// if there is none.
+// Derived returns the file whose names of columns or variables say what the items are, nil if there is none.
 func (in *Files) Derived() interface {
 	Mapping() []MappedColumn
 	Note() string
@@ -142,7 +129,8 @@ func (in *Files) Schema() (db.Schema, error) {
 	return s, nil
 }
 
-// Check checks the shapes of the files against the collection. merge says that they are to be merged with its items.
+// Check checks the shapes of the files against the collection. merge says that they are to be merged with its
+// items.
 func (in *Files) Check(c *db.Collection, merge bool) error {
 	s, err := c.Schema()
 	if err != nil {
@@ -194,10 +182,10 @@ func FindModality(collection string, s db.Schema, flag, name string) (db.Modalit
 	return db.Modality{}, exit.Usagef("%s: there is no modality %q: collection %q has %s", flag, name, collection, strings.Join(names, ", "))
 }
 
-// IsOfInput reports whether an error of this package is about what the files hold, or how they are
-// named, so that to read them again would give it again.
+// IsOfInput reports whether an error of this package is about what the files hold, or how they are named, so
+// that to read them again would give it again.
 func IsOfInput(err error) bool {
 	var failure *exit.Failure
-	var file *vecfile.Error
+	var file *files.Error
 	return errors.As(err, &failure) || errors.As(err, &file) || exit.Code(err) == exit.Usage
 }

@@ -2,7 +2,6 @@ package source
 
 import (
 	"encoding/json"
-	"errors"
 	"fmt"
 	"io"
 	"path/filepath"
@@ -12,17 +11,17 @@ import (
 	"github.com/fddhdb/fddhdb/cmd/fddhdb/exit"
 	"github.com/fddhdb/fddhdb/cmd/fddhdb/term"
 	"github.com/fddhdb/fddhdb/cmd/fddhdb/textform"
-	"github.com/fddhdb/fddhdb/codec/itemfile"
-	"github.com/fddhdb/fddhdb/codec/parquetfile"
-	"github.com/fddhdb/fddhdb/codec/vecfile"
 	"github.com/fddhdb/fddhdb/db"
+	"github.com/fddhdb/fddhdb/files"
+	"github.com/fddhdb/fddhdb/files/parquet"
+	"github.com/fddhdb/fddhdb/files/table"
 )
 
 // Items is a file of whole items.
 type Items struct {
 	file    string
 	lines   bool // row i is line i+1
-	r       itemfile.Reader
+	r       table.Items
 	say     Mapping
 	lenient bool // ignore values that the collection has no place for
 
@@ -39,18 +38,18 @@ type Items struct {
 	has    string         // what the collection has, in words, for errors
 	keys   keySet         // keys so far
 	n      int            // number of rows read
-	row    itemfile.Item  // the row in hand
+	row    table.Item     // the row in hand
 	fields map[string]any // memory of its fields
 }
 
-// OpenItems opens a file of whole items. The mapping is about the columns of a table. A
-// value that the collection has no place for is ignored if lenient, else it is an error.
+// OpenItems opens a file of whole items. The mapping is about the columns of a table. A value that the
+// collection has no place for is ignored if lenient, else it is an error.
 func OpenItems(in Input, say Mapping, lenient bool) (*Items, error) {
 	r, err := openItemFile(in)
 	if err != nil {
 		return nil, err
 	}
-	if _, ok := r.(itemfile.Table); !ok && !say.empty() {
+	if _, ok := r.(*table.Table); !ok && !say.empty() {
 		_ = r.Close() // nothing was written
 		return nil, exit.Usagef("%s has items as export writes them, each member with its meaning: --key-column, --label-column, --label-separator, --vector-column and --field-column are about columns", in.Name)
 	}
@@ -59,21 +58,21 @@ func OpenItems(in Input, say Mapping, lenient bool) (*Items, error) {
 }
 
 // openItemFile opens a file of items by its extension.
-func openItemFile(in Input) (itemfile.Reader, error) {
+func openItemFile(in Input) (table.Items, error) {
 	switch ext := strings.ToLower(filepath.Ext(in.Path)); ext {
 	case ".jsonl", ".csv":
-		return itemfile.OpenAs(in.Path, in.Name)
+		return files.OpenItems(in.Path, in.Name)
 	case ".parquet":
-		return parquetfile.OpenItems(in.Path)
+		return parquet.OpenItems(in.Path)
 	default:
 		return nil, exit.Usagef("--items %s: .jsonl, .csv, .parquet and .mat files are read, not %s", in.Name, term.FileKind(in.Path))
 	}
 }
 
-// assign finds out what the columns of a table become, for a collection that is there, or
-// without a schema for one that is made of them.
+// assign finds out what the columns of a table become, for a collection that is there, or without a schema
+// for one that is made of them.
 func (s *Items) assign(schema *db.Schema) error {
-	t, ok := s.r.(itemfile.Table)
+	t, ok := s.r.(*table.Table)
 	if !ok || s.columns != nil {
 		return nil
 	}
@@ -114,24 +113,24 @@ type MappedColumn struct {
 }
 
 // becomes returns a use in words.
-func becomes(u itemfile.Use) string {
+func becomes(u table.Use) string {
 	switch u.Role {
-	case itemfile.AsKey:
+	case table.AsKey:
 		return "key"
-	case itemfile.AsLabels:
+	case table.AsLabels:
 		if u.Separator != "" {
 			return fmt.Sprintf("labels, between %q", u.Separator)
 		}
 		return "labels"
-	case itemfile.AsLabel:
+	case table.AsLabel:
 		return "label " + u.Name
-	case itemfile.AsPayload:
+	case table.AsPayload:
 		return "payload"
-	case itemfile.AsCode:
+	case table.AsCode:
 		return "code"
-	case itemfile.AsVector:
+	case table.AsVector:
 		return "vector " + u.Name
-	case itemfile.AsField:
+	case table.AsField:
 		return "field " + u.Name
 	}
 	return ""
@@ -140,8 +139,7 @@ func becomes(u itemfile.Use) string {
 // Mapping returns what the columns of a table become, nil if the file is none.
 func (s *Items) Mapping() []MappedColumn { return s.columns }
 
-// Note returns in one line what has been guessed about the columns and could be wrong, ""
-// if nothing has.
+// Note returns in one line what has been guessed about the columns and could be wrong, "" if nothing has.
 func (s *Items) Note() string { return s.note }
 
 // Path implements Source, as do Rows, Close and next.
@@ -177,8 +175,7 @@ func (s *Items) Schema() (db.Schema, error) {
 	return out, nil
 }
 
-// firstBad returns the error of the first row that is no item, nil if there is none. It reads
-// the file.
+// firstBad returns the error of the first row that is no item, nil if there is none. It reads the file.
 func (s *Items) firstBad() error {
 	for {
 		switch err := s.r.Next(&s.row); {
@@ -212,26 +209,25 @@ func (s *Items) Check(c *db.Collection, schema db.Schema, merge bool) error {
 	return nil
 }
 
-// checkColumns checks the columns of a table against the collection before any row is
-// read.
+// checkColumns checks the columns of a table against the collection before any row is read.
 func (s *Items) checkColumns(m *mapper) error {
 	for i := range m.uses {
 		u, kind, known := &m.uses[i], "", true
 		switch u.Role {
-		case itemfile.AsVector:
+		case table.AsVector:
 			kind = "modality"
 			_, known = s.dims[u.Name]
-		case itemfile.AsField:
+		case table.AsField:
 			kind = "field"
 			_, known = s.types[u.Name]
-		case itemfile.AsCode:
+		case table.AsCode:
 			known = s.bits > 0
 		}
 		if !known && !s.lenient && kind != "" {
 			return exit.Failedf("%s: %w", s.file, s.unknown(kind, u.Name))
 		}
 		if !known {
-			*u = itemfile.Use{}
+			*u = table.Use{}
 		}
 	}
 	return nil
@@ -246,11 +242,7 @@ func (s *Items) next(item *db.Item) error {
 		}
 		err = s.r.Fail(err)
 	}
-	var bad *vecfile.Error
-	if errors.As(err, &bad) && bad.Row >= 0 {
-		return &RowError{err}
-	}
-	return err
+	return ofRow(err)
 }
 
 // take converts the row in hand to an item of the collection.
@@ -317,7 +309,7 @@ func (s *Items) place(row int) string {
 // unknown returns the error for a name that the collection does not have.
 func (s *Items) unknown(kind, name string) error {
 	other := ""
-	if _, ok := s.r.(itemfile.Table); ok {
+	if _, ok := s.r.(*table.Table); ok {
 		other = map[string]string{"modality": ", --vector-column MODALITY=COLUMN", "field": ", --field-column FIELD=COLUMN"}[kind] + " names another one"
 	}
 	return fmt.Errorf("there is no %s %q: %s; --ignore-unknown leaves aside what it has not%s", kind, name, s.has, other)

@@ -6,12 +6,12 @@ import (
 	"strings"
 
 	"github.com/fddhdb/fddhdb/cmd/fddhdb/exit"
-	"github.com/fddhdb/fddhdb/codec/itemfile"
 	"github.com/fddhdb/fddhdb/db"
+	"github.com/fddhdb/fddhdb/files/table"
 )
 
-// A Mapping is what the user says about the columns of a table of items. What it says of
-// a kind, as of vectors, takes the place of the guesses about that kind.
+// A Mapping is what the user says about the columns of a table of items. What it says of a kind, as of
+// vectors, takes the place of the guesses about that kind.
 type Mapping struct {
 	Key     string   // the column of keys
 	Labels  []string // columns of labels; * stands for any text
@@ -37,9 +37,9 @@ var (
 // A mapper finds out what each column of a table becomes.
 type mapper struct {
 	file    string
-	columns []itemfile.Column
+	columns []table.Column
 	schema  *db.Schema // of the collection that is there; nil: it is made of the columns
-	uses    []itemfile.Use
+	uses    []table.Use
 	done    []bool         // by column: its use is settled
 	taken   map[string]int // name of a modality or field -> its column
 
@@ -50,9 +50,9 @@ type mapper struct {
 }
 
 // newMapper maps columns as the user says, and guesses the rest.
-func newMapper(file string, columns []itemfile.Column, say *Mapping, schema *db.Schema) (*mapper, error) {
+func newMapper(file string, columns []table.Column, say *Mapping, schema *db.Schema) (*mapper, error) {
 	m := &mapper{file: file, columns: columns, schema: schema, taken: map[string]int{},
-		uses: make([]itemfile.Use, len(columns)), done: make([]bool, len(columns))}
+		uses: make([]table.Use, len(columns)), done: make([]bool, len(columns))}
 	if err := m.obey(say); err != nil {
 		return nil, err
 	}
@@ -79,12 +79,12 @@ func (m *mapper) separate(separator string) error {
 	any := false
 	for i := range m.columns {
 		c, u := &m.columns[i], &m.uses[i]
-		if u.Role != itemfile.AsLabels || c.Kind != itemfile.Mixed && (c.Kind != itemfile.Scalars || c.Type != "string") {
+		if u.Role != table.AsLabels || c.Kind != table.Mixed && (c.Kind != table.Scalars || c.Type != "string") {
 			continue
 		}
 		any = true
 		if u.Separator = separator; separator == "" && c.Joined != "" {
-			m.guessed = append(m.guessed, fmt.Sprintf("%q of %q is one label (--label-separator %q makes several of it)", c.Joined, c.Name, itemfile.Separator(c.Joined)))
+			m.guessed = append(m.guessed, fmt.Sprintf("%q of %q is one label (--label-separator %q makes several of it)", c.Joined, c.Name, table.Separator(c.Joined)))
 		}
 	}
 	if separator != "" && !any {
@@ -95,7 +95,7 @@ func (m *mapper) separate(separator string) error {
 
 // find returns the column that a flag names.
 func (m *mapper) find(flag, name string) (int, error) {
-	i := slices.IndexFunc(m.columns, func(c itemfile.Column) bool { return c.Name == name })
+	i := slices.IndexFunc(m.columns, func(c table.Column) bool { return c.Name == name })
 	if i < 0 {
 		var names []string
 		for _, c := range m.columns {
@@ -107,7 +107,7 @@ func (m *mapper) find(flag, name string) (int, error) {
 }
 
 // use settles what a flag says about a column.
-func (m *mapper) use(flag string, i int, u itemfile.Use) error {
+func (m *mapper) use(flag string, i int, u table.Use) error {
 	c := &m.columns[i]
 	if m.done[i] {
 		return exit.Usagef("%s: column %q of %s is used twice, and a column becomes one thing", flag, c.Name, m.file)
@@ -115,13 +115,13 @@ func (m *mapper) use(flag string, i int, u itemfile.Use) error {
 	if err := c.Suits(u); err != nil {
 		return exit.Usagef("%s: %s: %w", flag, m.file, err)
 	}
-	if m.schema == nil && (c.Kind == itemfile.Empty || c.Kind == itemfile.Mixed) && (u.Role == itemfile.AsField || u.Role == itemfile.AsVector) {
+	if m.schema == nil && (c.Kind == table.Empty || c.Kind == table.Mixed) && (u.Role == table.AsField || u.Role == table.AsVector) {
 		return exit.Failedf("%s: %s: column %q has %s, which does not say what collection to create: init first", flag, m.file, c.Name, c.Holds())
 	}
-	if u.Role == itemfile.AsVector && c.Ragged != "" {
+	if u.Role == table.AsVector && c.Ragged != "" {
 		return exit.Failedf("%s: column %q has lists of different lengths, %s: the vectors of a modality have one", m.file, c.Name, c.Ragged)
 	}
-	if u.Role == itemfile.AsVector || u.Role == itemfile.AsField {
+	if u.Role == table.AsVector || u.Role == table.AsField {
 		if j, ok := m.taken[u.Name]; ok {
 			return exit.Usagef("%s: %q is to be of column %q and of column %q: names of modalities and fields are different", flag, u.Name, m.columns[j].Name, c.Name)
 		}
@@ -131,14 +131,19 @@ func (m *mapper) use(flag string, i int, u itemfile.Use) error {
 	return nil
 }
 
+// settle settles what a flag says about the column that it names.
+func (m *mapper) settle(flag, name string, u table.Use) error {
+	i, err := m.find(flag, name)
+	if err == nil {
+		err = m.use(flag, i, u)
+	}
+	return err
+}
+
 // obey settles what the user says.
 func (m *mapper) obey(say *Mapping) error {
 	if say.Key != "" {
-		i, err := m.find("--key-column", say.Key)
-		if err == nil {
-			err = m.use("--key-column", i, itemfile.Use{Role: itemfile.AsKey})
-		}
-		if err != nil {
+		if err := m.settle("--key-column", say.Key, table.Use{Role: table.AsKey}); err != nil {
 			return err
 		}
 	}
@@ -148,11 +153,7 @@ func (m *mapper) obey(say *Mapping) error {
 		}
 	}
 	for _, v := range say.Vectors {
-		i, err := m.find("--vector-column", v.Column)
-		if err == nil {
-			err = m.use("--vector-column", i, itemfile.Use{Role: itemfile.AsVector, Name: v.Name})
-		}
-		if err != nil {
+		if err := m.settle("--vector-column", v.Column, table.Use{Role: table.AsVector, Name: v.Name}); err != nil {
 			return err
 		}
 	}
@@ -164,7 +165,7 @@ func (m *mapper) obey(say *Mapping) error {
 			i, err = m.find("--field-column", column)
 		}
 		if err == nil {
-			err = m.use("--field-column", i, itemfile.Use{Role: itemfile.AsField, Name: name, Type: m.fieldType(name, i)})
+			err = m.use("--field-column", i, table.Use{Role: table.AsField, Name: name, Type: m.fieldType(name, i)})
 		}
 		if err != nil {
 			return err
@@ -191,8 +192,8 @@ func (m *mapper) obeyLabels(name string) error {
 		}
 		any = true
 		u := m.labelUse(i)
-		if c.Kind == itemfile.Scalars && (c.Type == "int" || c.Type == "float") { // several columns of class numbers are none
-			u = itemfile.Use{Role: itemfile.AsLabel, Name: c.Name}
+		if c.Kind == table.Scalars && (c.Type == "int" || c.Type == "float") { // several columns of class numbers are none
+			u = table.Use{Role: table.AsLabel, Name: c.Name}
 		}
 		if err := m.use(flag, i, u); err != nil {
 			return err
@@ -204,14 +205,14 @@ func (m *mapper) obeyLabels(name string) error {
 	return nil
 }
 
-// labelUse returns how a column is one of labels. Bools, and 0 and 1, are the label of the name of
-// the column, unless that says that its values are the labels.
-func (m *mapper) labelUse(i int) itemfile.Use {
+// labelUse returns how a column is one of labels. Bools, and 0 and 1, are the label of the name of the
+// column, unless that says that its values are the labels.
+func (m *mapper) labelUse(i int) table.Use {
 	c := &m.columns[i]
-	if c.Kind == itemfile.Scalars && c.Flags && (c.Type == "bool" || !slices.Contains(labelNames, c.Name)) {
-		return itemfile.Use{Role: itemfile.AsLabel, Name: c.Name}
+	if c.Kind == table.Scalars && c.Flags && (c.Type == "bool" || !slices.Contains(labelNames, c.Name)) {
+		return table.Use{Role: table.AsLabel, Name: c.Name}
 	}
-	return itemfile.Use{Role: itemfile.AsLabels}
+	return table.Use{Role: table.AsLabels}
 }
 
 // like reports whether a name is of a pattern in which * stands for any text.

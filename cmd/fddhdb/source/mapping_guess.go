@@ -7,8 +7,8 @@ import (
 	"unicode"
 	"unicode/utf8"
 
-	"github.com/fddhdb/fddhdb/codec/itemfile"
 	"github.com/fddhdb/fddhdb/db"
+	"github.com/fddhdb/fddhdb/files/table"
 )
 
 // known settles the columns that are named as what the collection has.
@@ -19,15 +19,15 @@ func (m *mapper) known(say *Mapping) {
 			continue
 		}
 		for _, name := range []string{c.Name, fieldName(c.Name)} {
-			u := itemfile.Use{Name: name}
+			u := table.Use{Name: name}
 			switch {
 			case len(say.Vectors) == 0 && slices.ContainsFunc(m.schema.Modalities, func(x db.Modality) bool { return x.Name == name }):
-				u.Role = itemfile.AsVector
+				u.Role = table.AsVector
 			case len(say.Fields) == 0 && slices.ContainsFunc(m.schema.Fields, func(x db.Field) bool { return x.Name == name }):
-				u.Role, u.Type = itemfile.AsField, m.fieldType(name, i)
+				u.Role, u.Type = table.AsField, m.fieldType(name, i)
 			}
 			// Map refuses what does not suit.
-			if _, taken := m.taken[name]; u.Role != itemfile.LeftAside && !m.done[i] && !taken {
+			if _, taken := m.taken[name]; u.Role != table.LeftAside && !m.done[i] && !taken {
 				m.uses[i], m.done[i], m.taken[name] = u, true, i
 			}
 		}
@@ -53,16 +53,16 @@ func (m *mapper) guessKey() {
 		if i < 0 || m.done[i] {
 			continue
 		}
-		u := itemfile.Use{Role: itemfile.AsKey}
+		u := table.Use{Role: table.AsKey}
 		if name != keyNames[0] { // this one is refused if it does not suit
 			c := &m.columns[i]
 			switch {
-			case c.Kind == itemfile.Empty:
+			case c.Kind == table.Empty:
 				continue
 			case c.Suits(u) != nil:
 				m.guessed = append(m.guessed, fmt.Sprintf("%q is no key, as it has %s", c.Name, c.Holds()))
 				continue
-			case c.Kind != itemfile.Mixed && !c.Unique:
+			case c.Kind != table.Mixed && !c.Unique:
 				m.guessed = append(m.guessed, fmt.Sprintf("%q is no key, as some of its values come twice", name))
 				continue
 			}
@@ -78,18 +78,18 @@ func (m *mapper) guessKey() {
 
 // named returns the column of a name, -1 if there is none; one in other letters, as ID, if none has these.
 func (m *mapper) named(name string) int {
-	if i := slices.IndexFunc(m.columns, func(c itemfile.Column) bool { return c.Name == name }); i >= 0 || name == keyNames[0] || name == labelNames[0] {
+	if i := slices.IndexFunc(m.columns, func(c table.Column) bool { return c.Name == name }); i >= 0 || name == keyNames[0] || name == labelNames[0] {
 		return i
 	}
-	return slices.IndexFunc(m.columns, func(c itemfile.Column) bool { return strings.EqualFold(c.Name, name) })
+	return slices.IndexFunc(m.columns, func(c table.Column) bool { return strings.EqualFold(c.Name, name) })
 }
 
 // guessLabels takes the first column for labels that has their name and can have some.
 func (m *mapper) guessLabels() {
 	for _, name := range labelNames {
 		i := m.named(name)
-		u := itemfile.Use{Role: itemfile.AsLabels}
-		if i < 0 || m.done[i] || m.columns[i].Kind == itemfile.Empty {
+		u := table.Use{Role: table.AsLabels}
+		if i < 0 || m.done[i] || m.columns[i].Kind == table.Empty {
 			continue
 		}
 		c := &m.columns[i]
@@ -115,33 +115,33 @@ func (m *mapper) guess(i int, say *Mapping) {
 	name := fieldName(c.Name)
 	j, taken := m.taken[name]
 	// Lists of numbers named labels are hardly vectors, but where other columns are the labels.
-	labels := slices.Contains(labelNames, c.Name) && !slices.ContainsFunc(m.uses, func(u itemfile.Use) bool {
-		return u.Role == itemfile.AsLabels || u.Role == itemfile.AsLabel
+	labels := slices.Contains(labelNames, c.Name) && !slices.ContainsFunc(m.uses, func(u table.Use) bool {
+		return u.Role == table.AsLabels || u.Role == table.AsLabel
 	})
-	vector := c.Kind == itemfile.SparseVectors || c.Kind == itemfile.Numbers && c.Ragged == "" && !labels
+	vector := c.Kind == table.SparseVectors || c.Kind == table.Numbers && c.Ragged == "" && !labels
 	switch {
-	case c.Name == "" || c.Kind == itemfile.Empty: // such as the index of a table
-	case c.Name == "payload" && c.Kind == itemfile.Bytes:
-		m.uses[i].Role = itemfile.AsPayload
-	case c.Name == "code" && c.Kind == itemfile.Bytes:
-		m.uses[i].Role = itemfile.AsCode
-	case vector && len(say.Vectors) > 0, c.Kind == itemfile.Scalars && len(say.Fields) > 0:
+	case c.Name == "" || c.Kind == table.Empty: // such as the index of a table
+	case c.Name == "payload" && c.Kind == table.Bytes:
+		m.uses[i].Role = table.AsPayload
+	case c.Name == "code" && c.Kind == table.Bytes:
+		m.uses[i].Role = table.AsCode
+	case vector && len(say.Vectors) > 0, c.Kind == table.Scalars && len(say.Fields) > 0:
 		// The user has named those that are wanted.
-	case (vector || c.Kind == itemfile.Scalars) && (taken || name == ""):
+	case (vector || c.Kind == table.Scalars) && (taken || name == ""):
 		other := "its name has no letter or digit"
 		if taken {
 			other = fmt.Sprintf("%q is the name of column %q", name, m.columns[j].Name)
 		}
 		m.leave(i, other)
 	case vector:
-		m.uses[i] = itemfile.Use{Role: itemfile.AsVector, Name: name}
+		m.uses[i] = table.Use{Role: table.AsVector, Name: name}
 		m.taken[name] = i
-	case c.Kind == itemfile.Scalars:
-		m.uses[i] = itemfile.Use{Role: itemfile.AsField, Name: name, Type: m.fieldType(name, i)}
+	case c.Kind == table.Scalars:
+		m.uses[i] = table.Use{Role: table.AsField, Name: name, Type: m.fieldType(name, i)}
 		m.taken[name] = i
-	case c.Kind == itemfile.Numbers && c.Ragged != "":
+	case c.Kind == table.Numbers && c.Ragged != "":
 		m.leave(i, "lists of different lengths, "+c.Ragged)
-	case c.Kind == itemfile.Strings:
+	case c.Kind == table.Strings:
 		if len(say.Labels) == 0 {
 			m.leave(i, "lists of strings, which --label-column makes labels")
 		}
@@ -167,8 +167,8 @@ func (m *mapper) note() string {
 	return fmt.Sprintf("%s: %s", m.file, strings.Join(parts, "; "))
 }
 
-// fieldName makes a name of a modality or field of the name of a column; "" if there is
-// nothing to make it of.
+// fieldName makes a name of a modality or field of the name of a column; "" if there is nothing to make it
+// of.
 func fieldName(column string) string {
 	var b strings.Builder
 	gap := false

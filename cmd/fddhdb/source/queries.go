@@ -7,52 +7,35 @@ import (
 	"fmt"
 	"io"
 	"os"
-	"path/filepath"
 	"strings"
 
-	"github.com/fddhdb/fddhdb/cmd/fddhdb/encoder"
 	"github.com/fddhdb/fddhdb/cmd/fddhdb/exit"
 	"github.com/fddhdb/fddhdb/db"
 )
 
-// OpenQueries opens a file of vectors of a modality, for a flag that takes FILE and not
-// NAME=FILE.
+// OpenQueries opens a file of vectors of a modality, for a flag that takes FILE and not NAME=FILE.
 func OpenQueries(m db.Modality, file string) (*Vectors, error) {
-	r, err := OpenMatrix(file)
+	s, err := OpenVectors(m.Name, file)
 	if name, rest, ok := strings.Cut(file, "="); ok && errors.Is(err, os.ErrNotExist) {
 		return nil, exit.Usagef("--vectors %q: FILE is expected here, not NAME=FILE: --from %s --vectors %s", file, name, rest)
 	}
-	if err != nil {
-		return nil, err
-	}
-	return newVectors(m.Name, file, r), nil
+	return s, err
 }
 
-// ParseQuery parses a vector of a modality that is typed: v,v,..., i:v,i:v,..., or JSON as
-// encoders print it.
+// ParseQuery parses a vector of a modality that is typed.
 func ParseQuery(m db.Modality, s string) (db.Query, error) {
-	q := db.Query{From: m.Name}
-	var x encoder.Vector
-	var err error
-	if s = strings.TrimSpace(s); IsSparse(s) && !strings.HasPrefix(s, "{") {
-		x.Sparse = new(db.Sparse)
-		*x.Sparse, err = ParseSparse(s)
-	} else {
-		x, err = encoder.ParseVector([]byte(s))
-	}
+	x, err := ParseVector(s)
 	if err == nil {
 		err = x.Check(m.Dim)
 	}
-	q.Vector, q.Sparse = x.Dense, x.Sparse
-	return q, err
+	return db.Query{From: m.Name, Vector: x.Dense, Sparse: x.Sparse}, err
 }
 
 // maxLine bounds a vector that is a line of text.
 const maxLine = 32 << 20
 
-// EachQuery calls f with the vectors of a modality that r has, and their numbers, from 0: a .npy
-// as a whole, or lines of text, a vector a line, as they come; there has to be one. It stops at the first
-// error.
+// EachQuery calls f with the vectors of a modality that r has, and their numbers, from 0: a .npy as a whole,
+// or lines of text, a vector a line, as they come; there has to be one. It stops at the first error.
 func EachQuery(m db.Modality, r io.Reader, f func(row int, q db.Query) error) error {
 	in := bufio.NewReaderSize(r, 1<<16)
 	const magic = "\x93NUMPY"
@@ -85,16 +68,12 @@ func EachQuery(m db.Modality, r io.Reader, f func(row int, q db.Query) error) er
 
 // eachOfNPY is EachQuery of a .npy, which has to be a file for its reader.
 func eachOfNPY(m db.Modality, r io.Reader, f func(row int, q db.Query) error) (err error) {
-	dir, err := os.MkdirTemp("", "fddhdb-stdin-")
+	file, err := os.CreateTemp("", "fddhdb-stdin-*.npy")
 	if err != nil {
 		return err
 	}
-	defer func() { err = errors.Join(err, os.RemoveAll(dir)) }()
-	path := filepath.Join(dir, "stdin.npy")
-	file, err := os.OpenFile(path, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o600)
-	if err != nil {
-		return err
-	}
+	path := file.Name()
+	defer func() { err = errors.Join(err, os.Remove(path)) }()
 	_, err = io.Copy(file, r)
 	if err := errors.Join(err, file.Close()); err != nil {
 		return fmt.Errorf("standard input: %w", err)

@@ -5,8 +5,8 @@ import (
 	"unicode"
 )
 
-// SkippedRows are the rows that were left out, grouped by reason. Reasons that differ
-// only in numbers and quoted text are one.
+// SkippedRows are the rows that were left out, grouped by reason. Reasons that differ only in numbers and
+// quoted text are one.
 type SkippedRows struct {
 	N      int
 	Groups []*SkippedReason          // in order of first appearance

@@ -26,9 +26,8 @@ type Stdin struct {
 // Close removes the file.
 func (s *Stdin) Close() error { return os.RemoveAll(s.folder) }
 
-// ReadStdin copies standard input to a temporary file, whose extension says the format:
-// "jsonl" or "csv", or if that is empty, what the first bytes are. Only vectors may be a .npy.
-// read is told the bytes so far.
+// ReadStdin copies standard input to a temporary file, whose extension says the format: "jsonl" or "csv", or
+// if that is empty, what the first bytes are. Only vectors may be a .npy. read is told the bytes so far.
 func ReadStdin(ctx context.Context, in io.Reader, format string, vectors bool, read func(bytes int64)) (_ *Stdin, err error) {
 	folder, err := os.MkdirTemp("", "fddhdb-stdin-")
 	if err != nil {

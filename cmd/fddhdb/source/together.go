@@ -48,8 +48,7 @@ func NewRow() db.Item {
 	return db.Item{Vectors: map[string][]float32{}, Sparse: map[string]db.Sparse{}}
 }
 
-// read reads the next row of all files. It reads all of them even if one is bad, so
-// that they stay in step.
+// read reads the next row of all files. It reads all of them even if one is bad, so that they stay in step.
 func (in Together) read(item *db.Item) error {
 	clear(item.Vectors)
 	clear(item.Sparse)

@@ -1,34 +1,27 @@
 package source
 
 import (
-	"errors"
 	"fmt"
 	"slices"
 	"strconv"
 	"strings"
 
+	"github.com/fddhdb/fddhdb/cmd/fddhdb/encoder"
 	"github.com/fddhdb/fddhdb/db"
 )
 
-// ParseVector parses v,v,...
-func ParseVector(s string) ([]float32, error) {
-	fields := strings.Split(s, ",")
-	x := make([]float32, len(fields))
-	for i, f := range fields {
-		v, err := parseNumber(f)
-		if err != nil {
-			return nil, fmt.Errorf("number %d, %w: v,v,... is expected", i, err)
-		}
-		x[i] = v
+// ParseVector parses a vector that is typed: v,v,..., i:v,i:v,..., or JSON as encoders print it.
+func ParseVector(s string) (x encoder.Vector, err error) {
+	if s = strings.TrimSpace(s); strings.Contains(s, ":") && !strings.HasPrefix(s, "{") {
+		x.Sparse = new(db.Sparse)
+		*x.Sparse, err = parseSparse(s)
+		return x, err
 	}
-	return x, nil
+	return encoder.ParseVector([]byte(s))
 }
 
-// IsSparse reports whether a text is i:v,i:v,... and not v,v,...
-func IsSparse(s string) bool { return strings.Contains(s, ":") }
-
-// ParseSparse parses i:v,i:v,... in any order, or ":" for a vector without numbers.
-func ParseSparse(s string) (db.Sparse, error) {
+// parseSparse parses i:v,i:v,... in any order, or ":" for a vector without numbers.
+func parseSparse(s string) (db.Sparse, error) {
 	x := db.Sparse{}
 	if strings.TrimSpace(s) == ":" {
 		return x, nil
@@ -40,14 +33,14 @@ func ParseSparse(s string) (db.Sparse, error) {
 		if err != nil {
 			return x, fmt.Errorf("entry %d, %q: a dimension, a colon and a number are expected, such as 3:1.5,17:2", i, f)
 		}
-		v, err := parseNumber(value)
+		v, err := strconv.ParseFloat(strings.TrimSpace(value), 32)
 		if err != nil {
-			return x, fmt.Errorf("entry %d, %w: i:v,i:v,... is expected", i, err)
+			return x, fmt.Errorf("entry %d, %q, is not a number: i:v,i:v,... is expected", i, value)
 		}
 		if _, twice := values[uint32(j)]; twice {
 			return x, fmt.Errorf("dimension %d is given twice", j)
 		}
-		values[uint32(j)] = v
+		values[uint32(j)] = float32(v)
 		x.Index = append(x.Index, uint32(j))
 	}
 	slices.Sort(x.Index)
@@ -55,15 +48,4 @@ func ParseSparse(s string) (db.Sparse, error) {
 		x.Value = append(x.Value, values[j])
 	}
 	return x, nil
-}
-
-func parseNumber(s string) (float32, error) {
-	v, err := strconv.ParseFloat(strings.TrimSpace(s), 32)
-	switch {
-	case errors.Is(err, strconv.ErrRange):
-		return 0, fmt.Errorf("%q, is too large for float32", s)
-	case err != nil:
-		return 0, fmt.Errorf("%q, is not a number", s)
-	}
-	return float32(v), nil
 }

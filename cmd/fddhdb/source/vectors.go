@@ -1,24 +1,23 @@
 package source
 
 import (
-	"errors"
+	"fmt"
+	"path/filepath"
 	"slices"
 	"strings"
 
 	"github.com/fddhdb/fddhdb/cmd/fddhdb/exit"
 	"github.com/fddhdb/fddhdb/cmd/fddhdb/term"
-	"github.com/fddhdb/fddhdb/codec/parquetfile"
-	"github.com/fddhdb/fddhdb/codec/vecfile"
 	"github.com/fddhdb/fddhdb/db"
+	"github.com/fddhdb/fddhdb/files"
+	"github.com/fddhdb/fddhdb/files/parquet"
 )
 
-// Vectors is a file of vectors of one modality, dense or sparse. The modality may be of
-// either form.
+// Vectors is a file of vectors of one modality, dense or sparse. The modality may be of either form.
 type Vectors struct {
 	Modality string
 	file     string
-	r        vecfile.Reader
-	sparse   vecfile.SparseReader // r, if the file is sparse
+	r        *files.Vectors
 
 	// The row of the last Read: one of the two. The next Read reuses the memory.
 	x   []float32
@@ -32,60 +31,56 @@ func OpenVectors(modality, file string) (*Vectors, error) {
 
 // OpenVectorsOf is OpenVectors of an input.
 func OpenVectorsOf(modality string, in Input) (*Vectors, error) {
-	r, err := openMatrix(in)
+	open := files.Open
+	if path, _ := files.Cut(in.Path); strings.EqualFold(filepath.Ext(path), ".parquet") {
+		open = func(path, _ string) (*files.Vectors, error) { return parquet.OpenVectors(path) }
+	}
+	r, err := open(in.Path, in.Name)
 	if err != nil {
 		return nil, err
 	}
-	return newVectors(modality, in.Name, r), nil
-}
-
-func newVectors(modality, file string, r vecfile.Reader) *Vectors {
-	s := &Vectors{Modality: modality, file: file, r: r}
-	if s.sparse, _ = r.(vecfile.SparseReader); s.sparse == nil {
-		s.x = make([]float32, r.Cols())
+	s := &Vectors{Modality: modality, file: in.Name, r: r}
+	if !r.Sparse {
+		s.x = make([]float32, r.Cols)
 	}
-	return s
+	return s, nil
 }
 
 // OpenMatrix opens a file of vectors.
-func OpenMatrix(file string) (vecfile.Reader, error) { return openMatrix(Input{file, file}) }
-
-func openMatrix(in Input) (vecfile.Reader, error) {
-	if lower := strings.ToLower(in.Path); strings.HasSuffix(lower, ".parquet") || strings.Contains(lower, ".parquet:") {
-		return parquetfile.OpenVectors(in.Path)
+func OpenMatrix(file string) (*files.Vectors, error) {
+	s, err := OpenVectors("", file)
+	if err != nil {
+		return nil, err
 	}
-	return vecfile.OpenAs(in.Path, in.Name)
+	return s.r, nil
 }
 
 // IsSparse reports whether rows are sparse.
-func (s *Vectors) IsSparse() bool { return s.sparse != nil }
+func (s *Vectors) IsSparse() bool { return s.r.Sparse }
 
 // Cols returns the number of columns.
-func (s *Vectors) Cols() int { return s.r.Cols() }
+func (s *Vectors) Cols() int { return s.r.Cols }
 
 // HasHeader reports whether the first line of the file was taken for a header, and not for a row.
-func (s *Vectors) HasHeader() bool {
-	r, ok := s.r.(interface{ HasHeader() bool })
-	return ok && r.HasHeader()
-}
+func (s *Vectors) HasHeader() bool { return s.r.Header }
 
 // Path implements Source, as do Rows, Close and next.
 func (s *Vectors) Path() string { return s.file }
-func (s *Vectors) Rows() int    { return s.r.Rows() }
+func (s *Vectors) Rows() int    { return s.r.Rows }
 func (s *Vectors) Close() error { return s.r.Close() }
 
 // Read reads the next row.
 func (s *Vectors) Read() (err error) {
-	if s.sparse == nil {
+	if !s.r.Sparse {
 		return s.r.Next(s.x)
 	}
-	s.row.Index, s.row.Value, err = s.sparse.NextSparse(s.row.Index[:0], s.row.Value[:0])
+	s.row.Index, s.row.Value, err = s.r.NextSparse(s.row.Index[:0], s.row.Value[:0])
 	return err
 }
 
 // Copy returns a copy of the row: one result, the other is nil.
 func (s *Vectors) Copy() ([]float32, *db.Sparse) {
-	if s.sparse == nil {
+	if !s.r.Sparse {
 		return slices.Clone(s.x), nil
 	}
 	return nil, &db.Sparse{Index: slices.Clone(s.row.Index), Value: slices.Clone(s.row.Value)}
@@ -93,7 +88,7 @@ func (s *Vectors) Copy() ([]float32, *db.Sparse) {
 
 // Query returns a query by the row, which it aliases.
 func (s *Vectors) Query() db.Query {
-	if s.sparse == nil {
+	if !s.r.Sparse {
 		return db.Query{From: s.Modality, Vector: s.x}
 	}
 	return db.Query{From: s.Modality, Sparse: &s.row}
@@ -101,26 +96,55 @@ func (s *Vectors) Query() db.Query {
 
 func (s *Vectors) next(item *db.Item) error {
 	err := s.Read()
-	var bad *vecfile.Error
 	switch {
-	case err == nil && s.sparse != nil:
+	case err == nil && s.r.Sparse:
 		item.Sparse[s.Modality] = s.row // the receiver of the item copies it
 	case err == nil:
 		item.Vectors[s.Modality] = s.x // the receiver of the item copies it
-	case errors.As(err, &bad) && bad.Col >= 0:
-		return &RowError{err}
 	}
-	return err
+	return ofRow(err)
 }
 
 // CheckDim checks the columns of the file against the dimensions of a modality.
 func (s *Vectors) CheckDim(m db.Modality) error {
-	if r, ok := s.r.(interface{ ColsAtLeast() bool }); ok && r.ColsAtLeast() && s.r.Cols() <= m.Dim {
-		return nil
-	}
-	if s.r.Cols() != m.Dim {
+	if s.r.Cols != m.Dim && !(s.r.AtLeast && s.r.Cols <= m.Dim) {
 		return exit.Failedf("%s has %s, modality %q has %s",
-			s.file, term.Plural(s.r.Cols(), "column", "columns"), m.Name, term.Plural(m.Dim, "dimension", "dimensions"))
+			s.file, term.Plural(s.r.Cols, "column", "columns"), m.Name, term.Plural(m.Dim, "dimension", "dimensions"))
 	}
 	return nil
+}
+
+// maxQueries bounds the rows in memory: a sparse file can claim any number of empty ones.
+const maxQueries = 1 << 24
+
+func (s *Vectors) checkQueries() error {
+	if s.Rows() > maxQueries {
+		return fmt.Errorf("%s: %d rows are too many to evaluate at once, at most %d are: split the file", s.file, s.Rows(), maxQueries)
+	}
+	return nil
+}
+
+// ReadRows reads the rest of a dense file.
+func ReadRows(s *Vectors) ([][]float32, error) {
+	if err := s.checkQueries(); err != nil {
+		return nil, err
+	}
+	data, err := files.Rest(s.r)
+	return slices.Collect(slices.Chunk(data, s.Cols())), err
+}
+
+// ReadSparseRows reads the rest of a sparse file.
+func ReadSparseRows(s *Vectors) ([]db.Sparse, error) {
+	if err := s.checkQueries(); err != nil {
+		return nil, err
+	}
+	out := make([]db.Sparse, s.Rows())
+	for i := range out {
+		if err := s.Read(); err != nil {
+			return nil, err
+		}
+		_, row := s.Copy()
+		out[i] = *row
+	}
+	return out, nil
 }

@@ -1,0 +1,214 @@
+package matrix
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"math"
+	"os"
+)
+
+// A Format is what a decoder knows of a matrix of vectors, and how it reads the next row. Its functions are
+// called once a row, at most Rows times. An error that is a BadValue costs only that row, any other one is
+// final.
+type Format struct {
+	Name string // of the file, for errors
+	Rows int
+	Cols int // at least 1
+
+	Sparse  bool // the file has only numbers that are not 0: NextSparse gives them
+	AtLeast bool // the file does not say how many dimensions there are: Cols is one more than its last column
+	Header  bool // the first line is a header
+	Flat    bool // an array of one dimension, each number of which is a row
+
+	Dense   func(dst []float32) error // fills dst with a row; dst has Cols numbers
+	Entries func(*Sparse) error       // appends the numbers of a sparse row in any order; nil if not Sparse
+	Sum     bool                      // Entries of one column are added up
+
+	// These may be nil.
+	Numbers func(dst []float64) error // as Dense, without a check: what is no vector may have any number
+	Skip    func(n int)               // leaves out the next n rows
+	Line    func() int                // line of the row that was read last
+	Closer  io.Closer
+}
+
+// Vectors are the rows of a matrix in a file, read from the first to the last. It is not safe for concurrent
+// use.
+type Vectors struct {
+	Format
+	next   int
+	err    error  // the final error
+	row    Sparse // the row that is read
+	sorter Sorter
+}
+
+// New returns the rows of a matrix.
+func New(f Format) *Vectors { return &Vectors{Format: f} }
+
+// Next writes the next row to dst, which belongs to the caller and must have the length Cols. It returns
+// io.EOF after the last row. Values are rounded to the nearest float32.
+//
+// A value that is NaN, infinite, too large for float32 or no number gives an *Error with row (Row >= 0) and
+// column. It costs only that row: the next call reads the row after it. A dst of the wrong length costs no
+// row. Any other error is final; it is an *Error, too. After an error dst has no valid values.
+//
+// It costs O(Cols) and amortised input. It allocates nothing for a row.
+func (v *Vectors) Next(dst []float32) error {
+	if !v.Sparse {
+		if err := v.begin(len(dst)); err != nil {
+			return err
+		}
+		return v.end(v.Dense(dst))
+	}
+	if v.err == nil && len(dst) != v.Cols {
+		return v.begin(len(dst))
+	}
+	var err error
+	if v.row.Index, v.row.Value, err = v.NextSparse(v.row.Index[:0], v.row.Value[:0]); err != nil {
+		return err
+	}
+	clear(dst)
+	for e, j := range v.row.Index {
+		dst[j] = v.row.Value[e]
+	}
+	return nil
+}
+
+// NextSparse is Next of a Sparse matrix: it appends the numbers of the next row that are not 0 to value, and
+// their columns to index. Columns ascend strictly. Next and NextSparse read the same rows; a caller may use
+// either. It costs as much as sorting the numbers of the row.
+func (v *Vectors) NextSparse(index []uint32, value []float32) ([]uint32, []float32, error) {
+	if err := v.begin(v.Cols); err != nil {
+		return index, value, err
+	}
+	n := len(index)
+	x := &v.row
+	x.Index, x.Value = index[n:], value[n:]
+	err := v.Entries(x)
+	if err == nil {
+		if err = v.sorter.Sort(x, v.Sum); err != nil {
+			var bad *BadValue
+			if !errors.As(err, &bad) {
+				err = Bad(0, err)
+			}
+		}
+	}
+	if err != nil {
+		return index, value, v.end(err)
+	}
+	return append(index, x.Index...), append(value, x.Value...), nil
+}
+
+// NextNumbers is Next for numbers that need not be of a vector: NaN and infinities are as good as others.
+func (v *Vectors) NextNumbers(dst []float64) error {
+	if err := v.begin(len(dst)); err != nil {
+		return err
+	}
+	if v.Numbers == nil {
+		return v.end(errors.New("has vectors, not numbers of another kind"))
+	}
+	return v.end(v.Numbers(dst))
+}
+
+// SkipRows leaves out the next n rows, or all that are left. It is fast where rows need not be read to find
+// the next.
+func (v *Vectors) SkipRows(n int) error {
+	if v.Skip != nil {
+		n = min(n, v.Rows-v.next)
+		v.Skip(n)
+		v.next += n
+		return nil
+	}
+	row := make([]float32, v.Cols)
+	for range n {
+		var bad *Error
+		var err error
+		if v.Sparse {
+			_, _, err = v.NextSparse(nil, nil)
+		} else {
+			err = v.Next(row)
+		}
+		if err == io.EOF {
+			return nil
+		}
+		if err != nil && (!errors.As(err, &bad) || bad.Row < 0) {
+			return err
+		}
+	}
+	return nil
+}
+
+// begin begins a row of n numbers.
+func (v *Vectors) begin(n int) error {
+	switch {
+	case v.err != nil:
+		return v.err
+	case n != v.Cols:
+		return FileError(v.Name, fmt.Errorf("a row has %d values, the slice for it %d", v.Cols, n))
+	case v.next == v.Rows:
+		v.err = io.EOF
+		return v.err
+	}
+	v.next++
+	return nil
+}
+
+// end ends a row, with its error if there is one.
+func (v *Vectors) end(err error) error {
+	if err == nil {
+		return nil
+	}
+	var bad *BadValue
+	if errors.As(err, &bad) {
+		return v.Bad(bad.At, bad.Err)
+	}
+	v.err = FileError(v.Name, err)
+	return v.err
+}
+
+// Bad returns an error about a column of the row that was read last; -1 stands for the row as a whole.
+func (v *Vectors) Bad(col int, err error) error {
+	e := &Error{File: v.Name, Row: v.next - 1, Col: min(col, v.Cols-1), Err: err}
+	if v.Line != nil {
+		e.Line = v.Line()
+	}
+	return e
+}
+
+// Close closes the file; Next then fails with os.ErrClosed. A second Close does nothing.
+func (v *Vectors) Close() error {
+	if errors.Is(v.err, os.ErrClosed) {
+		return nil
+	}
+	v.err = FileError(v.Name, os.ErrClosed)
+	if v.Closer == nil {
+		return nil
+	}
+	return v.Closer.Close()
+}
+
+// CheckCols refuses a number of columns that no matrix has. shape is what the file says of them.
+func CheckCols(cols int64, shape string) error {
+	switch {
+	case cols < 1:
+		return fmt.Errorf("has no columns%s", shape)
+	case cols > MaxCols:
+		return fmt.Errorf("has %s columns%s: at most %s are supported; rows are items, is the matrix transposed?", Thousands(cols), shape, Thousands(MaxCols))
+	}
+	return nil
+}
+
+// float16 converts an IEEE 754 half-precision number, given by its bits: 1 sign bit, 5 exponent bits with
+// bias 15, 10 fraction bits. The result is always exact.
+func float16(h uint16) float32 {
+	sign, exp, frac := uint32(h>>15)<<31, uint32(h>>10&0x1f), uint32(h&0x3ff)
+	switch exp {
+	case 0: // zero or subnormal: frac * 2^-24, exact in float32
+		x := float32(frac) * 0x1p-24
+		return math.Float32frombits(math.Float32bits(x) | sign)
+	case 0x1f: // infinity or NaN
+		return math.Float32frombits(sign | 0xff<<23 | frac<<13)
+	default:
+		return math.Float32frombits(sign | (exp-15+127)<<23 | frac<<13)
+	}
+}

@@ -1,0 +1,222 @@
+package npy
+
+import (
+	"archive/zip"
+	"math"
+	"slices"
+
+	"github.com/fddhdb/fddhdb/files/internal/matrix"
+)
+
+// A matrix as scipy.sparse.save_npz writes it is a .npz of
+//
+//	format   the name of the format, bytes: csr is read
+//	shape    rows and columns, integers
+//	indptr   integers, one more than there are rows: where each row starts
+//	indices  integers: the columns of the numbers, row after row
+//	data     the numbers
+//
+// and, from newer versions, _is_array, which does not matter here.
+//
+// As in scipy, the columns of a row may come in any order, and numbers of one column are added up. Numbers
+// that are 0 are dropped.
+
+// csr is such a matrix. It reads three members side by side, a row at a time.
+type csr struct {
+	src                   matrix.Source
+	rows, cols            int
+	starts, indices, data *matrix.Run
+	next                  int   // row
+	start                 int64 // first entry of that row
+}
+
+func openCSR(src matrix.Source, members map[string]*zip.File) (*matrix.Vectors, error) {
+	r := &csr{src: src}
+	err := r.open(members)
+	if err != nil {
+		r.closers().Close()
+		return nil, err
+	}
+	return matrix.New(matrix.Format{Name: src.Name, Rows: r.rows, Cols: r.cols, Sparse: true, Sum: true, Entries: r.entries,
+		Closer: append(r.closers(), src.Closer)}), nil
+}
+
+func (r *csr) open(members map[string]*zip.File) error {
+	format, err := readFormat(r.src, members["format"])
+	if err != nil {
+		return err
+	}
+	if format != "csr" {
+		return r.src.Fail("holds a sparse matrix of format %s, and csr is read: write it with scipy.sparse.save_npz(FILE, m.tocsr())", matrix.Quote(format))
+	}
+	if err := r.readShape(members["shape"]); err != nil {
+		return err
+	}
+	for _, m := range []struct {
+		name string
+		to   **matrix.Run
+	}{{"indptr", &r.starts}, {"indices", &r.indices}, {"data", &r.data}} {
+		f := members[m.name]
+		if f == nil {
+			return r.src.Fail("is not a csr matrix: it has no member %q", m.name)
+		}
+		if *m.to, err = openRun(r.src, f, m.name != "data"); err != nil {
+			return err
+		}
+	}
+	switch {
+	case r.starts.N != int64(r.rows)+1:
+		return r.src.Fail("indptr has %s numbers, %s rows need one more than that: the file is damaged", matrix.Thousands(r.starts.N), matrix.Thousands(r.rows))
+	case r.indices.N != r.data.N:
+		return r.src.Fail("indices has %s numbers and data %s: the file is damaged", matrix.Thousands(r.indices.N), matrix.Thousands(r.data.N))
+	}
+	if err := r.checkStarts(members["indptr"]); err != nil {
+		return err
+	}
+	_, err = r.starts.Integer() // the 0 at the start
+	return err
+}
+
+// checkStarts reads and checks indptr once, as everything else depends on it.
+func (r *csr) checkStarts(f *zip.File) error {
+	v, err := openRun(r.src, f, true)
+	if err != nil {
+		return err
+	}
+	defer v.Source.Close()
+	last := int64(0)
+	for row := range r.rows + 1 {
+		x, err := v.Integer()
+		if err != nil {
+			return err
+		}
+		switch {
+		case row == 0 && x != 0:
+			return v.Source.Fail("starts with %d, not with 0: the file is damaged", x)
+		case x < last || x > r.data.N:
+			return v.Source.Fail("row %d ends at %d of %d numbers, the one before at %d: the file is damaged", row-1, x, r.data.N, last)
+		case x-last > int64(r.cols):
+			return r.src.Fail("row %d has %s numbers in %s columns: add up what comes twice with m.sum_duplicates() and save it again", row-1, matrix.Thousands(x-last), matrix.Thousands(r.cols))
+		}
+		last = x
+	}
+	if last < r.data.N {
+		return r.src.Fail("has %s numbers of which the last row ends at %s: drop the rest with m.prune() and save it again", matrix.Thousands(r.data.N), matrix.Thousands(last))
+	}
+	return nil
+}
+
+// readFormat reads the member with the name of the format of a sparse matrix.
+func readFormat(src matrix.Source, f *zip.File) (string, error) {
+	m, err := openMember(src, f)
+	if err != nil {
+		return "", err
+	}
+	defer m.Close()
+	d, at, err := readDict(m)
+	if err != nil {
+		return "", err
+	}
+	const most = 64
+	if n := m.Size - at; n < 0 || n > most || len(d.descr) < 2 {
+		return "", m.Fail("names no format of a sparse matrix")
+	}
+	b := make([]byte, m.Size-at)
+	if err := m.ReadFull(b, at); err != nil {
+		return "", err
+	}
+	// It is bytes (|S3) or characters of four bytes each (<U3), padded with zeros.
+	b = slices.DeleteFunc(b, func(c byte) bool { return c == 0 })
+	return string(b), nil
+}
+
+func (r *csr) readShape(f *zip.File) error {
+	v, err := openRun(r.src, f, true)
+	if err != nil {
+		return err
+	}
+	defer v.Source.Close()
+	if v.N != 2 {
+		return v.Source.Fail("has %s numbers, not two", matrix.Thousands(v.N))
+	}
+	rows, err := v.Integer()
+	if err != nil {
+		return err
+	}
+	if rows < 0 || rows > math.MaxUint32 {
+		return r.src.Fail("has %d rows, 0 to %d are supported", rows, uint32(math.MaxUint32))
+	}
+	cols, err := v.Integer()
+	if err != nil {
+		return err
+	}
+	if err := matrix.CheckCols(cols, ""); err != nil {
+		return r.src.Fail("%w", err)
+	}
+	r.rows, r.cols = int(rows), int(cols)
+	return nil
+}
+
+// entries reads the entries of the next row, all of them: a number that is bad costs only the row.
+func (r *csr) entries(x *matrix.Sparse) error {
+	end, err := r.starts.Integer()
+	if err != nil {
+		return err
+	}
+	n := end - r.start
+	if n < 0 || n > int64(r.cols) || end > r.data.N {
+		return r.src.Fail("row %d: indptr is not what it was: the file changes while it is read", r.next)
+	}
+	r.start = end
+	var bad error
+	for range n {
+		column, err := r.indices.Integer()
+		if err != nil {
+			return err
+		}
+		if column < 0 || column >= int64(r.cols) {
+			return r.src.Fail("row %d has a number in column %d of %s: the file is damaged", r.next, column, matrix.Thousands(r.cols))
+		}
+		b, err := r.data.Element()
+		if err != nil {
+			return err
+		}
+		var v [1]float32
+		if r.data.Type.Float32s(v[:], b) >= 0 && bad == nil {
+			bad = matrix.Bad(int(column), r.data.Type.NotFinite(b))
+		}
+		x.Index, x.Value = append(x.Index, uint32(column)), append(x.Value, v[0])
+	}
+	r.next++
+	return bad
+}
+
+func (r *csr) closers() (all matrix.Closers) {
+	for _, v := range []*matrix.Run{r.starts, r.indices, r.data} {
+		if v != nil {
+			all = append(all, v.Source.Closer)
+		}
+	}
+	return all
+}
+
+// openRun opens a member of one dimension.
+func openRun(src matrix.Source, f *zip.File, integers bool) (*matrix.Run, error) {
+	m, err := openMember(src, f)
+	if err != nil {
+		return nil, err
+	}
+	h, err := readHeader(m)
+	switch {
+	case err != nil:
+	case !h.vector:
+		err = m.Fail("has two dimensions, where one is expected")
+	case integers && h.kind.Kind != 'i' && h.kind.Kind != 'u':
+		err = m.Fail("is of dtype %v, where integers are expected", h.kind)
+	}
+	if err != nil {
+		m.Close()
+		return nil, err
+	}
+	return &matrix.Run{Source: m, Type: h.kind, N: int64(h.rows), At: h.data, End: m.Size}, nil
+}

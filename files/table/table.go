@@ -1,0 +1,366 @@
+package table
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"strconv"
+	"strings"
+	"unicode/utf8"
+
+	"github.com/fddhdb/fddhdb/files/internal/matrix"
+)
+
+// Is says what a value of a row is.
+type Is byte
+
+// What values are.
+const (
+	Null Is = iota
+	Text
+	Bool
+	Int
+	Float
+	Time
+	List
+	BareList // text that may be a list of strings without quotes, as [a, b]
+	Entries  // a sparse vector
+	Blob     // bytes
+	Object   // nothing that an item can hold
+)
+
+func (is Is) String() string {
+	return [...]string{"null", "a string", "a bool", "a number", "a number", "a time", "a list", "a string", "a sparse vector", "bytes", "an object"}[is]
+}
+
+// Field returns the type of a field that has such values.
+func (is Is) Field() string {
+	return [...]string{Text: "string", BareList: "string", Bool: "bool", Int: "int", Float: "float", Time: "time", Object: ""}[is]
+}
+
+// A Cell reads the value of a column in the row in hand, once, by one of these.
+type Cell interface {
+	Text() ([]byte, error)                             // the value as text, or bytes
+	List(f func(is Is, text []byte) bool) (int, error) // the elements of a list up to the first for which f is false; returns how many there are
+	Floats(dst []float32) ([]float32, error)           // a list of numbers, appended to dst
+	Entries(x *Sparse) error                           // a sparse vector, appended to x in any order
+	Value(typ string) (any, error)                     // a value of a field of this type
+}
+
+// Rows is a format of tables: it reads the cells of each row.
+type Rows interface {
+	Count() int                                                             // rows; -1 before Columns has counted them
+	Columns() ([]Column, error)                                             // describes the columns, then starts at the first row
+	Map(columns []Column, uses []Use)                                       // which columns are used
+	Next(take func(column int, is Is, c Cell) error) (bad error, err error) // hands over the cells of the next row; bad costs the row, err is final
+	Line() int                                                              // of the row read last; 0 if there are none
+	Close() error
+}
+
+// A Measurer is a format that says how long vectors and codes are where Columns does not.
+type Measurer interface {
+	Measure(column int, u Use) (int, error)
+}
+
+// A Table is the Items of a file whose columns have names of their own. Columns tells what they hold, and Map
+// says what each of them becomes; only then are there a Shape and items.
+type Table struct {
+	name    string // of the file, for errors
+	rows    Rows
+	columns []Column
+	uses    []Use
+	hot     []bool // by column: of labels, the place of each 1 is one
+	row     int    // the next one
+	err     error  // the final error
+
+	item   *Item
+	dense  [][]float32 // by column: memory of its vector
+	sparse []Sparse    // the same
+	sorter matrix.Sorter
+}
+
+// New returns the table of a format. name is that of the file, for errors.
+func New(name string, rows Rows) *Table { return &Table{name: name, rows: rows} }
+
+// Columns describes the columns, in file order. Of .jsonl and .csv it reads the whole file, of .parquet the
+// schema and the first rows.
+func (t *Table) Columns() (_ []Column, err error) {
+	if t.err == nil && t.columns == nil {
+		if t.columns, err = t.rows.Columns(); err != nil {
+			return nil, matrix.FileError(t.name, err)
+		}
+	}
+	return t.columns, t.err
+}
+
+// Map says what the columns become, one Use for each of Columns. A column that cannot become it is an error.
+// Call it once, before Shape and Next.
+func (t *Table) Map(uses []Use) error {
+	columns, err := t.Columns()
+	if err == nil && len(uses) != len(columns) {
+		err = fmt.Errorf("%d uses of %d columns", len(uses), len(columns))
+	}
+	for i := 0; i < len(columns) && err == nil; i++ {
+		err = columns[i].Suits(uses[i])
+		t.hot = append(t.hot, columns[i].Hot())
+	}
+	if err != nil {
+		return matrix.FileError(t.name, err)
+	}
+	t.uses, t.dense, t.sparse = uses, make([][]float32, len(uses)), make([]Sparse, len(uses))
+	t.rows.Map(columns, uses)
+	return nil
+}
+
+// Rows returns the number of rows, -1 before Columns has counted them.
+func (t *Table) Rows() int { return t.rows.Count() }
+
+// Shape follows from the columns and their uses.
+func (t *Table) Shape() (*Shape, error) {
+	if t.err != nil && t.err != io.EOF {
+		return nil, t.err
+	}
+	shape := &Shape{}
+	for i, u := range t.uses {
+		c := &t.columns[i]
+		if m, ok := t.rows.(Measurer); ok && (u.Role == AsVector || u.Role == AsCode) {
+			n, err := m.Measure(i, u)
+			if err != nil {
+				return nil, matrix.FileError(t.name, err)
+			}
+			c.Dim = n
+		}
+		switch u.Role {
+		case AsVector:
+			shape.Vectors = append(shape.Vectors, Vector{Name: u.Name, Dim: c.Dim, Sparse: c.Kind == SparseVectors})
+		case AsField:
+			shape.Fields = append(shape.Fields, Field{u.Name, c.Type})
+		case AsCode:
+			shape.Code = c.Dim
+		}
+	}
+	return shape, nil
+}
+
+// Next fills item with the next row.
+func (t *Table) Next(item *Item) error {
+	if t.err != nil {
+		return t.err
+	}
+	if t.row == t.rows.Count() {
+		t.err = io.EOF
+		return t.err
+	}
+	item.Reset()
+	t.item = item
+	bad, err := t.rows.Next(t.take)
+	if err != nil {
+		if t.err = err; err != io.EOF {
+			t.err = matrix.FileError(t.name, err)
+		}
+		return t.err
+	}
+	if t.row++; bad != nil {
+		return t.Fail(bad)
+	}
+	return nil
+}
+
+// Fail returns err as an error about the item that Next returned last.
+func (t *Table) Fail(err error) error {
+	return &matrix.Error{File: t.name, Line: t.rows.Line(), Row: t.row - 1, Col: -1, Err: err}
+}
+
+// Close closes the file. A second Close does nothing.
+func (t *Table) Close() error {
+	if errors.Is(t.err, os.ErrClosed) {
+		return nil
+	}
+	t.err = matrix.FileError(t.name, os.ErrClosed)
+	return t.rows.Close()
+}
+
+// take puts the value of a column into the item.
+func (t *Table) take(i int, is Is, c Cell) error {
+	if err := t.put(i, is, c); err != nil {
+		return fmt.Errorf("column %s: %w", matrix.Quote(t.columns[i].Name), err)
+	}
+	return nil
+}
+
+func (t *Table) put(i int, is Is, c Cell) (err error) {
+	u, it := &t.uses[i], t.item
+	if is == Null {
+		if u.Role == AsKey {
+			return errNoKey
+		}
+		return nil
+	}
+	switch u.Role {
+	case AsKey:
+		if is != Text && is != Int && is != Time {
+			return fmt.Errorf("is %s: keys are strings, integers or times", is.what(c))
+		}
+		if it.Key, err = text(c); err == nil && it.Key == "" {
+			err = errNoKey
+		}
+	case AsLabels:
+		return t.labels(i, is, c)
+	case AsLabel:
+		b, err := c.Text()
+		on, isFlag := flag(is, b)
+		if err == nil && !isFlag {
+			err = errFlag
+		}
+		if on {
+			it.Labels = append(it.Labels, u.Name)
+		}
+		return err
+	case AsPayload:
+		it.Payload, err = c.Text()
+	case AsCode:
+		it.Code, err = c.Text()
+	case AsVector:
+		switch is {
+		case List:
+			x, err := c.Floats(t.dense[i][:0])
+			if t.dense[i] = x; len(x) > 0 && err == nil {
+				it.Vectors[u.Name] = x
+			}
+			return err
+		case Entries:
+			x := &t.sparse[i]
+			x.Index, x.Value = x.Index[:0], x.Value[:0]
+			if err = c.Entries(x); err == nil {
+				err = t.sorter.Sort(x, false)
+			}
+			it.Sparse[u.Name] = *x
+			return err
+		}
+		return fmt.Errorf("is %s, where a vector is expected, a list of numbers", is.what(c))
+	case AsField:
+		if is == List || is == Object {
+			return fmt.Errorf("is %s, where a string, a number or a bool is expected", is.what(c))
+		}
+		var v any
+		if v, err = c.Value(u.Type); err == nil {
+			it.Fields[u.Name] = v
+		}
+		if s, ok := v.(string); ok && !utf8.ValidString(s) {
+			err = errUTF8
+		}
+	}
+	return err
+}
+
+// what returns a value in words, and as text if it is some.
+func (is Is) what(c Cell) string {
+	if is == List || is >= Entries {
+		return is.String()
+	}
+	b, err := c.Text()
+	if err != nil {
+		return is.String()
+	}
+	return fmt.Sprintf("%s, %s", is, matrix.Quote(b))
+}
+
+var (
+	errNoKey = errors.New("is empty: an item needs a key; leave the column out for keys that are made")
+	errUTF8  = errors.New("is not UTF-8 text: save the file in that encoding")
+	errFlag  = errors.New("is neither true, 1, false nor 0, as the other values are, by which the column is a label")
+)
+
+// text returns the value of a cell as a string.
+func text(c Cell) (string, error) {
+	b, err := c.Text()
+	if err == nil && !utf8.Valid(b) {
+		err = errUTF8
+	}
+	return string(b), err
+}
+
+// flag returns whether an item has the label of a column.
+func flag(is Is, b []byte) (on, isFlag bool) {
+	switch s := strings.ToLower(string(b)); {
+	case is != Bool && is != Int && is != Text:
+	case s == "true", s == "1":
+		return true, true
+	case s == "false", s == "0":
+		return false, true
+	}
+	return false, false
+}
+
+// labels adds the labels of a value to the item.
+func (t *Table) labels(i int, is Is, c Cell) error {
+	u, it := &t.uses[i], t.item
+	switch is {
+	case Text, Time:
+		s, err := text(c)
+		if err == nil && s != "" {
+			it.Labels = u.Labels(it.Labels, s)
+		}
+		return err
+	case Int, Float:
+		b, err := c.Text()
+		if err == nil {
+			err = t.label(is, b, -1)
+		}
+		return err
+	case List:
+	default:
+		return fmt.Errorf("is %s: labels are strings, or whole numbers", is.what(c))
+	}
+	n := 0
+	var bad error
+	_, err := c.List(func(is Is, b []byte) bool {
+		place := -1
+		if t.hot[i] {
+			place = n
+		}
+		n++
+		bad = t.label(is, b, place)
+		return bad == nil
+	})
+	if err == nil {
+		err = bad
+	}
+	return err
+}
+
+// label adds a label that is an element of a list, or a number. A place of 0 or more is the label where the
+// element is 1.
+func (t *Table) label(is Is, b []byte, place int) (err error) {
+	var label string
+	switch on, isFlag := flag(is, b); {
+	case is == Null:
+	case place >= 0 && !isFlag:
+		return errFlag
+	case place >= 0 && on:
+		label = strconv.Itoa(place)
+	case place >= 0:
+	case is == Text && !utf8.Valid(b):
+		return errUTF8
+	case is == Text, is == Time:
+		t.item.Labels = append(t.item.Labels, string(b)) // "" is a label, too
+	case is == Int, is == Float:
+		label, err = WholeLabel(b)
+	default:
+		return fmt.Errorf("is %s: labels are strings, or whole numbers", is)
+	}
+	if label != "" {
+		t.item.Labels = append(t.item.Labels, label)
+	}
+	return err
+}
+
+// Found returns what looks have found.
+func Found(looks []Look) []Column {
+	columns := make([]Column, len(looks))
+	for i := range looks {
+		columns[i] = looks[i].Found()
+	}
+	return columns
+}
