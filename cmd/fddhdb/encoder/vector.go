@@ -73,15 +73,18 @@ func ParseVector(b []byte) (Vector, error) {
 		return Vector{Sparse: &x.Sparse}, nil
 	}
 	var x []float32
-	for i, word := range bytes.FieldsFunc(b, func(r rune) bool { return r == ',' || r == ' ' || r == '\t' || r == '\r' || r == '\n' }) {
-		v, err := strconv.ParseFloat(string(word), 32)
-		if err != nil || math.IsNaN(v) || math.IsInf(v, 0) {
-			return Vector{}, fmt.Errorf("%.40q, number %d, where a number was expected", word, i)
+	for part := range bytes.SplitSeq(b, []byte(",")) {
+		words := bytes.Fields(part)
+		if len(words) == 0 {
+			return Vector{}, fmt.Errorf("a comma where number %d was expected", len(x))
 		}
-		x = append(x, float32(v))
-	}
-	if x == nil {
-		return Vector{}, errors.New("commas and no numbers")
+		for _, word := range words {
+			v, err := strconv.ParseFloat(string(word), 32)
+			if err != nil || math.IsNaN(v) || math.IsInf(v, 0) {
+				return Vector{}, fmt.Errorf("%.40q, number %d, where a number was expected", word, len(x))
+			}
+			x = append(x, float32(v))
+		}
 	}
 	return Vector{Dense: x}, nil
 }
