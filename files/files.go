@@ -166,19 +166,6 @@ func Rest(v *Vectors) ([]float32, error) {
 	return data, nil
 }
 
-// A Variable is a matrix in a .mat file.
-type Variable = mat.Variable
-
-// Variables returns the matrices of a .mat file that Open can read, in file order.
-func Variables(path string) ([]Variable, error) {
-	src, err := matrix.Open(path, path)
-	if err != nil {
-		return nil, err
-	}
-	defer src.Close()
-	return mat.Variables(src)
-}
-
 // ReadLines reads a text file of keys or label names, one a line, in file order. A line ends with LF, CRLF or
 // the end of the file. An empty line is an empty string, and other blanks are part of their line. Text that
 // is not UTF-8, and a line of more than 1 MiB, give an *Error with the number of the line.

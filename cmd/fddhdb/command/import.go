@@ -5,8 +5,6 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
-	"slices"
-	"strings"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -24,11 +22,10 @@ type importOptions struct {
 	common
 	vectors                           flags.NamedList
 	codes, labels, names, keys, field string
-	items, part, index                string
+	items, index                      string
 	keyColumn, labelSeparator         string
 	labelColumns, fieldColumns        []string
 	vectorColumns                     flags.NamedList
-	format                            string        // of standard input; "" is found out
 	stdin                             *source.Stdin // what - stands for
 	model                             string        // file of a model, and no items
 	activate                          bool          // of --model
@@ -50,12 +47,9 @@ func importCommand(e *env) *cobra.Command {
 
 			  --items FILE         whole items: a .jsonl or .parquet of export --items; a table
 			                       of another program, .parquet, .jsonl or .csv with a
-			                       header; a .mat of a cross-modal benchmark, --part being
-			                       train, query or database (default: the database, else
-			                       the training items). - is standard input, .jsonl or
-			                       .csv, which --format says or the first byte does. What
-			                       the collection has no place for is an error, or left
-			                       aside with --ignore-unknown
+			                       header. - is standard input, .jsonl or .csv, as its
+			                       first byte says. A value without a place in the
+			                       collection is an error; --ignore-unknown leaves it aside
 			  --vectors NAME=FILE  vectors of a modality: .npy, .npz (FILE.npz:NAME is a
 			                       member), .csv (a first line without any number is a
 			                       header), .jsonl (an array a line, or NAME of an object),
@@ -121,7 +115,6 @@ func importCommand(e *env) *cobra.Command {
 			fddhdb import shop.db --init --items products.parquet --index price,maker
 			fddhdb import shop.db --init --items products.csv --key-column sku \
 			    --label-column 'is_*' --vector-column image=embedding
-			fddhdb import nus.db --init --items nus-wide.mat --part train
 			gzip -dc logs.jsonl.gz | fddhdb import logs.db --init --items -
 			fddhdb import shop.db --items changes.jsonl --merge
 			fddhdb import wiki.db --vectors image=new_image.npy --keys new_keys.txt \
@@ -153,14 +146,12 @@ func importCommand(e *env) *cobra.Command {
 	f.StringVar(&o.names, "label-names", "", "names of the labels, a text `FILE`")
 	f.StringVar(&o.keys, "keys", "", "keys of the items, a text `FILE`")
 	f.StringVar(&o.field, "fields", "", "fields, a `FILE`.csv or .jsonl")
-	f.StringVar(&o.items, "items", "", "whole items, a `FILE`.jsonl, .csv, .parquet or .mat")
-	f.StringVar(&o.part, "part", "", "the `PART` of a .mat of --items: train, query or database")
+	f.StringVar(&o.items, "items", "", "whole items, a `FILE`.jsonl, .csv or .parquet")
 	f.StringVar(&o.keyColumn, "key-column", "", "the `COLUMN` of --items that has the keys")
 	f.StringArrayVar(&o.labelColumns, "label-column", nil, "a `COLUMN` of labels, or several with a *; repeat it for each")
 	f.StringVar(&o.labelSeparator, "label-separator", "", "the `TEXT` between several labels in a cell or string (default: it is one label)")
 	f.Var(&o.vectorColumns, "vector-column", "the vectors of a modality; repeat it for each")
 	f.StringArrayVar(&o.fieldColumns, "field-column", nil, "a `COLUMN` that becomes a field, or FIELD=COLUMN; repeat it for each")
-	f.StringVar(&o.format, "format", "", "format of standard input, jsonl or csv (default: by its first byte)")
 	f.BoolVar(&o.ignore, "ignore-unknown", false, "leave aside what the items have and the collection has not")
 	f.BoolVar(&o.merge, "merge", false, "set only what the files have, of items that are there")
 	f.Var(onError, "on-error", "what a bad row does: stop or skip")
@@ -195,7 +186,7 @@ func (e *env) runImport(cmd *cobra.Command, o *importOptions, dir string) error 
 				e.Warnf("%s: its first line is a header, and no item", v.Path())
 			}
 		}
-		if d := l.Derived(); d != nil && d.Note() != "" {
+		if d := l.Whole; d != nil && d.Note() != "" {
 			e.Warnf("%s", d.Note())
 		}
 		e.warnSkipped(&l.skipped)
@@ -291,18 +282,8 @@ func (o *importOptions) check() error {
 		return exit.Usagef("--items has whole items: the other files do not go with it; --merge adds to items that are there")
 	case o.items == "" && len(o.columnFlags()) > 0:
 		return exit.Usagef("%s is about the columns of --items, which is missing", o.columnFlags()[0])
-	case o.format != "" && o.format != "jsonl" && o.format != "csv":
-		return exit.Usagef("--format %s: jsonl and csv are possible", o.format)
-	case o.format != "" && o.fromStdin() == 0:
-		return exit.Usagef("--format is about standard input, and no file is -: the extension of a file says its format")
 	case o.fromStdin() > 1:
 		return exit.Usagef("- is to be read twice: standard input is one file")
-	case o.part != "" && !o.isBenchmark():
-		return exit.Usagef("--part is about --items FILE.mat, which is missing")
-	case o.part != "" && !slices.Contains(source.Parts, o.part):
-		return exit.Usagef("--part %s: %s are possible", o.part, strings.Join(source.Parts, ", "))
-	case o.isBenchmark() && (o.merge || o.ignore || len(o.columnFlags()) > 0):
-		return exit.Usagef("--items %s: a .mat has neither keys nor columns: --merge, --ignore-unknown and the flags about columns do not go with it", o.items)
 	case o.ignore && o.items == "":
 		return exit.Usagef("--ignore-unknown is about --items, which is missing")
 	case o.items != "" && o.merge && o.init:
@@ -334,14 +315,11 @@ func (o *importOptions) mapping() source.Mapping {
 	return m
 }
 
-// isBenchmark reports whether --items is a .mat, whose variables stand for parts of items.
-func (o *importOptions) isBenchmark() bool { return source.IsBenchmark(o.items) }
-
 // files returns the files that the flags name.
 func (o *importOptions) files() source.FileNames {
 	n := source.FileNames{
 		Codes: o.codes, Labels: o.labels, LabelNames: o.names, Fields: o.field, Keys: o.keys,
-		Items: o.input(o.items), Part: o.part, Mapping: o.mapping(), Lenient: o.ignore, Declared: o.init,
+		Items: o.input(o.items), Mapping: o.mapping(), Lenient: o.ignore, Declared: o.init,
 	}
 	for _, v := range o.vectors.List {
 		n.Vectors = append(n.Vectors, source.VectorFile{Modality: v.Name, Input: o.input(v.Value)})

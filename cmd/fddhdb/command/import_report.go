@@ -14,7 +14,7 @@ func (e *env) reportImport(l *loader, took float64) error {
 		rate = float64(l.items-l.before) / took
 	}
 	var columns []source.MappedColumn
-	if d := l.Derived(); d != nil {
+	if d := l.Whole; d != nil {
 		columns = d.Mapping()
 	}
 	if l.o.json {
@@ -32,7 +32,7 @@ func (e *env) reportImport(l *loader, took float64) error {
 	if l.o.dryRun && columns != nil {
 		e.printColumns(columns)
 	}
-	if l.created != nil && l.Derived() != nil {
+	if l.created != nil && l.Whole != nil {
 		// The user did not declare this schema: it was derived from the data.
 		e.Printf("collection %s, from %s: %s\n", l.o.collection, l.o.input(l.o.items).Name, textform.DescribeSchema(*l.created))
 	}

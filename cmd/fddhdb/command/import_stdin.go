@@ -32,7 +32,7 @@ func (e *env) readStdin(ctx context.Context, o *importOptions, bar *term.Progres
 	case e.session != nil:
 		return exit.Usagef("-: the shell reads its lines from standard input: import from a file, or outside of the shell")
 	}
-	o.stdin, err = source.ReadStdin(ctx, e.stdin, o.format, o.items == "", func(bytes int64) {
+	o.stdin, err = source.ReadStdin(ctx, e.stdin, o.items == "", func(bytes int64) {
 		bar.Bytes("reading standard input", bytes, 0)
 	})
 	return err

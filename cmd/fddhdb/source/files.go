@@ -16,7 +16,6 @@ type FileNames struct {
 	Vectors                                 []VectorFile
 	Codes, Labels, LabelNames, Fields, Keys string
 	Items                                   Input
-	Part                                    string  // of a .mat of Items
 	Mapping                                 Mapping // about the columns of Items
 	Lenient                                 bool    // ignore what Items have and the collection has not
 	Declared                                bool    // Fields have to say their types
@@ -28,18 +27,14 @@ type VectorFile struct {
 	Input
 }
 
-// IsBenchmark reports whether a file of items is a .mat, whose variables stand for parts of items.
-func IsBenchmark(file string) bool { return strings.EqualFold(filepath.Ext(file), ".mat") }
-
 // Files are the open files of an import: row i of each is about item i. The caller closes them.
 type Files struct {
 	Together
-	Vectors   []*Vectors
-	Codes     *Codes
-	Labels    *Labels
-	Fields    *Fields
-	Whole     *Items
-	Benchmark *Benchmark // what Items FILE.mat stands for
+	Vectors []*Vectors
+	Codes   *Codes
+	Labels  *Labels
+	Fields  *Fields
+	Whole   *Items
 
 	LeastRow int64 // bytes of the vectors of a row; set by Check
 }
@@ -55,17 +50,10 @@ func OpenFiles(n FileNames) (*Files, error) {
 }
 
 func (in *Files) open(n FileNames) (err error) {
-	vectors, labels, items := n.Vectors, n.Labels, n.Items.Path
-	if IsBenchmark(n.Items.Path) {
-		if in.Benchmark, err = OpenBenchmark(n.Items.Path, n.Part); err != nil {
-			return err
-		}
-		for _, v := range in.Benchmark.Vectors {
-			vectors = append(vectors, VectorFile{v.Name, Input{v.Column, v.Column}})
-		}
-		labels, items = in.Benchmark.Labels, ""
+	if strings.EqualFold(filepath.Ext(n.Items.Path), ".mat") {
+		return exit.Usagef("--items %s: a .mat has no items, but matrices: --vectors NAME=%[1]s:VARIABLE for each modality, and --labels %[1]s:VARIABLE", n.Items.Name)
 	}
-	for _, v := range vectors {
+	for _, v := range n.Vectors {
 		s, err := OpenVectorsOf(v.Modality, v.Input)
 		if err != nil {
 			return err
@@ -77,10 +65,10 @@ func (in *Files) open(n FileNames) (err error) {
 		open func() (Source, error)
 	}{
 		{n.Codes, func() (Source, error) { in.Codes, err = OpenCodes(n.Codes); return in.Codes, err }},
-		{labels, func() (Source, error) { in.Labels, err = OpenLabels(labels, n.LabelNames); return in.Labels, err }},
+		{n.Labels, func() (Source, error) { in.Labels, err = OpenLabels(n.Labels, n.LabelNames); return in.Labels, err }},
 		{n.Fields, func() (Source, error) { in.Fields, err = OpenFields(n.Fields); return in.Fields, err }},
 		{n.Keys, func() (Source, error) { return OpenKeys(n.Keys) }},
-		{items, func() (Source, error) { in.Whole, err = OpenItems(n.Items, n.Mapping, n.Lenient); return in.Whole, err }},
+		{n.Items.Path, func() (Source, error) { in.Whole, err = OpenItems(n.Items, n.Mapping, n.Lenient); return in.Whole, err }},
 	} {
 		if f.name == "" {
 			continue
@@ -95,20 +83,6 @@ func (in *Files) open(n FileNames) (err error) {
 		return exit.Usagef("--init with --fields %s: only the header of a .csv says the types of the fields; use one, or init first", n.Fields)
 	}
 	return in.SameRows()
-}
-
-// Derived returns the file whose names of columns or variables say what the items are, nil if there is none.
-func (in *Files) Derived() interface {
-	Mapping() []MappedColumn
-	Note() string
-} {
-	switch {
-	case in.Whole != nil:
-		return in.Whole
-	case in.Benchmark != nil:
-		return in.Benchmark
-	}
-	return nil
 }
 
 // Schema returns the schema of a collection for the files.

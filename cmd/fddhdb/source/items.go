@@ -65,7 +65,7 @@ func openItemFile(in Input) (table.Items, error) {
 	case ".parquet":
 		return parquet.OpenItems(in.Path)
 	default:
-		return nil, exit.Usagef("--items %s: .jsonl, .csv, .parquet and .mat files are read, not %s", in.Name, term.FileKind(in.Path))
+		return nil, exit.Usagef("--items %s: .jsonl, .csv and .parquet files are read, not %s", in.Name, term.FileKind(in.Path))
 	}
 }
 

@@ -26,9 +26,9 @@ type Stdin struct {
 // Close removes the file.
 func (s *Stdin) Close() error { return os.RemoveAll(s.folder) }
 
-// ReadStdin copies standard input to a temporary file, whose extension says the format: "jsonl" or "csv", or
-// if that is empty, what the first bytes are. Only vectors may be a .npy. read is told the bytes so far.
-func ReadStdin(ctx context.Context, in io.Reader, format string, vectors bool, read func(bytes int64)) (_ *Stdin, err error) {
+// ReadStdin copies standard input to a temporary file, whose extension is that of its format, by the first
+// bytes. Only vectors may be a .npy. read is told the bytes so far.
+func ReadStdin(ctx context.Context, in io.Reader, vectors bool, read func(bytes int64)) (_ *Stdin, err error) {
 	folder, err := os.MkdirTemp("", "fddhdb-stdin-")
 	if err != nil {
 		return nil, err
@@ -41,7 +41,7 @@ func ReadStdin(ctx context.Context, in io.Reader, format string, vectors bool, r
 	}()
 	var done atomic.Int64
 	ended := make(chan error, 1)
-	go func() { ended <- s.copy(ctx, bufio.NewReaderSize(in, 1<<20), format, vectors, &done) }()
+	go func() { ended <- s.copy(ctx, bufio.NewReaderSize(in, 1<<20), vectors, &done) }()
 	tick := time.NewTicker(100 * time.Millisecond)
 	defer tick.Stop()
 	for {
@@ -58,12 +58,10 @@ func ReadStdin(ctx context.Context, in io.Reader, format string, vectors bool, r
 }
 
 // copy writes the file. done are the bytes so far.
-func (s *Stdin) copy(ctx context.Context, in *bufio.Reader, format string, vectors bool, done *atomic.Int64) error {
-	if format == "" {
-		var err error
-		if format, err = sniff(in, vectors); err != nil {
-			return err
-		}
+func (s *Stdin) copy(ctx context.Context, in *bufio.Reader, vectors bool, done *atomic.Int64) error {
+	format, err := sniff(in, vectors)
+	if err != nil {
+		return err
 	}
 	s.Path = filepath.Join(s.folder, "stdin."+format)
 	f, err := os.Create(s.Path)

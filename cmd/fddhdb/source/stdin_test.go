@@ -19,7 +19,7 @@ func TestReadStdin(t *testing.T) {
 		"\x93NUMPY\x01":      "npy",
 		"\x93NUM":            "csv",
 	} {
-		s, err := ReadStdin(t.Context(), strings.NewReader(text), "", true, func(int64) {})
+		s, err := ReadStdin(t.Context(), strings.NewReader(text), true, func(int64) {})
 		if err != nil {
 			t.Errorf("%q: %v", text, err)
 			continue
@@ -36,7 +36,7 @@ func TestReadStdin(t *testing.T) {
 		}
 	}
 	broken := errors.New("broken")
-	if _, err := ReadStdin(t.Context(), io.MultiReader(strings.NewReader("a,b\n"), errReader{broken}), "csv", false, func(int64) {}); !errors.Is(err, broken) {
+	if _, err := ReadStdin(t.Context(), io.MultiReader(strings.NewReader("a,b\n"), errReader{broken}), false, func(int64) {}); !errors.Is(err, broken) {
 		t.Error(err)
 	}
 }
@@ -53,7 +53,7 @@ func TestReadStdinInterrupted(t *testing.T) {
 		_, _ = w.Write([]byte("a,b\n")) // returns when it has been read
 		cancel()
 	}()
-	if _, err := ReadStdin(ctx, r, "", false, func(int64) {}); !errors.Is(err, context.Canceled) {
+	if _, err := ReadStdin(ctx, r, false, func(int64) {}); !errors.Is(err, context.Canceled) {
 		t.Error(err)
 	}
 	if err := w.Close(); err != nil { // ends the goroutine that reads

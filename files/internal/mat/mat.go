@@ -327,25 +327,3 @@ func (f *file) kind(number uint32) (matrix.Type, bool) {
 	t.Big = f.order == binary.ByteOrder(binary.BigEndian) && t.Size > 1
 	return t, ok
 }
-
-// A Variable is a variable of a file.
-type Variable struct {
-	Name       string
-	Rows, Cols int
-}
-
-// Variables returns the variables of a file that Open can read, in file order.
-func Variables(src matrix.Source) ([]Variable, error) {
-	f, err := newFile(src)
-	if err != nil {
-		return nil, err
-	}
-	vars, err := f.variables()
-	var out []Variable
-	for _, v := range vars {
-		if v.numeric() == nil {
-			out = append(out, Variable{v.name, int(v.dims[0]), int(v.dims[1])})
-		}
-	}
-	return out, err
-}

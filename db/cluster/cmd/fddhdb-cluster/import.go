@@ -30,7 +30,7 @@ type importOptions struct {
 	files          source.FileNames
 	vectors        flags.NamedList
 	vectorColumns  flags.NamedList
-	items, format  string
+	items          string
 	numberFrom     int64
 	numbered, skip bool
 	model          string
@@ -87,13 +87,11 @@ func importCommand(e *env) *cobra.Command {
 	f.StringVar(&o.files.Keys, "keys", "", "keys of the items, a text `FILE`")
 	f.StringVar(&o.files.Fields, "fields", "", "fields, a `FILE`.csv or .jsonl")
 	f.StringVar(&o.items, "items", "", "whole items, a `FILE`.jsonl, .csv, .parquet or .mat")
-	f.StringVar(&o.files.Part, "part", "", "the `PART` of a .mat of --items: train, query or database")
 	f.StringVar(&o.files.Mapping.Key, "key-column", "", "the `COLUMN` of --items that has the keys")
 	f.StringArrayVar(&o.files.Mapping.Labels, "label-column", nil, "a `COLUMN` of labels, or several with a *; repeat it for each")
 	f.StringVar(&o.files.Mapping.Separator, "label-separator", "", "the `TEXT` between several labels in a cell or string (default: it is one label)")
 	f.Var(&o.vectorColumns, "vector-column", "the vectors of a modality; repeat it for each")
 	f.StringArrayVar(&o.files.Mapping.Fields, "field-column", nil, "a `COLUMN` that becomes a field, or FIELD=COLUMN; repeat it for each")
-	f.StringVar(&o.format, "format", "", "format of standard input, jsonl or csv (default: by its first byte)")
 	f.BoolVar(&o.files.Lenient, "ignore-unknown", false, "leave aside what the items have and the collection has not")
 	f.Int64Var(&o.numberFrom, "number-from", 0, "the keys are numbers: the first row has `N`")
 	f.Var(flags.OnError{Skip: &o.skip}, "on-error", "what a bad row does: stop, and nothing is stored, or skip")
@@ -134,14 +132,6 @@ func (o *importOptions) check() error {
 		return exit.Usagef("--label-names names the labels of --labels, which is missing")
 	case stdin > 1:
 		return exit.Usagef("- is to be read twice: standard input is one file")
-	case o.format != "" && o.format != "jsonl" && o.format != "csv":
-		return exit.Usagef("--format %s: jsonl and csv are possible", o.format)
-	case o.format != "" && stdin == 0:
-		return exit.Usagef("--format is about standard input, and no file is -: the extension of a file says its format")
-	case f.Part != "" && !source.IsBenchmark(o.items):
-		return exit.Usagef("--part is about --items FILE.mat, which is missing")
-	case f.Part != "" && !slices.Contains(source.Parts, f.Part):
-		return exit.Usagef("--part %s: %s are possible", f.Part, strings.Join(source.Parts, ", "))
 	}
 	return nil
 }
@@ -165,7 +155,7 @@ func (o *importOptions) run(e *env, ctx context.Context, name string) error {
 	im := &importing{o: o, names: o.files}
 	in := func(file string) source.Input { return source.Input{Path: file, Name: file} }
 	if o.items == "-" || slices.ContainsFunc(o.vectors.List, func(v flags.Named) bool { return v.Value == "-" }) {
-		stdin, err := source.ReadStdin(ctx, e.stdin, o.format, o.items == "", func(bytes int64) { bar.Bytes("reading standard input", bytes, 0) })
+		stdin, err := source.ReadStdin(ctx, e.stdin, o.items == "", func(bytes int64) { bar.Bytes("reading standard input", bytes, 0) })
 		if err != nil {
 			return err
 		}
@@ -256,7 +246,7 @@ func (im *importing) rehearse(ctx context.Context, e *env, bar *term.Progress) e
 			e.warnf("%s: its first line is a header, and no item", v.Path())
 		}
 	}
-	if d := files.Derived(); d != nil && d.Note() != "" {
+	if d := files.Whole; d != nil && d.Note() != "" {
 		e.warnf("%s", d.Note())
 	}
 	rows := int64(max(0, files.Rows()))

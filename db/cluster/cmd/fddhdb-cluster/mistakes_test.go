@@ -47,7 +47,6 @@ func TestMistakes(t *testing.T) {
 		{"import x --codes c.npy", 2, "items need keys"},
 		{"import x --codes c.npy --activate --number-from 0", 2, "--activate"},
 		{"import x --items a.jsonl --keys k.txt", 2, "--items has whole items"},
-		{"import x --items - --format xml", 2, "jsonl and csv"},
 		{"import x --items a.jsonl --on-error never", 2, "stop and skip"},
 		{"search x", 2, "search needs a query"},
 		{"search x --code 00 --key a", 2, "not several"},
