@@ -286,8 +286,8 @@ func BenchmarkOrder(b *testing.B) {
 	}
 }
 
-// BenchmarkVectorsInCodes takes the first ten of 40,000 items of 384 dimensions by vectors within codes, as auto
-// does, and in other orders; with vectors in memory at 8 bits, or, by the name store, without.
+// BenchmarkVectorsInCodes takes the first ten of 40,000 items of 384 dimensions by vectors within codes, as
+// auto does, and in other orders; with vectors in memory at 8 bits, or, by the name store, without.
 func BenchmarkVectorsInCodes(b *testing.B) {
 	const n, dims = 40_000, 384
 	dir := b.TempDir()

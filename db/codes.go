@@ -34,10 +34,10 @@ func (c *Collection) Codes(ctx context.Context, to string) iter.Seq2[Coded, erro
 	})
 }
 
-// Encode returns the code that an item with these features would get without labels,
-// bits/8 bytes, and the real-valued projection whose signs it is: that of the
-// modalities given as the model fuses them (model.Fuse). What else the item holds, labels too, does not matter. Nothing is stored. The
-// code of a query is another one, see EncodeQuery.
+// Encode returns the code that an item with these features would get without labels, bits/8 bytes, and the
+// real-valued projection whose signs it is: that of the modalities given as the model fuses them
+// (model.Fuse). What else the item holds, labels too, does not matter. Nothing is stored. The code of a query
+// is another one, see EncodeQuery.
 func (c *Collection) Encode(item *Item) (code []byte, z []float64, err error) {
 	err = c.read(func(_ *state.View, cv *state.CollectionView) error {
 		if err := search.CanEncode(cv); err != nil {

@@ -29,7 +29,8 @@ import (
 	"github.com/fddhdb/fddhdb/model/fit"
 )
 
-// codeByModel computes from the definition the code that an item has by the model of its collection; nil for none.
+// codeByModel computes from the definition the code that an item has by the model of its collection; nil for
+// none.
 func codeByModel(cv *state.CollectionView, it *db.Item) ([]byte, error) {
 	m := cv.Space.Learned
 	vectors := make([]model.Vector, len(m.Modalities()))
@@ -44,8 +45,8 @@ func codeByModel(cv *state.CollectionView, it *db.Item) ([]byte, error) {
 	return code, err
 }
 
-// codeOfItem computes the code of an item with these labels and vectors, one for each modality of the model, from the
-// definition, and the sum of its projections.
+// codeOfItem computes the code of an item with these labels and vectors, one for each modality of the model,
+// from the definition, and the sum of its projections.
 func codeOfItem(m *model.Model, labels []uint32, vectors []model.Vector) (code []byte, total []float64, err error) {
 	q := m.Bits()
 	z := make([][]float64, len(vectors)) // by modality of the model; nil where the item lacks it

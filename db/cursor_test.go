@@ -362,8 +362,9 @@ func TestCursorOfEachHit(t *testing.T) {
 	check("by code", db.Query{Code: []byte{1, 7}}, db.RerankProjection)
 }
 
-// A cursor goes on in the answer that it comes from alone: whatever a query asks for otherwise, that decides which items
-// are in the answer or in which order, refuses it. What decides neither may be another on each page.
+// A cursor goes on in the answer that it comes from alone: whatever a query asks for otherwise, that decides
+// which items are in the answer or in which order, refuses it. What decides neither may be another on each
+// page.
 func TestCursorOfAnotherQuery(t *testing.T) {
 	_, c := dbkit.OpenPairs(t)
 	items := dbkit.ViewItems(120, 3)

@@ -25,8 +25,8 @@ import (
 // MarkerName is the name of the file that makes a folder a database.
 const MarkerName = store.MarkerName
 
-// Format is the format of databases that this version reads and writes: docs/FORMAT.md has every byte. Open refuses a
-// database of another one (ErrFormat).
+// Format is the format of databases that this version reads and writes: docs/FORMAT.md has every byte. Open
+// refuses a database of another one (ErrFormat).
 const Format = record.Format
 
 // A DB is an open database. All methods are safe for concurrent use and return
@@ -169,11 +169,11 @@ func (d *DB) writable() error {
 	return nil
 }
 
-// Close waits for the calls that are going on, makes everything durable, writes what is in the
-// log only into tables, at most some 64 MiB, and frees the folder for others. After writes it also has
-// indexes of vectors take in what has come, where that takes no more than some seconds. A range over
-// Items, ItemsWhere, ItemsByKey, Keys, Codes, Neighbors or Runs that is still running must end first, so do not
-// close from inside one. A second call returns ErrClosed.
+// Close waits for the calls that are going on, makes everything durable, writes what is in the log only into
+// tables, at most some 64 MiB, and frees the folder for others. After writes it also has indexes of vectors
+// take in what has come, where that takes no more than some seconds. A range over Items, ItemsWhere,
+// ItemsByKey, Keys, Codes, Neighbors or Runs that is still running must end first, so do not close from
+// inside one. A second call returns ErrClosed.
 func (d *DB) Close() error {
 	d.stop() // so that those who wait for codes to be loaded do not hold it up
 	if err := d.state.Guard.Close(); err != nil {

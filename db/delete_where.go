@@ -16,13 +16,11 @@ import (
 // one synced commit, and returns how many there were. args are the values of its
 // placeholders, see Query.Args.
 //
-// What matches is decided when it is deleted: a write that comes back before
-// DeleteWhere is called counts, and none comes in between. Other writers wait for
-// as long as that takes. Where a field of the expression has no index, DeleteWhere reads the
-// items before, while others write, and in the commit only those that have come or changed since; all of them, if the collection
-// was altered meanwhile. More
-// than a commit can hold, some millions, or with what they have taught a GiB, is an ErrInvalid:
-// narrow the expression.
+// What matches is decided when it is deleted: a write that comes back before DeleteWhere is called counts,
+// and none comes in between. Other writers wait for as long as that takes. Where a field of the expression
+// has no index, DeleteWhere reads the items before, while others write, and in the commit only those that
+// have come or changed since; all of them, if the collection was altered meanwhile. More than a commit can
+// hold, some millions, or with what they have taught a GiB, is an ErrInvalid: narrow the expression.
 //
 // The empty expression, or one of blanks, is an ErrInvalid, as most likely the caller has lost
 // one. To delete all items, drop the collection and create it again, or say

@@ -240,8 +240,8 @@ func goldenWrites(t *testing.T, d *db.DB) {
 	need(dbkit.MustCollection(t, d, "aims").Delete(ctx, "k10"))(t)
 }
 
-// The golden database is what an earlier build of this format has written, and in goldenText is what is in it. This file
-// makes both, where the format has changed:
+// The golden database is what an earlier build of this format has written, and in goldenText is what is in
+// it. This file makes both, where the format has changed:
 //
 //	go test ./db -run TestMakeGolden -update-golden
 const (

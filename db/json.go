@@ -28,9 +28,9 @@ type hitForm struct {
 	Item       *Item    `json:"item,omitempty"`
 }
 
-// MarshalJSON implements json.Marshaler: {"key", "row", "distance", "score",
-// "similarity", "cursor", "item"}. The distance of an answer by vectors is null. The score of a query by code is null, and so is a similarity where nothing was
-// compared; cursor and item are there if the query asks for them.
+// MarshalJSON implements json.Marshaler: {"key", "row", "distance", "score", "similarity", "cursor", "item"}.
+// The distance of an answer by vectors is null. The score of a query by code is null, and so is a similarity
+// where nothing was compared; cursor and item are there if the query asks for them.
 func (h Hit) MarshalJSON() ([]byte, error) {
 	f := hitForm{Key: h.Key, Row: h.Row, Score: jsonform.Score(h.Score), Cursor: h.Cursor, Item: h.Item}
 	if h.Distance >= 0 {
@@ -156,10 +156,10 @@ type itemForm[V any] struct {
 	Modalities []string       `json:"modalities,omitempty"`
 }
 
-// MarshalJSON implements json.Marshaler, in the form of a file of items (docs/SHELL.md): {"key",
-// "vectors", "labels", "fields", "payload"}, and "code", "code_from" and "modalities" where there are any. A sparse vector is {"i", "v"} among the others, labels
-// are never null, a float field has a point or an exponent, the payload is in base64, and
-// codes are in hexadecimal digits.
+// MarshalJSON implements json.Marshaler, in the form of a file of items (docs/SHELL.md): {"key", "vectors",
+// "labels", "fields", "payload"}, and "code", "code_from" and "modalities" where there are any. A sparse
+// vector is {"i", "v"} among the others, labels are never null, a float field has a point or an exponent, the
+// payload is in base64, and codes are in hexadecimal digits.
 func (it Item) MarshalJSON() ([]byte, error) {
 	f := itemForm[any]{it.Key, nil, it.Labels, jsonform.Fields(it.Fields), it.Payload, it.Code, it.CodeFrom, it.Modalities}
 	if n := len(it.Vectors) + len(it.Sparse); n > 0 {

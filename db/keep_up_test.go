@@ -124,7 +124,8 @@ func TestDamagedTableThatCannotBeCompacted(t *testing.T) {
 		} else if err != nil {
 			t.Fatal(i, err)
 		}
-		// The new tables may be merged among themselves, as the damaged one is left out: then there never are too many.
+		// The new tables may be merged among themselves, as the damaged one is left out: then there never are
+		// too many.
 		if i == 100 {
 			if names, err := fs.List("db/" + store.StoreName); err != nil || len(names) > 30 {
 				t.Errorf("not refused, and there are %d files, %v", len(names), err)

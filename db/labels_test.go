@@ -186,8 +186,9 @@ func mustMerge(t testing.TB, c *db.Collection, from, into string, want int) {
 }
 
 // inTurn makes calls whose requests wait for the committer, each behind that of the call before. So all of
-// them have read the state before the first when it commits. The database is of a bubble of synctest, which knows
-// when a call waits: the database itself makes requests, too, and the length of the queue would not tell whose they are.
+// them have read the state before the first when it commits. The database is of a bubble of synctest, which
+// knows when a call waits: the database itself makes requests, too, and the length of the queue would not
+// tell whose they are.
 func inTurn(t *testing.T, d *db.DB, calls ...func()) {
 	t.Helper()
 	committer := db.State(d).Committer

@@ -23,11 +23,11 @@ import (
 // maxModelFile bounds what ImportModel reads: a commit holds no larger model.
 const maxModelFile = 3 << 30
 
-// ExportModel writes the model of the active space, or of that of the handle (InSpace), as it is after
-// the updates so far, in the form of fit.File: for ImportModel into another collection, or for a program
-// that encodes with it. Labels go by name. The bytes are a function of the model and of how it was trained: two
-// trainings that are equal in all but their times and memory give the same. ErrNoModel: nothing is trained, or
-// items bring their codes.
+// ExportModel writes the model of the active space, or of that of the handle (InSpace), as it is after the
+// updates so far, in the form of fit.File: for ImportModel into another collection, or for a program that
+// encodes with it. Labels go by name. The bytes are a function of the model and of how it was trained: two
+// trainings that are equal in all but their times and memory give the same. ErrNoModel: nothing is trained,
+// or items bring their codes.
 func (c *Collection) ExportModel(ctx context.Context, w io.Writer) error {
 	if err := ctx.Err(); err != nil {
 		return err
@@ -87,16 +87,16 @@ type ImportModelOptions struct {
 	Progress event.Progress
 }
 
-// ImportModel makes a code space with a model that ExportModel has written, and gives all items their
-// codes there, as Train does with a model that it has learned; readers and writers go on. The collection
-// has the modalities of the model, with their dimensions and forms, and may have more. Labels go by name: an
-// item with labels that the model knows gets the code that these labels have where the model was trained, and any
-// other item gets the code of its vectors. No item of the collection has taught the model: a later Update learns
-// from the items of the collection alone. The result is the report of the training elsewhere, and what the space
-// has here.
+// ImportModel makes a code space with a model that ExportModel has written, and gives all items their codes
+// there, as Train does with a model that it has learned; readers and writers go on. The collection has the
+// modalities of the model, with their dimensions and forms, and may have more. Labels go by name: an item
+// with labels that the model knows gets the code that these labels have where the model was trained, and any
+// other item gets the code of its vectors. No item of the collection has taught the model: a later Update
+// learns from the items of the collection alone. The result is the report of the training elsewhere, and what
+// the space has here.
 //
-// It costs the time of encoding the items, and reads all of r, up to 3 GiB, into memory. Errors: ErrInvalid if
-// these bytes are no model file, or a damaged one, or if the collection lacks a modality of the model;
+// It costs the time of encoding the items, and reads all of r, up to 3 GiB, into memory. Errors: ErrInvalid
+// if these bytes are no model file, or a damaged one, or if the collection lacks a modality of the model;
 // *codec.FormatError if it is of another format; ErrBusy while another space is being founded or built.
 // After an error the collection is as it was, but for ids that the labels have then, which no call shows.
 func (c *Collection) ImportModel(ctx context.Context, r io.Reader, opt ImportModelOptions) (*Training, error) {
@@ -134,26 +134,26 @@ func (c *Collection) ImportModel(ctx context.Context, r io.Reader, opt ImportMod
 type ImportRevisionOptions struct {
 	Space Space // the space to revise; 0: the active one
 
-	// Revision, if not 0, is the number of the new revision: for databases whose revisions are to have the same
-	// numbers. It has to be greater than the number of the present revision, else the error is ErrExists. The
-	// numbers that it skips stand for the same revision.
+	// Revision, if not 0, is the number of the new revision: for databases whose revisions are to have the
+	// same numbers. It has to be greater than the number of the present revision, else the error is
+	// ErrExists. The numbers that it skips stand for the same revision.
 	Revision uint32
 }
 
-// ImportRevision makes the model of a file the next revision of a space. ExportModel has written the file, or a
-// program with package model; its model is that of the space after an Update elsewhere. The new projections are in
-// use from then on, and stored codes stay as they are, as after Update. Labels that have grown there
-// (UpdateOptions.GrowLabels) grow here too, and the items that carry them get new codes. If the space has that
-// revision already, ImportRevision only makes the codes that an interrupted call has left out.
+// ImportRevision makes the model of a file the next revision of a space. ExportModel has written the file, or
+// a program with package model; its model is that of the space after an Update elsewhere. The new projections
+// are in use from then on, and stored codes stay as they are, as after Update. Labels that have grown there
+// (UpdateOptions.GrowLabels) grow here too, and the items that carry them get new codes. If the space has
+// that revision already, ImportRevision only makes the codes that an interrupted call has left out.
 //
-// The statistics stay as they are: a later Update here learns from what items here have taught, and from nothing
-// else. Update.Teacher is "imported".
+// The statistics stay as they are: a later Update here learns from what items here have taught, and from
+// nothing else. Update.Teacher is "imported".
 //
-// It reads all of r, up to 3 GiB, into memory. Errors: ErrInvalid if these bytes are no model file, or a damaged one,
-// or if the model is no revision of that of the space, or lacks labels that have grown here; ErrExists if
-// ImportRevisionOptions.Revision is not greater than the present revision; *codec.FormatError if the file
-// is of another format; ErrNoModel, ErrNotFound and ErrBusy as from Update. After an error, too, the labels of the model
-// may have ids, which no call shows.
+// It reads all of r, up to 3 GiB, into memory. Errors: ErrInvalid if these bytes are no model file, or a
+// damaged one, or if the model is no revision of that of the space, or lacks labels that have grown here;
+// ErrExists if ImportRevisionOptions.Revision is not greater than the present revision; *codec.FormatError if
+// the file is of another format; ErrNoModel, ErrNotFound and ErrBusy as from Update. After an error, too, the
+// labels of the model may have ids, which no call shows.
 func (c *Collection) ImportRevision(ctx context.Context, r io.Reader, opt ImportRevisionOptions) (*Update, error) {
 	if err := ctx.Err(); err != nil {
 		return nil, err

@@ -100,10 +100,10 @@ const (
 	keyCacheBytes    = 256 << 20
 )
 
-// ShareCaches returns the options of each of n databases of one program that share the caches of o. CacheBytes,
-// IndexCacheBytes, RerankCacheBytes and KeyCacheBytes are divided by n, or the default is where they are 0. The results
-// are at least 8, 16, 8 and 4 MiB, or the whole cache if that is less. Negative values stay, and with n of 1 or less
-// o is returned as it is.
+// ShareCaches returns the options of each of n databases of one program that share the caches of o.
+// CacheBytes, IndexCacheBytes, RerankCacheBytes and KeyCacheBytes are divided by n, or the default is where
+// they are 0. The results are at least 8, 16, 8 and 4 MiB, or the whole cache if that is less. Negative
+// values stay, and with n of 1 or less o is returned as it is.
 func ShareCaches(o Options, n int) Options {
 	for _, cache := range []struct {
 		bytes          *int64

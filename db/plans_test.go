@@ -17,8 +17,8 @@ import (
 	"github.com/fddhdb/fddhdb/mih"
 )
 
-// However a query is asked and whichever plan answers it, the answer is the same: that of the definition, in the
-// present state and in every snapshot, whether the codes are in memory yet or not.
+// However a query is asked and whichever plan answers it, the answer is the same: that of the definition, in
+// the present state and in every snapshot, whether the codes are in memory yet or not.
 
 // coldCollection returns the present state of a collection as it is when a large
 // database has just been opened: its codes are not in memory.

@@ -289,8 +289,8 @@ func TestRepairOfABlock(t *testing.T) {
 		lost, r := p.repair(db.RepairOptions{})
 		gone := goneKeys(lost)
 		p.sound(what, func(_, key string) bool { return gone[key] })
-		// The first block has what stands before the items, which can be made again. Else the table is all that is told
-		// besides the items.
+		// The first block has what stands before the items, which can be made again. Else the table is all
+		// that is told besides the items.
 		others, least := 4, 0
 		if at != 2 {
 			others, least = 1, 1

@@ -103,8 +103,9 @@ func makeLog(r *rand.Rand, n int) (log []*entry) {
 	return log
 }
 
-// replay applies a log from the operation that the mark says on, in batches of the sizes that next
-// gives. A condition is decided where it stands in the log: the operation begins a batch, and if it is refused only the mark goes on.
+// replay applies a log from the operation that the mark says on, in batches of the sizes that next gives. A
+// condition is decided where it stands in the log: the operation begins a batch, and if it is refused only
+// the mark goes on.
 func replay(t *testing.T, d *db.DB, log []*entry, next func() int) (refused []int) {
 	t.Helper()
 	collections := map[string]*db.Collection{}

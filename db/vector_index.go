@@ -43,21 +43,21 @@ type VectorIndex = report.VectorIndex
 // a bit a dimension there. Then some items are taken for queries, and what is found of their nearest
 // is measured.
 //
-// New and changed items are compared with every query until there are some hundred of them. Then the
-// index takes them in, in the background. Items of a kind that was not there when the index was made fit
-// no cell (VectorIndex.Loose): every query is compared with them. The index is made anew, in the background
-// on half of the processors, when a quarter of its vectors have come, changed or gone, or when one in 256 is
-// loose, and some hundred more. Searches use the old one until the new one is complete; where half of the vectors have come,
-// changed or gone before that, they compare all vectors. Close takes in what a process leaves, and makes
-// a small index anew, if that takes no more than some seconds. A call of IndexVectors replaces the index
-// of the modality when the new one is complete.
+// New and changed items are compared with every query until there are some hundred of them. Then the index
+// takes them in, in the background. Items of a kind that was not there when the index was made fit no cell
+// (VectorIndex.Loose): every query is compared with them. The index is made anew, in the background on half
+// of the processors, when a quarter of its vectors have come, changed or gone, or when one in 256 is loose,
+// and some hundred more. Searches use the old one until the new one is complete; where half of the vectors
+// have come, changed or gone before that, they compare all vectors. Close takes in what a process leaves, and
+// makes a small index anew, if that takes no more than some seconds. A call of IndexVectors replaces the
+// index of the modality when the new one is complete.
 //
-// It costs some 30 microseconds of processors an item of d = 384 dimensions and some seconds to measure,
-// d/8 + 16 bytes an item on disk and some 10 more in memory, and while it begins 100 d bytes a cell. Readers and
-// writers go on; each block of 16,384 items keeps writers waiting for some tens of milliseconds. If it
-// fails, or its context ends, everything is as before. Errors: ErrInvalid for a sparse modality, and
-// where no item has it; ErrBusy while another index of it is being made, and if its metric is
-// altered meanwhile; ErrReadOnly.
+// It costs some 30 microseconds of processors an item of d = 384 dimensions and some seconds to measure, d/8
+// + 16 bytes an item on disk and some 10 more in memory, and while it begins 100 d bytes a cell. Readers and
+// writers go on; each block of 16,384 items keeps writers waiting for some tens of milliseconds. If it fails,
+// or its context ends, everything is as before. Errors: ErrInvalid for a sparse modality, and where no item
+// has it; ErrBusy while another index of it is being made, and if its metric is altered meanwhile;
+// ErrReadOnly.
 func (c *Collection) IndexVectors(ctx context.Context, opt IndexOptions) (*VectorIndex, error) {
 	if err := ctx.Err(); err != nil {
 		return nil, err

@@ -102,8 +102,8 @@ func TestAnIndexOfAnotherMetric(t *testing.T) {
 	}
 }
 
-// Where half of the vectors have come, changed or gone, and no process that writes has made the index anew yet, answers
-// compare all: what was measured does not hold any more.
+// Where half of the vectors have come, changed or gone, and no process that writes has made the index anew
+// yet, answers compare all: what was measured does not hold any more.
 func TestAnOutgrownIndexIsNotUsed(t *testing.T) {
 	items := embedded(t, 0, 300, 48)
 	for churn, used := range map[int]bool{1000: true, 2000: false} {
@@ -185,8 +185,8 @@ func TestLooseVectorsThatGo(t *testing.T) {
 	}
 }
 
-// A database that is opened again knows how much its cells had taken on when their promises were found: vectors
-// like theirs fit, and more of them than an eighth do not.
+// A database that is opened again knows how much its cells had taken on when their promises were found:
+// vectors like theirs fit, and more of them than an eighth do not.
 func TestCellsAreOverfullAfterOpening(t *testing.T) {
 	fs := vfs.NewMem()
 	items := embedded(t, 0, 2000, 48)

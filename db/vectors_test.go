@@ -193,8 +193,8 @@ func plainMetric(metric db.Metric, x, y []float32) (place, similarity float32) {
 	return plainCosine(x, y), plainCosine(x, y)
 }
 
-// Answers by every metric are those of a plain computation over all vectors, with a filter and page by page, before
-// vectors are in memory and afterwards.
+// Answers by every metric are those of a plain computation over all vectors, with a filter and page by page,
+// before vectors are in memory and afterwards.
 func TestMetricsAgreeWithTheDefinition(t *testing.T) {
 	for _, metric := range []db.Metric{db.Cosine, db.Dot, db.L2} {
 		schema := db.Schema{Modalities: []db.Modality{{Name: "e", Dim: 32, Metric: metric}}, Fields: embeddedSchema.Fields}

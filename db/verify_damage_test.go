@@ -379,8 +379,8 @@ func TestVerifyOfALostNumber(t *testing.T) {
 	}
 }
 
-// A row that should have a code and has none is found where all counts fit: its code was to be made again, and the set of
-// such rows is lost.
+// A row that should have a code and has none is found where all counts fit: its code was to be made again,
+// and the set of such rows is lost.
 func TestVerifyMissesCodes(t *testing.T) {
 	d, c, _ := labelWorld(t, vfs.NewMem(), 60)
 	bare := []*db.Item{{Key: "a", Labels: []string{"late"}}, {Key: "b", Labels: []string{"other"}}, {Key: "c"}}

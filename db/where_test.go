@@ -298,8 +298,9 @@ func TestFiltersMeetDamagedItems(t *testing.T) {
 	}
 }
 
-// A filter holds within a code that many items share as it does between codes: in every order, by every plan, for few
-// hits and for all, within a radius, page by page and in counts. Learned codes are a few that most items share.
+// A filter holds within a code that many items share as it does between codes: in every order, by every plan,
+// for few hits and for all, within a radius, page by page and in counts. Learned codes are a few that most
+// items share.
 func TestFiltersWithinLargeCodes(t *testing.T) {
 	t.Parallel()
 	const n = 1500
@@ -362,8 +363,8 @@ func TestFiltersWithinLargeCodes(t *testing.T) {
 	}
 }
 
-// checkWithin compares the runs within a radius that takes in everything, and a search for those that are similar enough,
-// with the hits of a search for all.
+// checkWithin compares the runs within a radius that takes in everything, and a search for those that are
+// similar enough, with the hits of a search for all.
 func checkWithin(t *testing.T, c *db.Collection, q db.Query, items []*db.Item) {
 	t.Helper()
 	q.K = len(items)

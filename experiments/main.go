@@ -3,8 +3,8 @@
 //	go -C experiments run . help
 //	go -C experiments run . NAME [flags]
 //
-// It is a module of its own, so that the product requires nothing for its sake and the tests of the product do not run
-// its tests.
+// It is a module of its own, so that the product requires nothing for its sake and the tests of the product
+// do not run its tests.
 package main
 
 import (

@@ -19,10 +19,9 @@
 // What labels teach is the [Aim]: C J D y, or as published the code sgn(C y), where J is
 // the identity.
 //
-// Package fit learns it, by one of several methods ([Method]). Two of them need no labels, and make codes of which neighbours in Hamming distance are
-// neighbours by the cosine of their vectors, itq, or vectors of one item in two modalities, cca-itq.
-// What follows is about the methods that learn
-// from labels.
+// Package fit learns it, by one of several methods ([Method]). Two of them need no labels, and make codes of
+// which neighbours in Hamming distance are neighbours by the cosine of their vectors, itq, or vectors of one
+// item in two modalities, cca-itq. What follows is about the methods that learn from labels.
 //
 // The projections are ridge regressions from [Statistics] that add up over
 // items. They stay with the model: shards merge, gamma changes, and the online
@@ -77,12 +76,12 @@
 //
 // # Use
 //
-// Package fit trains: it returns a [Model], its [Statistics] and a report. [Model.LabelCode] and [Encoder.Project]
-// encode, and [Encoder.ProjectVectors] encodes many vectors. [Model.Fuse] combines the projections of an item.
-// Package eval measures rankings. The example of the package is the whole flow.
+// Package fit trains: it returns a [Model], its [Statistics] and a report. [Model.LabelCode] and
+// [Encoder.Project] encode, and [Encoder.ProjectVectors] encodes many vectors. [Model.Fuse] combines the
+// projections of an item. Package eval measures rankings. The example of the package is the whole flow.
 //
-// A Model is made by [New] of all its [Parts], which New checks: by a training, and by [Unmarshal]. It does not know how
-// it was fitted. Package sum makes statistics of items in many places.
+// A Model is made by [New] of all its [Parts], which New checks: by a training, and by [Unmarshal]. It does
+// not know how it was fitted. Package sum makes statistics of items in many places.
 //
 // Stored forms are [Model.MarshalBinary], [Statistics.MarshalBinary] and, for the
 // changes of an update, [Model.MarshalRevision]. The comments of marshal.go and

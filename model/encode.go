@@ -100,8 +100,8 @@ func (m *Model) checkInput(t int, xs ...Vector) error {
 	return nil
 }
 
-// Weights returns the weights of the fusion, by modality. They are finite and not negative, and at least one is
-// positive. See Fuse.
+// Weights returns the weights of the fusion, by modality. They are finite and not negative, and at least one
+// is positive. See Fuse.
 func (m *Model) Weights() []float64 { return slices.Clone(m.fusion.Weights) }
 
 // Centre returns the share of the mean aim that Fuse subtracts.

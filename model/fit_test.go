@@ -9,7 +9,8 @@ import (
 	"github.com/fddhdb/fddhdb/model/fit"
 )
 
-// The internal tests of package model learn by package fit, and measure by package eval; see training_test.go.
+// The internal tests of package model learn by package fit, and measure by package eval; see
+// training_test.go.
 func init() {
 	model.Train = func(ctx context.Context, modalities []model.Modality, src model.Source, opt model.Options) (*model.Result, error) {
 		full := fit.Options{

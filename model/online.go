@@ -552,9 +552,9 @@ func (o *Online) Revision() (m *Model, err error) {
 	return &next, nil
 }
 
-// Follow replaces the model by next, a revision of it that was made elsewhere. The Online then knows the labels of
-// next. Its statistics stay as they are, and later revisions are solved from these. If next is no revision of the
-// model, the error wraps ErrMismatch and the Online is unchanged.
+// Follow replaces the model by next, a revision of it that was made elsewhere. The Online then knows the
+// labels of next. Its statistics stay as they are, and later revisions are solved from these. If next is no
+// revision of the model, the error wraps ErrMismatch and the Online is unchanged.
 func (o *Online) Follow(next *Model) error {
 	grown, err := next.grownSince(o.model)
 	if err != nil {
@@ -570,7 +570,8 @@ func (o *Online) Follow(next *Model) error {
 	return nil
 }
 
-// The search for the codes of items without known labels: a code is that of the projection which has learned it.
+// The search for the codes of items without known labels: a code is that of the projection which has learned
+// it.
 
 // change returns v = W phi of new rows before modality t learns them, and g = Phi' (A +
 // gamma I)^-1 with the new A. What is learned is W + (Y - W Phi) g, so B need not be

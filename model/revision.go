@@ -187,9 +187,9 @@ func readGrown(r *wire.Reader, m *Model) {
 	}
 }
 
-// GrownSince returns the labels that m knows and base does not, where m is a revision of base: it differs from
-// it in projections, their gammas, weights of labels, and labels that have grown. For another model the error
-// wraps ErrMismatch.
+// GrownSince returns the labels that m knows and base does not, where m is a revision of base: it differs
+// from it in projections, their gammas, weights of labels, and labels that have grown. For another model the
+// error wraps ErrMismatch.
 func (m *Model) GrownSince(base *Model) (labels []uint32, err error) {
 	if m.LabelFree() {
 		return nil, errNoRevisions

@@ -11,8 +11,8 @@ import (
 	"gonum.org/v1/gonum/mat"
 )
 
-// Tests of this package learn models by package fit, which imports it. So the external tests, which may import fit,
-// set Train and MAPTie; see fit_test.go.
+// Tests of this package learn models by package fit, which imports it. So the external tests, which may
+// import fit, set Train and MAPTie; see fit_test.go.
 
 // Options are those of fit.Options that tests set.
 type Options struct {
@@ -48,8 +48,8 @@ var (
 	MAPTie func(ctx context.Context, db codec.Codes, dbLabels [][]uint32, queries codec.Codes, queryLabels [][]uint32) (float64, error)
 )
 
-// settled returns the options with nothing left to choose: settings that they do not give are raw, rbf, 0.01 and
-// the sum.
+// settled returns the options with nothing left to choose: settings that they do not give are raw, rbf, 0.01
+// and the sum.
 func settled(modalities []Modality, opt Options) Options {
 	if opt.Fusion == "" {
 		opt.Fusion = "sum"

@@ -15,7 +15,8 @@ import (
 	"time"
 )
 
-// scriptEncoder stores a script of sh as the encoder of the texts of a new database, and returns the database.
+// scriptEncoder stores a script of sh as the encoder of the texts of a new database, and returns the
+// database.
 func scriptEncoder(t *testing.T, dir, script string) string {
 	t.Helper()
 	path, program := makeDatabase(t, dir, "put a --vector text=0,1"), filepath.Join(dir, "encoder")
@@ -67,14 +68,15 @@ func TestEncoderEndsWithAKilledProcess(t *testing.T) {
 	}
 }
 
-// alive reports whether there is a process that has not ended. One that has ended may wait for its new parent.
+// alive reports whether there is a process that has not ended. One that has ended may wait for its new
+// parent.
 func alive(pid int) bool {
 	stat, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", pid))
 	return err == nil && !strings.Contains(string(stat), ") Z")
 }
 
-// An encoder that searches its own database by a text is refused an encoder, and does not start itself without
-// end.
+// An encoder that searches its own database by a text is refused an encoder, and does not start itself
+// without end.
 func TestEncoderInsideAnEncoder(t *testing.T) {
 	if testing.Short() {
 		t.Skip("it waits for processes")

@@ -66,8 +66,8 @@ func TestScriptOfPermissions(t *testing.T) {
 	testfs.Nobody(t, "^TestScripts$/^permission$", "testdata/script/permission.txtar")
 }
 
-// TestScripts runs testdata/script, and TestLongScripts what takes seconds a file: a file for each verb or kind of
-// mistake. Besides the commands of testscript there are
+// TestScripts runs testdata/script, and TestLongScripts what takes seconds a file: a file for each verb or
+// kind of mistake. Besides the commands of testscript there are
 //
 //	fails CODE COMMAND...          the command must exit with that code, and with
 //	                               one error on stderr, prefixed once

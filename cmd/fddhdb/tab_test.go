@@ -52,8 +52,8 @@ func TestTabRunsNothing(t *testing.T) {
 	}
 }
 
-// strangeDatabase makes s.db in a folder, with keys and labels that leave a file in the folder ran when a shell
-// runs them, and files with such names. It returns lines to press Tab after.
+// strangeDatabase makes s.db in a folder, with keys and labels that leave a file in the folder ran when a
+// shell runs them, and files with such names. It returns lines to press Tab after.
 func strangeDatabase(t *testing.T, dir string) []tabbed {
 	t.Helper()
 	n := 0

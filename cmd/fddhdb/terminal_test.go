@@ -238,7 +238,8 @@ func TestTerminal(t *testing.T) {
 	}
 }
 
-// TestTerminalObeysNothing: whatever a database, a file or an encoder has, a terminal shows and does not obey, in all modes.
+// TestTerminalObeysNothing: whatever a database, a file or an encoder has, a terminal shows and does not
+// obey, in all modes.
 func TestTerminalObeysNothing(t *testing.T) {
 	if testing.Short() {
 		t.Skip("it waits for processes and their terminals")

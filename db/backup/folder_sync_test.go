@@ -11,8 +11,8 @@ import (
 	"testing"
 )
 
-// An object is durable when Put returns: its bytes before it has its name, and then its name, and those of the folders
-// that are new. If it cannot be made durable there is none.
+// An object is durable when Put returns: its bytes before it has its name, and then its name, and those of
+// the folders that are new. If it cannot be made durable there is none.
 func TestObjectsInAFolderAreSynced(t *testing.T) {
 	defer func() { fsync = (*os.File).Sync }()
 	root := filepath.Join(t.TempDir(), "backups")

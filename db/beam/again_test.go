@@ -15,8 +15,8 @@ import (
 	"github.com/fddhdb/fddhdb/internal/synth"
 )
 
-// The program runs with relative paths, and its workers run in another folder. A bad row is left out. Codes and a shard
-// that were deleted are made again.
+// The program runs with relative paths, and its workers run in another folder. A bad row is left out. Codes
+// and a shard that were deleted are made again.
 func TestProgram(t *testing.T) {
 	s := newSet(t, synth.Config{Seed: 3, Items: 900, Classes: 7, LabelsPerItem: 3, Dims: []int{6, 5}}, 3)
 	s.write(t, "keys-01.txt", strings.Replace(string(s.read(t, "keys-01.txt")), "key 317\n", "\n", 1))
@@ -84,7 +84,8 @@ func TestProgram(t *testing.T) {
 	}
 }
 
-// Files that were repaired, both of two bad ones, are read again; files that change while a run is interrupted are another input.
+// Files that were repaired, both of two bad ones, are read again; files that change while a run is
+// interrupted are another input.
 func TestChangedFiles(t *testing.T) {
 	s := newSet(t, synth.Config{Seed: 6, Items: 600, Classes: 4, Dims: []int{6, 5}}, 3)
 	r := testRun(t)

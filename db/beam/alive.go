@@ -8,8 +8,8 @@ import (
 	"time"
 )
 
-// A runner may never tell that a worker has died: then it waits, and so would the driver. So a process that works on
-// an element writes a sign of life to a file, every few seconds, and the driver watches that file.
+// A runner may never tell that a worker has died: then it waits, and so would the driver. So a process that
+// works on an element writes a sign of life to a file, every few seconds, and the driver watches that file.
 
 // beatEvery is the time between two signs of life.
 const beatEvery = 2 * time.Second
@@ -28,14 +28,15 @@ type beat struct {
 
 func alivePath(dir string) string { return join(dir, "alive") }
 
-// atATime bounds the tasks that this process works on at a time, however many a runner hands to it: one computes,
-// on all processors, while the other reads. So the memory of a worker does not grow with the number of tasks.
+// atATime bounds the tasks that this process works on at a time, however many a runner hands to it: one
+// computes, on all processors, while the other reads. So the memory of a worker does not grow with the number
+// of tasks.
 const atATime = 2
 
 var slots = make(chan struct{}, atATime)
 
-// working waits until this process may work on a task, and writes signs of life to a folder from now on until the
-// caller calls done.
+// working waits until this process may work on a task, and writes signs of life to a folder from now on until
+// the caller calls done.
 func working(ctx context.Context, dir string) (done func(), err error) {
 	quiet := beating(dir)
 	select {

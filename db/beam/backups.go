@@ -15,8 +15,8 @@ import (
 	"github.com/fddhdb/fddhdb/db/s3"
 )
 
-// store opens a repository of backups: a folder, or s3://BUCKET/PREFIX. A repository has folders in folders, and the
-// globs of Beam's other file systems do not reach into these.
+// store opens a repository of backups: a folder, or s3://BUCKET/PREFIX. A repository has folders in folders,
+// and the globs of Beam's other file systems do not reach into these.
 func store(ctx context.Context, path string) (backup.Store, error) {
 	switch {
 	case strings.HasPrefix(path, "s3://"):
@@ -99,7 +99,8 @@ func (r *restoredBackup) restore(ctx context.Context, path, id string) error {
 		return err
 	}
 	dir := filepath.Join(r.dir, "db")
-	// All files are compared with their SHA-256; what else a verification would say is known since the backup.
+	// All files are compared with their SHA-256; what else a verification would say is known since the
+	// backup.
 	if _, err := db.Restore(ctx, s, dir, nil, db.RestoreOptions{ID: id, SkipVerify: true}); err != nil {
 		return err
 	}

@@ -56,18 +56,18 @@ type Shard struct {
 	Replaced   int    `json:"replaced,omitempty"` // items whose key came again
 }
 
-// Build makes a database of each shard of the items, with the schema of the input and, if a model is given, a space
-// of codes by it, which is the active one; and stores it in a repository of backups, shard-0000 and so on.
-// build.json, which is written last, has the list. An item has the codes that it has in one database of all items
-// with that model; so for any order by distance the k nearest of all shards together are those of one database, but
-// for ties.
+// Build makes a database of each shard of the items, with the schema of the input and, if a model is given, a
+// space of codes by it, which is the active one; and stores it in a repository of backups, shard-0000 and so
+// on. build.json, which is written last, has the list. An item has the codes that it has in one database of
+// all items with that model; so for any order by distance the k nearest of all shards together are those of
+// one database, but for ties.
 //
-// A worker loads up to two shards at a time. Each takes the memory of a full db.Batch and of db.Collection.ImportModel, and
-// on its disk twice what its items take. A shard that is there is not built again, if it is of the same
-// input, model and options.
+// A worker loads up to two shards at a time. Each takes the memory of a full db.Batch and of
+// db.Collection.ImportModel, and on its disk twice what its items take. A shard that is there is not built
+// again, if it is of the same input, model and options.
 //
-// Errors: of a bad row or file, with its name; of a model that does not fit; of the last try of a pipeline; of
-// ctx.
+// Errors: of a bad row or file, with its name; of a model that does not fit; of the last try of a pipeline;
+// of ctx.
 func Build(ctx context.Context, in *Input, opt BuildOptions, r *Run) (*Built, error) {
 	if opt.Shards < 1 || opt.Shards > maxShards {
 		return nil, fault.Invalid("--shards %d: 1 to %d are possible", opt.Shards, maxShards)
@@ -237,8 +237,8 @@ func (f *SplitFn) ProcessElement(ctx context.Context, b []byte, emit func(string
 	return nil
 }
 
-// split creates the file of a shard and calls itself for the next shard. Behind the last shard it reads the items of
-// the task and writes each to the file of its shard. It returns the number of items written.
+// split creates the file of a shard and calls itself for the next shard. Behind the last shard it reads the
+// items of the task and writes each to the file of its shard. It returns the number of items written.
 func (f *SplitFn) split(ctx context.Context, w *worker, t *task, to []*shardWriter, next int) (n int, err error) {
 	if next == f.Shards {
 		numbers := t.ordinals()
@@ -334,7 +334,8 @@ func (f *LoadFn) load(ctx context.Context, number int, dir string) (shard *Shard
 	if err != nil {
 		return nil, err
 	}
-	// The model is there first: so its labels have ids in its order, and items get their codes as they are loaded.
+	// The model is there first: so its labels have ids in its order, and items get their codes as they are
+	// loaded.
 	if f.Model != "" {
 		b, err := readModel(ctx, f.Model, f.Hash)
 		if err != nil {
@@ -384,7 +385,8 @@ func (f *LoadFn) fill(ctx context.Context, d *db.DB, c *db.Collection, number in
 	return n, b.Commit(ctx)
 }
 
-// forgetLost removes shard-NNNN.json of a shard whose repository no longer has the backup. Then Build makes the shard again.
+// forgetLost removes shard-NNNN.json of a shard whose repository no longer has the backup. Then Build makes
+// the shard again.
 func forgetLost(ctx context.Context, out string, number int) error {
 	path := shardPath(out, number)
 	if !exists(ctx, path) {
@@ -405,9 +407,9 @@ func forgetLost(ctx context.Context, out string, number int) error {
 	return err
 }
 
-// onlyBackup removes all backups of a repository but one. A worker that died after its backup, or that a runner had
-// given up too early, has left a backup of a database of its own, and then a restore would not know which one is
-// meant.
+// onlyBackup removes all backups of a repository but one. A worker that died after its backup, or that a
+// runner had given up too early, has left a backup of a database of its own, and then a restore would not
+// know which one is meant.
 func onlyBackup(ctx context.Context, repository, id string) error {
 	in, err := store(ctx, repository)
 	if err != nil {

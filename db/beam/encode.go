@@ -48,13 +48,14 @@ type codedFile struct {
 	Left  int    `json:"left"`
 }
 
-// Encode writes the codes that items would have in a database with the model: codes-00000.npy with 65,536 rows of
-// uint8, bits/8 columns, keys-00000.txt with their keys, and so on, in the order of the input. A collection that is
-// given its codes takes them (fddhdb import --codes). codes-00000.json says how many there are. It is written
-// behind the other two, and then these are not made again, if they are of the same input and model.
+// Encode writes the codes that items would have in a database with the model: codes-00000.npy with 65,536
+// rows of uint8, bits/8 columns, keys-00000.txt with their keys, and so on, in the order of the input. A
+// collection that is given its codes takes them (fddhdb import --codes). codes-00000.json says how many there
+// are. It is written behind the other two, and then these are not made again, if they are of the same input
+// and model.
 //
-// Errors: of a bad row or file, with its name; of a model that does not fit; of the last try of the pipeline; of
-// ctx.
+// Errors: of a bad row or file, with its name; of a model that does not fit; of the last try of the pipeline;
+// of ctx.
 func Encode(ctx context.Context, in *Input, opt EncodeOptions, r *Run) (*Encoded, error) {
 	s, err := r.survey(ctx, in)
 	if err != nil {
@@ -122,8 +123,8 @@ func readJSON(ctx context.Context, path string, v any) error {
 	return nil
 }
 
-// claim marks a folder as the output of what id names. One that is the output of something else is an error, so
-// that a run never mixes its files with those of another.
+// claim marks a folder as the output of what id names. One that is the output of something else is an error,
+// so that a run never mixes its files with those of another.
 func claim(ctx context.Context, dir, marker, id string) error {
 	if remote(dir) && strings.ContainsAny(dir, "*?[\\") {
 		return fault.Invalid("%s: a folder of a bucket cannot have *, ?, [ or \\ in its name here", dir)

@@ -18,8 +18,8 @@ import (
 	"github.com/fddhdb/fddhdb/model"
 )
 
-// mostTasks is the number of tasks of a pass up to which a task is one leaf of the tree of sums (sum.LeafItems);
-// with more items it is a node of the least level that gives no more tasks.
+// mostTasks is the number of tasks of a pass up to which a task is one leaf of the tree of sums
+// (sum.LeafItems); with more items it is a node of the least level that gives no more tasks.
 const mostTasks = 4096
 
 // An engine does the passes of a training by pipelines: it is a sum.Engine.
@@ -75,8 +75,8 @@ func (e *engine) Sum(ctx context.Context, p *sum.Pass) ([]byte, error) {
 	return read(ctx, root)
 }
 
-// sum runs the pipeline of a pass: tasks make nodes of the tree, and their names are grouped by the node above
-// them, level by level, until there is one.
+// sum runs the pipeline of a pass: tasks make nodes of the tree, and their names are grouped by the node
+// above them, level by level, until there is one.
 func (e *engine) sum(ctx context.Context, stage, id, pass, root string) error {
 	size, n := sum.LeafItems, e.items.n()
 	for (n+size-1)/size > mostTasks {

@@ -10,8 +10,8 @@ import (
 )
 
 // An InputError says what is wrong with the files that a pipeline reads, or in the folder that it writes to:
-// another try would find the same. It may wrap a db.ErrInvalid of an argument that such a file has given; without an
-// InputError around it, a db.ErrInvalid is about an argument of the caller.
+// another try would find the same. It may wrap a db.ErrInvalid of an argument that such a file has given;
+// without an InputError around it, a db.ErrInvalid is about an argument of the caller.
 type InputError struct{ err error }
 
 func (e *InputError) Error() string { return e.err.Error() }
@@ -19,8 +19,8 @@ func (e *InputError) Unwrap() error { return e.err }
 
 func inputError(format string, args ...any) error { return &InputError{fmt.Errorf(format, args...)} }
 
-// reason returns the text of an error on one line, without the words that only those who call package db need. It
-// stands in files, and in what a task says.
+// reason returns the text of an error on one line, without the words that only those who call package db
+// need. It stands in files, and in what a task says.
 func reason(err error) string {
 	var parts []string
 	for line := range strings.SplitSeq(err.Error(), "\n") { // of errors.Join

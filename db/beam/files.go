@@ -72,8 +72,8 @@ func stateOf(ctx context.Context, path string) (s fileState, err error) {
 	return s, err
 }
 
-// exists reports whether there is a file. One that cannot be looked at is none: it is made again, or read, which
-// gives the error.
+// exists reports whether there is a file. One that cannot be looked at is none: it is made again, or read,
+// which gives the error.
 func exists(ctx context.Context, path string) bool {
 	found, err := look(ctx, path)
 	return err == nil && found

@@ -19,13 +19,14 @@ import (
 	"github.com/fddhdb/fddhdb/db/fault"
 )
 
-// An Input says which files there are. It has Items, Backups, or parts of items: Vectors or Codes, with Labels,
-// Keys and Fields or without. All but LabelNames are globs: the n-th files of them, in the order of their
-// names, belong together, and row i of each is about item i of the n-th group.
+// An Input says which files there are. It has Items, Backups, or parts of items: Vectors or Codes, with
+// Labels, Keys and Fields or without. All but LabelNames are globs: the n-th files of them, in the order of
+// their names, belong together, and row i of each is about item i of the n-th group.
 //
-// What files hold is what fddhdb import reads from them. Without Keys, or a column of keys, items are numbered: an
-// item has the key that it would get by an import of all files into an empty collection. Keys have to be distinct
-// in all files together: a training counts an item that is there twice as two, and Build keeps the last.
+// What files hold is what fddhdb import reads from them. Without Keys, or a column of keys, items are
+// numbered: an item has the key that it would get by an import of all files into an empty collection. Keys
+// have to be distinct in all files together: a training counts an item that is there twice as two, and Build
+// keeps the last.
 type Input struct {
 	Items      string         // whole items: .jsonl, .csv, .parquet
 	Mapping    source.Mapping // about the columns of Items
@@ -68,8 +69,8 @@ func (g *group) files() (files []string) {
 	return slices.DeleteFunc(append(files, g.Codes, g.Labels, g.Fields, g.Keys, g.Items, g.Backup), func(f string) bool { return f == "" })
 }
 
-// A plan is what workers have to know of an input. It is a file of the temporary folder, which is named by what
-// it holds.
+// A plan is what workers have to know of an input. It is a file of the temporary folder, which is named by
+// what it holds.
 type plan struct {
 	Version    int            `json:"version"` // of what lies in the temporary folder
 	Groups     []group        `json:"groups"`
@@ -83,8 +84,8 @@ type plan struct {
 	note string // what could be wrong in what was guessed of the first files
 }
 
-// planVersion changes when the files of a temporary folder become others: then what an earlier release has left is
-// not used.
+// planVersion changes when the files of a temporary folder become others: then what an earlier release has
+// left is not used.
 const planVersion = 1
 
 // A fileState tells a file from one that has taken its place.
@@ -378,8 +379,8 @@ type rowFunc func(row int, item *db.Item, bad error) error
 // errEnough ends the reading of rows.
 var errEnough = errors.New("enough rows")
 
-// rows calls f with the rows of a group, in order from one on. names, unless it is nil, is called before the first
-// row with labels that have an order, in which they are registered.
+// rows calls f with the rows of a group, in order from one on. names, unless it is nil, is called before the
+// first row with labels that have an order, in which they are registered.
 func (w *worker) rows(ctx context.Context, number, from int, names func([]string), f rowFunc) error {
 	err := w.opened(ctx, number, func(in *opened) error {
 		if in.backup != nil {

@@ -9,9 +9,9 @@ import (
 	"sync"
 )
 
-// What a process needs on its own disk, copies of files, restored backups and databases that it loads, is in one
-// folder with its number in the name. Runners kill workers, so that these remove nothing: the next process on the
-// machine does.
+// What a process needs on its own disk, copies of files, restored backups and databases that it loads, is in
+// one folder with its number in the name. Runners kill workers, so that these remove nothing: the next
+// process on the machine does.
 
 // localPrefix begins the name of the folder of a process.
 const localPrefix = "fddhdb-beam-"

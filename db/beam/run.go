@@ -23,21 +23,21 @@ import (
 // --environment_type and so on; by default Prism, in this process. The program calls beam.Init of
 // Beam before, once it has parsed them.
 type Run struct {
-	// Temp is the folder of what is made on the way, which must be given. All workers read and write it. What a run
-	// that was killed has left there, the next one with the same input uses; one that succeeds removes what is its
-	// own.
+	// Temp is the folder of what is made on the way, which must be given. All workers read and write it. What
+	// a run that was killed has left there, the next one with the same input uses; one that succeeds removes
+	// what is its own.
 	Temp string
 
-	// Tries is the number of times that a pipeline is run in all, if it fails for another reason than what the input
-	// holds; 0 means 4. What it has made so far is kept.
+	// Tries is the number of times that a pipeline is run in all, if it fails for another reason than what
+	// the input holds; 0 means 4. What it has made so far is kept.
 	Tries int
 
-	// Silence is the time after which a pipeline is ended and run again, if no worker has given a sign of life; 0
-	// means ten minutes. It has to be longer than a runner takes to start workers.
+	// Silence is the time after which a pipeline is ended and run again, if no worker has given a sign of
+	// life; 0 means ten minutes. It has to be longer than a runner takes to start workers.
 	Silence time.Duration
 
-	// Progress, unless nil, hears the stages of a run, in tasks: survey, scan, moments, embedding, statistics,
-	// encode, split, load, verify. It is called from one goroutine at a time.
+	// Progress, unless nil, hears the stages of a run, in tasks: survey, scan, moments, embedding,
+	// statistics, encode, split, load, verify. It is called from one goroutine at a time.
 	Progress event.Progress
 
 	// Noted, unless nil, hears what could be wrong in what was guessed about the columns of Input.Items.
@@ -71,8 +71,8 @@ func (r *Run) begin() (err error) {
 	return err
 }
 
-// pipeline runs a pipeline that makes files of tasks: results are their paths, by task. It is not run if all of
-// them are there, and tried again if it fails. Workers give signs of life in dir.
+// pipeline runs a pipeline that makes files of tasks: results are their paths, by task. It is not run if all
+// of them are there, and tried again if it fails. Workers give signs of life in dir.
 func (r *Run) pipeline(ctx context.Context, stage, dir string, results []string, build func(s sdk.Scope)) error {
 	if there(ctx, results) == len(results) {
 		return nil
@@ -127,8 +127,8 @@ func badInput(format string, args ...any) error {
 	return inputError(badInputMark+format, args...)
 }
 
-// short leaves of an error of a runner what a task has said, which stands at its end behind a description of the
-// pipeline.
+// short leaves of an error of a runner what a task has said, which stands at its end behind a description of
+// the pipeline.
 func short(err error) error {
 	text := err.Error()
 	if i := strings.LastIndex(text, "] failed:\n"); i >= 0 {
@@ -219,9 +219,9 @@ func each(s sdk.Scope, tasks [][]byte) sdk.PCollection {
 	return sdk.Reshuffle(s, sdk.CreateList(s, tasks))
 }
 
-// drain ends a pipeline whose elements nobody needs. Without it Prism 2.77 spins: for a bundle that has no output
-// it waits in a loop for data that it knows to be complete, and takes a processor from the workers. A bundle of
-// DiscardFn ends at once.
+// drain ends a pipeline whose elements nobody needs. Without it Prism 2.77 spins: for a bundle that has no
+// output it waits in a loop for data that it knows to be complete, and takes a processor from the workers. A
+// bundle of DiscardFn ends at once.
 func drain(s sdk.Scope, elements sdk.PCollection) {
 	sdk.ParDo0(s, &DiscardFn{}, sdk.Reshuffle(s, elements))
 }

@@ -15,9 +15,9 @@ import (
 	"github.com/fddhdb/fddhdb/db"
 )
 
-// A shard file has the items of a task that belong to a shard, in order: a head of each, by encoding/gob, and then
-// the numbers of its vectors, which gob would take long for. It ends with a head without a key, and the CRC-32C of
-// all before it. It lives as long as a run.
+// A shard file has the items of a task that belong to a shard, in order: a head of each, by encoding/gob, and
+// then the numbers of its vectors, which gob would take long for. It ends with a head without a key, and the
+// CRC-32C of all before it. It lives as long as a run.
 
 // itemHead is an item without its vectors.
 type itemHead struct {

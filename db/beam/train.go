@@ -19,15 +19,16 @@ type Trained struct {
 	made []string // folders of what was made on the way
 }
 
-// Train learns a model from the items of the input, as db.Collection.Train learns one from a collection into which
-// the files have been imported, in the order of their groups: File has the bytes that db.Collection.ExportModel
-// would write. That holds where keys are distinct. opt.Activate and opt.Progress are not used. What was made on the
-// way stays until Save or Discard is called, so that a model that cannot be written is there again at once.
+// Train learns a model from the items of the input, as db.Collection.Train learns one from a collection into
+// which the files have been imported, in the order of their groups: File has the bytes that
+// db.Collection.ExportModel would write. That holds where keys are distinct. opt.Activate and opt.Progress
+// are not used. What was made on the way stays until Save or Discard is called, so that a model that cannot
+// be written is there again at once.
 //
-// Methods are labels, or those that need no labels. The driver takes the memory of fit.TrainOver; a worker some
-// 100 MB, what a file takes to be read, and for a map of k features twice 8 k (k + c), where c is the number of
-// labels, or of bits where there are more labels. Beam moves the names of tasks. Files of the temporary folder take
-// 4 k (k + 1) + 8 c k bytes a modality and 65,536 items.
+// Methods are labels, or those that need no labels. The driver takes the memory of fit.TrainOver; a worker
+// some 100 MB, what a file takes to be read, and for a map of k features twice 8 k (k + c), where c is the
+// number of labels, or of bits where there are more labels. Beam moves the names of tasks. Files of the
+// temporary folder take 4 k (k + 1) + 8 c k bytes a modality and 65,536 items.
 //
 // Errors: those of fit.TrainOver; of a bad row or file, with its name; of the last try of a pipeline; of ctx.
 func Train(ctx context.Context, in *Input, opt db.TrainOptions, r *Run) (*Trained, error) {

@@ -49,8 +49,8 @@ func TestTrainIsThatOfADatabase(t *testing.T) {
 	}
 }
 
-// Items that lack vectors, labels or both, in the order of a table, with settings that are chosen; and methods that need no
-// labels.
+// Items that lack vectors, labels or both, in the order of a table, with settings that are chosen; and
+// methods that need no labels.
 func TestTrainOnTables(t *testing.T) {
 	const n = 1500
 	data := synth.Pairs(synth.Config{Seed: 8, Items: n, Classes: 5, Dims: []int{8, 8}})
@@ -127,7 +127,8 @@ func TestTrainGoesOn(t *testing.T) {
 	}
 }
 
-// A file that cannot be read, or a bad row of it, is named. With skip a bad row is left out, and the model is that of the others.
+// A file that cannot be read, or a bad row of it, is named. With skip a bad row is left out, and the model is
+// that of the others.
 func TestBadInput(t *testing.T) {
 	cfg := synth.Config{Seed: 6, Items: 600, Classes: 4, Dims: []int{6, 5}}
 	damage := map[string]struct {

@@ -32,11 +32,13 @@ type verifiedShard struct {
 	Findings []string `json:"findings,omitempty"`
 }
 
-// Verify restores each shard of a build on a worker, and checks it: its files against their SHA-256, the database as by
-// db.VerifyFolder, deeply, its items against build.json, and each key against the shard. Findings are no error.
+// Verify restores each shard of a build on a worker, and checks it: its files against their SHA-256, the
+// database as by db.VerifyFolder, deeply, its items against build.json, and each key against the shard.
+// Findings are no error.
 //
-// A worker verifies up to two shards at a time. Each takes the memory of db.VerifyFolder, and what it takes itself
-// on the worker's disk. Errors: of build.json, which must be there; of the last try of the pipeline; of ctx.
+// A worker verifies up to two shards at a time. Each takes the memory of db.VerifyFolder, and what it takes
+// itself on the worker's disk. Errors: of build.json, which must be there; of the last try of the pipeline;
+// of ctx.
 func Verify(ctx context.Context, out string, r *Run) (*Verified, error) {
 	if err := r.begin(); err != nil {
 		return nil, err

@@ -15,8 +15,8 @@ import (
 // answered.
 const callFor = 5 * time.Second
 
-// again calls f, which asks the servers, until it works, or fails for a reason that does not pass. What f does may
-// have happened although it failed.
+// again calls f, which asks the servers, until it works, or fails for a reason that does not pass. What f
+// does may have happened although it failed.
 func again(ctx context.Context, f func(ctx context.Context) error) error {
 	for wait := 50 * time.Millisecond; ; wait = min(2*wait, time.Second) {
 		try, cancel := context.WithTimeout(ctx, callFor)

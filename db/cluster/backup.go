@@ -11,7 +11,8 @@ import (
 	"github.com/fddhdb/fddhdb/db/cluster/internal/wire"
 )
 
-// BackupOptions say what Client.Backup does besides storing backups. The zero value stores them and nothing else.
+// BackupOptions say what Client.Backup does besides storing backups. The zero value stores them and nothing
+// else.
 type BackupOptions struct {
 	// Trim removes from each log what its backup holds, once that has been read again and is whole, but for
 	// the Keep latest messages of it: a node that has been away for longer begins with the backup. Then it

@@ -8,9 +8,9 @@ import (
 	"github.com/fddhdb/fddhdb/db/cluster/internal/wire"
 )
 
-// A Batch collects changes that are made together: all or none. All items of a batch are in one shard, that of the
-// first key. Commit refuses an item of another shard. Package shard tells which keys have the same shard. A Batch is
-// for one goroutine.
+// A Batch collects changes that are made together: all or none. All items of a batch are in one shard, that
+// of the first key. Commit refuses an item of another shard. Package shard tells which keys have the same
+// shard. A Batch is for one goroutine.
 type Batch struct {
 	c       *Collection
 	changes []wire.Change
@@ -38,8 +38,8 @@ func (b *Batch) PutIf(item, old *db.Item) {
 	b.change(wire.Put, item)
 }
 
-// Expect adds a condition to the batch: the item that is stored under the key equals old, or no item is, if old is
-// nil. Conditions are checked before any change of the batch is made.
+// Expect adds a condition to the batch: the item that is stored under the key equals old, or no item is, if
+// old is nil. Conditions are checked before any change of the batch is made.
 func (b *Batch) Expect(key string, old *db.Item) {
 	b.change(wire.Expect, &db.Item{Key: key})
 	if b.err == nil {
@@ -72,7 +72,8 @@ func (b *Batch) change(kind wire.ChangeKind, item *db.Item) {
 	b.err = v.together(b.changes[0].Item.Key, it.Key)
 }
 
-// shard is the target of the batch. A batch that is of one shard now may be of several when the cluster has grown.
+// shard is the target of the batch. A batch that is of one shard now may be of several when the cluster has
+// grown.
 func (b *Batch) shard(v *view) (index int, err error) {
 	first := b.changes[0].Item.Key
 	for _, ch := range b.changes {

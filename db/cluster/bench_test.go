@@ -140,8 +140,8 @@ func TestJoin(t *testing.T) {
 	join("by a backup")
 }
 
-// TestGrowthFigures tells how long a growth of one shard takes, and how long writes wait: it asserts no time. With
-// FDDHDB_ITEMS=1000000 it is the figure of docs/BENCHMARKS.md.
+// TestGrowthFigures tells how long a growth of one shard takes, and how long writes wait: it asserts no time.
+// With FDDHDB_ITEMS=1000000 it is the figure of docs/BENCHMARKS.md.
 func TestGrowthFigures(t *testing.T) {
 	var n int
 	if fmt.Sscan(os.Getenv("FDDHDB_ITEMS"), &n); n == 0 {

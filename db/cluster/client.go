@@ -26,9 +26,9 @@ type ClientOptions struct {
 	// Pending bounds the writes that are under way: a write beyond it waits. 0 means 256.
 	Pending int
 
-	// Node is a node of the cluster in this program, or nil. The client asks it first, and without a message, for
-	// the shards that it has: a search takes at least a tenth of a millisecond less. Close the client before
-	// the node.
+	// Node is a node of the cluster in this program, or nil. The client asks it first, and without a message,
+	// for the shards that it has: a search takes at least a tenth of a millisecond less. Close the client
+	// before the node.
 	Node *Node
 }
 
@@ -112,7 +112,8 @@ func (c *Client) open(ctx context.Context) (err error) {
 // Shards returns how many shards the cluster has. Grow doubles them.
 func (c *Client) Shards() int { return c.view.Load().Shards }
 
-// Close ends the client. Calls that go on may fail. The connection stays open. A second call gives db.ErrClosed.
+// Close ends the client. Calls that go on may fail. The connection stays open. A second call gives
+// db.ErrClosed.
 func (c *Client) Close() error {
 	err := db.ErrClosed
 	c.closing.Do(func() {

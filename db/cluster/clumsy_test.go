@@ -12,8 +12,8 @@ import (
 	"github.com/fddhdb/fddhdb/internal/synth"
 )
 
-// A callback that panics ends its call, in the goroutine of the caller, and nothing else; what is not there is
-// refused; a client that was closed says so.
+// A callback that panics ends its call, in the goroutine of the caller, and nothing else; what is not there
+// is refused; a client that was closed says so.
 func TestClumsyPrograms(t *testing.T) {
 	h := build(t, 1, 1, 2, 1)
 	c := h.connect()

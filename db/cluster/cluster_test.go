@@ -208,7 +208,8 @@ func TestWhatIsNotThere(t *testing.T) {
 	})
 }
 
-// A cluster whose plan is lost does not begin anew with the logs of before, even where they are as the new ones would be.
+// A cluster whose plan is lost does not begin anew with the logs of before, even where they are as the new
+// ones would be.
 func TestLogsOfBefore(t *testing.T) {
 	h := buildLogs(t, 1, 1, 1, 1, 64<<20)
 	codesOf(t, h.connect())

@@ -14,12 +14,13 @@ import (
 
 // ConnectNATS connects to the servers of a cluster, with the settings with which a node or a client goes on
 // soonest when a server is lost: it notices within three seconds that its server is silent, and tries the
-// others until one answers. A connection that the servers have accepted once is tried again even if
-// they refuse it for a while, as they do while their configuration is changed. urls has the URLs of all servers,
-// because a server may not tell of the others. options, such as nats.UserCredentials and nats.RootCAs, come on top.
+// others until one answers. A connection that the servers have accepted once is tried again even if they
+// refuse it for a while, as they do while their configuration is changed. urls has the URLs of all servers,
+// because a server may not tell of the others. options, such as nats.UserCredentials and nats.RootCAs, come
+// on top.
 //
-// Package nats encrypts the connection if the servers ask for it. The configuration of the servers decides which users
-// may connect, and whether credentials are needed: see permissions.conf.
+// Package nats encrypts the connection if the servers ask for it. The configuration of the servers decides
+// which users may connect, and whether credentials are needed: see permissions.conf.
 func ConnectNATS(urls string, options ...nats.Option) (*nats.Conn, error) {
 	all := append([]nats.Option{
 		nats.Name("fddhdb"), nats.MaxReconnects(-1), nats.IgnoreAuthErrorAbort(), nats.ReconnectWait(100 * time.Millisecond), nats.ReconnectJitter(50*time.Millisecond, 50*time.Millisecond),
@@ -34,8 +35,8 @@ func ConnectNATS(urls string, options ...nats.Option) (*nats.Conn, error) {
 	case errors.As(err, &untrusted):
 		err = fmt.Errorf("%w: %w", ErrServerCertificate, untrusted.Err)
 	case errors.Is(err, nats.ErrTLS), errors.As(err, &remote) && remote.Op == "remote error":
-		// The server checks the certificate of a client after the handshake. Whether it has said why before it closes the
-		// connection is a matter of microseconds.
+		// The server checks the certificate of a client after the handshake. Whether it has said why before
+		// it closes the connection is a matter of microseconds.
 		err = fmt.Errorf("%w: %w", ErrClientCertificate, err)
 	}
 	return nc, err

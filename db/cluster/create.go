@@ -30,10 +30,11 @@ type CreateOptions struct {
 	// that server.
 	Servers int
 
-	// From, if not empty, is a place of backups, see NodeOptions.Backups: each shard begins with its newest backup
-	// there. The backups are of another cluster, whose logs are lost, or fddhdb-beam has built them. If that
-	// cluster has grown, the shards are those of its latest growth for which every shard has a backup. Shards is 0, or
-	// their number. The nodes have this place for their backups, too, or can at least read it.
+	// From, if not empty, is a place of backups, see NodeOptions.Backups: each shard begins with its newest
+	// backup there. The backups are of another cluster, whose logs are lost, or fddhdb-beam has built them.
+	// If that cluster has grown, the shards are those of its latest growth for which every shard has a
+	// backup. Shards is 0, or their number. The nodes have this place for their backups, too, or can at least
+	// read it.
 	From string
 
 	// LogBytes is how much a log may hold; 0 means 1 GiB. A log that is full takes no writes. The servers
@@ -41,8 +42,8 @@ type CreateOptions struct {
 	LogBytes int64
 }
 
-// maxShards bounds what a cluster may have: each has a key in the plan, and servers answer with 1,024 keys of it
-// at most.
+// maxShards bounds what a cluster may have: each has a key in the plan, and servers answer with 1,024 keys of
+// it at most.
 const maxShards = 1000
 
 // Create makes a cluster: its logs, its plan, and where its shards are. The nodes are running, or begin to

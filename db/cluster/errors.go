@@ -22,8 +22,8 @@ var (
 	// cursor is: a model is just being changed. Ask again.
 	ErrMoved = errors.New("fddhdb: the shards are not at one model")
 
-	// ErrServerCertificate and ErrClientCertificate are errors of ConnectNATS. That of credentials which the servers
-	// refuse is nats.ErrAuthorization.
+	// ErrServerCertificate and ErrClientCertificate are errors of ConnectNATS. That of credentials which the
+	// servers refuse is nats.ErrAuthorization.
 	ErrServerCertificate = errors.New("fddhdb: the certificate of the NATS server is not trusted")
 	ErrClientCertificate = errors.New("fddhdb: the NATS server asks for a certificate of this client, and takes none or not this one")
 )

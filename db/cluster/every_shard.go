@@ -10,7 +10,8 @@ import (
 	"github.com/fddhdb/fddhdb/db/cluster/internal/wire"
 )
 
-// errParts says that a shard has been split before an operation was applied on it, which is for its parts then.
+// errParts says that a shard has been split before an operation was applied on it, which is for its parts
+// then.
 var errParts = errors.New("the shard has been split")
 
 // onAll does an operation on every shard, at the same time. Where a shard is split before, it is done on its

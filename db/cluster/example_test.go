@@ -24,7 +24,8 @@ func ExampleOpen() {
 		log.Fatal(err)
 	}
 	defer node.Close()
-	// Once, when the nodes run: cluster.Create(ctx, nc, "main", cluster.CreateOptions{Shards: 16, Replicas: 2})
+	// Once, when the nodes run: cluster.Create(ctx, nc, "main", cluster.CreateOptions{Shards: 16, Replicas:
+	// 2})
 	select {}
 }
 

@@ -10,8 +10,8 @@ import (
 	"github.com/fddhdb/fddhdb/db/cluster/internal/wire"
 )
 
-// ExportModel writes the file of the model of a space, 0: the active one, as it is after the updates so far: for
-// ImportModel of a database or of another cluster, or for a program that encodes with it. See
+// ExportModel writes the file of the model of a space, 0: the active one, as it is after the updates so far:
+// for ImportModel of a database or of another cluster, or for a program that encodes with it. See
 // db.Collection.ExportModel.
 func (c *Collection) ExportModel(ctx context.Context, w io.Writer, space db.Space) error {
 	if w == nil {

@@ -20,7 +20,8 @@ import (
 	"github.com/fddhdb/fddhdb/db/cluster/internal/skew"
 )
 
-// The faults of clocks: the clock of one process jumps by seconds or by hours, and back later. See internal/skew.
+// The faults of clocks: the clock of one process jumps by seconds or by hours, and back later. See
+// internal/skew.
 
 // clockFile is where the clock of a process gets its error from.
 func clockFile(dir string) string { return filepath.Join(dir, "clock") }

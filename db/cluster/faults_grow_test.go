@@ -15,14 +15,15 @@ import (
 	"github.com/fddhdb/fddhdb/db/shard"
 )
 
-// A grownSite is what there was before the cluster grew: the logs of the shards that have been split, which are
-// gone, read before they were removed.
+// A grownSite is what there was before the cluster grew: the logs of the shards that have been split, which
+// are gone, read before they were removed.
 type grownSite struct{ logs [siteShards][]apply.Message }
 
 // growFor is how long a growth may take from when everything is mended on.
 const growFor = 2 * time.Minute
 
-// grow has the cluster grow, calling again until it has, and returns how long writes may have waited: as a fault.
+// grow has the cluster grow, calling again until it has, and returns how long writes may have waited: as a
+// fault.
 func (s *site) grow(ctx context.Context, c *cluster.Client, history *checker.History) (waits []checker.Fault) {
 	was := &grownSite{}
 	var read sync.Once
@@ -74,8 +75,9 @@ func (s *site) shards() (n, first int) {
 	return 2 * siteShards, siteShards
 }
 
-// story returns all messages of the shard with an index, since the cluster was made. If the cluster has grown, the
-// messages before that are those of the shard that was split; a message without keys of this shard is a skip.
+// story returns all messages of the shard with an index, since the cluster was made. If the cluster has
+// grown, the messages before that are those of the shard that was split; a message without keys of this shard
+// is a skip.
 func (s *site) story(ctx context.Context, index int) ([]apply.Message, error) {
 	n, first := s.shards()
 	if s.grown == nil {

@@ -29,13 +29,14 @@ var (
 	faultsSeed = flag.String("seed", "1", "`N`, where the schedules of TestFaults begin, or new, a seed of its own for this run")
 )
 
-// elections is for how long after a fault errors are no surprise: NATS has a new leader after 4 to 10 seconds.
+// elections is for how long after a fault errors are no surprise: NATS has a new leader after 4 to 10
+// seconds.
 const elections = 15 * time.Second
 
-// Nodes, servers and the connections between them break and mend while clients write and read. Whatever
-// they are told agrees with the logs in the end, and the replicas are equal. Clocks jump
-// where it is built with the tag skew, see internal/skew. What kill -9 leaves is not what a power failure leaves: the
-// cache of the operating system survives.
+// Nodes, servers and the connections between them break and mend while clients write and read. Whatever they
+// are told agrees with the logs in the end, and the replicas are equal. Clocks jump where it is built with
+// the tag skew, see internal/skew. What kill -9 leaves is not what a power failure leaves: the cache of the
+// operating system survives.
 func TestFaults(t *testing.T) {
 	if testing.Short() {
 		t.Skip("it takes a while")

@@ -75,8 +75,9 @@ const (
 	ofSeveral = -2 // a part cannot decide the operation itself: it needs the outcome on the shard
 )
 
-// owner returns the index of the part that has the keys of all changes of an operation on a shard, or ofNone or
-// ofSeveral. Such a part decides the operation as the shard did, as the operation meets the same items there.
+// owner returns the index of the part that has the keys of all changes of an operation on a shard, or ofNone
+// or ofSeveral. Such a part decides the operation as the shard did, as the operation meets the same items
+// there.
 func owner(op *wire.Op, from plan.Layout, index int, to plan.Layout) int {
 	switch {
 	case op.Kind.Own():

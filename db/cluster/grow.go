@@ -38,8 +38,9 @@ const (
 // memory while it goes on; and servers that have room for the logs of the parts.
 //
 // Searches and writes go on. At the end writes wait for a moment, until the parts have everything that was
-// acknowledged. If Grow is interrupted, call it again: it goes on where it was, and what was interrupted behind
-// the closing of logs has writes wait until then. One at a time lets a cluster grow: another one is db.ErrBusy.
+// acknowledged. If Grow is interrupted, call it again: it goes on where it was, and what was interrupted
+// behind the closing of logs has writes wait until then. One at a time lets a cluster grow: another one is
+// db.ErrBusy.
 //
 // A training that goes on when the parts take over fails, and a cursor of before is refused. Make backups
 // afterwards: until then those of the shards of before are what a cluster would be restored from.
@@ -110,8 +111,8 @@ func (c *Client) grow(l *lease, o GrowOptions) error {
 	return g.remove(ctx, g.to)
 }
 
-// mostToGrow is how many shards a cluster may have that grows. While it does, the plan has three times as many, and
-// servers answer with 1,024 keys of it at most.
+// mostToGrow is how many shards a cluster may have that grows. While it does, the plan has three times as
+// many, and servers answer with 1,024 keys of it at most.
 const mostToGrow = 340
 
 // A growth is a run of Grow.
@@ -235,14 +236,15 @@ func (g *growth) caughtUp(ctx context.Context) (done int, why string, err error)
 	return done, why, err
 }
 
-// While writes wait, parts have so long to come to their end, and those that begin anew, with a backup, so long.
+// While writes wait, parts have so long to come to their end, and those that begin anew, with a backup, so
+// long.
 var (
 	wholeIn = 30 * time.Second
 	anewIn  = 10 * time.Minute
 )
 
-// whole sees to it that a replica of each part has everything. Parts that have not, whatever the reason, begin anew
-// once, with a backup of their shard, which is closed now.
+// whole sees to it that a replica of each part has everything. Parts that have not, whatever the reason,
+// begin anew once, with a backup of their shard, which is closed now.
 func (g *growth) whole(ctx context.Context) error {
 	bad, err := g.check(ctx, wholeIn)
 	if len(bad) == 0 {
@@ -257,9 +259,9 @@ func (g *growth) whole(ctx context.Context) error {
 	return err
 }
 
-// check waits until a replica of each part has everything, for so long, and compares how many items there are: what
-// is not whole does not take over. It returns the shards whose parts are not, and an error that says why; without
-// such shards an error is of something else.
+// check waits until a replica of each part has everything, for so long, and compares how many items there
+// are: what is not whole does not take over. It returns the shards whose parts are not, and an error that
+// says why; without such shards an error is of something else.
 func (g *growth) check(ctx context.Context, in time.Duration) (bad []*split, err error) {
 	why := make([]error, len(g.splits))
 	err = g.each(func(s *split) (err error) {
@@ -315,8 +317,8 @@ func (g *growth) remove(ctx context.Context, l plan.Layout) error {
 	return nil
 }
 
-// Growing returns how many shards the cluster will have when a growth has come to its end that goes on, or was
-// interrupted; 0: there is none.
+// Growing returns how many shards the cluster will have when a growth has come to its end that goes on, or
+// was interrupted; 0: there is none.
 func (c *Client) Growing() int {
 	l := c.view.Load().Layout
 	if next := l.Next(); slices.ContainsFunc(c.plan.Shards(), next.Has) {

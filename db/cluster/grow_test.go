@@ -195,8 +195,8 @@ func (h *house) equal() {
 	}
 }
 
-// A cluster grows twice while several clients write and search: nothing that was acknowledged is lost, or there
-// twice, no call fails, and the answers are those of one database with the same items.
+// A cluster grows twice while several clients write and search: nothing that was acknowledged is lost, or
+// there twice, no call fails, and the answers are those of one database with the same items.
 func TestGrow(t *testing.T) {
 	h := build(t, 3, 3, 2, 2)
 	a, b := h.connect(), h.connect()
@@ -496,8 +496,8 @@ func TestGrowInterrupted(t *testing.T) {
 	}
 }
 
-// Shards move after a growth, and the cluster comes back from its backups: from those of before, as long as not
-// all shards have one of their own, and then from these.
+// Shards move after a growth, and the cluster comes back from its backups: from those of before, as long as
+// not all shards have one of their own, and then from these.
 func TestMoveAndRestoreAfterGrowth(t *testing.T) {
 	h := build(t, 1, 3, 2, 2)
 	c := h.connect()
@@ -641,8 +641,9 @@ func TestGrowMendsAPart(t *testing.T) {
 	}
 }
 
-// A part that does not come to its end, as it cannot apply what is in its log, begins anew: writes do not wait for it
-// for ever. A node that cannot begin with its parts, as it has no place for backups, does not hold up the others.
+// A part that does not come to its end, as it cannot apply what is in its log, begins anew: writes do not
+// wait for it for ever. A node that cannot begin with its parts, as it has no place for backups, does not
+// hold up the others.
 func TestGrowPastTrouble(t *testing.T) {
 	if testing.Short() {
 		t.Skip("it takes a while")

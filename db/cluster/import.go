@@ -20,8 +20,8 @@ type ImportOptions struct {
 	// be called from several goroutines at a time.
 	Refused func(item *db.Item, why error) error
 
-	// Progress, unless nil, hears the stage "store", in items, from one goroutine at a time. How many there will
-	// be is not known: total is 0.
+	// Progress, unless nil, hears the stage "store", in items, from one goroutine at a time. How many there
+	// will be is not known: total is 0.
 	Progress event.Progress
 }
 
@@ -128,8 +128,8 @@ func sizeOf(it *db.Item) int {
 	return n
 }
 
-// importSome stores items of one shard, or of its parts. If they are refused it finds out which of them are, by
-// halves.
+// importSome stores items of one shard, or of its parts. If they are refused it finds out which of them are,
+// by halves.
 func (c *Collection) importSome(ctx context.Context, items []*db.Item, refused func(*db.Item, error) error, add func(int)) error {
 	v, parts := c.client.view.Load(), map[int][]*db.Item{}
 	for _, it := range items {

@@ -36,8 +36,8 @@ const (
 	leaseEvery = 4 * time.Second  // how often it is heard of
 )
 
-// lagging is how many times a lease is tried to be taken, .1 s apart. nats.go asks any server whether the key has been
-// deleted, and one that is behind has not heard of that.
+// lagging is how many times a lease is tried to be taken, .1 s apart. nats.go asks any server whether the key
+// has been deleted, and one that is behind has not heard of that.
 const lagging = 10
 
 // take takes a lease. If somebody else has it that is db.ErrBusy, after a second.

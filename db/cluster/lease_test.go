@@ -9,7 +9,8 @@ import (
 	"github.com/fddhdb/fddhdb/db/cluster"
 )
 
-// A lease that was renewed without its holder hearing of it is the holder's: it goes on, and can be given back.
+// A lease that was renewed without its holder hearing of it is the holder's: it goes on, and can be given
+// back.
 func TestRenewalThatIsNotHeardOf(t *testing.T) {
 	h := build(t, 1, 1, 1, 1)
 	c := h.connect()

@@ -13,7 +13,8 @@ type LogStatus struct {
 	Bytes  int64  `json:"bytes"`
 	Leader string `json:"leader"` // name of the NATS server that takes its writes; "" where there is none now
 
-	// Err says why nothing is known of the log. While its servers choose a leader this is so for some seconds.
+	// Err says why nothing is known of the log. While its servers choose a leader this is so for some
+	// seconds.
 	Err error `json:"-"`
 }
 

@@ -92,8 +92,8 @@ func (p pair) two(what string, q db.Query, radius int) {
 	}
 }
 
-// TestManyQueries compares a cluster with one database, query by query, in every order. With FDDHDB_QUERIES=10000,
-// FDDHDB_ITEMS=1000000 and FDDHDB_LEARNED=20000 it is the figure of docs/BENCHMARKS.md.
+// TestManyQueries compares a cluster with one database, query by query, in every order. With
+// FDDHDB_QUERIES=10000, FDDHDB_ITEMS=1000000 and FDDHDB_LEARNED=20000 it is the figure of docs/BENCHMARKS.md.
 func TestManyQueries(t *testing.T) {
 	queries, n, learned := fromEnv("FDDHDB_QUERIES", 50), fromEnv("FDDHDB_ITEMS", 4000), fromEnv("FDDHDB_LEARNED", 400)
 	h := build(t, 3, 2, 4, 1)

@@ -44,8 +44,8 @@ func (c *Collection) ImportModel(ctx context.Context, r io.Reader, activate bool
 	return space, err
 }
 
-// createSpace has every shard make a space with the model of a file. fence is the number of the lease under which the
-// model was learned; 0: there is none.
+// createSpace has every shard make a space with the model of a file. fence is the number of the lease under
+// which the model was learned; 0: there is none.
 func (c *Collection) createSpace(ctx context.Context, file []byte, activate bool, fence uint64) (space db.Space, object string, err error) {
 	if space, err = c.number(ctx); err != nil {
 		return 0, "", err

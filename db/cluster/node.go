@@ -40,8 +40,8 @@ type NodeOptions struct {
 	// is trimmed cannot be joined.
 	Backups string
 
-	// DB are the options of its databases. They share the caches: each has a part, by how many shards the node
-	// has when it opens it (db.ShareCaches). NoSync is set, as the log is durable; UpdateItems and
+	// DB are the options of its databases. They share the caches: each has a part, by how many shards the
+	// node has when it opens it (db.ShareCaches). NoSync is set, as the log is durable; UpdateItems and
 	// UpdateInterval are 0, as no replica learns by itself.
 	DB db.Options
 
@@ -151,8 +151,8 @@ func (n *Node) plan() *plan.Plan {
 	}
 }
 
-// have opens replicas of those of the shards that the node does not have yet, and closes replicas of all other shards.
-// It keeps their folders: a mistake in the plan must not delete data.
+// have opens replicas of those of the shards that the node does not have yet, and closes replicas of all
+// other shards. It keeps their folders: a mistake in the plan must not delete data.
 func (n *Node) have(p *plan.Plan, shards []int) {
 	n.mu.Lock()
 	defer n.mu.Unlock()

@@ -69,8 +69,8 @@ func (c *Client) Nodes(ctx context.Context) ([]NodeStatus, error) {
 // grace is how long ask waits for further nodes once all known ones have answered.
 const grace = 100 * time.Millisecond
 
-// ask asks all nodes for their status, and waits for answers until within is over. If known is not empty it stops
-// earlier: grace after all known nodes have answered.
+// ask asks all nodes for their status, and waits for answers until within is over. If known is not empty it
+// stops earlier: grace after all known nodes have answered.
 func ask(ctx context.Context, nc *nats.Conn, cluster string, within time.Duration, known []string) ([]NodeStatus, error) {
 	if err := names.Check("cluster", cluster); err != nil {
 		return nil, err

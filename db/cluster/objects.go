@@ -76,8 +76,8 @@ type object struct {
 	seq        uint64 // likewise
 }
 
-// old returns objects with one of these prefixes that have been stored longer ago than an age, by the clock of the
-// servers: the oldest, at most so many.
+// old returns objects with one of these prefixes that have been stored longer ago than an age, by the clock
+// of the servers: the oldest, at most so many.
 func (o objects) old(ctx context.Context, age time.Duration, most int, prefixes ...string) (map[string]object, error) {
 	s, err := o.js.Stream(ctx, o.cluster.Objects())
 	if err != nil {
@@ -124,8 +124,8 @@ const (
 	listBytes = 4 << 20
 )
 
-// erase removes an object as old has told of it, without a trace. One that has been stored anew meanwhile stays. What
-// the store says goes last: if it is interrupted old tells of the object again.
+// erase removes an object as old has told of it, without a trace. One that has been stored anew meanwhile
+// stays. What the store says goes last: if it is interrupted old tells of the object again.
 func (o objects) erase(ctx context.Context, x object) error {
 	s, err := o.js.Stream(ctx, o.cluster.Objects())
 	if err == nil {

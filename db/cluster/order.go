@@ -152,8 +152,8 @@ func (c *Client) order(ctx context.Context, node string, o order) (d done, err e
 	return d, nil
 }
 
-// orderShard gives an order for a shard to its nodes, one after the other, until one has carried it out, or has an
-// error that any other would have, too (wire.Final). It returns that node.
+// orderShard gives an order for a shard to its nodes, one after the other, until one has carried it out, or
+// has an error that any other would have, too (wire.Final). It returns that node.
 func (c *Client) orderShard(ctx context.Context, o order) (node string, err error) {
 	err = fmt.Errorf("%w: no node has it", db.ErrNotFound)
 	for _, node = range c.plan.Nodes(o.Shard) {
@@ -212,7 +212,8 @@ func (c *Client) watch(ctx context.Context, cancel context.CancelCauseFunc, subj
 	}
 }
 
-// going reports whether the answer of a node to a question for its status says that an order is being carried out.
+// going reports whether the answer of a node to a question for its status says that an order is being carried
+// out.
 func going(answer []byte) bool {
 	var d done
 	return json.Unmarshal(answer, &d) == nil && d.Going

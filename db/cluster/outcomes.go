@@ -89,9 +89,9 @@ func (c *Client) Outcome(ctx context.Context, unknown *UnknownError) (applied bo
 	return o.Fault == nil, o.Err(), nil
 }
 
-// settle finds the outcome of an operation that was made in a view that is over. The log of its shard is closed, so
-// nothing is applied there any more, and the parts know all that the shard has applied. base is Op.Base of the
-// operation. errAgain: it was not applied, and never will be.
+// settle finds the outcome of an operation that was made in a view that is over. The log of its shard is
+// closed, so nothing is applied there any more, and the parts know all that the shard has applied. base is
+// Op.Base of the operation. errAgain: it was not applied, and never will be.
 func (c *Client) settle(ctx context.Context, unknown *UnknownError, base uint64) error {
 	o, applied, err := c.lookup(ctx, unknown, false)
 	switch {
@@ -105,9 +105,9 @@ func (c *Client) settle(ctx context.Context, unknown *UnknownError, base uint64)
 	return errAgain
 }
 
-// lookup asks the shard of an operation for its outcome, or all parts of the shard if it has been split. o is nil if
-// none of them remembers the operation. With latest the shard first applies all that its log has. applied is the
-// highest sequence of the answers (wire.Answer.Applied).
+// lookup asks the shard of an operation for its outcome, or all parts of the shard if it has been split. o is
+// nil if none of them remembers the operation. With latest the shard first applies all that its log has.
+// applied is the highest sequence of the answers (wire.Answer.Applied).
 func (c *Client) lookup(ctx context.Context, unknown *UnknownError, latest bool) (o *wire.Outcome, applied uint64, err error) {
 	err = c.steady(ctx, func(ctx context.Context, v *view) error {
 		o, applied = nil, 0

@@ -8,8 +8,8 @@ import (
 	"github.com/fddhdb/fddhdb/db/cluster/internal/wire"
 )
 
-// parts are answers that are too large for a message: the node sends the first part as its answer, and the client
-// asks for the rest.
+// parts are answers that are too large for a message: the node sends the first part as its answer, and the
+// client asks for the rest.
 type parts struct {
 	mu    sync.Mutex
 	all   map[wire.ID][]byte

@@ -18,8 +18,8 @@ type Placement struct {
 	Nodes []string
 }
 
-// Placement returns the nodes that have each shard, in the order of the numbers of the shards. These begin with 0
-// in a cluster that has not grown.
+// Placement returns the nodes that have each shard, in the order of the numbers of the shards. These begin
+// with 0 in a cluster that has not grown.
 func (c *Client) Placement() []Placement {
 	v := c.view.Load()
 	all := make([]Placement, v.Shards)

@@ -148,9 +148,9 @@ func (c *Collection) all(ctx context.Context, request func(shard int) wire.Reque
 	return answers, err
 }
 
-// scatter asks all shards of a view at the same time, but for those that skip, if not nil, is true of. request and
-// answers go by the index of the shard. A shard that does not answer is the error. With partial it is missing
-// instead, as long as another one answers: missing has the numbers of such shards.
+// scatter asks all shards of a view at the same time, but for those that skip, if not nil, is true of.
+// request and answers go by the index of the shard. A shard that does not answer is the error. With partial
+// it is missing instead, as long as another one answers: missing has the numbers of such shards.
 func (c *Collection) scatter(ctx context.Context, v *view, partial bool, skip func(shard int) bool, request func(shard int) wire.Request) (answers []*wire.Answer, missing []int, err error) {
 	requests := make([]*wire.Request, v.Shards)
 	asked := 0
@@ -323,9 +323,9 @@ func strip(page *db.Result, include db.Include) {
 	}
 }
 
-// queries returns the query for each shard; shards share it, so it must not be changed. A query by the key of an item
-// goes unchanged to the shard that has the item. The others do not have the item: they get its vector, or else its
-// code.
+// queries returns the query for each shard; shards share it, so it must not be changed. A query by the key of
+// an item goes unchanged to the shard that has the item. The others do not have the item: they get its
+// vector, or else its code.
 func (c *Collection) queries(ctx context.Context, v *view, q db.Query) (func(shard int) *wire.Query, error) {
 	if q.Key == "" {
 		all := wire.QueryOf(q)
@@ -357,7 +357,8 @@ func (c *Collection) queries(ctx context.Context, v *view, q db.Query) (func(sha
 		other.From, other.Sparse = from, &sparse
 	default:
 		if q.Space == db.ActiveSpace && it.Code != nil {
-			// A code is of one space. Another one may just become active, so the query names the space for all shards.
+			// A code is of one space. Another one may just become active, so the query names the space for
+			// all shards.
 			about, err := v.ask(ctx, owner, wire.Request{Verb: wire.Describe, Collection: c.name})
 			if err != nil {
 				return nil, err

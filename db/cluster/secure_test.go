@@ -85,8 +85,9 @@ func serves(t *testing.T, dir string, node, client *nats.Conn) {
 	}
 }
 
-// With TLS and certificates on both sides, a node that has an nkey and a client that has a password do what they do
-// without. Whoever lacks one of these, or has that of somebody else, is refused soon, with an error that says why.
+// With TLS and certificates on both sides, a node that has an nkey and a client that has a password do what
+// they do without. Whoever lacks one of these, or has that of somebody else, is refused soon, with an error
+// that says why.
 func TestTLS(t *testing.T) {
 	dir := t.TempDir()
 	ours, theirs := must[*authority.Authority](t)(authority.New(dir, "ours")), must[*authority.Authority](t)(authority.New(dir, "theirs"))
@@ -144,8 +145,8 @@ func TestTLS(t *testing.T) {
 	}
 }
 
-// Credentials are a file with a token of an operator's account and a seed. One that the account has not issued is
-// refused.
+// Credentials are a file with a token of an operator's account and a seed. One that the account has not
+// issued is refused.
 func TestCredentials(t *testing.T) {
 	dir := t.TempDir()
 	operator, account, stranger := must[nkeys.KeyPair](t)(nkeys.CreateOperator()), must[nkeys.KeyPair](t)(nkeys.CreateAccount()), must[nkeys.KeyPair](t)(nkeys.CreateAccount())

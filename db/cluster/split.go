@@ -23,9 +23,10 @@ import (
 
 // A split is the splitting of one shard.
 //
-// Its parts begin with one backup of it, which goes to the message with the sequence origin. The first message in
-// the log of a part, origin+1, is a purge; message s+1 stands for message s of the shard. So the log of a part says
-// by itself how far it has come: a client that goes on with an interrupted split needs nothing else.
+// Its parts begin with one backup of it, which goes to the message with the sequence origin. The first
+// message in the log of a part, origin+1, is a purge; message s+1 stands for message s of the shard. So the
+// log of a part says by itself how far it has come: a client that goes on with an interrupted split needs
+// nothing else.
 type split struct {
 	growth *growth
 	index  int
@@ -50,11 +51,12 @@ type part struct {
 	ill           map[string]time.Time // by node: since when its replica has a problem
 }
 
-// illFor is for how long all wait for a replica that has a problem, as long as another one has what is needed.
+// illFor is for how long all wait for a replica that has a problem, as long as another one has what is
+// needed.
 var illFor = 30 * time.Second
 
-// isIll notes what problem the replica of a node has, and reports whether it has had one for long. A replica that is
-// being opened may take as long as it takes: it may be fetching a backup.
+// isIll notes what problem the replica of a node has, and reports whether it has had one for long. A replica
+// that is being opened may take as long as it takes: it may be fetching a backup.
 func (p *part) isIll(node, problem string) bool {
 	if problem == "" || problem == replica.Opening {
 		delete(p.ill, node)
@@ -103,8 +105,8 @@ func (s *split) take(ctx context.Context) error {
 	return nil
 }
 
-// vacant has a node of the shard see to it that the place for backups has none of another cluster under the numbers of
-// the parts: theirs would not take their place.
+// vacant has a node of the shard see to it that the place for backups has none of another cluster under the
+// numbers of the parts: theirs would not take their place.
 func (s *split) vacant(ctx context.Context) (err error) {
 	if s.placed[0] { // it has been seen to
 		return nil
@@ -121,8 +123,8 @@ func (s *split) vacant(ctx context.Context) (err error) {
 	return nil
 }
 
-// errAnew says that the parts of a shard cannot go on, as the log of the shard has been trimmed, or its replicas
-// have forgotten what operations have come to: they begin anew with another backup.
+// errAnew says that the parts of a shard cannot go on, as the log of the shard has been trimmed, or its
+// replicas have forgotten what operations have come to: they begin anew with another backup.
 var errAnew = errors.New("the parts of the shard begin anew")
 
 // run splits the shard, up to the message that closes its log.
@@ -149,9 +151,10 @@ func (s *split) run(ctx context.Context) error {
 	}
 }
 
-// anew has the parts of a shard that has been closed begin anew. More messages, which do nothing, and a backup that
-// goes at least to the last of them, tell them from what was made of the first attempt: the new logs begin so far
-// behind the end of the old ones that no replica of these goes on with them. It would not be whole.
+// anew has the parts of a shard that has been closed begin anew. More messages, which do nothing, and a
+// backup that goes at least to the last of them, tell them from what was made of the first attempt: the new
+// logs begin so far behind the end of the old ones that no replica of these goes on with them. It would not
+// be whole.
 func (s *split) anew(ctx context.Context) (err error) {
 	var beyond uint64
 	for _, part := range s.parts {
@@ -253,15 +256,16 @@ func (s *split) back(ctx context.Context) (is plan.Placement, err error) {
 	return plan.Placement{Base: b.Backup, Origin: b.Position, Split: true, Closed: b.Closed}, nil
 }
 
-// For how long the nodes of a shard may be unable to make a backup for a reason that passes, and how often they are
-// asked.
+// For how long the nodes of a shard may be unable to make a backup for a reason that passes, and how often
+// they are asked.
 const (
 	backedIn    = 10 * time.Minute
 	backedEvery = 500 * time.Millisecond
 )
 
-// backed has a node make a backup that goes to one message. It tries again where all nodes have applied the next
-// one in part, such as a model that is being installed, or lag behind, or where another backup was ready first.
+// backed has a node make a backup that goes to one message. It tries again where all nodes have applied the
+// next one in part, such as a model that is being installed, or lag behind, or where another backup was ready
+// first.
 func (s *split) backed(ctx context.Context) (node string, b *replica.Backed, err error) {
 	for begin := time.Now(); ; {
 		node, b, err = s.growth.client.backed(ctx, s.number, order{Exact: true, From: s.least})
@@ -297,9 +301,10 @@ func (s *split) discard(ctx context.Context) error {
 	return nil
 }
 
-// alone is again for what makes or deletes the log of a part. The servers cannot tell whose log that is: so right
-// before each try it is checked that nobody else has taken over. What is left is a window of the one call: somebody
-// else hits it who is stopped in it, for longer than a lease, and goes on while the parts are made anew.
+// alone is again for what makes or deletes the log of a part. The servers cannot tell whose log that is: so
+// right before each try it is checked that nobody else has taken over. What is left is a window of the one
+// call: somebody else hits it who is stopped in it, for longer than a lease, and goes on while the parts are
+// made anew.
 func (s *split) alone(ctx context.Context, f func(ctx context.Context) error) error {
 	return again(ctx, func(ctx context.Context) error {
 		if err := s.growth.claim.Check(ctx); err != nil {
@@ -387,8 +392,8 @@ func (s *split) wait(ctx context.Context) error {
 	}
 }
 
-// whole waits until a replica of each part has everything that the shard has, for so long, and compares what they
-// have. why says what a part lacks.
+// whole waits until a replica of each part has everything that the shard has, for so long, and compares what
+// they have. why says what a part lacks.
 func (s *split) whole(ctx context.Context, in time.Duration) (why, err error) {
 	try, cancel := context.WithTimeoutCause(ctx, in, fmt.Errorf("%w: it is not at its end after %v", context.DeadlineExceeded, in))
 	defer cancel()
@@ -456,7 +461,7 @@ func (s *split) problems(nodes []NodeStatus) string {
 	return b.String()
 }
 
-// end returns the sequence of the last message of the shard that counts: the one that closes its log, or the last
-// one in the backup if the log was closed before that was made. Its copies in the logs of the parts have the
-// sequence end()+1.
+// end returns the sequence of the last message of the shard that counts: the one that closes its log, or the
+// last one in the backup if the log was closed before that was made. Its copies in the logs of the parts have
+// the sequence end()+1.
 func (s *split) end() uint64 { return s.closed.Load() }

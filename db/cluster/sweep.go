@@ -23,19 +23,21 @@ const (
 	exportObject  = "export-" // a model for a client, which removes it once it has fetched it
 )
 
-// lateAfter is how long after it began to store an object a client may append the message that names it; then it gives
-// up. So if no log names an object older than settled, none ever will. The client measures lateAfter and the servers
-// measure the age of objects, each with its own clock: the clocks need not show the same time.
+// lateAfter is how long after it began to store an object a client may append the message that names it; then
+// it gives up. So if no log names an object older than settled, none ever will. The client measures lateAfter
+// and the servers measure the age of objects, each with its own clock: the clocks need not show the same
+// time.
 const lateAfter = time.Hour
 
 var settled = 3 * time.Hour // a variable for tests
 
-// How old an object is the servers say, whose clocks may jump. So an object is removed only by a sweep that comes
-// longer than lateAfter, by the clock of the machine that no one sets, after another one by the same node that has
-// found it already.
+// How old an object is the servers say, whose clocks may jump. So an object is removed only by a sweep that
+// comes longer than lateAfter, by the clock of the machine that no one sets, after another one by the same
+// node that has found it already.
 var between = 2 * lateAfter // a variable for tests
 
-// A sweeper knows what earlier sweeps of a node have found. It is in memory alone: after a start it begins anew.
+// A sweeper knows what earlier sweeps of a node have found. It is in memory alone: after a start it begins
+// anew.
 type sweeper struct {
 	mu    sync.Mutex
 	found map[found]time.Time // when it was found first
@@ -67,8 +69,8 @@ func (s *sweeper) ripe(all map[string]object) map[string]object {
 	return ripe
 }
 
-// abandoned is the age of an object whose owner has been killed before it could remove it: nobody needs one for so
-// long.
+// abandoned is the age of an object whose owner has been killed before it could remove it: nobody needs one
+// for so long.
 var abandoned = 48 * time.Hour // a variable for tests
 
 // mostSwept bounds the objects that one sweep looks at, and so its memory: the oldest come first.
@@ -77,9 +79,10 @@ const mostSwept = 100_000
 // byNumber orders the names of streams, which end with a number, by that.
 func byNumber(a, b string) int { return cmp.Or(cmp.Compare(len(a), len(b)), cmp.Compare(a, b)) }
 
-// sweep removes the objects that no log of the cluster names any more: their messages have been trimmed behind
-// backups, or never came. It reads all logs, also those of shards that are being split and of their parts. A message
-// that it cannot read may name any object: then it removes none of these. It also removes objects that were abandoned.
+// sweep removes the objects that no log of the cluster names any more: their messages have been trimmed
+// behind backups, or never came. It reads all logs, also those of shards that are being split and of their
+// parts. A message that it cannot read may name any object: then it removes none of these. It also removes
+// objects that were abandoned.
 func (n *Node) sweep(ctx context.Context, of plan.Layout) (removed int, err error) {
 	store := objects{n.js, n.cluster}
 	erase := func(all map[string]object) error {

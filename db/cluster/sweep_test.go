@@ -73,9 +73,9 @@ func (h *house) stored() (messages, bytes uint64) {
 	return s.CachedInfo().State.Msgs, s.CachedInfo().State.Bytes
 }
 
-// Objects go when no log names them any more, and not before. What they held stays, and replicas that begin with the
-// backup have it. There is one server: of several, one that is asked may not have trimmed yet, and what it still
-// names stays until the next backup.
+// Objects go when no log names them any more, and not before. What they held stays, and replicas that begin
+// with the backup have it. There is one server: of several, one that is asked may not have trimmed yet, and
+// what it still names stays until the next backup.
 func TestObjectsGo(t *testing.T) {
 	h := build(t, 1, 1, 2, 1)
 	c := h.connect()
@@ -217,8 +217,8 @@ func TestTooLateForAnObject(t *testing.T) {
 	}
 }
 
-// The file of a model goes when all logs have been trimmed behind it. Its codes stay, and so does what a later
-// training stores.
+// The file of a model goes when all logs have been trimmed behind it. Its codes stay, and so does what a
+// later training stores.
 func TestModelsGo(t *testing.T) {
 	cluster.SettleAtOnce(t)
 	h := build(t, 1, 2, 2, 2)

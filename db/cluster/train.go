@@ -31,8 +31,8 @@ type Training struct {
 	Model   string   // name of the object of its file, which stays as long as a log names it
 }
 
-// Train learns a model from the items of all shards, and gives it to every shard, as ImportModel does. One at a
-// time trains a collection: another one is db.ErrBusy.
+// Train learns a model from the items of all shards, and gives it to every shard, as ImportModel does. One at
+// a time trains a collection: another one is db.ErrBusy.
 //
 // Shards send sums over their items, and samples: items stay where they are. Sums add up, so the model is
 // that of one database with the items of the shards one after the other, but for the rounding of sums (some
@@ -90,8 +90,9 @@ func (c *Collection) Train(ctx context.Context, opt db.TrainOptions) (*Training,
 	return &Training{Space: space, Report: result.Report, Items: t.n, LeftOut: leftOut, Model: object}, nil
 }
 
-// beginTraining takes the lease of the collection for a training or an update, which kind names in errors. in ends
-// with the lease, and when the view of the training is over. end ends the training and gives the lease back.
+// beginTraining takes the lease of the collection for a training or an update, which kind names in errors. in
+// ends with the lease, and when the view of the training is over. end ends the training and gives the lease
+// back.
 func (c *Collection) beginTraining(ctx context.Context, kind string) (t *training, in context.Context, err error) {
 	l, err := c.client.take(ctx, "lease.train."+wireName(c.name))
 	if err != nil {

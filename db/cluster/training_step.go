@@ -9,8 +9,8 @@ import (
 	"github.com/fddhdb/fddhdb/db/cluster/internal/replica"
 )
 
-// trainingStep carries out a step of a training or an update on a replica: a survey, a sum or a model. It returns the
-// bytes of the object order.Into.
+// trainingStep carries out a step of a training or an update on a replica: a survey, a sum or a model. It
+// returns the bytes of the object order.Into.
 func (n *Node) trainingStep(r *replica.Replica, o order) ([]byte, error) {
 	switch o.Do {
 	case "survey":

@@ -38,15 +38,15 @@ type Update struct {
 	Model       string         `json:"model,omitempty"`        // name of the object of its file
 }
 
-// Update makes a new revision of a space on every shard. Its projections learn from all items with labels that the
-// model knows, as they are now. Stored codes stay as they are, and comparable; queries, and items that are put from
-// then on, are encoded by the new projections. The result is that of db.Collection.Update with db.TeacherLabels, up
-// to rounding. The way is another: shards send sums over all of their items, not over the new ones. That takes one
-// pass over the items, and needs no record of what they have taught before.
+// Update makes a new revision of a space on every shard. Its projections learn from all items with labels
+// that the model knows, as they are now. Stored codes stay as they are, and comparable; queries, and items
+// that are put from then on, are encoded by the new projections. The result is that of db.Collection.Update
+// with db.TeacherLabels, up to rounding. The way is another: shards send sums over all of their items, not
+// over the new ones. That takes one pass over the items, and needs no record of what they have taught before.
 //
-// As with Train, one training or update of a collection runs at a time, and another one is db.ErrBusy. If the node
-// of a shard ends meanwhile, Update fails: call it again. If an earlier update has reached only some shards, all
-// shards have the same revision again after this one.
+// As with Train, one training or update of a collection runs at a time, and another one is db.ErrBusy. If the
+// node of a shard ends meanwhile, Update fails: call it again. If an earlier update has reached only some
+// shards, all shards have the same revision again after this one.
 //
 // A space that was learned without labels, or by another method than labels, is db.ErrInvalid: train again. A
 // collection without a space is db.ErrNoModel.
@@ -127,8 +127,8 @@ func (c *Collection) Update(ctx context.Context, opt UpdateOptions) (*Update, er
 	return out, nil
 }
 
-// newest finds the space to update, and its model on a shard with the highest revision, which knows the labels
-// that have grown. least is the lowest revision of a shard.
+// newest finds the space to update, and its model on a shard with the highest revision, which knows the
+// labels that have grown. least is the lowest revision of a shard.
 func (c *Collection) newest(ctx context.Context, v *view, space db.Space) (out *Update, file *fit.File, least uint32, err error) {
 	of, err := c.revisions(ctx, v, space)
 	if err != nil {
@@ -169,7 +169,8 @@ func (t *training) grow(m *model.Model, names []string, out *Update) (*model.Mod
 	return m, names, nil
 }
 
-// teach chooses the items with a label that the model knows as those to learn from. names are the labels of the model.
+// teach chooses the items with a label that the model knows as those to learn from. names are the labels of
+// the model.
 func (t *training) teach(m *model.Model, names []string) error {
 	t.choose(db.TrainOptions{Options: fit.Options{Method: model.MethodLabels}})
 	for _, mod := range m.Modalities() {

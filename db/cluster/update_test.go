@@ -200,8 +200,8 @@ func TestUpdateGrowsLabels(t *testing.T) {
 	}
 }
 
-// A revision that has reached one shard only holds up no search: all are asked by the one before, cursors go on,
-// and the next update brings the shards together.
+// A revision that has reached one shard only holds up no search: all are asked by the one before, cursors go
+// on, and the next update brings the shards together.
 func TestARevisionOfOneShard(t *testing.T) {
 	h := build(t, 1, 2, 2, 2)
 	c := h.connect()
@@ -245,7 +245,8 @@ func TestARevisionOfOneShard(t *testing.T) {
 	h.inStep(2, 200)
 }
 
-// reviseOne puts an update of the model, by some items, into the log of one shard, as one leaves that is killed.
+// reviseOne puts an update of the model, by some items, into the log of one shard, as one leaves that is
+// killed.
 func (h *house) reviseOne(c *cluster.Collection, shard int, items []*db.Item) {
 	h.t.Helper()
 	var file bytes.Buffer

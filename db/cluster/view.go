@@ -13,8 +13,8 @@ import (
 	"github.com/fddhdb/fddhdb/db/shard"
 )
 
-// A view is the shards as a client uses them, by index. It is over when the cluster has grown: then what is going
-// on in it ends, and is done again in the one behind it.
+// A view is the shards as a client uses them, by index. It is over when the cluster has grown: then what is
+// going on in it ends, and is done again in the one behind it.
 type view struct {
 	plan.Layout
 	client *Client
@@ -83,7 +83,8 @@ func (v *view) within(ctx context.Context) (context.Context, context.CancelFunc)
 	}
 }
 
-// steady calls f with the view. If the cluster grows meanwhile and f fails, it is called again with the next one.
+// steady calls f with the view. If the cluster grows meanwhile and f fails, it is called again with the next
+// one.
 func (c *Client) steady(ctx context.Context, f func(ctx context.Context, v *view) error) error {
 	for {
 		v := c.view.Load()

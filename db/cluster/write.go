@@ -25,8 +25,8 @@ func (c *Client) do(ctx context.Context, at target, op *wire.Op) error {
 	return c.doBefore(ctx, time.Time{}, at, op)
 }
 
-// doBefore is do, with an error if the operation cannot be appended before a time: it names an object that may be
-// removed some time after that.
+// doBefore is do, with an error if the operation cannot be appended before a time: it names an object that
+// may be removed some time after that.
 func (c *Client) doBefore(ctx context.Context, late time.Time, at target, op *wire.Op) error {
 	ctx, cancel := c.within(ctx)
 	defer cancel()

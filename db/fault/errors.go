@@ -49,8 +49,8 @@ func (e *DimensionError) Error() string {
 // Is makes errors.Is(err, ErrInvalid) true.
 func (e *DimensionError) Is(target error) bool { return target == ErrInvalid }
 
-// A FormatError is about a database, or a backup of one, in another format than this version of fddhdb reads. It is an
-// ErrFormat.
+// A FormatError is about a database, or a backup of one, in another format than this version of fddhdb reads.
+// It is an ErrFormat.
 type FormatError struct {
 	Where            string // the folder of the database, or which backup
 	Found, Supported int    // its format, and the one that this version reads

@@ -31,8 +31,8 @@ type Explain struct {
 	// were compared.
 	DamagedIndexes []string `json:"damaged_indexes,omitempty"`
 
-	// OutgrownIndexes are the modalities of which so many vectors have come, changed or gone since their index was
-	// made that all of their vectors were compared (VectorIndex.Outgrown).
+	// OutgrownIndexes are the modalities of which so many vectors have come, changed or gone since their
+	// index was made that all of their vectors were compared (VectorIndex.Outgrown).
 	OutgrownIndexes []string `json:"outgrown_indexes,omitempty"`
 
 	// ScannedFields are the fields that the filter compares and that have no index: their values are read

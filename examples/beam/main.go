@@ -1,11 +1,12 @@
-// Beam builds what does not fit one process, on a laptop: it writes 200,000 pairs to files, learns a model of them
-// and builds four databases, by pipelines of Apache Beam; then it restores these and searches them as one.
+// Beam builds what does not fit one process, on a laptop: it writes 200,000 pairs to files, learns a model of
+// them and builds four databases, by pipelines of Apache Beam; then it restores these and searches them as
+// one.
 //
 //	go run .
 //	go run . -items 50000 -shards 2 -dir made
 //
-// Without flags of Beam (go run . -help lists them) everything runs in this process. With -dir, files and shards
-// stay there.
+// Without flags of Beam (go run . -help lists them) everything runs in this process. With -dir, files and
+// shards stay there.
 package main
 
 import (

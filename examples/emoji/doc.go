@@ -3,12 +3,12 @@
 //
 //	go run . [--db DIR] [--sheet FILE.png] [QUERY...]
 //
-// The program draws the pictures itself (render.go). It turns them (picture.go) and the
-// names (words.go) into vectors without any pre-trained network, and puts them into a
-// database. It trains on six sevenths of them, measures with the others, and adds those
-// without labels (build.go). A query is a search from one modality to the other (ask.go): an
-// emoji finds words, words find emoji, in the order of codes. Where few names have all the
-// words of a question, these are taken into it (words.go). Without a QUERY it shows a few answers (demo.go) and asks for more on a terminal.
+// The program draws the pictures itself (render.go). It turns them (picture.go) and the names (words.go) into
+// vectors without any pre-trained network, and puts them into a database. It trains on six sevenths of them,
+// measures with the others, and adds those without labels (build.go). A query is a search from one modality
+// to the other (ask.go): an emoji finds words, words find emoji, in the order of codes. Where few names have
+// all the words of a question, these are taken into it (words.go). Without a QUERY it shows a few answers
+// (demo.go) and asks for more on a terminal.
 //
 // With --db, the database is kept, and a second run answers at once. Everything it needs,
 // even the pictures of the contact sheet, is read from there. With --encode, the program

@@ -54,7 +54,8 @@ func main() {
 	show("the sound of a guitar", db.Query{From: "sound", To: "picture", Vector: heard(2, 2000)})
 	show("a picture of a dog", db.Query{From: "picture", To: "text", Vector: seen(0, 3000)})
 
-	// New items ask, 60 of each kind. Precision of the first ten hits, times ten, is how many of them are right.
+	// New items ask, 60 of each kind. Precision of the first ten hits, times ten, is how many of them are
+	// right.
 	ask := db.Evaluation{Queries: map[string][][]float32{}, Sparse: map[string][]db.Sparse{}, Top: 10}
 	for i := range 60 {
 		thing := i % len(things)

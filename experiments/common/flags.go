@@ -9,7 +9,8 @@ import (
 	"github.com/spf13/pflag"
 )
 
-// Flags are the flags of an experiment. The methods add those that several experiments have, by the same name in each.
+// Flags are the flags of an experiment. The methods add those that several experiments have, by the same name
+// in each.
 type Flags struct{ *pflag.FlagSet }
 
 // FlagsOf returns the flags of a command.

@@ -18,7 +18,8 @@ func New(use, short, long string, args cobra.PositionalArgs, run func(cmd *cobra
 	}
 }
 
-// Main runs the command line of the process, NAME and its flags, and returns the exit code. An interrupt ends the context.
+// Main runs the command line of the process, NAME and its flags, and returns the exit code. An interrupt ends
+// the context.
 func Main(experiments ...*cobra.Command) int {
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt)
 	defer stop()

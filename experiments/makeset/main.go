@@ -84,7 +84,8 @@ func generate(set string, items int, seed uint64) (*synth.Data, int, error) {
 	return nil, 0, fmt.Errorf("there is no set %q: nuswide, multilabel, pairs and embeddings are possible", set)
 }
 
-// write writes the files of a part ("train" or "query") of a set, which may have no labels. suffix ends their names.
+// write writes the files of a part ("train" or "query") of a set, which may have no labels. suffix ends their
+// names.
 func write(dir, part, suffix string, data *synth.Data, labels int) error {
 	for t, name := range []string{"image", "text"}[:len(data.Vectors)] {
 		if err := npy.WriteAll(filepath.Join(dir, part+"_"+name+suffix+".npy"), data.Vectors[t]); err != nil {

@@ -33,7 +33,8 @@ func matrixArgs(dir string, more ...string) []string {
 		"--bits", "64", "--items", "100,200", "--queries", "4", "-k", "1,10", "--radius", "0,8"}, more...)
 }
 
-// measured writes results of 100 and 200 items of sets in which a tier takes the longer the further behind it stands.
+// measured writes results of 100 and 200 items of sets in which a tier takes the longer the further behind it
+// stands.
 func measured(t *testing.T, dir string, sets []synth.CodeSet, kinds ...string) {
 	t.Helper()
 	var list results

@@ -104,8 +104,8 @@ func (s *timed) run(ctx context.Context, code []byte) (int, error) {
 	return n, runs.Close()
 }
 
-// find searches again and notes how long it takes to find the codes, which is all that the yardstick does. A search that
-// tells so reads the clock more often.
+// find searches again and notes how long it takes to find the codes, which is all that the yardstick does. A
+// search that tells so reads the clock more often.
 func (s *timed) find(ctx context.Context, queries [][]byte) error {
 	t, is := s.tier.(planned)
 	switch {
@@ -223,7 +223,8 @@ const (
 	warmUp     = 200 * time.Millisecond
 )
 
-// measure times an operation by several tiers, which take turns, so that what else the machine does meets all of them.
+// measure times an operation by several tiers, which take turns, so that what else the machine does meets all
+// of them.
 func measure(ctx context.Context, group []*timed, queries [][]byte) error {
 	n := len(queries)
 	for from := 0; from < n; from += turnLength {

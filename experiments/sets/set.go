@@ -1,5 +1,5 @@
-// Package sets reads the sets of files that experiments measure with, and stores them: a folder with train_NAME.npy for
-// each modality and train_labels.npy, and for queries query_NAME.npy and query_labels.npy.
+// Package sets reads the sets of files that experiments measure with, and stores them: a folder with
+// train_NAME.npy for each modality and train_labels.npy, and for queries query_NAME.npy and query_labels.npy.
 // experiments makeset writes such folders, and `fddhdb export` can.
 package sets
 
@@ -164,8 +164,8 @@ func Put(ctx context.Context, d *db.DB, c *db.Collection, items []*db.Item) erro
 	return b.Commit(ctx)
 }
 
-// WithDatabase calls f with a database of its own, which is removed afterwards. fill, if it is not nil, makes the
-// database in a folder.
+// WithDatabase calls f with a database of its own, which is removed afterwards. fill, if it is not nil, makes
+// the database in a folder.
 func WithDatabase(fill func(dir string) error, f func(d *db.DB) error) (err error) {
 	dir, err := os.MkdirTemp("", "experiments")
 	if err != nil {

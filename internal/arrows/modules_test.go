@@ -9,8 +9,9 @@ import (
 	"testing"
 )
 
-// The libraries of the nested modules know no program: what a program is given, prints and ends with is decided in
-// its own package. The one exception reads the files of an import, which a pipeline reads as import does.
+// The libraries of the nested modules know no program: what a program is given, prints and ends with is
+// decided in its own package. The one exception reads the files of an import, which a pipeline reads as
+// import does.
 func TestLibrariesOfModules(t *testing.T) {
 	allowed := map[string][]string{"db/beam": {"cmd/fddhdb/source"}}
 	libraries := 0

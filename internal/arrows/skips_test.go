@@ -15,8 +15,8 @@ import (
 	"testing"
 )
 
-// A test that skips says nothing, and nobody may notice. CONTRIBUTING.md has a table of all files whose tests can skip,
-// with what each needs: whoever adds one decides where it runs.
+// A test that skips says nothing, and nobody may notice. CONTRIBUTING.md has a table of all files whose tests
+// can skip, with what each needs: whoever adds one decides where it runs.
 func TestSkipsAreListed(t *testing.T) {
 	const root, heading = "../..", "### Tests that can skip\n"
 	text, err := os.ReadFile(filepath.Join(root, "CONTRIBUTING.md"))
@@ -78,8 +78,8 @@ func TestSkipsAreListed(t *testing.T) {
 	}
 }
 
-// mayLeaveOut reports whether a file calls Skip, Skipf or SkipNow of a test, but where -short, the race detector or
-// another operating system is the reason: the gate runs tests with and without the first two.
+// mayLeaveOut reports whether a file calls Skip, Skipf or SkipNow of a test, but where -short, the race
+// detector or another operating system is the reason: the gate runs tests with and without the first two.
 func mayLeaveOut(file string) (bool, error) {
 	f, err := parser.ParseFile(token.NewFileSet(), file, nil, parser.SkipObjectResolution)
 	if err != nil {
@@ -105,8 +105,8 @@ func mayLeaveOut(file string) (bool, error) {
 	return skips, nil
 }
 
-// runsElsewhere reports whether a condition is true only with -short, under the race detector or on some operating
-// systems.
+// runsElsewhere reports whether a condition is true only with -short, under the race detector or on some
+// operating systems.
 func runsElsewhere(x ast.Expr) bool {
 	is := func(x ast.Expr, of, name string) bool {
 		s, _ := x.(*ast.SelectorExpr)

@@ -1,5 +1,5 @@
-// Package effort decides how much tests try: what takes seconds a package, also what takes longer, on a sample, or
-// everything.
+// Package effort decides how much tests try: what takes seconds a package, also what takes longer, on a
+// sample, or everything.
 //
 //	go test ./...                                 # what takes seconds
 //	FDDHDB_LONG=sample go test ./...              # a sample of the rest, too: the gate, make test
@@ -15,8 +15,8 @@ import (
 	"testing"
 )
 
-// long is the flag -long. A variable of the environment sets it in every package: those that do not know the flag
-// refuse it.
+// long is the flag -long. A variable of the environment sets it in every package: those that do not know the
+// flag refuse it.
 var long = flag.Bool("long", os.Getenv("FDDHDB_LONG") == "all", "try everything, not a sample: all failures, crashes and damage, items, histories and queries that tests have")
 
 // Long reports whether everything is tried.
@@ -38,8 +38,8 @@ func Of(all, some int) int {
 	return some
 }
 
-// Sampled reports whether the k-th of what is tried in turn (failures, crashes, damage) is tried now: in a long run all
-// are, otherwise one of n.
+// Sampled reports whether the k-th of what is tried in turn (failures, crashes, damage) is tried now: in a
+// long run all are, otherwise one of n.
 func Sampled(k, n int) bool { return *long || k%n == 0 }
 
 // WithoutRace skips a test under the race detector if that makes it ten times as slow

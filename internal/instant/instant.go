@@ -51,10 +51,10 @@ func Scale(n, unit int64) (micros int64, err error) {
 	return n * unit, nil
 }
 
-// Parse reads a time in the forms of ISO 8601 that databases and programs write. A date comes first:
-// a year, a year and a month, or all three. Behind a whole date there may be T or a blank, and hours and
-// minutes; behind these seconds, with decimals or without; at the end Z or an offset. Where a part is
-// missing the time is the first of what is named: 2024 is 2024-01-01T00:00:00Z. Without an offset it is in UTC.
+// Parse reads a time in the forms of ISO 8601 that databases and programs write. A date comes first: a year,
+// a year and a month, or all three. Behind a whole date there may be T or a blank, and hours and minutes;
+// behind these seconds, with decimals or without; at the end Z or an offset. Where a part is missing the time
+// is the first of what is named: 2024 is 2024-01-01T00:00:00Z. Without an offset it is in UTC.
 //
 // What is finer than a microsecond is cut off. The error is ErrNoTime or ErrFar.
 func Parse(s string) (micros int64, err error) {

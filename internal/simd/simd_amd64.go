@@ -2,8 +2,8 @@ package simd
 
 import "golang.org/x/sys/cpu"
 
-// Sets returns the sets that this machine can run, the fastest first. AVX512 is among them only if the machine
-// has the extensions, too.
+// Sets returns the sets that this machine can run, the fastest first. AVX512 is among them only if the
+// machine has the extensions, too.
 func Sets(need Extension) []Set {
 	sets := []Set{Generic}
 	x := &cpu.X86

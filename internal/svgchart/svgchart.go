@@ -1,7 +1,7 @@
 // Package svgchart draws line charts as SVG: panels in rows, with one legend beside them.
 //
-// It imports the standard library alone. Equal charts give equal bytes, texts are escaped, and curves differ by dashes and
-// marks, too, so that they can be told apart without colour.
+// It imports the standard library alone. Equal charts give equal bytes, texts are escaped, and curves differ
+// by dashes and marks, too, so that they can be told apart without colour.
 package svgchart
 
 import (

@@ -14,9 +14,9 @@ import (
 // nobody is the user that no file belongs to, nearly everywhere.
 const nobody = 65534
 
-// Nobody runs tests of this package as a user whom the permissions of files bind, if the process is of root, whom they do
-// not, and reports whether it has. run is as of go test -run. files are what they read below the present folder; they get
-// a copy of it.
+// Nobody runs tests of this package as a user whom the permissions of files bind, if the process is of root,
+// whom they do not, and reports whether it has. run is as of go test -run. files are what they read below the
+// present folder; they get a copy of it.
 func Nobody(t *testing.T, run string, files ...string) bool {
 	t.Helper()
 	if os.Geteuid() != 0 {

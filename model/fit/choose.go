@@ -105,8 +105,8 @@ func (s *choiceSample) bound() {
 // items. It chooses the settings of one modality after the other (chooser), then the
 // centre, the prior and the start, then the fusion (fuser).
 //
-// It returns H0 Y0' of the start that was chosen, hy or another one, and the fusion. Large matrices are dropped as
-// soon as nothing needs them: choices are, too.
+// It returns H0 Y0' of the start that was chosen, hy or another one, and the fusion. Large matrices are
+// dropped as soon as nothing needs them: choices are, too.
 func (tr *trainer) choose(ctx context.Context, hy []float64, choices []*choiceSample) (_ []float64, how rank.Fusion, err error) {
 	if tr.opt.Prior == nil && tr.aim() != model.AimLabels { // AimCodes has none
 		tr.opt.Prior = new(float64)

@@ -1,5 +1,5 @@
-// Package fit learns models from items: it solves for codes and projections, and chooses the settings that the
-// options leave open. The comment of package model says what is learned, and why.
+// Package fit learns models from items: it solves for codes and projections, and chooses the settings that
+// the options leave open. The comment of package model says what is learned, and why.
 //
 // [Train] reads a [sum.Source] a few times and returns a [Result]: a model, its statistics and a [Report].
 // [TrainOver] does the same with items that lie in many places, to the last bit. [UpdateOver] refits the

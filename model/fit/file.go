@@ -21,10 +21,10 @@ type File struct {
 	report *Report      // of the training
 }
 
-// NewFile makes a File of a model. labels are the names of m.Labels, in that order; one without a name,
-// "", is left out: items that have it alone are without labels for the model then. report is that of the training; nil
-// is an empty one. The File has neither Seconds nor MemoryBytes of it, which two equal trainings do not have in
-// common: their files are equal. An ErrOption is about the names.
+// NewFile makes a File of a model. labels are the names of m.Labels, in that order; one without a name, "",
+// is left out: items that have it alone are without labels for the model then. report is that of the
+// training; nil is an empty one. The File has neither Seconds nor MemoryBytes of it, which two equal
+// trainings do not have in common: their files are equal. An ErrOption is about the names.
 func NewFile(m *model.Model, labels []string, report *Report) (*File, error) {
 	if len(labels) != len(m.Labels()) {
 		return nil, fmt.Errorf("%w: %d names of labels, for a model of %d labels", model.ErrOption, len(labels), len(m.Labels()))

@@ -328,8 +328,8 @@ var (
 	ErrUnpaired = errors.New("too few items with vectors of several modalities")
 )
 
-// itemCodes returns the codes that a model gives to items, one after the other, without regard to labels. An item whose
-// projection is zero has the code of sgn(0) = +1 here.
+// itemCodes returns the codes that a model gives to items, one after the other, without regard to labels. An
+// item whose projection is zero has the code of sgn(0) = +1 here.
 func itemCodes(m *model.Model, items [][]model.Vector) ([]uint64, error) {
 	words, q, T := codec.Words(m.Bits()), m.Bits(), len(m.Modalities())
 	packed := make([]uint64, len(items)*words)

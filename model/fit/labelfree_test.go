@@ -130,7 +130,8 @@ func TestMoreBitsFindMore(t *testing.T) {
 	}
 }
 
-// The offset is that of the definition: 1 of equal projections, and small of items like those of the training.
+// The offset is that of the definition: 1 of equal projections, and small of items like those of the
+// training.
 func TestOffsetOf(t *testing.T) {
 	rows := synth.Embeddings(0, 1000, 32, 5)
 	m := freely(t, Options{Method: model.MethodITQ, Bits: 16}, rows[:700]).Model

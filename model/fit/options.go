@@ -14,10 +14,9 @@ import (
 	"github.com/fddhdb/fddhdb/model/internal/wire"
 )
 
-// Defaults of Options. Features, map, width and gamma of a modality, and the prior, are
-// chosen from the training items. If that is not possible they are FeaturesRaw, MapRBF,
-// DefaultWidth, DefaultGamma and DefaultPrior. For a linear map the unit of DefaultGamma is the mean squared distance
-// from the mean.
+// Defaults of Options. Features, map, width and gamma of a modality, and the prior, are chosen from the
+// training items. If that is not possible they are FeaturesRaw, MapRBF, DefaultWidth, DefaultGamma and
+// DefaultPrior. For a linear map the unit of DefaultGamma is the mean squared distance from the mean.
 const (
 	DefaultBits   = 64
 	DefaultSweeps = 3
@@ -95,8 +94,8 @@ type Options struct {
 	Width    map[string]float64 // of the rbf: sigma as a multiple of the mean squared distance. Without effect if the map that is chosen is linear
 	Gamma    map[string]float64 // weight of the ridge
 
-	// Fusion says how the code of an unlabelled item is made. The zero value takes what the training items show to be
-	// best.
+	// Fusion says how the code of an unlabelled item is made. The zero value takes what the training items
+	// show to be best.
 	Fusion Fusion
 
 	Mu    map[string]float64 // weight of a modality in the objective of joint and paper; default 1e-3

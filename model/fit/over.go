@@ -12,12 +12,12 @@ import (
 	"github.com/fddhdb/fddhdb/model/sum"
 )
 
-// TrainOver is Train with items that an engine has: the same items in the same order give the same Result to the
-// last bit, but for Report.Seconds, and but for sparse vectors with more than 8,000 numbers each, of which Train
-// may have kept another sample.
+// TrainOver is Train with items that an engine has: the same items in the same order give the same Result to
+// the last bit, but for Report.Seconds, and but for sparse vectors with more than 8,000 numbers each, of
+// which Train may have kept another sample.
 //
-// It takes the memory that Train takes, less 4 bytes an item and all but one of the sums of the tree. Of the items
-// it holds samples alone. It draws two random numbers for each item and modality.
+// It takes the memory that Train takes, less 4 bytes an item and all but one of the sums of the tree. Of the
+// items it holds samples alone. It draws two random numbers for each item and modality.
 //
 // The methods joint and paper hold numbers for each item, from one sweep to the next: they are for Train.
 func TrainOver(ctx context.Context, modalities []model.Modality, engine sum.Engine, opt Options) (*Result, error) {
@@ -63,8 +63,8 @@ type surveyed struct {
 
 func (s surveyed) Survey(context.Context) (*sum.Survey, error) { return s.survey, nil }
 
-// scanElsewhere lets the engine read the items for scan. Which vectors a sample keeps does not depend on them:
-// the engine is asked for these alone.
+// scanElsewhere lets the engine read the items for scan. Which vectors a sample keeps does not depend on
+// them: the engine is asked for these alone.
 func (tr *trainer) scanElsewhere(ctx context.Context, seen scanned) (*labelSets, []float64, []*model.Moments, error) {
 	survey, err := tr.reader.Engine.Survey(ctx)
 	if err != nil {
@@ -116,8 +116,8 @@ func (tr *trainer) scanElsewhere(ctx context.Context, seen scanned) (*labelSets,
 	return sets, hy, scan.Moments.Of, nil
 }
 
-// draw does what add does with vectors that are not there: has yields their items. It returns for each place the
-// item whose vector is to be kept there.
+// draw does what add does with vectors that are not there: has yields their items. It returns for each place
+// the item whose vector is to be kept there.
 func (s *sample) draw(has iter.Seq[int]) (items []int) {
 	for item := range has {
 		p := s.place(s.n)
@@ -269,8 +269,8 @@ func intersection(items []uint32, seq iter.Seq[int]) (both []uint32) {
 // TeacherLabels on the same items, up to rounding. It needs no record of what has taught before, and costs
 // one pass over all items. A modality without items keeps its projection.
 //
-// It calls Sum of the engine once. The items have their labels as the numbers that m knows them by. The engine
-// leaves out items without a label that m knows: they teach nothing.
+// It calls Sum of the engine once. The items have their labels as the numbers that m knows them by. The
+// engine leaves out items without a label that m knows: they teach nothing.
 //
 // Errors: one that wraps ErrMismatch if m was learned without labels, or by the methods joint or paper, whose
 // statistics hold codes of the training; a *SingularError; the error of the engine.

@@ -215,8 +215,8 @@ func (r *Report) Settle(opt Options) Options {
 	return opt
 }
 
-// judgeCodes fills in the fields of the report about codes of items: of so many bits and one after the other, each of
-// as many items as count says; nil: of one.
+// judgeCodes fills in the fields of the report about codes of items: of so many bits and one after the other,
+// each of as many items as count says; nil: of one.
 func (r *Report) judgeCodes(codes []uint64, bits int, count []int) {
 	sums, distinct, items := make([]float64, bits), make(map[string]struct{}), 0
 	var key []byte

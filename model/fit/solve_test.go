@@ -303,7 +303,8 @@ func TestDependentLabels(t *testing.T) {
 	}
 }
 
-// sumsOf reads A, by rows of its lower triangle, and B of a modality from the stored form of statistics of codes.
+// sumsOf reads A, by rows of its lower triangle, and B of a modality from the stored form of statistics of
+// codes.
 func sumsOf(t *testing.T, s *model.Statistics, modality int) (a, b []float64) {
 	t.Helper()
 	stored, err := s.MarshalBinary()

@@ -69,7 +69,8 @@ func settled(modalities []model.Modality, opt Options) Options {
 	return full
 }
 
-// deterministicProcs are numbers of processors that give the same bytes, one of them twice unless that takes too long.
+// deterministicProcs are numbers of processors that give the same bytes, one of them twice unless that takes
+// too long.
 var deterministicProcs = []int{1, 5, 5}
 
 func init() {

@@ -22,8 +22,8 @@ type Result struct {
 	Statistics *model.Statistics // nil for methods without labels
 	Report     Report
 
-	// The codes of items in Statistics that are not LabelCode of their labels, by position in the source. With
-	// MethodLabels codes follow from labels, and it is nil. The other methods move Y of each item by its
+	// The codes of items in Statistics that are not LabelCode of their labels, by position in the source.
+	// With MethodLabels codes follow from labels, and it is nil. The other methods move Y of each item by its
 	// features: with a small Delta there can be many.
 	exceptions map[int]codec.Code
 }
@@ -84,8 +84,8 @@ func seeded(seed uint64, bits int) start {
 // If the training needs more memory than there is, or than Options.MemoryBytes, the
 // error is a *MemoryError: a map of k features takes about 36 k^2 bytes.
 //
-// Equal options and data give a model with equal bytes, on one architecture, for any GOMAXPROCS, and also where
-// TrainOver lets other processes read the items. Cancelling the context stops it within a block.
+// Equal options and data give a model with equal bytes, on one architecture, for any GOMAXPROCS, and also
+// where TrainOver lets other processes read the items. Cancelling the context stops it within a block.
 func Train(ctx context.Context, modalities []model.Modality, src sum.Source, opt Options) (*Result, error) {
 	if opt.Method.LabelFree() && opt.Method <= model.MethodCCAITQ {
 		result, err := trainLabelFree(ctx, slices.Clone(modalities), src, nil, opt)

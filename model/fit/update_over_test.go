@@ -10,8 +10,8 @@ import (
 	"github.com/fddhdb/fddhdb/model"
 )
 
-// An update over items elsewhere is the online step with the same ones: those of the training as they are now,
-// and those that have come since.
+// An update over items elsewhere is the online step with the same ones: those of the training as they are
+// now, and those that have come since.
 func TestUpdateOver(t *testing.T) {
 	for name, opt := range map[string]Options{
 		"labels": {Bits: 24, Anchors: 30, Seed: 3}, "embedding": {Bits: 16, Anchors: 20, LabelEmbedding: true}, "codes": {Bits: 24, Anchors: 20, Aim: model.AimCodes},

@@ -49,8 +49,8 @@ type Pass struct {
 	code func(item int) codec.Code // see StatisticsPass
 }
 
-// ScanPass returns the pass that learns label sets, of which the codes of so many labels are summed, and moments,
-// and copies the vectors of wanted items, by modality and ascending.
+// ScanPass returns the pass that learns label sets, of which the codes of so many labels are summed, and
+// moments, and copies the vectors of wanted items, by modality and ascending.
 func ScanPass(modalities []model.Modality, bits int, seed uint64, limit int, wanted [][]uint32) *Pass {
 	return &Pass{kind: passScan, modalities: modalities, bits: bits, seed: seed, limit: limit, wanted: wanted}
 }
@@ -73,8 +73,8 @@ func EmbeddingPass(m *model.Model) *Pass {
 	}
 }
 
-// StatisticsPass returns the pass that sums up the statistics of m. code gives the code of an item, for methods
-// other than labels; it does not travel.
+// StatisticsPass returns the pass that sums up the statistics of m. code gives the code of an item, for
+// methods other than labels; it does not travel.
 func StatisticsPass(m *model.Model, code func(item int) codec.Code) *Pass {
 	return &Pass{kind: passStatistics, modalities: m.Modalities(), bits: m.Bits(), seed: m.Seed(), m: m, code: code}
 }
@@ -96,9 +96,9 @@ func (p *Pass) Modalities() []model.Modality { return slices.Clone(p.modalities)
 // other run of items may be summed up as well, as it lies somewhere: then floating-point numbers are
 // added in another order, and statistics differ by some 1e-12 of themselves.
 //
-// It holds two blocks of 512 items and up to a few sums at a time: those of the statistics take 8 k (k + c) bytes
-// for a map of k features, with c labels, or q bits if labels are embedded. It runs on GOMAXPROCS goroutines. The
-// errors are those of Train about an item.
+// It holds two blocks of 512 items and up to a few sums at a time: those of the statistics take 8 k (k + c)
+// bytes for a map of k features, with c labels, or q bits if labels are embedded. It runs on GOMAXPROCS
+// goroutines. The errors are those of Train about an item.
 func (p *Pass) Sum(ctx context.Context, first int, items iter.Seq2[model.Example, error]) (sum []byte, err error) {
 	defer parallel.Guard(&err, "in the numerics")
 	if first < 0 || first > math.MaxInt32 {
@@ -218,7 +218,8 @@ const passMagic = "FDHQ"
 // maxWanted bounds the vectors of a modality that a pass is asked for.
 const maxWanted = 1 << 17
 
-// MarshalBinary returns the pass in binary form, for UnmarshalPass of the same release. The error is always nil.
+// MarshalBinary returns the pass in binary form, for UnmarshalPass of the same release. The error is always
+// nil.
 func (p *Pass) MarshalBinary() ([]byte, error) {
 	w := wire.NewWriter(passMagic)
 	w.U8(uint8(p.kind))

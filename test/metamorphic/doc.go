@@ -12,11 +12,11 @@
 // the error of the operation, or the operation is passed over. So every part of a program
 // is a program, and a history that fails can be shrunk.
 //
-// A history may continue with another database than the one that it began with: a restored
-// backup, a checkpoint, or a database that was repaired after damage. The damage removes only what other records tell, too. The present
-// database stays beside it, and the history may go back to it. A copy may hold one
-// collection, or be index-only; it must answer as the original did. A database that is
-// opened read-only, or is index-only, must refuse every change and show everything.
+// A history may continue with another database than the one that it began with: a restored backup, a
+// checkpoint, or a database that was repaired after damage. The damage removes only what other records tell,
+// too. The present database stays beside it, and the history may go back to it. A copy may hold one
+// collection, or be index-only; it must answer as the original did. A database that is opened read-only, or
+// is index-only, must refuse every change and show everything.
 //
 // Marks come and go with batches. An import stores a few parts, each with a mark, and goes on later
 // where the mark says: with whatever came between, a crash or an older backup, no part is missing.

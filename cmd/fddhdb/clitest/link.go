@@ -8,9 +8,9 @@ import (
 	"testing"
 )
 
-// CallsNoMethodByName links the program in the folder of the test and reports what in it calls methods by their names at
-// run time, as templates do. The linker of such a program keeps every exported method of every type: it makes a file that
-// is a quarter larger.
+// CallsNoMethodByName links the program in the folder of the test and reports what in it calls methods by
+// their names at run time, as templates do. The linker of such a program keeps every exported method of every
+// type: it makes a file that is a quarter larger.
 func CallsNoMethodByName(t *testing.T) {
 	t.Helper()
 	build := exec.Command("go", "build", "-ldflags=-s -w -dumpdep", "-o", filepath.Join(t.TempDir(), "program"), ".")

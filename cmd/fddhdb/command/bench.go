@@ -202,8 +202,8 @@ func (s benchSearch) measure(ctx context.Context, c *db.Collection, queries []db
 	return auto, scan, err
 }
 
-// shareFound returns the share of the hits of an exact answer that another one has. A hit as similar as the last of the
-// exact answer counts: either may stand there.
+// shareFound returns the share of the hits of an exact answer that another one has. A hit as similar as the
+// last of the exact answer counts: either may stand there.
 func shareFound(hits, all []db.Hit) float64 {
 	if len(all) == 0 {
 		return 1 // there is nothing to find
@@ -217,8 +217,8 @@ func shareFound(hits, all []db.Hit) float64 {
 	return float64(found) / float64(len(all))
 }
 
-// tier measures a search, and returns its answers. Each query is answered twice: first untimed, which says how, and
-// brings what is needed into caches.
+// tier measures a search, and returns its answers. Each query is answered twice: first untimed, which says
+// how, and brings what is needed into caches.
 func (s benchSearch) tier(ctx context.Context, c *db.Collection, name string, queries []db.Query) (*benchLine, [][]db.Hit, error) {
 	l := &benchLine{Op: "knn", K: &s.k, Tier: name, Queries: len(queries), n: s.k}
 	if s.radius >= 0 {

@@ -171,7 +171,8 @@ func TestShellCompletesEveryFlag(t *testing.T) {
 	}
 }
 
-// TestScriptsProposeInertWords: bash, zsh, fish and PowerShell get only words that mean themselves, without quotes.
+// TestScriptsProposeInertWords: bash, zsh, fish and PowerShell get only words that mean themselves, without
+// quotes.
 func TestScriptsProposeInertWords(t *testing.T) {
 	t.Chdir(t.TempDir())
 	must(t, "init", "s.db", "--codes", "8")

@@ -108,8 +108,8 @@ func checkNPY(flag, path string) error {
 // encodeRows is the number of rows that are encoded at a time.
 const encodeRows = 1024
 
-// encodeFiles writes the codes of rows: of row i of all files together, or of the rows of the only file as queries by
-// modality from, if that is given.
+// encodeFiles writes the codes of rows: of row i of all files together, or of the rows of the only file as
+// queries by modality from, if that is given.
 func encodeFiles(ctx context.Context, c *db.Collection, from string, list []flags.Named, out string, bar *term.Progress) (rows, bits int, err error) {
 	schema, err := c.Schema()
 	if err != nil {

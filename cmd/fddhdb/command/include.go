@@ -2,8 +2,8 @@ package command
 
 import "github.com/fddhdb/fddhdb/db"
 
-// strip removes those parts of the items of an answer that --include does not name. A contact sheet reads more
-// parts than are printed.
+// strip removes those parts of the items of an answer that --include does not name. A contact sheet reads
+// more parts than are printed.
 func strip(r *db.Result, include db.Include) {
 	for i := range r.Hits {
 		it := r.Hits[i].Item

@@ -50,9 +50,9 @@ func New(p Program) *Encoder {
 	return &Encoder{Program: p, turn: make(chan struct{}, 1), quit: make(chan struct{})}
 }
 
-// Encode returns a vector of dim dimensions for each input; some may be dense and some sparse. If the program fails, or refuses an input, it is an *Error. If the context ends first,
-// Encode returns its error at once, while the program goes on with the answer.
-// After Close it is db.ErrClosed.
+// Encode returns a vector of dim dimensions for each input; some may be dense and some sparse. If the program
+// fails, or refuses an input, it is an *Error. If the context ends first, Encode returns its error at once,
+// while the program goes on with the answer. After Close it is db.ErrClosed.
 func (e *Encoder) Encode(ctx context.Context, dim int, inputs []string) ([]Vector, error) {
 	return e.encode(ctx, dim, inputs, false)
 }

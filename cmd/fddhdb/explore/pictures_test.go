@@ -20,8 +20,9 @@ import (
 	"github.com/fddhdb/fddhdb/db"
 )
 
-// actAsEncoderOfFiles is an encoder. Its vector of a file has the size of the file in units of 64 bytes, zeros, and
-// how many files it has read. Where the last bytes of a file are a command, such as leave, it does that instead.
+// actAsEncoderOfFiles is an encoder. Its vector of a file has the size of the file in units of 64 bytes,
+// zeros, and how many files it has read. Where the last bytes of a file are a command, such as leave, it does
+// that instead.
 func actAsEncoderOfFiles() {
 	asked := 0
 	for in := bufio.NewScanner(os.Stdin); in.Scan(); {

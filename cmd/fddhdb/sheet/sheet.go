@@ -51,7 +51,8 @@ func CheckPath(path string) error {
 	return nil
 }
 
-// New begins a sheet of items of a collection. The caller closes it. folder has files of pictures; "" for none.
+// New begins a sheet of items of a collection. The caller closes it. folder has files of pictures; "" for
+// none.
 func New(c *db.Collection, path, folder, title string) (*Sheet, error) {
 	pictures, err := picture.OpenFolder(folder, isPicture)
 	if err != nil {
@@ -70,8 +71,8 @@ func New(c *db.Collection, path, folder, title string) (*Sheet, error) {
 	return s, s.printf("</style>\n</head>\n<body>\n<main>\n<h1>%s</h1>\n", term.Plain(title))
 }
 
-// printf writes markup: a format that is constant, and strings, which are text or values of attributes and are escaped.
-// Later calls return the first error again, as the writer keeps it.
+// printf writes markup: a format that is constant, and strings, which are text or values of attributes and
+// are escaped. Later calls return the first error again, as the writer keeps it.
 func (s *Sheet) printf(format string, args ...any) error {
 	for i, a := range args {
 		if text, ok := a.(string); ok {

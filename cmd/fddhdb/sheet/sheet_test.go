@@ -15,8 +15,8 @@ import (
 	"github.com/fddhdb/fddhdb/db"
 )
 
-// A text of a stranger is text wherever it stands on a sheet: it adds no element and no attribute to those of a
-// sheet of plain words.
+// A text of a stranger is text wherever it stands on a sheet: it adds no element and no attribute to those of
+// a sheet of plain words.
 func TestTextIsNoMarkup(t *testing.T) {
 	picture := clitest.Picture(t, "a.png", 300, 10, color.Black)
 	sheet := func(text string) string {
@@ -59,8 +59,8 @@ func TestTextIsNoMarkup(t *testing.T) {
 	}
 }
 
-// markup returns the elements and attributes of a sheet, which are XML but for the doctype, and its text with that of
-// attributes.
+// markup returns the elements and attributes of a sheet, which are XML but for the doctype, and its text with
+// that of attributes.
 func markup(t *testing.T, sheet string) (elements []string, text string) {
 	t.Helper()
 	d := xml.NewDecoder(strings.NewReader(strings.ReplaceAll(sheet, "\x00", "\ufffd")))

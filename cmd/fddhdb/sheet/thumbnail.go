@@ -66,7 +66,8 @@ func fit(size image.Point, box int) (width, height int) {
 	return max(1, size.X*box/most), max(1, size.Y*box/most)
 }
 
-// shrunk returns an image of keptSize or less, each pixel the mean of nine of its place, and whether all are opaque.
+// shrunk returns an image of keptSize or less, each pixel the mean of nine of its place, and whether all are
+// opaque.
 func shrunk(img image.Image) (_ *image.NRGBA, opaque bool) {
 	b := img.Bounds()
 	width, height := fit(b.Size(), keptSize)
@@ -86,8 +87,8 @@ func shrunk(img image.Image) (_ *image.NRGBA, opaque bool) {
 	return out, opaque
 }
 
-// turn returns how far a JPEG must be turned to be upright, by the orientation that the camera wrote: the entry 0x112 of
-// its Exif directory (CIPA DC-008), a short number in either order of bytes.
+// turn returns how far a JPEG must be turned to be upright, by the orientation that the camera wrote: the
+// entry 0x112 of its Exif directory (CIPA DC-008), a short number in either order of bytes.
 func turn(jpg []byte) string {
 	_, exif, _ := bytes.Cut(jpg[:min(len(jpg), 1<<16)], []byte("Exif\x00\x00"))
 	for way, turn := range map[string]string{"\x03": "180deg", "\x06": "90deg", "\x08": "270deg"} {

@@ -320,8 +320,8 @@ func RegisterCompletions(root *cobra.Command, look func(dir string, f func(d *db
 	}
 }
 
-// forCobra returns the inert candidates, for the scripts of bash, zsh, fish and PowerShell. A name with a blank at
-// its end is left out, as cobra drops the blank; in an expression a word with one goes on.
+// forCobra returns the inert candidates, for the scripts of bash, zsh, fish and PowerShell. A name with a
+// blank at its end is left out, as cobra drops the blank; in an expression a word with one goes on.
 func (c candidates) forCobra(word string, expression bool) ([]string, cobra.ShellCompDirective) {
 	words := slices.DeleteFunc(matching(c.words, word), func(w string) bool {
 		return !inert(w) || !expression && strings.HasSuffix(w, " ")

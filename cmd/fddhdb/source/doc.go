@@ -1,7 +1,7 @@
 // Package source reads the files of verbs: vectors, codes, labels, keys, fields and whole items. Each file is
 // a Source whose row i is about item i. Together reads several of them, a row ahead of the verb. What the
-// columns of a table of another program become is guessed here (mapping.go). Standard input is copied to a file first. The package also reads values that are typed instead
-// of a file.
+// columns of a table of another program become is guessed here (mapping.go). Standard input is copied to a
+// file first. The package also reads values that are typed instead of a file.
 //
 // It imports the formats of files (codec and the packages below it), package db for rows as items, term,
 // textform and exit for the words of errors, and no verb. Pipeline reads in a goroutine of its own, which

@@ -12,8 +12,8 @@ import (
 	"github.com/spf13/cobra"
 )
 
-// hostile is what a terminal obeys, between letters: a title, a line, the control of 8 bits as a character and as a
-// byte, and a turn of the direction of text.
+// hostile is what a terminal obeys, between letters: a title, a line, the control of 8 bits as a character
+// and as a byte, and a turn of the direction of text.
 const hostile = "a\x1b]0;t\ab\rc\nd\u009b2Je\x9bf\u202eg\u2066h\x7fi\U000e0041j"
 
 func TestPlain(t *testing.T) {
@@ -57,7 +57,8 @@ func TestJSON(t *testing.T) {
 	}
 }
 
-// Whatever is printed, in whatever mode, neither a pager nor stderr gets what a terminal obeys. Programs get the bytes.
+// Whatever is printed, in whatever mode, neither a pager nor stderr gets what a terminal obeys. Programs get
+// the bytes.
 func TestPeopleSeePlainText(t *testing.T) {
 	for _, name := range Modes {
 		var stdout, stderr, pager bytes.Buffer

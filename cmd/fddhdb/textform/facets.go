@@ -42,7 +42,8 @@ func PrintFacets(p *term.Printer, r *db.Result) {
 	}
 }
 
-// PrintValues prints the table of the counts of a field, or of labels, as facets does. head is the head of the values.
+// PrintValues prints the table of the counts of a field, or of labels, as facets does. head is the head of
+// the values.
 func PrintValues(p *term.Printer, head string, f *db.Facets) {
 	var rows [][]any
 	for _, n := range Counts(f) {

@@ -12,14 +12,14 @@ import (
 	"github.com/fddhdb/fddhdb/cmd/fddhdb/exit"
 )
 
-// SetHelp gives a program its help. With -h a verb shows the usage, some examples and the flags that matter, on a
-// screen. The verb help shows the text of a verb with all of these, its verbs by group and its flags.
-// heading stands over the flags of the program itself. anyVerb names flags that go with each verb, and stands behind the
-// verb's own. unknown is the error for a verb that does not exist. SetHelp returns the verb help, which is one more of
-// the program.
+// SetHelp gives a program its help. With -h a verb shows the usage, some examples and the flags that matter,
+// on a screen. The verb help shows the text of a verb with all of these, its verbs by group and its flags.
+// heading stands over the flags of the program itself. anyVerb names flags that go with each verb, and stands
+// behind the verb's own. unknown is the error for a verb that does not exist. SetHelp returns the verb help,
+// which is one more of the program.
 //
-// cobra would write all this by a template. A program with a template keeps every exported method of every type that it
-// links, as the template might call it.
+// cobra would write all this by a template. A program with a template keeps every exported method of every
+// type that it links, as the template might call it.
 func SetHelp(root *cobra.Command, heading, anyVerb string, unknown func(root *cobra.Command, word string) error) *cobra.Command {
 	root.SetUsageFunc(func(c *cobra.Command) error {
 		_, err := io.WriteString(c.OutOrStderr(), usageText(c, heading, anyVerb))

@@ -13,8 +13,8 @@ import (
 	"github.com/fddhdb/fddhdb/cmd/fddhdb/term"
 )
 
-// FlagError replaces the texts of pflag for mistakes with flags by ones that begin with the flag and name no Go
-// function.
+// FlagError replaces the texts of pflag for mistakes with flags by ones that begin with the flag and name no
+// Go function.
 func FlagError(cmd *cobra.Command, err error) error {
 	var invalid *pflag.InvalidValueError
 	var missing *pflag.ValueRequiredError

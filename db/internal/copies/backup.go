@@ -28,8 +28,8 @@ import (
 // its lock keeps writers out. So its files are stored from where they are, and an extract
 // goes to the folder of the operating system for temporary files.
 //
-// Backups are told apart by the UUID of their database. Unlike an extract of Checkpoint, a backup of a part keeps it; the manifest says
-// what it is a part of. The caller adds to errors what they are about.
+// Backups are told apart by the UUID of their database. Unlike an extract of Checkpoint, a backup of a part
+// keeps it; the manifest says what it is a part of. The caller adds to errors what they are about.
 func (c *Copier) Backup(ctx context.Context, to backup.Store, opt CheckpointOptions) (m *backup.Manifest, err error) {
 	about := backup.Manifest{
 		Database: c.identity.Text(), Format: record.Format, Collection: opt.Collection, IndexOnly: opt.IndexOnly,

@@ -7,7 +7,8 @@ import (
 	"github.com/fddhdb/fddhdb/internal/effort"
 )
 
-// LongTest is a test that takes long (effort.Slow), and runs beside others: so it changes nothing that they share.
+// LongTest is a test that takes long (effort.Slow), and runs beside others: so it changes nothing that they
+// share.
 func LongTest(t *testing.T) {
 	t.Helper()
 	effort.Slow(t)

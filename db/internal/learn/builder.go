@@ -16,11 +16,11 @@ import (
 	"github.com/fddhdb/fddhdb/db/internal/work"
 )
 
-// A space is founded without codes. Until all items have theirs it is being built, and cannot be
-// searched or updated. Building may take hours and may be interrupted, so it goes block by block,
-// from the lowest row up, with a commit each. Two sources give a row its code in the new space: the builder, for the
-// rows that were there, and each write, for the rows that it touches. The write is always the newer
-// one, so the committer lets it win.
+// A space is founded without codes. Until all items have theirs it is being built, and cannot be searched or
+// updated. Building may take hours and may be interrupted, so it goes block by block, from the lowest row up,
+// with a commit each. Two sources give a row its code in the new space: the builder, for the rows that were
+// there, and each write, for the rows that it touches. The write is always the newer one, so the committer
+// lets it win.
 
 // A builder gives all items of a collection their codes in a space, block by block of rows.
 // Writes keep the space current meanwhile, so a builder leaves out the rows that have changed

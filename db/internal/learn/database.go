@@ -42,8 +42,8 @@ type Collection struct {
 // Of returns the handle with which a collection of the database learns.
 func (d *Database) Of(c state.Collection) Collection { return Collection{c, d} }
 
-// Written wakes KeepUpdated if one of the changed collections has enough to learn from, and
-// KeepRenewed if an index of vectors of one has been outgrown. The state calls it after each new view, so it does not wait.
+// Written wakes KeepUpdated if one of the changed collections has enough to learn from, and KeepRenewed if an
+// index of vectors of one has been outgrown. The state calls it after each new view, so it does not wait.
 func (d *Database) Written(changed []*state.CollectionView) {
 	if renewDue(changed) {
 		d.wakeRenewer()

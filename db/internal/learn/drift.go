@@ -61,8 +61,8 @@ func trainedOn(cv *state.CollectionView) *spaces.RevisionDescriptor {
 	return cv.Revisions[0]
 }
 
-// expected returns, by name of the modality, what the projections of a space that is being trained miss of items
-// of the training, each left out.
+// expected returns, by name of the modality, what the projections of a space that is being trained miss of
+// items of the training, each left out.
 func (l *learned) expected(ctx context.Context, v *state.View, cv *state.CollectionView) (map[string]float64, error) {
 	items, err := sampleOf(ctx, v, cv, l.space, l.set.rows)
 	if err != nil {

@@ -24,10 +24,10 @@ type ImportOptions struct {
 	Space    uint32         // number of the new space; 0: the next one
 }
 
-// ImportModel founds a space with a model from elsewhere, and gives all items their codes there. The
-// labels of the file have ids in the collection. No item has taught the model here, so that its statistics are
-// those of none, and all items wait to teach: an update learns from them alone. Errors, and what is left after
-// one, are those of Train.
+// ImportModel founds a space with a model from elsewhere, and gives all items their codes there. The labels
+// of the file have ids in the collection. No item has taught the model here, so that its statistics are those
+// of none, and all items wait to teach: an update learns from them alone. Errors, and what is left after one,
+// are those of Train.
 func (c Collection) ImportModel(ctx context.Context, f *fit.File, opt ImportOptions) (space uint32, t *report.Training, err error) {
 	return c.newSpace(ctx, opt.Progress, func(_ context.Context, _ *state.View, cv *state.CollectionView) (*Foundation, *report.Training, error) {
 		found, err := c.imported(cv, f, opt.Activate)

@@ -17,11 +17,11 @@ import (
 	"github.com/fddhdb/fddhdb/model"
 )
 
-// ImportRevision makes the model of a file the next revision of a space; 0 is the active one. The model has to be a
-// revision of that of the space. revision is its number; 0 means the next one. Labels that have grown in the file
-// grow here too, and the items that carry them get new codes. The statistics stay as they are: they hold what items
-// here have taught. If the space has that revision already, only the codes that an interrupted call has left out
-// are made.
+// ImportRevision makes the model of a file the next revision of a space; 0 is the active one. The model has
+// to be a revision of that of the space. revision is its number; 0 means the next one. Labels that have grown
+// in the file grow here too, and the items that carry them get new codes. The statistics stay as they are:
+// they hold what items here have taught. If the space has that revision already, only the codes that an
+// interrupted call has left out are made.
 //
 // Errors: ErrInvalid if the model is no revision of that of the space, or lacks labels that the space knows;
 // ErrExists if the number is not greater than that of the present revision; and those of Update.

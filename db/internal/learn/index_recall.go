@@ -31,8 +31,8 @@ var (
 // and by dot queries differ more: there queriesOf says how many measure it. Tests take fewer.
 var Queries = 512
 
-// queriesOf returns how many queries measure an index of n vectors of so many coordinates: four times Queries,
-// or as many as can be compared with all vectors in some seconds, but not below Queries.
+// queriesOf returns how many queries measure an index of n vectors of so many coordinates: four times
+// Queries, or as many as can be compared with all vectors in some seconds, but not below Queries.
 func queriesOf(n, size int) int {
 	const most = 2e10 // products of two coordinates
 	more := min(4, max(1, most/float64(Queries)/float64(n)/float64(size)))

@@ -31,10 +31,10 @@ type TrainOptions struct {
 	Activate bool // make the new space the active one when it is complete; the first always becomes it
 }
 
-// Train learns a model from the labelled items, or without labels from all, founds a space with it, and gives all items
-// their codes there. It uses all processors; db.Collection.Train has memory, waits and
-// errors. An error, or the end of ctx, drops the new space again. Then space is its number if
-// it was founded, else 0, for the event.
+// Train learns a model from the labelled items, or without labels from all, founds a space with it, and gives
+// all items their codes there. It uses all processors; db.Collection.Train has memory, waits and errors. An
+// error, or the end of ctx, drops the new space again. Then space is its number if it was founded, else 0,
+// for the event.
 func (c Collection) Train(ctx context.Context, opt TrainOptions) (space uint32, t *report.Training, err error) {
 	return c.newSpace(ctx, opt.Progress, func(ctx context.Context, v *state.View, cv *state.CollectionView) (*Foundation, *report.Training, error) {
 		l, err := TrainOn(ctx, v, cv, opt)

@@ -20,7 +20,8 @@ import (
 // A training reads its items a few times, and never holds all of them. The view that it reads does
 // not change meanwhile, so all passes see the same items in the same order.
 
-// trainingSet is the sum.Source of a training: items of a view, in the order of rows. It belongs to the goroutine that trains. The caller keeps the view for as long.
+// trainingSet is the sum.Source of a training: items of a view, in the order of rows. It belongs to the
+// goroutine that trains. The caller keeps the view for as long.
 type trainingSet struct {
 	v     *state.View
 	cv    *state.CollectionView // the collection in v

@@ -43,7 +43,8 @@ func (u *updater) commit(ctx context.Context) error {
 			return u.learning(err)
 		}
 	}
-	// The latest numbers, spaces.Kept of them, all exist: those that number skips are stored as the same revision.
+	// The latest numbers, spaces.Kept of them, all exist: those that number skips are stored as the same
+	// revision.
 	var passed []*spaces.RevisionDescriptor
 	for n := max(int64(u.cv.Space.Revision)+1, int64(next.Revision)-(spaces.Kept-1)); n < int64(next.Revision); n++ {
 		same := *d

@@ -149,8 +149,8 @@ func CheckName(what, name string) error {
 	return nil
 }
 
-// DecodeDescriptor reads and checks a stored descriptor. Its errors are for the caller to word, as damage of the record
-// that held b.
+// DecodeDescriptor reads and checks a stored descriptor. Its errors are for the caller to word, as damage of
+// the record that held b.
 func DecodeDescriptor(b []byte) (*Descriptor, error) {
 	d := new(Descriptor)
 	if err := json.Unmarshal(b, d); err != nil {

@@ -12,9 +12,9 @@ import (
 	"github.com/fddhdb/fddhdb/db/fault"
 )
 
-// Format is the format of a database: of everything that is stored in its folder. The marker of the folder has it
-// (package store), and a database of any other format is refused with a fault.FormatError. Whoever changes what is
-// stored raises it.
+// Format is the format of a database: of everything that is stored in its folder. The marker of the folder
+// has it (package store), and a database of any other format is refused with a fault.FormatError. Whoever
+// changes what is stored raises it.
 const Format = 3
 
 // UUIDBytes is the length of the UUID of a database.
@@ -46,8 +46,8 @@ func (i *Identity) Store(kv *pebble.DB) error {
 	return kv.Set(codec.DatabaseKey(codec.RecordUUID), i.UUID[:], pebble.Sync)
 }
 
-// ReadIdentity reads what a store says of the database in dir, the folder that errors name. A UUID that is missing is
-// an ErrCorrupt.
+// ReadIdentity reads what a store says of the database in dir, the folder that errors name. A UUID that is
+// missing is an ErrCorrupt.
 func ReadIdentity(r pebble.Reader, dir string) (i Identity, err error) {
 	read := func(kind byte, what string, size int) (b []byte) {
 		if err == nil {

@@ -160,11 +160,11 @@ func CheckLabel(l string) error {
 	return nil
 }
 
-// CheckValue checks a value that a user gives for the field, and returns it as it is stored:
-// an int64 for a field of ints, a float64 for one of floats, whatever type of number it was. A
-// whole number suits a field of floats, and no other number one of ints: an import reads files
-// by the same rule. A time.Time, or its text (instant.Parse), suits a field of times. A wrong type, a
-// float that is no number, a time that RFC 3339 has no text for, or a string that is too long is an ErrInvalid.
+// CheckValue checks a value that a user gives for the field, and returns it as it is stored: an int64 for a
+// field of ints, a float64 for one of floats, whatever type of number it was. A whole number suits a field of
+// floats, and no other number one of ints: an import reads files by the same rule. A time.Time, or its text
+// (instant.Parse), suits a field of times. A wrong type, a float that is no number, a time that RFC 3339 has
+// no text for, or a string that is too long is an ErrInvalid.
 func (f *Field) CheckValue(given any) (any, error) {
 	v := numberOf(given)
 	if x, is := v.(int64); is && f.Type == Float {

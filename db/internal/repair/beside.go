@@ -49,10 +49,10 @@ func (r *repairer) beside() error {
 	return nil
 }
 
-// missing compares the side file with the identity i of the store, and reports the
-// commits that the store lacks. side says that the side file has to be made again. format words, for the first and the last of
-// them, the commits that the side file promised and the store lacks. An error means that the
-// side file cannot be read now; then it must not be replaced.
+// missing compares the side file with the identity i of the store, and reports the commits that the store
+// lacks. side says that the side file has to be made again. format words, for the first and the last of them,
+// the commits that the side file promised and the store lacks. An error means that the side file cannot be
+// read now; then it must not be replaced.
 func (r *repairer) missing(i record.Identity, format string) (side bool, err error) {
 	before := r.done.Findings
 	// A side file that is missing or damaged is a finding; any other error may pass.

@@ -147,8 +147,8 @@ func (m *mender) database(next uint32) error {
 	return err
 }
 
-// whoami returns the UUID of the database, without its sequence. If the store has lost it, the side file has it, too. If
-// that has lost it as well, the database gets a new one.
+// whoami returns the UUID of the database, without its sequence. If the store has lost it, the side file has
+// it, too. If that has lost it as well, the database gets a new one.
 func (m *mender) whoami() record.Identity {
 	if m.uuid != (record.Identity{}).UUID {
 		return record.Identity{UUID: m.uuid}

@@ -64,8 +64,8 @@ func CanEncode(cv *state.CollectionView) error {
 	return err
 }
 
-// EncodeItem returns the code that an item with these features would get without labels, bits/8 bytes, and the projection of which it has the signs. The vectors are by
-// modality.
+// EncodeItem returns the code that an item with these features would get without labels, bits/8 bytes, and
+// the projection of which it has the signs. The vectors are by modality.
 func EncodeItem(cv *state.CollectionView, vectors []model.Vector) (code []byte, z []float64, err error) {
 	sp := cv.Space
 	e := sp.Encoders.Get().(*spaces.Encoder)

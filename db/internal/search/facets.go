@@ -34,8 +34,8 @@ type FacetCount struct {
 // or a field; a field of the name label stands in double quotes, as in expressions. limit, unless
 // 0, is how many counts it returns. r is the snapshot of the view of cv.
 //
-// Labels and indexed fields are counted by their sets of rows; other fields, and any where few rows are counted,
-// by reading the items. The memory is that of all distinct values.
+// Labels and indexed fields are counted by their sets of rows; other fields, and any where few rows are
+// counted, by reading the items. The memory is that of all distinct values.
 func CountFacets(ctx context.Context, cv *state.CollectionView, r pebble.Reader, by string, rows *roaring.Bitmap, limit int) (*Facets, error) {
 	if limit < 0 {
 		return nil, fault.Invalid("a limit of %d counts: 1 or more are possible, 0 is all", limit)

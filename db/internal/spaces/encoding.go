@@ -93,11 +93,11 @@ func (e *Encoder) Project(items [][]model.Vector) (at int, err error) {
 	return 0, nil
 }
 
-// Fuse returns the fused projection of an item of the last Project, one number for each bit, in scratch memory that the next Fuse overwrites: its signs are the
-// code of an item without known labels (see model.Model.Fuse). only is the modality of the
-// model that made it alone because of the weights, else -1. Where the item has no features
-// that the model knows, or they are so far from all that it has learned from that nothing is
-// left of the kernel, z is zero and has no signs.
+// Fuse returns the fused projection of an item of the last Project, one number for each bit, in scratch
+// memory that the next Fuse overwrites: its signs are the code of an item without known labels (see
+// model.Model.Fuse). only is the modality of the model that made it alone because of the weights, else -1.
+// Where the item has no features that the model knows, or they are so far from all that it has learned from
+// that nothing is left of the kernel, z is zero and has no signs.
 func (e *Encoder) Fuse(item int) (z []float64, only int) {
 	n := len(e.modalities)
 	only = e.Model().Fuse(e.fused, e.Parts[item*n:(item+1)*n])
@@ -125,10 +125,10 @@ func IsZero(z []float64) bool {
 // Has reports whether an item with these vectors has modality t of the collection.
 func Has(vectors []model.Vector, t int) bool { return t < len(vectors) && vectors[t].Present() }
 
-// Encode gives an item its code: sgn(C y) where the model knows one of its labels, whatever
-// its vectors are, else the signs of its fused projection, if that is not zero. vectors are by modality of the collection, labelIDs ascend. given is the code that an
-// item of a codes-only collection brings, which the encoding aliases; spaces with a model
-// ignore it. An error is that of model, about a vector.
+// Encode gives an item its code: sgn(C y) where the model knows one of its labels, whatever its vectors are,
+// else the signs of its fused projection, if that is not zero. vectors are by modality of the collection,
+// labelIDs ascend. given is the code that an item of a codes-only collection brings, which the encoding
+// aliases; spaces with a model ignore it. An error is that of model, about a vector.
 func (s *Space) Encode(vectors []model.Vector, labelIDs []uint32, given codec.Code) (Encoding, error) {
 	if s.Learned == nil {
 		return Encoding{Space: s, Code: given, From: codec.ProvenanceGiven}, nil

@@ -22,8 +22,8 @@ type RevisionDescriptor struct {
 	Outbox              uint64         `json:"outbox"`         // departures before this number are out of the projections
 	Rows                uint64         `json:"rows,omitempty"` // of a space without statistics: items in rows from here on have come since the training
 
-	// Expected is of revision 1 alone, by name of the modality: what the projections miss of what the labels of
-	// the training's own items teach, if each is left out. Drift is above it. Nil: not known.
+	// Expected is of revision 1 alone, by name of the modality: what the projections miss of what the labels
+	// of the training's own items teach, if each is left out. Drift is above it. Nil: not known.
 	Expected map[string]float64 `json:"expected,omitempty"`
 }
 
@@ -57,8 +57,8 @@ func ReadRevision(r pebble.Reader, collection uint32, s *Space, revision uint32)
 	return m, nil
 }
 
-// Earlier returns the space as it was in an earlier revision that is kept. It reads the projections, unless that
-// revision is the one that was asked for last. Goroutines may call it at once.
+// Earlier returns the space as it was in an earlier revision that is kept. It reads the projections, unless
+// that revision is the one that was asked for last. Goroutines may call it at once.
 func (s *Space) Earlier(r pebble.Reader, collection, revision uint32) (*Space, error) {
 	if e := s.earlier.Load(); e != nil && e.Revision == revision {
 		return e, nil

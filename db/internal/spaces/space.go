@@ -140,8 +140,8 @@ func Read(r pebble.Reader, c *record.Descriptor, id, revision uint32) (*Space, e
 	return s.Revised(revision, m), nil
 }
 
-// Keys says where the codes of the space stand, and the stored projections of items, which put those that share a code
-// in order.
+// Keys says where the codes of the space stand, and the stored projections of items, which put those that
+// share a code in order.
 func (s *Space) Keys(collection uint32) record.CodeKeys {
 	return record.CodeKeys{Collection: collection, Space: s.ID, Bits: s.Bits}
 }

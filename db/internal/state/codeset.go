@@ -47,8 +47,8 @@ func (s *CodeSet) counters() codec.CodeCounters {
 	return CountersOf(s.Table)
 }
 
-// CountersOf returns how many codes there are in a table, which may be one that is not in the set yet, as in a bulk
-// load.
+// CountersOf returns how many codes there are in a table, which may be one that is not in the set yet, as in
+// a bulk load.
 func CountersOf(w *mih.Writer) codec.CodeCounters {
 	t := w.Table()
 	return codec.CodeCounters{NextCode: uint64(t.Next()), Codes: uint64(t.Distinct()), Coded: uint64(t.Items())}

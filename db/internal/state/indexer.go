@@ -25,8 +25,8 @@ func (d *Database) wantIndex() {
 	}
 }
 
-// RunIndexer indexes what is due, on half of the processors, loads what puts hits in order, and keeps
-// indexes of vectors, until the context ends. A build that fails is told as an event, and is due again when the
+// RunIndexer indexes what is due, on half of the processors, loads what puts hits in order, and keeps indexes
+// of vectors, until the context ends. A build that fails is told as an event, and is due again when the
 // collection changes next.
 func (d *Database) RunIndexer(ctx context.Context) {
 	for {

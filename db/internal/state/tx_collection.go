@@ -62,9 +62,9 @@ func (tx *Tx) CreateCollection(d *record.Descriptor) error {
 	return nil
 }
 
-// AlterCollection gives a collection the descriptor d, which has all that its own has, in the
-// same order, and more modalities or fields behind it, or other metrics, spaces or indexed fields. Items stay as they are. Views keep the
-// descriptor that they have.
+// AlterCollection gives a collection the descriptor d, which has all that its own has, in the same order, and
+// more modalities or fields behind it, or other metrics, spaces or indexed fields. Items stay as they are.
+// Views keep the descriptor that they have.
 func (tx *Tx) AlterCollection(s *CollectionState, d *record.Descriptor) error {
 	value, err := d.Encode()
 	if err != nil {

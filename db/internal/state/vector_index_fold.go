@@ -24,11 +24,11 @@ import (
 // So rows that would overfill a cell stay loose: they remain stale, and every search compares them, until
 // the index is made anew with cells for them (learn.KeepRenewed).
 
-// TakeIn takes up to limit rows into an index: those that are stale, then those that follow the ones
-// that it covers. While an index is being made these are the rows that were there when its cells were found,
-// and have not changed since. It works on so many goroutines, on a view, and leaves rows that change
-// meanwhile stale. left says how many there are to take in then. The caller sees to it that there is one TakeIn at a
-// time for an index. An index that is not there, or not loaded, has no rows to take in.
+// TakeIn takes up to limit rows into an index: those that are stale, then those that follow the ones that it
+// covers. While an index is being made these are the rows that were there when its cells were found, and have
+// not changed since. It works on so many goroutines, on a view, and leaves rows that change meanwhile stale.
+// left says how many there are to take in then. The caller sees to it that there is one TakeIn at a time for
+// an index. An index that is not there, or not loaded, has no rows to take in.
 func (d *Database) TakeIn(ctx context.Context, collection, id uint32, workers, limit int) (left int, err error) {
 	v, err := d.record(ctx, collection, id)
 	if v == nil || err != nil {

@@ -34,7 +34,8 @@ func TestSideFileKeepsTheOlderRecord(t *testing.T) {
 		if side, err := ReadCommits(mem, "db"); err != nil || side.Sequence != sequence || side.UUID != uuid {
 			t.Fatalf("%+v, %v", side, err)
 		}
-		// Whatever is damaged of one slot, the other one counts. Each byte has its turn in one of five rounds.
+		// Whatever is damaged of one slot, the other one counts. Each byte has its turn in one of five
+		// rounds.
 		for at := int(sequence % 5); at < len(b); at += 5 {
 			want, err := decodeCommitsSlot(b[:commitsSlot])
 			if at < commitsSlot {

@@ -122,9 +122,9 @@ func isStore(fsys vfs.FS, path string) (bool, error) {
 	}), nil
 }
 
-// CheckMarker checks that the marker of dir is one, and of a database of the format that this version reads. A file
-// that is not ours is an ErrNotDatabase, another format a *fault.FormatError; a marker that is missing is an error of
-// the file system.
+// CheckMarker checks that the marker of dir is one, and of a database of the format that this version reads.
+// A file that is not ours is an ErrNotDatabase, another format a *fault.FormatError; a marker that is missing
+// is an error of the file system.
 func CheckMarker(fsys vfs.FS, dir string) error {
 	f, err := fsys.Open(fsys.PathJoin(dir, MarkerName))
 	var odd *fault.KindError

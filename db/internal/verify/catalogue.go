@@ -142,8 +142,9 @@ func (v *verifier) catalogue() []*record.Descriptor {
 	return slices.SortedFunc(maps.Values(all), func(a, b *record.Descriptor) int { return cmp.Compare(a.ID, b.ID) })
 }
 
-// strangers looks for keys of unknown kinds, and of collections and spaces that do not exist. It seeks from one group of keys to the next, and reads one key of each. All other
-// checks have run before, and filled known.
+// strangers looks for keys of unknown kinds, and of collections and spaces that do not exist. It seeks from
+// one group of keys to the next, and reads one key of each. All other checks have run before, and filled
+// known.
 func (v *verifier) strangers() {
 	v.at("other keys")
 	from := []byte{0}

@@ -104,7 +104,8 @@ func (c *codeVerifier) readRows() {
 	}
 }
 
-// checkRowCode checks what a row says of its code by itself: the item exists, and revision, code number and provenance are possible.
+// checkRowCode checks what a row says of its code by itself: the item exists, and revision, code number and
+// provenance are possible.
 func (c *codeVerifier) checkRowCode(row uint32, rc codec.RowCode) error {
 	switch {
 	case c.dead(row):

@@ -300,9 +300,9 @@ func (c *collectionVerifier) lacks(row uint32, t int) bool {
 	return !c.presence[t].Contains(row) && !c.lost(codec.RowsKey(c.Descriptor.ID, codec.SetModality, uint32(t), uint16(row>>16)))
 }
 
-// untold reports whether the labels and fields of an item are not known, because its record
-// cannot be read, or is missing though the row is live. That has been reported, so
-// contradictions with the item are not. While checkItems runs, live rows that it has yet to read are untold too.
+// untold reports whether the labels and fields of an item are not known, because its record cannot be read,
+// or is missing though the row is live. That has been reported, so contradictions with the item are not.
+// While checkItems runs, live rows that it has yet to read are untold too.
 func (c *collectionVerifier) untold(row uint32) bool {
 	return c.unknown.Contains(row) || c.live.Contains(row) && !c.items.Contains(row) || c.lost(codec.NumberKey(codec.KindItem, c.Descriptor.ID, row))
 }

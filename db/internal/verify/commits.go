@@ -13,8 +13,8 @@ import (
 
 // The side file stands beside the store, and must not promise more commits than that has.
 
-// beside compares the side file, in dir, with the store. side and err are what reading it gave before the snapshot was
-// taken.
+// beside compares the side file, in dir, with the store. side and err are what reading it gave before the
+// snapshot was taken.
 func (v *verifier) beside(fsys vfs.FS, dir string, side store.Commits, err error) {
 	i, bad := record.ReadIdentity(v.snap, dir)
 	if bad != nil {

@@ -16,8 +16,8 @@ import (
 // before everything is decompressed.
 var MaxMemory int64 = 64 << 20 // tests lower it
 
-// start decompresses the start of a variable: enough for the parts before its numbers. The source has the size of the whole
-// variable.
+// start decompresses the start of a variable: enough for the parts before its numbers. The source has the
+// size of the whole variable.
 func (f *file) start(e element) (matrix.Source, error) {
 	r, size, err := f.deflated(e)
 	if err != nil {

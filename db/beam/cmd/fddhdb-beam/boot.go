@@ -12,8 +12,8 @@ import (
 	"github.com/apache/beam/sdks/v2/go/pkg/beam/util/grpcx"
 )
 
-// A runner with the environment PROCESS starts a program for each worker, with --id and --provision_endpoint, and
-// that program has to start the worker. This program is both.
+// A runner with the environment PROCESS starts a program for each worker, with --id and --provision_endpoint,
+// and that program has to start the worker. This program is both.
 
 // workerArgs returns the arguments of a worker, nil if it is to be none.
 func workerArgs(args []string) []string {

@@ -204,8 +204,8 @@ func (o *runFlags) check(f *pflag.FlagSet) error {
 	return conn.Close()
 }
 
-// replaces refuses a file of this machine that is to be written, where it is a folder or something that does not begin as such a
-// file does.
+// replaces refuses a file of this machine that is to be written, where it is a folder or something that does
+// not begin as such a file does.
 func replaces(flag, path, begin string) error {
 	info, err := os.Stat(path)
 	switch {

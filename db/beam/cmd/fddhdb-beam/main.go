@@ -1,5 +1,5 @@
-// Fddhdb-beam learns models, encodes items and builds databases from files of any size, by pipelines of Apache
-// Beam. See package beam, and fddhdb-beam help.
+// Fddhdb-beam learns models, encodes items and builds databases from files of any size, by pipelines of
+// Apache Beam. See package beam, and fddhdb-beam help.
 package main
 
 import (
@@ -43,8 +43,8 @@ func main() {
 	os.Exit(exit.Code(err))
 }
 
-// outcome returns an error in the terms of package exit: what is wrong with the input is no mistake in the command
-// line.
+// outcome returns an error in the terms of package exit: what is wrong with the input is no mistake in the
+// command line.
 func outcome(err error) error {
 	var bad *beam.InputError
 	if errors.As(err, &bad) {

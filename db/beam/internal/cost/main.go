@@ -1,5 +1,5 @@
-// Cost estimates what a build takes: learning a model, and a database of each shard, with package beam. It is a
-// model of costs from measured rates; docs/SCALE.md has what it rests on.
+// Cost estimates what a build takes: learning a model, and a database of each shard, with package beam. It is
+// a model of costs from measured rates; docs/SCALE.md has what it rests on.
 //
 //	go run ./internal/cost -items 1e9 -workers 100
 //	go run ./internal/cost -items 1e6 -workers 1 -cores 2 -dims 128,128 -labels 20

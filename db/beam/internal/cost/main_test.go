@@ -6,7 +6,8 @@ import (
 	"testing"
 )
 
-// What was measured comes out again, to within a tenth: processor seconds of train and build, docs/BENCHMARKS.md.
+// What was measured comes out again, to within a tenth: processor seconds of train and build,
+// docs/BENCHMARKS.md.
 func TestMeasuredRunsComeOut(t *testing.T) {
 	sum := func(j job, names ...string) (core float64) {
 		for _, s := range j.stages(&measured) {

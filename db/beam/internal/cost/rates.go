@@ -1,8 +1,8 @@
 package main
 
-// measured are the rates of docs/BENCHMARKS.md: a million pairs of 128 and 128 dimensions, 20 labels, 64 bits, 800
-// anchors, and ten million codes of 64 bits, by fddhdb-beam on two cores with AVX-512. They add up to within a
-// tenth of the processor time of train and build there.
+// measured are the rates of docs/BENCHMARKS.md: a million pairs of 128 and 128 dimensions, 20 labels, 64
+// bits, 800 anchors, and ten million codes of 64 bits, by fddhdb-beam on two cores with AVX-512. They add up
+// to within a tenth of the processor time of train and build there.
 var measured = rates{
 	survey:     1e-6,
 	check:      250e6,

@@ -206,8 +206,8 @@ func (l *load) judge(q *demoQuery, got []near, begin, end time.Time) string {
 	return nearest(got, must, may)
 }
 
-// nearest says what is wrong with an answer that is to have the nearest demoK of all, and may have others. all
-// is in order. Of those that are as far away as the last one any may be in it.
+// nearest says what is wrong with an answer that is to have the nearest demoK of all, and may have others.
+// all is in order. Of those that are as far away as the last one any may be in it.
 func nearest(got, all []near, may map[near]bool) string {
 	if !slices.IsSortedFunc(got, func(a, b near) int { return cmp.Compare(a.distance, b.distance) }) {
 		return fmt.Sprintf("an answer is out of order: %v", got)

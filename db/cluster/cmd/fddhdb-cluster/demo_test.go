@@ -5,8 +5,8 @@ import (
 	"testing"
 )
 
-// The demonstration calls an answer wrong that lacks something nearer, is out of order, or has something twice, and
-// no other.
+// The demonstration calls an answer wrong that lacks something nearer, is out of order, or has something
+// twice, and no other.
 func TestNearest(t *testing.T) {
 	var all, first []near
 	for i := range demoK + 3 { // the last four are as near as each other

@@ -44,9 +44,9 @@ func (l *link) register(f *pflag.FlagSet) {
 	f.DurationVar(&l.timeout, "timeout", 30*time.Second, "a `TIME` after which a request fails")
 }
 
-// surroundings takes what the flags do not give from the environment: --tls-ca from FDDHDB_TLS_CA, and so on. If a flag
-// gives credentials, an nkey or a password, none of these is taken from there. The values are no defaults of flags, as
-// help shows these, and a URL may have a password.
+// surroundings takes what the flags do not give from the environment: --tls-ca from FDDHDB_TLS_CA, and so on.
+// If a flag gives credentials, an nkey or a password, none of these is taken from there. The values are no
+// defaults of flags, as help shows these, and a URL may have a password.
 func (l *link) surroundings(f *pflag.FlagSet) {
 	take := func(flags map[string]*string) {
 		for name, value := range flags {
@@ -102,8 +102,8 @@ func (l *link) how(name string, said func(error)) (urls []string, options []nats
 	return urls, append(options, who...), err
 }
 
-// credentials returns the options with credentials and trusted certificates. Files are read at each connect: they may
-// be replaced while a node runs.
+// credentials returns the options with credentials and trusted certificates. Files are read at each connect:
+// they may be replaced while a node runs.
 func (l *link) credentials() (options []nats.Option, err error) {
 	for _, f := range []struct{ flag, file string }{
 		{"--creds", l.creds}, {"--nkey", l.nkey}, {"--password-file", l.passwordFile},
@@ -210,8 +210,8 @@ func redacted(urls []string) string {
 	return strings.Join(all, ", ")
 }
 
-// withServers calls f with a connection, and a context that also ends when the servers refuse a request: nobody
-// would answer that.
+// withServers calls f with a connection, and a context that also ends when the servers refuse a request:
+// nobody would answer that.
 func (e *env) withServers(ctx context.Context, f func(ctx context.Context, nc *nats.Conn) error) error {
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)

@@ -95,8 +95,8 @@ func TestMistakes(t *testing.T) {
 	}
 }
 
-// Credentials come from the environment, unless a flag gives credentials, an nkey or a password: then none of the
-// environment is used.
+// Credentials come from the environment, unless a flag gives credentials, an nkey or a password: then none of
+// the environment is used.
 func TestSurroundings(t *testing.T) {
 	s := &stage{t: t, dir: t.TempDir(), servers: "10.0.0.1", cluster: "main"}
 	s.fails(2, []string{"status"}, "10.0.0.1 is another machine")

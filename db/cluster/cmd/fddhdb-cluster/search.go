@@ -209,7 +209,8 @@ func (o *searchOptions) print(e *env, r *cluster.Result, schema db.Schema) {
 	textform.PrintFacets(e.Printer, &r.Result)
 }
 
-// printHits prints the table of the hits. Where an answer is by vectors, hits have neither distance nor score.
+// printHits prints the table of the hits. Where an answer is by vectors, hits have neither distance nor
+// score.
 func (o *searchOptions) printHits(e *env, r *db.Result, schema db.Schema) {
 	t := textform.NewHitTable(schema, o.include.Parts)
 	t.Similarity = textform.HasSimilarity(r)

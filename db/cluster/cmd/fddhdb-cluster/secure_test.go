@@ -11,8 +11,8 @@ import (
 	"github.com/fddhdb/fddhdb/db/cluster/internal/authority"
 )
 
-// The flags of credentials and certificates reach the servers: a node has an nkey, verbs have a password, both have
-// certificates. Where one is missing a verb says what to give.
+// The flags of credentials and certificates reach the servers: a node has an nkey, verbs have a password,
+// both have certificates. Where one is missing a verb says what to give.
 func TestCredentialsAndCertificates(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()

@@ -89,8 +89,8 @@ func (s *State) refuses(p *pending) error {
 	return nil
 }
 
-// differs replaces err if the part refuses an operation that the shard that is being split has applied. The new error
-// stops the replica: to go on would lose an acknowledged write. Any other err is returned as it is.
+// differs replaces err if the part refuses an operation that the shard that is being split has applied. The
+// new error stops the replica: to go on would lose an acknowledged write. Any other err is returned as it is.
 func (p *pending) differs(err error) error {
 	if f := p.op.Forward; f == nil || !f.Decided || f.Fault != nil || !wire.Decided(err) {
 		return err

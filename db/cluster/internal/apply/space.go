@@ -15,9 +15,9 @@ import (
 	"github.com/fddhdb/fddhdb/db/cluster/internal/wire"
 )
 
-// space carries out an operation on a space. It takes commits of its own, and may take long: the log waits until all
-// items have their codes. So the numbers of codes, which order hits of equal distance, follow from the log, and are
-// the same on all replicas. Searches go on.
+// space carries out an operation on a space. It takes commits of its own, and may take long: the log waits
+// until all items have their codes. So the numbers of codes, which order hits of equal distance, follow from
+// the log, and are the same on all replicas. Searches go on.
 func (s *State) space(ctx context.Context, p *pending) error {
 	c, err := s.DB.Collection(p.op.Collection)
 	if err != nil {

@@ -45,9 +45,9 @@ func (s *State) Hold(ctx context.Context) (free func(), err error) {
 	}
 }
 
-// Between is Hold between two messages: no message has been applied in part. Where one has, and waits to be applied
-// again, it is db.ErrBusy: what there is of it would be of neither side of the message. So it is where a message
-// is being applied for as long as the context.
+// Between is Hold between two messages: no message has been applied in part. Where one has, and waits to be
+// applied again, it is db.ErrBusy: what there is of it would be of neither side of the message. So it is
+// where a message is being applied for as long as the context.
 func (s *State) Between(ctx context.Context) (free func(), err error) {
 	free, err = s.Hold(ctx)
 	if err != nil {
@@ -60,8 +60,8 @@ func (s *State) Between(ctx context.Context) (free func(), err error) {
 	return free, nil
 }
 
-// Closed returns the sequence of the message behind which everything is refused, as the shard is being split; 0:
-// there is none.
+// Closed returns the sequence of the message behind which everything is refused, as the shard is being split;
+// 0: there is none.
 func (s *State) Closed() uint64 {
 	s.mu.Lock()
 	defer s.mu.Unlock()

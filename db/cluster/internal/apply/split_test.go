@@ -70,8 +70,8 @@ func (i *interrupted) Err() error {
 
 func (i *interrupted) Deadline() (time.Time, bool) { return time.Time{}, false }
 
-// A part has the items of its keys and no others, wherever the purge is interrupted, and answers as a database
-// that never had any others.
+// A part has the items of its keys and no others, wherever the purge is interrupted, and answers as a
+// database that never had any others.
 func TestPurge(t *testing.T) {
 	const items = 9000
 	fill := func(s *apply.State, has func(key string) bool) {

@@ -48,8 +48,8 @@ type Identity struct {
 	Index   int    // its place among Shards, by which package shard says whose a key is
 	Shards  int
 
-	// Split, if not empty, is the id of the backup of a shard of which this one is a part: when a shard is split
-	// anew, as that could not go on, what was made of the first attempt is of another one.
+	// Split, if not empty, is the id of the backup of a shard of which this one is a part: when a shard is
+	// split anew, as that could not go on, what was made of the first attempt is of another one.
 	Split string
 }
 
@@ -64,8 +64,8 @@ func (i Identity) mark() []byte {
 // ErrOther is the error of a database that is a replica of something else.
 var ErrOther = errors.New("it is of another shard, or of another cluster")
 
-// Open returns the state of a database, which is empty or has been a replica of the same shard before; else it
-// is ErrOther. Apply goes on behind Position.
+// Open returns the state of a database, which is empty or has been a replica of the same shard before; else
+// it is ErrOther. Apply goes on behind Position.
 func Open(ctx context.Context, d *db.DB, of Identity, fetch func(ctx context.Context, object string) ([]byte, error)) (*State, error) {
 	s := &State{
 		DB: d, shard: of.Shard, index: of.Index, shards: of.Shards, fetch: fetch,
@@ -158,8 +158,8 @@ func (s *State) Position() Position {
 	return s.position
 }
 
-// Shown returns the sequence of the latest commit that readers see: nothing that has been read of the database so
-// far is newer. Position may be behind it for a moment.
+// Shown returns the sequence of the latest commit that readers see: nothing that has been read of the
+// database so far is newer. Position may be behind it for a moment.
 func (s *State) Shown() (uint64, error) {
 	b, err := s.DB.Mark(positionMark)
 	if errors.Is(err, db.ErrNotFound) {

@@ -44,7 +44,8 @@ func New(dir, name string) (*Authority, error) {
 	return a, err
 }
 
-// Issue issues a certificate for a server or a client of that name, and returns the files of it and of its key.
+// Issue issues a certificate for a server or a client of that name, and returns the files of it and of its
+// key.
 func (a *Authority) Issue(name string) (cert, key string, err error) {
 	private, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
 	if err != nil {

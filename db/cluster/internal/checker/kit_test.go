@@ -47,8 +47,8 @@ func opOf(o *Op) *wire.Op {
 	return w
 }
 
-// A world is a cluster that keeps all rules: a log for each shard, the state behind each message, and clients.
-// Time is the number of steps, in seconds.
+// A world is a cluster that keeps all rules: a log for each shard, the state behind each message, and
+// clients. Time is the number of steps, in seconds.
 type world struct {
 	r      *rand.Rand
 	now    time.Duration

@@ -19,9 +19,9 @@ const (
 	settlesIn   = 30 * time.Second // how long a log may seem to be shorter than it was, while its servers choose a leader
 )
 
-// Extend appends messages in their order, directly behind the sequence last, to a log that has no other writer. It
-// skips those that an earlier call has appended: after an interruption call it again with all messages that may be
-// missing. It returns when all of them are durable.
+// Extend appends messages in their order, directly behind the sequence last, to a log that has no other
+// writer. It skips those that an earlier call has appended: after an interruption call it again with all
+// messages that may be missing. It returns when all of them are durable.
 func (j *Journal) Extend(ctx context.Context, last uint64, all [][]byte) error {
 	to := last + uint64(len(all))
 	var short time.Time // since when the log ends before last
@@ -62,7 +62,8 @@ func (j *Journal) Extend(ctx context.Context, last uint64, all [][]byte) error {
 	}
 }
 
-// errWrongLast is the code of JetStream's error where a log does not end with the sequence that it is expected to.
+// errWrongLast is the code of JetStream's error where a log does not end with the sequence that it is
+// expected to.
 const errWrongLast jetstream.ErrorCode = 10071
 
 // extend appends messages right behind the sequence at, or some of them.

@@ -63,8 +63,8 @@ func New(js jetstream.JetStream, cluster names.Cluster, shard int) *Journal {
 	return &Journal{js: js, nc: js.Conn(), stream: cluster.Stream(shard), log: cluster.Log(shard), tick: cluster.Tick(shard), name: fmt.Sprintf("log of shard %d", shard)}
 }
 
-// Logs returns all logs of a cluster that the servers have, to be read: those of its shards, and any others, by the
-// names of their streams.
+// Logs returns all logs of a cluster that the servers have, to be read: those of its shards, and any others,
+// by the names of their streams.
 func Logs(ctx context.Context, js jetstream.JetStream, cluster names.Cluster) (map[string]*Journal, error) {
 	all := map[string]*Journal{}
 	list := js.StreamNames(ctx, jetstream.WithStreamListSubject(cluster.Logs()))
@@ -142,10 +142,10 @@ const (
 // ErrLate is the error of an append that has not been done by the time that it has to be.
 var ErrLate = errors.New("too late for this message")
 
-// Append appends the message with that ID, and returns its sequence once it is durable. It tries again
-// until the context ends, as a log is without a leader for some seconds when a server is lost. tries says
-// how often it may have got into the log: with an error, 0 means not at all. Behind late, unless that is zero,
-// it begins no try: a context does not see that a machine was suspended.
+// Append appends the message with that ID, and returns its sequence once it is durable. It tries again until
+// the context ends, as a log is without a leader for some seconds when a server is lost. tries says how often
+// it may have got into the log: with an error, 0 means not at all. Behind late, unless that is zero, it
+// begins no try: a context does not see that a machine was suspended.
 func (j *Journal) Append(ctx context.Context, id string, data []byte, reply string, late time.Time) (seq uint64, tries int, err error) {
 	m := &nats.Msg{Subject: j.log, Data: data, Header: nats.Header{}}
 	if reply != "" {
@@ -323,8 +323,8 @@ func (j *Journal) Follow(ctx context.Context, from uint64, f func([]Read) error)
 // silence is for how long All waits for a server that has the next message.
 const silence = 10 * time.Second
 
-// All calls f with all messages that the log has now, some at a time and in order. It is an error if any of them
-// cannot be read, but for those that are trimmed meanwhile.
+// All calls f with all messages that the log has now, some at a time and in order. It is an error if any of
+// them cannot be read, but for those that are trimmed meanwhile.
 func (j *Journal) All(ctx context.Context, f func([]Read) error) error {
 	info, err := j.Info(ctx)
 	if err != nil {

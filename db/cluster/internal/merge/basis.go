@@ -28,8 +28,8 @@ func (b Basis) String() string {
 // A MismatchError says that shards have answered on different bases, so that their hits cannot be compared.
 //
 // A space or revision differs while a model becomes the active one: ask again those that are behind. The
-// order differs where RerankAuto was asked for, as each shard chooses by its own items: ask all again for one order.
-// RerankProjection is what one database chooses where some item lacks the modality of the query.
+// order differs where RerankAuto was asked for, as each shard chooses by its own items: ask all again for one
+// order. RerankProjection is what one database chooses where some item lacks the modality of the query.
 type MismatchError struct {
 	Bases  []ShardBasis // of the shards that have answered, by their number
 	Cursor *Basis       // what the pages before were made on; nil at the start

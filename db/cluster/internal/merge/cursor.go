@@ -12,8 +12,9 @@ import (
 // A Cursor says how far pages have come in each shard. The zero Cursor is the start, of any number of
 // shards. A Cursor is a value: nothing changes it, and goroutines may share it.
 //
-// It is as stable as the cursors of the shards: items that are put or deleted between two pages do not shift the
-// hits that follow. An item that is put behind the place of its shard is found, unless that shard has ended.
+// It is as stable as the cursors of the shards: items that are put or deleted between two pages do not shift
+// the hits that follow. An item that is put behind the place of its shard is found, unless that shard has
+// ended.
 type Cursor struct {
 	basis  Basis
 	known  bool    // a shard has answered, and basis is what it has answered on
@@ -50,8 +51,8 @@ func (c Cursor) Done() bool {
 	return len(c.places) > 0
 }
 
-// Basis returns what the pages before have in common; ok is false if there is none, as at the start. Ask for the
-// order of it, and in its space: a shard of which nothing has been taken would choose anew.
+// Basis returns what the pages before have in common; ok is false if there is none, as at the start. Ask for
+// the order of it, and in its space: a shard of which nothing has been taken would choose anew.
 func (c Cursor) Basis() (b Basis, ok bool) { return c.basis, c.known }
 
 // A cursor over shards is, in the alphabet of base64 for URLs and without padding:
@@ -68,13 +69,15 @@ func (c Cursor) Basis() (b Basis, ok bool) { return c.basis, c.known }
 //	    these bytes
 //	u32 CRC-32C of all before
 //
-// Numbers are little-endian. The cursors of shards are texts in the same alphabet: stored are the bytes
-// that they stand for, where these give the same text again, else the text. What they begin with alike, the
-// fingerprint of the query above all, is stored once. Merge does not look into them, and would take any others.
+// Numbers are little-endian. The cursors of shards are texts in the same alphabet: stored are the bytes that
+// they stand for, where these give the same text again, else the text. What they begin with alike, the
+// fingerprint of the query above all, is stored once. Merge does not look into them, and would take any
+// others.
 //
 // With 64 shards, all of them begun, that is 2.5 KB of cursors as package db makes them today (3.6 KB where
-// collections have other numbers in each shard), and 22 KB of the longest that Page takes. A shard at its start
-// or at its end takes one byte, and a page of 10 hits moves ten shards at most: some 400 bytes behind the first.
+// collections have other numbers in each shard), and 22 KB of the longest that Page takes. A shard at its
+// start or at its end takes one byte, and a page of 10 hits moves ten shards at most: some 400 bytes behind
+// the first.
 const (
 	cursorVersion = 1
 	overShards    = 1 << 7
@@ -98,7 +101,8 @@ const (
 
 var cursorSums = crc32.MakeTable(crc32.Castagnoli)
 
-// String returns the cursor as a text that ParseCursor reads; "" for the start. It has only letters, digits, - and _.
+// String returns the cursor as a text that ParseCursor reads; "" for the start. It has only letters, digits,
+// - and _.
 func (c Cursor) String() string {
 	if len(c.places) == 0 {
 		return ""

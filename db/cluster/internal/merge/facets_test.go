@@ -54,7 +54,8 @@ func TestFacetsOfAnswers(t *testing.T) {
 	x := pairs(1, 0, 77)[0].Vectors["image"]
 	for _, radius := range []int{-1, 0, 6, 16} {
 		for _, limit := range []int{0, 2} {
-			// All of these have the same first hits: without a score no page ends in a tie of one database alone.
+			// All of these have the same first hits: without a score no page ends in a tie of one database
+			// alone.
 			q := db.Query{From: "image", Vector: x, K: 37, Facets: facetNames, Where: "year >= 2001"}
 			q.FacetLimit = limit
 			want, err := first(c.one, q, radius)

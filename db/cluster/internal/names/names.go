@@ -26,7 +26,8 @@ type Cluster string
 // Stream is the name of the log of a shard.
 func (c Cluster) Stream(shard int) string { return fmt.Sprintf("FDDHDB_%s_%d", c, shard) }
 
-// Log is the subject that the log of a shard takes operations from: permission to publish there is permission to write.
+// Log is the subject that the log of a shard takes operations from: permission to publish there is permission
+// to write.
 func (c Cluster) Log(shard int) string { return fmt.Sprintf("fddhdb.%s.log.%d", c, shard) }
 
 // Logs is the subject of all logs of the cluster, those of the shards that it has and any others.
@@ -57,7 +58,8 @@ func (c Cluster) Bucket() string { return "FDDHDB_" + string(c) }
 // Objects is the stream of the bucket of objects. It and its subjects are as ADR-20 of NATS defines them.
 func (c Cluster) Objects() string { return "OBJ_" + c.Bucket() }
 
-// ObjectMeta is the subject, in the stream Objects, of the descriptions of all objects: name, size and number.
+// ObjectMeta is the subject, in the stream Objects, of the descriptions of all objects: name, size and
+// number.
 func (c Cluster) ObjectMeta() string { return "$O." + c.Bucket() + ".M.>" }
 
 // ObjectChunks is the subject, in the stream Objects, of the bytes of the object whose number is nuid.

@@ -14,9 +14,9 @@ import (
 	"github.com/fddhdb/fddhdb/db"
 )
 
-// A Claim is the right to change which shards there are. It has the number of a lease, and stands in the key of the
-// layout, and in the placements that it makes or takes: who claims later is the one whose changes count, and those of
-// a holder that was stopped, and goes on behind that, are db.ErrConflict.
+// A Claim is the right to change which shards there are. It has the number of a lease, and stands in the key
+// of the layout, and in the placements that it makes or takes: who claims later is the one whose changes
+// count, and those of a holder that was stopped, and goes on behind that, are db.ErrConflict.
 type Claim struct {
 	plan  *Plan
 	lease uint64
@@ -110,8 +110,8 @@ func (c *Claim) write(ctx context.Context, is Grown) error {
 	}
 }
 
-// Check reports by an error whether somebody has claimed the plan since. It is asked right before what the servers do
-// whatever the plan says, such as to delete a log.
+// Check reports by an error whether somebody has claimed the plan since. It is asked right before what the
+// servers do whatever the plan says, such as to delete a log.
 func (c *Claim) Check(ctx context.Context) error {
 	if err := c.write(ctx, c.layout()); err != nil {
 		return fmt.Errorf("key %s: %w", layoutKey, err)
@@ -149,8 +149,8 @@ func (c *Claim) Grow(ctx context.Context, to Grown) error {
 	}
 }
 
-// change changes a placement: f gets the one that is there, or nil, and returns the one that is to be there; nil
-// removes it. One of a later claim is db.ErrConflict.
+// change changes a placement: f gets the one that is there, or nil, and returns the one that is to be there;
+// nil removes it. One of a later claim is db.ErrConflict.
 func (c *Claim) change(ctx context.Context, shard int, f func(is *Placement) (*Placement, error)) error {
 	p, key := c.plan, shardKey(shard)
 	for {
@@ -222,7 +222,8 @@ func changed(err error) bool {
 	return errors.Is(err, jetstream.ErrKeyExists) || errors.As(err, &refused) && refused.ErrorCode == jetstream.JSErrCodeStreamWrongLastSequence
 }
 
-// note notes the revision of a placement that the claim has written; 0: it has removed it, or somebody has changed it.
+// note notes the revision of a placement that the claim has written; 0: it has removed it, or somebody has
+// changed it.
 func (c *Claim) note(shard int, revision uint64) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -238,8 +239,8 @@ func (c *Claim) Place(ctx context.Context, shard int, is Placement) error {
 	return c.change(ctx, shard, func(*Placement) (*Placement, error) { return &is, nil })
 }
 
-// Take makes the placement of a shard one of this claim, so that whoever has made it does not remove it any more, and
-// returns it.
+// Take makes the placement of a shard one of this claim, so that whoever has made it does not remove it any
+// more, and returns it.
 func (c *Claim) Take(ctx context.Context, shard int) (is Placement, err error) {
 	err = c.change(ctx, shard, func(has *Placement) (*Placement, error) {
 		if has == nil {
@@ -251,8 +252,9 @@ func (c *Claim) Take(ctx context.Context, shard int) (is Placement, err error) {
 	return is, err
 }
 
-// marked is how long the bucket keeps the marker of a shard that was removed, which is read with the plan: servers
-// count it among what they answer with. Then they put one of their own in its place, which they keep as long.
+// marked is how long the bucket keeps the marker of a shard that was removed, which is read with the plan:
+// servers count it among what they answer with. Then they put one of their own in its place, which they keep
+// as long.
 var marked = time.Minute
 
 // Remove takes a shard out of the plan: the nodes that have it close it, and keep its folders.

@@ -20,7 +20,8 @@ func (l Layout) Index(number int) int { return number - l.First }
 // Has reports whether the layout has the shard with a number.
 func (l Layout) Has(number int) bool { return number >= l.First && number < l.First+l.Shards }
 
-// Next returns the layout in which each shard is split in two: the items of index i are then in i and i+Shards.
+// Next returns the layout in which each shard is split in two: the items of index i are then in i and
+// i+Shards.
 func (l Layout) Next() Layout { return Layout{l.First + l.Shards, 2 * l.Shards} }
 
 // Indexes returns the indexes of all shards.
@@ -45,8 +46,8 @@ func (l Layout) String() string { return fmt.Sprintf("shards %d to %d", l.First,
 // Layout returns the one that a cluster is made with.
 func (s Settings) Layout() Layout { return Layout{s.First, s.Shards} }
 
-// Of returns the layout that has the shard with a number, and the one before it, which has no shards where there
-// is none.
+// Of returns the layout that has the shard with a number, and the one before it, which has no shards where
+// there is none.
 func (s Settings) Of(number int) (has, before Layout) {
 	has = s.Layout()
 	for !has.Has(number) && number > has.First {
@@ -61,8 +62,8 @@ func (s Settings) Parent(number int) int {
 	return before.Number(has.Index(number) % max(before.Shards, 1))
 }
 
-// A Grown is the layout that a cluster has come to by growing. The key for it is the one that changes when all
-// shards give way to their parts.
+// A Grown is the layout that a cluster has come to by growing. The key for it is the one that changes when
+// all shards give way to their parts.
 type Grown struct {
 	Layout
 
@@ -73,8 +74,8 @@ type Grown struct {
 	Lease uint64 `json:"lease,omitempty"`
 }
 
-// Layout returns the layout that the cluster has, the sequences of Grown.Starts, which are nil where it has not
-// grown, and a channel that is closed when the plan has changed.
+// Layout returns the layout that the cluster has, the sequences of Grown.Starts, which are nil where it has
+// not grown, and a channel that is closed when the plan has changed.
 func (p *Plan) Layout() (l Layout, starts []uint64, changed <-chan struct{}) {
 	p.mu.Lock()
 	defer p.mu.Unlock()

@@ -1,4 +1,5 @@
-// Package plan is what a cluster has agreed on: which shards there are, and which nodes have them, in a bucket of JetStream's key-value store.
+// Package plan is what a cluster has agreed on: which shards there are, and which nodes have them, in a
+// bucket of JetStream's key-value store.
 //
 // Every change names what it has been made from, so that of two at a time one is refused.
 package plan
@@ -170,8 +171,8 @@ func Open(ctx context.Context, js jetstream.JetStream, cluster names.Cluster) (*
 	return p, nil
 }
 
-// every is how often a Plan looks at the bucket if no message says that it has changed. That is one request. It needs
-// nothing that a server keeps for a reader, and could lose when it ends.
+// every is how often a Plan looks at the bucket if no message says that it has changed. That is one request.
+// It needs nothing that a server keeps for a reader, and could lose when it ends.
 const every = 5 * time.Second
 
 // Refresh has the bucket looked at soon: a node has said that it does not have what the plan says.
@@ -288,8 +289,8 @@ func (p *Plan) look(ctx context.Context, key string) (revision uint64, err error
 
 func (p *Plan) stream() string { return "KV_" + p.bucket }
 
-// mostKeys is how many keys servers answer with at a time: a plan with more cannot be read by anybody. otherKeys
-// of them are not of shards: the layout, and the one that Fresh asks for.
+// mostKeys is how many keys servers answer with at a time: a plan with more cannot be read by anybody.
+// otherKeys of them are not of shards: the layout, and the one that Fresh asks for.
 const (
 	mostKeys  = 1024
 	otherKeys = 2
@@ -356,8 +357,8 @@ func (p *Plan) Placement(shard int) Placement {
 	return p.placed[shard]
 }
 
-// Shards returns the numbers of all shards that have a place, in order. While a cluster grows they are those of
-// two layouts.
+// Shards returns the numbers of all shards that have a place, in order. While a cluster grows they are those
+// of two layouts.
 func (p *Plan) Shards() []int {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -423,7 +424,8 @@ func (p *Plan) Change(ctx context.Context, shard int, f func(nodes []string) ([]
 	}
 }
 
-// tell tells all clients and nodes that the plan has changed. One that misses it looks at the bucket within every.
+// tell tells all clients and nodes that the plan has changed. One that misses it looks at the bucket within
+// every.
 func (p *Plan) tell() { _ = p.js.Conn().Publish(p.told, nil) }
 
 // pause waits a moment before the bucket is looked at again; why is the error where the context ends.

@@ -61,7 +61,8 @@ func numbers(from, n int) (all []int) {
 	return all
 }
 
-// A shard that was removed leaves nothing for long, and before the plan cannot be read any more there is no room.
+// A shard that was removed leaves nothing for long, and before the plan cannot be read any more there is no
+// room.
 func TestRoom(t *testing.T) {
 	defer func(was time.Duration) { marked = was }(marked)
 	marked = time.Second // the least that servers take

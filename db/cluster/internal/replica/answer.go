@@ -34,8 +34,8 @@ func (r *Replica) Answer(ctx context.Context, q *wire.Request) *wire.Answer {
 	}
 	err := answer(ctx, s, q, a)
 	if q.Verb != wire.Digest { // which tells it by itself
-		// Only now, so that the sequence covers all that the answer shows: the client asks other replicas for at
-		// least this sequence, and never gets an older state.
+		// Only now, so that the sequence covers all that the answer shows: the client asks other replicas for
+		// at least this sequence, and never gets an older state.
 		shown, serr := s.Shown()
 		a.Applied, err = shown, cmp.Or(err, serr)
 	}

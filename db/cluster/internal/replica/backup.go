@@ -18,9 +18,10 @@ type Backed struct {
 	Closed bool `json:"closed,omitempty"` // the shard is being split, and its log was closed by then
 }
 
-// Backup stores a backup of the replica in the vault, reads it again, and then says so in its entry. If it is to
-// be exact Least and Position are one sequence, to which it goes: while it takes its view nothing is applied. Where
-// a message has been applied in part that is db.ErrBusy. It goes to the sequence from at least.
+// Backup stores a backup of the replica in the vault, reads it again, and then says so in its entry. If it is
+// to be exact Least and Position are one sequence, to which it goes: while it takes its view nothing is
+// applied. Where a message has been applied in part that is db.ErrBusy. It goes to the sequence from at
+// least.
 func (r *Replica) Backup(ctx context.Context, exact bool, from uint64) (*Backed, error) {
 	s := r.state.Load()
 	if s == nil || !r.follows.Load() {
@@ -79,8 +80,8 @@ func (r *Replica) Backup(ctx context.Context, exact bool, from uint64) (*Backed,
 	return &Backed{e, closed}, r.Vault.Put(ctx, e)
 }
 
-// Vacant refuses to split the shard where the place for backups has some of another cluster under the numbers of the
-// parts.
+// Vacant refuses to split the shard where the place for backups has some of another cluster under the numbers
+// of the parts.
 func (r *Replica) Vacant(ctx context.Context) error {
 	next := r.Layout.Next()
 	var parts []int

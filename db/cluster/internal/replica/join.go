@@ -99,8 +99,8 @@ func exists(path string) (bool, error) {
 	return err == nil, err
 }
 
-// aside moves a database away that does not go on: the log has been trimmed beyond it, or is another one. It stays
-// beside the new one, so that people can look into it.
+// aside moves a database away that does not go on: the log has been trimmed beyond it, or is another one. It
+// stays beside the new one, so that people can look into it.
 func (r *Replica) aside(why error) error {
 	if err := r.close(); err != nil {
 		r.Log.Warn("closing the database", "error", err)

@@ -44,8 +44,8 @@ type outcome struct {
 	asked          float64 // requests a query and shard
 }
 
-// run simulates queries. Each asks all shards, and waits for the last of them. With hedge a second replica is asked
-// after so long, and the first answer counts; 0: none is.
+// run simulates queries. Each asks all shards, and waits for the last of them. With hedge a second replica is
+// asked after so long, and the first answer counts; 0: none is.
 func (s *site) run(r *rand.Rand, service []float64, hedge float64) outcome {
 	times := make([]float64, s.queries)
 	asked := 0

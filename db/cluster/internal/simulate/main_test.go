@@ -8,8 +8,8 @@ import (
 	"testing"
 )
 
-// Without a network, without stragglers, a query takes what the slowest of its shards takes: the closed form for
-// times that are uniform from 0 to 1 has the median .5^(1/shards).
+// Without a network, without stragglers, a query takes what the slowest of its shards takes: the closed form
+// for times that are uniform from 0 to 1 has the median .5^(1/shards).
 func TestTheSlowestShardCounts(t *testing.T) {
 	r := rand.New(rand.NewPCG(1, 1))
 	var service []float64
@@ -23,7 +23,8 @@ func TestTheSlowestShardCounts(t *testing.T) {
 			t.Errorf("%d shards: %.3f, want %.3f", shards, o.p50, want)
 		}
 	}
-	// A second replica after .5: a shard takes longer than .9 if the first does and the second takes more than .4.
+	// A second replica after .5: a shard takes longer than .9 if the first does and the second takes more
+	// than .4.
 	s := &site{shards: 1, queries: 100_000, trip: [2]float64{1e-12, 1e-12}}
 	o := s.run(r, service, .5)
 	if math.Abs(o.asked-1.5) > .01 {

@@ -113,10 +113,10 @@ func (v Vault) Entry(ctx context.Context, shard int) (e Entry, err error) {
 	return e, nil
 }
 
-// Generation returns the shards of which the place has backups, as they were when the newest of these were made:
-// a cluster that has grown has left backups of its shards of before. Of several layouts it is the one with the
-// highest numbers of which all shards have a backup, all of one cluster: the place may have some that another one
-// has left. most is how many shards a cluster may have.
+// Generation returns the shards of which the place has backups, as they were when the newest of these were
+// made: a cluster that has grown has left backups of its shards of before. Of several layouts it is the one
+// with the highest numbers of which all shards have a backup, all of one cluster: the place may have some
+// that another one has left. most is how many shards a cluster may have.
 func (v Vault) Generation(ctx context.Context, most int) (first, shards int, err error) {
 	var e Entry
 	for number := 0; ; number++ { // backups of before a growth may have been removed
@@ -146,8 +146,8 @@ func (v Vault) Generation(ctx context.Context, most int) (first, shards int, err
 	return first, shards, err
 }
 
-// has returns how many shards have an entry of a cluster, of at most so many from a number on; the first without one
-// ends it.
+// has returns how many shards have an entry of a cluster, of at most so many from a number on; the first
+// without one ends it.
 func (v Vault) has(ctx context.Context, cluster string, first, most int) (n int, err error) {
 	for ; n < most; n++ {
 		if e, err := v.Entry(ctx, first+n); errors.Is(err, db.ErrNotFound) || err == nil && e.Cluster != cluster {

@@ -7,7 +7,8 @@ import (
 	"github.com/fddhdb/fddhdb/db"
 )
 
-// The shards of a generation are all of one cluster: what another one has left under the same numbers is none of them.
+// The shards of a generation are all of one cluster: what another one has left under the same numbers is none
+// of them.
 func TestGeneration(t *testing.T) {
 	v := At(t.TempDir())
 	put := func(cluster string, shard, first, shards int) {

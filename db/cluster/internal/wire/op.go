@@ -59,9 +59,9 @@ type Forward struct {
 	_   struct{} `cbor:",toarray"`
 	Seq uint64   // sequence of the operation in the log of the shard that is being split
 
-	// Decided says that Fault is the outcome of the operation on the shard; nil means that it was applied. The
-	// part takes over this outcome: it cannot decide itself where conditions, or changes that were refused, are of keys of
-	// other parts.
+	// Decided says that Fault is the outcome of the operation on the shard; nil means that it was applied.
+	// The part takes over this outcome: it cannot decide itself where conditions, or changes that were
+	// refused, are of keys of other parts.
 	Decided bool
 	Fault   *Fault
 }
@@ -86,8 +86,8 @@ const (
 	TakeOver    // refuses what is done to Collection by a lease before Fence from here on
 )
 
-// Own reports whether operations of the kind are of the cluster, for itself: they come to nothing that anybody
-// waits for, and no replica remembers them.
+// Own reports whether operations of the kind are of the cluster, for itself: they come to nothing that
+// anybody waits for, and no replica remembers them.
 func (k Kind) Own() bool { return k == Purge || k == Close || k == Skip }
 
 // A Change is one change of an Op.
