@@ -57,13 +57,11 @@ type DB struct {
 	disk   store.DiskFigure // bytes of the folder, for Stats
 }
 
-// Open opens the database in the folder dir, creating one where there is none
-// unless Options.MustExist or ReadOnly. Memory will hold all distinct codes and which rows
-// carry them; where they are many they are loaded in the background, while
-// searches read the store and writes wait. A folder that holds
-// something else gives ErrNotDatabase, a database of another format ErrFormat, one
-// that is open already, here or in another process, ErrLocked. Where commits are missing that
-// were durable once, Open succeeds and Recovery tells.
+// Open opens the database in the folder dir, and creates one there unless Options.MustExist or ReadOnly. All
+// distinct codes, and the rows that carry them, will be in memory; many codes are loaded in the background,
+// while searches read the store and writes wait. Errors: ErrNotDatabase for a folder with other contents,
+// ErrFormat for another format, ErrLocked if this or another process has the database open. If durable commits
+// are missing, Open succeeds and Recovery tells.
 func Open(dir string, options *Options) (*DB, error) { return open(dir, options.withDefaults()) }
 
 // open is openOnce. Where the disk is full it gives up the spare file, and tries once more.
@@ -169,11 +167,10 @@ func (d *DB) writable() error {
 	return nil
 }
 
-// Close waits for the calls that are going on, makes everything durable, writes what is in the log only into
-// tables, at most some 64 MiB, and frees the folder for others. After writes it also has indexes of vectors
-// take in what has come, where that takes no more than some seconds. A range over Items, ItemsWhere,
-// ItemsByKey, Keys, Codes, Neighbors or Runs that is still running must end first, so do not close from
-// inside one. A second call returns ErrClosed.
+// Close waits for running calls, makes everything durable, writes the log into tables (some 64 MiB at most), and
+// unlocks the folder. After writes it also lets indexes of vectors take in new items, if that takes some seconds
+// at most. End a range over Items, ItemsWhere, ItemsByKey, Keys, Codes, Neighbors or Runs first: do not close
+// from inside one. A second call returns ErrClosed.
 func (d *DB) Close() error {
 	d.stop() // so that those who wait for codes to be loaded do not hold it up
 	if err := d.state.Guard.Close(); err != nil {

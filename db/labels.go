@@ -11,10 +11,9 @@ import (
 	"github.com/fddhdb/fddhdb/db/internal/state"
 )
 
-// Labels returns the labels that items of the collection have, in the order in which they first
-// appeared. One that no item has any more comes back, at its place, when an item brings it again.
-// It reads one record a label, or if it was called before those of the labels that have changed since.
-// Facets counts the items of each.
+// Labels returns the labels of the items of the collection, in the order in which they first appeared. A
+// label without items is not among them; it comes back, at its place, when an item brings it again. Labels
+// reads one record a label the first time, and later those of changed labels. Facets counts the items of each.
 func (c *Collection) Labels() ([]string, error) {
 	return look(c, func(v *state.View, cv *state.CollectionView) ([]string, error) {
 		ids, err := cv.LabelsInUse(v.Snap)
@@ -33,14 +32,13 @@ func (c *Collection) Labels() ([]string, error) {
 	})
 }
 
-// RenameLabel gives a label another name, durably and in one commit, whose time does not depend
-// on the number of items. Items, codes and models stay as they are: what a model has learned of
-// the label holds for its new name. Snapshots, and reads that have begun, go on with the old
-// name. The old name, if an item brings it again, is another label, of which no model knows.
+// RenameLabel gives a label another name, durably and in one commit, whose time does not depend on the number
+// of items. Items, codes and models stay as they are: models keep what they know of the label. Snapshots, and
+// reads that have begun, see the old name. If an item brings the old name again, it is another label, unknown
+// to all models.
 //
-// ErrNotFound: no item has the label old. ErrExists: items have the label name; MergeLabel makes
-// one label of two. ErrInvalid: the new name is not possible, or is the old one. A collection
-// that is index-only gives ErrReadOnly.
+// Errors: ErrNotFound if no item has the label old; ErrExists if items have the label name (MergeLabel makes
+// one label of two); ErrInvalid for an impossible or equal name; ErrReadOnly for an index-only collection.
 func (c *Collection) RenameLabel(ctx context.Context, old, name string) error {
 	if err := ctx.Err(); err != nil {
 		return err
@@ -62,25 +60,22 @@ func (c *Collection) RenameLabel(ctx context.Context, old, name string) error {
 	return err
 }
 
-// MergeLabel gives all items that have the label from the label into in its place, durably and
-// in one commit, and returns how many they are. No item has from any more: it is not among
-// Labels, and comes back as a label of its own if an item brings it. To undo it is not possible,
-// as nothing tells any more which items had which label.
+// MergeLabel replaces the label from by the label into in all items, durably and in one commit, and returns
+// the number of these items. It cannot be undone: nothing tells which items had which label. The label from
+// leaves Labels, and is a label of its own if an item brings it again.
 //
-// The records of these items are written again, as tables: the memory is that of one item, the
-// disk needs room for the records, payloads included, twice, and other writers wait meanwhile.
+// MergeLabel writes the records of these items again, as tables. It takes the memory of one item and disk for
+// the records twice, payloads included; other writers wait meanwhile.
 //
-// Where a model knows one of the labels, the items then get the codes of their labels as they
-// are now, block by block, as after an Update that grows labels: until MergeLabel returns
-// searches find some of them by their old codes. What such an item has taught is taken out of
-// the statistics by the next Update, in which it teaches anew. The model keeps the direction of
-// from, which no item has; if it does not know into, the items are coded by what else they are
-// until an Update grows that label. If the context ends between, or the process, the merge
-// stands, with the number of items returned beside the error, and the next Update or Open makes
-// the codes that are left.
+// If a model knows one of the labels, the items get the codes of their new labels, block by block, as after an
+// Update that grows labels; until MergeLabel returns, searches find some items by their old codes. The next
+// Update takes the old lessons of these items out of the statistics, and they teach again. The model keeps the
+// direction of from, without items; if it does not know into, the items get codes by their other labels and
+// vectors until an Update grows that label. If the context or the process ends in between, the merge stands:
+// MergeLabel returns the number of items beside the error, and the next Update or Open makes the missing codes.
 //
-// ErrNotFound: no item has the label from, or into. ErrInvalid: the two are one. ErrBusy: a space
-// of the collection is being trained or built. A collection that is index-only gives ErrReadOnly.
+// Errors: ErrNotFound if no item has from, or into; ErrInvalid if both are one; ErrBusy while a space of the
+// collection is being trained or built; ErrReadOnly for an index-only collection.
 func (c *Collection) MergeLabel(ctx context.Context, from, into string) (items int, err error) {
 	if err := ctx.Err(); err != nil {
 		return 0, err

@@ -11,44 +11,39 @@ import (
 	"github.com/fddhdb/fddhdb/db/internal/work"
 )
 
-// RestoreOptions are those of Restore. The zero value means the newest backup.
+// RestoreOptions are the options of Restore. The zero value means the newest backup.
 type RestoreOptions struct {
-	// ID is the id of the backup, or the beginning of one and of no other.
+	// ID is the id of the backup, or a beginning that no other id has.
 	ID string
 
-	// Before, if not zero and there is no ID, means the newest backup that did not begin
-	// after it.
+	// Before, if not zero and without ID, means the newest backup that began by this time.
 	Before time.Time
 
-	// Database is the UUID of the database, where a repository has backups of several and
-	// no ID is given.
+	// Database is the UUID of the database. A repository with backups of several databases needs it, or an ID.
 	Database string
 
-	// SkipVerify leaves out what VerifyFolder does, which takes as long as reading
-	// everything twice. All files are compared with their SHA-256 in any case.
+	// SkipVerify leaves out the verification of the restored database, which takes as long as reading it twice.
+	// Restore compares all files with their SHA-256 in any case.
 	SkipVerify bool
 
-	// Progress hears backup.StageFetch, in bytes, and StageVerify, in records, of which
-	// the total is not known.
+	// Progress hears backup.StageFetch, in bytes, and StageVerify, in records of an unknown total.
 	Progress event.Progress
 }
 
 // StageVerify is a stage of a restore, for Progress, after backup.StageFetch.
 const StageVerify = copies.StageVerify
 
-// Restore makes a database of a backup, in a folder that is empty or missing. It is
-// fetched, compared with its SHA-256, synced, and verified as by VerifyFolder before it
-// becomes a database: if that fails, or is cancelled, the folder is left as it was; if the
-// process is killed, the folder is no database, and Restore can be called again. Without
-// an ID the newest backup of the whole database is taken, see backup.Find.
+// Restore makes a database of a backup, in a folder that is empty or missing. Without an ID it takes the newest
+// backup of the whole database, see backup.Find. It fetches the files, compares them with their SHA-256, syncs
+// them, and verifies them as VerifyFolder does; only then the folder becomes a database. After an error the
+// folder is as it was. If the process ends, the folder is no database, and you can call Restore again.
 //
-// The database has the UUID of the one that was backed up. Of the options only FS, CacheBytes,
-// Logger, EventListener and Tracer are used; nil means the defaults. Memory is that of
-// VerifyFolder, and some 150 MiB.
+// The database has the UUID of the one that was backed up. Restore uses FS, CacheBytes, Logger, EventListener
+// and Tracer of the options; nil means the defaults. It takes the memory of VerifyFolder and some 150 MiB.
 //
-// A folder that holds anything gives ErrExists, one in another database ErrInvalid, a backup
-// that is damaged backup.ErrDamaged, one that is not sound ErrCorrupt, one of another format
-// backup.ErrVersion or ErrFormat, and those of backup.Find are returned.
+// Errors: ErrExists for a folder that is not empty, ErrInvalid for one inside another database,
+// backup.ErrDamaged for a damaged backup, ErrCorrupt for an unsound one, backup.ErrVersion or ErrFormat for
+// another format, and those of backup.Find.
 func Restore(ctx context.Context, from backup.Store, dir string, options *Options, opt RestoreOptions) (*backup.Manifest, error) {
 	opts := options.withDefaults()
 	opts.disk.Signals.About(dir)

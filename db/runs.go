@@ -11,10 +11,9 @@ import (
 	"github.com/fddhdb/fddhdb/db/internal/state"
 )
 
-// Runs is the answer to a search by radius: all items within it, as a sequence of
-// runs, each of the items that share a code. It shows the collection as it was
-// when it was made, and keeps that until it is closed. Safe for concurrent use, if
-// nobody closes it meanwhile.
+// Runs is the answer to a search by radius: all items within it, as a sequence of runs of items that share a
+// code. It shows the state that was searched, and keeps that state until it is closed. It is safe for
+// concurrent use, except for Close.
 type Runs struct {
 	s      *search.Searcher
 	wanted wanted // of the query
@@ -28,11 +27,10 @@ type Run struct {
 	Rows     []uint32 // of the items, ascending; only as Runs.All yields it
 }
 
-// Total returns the number of items, also of those before the cursor of the
-// query.
+// Total returns the number of items, items before the cursor of the query included.
 func (r *Runs) Total() int { return r.s.Total }
 
-// Close frees what the runs hold. A second call returns ErrClosed.
+// Close frees the state that the runs hold. A second call returns ErrClosed.
 func (r *Runs) Close() error {
 	if !r.pin.Release() {
 		return state.ErrReleased
@@ -40,8 +38,7 @@ func (r *Runs) Close() error {
 	return nil
 }
 
-// All yields the runs in order, without looking at their items; of the run in
-// which the cursor of the query is, what follows it. An error ends it.
+// All yields the runs in order, without reading items, from the cursor of the query on. An error ends it.
 func (r *Runs) All(ctx context.Context) iter.Seq2[Run, error] {
 	return yielding(func(yield func(Run) error) error {
 		return r.read(func(s *search.Searcher) error {
@@ -58,8 +55,8 @@ func (r *Runs) All(ctx context.Context) iter.Seq2[Run, error] {
 	})
 }
 
-// Hits yields the items in order, putting those of a run in order and reading
-// their keys when it is reached. An error ends it.
+// Hits yields the items in order. It orders the items of a run, and reads their keys, when it reaches the run.
+// An error ends it.
 func (r *Runs) Hits(ctx context.Context) iter.Seq2[Hit, error] {
 	return yielding(func(yield func(Hit) error) error {
 		return r.read(func(s *search.Searcher) error {
@@ -80,10 +77,9 @@ func (r *Runs) Hits(ctx context.Context) iter.Seq2[Hit, error] {
 	})
 }
 
-// Distances returns how many items are at each distance from the query: element d is the
-// number of those at d bits, up to the radius or to the bits of a code, whichever is
-// less. The sum is Total. It looks at each code that was found, and at no item; the slice
-// is the caller's.
+// Distances returns the number of items at each distance: element d counts the items at d bits, up to the
+// radius or the length of a code, if that is less. The sum is Total. It looks at each found code, and at no
+// item. The caller owns the slice.
 func (r *Runs) Distances(ctx context.Context) (counts []int, err error) {
 	err = r.read(func(s *search.Searcher) (err error) {
 		counts, err = s.Distances(ctx)
@@ -114,11 +110,9 @@ func (r *Runs) read(f func(s *search.Searcher) error) error {
 	})
 }
 
-// Neighbors yields all items in the order of a Result, nearest first, reading no
-// further than they are asked for: whoever does not know how many neighbours are
-// wanted stops the iteration. Where nothing is trained, all items are compared for the first 32 (1,024
-// of sparse vectors), and again for each further part, four times as many. Query.K is ignored. An
-// error ends it.
+// Neighbors yields all items in the order of a Result, nearest first. Leave the loop when you have enough: it
+// reads no further. Without a trained space it compares all items for the first 32 (1,024 of sparse vectors),
+// and again for each further part, which is four times as large. It ignores Query.K. An error ends it.
 func (c *Collection) Neighbors(ctx context.Context, q Query) iter.Seq2[Hit, error] {
 	return yielding(func(yield func(Hit) error) (err error) {
 		hits := 0

@@ -14,18 +14,16 @@ import (
 	"github.com/fddhdb/fddhdb/db/report"
 )
 
-// IndexOptions say how to make an index of vectors. The zero value is of the one modality of a
-// collection.
+// IndexOptions are the options of IndexVectors. The zero value is for a collection with one modality.
 type IndexOptions struct {
-	// Modality is that of the vectors, which is dense. It may be empty where there is one.
+	// Modality is a dense modality. It may be empty if the collection has one modality.
 	Modality string
 
-	// Recall is what searches get that do not say what they want (Query.Recall): above 0, up to
-	// 1. 0 means .99.
+	// Recall is the recall of searches without Query.Recall: above 0, up to 1. 0 means .99.
 	Recall float64
 
-	// Cells is about the number of cells: there are up to an eighth more. 0 means twice the square
-	// root of the number of items that have the modality.
+	// Cells is about the number of cells; there may be an eighth more. 0 means twice the square root of the number
+	// of items with the modality.
 	Cells int
 
 	Seed uint64 // of what is random; the same gives the same index of the same items
@@ -37,27 +35,24 @@ type IndexOptions struct {
 // A VectorIndex describes an index of vectors.
 type VectorIndex = report.VectorIndex
 
-// IndexVectors makes an index of the vectors of a modality, with which answers by vectors take a
-// fraction of the time and may lack items: how many follows from Query.Recall. It needs no labels.
-// Vectors are put into cells around centres that k-means finds in a sample, and each gets a code of
-// a bit a dimension there. Then some items are taken for queries, and what is found of their nearest
-// is measured.
+// IndexVectors makes an index of the vectors of a modality. Answers by vectors then take a fraction of the time
+// and may lack items, as Query.Recall says. It needs no labels. k-means finds centres in a sample; each vector
+// goes into the cell of a near centre, with a code of a bit a dimension. Then IndexVectors searches with some
+// items as queries, and measures how many of their nearest it finds in how many cells.
 //
-// New and changed items are compared with every query until there are some hundred of them. Then the index
-// takes them in, in the background. Items of a kind that was not there when the index was made fit no cell
-// (VectorIndex.Loose): every query is compared with them. The index is made anew, in the background on half
-// of the processors, when a quarter of its vectors have come, changed or gone, or when one in 256 is loose,
-// and some hundred more. Searches use the old one until the new one is complete; where half of the vectors
-// have come, changed or gone before that, they compare all vectors. Close takes in what a process leaves, and
-// makes a small index anew, if that takes no more than some seconds. A call of IndexVectors replaces the
-// index of the modality when the new one is complete.
+// New and changed items are compared with every query until there are some hundred of them; then the index
+// takes them in, in the background. Items unlike those of the index fit no cell (VectorIndex.Loose), and every
+// query is compared with them. The index is made again, in the background on half of the processors, when a
+// quarter of its vectors have come, changed or gone, or one in 256 is loose, plus some hundred. Searches use
+// the old index until the new one is complete; if half of the vectors have changed before that, they compare
+// all vectors. Close takes in the rest of the items, and makes a small index again if that takes some seconds
+// at most. Another call of IndexVectors replaces the index when the new one is complete.
 //
-// It costs some 30 microseconds of processors an item of d = 384 dimensions and some seconds to measure, d/8
-// + 16 bytes an item on disk and some 10 more in memory, and while it begins 100 d bytes a cell. Readers and
-// writers go on; each block of 16,384 items keeps writers waiting for some tens of milliseconds. If it fails,
-// or its context ends, everything is as before. Errors: ErrInvalid for a sparse modality, and where no item
-// has it; ErrBusy while another index of it is being made, and if its metric is altered meanwhile;
-// ErrReadOnly.
+// It costs some 30 microseconds of a processor an item of d = 384 dimensions, some seconds to measure, d/8 + 16
+// bytes an item on disk, some 10 more in memory, and at first 100 d bytes a cell. Reads and writes go on; each
+// block of 16,384 items makes writers wait for some tens of milliseconds. After an error, or the end of the
+// context, everything is as before. Errors: ErrInvalid for a sparse modality, or if no item has the modality;
+// ErrBusy while another index of it is being made, or if its metric changes meanwhile; ErrReadOnly.
 func (c *Collection) IndexVectors(ctx context.Context, opt IndexOptions) (*VectorIndex, error) {
 	if err := ctx.Err(); err != nil {
 		return nil, err
@@ -114,8 +109,8 @@ func indexedModality(d *record.Descriptor, name string) (int, error) {
 	return d.ModalityOf(name)
 }
 
-// VectorIndexes returns the indexes of vectors that the collection has, by ascending number, also
-// one that is being made.
+// VectorIndexes returns the indexes of vectors of the collection, by ascending number, indexes that are being
+// made included.
 func (c *Collection) VectorIndexes() ([]VectorIndex, error) {
 	return look(c, func(_ *state.View, cv *state.CollectionView) (all []VectorIndex, _ error) {
 		for i := range cv.Indexes {
@@ -125,8 +120,8 @@ func (c *Collection) VectorIndexes() ([]VectorIndex, error) {
 	})
 }
 
-// DropVectorIndex deletes the index of the vectors of a modality, whose name may be empty where there
-// is one: answers by vectors compare all of them again. Where there is no index it is an ErrNotFound.
+// DropVectorIndex deletes the index of the vectors of a modality, whose name may be empty if there is one
+// index. Answers by vectors then compare all vectors. Without such an index the error is ErrNotFound.
 func (c *Collection) DropVectorIndex(ctx context.Context, modality string) error {
 	in, leave, err := c.learning(ctx)
 	if err != nil {
