@@ -22,9 +22,9 @@ func backupCommand(e *env) *cobra.Command {
 		Short:   "Back a database up",
 		GroupID: groupBackup,
 		Long: usage.Prose(`
-			Backup copies a database to where backups are kept. What is there already, of
-			earlier backups, is not copied again, so that a backup every night takes about as
-			much space as what is new since the last one; yet each is whole by itself.
+			Backup copies a database to where backups are kept. It does not copy what earlier
+			backups have stored: a backup every night takes about as much space as the new data.
+			Yet each backup is whole by itself.
 
 			If a backup is interrupted, it is none: the others stay as they are, and the next
 			one uses what has been copied.

@@ -15,9 +15,9 @@ func backupsCommand(e *env) *cobra.Command {
 		Short:   "List backups",
 		GroupID: groupBackup,
 		Long: usage.Prose(`
-			Backups lists the backups that are kept in a place, the oldest first: when they
-			were made, of which database (the beginning of its UUID), of what of it, how large
-			it was, and how much had to be stored as earlier backups did not have it.
+			Backups lists the backups that are kept in a place, the oldest first: when each was
+			made, of which database (the beginning of its UUID), of what of it, its size, and
+			how much of that no earlier backup had.
 
 			With --json it prints an object a line.
 ` + repositoryHelp),

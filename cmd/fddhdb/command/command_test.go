@@ -85,7 +85,7 @@ func TestContract(t *testing.T) {
 	root := rootCommand(newTestEnv())
 	contract := map[string]string{
 		"init":        "collection json modality codes field metric space-of shared",
-		"import":      "collection json vectors codes labels label-names keys fields merge on-error dry-run init index items key-column label-column label-separator vector-column field-column model activate",
+		"import":      "collection json vectors codes labels label-names keys fields merge on-error dry-run init index items key-column label-column label-separator vector-column field-column model",
 		"put":         "collection json vector labels field",
 		"get":         "collection json space",
 		"delete":      "collection json where",

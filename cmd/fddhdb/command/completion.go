@@ -115,9 +115,9 @@ func addCompletion(root *cobra.Command) {
 	verb.DisableFlagsInUseLine = true
 	verb.Short = "Print what makes a shell complete"
 	verb.Long = usage.Prose(`
-		Completion prints a script for your shell, bash, zsh, fish or powershell, which
-		then completes verbs, flags, files, and the names of collections, modalities and
-		labels. The help of each says what to do with it: fddhdb help completion bash.`)
+		Completion prints a script for your shell, bash, zsh, fish or powershell. The
+		shell then completes verbs, flags, files, and the names of collections, modalities
+		and labels. The help of each says what to do with it: fddhdb help completion bash.`)
 	verb.Example = usage.Example(`
 		source <(fddhdb completion bash)`)
 	var shells []string

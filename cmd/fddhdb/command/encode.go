@@ -33,9 +33,8 @@ func encodeCommand(e *env) *cobra.Command {
 			uint8, a row a vector and bits/8 columns, bit j of a code being bit j mod 8 of
 			byte j/8, as numpy.packbits(..., bitorder='little') packs them.
 
-			With --vectors NAME=FILE instead, once or several times, row i of all files is
-			one item, and its code the one that it would get if it were stored without
-			labels.`),
+			With --vectors NAME=FILE, once or several times, row i of all files is one item. Its
+			code is the one that it would get if it were stored without labels.`),
 		Example: usage.Example(`
 			fddhdb encode wiki.db --from text --vectors query_text.npy --out codes.npy
 			fddhdb encode wiki.db --vectors image=query_image.npy \

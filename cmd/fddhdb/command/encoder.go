@@ -55,11 +55,11 @@ func encoderCommand(e *env) *cobra.Command {
 			ended with the verb, or with the shell. A fddhdb that the program itself runs
 			starts no encoder: there search by --vector or --vectors.
 
-			An encoder runs with your rights. So one that came with the database, from
-			another machine or user, in a backup or a copy, is not run until you have looked
-			at its command and allowed it by --trust. Setting it here allows it. That holds
-			for this command and this folder, and for you; the file trusted-encoders in
-			~/.local/state/fddhdb has it, or where your system keeps the state of programs.`),
+			An encoder runs with your rights. So one that came with the database, from another
+			machine or user, in a backup or a copy, does not run until you allow it: look at its
+			command, then --trust it. Setting it here allows it. That holds for this command and
+			this folder, and for you. The file trusted-encoders has it, in ~/.local/state/fddhdb
+			or where your system keeps the state of programs.`),
 		Example: usage.Example(`
 			fddhdb encoder photos.db --set image="python3 clip.py"
 			fddhdb search photos.db --text "red car at night"

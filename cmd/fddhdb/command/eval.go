@@ -55,15 +55,15 @@ func evalCommand(e *env) *cobra.Command {
 			relevant to no query. --where ranks only the items that match, those with labels
 			by has(label).
 
-			--truth neighbours needs no labels: a query should find the ten items (--top)
+			--truth neighbours needs no labels. The truth for a query is the ten items (--top)
 			whose vectors of its own modality are nearest to its vector, by the metric of that
-			modality, and recall is the share of them that is among the first 100, 200, 500
-			and 1,000 by the distance of codes.
+			modality. Recall is the share of these among the first 100, 200, 500 and 1,000 by
+			the distance of codes.
 
-			--plot draws, for each pair of modalities, precision against recall of all
-			items within each radius, and precision of the first K, K from 1 to 1000.
-			On a terminal the last column shows that precision, from 0 to 1, as blocks.
-			With --json these are numbers, too; docs/EVALUATION.md explains them.`),
+			--plot draws two curves for each pair of modalities: precision against recall of all
+			items within each radius, and precision of the first K, K from 1 to 1000. With
+			--json they are numbers, too; docs/EVALUATION.md explains them. On a terminal the
+			last column shows precision, from 0 to 1, as blocks.`),
 		Example: usage.Example(`
 			fddhdb eval wiki.db --vectors image=query_image.npy --vectors text=query_text.npy \
 			    --labels query_labels.npy

@@ -44,8 +44,8 @@ func exploreCommand(e *env) *cobra.Command {
 			Only this machine is served, and everybody who works on it: whoever reaches the
 			port reads what is in the database.
 
-			Text is searched for by the encoders of texts that the collections have, and a
-			picture that is dropped on the page by an encoder of files (see encoder).
+			The page searches for text by the encoders of texts that the collections have, and
+			for a picture that you drop on it by an encoder of files (see encoder).
 
 			Pictures of items are those in payloads and in fields; with --pictures also files
 			below a folder, which a field of an item or its key names, as for the sheets of

@@ -38,8 +38,7 @@ func exportCommand(e *env) *cobra.Command {
 			Export writes what a collection holds, or of it what matches --where, to files
 			that import reads: row i of each of them is the same item, in database order.
 
-			  --codes FILE.npy         codes, uint8, bits/8 columns; those --to a modality,
-			                           where each target has codes of its own
+			  --codes FILE.npy         codes, uint8, bits/8 columns
 			  --keys FILE              keys, one a line
 			  --labels FILE.npy        a 0/1 matrix, a column a label
 			  --label-names FILE       the names of those columns, one a line

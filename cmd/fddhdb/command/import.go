@@ -28,7 +28,6 @@ type importOptions struct {
 	vectorColumns                     flags.NamedList
 	stdin                             *source.Stdin // what - stands for
 	model                             string        // file of a model, and no items
-	activate                          bool          // of --model
 	merge, skip, dryRun, init         bool
 	fromRow                           int  // -1: where the import was interrupted
 	ignore                            bool // ignore values that the collection has no place for
@@ -120,14 +119,11 @@ func importCommand(e *env) *cobra.Command {
 			fddhdb import wiki.db --vectors image=new_image.npy --keys new_keys.txt \
 			    --on-error skip
 			fddhdb import wiki.db --keys keys.txt --labels better_labels.txt --merge
-			fddhdb import news.db --model wiki.model --activate`),
+			fddhdb import news.db --model wiki.model`),
 		Args: dirArg,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			if o.model != "" {
 				return e.importModel(cmd, &o, args[0])
-			}
-			if o.activate {
-				return exit.Usagef("--activate is about the space of --model, which is missing")
 			}
 			if cmd.Flags().Changed("label-separator") && o.labelSeparator == "" {
 				return exit.Usagef("--label-separator \"\": the text between labels is expected, such as a comma")
@@ -159,7 +155,6 @@ func importCommand(e *env) *cobra.Command {
 	f.IntVar(&o.fromRow, "from-row", -1, "begin at row `N`, from 0 (default: where this import was interrupted)")
 	f.BoolVar(&o.init, "init", false, "create the database or the collection first")
 	f.StringVar(&o.model, "model", "", "a model of export --model, a `FILE`, and no items")
-	f.BoolVar(&o.activate, "activate", false, "make the space of --model the active one, as the first always is")
 	f.StringVar(&o.index, "index", "", "the fields that --init indexes: `all|none|LIST`")
 	usage.Matter(cmd.Flags(), "init", "vectors", "labels", "keys", "items", "key-column", "label-column", "vector-column", "codes", "fields", "merge", "on-error", "dry-run")
 	return cmd

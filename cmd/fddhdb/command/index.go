@@ -25,19 +25,18 @@ func indexCommand(e *env) *cobra.Command {
 		Short:   "Make an index of vectors, for searches by vectors among many",
 		GroupID: groupLearn,
 		Long: usage.Prose(`
-			Index makes searches by vectors faster, where there are so many that comparing
-			all takes long: from some ten thousand on. It needs no labels. Vectors of the
-			modality are put into cells around centres, and get a code there; then some
-			items are taken for queries, and what is found of their nearest is measured.
-			A search looks at as much as its --recall needs: at .95 it finds 95% of what
-			there is to find, on average over queries, in a fraction of the time. --recall
-			is what searches get that do not say. What is found is compared exactly, and
-			filters hold.
+			Index makes searches by vectors faster, from some ten thousand vectors on. It needs
+			no labels. It puts the vectors of the modality into cells around centres. Then it
+			takes some items as queries, and measures how many of their nearest it finds.
 
-			New and changed items are compared with every query at first, and taken into the
-			index in the background when there are some hundred of them. Items of a kind that
-			was not there before fit no cell and go on being compared. The index is made anew
-			in the background when enough has come, changed or gone. --drop deletes it.`),
+			A search looks at as much as its --recall needs: at .95 it finds 95% of the nearest,
+			on average over queries, in a fraction of the time. index --recall is the default of
+			searches. Found items are compared exactly, and filters hold.
+
+			Every query compares new and changed items, until the index takes in some hundred of
+			them in the background. Items of a new kind fit no cell, and queries go on comparing
+			them. When enough has come, changed or gone, the index is made anew in the
+			background. --drop deletes it.`),
 		Example: usage.Example(`
 			fddhdb index photos.db
 			fddhdb index photos.db --modality image --recall .95

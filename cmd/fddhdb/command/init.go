@@ -24,22 +24,21 @@ func initCommand(e *env) *cobra.Command {
 			Init creates a database in the folder DIR, with one collection. On a database
 			that exists it creates a further collection, which --collection names.
 
-			A learned collection has modalities: the kinds of feature vectors that its
-			items have, each with its number of dimensions. Training makes the codes. Of
-			the vectors of a modality with :sparse, such as bags of words, only the
-			numbers that are not 0 are stored and computed with; the codes are the same. A
-			collection with --codes has none: its items bring codes of that many bits, a
-			multiple of 8 from 8 to 4096, and there is nothing to train.
+			A learned collection has modalities: the kinds of feature vectors that its items
+			have, each with its number of dimensions. Training makes the codes. A modality with
+			:sparse, such as bags of words, stores and computes only the numbers that are not 0;
+			the codes are the same. A collection with --codes has no modalities and no training:
+			its items bring codes of that many bits, a multiple of 8 from 8 to 4096.
 
-			Before training, search compares vectors by the --metric of their modality: the
-			cosine of the angle between them, if none is given, the inner product (dot), or
-			the Euclidean distance (l2). Modalities whose vectors one encoder has made, as
-			of pictures and of texts, share a space: --space-of image=text, or --shared for
-			all. Then a text finds pictures without training. Such modalities have one
-			number of dimensions and one metric. Alter changes both at any time.
+			Before training, search compares vectors by the --metric of their modality: the cosine
+			of the angle between them (the default), the inner product (dot), or the Euclidean
+			distance (l2). If one encoder made the vectors of several modalities, as of pictures
+			and texts, these share a space: --space-of image=text, or --shared for all. Then a text
+			finds pictures without training. Such modalities have one number of dimensions and one
+			metric. Alter changes both at any time.
 
-			Fields are typed values beside the vectors. Those marked :index are the ones
-			that filters can use. Alter adds modalities and fields later.`),
+			Fields are typed values beside the vectors. Filters can use all of them; :index makes
+			filters by a field fast. Alter adds modalities, fields and indexes of fields later.`),
 		Example: usage.Example(`
 			fddhdb init wiki.db --modality image:128 --modality text:10
 			fddhdb init news.db --modality image:512 --modality text:30000:sparse

@@ -97,7 +97,7 @@ func (w *countingWriter) Write(b []byte) (int, error) {
 
 // importModel makes a space with the model of a file.
 func (e *env) importModel(cmd *cobra.Command, o *importOptions, dir string) error {
-	if err := aloneOf(cmd, "activate"); err != nil {
+	if err := aloneOf(cmd); err != nil {
 		return err
 	}
 	f, err := os.Open(o.model)
@@ -112,7 +112,7 @@ func (e *env) importModel(cmd *cobra.Command, o *importOptions, dir string) erro
 	bar := e.NewProgress()
 	defer bar.End()
 	return e.withCollection(dir, &o.common, func(_ *db.DB, c *db.Collection) error {
-		t, err := c.ImportModel(cmd.Context(), bufio.NewReader(f), db.ImportModelOptions{Activate: o.activate, Progress: bar.Report})
+		t, err := c.ImportModel(cmd.Context(), bufio.NewReader(f), db.ImportModelOptions{Progress: bar.Report})
 		bar.End()
 		switch {
 		case errors.Is(err, db.ErrInvalid): // the command line is right

@@ -22,26 +22,24 @@ func modelsCommand(e *env) *cobra.Command {
 			revisions that are kept: the one that training made, those that are pinned, and
 			the last 8.
 
-			A space is what train or reindex makes: a code for every item, comparable with
-			the others in it. One is active, searches use it; others stand by, to be compared
-			(--space), activated or dropped. A revision is what update makes of the
-			projections of a space; the codes that items have stay.
+			A space is what train or reindex makes: a code for every item, comparable with the
+			others in it. Searches use the active space. Others stand by: compare them (--space),
+			activate them or drop them. A revision is what update makes of the projections of a
+			space; the codes that items have stay.
 
-			Of a space: parent is the space whose model it took over; the aim is what its
-			projections learn of labels (help train), with the prior; taught are the items
-			that its projections have learned from, pending those that have not taught yet.
+			Of a space, parent is the space whose model it took over. The aim is what its
+			projections learn of labels (see train), with the prior. Taught counts the items that
+			its projections have learned from, pending those that have not taught yet.
 
-			Of a revision, for each modality, drift says how far the items that came were from
-			those of the training, before they taught: how much more of what labels teach the
-			projections miss of them. It is near 0 for items like those of the training, and
-			measured on a sample. Above 0.2 the data has moved away from the model: train
-			again, and compare. A space that was learned without labels has one revision; stats
-			tells of its drift. With it stands the recall that its training has measured.
+			Of a revision, drift says for each modality how far new items were from those of the
+			training, before they taught: how much more of what labels teach the projections miss,
+			on a sample. It is near 0 for items like those of the training. Above 0.2 the data has
+			moved away from the model: train again, and compare. A space that was learned without
+			labels has one revision; stats tells of its drift. On a terminal a line of blocks shows
+			how drift has gone.
 
-			On a terminal a line of blocks under the revisions shows how drift has gone.
-
-			With --json it prints an object a line for each space, with the report of its
-			training and checksums.`),
+			With --json it prints an object a line for each space, with the report of its training
+			and checksums.`),
 		Example: usage.Example(`
 			fddhdb models wiki.db
 			fddhdb models wiki.db --space 1 --json

@@ -19,10 +19,10 @@ func pruneCommand(e *env) *cobra.Command {
 		Short:   "Delete old backups",
 		GroupID: groupBackup,
 		Long: usage.Prose(`
-			Prune deletes all backups but the newest N, and then what none of those that stay
-			needs, which is also what interrupted backups have left behind. Where backups of
-			several databases are kept together, N of each stay; and so with those of single
-			collections and with index-only ones.
+			Prune deletes all backups but the newest N, and then all that the rest does not
+			need, leftovers of interrupted backups too. Where backups of several databases are
+			kept together, N of each stay; the same holds for backups of single collections and
+			for index-only ones.
 
 			Backups may go on meanwhile, on other machines too. --dry-run deletes nothing and
 			says what would be deleted.

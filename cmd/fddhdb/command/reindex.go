@@ -21,15 +21,14 @@ func reindexCommand(e *env) *cobra.Command {
 		Short:   "Make the codes of all items again, in a new space",
 		GroupID: groupSpaces,
 		Long: usage.Prose(`
-			Reindex makes a new space with the model of another one as updates have made it,
-			and in it a code for every item from what is stored of it. Items without labels
-			then have the codes that the projections of today give. The items and the space
-			that it starts from stay as they are. The new space stands by when it is complete:
-			activate makes searches use it.
+			Reindex makes a new space with the latest model of another one, and a code in it for
+			every item. Items without labels then have the codes that the projections of today
+			give. The items and the other space stay as they are. When the new space is complete
+			it stands by: activate makes searches use it.
 
-			An interrupted reindex goes on when the database is opened next, in the
-			background, and reindex without --space then waits for it. Models shows how far a
-			space is; drop gives it up.`),
+			An interrupted reindex goes on in the background when the database is opened next,
+			and reindex without --space then waits for it. Models shows how far a space is; drop
+			gives it up.`),
 		Example: usage.Example(`
 			fddhdb reindex wiki.db
 			fddhdb reindex wiki.db --space 1`),

@@ -27,14 +27,14 @@ func restoreCommand(e *env) *cobra.Command {
 		GroupID: groupBackup,
 		Long: usage.Prose(`
 			Restore makes a database in the new folder DIR from a backup: the newest of the
-			whole database, or with --before the newest that was made by that time, or the one
-			with that --id, of which the beginning is enough. A time without a zone is that
-			of this machine, while ids begin with the time in UTC. Where backups of several
-			databases are kept together, --database says which, by the beginning of its UUID.
+			whole database. --before takes the newest made by that time, --id the one with that
+			id, of which the beginning is enough. A time without a zone is that of this machine,
+			while ids begin with the time in UTC. Where backups of several databases are kept
+			together, --database says which, by the beginning of its UUID.
 
-			All that comes from the backup is compared with its checksums, and the database is
-			verified as by fddhdb verify, before there is one in DIR. If that fails or is
-			interrupted, DIR is as it was before.
+			Restore compares all that it reads with its checksums, and verifies the database as
+			fddhdb verify does, before it puts it in DIR. If that fails or is interrupted, DIR
+			is as it was before.
 
 			A database that exists is never overwritten: restore beside it, look at it, and
 			then rename the folders.

@@ -25,13 +25,12 @@ func rollbackCommand(e *env) *cobra.Command {
 			once and whole: it takes back an activate, or a train --activate. A second one
 			takes back the first.
 
-			With --revision R it stays in the active space, or in --space N, and puts the
-			projections of revision R, which has to be one that is kept (models lists them),
-			back in use as a new revision: it takes back updates. What items have taught
-			since is taken out again, and they teach again only if they are written again:
-			a later revision can be put back, too, but the next update starts from what is
-			left. Labels that update --grow-labels has given a direction stay, so that no revision
-			from before that can come back.`),
+			--revision R takes back updates instead. It puts the projections of revision R back
+			in use, as a new revision of the active space or of --space N. Models lists the
+			revisions that are kept. What items have taught since is taken out, and they teach
+			again only if you write them again. You can put back a later revision too, but the
+			next update starts from what is left. Labels that update --grow-labels has given a
+			direction stay: no revision from before that can come back.`),
 		Example: usage.Example(`
 			fddhdb rollback wiki.db
 			fddhdb rollback wiki.db --revision 3`),

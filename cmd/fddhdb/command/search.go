@@ -44,75 +44,61 @@ func searchCommand(e *env) *cobra.Command {
 		Short:   "Find the items whose codes are nearest",
 		GroupID: groupLearn,
 		Long: usage.Prose(`
-			Search finds the items whose codes differ from that of the query in the fewest
-			bits, exactly: no item that it leaves out is nearer.
+			Search finds the items whose codes differ from the code of the query in the fewest
+			bits. It is exact: no item that it leaves out is nearer.
 
 			A query is one of
-			  --text TEXT     a text, of which the encoder of a modality makes a vector (see
-			                  encoder); repeat it for several queries
-			  --image FILE    a file, such as a picture, for an encoder of files
-			  --vectors FILE  vectors of the modality --from, each row a query, or the one
-			                  that --row N names, counted from 0. - is the standard input:
-			                  a .npy, or text, a vector a line, answered as it comes
+			  --text TEXT       a text, of which an encoder makes a vector (see encoder); repeat
+			                    it for several queries
+			  --image FILE      a file, such as a picture, for an encoder of files
+			  --vectors FILE    vectors of the modality --from, each row a query, or only the row
+			                    --row N, counted from 0. - is standard input: a .npy, or text, a
+			                    vector a line, each answered as it comes
 			  --vector v,v,...  a vector of --from; of a sparse one i:v,i:v,...
-			  --key KEY       an item that is stored: its vector of --from, or else its
-			                  code
-			  --code HEX      a code, bytes in the order of the .npy
-			  --codes FILE    a .npy of packed codes, each row a query
-			--from is not needed with --text and --image where one modality has an encoder.
-			--to keeps to items that have that modality.
+			  --key KEY         an item: its vector of --from, else its code. The item itself is
+			                    the first hit of its code; --exclude-self leaves it out,
+			                    of the total too
+			  --code HEX        a code, bytes in the order of the .npy
+			  --codes FILE      a .npy of packed codes, each row a query
+			Where one modality has an encoder, --text and --image need no --from. --to keeps to
+			items that have that modality.
 
-			The item of --key is a hit itself, as far away as its code is: the first of those
-			with its code, and the first of all where its code is the query. By the vector of
-			--from other codes may be nearer than its own. --exclude-self leaves it out, of
-			the total as well.
+			-k is the number of hits, by default 10. --radius finds all items within so many bits:
+			it counts all of them (total) and prints the first -k, by default 10,000. For the hits
+			that follow, give the same query with --after CURSOR: "next" is that cursor.
 
-			-k is how many hits to return, 10 if not given. --radius returns those that
-			differ in so many bits at most, of which -k, then 10,000 if not given, are
-			printed and all are counted in total. "next" is a cursor: the same search with
-			--after CURSOR goes on behind the hits (of one query: see --row).
+			Where nothing is trained, search compares vectors, by the metric of the modality (see
+			init):
+			  without --to             all vectors of the space of --from; an item counts as its
+			                           nearest vector
+			  --to in the same space   the vectors of --to
+			  another --to             the vectors of --from
+			There are no distances and scores then. An index of vectors (see index) makes it
+			faster, and may leave items out: --recall X asks for the part X of the nearest, on
+			average; 1 compares all. In a trained collection --recall asks for an answer by vectors.
 
-			Where nothing is trained, hits come by their vectors, by the metric of the
-			modality: cosine, dot or l2 (see init). Without --to these are the vectors of
-			all modalities that share the space of --from, and an item counts as the nearest
-			of its own; with a --to that shares it, the vectors of --to; with another --to,
-			those of --from. There is neither distance nor score (in JSON null).
-			"similarity" is the cosine, the inner product, or by l2 1 / (1 + d) for the
-			squared distance d, and --min-similarity bounds it. With an index of vectors (see
-			index) such an answer may lack items: --recall says how much it is to have on
-			average, 1 all of it. Given in a collection that is trained, it asks for an
-			answer by vectors. --explain says what was looked at.
-
-			Hits come by distance in bits, then by score: how well the projection of the
-			query agrees with the code, the higher the better; queries by code have none.
-			--rerank is the order:
-			  auto        as projection; but items that share a code come by the cosine
-			              between vectors where all items, up to 40,000, have a vector of
-			              --from, and these take up to 16 MiB at a byte a dimension.
-			              --explain says which it was
-			  projection  as above; items that share a code come by the cosine between
+			--rerank is the order of hits by codes. The score says how well the projection of the
+			query agrees with a code; queries by code have none.
+			  projection  by distance in bits, then by score, then by the cosine between
 			              projections
-			  none        as above; items that share a code come by age
-			  asymmetric  by score, whatever the distance; then by cosine. Exact too, and
-			              it finds what is relevant somewhat better; queries by code have
-			              no scores and come by distance
-			"similarity" is what the order has decided by last: that cosine. Queries by code
-			have none, nor has the order none. --min-similarity leaves out what is less
-			similar. By codes it needs an order that compares projections: projection or
-			asymmetric. --recall 1 compares vectors.
+			  auto        as projection, but in a small collection items that share a code come by
+			              the cosine between vectors: if all items, up to 40,000, have a vector of
+			              --from, and these take up to 16 MiB at a byte a dimension
+			  none        by distance, then by score, then by age
+			  asymmetric  by score, whatever the distance, then by the cosine between projections
+			"similarity" is the cosine that has decided last; by vectors the cosine, the inner
+			product, or by l2 1 / (1 + d) for the squared distance d. --min-similarity leaves out
+			hits with less. By codes it needs --rerank projection or asymmetric.
 
-			--include brings parts of the items with the hits: labels and fields, columns of
-			their own in a table, and with --json also payload and vectors.
+			--include adds labels and fields of the items to the hits, with --json also payload and
+			vectors. --facets counts the items of the answer by label and by fields: of -k the hits,
+			of --radius all items. A table has 10 values of each, --json 1,000. --explain says how
+			the answer was found.
 
-			--facets counts the items of the answer by label and by fields: of -k the hits,
-			within --radius all items, printed or not. A table has the 10 values of the most
-			items, --json 1,000. See facets for counts without a query.
-
-			--sheet also makes a contact sheet: a row a query, with the pictures of the hits
-			over their keys. A picture, a PNG, JPEG or GIF, is the payload of an item, or a
-			file in the folder --pictures or below it that a string field names, or the key:
-			a path or URL, or the end of one. Other items are shown as text. The file
-			holds all that it shows. There is room for 1,000 queries and hits.`),
+			--sheet makes a contact sheet: a row a query, with the pictures of the hits. A picture
+			is a PNG, JPEG or GIF: the payload of an item, or a file below the folder --pictures
+			that a string field or the key names, by a path or URL, or the end of one. Other items
+			are shown as text. There is room for 1,000 queries and hits.`),
 		Example: usage.Example(`
 			fddhdb search photos.db --text "red car at night"
 			fddhdb search wiki.db --from text --to image --vectors query_text.npy --row 0

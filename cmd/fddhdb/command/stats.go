@@ -20,16 +20,16 @@ func statsCommand(e *env) *cobra.Command {
 		Short:   "Print figures about a database",
 		GroupID: groupLook,
 		Long: usage.Prose(`
-			Stats prints figures about a database and its collections, or with
-			--collection about that one: items, labels, codes, and the bytes that they
-			take on disk and in memory, for which all codes are loaded: some seconds for
-			ten million; of a collection's bytes on disk an estimate, without what stands in
-			the log alone; the active space of codes, what others there are, and how many
-			items its model has not learned from yet. Drift says how far the items that came
-			last are from those of the training, see models: above 0.2 it is time to train
-			again. Of codes without labels it is measured now, on a sample of the items that
-			have come since the training: how far the mean of their projections is from that of
-			the training, from 0 to 1.`),
+			Stats prints figures about a database and its collections, or with --collection
+			about that one: items, labels, codes, and the bytes that they take on disk and in
+			memory. It loads all codes, which takes some seconds for ten million. A collection's
+			bytes on disk are an estimate, without what stands in the log alone.
+
+			It also prints the active space of codes, the other spaces, and how many items the
+			model has not learned from yet. Drift says how far the items that came last are from
+			those of the training (see models): above 0.2 it is time to train again. For codes
+			without labels stats measures drift now, from 0 to 1, on a sample of newer items:
+			how far the mean of their projections is from that of the training.`),
 		Example: usage.Example(`
 			fddhdb stats wiki.db
 			fddhdb stats wiki.db --collection main --json`),

@@ -66,9 +66,9 @@ func trainCommand(e *env) *cobra.Command {
 			other. The label mAP that is printed says what that costs; 1 is nothing.
 
 			Without labels you need no training: search compares vectors, and index makes that
-			fast. For codes of vectors alone (search within a radius, export, index-only
-			copies) there are --method itq, for vectors of one modality, and --method cca-itq,
-			for pairs of modalities. They learn from at most 20,000 items; --bits is 256 and
+			fast. You need codes of vectors for search within a radius, export, and index-only
+			copies. --method itq learns them from vectors of one modality, --method cca-itq from
+			pairs of modalities, each from at most 20,000 items. There --bits is 256 and
 			--features l2 unless given.
 
 			--json prints every setting that was tried, and the time of each phase.

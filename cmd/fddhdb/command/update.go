@@ -23,11 +23,10 @@ func updateCommand(e *env) *cobra.Command {
 		Short:   "Let the model learn from the items since its training",
 		GroupID: groupSpaces,
 		Long: usage.Prose(`
-			Update lets the projections of a space learn from the items that have been
-			written since it was trained or last updated, and makes a revision of it. The
-			codes that items have stay as they are and stay comparable; queries, and items
-			that are stored from then on, are encoded by the new projections. Items that
-			have taught and have been replaced or deleted since are taken out again.
+			Update lets the projections of a space learn from the items that were written since
+			its training or last update, and makes a revision of it. The codes that items have
+			stay, and stay comparable. Queries and new items are encoded by the new projections.
+			Items that have taught, and were replaced or deleted since, are taken out again.
 
 			Items with a label that the model knows always teach what its aim says: the
 			directions of their labels, or the code.

@@ -31,13 +31,13 @@ func verifyCommand(e *env) *cobra.Command {
 			the statistics from what items have taught. Codes of revisions that are not kept any
 			more cannot be checked like that: they are counted.
 
-			Commits that were durable once and are missing, because the end of the log was
-			damaged or an older copy took the place of the store, are a finding, and a
-			warning of every verb, until --acknowledge says that this is known.
+			If the end of the log was damaged, or an older copy took the place of the store,
+			commits that were durable are missing. That is a finding, and a warning of every
+			verb, until --acknowledge says that you know it.
 
-			Given where backups are kept, a URL or a folder, it reads everything that backups
-			need from there, compares it with its checksums, and says what is missing or
-			damaged. Whether what is in a backup is sound is checked when it is restored.
+			Given where backups are kept, a URL or a folder, verify reads everything that the
+			backups need, compares it with its checksums, and says what is missing or damaged.
+			Restore checks whether the contents of a backup are sound.
 ` + repositoryHelp),
 		Example: usage.Example(`
 			fddhdb verify wiki.db
