@@ -735,3 +735,30 @@ func TestEstimatesInANearCell(t *testing.T) {
 		active = was
 	}
 }
+
+// A cell takes on its share of what comes: an eighth where as much comes everywhere, and a few where they come to
+// this cell alone, as vectors of one new kind do.
+func TestCellsTakeOnTheirShare(t *testing.T) {
+	for _, everywhere := range []bool{true, false} {
+		w, placed := clouds(Cosine, 4)
+		c := w.Table().Centres()
+		var e Entry
+		came := 0
+		for row := range uint32(800) {
+			cell := row % 8
+			if !everywhere && cell > 0 {
+				continue
+			}
+			c.Encode(&e, placed[row], cell)
+			if w.Table().Overfull(cell, w.Table().Weight(&e)) {
+				break
+			}
+			w.Put(1000+row, &e)
+			came++
+		}
+		// Cells of 100: an eighth of 800 entries, less what an outlier weighs, and a twentieth of 100 and the slack.
+		if everywhere && came < 70 || !everywhere && came > 12 {
+			t.Errorf("everywhere %t: %d have come", everywhere, came)
+		}
+	}
+}

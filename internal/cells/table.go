@@ -16,6 +16,8 @@ type Table struct {
 	cellOf  paged.Array[[rowsOfPage]uint32]
 	rows    int
 	bytes   int
+
+	load, was float64 // sums over the lists
 }
 
 // A list is the entries of a cell, in no order: in pages of pageGroups groups.
@@ -57,14 +59,19 @@ func (t *Table) Len(cell uint32) int {
 	return 0
 }
 
-// Overfull reports whether a cell that takes on this much more would have taken on more than an eighth of its
-// load since Fit. What Fit has found need not hold then.
+// Overfull reports whether a cell that takes on this much more would have taken on more since Fit than its share
+// of what all cells have taken on, or more than an eighth of its load. What Fit has found need not hold then: many
+// vectors of one kind have come, and lie on one side of the cell. A share of chance is three standard deviations.
 func (t *Table) Overfull(cell uint32, more float64) bool {
 	l := t.lists.At(cell)
 	if l == nil {
 		l = new(list)
 	}
-	return l.load+more > 1.125*l.was+Slack
+	share := 0.
+	if t.was > 0 {
+		share = l.was * max(0, t.load/t.was-1)
+	}
+	return l.load+more > l.was+Slack+min(l.was/8, l.was/64+share+3*math.Sqrt(share))
 }
 
 // Weight says how much an entry burdens its cell.
@@ -133,6 +140,7 @@ func (w *Writer) Fit() map[uint32]Cell {
 		}
 		fitted[uint32(number)] = *c
 	}
+	w.sum()
 	next := *w.t.centres
 	next.cells = all
 	w.t.centres = &next
@@ -162,6 +170,17 @@ func (w *Writer) Resume() {
 			w.t.lists.Own(uint32(i), w.epoch, ownPages).was = min(float64(c.Load), l.load)
 		}
 	}
+	w.sum()
+}
+
+// sum adds up the loads of all lists.
+func (w *Writer) sum() {
+	w.t.load, w.t.was = 0, 0
+	for i := range w.t.centres.cells {
+		if l := w.t.lists.At(uint32(i)); l != nil {
+			w.t.load, w.t.was = w.t.load+l.load, w.t.was+l.was
+		}
+	}
 }
 
 // Put makes an entry, which it copies, the one of a row, in place of that before.
@@ -175,7 +194,8 @@ func (w *Writer) Put(row uint32, e *Entry) {
 	w.set(l, l.n, e, row)
 	l.n++
 	along, square := w.t.centres.parts(e)
-	l.load += w.t.centres.cells[e.Cell].weight(square)
+	weight := w.t.centres.cells[e.Cell].weight(square)
+	l.load, w.t.load = l.load+weight, w.t.load+weight
 	l.along = reachAlong{min(l.along.least, along), max(l.along.most, along)}
 	l.most = max(l.most, e.mostSquare(w.t.centres.size))
 	w.t.rows++
@@ -197,10 +217,16 @@ func (w *Writer) Remove(row uint32) {
 	e.Cell = cell
 	weight := w.t.Weight(&e)
 	l.n--
-	// It may have come since Fit, above all where it is heavy.
-	if l.load, l.was = l.load-weight, max(0, l.was-1); l.n == 0 {
+	before := *l
+	// A heavy one has most likely come since Fit, if as much has. Of the others nobody knows: they count as there
+	// before, so that a cell whose entries are replaced is overfull in time.
+	if weight < 2 || l.load-l.was < weight {
+		l.was = max(0, l.was-1)
+	}
+	if l.load -= weight; l.n == 0 {
 		l.load, l.was, l.most, l.along = 0, 0, 0, reachAlong{}
 	}
+	w.t.load, w.t.was = w.t.load+l.load-before.load, w.t.was+l.was-before.was
 	if at != l.n {
 		last, lastRow := l.lane(l.n, size)
 		w.set(l, at, &last, lastRow)
