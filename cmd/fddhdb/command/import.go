@@ -41,72 +41,52 @@ func importCommand(e *env) *cobra.Command {
 		Short:   "Bring items in from files",
 		GroupID: groupItems,
 		Long: usage.Prose(`
-			Import stores items from files: whole ones from one file, or parts from a file
-			each, row i of every file belonging to item i.
+			Import stores items from files: whole items from one file, or a file for each
+			part of the items, whose row i is item i. - is standard input.
 
-			  --items FILE         whole items: a .jsonl or .parquet of export --items; a table
-			                       of another program, .parquet, .jsonl or .csv with a
-			                       header. - is standard input, .jsonl or .csv, as its
-			                       first byte says. A value without a place in the
-			                       collection is an error; --ignore-unknown leaves it aside
-			  --vectors NAME=FILE  vectors of a modality: .npy, .npz (FILE.npz:NAME is a
-			                       member), .csv (a first line without any number is a
-			                       header), .jsonl (an array a line, or NAME of an object),
-			                       .parquet (FILE.parquet:COLUMN), or .mat of MATLAB v5 to
-			                       v7 (FILE.mat:VARIABLE). A .npz of
-			                       scipy.sparse.save_npz, in csr form, {"i":[...],
-			                       "v":[...]} and a sparse .mat are sparse vectors.
-			                       Either form goes where the modality is of the other. An
-			                       array of one dimension is one vector; - is standard
-			                       input, text or .npy
-			  --codes FILE         packed codes, for a collection that is given its codes:
-			                       .npy of uint8, bits/8 columns
-			  --labels FILE        labels: .npy, .npz, .mat or .csv, a 0/1 matrix or class
-			                       numbers, of which -1 is none; .parquet:COLUMN; or text,
-			                       a line an item, separated by commas
-			  --label-names FILE   names of those columns or classes, one a line
-			  --keys FILE          keys, a line each, with its blanks; without it items are
-			                       numbered
-			  --fields FILE        .csv with a header NAME:TYPE,..., an empty cell leaving
-			                       the field unset; or .jsonl, an object a line
+			  --items FILE         whole items: .jsonl or .parquet of export --items, or a
+			                       table of another program, .parquet, .jsonl or .csv
+			  --vectors NAME=FILE  vectors of a modality, dense or sparse: .npy, .npz
+			                       (FILE.npz:MEMBER), .csv, .jsonl (FILE.jsonl:MEMBER),
+			                       .parquet (FILE.parquet:COLUMN), .mat of MATLAB v5 to v7
+			                       (FILE.mat:VARIABLE). An array of one dimension is one
+			                       vector
+			  --codes FILE         packed codes of a codes-only collection: .npy of uint8
+			  --labels FILE        a 0/1 matrix or class numbers (-1: none) in .npy, .npz, .mat
+			                       or .csv; .parquet:COLUMN; or text, a line an item, labels
+			                       separated by commas
+			  --label-names FILE   names of the columns or classes, one a line
+			  --keys FILE          keys, one a line; without it items are numbered
+			  --fields FILE        .csv with a header NAME:TYPE,..., or .jsonl; an empty cell
+			                       sets no field
 
-			What the columns of a table become is guessed: the key is the first of key, id,
-			_id, uuid, path and filename that has different strings, integers or times; labels are
-			the first of labels, label, tags, tag, class and category; lists of numbers of
-			one length are vectors; strings, numbers, bools and times are fields. A column named as
-			a modality or field of the collection is that. --dry-run shows it, and a line on
-			stderr says what could be wrong. Flags take the place of guesses, each of those
-			of its kind: --key-column; --label-column, a * standing for any text, 0/1 columns
-			being labels of their name; --vector-column; --field-column. A cell or string of
-			labels is one label; --label-separator says what stands between several.
+			Import guesses what the columns of a table are. The key is the first of key, id,
+			_id, uuid, path and filename with distinct values. Labels are the first of labels,
+			label, tags, tag, class and category. Lists of numbers of one length are vectors.
+			Other strings, numbers, bools and times are fields. A column with the name of a
+			modality or field is that one. --dry-run prints the guesses and stores nothing. Flags
+			replace the guesses of their kind: --key-column; --label-column (* stands for any
+			text; a 0/1 column is a label); --vector-column; --field-column.
+			--label-separator says what separates labels in a cell. A column without a place in
+			the collection is an error; --ignore-unknown leaves it aside.
 
-			An item whose key is there already is replaced; with --merge only what the
-			files have is set: no field is taken away, and an empty set of labels leaves the
-			labels as they are.
+			An item replaces the stored item with its key. --merge changes only the parts that
+			the files have.
 
-			Items are stored in parts of 16 to 64 MiB, each with a note of how far it is. An import
-			that is interrupted leaves the parts that are stored, says how many rows are in,
-			and goes on there when the same command is given again. If the files have changed
-			by then, --from-row says where to begin; so it does for standard input, which has
-			no name to go on by. A smaller import is done whole or not at all.
+			Import stores parts of 16 to 64 MiB, each in one commit; a smaller import is one
+			commit. If an import is interrupted, its parts stay. Give the same command again to
+			go on. If the files have changed, or come from standard input, --from-row says where
+			to go on.
 
-			A bad row ends the import. With --on-error skip such rows are left out, and the
-			reasons go to stderr; a file whose rows differ in length is refused all the
-			same. --dry-run checks all rows and stores nothing.
+			A bad row ends the import. --on-error skip leaves bad rows out and prints the
+			reasons on stderr. Files with different numbers of rows are always refused.
 
-			With --init the database and the collection are created first, modalities,
-			code length and fields being those of the files. A sparse file makes a sparse
-			modality. From --items, lists of numbers become modalities of their length,
-			sparse vectors sparse ones up to their last dimension, and values fields of
-			their type; what was made is printed. Init first for other dimensions. --index
-			says which fields get an index, which makes --where by them fast: all, none, or
-			names with commas between them. Without it those of a header with
-			NAME:TYPE:index do, and none of --items; alter --index makes others later.
+			--init creates the database and the collection first, with the modalities, bits and
+			fields of the files, and prints them. Use init for other dimensions. --index names
+			the fields to index: all, none, or a list; alter --index indexes fields later.
 
-			--model FILE brings in what export --model has written of another database: a
-			space of codes, in which all items get the codes that they would have there. The
-			collection has the modalities of the model. Update goes on learning from the
-			items here.`),
+			--model FILE imports a model that export --model has written: a space of codes, in
+			which all items get codes. The collection needs the modalities of the model.`),
 		Example: usage.Example(`
 			fddhdb import wiki.db --init --vectors image=train_image.npy \
 			    --vectors text=train_text.npy --labels train_labels.npy
