@@ -229,7 +229,7 @@ func (p *plan) describe(ctx context.Context, given *db.Schema) error {
 			}
 		} else {
 			p.Schema, err = in.files.Schema()
-			if d := in.files.Derived(); err == nil && d != nil {
+			if d := in.files.Whole; err == nil && d != nil {
 				p.note = d.Note()
 			}
 		}
