@@ -5,6 +5,7 @@ import (
 	"encoding/binary"
 	"encoding/hex"
 	"fmt"
+	"maps"
 	"slices"
 	"strings"
 	"testing"
@@ -78,7 +79,8 @@ func TestVerifyFindsDamage(t *testing.T) {
 	}
 	random := seed.Rand(t, 1, 2)
 	tried := 0
-	for kind, of := range byKind {
+	for _, kind := range slices.Sorted(maps.Keys(byKind)) {
+		of := byKind[kind]
 		for _, i := range random.Perm(len(of))[:min(effort.Of(24, 2), len(of))] {
 			r := of[i]
 			if codec.EmptySum(r.key, r.value) {
