@@ -13,14 +13,14 @@ import (
 	"github.com/fddhdb/fddhdb/db/report"
 )
 
-// writeFigures count the calls of writers that have ended. Safe for concurrent use.
+// writeFigures count finished calls of writers. Safe for concurrent use.
 type writeFigures struct {
-	writes    signal.Latencies // that stored something
+	writes    signal.Latencies // calls that stored something
 	errors    atomic.Uint64
-	conflicts atomic.Uint64 // among these
+	conflicts atomic.Uint64 // part of errors
 }
 
-// Wrote counts a write that has ended, and ends its span.
+// Wrote counts a finished write and ends its span.
 func (d *Database) Wrote(call *signal.Call, changes int, err error) {
 	c := &d.calls
 	if err != nil {
@@ -36,7 +36,7 @@ func (d *Database) Wrote(call *signal.Call, changes int, err error) {
 	}
 }
 
-// Activity returns what the database has done, and is doing, but for what the rooms above know.
+// Activity returns what the database has done and is doing, without the figures of the packages above.
 func (d *Database) Activity() report.Activity {
 	c, done, e := &d.calls, &d.Committer.Figures, d.Engine
 	a := report.Activity{

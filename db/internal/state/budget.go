@@ -6,15 +6,12 @@ import (
 	"github.com/fddhdb/fddhdb/mih"
 )
 
-// What tables of substrings may take in memory (Options.IndexCacheBytes) goes to the code sets
-// of active spaces first. Those of others have what is left: they lose their tables when
-// active ones grow, and get them back when they become active. Without tables a set is
-// searched by scans and by its postings in the store. Codes and their rows are in memory in
-// any case.
+// Options.IndexCacheBytes bounds the memory of substring tables. Active spaces come first. Other spaces share
+// the rest: they lose their tables when active ones grow, and get them back when they become active. A set
+// without tables is searched by scans and by its postings in the store. Codes and rows are always in memory.
 
-// Due returns what there is to build for a code set of a view, nil if nothing: a segment of
-// its tail, tables for segments that have none but could, or segments without tables where
-// others need the memory.
+// Due returns the next build for a code set of a view, nil if there is none: a segment of its tail, tables
+// for segments that lack them, or segments without tables when other sets need the memory.
 func (d *Database) Due(v *View, set *CodeSetView) *mih.Build {
 	if set.Table == nil {
 		return nil
@@ -23,8 +20,8 @@ func (d *Database) Due(v *View, set *CodeSetView) *mih.Build {
 	tables, bare, tail := set.Table.Covered()
 	switch {
 	case set.standing == spaceBuilding:
-		// It grows by blocks, and nobody searches it: its tables are made when it is
-		// complete. But a tail that is too long is slow to grow.
+		// Nobody searches the set yet, so its tables are made when it is complete. But it grows by blocks,
+		// and a long tail is slow to grow.
 		if tail < maxBuildingTail {
 			return nil
 		}
@@ -41,18 +38,17 @@ func (d *Database) Due(v *View, set *CodeSetView) *mih.Build {
 	return b
 }
 
-// maxBuildingTail is how many codes of a space that is being built may be in the tail, and not
-// in segments.
+// maxBuildingTail bounds the codes in the tail, outside segments, of a space that is being built.
 const maxBuildingTail = 1 << 18
 
-// affords reports whether the tables of a build stay within the budget, together with those
-// that the set keeps and those of the other sets that come before it.
+// affords reports whether the tables of a build fit the budget, beside the tables that the set keeps and
+// those of the sets with precedence.
 func (d *Database) affords(v *View, set *CodeSetView, b *mih.Build) bool {
 	return d.afford(v, set, b.TableBytes()+b.KeptBytes())
 }
 
-// afford reports whether the tables of a code set may take so many bytes. Sets of active
-// spaces come before all others, so that for these only the tables of active spaces count.
+// afford reports whether the tables of a code set may take so many bytes. Active spaces take precedence: for
+// them only the tables of active spaces count.
 func (d *Database) afford(v *View, set *CodeSetView, bytes int) bool {
 	before := v.Tables.all
 	if set.standing == spaceActive {
@@ -64,8 +60,7 @@ func (d *Database) afford(v *View, set *CodeSetView, bytes int) bool {
 	return int64(before+bytes) <= d.tableBytes
 }
 
-// indexDue reports whether there is something to build for one of the collections of a view, or
-// rows to load that put hits in order.
+// indexDue reports whether some collection of a view needs a build, or needs rows for reranking loaded.
 func (d *Database) indexDue(v *View, of []*CollectionView) bool {
 	for _, cv := range of {
 		if d.rerankDue(v, cv) || d.keepDue(cv) {
@@ -80,10 +75,9 @@ func (d *Database) indexDue(v *View, of []*CollectionView) bool {
 	return false
 }
 
-// IndexSpace makes segments of all codes that a space has now, with tables as far as the
-// budget goes, on up to workers goroutines, one build after the other. Each code set is looked
-// at once, so that it ends however many codes come meanwhile. A space that has been dropped,
-// or is not loaded, has nothing to build.
+// IndexSpace indexes all codes that a space has now, with tables as far as the budget goes, on up to workers
+// goroutines, one build after the other. It visits each code set once, so it ends however many codes arrive
+// meanwhile. A space that has been dropped, or is not loaded, needs no build.
 func (d *Database) IndexSpace(ctx context.Context, collection, space uint32, workers int) error {
 	done := map[*CodeSet]bool{}
 	for {

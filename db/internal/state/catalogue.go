@@ -1,7 +1,7 @@
 package state
 
-// A Catalogue is all collections as readers see them. It is immutable: With and without return
-// another one, for some 100 bytes a level of its maps. Both maps have the same collections.
+// A Catalogue holds all collections as readers see them. It is immutable: With and without return another
+// one, at a cost of some 100 bytes a level of its maps. Both maps have the same collections.
 type Catalogue struct {
 	Collections persistentMap[uint32, *CollectionView] // by id
 	IDs         persistentMap[string, uint32]          // by name
@@ -9,10 +9,10 @@ type Catalogue struct {
 	Rerank      TableBytes                             // the sum of CollectionView.rerank
 }
 
-// With returns the catalogue with these collections, in place of those with the same ids. Ids
-// and names never change, nor does another collection get them.
+// With returns the catalogue with these collections in place of those with the same ids. The id and the name
+// of a collection never change, and no other collection gets them.
 func (c Catalogue) With(changed ...*CollectionView) Catalogue {
-	owned := c.Collections.Len() == 0 // as at opening: what is made here has no readers yet
+	owned := c.Collections.Len() == 0 // at opening: the new maps have no readers yet
 	for _, cv := range changed {
 		if old, found := c.Collections.Get(cv.ID); found {
 			c.Tables, c.Rerank = c.Tables.minus(old.tables), c.Rerank.minus(old.rerank)
@@ -25,7 +25,7 @@ func (c Catalogue) With(changed ...*CollectionView) Catalogue {
 	return c
 }
 
-// without returns the catalogue without a collection, which need not be there.
+// without returns the catalogue without a collection, which may be absent.
 func (c Catalogue) without(id uint32) Catalogue {
 	if old, found := c.Collections.Get(id); found {
 		c.IDs = c.IDs.without(old.Name)

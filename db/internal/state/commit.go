@@ -15,11 +15,11 @@ import (
 	"github.com/fddhdb/fddhdb/db/internal/store"
 )
 
-// maxTxBytes bounds the bytes of the items that share one commit, so that none waits long. A
-// single request may be larger.
+// maxTxBytes bounds the bytes of the items in one commit, so that no writer waits long. A single request may
+// be larger.
 const maxTxBytes = 64 << 20
 
-// errNextTx is the answer to a write that the transaction has no room for.
+// errNextTx answers a write that has no room in the transaction.
 var errNextTx = errors.New("the transaction is full")
 
 // run is the committer: it takes requests until End closes the queue.
@@ -33,22 +33,21 @@ func (c *Committer) run() {
 	}
 }
 
-// commitTx commits first, and in the same transaction the writes that wait behind it, and
-// launches them as one flight: they are answered when it lands. It returns a request that it
-// has taken from the queue and that does not go with the others, to be the first of the next
-// transaction, or nil.
+// commitTx commits first in one transaction with the writes that wait behind it, and launches them as one
+// flight. They are answered when it is durable. It may take a request from the queue that cannot join the
+// transaction; it returns that request, to be first in the next transaction, or nil.
 //
-// Operations, which are all requests but writes, run alone: as first, and nothing joins them.
-// A write that is not admitted, or wrong, is answered with its error, and the others go on. An
-// error after that, or a panic, fails the database, and all of them get ErrFailed.
+// Operations, all requests but writes, run alone: as first, and nothing joins them. A write that is invalid
+// or not admitted gets its error, and the others go on. A later error, or a panic, fails the database, and
+// all requests of the transaction get ErrFailed.
 func (c *Committer) commitTx(first *Request) (next *Request) {
 	f := &flight{operation: first.kind != requestWrites, began: time.Now()}
 	if f.operation {
 		c.aloft.Wait()
 	}
 	defer func() {
-		// A panic here, of the storage engine say, must not take the host down. The store may
-		// still use the batch then, so nobody closes it.
+		// A panic here, for example in the storage engine, must not crash the host. The store may still use
+		// the batch, so nobody closes it.
 		if p := recover(); p != nil {
 			c.failAll(f, fmt.Errorf("panic in the committer: %v\n%s", p, debug.Stack()))
 		}
@@ -95,7 +94,7 @@ func (c *Committer) commitTx(first *Request) (next *Request) {
 				c.failAll(f, failed)
 				return nil
 			case r.err == errNextTx:
-				next, f.requests = r, f.requests[:len(f.requests)-1] // it is resolved anew against what this transaction commits
+				next, f.requests = r, f.requests[:len(f.requests)-1] // the next transaction resolves it again, against this commit
 				r = nil
 				continue
 			}
@@ -103,7 +102,7 @@ func (c *Committer) commitTx(first *Request) (next *Request) {
 		if r.kind != requestWrites || bytes > maxTxBytes {
 			break
 		}
-		// Those who were answered together mostly come again: give them the time to queue.
+		// Writers that were answered together mostly write again: give them time to queue.
 		if len(f.requests) < c.last && len(c.queue) == 0 {
 			c.yield()
 		}
@@ -117,7 +116,7 @@ func (c *Committer) commitTx(first *Request) (next *Request) {
 		}
 	}
 	c.last = len(f.requests)
-	if applied == 0 { // all were refused, or the operation has committed by itself or not at all
+	if applied == 0 { // all were refused, or the operation commits elsewhere or not at all
 		_ = tx.Batch.Close()
 		return next
 	}
@@ -129,15 +128,15 @@ func (c *Committer) commitTx(first *Request) (next *Request) {
 	return next
 }
 
-// paced waits for the store at most once a transaction for each of two kinds of requests:
-// writes, and requests that free disk space, which wait for less.
+// paced waits for the store at most twice a transaction: once for writes, and once for requests that free
+// disk space, which wait for less.
 type paced struct {
 	c     *Committer
 	asked [2]bool  // by kind: 1 for requests that free space
 	err   [2]error // the answer, where asked
 }
 
-// keepUp is Committer.keepUp, or its answer to this kind of request in this transaction.
+// keepUp calls Committer.keepUp the first time for this kind of request, and then repeats its answer.
 func (p *paced) keepUp(frees bool) error {
 	i := 0
 	if frees {
@@ -149,10 +148,9 @@ func (p *paced) keepUp(frees bool) error {
 	return p.err[i]
 }
 
-// yield lets the goroutines run that have just been answered. Many of them write again at
-// once, and without them each sync would serve half of the writers in turn. If yielding takes
-// more than a millisecond, as others keep the processors busy, it does nothing for sixteen
-// times as long, so that commits do not wait for searches.
+// yield runs the goroutines that have just been answered. Many of them write again at once; without yielding,
+// each sync would serve only half of the writers. If yielding takes more than a millisecond, because the
+// processors are busy, it pauses for sixteen times as long, so that commits do not wait for searches.
 func (c *Committer) yield() {
 	start := time.Now()
 	if start.Before(c.hurry) {
@@ -164,12 +162,11 @@ func (c *Committer) yield() {
 	}
 }
 
-// commit gives the transaction to the store, in one batch, and what is left to do to the flight.
-// With sync the store begins to sync the batch, and f.batch.SyncWait waits for that. After an
-// error nobody knows what the store has: the caller fails the database.
+// commit applies the transaction to the store, in one batch, and records the remaining steps in the flight.
+// With sync the store begins to sync the batch; f.batch.SyncWait waits for that. After an error the state of
+// the store is unknown: the caller fails the database.
 //
-// ApplyNoSyncWait returns when the batch can be read, so that the next transaction is resolved
-// against it.
+// ApplyNoSyncWait returns when the batch can be read, so the next transaction resolves against it.
 func (tx *Tx) commit(f *flight, sync bool) error {
 	c := tx.Committer
 	if err := tx.finish(); err != nil {
@@ -187,9 +184,9 @@ func (tx *Tx) commit(f *flight, sync bool) error {
 	return nil
 }
 
-// finish adds to the batch what the transaction has collected on the side: blocks, layers,
-// postings, the counters of all collections that have changed, and the number of the commit.
-// All of it is then in the one batch, so that a crash leaves all of the commit or nothing.
+// finish adds to the batch the changes that the transaction has collected: blocks, layers, postings, the
+// counters of changed collections, and the number of the commit. One batch holds them all, so a crash leaves
+// the whole commit or nothing.
 func (tx *Tx) finish() error {
 	for key, edit := range tx.blocks {
 		if err := tx.finishBlock([]byte(key), edit); err != nil {
@@ -223,11 +220,11 @@ func (tx *Tx) finish() error {
 	return tx.records.Sequence(tx.Committer.sequence + 1)
 }
 
-// maxSpare is how many edits of blocks are kept from one transaction for the next. Each takes
-// 6 KiB, most of what a write of one item would else allocate.
+// maxSpare bounds the block edits kept for the next transaction. Each takes 6 KiB, most of what writing one
+// item would otherwise allocate.
 const maxSpare = 16
 
-// blockEdit returns an empty edit of a block, a spare one if there is any.
+// blockEdit returns an empty edit of a block, a spare one if possible.
 func (c *Committer) blockEdit(width int) *codec.BlockEdit {
 	n := len(c.spare) - 1
 	if n < 0 {
@@ -239,14 +236,13 @@ func (c *Committer) blockEdit(width int) *codec.BlockEdit {
 	return e
 }
 
-// maxEdits is how many edits of one block may wait to be merged. A read merges all that the
-// storage engine has not merged yet, so that a block to which items come one at a time is
-// written whole now and then. Committer.edits counts them, with an entry for each block that
-// has been edited and not written whole; it begins empty after opening.
+// maxEdits bounds the edits of one block that wait to be merged. A read merges every edit that the storage
+// engine has not merged yet, so a block that gets items one at a time is rewritten whole now and then.
+// Committer.edits counts edits since a block was last written whole; it is empty after opening.
 const maxEdits = 16
 
-// finishBlock adds the edit of a block to the batch: as the whole block where it is fresh or
-// maxEdits have been merged into it, else as an edit that Pebble merges.
+// finishBlock adds a block edit to the batch: as the whole block if it is fresh or maxEdits edits wait,
+// otherwise as an edit that Pebble merges.
 func (tx *Tx) finishBlock(key []byte, edit *blockEdit) error {
 	edits := tx.Committer.edits
 	if edit.fresh {

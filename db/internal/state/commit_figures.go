@@ -6,16 +6,16 @@ import (
 	"github.com/fddhdb/fddhdb/db/internal/signal"
 )
 
-// commitFigures are what the committer has done since opening. Safe for concurrent use.
-// Commits of tables count in Put at most.
+// commitFigures are the committer's figures since opening. Safe for concurrent use. Of commits of tables, at
+// most Put counts the items.
 type commitFigures struct {
 	Put     atomic.Uint64 // items that were put or merged
-	Deleted atomic.Uint64 // items that were there
+	Deleted atomic.Uint64 // items that existed
 
-	Waiting  atomic.Int64     // requests that were submitted and are not answered
+	Waiting  atomic.Int64     // requests submitted and not answered
 	Commits  signal.Latencies // from the first request to the view
-	Requests atomic.Uint64    // that were committed
-	Bytes    atomic.Uint64    // of their batches
+	Requests atomic.Uint64    // committed requests
+	Bytes    atomic.Uint64    // bytes of their batches
 	Syncs    signal.Latencies // how long commits have waited for the disk
 }
 
@@ -33,7 +33,7 @@ func (c *commitFigures) changed(r *Request) {
 	}
 }
 
-// committed counts the commit of a flight, whose requests are also those that were refused.
+// committed counts the commit of a flight. The flight also holds refused requests.
 func (c *commitFigures) committed(f *flight) {
 	c.Commits.Since(f.began)
 	c.Bytes.Add(uint64(f.batch.Len()))

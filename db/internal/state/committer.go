@@ -13,67 +13,61 @@ import (
 	"github.com/fddhdb/fddhdb/db/internal/work"
 )
 
-// The Committer is the one goroutine that changes the database. It takes all
-// waiting requests, assigns rows and code numbers, reads what they replace, and
-// commits one Pebble batch, so that concurrent writers share one sync. While that
-// sync is awaited it prepares the next batch. A second goroutine, landAll, waits for
-// the syncs, shows the views to readers and answers, commit by commit: see flight.
+// The Committer is the one goroutine that changes the database. It takes all waiting requests, assigns rows
+// and code numbers, reads the records that they replace, and commits one Pebble batch, so concurrent writers
+// share one sync. During that sync it prepares the next batch. A second goroutine, landAll, waits for the
+// syncs and, commit by commit, shows the view to readers and answers the requests: see flight.
 //
-// A request is applied whole or not at all: first it is resolved, which reads all
-// that it needs from the store and finds all that can be wrong with it, and then
-// applied, which only writes to memory and the batch. An error in between those
-// would mean that what is in memory cannot be trusted any more, and the database
-// would fail as after a failed write.
+// A request is applied whole or not at all. First it is resolved: that reads all it needs from the store and
+// finds every possible error. Then it is applied: that only writes to memory and the batch. An error there
+// would leave untrustworthy memory, so it fails the database, as a failed write does.
 //
-// Submit and what calls it (Do, Free, Load, Look, Show) may be called by any goroutine but the
-// committer. All else here runs in the committer, or before Run starts it and after End has
-// waited for it.
+// Any goroutine but the committer may call Submit and its callers (Do, Free, Load, Look, Show). Everything
+// else here runs in the committer, or before Run starts it, or after End has waited for it.
 type Committer struct {
-	// The store and its helpers; set by Database.Open and not changed.
+	// The store and its helpers, set by Database.Open and then constant.
 	kv       *pebble.DB
 	Log      *store.Log                          // after its first failure every request is refused
-	Admit    func(bytes int64, frees bool) error // Engine.Admit: is there room on the disk?
+	Admit    func(bytes int64, frees bool) error // Engine.Admit: reports whether the disk has room
 	keepUp   func(frees bool) error              // Engine.KeepUp: waits until the store may take another commit
 	fullDisk func(error) error                   // Engine.FullDisk: words an error of the operating system
-	Tables   func() *store.Tables                // for the next commit; tables for CommitTables
-	noSync   bool                                // Options.NoSync: writes need not be durable when they are answered
+	Tables   func() *store.Tables                // tables for the next commit, for CommitTables
+	noSync   bool                                // Options.NoSync: answer writes before they are durable
 	readOnly bool                                // only Show is possible
 
 	rerankBytes int64 // Database.rerankBytes
 
-	keeper  *store.Keeper                            // hears of durable commits; nil: there is none. Set by Run
-	current func(v *View, changed []*CollectionView) // Database.setCurrent: makes v the view that new readers get
+	keeper  *store.Keeper                            // hears of durable commits; nil: none. Set by Run
+	current func(v *View, changed []*CollectionView) // Database.setCurrent: gives new readers v
 
 	queue      chan *Request  // from Submit; End closes it
 	flights    chan *flight   // from launch to landAll; run closes it
-	aloft      sync.WaitGroup // counts the flights that landAll has not landed
-	aloftBytes atomic.Int64   // the sum of the bytes of those whose sync is to come
-	finished   chan struct{}  // closed by landAll at its end, when the committer has ended
+	aloft      sync.WaitGroup // counts the flights that landAll has not finished
+	aloftBytes atomic.Int64   // bytes of the flights before their sync
+	finished   chan struct{}  // landAll closes it when the committer has ended
 	Figures    commitFigures  // for db.Activity; any goroutine may read them
 
-	tablesUntil atomic.Int64 // time in nanoseconds: more tables may come until then, see settle
+	tablesUntil atomic.Int64 // time in nanoseconds until which more tables may arrive, see settle
 
-	records record.Writer      // of the Tx that is being made
-	spare   []*codec.BlockEdit // of earlier transactions, to be used again; at most maxSpare
+	records record.Writer      // of the current Tx
+	spare   []*codec.BlockEdit // of earlier transactions, for reuse; at most maxSpare
 
-	last  int       // requests of the transaction before: so many may come again at once, see yield
-	hurry time.Time // until when not to yield
+	last  int       // number of requests in the transaction before, see yield
+	hurry time.Time // do not yield before this time
 
-	// What is in memory, ahead of what readers see by the flights that have not landed. Only the
-	// committer touches it.
+	// The state in memory. It is ahead of readers by the commits in flight. Only the committer touches it.
 	States   map[uint32]*CollectionState // all collections, by id
-	dirty    []*CollectionState          // changed since view was called last, each once (Touch); also those dropped since
-	shown    Catalogue                   // of that view
+	dirty    []*CollectionState          // changed or dropped since the last view, each once (Touch)
+	shown    Catalogue                   // of the last view
 	sequence uint64                      // number of the last commit; only committed counts it
 	edits    map[string]int              // by key of a block: edits since it was last written whole, see maxEdits
-	layers   *layerCounts                // likewise of sets of rows, see MaxLayers
+	layers   *layerCounts                // the same for sets of rows, see MaxLayers
 }
 
-// Submit hands a request to the committer and waits until it is committed and readers see it;
-// durably, but for writes under NoSync. A context that ends before the committer has taken the
-// request leaves the database as it was; after that the outcome is awaited, whatever the
-// context. The request is the committer's until Submit returns. The queue must be open:
-// callers have entered Database.Guard, or end before End.
+// Submit hands a request to the committer and waits until it is committed and visible, and durable, unless
+// NoSync allows less for writes. If the context ends before the committer takes the request, the database is
+// unchanged; after that Submit waits for the outcome, whatever the context. The committer owns the request
+// until Submit returns. The queue must be open: callers have entered Database.Guard, or end before End.
 func (c *Committer) Submit(ctx context.Context, r *Request) error {
 	if err := ctx.Err(); err != nil {
 		return err
@@ -90,12 +84,11 @@ func (c *Committer) Submit(ctx context.Context, r *Request) error {
 	return r.err
 }
 
-// CommitTables has the store take over the tables that tasks make, of about so many bytes, as
-// one commit: that is how an operation of Load commits. The tables have to hold all that a Tx
-// would write: the records, the counters of the collections that have changed (AllCounters)
-// and the sequence (Tables.WriteSequence). applied then brings what is in memory to the same,
-// calls Touch, and cannot fail. With an error, to which the caller adds what it does, applied has not
-// been called, and the store is as it was, or the database has failed.
+// CommitTables makes tasks write tables, of about so many bytes, and has the store ingest them as one commit;
+// an operation of Load commits this way. The tables hold all that a Tx would write: the records, the counters
+// of changed collections (AllCounters) and the sequence (Tables.WriteSequence). Then applied brings memory to
+// the same state and calls Touch; it cannot fail. On an error applied has not been called, and the store is
+// unchanged or the database has failed. The caller adds context to the error.
 func (c *Committer) CommitTables(ctx context.Context, t *store.Tables, bytes int64, tasks []work.Task, applied func()) error {
 	began := time.Now()
 	defer func() {
@@ -116,15 +109,14 @@ func (c *Committer) CommitTables(ctx context.Context, t *store.Tables, bytes int
 	return nil
 }
 
-// committed counts a commit, in whatever way it came into the store, and returns the view that
-// shows it, for ended.
+// committed counts a commit of either kind and returns the view that shows it, for ended.
 func (c *Committer) committed() (v *View, changed []*CollectionView) {
 	c.sequence++
 	return c.view()
 }
 
-// ended is the one place that ends a commit: it tells the side file if the commit is durable,
-// and shows the view to readers. Between committed and this the commit is in flight.
+// ended is the one place that finishes a commit: it tells the side file if the commit is durable, and shows
+// the view to readers. Between committed and ended the commit is in flight.
 func (c *Committer) ended(v *View, changed []*CollectionView, durable bool) {
 	if durable {
 		c.keeper.Reached(v.Sequence)
@@ -132,14 +124,14 @@ func (c *Committer) ended(v *View, changed []*CollectionView, durable bool) {
 	c.current(v, changed)
 }
 
-// Durable tells the side file that all commits are durable, those under NoSync, too. Close
-// calls it after End, when the store has been closed without an error.
+// Durable tells the side file that all commits are durable, also those under NoSync. Close calls it after
+// End, when the store has been closed without an error.
 func (c *Committer) Durable() { c.keeper.Reached(c.sequence) }
 
 // Sequence returns the number of the last commit.
 func (c *Committer) Sequence() uint64 { return c.sequence }
 
-// Reader returns the store, to be read as the last commit has left it.
+// Reader returns the store, to be read as of the last commit.
 func (c *Committer) Reader() pebble.Reader { return c.kv }
 
 // Named returns the collection with a name, or nil.
@@ -150,9 +142,8 @@ func (c *Committer) Named(name string) *CollectionState {
 	return nil
 }
 
-// Touch notes that a collection has changed: the commit under way stores its counters, and the
-// next view shows it. A request that changes a CollectionState, or a SpaceState or CodeSet of
-// it, has to call it, or readers go on seeing what was before.
+// Touch marks a collection as changed: the current commit stores its counters, and the next view shows it. A
+// request must call it after changing a CollectionState, SpaceState or CodeSet, or readers see the old state.
 func (c *Committer) Touch(s *CollectionState) {
 	if !s.dirty {
 		s.dirty = true
@@ -160,11 +151,10 @@ func (c *Committer) Touch(s *CollectionState) {
 	}
 }
 
-// view returns a view of the present state, and the collections that have changed in it. As no
-// other goroutine writes to the store, the snapshot that it takes is of the same commit as what
-// is in memory. It costs that snapshot, and for each collection that has changed a
-// CollectionView and a path in the maps of the catalogue. Readers see it when ended has shown
-// it; until then it is to be released where it is not shown.
+// view returns a view of the present state, and the collections that have changed in it. No other goroutine
+// writes to the store, so the snapshot and the memory are of the same commit. It costs the snapshot, and for
+// each changed collection a CollectionView and a path in the maps of the catalogue. Readers see the view
+// after ended; release a view that is not shown.
 func (c *Committer) view() (v *View, changed []*CollectionView) {
 	changed = make([]*CollectionView, 0, len(c.dirty))
 	for _, s := range c.dirty {
@@ -175,7 +165,7 @@ func (c *Committer) view() (v *View, changed []*CollectionView) {
 		changed = append(changed, s.publish())
 	}
 	c.shown = c.shown.With(changed...)
-	clear(c.dirty) // so that what is dropped can go
+	clear(c.dirty) // frees dropped collections
 	c.dirty = c.dirty[:0]
 	v = &View{Snap: c.kv.NewSnapshot(), Sequence: c.sequence, Catalogue: c.shown}
 	v.Refs.Store(1)

@@ -9,9 +9,8 @@ import (
 	"github.com/fddhdb/fddhdb/mih"
 )
 
-// Compact rewrites the store, and those indexes in memory of which some part is gone, so that
-// what was deleted and replaced takes no space any more. Progress has the stages "sweep",
-// "rewrite", in bytes of tables, and "index".
+// Compact rewrites the store, and the indexes in memory that contain removed codes, to free the space of
+// deleted and replaced data. Progress has the stages "sweep", "rewrite", in bytes of tables, and "index".
 func (d *Database) Compact(ctx context.Context, progress event.Progress) error {
 	progress("sweep", 0, 0)
 	if err := d.sweep(ctx); err != nil {
@@ -28,7 +27,7 @@ func (d *Database) Compact(ctx context.Context, progress event.Progress) error {
 	return d.rebuildAll(ctx)
 }
 
-// sweep deletes the keys under which edits have added up to nothing.
+// sweep deletes the keys whose merged edits amount to nothing.
 func (d *Database) sweep(ctx context.Context) error {
 	from := []byte{0}
 	for from != nil {
@@ -43,7 +42,7 @@ func (d *Database) sweep(ctx context.Context) error {
 	return nil
 }
 
-// rebuildAll builds the indexes anew of which some part is gone.
+// rebuildAll rebuilds the indexes that contain removed codes.
 func (d *Database) rebuildAll(ctx context.Context) error {
 	done := map[*CodeSet]bool{}
 	return d.indexEach(ctx, func(_ *View, set *CodeSetView) *mih.Build {
@@ -55,8 +54,8 @@ func (d *Database) rebuildAll(ctx context.Context) error {
 	})
 }
 
-// IndexAll returns when the codes of all collections are in memory, those that are due to be
-// indexed are, and what puts hits in order has been loaded as far as the memory goes.
+// IndexAll returns when the codes of all collections are in memory, all due builds have run, and the rows for
+// reranking are loaded as far as the memory goes.
 func (d *Database) IndexAll(ctx context.Context) error {
 	if err := d.indexEach(ctx, d.Due); err != nil {
 		return err
@@ -66,8 +65,8 @@ func (d *Database) IndexAll(ctx context.Context) error {
 	return ctx.Err()
 }
 
-// indexEach waits for the codes of all collections, and runs the builds that choose returns,
-// until it returns none, on all cores. See Index.
+// indexEach waits for the codes of all collections. Then it runs the builds that choose returns, on all
+// cores, until choose returns none. See Index.
 func (d *Database) indexEach(ctx context.Context, choose func(*View, *CodeSetView) *mih.Build) error {
 	if err := d.Loaded(ctx); err != nil {
 		return err

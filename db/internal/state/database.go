@@ -14,57 +14,56 @@ import (
 	"github.com/fddhdb/fddhdb/db/internal/store"
 )
 
-// A Database is what goes on in an open database: its store, the committer, the view that
-// new readers get, and the indexer. Safe for concurrent use, from Run to End.
+// A Database is an open database: its store, the committer, the view for new readers, and the indexer. Safe
+// for concurrent use, from Run to End.
 //
-// Package db makes it with New, opens the store, and calls Open and Run. To close, it ends
-// what runs in the background, closes Guard, which waits for all calls, and calls End.
+// Package db makes it with New, opens the store, and calls Open and Run. To close, package db stops its
+// background work, closes Guard, which waits for all calls, and calls End.
 type Database struct {
 	Engine     *store.Engine  // Engine.DB is set by Open
 	Signals    *signal.Sender // hears of operations and events
-	tableBytes int64          // of memory that tables of substrings may take (Options.IndexCacheBytes); negative: none
+	tableBytes int64          // memory for substring tables (Options.IndexCacheBytes); negative: none
 
-	rerankBytes int64 // of memory that what puts hits in order may take (Options.RerankCacheBytes); negative: none
+	rerankBytes int64 // memory for rows for reranking (Options.RerankCacheBytes); negative: none
 
 	Committer *Committer // made by Open; it runs from Run to End
 
-	// Current is the view that new readers get. Only Committer.ended replaces it (setCurrent),
-	// at the end of a commit. So in an operation it stays, and is of the last commit, as
-	// nothing is in flight then. Elsewhere take a reference with Latest, or with Acquire.
+	// Current is the view for new readers. Only Committer.ended replaces it (setCurrent), at the end of a
+	// commit. During an operation nothing is in flight, so Current is the view of the last commit and stays.
+	// Elsewhere take a reference with Latest, or with Acquire.
 	Current atomic.Pointer[View]
 
 	Guard guard // counts calls, see Acquire
-	pins  pins  // views that snapshots and runs keep, see Pin; released by End
+	pins  pins  // views that snapshots and runs hold, see Pin; End releases them
 
-	calls writeFigures // of Put and its kin, for Activity
+	calls writeFigures // of all writes, for Activity
 
-	// Stopping ends when Close begins: a long call that has entered Guard gives up then.
-	// Package db sets it before Open returns.
+	// Stopping ends when Close begins: a long call that has entered Guard then gives up. Package db sets it
+	// before Open returns.
 	Stopping context.Context
 
-	// changed, unless nil, hears which collections a new view shows otherwise than the one
-	// before. It is called by setCurrent, and must not wait.
+	// changed, unless nil, hears which collections differ between a new view and the one before. setCurrent
+	// calls it; it must not wait.
 	changed func([]*CollectionView)
 
 	indexWanted chan struct{} // asks the indexer to look; holds one
 
-	// indexing is held while an index is made, or rows that put hits in order are loaded, until
-	// the committer has installed them: each build begins with what the one before has
-	// installed. The committer never takes it.
+	// indexing is held while an index is built, or rows for reranking are loaded, until the committer has
+	// installed the result: each build starts from the result of the one before. The committer never takes
+	// it.
 	indexing sync.Mutex
 }
 
-// New returns a database whose store is to be opened. tableBytes bounds what tables of
-// substrings take in memory, and rerankBytes what puts hits in order. changed, unless nil, hears
-// which collections a new view shows otherwise than the one before; it must not wait.
+// New returns a database whose store is not yet open. tableBytes bounds the memory of substring tables, and
+// rerankBytes that of rows for reranking. changed, unless nil, hears which collections differ between a new
+// view and the one before; it must not wait.
 func New(engine *store.Engine, signals *signal.Sender, tableBytes, rerankBytes int64, changed func([]*CollectionView)) *Database {
 	return &Database{Engine: engine, Signals: signals, tableBytes: tableBytes, rerankBytes: rerankBytes, changed: changed, indexWanted: make(chan struct{}, 1)}
 }
 
-// Open reads the state of the store kv, whose last commit has the number sequence, and loads
-// the codes of code sets that have few. It starts nothing: until Run nobody else may use the
-// database. It costs as much as reading all models, live rows and labels. An error leaves kv
-// to the caller.
+// Open reads the state of the store kv, whose last commit has the number sequence, and loads small code sets.
+// It starts nothing: until Run nobody else may use the database. It costs the reading of all models, live
+// rows and labels. On an error the caller keeps kv.
 func (d *Database) Open(kv *pebble.DB, sequence uint64, noSync, readOnly bool) (err error) {
 	c := &Committer{
 		kv: kv, Log: d.Engine.Log, Admit: d.Engine.Admit, keepUp: d.Engine.KeepUp, fullDisk: d.Engine.FullDisk,
@@ -92,9 +91,8 @@ func (d *Database) Open(kv *pebble.DB, sequence uint64, noSync, readOnly bool) (
 	return nil
 }
 
-// loadFew loads those code sets of a collection that have at most LoadAtOnce numbers. Codes
-// that are damaged are no error here: they concern those who need these codes, and whom
-// Loading tells.
+// loadFew loads the code sets of a collection with at most LoadAtOnce numbers. Damaged codes are no error
+// here: Loading tells the callers that need these codes.
 func (d *Database) loadFew(r pebble.Reader, s *CollectionState, cv *CollectionView) (err error) {
 	for i, sp := range s.Spaces {
 		set := sp.Codes
@@ -116,8 +114,8 @@ func (d *Database) loadFew(r pebble.Reader, s *CollectionState, cv *CollectionVi
 	return nil
 }
 
-// Run starts the committer, which tells keeper, if not nil, what is durable. It publishes the
-// first view and returns it, to be released.
+// Run starts the committer, which tells keeper, if not nil, which commits are durable. It publishes the first
+// view and returns it, to be released.
 func (d *Database) Run(keeper *store.Keeper) (first *View) {
 	d.Committer.keeper = keeper
 	v, changed := d.Committer.view()
@@ -127,9 +125,8 @@ func (d *Database) Run(keeper *store.Keeper) (first *View) {
 	return first
 }
 
-// End ends the committer, and lets go of all views, also those that are pinned. No request may
-// come any more: all calls and all background work that makes any have ended. The store stays
-// open.
+// End ends the committer and releases all views, also pinned ones. All calls and background work that make
+// requests must have ended. The store stays open.
 func (d *Database) End() {
 	d.pins.releaseAll()
 	close(d.Committer.queue)
@@ -137,16 +134,15 @@ func (d *Database) End() {
 	d.Current.Load().Release()
 }
 
-// setCurrent makes v the view that new readers get, takes over its reference, and drops that
-// of the view before. changed are the collections that have changed in it. It runs in the
-// committer, or in landAll; never in both, as the committer ends a commit itself only when
-// nothing is in flight.
+// setCurrent gives new readers v, takes over its reference, and drops the reference of the view before.
+// changed are the collections that have changed in v. It runs in the committer or in landAll, never in both
+// at once: the committer finishes a commit itself only when nothing is in flight.
 func (d *Database) setCurrent(v *View, changed []*CollectionView) {
 	old := d.Current.Swap(v)
 	if old != nil {
 		old.Release()
 	}
-	// Where tables have grown or gone, the budget may ask others to follow.
+	// When tables grow or go, the budget may require builds elsewhere.
 	if old == nil || old.Tables != v.Tables || v.Rerank.all < old.Rerank.all || d.indexDue(v, changed) {
 		d.wantIndex()
 	}
@@ -155,8 +151,8 @@ func (d *Database) setCurrent(v *View, changed []*CollectionView) {
 	}
 }
 
-// Read gives f the current view, and keeps it and the database open for as long
-// as f runs. The error is ErrClosed, or that of f.
+// Read gives f the current view, and keeps the view and the database open while f runs. It returns ErrClosed
+// or the error of f.
 func (d *Database) Read(f func(v *View) error) error {
 	v, done, err := d.Acquire()
 	if err != nil {
@@ -166,8 +162,8 @@ func (d *Database) Read(f func(v *View) error) error {
 	return f(v)
 }
 
-// Acquire returns the current view, and keeps the database open. done must be called once,
-// when the view is not needed any more: Close waits for that. The error is ErrClosed.
+// Acquire returns the current view and keeps the database open. Call done once, when you are done with the
+// view: Close waits for it. The error is ErrClosed.
 func (d *Database) Acquire() (v *View, done func(), err error) {
 	if err := d.Guard.Enter(); err != nil {
 		return nil, nil, err
@@ -179,7 +175,7 @@ func (d *Database) Acquire() (v *View, done func(), err error) {
 // Latest returns the current view with a reference, to be released. The caller has entered
 // Guard, or runs in the background between Run and End. It never waits.
 func (d *Database) Latest() *View {
-	for { // again only where the committer has replaced the view between the two calls
+	for { // repeats only if the committer replaced the view between the two calls
 		if v := d.Current.Load(); v.Acquire() {
 			return v
 		}
