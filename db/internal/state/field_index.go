@@ -13,34 +13,33 @@ import (
 	"github.com/fddhdb/fddhdb/db/internal/record"
 )
 
-// An index of a field that items have already is made by the committer, in blocks of rows: each block
-// is a commit between those of writers. The sets of the field are right for the rows below a bound, which
-// rises with each block, and empty from there on. Writes keep the sets of rows below the bound, and
-// leave others to the block that comes to them. Readers do not use the sets until the last commit says
-// that the field is indexed. Until then the stored descriptor says that its index is being made: what a
-// crash leaves means nothing, and is deleted when the index is made again.
+// The committer indexes a field of existing items in blocks of rows, each block a commit between the commits
+// of writers. The sets of the field are right for the rows below a bound, which rises with each block, and
+// empty above it. A write updates the sets for a row below the bound, and leaves other rows to their block.
+// Readers use the sets only after the last commit marks the field as indexed. Until then the stored
+// descriptor says that its index is being made: sets left by a crash mean nothing, and the next attempt
+// deletes them.
 
-// A fieldIndexing is an index of fields that is being made. It belongs to the committer.
+// A fieldIndexing is an index of fields under construction. It belongs to the committer.
 type fieldIndexing struct {
 	fields []string
 	sets   *record.Descriptor // of the collection, with the fields indexed
-	bound  uint64             // sets of the fields are right for the rows below
-	last   uint64             // rows of the collection at the block before
+	bound  uint64             // the sets are right for the rows below it
+	last   uint64             // NextRow at the block before
 
-	// refused says why the fields cannot be indexed: a row below the bound has got a value that an
-	// index does not take. From then on nothing keeps the sets.
+	// refused says why the fields cannot be indexed: a row below the bound has a value that an index does not
+	// take. From then on writes do not update the sets.
 	refused error
 }
 
 const (
-	indexRows  = 8192    // of a block, at least
-	indexBytes = 4 << 20 // item records that a block reads, about, at most
+	indexRows  = 8192    // rows of a block, at least
+	indexBytes = 4 << 20 // bytes of item records that a block reads, about, at most
 
-	mostIndexBytes = 16 * indexBytes // the same of a block that has more rows, as many have come
+	mostIndexBytes = 16 * indexBytes // the same for a block with more rows, after many have come
 )
 
-// filteredAt returns the descriptor whose indexed fields are those that have sets with the row, if it has
-// a value.
+// filteredAt returns the descriptor whose indexed fields have sets that hold the row.
 func (s *CollectionState) filteredAt(row uint32) *record.Descriptor {
 	if x := s.indexing; x != nil && x.refused == nil && uint64(row) < x.bound {
 		return x.sets
@@ -48,7 +47,7 @@ func (s *CollectionState) filteredAt(row uint32) *record.Descriptor {
 	return s.Descriptor
 }
 
-// TermBytes is that of the descriptor, with fields whose index is being made.
+// TermBytes is Descriptor.TermBytes, with the fields whose index is being made.
 func (s *CollectionState) TermBytes(it *record.Item) int {
 	if s.indexing != nil {
 		return s.indexing.sets.TermBytes(it)
@@ -56,8 +55,8 @@ func (s *CollectionState) TermBytes(it *record.Item) int {
 	return s.Descriptor.TermBytes(it)
 }
 
-// refuseIndex ends the making of an index if a row below its bound gets values that it does not take. The
-// write goes on: they suit the fields as they are.
+// refuseIndex gives up an index if a row below its bound gets values that the index does not take. The write
+// succeeds: its values suit the fields as they are.
 func (s *CollectionState) refuseIndex(row uint32, it *record.Item) {
 	if d := s.filteredAt(row); d != s.Descriptor {
 		if err := d.CheckIndexed(it.Fields); err != nil {
@@ -66,10 +65,10 @@ func (s *CollectionState) refuseIndex(row uint32, it *record.Item) {
 	}
 }
 
-// IndexFields makes an index of fields that the collection has, and then commits what alter does, which
-// gets the descriptor of the collection with the fields indexed and returns the one that it is to have.
-// Fields that are indexed stay so. It calls alter first to see whether it has an error, and again at the
-// end. With an error everything is as before. One call makes indexes of a collection at a time.
+// IndexFields indexes existing fields, and then commits a descriptor: alter gets the descriptor of the
+// collection with the fields indexed, and returns the new one. Indexed fields stay indexed. IndexFields calls
+// alter first to check for an error, and again at the end. On an error everything is as before. One call at a
+// time may index fields of a collection.
 func (c Collection) IndexFields(ctx context.Context, fields []string, alter func(*record.Descriptor) (*record.Descriptor, error)) error {
 	var x *fieldIndexing
 	err := c.Do(ctx, 0, func(tx *Tx, s *CollectionState) (err error) {
@@ -101,7 +100,7 @@ func (c Collection) IndexFields(ctx context.Context, fields []string, alter func
 	return err
 }
 
-// indexedBy returns the descriptor that IndexFields is to leave.
+// indexedBy returns the final descriptor of IndexFields.
 func indexedBy(s *CollectionState, fields []string, alter func(*record.Descriptor) (*record.Descriptor, error)) (*record.Descriptor, error) {
 	d, err := s.WithFields(fields, record.FieldIndexed)
 	if err != nil {
@@ -110,8 +109,8 @@ func indexedBy(s *CollectionState, fields []string, alter func(*record.Descripto
 	return alter(d)
 }
 
-// abandon deletes what there is of an index that is not made to its end. If that fails, as on a full disk,
-// it stays, and means nothing.
+// abandon deletes an unfinished index. If that fails, for example on a full disk, the sets stay and mean
+// nothing.
 func (c Collection) abandon(ctx context.Context, x *fieldIndexing) {
 	err := c.Free(ctx, func(tx *Tx, s *CollectionState) error {
 		if s.indexing != x {
@@ -134,8 +133,8 @@ func (c Collection) abandon(ctx context.Context, x *fieldIndexing) {
 	}
 }
 
-// beginIndexing says that the fields are being indexed, and deletes what an earlier try has left. Where
-// all are indexed it does the alteration, and returns nil.
+// beginIndexing marks the fields as being indexed, and deletes the sets of an earlier attempt. If all fields
+// are indexed already, it makes the alteration and returns nil.
 func (tx *Tx) beginIndexing(s *CollectionState, fields []string, alter func(*record.Descriptor) (*record.Descriptor, error)) (*fieldIndexing, error) {
 	if s.indexing != nil {
 		return nil, fmt.Errorf("%w: fields of collection %q are being indexed: wait until that has ended", fault.ErrBusy, s.Name)
@@ -164,8 +163,7 @@ func (tx *Tx) beginIndexing(s *CollectionState, fields []string, alter func(*rec
 	return x, nil
 }
 
-// emptyFields gives the collection a descriptor, in which the fields are not indexed, and deletes what is
-// there of their sets.
+// emptyFields gives the collection a descriptor in which the fields are not indexed, and deletes their sets.
 func (tx *Tx) emptyFields(s *CollectionState, d *record.Descriptor, fields []string) error {
 	for _, name := range fields {
 		i, err := s.FieldOf(name)
@@ -180,9 +178,8 @@ func (tx *Tx) emptyFields(s *CollectionState, d *record.Descriptor, fields []str
 	return tx.AlterCollection(s, d)
 }
 
-// indexBlock puts the next rows into the sets of fields that are being indexed. done reports whether all
-// rows are. A block has at least as many rows as have come since the one before, and as many again, so
-// that the last one comes, however fast others write.
+// indexBlock adds the next rows to the sets of the fields. done reports whether all rows are in. A block has
+// at least twice as many rows as came since the block before, so indexing ends however fast others write.
 func (tx *Tx) indexBlock(s *CollectionState, x *fieldIndexing) (done bool, err error) {
 	if s.indexing != x || x.refused != nil {
 		return false, x.refused
@@ -215,7 +212,7 @@ func (tx *Tx) indexBlock(s *CollectionState, x *fieldIndexing) (done bool, err e
 		for _, v := range found.Texts {
 			texts = append(texts, rowText{row, v})
 		}
-		for _, v := range found.Numbers { // sets of 65,536 rows as words: as bitmaps they take many times as long
+		for _, v := range found.Numbers { // sets of 65,536 rows as words, many times as fast as bitmaps
 			at := fieldContainer{s.ID, v.Field, uint16(row >> 16)}
 			if numbers[at] == nil {
 				numbers[at] = new([codec.SliceCount]codec.Container)
@@ -255,8 +252,8 @@ type rowText struct {
 // errEnough ends the reading of a block.
 var errEnough = errors.New("enough rows")
 
-// terms returns the terms of an item record by the fields that are being indexed. A value that an index
-// does not take is an ErrInvalid, all else damage.
+// terms returns the terms of an item record for the fields being indexed. A value that an index does not take
+// is an ErrInvalid; any other error is damage.
 func (x *fieldIndexing) terms(s *CollectionState, value []byte) (record.Terms, error) {
 	rec, err := codec.DecodeItemRecord(value)
 	if err != nil {

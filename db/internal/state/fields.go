@@ -11,14 +11,12 @@ import (
 	"github.com/fddhdb/fddhdb/db/internal/record"
 )
 
-// Filters read sets of rows: one for each label, one for each value of an indexed
-// field of strings, and slices for the other indexed fields, all cut into
-// containers of 65,536 rows (codec/key.go, codec/slices.go). Every write that
-// changes what an item says changes the sets, in the same batch. For that it has
-// to know what the item said before, which only the old record tells: Resolve
-// reads it, in collections that have labels or indexed fields.
+// Filters read sets of rows: one for each label, one for each value of an indexed string field, and slices
+// for other indexed fields, all cut into containers of 65,536 rows (codec/key.go, codec/slices.go). A write
+// that changes the terms of an item changes the sets in the same batch. For that it needs the old terms,
+// which only the old record has: resolve reads it, in collections with labels or indexed fields.
 
-// indexes reports whether items of the collection can be in any of the sets.
+// indexes reports whether items of the collection can be in any set.
 func (s *CollectionState) indexes() bool {
 	if len(s.Labels.All()) > 0 || s.indexing != nil {
 		return true
@@ -31,10 +29,9 @@ func (s *CollectionState) indexes() bool {
 	return false
 }
 
-// fetchTerms reads the terms of a row whose item is to be replaced or deleted,
-// unless the transaction knows them, and returns about how many bytes it takes to take
-// it out of their sets. An item that is damaged can still be replaced and deleted:
-// then the sets themselves are searched for its row.
+// fetchTerms reads the terms of a row whose item is to be replaced or deleted, unless the transaction knows
+// them. It returns about how many bytes removing the row from their sets takes. A damaged item can still be
+// replaced and deleted: then fetchTerms searches the sets for its row.
 func (tx *Tx) fetchTerms(s *CollectionState, row uint32) (bytes int, err error) {
 	at := itemRow{s.ID, row}
 	if it := tx.items[at]; it != nil {
@@ -63,7 +60,7 @@ func (tx *Tx) fetchTerms(s *CollectionState, row uint32) (bytes int, err error) 
 	return old.Bytes(), nil
 }
 
-// searchTerms finds a row in the sets, reading one container of all of them.
+// searchTerms finds a row in the sets, by reading one container of each.
 func (tx *Tx) searchTerms(s *CollectionState, row uint32) (record.Terms, error) {
 	var out record.Terms
 	container := uint16(row >> 16)
@@ -111,8 +108,8 @@ func (tx *Tx) searchTerms(s *CollectionState, row uint32) (record.Terms, error) 
 	return out, nil
 }
 
-// before returns the terms of a row as the transaction leaves it so far, by what Resolve has
-// read. The row has an item.
+// before returns the terms of a row as the transaction has left it so far. resolve has read them, and the row
+// has an item.
 func (tx *Tx) before(s *CollectionState, row uint32) record.Terms {
 	at := itemRow{s.ID, row}
 	if it := tx.items[at]; it != nil {
@@ -122,8 +119,8 @@ func (tx *Tx) before(s *CollectionState, row uint32) record.Terms {
 	return tx.terms[at]
 }
 
-// index takes a row out of the sets of the terms before and puts it into those after. Sets of
-// terms that are the same are not touched.
+// index takes a row out of the sets of the terms before, and puts it into the sets of the terms after. It
+// leaves the sets of equal terms alone.
 func (tx *Tx) index(s *CollectionState, row uint32, before, after record.Terms) {
 	container, low := uint16(row>>16), uint16(row)
 	put := func(key []byte, in bool) {
@@ -153,12 +150,11 @@ func (tx *Tx) index(s *CollectionState, row uint32, before, after record.Terms) 
 	})
 }
 
-// FieldSlices are the changes to the bit slices of an indexed field in one container of rows,
-// by slice (codec/slices.go). Slices without a change are the zero Layer, which has no
-// bitmaps. The zero value is ready.
+// FieldSlices are the changes to the bit slices of an indexed field in one container of rows, by slice
+// (codec/slices.go). An unchanged slice is the zero Layer, without bitmaps. The zero value is ready.
 type FieldSlices [codec.SliceCount]codec.Layer
 
-// A fieldContainer is where such changes belong.
+// A fieldContainer identifies one container of a field.
 type fieldContainer struct {
 	collection       uint32 // id
 	field, container uint16 // position of the field; row >> 16
@@ -188,8 +184,8 @@ func (f *FieldSlices) Put(slice byte, low uint16, in bool) {
 	}
 }
 
-// Change puts a row, given by its low 16 bits, into the slices of all bits that are set in
-// image, or takes it out of them. Other slices stay as they are.
+// Change puts a row, given by its low 16 bits, into the slices of the bits set in image, or takes it out of
+// them. Other slices stay as they are.
 func (f *FieldSlices) Change(low uint16, image uint64, in bool) {
 	for ; image != 0; image &= image - 1 {
 		f.Put(codec.SliceOf(bits.TrailingZeros64(image)), low, in)
@@ -217,11 +213,11 @@ func (tx *Tx) finishLayers() error {
 	return nil
 }
 
-// finishLayer adds the change l to the set under key to the batch: as a layer that Pebble
-// merges, or now and then with all that is there (see MaxLayers).
+// finishLayer adds the change l of the set under key to the batch: as a layer that Pebble merges, or now and
+// then as the whole set (see MaxLayers).
 func (tx *Tx) finishLayer(key []byte, l codec.Layer) error {
 	if tx.Committer.layers.due(key) {
-		// What cannot be read now is left to whoever reads it.
+		// A set that cannot be read now is reported when a filter reads it.
 		if whole, err := tx.wholeLayer(key, l); err == nil {
 			return tx.Batch.Set(key, whole, nil)
 		}
@@ -229,8 +225,7 @@ func (tx *Tx) finishLayer(key []byte, l codec.Layer) error {
 	return tx.records.Layer(key, l, false)
 }
 
-// wholeLayer returns the sum of the set that is in the store under key and a layer, as it is
-// stored whole.
+// wholeLayer returns the stored set under key merged with a layer, encoded as a whole set.
 func (tx *Tx) wholeLayer(key []byte, l codec.Layer) ([]byte, error) {
 	layer, err := l.Append(nil, false)
 	if err != nil {
@@ -253,27 +248,27 @@ func (tx *Tx) wholeLayer(key []byte, l codec.Layer) ([]byte, error) {
 	return m.Finish(true)
 }
 
-// MaxLayers is about how many layers of one set may wait to be merged. A filter
-// that reads the set merges all that the storage engine has not merged yet, so
-// that a set to which rows come one at a time is written whole now and then.
+// MaxLayers bounds, roughly, the layers of one set that wait to be merged. A filter merges every layer that
+// the storage engine has not merged yet, so a set that gets rows one at a time is rewritten whole now and
+// then.
 const MaxLayers = 128
 
-// layerCounts counts the layers that were written since each set was last written
-// whole. There may be a set for every item, as for fields that tell items apart,
-// so sets share counters, by a hash of their keys: some are written whole earlier for that.
+// layerCounts counts the layers written since each set was last written whole. A field with unique values has
+// a set for every item, so sets share counters, by a hash of their keys. Some sets are thus rewritten
+// earlier.
 type layerCounts [1 << 12]uint8
 
 // newLayerCounts returns counters that are spread between 0 and MaxLayers.
 func newLayerCounts() *layerCounts {
 	c := new(layerCounts)
 	for i := range c {
-		c[i] = uint8(37 * i % MaxLayers) // the slices of a field are not all due at once
+		c[i] = uint8(37 * i % MaxLayers) // so that the slices of a field are not all due at once
 	}
 	return c
 }
 
-// due counts a layer and reports whether its set is to be written whole. The sets
-// that are read only when the database is opened never are.
+// due counts a layer and reports whether to write its set whole. Sets that are read only at opening are never
+// due.
 func (c *layerCounts) due(key []byte) bool {
 	if key[0] == codec.KindRows {
 		if set, _, _ := codec.RowsKeyParts(key); set != codec.SetLabel {

@@ -6,13 +6,12 @@ import (
 	"github.com/fddhdb/fddhdb/db/report"
 )
 
-// A histogram counts the distances from the queries of a space to their nearest hits, at the
-// place of the distance, from 0 to the number of bits. Searches count with one atomic addition
-// each. The revisions and code sets of the space share it; it begins empty when the database is
-// opened.
+// A histogram counts, for each distance from 0 to the number of bits, the queries of a space whose nearest
+// hit has it. Each search makes one atomic addition. The revisions and code sets of the space share the
+// histogram. It is empty when the database is opened.
 type histogram []atomic.Int64
 
-// Report sums the counts up as they are now; nil where there were no queries.
+// Report summarizes the present counts; nil if there were no queries.
 func (h histogram) Report() *report.Distances {
 	var few [257]int64
 	counts := few[:0]
@@ -22,7 +21,7 @@ func (h histogram) Report() *report.Distances {
 	return DistancesOf(counts)
 }
 
-// DistancesOf sums up counts[d] queries at each distance d; nil where there were none.
+// DistancesOf summarizes counts[d] queries at each distance d; nil if there were none.
 func DistancesOf(counts []int64) *report.Distances {
 	n, sum := int64(0), int64(0)
 	for d, count := range counts {

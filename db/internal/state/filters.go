@@ -7,13 +7,13 @@ import (
 	"github.com/RoaringBitmap/roaring/v2"
 )
 
-// Filters keeps the rows of the last filters that searches have evaluated in a view of a collection.
-// Searches often repeat a filter, and evaluating it may take longer than the search. A view never
-// changes, so its rows stay right; a write makes a new view, with empty Filters. It is safe for any
+// Filters caches the rows of the last filters that searches have evaluated in a view of a collection.
+// Searches often repeat a filter, and evaluating it may take longer than the search. Views never change, so
+// cached rows stay right; a write makes a new view, with empty Filters. Safe for concurrent use.
 // number of goroutines.
 type Filters struct {
 	mu    sync.Mutex
-	last  []filter // the one that was used last comes first
+	last  []filter // the most recently used first
 	bytes int
 }
 
@@ -23,13 +23,13 @@ type filter struct {
 	bytes int
 }
 
-// So many filters a view keeps, and so much memory they take.
+// Bounds of the cache of one view: number of filters, and bytes.
 const (
 	filtersKept = 32
 	filterBytes = 4 << 20
 )
 
-// Rows returns the rows of a filter, which must not be written to; nil if they are not kept.
+// Rows returns the cached rows of a filter, nil if there are none. Do not write to them.
 func (f *Filters) Rows(text string) *roaring.Bitmap {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -42,7 +42,7 @@ func (f *Filters) Rows(text string) *roaring.Bitmap {
 	return x.rows
 }
 
-// Keep keeps the rows of a filter, which nobody writes to any more.
+// Keep caches the rows of a filter. Nobody may write to them any more.
 func (f *Filters) Keep(text string, rows *roaring.Bitmap) {
 	x := filter{text, rows, len(text) + int(rows.GetSizeInBytes())}
 	if x.bytes > filterBytes {
@@ -51,7 +51,7 @@ func (f *Filters) Keep(text string, rows *roaring.Bitmap) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	if slices.ContainsFunc(f.last, func(x filter) bool { return x.text == text }) {
-		return // another search was faster
+		return // another search has cached it
 	}
 	for f.bytes += x.bytes; f.bytes > filterBytes || len(f.last) == filtersKept; {
 		n := len(f.last) - 1

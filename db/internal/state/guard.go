@@ -6,18 +6,17 @@ import (
 	"github.com/fddhdb/fddhdb/db/fault"
 )
 
-// A guard counts the calls that are going on, so that Close can wait for them.
-// Calls that begin after Close has are refused rather than made to wait, so that
-// a call made inside another cannot deadlock with Close.
+// A guard counts running calls, so that Close can wait for them. Calls that begin after Close get an error
+// instead of waiting, so a call within another call cannot deadlock with Close.
 type guard struct {
 	mu     sync.Mutex    // guards the fields below; held for moments
-	calls  int           // that have entered and not left
+	calls  int           // calls that have entered and not left
 	closed bool          // calls get ErrClosed
-	idle   chan struct{} // made by Close; closed when the last call has left after that
+	idle   chan struct{} // made by Close, closed when the last call leaves
 }
 
-// Enter counts a call, which must Leave. With ErrClosed it does not count and must not go on.
-// It never waits.
+// Enter counts a call, which must Leave. If it returns ErrClosed, the call is not counted and must not go on.
+// Enter never waits.
 func (g *guard) Enter() error {
 	g.mu.Lock()
 	defer g.mu.Unlock()
@@ -28,7 +27,7 @@ func (g *guard) Enter() error {
 	return nil
 }
 
-// Leave is the end of a call that has entered.
+// Leave ends a call that has entered.
 func (g *guard) Leave() {
 	g.mu.Lock()
 	defer g.mu.Unlock()
@@ -37,16 +36,15 @@ func (g *guard) Leave() {
 	}
 }
 
-// Calls returns how many calls are going on, for tests that wait until some are.
+// Calls returns the number of running calls, for tests that wait for some.
 func (g *guard) Calls() int {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	return g.calls
 }
 
-// Close keeps new calls out and waits until all others have left. A second Close
-// returns ErrClosed, and waits for nobody. A call must not close the guard that it has
-// entered.
+// Close refuses new calls and waits for the running ones. A second Close returns ErrClosed at once. A call
+// must not close the guard that it has entered.
 func (g *guard) Close() error {
 	g.mu.Lock()
 	if g.closed {

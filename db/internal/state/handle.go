@@ -6,18 +6,18 @@ import (
 	"github.com/fddhdb/fddhdb/db/fault"
 )
 
-// A Collection is a handle on a collection of an open database, for rooms that write to it or
-// learn from it: a value to be passed on, which holds nothing open. The collection may be
-// dropped meanwhile; then its methods give an ErrNotFound. Read and Loaded enter the Guard;
-// for the others the caller must have, or run in the background.
+// A Collection is a handle on a collection of an open database, for packages that write to it or learn from
+// it. It is a plain value and holds nothing open. If the collection has been dropped, its methods return an
+// ErrNotFound. Read and Loaded enter the Guard; callers of the other methods have entered it, or run in the
+// background.
 type Collection struct {
 	DB   *Database
-	ID   uint32 // see record.Descriptor.ID; this is what counts
-	Name string // for the words of errors
+	ID   uint32 // see record.Descriptor.ID; it identifies the collection
+	Name string // for error messages
 }
 
-// Read gives f the present view of the database and of the collection, and keeps both and the
-// database open as long as f runs.
+// Read gives f the present view of the database and of the collection. Both views and the database stay open
+// while f runs.
 func (c Collection) Read(f func(v *View, cv *CollectionView) error) error {
 	return c.DB.Read(func(v *View) error {
 		cv, err := v.Collection(c.ID, c.Name)
@@ -28,8 +28,8 @@ func (c Collection) Read(f func(v *View, cv *CollectionView) error) error {
 	})
 }
 
-// Do is Committer.Do with the state of the collection; an ErrNotFound where that has been
-// dropped. The same holds of the methods below.
+// Do is Committer.Do with the state of the collection. If the collection has been dropped, Do and the methods
+// below return an ErrNotFound.
 func (c Collection) Do(ctx context.Context, bytes int, f func(tx *Tx, s *CollectionState) error) error {
 	return c.DB.Committer.Do(ctx, bytes, func(tx *Tx) error {
 		return c.withState(func(s *CollectionState) error { return f(tx, s) })

@@ -9,24 +9,22 @@ import (
 	"github.com/fddhdb/fddhdb/db/internal/spaces"
 )
 
-// This file keeps the records of a code set in step with its table in memory: which code a row
-// has, the codes, which rows carry each, and the postings of their substrings. Each change is
-// made in both at once, so that the table is always what the store will be after the commit.
-// bulk.spaceCodes writes the same records for many rows; db/in_memory_test.go and Verify
-// compare all of them.
+// This file keeps the stored records of a code set equal to its table in memory: the code of each row, the
+// rows of each code, and the postings of substrings. Each change is made in both at once, so the table is
+// always the store after the commit. bulk.spaceCodes writes the same records for many rows;
+// db/in_memory_test.go and Verify compare all of them.
 
-// A postingChange adds the number of a code to a posting of a code set, or takes it out. It
-// takes 16 bytes, as a code has one for each substring and a transaction may have millions.
+// A postingChange adds the number of a code to a posting of a code set, or takes it out. It takes only 16
+// bytes: a code has one for each substring, and a transaction may have millions.
 type postingChange struct {
-	set       uint32 // its place in Tx.sets
+	set       uint32 // index in Tx.sets
 	value     uint32 // of the substring
 	n         uint32 // number of the code
 	substring uint16 // number of the substring in the cut of record.Split
 	out       bool   // takes the number out
 }
 
-// compare orders changes by the posting and then by the number, those of one set as
-// their keys are.
+// compare orders changes by posting, then by number. Within a set that is the order of keys.
 func (a postingChange) compare(b postingChange) int {
 	switch {
 	case a.set != b.set:
@@ -47,9 +45,9 @@ func (a postingChange) samePosting(b postingChange) bool {
 // postingEditBytes estimates what one edit takes in a batch.
 const postingEditBytes = 32
 
-// setPosting adds the number of a code to its postings, one for each substring of c, or takes
-// it out. Codes enter their postings when the first row gets them and leave with the last, so
-// that most writes, whose codes are there already, touch no posting.
+// setPosting adds the number of a code to its postings, one for each substring of c, or takes it out. A code
+// enters its postings with its first row and leaves with the last, so most writes, whose codes exist, touch
+// no posting.
 func (tx *Tx) setPosting(set *CodeSet, n uint32, c codec.Code, in bool) {
 	at := slices.Index(tx.sets, set)
 	if at < 0 {
@@ -62,9 +60,8 @@ func (tx *Tx) setPosting(set *CodeSet, n uint32, c codec.Code, in bool) {
 	}
 }
 
-// finishPostings adds the edits of postings to the batch, in the order of their
-// keys: then each is near the one before in the tree that the storage engine puts
-// them into.
+// finishPostings adds the posting edits to the batch in key order, so each lands near the one before in the
+// storage engine's tree.
 func (tx *Tx) finishPostings() error {
 	slices.SortFunc(tx.postings, postingChange.compare)
 	var key []byte
@@ -73,8 +70,8 @@ func (tx *Tx) finishPostings() error {
 		first := rest[0]
 		added, deleted = added[:0], deleted[:0]
 		for len(rest) > 0 && rest[0].samePosting(first) {
-			// A number that the transaction has added may be taken out again, never the
-			// other way round: numbers are not used twice.
+			// The transaction may take out a number that it has added, never the reverse: numbers are not
+			// reused.
 			n, out := rest[0].n, false
 			for ; len(rest) > 0 && rest[0].n == n && rest[0].samePosting(first); rest = rest[1:] {
 				out = out || rest[0].out
@@ -93,10 +90,9 @@ func (tx *Tx) finishPostings() error {
 	return nil
 }
 
-// SetCodes makes enc the code of the row in a space, and its stored
-// projection; the zero Encoding takes away the code that it has. It changes tables, the batch
-// and the numbers of the space; the caller calls Touch. The codes of the collection must be
-// loaded, and RoomFor has to have admitted a new code: then there is no error.
+// SetCodes sets the code and the stored projection of a row in a space; the zero Encoding removes them. It
+// changes tables, the batch and the numbers of the space; the caller calls Touch. It cannot fail if the codes
+// of the collection are loaded and RoomFor has admitted a new code.
 func (tx *Tx) SetCodes(s *CollectionState, sp *SpaceState, row uint32, enc spaces.Encoding) error {
 	if err := tx.setCode(s, sp, row, enc); err != nil {
 		return err
@@ -117,8 +113,8 @@ func (tx *Tx) SetCodes(s *CollectionState, sp *SpaceState, row uint32, enc space
 	return nil
 }
 
-// setCode makes the code of given that of the row, or takes the code away where given
-// has none. A code that stays the same is marked with the present provenance and revision.
+// setCode sets the code of a row to given, or removes it if given has none. An unchanged code is marked with
+// the present provenance and revision.
 func (tx *Tx) setCode(s *CollectionState, sp *SpaceState, row uint32, given spaces.Encoding) error {
 	set := sp.Codes
 	old, had := set.Table.Table().CodeOf(row)
@@ -145,9 +141,8 @@ func (tx *Tx) setCode(s *CollectionState, sp *SpaceState, row uint32, given spac
 	return nil
 }
 
-// linkCode records that a row carries code number n, which isNew says that no row has carried
-// before. The row stands beside the code as long as it is the only one; with a second one both
-// move to layers of rows.
+// linkCode records that a row has code number n. isNew says that no row has had n before. A single row is
+// stored beside the code; with a second row both move to layers of rows.
 func (tx *Tx) linkCode(set *CodeSet, n, row uint32, isNew bool) {
 	t := set.Table.Table()
 	rows := t.Rows(n)
@@ -167,9 +162,8 @@ func (tx *Tx) linkCode(set *CodeSet, n, row uint32, isNew bool) {
 	set.Table.Add(n, row)
 }
 
-// unlinkCode records that a row does not carry code number n any more. A code that no row
-// carries loses its postings and its number for ever; one row that is left moves back beside
-// the code.
+// unlinkCode records that a row no longer has code number n. A code without rows loses its postings and, for
+// good, its number. If one row is left, it moves back beside the code.
 func (tx *Tx) unlinkCode(set *CodeSet, n, row uint32) {
 	t := set.Table.Table()
 	c := t.Code(n)
@@ -189,26 +183,24 @@ func (tx *Tx) unlinkCode(set *CodeSet, n, row uint32) {
 	}
 }
 
-// rowBlock returns the edit of the block of a kind of the space that holds a row. Entries have
-// width bytes.
+// rowBlock returns the edit of the block of a kind in the space that holds a row. Entries have width bytes.
 func (tx *Tx) rowBlock(s *CollectionState, sp *SpaceState, k record.CodeKeys, kind byte, row uint32, width int) *codec.BlockEdit {
 	first := uint64(row) / codec.BlockRows * codec.BlockRows
 	return tx.Block(k.Block(kind, row), width, sp.fresh || first >= s.FreshRow)
 }
 
-// codeBlock returns the edit of the block that has, or is to have, code number n.
+// codeBlock returns the edit of the block for code number n.
 func (tx *Tx) codeBlock(set *CodeSet, n uint32) *codec.BlockEdit {
 	first := uint64(n) / codec.BlockRows * codec.BlockRows
 	return tx.Block(set.Block(codec.KindCodes, n), codec.CodeEntryBytes(set.Bits), first >= set.FreshCode)
 }
 
-// setCodeEntry writes the entry of code number n, with the row that stands beside it.
+// setCodeEntry writes the entry of code number n with the row beside it.
 func (tx *Tx) setCodeEntry(set *CodeSet, n, row uint32) {
 	tx.codeBlock(set, n).Set(byte(n), codec.AppendCodeEntry(nil, set.Table.Table().Code(n), set.Bits, row))
 }
 
-// setCodeRow adds a row to the stored rows of a code that several carry, or
-// takes it out.
+// setCodeRow adds a row to the stored rows of a code that several rows have, or takes it out.
 func (tx *Tx) setCodeRow(set *CodeSet, n, row uint32, in bool) {
 	l := tx.layer(set.RowsKey(n, uint16(row>>16)))
 	if in {

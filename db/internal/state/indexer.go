@@ -13,20 +13,19 @@ import (
 	"github.com/fddhdb/fddhdb/mih"
 )
 
-// One goroutine a database indexes the codes that have come since it last
-// looked. It works on a view, so that nobody waits for it, and hands what it has
-// made to the committer, which shows it with the next view.
+// Each database has one goroutine that indexes new codes. It works on a view, so nobody waits for it, and
+// hands its builds to the committer, which shows them with the next view.
 
-// wantIndex asks the indexer to look, now or when it has done what it is at.
+// wantIndex wakes the indexer, or makes it look again after its present work.
 func (d *Database) wantIndex() {
 	select {
 	case d.indexWanted <- struct{}{}:
-	default: // it will
+	default: // it has been asked already
 	}
 }
 
-// RunIndexer indexes what is due, on half of the processors, loads what puts hits in order, and keeps indexes
-// of vectors, until the context ends. A build that fails is told as an event, and is due again when the
+// RunIndexer indexes due code sets on half of the processors, loads rows for reranking, and maintains indexes
+// of vectors, until the context ends. A failed build is reported as an event, and is due again when the
 // collection changes next.
 func (d *Database) RunIndexer(ctx context.Context) {
 	for {
@@ -47,24 +46,23 @@ func (d *Database) RunIndexer(ctx context.Context) {
 	}
 }
 
-// While writers keep coming, the indexer rests restPerBuild times as long as a build took, and
-// at most maxIndexRest, before it looks again: in a database that is being filled it would else
-// build one short tail after the other, on the processors that the writers need. Meanwhile
-// searches scan what has come.
+// While writers keep coming, the indexer rests restPerBuild times as long as a build took, at most
+// maxIndexRest. Otherwise it would, while a database is being filled, build one short tail after the other on
+// the processors that the writers need. Meanwhile searches scan the new codes.
 const (
 	restPerBuild = 16
 	maxIndexRest = 250 * time.Millisecond
 )
 
-// An import stores one part after the other as tables. What is indexed between two of them is
-// mostly indexed again after the last, so the indexer waits until none has come for
-// restPerTables times as long as the last took, and at most maxTablesRest.
+// An import stores one part after the other as tables, and an index built between two parts is mostly rebuilt
+// after the last. So the indexer waits until no part has come for restPerTables times as long as the last one
+// took, at most maxTablesRest.
 const (
 	restPerTables = 4
 	maxTablesRest = 5 * time.Second
 )
 
-// settle returns when no more tables are expected, or the context ends.
+// settle returns when no more tables are expected or the context ends.
 func (c *Committer) settle(ctx context.Context) {
 	for ctx.Err() == nil {
 		left := time.Until(time.Unix(0, c.tablesUntil.Load()))
@@ -75,7 +73,7 @@ func (c *Committer) settle(ctx context.Context) {
 	}
 }
 
-// rest returns after a time, or when the context ends.
+// rest returns after d or when the context ends.
 func rest(ctx context.Context, d time.Duration) {
 	t := time.NewTimer(d)
 	defer t.Stop()
@@ -85,22 +83,21 @@ func rest(ctx context.Context, d time.Duration) {
 	}
 }
 
-// indexOne runs one build that is due, and reports whether it did: then there may be another.
+// indexOne runs one due build and reports whether there was one: then there may be another.
 func (d *Database) indexOne(ctx context.Context) bool {
 	built, err := d.indexAs(ctx, work.Background(), d.Due, d.Signals.BeginUntraced)
 	return built && err == nil
 }
 
-// Index runs one build on so many goroutines, and installs what it has made, so that the next
-// view shows it: the first build that choose returns for a code set of the present view, those
-// of active spaces first. choose returns nil for a set with nothing to build. built is false
-// where there is nothing for any set. Builds wait for each other, as each begins with what the
-// one before has installed; readers and writers do not wait.
+// Index runs one build on so many goroutines and installs it, so that the next view shows it. It runs the
+// first build that choose returns for a code set of the present view, active spaces first. choose returns nil
+// if a set needs no build; built is false if no set does. Builds wait for each other, as each starts from the
+// result of the one before. Readers and writers do not wait.
 func (d *Database) Index(ctx context.Context, workers int, choose func(*View, *CodeSetView) *mih.Build) (built bool, err error) {
 	return d.indexAs(ctx, workers, choose, d.Signals.BeginInBackground)
 }
 
-// indexAs is Index, as an operation that begin has begun: one of the methods of signal.Sender.
+// indexAs is Index as an operation that begin starts: a method of signal.Sender.
 func (d *Database) indexAs(ctx context.Context, workers int, choose func(*View, *CodeSetView) *mih.Build, begin func(context.Context, event.Op, string) (context.Context, *signal.Operation)) (built bool, err error) {
 	d.indexing.Lock()
 	defer d.indexing.Unlock()
@@ -117,14 +114,14 @@ func (d *Database) indexAs(ctx context.Context, workers int, choose func(*View, 
 		b.Bare, b.Workers = b.Bare || !d.affords(v, set, b), workers
 		ctx, op := begin(ctx, event.OpIndex, cv.Name)
 		done := set.event()
-		done.Level = slog.LevelDebug // it is done all the time
+		done.Level = slog.LevelDebug // as it is frequent
 		defer func() { op.End(err, done) }()
 		if err := work.Safely(func() error { return b.Run(ctx) }); err != nil {
 			return false, fault.Annotate(err, "index collection %q", cv.Name)
 		}
 		return true, d.Committer.Show(ctx, func() error {
-			// The space may have been dropped meanwhile. If not, nobody else has installed a
-			// build of this set since v, as indexing is held.
+			// The space may have been dropped meanwhile. Otherwise nobody else has installed a build of this
+			// set since v, as indexing is held.
 			if s := d.Committer.States[cv.ID]; s != nil && s.holds(set.Set) {
 				set.Set.Table.Install(b)
 				d.Committer.Touch(s)

@@ -8,11 +8,10 @@ import (
 	"github.com/fddhdb/fddhdb/db/internal/record"
 )
 
-// Labels numbers the labels of a collection by first appearance: the ids are 0, 1, 2 and so
-// on. Numbers are never used again, so that views share one Labels: no record of an older
-// view has the id of a later label, and CollectionView.Names has the labels of the view. To
-// rename a label the committer makes another Labels (Renamed), and older views keep theirs. All
-// methods are safe for concurrent use; only the committer adds.
+// Labels numbers the labels of a collection by first appearance, from 0 on. Numbers are never reused, so
+// views share one Labels: no record of an older view has the id of a later label, and CollectionView.Names
+// has the labels of the view. To rename a label the committer makes another Labels (Renamed), and older views
+// keep theirs. All methods are safe for concurrent use; only the committer adds labels.
 type Labels struct {
 	mu    sync.RWMutex      // guards the fields below
 	ids   map[string]uint32 // by name
@@ -22,8 +21,7 @@ type Labels struct {
 // NewLabels returns a numbering without labels.
 func NewLabels() *Labels { return &Labels{ids: map[string]uint32{}} }
 
-// Lookup returns the ids of those names that are known, ascending and each once, in a slice of
-// the caller's own.
+// Lookup returns the ids of the known names, ascending and each once, in a new slice.
 func (l *Labels) Lookup(names []string) []uint32 {
 	l.mu.RLock()
 	defer l.mu.RUnlock()
@@ -37,7 +35,7 @@ func (l *Labels) Lookup(names []string) []uint32 {
 	return slices.Compact(ids)
 }
 
-// ID returns the id of a label, and whether it has one.
+// ID returns the id of a label, and whether it exists.
 func (l *Labels) ID(name string) (uint32, bool) {
 	l.mu.RLock()
 	defer l.mu.RUnlock()
@@ -45,7 +43,7 @@ func (l *Labels) ID(name string) (uint32, bool) {
 	return id, ok
 }
 
-// Name returns the name of the label with an id, and whether there is one.
+// Name returns the name of a label, and whether the label exists.
 func (l *Labels) Name(id uint32) (string, bool) {
 	l.mu.RLock()
 	defer l.mu.RUnlock()
@@ -55,15 +53,15 @@ func (l *Labels) Name(id uint32) (string, bool) {
 	return l.names[id], true
 }
 
-// All returns the names by id, as of now; the slice is shared and must not be written to.
+// All returns the present names by id. The slice is shared: do not write to it.
 func (l *Labels) All() []string {
 	l.mu.RLock()
 	defer l.mu.RUnlock()
 	return l.names[:len(l.names):len(l.names)]
 }
 
-// Add returns the id of the name, which it gives it if it has none, and whether it is new.
-// Only the committer calls it, and stores the new label in the same commit.
+// Add returns the id of the name, a new id if it has none, and whether it is new. Only the committer calls
+// it, and stores the new label in the same commit.
 func (l *Labels) Add(name string) (id uint32, isNew bool) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -76,8 +74,8 @@ func (l *Labels) Add(name string) (id uint32, isNew bool) {
 	return id, !ok
 }
 
-// Renamed returns a copy in which the label with an id has another name. A label that has that
-// name already becomes a record.NoLabel. It costs a copy of all names.
+// Renamed returns a copy in which the label id has another name. If another label has that name, it becomes a
+// record.NoLabel. It costs a copy of all names.
 func (l *Labels) Renamed(id uint32, name string) *Labels {
 	l.mu.RLock()
 	defer l.mu.RUnlock()
@@ -91,5 +89,5 @@ func (l *Labels) Renamed(id uint32, name string) *Labels {
 	return out
 }
 
-// Count returns how many there are.
+// Count returns the number of labels.
 func (l *Labels) Count() int { return len(l.All()) }

@@ -10,20 +10,20 @@ import (
 	"github.com/fddhdb/fddhdb/db/internal/record"
 )
 
-// labelsInUse keeps the ids of the labels that items of a view have: Stats and completions ask for them
-// again and again, and a view never changes. A later view begins with what is known of it.
+// labelsInUse caches the ids of the labels that items of a view have. Stats and completions often ask for
+// them, and a view never changes. A later view starts from the cache of an earlier one.
 type labelsInUse struct {
-	ids atomic.Pointer[roaring.Bitmap] // not written to; nil: nobody has asked yet
+	ids atomic.Pointer[roaring.Bitmap] // do not write to it; nil: not read yet
 	mu  sync.Mutex                     // held while they are read
 
-	// Those of an earlier view, and the labels whose sets of rows have changed since. nil: none is known.
+	// Ids of an earlier view, and the labels whose sets of rows have changed since. nil: unknown.
 	base, changed *roaring.Bitmap
 }
 
-// next returns the labelsInUse of the view after that of l, which may be nil. changed are the labels whose
-// sets of rows have changed since; nil: any of them may have.
+// next returns the labelsInUse of the view after the view of l. l may be nil. changed has the labels whose
+// sets of rows have changed since; nil: any may have.
 func (l *labelsInUse) next(changed *roaring.Bitmap) *labelsInUse {
-	const most = 1000 // changed labels: to read all of them takes not much longer then
+	const most = 1000 // changed labels: beyond that reading all of them takes not much longer
 	switch {
 	case l == nil || changed == nil:
 		return new(labelsInUse)
@@ -41,8 +41,8 @@ func (l *labelsInUse) next(changed *roaring.Bitmap) *labelsInUse {
 }
 
 // LabelsInUse returns the ids of the labels that items have, in a bitmap that must not be written to. The
-// first call reads one record a label, or those of the labels that have changed since a call of an
-// earlier view. r reads the snapshot of the view.
+// first call reads one record a label; if an earlier view has been asked, only the records of labels changed
+// since. r reads the snapshot of the view.
 func (cv *CollectionView) LabelsInUse(r pebble.Reader) (*roaring.Bitmap, error) {
 	l := cv.inUse
 	if ids := l.ids.Load(); ids != nil {
@@ -77,5 +77,5 @@ func (cv *CollectionView) LabelsInUse(r pebble.Reader) (*roaring.Bitmap, error) 
 	return ids, nil
 }
 
-// ForgetLabelsInUse says that any labels may be in use in the next view, as after a commit of tables.
+// ForgetLabelsInUse says that any label may be in use in the next view, as after a commit of tables.
 func (s *CollectionState) ForgetLabelsInUse() { s.relabelled = nil }

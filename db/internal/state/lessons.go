@@ -7,44 +7,42 @@ import (
 	"github.com/fddhdb/fddhdb/db/internal/record"
 )
 
-// A row that has taught the projections of a space has a lesson there: the codes that it
-// taught. When the row changes or goes, what it has taught becomes a departure in the outbox
-// of the space, with the features that it taught with, for the online step to take it out of
-// the statistics. Both happen in the commit of the write, so that the statistics never lose a
-// row or count one twice: at any commit they are those that are stored, with the lessons of
-// later revisions, without the departures whose lessons they had. db/update_test.go holds it
-// against statistics that are made anew, and so does a deep Verify.
+// A row that has taught the projections of a space has a lesson there: the codes that it taught. When the row
+// changes or goes, the lesson becomes a retraction in the retraction queue (outbox) of the space, with the
+// features that taught. The online step then subtracts it from the statistics. Both records are in the commit
+// of the write, so the statistics never lose a row or count one twice: at any commit they are the stored
+// statistics, plus the lessons of later revisions, minus the queued retractions of lessons that they include.
+// db/update_test.go and a deep Verify compare them with statistics computed from scratch.
 
-// Learn records that a row has taught the lesson l in a space, in which it has none yet. fresh
-// says that nothing has been written to its block before. The caller calls Touch.
+// Learn records that a row has taught the lesson l in a space where it has none yet. fresh says that its
+// block has never been written. The caller calls Touch.
 func (tx *Tx) Learn(sp *SpaceState, row uint32, l codec.Lesson, fresh bool) {
 	tx.Block(codec.LessonsKey(sp.collection, sp.ID, row), -1, fresh).Set(byte(row), l.Append(nil))
 	sp.Numbers.Taught++
 }
 
-// Depart puts a departure into the outbox of a space, behind those that are there. Unlearn
-// does that for a row whose lesson is stored; call this where it was never stored in the
-// space. The caller calls Touch.
+// Depart appends a retraction to the retraction queue of a space. Unlearn does that for a row with a stored
+// lesson; call Depart if the space never stored the lesson. The caller calls Touch.
 func (tx *Tx) Depart(sp *SpaceState, d *codec.Departure) error {
 	key := codec.OutboxKey(sp.collection, sp.ID, sp.Numbers.NextOutbox)
 	sp.Numbers.NextOutbox++
 	return tx.Batch.Set(key, d.Append(nil), nil)
 }
 
-// teaches reports whether the change may change what projections learn from: vectors or labels.
+// teaches reports whether the change may affect learning, as it has vectors or labels.
 func (ch *Change) teaches() bool {
 	return ch.Kind != MergeItem || ch.Item.Vectors != nil || ch.Item.Labels != nil
 }
 
-// recodes reports whether a row waits for another code in some space (SpaceState.Recode). Any
-// write to it gives it that code, and it has to teach again.
+// recodes reports whether a row waits for another code in some space (SpaceState.Recode). The next write of
+// the row makes that code, and the row has to teach again.
 func (s *CollectionState) recodes(row uint32) bool {
 	return slices.ContainsFunc(s.Spaces, func(sp *SpaceState) bool { return sp.Recode.B.Contains(row) })
 }
 
-// FetchTaught reads what a row has taught in each space, with the features that the store has
-// of it, unless the transaction knows that already; Unlearn needs it. It belongs to resolving
-// a request: it only reads. It returns about how many bytes of the outbox that may become.
+// FetchTaught reads the lesson of a row in each space, with its stored features, for Unlearn, unless the
+// transaction knows it. It is part of resolving a request: it only reads. It returns about how many bytes the
+// retractions may take.
 func (tx *Tx) FetchTaught(s *CollectionState, row uint32) (bytes int, err error) {
 	for _, sp := range s.Spaces {
 		at := spaceRow{s.ID, sp.ID, row}
@@ -71,9 +69,8 @@ func (tx *Tx) FetchTaught(s *CollectionState, row uint32) (bytes int, err error)
 	return bytes, nil
 }
 
-// Unlearn takes the lesson of a row in a space out, and puts it into the outbox as a
-// departure. FetchTaught has read it before; a row that has taught nothing needs nothing. The
-// caller calls Touch.
+// Unlearn removes the lesson of a row in a space and queues a retraction. FetchTaught has read the lesson;
+// without one Unlearn does nothing. The caller calls Touch.
 func (tx *Tx) Unlearn(sp *SpaceState, row uint32) error {
 	at := spaceRow{sp.collection, sp.ID, row}
 	d := tx.departures[at]
@@ -86,9 +83,8 @@ func (tx *Tx) Unlearn(sp *SpaceState, row uint32) error {
 	return tx.Depart(sp, d)
 }
 
-// SetOnline adds a row to a set of the online step of a space (codec.SetPending or
-// codec.SetRecode), in memory and in the store, or takes it out. A row that is in it already,
-// or is not, costs nothing. The caller calls Touch.
+// SetOnline adds a row to a set of the online step of a space (codec.SetPending or codec.SetRecode), in
+// memory and in the store, or takes it out. If nothing changes, it costs nothing. The caller calls Touch.
 func (tx *Tx) SetOnline(sp *SpaceState, set byte, row uint32, in bool) {
 	into := sp.onlineRows(set)
 	if into.B.Contains(row) == in {

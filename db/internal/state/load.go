@@ -17,28 +17,25 @@ import (
 	"github.com/fddhdb/fddhdb/mih"
 )
 
-// Opening a database does not read its codes: they are loaded in the background,
-// and until then searches read what they need from the store. Writers of a
-// collection wait for its codes, as they have to know which number a code has.
+// Opening a database does not read its codes. They are loaded in the background, and until then searches read
+// the store. Writers of a collection wait for its codes, as they need the number of each code.
 
-// LoadAtOnce bounds the code sets that are loaded before Open returns: those that have given
-// out at most so many code numbers. That takes a few milliseconds.
+// LoadAtOnce bounds the code sets that are loaded before Open returns, by the code numbers given out. That
+// takes a few milliseconds.
 const LoadAtOnce = 10_000
 
-// loadAfter is how long after opening codes begin to be loaded, unless somebody waits for
-// them. A program that opens a database often searches at once, and the memory that loading
-// takes makes the garbage collector run, on the time of that search.
+// loadAfter delays the loading of codes after opening, unless a caller waits for them. A program often opens
+// a database and searches at once; the memory of loading would run the garbage collector during that search.
 const loadAfter = 10 * time.Millisecond
 
-// Load loads the codes of all code sets that Open has left, one after the other, those of
-// active spaces first, and has the committer show each. v is the first view: it is still right
-// for these codes, as no item of a collection changes before its codes are there. It returns
-// when all are loaded or have failed, or the context has ended, which those who wait hear as
-// ErrClosed.
+// Load loads the codes of all code sets that Open has left, active spaces first, and has the committer show
+// each. v is the first view: it still has these codes, as no item of a collection changes before its codes
+// are loaded. Load returns when all are loaded or have failed, or when the context has ended: then waiting
+// callers get ErrClosed.
 func (d *Database) Load(ctx context.Context, v *View) {
 	start, cancel := context.WithTimeout(ctx, loadAfter)
 	defer cancel()
-	defer d.loadIndexes(ctx, v) // they are loaded at the end, as only searches wait for them
+	defer d.loadIndexes(ctx, v) // last, as only searches wait for them
 	for set, cv := range v.CodeSets() {
 		if set.loading == nil || set.Table != nil || set.loading.ended() {
 			continue
@@ -77,7 +74,7 @@ func (d *Database) Load(ctx context.Context, v *View) {
 	}
 }
 
-// event returns what events of loading and indexing say of a code set.
+// event returns the event of loading or indexing a code set.
 func (v *CodeSetView) event() event.Event {
 	return event.Event{Space: v.Space, Items: int64(v.Coded), Attrs: []slog.Attr{slog.Int("codes", v.Codes)}}
 }
@@ -97,8 +94,8 @@ func (d *Database) Loaded(ctx context.Context) error {
 	return WaitForAll(ctx, all)
 }
 
-// Loaded waits until the codes of the collection are in memory, in all spaces. Writers call it
-// before they submit a request. Once they are, it costs a look at the view.
+// Loaded waits until the codes of the collection are in memory, in all spaces. Writers call it before they
+// submit a request. Once they are loaded, it costs a look at the view.
 func (c Collection) Loaded(ctx context.Context) error {
 	var all []*Loading
 	err := c.Read(func(_ *View, cv *CollectionView) error {
@@ -111,19 +108,17 @@ func (c Collection) Loaded(ctx context.Context) error {
 	return WaitForAll(ctx, all)
 }
 
-// maxRoom bounds the memory, in bytes, that is set aside for as many codes as counters speak
-// of before they have been read.
+// maxRoom bounds the bytes allocated on the word of the counters, before any code has been read.
 const maxRoom = 64 << 20
 
-// loadTable reads the codes of a code set of the collection and which rows carry them, and
-// indexes them, without tables of substrings if bare. All that it reads is checked against the
-// counters in set and cv: a number, a row or a count that does not fit is an ErrCorrupt.
-// Before any code has been read it takes no more memory than maxRoom, as the counters
-// themselves may be damaged.
+// loadTable reads the codes of a code set and their rows, and indexes them, without substring tables if bare.
+// It checks everything against the counters in set and cv: a number, a row or a count that does not fit is an
+// ErrCorrupt. Before it has read a code it takes no more memory than maxRoom, as the counters themselves may
+// be damaged.
 func loadTable(ctx context.Context, r pebble.Reader, cv *CollectionView, set *CodeSetView, bare bool) (*mih.Writer, error) {
 	q, next := set.Bits, uint32(set.NextCode)
-	// The largest first: after it the others do not make the garbage collector run
-	// again, as they would one by one in a heap that is small yet.
+	// Allocate the largest first. Then the others do not run the garbage collector again, as they would one
+	// by one in a small heap.
 	room := min(set.Codes, maxRoom/codec.CodeEntryBytes(q))
 	codes := codec.NewCodes(q, room)
 	numbers, rows := make([]uint32, 0, room), make([]uint32, 0, room)

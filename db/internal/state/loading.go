@@ -7,12 +7,12 @@ import (
 	"github.com/fddhdb/fddhdb/db/fault"
 )
 
-// A Loading is the loading of one code set after opening, for those who wait for it. The
-// goroutine that loads the codes ends it, once. Safe for concurrent use.
+// A Loading is the loading of one code set after opening; callers wait for it. The goroutine that loads the
+// codes ends it, once. Safe for concurrent use.
 type Loading struct {
-	wanted chan struct{} // says that somebody waits, so that loading begins at once; holds one
-	done   chan struct{} // closed when the next view has the table, or it cannot be loaded
-	err    error         // why it cannot be; set before done is closed, and read after
+	wanted chan struct{} // a caller waits, so begin at once; holds one
+	done   chan struct{} // closed when the next view has the table, or loading has failed
+	err    error         // why loading failed; set before done is closed, read after
 }
 
 // newLoading returns a loading that has not begun.
@@ -20,8 +20,8 @@ func newLoading() *Loading {
 	return &Loading{wanted: make(chan struct{}, 1), done: make(chan struct{})}
 }
 
-// wait waits until the codes are in memory, and the present view has them. The error says why
-// they cannot be: damage, a failure to read, ErrClosed; or it is that of the context.
+// wait waits until the codes are in memory and in the present view. The error says why they cannot be
+// (damage, a failed read, ErrClosed), or is the error of the context.
 func (l *Loading) wait(ctx context.Context) error {
 	select {
 	case <-l.done:
@@ -30,7 +30,7 @@ func (l *Loading) wait(ctx context.Context) error {
 	}
 	select {
 	case l.wanted <- struct{}{}:
-	default: // it knows
+	default: // a signal is there already
 	}
 	select {
 	case <-l.done:
@@ -40,7 +40,7 @@ func (l *Loading) wait(ctx context.Context) error {
 	}
 }
 
-// ended reports whether nobody need wait any more.
+// ended reports whether loading has succeeded or failed.
 func (l *Loading) ended() bool {
 	select {
 	case <-l.done:
@@ -50,9 +50,8 @@ func (l *Loading) ended() bool {
 	}
 }
 
-// damage returns the error of loading the codes of a set, if that has found damage. Searches
-// refuse the set then: the store could answer them without the table, but from the same
-// damaged records.
+// damage returns the error of loading the codes of a set, if it is damage. Searches then refuse the set:
+// without the table they would read the same damaged records.
 func (v *CodeSetView) damage() error {
 	if v.loading != nil && v.loading.ended() && errors.Is(v.loading.err, fault.ErrCorrupt) {
 		return v.loading.err
@@ -60,15 +59,14 @@ func (v *CodeSetView) damage() error {
 	return nil
 }
 
-// notLoaded ends a loading that has failed.
+// notLoaded ends a failed loading.
 func notLoaded(l *Loading, err error) {
 	l.err = err
 	close(l.done)
 }
 
-// AppendLoading appends the loadings to wait for before the codes of the collection are in
-// memory, also those that have ended. Wait for them without holding a view, which would keep
-// the old state of the store.
+// AppendLoading appends the loadings of the collection's codes, including finished ones. Hold no view while
+// you wait for them: it would keep the old state of the store.
 func (cv *CollectionView) AppendLoading(dst []*Loading) []*Loading {
 	for i := range cv.Spaces {
 		if l := cv.Spaces[i].Codes.loading; l != nil {

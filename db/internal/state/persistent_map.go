@@ -7,13 +7,13 @@ import (
 	"slices"
 )
 
-// A persistentMap is an immutable map. set and without return another map, which shares
-// with the old one all but the path to the key: a commit pays for the collections that it
-// changes, and not for all that there are. The zero value is empty. Safe for concurrent use.
+// A persistentMap is an immutable map. set and without return another map, which shares all but the path to
+// the key with the old one: a commit pays only for the collections that it changes. The zero value is empty.
+// Safe for concurrent use.
 //
-// It is a trie over the hash of the key. A node has up to 32 slots, one for each value of
-// five bits of the hash, and keeps only those in use. After trieLevels levels the path goes
-// on by another hash of the key, so that keys whose hashes begin alike part at last.
+// It is a trie over the hash of the key. A node has up to 32 slots, one for each value of five bits of the
+// hash, and stores only the used ones. After trieLevels levels the path continues with another hash of the
+// key, so keys with equal hashes separate in the end.
 type persistentMap[K comparable, V any] struct {
 	root *trieNode[K, V] // nil: no keys
 	n    int             // keys
@@ -21,11 +21,11 @@ type persistentMap[K comparable, V any] struct {
 
 // A trieNode is immutable once its map has been returned.
 type trieNode[K comparable, V any] struct {
-	used  uint32 // a bit for each slot that is in slots
+	used  uint32 // a bit for each stored slot
 	slots []trieSlot[K, V]
 }
 
-// A trieSlot is an entry, or the way to all entries whose hash begins alike.
+// A trieSlot is an entry, or the node of all entries whose hashes begin alike.
 type trieSlot[K comparable, V any] struct {
 	below *trieNode[K, V] // nil: an entry
 	key   K               // of the entry
@@ -34,19 +34,19 @@ type trieSlot[K comparable, V any] struct {
 
 const (
 	trieBits   = 5
-	trieLevels = 4 // after so many levels the next bits are those of another hash
+	trieLevels = 4 // after so many levels the path uses another hash
 )
 
 var trieSeed = maphash.MakeSeed()
 
-// A triePath is the way of a key from the root down, as far as it has been followed.
+// A triePath is the path of a key from the root down, as far as it has been followed.
 type triePath[K comparable] struct {
 	key   K
-	level int    // of the node that comes next; 0: the root
-	hash  uint64 // the bits of the present hash that are left
+	level int    // of the next node; 0: the root
+	hash  uint64 // the unused bits of the present hash
 }
 
-// next returns the bit of the slot that the path takes in the next node.
+// next returns the slot bit of the path in the next node.
 func (p *triePath[K]) next() uint32 {
 	if p.level%trieLevels == 0 {
 		p.hash = maphash.Comparable(trieSeed, struct {
@@ -60,7 +60,7 @@ func (p *triePath[K]) next() uint32 {
 	return bit
 }
 
-// slot returns the place in slots of the slot of a bit, or the place where it belongs.
+// slot returns the index of a bit's slot in slots, or where to insert it.
 func (n *trieNode[K, V]) slot(bit uint32) int { return bits.OnesCount32(n.used & (bit - 1)) }
 
 // Len returns the number of keys.
@@ -86,9 +86,8 @@ func (m persistentMap[K, V]) Get(key K) (value V, found bool) {
 	return value, false
 }
 
-// set returns the map with a value for the key, in place of the one it has, if any. With owned
-// it may change the nodes of m instead of copying them: nobody else may have seen m, which is
-// not to be used any more.
+// set returns the map with a value for the key, in place of any other. With owned it may change the nodes of
+// m instead of copying them: nobody else may have seen m, and m must not be used any more.
 func (m persistentMap[K, V]) set(key K, value V, owned bool) persistentMap[K, V] {
 	root, added := m.root.set(triePath[K]{key: key}, value, owned)
 	if added {
@@ -98,7 +97,7 @@ func (m persistentMap[K, V]) set(key K, value V, owned bool) persistentMap[K, V]
 	return m
 }
 
-// set returns a node with the key, and whether it is new. The node may be nil.
+// set returns a node with the key, and whether the key is new. The receiver may be nil.
 func (n *trieNode[K, V]) set(path triePath[K], value V, owned bool) (_ *trieNode[K, V], added bool) {
 	bit := path.next()
 	if n == nil {
@@ -117,7 +116,7 @@ func (n *trieNode[K, V]) set(path triePath[K], value V, owned bool) (_ *trieNode
 	switch {
 	case s.below == nil && s.key == path.key:
 		s.value = value
-	case s.below == nil: // the entry goes one level down, where the two may part
+	case s.below == nil: // the entry moves one level down, where the two may separate
 		there := triePath[K]{key: s.key}
 		for range path.level {
 			there.next()
@@ -140,9 +139,8 @@ func (m persistentMap[K, V]) without(key K) persistentMap[K, V] {
 	return m
 }
 
-// without returns a node without the key, which must be below it; nil where nothing is left. A
-// node below that is left with one entry gives way to the entry, so that the trie is as if the
-// key had never been.
+// without returns a node without the key, which must be below it; nil if nothing is left. A node below with
+// one entry left is replaced by the entry, so the trie is as if the key had never existed.
 func (n *trieNode[K, V]) without(path triePath[K]) *trieNode[K, V] {
 	bit := path.next()
 	i := n.slot(bit)
@@ -151,7 +149,7 @@ func (n *trieNode[K, V]) without(path triePath[K]) *trieNode[K, V] {
 		slots := slices.Clone(n.slots)
 		slots[i].below = below
 		if len(below.slots) == 1 && below.slots[0].below == nil {
-			slots[i] = below.slots[0] // the one entry that is left needs no node
+			slots[i] = below.slots[0] // the last entry needs no node
 		}
 		return &trieNode[K, V]{n.used, slots}
 	}
@@ -167,7 +165,7 @@ func (m persistentMap[K, V]) All() iter.Seq2[K, V] {
 	return func(yield func(K, V) bool) { m.root.yield(yield) }
 }
 
-// yield calls yield with the entries below a node, and reports whether it may go on.
+// yield calls yield with the entries below a node, and reports whether to go on.
 func (n *trieNode[K, V]) yield(yield func(K, V) bool) bool {
 	if n == nil {
 		return true
