@@ -20,7 +20,7 @@ func (d *Database) Due(v *View, set *CodeSetView) *mih.Build {
 	tables, bare, tail := set.Table.Covered()
 	switch {
 	case set.standing == spaceBuilding:
-		// Nobody searches the set yet, so its tables are made when it is complete. But it grows by blocks,
+		// No search uses the set yet, so its tables are made when it is complete. But it grows by blocks,
 		// and a long tail is slow to grow.
 		if tail < maxBuildingTail {
 			return nil

@@ -47,7 +47,7 @@ func (c *Committer) commitTx(first *Request) (next *Request) {
 	}
 	defer func() {
 		// A panic here, for example in the storage engine, must not crash the host. The store may still use
-		// the batch, so nobody closes it.
+		// the batch, so it is not closed.
 		if p := recover(); p != nil {
 			c.failAll(f, fmt.Errorf("panic in the committer: %v\n%s", p, debug.Stack()))
 		}
@@ -150,7 +150,7 @@ func (p *paced) keepUp(frees bool) error {
 
 // yield runs the goroutines that have just been answered. Many of them write again at once; without yielding,
 // each sync would serve only half of the writers. If yielding takes more than a millisecond, because the
-// processors are busy, it pauses for sixteen times as long, so that commits do not wait for searches.
+// processors are busy, yield does nothing for sixteen times as long, so commits do not wait for searches.
 func (c *Committer) yield() {
 	start := time.Now()
 	if start.Before(c.hurry) {

@@ -62,7 +62,7 @@ func New(engine *store.Engine, signals *signal.Sender, tableBytes, rerankBytes i
 }
 
 // Open reads the state of the store kv, whose last commit has the number sequence, and loads small code sets.
-// It starts nothing: until Run nobody else may use the database. It costs the reading of all models, live
+// It starts nothing: until Run only the caller may use the database. It costs the reading of all models, live
 // rows and labels. On an error the caller keeps kv.
 func (d *Database) Open(kv *pebble.DB, sequence uint64, noSync, readOnly bool) (err error) {
 	c := &Committer{

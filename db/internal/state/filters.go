@@ -42,7 +42,7 @@ func (f *Filters) Rows(text string) *roaring.Bitmap {
 	return x.rows
 }
 
-// Keep caches the rows of a filter. Nobody may write to them any more.
+// Keep caches the rows of a filter. They must not be written to any more.
 func (f *Filters) Keep(text string, rows *roaring.Bitmap) {
 	x := filter{text, rows, len(text) + int(rows.GetSizeInBytes())}
 	if x.bytes > filterBytes {

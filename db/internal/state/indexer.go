@@ -13,7 +13,7 @@ import (
 	"github.com/fddhdb/fddhdb/mih"
 )
 
-// Each database has one goroutine that indexes new codes. It works on a view, so nobody waits for it, and
+// Each database has one goroutine that indexes new codes. It works on a view, so no caller waits for it, and
 // hands its builds to the committer, which shows them with the next view.
 
 // wantIndex wakes the indexer, or makes it look again after its present work.
@@ -120,7 +120,7 @@ func (d *Database) indexAs(ctx context.Context, workers int, choose func(*View, 
 			return false, fault.Annotate(err, "index collection %q", cv.Name)
 		}
 		return true, d.Committer.Show(ctx, func() error {
-			// The space may have been dropped meanwhile. Otherwise nobody else has installed a build of this
+			// The space may have been dropped meanwhile. Otherwise no other build was installed of this
 			// set since v, as indexing is held.
 			if s := d.Committer.States[cv.ID]; s != nil && s.holds(set.Set) {
 				set.Set.Table.Install(b)

@@ -17,28 +17,27 @@ import (
 	"github.com/fddhdb/fddhdb/model"
 )
 
-// What puts hits in order is in memory at 8 bits a dimension, by row: the directions of the
-// projections of each space, and the vectors of those modalities that a search has compared
-// (Wants). Each write keeps these rows current, and views share them. They are loaded in the
-// background, from the first row on and as far as the memory goes (Options.RerankCacheBytes):
-// first the directions of active spaces, then those of spaces that stand by, and vectors; a
-// space that is being built has none. Rows from quant.Table.Covered on are read from the store.
-// So nobody waits, and nothing but time depends on them.
+// Rows for reranking are in memory at 8 bits a dimension: the projection directions of each space, and the
+// vectors of modalities that a search has compared (Wants). Each write updates them, and views share them.
+// They are loaded in the background, from the first row on, as far as the memory goes
+// (Options.RerankCacheBytes): first directions of active spaces, then directions of standby spaces, and
+// vectors. A space that is being built has none. Rows from quant.Table.Covered on are read from the store. So
+// no search waits for them, and only time depends on them.
 
-// QuantRows are rows as the committer knows them. The Writer is nil where there can be none, or
-// none have been asked for.
+// QuantRows are the committer's rows for reranking. The Writer is nil if there can be none, or no search has
+// asked for them.
 type QuantRows struct {
 	*quant.Writer
-	unreadable bool // what is not here could not be read, and is not tried again
+	unreadable bool // the other rows could not be read; do not retry
 }
 
-// QuantView are rows as readers see them. The Table is nil where there is none.
+// QuantView are the rows that readers see. The Table is nil if there are none.
 type QuantView struct {
 	*quant.Table
 	unreadable bool // of QuantRows
 }
 
-// publish returns the rows as readers see them.
+// publish returns the view of the rows.
 func (r *QuantRows) publish() QuantView {
 	if r.Writer == nil {
 		return QuantView{}
@@ -54,7 +53,7 @@ func (v QuantView) Bytes() int {
 	return v.Table.Bytes()
 }
 
-// Rows returns the row from which on the store has to be asked.
+// Rows returns the first row that has to be read from the store.
 func (v QuantView) Rows() uint32 {
 	if v.Table == nil {
 		return 0
@@ -62,19 +61,19 @@ func (v QuantView) Rows() uint32 {
 	return v.Covered()
 }
 
-// put makes b the row's, nil for none.
+// put sets the entry of a row; nil removes it.
 func (r *QuantRows) put(row uint32, b []byte) {
 	if r.Writer != nil {
 		r.Put(row, b)
 	}
 }
 
-// extend has rows that knew all rows below before go on to after: a commit has written these
-// rows, or made none of them. Where memory has run out they end at before.
+// extend extends rows that cover all rows below before up to after: a commit has written the rows between, or
+// made none of them. If memory has run out, they end at before.
 func (r *QuantRows) extend(before, after uint64, affordable bool) {
 	switch {
 	case r.Writer == nil || !r.IsOpen():
-	case uint64(r.Covered()) < before: // a part is being loaded, which gives up if too much changes meanwhile
+	case uint64(r.Covered()) < before: // a part is being loaded; it is given up if too much changes meanwhile
 		if r.Touched() > maxTouched {
 			r.Close()
 		}
@@ -85,14 +84,14 @@ func (r *QuantRows) extend(before, after uint64, affordable bool) {
 	}
 }
 
-// forget takes the rows from one on out of memory.
+// forget drops the rows from row on from memory.
 func (r *QuantRows) forget(row uint32) {
 	if r.Writer != nil {
 		r.Forget(row)
 	}
 }
 
-// putVector makes x the vector of modality t that a row has in memory, if any are.
+// putVector updates the vector of modality t of a row in memory, if the modality has any there.
 func (s *CollectionState) putVector(t int, row uint32, x model.Vector) {
 	switch {
 	case s.Vectors[t].Writer == nil:
@@ -103,12 +102,12 @@ func (s *CollectionState) putVector(t int, row uint32, x model.Vector) {
 	}
 }
 
-// ForgetDirections takes the directions of the rows from one on out of memory. What stores
-// projections of the space alone, and not by a Tx, calls it for the first of its rows.
+// ForgetDirections drops the directions from row on from memory. Code that stores only projections of the
+// space, without a Tx, calls it for its first row.
 func (s *SpaceState) ForgetDirections(row uint32) { s.Directions.forget(row) }
 
-// ForgetFrom takes what has been stored of rows from one on, but not by a Tx, out of memory: the
-// indexer loads it.
+// ForgetFrom drops the rows from row on from memory, after they were stored without a Tx. The indexer loads
+// them.
 func (s *CollectionState) ForgetFrom(row uint32) {
 	for _, sp := range s.Spaces {
 		sp.Directions.forget(row)
@@ -118,7 +117,7 @@ func (s *CollectionState) ForgetFrom(row uint32) {
 	}
 }
 
-// extendRows tells all rows of the collection that a commit has written those below after.
+// extendRows tells all rows for reranking that a commit has written the rows below after.
 func (s *CollectionState) extendRows(before, after uint64, affordable bool) {
 	for _, sp := range s.Spaces {
 		sp.Directions.extend(before, after, affordable)
@@ -128,17 +127,16 @@ func (s *CollectionState) extendRows(before, after uint64, affordable bool) {
 	}
 }
 
-// rerankFits reports whether no more rows are in memory than may be, as of the last view.
+// rerankFits reports whether the rows in memory, as of the last view, are within the bound.
 func (c *Committer) rerankFits() bool {
 	return int64(c.shown.Rerank.all) <= c.rerankBytes
 }
 
-// Wants notes of which modalities of a collection searches want the vectors in memory. Any
-// goroutine may use it.
+// Wants records the modalities whose vectors searches want in memory. Safe for concurrent use.
 type Wants [record.MaxModalities]atomic.Bool
 
-// WantVectors notes that a search would be faster with the vectors of modality t in memory, and
-// reports whether nobody has said so before: then the caller calls Database.WantRerank.
+// WantVectors records that a search would be faster with the vectors of modality t in memory. It reports
+// whether that is new: then the caller calls Database.WantRerank.
 func (cv *CollectionView) WantVectors(t int) bool {
 	return cv.KeepsVectors(t) && !cv.wants[t].Load() && !cv.wants[t].Swap(true)
 }
@@ -149,22 +147,21 @@ func (cv *CollectionView) KeepsVectors(t int) bool {
 	return !m.Sparse && !cv.IndexOnly && m.Dim <= quant.MaxDims
 }
 
-// WantRerank asks the indexer to look whether something is to be loaded.
+// WantRerank asks the indexer to load rows.
 func (d *Database) WantRerank() { d.wantIndex() }
 
-// A rerankStep is what is to be done next for some rows in memory: to load those up to a row, or
-// to forget those from a row on.
+// A rerankStep is the next step for some rows in memory: load the rows up to a row, or drop the rows from it
+// on.
 type rerankStep struct {
 	collection uint32
-	space      uint32 // whose directions they are; 0: they are vectors
-	modality   int    // whose vectors they are
+	space      uint32 // of directions; 0: vectors
+	modality   int    // of vectors
 	to         uint32
 	forget     bool
-	bytes      int64 // that the rows take at most
+	bytes      int64 // bytes of the rows at most
 }
 
-// Rows are loaded in parts of at most maxPart bytes, and at least minPart rows: less does not
-// pay.
+// Rows are loaded in parts of at most maxPart bytes, and at least minPart rows: smaller parts do not pay.
 const (
 	minPart = 256
 	maxPart = 4 << 20
@@ -174,11 +171,11 @@ const (
 // milliseconds.
 const maxTouched = 1 << 13
 
-// reserve is how much of the memory for rows loading leaves free. It is for rows that are written,
-// and what is given back when they have taken it: so neither follows at once on the other.
+// reserve is the memory for rows that loading leaves free. New writes use it, and dropping rows restores it,
+// so loading and dropping do not alternate.
 func (d *Database) reserve() int64 { return min(maxPart, d.rerankBytes/8) }
 
-// rerankDue reports whether some rows of a collection are to be loaded, or given back.
+// rerankDue reports whether rows of a collection are to be loaded or dropped.
 func (d *Database) rerankDue(v *View, cv *CollectionView) bool {
 	if int64(v.Rerank.all) > max(d.rerankBytes, 0) {
 		return true
@@ -196,9 +193,8 @@ func (d *Database) rerankDue(v *View, cv *CollectionView) bool {
 	return false
 }
 
-// loadDue returns which directions of a space are to be loaded next, or, if that is nil, which
-// vectors of modality t, and whether there are any that fit. Those of active spaces take the
-// place of others.
+// loadDue returns the next directions of a space to load or, if sp is nil, the next vectors of modality t.
+// due is false if there are none, or none fit. Directions of active spaces may displace other rows.
 func (d *Database) loadDue(v *View, cv *CollectionView, sp *SpaceView, t int) (step rerankStep, due bool) {
 	room := d.rerankBytes - d.reserve() - int64(v.Rerank.all)
 	var rows QuantView
@@ -223,7 +219,7 @@ func (d *Database) loadDue(v *View, cv *CollectionView, sp *SpaceView, t int) (s
 	}
 	n := min(left, max(maxPart/int64(dims), minPart))
 	if step.bytes = int64(quant.BytesOf(int(n), dims)); step.bytes > room {
-		n = room * n / step.bytes / 2 // half as many fit for certain, whatever their pages take
+		n = room * n / step.bytes / 2 // half of them fit for certain, whatever their pages take
 		step.bytes = int64(quant.BytesOf(int(n), dims))
 	}
 	if n < minPart && n < left || step.bytes > room {
@@ -233,8 +229,8 @@ func (d *Database) loadDue(v *View, cv *CollectionView, sp *SpaceView, t int) (s
 	return step, true
 }
 
-// nextRerank returns the step that comes first: to give memory back, where too much is taken or
-// an active space needs it; then directions of active spaces, of others, and vectors.
+// nextRerank returns the most urgent step. First it frees memory, if too much is used or an active space
+// needs it; then come directions of active spaces, directions of other spaces, and vectors.
 func (d *Database) nextRerank() (step rerankStep, due bool) {
 	v := d.Latest()
 	defer v.Release()
@@ -243,7 +239,7 @@ func (d *Database) nextRerank() (step rerankStep, due bool) {
 		if step, due = giveBack(v, d.reserve()-room, false); due {
 			return step, true
 		}
-		if step, due = giveBack(v, d.reserve()-room, true); due { // rows that had none have got vectors
+		if step, due = giveBack(v, d.reserve()-room, true); due { // rows without vectors have got some
 			return step, true
 		}
 	}
@@ -267,8 +263,8 @@ func (d *Database) nextRerank() (step rerankStep, due bool) {
 	return step, false
 }
 
-// giveBack returns a step that frees so many bytes, or all that some rows take: of those that take
-// most. It is of the directions of active spaces, or of all others.
+// giveBack returns a step that frees so many bytes, or as many as one set of rows takes, from the largest
+// set: among directions of active spaces, or among all others.
 func giveBack(v *View, bytes int64, active bool) (step rerankStep, due bool) {
 	most := 0
 	consider := func(s rerankStep, rows QuantView) {
@@ -294,7 +290,7 @@ func giveBack(v *View, bytes int64, active bool) (step rerankStep, due bool) {
 	return step, due
 }
 
-// rows returns the rows of the step, as the committer knows them; nil if there are none any more.
+// rows returns the committer's rows for the step, nil if they no longer exist.
 func (s *rerankStep) rows(of *CollectionState) *QuantRows {
 	if s.space == 0 {
 		return &of.Vectors[s.modality]
@@ -305,9 +301,8 @@ func (s *rerankStep) rows(of *CollectionState) *QuantRows {
 	return nil
 }
 
-// loadRerank does one step for some rows, and reports whether there was one: then there may be
-// another. Of what cannot be read an event tells; the rows end there until the database is
-// opened again.
+// loadRerank does one step and reports whether there was one: then there may be another. An event reports
+// rows that cannot be read; the rows in memory end there until the database is reopened.
 func (d *Database) loadRerank(ctx context.Context) bool {
 	d.indexing.Lock() // parts follow each other
 	defer d.indexing.Unlock()
@@ -317,7 +312,7 @@ func (d *Database) loadRerank(ctx context.Context) bool {
 	}
 	show := func(f func(s *CollectionState, rows *QuantRows)) error {
 		return d.Committer.Show(ctx, func() error {
-			if s := d.Committer.States[step.collection]; s != nil { // neither may be there any more
+			if s := d.Committer.States[step.collection]; s != nil { // collection and space may have been dropped
 				if rows := step.rows(s); rows != nil {
 					f(s, rows)
 					d.Committer.Touch(s)
@@ -338,7 +333,7 @@ func (d *Database) loadRerank(ctx context.Context) bool {
 	if err != nil {
 		return false
 	}
-	// What is written after this view the rows hear of.
+	// The rows in memory follow every write after this view.
 	v := d.Latest()
 	defer v.Release()
 	cv, found := v.Collections.Get(step.collection)
@@ -360,21 +355,21 @@ func (d *Database) loadRerank(ctx context.Context) bool {
 			rows.Close()
 		case part != nil:
 			rows.Install(part, uint32(end))
-			if end == cv.NextRow { // they have heard of all rows since
+			if end == cv.NextRow { // the rows have followed all later writes
 				rows.extend(end, s.Counters.NextRow, true)
 			}
-			if uint64(rows.Covered()) < s.Counters.NextRow { // the next step begins with a view of its own
+			if uint64(rows.Covered()) < s.Counters.NextRow { // the next step takes its own view
 				rows.Close()
 			}
 		}
 	})
 	done := event.Event{Level: slog.LevelDebug, Space: step.space, Items: max(0, int64(end)-int64(from))}
 	op.End(fault.Annotate(err, "vectors to put hits in order, collection %q", cv.Name), done)
-	return shown == nil // what could not be read is not tried again
+	return shown == nil // unreadable rows are not retried
 }
 
-// read reads the rows from those in memory to end, in a view of the collection. There is no part
-// if the space has been dropped.
+// read reads the rows between those in memory and end, in a view of the collection. The part is nil if the
+// space has been dropped.
 func (s *rerankStep) read(ctx context.Context, r pebble.Reader, cv *CollectionView, end uint32) (from uint32, part *quant.Part, err error) {
 	looked := 0
 	look := func() error {

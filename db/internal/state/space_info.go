@@ -13,7 +13,7 @@ import (
 	"github.com/fddhdb/fddhdb/model"
 )
 
-// SpaceInfo tells of a space of the collection. It reads the report of its training.
+// SpaceInfo describes a space of the collection. It reads the report of its training.
 func (cv *CollectionView) SpaceInfo(r pebble.Reader, sv *SpaceView) (*report.SpaceInfo, error) {
 	sp := sv.Space
 	info := &report.SpaceInfo{
@@ -63,7 +63,7 @@ func (cv *CollectionView) SpaceInfo(r pebble.Reader, sv *SpaceView) (*report.Spa
 	return info, err
 }
 
-// revisionInfos tells of the revisions of a space that are kept.
+// revisionInfos describes the stored revisions of a space.
 func revisionInfos(sv *SpaceView, r pebble.Reader, collection uint32, of *report.SpaceInfo) ([]report.RevisionInfo, error) {
 	infos := []report.RevisionInfo{}
 	for _, d := range sv.Revisions {

@@ -14,69 +14,63 @@ import (
 	"github.com/fddhdb/fddhdb/internal/quant"
 )
 
-// A collection has one active space, which searches use unless told otherwise, and may
-// have others: one that is being built, and those that stand by. Every write keeps all
-// of them current, so that activating one is a matter of one commit.
+// A collection has one active space, which searches use by default. It may also have a space that is being
+// built, and spaces that stand by. Every write updates all of them, so activating a space takes one commit.
 //
-// The life of a space: a training or a reindexing founds it, in one commit, with its model and
-// with what rows have taught it, and with no codes (Numbers.Building). A builder gives codes
-// to the rows that were there, block by block, and Numbers.Built is the row that it has come
-// to; rows that are written meanwhile get theirs from the write (Tx.put). When all rows have
-// codes Building ends, and the space stands by or becomes active (Tx.Activate). Updates revise
-// it (SpaceState.Revise), until Tx.DropSpace deletes it. The one space of a codes-only
-// collection is there from the beginning and never changes.
+// The life of a space: a training or a reindexing installs it in one commit, with its model and its lessons,
+// but without codes (Numbers.Building). A builder encodes the existing rows block by block, and Numbers.Built
+// is the row it has reached. Rows written meanwhile are encoded by their write (Tx.put). When all rows have
+// codes, Building ends, and the space stands by or becomes active (Tx.Activate). Updates revise it
+// (SpaceState.Revise), until Tx.DropSpace deletes it. The one space of a codes-only collection exists from
+// the beginning and never changes.
 
-// A SpaceState is what the committer knows of a space. Only the committer touches it;
-// readers see what it publishes.
+// A SpaceState is the committer's state of a space. Only the committer touches it; readers get a SpaceView.
 type SpaceState struct {
 	*spaces.Space // its latest revision; Revise replaces the pointer
 	collection    uint32
 
-	// Numbers are the counters of the space as they are stored, but for Revision, which is
-	// that of Space, and of the codes, which Codes counts.
+	// Numbers are the stored counters of the space, except two: Space has the revision, and Codes counts the
+	// codes.
 	Numbers codec.SpaceCounters
 
 	Codes   *CodeSet
 	Pending sharedBitmap // rows that the online step has not seen; stored as codec.SetPending
-	Recode  sharedBitmap // rows whose codes are not those of their labels yet; stored as codec.SetRecode
+	Recode  sharedBitmap // rows that do not have the codes of their labels yet; stored as codec.SetRecode
 
-	// Relabellings counts, since opening, how often rows in Recode have got other labels: what has been
-	// encoded for them before is not their code.
+	// Relabellings counts, since opening, how often rows in Recode have got other labels. An encoding of them
+	// from before is out of date.
 	Relabellings uint64
 
 	// Figures since opening; all revisions of the space share them.
 	distances histogram
 
-	// Directions has the projections of rows, as far as they are in memory; there are none if
-	// codes are given.
+	// Directions has the projections of rows, as far as they are in memory; none if codes are given.
 	Directions QuantRows
 
-	// Revisions are those that are stored, ascending. Views share the slice and what it points
-	// to: both are replaced, and not written to.
+	// Revisions are the stored revisions, ascending. Views share the slice and its elements: replace them, do
+	// not write to them.
 	Revisions []*spaces.RevisionDescriptor
 
-	// Written counts, since the last update began, the writes of rows from which the space may
-	// learn, or that had taught and have changed or gone. When there are Options.UpdateItems
-	// an update is due. It is not stored: after opening it is the number of pending rows.
+	// Written counts, since the last update began, writes of rows that the space may learn from, and of rows
+	// that had taught it and have changed or gone. At Options.UpdateItems an update is due. It is not stored:
+	// opening sets it to the number of pending rows.
 	Written int
 
-	// fresh says that no block of the space has ever been written. It is true only in the
-	// commit that founds the space.
+	// fresh says that no block of the space has been written: only in the commit that installs it.
 	fresh bool
 
-	// Left says, of a space that is being built, that nobody waits for that: the call that
-	// wanted it has ended, or its process has, and no call has asked to go on with it. It is
-	// completed in the background after an opening, unless a training replaces the space first
-	// (LeftByTraining).
+	// Left says that no caller waits for this unfinished space: its call or process has ended, and no other
+	// call has resumed it. It is completed in the background after an opening, unless a training replaces it
+	// first (LeftByTraining).
 	Left bool
 
-	// Changed collects the rows that were put or deleted since the builder of the space, or an
-	// update, took its view, as what these make of such rows is out of date. Nil while there
-	// is neither; there is never more than one of both.
+	// Changed collects the rows that were put or deleted since the builder of the space, or an update, took
+	// its view: their results for these rows are out of date. Nil while neither runs; they never run
+	// together.
 	Changed *roaring.Bitmap
 }
 
-// NewSpaceState returns the state of a new space without codes, of which nothing is stored yet.
+// NewSpaceState returns the state of a new space without codes. Nothing of it is stored yet.
 func NewSpaceState(collection uint32, sp *spaces.Space) *SpaceState {
 	s := &SpaceState{
 		Space: sp, collection: collection, Numbers: codec.SpaceCounters{ID: uint64(sp.ID)}, fresh: true,
@@ -90,41 +84,39 @@ func NewSpaceState(collection uint32, sp *spaces.Space) *SpaceState {
 	return s
 }
 
-// LeftByTraining reports whether the space is Left and its model was trained for it, and not
-// taken over from another space by a reindexing.
+// LeftByTraining reports whether the space is Left and its model was trained for it, not taken from another
+// space by a reindexing.
 func (s *SpaceState) LeftByTraining() bool { return s.Left && s.Parent == 0 }
 
-// A SpaceView is the state of a space as readers see it. It is immutable, and what it points
-// to is shared and must not be written to, but for the figures. SpaceState says more of each
-// field.
+// A SpaceView is the immutable state of a space that readers see. Everything it points to is shared and,
+// except for the figures, must not be written to. See SpaceState for the fields.
 type SpaceView struct {
-	Space   *spaces.Space       // in its latest revision; nil, in a CollectionView: the collection has no active space
+	Space   *spaces.Space       // the latest revision; nil in a CollectionView without an active space
 	Numbers codec.SpaceCounters // as stored, with revision and counters of codes
 	Codes   CodeSetView
 	Pending *roaring.Bitmap // rows that the online step has not seen
-	Recode  *roaring.Bitmap // rows whose codes are not those of their labels yet
+	Recode  *roaring.Bitmap // rows that do not have the codes of their labels yet
 
 	Relabellings uint64
 	Directions   QuantView // projections of rows, as far as they are in memory; none if codes are given
 
 	Distances histogram // searches count into it
 
-	Revisions []*spaces.RevisionDescriptor // that are stored, ascending
+	Revisions []*spaces.RevisionDescriptor // the stored ones, ascending
 	Written   int                          // since the last update began
 }
 
-// A spaceStanding says which searches look into a space. Its codes get memory and the
-// indexer's time in that order: active, standby, building.
+// A spaceStanding says which searches use a space. Memory and the indexer's time go to active spaces first,
+// then to standby spaces, then to spaces being built.
 type spaceStanding byte
 
 const (
-	spaceStandby  spaceStanding = iota // those that name it
-	spaceActive                        // all that name no other
-	spaceBuilding                      // none yet
+	spaceStandby  spaceStanding = iota // searches that name it
+	spaceActive                        // all searches that name no other
+	spaceBuilding                      // no search yet
 )
 
-// publish returns the space as readers see it; active says that it is the active one of the
-// collection.
+// publish returns the view of the space; active says whether it is the active space of the collection.
 func (s *SpaceState) publish(active bool) SpaceView {
 	standing := spaceStandby
 	switch {
@@ -150,16 +142,16 @@ func (s *SpaceState) counters() codec.SpaceCounters {
 	return n
 }
 
-// TakeOver makes n, which a commit of tables has stored, the counters of the space. Its tables
-// of codes have the codes already.
+// TakeOver sets the counters of the space to n, which a commit of tables has stored. Its tables of codes have
+// the codes already.
 func (s *SpaceState) TakeOver(n codec.SpaceCounters) {
 	s.Codes.FreshCode = n.NextCode
 	s.Numbers = n
 	s.fresh = false
 }
 
-// Revise makes sp, another revision of the space, the latest. The caller stores the revision
-// in the same request, and calls Touch.
+// Revise makes sp the latest revision of the space. The caller stores the revision in the same request and
+// calls Touch.
 func (s *SpaceState) Revise(sp *spaces.Space) {
 	s.Space, s.Codes.in = sp, sp
 }
@@ -199,11 +191,11 @@ func loadSpace(r pebble.Reader, d *record.Descriptor, n codec.SpaceCounters) (*S
 		}
 		return record.AddRows(into.B, key, value, container)
 	})
-	s.Written = int(s.Pending.B.GetCardinality()) // it is looked at once after opening
+	s.Written = int(s.Pending.B.GetCardinality()) // an update checks it right after opening
 	return s, err
 }
 
-// onlineRows returns the set of rows that codec calls set, nil where there is no such set.
+// onlineRows returns the set of rows with the number set in codec, nil if there is no such set.
 func (s *SpaceState) onlineRows(set byte) *sharedBitmap {
 	switch set {
 	case codec.SetPending:
@@ -214,7 +206,7 @@ func (s *SpaceState) onlineRows(set byte) *sharedBitmap {
 	return nil
 }
 
-// SpaceByID returns the space of the collection with an id, nil where there is none.
+// SpaceByID returns the space of the collection with an id, nil if there is none.
 func (s *CollectionState) SpaceByID(id uint32) *SpaceState {
 	for _, sp := range s.Spaces {
 		if sp.ID == id {
@@ -224,8 +216,7 @@ func (s *CollectionState) SpaceByID(id uint32) *SpaceState {
 	return nil
 }
 
-// SpaceNamed returns the space that a caller means by a number: that with the id, or for 0 the
-// active one; nil where there is none.
+// SpaceNamed returns the space with an id, or the active space for 0; nil if there is none.
 func (s *CollectionState) SpaceNamed(id uint32) *SpaceState {
 	if id == 0 {
 		return s.Active()
@@ -233,10 +224,10 @@ func (s *CollectionState) SpaceNamed(id uint32) *SpaceState {
 	return s.SpaceByID(id)
 }
 
-// Active returns the space that searches use, nil where there is none.
+// Active returns the space that searches use, nil if there is none.
 func (s *CollectionState) Active() *SpaceState { return s.SpaceByID(uint32(s.Counters.ActiveSpace)) }
 
-// Building returns the space that is being built, nil where there is none. There is at most one.
+// Building returns the space that is being built, nil if there is none. There is at most one.
 func (s *CollectionState) Building() *SpaceState {
 	for _, sp := range s.Spaces {
 		if sp.Numbers.Building {
@@ -246,8 +237,7 @@ func (s *CollectionState) Building() *SpaceState {
 	return nil
 }
 
-// Having returns the rows that have at least one of the modalities, in a bitmap of the
-// caller's own.
+// Having returns the rows that have at least one of the modalities, in a new bitmap.
 func (s *CollectionState) Having(modalities []int) *roaring.Bitmap {
 	var presence []*roaring.Bitmap
 	for i := range s.Presence {
@@ -256,7 +246,7 @@ func (s *CollectionState) Having(modalities []int) *roaring.Bitmap {
 	return record.UnionOf(presence, modalities)
 }
 
-// holds reports whether a code set is still in one of the spaces of the collection.
+// holds reports whether a space of the collection still has the code set.
 func (s *CollectionState) holds(set *CodeSet) bool {
 	return slices.ContainsFunc(s.Spaces, func(sp *SpaceState) bool { return sp.Codes == set })
 }

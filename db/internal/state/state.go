@@ -13,57 +13,54 @@ import (
 	"github.com/fddhdb/fddhdb/db/internal/record"
 )
 
-// A CollectionState is what the committer knows of a collection. Only the committer touches
-// it; readers see what it publishes. It is what the store says of the collection, without
-// items: those, and the sets of rows of labels and fields, are read when they are needed. A
-// request that changes it calls Committer.Touch.
+// A CollectionState is the committer's state of a collection. Only the committer touches it; readers get a
+// CollectionView. It equals the stored state without items; items, and the sets of rows of labels and fields,
+// are read when needed. A request that changes it calls Committer.Touch.
 type CollectionState struct {
 	*record.Descriptor // of the collection; AlterCollection replaces the pointer
 
 	Labels   *Labels        // all labels that items have had; views share it
-	Counters codec.Counters // as they are stored, without Spaces: see AllCounters
+	Counters codec.Counters // as stored, without Spaces: see AllCounters
 	Live     sharedBitmap   // rows that have an item
 	Presence []sharedBitmap // by modality: rows that have it
 	Spaces   []*SpaceState  // by ascending id
 	Indexes  []*IndexState  // of vectors, by ascending id
 
-	// Blocks that begin at row FreshRow or later have never been written, so that they need no
-	// merging with what was there.
+	// Blocks from row FreshRow on have never been written, so they need no merge.
 	FreshRow uint64
 
-	// Changed collects the rows that were put or deleted since a training, or a reindexing,
-	// took its view; nil while none is going on. So it also says whether another one may
-	// begin.
+	// Changed collects the rows that were put or deleted since a training or a reindexing took its view. It
+	// is nil while neither runs, so it also says whether another may begin.
 	Changed *roaring.Bitmap
 
 	watches  []*roaring.Bitmap // see Watching
-	indexing *fieldIndexing    // index of fields that is being made; nil: none
+	indexing *fieldIndexing    // index of fields under construction; nil: none
 
 	inUse      *labelsInUse    // of the latest view
 	relabelled *roaring.Bitmap // labels whose sets have changed since that view; nil: any may have
 
 	Vectors []QuantRows // by modality: vectors of rows, as far as they are in memory
-	wants   *Wants      // of which modalities they should be; views share it
+	wants   *Wants      // modalities whose vectors searches want in memory; views share it
 
 	dirty bool          // it is in Committer.dirty, see Touch
 	Gone  chan struct{} // closed after the commit that drops the collection; views share it
 }
 
-// A sharedBitmap is a bitmap that published views may show. The committer reads B and changes
-// what Edit returns, which is a copy if a view has the bitmap. So a view costs nothing, and
-// the first change after it a copy of the bitmap.
+// A sharedBitmap is a bitmap that published views may show. The committer reads B and changes the result of
+// Edit, which is a copy if a view has the bitmap. So a view costs nothing, and the first change after it
+// costs a copy.
 type sharedBitmap struct {
 	B      *roaring.Bitmap // to be read; never nil
 	shared bool            // a view has it
-	copies byte            // that Edit has made
+	copies byte            // number of copies made by Edit
 }
 
-// Edit returns the bitmap to be changed, valid until the next publish.
+// Edit returns the bitmap to be changed. The result is valid until the next publish.
 func (s *sharedBitmap) Edit() *roaring.Bitmap {
 	if s.shared {
 		s.B, s.shared = s.B.Clone(), false
-		// Rows are given in order, so that runs mostly take next to nothing, and a copy of them
-		// costs as little. Looking whether they do costs more than a copy, so it is done rarely.
+		// Rows are given in order, so runs mostly take next to nothing, and so does their copy. Looking for
+		// runs costs more than a copy, so it is done rarely.
 		if s.copies++; s.copies == 0 {
 			s.B.RunOptimize()
 		}
@@ -71,7 +68,7 @@ func (s *sharedBitmap) Edit() *roaring.Bitmap {
 	return s.B
 }
 
-// publish returns the bitmap for a view: it does not change any more.
+// publish returns the bitmap for a view. It does not change any more.
 func (s *sharedBitmap) publish() *roaring.Bitmap {
 	s.shared = true
 	return s.B
@@ -85,7 +82,7 @@ func newCollectionState(d *record.Descriptor) *CollectionState {
 	return s
 }
 
-// haveModalities makes room for n modalities, of which no item has the new ones yet.
+// haveModalities makes room for n modalities. No item has the new ones yet.
 func (s *CollectionState) haveModalities(n int) {
 	for range n - len(s.Presence) {
 		s.Presence = append(s.Presence, sharedBitmap{B: roaring.New()})
@@ -93,8 +90,8 @@ func (s *CollectionState) haveModalities(n int) {
 	}
 }
 
-// publish returns the state as readers see it, looked at in its active space. It costs a few
-// hundred bytes, more with more spaces and modalities, however many items there are.
+// publish returns the view of the collection in its active space. It costs a few hundred bytes, more with
+// more spaces and modalities, however many items there are.
 func (s *CollectionState) publish() *CollectionView {
 	s.dirty = false
 	s.inUse = s.inUse.next(s.relabelled)
@@ -200,8 +197,7 @@ func loadState(r pebble.Reader, d *record.Descriptor) (*CollectionState, error) 
 	return s, nil
 }
 
-// loadRows reads the sets of rows of one sort that are held in memory: codec.SetLive or
-// codec.SetModality.
+// loadRows reads the sets of rows of one kind that is held in memory: codec.SetLive or codec.SetModality.
 func (s *CollectionState) loadRows(r pebble.Reader, set byte) error {
 	prefix := append(codec.CollectionKey(codec.KindRows, s.ID), set)
 	return record.ForEach(r, prefix, func(key, value []byte) error {

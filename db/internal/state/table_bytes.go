@@ -1,8 +1,7 @@
 package state
 
-// TableBytes says how many bytes tables take in memory, those of substrings or those of rows
-// (QuantView): of a collection, or of all (Catalogue.Tables and Rerank), where With and without
-// keep the sum.
+// TableBytes says how many bytes of memory tables of substrings, or rows for reranking (QuantView), take: of
+// one collection, or of all (Catalogue.Tables and Rerank), where With and without keep the sum.
 type TableBytes struct {
 	active int // of active spaces
 	all    int // of all spaces

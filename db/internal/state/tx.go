@@ -11,8 +11,8 @@ import (
 	"github.com/fddhdb/fddhdb/db/internal/spaces"
 )
 
-// The records of an item are written by put and delete, one item after the other, and by
-// package bulk for many new items at once, both through a record.Writer:
+// put and delete write the records of one item at a time, and package bulk writes many new items, both
+// through a record.Writer:
 //
 //	codec.KindKey, KindRowKeys   from its key to its row and back
 //	KindItem, KindFeatures       what it is: labels, fields and payload; a vector for each modality
@@ -23,39 +23,38 @@ import (
 //	KindLessons, KindOutbox,     what it has taught and has to teach each space (Unlearn, SetOnline)
 //	KindOnlineRows
 //
-// A new kind of record of items belongs into both.
+// A new kind of item record needs code in both.
 
-// A Change is one item to put, merge or delete, or a condition that the changes after it
-// depend on. It belongs to a Request; the committer sets Item.Key where that is "", and Found.
+// A Change puts, merges or deletes one item, or is a condition for the changes after it. It belongs to a
+// Request. The committer sets Item.Key if it is "", and Found.
 type Change struct {
 	Collection uint32 // id
 	Kind       ChangeKind
-	Found      bool             // set by Apply, of a put, merge or delete: the item was there before
-	Item       *record.Item     // of a delete and an expectation only the key, of AddLabels only the labels
-	Old        *record.Item     // of an expectation: the item that must be there; nil: none
-	Encs       spaces.Encodings // of a put: made by the caller, for the spaces that it saw, so that the committer need not
-	EncodedBy  *Labels          // of a put: the names by which Encs were made; others may have other ids
+	Found      bool             // set by apply, of a put, merge or delete: the item existed before
+	Item       *record.Item     // of a delete or an expectation only the key, of AddLabels only the labels
+	Old        *record.Item     // of an expectation: the item that must exist; nil: none
+	Encs       spaces.Encodings // of a put: made by the caller for the spaces that it saw, to spare the committer
+	EncodedBy  *Labels          // of a put: the labels that Encs were made with; in other Labels ids may differ
 }
 
 // A ChangeKind says what a Change does.
 type ChangeKind byte
 
 const (
-	PutItem    ChangeKind = iota // make Item all that there is under its key
-	MergeItem                    // replace only what Item gives, see record.Item.Over; where there is none it is a put
-	DeleteItem                   // nothing happens where there is none
+	PutItem    ChangeKind = iota // replace the item under the key as a whole
+	MergeItem                    // replace only the given parts, see record.Item.Over; without an old item it is a put
+	DeleteItem                   // do nothing if there is no item
 	AddLabels                    // give ids to Item.Labels, in order
-	ExpectItem                   // refuse the request, with an ErrConflict, unless what is stored is Old
+	ExpectItem                   // refuse the request, with an ErrConflict, unless the stored item is Old
 )
 
-// A Tx is what one commit writes, while it is being made, by one or more requests. It belongs
-// to the committer: requests get it, and must not keep it. What it changes is changed at once
-// in the states in memory: if it cannot be committed then, the database fails. Blocks, layers
-// and postings are collected on the side, one edit each, however many rows they change, and go
-// into the batch at the end (finish).
+// A Tx collects the writes of one commit, from one or more requests. It belongs to the committer: requests
+// get it, and must not keep it. It changes the states in memory at once, so if it then cannot be committed,
+// the database fails. Blocks, layers and postings are collected apart, one edit each, however many rows they
+// change. finish adds them to the batch.
 type Tx struct {
-	Committer *Committer    // that makes it; for operations, which read its States and Store
-	Batch     *pebble.Batch // of all records that are written whole; what it has is not to be read back
+	Committer *Committer    // its maker; operations use its States and Reader
+	Batch     *pebble.Batch // all records that are written whole; do not read them back
 	Empty     bool          // set by an operation: there is nothing to commit
 
 	records *record.Writer // writes to Batch
@@ -64,24 +63,24 @@ type Tx struct {
 	Layers   map[string]codec.Layer          // changes to sets of rows, by key
 	slices   map[fieldContainer]*FieldSlices // changes to the bit slices of indexed fields
 	postings []postingChange                 // in the order in which they came
-	sets     []*CodeSet                      // that the postings are of, see postingChange.set
+	sets     []*CodeSet                      // sets of the postings, see postingChange.set
 
-	// What the transaction has read, by resolve and its kin, and then what it has made of
-	// that. A change is resolved and applied by what those before it in the transaction have
-	// left, which the store does not have yet.
-	rows  map[itemKey]rowState     // where items are
-	items map[itemRow]*record.Item // what they are, where all of it has been read or written
-	terms map[itemRow]record.Terms // what the store says of them; items come first
+	// Records that the transaction has read, by resolve and its helpers, and then its own changes of them. A
+	// change is resolved and applied against the earlier changes of the transaction, which the store does not
+	// have yet.
+	rows  map[itemKey]rowState     // rows of items
+	items map[itemRow]*record.Item // items that were read or written whole
+	terms map[itemRow]record.Terms // stored terms of items; items take precedence
 
-	// departures is what rows have taught that the transaction changes, with the features that
-	// were stored before it; nil: nothing, or nothing any more.
+	// departures has the lessons of rows that the transaction changes, with the features stored before it.
+	// nil: no lesson, or no longer one.
 	departures map[spaceRow]*codec.Departure
 }
 
 // blockEdit is the edit of one block in a transaction.
 type blockEdit struct {
 	*codec.BlockEdit
-	fresh bool // nothing has been written under its key before, so that it is stored whole
+	fresh bool // its key has never been written, so it is stored whole
 }
 
 // An itemKey is the key of an item in its collection.
@@ -96,13 +95,13 @@ type itemRow struct{ collection, row uint32 }
 // A spaceRow is a row of a collection in one of its spaces.
 type spaceRow struct{ collection, space, row uint32 }
 
-// A rowState says whether there is an item under a key, and in which row.
+// A rowState says whether a key has an item, and in which row.
 type rowState struct {
 	row   uint32
 	found bool
 }
 
-// newTx returns a transaction that writes nothing yet. Its batch is to be closed.
+// newTx returns an empty transaction. Close its batch.
 func newTx(c *Committer) *Tx {
 	batch := c.kv.NewBatch()
 	c.records.Reset(batchSink{batch})
@@ -115,15 +114,14 @@ func newTx(c *Committer) *Tx {
 	}
 }
 
-// A batchSink is a batch as the sink of a record.Writer.
+// A batchSink makes a batch the sink of a record.Writer.
 type batchSink struct{ b *pebble.Batch }
 
 func (s batchSink) Delete(key []byte) error       { return s.b.Delete(key, nil) }
 func (s batchSink) Set(key, value []byte) error   { return s.b.Set(key, value, nil) }
 func (s batchSink) Merge(key, value []byte) error { return s.b.Merge(key, value, nil) }
 
-// CodeBytes estimates how many bytes the codes of an item take in the batch, in all spaces of
-// the collection.
+// CodeBytes estimates the bytes in the batch for the codes of an item, in all spaces of the collection.
 func (s *CollectionState) CodeBytes() int {
 	bytes := 0
 	for _, sp := range s.Spaces {
@@ -132,9 +130,8 @@ func (s *CollectionState) CodeBytes() int {
 	return bytes
 }
 
-// RoomFor returns an ErrFull if so many new codes are more than the space has numbers for.
-// Numbers of codes that are gone are not used again, so a space may run out of them with few
-// codes.
+// RoomFor returns an ErrFull if the space lacks numbers for so many new codes. Numbers of deleted codes are
+// not reused, so a space with few codes may run out of them.
 func (s *SpaceState) RoomFor(codes uint64) error {
 	if codes+uint64(s.Codes.Table.Table().Next()) >= record.MaxRows-1 {
 		return fmt.Errorf("%w: codes of space %d: train again, or export and import", fault.ErrFull, s.ID)
@@ -142,11 +139,10 @@ func (s *SpaceState) RoomFor(codes uint64) error {
 	return nil
 }
 
-// write resolves requests, asks admit after each of them, with about how many bytes all so far
-// will write, and then applies them all. With an error of resolve or of admit nothing has
-// changed. After an error of apply nobody knows what is in memory, so that write fails the
-// database. This is the one way from a request to the Tx. Of several requests none may depend
-// on another.
+// write resolves requests, calls admit after each with an estimate of all bytes so far, and then applies all
+// of them. After an error of resolve or admit nothing has changed. After an error of apply the memory is
+// unreliable, so write fails the database. Every request reaches the Tx through write. Of several requests
+// none may depend on another.
 func (tx *Tx) write(admit func(bytes int) error, requests ...*Request) error {
 	bytes := 0
 	for _, r := range requests {
@@ -168,7 +164,7 @@ func (tx *Tx) write(admit func(bytes int) error, requests ...*Request) error {
 	return nil
 }
 
-// row returns where the item with the key is, as the transaction leaves it so far.
+// row returns the row of the item with the key, as the transaction has left it so far.
 func (tx *Tx) row(s *CollectionState, key string) (rowState, error) {
 	k := itemKey{s.ID, key}
 	if st, ok := tx.rows[k]; ok {
@@ -183,8 +179,8 @@ func (tx *Tx) row(s *CollectionState, key string) (rowState, error) {
 	return st, nil
 }
 
-// fetch reads the terms of a row that has an item, or with whole its item, unless the
-// transaction knows them. It returns about how many bytes they are.
+// fetch reads the terms of a row with an item, or with whole the item itself, unless the transaction knows
+// them. It returns about how many bytes they are.
 func (tx *Tx) fetch(s *CollectionState, row uint32, whole bool) (bytes int, err error) {
 	if !whole {
 		return tx.fetchTerms(s, row)
@@ -203,10 +199,9 @@ func (tx *Tx) fetch(s *CollectionState, row uint32, whole bool) (bytes int, err 
 	return it.Bytes() + s.TermBytes(it), nil
 }
 
-// Block returns the edit of the block under key, to be changed; there is one for each key of
-// the transaction. width is that of all entries of the kind, negative where they differ. fresh
-// says that nothing has been written under the key before. Both count in the first call for a
-// key.
+// Block returns the edit of the block under key, to be changed; the transaction has one for each key. width
+// is the width of all entries of the kind, negative if they differ. fresh says that the key has never been
+// written. Both count only in the first call for a key.
 func (tx *Tx) Block(key []byte, width int, fresh bool) *codec.BlockEdit {
 	e := tx.blocks[string(key)]
 	if e == nil {
@@ -216,14 +211,14 @@ func (tx *Tx) Block(key []byte, width int, fresh bool) *codec.BlockEdit {
 	return e.BlockEdit
 }
 
-// keysBlock returns the edit of the block that has, or is to have, the key of the item of a row.
+// keysBlock returns the edit of the block for the key of a row's item.
 func (tx *Tx) keysBlock(s *CollectionState, row uint32) *codec.BlockEdit {
 	block := row / codec.BlockRows
 	fresh := uint64(block)*codec.BlockRows >= s.FreshRow
 	return tx.Block(codec.NumberKey(codec.KindRowKeys, s.ID, block), -1, fresh)
 }
 
-// layer returns the change of this transaction to the set of rows under key, to be changed.
+// layer returns the transaction's change to the set of rows under key, to be changed.
 func (tx *Tx) layer(key []byte) codec.Layer {
 	l, ok := tx.Layers[string(key)]
 	if !ok {
@@ -233,8 +228,8 @@ func (tx *Tx) layer(key []byte) codec.Layer {
 	return l
 }
 
-// setRow adds a row to a set of the collection, in memory (into) and in the store (set and
-// id), or takes it out. A row that is in it already, or is not, costs nothing.
+// setRow adds a row to a set of the collection, in memory (into) and in the store (set and id), or takes it
+// out. If nothing changes, it costs nothing.
 func (tx *Tx) setRow(s *CollectionState, into *sharedBitmap, set byte, id, row uint32, in bool) {
 	if into.B.Contains(row) == in {
 		return
@@ -249,8 +244,8 @@ func (tx *Tx) setRow(s *CollectionState, into *sharedBitmap, set byte, id, row u
 	}
 }
 
-// touched tells a training, a builder, an update and watches that are going on that the row is
-// not what their views have.
+// touched tells running trainings, builders, updates and watches that their views have an old state of the
+// row.
 func (s *CollectionState) touched(row uint32) {
 	for _, w := range s.watches {
 		w.Add(row)

@@ -15,9 +15,9 @@ import (
 	"github.com/fddhdb/fddhdb/db/internal/spaces"
 )
 
-// CreateCollection makes a collection with the schema d, which it gives an id and keeps. d has
-// passed Check. In a codes-only collection it makes the one space, too. With an error, such as
-// ErrExists for the name, the transaction is not to be committed.
+// CreateCollection makes a collection with the schema d. It sets d.ID and keeps d, which has passed Check.
+// For a codes-only collection it makes the one space, too. After an error, such as ErrExists for the name, do
+// not commit the transaction.
 func (tx *Tx) CreateCollection(d *record.Descriptor) error {
 	c := tx.Committer
 	if c.Named(d.Name) != nil {
@@ -62,9 +62,9 @@ func (tx *Tx) CreateCollection(d *record.Descriptor) error {
 	return nil
 }
 
-// AlterCollection gives a collection the descriptor d, which has all that its own has, in the same order, and
-// more modalities or fields behind it, or other metrics, spaces or indexed fields. Items stay as they are.
-// Views keep the descriptor that they have.
+// AlterCollection gives a collection the descriptor d. d has the old modalities and fields in the same order,
+// and may append others, or change metrics, spaces or indexed fields. Items stay as they are. Views keep
+// their descriptor.
 func (tx *Tx) AlterCollection(s *CollectionState, d *record.Descriptor) error {
 	value, err := d.Encode()
 	if err != nil {
@@ -79,15 +79,14 @@ func (tx *Tx) AlterCollection(s *CollectionState, d *record.Descriptor) error {
 	if err := tx.Batch.Set(codec.CollectionKey(codec.KindCollection, d.ID), value, nil); err != nil {
 		return err
 	}
-	// Blocks and records of items need not change: their modalities and fields are numbered by
-	// position.
+	// Blocks and item records stay: they number modalities and fields by position.
 	s.Descriptor = d // views keep theirs
 	if x := s.indexing; x != nil {
 		if x.sets, err = d.WithFields(x.fields, record.FieldIndexed); err != nil {
 			return err
 		}
 	}
-	for i, sp := range s.Spaces { // which have copies of it
+	for i, sp := range s.Spaces { // which store copies of it
 		if err := tx.WriteDescriptor(s, sp.Space, reports[i]); err != nil {
 			return err
 		}
@@ -97,9 +96,9 @@ func (tx *Tx) AlterCollection(s *CollectionState, d *record.Descriptor) error {
 	return nil
 }
 
-// DropCollection deletes a collection and all that is in it: a deletion of a range for each
-// kind of its keys, however many there are. Readers that hold an older view go on seeing it.
-// The caller closes s.Gone, when it is committed. The id is not used again.
+// DropCollection deletes a collection with all its records, by one range deletion for each kind of key,
+// however many keys there are. Readers with an older view still see it. The caller closes s.Gone after the
+// commit. The id is not reused.
 func (tx *Tx) DropCollection(s *CollectionState) error {
 	c := tx.Committer
 	if err := tx.Batch.Delete(codec.NameKey(s.Name), nil); err != nil {
@@ -117,10 +116,9 @@ func (tx *Tx) DropCollection(s *CollectionState) error {
 	return nil
 }
 
-// Sweep deletes records whose edits have added up to nothing: blocks without entries, sets
-// without rows, postings without codes. It looks at up to sweepKeys keys of the store, from a
-// key on, and returns where to go on; nil at the end. The store forgets them with the next
-// compaction.
+// Sweep deletes records whose merged edits are empty: blocks without entries, sets without rows, postings
+// without codes. It checks up to sweepKeys keys of the store from a key on, and returns where to continue;
+// nil at the end. The next compaction removes them from disk.
 func (tx *Tx) Sweep(from []byte) (next []byte, err error) {
 	it, err := tx.Committer.kv.NewIter(&pebble.IterOptions{LowerBound: from})
 	if err != nil {
@@ -131,7 +129,7 @@ func (tx *Tx) Sweep(from []byte) (next []byte, err error) {
 			err = fault.ReadError(cerr, "keys from %x", from)
 		}
 	}()
-	// Kinds that are not merged are passed over with one seek each.
+	// One seek skips a kind that is not merged.
 	seen := 0
 	for ok := it.First(); ok; ok = it.Next() {
 		if seen++; seen > sweepKeys {
@@ -139,7 +137,7 @@ func (tx *Tx) Sweep(from []byte) (next []byte, err error) {
 		}
 		key := it.Key()
 		if !codec.Merged(key[0]) {
-			// Nothing of this kind is merged: on to the next one.
+			// This kind is not merged: continue with the next.
 			if key[0] == 0xff || !it.SeekGE([]byte{key[0] + 1}) {
 				return nil, nil
 			}
@@ -162,5 +160,5 @@ func (tx *Tx) Sweep(from []byte) (next []byte, err error) {
 	return nil, nil
 }
 
-// sweepKeys is how many keys are looked at while writers wait.
+// sweepKeys is the number of keys that one Sweep checks while writers wait.
 const sweepKeys = 4096

@@ -8,10 +8,9 @@ import (
 	"github.com/fddhdb/fddhdb/db/internal/record"
 )
 
-// DeleteItems deletes n items of a collection, whose rows and keys each yields, in this
-// transaction, which does nothing else, and returns n. Rows and keys have to be those of the
-// present state. More than one commit can hold is an ErrInvalid; with any error but ErrFailed,
-// that of each or of the context too, nothing has changed.
+// DeleteItems deletes the n items of a collection whose rows and keys each yields, and returns n. The
+// transaction does nothing else. Rows and keys must be of the present state. More than one commit can hold is
+// an ErrInvalid. After any error but ErrFailed, also one of each or of the context, nothing has changed.
 func (tx *Tx) DeleteItems(ctx context.Context, s *CollectionState, n int, each func(f func(row uint32, key string) error) error) (int, error) {
 	tooMany := fault.Invalid("%d items, with what they have taught (docs/VERSIONING.md), are too many to delete in one commit: narrow the expression", n)
 	if n*((&record.Item{}).Bytes()+s.CodeBytes()) > record.MaxBatchBytes { // at least, before anything is read
@@ -26,11 +25,11 @@ func (tx *Tx) DeleteItems(ctx context.Context, s *CollectionState, n int, each f
 	if err != nil {
 		return 0, err
 	}
-	var parts []*Request // so that the context is asked now and then
+	var parts []*Request // so that the context is checked now and then
 	for part := range slices.Chunk(changes, 1024) {
 		parts = append(parts, &Request{Changes: part})
 	}
-	features := n * 16 * len(s.Modalities) // bytes of their deletion
+	features := n * 16 * len(s.Modalities) // bytes of deletion records
 	err = tx.write(func(bytes int) error {
 		if features+bytes > record.MaxBatchBytes {
 			return tooMany

@@ -6,9 +6,9 @@ import (
 	"github.com/fddhdb/fddhdb/db/fault"
 )
 
-// expected resolves an ExpectItem: it gives an ErrConflict unless the item under the key is
-// Old, bit for bit, or is not there where Old is nil, as the requests before this one leave
-// it. It returns about how many bytes it has read.
+// expected resolves an ExpectItem. It returns an ErrConflict unless the item under the key is Old, bit for
+// bit, or is absent if Old is nil, as the requests before this one leave it. It returns about how many bytes
+// it has read.
 func (tx *Tx) expected(s *CollectionState, ch *Change) (bytes int, err error) {
 	conflict := func(how string) (int, error) {
 		return 0, fmt.Errorf("%w: item %q in collection %q %s: read it again", fault.ErrConflict, ch.Item.Key, s.Name, how)

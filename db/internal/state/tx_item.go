@@ -16,25 +16,23 @@ import (
 	"github.com/fddhdb/fddhdb/model"
 )
 
-// resolve reads everything about a request that applying it will need, gives keys to items
-// that have none, and finds everything that is wrong with it: a collection that is gone, a
-// conflict, numbers that are used up, a record that is damaged or cannot be read. It changes
-// nothing that is stored or shown, and with an error takes back the automatic keys. It returns
-// about how many bytes the request will write. A request that has been resolved may be applied
-// by this transaction only.
+// resolve reads everything that applying the request needs, and gives keys to items without one. It finds
+// every error: a dropped collection, a conflict, exhausted numbers, a record that is damaged or unreadable.
+// It changes nothing stored or visible, and after an error takes the automatic keys back. It returns about
+// how many bytes the request will write. Only this transaction may apply the resolved request.
 //
-// It costs a look-up of each key, and of each item that is there what it has to know of it:
-// its terms, or all of it for a merge, and what it has taught.
+// It costs a look-up of each key. For an existing item it also reads the terms, or for a merge the whole
+// item, and its lessons.
 func (tx *Tx) resolve(r *Request) (bytes int, err error) {
-	// What the request may add to each collection at the most: the numbers must not run out.
+	// Upper bounds of what the request adds to each collection: numbers must not run out.
 	newLabels := map[uint32]uint64{}
 	newRows := map[uint32]uint64{}
 	newCodes := map[uint32]uint64{}
 	there := map[itemKey]bool{}    // whether the request so far leaves an item under the key
-	taught := map[itemKey]bool{}   // what the item under the key has taught is known
+	taught := map[itemKey]bool{}   // the lessons of the item under the key are known
 	numbers := map[uint32]uint64{} // the next automatic keys, before the request
 	defer func() {
-		if err != nil { // those that it has taken are free again
+		if err != nil { // the keys that it has taken are free again
 			for id, next := range numbers {
 				tx.Committer.States[id].Counters.NextKey = next
 			}
@@ -43,7 +41,7 @@ func (tx *Tx) resolve(r *Request) (bytes int, err error) {
 	for _, m := range r.Marks {
 		bytes += m.Bytes()
 	}
-	for _, ch := range r.Changes { // in order: each depends on what those before it leave
+	for _, ch := range r.Changes { // in order: each depends on the result of those before
 		s := tx.Committer.States[ch.Collection]
 		if s == nil {
 			return 0, fault.NotFound("collection %d", ch.Collection)
@@ -91,8 +89,8 @@ func (tx *Tx) resolve(r *Request) (bytes int, err error) {
 				bytes += size
 			}
 		}
-		// Not only with the first change of the key: that may have been a merge that teaches
-		// nothing, of the payload say.
+		// Check every change of the key: the first may have been a merge that teaches nothing, for example of
+		// the payload.
 		if st.found && !taught[key] && (ch.teaches() || s.recodes(st.row)) {
 			taught[key] = true
 			size, err := tx.FetchTaught(s, st.row)
@@ -129,8 +127,8 @@ func (tx *Tx) resolve(r *Request) (bytes int, err error) {
 	return bytes, nil
 }
 
-// apply applies a request that this transaction has resolved: to what is in memory, and to the
-// Tx. It reads nothing from the store. Only an item that nobody has checked could give an error.
+// apply applies a request that this transaction has resolved, to memory and to the Tx. It reads nothing from
+// the store. Only an unchecked item could cause an error.
 func (tx *Tx) apply(r *Request) error {
 	for _, m := range r.Marks {
 		if err := tx.records.Mark(m); err != nil {
@@ -159,9 +157,8 @@ func (tx *Tx) apply(r *Request) error {
 	return nil
 }
 
-// freeKey returns, as a key, the next number of the collection's counter that no item has as
-// its key, also counting those that the request has put so far (there). Numbers that it passes
-// over are not tried again.
+// freeKey returns the next number of the collection's counter that is not the key of an item, also counting
+// items that the request has put so far (there). Skipped numbers are not tried again.
 func (tx *Tx) freeKey(s *CollectionState, there map[itemKey]bool) (string, error) {
 	for s.Counters.NextKey < math.MaxUint64 {
 		key := strconv.FormatUint(s.Counters.NextKey, 10)
@@ -170,7 +167,7 @@ func (tx *Tx) freeKey(s *CollectionState, there map[itemKey]bool) (string, error
 			if left {
 				continue
 			}
-			return key, nil // the request deletes it before
+			return key, nil // the request deletes it first
 		}
 		if st, err := tx.row(s, key); err != nil || !st.found {
 			return key, err
@@ -179,10 +176,9 @@ func (tx *Tx) freeKey(s *CollectionState, there map[itemKey]bool) (string, error
 	return "", fmt.Errorf("%w: automatic keys of collection %q", fault.ErrFull, s.Name)
 }
 
-// Adopt makes an item of a row whose records are stored already, by a repair, but which is in
-// no set of rows and is not counted: it puts the row into the live rows, into the sets of its
-// terms, and into those of the modalities where presence, by modality, has it. It gives it no
-// codes. The caller calls Touch.
+// Adopt makes an item of a row whose records a repair has stored, but which is in no set of rows and is not
+// counted. It adds the row to the live rows, to the sets of its terms, and to the modalities whose presence
+// has it. It makes no codes. The caller calls Touch.
 func (tx *Tx) Adopt(s *CollectionState, row uint32, presence []*roaring.Bitmap, terms record.Terms) {
 	tx.setRow(s, &s.Live, codec.SetLive, 0, row, true)
 	for t, rows := range presence {
@@ -194,8 +190,8 @@ func (tx *Tx) Adopt(s *CollectionState, row uint32, presence []*roaring.Bitmap, 
 	s.Counters.Items++
 }
 
-// delete applies a DeleteItem that has been resolved: of the item nothing is left but what it
-// has taught, in outboxes. Its row is not used again.
+// delete applies a resolved DeleteItem. Of the item only its lessons remain, as queued retractions. Its row
+// is not reused.
 func (tx *Tx) delete(s *CollectionState, ch *Change) error {
 	st, err := tx.row(s, ch.Item.Key)
 	if err != nil || !st.found {
@@ -239,11 +235,10 @@ func (tx *Tx) delete(s *CollectionState, ch *Change) error {
 	return tx.Batch.Delete(codec.NumberKey(codec.KindItem, s.ID, row), nil)
 }
 
-// put applies a PutItem or a MergeItem that has been resolved. It writes the records of the
-// item, changes the sets of rows that it is in by what differs from before, lets what it had
-// taught depart, and gives it its codes in all spaces, also in one that is being built: so a
-// builder need not come back for it. Codes that the caller has made by the present revision
-// are taken; others are made here.
+// put applies a resolved PutItem or MergeItem. It writes the records of the item, updates the sets of rows by
+// the differences, queues retractions of its lessons, and sets its codes in all spaces. That includes a space
+// being built, so a builder need not come back for it. Codes that the caller made by the present revision are
+// used; others are made here.
 func (tx *Tx) put(s *CollectionState, ch *Change) error {
 	it, encs := ch.Item, ch.Encs
 	st, err := tx.row(s, it.Key)
@@ -260,7 +255,7 @@ func (tx *Tx) put(s *CollectionState, ch *Change) error {
 			it = it.Over(tx.items[itemRow{s.ID, st.row}])
 		}
 	}
-	row := st.row // an overwrite keeps the row, a new item gets one that none has had
+	row := st.row // an overwrite keeps the row, a new item gets an unused one
 	var before record.Terms
 	if st.found {
 		before = tx.before(s, row)
@@ -278,8 +273,7 @@ func (tx *Tx) put(s *CollectionState, ch *Change) error {
 	tx.items[itemRow{s.ID, row}] = it
 	s.touched(row)
 
-	// Presence says which features the store has, so that nothing is read to find what to
-	// delete.
+	// Presence says which features the store has, so finding what to delete needs no read.
 	for t := range s.Presence {
 		x := it.Vector(t)
 		if x.Present() || s.Presence[t].B.Contains(row) {
@@ -311,8 +305,8 @@ func (tx *Tx) put(s *CollectionState, ch *Change) error {
 		return err
 	}
 	for _, sp := range s.Spaces {
-		// What the row has taught departs with the features that are replaced, and what it is
-		// now waits for the next update.
+		// The lesson of the row is retracted with the replaced features, and its new state waits for the next
+		// update.
 		if ch.teaches() || sp.Recode.B.Contains(row) {
 			learns := sp.LearnsFrom(it)
 			if learns || tx.departures[spaceRow{s.ID, sp.ID, row}] != nil {
@@ -325,7 +319,7 @@ func (tx *Tx) put(s *CollectionState, ch *Change) error {
 		}
 		tx.SetOnline(sp, codec.SetRecode, row, false)
 		enc := encs.Of(sp.Space)
-		if enc == nil { // not encoded yet, or space or revision are new
+		if enc == nil { // not encoded yet, or the space or revision is new
 			made, err := sp.Encode(it.Vectors, ids, it.Code)
 			if err != nil {
 				return err
@@ -339,8 +333,8 @@ func (tx *Tx) put(s *CollectionState, ch *Change) error {
 	return nil
 }
 
-// labelIDs returns the ids of distinct labels, ascending. Those that the collection has not
-// seen get new ones, in order, which it stores.
+// labelIDs returns the ids of distinct labels, ascending. It gives new labels the next ids, in order, and
+// stores them.
 func (tx *Tx) labelIDs(s *CollectionState, labels []string) ([]uint32, error) {
 	ids := make([]uint32, 0, len(labels))
 	for _, l := range labels {
@@ -356,7 +350,7 @@ func (tx *Tx) labelIDs(s *CollectionState, labels []string) ([]uint32, error) {
 	return ids, nil
 }
 
-// readItem reads back an item that an earlier commit has written, without its key.
+// readItem reads an item of an earlier commit, without its key.
 func (tx *Tx) readItem(s *CollectionState, row uint32) (*record.Item, error) {
 	rec, err := record.ReadItem(tx.Committer.kv, s.ID, row)
 	if err != nil {
@@ -395,7 +389,7 @@ func (tx *Tx) readItem(s *CollectionState, row uint32) (*record.Item, error) {
 	return it, nil
 }
 
-// CodesBytes estimates how many bytes the code of an item takes in the batch.
+// CodesBytes estimates the bytes in the batch for one code of an item.
 func CodesBytes(bits int, projections bool) int {
 	n := codec.RowCodeBytes + codec.CodeEntryBytes(bits) + record.Split(bits).Len()*postingEditBytes
 	if projections {

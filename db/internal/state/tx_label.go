@@ -10,12 +10,11 @@ import (
 	"github.com/fddhdb/fddhdb/db/internal/record"
 )
 
-// Records name labels by their ids, so another name is one record, and items, codes and models
-// stay as they are. A label that no item has any more keeps its id, for the case that an item
-// brings it again; to callers it does not exist.
+// Records name labels by id, so renaming a label changes one record; items, codes and models stay as they
+// are. A label without items keeps its id in case an item brings it again; callers do not see it.
 
-// LabelInUse returns the id of a label and the rows that have it, in a bitmap of the caller's
-// own. ErrNotFound: no item has it. r is the store as the last commit has left it.
+// LabelInUse returns the id of a label and its rows, in a new bitmap. ErrNotFound: no item has it. r is the
+// store as of the last commit.
 func (s *CollectionState) LabelInUse(r pebble.Reader, name string) (id uint32, rows *roaring.Bitmap, err error) {
 	id, known := s.Labels.ID(name)
 	if known {
@@ -29,9 +28,9 @@ func (s *CollectionState) LabelInUse(r pebble.Reader, name string) (id uint32, r
 	return id, rows, nil
 }
 
-// RenameLabel gives a label, which items have, another name. ErrExists: items have a label of
-// that name. Where only earlier items had one, that label loses its name for good, and with it
-// what models have learned of it: the old name is free, and models know nothing of it.
+// RenameLabel renames a label that items have. ErrExists: items have a label of the new name. If only past
+// items had such a label, it loses its name for good, and with it what models have learned of it. Models do
+// not know the old name, which becomes free.
 func (tx *Tx) RenameLabel(s *CollectionState, old, name string) error {
 	id, _, err := s.LabelInUse(tx.Committer.Reader(), old)
 	if err != nil {
@@ -58,8 +57,8 @@ func (tx *Tx) RenameLabel(s *CollectionState, old, name string) error {
 	return nil
 }
 
-// Relabelled notes in memory that rows have got other labels, in a commit of tables that has
-// also put them into the set codec.SetRecode of some spaces. The caller calls Touch.
+// Relabelled records in memory that a commit of tables has changed the labels of rows, and has put the rows
+// into the set codec.SetRecode of some spaces. The caller calls Touch.
 func (s *CollectionState) Relabelled(rows *roaring.Bitmap, recode []*SpaceState) {
 	s.ForgetLabelsInUse()
 	if s.Changed != nil {

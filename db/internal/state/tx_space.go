@@ -14,15 +14,14 @@ import (
 	"github.com/fddhdb/fddhdb/db/internal/spaces"
 )
 
-// Activate makes a space of the collection the one that searches use, from this commit on, and
-// remembers the one before it.
+// Activate makes searches use a space of the collection from this commit on, and remembers the previous one.
 func (tx *Tx) Activate(s *CollectionState, sp *SpaceState) {
 	s.Counters.PreviousSpace, s.Counters.ActiveSpace = s.Counters.ActiveSpace, uint64(sp.ID)
 	tx.Committer.Touch(s)
 }
 
-// ActivateSpace is Activate for the space that a caller names, see SpaceNamed. It reports
-// whether that was not the active one already.
+// ActivateSpace is Activate for the space that a caller names, see SpaceNamed. It reports whether the active
+// space changes.
 func (tx *Tx) ActivateSpace(s *CollectionState, number uint32) (changes bool, err error) {
 	sp := s.SpaceNamed(number)
 	switch {
@@ -37,7 +36,7 @@ func (tx *Tx) ActivateSpace(s *CollectionState, number uint32) (changes bool, er
 	return true, nil
 }
 
-// Rollback makes the space active that was before the present one, and returns its id.
+// Rollback activates the previously active space and returns its id.
 func (tx *Tx) Rollback(s *CollectionState) (space uint32, err error) {
 	sp := s.SpaceByID(uint32(s.Counters.PreviousSpace))
 	if sp == nil {
@@ -61,9 +60,8 @@ func (tx *Tx) DropSpaceNamed(s *CollectionState, id uint32) error {
 	return tx.DropSpace(s, sp)
 }
 
-// DropSpace deletes a space, which is not the active one, and all that is stored in it: a
-// deletion of a range for each kind of its keys, however many there are. Readers that hold an
-// older view go on seeing it.
+// DropSpace deletes a space, which is not the active one, with all its records, by one range deletion for
+// each kind of key, however many keys there are. Readers with an older view still see it.
 func (tx *Tx) DropSpace(s *CollectionState, sp *SpaceState) error {
 	for _, kind := range record.Kinds(record.OfSpace) {
 		prefix := codec.NumberKey(kind, s.ID, sp.ID)
@@ -80,7 +78,7 @@ func (tx *Tx) DropSpace(s *CollectionState, sp *SpaceState) error {
 	return nil
 }
 
-// forget drops what the committer counts by keys of a space, as these are deleted.
+// forget drops the committer's counts by keys of a deleted space.
 func (c *Committer) forget(collection, space uint32) {
 	var prefixes []string
 	for _, kind := range record.Kinds(record.OfSpace) {
@@ -91,10 +89,9 @@ func (c *Committer) forget(collection, space uint32) {
 	})
 }
 
-// WriteRevision stores a revision of a space, its descriptor and its projections, and deletes
-// those that need not be kept: all but the first one, those that are pinned, and of the others
-// the latest spaces.Kept. It replaces sp.Revisions, but does not make the revision the latest
-// (SpaceState.Revise). The caller calls Touch.
+// WriteRevision stores a revision of a space, its descriptor and its projections. It deletes other revisions,
+// except the first, the pinned ones, and the latest spaces.Kept of the rest. It replaces sp.Revisions, but
+// does not make the revision the latest (SpaceState.Revise). The caller calls Touch.
 func (tx *Tx) WriteRevision(sp *SpaceState, d *spaces.RevisionDescriptor, projections []byte) error {
 	if err := tx.WriteRevisionDescriptor(sp, d); err != nil {
 		return err
@@ -122,8 +119,8 @@ func (tx *Tx) WriteRevision(sp *SpaceState, d *spaces.RevisionDescriptor, projec
 	return nil
 }
 
-// WriteRevisionDescriptor stores the descriptor of a revision, new or changed. sp.Revisions is
-// for the caller.
+// WriteRevisionDescriptor stores the descriptor of a revision, new or changed. The caller updates
+// sp.Revisions.
 func (tx *Tx) WriteRevisionDescriptor(sp *SpaceState, d *spaces.RevisionDescriptor) error {
 	b, err := json.Marshal(d)
 	if err != nil {
@@ -132,8 +129,7 @@ func (tx *Tx) WriteRevisionDescriptor(sp *SpaceState, d *spaces.RevisionDescript
 	return tx.Batch.Set(codec.RevisionKey(sp.collection, sp.ID, d.Revision, 0), b, nil)
 }
 
-// PinRevision notes that a revision of the space that a caller names is to be kept however old
-// it gets, or no longer.
+// PinRevision keeps a revision of the space that a caller names, however old it gets, or stops keeping it.
 func (tx *Tx) PinRevision(s *CollectionState, number, revision uint32, pinned bool) error {
 	sp := s.SpaceNamed(number)
 	switch {
@@ -157,11 +153,11 @@ func (tx *Tx) PinRevision(s *CollectionState, number, revision uint32, pinned bo
 	return nil
 }
 
-// WriteCheckpoint stores the statistics of a learner, which are those of the present revision,
-// in place of those before, and deletes the departures with numbers below outbox, which they
-// have taken out. next is the space as it will be, which nobody else has yet: where the length
-// of the statistics changes, as with a new label, its descriptor is changed and stored. The
-// caller lets sp have next (SpaceState.Revise), sets Numbers.Checkpoint and calls Touch.
+// WriteCheckpoint replaces the stored statistics of a learner by those of the present revision, and deletes
+// the queued retractions with numbers below outbox, which the statistics include. next is the future space,
+// not yet shared: if the length of the statistics changes, as with a new label, its descriptor is
+// changed and stored. The caller makes next the latest (SpaceState.Revise), sets Numbers.Checkpoint and calls
+// Touch.
 func (tx *Tx) WriteCheckpoint(s *CollectionState, sp *SpaceState, next *spaces.Space, statistics []byte, outbox uint64) error {
 	prefix := codec.NumberKey(codec.KindStatistics, s.ID, sp.ID)
 	if err := record.WriteChunks(tx.Batch, prefix, 0, statistics); err != nil {
@@ -185,7 +181,7 @@ func (tx *Tx) WriteCheckpoint(s *CollectionState, sp *SpaceState, next *spaces.S
 	return tx.Batch.DeleteRange(from, to, nil)
 }
 
-// codesOnlySpace makes the one space that a codes-only collection has, as part of creating that.
+// codesOnlySpace makes the one space of a new codes-only collection.
 func (tx *Tx) codesOnlySpace(s *CollectionState) error {
 	sp := spaces.New(spaces.SpaceDescriptor{ID: 1, Bits: s.Bits, Created: spaces.Now()}, nil, nil)
 	if err := tx.WriteDescriptor(s, sp, nil); err != nil {
@@ -196,8 +192,8 @@ func (tx *Tx) codesOnlySpace(s *CollectionState) error {
 	return nil
 }
 
-// WriteDescriptor stores the descriptor of a space, with the report of its training and a
-// copy of the descriptor of the collection.
+// WriteDescriptor stores the descriptor of a space, with the report of its training and a copy of the
+// collection's descriptor.
 func (tx *Tx) WriteDescriptor(s *CollectionState, sp *spaces.Space, report json.RawMessage) error {
 	b, err := json.Marshal(spaces.Reported{SpaceDescriptor: sp.SpaceDescriptor, Report: report, Collection: s.Descriptor})
 	if err != nil {

@@ -17,33 +17,32 @@ import (
 	"github.com/fddhdb/fddhdb/internal/cells"
 )
 
-// An index of vectors is behind the items, and says by how much: it covers the rows below a row,
-// less those that are stale, and searches compare the vectors of all others. So a write of an item
-// tells an index at most that a row is stale, and rows are taken in many at a time, by a training
-// and then by the indexer. What it keeps of rows whose items are gone stays until then, as searches
-// look whether a row is live.
+// An index of vectors lags behind the items, and records by how much: it covers the rows below a row, except
+// the stale ones, and searches compare the vectors of all other rows. So a write at most marks a row as
+// stale. Rows enter the index many at a time, first by a training and then by the indexer. Entries of deleted
+// items stay until then, as searches check whether a row is live.
 
-// An IndexState is what the committer knows of an index of vectors. Only the committer touches it.
+// An IndexState is the committer's state of an index of vectors. Only the committer touches it.
 type IndexState struct {
-	*record.VectorIndex // as it is stored; replaced, not written to, as views share it
+	*record.VectorIndex // as stored; views share it, so it is replaced, not written to
 	collection          uint32
 
-	// Table has the entries and centres, once they are loaded. Nothing changes them before.
+	// Table has the entries and centres once they are loaded. Nothing changes them before.
 	Table   *cells.Writer
-	loading *indexLoading // of an index that was found at opening, until it is loaded; nil: nothing to load
-	left    bool          // it is not complete, and no training is at it: it is dropped
+	loading *indexLoading // of an index found at opening, until it is loaded; nil: nothing to load
+	left    bool          // it is incomplete and no training works on it: it is dropped
 
 	Stale sharedBitmap // rows below Covered whose entry is out of date
-	Loose sharedBitmap // those of them that fit no cell; not stored, but found again after an opening
+	Loose sharedBitmap // stale rows that fit no cell; not stored, but found again after an opening
 
-	// Changed collects the rows that were written since the index is being made, or rows are being taken
-	// in. Nil while neither goes on.
+	// Changed collects the rows written since the making of the index, or the present merge of rows, began.
+	// Nil while neither runs.
 	Changed *roaring.Bitmap
 
-	until uint64 // of an index that is being made: the rows below it were there when its cells were found
+	until uint64 // of an index being made: the rows below it existed when its cells were found
 }
 
-// An IndexView is the state of an index of vectors as readers see it, which is immutable.
+// An IndexView is the immutable state of an index of vectors that readers see.
 type IndexView struct {
 	*record.VectorIndex
 	Table   *cells.Table // nil until it is loaded
@@ -59,7 +58,7 @@ func newIndexState(collection uint32, x *record.VectorIndex) *IndexState {
 	return &IndexState{VectorIndex: x, collection: collection, Stale: sharedBitmap{B: roaring.New()}, Loose: sharedBitmap{B: roaring.New()}}
 }
 
-// IndexByID returns the index with a number, nil where there is none.
+// IndexByID returns the index with a number, nil if there is none.
 func (s *CollectionState) IndexByID(id uint32) *IndexState {
 	for _, x := range s.Indexes {
 		if x.ID == id {
@@ -69,7 +68,7 @@ func (s *CollectionState) IndexByID(id uint32) *IndexState {
 	return nil
 }
 
-// publish returns the index as readers see it.
+// publish returns the view of the index.
 func (x *IndexState) publish() IndexView {
 	v := IndexView{VectorIndex: x.VectorIndex, Stale: x.Stale.publish(), Loose: x.Loose.publish(), loading: x.loading, left: x.left, until: x.until}
 	if x.Table != nil {
@@ -78,8 +77,8 @@ func (x *IndexState) publish() IndexView {
 	return v
 }
 
-// IndexOf returns the index of the vectors of modality t that searches use, nil where there is none:
-// the latest that is complete, if it is of the metric.
+// IndexOf returns the index that searches of modality t use: the latest complete one, if it has the metric.
+// It returns nil if there is none.
 func (cv *CollectionView) IndexOf(t int, metric record.Metric) *IndexView {
 	for i := len(cv.Indexes) - 1; i >= 0; i-- {
 		if x := &cv.Indexes[i]; x.Modality == t && x.Complete && x.Metric.OrCosine() == metric {
@@ -89,7 +88,7 @@ func (cv *CollectionView) IndexOf(t int, metric record.Metric) *IndexView {
 	return nil
 }
 
-// IndexNumber returns the index with a number, nil where there is none.
+// IndexNumber returns the index with a number, nil if there is none.
 func (cv *CollectionView) IndexNumber(id uint32) *IndexView {
 	for i := range cv.Indexes {
 		if cv.Indexes[i].ID == id {
@@ -99,8 +98,8 @@ func (cv *CollectionView) IndexNumber(id uint32) *IndexView {
 	return nil
 }
 
-// changedRow tells the indexes of a collection that the vector of modality t of a row is written, or
-// goes: its entry is out of date.
+// changedRow tells the indexes of a collection that the vector of modality t of a row changes or goes: its
+// entry is out of date.
 func (tx *Tx) changedRow(s *CollectionState, row uint32, t int) {
 	for _, x := range s.Indexes {
 		if x.Modality != t {
@@ -133,7 +132,7 @@ func (tx *Tx) setStale(x *IndexState, row uint32, stale bool) {
 	}
 }
 
-// writeIndex stores the descriptor of an index, which becomes that of its state.
+// writeIndex stores d as the descriptor of an index, also in its state.
 func (tx *Tx) writeIndex(x *IndexState, d *record.VectorIndex) error {
 	b, err := d.Encode()
 	if err != nil {
@@ -148,10 +147,10 @@ func (tx *Tx) writeCell(x *IndexState, cell uint32, c cells.Cell) error {
 	return tx.Batch.Set(codec.ChunkKey(codec.KindCentre, x.collection, x.ID, cell), record.AppendCell(nil, cell, c), nil)
 }
 
-// setEntry makes e the entry of a row, in memory and in the store; nil: none.
+// setEntry sets the entry of a row, in memory and in the store; nil removes it.
 func (tx *Tx) setEntry(x *IndexState, row uint32, e *cells.Entry) {
 	block := row / codec.BlockRows
-	fresh := uint64(block)*codec.BlockRows >= x.Covered // no row of it has ever had one
+	fresh := uint64(block)*codec.BlockRows >= x.Covered // no row of the block has ever had one
 	edit := tx.Block(codec.ChunkKey(codec.KindEntries, x.collection, x.ID, block), cells.EntryBytes(x.Dim), fresh)
 	if e == nil {
 		if _, has := x.Table.Table().Cell(row); has {
@@ -164,9 +163,9 @@ func (tx *Tx) setEntry(x *IndexState, row uint32, e *cells.Entry) {
 	x.Table.Put(row, e)
 }
 
-// FoundIndex stores a new index of the vectors of a modality, without cells and not complete, and begins
-// to record which rows change. The caller fills in all of d but its number. While another one of the
-// modality is being made it is an ErrBusy; what an earlier training has left is dropped.
+// FoundIndex stores a new, incomplete index of a modality without cells, and begins to record changed rows.
+// The caller fills in all of d but its number. If another index of the modality is being made, it is an
+// ErrBusy; a leftover of an earlier training is dropped.
 func (tx *Tx) FoundIndex(s *CollectionState, d *record.VectorIndex) (*IndexState, error) {
 	if s.Descriptor.Indexes == record.MaxRows {
 		return nil, fmt.Errorf("%w: indexes of collection %q", fault.ErrFull, s.Name)
@@ -196,9 +195,9 @@ func (tx *Tx) FoundIndex(s *CollectionState, d *record.VectorIndex) (*IndexState
 	return x, nil
 }
 
-// SetCells gives a new index its cells, and what the report says of them. They were found from rows below
-// until. Rows that came later or have changed since the index was founded may be of a kind that has no
-// cell, so they wait until it is complete, for TakeIn.
+// SetCells gives a new index its cells and their report. The cells were found from rows below until. Rows
+// that came or changed after FoundIndex may be of a kind without a cell, so they wait for TakeIn until the
+// index is complete.
 func (tx *Tx) SetCells(s *CollectionState, x *IndexState, centres *cells.Centres, until uint64, r *record.IndexReport) error {
 	d := *x.VectorIndex
 	d.Report = r
@@ -214,8 +213,7 @@ func (tx *Tx) SetCells(s *CollectionState, x *IndexState, centres *cells.Centres
 	return tx.writeIndex(x, &d)
 }
 
-// CompleteIndex lets searches use an index, as d describes it, and drops those before it of its
-// modality.
+// CompleteIndex lets searches use an index, as d describes it, and drops the other indexes of its modality.
 func (tx *Tx) CompleteIndex(s *CollectionState, x *IndexState, d *record.VectorIndex) error {
 	x.Changed = nil
 	if err := tx.writeIndex(x, d); err != nil {
@@ -253,7 +251,7 @@ func (x *IndexView) Report(cv *CollectionView) *report.VectorIndex {
 		Unknown: x.Unfolded(cv.NextRow), Loose: int(x.Loose.GetCardinality()), Recall: x.Recall,
 		Outgrown: x.Complete && x.Outgrown(),
 	}
-	out.Created, _ = time.Parse(time.RFC3339, x.Created) // zero if it is none
+	out.Created, _ = time.Parse(time.RFC3339, x.Created) // zero if it does not parse
 	for _, p := range x.Curve {
 		out.Measured = append(out.Measured, report.RecallPoint(p))
 	}
@@ -272,29 +270,29 @@ func (x *IndexView) Report(cv *CollectionView) *report.VectorIndex {
 	return out
 }
 
-// Behind reports whether rows are about to be taken in.
+// Behind reports whether enough rows wait to be merged.
 func (x *IndexView) Behind(nextRow uint64) bool {
 	return x.Complete && !x.Outgrown() && x.Unfolded(nextRow)-int(x.Loose.GetCardinality()) >= cells.FoldAfter
 }
 
-// Due reports whether the index is to be made anew: a quarter of its vectors have come, changed or gone,
-// or so many fit no cell that comparing them takes a part of the time of a search.
+// Due reports whether to rebuild the index: a quarter of its vectors have come, changed or gone, or so many
+// fit no cell that comparing them takes a noticeable part of a search.
 func (x *IndexView) Due() bool {
 	items := x.VectorIndex.Report.Items
 	return x.changes() >= items/4+cells.FoldAfter || int(x.Loose.GetCardinality()) >= items/256+cells.FoldAfter
 }
 
-// Outgrown reports whether so much has come, changed or gone that what was measured says nothing any more:
-// searches compare all vectors, and nothing is taken in until the index has been made anew.
+// Outgrown reports whether so many vectors have come, changed or gone that the measured recall no longer
+// holds. Searches then compare all vectors, and no rows are merged until the index is rebuilt.
 func (x *IndexView) Outgrown() bool {
 	return x.changes() >= x.VectorIndex.Report.Items/2+2*cells.FoldAfter
 }
 
-// changes returns how many vectors have come, changed or gone since the index was made, as far as it has
-// looked at them.
+// changes returns how many vectors have come, changed or gone since the index was made, among the rows
+// it has seen.
 func (x *IndexView) changes() int { return x.Churn + int(x.Loose.GetCardinality()) }
 
-// FitIndex finds out what the cells of an index promise, when it has taken in all rows, and stores it.
+// FitIndex fits the cells to their entries (cells.Writer.Fit), after all rows are in, and stores them.
 func (tx *Tx) FitIndex(s *CollectionState, x *IndexState) error {
 	for cell, c := range x.Table.Fit() {
 		if err := tx.writeCell(x, cell, c); err != nil {
@@ -305,7 +303,7 @@ func (tx *Tx) FitIndex(s *CollectionState, x *IndexState) error {
 	return nil
 }
 
-// LeaveIndex says that no training is at an index any more that is not complete. The indexer drops it.
+// LeaveIndex says that no training works on an incomplete index any more. The indexer drops it.
 func (s *CollectionState) LeaveIndex(id uint32) {
 	if x := s.IndexByID(id); x != nil && !x.Complete {
 		x.left = true

@@ -16,19 +16,19 @@ import (
 	"github.com/fddhdb/fddhdb/model"
 )
 
-// Rows are taken into an index of vectors many at a time: what they need is made of a view, beside
-// writers, and one commit stores it, for the rows that have not changed since. Each row goes to the cell
-// with the nearest centre, if it fits there. Vectors of a kind that was not there when the index was made,
-// or that lie more closely together, do not: a search that is at home in one cell would not look for them
-// in another, and what was measured says nothing of them. They overfill their cells (cells.Table.Overfull).
-// So rows that would overfill a cell stay loose: they remain stale, and every search compares them, until
-// the index is made anew with cells for them (learn.KeepRenewed).
+// Rows are merged into an index of vectors many at a time. Their entries are computed from a view, beside
+// writers. One commit stores the entries of the rows that have not changed since. Each row goes to the cell
+// with the nearest centre, if it fits there. Vectors of a kind that is new since the index was made, or that
+// lie closer together, do not fit: a search at home in one cell would not look for them in another, and the
+// measured recall does not cover them. They overfill their cells (cells.Table.Overfull). Such rows stay
+// loose: they remain stale, and every search compares them, until the index is rebuilt with cells for them
+// (learn.KeepRenewed).
 
-// TakeIn takes up to limit rows into an index: those that are stale, then those that follow the ones that it
-// covers. While an index is being made these are the rows that were there when its cells were found, and have
-// not changed since. It works on so many goroutines, on a view, and leaves rows that change meanwhile stale.
-// left says how many there are to take in then. The caller sees to it that there is one TakeIn at a time for
-// an index. An index that is not there, or not loaded, has no rows to take in.
+// TakeIn merges up to limit rows into an index: first stale rows, then the rows after the covered ones. While
+// an index is being made, these are the unchanged rows that existed when its cells were found. TakeIn works
+// on so many goroutines, on a view, and leaves rows that change meanwhile stale. left is the number of rows
+// that then remain. The caller runs one TakeIn at a time for an index. An index that does not exist or is not
+// loaded has no rows to merge.
 func (d *Database) TakeIn(ctx context.Context, collection, id uint32, workers, limit int) (left int, err error) {
 	v, err := d.record(ctx, collection, id)
 	if v == nil || err != nil {
@@ -69,10 +69,10 @@ func (d *Database) TakeIn(ctx context.Context, collection, id uint32, workers, l
 	return left, err
 }
 
-// foldBytes is about what taking rows in writes besides entries: blocks that are written whole.
+// foldBytes is about how much a merge writes besides entries: whole blocks.
 const foldBytes = 4 << 20
 
-// loadedIndex returns the state of an index whose entries are in memory, nil where there is none.
+// loadedIndex returns the state of an index with its entries in memory, nil if there is none.
 func (d *Database) loadedIndex(collection, id uint32) (s *CollectionState, x *IndexState) {
 	if s = d.Committer.States[collection]; s != nil {
 		if x = s.IndexByID(id); x != nil && x.Table != nil {
@@ -82,8 +82,8 @@ func (d *Database) loadedIndex(collection, id uint32) (s *CollectionState, x *In
 	return nil, nil
 }
 
-// record begins to record which rows of an index change, and returns the view of that moment, for the
-// caller to release; nil where there is no such index.
+// record begins to record changed rows of an index, and returns the view of that moment, for the caller to
+// release; nil if there is no such index.
 func (d *Database) record(ctx context.Context, collection, id uint32) (v *View, err error) {
 	err = d.Committer.Look(ctx, func() error {
 		if _, x := d.loadedIndex(collection, id); x != nil {
@@ -99,17 +99,17 @@ func (d *Database) record(ctx context.Context, collection, id uint32) (v *View, 
 	return v, err
 }
 
-// A fold is rows that are taken into an index.
+// A fold is a set of rows to merge into an index.
 type fold struct {
 	rows    []uint32
 	entries []*cells.Entry // parallel to rows; nil: the row has no vector any more, or stays loose
 	loose   *roaring.Bitmap
-	until   uint64 // the index covers the rows below it then
+	until   uint64 // the index then covers the rows below it
 }
 
-// leaveLoose finds the rows of a fold that would overfill their cells: all that go to such a cell, as they
-// are likely to be of one kind. Before an index is complete no row is loose: the
-// rows that it takes in then were there when its cells were found.
+// leaveLoose marks the rows of a fold that would overfill their cells as loose: all rows of such a cell, as
+// they are probably of one kind. Before an index is complete no row is loose: all existed when its cells were
+// found.
 func (x *IndexView) leaveLoose(f *fold) {
 	f.loose = roaring.New()
 	if !x.Complete {
@@ -129,12 +129,12 @@ func (x *IndexView) leaveLoose(f *fold) {
 	}
 }
 
-// store makes a fold part of the index, and returns how many rows there are to take in then.
+// store merges a fold into the index, and returns how many rows then remain.
 func (f *fold) store(tx *Tx, s *CollectionState, x *IndexState) (left int, err error) {
 	d := *x.VectorIndex
 	for i, row := range f.rows {
-		changed := x.Changed.Contains(row) // it is taken in another time
-		loose := f.loose.Contains(row)     // counted as such, as every process finds that anew
+		changed := x.Changed.Contains(row) // a later merge takes it
+		loose := f.loose.Contains(row)     // not counted in Churn: every process finds loose rows again
 		if !changed && !loose {
 			d.Churn++
 		}
@@ -146,7 +146,7 @@ func (f *fold) store(tx *Tx, s *CollectionState, x *IndexState) (left int, err e
 			}
 		}
 	}
-	// A row that had no vector may have got one meanwhile.
+	// A row without a vector may have got one meanwhile.
 	for it := x.Changed.Iterator(); it.HasNext(); {
 		if row := it.Next(); uint64(row) >= x.Covered && uint64(row) < f.until {
 			tx.setStale(x, row, true)
@@ -162,16 +162,15 @@ func (f *fold) store(tx *Tx, s *CollectionState, x *IndexState) (left int, err e
 	return int(s.Counters.NextRow-d.Covered) + int(x.Stale.B.GetCardinality()-x.Loose.B.GetCardinality()), nil
 }
 
-// Unfolded returns how many rows the index does not know, with those whose items are gone and those that
-// are loose.
+// Unfolded returns how many rows the index does not know, including loose rows and rows of deleted items.
 func (x *IndexView) Unfolded(nextRow uint64) int {
 	return int(nextRow-x.Covered) + int(x.Stale.GetCardinality())
 }
 
-// foldPart is how many rows one goroutine reads and encodes at a time.
+// foldPart is the number of rows that one goroutine reads and encodes at a time.
 const foldPart = codec.BlockRows
 
-// readFold makes the entries of the rows that are to be taken in next; nil if there are none.
+// readFold makes the entries of the next rows to merge; nil if there are none.
 func (x *IndexView) readFold(ctx context.Context, r pebble.Reader, cv *CollectionView, workers, limit int) (*fold, error) {
 	var stale []uint32
 	last := x.until
@@ -206,7 +205,7 @@ func (x *IndexView) readFold(ctx context.Context, r pebble.Reader, cv *Collectio
 	return f, nil
 }
 
-// readRows adds rows, and their entries as far as they have a vector.
+// readRows adds rows, with an entry for each row that has a vector.
 func (f *fold) readRows(e *encoder, r pebble.Reader, cv *CollectionView, having *roaring.Bitmap, rows []uint32) error {
 	for _, row := range rows {
 		if !having.Contains(row) {
@@ -239,7 +238,7 @@ func (f *fold) readRange(e *encoder, r pebble.Reader, cv *CollectionView, having
 	})
 }
 
-// add adds a row with the entry of its vector, which is stored as value.
+// add adds a row with the entry of its vector, stored as value.
 func (f *fold) add(e *encoder, row uint32, value []byte) error {
 	entry, err := e.encode(value)
 	if err != nil {
@@ -275,8 +274,8 @@ func (e *encoder) encode(value []byte) (*cells.Entry, error) {
 	return entry, nil
 }
 
-// Placed reads the vectors of modality t that rows have, on so many goroutines, and returns their
-// coordinates in a geometry; nil where a row has none.
+// Placed reads the vectors of modality t of rows, on so many goroutines, and returns their coordinates in a
+// geometry; nil for a row without one.
 func (cv *CollectionView) Placed(ctx context.Context, r pebble.Reader, t int, g *cells.Geometry, workers int, rows []uint32) ([][]float32, error) {
 	m := cv.Modalities[t]
 	having := roaring.And(cv.Live, cv.Presence[t])
@@ -303,17 +302,17 @@ func (cv *CollectionView) Placed(ctx context.Context, r pebble.Reader, t int, g 
 	return placed, err
 }
 
-// KeepIndexes keeps indexes until nothing is due, or about so many rows have been taken in.
+// KeepIndexes maintains indexes until nothing is due, or about so many rows have been merged.
 func (d *Database) KeepIndexes(ctx context.Context, rows int) {
 	for ; rows > 0 && d.keepIndexes(ctx); rows -= foldRows {
 	}
 }
 
-// foldRows is how many rows are taken in by one commit.
+// foldRows is the number of rows that one commit merges.
 const foldRows = 4096
 
-// keepDue reports whether an index of a collection has fallen behind, or is left over from a training
-// that has not ended.
+// keepDue reports whether an index of a collection has fallen behind, or is the leftover of an unfinished
+// training.
 func (d *Database) keepDue(cv *CollectionView) bool {
 	if d.Committer.readOnly {
 		return false
@@ -327,9 +326,8 @@ func (d *Database) keepDue(cv *CollectionView) bool {
 	return false
 }
 
-// keepIndexes does one step for each index: it drops one that is left over, or takes in rows. It
-// reports whether a step was done: then there may be another. One that fails is due again when the
-// collection changes next.
+// keepIndexes does one step for each index: it drops a leftover, or merges rows. It reports whether it did a
+// step: then there may be another. A failed step is due again when the collection changes next.
 func (d *Database) keepIndexes(ctx context.Context) (done bool) {
 	v := d.Latest()
 	defer v.Release()

@@ -15,17 +15,16 @@ import (
 	"github.com/fddhdb/fddhdb/internal/cells"
 )
 
-// Opening a database reads the descriptors of all indexes of vectors, and the entries of small indexes.
-// The entries of others are loaded in the background, as codes are, and searches wait for them.
+// Opening a database reads the descriptors of all indexes of vectors, and the entries of small ones. The
+// entries of the others are loaded in the background, like codes, and searches wait for them.
 
 // An indexLoading is the loading of one index after opening.
 type indexLoading struct {
 	*Loading
-	table *cells.Table // as it has been loaded; set before the loading ends
+	table *cells.Table // the loaded table; set before the loading ends
 }
 
-// loadIndexes reads the descriptors of the indexes of the collection, and what is stale, but no
-// entries.
+// loadIndexes reads the descriptors and the stale rows of the collection's indexes, but no entries.
 func (s *CollectionState) loadIndexes(r pebble.Reader) error {
 	return record.ForEach(r, codec.CollectionKey(codec.KindIndex, s.ID), func(key, value []byte) error {
 		id := codec.LastNumber(key)
@@ -46,8 +45,8 @@ func (s *CollectionState) loadIndexes(r pebble.Reader) error {
 	})
 }
 
-// Loaded returns the entries of the index. After an opening it waits until they have been read:
-// until then they stay as they were, as nothing is taken in.
+// Loaded returns the entries of the index. After an opening it waits until they are loaded; until then no
+// rows are merged, so they do not change.
 func (x *IndexView) Loaded(ctx context.Context) (*cells.Table, error) {
 	if x.Table != nil {
 		return x.Table, nil
@@ -76,8 +75,8 @@ func readEntries(ctx context.Context, r pebble.Reader, collection uint32, x *rec
 	return w, err
 }
 
-// loadFewEntries loads those indexes of a collection that cover at most LoadAtOnce rows. One that is
-// damaged is left to Load, which tells.
+// loadFewEntries loads the indexes of a collection that cover at most LoadAtOnce rows. It leaves a damaged
+// index to Load, which reports it.
 func (s *CollectionState) loadFewEntries(r pebble.Reader) {
 	for _, x := range s.Indexes {
 		if x.Covered <= LoadAtOnce && x.Complete {
@@ -88,7 +87,7 @@ func (s *CollectionState) loadFewEntries(r pebble.Reader) {
 	}
 }
 
-// loadIndex brings the entries of an index of a view, which has none, into memory.
+// loadIndex loads the entries of an index of a view that lacks them.
 func (d *Database) loadIndex(ctx context.Context, v *View, cv *CollectionView, xv *IndexView) {
 	octx, op := d.Signals.BeginInBackground(ctx, event.OpLoad, cv.Name)
 	var w *cells.Writer
@@ -98,8 +97,8 @@ func (d *Database) loadIndex(ctx context.Context, v *View, cv *CollectionView, x
 	})
 	if err == nil {
 		err = d.Committer.Show(octx, func() error {
-			xv.loading.table = w.Publish()                // also where it is dropped: views before that wait for it
-			if s := d.Committer.States[cv.ID]; s != nil { // neither may be there any more
+			xv.loading.table = w.Publish()                // also if the index is dropped: views before that wait for it
+			if s := d.Committer.States[cv.ID]; s != nil { // collection and index may have been dropped
 				if x := s.IndexByID(xv.ID); x != nil {
 					x.Table, x.loading = w, nil
 					d.Committer.Touch(s)
@@ -134,7 +133,7 @@ func (d *Database) loadIndexes(ctx context.Context, v *View) {
 	}
 }
 
-// LoadIndexes loads those indexes of the present view that are not loaded and cover at most so many rows.
+// LoadIndexes loads the indexes of the present view that are not loaded and cover at most so many rows.
 func (d *Database) LoadIndexes(ctx context.Context, most uint64) {
 	v := d.Latest()
 	defer v.Release()

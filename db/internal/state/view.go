@@ -13,48 +13,48 @@ import (
 	"github.com/fddhdb/fddhdb/db/internal/record"
 )
 
-// A View is one state of the whole database: what is in memory and a snapshot of the store,
-// taken by the committer at the same point, so that the two always agree. It is immutable.
-// Readers hold a view for as long as they read and never wait for writers. A view that is held
-// keeps what was deleted or replaced since on disk, and old tables and bitmaps in memory.
+// A View is one immutable state of the whole database: memory and a snapshot of the store, taken by the
+// committer at the same point, so they always agree. Readers hold a view while they read, and never wait for
+// writers. A held view keeps data on disk that was deleted or replaced since, and old tables and bitmaps in
+// memory.
 type View struct {
-	Refs     atomic.Int64     // of its holders, one of which is Database.Current; 0: Snap is closed
+	Refs     atomic.Int64     // number of holders, Database.Current included; 0: Snap is closed
 	Snap     *pebble.Snapshot // closed by the last Release
 	Sequence uint64           // number of the last commit in it
 	Catalogue
 }
 
-// A CollectionView is the state of one collection in a View. Everything in it is shared with
-// other views and must not be written to. It needs no reference of its own, but codes that are
-// not loaded, items and all else that the store has are read from the snapshot of its view.
+// A CollectionView is the state of one collection in a View. Everything in it is shared with other views: do
+// not write to it. It needs no reference of its own. Items, codes that are not loaded, and other stored data
+// are read from the snapshot of its view.
 type CollectionView struct {
 	*record.Descriptor
 
-	Labels   *Labels           // knows later labels, too
+	Labels   *Labels           // may know later labels, too
 	Names    []string          // of the labels, by id, as of this view
-	Items    int               // that there are: rows in Live
+	Items    int               // number of items: rows in Live
 	Live     *roaring.Bitmap   // rows that have an item
 	Presence []*roaring.Bitmap // by modality: rows that have it
-	NextRow  uint64            // the row that the next new item gets; none has had it
+	NextRow  uint64            // row of the next new item; unused so far
 	Spaces   []SpaceView       // by ascending id
-	Active   uint32            // of these, the one that searches use, whichever is looked at; 0: none
-	Previous uint32            // that was active before it; 0: none
+	Active   uint32            // the space that searches use by default; 0: none
+	Previous uint32            // the space that was active before it; 0: none
 	Gone     <-chan struct{}   // closed when the collection has been dropped
 	tables   TableBytes        // of all its spaces
 	Vectors  []QuantView       // by modality: vectors of rows, as far as they are in memory
 	rerank   TableBytes        // memory of Vectors, and of the directions of all its spaces
 	Indexes  []IndexView       // of vectors, by ascending id
-	Filters  *Filters          // that searches of this view have evaluated
-	inUse    *labelsInUse      // of this view, or of one before it with the same sets of labels
-	wants    *Wants            // of which modalities searches want the vectors in memory
+	Filters  *Filters          // cached by searches of this view
+	inUse    *labelsInUse      // of this view, or of an earlier one with the same sets of labels
+	wants    *Wants            // modalities whose vectors searches want in memory
 
-	// SpaceView is the space that is looked at: the active one (its Space is nil where there
-	// is none), unless InSpace has chosen another.
+	// SpaceView is the space in use: the one chosen by InSpace, otherwise the active one. Without an active
+	// space its Space is nil.
 	SpaceView
 }
 
-// Acquire adds a reference, to be given back with Release, unless the last one is gone
-// already: then it returns false, and there is a newer view.
+// Acquire adds a reference; give it back with Release. It returns false if the last reference is gone: then
+// there is a newer view.
 func (v *View) Acquire() bool {
 	for {
 		n := v.Refs.Load()
@@ -70,7 +70,7 @@ func (v *View) Acquire() bool {
 // Release drops a reference; the last one frees the snapshot.
 func (v *View) Release() {
 	if v.Refs.Add(-1) == 0 {
-		// The only error is that of a snapshot closed twice, which refs rules out.
+		// The only possible error is a second close of the snapshot, which Refs rules out.
 		_ = v.Snap.Close()
 	}
 }
@@ -83,7 +83,7 @@ func (v *View) Collection(id uint32, name string) (*CollectionView, error) {
 	return nil, fault.NotFound("collection %q", name)
 }
 
-// SpaceNumber returns the space of the collection with an id, nil where there is none.
+// SpaceNumber returns the space of the collection with an id, nil if there is none.
 func (cv *CollectionView) SpaceNumber(id uint32) *SpaceView {
 	for i := range cv.Spaces {
 		if cv.Spaces[i].Space.ID == id {
@@ -93,7 +93,7 @@ func (cv *CollectionView) SpaceNumber(id uint32) *SpaceView {
 	return nil
 }
 
-// Building returns the space that is being built, nil where there is none.
+// Building returns the space that is being built, nil if there is none.
 func (cv *CollectionView) Building() *SpaceView {
 	for i := range cv.Spaces {
 		if cv.Spaces[i].Numbers.Building {
@@ -103,10 +103,9 @@ func (cv *CollectionView) Building() *SpaceView {
 	return nil
 }
 
-// InSpace returns the collection as it is seen in the space with an id: a copy of cv with
-// another SpaceView. 0 is the space that it is seen in already, which is the active one unless
-// the handle or the search names another. A space that does not exist is an ErrNotFound, one
-// that is being built an ErrBusy.
+// InSpace returns a copy of cv with another space in use. 0 keeps the space in use, which is the active one
+// unless the handle or the search names another. A space that does not exist is an ErrNotFound; one that is
+// being built is an ErrBusy.
 func (cv *CollectionView) InSpace(id uint32) (*CollectionView, error) {
 	if id == 0 || cv.Space != nil && cv.Space.ID == id {
 		return cv, nil
@@ -123,7 +122,7 @@ func (cv *CollectionView) InSpace(id uint32) (*CollectionView, error) {
 	return &in, nil
 }
 
-// noSpace returns the error, an ErrNotFound, about a space that the collection does not have.
+// noSpace returns an ErrNotFound that lists the spaces of the collection.
 func (cv *CollectionView) noSpace(id uint32) error {
 	var numbers []string
 	for _, sp := range cv.Spaces {
@@ -154,7 +153,7 @@ func (cv *CollectionView) Row(r pebble.Reader, key string) (uint32, error) {
 	return row, err
 }
 
-// CodeSets yields the code sets of all collections, those of active spaces first.
+// CodeSets yields the code sets of all collections: active spaces first, then standby, then building.
 func (v *View) CodeSets() iter.Seq2[*CodeSetView, *CollectionView] {
 	return func(yield func(*CodeSetView, *CollectionView) bool) {
 		for _, standing := range []spaceStanding{spaceActive, spaceStandby, spaceBuilding} {

@@ -7,10 +7,10 @@ import (
 	"github.com/RoaringBitmap/roaring/v2"
 )
 
-// Watching runs f, in the goroutine of the caller, and meanwhile collects the rows of the collection
-// whose items are replaced or deleted. So f can read items of a view before a request, and in the
-// request only those that have changed. The rows of new items are not collected, nor those of items that
-// only get another label, by a merge. changed belongs to the committer: f reads it in requests only.
+// Watching runs f, in the caller's goroutine, and collects the rows of the collection whose items are
+// replaced or deleted meanwhile. So f can read items of a view before a request, and reread only the changed
+// ones in the request. It does not collect rows of new items, or of items that only get another label by a
+// merge. changed belongs to the committer: f reads it only in requests.
 func (c Collection) Watching(ctx context.Context, f func(changed *roaring.Bitmap) error) error {
 	changed := roaring.New()
 	err := c.Look(ctx, func(s *CollectionState) error {
@@ -20,7 +20,7 @@ func (c Collection) Watching(ctx context.Context, f func(changed *roaring.Bitmap
 	if err != nil {
 		return err
 	}
-	// A database that has failed cannot end it, and need not, nor one whose collection was dropped.
+	// This fails only if the database has failed or the collection was dropped: then it is not needed.
 	defer func() {
 		_ = c.Look(context.WithoutCancel(ctx), func(s *CollectionState) error {
 			s.watches = slices.DeleteFunc(s.watches, func(w *roaring.Bitmap) bool { return w == changed })

@@ -14,9 +14,9 @@ import (
 	"github.com/fddhdb/fddhdb/model"
 )
 
-// Write commits changes and marks together, all or none: it waits for the codes of the
-// collections, encodes the items, and asks the committer. It is one write in the figures and
-// has a span. The caller has entered the Guard.
+// Write commits changes and marks together, all or none. It waits for the codes of the collections, encodes
+// the items, and submits them to the committer. It counts as one write in the figures and has a span. The
+// caller has entered the Guard.
 func (d *Database) Write(ctx context.Context, changes []*Change, marks []record.Mark) error {
 	ctx, call := d.Signals.Call(ctx, event.OpWrite, "")
 	err := d.Prepare(ctx, changes)
@@ -27,9 +27,9 @@ func (d *Database) Write(ctx context.Context, changes []*Change, marks []record.
 	return err
 }
 
-// Prepare waits until the codes of the collections of changes are in memory, and makes the codes
-// of the items to put, on all cores where they are many. It uses the models of now. The
-// committer makes again what has changed by then.
+// Prepare waits until the codes of the changed collections are in memory, and encodes the items to put, on
+// all cores if they are many. It uses the present models. The committer encodes again if these have changed
+// by then.
 func (d *Database) Prepare(ctx context.Context, changes []*Change) error {
 	var waits []*Loading
 	err := d.Read(func(v *View) error {
@@ -49,7 +49,7 @@ func (d *Database) Prepare(ctx context.Context, changes []*Change) error {
 	return d.Read(func(v *View) error {
 		for id, puts := range collectionsOf(changes) {
 			cv, ok := v.Collections.Get(id)
-			if !ok || cv.CodesOnly() { // of one that has gone the committer says so
+			if !ok || cv.CodesOnly() { // the committer reports a collection that is gone
 				continue
 			}
 			for _, ch := range puts {
@@ -65,11 +65,11 @@ func (d *Database) Prepare(ctx context.Context, changes []*Change) error {
 	})
 }
 
-// collectionsOf yields the collections of changes, with the items that are put into each.
+// collectionsOf yields the collections of changes, with the puts into each.
 func collectionsOf(changes []*Change) iter.Seq2[uint32, []*Change] {
 	return func(yield func(uint32, []*Change) bool) {
 		other := func(ch *Change) bool { return ch.Collection != changes[0].Collection || ch.Kind != PutItem }
-		if len(changes) > 0 && !slices.ContainsFunc(changes, other) { // mostly
+		if len(changes) > 0 && !slices.ContainsFunc(changes, other) { // the usual case
 			yield(changes[0].Collection, changes)
 			return
 		}
@@ -89,9 +89,8 @@ func collectionsOf(changes []*Change) iter.Seq2[uint32, []*Change] {
 	}
 }
 
-// Encode makes the codes of the items of puts in a space, on all cores where they are many, and
-// adds them to Encs. A space without a model has nothing to make. labelIDs returns the ids of
-// labels; several goroutines call it.
+// Encode adds the codes of items in a space to the Encs of puts, on all cores if they are many. It does
+// nothing for a space without a model. labelIDs returns the ids of labels; several goroutines call it.
 func Encode(ctx context.Context, puts []*Change, s *spaces.Space, labelIDs func(names []string) []uint32) error {
 	if s.Learned == nil {
 		return nil
