@@ -155,7 +155,7 @@ func (s *Searcher) indexFor(ctx context.Context, with comparison, all float64) (
 		return nil, nil
 	}
 	rows, having := s.admitted(with).GetCardinality(), s.Cv.Presence[with.modality].GetCardinality()
-	hits := float64(min(uint64(s.q.K), rows)) // at the most
+	hits := float64(min(uint64(s.q.K), rows)) // at most
 	k := hits * float64(max(having, 1)) / float64(max(rows, 1))
 	wanted := cmp.Or(s.q.Recall, o.x.Recall)
 	expected := 0.0

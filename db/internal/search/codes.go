@@ -64,7 +64,7 @@ func CanEncode(cv *state.CollectionView) error {
 }
 
 // EncodeItem returns the code that an item with these features would get without labels, bits/8 bytes, and
-// the projection with these signs. The vectors are by modality.
+// the projection, whose signs are the code. The vectors are by modality.
 func EncodeItem(cv *state.CollectionView, vectors []model.Vector) (code []byte, z []float64, err error) {
 	sp := cv.Space
 	e := sp.Encoders.Get().(*spaces.Encoder)

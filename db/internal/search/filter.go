@@ -103,10 +103,10 @@ func NoArgs(args []any) error {
 // time, in ascending order. found has the low 16 bits of each row; it may be empty, and belongs to f.
 // EachMatching stops when f returns false.
 //
-// Container by container has two advantages. EachMatching needs memory for one container of each set in the
-// expression only, however many rows there are. And if one part of an AND leaves no row of a container, it
-// does not read the other parts. r must read the snapshot of the view of cv. Fields without an index are read
-// from the items, on several goroutines.
+// Evaluating container by container has two advantages. It needs memory for only one container of each set in
+// the expression, however many rows there are. And if one part of an AND leaves no row of a container, the
+// other parts are not read for it. r must read the snapshot of the view of cv. Fields without an index are
+// read from the items, on several goroutines.
 func EachMatching(ctx context.Context, cv *state.CollectionView, r pebble.Reader, expr string, args []any, f func(container uint16, found *roaring.Bitmap) bool) error {
 	filter, err := checked(cv, expr, args)
 	if err != nil {

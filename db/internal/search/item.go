@@ -22,7 +22,7 @@ type Item struct {
 	From string // source of the code: "labels", "fused", "given", or a modality
 }
 
-// ReadItem reads the item of a row. The key is not read but given.
+// ReadItem reads the item of a row; key is its key.
 func ReadItem(cv *state.CollectionView, r pebble.Reader, row uint32, key string) (*Item, error) {
 	it := new(Item)
 	return it, it.read(cv, r, storedParts{cv, r}, row, key)
@@ -75,7 +75,7 @@ func (p storedParts) rowCode(row uint32) (codec.RowCode, bool, error) {
 	return p.cv.Codes.RowCode(p.r, row)
 }
 
-// read makes it the item of a row.
+// read reads the item of a row into it.
 func (it *Item) read(cv *state.CollectionView, r pebble.Reader, parts itemSource, row uint32, key string) error {
 	if it.Vectors == nil {
 		it.Vectors = make([]model.Vector, len(cv.Modalities))

@@ -86,7 +86,6 @@ func (s *Searcher) encode() (*Point, error) {
 		p.Code.SetBytes(q.Code)
 		return p, nil
 	}
-	// A query by key.
 	row, err := cv.Row(s.V.Snap, q.Key)
 	if err != nil {
 		return nil, err

@@ -51,7 +51,7 @@ type Query struct {
 	ByVectors bool // answer by vectors of From even if there are codes
 }
 
-// ByCells says how to use an index of vectors, complete or not.
+// A ByCells forces the use of an index of vectors, complete or not.
 type ByCells struct {
 	Index uint32  // its number
 	Reach float64 // see cells.Probes
@@ -103,7 +103,7 @@ type Searcher struct {
 	tools *Tools
 	V     *state.View           // the caller holds a reference to it
 	Cv    *state.CollectionView // of V, seen in the space that the query names
-	Set   *state.CodeSetView    // code set that is searched; belongs to Cv
+	Set   *state.CodeSetView    // code set to search; belongs to Cv
 	q     Query                 // its slices belong to the caller
 	args  string                // q.Args as text, for the fingerprint of cursors
 	p     *Point                // the query, encoded
@@ -139,7 +139,7 @@ type Searcher struct {
 	last place    // of the last hit yielded; a cursor is made of it
 	rows []uint32 // scratch memory of rankBySimilarity
 
-	// allHave says that every item has the modality of p.features.
+	// allHave is set if every item has the modality of p.features.
 	allHave bool
 
 	// byVectors is set if the answer is by vectors and not by codes, see vectors.go.

@@ -44,8 +44,7 @@ type Tables struct {
 	failed  error          // why some tables are not durable; nil: no failure
 }
 
-// newTables returns Tables for the store kv of the database in dir, which has had sequence
-// commits.
+// newTables returns Tables for the store kv of the database in dir, after sequence commits.
 func newTables(kv *pebble.DB, log *Log, cfg *Config, dir string, sequence uint64) *Tables {
 	return &Tables{
 		store: kv, log: log, sequence: sequence,

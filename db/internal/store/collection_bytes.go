@@ -32,7 +32,7 @@ const countedBytes = 256 << 10
 // errLarge ends the counting of records.
 var errLarge = errors.New("more than are counted")
 
-// bytesUnder estimates the bytes of the records that have a prefix.
+// bytesUnder estimates the bytes of the records with a prefix.
 func (e *Engine) bytesUnder(ctx context.Context, r pebble.Reader, prefix []byte) (int64, error) {
 	lo, hi := prefix, codec.PrefixEnd(prefix)
 	counted := int64(0)

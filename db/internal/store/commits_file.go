@@ -30,10 +30,10 @@ import (
 //	6       2     0
 //	8       8     uint64: number of the write; the slot with the larger one counts
 //	16      16    UUID of the database
-//	32      8     uint64: commit sequence that is known to be durable
+//	32      8     uint64: last commit known to be durable
 //	40      4     uint32: losses, at most 64
-//	44      24n   for each: int64 when it was found, in milliseconds since 1970; uint64 first
-//	              and uint64 last commit that is missing
+//	44      24n   for each: int64 time found, in milliseconds since 1970; uint64 first and uint64
+//	              last missing commit
 //	        ...   zeros
 //	4092    4     CRC-32C of all before it
 const (

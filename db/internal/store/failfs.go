@@ -143,7 +143,7 @@ func (f *failFS) RemoveAll(name string) error {
 	return f.FS.RemoveAll(name)
 }
 
-// Rename and Link are changes to the file of the new name.
+// Rename and Link change the file of the new name.
 func (f *failFS) Rename(oldname, newname string) error {
 	return f.change(f.vital(newname), func() error { return f.FS.Rename(oldname, newname) })
 }
@@ -165,7 +165,6 @@ type failFile struct {
 	allocated    int64 // end of the preallocated space, in bytes from the start of the file
 }
 
-// change makes a change to the file.
 func (f *failFile) change(do func() error) error { return f.fs.change(f.vital, do) }
 
 // Write reports that it has written all of p whenever it hides a failure from Pebble.

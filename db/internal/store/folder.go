@@ -24,7 +24,7 @@ import (
 //
 //	FDDHDB   marker: JSON {"fddhdb": "database", "format": N}; written last
 //	LOCK     locked while a process has the database open
-//	COMMITS  the commits that are known to be durable
+//	COMMITS  the last commit known to be durable
 //	store/   Pebble
 //	ingest/  tables of a bulk load in progress
 //	checkpoints/  files for a backup in progress

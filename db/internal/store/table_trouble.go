@@ -9,9 +9,9 @@ import (
 )
 
 // A tableTrouble has the results of the last attempts of one kind, flushes or compactions. Pebble tries again
-// at once, as often as it takes; so after a failure each attempt waits twice as long as the one before. Nothing is
-// lost meanwhile: the log has all data to flush, and the tables to compact still exist. But memtables that
-// cannot be flushed fill the memory, so writes are refused after some failures.
+// at once, as often as it takes; so after a failure each attempt waits twice as long as the one before.
+// Nothing is lost meanwhile: the log has all data to flush, and the tables to compact still exist. But
+// memtables that cannot be flushed fill the memory, so writes are refused after some failures.
 //
 // An attempt counts as a whole: if it has written three tables and finds no room for the fourth, it has
 // failed. The zero value has no failure. Safe for concurrent use.
