@@ -16,50 +16,50 @@ import (
 	"github.com/fddhdb/fddhdb/internal/cells"
 )
 
-// An index of vectors spares most of the comparisons of an answer by vectors. Its cells are looked
-// into from the most promising on, until none is left that is likely to have one of the first k. In
-// a cell codes of one bit a dimension give an estimate of each distance, and how wrong that may be.
-// What may be among the first is compared by 8 bits a dimension, and what is left is read, as without
-// the index. So hits are in the order of their vectors, each has its exact similarity, and filters
-// hold; but one may be missing: one whose cell was not looked into, or whose estimate was worse
-// than allowed for. How much is looked at follows from the recall that is asked for, by what was
-// measured when the index was made. Rows that the index does not know are all compared.
+// An index of vectors saves most comparisons of an answer by vectors. The search visits cells, the most
+// promising first, until no remaining cell is likely to have one of the first k. In a cell, codes of one bit
+// a dimension give an estimate of each distance, with its error. Rows that may be among the first are
+// compared at 8 bits a dimension, and the rest is read, as without the index. So hits are in the order of
+// their vectors and have exact similarities, and filters hold. But a hit may be missing if its cell was not
+// visited, or if its estimate was worse than the search allows. The recall of the query decides how much a
+// search visits, by measurements made with the index. A search compares all rows that the index does not
+// cover.
 
-// sureOf returns how many standard deviations of the error of an estimate are allowed for with a reach: who
-// wants more of the nearest can do with less error, too.
+// sureOf returns the number of standard deviations that a search with this reach allows for the error of an
+// estimate: a higher recall needs fewer errors too.
 func sureOf(reach float64) float32 { return 2 + float32(reach) }
 
-// A cellSearch is the part that indexes have in an answer by vectors.
+// A cellSearch is the state of the indexes in an answer by vectors.
 type cellSearch struct {
-	of       []*indexSearch // by number of the comparison; nil: there is no index of its vectors
+	of       []*indexSearch // by number of the comparison; nil: its vectors have no index
 	expected float64        // recall
-	looked   Looked         // of all indexes
-	admitted int            // rows that may be hits by what the indexes know
-	cut      bool           // rows were left out by the candidates that were found last
+	looked   Looked         // in all indexes
+	admitted int            // rows that may be hits by the estimates
+	cut      bool           // the last candidates exclude rows beyond the k-th
 
 	abandoned bool // an index was given up
 }
 
-// Looked is what a search has looked at in indexes.
+// Looked counts the cells and entries that a search has visited.
 type Looked struct {
 	Cells   int
-	Entries int // of these cells
+	Entries int // in these cells
 }
 
-// An indexSearch looks for vectors in one index.
+// An indexSearch searches one index.
 type indexSearch struct {
 	x                   *state.IndexView
 	table               *cells.Table
 	query               *cells.Query
 	reach               float64
-	but                 uint32  // a row that is left out
-	most                float64 // nanoseconds after which the index is given up
+	but                 uint32  // row to leave out
+	most                float64 // nanoseconds after which the search gives the index up
 	expected, predicted float64 // recall; nanoseconds
-	spent               float64 // of these, by the calls of candidates before
+	spent               float64 // nanoseconds of earlier calls of candidates
 	*indexMemory
 }
 
-// An indexMemory is memory that searches use one after the other.
+// An indexMemory is scratch memory that one search after the other uses.
 type indexMemory struct {
 	probes  cells.Probes
 	found   []cells.Found
@@ -69,7 +69,7 @@ type indexMemory struct {
 
 var indexMemories = sync.Pool{New: func() any { return new(indexMemory) }}
 
-// close gives memory back.
+// close returns memory to the pool.
 func (c *cellSearch) close() {
 	for _, o := range c.of {
 		if o != nil {
@@ -86,7 +86,7 @@ func (o *indexSearch) close() {
 	}
 }
 
-// startCells lets indexes find the answer, if there are any and the query does with less than all.
+// startCells prepares the indexes, if there are any and the query does not ask for an exact answer.
 func (s *Searcher) startCells(ctx context.Context) error {
 	if s.q.Recall >= 1 || s.q.Forced == nil && s.costOfAll(s.filter.GetCardinality()) < cells.ExactCost {
 		return nil
@@ -130,7 +130,7 @@ func (s *Searcher) startCells(ctx context.Context) error {
 	return nil
 }
 
-// admitted returns the rows whose vectors a comparison may compare.
+// admitted returns the rows whose vectors a comparison compares.
 func (s *Searcher) admitted(with comparison) *roaring.Bitmap {
 	if with.rows != nil {
 		return with.rows
@@ -138,9 +138,9 @@ func (s *Searcher) admitted(with comparison) *roaring.Bitmap {
 	return s.filter
 }
 
-// indexFor prepares the search of a comparison in its index. It returns nil if there is no index, or if
-// the index cannot reach the recall. all is the time in nanoseconds of comparing all vectors: the search
-// gives up its index after it.
+// indexFor prepares the search of a comparison in its index. It returns nil if there is no index, or if the
+// index cannot reach the recall. all is the predicted time of comparing all vectors, in nanoseconds; after it
+// the search gives its index up.
 func (s *Searcher) indexFor(ctx context.Context, with comparison, all float64) (*indexSearch, error) {
 	if f := s.q.Forced; f != nil {
 		o := &indexSearch{x: s.Cv.IndexNumber(f.Index), reach: f.Reach, but: f.But, most: math.Inf(1), expected: 1}
@@ -155,12 +155,12 @@ func (s *Searcher) indexFor(ctx context.Context, with comparison, all float64) (
 		return nil, nil
 	}
 	rows, having := s.admitted(with).GetCardinality(), s.Cv.Presence[with.modality].GetCardinality()
-	hits := float64(min(uint64(s.q.K), rows)) // at the most
+	hits := float64(min(uint64(s.q.K), rows)) // at most
 	k := hits * float64(max(having, 1)) / float64(max(rows, 1))
 	wanted := cmp.Or(s.q.Recall, o.x.Recall)
 	expected := 0.0
 	if o.reach, expected = o.x.VectorIndex.Reach(k, wanted); wanted >= 1 || expected < wanted {
-		return nil, nil // nothing that was measured finds so much
+		return nil, nil // no measurement reached this recall
 	}
 	o, err := s.load(ctx, o, with)
 	if o == nil || err != nil {
@@ -174,8 +174,8 @@ func (s *Searcher) indexFor(ctx context.Context, with comparison, all float64) (
 	return o, nil
 }
 
-// load waits until the index of a comparison is in memory. It returns nil if there is none, or it is
-// damaged: an event has told that, Report tells it, and all vectors can answer.
+// load waits until the index of a comparison is in memory. It returns nil if there is none, or if it is
+// damaged: then all vectors answer. An event and Report name the damage.
 func (s *Searcher) load(ctx context.Context, o *indexSearch, with comparison) (*indexSearch, error) {
 	if o.x == nil {
 		return nil, nil
@@ -193,8 +193,8 @@ func (s *Searcher) Approximate() bool {
 	return s.cells != nil && slices.ContainsFunc(s.cells.of, func(o *indexSearch) bool { return o != nil })
 }
 
-// candidates returns the rows to compare, of those that pass the filter, for the first k behind a
-// cursor: those that indexes admit, and those that they do not know.
+// candidates returns the rows to compare for the first k behind a cursor. All pass the filter. They are the
+// candidates of the indexes, and the rows that the indexes do not cover.
 func (s *Searcher) candidates(ctx context.Context, after *rankedRow, k int) (*roaring.Bitmap, error) {
 	behind, most := float32(math.Inf(-1)), float32(math.Inf(1))
 	if after != nil {
@@ -214,7 +214,7 @@ func (s *Searcher) candidates(ctx context.Context, after *rankedRow, k int) (*ro
 		}
 		passing := filter
 		if s.unfiltered {
-			passing = nil // entries of rows that are gone are stale
+			passing = nil // entries without a live row are stale
 		}
 		admitted, looked, cut, err := o.candidates(ctx, passing, k, behind, most)
 		s.cells.looked.Cells, s.cells.looked.Entries = s.cells.looked.Cells+looked.Cells, s.cells.looked.Entries+looked.Entries
@@ -243,7 +243,7 @@ func (s *Searcher) candidates(ctx context.Context, after *rankedRow, k int) (*ro
 	return rows, nil
 }
 
-// distanceOf returns the distance in the terms of an index that vectors of a ranked similarity have.
+// distanceOf converts the similarity of a rankedRow to a distance of an index.
 func (s *Searcher) distanceOf(similarity float32) float32 {
 	switch s.metric {
 	case record.Dot:
@@ -254,14 +254,14 @@ func (s *Searcher) distanceOf(similarity float32) float32 {
 	return 2 - 2*similarity
 }
 
-// errTooLong says that comparing all would have taken less time.
+// errTooLong means that comparing all vectors would have taken less time.
 var errTooLong = errors.New("an index takes too long")
 
-// candidates returns the rows that may be among the first k of those that pass the filter, by
-// estimates alone: so they do not depend on what is in memory. They are those whose distance may be
-// below that of the k-th, as far as both are known, and no cell is looked into that does not promise
-// as much. A nil filter admits all. after and most, unless they are infinite, are the distance of the
-// cursor, and the largest that a hit may have. cut says that others were left out for the k-th.
+// candidates returns the rows that pass the filter and may be among the first k. It uses estimates alone, so
+// the result does not depend on memory. A row stays if its distance, within its error, may be below the k-th
+// distance; a cell is visited only if it promises such rows. A nil filter admits all. after and most, unless
+// infinite, are the distance of the cursor, and the largest distance of a hit. cut says that rows beyond the
+// k-th were left out.
 func (o *indexSearch) candidates(ctx context.Context, filter *roaring.Bitmap, k int, after, most float32) (rows []uint32, looked Looked, cut bool, err error) {
 	o.table.Probes(o.query, o.reach, &o.probes)
 	o.nearest = distances{k: k, heap: o.nearest.heap[:0]}
@@ -278,7 +278,7 @@ func (o *indexSearch) candidates(ctx context.Context, filter *roaring.Bitmap, k 
 		if !more {
 			break
 		}
-		// Least says what is likely to follow the ones found. A distance that is given needs what is certain.
+		// Least bounds the next neighbour after the ones found. A given distance needs a certain bound.
 		if p.Bound > float64(most) {
 			continue
 		}
@@ -318,19 +318,19 @@ func (o *indexSearch) candidates(ctx context.Context, filter *roaring.Bitmap, k 
 	return rows, looked, floor < most, nil
 }
 
-// without leaves out what is above the floor for all that is known.
+// without removes entries that are above the floor even with the allowed error.
 func (o *indexSearch) without(all []cells.Found, floor float32) []cells.Found {
 	sure := sureOf(o.reach)
 	return slices.DeleteFunc(all, func(x cells.Found) bool { return x.Distance-sure*x.Spread > floor })
 }
 
-// distances are the k smallest that were added: a heap with the largest first.
+// distances keeps the k smallest distances added: a heap with the largest first.
 type distances struct {
 	k    int
 	heap []float32
 }
 
-// add adds a distance, and returns the k-th; infinity while there are fewer.
+// add adds a distance, and returns the k-th; infinity if there are fewer.
 func (d *distances) add(x float32) float32 {
 	h := d.heap
 	switch {
@@ -360,7 +360,7 @@ func (d *distances) add(x float32) float32 {
 	return h[0]
 }
 
-// Similarities returns those of the hits of an answer by an index, and what was looked at.
+// Similarities returns the similarities of the hits of an answer by an index, and counts the visited cells.
 func Similarities(ctx context.Context, tools *Tools, v *state.View, cv *state.CollectionView, q Query) (all []float32, looked Looked, err error) {
 	s, err := New(ctx, tools, v, cv, q)
 	if err != nil {
@@ -369,7 +369,7 @@ func Similarities(ctx context.Context, tools *Tools, v *state.View, cv *state.Co
 	defer s.Close()
 	switch {
 	case s.cells != nil:
-	case cv.IndexNumber(q.Forced.Index) != nil: // the vector has no place in it
+	case cv.IndexNumber(q.Forced.Index) != nil: // the vector has no place in the index
 		return nil, looked, nil
 	default:
 		return nil, looked, fault.NotFound("index %d of collection %q", q.Forced.Index, cv.Name)

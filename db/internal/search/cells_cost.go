@@ -2,37 +2,36 @@ package search
 
 import "github.com/fddhdb/fddhdb/internal/quant"
 
-// An answer by vectors compares all that pass the filter, or asks an index which: the plan "vectors" or
-// "cells". The one that is predicted to take less is chosen. Where looking into cells has taken as long
-// as all comparisons would have taken, the index is given up for them: so a prediction that was wrong
-// about doubles the time at the most.
+// An answer by vectors either compares all vectors that pass the filter (plan "vectors") or asks an index
+// (plan "cells"). The plan with the shorter predicted time wins. If cells take as long as comparing all
+// vectors would, the search gives the index up and compares all: so a wrong prediction at most about doubles
+// the time.
 //
-// A filter that admits one vector of m makes the k-th about as far as the m*k-th without a filter. So
-// what was measured for so many more neighbours says what the index finds, and which cells that takes.
+// A filter that admits one vector of m makes the k-th about as far as the m*k-th without a filter. So the
+// measurements for m*k neighbours predict the recall and the cells to visit.
 
-// The times of parts of an answer by vectors in nanoseconds, on a machine of 2024 with AVX-512 and
-// 100,000 vectors. What counts is how they compare, and they are the same on all machines: so are
-// plans.
+// The times of parts of an answer by vectors in nanoseconds, on a machine of 2024 with AVX-512 and 100,000
+// vectors. Only their ratios matter. They are the same on all machines, so plans are too.
 const (
 	perVector    = 15.   // a comparison by 8 bits
-	perDimension = .08   // of it
-	perRead      = 4500. // a comparison by the vector, from the cache of the store
-	perCentre    = 25.   // what a cell has to offer
-	perCell      = 750.  // a cell that is looked into
-	perEntry     = 2.    // of it
-	perBit       = .005  // of an entry
-	perNeighbour = 150.  // of those that a search without a filter would find
+	perDimension = .08   // a dimension of it
+	perRead      = 4500. // a comparison at full precision, from the cache of the store
+	perCentre    = 25.   // the promise of a cell
+	perCell      = 750.  // a visited cell
+	perEntry     = 2.    // an entry of it
+	perBit       = .005  // a bit of an entry
+	perNeighbour = 150.  // a neighbour that a search without a filter would find
 )
 
-// A prediction has nanoseconds that answers by vectors take, by their plans; 0 where there is no choice.
+// A prediction has the nanoseconds of an answer by each plan; 0 if there is no choice.
 type prediction struct{ vectors, cells float64 }
 
-// candidatesOfHit is about how many vectors are read for each hit where none are in memory.
+// candidatesOfHit is about the number of vectors read for each hit if none are in memory.
 const candidatesOfHit = 4
 
-// unread returns the share of the vectors, 0 to 1, that do not fit into Options.RerankCacheBytes. These
-// are read from the store. It does not depend on how far vectors have been loaded, so the plan of a
-// query is the same right after opening and later.
+// unread returns the share of the vectors, 0 to 1, that do not fit into Options.RerankCacheBytes and are read
+// from the store. It does not depend on how far vectors are loaded, so a query has the same plan right after
+// opening and later.
 func (s *Searcher) unread() float64 {
 	if s.bounds == nil {
 		return 1
@@ -47,7 +46,7 @@ func (s *Searcher) costOfAll(n uint64) float64 {
 	return float64(n) * (unread*perRead + (1-unread)*(perVector+perDimension*float64(len(s.p.vector.Value))))
 }
 
-// costOfLooking returns the time in nanoseconds of looking into cells of an index.
+// costOfLooking returns the time in nanoseconds of visiting cells of an index.
 func (o *indexSearch) costOfLooking(l Looked) float64 {
 	return float64(l.Cells)*perCell + float64(l.Entries)*(perEntry+perBit*float64(o.table.Centres().Size()))
 }

@@ -15,9 +15,8 @@ import (
 	"github.com/fddhdb/fddhdb/model"
 )
 
-// EachCode calls f with the items that have a code and the modality to, "" for all that have a
-// code, in ascending order of their rows. A code, of bits/8 bytes, is valid until f returns. A
-// collection without a space has none.
+// EachCode calls f with the items that have a code and the modality to, in ascending order of rows; "" means
+// any modality. A code, of bits/8 bytes, is valid until f returns. A collection without a space has no codes.
 func EachCode(ctx context.Context, cv *state.CollectionView, r pebble.Reader, to string, f func(row uint32, key string, code []byte) error) error {
 	if cv.Space == nil {
 		return nil
@@ -55,7 +54,7 @@ func EachCode(ctx context.Context, cv *state.CollectionView, r pebble.Reader, to
 	})
 }
 
-// CanEncode returns why features of items of the collection cannot be encoded, nil if they can.
+// CanEncode returns an error if the collection cannot encode features of items.
 func CanEncode(cv *state.CollectionView) error {
 	if cv.CodesOnly() {
 		return fault.Invalid("collection %q has no model to encode with: its items bring codes", cv.Name)
@@ -65,7 +64,7 @@ func CanEncode(cv *state.CollectionView) error {
 }
 
 // EncodeItem returns the code that an item with these features would get without labels, bits/8 bytes, and
-// the projection of which it has the signs. The vectors are by modality.
+// the projection, whose signs are the code. The vectors are by modality.
 func EncodeItem(cv *state.CollectionView, vectors []model.Vector) (code []byte, z []float64, err error) {
 	sp := cv.Space
 	e := sp.Encoders.Get().(*spaces.Encoder)

@@ -8,15 +8,14 @@ import (
 	"github.com/fddhdb/fddhdb/model"
 )
 
-// A Comparer compares vectors with one, by a metric. It never changes, and is safe for any number of
-// goroutines.
+// A Comparer compares vectors with one vector, by a metric. It is immutable, and safe for concurrent use.
 type Comparer struct {
 	Metric record.Metric
 	Vector model.Vector
-	square float64 // of its length
+	square float64 // square of the length of Vector
 }
 
-// NewComparer returns what compares vectors with x, which it keeps.
+// NewComparer returns a Comparer for x, which it keeps.
 func NewComparer(metric record.Metric, x model.Vector) *Comparer {
 	c := &Comparer{Metric: metric.OrCosine(), Vector: x}
 	for _, v := range x.Value {
@@ -25,8 +24,8 @@ func NewComparer(metric record.Metric, x model.Vector) *Comparer {
 	return c
 }
 
-// Compare returns the similarity of a vector by the metric: for L2 the square of the distance below 0. It
-// adds up in float64, by ascending dimension.
+// Compare returns the similarity of a vector by the metric; for L2 the negative squared distance. It adds up
+// in float64, by ascending dimension.
 func (c *Comparer) Compare(x model.Vector) float32 {
 	switch c.Metric {
 	case record.Dot:
@@ -52,8 +51,8 @@ func product(x, y model.Vector) (xy float64) {
 	return xy
 }
 
-// cosine returns the cosine between a vector and that of the query, both dense or both sparse; 0 for
-// a vector of zeros.
+// cosine returns the cosine between a vector and the query's vector, both dense or both sparse; 0 for a zero
+// vector.
 func (c *Comparer) cosine(x model.Vector) float32 {
 	y := c.Vector
 	var xx, xy float64
@@ -62,7 +61,7 @@ func (c *Comparer) cosine(x model.Vector) float32 {
 			xx += float64(v) * float64(v)
 		}
 		xy = product(x, y)
-	} else { // both in one loop, where neither sum waits for the other
+	} else { // one loop for both sums, so neither waits for the other
 		for j, w := range y.Value {
 			v := float64(x.Value[j])
 			xx += v * v
@@ -75,10 +74,9 @@ func (c *Comparer) cosine(x model.Vector) float32 {
 	return float32(max(-1, min(xy/(math.Sqrt(xx)*math.Sqrt(c.square)), 1)))
 }
 
-// squaredDistance returns the squared Euclidean distance of two vectors, both dense and
-// of the same length, or both sparse. It adds up in float64, by ascending dimension, and
-// leaves out dimensions that are zero in both: the dense and the sparse form of the same
-// vectors have the same distance.
+// squaredDistance returns the squared Euclidean distance of two vectors, both dense and of the same length,
+// or both sparse. It adds up in float64, by ascending dimension, and leaves out dimensions that are zero in
+// both: so the dense and the sparse form of the same vectors have the same distance.
 func squaredDistance(x, y model.Vector) (sum float64) {
 	add := func(a, b float64) { sum += (a - b) * (a - b) }
 	if x.IsSparse() { // so is y
@@ -91,8 +89,7 @@ func squaredDistance(x, y model.Vector) (sum float64) {
 	return sum
 }
 
-// eachEntry calls f with the entries of two sparse vectors, by ascending dimension. Where one of
-// them has no entry it is 0.
+// eachEntry calls f with the entries of two sparse vectors, by ascending dimension. A missing entry is 0.
 func eachEntry(x, y model.Vector, f func(a, b float64)) {
 	i, j := 0, 0
 	for i < len(x.Index) && j < len(y.Index) {

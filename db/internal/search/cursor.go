@@ -14,12 +14,11 @@ import (
 	"github.com/fddhdb/fddhdb/mih"
 )
 
-// A position is a place in the order of hits: just behind an item, or behind all items
-// of a code. A cursor is a position and a fingerprint of the query.
+// A position is a place in the order of hits: just behind an item, or behind all items of a code. A cursor is
+// a position and a fingerprint of the query.
 //
-// A position is a place in the order and not a number of hits. So an answer goes on at
-// the right place if items came or went since, also if the item of the position itself
-// is gone: whatever compares greater follows.
+// A position is not a number of hits. So an answer continues at the right place if items came or went since,
+// even if the item of the position is gone: every greater item follows.
 type position struct {
 	byScore  bool    // the order is by score; distance is not compared
 	distance int     // of the code, in bits
@@ -29,16 +28,15 @@ type position struct {
 
 	similarity float32 // of the item; first for the item that the query starts from
 
-	// What weigh has found of the code of the position, if counted.
+	// Set by weigh for the code of the position, if counted.
 	counted bool
 	left    int         // items of the code that follow the position
 	ranked  []rankedRow // the first k of them
 	k       int
 }
 
-// compare returns where a code is: before the code of the position (negative), that code
-// itself (0), or after it (positive). A NaN score is neither greater nor less, so that
-// queries by code go on to the number.
+// compare tells whether a code is before the code of the position (negative), is that code (0), or is after
+// it (positive). A NaN score is neither greater nor less, so for queries by code the number decides.
 func (p *position) compare(c mih.Scored) int {
 	switch {
 	case !p.byScore && c.Distance != p.distance:
@@ -54,13 +52,12 @@ func (p *position) compare(c mih.Scored) int {
 // beyond reports whether all items of a code are before the position.
 func (p *position) beyond(c mih.Scored) bool { return p.compare(c) < 0 }
 
-// weigh returns how many of the rows, which carry code number n at that distance, pass the
-// filter and the least similarity, and follow the cursor. It is a Weight of mih.Query: codes
-// count by what may be a hit, so that a search finds as many codes as k hits need. k is what
-// the search looks for.
+// weigh returns the number of the rows, all of code number n at that distance, that pass the filter and the
+// least similarity, and follow the cursor. It is a Weight of mih.Query: codes count only possible hits, so a
+// search finds as many codes as k hits need. k is the number of items that the search wants.
 //
-// If a read fails, all rows count: the search may find less than it should, but reading the
-// answer meets the same error and returns it.
+// If a read fails, all rows count. The search may then find too little, but reading the answer meets the same
+// error and returns it.
 func (s *Searcher) weigh(ctx context.Context, rows mih.Rows, n uint32, distance, k int) int {
 	p := s.after
 	if p != nil && !p.byScore && distance < p.distance {
@@ -75,7 +72,7 @@ func (s *Searcher) weigh(ctx context.Context, rows mih.Rows, n uint32, distance,
 		if s.p.Z != nil {
 			code, err := s.codeOf(n)
 			if err != nil {
-				return w // reading the run meets the error
+				return w // reading the run returns the error
 			}
 			c.Score = s.p.scorer.Score(code)
 		}
@@ -97,9 +94,8 @@ func (s *Searcher) weigh(ctx context.Context, rows mih.Rows, n uint32, distance,
 	return w
 }
 
-// count ranks the rows of the code that the cursor stands in: how many follow it, and which
-// are the first k of them, so that rank need not look at them again. It reports whether they
-// could be read.
+// count ranks the rows of the cursor's code: how many follow the cursor, and the first k of them, so that
+// rank need not rank them again. It reports whether they could be read.
 func (s *Searcher) count(ctx context.Context, rows mih.Rows, k int) bool {
 	p, after := s.after, s.afterItem()
 	if s.p.direction == nil {
@@ -117,22 +113,22 @@ func (s *Searcher) count(ctx context.Context, rows mih.Rows, k int) bool {
 	return p.counted
 }
 
-// afterItem returns the item that the cursor stands behind.
+// afterItem returns the item before the cursor.
 func (s *Searcher) afterItem() *rankedRow {
 	x := rankedRow{s.after.similarity, s.after.row}
 	if x.similarity == first {
-		x.row = noRow // it has been seen, also if it was deleted and stored anew since
+		x.row = noRow // it was on an earlier page, even if it was deleted and stored again since
 	}
 	return &x
 }
 
-// cursorVersion is the first byte of a cursor. Another layout, or other similarities, get
-// another number, so that old cursors are refused and not misread. Those of version 1 had
-// similarities that were rounded otherwise, and another fingerprint.
+// cursorVersion is the first byte of a cursor. A change of the layout or of similarities needs a new version,
+// so that old cursors are refused and not misread. Version 1 rounded similarities differently, and had
+// another fingerprint.
 const cursorVersion = 2
 
-// cursorBytes is the length of a cursor before it becomes base64, in the alphabet for
-// URLs and without padding:
+// cursorBytes is the length of a cursor before it becomes base64, in the alphabet for URLs and without
+// padding:
 //
 //	u8  cursorVersion
 //	u64 fingerprint of the query
@@ -141,8 +137,8 @@ const cursorVersion = 2
 //	u32 similarity, u32 row, both of the item
 //	u32 CRC-32C of all before
 //
-// Numbers are little-endian, floats their IEEE bits. Programs keep cursors, even when the
-// database is closed in between.
+// Numbers are little-endian, floats their IEEE bits. Programs keep cursors, even across restarts of the
+// database.
 const cursorBytes = 1 + 8 + 3*4 + 2 + 8 + 4 + 4 + 4 + 4
 
 var (
@@ -167,10 +163,9 @@ func (s *Searcher) cursor(p place) string {
 	return base64.RawURLEncoding.EncodeToString(b)
 }
 
-// position reads a cursor, which may come from anybody: the checksum finds accidents, and
-// a forged position only makes the answer begin elsewhere. A cursor of another query,
-// space or revision is fault.ErrInvalid, because codes and scores of another revision
-// have another order.
+// position reads a cursor, which may come from anybody. The checksum finds accidents; a forged position only
+// makes the answer begin elsewhere. A cursor of another query, space or revision is fault.ErrInvalid, because
+// codes and scores of another revision have another order.
 func (s *Searcher) position(cursor string, asked Order) (*position, error) {
 	b, err := base64.RawURLEncoding.DecodeString(cursor)
 	if err != nil || len(b) != cursorBytes || b[0] != cursorVersion ||
@@ -198,8 +193,7 @@ func (s *Searcher) position(cursor string, asked Order) (*position, error) {
 	}, nil
 }
 
-// space returns the space that is searched and its revision; 0 for an answer by vectors, in which no
-// code counts.
+// space returns the searched space and its revision; 0 for an answer by vectors, which compares no codes.
 func (s *Searcher) space() (id, revision uint32) {
 	if s.byVectors {
 		return 0, 0
@@ -207,8 +201,8 @@ func (s *Searcher) space() (id, revision uint32) {
 	return s.Cv.Space.ID, s.Cv.Space.Revision
 }
 
-// goesOn reports whether a cursor with that fingerprint is of the query. By the order auto an answer
-// goes on in the order in which it has begun, whatever auto has come to stand for since.
+// goesOn reports whether a cursor with that fingerprint belongs to the query. With the order auto, an answer
+// goes on in the order in which it began, even if auto would choose the other order now.
 func (s *Searcher) goesOn(fingerprint uint64, asked Order) bool {
 	if s.fingerprint() == fingerprint {
 		return true
@@ -225,10 +219,10 @@ func (s *Searcher) goesOn(fingerprint uint64, asked Order) bool {
 	return s.fingerprint() == fingerprint
 }
 
-// fingerprint is a hash of what a query must have in common with the query that its
-// cursor comes from: start, filter, order and least similarity. K and Plan may differ. New has set
-// p before, so that the code and projection count, not the way in which they were given.
-// It is stored in cursors and must not change.
+// fingerprint is a hash of the parts that a query shares with the query of its cursor: start, filter, order
+// and least similarity. K and Plan may differ. New has set p before, so the code and projection count, not
+// the way in which they were given. Cursors store the fingerprint: it must not change without a new
+// cursorVersion.
 func (s *Searcher) fingerprint() uint64 {
 	if s.mark != 0 {
 		return s.mark

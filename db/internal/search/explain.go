@@ -8,13 +8,13 @@ import (
 	"github.com/fddhdb/fddhdb/mih"
 )
 
-// Timings are how long the parts of a search took, for db.Explain. The methods of a nil
-// *Timings do nothing and do not read the clock, so that other searches pay nothing.
+// Timings are the durations of the parts of a search, for db.Explain. The methods of a nil *Timings do
+// nothing and do not read the clock, so other searches pay nothing.
 type Timings struct {
 	Encode  time.Duration // from the query to its code
 	Search  time.Duration // finding the codes
 	Resolve time.Duration // items of the codes, in order, with keys
-	Keys    time.Duration // of Resolve, reading the keys
+	Keys    time.Duration // reading the keys, as part of Resolve
 }
 
 // now returns the start of a part, for the methods below.
@@ -43,8 +43,8 @@ func (t *Timings) resolved(start time.Time) {
 	}
 }
 
-// Report tells how the query was answered, within a radius that is not negative, when hits
-// items have been returned.
+// Report describes how the query was answered, with this number of hits; within a radius unless that is
+// negative.
 func (s *Searcher) Report(radius, hits int) *report.Explain {
 	f, t := s.How(), s.Explain
 	scanned := scannedFields(s.Cv, s.q.Where, s.q.Args)
@@ -82,7 +82,7 @@ func (s *Searcher) Report(radius, hits int) *report.Explain {
 	return e
 }
 
-// orderName says what puts the hits in order.
+// orderName names the order of the hits.
 func (s *Searcher) orderName() string {
 	switch {
 	case s.byVectors:
@@ -93,7 +93,7 @@ func (s *Searcher) orderName() string {
 	return OrderNames[s.q.Order]
 }
 
-// vectorsToCompare returns how many vectors the query of an answer by vectors is compared with.
+// vectorsToCompare returns the number of vectors to compare with the query.
 func (s *Searcher) vectorsToCompare() (n int) {
 	for _, c := range s.compared {
 		if c.rows == nil {
@@ -114,10 +114,9 @@ func (s *Searcher) namesCompared() (names []string) {
 
 func microseconds(d time.Duration) float64 { return float64(d.Nanoseconds()) / 1000 }
 
-// predict returns the predicted time of each plan that can answer the query, in
-// nanoseconds. A negative radius means a k-NN search, of which only the first lookups can
-// be predicted: in the store those of a radius that takes one lookup for each substring.
-// Plans in memory are missing while codes are being loaded.
+// predict returns the predicted time of each plan that can answer the query, in nanoseconds. A negative
+// radius means a k-NN search. Only its first lookups in the store can be predicted: the lookups of a radius
+// that takes one for each substring. Plans in memory are missing while codes are being loaded.
 func (s *Searcher) predict(radius int) map[mih.Plan]float64 {
 	out := map[mih.Plan]float64{}
 	if t := s.Set.Table; t != nil {

@@ -10,19 +10,19 @@ import (
 	"github.com/fddhdb/fddhdb/internal/instant"
 )
 
-// A most keeps the first counts that it is shown, in the order of compareCounts.
+// A most keeps the first of the counts added, in the order of compareCounts.
 type most struct {
 	limit  int          // how many; 0: all
-	counts []FacetCount // among which are the first ones so far
-	last   *FacetCount  // the last that limit left when counts were last cut; nil: they never were
+	counts []FacetCount // with the first counts so far
+	last   *FacetCount  // the limit-th count at the last cut; nil: never cut
 }
 
-// compareCounts orders the most items first; of as many, the least value.
+// compareCounts orders the most items first, then the least value.
 func compareCounts(a, b FacetCount) int {
 	return cmp.Or(cmp.Compare(b.Items, a.Items), compareValues(a.Value, b.Value))
 }
 
-// add shows it a count. It makes the value only if the count may stay.
+// add adds a count. It makes the value only if the count may stay.
 func (m *most) add(items int, value func() any) {
 	if m.last != nil && items < m.last.Items {
 		return
@@ -46,7 +46,7 @@ func (m *most) cut() {
 	}
 }
 
-// all returns what it has kept.
+// all returns the first counts, in order.
 func (m *most) all() []FacetCount {
 	m.cut()
 	return m.counts
@@ -67,7 +67,7 @@ func compareValues(a, b any) int {
 	return cmp.Compare(codec.BoolImage(a.(bool)), codec.BoolImage(b.(bool)))
 }
 
-// Value returns a stored value of a field as users have it: of a codec.Time the time.Time, in UTC.
+// Value returns a stored value of a field in its public form: a codec.Time becomes a time.Time, in UTC.
 func Value(stored any) any {
 	if t, is := stored.(codec.Time); is {
 		return instant.Time(int64(t))
@@ -75,7 +75,7 @@ func Value(stored any) any {
 	return stored
 }
 
-// textCounts counts by texts. It copies a text only the first time that it sees it.
+// textCounts counts by texts. It copies a text only when it first sees it.
 type textCounts struct {
 	at     map[string]int // positions in counts
 	counts []int

@@ -50,7 +50,7 @@ func (c *facetCounter) byField(out *Facets, name string) error {
 	return nil
 }
 
-// fewItems are read sooner than all sets of a field, of which there may be one for each item.
+// fewItems items are faster to read than all sets of a field, which may have one for each item.
 const fewItems = 100
 
 // containerOfField returns the container of a key of codec.KindFieldRows.
@@ -74,11 +74,11 @@ func (c *facetCounter) byTexts(field int, texts *textCounts) error {
 	})
 }
 
-// bySlices counts by the slices of a field of numbers, bools or times. It puts together the image of
-// each row of a container, of the slices that the row is in, and counts images.
+// bySlices counts by the slices of a field of numbers, bools or times. It combines the slices of a container
+// to the image of each row, and counts images.
 func (c *facetCounter) bySlices(field int, counts map[uint64]int) error {
 	images := make([]uint64, 1<<16) // by low 16 bits of rows: bits that not all rows of the container have
-	all := uint64(0)                // bits that all have
+	all := uint64(0)                // bits that all rows of the container have
 	var have *roaring.Bitmap        // rows of the container that have a value; nil: none yet
 	at := uint16(0)
 	end := func() {
@@ -122,7 +122,7 @@ func (c *facetCounter) bySlices(field int, counts map[uint64]int) error {
 	return err
 }
 
-// byReading counts the values of a field by reading the items, of each no more than up to the field.
+// byReading counts the values of a field by reading each item up to the field.
 func (c *facetCounter) byReading(field int, texts *textCounts, images map[uint64]int) (err error) {
 	if c.rows.IsEmpty() {
 		return nil

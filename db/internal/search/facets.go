@@ -14,28 +14,28 @@ import (
 	"github.com/fddhdb/fddhdb/db/internal/state"
 )
 
-// Facets are the counts of a set of items by label, or by the value of a field. They have the
-// fields of db.Facets.
+// Facets are the counts of a set of items by label, or by the value of a field. They have the fields of
+// db.Facets.
 type Facets struct {
 	By       string
 	Counts   []FacetCount // by Items, the most first, then by Value
-	Distinct int          // values that some item has, also those that a limit cuts off
+	Distinct int          // values that some item has, including the ones that a limit cuts off
 	Missing  int          // items without a label, or without a value of the field
-	Items    int          // that were counted
+	Items    int          // items counted
 }
 
 // A FacetCount is one of the values of Facets.
 type FacetCount struct {
-	Value any // a string, int64, float64, bool or time.Time; of labels a string
-	Items int // that have it
+	Value any // a string, int64, float64, bool or time.Time; for labels a string
+	Items int // items that have it
 }
 
-// CountFacets counts the rows, all that have an item where rows is nil, by what by names: label,
-// or a field; a field of the name label stands in double quotes, as in expressions. limit, unless
-// 0, is how many counts it returns. r is the snapshot of the view of cv.
+// CountFacets counts rows by label or by a field; nil rows are all live items. by is label or the name of a
+// field. A field named label stands in double quotes, as in expressions. limit, unless 0, is the number of
+// counts returned. r is the snapshot of the view of cv.
 //
-// Labels and indexed fields are counted by their sets of rows; other fields, and any where few rows are
-// counted, by reading the items. The memory is that of all distinct values.
+// Labels and indexed fields are counted by their sets of rows. Other fields, and every field if there are few
+// rows, are counted by reading the items. The memory holds all distinct values.
 func CountFacets(ctx context.Context, cv *state.CollectionView, r pebble.Reader, by string, rows *roaring.Bitmap, limit int) (*Facets, error) {
 	if limit < 0 {
 		return nil, fault.Invalid("a limit of %d counts: 1 or more are possible, 0 is all", limit)
@@ -73,14 +73,14 @@ type facetCounter struct {
 	ctx  context.Context
 	cv   *state.CollectionView
 	r    pebble.Reader
-	rows *roaring.Bitmap // to be counted; not written to
+	rows *roaring.Bitmap // rows to count; do not write to them
 	most most
 
 	parts  map[uint16]*roaring.Bitmap // of rows, by container; see part
-	looked int                        // layers that were read
+	looked int                        // layers or items read
 }
 
-// part returns the rows of a container, as low 16 bits in a bitmap that is not to be written to.
+// part returns the rows of a container as low 16 bits. Do not write to the bitmap.
 func (c *facetCounter) part(container uint16) *roaring.Bitmap {
 	p := c.parts[container]
 	if p == nil {
@@ -93,8 +93,8 @@ func (c *facetCounter) part(container uint16) *roaring.Bitmap {
 	return p
 }
 
-// layers calls f with each stored set of rows under a prefix that has any of the rows: with its
-// key, the rows in it, and their container.
+// layers calls f with each stored set under a prefix that has some of the rows: its key, its container, and
+// its rows among them.
 func (c *facetCounter) layers(prefix []byte, containerOf func(key []byte) uint16, f func(key []byte, container uint16, found *roaring.Bitmap) error) error {
 	return record.ForEach(c.r, prefix, func(key, value []byte) error {
 		if c.looked++; c.looked%1024 == 0 {
@@ -153,8 +153,8 @@ func (c *facetCounter) byLabel(out *Facets) error {
 	return nil
 }
 
-// AnswerRows returns the rows of all items within the radius of Within, also of those before the
-// cursor: those that Total counts.
+// AnswerRows returns the rows of all items within the radius of Within, including items before the cursor:
+// Total counts the same items.
 func (s *Searcher) AnswerRows(ctx context.Context) (*roaring.Bitmap, error) {
 	all := s.Again()
 	all.after = nil
@@ -173,5 +173,5 @@ func (s *Searcher) AnswerRows(ctx context.Context) (*roaring.Bitmap, error) {
 	return rows, nil
 }
 
-// IsWithin reports whether Within was called, and not Nearest.
+// IsWithin reports whether Within was called, not Nearest.
 func (s *Searcher) IsWithin() bool { return s.radius >= 0 }

@@ -18,28 +18,28 @@ import (
 	"github.com/fddhdb/fddhdb/db/internal/work"
 )
 
-// A fieldScan evaluates the tests of a filter that are of fields without an index. It reads the item
-// records of one container of rows after the other: each at most once, for all tests together, and
-// of each record no more than the fields that are asked for.
+// A fieldScan evaluates the tests of a filter on fields without an index. It reads the item records of one
+// container after the other. It reads each record at most once for all tests, and only up to the last tested
+// field.
 type fieldScan struct {
 	ctx    context.Context
 	r      pebble.Reader // the snapshot of the view
 	cv     *state.CollectionView
 	scans  []where.Scan
 	fields []scannedField // ascending by id
-	known  *Scanned       // by an earlier view; nil: nothing
+	known  *Scanned       // results from an earlier view; nil: none
 
-	read  *roaring.Bitmap   // rows of the container that have been read, as low 16 bits
-	found []*roaring.Bitmap // by scan: those of them for which it is true
+	read  *roaring.Bitmap   // rows of the container that were read, as low 16 bits
+	found []*roaring.Bitmap // by scan: rows read that pass it
 }
 
-// A scannedField is a field that has to be read, and the tests of it.
+// A scannedField is a field to read, with its tests.
 type scannedField struct {
 	id    uint32
 	scans []int // positions in fieldScan.scans
 }
 
-// newFieldScan returns a fieldScan that stands at no container yet; nil if there are no tests.
+// newFieldScan returns a fieldScan without a container; nil if there are no tests.
 func newFieldScan(ctx context.Context, cv *state.CollectionView, r pebble.Reader, scans []where.Scan) *fieldScan {
 	if len(scans) == 0 {
 		return nil
@@ -56,7 +56,7 @@ func newFieldScan(ctx context.Context, cv *state.CollectionView, r pebble.Reader
 	return s
 }
 
-// begin goes to another container.
+// begin starts another container.
 func (s *fieldScan) begin(container uint16) {
 	s.read, s.found = roaring.New(), make([]*roaring.Bitmap, len(s.scans))
 	for i := range s.found {
@@ -67,8 +67,8 @@ func (s *fieldScan) begin(container uint16) {
 	}
 }
 
-// rows returns the rows of the container for which a test is true, among those that have been read:
-// these are at least the rows in among, which are live.
+// rows returns the rows of the container that pass a test, among the rows read. These include the rows of
+// among, which are live.
 func (s *fieldScan) rows(container uint16, scan int, among *roaring.Bitmap) (*roaring.Bitmap, error) {
 	if missing := roaring.AndNot(among, s.read); !missing.IsEmpty() {
 		if err := s.readRows(container, missing.ToArray()); err != nil {
@@ -79,9 +79,9 @@ func (s *fieldScan) rows(container uint16, scan int, among *roaring.Bitmap) (*ro
 	return s.found[scan], nil
 }
 
-// readRows reads rows, given by their low 16 bits, on several goroutines if they are many.
+// readRows reads rows, given as low 16 bits. It uses several goroutines for many rows.
 func (s *fieldScan) readRows(container uint16, rows []uint32) error {
-	const part = 8192 // rows that a goroutine is worth
+	const part = 8192 // fewest rows for a goroutine
 	n := max(1, min(work.All(), len(rows)/part))
 	found := make([][][]uint32, n) // by part and by scan
 	err := work.Parallel(s.ctx, n, func(i int) error {
@@ -99,7 +99,7 @@ func (s *fieldScan) readRows(container uint16, rows []uint32) error {
 	return nil
 }
 
-// readPart reads rows and appends to found, by scan, those for which it is true.
+// readPart reads rows and appends to found, by scan, the rows that pass it.
 func (s *fieldScan) readPart(container uint16, rows []uint32, found [][]uint32) (err error) {
 	row := func(low uint32) uint32 { return uint32(container)<<16 | low }
 	first, last := row(rows[0]), row(rows[len(rows)-1])
@@ -136,15 +136,15 @@ func (s *fieldScan) readPart(container uint16, rows []uint32, found [][]uint32) 
 	return nil
 }
 
-// itemKeyBytes is how long the key of an item record is, which ends with the row.
+// itemKeyBytes is the length of the key of an item record, which ends with the row.
 var itemKeyBytes = len(codec.NumberKey(codec.KindItem, 0, 0))
 
-// seekItem moves an iterator over item records forward to that of a row, which has to be there.
+// seekItem moves an iterator over item records forward to a row, which must exist.
 func seekItem(it *pebble.Iterator, collection, row uint32) error {
-	const near = 16 // so many steps cost no more than a seek
+	const near = 16 // this many steps cost no more than a seek
 	for steps := 0; it.Valid(); steps++ {
 		key := it.Key()
-		if len(key) != itemKeyBytes { // CheckKey costs as much as all else
+		if len(key) != itemKeyBytes { // CheckKey would double the cost
 			return fault.Corrupt(codec.CheckKey(key), "key")
 		}
 		switch at := binary.BigEndian.Uint32(key[len(key)-4:]); {
@@ -164,7 +164,7 @@ func seekItem(it *pebble.Iterator, collection, row uint32) error {
 	return fault.Corrupt(errors.New("missing"), "item in row %d", row)
 }
 
-// test evaluates the tests of a row by its record. It stops behind the last field that is asked for.
+// test evaluates the tests of a row on its record. It stops behind the last tested field.
 func (s *fieldScan) test(value []byte, low uint32, found [][]uint32) error {
 	fields := codec.FieldsOf(value)
 	more := fields.Next()
@@ -191,7 +191,7 @@ func (s *fieldScan) test(value []byte, low uint32, found [][]uint32) error {
 	return nil
 }
 
-// matches reports whether a test is true of a stored value, which has its type.
+// matches reports whether a stored value passes a test of its type.
 func matches(s *where.Scan, f *codec.StoredField) bool {
 	switch s.Type {
 	case where.String:

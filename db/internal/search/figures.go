@@ -15,15 +15,15 @@ var ops = [...]event.Op{event.OpSearch, event.OpSearchRadius, event.OpCountRadiu
 
 const plans = mih.PlanBlockScan + 1
 
-// figures count the searches that have ended. Safe for concurrent use.
+// figures count finished searches. Safe for concurrent use.
 type figures struct {
-	byPlan [len(ops)][plans]signal.Latencies // that were answered
-	all    signal.Latencies                  // SearchAll, likewise
+	byPlan [len(ops)][plans]signal.Latencies // searches answered
+	all    signal.Latencies                  // answered calls of SearchAll
 	errors atomic.Uint64                     // calls that returned an error
-	hits   atomic.Uint64                     // items that were returned
+	hits   atomic.Uint64                     // items returned
 }
 
-// Searched counts a search that has ended, and ends its span.
+// Searched counts a finished search and ends its span.
 func (c *figures) Searched(call *signal.Call, op event.Op, plan mih.Plan, hits int, err error) {
 	switch {
 	case err != nil:
@@ -45,7 +45,7 @@ func (c *figures) Searched(call *signal.Call, op event.Op, plan mih.Plan, hits i
 	}
 }
 
-// SearchedAll counts a SearchAll that has ended, and ends its span.
+// SearchedAll counts a finished SearchAll and ends its span.
 func (c *figures) SearchedAll(call *signal.Call, queries, hits int, err error) {
 	if err != nil {
 		c.errors.Add(1)
@@ -58,8 +58,8 @@ func (c *figures) SearchedAll(call *signal.Call, queries, hits int, err error) {
 	}
 }
 
-// Iterated counts an iteration that has ended, and ends its span. Its time is not counted: it
-// depends on the loop that reads the hits.
+// Iterated counts a finished iteration and ends its span. It does not count the time, which depends on the
+// caller's loop.
 func (c *figures) Iterated(call *signal.Call, hits int, err error) {
 	c.hits.Add(uint64(hits))
 	if err != nil {
@@ -70,7 +70,7 @@ func (c *figures) Iterated(call *signal.Call, hits int, err error) {
 	}
 }
 
-// Activity fills in what is known of searches.
+// Activity fills in the figures of searches.
 func (t *Tools) Activity(a *report.Activity) {
 	f := &t.figures
 	a.SearchErrors, a.Hits = f.errors.Load(), f.hits.Load()

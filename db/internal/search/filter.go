@@ -16,9 +16,8 @@ import (
 	"github.com/fddhdb/fddhdb/db/internal/where"
 )
 
-// filterOf returns the rows that may be hits: those that match an expression and
-// have the modality to. Nil means all rows that have a code, which saves intersecting
-// with them. The bitmap may be that of the view: it must not be written to.
+// filterOf returns the rows that match an expression and have the modality to. Nil means all rows that have a
+// code, which saves an intersection with them. The bitmap may belong to the view: do not write to it.
 func filterOf(ctx context.Context, cv *state.CollectionView, r pebble.Reader, to, expr string, args []any) (*roaring.Bitmap, error) {
 	var presence *roaring.Bitmap
 	if to != "" {
@@ -42,8 +41,8 @@ func filterOf(ctx context.Context, cv *state.CollectionView, r pebble.Reader, to
 	return rows, nil
 }
 
-// kept is Matching, in a bitmap that is kept for searches that follow, and must not be written to.
-// Reading the sets of rows that an expression names may take longer than the search.
+// kept is Matching with a cache: it keeps the bitmap for later searches, as reading the sets of an expression
+// may take longer than the search. Do not write to the bitmap.
 func kept(ctx context.Context, cv *state.CollectionView, r pebble.Reader, expr string, args []any) (*roaring.Bitmap, error) {
 	text, short := textOf(expr, args)
 	if !short {
@@ -59,8 +58,8 @@ func kept(ctx context.Context, cv *state.CollectionView, r pebble.Reader, expr s
 	return rows, err
 }
 
-// textOf returns the key of a filter in state.Filters: the expression and its arguments. It reports false
-// if the filter is not to be kept: if it is empty, longer than 1 KiB, or has a list as an argument.
+// textOf returns the key of a filter in state.Filters: the expression and its arguments. It reports false if
+// the filter must not be kept: if it is empty, is longer than 1 KiB, or has a list as an argument.
 func textOf(expr string, args []any) (string, bool) {
 	const longest = 1 << 10 // bytes
 	n := len(expr)
@@ -81,9 +80,9 @@ func textOf(expr string, args []any) (string, bool) {
 	return expr + "\x00" + spelt, err == nil
 }
 
-// Matching returns the rows of live items that match an expression, in a bitmap of the
-// caller's own; nil for the empty expression, which all items match. Args are the values
-// of its placeholders. A mistake in either is a *fault.WhereError.
+// Matching returns the rows of live items that match an expression, in a bitmap of the caller's own; nil for
+// the empty expression, which all items match. args are the values of its placeholders. A mistake in the
+// expression or the arguments is a *fault.WhereError.
 func Matching(ctx context.Context, cv *state.CollectionView, r pebble.Reader, expr string, args []any) (*roaring.Bitmap, error) {
 	if expr == "" {
 		return nil, NoArgs(args)
@@ -91,8 +90,8 @@ func Matching(ctx context.Context, cv *state.CollectionView, r pebble.Reader, ex
 	return (*Scanned)(nil).Matching(ctx, cv, r, expr, args, nil)
 }
 
-// NoArgs returns an error if there are arguments. It is called when the expression is
-// empty: then the caller meant one and has lost it, and would get all items.
+// NoArgs returns an error if there are arguments. Callers use it when the expression is empty: a user who
+// gives arguments has lost the expression, and would get all items.
 func NoArgs(args []any) error {
 	if len(args) == 0 {
 		return nil
@@ -100,14 +99,13 @@ func NoArgs(args []any) error {
 	return &fault.WhereError{Column: 1, Reason: fmt.Sprintf("there is no expression, and %d arguments are given", len(args))}
 }
 
-// EachMatching calls f with the rows of live items that match an expression, a container
-// of 65,536 rows at a time, in ascending order. found has the low 16 bits of each row,
-// may be empty, and belongs to f. EachMatching stops when f returns false.
+// EachMatching calls f with the rows of live items that match an expression, a container of 65,536 rows at a
+// time, in ascending order. found has the low 16 bits of each row; it may be empty, and belongs to f.
+// EachMatching stops when f returns false.
 //
-// An expression is evaluated container by container for two reasons. It needs no more
-// memory than one container of each set that the expression names, however many rows
-// there are. And if one part of an AND leaves no row of a container, the other parts are
-// not read for it. r must read the snapshot of the view that cv is of. Fields without an index are
+// Evaluating container by container has two advantages. It needs memory for only one container of each set in
+// the expression, however many rows there are. And if one part of an AND leaves no row of a container, the
+// other parts are not read for it. r must read the snapshot of the view of cv. Fields without an index are
 // read from the items, on several goroutines.
 func EachMatching(ctx context.Context, cv *state.CollectionView, r pebble.Reader, expr string, args []any, f func(container uint16, found *roaring.Bitmap) bool) error {
 	filter, err := checked(cv, expr, args)
@@ -117,8 +115,8 @@ func EachMatching(ctx context.Context, cv *state.CollectionView, r pebble.Reader
 	return eachMatching(ctx, cv, r, filter, newFieldScan(ctx, cv, r, filter.Scans), f)
 }
 
-// eachMatching is EachMatching with a filter that has been checked, and what reads its fields without an
-// index; nil if it has none.
+// eachMatching is EachMatching with a checked filter, and a scan of its fields without an index; nil if it
+// has none.
 func eachMatching(ctx context.Context, cv *state.CollectionView, r pebble.Reader, filter *where.Filter, scan *fieldScan, f func(container uint16, found *roaring.Bitmap) bool) error {
 	rows := &whereRows{ctx: ctx, r: r, cv: cv, slices: map[int]*sliceReader{}, scan: scan}
 	err := rows.eval(filter, f)
@@ -130,7 +128,7 @@ func eachMatching(ctx context.Context, cv *state.CollectionView, r pebble.Reader
 	return err
 }
 
-// checked returns an expression as it is evaluated in a collection.
+// checked parses an expression and checks it against a collection.
 func checked(cv *state.CollectionView, expr string, args []any) (*where.Filter, error) {
 	parsed, err := where.Parse(expr, args...)
 	if err != nil {
@@ -140,8 +138,8 @@ func checked(cv *state.CollectionView, expr string, args []any) (*where.Filter, 
 	return filter, whereError(err)
 }
 
-// scannedFields returns the names of the fields without an index that a filter compares, in the order of
-// the collection. The filter has been evaluated.
+// scannedFields returns the names of the fields without an index that a filter compares, in the order of the
+// collection. The filter has been evaluated before.
 func scannedFields(cv *state.CollectionView, expr string, args []any) (names []string) {
 	if expr == "" {
 		return nil
@@ -158,8 +156,7 @@ func scannedFields(cv *state.CollectionView, expr string, args []any) (names []s
 	return names
 }
 
-// whereError turns a where.Error, which knows nothing of databases, into the public
-// fault.WhereError. Other errors stay as they are.
+// whereError turns a where.Error into the public fault.WhereError. Other errors stay unchanged.
 func whereError(err error) error {
 	var e *where.Error
 	if errors.As(err, &e) {
@@ -168,8 +165,8 @@ func whereError(err error) error {
 	return err
 }
 
-// columns is a collection as where.Schema: it tells which names an expression may use.
-// Its errors list the names that there are.
+// columns is a collection as a where.Schema: it resolves the names of an expression. Its errors list the
+// valid names.
 type columns struct{ *state.CollectionView }
 
 // Field implements where.Schema.
@@ -189,11 +186,11 @@ func (cv columns) Field(name string) (where.Field, error) {
 	return where.Field{}, fmt.Errorf("unknown field %q: %s", record.Shortened(name), there)
 }
 
-// whereTypes has the type in expressions of each type of fields.
+// whereTypes maps the types of fields to types in expressions.
 var whereTypes = map[record.FieldType]where.Type{record.String: where.String, record.Int: where.Int, record.Float: where.Float, record.Bool: where.Bool, record.Time: where.Time}
 
-// Modality implements where.Schema. The words differ from those of ModalityOf, as the
-// error gets a column of the expression.
+// Modality implements where.Schema. The error differs from the error of ModalityOf, because it gets a column
+// of the expression.
 func (cv columns) Modality(name string) (int, error) {
 	for i, m := range cv.Modalities {
 		if m.Name == name {

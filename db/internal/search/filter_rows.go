@@ -14,22 +14,22 @@ import (
 	"github.com/fddhdb/fddhdb/db/internal/where"
 )
 
-// whereRows implements where.Rows for one container of a collection after the other. The
-// numbers in its bitmaps are the low 16 bits of rows. Its methods, except Live, check ctx.
+// whereRows implements where.Rows for one container of a collection after the other. Its bitmaps have the low
+// 16 bits of rows. Its methods, except Live, check ctx.
 type whereRows struct {
 	ctx context.Context
 	r   pebble.Reader // the snapshot of the view
 	cv  *state.CollectionView
 
-	container uint16               // container that is evaluated: row >> 16
+	container uint16               // container being evaluated: row >> 16
 	live      *roaring.Bitmap      // its rows that have an item
-	labelled  *roaring.Bitmap      // rows of all containers that have a label; nil: not read yet
-	slices    map[int]*sliceReader // by field, made when first asked for; EachMatching closes them
+	labelled  *roaring.Bitmap      // labelled rows of all containers; nil: not read yet
+	slices    map[int]*sliceReader // by field, made on first use; EachMatching closes them
 	scan      *fieldScan           // of fields without an index; nil if the filter names none
 }
 
-// eval evaluates the filter for each container that has live rows, in ascending order,
-// until f returns false. An error, or the end, leaves the slice readers open.
+// eval evaluates the filter for each container that has live rows, in ascending order, until f returns false.
+// It leaves the slice readers open.
 func (w *whereRows) eval(filter *where.Filter, f func(container uint16, found *roaring.Bitmap) bool) error {
 	for it := w.cv.Live.Iterator(); it.HasNext(); {
 		w.container = uint16(it.PeekNext() >> 16)
@@ -46,8 +46,8 @@ func (w *whereRows) eval(filter *where.Filter, f func(container uint16, found *r
 	return nil
 }
 
-// part returns the rows of a set that are in the container, as low 16 bits in a bitmap of
-// their own. Its cost is that of the container, not that of the set.
+// part returns the rows of a set in the container, as low 16 bits in a new bitmap. The cost depends on the
+// container, not on the set.
 func (w *whereRows) part(rows *roaring.Bitmap) *roaring.Bitmap {
 	from := uint64(w.container) << 16
 	all := roaring.New()
@@ -59,13 +59,12 @@ func (w *whereRows) part(rows *roaring.Bitmap) *roaring.Bitmap {
 // Live implements where.Rows.
 func (w *whereRows) Live() *roaring.Bitmap { return w.live }
 
-// Modality implements where.Rows. Presence is in memory, so it reads nothing.
+// Modality implements where.Rows. Presence is in memory.
 func (w *whereRows) Modality(id int) (*roaring.Bitmap, error) {
 	return w.part(w.cv.Presence[id]), w.ctx.Err()
 }
 
-// Label implements where.Rows. It reads one layer of the store; a label that no item ever
-// had has no rows.
+// Label implements where.Rows. It reads one layer of the store. A label that no item ever had has no rows.
 func (w *whereRows) Label(name string) (*roaring.Bitmap, error) {
 	if err := w.ctx.Err(); err != nil {
 		return nil, err
@@ -77,8 +76,8 @@ func (w *whereRows) Label(name string) (*roaring.Bitmap, error) {
 	return record.ReadRows(w.r, codec.RowsKey(w.cv.ID, codec.SetLabel, ids[0], w.container))
 }
 
-// Labelled implements where.Rows. The first call reads all layers of labels, in one pass over the store:
-// one by one for each container they would take many times as long.
+// Labelled implements where.Rows. The first call reads all layers of labels, in one pass over the store.
+// Reading them for each container would take many times as long.
 func (w *whereRows) Labelled() (*roaring.Bitmap, error) {
 	if w.labelled == nil {
 		all := roaring.New()
@@ -114,9 +113,8 @@ func (w *whereRows) Scan(i int, among *roaring.Bitmap) (*roaring.Bitmap, error) 
 	return w.scan.rows(w.container, i, among)
 }
 
-// Strings implements where.Rows. Each value of a string field has a layer of rows, and
-// the keys of one container stand in byte order of the values: a range of values is a
-// range of keys, all of which it reads.
+// Strings implements where.Rows. Each value of a string field has a layer of rows, and the keys of one
+// container are in byte order of the values. So a range of values is a range of keys; Strings reads them all.
 func (w *whereRows) Strings(field int, r where.Range) (*roaring.Bitmap, error) {
 	if err := w.ctx.Err(); err != nil {
 		return nil, err
@@ -163,8 +161,8 @@ func (w *whereRows) Bools(field int, value bool) (*roaring.Bitmap, error) {
 	return w.between(field, x, x)
 }
 
-// between returns the rows of the container whose value in a bit-sliced field has an
-// image from lo to hi, both included. See codec.Between: it reads at most 65 slices.
+// between returns the rows of the container whose value in a bit-sliced field has an image from lo to hi,
+// both included. It reads at most 65 slices, see codec.Between.
 func (w *whereRows) between(field int, lo, hi uint64) (*roaring.Bitmap, error) {
 	if err := w.ctx.Err(); err != nil {
 		return nil, err
@@ -187,26 +185,25 @@ func (w *whereRows) between(field int, lo, hi uint64) (*roaring.Bitmap, error) {
 	}, lo, hi)
 }
 
-// A sliceReader reads the slices of a bit-sliced field, container by container. The
-// slices of a container stand one behind the other, from the highest bit down, and a
-// comparison asks for them in this order and often stops early. So the reader goes
-// forward with one iterator, and keeps what it has read for the next comparison with the
-// field in the same container. It holds up to 65 containers of 8 KiB.
+// A sliceReader reads the slices of a bit-sliced field, container by container. The slices of a container
+// follow each other in the store, from the highest bit down; a comparison reads them in this order and often
+// stops early. So the reader moves one iterator forward, and keeps the slices for the next comparison with
+// the field in the same container. It holds up to 65 containers of 8 KiB.
 type sliceReader struct {
 	it         *pebble.Iterator // over the slices of the field in all containers; EachMatching closes it
 	collection uint32
 	field      uint16
 
-	container uint16 // container that is read; set if begun
+	container uint16 // current container; set if begun
 	begun     bool   // seek has been called
-	valid     bool   // the iterator stands at a slice that is not in slices; see slice
-	read      int    // slices with a smaller number have been read: they are in slices, or do not exist
+	valid     bool   // the iterator is at a slice that is not in slices, see slice
+	read      int    // slices with a smaller number are in slices, or do not exist
 
-	slices [codec.SliceCount]*codec.Container // of the container; nil: not read, or there is none
-	free   []*codec.Container                 // memory of containers before, to use again
+	slices [codec.SliceCount]*codec.Container // of the container; nil: not read, or absent
+	free   []*codec.Container                 // memory of earlier containers, for reuse
 }
 
-// newSliceReader returns a reader that stands nowhere yet.
+// newSliceReader returns a reader without a position.
 func newSliceReader(r pebble.Reader, collection uint32, field int) (*sliceReader, error) {
 	prefix := codec.FieldPrefix(collection, uint16(field))
 	it, err := r.NewIter(&pebble.IterOptions{LowerBound: prefix, UpperBound: codec.PrefixEnd(prefix)})
@@ -216,8 +213,8 @@ func newSliceReader(r pebble.Reader, collection uint32, field int) (*sliceReader
 	return &sliceReader{it: it, collection: collection, field: uint16(field)}, nil
 }
 
-// seek goes to a container. If the reader is there already, it keeps what it has read.
-// Slices of the container before become invalid.
+// seek goes to a container and makes slices of the container before invalid. If the reader is there already,
+// it keeps its slices.
 func (s *sliceReader) seek(container uint16) {
 	if s.begun && s.container == container {
 		return
@@ -231,13 +228,13 @@ func (s *sliceReader) seek(container uint16) {
 	s.valid = s.it.SeekGE(codec.FieldRowsKey(s.collection, s.field, container, ""))
 }
 
-// slice returns slice number n of the container, nil if there is none, which means that
-// no row has the bit. It reads on until it has seen a slice with the number n or a
-// greater one. The slice must not be written to, and is valid until seek goes elsewhere.
+// slice returns slice number n of the container; nil if it does not exist, so no row has the bit. It reads
+// until it has seen a slice with the number n or a greater one. The slice is valid until seek goes to another
+// container; do not write to it.
 func (s *sliceReader) slice(n byte) (*codec.Container, error) {
 	for s.read <= int(n) {
 		if !s.valid {
-			// The container, or the field, has ended: there are no other slices.
+			// The container, or the field, has ended: no slices follow.
 			if err := s.it.Error(); err != nil {
 				return nil, fault.ReadError(err, "rows of field %d", s.field)
 			}

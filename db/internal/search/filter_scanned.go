@@ -10,22 +10,22 @@ import (
 	"github.com/fddhdb/fddhdb/db/internal/state"
 )
 
-// A Scanned is what the tests of fields without an index have found in the items of a view. The
-// committer evaluates the filter again in a later view, and reads only the items that have changed.
-// It takes memory for two sets of rows and one more for each test.
+// A Scanned holds the results of tests on fields without an index, for the items of a view. The committer
+// evaluates the filter again in a later view, and reads only the items that have changed. A Scanned takes
+// memory for two sets of rows, and one more for each test.
 type Scanned struct {
-	schema *record.Descriptor // by which the filter was checked: another may have other tests
-	read   *roaring.Bitmap    // rows that have been read
-	found  []*roaring.Bitmap  // by test: those of them for which it is true
+	schema *record.Descriptor // schema of the checked filter: under another one the tests may differ
+	read   *roaring.Bitmap    // rows read
+	found  []*roaring.Bitmap  // by test: rows read that pass it
 }
 
-// Scans reports whether a filter compares a field without an index, so that to evaluate it reads items.
+// Scans reports whether a filter compares a field without an index, so that it has to read items.
 func Scans(cv *state.CollectionView, expr string, args []any) (bool, error) {
 	filter, err := checked(cv, expr, args)
 	return err == nil && len(filter.Scans) > 0, err
 }
 
-// Scan evaluates a filter and returns what it has found in items. The arguments are those of EachMatching.
+// Scan evaluates a filter and returns the results of its tests. The arguments are as for EachMatching.
 func Scan(ctx context.Context, cv *state.CollectionView, r pebble.Reader, expr string, args []any) (*Scanned, error) {
 	filter, err := checked(cv, expr, args)
 	if err != nil {
@@ -48,8 +48,8 @@ func Scan(ctx context.Context, cv *state.CollectionView, r pebble.Reader, expr s
 	return out, err
 }
 
-// Matching is the function Matching, which reads the items of changed, and those that s has not read. A
-// nil s has read nothing. changed are the rows whose items were replaced since the view of s.
+// Matching is the function Matching, but reads only the items of changed and the items that s has not read;
+// all items if s is nil. changed are the rows whose items were replaced since the view of s.
 func (s *Scanned) Matching(ctx context.Context, cv *state.CollectionView, r pebble.Reader, expr string, args []any, changed *roaring.Bitmap) (*roaring.Bitmap, error) {
 	filter, err := checked(cv, expr, args)
 	if err != nil {
@@ -71,7 +71,7 @@ func (s *Scanned) Matching(ctx context.Context, cv *state.CollectionView, r pebb
 	return out, nil
 }
 
-// into gives a fieldScan what is known of a container.
+// into gives a fieldScan the known results of a container.
 func (s *Scanned) into(container uint16, scan *fieldScan) {
 	w := whereRows{container: container}
 	scan.read = w.part(s.read)
@@ -81,7 +81,7 @@ func (s *Scanned) into(container uint16, scan *fieldScan) {
 	}
 }
 
-// addContainer adds the rows of a container, given by their low 16 bits.
+// addContainer adds the rows of a container, given as low 16 bits.
 func addContainer(to *roaring.Bitmap, container uint16, rows *roaring.Bitmap) {
 	to.Or(roaring.AddOffset64(rows, int64(container)<<16))
 }

@@ -13,24 +13,23 @@ import (
 	"github.com/fddhdb/fddhdb/model"
 )
 
-// An Item is a stored item with its code, in the terms of its collection. What its slices
-// refer to belongs to the caller; the slices themselves are used again for the next item that
-// is read into it.
+// An Item is a stored item with its code, in the terms of its collection. The caller owns the memory that its
+// slices point to; the next item read into it uses the slices themselves again.
 type Item struct {
 	Row uint32
 	record.Item
-	Code []byte // in the space that is looked at, bits/8 bytes; nil: it has none
-	From string // what the code comes from: "labels", "fused", "given", or a modality
+	Code []byte // in the space of the view, bits/8 bytes; nil: no code
+	From string // source of the code: "labels", "fused", "given", or a modality
 }
 
-// ReadItem reads the item of a row. The key is only copied.
+// ReadItem reads the item of a row; key is its key.
 func ReadItem(cv *state.CollectionView, r pebble.Reader, row uint32, key string) (*Item, error) {
 	it := new(Item)
 	return it, it.read(cv, r, storedParts{cv, r}, row, key)
 }
 
-// Item returns parts of the item of a hit: labels, fields and payload if rec is set, the vectors
-// if vectors is. It has no code.
+// Item returns parts of the item of a hit: labels, fields and payload if rec is set, vectors if vectors is
+// set. It returns no code.
 func (s *Searcher) Item(h *Hit, rec, vectors bool) (*Item, error) {
 	it := &Item{Row: h.Row, Item: record.Item{Key: h.Key, Vectors: make([]model.Vector, len(s.Cv.Modalities))}}
 	parts := storedParts{s.Cv, s.V.Snap}
@@ -47,18 +46,18 @@ func (s *Searcher) Item(h *Hit, rec, vectors bool) (*Item, error) {
 	return it, nil
 }
 
-// itemSource is where what makes an item is read.
+// itemSource reads the parts of items.
 type itemSource interface {
 	record(row uint32) (*codec.ItemRecord, error)
 
-	// vector returns features that become the caller's.
+	// vector returns features that the caller owns.
 	vector(row uint32, t int) (x model.Vector, found bool, err error)
 
-	// rowCode returns which code a row has.
+	// rowCode returns the number and provenance of a row's code.
 	rowCode(row uint32) (rc codec.RowCode, found bool, err error)
 }
 
-// storedParts finds each part on its own.
+// storedParts reads each part by its own look-up.
 type storedParts struct {
 	cv *state.CollectionView
 	r  pebble.Reader
@@ -76,7 +75,7 @@ func (p storedParts) rowCode(row uint32) (codec.RowCode, bool, error) {
 	return p.cv.Codes.RowCode(p.r, row)
 }
 
-// read makes it the item of a row.
+// read reads the item of a row into it.
 func (it *Item) read(cv *state.CollectionView, r pebble.Reader, parts itemSource, row uint32, key string) error {
 	if it.Vectors == nil {
 		it.Vectors = make([]model.Vector, len(cv.Modalities))
@@ -140,7 +139,7 @@ func (it *Item) readVectors(cv *state.CollectionView, parts itemSource) error {
 	return nil
 }
 
-// provenanceName returns what Item.From says.
+// provenanceName returns the value of Item.From.
 func provenanceName(cv *state.CollectionView, p codec.Provenance) string {
 	switch {
 	case p == codec.ProvenanceLabels:
@@ -155,7 +154,7 @@ func provenanceName(cv *state.CollectionView, p codec.Provenance) string {
 	return fmt.Sprintf("unknown (%d)", p)
 }
 
-// labelNames returns the names of labels that are stored by their ids.
+// labelNames returns the names of stored label ids.
 func labelNames(cv *state.CollectionView, ids []uint32) ([]string, error) {
 	var out []string
 	for _, id := range ids {

@@ -15,8 +15,7 @@ import (
 	"github.com/fddhdb/fddhdb/db/internal/state"
 )
 
-// EachKeyOf calls f with the rows and the keys of their items, in order. It reads
-// each block of keys once.
+// EachKeyOf calls f with the rows and the keys of their items, in order. It reads each block of keys once.
 func EachKeyOf(cv *state.CollectionView, r pebble.Reader, rows *roaring.Bitmap, f func(row uint32, key string) error) error {
 	for it := rows.Iterator(); it.HasNext(); {
 		block := it.PeekNext() / codec.BlockRows
@@ -24,7 +23,7 @@ func EachKeyOf(cv *state.CollectionView, r pebble.Reader, rows *roaring.Bitmap, 
 		if err != nil {
 			return fault.ReadError(err, "keys of block %d", block)
 		}
-		var keys codec.Block // empty where there is none
+		var keys codec.Block // empty if the block is missing
 		if value != nil {
 			if keys, err = codec.DecodeBlock(value); err != nil {
 				return fault.Corrupt(err, "keys of block %d", block)
@@ -44,8 +43,8 @@ func EachKeyOf(cv *state.CollectionView, r pebble.Reader, rows *roaring.Bitmap, 
 	return nil
 }
 
-// EachKey calls f with the keys that begin with prefix and the rows of their items, in the
-// order of the keys. An error of f ends it.
+// EachKey calls f with the keys that begin with prefix and the rows of their items, in the order of the keys.
+// An error of f ends it.
 func EachKey(ctx context.Context, cv *state.CollectionView, r pebble.Reader, prefix string, f func(row uint32, key string) error) error {
 	from := len(codec.ItemKey(cv.ID, ""))
 	return record.ForEach(r, codec.ItemKey(cv.ID, prefix), func(key, value []byte) error {

@@ -13,27 +13,26 @@ import (
 	"github.com/fddhdb/fddhdb/model"
 )
 
-// itemReader reads the items of rows in ascending order, in one pass over the store: to
-// look up each of their parts takes several times as long. For one goroutine; close it.
+// itemReader reads the items of rows in ascending order, in one pass over the store. Looking up each part
+// would take several times as long. It is for one goroutine; close it.
 type itemReader struct {
 	cv       *state.CollectionView
 	r        pebble.Reader
 	records  *pebble.Iterator
-	features *record.FeatureReader // nil where there are none
+	features *record.FeatureReader // nil without features
 	vectors  []model.Vector
-	read     uint32 // the row of vectors + 1
+	read     uint32 // row of vectors, plus 1
 	codes    rowBlock
 }
 
-// rowBlock is a block of what rows have.
+// rowBlock is a block of codes of rows.
 type rowBlock struct {
 	block codec.Block
-	at    uint32 // its number + 1
+	at    uint32 // number of the block, plus 1
 }
 
-// EachItem calls f with the items that match an expression, in ascending order of their rows;
-// with all where it is empty. args are the values of its placeholders. An item is valid until
-// f returns.
+// EachItem calls f with the items that match an expression, in ascending order of rows; with all items if the
+// expression is empty. args are the values of its placeholders. An item is valid until f returns.
 func EachItem(ctx context.Context, cv *state.CollectionView, r pebble.Reader, expr string, args []any, f func(*Item) error) (err error) {
 	rows, err := Matching(ctx, cv, r, expr, args)
 	if err != nil {
@@ -73,7 +72,7 @@ func EachItem(ctx context.Context, cv *state.CollectionView, r pebble.Reader, ex
 	})
 }
 
-// newItemReader returns one that stands before a row.
+// newItemReader returns a reader that is positioned before a row.
 func newItemReader(r pebble.Reader, cv *state.CollectionView, from uint32) (*itemReader, error) {
 	i := &itemReader{cv: cv, r: r, vectors: make([]model.Vector, len(cv.Modalities))}
 	end := codec.PrefixEnd(codec.CollectionKey(codec.KindItem, cv.ID))
@@ -99,8 +98,8 @@ func (i *itemReader) close() error {
 	return err
 }
 
-// at returns the row that records stand at, none at the end or after an error, which
-// records tell.
+// at returns the row of the current record. It is false at the end or after an error of the iterator, which
+// at returns.
 func (i *itemReader) at() (row uint32, ok bool, err error) {
 	if !i.records.Valid() {
 		return 0, false, fault.ReadError(i.records.Error(), "items")
@@ -113,7 +112,7 @@ func (i *itemReader) at() (row uint32, ok bool, err error) {
 
 func (i *itemReader) record(row uint32) (*codec.ItemRecord, error) {
 	at, ok, err := i.at()
-	if ok && at < row { // the next one, or one further on
+	if ok && at < row { // the next record, or a later one
 		i.records.Next()
 		at, ok, err = i.at()
 	}

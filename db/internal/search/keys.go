@@ -12,53 +12,49 @@ import (
 	"github.com/fddhdb/fddhdb/db/fault"
 )
 
-// A keyCache holds keys of items in memory, by row. Reading one from the store takes
-// longer than finding ten codes, and every hit needs one.
+// A keyCache holds keys of items in memory, by row. Every hit needs a key, and reading one from the store
+// takes longer than finding ten codes.
 //
-// Nothing invalidates it. A row is given to one item only, once, and keeps its key as
-// long as it has an item. So a key that is cached is right in every view in which the row
-// has an item, in snapshots too. A cached block may lack a row, because it was read when
-// the row was not there yet, or was gone: then it is read again, from the view of the
-// search, and replaces the block. Readers of old and new views may replace each other's
-// blocks; each gets the keys that it asks for.
+// Nothing invalidates the cache. A row belongs to one item only, and its key never changes. So a cached key
+// is right in every view in which the row has an item, snapshots included. A cached block may lack a row that
+// was not yet there, or gone, when the block was read. Then the block is read again, from the view of the
+// search, and replaced. Readers of old and new views may replace each other's blocks; each gets its keys.
 //
-// It is safe for concurrent use: a hit takes a read lock and follows two atomic pointers.
-// newKeyCache makes one; the zero value is not ready.
+// It is safe for concurrent use: a hit takes a read lock and follows two atomic pointers. Use newKeyCache;
+// the zero value is not ready.
 type keyCache struct {
-	limit  int64         // bytes that blocks may take
+	limit  int64         // bound of the bytes of blocks
 	Size   atomic.Int64  // bytes of the blocks, roughly; see Clear
-	Misses atomic.Uint64 // blocks that were read from the store
+	Misses atomic.Uint64 // blocks read from the store
 
-	mu          sync.RWMutex           // guards the map, not what is in it
+	mu          sync.RWMutex           // guards the map, not its values
 	Collections map[uint32]*cachedKeys // by number of the collection
 }
 
-// cachedKeys has the blocks of one collection, in a tree of two levels: branch i has the
-// blocks i*256 to i*256+255, that is 65,536 rows. The top grows with the highest row that
-// was looked at.
+// cachedKeys has the blocks of one collection, in a tree of two levels. Branch i has the blocks i*256 to
+// i*256+255, 65,536 rows. The top grows with the highest row read.
 type cachedKeys struct {
 	mu  sync.Mutex                      // held while the top is replaced
-	Top atomic.Pointer[[]*cachedBranch] // by branch, nil where nothing was looked at; the slice never changes
+	Top atomic.Pointer[[]*cachedBranch] // by branch, nil if not read; the slice never changes
 }
 
-// A cachedBranch is 256 blocks, nil where none is cached.
+// A cachedBranch has 256 blocks, nil if not cached.
 type cachedBranch [256]atomic.Pointer[cachedBlock]
 
-// A cachedBlock has the keys of 256 rows. It never changes. The key of row i goes from
-// ends[i-1] to ends[i], of row 0 from 0; it is empty if the row has no item. Hits share
-// the memory of keys.
+// A cachedBlock has the keys of 256 rows. It never changes. The key of row i is keys[ends[i-1]:ends[i]], for
+// row 0 from 0; it is empty if the row has no item. Hits share the memory of keys.
 type cachedBlock struct {
 	keys string
 	ends [codec.BlockRows]uint32
 }
 
-// key returns the key of row i of the block, "" if that has no item.
+// key returns the key of row i of the block, "" if the row has no item.
 func (b *cachedBlock) key(i uint32) string {
 	from, to := b.at(i)
 	return b.keys[from:to]
 }
 
-// at returns where in keys the key of row i is.
+// at returns the range of row i's key in keys.
 func (b *cachedBlock) at(i uint32) (from, to uint32) {
 	if i > 0 {
 		from = b.ends[i-1]
@@ -66,18 +62,17 @@ func (b *cachedBlock) at(i uint32) (from, to uint32) {
 	return from, b.ends[i]
 }
 
-// Bytes returns about how much memory the block takes.
+// Bytes returns roughly the memory of the block.
 func (b *cachedBlock) Bytes() int64 { return int64(len(b.keys)) + 4*codec.BlockRows + 32 }
 
-// newKeyCache returns an empty cache of at most limit bytes, or a little more while
-// several goroutines fill it. It does not count the tree, 2 KiB for 65,536 rows.
+// newKeyCache returns an empty cache of at most limit bytes, or a little more while several goroutines fill
+// it. The limit excludes the tree, 2 KiB for 65,536 rows.
 func newKeyCache(limit int64) *keyCache {
 	return &keyCache{limit: limit, Collections: map[uint32]*cachedKeys{}}
 }
 
-// Get returns the key of the item in a row, which has one in the state that r reads; a
-// row without an item is fault.ErrCorrupt. What is not cached it reads from r, with the
-// keys of the other rows of the block. When the cache is full it is cleared first.
+// Get returns the key of the item in a row. The state that r reads must have the item: a row without one is
+// fault.ErrCorrupt. If the key is not cached, Get reads its block from r. It clears a full cache first.
 func (c *keyCache) Get(r pebble.Reader, collection, row uint32) (string, error) {
 	block := row / codec.BlockRows
 	if b := c.of(collection).block(block); b != nil {
@@ -105,8 +100,8 @@ func (c *keyCache) Get(r pebble.Reader, collection, row uint32) (string, error) 
 	return key, nil
 }
 
-// appendKeys appends the keys of the items in some places to dst, as far as they can be read.
-// What is cached comes first, in loops so short that the processor waits for several keys at once.
+// appendKeys appends the keys of the items in some places to dst, up to the first one that cannot be read.
+// Cached keys come first, in loops so short that the processor waits for several keys at once.
 func (c *keyCache) appendKeys(dst []string, r pebble.Reader, collection uint32, places []place) ([]string, error) {
 	n := len(dst)
 	k := c.of(collection)
@@ -147,7 +142,7 @@ func (k *cachedKeys) block(n uint32) *cachedBlock {
 	return nil
 }
 
-// of returns the keys of a collection that are cached.
+// of returns the cached keys of a collection.
 func (c *keyCache) of(collection uint32) *cachedKeys {
 	c.mu.RLock()
 	k := c.Collections[collection]
@@ -165,9 +160,9 @@ func (c *keyCache) of(collection uint32) *cachedKeys {
 	return k
 }
 
-// slot returns the place of a block. If its branch is not there slot makes it, if grow is
-// set, or returns nil. Get grows the tree only after it has found the row in the store,
-// so that a damaged posting, which names a row that does not exist, costs no memory.
+// slot returns the place of a block. If its branch is missing, slot makes it if grow is set, and else returns
+// nil. Get grows the tree only after it has found the row in the store, so a damaged posting that names a
+// row that does not exist costs no memory.
 func (k *cachedKeys) slot(block uint32, grow bool) *atomic.Pointer[cachedBlock] {
 	i := int(block / 256)
 	if top := *k.Top.Load(); i < len(top) && top[i] != nil {
@@ -180,7 +175,7 @@ func (k *cachedKeys) slot(block uint32, grow bool) *atomic.Pointer[cachedBlock] 
 	defer k.mu.Unlock()
 	top := slices.Clone(*k.Top.Load())
 	for i >= len(top) {
-		top = append(top, nil) // of rows that nobody has looked at
+		top = append(top, nil) // branches not read
 	}
 	if top[i] == nil {
 		top[i] = new(cachedBranch)
@@ -189,11 +184,9 @@ func (k *cachedKeys) slot(block uint32, grow bool) *atomic.Pointer[cachedBlock] 
 	return &top[i][block%256]
 }
 
-// Clear forgets all blocks. Package db calls it when a collection is dropped, to free its
-// keys; numbers of collections are not used again. Blocks come back as fast as they are
-// looked at, so nothing cleverer pays. Another Get that has begun before may
-// put its block into the old tree, where it is lost and still counted in Size until the next
-// Clear.
+// Clear forgets all blocks. Package db calls it when a collection is dropped, to free its keys; numbers of
+// collections are not reused. Searches soon read the blocks again, so nothing cleverer pays. A concurrent Get
+// may put its block into the old tree: the block is lost, and Size counts it until the next Clear.
 func (c *keyCache) Clear() {
 	c.mu.Lock()
 	clear(c.Collections)
@@ -201,8 +194,7 @@ func (c *keyCache) Clear() {
 	c.mu.Unlock()
 }
 
-// readKeys reads the keys of a block of rows from the store. A block that is not there
-// has no keys.
+// readKeys reads the keys of a block of rows from the store. A missing block has no keys.
 func readKeys(r pebble.Reader, collection, block uint32) (*cachedBlock, error) {
 	key := codec.NumberKey(codec.KindRowKeys, collection, block)
 	value, closer, err := r.Get(key)

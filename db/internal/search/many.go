@@ -9,18 +9,17 @@ import (
 	"github.com/fddhdb/fddhdb/mih"
 )
 
-// MaxShared is the largest number of queries that share a scan. More would not go faster
-// and would take scratch memory.
+// MaxShared is the largest number of queries that share a scan. More would not be faster and would take
+// scratch memory.
 const MaxShared = 16
 
-// Group finds the codes of the K nearest items for each query, at most MaxShared of them.
-// Queries by distance over the same codes in memory share one scan, where they need one,
-// which reads each code once for all. Queries by score, or in the store, go alone.
+// Group finds the codes of the K nearest items for each query, of at most MaxShared. Queries by distance over
+// the same codes in memory share one scan, if they need one; it reads each code once for all. Queries by
+// score, or in the store, search alone.
 //
-// Once all codes are found it calls done with each query's number and its searcher, in
-// order, which done reads and does not keep. It runs in the caller's goroutine: the caller
-// gives each goroutine a group. The first error ends it. at is the number of the query
-// that the error is about, -1 if it is about all.
+// Once all codes are found, Group calls done with the number and the searcher of each query, in order. done
+// must not keep the searcher. Group runs in the caller's goroutine; the caller gives each goroutine a group.
+// The first error ends it. at is the number of the query with the error, -1 if the error concerns all.
 func Group(ctx context.Context, tools *Tools, v *state.View, cv *state.CollectionView, queries []Query, done func(i int, s *Searcher) error) (at int, err error) {
 	searchers := make([]*Searcher, len(queries))
 	defer func() {
@@ -73,20 +72,20 @@ func Group(ctx context.Context, tools *Tools, v *state.View, cv *state.Collectio
 	return -1, nil
 }
 
-// A rankedRun has the first k rows of the run with a number.
+// A rankedRun has the first k rows of the run of code number.
 type rankedRun struct {
 	number uint32
 	rows   []rankedRow
 	k      int
 }
 
-// minTogether is the number of rows from which on a run is ranked for several queries at once: so
-// many vectors do not all stay in the caches from one query to the next.
+// minTogether is the number of rows from which on a run is ranked for several queries at once. The vectors of
+// so many rows do not stay in the caches from one query to the next.
 const minTogether = 2048
 
-// rankTogether ranks the first runs of the searchers, those of one run together, so that each
-// projection, or vector, is fetched once for all. It leaves out runs of few rows, and searchers of
-// which rank has more to ask than similarities of one kind that are all in memory.
+// rankTogether ranks the first run of each searcher. It ranks searchers with the same run together, so that
+// each projection or vector is fetched once for all. It leaves out runs of few rows, and searchers whose rank
+// needs more than similarities in memory: a filter, a cursor, a least similarity or a row of the query.
 func rankTogether(ctx context.Context, searchers []*Searcher) error {
 	type key struct {
 		set   *state.CodeSetView
@@ -97,7 +96,7 @@ func rankTogether(ctx context.Context, searchers []*Searcher) error {
 	for _, s := range searchers {
 		plain := s.p.direction != nil && s.filter == nil && s.self == noRow && !s.weighs()
 		table, _ := s.atHand()
-		// Codes of thousands of items are few. Where many are as near, their scores are left alone.
+		// Few codes have thousands of items. If many codes are equally near, do not compute their scores.
 		if n := len(s.matches); n > 16 && s.matches[16].Distance() == s.matches[0].Distance() {
 			continue
 		}
@@ -144,7 +143,7 @@ func rankTogether(ctx context.Context, searchers []*Searcher) error {
 	return nil
 }
 
-// atHand returns what is in memory of what the query is compared with first, and the query.
+// atHand returns the rows in memory that the query is first compared with, and the query.
 func (s *Searcher) atHand() (*quant.Table, *quant.Query) {
 	if s.p.features != nil {
 		return s.Cv.Vectors[s.p.modality].Table, s.p.features
@@ -152,10 +151,9 @@ func (s *Searcher) atHand() (*quant.Table, *quant.Query) {
 	return s.Cv.Directions.Table, s.p.direction
 }
 
-// A sharedScan has the queries of a group over one code set. The three slices go
-// together.
+// A sharedScan has the queries of a group over one code set. Its three slices are parallel.
 type sharedScan struct {
-	searchers []*Searcher  // get the codes
+	searchers []*Searcher  // receive the codes
 	asked     []*mih.Query // query of each
 	k         []int        // items to find for each
 }

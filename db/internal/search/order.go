@@ -11,14 +11,14 @@ import (
 	"github.com/fddhdb/fddhdb/mih"
 )
 
-// A rankedRow is a row of a run with what decides on its place there.
+// A rankedRow is a row of a run with the similarity that decides on its place.
 type rankedRow struct {
-	similarity float32 // of query and item, as Hit has it; first for the item of the query
+	similarity float32 // of query and item, as in Hit; first for the item of the query
 	row        uint32
 }
 
-// compare orders by (-similarity, row). No two rows of a run are equal, and no similarity is
-// NaN where it decides, so the order is total.
+// compare orders by (-similarity, row). It is total: no two rows of a run are equal, and no deciding
+// similarity is NaN.
 func (a rankedRow) compare(b rankedRow) int {
 	switch {
 	case a.similarity > b.similarity:
@@ -29,14 +29,13 @@ func (a rankedRow) compare(b rankedRow) int {
 	return cmp.Compare(a.row, b.row)
 }
 
-// first stands in for the similarity of the row that the query starts from. It is greater
-// than every similarity, so that this row comes before the others of its run. In a cursor it
-// says that the cursor stands behind that row.
+// first is the similarity of the row that the query starts from. It exceeds every other similarity, so this
+// row comes first in its run. In a cursor it means that the cursor is behind that row.
 var first = float32(math.Inf(1))
 
-// rank appends to dst the first k rows of a run that pass the filter and the least similarity,
-// and follow the cursor. Their order is (-similarity, row), or row alone if the query has no
-// projection or the order is byCode. The row that the query starts from comes first.
+// rank appends to dst the first k rows of a run that pass the filter and the least similarity, and follow the
+// cursor. Their order is (-similarity, row), or row alone if the query has no projection or the order is
+// byCode. The row that the query starts from comes first.
 func (s *Searcher) rank(ctx context.Context, dst []rankedRow, r run, k int) ([]rankedRow, error) {
 	if s.byVectors {
 		var after *rankedRow
@@ -47,7 +46,7 @@ func (s *Searcher) rank(ctx context.Context, dst []rankedRow, r run, k int) ([]r
 	}
 	var after *rankedRow // the cursor, if it stands in this run
 	if s.after != nil && s.after.compare(r.Scored) == 0 {
-		if s.after.counted && k <= s.after.k { // weigh has been here
+		if s.after.counted && k <= s.after.k { // weigh has ranked the run
 			return append(dst, s.after.ranked[:min(k, len(s.after.ranked))]...), nil
 		}
 		after = s.afterItem()
@@ -63,11 +62,11 @@ func (s *Searcher) rank(ctx context.Context, dst []rankedRow, r run, k int) ([]r
 	return top.appendTo(dst), err
 }
 
-// none is the similarity of a row where none is asked for.
+// none is the similarity of a row if the order needs none.
 var none = float32(math.NaN())
 
-// rankByRow is rank without similarities. It looks at no more rows than it returns if neither
-// a filter nor a cursor leaves any out: a run may be all items of a collection.
+// rankByRow is rank without similarities. Unless a filter or a cursor leaves rows out, it visits only the
+// rows that it returns: a run may be all items of a collection.
 func (s *Searcher) rankByRow(dst []rankedRow, set mih.Rows, after *rankedRow, k int) []rankedRow {
 	n := len(dst)
 	if after == nil && s.self != noRow && set.Contains(s.self) && (s.filter == nil || s.filter.Contains(s.self)) {
@@ -84,24 +83,24 @@ func (s *Searcher) rankByRow(dst []rankedRow, set mih.Rows, after *rankedRow, k 
 	return dst
 }
 
-// next returns the first row that may follow one in the order of rows; 0 where a is nil, or the
-// row that the query starts from.
+// next returns the first row that may follow a in the order of rows; 0 if a is nil, or is the row that the
+// query starts from.
 func (a *rankedRow) next() uint32 {
 	if a == nil || a.similarity == first {
 		return 0
 	}
-	return a.row + 1 // there is no row MaxUint32
+	return a.row + 1 // no row is MaxUint32
 }
 
-// rankBySimilarity shows top all rows of a set that may be among the first, and returns how
-// many rows there are that pass the filter and the least similarity and follow the cursor.
+// rankBySimilarity adds to top all rows of a set that may be among the first. It returns the number of rows
+// that pass the filter and the least similarity and follow the cursor.
 func (s *Searcher) rankBySimilarity(ctx context.Context, top *topRows, set mih.Rows, after *rankedRow) (int, error) {
 	floor := float32(math.Inf(-1))
 	limited := s.limited()
 	if limited {
 		floor = math.Nextafter32(s.q.MinSimilarity, floor)
 	}
-	rows, above, before := 0, 0, 0 // that pass the filter; of these, above the floor; of these, before the cursor
+	rows, above, before := 0, 0, 0 // that pass the filter, then are above the floor, then precede the cursor
 	see := func(row uint32, similarity float32) float32 {
 		above++
 		x := rankedRow{similarity, row}
@@ -112,7 +111,7 @@ func (s *Searcher) rankBySimilarity(ctx context.Context, top *topRows, set mih.R
 			before++
 			return floor
 		}
-		// With a least similarity the floor stays, so that above counts all that reach it.
+		// With a least similarity the floor stays, so above counts every row that reaches it.
 		if top.add(x) && !limited {
 			floor = top.floor()
 		}
@@ -126,7 +125,7 @@ func (s *Searcher) rankBySimilarity(ctx context.Context, top *topRows, set mih.R
 			return err
 		}
 		rows += len(part)
-		// The row that the query starts from comes first, however high the floor is.
+		// The row that the query starts from comes first, at any floor.
 		if i, found := slices.BinarySearch(part, s.self); found && !limited {
 			if err := s.similarities(part[i:i+1], float32(math.Inf(-1)), see); err != nil {
 				return err
@@ -144,10 +143,9 @@ func (s *Searcher) rankBySimilarity(ctx context.Context, top *topRows, set mih.R
 	return rows - before, err
 }
 
-// similarities calls f with each row whose similarity exceeds floor; f returns the floor from
-// then on. The rows ascend, and so do those that f sees, but for those by vectors. Rows that
-// are not in memory are read from the store. The similarity of a row without features is 0, as
-// if it were orthogonal to the query.
+// similarities calls f with each row whose similarity exceeds floor; f returns the new floor. The rows
+// ascend. f gets them in this order, except by vectors. Rows that are not in memory are read from the store.
+// A row without a projection has similarity 0, as if it were orthogonal to the query.
 func (s *Searcher) similarities(rows []uint32, floor float32, f func(uint32, float32) float32) error {
 	if len(rows) == 0 {
 		return nil
@@ -158,7 +156,7 @@ func (s *Searcher) similarities(rows []uint32, floor float32, f func(uint32, flo
 	return s.directionSimilarities(rows, floor, f)
 }
 
-// directionSimilarities is similarities of projections.
+// directionSimilarities is similarities for projections.
 func (s *Searcher) directionSimilarities(rows []uint32, floor float32, f func(uint32, float32) float32) error {
 	t := s.Cv.Directions
 	inMemory, _ := slices.BinarySearch(rows, t.Covered())
@@ -172,7 +170,7 @@ func (s *Searcher) directionSimilarities(rows []uint32, floor float32, f func(ui
 	return s.storedSimilarities(rows[inMemory:], floor, f)
 }
 
-// similarityOf returns the similarity of a row that is a hit, none if it has not been asked for.
+// similarityOf returns the similarity of a hit, none if the order needs none.
 func (s *Searcher) similarityOf(x rankedRow) (float32, error) {
 	if s.byVectors {
 		return s.shownOfVectors(x.similarity), nil
@@ -196,7 +194,7 @@ func (s *Searcher) ownSimilarity(row uint32) (float32, error) {
 	return shown(similarity), err
 }
 
-// shown returns what hits say of a similarity.
+// shown returns the similarity that a hit shows.
 func shown(similarity float32) float32 {
 	if similarity == lacking {
 		return 0
@@ -212,8 +210,8 @@ func (s *Searcher) countSimilar(ctx context.Context, set mih.Rows) (int, error) 
 	return s.rankBySimilarity(ctx, &topRows{}, set, nil)
 }
 
-// checkSimilarity refuses a least similarity where hits have none, or, by the order that was asked
-// for, one of which it depends on the size of the collection what it is compared with.
+// checkSimilarity refuses a least similarity if hits have no similarity. It also refuses one with the order
+// byAuto by codes, where the size of the collection would decide between projections and vectors.
 func (s *Searcher) checkSimilarity(asked Order) error {
 	least := s.q.MinSimilarity
 	switch {

@@ -13,22 +13,22 @@ import (
 	"github.com/fddhdb/fddhdb/model"
 )
 
-// A Point is where a query stands in a space: its code, and its projection if it starts
-// from a vector. A query by the features of a stored item has a projection too; one by a
-// code, or by the stored code of an item, has none. Several goroutines may read a Point.
+// A Point is the place of a query in a space: its code, and its projection if it starts from a vector. A
+// query by the features of a stored item has a projection; a query by a code, or by the stored code of an
+// item, has none. Several goroutines may read a Point.
 type Point struct {
-	Code codec.Code // signs of Z, or the code that was given; do not write to it
+	Code codec.Code // signs of Z, or the given code; do not write to it
 	Z    []float64  // projection, one number a bit; nil for a query by code
 
-	// direction is that of Z, for similarities; nil: the order asks for none.
+	// direction is the direction of Z, for similarities; nil: the order needs none.
 	direction *quant.Query
 
-	// features is the direction of vector, where vectors decide among the items of one code; else nil.
+	// features is the direction of vector if vectors decide among the items of one code, else nil.
 	features *quant.Query
 
-	scorer   *mih.Scorer  // of Z; nil if that is
+	scorer   *mih.Scorer  // of Z; nil without Z
 	modality int          // number of the modality of vector, in the collection
-	vector   model.Vector // that Z is the projection of, in the form of the modality; it may alias the query
+	vector   model.Vector // the vector that Z projects, in the form of the modality; it may alias the query
 }
 
 // point sets the code set that the query searches, and encodes the query.
@@ -44,8 +44,8 @@ func (s *Searcher) point() (*Point, error) {
 	return s.encode()
 }
 
-// checkStart checks that exactly one of a vector, a key and a code is given. A slice that
-// is empty and not nil counts as given.
+// checkStart checks that exactly one of a vector, a key and a code is given. An empty slice that is not nil
+// counts as given.
 func (q *Query) checkStart() error {
 	given := 0
 	for _, is := range []bool{q.Vector != nil, q.Sparse, q.Key != "", q.Code != nil} {
@@ -59,10 +59,8 @@ func (q *Query) checkStart() error {
 	return nil
 }
 
-// encode makes the Point of a query. A query by key takes, in this order: the projection
-// of the stored vector of modality From, if From is given and the item has one; the code
-// of the item in Set; its code in the first other set that has one. It needs Set, and
-// sets self. Other queries need neither.
+// encode makes the Point of a query. A query by key sets self, and takes the first of these that exists: the
+// projection of the stored vector of modality From, if From is given; the code of the item.
 func (s *Searcher) encode() (*Point, error) {
 	cv, q := s.Cv, &s.q
 	switch {
@@ -88,7 +86,6 @@ func (s *Searcher) encode() (*Point, error) {
 		p.Code.SetBytes(q.Code)
 		return p, nil
 	}
-	// A query by key.
 	row, err := cv.Row(s.V.Snap, q.Key)
 	if err != nil {
 		return nil, err
@@ -119,11 +116,10 @@ func (s *Searcher) encode() (*Point, error) {
 	return &Point{Code: code}, nil
 }
 
-// Project encodes a vector of modality number t of the collection as a query. x is in the
-// form of the modality, and the Point keeps it. It needs only Cv, with a space, and takes
-// its scratch memory from that space: several goroutines may call it at once. A modality
-// that the model does not know is fault.ErrNoModel, a vector whose projection is zero
-// ErrFarAway.
+// Project encodes a vector of modality number t of the collection as a query. x is in the form of the
+// modality, and the Point keeps it. Project needs only Cv, with a space, and takes its scratch memory from
+// that space, so several goroutines may call it at once. A modality that the model does not know is
+// fault.ErrNoModel, a vector with a projection of zero is ErrFarAway.
 func (s *Searcher) Project(t int, x model.Vector) (*Point, error) {
 	sp := s.Cv.Space
 	e := sp.Encoders.Get().(*spaces.Encoder)
@@ -145,7 +141,7 @@ func (s *Searcher) Project(t int, x model.Vector) (*Point, error) {
 	return p, nil
 }
 
-// in returns the collection in the space of the query, with the projections of its revision.
+// in returns the collection in the query's space, with the projections of the query's revision.
 func (q *Query) in(v *state.View, cv *state.CollectionView) (*state.CollectionView, error) {
 	cv, err := cv.InSpace(q.Space)
 	switch {
@@ -173,8 +169,8 @@ func (q *Query) vector(m *record.Modality) (model.Vector, error) {
 	return m.OfDense(q.Vector)
 }
 
-// Encode returns the code that New would search for, bits/8 bytes, and its projection, nil
-// for a query by code. Both are the caller's to read. It does not search.
+// Encode returns the code that New would search for, bits/8 bytes, and its projection, nil for a query by
+// code. The caller may read both. Encode does not search.
 func Encode(v *state.View, cv *state.CollectionView, q Query) (code []byte, z []float64, err error) {
 	if cv, err = q.in(v, cv); err != nil {
 		return nil, nil, err
@@ -195,6 +191,6 @@ func Encode(v *state.View, cv *state.CollectionView, q Query) (code []byte, z []
 	return p.Code.AppendBytes(nil, cv.Space.Bits), p.Z, nil
 }
 
-// ErrFarAway is a fault.ErrInvalid: the projection of a vector is zero, so that it has no
-// signs. That happens to vectors for which all kernels vanish.
+// ErrFarAway is a fault.ErrInvalid: the projection of a vector is zero, so it has no signs. This happens to
+// vectors for which all kernels vanish.
 var ErrFarAway = fault.Invalid("the vector is far from everything that the model has learned from: is it scaled as the training vectors were?")

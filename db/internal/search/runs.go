@@ -12,42 +12,41 @@ import (
 	"github.com/fddhdb/fddhdb/model"
 )
 
-// A Hit is one item of an answer. It has the first fields of db.Hit.
+// A Hit is one item of an answer, with the first fields of db.Hit.
 type Hit struct {
 	Key      string  // of the item; it may share memory with the key cache
 	Row      uint32  // of the item
 	Distance int     // Hamming distance from the query, in bits
-	Score    float64 // z . h for a query with a projection z and a code h as +-1; else NaN
+	Score    float64 // z . h for a projection z of the query and a code h as +-1; else NaN
 
-	Similarity float32 // what decided among items of one code; NaN: nothing did
+	Similarity float32 // decided among the items of one code; NaN: no similarity did
 }
 
-// A run is all hits that share one code. An answer is a sequence of runs, and the keys of a run
-// are read only when the caller reaches it.
+// A run is all hits with one code. An answer is a sequence of runs. The keys of a run are read only when the
+// caller reaches it.
 type run struct {
 	mih.Scored          // the code; its score is NaN for a query by code
-	rows       mih.Rows // that carry the code, of which filter, cursor and least similarity may leave out some
+	rows       mih.Rows // with the code; filter, cursor and least similarity may leave some out
 }
 
-// A Run is a run as EachRun yields it.
+// A Run is a run for callers of EachRun.
 type Run struct {
 	Distance int      // Hamming distance of the code from the query, in bits
 	Score    float64  // of the code; NaN for a query by code
-	Rows     []uint32 // ascending, of the caller's own
+	Rows     []uint32 // ascending, in a new slice
 }
 
-// An Answer is what First returns besides the hits.
+// An Answer is the result of First besides the hits.
 type Answer struct {
 	Next     string // cursor behind the last hit; "": nothing follows
 	Total    int    // of a search by radius; else 0
-	Hits     int    // hits that were returned
+	Hits     int    // hits returned
 	Nearest  int    // least distance of a hit, in bits; meaningless without hits
 	Space    uint32 // space of the codes
 	Revision uint32 // of that space
 }
 
-// rowsIn returns the rows of a run that pass the filter and follow the cursor, ascending,
-// in a slice of the caller's own.
+// rowsIn returns the rows of a run that pass the filter and follow the cursor, ascending, in a new slice.
 func (s *Searcher) rowsIn(ctx context.Context, r run) ([]uint32, error) {
 	if !s.limited() && (s.after == nil || s.after.compare(r.Scored) != 0) {
 		return r.rows.AppendTo(nil, s.filter), nil
@@ -61,10 +60,9 @@ func (s *Searcher) rowsIn(ctx context.Context, r run) ([]uint32, error) {
 	return rows, err
 }
 
-// behind returns the position behind all codes that were found, nil if there are none.
-// The codes of the last distance, or of the last score, were found completely, so all
-// others come later. No code has the number MaxUint32, and no score is less than -Inf:
-// the position is behind every run with that score, or at that distance.
+// behind returns the position behind all codes found, nil if none were found. All codes of the last distance,
+// or of the last score, were found, so every other code comes later. No code has the number MaxUint32, and no
+// score is less than -Inf: the position is behind every run with that score, or at that distance.
 func (s *Searcher) behind() *position {
 	switch {
 	case len(s.scored) > 0:
@@ -77,8 +75,7 @@ func (s *Searcher) behind() *position {
 	return nil
 }
 
-// score turns matches into scored: the codes within a radius, by score. It reads every
-// code that was found.
+// score turns matches into scored: the codes within a radius, by score. It reads every code found.
 func (s *Searcher) score(ctx context.Context) error {
 	if s.Set.Table == nil { // by number, so that each block of codes is read once
 		slices.SortFunc(s.matches, func(a, b codec.Near) int { return cmp.Compare(a.Position(), b.Position()) })
@@ -101,10 +98,9 @@ func (s *Searcher) score(ctx context.Context) error {
 	return nil
 }
 
-// runs yields the codes that were found as runs, in order: by (distance, -score, number), or by
-// (-score, number) if scored has them. It leaves out runs before the cursor. By distance it
-// computes scores, and sorts, one distance at a time, because the caller may stop early. An
-// error is yielded last.
+// runs yields the codes found as runs, in order: by (distance, -score, number), or by (-score, number) if
+// scored has them. It leaves out runs before the cursor. By distance it computes scores and sorts one
+// distance at a time, because the caller may stop early. An error is yielded last.
 func (s *Searcher) runs(ctx context.Context) iter.Seq2[run, error] {
 	return func(yield func(run, error) bool) {
 		if s.byVectors {
@@ -114,7 +110,7 @@ func (s *Searcher) runs(ctx context.Context) iter.Seq2[run, error] {
 		var rows []mih.Rows
 		size := firstPart
 		more, err := true, error(nil)
-		give := func(codes []mih.Scored) bool { // that are in order
+		give := func(codes []mih.Scored) bool { // codes are in order
 			for len(codes) > 0 && more && err == nil {
 				part := codes[:min(size, len(codes))]
 				codes, size = codes[len(part):], min(4*size, BetweenLooks)
@@ -189,27 +185,27 @@ func (s *Searcher) appendShell(ctx context.Context, dst []mih.Scored, shell []co
 	return dst, nil
 }
 
-// BetweenLooks is the number of items, or codes, between two checks of the context.
-// Loops of package learn use it too.
+// BetweenLooks is the number of items, or codes, between two checks of the context. Package learn uses it
+// too.
 const BetweenLooks = 256
 
-// firstPart is how many codes or items are looked at together at first, of an answer that may be
-// read to any hit. Each part is four times as long as the one before, up to BetweenLooks: memory
-// answers the questions of a part at once, and whoever stops at the first hit pays for few others.
+// firstPart is the size of the first part of an answer that the caller may stop reading at any hit. Each part
+// is four times as long as the one before, up to BetweenLooks. A part reads its codes or items together,
+// which hides the latency of memory; a caller that stops at the first hit pays for few others.
 const firstPart = 16
 
-// A place is where in an answer an item is: its code and row, with what decides there.
+// A place is the position of an item in an answer: its code, and its row with the deciding similarity.
 type place struct {
 	code mih.Scored
 	row  rankedRow
 }
 
-// places yields the first k items of the answer, some at a time: runs in order, and the rows of each as
-// rank has them. The slice is used again. An error is yielded last, with nothing.
+// places yields the first k items of the answer in parts: runs in order, and the rows of each by rank. It
+// reuses the slice. An error is yielded last, without items.
 func (s *Searcher) places(ctx context.Context, k int) iter.Seq2[[]place, error] {
 	return func(yield func([]place, error) bool) {
 		size := firstPart
-		if k <= BetweenLooks { // so many are wanted
+		if k <= BetweenLooks { // the caller wants them all
 			size = k
 		}
 		part := make([]place, 0, size)
@@ -232,7 +228,7 @@ func (s *Searcher) places(ctx context.Context, k int) iter.Seq2[[]place, error] 
 				if !yield(part, nil) || k == 0 {
 					return
 				}
-				if err := ctx.Err(); err != nil { // as a run may be all items
+				if err := ctx.Err(); err != nil { // a run may be all items
 					yield(nil, err)
 					return
 				}
@@ -246,10 +242,9 @@ func (s *Searcher) places(ctx context.Context, k int) iter.Seq2[[]place, error] 
 	}
 }
 
-// Hits yields the first k items of the answer, in order, and fewer if fewer were found.
-// k is 1 or more. An error is yielded last, with an empty Hit. A hit costs the reading of
-// its key, and the first hit of a run what all its rows are compared by, in memory or not. Hits remembers
-// the place of the last hit for a cursor.
+// Hits yields the first k items of the answer, in order, or fewer if fewer were found. k is 1 or more. An
+// error is yielded last, with an empty Hit. Each hit costs one read of its key. The first hit of a run costs
+// the comparison of all its rows, in memory or not. Hits remembers the place of the last hit for a cursor.
 func (s *Searcher) Hits(ctx context.Context, k int) iter.Seq2[Hit, error] {
 	return func(yield func(Hit, error) bool) {
 		var keys []string
@@ -278,15 +273,14 @@ func (s *Searcher) Hits(ctx context.Context, k int) iter.Seq2[Hit, error] {
 	}
 }
 
-// keys appends the keys of places to dst, as far as they can be read.
+// keys appends the keys of places to dst, up to the first one that cannot be read.
 func (s *Searcher) keys(dst []string, places []place) ([]string, error) {
 	start := s.Explain.now()
 	defer s.Explain.read(start)
 	return s.tools.Keys.appendKeys(dst, s.V.Snap, s.Cv.ID, places)
 }
 
-// bitsApart returns the distance between the codes of the query and of a place, -1 where none were
-// compared.
+// bitsApart returns the distance between the codes of the query and of a place, -1 for an answer by vectors.
 func (s *Searcher) bitsApart(p *place) int {
 	if s.byVectors {
 		return -1
@@ -294,24 +288,24 @@ func (s *Searcher) bitsApart(p *place) int {
 	return p.code.Distance
 }
 
-// Cursor returns the cursor behind the hit that Hits has yielded last.
+// Cursor returns the cursor behind the last hit that Hits has yielded.
 func (s *Searcher) Cursor() string { return s.cursor(s.last) }
 
-// Order returns the order of the answer: byAuto where vectors decide.
+// Order returns the order of the answer: byAuto if vectors decide.
 func (s *Searcher) Order() Order { return s.q.Order }
 
-// First returns the first k hits, in order, as convert makes them, and what else there is to tell,
-// with a cursor if more hits follow. Before it the caller has called Within, or Nearest with
-// ToFind(k). The first error of convert ends it.
+// First returns the first k hits, in order and converted by convert, and the Answer, with a cursor if more
+// hits follow. The caller has called Within, or Nearest with ToFind(k). The first error of convert ends
+// First.
 //
-// It knows that more hits follow in one of two ways. Either it looked for one more and
-// saw it; or the number of hits is known beforehand (see ToFind and size).
+// First knows in one of two ways that more hits follow: it has asked for one more and seen it, or the number
+// of hits is known beforehand (see ToFind and size).
 func First[H any](ctx context.Context, s *Searcher, k int, convert func(*Hit) (H, error)) ([]H, Answer, error) {
 	start := s.Explain.now()
 	find := s.ToFind(k)
-	var got struct { // in one piece, as the body of the loop is a closure that escapes
+	var got struct { // in one struct: the body of the loop is a closure that escapes
 		hits    []H
-		hit     Hit // that is converted
+		hit     Hit // to convert
 		nearest int
 		last    place // of the last hit
 		more    bool
@@ -352,8 +346,8 @@ func First[H any](ctx context.Context, s *Searcher, k int, convert func(*Hit) (H
 	return got.hits, a, nil
 }
 
-// room returns a capacity for the slice of the first k hits: no more than there can be,
-// nor than 65,536, as k may be any number and filters may leave few.
+// room returns a capacity for the slice of the first k hits. It is at most the possible number of hits, and
+// at most 65,536, because k may be any number and filters may leave few.
 func (s *Searcher) room(k int) int {
 	if s.radius >= 0 {
 		k = min(k, s.Total)
@@ -364,8 +358,8 @@ func (s *Searcher) room(k int) int {
 	return min(k, s.Set.Coded, 1<<16)
 }
 
-// EachRun yields the runs behind the cursor, in order, with their rows; of the run that
-// the cursor is in, the rows that follow. It reads no keys. An error is yielded last.
+// EachRun yields the runs behind the cursor, in order, with their rows. Of the run with the cursor it yields
+// the later rows. It reads no keys. An error is yielded last.
 func (s *Searcher) EachRun(ctx context.Context) iter.Seq2[Run, error] {
 	return func(yield func(Run, error) bool) {
 		for r, err := range s.runs(ctx) {
@@ -380,10 +374,9 @@ func (s *Searcher) EachRun(ctx context.Context) iter.Seq2[Run, error] {
 	}
 }
 
-// All yields all hits in order, and searches for codes as it goes: those of 32 items
-// first, then, behind these, of four times as many, and so on. So the caller pays about
-// as much as a search for what it has read, and may stop at any hit. It calls Nearest
-// itself, and moves the cursor of the searcher. An error is yielded last.
+// All yields all hits in order, and searches for codes as it goes: for 32 items first, then for four times as
+// many behind them, and so on. So the caller pays about as much as for a search of the hits read, and may
+// stop at any hit. All calls Nearest itself, and moves the cursor of the searcher. An error is yielded last.
 func (s *Searcher) All(ctx context.Context) iter.Seq2[Hit, error] {
 	return func(yield func(Hit, error) bool) {
 		if s.byVectors {
@@ -409,22 +402,20 @@ func (s *Searcher) All(ctx context.Context) iter.Seq2[Hit, error] {
 	}
 }
 
-// Again returns a searcher with the same answer, for another goroutine, which closes it.
-// Both share the codes that were found and the query, which neither changes, and the
-// view, to which the caller holds a reference. Do not call Nearest or Within on either.
-// s may be closed before, and has to be if somebody has called How.
+// Again returns a searcher with the same answer for another goroutine, which closes it. Both share the query
+// and the codes found, which neither changes, and the view, to which the caller holds a reference. Do not
+// call Nearest or Within on either. s may be closed before. It must be closed before if How was called.
 func (s *Searcher) Again() *Searcher {
 	own := *s
 	own.stored, own.vectors, own.rows, own.vector, own.with, own.without = nil, nil, nil, model.Vector{}, nil, nil
 	return &own
 }
 
-// ToFind returns for how many items Nearest has to find the codes, so that First can
-// return k hits and tell whether more follow. That is k if size is the number of all hits,
-// as then size tells; else k+1.
+// ToFind returns the number of items for which Nearest has to find codes, so that First can return k hits and
+// tell whether more follow. It is k if size is exact, because size then tells; else k+1.
 //
-// size is exact within a radius, and without a filter. With a filter it is exact if every
-// item has a code. Behind a cursor, and with a least similarity, it is not.
+// size is exact within a radius, and without a filter. With a filter it is exact if every item has a code. It
+// is not exact behind a cursor, or with a least similarity.
 func (s *Searcher) ToFind(k int) int {
 	if k < math.MaxInt && (s.after != nil || s.radius < 0 && (s.limited() || s.filter != nil && !s.byVectors && s.Set.Coded < s.Cv.Items)) {
 		return k + 1
@@ -432,8 +423,8 @@ func (s *Searcher) ToFind(k int) int {
 	return k
 }
 
-// size returns how many items the answer has if nothing ends it, from its start and not
-// from the cursor. With a filter it counts items without a code too.
+// size returns the number of items in the whole answer, from its start and not from the cursor. With a filter
+// it counts items without a code too.
 func (s *Searcher) size() int {
 	switch {
 	case s.radius >= 0:
@@ -444,9 +435,9 @@ func (s *Searcher) size() int {
 	return s.Set.Coded
 }
 
-// Distances returns how many items are at each distance within the radius of Within:
-// element d counts those at d bits. It reads the rows of every code that was found, and
-// no item; items before the cursor count. The slice is the caller's.
+// Distances returns the number of items at each distance within the radius of Within: element d counts the
+// items at d bits. It reads the rows of every code found, and no item. Items before the cursor count. The
+// slice is new.
 func (s *Searcher) Distances(ctx context.Context) ([]int, error) {
 	counts := make([]int, min(s.radius, s.Set.Bits)+1)
 	looked := 0
@@ -469,7 +460,7 @@ func (s *Searcher) Distances(ctx context.Context) ([]int, error) {
 			return nil, err
 		}
 	}
-	for _, x := range s.scored { // in place of matches, by score
+	for _, x := range s.scored { // they replace matches in an order by score
 		if err := count(x.Number, x.Distance); err != nil {
 			return nil, err
 		}
@@ -477,9 +468,9 @@ func (s *Searcher) Distances(ctx context.Context) ([]int, error) {
 	return counts, nil
 }
 
-// Observe counts the distance of the nearest hit in the histogram of the space, which is
-// atomic and shared by all views. It leaves out answers behind a cursor, and queries by
-// key, which mostly find the item itself at distance 0.
+// Observe counts the distance of the nearest hit in the histogram of the space, which is atomic and shared by
+// all views. It leaves out answers behind a cursor, and queries by key, which mostly find the item itself at
+// distance 0.
 func (s *Searcher) Observe(a Answer) {
 	if a.Hits == 0 || s.byVectors || s.q.After != "" || s.q.Key != "" {
 		return

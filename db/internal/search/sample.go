@@ -11,9 +11,8 @@ import (
 	"github.com/fddhdb/fddhdb/db/internal/state"
 )
 
-// EachOfSample calls f with n of the items that match an expression, or with all where there are
-// fewer, in ascending order of their rows; see EachItem. The seed decides which: every n of them are as
-// likely as any others.
+// EachOfSample calls f with n of the items that match an expression, or with all if there are fewer, in
+// ascending order of rows, see EachItem. The seed decides the choice; every set of n items is equally likely.
 func EachOfSample(ctx context.Context, cv *state.CollectionView, r pebble.Reader, n int, seed uint64, expr string, args []any, f func(*Item) error) error {
 	rows, err := Matching(ctx, cv, r, expr, args)
 	if err != nil {
@@ -37,7 +36,7 @@ func EachOfSample(ctx context.Context, cv *state.CollectionView, r pebble.Reader
 	})
 }
 
-// sample returns n of rows, by the algorithm of Floyd: one number is drawn for each.
+// sample returns n of the rows, by Floyd's algorithm, which draws one number for each.
 func sample(rows *roaring.Bitmap, n int, seed uint64) (*roaring.Bitmap, error) {
 	all := rows.GetCardinality()
 	if uint64(n) >= all {

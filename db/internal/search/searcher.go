@@ -18,9 +18,9 @@ import (
 	"github.com/fddhdb/fddhdb/model"
 )
 
-// A Query is db.Query with its defaults filled in, whose comments say more about each
-// field. Its slices belong to the caller of New. A Searcher reads them as long as it
-// lives, and does not change them; only the vector of a query that is answered by vectors is copied.
+// A Query is db.Query with its defaults filled in; the comments there say more about each field. Its slices
+// belong to the caller of New. A Searcher reads them while it lives and does not change them. Only an answer
+// by vectors copies the vector.
 type Query struct {
 	From, To string // names of modalities, of the vector and of the items to find; "": any
 
@@ -33,8 +33,8 @@ type Query struct {
 	Code   []byte    // bits/8 bytes; nil: none is given
 
 	ExcludeSelf bool   // leave the item of Key out; an error without Key
-	Space       uint32 // number of the space; 0: the one that the view is seen in
-	Revision    uint32 // of the space, whose projections encode the query; 0: the present one
+	Space       uint32 // number of the space; 0: the space that the view is seen in
+	Revision    uint32 // of the space; its projections encode the query; 0: the present one
 	Where       string // filter expression; "": no filter
 	Args        []any  // values of the placeholders in Where
 
@@ -43,37 +43,36 @@ type Query struct {
 	After string   // cursor of an answer to the same query; "": from the start
 	Plan  mih.Plan // PlanAuto unless a plan is forced
 
-	MinSimilarity float32 // least Similarity of a hit; 0: there is none
+	MinSimilarity float32 // least Similarity of a hit; 0: no limit
 
-	Recall float64  // part of the first items that an answer by vectors has to have; 0: the default, 1: all
-	Forced *ByCells // how an index of vectors is used, to measure that; nil: as the recall says
+	Recall float64  // least recall of an answer by vectors; 0: the default, 1: exact
+	Forced *ByCells // forces the use of an index, for measurements; nil: the recall decides
 
 	ByVectors bool // answer by vectors of From even if there are codes
 }
 
-// ByCells says how to use an index of vectors, complete or not.
+// A ByCells forces the use of an index of vectors, complete or not.
 type ByCells struct {
 	Index uint32  // its number
 	Reach float64 // see cells.Probes
-	But   uint32  // a row that is no hit
+	But   uint32  // a row that is never a hit
 
-	// Known has similarities of rows. Searches add those that they read. With KnownAll there is no need to
-	// read others: all are less similar than those that count.
+	// Known has similarities of rows. Searches add the similarities that they read. With KnownAll they read
+	// no others: all rows that are not in Known are less similar than the rows that count.
 	Known    map[uint32]float32
 	KnownAll bool
 }
 
-// An Order is the order of an answer. The constants have the values of db.Rerank, which
-// is converted to an Order.
+// An Order is the order of an answer. The constants have the values of db.Rerank, which converts to an Order.
 type Order int
 
-// Orders. All end with the row, so that no two items are equal. New keeps byAuto where vectors decide,
-// alone or among the items of one code, and makes it byProjection elsewhere (see vectors_in_code.go).
+// Orders. All end with the row, so no two items are equal. New keeps byAuto if vectors decide, alone or among
+// the items of one code, and otherwise makes it byProjection (see vectors_in_code.go).
 const (
-	byAuto       Order = iota // similarity of vectors; or as byProjection, with that in place of its own
+	byAuto       Order = iota // by vectors: similarity; by codes: as byProjection, with similarity of vectors
 	byProjection              // distance, score of the code, age of the code, similarity of projections
 	byCode                    // the same without the similarity
-	byScore                   // score of the code whatever its distance, age of the code, similarity of projections
+	byScore                   // score of the code at any distance, age of the code, similarity of projections
 )
 
 // OrderNames are the names of the orders, by number.
@@ -82,54 +81,50 @@ var OrderNames = [...]string{"auto", "projection", "none", "asymmetric"}
 // Tools are shared by all searches of a database, and are safe for concurrent use.
 type Tools struct {
 	Keys *keyCache // keys of items, by row
-	// Wanted tells that a search has noted what it wants in memory (CollectionView.WantVectors).
+	// Wanted tells the indexer that a search wants vectors in memory (CollectionView.WantVectors).
 	Wanted func()
-	// RerankBytes is the memory for what puts hits in order, see db.Options.RerankCacheBytes.
+	// RerankBytes is the memory for projections and vectors that order hits, see db.Options.RerankCacheBytes.
 	RerankBytes int64
 	Costs       *mih.StoredCosts // times of reading codes from the store; searches learn and use them
 	figures
 }
 
-// NewTools returns what the searches of a database share. keyBytes bounds the memory for keys, and
-// rerankBytes that for what puts hits in order.
-// The caller sets Wanted before the first search.
+// NewTools returns the tools of a database. keyBytes bounds the memory for keys, rerankBytes the memory for
+// projections and vectors. The caller sets Wanted before the first search.
 func NewTools(keyBytes, rerankBytes int64) *Tools {
 	return &Tools{Keys: newKeyCache(keyBytes), RerankBytes: rerankBytes, Costs: new(mih.StoredCosts)}
 }
 
-// A Searcher answers one query from one view of a collection. It is for one goroutine,
-// which calls Nearest or Within once, then reads the answer, and then calls Close. All
-// calls Nearest itself, as often as it needs more codes.
-//
-// Package learn also uses a Searcher with nothing but V and Cv, for Project.
+// A Searcher answers one query from one view of a collection. It is for one goroutine, which calls Nearest or
+// Within once, then reads the answer, and then calls Close. All calls Nearest itself, as often as it needs
+// more codes. Package learn also uses a Searcher with only V and Cv, for Project.
 type Searcher struct {
-	// What New has made of the query. It does not change afterwards, except that All
-	// moves after forward.
+	// New sets these from the query. They do not change afterwards, except that All moves after forward.
 	tools *Tools
 	V     *state.View           // the caller holds a reference to it
 	Cv    *state.CollectionView // of V, seen in the space that the query names
-	Set   *state.CodeSetView    // code set that is searched; belongs to Cv
+	Set   *state.CodeSetView    // code set to search; belongs to Cv
 	q     Query                 // its slices belong to the caller
-	args  string                // q.Args spelt out, for the fingerprint of cursors
+	args  string                // q.Args as text, for the fingerprint of cursors
 	p     *Point                // the query, encoded
 	self  uint32                // row of the item that the query starts from, or noRow
 
-	// filter is the set of rows that may be hits; nil admits all rows that have a code.
-	// It may be shared with the view and with other searches: nobody writes to it.
+	// filter is the set of rows that may be hits; nil admits all rows that have a code. The view and other
+	// searches may share it: do not write to it.
 	filter *roaring.Bitmap
 
-	plan mih.Plan // q.Plan, or what does the same for this query
+	plan mih.Plan // q.Plan, or an equivalent for this query
 
-	// stored reads codes from the store for this searcher alone, and has iterators open.
-	// It is nil until the store is needed, and again after Close.
+	// stored reads codes from the store for this searcher alone, and has open iterators. It is nil until the
+	// store is needed, and again after Close.
 	stored *StoredCodes
 
 	mark   uint64    // the fingerprint, once it has been computed; else 0
-	after  *position // the answer begins behind it; nil: at the start
+	after  *position // the answer begins behind it; nil: at its start
 	radius int       // of Within, in bits; negative: Nearest was called, or nothing yet
 
-	// The codes that were found, in one of two forms. scored is used if byScore is set,
-	// or once Within has sorted its codes by score; then matches is empty.
+	// The codes found, in one of two forms. scored is used if byScore is set, or once Within has sorted its
+	// codes by score; then matches is empty.
 	matches []codec.Near // by distance; in no order within one distance
 	scored  []mih.Scored // in the order of mih.Scored.Compare
 	byScore bool         // the order is byScore, and the query has a projection to score with
@@ -138,49 +133,48 @@ type Searcher struct {
 	found   *mih.Explain // from the pool explains; nil before How and after Close
 	Explain *Timings     // to be filled in by calls; nil: do not measure
 
-	// ahead has the first rows of a run, if they have been ranked beforehand; see rankTogether.
+	// ahead has the first rows of a run, if rankTogether has ranked them.
 	ahead *rankedRun
 
-	last place    // of the hit that was yielded last; a cursor is made of it
+	last place    // of the last hit yielded; a cursor is made of it
 	rows []uint32 // scratch memory of rankBySimilarity
 
-	// allHave says that every item has the modality of p.features.
+	// allHave is set if every item has the modality of p.features.
 	allHave bool
 
-	// byVectors says that the answer is by vectors, and not by codes: see vectors.go.
+	// byVectors is set if the answer is by vectors and not by codes, see vectors.go.
 	byVectors  bool
 	metric     record.Metric      // of the space of the query's modality
 	shares     []int              // modalities whose vectors are compared, ascending
-	compared   []comparison       // of shares, those that a row of the filter has; if shares is one, that
+	compared   []comparison       // the part of shares that some row of the filter has; a single one always
 	comparer   *Comparer          // compares with the query's vector
-	bounds     *quant.VectorQuery // that vector, for bounds; nil where no vectors can be in memory
+	bounds     *quant.VectorQuery // the query's vector, for bounds; nil if no vectors can be in memory
 	compares   int                // vectors that have been read
-	cells      *cellSearch        // what an index has to do with it; nil: nothing
+	cells      *cellSearch        // the search in indexes of vectors; nil: no index is used
 	damaged    []string           // modalities whose index cannot be read
-	outgrown   []string           // modalities whose index says nothing of what has come since
-	unfiltered bool               // whether all that have a vector which is compared may be hits
-	predicted  prediction         // what it would take by vectors alone, and what with an index
+	outgrown   []string           // modalities whose index has changed too much since it was measured
+	unfiltered bool               // every item with a compared vector may be a hit
+	predicted  prediction         // predicted times without and with an index
 
-	// vectors reads vectors from the store into vector, see storedVector. It is nil until then, and
-	// again after Close.
+	// vectors reads vectors from the store into vector, see storedVector. It is nil before the first read,
+	// and again after Close.
 	vectors *pebble.Iterator
 	vector  model.Vector
 
 	with, without []uint32 // scratch memory of vectorSimilarities
 }
 
-// noRow is the number of no row. 2^32-1 rows are possible, numbered from 0.
+// noRow stands for no row. Rows are numbered from 0; 2^32-1 are possible.
 const noRow = math.MaxUint32
 
-// New returns a searcher for a query to the collection cv of the view v. The caller
-// holds a reference to v until it has closed the searcher. The filter is evaluated
-// here, which reads the store; codes are not looked for yet.
+// New returns a searcher for a query to the collection cv of the view v. The caller holds a reference to v
+// until it has closed the searcher. New evaluates the filter, which reads the store; it does not search for
+// codes.
 //
-// Mistakes in the query are fault.ErrInvalid, those in its expression a fault.WhereError.
-// A collection without a model is answered by vectors, and so is a query with a Recall, see vectors.go; what
-// needs codes, and a modality that the model does not know, is fault.ErrNoModel; a space that is being
-// built fault.ErrBusy; an unknown key or space fault.ErrNotFound. If ctx has ended, its
-// error comes back as it is.
+// Vectors answer if the collection has no model or the query has a Recall, see vectors.go. Mistakes in the
+// query are fault.ErrInvalid, in its expression a fault.WhereError. ErrNoModel: the query needs codes and
+// there are none, or the model does not know the modality. ErrBusy: the space is being built. ErrNotFound: an
+// unknown key or space. If ctx has ended, its error comes back unchanged.
 func New(ctx context.Context, tools *Tools, v *state.View, cv *state.CollectionView, q Query) (*Searcher, error) {
 	switch {
 	case q.K < 0:
@@ -195,8 +189,8 @@ func New(ctx context.Context, tools *Tools, v *state.View, cv *state.CollectionV
 	if err := ctx.Err(); err != nil { // a search of few codes does not check it again
 		return nil, err
 	}
-	// The order of what follows matters: point sets the row that exclude takes out, and the
-	// code set; a cursor is compared with a fingerprint of the point.
+	// The order of these steps matters: point sets the code set and the row that exclude removes; a cursor is
+	// compared with a fingerprint of the point.
 	cv, err := q.in(v, cv)
 	if err != nil {
 		return nil, err
@@ -206,7 +200,7 @@ func New(ctx context.Context, tools *Tools, v *state.View, cv *state.CollectionV
 		return nil, err
 	}
 	if s.args, err = where.Spell(q.Args); err != nil {
-		return nil, err // one that the expression has not refused before
+		return nil, err // an error that the expression has not met before
 	}
 	if cv.Space == nil || q.ByVectors || q.Recall > 0 || q.Forced != nil {
 		if err = s.startByVectors(ctx); err == nil {
@@ -235,7 +229,7 @@ func New(ctx context.Context, tools *Tools, v *state.View, cv *state.CollectionV
 		}
 	case byCode:
 		s.p.direction = nil
-	case byScore: // without a projection distances give the scores, and so the same order
+	case byScore: // without a projection the distance decides the score: the order is the same
 		s.byScore = s.p.Z != nil
 	}
 	if err = s.checkSimilarity(q.Order); err == nil && q.After != "" {
@@ -246,17 +240,17 @@ func New(ctx context.Context, tools *Tools, v *state.View, cv *state.CollectionV
 		return nil, err
 	}
 	if s.plan == mih.PlanFilter && s.filter == nil {
-		s.plan = mih.PlanScan // which then reads the same codes
+		s.plan = mih.PlanScan // it reads the same codes
 	}
 	return s, nil
 }
 
-// explains has used Explains. Every search fills one in, as its plan is counted, and few
-// callers look at the rest.
+// explains holds used Explains. Every search fills one in, because its plan is counted, and few callers read
+// more of it.
 var explains = sync.Pool{New: func() any { return new(mih.Explain) }}
 
-// How returns the Explain that Nearest, Within and Count fill in. It belongs to the
-// searcher: after Close it may be that of another search, so copy what is to be kept.
+// How returns the Explain that Nearest, Within and Count fill in. It belongs to the searcher, and after Close
+// another search may use it: copy the parts that you keep.
 func (s *Searcher) How() *mih.Explain {
 	if s.found == nil {
 		s.found = explains.Get().(*mih.Explain)
@@ -264,16 +258,15 @@ func (s *Searcher) How() *mih.Explain {
 	return s.found
 }
 
-// Close frees what the searcher has opened in the store, and the Explain. The codes that
-// were found stay: a closed searcher can be read through Again. Closing it twice is
-// harmless.
+// Close frees the iterators in the store, and the Explain. The codes found stay: Again reads a closed
+// searcher. Closing twice is harmless.
 func (s *Searcher) Close() {
 	if s.found != nil {
 		explains.Put(s.found)
 		s.found = nil
 	}
 	if s.stored != nil {
-		_ = s.stored.Close() // what it has read, it has checked
+		_ = s.stored.Close() // all that it read was checked
 		s.stored = nil
 	}
 	if s.vectors != nil {
@@ -285,21 +278,21 @@ func (s *Searcher) Close() {
 	}
 }
 
-// exclude takes a row out of the filter. Without a filter it makes one of all live rows,
-// which costs a copy of their bitmap.
+// exclude removes a row from the filter. Without a filter it makes one of all live rows, at the cost of a
+// copy of their bitmap.
 func (s *Searcher) exclude(row uint32) {
 	rows := s.filter
 	if rows == nil {
 		rows = s.Cv.Live
 	}
-	if rows.Contains(row) { // else the answer is the same without
-		s.filter = rows.Clone() // others have it, too
+	if rows.Contains(row) { // else the answer is the same without exclude
+		s.filter = rows.Clone() // it is shared
 		s.filter.Remove(row)
 	}
 }
 
-// inStore returns the reader of stored codes, which Close closes. It opens nothing in
-// the store before it is used.
+// inStore returns the reader of stored codes, which Close closes. It opens nothing in the store before its
+// first use.
 func (s *Searcher) inStore() *StoredCodes {
 	if s.stored == nil {
 		s.stored = NewStoredCodes(s.V.Snap, s.Set, s.filter)
@@ -307,11 +300,11 @@ func (s *Searcher) inStore() *StoredCodes {
 	return s.stored
 }
 
-// usesStore reports whether to look for codes in the store and not in memory. That is so
+// usesStore reports whether to search the codes in the store instead of memory:
 //   - if the plan asks for it;
-//   - if the codes are not in memory yet, whatever the plan is;
-//   - within a radius, if some segments have no tables in memory and postings are
-//     predicted to be faster than scanning them.
+//   - if the codes are not in memory yet, under every plan;
+//   - within a radius, if some segments have no tables in memory and postings are predicted to be faster than
+//     a scan of these segments.
 //
 // A negative radius means a k-NN search, which scans segments without tables.
 func (s *Searcher) usesStore(q *mih.Query, radius int) bool {
@@ -336,8 +329,8 @@ func (s *Searcher) storedIndex() *mih.Stored {
 	}
 }
 
-// storedPlan returns the plan for a search in the store. Plans for memory, which come
-// here while codes are being loaded, become PlanAuto.
+// storedPlan returns the plan for a search in the store. Plans for memory, which arrive here while codes are
+// being loaded, become PlanAuto.
 func (s *Searcher) storedPlan() mih.Plan {
 	if s.plan == mih.PlanDisk || s.plan == mih.PlanBlockScan {
 		return s.plan
@@ -345,9 +338,9 @@ func (s *Searcher) storedPlan() mih.Plan {
 	return mih.PlanAuto
 }
 
-// query returns the query for the table in memory, to find the codes of k items. Behind a
-// cursor, and with a least similarity, a code weighs as many items as may be hits, so that the
-// table goes on until it has k of those.
+// query returns the query for the table in memory, to find the codes of k items. Behind a cursor, or with a
+// least similarity, a code weighs only the items that may be hits, so the table goes on until it has k of
+// them.
 func (s *Searcher) query(ctx context.Context, k int) *mih.Query {
 	q := &mih.Query{Code: s.p.Code, Filter: s.filter, Plan: s.plan}
 	if s.weighs() {
@@ -356,20 +349,20 @@ func (s *Searcher) query(ctx context.Context, k int) *mih.Query {
 	return q
 }
 
-// weighs reports whether not all rows of a code that pass the filter may be hits.
+// weighs reports whether some rows of a code that pass the filter may be no hits.
 func (s *Searcher) weighs() bool { return s.after != nil || s.limited() }
 
-// limited reports whether a least similarity leaves rows of a code out.
+// limited reports whether the query has a least similarity.
 func (s *Searcher) limited() bool { return s.q.MinSimilarity != 0 }
 
-// within returns the query for a radius. Items before a cursor count, too.
+// within returns the query for a radius. Items before a cursor count.
 func (s *Searcher) within(ctx context.Context) *mih.Query {
 	q := &mih.Query{Code: s.p.Code, Filter: s.filter, Plan: s.plan}
 	if s.limited() {
 		q.Weight = func(n uint32, _ int) int {
 			w, err := s.countSimilar(ctx, s.Set.Table.Rows(n))
 			if err != nil {
-				return s.Set.Table.Rows(n).LenIn(s.filter) // reading the run meets the error
+				return s.Set.Table.Rows(n).LenIn(s.filter) // reading the run returns the error
 			}
 			return w
 		}
@@ -377,8 +370,8 @@ func (s *Searcher) within(ctx context.Context) *mih.Query {
 	return q
 }
 
-// Within finds the codes within r bits, and sets Total. Codes before a cursor are found
-// too, as they count in the total; reading the answer leaves them out.
+// Within finds the codes within r bits and sets Total. It finds codes before a cursor too, because the total
+// counts them; reading the answer leaves them out.
 func (s *Searcher) Within(ctx context.Context, r int) (err error) {
 	if s.byVectors {
 		return s.noRadius()
@@ -408,8 +401,8 @@ func (s *Searcher) Within(ctx context.Context, r int) (err error) {
 	return err
 }
 
-// Count returns how many items are within r bits. In memory it adds up the weights of
-// codes and keeps none; in the store it is Within.
+// Count returns the number of items within r bits. In memory it adds up the weights of codes and keeps none;
+// in the store it is Within.
 func (s *Searcher) Count(ctx context.Context, r int) (int, error) {
 	if s.byVectors {
 		return 0, s.noRadius()
@@ -418,17 +411,16 @@ func (s *Searcher) Count(ctx context.Context, r int) (int, error) {
 	if !s.usesStore(q, r) {
 		return s.Set.Table.Count(ctx, q, r, s.How())
 	}
-	s.byScore = false // nobody looks at the order
+	s.byScore = false // the order does not matter
 	err := s.Within(ctx, r)
 	return s.Total, err
 }
 
-// Nearest finds the codes of the k nearest items behind the cursor, or of those with the
-// best scores. All codes of the last distance, or of the last score, are among them, so
-// there may be many more than k items. Where fewer than k items follow it finds the codes
-// of all. It replaces what the call before has found.
+// Nearest finds the codes of the k nearest items behind the cursor, or of the k best scores. It finds all
+// codes of the last distance, or of the last score, so there may be many more than k items. If fewer than k
+// items follow, it finds the codes of all. It replaces the result of an earlier call.
 func (s *Searcher) Nearest(ctx context.Context, k int) (err error) {
-	if s.byVectors { // reading the answer does it
+	if s.byVectors { // reading the answer searches
 		s.How().Plan = mih.PlanScan
 		return nil
 	}
@@ -456,8 +448,7 @@ func (s *Searcher) Nearest(ctx context.Context, k int) (err error) {
 	return err
 }
 
-// rowsOf returns the rows that carry code number n, which was found. Filter and cursor
-// are not applied.
+// rowsOf returns the rows of code number n, which was found. It applies neither filter nor cursor.
 func (s *Searcher) rowsOf(n uint32) (mih.Rows, error) {
 	if t := s.Set.Table; t != nil {
 		return t.Rows(n), nil
@@ -465,8 +456,7 @@ func (s *Searcher) rowsOf(n uint32) (mih.Rows, error) {
 	return s.inStore().Rows(n)
 }
 
-// codeOf returns code number n, from the table in memory if that has it, else from the
-// store. It must not be written to.
+// codeOf returns code number n, from the table in memory or else from the store. Do not write to it.
 func (s *Searcher) codeOf(n uint32) (codec.Code, error) {
 	if t := s.Set.Table; t != nil {
 		if code := t.Code(n); code != nil {

@@ -17,34 +17,33 @@ import (
 	"github.com/fddhdb/fddhdb/mih"
 )
 
-// StoredCodes implements mih.Store for a code set in Pebble: its postings, its codes and
-// the rows that carry them. Searches use it while codes are being loaded, if their plan
-// asks for it, and if tables in memory would exceed their limit. It is for one search, in
-// one goroutine, which closes it; Near starts goroutines of its own and waits for them.
+// StoredCodes implements mih.Store for a code set in Pebble: its postings, its codes and their rows. Searches
+// use it in three cases: while codes are being loaded, if their plan asks for it, and if tables in memory
+// would exceed their limit. It is for one search in one goroutine, which closes it. Near starts goroutines of
+// its own and waits for them.
 //
-// If Set has a table in memory, codes and rows come from there and only postings from
-// the store. Package db tests it by itself (db/codes_test.go).
+// If Set has a table in memory, codes and rows come from it and only postings from the store. Package db
+// tests StoredCodes by itself (db/codes_test.go).
 type StoredCodes struct {
 	Snap *pebble.Snapshot   // of the view; belongs to the caller
 	Set  *state.CodeSetView // of the same view
 
-	filter *roaring.Bitmap // of the search, only read; nil: every row that has a code
+	filter *roaring.Bitmap // of the search, read-only; nil: every row that has a code
 
-	// weigh, if not nil, returns how many results the rows of a code stand for. It
-	// replaces the number of rows that pass the filter. A search behind a cursor sets it.
+	// weigh, if not nil, returns the number of results of the rows of a code. It replaces the number of rows
+	// that pass the filter. A search behind a cursor, or with a least similarity, sets it.
 	weigh func(rows mih.Rows, number uint32, distance int) int
 
 	key    []byte            // scratch memory of Posting
-	blocks record.CodeBlocks // reads codes; of the search's own goroutine
+	blocks record.CodeBlocks // reads codes; for the search's own goroutine
 
-	// carried has what stands beside a code in its block, by code number, for the codes
-	// that Near or Rows have looked at: the one row that carries the code, or
-	// codec.ManyRows. It saves Rows a second read of the block.
+	// carried has the number beside a code in its block, by code number, for the codes that Near or Rows have
+	// read. It is the only row with the code, or codec.ManyRows. It saves Rows a second read of the block.
 	carried map[uint32]uint32
 }
 
-// NewStoredCodes returns the stored codes of a set. It opens nothing before the first
-// read. The filter is the rows that count; nil means all.
+// NewStoredCodes returns the stored codes of a set. It opens nothing before the first read. The filter has
+// the rows that count; nil means all.
 func NewStoredCodes(snap *pebble.Snapshot, set *state.CodeSetView, filter *roaring.Bitmap) *StoredCodes {
 	return &StoredCodes{
 		Snap: snap, Set: set, filter: filter,
@@ -52,8 +51,7 @@ func NewStoredCodes(snap *pebble.Snapshot, set *state.CodeSetView, filter *roari
 	}
 }
 
-// Close closes the iterator over codes, if there is one. Its error repeats one that a
-// read has returned.
+// Close closes the iterator over codes, if it is open. Its error repeats an error that a read has returned.
 func (s *StoredCodes) Close() error { return s.blocks.Close() }
 
 // Posting implements mih.Store: one read of the store.
@@ -74,14 +72,14 @@ func (s *StoredCodes) Posting(dst []uint32, j int, value uint32) ([]uint32, erro
 	return dst, nil
 }
 
-// MinPart is the least number of codes for which Near starts another goroutine. A block
-// that is not in the cache yet takes microseconds, and so does another iterator. It is
-// also the number of codes between two checks of the context.
+// MinPart is the least number of codes for which Near starts another goroutine. A block outside the cache
+// takes microseconds, and so does another iterator. It is also the number of codes between two checks of the
+// context.
 const MinPart = 64
 
-// Near implements mih.Store. Codes that are not in memory are read on all cores, each
-// with an iterator of its own. A panic there is an error of this search. A number without
-// a code is fault.ErrCorrupt, as it comes from a posting.
+// Near implements mih.Store. It reads codes that are not in memory on all cores, each with an iterator of its
+// own. A panic there is an error of this search. A number without a code is fault.ErrCorrupt, because it
+// comes from a posting.
 func (s *StoredCodes) Near(ctx context.Context, dst []codec.Near, query codec.Code, numbers []uint32, r int) ([]codec.Near, error) {
 	if t := s.Set.Table; t != nil {
 		for _, n := range numbers {
@@ -95,15 +93,15 @@ func (s *StoredCodes) Near(ctx context.Context, dst []codec.Near, query codec.Co
 		}
 		return dst, nil
 	}
-	// Numbers ascend, so parts that follow each other are in different blocks but at their
-	// borders. The first part uses the iterator of s, and leaves it open for Rows.
+	// Numbers ascend, so parts that follow each other share at most one block. The first part uses the
+	// iterator of s, and leaves it open for Rows.
 	parts := make([]nearPart, max(1, min(runtime.GOMAXPROCS(0), len(numbers)/MinPart)))
 	err := work.ParallelBy(ctx, work.All(), 1, len(parts), func(i int) error {
 		from, to := i*len(numbers)/len(parts), (i+1)*len(numbers)/len(parts)
 		blocks := &s.blocks
 		if i > 0 {
 			other := record.NewCodeBlocks(s.Snap, s.Set.CodeKeys)
-			defer other.Close() // what it has read, it has checked
+			defer other.Close() // all that it read was checked
 			blocks = &other
 		}
 		return parts[i].read(ctx, blocks, query, numbers[from:to], r)
@@ -120,14 +118,14 @@ func (s *StoredCodes) Near(ctx context.Context, dst []codec.Near, query codec.Co
 	return dst, nil
 }
 
-// A nearPart is what one goroutine of Near finds.
+// A nearPart is the result of one goroutine of Near.
 type nearPart struct {
 	near   []codec.Near
-	beside []uint32 // what stands beside each of them; see StoredCodes.carried
+	beside []uint32 // the numbers beside them, see StoredCodes.carried
 }
 
-// read appends to the part the codes with these numbers that are within r bits. numbers
-// ascend, so that blocks reads each block once.
+// read appends to the part the codes with these numbers that are within r bits. numbers ascend, so blocks
+// reads each block once.
 func (p *nearPart) read(ctx context.Context, blocks *record.CodeBlocks, query codec.Code, numbers []uint32, r int) error {
 	for i, n := range numbers {
 		if i%MinPart == 0 {
@@ -146,8 +144,7 @@ func (p *nearPart) read(ctx context.Context, blocks *record.CodeBlocks, query co
 	return nil
 }
 
-// Blocks implements mih.Store. It reads the codes from the store also if they are in
-// memory.
+// Blocks implements mih.Store. It reads codes from the store even if they are in memory.
 func (s *StoredCodes) Blocks(f func(numbers []uint32, codes []uint64) error) error {
 	return s.blocks.Each(f)
 }
@@ -164,9 +161,9 @@ func (s *StoredCodes) Weight(n uint32, distance int) (int, error) {
 	return rows.LenIn(s.filter), nil
 }
 
-// Rows returns the rows that carry code number n, without the filter. A code that one row
-// carries has the row beside it; the rows of others are layers, a key for each container.
-// A code that no row carries is fault.ErrCorrupt: a stored code has rows.
+// Rows returns the rows of code number n, without the filter. A code with one row has the row beside it; the
+// rows of other codes are layers, a key for each container. A code without rows is fault.ErrCorrupt: a stored
+// code has rows.
 func (s *StoredCodes) Rows(n uint32) (mih.Rows, error) {
 	if t := s.Set.Table; t != nil {
 		return t.Rows(n), nil
@@ -202,7 +199,7 @@ func (s *StoredCodes) Rows(n uint32) (mih.Rows, error) {
 	return mih.RowsOf(rows...), err
 }
 
-// codeOf returns code number n, in memory of the caller's own.
+// codeOf returns code number n, in new memory.
 func (s *StoredCodes) codeOf(n uint32) (codec.Code, error) {
 	code, _, err := s.blocks.Read(n)
 	return append(codec.Code(nil), code...), err

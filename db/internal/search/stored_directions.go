@@ -11,13 +11,11 @@ import (
 	"github.com/fddhdb/fddhdb/db/fault"
 )
 
-// seekBlocks is the number of blocks from which on one iterator reads them faster than a look-up
-// for each.
+// seekBlocks is the number of blocks from which on one iterator is faster than a look-up for each.
 const seekBlocks = 4
 
-// storedSimilarities is similarities of rows whose projections are not in memory. It reads each
-// block of 256 rows once, in order. A block that is not there has no projections. Entries of
-// another length are fault.ErrCorrupt.
+// storedSimilarities is similarities for rows whose projections are not in memory. It reads each block of 256
+// rows once, in order. A missing block has no projections. Entries of another length are fault.ErrCorrupt.
 func (s *Searcher) storedSimilarities(rows []uint32, floor float32, f func(uint32, float32) float32) (err error) {
 	get := s.getBlock
 	if rows[len(rows)-1]/codec.BlockRows-rows[0]/codec.BlockRows >= seekBlocks {
@@ -29,7 +27,7 @@ func (s *Searcher) storedSimilarities(rows []uint32, floor float32, f func(uint3
 		if err != nil {
 			return fault.ReadError(err, "projections")
 		}
-		defer it.Close() // what it has read, it has checked
+		defer it.Close() // all that it read was checked
 		get = func(key []byte, use func([]byte) error) error {
 			if !it.SeekGE(key) || !bytes.Equal(it.Key(), key) {
 				return it.Error()
@@ -82,7 +80,7 @@ func (s *Searcher) storedSimilarities(rows []uint32, floor float32, f func(uint3
 	return nil
 }
 
-// getBlock looks a block up, and calls use with its value, if it is there.
+// getBlock looks a block up, and calls use with its value if the block exists.
 func (s *Searcher) getBlock(key []byte, use func([]byte) error) error {
 	value, closer, err := s.V.Snap.Get(key)
 	if errors.Is(err, fault.ErrMissing) {

@@ -11,9 +11,9 @@ import (
 	"github.com/fddhdb/fddhdb/model"
 )
 
-// storedVector reads the vector of a row that has modality t. It is valid until the next call, whose
-// rows need not ascend. All of a search go through one iterator, which is some
-// times as fast as a look-up for each. A vector that is not there is fault.ErrCorrupt.
+// storedVector reads the vector of a row that has modality t. The vector is valid until the next call. Rows
+// need not ascend. All reads of a search share one iterator, which is several times as fast as a look-up for
+// each. A missing vector is fault.ErrCorrupt.
 func (s *Searcher) storedVector(row uint32, t int) (model.Vector, error) {
 	m := s.Cv.Modalities[t]
 	damaged := func(err error) (model.Vector, error) {

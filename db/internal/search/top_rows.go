@@ -5,25 +5,23 @@ import (
 	"slices"
 )
 
-// A topRows collects the first k of the rows that it is shown, in the order of rankedRow.compare.
-// Rows are whole numbers inside, see rankKey, which compare and move faster.
+// A topRows collects the first k of the rows added, in the order of rankedRow.compare. It keeps rows as
+// numbers, see rankKey, which are faster to compare and move.
 type topRows struct {
 	k     int
-	slack int      // so many more are kept before they are cut to k; 0: k. Only for more than fewRows
-	keys  []uint64 // candidates, among which are the first k so far: in order if k is at most fewRows
+	slack int      // rows kept beyond k before a cut to k; 0: k. Only for k above fewRows
+	keys  []uint64 // candidates, with the first k so far; in order if k is at most fewRows
 	full  bool     // last is set
-	last  uint64   // the k-th row, or what it was when the candidates were last cut
+	last  uint64   // the k-th row; with k above fewRows, at the last cut
 }
 
-// fewRows is the largest k for which rows are kept in order. For more, cutting now and then is
-// cheaper.
+// fewRows is the largest k for which rows are kept in order. For larger k occasional cuts are cheaper.
 const fewRows = 64
 
-// rankKey returns a number of a row that is the smaller, the earlier the row comes. Its
-// similarity is not NaN.
+// rankKey maps a row to a number. Earlier rows have smaller numbers. The similarity is not NaN.
 func rankKey(x rankedRow) uint64 {
-	// The bits of positive floats are in the order of the floats, those of negative ones in the
-	// reverse order. A zero has one sign only, so that it has one key.
+	// The bits of positive floats have the order of the floats, the bits of negative ones the reverse order.
+	// Adding 0 turns -0 into 0, so zero has one key.
 	b := math.Float32bits(x.similarity + 0)
 	if b>>31 == 0 {
 		b = ^b &^ (1 << 31)
@@ -40,7 +38,7 @@ func rankedRowOf(key uint64) rankedRow {
 	return rankedRow{math.Float32frombits(b), uint32(key)}
 }
 
-// add shows it a row, and reports whether the floor has risen.
+// add adds a row, and reports whether the floor may have risen.
 func (t *topRows) add(x rankedRow) bool {
 	key := rankKey(x)
 	if t.k == 0 || t.full && key > t.last {
@@ -63,7 +61,7 @@ func (t *topRows) add(x rankedRow) bool {
 	return true
 }
 
-// insert is add where few rows are wanted.
+// insert is add for small k.
 func (t *topRows) insert(key uint64) bool {
 	at := len(t.keys)
 	for at > 0 && key < t.keys[at-1] {
@@ -80,7 +78,7 @@ func (t *topRows) insert(key uint64) bool {
 	return t.full
 }
 
-// floor returns the similarity of the k-th row so far, once add has reported one.
+// floor returns the similarity of the k-th row so far, once add has reported true.
 func (t *topRows) floor() float32 { return rankedRowOf(t.last).similarity }
 
 // appendTo appends the first k rows to dst, in order.
@@ -99,8 +97,8 @@ func (t *topRows) appendTo(dst []rankedRow) []rankedRow {
 	return dst
 }
 
-// selectFirst moves the k smallest of the keys to the front, in no order. It is Hoare's
-// selection; k is at least 1 and less than len(keys), and no two keys are equal.
+// selectFirst moves the k smallest keys to the front, in no order. It is Hoare's selection; k is at least 1
+// and less than len(keys), and no two keys are equal.
 func selectFirst(keys []uint64, k int) {
 	for len(keys) > 1 {
 		a, b, c := keys[0], keys[len(keys)/2], keys[len(keys)-1]
@@ -118,7 +116,7 @@ func selectFirst(keys []uint64, k int) {
 				i, j = i+1, j-1
 			}
 		}
-		switch { // up to j are the smaller ones, from i on the greater ones
+		switch { // keys up to j are the smaller ones, keys from i on the greater ones
 		case k <= j+1:
 			keys = keys[:j+1]
 		case k > i:

@@ -16,31 +16,29 @@ import (
 	"github.com/fddhdb/fddhdb/model"
 )
 
-// A collection that is not trained has no codes, and is answered by its vectors: exactly, by a scan
-// of all that the query may find. Such an answer is one run, with the items in the order of the
-// metric between their vectors and that of the query; then by row. So all that is about runs, pages
-// and keys is as for codes. Distances are 0, and there is no score.
+// A collection that is not trained has no codes. Its vectors answer, exactly, by a scan of all items that the
+// filter admits. The answer is one run, with the items ordered by the metric between their vectors and the
+// query's vector, then by row. So runs, pages and keys work as for codes. Hits have Distance -1 and no score.
 //
-// Vectors are compared within one space, that of the modality of the query. If the query names another
-// modality of the space as its target, these are the vectors of the target. Without a target they are
-// all vectors of the space that an item has, and the item counts as the nearest of them. A target of
-// another space restricts the items, and the vectors are of the query's own modality.
+// A query compares vectors of one space: the space of its modality. If its target is another modality of that
+// space, it compares the vectors of the target. Without a target it compares all vectors of the space, and an
+// item counts by its nearest one. A target of another space restricts the items; the query then compares
+// vectors of its own modality.
 //
-// Vectors in memory at 8 bits give bounds for each comparison (quant.Table.EachBound), and the
-// greatest bounds of an item's vectors are its bounds. A row whose upper bound is less than the lower
-// bounds of k others cannot be among the first k. What is left is read, the highest upper bound
-// first, until k rows are at least as near as all bounds that follow allow: mostly few more than k,
-// but all that are as near as the k-th. So no item is lost to rounding, and the order is that of the
-// vectors themselves. Rows from which on memory lacks vectors of one of the modalities are all read.
+// Vectors in memory at 8 bits give bounds for each comparison (quant.Table.EachBound). The bounds of an item
+// are the greatest bounds of its vectors. A row cannot be among the first k if its upper bound is less than
+// the lower bounds of k others. The search reads the remaining vectors, the highest upper bound first, until
+// k rows are at least as near as the bounds of the rest allow. It mostly reads few more than k, and all that
+// are as near as the k-th. So rounding loses no item, and the full vectors decide the order. From the first
+// row whose vectors are not all in memory, the search reads every row.
 //
-// In the order of l2 a rankedRow has the squared distance below 0 for its similarity. As the
-// similarity of a hit, 1 / (1 + d), all distances near 0 would be 1.
+// For the metric l2 the similarity in a rankedRow is the negative squared distance. The similarity that a hit
+// shows, 1 / (1 + d), would round all small distances to 1.
 
 // noCodes is the code set of a collection without codes.
 var noCodes = new(state.CodeSetView)
 
-// startByVectors prepares a query that is answered by vectors. The filter of the query is
-// set before.
+// startByVectors prepares a query for an answer by vectors. The filter of the query is set before.
 func (s *Searcher) startByVectors(ctx context.Context) error {
 	cv, q := s.Cv, &s.q
 	untrained := func(what, way string) error {
@@ -79,7 +77,7 @@ func (s *Searcher) startByVectors(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	x = record.CloneVector(x) // as the caller may change it while neighbours are read
+	x = record.CloneVector(x) // the caller may change it while neighbours are read
 	s.metric = cv.Modalities[t].Metric.OrCosine()
 	s.comparer = NewComparer(s.metric, x)
 	if s.metric == record.Cosine && s.comparer.square == 0 {
@@ -90,11 +88,11 @@ func (s *Searcher) startByVectors(ctx context.Context) error {
 	if err := s.against(t); err != nil {
 		return err
 	}
-	s.self = noRow // it comes where its vector is, as all others
+	s.self = noRow // the item of the key comes at the place of its vector, not first
 	if cv.KeepsVectors(t) {
 		s.bounds = quant.NewVectorQuery(s.p.vector.Value)
 		for _, c := range s.compared {
-			// A measurement reads few vectors, and has the processors for itself without them.
+			// A measurement reads few vectors. It does not load them, to have the processors for itself.
 			if q.Forced == nil && uint64(cv.Vectors[c.modality].Rows()) < cv.NextRow && cv.WantVectors(c.modality) {
 				s.tools.Wanted()
 			}
@@ -103,14 +101,14 @@ func (s *Searcher) startByVectors(ctx context.Context) error {
 	return s.startCells(ctx)
 }
 
-// A comparison is of vectors of one modality with that of the query.
+// A comparison compares the vectors of one modality with the query.
 type comparison struct {
 	modality int
-	rows     *roaring.Bitmap // of the filter, that have the modality; nil: all
+	rows     *roaring.Bitmap // rows of the filter that have the modality; nil: all
 }
 
-// against chooses the modalities whose vectors are compared with that of the query, of modality t, and
-// has the filter admit the items that have one of them.
+// against chooses the modalities to compare with the query, which has modality t, and restricts the filter to
+// items that have one of them.
 func (s *Searcher) against(t int) error {
 	cv := s.Cv
 	s.shares = cv.Sharing(t)
@@ -147,14 +145,13 @@ func (s *Searcher) against(t int) error {
 			s.compared = append(s.compared, comparison{t, rows})
 		}
 	}
-	if len(s.compared) == 1 { // then all that the filter admits have it
+	if len(s.compared) == 1 { // then every row of the filter has it
 		s.compared[0].rows = nil
 	}
 	return nil
 }
 
-// vectorOf returns the vector of modality t that the query starts from. For a query by key it sets
-// self.
+// vectorOf returns the query's vector, of modality t. For a query by key it sets self.
 func (s *Searcher) vectorOf(t int) (model.Vector, error) {
 	cv, q := s.Cv, &s.q
 	if q.Key == "" {
@@ -172,7 +169,7 @@ func (s *Searcher) vectorOf(t int) (model.Vector, error) {
 	return x, err
 }
 
-// noRadius returns the error about a radius in bits where there are no codes.
+// noRadius returns the error for a radius in bits without codes.
 func (s *Searcher) noRadius() error {
 	if s.Cv.Space != nil {
 		return fault.Invalid("recall %v is of answers by vectors, and a radius of codes: leave one out", s.q.Recall)
@@ -183,7 +180,7 @@ func (s *Searcher) noRadius() error {
 // onlyRun is the run of an answer by vectors.
 var onlyRun = run{Scored: mih.Scored{Score: math.NaN()}}
 
-// allByVectors is All for an answer by vectors: each part goes on behind the one before.
+// allByVectors is All for an answer by vectors. Each part continues behind the one before.
 func (s *Searcher) allByVectors(ctx context.Context, yield func(Hit, error) bool) {
 	k := 32
 	if s.bounds == nil { // each part reads all vectors
@@ -204,15 +201,15 @@ func (s *Searcher) allByVectors(ctx context.Context, yield func(Hit, error) bool
 	}
 }
 
-// A boundedRow is a row that the metric with the query puts no higher than most.
+// A boundedRow is a row with an upper bound of its similarity.
 type boundedRow struct {
 	most  float32
 	row   uint32
-	exact bool // most is what the vectors give
+	exact bool // most is the exact similarity
 }
 
-// rankVectors is rank for an answer by vectors. An index that has taken rows before the cursor, or
-// below the least similarity, for the first k is asked for more, so that there are k where so many are.
+// rankVectors is rank for an answer by vectors. The first k of an index may include rows before the cursor,
+// or below the least similarity. It then asks the index for more, until k rows pass or no more exist.
 func (s *Searcher) rankVectors(ctx context.Context, dst []rankedRow, after *rankedRow, k int) ([]rankedRow, error) {
 	for of := k; ; of *= 4 {
 		ranked, err := s.rankOf(ctx, dst, after, k, of)
@@ -222,7 +219,7 @@ func (s *Searcher) rankVectors(ctx context.Context, dst []rankedRow, after *rank
 	}
 }
 
-// rankOf is rankVectors with those that indexes take for the first of.
+// rankOf is rankVectors with the candidates that indexes find for the first of rows.
 func (s *Searcher) rankOf(ctx context.Context, dst []rankedRow, after *rankedRow, k, of int) ([]rankedRow, error) {
 	left, err := s.mayBeFirst(ctx, after, k, of)
 	if err != nil {
@@ -231,10 +228,10 @@ func (s *Searcher) rankOf(ctx context.Context, dst []rankedRow, after *rankedRow
 	slices.SortFunc(left, func(a, b boundedRow) int {
 		return rankedRow{a.most, a.row}.compare(rankedRow{b.most, b.row})
 	})
-	top := topRows{k: k, slack: max(k/16, 1)} // what is beyond them costs a read
+	top := topRows{k: k, slack: max(k/16, 1)} // each row beyond k may cost a read
 	for i, c := range left {
 		if top.full && c.most < top.floor() {
-			break // so are all that follow
+			break // so are all later ones
 		}
 		if i%BetweenLooks == 0 {
 			if err := ctx.Err(); err != nil {
@@ -255,7 +252,7 @@ func (s *Searcher) rankOf(ctx context.Context, dst []rankedRow, after *rankedRow
 	return top.appendTo(dst), nil
 }
 
-// readRow reads those vectors of a row that are compared, and returns the similarity of the nearest.
+// readRow reads the compared vectors of a row, and returns the similarity of the nearest.
 func (s *Searcher) readRow(row uint32) (float32, error) {
 	if s.q.Forced != nil {
 		if known, ok := s.q.Forced.Known[row]; ok {
@@ -288,24 +285,23 @@ func (s *Searcher) passes(x rankedRow, after *rankedRow) bool {
 	return s.reaches(x.similarity) && (after == nil || x.compare(*after) > 0)
 }
 
-// reaches reports whether a row of that similarity reaches the least similarity.
+// reaches reports whether a similarity reaches the least similarity.
 func (s *Searcher) reaches(similarity float32) bool {
 	return !s.limited() || s.shownOfVectors(similarity) >= s.q.MinSimilarity
 }
 
-// leastRanked returns a similarity of rows that is not above that of any row that reaches the least
-// similarity.
+// leastRanked returns a lower bound of the similarities, as in a rankedRow, that reach the least similarity.
 func (s *Searcher) leastRanked() float32 {
 	switch {
 	case !s.limited() || s.metric == record.L2 && s.q.MinSimilarity < 0:
 		return float32(math.Inf(-1))
 	case s.metric == record.L2:
-		return float32(1 - 1/float64(s.q.MinSimilarity)*(1+1e-6)) // as 1 / (1 + d) is rounded
+		return float32(1 - 1/float64(s.q.MinSimilarity)*(1+1e-6)) // allows for the rounding of 1 / (1 + d)
 	}
 	return s.q.MinSimilarity
 }
 
-// shownOfVectors returns what hits say of a similarity of an answer by vectors.
+// shownOfVectors returns the similarity that a hit shows for one in a rankedRow.
 func (s *Searcher) shownOfVectors(similarity float32) float32 {
 	if s.metric == record.L2 {
 		return float32(1 / (1 - float64(similarity)))
@@ -313,11 +309,11 @@ func (s *Searcher) shownOfVectors(similarity float32) float32 {
 	return similarity
 }
 
-// mayBeFirst returns the rows that may be among the first k that pass, of those that indexes take for
-// the first of.
+// mayBeFirst returns the rows that may be among the first k that pass. With indexes, it looks at their
+// candidates for the first of rows.
 func (s *Searcher) mayBeFirst(ctx context.Context, after *rankedRow, k, of int) (left []boundedRow, err error) {
-	crowded := 4096          // length of left from which on it is looked through for rows below the floor
-	certain := topRows{k: k} // rows that pass for certain, by their lower bounds
+	crowded := 4096          // length of left at which rows below the floor are removed
+	certain := topRows{k: k} // rows that surely pass, by their lower bounds
 	floor := s.leastRanked()
 	see := func(row uint32, least, most float32, exact bool) float32 {
 		if after != nil && least > after.similarity || most < floor {
@@ -329,7 +325,7 @@ func (s *Searcher) mayBeFirst(ctx context.Context, after *rankedRow, k, of int) 
 		}
 		if len(left) >= crowded && len(left)/4 > k {
 			left = slices.DeleteFunc(left, func(c boundedRow) bool { return c.most < floor })
-			crowded = max(crowded, 2*len(left)) // where many are as near as each other, few go
+			crowded = max(crowded, 2*len(left)) // if many rows are equally near, few are removed
 		}
 		return floor
 	}
@@ -341,7 +337,7 @@ func (s *Searcher) mayBeFirst(ctx context.Context, after *rankedRow, k, of int) 
 		}
 	}
 	known := s.boundedTo()
-	var several *manyBounds // of the rows at hand, where several vectors of an item are compared
+	var several *manyBounds // bounds of the current rows, if several vectors of an item are compared
 	if len(s.compared) > 1 && known > 0 {
 		several = s.newManyBounds(all)
 	}
@@ -373,7 +369,7 @@ func (s *Searcher) mayBeFirst(ctx context.Context, after *rankedRow, k, of int) 
 	return slices.DeleteFunc(left, func(c boundedRow) bool { return c.most < floor }), nil
 }
 
-// boundedTo returns the row from which on not all vectors that are compared are in memory.
+// boundedTo returns the first row whose compared vectors are not all in memory.
 func (s *Searcher) boundedTo() uint32 {
 	if s.bounds == nil || len(s.compared) == 0 {
 		return 0
@@ -385,19 +381,19 @@ func (s *Searcher) boundedTo() uint32 {
 	return to
 }
 
-// quantMetric has metrics as bounds know them.
+// quantMetric maps metrics to metrics of bounds.
 var quantMetric = map[record.Metric]quant.Metric{record.Cosine: quant.Cosine, record.Dot: quant.Dot, record.L2: quant.SquaredL2Below}
 
-// manyBounds finds the bounds of rows of which several vectors are compared.
+// manyBounds finds the bounds of rows with several compared vectors.
 type manyBounds struct {
 	s     *Searcher
-	rest  []roaring.IntPeekable // by comparison: the rows that have the modality, from those at hand on
-	rows  []uint32              // of those at hand, those that have the modality
-	least []float32             // by row at hand
-	most  []float32             // likewise; -Inf where no vector may reach the floor
+	rest  []roaring.IntPeekable // by comparison: the rows with the modality, from the current rows on
+	rows  []uint32              // the current rows that have the modality
+	least []float32             // by current row
+	most  []float32             // likewise; -Inf if no vector may reach the floor
 }
 
-// newManyBounds returns what finds the bounds of some of the rows that pass the filter.
+// newManyBounds returns a manyBounds for some of the rows that pass the filter.
 func (s *Searcher) newManyBounds(all *roaring.Bitmap) *manyBounds {
 	b := &manyBounds{s: s}
 	for _, c := range s.compared {
@@ -414,9 +410,9 @@ func (s *Searcher) newManyBounds(all *roaring.Bitmap) *manyBounds {
 	return b
 }
 
-// each is EachBound for rows, which ascend from call to call. The bounds of a row are the greatest of
-// those of its vectors. A vector that is left out, as it is below the floor, does not raise them: the
-// row has another that may reach it, or is left out as well.
+// each is EachBound for rows, which ascend from call to call. The bounds of a row are the greatest bounds of
+// its vectors. EachBound may leave a vector out that is below the floor. That does not change the result:
+// another vector of the row may reach the floor, or the row is left out as well.
 func (b *manyBounds) each(rows []uint32, floor float32, f func(row uint32, least, most float32) float32) {
 	b.least, b.most = b.least[:0], b.most[:0]
 	for range rows {

@@ -6,22 +6,22 @@ import (
 	"github.com/fddhdb/fddhdb/internal/quant"
 )
 
-// In the order byAuto vectors may decide among the items of one code: these come by the cosine between
-// the vector of the query and theirs of the same modality. What codes find is as good by labels as ever,
-// and what is most like the query comes first. Vectors count with 8 bits a dimension whether they are in
-// memory or read from the store, so that both give the same order.
+// In the order byAuto, vectors may decide among the items of one code: the items are ordered by the cosine
+// between the query's vector and their vectors of the same modality. Codes still find items by their labels,
+// and the items most like the query come first. Vectors count at 8 bits a dimension, in memory or read from
+// the store, so both give the same order.
 
-// So many items may a collection have, and so much memory may their vectors of one modality take at
-// 8 bits, for vectors to decide. The first query after opening has to read the vectors of a code one by
-// one: some milliseconds for 2,000 items. The limits are no options, and do not depend on what is in
-// memory: a query has one order, however the database is opened.
+// Vectors decide if the collection has at most autoItems items, and if their vectors of one modality at 8
+// bits take at most autoBytes. The first query after opening reads the vectors of a code one by one: some
+// milliseconds for 2,000 items. The limits are no options and do not depend on memory: a query has one order,
+// however the database is opened.
 const (
 	autoItems = 40_000
 	autoBytes = 16 << 20
 )
 
-// vectorsDecide reports whether vectors decide among the items of one code, where the order is left open.
-// All items have to have the query's modality: those without one would come last of their code.
+// vectorsDecide reports whether vectors decide among the items of one code, by the order byAuto. All items
+// need the query's modality: items without it would come last of their code.
 func (s *Searcher) vectorsDecide() bool {
 	t := s.p.modality
 	if !s.hasComparable() {
@@ -31,12 +31,12 @@ func (s *Searcher) vectorsDecide() bool {
 	return n == s.Cv.Live.GetCardinality() && n <= uint64(min(autoItems, autoBytes/quant.VectorBytes(s.Cv.Modalities[t].Dim)))
 }
 
-// hasComparable reports whether the query is a vector whose modality can be in memory at 8 bits.
+// hasComparable reports whether the query is a vector of a modality that can be in memory at 8 bits.
 func (s *Searcher) hasComparable() bool {
 	return s.p.direction != nil && s.Cv.KeepsVectors(s.p.modality)
 }
 
-// compareVectors has vectors decide among the items of one code, and reports whether they can.
+// compareVectors lets vectors decide among the items of one code, and reports whether they can.
 func (s *Searcher) compareVectors() bool {
 	if !s.hasComparable() {
 		return false
@@ -56,11 +56,11 @@ func (s *Searcher) compareVectors() bool {
 	return true
 }
 
-// lacking is the similarity of items that lack the modality of the query: they come last of their code.
-// There are some only where they have been stored since the first page of an answer.
+// lacking is the similarity of items without the query's modality: they come last of their code. Such items
+// exist only if they were stored after the first page of an answer.
 const lacking = -2
 
-// vectorSimilarities is similarities of vectors. f sees the rows that have the modality first.
+// vectorSimilarities is similarities for vectors. f gets the rows that have the modality first.
 func (s *Searcher) vectorSimilarities(rows []uint32, floor float32, f func(uint32, float32) float32) error {
 	t := s.p.modality
 	with, without := rows, s.without[:0]

@@ -17,36 +17,34 @@ import (
 	"github.com/fddhdb/fddhdb/db/internal/work"
 )
 
-// TableBytes is about how large a table gets that the store is to take over. A Stream looks
-// every 512 keys, so that long values make some larger.
-var TableBytes uint64 = 64 << 20 // tests have smaller ones
+// TableBytes is roughly the size of a table for the store to ingest. A Stream checks the size every 512 keys,
+// so long values make some tables larger.
+var TableBytes uint64 = 64 << 20 // tests set less
 
-// Tables makes one commit of sorted tables, in a folder of their own, which the store takes
-// over in one atomic and durable step: all of them, or none. Tasks write the tables side by
-// side, each by a Stream; Take runs the tasks and hands their tables to the store. What is
-// stored in this way passes no log and no memtable, and few compactions.
+// Tables makes one commit of sorted tables in a folder of its own. The store ingests them in one atomic and
+// durable step, all or none. Tasks write the tables in parallel, each by a Stream; Take runs the tasks and
+// hands their tables to the store. The data passes no log and no memtable, and few compactions.
 //
-// One goroutine at a time uses a Tables: in an open database that is the committer, which
-// keeps all other writes away meanwhile. A literal with FS, Dir, Opts and Workers, without a
-// store, is enough for Make (an extract makes tables for a store that does not exist yet).
+// One goroutine at a time uses a Tables: in an open database the committer, which holds all other writes back
+// meanwhile. For Make, a literal with FS, Dir, Opts and Workers and without a store is enough: an extract
+// makes tables for a store that does not exist yet.
 type Tables struct {
-	store    *pebble.DB // that takes them over
-	log      *Log       // of that store: after a failure nothing is taken over
+	store    *pebble.DB // the store that ingests the tables
+	log      *Log       // of that store: after a failure nothing is ingested
 	sequence uint64     // number of the commit before; this one has the next
 
 	FS      vfs.FS                // in an open database a failFS, which leaves room for the log
-	Dir     string                // where the tables are until then; Take makes and removes it
+	Dir     string                // folder of the tables until they are ingested; Take makes and removes it
 	Opts    sstable.WriterOptions // see TableOptions
 	Workers int                   // goroutines for the tasks; may be set before Take or Make
 
 	mu      sync.Mutex     // guards Paths and failed while tasks run
-	Paths   []string       // of all tables that were begun, in no order of keys
-	closing sync.WaitGroup // counts tables that are being made durable
-	failed  error          // why some could not be; nil: all could
+	Paths   []string       // of all tables begun, in no order of keys
+	closing sync.WaitGroup // counts tables being made durable
+	failed  error          // why some tables are not durable; nil: no failure
 }
 
-// newTables returns Tables for the store kv of the database in dir, which has had sequence
-// commits.
+// newTables returns Tables for the store kv of the database in dir, after sequence commits.
 func newTables(kv *pebble.DB, log *Log, cfg *Config, dir string, sequence uint64) *Tables {
 	return &Tables{
 		store: kv, log: log, sequence: sequence,
@@ -55,10 +53,10 @@ func newTables(kv *pebble.DB, log *Log, cfg *Config, dir string, sequence uint64
 	}
 }
 
-// Take does the tasks, which make the tables, and gives these to the store. With an error the
-// store is as it was, or has failed (then the error is that of the Log). One of the tasks has
-// to store the number of the commit, see WriteSequence. The context counts until all tables
-// are made and what is in memory is flushed: nothing ends the step itself.
+// Take runs the tasks, which make the tables, and gives the tables to the store. After an error the store is
+// unchanged, or it has failed, and the error is the error of the Log. One task has to store the number of the
+// commit, see WriteSequence. The context counts until all tables are made and memory is flushed; nothing
+// interrupts the ingestion.
 func (t *Tables) Take(ctx context.Context, tasks ...work.Task) error {
 	err := t.FS.MkdirAll(t.Dir, 0o755)
 	if err == nil {
@@ -67,8 +65,7 @@ func (t *Tables) Take(ctx context.Context, tasks ...work.Task) error {
 	if err == nil {
 		err = t.ingest(ctx)
 	}
-	// What the store has not taken away is of no use to anybody; if it cannot be
-	// removed now, Open does.
+	// Files that the store has not ingested are useless. If they cannot be removed now, Open removes them.
 	_ = t.FS.RemoveAll(t.Dir)
 	if failed := t.log.Err(); failed != nil {
 		return failed
@@ -76,8 +73,8 @@ func (t *Tables) Take(ctx context.Context, tasks ...work.Task) error {
 	return err
 }
 
-// Make does the tasks on Workers goroutines and waits until their tables are durable. Paths
-// has them then. Dir has to be there already.
+// Make runs the tasks on Workers goroutines and waits until their tables are durable; Paths then has them.
+// Dir must exist.
 func (t *Tables) Make(ctx context.Context, tasks []work.Task) (err error) {
 	defer func() {
 		t.closing.Wait()
@@ -91,8 +88,7 @@ func (t *Tables) Make(ctx context.Context, tasks []work.Task) (err error) {
 	return work.Together(ctx, t.Workers, tasks)
 }
 
-// close makes a table durable, in the background: the device can do it for many at a
-// time.
+// close makes a table durable in the background: the device can do it for many at a time.
 func (t *Tables) close(w *sstable.Writer) {
 	t.closing.Go(func() {
 		if err := work.Safely(w.Close); err != nil {
@@ -105,9 +101,9 @@ func (t *Tables) close(w *sstable.Writer) {
 
 // ingest gives the tables to the store.
 func (t *Tables) ingest(ctx context.Context) error {
-	// The store would wait for a flush of what is in memory, for ever where that fails. Nobody
-	// else writes to it now, so that nothing is in memory after this. With NoSync this also
-	// makes durable what was written before the tables, which are durable at once.
+	// The store would wait for a flush of the memtable, forever if that fails. No other goroutine writes now,
+	// so after FlushAll the memtable is empty. With NoSync, this also makes the writes before the tables
+	// durable, because ingested tables are durable at once.
 	if err := FlushAll(ctx, t.store, t.log); err != nil {
 		return err
 	}
@@ -118,7 +114,7 @@ func (t *Tables) ingest(ctx context.Context) error {
 	if err == nil || t.log.Err() != nil {
 		return err
 	}
-	// Whether it has happened is not for guessing.
+	// Find out whether the store has ingested the tables.
 	b, rerr := record.Get(t.store, codec.DatabaseKey(codec.RecordSequence))
 	if rerr != nil || (len(b) == 8 && binary.BigEndian.Uint64(b) > t.sequence) {
 		t.log.Fail(errors.Join(err, rerr))
@@ -126,11 +122,10 @@ func (t *Tables) ingest(ctx context.Context) error {
 	return err
 }
 
-// WriteSequence stores the number of this commit. It must be called once, where the key is
-// next in order.
+// WriteSequence stores the number of this commit. Call it once, at the place of its key in the order.
 func (t *Tables) WriteSequence(s *Stream) error { return s.Records.Sequence(t.sequence + 1) }
 
-// create begins a table, which counts in Paths at once.
+// create begins a table and adds it to Paths at once.
 func (t *Tables) create() (*sstable.Writer, error) {
 	t.mu.Lock()
 	path := t.FS.PathJoin(t.Dir, fmt.Sprintf("%06d.sst", len(t.Paths)))
@@ -143,19 +138,19 @@ func (t *Tables) create() (*sstable.Writer, error) {
 	return sstable.NewWriter(objstorageprovider.NewFileWritable(f), t.Opts), nil
 }
 
-// A Stream is how one task writes keys, which must ascend, into one table after the other. It
-// is for the goroutine of its task. Between the first and the last key of a stream there must
-// be no key of another one: the store takes over only tables that do not overlap.
+// A Stream writes the keys of one task, which must ascend, into one table after the other. It is for the
+// goroutine of its task. The range of a stream's keys must contain no key of another stream: the store
+// ingests only tables that do not overlap.
 type Stream struct {
-	Ctx     context.Context // of the task: ended when another task has failed
+	Ctx     context.Context // of the task: ended when another task fails
 	Records *record.Writer  // writes records to this stream
 	tables  *Tables
-	W       *sstable.Writer // of the table that is being written; nil between two
-	keys    int             // written so far, to all tables
+	W       *sstable.Writer // of the current table; nil between two tables
+	keys    int             // written to all tables so far
 }
 
-// Set writes a value under a key that the store has nothing under. The slices may be used
-// again. The error is the cause of Ctx when that has ended.
+// Set writes a value under a key that does not exist in the store. The caller may reuse the slices. If Ctx
+// has ended, the error is its cause.
 func (s *Stream) Set(key, value []byte) error {
 	if err := s.next(); err != nil {
 		return err
@@ -163,7 +158,7 @@ func (s *Stream) Set(key, value []byte) error {
 	return s.W.Set(key, value)
 }
 
-// Merge is Set with an edit, which Pebble merges with what is there (codec.Merger).
+// Merge is Set with an edit, which Pebble merges with the stored value (codec.Merger).
 func (s *Stream) Merge(key, value []byte) error {
 	if err := s.next(); err != nil {
 		return err
@@ -171,7 +166,7 @@ func (s *Stream) Merge(key, value []byte) error {
 	return s.W.Merge(key, value)
 }
 
-// Delete deletes what the store has under a key.
+// Delete deletes the value that the store has under a key.
 func (s *Stream) Delete(key []byte) error {
 	if err := s.next(); err != nil {
 		return err
@@ -192,7 +187,7 @@ func (s *Stream) next() error {
 	return s.open()
 }
 
-// open begins a table, unless one is being written.
+// open begins a table unless one is open.
 func (s *Stream) open() (err error) {
 	if s.W == nil {
 		s.W, err = s.tables.create()
@@ -200,8 +195,8 @@ func (s *Stream) open() (err error) {
 	return err
 }
 
-// Finish ends the table that is being written, if there is one; it becomes durable in the
-// background. The next key begins another one.
+// Finish ends the current table, if there is one. It becomes durable in the background. The next key begins
+// another table.
 func (s *Stream) Finish() {
 	if s.W != nil {
 		s.tables.close(s.W)
@@ -215,13 +210,13 @@ func (t *Tables) Task(f func(*Stream) error) work.Task {
 		s := &Stream{Ctx: ctx, tables: t}
 		s.Records = record.NewWriter(s)
 		err := f(s)
-		s.Finish() // after an error, too: there is no other way to close its file
+		s.Finish() // after an error too: nothing else closes its file
 		return err
 	}
 }
 
-// Wait waits until another task of the commit closes done, or has failed. As work.Together
-// begins tasks in their order, only an earlier task may be waited for.
+// Wait waits until another task of the commit closes done, or fails. work.Together starts tasks in order, so
+// wait only for an earlier task.
 func (s *Stream) Wait(done <-chan struct{}) error {
 	select {
 	case <-done:

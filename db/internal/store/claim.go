@@ -9,8 +9,8 @@ import (
 	"github.com/fddhdb/fddhdb/db/fault"
 )
 
-// Claim finds the folder of a database, or makes one where there may be a new database, and locks
-// it. It returns the canonical path, and whether there is a database.
+// Claim locks the folder of a database. It makes the folder if a new database may be there. It returns the
+// canonical path, and whether a database exists.
 func Claim(fsys vfs.FS, dir string, mustExist, readOnly bool) (path string, lock io.Closer, exists bool, err error) {
 	if dir == "" {
 		return "", nil, false, fault.Invalid("open a database: the name of its folder is empty")
@@ -39,10 +39,10 @@ func Claim(fsys vfs.FS, dir string, mustExist, readOnly bool) (path string, lock
 	return path, lock, exists, err
 }
 
-// Ready makes the store if there is none, and tidies the folder, which is locked.
+// Ready makes the store if it does not exist, and tidies the folder, which is locked.
 func (e *Engine) Ready(exists, readOnly bool) error {
 	if !exists {
-		// Look again, as another process may have had the lock until now.
+		// Look again: another process may have held the lock until now.
 		exists, creatable, err := Inspect(e.cfg.FS, e.Dir)
 		switch {
 		case err != nil:

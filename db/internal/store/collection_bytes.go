@@ -11,8 +11,8 @@ import (
 	"github.com/fddhdb/fddhdb/db/internal/record"
 )
 
-// CollectionBytes estimates how many bytes of tables the records of a collection take, as
-// db.Collection.DiskBytes says. r is a snapshot of the store.
+// CollectionBytes estimates the bytes of the tables that hold the records of a collection, see
+// db.Collection.DiskBytes. r is a snapshot of the store.
 func (e *Engine) CollectionBytes(ctx context.Context, r pebble.Reader, collection uint32) (int64, error) {
 	total := int64(0)
 	for _, kind := range record.Kinds(record.OfCollection) {
@@ -25,14 +25,14 @@ func (e *Engine) CollectionBytes(ctx context.Context, r pebble.Reader, collectio
 	return total, nil
 }
 
-// countedBytes is how many bytes of records are counted one by one. A few blocks have as much:
-// with fewer the blocks at the ends, which have other records too, would be most of an estimate.
+// countedBytes is the number of bytes up to which records are counted one by one. A few blocks have as much.
+// For fewer records most of an estimate would be the first and the last block, which have other records too.
 const countedBytes = 256 << 10
 
 // errLarge ends the counting of records.
 var errLarge = errors.New("more than are counted")
 
-// bytesUnder estimates the bytes of the records that have a prefix.
+// bytesUnder estimates the bytes of the records with a prefix.
 func (e *Engine) bytesUnder(ctx context.Context, r pebble.Reader, prefix []byte) (int64, error) {
 	lo, hi := prefix, codec.PrefixEnd(prefix)
 	counted := int64(0)
@@ -50,10 +50,10 @@ func (e *Engine) bytesUnder(ctx context.Context, r pebble.Reader, prefix []byte)
 	switch {
 	case err != nil:
 		return 0, fault.ReadError(err, "sizes of tables")
-	case n == 0: // it is in no table yet
+	case n == 0: // no table has the records yet
 		return counted, ctx.Err()
 	case large:
 		return int64(n), ctx.Err()
 	}
-	return min(int64(n), counted), ctx.Err() // compressed, the blocks may be smaller
+	return min(int64(n), counted), ctx.Err() // compressed blocks may be smaller
 }

@@ -17,13 +17,12 @@ import (
 	"github.com/fddhdb/fddhdb/db/report"
 )
 
-// The side file COMMITS, beside the store, says which commits are known to be durable. Damage
-// in the last block of the store's log cannot be told from the torn end that a crash
-// leaves: the store comes up without the latest commits and sees nothing wrong. By this
-// file opening sees that they are missing.
+// The side file COMMITS, beside the store, has the number of the last commit known to be durable. Damage in
+// the last block of the store's log looks like the torn end that a crash leaves: the store opens without the
+// latest commits and without an error. With this file, opening notices that they are missing.
 //
-// It has two slots of one record each, which are written in turn and in place, so that a
-// crash while one is written leaves the other. Of a slot, all numbers little-endian:
+// The file has two slots of one record each, written in turn and in place, so a crash during a write leaves
+// the other slot intact. A slot, with all numbers little-endian:
 //
 //	offset  size  what
 //	0       4     magic: "FDHC"
@@ -31,10 +30,10 @@ import (
 //	6       2     0
 //	8       8     uint64: number of the write; the slot with the larger one counts
 //	16      16    UUID of the database
-//	32      8     uint64: commit sequence that is known to be durable
+//	32      8     uint64: last commit known to be durable
 //	40      4     uint32: losses, at most 64
-//	44      24n   for each: int64 when it was found, in milliseconds since 1970; uint64 first
-//	              and uint64 last commit that is missing
+//	44      24n   for each: int64 time found, in milliseconds since 1970; uint64 first and uint64
+//	              last missing commit
 //	        ...   zeros
 //	4092    4     CRC-32C of all before it
 const (
@@ -47,16 +46,16 @@ const (
 	maxLosses      = 64
 )
 
-// A Commits is what the side file says, or one slot of it. It is a value; Losses may be shared
-// and are not written to.
+// A Commits is the content of the side file, or of one slot. It is a value; copies share Losses and do not
+// write to it.
 type Commits struct {
-	write    uint64                 // number of the write: its parity is that of the slot
-	UUID     [record.UUIDBytes]byte // of the database; another one in a file that does not belong to the store
-	Sequence uint64                 // number of the last commit that is known to be durable; there may be later ones
-	Losses   []report.Loss          // that nobody has acknowledged, oldest first, at most maxLosses
+	write    uint64                 // number of the write; its parity chooses the slot
+	UUID     [record.UUIDBytes]byte // of the database; differs in a file that does not belong to the store
+	Sequence uint64                 // last commit known to be durable; later ones may exist
+	Losses   []report.Loss          // not yet acknowledged, oldest first, at most maxLosses
 }
 
-// slot returns the slot that says r, of commitsSlot bytes.
+// slot returns r as a slot of commitsSlot bytes.
 func (r *Commits) slot() []byte {
 	b := append(make([]byte, 0, commitsSlot), commitsMagic...)
 	b = binary.LittleEndian.AppendUint32(b, 0)
@@ -103,10 +102,9 @@ func decodeCommitsSlot(b []byte) (r Commits, err error) {
 	return r, nil
 }
 
-// ReadCommits reads the side file of the database in dir: of its two slots the one that was
-// written last and can be read. A file that is not there gives fs.ErrNotExist, one of which no
-// slot can be read codec.ErrCorrupt; any other error is one of the disk, and says nothing of
-// the file.
+// ReadCommits reads the side file of the database in dir: the slot written last, of the readable ones. A
+// missing file is fs.ErrNotExist. A file without a readable slot is codec.ErrCorrupt. Any other error is an
+// error of the disk, and says nothing about the file.
 func ReadCommits(fsys vfs.FS, dir string) (r Commits, err error) {
 	f, err := fsys.Open(fsys.PathJoin(dir, CommitsName))
 	if err != nil {
@@ -136,15 +134,14 @@ func ReadCommits(fsys vfs.FS, dir string) (r Commits, err error) {
 	return r, err
 }
 
-// MakeCommits makes the side file of the database in dir, durably, in place of any that is
-// there. Both slots say r.
+// MakeCommits writes a new side file of the database in dir, durably. Both slots hold r.
 func MakeCommits(fsys vfs.FS, dir string, r Commits) error {
 	slot := r.slot()
 	return ReplaceFile(fsys, dir, CommitsName, append(slot, slot...))
 }
 
-// ReplaceFile gives the file name in dir new content, durably, by way of name.tmp: a crash
-// leaves it with either the old or the new.
+// ReplaceFile gives the file name in dir new content, durably, through name.tmp. A crash leaves the old
+// content or the new.
 func ReplaceFile(fsys vfs.FS, dir, name string, content []byte) error {
 	tmp := fsys.PathJoin(dir, name+".tmp")
 	f, err := fsys.Create(tmp, vfs.WriteCategoryUnspecified)
@@ -164,8 +161,7 @@ func ReplaceFile(fsys vfs.FS, dir, name string, content []byte) error {
 	return SyncDir(fsys, dir)
 }
 
-// writeCommits writes r into the slot of the older record, and syncs. A crash meanwhile can
-// tear that slot only.
+// writeCommits writes r into the slot of the older record, and syncs. A crash can tear only that slot.
 func writeCommits(f vfs.File, r *Commits) error {
 	if _, err := f.WriteAt(r.slot(), int64(r.write%2)*commitsSlot); err != nil {
 		return err
@@ -173,7 +169,7 @@ func writeCommits(f vfs.File, r *Commits) error {
 	return f.SyncData()
 }
 
-// commitsProblem says in words why ReadCommits has failed.
+// commitsProblem describes an error of ReadCommits.
 func commitsProblem(err error) string {
 	if errors.Is(err, fs.ErrNotExist) {
 		return "the file " + CommitsName + " is missing"

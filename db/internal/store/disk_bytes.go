@@ -8,17 +8,15 @@ import (
 	"github.com/cockroachdb/pebble/v2/vfs"
 )
 
-// A fileID tells files of a machine apart, whatever their names are: device and inode number.
+// A fileID identifies a file of a machine under all its names, by device and inode number.
 type fileID struct{ device, number uint64 }
 
-// DiskBytes returns how many bytes a file, or a folder with all that is in it, takes on disk,
-// as du counts: the blocks that are allocated, and a file with several names once. Links are
-// followed. Files that cannot be looked at, because they have just gone or belong to others,
-// do not count. It looks at every file.
+// DiskBytes returns the bytes on disk of a file, or of a folder with its content, as du counts them:
+// allocated blocks, and a file with several names once. It follows links. It skips files that it cannot stat,
+// because they have just gone or for want of permission. It visits every file.
 func DiskBytes(fsys vfs.FS, path string) int64 { return diskBytesOnce(fsys, path, map[fileID]bool{}) }
 
-// diskBytesOnce is DiskBytes without the files in seen, to which it adds those with several
-// names.
+// diskBytesOnce is DiskBytes without the files in seen. It adds files with several names to seen.
 func diskBytesOnce(fsys vfs.FS, path string, seen map[fileID]bool) int64 {
 	info, err := fsys.Stat(path)
 	if err != nil {
@@ -44,22 +42,22 @@ func diskBytesOnce(fsys vfs.FS, path string, seen map[fileID]bool) int64 {
 	return bytes
 }
 
-// A DiskFigure is what DiskBytes has said last, so that a figure need not look at each file
-// each time. The zero value knows nothing. Safe for concurrent use.
+// A DiskFigure keeps the last result of DiskBytes, so that a figure need not visit every file each time. The
+// zero value is empty. Safe for concurrent use.
 type DiskFigure struct {
-	mu       sync.Mutex // guards the fields below; held while it looks
+	mu       sync.Mutex // guards the fields below; held while it visits the folder
 	at       time.Time
-	sequence uint64 // of the last commit when it looked
-	changes  uint64 // of the store, likewise
+	sequence uint64 // last commit at that time
+	changes  uint64 // changes of the store at that time
 	bytes    int64
 }
 
-// diskEvery is how long a figure holds where nothing tells of a change: a backup or a bulk load
-// writes without a word.
+// diskEvery is how long a figure is valid without a known change: backups and bulk loads write without
+// counting one.
 const diskEvery = time.Second
 
-// Now returns what the folder of a database takes on disk. sequence is the number of its last
-// commit, changes counts what else changes the folder.
+// Now returns the bytes on disk of the folder of a database. sequence is the number of its last commit;
+// changes counts other changes of the folder.
 func (f *DiskFigure) Now(fsys vfs.FS, dir string, sequence, changes uint64) int64 {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -70,8 +68,8 @@ func (f *DiskFigure) Now(fsys vfs.FS, dir string, sequence, changes uint64) int6
 	return f.bytes
 }
 
-// plainSize returns what a file takes where the file system tells of no blocks: its length,
-// and nothing for a folder.
+// plainSize returns the size of a file if the file system does not report blocks: its length, and 0 for a
+// folder.
 func plainSize(info fs.FileInfo) int64 {
 	if info.IsDir() {
 		return 0

@@ -1,34 +1,31 @@
-// Package store tames Pebble, the store of a database, and keeps the folder around it.
+// Package store tames Pebble, the store of a database, and manages the folder around it.
 //
-//   - Engine is an open store with what keeps it from harm: Reserve, which refuses writes
-//     before the disk is full, and Log, which keeps the first failure.
-//   - failFS is the file system of a store that is written to. After the first vital failure
-//     nothing is acknowledged any more (failfs_test.go, db/faults_test.go).
-//   - opening gives up a store that Pebble would open for ever; scheduler and tableTrouble let
-//     compactions and flushes that fail rest; KeepUp makes writers wait outside of Pebble.
-//   - Tables are sorted tables that the store takes over: all of them, or none.
-//   - Inspect, Lock, Create and the other functions of a folder know what is in it, and
-//     Commits and Keeper the file that says which commits are durable.
+//   - Engine is an open store with its protection: Reserve, which refuses writes before the disk is full, and
+//     Log, which keeps the first failure.
+//   - failFS is the file system of a store that is open to write. After the first vital failure nothing is
+//     acknowledged (failfs_test.go, db/faults_test.go).
+//   - opening gives up a store that Pebble would try to open forever. scheduler and tableTrouble pause
+//     failing compactions and flushes. KeepUp makes writers wait outside Pebble.
+//   - Tables are sorted tables that the store ingests, all or none.
+//   - Inspect, Lock, Create and other functions know the content of the folder. Commits and Keeper handle the
+//     file with the last durable commit.
 //
-// Between Pebble and the disk stand these file systems, from Pebble down: opening, while and
-// after the store is opened; failFS, or ReadFS where the store is only read; kindFS, which all
-// of package db uses; and what Options.FS names. Each says in its comment what it keeps away.
+// Between Pebble and the disk are these file systems, from Pebble down: opening, during and after opening;
+// failFS, or ReadFS if the store is read-only; kindFS, which all of package db uses; and Options.FS. The
+// comment of each says which harm it prevents.
 //
-// Nothing is written that Engine.Admit has not admitted, save what a flush or a compaction
-// writes of its own, for which the reserve is.
+// Every write needs Engine.Admit, except the writes of flushes and compactions, which the reserve is for.
 //
-// Goroutines: Keeper.Run is started and ended by the database; a scheduler and what Pebble
-// starts end with the store. Everything that says so is safe for concurrent use.
+// Goroutines: the database starts and ends Keeper.Run. A scheduler and the goroutines of Pebble end with the
+// store. A type is safe for concurrent use if its comment says so.
 //
-// Locks: Pebble calls its logger, its event listener, the file system and the scheduler while
-// it holds its own locks. So what these take (tableTrouble.mu, scheduler.mu, opening.mu and
-// those of files, signal.Sender.mu) is taken for moments, and nothing under it waits for
-// anything but the disk, or asks the store for a lock. Reserve.mu and Keeper.Mu are taken
-// outside of the store: under them the disk is asked, and Reserve asks the store for the size
-// of its log.
+// Locks: Pebble calls its logger, its event listener, the file system and the scheduler while it holds its
+// own locks. So the locks under these calls (tableTrouble.mu, scheduler.mu, opening.mu and the locks of
+// files, signal.Sender.mu) are held for moments. Code that holds them waits only for the disk, and takes no
+// lock of the store. Reserve.mu and Keeper.Mu are taken outside the store. Their holders ask the disk, and
+// Reserve asks the store for the size of its log.
 //
-// It imports record for the identity of a store, event and signal to tell of troubles, fault
-// for their words, and no room that knows collections. db/faults_test.go fails each change to
-// the file system in turn, db/keep_up_test.go and db/disk_full_test.go fill disks,
-// db/recovery_test.go damages logs.
+// The package imports record for the identity of a store, event and signal to report troubles, fault for
+// their words, and no package that knows collections. db/faults_test.go fails each change to the file system
+// in turn, db/keep_up_test.go and db/disk_full_test.go fill disks, db/recovery_test.go damages logs.
 package store

@@ -7,20 +7,18 @@ import (
 	"github.com/cockroachdb/pebble/v2"
 )
 
-// FlushAll writes tables of all that is only in the log and in memory, as the function
-// FlushAll does, and words the error of a full disk.
+// FlushAll is the function FlushAll with the error of a full disk as a *fault.DiskFullError.
 func (e *Engine) FlushAll(ctx context.Context) error {
 	return e.FullDisk(FlushAll(ctx, e.DB, e.Log))
 }
 
-// FlushAll writes tables of all that is only in the log and in memory, and returns when they
-// are durable. Pebble tries for ever where it cannot; this gives up after openingTries failed
-// flushes, or as soon as tableTrouble speaks of trouble, and with the context. What it leaves
-// unflushed stays in the log, and Pebble goes on trying. Calls at the same time may take each
-// other's news of a failure, and so wait for a few tries more.
+// FlushAll writes the memtables to tables and returns when the tables are durable. If that fails, Pebble
+// tries forever. FlushAll gives up after openingTries failed flushes, when tableTrouble reports trouble, or
+// when the context ends. The log keeps the unflushed data, and Pebble goes on trying. Concurrent calls may
+// take each other's signal of a failure, and then wait for a few tries more.
 func FlushAll(ctx context.Context, kv *pebble.DB, log *Log) error {
 	select {
-	case <-log.unflushed: // of earlier
+	case <-log.unflushed: // of earlier failures
 	default:
 	}
 	flushed, err := kv.AsyncFlush()

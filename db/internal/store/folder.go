@@ -20,23 +20,22 @@ import (
 	"github.com/fddhdb/fddhdb/internal/inside"
 )
 
-// A database is a folder with these things in it:
+// A database is a folder with these files and folders:
 //
 //	FDDHDB   marker: JSON {"fddhdb": "database", "format": N}; written last
 //	LOCK     locked while a process has the database open
-//	COMMITS  the commits that are known to be durable
+//	COMMITS  the last commit known to be durable
 //	store/   Pebble
-//	ingest/  tables of a bulk load, while one is going on
-//	checkpoints/  what a backup reads, while one is going on
-//	restoring/    what a restore has fetched, until the marker is written
+//	ingest/  tables of a bulk load in progress
+//	checkpoints/  files for a backup in progress
+//	restoring/    files of a restore, until the marker is written
 //
-// and where it has been repaired what repaired.go names.
+// and, after a repair, the names in repaired.go.
 //
-// A folder without marker is no database. While one is being made, the store is
-// in creating/, renamed when it is complete, and the marker follows, so that an
-// interrupted creation is recognised and done again.
+// A folder without marker is no database. During a creation the store is in creating/, which is renamed when
+// complete, and the marker follows. So an interrupted creation is recognised and done again.
 const (
-	MarkerName   = "FDDHDB" // a folder is a database when it has a file of this name
+	MarkerName   = "FDDHDB" // a folder with a file of this name is a database
 	LockName     = "LOCK"
 	StoreName    = "store"
 	CreatingName = "creating"
@@ -46,17 +45,16 @@ const (
 	RestoringName   = "restoring"
 )
 
-// A marker is what the file MarkerName says, in JSON.
+// A marker is the content of the file MarkerName, in JSON.
 type marker struct {
 	FDDHDB string `json:"fddhdb"` // "database"
 	Format int    `json:"format"` // record.Format
 }
 
-// Inspect says whether dir holds a database, and if not whether one may be created there:
-// where there is no folder, an empty one, or what an interrupted creation or repair left.
-// Neither is true of a folder that holds anything else. It changes nothing and takes no lock,
-// so whoever goes on looks again once the folder is locked. A marker that cannot be read, or
-// names another format, is an error.
+// Inspect reports whether dir holds a database, and if not whether one may be created there. A database may
+// be created in a missing folder, an empty one, or one with only the remains of an interrupted creation or
+// repair. Both results are false for other folders. Inspect changes nothing and takes no lock, so callers
+// look again once they have locked the folder. An unreadable marker, or one of another format, is an error.
 func Inspect(fsys vfs.FS, dir string) (exists, creatable bool, err error) {
 	names, err := fsys.List(dir)
 	switch {
@@ -91,8 +89,7 @@ func Inspect(fsys vfs.FS, dir string) (exists, creatable bool, err error) {
 	return false, true, nil
 }
 
-// bare returns the cause of an error of the file system, whose text would name the operation
-// and the path again.
+// bare returns the cause of an error of the file system, without the operation and the path.
 func bare(err error) error {
 	var at *fs.PathError
 	if errors.As(err, &at) {
@@ -101,9 +98,8 @@ func bare(err error) error {
 	return err
 }
 
-// NoneYet returns the error for a folder that Inspect finds creatable, where a database has to
-// be there already. It tells a store that has lost its marker, which a repair can bring back,
-// from no store.
+// NoneYet returns the error for a folder that Inspect finds creatable, if the database must already exist. It
+// distinguishes a store without its marker, which a repair can write again, from no store.
 func NoneYet(fsys vfs.FS, dir string) error {
 	if _, err := fsys.Stat(fsys.PathJoin(dir, StoreName)); err == nil {
 		return fmt.Errorf("%w: %s: there is a store, but its marker %s is missing: a repair writes it again", fault.ErrNotDatabase, dir, MarkerName)
@@ -111,7 +107,7 @@ func NoneYet(fsys vfs.FS, dir string) error {
 	return fmt.Errorf("%w: %s: there is none yet", fault.ErrNotDatabase, dir)
 }
 
-// isStore reports whether a folder looks like one of Pebble.
+// isStore reports whether a folder looks like a Pebble store.
 func isStore(fsys vfs.FS, path string) (bool, error) {
 	names, err := fsys.List(path)
 	if err != nil {
@@ -122,9 +118,8 @@ func isStore(fsys vfs.FS, path string) (bool, error) {
 	}), nil
 }
 
-// CheckMarker checks that the marker of dir is one, and of a database of the format that this version reads.
-// A file that is not ours is an ErrNotDatabase, another format a *fault.FormatError; a marker that is missing
-// is an error of the file system.
+// CheckMarker checks that dir has a valid marker of the format that this version reads. A foreign file is an
+// ErrNotDatabase, another format a *fault.FormatError. A missing marker is an error of the file system.
 func CheckMarker(fsys vfs.FS, dir string) error {
 	f, err := fsys.Open(fsys.PathJoin(dir, MarkerName))
 	var odd *fault.KindError
@@ -149,11 +144,10 @@ func CheckMarker(fsys vfs.FS, dir string) error {
 	return nil
 }
 
-// Create makes a database in dir, which Inspect has found creatable and the caller has locked.
-// makeStore makes the store in a folder of another name, which Create renames when it is
-// complete; the marker comes last. So a store that is there already is complete, and stays:
-// only what stands beside it is missing, and checkStore says which database it is. checkStore
-// may be nil where none can be there.
+// Create makes a database in dir, which Inspect has found creatable and the caller has locked. makeStore
+// makes the store in a folder of another name, which Create renames when it is complete; the marker comes
+// last. So an existing store is complete and stays: Create adds the files beside it, and checkStore
+// identifies it. checkStore may be nil if no store can exist.
 func Create(fsys vfs.FS, dir string, makeStore, checkStore func(path string) (record.Identity, error)) error {
 	creating := fsys.PathJoin(dir, CreatingName)
 	store := fsys.PathJoin(dir, StoreName)
@@ -183,9 +177,9 @@ func Create(fsys vfs.FS, dir string, makeStore, checkStore func(path string) (re
 	return furnish(fsys, dir, &i)
 }
 
-// Outside refuses a new folder that would be inside of a database, as an ErrInvalid: opening
-// that one empties folders such as checkpoints/ and restoring/, and nobody looks for a
-// database or a backup there. Neither dir nor the folders above it need to be there.
+// Outside refuses a new folder inside a database, as an ErrInvalid: opening that database empties folders
+// such as checkpoints/ and restoring/, and users do not look for a database or a backup there. Neither dir
+// nor the folders above it need exist.
 func Outside(fsys vfs.FS, dir string) error {
 	var around string
 	if onDisk(fsys) {
@@ -206,8 +200,8 @@ func Outside(fsys vfs.FS, dir string) error {
 	return nil
 }
 
-// furnish makes the files beside a store that make it a database: the side file, unless the
-// one that is there is of this database, and then the marker.
+// furnish makes the files that turn a store into a database: the side file, unless the present one belongs to
+// this database, and then the marker.
 func furnish(fsys vfs.FS, dir string, i *record.Identity) error {
 	if side, err := ReadCommits(fsys, dir); err != nil || side.UUID != i.UUID {
 		if err := MakeCommits(fsys, dir, Commits{UUID: i.UUID, Sequence: i.Sequence}); err != nil {
@@ -217,7 +211,7 @@ func furnish(fsys vfs.FS, dir string, i *record.Identity) error {
 	return WriteMarker(fsys, dir)
 }
 
-// WriteMarker makes a folder a database, durably. All else has to be there and durable before.
+// WriteMarker makes a folder a database, durably. All other files must be durable before.
 func WriteMarker(fsys vfs.FS, dir string) error {
 	b, err := json.Marshal(marker{FDDHDB: "database", Format: record.Format})
 	if err != nil {
@@ -226,9 +220,8 @@ func WriteMarker(fsys vfs.FS, dir string) error {
 	return ReplaceFile(fsys, dir, MarkerName, append(b, '\n'))
 }
 
-// RemoveLeftovers removes what a bulk load, a backup or a restore that was interrupted has
-// left, in a folder that is locked to write. The store has its own links to the tables that it
-// has taken over.
+// RemoveLeftovers removes the remains of an interrupted bulk load, backup or restore, in a folder that is
+// locked to write. The store has its own links to ingested tables.
 func RemoveLeftovers(fsys vfs.FS, dir string) error {
 	for _, name := range []string{IngestName, CheckpointsName, RestoringName} {
 		path := fsys.PathJoin(dir, name)
@@ -242,9 +235,9 @@ func RemoveLeftovers(fsys vfs.FS, dir string) error {
 	return nil
 }
 
-// MakeDir makes dir and the folders above it that are missing, durably.
+// MakeDir makes dir and its missing parents, durably.
 func MakeDir(fsys vfs.FS, dir string) error {
-	var above []string // whose listings change
+	var above []string // folders with changed listings
 	for d := dir; ; {
 		if _, err := fsys.Stat(d); err == nil || !errors.Is(err, fs.ErrNotExist) {
 			break
@@ -267,7 +260,7 @@ func MakeDir(fsys vfs.FS, dir string) error {
 	return nil
 }
 
-// SyncDir makes durable which files a folder has, under which names.
+// SyncDir makes the names in a folder durable.
 func SyncDir(fsys vfs.FS, dir string) error {
 	d, err := fsys.OpenDir(dir)
 	if err != nil {
@@ -276,10 +269,9 @@ func SyncDir(fsys vfs.FS, dir string) error {
 	return errors.Join(d.Sync(), d.Close())
 }
 
-// LockFolder takes the lock of dir, which keeps other processes out, and a second Open of this
-// process as well. It makes the lock file where there is none, and closing the lock leaves the
-// file. dir is to be its Canonical path. Where somebody else has the lock the error is
-// ErrLocked, at once.
+// LockFolder takes the lock of dir, which keeps out other processes and a second Open of this process. It
+// makes a missing lock file; closing the lock leaves the file. dir must be its Canonical path. If the lock is
+// held, the error is ErrLocked, at once.
 func LockFolder(fsys vfs.FS, dir string) (io.Closer, error) {
 	var l io.Closer
 	var err error
@@ -303,9 +295,9 @@ func LockFolder(fsys vfs.FS, dir string) (io.Closer, error) {
 	return nil, fmt.Errorf("fddhdb: lock %s: %w", dir, err)
 }
 
-// lockHeld reports whether an error of taking a lock says that somebody else has it: EAGAIN of
-// fcntl (EACCES on some systems, where it is not the error of opening the file), a sharing
-// violation on Windows, or the words of Pebble's own list of the locks of this process.
+// lockHeld reports whether taking a lock failed because it is held: by EAGAIN of fcntl (EACCES on some
+// systems, unless it is the error of opening the file), by a sharing violation on Windows, or by the words of
+// Pebble's own list of the locks of this process.
 func lockHeld(err error) bool {
 	const sharingViolation = syscall.Errno(32)
 	var number syscall.Errno
@@ -320,9 +312,9 @@ func lockHeld(err error) bool {
 		(runtime.GOOS == "windows" && number == sharingViolation)
 }
 
-// Canonical returns the one absolute path of an existing folder, without links, however it was
-// spelt: the locks of this process are known by their path (lockTable). File systems other
-// than that of the operating system have one spelling only.
+// Canonical returns the one absolute path of an existing folder, without links, for any spelling: lockTable
+// has the locks of this process by path. In file systems other than the operating system's, a folder has one
+// spelling only.
 func Canonical(fsys vfs.FS, dir string) (string, error) {
 	if !onDisk(fsys) {
 		return dir, nil

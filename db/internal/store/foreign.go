@@ -15,14 +15,13 @@ import (
 // backupsName is the file that makes a folder a repository of backups.
 const backupsName = "fddhdb-backups.json"
 
-// Foreign returns the error, an ErrNotDatabase, for a folder that holds something else than a
-// database, and in which none may be created. It names what the folder seems to hold.
+// Foreign returns the ErrNotDatabase for a folder with other content, in which no database may be created. It
+// names what the folder seems to hold.
 func Foreign(fsys vfs.FS, dir string) error {
 	return fmt.Errorf("%w: %s holds something else%s", fault.ErrNotDatabase, dir, resembling(fsys, dir))
 }
 
-// resembling says what a folder seems to hold, as the end of a sentence; "" where that is not
-// known.
+// resembling names what a folder seems to hold, as the end of a sentence; "" if unknown.
 func resembling(fsys vfs.FS, dir string) string {
 	names, err := fsys.List(dir)
 	if err != nil {
@@ -51,8 +50,8 @@ func resembling(fsys vfs.FS, dir string) string {
 	return ""
 }
 
-// fileKind says by its first bytes what kind of database a file is; "" where that is not
-// known, or it is a folder.
+// fileKind names the kind of database that a file is, by its first bytes; "" if unknown, or if it is a
+// folder.
 func fileKind(fsys vfs.FS, path string) string {
 	f, err := fsys.Open(path)
 	if err != nil {
@@ -73,8 +72,8 @@ func fileKind(fsys vfs.FS, path string) string {
 	return ""
 }
 
-// fileAsFolder returns the error, an ErrNotDatabase, for a path that is a file and should be a
-// folder; nil where it is no file.
+// fileAsFolder returns the ErrNotDatabase for a path that should be a folder and is a file; nil if it is no
+// file.
 func fileAsFolder(fsys vfs.FS, path string) error {
 	info, err := fsys.Stat(path)
 	if err != nil || info.IsDir() {

@@ -9,24 +9,23 @@ import (
 	"github.com/fddhdb/fddhdb/db/event"
 )
 
-// Writers must not be faster than flushes and compactions for long. Pebble would make them
-// wait inside a commit or an ingestion, where nothing can end the wait: for ever, if no flush
-// succeeds because the disk is full, or no compaction because a table is damaged. So Pebble's
-// own limits are set out of reach (noLimit), and the committer waits here, before it takes up
-// a request. Where waiting is in vain it refuses the request.
+// Writers must not stay faster than flushes and compactions. Pebble would make them wait inside a commit or
+// an ingestion, where nothing can end the wait: forever, if no flush succeeds because the disk is full, or no
+// compaction because a table is damaged. So Pebble's own limits are out of reach (noLimit), and the committer
+// waits here, before it starts a request. If waiting is useless, it refuses the request.
 const (
-	maxMemtables = 3 * memtableBytes // bytes of all: one that is written to, and two that are flushed
-	maxSublevels = 12                // runs of tables in level 0, all of which a read may have to look at
+	maxMemtables = 3 * memtableBytes // bytes of all memtables: one being written, two being flushed
+	maxSublevels = 12                // runs of tables in level 0, all of which a read may have to search
 
 	memtableBytes = 32 << 20
-	noLimit       = 1 << 10 // of Pebble's, in either of these
+	noLimit       = 1 << 10 // for both limits of Pebble
 )
 
-// KeepUp waits until the store may take another commit, as a rule not at all: then it costs
-// the look at a few numbers. frees says that the commit will free disk space: it does not wait
-// for compactions, which may need space themselves. An error says why waiting would be in
-// vain: an ErrDiskFull, an ErrCorrupt, the failure of the database, or another error of the
-// disk. Only the committer calls it: progress wakes one.
+// KeepUp waits until the store may take another commit. Usually it does not wait, and costs the reading of a
+// few numbers. frees says that the commit will free disk space: it does not wait for compactions, which may
+// need space themselves. An error says why waiting is useless: an ErrDiskFull, an ErrCorrupt, the failure of
+// the database, or another error of the disk. Only the committer calls KeepUp, because progress wakes one
+// waiter.
 func (e *Engine) KeepUp(frees bool) error {
 	if f := e.Log.Work.Look(e.DB); f != nil && f.slow(frees) == "" {
 		return nil
@@ -38,8 +37,8 @@ func (e *Engine) KeepUp(frees bool) error {
 		}
 	}()
 	for {
-		// The figures are fresh: cached ones may be older than the last flush or compaction,
-		// and nothing would end the wait.
+		// Read fresh figures: cached ones may be older than the last flush or compaction, and nothing would
+		// end the wait.
 		reason := FiguresOf(e.DB.Metrics()).slow(frees)
 		switch reason {
 		case "":
@@ -69,14 +68,13 @@ func (e *Engine) KeepUp(frees bool) error {
 	}
 }
 
-// Reasons to wait, as events tell them.
+// Reasons to wait, for events.
 const (
 	slowFlushes     = "memtables wait to be flushed"
 	slowCompactions = "tables wait to be compacted"
 )
 
-// slow returns why writers have to wait, or "". A commit that frees disk space does not wait for
-// compactions.
+// slow returns why writers have to wait, or "". A commit that frees disk space does not wait for compactions.
 func (f *Figures) slow(frees bool) string {
 	switch {
 	case f.memtables >= maxMemtables:
@@ -87,7 +85,7 @@ func (f *Figures) slow(frees bool) string {
 	return ""
 }
 
-// resumed tells that writers go on, after they have waited since began.
+// resumed reports that writers go on, after a wait since began.
 func (l *Log) resumed(began time.Time) {
 	took := time.Since(began)
 	l.Work.Stalled.Store(false)
@@ -95,10 +93,10 @@ func (l *Log) resumed(began time.Time) {
 	l.signals.Happened(event.Resumed, slog.LevelInfo, event.Event{Duration: took})
 }
 
-// progressed wakes KeepUp: a flush or a compaction has ended, in one way or another.
+// progressed wakes KeepUp: a flush or a compaction has succeeded or failed.
 func (l *Log) progressed() {
 	select {
 	case l.progress <- struct{}{}:
-	default: // it will look
+	default: // KeepUp will look
 	}
 }

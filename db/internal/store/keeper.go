@@ -16,39 +16,38 @@ import (
 	"github.com/fddhdb/fddhdb/db/report"
 )
 
-// A Keeper keeps the side file in step with what is durable, in the background: no commit
-// waits for it. The file is at most keepDelay or keepEvery commits behind. It never says more
-// than is durable, as Reached is told after the sync.
+// A Keeper keeps the side file in step with durable commits, in the background: no commit waits for it. The
+// file is at most keepDelay or keepEvery commits behind. It never names a commit that is not durable, because
+// Reached is called after the sync.
 //
-// One goroutine runs Run; all other methods are safe for concurrent use with it, but Drop and
-// Close, which come last. A database that is only read, or whose format has no side file, has
-// no keeper.
+// One goroutine runs Run. All other methods are safe for concurrent use with it, except Drop and Close, which
+// come last. A read-only database has no keeper.
 type Keeper struct {
-	fs      vfs.FS         // of the database, and not the store's: a failure here fails nothing
+	fs      vfs.FS         // of the database, not of the store: a failure here fails nothing
 	dir     string         // of the database
-	signals *signal.Sender // hears of the first failure of a row
-	wake    chan struct{}  // asks Run to look; holds one
+	signals *signal.Sender // gets the first failure of a series
+	wake    chan struct{}  // wakes Run; holds one
 	durable atomic.Uint64  // number of the last durable commit; only Reached sets it
 
-	kept  atomic.Uint64 // what the file says: record.Sequence, to be read without Mu
-	awake atomic.Bool   // Run has been woken, and has not kept the file since
+	kept  atomic.Uint64 // sequence in the file, to be read without Mu
+	awake atomic.Bool   // Run was woken, and has not written the file since
 
-	// Mu guards the fields below, and with them the file on disk; it is held while that is
-	// written. Exported for tests, which hold it so that the file stays as it is.
+	// Mu guards the fields below and the file on disk, and is held while the file is written. It is exported
+	// for tests, which hold it to keep the file unchanged.
 	Mu     sync.Mutex
-	file   vfs.File // open from the first write on; nil before
+	file   vfs.File // open after the first write; nil before
 	record Commits  // as last written
-	failed bool     // the last write has failed, so that only the first of a row is logged
+	failed bool     // the last write failed; only the first failure of a series is reported
 }
 
 const (
 	keepDelay = time.Second // after the first commit that the file lacks
-	keepEvery = 1000        // commits, after which it is written at once
+	keepEvery = 1000        // commits, after which the file is written at once
 )
 
-// NewKeeper returns a keeper of the side file of the database in dir. CompareCommits has said
-// what the file says (side) and is to say (next). It is brought to say that at once, where the
-// two differ or remake asks for a new file. A failure of that is logged only.
+// NewKeeper returns a keeper of the side file of the database in dir. CompareCommits has returned the content
+// of the file (side) and its next content (next). NewKeeper writes next at once if the two differ, or if
+// remake asks for a new file. A failure of that write is only reported.
 func NewKeeper(fsys vfs.FS, dir string, signals *signal.Sender, side, next Commits, remake bool) *Keeper {
 	k := &Keeper{fs: fsys, dir: dir, signals: signals, wake: make(chan struct{}, 1), record: next}
 	k.durable.Store(next.Sequence)
@@ -59,20 +58,20 @@ func NewKeeper(fsys vfs.FS, dir string, signals *signal.Sender, side, next Commi
 	case remake:
 		k.record.write++
 		k.report(MakeCommits(fsys, dir, k.record))
-	case side.Sequence != next.Sequence: // it was behind, or the store is
+	case side.Sequence != next.Sequence: // the file was behind, or the store is
 		k.report(k.write(next))
 	}
 	return k
 }
 
-// Reached tells that a commit is durable, and so are all before it. It never waits, and costs
-// a few atomic operations. The committer calls it; a nil keeper keeps nothing.
+// Reached reports that a commit and all earlier ones are durable. It never waits, and costs a few atomic
+// operations. The committer calls it; a nil keeper does nothing.
 func (k *Keeper) Reached(sequence uint64) {
 	if k == nil {
 		return
 	}
 	k.durable.Store(sequence)
-	// Most find that it is awake: it looks once in keepDelay, or after keepEvery.
+	// Mostly Run is awake: it writes once in keepDelay, or after keepEvery commits.
 	if behind := sequence - k.kept.Load(); !k.awake.Swap(true) || behind >= keepEvery {
 		k.nudge()
 	}
@@ -82,12 +81,11 @@ func (k *Keeper) Reached(sequence uint64) {
 func (k *Keeper) nudge() {
 	select {
 	case k.wake <- struct{}{}:
-	default: // it will look
+	default: // Run will look
 	}
 }
 
-// Run keeps the file until the context ends. What was reached last may not be in it then:
-// Close sees to that.
+// Run keeps the file until the context ends. The file may then lack the last commits; Close writes them.
 func (k *Keeper) Run(ctx context.Context) {
 	for {
 		select {
@@ -111,12 +109,12 @@ func (k *Keeper) Run(ctx context.Context) {
 		k.awake.Store(false)
 		k.Keep()
 		if k.durable.Load() != k.kept.Load() {
-			k.nudge() // there were more meanwhile, or it has failed
+			k.nudge() // more commits came meanwhile, or the write failed
 		}
 	}
 }
 
-// Keep brings the file up to date now, and returns when it is durable or has failed.
+// Keep brings the file up to date now, and returns when it is durable or the write has failed.
 func (k *Keeper) Keep() {
 	k.Mu.Lock()
 	defer k.Mu.Unlock()
@@ -127,7 +125,7 @@ func (k *Keeper) Keep() {
 	}
 }
 
-// write writes the next record. The caller has Mu.
+// write writes the next record. The caller holds Mu.
 func (k *Keeper) write(next Commits) (err error) {
 	if k.file == nil {
 		if k.file, err = k.fs.OpenReadWrite(k.fs.PathJoin(k.dir, CommitsName), vfs.WriteCategoryUnspecified); err != nil {
@@ -136,15 +134,15 @@ func (k *Keeper) write(next Commits) (err error) {
 	}
 	next.write = k.record.write + 1
 	if err := writeCommits(k.file, &next); err != nil {
-		return err // the slot is written again
+		return err // the next write uses the same slot
 	}
 	k.record = next
 	k.kept.Store(next.Sequence)
 	return nil
 }
 
-// report logs the first failure of a row. The database goes on: all that is lost is that the
-// file could tell of missing commits. The caller has Mu.
+// report reports the first failure of a series. The database goes on: only the detection of missing commits
+// suffers. The caller holds Mu.
 func (k *Keeper) report(err error) {
 	if err != nil && !k.failed {
 		k.signals.Happened(event.CommitsUnkept, slog.LevelWarn, event.Event{Err: err, Attrs: []slog.Attr{slog.String("file", CommitsName)}})
@@ -152,15 +150,15 @@ func (k *Keeper) report(err error) {
 	k.failed = err != nil
 }
 
-// Losses returns the losses that nobody has acknowledged, in a slice of the caller's own.
+// Losses returns the losses that are not acknowledged, in a new slice.
 func (k *Keeper) Losses() []report.Loss {
 	k.Mu.Lock()
 	defer k.Mu.Unlock()
 	return slices.Clone(k.record.Losses)
 }
 
-// Forget acknowledges all losses and returns them, when the file that says so is durable. With
-// an error they are not forgotten.
+// Forget acknowledges all losses and returns them once the changed file is durable. After an error they are
+// not forgotten.
 func (k *Keeper) Forget() ([]report.Loss, error) {
 	k.Mu.Lock()
 	defer k.Mu.Unlock()
@@ -176,8 +174,7 @@ func (k *Keeper) Forget() ([]report.Loss, error) {
 	return gone, nil
 }
 
-// Drop closes the file as it is, where opening the database fails before Run. A nil keeper has
-// none.
+// Drop closes the file without a write, if opening the database fails before Run. A nil keeper has no file.
 func (k *Keeper) Drop() error {
 	if k == nil || k.file == nil {
 		return nil
@@ -185,7 +182,7 @@ func (k *Keeper) Drop() error {
 	return k.file.Close()
 }
 
-// Close brings the file up to date and closes it, when Run has ended.
+// Close brings the file up to date and closes it, after Run has ended.
 func (k *Keeper) Close() {
 	k.Keep()
 	k.Mu.Lock()

@@ -10,14 +10,13 @@ import (
 	"github.com/fddhdb/fddhdb/db/fault"
 )
 
-// A kindFS looks at the kind of a file before it opens it: opening a pipe waits until somebody
-// writes to it, and opening a device may do anything. If a file is missing, or cannot be looked
-// at, the file system below says so. All of db reads and writes through one.
+// A kindFS checks the kind of a file before it opens it: opening a pipe waits until another process writes to
+// it, and opening a device may do anything. If the file is missing, or stat fails, the file system below
+// returns the error. All of db reads and writes through a kindFS.
 type kindFS struct{ vfs.FS }
 
-// WithKinds puts a kindFS in front of a file system, unless it is one. Package db does that
-// with Options.FS before anything else, so that a pipe, a device, or a folder in the place of
-// a file is a *fault.KindError wherever it is met.
+// WithKinds wraps a file system in a kindFS, unless it is one. Package db wraps Options.FS first of all. So a
+// pipe, a device, or a folder in place of a file is a *fault.KindError everywhere.
 func WithKinds(fsys vfs.FS) vfs.FS {
 	if _, is := fsys.(kindFS); is {
 		return fsys
@@ -25,7 +24,7 @@ func WithKinds(fsys vfs.FS) vfs.FS {
 	return kindFS{fsys}
 }
 
-// onDisk reports whether a file system is that of the operating system, which has links.
+// onDisk reports whether a file system is the operating system's, which has links.
 func onDisk(fsys vfs.FS) bool {
 	if f, is := fsys.(kindFS); is {
 		fsys = f.FS
@@ -33,12 +32,11 @@ func onDisk(fsys vfs.FS) bool {
 	return fsys == vfs.Default
 }
 
-// oddKinds are the types that are neither file nor folder. Files that a system has moved to
-// other media are "irregular", and count as files.
+// oddKinds are the types that are neither file nor folder. Files that a system has moved to other media are
+// "irregular", and count as files.
 const oddKinds = fs.ModeNamedPipe | fs.ModeSocket | fs.ModeDevice | fs.ModeCharDevice
 
-// file returns an error if something other than a file is at a path, or something other
-// than a folder above it.
+// file returns an error if the path is not a file, or if its parent is not a folder.
 func (f kindFS) file(path string) error {
 	info, err := f.FS.Stat(path)
 	switch {
@@ -54,8 +52,8 @@ func (f kindFS) file(path string) error {
 	return nil
 }
 
-// folder returns an error if something is at a path that is neither a folder nor a file: of
-// a file the system says so.
+// folder returns an error if the path is neither a folder nor a file: for a file, the system returns the
+// error.
 func (f kindFS) folder(path string) error {
 	info, err := f.FS.Stat(path)
 	if err == nil && info.Mode()&oddKinds != 0 {
@@ -64,8 +62,7 @@ func (f kindFS) folder(path string) error {
 	return nil
 }
 
-// Open and the methods below refuse what is of the wrong kind, and else are those of the file
-// system.
+// Open and the methods below refuse paths of the wrong kind, and call the file system otherwise.
 
 func (f kindFS) Open(name string, opts ...vfs.OpenOption) (vfs.File, error) {
 	if err := f.file(name); err != nil {

@@ -6,28 +6,27 @@ import (
 	"sync"
 )
 
-// lockTable is which lock files this process has locked. The locks of the operating system
-// belong to the process, and closing any handle of a file may drop them all. So the process
-// keeps count itself, and opens each lock file once. The mutex is held while a lock is taken,
-// which never waits for another process.
+// lockTable has the lock files that this process has locked. The locks of the operating system belong to the
+// process, and closing any handle of a file may drop them all. So the process counts its locks, and opens
+// each lock file once. The mutex is held while a lock is taken, which never waits for another process.
 var lockTable = struct {
 	sync.Mutex
 	locks map[string]*heldLock // by the path of the file
 }{locks: map[string]*heldLock{}}
 
-// A heldLock is a lock file that this process has locked. lockTable.Mutex guards it.
+// A heldLock is a lock file locked by this process. lockTable.Mutex guards it.
 type heldLock struct {
 	path    string    // its key in lockTable.locks
 	file    io.Closer // closing it frees the lock
-	readers int       // handles that share it; 0: a writer has it
+	readers int       // handles that share it; 0: one writer has it
 }
 
-// errLockHeld says that this process has the lock already, for something else.
+// errLockHeld means that this process already has the lock in a way that excludes the new one.
 var errLockHeld = errors.New("lock held by current process")
 
-// takeLock takes the lock of a file, shared with other readers or alone. It calls lock, which
-// asks the operating system, unless this process has the lock for reading already. It gives
-// errLockHeld where this process has it for something else.
+// takeLock takes the lock of a file, shared with other readers or alone. It calls lock, which asks the
+// operating system, unless this process already has the lock for reading and shares it. If the locks exclude
+// each other, the error is errLockHeld.
 func takeLock(path string, shared bool, lock func(path string) (io.Closer, error)) (io.Closer, error) {
 	lockTable.Lock()
 	defer lockTable.Unlock()
@@ -49,10 +48,10 @@ func takeLock(path string, shared bool, lock func(path string) (io.Closer, error
 	return &lockHandle{held: held}, nil
 }
 
-// A lockHandle is one user's share of a lock. It is to be closed once.
+// A lockHandle is one user's share of a lock. Close it once.
 type lockHandle struct{ held *heldLock }
 
-// Close gives it back; the last one frees the lock.
+// Close returns the share. The last Close frees the lock.
 func (h *lockHandle) Close() error {
 	lockTable.Lock()
 	defer lockTable.Unlock()
@@ -63,5 +62,5 @@ func (h *lockHandle) Close() error {
 	return h.held.file.Close()
 }
 
-// shareLock takes a lock file, which must be there, for reading.
+// shareLock locks an existing lock file for reading.
 func shareLock(path string) (io.Closer, error) { return takeLock(path, true, lockToRead) }

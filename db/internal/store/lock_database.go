@@ -6,9 +6,9 @@ import (
 	"github.com/cockroachdb/pebble/v2/vfs"
 )
 
-// Lock locks the folder of a database, given by its Canonical path: to write, so that nobody
-// else has it open, or to read only, together with others that read. It never waits: a lock
-// that somebody else has is an ErrLocked. Closing what it returns gives the lock back.
+// Lock locks the folder of a database, given by its Canonical path: to write, alone, or to read, shared with
+// other readers. It never waits: if the lock is held, the error is an ErrLocked. Closing the result frees the
+// lock.
 func Lock(fsys vfs.FS, dir string, readOnly bool) (io.Closer, error) {
 	if readOnly {
 		return lockShared(fsys, dir)
@@ -16,8 +16,8 @@ func Lock(fsys vfs.FS, dir string, readOnly bool) (io.Closer, error) {
 	return LockFolder(fsys, dir)
 }
 
-// LockDatabase locks the folder of a database, which must exist, as Lock does, and returns its
-// Canonical path. Where there is none the error is an ErrNotDatabase; see NoneYet.
+// LockDatabase locks the folder of a database, which must exist, as Lock does, and returns its Canonical
+// path. Without a database the error is an ErrNotDatabase, see NoneYet.
 func LockDatabase(fsys vfs.FS, dir string, readOnly bool) (string, io.Closer, error) {
 	exists, creatable, err := Inspect(fsys, dir)
 	switch {

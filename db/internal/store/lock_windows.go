@@ -6,8 +6,8 @@ import (
 	"syscall"
 )
 
-// lockToRead locks a file for reading, without changing it: a process that opens the database
-// to write shares its lock file with nobody, so opening the file is the lock.
+// lockToRead locks a file for reading, without changing it. A process that opens the database to write shares
+// its lock file with no other process, so opening the file is the lock.
 func lockToRead(path string) (io.Closer, error) {
 	name, err := syscall.UTF16PtrFromString(path)
 	if err != nil {

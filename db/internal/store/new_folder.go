@@ -15,21 +15,19 @@ import (
 	"github.com/fddhdb/fddhdb/db/internal/work"
 )
 
-// A folder that is being made has IncompleteSuffix behind its name until it is complete. As
-// long as it is not, it holds a file incompleteName, which is the first to be made and the
-// last to be removed: so the next attempt knows that a folder of that name may be cleared
-// away.
+// During its creation a folder has IncompleteSuffix after its name. Until it is complete it holds a file
+// incompleteName, which is made first and removed last. So the next attempt knows that it may clear a folder
+// of that name.
 const (
 	IncompleteSuffix = ".incomplete"
 	incompleteName   = "INCOMPLETE"
 )
 
-// NewFolder makes a folder that is there whole and durable, or not at all, such as a
-// checkpoint. make fills it at path, where it has its other name and is locked; what make
-// leaves must be durable, NewFolder renames it then. dir must not be there yet (ErrExists),
-// nor be inside of a database (ErrInvalid). When make fails, or panics, the folder is removed;
-// what a process that has been killed has left there the next attempt clears away, by the same
-// name.
+// NewFolder makes a folder, such as a checkpoint, whole and durably, or not at all. make fills it at path,
+// under the other name and locked. The files that make leaves must be durable; NewFolder then renames the
+// folder. dir must not exist (ErrExists), nor be inside a database (ErrInvalid). If make fails, or panics,
+// NewFolder removes the folder. If the process is killed, the next attempt with the same name clears the
+// remains.
 func NewFolder(fsys vfs.FS, dir string, make func(path string) error) error {
 	dir = filepath.Clean(dir)
 	if err := Outside(fsys, dir); err != nil {
@@ -50,8 +48,8 @@ func NewFolder(fsys vfs.FS, dir string, make func(path string) error) error {
 		return err
 	}
 	err = work.Safely(func() error { return make(path) })
-	// Windows renames and removes no folder with an open file in it, so the lock goes first.
-	// Elsewhere it stays until the end, so that nobody else begins in between.
+	// Windows neither renames nor removes a folder with an open file in it, so the lock goes first. Elsewhere
+	// it stays until the end, so that no other process begins in between.
 	if runtime.GOOS == "windows" {
 		err = errors.Join(err, lock.Close())
 		lock = noLock{}
@@ -72,12 +70,12 @@ func NewFolder(fsys vfs.FS, dir string, make func(path string) error) error {
 		}
 		return err
 	}
-	_ = fsys.Remove(fsys.PathJoin(dir, incompleteName)) // it does no harm there
+	_ = fsys.Remove(fsys.PathJoin(dir, incompleteName)) // it is harmless in a complete folder
 	return nil
 }
 
-// takeFolder locks a folder that is to be filled, and clears away what an earlier attempt has
-// left in it. A folder with other things in it is an ErrExists.
+// takeFolder locks the folder to fill, and clears the remains of an earlier attempt. A folder with other
+// files is an ErrExists.
 func takeFolder(fsys vfs.FS, path string) (_ io.Closer, err error) {
 	names, err := fsys.List(path)
 	if err != nil {
@@ -106,7 +104,7 @@ func takeFolder(fsys vfs.FS, path string) (_ io.Closer, err error) {
 	return lock, writeIncomplete(fsys, path)
 }
 
-// writeIncomplete writes the file that says that a folder is being made, durably.
+// writeIncomplete durably writes the file that marks a folder as incomplete.
 func writeIncomplete(fsys vfs.FS, path string) error {
 	f, err := fsys.Create(fsys.PathJoin(path, incompleteName), vfs.WriteCategoryUnspecified)
 	if err != nil {
@@ -122,8 +120,7 @@ func writeIncomplete(fsys vfs.FS, path string) error {
 	return SyncDir(fsys, path)
 }
 
-// clearIncomplete removes all that is in a folder, but for the lock, and the file
-// incompleteName last.
+// clearIncomplete empties a folder, except for the lock. It removes the file incompleteName last.
 func clearIncomplete(fsys vfs.FS, path string) error {
 	names, err := fsys.List(path)
 	if err != nil {
@@ -148,8 +145,7 @@ func clearIncomplete(fsys vfs.FS, path string) error {
 	return nil
 }
 
-// removeIncomplete removes a folder that could not be completed. If that fails, the next
-// attempt clears it away.
+// removeIncomplete removes a folder that could not be completed. If that fails, the next attempt clears it.
 func removeIncomplete(fsys vfs.FS, path string) {
 	if clearIncomplete(fsys, path) == nil {
 		_ = fsys.RemoveAll(path)

@@ -8,9 +8,9 @@ import (
 	"github.com/cockroachdb/pebble/v2/vfs"
 )
 
-// OpenTable opens a table by itself, without the store that it belongs to, to be closed by the
-// caller. Checksums of blocks are looked at first, as summedFile does. Pebble closes no file
-// of a table that it refuses, be it by a panic: so this does, and lets the panic go on.
+// OpenTable opens a table without its store; the caller closes it. It checks the sums of blocks first, as
+// summedFile does. If Pebble refuses a table, by an error or a panic, it leaves the file open: OpenTable
+// closes it, and lets a panic go on.
 func OpenTable(ctx context.Context, fsys vfs.FS, path string, options sstable.ReaderOptions) (r *sstable.Reader, err error) {
 	file, err := fsys.Open(path)
 	f, err := summed(path, file, err)

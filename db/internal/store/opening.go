@@ -15,40 +15,38 @@ import (
 	"github.com/fddhdb/fddhdb/db/internal/work"
 )
 
-// An opening is the file system of a store while Pebble opens it. It knows which files are
-// open, because Pebble leaves files open where it fails, and does not always return: it writes
-// into tables what its logs hold, and where no table can be written, or a table that was taken
-// over cannot be read, it tries again for ever, without a pause. Then the opening is given up:
-// its files are closed, and Pebble gets no others.
+// An opening is the file system of a store while Pebble opens it. It tracks open files, for two reasons. When
+// Pebble fails, it leaves files open. And Pebble does not always return: it writes the content of its logs
+// into tables, and if a table cannot be written, or an ingested table cannot be read, it tries again forever,
+// without a pause. The opening is then given up: its files are closed, and Pebble gets no others.
 //
-// It stays in front of the file system for as long as the store is open, but once done it
-// opens files without keeping them.
+// It stays in front of the file system while the store is open. Once done, it does not track files.
 type opening struct {
 	vfs.FS
-	stuck chan error // the error by which writing tables fails for ever; holds one
+	stuck chan error // the error that makes writing tables fail forever; holds one
 
 	log *Log // of the store
 
 	mu     sync.Mutex     // guards the fields below
-	open   map[*kept]bool // what is open and was opened before done; nil once over
-	late   bool           // the log to write to has been created: compactions may be going on
-	done   bool           // pebble.Open has succeeded: failures are no concern of opening any more
-	over   bool           // given up, or failed: nothing can be opened or changed any more
-	failed int            // how often writing tables has failed before done
+	open   map[*kept]bool // files opened before done and still open; nil once over
+	late   bool           // the new log has been created: compactions may be running
+	done   bool           // pebble.Open has succeeded: later failures do not concern the opening
+	over   bool           // given up, or failed: nothing can be opened or changed
+	failed int            // failed attempts to write tables before done
 }
 
-// openingTries is how often Pebble may try to write the tables of its logs. In between are
-// pauses, which make them half a second.
+// openingTries is the number of times that Pebble may try to write the tables of its logs. The pauses in
+// between add up to half a second.
 const openingTries = 8
 
-// ErrGivenUp says that Pebble would have tried to open a store for ever. It mostly comes with
-// the error that it met each time.
+// ErrGivenUp means that Pebble would have tried to open a store forever. It mostly comes with the error of
+// each attempt.
 var ErrGivenUp = errors.New("opening was given up")
 
-// OpenPebble opens the store at path with options that PebbleOptions has made, in which it
-// puts an opening in front of FS, and the scheduler. Where that fails, nothing is left open,
-// and nothing will be written; but where Pebble does not end (ErrGivenUp), its memory and
-// goroutines that wait are left. A panic of Pebble about a damaged store is an error.
+// OpenPebble opens the store at path with options from PebbleOptions; it puts an opening in front of FS, and
+// sets the scheduler. After a failure no file is open, and nothing will be written. But if Pebble does not
+// end (ErrGivenUp), its memory and waiting goroutines remain. A panic of Pebble over a damaged store is an
+// error.
 func OpenPebble(path string, po *pebble.Options, log *Log) (*pebble.DB, error) {
 	o := &opening{FS: po.FS, log: log, stuck: make(chan error, 1), open: map[*kept]bool{}}
 	compactions := newScheduler(&log.compactions)
@@ -75,7 +73,7 @@ func OpenPebble(path string, po *pebble.Options, log *Log) (*pebble.DB, error) {
 		return nil, fmt.Errorf("%w: what its logs hold cannot be written into tables: %w", ErrGivenUp, serr)
 	}
 	o.mu.Lock()
-	if err == nil && o.failed >= openingTries { // some of it has ended by now
+	if err == nil && o.failed >= openingTries { // some goroutines have ended by now
 		err = ErrGivenUp
 	}
 	o.done = err == nil
@@ -88,13 +86,13 @@ func OpenPebble(path string, po *pebble.Options, log *Log) (*pebble.DB, error) {
 	return kv, nil
 }
 
-// trouble is Pebble's BackgroundError: it is called in the goroutine in which a flush or a
-// compaction has failed. While the store is being opened it makes that goroutine wait, longer
-// each time, and after openingTries ends it, so that OpenPebble gives up.
+// trouble is Pebble's BackgroundError, called in the goroutine of a failed flush or compaction. During the
+// opening it makes that goroutine wait, longer each time. After openingTries it ends the goroutine, and
+// OpenPebble gives up.
 func (o *opening) trouble(err error) {
 	select {
 	case o.log.trouble <- struct{}{}:
-	default: // it is known
+	default: // a signal is pending
 	}
 	o.mu.Lock()
 	if o.done {
@@ -112,22 +110,21 @@ func (o *opening) trouble(err error) {
 	case o.stuck <- err:
 	default:
 	}
-	runtime.Goexit() // it would try again
+	runtime.Goexit() // else it would try again
 }
 
-// close gives the opening up: it closes all files, and from then on all calls that would open
-// or change something fail.
+// close gives the opening up: it closes all files, and later calls that would open or change a file fail.
 func (o *opening) close() {
 	o.mu.Lock()
 	open := o.open
 	o.over, o.open = true, nil
 	o.mu.Unlock()
 	for k := range open {
-		_ = k.c.Close() // they are of no use
+		_ = k.c.Close() // the error does not matter
 	}
 }
 
-// may returns ErrGivenUp when nothing may be opened or changed any more.
+// may returns ErrGivenUp once nothing may be opened or changed.
 func (o *opening) may() error {
 	o.mu.Lock()
 	defer o.mu.Unlock()
@@ -137,14 +134,13 @@ func (o *opening) may() error {
 	return nil
 }
 
-// A kept is a file or a lock that was opened while the store was being opened, so that
-// opening.close can close it.
+// A kept is a file or a lock opened during the opening, so that opening.close can close it.
 type kept struct {
 	c io.Closer
 	o *opening
 }
 
-// keep takes note of what has been opened, and closes it again if the opening is given up.
+// keep records an opened file or lock, and closes it again if the opening is given up.
 func (o *opening) keep(c io.Closer) (*kept, error) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
@@ -158,7 +154,7 @@ func (o *opening) keep(c io.Closer) (*kept, error) {
 	return k, nil
 }
 
-// Close closes it, unless opening.close has.
+// Close closes the file or lock, unless opening.close has closed it.
 func (k *kept) Close() error {
 	k.o.mu.Lock()
 	over := k.o.over
@@ -170,8 +166,7 @@ func (k *kept) Close() error {
 	return k.c.Close()
 }
 
-// file keeps a file that has been opened, while the store is being opened; later it returns it
-// as it is.
+// file tracks an opened file during the opening; later it returns the file unchanged.
 func (o *opening) file(f vfs.File, err error) (vfs.File, error) {
 	if err != nil {
 		return nil, err
@@ -189,9 +184,8 @@ func (o *opening) file(f vfs.File, err error) (vfs.File, error) {
 	return own, nil
 }
 
-// Create and the methods below are those of vfs.FS that open or change something. What is
-// created, or opened to be read, becomes a tableFile too, and a table that is read a
-// summedFile.
+// Create and the methods below are the methods of vfs.FS that open or change files. A file that is created,
+// or opened for reading, also becomes a tableFile, and a table opened for reading a summedFile.
 
 func (o *opening) Create(name string, c vfs.DiskWriteCategory) (vfs.File, error) {
 	if err := o.may(); err != nil {
@@ -210,9 +204,9 @@ func (o *opening) Open(name string, opts ...vfs.OpenOption) (vfs.File, error) {
 	return o.file(table(summed(name, file, err)))
 }
 
-// List lists a folder. Pebble does that last, to find obsolete files. If it failed then,
-// Pebble would take down the store under compactions that are going on, and these panic. So
-// Pebble sees an empty folder, and the store has failed (Log.Fail), which Open looks at.
+// List lists a folder. Pebble lists its folder last, to find obsolete files. On an error it would close the
+// store under running compactions, and these panic. So Pebble gets an empty listing, and the store has failed
+// (Log.Fail); Open checks that.
 func (o *opening) List(dir string) ([]string, error) {
 	names, err := o.FS.List(dir)
 	if err == nil {

@@ -7,14 +7,13 @@ import (
 	"github.com/cockroachdb/pebble/v2/vfs"
 )
 
-// An openingFile is a file that opening.close may close while it is in use: compactions go on
-// for a while where opening fails late. Files of an operating system bear that; those of other
-// file systems need not. So closing waits for calls that are going on, and later calls get
-// fs.ErrClosed.
+// An openingFile is a file that opening.close may close while it is in use: after a late failure of opening,
+// compactions go on for a while. Files of an operating system tolerate that; files of other file systems may
+// not. So closing waits for running calls, and later calls get fs.ErrClosed.
 type openingFile struct {
-	k *kept // by which it is closed, once
+	k *kept // closes the file, once
 
-	mu     sync.RWMutex // held for reading by each call that is going on, for writing to close
+	mu     sync.RWMutex // held for reading by each call, for writing to close
 	file   vfs.File
 	closed bool
 }
@@ -24,10 +23,10 @@ type closer func() error
 
 func (c closer) Close() error { return c() }
 
-// Close is that of the user of the file. opening.close may have been before it.
+// Close is for the user of the file. opening.close may have closed it before.
 func (f *openingFile) Close() error { return f.k.Close() }
 
-// shut closes the file itself, when no call is going on.
+// shut closes the file itself, once no call is running.
 func (f *openingFile) shut() error {
 	f.mu.Lock()
 	defer f.mu.Unlock()

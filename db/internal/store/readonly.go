@@ -14,9 +14,9 @@ import (
 	"github.com/fddhdb/fddhdb/db/fault"
 )
 
-// ReadFS is a file system in which nothing can be changed: such calls fail with
-// fs.ErrPermission. Pebble gets it where it is to read only. It would make a lock of its own,
-// which is a change: that of the folder is there already, so Lock does nothing.
+// ReadFS is a file system without changes: calls that would change it fail with fs.ErrPermission. A read-only
+// Pebble gets it. Pebble would make a lock file of its own, which is a change. The folder is locked already,
+// so Lock does nothing.
 type ReadFS struct{ vfs.FS }
 
 // noLock is a lock that locks nothing.
@@ -41,9 +41,8 @@ func (ReadFS) Remove(string) error                { return errReadFS }
 func (ReadFS) RemoveAll(string) error             { return errReadFS }
 func (ReadFS) MkdirAll(string, fs.FileMode) error { return errReadFS }
 
-// OpenDatabase opens the store of the database in dir, wherever an interrupted repair has left
-// it (Path), to read only or to write. The folder is locked. Files that are missing or have
-// another length are an ErrCorrupt.
+// OpenDatabase opens the store of the database in dir to read or to write, wherever an interrupted repair has
+// left it (Path). The folder is locked. Missing files, or files of another length, are an ErrCorrupt.
 func OpenDatabase(dir string, cfg *Config, logger *Log, readOnly bool) (*pebble.DB, error) {
 	path := Path(cfg.FS, dir)
 	if _, err := cfg.FS.List(path); errors.Is(err, fs.ErrNotExist) {
@@ -67,25 +66,24 @@ func OpenDatabase(dir string, cfg *Config, logger *Log, readOnly bool) (*pebble.
 	return nil, fault.ReadError(err, "store in %s", dir)
 }
 
-// otherOptions reports whether pebble.Open has failed because the file of the store's options
-// names another merger or the like. As that file has no checksum, a damaged one looks so.
+// otherOptions reports whether pebble.Open failed because the file of the store's options names, for example,
+// another merger. That file has no checksum, so damage to it may look like this.
 func otherOptions(err error) bool {
 	var elsewhere pebble.ErrMissingWALRecoveryDir
 	return errors.As(err, &elsewhere) || strings.Contains(err.Error(), " name from file ")
 }
 
-// OpenToRead opens the store at path and changes nothing on disk. What the log has comes into
-// memory. The error is Pebble's, not worded yet.
+// OpenToRead opens the store at path and changes nothing on disk. It reads the log into memory. The error is
+// Pebble's, unwrapped.
 func OpenToRead(path string, cfg *Config, logger *Log) (*pebble.DB, error) {
 	po := PebbleOptions(cfg, logger, false)
 	po.FS, po.ReadOnly = ReadFS{cfg.FS}, true
 	return OpenPebble(path, po, logger)
 }
 
-// lockShared takes the lock that keeps writers out and lets other readers in, if that can be
-// done without changing anything. Without a lock file nobody has the database open. Where the
-// file cannot be opened for want of permission nobody here can write; and a file system that
-// knows no locks protects nobody. Then it returns a lock that locks nothing.
+// lockShared takes the lock that keeps writers out and admits other readers, if that changes nothing. It
+// returns a lock that locks nothing in three cases. Without a lock file, the database is not open. Without
+// permission to open the file, no process here can write. And some file systems have no locks.
 func lockShared(fsys vfs.FS, dir string) (io.Closer, error) {
 	path := fsys.PathJoin(dir, LockName)
 	switch info, err := fsys.Stat(path); {
@@ -99,7 +97,7 @@ func lockShared(fsys vfs.FS, dir string) (io.Closer, error) {
 	if onDisk(fsys) {
 		l, err = shareLock(path)
 	} else {
-		l, err = fsys.Lock(path) // a file system of the caller's may know no shared locks
+		l, err = fsys.Lock(path) // a custom file system may have no shared locks
 	}
 	switch {
 	case err == nil:

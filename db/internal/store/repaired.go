@@ -7,10 +7,9 @@ import (
 	"github.com/cockroachdb/pebble/v2/vfs"
 )
 
-// A repair makes a new store in repairing/. When that is complete it is renamed to repaired/,
-// in one step; then store/ becomes damaged-TIME/, and repaired/ becomes store/. So at any
-// moment there is a store/, or a repaired/, or both. Where there is a store/, it counts. Where
-// there is none, the process that opens the database next finishes the renaming
+// A repair makes a new store in repairing/. A complete store is renamed to repaired/, in one step. Then
+// store/ becomes damaged-TIME/, and repaired/ becomes store/. So at any moment store/ or repaired/ exists, or
+// both. If store/ exists, it counts. If not, the process that opens the database next finishes the renaming
 // (FinishRepair).
 const (
 	RepairingName = "repairing"
@@ -18,8 +17,8 @@ const (
 	DamagedPrefix = "damaged-"
 )
 
-// FinishRepair puts a store that has been repaired in its place, durably, where an interrupted
-// repair has left none there. The folder is locked to write. Mostly it does nothing.
+// FinishRepair moves a repaired store to its place, durably, if an interrupted repair has left no store
+// there. The folder is locked to write. Mostly it does nothing.
 func FinishRepair(fsys vfs.FS, dir string) error {
 	store, repaired := fsys.PathJoin(dir, StoreName), fsys.PathJoin(dir, RepairedName)
 	for path, wanted := range map[string]bool{store: false, repaired: true} {
@@ -37,9 +36,8 @@ func FinishRepair(fsys vfs.FS, dir string) error {
 	return SyncDir(fsys, dir)
 }
 
-// Path returns where the store of a database is. That is store/, but where a repair was
-// interrupted in its last step and nobody has opened the database to write since, it is
-// repaired/.
+// Path returns the path of the store of a database: store/. If a repair was interrupted in its last step and
+// the database was not opened to write since, it is repaired/.
 func Path(fsys vfs.FS, dir string) string {
 	path, repaired := fsys.PathJoin(dir, StoreName), fsys.PathJoin(dir, RepairedName)
 	if _, err := fsys.Stat(path); !errors.Is(err, fs.ErrNotExist) {

@@ -15,78 +15,76 @@ import (
 	"github.com/fddhdb/fddhdb/db/internal/signal"
 )
 
-// A write that would fill the disk is refused before it begins. So Pebble never meets a full
-// disk in its log, after which the database could not go on. The reserve is space that is kept
-// free for what Pebble writes of itself. On top of it, room is kept for the tables of what
-// only the log has: they are written later, by the next opening at the latest, which could not
-// succeed without that room.
+// A write that would fill the disk is refused before it begins. So Pebble never finds the disk full when it
+// writes its log, which would fail the database. The reserve is space kept free for the background writes of
+// Pebble. In addition, Reserve keeps room for tables of the data that only the log has. They are written
+// later, at the latest by the next opening, which would fail without that room.
 //
-// Tables may take some of the reserve, but not all: a database that cannot write its log and its
-// manifest any more fails. What other programs leave it on a full disk is its spare file.
+// Tables may take part of the reserve, but not all: a database that cannot write its log and its manifest
+// fails. On a disk that other programs have filled, the database has its spare file.
 const (
 	maxReserve     = 256 << 20   // bytes of the reserve, by default
-	reservePart    = 20          // or that part of the file system, where it is less
-	FreeingFloor   = 64 << 10    // bytes that deletions and flushes leave free, or a quarter of the reserve if that is less
-	roomToDelete   = 32 << 10    // bytes above that floor with which some items can be deleted: advice goes by it
-	tableFloor     = 4 << 20     // bytes that compactions and bulk loads leave, or half of the reserve
-	WrittenTwice   = 2           // times that a commit is written: to the log and to a table
-	maxUnmeasured  = time.Second // that a measurement counts, at most
-	bytesPerSecond = 1 << 30     // at most, of all who write to the disk, between measurements
+	reservePart    = 20          // or this part of the file system, if that is less
+	FreeingFloor   = 64 << 10    // bytes that deletions and flushes leave, at most a quarter of the reserve
+	roomToDelete   = 32 << 10    // bytes above that floor that suffice to delete some items: for advice
+	tableFloor     = 4 << 20     // bytes that compactions and bulk loads leave, at most half of the reserve
+	WrittenTwice   = 2           // a commit is written to the log and to a table
+	maxUnmeasured  = time.Second // longest life of a measurement
+	bytesPerSecond = 1 << 30     // most that all programs write to the disk between measurements
 )
 
-// A Reserve refuses writes when too little space would be left for them. It measures the
-// file system the more often the less that is: while so much is free that a second of
-// writing cannot matter, once a second, and before each write where the end is near. Safe
-// for concurrent use. All numbers are bytes.
+// A Reserve refuses writes that would leave too little space. It measures the file system more often when
+// less is free: once a second while a second of writing cannot matter, and before each write close to the
+// limit. Safe for concurrent use. All numbers are bytes.
 //
-// Admit and its kin take mu, ask the disk and the store, and are for callers outside of the
-// store. admitTable and short are for the file system below it: they take no lock.
+// Admit and most other methods take mu, ask the disk and the store, and are for callers outside the store.
+// The file system below the store calls admitTable and short, which take no lock.
 type Reserve struct {
 	FS   vfs.FS
-	Dir  string // of the database: errors name it, and it is measured while Path is not there yet
-	Path string // that is measured: the folder of the store, which may be on a disk of its own
-	Want int64  // Options.ReserveBytes: to keep free; 0: as much as is usual; negative: nothing, and all is admitted
+	Dir  string // of the database: errors name it, and it is measured until Path exists
+	Path string // measured: the folder of the store, which may be on another disk
+	Want int64  // Options.ReserveBytes, to keep free; 0: the default; negative: none, all writes are admitted
 
-	signals *signal.Sender // hears that the disk is full, and that it is not any more; nil: nobody does
+	signals *signal.Sender // reports that the disk is full, and no longer full; nil: no events
 
-	// What was found last, for db.Activity: whoever asks must not wait for the disk.
-	Full  atomic.Bool  // a write was refused, and none that takes space has been admitted since
+	// Results of the last check, for db.Activity, which must not wait for the disk.
+	Full  atomic.Bool  // a write was refused, and since then no write that takes space was admitted
 	Found atomic.Int64 // free on the disk
 	Left  atomic.Int64 // to be kept free
 
-	pending atomic.Int64 // what unflushed has said last
-	spare   atomic.Int64 // of the spare file, when it was last looked for
-	given   atomic.Bool  // the spare file has been given up: compactions may take as much as flushes
+	pending atomic.Int64 // last result of unflushed
+	spare   atomic.Int64 // size of the spare file at the last check
+	given   atomic.Bool  // the spare file was given up: compactions may take as much as flushes
 
 	mu      sync.Mutex // guards the fields below
-	free    int64      // on the disk, when it was last measured
-	keep    int64      // to be kept free, by the size of the disk then
-	written int64      // admitted since
+	free    int64      // on the disk, at the last measurement
+	keep    int64      // to be kept free, by the size of the disk at that time
+	written int64      // admitted since then
 	at      time.Time  // of the measurement; zero: measure before the next write
 
 	unspared bool // the spare file could not be made
 
-	// unflushed returns how many bytes the log has that are in no table; nil: no store is open
-	// to write. It takes the lock of the store, and is called with mu held.
+	// unflushed returns the bytes of the log that are in no table; nil: no store is open to write. It takes
+	// the lock of the store, and is called with mu held.
 	unflushed func() int64
 }
 
-// Counts sets how to ask for the bytes that the log has and no table, when the store is open to
-// write. Room for them, and the spare file, are kept from then on.
+// Counts sets unflushed, once the store is open to write. From then on the Reserve keeps room for these
+// bytes, and the spare file.
 func (r *Reserve) Counts(unflushed func() int64) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	r.unflushed = unflushed
 }
 
-// NewReserve returns the reserve of the database in dir, which need not be there yet. It asks
-// the disk when the first write comes.
+// NewReserve returns the reserve of the database in dir, which need not exist yet. It asks the disk at the
+// first write.
 func NewReserve(cfg *Config, dir string) *Reserve {
 	return &Reserve{FS: cfg.FS, Dir: dir, Path: cfg.FS.PathJoin(dir, StoreName), Want: cfg.ReserveBytes, signals: cfg.Signals}
 }
 
-// LookAgain makes the next write measure, as what is free has changed, and not by what was
-// admitted. A nil Reserve measures nothing.
+// LookAgain makes the next write measure: free space has changed, other than by admitted writes. A nil
+// Reserve measures nothing.
 func (r *Reserve) LookAgain() {
 	if r == nil { // a repair keeps none
 		return
@@ -96,11 +94,10 @@ func (r *Reserve) LookAgain() {
 	r.at = time.Time{}
 }
 
-// Admit refuses a write of about so many bytes if that would eat into the reserve, or, where
-// it frees space later, into the last of it. Callers count what goes to the log and to a table
-// (WrittenTwice), and 0 bytes ask whether anything may be written at all. Bytes that are
-// admitted count as written until the disk is measured again. The error is a
-// *fault.DiskFullError, and nothing has happened.
+// Admit refuses a write of about so many bytes if it would use the reserve. For a write that frees space
+// later, only the last part of the reserve counts. Callers count the bytes of the log and of a table
+// (WrittenTwice); 0 bytes ask whether any write is possible. Admitted bytes count as written until the next
+// measurement. The error is a *fault.DiskFullError, and nothing has happened.
 func (r *Reserve) Admit(bytes int64, frees bool) error {
 	if r.Want < 0 {
 		r.admitted(frees)
@@ -108,7 +105,7 @@ func (r *Reserve) Admit(bytes int64, frees bool) error {
 	}
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	later := func() int64 { // for the tables of what the log has; what frees space need not leave that
+	later := func() int64 { // room for tables of the log's data; writes that free space need not leave it
 		if frees {
 			return 0
 		}
@@ -127,9 +124,9 @@ func (r *Reserve) Admit(bytes int64, frees bool) error {
 	return nil
 }
 
-// admitTable refuses to write so many bytes of a table if that would leave too little for the
-// log and the manifest. flush says that the table is one of a memtable. The error is ENOSPC,
-// as of the operating system. It takes no lock: see short.
+// admitTable refuses to write so many bytes of a table if too little would be left for the log and the
+// manifest. flush says that the table comes from a memtable. The error is ENOSPC, as from the operating
+// system. It takes no lock, see short.
 func (r *Reserve) admitTable(bytes int64, flush bool) error {
 	if r == nil || r.Want < 0 {
 		return nil
@@ -145,11 +142,11 @@ func (r *Reserve) admitTable(bytes int64, flush bool) error {
 	return nil
 }
 
-// plentyFree is how much is free on a disk that is not short of room.
+// plentyFree is the free space, above the reserve, of a disk that is not short of room.
 const plentyFree = 32 * maxAhead
 
-// short reports whether the disk is short of room. It takes no lock: the store asks while it
-// holds its own lock, and measure asks the store with mu held.
+// short reports whether the disk is short of room. It takes no lock: the store asks while it holds its own
+// lock, and measure asks the store with mu held.
 func (r *Reserve) short() bool {
 	if r == nil || r.Want < 0 {
 		return false
@@ -158,11 +155,11 @@ func (r *Reserve) short() bool {
 	return free < keep+plentyFree
 }
 
-// look asks the file system how much is free, and returns also how much of that to keep free.
-// A file system that does not know has room without end.
+// look asks the file system for the free space, and returns it with the part to keep free. A file system that
+// does not know has unlimited room.
 func (r *Reserve) look() (free, keep int64) {
 	usage, err := r.FS.GetDiskUsage(r.Path)
-	if err != nil { // it is being made
+	if err != nil { // Path does not exist yet
 		usage, err = r.FS.GetDiskUsage(r.Dir)
 	}
 	if err != nil {
@@ -174,9 +171,8 @@ func (r *Reserve) look() (free, keep int64) {
 	return int64(min(usage.AvailBytes, math.MaxInt64)), keep
 }
 
-// take counts bytes as written, unless they would leave less than a floor, which depends on
-// what is measured. It measures where it has to. The caller has mu, as have those of measure
-// and kept.
+// take counts bytes as written, unless less than a floor would be left. The floor depends on the measurement.
+// take measures if it must. The callers of take, measure and kept hold mu.
 func (r *Reserve) take(bytes int64, floor func() int64) bool {
 	margin := func() int64 { return r.free - r.written - bytes - floor() }
 	if m := margin(); m < 0 || time.Since(r.at) >= trustedFor(m) {
@@ -189,14 +185,14 @@ func (r *Reserve) take(bytes int64, floor func() int64) bool {
 	return true
 }
 
-// admitted notes that writes go on.
+// admitted records that writes go on.
 func (r *Reserve) admitted(frees bool, attrs ...slog.Attr) {
 	if !frees && r.Full.Load() && r.Full.CompareAndSwap(true, false) {
 		r.signals.Happened(event.DiskFreed, slog.LevelInfo, event.Event{Attrs: attrs})
 	}
 }
 
-// refused notes that something could not be written for want of space.
+// refused records that a write failed for want of space.
 func (r *Reserve) refused(err *fault.DiskFullError) {
 	if r == nil { // a repair keeps none
 		return
@@ -208,7 +204,7 @@ func (r *Reserve) refused(err *fault.DiskFullError) {
 	}
 }
 
-// kept returns how much is to stay free.
+// kept returns the bytes that must stay free.
 func (r *Reserve) kept(frees bool) int64 {
 	if frees {
 		return min(r.keep/4, FreeingFloor)
@@ -216,8 +212,8 @@ func (r *Reserve) kept(frees bool) int64 {
 	return r.keep
 }
 
-// trustedFor returns how long a measurement counts that leaves a margin of so many bytes: as
-// long as it takes at least to write them, and at most maxUnmeasured.
+// trustedFor returns the life of a measurement that leaves a margin of so many bytes: the shortest time in
+// which they can be written, and at most maxUnmeasured.
 func trustedFor(margin int64) time.Duration {
 	if margin >= bytesPerSecond {
 		return maxUnmeasured
@@ -225,7 +221,7 @@ func trustedFor(margin int64) time.Duration {
 	return time.Duration(float64(max(margin, 0)) / bytesPerSecond * float64(maxUnmeasured))
 }
 
-// measure notes how much is free, what is to be kept of it, and what the log has.
+// measure records the free space, the part to keep, and the unflushed bytes of the log.
 func (r *Reserve) measure() {
 	r.at, r.written = time.Now(), 0
 	if r.free, r.keep = r.look(); r.free == math.MaxInt64 {
@@ -240,9 +236,8 @@ func (r *Reserve) measure() {
 	r.Left.Store(r.keep)
 }
 
-// FullDisk turns an error of the operating system, that the disk of the database or a quota is
-// full, into a *fault.DiskFullError, and notes that for events and Activity. It returns any
-// other error as it is.
+// FullDisk turns an error of the operating system about a full disk or quota into a *fault.DiskFullError, and
+// records it for events and Activity. It returns other errors unchanged.
 func (e *Engine) FullDisk(err error) error {
 	if !fault.DiskFullAnew(err) {
 		return err

@@ -7,17 +7,15 @@ import (
 	"time"
 )
 
-// compactPiece is about how many bytes of the store are rewritten at a time: so much more
-// it takes while that lasts, at the most. It is less where less is free.
+// compactPiece is roughly the number of bytes of the store that are rewritten at a time. The rewrite takes at
+// most as much additional space. With less free space a piece is smaller.
 const compactPiece = 256 << 20
 
-// CompactAll rewrites the whole store, so that what was deleted or replaced takes no space any
-// more. It flushes what is in memory, and then compacts piece by piece, so that it never needs
-// much more than compactPiece bytes besides. On a full disk it takes what there is, and a table
-// that finds no room ends it. progress hears after each piece how many bytes of
-// the total are done. Writers and readers go on. It ends between two pieces with an error
-// (ErrDiskFull, or the end of the context), and what was rewritten until then stays so. It
-// needs a Reserve.
+// CompactAll rewrites the whole store, so that deleted and replaced data takes no space. It flushes memory,
+// and then compacts piece by piece, so it never needs much more than compactPiece bytes of additional space.
+// On a full disk it takes the free space, and a table without room ends it. After each piece progress gets
+// the bytes done and in total. Writers and readers go on. An error (ErrDiskFull, or the end of the context)
+// ends it between two pieces; rewritten pieces stay. It needs a Reserve.
 func (e *Engine) CompactAll(ctx context.Context, progress func(done, total int64)) error {
 	room := e.Reserve.roomToCompact()
 	if err := e.Admit(0, true); err != nil {
@@ -37,7 +35,7 @@ func (e *Engine) CompactAll(ctx context.Context, progress func(done, total int64
 	patient := time.Now().Add(maxZombieWait)
 	for i, p := range pieces {
 		progress(done, total)
-		end := []byte{0xff} // keys begin with a kind, of which none is that large
+		end := []byte{0xff} // keys begin with a kind, and no kind is that large
 		if i+1 < len(pieces) {
 			end = pieces[i+1].start
 		}
@@ -49,18 +47,17 @@ func (e *Engine) CompactAll(ctx context.Context, progress func(done, total int64
 		}
 		done += p.bytes
 	}
-	e.Reserve.LookAgain() // the tables that were rewritten have gone
+	e.Reserve.LookAgain() // the old tables are gone
 	progress(done, total)
 	return nil
 }
 
-// maxZombieWait is how long CompactAll waits in all for tables that are still being read.
+// maxZombieWait is the total time that CompactAll waits for tables that are still being read.
 const maxZombieWait = time.Second
 
-// waitForRoom returns when the tables that were rewritten have gone: Pebble removes them in the
-// background. Pebble itself often reads one for some milliseconds more, to take its statistics.
-// An iterator may hold one for as long as its owner likes, so waiting for tables that are read
-// ends at the time given.
+// waitForRoom returns once the old tables are gone: Pebble removes them in the background. Pebble itself
+// often reads one for some milliseconds more, to take its statistics. An iterator may hold one for any time,
+// so the wait for tables that are being read ends at the time patient.
 func (e *Engine) waitForRoom(ctx context.Context, patient time.Time) error {
 	for {
 		m := e.DB.Metrics()
@@ -75,9 +72,9 @@ func (e *Engine) waitForRoom(ctx context.Context, patient time.Time) error {
 	}
 }
 
-// Rewrite compacts the tables with keys from start to end to the lowest level. Pebble goes on
-// trying where it cannot; this returns when tableTrouble speaks of trouble. Two at a time may
-// take each other's news of a failure; as Pebble tries again, the other one gets the next.
+// Rewrite compacts the tables with keys from start to end to the lowest level. If that fails, Pebble tries
+// forever; Rewrite returns once tableTrouble reports trouble. Two calls at a time may take each other's
+// signal of a failure; as Pebble tries again, the other call gets the next one.
 func (e *Engine) Rewrite(ctx context.Context, start, end []byte) error {
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
@@ -104,12 +101,11 @@ func (e *Engine) Rewrite(ctx context.Context, start, end []byte) error {
 // A storePiece is the part of the store from a key up to the next piece.
 type storePiece struct {
 	start []byte // first key of the piece
-	bytes int64  // of the tables that begin in it
+	bytes int64  // of the tables that begin in the piece
 }
 
-// pieces cuts the store, where tables begin, into pieces of at most so many bytes, or of
-// tables that begin with the same key. A table counts where it begins, though it may reach
-// into the next piece.
+// pieces cuts the store at the beginnings of tables into pieces of at most so many bytes; tables that begin
+// with the same key stay together. A table counts where it begins, though it may reach into the next piece.
 func (e *Engine) pieces(most int64) ([]storePiece, error) {
 	levels, err := e.DB.SSTables()
 	if err != nil {

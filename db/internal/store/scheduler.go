@@ -7,32 +7,32 @@ import (
 	"github.com/cockroachdb/pebble/v2"
 )
 
-// A scheduler decides when the store may compact: whenever the store wants to, but not while
-// a compaction that has failed is to rest. Pebble's own scheduler tries again at once, and a
-// damaged table of level 0 keeps a processor busy for ever.
+// A scheduler decides when the store may compact: whenever the store wants to, except during the pause after
+// a failed compaction. Pebble's own scheduler tries again at once, and a damaged table of level 0 then keeps
+// a processor busy forever.
 //
-// Pebble calls the exported methods, which are pebble.CompactionScheduler, and the handle that
-// it gets for a compaction, which is the scheduler as well.
+// Pebble calls the exported methods: pebble.CompactionScheduler, and the handle of a compaction, which is the
+// scheduler too.
 //
-// Lock order: the locks of the store, then mu. Only run makes calls that take locks of the
-// store, and without mu: GetAllowedWithoutPermission takes none.
+// Lock order: the locks of the store, then mu. Only run makes calls that take locks of the store, and without
+// mu: GetAllowedWithoutPermission takes none.
 type scheduler struct {
 	trouble *tableTrouble          // of compactions
 	store   pebble.DBForCompaction // set by Register, before run begins
-	poke    chan struct{}          // asks run to look; holds one
+	poke    chan struct{}          // wakes run; holds one
 	stop    chan struct{}          // closed by Unregister
 	stopped sync.WaitGroup         // of run
 
 	mu      sync.Mutex // guards the fields below
 	running int        // compactions
-	closed  bool       // no more compactions may begin
+	closed  bool       // no compaction may begin
 }
 
-// lookAgain is how often the scheduler asks the store whether it wants to compact. That
-// depends on some things that change without a call.
+// lookAgain is how often the scheduler asks the store whether it wants to compact. The answer may change
+// without a call.
 const lookAgain = 100 * time.Millisecond
 
-// newScheduler returns the scheduler of one store, which has not been opened yet.
+// newScheduler returns the scheduler of a store that is not open yet.
 func newScheduler(trouble *tableTrouble) *scheduler {
 	return &scheduler{trouble: trouble, poke: make(chan struct{}, 1), stop: make(chan struct{})}
 }
@@ -43,8 +43,8 @@ func (s *scheduler) Register(_ int, store pebble.DBForCompaction) {
 	s.stopped.Go(s.run)
 }
 
-// Unregister ends scheduling, and returns when the store is not called any more. Pebble calls
-// it when the store is closed, OpenPebble when opening has failed. A second call does nothing.
+// Unregister ends scheduling, and returns after the last call of the store. Pebble calls it when the store is
+// closed, OpenPebble when opening has failed. A second call does nothing.
 func (s *scheduler) Unregister() {
 	s.mu.Lock()
 	if !s.closed {
@@ -55,8 +55,7 @@ func (s *scheduler) Unregister() {
 	s.stopped.Wait()
 }
 
-// run grants waiting compactions, when something has changed and every lookAgain, until
-// Unregister.
+// run grants waiting compactions, after each change and every lookAgain, until Unregister.
 func (s *scheduler) run() {
 	ticker := time.NewTicker(lookAgain)
 	defer ticker.Stop()
@@ -76,7 +75,7 @@ func (s *scheduler) run() {
 	}
 }
 
-// take counts another compaction, if there may be one.
+// take counts another compaction, if one may begin.
 func (s *scheduler) take() bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -87,15 +86,14 @@ func (s *scheduler) take() bool {
 	return true
 }
 
-// giveBack counts a compaction less: one that has ended, or that the store did not want after
-// all.
+// giveBack uncounts a compaction that has ended, or that the store no longer wants.
 func (s *scheduler) giveBack() {
 	s.mu.Lock()
 	s.running--
 	s.mu.Unlock()
 }
 
-// TrySchedule answers the store, which wants to compact now.
+// TrySchedule tells the store whether it may compact now.
 func (s *scheduler) TrySchedule() (bool, pebble.CompactionGrantHandle) {
 	if !s.take() {
 		return false, nil
@@ -103,15 +101,15 @@ func (s *scheduler) TrySchedule() (bool, pebble.CompactionGrantHandle) {
 	return true, s
 }
 
-// UpdateGetAllowedWithoutPermission hears that the store may want more compactions.
+// UpdateGetAllowedWithoutPermission is called when the store may want more compactions.
 func (s *scheduler) UpdateGetAllowedWithoutPermission() {
 	select {
 	case s.poke <- struct{}{}:
-	default: // it will look
+	default: // run will look
 	}
 }
 
-// Done hears that a compaction has ended.
+// Done is called when a compaction has ended.
 func (s *scheduler) Done() {
 	s.giveBack()
 	s.UpdateGetAllowedWithoutPermission()

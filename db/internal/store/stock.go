@@ -17,9 +17,8 @@ import (
 	"github.com/fddhdb/fddhdb/db/report"
 )
 
-// CompareCommits finds out which commits are missing from the store with the identity i, by
-// what its side file says, and returns what the side file is to say from now on. side and err
-// are the results of ReadCommits. It changes nothing.
+// CompareCommits compares the store with the identity i with its side file. It returns the missing commits,
+// and the next content of the side file. side and err are the results of ReadCommits. It changes nothing.
 func CompareCommits(i *record.Identity, side Commits, err error, now time.Time) (s report.Recovery, next Commits) {
 	s.Found = i.Sequence
 	next = Commits{UUID: i.UUID, Sequence: i.Sequence}
@@ -40,10 +39,10 @@ func CompareCommits(i *record.Identity, side Commits, err error, now time.Time) 
 	return s, next
 }
 
-// TakeStock compares what the store of the database in dir says, its identity i, with what
-// stands beside it, and brings that in step, unless the database is only read. It tells of
-// commits that are missing, and returns the keeper of the side file; nil where there is none,
-// where it is only read, or where it could not be read just now and is left alone.
+// TakeStock compares the store of the database in dir, with the identity i, with its side file, reports
+// missing commits, and brings the file up to date unless the database is read-only. It returns the keeper of
+// the file. The keeper is nil for a read-only database, and if the file could not be read just now: then the
+// file stays unchanged.
 func TakeStock(fsys vfs.FS, dir string, i *record.Identity, readOnly bool, signals *signal.Sender) (report.Recovery, *Keeper, error) {
 	side, err := ReadCommits(fsys, dir)
 	r, next := CompareCommits(i, side, err, time.Now().UTC().Truncate(time.Millisecond))
@@ -62,8 +61,8 @@ func TakeStock(fsys vfs.FS, dir string, i *record.Identity, readOnly bool, signa
 	return r, NewKeeper(fsys, dir, signals, side, next, r.Problem != ""), nil
 }
 
-// addLoss returns the losses with another one. Where these are more than maxLosses the two
-// oldest become one, which covers all commits from the first to the last of both.
+// addLoss returns the losses with another one. Above maxLosses, it merges the two oldest into one that covers
+// all commits from the first to the last of both.
 func addLoss(losses []report.Loss, l report.Loss) []report.Loss {
 	all := append(slices.Clone(losses), l)
 	if len(all) > maxLosses {

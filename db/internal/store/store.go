@@ -22,15 +22,13 @@ import (
 	"github.com/fddhdb/fddhdb/db/internal/signal"
 )
 
-// PebbleFormat pins Pebble's own format, so that a newer library does not
-// migrate a database by being linked.
+// PebbleFormat pins Pebble's own format, so that linking a newer library does not migrate a database.
 const PebbleFormat = pebble.FormatValueSeparation
 
-// mergerName stands in every store; changing it makes old ones unreadable.
+// mergerName is part of every store; changing it makes old stores unreadable.
 const mergerName = "fddhdb.blocks-and-layers"
 
-// merger has Pebble add up the values that were written with Merge under one key, see
-// codec.Merger.
+// merger makes Pebble combine the values written with Merge under one key, see codec.Merger.
 var merger = &pebble.Merger{
 	Name: mergerName,
 	Merge: func(key, value []byte) (pebble.ValueMerger, error) {
@@ -42,7 +40,7 @@ var merger = &pebble.Merger{
 	},
 }
 
-// valueMerger fits codec.Merger to Pebble's interface.
+// valueMerger adapts codec.Merger to Pebble's interface.
 type valueMerger struct{ m *codec.Merger }
 
 func (v valueMerger) MergeNewer(value []byte) error { v.m.Newer(value); return nil }
@@ -52,41 +50,38 @@ func (v valueMerger) Finish(includesBase bool) ([]byte, io.Closer, error) {
 	return b, nil, err
 }
 
-// A Log is what is known of how a store fares: the first failure, after which the database
-// refuses writes, troubles with flushes and compactions, and what goes on. It is Pebble's
-// logger and event listener. What Pebble calls fatal must not end the process that embeds the
-// database; failFS makes sure that nothing comes of going on.
+// A Log tracks the health of a store: the first failure, after which the database refuses writes, troubles
+// with flushes and compactions, and work in progress. It is Pebble's logger and event listener. A failure
+// that Pebble calls fatal must not end the process that embeds the database; failFS makes it safe to go on.
 //
-// A store has one for its life, and no two stores that are open share one. Safe for concurrent
-// use. Pebble calls it with locks of the store held, so that nothing here waits.
+// A store has one Log for its life, and two open stores never share one. Safe for concurrent use. Pebble
+// calls it with locks of the store held, so its methods do not wait.
 type Log struct {
-	signals *signal.Sender // hears what Pebble says; nil: nobody does
+	signals *signal.Sender // gets messages of Pebble; nil: no events
 
-	// Failed is the first failure, nil as long as there is none; it is never taken back. Err
-	// words it.
+	// Failed is the first failure, nil before; it is never reset. Err wraps it.
 	Failed atomic.Pointer[error]
 
-	flushes, compactions tableTrouble // how their last attempts have ended
+	flushes, compactions tableTrouble // results of their last attempts
 
-	// unflushed hears that a flush has failed; holds one. FlushAll waits for it.
+	// unflushed signals a failed flush; holds one. FlushAll waits for it.
 	unflushed chan struct{}
 
-	// trouble hears that the store could not do something in the background; holds one. Rewrite
-	// waits for it.
+	// trouble signals a failure of the store in the background; holds one. Rewrite waits for it.
 	trouble chan struct{}
 
-	// progress hears that a flush or a compaction has ended; holds one. KeepUp waits for it.
+	// progress signals the end of a flush or a compaction; holds one. KeepUp waits for it.
 	progress chan struct{}
 
-	Work Work // what the store does by itself
+	Work Work // background work of the store
 }
 
-// NewLog returns the log of a store that is to be opened.
+// NewLog returns the log of a store to open.
 func NewLog(s *signal.Sender) *Log {
 	return &Log{signals: s, trouble: make(chan struct{}, 1), unflushed: make(chan struct{}, 1), progress: make(chan struct{}, 1)}
 }
 
-// Infof, Errorf and Fatalf are pebble.Logger.
+// Infof, Errorf and Fatalf implement pebble.Logger.
 
 func (l *Log) Infof(format string, args ...any) {
 	l.say(event.StoreMessage, slog.LevelDebug, format, args)
@@ -96,7 +91,7 @@ func (l *Log) Errorf(format string, args ...any) {
 	l.say(event.StoreError, slog.LevelError, format, args)
 }
 
-// say makes an event of what Pebble says, where somebody hears events of this level.
+// say makes an event of a message of Pebble, if a listener hears events of this level.
 func (l *Log) say(name event.Name, level slog.Level, format string, args []any) {
 	if l.signals.Heard(context.Background(), level) {
 		l.signals.Happened(name, level, event.Event{Attrs: []slog.Attr{slog.String("message", fmt.Sprintf(format, args...))}})
@@ -107,16 +102,15 @@ func (l *Log) Fatalf(format string, args ...any) {
 	l.Fail(fmt.Errorf(format, args...))
 }
 
-// Fail records a failure, if it is the first: from now on the committer acknowledges nothing,
-// and failFS leaves what decides about the store as it is. The database has to be opened
-// again.
+// Fail records the first failure. From now on the committer acknowledges nothing, and failFS leaves the vital
+// files unchanged. The database has to be opened again.
 func (l *Log) Fail(err error) {
 	if l.Failed.CompareAndSwap(nil, &err) {
 		l.signals.Happened(event.Failed, slog.LevelError, event.Event{Err: err})
 	}
 }
 
-// Err returns the failure, wrapped in ErrFailed, or nil. It costs an atomic load.
+// Err returns the failure, wrapped in ErrFailed, or nil. It costs one atomic load.
 func (l *Log) Err() error {
 	if err := l.Failed.Load(); err != nil {
 		return fmt.Errorf("%w: close it and open it again: %w", fault.ErrFailed, *err)
@@ -124,28 +118,27 @@ func (l *Log) Err() error {
 	return nil
 }
 
-// MissesFiles reports whether pebble.Open has failed because a file of the store is gone or
-// has another length, which Pebble does not call corruption.
+// MissesFiles reports whether pebble.Open failed because a file of the store is missing or has another
+// length, which Pebble does not call corruption.
 func MissesFiles(err error) bool {
 	return errors.Is(err, fs.ErrNotExist) || errors.Is(err, pebble.ErrDBDoesNotExist) || errors.Is(err, pebble.ErrDBNotPristine) ||
 		strings.Contains(err.Error(), "object size mismatch")
 }
 
-// A Config is what a store needs to know of the options of a database. Package db fills it in,
-// and shares one between all that has to do with the database; once that is open nothing
-// writes to it.
+// A Config has the options of a database that a store needs. Package db fills it in, and shares it with all
+// parts of the database; once the database is open, it does not change.
 type Config struct {
 	FS           vfs.FS         // see WithKinds
-	CacheBytes   int64          // of blocks in memory, where Cache is nil
+	CacheBytes   int64          // of blocks in memory, without Cache
 	Cache        *pebble.Cache  // of an open database, which releases it; nil: each store makes its own
 	ReserveBytes int64          // Options.ReserveBytes, see Reserve.Want
 	Room         *Reserve       // of an open database; nil: tables may fill the disk
-	Signals      *signal.Sender // hears of events; nil: nobody does
+	Signals      *signal.Sender // gets events; nil: no events
 }
 
-// An Engine is the store of a database with what keeps both from harm: the reserve of disk
-// space, and the log of failures, after the first of which nothing is acknowledged. Safe for
-// concurrent use, once DB is set.
+// An Engine is the store of a database with its protection: the reserve of disk space, and the log of
+// failures, which stops all acknowledgements after the first failure. Safe for concurrent use, once DB is
+// set.
 //
 // A writer asks Admit before it writes to DB, and Log.Err afterwards: Pebble does not return
 // the error of a failed sync.
@@ -154,24 +147,23 @@ type Engine struct {
 	cfg        *Config  // of the database; not written to
 	Dir        string   // of the database; errors name it
 	Log        *Log     // of the store
-	Reserve    *Reserve // Config.Room; nil: a repair keeps none, and must not call Admit nor CompactAll
+	Reserve    *Reserve // Config.Room; nil: of a repair, which must call neither Admit nor CompactAll
 }
 
-// NewEngine returns the engine of the database in dir, whose store is to be opened: by
-// OpenDatabase or Open, with Engine.Log.
+// NewEngine returns the engine of the database in dir. OpenDatabase or Open then opens its store, with
+// Engine.Log.
 func NewEngine(cfg *Config, dir string) *Engine {
 	return &Engine{cfg: cfg, Dir: dir, Log: NewLog(cfg.Signals), Reserve: cfg.Room}
 }
 
-// Tables returns what makes one commit of sorted tables, for the store when it has so many
-// commits. Only the committer may take them.
+// Tables returns the Tables of the next commit; sequence is the number of the last one. Only the committer
+// may take them.
 func (e *Engine) Tables(sequence uint64) *Tables {
 	return newTables(e.DB, e.Log, e.cfg, e.Dir, sequence)
 }
 
-// Make makes the store of a new, empty database at path, durably, and closes it: for Create.
-// Pebble writes the first log of a new store before it takes up its format, so that the store
-// is opened once for that.
+// Make makes the store of a new, empty database at path, durably, and closes it; for Create. Pebble writes
+// the first log of a new store before it adopts its format, so the store is opened once for that.
 func (e *Engine) Make(path string) (record.Identity, error) {
 	i := record.Identity{UUID: record.NewUUID()}
 	kv, err := Open(path, e.cfg, e.Log, true)
@@ -181,7 +173,7 @@ func (e *Engine) Make(path string) (record.Identity, error) {
 	return i, errors.Join(i.Store(kv), e.Log.Err(), kv.Close())
 }
 
-// Check opens the store at path, closes it, and returns which database it is: for Create.
+// Check opens the store at path, closes it, and returns its identity; for Create.
 func (e *Engine) Check(path string) (record.Identity, error) {
 	kv, err := Open(path, e.cfg, e.Log, false)
 	if err != nil {
@@ -191,9 +183,9 @@ func (e *Engine) Check(path string) (record.Identity, error) {
 	return i, errors.Join(err, kv.Close())
 }
 
-// PebbleOptions returns the options of a store, which must exist unless create. logger, also
-// the listener, is the Log of the store. Open and OpenToRead set another file system. Merger
-// and format are part of every stored database.
+// PebbleOptions returns the options of a store, which must exist unless create is set. logger is the Log of
+// the store, and also the listener. Open and OpenToRead set another file system. Merger and format are part
+// of every stored database.
 func PebbleOptions(cfg *Config, logger *Log, create bool) *pebble.Options {
 	po := &pebble.Options{
 		FS:                 &failFS{FS: cfg.FS, log: logger},
@@ -209,25 +201,25 @@ func PebbleOptions(cfg *Config, logger *Log, create bool) *pebble.Options {
 	po.MemTableStopWritesThreshold, po.L0StopWritesThreshold = noLimit, noLimit // see KeepUp
 	po.Experimental.DisableIngestAsFlushable = func() bool { return true }      // see Tables.ingest
 	for i := range po.Levels {
-		po.Levels[i].FilterPolicy = bloom.FilterPolicy(10) // an import asks for every key whether it is there
+		po.Levels[i].FilterPolicy = bloom.FilterPolicy(10) // an import looks up every key
 	}
 	return po
 }
 
-// TableOptions returns the options of tables that a store is to take over, see Tables. They go
-// as low as they can, so that they are written like those of the lowest level.
+// TableOptions returns the options of tables to ingest, see Tables. Ingestion puts tables as low as possible,
+// so they are written like tables of the lowest level.
 func TableOptions(cfg *Config) sstable.WriterOptions {
 	po := PebbleOptions(cfg, NewLog(cfg.Signals), false)
 	po.EnsureDefaults()
 	o := po.MakeWriterOptions(len(po.Levels)-1, PebbleFormat.MaxTableFormat())
-	o.WritingToLowestLevel = false // it would leave out deletions, and there may be keys below
+	o.WritingToLowestLevel = false // true would omit deletions, and lower levels may have the keys
 	return o
 }
 
-// NewCache returns a cache of blocks of about so many bytes. Pebble counts memtables in its
-// size: a store that is written to has two or three of memtableBytes, which would leave nothing
-// of a cache of the default size, and each look for a key would read its filters from the disk.
-// So the cache is larger by two of them, though at most twice as large.
+// NewCache returns a cache of about so many bytes of blocks. Pebble counts memtables in its size. A store
+// that is open to write has two or three of memtableBytes, which would use up a cache of the default size, so
+// each look-up of a key would read its filters from disk. So the cache is larger by two memtables, but at
+// most twice as large.
 func NewCache(bytes int64, readOnly bool) *pebble.Cache {
 	if !readOnly {
 		bytes += min(bytes, 2*memtableBytes)
@@ -235,9 +227,8 @@ func NewCache(bytes int64, readOnly bool) *pebble.Cache {
 	return pebble.NewCache(bytes)
 }
 
-// Open opens the Pebble store at path to write, which must exist unless create. Below it is a
-// failFS, which tells logger of the first vital failure; one while opening is an error at
-// once.
+// Open opens the Pebble store at path to write. It must exist unless create is set. Below it is a failFS,
+// which reports the first vital failure to logger. A vital failure during the opening is an error at once.
 func Open(path string, cfg *Config, logger *Log, create bool) (*pebble.DB, error) {
 	po := PebbleOptions(cfg, logger, create)
 	po.FS = &failFS{FS: cfg.FS, log: logger, dir: path, room: cfg.Room}

@@ -15,26 +15,24 @@ import (
 	"github.com/fddhdb/fddhdb/db/report"
 )
 
-// Work is what the store does by itself, as it tells, under its locks, so that nothing here
-// waits. Safe for concurrent use.
+// Work has figures of the store's background work. The store updates them under its locks, so the methods do
+// not wait. Safe for concurrent use.
 type Work struct {
-	Flushes, Compactions atomic.Int64      // that are going on
+	Flushes, Compactions atomic.Int64      // in progress
 	Stalled              atomic.Bool       // the committer waits in KeepUp
-	Stalls               signal.Latencies  // how long it has waited, each time
+	Stalls               signal.Latencies  // each wait of the committer
 	Ended                signal.Operations // flushes and compactions since opening
 
-	// Changes counts changes of the files and figures of the store, as far as the store tells
-	// of them. A figure that takes long to make, such as the size on disk, is kept until this
-	// differs.
+	// Changes counts changes of the files and figures of the store, as far as the store reports them. Figures
+	// that take long to make, such as the size on disk, are kept until it changes.
 	Changes atomic.Uint64
 
-	looking sync.Mutex              // held by the one who looks at the figures anew; nobody waits for it
-	seen    atomic.Uint64           // Changes, when the figures were last looked at
-	Figures atomic.Pointer[Figures] // as of then; state.Database.Open stores the first
+	looking sync.Mutex              // held while the figures are renewed; only tried, never waited for
+	seen    atomic.Uint64           // Changes at the last renewal
+	Figures atomic.Pointer[Figures] // of that time; state.Database.Open stores the first
 }
 
-// listener returns the callbacks by which Pebble tells what it does. They are called with its
-// locks held.
+// listener returns the callbacks for Pebble's events. Pebble calls them with its locks held.
 func (l *Log) listener() *pebble.EventListener {
 	w := &l.Work
 	changed := func() { w.Changes.Add(1) }
@@ -45,13 +43,13 @@ func (l *Log) listener() *pebble.EventListener {
 			changed()
 			err := info.Err
 			if err != nil && strings.Contains(err.Error(), "pebble: empty table") {
-				err = nil // nothing was in memory
+				err = nil // the memtable was empty
 			}
 			l.flushes.ended(err)
 			if info.Err != nil {
 				select {
 				case l.unflushed <- struct{}{}:
-				default: // it is known
+				default: // a signal is pending
 				}
 			}
 			l.progressed()
@@ -74,7 +72,7 @@ func (l *Log) listener() *pebble.EventListener {
 			}
 			err := info.Err
 			if errors.Is(err, pebble.ErrCancelledCompaction) {
-				err = nil // in favour of tables that are taken over
+				err = nil // gave way to an ingestion
 			} else {
 				l.compactions.ended(err)
 			}
@@ -87,15 +85,14 @@ func (l *Log) listener() *pebble.EventListener {
 		ManifestCreated: func(pebble.ManifestCreateInfo) { changed() },
 		WALCreated:      func(pebble.WALCreateInfo) { changed() },
 		WALDeleted:      func(pebble.WALDeleteInfo) { changed() },
-		// Whoever reads what is damaged gets an error; the rest goes on. By
-		// default this would be fatal.
+		// A reader of damaged data gets an error, and the rest goes on. By default this would be fatal.
 		DataCorruption: func(info pebble.DataCorruptionInfo) {
 			l.signals.Happened(event.Corruption, slog.LevelError, event.Event{Err: info.Details, Attrs: []slog.Attr{slog.String("file", info.Path)}})
 		},
 	}
 }
 
-// ended counts a flush or a compaction, and tells of it.
+// ended counts a flush or a compaction, and reports it.
 func (l *Log) ended(op event.Op, took time.Duration, bytes int64, err error) {
 	l.Work.Ended.Count(op, took, err != nil, false)
 	e := event.Event{Op: op, Phase: event.PhaseDone, Bytes: bytes, Duration: took, Err: err}
@@ -106,20 +103,20 @@ func (l *Log) ended(op event.Op, took time.Duration, bytes int64, err error) {
 	l.signals.Happened(event.NameOf(op, e.Phase), level, e)
 }
 
-// Figures are what the store knew of itself at one moment. They do not change.
+// Figures describe the store at one moment. They do not change.
 type Figures struct {
-	Live, Obsolete int64 // bytes on disk that count, and that wait to be deleted or are still being read
+	Live, Obsolete int64 // bytes on disk that count, and that wait for deletion or are still being read
 	Memory         int64 // bytes, without the cache of blocks
 	Tables         int   // on all levels
-	Amplification  int   // how many runs of tables a read of one key may have to look at
+	Amplification  int   // runs of tables that a read of one key may have to search
 	memtables      int64 // bytes, see slow
 	sublevels      int   // runs of tables in level 0, see slow
-	Debt           int64 // bytes that compactions have to write, about, before the store is in good order
+	Debt           int64 // roughly the bytes that compactions have yet to write
 }
 
-// Look returns the figures of the store. It looks at them anew where something has
-// changed, which takes a lock of the store for some microseconds, so that asking often
-// costs nothing; while somebody else looks it returns what was known before.
+// Look returns the figures of the store. If the store has changed, it renews them, which takes a lock of the
+// store for some microseconds; so frequent calls cost little. While another goroutine renews them, it returns
+// the old ones.
 func (w *Work) Look(kv *pebble.DB) *Figures {
 	if changes := w.Changes.Load(); changes != w.seen.Load() && w.looking.TryLock() {
 		w.seen.Store(changes)
@@ -129,7 +126,7 @@ func (w *Work) Look(kv *pebble.DB) *Figures {
 	return w.Figures.Load()
 }
 
-// FiguresOf takes the figures out of Pebble's metrics.
+// FiguresOf extracts the figures from Pebble's metrics.
 func FiguresOf(m *pebble.Metrics) *Figures {
 	f := &Figures{
 		Obsolete: int64(m.WAL.ObsoletePhysicalSize +

@@ -6,16 +6,15 @@ import (
 	"github.com/cockroachdb/pebble/v2/vfs"
 )
 
-// A tableFile is closed as soon as a write or a question for its size fails, because Pebble
-// then forgets the file without always closing it. As Pebble tries to write a table again and
-// again, open files would become more and more otherwise.
+// A tableFile closes itself as soon as a write, a sync or a stat fails, because Pebble then forgets the file
+// without always closing it. Pebble tries to write a table again and again, so open files would pile up.
 type tableFile struct {
 	vfs.File
-	mu  sync.Mutex // guards err, and is held for the calls that may set it
-	err error      // the first one, by which it was closed; nil: none
+	mu  sync.Mutex // guards err, and is held during calls that may set it
+	err error      // the first error, which closed the file; nil: none
 }
 
-// table makes a tableFile of a file that has been opened.
+// table makes a tableFile of an opened file.
 func table(f vfs.File, err error) (vfs.File, error) {
 	if err != nil {
 		return nil, err
@@ -23,7 +22,7 @@ func table(f vfs.File, err error) (vfs.File, error) {
 	return &tableFile{File: f}, nil
 }
 
-// do does op, and closes the file for good if that fails. Later calls get the same error.
+// do runs op, and closes the file for good if op fails. Later calls get the same error.
 func (f *tableFile) do(op func() error) error {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -31,7 +30,7 @@ func (f *tableFile) do(op func() error) error {
 		return f.err
 	}
 	if f.err = op(); f.err != nil {
-		_ = f.File.Close() // nobody needs what is in it
+		_ = f.File.Close() // its content is useless
 	}
 	return f.err
 }
