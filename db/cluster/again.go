@@ -11,12 +11,11 @@ import (
 	"github.com/nats-io/nats.go/jetstream"
 )
 
-// callFor is how long a call of the servers may take before it is made again: one that has been lost is never
-// answered.
+// callFor bounds one call of the servers; then the call is repeated. A lost call never gets an answer.
 const callFor = 5 * time.Second
 
-// again calls f, which asks the servers, until it works, or fails for a reason that does not pass. What f
-// does may have happened although it failed.
+// again calls f, which asks the servers, until f succeeds or fails with a permanent error. The effect of f
+// may have happened even if f failed.
 func again(ctx context.Context, f func(ctx context.Context) error) error {
 	for wait := 50 * time.Millisecond; ; wait = min(2*wait, time.Second) {
 		try, cancel := context.WithTimeout(ctx, callFor)
@@ -35,11 +34,11 @@ func again(ctx context.Context, f func(ctx context.Context) error) error {
 
 // Codes of JetStream's errors.
 const (
-	errNoStorage jetstream.ErrorCode = 10047 // servers have none for a stream
-	errNoPeers   jetstream.ErrorCode = 10005 // there are not as many servers for a stream, as one is gone or has no room
+	errNoStorage jetstream.ErrorCode = 10047 // no server has storage for a stream
+	errNoPeers   jetstream.ErrorCode = 10005 // too few servers for a stream: one is gone or has no room
 )
 
-// passes reports whether an error of the servers is one that passes, as when a server is lost.
+// passes reports whether an error of the servers is transient, as when a server is lost.
 func passes(err error) bool {
 	var refused *jetstream.APIError
 	if errors.As(err, &refused) {

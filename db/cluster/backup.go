@@ -11,36 +11,34 @@ import (
 	"github.com/fddhdb/fddhdb/db/cluster/internal/wire"
 )
 
-// BackupOptions say what Client.Backup does besides storing backups. The zero value stores them and nothing
-// else.
+// BackupOptions are the options of Client.Backup. The zero value stores backups and nothing else.
 type BackupOptions struct {
-	// Trim removes from each log what its backup holds, once that has been read again and is whole, but for
-	// the Keep latest messages of it: a node that has been away for longer begins with the backup. Then it
-	// removes the objects that no log names any more, which are three hours old, and which a backup two hours
-	// ago or earlier has found so, too. If that fails the backups are
-	// good all the same: the node that does it logs why, and the next backup with Trim makes up for it.
+	// Trim removes from each log the messages that its backup covers, except the latest Keep, once the backup
+	// has been read back whole. A node that was away for longer starts from the backup. Then Trim removes
+	// objects that no log names any more. They must be three hours old, and a backup at least two hours ago
+	// must have found them unnamed, too. If that removal fails, the backups are still good: the node logs the
+	// reason, and the next backup with Trim removes the objects.
 	Trim bool
-	Keep uint64 // messages; 0 means 10,000. A log that has no more stays as it is
+	Keep uint64 // messages; 0 means 10,000. A log with no more messages stays as it is
 
-	// Progress, unless nil, is called with each backup that is done.
+	// Progress, unless nil, is called with each finished backup.
 	Progress func(b Backup)
 }
 
 // A Backup is the backup of one shard.
 type Backup struct {
 	Shard int    // its number
-	Node  string // that has made it
+	Node  string // the node that made it
 	ID    string
 	Items int
 
-	// Position is the sequence of the log that it goes to, at least.
+	// Position is a sequence of the log: the backup covers at least the messages up to it.
 	Position uint64
 }
 
-// Backup has a node of each shard store a backup of it where the nodes have their backups
-// (NodeOptions.Backups), one shard after the other, and read it again. Writes and searches go on. The
-// backups are of different moments: each is its shard as behind some message of its log. An error names the
-// shards that have none.
+// Backup has one node of each shard store a backup in the place for backups (NodeOptions.Backups) and read it
+// back, one shard after the other. Writes and searches go on. The backups are from different moments: each is
+// the state of its shard after some message of its log. An error names the shards without a backup.
 func (c *Client) Backup(ctx context.Context, o BackupOptions) (all []Backup, err error) {
 	o.Keep = cmp.Or(o.Keep, 10_000)
 	v := c.view.Load()
@@ -63,7 +61,7 @@ func (c *Client) Backup(ctx context.Context, o BackupOptions) (all []Backup, err
 	return all, err
 }
 
-// backup has one of the nodes of a shard make a backup.
+// backup has one node of a shard make a backup.
 func (c *Client) backup(ctx context.Context, shard int, o order) (Backup, error) {
 	node, b, err := c.backed(ctx, shard, o)
 	if err != nil {
@@ -72,10 +70,10 @@ func (c *Client) backup(ctx context.Context, shard int, o order) (Backup, error)
 	return Backup{Shard: shard, Node: node, ID: b.Backup, Items: b.Items, Position: b.Least}, nil
 }
 
-// backed is backup, with all that the node says of it.
+// backed is backup with the full answer of the node.
 func (c *Client) backed(ctx context.Context, shard int, o order) (node string, b *replica.Backed, err error) {
 	o.Do, o.Shard = "backup", shard
-	var errs []error // of all nodes, as one of them may say that it passes
+	var errs []error // of all nodes: any of them may be transient
 	for _, node := range c.plan.Nodes(shard) {
 		d, err := c.order(ctx, node, o)
 		if err == nil && d.Backed != nil {

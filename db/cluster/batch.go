@@ -8,9 +8,9 @@ import (
 	"github.com/fddhdb/fddhdb/db/cluster/internal/wire"
 )
 
-// A Batch collects changes that are made together: all or none. All items of a batch are in one shard, that
-// of the first key. Commit refuses an item of another shard. Package shard tells which keys have the same
-// shard. A Batch is for one goroutine.
+// A Batch collects changes that are made together: all or none. All its items belong to the shard of the
+// first key; Commit refuses an item of another shard. Package shard tells which keys share a shard. A Batch
+// is for one goroutine.
 type Batch struct {
 	c       *Collection
 	changes []wire.Change
@@ -21,16 +21,16 @@ type Batch struct {
 // NewBatch returns an empty batch.
 func (c *Collection) NewBatch() *Batch { return &Batch{c: c} }
 
-// Put adds an item to store. It is not copied: leave it as it is until Commit returns.
+// Put adds an item to store. Put does not copy the item: leave it unchanged until Commit returns.
 func (b *Batch) Put(item *db.Item) { b.change(wire.Put, item) }
 
 // Merge adds an item to merge.
 func (b *Batch) Merge(item *db.Item) { b.change(wire.Merge, item) }
 
-// Delete adds an item to delete, if there is one with this key.
+// Delete adds the deletion of an item. A missing item is no error.
 func (b *Batch) Delete(key string) { b.change(wire.Delete, &db.Item{Key: key}) }
 
-// PutIf adds an item to store, and the condition of Collection.PutIf, for the whole batch.
+// PutIf adds an item to store, with the condition of Collection.PutIf, which applies to the whole batch.
 func (b *Batch) PutIf(item, old *db.Item) {
 	if item != nil {
 		b.Expect(item.Key, old)
@@ -38,8 +38,8 @@ func (b *Batch) PutIf(item, old *db.Item) {
 	b.change(wire.Put, item)
 }
 
-// Expect adds a condition to the batch: the item that is stored under the key equals old, or no item is, if
-// old is nil. Conditions are checked before any change of the batch is made.
+// Expect adds a condition: the stored item with the key equals old, or, if old is nil, there is none. All
+// conditions are checked before any change of the batch is made.
 func (b *Batch) Expect(key string, old *db.Item) {
 	b.change(wire.Expect, &db.Item{Key: key})
 	if b.err == nil {
@@ -72,8 +72,8 @@ func (b *Batch) change(kind wire.ChangeKind, item *db.Item) {
 	b.err = v.together(b.changes[0].Item.Key, it.Key)
 }
 
-// shard is the target of the batch. A batch that is of one shard now may be of several when the cluster has
-// grown.
+// shard is the target of the batch. After the cluster grows, the items of a batch may belong to several
+// shards.
 func (b *Batch) shard(v *view) (index int, err error) {
 	first := b.changes[0].Item.Key
 	for _, ch := range b.changes {
@@ -84,7 +84,7 @@ func (b *Batch) shard(v *view) (index int, err error) {
 	return v.of(first), nil
 }
 
-// together refuses a key that is not of the shard of the first one of its batch.
+// together refuses a key that does not belong to the shard of the batch's first key.
 func (v *view) together(first, key string) error {
 	if of, index := v.of(key), v.of(first); of != index {
 		return fmt.Errorf("%w: item %.80q is of shard %d, and the batch of shard %d: only items of one shard are written together", db.ErrInvalid, key, v.Number(of), v.Number(index))

@@ -10,9 +10,9 @@ import (
 	"github.com/fddhdb/fddhdb/db/cluster/internal/wire"
 )
 
-// CreateCollection creates a collection on every shard, see db.DB.CreateCollection. One that is there with
-// the same schema is no error; with another one it is db.ErrExists. If a shard cannot be reached some may
-// have the collection and others not: call it again.
+// CreateCollection creates a collection on every shard, see db.DB.CreateCollection. An existing collection
+// with the same schema is no error; with another schema it is db.ErrExists. If a shard cannot be reached,
+// only some shards may have the collection: call it again.
 func (c *Client) CreateCollection(ctx context.Context, name string, schema db.Schema) (*Collection, error) {
 	err := c.onAll(ctx, func() *wire.Op { return &wire.Op{Kind: wire.CreateCollection, Collection: name, Schema: &schema} }, nil)
 	if err != nil {
@@ -21,8 +21,7 @@ func (c *Client) CreateCollection(ctx context.Context, name string, schema db.Sc
 	return c.Collection(name), nil
 }
 
-// DropCollection drops a collection on every shard. Where it is gone already nothing happens; where it is
-// on no shard it is db.ErrNotFound.
+// DropCollection drops a collection on every shard that has it. If no shard has it, that is db.ErrNotFound.
 func (c *Client) DropCollection(ctx context.Context, name string) error {
 	var dropped atomic.Bool
 	err := c.onAll(ctx, func() *wire.Op { return &wire.Op{Kind: wire.DropCollection, Collection: name} }, func(err error) error {
@@ -38,26 +37,26 @@ func (c *Client) DropCollection(ctx context.Context, name string) error {
 	return err
 }
 
-// A Collection is a handle on a collection of a cluster; it costs nothing to keep. All methods are safe for
+// A Collection is a handle on a collection of a cluster; it holds no resources. All methods are safe for
 // concurrent use.
 type Collection struct {
 	client *Client
 	name   string
 }
 
-// Collection returns a handle on a collection, whether or not there is one.
+// Collection returns a handle on a collection, which need not exist.
 func (c *Client) Collection(name string) *Collection { return &Collection{c, name} }
 
 // Name returns the name of the collection.
 func (c *Collection) Name() string { return c.name }
 
-// Put stores an item, see db.Collection.Put. One without a key gets a random one, which is returned. When it
-// returns nil the item is durable, and everything that this client reads shows it.
+// Put stores an item, see db.Collection.Put. An item without a key gets a random one; Put returns the key.
+// Once Put returns nil the item is durable, and all later reads of this client see it.
 func (c *Collection) Put(ctx context.Context, item *db.Item) (key string, err error) {
 	return c.write(ctx, wire.Put, item)
 }
 
-// Merge merges an item with what is stored under its key, see db.Collection.Merge.
+// Merge merges an item into the stored item with its key, see db.Collection.Merge.
 func (c *Collection) Merge(ctx context.Context, item *db.Item) (key string, err error) {
 	return c.write(ctx, wire.Merge, item)
 }
@@ -71,15 +70,16 @@ func (c *Collection) write(ctx context.Context, kind wire.ChangeKind, item *db.I
 	return b.changes[0].Item.Key, nil
 }
 
-// PutIf stores an item if what is stored under its key is still old, or nothing if old is nil; else nothing
-// happens, and it is db.ErrConflict. That is decided where the write stands in the log.
+// PutIf stores an item if the stored item with its key still equals old, or, if old is nil, there is none.
+// Otherwise it changes nothing and returns db.ErrConflict. The condition is decided at the write's position
+// in the log.
 func (c *Collection) PutIf(ctx context.Context, item, old *db.Item) error {
 	b := c.NewBatch()
 	b.PutIf(item, old)
 	return b.Commit(ctx)
 }
 
-// Delete deletes the item with a key, if there is one.
+// Delete deletes the item with a key. A missing item is no error.
 func (c *Collection) Delete(ctx context.Context, key string) error {
 	b := c.NewBatch()
 	b.Delete(key)

@@ -20,35 +20,34 @@ import (
 	"github.com/fddhdb/fddhdb/db/cluster/internal/wire"
 )
 
-// CreateOptions are those of Create.
+// CreateOptions are the options of Create.
 type CreateOptions struct {
-	Shards   int      // how many; it does not change with the number of nodes: make many more than there are. Grow doubles them
+	Shards   int      // many more than nodes: adding nodes does not change it, only Grow doubles it
 	Replicas int      // nodes that have each shard; 0 means 2
-	Nodes    []string // that have the shards; nil: those that answer now
+	Nodes    []string // nodes that get the shards; nil: the nodes that answer now
 
-	// Servers is how many NATS servers keep each log; 0 means 3. With 1 what is acknowledged is lost with
-	// that server.
+	// Servers is the number of NATS servers that keep each log; 0 means 3. With 1, losing that server loses
+	// acknowledged writes.
 	Servers int
 
-	// From, if not empty, is a place of backups, see NodeOptions.Backups: each shard begins with its newest
-	// backup there. The backups are of another cluster, whose logs are lost, or fddhdb-beam has built them.
-	// If that cluster has grown, the shards are those of its latest growth for which every shard has a
-	// backup. Shards is 0, or their number. The nodes have this place for their backups, too, or can at least
-	// read it.
+	// From, if not empty, is a place of backups, see NodeOptions.Backups: each shard starts from its newest
+	// backup there. The backups come from another cluster, whose logs are lost, or from fddhdb-beam. If that
+	// cluster has grown, Create takes its latest growth for which every shard has a backup. Shards is 0 or
+	// their number. The nodes must use this place for their backups, or at least be able to read it.
 	From string
 
-	// LogBytes is how much a log may hold; 0 means 1 GiB. A log that is full takes no writes. The servers
-	// set as much aside, for each shard (max_file_store).
+	// LogBytes bounds each log; 0 means 1 GiB. A full log takes no writes. The servers reserve as much for
+	// each shard (max_file_store).
 	LogBytes int64
 }
 
-// maxShards bounds what a cluster may have: each has a key in the plan, and servers answer with 1,024 keys of
-// it at most.
+// maxShards bounds the shards of a cluster. Each has a key in the plan, and servers list at most 1,024 of its
+// keys in an answer.
 const maxShards = 1000
 
-// Create makes a cluster: its logs, its plan, and where its shards are. The nodes are running, or begin to
-// have their shards when they are opened. A cluster of that name is db.ErrExists. If it is interrupted, it
-// is called again.
+// Create makes a cluster: its logs, its plan, and the placement of its shards. The nodes may be running, or
+// are opened later. An existing cluster of that name is db.ErrExists. After an interruption call Create
+// again.
 func Create(ctx context.Context, nc *nats.Conn, cluster string, o CreateOptions) error {
 	if err := names.Check("cluster", cluster); err != nil {
 		return err
@@ -120,7 +119,7 @@ func Create(ctx context.Context, nc *nats.Conn, cluster string, o CreateOptions)
 	return plan.Make(ctx, js, c, plan.Settings{ID: wire.NewID().String(), First: layout.First, Shards: o.Shards, Replicas: o.Replicas, Servers: o.Servers, Made: time.Now().UTC()}, placed)
 }
 
-// begin returns what the shards begin with: nothing, or backups.
+// begin returns the start of each shard: empty, or a backup.
 func begin(ctx context.Context, place string, l plan.Layout) ([]plan.Placement, error) {
 	placed := make([]plan.Placement, l.Shards)
 	if place == "" {

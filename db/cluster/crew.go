@@ -2,18 +2,18 @@ package cluster
 
 import "sync/atomic"
 
-// A crew is goroutines that stay when they have done something, for what comes next: the stack of a new one
-// is small, and to make it large again and again is a tenth of what a search takes.
+// A crew is a pool of goroutines. A new goroutine has a small stack, and growing it for each search costs a
+// tenth of the search.
 type crew struct {
 	work chan func()
 	end  <-chan struct{}
 	idle atomic.Int64
 }
 
-// mostIdle is how many stay.
+// mostIdle bounds the idle goroutines.
 const mostIdle = 64
 
-// do has f done by a goroutine of the crew, or a new one.
+// do runs f in an idle goroutine of the pool, or in a new one.
 func (c *crew) do(f func()) {
 	select {
 	case c.work <- f:
@@ -25,7 +25,7 @@ func (c *crew) do(f func()) {
 func (c *crew) member(f func()) {
 	for {
 		f()
-		f = nil // nothing is held
+		f = nil // so that an idle goroutine keeps nothing alive
 		if c.idle.Add(1) > mostIdle {
 			c.idle.Add(-1)
 			return

@@ -9,8 +9,8 @@ import (
 	"github.com/fddhdb/fddhdb/db/cluster/internal/wire"
 )
 
-// Collections returns the names of the collections, in order. One that is being created or dropped counts
-// as long as any shard has it.
+// Collections returns the names of the collections, in order. While a collection is being created or dropped,
+// it counts as long as any shard has it.
 func (c *Client) Collections(ctx context.Context) ([]string, error) {
 	ctx, cancel := c.within(ctx)
 	defer cancel()
@@ -26,7 +26,7 @@ func (c *Client) Collections(ctx context.Context) ([]string, error) {
 	return slices.Compact(all), nil
 }
 
-// Schema returns the schema of the collection, as its first shard has it: all shards have the same.
+// Schema returns the schema of the collection. It asks the first shard: all shards have the same schema.
 func (c *Collection) Schema(ctx context.Context) (db.Schema, error) {
 	ctx, cancel := c.client.within(ctx)
 	defer cancel()
@@ -44,14 +44,14 @@ func (c *Collection) Schema(ctx context.Context) (db.Schema, error) {
 	return a.About.Schema, nil
 }
 
-// A Space is a space of codes of a collection, as all shards together have it.
+// A Space is a space of codes of a collection, summed over all shards.
 type Space struct {
 	Space    db.Space      `json:"space"`
-	State    db.SpaceState `json:"state"` // of the shard that is the least far: building, standby, active
+	State    db.SpaceState `json:"state"` // the earliest of all shards: building, standby, active
 	Bits     int           `json:"bits"`
-	Revision uint32        `json:"revision"` // that is in use, the least of all shards
-	Items    int           `json:"items"`    // that have a code in it
-	Shards   int           `json:"shards"`   // that have it: fewer than all while it comes or goes
+	Revision uint32        `json:"revision"` // the lowest in use of all shards
+	Items    int           `json:"items"`    // items with a code in it
+	Shards   int           `json:"shards"`   // shards that have it: fewer than all while it is created or dropped
 }
 
 // Spaces returns the spaces of codes of the collection, by number.

@@ -10,17 +10,17 @@ import (
 	"github.com/fddhdb/fddhdb/db/cluster/internal/wire"
 )
 
-// errParts says that a shard has been split before an operation was applied on it, which is for its parts
-// then.
+// errParts says that a shard was split before an operation was applied on it. The operation goes to its
+// parts.
 var errParts = errors.New("the shard has been split")
 
-// onAll does an operation on every shard, at the same time. Where a shard is split before, it is done on its
-// parts. The result of each goes through done, unless that is nil.
+// onAll applies an operation on every shard, in parallel. If a shard is split first, its parts get the
+// operation. The result of each shard goes through done, unless done is nil.
 func (c *Client) onAll(ctx context.Context, op func() *wire.Op, done func(error) error) error {
 	return c.onAllBefore(ctx, time.Time{}, op, done)
 }
 
-// onAllBefore is onAll, for operations that have to be appended before a time, see doBefore.
+// onAllBefore is onAll for operations that must be appended before a time, see doBefore.
 func (c *Client) onAllBefore(ctx context.Context, late time.Time, op func() *wire.Op, done func(error) error) error {
 	ctx, cancel := c.within(ctx)
 	defer cancel()

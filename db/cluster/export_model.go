@@ -10,9 +10,9 @@ import (
 	"github.com/fddhdb/fddhdb/db/cluster/internal/wire"
 )
 
-// ExportModel writes the file of the model of a space, 0: the active one, as it is after the updates so far:
-// for ImportModel of a database or of another cluster, or for a program that encodes with it. See
-// db.Collection.ExportModel.
+// ExportModel writes the file of the model of a space, with all updates so far; 0 is the active space. The
+// file is for ImportModel of a database or of another cluster, or for a program that encodes with the model.
+// See db.Collection.ExportModel.
 func (c *Collection) ExportModel(ctx context.Context, w io.Writer, space db.Space) error {
 	if w == nil {
 		return fmt.Errorf("%w: nothing to write the model to", db.ErrInvalid)
@@ -32,12 +32,12 @@ func (c *Collection) ExportModel(ctx context.Context, w io.Writer, space db.Spac
 	return err
 }
 
-// revisions are those that a space has on the shards. They are one, but for a time while one is installed, or
-// after an update that has not reached all.
+// revisions are the revisions of a space on the shards. They differ only while a revision is being installed,
+// or after an update that has not reached all shards.
 type revisions struct {
 	space          db.Space
 	least, highest uint32
-	index          int // of the shard that has the highest
+	index          int // of the shard with the highest revision
 }
 
 // revisions returns the revisions of a space; 0 is the active one.
@@ -65,7 +65,7 @@ func (c *Collection) revisions(ctx context.Context, v *view, space db.Space) (r 
 			return r, fmt.Errorf("%w: space %d of collection %q", db.ErrNotFound, space, c.name)
 		}
 		s := a.About.Spaces[i]
-		r.space = s.Space // on all shards, even if another one is activated meanwhile
+		r.space = s.Space // the same space on all shards, even if another one is activated meanwhile
 		if index == 0 || s.Revision < r.least {
 			r.least = s.Revision
 		}

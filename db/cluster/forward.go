@@ -13,8 +13,8 @@ import (
 	"github.com/fddhdb/fddhdb/db/shard"
 )
 
-// forms returns what messages of a shard become in the logs of its parts, one for one, up to the message that
-// closes its log.
+// forms converts messages of a shard to messages for the logs of its parts, one for one. It stops at the
+// message that closes the shard's log.
 func (s *split) forms(ctx context.Context, some []journal.Read) (forms [2][][]byte, closed bool, err error) {
 	ops := make([]*wire.Op, 0, len(some))
 	asks := make([]*wire.Request, 0, len(some))
@@ -23,7 +23,7 @@ func (s *split) forms(ctx context.Context, some []journal.Read) (forms [2][][]by
 		if errors.Is(err, wire.ErrVersion) {
 			return forms, false, fmt.Errorf("message %d: %w", m.Seq, err)
 		}
-		if err != nil { // which its replicas have left out, too
+		if err != nil { // the shard's replicas have skipped it, too
 			op = &wire.Op{Kind: wire.Skip}
 		}
 		var ask *wire.Request
@@ -48,9 +48,9 @@ func (s *split) forms(ctx context.Context, some []journal.Read) (forms [2][][]by
 			switch {
 			case a.Outcome != nil:
 				forwarded.Forward.Decided, forwarded.Forward.Fault = true, a.Outcome.Fault
-			case a.Applied >= seq+wire.Memory: // it may have been forgotten
+			case a.Applied >= seq+wire.Memory: // the outcome may have been forgotten
 				return forms, false, errAnew
-			default: // refused, as it came too late
+			default: // refused because it came too late
 				of = ofNone
 			}
 		}
@@ -72,12 +72,11 @@ func (s *split) forms(ctx context.Context, some []journal.Read) (forms [2][][]by
 // Results of owner for an operation that does not belong to one part.
 const (
 	ofNone    = -1
-	ofSeveral = -2 // a part cannot decide the operation itself: it needs the outcome on the shard
+	ofSeveral = -2 // no part can decide the operation: it needs the outcome on the shard
 )
 
-// owner returns the index of the part that has the keys of all changes of an operation on a shard, or ofNone
-// or ofSeveral. Such a part decides the operation as the shard did, as the operation meets the same items
-// there.
+// owner returns the index of the part that has all keys of an operation on a shard, or ofNone or ofSeveral.
+// That part decides the operation as the shard did, because it has the same items.
 func owner(op *wire.Op, from plan.Layout, index int, to plan.Layout) int {
 	switch {
 	case op.Kind.Own():
@@ -91,15 +90,15 @@ func owner(op *wire.Op, from plan.Layout, index int, to plan.Layout) int {
 			return ofSeveral
 		}
 	}
-	if of%from.Shards != index { // it is of another shard, and was refused
+	if of%from.Shards != index { // an operation for another shard, which was refused
 		return ofSeveral
 	}
 	return of
 }
 
-// forward has the parts follow the log of the shard, up to the message that closes it.
+// forward copies the log of the shard to the parts, up to the message that closes it.
 func (s *split) forward(ctx context.Context, is plan.Placement) error {
-	if is.Closed { // by then the shard had everything that it ever had
+	if is.Closed { // the backup was made after the log was closed, so it is complete
 		s.closed.Store(is.Origin)
 		return nil
 	}
@@ -114,12 +113,12 @@ func (s *split) forward(ctx context.Context, is plan.Placement) error {
 		}
 	}
 	s.forwarded.Store(from)
-	// If the last message stands for the one that closes the log, nothing that counts is behind that.
+	// If the last message stands for the closing message, all messages behind it were refused.
 	if from > is.Origin {
 		var m apply.Message
 		err := again(ctx, func(ctx context.Context) (err error) {
 			m, err = s.parts[0].log.At(ctx, from+1)
-			if errors.Is(err, journal.ErrNone) { // on the server that was asked
+			if errors.Is(err, journal.ErrNone) { // the server that answered may be behind
 				err = fmt.Errorf("%w: %w", context.DeadlineExceeded, err)
 			}
 			return err
@@ -140,7 +139,7 @@ func (s *split) forward(ctx context.Context, is plan.Placement) error {
 		return errAnew
 	}
 	err = s.log.Follow(ctx, from+1, func(some []journal.Read) error {
-		if some[0].Seq != s.forwarded.Load()+1 { // it has been trimmed
+		if some[0].Seq != s.forwarded.Load()+1 { // the log has been trimmed
 			return errAnew
 		}
 		forms, closed, err := s.forms(ctx, some)
@@ -169,7 +168,7 @@ func (s *split) forward(ctx context.Context, is plan.Placement) error {
 	return err
 }
 
-// infoOf says how long a log is.
+// infoOf returns the first and last sequence of a log.
 func infoOf(ctx context.Context, log *journal.Journal) (info journal.Info, err error) {
 	err = again(ctx, func(ctx context.Context) (err error) {
 		info, err = log.Info(ctx)

@@ -24,26 +24,25 @@ type GrowOptions struct {
 	Progress event.Progress
 }
 
-// The stages of a growth, in their order.
+// The stages of a growth, in order.
 const (
-	GrowBegin  = "beginning"   // each shard is backed up, and its parts begin with that
-	GrowCopy   = "catching up" // what is written meanwhile goes to the parts, too
+	GrowBegin  = "beginning"   // each shard is backed up, and its parts start from the backup
+	GrowCopy   = "catching up" // the parts receive the writes made meanwhile
 	GrowClose  = "closing"     // writes wait from now on
-	GrowSwitch = "switching"   // the parts have everything: they take over
-	GrowRemove = "removing"    // writes go on; the logs that have been split are removed
+	GrowSwitch = "switching"   // the parts have everything and take over
+	GrowRemove = "removing"    // writes go on; the logs of the split shards are removed
 )
 
-// Grow doubles the number of shards while the cluster serves: each is split into two parts, on the nodes that
-// have it. It takes a place for backups (NodeOptions.Backups), with which the parts begin; twice the disk and
-// memory while it goes on; and servers that have room for the logs of the parts.
+// Grow doubles the number of shards while the cluster serves: each shard is split into two parts, on the
+// nodes that have it. Growing needs a place for backups (NodeOptions.Backups), twice the disk and memory
+// while it runs, and servers with room for the logs of the parts.
 //
-// Searches and writes go on. At the end writes wait for a moment, until the parts have everything that was
-// acknowledged. If Grow is interrupted, call it again: it goes on where it was, and what was interrupted
-// behind the closing of logs has writes wait until then. One at a time lets a cluster grow: another one is
-// db.ErrBusy.
+// Searches and writes go on. At the end writes wait briefly, until the parts have everything that was
+// acknowledged. If Grow is interrupted, call it again; it continues. If the logs were already closed, writes
+// wait until then. One growth runs at a time; another is db.ErrBusy.
 //
-// A training that goes on when the parts take over fails, and a cursor of before is refused. Make backups
-// afterwards: until then those of the shards of before are what a cluster would be restored from.
+// When the parts take over, a running training fails, and older cursors are refused. Make backups afterwards:
+// until then a restored cluster would have the shards from before the growth.
 func (c *Client) Grow(ctx context.Context, o GrowOptions) error {
 	ctx, ended := work.Hearing(ctx, &o.Progress)
 	defer ended()
@@ -65,7 +64,7 @@ func (c *Client) grow(l *lease, o GrowOptions) error {
 	ctx := l.ctx
 	var claim *plan.Claim
 	err := again(ctx, func(ctx context.Context) (err error) {
-		claim, err = c.plan.Claim(ctx, l.number) // and see what the holder before has come to
+		claim, err = c.plan.Claim(ctx, l.number) // and read how far the last holder has come
 		return err
 	})
 	if err != nil {
@@ -78,7 +77,7 @@ func (c *Client) grow(l *lease, o GrowOptions) error {
 	g := &growth{client: c, claim: claim, js: js, options: o}
 	g.from, _, _ = c.plan.Layout()
 	g.to = g.from.Next()
-	if slices.ContainsFunc(c.plan.Shards(), func(s int) bool { return s < g.from.First }) { // an earlier one was interrupted here
+	if slices.ContainsFunc(c.plan.Shards(), func(s int) bool { return s < g.from.First }) { // an earlier Grow was interrupted here
 		return g.remove(ctx, g.from)
 	}
 	if g.from.Shards > mostToGrow {
@@ -103,7 +102,7 @@ func (c *Client) grow(l *lease, o GrowOptions) error {
 	if err := g.carryOut(ctx); err != nil {
 		return err
 	}
-	for v := c.view.Load(); v.First < g.to.First; v = c.view.Load() { // so that the caller sees it
+	for v := c.view.Load(); v.First < g.to.First; v = c.view.Load() { // so that the caller sees the new layout
 		if err := c.next(ctx, v); err != nil {
 			return err
 		}
@@ -111,15 +110,15 @@ func (c *Client) grow(l *lease, o GrowOptions) error {
 	return g.remove(ctx, g.to)
 }
 
-// mostToGrow is how many shards a cluster may have that grows. While it does, the plan has three times as
-// many, and servers answer with 1,024 keys of it at most.
+// mostToGrow bounds the shards of a cluster before growth. While it grows the plan has three times as many
+// shards, and servers list at most 1,024 of its keys in an answer.
 const mostToGrow = 340
 
 // A growth is a run of Grow.
 type growth struct {
 	client   *Client
 	claim    *plan.Claim
-	js       jetstream.JetStream // with room for many messages that are under way
+	js       jetstream.JetStream // with room for many messages in flight
 	options  GrowOptions
 	from, to plan.Layout
 	splits   []*split   // by index of from
@@ -170,12 +169,12 @@ func (g *growth) carryOut(ctx context.Context) error {
 		err = again(ctx, func(ctx context.Context) error { return g.claim.Grow(ctx, grown) })
 	}
 	if err != nil && errors.Is(err, context.Canceled) {
-		err = cmp.Or(context.Cause(ctx), err) // of the shard that has ended the others
+		err = cmp.Or(context.Cause(ctx), err) // the error of the shard that canceled the others
 	}
 	return err
 }
 
-// each calls f for all splits, at the same time.
+// each calls f for all splits, in parallel.
 func (g *growth) each(f func(s *split) error) error {
 	errs := make([]error, len(g.splits))
 	var all sync.WaitGroup
@@ -186,7 +185,7 @@ func (g *growth) each(f func(s *split) error) error {
 	return errors.Join(errs...)
 }
 
-// These say when logs are closed: when no part lacks more than so many messages of what its shard has.
+// Logs are closed when no part lacks more than nearlyMessages of its shard.
 const (
 	nearlyMessages = 200
 	nearlyEvery    = 50 * time.Millisecond
@@ -215,7 +214,7 @@ func (g *growth) nearly(ctx context.Context) error {
 	}
 }
 
-// caughtUp returns how many shards have parts that lack almost nothing, and what the others wait for.
+// caughtUp returns the number of shards whose parts lack almost nothing, and why another shard is not ready.
 func (g *growth) caughtUp(ctx context.Context) (done int, why string, err error) {
 	nodes, err := g.client.Nodes(ctx)
 	if err != nil {
@@ -236,15 +235,14 @@ func (g *growth) caughtUp(ctx context.Context) (done int, why string, err error)
 	return done, why, err
 }
 
-// While writes wait, parts have so long to come to their end, and those that begin anew, with a backup, so
-// long.
+// While writes wait, parts get wholeIn to catch up. Parts that restart from a backup get anewIn.
 var (
 	wholeIn = 30 * time.Second
 	anewIn  = 10 * time.Minute
 )
 
-// whole sees to it that a replica of each part has everything. Parts that have not, whatever the reason,
-// begin anew once, with a backup of their shard, which is closed now.
+// whole ensures that a replica of each part has everything. Incomplete parts restart once from a backup of
+// their shard, which is closed by now.
 func (g *growth) whole(ctx context.Context) error {
 	bad, err := g.check(ctx, wholeIn)
 	if len(bad) == 0 {
@@ -259,9 +257,9 @@ func (g *growth) whole(ctx context.Context) error {
 	return err
 }
 
-// check waits until a replica of each part has everything, for so long, and compares how many items there
-// are: what is not whole does not take over. It returns the shards whose parts are not, and an error that
-// says why; without such shards an error is of something else.
+// check waits, up to in, until a replica of each part has everything, and compares the numbers of items:
+// incomplete parts do not take over. It returns the shards with incomplete parts, and an error with the
+// reasons. Without such shards an error has another cause.
 func (g *growth) check(ctx context.Context, in time.Duration) (bad []*split, err error) {
 	why := make([]error, len(g.splits))
 	err = g.each(func(s *split) (err error) {
@@ -290,7 +288,7 @@ func (g *growth) check(ctx context.Context, in time.Duration) (bad []*split, err
 	return bad, errors.Join(errs...)
 }
 
-// remove removes the logs and the placements of the shards before those of a layout.
+// remove removes the logs and the placements of all shards older than a layout.
 func (g *growth) remove(ctx context.Context, l plan.Layout) error {
 	var old []int
 	for _, s := range g.client.plan.Shards() {
@@ -303,7 +301,7 @@ func (g *growth) remove(ctx context.Context, l plan.Layout) error {
 	var all sync.WaitGroup
 	for i, number := range old {
 		all.Go(func() {
-			if errs[i] = again(ctx, g.log(number).Delete); errs[i] == nil { // the placement last: it says that there is something to remove
+			if errs[i] = again(ctx, g.log(number).Delete); errs[i] == nil { // the placement goes last: it says that there is something to remove
 				errs[i] = again(ctx, func(ctx context.Context) error { return g.claim.Remove(ctx, number) })
 			}
 		})
@@ -317,8 +315,7 @@ func (g *growth) remove(ctx context.Context, l plan.Layout) error {
 	return nil
 }
 
-// Growing returns how many shards the cluster will have when a growth has come to its end that goes on, or
-// was interrupted; 0: there is none.
+// Growing returns the number of shards after a growth that is running or was interrupted; 0 if there is none.
 func (c *Client) Growing() int {
 	l := c.view.Load().Layout
 	if next := l.Next(); slices.ContainsFunc(c.plan.Shards(), next.Has) {

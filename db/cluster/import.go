@@ -13,28 +13,28 @@ import (
 	"github.com/fddhdb/fddhdb/db/internal/work"
 )
 
-// ImportOptions are those of Import.
+// ImportOptions are the options of Import.
 type ImportOptions struct {
-	// Refused, unless nil, is called with each item that a shard refuses, such as one with a code of
-	// another length, and why. If it returns nil the import goes on; else it ends with that error. It may
-	// be called from several goroutines at a time.
+	// Refused, unless nil, is called with each item that a shard refuses, and the reason, for example a code
+	// of the wrong length. If it returns nil the import goes on, otherwise it ends with that error. Several
+	// goroutines may call it at a time.
 	Refused func(item *db.Item, why error) error
 
-	// Progress, unless nil, hears the stage "store", in items, from one goroutine at a time. How many there
-	// will be is not known: total is 0.
+	// Progress, unless nil, hears the stage "store", in items, from one goroutine at a time. The total is
+	// unknown, so it is 0.
 	Progress event.Progress
 }
 
-// These bound what an import writes in one operation.
+// Bounds of one operation of an import.
 const (
 	importItems = 200
 	importBytes = 256 << 10
 )
 
-// Import stores many items, in operations of some hundred of one shard: an operation is stored whole or not
-// at all, the import as a whole is not. Items of the same key are stored in their order. It returns how many
-// are stored; after an error these are not all of those before a certain one. The import may be made again:
-// items with keys are stored over themselves, and those without get other random keys, and are there twice.
+// Import stores many items, in operations of some hundred items of one shard. An operation is atomic; the
+// import as a whole is not. Items with the same key are stored in their order. Import returns the number of
+// stored items; after an error these need not be the first ones. You may repeat the import: items with keys
+// overwrite themselves, and items without keys get new random keys, so they are stored twice.
 func (c *Collection) Import(ctx context.Context, items iter.Seq2[*db.Item, error], o ImportOptions) (stored int, err error) {
 	ctx, ended := work.Hearing(ctx, &o.Progress)
 	defer ended()
@@ -48,7 +48,7 @@ func (c *Collection) Import(ctx context.Context, items iter.Seq2[*db.Item, error
 			o.Progress("store", int64(stored), 0)
 		}
 	}
-	v := c.client.view.Load() // when it is over, importSome sees to it
+	v := c.client.view.Load() // after a growth importSome divides the items again
 	shards := make([]chan []*db.Item, v.Shards)
 	var all sync.WaitGroup
 	for i := range shards {
@@ -56,7 +56,7 @@ func (c *Collection) Import(ctx context.Context, items iter.Seq2[*db.Item, error
 		all.Go(func() {
 			for some := range shards[i] {
 				if ctx.Err() != nil {
-					continue // until the channel is closed
+					continue // drain the channel until it is closed
 				}
 				if err := c.importSome(ctx, some, o.Refused, add); err != nil {
 					cancel(err)
@@ -107,7 +107,7 @@ func (c *Collection) Import(ctx context.Context, items iter.Seq2[*db.Item, error
 	return stored, err
 }
 
-// sizeOf is about how many bytes an item takes in a message.
+// sizeOf estimates the bytes of an item in a message.
 func sizeOf(it *db.Item) int {
 	n := 32 + len(it.Key) + len(it.Payload) + len(it.Code)
 	for _, v := range it.Vectors {
@@ -128,8 +128,8 @@ func sizeOf(it *db.Item) int {
 	return n
 }
 
-// importSome stores items of one shard, or of its parts. If they are refused it finds out which of them are,
-// by halves.
+// importSome stores items of one shard, or of its parts. If the shard refuses them, bisection finds the bad
+// ones.
 func (c *Collection) importSome(ctx context.Context, items []*db.Item, refused func(*db.Item, error) error, add func(int)) error {
 	v, parts := c.client.view.Load(), map[int][]*db.Item{}
 	for _, it := range items {

@@ -16,9 +16,9 @@ import (
 	"github.com/fddhdb/fddhdb/db/cluster/internal/wire"
 )
 
-// A lease is the right to do something that one at a time may do. It ends by itself when its holder is
-// silent. A holder that is stopped and goes on later may think that it still has it: so what is done under
-// a lease carries its number, and replicas refuse a number that is less than one they have seen.
+// A lease is an exclusive right. It expires if its holder is silent. A holder that was stopped and resumes
+// may believe that it still has the lease. So operations under a lease carry its number, and replicas refuse
+// a number lower than one they have seen.
 type lease struct {
 	js      jetstream.JetStream
 	subject string
@@ -28,19 +28,19 @@ type lease struct {
 	stop    context.CancelFunc
 	ctx     context.Context // ends when the lease does
 	done    chan struct{}
-	at      uint64 // revision of the key, as it was last renewed; read by end once done is closed
+	at      uint64 // revision of the key at the last renewal; end reads it once done is closed
 }
 
 const (
-	leaseFor   = 20 * time.Second // after its holder has been heard of last
-	leaseEvery = 4 * time.Second  // how often it is heard of
+	leaseFor   = 20 * time.Second // expiry after the last renewal
+	leaseEvery = 4 * time.Second  // between renewals
 )
 
-// lagging is how many times a lease is tried to be taken, .1 s apart. nats.go asks any server whether the key
-// has been deleted, and one that is behind has not heard of that.
+// lagging is how often taking a lease is tried, 0.1 s apart. nats.go asks any server whether the key has been
+// deleted, and a server that lags has not seen the deletion.
 const lagging = 10
 
-// take takes a lease. If somebody else has it that is db.ErrBusy, after a second.
+// take takes a lease. If another holder has it, take fails with db.ErrBusy after a second.
 func (c *Client) take(ctx context.Context, name string) (*lease, error) {
 	var number uint64
 	id := wire.NewID().String()
@@ -55,7 +55,7 @@ func (c *Client) take(ctx context.Context, name string) (*lease, error) {
 			if !errors.Is(err, jetstream.ErrKeyExists) {
 				return err
 			}
-			if e, gerr := kv.Get(ctx, name); gerr == nil && bytes.Equal(e.Value(), own) { // of a try whose answer was lost
+			if e, gerr := kv.Get(ctx, name); gerr == nil && bytes.Equal(e.Value(), own) { // from a try whose answer was lost
 				number, err = e.Revision(), nil
 				return err
 			}
@@ -78,12 +78,12 @@ func (c *Client) take(ctx context.Context, name string) (*lease, error) {
 	return l, nil
 }
 
-// holding is the value of the key of a lease that the holder with that id has.
+// holding returns the value of a lease's key for the holder with that id.
 func holding(id string) []byte {
 	return fmt.Appendf(nil, "%s %s", time.Now().UTC().Format(time.RFC3339), id)
 }
 
-// keep renews the lease until it ends. If it cannot, the context ends before anybody else may have it.
+// keep renews the lease until it ends. If it cannot, it ends the context before another holder can take it.
 func (l *lease) keep(kv jetstream.KeyValue) {
 	defer close(l.done)
 	defer l.stop()
@@ -103,7 +103,7 @@ func (l *lease) keep(kv jetstream.KeyValue) {
 		switch {
 		case err == nil:
 			heard = begin
-		case refused(err): // it is somebody else's
+		case refused(err): // another holder has it
 			return
 		case time.Since(heard) > leaseFor-2*leaseEvery:
 			return
@@ -111,7 +111,6 @@ func (l *lease) keep(kv jetstream.KeyValue) {
 	}
 }
 
-// renew renews the lease once.
 func (l *lease) renew(ctx context.Context) error {
 	ack, err := l.js.PublishMsg(ctx, &nats.Msg{Subject: l.subject, Data: holding(l.id)},
 		jetstream.WithMsgTTL(leaseFor), jetstream.WithExpectLastSequencePerSubject(l.at))
@@ -121,14 +120,14 @@ func (l *lease) renew(ctx context.Context) error {
 	return err
 }
 
-// refused reports whether an error says that the key has another revision than the holder knows of.
+// refused reports whether an error says that the key has another revision than the holder expects.
 func refused(err error) bool {
 	var api *jetstream.APIError
 	return errors.Is(err, jetstream.ErrKeyExists) || errors.As(err, &api) && api.Code == 400
 }
 
-// look reports whether the key is as the holder has written it, without having heard of that, and notes which
-// revision it has.
+// look reports whether the key has a value of this holder whose acknowledgement was lost, and notes its
+// revision.
 func (l *lease) look(ctx context.Context, kv jetstream.KeyValue) bool {
 	e, err := kv.Get(ctx, l.name)
 	if err != nil || e.Revision() <= l.at || !bytes.HasSuffix(e.Value(), []byte(" "+l.id)) {
@@ -138,10 +137,9 @@ func (l *lease) look(ctx context.Context, kv jetstream.KeyValue) bool {
 	return true
 }
 
-// endFor bounds for how long a lease is tried to be given back.
+// endFor bounds how long end tries to give the lease back.
 const endFor = 5 * time.Second
 
-// end gives the lease back.
 func (l *lease) end(c *Client) {
 	l.stop()
 	<-l.done
@@ -149,20 +147,20 @@ func (l *lease) end(c *Client) {
 	defer cancel()
 	kv, err := c.js.KeyValue(ctx, c.cluster.Bucket())
 	if err != nil {
-		return // it ends by itself
+		return // it expires by itself
 	}
 	_ = again(ctx, func(ctx context.Context) error {
 		ctx, cancel := context.WithTimeout(ctx, endFor/2)
 		defer cancel()
 		err := kv.Purge(ctx, l.name, jetstream.LastRevision(l.at))
-		if refused(err) && l.look(ctx, kv) { // else it has ended by itself, or is somebody else's
+		if refused(err) && l.look(ctx, kv) { // otherwise it has expired, or another holder has it
 			err = kv.Purge(ctx, l.name, jetstream.LastRevision(l.at))
 		}
 		return err
 	})
 }
 
-// wireName is a name as a part of a key of a bucket, which takes few characters.
+// wireName returns a name as a part of a bucket key, where few characters are allowed.
 func wireName(name string) string {
 	sum := sha256.Sum256([]byte(name))
 	return hex.EncodeToString(sum[:8])

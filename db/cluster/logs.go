@@ -5,20 +5,20 @@ import (
 	"sync"
 )
 
-// A LogStatus says how the log of a shard is.
+// A LogStatus is the state of the log of a shard.
 type LogStatus struct {
 	Shard  int    `json:"shard"` // its number
-	First  uint64 `json:"first"` // sequence of its first message; Last+1 where it is empty
+	First  uint64 `json:"first"` // sequence of its first message; Last+1 if it is empty
 	Last   uint64 `json:"last"`  // sequence of its last message
 	Bytes  int64  `json:"bytes"`
-	Leader string `json:"leader"` // name of the NATS server that takes its writes; "" where there is none now
+	Leader string `json:"leader"` // name of the NATS server that takes its writes; "" if there is none now
 
-	// Err says why nothing is known of the log. While its servers choose a leader this is so for some
-	// seconds.
+	// Err says why the log could not be read. This is normal for some seconds while its servers choose a
+	// leader.
 	Err error `json:"-"`
 }
 
-// Logs returns how the logs of all shards are, by shard. A log that cannot be asked is one with an Err.
+// Logs returns the state of all logs, by shard. A log that cannot be read has an Err.
 func (c *Client) Logs(ctx context.Context) []LogStatus {
 	ctx, cancel := c.within(ctx)
 	defer cancel()

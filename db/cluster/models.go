@@ -21,11 +21,11 @@ import (
 // maxModel bounds the file of a model.
 const maxModel = 3 << 30
 
-// ImportModel gives every shard a space with a model that db.Collection.ExportModel has written, and its
-// items their codes there, by their logs: each replica does so where the operation stands in its log.
-// Searches go on meanwhile, by the space that was the active one; writes are taken, and applied when the
-// codes are there. With activate the space becomes the active one. It returns when every shard has it,
-// with the number of the space.
+// ImportModel gives every shard a new space with a model written by db.Collection.ExportModel, and encodes
+// the items for it. The operation goes through the logs: each replica applies it at its position. Searches go
+// on meanwhile, in the space that is active; writes are accepted, and applied when the codes are complete.
+// With activate the new space becomes active. ImportModel returns the number of the space when every shard
+// has it.
 func (c *Collection) ImportModel(ctx context.Context, r io.Reader, activate bool) (db.Space, error) {
 	if r == nil {
 		return 0, fmt.Errorf("%w: no model file", db.ErrInvalid)
@@ -54,11 +54,11 @@ func (c *Collection) createSpace(ctx context.Context, file []byte, activate bool
 	return space, object, err
 }
 
-// installFor is how long installing a model may take where the context has no deadline: encoding all items.
+// installFor bounds installing a model, which encodes all items, if the context has no deadline.
 const installFor = 6 * time.Hour
 
-// install stores the file of a model as an object, named by its SHA-256, and has every shard do an operation
-// with it.
+// install stores the file of a model as an object, named by its SHA-256, and applies an operation with it on
+// every shard.
 func (c *Collection) install(ctx context.Context, file []byte, with wire.Op) (name string, err error) {
 	if _, has := ctx.Deadline(); !has {
 		var cancel context.CancelFunc
@@ -75,7 +75,7 @@ func (c *Collection) install(ctx context.Context, file []byte, with wire.Op) (na
 	return name, c.client.onAllBefore(ctx, late, func() *wire.Op { own := with; return &own }, nil)
 }
 
-// number takes the next number of a space of the collection, which no other model has on any shard.
+// number takes the next number for a space of the collection. No other model has it on any shard.
 func (c *Collection) number(ctx context.Context) (db.Space, error) {
 	kv, err := c.client.js.KeyValue(ctx, c.client.cluster.Bucket())
 	if err != nil {
@@ -87,7 +87,7 @@ func (c *Collection) number(ctx context.Context) (db.Space, error) {
 		n := uint64(1)
 		switch {
 		case errors.Is(err, jetstream.ErrKeyNotFound):
-			// Shards that began with databases may have spaces by numbers of their own.
+			// Shards that started from databases may have spaces already.
 			var there []Space
 			if there, err = c.Spaces(ctx); err == nil {
 				for _, s := range there {
@@ -104,7 +104,7 @@ func (c *Collection) number(ctx context.Context) (db.Space, error) {
 		if err == nil {
 			return db.Space(n), nil
 		}
-		if !errors.Is(err, jetstream.ErrKeyExists) { // somebody else has taken it
+		if !errors.Is(err, jetstream.ErrKeyExists) { // otherwise another client has taken it: take the next
 			return 0, fmt.Errorf("number of a space of collection %q: %w", c.name, err)
 		}
 	}

@@ -24,25 +24,25 @@ import (
 	"github.com/fddhdb/fddhdb/db/cluster/internal/vault"
 )
 
-// NodeOptions are those of Open.
+// NodeOptions are the options of Open.
 type NodeOptions struct {
-	Cluster string     // name of the cluster, which need not have been created yet
-	Node    string     // name of the node, of its own in the cluster, and the same whenever it is opened
-	Dir     string     // folder for its shards; it is made
-	Conn    *nats.Conn // the caller's, see ConnectNATS; to be closed after the node
+	Cluster string     // name of the cluster, which may be created later
+	Node    string     // name of the node, unique in the cluster, and the same at each Open
+	Dir     string     // folder for its shards; Open creates it
+	Conn    *nats.Conn // the caller's, see ConnectNATS; close it after the node
 
-	// Conns are further connections of the caller, best one to each server, see ConnectEach: requests then
-	// reach the node by the server that a client is at, and not by two of them.
+	// Conns are further connections of the caller, best one to each server, see ConnectEach. Requests then
+	// pass only the client's server, not two.
 	Conns []*nats.Conn
 
-	// Backups is where backups of shards go to and come from, the same place for all nodes: the path of a
-	// folder that they share, or s3://BUCKET[/PREFIX], see s3.ParseURL. "": there are none, and a log that
-	// is trimmed cannot be joined.
+	// Backups is the place for backups of shards, the same for all nodes: the path of a shared folder, or
+	// s3://BUCKET[/PREFIX], see s3.ParseURL. If it is "" there are no backups, and no replica can join a
+	// trimmed log.
 	Backups string
 
-	// DB are the options of its databases. They share the caches: each has a part, by how many shards the
-	// node has when it opens it (db.ShareCaches). NoSync is set, as the log is durable; UpdateItems and
-	// UpdateInterval are 0, as no replica learns by itself.
+	// DB are the options of its databases. They share the caches equally, by the number of shards at the time
+	// a database is opened (db.ShareCaches). NoSync is set, because the log is durable. UpdateItems and
+	// UpdateInterval are 0, because no replica learns by itself.
 	DB db.Options
 
 	Log *slog.Logger // nil: slog.Default()
@@ -56,7 +56,7 @@ type Node struct {
 	js      jetstream.JetStream
 	service micro.Service
 	reads   *nats.Subscription
-	busy    atomic.Int64 // requests that are being answered
+	busy    atomic.Int64 // requests in progress
 	crew    crew
 	began   time.Time
 	parts   parts
@@ -68,14 +68,14 @@ type Node struct {
 
 	mu       sync.RWMutex
 	replicas map[int]*replica.Replica
-	retired  map[int]*replica.Replica // that are being closed
-	orders   map[string]bool          // that are being carried out, by ID
-	gone     chan struct{}            // a retired one has been closed
+	retired  map[int]*replica.Replica // being closed
+	orders   map[string]bool          // in progress, by ID
+	gone     chan struct{}            // hears of each retired replica that has been closed
 	closed   bool
 }
 
-// Open makes the program a node of a cluster, until Close. It returns before the shards of the node are
-// open: they are opened, and catch up with their logs, in the background, and Status tells.
+// Open makes the program a node of a cluster, until Close. Open returns early: the shards are opened and
+// catch up with their logs in the background. Status shows the progress.
 func Open(ctx context.Context, o NodeOptions) (*Node, error) {
 	if err := errors.Join(names.Check("cluster", o.Cluster), names.Check("node", o.Node)); err != nil {
 		return nil, err
@@ -131,7 +131,7 @@ func (n *Node) follow() {
 	}
 }
 
-// plan waits for the plan of the cluster; nil where the node is closed before.
+// plan waits for the plan of the cluster. It returns nil if the node is closed first.
 func (n *Node) plan() *plan.Plan {
 	for said := false; ; said = true {
 		ctx, cancel := context.WithTimeout(n.ctx, 5*time.Second)
@@ -151,8 +151,8 @@ func (n *Node) plan() *plan.Plan {
 	}
 }
 
-// have opens replicas of those of the shards that the node does not have yet, and closes replicas of all
-// other shards. It keeps their folders: a mistake in the plan must not delete data.
+// have opens the missing replicas of the shards, and closes replicas of all other shards. It keeps their
+// folders: a mistake in the plan must not delete data.
 func (n *Node) have(p *plan.Plan, shards []int) {
 	n.mu.Lock()
 	defer n.mu.Unlock()
@@ -166,7 +166,7 @@ func (n *Node) have(p *plan.Plan, shards []int) {
 		return ""
 	}
 	for shard, r := range n.replicas {
-		if !slices.Contains(shards, shard) || r.Split != split(shard) { // or the shard has been split anew
+		if !slices.Contains(shards, shard) || r.Split != split(shard) { // or the shard has been split again
 			delete(n.replicas, shard)
 			n.retire(shard, r)
 		}
@@ -183,7 +183,6 @@ func (n *Node) have(p *plan.Plan, shards []int) {
 	}
 }
 
-// retire closes a replica in the background.
 func (n *Node) retire(shard int, r *replica.Replica) {
 	n.retired[shard] = r
 	n.done.Go(func() {
@@ -200,8 +199,7 @@ func (n *Node) retire(shard int, r *replica.Replica) {
 	})
 }
 
-// Close ends the node: no request comes any more, those that are being answered are, and the databases are
-// closed.
+// Close ends the node. It takes no more requests, answers those in progress, and closes the databases.
 func (n *Node) Close() error {
 	n.mu.Lock()
 	if n.closed {

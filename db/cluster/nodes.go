@@ -14,25 +14,25 @@ import (
 	"github.com/fddhdb/fddhdb/db/cluster/internal/names"
 )
 
-// NodeStatus says how a node is.
+// NodeStatus is the state of a node.
 type NodeStatus struct {
 	Node   string          `json:"node"`
 	Since  time.Time       `json:"since"`
 	Shards []ReplicaStatus `json:"shards"`
 }
 
-// A ReplicaStatus says how a replica is.
+// A ReplicaStatus is the state of a replica.
 type ReplicaStatus struct {
 	Shard      int    `json:"shard"`
-	Applied    uint64 `json:"applied"`           // the sequence of the log that it has come to
-	Chain      uint64 `json:"chain"`             // a hash of what it has applied: replicas at one sequence have one
-	Behind     uint64 `json:"behind"`            // messages that it knows of and has not applied
-	Items      int    `json:"items"`             // of all collections
-	Problem    string `json:"problem,omitempty"` // what keeps it from following the log
-	Operations uint64 `json:"operations"`        // that it has applied since it was started
+	Applied    uint64 `json:"applied"`           // sequence of the last applied message
+	Chain      uint64 `json:"chain"`             // a hash of the applied messages: equal for replicas at the same sequence
+	Behind     uint64 `json:"behind"`            // known messages that are not yet applied
+	Items      int    `json:"items"`             // in all collections
+	Problem    string `json:"problem,omitempty"` // why it cannot follow the log
+	Operations uint64 `json:"operations"`        // applied since the start
 }
 
-// Status returns how the node is.
+// Status returns the state of the node.
 func (n *Node) Status() NodeStatus {
 	s := NodeStatus{Node: n.opts.Node, Since: n.began, Shards: []ReplicaStatus{}}
 	n.mu.RLock()
@@ -44,7 +44,7 @@ func (n *Node) Status() NodeStatus {
 	return s
 }
 
-// say answers a request to all nodes with the status of this one.
+// say answers a status request to all nodes.
 func (n *Node) say(m micro.Request) {
 	b, err := json.Marshal(n.Status())
 	if err == nil {
@@ -55,13 +55,12 @@ func (n *Node) say(m micro.Request) {
 	}
 }
 
-// Nodes returns the nodes of a cluster that answer within a time, by name, and how they are.
+// Nodes returns the state of the nodes of a cluster that answer within a time, by name.
 func Nodes(ctx context.Context, nc *nats.Conn, cluster string, within time.Duration) ([]NodeStatus, error) {
 	return ask(ctx, nc, cluster, within, nil)
 }
 
-// Nodes returns how the nodes are that answer within a second: those with shards, and others that were
-// opened for the cluster.
+// Nodes returns the state of the nodes that answer within a second, with or without shards.
 func (c *Client) Nodes(ctx context.Context) ([]NodeStatus, error) {
 	return ask(ctx, c.nc, string(c.cluster), time.Second, c.plan.All())
 }
@@ -90,7 +89,7 @@ func ask(ctx context.Context, nc *nats.Conn, cluster string, within time.Duratio
 	for {
 		m, err := sub.NextMsgWithContext(ctx)
 		if err != nil {
-			break // nobody else answers in time, or nobody listens
+			break // no more answers in time, or no node listens
 		}
 		var s NodeStatus
 		if json.Unmarshal(m.Data, &s) != nil {

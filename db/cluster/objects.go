@@ -16,13 +16,13 @@ import (
 	"github.com/fddhdb/fddhdb/db/cluster/internal/names"
 )
 
-// objects are the objects of a cluster: what is too large for a message.
+// objects are the objects of a cluster: data too large for a message.
 type objects struct {
 	js      jetstream.JetStream
 	cluster names.Cluster
 }
 
-// make makes the store, where it is not there.
+// make creates the store unless it exists.
 func (o objects) make(ctx context.Context, servers int) error {
 	_, err := o.js.CreateObjectStore(ctx, jetstream.ObjectStoreConfig{Bucket: o.cluster.Bucket(), Replicas: servers, Storage: jetstream.FileStorage})
 	if err != nil && !errors.Is(err, jetstream.ErrBucketExists) {
@@ -31,14 +31,14 @@ func (o objects) make(ctx context.Context, servers int) error {
 	return nil
 }
 
-// chunk is the size of the messages of an object: half of what a server takes, twice as fast as the default.
+// chunk is the message size of an object: half of the servers' limit, and twice as fast as the default.
 const chunk = 512 << 10
 
-// appears is how long an object may take to be there on every server once it has been stored.
+// appears bounds the time until a stored object is on every server.
 const appears = 3 * time.Second
 
-// fetch reads an object, whose checksum the client of NATS compares. One that is not there may only not be
-// on the server that was asked: it is asked for again, for a while.
+// fetch reads an object; the NATS client checks its checksum. A missing object may only be missing on the
+// server that was asked, so fetch retries for a while.
 func (o objects) fetch(ctx context.Context, name string) ([]byte, error) {
 	store, err := o.js.ObjectStore(ctx, o.cluster.Bucket())
 	if err != nil {
@@ -58,7 +58,7 @@ func (o objects) fetch(ctx context.Context, name string) ([]byte, error) {
 	}
 }
 
-// remove removes objects that nobody needs any more. One that stays takes space, and does no other harm.
+// remove removes unused objects. An object that stays takes space and does no other harm.
 func (o objects) remove(ctx context.Context, names ...string) {
 	store, err := o.js.ObjectStore(ctx, o.cluster.Bucket())
 	if err != nil {
@@ -69,15 +69,15 @@ func (o objects) remove(ctx context.Context, names ...string) {
 	}
 }
 
-// An object is what the store says of one.
+// An object is the store's record of one object.
 type object struct {
 	name, nuid string
-	subject    string // of what it says
-	seq        uint64 // likewise
+	subject    string // of the record
+	seq        uint64 // of the record
 }
 
-// old returns objects with one of these prefixes that have been stored longer ago than an age, by the clock
-// of the servers: the oldest, at most so many.
+// old returns objects with one of these prefixes that are older than age by the clock of the servers: the
+// oldest ones, at most most of them.
 func (o objects) old(ctx context.Context, age time.Duration, most int, prefixes ...string) (map[string]object, error) {
 	s, err := o.js.Stream(ctx, o.cluster.Objects())
 	if err != nil {
@@ -100,7 +100,7 @@ func (o objects) old(ctx context.Context, age time.Duration, most int, prefixes 
 				return nil, err
 			}
 			if !m.Time.Before(before) || len(all) == most {
-				return all, nil // those behind it are younger
+				return all, nil // all later objects are younger
 			}
 			n++
 			from = m.Sequence + 1
@@ -118,14 +118,14 @@ func (o objects) old(ctx context.Context, age time.Duration, most int, prefixes 
 	}
 }
 
-// These bound what old reads at a time.
+// Bounds of one read of old.
 const (
 	listMost  = 1000
 	listBytes = 4 << 20
 )
 
-// erase removes an object as old has told of it, without a trace. One that has been stored anew meanwhile
-// stays. What the store says goes last: if it is interrupted old tells of the object again.
+// erase removes an object found by old, without a trace. If the object has been stored again meanwhile, the
+// new one stays. The record goes last: after an interruption old finds the object again.
 func (o objects) erase(ctx context.Context, x object) error {
 	s, err := o.js.Stream(ctx, o.cluster.Objects())
 	if err == nil {
@@ -140,7 +140,6 @@ func (o objects) erase(ctx context.Context, x object) error {
 	return nil
 }
 
-// put stores an object.
 func (o objects) put(ctx context.Context, name string, b []byte) error {
 	store, err := o.js.ObjectStore(ctx, o.cluster.Bucket())
 	if err == nil {

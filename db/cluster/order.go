@@ -16,22 +16,22 @@ import (
 	"github.com/fddhdb/fddhdb/db/cluster/internal/wire"
 )
 
-// An order asks a node to do something: a backup, a sweep, or a step of a training or an update.
+// An order asks a node for an action: a backup, a sweep, or a step of a training or an update.
 type order struct {
 	Do    string `json:"do"`
-	ID    string `json:"id,omitempty"` // by which status says whether it is being carried out
+	ID    string `json:"id,omitempty"` // lets status say whether the order is being carried out
 	Shard int    `json:"shard"`
 	Trim  bool   `json:"trim,omitempty"`
 	Keep  uint64 `json:"keep,omitempty"`
-	Exact bool   `json:"exact,omitempty"` // the backup goes to one sequence, which is known, and is From at least
+	Exact bool   `json:"exact,omitempty"` // the backup ends at one known sequence, From or later
 
-	// Of a training: see internal/replica. What is large goes by objects.
+	// For a training: see internal/replica. Large data goes by objects.
 	Session    string   `json:"session,omitempty"`
 	Collection string   `json:"collection,omitempty"`
 	From       uint64   `json:"from,omitempty"`
 	Space      db.Space `json:"space,omitempty"`
 	Into       string   `json:"into,omitempty"` // object for the survey, the sum, or the model
-	Sum        string   `json:"sum,omitempty"`  // object, a replica.SumOrder
+	Sum        string   `json:"sum,omitempty"`  // object with a replica.SumOrder
 }
 
 // A done is the answer to an order.
@@ -39,10 +39,10 @@ type done struct {
 	Fault  *wire.Fault     `json:"fault,omitempty"`
 	Backed *replica.Backed `json:"backed,omitempty"`
 	Status *NodeStatus     `json:"status,omitempty"`
-	Going  bool            `json:"going,omitempty"` // of status: the order with the ID is being carried out
+	Going  bool            `json:"going,omitempty"` // for status: the order with the ID is being carried out
 }
 
-// admin carries out an order, in a goroutine of its own.
+// admin carries out an order, in a new goroutine.
 func (n *Node) admin(m micro.Request) {
 	var o order
 	if err := json.Unmarshal(m.Data(), &o); err != nil {
@@ -59,7 +59,7 @@ func (n *Node) admin(m micro.Request) {
 	}
 	n.mu.Lock()
 	defer n.mu.Unlock()
-	if n.closed { // nobody waits for what begins now
+	if n.closed { // no client waits for new work
 		return
 	}
 	n.orders[o.ID] = true
@@ -123,7 +123,7 @@ func (n *Node) carryOut(o order) (*replica.Backed, error) {
 	return nil, fmt.Errorf("%w: order %.80q: the node is of another version", db.ErrInvalid, o.Do)
 }
 
-// order gives a node an order and waits until it has carried it out.
+// order sends an order to a node and waits until the node has carried it out.
 func (c *Client) order(ctx context.Context, node string, o order) (d done, err error) {
 	o.ID = wire.NewID().String()
 	b, err := json.Marshal(o)
@@ -152,8 +152,8 @@ func (c *Client) order(ctx context.Context, node string, o order) (d done, err e
 	return d, nil
 }
 
-// orderShard gives an order for a shard to its nodes, one after the other, until one has carried it out, or
-// has an error that any other would have, too (wire.Final). It returns that node.
+// orderShard sends an order for a shard to its nodes, one after the other, until one has carried it out, or
+// has an error that every node would have (wire.Final). It returns that node.
 func (c *Client) orderShard(ctx context.Context, o order) (node string, err error) {
 	err = fmt.Errorf("%w: no node has it", db.ErrNotFound)
 	for _, node = range c.plan.Nodes(o.Shard) {
@@ -164,17 +164,17 @@ func (c *Client) orderShard(ctx context.Context, o order) (node string, err erro
 	return node, err
 }
 
-// These say when watch gives an order up.
+// Limits after which watch gives up an order.
 const (
-	watchEvery  = 50 * time.Millisecond // how often it looks whether the servers have refused the order
-	watchTicks  = 60                    // it asks the node for its status once in so many looks
-	watchFor    = 2 * time.Second       // how long the node has to answer
-	watchLost   = 2                     // answers in a row that do not know of the order
+	watchEvery  = 50 * time.Millisecond // between checks whether the servers have refused the order
+	watchTicks  = 60                    // checks between questions to the node for its status
+	watchFor    = 2 * time.Second       // time for the node to answer
+	watchLost   = 2                     // answers in a row that do not know the order
 	watchSilent = 3                     // questions in a row without an answer
 )
 
-// watch ends an order that nobody will answer: the servers do not answer what a connection may not ask, and
-// nobody answers for a node that has ended in the middle, or where the order or the answer has been lost.
+// watch ends an order that will get no answer. The servers ignore a request that the connection may not make.
+// The node may have ended in the middle, and the order or the answer may have been lost.
 func (c *Client) watch(ctx context.Context, cancel context.CancelCauseFunc, subject, id string) {
 	before := c.nc.LastError()
 	ask, _ := json.Marshal(order{Do: "status", ID: id})
@@ -212,8 +212,7 @@ func (c *Client) watch(ctx context.Context, cancel context.CancelCauseFunc, subj
 	}
 }
 
-// going reports whether the answer of a node to a question for its status says that an order is being carried
-// out.
+// going reports whether a node's answer says that it is carrying out the order.
 func going(answer []byte) bool {
 	var d done
 	return json.Unmarshal(answer, &d) == nil && d.Going

@@ -12,7 +12,7 @@ import (
 	"github.com/fddhdb/fddhdb/db/cluster/internal/wire"
 )
 
-// outcomes hear from replicas what operations have come to.
+// outcomes receives the outcomes of operations from replicas.
 type outcomes struct {
 	subject string
 	sub     *nats.Subscription
@@ -41,7 +41,7 @@ func listen(nc *nats.Conn) (*outcomes, error) {
 	return o, err
 }
 
-// wait returns where the outcome of an operation will be heard; forget ends that.
+// wait returns a channel for the outcome of an operation; forget ends the wait.
 func (o *outcomes) wait(id wire.ID) <-chan *wire.Outcome {
 	o.mu.Lock()
 	defer o.mu.Unlock()
@@ -58,10 +58,10 @@ func (o *outcomes) forget(id wire.ID) {
 
 func (o *outcomes) close() error { return o.sub.Unsubscribe() }
 
-// An OpID is the number of a write, see ErrUnknown.
+// An OpID identifies a write, see ErrUnknown.
 type OpID = wire.ID
 
-// An UnknownError is the ErrUnknown of a write: its Err says what went wrong.
+// An UnknownError is the ErrUnknown of a write; Err has the cause.
 type UnknownError struct {
 	ID    OpID
 	Shard int
@@ -72,12 +72,12 @@ func (e *UnknownError) Error() string {
 	return fmt.Sprintf("%v: operation %s on shard %d: %v", ErrUnknown, e.ID, e.Shard, e.Err)
 }
 
-// Unwrap returns ErrUnknown and the error that has led to it.
+// Unwrap returns ErrUnknown and its cause.
 func (e *UnknownError) Unwrap() []error { return []error{ErrUnknown, e.Err} }
 
-// Outcome tells what a write of an UnknownError has come to: applied, or refused with an error, or neither:
-// then no replica remembers it. It is not in the log, as far as that has been applied, and may still come as
-// long as its message is under way; or it came so long ago, wire.Memory messages of its shard, that it has
+// Outcome tells the outcome of a write that was an UnknownError. The write was applied, or refused with an
+// error, or, with neither, no replica remembers it. An unremembered write is not in the applied log: it may
+// still arrive while its message is in flight, or it is older than wire.Memory messages of its shard and has
 // been forgotten.
 func (c *Client) Outcome(ctx context.Context, unknown *UnknownError) (applied bool, refused error, err error) {
 	ctx, cancel := c.within(ctx)
@@ -89,9 +89,9 @@ func (c *Client) Outcome(ctx context.Context, unknown *UnknownError) (applied bo
 	return o.Fault == nil, o.Err(), nil
 }
 
-// settle finds the outcome of an operation that was made in a view that is over. The log of its shard is
-// closed, so nothing is applied there any more, and the parts know all that the shard has applied. base is
-// Op.Base of the operation. errAgain: it was not applied, and never will be.
+// settle finds the outcome of an operation made in a view that is over. The log of its shard is closed, so
+// nothing more is applied there, and the parts know all that the shard has applied. base is Op.Base of the
+// operation. errAgain means that it was not applied and never will be.
 func (c *Client) settle(ctx context.Context, unknown *UnknownError, base uint64) error {
 	o, applied, err := c.lookup(ctx, unknown, false)
 	switch {
@@ -105,9 +105,9 @@ func (c *Client) settle(ctx context.Context, unknown *UnknownError, base uint64)
 	return errAgain
 }
 
-// lookup asks the shard of an operation for its outcome, or all parts of the shard if it has been split. o is
-// nil if none of them remembers the operation. With latest the shard first applies all that its log has.
-// applied is the highest sequence of the answers (wire.Answer.Applied).
+// lookup asks the shard of an operation for its outcome, or all parts of a split shard. o is nil if no
+// replica remembers the operation. With latest the shard first applies its whole log. applied is the highest
+// sequence of the answers (wire.Answer.Applied).
 func (c *Client) lookup(ctx context.Context, unknown *UnknownError, latest bool) (o *wire.Outcome, applied uint64, err error) {
 	err = c.steady(ctx, func(ctx context.Context, v *view) error {
 		o, applied = nil, 0
@@ -125,7 +125,7 @@ func (c *Client) lookup(ctx context.Context, unknown *UnknownError, latest bool)
 					return err
 				}
 				q.From = info.Last
-			case layout == v.Layout && starts != nil: // what the shard had come to is in its parts from there on
+			case layout == v.Layout && starts != nil: // from this sequence on a part has the whole state of the shard
 				q.From = starts[index]
 			}
 			a, err := v.ask(ctx, index, q)
@@ -142,10 +142,10 @@ func (c *Client) lookup(ctx context.Context, unknown *UnknownError, latest bool)
 	return o, applied, err
 }
 
-// silence is for how long an outcome is waited for before a replica is asked.
+// silence is how long outcome waits before it asks a replica.
 const silence = 100 * time.Millisecond
 
-// outcome returns what an operation has come to, which is in the log with that sequence.
+// outcome returns the outcome of the operation with that sequence in the log.
 func (v *view) outcome(ctx context.Context, index int, id wire.ID, seq uint64, heard <-chan *wire.Outcome) (*wire.Outcome, error) {
 	select {
 	case o := <-heard:
@@ -170,7 +170,7 @@ func (v *view) outcome(ctx context.Context, index int, id wire.ID, seq uint64, h
 		if err != nil {
 			return nil, err
 		}
-		if answer.Outcome == nil { // refused without being remembered, or long ago
+		if answer.Outcome == nil { // refused and not remembered, or long ago
 			return &wire.Outcome{ID: id, Seq: seq, Fault: wire.FaultOf(wire.ErrExpired)}, nil
 		}
 		return answer.Outcome, nil

@@ -8,23 +8,23 @@ import (
 	"github.com/fddhdb/fddhdb/db/cluster/internal/wire"
 )
 
-// parts are answers that are too large for a message: the node sends the first part as its answer, and the
-// client asks for the rest.
+// parts hold answers that are too large for a message: the node answers with the first part, and the client
+// asks for the rest.
 type parts struct {
 	mu    sync.Mutex
 	all   map[wire.ID][]byte
-	bytes int // of all
+	bytes int // total
 }
 
 const (
 	partFor   = 30 * time.Second // how long the rest of an answer is kept
-	mostParts = 512 << 20        // bytes that are kept at a time
-	partHead  = 4 << 10          // what a message needs beside a part
+	mostParts = 512 << 20        // bytes kept at a time
+	partHead  = 4 << 10          // bytes of a message beside a part
 )
 
-// first returns an answer as it is, if it fits into a message of so many bytes, else its first part.
+// first returns an answer as it is if it fits a message of most bytes, otherwise its first part.
 func (p *parts) first(answer []byte, most int) ([]byte, error) {
-	if len(answer) <= most { // as a part with its head is
+	if len(answer) <= most {
 		return answer, nil
 	}
 	most -= partHead
@@ -50,7 +50,7 @@ func (p *parts) forget(id wire.ID) {
 	delete(p.all, id)
 }
 
-// rest returns a further part. With the last one the answer is forgotten.
+// rest returns a further part. With the last part it forgets the answer.
 func (p *parts) rest(q *wire.Request, most int) *wire.Answer {
 	p.mu.Lock()
 	answer := p.all[q.ID]

@@ -12,14 +12,14 @@ import (
 	"github.com/fddhdb/fddhdb/db/cluster/internal/wire"
 )
 
-// A Placement says which nodes have a shard.
+// A Placement names the nodes that have a shard.
 type Placement struct {
 	Shard int // its number
 	Nodes []string
 }
 
-// Placement returns the nodes that have each shard, in the order of the numbers of the shards. These begin
-// with 0 in a cluster that has not grown.
+// Placement returns the nodes of each shard, by number of the shard. The numbers begin with 0 in a cluster
+// that has not grown.
 func (c *Client) Placement() []Placement {
 	v := c.view.Load()
 	all := make([]Placement, v.Shards)
@@ -29,9 +29,9 @@ func (c *Client) Placement() []Placement {
 	return all
 }
 
-// Move has a node take over a replica of a shard from another one. The new one joins, by a backup or by the
-// log, and is asked only when it has caught up; then the old one leaves. Nothing is unanswered meanwhile. If
-// the context ends before, both have the shard: call it again.
+// Move moves a replica of a shard from one node to another. The new node joins by a backup or by the log, and
+// serves only when it has caught up; then the old node leaves. Requests are answered all the time. If the
+// context ends early, both nodes have the shard: call Move again.
 func (c *Client) Move(ctx context.Context, shard int, from, to string) error {
 	if !slices.Contains(c.plan.Shards(), shard) {
 		return fmt.Errorf("%w: shard %d: there are %v", db.ErrInvalid, shard, c.view.Load().Layout)
@@ -58,14 +58,14 @@ func (c *Client) Move(ctx context.Context, shard int, from, to string) error {
 		return fmt.Errorf("shard %d on node %s: %w", shard, to, err)
 	}
 	return c.plan.Change(ctx, shard, func(nodes []string) ([]string, error) {
-		if !slices.Contains(nodes, to) { // somebody else moves it
+		if !slices.Contains(nodes, to) { // another client moves it
 			return nil, fmt.Errorf("%w: shard %d has left node %s meanwhile", db.ErrConflict, shard, to)
 		}
 		return slices.DeleteFunc(nodes, func(n string) bool { return n == from }), nil
 	})
 }
 
-// caughtUp waits until a node has applied what the log of a shard has now.
+// caughtUp waits until a node has applied all messages that the log of a shard has now.
 func (c *Client) caughtUp(ctx context.Context, shard int, node string) error {
 	info, err := journal.New(c.js, c.cluster, shard).Info(ctx)
 	if err != nil {
@@ -94,7 +94,7 @@ func (c *Client) caughtUp(ctx context.Context, shard int, node string) error {
 	}
 }
 
-// status asks one node how it is.
+// status asks one node for its status.
 func (c *Client) status(ctx context.Context, node string) (NodeStatus, error) {
 	ctx, cancel := context.WithTimeout(ctx, 2*time.Second)
 	defer cancel()
@@ -105,8 +105,8 @@ func (c *Client) status(ctx context.Context, node string) (NodeStatus, error) {
 	return *d.Status, nil
 }
 
-// Drain moves all shards of a node to others, those with the fewest shards first, so that it can be shut
-// down. While a cluster grows these are its shards and their parts.
+// Drain moves all shards of a node to other nodes, those with the fewest shards first, so that you can shut
+// the node down. While a cluster grows it moves shards and their parts.
 func (c *Client) Drain(ctx context.Context, node string) error {
 	all, err := c.Nodes(ctx)
 	if err != nil {

@@ -18,26 +18,25 @@ import (
 
 // A Query is a db.Query for a cluster.
 //
-// Answers are exact, as those of one database with all items: the first K of all shards, by distance, then
-// score, then similarity. What is equal in all of these comes by age within a shard, as in one database, and
-// by key across shards. RerankAuto is RerankProjection where shards would choose differently.
-//
-// Rows in hits are those of a shard, and of no use here.
+// Answers are exact, as from one database with all items: the first K of all shards, by distance, then score,
+// then similarity. Ties come by age within a shard, as in one database, and by key across shards. RerankAuto
+// is RerankProjection if shards would choose differently. The row in a hit counts within its shard only:
+// ignore it.
 type Query struct {
 	db.Query
 
-	// AllowPartial has an answer come without the shards that no replica answers for. Result.Missing names
-	// them; without it they are a *ShardError.
+	// AllowPartial accepts an answer without shards that do not answer; Result.Missing names them. Otherwise
+	// a missing shard is a *ShardError.
 	AllowPartial bool
 }
 
-// A Result is the answer to a Query. Total and facets are those of the shards that have answered.
+// A Result is the answer to a Query. Total and facets count only the shards that answered.
 type Result struct {
 	db.Result
-	Missing []int // shards that have not answered
+	Missing []int // shards that did not answer
 }
 
-// MarshalJSON implements json.Marshaler: the object of db.Result, and "missing" where shards are.
+// MarshalJSON implements json.Marshaler: the object of db.Result, plus "missing" if shards are missing.
 func (r Result) MarshalJSON() ([]byte, error) {
 	b, err := json.Marshal(r.Result)
 	if err != nil || len(r.Missing) == 0 {
@@ -50,19 +49,19 @@ func (r Result) MarshalJSON() ([]byte, error) {
 	return slices.Concat(bytes.TrimSuffix(b, []byte("}")), []byte(`,"missing":`), missing, []byte("}")), nil
 }
 
-// Search returns the K nearest items, see db.Collection.Search. With the Next of a Result as After it goes
-// on behind that answer; a shard that was missing there comes in where it stands.
+// Search returns the K nearest items, see db.Collection.Search. To go on behind an answer, set After to its
+// Next; a shard that was missing there joins at the current position.
 func (c *Collection) Search(ctx context.Context, q Query) (*Result, error) {
 	return c.search(ctx, q, wire.Request{Verb: wire.Search})
 }
 
-// SearchRadius returns the K nearest of the items within a Hamming distance, and how many these are, in
-// Total; see db.Collection.SearchRadius.
+// SearchRadius returns the K nearest items within a Hamming distance, and in Total the number of all items
+// within it; see db.Collection.SearchRadius.
 func (c *Collection) SearchRadius(ctx context.Context, q Query, radius int) (*Result, error) {
 	return c.search(ctx, q, wire.Request{Verb: wire.Within, Radius: radius})
 }
 
-// CountRadius returns how many items are within a Hamming distance.
+// CountRadius returns the number of items within a Hamming distance.
 func (c *Collection) CountRadius(ctx context.Context, q Query, radius int) (n int, missing []int, err error) {
 	ctx, cancel := c.client.within(ctx)
 	defer cancel()
@@ -81,11 +80,11 @@ func (c *Collection) CountRadius(ctx context.Context, q Query, radius int) (n in
 	return n, missing, err
 }
 
-// Count returns how many items match an expression, see db.Query.Where; the empty one matches all.
+// Count returns the number of items that match an expression, see db.Query.Where; an empty one matches all.
 func (c *Collection) Count(ctx context.Context, where string, args ...any) (int, error) {
 	ctx, cancel := c.client.within(ctx)
 	defer cancel()
-	own := slices.Clone(args) // a node in this program may look at them when this has returned
+	own := slices.Clone(args) // a node in this program may read them after this has returned
 	answers, err := c.all(ctx, func(int) wire.Request {
 		return wire.Request{Verb: wire.Count, Where: where, Args: own}
 	})
@@ -107,7 +106,7 @@ func (c *Collection) Facets(ctx context.Context, q db.FacetQuery) (*db.Facets, e
 	defer cancel()
 	all := q
 	all.Args = slices.Clone(q.Args)
-	all.Limit = 0 // what one shard cuts off may be among the first of all
+	all.Limit = 0 // a value that one shard cuts off may be among the first overall
 	answers, err := c.all(ctx, func(int) wire.Request { return wire.Request{Verb: wire.Facets, Facets: &all} })
 	if err != nil {
 		return nil, err
@@ -136,10 +135,10 @@ func (c *Collection) Labels(ctx context.Context) ([]string, error) {
 	return slices.Sorted(maps.Keys(all)), nil
 }
 
-// partialFor is for how long a partial answer waits for shards that do not answer.
+// partialFor is how long a partial answer waits for silent shards.
 const partialFor = 2 * time.Second
 
-// all asks all shards at the same time.
+// all asks all shards in parallel.
 func (c *Collection) all(ctx context.Context, request func(shard int) wire.Request) (answers []*wire.Answer, err error) {
 	err = c.client.steady(ctx, func(ctx context.Context, v *view) (err error) {
 		answers, _, err = c.scatter(ctx, v, false, nil, request)
@@ -148,9 +147,9 @@ func (c *Collection) all(ctx context.Context, request func(shard int) wire.Reque
 	return answers, err
 }
 
-// scatter asks all shards of a view at the same time, but for those that skip, if not nil, is true of.
-// request and answers go by the index of the shard. A shard that does not answer is the error. With partial
-// it is missing instead, as long as another one answers: missing has the numbers of such shards.
+// scatter asks all shards of a view in parallel, except the shards for which skip, if not nil, is true.
+// request and answers use the index of a shard. A silent shard is an error. With partial it is missing
+// instead, as long as another shard answers: missing has the numbers of such shards.
 func (c *Collection) scatter(ctx context.Context, v *view, partial bool, skip func(shard int) bool, request func(shard int) wire.Request) (answers []*wire.Answer, missing []int, err error) {
 	requests := make([]*wire.Request, v.Shards)
 	asked := 0
@@ -163,7 +162,7 @@ func (c *Collection) scatter(ctx context.Context, v *view, partial bool, skip fu
 		q.Collection = c.name
 		requests[shard] = v.prepare(shard, &q)
 	}
-	if partial { // do not wait longer for shards that do not answer
+	if partial { // do not wait longer for silent shards
 		var cancel context.CancelFunc
 		ctx, cancel = context.WithTimeout(ctx, partialFor)
 		defer cancel()
@@ -213,7 +212,7 @@ func (c *Collection) searchIn(ctx context.Context, v *view, q Query, r wire.Requ
 	in := q.Query
 	in.K, in.Cursors, in.FacetLimit, in.After = want.K, true, 0, ""
 	if len(q.Facets) > 0 && !want.Within {
-		in.Include |= db.IncludeLabels | db.IncludeFields // which merge counts
+		in.Include |= db.IncludeLabels | db.IncludeFields // merge counts these
 	}
 	if basis, ok := from.Basis(); ok {
 		in.Space, in.Revision, in.Rerank = basis.Space, basis.Revision, basis.Rerank
@@ -224,7 +223,7 @@ func (c *Collection) searchIn(ctx context.Context, v *view, q Query, r wire.Requ
 	}
 	for wait := 5 * time.Millisecond; ; wait = min(2*wait, 200*time.Millisecond) {
 		skip := from.Ended
-		if want.Within { // whose totals and facets count, too
+		if want.Within { // the totals and facets of ended shards count, too
 			skip = nil
 		}
 		answers, missing, err := c.scatter(ctx, v, q.AllowPartial, skip, func(shard int) wire.Request {
@@ -274,10 +273,9 @@ func (c *Collection) searchIn(ctx context.Context, v *view, q Query, r wire.Requ
 	}
 }
 
-// agree changes a query so that shards that have answered it differently may answer it alike, and reports
-// whether it has. While a space becomes the active one, shard after shard, the one before is there on all
-// of them, and so is the revision before while a space gets another one: so the oldest is asked for. Where
-// they have chosen different orders, one is named.
+// agree changes a query so that shards which answered it differently may agree, and reports whether it did.
+// While one shard after the other activates a space, all shards still have the space before; the same holds
+// for revisions. So agree asks for the oldest one. If shards chose different orders, it names one.
 func agree(q *db.Query, differ *merge.MismatchError) (changed bool) {
 	oldest, orders := differ.Bases[0].Space, map[db.Rerank]bool{}
 	least, most := differ.Bases[0].Revision, differ.Bases[0].Revision
@@ -303,7 +301,7 @@ func agree(q *db.Query, differ *merge.MismatchError) (changed bool) {
 	return false
 }
 
-// strip takes out of the hits what was asked for to count facets alone.
+// strip removes parts of the hits that were fetched only to count facets.
 func strip(page *db.Result, include db.Include) {
 	for i := range page.Hits {
 		h := &page.Hits[i]
@@ -323,9 +321,8 @@ func strip(page *db.Result, include db.Include) {
 	}
 }
 
-// queries returns the query for each shard; shards share it, so it must not be changed. A query by the key of
-// an item goes unchanged to the shard that has the item. The others do not have the item: they get its
-// vector, or else its code.
+// queries returns the query for each shard; shards share it, so do not change it. A query by key goes
+// unchanged to the shard with the item. The other shards get the item's vector instead, or else its code.
 func (c *Collection) queries(ctx context.Context, v *view, q db.Query) (func(shard int) *wire.Query, error) {
 	if q.Key == "" {
 		all := wire.QueryOf(q)
@@ -340,7 +337,7 @@ func (c *Collection) queries(ctx context.Context, v *view, q db.Query) (func(sha
 	other := q
 	other.Key, other.ExcludeSelf = "", false
 	from := q.From
-	if from == "" && it.Code == nil && len(it.Vectors)+len(it.Sparse) == 1 { // nothing is trained
+	if from == "" && it.Code == nil && len(it.Vectors)+len(it.Sparse) == 1 { // there is no model
 		for name := range it.Vectors {
 			from = name
 		}
@@ -357,8 +354,8 @@ func (c *Collection) queries(ctx context.Context, v *view, q db.Query) (func(sha
 		other.From, other.Sparse = from, &sparse
 	default:
 		if q.Space == db.ActiveSpace && it.Code != nil {
-			// A code is of one space. Another one may just become active, so the query names the space for
-			// all shards.
+			// A code belongs to one space. Another space may be activated right now, so the query names the
+			// space for all shards.
 			about, err := v.ask(ctx, owner, wire.Request{Verb: wire.Describe, Collection: c.name})
 			if err != nil {
 				return nil, err

@@ -14,16 +14,14 @@ import (
 	"github.com/fddhdb/fddhdb/db/cluster/internal/wire"
 )
 
-// mostRequests bounds the requests that are answered, or wait for the log, at a time.
+// mostRequests bounds the requests that are being answered, or wait for the log.
 const mostRequests = 1024
 
-// answerFor is how long a request may take.
+// answerFor bounds the time of one request.
 const answerFor = time.Minute
 
-// listen subscribes to requests: by Conn to those of all servers, and by each connection to those that are
-// sent at the server that it is at.
-//
-// Requests are no endpoint of package micro, which knows of one connection.
+// listen subscribes to requests: by Conn to requests from all servers, and by each connection to requests
+// sent at its own server. It uses no endpoint of package micro, which knows only one connection.
 func (n *Node) listen() (err error) {
 	if n.reads, err = n.opts.Conn.Subscribe(n.cluster.Read(n.opts.Node), n.read); err != nil {
 		return err
@@ -34,15 +32,15 @@ func (n *Node) listen() (err error) {
 	return nil
 }
 
-// near answers requests that are sent at the server of a connection, whichever that is, until Close. Where
-// several connections of the node are at one server, either takes a request.
+// near answers requests sent at the current server of a connection, until Close. If several connections of
+// the node are at one server, either takes a request.
 func (n *Node) near(nc *nats.Conn) {
 	changed := nc.StatusChanged(nats.CONNECTED)
 	defer nc.RemoveStatusListener(changed)
 	var sub *nats.Subscription
 	end := func() {
 		if sub != nil {
-			_ = sub.Unsubscribe() // whose error is that the connection is closed
+			_ = sub.Unsubscribe() // the error would say that the connection is closed
 		}
 	}
 	for server := ""; ; {
@@ -51,7 +49,7 @@ func (n *Node) near(nc *nats.Conn) {
 			var err error
 			if sub, err = nc.QueueSubscribe(n.cluster.Near(n.opts.Node, at), "node", n.read); err != nil {
 				n.opts.Log.Warn("requests come by way of another server", "server", at, "error", err)
-				at = "" // and it is tried again when the connection changes
+				at = "" // tried again when the connection changes
 			}
 			server = at
 		}
@@ -64,7 +62,7 @@ func (n *Node) near(nc *nats.Conn) {
 	}
 }
 
-// read answers a request, in a goroutine of its own.
+// read answers a request, in a goroutine of the pool.
 func (n *Node) read(m *nats.Msg) {
 	respond := func(a *wire.Answer) {
 		b, err := a.Encode()
@@ -84,7 +82,7 @@ func (n *Node) read(m *nats.Msg) {
 		return
 	}
 	requests := int64(max(1, len(q.Requests)))
-	if busy := n.busy.Add(requests); busy > mostRequests && busy != requests { // one alone may have any number
+	if busy := n.busy.Add(requests); busy > mostRequests && busy != requests { // a single message may have any number
 		n.busy.Add(-requests)
 		respond(&wire.Answer{Fault: wire.FaultOf(fmt.Errorf("%w: %d requests are waiting", wire.ErrAnswer, busy-requests))})
 		return
@@ -97,7 +95,7 @@ func (n *Node) read(m *nats.Msg) {
 	})
 }
 
-// here is a node as clients in its program ask it. Only what they wait for bounds their requests.
+// here is a node as clients in its program see it. Only the caller's context bounds a request.
 type here struct{ *Node }
 
 func (n here) Name() string { return n.opts.Node }
@@ -106,7 +104,7 @@ func (n here) Ask(ctx context.Context, q *wire.Request, answered func(*wire.Answ
 	n.crew.do(func() { answered(n.answer(ctx, q)) })
 }
 
-// answer answers a request. A panic is an answer, too.
+// answer answers a request. It turns a panic into an answer.
 func (n *Node) answer(ctx context.Context, q *wire.Request) (a *wire.Answer) {
 	defer func() {
 		if p := recover(); p != nil {
@@ -132,7 +130,7 @@ func (n *Node) answer(ctx context.Context, q *wire.Request) (a *wire.Answer) {
 	return r.Answer(ctx, q)
 }
 
-// several answers requests to several shards, at the same time.
+// several answers requests to several shards in parallel.
 func (n *Node) several(ctx context.Context, requests []*wire.Request) *wire.Answer {
 	a := &wire.Answer{Answers: make([]*wire.Answer, len(requests))}
 	one := func(i int) {
@@ -150,14 +148,14 @@ func (n *Node) several(ctx context.Context, requests []*wire.Request) *wire.Answ
 			one(i)
 		})
 	}
-	if len(requests) > 0 { // the last one needs no other goroutine
+	if len(requests) > 0 { // the last request runs in this goroutine
 		one(len(requests) - 1)
 	}
 	all.Wait()
 	return a
 }
 
-// serve begins to answer requests.
+// serve starts answering requests.
 func (n *Node) serve() (err error) {
 	n.service, err = micro.AddService(n.opts.Conn, micro.Config{
 		Name: "fddhdb-node", Version: "0.1.0", Description: "shards of a cluster of fddhdb",

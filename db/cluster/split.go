@@ -21,12 +21,11 @@ import (
 	"github.com/fddhdb/fddhdb/db/cluster/internal/wire"
 )
 
-// A split is the splitting of one shard.
+// A split divides one shard into two parts.
 //
-// Its parts begin with one backup of it, which goes to the message with the sequence origin. The first
+// The parts start from one backup of the shard, which ends with the message at sequence origin. The first
 // message in the log of a part, origin+1, is a purge; message s+1 stands for message s of the shard. So the
-// log of a part says by itself how far it has come: a client that goes on with an interrupted split needs
-// nothing else.
+// log of a part tells how far it has come: a client needs nothing else to continue an interrupted split.
 type split struct {
 	growth *growth
 	index  int
@@ -34,29 +33,28 @@ type split struct {
 	log    *journal.Journal
 	parts  [2]part
 	ended  chan struct{}  // closed when the parts have everything
-	begun  atomic.Bool    // the parts have begun
-	placed [2]bool        // the part has a place
-	least  uint64         // the backup goes at least to that sequence
-	base   plan.Placement // of the first part, as it was when Grow was called
+	begun  atomic.Bool    // the parts have started
+	placed [2]bool        // the part has a placement
+	least  uint64         // the backup covers at least the messages up to this sequence
+	base   plan.Placement // of the first part, when Grow was called
 
-	origin    atomic.Uint64 // where the parts begin
-	forwarded atomic.Uint64 // sequence up to which the logs of the parts have what the shard has
-	closed    atomic.Uint64 // sequence of the message behind which everything is refused; 0: none is known
+	origin    atomic.Uint64 // sequence at which the parts start
+	forwarded atomic.Uint64 // sequence up to which the logs of the parts have the shard's messages
+	closed    atomic.Uint64 // sequence of the message behind which all messages are refused; 0: unknown
 }
 
-// A part is one of the shards that take the place of a shard.
+// A part is one of the two shards that replace a shard.
 type part struct {
 	number, index int
 	log           *journal.Journal
 	ill           map[string]time.Time // by node: since when its replica has a problem
 }
 
-// illFor is for how long all wait for a replica that has a problem, as long as another one has what is
-// needed.
+// illFor is how long a growth waits for a replica with a problem if another replica is complete.
 var illFor = 30 * time.Second
 
-// isIll notes what problem the replica of a node has, and reports whether it has had one for long. A replica
-// that is being opened may take as long as it takes: it may be fetching a backup.
+// isIll notes the problem of a node's replica, and reports whether it has lasted for illFor. A replica that
+// is being opened may take any time: it may be fetching a backup.
 func (p *part) isIll(node, problem string) bool {
 	if problem == "" || problem == replica.Opening {
 		delete(p.ill, node)
@@ -85,7 +83,7 @@ func (g *growth) split(index int) *split {
 	return s
 }
 
-// take takes over what an earlier call has made of the parts.
+// take continues the parts of an earlier call of Grow.
 func (s *split) take(ctx context.Context) error {
 	for i, part := range s.parts {
 		if !s.placed[i] {
@@ -105,10 +103,10 @@ func (s *split) take(ctx context.Context) error {
 	return nil
 }
 
-// vacant has a node of the shard see to it that the place for backups has none of another cluster under the
-// numbers of the parts: theirs would not take their place.
+// vacant has a node check that the place for backups has no backups of another cluster under the numbers of
+// the parts: backups of the parts would not replace them.
 func (s *split) vacant(ctx context.Context) (err error) {
-	if s.placed[0] { // it has been seen to
+	if s.placed[0] { // an earlier call has checked
 		return nil
 	}
 	c := s.growth.client
@@ -123,8 +121,8 @@ func (s *split) vacant(ctx context.Context) (err error) {
 	return nil
 }
 
-// errAnew says that the parts of a shard cannot go on, as the log of the shard has been trimmed, or its
-// replicas have forgotten what operations have come to: they begin anew with another backup.
+// errAnew says that the parts of a shard cannot continue, because the shard's log has been trimmed, or its
+// replicas have forgotten outcomes. The parts start again from another backup.
 var errAnew = errors.New("the parts of the shard begin anew")
 
 // run splits the shard, up to the message that closes its log.
@@ -151,10 +149,9 @@ func (s *split) run(ctx context.Context) error {
 	}
 }
 
-// anew has the parts of a shard that has been closed begin anew. More messages, which do nothing, and a
-// backup that goes at least to the last of them, tell them from what was made of the first attempt: the new
-// logs begin so far behind the end of the old ones that no replica of these goes on with them. It would not
-// be whole.
+// anew restarts the parts of a closed shard. It appends messages without effect to the shard's log, and the
+// new backup must cover them. So the new logs begin far behind the end of the old ones, and no replica of the
+// old logs continues with the new ones: it would be incomplete.
 func (s *split) anew(ctx context.Context) (err error) {
 	var beyond uint64
 	for _, part := range s.parts {
@@ -184,7 +181,7 @@ func (s *split) anew(ctx context.Context) (err error) {
 	return s.forward(ctx, is)
 }
 
-// begin makes the logs of the parts and gives them a place, unless that has been done before.
+// begin makes the logs of the parts and places the parts, unless an earlier call has.
 func (s *split) begin(ctx context.Context) (is plan.Placement, err error) {
 	p := s.growth.client.plan
 	if s.placed[0] {
@@ -202,7 +199,7 @@ func (s *split) begin(ctx context.Context) (is plan.Placement, err error) {
 			continue
 		}
 		is.Nodes = slices.Clone(p.Nodes(s.number))
-		s.placed[i] = true // whatever comes of it
+		s.placed[i] = true // even if Place fails
 		err := again(ctx, func(ctx context.Context) error { return s.growth.claim.Place(ctx, part.number, is) })
 		if err != nil {
 			return is, err
@@ -256,16 +253,14 @@ func (s *split) back(ctx context.Context) (is plan.Placement, err error) {
 	return plan.Placement{Base: b.Backup, Origin: b.Position, Split: true, Closed: b.Closed}, nil
 }
 
-// For how long the nodes of a shard may be unable to make a backup for a reason that passes, and how often
-// they are asked.
+// Backups are tried every backedEvery for backedIn while all nodes of a shard fail with a transient error.
 const (
 	backedIn    = 10 * time.Minute
 	backedEvery = 500 * time.Millisecond
 )
 
-// backed has a node make a backup that goes to one message. It tries again where all nodes have applied the
-// next one in part, such as a model that is being installed, or lag behind, or where another backup was ready
-// first.
+// backed has a node make a backup that ends at one message. It retries while all nodes have applied the next
+// message in part, such as the installation of a model, or lag behind, or if another backup was ready first.
 func (s *split) backed(ctx context.Context) (node string, b *replica.Backed, err error) {
 	for begin := time.Now(); ; {
 		node, b, err = s.growth.client.backed(ctx, s.number, order{Exact: true, From: s.least})
@@ -281,10 +276,10 @@ func (s *split) backed(ctx context.Context) (node string, b *replica.Backed, err
 	}
 }
 
-// discard removes what there is of the parts.
+// discard removes the placements and logs of the parts.
 func (s *split) discard(ctx context.Context) error {
 	s.begun.Store(false)
-	for i, part := range s.parts { // the first one first: begin goes by it
+	for i, part := range s.parts { // the first part first: begin goes by it
 		if !s.placed[i] {
 			continue
 		}
@@ -301,10 +296,10 @@ func (s *split) discard(ctx context.Context) error {
 	return nil
 }
 
-// alone is again for what makes or deletes the log of a part. The servers cannot tell whose log that is: so
-// right before each try it is checked that nobody else has taken over. What is left is a window of the one
-// call: somebody else hits it who is stopped in it, for longer than a lease, and goes on while the parts are
-// made anew.
+// alone is again for creating or deleting the log of a part. The servers cannot tell who owns that log, so
+// alone checks before each try that no other client has taken over. A window of the one call remains. A
+// client hits it only if it is stopped there for longer than a lease and resumes while the parts are made
+// again.
 func (s *split) alone(ctx context.Context, f func(ctx context.Context) error) error {
 	return again(ctx, func(ctx context.Context) error {
 		if err := s.growth.claim.Check(ctx); err != nil {
@@ -314,14 +309,14 @@ func (s *split) alone(ctx context.Context, f func(ctx context.Context) error) er
 	})
 }
 
-// id returns the ID of an operation of the split, the same whenever it is made.
+// id returns the ID of an operation of the split, the same at each try.
 func (s *split) id(what string) (id wire.ID) {
 	sum := sha256.Sum256(fmt.Appendf(nil, "%s/%d/%s", s.growth.client.plan.Settings.ID, s.number, what))
 	copy(id[:], sum[:])
 	return id
 }
 
-// lacks says what the parts lack of what the shard has, or ""; nodes are those that answer.
+// lacks says how far the parts are behind the shard, or returns "". nodes are the nodes that answered.
 func (s *split) lacks(ctx context.Context, nodes []NodeStatus) string {
 	if !s.begun.Load() {
 		return fmt.Sprintf("shard %d: its parts have not begun", s.number)
@@ -337,7 +332,7 @@ func (s *split) lacks(ctx context.Context, nodes []NodeStatus) string {
 			return fmt.Sprintf("shard %d: its parts have %d of %d messages", s.number, at, info.Last)
 		}
 	}
-	purged, to := s.origin.Load()+1, s.forwarded.Load()+1 // purging is one message, and may take long
+	purged, to := s.origin.Load()+1, s.forwarded.Load()+1 // the purge is one message, and may take long
 	for k := range s.parts {
 		part := &s.parts[k]
 		placed, replicas, problem := s.growth.client.plan.Nodes(part.number), 0, ""
@@ -369,7 +364,7 @@ func (s *split) lacks(ctx context.Context, nodes []NodeStatus) string {
 	return ""
 }
 
-// close closes the log of the shard, unless it has been closed.
+// close closes the log of the shard, unless it is closed.
 func (s *split) close(ctx context.Context) error {
 	if s.closed.Load() > 0 {
 		return nil
@@ -392,8 +387,8 @@ func (s *split) wait(ctx context.Context) error {
 	}
 }
 
-// whole waits until a replica of each part has everything that the shard has, for so long, and compares what
-// they have. why says what a part lacks.
+// whole waits, up to in, until a replica of each part has everything that the shard has, and compares their
+// collections and items. why says what a part lacks.
 func (s *split) whole(ctx context.Context, in time.Duration) (why, err error) {
 	try, cancel := context.WithTimeoutCause(ctx, in, fmt.Errorf("%w: it is not at its end after %v", context.DeadlineExceeded, in))
 	defer cancel()
@@ -431,7 +426,7 @@ func (s *split) whole(ctx context.Context, in time.Duration) (why, err error) {
 	switch err := errors.Join(errs[:]...); {
 	case ctx.Err() != nil:
 		return nil, context.Cause(ctx)
-	case err != nil: // such as a collection that a part does not have
+	case err != nil: // such as a collection that a part lacks
 		return err, nil
 	}
 	a, b := s.parts[0].number, s.parts[1].number
@@ -446,7 +441,7 @@ func (s *split) whole(ctx context.Context, in time.Duration) (why, err error) {
 	return nil, nil
 }
 
-// problems says which replicas of the parts have problems.
+// problems lists replicas of the parts with problems.
 func (s *split) problems(nodes []NodeStatus) string {
 	var b strings.Builder
 	for _, part := range s.parts {
@@ -461,7 +456,7 @@ func (s *split) problems(nodes []NodeStatus) string {
 	return b.String()
 }
 
-// end returns the sequence of the last message of the shard that counts: the one that closes its log, or the
-// last one in the backup if the log was closed before that was made. Its copies in the logs of the parts have
-// the sequence end()+1.
+// end returns the sequence of the shard's last message that counts: the one that closes its log, or the last
+// one in the backup if that was made after the log was closed. In the logs of the parts it has sequence
+// end()+1.
 func (s *split) end() uint64 { return s.closed.Load() }

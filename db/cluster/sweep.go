@@ -15,41 +15,39 @@ import (
 	"github.com/fddhdb/fddhdb/db/cluster/internal/wire"
 )
 
-// The names of objects begin with what they are.
+// The name of an object begins with its kind.
 const (
-	changesObject = "op-"     // changes that are too large for a message, which names it
-	modelObject   = "model-"  // likewise the file of a model
+	changesObject = "op-"     // changes too large for a message; the message names the object
+	modelObject   = "model-"  // the file of a model; a message names the object
 	trainObject   = "train-"  // a part of a training, which removes it
-	exportObject  = "export-" // a model for a client, which removes it once it has fetched it
+	exportObject  = "export-" // a model for a client, which fetches and then removes it
 )
 
-// lateAfter is how long after it began to store an object a client may append the message that names it; then
-// it gives up. So if no log names an object older than settled, none ever will. The client measures lateAfter
-// and the servers measure the age of objects, each with its own clock: the clocks need not show the same
-// time.
+// lateAfter bounds the time from the start of storing an object to appending the message that names it; then
+// the client gives up. So if no log names an object older than settled, no log ever will. The client measures
+// lateAfter and the servers measure the age of objects, each with its own clock; the clocks need not agree.
 const lateAfter = time.Hour
 
 var settled = 3 * time.Hour // a variable for tests
 
-// How old an object is the servers say, whose clocks may jump. So an object is removed only by a sweep that
-// comes longer than lateAfter, by the clock of the machine that no one sets, after another one by the same
-// node that has found it already.
+// The servers tell the age of objects, and their clocks may jump. So a sweep removes an object only if an
+// earlier sweep of this node found it, too, longer than lateAfter ago by the monotonic clock.
 var between = 2 * lateAfter // a variable for tests
 
-// A sweeper knows what earlier sweeps of a node have found. It is in memory alone: after a start it begins
-// anew.
+// A sweeper remembers the findings of earlier sweeps of a node. It is in memory alone, so it is empty after a
+// start.
 type sweeper struct {
 	mu    sync.Mutex
-	found map[found]time.Time // when it was found first
+	found map[found]time.Time // when it was first found
 }
 
-// A found is an object that no log names. One that is stored again under its name is another one.
+// A found is an object that no log names. The same name stored again is another object.
 type found struct {
 	name string
 	seq  uint64
 }
 
-// ripe returns those of the objects that an earlier sweep has found long enough ago, and notes the others.
+// ripe returns the objects that an earlier sweep found long enough ago, and notes the others.
 func (s *sweeper) ripe(all map[string]object) map[string]object {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -69,20 +67,20 @@ func (s *sweeper) ripe(all map[string]object) map[string]object {
 	return ripe
 }
 
-// abandoned is the age of an object whose owner has been killed before it could remove it: nobody needs one
-// for so long.
+// abandoned is the age of an object whose owner was killed before removing it: no owner needs one for so
+// long.
 var abandoned = 48 * time.Hour // a variable for tests
 
-// mostSwept bounds the objects that one sweep looks at, and so its memory: the oldest come first.
+// mostSwept bounds the objects of one sweep, and so its memory: the oldest come first.
 const mostSwept = 100_000
 
-// byNumber orders the names of streams, which end with a number, by that.
+// byNumber orders the names of streams by the number at their end.
 func byNumber(a, b string) int { return cmp.Or(cmp.Compare(len(a), len(b)), cmp.Compare(a, b)) }
 
-// sweep removes the objects that no log of the cluster names any more: their messages have been trimmed
-// behind backups, or never came. It reads all logs, also those of shards that are being split and of their
-// parts. A message that it cannot read may name any object: then it removes none of these. It also removes
-// objects that were abandoned.
+// sweep removes the objects that no log of the cluster names: their messages have been trimmed behind
+// backups, or never came. It reads all logs, also of shards that are being split and of their parts. If it
+// cannot read a message, it removes no such object, because the message may name any. It also removes
+// abandoned objects.
 func (n *Node) sweep(ctx context.Context, of plan.Layout) (removed int, err error) {
 	store := objects{n.js, n.cluster}
 	erase := func(all map[string]object) error {
@@ -102,7 +100,7 @@ func (n *Node) sweep(ctx context.Context, of plan.Layout) (removed int, err erro
 	if err != nil {
 		return 0, err
 	}
-	logs, err := journal.Logs(ctx, n.js, n.cluster) // after the objects: what comes into a log from now on names others
+	logs, err := journal.Logs(ctx, n.js, n.cluster) // after the objects: a message appended from now on names another object
 	if err != nil {
 		return removed, err
 	}
@@ -111,7 +109,7 @@ func (n *Node) sweep(ctx context.Context, of plan.Layout) (removed int, err erro
 			return removed, fmt.Errorf("%w: log %s", db.ErrNotFound, stream)
 		}
 	}
-	// Those that are being split before their parts: what is copied meanwhile is seen in one of them.
+	// Shards being split come before their parts: a message copied meanwhile is seen in one of them.
 	for _, stream := range slices.SortedFunc(maps.Keys(logs), byNumber) {
 		err := logs[stream].All(ctx, func(some []journal.Read) error {
 			for _, m := range some {

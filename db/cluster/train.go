@@ -22,26 +22,25 @@ import (
 	"github.com/fddhdb/fddhdb/db/event"
 )
 
-// A Training is what Train returns.
+// A Training is the result of Train.
 type Training struct {
-	Space   db.Space // that has the model, on every shard
+	Space   db.Space // the space with the model, on every shard
 	Report  fit.Report
-	Items   int      // that it has learned from
-	LeftOut []string // modalities that no item to learn from has
+	Items   int      // number of training items
+	LeftOut []string // modalities that no training item has
 	Model   string   // name of the object of its file, which stays as long as a log names it
 }
 
-// Train learns a model from the items of all shards, and gives it to every shard, as ImportModel does. One at
-// a time trains a collection: another one is db.ErrBusy.
+// Train learns a model from the items of all shards, and installs it on every shard, as ImportModel does. One
+// training or update of a collection runs at a time; another one is db.ErrBusy.
 //
-// Shards send sums over their items, and samples: items stay where they are. Sums add up, so the model is
-// that of one database with the items of the shards one after the other, but for the rounding of sums (some
-// 1e-12 of them). Each shard is learned from as it was at one moment after Train was called, on one of its
-// nodes: if that node ends meanwhile the training fails, and is begun again by calling it. Searches and
-// writes go on.
+// Shards send sums over their items, and samples: items stay on the shards. Sums add up, so the model equals
+// that of one database with the items of all shards in order, up to rounding (a relative error of some
+// 1e-12). Each shard is read at one moment after the call, on one of its nodes. If that node ends, the
+// training fails: call Train again. Searches and writes go on.
 //
-// The calling process takes the memory of fit.TrainOver; a node that of sum.Pass.Sum. Methods are labels,
-// and those without labels.
+// The calling process needs the memory of fit.TrainOver, a node the memory of sum.Pass.Sum. Possible methods
+// are labels and the label-free ones.
 func (c *Collection) Train(ctx context.Context, opt db.TrainOptions) (*Training, error) {
 	t, in, err := c.beginTraining(ctx, "training")
 	if err != nil {
@@ -90,8 +89,8 @@ func (c *Collection) Train(ctx context.Context, opt db.TrainOptions) (*Training,
 	return &Training{Space: space, Report: result.Report, Items: t.n, LeftOut: leftOut, Model: object}, nil
 }
 
-// beginTraining takes the lease of the collection for a training or an update, which kind names in errors. in
-// ends with the lease, and when the view of the training is over. end ends the training and gives the lease
+// beginTraining takes the lease of the collection for a training or an update; kind names it in errors. in
+// ends with the lease, or when the view of the training is over. end ends the training and gives the lease
 // back.
 func (c *Collection) beginTraining(ctx context.Context, kind string) (t *training, in context.Context, err error) {
 	l, err := c.client.take(ctx, "lease.train."+wireName(c.name))
@@ -103,8 +102,7 @@ func (c *Collection) beginTraining(ctx context.Context, kind string) (t *trainin
 	return t, in, nil
 }
 
-// grown replaces the error of a training during which the cluster has grown: what it was learning from is in
-// other shards now.
+// grown replaces the error of a training if the cluster has grown: its items are in other shards now.
 func (t *training) grown(err error) error {
 	if !t.view.isOver() {
 		return err
@@ -116,8 +114,8 @@ func (t *training) grown(err error) error {
 type training struct {
 	c     *Collection
 	lease *lease             // one training or update of the collection at a time
-	view  *view              // whose shards it learns from
-	stop  context.CancelFunc // of the context that ends with the view
+	view  *view              // its shards hold the training items
+	stop  context.CancelFunc // ends the context that ends with the view
 	id    string             // of the session on each shard
 	store objects
 
@@ -125,28 +123,28 @@ type training struct {
 	labels   []string // of all shards, by their ids in the training
 	shards   []trained
 	labelled bool
-	n        int      // items to learn from
+	n        int      // number of training items
 	places   []int    // of the modalities in the schema
-	names    []string // of these
-	known    int      // labels that an update leaves out items without, see replica.SumOrder
+	names    []string // of the modalities
+	known    int      // an update leaves out items without one of the first known labels, see replica.SumOrder
 	passes   int
 	progress event.Progress // of a pass, in shards; may be nil
 
 	mu   sync.Mutex
-	made []string // objects, to be removed
-	done int      // shards that have summed up, in the latest pass
+	made []string // objects to remove
+	done int      // shards with a sum, in the latest pass
 }
 
-// trained is a shard that a training learns from.
+// trained is a shard with training items.
 type trained struct {
 	node     string
 	labelled *roaring.Bitmap
 	has      []*roaring.Bitmap // by modality of the schema
-	rows     *roaring.Bitmap   // items to learn from
-	first    int               // the number of the first of them
+	rows     *roaring.Bitmap   // training items
+	first    int               // number of the first training item
 }
 
-// object names an object of the training, and notes it.
+// object names an object of the training, and notes it for removal.
 func (t *training) object(format string, args ...any) string {
 	name := trainObject + t.id + "-" + fmt.Sprintf(format, args...)
 	t.mu.Lock()
@@ -155,7 +153,7 @@ func (t *training) object(format string, args ...any) string {
 	return name
 }
 
-// summed tells that one more shard has summed up.
+// summed counts one more shard with a sum.
 func (t *training) summed() {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -164,7 +162,7 @@ func (t *training) summed() {
 	}
 }
 
-// end ends the sessions, removes what was made on the way, and gives the lease back.
+// end ends the sessions, removes the temporary objects, and gives the lease back.
 func (t *training) end() {
 	defer t.lease.end(t.c.client)
 	t.stop()
@@ -172,13 +170,13 @@ func (t *training) end() {
 	defer cancel()
 	for shard, s := range t.shards {
 		if s.node != "" {
-			_, _ = t.c.client.order(ctx, s.node, order{Do: "end", Shard: t.view.Number(shard), Session: t.id}) // it ends by itself
+			_, _ = t.c.client.order(ctx, s.node, order{Do: "end", Shard: t.view.Number(shard), Session: t.id}) // on failure the session expires
 		}
 	}
 	t.store.remove(ctx, t.made...)
 }
 
-// survey begins a session on a node of each shard, and learns what there is to learn from.
+// survey begins a session on a node of each shard, and collects schema, labels and items.
 func (t *training) survey(ctx context.Context) error {
 	t.shards = make([]trained, t.view.Shards)
 	surveys := make([]replica.Survey, len(t.shards))
@@ -227,7 +225,7 @@ func (t *training) survey(ctx context.Context) error {
 	return nil
 }
 
-// each calls f for every shard, at the same time.
+// each calls f for every shard, in parallel.
 func (t *training) each(ctx context.Context, f func(ctx context.Context, shard int) error) error {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
@@ -243,15 +241,15 @@ func (t *training) each(ctx context.Context, f func(ctx context.Context, shard i
 	}
 	all.Wait()
 	for _, err := range errs {
-		if err != nil && !errors.Is(err, context.Canceled) { // the one that has ended the others
+		if err != nil && !errors.Is(err, context.Canceled) { // the error that canceled the others
 			return err
 		}
 	}
 	return errors.Join(errs...)
 }
 
-// choose chooses the items to learn from, as db.Collection.Train does, and reports whether they are those
-// with labels.
+// choose chooses the training items, as db.Collection.Train does, and reports whether it took the labelled
+// ones.
 func (t *training) choose(opt db.TrainOptions) (labelled bool) {
 	labelled = !opt.Method.LabelFree()
 	left := cmp.Or(max(opt.Rows, 0), math.MaxInt)
@@ -265,7 +263,7 @@ func (t *training) choose(opt db.TrainOptions) (labelled bool) {
 		if uint64(left) < s.rows.GetCardinality() {
 			first := roaring.New()
 			if left > 0 {
-				last, _ := s.rows.Select(uint32(left - 1)) // there are as many
+				last, _ := s.rows.Select(uint32(left - 1)) // the bitmap has more than left rows
 				first.AddRange(0, uint64(last)+1)
 				first.And(s.rows)
 			}
@@ -278,7 +276,7 @@ func (t *training) choose(opt db.TrainOptions) (labelled bool) {
 	return labelled
 }
 
-// any reports whether an item to learn from has a modality of the schema; all have, where there is none.
+// any reports whether a training item has a modality of the schema; without training items it is true.
 func (t *training) any(modality int) bool {
 	if t.n == 0 {
 		return true
@@ -308,8 +306,7 @@ func (t *training) Survey(context.Context) (*sum.Survey, error) {
 	}}, nil
 }
 
-// Sum implements sum.Engine: each shard sums up over its items, and the sums are added up in the order of
-// the shards.
+// Sum implements sum.Engine: each shard sums over its items. The sums are added in the order of the shards.
 func (t *training) Sum(ctx context.Context, p *sum.Pass) ([]byte, error) {
 	b, err := p.MarshalBinary()
 	if err != nil {

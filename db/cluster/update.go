@@ -15,51 +15,51 @@ import (
 	"github.com/fddhdb/fddhdb/model"
 )
 
-// UpdateOptions say what an update is to do. The zero value updates the active space.
+// UpdateOptions are the options of Collection.Update. The zero value updates the active space.
 type UpdateOptions struct {
-	Space db.Space // 0: the active one
+	Space db.Space // 0: the active space
 
-	// GrowLabels gives labels that the model does not know a direction of their own first, and the items
-	// that carry them other codes; see db.UpdateOptions.
+	// GrowLabels first gives labels unknown to the model a direction, and their items new codes; see
+	// db.UpdateOptions.
 	GrowLabels bool
 
-	Progress event.Progress // in the stage "learn", in shards
+	Progress event.Progress // stage "learn", in shards
 }
 
-// An Update is what Collection.Update has done.
+// An Update is the result of Collection.Update.
 type Update struct {
 	Space    db.Space `json:"space"`
-	Revision uint32   `json:"revision"` // that is in use on every shard
+	Revision uint32   `json:"revision"` // in use on every shard
 	Revised  bool     `json:"revised"`  // the update has made it
 
-	Items       map[string]int `json:"items"`                  // by modality: that the projections have learned from
-	Grown       []string       `json:"grown,omitempty"`        // labels that have got a direction
-	NoDirection []string       `json:"no_direction,omitempty"` // labels that have got none, as none was left
+	Items       map[string]int `json:"items"`                  // training items of the projections, by modality
+	Grown       []string       `json:"grown,omitempty"`        // labels with a new direction
+	NoDirection []string       `json:"no_direction,omitempty"` // labels without a direction, as none was left
 	Model       string         `json:"model,omitempty"`        // name of the object of its file
 }
 
-// Update makes a new revision of a space on every shard. Its projections learn from all items with labels
-// that the model knows, as they are now. Stored codes stay as they are, and comparable; queries, and items
-// that are put from then on, are encoded by the new projections. The result is that of db.Collection.Update
-// with db.TeacherLabels, up to rounding. The way is another: shards send sums over all of their items, not
-// over the new ones. That takes one pass over the items, and needs no record of what they have taught before.
+// Update makes a new revision of a space on every shard. Its projections learn from the current items with
+// labels that the model knows. Stored codes stay as they are, and comparable; queries and later items are
+// encoded by the new projections. The result equals db.Collection.Update with db.TeacherLabels, up to
+// rounding. The method differs: shards send sums over all of their items, not only the new ones. That takes
+// one pass over the items, and needs no record of earlier learning.
 //
-// As with Train, one training or update of a collection runs at a time, and another one is db.ErrBusy. If the
+// As with Train, one training or update of a collection runs at a time; another one is db.ErrBusy. If the
 // node of a shard ends meanwhile, Update fails: call it again. If an earlier update has reached only some
-// shards, all shards have the same revision again after this one.
+// shards, this one brings all shards to the same revision.
 //
-// A space that was learned without labels, or by another method than labels, is db.ErrInvalid: train again. A
+// A space learned without labels, or by another method than labels, is db.ErrInvalid: train again. A
 // collection without a space is db.ErrNoModel.
 func (c *Collection) Update(ctx context.Context, opt UpdateOptions) (*Update, error) {
-	ctx, ended := work.Hearing(ctx, &opt.Progress) // which is called from a goroutine for each shard
+	ctx, ended := work.Hearing(ctx, &opt.Progress) // it is called from a goroutine for each shard
 	defer ended()
 	t, in, err := c.beginTraining(ctx, "update")
 	if err != nil {
 		return nil, err
 	}
 	defer t.end()
-	// What an earlier update has put into the logs is applied before this, or refused: so the revisions are
-	// known, and none gets the number of another.
+	// Operations of an earlier update are applied before this one, or refused. So the revisions are known,
+	// and no revision gets the number of another.
 	err = c.client.onAll(in, func() *wire.Op { return &wire.Op{Kind: wire.TakeOver, Collection: c.name, Fence: t.lease.number} }, nil)
 	if err != nil {
 		return nil, t.grown(err)
@@ -105,7 +105,7 @@ func (c *Collection) Update(ctx context.Context, opt UpdateOptions) (*Update, er
 		taught += s.Items(i)
 	}
 	if taught == 0 && len(out.Grown) == 0 && least == out.Revision {
-		return out, nil // nothing to learn from
+		return out, nil // no training items
 	}
 	revised, err := fit.NewFile(next, names, file.Report())
 	if err != nil {
@@ -127,8 +127,8 @@ func (c *Collection) Update(ctx context.Context, opt UpdateOptions) (*Update, er
 	return out, nil
 }
 
-// newest finds the space to update, and its model on a shard with the highest revision, which knows the
-// labels that have grown. least is the lowest revision of a shard.
+// newest finds the space to update, and its model from a shard with the highest revision, which has the grown
+// labels. least is the lowest revision of a shard.
 func (c *Collection) newest(ctx context.Context, v *view, space db.Space) (out *Update, file *fit.File, least uint32, err error) {
 	of, err := c.revisions(ctx, v, space)
 	if err != nil {
@@ -142,14 +142,14 @@ func (c *Collection) newest(ctx context.Context, v *view, space db.Space) (out *
 	return &Update{Space: of.space, Revision: of.highest, Items: map[string]int{}}, file, of.least, err
 }
 
-// grow gives the labels of items that the model does not know directions, as far as there are any left.
+// grow gives directions to labels of items that the model does not know, as long as any are left.
 func (t *training) grow(m *model.Model, names []string, out *Update) (*model.Model, []string, error) {
 	s := model.NewStatistics(m)
 	for _, label := range t.labels {
 		if slices.Contains(names, label) {
 			continue
 		}
-		if len(out.NoDirection) > 0 { // nor is there one for this label
+		if len(out.NoDirection) > 0 { // none is left for this label either
 			out.NoDirection = append(out.NoDirection, label)
 			continue
 		}
@@ -169,8 +169,7 @@ func (t *training) grow(m *model.Model, names []string, out *Update) (*model.Mod
 	return m, names, nil
 }
 
-// teach chooses the items with a label that the model knows as those to learn from. names are the labels of
-// the model.
+// teach chooses the items with a label known to the model as training items. names are the model's labels.
 func (t *training) teach(m *model.Model, names []string) error {
 	t.choose(db.TrainOptions{Options: fit.Options{Method: model.MethodLabels}})
 	for _, mod := range m.Modalities() {

@@ -13,8 +13,8 @@ import (
 	"github.com/fddhdb/fddhdb/db/shard"
 )
 
-// A view is the shards as a client uses them, by index. It is over when the cluster has grown: then what is
-// going on in it ends, and is done again in the one behind it.
+// A view is the shards as a client uses them, by index. It is over when the cluster has grown: calls in it
+// end, and are repeated in the next view.
 type view struct {
 	plan.Layout
 	client *Client
@@ -23,13 +23,13 @@ type view struct {
 	over   context.CancelCauseFunc
 
 	mu   sync.Mutex
-	seen []uint64 // the sequence that the client has seen the effects of, or has written
+	seen []uint64 // by shard: the sequence that the client has read or written
 }
 
-// errGrown says that the cluster has grown while something was going on.
+// errGrown says that the cluster has grown during an operation.
 var errGrown = errors.New("the cluster has grown meanwhile")
 
-// newView returns the view of a layout. The client has seen what the logs say up to starts; nil: nothing.
+// newView returns the view of a layout. The client has seen the logs up to starts; nil: nothing.
 func (c *Client) newView(l plan.Layout, starts []uint64) *view {
 	v := &view{Layout: l, client: c, seen: make([]uint64, l.Shards)}
 	copy(v.seen, starts)
@@ -56,7 +56,7 @@ func (c *Client) follow(ctx context.Context) {
 	}
 }
 
-// next waits for the view behind one whose shards are being split.
+// next waits for the view after one whose shards are being split.
 func (c *Client) next(ctx context.Context, v *view) error {
 	for {
 		c.plan.Refresh()
@@ -83,8 +83,7 @@ func (v *view) within(ctx context.Context) (context.Context, context.CancelFunc)
 	}
 }
 
-// steady calls f with the view. If the cluster grows meanwhile and f fails, it is called again with the next
-// one.
+// steady calls f with the view. If the cluster grows and f fails, steady calls it again with the next view.
 func (c *Client) steady(ctx context.Context, f func(ctx context.Context, v *view) error) error {
 	for {
 		v := c.view.Load()
@@ -103,23 +102,23 @@ func (c *Client) steady(ctx context.Context, f func(ctx context.Context, v *view
 // of returns the index of the shard with a key.
 func (v *view) of(key string) int { return shard.Of(key, v.Shards) }
 
-// sees returns the sequence of the log of a shard up to which this client has read or written. A replica has
-// to have applied that much before it answers the client.
+// sees returns the sequence up to which this client has read or written the log of a shard. A replica must
+// have applied that much before it answers the client.
 func (v *view) sees(index int) uint64 {
 	v.mu.Lock()
 	defer v.mu.Unlock()
 	return v.seen[index]
 }
 
-// saw notes that the client has seen, or written, that much of a shard.
+// saw notes that the client has read or written a shard up to a sequence.
 func (v *view) saw(index int, seq uint64) {
 	v.mu.Lock()
 	defer v.mu.Unlock()
 	v.seen[index] = max(v.seen[index], seq)
 }
 
-// waitFor is how long a replica may wait, in milliseconds, until it has what the client has seen, before
-// another is asked.
+// waitFor is how long, in milliseconds, a replica may wait to catch up with the client before another is
+// asked.
 const waitFor = 1000
 
 // ask asks a replica of a shard.
@@ -135,7 +134,7 @@ func (v *view) prepare(index int, q *wire.Request) *wire.Request {
 	return q
 }
 
-// learn notes what an answer shows.
+// learn notes how far the answering replica has applied its log.
 func (v *view) learn(index int, q *wire.Request, a *wire.Answer) {
 	if a != nil && q.Verb != wire.Digest {
 		v.saw(index, a.Applied)

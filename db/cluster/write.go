@@ -12,21 +12,21 @@ import (
 	"github.com/fddhdb/fddhdb/db/cluster/internal/wire"
 )
 
-// A target says which shard of a view an operation is for: its index.
+// A target returns the index of the shard of a view that an operation is for.
 type target func(v *view) (index int, err error)
 
-// do appends an operation to the log of a shard and waits for what it comes to: nil, or what it is refused
-// with. An *UnknownError says that it may have happened, or may happen yet; with any other error it has
-// not, and will not.
+// do appends an operation to the log of a shard and waits for its outcome: nil, or the error of a refusal.
+// After an *UnknownError the operation may have been applied, or may yet be; after any other error it has not
+// been and will not be.
 //
-// The same message may get into the log several times, as a server that is lost may have stored it and
-// not said so. It is applied once.
+// A message may get into the log several times, because a server that is lost may have stored it without
+// acknowledging it. It is applied once.
 func (c *Client) do(ctx context.Context, at target, op *wire.Op) error {
 	return c.doBefore(ctx, time.Time{}, at, op)
 }
 
-// doBefore is do, with an error if the operation cannot be appended before a time: it names an object that
-// may be removed some time after that.
+// doBefore is do, with an error if the operation cannot be appended before a time: the object that it names
+// may be removed some time later.
 func (c *Client) doBefore(ctx context.Context, late time.Time, at target, op *wire.Op) error {
 	ctx, cancel := c.within(ctx)
 	defer cancel()
@@ -57,10 +57,10 @@ func (c *Client) doBefore(ctx context.Context, late time.Time, at target, op *wi
 	}
 }
 
-// errAgain says that an operation has certainly not been applied, and may be made anew.
+// errAgain says that an operation was certainly not applied, and may be made again.
 var errAgain = errors.New("the operation is made anew")
 
-// do is Client.doBefore, for one ID and in one view. in ends with the view.
+// do is Client.doBefore for one ID and in one view. in ends with the view.
 func (v *view) do(ctx, in context.Context, index int, op *wire.Op, late time.Time) error {
 	err := v.base(in, index)
 	if err == nil {
@@ -82,8 +82,8 @@ func (v *view) do(ctx, in context.Context, index int, op *wire.Op, late time.Tim
 	return errAgain // it is not in the log
 }
 
-// base learns how long a log is, of which the client does not know yet: operations are refused that come
-// much later than what they are based on.
+// base reads the length of a log that the client does not know yet. An operation that comes much later than
+// its base is refused.
 func (v *view) base(ctx context.Context, index int) error {
 	if v.sees(index) > 0 {
 		return nil
@@ -111,7 +111,7 @@ func (v *view) once(ctx context.Context, index int, op *wire.Op, late time.Time)
 	if err != nil {
 		return err
 	}
-	if _, err := wire.DecodeOp(data); err != nil { // a text that is no UTF-8, say, which no replica would read
+	if _, err := wire.DecodeOp(data); err != nil { // for example invalid UTF-8, which no replica would read
 		return fmt.Errorf("%w: %w", db.ErrInvalid, err)
 	}
 	if len(data) > journal.MaxMessage {
@@ -133,10 +133,10 @@ func (v *view) once(ctx context.Context, index int, op *wire.Op, late time.Time)
 	switch {
 	case err != nil:
 		return &UnknownError{op.ID, shard, fmt.Errorf("it is message %d of the log: %w", seq, err)}
-	case errors.Is(o.Err(), wire.ErrExpired) && tries == 1 && op.Base+wire.Memory <= seq: // the only one, and too late
+	case errors.Is(o.Err(), wire.ErrExpired) && tries == 1 && op.Base+wire.Memory <= seq: // the only try, and too late
 		v.saw(index, seq)
 		return errAgain
-	case errors.Is(o.Err(), wire.ErrExpired): // it, or an earlier one of the same ID, may have been applied and forgotten
+	case errors.Is(o.Err(), wire.ErrExpired): // this message, or an earlier one of the same ID, may have been applied and forgotten
 		return &UnknownError{op.ID, shard, o.Err()}
 	}
 	v.saw(index, max(seq, o.Seq))

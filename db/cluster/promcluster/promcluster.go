@@ -2,7 +2,7 @@
 //
 //	registry.MustRegister(promcluster.OfNode(node), promcluster.OfClient(client))
 //
-// Those of the databases of a node are not among them.
+// It does not export metrics of the databases of a node.
 package promcluster
 
 import (
@@ -15,7 +15,7 @@ import (
 
 var shardLabels = []string{"node", "shard"}
 
-// Metrics of a node, with a value for each of its shards.
+// Metrics of a node, one value for each of its shards.
 var (
 	applied = prometheus.NewDesc("fddhdb_cluster_replica_applied_sequence", "The sequence of the log that the replica has applied.", shardLabels, nil)
 	behind  = prometheus.NewDesc("fddhdb_cluster_replica_behind_messages", "Messages of the log that the replica knows of and has not applied.", shardLabels, nil)

@@ -13,7 +13,7 @@ import (
 	"github.com/fddhdb/fddhdb/cmd/fddhdb/usage"
 )
 
-// An env is what verbs share. It belongs to the goroutine that runs the verb.
+// An env is the state that verbs share. It belongs to the goroutine that runs the verb.
 type env struct {
 	*term.Printer
 	stdin io.Reader
@@ -25,11 +25,11 @@ type env struct {
 func run(ctx context.Context, args []string, stdin io.Reader, stdout, stderr io.Writer) error {
 	e := &env{Printer: term.NewPrinter(stdout, stderr), stdin: stdin}
 	root := rootCommand(e)
-	root.SetArgs(append([]string{}, args...)) // with nil cobra would take those of the process
+	root.SetArgs(append([]string{}, args...)) // with nil cobra would take the arguments of the process
 	return e.Scope(func() error { return root.ExecuteContext(ctx) })
 }
 
-// Groups in which help lists the verbs.
+// Groups of verbs in help.
 const (
 	groupCluster = "cluster"
 	groupItems   = "items"
@@ -120,7 +120,7 @@ func rootCommand(e *env) *cobra.Command {
 	return root
 }
 
-// arguments accepts that many arguments of a verb; most < 0 is any number. what says what they are.
+// arguments requires least to most arguments of a verb; most < 0 is any number. Errors call them what.
 func arguments(least, most int, what string) cobra.PositionalArgs {
 	return func(cmd *cobra.Command, args []string) error {
 		for i, a := range args {
@@ -139,12 +139,12 @@ func arguments(least, most int, what string) cobra.PositionalArgs {
 	}
 }
 
-// usageOf is how a verb is called.
+// usageOf returns the usage line of a verb.
 func usageOf(cmd *cobra.Command) string {
 	return strings.TrimSuffix(cmd.UseLine(), " [flags]")
 }
 
-// message is the text of an error for the user. Errors of nodes and logs stand in the middle of others.
+// message returns the text of an error for the user. Prefixes may stand anywhere: errors hold other errors.
 func message(err error) string {
 	text := exit.Message(err)
 	for _, part := range []string{"fddhdb: ", "invalid argument: "} {
@@ -156,11 +156,11 @@ func message(err error) string {
 // warnf writes a warning to stderr.
 func (e *env) warnf(format string, args ...any) { e.Notef("fddhdb-cluster: "+format, args...) }
 
-// forever is the deadline of imports, trainings and backups, which may take hours. A call without a deadline
-// of its own gets --timeout.
+// forever is the deadline of imports, trainings and backups, which may take hours. Without a deadline a call
+// would get --timeout.
 const forever = 30 * 24 * time.Hour
 
-// failed is an error for which the command line is not to blame.
+// failed marks an error that the command line has not caused.
 func failed(err error) error {
 	if err == nil {
 		return nil

@@ -64,7 +64,7 @@ func (o *creation) run(e *env, ctx context.Context, done string) error {
 		err := cluster.Create(ctx, nc, e.link.cluster, o.CreateOptions)
 		var api *jetstream.APIError
 		switch {
-		case errors.Is(err, db.ErrExists) && e.there(ctx, nc): // else logs of it, and err says what to do
+		case errors.Is(err, db.ErrExists) && e.there(ctx, nc): // otherwise only its logs exist, and err says what to do
 			return exit.Failedf("there is a cluster %s already: --cluster names another one", e.link.cluster)
 		case errors.Is(err, jetstream.ErrJetStreamNotEnabled), errors.Is(err, jetstream.ErrJetStreamNotEnabledForAccount):
 			return exit.Failedf("the NATS servers run without JetStream: start them with -js, or with jetstream { sync_interval: always } in their configuration")
@@ -78,7 +78,7 @@ func (o *creation) run(e *env, ctx context.Context, done string) error {
 			return err
 		}
 		defer c.Close()
-		o.Shards = c.Shards() // of a restored one, as many as it has backups of
+		o.Shards = c.Shards() // a restored cluster has as many as there are backups
 		if e.json {
 			return e.PrintJSON(struct {
 				Cluster  string   `json:"cluster"`
@@ -93,13 +93,13 @@ func (o *creation) run(e *env, ctx context.Context, done string) error {
 	})
 }
 
-// there reports whether there is such a cluster.
+// there reports whether the cluster exists.
 func (e *env) there(ctx context.Context, nc *nats.Conn) bool {
 	c, err := cluster.Connect(ctx, nc, e.link.cluster, cluster.ClientOptions{})
 	return err == nil && c.Close() == nil
 }
 
-// notClustered is JetStream's code for more than one replica where there is one server.
+// notClustered is JetStream's error code for several replicas on a single server.
 const notClustered jetstream.ErrorCode = 10074
 
 func runs(n int) string {

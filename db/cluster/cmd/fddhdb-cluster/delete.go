@@ -35,7 +35,7 @@ func deleteCommand(e *env) *cobra.Command {
 				errs := make([]error, len(keys))
 				var all sync.WaitGroup
 				for i, key := range keys {
-					all.Go(func() { errs[i] = coll.Delete(ctx, key) }) // the client bounds how many are under way
+					all.Go(func() { errs[i] = coll.Delete(ctx, key) }) // the client bounds the deletions in flight
 				}
 				all.Wait()
 				if err := errors.Join(errs...); err != nil {

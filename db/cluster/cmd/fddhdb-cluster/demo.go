@@ -52,7 +52,7 @@ func demoCommand(e *env) *cobra.Command {
 			}
 			d := &demo{e: e, said: e.Stdout}
 			if e.json {
-				d.said = nil // stderr: stdout is for the object
+				d.said = nil // stderr, because stdout is for the object
 			}
 			return d.run(cmd.Context(), items)
 		},
@@ -61,7 +61,7 @@ func demoCommand(e *env) *cobra.Command {
 	return cmd
 }
 
-// A demo is a demonstration that runs.
+// A demo is a running demonstration.
 type demo struct {
 	e     *env
 	said  interface{ Flush() error } // nil: to stderr
@@ -70,14 +70,14 @@ type demo struct {
 	load  *load
 }
 
-// A demoJSON is what demo --json prints.
+// A demoJSON is the output of demo --json.
 type demoJSON struct {
 	Items        int       `json:"items"`
 	ImportRate   float64   `json:"import_items_per_second"`
-	Acknowledged int       `json:"acknowledged"` // writes while something was killed, and before and after
-	Lost         int       `json:"lost"`         // of these, that cannot be read
+	Acknowledged int       `json:"acknowledged"` // writes during the phases
+	Lost         int       `json:"lost"`         // acknowledged writes that cannot be read
 	Searches     int       `json:"searches"`
-	Wrong        int       `json:"wrong"`  // answers
+	Wrong        int       `json:"wrong"`  // wrong answers
 	Failed       int       `json:"failed"` // searches and writes that ended with an error
 	Before       phaseJSON `json:"before"`
 	NodeKilled   phaseJSON `json:"node_killed"`
@@ -94,14 +94,14 @@ func (d *demo) sayf(format string, args ...any) {
 		return
 	}
 	_, _ = d.e.Stdout.WriteString(text)
-	_ = d.said.Flush() // a lost terminal is seen at the end
+	_ = d.said.Flush() // the end reports a lost terminal
 }
 
-// How long the phases take.
+// Durations of the phases.
 const (
-	calm    = 6 * time.Second // before anything is killed
-	without = 6 * time.Second // a node
-	after   = 3 * time.Second // the writes flow again, without a server
+	calm    = 6 * time.Second // before a kill
+	without = 6 * time.Second // without a node
+	after   = 3 * time.Second // without a server, once writes flow again
 )
 
 func (d *demo) run(ctx context.Context, n int) (err error) {
@@ -222,8 +222,8 @@ func each(items []*db.Item) iter.Seq2[*db.Item, error] {
 	}
 }
 
-// story kills a node, starts it again, and does the same with a server. It returns what was measured before,
-// without the node, and without the server.
+// story kills a node, starts it again, and does the same with a server. It returns the measurements from
+// before, without the node, and without the server.
 func (d *demo) story(ctx context.Context) (phases [3]*phase, err error) {
 	d.sayf("%d programs search and %d write; each answer is checked", demoSearchers, demoShards)
 	phases[0] = d.load.log.begin()
@@ -239,7 +239,7 @@ func (d *demo) story(ctx context.Context) (phases [3]*phase, err error) {
 	if err := d.watch(ctx, "without node "+name, without, nil); err != nil {
 		return phases, err
 	}
-	d.load.log.begin() // of no interest
+	d.load.log.begin() // not reported
 	if err := d.site.start(node); err != nil {
 		return phases, err
 	}
@@ -287,7 +287,7 @@ func (d *demo) story(ctx context.Context) (phases [3]*phase, err error) {
 	})
 }
 
-// watch says each second what happens, for a time or until enough, which may be nil, is true.
+// watch reports each second, for a time or until enough, which may be nil, is true.
 func (d *demo) watch(ctx context.Context, what string, most time.Duration, enough func() bool) error {
 	end := time.After(most)
 	tick := time.NewTicker(time.Second)
@@ -311,7 +311,7 @@ func (d *demo) watch(ctx context.Context, what string, most time.Duration, enoug
 	}
 }
 
-// until is watch while f runs, whose error it returns.
+// until is watch while f runs. It returns the error of f.
 func (d *demo) until(ctx context.Context, what string, f func(ctx context.Context) error) error {
 	done := make(chan error, 1)
 	go func() { done <- f(ctx) }()
@@ -340,7 +340,7 @@ func (d *demo) beat(what string) {
 	d.sayf("%-18s %5d searches, p99 %7.1f ms   %5d writes, p99 %7.1f ms%s", what, b.searches, b.searchMS, b.writes, b.writMS, waiting)
 }
 
-// report prints what has come of it.
+// report prints the results.
 func (d *demo) report(out *demoJSON) error {
 	e := d.e
 	if e.json {

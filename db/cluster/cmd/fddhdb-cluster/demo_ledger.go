@@ -6,7 +6,7 @@ import (
 	"time"
 )
 
-// A ledger notes how long searches and writes take, and what goes wrong, by phase. Its methods may be called
+// A ledger notes the durations of searches and writes, and the errors, by phase. Its methods may be called
 // from any goroutine.
 type ledger struct {
 	mu       sync.Mutex
@@ -18,20 +18,19 @@ type ledger struct {
 	whys     []string // the first few
 	lastRead time.Time
 	lastWrit []time.Time // by shard: when the last write ended
-	lastSent []time.Time // by shard: when it began
+	lastSent []time.Time // by shard: when that write began
 }
 
-// A phase has the times of what has ended in it.
+// A phase has the times of the searches and writes that ended in it.
 type phase struct {
 	searches, writes   []time.Duration
-	searchGap, writGap time.Duration // the longest time without the end of a search, of a write to one shard
+	searchGap, writGap time.Duration // the longest time without the end of a search, or of a write to one shard
 }
 
 func newLedger() *ledger {
 	return &ledger{phase: &phase{}, lastWrit: make([]time.Time, demoShards), lastSent: make([]time.Time, demoShards)}
 }
 
-// begin begins a phase.
 func (l *ledger) begin() *phase {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -63,7 +62,7 @@ func (l *ledger) wrote(shard int, begin, end time.Time) {
 	l.lastWrit[shard], l.lastSent[shard] = end, begin
 }
 
-// most is how many errors and wrong answers are shown.
+// most bounds the errors and wrong answers that are shown.
 const most = 5
 
 func (l *ledger) failed(err error) {
@@ -74,7 +73,7 @@ func (l *ledger) failed(err error) {
 	}
 }
 
-// wrong counts an answer that is wrong; note only keeps why.
+// wrong counts a wrong answer; note only keeps the reason.
 func (l *ledger) wrong(why string) {
 	l.note(why)
 	l.mu.Lock()
@@ -97,7 +96,7 @@ func (l *ledger) flowing(since time.Time) bool {
 	return !slices.ContainsFunc(l.lastSent, func(t time.Time) bool { return t.Before(since) })
 }
 
-// A beat is what has happened since the last one.
+// A beat sums up the time since the last one.
 type beat struct {
 	searches, writes int
 	searchMS, writMS float64 // p99
@@ -117,7 +116,7 @@ func (l *ledger) beat() beat {
 	return b
 }
 
-// percentile returns how long the given part of all has taken at most, in milliseconds.
+// percentile returns the duration that the given part of all does not exceed, in milliseconds.
 func percentile(all []time.Duration, part float64) float64 {
 	if len(all) == 0 {
 		return 0
@@ -127,10 +126,10 @@ func percentile(all []time.Duration, part float64) float64 {
 	return ms(sorted[min(len(sorted)-1, int(part*float64(len(sorted))))])
 }
 
-// ms returns a duration in milliseconds, with three digits after the point.
+// ms returns a duration in milliseconds, with three decimals.
 func ms(d time.Duration) float64 { return float64(d.Microseconds()) / 1000 }
 
-// A phaseJSON is a phase in demo --json. Fields whose names do not begin with write are about searches.
+// A phaseJSON is a phase in demo --json. Fields without write in their names are about searches.
 type phaseJSON struct {
 	Searches    int     `json:"searches"`
 	P50MS       float64 `json:"p50_ms"`

@@ -26,7 +26,7 @@ const (
 	writePause    = 10 * time.Millisecond
 )
 
-// A near is an item by its key, and how far its code is from that of a query.
+// A near is the key of an item and the distance between its code and a query.
 type near struct {
 	distance int
 	key      string
@@ -36,14 +36,14 @@ func compareNear(a, b near) int {
 	return cmp.Or(cmp.Compare(a.distance, b.distance), cmp.Compare(a.key, b.key))
 }
 
-// A demoQuery is a code, and the items that are the nearest of those of the import: all that are as near as
-// the last of demoK, in order.
+// A demoQuery is a code with its nearest imported items, in order: the first demoK, and all as near as the
+// last.
 type demoQuery struct {
 	code  []byte
 	first []near
 }
 
-// A written item is one that a writer has sent.
+// A written is an item that a writer has sent.
 type written struct {
 	key   string
 	code  []byte
@@ -51,15 +51,15 @@ type written struct {
 	acked time.Time // zero: it has not been acknowledged
 }
 
-// A load writes and searches, and judges every answer by what has been written when.
+// A load writes and searches, and checks every answer against the times of the writes.
 type load struct {
 	coll    *cluster.Collection
-	one     *db.Collection // a database in this process with the items of the import
+	one     *db.Collection // a database in this process with the imported items
 	queries []demoQuery
 	log     *ledger
 
 	mu      sync.Mutex
-	written []*written // guarded by mu, and so are their fields
+	written []*written // guarded by mu, with their fields
 }
 
 // demoItems returns items whose codes lie around some centres, so that queries have neighbours.
@@ -88,8 +88,8 @@ func changed(code []byte, flips int, r *rand.Rand) []byte {
 	return c
 }
 
-// firstOf returns the first items of one database, all that are as near as the last of them. Which of these
-// come first a cluster decides otherwise than one database does, and rightly so.
+// firstOf returns the first items of one database, including all as near as the last. A cluster orders these
+// ties differently from one database, so it may return any of them.
 func firstOf(ctx context.Context, one *db.Collection, code []byte) ([]near, error) {
 	res, err := one.Search(ctx, db.Query{Code: code, K: demoK})
 	if err != nil || len(res.Hits) == 0 {
@@ -129,7 +129,7 @@ func (l *load) prepare(ctx context.Context, items []*db.Item, r *rand.Rand) erro
 	return nil
 }
 
-// compare asks the cluster all queries and counts the answers that are not those of the database.
+// compare sends all queries to the cluster and counts the answers that differ from the database.
 func (l *load) compare(ctx context.Context) (wrong int, err error) {
 	for i := range l.queries {
 		q := &l.queries[i]
@@ -169,7 +169,7 @@ func pause(ctx context.Context, d time.Duration) bool {
 	}
 }
 
-// search asks one query after the other.
+// search makes one query after the other.
 func (l *load) search(ctx context.Context, r *rand.Rand) {
 	for pause(ctx, searchPause) {
 		q := &l.queries[r.IntN(len(l.queries))]
@@ -187,8 +187,8 @@ func (l *load) search(ctx context.Context, r *rand.Rand) {
 	}
 }
 
-// judge says what is wrong with an answer: it has to have every item of the import and every one that was
-// acknowledged before the search began, and may have those that were sent before it ended.
+// judge returns the error in an answer, or "". The imported items, and those acknowledged before the search
+// began, must count. Items sent before it ended may count.
 func (l *load) judge(q *demoQuery, got []near, begin, end time.Time) string {
 	must, may := slices.Clone(q.first), map[near]bool{}
 	l.mu.Lock()
@@ -206,8 +206,8 @@ func (l *load) judge(q *demoQuery, got []near, begin, end time.Time) string {
 	return nearest(got, must, may)
 }
 
-// nearest says what is wrong with an answer that is to have the nearest demoK of all, and may have others.
-// all is in order. Of those that are as far away as the last one any may be in it.
+// nearest returns the error in an answer, or "". The answer must have the nearest demoK of all, which is in
+// order, and may have others. It may have any of the items as far away as the last.
 func nearest(got, all []near, may map[near]bool) string {
 	if !slices.IsSortedFunc(got, func(a, b near) int { return cmp.Compare(a.distance, b.distance) }) {
 		return fmt.Sprintf("an answer is out of order: %v", got)
@@ -231,7 +231,7 @@ func distance(a, b []byte) int {
 	return bits.OnesCount64(binary.LittleEndian.Uint64(a) ^ binary.LittleEndian.Uint64(b))
 }
 
-// write stores one new item of a shard after the other, near to some query.
+// write stores new items of a shard one after the other, each near to some query.
 func (l *load) write(ctx context.Context, of int, r *rand.Rand) {
 	for i := 0; pause(ctx, writePause); {
 		key := ""
@@ -255,8 +255,8 @@ func (l *load) write(ctx context.Context, of int, r *rand.Rand) {
 	}
 }
 
-// audit reads every written item, and adds those that are there to the database. lost are those that have
-// been acknowledged and are not there, or not as they were written.
+// audit reads every written item, and adds the ones it finds to the database. lost counts acknowledged items
+// that are missing or different.
 func (l *load) audit(ctx context.Context, d *db.DB) (acknowledged, lost int, err error) {
 	b := d.NewBatch()
 	var mu sync.Mutex

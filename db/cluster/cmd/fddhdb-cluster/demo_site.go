@@ -17,7 +17,7 @@ import (
 	"github.com/fddhdb/fddhdb/db/cluster/internal/natsproc"
 )
 
-// What the demonstration runs.
+// Size of the demonstration.
 const (
 	demoServers  = 3
 	demoNodes    = 4
@@ -26,7 +26,7 @@ const (
 	demoCluster  = "demo"
 )
 
-// A site is the servers and the nodes of the demonstration, each a process, in a temporary folder.
+// A site has the servers and the nodes of the demonstration, each a process, in a temporary folder.
 type site struct {
 	dir     string
 	servers *natsproc.Group
@@ -39,11 +39,11 @@ type site struct {
 type nodeProcess struct {
 	name string
 	cmd  *exec.Cmd
-	in   interface{ Close() error } // its standard input, whose end ends it
+	in   interface{ Close() error } // its standard input; the node ends when it is closed
 	done chan struct{}              // closed when the process is gone
 }
 
-// buildSite starts everything and makes the cluster. Where it fails nothing is left.
+// buildSite starts everything and makes the cluster. After an error it leaves nothing running.
 func buildSite(ctx context.Context) (s *site, err error) {
 	s = &site{}
 	defer func() {
@@ -82,7 +82,7 @@ func buildSite(ctx context.Context) (s *site, err error) {
 	return s, err
 }
 
-// start starts a node, which does not run.
+// start starts a stopped node.
 func (s *site) start(i int) error {
 	n := s.nodes[i]
 	self, err := os.Executable()
@@ -96,7 +96,7 @@ func (s *site) start(i int) error {
 	defer log.Close() // the process has its own
 	n.cmd = exec.Command(self, "node", "--name", n.name, "--dir", filepath.Join(s.dir, n.name), "--cluster", demoCluster,
 		"--servers", strings.Join(s.servers.URLs(), ","), "--until-stdin-ends",
-		"--user=", "--tls-ca=", "--tls-cert=", "--tls-key=") // not those of the environment, which are for other servers
+		"--user=", "--tls-ca=", "--tls-cert=", "--tls-key=") // the environment's values are for other servers
 	n.cmd.Stdout, n.cmd.Stderr = log, log
 	natsproc.OwnGroup(n.cmd)
 	if n.in, err = n.cmd.StdinPipe(); err != nil {
@@ -120,7 +120,7 @@ func (s *site) kill(i int) {
 	<-n.done
 }
 
-// settled waits until every replica has applied what its log has, and nothing is wrong.
+// settled waits until every replica has applied its whole log, and nothing is wrong.
 func (s *site) settled(ctx context.Context) error {
 	for {
 		why := ""
@@ -164,7 +164,7 @@ func (s *site) leading(ctx context.Context, shard int) int {
 	return s.servers.Index(s.client.Logs(ctx)[shard].Leader)
 }
 
-// logTail is the end of the logs of the nodes that have ended, for an error.
+// logTail returns the ends of the nodes' logs, for an error.
 func (s *site) logTail() string {
 	var b strings.Builder
 	for _, n := range s.nodes {
@@ -177,10 +177,10 @@ func (s *site) logTail() string {
 	return b.String()
 }
 
-// close ends everything and removes the folder.
+// close ends all processes and removes the folder.
 func (s *site) close() {
 	if s.client != nil {
-		_ = s.client.Close() // of a connection that may be closed
+		_ = s.client.Close() // the connection may be closed
 	}
 	for _, n := range s.nodes {
 		if n.done == nil {
@@ -205,5 +205,5 @@ func (s *site) close() {
 	}
 }
 
-// errWrong says that the demonstration has found what must not be.
+// errWrong says that the demonstration has found a broken promise.
 var errWrong = errors.New("the cluster has not kept what it promises")

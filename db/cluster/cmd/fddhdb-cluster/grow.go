@@ -52,7 +52,7 @@ func growCommand(e *env) *cobra.Command {
 						First  int `json:"first"`
 					}{len(placed), placed[0].Shard})
 				}
-				if c.Shards() == before { // an earlier growth was interrupted behind the switch
+				if c.Shards() == before { // an earlier growth was interrupted after the switch
 					e.Printf("removed what an earlier growth has left: there are %s\n", term.Plural(before, "shard", "shards"))
 					return nil
 				}

@@ -9,7 +9,7 @@ import (
 	"github.com/fddhdb/fddhdb/cmd/fddhdb/term"
 )
 
-// verbsElsewhere are names of verbs in other tools.
+// verbsElsewhere maps verbs of other tools to ours.
 var verbsElsewhere = map[string]string{
 	"add": "put", "set": "put", "insert": "put", "upsert": "put", "load": "import", "show": "get", "cat": "get", "fetch": "get",
 	"list": "collections", "ls": "collections", "find": "search", "query": "search", "remove": "delete", "rm": "delete", "del": "delete",
@@ -33,6 +33,6 @@ func unknownVerb(root *cobra.Command, word string) error {
 	return exit.Usagef("there is no verb %q: fddhdb-cluster help lists the verbs", word)
 }
 
-// anyVerb names what goes with each verb, in the help of one.
+// anyVerb names the flags of all verbs, for the help of one verb.
 const anyVerb = `--servers, --cluster, --creds, --nkey, --user, --password-file, --tls-ca,
 --tls-cert, --tls-key, --insecure, --timeout, --json: fddhdb-cluster help`

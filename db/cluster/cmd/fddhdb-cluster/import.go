@@ -100,7 +100,7 @@ func importCommand(e *env) *cobra.Command {
 	return cmd
 }
 
-// check checks that flags go together.
+// check checks the combination of flags.
 func (o *importOptions) check() error {
 	f := &o.files
 	parts := len(o.vectors.List) > 0 || f.Codes != "" || f.Labels != "" || f.Fields != ""
@@ -136,18 +136,17 @@ func (o *importOptions) check() error {
 	return nil
 }
 
-// An importing is an import that runs.
+// An importing is a running import.
 type importing struct {
 	o     *importOptions
 	names source.FileNames
-	local *db.Collection // an empty one with the schema of that of the cluster, against which rows are checked
+	local *db.Collection // empty, with the cluster collection's schema, to check rows against
 	d     *db.DB
 
-	mu      sync.Mutex // of skipped: shards refuse items at the same time
+	mu      sync.Mutex // guards skipped: shards refuse items at the same time
 	skipped source.SkippedRows
 }
 
-// run imports the files.
 func (o *importOptions) run(e *env, ctx context.Context, name string) error {
 	begin := time.Now()
 	bar := e.NewProgress()
@@ -304,7 +303,7 @@ func (im *importing) skip(row int, why string) {
 	im.skipped.Add(row, why)
 }
 
-// A row is an item, which shares no memory with others, and its number.
+// A row is an item with its number. It shares no memory with other rows.
 type row struct {
 	n    int
 	item *db.Item
@@ -313,7 +312,7 @@ type row struct {
 // errEnough ends the reading of rows.
 var errEnough = errors.New("enough")
 
-// rows yields the rows. An error of one row is a *source.RowError; any other is the last.
+// rows yields the rows. An error of one row is a *source.RowError; any other error ends the rows.
 func (im *importing) rows(ctx context.Context, files *source.Files) iter.Seq2[row, error] {
 	return func(yield func(row, error) bool) {
 		n := -1
@@ -348,7 +347,6 @@ func (im *importing) rows(ctx context.Context, files *source.Files) iter.Seq2[ro
 	}
 }
 
-// importModel brings in a model.
 func (o *importOptions) importModel(e *env, cmd *cobra.Command, name string) error {
 	var others []string
 	cmd.Flags().Visit(func(f *pflag.Flag) {

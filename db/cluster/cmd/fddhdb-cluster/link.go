@@ -20,7 +20,7 @@ import (
 	"github.com/fddhdb/fddhdb/db/cluster"
 )
 
-// A link has the flags that say where a cluster is, and by which credentials to connect.
+// A link has the flags for the servers of a cluster and for the credentials.
 type link struct {
 	servers, cluster       string
 	creds, nkey            string
@@ -44,9 +44,9 @@ func (l *link) register(f *pflag.FlagSet) {
 	f.DurationVar(&l.timeout, "timeout", 30*time.Second, "a `TIME` after which a request fails")
 }
 
-// surroundings takes what the flags do not give from the environment: --tls-ca from FDDHDB_TLS_CA, and so on.
-// If a flag gives credentials, an nkey or a password, none of these is taken from there. The values are no
-// defaults of flags, as help shows these, and a URL may have a password.
+// surroundings takes values without a flag from the environment: --tls-ca from FDDHDB_TLS_CA, and so on. If a
+// flag gives credentials, an nkey or a password, the environment's are ignored. The values are no defaults of
+// flags, because help shows defaults, and a URL may have a password.
 func (l *link) surroundings(f *pflag.FlagSet) {
 	take := func(flags map[string]*string) {
 		for name, value := range flags {
@@ -61,7 +61,7 @@ func (l *link) surroundings(f *pflag.FlagSet) {
 	}
 }
 
-// connect connects to the NATS servers. said is called with what they say between answers.
+// connect connects to the NATS servers. It calls said with errors that the servers report between answers.
 func (l *link) connect(name string, said func(error)) (*nats.Conn, error) {
 	urls, options, err := l.how(name, said)
 	if err != nil {
@@ -92,7 +92,7 @@ func (l *link) connectEach(name string, said func(error)) ([]*nats.Conn, error) 
 	return cluster.ConnectEach(strings.Join(urls, ","), options...)
 }
 
-// how returns the servers, and how to connect to them.
+// how returns the servers, and the options of connections to them.
 func (l *link) how(name string, said func(error)) (urls []string, options []nats.Option, err error) {
 	if urls, err = l.urls(); err != nil {
 		return nil, nil, err
@@ -102,8 +102,8 @@ func (l *link) how(name string, said func(error)) (urls []string, options []nats
 	return urls, append(options, who...), err
 }
 
-// credentials returns the options with credentials and trusted certificates. Files are read at each connect:
-// they may be replaced while a node runs.
+// credentials returns the options with credentials and trusted certificates. Files are read at each connect,
+// because they may be replaced while a node runs.
 func (l *link) credentials() (options []nats.Option, err error) {
 	for _, f := range []struct{ flag, file string }{
 		{"--creds", l.creds}, {"--nkey", l.nkey}, {"--password-file", l.passwordFile},
@@ -127,7 +127,7 @@ func (l *link) credentials() (options []nats.Option, err error) {
 		options = append(options, key)
 	case l.user != "":
 		options = append(options, nats.UserInfoHandler(func() (user, password string) {
-			b, _ := os.ReadFile(l.passwordFile) // of one that is gone meanwhile the server says that it is wrong
+			b, _ := os.ReadFile(l.passwordFile) // if the file is gone, the server refuses the empty password
 			return l.user, strings.TrimRight(string(b), "\r\n")
 		}))
 	}
@@ -140,10 +140,10 @@ func (l *link) credentials() (options []nats.Option, err error) {
 	return options, nil
 }
 
-// errNoServer is the error of servers that do not run.
+// errNoServer says that no server answers.
 var errNoServer = errors.New("not connected")
 
-// readable refuses a file that is not there.
+// readable refuses an unreadable file.
 func readable(flag, file string) error {
 	f, err := os.Open(file)
 	if err != nil {
@@ -152,8 +152,8 @@ func readable(flag, file string) error {
 	return f.Close()
 }
 
-// urls returns the servers. It refuses to connect to those of another machine without credentials, as
-// whoever reaches such servers can read and change everything.
+// urls returns the servers. It refuses servers on other machines without credentials, because anyone who
+// reaches such servers can read and change everything.
 func (l *link) urls() (urls []string, err error) {
 	if (l.tlsCert == "") != (l.tlsKey == "") {
 		return nil, exit.Usagef("--tls-cert and --tls-key go together: one of them is missing")
@@ -210,8 +210,8 @@ func redacted(urls []string) string {
 	return strings.Join(all, ", ")
 }
 
-// withServers calls f with a connection, and a context that also ends when the servers refuse a request:
-// nobody would answer that.
+// withServers calls f with a connection, and a context that also ends when the servers refuse a request: such
+// a request never gets an answer.
 func (e *env) withServers(ctx context.Context, f func(ctx context.Context, nc *nats.Conn) error) error {
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
@@ -270,7 +270,7 @@ func (e *env) withCollection(ctx context.Context, name string, f func(ctx contex
 	return e.withClient(ctx, func(ctx context.Context, c *cluster.Client) error { return f(ctx, c, c.Collection(name)) })
 }
 
-// word adds to an error what to do about it.
+// word adds advice to an error.
 func (e *env) word(err error) error {
 	var silent *cluster.ShardError
 	var unknown *cluster.UnknownError

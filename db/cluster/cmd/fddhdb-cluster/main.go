@@ -1,9 +1,9 @@
-// Fddhdb-cluster runs the nodes of a cluster, makes clusters, and is their command line: it writes to one,
-// searches it, backs it up, and shows with a demonstration what happens when machines are lost. See package
-// cluster, and fddhdb-cluster help.
+// Fddhdb-cluster runs the nodes of a cluster, and is the command line of clusters: it creates, fills,
+// searches and backs up clusters, and shows in a demonstration what happens when machines are lost. See
+// package cluster, and fddhdb-cluster help.
 //
-// Each verb is a function that returns its cobra.Command, in the file of that name or beside those that
-// belong with it. An env has what verbs share: the global flags, the printer, and the way to a cluster.
+// Each verb is a function that returns its cobra.Command, in the file of that name or beside related verbs.
+// An env has the state that verbs share: the global flags, the printer, and the connection to a cluster.
 package main
 
 import (

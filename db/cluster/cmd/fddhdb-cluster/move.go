@@ -84,7 +84,7 @@ func nodesOf(c *cluster.Client, shard int) []string {
 	return nil
 }
 
-// answering refuses a node that does not answer: work for it would wait without an end.
+// answering refuses a silent node: work for it would wait without end.
 func answering(ctx context.Context, c *cluster.Client, flag, node string) error {
 	all, err := c.Nodes(ctx)
 	if err != nil {

@@ -93,8 +93,8 @@ func nodeCommand(e *env) *cobra.Command {
 	return cmd
 }
 
-// connectSometime connects as soon as a server answers: a node may be started before the servers. It is nil
-// without an error if the context ends before.
+// connectSometime connects as soon as a server answers: a node may be started before the servers. It returns
+// nil without an error if the context ends first.
 func (l *link) connectSometime(ctx context.Context, name string, log *slog.Logger) (*nats.Conn, error) {
 	for said := false; ; said = true {
 		nc, err := l.connect(name, func(err error) { log.Error("the NATS servers refuse something", "error", err) })

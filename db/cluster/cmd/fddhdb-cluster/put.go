@@ -80,7 +80,6 @@ func putCommand(e *env) *cobra.Command {
 	return cmd
 }
 
-// parseItem reads an item.
 func parseItem(b []byte) (*db.Item, error) {
 	d := json.NewDecoder(bytes.NewReader(b))
 	it := new(db.Item)
@@ -96,7 +95,7 @@ func parseItem(b []byte) (*db.Item, error) {
 // maxLine bounds an item that is a line.
 const maxLine = 64 << 20
 
-// readItems reads an item of each line.
+// readItems reads an item from each line.
 func readItems(r io.Reader) iter.Seq2[*db.Item, error] {
 	return func(yield func(*db.Item, error) bool) {
 		lines := bufio.NewScanner(r)

@@ -121,7 +121,7 @@ func dropCommand(e *env) *cobra.Command {
 	}
 }
 
-// noCollection rewords the error of a collection that is not there: it says which are.
+// noCollection rewords the error of a missing collection: it names the existing ones.
 func (e *env) noCollection(ctx context.Context, c *cluster.Client, name string, err error) error {
 	if !errors.Is(err, db.ErrNotFound) {
 		return err

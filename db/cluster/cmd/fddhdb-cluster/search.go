@@ -91,7 +91,7 @@ func searchCommand(e *env) *cobra.Command {
 	return cmd
 }
 
-// check checks that flags go together.
+// check checks the combination of flags.
 func (o *searchOptions) check(hasK, json bool) error {
 	given := 0
 	for _, is := range []bool{o.code != "", o.key != "", o.vector != ""} {
@@ -136,7 +136,7 @@ func (o *searchOptions) check(hasK, json bool) error {
 	return nil
 }
 
-// A searchJSON is an answer as fddhdb search --json prints it, and the shards that have not answered.
+// A searchJSON is an answer as fddhdb search --json prints it, with the shards that did not answer.
 type searchJSON struct {
 	jsonform.Search
 	Missing []int `json:"missing,omitempty"`
@@ -209,8 +209,7 @@ func (o *searchOptions) print(e *env, r *cluster.Result, schema db.Schema) {
 	textform.PrintFacets(e.Printer, &r.Result)
 }
 
-// printHits prints the table of the hits. Where an answer is by vectors, hits have neither distance nor
-// score.
+// printHits prints the table of the hits. Hits of an answer by vectors have neither distance nor score.
 func (o *searchOptions) printHits(e *env, r *db.Result, schema db.Schema) {
 	t := textform.NewHitTable(schema, o.include.Parts)
 	t.Similarity = textform.HasSimilarity(r)

@@ -7,7 +7,7 @@ import (
 	"strings"
 )
 
-// A size is the value of a flag: a number of bytes, with a unit or without.
+// A size is the value of a flag: a number of bytes, with or without a unit.
 type size int64
 
 func (s *size) Type() string { return "SIZE" }
@@ -21,7 +21,7 @@ func (s *size) String() string {
 	return fmt.Sprint(int64(*s))
 }
 
-// sizeUnits are the units that String chooses from, the largest first.
+// sizeUnits are the units of String, the largest first.
 var sizeUnits = []struct {
 	name  string
 	bytes int64

@@ -5,7 +5,7 @@ import (
 	"github.com/fddhdb/fddhdb/cmd/fddhdb/term"
 )
 
-// warnSkipped prints why rows were skipped.
+// warnSkipped prints the reasons for skipped rows.
 func (e *env) warnSkipped(s *source.SkippedRows) {
 	for _, g := range s.Groups {
 		more := ""

@@ -91,7 +91,7 @@ func dropSpaceCommand(e *env) *cobra.Command {
 	}
 }
 
-// changeSpace does something with a space that is named by its number.
+// changeSpace applies change to a space given by its number.
 func (e *env) changeSpace(ctx context.Context, args []string, change func(*cluster.Collection, context.Context, db.Space) error, done string) error {
 	n, err := strconv.ParseUint(args[1], 10, 32)
 	if err != nil || n == 0 {

@@ -14,16 +14,16 @@ import (
 	"github.com/fddhdb/fddhdb/db/cluster"
 )
 
-// nodesAnswer is how long is waited for nodes to say how they are.
+// nodesAnswer is how long to wait for the status of nodes.
 const nodesAnswer = time.Second
 
-// A clusterStatus is what status --json prints.
+// A clusterStatus is the output of status --json.
 type clusterStatus struct {
 	Cluster string        `json:"cluster"`
-	Growing int           `json:"growing,omitempty"` // shards that there will be when a growth has ended
-	Items   int           `json:"items"`             // of all shards, as their first replicas have them
+	Growing int           `json:"growing,omitempty"` // number of shards after a running growth
+	Items   int           `json:"items"`             // of all shards, each by its largest replica
 	Shards  []shardStatus `json:"shards"`
-	Nodes   []nodeStatus  `json:"nodes"` // that answer, or have shards
+	Nodes   []nodeStatus  `json:"nodes"` // nodes that answer, or have shards
 }
 
 type shardStatus struct {
@@ -43,7 +43,7 @@ type logStatus struct {
 
 type replicaStatus struct {
 	Node    string `json:"node"`
-	Answers bool   `json:"answers"` // the node does
+	Answers bool   `json:"answers"` // whether the node answers
 	Applied uint64 `json:"applied"` // sequence of the log
 	Lag     uint64 `json:"lag"`     // messages of the log that it has not applied
 	Items   int    `json:"items"`
@@ -54,14 +54,14 @@ type nodeStatus struct {
 	Node    string     `json:"node"`
 	Answers bool       `json:"answers"`
 	Since   *time.Time `json:"since,omitempty"`
-	Shards  []int      `json:"shards"` // that it is to have
+	Shards  []int      `json:"shards"` // assigned by the plan
 }
 
-// lookAt asks the logs and the nodes of a cluster.
+// lookAt reads the state of the logs and the nodes of a cluster.
 func (e *env) lookAt(ctx context.Context, c *cluster.Client) (*clusterStatus, error) {
 	ctx, cancel := context.WithTimeout(ctx, e.link.timeout)
 	defer cancel()
-	logs := c.Logs(ctx) // before the nodes: what is written meanwhile is no lag
+	logs := c.Logs(ctx) // before the nodes, so that later writes are no lag
 	nodes, err := c.Nodes(ctx)
 	if err != nil {
 		return nil, err
@@ -85,7 +85,7 @@ func (e *env) lookAt(ctx context.Context, c *cluster.Client) (*clusterStatus, er
 	}
 	for i, placed := range c.Placement() {
 		shard, log := placed.Shard, cluster.LogStatus{Shard: placed.Shard}
-		if i < len(logs) && logs[i].Shard == shard { // else the cluster has grown in between
+		if i < len(logs) && logs[i].Shard == shard { // otherwise the cluster has grown in between
 			log = logs[i]
 		}
 		is := shardStatus{Shard: shard, Log: logStatus{First: log.First, Last: log.Last, Bytes: log.Bytes, Leader: log.Leader}, Replicas: []replicaStatus{}}
@@ -121,7 +121,7 @@ func (e *env) lookAt(ctx context.Context, c *cluster.Client) (*clusterStatus, er
 	return s, nil
 }
 
-// message2 is message of the text of an error that has come from a node.
+// message2 is message for the text of an error from a node.
 func message2(text string) string { return strings.ReplaceAll(text, "fddhdb: ", "") }
 
 func statusCommand(e *env) *cobra.Command {
@@ -195,7 +195,6 @@ func (e *env) printStatus(s *clusterStatus) {
 	}
 }
 
-// shards names shards.
 func shards(all []int) string {
 	if len(all) == 1 {
 		return "shard " + numbers(all)
@@ -203,7 +202,6 @@ func shards(all []int) string {
 	return "shards " + numbers(all)
 }
 
-// numbers lists numbers.
 func numbers(all []int) string {
 	return strings.Trim(strings.ReplaceAll(fmt.Sprint(all), " ", ", "), "[]")
 }

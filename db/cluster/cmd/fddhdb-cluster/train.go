@@ -75,7 +75,7 @@ func trainCommand(e *env) *cobra.Command {
 	return cmd
 }
 
-// printSpace prints a space that has just been made.
+// printSpace prints a new space.
 func (e *env) printSpace(ctx context.Context, coll *cluster.Collection, made db.Space, what string) error {
 	spaces, err := coll.Spaces(ctx)
 	if err != nil {

@@ -13,8 +13,7 @@ import (
 	"github.com/fddhdb/fddhdb/db/shard"
 )
 
-// commit applies unconditional writes in one commit; if one of them is refused, each in a commit of its
-// own.
+// commit applies unconditional writes in one commit. If one of them is refused, each gets its own commit.
 func (s *State) commit(ctx context.Context, run []*pending) (all []Applied, err error) {
 	if len(run) > 1 {
 		b, err := s.batch(run)
@@ -61,15 +60,15 @@ func (s *State) batch(run []*pending) (*db.Batch, error) {
 	return b, nil
 }
 
-// before returns the outcome of an operation that is not to be applied, as it has come before or comes too
-// late to know; else nil.
+// before returns the outcome of an operation that must not be applied, because it has been applied before or
+// comes too late to tell; otherwise nil.
 func (s *State) before(p *pending) *wire.Outcome {
 	if o := s.Outcome(p.op.ID); o != nil {
 		return o
 	}
 	seq := p.position.Seq
 	if f := p.op.Forward; f != nil {
-		seq = f.Seq // as the shard has decided it that is being split
+		seq = f.Seq // the shard that is being split decided by this sequence
 	}
 	if p.op.Base+wire.Memory > seq || p.op.Forward != nil && p.op.Forward.Decided {
 		return nil
@@ -78,7 +77,7 @@ func (s *State) before(p *pending) *wire.Outcome {
 	return &wire.Outcome{ID: p.op.ID, Seq: p.position.Seq, Fault: wire.FaultOf(err)}
 }
 
-// refuses returns what an operation is refused with whatever it would do, or nil.
+// refuses returns the error for an operation that is refused without regard to its content, or nil.
 func (s *State) refuses(p *pending) error {
 	if f := p.op.Forward; f != nil && f.Fault != nil {
 		return f.Fault
@@ -89,8 +88,8 @@ func (s *State) refuses(p *pending) error {
 	return nil
 }
 
-// differs replaces err if the part refuses an operation that the shard that is being split has applied. The
-// new error stops the replica: to go on would lose an acknowledged write. Any other err is returned as it is.
+// differs replaces err if the part refuses an operation that the shard being split has applied. The new error
+// stops the replica: going on would lose an acknowledged write. Any other err is returned unchanged.
 func (p *pending) differs(err error) error {
 	if f := p.op.Forward; f == nil || !f.Decided || f.Fault != nil || !wire.Decided(err) {
 		return err
@@ -98,7 +97,7 @@ func (p *pending) differs(err error) error {
 	return fmt.Errorf("message %d was applied by the shard that is being split, and not here: %v", p.position.Seq, err)
 }
 
-// decided sets what the operation has come to.
+// decided sets the outcome of the operation.
 func (p *pending) decided(err error) {
 	p.outcome, p.fresh = &wire.Outcome{ID: p.op.ID, Seq: p.position.Seq, Fault: wire.FaultOf(err)}, true
 }
@@ -145,8 +144,8 @@ func (s *State) alone(ctx context.Context, p *pending) ([]Applied, error) {
 	return s.applied(p), nil
 }
 
-// carryOut adds to the batch what an operation changes, or changes it at once, where that takes a commit
-// of its own. Then a mark says so before: if the process ends between, the operation is carried out again.
+// carryOut adds the changes of an operation to the batch. An operation that needs its own commits changes the
+// database at once. A mark is stored first: if the process ends in between, the operation is repeated.
 func (s *State) carryOut(ctx context.Context, b *db.Batch, p *pending) error {
 	switch p.op.Kind {
 	case wire.Write:
@@ -162,7 +161,7 @@ func (s *State) carryOut(ctx context.Context, b *db.Batch, p *pending) error {
 		}
 		return s.add(b, changes, p.op.Forward)
 	case wire.CreateCollection:
-		// Where it is there, with that schema, nothing happens: once more does not matter.
+		// An existing collection with that schema is no error, so a repetition is harmless.
 		_, err := s.DB.EnsureCollection(ctx, p.op.Collection, *p.op.Schema)
 		return err
 	case wire.DropCollection:
@@ -181,8 +180,8 @@ func (s *State) carryOut(ctx context.Context, b *db.Batch, p *pending) error {
 	return fmt.Errorf("operation of kind %d: %w", p.op.Kind, wire.ErrVersion)
 }
 
-// doing stores that the next message is being applied, by commits of its own. Where the process ends
-// meanwhile, or something fails, again says so when it is applied again.
+// doing stores that the next message is being applied by several commits. If the process ends meanwhile, or
+// an error occurs, again tells the next try.
 func (s *State) doing(ctx context.Context) error {
 	if s.again > 0 {
 		return nil
@@ -199,15 +198,15 @@ func (s *State) doing(ctx context.Context) error {
 // maxObject bounds the object of an operation.
 const maxObject = 3 << 30
 
-// object reads the object of an operation, and compares it with what the operation says of it: what somebody
-// may put in its place later is not what other replicas have applied.
+// object reads the object of an operation, and compares it with the size and checksum in the operation: an
+// object replaced later would differ from the one that other replicas have applied.
 func (s *State) object(ctx context.Context, p *pending) ([]byte, error) {
 	if p.op.Size < 0 || p.op.Size > maxObject {
 		return nil, fmt.Errorf("%w: object %.80q of %d bytes", db.ErrInvalid, p.op.Object, p.op.Size)
 	}
 	data, err := s.fetch(ctx, p.op.Object)
 	if err != nil {
-		return nil, fmt.Errorf("object %s of message %d: %v", p.op.Object, p.position.Seq, err) // never decided
+		return nil, fmt.Errorf("object %s of message %d: %v", p.op.Object, p.position.Seq, err) // %v: an operation is never decided by this error
 	}
 	if sum := sha256.Sum256(data); int64(len(data)) != p.op.Size || !bytes.Equal(sum[:], p.op.Sum) {
 		return nil, fmt.Errorf("object %s of message %d: it is another one than the message says", p.op.Object, p.position.Seq)
@@ -215,9 +214,9 @@ func (s *State) object(ctx context.Context, p *pending) ([]byte, error) {
 	return data, nil
 }
 
-// add adds changes to a batch. It refuses keys of other shards, and items without a key: the database
-// would give them keys of its own, which may be of other shards. Of an operation that was forwarded it leaves
-// out what is of other shards, and conditions that the shard has decided that is being split.
+// add adds changes to a batch. It refuses keys of other shards, and items without a key: the database would
+// choose their keys, which might belong to other shards. From a forwarded operation it omits changes of other
+// shards, and conditions that the shard being split has decided.
 func (s *State) add(b *db.Batch, changes []wire.Change, forward *wire.Forward) error {
 	for _, ch := range changes {
 		if forward != nil && ch.Kind != wire.Register && shard.Of(ch.Item.Key, s.shards) != s.index {
@@ -257,8 +256,8 @@ func (s *State) add(b *db.Batch, changes []wire.Change, forward *wire.Forward) e
 	return nil
 }
 
-// store commits a batch with the position behind the last message of the run, and with what the
-// operations have come to.
+// store commits a batch with the position after the last message of the run, and with the outcomes of its
+// operations.
 func (s *State) store(ctx context.Context, b *db.Batch, run ...*pending) error {
 	last := run[len(run)-1].position
 	for _, p := range run {
@@ -276,7 +275,7 @@ func (s *State) store(ctx context.Context, b *db.Batch, run ...*pending) error {
 	return b.Commit(ctx)
 }
 
-// applied updates the state in memory to what store has committed, and wakes Wait.
+// applied updates the state in memory after store has committed, and wakes Wait.
 func (s *State) applied(run ...*pending) (all []Applied) {
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -9,9 +9,9 @@ import (
 	"github.com/fddhdb/fddhdb/db"
 )
 
-// Digest returns a SHA-256 of everything that an export of the database tells: schemas, labels with their
-// ids, items in order, with codes and rows. Replicas of a shard that are at the same position have the
-// same one. It reads everything.
+// Digest returns a SHA-256 of everything that an export of the database contains: schemas, labels with their
+// ids, items in order, with codes and rows. Replicas of a shard at the same position have the same digest. It
+// reads the whole database.
 func (s *State) Digest(ctx context.Context) ([]byte, Position, error) {
 	var at Position
 	snap, err := s.DB.Snapshot()
@@ -34,7 +34,7 @@ func (s *State) Digest(ctx context.Context) ([]byte, Position, error) {
 	put := json.NewEncoder(h).Encode
 	for _, name := range names {
 		c, err := snap.Collection(name)
-		if errors.Is(err, db.ErrNotFound) { // made since
+		if errors.Is(err, db.ErrNotFound) { // created after the snapshot
 			continue
 		} else if err != nil {
 			return nil, at, err

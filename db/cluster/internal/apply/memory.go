@@ -10,7 +10,7 @@ import (
 	"github.com/fddhdb/fddhdb/db/cluster/internal/wire"
 )
 
-// The names of marks. All have the prefix, so that a program that embeds a node may have marks of its own.
+// The names of marks. The prefix leaves other names to programs that embed a node.
 const (
 	prefix       = "cluster/"
 	positionMark = prefix + "position"
@@ -21,17 +21,16 @@ const (
 	fencePrefix  = prefix + "fence/"
 )
 
-// A Position is how far a database has come in the log.
+// A Position says how far a database has applied the log.
 type Position struct {
-	Seq uint64  // of the last message that has been applied; 0: none
-	ID  wire.ID // of its operation, zero where the message was none
+	Seq uint64  // of the last applied message; 0: none
+	ID  wire.ID // of its operation; zero if the message was not an operation
 
-	// Chain is a hash of all IDs and sequences up to here. Two replicas with the same sequence and
-	// different chains have applied different logs.
+	// Chain is a hash of all IDs and sequences so far. Two replicas with the same sequence and different
+	// chains have applied different logs.
 	Chain uint64
 }
 
-// positionBytes is the length of the mark of a position.
 const positionBytes = 8 + len(wire.ID{}) + 8
 
 func (p Position) mark() []byte {
@@ -48,14 +47,14 @@ func readPosition(b []byte) (p Position, err error) {
 	return p, nil
 }
 
-// maxText bounds the text of an error that is remembered.
+// maxText bounds the text of a remembered error.
 const maxText = 400
 
-// A memory knows what the latest operations have come to, up to wire.Memory sequences back.
+// A memory holds the outcomes of the latest operations, up to wire.Memory sequences back.
 type memory struct {
 	outcomes map[wire.ID]*wire.Outcome
 	order    []*wire.Outcome // by sequence
-	first    int             // of order: those before it are forgotten
+	first    int             // index into order: earlier outcomes are forgotten
 }
 
 func (m *memory) add(o *wire.Outcome) {
@@ -66,7 +65,7 @@ func (m *memory) add(o *wire.Outcome) {
 	m.order = append(m.order, o)
 }
 
-// old returns those that are too old once the message with that sequence has been applied. The slice is
+// old returns the outcomes that become too old once the message with that sequence is applied. The slice is
 // valid until forget.
 func (m *memory) old(seq uint64) []*wire.Outcome {
 	to := m.first
@@ -76,7 +75,7 @@ func (m *memory) old(seq uint64) []*wire.Outcome {
 	return m.order[m.first:to]
 }
 
-// forget forgets the n oldest.
+// forget removes the n oldest outcomes.
 func (m *memory) forget(n int) {
 	for _, o := range m.order[m.first : m.first+n] {
 		delete(m.outcomes, o.ID)
@@ -89,7 +88,7 @@ func (m *memory) forget(n int) {
 
 func opMark(id wire.ID) string { return opPrefix + id.String() }
 
-// outcomeMark is the value of the mark of an outcome.
+// outcomeMark returns the value of the mark of an outcome.
 func outcomeMark(o *wire.Outcome) []byte {
 	b := binary.BigEndian.AppendUint64(nil, o.Seq)
 	if o.Fault == nil {

@@ -15,9 +15,9 @@ import (
 	"github.com/fddhdb/fddhdb/db/cluster/internal/wire"
 )
 
-// space carries out an operation on a space. It takes commits of its own, and may take long: the log waits
-// until all items have their codes. So the numbers of codes, which order hits of equal distance, follow from
-// the log, and are the same on all replicas. Searches go on.
+// space applies an operation on a space. It makes several commits, and may take long: the log waits until all
+// items have their codes. So the numbers of codes, which order hits of equal distance, follow from the log,
+// and are the same on all replicas. Searches go on.
 func (s *State) space(ctx context.Context, p *pending) error {
 	c, err := s.DB.Collection(p.op.Collection)
 	if err != nil {
@@ -28,7 +28,7 @@ func (s *State) space(ctx context.Context, p *pending) error {
 			return err
 		}
 	}
-	switch p.op.Kind { // where it has been done nothing happens
+	switch p.op.Kind { // a repetition changes nothing
 	case wire.TakeOver:
 		return nil
 	case wire.ActivateSpace:
@@ -38,14 +38,14 @@ func (s *State) space(ctx context.Context, p *pending) error {
 		if err != nil {
 			return err
 		}
-		if err := s.doing(ctx); err != nil { // it takes many commits, and once more completes them
+		if err := s.doing(ctx); err != nil { // it takes many commits, and a repetition completes them
 			return err
 		}
 		_, err = c.ImportRevision(ctx, bytes.NewReader(file), db.ImportRevisionOptions{Space: p.op.Space, Revision: p.op.Revision})
 		return err
 	}
-	// Whether the space is there says how far it came before, if the process ended meanwhile: its number
-	// is that of one model.
+	// If the process ended during an earlier try, the existence of the space says how far that try came: a
+	// space number belongs to one model.
 	there, err := spaces(ctx, c)
 	if err != nil {
 		return err
@@ -80,9 +80,9 @@ func (s *State) space(ctx context.Context, p *pending) error {
 	return err
 }
 
-// fence refuses a number that is less than one before it, and stores it.
+// fence refuses a number lower than an earlier one, and stores it.
 func (s *State) fence(ctx context.Context, collection string, number uint64) error {
-	sum := sha256.Sum256([]byte(collection)) // a name may be as long as that of a mark
+	sum := sha256.Sum256([]byte(collection)) // a collection name may be as long as the name of a mark
 	name := fencePrefix + hex.EncodeToString(sum[:8])
 	switch b, err := s.DB.Mark(name); {
 	case errors.Is(err, db.ErrNotFound):
@@ -107,13 +107,13 @@ func spaces(ctx context.Context, c *db.Collection) (all []db.Space, err error) {
 	return all, err
 }
 
-// ErrStalled is the error of a space whose codes do not come: opening the database again goes on with them.
+// ErrStalled says that the codes of a space make no progress. Reopening the database continues with them.
 var ErrStalled = errors.New("the codes of a space do not come")
 
-// stalled is for how long nothing may come of a space that is being built.
+// stalled is how long a space that is being built may make no progress.
 const stalled = time.Minute
 
-// built waits until a space is complete, which opening the database has begun to see to.
+// built waits until a space is complete. Opening the database has resumed building it.
 func built(ctx context.Context, c *db.Collection, space db.Space) error {
 	last, since := -1, time.Now()
 	for {

@@ -13,8 +13,8 @@ import (
 	"github.com/fddhdb/fddhdb/db/shard"
 )
 
-// Continue makes the backup of a shard, which goes exactly to a sequence, a replica of a part of that shard.
-// What it remembers of operations stays: one that the shard has applied is not applied again by the part.
+// Continue turns the backup of a shard, which ends exactly at a sequence, into a replica of a part of that
+// shard. It keeps the remembered outcomes, so no operation of the shard is applied twice.
 func Continue(ctx context.Context, d *db.DB, of Identity, seq uint64) error {
 	mark, err := d.Mark(positionMark)
 	if err != nil && !errors.Is(err, db.ErrNotFound) {
@@ -35,7 +35,7 @@ func Continue(ctx context.Context, d *db.DB, of Identity, seq uint64) error {
 	return b.Commit(ctx)
 }
 
-// Hold waits until no message is being applied, and keeps it so until free is called.
+// Hold waits until no message is being applied, and prevents further ones until free is called.
 func (s *State) Hold(ctx context.Context) (free func(), err error) {
 	select {
 	case s.applying <- struct{}{}:
@@ -45,23 +45,23 @@ func (s *State) Hold(ctx context.Context) (free func(), err error) {
 	}
 }
 
-// Between is Hold between two messages: no message has been applied in part. Where one has, and waits to be
-// applied again, it is db.ErrBusy: what there is of it would be of neither side of the message. So it is
-// where a message is being applied for as long as the context.
+// Between is Hold between two messages: no message is applied in part. If one is, and waits to be applied
+// again, Between returns db.ErrBusy: the database is neither before nor after that message. It returns the
+// same if a message is still being applied when the context ends.
 func (s *State) Between(ctx context.Context) (free func(), err error) {
 	free, err = s.Hold(ctx)
 	if err != nil {
 		return nil, fmt.Errorf("%w: message %d is being applied: %w", db.ErrBusy, s.Position().Seq+1, err)
 	}
-	if s.again > 0 { // which changes while Apply holds, and not now
+	if s.again > 0 { // it changes only while Apply holds, so not now
 		free()
 		return nil, fmt.Errorf("%w: message %d has been applied in part", db.ErrBusy, s.Position().Seq+1)
 	}
 	return free, nil
 }
 
-// Closed returns the sequence of the message behind which everything is refused, as the shard is being split;
-// 0: there is none.
+// Closed returns the sequence of the message behind which the shard refuses all operations, because it is
+// being split; 0: there is none.
 func (s *State) Closed() uint64 {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -82,7 +82,7 @@ func closed(d *db.DB) (seq uint64, err error) {
 	return binary.BigEndian.Uint64(b), nil
 }
 
-// own carries out an operation of the cluster itself.
+// own applies an operation of the cluster itself.
 func (s *State) own(ctx context.Context, b *db.Batch, p *pending) error {
 	switch p.op.Kind {
 	case wire.Purge:
@@ -98,8 +98,8 @@ func (s *State) own(ctx context.Context, b *db.Batch, p *pending) error {
 // purgeItems bounds the items that purge removes in one commit.
 const purgeItems = 2000
 
-// purge removes the items of other shards. It takes many commits: if the process ends between, it is done
-// again, and what is gone is gone.
+// purge removes the items of other shards. It takes many commits: if the process ends in between, purge is
+// repeated for the remaining items.
 func (s *State) purge(ctx context.Context) error {
 	if err := s.doing(ctx); err != nil {
 		return err

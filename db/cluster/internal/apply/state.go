@@ -16,40 +16,40 @@ import (
 	"github.com/fddhdb/fddhdb/db/cluster/internal/wire"
 )
 
-// A State is a database that is a replica of a shard. One goroutine calls Apply; the other methods may be
-// called from any.
+// A State is a database that is a replica of a shard. Only one goroutine may call Apply; any goroutine may
+// call the other methods.
 type State struct {
 	DB            *db.DB
 	shard         int
 	index, shards int
 
-	// Fetch reads the object of an operation that is too large for a message.
+	// fetch reads the object of an operation that is too large for a message.
 	fetch func(ctx context.Context, object string) ([]byte, error)
 
 	mu       sync.Mutex
 	position Position
 	memory   memory
 	moved    chan struct{} // closed when position changes
-	closed   uint64        // sequence of the message behind which everything is refused; 0: there is none
-	applying chan struct{} // has a token while a commit is made, or Hold holds them
-	again    uint32        // not 0: the next message may have been applied in part, see doing; for who holds applying
+	closed   uint64        // sequence of the message behind which all operations are refused; 0: there is none
+	applying chan struct{} // has a token during a commit, or while Hold holds them
+	again    uint32        // not 0: the next message may be applied in part, see doing; guarded by applying
 }
 
-// A Message is one of the log.
+// A Message is a message of the log.
 type Message struct {
 	Seq  uint64
 	Data []byte
 }
 
-// An Identity says which shard of which cluster a database is a replica of.
+// An Identity names the shard and cluster that a database is a replica of.
 type Identity struct {
 	Cluster string // plan.Settings.ID
-	Shard   int    // its number
-	Index   int    // its place among Shards, by which package shard says whose a key is
+	Shard   int    // number of the shard
+	Index   int    // its index among Shards; package shard maps keys to indexes
 	Shards  int
 
-	// Split, if not empty, is the id of the backup of a shard of which this one is a part: when a shard is
-	// split anew, as that could not go on, what was made of the first attempt is of another one.
+	// Split, if not empty, is the id of the backup of the shard that this shard is a part of. A repeated
+	// split has another one, so databases of the failed attempt are not used.
 	Split string
 }
 
@@ -61,11 +61,11 @@ func (i Identity) mark() []byte {
 	return b
 }
 
-// ErrOther is the error of a database that is a replica of something else.
+// ErrOther says that a database is a replica of another shard or cluster.
 var ErrOther = errors.New("it is of another shard, or of another cluster")
 
-// Open returns the state of a database, which is empty or has been a replica of the same shard before; else
-// it is ErrOther. Apply goes on behind Position.
+// Open returns the state of a database that is empty or was a replica of the same shard; another database is
+// ErrOther. Apply continues after Position.
 func Open(ctx context.Context, d *db.DB, of Identity, fetch func(ctx context.Context, object string) ([]byte, error)) (*State, error) {
 	s := &State{
 		DB: d, shard: of.Shard, index: of.Index, shards: of.Shards, fetch: fetch,
@@ -126,8 +126,8 @@ func Open(ctx context.Context, d *db.DB, of Identity, fetch func(ctx context.Con
 	return s, nil
 }
 
-// Begin makes a database a replica that holds what the messages up to a sequence would make: one that was
-// built, or the backup of another cluster. What it remembered of that is forgotten.
+// Begin turns a database into a replica that contains the messages up to a sequence: a database that was
+// built, or the backup of another cluster. It deletes the outcomes remembered there.
 func Begin(ctx context.Context, d *db.DB, of Identity, seq uint64) error {
 	var names []string
 	for m, err := range d.Marks(ctx, prefix) {
@@ -151,15 +151,15 @@ func Begin(ctx context.Context, d *db.DB, of Identity, seq uint64) error {
 	return b.Commit(ctx)
 }
 
-// Position returns how far the database has come.
+// Position returns how far the database has applied the log.
 func (s *State) Position() Position {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return s.position
 }
 
-// Shown returns the sequence of the latest commit that readers see: nothing that has been read of the
-// database so far is newer. Position may be behind it for a moment.
+// Shown returns the sequence of the latest commit that readers see. No data read from the database so far is
+// newer. Position may be behind it for a moment.
 func (s *State) Shown() (uint64, error) {
 	b, err := s.DB.Mark(positionMark)
 	if errors.Is(err, db.ErrNotFound) {
@@ -188,23 +188,23 @@ func (s *State) Wait(ctx context.Context, seq uint64) error {
 	}
 }
 
-// Outcome returns what an operation has come to, or nil: it has not been applied yet, or wire.Memory
-// sequences ago.
+// Outcome returns the outcome of an operation. It is nil if the operation has not been applied yet, or was
+// applied more than wire.Memory sequences ago.
 func (s *State) Outcome(id wire.ID) *wire.Outcome {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return s.memory.outcomes[id]
 }
 
-// A GapError says that messages are missing between the position and the next one: the log has been
-// trimmed, and the replica has to begin with a backup.
+// A GapError says that messages are missing between the position and the next one: the log has been trimmed,
+// and the replica must start from a backup.
 type GapError struct{ After, Next uint64 }
 
 func (e *GapError) Error() string {
 	return fmt.Sprintf("fddhdb: behind message %d of the log comes %d", e.After, e.Next)
 }
 
-// An Applied is a message that is an operation, with what that has come to, maybe by an earlier message.
+// An Applied is the outcome of an operation in a message. An earlier message may have decided it.
 type Applied struct {
 	Seq uint64
 	*wire.Outcome
@@ -212,20 +212,19 @@ type Applied struct {
 
 // A pending is a message that is being applied.
 type pending struct {
-	position Position // behind it
-	op       *wire.Op // nil: it is none, and bad says why
+	position Position // after the message
+	op       *wire.Op // nil: it is not an operation, and bad says why
 	bad      error
-	outcome  *wire.Outcome // once that is known
-	fresh    bool          // the outcome is to be remembered
+	outcome  *wire.Outcome // nil until it is known
+	fresh    bool          // the outcome is new and must be stored
 }
 
-// Apply applies messages, which follow each other in the log; those up to the position, which have been
-// applied before, are left out. It returns what the messages have come to, in order, as far as they are
-// operations.
+// Apply applies consecutive messages of the log. It skips messages up to the position, which are already
+// applied. It returns the outcomes of the operations among the messages, in order.
 //
-// An error is trouble of this replica, such as a full disk or an object that cannot be read, or a
-// *GapError, or wire.ErrVersion: nothing is left out, the position says how far it came, and Apply may be
-// called again with the rest.
+// An error is trouble of this replica, such as a full disk or an unreadable object, or a *GapError, or
+// wire.ErrVersion. Apply then skips nothing: the position says how far it came, and you may call it again
+// with the rest.
 func (s *State) Apply(ctx context.Context, messages []Message) (all []Applied, err error) {
 	at := s.Position()
 	var run []*pending // unconditional writes
@@ -290,13 +289,13 @@ func (s *State) Apply(ctx context.Context, messages []Message) (all []Applied, e
 	return all, err
 }
 
-// These bound the operations that share a commit: by the marks that they bring, and by their bytes.
+// Bounds of the operations in one commit: by the number of their marks, and by their bytes.
 const (
 	maxRun      = 1500
 	maxRunBytes = 32 << 20
 )
 
-// next is the position behind the message with that sequence.
+// next returns the position after the message with that sequence.
 func (p Position) next(seq uint64, op *wire.Op) Position {
 	n := Position{Seq: seq}
 	if op != nil {

@@ -20,11 +20,11 @@ type Authority struct {
 	cert *x509.Certificate
 	key  *ecdsa.PrivateKey
 
-	// File has the certificate of the authority itself, for those who are to trust it.
+	// File has the certificate of the authority itself, for programs that should trust it.
 	File string
 }
 
-// New makes an authority of that name, whose files lie in a folder.
+// New makes an authority of that name, with its files in a folder.
 func New(dir, name string) (*Authority, error) {
 	a := &Authority{dir: dir}
 	var err error
@@ -44,8 +44,8 @@ func New(dir, name string) (*Authority, error) {
 	return a, err
 }
 
-// Issue issues a certificate for a server or a client of that name, and returns the files of it and of its
-// key.
+// Issue issues a certificate for a server or a client of that name, and returns the paths of the certificate
+// and its key.
 func (a *Authority) Issue(name string) (cert, key string, err error) {
 	private, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
 	if err != nil {

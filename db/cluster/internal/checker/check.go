@@ -9,10 +9,9 @@ import (
 
 var sprintf = fmt.Sprintf
 
-// A Rule is what a Violation breaks.
+// A Rule is a guarantee that a Violation breaks.
 type Rule string
 
-// The rules.
 const (
 	Lost     Rule = "an acknowledged write is not in the log"
 	Twice    Rule = "a write has been applied twice"
@@ -26,7 +25,7 @@ const (
 	Foreign  Rule = "the log has what nobody has written"
 )
 
-// A Violation is a rule that is broken, and by what.
+// A Violation is a broken rule, with the evidence.
 type Violation struct {
 	Rule Rule
 	Text string
@@ -34,16 +33,16 @@ type Violation struct {
 
 func (v Violation) String() string { return string(v.Rule) + ": " + v.Text }
 
-// A Finding is what Check has found.
+// A Finding is the result of Check.
 type Finding struct {
 	Violations []Violation
-	Final      []map[string]string // what each log leaves: values by key
-	Reads      int                 // that were compared with the logs
-	Writes     int                 // that are in the logs, in effect
+	Final      []map[string]string // values by key at the end of each log
+	Reads      int                 // reads compared with the logs
+	Writes     int                 // writes applied in the logs
 }
 
-// Check compares a history with the logs of all shards, whole and in order. shardOf says where a key is. It
-// takes about n log n in the number of operations.
+// Check compares a history with the complete logs of all shards. shardOf returns the shard of a key. It takes
+// about n log n time in the number of operations.
 func Check(ops []Op, logs [][]apply.Message, shardOf func(key string) int) *Finding {
 	c := &check{ops: ops, shardOf: shardOf, found: &Finding{}}
 	begins := map[string]time.Duration{}
@@ -71,7 +70,7 @@ type check struct {
 	ops     []Op
 	logs    []*timeline
 	shardOf func(key string) int
-	seqs    []uint64 // by operation: of the message that has decided a write; 0: none
+	seqs    []uint64 // by operation: the message that decided a write; 0: none
 	found   *Finding
 }
 

@@ -2,14 +2,14 @@ package checker
 
 import "time"
 
-// A Fault is something that was broken for some time.
+// A Fault is a fault of the cluster with its duration.
 type Fault struct {
 	What       string
 	Begin, End time.Duration // by the clock of the history
 }
 
-// Unexplained returns the operations that have no answer though they were patient, and no fault was there
-// while they waited, or had been shortly before.
+// Unexplained returns the patient operations that got no answer although there was no fault while they
+// waited, or shortly before.
 func Unexplained(ops []Op, faults []Fault, after time.Duration) (all []*Op) {
 	for i := range ops {
 		o := &ops[i]

@@ -6,14 +6,13 @@ import (
 	"time"
 )
 
-// A Kind says what an Op does.
 type Kind uint8
 
-// The kinds of operations: three that write and three that read.
+// Put, PutIf and Delete write; Get, Search and Count read.
 const (
 	Put    Kind = 1 + iota
 	PutIf       // if Key has Old
-	Delete      // and puts Value under Tag, in the same batch
+	Delete      // also puts Value under Tag, in the same batch
 	Get
 	Search // all items of all shards
 	Count
@@ -29,10 +28,9 @@ func (k Kind) Writes() bool { return k <= Delete }
 // A Result says how an operation has ended.
 type Result uint8
 
-// The results of operations.
 const (
 	OK      Result = 1 + iota
-	Refused        // a PutIf: its condition did not hold
+	Refused        // the condition of a PutIf did not hold
 	Failed         // a write has not happened and will not; a read has no answer
 	Unknown        // a write may have happened, or may happen yet
 )
@@ -41,30 +39,30 @@ var results = [...]string{OK: "ok", Refused: "refused", Failed: "failed", Unknow
 
 func (r Result) String() string { return results[r] }
 
-// An Op is an operation of a client, as the client has seen it.
+// An Op is an operation of a client, as the client saw it.
 type Op struct {
-	Session int // the client, whose reads are monotonic and show its writes
+	Session int // the client; its reads are monotonic and show its writes
 	Kind    Kind
 	Key     string // of writes and of Get
-	Value   string // of writes; no other write has it
+	Value   string // of writes; unique
 	Tag     string // of Delete: the key that gets Value
-	Old     string // of PutIf: the value that is expected; empty: there is none
+	Old     string // of PutIf: the expected value; empty: none
 
 	Begin, End time.Duration // by the one clock of the history
 	Result     Result
-	Err        string // of what is not OK
-	Cause      string // the kind of that error, to count by
+	Err        string // unless Result is OK
+	Cause      string // kind of that error, for counts
 
-	Read  string            // of Get: the value; empty: there is none
+	Read  string            // of Get: the value; empty: none
 	Items map[string]string // of Search: all values by key
 	N     int               // of Count
 
-	// Later is what the client was told when it asked for the outcome of an Unknown: OK, Refused, or
-	// Unknown where no replica knew of the operation. 0: it was not asked. Asked is when the question began.
+	// Later is the answer to the client's question for the outcome of an Unknown: OK, Refused, or Unknown if
+	// no replica knew the operation. 0: it did not ask. Asked is when the question began.
 	Later Result
 	Asked time.Duration
 
-	// Patient says that the operation had time enough to outlast an election. An impatient one may fail
+	// Patient says that the operation had enough time to outlast an election. An impatient one may fail
 	// without a fault.
 	Patient bool
 }
@@ -108,7 +106,7 @@ type History struct {
 // NewHistory returns an empty history whose clock begins now.
 func NewHistory() *History { return &History{start: time.Now()} }
 
-// Now reads the clock of the history, which is monotonic.
+// Now reads the monotonic clock of the history.
 func (h *History) Now() time.Duration { return time.Since(h.start) }
 
 // Add adds an operation that has ended.
@@ -118,7 +116,7 @@ func (h *History) Add(o Op) {
 	h.ops = append(h.ops, o)
 }
 
-// Ops returns the operations. The slice is not to be changed while others are added.
+// Ops returns the operations. Do not change the slice while others are added.
 func (h *History) Ops() []Op {
 	h.mu.Lock()
 	defer h.mu.Unlock()

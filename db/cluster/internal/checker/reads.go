@@ -8,17 +8,17 @@ import (
 	"time"
 )
 
-// A mark says that from a time on a session has seen a shard at least behind a message.
+// A mark says that from a time on a session has seen a shard at least up to a message.
 type mark struct {
 	at  time.Duration
 	seq uint64
-	op  int // that has seen it
+	op  int // the operation that has seen it
 }
 
-// marks are those of a session and a shard, in order of both time and sequence.
+// marks belong to one session and shard, in order of both time and sequence.
 type marks []mark
 
-// before returns the mark that holds for what begins at a time.
+// before returns the latest mark before a time.
 func (m marks) before(at time.Duration) mark {
 	k := sort.Search(len(m), func(k int) bool { return m[k].at >= at })
 	if k == 0 {
@@ -33,8 +33,8 @@ func (m *marks) add(at time.Duration, seq uint64, op int) {
 	}
 }
 
-// reads compares what each session has read with the logs. It takes operations by their end, so that what
-// an operation has to see is known when its turn comes: all of that ended before it began.
+// reads compares the reads of each session with the logs. It takes operations by their end, so that
+// everything an operation must see is known at its turn: that ended before the operation began.
 func (c *check) reads() {
 	order := make([]int, 0, len(c.ops))
 	for i := range c.ops {
@@ -81,8 +81,7 @@ func (c *check) reads() {
 	}
 }
 
-// read checks that a shard has had these values at one time, and that this is within the bounds of the
-// operation.
+// read checks that a shard had these values at one time, within the bounds of the operation.
 func (c *check) read(i, shard int, seen []marks, items map[string]string) {
 	o, t := &c.ops[i], c.logs[shard]
 	least, most := seen[shard].before(o.Begin), t.written(o.End)
@@ -104,7 +103,7 @@ func (c *check) read(i, shard int, seen []marks, items map[string]string) {
 	}
 }
 
-// at returns behind which messages from lo to hi all these keys have these values.
+// at returns the messages from lo to hi after which all these keys have these values.
 func (t *timeline) at(items map[string]string, lo, hi uint64) []span {
 	if lo > hi {
 		return nil
@@ -118,7 +117,7 @@ func (t *timeline) at(items map[string]string, lo, hi uint64) []span {
 	return all
 }
 
-// count checks a sum over all shards, loosely: each of them has had as many items at some time within the
+// count checks a sum over all shards, loosely: each shard may contribute any count that it had within the
 // bounds.
 func (c *check) count(i int, seen []marks) {
 	o := &c.ops[i]

@@ -9,27 +9,27 @@ import (
 	"github.com/fddhdb/fddhdb/db/cluster/internal/wire"
 )
 
-// A version says that a key has a value from a message on, until the next version. Empty: it has none.
+// A version is a value of a key from a message until the next version. Empty: the key has no value.
 type version struct {
 	from  uint64
 	value string
 }
 
-// An event is a message that carries the value of a write, and what the model says it comes to.
+// An event is a message with the value of a write, and its outcome by the model.
 type event struct {
 	seq     uint64
 	applied bool
 	refused bool // its condition does not hold
 }
 
-// A timeline is the log of a shard, replayed.
+// A timeline is the replayed log of a shard.
 type timeline struct {
 	shard  int
 	keys   map[string][]version // of each key, in order
 	events map[string][]event   // by the value of the write; only the first message of each ID
-	counts []int                // items behind each message; [0] is 0, before the first
+	counts []int                // items after each message; [0] is 0, before the first
 	begins []time.Duration      // the latest begin of all writes up to each message
-	odd    []string             // what does not belong into the log
+	odd    []string             // entries that do not belong in the log
 }
 
 // replay replays a log. begin returns when the write with a value began.
@@ -74,7 +74,6 @@ func valueOf(op *wire.Op) string {
 	return ""
 }
 
-// apply carries out a write.
 func (t *timeline) apply(seq uint64, value string, op *wire.Op, state map[string]string) {
 	for _, c := range op.Changes {
 		if c.Kind != wire.Expect {
@@ -99,7 +98,7 @@ func (t *timeline) apply(seq uint64, value string, op *wire.Op, state map[string
 	t.events[value] = append(t.events[value], event{seq: seq, applied: true})
 }
 
-// final returns what the log leaves: values by key.
+// final returns the values by key at the end of the log.
 func (t *timeline) final() map[string]string {
 	all := map[string]string{}
 	for key, versions := range t.keys {
@@ -110,10 +109,10 @@ func (t *timeline) final() map[string]string {
 	return all
 }
 
-// A span is a range of sequences of the log, both ends in it.
+// A span is a range of sequences of the log, both ends included.
 type span struct{ from, to uint64 }
 
-// when returns behind which messages from lo to hi a key has a value.
+// when returns the messages from lo to hi after which a key has a value.
 func (t *timeline) when(key, value string, lo, hi uint64) (spans []span) {
 	versions := t.keys[key]
 	i := sort.Search(len(versions), func(i int) bool { return versions[i].from > lo })
@@ -138,7 +137,7 @@ func (t *timeline) when(key, value string, lo, hi uint64) (spans []span) {
 	}
 }
 
-// intersect returns the sequences that are in both.
+// intersect returns the sequences in both.
 func intersect(a, b []span) (both []span) {
 	for len(a) > 0 && len(b) > 0 {
 		if s := (span{max(a[0].from, b[0].from), min(a[0].to, b[0].to)}); s.from <= s.to {
@@ -153,7 +152,7 @@ func intersect(a, b []span) (both []span) {
 	return both
 }
 
-// written returns the last message that may have been in the log at a time: all up to it had begun.
+// written returns the last message that may have been in the log at a time: all writes up to it had begun.
 func (t *timeline) written(at time.Duration) uint64 {
 	i, _ := slices.BinarySearchFunc(t.begins, at, func(begin, at time.Duration) int {
 		if begin <= at {

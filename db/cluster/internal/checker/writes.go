@@ -7,7 +7,7 @@ import (
 	"time"
 )
 
-// writes compares the result of each write with what the model says its messages come to.
+// writes compares the result of each write with the model's outcome of its messages.
 func (c *check) writes() {
 	c.seqs = make([]uint64, len(c.ops))
 	for i := range c.ops {
@@ -50,14 +50,14 @@ func (c *check) writes() {
 	}
 }
 
-// An acknowledged is a write whose client has been told that it is in the log.
+// An acknowledged is a write whose client was told that it is in the log.
 type acknowledged struct {
 	end time.Duration
-	seq uint64 // the largest of this one and of all that ended before
+	seq uint64 // the largest of this write and all that ended before
 	op  int
 }
 
-// order checks that what began later stands later in the log. A write of which nobody knows begins like any
+// order checks that later writes stand later in the log. A write with an unknown result begins like any
 // other, but never ends.
 func (c *check) order() {
 	byShard := make([][]acknowledged, len(c.logs))
@@ -91,7 +91,7 @@ func (c *check) order() {
 		if b := before(o.Begin); b.seq > c.seqs[i] {
 			c.violated(Order, "%v is message %d, and %v is message %d", o, c.seqs[i], &c.ops[b.op], b.seq)
 		}
-		// Whoever asks for an outcome hears of all messages that are in the log by then.
+		// The answer to a question for an outcome covers all messages in the log by then.
 		if b := before(o.Asked); o.Later == Unknown && b.seq > c.seqs[i] {
 			c.violated(Told, "%v: it is message %d, and before the question %v was message %d", o, c.seqs[i], &c.ops[b.op], b.seq)
 		}

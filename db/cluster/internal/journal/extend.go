@@ -11,17 +11,17 @@ import (
 	"github.com/nats-io/nats.go/jetstream"
 )
 
-// These bound what Extend has under way, and how long it waits for it.
+// Bounds of Extend: messages and bytes in flight, and waiting times.
 const (
 	extendMost  = 256
 	extendBytes = 8 << 20
 	extendFor   = 5 * time.Second
-	settlesIn   = 30 * time.Second // how long a log may seem to be shorter than it was, while its servers choose a leader
+	settlesIn   = 30 * time.Second // how long a log may seem shorter than before, while its servers choose a leader
 )
 
-// Extend appends messages in their order, directly behind the sequence last, to a log that has no other
-// writer. It skips those that an earlier call has appended: after an interruption call it again with all
-// messages that may be missing. It returns when all of them are durable.
+// Extend appends messages in order, directly behind the sequence last, to a log that has no other writer. It
+// skips messages that an earlier call has appended: after an interruption call it again with all messages
+// that may be missing. It returns when all of them are durable.
 func (j *Journal) Extend(ctx context.Context, last uint64, all [][]byte) error {
 	to := last + uint64(len(all))
 	var short time.Time // since when the log ends before last
@@ -34,7 +34,7 @@ func (j *Journal) Extend(ctx context.Context, last uint64, all [][]byte) error {
 		switch {
 		case errors.As(err, &refused) && refused.ErrorCode == errStoreFailed && strings.Contains(refused.Description, "maximum bytes"):
 			return j.in(ErrFull)
-		case errors.As(err, &refused) && refused.ErrorCode == errWrongLast: // it has more, or less: see below
+		case errors.As(err, &refused) && refused.ErrorCode == errWrongLast: // the log has more, or fewer: see below
 		case errors.As(err, &refused) && refused.Code < 500:
 			return j.in(err)
 		case errors.Is(err, nats.ErrMaxPayload), errors.Is(err, nats.ErrPermissionViolation), errors.Is(err, nats.ErrConnectionClosed):
@@ -62,11 +62,10 @@ func (j *Journal) Extend(ctx context.Context, last uint64, all [][]byte) error {
 	}
 }
 
-// errWrongLast is the code of JetStream's error where a log does not end with the sequence that it is
-// expected to.
+// errWrongLast is JetStream's error code if a log does not end with the expected sequence.
 const errWrongLast jetstream.ErrorCode = 10071
 
-// extend appends messages right behind the sequence at, or some of them.
+// extend appends messages directly behind the sequence at. After an error some of them may be appended.
 func (j *Journal) extend(ctx context.Context, at uint64, all [][]byte) error {
 	for len(all) > 0 {
 		n, bytes := 0, 0

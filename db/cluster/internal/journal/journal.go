@@ -1,9 +1,9 @@
-// Package journal is the log of a shard: a stream of JetStream, kept by three servers that sync each
-// message before they acknowledge it.
+// Package journal is the log of a shard: a JetStream stream on three servers, which sync each message before
+// they acknowledge it.
 //
-// A message that Append has returned a sequence for is in the log, and stays; the same ID twice is there
-// once, as far back as the server looks, and package apply sees to the rest. Readers read whole runs of
-// messages from the servers that hold them, and have nothing in NATS that could be lost.
+// Once Append has returned a sequence, the message is in the log and stays. The server drops a second message
+// with the same ID for as long as it remembers IDs; package apply handles later ones. Readers read batches of
+// messages from the servers that hold them, and have no state in NATS that could be lost.
 package journal
 
 import (
@@ -24,23 +24,23 @@ import (
 	"github.com/fddhdb/fddhdb/db/cluster/internal/names"
 )
 
-// ErrFull is the error of an append to a log that has no room.
+// ErrFull says that a log has no room for a message.
 var ErrFull = errors.New("fddhdb: the log is full")
 
-// MaxMessage is how many bytes a message may have, less than what a server takes by default with its
-// headers. Larger operations are objects.
+// MaxMessage bounds the bytes of a message, below the servers' default limit, which includes headers. Larger
+// operations become objects.
 const MaxMessage = 512 << 10
 
-// ReplyHeader names the subject to which replicas send what the operation of a message has come to.
+// ReplyHeader names the subject to which replicas send the outcome of a message's operation.
 const ReplyHeader = "Fddhdb-Reply"
 
-// duplicates is for how long a server looks for the same ID.
+// duplicates is how long a server remembers IDs.
 const duplicates = 2 * time.Minute
 
-// Config is what a log is made with.
+// Config has the settings of a new log.
 type Config struct {
 	Replicas int   // servers that keep it
-	MaxBytes int64 // at most so many bytes: then appends are refused, until it has been trimmed
+	MaxBytes int64 // limit; at the limit appends are refused until the log is trimmed
 	FirstSeq uint64
 }
 
@@ -52,19 +52,19 @@ type Journal struct {
 	log    string
 	tick   string
 	name   string        // for errors
-	told   atomic.Uint64 // the last sequence that a tick or Info has told of
+	told   atomic.Uint64 // the last sequence reported by a tick or Info
 }
 
-// Told returns the last sequence that the servers have told of; 0: none yet.
+// Told returns the last sequence that the servers have reported; 0: none yet.
 func (j *Journal) Told() uint64 { return j.told.Load() }
 
-// New returns the log of a shard, which Create has made.
+// New returns the log of a shard. Create must have made it.
 func New(js jetstream.JetStream, cluster names.Cluster, shard int) *Journal {
 	return &Journal{js: js, nc: js.Conn(), stream: cluster.Stream(shard), log: cluster.Log(shard), tick: cluster.Tick(shard), name: fmt.Sprintf("log of shard %d", shard)}
 }
 
-// Logs returns all logs of a cluster that the servers have, to be read: those of its shards, and any others,
-// by the names of their streams.
+// Logs returns all logs of a cluster on the servers, for reading, by the names of their streams: the logs of
+// its shards, and any others.
 func Logs(ctx context.Context, js jetstream.JetStream, cluster names.Cluster) (map[string]*Journal, error) {
 	all := map[string]*Journal{}
 	list := js.StreamNames(ctx, jetstream.WithStreamListSubject(cluster.Logs()))
@@ -74,11 +74,11 @@ func Logs(ctx context.Context, js jetstream.JetStream, cluster names.Cluster) (m
 	return all, list.Err()
 }
 
-// Create makes the log. One of that name that has no messages is made anew: it was left by a creation that
-// did not come to its end. One that has some is db.ErrExists: nobody else knows what they are worth.
+// Create makes the log. An existing empty log is left from an interrupted creation: Create makes it again. An
+// existing log with messages is db.ErrExists: only the user knows their value.
 func (j *Journal) Create(ctx context.Context, c Config) error {
 	s, err := j.create(ctx, c)
-	same := err == nil // new, or there with these settings: JetStream does not tell
+	same := err == nil // new, or existing with these settings: JetStream does not tell
 	if errors.Is(err, jetstream.ErrStreamNameAlreadyInUse) {
 		s, err = j.js.Stream(ctx, j.stream)
 	}
@@ -106,7 +106,7 @@ func (j *Journal) create(ctx context.Context, c Config) (jetstream.Stream, error
 		Name: j.stream, Subjects: []string{j.log}, Replicas: c.Replicas, Storage: jetstream.FileStorage,
 		MaxBytes: c.MaxBytes, Discard: jetstream.DiscardNew, Duplicates: duplicates, FirstSeq: c.FirstSeq,
 		AllowDirect: true, DenyDelete: true,
-		Compression: jetstream.NoCompression, // with it servers of 2.15.2 wrote to a compressed block as to another one, and lost the log
+		Compression: jetstream.NoCompression, // with it servers of 2.15.2 wrote to a compressed block as to any other, and lost the log
 		RePublish:   &jetstream.RePublish{Source: j.log, Destination: j.tick, HeadersOnly: true},
 	})
 	var refused *jetstream.APIError
@@ -116,7 +116,7 @@ func (j *Journal) create(ctx context.Context, c Config) (jetstream.Stream, error
 	return s, err
 }
 
-// in says which log an error is about.
+// in adds the log's name to an error.
 func (j *Journal) in(err error) error {
 	if err == nil {
 		return nil
@@ -124,7 +124,7 @@ func (j *Journal) in(err error) error {
 	return fmt.Errorf("%s: %w", j.name, err)
 }
 
-// These bound how long Append waits for one try, and between two.
+// Bounds of the time for one try of Append, and of the pause between tries.
 const (
 	tryFor  = 500 * time.Millisecond
 	tryWait = 20 * time.Millisecond
@@ -133,19 +133,19 @@ const (
 
 // Codes of JetStream's errors.
 const (
-	errStoreFailed jetstream.ErrorCode = 10077 // a message was not stored: a stream has no room, or something else
-	errNoStorage   jetstream.ErrorCode = 10047 // servers have none for a stream
-	errNoPeers     jetstream.ErrorCode = 10005 // there are not as many servers for a stream, for some reason
+	errStoreFailed jetstream.ErrorCode = 10077 // a message was not stored: the stream has no room, or another reason
+	errNoStorage   jetstream.ErrorCode = 10047 // no server has storage for a stream
+	errNoPeers     jetstream.ErrorCode = 10005 // too few servers for a stream, for some reason
 	errInProcess   jetstream.ErrorCode = 10158 // a message with the same ID is being stored
 )
 
-// ErrLate is the error of an append that has not been done by the time that it has to be.
+// ErrLate says that a message was not appended in time.
 var ErrLate = errors.New("too late for this message")
 
-// Append appends the message with that ID, and returns its sequence once it is durable. It tries again until
-// the context ends, as a log is without a leader for some seconds when a server is lost. tries says how often
-// it may have got into the log: with an error, 0 means not at all. Behind late, unless that is zero, it
-// begins no try: a context does not see that a machine was suspended.
+// Append appends the message with that ID, and returns its sequence once it is durable. It retries until the
+// context ends, because a log has no leader for some seconds after the loss of a server. tries counts the
+// tries that may have reached the log: with an error, 0 means that the message is not in the log. After late,
+// unless late is zero, Append begins no try: a context does not notice that a machine was suspended.
 func (j *Journal) Append(ctx context.Context, id string, data []byte, reply string, late time.Time) (seq uint64, tries int, err error) {
 	m := &nats.Msg{Subject: j.log, Data: data, Header: nats.Header{}}
 	if reply != "" {
@@ -167,15 +167,15 @@ func (j *Journal) Append(ctx context.Context, id string, data []byte, reply stri
 		switch {
 		case err == nil:
 			return ack.Sequence, tries + 1, nil
-		case errors.Is(err, jetstream.ErrNoStreamResponse), errors.Is(err, nats.ErrNoResponders): // nobody has got it
-		case errors.As(err, &refused) && refused.ErrorCode == errInProcess: // one of ours, which has been counted
+		case errors.Is(err, jetstream.ErrNoStreamResponse), errors.Is(err, nats.ErrNoResponders): // no server received it
+		case errors.As(err, &refused) && refused.ErrorCode == errInProcess: // one of our tries, which is counted
 		case errors.As(err, &refused) && refused.ErrorCode == errStoreFailed && strings.Contains(refused.Description, "maximum bytes"):
 			return 0, tries, j.in(ErrFull)
 		case errors.As(err, &refused) && refused.Code < 500:
 			return 0, tries, j.in(err)
 		case errors.Is(err, nats.ErrMaxPayload), errors.Is(err, nats.ErrPermissionViolation):
 			return 0, tries, j.in(err)
-		case j.nc.LastError() != said && Forbidden(j.nc, j.log): // of this try
+		case j.nc.LastError() != said && Forbidden(j.nc, j.log): // caused by this try
 			return 0, tries, j.in(fmt.Errorf("%w: publish to %s", nats.ErrPermissionViolation, j.log))
 		default:
 			tries++
@@ -189,21 +189,21 @@ func (j *Journal) Append(ctx context.Context, id string, data []byte, reply stri
 	}
 }
 
-// Forbidden reports whether the servers have said last that this connection may not publish to a subject.
-// They do not say so in an answer.
+// Forbidden reports whether the latest error of a connection forbids it to publish to a subject. Servers do
+// not report that in an answer.
 func Forbidden(nc *nats.Conn, subject string) bool {
 	err := nc.LastError()
 	return errors.Is(err, nats.ErrPermissionViolation) && strings.Contains(err.Error(), strconv.Quote(subject))
 }
 
-// Info says how long the log is.
+// Info has the extent of a log.
 type Info struct {
-	First, Last uint64 // sequences; First is Last+1 where it is empty
+	First, Last uint64 // sequences; First is Last+1 if the log is empty
 	Bytes       int64
-	Leader      string // of the servers
+	Leader      string // name of the leading server
 }
 
-// Info returns how long the log is.
+// Info returns the extent of the log.
 func (j *Journal) Info(ctx context.Context) (Info, error) {
 	s, err := j.js.Stream(ctx, j.stream)
 	if err != nil {
@@ -242,7 +242,7 @@ func (j *Journal) Trim(ctx context.Context, before uint64) error {
 	return j.in(s.Purge(ctx, jetstream.WithPurgeSequence(before)))
 }
 
-// At returns one message, or ErrNone where the log has none with that sequence.
+// At returns one message, or ErrNone if the log has none with that sequence.
 func (j *Journal) At(ctx context.Context, seq uint64) (apply.Message, error) {
 	s, err := j.js.Stream(ctx, j.stream)
 	if err != nil {
@@ -258,26 +258,25 @@ func (j *Journal) At(ctx context.Context, seq uint64) (apply.Message, error) {
 	return apply.Message{Seq: m.Sequence, Data: m.Data}, nil
 }
 
-// ErrNone is the error of a message that is not there.
+// ErrNone says that the log lacks a message.
 var ErrNone = errors.New("no such message")
 
-// A Read is one message with the subject that wants to hear what it comes to.
+// A Read is a message with the subject for its outcome.
 type Read struct {
 	apply.Message
 	Reply string
 }
 
-// These bound what a reader asks for at a time.
+// Bounds of one read.
 const (
 	readMost  = 1000
 	readBytes = 8 << 20
 	readFor   = time.Second
-	idle      = 250 * time.Millisecond // between two looks where no tick comes
+	idle      = 250 * time.Millisecond // pause between reads without a tick
 )
 
-// Follow calls f with the messages from a sequence on, some at a time and in order, until the context
-// ends or f returns an error, which Follow returns. Of a server that does not answer f hears nothing:
-// Follow asks again.
+// Follow calls f with the messages from a sequence on, in batches and in order, until the context ends or f
+// returns an error, which Follow returns. If a server does not answer, Follow retries without calling f.
 func (j *Journal) Follow(ctx context.Context, from uint64, f func([]Read) error) error {
 	ticks := make(chan *nats.Msg, 1)
 	sub, err := j.nc.Subscribe(j.tick, func(m *nats.Msg) {
@@ -286,7 +285,7 @@ func (j *Journal) Follow(ctx context.Context, from uint64, f func([]Read) error)
 		}
 		select {
 		case ticks <- m:
-		default: // one is waiting to be heard
+		default: // one is waiting
 		}
 	})
 	if err != nil {
@@ -305,8 +304,8 @@ func (j *Journal) Follow(ctx context.Context, from uint64, f func([]Read) error)
 			from, wait = some[len(some)-1].Seq+1, 0
 			continue
 		}
-		// Nothing yet. Where a tick has just said that there is something, the server that was asked may
-		// be one that has not got it: it is asked again at once.
+		// No message yet. If a tick has just announced one, the server that was asked may lag: ask again at
+		// once.
 		if wait *= 2; err != nil && !errors.Is(err, jetstreamext.ErrNoMessages) || wait == 0 || wait > idle {
 			wait = idle
 		}
@@ -320,11 +319,11 @@ func (j *Journal) Follow(ctx context.Context, from uint64, f func([]Read) error)
 	}
 }
 
-// silence is for how long All waits for a server that has the next message.
+// silence is how long All waits for a server with the next message.
 const silence = 10 * time.Second
 
-// All calls f with all messages that the log has now, some at a time and in order. It is an error if any of
-// them cannot be read, but for those that are trimmed meanwhile.
+// All calls f with all messages that the log has now, in batches and in order. An unreadable message is an
+// error, unless it has been trimmed meanwhile.
 func (j *Journal) All(ctx context.Context, f func([]Read) error) error {
 	info, err := j.Info(ctx)
 	if err != nil {
@@ -353,7 +352,7 @@ func (j *Journal) All(ctx context.Context, f func([]Read) error) error {
 			}
 			continue
 		}
-		for i := range some { // each behind the one before
+		for i := range some { // keep the consecutive ones
 			if some[i].Seq != from+uint64(i) {
 				some = some[:i]
 				break
@@ -367,7 +366,7 @@ func (j *Journal) All(ctx context.Context, f func([]Read) error) error {
 	return nil
 }
 
-// read returns some messages from a sequence on, those that a server has.
+// read returns some of the messages from a sequence on that a server has.
 func (j *Journal) read(ctx context.Context, from uint64) (some []Read, err error) {
 	ctx, cancel := context.WithTimeout(ctx, readFor)
 	defer cancel()
@@ -384,7 +383,7 @@ func (j *Journal) read(ctx context.Context, from uint64) (some []Read, err error
 	return some, nil
 }
 
-// Config returns what the log was made with, but for its first sequence.
+// Config returns the settings of the log, without its first sequence.
 func (j *Journal) Config(ctx context.Context) (Config, error) {
 	s, err := j.js.Stream(ctx, j.stream)
 	if err != nil {
@@ -394,7 +393,7 @@ func (j *Journal) Config(ctx context.Context) (Config, error) {
 	return Config{Replicas: c.Replicas, MaxBytes: c.MaxBytes}, nil
 }
 
-// Delete removes the log. One that is not there is removed already.
+// Delete removes the log. A missing log is no error.
 func (j *Journal) Delete(ctx context.Context) error {
 	err := j.js.DeleteStream(ctx, j.stream)
 	if errors.Is(err, jetstream.ErrStreamNotFound) {

@@ -8,16 +8,16 @@ import (
 	"github.com/fddhdb/fddhdb/db"
 )
 
-// A Basis is what two answers must have in common for their hits to be compared.
+// A Basis is the space, revision and order of an answer. Hits are comparable only on the same basis.
 type Basis struct {
-	Space    db.Space  // that the codes are of; 0 by vectors
-	Revision uint32    // of that space; 0 by vectors
-	Rerank   db.Rerank // the order that the answer has, as db.Result.Rerank
+	Space    db.Space  // space of the codes; 0 by vectors
+	Revision uint32    // revision of that space; 0 by vectors
+	Rerank   db.Rerank // the order of the answer, as db.Result.Rerank
 }
 
 func basisOf(r *db.Result) Basis { return Basis{r.Space, r.Revision, r.Rerank} }
 
-// String says what the basis is in words.
+// String describes the basis in words.
 func (b Basis) String() string {
 	if b.Space == 0 {
 		return "an answer by vectors"
@@ -25,23 +25,22 @@ func (b Basis) String() string {
 	return fmt.Sprintf("space %d, revision %d, order %v", b.Space, b.Revision, b.Rerank)
 }
 
-// A MismatchError says that shards have answered on different bases, so that their hits cannot be compared.
+// A MismatchError says that shards answered on different bases, so that their hits cannot be compared.
 //
-// A space or revision differs while a model becomes the active one: ask again those that are behind. The
-// order differs where RerankAuto was asked for, as each shard chooses by its own items: ask all again for one
-// order. RerankProjection is what one database chooses where some item lacks the modality of the query.
+// The space or revision differs while a model is being activated: ask the lagging shards again. The order
+// differs after RerankAuto, because each shard chooses by its own items: ask all shards again for one order.
+// RerankProjection is the choice of one database if some item lacks the modality of the query.
 type MismatchError struct {
-	Bases  []ShardBasis // of the shards that have answered, by their number
-	Cursor *Basis       // what the pages before were made on; nil at the start
+	Bases  []ShardBasis // of the shards that answered, by number
+	Cursor *Basis       // basis of the earlier pages; nil at the start
 }
 
-// A ShardBasis is what a shard has answered on.
+// A ShardBasis is the basis of one shard's answer.
 type ShardBasis struct {
 	Shard int
 	Basis
 }
 
-// Error names the shards and what they have.
 func (e *MismatchError) Error() string {
 	var text strings.Builder
 	text.WriteString("fddhdb: shards have answered differently: ")
@@ -86,7 +85,7 @@ func (e *MismatchError) shardsOf(b Basis) string {
 	return "shards " + strings.Join(parts, ", ")
 }
 
-// agree returns the basis of all answers and of the cursor, and whether there is any. The error is a
+// agree returns the common basis of all answers and of the cursor, and whether there is any. The error is a
 // *MismatchError.
 func agree(answers []*db.Result, from Cursor) (basis Basis, known bool, err error) {
 	basis, known = from.Basis()

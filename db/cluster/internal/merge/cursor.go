@@ -9,28 +9,27 @@ import (
 	"github.com/fddhdb/fddhdb/db/fault"
 )
 
-// A Cursor says how far pages have come in each shard. The zero Cursor is the start, of any number of
-// shards. A Cursor is a value: nothing changes it, and goroutines may share it.
+// A Cursor says how far pages have come in each shard. The zero Cursor is the start, of any number of shards.
+// A Cursor is an immutable value that goroutines may share.
 //
 // It is as stable as the cursors of the shards: items that are put or deleted between two pages do not shift
-// the hits that follow. An item that is put behind the place of its shard is found, unless that shard has
-// ended.
+// the hits that follow. A new item behind the place in its shard is found, unless that shard has ended.
 type Cursor struct {
 	basis  Basis
-	known  bool    // a shard has answered, and basis is what it has answered on
+	known  bool    // a shard has answered, and basis is the basis of its answer
 	places []place // by shard; none: the start
 }
 
 // A place says how far pages have come in a shard. The zero place is its start.
 type place struct {
-	ended bool   // it has no more
-	after string // else the shard's own cursor behind the last hit that was taken; "": none was
+	ended bool   // the shard has no more hits
+	after string // otherwise the shard's own cursor behind the last taken hit; "": none was taken
 }
 
 var ended = place{ended: true}
 
-// After returns the shard's own cursor, to go on with (db.Query.After); "" if none of its hits has been
-// taken, or if it has ended.
+// After returns the shard's own cursor for the next page (db.Query.After). It is "" if no hit of the shard
+// has been taken, or if the shard has ended.
 func (c Cursor) After(shard int) string {
 	if len(c.places) == 0 {
 		return ""
@@ -41,7 +40,7 @@ func (c Cursor) After(shard int) string {
 // Ended reports whether all hits of a shard have been taken. It need not be asked for more.
 func (c Cursor) Ended(shard int) bool { return len(c.places) > 0 && c.places[shard].ended }
 
-// Done reports whether all shards have ended: there is no page behind this one.
+// Done reports whether all shards have ended: this is the last page.
 func (c Cursor) Done() bool {
 	for _, p := range c.places {
 		if !p.ended {
@@ -51,47 +50,46 @@ func (c Cursor) Done() bool {
 	return len(c.places) > 0
 }
 
-// Basis returns what the pages before have in common; ok is false if there is none, as at the start. Ask for
-// the order of it, and in its space: a shard of which nothing has been taken would choose anew.
+// Basis returns the common basis of the earlier pages; ok is false at the start. Query that space in that
+// order: otherwise a shard without taken hits would choose for itself.
 func (c Cursor) Basis() (b Basis, ok bool) { return c.basis, c.known }
 
-// A cursor over shards is, in the alphabet of base64 for URLs and without padding:
+// A cursor over shards, in the base64 alphabet for URLs without padding:
 //
 //	u8  cursorVersion, with the highest bit set, which tells it from the cursor of one database
 //	u16 number of shards
-//	u8  1 + order of the answers; 0 if none has answered yet, and so are the next two
+//	u8  1 + order of the answers; 0 if no shard has answered yet, and then space and revision are 0
 //	u32 space, u32 revision
 //	    for each shard
-//	u8  how it stands: at its start, at its end, or behind a cursor, as bytes or as text
+//	u8  state: at its start, at its end, or behind a cursor, as bytes or as text
 //	    if it is behind a cursor
-//	u8  how many of its first bytes are those of the cursor before it
-//	u8  how many bytes follow
+//	u8  number of leading bytes shared with the cursor before it
+//	u8  number of bytes that follow
 //	    these bytes
 //	u32 CRC-32C of all before
 //
-// Numbers are little-endian. The cursors of shards are texts in the same alphabet: stored are the bytes that
-// they stand for, where these give the same text again, else the text. What they begin with alike, the
-// fingerprint of the query above all, is stored once. Merge does not look into them, and would take any
-// others.
+// Numbers are little-endian. The cursors of shards are texts in the same alphabet. Their decoded bytes are
+// stored if these encode to the same text, otherwise the text. Leading bytes shared with the cursor before,
+// mostly the fingerprint of the query, are stored once. Merge takes any cursors and does not interpret them.
 //
-// With 64 shards, all of them begun, that is 2.5 KB of cursors as package db makes them today (3.6 KB where
-// collections have other numbers in each shard), and 22 KB of the longest that Page takes. A shard at its
-// start or at its end takes one byte, and a page of 10 hits moves ten shards at most: some 400 bytes behind
-// the first.
+// With 64 shards, all of them begun, that is 2.5 KB with the cursors of package db today (3.6 KB if
+// collections have other numbers in each shard), and 22 KB with the longest that Page takes. A shard at its
+// start or end takes one byte, and a page of 10 hits moves at most ten shards: some 400 bytes after the first
+// page.
 const (
 	cursorVersion = 1
 	overShards    = 1 << 7
 	cursorHead    = 1 + 2 + 1 + 4 + 4
 	cursorSum     = 4
 
-	// MaxShards is how many shards a cursor can be over.
+	// MaxShards bounds the shards of a cursor.
 	MaxShards = 1<<16 - 1
 
-	// maxAfter is the most bytes of a shard's cursor.
+	// maxAfter bounds the bytes of a shard's cursor.
 	maxAfter = 255
 )
 
-// How a shard stands, in a cursor.
+// States of a shard in a cursor.
 const (
 	atStart = iota
 	atEnd
@@ -101,8 +99,8 @@ const (
 
 var cursorSums = crc32.MakeTable(crc32.Castagnoli)
 
-// String returns the cursor as a text that ParseCursor reads; "" for the start. It has only letters, digits,
-// - and _.
+// String returns the cursor as a text for ParseCursor; "" for the start. It has only letters, digits, - and
+// _.
 func (c Cursor) String() string {
 	if len(c.places) == 0 {
 		return ""
@@ -143,7 +141,7 @@ func (c Cursor) String() string {
 	return base64.RawURLEncoding.EncodeToString(b)
 }
 
-// decoded returns the bytes that a text stands for, nil if it is not the text of any.
+// decoded returns the bytes that a text encodes, or nil.
 func decoded(text string) []byte {
 	b, err := base64.RawURLEncoding.DecodeString(text)
 	if err != nil || base64.RawURLEncoding.EncodeToString(b) != text {
@@ -152,10 +150,10 @@ func decoded(text string) []byte {
 	return b
 }
 
-// ParseCursor reads the text of a cursor over so many shards; "" is the start. It may come from anybody:
-// the checksum finds accidents, and a forged place is the matter of the shard that is asked. A text that no
-// cursor has, one of another version, and one of another number of shards is a db.ErrInvalid. What is
-// parsed has the same text again.
+// ParseCursor reads the text of a cursor over so many shards; "" is the start. The text may come from
+// anybody: the checksum finds accidents, and the shard that is asked judges a forged place. An invalid text,
+// one of another version, and one of another number of shards is a db.ErrInvalid. The result has the same
+// text again.
 func ParseCursor(s string, shards int) (Cursor, error) {
 	if s == "" {
 		return Cursor{}, nil

@@ -11,13 +11,13 @@ import (
 	"github.com/fddhdb/fddhdb/db/fault"
 )
 
-// Facets adds up the facets of shards, exactly: an item is in one shard. Shards are asked without a limit,
-// as a value that one of them cuts off may be among the first of all; limit is how many counts come back,
-// 0 is all. nil parts are left out. The order is that of package db: the most items first, of as many the
-// least value.
+// Facets adds up the facets of shards. The sum is exact, because an item is in one shard. Ask the shards
+// without a limit: a value that one of them cuts off may be among the first overall. limit bounds the
+// returned counts; 0 is all. nil parts are left out. The order is as in package db: the most items first,
+// then the least value.
 //
-// Parts that count by different fields, that a limit has cut off, or whose values have different types are a
-// db.ErrInvalid. Times come back in UTC. The time and the memory are those of all counts.
+// Parts that count by different fields, parts cut off by a limit, and values of different types are a
+// db.ErrInvalid. Times come back in UTC. Time and memory are proportional to the number of counts.
 func Facets(parts []*db.Facets, limit int) (*db.Facets, error) {
 	sum := tally{items: map[any]int{}}
 	var out db.Facets
@@ -46,7 +46,7 @@ func Facets(parts []*db.Facets, limit int) (*db.Facets, error) {
 	return sum.into(&out, limit)
 }
 
-// pageFacets returns the facets of a page that the answers have facets of.
+// pageFacets returns the facets of a page if the answers have facets.
 func pageFacets(hits []db.Hit, answers []*db.Result, w Want) ([]db.Facets, error) {
 	first := slices.IndexFunc(answers, func(a *db.Result) bool { return a != nil })
 	if first < 0 {
@@ -84,8 +84,8 @@ func pageFacets(hits []db.Hit, answers []*db.Result, w Want) ([]db.Facets, error
 }
 
 // hitFacets counts hits as db.Query.Facets does: by label, or by the field of that name, in double quotes if
-// it is label. The hits have their items with labels and fields, else it is a db.ErrInvalid. It cannot
-// tell a field that there is not from one that no item has.
+// it is label. The hits must have their items with labels and fields, otherwise that is a db.ErrInvalid. An
+// unknown field looks like a field that no item has.
 func hitFacets(hits []db.Hit, by string, limit int) (*db.Facets, error) {
 	sum := tally{items: map[any]int{}}
 	out := &db.Facets{By: by, Items: len(hits)}
@@ -125,13 +125,13 @@ func unquoted(name string) string {
 // A tally counts items by values, all of one type.
 type tally struct {
 	items map[any]int
-	kind  kind // of all values; 0: there is none yet
+	kind  kind // of all values; 0: none yet
 }
 
 // A kind is the type of a value. The zero kind is none.
 type kind string
 
-// add counts items that have a value.
+// add counts items with a value.
 func (t *tally) add(value any, items int) error {
 	var k kind
 	switch v := value.(type) {
@@ -144,7 +144,7 @@ func (t *tally) add(value any, items int) error {
 	case float64:
 		k, value = "float64", v+0 // 0 and -0 are one value
 	case time.Time:
-		k, value = "time.Time", v.UTC().Round(0) // as a map compares times with their zones and clocks
+		k, value = "time.Time", v.UTC().Round(0) // a map compares times with their zones and clocks
 	default:
 		return fmt.Errorf("a value of type %T, which no field has", value)
 	}
@@ -159,7 +159,7 @@ func (t *tally) add(value any, items int) error {
 	return nil
 }
 
-// into writes the counts into facets, in order, limit of them; 0 is all.
+// into writes up to limit counts into facets, in order; 0 is all.
 func (t *tally) into(out *db.Facets, limit int) (*db.Facets, error) {
 	if limit < 0 {
 		return nil, fault.Invalid("a limit of %d counts: 1 or more are possible, 0 is all", limit)
@@ -176,7 +176,7 @@ func (t *tally) into(out *db.Facets, limit int) (*db.Facets, error) {
 	})
 	out.Distinct = len(out.Counts)
 	if limit > 0 && limit < len(out.Counts) {
-		out.Counts = slices.Clone(out.Counts[:limit]) // the others may be many
+		out.Counts = slices.Clone(out.Counts[:limit]) // the rest may be large
 	}
 	return out, nil
 }

@@ -13,13 +13,12 @@ import (
 // they are tied.
 type order func(a, b *db.Hit) int
 
-// descending orders the greatest first and NaN last. NaN is equal to NaN.
-func descending[F float32 | float64](a, b F) int { return cmp.Compare(b, a) } // NaN is the least there
+// descending orders the greatest first and NaN last. NaN equals NaN.
+func descending[F float32 | float64](a, b F) int { return cmp.Compare(b, a) } // cmp.Compare has NaN as the least
 
-// orderOf returns the order across shards of answers on a basis. self is the key of the item
-// that the query starts from, or "".
+// orderOf returns the order across shards of answers on a basis. self is the key of the query's item, or "".
 func orderOf(b Basis, self string) (order, error) {
-	if b.Space == 0 { // by vectors, where the item of the query has no place of its own
+	if b.Space == 0 { // by vectors, where the item of the query has no special place
 		return func(a, b *db.Hit) int { return descending(a.Similarity, b.Similarity) }, nil
 	}
 	// within orders hits that share a code. A database puts the item of the query first of its code.
@@ -45,7 +44,7 @@ func orderOf(b Basis, self string) (order, error) {
 			if c := descending(a.Score, b.Score); c != 0 {
 				return c
 			}
-			// A query by code has no scores. Those that its distances give it have this order.
+			// A query by code has no scores. The scores that follow from its distances would give this order.
 			if c := cmp.Compare(a.Distance, b.Distance); c != 0 {
 				return c
 			}
@@ -55,7 +54,7 @@ func orderOf(b Basis, self string) (order, error) {
 	return nil, fault.Invalid("answers in the order %v, which is not known here", b.Rerank)
 }
 
-// byCode orders by what hits have of their codes.
+// byCode orders hits by distance and score.
 func byCode(a, b *db.Hit) int {
 	if c := cmp.Compare(a.Distance, b.Distance); c != 0 {
 		return c
@@ -63,7 +62,7 @@ func byCode(a, b *db.Hit) int {
 	return descending(a.Score, b.Score)
 }
 
-// A head is the part of a shard's hits that a page has not taken yet. It has one hit or more.
+// A head is the rest of a shard's hits, without those that a page has taken. It has one hit or more.
 type head struct {
 	shard int
 	hits  []db.Hit
@@ -86,20 +85,20 @@ func (h *heads) Pop() any {
 	return x
 }
 
-// Less reports whether the first hit of head i comes before that of head j. No two heads are equal: a key
-// is in one shard, and if it were in two their numbers would decide.
+// Less reports whether the first hit of head i precedes the first hit of head j. No two heads are equal: a
+// key is in one shard, and if it were in two, the shard numbers would decide.
 func (h *heads) Less(i, j int) bool {
 	a, b := &h.heap[i], &h.heap[j]
 	return cmp.Or(h.order(&a.hits[0], &b.hits[0]), strings.Compare(a.hits[0].Key, b.hits[0].Key), cmp.Compare(a.shard, b.shard)) < 0
 }
 
-// next takes the first hit of all. It returns the hit, its shard, and whether that has no more. There has
-// to be a head.
+// next takes the first hit of all, and returns it with its shard. last says that the shard has no more hits.
+// There must be a head.
 func (h *heads) next() (hit *db.Hit, shard int, last bool) {
 	first := &h.heap[0]
 	hit, shard = &first.hits[0], first.shard
 	if first.hits = first.hits[1:]; len(first.hits) == 0 {
-		heap.Pop(h) // compares no more with the empty one
+		heap.Pop(h) // makes no more comparisons with the empty head
 		return hit, shard, true
 	}
 	heap.Fix(h, 0)

@@ -7,43 +7,43 @@ import (
 	"github.com/fddhdb/fddhdb/db/fault"
 )
 
-// A Want says what page is wanted.
+// A Want describes the wanted page.
 type Want struct {
 	K int // most hits; 1 or more
 
-	// Self is the key of the item that the query starts from, or "". Only the shard that has the item
-	// can be asked by db.Query.Key, and puts it first of its code; the others are asked by its vector or
-	// its code. With Self it comes before the hits of other shards with its code, too.
+	// Self is the key of the query's item, or "". Only the shard with the item can be queried by
+	// db.Query.Key, and puts the item first of its code; the others are queried by its vector or its code.
+	// With Self the item also precedes hits of other shards with its code.
 	Self string
 
-	// Within says that answers are of a search by radius (db.Runs.First): their facets count all items
-	// within it, and are added up. Else facets are counted anew of the hits of the page.
+	// Within says that the answers are of a search by radius (db.Runs.First): their facets count all items
+	// within it, and are added up. Otherwise facets are counted from the hits of the page.
 	Within bool
 
-	FacetLimit int // counts of each of the facets, as db.Query.FacetLimit; 0 is all
+	FacetLimit int // counts of each facet, as db.Query.FacetLimit; 0 is all
 }
 
-// Page returns the first w.K hits that follow the cursor, of all shards, and the cursor behind them. The
-// zero Cursor is the start. answers has one answer for each shard, in the order of their numbers, which is
-// always the same; it and all that it points to stay as they are, and the page shares the items of hits.
+// Page returns the first w.K hits after the cursor, of all shards, and the cursor behind them. The zero
+// Cursor is the start. answers has one answer for each shard, always in the order of the shard numbers. Page
+// changes nothing in answers; the page shares the items of hits.
 //
-//   - Each shard is asked for w.K hits, with Query.Cursors and with After = from.After(shard). One that
-//     was asked for fewer, and has more, ends the page behind the last that it gave: what it has next
-//     may be next of all.
-//   - A shard that has not answered is nil. It keeps its place in the cursor, so that its hits come with
-//     the pages that follow, behind hits that they would have preceded. No hit is lost or comes twice. A
-//     page may be empty for it, and the cursor not Done, as long as the shard stays away.
-//   - A shard that has ended (Cursor.Ended) need not be asked. Its hits are left out if it was, and
-//     counts are not: ask it for one hit from the start, if Total and Facets of a radius are to be right on each page.
-//   - Total is the sum; the facets are described at Want.Within. Facets of hits need the labels and
-//     fields of these (db.IncludeLabels, db.IncludeFields); all facets are asked for without a limit.
-//   - Approximate is true if it is of any answer.
+//   - Ask each shard for w.K hits, with Query.Cursors and with After = from.After(shard). If a shard was
+//     asked for fewer and has more, the page ends behind the last hit that it gave: its next hit may be the
+//     next of all.
+//   - The answer of a silent shard is nil. The shard keeps its place in the cursor, so its hits come with
+//     later pages, behind hits that they would have preceded. No hit is lost or comes twice. Meanwhile a page
+//     may be empty although the cursor is not Done.
+//   - A shard that has ended (Cursor.Ended) need not be asked. If it was, its hits are left out, but its
+//     counts are not: ask it for one hit from the start if each page should have the right Total and Facets
+//     of a radius.
+//   - Total is the sum; Want.Within describes the facets. Facets of hits need the hits' labels and fields
+//     (db.IncludeLabels, db.IncludeFields); ask for all facets without a limit.
+//   - Approximate is true if it is true of any answer.
 //   - Next is the text of the cursor, and "" if that is Done.
 //
-// Answers that cannot be compared are a *MismatchError. Answers that lack something that was to be asked
-// for are a db.ErrInvalid, and so is a cursor over another number of shards.
-//
-// It takes the time of S + K log S comparisons for S shards.
+// Answers that cannot be compared are a *MismatchError. Answers without a required part are a db.ErrInvalid,
+// and so is a cursor over another number of shards. Page makes of the order of S + K log S comparisons for S
+// shards.
 func Page(answers []*db.Result, from Cursor, w Want) (*db.Result, Cursor, error) {
 	switch {
 	case w.K < 1:
@@ -89,7 +89,7 @@ func take(page *db.Result, answers []*db.Result, from Cursor, order order, k int
 	places := make([]place, len(answers))
 	copy(places, from.places)
 	h := heads{order: order, heap: make([]head, 0, len(answers))}
-	n, ends := 0, false // hits that there are; whether a shard has more that it did not give
+	n, ends := 0, false // number of hits; whether a shard has more than it gave
 	for i, a := range answers {
 		switch {
 		case a == nil || from.Ended(i):
@@ -117,7 +117,7 @@ func take(page *db.Result, answers []*db.Result, from Cursor, order order, k int
 			ends = true
 		}
 	}
-	for _, left := range h.heap { // of which the page may end between two hits
+	for _, left := range h.heap { // the page may end between two of their hits
 		p := &places[left.shard]
 		if len(left.hits) < len(answers[left.shard].Hits) && p.after == "" {
 			return nil, fault.Invalid("shard %d: its hits have no cursors: ask with Query.Cursors", left.shard)

@@ -1,5 +1,5 @@
-// Package names is the one place that says what things of a cluster are called in NATS: streams, buckets
-// and subjects. Permissions go by these names, see docs/SCALE.md.
+// Package names is the only place that defines the names of a cluster in NATS: streams, buckets and subjects.
+// Permissions use these names, see docs/SCALE.md.
 package names
 
 import (
@@ -9,10 +9,10 @@ import (
 	"github.com/fddhdb/fddhdb/db"
 )
 
-// valid are names of clusters and nodes: they are parts of subjects, streams and folders.
+// valid matches names of clusters and nodes: they become parts of subjects, streams and folders.
 var valid = regexp.MustCompile(`^[A-Za-z0-9_-]{1,32}$`)
 
-// Check refuses a name of a cluster or a node that cannot be.
+// Check refuses an invalid name of a cluster or a node.
 func Check(what, name string) error {
 	if !valid.MatchString(name) {
 		return fmt.Errorf("%w: name %.80q of a %s: it has to be of 1 to 32 letters, digits, - and _", db.ErrInvalid, name, what)
@@ -20,42 +20,40 @@ func Check(what, name string) error {
 	return nil
 }
 
-// A Cluster is the name of a cluster.
 type Cluster string
 
 // Stream is the name of the log of a shard.
 func (c Cluster) Stream(shard int) string { return fmt.Sprintf("FDDHDB_%s_%d", c, shard) }
 
-// Log is the subject that the log of a shard takes operations from: permission to publish there is permission
-// to write.
+// Log is the subject of the log of a shard. Permission to publish there is permission to write.
 func (c Cluster) Log(shard int) string { return fmt.Sprintf("fddhdb.%s.log.%d", c, shard) }
 
-// Logs is the subject of all logs of the cluster, those of the shards that it has and any others.
+// Logs is the subject of all logs of the cluster: of its present shards, and any others.
 func (c Cluster) Logs() string { return fmt.Sprintf("fddhdb.%s.log.>", c) }
 
-// Tick is the subject on which the server tells that the log of a shard has got longer.
+// Tick is the subject on which the server announces new messages in the log of a shard.
 func (c Cluster) Tick(shard int) string { return fmt.Sprintf("fddhdb.%s.tick.%d", c, shard) }
 
 // Read is the subject on which a node answers requests.
 func (c Cluster) Read(node string) string { return fmt.Sprintf("fddhdb.%s.read.%s", c, node) }
 
-// Near is the subject on which a node answers requests that are sent at a server, by a connection to that
-// server: they need not go to another one.
+// Near is the subject on which a node answers requests sent at a server, by a connection to that server: they
+// pass no other server.
 func (c Cluster) Near(node, server string) string { return c.Read(node) + "@" + server }
 
-// Admin is the subject on which a node takes orders, such as to make a backup.
+// Admin is the subject on which a node takes orders, for example to make a backup.
 func (c Cluster) Admin(node string) string { return fmt.Sprintf("fddhdb.%s.admin.%s", c, node) }
 
 // Changed is the subject of the message that the plan has changed.
 func (c Cluster) Changed() string { return fmt.Sprintf("fddhdb.%s.changed", c) }
 
-// Nodes is the subject on which all nodes say how they are.
+// Nodes is the subject on which all nodes report their status.
 func (c Cluster) Nodes() string { return fmt.Sprintf("fddhdb.%s.nodes", c) }
 
-// Bucket is the name of the bucket of keys, which holds the plan, and of that of objects.
+// Bucket is the name of the key bucket, which holds the plan, and of the object bucket.
 func (c Cluster) Bucket() string { return "FDDHDB_" + string(c) }
 
-// Objects is the stream of the bucket of objects. It and its subjects are as ADR-20 of NATS defines them.
+// Objects is the stream of the bucket of objects. ADR-20 of NATS defines it and its subjects.
 func (c Cluster) Objects() string { return "OBJ_" + c.Bucket() }
 
 // ObjectMeta is the subject, in the stream Objects, of the descriptions of all objects: name, size and

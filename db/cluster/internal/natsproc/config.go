@@ -12,13 +12,12 @@ import (
 
 // Config describes a group of servers. Dir and Servers are required.
 type Config struct {
-	// Dir holds a folder for each server, named by its number, with its
-	// configuration, log and store. It is created if need be. It is not
-	// removed.
+	// Dir holds a folder for each server, named by its number, with its configuration, log and store. It is
+	// created if need be. It is not removed.
 	Dir string
 
-	// Servers is how many servers run. One server is not clustered. A group
-	// that is to survive the loss of one server needs three.
+	// Servers is how many servers run. One server is not clustered. A group that is to survive the loss of
+	// one server needs three.
 	Servers int
 
 	// ClusterName is the NATS name of the cluster; "natsproc" if empty.
@@ -27,29 +26,25 @@ type Config struct {
 	// MaxFileStore bounds the bytes that each server stores; 4 GB if zero.
 	MaxFileStore int64
 
-	// RouteVia, if not nil, returns the address by which server from is to
-	// reach the route port of server to, which is addr. Start calls it once
-	// for each ordered pair, from one goroutine and before any server runs. A
-	// test starts a proxy to addr here and returns the proxy's address.
+	// RouteVia, if not nil, returns the address by which server from is to reach the route port of server to,
+	// which is addr. Start calls it once for each ordered pair, from one goroutine and before any server
+	// runs. A test starts a proxy to addr here and returns the proxy's address.
 	RouteVia func(from, to int, addr string) (string, error)
 
-	// ExtraConfig is appended to the configuration of each server, for example
-	// accounts, TLS for clients or ping intervals. It must not have a block
-	// that is there already (cluster, jetstream), because NATS lets the last
-	// block replace the first.
+	// ExtraConfig is appended to the configuration of each server, for example accounts, TLS for clients or
+	// ping intervals. It must not have a block that is there already (cluster, jetstream), because NATS lets
+	// the last block replace the first.
 	ExtraConfig string
 
-	// ExtraCluster is appended inside the cluster block, for example TLS or
-	// a ping interval for routes.
+	// ExtraCluster is appended inside the cluster block, for example TLS or a ping interval for routes.
 	ExtraCluster string
 
-	// ClientOptions are how this package itself connects to find out whether
-	// the group is ready. Groups with authorization or TLS need them. The user
-	// must be allowed to create a stream.
+	// ClientOptions are how this package itself connects to find out whether the group is ready. Groups with
+	// authorization or TLS need them. The user must be allowed to create a stream.
 	ClientOptions []nats.Option
 }
 
-// withDefaults checks c and fills in what is empty.
+// withDefaults checks c and fills in empty fields.
 func (c Config) withDefaults() (Config, error) {
 	if c.Dir == "" {
 		return c, errors.New("natsproc: config without Dir")
@@ -77,8 +72,8 @@ type serverPorts struct{ client, route, monitor int }
 // loopback returns the address of a local port.
 func loopback(port int) string { return fmt.Sprintf("127.0.0.1:%d", port) }
 
-// nowhere is an address on which nothing listens. Servers announce it to each
-// other as their route address: see the package comment.
+// nowhere is an address on which nothing listens. Servers announce it to each other as their route address:
+// see the package comment.
 const nowhere = "127.0.0.1:1"
 
 // writeConfig writes the configuration file of server i into its folder.
@@ -132,6 +127,5 @@ func (c Config) folder(i int) string     { return filepath.Join(c.Dir, fmt.Sprin
 func (c Config) configFile(i int) string { return filepath.Join(c.folder(i), "server.conf") }
 func (c Config) logFile(i int) string    { return filepath.Join(c.folder(i), "server.log") }
 
-// serverName is the NATS name of server i. Stream.Info names leaders and
-// replicas by it.
+// serverName is the NATS name of server i. Stream.Info names leaders and replicas by it.
 func serverName(i int) string { return fmt.Sprintf("server-%d", i) }

@@ -6,9 +6,8 @@ import (
 	"sync"
 )
 
-// Group is a number of NATS servers that form a cluster. Servers are numbered
-// from 0. All methods may be called from any goroutine; calls that start or end
-// servers wait for each other.
+// Group is a number of NATS servers that form a cluster. Servers are numbered from 0. All methods may be
+// called from any goroutine; calls that start or end servers wait for each other.
 type Group struct {
 	config Config
 	ports  []serverPorts
@@ -18,9 +17,8 @@ type Group struct {
 	closed    bool       // guarded by mu
 }
 
-// Start runs the servers of config and waits until WaitReady succeeds, for at
-// most 30 seconds or until ctx ends. If it fails, no server is left and the error
-// shows the end of their logs.
+// Start runs the servers of config and waits until WaitReady succeeds, for at most 30 seconds or until ctx
+// ends. If it fails, no server is left and the error shows the end of their logs.
 func Start(ctx context.Context, config Config) (*Group, error) {
 	config, err := config.withDefaults()
 	if err != nil {
@@ -51,8 +49,7 @@ func Start(ctx context.Context, config Config) (*Group, error) {
 	return g, nil
 }
 
-// URLs returns the client address of every server, as nats:// URLs. The slice is
-// the caller's.
+// URLs returns the client address of every server, as nats:// URLs. The slice is the caller's.
 func (g *Group) URLs() []string {
 	urls := make([]string, len(g.ports))
 	for i := range urls {
@@ -61,15 +58,13 @@ func (g *Group) URLs() []string {
 	return urls
 }
 
-// URL returns the client address of server i. It stays the same when the server
-// restarts.
+// URL returns the client address of server i. It stays the same when the server restarts.
 func (g *Group) URL(i int) string { return "nats://" + loopback(g.ports[i].client) }
 
 // Name returns the NATS name of server i.
 func (g *Group) Name(i int) string { return serverName(i) }
 
-// Index returns the number of the server with this NATS name, or -1. Streams name
-// their leader so.
+// Index returns the number of the server with this NATS name, or -1. Streams name their leader so.
 func (g *Group) Index(name string) int {
 	for i := range g.ports {
 		if serverName(i) == name {
@@ -86,8 +81,8 @@ func (g *Group) Pid(i int) int {
 	return g.processes[i].cmd.Process.Pid
 }
 
-// Kill ends server i as a power failure would, but for the page cache of the
-// operating system, which survives. It returns when the process is gone.
+// Kill ends server i as a power failure would, but for the page cache of the operating system, which
+// survives. It returns when the process is gone.
 func (g *Group) Kill(i int) error {
 	g.mu.Lock()
 	defer g.mu.Unlock()
@@ -98,10 +93,9 @@ func (g *Group) Kill(i int) error {
 	return nil
 }
 
-// Pause stops server i with SIGSTOP: its connections stay open, and it neither
-// reads nor answers until Resume. On a busy machine the server may still do some
-// work after Pause has returned. Where there is no such signal, as on Windows,
-// the error is errors.ErrUnsupported.
+// Pause stops server i with SIGSTOP: its connections stay open, and it neither reads nor answers until
+// Resume. On a busy machine the server may still do some work after Pause has returned. Where there is no
+// such signal, as on Windows, the error is errors.ErrUnsupported.
 func (g *Group) Pause(i int) error { return g.signal(i, "pause", (*process).pause) }
 
 // Resume ends Pause.
@@ -116,9 +110,8 @@ func (g *Group) signal(i int, what string, send func(*process) error) error {
 	return nil
 }
 
-// Restart starts server i again with its old ports and its old store. If the
-// server still runs, it is killed first. Restart does not wait until the server
-// answers; use WaitReady for that.
+// Restart starts server i again with its old ports and its old store. If the server still runs, it is killed
+// first. Restart does not wait until the server answers; use WaitReady for that.
 func (g *Group) Restart(i int) error {
 	g.mu.Lock()
 	defer g.mu.Unlock()
@@ -136,8 +129,7 @@ func (g *Group) Restart(i int) error {
 	return nil
 }
 
-// Close kills every server and waits until all are gone. Their folders stay. A
-// second Close does nothing.
+// Close kills every server and waits until all are gone. Their folders stay. A second Close does nothing.
 func (g *Group) Close() {
 	g.mu.Lock()
 	defer g.mu.Unlock()

@@ -10,13 +10,12 @@ import (
 	"github.com/nats-io/nats-server/v2/server"
 )
 
-// configVariable names the environment variable that turns an executable into a
-// NATS server. Its value is the path of the configuration file.
+// configVariable names the environment variable that turns an executable into a NATS server. Its value is the
+// path of the configuration file.
 const configVariable = "FDDHDB_NATSPROC_CONFIG"
 
-// Main returns at once in a normal process. In a process that Start has made, it
-// runs a NATS server and never returns. Call it before anything else, because
-// what comes before it also happens in every server.
+// Main returns at once in a normal process. In a process that Start has made, it runs a NATS server and never
+// returns. Call it before anything else, because what comes before it also happens in every server.
 func Main() {
 	path := os.Getenv(configVariable)
 	if path == "" {
@@ -29,8 +28,8 @@ func Main() {
 	os.Exit(0)
 }
 
-// serve runs a server until SIGTERM, an interrupt or the end of standard input.
-// The parent holds the other end of standard input and never writes.
+// serve runs a server until SIGTERM, an interrupt or the end of standard input. The parent holds the other
+// end of standard input and never writes.
 func serve(path string) error {
 	opts, err := server.ProcessConfigFile(path)
 	if err != nil {
@@ -55,7 +54,7 @@ func serve(path string) error {
 		case <-signals:
 			s.Shutdown()
 		case <-orphaned:
-			// Nobody will look at the data again: do not hand over anything.
+			// The data will not be read again: hand over nothing.
 			os.Exit(1)
 		}
 	}()

@@ -4,6 +4,5 @@ package natsproc
 
 import "os/exec"
 
-// dieWithParent needs the Linux kernel. Elsewhere a paused server ends when
-// something continues it.
+// dieWithParent needs the Linux kernel. Elsewhere a paused server ends when something continues it.
 func dieWithParent(*exec.Cmd) {}

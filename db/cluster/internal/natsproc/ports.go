@@ -7,18 +7,16 @@ import (
 	"net"
 )
 
-// Ports come from below the ranges from which Linux, macOS and Windows take the
-// local ports of outgoing connections. A port from such a range could be lost
-// while its server is down: to any outgoing connection, even to a client that
-// dials the dead server and by chance gets the same number as its own port.
+// Ports come from below the ranges from which Linux, macOS and Windows take the local ports of outgoing
+// connections. A port from such a range could be lost while its server is down: to any outgoing connection,
+// even to a client that dials the dead server and by chance gets the same number as its own port.
 const (
 	firstPort = 12000
 	endPort   = 32000
 )
 
-// freePorts returns the ports of n servers. Nothing listens on them when it
-// returns, so another program can still take one; a server that cannot listen
-// says so in its log and exits.
+// freePorts returns the ports of n servers. Nothing listens on them when it returns, so another program can
+// still take one; a server that cannot listen says so in its log and exits.
 func freePorts(n int) ([]serverPorts, error) {
 	var held []net.Listener // until all are found, so that none is found twice
 	defer func() {

@@ -14,8 +14,8 @@ type process struct {
 	err    error         // how it ended; read only after exited
 }
 
-// startProcess runs this executable as a server. The log is appended to, so that
-// it tells the story of all runs.
+// startProcess runs this executable as a server. The log is appended to, so that it tells the story of all
+// runs.
 func startProcess(configFile, logFile string) (*process, error) {
 	exe, err := os.Executable()
 	if err != nil {
@@ -32,16 +32,15 @@ func startProcess(configFile, logFile string) (*process, error) {
 	cmd.Stdout, cmd.Stderr = log, log
 	OwnGroup(cmd)
 	dieWithParent(cmd)
-	// Nothing is ever written. The server exits when our end closes, and that
-	// happens at the latest when this process is gone.
+	// The parent never writes to it. The server exits when our end closes, at the latest when this process is
+	// gone.
 	if _, err := cmd.StdinPipe(); err != nil {
 		return nil, fmt.Errorf("natsproc: %w", err)
 	}
 	p := &process{cmd: cmd, exited: make(chan struct{})}
 	started := make(chan error, 1)
 	go func() {
-		// The parent of a process is a thread, for dieWithParent. It must live as
-		// long as the server does.
+		// The parent of a process is a thread, for dieWithParent. It must live as long as the server does.
 		runtime.LockOSThread()
 		defer runtime.UnlockOSThread()
 		err := cmd.Start()
@@ -67,8 +66,8 @@ func (p *process) running() bool {
 	}
 }
 
-// kill ends the process at once and waits until it is gone and its ports are
-// free. A paused process dies as well.
+// kill ends the process at once and waits until it is gone and its ports are free. A paused process dies as
+// well.
 func (p *process) kill() {
 	_ = p.cmd.Process.Kill() // fails only if it is gone already
 	<-p.exited

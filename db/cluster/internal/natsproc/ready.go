@@ -20,12 +20,11 @@ const (
 	askTimeout   = 2 * time.Second // for one answer, in case a server is stuck
 )
 
-// WaitReady waits until every server says that it is healthy, which means that it
-// knows the meta leader and has caught up with its streams, and until a stream
-// with a replica on every server (on five, the most NATS allows, if there are
-// more) can be made. It makes such a stream and deletes it again. All servers
-// must run. WaitReady returns an error when ctx ends, or at once when it finds
-// that a server has exited; the error shows the end of the logs.
+// WaitReady waits until every server says that it is healthy, which means that it knows the meta leader and
+// has caught up with its streams, and until a stream with a replica on every server (on five, the most NATS
+// allows, if there are more) can be made. It makes such a stream and deletes it again. All servers must run.
+// WaitReady returns an error when ctx ends, or at once when it finds that a server has exited; the error
+// shows the end of the logs.
 func (g *Group) WaitReady(ctx context.Context) error {
 	for i := range g.ports {
 		if err := g.retry(ctx, func(ctx context.Context) error { return g.healthy(ctx, i) }); err != nil {
@@ -41,8 +40,8 @@ func (g *Group) WaitReady(ctx context.Context) error {
 // errExited ends retry, as more attempts are of no use.
 var errExited = errors.New("server has exited")
 
-// retry calls do until it succeeds, ctx ends or a server has exited. It returns
-// the last error of do, which says more than the end of ctx.
+// retry calls do until it succeeds, ctx ends or a server has exited. It returns the last error of do, which
+// says more than the end of ctx.
 func (g *Group) retry(ctx context.Context, do func(context.Context) error) error {
 	var last error
 	for {

@@ -7,8 +7,7 @@ import (
 	"time"
 )
 
-// gate is the one place at which all bytes of a proxy wait: for their delay, and
-// for the end of a cut.
+// gate is the one place at which all bytes of a proxy wait: for their delay, and for the end of a cut.
 type gate struct {
 	delay atomic.Int64 // time.Duration
 
@@ -44,8 +43,7 @@ func (g *gate) open() {
 // due returns the time at which a byte that was read now may pass.
 func (g *gate) due() time.Time { return time.Now().Add(time.Duration(g.delay.Load())) }
 
-// pass waits until due and then until the gate is open. It reports false if ctx
-// ended first.
+// pass waits until due and then until the gate is open. It reports false if ctx ended first.
 func (g *gate) pass(ctx context.Context, due time.Time) bool {
 	if wait := time.Until(due); wait > 0 {
 		timer := time.NewTimer(wait)

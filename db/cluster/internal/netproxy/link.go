@@ -9,8 +9,7 @@ import (
 	"time"
 )
 
-// A pump reads chunks of at most chunkSize bytes and lets at most chunksAhead of
-// them wait for their delay.
+// A pump reads chunks of at most chunkSize bytes and lets at most chunksAhead of them wait for their delay.
 const (
 	chunkSize   = 32 << 10
 	chunksAhead = 64
@@ -32,9 +31,8 @@ func newLink(ctx context.Context, accepted *net.TCPConn) *link {
 	return l
 }
 
-// run dials the target and forwards both directions until both have ended or the
-// link is aborted. While the gate is shut it does not dial: a target beyond a
-// black hole cannot be reached either.
+// run dials the target and forwards both directions until both have ended or the link is aborted. While the
+// gate is shut it does not dial: a target beyond a black hole cannot be reached either.
 func (l *link) run(target string, g *gate) {
 	defer l.cancel()
 	dialed := l.dial(target, g)
@@ -46,14 +44,13 @@ func (l *link) run(target string, g *gate) {
 	pumps.Go(func() { l.pump(dialed, l.accepted, g) })
 	pumps.Go(func() { l.pump(l.accepted, dialed, g) })
 	pumps.Wait()
-	// Both streams have ended, or abort has closed both connections already. A
-	// plain close lets the kernel deliver what it still holds.
+	// Both streams have ended, or abort has closed both connections already. A plain close lets the kernel
+	// deliver the bytes that it still holds.
 	_ = dialed.Close()
 	_ = l.accepted.Close()
 }
 
-// dial connects the link to its target. It returns nil if there is no answer or
-// the link has been aborted.
+// dial connects the link to its target. It returns nil if there is no answer or the link has been aborted.
 func (l *link) dial(target string, g *gate) *net.TCPConn {
 	if !g.pass(l.ctx, g.due()) {
 		return nil
@@ -90,10 +87,9 @@ type chunk struct {
 	due  time.Time
 }
 
-// pump forwards one direction: it reads from src, holds the bytes back as long as
-// the gate says, and writes them to dst. The end of src passes the gate as well,
-// because during a cut not even the end of a connection may be seen. If src or
-// dst fails, pump aborts the whole link.
+// pump forwards one direction: it reads from src, holds the bytes back as long as the gate says, and writes
+// them to dst. The end of src passes the gate as well, because during a cut not even the end of a connection
+// may be seen. If src or dst fails, pump aborts the whole link.
 func (l *link) pump(dst, src *net.TCPConn, g *gate) {
 	ahead := make(chan chunk, chunksAhead)
 	var reader sync.WaitGroup
@@ -140,8 +136,8 @@ func (l *link) read(ahead chan<- chunk, src *net.TCPConn, g *gate) {
 	}
 }
 
-// abort closes conn with a TCP reset instead of a normal end, so that the peer
-// sees an error and not the end of a complete stream.
+// abort closes conn with a TCP reset instead of a normal end, so that the peer sees an error and not the end
+// of a complete stream.
 func abort(conn *net.TCPConn) {
 	_ = conn.SetLinger(0) // fails only on a closed connection
 	_ = conn.Close()

@@ -9,8 +9,7 @@ import (
 	"time"
 )
 
-// Proxy forwards the connections that it accepts at Addr to its target, unless
-// a fault is switched on.
+// Proxy forwards the connections that it accepts at Addr to its target, unless a fault is switched on.
 type Proxy struct {
 	target   string
 	listener net.Listener
@@ -24,8 +23,8 @@ type Proxy struct {
 	reset bool               // new connections are reset; guarded by mu
 }
 
-// Listen starts a proxy on a free port of the loopback interface. It does not
-// dial target before a first connection arrives, so target need not exist yet.
+// Listen starts a proxy on a free port of the loopback interface. It does not dial target before a first
+// connection arrives, so target need not exist yet.
 func Listen(target string) (*Proxy, error) {
 	if _, _, err := net.SplitHostPort(target); err != nil {
 		return nil, fmt.Errorf("netproxy: target %q: %w", target, err)
@@ -46,14 +45,12 @@ func Listen(target string) (*Proxy, error) {
 	return p, nil
 }
 
-// Addr returns the address to connect to, as host:port. It stays the same until
-// Close, whatever faults come and go.
+// Addr returns the address to connect to, as host:port. It stays the same until Close, also during faults.
 func (p *Proxy) Addr() string { return p.listener.Addr().String() }
 
-// Cut makes the proxy a black hole until Heal. Of the bytes that are on their
-// way while Cut is called, up to 32 KB in each direction of a connection may
-// still arrive; nothing that is sent after Cut has returned does. Cut also ends
-// the effect of Reset: new connections hang instead.
+// Cut makes the proxy a black hole until Heal. Of the bytes that are on their way while Cut is called, up to
+// 32 KB in each direction of a connection may still arrive; nothing that is sent after Cut has returned does.
+// Cut also ends the effect of Reset: new connections hang instead.
 func (p *Proxy) Cut() {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -61,9 +58,8 @@ func (p *Proxy) Cut() {
 	p.gate.shut()
 }
 
-// Reset ends every connection with a TCP reset. Until Heal or Cut, each new
-// connection is accepted and reset at once. The port itself stays bound, so that
-// no other program can take it and Heal cannot fail.
+// Reset ends every connection with a TCP reset. Until Heal or Cut, each new connection is accepted and reset
+// at once. The port itself stays bound, so that no other program can take it and Heal cannot fail.
 func (p *Proxy) Reset() {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -80,13 +76,13 @@ func (p *Proxy) Heal() {
 	p.gate.open()
 }
 
-// Delay makes each byte that the proxy reads from now on arrive d later, in each
-// direction. Zero or less ends the delay. At most 2 MB are on their way in one
-// direction of a connection, so a delay also bounds the throughput.
+// Delay makes each byte that the proxy reads from now on arrive d later, in each direction. Zero or less ends
+// the delay. At most 2 MB are on their way in one direction of a connection, so a delay also bounds the
+// throughput.
 func (p *Proxy) Delay(d time.Duration) { p.gate.delay.Store(int64(max(d, 0))) }
 
-// Close resets every connection, frees the port and waits until all goroutines
-// of the proxy have ended. A second Close does nothing.
+// Close resets every connection, frees the port and waits until all goroutines of the proxy have ended. A
+// second Close does nothing.
 func (p *Proxy) Close() error {
 	p.close()
 	err := p.listener.Close()
@@ -109,8 +105,8 @@ func (p *Proxy) accept() {
 			return
 		}
 		if err != nil {
-			// A peer that goes away between its dial and our accept is no
-			// reason to stop. Lack of file descriptors is, but not for ever.
+			// A peer that goes away between its dial and our accept is no reason to stop. Lack of file
+			// descriptors is, but not for ever.
 			select {
 			case <-time.After(10 * time.Millisecond):
 				continue
@@ -140,8 +136,8 @@ func (p *Proxy) admit(conn *net.TCPConn) {
 	})
 }
 
-// abortLinks resets every connection. The caller holds mu. The links leave the
-// set by themselves when their goroutines end.
+// abortLinks resets every connection. The caller holds mu. The links leave the set by themselves when their
+// goroutines end.
 func (p *Proxy) abortLinks() {
 	for l := range p.links {
 		l.abort()

@@ -14,22 +14,22 @@ import (
 	"github.com/fddhdb/fddhdb/db"
 )
 
-// A Claim is the right to change which shards there are. It has the number of a lease, and stands in the key
-// of the layout, and in the placements that it makes or takes: who claims later is the one whose changes
-// count, and those of a holder that was stopped, and goes on behind that, are db.ErrConflict.
+// A Claim is the right to change the set of shards. It has the number of a lease. The claim writes that
+// number into the key of the layout, and into the placements that it makes or takes. The latest claim wins:
+// changes by an earlier holder that was stopped and resumes are db.ErrConflict.
 type Claim struct {
 	plan  *Plan
 	lease uint64
 
 	mu       sync.Mutex
 	is       Grown
-	revision uint64         // of the key of the layout, as the claim has written it last
+	revision uint64         // of the layout's key, as the claim has last written it
 	wrote    map[int]uint64 // by shard: the revision of its placement, as the claim has written it
 }
 
 var errLater = fmt.Errorf("%w: somebody else has taken over the growth", db.ErrConflict)
 
-// Claim claims the plan under the lease with that number, and then reads it. A later claim is db.ErrConflict.
+// Claim claims the plan under the lease with that number, and reads it. A later claim is db.ErrConflict.
 func (p *Plan) Claim(ctx context.Context, lease uint64) (*Claim, error) {
 	for {
 		c := &Claim{plan: p, lease: lease, wrote: map[int]uint64{}, is: Grown{Layout: p.Settings.Layout(), Starts: make([]uint64, p.Settings.Shards)}}
@@ -54,13 +54,13 @@ func (p *Plan) Claim(ctx context.Context, lease uint64) (*Claim, error) {
 		if !errors.Is(err, jetstream.ErrKeyExists) {
 			return nil, fmt.Errorf("key %s: %w", layoutKey, err)
 		}
-		if err := p.pause(ctx, err); err != nil { // the server that was asked lags behind
+		if err := p.pause(ctx, err); err != nil { // the server that was asked lags
 			return nil, err
 		}
 	}
 }
 
-// put writes the key of the layout, if nobody has written it since the claim has.
+// put writes the key of the layout, unless another client has written it since the claim did.
 func (c *Claim) put(ctx context.Context, is Grown) error {
 	b, err := json.Marshal(is)
 	if err != nil {
@@ -78,7 +78,7 @@ func (c *Claim) put(ctx context.Context, is Grown) error {
 	return err
 }
 
-// write is put, which also knows of a try of this claim whose answer was lost.
+// write is put, and also recognizes an earlier try whose answer was lost.
 func (c *Claim) write(ctx context.Context, is Grown) error {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -102,7 +102,7 @@ func (c *Claim) write(ctx context.Context, is Grown) error {
 					c.is = has
 					return nil
 				}
-			} // else the server that was asked lags behind
+			} // otherwise the server that was asked lags
 		}
 		if err := c.plan.pause(ctx, err); err != nil {
 			return err
@@ -110,8 +110,8 @@ func (c *Claim) write(ctx context.Context, is Grown) error {
 	}
 }
 
-// Check reports by an error whether somebody has claimed the plan since. It is asked right before what the
-// servers do whatever the plan says, such as to delete a log.
+// Check returns an error if a later claim exists. Call it directly before an operation on the servers that
+// ignores the plan, such as deleting a log.
 func (c *Claim) Check(ctx context.Context) error {
 	if err := c.write(ctx, c.layout()); err != nil {
 		return fmt.Errorf("key %s: %w", layoutKey, err)
@@ -125,10 +125,10 @@ func (c *Claim) layout() Grown {
 	return c.is
 }
 
-// Grow replaces the layout that was claimed by the next one.
+// Grow replaces the claimed layout by the next one.
 func (c *Claim) Grow(ctx context.Context, to Grown) error {
 	to.Lease = c.lease
-	if c.layout().Layout != to.Layout { // else an earlier try has done it
+	if c.layout().Layout != to.Layout { // otherwise an earlier try has done it
 		if err := c.write(ctx, to); err != nil {
 			return fmt.Errorf("key %s: %w", layoutKey, err)
 		}
@@ -140,7 +140,7 @@ func (c *Claim) Grow(ctx context.Context, to Grown) error {
 		if l, _, _ := p.Layout(); l.First >= to.First {
 			return nil
 		}
-		if err == nil { // of a server that has not got it yet
+		if err == nil { // the server that was asked lags
 			err = fmt.Errorf("key %s: it is not there yet", layoutKey)
 		}
 		if err := p.pause(ctx, err); err != nil {
@@ -149,8 +149,8 @@ func (c *Claim) Grow(ctx context.Context, to Grown) error {
 	}
 }
 
-// change changes a placement: f gets the one that is there, or nil, and returns the one that is to be there;
-// nil removes it. One of a later claim is db.ErrConflict.
+// change changes a placement: f gets the present one, or nil, and returns the new one; nil removes it. A
+// placement of a later claim is db.ErrConflict.
 func (c *Claim) change(ctx context.Context, shard int, f func(is *Placement) (*Placement, error)) error {
 	p, key := c.plan, shardKey(shard)
 	for {
@@ -187,7 +187,7 @@ func (c *Claim) change(ctx context.Context, shard int, f func(is *Placement) (*P
 		switch {
 		case is == nil && to == nil && wrote == 0:
 			return nil
-		case is == nil && to == nil: // the server that was asked lags behind, or an earlier try has removed it
+		case is == nil && to == nil: // the server that was asked lags, or an earlier try has removed it
 			err = p.kv.Purge(ctx, key, jetstream.LastRevision(wrote), jetstream.PurgeTTL(marked))
 			if changed(err) {
 				c.note(shard, 0)
@@ -210,20 +210,20 @@ func (c *Claim) change(ctx context.Context, shard int, f func(is *Placement) (*P
 		case !changed(err):
 			return fmt.Errorf("placement of shard %d: %w", shard, err)
 		}
-		if err := p.pause(ctx, err); err != nil { // somebody has changed it, or the server that was asked lags behind
+		if err := p.pause(ctx, err); err != nil { // another client has changed it, or the server that was asked lags
 			return err
 		}
 	}
 }
 
-// changed reports whether an error says that a key has another revision than was expected.
+// changed reports whether an error says that a key has an unexpected revision.
 func changed(err error) bool {
 	var refused *jetstream.APIError
 	return errors.Is(err, jetstream.ErrKeyExists) || errors.As(err, &refused) && refused.ErrorCode == jetstream.JSErrCodeStreamWrongLastSequence
 }
 
-// note notes the revision of a placement that the claim has written; 0: it has removed it, or somebody has
-// changed it.
+// note notes the revision of a placement that the claim has written; 0: the claim has removed it, or another
+// client has changed it.
 func (c *Claim) note(shard int, revision uint64) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -234,13 +234,13 @@ func (c *Claim) note(shard int, revision uint64) {
 	c.wrote[shard] = revision
 }
 
-// Place says where a shard is. What an earlier claim has said of it does not count.
+// Place sets the placement of a shard. It overrides an earlier claim.
 func (c *Claim) Place(ctx context.Context, shard int, is Placement) error {
 	return c.change(ctx, shard, func(*Placement) (*Placement, error) { return &is, nil })
 }
 
-// Take makes the placement of a shard one of this claim, so that whoever has made it does not remove it any
-// more, and returns it.
+// Take makes the placement of a shard one of this claim, so that an earlier claim cannot remove it, and
+// returns it.
 func (c *Claim) Take(ctx context.Context, shard int) (is Placement, err error) {
 	err = c.change(ctx, shard, func(has *Placement) (*Placement, error) {
 		if has == nil {
@@ -252,12 +252,12 @@ func (c *Claim) Take(ctx context.Context, shard int) (is Placement, err error) {
 	return is, err
 }
 
-// marked is how long the bucket keeps the marker of a shard that was removed, which is read with the plan:
-// servers count it among what they answer with. Then they put one of their own in its place, which they keep
-// as long.
+// marked is how long the bucket keeps the marker of a removed shard. Markers are read with the plan: servers
+// count them among the keys of an answer. After that time servers replace them by their own markers, which
+// they keep as long.
 var marked = time.Minute
 
-// Remove takes a shard out of the plan: the nodes that have it close it, and keep its folders.
+// Remove takes a shard out of the plan: its nodes close it, and keep its folders.
 func (c *Claim) Remove(ctx context.Context, shard int) error {
 	return c.change(ctx, shard, func(*Placement) (*Placement, error) { return nil, nil })
 }

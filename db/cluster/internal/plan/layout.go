@@ -4,14 +4,14 @@ import (
 	"fmt"
 )
 
-// A Layout says which shards a cluster has: as many as Shards, with the numbers from First on. When a cluster
-// grows its shards get numbers that no shard has had before, and so do their logs, folders and backups.
+// A Layout is the set of shards of a cluster: Shards shards, with numbers from First on. When a cluster
+// grows, its shards get new numbers that no shard has had before, and so do their logs, folders and backups.
 type Layout struct {
 	First  int `json:"first"`
 	Shards int `json:"shards"`
 }
 
-// Number returns the number of the shard with an index, which package shard gives to a key.
+// Number returns the number of the shard with an index. Package shard maps keys to indexes.
 func (l Layout) Number(index int) int { return l.First + index }
 
 // Index returns the index of the shard with a number.
@@ -20,11 +20,9 @@ func (l Layout) Index(number int) int { return number - l.First }
 // Has reports whether the layout has the shard with a number.
 func (l Layout) Has(number int) bool { return number >= l.First && number < l.First+l.Shards }
 
-// Next returns the layout in which each shard is split in two: the items of index i are then in i and
-// i+Shards.
+// Next returns the layout in which each shard is split in two: the items of index i go to i and i+Shards.
 func (l Layout) Next() Layout { return Layout{l.First + l.Shards, 2 * l.Shards} }
 
-// Indexes returns the indexes of all shards.
 func (l Layout) Indexes() []int {
 	all := make([]int, l.Shards)
 	for i := range all {
@@ -43,11 +41,11 @@ func (l Layout) Parts(index int, later Layout) (indexes []int) {
 
 func (l Layout) String() string { return fmt.Sprintf("shards %d to %d", l.First, l.First+l.Shards-1) }
 
-// Layout returns the one that a cluster is made with.
+// Layout returns the layout that a cluster is created with.
 func (s Settings) Layout() Layout { return Layout{s.First, s.Shards} }
 
-// Of returns the layout that has the shard with a number, and the one before it, which has no shards where
-// there is none.
+// Of returns the layout with the shard of a number, and the layout before it, which has no shards if there is
+// none.
 func (s Settings) Of(number int) (has, before Layout) {
 	has = s.Layout()
 	for !has.Has(number) && number > has.First {
@@ -56,26 +54,26 @@ func (s Settings) Of(number int) (has, before Layout) {
 	return has, before
 }
 
-// Parent returns the number of the shard that the one with a number is a part of.
+// Parent returns the number of the shard whose part is the shard with a number.
 func (s Settings) Parent(number int) int {
 	has, before := s.Of(number)
 	return before.Number(has.Index(number) % max(before.Shards, 1))
 }
 
-// A Grown is the layout that a cluster has come to by growing. The key for it is the one that changes when
-// all shards give way to their parts.
+// A Grown is the layout of a cluster that has grown. Writing its one key makes all shards give way to their
+// parts.
 type Grown struct {
 	Layout
 
-	// Starts has for each shard the sequence up to which its log says what the shards before had come to.
+	// Starts has for each shard the sequence up to which its log repeats the messages of the earlier shards.
 	Starts []uint64 `json:"starts"`
 
 	// Lease is the number of the latest lease under which the cluster grows, or has grown; see Plan.Claim.
 	Lease uint64 `json:"lease,omitempty"`
 }
 
-// Layout returns the layout that the cluster has, the sequences of Grown.Starts, which are nil where it has
-// not grown, and a channel that is closed when the plan has changed.
+// Layout returns the present layout, Grown.Starts, which is nil in a cluster that has not grown, and a
+// channel that is closed when the plan has changed.
 func (p *Plan) Layout() (l Layout, starts []uint64, changed <-chan struct{}) {
 	p.mu.Lock()
 	defer p.mu.Unlock()

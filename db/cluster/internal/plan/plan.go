@@ -1,7 +1,7 @@
-// Package plan is what a cluster has agreed on: which shards there are, and which nodes have them, in a
-// bucket of JetStream's key-value store.
+// Package plan keeps the plan of a cluster, its shards and their nodes, in a bucket of JetStream's key-value
+// store.
 //
-// Every change names what it has been made from, so that of two at a time one is refused.
+// Every change names the revision that it is based on, so of two concurrent changes one is refused.
 package plan
 
 import (
@@ -25,44 +25,43 @@ import (
 	"github.com/fddhdb/fddhdb/db/cluster/internal/names"
 )
 
-// version is that of what is stored.
+// version is the version of the stored settings.
 const version = 0
 
-// Settings are what a cluster is made with, and do not change.
+// Settings are fixed when a cluster is created.
 type Settings struct {
 	Version  int       `json:"version"`
-	ID       string    `json:"id"`              // at random, so that nobody takes the backups of another cluster for its own
-	First    int       `json:"first,omitempty"` // number of the first shard, when it was made: not 0 where it was made from backups of one that had grown
-	Shards   int       `json:"shards"`          // when it was made, see Layout
-	Replicas int       `json:"replicas"`        // of each shard, when it was made
-	Servers  int       `json:"servers"`         // of NATS that keep each log
+	ID       string    `json:"id"`              // random, so that no cluster takes another one's backups for its own
+	First    int       `json:"first,omitempty"` // number of the first shard at creation: not 0 if made from backups of a cluster that had grown
+	Shards   int       `json:"shards"`          // at creation, see Layout
+	Replicas int       `json:"replicas"`        // of each shard, at creation
+	Servers  int       `json:"servers"`         // NATS servers that keep each log
 	Made     time.Time `json:"made"`
 }
 
-// The keys of the bucket.
 const (
 	settingsKey = "settings"
-	layoutKey   = "layout" // absent as long as the cluster has the layout that it was made with
+	layoutKey   = "layout" // absent as long as the cluster has its first layout
 	shardPrefix = "shard."
 )
 
 func shardKey(shard int) string { return shardPrefix + strconv.Itoa(shard) }
 
-// A Placement says which nodes have a shard, and what it began with.
+// A Placement has the nodes of a shard, and its start.
 type Placement struct {
 	Nodes []string `json:"nodes"`
 
-	// Base, if not empty, is the id of the backup that the shard began with, when the log was at Origin: it
-	// holds what the messages up to Origin would make, whatever position it has itself.
+	// Base, if not empty, is the id of the backup that the shard started from, when the log was at Origin: it
+	// stands for the messages up to Origin, regardless of its own position.
 	Base   string `json:"base,omitempty"`
 	Origin uint64 `json:"origin,omitempty"`
 
-	// Split says that the shard is a part of another one, and Base a backup of that, which goes to Origin by
-	// its own account. Closed says that the other one had been closed by then.
+	// Split says that the shard is a part of another one, and Base a backup of that shard with the position
+	// Origin. Closed says that the log of that shard was closed by then.
 	Split  bool `json:"split,omitempty"`
 	Closed bool `json:"closed,omitempty"`
 
-	// Lease is the number of the latest Claim that has made it, or has taken it over.
+	// Lease is the number of the latest Claim that made it or took it over.
 	Lease uint64 `json:"lease,omitempty"`
 }
 
@@ -74,7 +73,7 @@ type Plan struct {
 	told     string             // names.Cluster.Changed
 	hears    *nats.Subscription // to told
 	Settings Settings
-	refresh  chan struct{} // has a token if follow is to look at the bucket soon
+	refresh  chan struct{} // has a token if follow should read the bucket soon
 
 	mu      sync.Mutex
 	placed  map[int]Placement
@@ -84,7 +83,7 @@ type Plan struct {
 	done    chan struct{}
 }
 
-// Make makes the bucket of a cluster, with its settings and where each shard is. A cluster that is there
+// Make makes the bucket of a cluster, with its settings and the placement of each shard. An existing cluster
 // is db.ErrExists.
 func Make(ctx context.Context, js jetstream.JetStream, cluster names.Cluster, s Settings, placed []Placement) error {
 	kv, err := js.CreateKeyValue(ctx, jetstream.KeyValueConfig{
@@ -111,7 +110,7 @@ func Make(ctx context.Context, js jetstream.JetStream, cluster names.Cluster, s 
 	if err != nil {
 		return err
 	}
-	// Last: before it there is no cluster. Of two that make one, one does.
+	// The settings go last: they make the cluster exist. Of two concurrent calls one succeeds.
 	if _, err := kv.Create(ctx, settingsKey, b); errors.Is(err, jetstream.ErrKeyExists) {
 		return fmt.Errorf("%w: cluster %s: somebody else has just created it", db.ErrExists, cluster)
 	} else if err != nil {
@@ -131,8 +130,7 @@ func put(ctx context.Context, kv jetstream.KeyValue, key string, x any) error {
 	return nil
 }
 
-// Open reads the plan of a cluster and follows it until Close. A cluster that is not there is
-// db.ErrNotFound.
+// Open reads the plan of a cluster and follows it until Close. An unknown cluster is db.ErrNotFound.
 func Open(ctx context.Context, js jetstream.JetStream, cluster names.Cluster) (*Plan, error) {
 	kv, err := js.KeyValue(ctx, cluster.Bucket())
 	if errors.Is(err, jetstream.ErrBucketNotFound) {
@@ -171,11 +169,11 @@ func Open(ctx context.Context, js jetstream.JetStream, cluster names.Cluster) (*
 	return p, nil
 }
 
-// every is how often a Plan looks at the bucket if no message says that it has changed. That is one request.
-// It needs nothing that a server keeps for a reader, and could lose when it ends.
+// every is how often a Plan reads the bucket without a message that it has changed. That is one request. It
+// needs no state on a server for a reader, which could be lost with the server.
 const every = 5 * time.Second
 
-// Refresh has the bucket looked at soon: a node has said that it does not have what the plan says.
+// Refresh has the bucket read soon: a node has said that it lacks a shard of the plan.
 func (p *Plan) Refresh() {
 	select {
 	case p.refresh <- struct{}{}:
@@ -193,7 +191,7 @@ func (p *Plan) follow(ctx context.Context) {
 		case <-p.refresh:
 		case <-time.After(every):
 		}
-		_ = p.Look(ctx) // what it knew stands, until it can look again
+		_ = p.Look(ctx) // on an error the plan stays as it is
 		select {
 		case <-ctx.Done():
 			return
@@ -202,14 +200,14 @@ func (p *Plan) follow(ctx context.Context) {
 	}
 }
 
-// Look reads where the shards are now.
+// Look reads the present placements and layout.
 func (p *Plan) Look(ctx context.Context) error {
 	_, err := p.look(ctx, "")
 	return err
 }
 
-// Fresh is Look by a server that has the revision of a key, or a later one: any server answers, and may lag
-// behind.
+// Fresh is Look from a server that has the revision of a key, or a later one: any server answers, and may
+// lag.
 func (p *Plan) Fresh(ctx context.Context, key string, revision uint64) error {
 	for {
 		has, err := p.look(ctx, key)
@@ -225,7 +223,7 @@ func (p *Plan) Fresh(ctx context.Context, key string, revision uint64) error {
 	}
 }
 
-// look is Look; it returns the revision of a key, too, unless that is empty.
+// look is Look, and returns the revision of a key unless that is empty.
 func (p *Plan) look(ctx context.Context, key string) (revision uint64, err error) {
 	ctx, cancel := context.WithTimeout(ctx, 2*time.Second)
 	defer cancel()
@@ -241,7 +239,7 @@ func (p *Plan) look(ctx context.Context, key string) (revision uint64, err error
 	}
 	placed, grown := map[int]Placement{}, Grown{Layout: p.Settings.Layout()}
 	for m, err := range all {
-		if errors.Is(err, jetstreamext.ErrBatchUnsupported) { // so the library calls a refusal, whatever the reason
+		if errors.Is(err, jetstreamext.ErrBatchUnsupported) { // the library's name for any refusal
 			return 0, p.unreadable(ctx, err)
 		}
 		if err != nil {
@@ -253,7 +251,7 @@ func (p *Plan) look(ctx context.Context, key string) (revision uint64, err error
 				continue
 			}
 		}
-		if m.Header.Get(jetstream.MarkerReasonHeader) != "" || m.Header.Get("KV-Operation") != "" { // a shard that was removed
+		if m.Header.Get(jetstream.MarkerReasonHeader) != "" || m.Header.Get("KV-Operation") != "" { // a removed shard
 			continue
 		}
 		if m.Subject == bucket+layoutKey {
@@ -276,7 +274,7 @@ func (p *Plan) look(ctx context.Context, key string) (revision uint64, err error
 	}
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	if grown.First < p.grown.First { // of a server that lags behind: a cluster only grows
+	if grown.First < p.grown.First { // the server lags: a cluster only grows
 		return 0, errors.New("the server has an older plan")
 	}
 	if !reflect.DeepEqual(p.placed, placed) || grown.First != p.grown.First {
@@ -289,15 +287,15 @@ func (p *Plan) look(ctx context.Context, key string) (revision uint64, err error
 
 func (p *Plan) stream() string { return "KV_" + p.bucket }
 
-// mostKeys is how many keys servers answer with at a time: a plan with more cannot be read by anybody.
-// otherKeys of them are not of shards: the layout, and the one that Fresh asks for.
+// mostKeys bounds the keys in an answer of the servers: a plan with more is unreadable. otherKeys of them are
+// not of shards: the layout, and the key of Fresh.
 const (
 	mostKeys  = 1024
 	otherKeys = 2
 )
 
-// keys returns the subjects of the shards that the bucket has, with those of shards that were removed a short
-// time ago, whose markers are still there.
+// keys returns the subjects of the shards in the bucket, including recently removed shards, whose markers are
+// still there.
 func (p *Plan) keys(ctx context.Context) (map[string]uint64, error) {
 	s, err := p.js.Stream(ctx, p.stream())
 	if err != nil {
@@ -310,7 +308,7 @@ func (p *Plan) keys(ctx context.Context) (map[string]uint64, error) {
 	return info.State.Subjects, nil
 }
 
-// unreadable says why servers refuse to answer with the plan.
+// unreadable returns the reason why servers refuse to answer with the plan.
 func (p *Plan) unreadable(ctx context.Context, why error) error {
 	keys, err := p.keys(ctx)
 	if err != nil {
@@ -322,10 +320,10 @@ func (p *Plan) unreadable(ctx context.Context, why error) error {
 	return why
 }
 
-// ErrFull is the error of a plan that has no room for more shards.
+// ErrFull says that the plan has no room for more shards.
 var ErrFull = fmt.Errorf("%w: the plan has no room", db.ErrFull)
 
-// Room refuses shards that the plan has no room for beside those that it has: it could not be read any more.
+// Room refuses new shards for which the plan has no room: it would become unreadable.
 func (p *Plan) Room(ctx context.Context, more []int) error {
 	keys, err := p.keys(ctx)
 	if err != nil {
@@ -343,22 +341,22 @@ func (p *Plan) Room(ctx context.Context, more []int) error {
 	return nil
 }
 
-// Nodes returns the nodes that have a shard. The slice is not to be changed.
+// Nodes returns the nodes that have a shard. Do not change the slice.
 func (p *Plan) Nodes(shard int) []string {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	return p.placed[shard].Nodes
 }
 
-// Placement returns where a shard is, and what it began with.
+// Placement returns the placement of a shard.
 func (p *Plan) Placement(shard int) Placement {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	return p.placed[shard]
 }
 
-// Shards returns the numbers of all shards that have a place, in order. While a cluster grows they are those
-// of two layouts.
+// Shards returns the numbers of all placed shards, in order. While a cluster grows they belong to two
+// layouts.
 func (p *Plan) Shards() []int {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -378,8 +376,7 @@ func (p *Plan) All() []string {
 	return slices.Sorted(maps.Keys(all))
 }
 
-// Of returns the shards that a node has, in order, and a channel that is closed when that may have
-// changed.
+// Of returns the shards of a node, in order, and a channel that is closed when they may have changed.
 func (p *Plan) Of(node string) (shards []int, changed <-chan struct{}) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -392,8 +389,8 @@ func (p *Plan) Of(node string) (shards []int, changed <-chan struct{}) {
 	return shards, p.changed
 }
 
-// Change changes where a shard is: f gets the nodes, and returns those that are to have it. If somebody
-// else changes it meanwhile f is called again.
+// Change changes the nodes of a shard: f gets the present nodes, and returns the new ones. After a concurrent
+// change f is called again.
 func (p *Plan) Change(ctx context.Context, shard int, f func(nodes []string) ([]string, error)) error {
 	for {
 		e, err := p.kv.Get(ctx, shardKey(shard))
@@ -424,11 +421,11 @@ func (p *Plan) Change(ctx context.Context, shard int, f func(nodes []string) ([]
 	}
 }
 
-// tell tells all clients and nodes that the plan has changed. One that misses it looks at the bucket within
-// every.
+// tell tells all clients and nodes that the plan has changed. A client or node that misses the message reads
+// the bucket within every.
 func (p *Plan) tell() { _ = p.js.Conn().Publish(p.told, nil) }
 
-// pause waits a moment before the bucket is looked at again; why is the error where the context ends.
+// pause waits a moment before the next try; why is the error if the context ends.
 func (p *Plan) pause(ctx context.Context, why error) error {
 	select {
 	case <-ctx.Done():
@@ -440,7 +437,7 @@ func (p *Plan) pause(ctx context.Context, why error) error {
 
 // Close ends following.
 func (p *Plan) Close() {
-	_ = p.hears.Unsubscribe() // of a connection that may be closed
+	_ = p.hears.Unsubscribe() // the connection may be closed
 	p.stop()
 	<-p.done
 }

@@ -33,8 +33,8 @@ func (r *Replica) Answer(ctx context.Context, q *wire.Request) *wire.Answer {
 		return a
 	}
 	err := answer(ctx, s, q, a)
-	if q.Verb != wire.Digest { // which tells it by itself
-		// Only now, so that the sequence covers all that the answer shows: the client asks other replicas for
+	if q.Verb != wire.Digest { // Digest sets it itself
+		// Only now, so that the sequence covers everything in the answer: the client asks other replicas for
 		// at least this sequence, and never gets an older state.
 		shown, serr := s.Shown()
 		a.Applied, err = shown, cmp.Or(err, serr)
@@ -46,7 +46,7 @@ func (r *Replica) Answer(ctx context.Context, q *wire.Request) *wire.Answer {
 // mostWait bounds how long a request may wait for the log, in milliseconds.
 const mostWait = 10_000
 
-// wait waits until the replica has applied what the request asks for.
+// wait waits until the replica has applied the sequence that the request needs.
 func wait(ctx context.Context, s *apply.State, q *wire.Request) error {
 	at := s.Position().Seq
 	if at >= q.From {
@@ -60,7 +60,6 @@ func wait(ctx context.Context, s *apply.State, q *wire.Request) error {
 	return nil
 }
 
-// answer fills in what the request asks for.
 func answer(ctx context.Context, s *apply.State, q *wire.Request, a *wire.Answer) error {
 	switch q.Verb {
 	case wire.OutcomeOf:
@@ -86,7 +85,7 @@ func answer(ctx context.Context, s *apply.State, q *wire.Request, a *wire.Answer
 	}
 	switch q.Verb {
 	case wire.Get:
-		if query.Space != db.ActiveSpace { // with the code that it has there
+		if query.Space != db.ActiveSpace { // with the item's code in that space
 			if c, err = c.InSpace(query.Space); err != nil {
 				return err
 			}

@@ -12,16 +12,15 @@ import (
 	"github.com/fddhdb/fddhdb/db/cluster/internal/wire"
 )
 
-// A Backed says what a backup of a replica has come to.
+// A Backed describes a finished backup of a replica.
 type Backed struct {
 	vault.Entry
 	Closed bool `json:"closed,omitempty"` // the shard is being split, and its log was closed by then
 }
 
-// Backup stores a backup of the replica in the vault, reads it again, and then says so in its entry. If it is
-// to be exact Least and Position are one sequence, to which it goes: while it takes its view nothing is
-// applied. Where a message has been applied in part that is db.ErrBusy. It goes to the sequence from at
-// least.
+// Backup stores a backup of the replica in the vault, reads it back, and then writes its entry. The backup
+// covers at least the sequence from. An exact backup ends at one sequence, Least and Position: no message is
+// applied while it takes its view. If a message is applied in part, that is db.ErrBusy.
 func (r *Replica) Backup(ctx context.Context, exact bool, from uint64) (*Backed, error) {
 	s := r.state.Load()
 	if s == nil || !r.follows.Load() {
@@ -50,7 +49,7 @@ func (r *Replica) Backup(ctx context.Context, exact bool, from uint64) (*Backed,
 			return nil, err
 		}
 		defer free()
-		o.Progress = func(string, int64, int64) { free() } // it copies what it has taken
+		o.Progress = func(string, int64, int64) { free() } // the view is taken; copying needs no pause
 	}
 	e.Least = s.Position().Seq
 	closed := s.Closed() > 0
@@ -71,7 +70,7 @@ func (r *Replica) Backup(ctx context.Context, exact bool, from uint64) (*Backed,
 	if v.Findings > 0 {
 		return nil, fmt.Errorf("backup %s of shard %d: %w: %d findings", m.ID, r.Shard, backup.ErrDamaged, v.Findings)
 	}
-	// Somebody else may have been faster, and have trimmed the log behind a newer one.
+	// Another node may have been faster, and have trimmed the log behind a newer backup.
 	if now, err := r.Vault.Entry(ctx, r.Shard); err == nil && now.Cluster == r.Cluster && now.Least > e.Least {
 		return nil, fmt.Errorf("%w: a newer backup of shard %d, %s, has been made meanwhile", db.ErrConflict, r.Shard, now.Backup)
 	} else if err != nil && !errors.Is(err, db.ErrNotFound) {
@@ -80,7 +79,7 @@ func (r *Replica) Backup(ctx context.Context, exact bool, from uint64) (*Backed,
 	return &Backed{e, closed}, r.Vault.Put(ctx, e)
 }
 
-// Vacant refuses to split the shard where the place for backups has some of another cluster under the numbers
+// Vacant refuses to split the shard if the place for backups has backups of another cluster under the numbers
 // of the parts.
 func (r *Replica) Vacant(ctx context.Context) error {
 	next := r.Layout.Next()
@@ -91,7 +90,7 @@ func (r *Replica) Vacant(ctx context.Context) error {
 	return r.Vault.Vacant(ctx, r.Cluster, parts)
 }
 
-// items counts the items of all collections, as far as they can be counted.
+// items counts the items of all collections that can be counted.
 func items(d *db.DB) (n int) {
 	names, err := d.Collections()
 	if err != nil {

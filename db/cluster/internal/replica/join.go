@@ -14,9 +14,8 @@ import (
 	"github.com/fddhdb/fddhdb/db/cluster/internal/plan"
 )
 
-// join makes the database of a shard that the node does not have yet: empty, where the log begins at its
-// beginning, or else by the newest backup, if the log goes on behind it, or by the one that the shard began
-// with.
+// join makes the missing database of a shard: by the newest backup if the log continues it, otherwise by the
+// backup that the shard started from, or an empty one if the log is complete.
 func (r *Replica) join(ctx context.Context) error {
 	if there, err := exists(filepath.Join(r.Dir, db.MarkerName)); there || err != nil {
 		return err
@@ -68,8 +67,8 @@ func (r *Replica) join(ctx context.Context) error {
 	return os.Rename(dir, r.Dir)
 }
 
-// base returns the backup that a replica begins with: the newest, which has a position of its own, or the one
-// that the shard began with. No id means an empty database.
+// base returns the backup that a replica starts from: the newest, which has its own position, or the one that
+// the shard started from. No id means an empty database.
 func (r *Replica) base(ctx context.Context, log journal.Info) (base plan.Placement, newest bool, err error) {
 	base = r.Base()
 	if !r.Vault.IsNone() {
@@ -77,7 +76,7 @@ func (r *Replica) base(ctx context.Context, log journal.Info) (base plan.Placeme
 		if err != nil && !errors.Is(err, db.ErrNotFound) {
 			return base, false, err
 		}
-		// One that may end before the log begins would leave a gap.
+		// A backup that may end before the log begins would leave a gap.
 		if err == nil && e.Cluster == r.Cluster && e.Least+1 >= log.First && e.Position <= log.Last {
 			return plan.Placement{Base: e.Backup}, true, nil
 		}
@@ -99,8 +98,8 @@ func exists(path string) (bool, error) {
 	return err == nil, err
 }
 
-// aside moves a database away that does not go on: the log has been trimmed beyond it, or is another one. It
-// stays beside the new one, so that people can look into it.
+// aside moves a database away that cannot continue: the log has been trimmed beyond it, or is another log.
+// The folder stays beside the new one, for inspection.
 func (r *Replica) aside(why error) error {
 	if err := r.close(); err != nil {
 		r.Log.Warn("closing the database", "error", err)

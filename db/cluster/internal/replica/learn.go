@@ -20,15 +20,15 @@ import (
 	"github.com/fddhdb/fddhdb/model"
 )
 
-// A training reads the items of a shard several times, and has to see the same ones: so it goes on with one
-// replica, and with a snapshot of it. What a shard gives are sums over its items (sum.Pass): none of them
-// leaves it but a sample.
+// A training reads the items of a shard several times, and must see the same ones. So it stays with one
+// replica, and with a snapshot of it. A shard sends sums over its items (sum.Pass); only a sample of items
+// leaves it.
 
-// A Survey says what there is to learn from in a shard. Items have numbers in the order of their rows.
+// A Survey describes the training items of a shard. Items have numbers in the order of their rows.
 type Survey struct {
 	Items    int      `json:"items"`
-	Labelled []byte   `json:"labelled"` // the items with labels: a roaring bitmap in its portable form
-	Has      [][]byte `json:"has"`      // by modality of the schema: those with a vector
+	Labelled []byte   `json:"labelled"` // items with labels: a roaring bitmap in its portable form
+	Has      [][]byte `json:"has"`      // by modality of the schema: items with a vector
 	Labels   []string `json:"labels"`   // in the order of their ids
 
 	Schema db.Schema `json:"schema"`
@@ -37,36 +37,36 @@ type Survey struct {
 // A SumOrder asks for the sum of a pass over items of a session.
 type SumOrder struct {
 	Pass       string   `json:"pass"`  // object
-	First      int      `json:"first"` // the number of the first item among those of all shards
-	Items      []byte   `json:"items"` // those to sum up over: a roaring bitmap
+	First      int      `json:"first"` // number of the first item, counted over all shards
+	Items      []byte   `json:"items"` // items to sum over: a roaring bitmap
 	Modalities []string `json:"modalities"`
 	Labels     []string `json:"labels"` // of all shards, by their ids in the training
 
-	// Known, if not 0, leaves out items without one of so many labels, the first ones.
+	// Known, if not 0, leaves out items that have none of the first Known labels.
 	Known int `json:"known,omitempty"`
 }
 
-// sessions are trainings that read the replica.
+// sessions are the trainings that read the replica, by id.
 type sessions struct {
 	mu  sync.Mutex
 	all map[string]*session
 }
 
-// A session is a training that reads the replica.
+// A session is one training that reads the replica.
 type session struct {
 	snap *db.Snapshot
 	c    *db.Collection
 	mu   sync.Mutex  // one pass at a time
-	end  *time.Timer // when nobody has asked for long
+	end  *time.Timer // ends the session after idle
 }
 
-// idle is for how long a session waits to be asked for more. It keeps disk space of what is replaced.
+// idle is how long a session waits for the next request. Its snapshot keeps disk space of replaced data.
 const idle = 15 * time.Minute
 
-// catchUp is for how long a training waits until a replica has what the trainer has seen.
+// catchUp is how long a training waits for a replica to catch up with the trainer.
 const catchUp = time.Minute
 
-// Survey begins a session and returns what there is to learn from.
+// Survey begins a session and describes its training items.
 func (r *Replica) Survey(ctx context.Context, id, collection string, from uint64) (*Survey, error) {
 	state := r.state.Load()
 	if state == nil || !r.follows.Load() {
@@ -100,7 +100,7 @@ func (r *Replica) Survey(ctx context.Context, id, collection string, from uint64
 	return survey, nil
 }
 
-// Model returns the file of the model that a space has now, as ExportModel of package db writes it.
+// Model returns the file of a space's present model, as db.Collection.ExportModel writes it.
 func (r *Replica) Model(ctx context.Context, collection string, space db.Space, from uint64) ([]byte, error) {
 	state := r.state.Load()
 	if state == nil || !r.follows.Load() {
@@ -121,7 +121,7 @@ func (r *Replica) Model(ctx context.Context, collection string, space db.Space, 
 	return b.Bytes(), err
 }
 
-// EndSession ends a session, if there is one.
+// EndSession ends a session, if it exists.
 func (r *Replica) EndSession(id string) {
 	r.learning.mu.Lock()
 	s := r.learning.all[id]
@@ -179,7 +179,7 @@ func (s *session) survey(ctx context.Context) (*Survey, error) {
 	return out, nil
 }
 
-// vectorOf returns the vector that an item has of a modality.
+// vectorOf returns the vector of an item in a modality.
 func vectorOf(it *db.Item, modality string) model.Vector {
 	if x, ok := it.Vectors[modality]; ok {
 		return model.Dense(x)
@@ -190,7 +190,7 @@ func vectorOf(it *db.Item, modality string) model.Vector {
 	return model.Vector{}
 }
 
-// errNoSession is the error of a session that there is not, or not any more.
+// errNoSession says that a session is unknown or has ended.
 var errNoSession = errors.New("fddhdb: the training is not known here: it has been silent for long, or the node was started again")
 
 // Sum returns the sum of a pass over items of a session, in binary form.
@@ -224,8 +224,8 @@ func (r *Replica) Sum(ctx context.Context, id string, o SumOrder) ([]byte, error
 	return p.Sum(ctx, o.First, s.examples(ctx, rows, o.Modalities, ids, o.Known))
 }
 
-// examples yields those items of a session that are in rows, and where known is not 0 have a label with a
-// number below it.
+// examples yields the items of a session in rows. If known is not 0, an item also needs a label with a number
+// below known.
 func (s *session) examples(ctx context.Context, rows *roaring.Bitmap, modalities []string, ids map[string]uint32, known int) iter.Seq2[model.Example, error] {
 	return func(yield func(model.Example, error) bool) {
 		ex := model.Example{Vectors: make([]model.Vector, len(modalities))}
@@ -261,5 +261,4 @@ func (s *session) examples(ctx context.Context, rows *roaring.Bitmap, modalities
 	}
 }
 
-// Marshal returns the survey as an object.
 func (s *Survey) Marshal() ([]byte, error) { return json.Marshal(s) }

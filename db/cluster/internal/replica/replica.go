@@ -1,8 +1,8 @@
-// Package replica is a shard on a node: a database, the goroutine that applies the log to it, and the
-// answers to requests.
+// Package replica is a shard on a node: a database, the goroutine that applies the log to it, and the answers
+// to requests.
 //
-// What it answers is the state behind some message of the log, whole: never half of an operation, and
-// never less than a request asks for.
+// An answer shows the whole state after some message of the log: never half an operation, and never an older
+// state than the request needs.
 package replica
 
 import (
@@ -26,19 +26,19 @@ import (
 	"github.com/fddhdb/fddhdb/db/cluster/internal/wire"
 )
 
-// Config is what a replica is made of.
+// Config has the parts of a replica.
 type Config struct {
 	Cluster string      // plan.Settings.ID
-	Shard   int         // its number
-	Layout  plan.Layout // that it is of
-	Parent  int         // number of the shard that it is a part of, if it is one
-	Split   string      // if it is a part: id of the backup of Parent that it began with; else ""
+	Shard   int         // number of the shard
+	Layout  plan.Layout // the layout with the shard
+	Parent  int         // number of the shard that this one is a part of, if any
+	Split   string      // of a part: id of the backup of Parent that it started from; otherwise ""
 	Dir     string      // of the database
 	Options db.Options  // for opening it
 	Journal *journal.Journal
 	Conn    *nats.Conn
 	Fetch   func(ctx context.Context, object string) ([]byte, error)
-	Vault   vault.Vault           // where backups are; may be none
+	Vault   vault.Vault           // place for backups; may be none
 	Base    func() plan.Placement // plan.Plan.Placement of the shard
 	Log     *slog.Logger
 }
@@ -49,18 +49,18 @@ type Replica struct {
 	stop context.CancelFunc
 	done chan struct{}
 
-	state   atomic.Pointer[apply.State] // nil: the database is not open. A closed one says so by itself
-	reached atomic.Uint64               // it answers once it has applied this sequence: the end of the log when it began to follow it
+	state   atomic.Pointer[apply.State] // nil: the database is not open. A closed one returns errors
+	reached atomic.Uint64               // the replica answers once it has applied this sequence: the end of the log when it began to follow
 	follows atomic.Bool                 // reached is known, and the log is the one that it has applied
 
 	trouble atomic.Pointer[error] // why the log is not applied, or the database not open
 
 	learning sessions
 
-	applied atomic.Uint64 // operations, since it was started
+	applied atomic.Uint64 // operations since the start
 }
 
-// Start opens the database and begins to apply the log, both in the background.
+// Start opens the database and applies the log, both in the background.
 func Start(c Config) *Replica {
 	ctx, stop := context.WithCancel(context.Background())
 	c.Log = c.Log.With("shard", c.Shard)
@@ -69,7 +69,7 @@ func Start(c Config) *Replica {
 	return r
 }
 
-// Close ends applying, and closes the database when the requests that are being answered are.
+// Close stops applying, and closes the database when all requests in progress are answered.
 func (r *Replica) Close() error {
 	r.stop()
 	<-r.done
@@ -81,17 +81,17 @@ func (r *Replica) close() error {
 	if s == nil {
 		return nil
 	}
-	return s.DB.Close() // which waits for what is going on
+	return s.DB.Close() // waits for requests in progress
 }
 
-// How long to wait where something does not work: at first, and at last.
+// Pauses after an error: the first, and the longest.
 const (
 	leastPause = 100 * time.Millisecond
 	mostPause  = 5 * time.Second
 )
 
-// run opens the database and applies the log, again and again until the context ends, as what hinders it
-// may pass: a full disk, a log without a leader.
+// run opens the database and applies the log until the context ends. It retries after errors, which may be
+// transient: a full disk, a log without a leader.
 func (r *Replica) run(ctx context.Context) {
 	defer close(r.done)
 	for pause := leastPause; ; pause = min(2*pause, mostPause) {
@@ -105,7 +105,7 @@ func (r *Replica) run(ctx context.Context) {
 		}
 		r.trouble.Store(&err)
 		r.Log.Warn("the log is not applied", "error", err, "again_in", pause)
-		if errors.Is(err, db.ErrFailed) || errors.Is(err, apply.ErrStalled) { // only opening it again mends that
+		if errors.Is(err, db.ErrFailed) || errors.Is(err, apply.ErrStalled) { // only reopening mends that
 			if err := r.close(); err != nil {
 				r.Log.Warn("closing the database", "error", err)
 			}
@@ -118,11 +118,11 @@ func (r *Replica) run(ctx context.Context) {
 	}
 }
 
-// follow opens the database, unless it is open, and applies the log until the context ends or something
-// does not work.
+// follow opens the database, unless it is open, and applies the log until the context ends or an error
+// occurs.
 func (r *Replica) follow(ctx context.Context) (err error) {
 	defer func() {
-		if p := recover(); p != nil { // of a message that nobody has thought of: the host goes on
+		if p := recover(); p != nil { // an unforeseen message: the host must go on
 			err = fmt.Errorf("panic: %v\n%s", p, debug.Stack())
 		}
 	}()
@@ -139,7 +139,7 @@ func (r *Replica) follow(ctx context.Context) (err error) {
 		var gap *apply.GapError
 		if errors.As(err, &gap) {
 			if _, _, none := r.base(ctx, journal.Info{First: gap.Next, Last: math.MaxUint64}); none != nil {
-				return errors.Join(err, none) // what there is stays, and does not answer
+				return errors.Join(err, none) // the database stays, and does not answer
 			}
 			return errors.Join(err, r.aside(err))
 		}
@@ -171,7 +171,6 @@ func (r *Replica) follow(ctx context.Context) (err error) {
 	})
 }
 
-// open opens the database, and returns its state.
 func (r *Replica) open(ctx context.Context) (*apply.State, error) {
 	if s := r.state.Load(); s != nil {
 		return s, nil
@@ -181,7 +180,7 @@ func (r *Replica) open(ctx context.Context) (*apply.State, error) {
 		return nil, err
 	}
 	opts := r.Options
-	opts.NoSync = true // the log is durable: what is lost here comes from there again
+	opts.NoSync = true // the log is durable: data lost here comes from there again
 	d, err := db.Open(r.Dir, &opts)
 	if err != nil {
 		return nil, err
@@ -195,8 +194,8 @@ func (r *Replica) open(ctx context.Context) (*apply.State, error) {
 	return s, nil
 }
 
-// A DivergedError says that the log is not the one that the replica has applied: its servers have lost
-// messages that they had acknowledged.
+// A DivergedError says that the log differs from the one that the replica has applied: its servers have lost
+// acknowledged messages.
 type DivergedError struct {
 	Shard int
 	At    uint64
@@ -206,16 +205,16 @@ func (e *DivergedError) Error() string {
 	return fmt.Sprintf("fddhdb: the log of shard %d does not have message %d as this replica has applied it", e.Shard, e.At)
 }
 
-// identity says what the database is a replica of.
+// identity names the shard that the database is a replica of.
 func (r *Replica) identity() apply.Identity {
 	return apply.Identity{Cluster: r.Cluster, Shard: r.Shard, Index: r.Layout.Index(r.Shard), Shards: r.Layout.Shards, Split: r.Split}
 }
 
-// every is how often a replica compares what it has applied with the log.
+// every is how often a replica compares its state with the log.
 const every = 5 * time.Second
 
-// look compares what has been applied with the log every few seconds. Where they differ it ends follow: a
-// log may lose its last messages, and get others in their place.
+// look compares the applied position with the log every few seconds, and ends follow if they differ: a log
+// may lose its last messages, and get others in their place.
 func (r *Replica) look(ctx context.Context, s *apply.State, stop context.CancelCauseFunc) {
 	for {
 		select {
@@ -230,19 +229,19 @@ func (r *Replica) look(ctx context.Context, s *apply.State, stop context.CancelC
 	}
 }
 
-// breaks reports whether an error says that the log does not go on behind what has been applied.
+// breaks reports whether an error says that the log does not continue the applied messages.
 func breaks(err error) bool {
 	var diverged *DivergedError
 	var gap *apply.GapError
 	return errors.As(err, &diverged) || errors.As(err, &gap)
 }
 
-// continues checks that the log has the last message that has been applied, or had it. It returns the last
-// one that the log has.
+// continues checks that the log has, or had, the last applied message. It returns the last sequence of the
+// log.
 func (r *Replica) continues(ctx context.Context, at apply.Position) (last uint64, err error) {
 	defer func() {
 		if breaks(err) {
-			r.follows.Store(false) // its answers would not be those of the other replicas
+			r.follows.Store(false) // its answers would differ from other replicas
 		}
 	}()
 	info, err := r.Journal.Info(ctx)
@@ -257,7 +256,7 @@ func (r *Replica) continues(ctx context.Context, at apply.Position) (last uint64
 		return info.Last, nil
 	}
 	m, err := r.Journal.At(ctx, at.Seq)
-	if errors.Is(err, journal.ErrNone) { // trimmed since
+	if errors.Is(err, journal.ErrNone) { // trimmed meanwhile
 		return info.Last, nil
 	} else if err != nil {
 		return 0, err
@@ -268,31 +267,31 @@ func (r *Replica) continues(ctx context.Context, at apply.Position) (last uint64
 	return info.Last, nil
 }
 
-// tell sends the outcome of an operation to the client that waits for it, at the subject to.
+// tell sends the outcome of an operation to the waiting client, at the subject to.
 func (r *Replica) tell(to string, o *wire.Outcome) {
-	if !strings.HasPrefix(to, nats.InboxPrefix) { // a node may publish what a client may not
+	if !strings.HasPrefix(to, nats.InboxPrefix) { // a node may publish where a client may not
 		return
 	}
 	if b, err := o.Encode(); err == nil {
-		_ = r.Conn.Publish(to, b) // a client that does not hear it asks for it
+		_ = r.Conn.Publish(to, b) // a client that misses it asks for it
 	}
 }
 
-// A Status says how a replica is.
+// A Status is the state of a replica.
 type Status struct {
 	Shard      int    `json:"shard"`
 	Applied    uint64 `json:"applied"` // sequence
 	Chain      uint64 `json:"chain"`
-	Behind     uint64 `json:"behind"` // messages that it knows of and has not applied
+	Behind     uint64 `json:"behind"` // known messages that are not yet applied
 	Items      int    `json:"items"`
 	Problem    string `json:"problem,omitempty"`
-	Operations uint64 `json:"operations"` // applied since it was started
+	Operations uint64 `json:"operations"` // applied since the start
 }
 
-// Opening is the Problem of a replica that is being opened, and has no other one.
+// Opening is the Problem of a replica that is being opened, unless it has another one.
 const Opening = "it is being opened"
 
-// Status returns how the replica is.
+// Status returns the state of the replica.
 func (r *Replica) Status() Status {
 	s := Status{Shard: r.Shard, Operations: r.applied.Load()}
 	if err := r.trouble.Load(); err != nil {

@@ -13,18 +13,17 @@ import (
 	"github.com/fddhdb/fddhdb/db/cluster/internal/wire"
 )
 
-// Ask sends the request to a replica of its shard, and to others as long as none answers and the context
-// goes on. An error of the request itself, such as db.ErrNotFound, is the error of the answer, a
-// *wire.Fault. A *ShardError means that there is no answer.
+// Ask sends the request to a replica of its shard, and to others until one answers or the context ends. An
+// error of the request itself, such as db.ErrNotFound, is a *wire.Fault, the error in the answer. A
+// *ShardError means that no replica answered.
 func (r *Router) Ask(ctx context.Context, req *wire.Request) (*wire.Answer, error) {
 	answers, errs := r.AskAll(ctx, []*wire.Request{req})
 	return answers[0], errs[0]
 }
 
-// AskAll asks replicas of several shards, as Ask does. Requests to shards that one node has go there in one
-// message: a message there and back takes longer than most searches.
-//
-// errs has the error of each request, or nil. A request that is nil is left out.
+// AskAll asks replicas of several shards, as Ask does. Requests to shards on one node go there in one
+// message: a round trip takes longer than most searches. errs has the error of each request, or nil. A nil
+// request is left out.
 func (r *Router) AskAll(ctx context.Context, requests []*wire.Request) (answers []*wire.Answer, errs []error) {
 	a := &asking{
 		r: r, ctx: ctx, waiter: r.box.waiter(), wants: make([]want, 0, len(requests)), now: time.Now(),
@@ -43,11 +42,11 @@ func (r *Router) AskAll(ctx context.Context, requests []*wire.Request) (answers 
 }
 
 const (
-	suspected = time.Second            // a node that has not answered is asked last for so long
-	lateFor   = 100 * time.Millisecond // one that was late is asked last for so long
-	tryFor    = 3 * time.Second        // until all nodes are asked again, as none has answered; then twice as long
-	between   = 20 * time.Millisecond  // between two rounds of all nodes that have refused, at first
-	mostWait  = 500 * time.Millisecond // and at last
+	suspected = time.Second            // a silent node is asked last for so long
+	lateFor   = 100 * time.Millisecond // a late node is asked last for so long
+	tryFor    = 3 * time.Second        // until all nodes are asked again because none answered; then twice as long
+	between   = 20 * time.Millisecond  // between two rounds if all nodes have refused, at first
+	mostWait  = 500 * time.Millisecond // the longest such pause
 	maxAnswer = 1 << 30                // bytes of an answer that comes in parts
 )
 
@@ -57,7 +56,7 @@ var (
 	errSilent = errors.New("no answer yet")
 )
 
-// An asking is a call of AskAll. One goroutine does all of it.
+// An asking is one call of AskAll, in one goroutine.
 type asking struct {
 	r       *Router
 	ctx     context.Context
@@ -69,18 +68,18 @@ type asking struct {
 	errs    []error
 }
 
-// A want is a request, until it has an answer. Its nodes are asked in rounds, one after the other, the next
-// one as soon as one refuses, or is late.
+// A want is a request without an answer yet. Its nodes are asked in rounds, one after the other; the next one
+// as soon as one refuses, or is late.
 type want struct {
 	request *wire.Request
-	at      int // which of the requests it is
+	at      int // index of the request
 	done    bool
 
 	nodes    []string // in the order in which to ask them
 	round    int
-	asked    int           // of nodes, in this round
-	open     int           // that have not said anything, of these
-	due      time.Time     // when the next is asked, or the next round begins
+	asked    int           // nodes asked in this round
+	open     int           // asked nodes that have not answered
+	due      time.Time     // when to ask the next node, or begin the next round
 	wait     time.Duration // before the next round, if all have refused
 	patience time.Duration // before the next round, if any is silent
 	alone    bool          // a message with others has failed
@@ -90,17 +89,17 @@ type want struct {
 // A try is a message to a node. It counts until the call ends, however late its answer is.
 type try struct {
 	node  string
-	near  string // the subject that was asked, if it was that of the server of the client
+	near  string // the subject asked, if the try went to the client's server
 	sent  []byte
 	wants []*want
-	round []int // of each
+	round []int // of each want
 	begin time.Time
 	got   []byte // parts of an answer
-	total int    // of its bytes
+	total int    // bytes of the answer
 	parts bool
 }
 
-// run asks until all is answered, or the context ends.
+// run asks until all requests are answered, or the context ends.
 func (a *asking) run() {
 	lost := a.r.connection()
 	all := make([]*want, len(a.wants))
@@ -148,13 +147,13 @@ func (a *asking) begin(w *want, turn uint64) {
 	}
 }
 
-// pause has the next round begin after a while.
+// pause delays the next round.
 func (a *asking) pause(w *want) {
 	w.due = a.now.Add(w.wait)
 	w.wait = min(2*w.wait, mostWait)
 }
 
-// due returns when there is something to do next.
+// due returns the time of the next action.
 func (a *asking) due() (first time.Time) {
 	for i := range a.wants {
 		if w := &a.wants[i]; !w.done && (first.IsZero() || w.due.Before(first)) {
@@ -164,7 +163,7 @@ func (a *asking) due() (first time.Time) {
 	return first
 }
 
-// late returns the wants for which it is time to ask a node.
+// late returns the wants whose next node is due.
 func (a *asking) late() (late []*want) {
 	for i := range a.wants {
 		w := &a.wants[i]
@@ -193,7 +192,7 @@ func (a *asking) late() (late []*want) {
 	return late
 }
 
-// next asks the next node of each of the wants: those that have the same one in one message.
+// next asks the next node of each want. Wants with the same node share a message.
 func (a *asking) next(wants []*want) {
 	for len(wants) > 0 {
 		var group, others []*want
@@ -216,7 +215,7 @@ func (a *asking) next(wants []*want) {
 	}
 }
 
-// ask asks a node. It returns those of the wants of which another has to be asked now.
+// ask asks a node. It returns the wants that must ask another node now.
 func (a *asking) ask(node string, wants []*want) (more []*want) {
 	t := &try{node: node, wants: wants, round: make([]int, len(wants)), begin: a.now}
 	late := a.r.times.late()
@@ -256,17 +255,16 @@ func (a *asking) ask(node string, wants []*want) (more []*want) {
 	return nil
 }
 
-// send sends a message of a try.
 func (a *asking) send(t *try, data []byte) error {
 	t.sent = data
 	return a.r.nc.PublishRequest(cmp.Or(t.near, a.r.cluster.Read(t.node)), a.r.box.subject(a.waiter.expect(t)), data)
 }
 
-// came takes in what has come. It returns the wants of which another node has to be asked now.
+// came handles an answer. It returns the wants that must ask another node now.
 func (a *asking) came(l letter) (more []*want) {
 	answer, err := a.read(l)
 	switch {
-	case errors.Is(err, nats.ErrNoResponders) && l.of.near != "": // but maybe by way of another server
+	case errors.Is(err, nats.ErrNoResponders) && l.of.near != "": // the node may listen at another server
 		a.r.isFar(l.of.near)
 		l.of.near = ""
 		if err = a.send(l.of, l.of.sent); err != nil {
@@ -275,7 +273,7 @@ func (a *asking) came(l letter) (more []*want) {
 		return nil
 	case err != nil:
 		return a.failed(l.of, err)
-	case answer == nil: // there is more to come
+	case answer == nil: // more parts will come
 		return nil
 	}
 	t := l.of
@@ -300,7 +298,7 @@ func (a *asking) came(l letter) (more []*want) {
 	return more
 }
 
-// read returns the answer that a letter has, nil if it is a part of one.
+// read returns the answer in a message, or nil if the message is a part of an answer.
 func (a *asking) read(l letter) (*wire.Answer, error) {
 	if l.answer != nil {
 		return l.answer, nil
@@ -335,7 +333,7 @@ func (a *asking) read(l letter) (*wire.Answer, error) {
 	return nil, a.send(t, q)
 }
 
-// answered takes in the answer to one of the wants of a try. It reports whether another node has to be asked.
+// answered handles the answer to one want of a try. It reports whether another node must be asked.
 func (a *asking) answered(t *try, i int, answer *wire.Answer) (more bool) {
 	w := t.wants[i]
 	switch {
@@ -351,8 +349,8 @@ func (a *asking) answered(t *try, i int, answer *wire.Answer) (more bool) {
 	return false
 }
 
-// failed takes in that a try has no answer to any of its wants. It returns those of which another node has
-// to be asked.
+// failed handles a try without an answer to any of its wants. It returns the wants that must ask another
+// node.
 func (a *asking) failed(t *try, err error) (more []*want) {
 	for i, w := range t.wants {
 		w.alone = w.alone || len(t.wants) > 1 && !errors.Is(err, nats.ErrNoResponders)
@@ -363,7 +361,7 @@ func (a *asking) failed(t *try, err error) (more []*want) {
 	return more
 }
 
-// refused takes in that a node has no answer to one of the wants of a try, and another may.
+// refused handles the refusal of one want by a node; another node may answer.
 func (a *asking) refused(t *try, i int, err error) (more bool) {
 	a.r.suspect(t.node, suspected)
 	w := t.wants[i]
@@ -395,7 +393,7 @@ func (a *asking) settle(w *want, answer *wire.Answer, err error) {
 	a.answers[w.at], a.errs[w.at] = answer, err
 }
 
-// void gives up all that was asked: answers to it do not come through another connection.
+// void gives up all requests in flight: their answers do not come through another connection.
 func (a *asking) void() {
 	a.waiter.forget()
 	for i := range a.wants {
@@ -408,7 +406,7 @@ func (a *asking) void() {
 	}
 }
 
-// giveUp ends what has no answer.
+// giveUp ends all wants without an answer.
 func (a *asking) giveUp(why error, failed bool) {
 	for i := range a.wants {
 		w := &a.wants[i]

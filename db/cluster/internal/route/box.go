@@ -10,9 +10,9 @@ import (
 	"github.com/fddhdb/fddhdb/db/cluster/internal/wire"
 )
 
-// A box is where answers come to: one subscription for all that a router asks. What is asked has a number,
-// which is the last token of the subject that its answer goes to. So nobody who waits needs a goroutine for
-// each node, as requests of package nats do.
+// A box receives the answers to all requests of a router with one subscription. A request has a number, the
+// last token of its reply subject. So a caller needs no goroutine for each node, as requests of package nats
+// do.
 type box struct {
 	prefix string
 	sub    *nats.Subscription
@@ -22,21 +22,21 @@ type box struct {
 	waiting map[uint64]expected
 }
 
-// An expected is what a number stands for.
+// An expected is the waiter and the try of a number.
 type expected struct {
 	by *waiter
 	of *try
 }
 
-// A waiter waits for letters. They are kept until it looks: none that is too many is lost.
+// A waiter collects answers until its owner takes them; none is dropped.
 type waiter struct {
 	box     *box
 	came    []letter      // guarded by box.mu
 	signal  chan struct{} // has one token, or none
-	numbers []uint64      // that it waits for, or has waited for
+	numbers []uint64      // numbers of all its requests
 }
 
-// A letter is what has come: a message, or the answer of a node in this program.
+// A letter is an answer: a message, or the answer of a node in this program.
 type letter struct {
 	of     *try
 	m      *nats.Msg
@@ -55,10 +55,10 @@ func openBox(nc *nats.Conn) (*box, error) {
 	if err != nil {
 		return nil, err
 	}
-	return b, b.sub.SetPendingLimits(-1, -1) // they are waited for
+	return b, b.sub.SetPendingLimits(-1, -1) // no limits: each answer has a waiter
 }
 
-// put hands over a letter, unless nobody waits for it any more.
+// put delivers an answer if a waiter still expects it.
 func (b *box) put(number uint64, l letter) {
 	b.mu.Lock()
 	e, is := b.waiting[number]
@@ -76,10 +76,10 @@ func (b *box) put(number uint64, l letter) {
 	}
 }
 
-// waiter returns one that waits for nothing yet.
+// waiter returns a waiter without requests.
 func (b *box) waiter() *waiter { return &waiter{box: b, signal: make(chan struct{}, 1)} }
 
-// expect returns a number for what is about to be asked.
+// expect returns a number for a new request.
 func (w *waiter) expect(of *try) uint64 {
 	b := w.box
 	b.mu.Lock()
@@ -90,7 +90,7 @@ func (w *waiter) expect(of *try) uint64 {
 	return b.last
 }
 
-// take returns what has come since it was called before.
+// take returns the answers since the last call.
 func (w *waiter) take() []letter {
 	w.box.mu.Lock()
 	defer w.box.mu.Unlock()
@@ -99,7 +99,7 @@ func (w *waiter) take() []letter {
 	return came
 }
 
-// forget waits no more for what has not come.
+// forget drops all answers, also those still to come.
 func (w *waiter) forget() {
 	w.box.mu.Lock()
 	defer w.box.mu.Unlock()
@@ -109,7 +109,7 @@ func (w *waiter) forget() {
 	w.numbers, w.came = nil, nil
 }
 
-// subject returns where the answer with that number goes to.
+// subject returns the reply subject for a number.
 func (b *box) subject(number uint64) string {
 	text := make([]byte, 0, 64)
 	return string(strconv.AppendUint(append(text, b.prefix...), number, 10))

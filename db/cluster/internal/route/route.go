@@ -1,9 +1,8 @@
 // Package route brings a request to a replica of a shard, and its answer back.
 //
-// A node that is gone says so at once, through NATS, and the next one is asked. One that is slow, or
-// stopped, says nothing: when it has taken longer than nineteen of twenty answers take, a second replica is
-// asked as well, and the first answer counts, whosever it is. Requests only read, so that it does not matter
-// how often one is answered.
+// NATS reports a node that is gone at once, and the next node is asked. A slow or stopped node is silent:
+// after the time that nineteen of twenty answers take, a second replica is asked as well, and the first
+// answer counts. Requests only read, so answering one twice does no harm.
 package route
 
 import (
@@ -21,17 +20,17 @@ import (
 	"github.com/fddhdb/fddhdb/db/cluster/internal/wire"
 )
 
-// A Places says which nodes have a shard.
+// A Places knows the nodes of each shard.
 type Places interface {
 	Nodes(shard int) []string
-	Refresh() // a node does not have what Nodes says
+	Refresh() // a node lacks a shard that Nodes gives it
 }
 
-// A Local is a node that is in this program: it is asked without a message, and before others.
+// A Local is a node in this program: it is asked first, and without a message.
 type Local interface {
 	Name() string
 
-	// Ask calls answered with what the node answers to a request, in another goroutine.
+	// Ask calls answered with the node's answer, in another goroutine.
 	Ask(ctx context.Context, q *wire.Request, answered func(*wire.Answer))
 }
 
@@ -47,22 +46,22 @@ type Router struct {
 
 	mu       sync.Mutex
 	suspects map[string]time.Time // until when a node is asked last
-	far      map[string]time.Time // by subject: until when no node is thought to listen there
-	lost     chan struct{}        // closed when the connection to the server is lost; then there is another one
+	far      map[string]time.Time // by subject: until when no node is believed to listen there
+	lost     chan struct{}        // closed when the connection to the server is lost, and then replaced
 	closed   chan struct{}        // by Close
 
 	Figures Figures
 }
 
-// Figures count what a Router has done.
+// Figures count the requests of a Router.
 type Figures struct {
-	Requests atomic.Uint64 // that were asked
-	Hedges   atomic.Uint64 // asked of a second replica, as the first took long
-	Retries  atomic.Uint64 // asked again, as a node was gone or behind
-	Failed   atomic.Uint64 // that ended without an answer
+	Requests atomic.Uint64 // requests made
+	Hedges   atomic.Uint64 // requests to a second replica because the first was slow
+	Retries  atomic.Uint64 // requests repeated because a node was gone or behind
+	Failed   atomic.Uint64 // requests that ended without an answer
 }
 
-// New returns a router, which asks through a connection, and a node in this program, unless local is nil.
+// New returns a router that asks through a connection, and asks a node in this program unless local is nil.
 // Close it.
 func New(nc *nats.Conn, cluster names.Cluster, places Places, local Local) (*Router, error) {
 	box, err := openBox(nc)
@@ -77,7 +76,7 @@ func New(nc *nats.Conn, cluster names.Cluster, places Places, local Local) (*Rou
 	return r, nil
 }
 
-// listen hears when the connection is lost: answers to what has been asked through it do not come.
+// listen notices when the connection is lost: requests in flight get no answer through it.
 func (r *Router) listen(changed chan nats.Status) {
 	defer r.nc.RemoveStatusListener(changed)
 	for {
@@ -96,10 +95,10 @@ func (r *Router) listen(changed chan nats.Status) {
 	}
 }
 
-// Close ends the router. Requests that are going on get no answers any more.
+// Close ends the router. Requests in progress get no answers.
 func (r *Router) Close() {
 	close(r.closed)
-	_ = r.box.sub.Unsubscribe() // whose error is that the connection is closed
+	_ = r.box.sub.Unsubscribe() // the error would say that the connection is closed
 }
 
 // connection returns a channel that is closed when the connection is lost.
@@ -109,7 +108,7 @@ func (r *Router) connection() <-chan struct{} {
 	return r.lost
 }
 
-// A ShardError says that no replica of a shard has answered, and why.
+// A ShardError says that no replica of a shard answered, and why.
 type ShardError struct {
 	Shard int
 	Nodes []string
@@ -131,8 +130,8 @@ func (r *Router) suspect(node string, so time.Duration) {
 	}
 }
 
-// order returns the nodes of a shard in the order in which to ask them: the one in this program, others by
-// turn, and last those that have not answered of late.
+// order returns the nodes of a shard in the order in which to ask them: first the node in this program, then
+// others in rotation, and last the nodes that were recently silent or late, or refused.
 func (r *Router) order(shard int, turn uint64) []string {
 	nodes := slices.Clone(r.places.Nodes(shard))
 	if len(nodes) == 0 {
@@ -162,11 +161,11 @@ func (r *Router) order(shard int, turn uint64) []string {
 	return nodes
 }
 
-// farFor is how long a node that has no connection to the server of the client is asked by way of another
-// one, before that is tried again.
+// farFor is how long a node without a connection to the client's server is asked by another server, before
+// the client's server is tried again.
 const farFor = 10 * time.Second
 
-// near returns the subject of a node at the server of the client; "" if nobody listens there.
+// near returns the subject of a node at the server of the client, or "" if the node does not listen there.
 func (r *Router) near(node string) string {
 	server := r.nc.ConnectedServerId()
 	if server == "" {

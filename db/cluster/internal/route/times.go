@@ -6,17 +6,17 @@ import (
 	"time"
 )
 
-// times are how long answers have taken of late.
+// times are the durations of recent answers.
 type times struct {
 	mu    sync.Mutex
 	last  [256]time.Duration
-	n     int           // that were added
-	after time.Duration // what late returns; 0: not known yet
+	n     int           // durations added so far
+	after time.Duration // result of late; 0: unknown
 }
 
 const (
 	leastLate = 2 * time.Millisecond   // so that a jitter does not double all requests
-	firstLate = 50 * time.Millisecond  // before anything is known
+	firstLate = 50 * time.Millisecond  // before any measurement
 	mostLate  = 300 * time.Millisecond // so that a second replica is asked in time
 )
 
@@ -31,7 +31,7 @@ func (t *times) add(took time.Duration) {
 	}
 }
 
-// late returns how long nineteen of twenty answers take at most.
+// late returns the duration within which nineteen of twenty answers come.
 func (t *times) late() time.Duration {
 	t.mu.Lock()
 	defer t.mu.Unlock()

@@ -1,6 +1,6 @@
-// Simulate tells how long searches of many shards take, and how many cores they need, from searches of one
-// shard of that size that it makes on this machine, and from what goes wrong now and then: docs/SCALE.md has
-// what it assumes.
+// Simulate tells how long searches of many shards take, and how many cores they need. It measures searches of
+// one shard of that size on this machine, and simulates delays and failures. docs/SCALE.md has the
+// assumptions.
 //
 //	go run ./internal/simulate -codes 15625000 -shards 64
 package main
@@ -25,27 +25,27 @@ func main() {
 	}
 }
 
-// A site is what is simulated. Times are in seconds.
+// A site is the simulated system. Times are in seconds.
 type site struct {
 	shards   int
 	queries  int
-	trip     [2]float64 // half of all trips there and back take less than the first, 99 of 100 less than the second
-	straggle float64    // the part of answers that take longer
-	factor   float64    // by which
-	pause    float64    // the part of answers that wait, as their node does something else
-	paused   float64    // for so long, at most
+	trip     [2]float64 // round trips: their median, and the time that 99 of 100 take at most
+	straggle float64    // share of slow answers
+	factor   float64    // their slowdown
+	pause    float64    // share of answers that wait because their node is busy otherwise
+	paused   float64    // their longest wait
 	rate     float64    // queries a second
-	busy     float64    // part of its time that a core may be busy
+	busy     float64    // share of its time that a core may be busy
 }
 
-// An outcome is how long queries took, and what they cost.
+// An outcome is how long queries took, and their cost.
 type outcome struct {
 	p50, p99, p999 float64
 	asked          float64 // requests a query and shard
 }
 
-// run simulates queries. Each asks all shards, and waits for the last of them. With hedge a second replica is
-// asked after so long, and the first answer counts; 0: none is.
+// run simulates queries. Each asks all shards, and waits for the last of them. hedge is the delay before a
+// second replica is asked, whose answer counts if it comes first; 0: none is asked.
 func (s *site) run(r *rand.Rand, service []float64, hedge float64) outcome {
 	times := make([]float64, s.queries)
 	asked := 0
@@ -65,9 +65,9 @@ func (s *site) run(r *rand.Rand, service []float64, hedge float64) outcome {
 	return outcome{at(.5), at(.99), at(.999), float64(asked) / float64(s.queries*s.shards)}
 }
 
-// one draws how long one answer takes.
+// one draws the duration of one answer.
 func (s *site) one(r *rand.Rand, service []float64) float64 {
-	// A logarithm of trips that is normal has these two quantiles; 2.326 is the normal one of .99.
+	// A log-normal distribution of trips has these two quantiles; 2.326 is the normal quantile of .99.
 	sigma := math.Log(s.trip[1]/s.trip[0]) / 2.326
 	took := s.trip[0] * math.Exp(sigma*r.NormFloat64())
 	serve := service[r.IntN(len(service))]
@@ -80,7 +80,7 @@ func (s *site) one(r *rand.Rand, service []float64) float64 {
 	return took + serve
 }
 
-// after is when a second replica is asked: when nineteen of twenty answers are there.
+// after returns the delay before a second replica is asked: nineteen of twenty answers have come by then.
 func (s *site) after(r *rand.Rand, service []float64) float64 {
 	times := make([]float64, 20_000)
 	for i := range times {

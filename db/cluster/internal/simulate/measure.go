@@ -11,11 +11,11 @@ import (
 	"github.com/fddhdb/fddhdb/db"
 )
 
-// searches is how many are measured.
+// searches is the number of measured searches.
 const searches = 3000
 
-// measure returns how long searches of a shard of random codes of 64 bits take, in seconds. Each is for a
-// code that is there but for one bit.
+// measure returns the durations, in seconds, of searches in a shard of random codes of 64 bits. Each query is
+// a stored code with one bit flipped.
 func measure(codes, k int) (service []float64, err error) {
 	dir, err := os.MkdirTemp("", "simulate-")
 	if err != nil {

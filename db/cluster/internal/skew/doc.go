@@ -1,7 +1,7 @@
-// Package skew makes clocks jump, one process at a time, as an operator or a time server makes them: all code
-// of the process, that of Go and of modules too, is told another time of day. Clocks that measure how much
-// time has passed go on, as they do in the kernel.
+// Package skew makes the clock of one process jump, as an operator or a time server does: all code of the
+// process, including Go's own and that in modules, sees another time of day. Monotonic clocks go on, as in
+// the kernel.
 //
-// It needs the build tag skew and a package time of its own, which the program overlay writes. Nothing of it
-// is in programs that are built without.
+// It needs the build tag skew and a special package time, which the program overlay writes. Programs built
+// without the tag contain nothing of it.
 package skew

@@ -16,8 +16,8 @@ import (
 //go:linkname seconds time.skewSeconds
 var seconds int64
 
-// Follow has the clock of this process be off by as many seconds as a file says, a decimal number, as long as
-// the process runs. Without the file it is right.
+// Follow shifts the clock of this process by the seconds in a file, a decimal number, as long as the process
+// runs. Without the file the clock is right.
 func Follow(file string) {
 	go func() {
 		for {

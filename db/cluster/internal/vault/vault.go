@@ -1,7 +1,7 @@
-// Package vault is where the backups of a cluster are: a folder that all nodes share, or a prefix of a
-// bucket. Each shard has a repository of backups of its own, shard-0000 and so on, and beside it an entry,
-// shard-0000.json, that says which backup is the newest and how far it goes in the log. It is what
-// fddhdb-beam build writes, whose databases have no place in a log.
+// Package vault is the place for the backups of a cluster: a folder that all nodes share, or a prefix of a
+// bucket. Each shard has its own repository of backups, shard-0000 and so on, and beside it an entry,
+// shard-0000.json, with the newest backup and its position in the log. fddhdb-beam build writes this form,
+// too; its databases have no position in a log.
 package vault
 
 import (
@@ -31,10 +31,10 @@ func (v Vault) IsNone() bool { return v.location == "" }
 
 func (v Vault) String() string { return v.location }
 
-// ErrNone is the error of a cluster whose nodes have no place for backups.
+// ErrNone says that the nodes of a cluster have no place for backups.
 var ErrNone = fmt.Errorf("%w: no place for backups was given", db.ErrInvalid)
 
-// store returns the store with a name; "" is the one at the top.
+// store returns the store with a name; "" is the store at the top.
 func (v Vault) store(ctx context.Context, name string) (backup.Store, error) {
 	if v.IsNone() {
 		return nil, ErrNone
@@ -50,28 +50,27 @@ func (v Vault) store(ctx context.Context, name string) (backup.Store, error) {
 	return backup.Folder(filepath.Join(v.location, name))
 }
 
-// An Entry says which backup of a shard is the newest.
+// An Entry describes the newest backup of a shard.
 type Entry struct {
-	Cluster    string `json:"cluster,omitempty"` // plan.Settings.ID; "" of a database that was built
+	Cluster    string `json:"cluster,omitempty"` // plan.Settings.ID; "" for a database that was built
 	Shard      int    `json:"shard"`
 	First      int    `json:"first,omitempty"`  // number of the first shard of the cluster
-	Shards     int    `json:"shards,omitempty"` // of the cluster; 0 of a database that was built: as many as there are, from 0 on
+	Shards     int    `json:"shards,omitempty"` // of the cluster; 0 for a database that was built: all present shards, from 0 on
 	Repository string `json:"repository"`
 	Backup     string `json:"backup"` // id
 	Items      int    `json:"items"`
 
-	// Position is a sequence of the log that the backup does not go beyond, and Least one that it goes to.
-	// Both are 0 for a database that was built and has had no log.
+	// The backup covers the log at least up to Least, and at most up to Position. Both are 0 for a database
+	// that was built and has had no log.
 	Position uint64 `json:"position,omitempty"`
 	Least    uint64 `json:"least,omitempty"`
 }
 
-// maxEntry bounds what is read of an entry.
+// maxEntry bounds the bytes of an entry.
 const maxEntry = 1 << 16
 
 func repository(shard int) string { return fmt.Sprintf("shard-%04d", shard) }
 
-// Repository returns the repository of a shard.
 func (v Vault) Repository(ctx context.Context, shard int) (backup.Store, error) {
 	return v.store(ctx, repository(shard))
 }
@@ -90,7 +89,7 @@ func (v Vault) Put(ctx context.Context, e Entry) error {
 	return s.Put(ctx, e.Repository+".json", bytes.NewReader(b), int64(len(b)))
 }
 
-// Entry returns the entry of a shard. Where there is none it is db.ErrNotFound.
+// Entry returns the entry of a shard. A missing one is db.ErrNotFound.
 func (v Vault) Entry(ctx context.Context, shard int) (e Entry, err error) {
 	name := repository(shard) + ".json"
 	s, err := v.store(ctx, "")
@@ -113,13 +112,13 @@ func (v Vault) Entry(ctx context.Context, shard int) (e Entry, err error) {
 	return e, nil
 }
 
-// Generation returns the shards of which the place has backups, as they were when the newest of these were
-// made: a cluster that has grown has left backups of its shards of before. Of several layouts it is the one
-// with the highest numbers of which all shards have a backup, all of one cluster: the place may have some
-// that another one has left. most is how many shards a cluster may have.
+// Generation returns the latest set of shards with backups: a cluster that has grown has left backups of its
+// earlier shards. Of several layouts it takes the one with the highest numbers for which all shards have a
+// backup of one cluster: another cluster may have left backups at the place. most bounds the shards of a
+// cluster.
 func (v Vault) Generation(ctx context.Context, most int) (first, shards int, err error) {
 	var e Entry
-	for number := 0; ; number++ { // backups of before a growth may have been removed
+	for number := 0; ; number++ { // backups from before a growth may have been removed
 		if e, err = v.Entry(ctx, number); err == nil {
 			break
 		}
@@ -127,7 +126,7 @@ func (v Vault) Generation(ctx context.Context, most int) (first, shards int, err
 			return 0, 0, err
 		}
 	}
-	if e.Shards == 0 { // built, not by a cluster
+	if e.Shards == 0 { // built, not made by a cluster
 		shards, err = v.has(ctx, e.Cluster, 0, most)
 		return 0, shards, err
 	}
@@ -146,8 +145,7 @@ func (v Vault) Generation(ctx context.Context, most int) (first, shards int, err
 	return first, shards, err
 }
 
-// has returns how many shards have an entry of a cluster, of at most so many from a number on; the first
-// without one ends it.
+// has counts consecutive shards from a number on that have an entry of a cluster, up to most.
 func (v Vault) has(ctx context.Context, cluster string, first, most int) (n int, err error) {
 	for ; n < most; n++ {
 		if e, err := v.Entry(ctx, first+n); errors.Is(err, db.ErrNotFound) || err == nil && e.Cluster != cluster {
@@ -159,7 +157,7 @@ func (v Vault) has(ctx context.Context, cluster string, first, most int) (n int,
 	return n, nil
 }
 
-// Vacant refuses numbers for shards of a cluster of which the place has backups of another one.
+// Vacant refuses shard numbers for a cluster if the place has backups of another cluster under them.
 func (v Vault) Vacant(ctx context.Context, cluster string, numbers []int) error {
 	for _, number := range numbers {
 		e, err := v.Entry(ctx, number)

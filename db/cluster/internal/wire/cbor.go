@@ -27,7 +27,7 @@ var (
 	}.DecMode())
 )
 
-// must returns a mode of options that are constant, and so right or wrong when the program begins.
+// must returns a mode. Its options are constant, so an error shows at every start of the program.
 func must[M any](mode M, err error) M {
 	if err != nil {
 		panic(err)
@@ -35,10 +35,9 @@ func must[M any](mode M, err error) M {
 	return mode
 }
 
-// ErrVersion is the error of what another version of the program has written.
+// ErrVersion says that another version of the program wrote a message.
 var ErrVersion = errors.New("written by another version of this program: use the version that has written it")
 
-// encode returns the bytes of a message.
 func encode(x any) ([]byte, error) {
 	b, err := encoding.Marshal(x)
 	if err != nil {
@@ -47,7 +46,6 @@ func encode(x any) ([]byte, error) {
 	return append([]byte{version}, b...), nil
 }
 
-// decode reads a message.
 func decode(b []byte, into any) error {
 	switch {
 	case len(b) == 0:

@@ -1,8 +1,7 @@
-// Package wire is what goes over the network: operations in the log of a shard, requests to nodes, and
-// their answers, in CBOR.
+// Package wire defines the messages of a cluster, in CBOR: operations in the log of a shard, requests to
+// nodes, and their answers.
 //
-// Everything begins with a version byte. What is of another version, or has a field that is not known
-// here, is refused and never guessed at: a replica that would read an operation otherwise than others do
-// would not be equal to them any more. Decoders take any bytes, and bound what they allocate by what they
-// are given.
+// Every message begins with a version byte. A message of another version, or with an unknown field, is
+// refused and never guessed at: a replica that read an operation differently from others would no longer
+// equal them. Decoders take any bytes, and bound their allocations by the size of the input.
 package wire

@@ -8,19 +8,18 @@ import (
 	"github.com/fddhdb/fddhdb/db"
 )
 
-// Errors of nodes.
 var (
-	ErrBehind  = errors.New("fddhdb: the replica is behind")        // it has not applied what the request waits for
+	ErrBehind  = errors.New("fddhdb: the replica is behind")        // it has not applied the sequence that the request needs
 	ErrNotHere = errors.New("fddhdb: the shard is not on the node") // any more, or not yet
 	ErrExpired = errors.New("fddhdb: the operation came too late to be applied")
 	ErrSplit   = errors.New("fddhdb: the shard is being split: what is written now goes to its parts")
-	ErrAnswer  = errors.New("fddhdb: the node has failed") // whatever is none of the others
+	ErrAnswer  = errors.New("fddhdb: the node has failed") // any other error
 )
 
-// A Code says which error a Fault is. Codes are stored in databases, and stay as they are.
+// A Code names the error of a Fault. Databases store codes, so they never change.
 type Code uint8
 
-// codes are the errors that travel. The first that an error is counts.
+// codes are the errors that travel. The first match counts.
 var codes = []struct {
 	code Code
 	err  error
@@ -33,11 +32,11 @@ var codes = []struct {
 
 const failed Code = 255
 
-// decided are the errors by which a replica refuses an operation as every other replica does.
+// decided are the errors with which every replica refuses an operation alike.
 var decided = []error{db.ErrNotFound, db.ErrExists, db.ErrConflict, db.ErrFull, db.ErrNoModel, db.ErrReadOnly, db.ErrInvalid, ErrExpired, ErrSplit}
 
-// Decided reports whether an error is what an operation comes to, on every replica, and not the trouble
-// of one.
+// Decided reports whether an error is the outcome of an operation on every replica, and not trouble of one
+// replica.
 func Decided(err error) bool {
 	if errors.Is(err, db.ErrCorrupt) || errors.Is(err, db.ErrFailed) || errors.Is(err, db.ErrDiskFull) || errors.Is(err, db.ErrClosed) {
 		return false
@@ -50,20 +49,20 @@ func Decided(err error) bool {
 	return false
 }
 
-// Final reports whether an error is an answer to a request, which every replica would give, and not the
-// trouble of one, where another may answer.
+// Final reports whether every replica would give this error to a request. Otherwise it is trouble of one
+// replica, and another may answer.
 func Final(err error) bool { return Decided(err) || errors.Is(err, db.ErrBusy) }
 
-// A Fault is an error as it travels: errors.Is tells which of those of package db, or of this package, it
-// is, and errors.As has its *db.WhereError.
+// A Fault is the form of an error in messages. errors.Is finds its error of package db or of this package,
+// and errors.As its *db.WhereError.
 type Fault struct {
 	_     struct{} `cbor:",toarray"`
 	Code  Code
 	Text  string
-	Where *db.WhereError // which it is, or nil
+	Where *db.WhereError // or nil
 }
 
-// FaultOf returns the form in which an error travels; nil is nil.
+// FaultOf returns the fault of an error; nil is nil.
 func FaultOf(err error) *Fault {
 	if err == nil {
 		return nil
@@ -89,7 +88,7 @@ func (f *Fault) Error() string {
 	return f.Text
 }
 
-// Unwrap returns the error that the fault is.
+// Unwrap returns the error of the fault.
 func (f *Fault) Unwrap() error {
 	if f.Where != nil {
 		return f.Where

@@ -6,8 +6,8 @@ import (
 	"math"
 )
 
-// hits travel as one string of bytes, and their items, if there are any, behind it: a search of several
-// shards spent most of the time of its messages on the parts of hits, one by one.
+// hits are encoded as one string of bytes, with their items, if any, behind it: encoding each part of a hit
+// took most of the message time of a search of several shards.
 //
 //	    for each hit
 //	u8  which parts are not 0: bits of hasScore, hasSimilarity, hasCursor
@@ -26,7 +26,7 @@ const (
 	hasCursor
 )
 
-// packed are hits as they travel.
+// packed is the encoded form of hits.
 type packed struct {
 	_     struct{} `cbor:",toarray"`
 	N     int
@@ -128,15 +128,15 @@ func (hs *hits) UnmarshalCBOR(b []byte) error {
 	return nil
 }
 
-// A reader reads bytes, and remembers that there were too few.
+// A reader reads bytes, and remembers whether there were too few.
 type reader struct {
 	b   []byte
-	s   string // the same, which all texts share
+	s   string // the same bytes; all texts share them
 	at  int
 	bad bool
 }
 
-// next returns so many bytes; nil if there are not as many.
+// next returns the next n bytes; nil if there are fewer.
 func (r *reader) next(n uint64) []byte {
 	if r.bad || n > uint64(len(r.b)-r.at) {
 		r.bad = true
@@ -167,7 +167,7 @@ func (r *reader) varint() int64 {
 	return x
 }
 
-// moved goes on behind a varint of so many bytes.
+// moved advances by a varint of n bytes.
 func (r *reader) moved(n int) {
 	if n <= 0 {
 		r.bad = true

@@ -10,7 +10,7 @@ import (
 	"github.com/fddhdb/fddhdb/db"
 )
 
-// An Item is a db.Item as it travels. Its vectors are bytes, which is several times faster than numbers.
+// An Item is the form of a db.Item in messages. Vectors are bytes, several times faster than numbers.
 type Item struct {
 	_          struct{} `cbor:",toarray"`
 	Key        string
@@ -36,7 +36,7 @@ type (
 	ints   []uint32
 )
 
-// ItemOf returns the form in which an item travels. It shares its parts; nil is nil.
+// ItemOf returns the form of an item in messages. It shares the item's parts; nil is nil.
 func ItemOf(it *db.Item) *Item {
 	if it == nil {
 		return nil
@@ -60,8 +60,8 @@ func ItemOf(it *db.Item) *Item {
 	return w
 }
 
-// Item returns the item, which shares the parts of w. Codes that a database makes are not part of an
-// item on its way in: they are there in answers.
+// Item returns the item, which shares the parts of w. Codes made by a database are part of answers, but not
+// of items in operations.
 func (w *Item) Item() *db.Item {
 	if w == nil {
 		return nil
@@ -87,7 +87,7 @@ func (w *Item) Item() *db.Item {
 
 // MarshalCBOR implements cbor.Marshaler.
 func (f floats) MarshalCBOR() ([]byte, error) {
-	if f == nil { // a query without a vector is another one than with an empty one
+	if f == nil { // no vector and an empty vector are different queries
 		return encoding.Marshal(nil)
 	}
 	b := make([]byte, 0, 4*len(f))

@@ -9,11 +9,10 @@ import (
 	"github.com/fddhdb/fddhdb/db"
 )
 
-// An ID is the number of an operation, made at random by the client that asks for it. However often an
-// operation gets into the log, it is applied once.
+// An ID identifies an operation. The client draws it at random. However often an operation gets into the log,
+// it is applied once.
 type ID [16]byte
 
-// NewID returns a random ID.
 func NewID() (id ID) {
 	rand.Read(id[:]) // it never fails
 	return id
@@ -21,32 +20,32 @@ func NewID() (id ID) {
 
 func (id ID) String() string { return hex.EncodeToString(id[:]) }
 
-// An Op is an operation in the log of a shard. Its kind says which of its parts count.
+// An Op is an operation in the log of a shard. Its kind determines the fields in use.
 type Op struct {
 	_    struct{} `cbor:",toarray"`
 	ID   ID
 	Kind Kind
 
-	// Base is a sequence of the log that the client knew of when it made the ID. An operation that comes
-	// Memory sequences later, or more, is refused: by then nobody remembers whether it has come before.
+	// Base is a sequence of the log that the client knew when it made the ID. An operation that comes Memory
+	// or more sequences later is refused: replicas no longer remember whether it came before.
 	Base uint64
 
-	// Object, if not empty, is the name of an object: of a Write, whose changes are too large for a
-	// message, the changes, and Changes is empty; of ImportModel and ReviseSpace the file of the model.
+	// Object, if not empty, is the name of an object. For a Write it has the changes, if these are too large
+	// for a message; Changes is then empty. For ImportModel and ReviseSpace it has the file of the model.
 	Object string
 	Size   int64  // of the object, in bytes
-	Sum    []byte // its SHA-256
+	Sum    []byte // SHA-256 of the object
 
 	Changes    []Change
 	Collection string     // of all kinds but Write
 	Schema     *db.Schema // of CreateCollection
-	Space      db.Space   // of ImportModel, ReviseSpace, ActivateSpace and DropSpace: one number, one model, on all shards
-	Revision   uint32     // of ReviseSpace: one number, the same projections, on all shards
-	Activate   bool       // of ImportModel: the space becomes the active one when it is complete
+	Space      db.Space   // of ImportModel, ReviseSpace, ActivateSpace and DropSpace: a number means one model on all shards
+	Revision   uint32     // of ReviseSpace: a number means the same projections on all shards
+	Activate   bool       // of ImportModel: activate the space when it is complete
 
-	// Fence, if not 0, is the number of the lease by which the operation is done: it is refused behind one of
-	// the same collection with a higher number. So of two trainers, of which one only thinks that it still
-	// has the lease, the later one prevails, on every shard.
+	// Fence, if not 0, is the number of the lease for the operation. The operation is refused after one of
+	// the same collection with a higher number. So if a trainer wrongly believes that it still has the lease,
+	// the later one prevails on every shard.
 	Fence uint64
 
 	// Forward, if not nil, says that the operation comes from the log of a shard that is being split.
@@ -60,34 +59,33 @@ type Forward struct {
 	Seq uint64   // sequence of the operation in the log of the shard that is being split
 
 	// Decided says that Fault is the outcome of the operation on the shard; nil means that it was applied.
-	// The part takes over this outcome: it cannot decide itself where conditions, or changes that were
-	// refused, are of keys of other parts.
+	// The part takes over this outcome: it cannot decide the operation if conditions, or refused changes,
+	// have keys of other parts.
 	Decided bool
 	Fault   *Fault
 }
 
-// Memory is for how many sequences of the log a replica remembers the IDs of operations.
+// Memory is the number of sequences for which a replica remembers the IDs of operations.
 const Memory = 1 << 16
 
-// A Kind says what an Op does.
 type Kind uint8
 
 const (
 	Write            Kind = 1 + iota // makes Changes, all or none
-	CreateCollection                 // makes Collection with Schema, or does nothing where it is there, as that
+	CreateCollection                 // makes Collection with Schema; does nothing if it exists with that schema
 	DropCollection
 	ImportModel   // makes a space with the model of Object, and codes for all items
 	ActivateSpace // makes Space the one that searches use
 	DropSpace
 	Purge       // removes the items of other shards: the first message of a part of a shard
-	Close       // has everything behind it refused with ErrSplit
-	Skip        // does nothing: it stands for a message of the shard that is being split that does not concern this part
-	ReviseSpace // makes the model of Object, which is an update of that of Space, its next revision
-	TakeOver    // refuses what is done to Collection by a lease before Fence from here on
+	Close       // has all later operations refused with ErrSplit
+	Skip        // does nothing: it replaces a message of the shard being split that does not concern this part
+	ReviseSpace // makes the next revision of Space from the model of Object, an update of its model
+	TakeOver    // refuses later operations on Collection with a lease before Fence
 )
 
-// Own reports whether operations of the kind are of the cluster, for itself: they come to nothing that
-// anybody waits for, and no replica remembers them.
+// Own reports whether operations of the kind are internal to the cluster: no client waits for their outcome,
+// and no replica remembers them.
 func (k Kind) Own() bool { return k == Purge || k == Close || k == Skip }
 
 // A Change is one change of an Op.
@@ -96,7 +94,7 @@ type Change struct {
 	Collection string
 	Kind       ChangeKind
 	Item       *Item // of Delete and Expect only the key, of Register only the labels
-	Old        *Item // of Expect: what has to be there; nil: nothing
+	Old        *Item // of Expect: the required item; nil: none
 }
 
 // A ChangeKind says what a Change does; see the methods of db.Batch.
@@ -110,10 +108,9 @@ const (
 	Expect
 )
 
-// Encode returns the bytes of the operation.
 func (o *Op) Encode() ([]byte, error) { return encode(o) }
 
-// DecodeOp reads an operation, and checks that its parts are there.
+// DecodeOp reads an operation, and checks that its required fields are set.
 func DecodeOp(b []byte) (*Op, error) {
 	o := new(Op)
 	if err := decode(b, o); err != nil {
@@ -158,7 +155,7 @@ func DecodeChanges(b []byte) (changes []Change, err error) {
 	return changes, checkChanges(changes)
 }
 
-// checkChanges refuses changes that lack a part.
+// checkChanges refuses incomplete changes.
 func checkChanges(changes []Change) error {
 	for _, c := range changes {
 		if c.Item == nil || c.Kind < Put || c.Kind > Expect {

@@ -6,7 +6,7 @@ import (
 	"github.com/fddhdb/fddhdb/db"
 )
 
-// A Query is a db.Query as it travels: without the names of its parts, and with its vector as bytes.
+// A Query is the form of a db.Query in messages: without field names, and with its vector as bytes.
 type Query struct {
 	_             struct{} `cbor:",toarray"`
 	From, To      string
@@ -31,7 +31,7 @@ type Query struct {
 	Revision      uint32
 }
 
-// QueryOf returns the form in which a query travels. What the caller may change later it has a copy of.
+// QueryOf returns the form of a query in messages. It copies slices that the caller may change later.
 func QueryOf(q db.Query) *Query {
 	w := &Query{
 		From: q.From, To: q.To, Vector: slices.Clone(q.Vector), Key: q.Key, Code: slices.Clone(q.Code), ExcludeSelf: q.ExcludeSelf, Space: q.Space,
@@ -57,8 +57,8 @@ func (w *Query) Query() db.Query {
 	return q
 }
 
-// SeveralOf returns the one request that asks a node for several of its shards. What they have in common, a
-// query that they share, travels once.
+// SeveralOf combines requests to several shards of a node into one. A query that all of them share travels
+// once.
 func SeveralOf(requests []*Request) *Request {
 	r := &Request{Verb: Several, Requests: requests}
 	query := requests[0].Query
@@ -79,7 +79,7 @@ func SeveralOf(requests []*Request) *Request {
 	return r
 }
 
-// Each returns the requests of Several as each would be alone.
+// Each returns the requests of Several, complete with the shared query.
 func (r *Request) Each() []*Request {
 	for _, q := range r.Requests {
 		if r.Query != nil && q != nil && q.Query == nil {

@@ -2,55 +2,53 @@ package wire
 
 import "github.com/fddhdb/fddhdb/db"
 
-// A Request asks a node for something of one of its shards. Its verb says which of its parts count.
+// A Request asks a node about one of its shards. Its verb determines the fields in use.
 type Request struct {
 	_     struct{} `cbor:",toarray"`
 	Verb  Verb
 	Shard int
 
-	// From is the sequence of the log that the replica has to have applied before it answers.
+	// From is the sequence of the log that the replica must have applied before it answers.
 	From uint64
 
-	// Wait is for how long it may wait for that, in milliseconds. Then it answers ErrBehind.
+	// Wait is how long it may wait for that, in milliseconds. Then it answers ErrBehind.
 	Wait int
 
 	Collection string
 	Key        string // of Get
-	Query      *Query // of Several: of those of its requests that have none
-	After      string // if not empty, what Query.After is: shards share a query, but for its cursor
+	Query      *Query // of Several: for those of its Requests that have no query
+	After      string // if not empty, replaces Query.After: shards share a query, except its cursor
 	Radius     int    // of Within and CountWithin
 	Facets     *db.FacetQuery
 	Where      string
 	Args       []any
 	ID         ID  // of OutcomeOf and Rest
-	Offset     int // of Rest: how many bytes there are already
+	Offset     int // of Rest: number of bytes received so far
 	Requests   []*Request
 }
 
-// A Verb says what a Request asks for.
 type Verb uint8
 
 const (
 	Get         Verb = 1 + iota // the item with Key, with its codes in Query.Space
 	Search                      // the first hits of Query
-	Within                      // the first hits within Radius, and how many there are
-	CountWithin                 // how many there are
-	Count                       // the items that match Where
+	Within                      // the first hits within Radius, and the number of all
+	CountWithin                 // the number of items within Radius
+	Count                       // the number of items that match Where
 	Facets                      // Facets
 	Labels                      // labels in use
-	OutcomeOf                   // what the operation ID has come to
-	Digest                      // a hash of everything the replica has, and at which sequence
+	OutcomeOf                   // the outcome of the operation ID
+	Digest                      // a hash of everything the replica has, and its sequence
 	Collections                 // the names of all collections
 	Describe                    // the schema and the spaces of Collection
 	Rest                        // the next part of an answer that was too large for a message, see Part
-	Several                     // Requests to shards of one node, each with an answer of its own
+	Several                     // Requests to shards of one node, each with its own answer
 )
 
-// An Answer answers a Request.
 type Answer struct {
 	_       struct{} `cbor:",toarray"`
 	Fault   *Fault
-	Applied uint64 // a sequence of the log that the answer does not go beyond; of Digest, that it is of
+	Applied uint64 // the answer shows no later sequence of the log; of Digest: the sequence of the digest
 	Item    *Item
 	Result  *Result
 	N       int
@@ -63,8 +61,8 @@ type Answer struct {
 	Answers []*Answer // of Several, in the order of its requests
 }
 
-// A Part is a part of an answer that is too large for a message. The bytes of all parts are those of the
-// answer; who asks comes back for the rest, to the same node.
+// A Part is a part of an answer that is too large for a message. The client asks the same node for the rest,
+// and joins the bytes of all parts.
 type Part struct {
 	_     struct{} `cbor:",toarray"`
 	ID    ID
@@ -72,14 +70,14 @@ type Part struct {
 	Data  []byte
 }
 
-// An About describes a collection, as a replica has it.
+// An About describes a collection on a replica.
 type About struct {
 	_      struct{} `cbor:",toarray"`
 	Schema db.Schema
 	Spaces []Space
 }
 
-// A Space is a space of codes of a collection, as a replica has it.
+// A Space is a space of codes of a collection on a replica.
 type Space struct {
 	_        struct{} `cbor:",toarray"`
 	Space    db.Space
@@ -89,7 +87,7 @@ type Space struct {
 	Items    int
 }
 
-// An Outcome is what an operation has come to.
+// An Outcome is the outcome of an operation.
 type Outcome struct {
 	_     struct{} `cbor:",toarray"`
 	ID    ID
@@ -97,7 +95,7 @@ type Outcome struct {
 	Fault *Fault // nil: it has been applied
 }
 
-// Err returns what the operation was refused with, or nil.
+// Err returns the error of a refused operation, or nil.
 func (o *Outcome) Err() error {
 	if o.Fault == nil {
 		return nil
@@ -105,7 +103,7 @@ func (o *Outcome) Err() error {
 	return o.Fault
 }
 
-// A Result is a db.Result as it travels.
+// A Result is the form of a db.Result in messages.
 type Result struct {
 	_           struct{} `cbor:",toarray"`
 	Hits        hits
@@ -118,7 +116,7 @@ type Result struct {
 	Approximate bool
 }
 
-// A Hit is a db.Hit as it travels, see hits. Rows are those of the replica.
+// A Hit is the form of a db.Hit in messages, see hits. Row is a row of the replica.
 type Hit struct {
 	Key        string
 	Row        uint32
@@ -129,7 +127,7 @@ type Hit struct {
 	Item       *Item
 }
 
-// ResultOf returns the form in which a result travels. It shares its parts.
+// ResultOf returns the form of a result in messages. It shares the result's parts.
 func ResultOf(r *db.Result) *Result {
 	w := &Result{
 		Hits: make(hits, len(r.Hits)), Next: r.Next, Total: r.Total, Space: r.Space, Revision: r.Revision,

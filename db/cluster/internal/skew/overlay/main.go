@@ -1,5 +1,5 @@
-// Overlay writes what "go test -overlay" needs for processes whose clocks jump (package skew): the package
-// time of this Go, in which Now adds a number of seconds.
+// Overlay writes the files for "go test -overlay" with jumping clocks (package skew): the package time of
+// this Go, with a Now that adds a number of seconds.
 //
 //	go test -tags skew -overlay $(go run ./internal/skew/overlay DIR) -run TestFaults .
 package main
@@ -26,10 +26,10 @@ func main() {
 	fmt.Println(file)
 }
 
-// now is where Now has read the clock of the machine.
+// now is the place where Now has read the clock of the machine.
 const now = "func Now() Time {\n\tsec, nsec, mono := runtimeNow()\n"
 
-// write writes the files into a folder, and returns the one that the flag names.
+// write writes the files into a folder, and returns the file for the flag.
 func write(dir string) (string, error) {
 	out, err := exec.Command("go", "env", "GOROOT").Output()
 	if err != nil {
