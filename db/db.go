@@ -169,7 +169,7 @@ func (d *DB) writable() error {
 
 // Close waits for running calls, makes everything durable, writes the log into tables (some 64 MiB at most), and
 // unlocks the folder. After writes it also lets indexes of vectors take in new items, if that takes some seconds
-// at most. End a range over Items, ItemsWhere, ItemsByKey, Keys, Codes, Neighbors or Runs first: do not close
+// at most. End a range over Items, Keys, Codes or Runs first: do not close
 // from inside one. A second call returns ErrClosed.
 func (d *DB) Close() error {
 	d.stop() // so that those who wait for codes to be loaded do not hold it up

@@ -39,8 +39,7 @@ func TestInSpace(t *testing.T) {
 	type sight struct {
 		Items   []*db.Item
 		Result  *db.Result
-		Runs    []db.Hit
-		Count   int
+		Total   int
 		All     []*db.Result
 		Found   []db.Retrieval
 		Code    []byte
@@ -55,8 +54,7 @@ func TestInSpace(t *testing.T) {
 		var errs [9]error
 		s.Items = dbkit.AllItems(t, c)
 		s.Result, errs[0] = c.Search(ctx, q)
-		s.Runs, errs[1] = dbkit.Collect(c.Neighbors(ctx, q))
-		s.Count, errs[2] = c.CountRadius(ctx, q, 3)
+		s.Total, errs[1] = dbkit.CountWithin(c, q, 3)
 		s.All, errs[3] = c.SearchAll(ctx, []db.Query{q, {Key: "k1"}})
 		s.Found, errs[4] = c.Evaluate(ctx, e)
 		s.Code, s.Z, errs[5] = c.EncodeQuery(ctx, q)

@@ -380,35 +380,6 @@ func (s *Searcher) EachRun(ctx context.Context) iter.Seq2[Run, error] {
 	}
 }
 
-// All yields all hits in order, and searches for codes as it goes: those of 32 items
-// first, then, behind these, of four times as many, and so on. So the caller pays about
-// as much as a search for what it has read, and may stop at any hit. It calls Nearest
-// itself, and moves the cursor of the searcher. An error is yielded last.
-func (s *Searcher) All(ctx context.Context) iter.Seq2[Hit, error] {
-	return func(yield func(Hit, error) bool) {
-		if s.byVectors {
-			s.allByVectors(ctx, yield)
-			return
-		}
-		for k := 32; ; k *= 4 {
-			if err := s.Nearest(ctx, k); err != nil {
-				yield(Hit{}, err)
-				return
-			}
-			last := s.behind()
-			if last == nil {
-				return
-			}
-			for h, err := range s.Hits(ctx, math.MaxInt) {
-				if !yield(h, err) || err != nil {
-					return
-				}
-			}
-			s.after = last
-		}
-	}
-}
-
 // Again returns a searcher with the same answer, for another goroutine, which closes it.
 // Both share the codes that were found and the query, which neither changes, and the
 // view, to which the caller holds a reference. Do not call Nearest or Within on either.

@@ -408,21 +408,6 @@ func (s *Searcher) Within(ctx context.Context, r int) (err error) {
 	return err
 }
 
-// Count returns how many items are within r bits. In memory it adds up the weights of
-// codes and keeps none; in the store it is Within.
-func (s *Searcher) Count(ctx context.Context, r int) (int, error) {
-	if s.byVectors {
-		return 0, s.noRadius()
-	}
-	q := s.within(ctx)
-	if !s.usesStore(q, r) {
-		return s.Set.Table.Count(ctx, q, r, s.How())
-	}
-	s.byScore = false // nobody looks at the order
-	err := s.Within(ctx, r)
-	return s.Total, err
-}
-
 // Nearest finds the codes of the k nearest items behind the cursor, or of those with the
 // best scores. All codes of the last distance, or of the last score, are among them, so
 // there may be many more than k items. Where fewer than k items follow it finds the codes

@@ -18,7 +18,7 @@ type Request struct {
 	Key        string // of Get
 	Query      *Query // of Several: of those of its requests that have none
 	After      string // if not empty, what Query.After is: shards share a query, but for its cursor
-	Radius     int    // of Within and CountWithin
+	Radius     int    // of Within
 	Facets     *db.FacetQuery
 	Where      string
 	Args       []any
@@ -34,7 +34,6 @@ const (
 	Get         Verb = 1 + iota // the item with Key, with its codes in Query.Space
 	Search                      // the first hits of Query
 	Within                      // the first hits within Radius, and how many there are
-	CountWithin                 // how many there are
 	Count                       // the items that match Where
 	Facets                      // Facets
 	Labels                      // labels in use
