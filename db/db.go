@@ -20,6 +20,7 @@ import (
 	"github.com/fddhdb/fddhdb/db/internal/search"
 	"github.com/fddhdb/fddhdb/db/internal/state"
 	"github.com/fddhdb/fddhdb/db/internal/store"
+	"github.com/fddhdb/fddhdb/db/report"
 )
 
 // MarkerName is the name of the file that makes a folder a database.
@@ -39,7 +40,7 @@ type DB struct {
 	since    time.Time       // when it was opened
 	opened   uint64          // commit sequence then
 	identity record.Identity // format, UUID and sequence, as the store had them then
-	recovery Recovery        // what Open found; the losses since then are in keeper
+	recovery report.Recovery // what Open found; the losses since then are in keeper
 	stop     context.CancelFunc
 
 	state    *state.Database // store, committer, views: all that changes goes through it
