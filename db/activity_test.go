@@ -116,9 +116,6 @@ func TestActivity(t *testing.T) {
 		if e, _, err = c.Explain(ctx, q, 4); err != nil {
 			t.Fatal(err)
 		}
-		if _, err := c.CountRadius(ctx, q, 4); err != nil {
-			t.Fatal(err)
-		}
 		runs, err := c.SearchRadius(ctx, q, 4)
 		if err != nil {
 			t.Fatal(err)
@@ -127,16 +124,7 @@ func TestActivity(t *testing.T) {
 			t.Errorf("%d are open", n)
 		}
 		runs.Close()
-		want[kind{"count_radius", e.Plan}]++
 		want[kind{"search_radius", e.Plan}]++
-	}
-	for _, err := range c.Neighbors(ctx, db.Query{Key: "k7"}) {
-		if err != nil {
-			t.Fatal(err)
-		}
-		if hits++; hits%5 == 0 {
-			break
-		}
 	}
 	all, err := c.SearchAll(ctx, []db.Query{{Key: "k7"}, {Key: "k8", K: 2}})
 	if err != nil {
@@ -287,16 +275,11 @@ func TestTracer(t *testing.T) {
 	if _, err := c.Search(ctx, db.Query{Code: []byte{1, 2}}); err == nil {
 		t.Fatal("found")
 	}
-	if _, err := c.CountRadius(ctx, q, 1); err != nil {
-		t.Fatal(err)
+	if runs := must1[*db.Runs](t)(c.SearchRadius(ctx, q, 1)); runs.Close() != nil {
+		t.Fatal("the runs do not close")
 	}
 	if _, err := c.SearchAll(ctx, []db.Query{q, q}); err != nil {
 		t.Fatal(err)
-	}
-	for _, err := range c.Neighbors(ctx, q) {
-		if err != nil {
-			t.Fatal(err)
-		}
 	}
 	if err := d.Compact(ctx); err != nil {
 		t.Fatal(err)
@@ -314,12 +297,12 @@ func TestTracer(t *testing.T) {
 			t.Errorf("%+v", call)
 		}
 	}
-	if want := []string{"write ", "search request", "search ", "count_radius ", "search_all ", "neighbors ", "compact "}; !slices.Equal(ops, want) {
+	if want := []string{"write ", "search request", "search ", "search_radius ", "search_all ", "compact "}; !slices.Equal(ops, want) {
 		t.Errorf("%q, want %q", ops, want)
 	}
 	for _, want := range []string{
 		"write false [changes=1]", "search false [plan=scan hits=1]", "search true []",
-		"count_radius false [plan=scan hits=1]", "search_all false [queries=2 hits=2]", "neighbors false [hits=1]", "compact false []",
+		"search_radius false [plan=scan hits=1]", "search_all false [queries=2 hits=2]", "compact false []",
 	} {
 		if !slices.Contains(s.ends, want) {
 			t.Errorf("%q has no %q", s.ends, want)

@@ -75,7 +75,7 @@ func TestAlter(t *testing.T) {
 		for where, want := range map[string]int{
 			"has(audio)": 1, "has(bag)": 1, "NOT has(audio)": 39, "has(image)": 40, "place = 'Bern'": 1, "place != 'Bern'": 0, "NOT place = 'Bern'": 39,
 		} {
-			if n, err := c.CountWhere(ctx, where); err != nil || n != want {
+			if n, err := c.Count(ctx, where); err != nil || n != want {
 				t.Errorf("%s: %d items, %v", where, n, err)
 			}
 		}
@@ -93,7 +93,7 @@ func TestAlter(t *testing.T) {
 		t.Error(diff)
 	}
 	dbkit.EqualItems(t, before, dbkit.AllItems(t, then))
-	if _, err := then.CountWhere(ctx, "has(audio)"); !errors.Is(err, db.ErrInvalid) {
+	if _, err := then.Count(ctx, "has(audio)"); !errors.Is(err, db.ErrInvalid) {
 		t.Errorf("a modality of later: %v", err)
 	}
 	if err := then.Alter(ctx, a); !errors.Is(err, db.ErrReadOnly) {
@@ -174,7 +174,7 @@ func TestAlterRefuses(t *testing.T) {
 	}
 	mustAlter(t, codes, db.Alteration{AddFields: []db.Field{{Name: "n", Type: db.Int, Indexed: true}}})
 	need(codes.Put(ctx, &db.Item{Key: "k", Code: []byte{1, 2}, Fields: map[string]any{"n": 5}}))(t)
-	if n, err := codes.CountWhere(ctx, "n = 5"); n != 1 || err != nil {
+	if n, err := codes.Count(ctx, "n = 5"); n != 1 || err != nil {
 		t.Error(n, err)
 	}
 	mustAlter(t, c, db.Alteration{AddModalities: many(db.MaxModalities - 2), AddFields: manyFields[:db.MaxFields-4]}) // as many as there may be
@@ -228,7 +228,7 @@ func TestModelsOfAnAlteredCollection(t *testing.T) {
 	from := db.Query{From: "audio", To: "text", Vector: []float32{1, 0, 0}, K: 90}
 	unlearned("search", dbkit.Second(c.Search(ctx, from)))
 	unlearned("all", dbkit.Second(c.SearchAll(ctx, []db.Query{from})))
-	unlearned("radius", dbkit.Second(c.CountRadius(ctx, from, 3)))
+	unlearned("radius", dbkit.Second(dbkit.CountWithin(c, from, 3)))
 	_, _, err = c.EncodeQuery(ctx, from)
 	unlearned("encode a query", err)
 	_, _, err = c.Encode(&db.Item{Vectors: map[string][]float32{"audio": {1, 0, 0}}})
@@ -332,7 +332,7 @@ func TestBatchesAcrossAlter(t *testing.T) {
 		must(t, b.Commit(ctx))
 		sum := func(where string) int {
 			t.Helper()
-			count := need(c.CountWhere(ctx, where))(t)
+			count := need(c.Count(ctx, where))(t)
 			return count
 		}
 		both := 0
@@ -387,7 +387,7 @@ func TestAlterRightAfterOpening(t *testing.T) {
 		}
 	}
 	need(c.Put(ctx, &db.Item{Key: "new", Code: []byte{1, 2}, Fields: map[string]any{"f0": 1, "f1": 2}}))(t)
-	if found, err := c.CountWhere(ctx, "f0 = 1 AND f1 = 2"); found != 1 || err != nil {
+	if found, err := c.Count(ctx, "f0 = 1 AND f1 = 2"); found != 1 || err != nil {
 		t.Error(found, err)
 	}
 	if res, err := c.Search(ctx, db.Query{Code: []byte{1, 2}, K: 2}); err != nil || len(res.Hits) != 2 || res.Hits[1].Distance != 0 {
@@ -452,7 +452,7 @@ func TestAlterDuringEverything(t *testing.T) {
 		}
 		schema := dbkit.MustSchema(t, then)
 		for _, m := range schema.Modalities {
-			if _, err := then.CountWhere(ctx, "has("+m.Name+")"); err != nil {
+			if _, err := then.Count(ctx, "has("+m.Name+")"); err != nil {
 				return err
 			}
 		}
@@ -495,9 +495,9 @@ func alteredStateOf(t testing.TB, c *db.Collection) alteredState {
 			s.indexed++
 		}
 	}
-	s.titled = need(c.CountWhere(ctx, "title > 'title 1' OR price < 20"))(t)
+	s.titled = need(c.Count(ctx, "title > 'title 1' OR price < 20"))(t)
 	if s.modalities > len(dbkit.PairsSchema.Modalities) {
-		s.heard = need(c.CountWhere(ctx, "has(audio)"))(t)
+		s.heard = need(c.Count(ctx, "has(audio)"))(t)
 	}
 	return s
 }
@@ -556,7 +556,7 @@ func checkAltered(t testing.TB, what string, fsys vfs.FS, possible ...alteredSta
 	if now := alteredStateOf(t, c); now.titled != got.titled || now.indexed != 5 {
 		t.Fatalf("%s: afterwards %+v, before %+v", what, now, got)
 	}
-	if n, err := c.CountWhere(ctx, "place = 'Bern'"); n != 1 || err != nil {
+	if n, err := c.Count(ctx, "place = 'Bern'"); n != 1 || err != nil {
 		t.Fatalf("%s: %d items, %v", what, n, err)
 	}
 	if err := inconsistency(d); err != nil {

@@ -55,7 +55,7 @@ func ExampleDB_Backup() {
 	if c, err = r.Collection("main"); err != nil {
 		log.Fatal(err)
 	}
-	n, err := c.Count()
+	n, err := c.Count(context.Background(), "")
 	if err != nil {
 		log.Fatal(err)
 	}

@@ -144,7 +144,7 @@ func TestEveryFailedOperationOfARestore(t *testing.T) {
 			}
 		}
 		d := dbkit.MustOpen(t, "r", opts)
-		if n, err := dbkit.MustCollection(t, d, "main").Count(); n != 20 || err != nil {
+		if n, err := dbkit.MustCollection(t, d, "main").Count(t.Context(), ""); n != 20 || err != nil {
 			t.Fatalf("operation %d: %d items, %v", k, n, err)
 		}
 		dbkit.MustClose(t, d)

@@ -625,7 +625,7 @@ func TestKilledBackupsAndPrunes(t *testing.T) {
 		t.Fatal("no backup was completed")
 	}
 	d := restored(t, repo, db.RestoreOptions{})
-	if n, err := dbkit.MustCollection(t, d, "main").Count(); err != nil || n < items[newest] {
+	if n, err := dbkit.MustCollection(t, d, "main").Count(t.Context(), ""); err != nil || n < items[newest] {
 		t.Errorf("%d items in the newest backup, %d were written before one: %v", n, items[newest], err)
 	}
 	t.Logf("%d backups reported by %d processes that were killed", len(items), kills)
@@ -653,7 +653,7 @@ func TestProcessThatIsKilled(t *testing.T) {
 	}()
 	items := dbkit.Pairs(50, synth.Config{})
 	for {
-		n := need(c.Count())(t)
+		n := need(c.Count(t.Context(), ""))(t)
 		for i, it := range items {
 			it.Key = fmt.Sprint(n + i)
 		}

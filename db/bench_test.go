@@ -166,15 +166,15 @@ func stats(b *testing.B, d *db.DB) {
 	}
 }
 
-// BenchmarkCountRadius measures the shortest of all searches, by one goroutine and by as
+// BenchmarkSearchRadius measures the shortest of all searches, by one goroutine and by as
 // many as there are processors.
-func BenchmarkCountRadius(b *testing.B) {
+func BenchmarkSearchRadius(b *testing.B) {
 	_, c, some := codesDatabase(b, 100_000)
 	b.Run("one", func(b *testing.B) {
 		b.ReportAllocs()
 		i := 0
 		for b.Loop() {
-			need(c.CountRadius(ctx, db.Query{Code: some[i%len(some)]}, 4))(b)
+			need(dbkit.CountWithin(c, db.Query{Code: some[i%len(some)]}, 4))(b)
 			i++
 		}
 	})
@@ -182,7 +182,7 @@ func BenchmarkCountRadius(b *testing.B) {
 		b.ReportAllocs()
 		b.RunParallel(func(p *testing.PB) {
 			for i := 0; p.Next(); i++ {
-				if _, err := c.CountRadius(ctx, db.Query{Code: some[i%len(some)]}, 4); err != nil {
+				if _, err := dbkit.CountWithin(c, db.Query{Code: some[i%len(some)]}, 4); err != nil {
 					b.Error(err)
 					return
 				}
@@ -451,16 +451,11 @@ func BenchmarkWhere(b *testing.B) {
 		b.Run(where, func(b *testing.B) {
 			n := 0
 			for b.Loop() {
-				n = need(c.CountWhere(ctx, where))(b)
+				n = need(c.Count(ctx, where))(b)
 			}
 			b.ReportMetric(float64(n), "rows")
 		})
 	}
-	b.Run("up to 10", func(b *testing.B) {
-		for b.Loop() {
-			need(c.CountUpTo(ctx, 10, "label = 'label 3' AND year >= 2010 AND price < 100"))(b)
-		}
-	})
 	b.Run("search", func(b *testing.B) {
 		for b.Loop() {
 			need(c.Search(ctx, db.Query{Code: make([]byte, 8), Where: "label = 'label 3' AND year >= 2010"}))(b)
@@ -664,7 +659,7 @@ func BenchmarkWhereScanned(b *testing.B) {
 		b.Run(where, func(b *testing.B) {
 			n := 0
 			for b.Loop() {
-				n = need(c.CountWhere(ctx, where))(b)
+				n = need(c.Count(ctx, where))(b)
 			}
 			b.ReportMetric(float64(n), "rows")
 		})
@@ -686,7 +681,7 @@ func BenchmarkFacets(b *testing.B) {
 		}
 		for of, where := range map[string]string{"all": "", "tenth": "label = 'label 3'"} {
 			run(of+"/count", func() error {
-				_, err := c.CountWhere(ctx, where)
+				_, err := c.Count(ctx, where)
 				return err
 			})
 			for _, by := range []string{"label", "new", "year", "price", "maker", "sku"} {

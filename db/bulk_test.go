@@ -431,7 +431,7 @@ func TestBadItemOfABulkLoad(t *testing.T) {
 	if err := b.Commit(ctx); !errors.Is(err, db.ErrInvalid) {
 		t.Error(err)
 	}
-	if n, err := c.Count(); n != 0 || err != nil {
+	if n, err := c.Count(t.Context(), ""); n != 0 || err != nil {
 		t.Errorf("%d items, %v", n, err)
 	}
 }

@@ -57,7 +57,7 @@ func checkCopy(t testing.TB, fsys vfs.FS, dir, what string) {
 		return
 	}
 	c := dbkit.MustCollection(t, d, "main")
-	if n, err := c.Count(); n != 60 || err != nil {
+	if n, err := c.Count(t.Context(), ""); n != 60 || err != nil {
 		t.Errorf("%s: %d items, %v", what, n, err)
 	}
 	if r, err := c.Search(ctx, db.Query{Key: "k7", K: 60}); err != nil || len(r.Hits) != 60 {

@@ -209,8 +209,3 @@ func (c *Collection) Get(ctx context.Context, key string) (*Item, error) {
 		return itemOf(cv, it), nil
 	})
 }
-
-// Count returns the number of items. It costs nothing.
-func (c *Collection) Count() (int, error) {
-	return look(c, func(_ *state.View, cv *state.CollectionView) (int, error) { return cv.Items, nil })
-}

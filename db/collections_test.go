@@ -82,7 +82,7 @@ func TestDropCollection(t *testing.T) {
 		for what, err := range map[string]error{
 			"search":   dbkit.Second(c.Search(ctx, q)),
 			"get":      dbkit.Second(c.Get(ctx, "k1")),
-			"count":    dbkit.Second(c.Count()),
+			"count":    dbkit.Second(c.Count(t.Context(), "")),
 			"put":      dbkit.Second(c.Put(ctx, put[0])),
 			"batch":    b.Put(c, put[0]),
 			"delete":   dbkit.Second(c.Delete(ctx, "k1")),
@@ -137,7 +137,7 @@ func TestDropCollection(t *testing.T) {
 	if _, err := c.Put(ctx, put[0]); !errors.Is(err, db.ErrNotFound) {
 		t.Errorf("a handle on the one before: %v", err)
 	}
-	if n, err := other.Count(); n != 1 || err != nil {
+	if n, err := other.Count(t.Context(), ""); n != 1 || err != nil {
 		t.Errorf("the new one has %d items, %v", n, err)
 	}
 	runs.Close()
@@ -200,7 +200,7 @@ func TestDropCollectionRightAfterOpening(t *testing.T) {
 	must(t, d.WaitForIndex(ctx))
 	b := dbkit.MustCollection(t, d, "b")
 	need(b.Put(ctx, &db.Item{Key: "new", Code: []byte{1, 2, 3, 4}}))(t)
-	if n, err := b.Count(); n != state.LoadAtOnce+51 || err != nil {
+	if n, err := b.Count(t.Context(), ""); n != state.LoadAtOnce+51 || err != nil {
 		t.Errorf("%d items, %v", n, err)
 	}
 	names, err := d.Collections()

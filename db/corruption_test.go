@@ -41,7 +41,7 @@ func portrait(d *db.DB) (string, error) {
 			return "", err
 		}
 		var keys []string
-		for it, err := range c.Items(ctx) {
+		for it, err := range c.Items(ctx, "") {
 			if err != nil {
 				return "", err
 			}
@@ -76,7 +76,7 @@ func portrait(d *db.DB) (string, error) {
 			}
 		}
 		for _, where := range []string{"label = 'class0'", "year > 2", "title = 'x' AND NOT has(text)"} {
-			n, err := c.CountWhere(ctx, where)
+			n, err := c.Count(ctx, where)
 			if errors.Is(err, db.ErrInvalid) {
 				continue // there are no such fields
 			}

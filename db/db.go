@@ -20,6 +20,7 @@ import (
 	"github.com/fddhdb/fddhdb/db/internal/search"
 	"github.com/fddhdb/fddhdb/db/internal/state"
 	"github.com/fddhdb/fddhdb/db/internal/store"
+	"github.com/fddhdb/fddhdb/db/report"
 )
 
 // MarkerName is the name of the file that makes a folder a database.
@@ -39,7 +40,7 @@ type DB struct {
 	since    time.Time       // when it was opened
 	opened   uint64          // commit sequence then
 	identity record.Identity // format, UUID and sequence, as the store had them then
-	recovery Recovery        // what Open found; the losses since then are in keeper
+	recovery report.Recovery // what Open found; the losses since then are in keeper
 	stop     context.CancelFunc
 
 	state    *state.Database // store, committer, views: all that changes goes through it
@@ -169,7 +170,7 @@ func (d *DB) writable() error {
 
 // Close waits for running calls, makes everything durable, writes the log into tables (some 64 MiB at most), and
 // unlocks the folder. After writes it also lets indexes of vectors take in new items, if that takes some seconds
-// at most. End a range over Items, ItemsWhere, ItemsByKey, Keys, Codes, Neighbors or Runs first: do not close
+// at most. End a range over Items, Keys, Codes or Runs first: do not close
 // from inside one. A second call returns ErrClosed.
 func (d *DB) Close() error {
 	d.stop() // so that those who wait for codes to be loaded do not hold it up

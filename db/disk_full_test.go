@@ -107,7 +107,7 @@ func TestDiskFullAtEveryPoint(t *testing.T) {
 			t.Fatalf("after %d bytes, %d items acknowledged: %v", room, len(there), err)
 		}
 		found := map[string]bool{}
-		for it, err := range c.Items(ctx) {
+		for it, err := range c.Items(ctx, "") {
 			if err != nil {
 				t.Fatalf("after %d bytes: %v", room, err)
 			}
@@ -137,13 +137,6 @@ type largeChange struct {
 }
 
 var largeChanges = []largeChange{
-	{
-		"merge", func(c *db.Collection) error { return dbkit.Second(c.MergeLabel(ctx, "class0", "class1")) },
-		func(t *testing.T, c *db.Collection) bool {
-			n := need(c.CountWhere(ctx, "label = 'class0'"))(t)
-			return n == 0
-		},
-	},
 	{
 		"index", func(c *db.Collection) error {
 			return c.Alter(ctx, db.Alteration{IndexFields: []string{"title", "price"}})
@@ -206,30 +199,11 @@ func (ch *largeChange) onFull(t *testing.T, room int64) (left int64, done bool) 
 		}
 		dbkit.CheckSound(t, d, "with room again")
 	}
-	if ch.what == "merge" {
-		renamed(items, "class0", "class1")
-	}
 	checkLabels(t, c, items)
-	if n, err := c.CountWhere(ctx, "title >= '' AND price < 40"); n != 40 || err != nil {
+	if n, err := c.Count(ctx, "title >= '' AND price < 40"); n != 40 || err != nil {
 		t.Errorf("%d items are found by fields, %v", n, err)
 	}
 	return left, done
-}
-
-// An error while the tables of a merge are written names the merge.
-func TestFailedMergeSaysSo(t *testing.T) {
-	fail := &dbkit.FailOnce{On: func(op errorfs.Op) bool { return dbkit.IsWrite(op) && strings.Contains(op.Path, "ingest") }}
-	fail.Off.Store(true)
-	d, c, items := labelWorld(t, errorfs.Wrap(vfs.NewMem(), fail), 60)
-	fail.Off.Store(false)
-	_, err := c.MergeLabel(ctx, "class0", "class1")
-	if !errors.Is(err, dbkit.ErrInjected) || errors.Is(err, db.ErrFailed) || !strings.HasPrefix(err.Error(), `fddhdb: merge of label "class0" into "class1": `) {
-		t.Error(err)
-	}
-	checkLabels(t, c, items)
-	mustMerge(t, c, "class0", "class1", renamed(items, "class0", "class1"))
-	checkLabels(t, c, items)
-	dbkit.CheckSound(t, d, "merged after all")
 }
 
 // noLinks is a file system without hard links, of which so many bytes are free.

@@ -22,9 +22,9 @@
 // An item has one code, which searches from any modality to any other one compare.
 //
 // Query.Where filters the items of a search by labels, modalities and fields, fast where fields
-// are indexed. ItemsWhere, CountWhere, CountUpTo and DeleteWhere take a filter without a search.
-// Items yields all items in the order in which they came, and Sample some at random. Keys and
-// ItemsByKey yield the items whose keys have a prefix, in the order of keys.
+// are indexed. Items, Count, Sample and DeleteWhere take a filter without a search. Items
+// yields items in the order in which they came, and Sample some at random. Keys yields the keys with a
+// prefix, in order.
 //
 // Modalities and fields can be added later (Collection.Alter).
 //

@@ -97,7 +97,7 @@ func TestEvaluateAgreesWithTheDefinition(t *testing.T) {
 	for _, r := range got {
 		var codes, queryCodes [][]byte
 		var labels [][]string
-		for it := range every(t, c.Items(ctx)) {
+		for it := range every(t, c.Items(ctx, "")) {
 			if it.Vectors[r.To] != nil {
 				codes, labels = append(codes, it.Code), append(labels, it.Labels)
 			}

@@ -93,7 +93,6 @@ func TestEvents(t *testing.T) {
 	mustAlter(t, c, db.Alteration{AddFields: []db.Field{{"place", db.String, false}}, IndexFields: []string{"title"}})
 	must(t, c.SetEncoders(ctx, []db.Encoder{{"text", db.InputText, []string{"encode"}}}))
 	must(t, c.RenameLabel(ctx, items[0].Labels[0], "renamed"))
-	merged := need(c.MergeLabel(ctx, "renamed", items[1].Labels[0]))(t)
 	repo := mustFolder(t)
 	m := mustBackup(t, d, repo, db.BackupOptions{})
 	must(t, errors.Join(
@@ -131,7 +130,6 @@ func TestEvents(t *testing.T) {
 		"fddhdb.collection.altered": {{Collection: "main"}},
 		"fddhdb.encoders.set":       {{Collection: "main"}},
 		"fddhdb.label.renamed":      {{Collection: "main"}},
-		"fddhdb.mergelabel.done":    {{Collection: "main", Items: int64(merged)}},
 		"fddhdb.backup.done":        {{Bytes: m.BytesTotal}},
 		"fddhdb.restore.done":       {{Bytes: m.BytesTotal}},
 		"fddhdb.checkpoint.done":    {{}},

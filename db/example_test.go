@@ -141,7 +141,7 @@ func Example_where() {
 	if err != nil {
 		log.Fatal(err)
 	}
-	for item, err := range c.ItemsWhere(ctx, "NOT year >= 2020") {
+	for item, err := range c.Items(ctx, "NOT year >= 2020") {
 		if err != nil {
 			log.Fatal(err)
 		}

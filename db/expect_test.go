@@ -120,7 +120,7 @@ func TestExpectInABulkLoad(t *testing.T) {
 		if err := b.Commit(ctx); !errors.Is(err, db.ErrConflict) {
 			t.Errorf("condition at %d: %v", at, err)
 		}
-		if n, err := c.Count(); n != 0 || err != nil {
+		if n, err := c.Count(t.Context(), ""); n != 0 || err != nil {
 			t.Errorf("condition at %d: %d items, %v", at, n, err)
 		}
 	}

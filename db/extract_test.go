@@ -55,7 +55,7 @@ func sayings(t testing.TB, c *db.Collection, like []*db.Item, vectors bool) []st
 		out = append(out, fmt.Sprintf("%s: %+v, %v", what, answer, err))
 	}
 	schema := need(c.Schema())(t)
-	for it, err := range c.Items(ctx) {
+	for it, err := range c.Items(ctx, "") {
 		if !vectors && it != nil {
 			it.Vectors, it.Sparse, it.Modalities = nil, nil, nil
 		}
@@ -78,7 +78,7 @@ func sayings(t testing.TB, c *db.Collection, like []*db.Item, vectors bool) []st
 		targets = append(targets, m.Name)
 	}
 	for _, where := range filters {
-		n, err := c.CountWhere(ctx, where)
+		n, err := c.Count(ctx, where)
 		say("count "+where, n, err)
 	}
 	spaces := need(c.Spaces(ctx))(t)
@@ -132,7 +132,7 @@ func sayings(t testing.TB, c *db.Collection, like []*db.Item, vectors bool) []st
 					}
 				}
 				q.Plan, q.After = db.PlanAuto, ""
-				n, err := in.CountRadius(ctx, q, sp.Bits/3)
+				n, err := dbkit.CountWithin(in, q, sp.Bits/3)
 				say("within", n, err)
 				for _, near := range []struct {
 					plan   db.Plan
@@ -306,7 +306,7 @@ func TestExtractWhileBuilding(t *testing.T) {
 					t.Errorf("%s: spaces %+v, %v", what, spaces, err)
 				}
 			}
-			if n, err := c.CountWhere(ctx, "label = 'class1'"); n == 0 || err != nil {
+			if n, err := c.Count(ctx, "label = 'class1'"); n == 0 || err != nil {
 				t.Errorf("%s: %d items with a label, %v", what, n, err)
 			}
 			dbkit.CheckSound(t, is, what)
@@ -394,7 +394,7 @@ func TestExtractOfLargeItems(t *testing.T) {
 	if large < 2 {
 		t.Errorf("%d large tables", large)
 	}
-	for it, err := range dbkit.MustCollection(t, is, "main").Items(ctx) {
+	for it, err := range dbkit.MustCollection(t, is, "main").Items(ctx, "") {
 		if err != nil || want[it.Key] != sha256.Sum256(it.Payload) {
 			t.Fatalf("item %s: %v", it.Key, err)
 		}

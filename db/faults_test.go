@@ -126,7 +126,7 @@ type faultyCase struct {
 // reads are done to a database in which nothing is to change.
 func reads(l *spacesLife) error {
 	items := 0
-	for it, err := range l.c.Items(ctx) {
+	for it, err := range l.c.Items(ctx, "") {
 		if err != nil {
 			return err
 		}
@@ -140,7 +140,7 @@ func reads(l *spacesLife) error {
 			return err
 		}
 	}
-	if _, err := l.c.CountWhere(ctx, "label = 'class0' OR year > 2"); err != nil {
+	if _, err := l.c.Count(ctx, "label = 'class0' OR year > 2"); err != nil {
 		return err
 	}
 	_, err := l.d.Stats()

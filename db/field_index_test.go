@@ -185,7 +185,7 @@ func TestFieldsAreIndexedBesideWrites(t *testing.T) {
 	})
 	write(func(i int) error {
 		if i > 8 {
-			return dbkit.Second(c.CountWhere(ctx, "n > 3"))
+			return dbkit.Second(c.Count(ctx, "n > 3"))
 		}
 		b := d.NewBatch()
 		for j := range 3000 {
@@ -299,7 +299,7 @@ func TestFullBatchMeetsAnIndex(t *testing.T) {
 			if err := b.Commit(ctx); !errors.Is(err, db.ErrInvalid) || !errors.As(err, &at) || at.Key != fmt.Sprint("k", 100+n/2) {
 				t.Errorf("commit: %v", err)
 			}
-			if n, err := c.Count(); n != 10 || err != nil {
+			if n, err := c.Count(t.Context(), ""); n != 10 || err != nil {
 				t.Errorf("%d items, %v", n, err)
 			}
 			checkIndexed(t, c, "n", "s")

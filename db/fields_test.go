@@ -67,7 +67,7 @@ func TestFiltersAfterManySmallWrites(t *testing.T) {
 					n++
 				}
 			}
-			if got, err := c.CountWhere(ctx, text); err != nil || got != n {
+			if got, err := c.Count(ctx, text); err != nil || got != n {
 				t.Fatalf("%s after %d writes: %d, %v, want %d", text, i, got, err, n)
 			}
 		}
@@ -83,7 +83,7 @@ func TestIndexedStringsAreShort(t *testing.T) {
 	if !errors.Is(err, db.ErrInvalid) || !strings.Contains(err.Error(), `field "s" is indexed: a string in it has at most 1024 bytes, this one has 1025`) {
 		t.Errorf("%v", err)
 	}
-	if n, err := c.CountWhere(ctx, "s = ?", long); n != 1 || err != nil {
+	if n, err := c.Count(ctx, "s = ?", long); n != 1 || err != nil {
 		t.Errorf("%d, %v", n, err)
 	}
 }
@@ -127,7 +127,7 @@ func TestDamagedItemsLeaveTheFilters(t *testing.T) {
 		"label = 'a'": 1, "label = 'b'": 4, "label = 'c'": 3, "s = 'old'": 1, "s = 'new'": 3, "s >= ''": 4,
 		"n = -5": 1, "n < 100": 1, "x = 0": 1, "b = false": 1, "NOT b = false": 3,
 	} {
-		if n, err := c.CountWhere(ctx, text); n != want || err != nil {
+		if n, err := c.Count(ctx, text); n != want || err != nil {
 			t.Errorf("%s: %d, %v, want %d", text, n, err, want)
 		}
 	}
@@ -150,14 +150,14 @@ func TestDamagedSetFailsAlone(t *testing.T) {
 		t.Fatal(err)
 	}
 	for _, text := range []string{"label = 'a'", "n = 5", "s = 'x'", "s > ''", `"and" = 7`} {
-		if n, err := c.CountWhere(ctx, text); !errors.Is(err, db.ErrCorrupt) {
+		if n, err := c.Count(ctx, text); !errors.Is(err, db.ErrCorrupt) {
 			t.Errorf("%s: %d, %v", text, n, err)
 		}
 		if n, err := c.DeleteWhere(ctx, text); !errors.Is(err, db.ErrCorrupt) {
 			t.Errorf("delete %s: %d, %v", text, n, err)
 		}
 	}
-	if n, err := c.CountWhere(ctx, "label = 'b'"); n != 1 || err != nil {
+	if n, err := c.Count(ctx, "label = 'b'"); n != 1 || err != nil {
 		t.Errorf("%d, %v", n, err)
 	}
 	if it, err := c.Get(ctx, "k"); err != nil || it.Fields["s"] != "x" {
@@ -211,7 +211,7 @@ func TestTimes(t *testing.T) {
 	}
 	// A time finds the item that it was put with, though it has nanoseconds.
 	for _, where := range []string{"at = ?", "seen = ?", "at IN (?)", "at >= ? AND at <= '2024-05-01T10:30:00.123456999Z'"} {
-		if n, err := c.CountWhere(ctx, where, given[0].value); err != nil || n != 1 {
+		if n, err := c.Count(ctx, where, given[0].value); err != nil || n != 1 {
 			t.Errorf("%s: %d, %v", where, n, err)
 		}
 	}
@@ -236,7 +236,7 @@ func TestTimesRefused(t *testing.T) {
 			t.Errorf("%.20v: %v", given, err)
 		}
 	}
-	if n, err := c.Count(); n != 0 || err != nil {
+	if n, err := c.Count(t.Context(), ""); n != 0 || err != nil {
 		t.Error(n, err)
 	}
 }
@@ -362,7 +362,7 @@ func TestFacets(t *testing.T) {
 	need(c.Delete(ctx, "k299"))(t)
 	for _, where := range []string{"", "inttrue >= 0", "label = 'l0' AND booltrue = true", "label = 'none'"} {
 		var match []*db.Item
-		for it := range every(t, c.ItemsWhere(ctx, where)) {
+		for it := range every(t, c.Items(ctx, where)) {
 			match = append(match, it)
 		}
 		for _, by := range fields {

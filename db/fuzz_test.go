@@ -113,11 +113,11 @@ func use(d *db.DB) {
 		_, _ = c.Stats()
 		_, _ = c.Spaces(ctx)
 		_, _ = c.Labels()
-		for range c.Items(ctx) {
+		for range c.Items(ctx, "") {
 		}
 		for _, expr := range []string{"label = 'c0'", "year > 3", "NOT (title = 'title 1' OR price < 7 OR new = true)", "has(image)"} {
-			_, _ = c.CountWhere(ctx, expr)
-			for range c.ItemsWhere(ctx, expr) {
+			_, _ = c.Count(ctx, expr)
+			for range c.Items(ctx, expr) {
 			}
 		}
 		for _, to := range []string{"", "image", "text"} {
@@ -137,13 +137,8 @@ func use(d *db.DB) {
 					q.Rerank = db.RerankAuto
 					_, _, _ = c.Explain(ctx, q, -1)
 					q.Rerank = db.RerankAsymmetric
-					_, _ = c.CountRadius(ctx, q, 3)
+					_, _ = dbkit.CountWithin(c, q, 3)
 				}
-			}
-		}
-		for h, err := range c.Neighbors(ctx, db.Query{Key: "k7"}) {
-			if err == nil {
-				_, _ = c.Get(ctx, h.Key)
 			}
 		}
 	}
@@ -334,7 +329,7 @@ func useWhatever(t testing.TB, fsys vfs.FS) {
 	for _, name := range names {
 		c := dbkit.MustCollection(t, d, name)
 		seen := 0
-		for _, err := range c.Items(ctx) {
+		for _, err := range c.Items(ctx, "") {
 			expected("items", err)
 			if seen++; seen > 1000 {
 				t.Fatal("more items than were put")
@@ -353,7 +348,7 @@ func useWhatever(t testing.TB, fsys vfs.FS) {
 		}
 		_, err = c.Search(ctx, db.Query{Key: "k3"})
 		expected("search by key", err)
-		_, err = c.CountWhere(ctx, "label = 'class0' AND year > 2")
+		_, err = c.Count(ctx, "label = 'class0' AND year > 2")
 		expected("count", err)
 		it := &db.Item{Key: "new", Labels: []string{"class0"}, Code: []byte{1, 2}}
 		if s != nil && len(s.Modalities) > 0 {

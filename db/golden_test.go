@@ -89,12 +89,12 @@ func goldenListing(t testing.TB, d *db.DB) string {
 			}
 			in, err := c.InSpace(s.Space)
 			check(err)
-			for it, err := range in.Items(ctx) {
+			for it, err := range in.Items(ctx, "") {
 				check(err)
 				say("%s: code %x %s", it.Key, it.Code, it.CodeFrom)
 			}
 		}
-		for it, err := range c.Items(ctx) {
+		for it, err := range c.Items(ctx, "") {
 			check(err)
 			fields := slices.Sorted(maps.Keys(it.Fields))
 			for i, name := range fields {
@@ -103,7 +103,7 @@ func goldenListing(t testing.TB, d *db.DB) string {
 			say("%s: labels %q, fields %q, data %x", it.Key, it.Labels, fields, goldenSum(it))
 		}
 		for _, where := range []string{"label = 'class1'", "year > 1800", "price < 5 AND new = TRUE", "title IN ('title 2', 'title 3')", "n >= 350", "at < '1970'", "seen >= '1700'"} {
-			n, err := c.CountWhere(ctx, where)
+			n, err := c.Count(ctx, where)
 			if _, unknown := errors.AsType[*db.WhereError](err); !unknown {
 				check(err)
 				say("%s: %d", where, n)

@@ -79,7 +79,7 @@ func TestAnswersAreNoLongerThanThereAreItems(t *testing.T) {
 	}
 	for _, radius := range []int{16, 17, 1 << 31, math.MaxInt} {
 		costs(t, "radius", 9000*each, func() {
-			if n, err := codes.CountRadius(ctx, db.Query{Key: "7"}, radius); n != 9000 || err != nil {
+			if n, err := dbkit.CountWithin(codes, db.Query{Key: "7"}, radius); n != 9000 || err != nil {
 				t.Errorf("radius %d: %d, %v", radius, n, err)
 			}
 			runs, err := codes.SearchRadius(ctx, db.Query{Key: "7"}, radius)
@@ -94,13 +94,6 @@ func TestAnswersAreNoLongerThanThereAreItems(t *testing.T) {
 				t.Errorf("radius %d, explained: %v", radius, err)
 			}
 		})
-	}
-	n := 0
-	for range every(t, codes.Neighbors(ctx, db.Query{Key: "7", K: math.MaxInt})) {
-		n++
-	}
-	if n != 9000 {
-		t.Errorf("%d neighbours", n)
 	}
 	queries := make([]db.Query, 20_000)
 	for i := range queries {
@@ -170,20 +163,17 @@ func TestHostileQueriesAreRefused(t *testing.T) {
 		costs(t, name, 8<<20, func() {
 			_, err := c.Search(ctx, q)
 			check("search", err)
-			_, err = c.CountRadius(ctx, q, 3)
-			check("count", err)
+			_, err = c.SearchRadius(ctx, q, 3)
+			check("radius", err)
 			_, _, err = c.Explain(ctx, q, -1)
 			check("explain", err)
-			for _, err := range c.Neighbors(ctx, q) {
-				check("neighbours", err)
-			}
 			_, err = c.SearchAll(ctx, []db.Query{{Key: "k1"}, q})
 			check("all", err)
 		})
 	}
 	for name, err := range map[string]error{
 		"a radius below 0":  dbkit.Second(c.SearchRadius(ctx, db.Query{Key: "k1"}, math.MinInt)),
-		"a count below 0":   dbkit.Second(c.CountRadius(ctx, db.Query{Key: "k1"}, -1)),
+		"a count below 0":   dbkit.Second(dbkit.CountWithin(c, db.Query{Key: "k1"}, -1)),
 		"rows":              dbkit.Second(c.Train(ctx, db.TrainOptions{Rows: math.MinInt})),
 		"bits":              dbkit.Second(c.Train(ctx, db.TrainOptions{Options: fit.Options{Bits: 1 << 40}})),
 		"anchors":           dbkit.Second(c.Train(ctx, db.TrainOptions{Options: fit.Options{Anchors: 1e9}})),
@@ -198,7 +188,7 @@ func TestHostileQueriesAreRefused(t *testing.T) {
 		"a teacher":         dbkit.Second(c.Update(ctx, db.UpdateOptions{Teacher: -5})),
 		"a rate":            dbkit.Second(c.Reindex(ctx, db.ReindexOptions{Rate: math.MinInt})),
 		"labels of queries": dbkit.Second(c.Evaluate(ctx, db.Evaluation{Labels: [][]string{{"a"}}, Top: math.MinInt})),
-		"a count by MBs":    dbkit.Second(c.CountWhere(ctx, long)),
+		"a count by MBs":    dbkit.Second(c.Count(ctx, long)),
 		"a deletion by MBs": dbkit.Second(c.DeleteWhere(ctx, long)),
 	} {
 		if !errors.Is(err, db.ErrInvalid) || len(err.Error()) > 1<<10 {
@@ -219,7 +209,7 @@ func TestHostileQueriesAreRefused(t *testing.T) {
 	})
 	// The longest expression that is possible is answered.
 	in := "year IN (" + strings.Repeat("1,", (60<<10)/2) + "1)"
-	if n, err := c.CountWhere(ctx, in); n != 1 || err != nil {
+	if n, err := c.Count(ctx, in); n != 1 || err != nil {
 		t.Errorf("the longest IN: %d, %v", n, err)
 	}
 }
@@ -314,8 +304,7 @@ func TestEndedContextEndsEverything(t *testing.T) {
 		"search":           dbkit.Second(c.Search(ctx, db.Query{Key: "k7"})),
 		"search all":       dbkit.Second(c.SearchAll(ctx, []db.Query{{Key: "k7"}})),
 		"radius":           dbkit.Second(c.SearchRadius(ctx, db.Query{Key: "k7"}, 3)),
-		"count":            dbkit.Second(c.CountRadius(ctx, db.Query{Key: "k7"}, 3)),
-		"count where":      dbkit.Second(c.CountWhere(ctx, "year > 3")),
+		"count where":      dbkit.Second(c.Count(ctx, "year > 3")),
 		"spaces":           dbkit.Second(c.Spaces(ctx)),
 		"evaluate":         dbkit.Second(c.Evaluate(ctx, one)),
 		"compact":          d.Compact(ctx),
@@ -328,11 +317,11 @@ func TestEndedContextEndsEverything(t *testing.T) {
 		t.Errorf("first: %+v beside an error", res)
 	}
 	var e error
-	for _, err := range c.Items(ctx) {
+	for _, err := range c.Items(ctx, "") {
 		e = err
 	}
 	errs["items"], e = e, nil
-	for _, err := range c.ItemsWhere(ctx, "year > 3") {
+	for _, err := range c.Items(ctx, "year > 3") {
 		e = err
 	}
 	errs["items where"], e = e, nil
@@ -340,10 +329,6 @@ func TestEndedContextEndsEverything(t *testing.T) {
 		e = err
 	}
 	errs["codes"], e = e, nil
-	for _, err := range c.Neighbors(ctx, db.Query{Key: "k7"}) {
-		e = err
-	}
-	errs["neighbours"], e = e, nil
 	for _, err := range runs.Hits(ctx) {
 		e = err
 	}

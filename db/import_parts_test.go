@@ -108,7 +108,7 @@ func checkImportLife(t *testing.T, what string, fsys vfs.FS, items []*db.Item, i
 			t.Fatalf("%s: item %d is %v", what, i, it)
 		}
 	}
-	if n, err := c.Count(); n != len(items) || err != nil {
+	if n, err := c.Count(t.Context(), ""); n != len(items) || err != nil {
 		t.Fatalf("%s: %d items in the end, %v", what, n, err)
 	}
 	if _, err := d.Mark("import"); !errors.Is(err, db.ErrNotFound) {

@@ -100,7 +100,7 @@ func TestEveryFailedChange(t *testing.T) {
 			}
 		}
 		for l, want := range labelled {
-			if n, err := c.CountWhere(ctx, "label = ?", l); err != nil || n != want {
+			if n, err := c.Count(ctx, "label = ?", l); err != nil || n != want {
 				t.Errorf("change %d failed: %d items with label %s of %d, %v", k, n, l, want, err)
 			}
 		}
@@ -146,8 +146,8 @@ func TestFailedReadFailsAlone(t *testing.T) {
 		"merge":  dbkit.Second(c.Merge(ctx, &db.Item{Key: "k8", Labels: []string{"new"}})),
 		"train":  dbkit.Second(c.Train(ctx, db.TrainOptions{})),
 		"put":    dbkit.Second(c.Put(ctx, &db.Item{Key: "k9"})),
-		"count":  dbkit.Second(c.CountWhere(ctx, "label = ?", labels[0])),
-		"number": dbkit.Second(c.CountWhere(ctx, "year > 0")),
+		"count":  dbkit.Second(c.Count(ctx, "label = ?", labels[0])),
+		"number": dbkit.Second(c.Count(ctx, "year > 0")),
 		"where":  dbkit.Second(c.DeleteWhere(ctx, "label = ?", labels[0])),
 	} {
 		if !errors.Is(err, dbkit.ErrInjected) || errors.Is(err, db.ErrInvalid) || errors.Is(err, db.ErrFailed) || errors.Is(err, db.ErrCorrupt) {
@@ -307,16 +307,16 @@ func TestFailedDatabase(t *testing.T) {
 	reads := func(c *db.Collection) map[string]error {
 		out := map[string]error{
 			"get":        dbkit.Second(c.Get(ctx, "k3")),
-			"radius":     dbkit.Second(c.CountRadius(ctx, db.Query{Key: "k7"}, 3)),
+			"radius":     dbkit.Second(dbkit.CountWithin(c, db.Query{Key: "k7"}, 3)),
 			"all":        dbkit.Second(c.SearchAll(ctx, []db.Query{{Key: "k7"}})),
 			"spaces":     dbkit.Second(c.Spaces(ctx)),
 			"statistics": dbkit.Second(c.Stats()),
 			"labels":     dbkit.Second(c.Labels()),
 		}
-		if n, err := c.CountWhere(ctx, "year >= 0"); n != 50 || err != nil {
+		if n, err := c.Count(ctx, "year >= 0"); n != 50 || err != nil {
 			out["count"] = fmt.Errorf("%d, %w", n, err)
 		}
-		if n, err := c.Count(); n != 50 || err != nil {
+		if n, err := c.Count(t.Context(), ""); n != 50 || err != nil {
 			out["items"] = fmt.Errorf("%d, %w", n, err)
 		}
 		res, err := c.Search(ctx, db.Query{Key: "k7", K: 50})
@@ -407,7 +407,7 @@ func TestFailureDuringLongWork(t *testing.T) {
 			d = dbkit.MustOpen(t, "db", &db.Options{FS: fsys})
 			defer d.Close()
 			c = dbkit.MustCollection(t, d, "main")
-			if n, err := c.Count(); n < 60 || err != nil {
+			if n, err := c.Count(t.Context(), ""); n < 60 || err != nil {
 				t.Errorf("%d items, %v", n, err)
 			}
 			dbkit.CheckSound(t, d, "opened again")

@@ -54,7 +54,7 @@ func TestPutRefusesBadItems(t *testing.T) {
 			if strings.Count(err.Error(), "fddhdb:") != 1 {
 				t.Errorf("prefix of %q", err)
 			}
-			if n, err := tc.c.Count(); n != 0 || err != nil {
+			if n, err := tc.c.Count(t.Context(), ""); n != 0 || err != nil {
 				t.Errorf("%d items, %v", n, err)
 			}
 		})
@@ -86,7 +86,7 @@ func TestBatchIsAllOrNothing(t *testing.T) {
 	if err := b.Commit(ctx); !errors.Is(err, db.ErrInvalid) {
 		t.Errorf("commit: %v", err)
 	}
-	if n, _ := c.Count(); n != 0 {
+	if n, _ := c.Count(t.Context(), ""); n != 0 {
 		t.Errorf("%d items", n)
 	}
 	b = d.NewBatch()
@@ -97,7 +97,7 @@ func TestBatchIsAllOrNothing(t *testing.T) {
 	if err := b.Commit(ctx); !errors.Is(err, db.ErrInvalid) {
 		t.Errorf("second commit: %v", err)
 	}
-	if n, _ := c.Count(); n != 1 {
+	if n, _ := c.Count(t.Context(), ""); n != 1 {
 		t.Errorf("%d items", n)
 	}
 }
@@ -161,7 +161,7 @@ func TestCodesOnlyItemsHaveCodes(t *testing.T) {
 	if err := b.Commit(ctx); !errors.Is(err, db.ErrInvalid) {
 		t.Errorf("merge after a delete: %v", err)
 	}
-	if n, _ := c.Count(); n != 0 {
+	if n, _ := c.Count(t.Context(), ""); n != 0 {
 		t.Errorf("%d items", n)
 	}
 }
@@ -231,7 +231,7 @@ func TestItemsWithNothing(t *testing.T) {
 			t.Errorf("%s: %v", how, err)
 		}
 	}
-	if n, _ := c.Count(); n != 0 {
+	if n, _ := c.Count(t.Context(), ""); n != 0 {
 		t.Errorf("%d items", n)
 	}
 	if key, err := c.Put(ctx, &db.Item{Sparse: map[string]db.Sparse{"text": {}}}); key != "0" || err != nil {
@@ -258,21 +258,22 @@ func TestPlaceholders(t *testing.T) {
 		return slices.ContainsFunc(r.Hits, func(h db.Hit) bool { return h.Key == "place" })
 	}
 	var exported []string
-	for it, err := range c.ItemsByKey(ctx, "place") {
+	for key := range every(t, c.Keys(ctx, "place")) {
+		it, err := c.Get(ctx, key)
 		var again db.Item
 		if err != nil || json.Unmarshal(must1[[]byte](t)(json.Marshal(it)), &again) != nil {
 			t.Fatal(err)
 		}
 		exported = append(exported, must1[string](t)(c.Put(ctx, &again)))
 	}
-	n := must1[int](t)(c.Count())
+	n := must1[int](t)(c.Count(t.Context(), ""))
 	if !slices.Equal(exported, []string{"place"}) || found() {
 		t.Errorf("exported: %q, found by a search: %t", exported, found())
 	}
 	if _, err := c.Merge(ctx, &db.Item{Key: "place", Vectors: vectors}); err != nil {
 		t.Fatal(err)
 	}
-	if after := must1[int](t)(c.Count()); !found() || after != n {
+	if after := must1[int](t)(c.Count(t.Context(), "")); !found() || after != n {
 		t.Errorf("after its vectors have come: found %t, %d items, %d before", found(), after, n)
 	}
 }

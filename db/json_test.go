@@ -14,6 +14,7 @@ import (
 	"github.com/fddhdb/fddhdb/db"
 	"github.com/fddhdb/fddhdb/db/backup"
 	"github.com/fddhdb/fddhdb/db/dbtest"
+	"github.com/fddhdb/fddhdb/db/report"
 )
 
 // must1 returns what a call that must succeed returns.
@@ -77,8 +78,8 @@ func TestResultsAreJSON(t *testing.T) {
 	results = append(results, must1[*backup.Manifest](t)(d.Backup(ctx, store, db.BackupOptions{})), must1[[]*backup.Manifest](t)(backup.List(ctx, store)),
 		must1[*backup.Verification](t)(backup.Verify(ctx, store, backup.VerifyOptions{}, nil)), must1[*backup.Pruning](t)(backup.Prune(ctx, store, backup.PruneOptions{Keep: 1})))
 	results = append(results, must1[*db.Stats](t)(d.Stats()), must1[*db.CollectionStats](t)(c.Stats()), must1[db.Schema](t)(c.Schema()),
-		must1[*db.Verification](t)(d.Verify(ctx, db.VerifyOptions{}, nil)), d.Recovery(), db.Loss{}, db.Finding{}, db.Repairing{})
-	for it, err := range c.Items(ctx) {
+		must1[*db.Verification](t)(d.Verify(ctx, db.VerifyOptions{}, nil)), d.Recovery(), report.Loss{}, db.Finding{}, db.Repairing{})
+	for it, err := range c.Items(ctx, "") {
 		results = append(results, it, err)
 	}
 	for _, r := range results {
@@ -180,7 +181,7 @@ func TestItemsAreMovedByJSON(t *testing.T) {
 	if err := dbtest.Load(t.Context(), d, from, set.Items(0, 50)); err != nil {
 		t.Fatal(err)
 	}
-	for it, err := range from.Items(t.Context()) {
+	for it, err := range from.Items(t.Context(), "") {
 		b := must1[[]byte](t)(json.Marshal(it))
 		var read db.Item
 		if err != nil || json.Unmarshal(b, &read) != nil {

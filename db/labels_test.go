@@ -11,12 +11,9 @@ import (
 	"testing/synctest"
 
 	"github.com/cockroachdb/pebble/v2/vfs"
-	"github.com/cockroachdb/pebble/v2/vfs/errorfs"
 
 	"github.com/fddhdb/fddhdb/db"
-	"github.com/fddhdb/fddhdb/db/internal/bulk"
 	"github.com/fddhdb/fddhdb/db/internal/dbkit"
-	"github.com/fddhdb/fddhdb/internal/effort"
 	"github.com/fddhdb/fddhdb/internal/seed"
 	"github.com/fddhdb/fddhdb/internal/synth"
 )
@@ -52,7 +49,7 @@ func checkLabels(t testing.TB, c *db.Collection, items []*db.Item) {
 		t.Errorf("%d labels counted, %v", s.Labels, err)
 	}
 	for l, want := range count {
-		if n, err := c.CountWhere(ctx, "label = ?", l); err != nil || n != want {
+		if n, err := c.Count(ctx, "label = ?", l); err != nil || n != want {
 			t.Errorf("%d items have %q, want %d, %v", n, l, want, err)
 		}
 	}
@@ -178,13 +175,6 @@ func mustRename(t testing.TB, c *db.Collection, old, name string) {
 	must(t, c.RenameLabel(ctx, old, name))
 }
 
-func mustMerge(t testing.TB, c *db.Collection, from, into string, want int) {
-	t.Helper()
-	if n, err := c.MergeLabel(ctx, from, into); err != nil || n != want {
-		t.Fatalf("%d items merged, want %d, %v", n, want, err)
-	}
-}
-
 // inTurn makes calls whose requests wait for the committer, each behind that of the call before. So all of
 // them have read the state before the first when it commits. The database is of a bubble of synctest, which
 // knows when a call waits: the database itself makes requests, too, and the length of the queue would not
@@ -227,205 +217,6 @@ func renamingBesideAPut(t *testing.T) {
 	dbkit.CheckSound(t, d, "in the end")
 }
 
-func TestMergeLabel(t *testing.T) {
-	fs := vfs.NewMem()
-	d, c, items := labelWorld(t, fs, 120)
-	both := []string{"class0", "class1"}
-	for _, it := range items[:9] { // some have both
-		it.Labels = both
-	}
-	late := &db.Item{Key: "late", Labels: []string{"late", "class3"}, Vectors: items[0].Vectors, Payload: []byte("abc")}
-	items = append(items, late, &db.Item{Key: "bare", Labels: []string{"class0"}})
-	dbkit.PutAll(t, d, c, append(slices.Clone(items[:9]), items[120:]...))
-	if _, err := c.Reindex(ctx, db.ReindexOptions{}); err != nil { // two spaces are to follow
-		t.Fatal(err)
-	}
-	snap := need(d.Snapshot())(t)
-	defer snap.Close()
-	before := need(snap.Collection("main"))(t)
-
-	for _, wrong := range []struct {
-		from, to string
-		is       error
-	}{{"class9", "class0", db.ErrNotFound}, {"class0", "class9", db.ErrNotFound}, {"class0", "class0", db.ErrInvalid}, {"", "class0", db.ErrInvalid}} {
-		if _, err := c.MergeLabel(ctx, wrong.from, wrong.to); !errors.Is(err, wrong.is) {
-			t.Errorf("%q into %q: %v", wrong.from, wrong.to, err)
-		}
-	}
-	checkLabels(t, c, items)
-	mustMerge(t, c, "class0", "class1", renamed(items, "class0", "class1"))
-	checkLabels(t, c, items)
-	checkCodes(t, c, dbkit.AllItems(t, c))
-	dbkit.CheckSound(t, d, "merged")
-	if n, err := before.CountWhere(ctx, "label = 'class0'"); err != nil || n == 0 {
-		t.Errorf("%d items in the snapshot, %v", n, err)
-	}
-	// What they had taught is taken out, and they teach anew.
-	if u := dbkit.MustUpdate(t, c, db.UpdateOptions{}); u.Forgotten == 0 || u.Labelled == 0 {
-		t.Errorf("%+v", u)
-	}
-	dbkit.CheckSound(t, d, "updated")
-
-	// Into a label that no model knows, and from one.
-	mustMerge(t, c, "class1", "late", renamed(items, "class1", "late"))
-	checkLabels(t, c, items)
-	dbkit.CheckSound(t, d, "merged again")
-	if it, err := c.Get(ctx, "bare"); err != nil || it.Code != nil {
-		t.Errorf("an item of an unknown label, without vectors, has a code: %v", err)
-	}
-	if u := dbkit.MustUpdate(t, c, db.UpdateOptions{GrowLabels: true}); !slices.Equal(u.Grown, []string{"late"}) {
-		t.Errorf("grown %q", u.Grown)
-	}
-	mustMerge(t, c, "late", "class2", renamed(items, "late", "class2"))
-	dbkit.CheckSound(t, d, "merged again")
-	// A label comes back as it was.
-	items = append(items, &db.Item{Key: "again", Labels: both})
-	dbkit.PutAll(t, d, c, items[len(items)-1:])
-	checkLabels(t, c, items)
-	dbkit.CheckSound(t, d, "merged again")
-
-	copied := indexOnlyOf(t, d, &db.Options{FS: fs})
-	ofCopy := dbkit.MustCollection(t, copied, "main")
-	checkLabels(t, ofCopy, items)
-	if _, err := ofCopy.MergeLabel(ctx, "class0", "class1"); !errors.Is(err, db.ErrReadOnly) {
-		t.Errorf("in an index-only copy: %v", err)
-	}
-	dbkit.MustClose(t, copied)
-	dbkit.MustClose(t, d)
-	d = dbkit.MustOpen(t, "db", &db.Options{FS: fs})
-	defer d.Close()
-	c = dbkit.MustCollection(t, d, "main")
-	checkLabels(t, c, items)
-	dbkit.CheckSound(t, d, "merged again")
-	dbkit.CheckSound(t, d, "in the end")
-}
-
-// A merge runs beside an update that has read the labels as they were, and not beside a training.
-func TestMergingBesideLearning(t *testing.T) {
-	d, c, items := labelWorld(t, vfs.NewMem(), 80)
-	dbkit.PutAll(t, d, c, items[:40]) // they teach anew
-	merged := 0
-	u, err := c.Update(ctx, db.UpdateOptions{Progress: func(string, int64, int64) {
-		if merged++; merged == 1 {
-			mustMerge(t, c, "class0", "class1", renamed(items, "class0", "class1"))
-		}
-	}})
-	if err != nil || merged == 0 {
-		t.Fatalf("%+v, %d, %v", u, merged, err)
-	}
-	checkLabels(t, c, items)
-	checkCodes(t, c, dbkit.AllItems(t, c))
-	dbkit.CheckSound(t, d, "updated meanwhile")
-	dbkit.MustUpdate(t, c, db.UpdateOptions{})
-	dbkit.CheckSound(t, d, "updated again")
-
-	opt := dbkit.TinyTraining(1)
-	tried := 0
-	opt.Progress = func(string, int64, int64) {
-		if tried++; tried == 1 {
-			if _, err := c.MergeLabel(ctx, "class1", "class2"); !errors.Is(err, db.ErrBusy) {
-				t.Errorf("beside a training: %v", err)
-			}
-			mustRename(t, c, "class3", "zebra")
-		}
-	}
-	dbkit.MustTrain(t, c, opt)
-	renamed(items, "class3", "zebra")
-	checkLabels(t, c, items)
-	dbkit.CheckSound(t, d, "trained meanwhile")
-}
-
-// Codes that are made for the labels of one merge are not stored when another has been committed meanwhile:
-// they are made again.
-func TestMergesBesideEachOther(t *testing.T) { synctest.Test(t, mergesBesideEachOther) }
-
-func mergesBesideEachOther(t *testing.T) {
-	d, c, items := labelWorld(t, vfs.NewMem(), 120)
-	merge := func(from, into string) {
-		if _, err := bulk.MergeLabel(ctx, db.Inside(c), from, into); err != nil { // the codes are left to be made
-			t.Error(err)
-		}
-	}
-	merge("class0", "class1")
-	inTurn(t, d, func() { merge("class1", "class2") }, func() { // it sees the first merge, and its commit comes behind the second
-		if err := taught(c).RecodeAll(ctx); err != nil {
-			t.Error(err)
-		}
-	})
-	renamed(items, "class0", "class1")
-	renamed(items, "class1", "class2")
-	checkLabels(t, c, items)
-	checkCodes(t, c, dbkit.AllItems(t, c))
-	if s, err := c.Spaces(ctx); err != nil || s[0].Recode != 0 {
-		t.Errorf("%d codes are left to be made, %v", s[0].Recode, err)
-	}
-	dbkit.CheckSound(t, d, "in the end")
-}
-
-// A machine that stops at any change to the file system leaves a merge whole or not at all; what
-// is left to do of codes is done after opening.
-func TestCrashesAroundAMerge(t *testing.T) {
-	mem := dbkit.NewCrashFS()
-	r := seed.Rand(t, 1, 2)
-	var mu sync.Mutex // guards what follows, and r: the store writes in several goroutines
-	var crashes []crash
-	merging := false
-	fsys := errorfs.Wrap(mem, errorfs.InjectorFunc(func(op errorfs.Op) error {
-		mu.Lock()
-		defer mu.Unlock()
-		if merging && dbkit.IsWrite(op) {
-			for _, percent := range []int{0, 50} {
-				crashes = append(crashes, crash{
-					what: fmt.Sprintf("before change %d (%s), %d%% of what is not synced", len(crashes), op.Path, percent),
-					fs:   mem.CrashClone(vfs.CrashCloneCfg{UnsyncedDataPercent: percent, RNG: r}),
-				})
-			}
-		}
-		return nil
-	}))
-	set := func(on bool) {
-		mu.Lock()
-		defer mu.Unlock()
-		merging = on
-	}
-	d, c, items := labelWorld(t, fsys, 60)
-	before := dbkit.ViewItems(60, 3)
-	set(true)
-	mustMerge(t, c, "class0", "class1", renamed(items, "class0", "class1"))
-	set(false)
-	dbkit.MustClose(t, d)
-	was, is := 0, 0
-	for i, cr := range crashes {
-		if !effort.Sampled(i, 4) && i < len(crashes)-2 {
-			continue
-		}
-		d := dbkit.MustOpen(t, "db", &db.Options{FS: cr.fs})
-		c := dbkit.MustCollection(t, d, "main")
-		dbkit.CheckSound(t, d, cr.what)
-		want := items
-		if n, err := c.CountWhere(ctx, "label = 'class0'"); err != nil {
-			t.Fatal(err)
-		} else if n > 0 {
-			want = before
-		}
-		if checkLabels(t, c, want); len(want) > 0 && want[0] == before[0] {
-			was++
-		} else {
-			is++
-			eventually(t, "codes are made", func() bool {
-				spaces, err := c.Spaces(ctx)
-				return err != nil || spaces[0].Recode == 0
-			})
-		}
-		checkCodes(t, c, dbkit.AllItems(t, c))
-		dbkit.CheckSound(t, d, cr.what)
-		dbkit.MustClose(t, d)
-	}
-	if was == 0 || is == 0 {
-		t.Errorf("%d crashes before, %d after the merge", was, is)
-	}
-}
-
 // Labels are those that items have, whoever asked when before: of the present, and of snapshots that are
 // asked later.
 func TestLabelsFollowWrites(t *testing.T) {
@@ -454,7 +245,7 @@ func TestLabelsFollowWrites(t *testing.T) {
 	for i := range 400 {
 		key, label := fmt.Sprint("k", r.IntN(12)), fmt.Sprint("l", r.IntN(8))
 		var err error
-		switch r.IntN(8) {
+		switch r.IntN(7) {
 		case 0, 1:
 			_, err = c.Delete(ctx, key)
 			delete(items, key)
@@ -462,15 +253,6 @@ func TestLabelsFollowWrites(t *testing.T) {
 			_, err = c.Put(ctx, &db.Item{Key: key, Code: []byte{1}}) // without a label
 			delete(items, key)
 		case 3:
-			if from := items[key]; from != "" && from != label && inUse()[label] {
-				_, err = c.MergeLabel(ctx, from, label)
-				for k, l := range items {
-					if l == from {
-						items[k] = label
-					}
-				}
-			}
-		case 4:
 			s, serr := d.Snapshot()
 			snapshots, err = append(snapshots, pastLabels{s, inUse()}), serr
 		default:

@@ -72,7 +72,7 @@ func checkNear(t *testing.T, c *db.Collection, code []byte, counts []int) {
 		if r < 8 {
 			plan = dbkit.AllPlans[r%len(dbkit.AllPlans)]
 		}
-		if n, err := c.CountRadius(ctx, db.Query{Code: code, Plan: plan}, r); n != counts[r] || err != nil {
+		if n, err := dbkit.CountWithin(c, db.Query{Code: code, Plan: plan}, r); n != counts[r] || err != nil {
 			t.Errorf("%d within %d, want %d: %v", n, r, counts[r], err)
 		}
 	}
@@ -179,7 +179,7 @@ func TestWritersWaitForCodesNoLongerThanTheyLike(t *testing.T) {
 	if err := <-waiting; !errors.Is(err, context.Canceled) {
 		t.Errorf("cancelled: %v", err)
 	}
-	if n, err := c.Count(); n != tooManyToLoadAtOnce-2 || err != nil { // readers do not wait
+	if n, err := c.Count(t.Context(), ""); n != tooManyToLoadAtOnce-2 || err != nil { // readers do not wait
 		t.Error(n, err)
 	}
 	b.goOn <- nil
@@ -206,7 +206,7 @@ func TestCloseWhileCodesAreLoaded(t *testing.T) {
 	}
 	go func() { closed <- d.Close() }()
 	for { // until closing has begun
-		if _, err := c.Count(); errors.Is(err, db.ErrClosed) {
+		if _, err := c.Count(t.Context(), ""); errors.Is(err, db.ErrClosed) {
 			break
 		}
 		runtime.Gosched()
@@ -343,8 +343,6 @@ func damagedUses(c *db.Collection) map[string]error {
 		q := db.Query{Code: []byte{3}, Plan: plan, K: 100}
 		name := plan.String() + " "
 		out[name+"search"] = dbkit.Second(c.Search(ctx, q))
-		out[name+"count"] = dbkit.Second(c.CountRadius(ctx, q, 8))
-		_, out[name+"neighbors"] = dbkit.Collect(c.Neighbors(ctx, q))
 		_, _, out[name+"explain"] = c.Explain(ctx, q, 2)
 		r, err := c.SearchRadius(ctx, q, 8)
 		if out[name+"radius"] = err; err == nil {
@@ -378,7 +376,7 @@ func TestSnapshotsAreReadOnly(t *testing.T) {
 			t.Errorf("%s: %v", what, err)
 		}
 	}
-	if n, err := live.Count(); n != 1 || err != nil {
+	if n, err := live.Count(t.Context(), ""); n != 1 || err != nil {
 		t.Errorf("%d items, %v", n, err)
 	}
 }
@@ -404,7 +402,7 @@ func TestDeleteWhereRightAfterOpening(t *testing.T) {
 	if n, err := c.DeleteWhere(ctx, "label = 'rare'"); n != 11 || err != nil {
 		t.Fatalf("%d deleted, %v", n, err)
 	}
-	if n, err := c.Count(); n != state.LoadAtOnce+39 || err != nil {
+	if n, err := c.Count(t.Context(), ""); n != state.LoadAtOnce+39 || err != nil {
 		t.Errorf("%d items, %v", n, err)
 	}
 }

@@ -258,7 +258,7 @@ func TestCompactGivesSpaceBack(t *testing.T) {
 	}
 	must(t, d.Compact(ctx))
 	for _, plan := range dbkit.AllPlans {
-		if k, err := then.CountRadius(ctx, db.Query{Code: codeAt(5), Plan: plan}, 4); k == 0 || err != nil {
+		if k, err := dbkit.CountWithin(then, db.Query{Code: codeAt(5), Plan: plan}, 4); k == 0 || err != nil {
 			t.Errorf("snapshot, plan %v: %d, %v", plan, k, err)
 		}
 	}

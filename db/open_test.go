@@ -126,7 +126,7 @@ func TestLostMarkerIsWrittenAgain(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if n, err := dbkit.MustCollection(t, d, "main").Count(); n != 20 || err != nil {
+		if n, err := dbkit.MustCollection(t, d, "main").Count(t.Context(), ""); n != 20 || err != nil {
 			t.Errorf("%d items, %v", n, err)
 		}
 		dbkit.MustClose(t, d)
@@ -202,7 +202,7 @@ func TestClosedDatabase(t *testing.T) {
 	putAll(t, c, dbkit.Pairs(3, synth.Config{}))
 	dbkit.MustClose(t, d)
 	var items error
-	for _, err := range c.Items(ctx) {
+	for _, err := range c.Items(ctx, "") {
 		items = err
 	}
 	b := d.NewBatch()
@@ -216,7 +216,7 @@ func TestClosedDatabase(t *testing.T) {
 		"Collection":       dbkit.Second(d.Collection("main")),
 		"Collections":      dbkit.Second(d.Collections()),
 		"Get":              dbkit.Second(c.Get(ctx, "k0")),
-		"Count":            dbkit.Second(c.Count()),
+		"Count":            dbkit.Second(c.Count(t.Context(), "")),
 		"Search":           dbkit.Second(c.Search(ctx, db.Query{Code: []byte{0}})),
 		"Train":            dbkit.Second(c.Train(ctx, db.TrainOptions{})),
 		"Stats":            dbkit.Second(d.Stats()),
@@ -462,7 +462,7 @@ func TestOpenEndsWhereTheLogCannotBecomeTables(t *testing.T) {
 			on.Store(false)
 			d := dbkit.MustOpen(t, "db", &db.Options{FS: fsys})
 			defer dbkit.MustClose(t, d)
-			if n, err := dbkit.MustCollection(t, d, "main").Count(); err != nil || n != bulkItems+61 {
+			if n, err := dbkit.MustCollection(t, d, "main").Count(t.Context(), ""); err != nil || n != bulkItems+61 {
 				t.Errorf("%d items, %v", n, err)
 			}
 			checkSpaces(t, d)

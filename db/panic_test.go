@@ -52,9 +52,9 @@ func TestPanicInALoop(t *testing.T) {
 	d, c, _ := openTrained(t)
 	runs := mustRuns(t, c)
 	for name, loop := range map[string]any{
-		"Items": c.Items(ctx), "ItemsWhere": c.ItemsWhere(ctx, "label != ''"), "ItemsByKey": c.ItemsByKey(ctx, "k"),
+		"Items": c.Items(ctx, ""), "Items of a filter": c.Items(ctx, "label != ''"),
 		"Sample": c.Sample(ctx, 3, 1, ""),
-		"Keys":   c.Keys(ctx, "k"), "Codes": c.Codes(ctx, ""), "Neighbors": c.Neighbors(ctx, db.Query{Key: "k1"}),
+		"Keys":   c.Keys(ctx, "k"), "Codes": c.Codes(ctx, ""),
 		"Runs.All": runs.All(ctx), "Runs.Hits": runs.Hits(ctx),
 	} {
 		if p := recovered(func() {
@@ -90,7 +90,7 @@ func TestNilContext(t *testing.T) {
 		reflect.TypeFor[db.Alteration]():   db.Alteration{AddFields: []db.Field{{Name: "more", Type: db.Int}}},
 	}
 	strings := map[string]string{
-		"Has": "k1", "Get": "k1", "CountUpTo": "year = 1", "CountWhere": "year = 1", "DeleteWhere": "year = 1", "DropCollection": "main",
+		"Has": "k1", "Get": "k1", "Count": "year = 1", "DeleteWhere": "year = 1", "DropCollection": "main",
 		"CreateCollection": "new", "EnsureCollection": "new", "Checkpoint": filepath.Join(out, "copy"),
 	}
 	// These look at the context only if they wait, or once in many steps.

@@ -202,7 +202,7 @@ type Hit struct {
 	// is NaN.
 	Similarity float32
 
-	Cursor string // goes on behind this hit, if Query.Cursors asks for it; "" from Neighbors
+	Cursor string // goes on behind this hit, if Query.Cursors asks for it
 
 	// Item has the key and the parts that Query.Include names; nil if it names none. The caller owns it.
 	Item *Item
@@ -303,28 +303,6 @@ func (c *Collection) SearchRadius(ctx context.Context, q Query, radius int) (*Ru
 	})
 	c.db.search.Searched(&call, event.OpSearchRadius, plan, total, err)
 	return r, err
-}
-
-// CountRadius returns the number of items within radius bits of the query, items before its
-// cursor included.
-func (c *Collection) CountRadius(ctx context.Context, q Query, radius int) (int, error) {
-	if radius < 0 {
-		return 0, fault.Invalid("radius %d: 0 or more bits are possible", radius)
-	}
-	ctx, call := c.db.state.Signals.Call(ctx, event.OpCountRadius, c.name)
-	n, plan := 0, PlanAuto
-	err := c.read(func(v *state.View, cv *state.CollectionView) error {
-		s, err := c.searcher(ctx, v, cv, &q)
-		if err != nil {
-			return err
-		}
-		defer s.Close()
-		n, err = s.Count(ctx, radius)
-		plan = s.How().Plan
-		return err
-	})
-	c.db.search.Searched(&call, event.OpCountRadius, plan, n, err)
-	return n, err
 }
 
 // check checks what does not depend on the collection.

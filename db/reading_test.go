@@ -11,13 +11,10 @@ import (
 	"sync"
 	"testing"
 
-	"github.com/cockroachdb/pebble/v2/vfs"
 	"github.com/google/go-cmp/cmp"
 
-	"github.com/fddhdb/fddhdb/codec"
 	"github.com/fddhdb/fddhdb/db"
 	"github.com/fddhdb/fddhdb/db/dbtest"
-	"github.com/fddhdb/fddhdb/db/internal/dbkit"
 )
 
 // collect returns what an iteration yields until its error.
@@ -65,15 +62,6 @@ func TestKeysInOrder(t *testing.T) {
 			if err != nil || !slices.Equal(got, want) {
 				t.Errorf("keys with %.20q: %q, %v; want %q", prefix, got, err, want)
 			}
-			items, err := collect(test.c.ItemsByKey(ctx, prefix))
-			if err != nil || len(items) != len(want) {
-				t.Fatalf("items with %.20q: %d, %v", prefix, len(items), err)
-			}
-			for i, it := range items {
-				if d := cmp.Diff(must1[*db.Item](t)(test.c.Get(ctx, want[i])), it); d != "" {
-					t.Error(d)
-				}
-			}
 		}
 		for _, k := range append(keys, "", "b/3", "never", strings.Repeat("x", db.MaxKeyBytes+1)) {
 			if has, err := test.c.Has(ctx, k); err != nil || has != slices.Contains(test.keys, k) {
@@ -83,12 +71,12 @@ func TestKeysInOrder(t *testing.T) {
 	}
 	// An iteration shows what there was when it began, whatever is written meanwhile.
 	var seen []string
-	for it := range every(t, c.ItemsByKey(ctx, "b")) {
+	for key := range every(t, c.Keys(ctx, "b")) {
 		if len(seen) == 0 {
 			must1[string](t)(c.Put(ctx, &db.Item{Key: "b/new", Code: []byte{1}}))
 			must1[int](t)(c.Delete(ctx, "b0"))
 		}
-		if seen = append(seen, it.Key); len(seen) == 4 {
+		if seen = append(seen, key); len(seen) == 4 {
 			break
 		}
 	}
@@ -98,9 +86,8 @@ func TestKeysInOrder(t *testing.T) {
 	gone, cancel := context.WithCancel(ctx)
 	cancel()
 	_, keysErr := collect(c.Keys(gone, ""))
-	_, itemsErr := collect(c.ItemsByKey(gone, ""))
 	_, hasErr := c.Has(gone, "a")
-	for _, err := range []error{keysErr, itemsErr, hasErr} {
+	for _, err := range []error{keysErr, hasErr} {
 		if !errors.Is(err, context.Canceled) {
 			t.Errorf("cancelled: %v", err)
 		}
@@ -131,7 +118,7 @@ func TestEnsureCollection(t *testing.T) {
 		})
 	}
 	group.Wait()
-	if n, err := all[0].Count(); n != len(all) || err != nil {
+	if n, err := all[0].Count(t.Context(), ""); n != len(all) || err != nil {
 		t.Errorf("%d items, %v", n, err)
 	}
 	more := db.Alteration{AddModalities: []db.Modality{{Name: "sound", Dim: 3}}, AddFields: []db.Field{{Name: "title", Type: db.String}}}
@@ -184,7 +171,7 @@ func TestSample(t *testing.T) {
 	}
 	must1[int](t)(c.Delete(t.Context(), "8"))
 	for _, where := range []string{"", "label = 'even'", "label = 'none'"} {
-		all := must1[[]*db.Item](t)(collect(c.ItemsWhere(t.Context(), where)))
+		all := must1[[]*db.Item](t)(collect(c.Items(t.Context(), where)))
 		drawn := map[string]int{}
 		const n, seeds = 5, 600
 		for seed := range uint64(seeds) {
@@ -220,51 +207,6 @@ func TestSample(t *testing.T) {
 	for n, where := range map[int]string{0: "", -1: "", 1: "label =", 2: "label = ?"} {
 		if _, err := collect(c.Sample(t.Context(), n, 1, where)); !errors.Is(err, db.ErrInvalid) {
 			t.Errorf("%d where %q: %v", n, where, err)
-		}
-	}
-}
-
-// A count that has a limit ends there: what comes after is not even read.
-func TestCountUpTo(t *testing.T) {
-	dbkit.LongTest(t)
-	d := dbkit.MustOpen(t, "db", &db.Options{FS: vfs.NewMem()})
-	defer dbkit.MustClose(t, d)
-	c := need(d.CreateCollection(ctx, "main", db.Schema{Bits: 8}))(t)
-	const n = 1<<16 + 10
-	b := d.NewBatch()
-	for i := range n {
-		it := &db.Item{Key: fmt.Sprint(i), Code: []byte{byte(i)}}
-		if i%2 == 1 {
-			it.Labels = []string{"odd"}
-		}
-		b.Put(c, it)
-	}
-	must(t, b.Commit(ctx))
-	for _, limit := range []int{1, 7, n/2 - 1, n / 2, n/2 + 1, n, 2 * n} {
-		for where, matches := range map[string]int{"": n, "label = 'odd'": n / 2, "label = 'even'": 0} {
-			if got, err := c.CountUpTo(ctx, limit, where); err != nil || got != min(matches, limit) {
-				t.Errorf("%q up to %d: %d, %v", where, limit, got, err)
-			}
-		}
-	}
-	for _, limit := range []int{0, -1} {
-		if _, err := c.CountUpTo(ctx, limit, ""); !errors.Is(err, db.ErrInvalid) {
-			t.Errorf("up to %d: %v", limit, err)
-		}
-	}
-	if _, err := c.CountUpTo(ctx, 1, "year = 1"); !errors.Is(err, db.ErrInvalid) {
-		t.Error(err)
-	}
-	must(t, db.State(d).Engine.DB.Set(codec.RowsKey(db.Inside(c).ID, codec.SetLabel, 0, 1), []byte("damage"), nil))
-	if _, err := c.Put(ctx, &db.Item{Key: "0", Code: []byte{1}}); err != nil { // so that it is seen
-		t.Fatal(err)
-	}
-	if got, err := c.CountUpTo(ctx, 1<<15, "label = 'odd'"); err != nil || got != 1<<15 {
-		t.Errorf("%d, %v", got, err)
-	}
-	for _, limit := range []int{1<<15 + 1, n} {
-		if got, err := c.CountUpTo(ctx, limit, "label = 'odd'"); !errors.Is(err, db.ErrCorrupt) || got != 0 {
-			t.Errorf("%d, %v", got, err)
 		}
 	}
 }

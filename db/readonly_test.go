@@ -92,8 +92,8 @@ func TestReadOnlyChangesNothing(t *testing.T) {
 	for what, err := range map[string]error{
 		"get":      dbkit.Second(c.Get(ctx, "k299")),
 		"search":   dbkit.Second(c.Search(ctx, db.Query{From: "image", Vector: items[0].Vectors["image"]})),
-		"radius":   dbkit.Second(c.CountRadius(ctx, db.Query{Key: "k1"}, 3)),
-		"where":    dbkit.Second(c.CountWhere(ctx, "year > 7")),
+		"radius":   dbkit.Second(dbkit.CountWithin(c, db.Query{Key: "k1"}, 3)),
+		"where":    dbkit.Second(c.Count(ctx, "year > 7")),
 		"evaluate": dbkit.Second(c.Evaluate(ctx, evaluationOf(items))),
 		"stats":    dbkit.Second(d.Stats()),
 		"explain":  third(c.Explain(ctx, db.Query{Key: "k1"}, 3)),
@@ -202,7 +202,7 @@ func TestReadOnlyAsksForNoChange(t *testing.T) {
 	mem := vfs.NewMem()
 	unpackFolder(t, mem, "golden", goldenArchive)
 	d := dbkit.MustOpen(t, "golden", &db.Options{FS: store.ReadFS{FS: mem}, ReadOnly: true})
-	if n, err := dbkit.MustCollection(t, d, "codes").Count(); err != nil || n < 700 {
+	if n, err := dbkit.MustCollection(t, d, "codes").Count(t.Context(), ""); err != nil || n < 700 {
 		t.Errorf("%d items, %v", n, err)
 	}
 	dbkit.MustClose(t, d)
@@ -258,7 +258,7 @@ func TestBackupOfReadOnlyMedium(t *testing.T) {
 			m := mustBackup(t, d, repo, opt)
 			c, now := dbkit.MustCollection(t, restored(t, repo, db.RestoreOptions{}), "main"), dbkit.MustCollection(t, d, "main")
 			soundRepository(t, repo)
-			if n, err := c.Count(); err != nil || n != len(items) {
+			if n, err := c.Count(t.Context(), ""); err != nil || n != len(items) {
 				t.Errorf("%d items of %d, %v", n, len(items), err)
 			}
 			q := db.Query{From: "image", Vector: items[0].Vectors["image"], K: 20, Rerank: db.RerankProjection}

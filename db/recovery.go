@@ -3,11 +3,12 @@ package db
 import (
 	"context"
 	"slices"
+
+	"github.com/fddhdb/fddhdb/db/report"
 )
 
-// Recovery returns what Open found. A database of a format before FormatIdentity has no
-// side file: nothing is known to be missing from it. The slice is the caller's.
-func (d *DB) Recovery() Recovery {
+// Recovery returns what Open found, and the losses since then. The slice is the caller's.
+func (d *DB) Recovery() report.Recovery {
 	r := d.recovery
 	if r.Losses = slices.Clone(r.Losses); d.keeper != nil {
 		r.Losses = d.keeper.Losses()
@@ -18,7 +19,7 @@ func (d *DB) Recovery() Recovery {
 // AcknowledgeLosses forgets the losses in Recovery, durably: for when the database has been
 // restored, or what was lost is known and made good. It returns those that are forgotten,
 // and ErrReadOnly where the database is open for reading only. It waits for the disk.
-func (d *DB) AcknowledgeLosses(ctx context.Context) ([]Loss, error) {
+func (d *DB) AcknowledgeLosses(ctx context.Context) ([]report.Loss, error) {
 	if err := ctx.Err(); err != nil {
 		return nil, err
 	}

@@ -24,6 +24,7 @@ import (
 	"github.com/fddhdb/fddhdb/db/internal/record"
 	"github.com/fddhdb/fddhdb/db/internal/spaces"
 	"github.com/fddhdb/fddhdb/db/internal/store"
+	"github.com/fddhdb/fddhdb/db/report"
 	"github.com/fddhdb/fddhdb/internal/effort"
 	"github.com/fddhdb/fddhdb/internal/seed"
 )
@@ -270,7 +271,7 @@ func TestRepairOfWhatStandsBesideTheStore(t *testing.T) {
 		{"commits are missing", func(p *patient) {
 			r := side(p)
 			r.Sequence += 3
-			r.Losses = []db.Loss{{Found: spaces.Now(), First: 2, Last: 5}}
+			r.Losses = []report.Loss{{Found: spaces.Now(), First: 2, Last: 5}}
 			must(t, store.MakeCommits(p.fs, p.dir, r))
 		}, []string{"commits 2 to 5", "the latest, are missing"}},
 		{"no side file", func(p *patient) {
@@ -325,7 +326,7 @@ func TestRepairOfWhatStandsBesideTheStore(t *testing.T) {
 func TestRepairTellsOfEarlierLosses(t *testing.T) {
 	p := smallPatient(t)
 	r := need(store.ReadCommits(p.fs, p.dir))(t)
-	r.Losses = []db.Loss{{Found: spaces.Now(), First: 2, Last: 5}}
+	r.Losses = []report.Loss{{Found: spaces.Now(), First: 2, Last: 5}}
 	must(t, store.MakeCommits(p.fs, p.dir, r))
 	lost, done := p.repair(db.RepairOptions{})
 	if len(lost) != 1 || !strings.Contains(lost[0].Problem, "commits 2 to 5") || done.DamagedDir == "" {

@@ -145,7 +145,7 @@ func told(t *testing.T, d *db.DB) []byte {
 		if err == nil {
 			err = put(labels)
 		}
-		for it, ierr := range c.Items(ctx) {
+		for it, ierr := range c.Items(ctx, "") {
 			if err = errors.Join(err, ierr); err != nil {
 				break
 			}

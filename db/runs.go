@@ -5,7 +5,6 @@ import (
 	"iter"
 	"math"
 
-	"github.com/fddhdb/fddhdb/db/event"
 	"github.com/fddhdb/fddhdb/db/fault"
 	"github.com/fddhdb/fddhdb/db/internal/search"
 	"github.com/fddhdb/fddhdb/db/internal/state"
@@ -107,37 +106,5 @@ func (r *Runs) read(f func(s *search.Searcher) error) error {
 		s := r.s.Again()
 		defer s.Close()
 		return f(s)
-	})
-}
-
-// Neighbors yields all items in the order of a Result, nearest first. Leave the loop when you have enough: it
-// reads no further. Without a trained space it compares all items for the first 32 (1,024 of sparse vectors),
-// and again for each further part, which is four times as large. It ignores Query.K. An error ends it.
-func (c *Collection) Neighbors(ctx context.Context, q Query) iter.Seq2[Hit, error] {
-	return yielding(func(yield func(Hit) error) (err error) {
-		hits := 0
-		ctx, call := c.db.state.Signals.Call(ctx, event.OpNeighbors, c.name)
-		defer func() { c.db.search.Iterated(&call, hits, unlessStopped(err)) }() // if whoever reads panics, too
-		return c.read(func(v *state.View, cv *state.CollectionView) error {
-			s, err := c.searcher(ctx, v, cv, &q)
-			if err != nil {
-				return err
-			}
-			defer s.Close()
-			for h, err := range s.All(ctx) {
-				if err != nil {
-					return err
-				}
-				hits++
-				hit, err := hitOf(s, wanted{include: q.Include}, &h)
-				if err == nil {
-					err = yield(hit)
-				}
-				if err != nil {
-					return err
-				}
-			}
-			return nil
-		})
 	})
 }

@@ -68,7 +68,7 @@ func TestSearchRefuses(t *testing.T) {
 	empty := need(d.CreateCollection(ctx, "empty", db.Schema{Bits: 8}))(t)
 	q := db.Query{Code: []byte{1}}
 	for what, err := range map[string]error{
-		"search": dbkit.Second(empty.Search(cctx, q)), "radius": dbkit.Second(empty.SearchRadius(cctx, q, 1)), "count": dbkit.Second(empty.CountRadius(cctx, q, 1)),
+		"search": dbkit.Second(empty.Search(cctx, q)), "radius": dbkit.Second(empty.SearchRadius(cctx, q, 1)),
 		"all": dbkit.Second(empty.SearchAll(cctx, []db.Query{q})), "explain": third(empty.Explain(cctx, q, -1)),
 	} {
 		if !errors.Is(err, context.Canceled) {
@@ -279,7 +279,7 @@ func TestQueryByKeyFindsItselfFirst(t *testing.T) {
 			if within, err = dbkit.FirstWithin(c, q, 0); err != nil || within.Total != 299 || slices.Contains(keysOf(within.Hits), "same250") {
 				t.Errorf("%v, %v: within 0 without itself: %v, %v", order, plan, within, err)
 			}
-			if n, err := c.CountRadius(ctx, q, 8); err != nil || n != 599 {
+			if n, err := dbkit.CountWithin(c, q, 8); err != nil || n != 599 {
 				t.Errorf("%v, %v: %d counted, %v", order, plan, n, err)
 			}
 			hits, err := pages(c, q, 7, func() {})

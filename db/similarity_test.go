@@ -41,7 +41,7 @@ func TestSimilarityIsTheCosineOfProjections(t *testing.T) {
 	dbkit.LongTest(t)
 	c, items := openMixed(t, 16)
 	projections := map[string][]float64{}
-	for it := range every(t, c.Items(ctx)) {
+	for it := range every(t, c.Items(ctx, "")) {
 		sum := make([]float64, 16)
 		for name, x := range it.Vectors {
 			_, z := need2(c.EncodeQuery(ctx, db.Query{From: name, Vector: x}))(t)
@@ -103,7 +103,7 @@ func TestSimilarityIsTheCosineOfProjections(t *testing.T) {
 						within++
 					}
 				}
-				if n, err := c.CountRadius(ctx, q, 5); err != nil || n != within {
+				if n, err := dbkit.CountWithin(c, q, 5); err != nil || n != within {
 					t.Errorf("%v: %d items within 5 with similarity %g, want %d, %v", order, n, least, within, err)
 				}
 				runs, err := c.SearchRadius(ctx, q, 5)
@@ -334,7 +334,7 @@ func TestInclude(t *testing.T) {
 	changed.Fields, changed.Labels = map[string]any{"year": int64(3000)}, []string{"other"}
 	need(c.Put(ctx, &changed))(t)
 	whole := map[string]*db.Item{}
-	for it := range every(t, then.Items(ctx)) {
+	for it := range every(t, then.Items(ctx, "")) {
 		whole[it.Key] = it
 	}
 	for include := range db.Include(16) {
@@ -344,8 +344,7 @@ func TestInclude(t *testing.T) {
 		runs := need(then.SearchRadius(ctx, q, 1000))(t)
 		within := need(dbkit.Collect(runs.Hits(ctx)))(t)
 		must(t, runs.Close())
-		near := need(dbkit.Collect(then.Neighbors(ctx, q)))(t)
-		for _, hits := range [][]db.Hit{res.Hits, all[0].Hits, within, near} {
+		for _, hits := range [][]db.Hit{res.Hits, all[0].Hits, within} {
 			if len(hits) != 40 {
 				t.Fatalf("%d hits", len(hits))
 			}

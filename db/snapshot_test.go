@@ -22,16 +22,14 @@ func uses(c *db.Collection) map[string]error {
 	q := db.Query{Code: []byte{1, 2}}
 	out := map[string]error{
 		"search": dbkit.Second(c.Search(ctx, q)),
-		"count":  dbkit.Second(c.Count()),
-		"within": dbkit.Second(c.CountRadius(ctx, q, 3)),
+		"count":  dbkit.Second(c.Count(context.Background(), "")),
 		"get":    dbkit.Second(c.Get(ctx, "k1")),
 		"labels": dbkit.Second(c.Labels()),
 		"stats":  dbkit.Second(c.Stats()),
 		"schema": dbkit.Second(c.Schema()),
 	}
 	_, _, out["explain"] = c.Explain(ctx, q, -1)
-	_, out["neighbors"] = dbkit.Collect(c.Neighbors(ctx, q))
-	for _, err := range c.Items(ctx) {
+	for _, err := range c.Items(ctx, "") {
 		if out["items"] = err; err != nil {
 			break
 		}
@@ -80,10 +78,10 @@ func TestSnapshotIsReadOnlyUntilItIsClosed(t *testing.T) {
 			t.Errorf("%s: %v", what, err)
 		}
 	}
-	if n, err := then.CountRadius(ctx, db.Query{Code: []byte{1, 2}}, 16); n != 40 || err != nil {
+	if n, err := dbkit.CountWithin(then, db.Query{Code: []byte{1, 2}}, 16); n != 40 || err != nil {
 		t.Errorf("%d items of 40, %v", n, err)
 	}
-	if n, err := c.CountRadius(ctx, db.Query{Code: []byte{1, 2, 3}}, 24); n != 37 || err != nil {
+	if n, err := dbkit.CountWithin(c, db.Query{Code: []byte{1, 2, 3}}, 24); n != 37 || err != nil {
 		t.Errorf("%d items of 37, %v", n, err)
 	}
 	must(t, s.Close())
@@ -157,7 +155,7 @@ func TestCloseWithOpenSnapshotsAndRuns(t *testing.T) {
 		t.Error(err)
 	}
 	d = dbkit.MustOpen(t, "db", &db.Options{FS: fsys})
-	if n, err := dbkit.MustCollection(t, d, "main").Count(); n != 300 || err != nil {
+	if n, err := dbkit.MustCollection(t, d, "main").Count(t.Context(), ""); n != 300 || err != nil {
 		t.Errorf("%d items, %v", n, err)
 	}
 	dbkit.MustClose(t, d)
@@ -222,10 +220,9 @@ func TestCancelledSearches(t *testing.T) {
 	for _, plan := range dbkit.AllPlans {
 		q := db.Query{Code: []byte{1, 2}, Plan: plan}
 		_, _, explained := c.Explain(cctx, q, -1)
-		_, neighbors := dbkit.Collect(c.Neighbors(cctx, q))
 		for what, err := range map[string]error{
 			"search": dbkit.Second(c.Search(cctx, q)), "radius": dbkit.Second(c.SearchRadius(cctx, q, 3)),
-			"count": dbkit.Second(c.CountRadius(cctx, q, 3)), "explain": explained, "neighbors": neighbors,
+			"explain": explained,
 		} {
 			if !errors.Is(err, context.Canceled) {
 				t.Errorf("%s, plan %v: %v", what, plan, err)

@@ -171,7 +171,7 @@ func (a *soakedArchive) check(dir string, bounds [2]int64) (err error) {
 	}
 	var sum, last int64
 	changed := 0
-	for it, err := range c.Items(ctx) {
+	for it, err := range c.Items(ctx, "") {
 		if err != nil {
 			return err
 		}

@@ -153,13 +153,13 @@ func TestSoak(t *testing.T) {
 			return err
 		}
 		n := 0
-		for _, err := range then.Items(stopping) {
+		for _, err := range then.Items(stopping, "") {
 			if err != nil {
 				return err
 			}
 			n++
 		}
-		if count, err := then.Count(); err != nil || count != n {
+		if count, err := then.Count(t.Context(), ""); err != nil || count != n {
 			return fmt.Errorf("%d items of %d in a snapshot: %v", n, count, err)
 		}
 		return nil

@@ -22,6 +22,7 @@ import (
 	"github.com/fddhdb/fddhdb/db/internal/record"
 	"github.com/fddhdb/fddhdb/db/internal/spaces"
 	"github.com/fddhdb/fddhdb/db/internal/state"
+	"github.com/fddhdb/fddhdb/db/report"
 	"github.com/fddhdb/fddhdb/internal/synth"
 	"github.com/fddhdb/fddhdb/model"
 	"github.com/fddhdb/fddhdb/model/fit"
@@ -39,8 +40,7 @@ func TestInSpace(t *testing.T) {
 	type sight struct {
 		Items   []*db.Item
 		Result  *db.Result
-		Runs    []db.Hit
-		Count   int
+		Total   int
 		All     []*db.Result
 		Found   []db.Retrieval
 		Code    []byte
@@ -55,8 +55,7 @@ func TestInSpace(t *testing.T) {
 		var errs [9]error
 		s.Items = dbkit.AllItems(t, c)
 		s.Result, errs[0] = c.Search(ctx, q)
-		s.Runs, errs[1] = dbkit.Collect(c.Neighbors(ctx, q))
-		s.Count, errs[2] = c.CountRadius(ctx, q, 3)
+		s.Total, errs[1] = dbkit.CountWithin(c, q, 3)
 		s.All, errs[3] = c.SearchAll(ctx, []db.Query{q, {Key: "k1"}})
 		s.Found, errs[4] = c.Evaluate(ctx, e)
 		s.Code, s.Z, errs[5] = c.EncodeQuery(ctx, q)
@@ -378,7 +377,7 @@ func TestSpacesOfACodesOnlyCollection(t *testing.T) {
 	}
 	want := db.SpaceInfo{
 		Space: 1, State: db.SpaceActive, Created: all[0].Created, Bits: 16, Revision: 1,
-		Items: 2, Codes: 1, Revisions: []db.RevisionInfo{},
+		Items: 2, Codes: 1, Revisions: []report.RevisionInfo{},
 	}
 	if diff := cmp.Diff(want, all[0]); diff != "" {
 		t.Error(diff)
@@ -392,7 +391,7 @@ func TestRevisionInfos(t *testing.T) {
 	putAll(t, c, dbkit.Pairs(60, synth.Config{}))
 	dbkit.MustTrain(t, c, db.TrainOptions{Options: fit.Options{Bits: 16, Anchors: 20}})
 	first := spacesOf(t, c)[0]
-	want := []db.RevisionInfo{first.Revisions[0], {
+	want := []report.RevisionInfo{first.Revisions[0], {
 		Revision: 3, Parent: 2, Created: spaces.Now(), Pinned: true, Teacher: "modality", Lead: "text", Reason: "because",
 		Items: 4, Labelled: 1, Unlabelled: 3, Forgotten: 2, Drift: db.Drift{"text": .25},
 	}, {Revision: 300, Parent: 3, Created: spaces.Now(), Items: 1}}

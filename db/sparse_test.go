@@ -112,7 +112,7 @@ func TestSparseIsDense(t *testing.T) {
 	}
 	all := func(c *db.Collection) (any, error) {
 		var out []*db.Item
-		for it, err := range c.Items(ctx) {
+		for it, err := range c.Items(ctx, "") {
 			if err != nil {
 				return nil, err
 			}
@@ -223,7 +223,7 @@ func TestSparseBulk(t *testing.T) {
 	}
 	must(t, b.Commit(ctx))
 	i := 0
-	for it := range every(t, w.sparse.Items(ctx)) {
+	for it := range every(t, w.sparse.Items(ctx, "")) {
 		got, want := filled(it), filled(items[i])
 		slices.Sort(got.Labels)
 		slices.Sort(want.Labels)

@@ -10,6 +10,7 @@ import (
 	"github.com/fddhdb/fddhdb/db/internal/learn"
 	"github.com/fddhdb/fddhdb/db/internal/record"
 	"github.com/fddhdb/fddhdb/db/internal/state"
+	"github.com/fddhdb/fddhdb/db/report"
 )
 
 // Stats are figures about a database.
@@ -57,7 +58,7 @@ type CollectionStats struct {
 	// QueryDistances are the distances from queries to their nearest hit, for the calls of
 	// Search and SearchAll since the database was opened. Queries with a cursor do not
 	// count, nor do queries by Key, as such an item finds itself. Nil if there were no others.
-	QueryDistances *Distances `json:"query_distances,omitempty"`
+	QueryDistances *report.Distances `json:"query_distances,omitempty"`
 
 	// Drift is that of the latest update that has measured it; nil if none has. See Collection.Drift.
 	Drift Drift `json:"drift,omitempty"`

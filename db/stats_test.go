@@ -11,6 +11,7 @@ import (
 	"github.com/fddhdb/fddhdb/db"
 	"github.com/fddhdb/fddhdb/db/internal/dbkit"
 	"github.com/fddhdb/fddhdb/db/internal/state"
+	"github.com/fddhdb/fddhdb/db/report"
 	"github.com/fddhdb/fddhdb/internal/synth"
 	"github.com/fddhdb/fddhdb/model/fit"
 )
@@ -101,7 +102,7 @@ func TestQueryDistances(t *testing.T) {
 }
 
 // summaryOf sums up distances by sorting them.
-func summaryOf(distances []int) *db.Distances {
+func summaryOf(distances []int) *report.Distances {
 	n := len(distances)
 	if n == 0 {
 		return nil
@@ -111,7 +112,7 @@ func summaryOf(distances []int) *db.Distances {
 	for _, d := range distances {
 		sum += d
 	}
-	return &db.Distances{
+	return &report.Distances{
 		Queries: n, Mean: float64(sum) / float64(n),
 		P50: distances[int(math.Ceil(float64(n)/2))-1], P90: distances[int(math.Ceil(float64(9*n)/10))-1],
 	}

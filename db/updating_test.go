@@ -13,6 +13,7 @@ import (
 	"github.com/fddhdb/fddhdb/db"
 	"github.com/fddhdb/fddhdb/db/internal/dbkit"
 	"github.com/fddhdb/fddhdb/db/internal/state"
+	"github.com/fddhdb/fddhdb/db/report"
 	"github.com/fddhdb/fddhdb/internal/synth"
 	"github.com/fddhdb/fddhdb/model"
 	"github.com/fddhdb/fddhdb/model/fit"
@@ -342,7 +343,7 @@ func TestGuardOfFewLabelled(t *testing.T) {
 		more := []*db.Item{{Key: "more", Labels: []string{fmt.Sprint(data.Labels[0][0])}, Vectors: items[0].Vectors}}
 		putAll(t, col, more)
 		u := dbkit.MustUpdate(t, col, db.UpdateOptions{})
-		if refused := map[bool]int{false: 1000}[c.adopt]; !u.Revised || u.Adopted != (db.Adoption{Labelled: "labels"}) || u.Refused != refused || u.Skipped != refused {
+		if refused := map[bool]int{false: 1000}[c.adopt]; !u.Revised || u.Adopted != (report.Adoption{Labelled: "labels"}) || u.Refused != refused || u.Skipped != refused {
 			t.Errorf("%s: with a labelled item: %+v", c.what, u)
 		}
 		dbkit.MustClose(t, d)

@@ -243,7 +243,7 @@ func TestAnIndexIsMadeUnderWrites(t *testing.T) {
 	dbkit.CheckSound(t, d, "made")
 }
 
-// Pages and Neighbors go on behind items that are as near as each other, until nothing is left.
+// Pages go on behind items that are as near as each other, until nothing is left.
 func TestPagesOfAnIndexEndAtTheEnd(t *testing.T) {
 	dbkit.LongTest(t)
 	for _, equal := range []int{0, 1, 100, 700} {
@@ -277,13 +277,6 @@ func TestPagesOfAnIndexEndAtTheEnd(t *testing.T) {
 			if len(seen) < want*95/100 { // a page may lack some, and the next one goes on behind it
 				t.Errorf("%d equal, pages of %d: they end behind %d of %d items", equal, k, len(seen), want)
 			}
-		}
-		n := 0
-		for range every(t, c.Neighbors(ctx, db.Query{From: "e", Vector: x})) {
-			n++
-		}
-		if n < want*95/100 {
-			t.Errorf("%d equal: Neighbors ends behind %d of %d items", equal, n, want)
 		}
 		dbkit.MustClose(t, d)
 	}

@@ -11,6 +11,7 @@ import (
 	"testing"
 
 	"github.com/cockroachdb/pebble/v2/vfs"
+	"github.com/google/go-cmp/cmp"
 
 	"github.com/fddhdb/fddhdb/db"
 	"github.com/fddhdb/fddhdb/db/internal/dbkit"
@@ -227,13 +228,6 @@ func TestPagesOfAnIndex(t *testing.T) {
 		checkHits(t, hits, x, byKey, "", db.Cosine)
 		exact := answer(t, c, db.Query{From: "e", Vector: x, K: 70, Recall: 1}).Hits
 		found, wanted = found+shared(exact, hits), wanted+len(exact)
-		var iterated []db.Hit
-		for h := range every(t, c.Neighbors(ctx, db.Query{From: "e", Vector: x})) {
-			if iterated = append(iterated, h); len(iterated) == 300 {
-				break
-			}
-		}
-		checkHits(t, iterated, x, byKey, "", db.Cosine)
 	}
 	if found < wanted*96/100 {
 		t.Errorf("pages have %d of the %d nearest", found, wanted)
@@ -781,26 +775,23 @@ func TestFiltersFollowWrites(t *testing.T) {
 	check("label = 'red'", nil, "c")
 }
 
-// An iteration belongs to its query as it was: the caller may use its vector for the next one meanwhile.
-func TestNeighborsKeepTheVectorOfTheQuery(t *testing.T) {
-	d := dbkit.MustOpen(t, "db", &db.Options{FS: vfs.NewMem()})
-	defer dbkit.MustClose(t, d)
-	c := need(d.CreateCollection(ctx, "main", db.Schema{Modalities: []db.Modality{{Name: "e", Dim: 48}}, Fields: []db.Field{{Name: "year", Type: db.Int}}}))(t)
-	putAll(t, c, embedded(t, 0, 300, 48))
-	from := embedded(t, 1<<20, 2, 48)
-	x := slices.Clone(from[0].Vectors["e"])
-	want := need(dbkit.Collect(c.Neighbors(ctx, db.Query{From: "e", Vector: slices.Clone(x)})))(t)
-	var got []string
-	for h := range every(t, c.Neighbors(ctx, db.Query{From: "e", Vector: x})) {
-		copy(x, from[1].Vectors["e"])
-		got = append(got, h.Key)
+// Runs belong to their query as it was: the caller may use its vector for the next one meanwhile.
+func TestRunsKeepTheVectorOfTheQuery(t *testing.T) {
+	_, c, _ := openTrained(t)
+	items := dbkit.Pairs(2, synth.Config{Classes: 4, Seed: 1})
+	x := slices.Clone(items[0].Vectors["text"])
+	runs := func() *db.Runs { return need(c.SearchRadius(ctx, db.Query{From: "text", Vector: x}, 16))(t) }
+	first := runs()
+	defer first.Close()
+	want := need(dbkit.Collect(first.Hits(ctx)))(t)
+	second := runs()
+	defer second.Close()
+	var got []db.Hit
+	for h := range every(t, second.Hits(ctx)) {
+		copy(x, items[1].Vectors["text"])
+		got = append(got, h)
 	}
-	if len(got) != len(want) {
-		t.Fatalf("%d neighbors, want %d", len(got), len(want))
-	}
-	for i, key := range got {
-		if key != want[i].Key {
-			t.Fatalf("neighbor %d is %q, want %q", i, key, want[i].Key)
-		}
+	if len(want) == 0 || !cmp.Equal(got, want) {
+		t.Error(cmp.Diff(want, got))
 	}
 }

@@ -114,7 +114,7 @@ func TestUntrainedMistakes(t *testing.T) {
 	if _, err := c.SearchRadius(ctx, db.Query{From: "e", Vector: x}, 4); !errors.Is(err, db.ErrNoModel) {
 		t.Errorf("within a radius: %v", err)
 	}
-	if _, err := c.CountRadius(ctx, db.Query{From: "e", Vector: x}, 4); !errors.Is(err, db.ErrNoModel) {
+	if _, err := dbkit.CountWithin(c, db.Query{From: "e", Vector: x}, 4); !errors.Is(err, db.ErrNoModel) {
 		t.Errorf("counted within a radius: %v", err)
 	}
 }

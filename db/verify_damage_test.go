@@ -16,7 +16,6 @@ import (
 
 	"github.com/fddhdb/fddhdb/codec"
 	"github.com/fddhdb/fddhdb/db"
-	"github.com/fddhdb/fddhdb/db/internal/bulk"
 	"github.com/fddhdb/fddhdb/db/internal/dbkit"
 	"github.com/fddhdb/fddhdb/db/internal/record"
 	"github.com/fddhdb/fddhdb/internal/effort"
@@ -385,11 +384,9 @@ func TestVerifyOfALostNumber(t *testing.T) {
 // and the set of such rows is lost.
 func TestVerifyMissesCodes(t *testing.T) {
 	d, c, _ := labelWorld(t, vfs.NewMem(), 60)
-	bare := []*db.Item{{Key: "a", Labels: []string{"late"}}, {Key: "b", Labels: []string{"other"}}, {Key: "c"}}
-	dbkit.PutAll(t, d, c, bare)                                                     // without vectors, and with labels that the model does not know
-	if _, err := bulk.MergeLabel(ctx, db.Inside(c), "late", "class1"); err != nil { // the code is left to be made
-		t.Fatal(err)
-	}
+	bare := []*db.Item{{Key: "a", Labels: []string{"late"}}, {Key: "b"}}
+	dbkit.PutAll(t, d, c, bare)                           // without vectors, and with a label that the model does not know
+	must(t, taught(c).GrowLabels(ctx, 0, new(db.Update))) // the code is left to be made
 	if found, _ := dbkit.Findings(t, d, db.VerifyOptions{}); len(found) > 0 {
 		t.Fatalf("a code that is to be made is found missing: %v", found)
 	}

@@ -45,7 +45,7 @@ func TestWhereRefuses(t *testing.T) {
 		{c, strings.Repeat("(", 1<<20), 1, "bytes are too many"},
 	} {
 		for what, err := range map[string]error{
-			"count":  dbkit.Second(tc.c.CountWhere(ctx, tc.where)),
+			"count":  dbkit.Second(tc.c.Count(ctx, tc.where)),
 			"delete": dbkit.Second(tc.c.DeleteWhere(ctx, tc.where)),
 			"items":  firstError(tc.c, ctx, tc.where),
 		} {
@@ -70,13 +70,13 @@ func TestWhereRefuses(t *testing.T) {
 	if _, err := c.Evaluate(ctx, e); !errors.As(err, &we) {
 		t.Errorf("evaluate: %v", err)
 	}
-	if n, _ := c.Count(); n != 41 {
+	if n, _ := c.Count(t.Context(), ""); n != 41 {
 		t.Errorf("%d items", n)
 	}
 	cctx, cancel := context.WithCancel(ctx)
 	cancel()
 	for what, err := range map[string]error{
-		"count":  dbkit.Second(c.CountWhere(cctx, "label = 'a'")),
+		"count":  dbkit.Second(c.Count(cctx, "label = 'a'")),
 		"delete": dbkit.Second(c.DeleteWhere(cctx, "label = 'a'")),
 		"items":  firstError(c, cctx, "label = 'a'"),
 	} {
@@ -86,7 +86,7 @@ func TestWhereRefuses(t *testing.T) {
 	}
 	dbkit.MustClose(t, d)
 	for what, err := range map[string]error{
-		"count":  dbkit.Second(c.CountWhere(ctx, "label = 'a'")),
+		"count":  dbkit.Second(c.Count(ctx, "label = 'a'")),
 		"delete": dbkit.Second(c.DeleteWhere(ctx, "label = 'a'")),
 		"items":  firstError(c, ctx, "label = 'a'"),
 	} {
@@ -97,7 +97,7 @@ func TestWhereRefuses(t *testing.T) {
 }
 
 func firstError(c *db.Collection, ctx context.Context, where string) error {
-	for _, err := range c.ItemsWhere(ctx, where) {
+	for _, err := range c.Items(ctx, where) {
 		return err
 	}
 	return nil
@@ -125,7 +125,7 @@ func TestDeleteWhere(t *testing.T) {
 		t.Errorf("nothing: %d, %v, %d commits", n, err, sequence()-before)
 	}
 	seen := 0
-	for it := range every(t, c.ItemsWhere(ctx, "label = '1'")) {
+	for it := range every(t, c.Items(ctx, "label = '1'")) {
 		if seen++; seen == 1 {
 			if n, err := c.DeleteWhere(ctx, "label = '1'"); n != 5 || err != nil || sequence() != before+1 {
 				t.Errorf("half: %d, %v, %d commits", n, err, sequence()-before)
@@ -135,7 +135,7 @@ func TestDeleteWhere(t *testing.T) {
 			t.Errorf("%+v", it)
 		}
 	}
-	if n, _ := c.Count(); seen != 5 || n != 5 {
+	if n, _ := c.Count(t.Context(), ""); seen != 5 || n != 5 {
 		t.Errorf("%d seen, %d left", seen, n)
 	}
 	var we *db.WhereError
@@ -144,13 +144,13 @@ func TestDeleteWhere(t *testing.T) {
 			t.Errorf("%q: %d deleted, %v", empty, n, err)
 		}
 	}
-	if n, err := c.CountWhere(ctx, "  "); n != 0 || !errors.As(err, &we) || we.Column != 3 {
+	if n, err := c.Count(ctx, "  "); n != 0 || !errors.As(err, &we) || we.Column != 3 {
 		t.Errorf("count what blanks say: %d, %v", n, err)
 	}
 	if n, err := c.DeleteWhere(ctx, "NOT label = ''"); n != 5 || err != nil {
 		t.Errorf("all: %d, %v", n, err)
 	}
-	if n, err := c.CountWhere(ctx, "NOT label = 'x'"); n != 0 || err != nil {
+	if n, err := c.Count(ctx, "NOT label = 'x'"); n != 0 || err != nil {
 		t.Errorf("%d left, %v", n, err)
 	}
 }
@@ -246,7 +246,7 @@ func TestExplainNamesScannedFields(t *testing.T) {
 		"NOT has(new)": {"new"},
 	} {
 		is := need(oracle.Where(where, nil, dbkit.PairsSchema))(t)
-		want, err := c.CountWhere(ctx, where)
+		want, err := c.Count(ctx, where)
 		if err != nil || want == 0 {
 			t.Fatalf("%s: %d, %v", where, want, err)
 		}
@@ -261,7 +261,7 @@ func TestExplainNamesScannedFields(t *testing.T) {
 				}
 			}
 		}
-		if n, err := copied.CountWhere(ctx, where); err != nil || n != want {
+		if n, err := copied.Count(ctx, where); err != nil || n != want {
 			t.Errorf("%s: %d in the index-only copy, %v, want %d", where, n, err, want)
 		}
 	}
@@ -289,10 +289,10 @@ func TestFiltersMeetDamagedItems(t *testing.T) {
 		if _, err := c.Put(ctx, &db.Item{Key: "other"}); err != nil { // readers see the store as it is then
 			t.Fatal(err)
 		}
-		if n, err := c.CountWhere(ctx, "price < 30"); !errors.Is(err, db.ErrCorrupt) || !strings.Contains(err.Error(), "item in row 7") {
+		if n, err := c.Count(ctx, "price < 30"); !errors.Is(err, db.ErrCorrupt) || !strings.Contains(err.Error(), "item in row 7") {
 			t.Errorf("%s: %d, %v", what, n, err)
 		}
-		if n, err := c.CountWhere(ctx, "year < 7 AND price < 30"); err != nil || n != 7 {
+		if n, err := c.Count(ctx, "year < 7 AND price < 30"); err != nil || n != 7 {
 			t.Errorf("%s, other rows: %d, %v", what, n, err)
 		}
 	}
@@ -550,12 +550,9 @@ func TestFilterArguments(t *testing.T) {
 			dbtest.CheckSearches(t, c, q)
 		}
 	}
-	n, err := c.CountWhere(t.Context(), "price < ?", 1)
+	n, err := c.Count(t.Context(), "price < ?", 1)
 	if n != 10 || err != nil {
 		t.Errorf("%d items, %v", n, err)
-	}
-	if n, err := c.CountUpTo(t.Context(), 3, "price < ?", 1); n != 3 || err != nil {
-		t.Errorf("%d items of 3, %v", n, err)
 	}
 	e := db.Evaluation{Queries: map[string][][]float32{"image": {make([]float32, 16)}}, Labels: [][]string{{"it's"}}}
 	e.Where, e.Args = "label = ?", []any{"it's"}
@@ -566,7 +563,7 @@ func TestFilterArguments(t *testing.T) {
 	if n, err := c.DeleteWhere(t.Context(), "label = ? AND number >= ?", "it's", 60); n != 30 || err != nil {
 		t.Errorf("%d deleted, %v", n, err)
 	}
-	if n, err := c.CountWhere(t.Context(), "label = ?", "it's"); n != 30 || err != nil {
+	if n, err := c.Count(t.Context(), "label = ?", "it's"); n != 30 || err != nil {
 		t.Errorf("%d left, %v", n, err)
 	}
 }
@@ -599,14 +596,14 @@ func TestFilterArgumentsRefused(t *testing.T) {
 		{"", []any{1}, "there is no expression, and 1 arguments are given"},
 	} {
 		said := map[string]error{}
-		_, said["count"] = c.CountWhere(t.Context(), test.where, test.args...)
+		_, said["count"] = c.Count(t.Context(), test.where, test.args...)
 		if test.where != "" {
 			_, said["delete"] = c.DeleteWhere(t.Context(), test.where, test.args...)
 		}
 		_, said["search"] = c.Search(t.Context(), db.Query{Key: "item 1", Where: test.where, Args: test.args})
 		_, said["evaluate"] = c.Evaluate(t.Context(), db.Evaluation{Queries: map[string][][]float32{"text": {make([]float32, 10)}},
 			Labels: [][]string{{"a"}}, Where: test.where, Args: test.args})
-		for _, err := range c.ItemsWhere(t.Context(), test.where, test.args...) {
+		for _, err := range c.Items(t.Context(), test.where, test.args...) {
 			said["items"] = err
 		}
 		for what, err := range said {
@@ -616,7 +613,7 @@ func TestFilterArgumentsRefused(t *testing.T) {
 			}
 		}
 	}
-	if n, err := c.Count(); n != 120 || err != nil {
+	if n, err := c.Count(t.Context(), ""); n != 120 || err != nil {
 		t.Errorf("%d items, %v", n, err)
 	}
 }

@@ -180,23 +180,6 @@ func appendByDistance(dst, found []codec.Near, q int) []codec.Near {
 	return dst
 }
 
-// Count returns the sum of the weights of the codes within r bits of the query. It
-// fills in explain if that is not nil.
-func (t *Table) Count(ctx context.Context, q *Query, r int, explain *Explain) (int, error) {
-	s := t.newSearch(q.Code)
-	defer s.release()
-	if err := s.radius(ctx, q, r); err != nil {
-		return 0, err
-	}
-	total := 0
-	for _, x := range s.found {
-		total += q.weight(t, x.Position(), x.Distance())
-	}
-	s.explain.Found = len(s.found)
-	s.explainTo(explain)
-	return total, nil
-}
-
 // explainTo copies the explanation to e, if that is not nil, and keeps e's own memory.
 func (s *search) explainTo(e *Explain) {
 	if e == nil {

@@ -78,7 +78,7 @@ func TestCollector(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	if _, err := c.CountRadius(ctx, db.Query{Code: []byte{0, 1}, Plan: db.PlanBlockScan}, 3); err != nil {
+	if r, err := c.SearchRadius(ctx, db.Query{Code: []byte{0, 1}, Plan: db.PlanBlockScan}, 3); err != nil || r.Close() != nil {
 		t.Fatal(err)
 	}
 	store, err := backup.Folder(t.TempDir())
@@ -100,7 +100,7 @@ func TestCollector(t *testing.T) {
 		"fddhdb_write_seconds":             {"": 8},
 		"fddhdb_write_errors_total":        {"": 0}, // the write failed before its commit
 		"fddhdb_commits":                   {"": 9},
-		"fddhdb_search_seconds":            {"search scan": 3, "count_radius blockscan": 1},
+		"fddhdb_search_seconds":            {"search scan": 3, "search_radius blockscan": 1},
 		"fddhdb_search_hits_total":         {"": 6},
 		"fddhdb_last_backup_bytes":         {"": float64(m.BytesTotal)},
 	} {

@@ -52,7 +52,7 @@ func ofCollections(name, help string, value func(c *db.CollectionStats) any) met
 // failure.
 var operations = []event.Op{
 	event.OpLoad, event.OpIndex, event.OpRerank, event.OpTrain, event.OpImportModel, event.OpUpdate, event.OpReindex, event.OpVectorIndex, event.OpBulkLoad,
-	event.OpMergeLabel, event.OpCompact, event.OpBackup, event.OpCheckpoint, event.OpVerify, event.OpFlush, event.OpCompaction,
+	event.OpCompact, event.OpBackup, event.OpCheckpoint, event.OpVerify, event.OpFlush, event.OpCompaction,
 }
 
 // ofOperations returns a counter with one value for each operation.

@@ -349,7 +349,7 @@ func (f *LoadFn) load(ctx context.Context, number int, dir string) (shard *Shard
 	if err != nil {
 		return nil, err
 	}
-	stored, err := c.Count()
+	stored, err := c.Count(ctx, "")
 	if err != nil {
 		return nil, err
 	}

@@ -87,7 +87,7 @@ func TestShardsAnswerAsOneDatabase(t *testing.T) {
 	shards := restore(t, out, built)
 	keys := map[string]int{}
 	for i, c := range shards {
-		for item, err := range c.Items(t.Context()) {
+		for item, err := range c.Items(t.Context(), "") {
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -397,7 +397,7 @@ func TestNumberedItems(t *testing.T) {
 	})
 	n := 0
 	for _, c := range restore(t, out, built) {
-		for item, err := range c.Items(t.Context()) {
+		for item, err := range c.Items(t.Context(), "") {
 			if err != nil {
 				t.Fatal(err)
 			}

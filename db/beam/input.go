@@ -418,7 +418,7 @@ func (w *worker) rows(ctx context.Context, number, from int, names func([]string
 // backupRows is rows of a backup.
 func backupRows(ctx context.Context, c *db.Collection, from int, f rowFunc) error {
 	row := 0
-	for item, err := range c.Items(ctx) {
+	for item, err := range c.Items(ctx, "") {
 		if err != nil {
 			return err
 		}

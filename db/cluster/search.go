@@ -61,25 +61,6 @@ func (c *Collection) SearchRadius(ctx context.Context, q Query, radius int) (*Re
 	return c.search(ctx, q, wire.Request{Verb: wire.Within, Radius: radius})
 }
 
-// CountRadius returns the number of items within a Hamming distance.
-func (c *Collection) CountRadius(ctx context.Context, q Query, radius int) (n int, missing []int, err error) {
-	ctx, cancel := c.client.within(ctx)
-	defer cancel()
-	err = c.client.steady(ctx, func(ctx context.Context, v *view) error {
-		queries, err := c.queries(ctx, v, q.Query)
-		if err != nil {
-			return err
-		}
-		var answers []*wire.Answer
-		answers, missing, err = c.scatter(ctx, v, q.AllowPartial, nil, func(shard int) wire.Request {
-			return wire.Request{Verb: wire.CountWithin, Radius: radius, Query: queries(shard)}
-		})
-		n = foundIn(answers)
-		return err
-	})
-	return n, missing, err
-}
-
 // Count returns the number of items that match an expression, see db.Query.Where; an empty one matches all.
 func (c *Collection) Count(ctx context.Context, where string, args ...any) (int, error) {
 	ctx, cancel := c.client.within(ctx)

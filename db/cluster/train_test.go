@@ -60,7 +60,7 @@ func TestTrain(t *testing.T) {
 		if got.Items == 0 || fmt.Sprint(got.LeftOut) != fmt.Sprint(want.LeftOut) {
 			t.Errorf("learned from %d items, without %v", got.Items, got.LeftOut)
 		}
-		for it, err := range one.Items(t.Context()) {
+		for it, err := range one.Items(t.Context(), "") {
 			if err != nil {
 				t.Fatal(err)
 			}

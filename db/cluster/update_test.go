@@ -109,7 +109,7 @@ func TestUpdate(t *testing.T) {
 	}
 	same("updated")
 	put(last)
-	for it, err := range one.Items(t.Context()) {
+	for it, err := range one.Items(t.Context(), "") {
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -91,7 +91,7 @@ func TestBatches(t *testing.T) {
 	}
 	d := Open(t, "", nil)
 	c := loaded(t, d, 10_001)
-	if n, err := c.Count(); err != nil || n != 10_001 {
+	if n, err := c.Count(t.Context(), ""); err != nil || n != 10_001 {
 		t.Errorf("%d items, %v", n, err)
 	}
 	if err := Load(t.Context(), d, c, Codes{Bits: 8}.Items(0, 1)); err == nil {

@@ -82,7 +82,7 @@ func finish(t testing.TB, d *db.DB) bool {
 		return true
 	case <-timer.C:
 		t.Errorf("dbtest: the test ends while calls of the database go on, and Close waits for them since %v. "+
-			"A range over Items, Codes, Neighbors or Runs has to end, one of iter.Pull has to be stopped, goroutines that use the database have to end before the test does, and an EventListener has to return:\n\n%s",
+			"A range over Items, Codes or Runs has to end, one of iter.Pull has to be stopped, goroutines that use the database have to end before the test does, and an EventListener has to return:\n\n%s",
 			patience, strings.Join(inDatabase(), "\n\n"))
 		return false
 	}

@@ -197,7 +197,7 @@ func TestEndlessCallIsNoticed(t *testing.T) {
 				close(closed)
 			}
 		}})
-		next, stop = iter.Pull2(loaded(t, d, 10).Items(t.Context()))
+		next, stop = iter.Pull2(loaded(t, d, 10).Items(t.Context(), ""))
 		if _, err, ok := next(); err != nil || !ok {
 			t.Errorf("%v", err)
 		}

@@ -39,7 +39,7 @@ func NewOracle(ctx context.Context, c *db.Collection) (*Oracle, error) {
 		return nil, err
 	}
 	o.space, o.revision = stats.Space, stats.Revision
-	for it, err := range c.Items(ctx) {
+	for it, err := range c.Items(ctx, "") {
 		if err != nil {
 			return nil, err
 		}

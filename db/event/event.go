@@ -81,7 +81,6 @@ const (
 	OpImportModel Op = "importmodel" // Collection.ImportModel
 	OpReindex     Op = "reindex"     // Collection.Reindex, or its continuation after Open
 	OpBulkLoad    Op = "bulkload"    // loading many new items of a Batch
-	OpMergeLabel  Op = "mergelabel"  // Collection.MergeLabel
 	OpCompact     Op = "compact"     // DB.Compact
 	OpBackup      Op = "backup"      // DB.Backup
 	OpRestore     Op = "restore"     // Restore
@@ -102,9 +101,7 @@ const (
 const (
 	OpSearch       Op = "search"        // Collection.Search
 	OpSearchRadius Op = "search_radius" // Collection.SearchRadius: finding the codes
-	OpCountRadius  Op = "count_radius"  // Collection.CountRadius
 	OpSearchAll    Op = "search_all"    // Collection.SearchAll
-	OpNeighbors    Op = "neighbors"     // Collection.Neighbors, until its caller stops reading; without the caller's own time
 	OpWrite        Op = "write"         // Batch.Commit, Put, PutIf, Merge, Delete and DeleteWhere
 )
 

@@ -15,7 +15,7 @@ type Activity struct {
 	// those without any are left out. SearchAll has no plan.
 	Searches     []SearchStats `json:"searches,omitempty"`
 	SearchErrors uint64        `json:"search_errors"` // calls that returned an error
-	Hits         uint64        `json:"hits"`          // items that Search, SearchAll and Neighbors have returned
+	Hits         uint64        `json:"hits"`          // items that Search and SearchAll have returned
 
 	Writes       event.Latencies `json:"writes,omitzero"` // calls that stored something, from the call until it is durable
 	WriteErrors  uint64          `json:"write_errors"`

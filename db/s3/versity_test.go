@@ -128,7 +128,7 @@ func TestServerBackup(t *testing.T) {
 		if err != nil {
 			return err
 		}
-		if n, err := c.Count(); err != nil || n != 5000*(round+1) {
+		if n, err := c.Count(t.Context(), ""); err != nil || n != 5000*(round+1) {
 			return fmt.Errorf("%d items, error %v, in the backup of round %d", n, err, round)
 		}
 		for i := range 5000 {

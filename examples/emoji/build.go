@@ -106,7 +106,7 @@ func (f *finder) load(ctx context.Context) (err error) {
 	}
 	f.entries = make(map[string]entry)
 	var texts []string
-	for item, err := range f.emoji.Items(ctx) {
+	for item, err := range f.emoji.Items(ctx, "") {
 		if err != nil {
 			return err
 		}

@@ -91,7 +91,7 @@ func TestFolder(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if n, err := c.Count(); err != nil || n != 5 {
+	if n, err := c.Count(t.Context(), ""); err != nil || n != 5 {
 		t.Errorf("%d items are stored: %v", n, err)
 	}
 }

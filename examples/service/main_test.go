@@ -173,7 +173,7 @@ func TestServingGoesOn(t *testing.T) {
 		t.Fatal(err)
 	}
 	dbtest.CheckSearches(t, c, db.Query{From: "text", To: "image", Vector: query["vector"].([]float32), Where: "label = ?", Args: []any{"label 1"}})
-	if n, err := c.Count(); err != nil || n != 80 {
+	if n, err := c.Count(t.Context(), ""); err != nil || n != 80 {
 		t.Errorf("%d items, %v", n, err)
 	}
 }

@@ -112,6 +112,6 @@ func (s *service) activate(ctx context.Context, r *http.Request) (any, error) {
 }
 
 func (s *service) health(ctx context.Context, r *http.Request) (any, error) {
-	n, err := s.c.Count()
+	n, err := s.c.Count(ctx, "")
 	return map[string]int{"items": n}, err
 }

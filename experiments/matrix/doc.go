@@ -16,7 +16,6 @@
 //   - knn: the k nearest items with their keys
 //   - radius: all items within a radius, without looking at each
 //   - hits: the same, and the first 100 of them with their keys
-//   - count: how many items are within a radius
 //
 // by a plan of the database, or by fullscan, the yardstick: every word of the codes of all items, one after
 // the other. It finds rows, not keys.

@@ -49,15 +49,6 @@ func (f *fullScan) within(from, to, r int) []codec.Near {
 	return f.block[:codec.Within(f.block, f.query, f.codes.Slice(from, to), r, uint32(from))]
 }
 
-func (f *fullScan) Count(ctx context.Context, q db.Query, r int) (int, error) {
-	f.query.SetBytes(q.Code)
-	total := 0
-	for from := 0; from < len(f.rows); from += scanBlock {
-		total += len(f.within(from, min(from+scanBlock, len(f.rows)), r))
-	}
-	return total, ctx.Err()
-}
-
 func (f *fullScan) Radius(ctx context.Context, q db.Query, r int) (runs, error) {
 	f.query.SetBytes(q.Code)
 	f.found = f.found[:0]

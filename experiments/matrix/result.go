@@ -16,7 +16,7 @@ type result struct {
 	Bits int    `json:"bits"`
 	N    int    `json:"n"`
 	Kind string `json:"kind,omitempty"` // kind of the queries; absent if op is "store"
-	Op   string `json:"op"`             // knn, radius, hits, count or store
+	Op   string `json:"op"`             // knn, radius, hits or store
 
 	// These fields say how long searches took; times are in microseconds.
 	K       *int    `json:"k,omitempty"`

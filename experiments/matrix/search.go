@@ -26,7 +26,6 @@ var tierPlans = map[string]db.Plan{
 type tier interface {
 	Search(ctx context.Context, q db.Query) (*db.Result, error) // the first q.K items
 	Radius(ctx context.Context, q db.Query, r int) (runs, error)
-	Count(ctx context.Context, q db.Query, r int) (int, error)
 }
 
 // runs are the items within a radius, nearest first.
@@ -52,17 +51,12 @@ func (t planned) Radius(ctx context.Context, q db.Query, r int) (runs, error) {
 	return t.c.SearchRadius(ctx, q, r)
 }
 
-func (t planned) Count(ctx context.Context, q db.Query, r int) (int, error) {
-	q.Plan = t.plan
-	return t.c.CountRadius(ctx, q, r)
-}
-
 // firstHits is the number of hits that the operation hits reads.
 const firstHits = 100
 
 // A timed search is an operation by a tier, with the times that it took.
 type timed struct {
-	op    string // knn, radius, hits or count
+	op    string // knn, radius or hits
 	n     int    // k or the radius
 	name  string // of the tier
 	tier  tier
@@ -82,8 +76,6 @@ func (s *timed) run(ctx context.Context, code []byte) (int, error) {
 			return 0, err
 		}
 		return len(r.Hits), nil
-	case "count":
-		return s.tier.Count(ctx, q, s.n)
 	}
 	runs, err := s.tier.Radius(ctx, q, s.n)
 	if err != nil {
@@ -196,7 +188,7 @@ func (m *matrix) search(ctx context.Context, c *cell, file, dir string) (_ resul
 	for _, kind := range []struct {
 		op     string
 		params []int
-	}{{"knn", m.k}, {"radius", m.radius}, {"hits", m.radius}, {"count", m.radius}} {
+	}{{"knn", m.k}, {"radius", m.radius}, {"hits", m.radius}} {
 		for _, n := range kind.params {
 			var group []*timed
 			for _, name := range m.tiers {

@@ -85,7 +85,7 @@ func (l results) timeTables(w io.Writer, kinds []string) {
 			}
 			fmt.Fprintf(w, "### %s items of %d bits, %s\n\n", term.Thousands(s.n), s.bits, titles[kind])
 			fmt.Fprintf(w, "Median in microseconds (how many times as long %s takes).\n\n", fullscan)
-			these.timeTable(w, "r", "radius", "count", "hits")
+			these.timeTable(w, "r", "radius", "hits")
 			these.timeTable(w, "k", "knn")
 		}
 	}

@@ -64,7 +64,7 @@ func evaluateIn(ctx context.Context, d *db.DB, s *sets.Set, of string, seed uint
 	if of == unlabelled {
 		where = "new = true"
 	}
-	searched, err := c.CountWhere(ctx, where)
+	searched, err := c.Count(ctx, where)
 	if err != nil {
 		return nil, err
 	}

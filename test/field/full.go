@@ -43,7 +43,6 @@ var life = []step{
 	{args: "reindex x.db", needs: []string{"train"}},
 	{args: "activate x.db --space 2", needs: []string{"train", "reindex"}},
 	{args: "alter x.db --add-field year:int:index", needs: []string{"init"}},
-	{args: "labels x.db --merge 1=2", needs: []string{"import"}},
 	{args: "export x.db --items out.jsonl", needs: []string{"init"}},
 	{args: "backup x.db repo", needs: []string{"init"}},
 	{args: "restore repo new.db", needs: []string{"backup"}},

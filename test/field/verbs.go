@@ -72,8 +72,6 @@ var verbs = []verb{
 	{args: "alter x.db --metric image=l2 --metric text=dot", writes: true, prints: true},
 	{args: "encoder x.db --set image=cat --set text=cat", writes: true, prints: true},
 	{args: "labels x.db --rename 1=one", writes: true, prints: true},
-	{args: "labels x.db --merge 1=2", writes: true, prints: true, parts: true},
-	{args: "labels x.db --merge 1=2", on: "anchors", writes: true, prints: true, slow: true, parts: true},
 	{args: "delete x.db 3 5 large", writes: true, prints: true},
 	{args: "delete x.db --where year<2003", writes: true, prints: true},
 	{args: "train x.db --bits 16 --anchors 20" + tagged, writes: true, prints: true},

@@ -42,13 +42,13 @@ type spaceHistory struct {
 	revisions map[db.Space]uint32 // the revision of each existing space
 	active    db.Space
 	last      db.Space // the largest number of a space so far
-	loads     map[int]loadState
+	loads     map[int]bool
 	altered   int    // how often the collection was altered
 	going     *begun // the operation that is not acknowledged
 }
 
 func newBook(writers int, noSync bool) *book {
-	b := &book{noSync: noSync, writers: make([]history, writers), spaces: spaceHistory{revisions: map[db.Space]uint32{}, loads: map[int]loadState{}}, copies: newCopies()}
+	b := &book{noSync: noSync, writers: make([]history, writers), spaces: spaceHistory{revisions: map[db.Space]uint32{}, loads: map[int]bool{}}, copies: newCopies()}
 	b.imports = importHistory{there: map[int]int{}, number: 1, noSync: noSync}
 	for i := range b.writers {
 		b.writers[i].before = contents{}
@@ -140,7 +140,7 @@ func (s *spaceHistory) done(r *result) {
 		delete(s.revisions, op.Space)
 	case "alter":
 		s.altered = op.Load
-	case "load", "merge labels", "unload":
+	case "load", "unload":
 		s.loads[op.Load] = leaves[op.Kind]
 	}
 }
@@ -278,7 +278,7 @@ func spacesOf(ctx context.Context, d *db.DB) ([]db.SpaceInfo, error) {
 
 // accept compares and takes over what look has read. A database without loads has no
 // collection of loads.
-func (s *spaceHistory) accept(loads map[int]loadState, infos []db.SpaceInfo, altered int) error {
+func (s *spaceHistory) accept(loads map[int]bool, infos []db.SpaceInfo, altered int) error {
 	going := operation{}
 	if s.going != nil {
 		going = *s.going.operation
@@ -289,7 +289,7 @@ func (s *spaceHistory) accept(loads map[int]loadState, infos []db.SpaceInfo, alt
 	for load := range 4 {
 		left, is := leaves[going.Kind]
 		if loads != nil && loads[load] != s.loads[load] && !(is && going.Load == load && loads[load] == left) {
-			return fmt.Errorf("load %d is in state %d, and was in %d; %+v was going on", load, loads[load], s.loads[load], going)
+			return fmt.Errorf("load %d is there: %t, and was: %t; %+v was going on", load, loads[load], s.loads[load], going)
 		}
 	}
 	found, active, last := map[db.Space]uint32{}, db.Space(0), s.last

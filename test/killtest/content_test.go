@@ -136,7 +136,7 @@ func readCollection(ctx context.Context, d *db.DB, name string, vectors bool) (c
 		return nil, err
 	}
 	found := contents{}
-	for it, err := range c.Items(ctx) {
+	for it, err := range c.Items(ctx, "") {
 		if err != nil {
 			return nil, err
 		}
@@ -159,38 +159,24 @@ func readCollection(ctx context.Context, d *db.DB, name string, vectors bool) (c
 	return found, nil
 }
 
-// A loadState says what there is of a load. The items of one have one of two labels, until these are merged.
-type loadState int
+// leaves says whether an operation on a load leaves it there.
+var leaves = map[string]bool{"load": true, "unload": false}
 
-const (
-	unloaded loadState = iota
-	whole
-	merged
-)
-
-// leaves is what an operation on a load leaves.
-var leaves = map[string]loadState{"load": whole, "merge labels": merged, "unload": unloaded}
-
-// loaded returns the loads that a database holds. Each must be whole, with labels that are merged or not.
-func loaded(ctx context.Context, d *db.DB) (map[int]loadState, error) {
+// loaded returns the loads that a database holds. Each must be whole.
+func loaded(ctx context.Context, d *db.DB) (map[int]bool, error) {
 	c, err := d.Collection(loads)
 	if err != nil {
 		return nil, err
 	}
-	counts, found := map[int]int{}, map[int]loadState{}
-	for it, err := range c.Items(ctx) {
+	counts, found := map[int]int{}, map[int]bool{}
+	for it, err := range c.Items(ctx, "") {
 		if err != nil {
 			return nil, err
 		}
 		load64, _ := it.Fields["load"].(int64)
 		load := int(load64)
-		if counts[load] == 0 {
-			found[load] = whole
-			if slices.Equal(it.Labels, loadLabels(load)[1:]) {
-				found[load] = merged
-			}
-		}
-		if diff := differs(loadItem(load, counts[load], found[load]), it); diff != "" {
+		found[load] = true
+		if diff := differs(loadItem(load, counts[load]), it); diff != "" {
 			return nil, fmt.Errorf("item %d of load %d: %s", counts[load], load, diff)
 		}
 		counts[load]++
@@ -203,18 +189,9 @@ func loaded(ctx context.Context, d *db.DB) (map[int]loadState, error) {
 	return found, nil
 }
 
-// loadLabels returns the labels of a load, the first of which is merged into the other.
-func loadLabels(load int) []string {
-	return []string{fmt.Sprint("first", load), fmt.Sprint("second", load)}
-}
-
-func loadItem(load, i int, state loadState) *db.Item {
-	label := loadLabels(load)[i%2]
-	if state == merged {
-		label = loadLabels(load)[1]
-	}
+func loadItem(load, i int) *db.Item {
 	return &db.Item{
 		Key: fmt.Sprintf("%d/%d", load, i), Code: []byte{byte(i), byte(i >> 8)}, CodeFrom: "given",
-		Labels: []string{label}, Fields: map[string]any{"load": int64(load)},
+		Labels: []string{fmt.Sprint("first", load+i%2)}, Fields: map[string]any{"load": int64(load)},
 	}
 }

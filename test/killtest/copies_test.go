@@ -269,7 +269,7 @@ func (c *copied) check(ctx context.Context, dir string, random *rand.Rand) (err 
 		return err
 	}
 	var all contents
-	var there map[int]loadState
+	var there map[int]bool
 	names, err := d.Collections()
 	switch {
 	case err != nil:

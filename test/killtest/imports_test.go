@@ -39,7 +39,7 @@ func imported(ctx context.Context, d *db.DB) (counts map[int]int, m importMark, 
 		return nil, m, err
 	}
 	counts = map[int]int{}
-	for it, err := range c.Items(ctx) {
+	for it, err := range c.Items(ctx, "") {
 		if err != nil {
 			return nil, m, err
 		}

@@ -272,8 +272,12 @@ func checkSearches(ctx context.Context, c *db.Collection, random *rand.Rand) err
 			return fmt.Errorf("distances %v, not %v", got, want)
 		}
 		q.Plan = count
-		if n, err := c.CountRadius(ctx, q, radius); err != nil || n != within {
-			return fmt.Errorf("within %d bits are %d, not %d: %v", radius, n, within, err)
+		runs, err := c.SearchRadius(ctx, q, radius)
+		if err != nil {
+			return err
+		}
+		if n := runs.Total(); runs.Close() != nil || n != within {
+			return fmt.Errorf("within %d bits are %d, not %d", radius, n, within)
 		}
 	}
 	return nil

@@ -310,33 +310,22 @@ func (w *worker) changeSpaces(ctx context.Context) error {
 		case len(there) == 0:
 			op.Kind, op.Load = "load", 1+r.IntN(2)
 			f = func() (result, error) {
-				there[op.Load] = whole
+				there[op.Load] = true
 				b := w.d.NewBatch()
 				for i := range loadItems {
-					if err := b.Put(w.c[loads], loadItem(op.Load, i, whole)); err != nil {
+					if err := b.Put(w.c[loads], loadItem(op.Load, i)); err != nil {
 						return result{}, err
 					}
 				}
 				return result{}, b.Commit(ctx)
 			}
 		default:
-			var state loadState
-			for op.Load, state = range there {
+			for op.Load = range there {
 			}
-			if op.Kind = "unload"; state == whole && r.IntN(3) > 0 {
-				op.Kind = "merge labels"
-			}
+			op.Kind = "unload"
 			f = func() (result, error) {
-				if op.Kind == "unload" {
-					delete(there, op.Load)
-					_, err := w.c[loads].DeleteWhere(ctx, "load = ?", op.Load)
-					return result{}, err
-				}
-				there[op.Load] = merged
-				n, err := w.c[loads].MergeLabel(ctx, loadLabels(op.Load)[0], loadLabels(op.Load)[1])
-				if err == nil && n != loadItems/2 {
-					err = fmt.Errorf("%d items were merged", n)
-				}
+				delete(there, op.Load)
+				_, err := w.c[loads].DeleteWhere(ctx, "load = ?", op.Load)
 				return result{}, err
 			}
 		}

@@ -164,9 +164,6 @@ func (g *generator) life() Op {
 		return Op{Do: "check"}
 	case n < 32:
 		old := pick(g, someLabels)
-		if g.chance(2) {
-			return Op{Do: "mergelabel", In: g.collection(), Keys: []string{old, pick(g, someLabels)}}
-		}
 		return Op{Do: "renamelabel", In: g.collection(), Keys: []string{old, pick(g, append([]string{"other", old}, newLabels...))}}
 	case n < 40:
 		if len(g.open) > 3 {

@@ -153,8 +153,6 @@ func (g *generator) read() Op {
 		op.Do = "search"
 	case n < 18:
 		op.Do, op.Radius, op.Seed = "radius", g.IntN(10), 0
-	case n < 20:
-		op.Do, op.N, op.Seed = "neighbors", 1+g.IntN(40), 0
 	case n < 23:
 		op.Do, op.N, op.Radius = "pages", 1+g.IntN(12), g.IntN(10)-3
 	case n < 25:

@@ -86,7 +86,7 @@ func (c *cut) compare(h *history, d *db.DB, lanes [][]laneStep) error {
 			return err
 		}
 		got[name] = map[string]*db.Item{}
-		for it, err := range handle.Items(h.ctx) {
+		for it, err := range handle.Items(h.ctx, "") {
 			if err != nil {
 				return err
 			}

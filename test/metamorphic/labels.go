@@ -1,7 +1,6 @@
 package metamorphic
 
 import (
-	"fmt"
 	"slices"
 	"strings"
 
@@ -83,44 +82,6 @@ func (h *history) renameLabel(op *Op) error {
 			codes[strings.Join(known, "\n")] = code
 		}
 		sp.labelCodes = codes
-	}
-	return h.commit(next, true)
-}
-
-// mergeLabel merges a label into another.
-func (h *history) mergeLabel(op *Op) error {
-	if len(op.Keys) < 2 { // shrunk
-		return errPassed
-	}
-	c, handle, err := h.collection(op)
-	if err != nil {
-		return err
-	}
-	from, into := op.Keys[0], op.Keys[1]
-	n, err := handle.MergeLabel(h.ctx, from, into)
-	var want error
-	switch {
-	case from == into:
-		want = db.ErrInvalid
-	case !c.has(from) || !c.has(into):
-		want = db.ErrNotFound
-	}
-	if err := expect(err, want); err != nil {
-		return err
-	}
-	next := h.now.fork()
-	c = next.edit(op.In)
-	keys := c.relabel(from, into)
-	if n != len(keys) {
-		return fmt.Errorf("%d items merged, want %d", n, len(keys))
-	}
-	for _, sp := range c.spaces {
-		if c.codesOnly() || sp.settled && !sp.known[from] && !sp.known[into] {
-			continue // their codes stay
-		}
-		if err := h.settleIn(c, sp, handle, keys); err != nil {
-			return err
-		}
 	}
 	return h.commit(next, true)
 }

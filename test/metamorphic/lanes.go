@@ -285,7 +285,7 @@ func (h *history) lookAt(op *Op, snap *db.Snapshot) error {
 	}
 	q := db.Query{Code: codeOf(stats.Bits, op.Seed%(1<<16))}
 	want := 0
-	for it, err := range handle.Items(h.ctx) {
+	for it, err := range handle.Items(h.ctx, "") {
 		if err != nil {
 			return err
 		}
@@ -297,8 +297,12 @@ func (h *history) lookAt(op *Op, snap *db.Snapshot) error {
 		if q.Plan = plans[plan]; q.Plan == db.PlanDisk && op.Radius > 3 {
 			continue
 		}
-		if n, err := handle.CountRadius(h.ctx, q, op.Radius); err != nil || n != want {
-			return wrong(err, "plan %v: %d counted within %d, the snapshot has %d", q.Plan, n, op.Radius, want)
+		runs, err := handle.SearchRadius(h.ctx, q, op.Radius)
+		if err != nil {
+			return err
+		}
+		if n := runs.Total(); runs.Close() != nil || n != want {
+			return fmt.Errorf("plan %v: %d within %d, the snapshot has %d", q.Plan, n, op.Radius, want)
 		}
 	}
 	return nil

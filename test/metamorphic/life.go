@@ -40,7 +40,7 @@ func (h *history) dropCollection(op *Op) error {
 	if err := h.d.DropCollection(h.ctx, op.In); err != nil {
 		return err
 	}
-	if _, err := handle.Count(); !errors.Is(err, db.ErrNotFound) {
+	if _, err := handle.Count(context.Background(), ""); !errors.Is(err, db.ErrNotFound) {
 		return fmt.Errorf("a handle on what was dropped: %v", err)
 	}
 	next := h.now.fork()

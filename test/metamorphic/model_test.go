@@ -136,7 +136,7 @@ func TestPartsOfWorlds(t *testing.T) {
 	}
 
 	h := &history{now: without}
-	for do, want := range map[string]bool{"put": true, "deletewhere": true, "train": true, "activate": false, "create": false, "get": false, "alter": true, "mergelabel": true, "indexvectors": true, "dropindex": true} {
+	for do, want := range map[string]bool{"put": true, "deletewhere": true, "train": true, "activate": false, "create": false, "get": false, "alter": true, "indexvectors": true, "dropindex": true} {
 		if got := h.refuses(&Op{Do: do, In: "b"}); got != want || h.refuses(&Op{Do: do, In: "a"}) {
 			t.Errorf("%s of an index-only collection is refused: %v", do, got)
 		}

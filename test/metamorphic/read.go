@@ -29,7 +29,7 @@ func (h *history) where(op *Op) error {
 	if err != nil {
 		return err
 	}
-	n, err := handle.CountWhere(h.ctx, op.Where.String())
+	n, err := handle.Count(h.ctx, op.Where.String())
 	if !op.Where.valid(&c.schema) {
 		return expect(err, db.ErrInvalid)
 	}
@@ -45,7 +45,7 @@ func (h *history) where(op *Op) error {
 	}
 	at := 0
 	where, args := op.Where.bound()
-	for it, err := range handle.ItemsWhere(h.ctx, where, args...) {
+	for it, err := range handle.Items(h.ctx, where, args...) {
 		if err != nil {
 			return err
 		}

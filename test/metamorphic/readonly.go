@@ -31,7 +31,7 @@ func (h *history) refused(op *Op, err error) error {
 func (h *history) refuses(op *Op) bool {
 	changesItems := slices.Contains([]string{
 		"put", "merge", "putif", "fill", "import", "labels", "delete", "deletewhere", "train", "update", "reindex", "restorerevision",
-		"alter", "renamelabel", "mergelabel", "indexvectors", "dropindex",
+		"alter", "renamelabel", "indexvectors", "dropindex",
 	}, op.Do)
 	switch {
 	case op.Do == "mark":

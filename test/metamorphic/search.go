@@ -60,9 +60,6 @@ func (s *question) within(radius int) error {
 	q := s.q
 	q.Plan = s.affordable(q.Plan, 0, radius)
 	want := s.a.Within(radius)
-	if n, err := s.handle.CountRadius(s.h.ctx, q, radius); err != nil || n != want {
-		return wrong(err, "%d counted within %d, want %d", n, radius, want)
-	}
 	runs, err := s.handle.SearchRadius(s.h.ctx, q, radius)
 	if err != nil {
 		return err
@@ -136,35 +133,6 @@ func collect(seq iter.Seq2[db.Hit, error], n int) ([]db.Hit, error) {
 		}
 	}
 	return hits, nil
-}
-
-func (h *history) neighbors(op *Op) error {
-	s, err := h.ask(op, op.Query)
-	if err != nil {
-		return err
-	}
-	return errors.Join(s.neighbors(op.N), s.done())
-}
-
-// neighbors compares all neighbours, and the first n of them in another call.
-func (s *question) neighbors(n int) error {
-	q := s.q
-	q.Plan = s.affordable(q.Plan, len(s.a.Candidates), -1)
-	all, err := collect(s.handle.Neighbors(s.h.ctx, q), -1)
-	if err != nil {
-		return err
-	}
-	if err := s.a.Check(all, len(s.a.Candidates)+1, -1, q.Rerank); err != nil {
-		return err
-	}
-	some, err := collect(s.handle.Neighbors(s.h.ctx, q), max(n, 1))
-	if err != nil {
-		return err
-	}
-	if !oracle.SameHits(some, all[:min(max(n, 1), len(all))]) {
-		return fmt.Errorf("the first %d neighbours are %v, of %v", n, some, all)
-	}
-	return nil
 }
 
 // pages reads an answer page by page, each with another plan.

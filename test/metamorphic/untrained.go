@@ -60,13 +60,6 @@ func (s *question) untrained(query *Query) error {
 			return err
 		}
 	}
-	near, err := collect(s.handle.Neighbors(s.h.ctx, s.q), -1)
-	if err != nil {
-		return err
-	}
-	if at, err := follow(near, want, 0, may, s.c.loose); err != nil || at < len(want) && !may {
-		return wrong(err, "%d neighbours, want %d", at, len(want))
-	}
 	together, err := s.handle.SearchAll(s.h.ctx, []db.Query{s.q})
 	if err != nil {
 		return err

@@ -161,7 +161,7 @@ func (h *history) lookByVectors(op *Op, handle *db.Collection) error {
 			continue
 		}
 		n := 0
-		for it, err := range handle.Items(h.ctx) {
+		for it, err := range handle.Items(h.ctx, "") {
 			if err != nil {
 				return err
 			}

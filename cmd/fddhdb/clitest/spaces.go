@@ -4,6 +4,7 @@ import (
 	"time"
 
 	"github.com/fddhdb/fddhdb/db"
+	"github.com/fddhdb/fddhdb/db/report"
 )
 
 // Spaces returns two spaces, the first with revisions and their drift.
@@ -13,7 +14,7 @@ func Spaces() []db.SpaceInfo {
 		{
 			Space: 1, State: db.SpaceActive, Created: at(0), Bits: 64, Revision: 3, Items: 2173, Codes: 10, Taught: 2173, Pending: 12,
 			ModelBytes: 1_300_000, Checksum: "0a1b2c3d", Recode: 4,
-			Revisions: []db.RevisionInfo{
+			Revisions: []report.RevisionInfo{
 				{Revision: 1, Created: at(0), Items: 1900, Labelled: 1900, Pinned: true},
 				{Revision: 2, Parent: 1, Created: at(5), Teacher: "auto", Lead: "text", Items: 173, Labelled: 100, Unlabelled: 73, Forgotten: 2, Drift: db.Drift{"image": .04, "text": .01}},
 				{Revision: 3, Parent: 2, Created: at(9), Reason: "labels have grown", Items: 100, Labelled: 100, Pinned: true, Drift: db.Drift{"image": .31}},

@@ -285,7 +285,7 @@ func (o *benchOptions) read(ctx context.Context, c *db.Collection) ([]db.Query, 
 	if err := checkTarget(c, schema, o.target.to); err != nil {
 		return nil, err
 	}
-	switch items, err := c.CountWhere(ctx, o.where.Expr); {
+	switch items, err := c.Count(ctx, o.where.Expr); {
 	case err != nil:
 		return nil, o.where.wrap(err)
 	case items == 0:

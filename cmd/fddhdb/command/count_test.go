@@ -14,14 +14,8 @@ func TestCount(t *testing.T) {
 	if got := must(t, "count", f.db, "--json"); got != "{\"count\":10}\n" {
 		t.Errorf("%q", got)
 	}
-	if got := must(t, "count", f.db, "--limit", "4"); got != "4\n" {
+	if got := must(t, "count", f.db, "--where", "has(image)"); got != "10\n" {
 		t.Errorf("%q", got)
-	}
-	if got := must(t, "count", f.db, "--limit", "40", "--where", "has(image)"); got != "10\n" {
-		t.Errorf("%q", got)
-	}
-	if code, _, _ := do(t, "count", f.db, "--limit", "-1"); code != exit.Usage {
-		t.Errorf("exit code %d", code)
 	}
 	if code, _, stderr := do(t, "count", f.db, "--collection", "nosuch"); code != exit.Usage ||
 		stderr != "fddhdb: there is no collection \"nosuch\": there is main\n" {

@@ -37,7 +37,7 @@ func dropCommand(e *env) *cobra.Command {
 			}
 			return e.withCollection(args[0], &o, func(d *db.DB, c *db.Collection) error {
 				if !space.given() {
-					n, err := c.Count()
+					n, err := c.Count(cmd.Context(), "")
 					if err == nil {
 						err = d.DropCollection(cmd.Context(), c.Name())
 					}

@@ -178,7 +178,7 @@ func (o *queryOptions) check(cmd *cobra.Command) error {
 // checkWhere checks the expression before files are read, which may take a while.
 func (o *queryOptions) checkWhere(ctx context.Context, e *env, c *db.Collection) error {
 	o.where.warnOfLabels(e, c)
-	matching, err := c.CountWhere(ctx, o.where.Expr)
+	matching, err := c.Count(ctx, o.where.Expr)
 	if err != nil {
 		return o.where.wrap(err)
 	}
@@ -209,7 +209,7 @@ func (o *queryOptions) read(c *db.Collection, bar *term.Progress) (*db.Evaluatio
 		if err != nil {
 			return nil, err
 		}
-		items, err := c.Count()
+		items, err := c.Count(context.Background(), "")
 		if err != nil {
 			return nil, err
 		}

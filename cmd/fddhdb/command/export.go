@@ -154,7 +154,7 @@ type sink struct {
 // run writes all files in one pass over the items.
 func (o *exportOptions) run(ctx context.Context, c *db.Collection, files outfile.Set, bar *term.Progress) (int, error) {
 	defer files.Discard()
-	total, err := c.CountWhere(ctx, o.where.Expr)
+	total, err := c.Count(ctx, o.where.Expr)
 	if err != nil {
 		return 0, o.where.wrap(err)
 	}
@@ -163,7 +163,7 @@ func (o *exportOptions) run(ctx context.Context, c *db.Collection, files outfile
 		return 0, err
 	}
 	n := 0
-	for it, err := range ahead(c.ItemsWhere(ctx, o.where.Expr)) {
+	for it, err := range ahead(c.Items(ctx, o.where.Expr)) {
 		if err != nil {
 			return 0, err
 		}

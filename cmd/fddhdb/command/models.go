@@ -72,7 +72,7 @@ func modelsCommand(e *env) *cobra.Command {
 						return revisionError(flag.name, flag.revision, err)
 					}
 				}
-				items, err := c.Count()
+				items, err := c.Count(cmd.Context(), "")
 				if err != nil {
 					return err
 				}

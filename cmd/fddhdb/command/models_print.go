@@ -8,6 +8,7 @@ import (
 	"github.com/fddhdb/fddhdb/cmd/fddhdb/chart"
 	"github.com/fddhdb/fddhdb/cmd/fddhdb/term"
 	"github.com/fddhdb/fddhdb/db"
+	"github.com/fddhdb/fddhdb/db/report"
 )
 
 // printSpaces prints the spaces of a collection of so many items, each followed by its
@@ -102,7 +103,7 @@ func (e *env) printRevisions(s *db.SpaceInfo) {
 }
 
 // revisionTeacher returns the teacher of items without labels.
-func revisionTeacher(s *db.SpaceInfo, r *db.RevisionInfo) string {
+func revisionTeacher(s *db.SpaceInfo, r *report.RevisionInfo) string {
 	switch {
 	case r.Parent == 0 && s.Parent != 0:
 		return "reindex"

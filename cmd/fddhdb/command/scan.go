@@ -58,7 +58,7 @@ func scanCommand(e *env) *cobra.Command {
 				}
 				defer end()
 				n := 0
-				for it, err := range c.ItemsWhere(cmd.Context(), where.Expr) {
+				for it, err := range c.Items(cmd.Context(), where.Expr) {
 					if err != nil {
 						return where.wrap(err)
 					}

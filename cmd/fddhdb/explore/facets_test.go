@@ -27,7 +27,7 @@ func TestFacets(t *testing.T) {
 	for query, keys := range map[string]func() map[string]bool{
 		"where=year+%3C+2003": func() map[string]bool {
 			keys := map[string]bool{}
-			for it, err := range c.ItemsWhere(t.Context(), "year < 2003") {
+			for it, err := range c.Items(t.Context(), "year < 2003") {
 				check(t, err)
 				keys[it.Key] = true
 			}

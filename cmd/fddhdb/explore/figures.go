@@ -79,7 +79,7 @@ func (s *Server) collectionForm(ctx context.Context, name string) (*collectionFo
 		Modalities: append([]db.Modality{}, schema.Modalities...), Fields: append([]db.Field{}, schema.Fields...),
 		Encoders: s.encodersFor(name, schema.Modalities, db.InputText), Pictures: s.encodersFor(name, schema.Modalities, db.InputFile), Spaces: []spaceForm{},
 	}
-	if out.Items, err = c.Count(); err != nil {
+	if out.Items, err = c.Count(ctx, ""); err != nil {
 		return nil, err
 	}
 	spaces, err := c.Spaces(ctx)

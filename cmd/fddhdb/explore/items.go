@@ -151,12 +151,12 @@ func (s *Server) items(ctx context.Context, v url.Values) (out any, err error) {
 	if err != nil {
 		return nil, err
 	}
-	chosen := c.ItemsWhere(ctx, where)
+	chosen := c.Items(ctx, where)
 	if seed >= 0 {
 		chosen = c.Sample(ctx, limit, uint64(seed), where)
 	}
 	list := listForm{Items: []*itemForm{}}
-	if list.Total, err = c.CountWhere(ctx, where); err != nil {
+	if list.Total, err = c.Count(ctx, where); err != nil {
 		return nil, err
 	}
 	for it, err := range chosen {

@@ -47,7 +47,7 @@ func scan(t *testing.T, d *db.DB, collection string, space db.Space, where strin
 	c, err = c.InSpace(space)
 	check(t, err)
 	distances := map[string]int{}
-	for it, err := range c.ItemsWhere(context.Background(), where) {
+	for it, err := range c.Items(context.Background(), where) {
 		check(t, err)
 		n := 0
 		for i := range code {

@@ -62,7 +62,7 @@ func TestHistory(t *testing.T) {
 // A statement of several lines is one entry, and means the same when it is recalled.
 func TestHistoryEntries(t *testing.T) {
 	for statement, want := range map[string]string{
-		"count \\\n--limit 1":           "count --limit 1",
+		"scan \\\n--limit 1":            "scan --limit 1",
 		"scan --where \"label =\n'x'\"": "scan --where \"label =␤'x'\"",
 		"count \xff":                    "count \uFFFD",
 	} {

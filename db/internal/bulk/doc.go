@@ -5,7 +5,6 @@
 //   - Batch.Commit stores the changes of a batch: as a load where they put nothing but many new
 //     items into one collection, else through the committer.
 //   - StoreCodes stores the codes of rows in a space that is being built.
-//   - MergeLabel hands the items of one label to another.
 //
 // A batch is encoded first, outside the committer. Then a load (load.go) runs as one request of
 // the committer: it gives keys (keys.go), numbers labels and codes (code_records.go), and writes

@@ -1,6 +1,7 @@
 package dbkit
 
 import (
+	"context"
 	"iter"
 
 	"github.com/fddhdb/fddhdb/db"
@@ -17,6 +18,15 @@ func FirstWithin(c *db.Collection, q db.Query, radius int) (*db.Result, error) {
 	}
 	defer runs.Close()
 	return runs.First(ctx, q.K)
+}
+
+// CountWithin returns how many items are within radius bits of a query.
+func CountWithin(c *db.Collection, q db.Query, radius int) (int, error) {
+	runs, err := c.SearchRadius(context.Background(), q, radius)
+	if err != nil {
+		return 0, err
+	}
+	return runs.Total(), runs.Close()
 }
 
 // Collect returns all hits of a sequence.

@@ -139,7 +139,7 @@ func PutAll(t testing.TB, d *db.DB, c *db.Collection, items []*db.Item) {
 func AllItems(t testing.TB, c *db.Collection) []*db.Item {
 	t.Helper()
 	var items []*db.Item
-	for it, err := range c.Items(ctx) {
+	for it, err := range c.Items(ctx, "") {
 		if err != nil {
 			t.Fatal(err)
 		}

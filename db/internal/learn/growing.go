@@ -18,8 +18,7 @@ import (
 // from its features alone. A label that grows gets a direction of its own in the code space, so the
 // code of each item that carries it changes. That may be many items: the commit that grows the label
 // notes their rows, and recode makes their codes later, block by block. Until then such an item has
-// a code that is not the one of its labels (codec.SetRecode), which verification knows. A label
-// that is merged into another (bulk.MergeLabel) leaves the rows that had it to recode as well.
+// a code that is not the one of its labels (codec.SetRecode), which verification knows.
 
 // GrowLabels gives each label that items carry and the model of a space does not know a
 // direction of its own in the code space (model.Online.Grow). space 0 is the active one. One
@@ -89,7 +88,6 @@ const recodedRows = 1024
 func (c Collection) recode(ctx context.Context, space uint32) (n int, err error) {
 	for {
 		var block *coded
-		var relabellings uint64
 		err := c.Read(func(v *state.View, cv *state.CollectionView) error {
 			if cv.CodesOnly() {
 				return nil // Update refuses it, with an error that says why
@@ -98,7 +96,7 @@ func (c Collection) recode(ctx context.Context, space uint32) (n int, err error)
 			if err != nil || cv.Space == nil || cv.Recode.IsEmpty() {
 				return err
 			}
-			space, relabellings = cv.Space.ID, cv.Relabellings
+			space = cv.Space.ID
 			block, err = encodeSome(ctx, v, cv, firstRows(cv.Recode, recodedRows).ToArray())
 			return err
 		})
@@ -110,8 +108,8 @@ func (c Collection) recode(ctx context.Context, space uint32) (n int, err error)
 			if sp == nil {
 				return fault.NotFound("space %d of collection %q", space, s.Name)
 			}
-			if sp.Space != block.space || sp.Relabellings != relabellings {
-				return nil // another revision has come, or other labels: encode the block again
+			if sp.Space != block.space {
+				return nil // another revision has come: encode the block again
 			}
 			for _, row := range block.rows {
 				// Read for all rows before anything changes: reading may fail.

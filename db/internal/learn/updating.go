@@ -13,8 +13,8 @@ import (
 )
 
 // Updates in the background. One goroutine a database updates the active spaces of its
-// collections as items come, if Options say so. It first recodes the rows that an update, or the
-// merge of a label, has left when its process ended.
+// collections as items come, if Options say so. It first recodes the rows that an update has left
+// when its process ended.
 
 // updateDue reports whether Items rows to learn from have been written to one of the
 // collections since its last update.
@@ -28,7 +28,7 @@ func (d *Database) updateDue(changed []*state.CollectionView) bool {
 func (d *Database) KeepUpdated(ctx context.Context) {
 	for _, c := range d.collectionsNow(func(cv *state.CollectionView) bool { return toRecode(cv) }) {
 		err := d.updateInBackground(ctx, c, func(c Collection, ctx context.Context) (*report.Update, error) {
-			return nil, c.RecodeAll(ctx)
+			return nil, c.recodeAll(ctx)
 		})
 		if err != nil {
 			return
@@ -104,9 +104,9 @@ func toRecode(cv *state.CollectionView) bool {
 	return false
 }
 
-// RecodeAll recodes the rows that wait in any space of the collection. The codes must be loaded.
+// recodeAll recodes the rows that wait in any space of the collection. The codes must be loaded.
 // After an error, or a crash, another update of a space goes on with its rows, or the next Open.
-func (c Collection) RecodeAll(ctx context.Context) error {
+func (c Collection) recodeAll(ctx context.Context) error {
 	var spaces []uint32
 	err := c.Read(func(_ *state.View, cv *state.CollectionView) error {
 		for _, sp := range cv.Spaces {

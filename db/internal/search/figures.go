@@ -11,7 +11,7 @@ import (
 )
 
 // ops are the calls that are counted by plan.
-var ops = [...]event.Op{event.OpSearch, event.OpSearchRadius, event.OpCountRadius}
+var ops = [...]event.Op{event.OpSearch, event.OpSearchRadius}
 
 const plans = mih.PlanBlockScan + 1
 
@@ -31,10 +31,8 @@ func (c *figures) Searched(call *signal.Call, op event.Op, plan mih.Plan, hits i
 	case op == event.OpSearch:
 		c.byPlan[0][plan].Observe(call.Took())
 		c.hits.Add(uint64(hits))
-	case op == event.OpSearchRadius:
-		c.byPlan[1][plan].Observe(call.Took())
 	default:
-		c.byPlan[2][plan].Observe(call.Took())
+		c.byPlan[1][plan].Observe(call.Took())
 	}
 	if call.Span != nil {
 		if err != nil {
@@ -55,18 +53,6 @@ func (c *figures) SearchedAll(call *signal.Call, queries, hits int, err error) {
 	}
 	if call.Span != nil {
 		call.Span.End(err, slog.Int("queries", queries), slog.Int("hits", hits))
-	}
-}
-
-// Iterated counts a finished iteration and ends its span. It does not count the time, which depends on the
-// caller's loop.
-func (c *figures) Iterated(call *signal.Call, hits int, err error) {
-	c.hits.Add(uint64(hits))
-	if err != nil {
-		c.errors.Add(1)
-	}
-	if call.Span != nil {
-		call.Span.End(err, slog.Int("hits", hits))
 	}
 }
 

@@ -374,34 +374,6 @@ func (s *Searcher) EachRun(ctx context.Context) iter.Seq2[Run, error] {
 	}
 }
 
-// All yields all hits in order, and searches for codes as it goes: for 32 items first, then for four times as
-// many behind them, and so on. So the caller pays about as much as for a search of the hits read, and may
-// stop at any hit. All calls Nearest itself, and moves the cursor of the searcher. An error is yielded last.
-func (s *Searcher) All(ctx context.Context) iter.Seq2[Hit, error] {
-	return func(yield func(Hit, error) bool) {
-		if s.byVectors {
-			s.allByVectors(ctx, yield)
-			return
-		}
-		for k := 32; ; k *= 4 {
-			if err := s.Nearest(ctx, k); err != nil {
-				yield(Hit{}, err)
-				return
-			}
-			last := s.behind()
-			if last == nil {
-				return
-			}
-			for h, err := range s.Hits(ctx, math.MaxInt) {
-				if !yield(h, err) || err != nil {
-					return
-				}
-			}
-			s.after = last
-		}
-	}
-}
-
 // Again returns a searcher with the same answer for another goroutine, which closes it. Both share the query
 // and the codes found, which neither changes, and the view, to which the caller holds a reference. Do not
 // call Nearest or Within on either. s may be closed before. It must be closed before if How was called.

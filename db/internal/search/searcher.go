@@ -401,21 +401,6 @@ func (s *Searcher) Within(ctx context.Context, r int) (err error) {
 	return err
 }
 
-// Count returns the number of items within r bits. In memory it adds up the weights of codes and keeps none;
-// in the store it is Within.
-func (s *Searcher) Count(ctx context.Context, r int) (int, error) {
-	if s.byVectors {
-		return 0, s.noRadius()
-	}
-	q := s.within(ctx)
-	if !s.usesStore(q, r) {
-		return s.Set.Table.Count(ctx, q, r, s.How())
-	}
-	s.byScore = false // the order does not matter
-	err := s.Within(ctx, r)
-	return s.Total, err
-}
-
 // Nearest finds the codes of the k nearest items behind the cursor, or of the k best scores. It finds all
 // codes of the last distance, or of the last score, so there may be many more than k items. If fewer than k
 // items follow, it finds the codes of all. It replaces the result of an earlier call.

@@ -180,27 +180,6 @@ func (s *Searcher) noRadius() error {
 // onlyRun is the run of an answer by vectors.
 var onlyRun = run{Scored: mih.Scored{Score: math.NaN()}}
 
-// allByVectors is All for an answer by vectors. Each part continues behind the one before.
-func (s *Searcher) allByVectors(ctx context.Context, yield func(Hit, error) bool) {
-	k := 32
-	if s.bounds == nil { // each part reads all vectors
-		k = 1024
-	}
-	for ; ; k *= 4 {
-		n := 0
-		for h, err := range s.Hits(ctx, k) {
-			if !yield(h, err) || err != nil {
-				return
-			}
-			n++
-		}
-		if n < k {
-			return
-		}
-		s.after = &position{score: math.NaN(), similarity: s.last.row.similarity, row: s.last.row.row}
-	}
-}
-
 // A boundedRow is a row with an upper bound of its similarity.
 type boundedRow struct {
 	most  float32

@@ -37,10 +37,6 @@ type SpaceState struct {
 	Pending sharedBitmap // rows that the online step has not seen; stored as codec.SetPending
 	Recode  sharedBitmap // rows that do not have the codes of their labels yet; stored as codec.SetRecode
 
-	// Relabellings counts, since opening, how often rows in Recode have got other labels. An encoding of them
-	// from before is out of date.
-	Relabellings uint64
-
 	// Figures since opening; all revisions of the space share them.
 	distances histogram
 
@@ -97,8 +93,7 @@ type SpaceView struct {
 	Pending *roaring.Bitmap // rows that the online step has not seen
 	Recode  *roaring.Bitmap // rows that do not have the codes of their labels yet
 
-	Relabellings uint64
-	Directions   QuantView // projections of rows, as far as they are in memory; none if codes are given
+	Directions QuantView // projections of rows, as far as they are in memory; none if codes are given
 
 	Distances histogram // searches count into it
 
@@ -127,7 +122,7 @@ func (s *SpaceState) publish(active bool) SpaceView {
 	}
 	v := SpaceView{
 		Space: s.Space, Numbers: s.counters(), Codes: s.Codes.publish(standing),
-		Pending: s.Pending.publish(), Recode: s.Recode.publish(), Relabellings: s.Relabellings,
+		Pending: s.Pending.publish(), Recode: s.Recode.publish(),
 		Distances: s.distances,
 		Revisions: s.Revisions, Written: s.Written,
 	}

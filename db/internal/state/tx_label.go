@@ -43,7 +43,7 @@ func (tx *Tx) RenameLabel(s *CollectionState, old, name string) error {
 			return err
 		}
 		if n := rows.GetCardinality(); n > 0 {
-			return fmt.Errorf("%w: label %q in collection %q has %d items: merge %q into it instead", fault.ErrExists, record.Shortened(name), s.Name, n, record.Shortened(old))
+			return fmt.Errorf("%w: label %q in collection %q has %d items: give these the label %q, or those of it the other", fault.ErrExists, record.Shortened(name), s.Name, n, record.Shortened(old))
 		}
 		if err := tx.records.Label(s.ID, other, record.NoLabel(other)); err != nil {
 			return err
@@ -55,25 +55,4 @@ func (tx *Tx) RenameLabel(s *CollectionState, old, name string) error {
 	s.Labels = renamed
 	tx.Committer.Touch(s)
 	return nil
-}
-
-// Relabelled records in memory that a commit of tables has changed the labels of rows, and has put the rows
-// into the set codec.SetRecode of some spaces. The caller calls Touch.
-func (s *CollectionState) Relabelled(rows *roaring.Bitmap, recode []*SpaceState) {
-	s.ForgetLabelsInUse()
-	if s.Changed != nil {
-		s.Changed.Or(rows)
-	}
-	for _, sp := range s.Spaces {
-		if sp.Changed != nil {
-			sp.Changed.Or(rows)
-		}
-	}
-	for _, sp := range recode {
-		sp.Recode.Edit().Or(rows)
-		sp.Relabellings++
-		if sp.HasStatistics() {
-			sp.Written += int(rows.GetCardinality())
-		}
-	}
 }

@@ -272,7 +272,7 @@ func (p *replica) check(outcomes map[uint64]*wire.Outcome) {
 			p.t.Fatal(err)
 		}
 		got := map[string]string{}
-		for it, err := range c.Items(p.t.Context()) {
+		for it, err := range c.Items(p.t.Context(), "") {
 			if err != nil {
 				p.t.Fatal(err)
 			}

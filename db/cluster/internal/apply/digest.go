@@ -58,7 +58,7 @@ func digest(ctx context.Context, c *db.Collection, put func(any) error) error {
 	if err := errors.Join(put(c.Name()), put(schema), put(labels)); err != nil {
 		return err
 	}
-	for it, err := range c.Items(ctx) {
+	for it, err := range c.Items(ctx, "") {
 		if err != nil {
 			return err
 		}

@@ -114,7 +114,7 @@ func TestPurge(t *testing.T) {
 			if _, err := part.Between(t.Context()); !errors.Is(err, db.ErrBusy) {
 				t.Errorf("%d: what is there in part is held: %v", after, err)
 			}
-			n, _ := was.Count()
+			n, _ := was.Count(t.Context(), "")
 			t.Logf("%d: interrupted with %d items", after, n)
 			if part, err = apply.Open(t.Context(), s.DB, partIdentity, nil); err != nil || part.Position().Seq != at {
 				t.Fatal(part.Position(), err)

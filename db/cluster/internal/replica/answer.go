@@ -114,18 +114,8 @@ func answer(ctx context.Context, s *apply.State, q *wire.Request, a *wire.Answer
 		}
 		res, err := runs.First(ctx, k)
 		return fill(a, res, err)
-	case wire.CountWithin:
-		if q.Query == nil {
-			return errNoQuery
-		}
-		a.N, err = c.CountRadius(ctx, query, q.Radius)
-		return err
 	case wire.Count:
-		if q.Where == "" && len(q.Args) == 0 {
-			a.N, err = c.Count()
-			return err
-		}
-		a.N, err = c.CountWhere(ctx, q.Where, q.Args...)
+		a.N, err = c.Count(ctx, q.Where, q.Args...)
 		return err
 	case wire.Facets:
 		if q.Facets == nil {

@@ -98,7 +98,7 @@ func items(d *db.DB) (n int) {
 	}
 	for _, name := range names {
 		if c, err := d.Collection(name); err == nil {
-			if k, err := c.Count(); err == nil {
+			if k, err := c.Count(context.Background(), ""); err == nil {
 				n += k
 			}
 		}

@@ -152,7 +152,7 @@ func (s *session) survey(ctx context.Context) (*Survey, error) {
 		has[i] = roaring.New()
 	}
 	n := uint32(0)
-	for it, err := range s.c.Items(ctx) {
+	for it, err := range s.c.Items(ctx, "") {
 		if err != nil {
 			return nil, err
 		}
@@ -230,7 +230,7 @@ func (s *session) examples(ctx context.Context, rows *roaring.Bitmap, modalities
 	return func(yield func(model.Example, error) bool) {
 		ex := model.Example{Vectors: make([]model.Vector, len(modalities))}
 		n := uint32(0)
-		for it, err := range s.c.Items(ctx) {
+		for it, err := range s.c.Items(ctx, "") {
 			if err != nil {
 				yield(model.Example{}, err)
 				return

@@ -18,7 +18,7 @@ type Request struct {
 	Key        string // of Get
 	Query      *Query // of Several: for those of its Requests that have no query
 	After      string // if not empty, replaces Query.After: shards share a query, except its cursor
-	Radius     int    // of Within and CountWithin
+	Radius     int    // of Within
 	Facets     *db.FacetQuery
 	Where      string
 	Args       []any
@@ -33,7 +33,6 @@ const (
 	Get         Verb = 1 + iota // the item with Key, with its codes in Query.Space
 	Search                      // the first hits of Query
 	Within                      // the first hits within Radius, and the number of all
-	CountWithin                 // the number of items within Radius
 	Count                       // the number of items that match Where
 	Facets                      // Facets
 	Labels                      // labels in use
