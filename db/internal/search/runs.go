@@ -60,21 +60,6 @@ func (s *Searcher) rowsIn(ctx context.Context, r run) ([]uint32, error) {
 	return rows, err
 }
 
-// behind returns the position behind all codes found, nil if none were found. All codes of the last distance,
-// or of the last score, were found, so every other code comes later. No code has the number MaxUint32, and no
-// score is less than -Inf: the position is behind every run with that score, or at that distance.
-func (s *Searcher) behind() *position {
-	switch {
-	case len(s.scored) > 0:
-		last := s.scored[len(s.scored)-1]
-		return &position{byScore: true, score: last.Score, number: math.MaxUint32}
-	case len(s.matches) > 0:
-		last := s.matches[len(s.matches)-1]
-		return &position{distance: last.Distance(), score: math.Inf(-1), number: math.MaxUint32}
-	}
-	return nil
-}
-
 // score turns matches into scored: the codes within a radius, by score. It reads every code found.
 func (s *Searcher) score(ctx context.Context) error {
 	if s.Set.Table == nil { // by number, so that each block of codes is read once

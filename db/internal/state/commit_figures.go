@@ -6,8 +6,8 @@ import (
 	"github.com/fddhdb/fddhdb/db/internal/signal"
 )
 
-// commitFigures are the committer's figures since opening. Safe for concurrent use. Of commits of tables, at
-// most Put counts the items.
+// commitFigures are the figures of the committer since opening. Safe for concurrent use. A commit of tables adds
+// to Put at most.
 type commitFigures struct {
 	Put     atomic.Uint64 // items that were put or merged
 	Deleted atomic.Uint64 // items that existed
