@@ -4,11 +4,13 @@ import (
 	"context"
 	"errors"
 	"log/slog"
+	"time"
 
 	"github.com/fddhdb/fddhdb/db/backup"
 	"github.com/fddhdb/fddhdb/db/event"
 	"github.com/fddhdb/fddhdb/db/fault"
 	"github.com/fddhdb/fddhdb/db/internal/copies"
+	"github.com/fddhdb/fddhdb/db/internal/state"
 	"github.com/fddhdb/fddhdb/db/internal/work"
 )
 
@@ -81,4 +83,156 @@ func backupEvent(m *backup.Manifest) event.Event {
 		return event.Event{}
 	}
 	return event.Event{Bytes: m.BytesTotal, Attrs: []slog.Attr{slog.String("id", m.ID), slog.Int64("bytes_new", m.BytesNew)}}
+}
+
+// CheckpointOptions say what a checkpoint holds. With the zero value it holds everything.
+type CheckpointOptions struct {
+	// Collection, if not empty, is the only collection of the checkpoint, with all its
+	// spaces. The collection, its rows, codes and spaces keep their numbers.
+	Collection string
+
+	// IndexOnly leaves out the vectors of items, statistics, lessons, and spaces that are
+	// being built. Searches by vector, code or key, filters, Get and counts work as before.
+	// Such collections say so (Schema.IndexOnly); writes, training and updates of them give
+	// ErrReadOnly. A collection of given codes is copied whole.
+	IndexOnly bool
+
+	// Progress hears the bytes written, and about how many there are, in the stage "copy" of a
+	// checkpoint that does not hold everything.
+	Progress event.Progress
+}
+
+// Checkpoint writes the present state of the database into a new folder, as a database of its own
+// that another process may open while this one goes on. Reads and writes go on meanwhile. The folder
+// appears when it is complete and durable. Until then its name ends in ".incomplete"; after an error
+// it is gone, and if the process ends, the next checkpoint to the folder deletes it.
+//
+// A checkpoint of everything shares the tables of the store by hard links. It takes as long as a
+// flush, and no space at first; later, tables that this database replaces stay on disk as long as
+// the checkpoint does. Without hard links, or on another file system, Checkpoint copies the tables.
+// Writers wait while it links or copies. A checkpoint that leaves something out has tables of its own:
+// it takes the time of reading and writing its contents, on half of GOMAXPROCS, with some megabytes
+// of memory for each, and meanwhile this database keeps replaced tables. Its files have nothing of
+// what is left out. It has a UUID of its own.
+//
+// Errors: ErrExists for a folder that exists, ErrInvalid for one inside the folder of a database,
+// ErrLocked for one that is being made, ErrNotFound for an unknown collection, ErrCorrupt for damage,
+// ErrFailed for a failed database, ErrDiskFull if a copy would eat into Options.ReserveBytes of its
+// disk, ErrClosed after Close.
+func (d *DB) Checkpoint(ctx context.Context, dir string, opt CheckpointOptions) error {
+	if err := d.state.Guard.Enter(); err != nil {
+		return err
+	}
+	defer d.state.Guard.Leave()
+	ctx, ended := work.Hearing(ctx, &opt.Progress)
+	defer ended()
+	ctx, cancel := context.WithCancelCause(ctx)
+	defer cancel(nil)
+	defer context.AfterFunc(d.state.Stopping, func() { cancel(fault.ErrClosed) })()
+	ctx, op := d.state.Signals.Begin(ctx, event.OpCheckpoint, opt.Collection)
+	defer op.Abandon()
+	opt.Progress = op.Telling(opt.Progress)
+	v := d.state.Latest()
+	defer v.Release()
+	err := d.copier.Checkpoint(ctx, v, dir, copies.CheckpointOptions(opt))
+	if errors.Is(context.Cause(ctx), fault.ErrClosed) && errors.Is(err, context.Canceled) {
+		err = fault.ErrClosed
+	}
+	err = fault.Annotate(fault.DiskFullElsewhere(err), "checkpoint %s", dir)
+	op.End(err, event.Event{Attrs: []slog.Attr{slog.String("to", dir)}})
+	return err
+}
+
+// RestoreOptions are the options of Restore. The zero value means the newest backup.
+type RestoreOptions struct {
+	// ID is the id of the backup, or a beginning that no other id has.
+	ID string
+
+	// Before, if not zero and without ID, means the newest backup that began by this time.
+	Before time.Time
+
+	// Database is the UUID of the database. A repository with backups of several databases needs it, or an ID.
+	Database string
+
+	// SkipVerify leaves out the verification of the restored database, which takes as long as reading it twice.
+	// Restore compares all files with their SHA-256 in any case.
+	SkipVerify bool
+
+	// Progress hears backup.StageFetch, in bytes, and StageVerify, in records of an unknown total.
+	Progress event.Progress
+}
+
+// StageVerify is a stage of a restore, for Progress, after backup.StageFetch.
+const StageVerify = copies.StageVerify
+
+// Restore makes a database of a backup, in a folder that is empty or missing. Without an ID it takes the newest
+// backup of the whole database, see backup.Find. It fetches the files, compares them with their SHA-256, syncs
+// them, and verifies them as VerifyFolder does; only then the folder becomes a database. After an error the
+// folder is as it was. If the process ends, the folder is no database, and you can call Restore again.
+//
+// The database has the UUID of the one that was backed up. Restore uses FS, CacheBytes, Logger, EventListener
+// and Tracer of the options; nil means the defaults. It takes the memory of VerifyFolder and some 150 MiB.
+//
+// Errors: ErrExists for a folder that is not empty, ErrInvalid for one inside another database,
+// backup.ErrDamaged for a damaged backup, ErrCorrupt for an unsound one, backup.ErrVersion or ErrFormat for
+// another format, and those of backup.Find.
+func Restore(ctx context.Context, from backup.Store, dir string, options *Options, opt RestoreOptions) (*backup.Manifest, error) {
+	opts := options.withDefaults()
+	opts.disk.Signals.About(dir)
+	defer opts.disk.Signals.Wait()
+	ctx, ended := work.Hearing(ctx, &opt.Progress)
+	defer ended()
+	ctx, op := opts.disk.Signals.Begin(ctx, event.OpRestore, "")
+	defer op.Abandon()
+	opt.Progress = op.Telling(opt.Progress)
+	m, err := copies.Restore(ctx, from, dir, &opts.disk, copies.RestoreOptions(opt))
+	err = fault.Annotate(err, "restore to %s", dir)
+	op.End(err, backupEvent(m))
+	if err != nil {
+		return nil, err
+	}
+	return m, nil
+}
+
+// A Snapshot is the database as it was at one moment: items, index and model.
+// Its collections can be read as any others, by any number of goroutines, and do
+// not change; writing to them gives ErrReadOnly. Close it when it is no longer
+// needed, as it keeps disk space and memory of what has been replaced since.
+type Snapshot struct {
+	pin *state.Pin
+	db  *DB
+}
+
+// Snapshot returns the database as it is now. It costs next to nothing.
+func (d *DB) Snapshot() (*Snapshot, error) {
+	v, done, err := d.state.Acquire()
+	if err != nil {
+		return nil, err
+	}
+	defer done()
+	v.Acquire()
+	return &Snapshot{d.state.Pin(v), d}, nil
+}
+
+// Collection returns the collection of that name as it was, or ErrNotFound.
+func (s *Snapshot) Collection(name string) (*Collection, error) {
+	var c *Collection
+	err := s.pin.Read(func(v *state.View) error {
+		id, ok := v.IDs.Get(name)
+		if !ok {
+			return fault.NotFound("collection %q", name)
+		}
+		c = &Collection{db: s.db, id: id, name: name, pin: s.pin}
+		return nil
+	})
+	return c, err
+}
+
+// Close frees what the snapshot holds. Its collections return ErrClosed then, as
+// does a second call.
+func (s *Snapshot) Close() error {
+	if !s.pin.Release() {
+		return state.ErrReleased
+	}
+	return nil
 }

@@ -1,12 +1,19 @@
 package db
 
 import (
+	"bytes"
 	"context"
+	"iter"
 	"slices"
+	"strings"
 
+	"github.com/RoaringBitmap/roaring/v2"
+
+	"github.com/fddhdb/fddhdb/db/event"
 	"github.com/fddhdb/fddhdb/db/fault"
 	"github.com/fddhdb/fddhdb/db/internal/bulk"
 	"github.com/fddhdb/fddhdb/db/internal/record"
+	"github.com/fddhdb/fddhdb/db/internal/search"
 	"github.com/fddhdb/fddhdb/db/internal/state"
 )
 
@@ -252,4 +259,185 @@ func (b *Batch) expect(c *Collection, key string, old *Item) error {
 	}
 	ch := &state.Change{Collection: c.id, Kind: state.ExpectItem, Item: &record.Item{Key: key}, Old: was}
 	return b.in.Add(ch)
+}
+
+// DeleteWhere deletes the items that match the expression, see Query.Where, all in
+// one synced commit, and returns how many there were. args are the values of its
+// placeholders, see Query.Args.
+//
+// What matches is decided when it is deleted: a write that comes back before DeleteWhere is called counts,
+// and none comes in between. Other writers wait for as long as that takes. Where a field of the expression
+// has no index, DeleteWhere reads the items before, while others write, and in the commit only those that
+// have come or changed since; all of them, if the collection was altered meanwhile. More than a commit can
+// hold, some millions, or with what they have taught a GiB, is an ErrInvalid: narrow the expression.
+//
+// The empty expression, or one of blanks, is an ErrInvalid, as most likely the caller has lost
+// one. To delete all items, drop the collection and create it again, or say
+//
+//	NOT label = ''
+func (c *Collection) DeleteWhere(ctx context.Context, where string, args ...any) (int, error) {
+	if err := c.db.state.Guard.Enter(); err != nil {
+		return 0, err
+	}
+	defer c.db.state.Guard.Leave()
+	if err := c.changeable(); err != nil {
+		return 0, err
+	}
+	if strings.TrimSpace(where) == "" {
+		return 0, &fault.WhereError{Column: 1, Reason: "an empty expression would delete all items: say NOT label = '' to delete them, or drop the collection"}
+	}
+	if err := c.inside().Loaded(ctx); err != nil {
+		return 0, err
+	}
+	ctx, call := c.db.state.Signals.Call(ctx, event.OpWrite, c.name)
+	n, err := c.deleteWhere(ctx, where, args)
+	c.db.state.Wrote(&call, n, err)
+	if err != nil {
+		return 0, err
+	}
+	c.db.state.Committer.Figures.Deleted.Add(uint64(n))
+	return n, nil
+}
+
+// deleteWhere is DeleteWhere of a collection whose codes are loaded.
+func (c *Collection) deleteWhere(ctx context.Context, where string, args []any) (n int, err error) {
+	in := c.inside()
+	scans := false
+	err = in.Read(func(_ *state.View, cv *state.CollectionView) (err error) {
+		scans, err = search.Scans(cv, where, args)
+		return err
+	})
+	if err != nil {
+		return 0, err
+	}
+	if !scans {
+		return deleteMatching(ctx, in, where, args, nil, nil)
+	}
+	err = in.Watching(ctx, func(changed *roaring.Bitmap) error {
+		var known *search.Scanned
+		err := in.Read(func(v *state.View, cv *state.CollectionView) (err error) {
+			known, err = search.Scan(ctx, cv, v.Snap, where, args)
+			return err
+		})
+		if err == nil {
+			n, err = deleteMatching(ctx, in, where, args, known, changed)
+		}
+		return err
+	})
+	return n, err
+}
+
+// deleteMatching deletes what matches. known, if not nil, is what an earlier view tells of it, and
+// changed the rows whose items have changed since.
+func deleteMatching(ctx context.Context, in state.Collection, where string, args []any, known *search.Scanned, changed *roaring.Bitmap) (n int, err error) {
+	err = in.Free(ctx, func(tx *state.Tx, s *state.CollectionState) error {
+		v := in.DB.Current.Load() // of the present state
+		cv, err := v.Collection(s.ID, s.Name)
+		if err != nil {
+			return err
+		}
+		rows, err := known.Matching(ctx, cv, v.Snap, where, args, changed)
+		if err != nil {
+			return err
+		}
+		n, err = tx.DeleteItems(ctx, s, int(rows.GetCardinality()), func(f func(row uint32, key string) error) error {
+			return search.EachKeyOf(cv, v.Snap, rows, f)
+		})
+		tx.Empty = n == 0
+		return err
+	})
+	return n, err
+}
+
+// Limits of marks.
+const (
+	// MaxMarkBytes is the length of the value of a mark at most.
+	MaxMarkBytes = record.MaxMarkBytes
+
+	// MaxMarksBytes is what names and values of the marks of one batch have together at most.
+	MaxMarksBytes = record.MaxMarksBytes
+)
+
+// A Mark is bytes that a program keeps under a name, see Batch.Mark.
+type Mark struct {
+	Name  string
+	Value []byte
+}
+
+// Mark stores bytes of the program's own under a name, in the commit of the batch: where the changes
+// are, the mark is, and the other way round, whatever crashes. So a program that applies a log, or
+// reads a queue, keeps there how far it has come, and nothing is applied twice or left out. The value
+// is copied; an empty one takes the mark away. Of several under one name the last counts. A batch may
+// have marks alone.
+//
+// A name is UTF-8 of 1 to 256 bytes; MaxMarkBytes and MaxMarksBytes bound the values. Marks are
+// in checkpoints and backups, as of the state that these hold.
+func (b *Batch) Mark(name string, value []byte) error {
+	if b.err == nil {
+		b.err = b.mark(name, value)
+	}
+	return b.err
+}
+
+func (b *Batch) mark(name string, value []byte) error {
+	if b.done {
+		return errCommitted
+	}
+	if err := b.db.writable(); err != nil {
+		return err
+	}
+	m := record.Mark{Name: name, Value: bytes.Clone(value)}
+	if err := m.Check(); err != nil {
+		return err
+	}
+	if b.marked += m.Bytes(); b.marked > MaxMarksBytes {
+		return fault.Invalid("marks of %d bytes in one batch, at most %d are possible", b.marked, MaxMarksBytes)
+	}
+	b.in.Marks = append(b.in.Marks, m)
+	return nil
+}
+
+// Mark returns the bytes that the latest commit with a mark of that name has stored, or
+// ErrNotFound. The slice is the caller's.
+func (d *DB) Mark(name string) (value []byte, err error) {
+	err = d.state.Read(func(v *state.View) error {
+		value, err = markOf(v, name)
+		return err
+	})
+	return value, err
+}
+
+// Mark is DB.Mark as of the snapshot.
+func (s *Snapshot) Mark(name string) (value []byte, err error) {
+	err = s.pin.Read(func(v *state.View) error {
+		value, err = markOf(v, name)
+		return err
+	})
+	return value, err
+}
+
+func markOf(v *state.View, name string) ([]byte, error) {
+	if err := (record.Mark{Name: name}).Check(); err != nil {
+		return nil, err
+	}
+	b, err := record.MarkOf(v.Snap, name)
+	if err == nil && b == nil {
+		err = fault.NotFound("mark %q", name)
+	}
+	return b, err
+}
+
+// Marks yields the marks whose names begin with prefix, in the order of the bytes of their names, as
+// they are when the iteration starts; the empty prefix means all. An error ends it.
+func (d *DB) Marks(ctx context.Context, prefix string) iter.Seq2[Mark, error] {
+	return yielding(func(yield func(Mark) error) error {
+		return d.state.Read(func(v *state.View) error {
+			return record.ForEachMark(v.Snap, prefix, func(m record.Mark) error {
+				if err := ctx.Err(); err != nil {
+					return err
+				}
+				return yield(Mark(m))
+			})
+		})
+	})
 }

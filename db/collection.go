@@ -5,7 +5,10 @@ import (
 	"errors"
 	"fmt"
 	"iter"
+	"log/slog"
+	"slices"
 
+	"github.com/fddhdb/fddhdb/db/event"
 	"github.com/fddhdb/fddhdb/db/fault"
 	"github.com/fddhdb/fddhdb/db/internal/record"
 	"github.com/fddhdb/fddhdb/db/internal/search"
@@ -208,4 +211,390 @@ func (c *Collection) Get(ctx context.Context, key string) (*Item, error) {
 		}
 		return itemOf(cv, it), nil
 	})
+}
+
+// CreateCollection creates a collection, durably. A name in use gives ErrExists, an
+// impossible schema ErrInvalid.
+func (d *DB) CreateCollection(ctx context.Context, name string, schema Schema) (*Collection, error) {
+	if err := record.CheckName("collection", name); err != nil {
+		return nil, err
+	}
+	if err := schema.checkMade(); err != nil {
+		return nil, err
+	}
+	desc := schema.descriptor(name)
+	if err := desc.Check(); err != nil {
+		return nil, err
+	}
+	if err := desc.Settle(); err != nil {
+		return nil, err
+	}
+	if err := d.writable(); err != nil {
+		return nil, err
+	}
+	if err := d.state.Guard.Enter(); err != nil {
+		return nil, err
+	}
+	defer d.state.Guard.Leave()
+	err := d.state.Committer.Do(ctx, 0, func(tx *state.Tx) error { return tx.CreateCollection(desc) })
+	if err != nil {
+		return nil, err
+	}
+	d.changed(ctx, event.CollectionCreated, event.Event{Collection: name})
+	return &Collection{db: d, id: desc.ID, name: name}, nil
+}
+
+// Collection returns the collection of that name, or ErrNotFound.
+func (d *DB) Collection(name string) (*Collection, error) {
+	v, done, err := d.state.Acquire()
+	if err != nil {
+		return nil, err
+	}
+	defer done()
+	id, ok := v.IDs.Get(name)
+	if !ok {
+		return nil, fault.NotFound("collection %q", record.Shortened(name))
+	}
+	return &Collection{db: d, id: id, name: name}, nil
+}
+
+// Collections returns the names of the collections, sorted.
+func (d *DB) Collections() ([]string, error) {
+	v, done, err := d.state.Acquire()
+	if err != nil {
+		return nil, err
+	}
+	defer done()
+	names := make([]string, 0, v.Collections.Len())
+	for cv := range v.Collections.Values() {
+		names = append(names, cv.Name)
+	}
+	slices.Sort(names)
+	return names, nil
+}
+
+// EnsureCollection returns the collection of that name, and creates it if there is none; of several
+// concurrent calls one creates it. An existing collection must have the modalities and fields of
+// the schema, with the same metrics and shared spaces, and may have more; otherwise the error is
+// ErrExists and names the difference. For an existing collection the call costs nothing.
+func (d *DB) EnsureCollection(ctx context.Context, name string, schema Schema) (*Collection, error) {
+	if err := schema.checkMade(); err != nil {
+		return nil, err
+	}
+	c, err := d.Collection(name)
+	if errors.Is(err, fault.ErrNotFound) {
+		if c, err = d.CreateCollection(ctx, name, schema); errors.Is(err, fault.ErrExists) {
+			c, err = d.Collection(name) // somebody was faster
+		} else {
+			return c, err
+		}
+	}
+	if err != nil {
+		return nil, err
+	}
+	wanted := schema.descriptor(name)
+	if err := wanted.Settle(); err != nil {
+		return nil, err
+	}
+	return look(c, func(_ *state.View, cv *state.CollectionView) (*Collection, error) {
+		return c, cv.Lacks(wanted)
+	})
+}
+
+// DropCollection deletes a collection with its items, spaces and models, durably and in one
+// commit, whose time does not depend on the size. The name is free at once; a new collection
+// under it has another number. Handles on the dropped collection give ErrNotFound from then
+// on, and so does a training or reindexing of it. Without a collection of that name the error
+// is ErrNotFound. Snapshots, and reads that have begun, still see the collection. Its disk space
+// comes back with compactions (Compact does it at once), its memory when the last reader is
+// done.
+func (d *DB) DropCollection(ctx context.Context, name string) error {
+	if err := d.writable(); err != nil {
+		return err
+	}
+	if err := d.state.Guard.Enter(); err != nil {
+		return err
+	}
+	defer d.state.Guard.Leave()
+	var dropped *state.CollectionState
+	err := d.state.Committer.Free(ctx, func(tx *state.Tx) error {
+		if dropped = tx.Committer.Named(name); dropped == nil {
+			return fault.NotFound("collection %q", record.Shortened(name))
+		}
+		return tx.DropCollection(dropped)
+	})
+	if err != nil {
+		return err
+	}
+	close(dropped.Gone)
+	for _, sp := range dropped.Spaces {
+		d.learning.Dropped(dropped.ID, sp.ID)
+	}
+	d.changed(ctx, event.CollectionDropped, event.Event{Collection: name})
+	d.search.Keys.Clear() // of all collections: what is searched for comes back soon
+	return nil
+}
+
+// An Alteration adds modalities and fields to a collection, indexes fields, and changes how vectors
+// are compared.
+type Alteration struct {
+	AddModalities []Modality // not in a codes-only collection
+	AddFields     []Field
+
+	// IndexFields are names of fields to index, so that filters by them are fast. Indexed fields stay
+	// indexed.
+	IndexFields []string
+
+	// SpaceOf makes modalities, by name, share a space with another modality; all modalities of both
+	// spaces then share one. "" takes a modality out of its space, before any other change.
+	SpaceOf map[string]string
+
+	// Metrics are new metrics of modalities, by name. They hold for all modalities that share the space.
+	Metrics map[string]Metric
+}
+
+// Alter adds modalities and fields to the collection, indexes fields, and changes metrics and spaces of
+// modalities, durably and in one commit: all of it or nothing. Items that are there lack what
+// is added until they are written again, or merged with what they are to get; indexed fields
+// can be filtered by at once. All handles of the collection see the new schema from then on;
+// snapshots, and reads that have begun, go on with the one before. Nothing is taken away, and
+// dimensions and types do not change.
+//
+// IndexFields takes some microseconds an item, while searches and writes go on. Filters read the items
+// until all fields are indexed; that commit has the rest of the alteration, too. A string of more than
+// MaxIndexedBytes is an *ItemError, which names the item. After an error, or the end of the context or
+// of the process, no field is indexed, and you can begin again. One alteration of a collection makes
+// indexes at a time; another one gives ErrBusy.
+//
+// Metrics and shared spaces change answers by vectors (see Query), whose cursors are then refused. They do
+// not change codes.
+//
+// Spaces of codes keep the modalities that their models know. Codes ignore a new modality, and queries
+// of it give ErrNoModel, until a training has seen labelled items that have it. Query.To can name it at
+// once.
+//
+// A name in use gives ErrExists, an impossible change ErrInvalid, and an index-only collection
+// ErrReadOnly. Without IndexFields an alteration takes the time of one commit, whatever the size.
+func (c *Collection) Alter(ctx context.Context, a Alteration) error {
+	if err := c.writable(); err != nil {
+		return err
+	}
+	if err := c.db.state.Guard.Enter(); err != nil {
+		return err
+	}
+	defer c.db.state.Guard.Leave()
+	metrics := map[string]record.Metric{}
+	for name, m := range a.Metrics {
+		metrics[name] = record.Metric(m)
+	}
+	modalities, fields := storedModalities(a.AddModalities), storedFields(a.AddFields)
+	with := func(d *record.Descriptor) (*record.Descriptor, error) {
+		if len(a.IndexFields) > 0 && len(modalities)+len(fields)+len(a.SpaceOf)+len(metrics) == 0 {
+			return d, nil
+		}
+		return d.With(modalities, fields, record.Respacing{SpaceOf: a.SpaceOf, Metrics: metrics})
+	}
+	var err error
+	if len(a.IndexFields) > 0 {
+		err = c.inside().IndexFields(ctx, slices.Clone(a.IndexFields), with)
+	} else {
+		err = c.inside().Do(ctx, 0, func(tx *state.Tx, s *state.CollectionState) error {
+			d, err := with(s.Descriptor)
+			if err != nil {
+				return err
+			}
+			return tx.AlterCollection(s, d)
+		})
+	}
+	if err == nil {
+		c.db.changed(ctx, event.CollectionAltered, event.Event{Collection: c.name, Attrs: []slog.Attr{
+			slog.Int("modalities", len(a.AddModalities)), slog.Int("fields", len(a.AddFields)),
+			slog.Int("spaces", len(a.SpaceOf)), slog.Int("metrics", len(a.Metrics)), slog.Int("indexed", len(a.IndexFields)),
+		}})
+	}
+	return err
+}
+
+// A Schema declares the modalities and fields of the items of a collection. A collection with
+// modalities is learned: items bring vectors, and training makes their codes. A collection with
+// Bits is codes-only: items bring their codes.
+type Schema struct {
+	Modalities []Modality `json:"modalities,omitempty"`
+	Bits       int        `json:"bits,omitempty"` // codes-only: a multiple of 8 from 8 to 4096; else 0
+	Fields     []Field    `json:"fields,omitempty"`
+
+	// IndexOnly says, in returned schemas, that the collection is a copy without vectors, see
+	// CheckpointOptions.IndexOnly. CreateCollection refuses it with ErrInvalid.
+	IndexOnly bool `json:"index_only,omitempty"`
+}
+
+// A Modality is one kind of vectors: float32 vectors of Dim dimensions. Vectors of a Sparse
+// modality, such as bags of words, are stored and computed by their numbers other than 0; their
+// codes are those of a dense modality.
+//
+// Metric and SpaceOf decide how a search compares vectors, see Query. Codes do not depend on them.
+// Modalities share a space if their vectors can be compared with each other, as vectors of pictures
+// and texts by one encoder. They have the same Dim, the same Sparse and one metric.
+type Modality struct {
+	Name   string `json:"name"`
+	Dim    int    `json:"dim"`
+	Sparse bool   `json:"sparse,omitempty"`
+
+	// Metric may be left out: it is then the metric of the other modalities of the space, or
+	// Cosine. Returned schemas have "" for Cosine.
+	Metric Metric `json:"metric,omitempty"`
+
+	// SpaceOf names another modality of the collection to share a space with. Modalities that share
+	// with the same one share with each other. In returned schemas it names the first modality
+	// of the space, whose SpaceOf is empty.
+	SpaceOf string `json:"space_of,omitempty"`
+}
+
+// A Metric is a way to compare vectors. The greater the Similarity, the nearer they are.
+type Metric string
+
+// Metrics. The sums are of float64, by ascending dimension, and the results are rounded to float32.
+const (
+	// Cosine is the cosine of the angle between two vectors, from -1 to 1. It is 0 for a stored
+	// vector of zeros; a query by a vector of zeros is an ErrInvalid.
+	Cosine Metric = "cosine"
+	// Dot is the inner product. Beyond the range of float32 it is the greatest or least float32.
+	Dot Metric = "dot"
+	// L2 is the Euclidean distance. Items come by its square d, the least first. Similarity is
+	// 1 / (1 + d), from 0 to 1; the order is that of d even where similarities are equal.
+	L2 Metric = "l2"
+)
+
+// A Field is a typed attribute of items. A filter by an indexed field reads no items, see
+// Query.Where; a filter by another field reads all items.
+type Field struct {
+	Name    string    `json:"name"`
+	Type    FieldType `json:"type"`
+	Indexed bool      `json:"indexed,omitempty"`
+}
+
+// A FieldType is the type of the values of a field.
+type FieldType string
+
+// The types of fields and, in Go, of their values.
+//
+// A Time is stored in UTC, cut off to microseconds, of the years 0 to 9999. Text is possible in place of a
+// time.Time: 2024-05-01T12:30:00.25+02:00, or its beginning, 2024-05-01 12:30, 2024-05-01, 2024-05 or
+// 2024, which stands for its first moment. Text without an offset is in UTC.
+const (
+	String FieldType = "string" // string
+	Int    FieldType = "int"    // int64
+	Float  FieldType = "float"  // float64, finite
+	Bool   FieldType = "bool"   // bool
+	Time   FieldType = "time"   // time.Time, or its text on the way in
+)
+
+// schemaOf returns the schema of a descriptor, in memory of its own.
+func schemaOf(d *record.Descriptor) Schema {
+	return Schema{Bits: d.Bits, Modalities: modalitiesOf(d.Modalities), Fields: fieldsOf(d.Fields), IndexOnly: d.IndexOnly}
+}
+
+// checkMade refuses the schema of a collection that only Checkpoint makes.
+func (s *Schema) checkMade() error {
+	if s.IndexOnly {
+		return fault.Invalid("an index-only collection is made by Checkpoint, from one with vectors")
+	}
+	return nil
+}
+
+// descriptor returns the descriptor of a new collection.
+func (s *Schema) descriptor(name string) *record.Descriptor {
+	return &record.Descriptor{Name: name, Bits: s.Bits, Modalities: storedModalities(s.Modalities), Fields: storedFields(s.Fields)}
+}
+
+func modalitiesOf(stored []record.Modality) (all []Modality) {
+	for _, m := range stored {
+		all = append(all, modalityOf(m))
+	}
+	return all
+}
+
+func modalityOf(m record.Modality) Modality {
+	return Modality{Name: m.Name, Dim: m.Dim, Sparse: m.Sparse, Metric: Metric(m.Metric), SpaceOf: m.SpaceOf}
+}
+
+func storedModalities(given []Modality) (all []record.Modality) {
+	for _, m := range given {
+		all = append(all, record.Modality{Name: m.Name, Dim: m.Dim, Sparse: m.Sparse, Metric: record.Metric(m.Metric), SpaceOf: m.SpaceOf})
+	}
+	return all
+}
+
+func fieldsOf(stored []record.Field) (all []Field) {
+	for _, f := range stored {
+		all = append(all, Field{f.Name, FieldType(f.Type), f.Indexed})
+	}
+	return all
+}
+
+func storedFields(given []Field) (all []record.Field) {
+	for _, f := range given {
+		all = append(all, record.Field{Name: f.Name, Type: record.FieldType(f.Type), Indexed: f.Indexed})
+	}
+	return all
+}
+
+// An Encoder describes a program that makes vectors of a modality from texts, or from files, so that
+// a collection can be searched by these. The database only stores it, with the schema: checkpoints,
+// backups and index-only copies have it, too. The database never runs it. The command line does
+// (search --text, explore), by the protocol of docs/SHELL.md, and only where its user has allowed
+// it. A program in Go calls its encoder itself, and gives Search the vector.
+type Encoder struct {
+	Modality string       `json:"modality"` // of the vectors that it prints
+	Input    EncoderInput `json:"input"`    // what it reads
+	Command  []string     `json:"command"`  // the program and its arguments; no shell is meant
+}
+
+// An EncoderInput says what an encoder reads, one a line.
+type EncoderInput string
+
+// The inputs of encoders.
+const (
+	InputText EncoderInput = "text" // texts
+	InputFile EncoderInput = "file" // paths of files
+)
+
+// Encoders returns the encoders of the collection in the order of its modalities. They belong to
+// the caller.
+func (c *Collection) Encoders() ([]Encoder, error) {
+	return look(c, func(_ *state.View, cv *state.CollectionView) (all []Encoder, _ error) {
+		for _, e := range cv.Encoders {
+			all = append(all, Encoder{e.Modality, EncoderInput(e.Input), slices.Clone(e.Command)})
+		}
+		return all, nil
+	})
+}
+
+// SetEncoders replaces the encoders of the collection, durably and in one commit; none removes all.
+// A modality may have one for each input. An index-only collection can have them, too. Versions of
+// fddhdb that know no encoders refuse a database as long as it has one. A modality that is not
+// there, or a command that is empty or longer than 16 KiB, is an ErrInvalid.
+func (c *Collection) SetEncoders(ctx context.Context, encoders []Encoder) error {
+	if err := c.writable(); err != nil {
+		return err
+	}
+	if err := c.db.state.Guard.Enter(); err != nil {
+		return err
+	}
+	defer c.db.state.Guard.Leave()
+	var stored []record.Encoder
+	for _, e := range encoders {
+		stored = append(stored, record.Encoder{Modality: e.Modality, Input: record.EncoderInput(e.Input), Command: e.Command})
+	}
+	err := c.inside().Do(ctx, 0, func(tx *state.Tx, s *state.CollectionState) error {
+		d, err := s.WithEncoders(stored)
+		if err != nil {
+			return err
+		}
+		return tx.AlterCollection(s, d)
+	})
+	if err == nil {
+		c.db.changed(ctx, event.EncodersSet, event.Event{Collection: c.name, Attrs: []slog.Attr{slog.Int("encoders", len(encoders))}})
+	}
+	return err
 }

@@ -1,16 +1,27 @@
 package db
 
 import (
+	"bytes"
 	"cmp"
 	"context"
+	"encoding/json"
 	"fmt"
+	"iter"
+	"math"
+	"runtime"
 	"slices"
+	"strconv"
 	"strings"
+	"time"
+
+	"github.com/RoaringBitmap/roaring/v2"
 
 	"github.com/fddhdb/fddhdb/db/event"
 	"github.com/fddhdb/fddhdb/db/fault"
+	"github.com/fddhdb/fddhdb/db/internal/jsonform"
 	"github.com/fddhdb/fddhdb/db/internal/search"
 	"github.com/fddhdb/fddhdb/db/internal/state"
+	"github.com/fddhdb/fddhdb/db/internal/work"
 	"github.com/fddhdb/fddhdb/mih"
 )
 
@@ -378,4 +389,324 @@ func resultOf(ctx context.Context, s *search.Searcher, k int, w wanted) (*Result
 	}
 	return &Result{Hits: hits, Facets: facets, Next: a.Next, Total: a.Total, Space: Space(a.Space), Revision: a.Revision,
 		Rerank: Rerank(s.Order()), Approximate: s.Approximate()}, a, nil
+}
+
+// Runs is the answer to a search by radius: all items within it, as a sequence of runs of items that share a
+// code. It shows the state that was searched, and keeps that state until it is closed. It is safe for
+// concurrent use, except for Close.
+type Runs struct {
+	s      *search.Searcher
+	wanted wanted // of the query
+	pin    *state.Pin
+}
+
+// A Run is all hits that share one code.
+type Run struct {
+	Distance int
+	Score    float64  // of the code; NaN for a query by code
+	Rows     []uint32 // of the items, ascending; only as Runs.All yields it
+}
+
+// Total returns the number of items, items before the cursor of the query included.
+func (r *Runs) Total() int { return r.s.Total }
+
+// Close frees the state that the runs hold. A second call returns ErrClosed.
+func (r *Runs) Close() error {
+	if !r.pin.Release() {
+		return state.ErrReleased
+	}
+	return nil
+}
+
+// All yields the runs in order, without reading items, from the cursor of the query on. An error ends it.
+func (r *Runs) All(ctx context.Context) iter.Seq2[Run, error] {
+	return yielding(func(yield func(Run) error) error {
+		return r.read(func(s *search.Searcher) error {
+			for r, err := range s.EachRun(ctx) {
+				if err == nil {
+					err = yield(Run{Distance: r.Distance, Score: r.Score, Rows: r.Rows})
+				}
+				if err != nil {
+					return err
+				}
+			}
+			return nil
+		})
+	})
+}
+
+// Hits yields the items in order. It orders the items of a run, and reads their keys, when it reaches the run.
+// An error ends it.
+func (r *Runs) Hits(ctx context.Context) iter.Seq2[Hit, error] {
+	return yielding(func(yield func(Hit) error) error {
+		return r.read(func(s *search.Searcher) error {
+			for h, err := range s.Hits(ctx, math.MaxInt) {
+				var hit Hit
+				if err == nil {
+					hit, err = hitOf(s, r.wanted, &h)
+				}
+				if err == nil {
+					err = yield(hit)
+				}
+				if err != nil {
+					return err
+				}
+			}
+			return nil
+		})
+	})
+}
+
+// Distances returns the number of items at each distance: element d counts the items at d bits, up to the
+// radius or the length of a code, if that is less. The sum is Total. It looks at each found code, and at no
+// item. The caller owns the slice.
+func (r *Runs) Distances(ctx context.Context) (counts []int, err error) {
+	err = r.read(func(s *search.Searcher) (err error) {
+		counts, err = s.Distances(ctx)
+		return err
+	})
+	return counts, err
+}
+
+// First returns the first k items, behind the cursor of the query if it has one.
+func (r *Runs) First(ctx context.Context, k int) (*Result, error) {
+	if k < 1 {
+		return nil, fault.Invalid("k = %d: 1 or more are possible", k)
+	}
+	var res *Result
+	err := r.read(func(s *search.Searcher) (err error) {
+		res, _, err = resultOf(ctx, s, k, r.wanted)
+		return err
+	})
+	return res, err
+}
+
+// read gives f a searcher with the answer, to be used by one goroutine.
+func (r *Runs) read(f func(s *search.Searcher) error) error {
+	return r.pin.Read(func(*state.View) error {
+		s := r.s.Again()
+		defer s.Close()
+		return f(s)
+	})
+}
+
+// SearchAll answers queries as Search does, all from the same state of the
+// collection, on all cores. Queries that need a scan by distance share it. The first error
+// ends it and says which query it is about.
+func (c *Collection) SearchAll(ctx context.Context, queries []Query) ([]*Result, error) {
+	ctx, call := c.db.state.Signals.Call(ctx, event.OpSearchAll, c.name)
+	results := make([]*Result, len(queries))
+	err := c.read(func(v *state.View, cv *state.CollectionView) error {
+		// A group of queries is one piece of work: enough of them to share
+		// scans, and enough groups for all cores.
+		group := min(max(len(queries)/(2*runtime.GOMAXPROCS(0)), 1), search.MaxShared)
+		groups := (len(queries) + group - 1) / group
+		return work.ParallelBy(ctx, work.All(), 1, groups, func(i int) error {
+			from, to := i*group, min((i+1)*group, len(queries))
+			asked := make([]search.Query, to-from)
+			for j := range asked {
+				q := queries[from+j]
+				q.K = cmp.Or(q.K, defaultK)
+				if err := q.check(); err != nil {
+					return &QueryError{Query: from + j, Err: err}
+				}
+				asked[j] = q.inside()
+			}
+			at, err := search.Group(ctx, c.db.search, v, cv, asked, func(j int, s *search.Searcher) error {
+				found, a, err := resultOf(ctx, s, asked[j].K, queries[from+j].wanted())
+				if err != nil {
+					return err
+				}
+				s.Observe(a)
+				results[from+j] = found
+				return nil
+			})
+			if err != nil && at >= 0 {
+				err = &QueryError{Query: from + at, Err: err}
+			}
+			return err
+		})
+	})
+	hits := 0
+	for _, r := range results {
+		if err == nil {
+			hits += len(r.Hits)
+		}
+	}
+	c.db.search.SearchedAll(&call, len(queries), hits, err)
+	if err != nil {
+		return nil, err
+	}
+	return results, nil
+}
+
+// A QueryError names the query of SearchAll that an error is about.
+type QueryError struct {
+	Query int // from 0
+	Err   error
+}
+
+func (e *QueryError) Error() string { return e.Err.Error() + " (query " + strconv.Itoa(e.Query) + ")" }
+
+// Unwrap returns the error itself.
+func (e *QueryError) Unwrap() error { return e.Err }
+
+// Explain answers a query as Search does, or within a radius that is not negative
+// the first K items as SearchRadius, and tells how.
+func (c *Collection) Explain(ctx context.Context, q Query, radius int) (*Explain, *Result, error) {
+	if q.K == 0 {
+		q.K = defaultK
+	}
+	var e *Explain
+	var res *Result
+	err := c.read(func(v *state.View, cv *state.CollectionView) error {
+		start := time.Now()
+		s, err := c.searcher(ctx, v, cv, &q)
+		if err != nil {
+			return err
+		}
+		defer s.Close()
+		s.Explain = &search.Timings{Encode: time.Since(start)}
+		if radius >= 0 {
+			err = s.Within(ctx, radius)
+		} else {
+			err = s.Nearest(ctx, s.ToFind(q.K))
+		}
+		if err != nil {
+			return err
+		}
+		if res, _, err = resultOf(ctx, s, q.K, q.wanted()); err == nil {
+			e = s.Report(radius, len(res.Hits))
+		}
+		return err
+	})
+	return e, res, err
+}
+
+// A FacetQuery asks how many items have each label, or each value of a field.
+type FacetQuery struct {
+	// By is label, or the name of a field, indexed or not. A field of the name label stands in
+	// double quotes, as in Where.
+	By string
+
+	// Where, if not empty, counts only the items that match, see Query.Where; Args are the values
+	// of its placeholders, see Query.Args.
+	Where string
+	Args  []any
+
+	// Limit is how many counts come back, those of the most items; 0 is all. All are counted.
+	Limit int
+}
+
+// Facets are the counts of items by label, or by the values of a field. An item counts for each of
+// its labels.
+type Facets struct {
+	By       string       `json:"by"`       // label, or a field, as it was asked for
+	Counts   []FacetCount `json:"counts"`   // the most items first; of as many, the least value
+	Distinct int          `json:"distinct"` // values that items have, also those that a limit has cut off
+	Missing  int          `json:"missing"`  // items without a label, or without a value of the field
+	Items    int          `json:"items"`    // of which the counts are
+}
+
+// A FacetCount says how many items have a value.
+type FacetCount struct {
+	Value any // a string, int64, float64, bool or time.Time, by the type of the field; a label is a string
+	Items int // that have it
+}
+
+// facetForm is the JSON of a FacetCount.
+type facetForm struct {
+	Value any `json:"value"`
+	Items int `json:"items"`
+}
+
+// MarshalJSON implements json.Marshaler: {"value", "items"}. A float has a point or an exponent,
+// as in fields of an Item.
+func (c FacetCount) MarshalJSON() ([]byte, error) {
+	value := jsonform.Fields(map[string]any{"value": c.Value})["value"]
+	return jsonform.Marshal(facetForm{value, c.Items})
+}
+
+// UnmarshalJSON implements json.Unmarshaler. A time becomes its text, as JSON does not tell them apart.
+func (c *FacetCount) UnmarshalJSON(b []byte) error {
+	var f facetForm
+	d := json.NewDecoder(bytes.NewReader(b))
+	d.UseNumber()
+	if err := d.Decode(&f); err != nil {
+		return err
+	}
+	values, err := jsonform.Values(map[string]any{"value": f.Value})
+	*c = FacetCount{values["value"], f.Items}
+	return err
+}
+
+// Facets counts the items that match q.Where by label, or by the values of a field, exactly.
+// Query.Facets counts within an answer.
+//
+// Labels and indexed fields are counted by the sets of rows that filters read: all sets of the
+// labels, or of the field, are read. For a field without an index each item that matches is read, and
+// so they are for any field where they are few. The memory is that of all distinct values. A field that
+// there is not is an ErrInvalid, a mistake in Where a *WhereError.
+func (c *Collection) Facets(ctx context.Context, q FacetQuery) (*Facets, error) {
+	if err := ctx.Err(); err != nil {
+		return nil, err
+	}
+	return look(c, func(v *state.View, cv *state.CollectionView) (*Facets, error) {
+		rows, err := search.Matching(ctx, cv, v.Snap, q.Where, q.Args)
+		if err != nil {
+			return nil, err
+		}
+		return facetsOf(ctx, v, cv, q.By, rows, q.Limit)
+	})
+}
+
+// facetsOf counts rows of a view; nil are all items.
+func facetsOf(ctx context.Context, v *state.View, cv *state.CollectionView, by string, rows *roaring.Bitmap, limit int) (*Facets, error) {
+	found, err := search.CountFacets(ctx, cv, v.Snap, by, rows, limit)
+	if err != nil {
+		return nil, err
+	}
+	out := &Facets{By: found.By, Distinct: found.Distinct, Missing: found.Missing, Items: found.Items}
+	out.Counts = make([]FacetCount, len(found.Counts))
+	for i, n := range found.Counts {
+		out.Counts[i] = FacetCount(n)
+	}
+	return out, nil
+}
+
+// wanted is what a Query wants to know besides the order of hits.
+type wanted struct {
+	include    Include
+	cursors    bool
+	facets     []string
+	facetLimit int
+}
+
+func (q *Query) wanted() wanted { return wanted{q.Include, q.Cursors, q.Facets, q.FacetLimit} }
+
+// count counts the items of an answer: all within a radius, else the hits.
+func (w wanted) count(ctx context.Context, s *search.Searcher, hits []Hit) ([]Facets, error) {
+	if len(w.facets) == 0 {
+		return nil, nil
+	}
+	rows := roaring.New()
+	if s.IsWithin() {
+		var err error
+		if rows, err = s.AnswerRows(ctx); err != nil {
+			return nil, err
+		}
+	} else {
+		for i := range hits {
+			rows.Add(hits[i].Row)
+		}
+	}
+	all := make([]Facets, len(w.facets))
+	for i, by := range w.facets {
+		f, err := facetsOf(ctx, s.V, s.Cv, by, rows, w.facetLimit)
+		if err != nil {
+			return nil, err
+		}
+		all[i] = *f
+	}
+	return all, nil
 }

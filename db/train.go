@@ -1,15 +1,22 @@
 package db
 
 import (
+	"cmp"
 	"context"
+	"iter"
 	"log/slog"
-
-	"github.com/fddhdb/fddhdb/model/fit"
+	"slices"
+	"strings"
 
 	"github.com/fddhdb/fddhdb/db/event"
 	"github.com/fddhdb/fddhdb/db/fault"
 	"github.com/fddhdb/fddhdb/db/internal/learn"
+	"github.com/fddhdb/fddhdb/db/internal/record"
+	"github.com/fddhdb/fddhdb/db/internal/search"
+	"github.com/fddhdb/fddhdb/db/internal/state"
 	"github.com/fddhdb/fddhdb/db/internal/work"
+	"github.com/fddhdb/fddhdb/model"
+	"github.com/fddhdb/fddhdb/model/fit"
 )
 
 // TrainOptions say how to train. Zero values mean the defaults of the model. The fields of
@@ -99,4 +106,349 @@ func (c *Collection) learning(ctx context.Context) (in learn.Collection, leave f
 		return in, nil, err
 	}
 	return c.db.learning.Of(c.inside()), guard.Leave, nil
+}
+
+// TrainingModalities returns what fit.TrainOver takes of a schema, for those that train on items of
+// several databases, or of none: the modalities that some item to learn from has, as has says of their place
+// in the schema, their places, the names of the others, and the groups of those that share a space
+// (fit.Options.Shared).
+func TrainingModalities(s Schema, has func(modality int) bool) (modalities []model.Modality, places []int, leftOut []string, shared [][]string) {
+	groups := map[string][]string{}
+	var spaces []string
+	for i, m := range s.Modalities {
+		if !has(i) {
+			leftOut = append(leftOut, m.Name)
+			continue
+		}
+		modalities, places = append(modalities, model.Modality{Name: m.Name, Dim: m.Dim, Sparse: m.Sparse}), append(places, i)
+		space := cmp.Or(m.SpaceOf, m.Name)
+		if groups[space] == nil {
+			spaces = append(spaces, space)
+		}
+		groups[space] = append(groups[space], m.Name)
+	}
+	for _, space := range spaces {
+		if len(groups[space]) > 1 {
+			shared = append(shared, groups[space])
+		}
+	}
+	return modalities, places, leftOut, shared
+}
+
+// A Teacher says what the projections learn from in an update.
+type Teacher int
+
+// Teachers. Labelled items, those with a label that the model knows, teach their labels
+// in every case (model.Aim). They differ in what items without labels do.
+const (
+	// TeacherAuto tries what they would teach with TeacherModality, on a copy, and
+	// lets them only if retrieval of labelled items that are held back for that is
+	// better for it. Once refused, they are tried again when there are twice as many,
+	// or when the database has been opened again.
+	TeacherAuto Teacher = iota
+	// TeacherLabels: nothing.
+	TeacherLabels
+	// TeacherModality: the projection of the modality that finds labelled items best
+	// gives the code that the others learn, and it itself.
+	TeacherModality
+	// TeacherSelf: each modality learns the code that its own projection gives, as in
+	// the paper.
+	TeacherSelf
+)
+
+// String returns the name of the teacher.
+func (t Teacher) String() string { return learn.Teacher(t).String() }
+
+// ParseTeacher returns the teacher of that name.
+func ParseTeacher(s string) (Teacher, error) {
+	if i := slices.Index(learn.TeacherNames[:], strings.ToLower(s)); i >= 0 {
+		return Teacher(i), nil
+	}
+	return 0, fault.Invalid("unknown teacher %q: auto, labels, modality and self are possible", s)
+}
+
+// UpdateOptions say what an update is to do. The zero value updates the active space
+// with TeacherAuto.
+type UpdateOptions struct {
+	Space   Space
+	Teacher Teacher
+
+	// GrowLabels gives labels that training has never seen a direction in the code
+	// space first, and the items that carry them another code, by which they then
+	// teach. There are as many directions left as bits exceed the labels, or one more.
+	GrowLabels bool
+
+	// Progress is called from Update's goroutine after each block of items, in the stages
+	// "try" while those without labels are tried on a copy, "learn" while items teach.
+	Progress event.Progress
+}
+
+// Update carries on the learning of a space's projections with the items that have
+// been written since it was trained, or last updated: the online step of FDDH (Liu,
+// Wang, Cheung 2021, eqs. 22-24). That makes a new revision of the space, in one commit.
+// Codes that items have stay as they are and remain comparable; queries, and items
+// that are put from then on, are encoded by the new projections. Items that have
+// taught and then changed or gone are taken out of what was learned, so that it is, but
+// for rounding, what the items that are there now have taught. A modality that nothing is
+// left of keeps its projection until something teaches it.
+//
+// Readers and writers go on while it runs, on half of the processors; writers wait for
+// the commit. With 800 anchors, 128 bits and two modalities of 128 dimensions an item
+// costs half a millisecond where a hundred come at a time, the revision included, and
+// less where more do. The first update of a space after Open reads the statistics, which
+// stay in memory with their factors: 16 k (k+c) bytes a modality for k features and c labels,
+// 16 k (k+c+q) once projections have taught. It looks at a million pending items at most:
+// call it again for more. Updates of one space wait for each other. A space that is being
+// built gives ErrBusy, a codes-only collection ErrInvalid, one without a model ErrNoModel.
+// With an error, or when the context ends early, the revision is what it was, or the one
+// that labels have grown in.
+func (c *Collection) Update(ctx context.Context, opt UpdateOptions) (*Update, error) {
+	ctx, ended := work.Hearing(ctx, &opt.Progress)
+	defer ended()
+	in, leave, err := c.learning(ctx)
+	if err != nil {
+		return nil, err
+	}
+	defer leave()
+	if !learn.Teacher(opt.Teacher).Known() {
+		return nil, fault.Invalid("unknown teacher %v", opt.Teacher)
+	}
+	ctx, op := in.DB.Signals.Begin(ctx, event.OpUpdate, in.Name)
+	defer op.Abandon()
+	u, err := in.Update(ctx, learn.UpdateOptions{
+		Space: c.spaceOr(opt.Space), Teacher: learn.Teacher(opt.Teacher), GrowLabels: opt.GrowLabels, Progress: op.Telling(opt.Progress),
+	})
+	op.End(err, learn.UpdateEvent(u))
+	return u, err
+}
+
+// ReindexOptions are the options of Reindex. The zero value will do.
+type ReindexOptions struct {
+	// Space is the space whose projections make the codes of the new one; 0 is the active space. While a space is
+	// being built, 0 and the number of that space mean to complete it.
+	Space Space
+
+	// Activate makes the new space the active one when it is complete.
+	Activate bool
+
+	// Rate, if positive, is the number of items a second that get codes, at most.
+	Rate int
+
+	// Progress hears the number of items done, and of all items, in the stage "encode", from the goroutine of
+	// Reindex.
+	Progress event.Progress
+}
+
+// Reindex makes a new space from the present projections of a space and the stored vectors of all items. Online
+// updates change the codes of later items only; in the new space every item without labels gets the code of the
+// present projections (the P of eq. 24 of Liu, Wang and Cheung 2021), and labelled items keep the codes of their
+// labels. The new space goes on learning where the other one stands. It stands by, for Query.Space and
+// Activate, unless ReindexOptions.Activate is set.
+//
+// Reads and writes go on. New items get codes in the new space, too; writers wait some tens of milliseconds for
+// each block of codes. Reindex uses half of GOMAXPROCS. Memory: some 20 MB for a block, and bits/8 + 32 bytes
+// for each item that has taught. Disk: the codes of all items once more; DropSpace frees them.
+//
+// Progress is durable. If the context or the process ends, or the database is closed (ErrClosed), the space stays
+// as far as it is, and every write keeps it current. Reindex goes on with it, or the next Open does, in the
+// background; Reindex then waits for that goroutine, which takes over its Rate. DropSpace gives the space up;
+// Reindex then returns ErrNotFound. Errors: ErrNoModel without a trained space; ErrBusy while another training
+// begins, or while another space than Space is being built; ErrInvalid for a codes-only collection.
+func (c *Collection) Reindex(ctx context.Context, opt ReindexOptions) (*Reindexing, error) {
+	ctx, ended := work.Hearing(ctx, &opt.Progress)
+	defer ended()
+	in, leave, err := c.learning(ctx)
+	if err != nil {
+		return nil, err
+	}
+	defer leave()
+	if opt.Rate < 0 {
+		return nil, fault.Invalid("reindex %d items a second", opt.Rate)
+	}
+	ctx, op := in.DB.Signals.Begin(ctx, event.OpReindex, in.Name)
+	defer op.Abandon()
+	space, r, err := in.Reindex(ctx, learn.ReindexOptions{
+		Space: c.spaceOr(opt.Space), Activate: opt.Activate, Rate: opt.Rate, Progress: op.Telling(opt.Progress),
+	})
+	e := in.Unbuilt(space)
+	if err == nil {
+		e = learn.ReindexEvent(r)
+	}
+	op.End(err, e)
+	return r, err
+}
+
+// An Evaluation measures retrieval with queries whose labels are known.
+type Evaluation struct {
+	// Queries and Sparse hold the vectors of the queries by modality, dense or sparse: as many
+	// rows each, row i belonging to query i. A modality stands in one of the two; dense and
+	// sparse modalities take either form.
+	Queries map[string][][]float32
+	Sparse  map[string][]Sparse
+
+	// Labels holds the labels of each query. An item is relevant to a query if
+	// they have a label in common.
+	Labels [][]string
+
+	// Truth, if not nil, holds the labels of all items of the collection in database order. They
+	// score the answers in place of the stored labels.
+	Truth [][]string
+
+	// Where, if not empty, is an expression that the ranked items match, see Query.Where. Truth
+	// has all items nevertheless. Args are the values of its placeholders, see Query.Args.
+	Where string
+	Args  []any
+
+	// Top is the N of the figures at N (map@N, ...); 0 means 50.
+	Top int
+}
+
+// Evaluate measures every ordered pair of modalities, from each modality with queries to
+// each other one, over the items that have a code and the target modality. If the model has
+// one modality only, Evaluate measures that one against itself. It ranks the whole
+// collection for each query; the curves of the metrics cost next to nothing.
+func (c *Collection) Evaluate(ctx context.Context, e Evaluation) ([]Retrieval, error) {
+	var out []Retrieval
+	err := c.readLoaded(ctx, func(v *state.View, cv *state.CollectionView) (err error) {
+		out, err = learn.Evaluate(ctx, v, cv, e.inside())
+		return err
+	})
+	return out, err
+}
+
+// A NeighborEvaluation measures codes without labels: how many of the K items nearest to a query by
+// vectors, with the metric of its modality, are among the first items by codes.
+type NeighborEvaluation struct {
+	// Queries and Sparse hold the vectors of the queries by modality, as in Evaluation. A modality
+	// may have any number of them.
+	Queries map[string][][]float32
+	Sparse  map[string][]Sparse
+
+	K       int   // the nearest items by vectors; 0 means 10
+	Windows []int // numbers of first items by codes; nil means 100, 200, 500 and 1,000
+
+	// Where, if not empty, is an expression that the items match, see Query.Where.
+	Where string
+	Args  []any
+}
+
+// EvaluateNeighbors measures the queries of each modality among the items that have it, by the codes of
+// the space of the handle. It compares each query with all vectors and all codes: some milliseconds a
+// query for 100,000 items with their vectors in memory, seconds if it has to read them. It waits
+// until vectors are in memory, as far as Options.RerankCacheBytes allows. Errors: ErrNoModel if
+// nothing is trained; ErrInvalid for queries that do not fit, and for an index-only collection, which
+// has no vectors.
+func (c *Collection) EvaluateNeighbors(ctx context.Context, e NeighborEvaluation) ([]NeighborRecall, error) {
+	in := &learn.NeighborEvaluation{Queries: e.Queries, Sparse: insideSparse(e.Sparse), K: e.K, Windows: e.Windows, Where: e.Where, Args: e.Args}
+	// Vectors that are in memory need not be read for each query.
+	err := c.read(func(_ *state.View, cv *state.CollectionView) error {
+		for t, m := range cv.Modalities {
+			if len(e.Queries[m.Name]) > 0 && cv.WantVectors(t) {
+				c.db.search.Wanted()
+			}
+		}
+		return nil
+	})
+	if err == nil {
+		err = c.db.WaitForIndex(ctx)
+	}
+	if err != nil {
+		return nil, err
+	}
+	var out []NeighborRecall
+	err = c.readLoaded(ctx, func(v *state.View, cv *state.CollectionView) (err error) {
+		out, err = learn.EvaluateNeighbors(ctx, c.db.search, v, cv, in)
+		return err
+	})
+	return out, err
+}
+
+// readLoaded gives f the state that the handle shows, when its codes are in memory.
+func (c *Collection) readLoaded(ctx context.Context, f func(v *state.View, cv *state.CollectionView) error) error {
+	if err := c.loaded(ctx); err != nil {
+		return err
+	}
+	return c.read(f)
+}
+
+// inside returns the evaluation for those inside the database.
+func (e *Evaluation) inside() *learn.Evaluation {
+	return &learn.Evaluation{
+		Queries: e.Queries, Sparse: insideSparse(e.Sparse), Labels: e.Labels, Truth: e.Truth, Where: e.Where, Args: e.Args, Top: e.Top,
+	}
+}
+
+// insideSparse returns sparse vectors for those inside the database; nil of nil.
+func insideSparse(sparse map[string][]Sparse) (in map[string][]model.Vector) {
+	for name, vectors := range sparse {
+		if in == nil {
+			in = map[string][]model.Vector{}
+		}
+		own := make([]model.Vector, len(vectors))
+		for i, x := range vectors {
+			own[i] = model.Vector(x)
+		}
+		in[name] = own
+	}
+	return in
+}
+
+// A Coded is an item's place in the database, its key and its code.
+type Coded struct {
+	Row  uint32
+	Key  string
+	Code []byte // bits/8 bytes, as in Item; valid until the iteration goes on
+}
+
+// Codes yields the items that have a code and the modality to, in database order,
+// with their codes, and without reading what else they hold. An empty one means all
+// that have a code. Codes shows them as they are when the iteration starts. An error
+// ends it.
+func (c *Collection) Codes(ctx context.Context, to string) iter.Seq2[Coded, error] {
+	return yielding(func(yield func(Coded) error) error {
+		if err := c.loaded(ctx); err != nil {
+			return err
+		}
+		return c.read(func(v *state.View, cv *state.CollectionView) error {
+			return search.EachCode(ctx, cv, v.Snap, to, func(row uint32, key string, code []byte) error {
+				return yield(Coded{row, key, code})
+			})
+		})
+	})
+}
+
+// Encode returns the code that an item with these features would get without labels, bits/8 bytes, and the
+// real-valued projection whose signs it is: that of the modalities given as the model fuses them
+// (model.Fuse). What else the item holds, labels too, does not matter. Nothing is stored. The code of a query
+// is another one, see EncodeQuery.
+func (c *Collection) Encode(item *Item) (code []byte, z []float64, err error) {
+	err = c.read(func(_ *state.View, cv *state.CollectionView) error {
+		if err := search.CanEncode(cv); err != nil {
+			return err
+		}
+		if len(item.Vectors)+len(item.Sparse) == 0 {
+			return fault.Invalid("no vectors to encode")
+		}
+		var it record.Item
+		if err := checkItem(&it, cv.Descriptor, &Item{Vectors: item.Vectors, Sparse: item.Sparse}, true); err != nil {
+			return err
+		}
+		code, z, err = search.EncodeItem(cv, it.Vectors)
+		return err
+	})
+	return code, z, err
+}
+
+// EncodeQuery returns the code that a query starts from, bits/8 bytes, and the
+// real-valued projection whose signs it is, nil where the query has none: by a code, or
+// by the key of an item without the vector. By a key it reads the item, as Get does.
+func (c *Collection) EncodeQuery(ctx context.Context, q Query) (code []byte, z []float64, err error) {
+	if err := ctx.Err(); err != nil {
+		return nil, nil, err
+	}
+	err = c.read(func(v *state.View, cv *state.CollectionView) error {
+		code, z, err = search.Encode(v, cv, q.inside())
+		return err
+	})
+	return code, z, err
 }

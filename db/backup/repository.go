@@ -1,13 +1,19 @@
 package backup
 
 import (
+	"bytes"
 	"context"
+	"crypto/sha256"
 	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
 	"slices"
+	"sync"
 	"time"
+
+	"github.com/fddhdb/fddhdb/db/event"
+	"github.com/fddhdb/fddhdb/db/internal/work"
 )
 
 // workers is the number of objects that are read or written at a time.
@@ -194,4 +200,250 @@ func sorted[K ~string, V any](m map[K]V) []K {
 	}
 	slices.Sort(keys)
 	return keys
+}
+
+// A Store holds a repository of backups: a flat set of objects, each with a name and
+// bytes. Folder makes a store of a folder, and package db/s3 one of a bucket. To keep
+// backups elsewhere, implement these four methods, and run the tests of package
+// storetest on them.
+//
+// Names consist of lower-case letters, digits, '-', '.' and '/', at most 200 bytes.
+// They do not begin or end with '/'. None of their elements is empty, begins or ends
+// with '.', or is the name of a device of Windows such as nul or com1.txt. No name is a
+// folder of another name, such as a and a/b: a store may keep objects as files in
+// folders. Several goroutines, and several processes on several machines, may use it.
+//
+// The promises of a repository rest on this:
+//
+//   - Put is atomic and durable. When it has returned nil, Get and List of anyone find
+//     the whole object, also after a crash. Before that, and if it fails or its process
+//     is killed, they find the earlier object.
+//   - List finds every object that was there when it was called and is still there when
+//     it returns.
+//   - List finds the same objects as Get, and nothing else. If a store cannot tell
+//     whether an object is there, both fail, and not with fs.ErrNotExist: an object
+//     that is not found counts as deleted, and a Prune deletes objects that no manifest
+//     needs.
+//
+// When the context ends, methods return promptly with its error. They retry temporary
+// failures of a network themselves; an error that they return ends the backup.
+type Store interface {
+	// Put stores size bytes of r under the name, and replaces an earlier object. r
+	// stands at the first of them; Put may go back there to try again.
+	Put(ctx context.Context, name string, r io.ReadSeeker, size int64) error
+
+	// Get opens an object for reading from its beginning. The caller closes it. If
+	// there is no such object the error wraps fs.ErrNotExist.
+	Get(ctx context.Context, name string) (io.ReadCloser, error)
+
+	// List calls f for each object whose name begins with prefix, in any order. An
+	// error of f ends List, which returns it.
+	List(ctx context.Context, prefix string, f func(Object) error) error
+
+	// Delete deletes an object. If there is no such object it does nothing.
+	Delete(ctx context.Context, name string) error
+}
+
+// An Object describes an object, for List.
+type Object struct {
+	Name     string
+	Size     int64     // in bytes
+	Modified time.Time // time of the last Put, by the clock of the store
+}
+
+const (
+	refresh = time.Minute      // interval in which a running backup shows that it runs
+	stale   = 30 * time.Minute // without a sign for so long, by the clock of the store, it counts as dead
+)
+
+// A lease is the manifest of a running backup: an object that is put again and again.
+type lease struct {
+	store Store
+	name  string
+
+	one chan struct{} // guards b: it holds one element while b is written or put
+	b   []byte        // the manifest
+}
+
+// keep shows m, and shows it again until stop is called, which removes it. If it cannot
+// be shown, keep calls failed.
+func (l *lease) keep(ctx context.Context, m *Manifest, failed context.CancelCauseFunc) (stop func(), err error) {
+	if err := l.show(ctx, m); err != nil {
+		return nil, err
+	}
+	ctx, cancel := context.WithCancel(ctx)
+	var gone sync.WaitGroup
+	gone.Go(func() {
+		t := time.NewTicker(refresh)
+		defer t.Stop()
+		for {
+			select {
+			case <-ctx.Done():
+				return
+			case <-t.C:
+				if err := l.put(ctx, nil); err != nil && ctx.Err() == nil {
+					failed(err)
+				}
+			}
+		}
+	})
+	return func() {
+		cancel()
+		gone.Wait()
+		ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), time.Minute)
+		defer cancel()
+		_ = l.store.Delete(ctx, l.name) // a stale leftover is collected
+	}, nil
+}
+
+// show replaces the manifest from now on.
+func (l *lease) show(ctx context.Context, m *Manifest) error {
+	b, err := m.encode()
+	if err != nil {
+		return err
+	}
+	return l.put(ctx, b)
+}
+
+// put puts the manifest; the last one if b is nil.
+func (l *lease) put(ctx context.Context, b []byte) error {
+	select {
+	case l.one <- struct{}{}:
+	case <-ctx.Done():
+		return context.Cause(ctx)
+	}
+	defer func() { <-l.one }()
+	if b != nil {
+		l.b = b
+	}
+	return putBytes(ctx, l.store, l.name, l.b)
+}
+
+func putBytes(ctx context.Context, s Store, name string, b []byte) error {
+	return s.Put(ctx, name, bytes.NewReader(b), int64(len(b)))
+}
+
+// errMissing is about a missing object. It is an ErrDamaged.
+var errMissing = fmt.Errorf("%w: an object is missing", ErrDamaged)
+
+// buffers hold pieces.
+var buffers = sync.Pool{New: func() any { b := make([]byte, 0, pieceBytes); return &b }}
+
+func sum(b []byte) Hash { return sha256.Sum256(b) }
+
+// readPiece reads a piece of size bytes, verifies it against its name, and passes it to
+// use. It returns the number of stored bytes. Damage is an ErrDamaged.
+func readPiece(ctx context.Context, s Store, p Piece, size int, use func([]byte) error) (stored int64, err error) {
+	r, err := s.Get(ctx, p.object())
+	if notThere(err) {
+		return 0, fmt.Errorf("%w: %s", errMissing, p.object())
+	}
+	if err != nil {
+		return 0, err
+	}
+	buf := buffers.Get().(*[]byte)
+	defer buffers.Put(buf)
+	b := (*buf)[:size]
+	n, err := io.ReadFull(r, b)
+	if err == nil && n == size { // there must be no further byte
+		var more [1]byte
+		if k, _ := io.ReadFull(r, more[:]); k > 0 {
+			err = damaged("%s: more than %d bytes", p.object(), size)
+		}
+	}
+	if err == io.EOF || err == io.ErrUnexpectedEOF {
+		err = nil
+	}
+	if err = errors.Join(err, r.Close()); err != nil {
+		return 0, err
+	}
+	b, stored = b[:n], int64(n)
+	if len(b) != size {
+		return stored, damaged("%s: %d bytes of a piece of %d", p.object(), len(b), size)
+	}
+	if sum(b) != p.Hash() {
+		return stored, damaged("%s: its SHA-256 is another one", p.object())
+	}
+	return stored, use(b)
+}
+
+// A Target is a file that Fetch writes.
+type Target interface {
+	io.Writer
+	Sync() error
+	Close() error
+}
+
+// FetchOptions are the options of Fetch.
+type FetchOptions struct {
+	// Progress is called with the number of bytes written of all bytes, in StageFetch.
+	Progress event.Progress
+}
+
+// StageFetch is the stage of Fetch, for Progress.
+const StageFetch = "fetch"
+
+// Fetch writes the files of a backup, several at a time. create makes the file of a
+// path; DecodeManifest has checked the path, and its folders may be missing. Fetch
+// checks each piece against its SHA-256 and its size before it writes it, and syncs the
+// files. A missing or damaged object gives ErrDamaged; the caller then removes what was
+// written. Fetch holds at most eight pieces of 16 MiB in memory.
+func Fetch(ctx context.Context, from Store, m *Manifest, create func(path string) (Target, error), opt FetchOptions) error {
+	switch {
+	case from == nil:
+		return errNoStore
+	case m == nil || create == nil:
+		return fmt.Errorf("%w: a manifest to fetch, and a function that creates files, are needed", ErrInvalid)
+	}
+	if err := m.check(); err != nil {
+		return err
+	}
+	for _, f := range m.Files {
+		for _, p := range f.Pieces {
+			if !validPiece.MatchString(string(p)) {
+				return damaged("%s: piece %.120q", f.Path, p)
+			}
+		}
+	}
+	ctx, ended := work.Hearing(ctx, &opt.Progress)
+	defer ended()
+	var mu sync.Mutex
+	var done int64
+	err := parallel(ctx, workers, func(yield func(func(context.Context) error) bool) {
+		for i := range m.Files {
+			if !yield(func(ctx context.Context) error {
+				return fetchFile(ctx, from, &m.Files[i], create, func(n int) {
+					mu.Lock()
+					defer mu.Unlock()
+					if done += int64(n); opt.Progress != nil {
+						opt.Progress(StageFetch, done, m.BytesTotal)
+					}
+				})
+			}) {
+				return
+			}
+		}
+	})
+	if errors.Is(err, ErrDamaged) {
+		return fmt.Errorf("%w (backup %s)", err, m.ID)
+	}
+	return annotate(err, "fetch backup %s", m.ID)
+}
+
+func fetchFile(ctx context.Context, from Store, f *File, create func(path string) (Target, error), wrote func(n int)) (err error) {
+	t, err := create(f.Path)
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, t.Close()) }()
+	for i, p := range f.Pieces {
+		if _, err := readPiece(ctx, from, p, f.pieceSize(i), func(b []byte) error {
+			_, err := t.Write(b)
+			wrote(len(b))
+			return err
+		}); err != nil {
+			return err
+		}
+	}
+	return t.Sync()
 }

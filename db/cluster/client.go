@@ -3,8 +3,12 @@ package cluster
 import (
 	"cmp"
 	"context"
+	"crypto/tls"
 	"errors"
 	"fmt"
+	"log/slog"
+	"net"
+	"strings"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -13,9 +17,12 @@ import (
 	"github.com/nats-io/nats.go/jetstream"
 
 	"github.com/fddhdb/fddhdb/db"
+	"github.com/fddhdb/fddhdb/db/cluster/internal/journal"
 	"github.com/fddhdb/fddhdb/db/cluster/internal/names"
 	"github.com/fddhdb/fddhdb/db/cluster/internal/plan"
 	"github.com/fddhdb/fddhdb/db/cluster/internal/route"
+	"github.com/fddhdb/fddhdb/db/cluster/internal/wire"
+	"github.com/fddhdb/fddhdb/db/shard"
 )
 
 // ClientOptions are limits of a client. The zero value means the defaults.
@@ -146,3 +153,269 @@ func (c *Client) within(ctx context.Context) (context.Context, context.CancelFun
 	}
 	return context.WithTimeoutCause(ctx, c.opts.Timeout, fmt.Errorf("%w: %v, the timeout of the client", context.DeadlineExceeded, c.opts.Timeout))
 }
+
+// ConnectNATS connects to the servers of a cluster, with settings for fast failover: the connection notices
+// within three seconds that its server is silent, and tries the others until one answers. After the servers
+// have accepted the connection once, it keeps trying even while they refuse it, as they may while their
+// configuration changes. urls has the URLs of all servers, because a server may not tell of the others.
+// options are added, such as nats.UserCredentials and nats.RootCAs.
+//
+// Package nats encrypts the connection if the servers ask for it. The servers' configuration decides which
+// users may connect, and whether they need credentials: see permissions.conf.
+func ConnectNATS(urls string, options ...nats.Option) (*nats.Conn, error) {
+	all := append([]nats.Option{
+		nats.Name("fddhdb"), nats.MaxReconnects(-1), nats.IgnoreAuthErrorAbort(), nats.ReconnectWait(100 * time.Millisecond), nats.ReconnectJitter(50*time.Millisecond, 50*time.Millisecond),
+		nats.PingInterval(time.Second), nats.MaxPingsOutstanding(2), nats.Timeout(2 * time.Second),
+		nats.ErrorHandler(func(_ *nats.Conn, _ *nats.Subscription, err error) { slog.Debug("nats", "error", err) }),
+		nats.ReconnectBufSize(-1), // an unsendable message fails at once; it is not sent later, when no caller waits for it
+	}, options...)
+	nc, err := nats.Connect(urls, all...)
+	var untrusted *tls.CertificateVerificationError
+	var remote *net.OpError
+	switch {
+	case errors.As(err, &untrusted):
+		err = fmt.Errorf("%w: %w", ErrServerCertificate, untrusted.Err)
+	case errors.Is(err, nats.ErrTLS), errors.As(err, &remote) && remote.Op == "remote error":
+		// The server checks a client's certificate after the handshake. Whether its reason arrives before it
+		// closes the connection is a race of microseconds.
+		err = fmt.Errorf("%w: %w", ErrClientCertificate, err)
+	}
+	return nc, err
+}
+
+// ConnectEach opens a connection to each server, for NodeOptions.Conns. If a node has a connection to the
+// client's server, a request and its answer pass that server alone. urls are as for ConnectNATS. A server
+// that does not answer is no error; the connection keeps trying.
+func ConnectEach(urls string, options ...nats.Option) ([]*nats.Conn, error) {
+	var all []*nats.Conn
+	for _, url := range strings.Split(urls, ",") {
+		nc, err := ConnectNATS(strings.TrimSpace(url), append([]nats.Option{nats.IgnoreDiscoveredServers(), nats.RetryOnFailedConnect(true)}, options...)...)
+		if err != nil {
+			for _, nc := range all {
+				nc.Close()
+			}
+			return nil, err
+		}
+		all = append(all, nc)
+	}
+	return all, nil
+}
+
+// A view is the shards as a client uses them, by index. It is over when the cluster has grown: calls in it
+// end, and are repeated in the next view.
+type view struct {
+	plan.Layout
+	client *Client
+	logs   []*journal.Journal
+	ctx    context.Context // ends when the view is over
+	over   context.CancelCauseFunc
+
+	mu   sync.Mutex
+	seen []uint64 // by shard: the sequence that the client has read or written
+}
+
+// errGrown says that the cluster has grown during an operation.
+var errGrown = errors.New("the cluster has grown meanwhile")
+
+// newView returns the view of a layout. The client has seen the logs up to starts; nil: nothing.
+func (c *Client) newView(l plan.Layout, starts []uint64) *view {
+	v := &view{Layout: l, client: c, seen: make([]uint64, l.Shards)}
+	copy(v.seen, starts)
+	for i := range l.Shards {
+		v.logs = append(v.logs, journal.New(c.js, c.cluster, l.Number(i)))
+	}
+	v.ctx, v.over = context.WithCancelCause(context.Background())
+	return v
+}
+
+// follow replaces the view when the cluster has grown.
+func (c *Client) follow(ctx context.Context) {
+	for {
+		layout, starts, changed := c.plan.Layout()
+		if v := c.view.Load(); layout.First > v.First {
+			c.view.Store(c.newView(layout, starts))
+			v.over(errGrown)
+		}
+		select {
+		case <-changed:
+		case <-ctx.Done():
+			return
+		}
+	}
+}
+
+// next waits for the view after one whose shards are being split.
+func (c *Client) next(ctx context.Context, v *view) error {
+	for {
+		c.plan.Refresh()
+		select {
+		case <-v.ctx.Done():
+			return nil
+		case <-ctx.Done():
+			return context.Cause(ctx)
+		case <-time.After(200 * time.Millisecond):
+		}
+	}
+}
+
+// isOver reports whether there is a later view.
+func (v *view) isOver() bool { return v.ctx.Err() != nil }
+
+// within returns a context that also ends when the view is over.
+func (v *view) within(ctx context.Context) (context.Context, context.CancelFunc) {
+	ctx, cancel := context.WithCancelCause(ctx)
+	stop := context.AfterFunc(v.ctx, func() { cancel(errGrown) })
+	return ctx, func() {
+		stop()
+		cancel(nil)
+	}
+}
+
+// steady calls f with the view. If the cluster grows and f fails, steady calls it again with the next view.
+func (c *Client) steady(ctx context.Context, f func(ctx context.Context, v *view) error) error {
+	for {
+		v := c.view.Load()
+		in, cancel := v.within(ctx)
+		err := f(in, v)
+		cancel()
+		switch {
+		case err == nil || !v.isOver():
+			return err
+		case ctx.Err() != nil:
+			return fmt.Errorf("%w: %w", context.Cause(ctx), err)
+		}
+	}
+}
+
+// of returns the index of the shard with a key.
+func (v *view) of(key string) int { return shard.Of(key, v.Shards) }
+
+// sees returns the sequence up to which this client has read or written the log of a shard. A replica must
+// have applied that much before it answers the client.
+func (v *view) sees(index int) uint64 {
+	v.mu.Lock()
+	defer v.mu.Unlock()
+	return v.seen[index]
+}
+
+// saw notes that the client has read or written a shard up to a sequence.
+func (v *view) saw(index int, seq uint64) {
+	v.mu.Lock()
+	defer v.mu.Unlock()
+	v.seen[index] = max(v.seen[index], seq)
+}
+
+// waitFor is how long, in milliseconds, a replica may wait to catch up with the client before another is
+// asked.
+const waitFor = 1000
+
+// ask asks a replica of a shard.
+func (v *view) ask(ctx context.Context, index int, q wire.Request) (*wire.Answer, error) {
+	a, err := v.client.router.Ask(ctx, v.prepare(index, &q))
+	v.learn(index, &q, a)
+	return a, err
+}
+
+// prepare completes a request to a shard.
+func (v *view) prepare(index int, q *wire.Request) *wire.Request {
+	q.Shard, q.From, q.Wait = v.Number(index), max(q.From, v.sees(index)), waitFor
+	return q
+}
+
+// learn notes how far the answering replica has applied its log.
+func (v *view) learn(index int, q *wire.Request, a *wire.Answer) {
+	if a != nil && q.Verb != wire.Digest {
+		v.saw(index, a.Applied)
+	}
+}
+
+// A crew is a pool of goroutines. A new goroutine has a small stack, and growing it for each search costs a
+// tenth of the search.
+type crew struct {
+	work chan func()
+	end  <-chan struct{}
+	idle atomic.Int64
+}
+
+// mostIdle bounds the idle goroutines.
+const mostIdle = 64
+
+// do runs f in an idle goroutine of the pool, or in a new one.
+func (c *crew) do(f func()) {
+	select {
+	case c.work <- f:
+	default:
+		go c.member(f)
+	}
+}
+
+func (c *crew) member(f func()) {
+	for {
+		f()
+		f = nil // so that an idle goroutine keeps nothing alive
+		if c.idle.Add(1) > mostIdle {
+			c.idle.Add(-1)
+			return
+		}
+		select {
+		case f = <-c.work:
+			c.idle.Add(-1)
+		case <-c.end:
+			return
+		}
+	}
+}
+
+// A LogStatus is the state of the log of a shard.
+type LogStatus struct {
+	Shard  int    `json:"shard"` // its number
+	First  uint64 `json:"first"` // sequence of its first message; Last+1 if it is empty
+	Last   uint64 `json:"last"`  // sequence of its last message
+	Bytes  int64  `json:"bytes"`
+	Leader string `json:"leader"` // name of the NATS server that takes its writes; "" if there is none now
+
+	// Err says why the log could not be read. This is normal for some seconds while its servers choose a
+	// leader.
+	Err error `json:"-"`
+}
+
+// Logs returns the state of all logs, by shard. A log that cannot be read has an Err.
+func (c *Client) Logs(ctx context.Context) []LogStatus {
+	ctx, cancel := c.within(ctx)
+	defer cancel()
+	v := c.view.Load()
+	logs := make([]LogStatus, v.Shards)
+	var all sync.WaitGroup
+	for i := range logs {
+		all.Go(func() {
+			info, err := v.logs[i].Info(ctx)
+			logs[i] = LogStatus{Shard: v.Number(i), First: info.First, Last: info.Last, Bytes: info.Bytes, Leader: info.Leader, Err: err}
+		})
+	}
+	all.Wait()
+	return logs
+}
+
+// Errors to test for with errors.Is. The errors of package db keep their meaning: db.ErrNotFound,
+// db.ErrConflict, db.ErrInvalid, db.ErrNoModel and so on.
+var (
+	// ErrUnknown says that it is unknown whether a write has happened; it may still happen. Client.Outcome
+	// tells later. A write without a condition may be repeated.
+	ErrUnknown = errors.New("fddhdb: it is not known whether this was written")
+
+	// ErrLogFull says that the log of a shard has no room: nothing was written. A backup with
+	// BackupOptions.Trim makes room.
+	ErrLogFull = journal.ErrFull
+
+	// ErrMoved says that shards answered by different models, or that a cursor belongs to another model: a
+	// model is being replaced. Search again.
+	ErrMoved = errors.New("fddhdb: the shards are not at one model")
+
+	// ErrServerCertificate and ErrClientCertificate are errors of ConnectNATS. Credentials that the servers
+	// refuse are nats.ErrAuthorization.
+	ErrServerCertificate = errors.New("fddhdb: the certificate of the NATS server is not trusted")
+	ErrClientCertificate = errors.New("fddhdb: the NATS server asks for a certificate of this client, and takes none or not this one")
+)
+
+// A ShardError says that no replica of a shard answered a request, and why.
+type ShardError = route.ShardError

@@ -1,13 +1,23 @@
 package cluster
 
 import (
+	"cmp"
 	"context"
+	"crypto/sha256"
+	"encoding/hex"
 	"errors"
 	"fmt"
+	"io"
+	"slices"
+	"strconv"
 	"sync/atomic"
+	"time"
+
+	"github.com/nats-io/nats.go/jetstream"
 
 	"github.com/fddhdb/fddhdb/db"
 	"github.com/fddhdb/fddhdb/db/cluster/internal/wire"
+	"github.com/fddhdb/fddhdb/model/fit"
 )
 
 // CreateCollection creates a collection on every shard, see db.DB.CreateCollection. An existing collection
@@ -99,4 +109,264 @@ func (c *Collection) Get(ctx context.Context, key string) (*db.Item, error) {
 		return nil, err
 	}
 	return a.Item.Item(), nil
+}
+
+// Collections returns the names of the collections, in order. While a collection is being created or dropped,
+// it counts as long as any shard has it.
+func (c *Client) Collections(ctx context.Context) ([]string, error) {
+	ctx, cancel := c.within(ctx)
+	defer cancel()
+	answers, err := c.Collection("").all(ctx, func(int) wire.Request { return wire.Request{Verb: wire.Collections} })
+	if err != nil {
+		return nil, err
+	}
+	var all []string
+	for _, a := range answers {
+		all = append(all, a.Names...)
+	}
+	slices.Sort(all)
+	return slices.Compact(all), nil
+}
+
+// Schema returns the schema of the collection. It asks the first shard: all shards have the same schema.
+func (c *Collection) Schema(ctx context.Context) (db.Schema, error) {
+	ctx, cancel := c.client.within(ctx)
+	defer cancel()
+	var a *wire.Answer
+	err := c.client.steady(ctx, func(ctx context.Context, v *view) (err error) {
+		a, err = v.ask(ctx, 0, wire.Request{Verb: wire.Describe, Collection: c.name})
+		return err
+	})
+	if err != nil {
+		return db.Schema{}, err
+	}
+	if a.About == nil {
+		return db.Schema{}, wire.ErrAnswer
+	}
+	return a.About.Schema, nil
+}
+
+// A Space is a space of codes of a collection, summed over all shards.
+type Space struct {
+	Space    db.Space      `json:"space"`
+	State    db.SpaceState `json:"state"` // the earliest of all shards: building, standby, active
+	Bits     int           `json:"bits"`
+	Revision uint32        `json:"revision"` // the lowest in use of all shards
+	Items    int           `json:"items"`    // items with a code in it
+	Shards   int           `json:"shards"`   // shards that have it: fewer than all while it is created or dropped
+}
+
+// Spaces returns the spaces of codes of the collection, by number.
+func (c *Collection) Spaces(ctx context.Context) ([]Space, error) {
+	ctx, cancel := c.client.within(ctx)
+	defer cancel()
+	answers, err := c.all(ctx, func(int) wire.Request { return wire.Request{Verb: wire.Describe} })
+	if err != nil {
+		return nil, err
+	}
+	var all []Space
+	for _, a := range answers {
+		if a.About == nil {
+			return nil, wire.ErrAnswer
+		}
+		for _, s := range a.About.Spaces {
+			i := slices.IndexFunc(all, func(o Space) bool { return o.Space == s.Space })
+			if i < 0 {
+				all = append(all, Space{Space: s.Space, State: s.State, Bits: s.Bits, Revision: s.Revision, Items: s.Items, Shards: 1})
+				continue
+			}
+			o := &all[i]
+			o.Items, o.Shards, o.Revision = o.Items+s.Items, o.Shards+1, min(o.Revision, s.Revision)
+			if progress(s.State) < progress(o.State) {
+				o.State = s.State
+			}
+		}
+	}
+	slices.SortFunc(all, func(a, b Space) int { return cmp.Compare(a.Space, b.Space) })
+	return all, nil
+}
+
+// progress orders the states of a space.
+func progress(s db.SpaceState) int {
+	return slices.Index([]db.SpaceState{db.SpaceBuilding, db.SpaceStandby, db.SpaceActive}, s)
+}
+
+// maxModel bounds the file of a model.
+const maxModel = 3 << 30
+
+// ImportModel gives every shard a new space with a model written by db.Collection.ExportModel, and encodes
+// the items for it. The operation goes through the logs: each replica applies it at its position. Searches go
+// on meanwhile, in the space that is active; writes are accepted, and applied when the codes are complete.
+// With activate the new space becomes active. ImportModel returns the number of the space when every shard
+// has it.
+func (c *Collection) ImportModel(ctx context.Context, r io.Reader, activate bool) (db.Space, error) {
+	if r == nil {
+		return 0, fmt.Errorf("%w: no model file", db.ErrInvalid)
+	}
+	b, err := io.ReadAll(io.LimitReader(r, maxModel+1))
+	if err != nil {
+		return 0, err
+	}
+	if len(b) > maxModel {
+		return 0, fmt.Errorf("%w: a model of more than %d bytes", db.ErrInvalid, maxModel)
+	}
+	if _, err := fit.UnmarshalFile(b); err != nil { // before a number is taken for it
+		return 0, fmt.Errorf("%w: no model file, or one that this program does not read: %w", db.ErrInvalid, err)
+	}
+	space, _, err := c.createSpace(ctx, b, activate, 0)
+	return space, err
+}
+
+// createSpace has every shard make a space with the model of a file. fence is the number of the lease under
+// which the model was learned; 0: there is none.
+func (c *Collection) createSpace(ctx context.Context, file []byte, activate bool, fence uint64) (space db.Space, object string, err error) {
+	if space, err = c.number(ctx); err != nil {
+		return 0, "", err
+	}
+	object, err = c.install(ctx, file, wire.Op{Kind: wire.ImportModel, Space: space, Activate: activate, Fence: fence})
+	return space, object, err
+}
+
+// installFor bounds installing a model, which encodes all items, if the context has no deadline.
+const installFor = 6 * time.Hour
+
+// install stores the file of a model as an object, named by its SHA-256, and applies an operation with it on
+// every shard.
+func (c *Collection) install(ctx context.Context, file []byte, with wire.Op) (name string, err error) {
+	if _, has := ctx.Deadline(); !has {
+		var cancel context.CancelFunc
+		ctx, cancel = context.WithTimeout(ctx, installFor)
+		defer cancel()
+	}
+	sum := sha256.Sum256(file)
+	name = modelObject + hex.EncodeToString(sum[:])
+	late := time.Now().Add(lateAfter)
+	if err := (objects{c.client.js, c.client.cluster}).put(ctx, name, file); err != nil {
+		return name, err
+	}
+	with.Object, with.Size, with.Sum, with.Collection = name, int64(len(file)), sum[:], c.name
+	return name, c.client.onAllBefore(ctx, late, func() *wire.Op { own := with; return &own }, nil)
+}
+
+// number takes the next number for a space of the collection. No other model has it on any shard.
+func (c *Collection) number(ctx context.Context) (db.Space, error) {
+	kv, err := c.client.js.KeyValue(ctx, c.client.cluster.Bucket())
+	if err != nil {
+		return 0, err
+	}
+	key := "space." + wireName(c.name)
+	for {
+		e, err := kv.Get(ctx, key)
+		n := uint64(1)
+		switch {
+		case errors.Is(err, jetstream.ErrKeyNotFound):
+			// Shards that started from databases may have spaces already.
+			var there []Space
+			if there, err = c.Spaces(ctx); err == nil {
+				for _, s := range there {
+					n = max(n, uint64(s.Space)+1)
+				}
+				_, err = kv.Create(ctx, key, strconv.AppendUint(nil, n, 10))
+			}
+		case err == nil:
+			if n, err = strconv.ParseUint(string(e.Value()), 10, 32); err == nil {
+				n++
+				_, err = kv.Update(ctx, key, strconv.AppendUint(nil, n, 10), e.Revision())
+			}
+		}
+		if err == nil {
+			return db.Space(n), nil
+		}
+		if !errors.Is(err, jetstream.ErrKeyExists) { // otherwise another client has taken it: take the next
+			return 0, fmt.Errorf("number of a space of collection %q: %w", c.name, err)
+		}
+	}
+}
+
+// Activate makes a space the active one on every shard, see db.Collection.Activate.
+func (c *Collection) Activate(ctx context.Context, space db.Space) error {
+	return c.client.onAll(ctx, func() *wire.Op { return &wire.Op{Kind: wire.ActivateSpace, Collection: c.name, Space: space} }, nil)
+}
+
+// DropSpace drops a space on every shard, see db.Collection.DropSpace.
+func (c *Collection) DropSpace(ctx context.Context, space db.Space) error {
+	return c.client.onAll(ctx, func() *wire.Op { return &wire.Op{Kind: wire.DropSpace, Collection: c.name, Space: space} }, nil)
+}
+
+// ExportModel writes the file of the model of a space, with all updates so far; 0 is the active space. The
+// file is for ImportModel of a database or of another cluster, or for a program that encodes with the model.
+// See db.Collection.ExportModel.
+func (c *Collection) ExportModel(ctx context.Context, w io.Writer, space db.Space) error {
+	if w == nil {
+		return fmt.Errorf("%w: nothing to write the model to", db.ErrInvalid)
+	}
+	var b []byte
+	err := c.client.steady(ctx, func(ctx context.Context, v *view) error {
+		of, err := c.revisions(ctx, v, space)
+		if err == nil {
+			b, err = c.modelOf(ctx, v, of)
+		}
+		return err
+	})
+	if err != nil {
+		return err
+	}
+	_, err = w.Write(b)
+	return err
+}
+
+// revisions are the revisions of a space on the shards. They differ only while a revision is being installed,
+// or after an update that has not reached all shards.
+type revisions struct {
+	space          db.Space
+	least, highest uint32
+	index          int // of the shard with the highest revision
+}
+
+// revisions returns the revisions of a space; 0 is the active one.
+func (c *Collection) revisions(ctx context.Context, v *view, space db.Space) (r revisions, err error) {
+	ctx, cancel := c.client.within(ctx)
+	defer cancel()
+	answers, _, err := c.scatter(ctx, v, false, nil, func(int) wire.Request { return wire.Request{Verb: wire.Describe} })
+	if err != nil {
+		return r, err
+	}
+	r.space = space
+	for index, a := range answers {
+		if a.About == nil {
+			return r, wire.ErrAnswer
+		}
+		if a.About.Schema.Bits > 0 {
+			return r, fmt.Errorf("%w: collection %q has no model: its items bring their codes", db.ErrInvalid, c.name)
+		}
+		i := slices.IndexFunc(a.About.Spaces, func(s wire.Space) bool {
+			return s.Space == r.space || r.space == 0 && s.State == db.SpaceActive
+		})
+		if i < 0 && space == 0 {
+			return r, fmt.Errorf("%w: collection %q: train it first", db.ErrNoModel, c.name)
+		} else if i < 0 {
+			return r, fmt.Errorf("%w: space %d of collection %q", db.ErrNotFound, space, c.name)
+		}
+		s := a.About.Spaces[i]
+		r.space = s.Space // the same space on all shards, even if another one is activated meanwhile
+		if index == 0 || s.Revision < r.least {
+			r.least = s.Revision
+		}
+		if s.Revision > r.highest {
+			r.highest, r.index = s.Revision, index
+		}
+	}
+	return r, nil
+}
+
+// modelOf fetches the file of the model of a space, from a node of the shard with the highest revision.
+func (c *Collection) modelOf(ctx context.Context, v *view, of revisions) ([]byte, error) {
+	shard := v.Number(of.index)
+	store, into := objects{c.client.js, c.client.cluster}, exportObject+wire.NewID().String()
+	defer store.remove(context.WithoutCancel(ctx), into)
+	_, err := c.client.orderShard(ctx, order{Do: "model", Shard: shard, Collection: c.name, Space: of.space, From: v.sees(of.index), Into: into})
+	if err != nil {
+		return nil, fmt.Errorf("model of space %d of collection %q: shard %d: %w", of.space, c.name, shard, err)
+	}
+	return store.fetch(ctx, into)
 }

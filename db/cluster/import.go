@@ -6,6 +6,9 @@ import (
 	"fmt"
 	"iter"
 	"sync"
+	"time"
+
+	"github.com/nats-io/nats.go"
 
 	"github.com/fddhdb/fddhdb/db"
 	"github.com/fddhdb/fddhdb/db/cluster/internal/wire"
@@ -164,4 +167,169 @@ func (c *Collection) importSome(ctx context.Context, items []*db.Item, refused f
 		return fmt.Errorf("item %q: %w", items[0].Key, err)
 	}
 	return refused(items[0], err)
+}
+
+// outcomes receives the outcomes of operations from replicas.
+type outcomes struct {
+	subject string
+	sub     *nats.Subscription
+
+	mu      sync.Mutex
+	waiting map[wire.ID]chan *wire.Outcome // each with room for one
+}
+
+func listen(nc *nats.Conn) (*outcomes, error) {
+	o := &outcomes{subject: nc.NewInbox(), waiting: map[wire.ID]chan *wire.Outcome{}}
+	var err error
+	o.sub, err = nc.Subscribe(o.subject, func(m *nats.Msg) {
+		got, err := wire.DecodeOutcome(m.Data)
+		if err != nil {
+			return
+		}
+		o.mu.Lock()
+		defer o.mu.Unlock()
+		if c := o.waiting[got.ID]; c != nil {
+			select {
+			case c <- got:
+			default: // another replica was first
+			}
+		}
+	})
+	return o, err
+}
+
+// wait returns a channel for the outcome of an operation; forget ends the wait.
+func (o *outcomes) wait(id wire.ID) <-chan *wire.Outcome {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	c := make(chan *wire.Outcome, 1)
+	o.waiting[id] = c
+	return c
+}
+
+func (o *outcomes) forget(id wire.ID) {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	delete(o.waiting, id)
+}
+
+func (o *outcomes) close() error { return o.sub.Unsubscribe() }
+
+// An OpID identifies a write, see ErrUnknown.
+type OpID = wire.ID
+
+// An UnknownError is the ErrUnknown of a write; Err has the cause.
+type UnknownError struct {
+	ID    OpID
+	Shard int
+	Err   error
+}
+
+func (e *UnknownError) Error() string {
+	return fmt.Sprintf("%v: operation %s on shard %d: %v", ErrUnknown, e.ID, e.Shard, e.Err)
+}
+
+// Unwrap returns ErrUnknown and its cause.
+func (e *UnknownError) Unwrap() []error { return []error{ErrUnknown, e.Err} }
+
+// Outcome tells the outcome of a write that was an UnknownError. The write was applied, or refused with an
+// error, or, with neither, no replica remembers it. An unremembered write is not in the applied log: it may
+// still arrive while its message is in flight, or it is older than wire.Memory messages of its shard and has
+// been forgotten.
+func (c *Client) Outcome(ctx context.Context, unknown *UnknownError) (applied bool, refused error, err error) {
+	ctx, cancel := c.within(ctx)
+	defer cancel()
+	o, _, err := c.lookup(ctx, unknown, true)
+	if err != nil || o == nil {
+		return false, nil, err
+	}
+	return o.Fault == nil, o.Err(), nil
+}
+
+// settle finds the outcome of an operation made in a view that is over. The log of its shard is closed, so
+// nothing more is applied there, and the parts know all that the shard has applied. base is Op.Base of the
+// operation. errAgain means that it was not applied and never will be.
+func (c *Client) settle(ctx context.Context, unknown *UnknownError, base uint64) error {
+	o, applied, err := c.lookup(ctx, unknown, false)
+	switch {
+	case err != nil:
+		return &UnknownError{unknown.ID, unknown.Shard, fmt.Errorf("%w: %w", err, unknown.Err)}
+	case o != nil:
+		return o.Err()
+	case base+wire.Memory <= applied: // it may have been applied and forgotten
+		return unknown
+	}
+	return errAgain
+}
+
+// lookup asks the shard of an operation for its outcome, or all parts of a split shard. o is nil if no
+// replica remembers the operation. With latest the shard first applies its whole log. applied is the highest
+// sequence of the answers (wire.Answer.Applied).
+func (c *Client) lookup(ctx context.Context, unknown *UnknownError, latest bool) (o *wire.Outcome, applied uint64, err error) {
+	err = c.steady(ctx, func(ctx context.Context, v *view) error {
+		o, applied = nil, 0
+		of, _ := c.plan.Settings.Of(unknown.Shard)
+		if !of.Has(unknown.Shard) || unknown.Shard >= v.First+v.Shards {
+			return fmt.Errorf("%w: operation %s of shard %d: there is no such shard, nor was there", db.ErrInvalid, unknown.ID, unknown.Shard)
+		}
+		layout, starts, _ := c.plan.Layout()
+		for _, index := range of.Parts(of.Index(unknown.Shard), v.Layout) {
+			q := wire.Request{Verb: wire.OutcomeOf, ID: unknown.ID}
+			switch {
+			case latest && v.Has(unknown.Shard):
+				info, err := v.logs[index].Info(ctx)
+				if err != nil {
+					return err
+				}
+				q.From = info.Last
+			case layout == v.Layout && starts != nil: // from this sequence on a part has the whole state of the shard
+				q.From = starts[index]
+			}
+			a, err := v.ask(ctx, index, q)
+			if err != nil {
+				return err
+			}
+			if applied = max(applied, a.Applied); a.Outcome != nil {
+				o = a.Outcome
+				return nil
+			}
+		}
+		return nil
+	})
+	return o, applied, err
+}
+
+// silence is how long outcome waits before it asks a replica.
+const silence = 100 * time.Millisecond
+
+// outcome returns the outcome of the operation with that sequence in the log.
+func (v *view) outcome(ctx context.Context, index int, id wire.ID, seq uint64, heard <-chan *wire.Outcome) (*wire.Outcome, error) {
+	select {
+	case o := <-heard:
+		return o, nil
+	case <-ctx.Done():
+		return nil, context.Cause(ctx)
+	case <-time.After(silence):
+	}
+	asked := make(chan error, 1)
+	var answer *wire.Answer
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	go func() {
+		var err error
+		answer, err = v.ask(ctx, index, wire.Request{Verb: wire.OutcomeOf, ID: id, From: seq})
+		asked <- err
+	}()
+	select {
+	case o := <-heard:
+		return o, nil
+	case err := <-asked:
+		if err != nil {
+			return nil, err
+		}
+		if answer.Outcome == nil { // refused and not remembered, or long ago
+			return &wire.Outcome{ID: id, Seq: seq, Fault: wire.FaultOf(wire.ErrExpired)}, nil
+		}
+		return answer.Outcome, nil
+	}
 }

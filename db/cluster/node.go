@@ -1,10 +1,13 @@
 package cluster
 
 import (
+	"cmp"
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"log/slog"
+	"maps"
 	"os"
 	"path/filepath"
 	"slices"
@@ -22,6 +25,7 @@ import (
 	"github.com/fddhdb/fddhdb/db/cluster/internal/plan"
 	"github.com/fddhdb/fddhdb/db/cluster/internal/replica"
 	"github.com/fddhdb/fddhdb/db/cluster/internal/vault"
+	"github.com/fddhdb/fddhdb/db/cluster/internal/wire"
 )
 
 // NodeOptions are the options of Open.
@@ -216,4 +220,259 @@ func (n *Node) Close() error {
 	n.stop()
 	n.done.Wait()
 	return err
+}
+
+// mostRequests bounds the requests that are being answered, or wait for the log.
+const mostRequests = 1024
+
+// answerFor bounds the time of one request.
+const answerFor = time.Minute
+
+// listen subscribes to requests: by Conn to requests from all servers, and by each connection to requests
+// sent at its own server. It uses no endpoint of package micro, which knows only one connection.
+func (n *Node) listen() (err error) {
+	if n.reads, err = n.opts.Conn.Subscribe(n.cluster.Read(n.opts.Node), n.read); err != nil {
+		return err
+	}
+	for _, nc := range append([]*nats.Conn{n.opts.Conn}, n.opts.Conns...) {
+		n.done.Go(func() { n.near(nc) })
+	}
+	return nil
+}
+
+// near answers requests sent at the current server of a connection, until Close. If several connections of
+// the node are at one server, either takes a request.
+func (n *Node) near(nc *nats.Conn) {
+	changed := nc.StatusChanged(nats.CONNECTED)
+	defer nc.RemoveStatusListener(changed)
+	var sub *nats.Subscription
+	end := func() {
+		if sub != nil {
+			_ = sub.Unsubscribe() // the error would say that the connection is closed
+		}
+	}
+	for server := ""; ; {
+		if at := nc.ConnectedServerId(); at != "" && at != server {
+			end()
+			var err error
+			if sub, err = nc.QueueSubscribe(n.cluster.Near(n.opts.Node, at), "node", n.read); err != nil {
+				n.opts.Log.Warn("requests come by way of another server", "server", at, "error", err)
+				at = "" // tried again when the connection changes
+			}
+			server = at
+		}
+		select {
+		case <-changed:
+		case <-n.ctx.Done():
+			end()
+			return
+		}
+	}
+}
+
+// read answers a request, in a goroutine of the pool.
+func (n *Node) read(m *nats.Msg) {
+	respond := func(a *wire.Answer) {
+		b, err := a.Encode()
+		if err == nil {
+			b, err = n.parts.first(b, int(n.opts.Conn.MaxPayload()))
+		}
+		if err != nil {
+			b, _ = (&wire.Answer{Fault: wire.FaultOf(err)}).Encode()
+		}
+		if err := m.Respond(b); err != nil {
+			n.opts.Log.Debug("an answer was not sent", "error", err)
+		}
+	}
+	q, err := wire.DecodeRequest(m.Data)
+	if err != nil {
+		respond(&wire.Answer{Fault: wire.FaultOf(fmt.Errorf("%w: %w", db.ErrInvalid, err))})
+		return
+	}
+	requests := int64(max(1, len(q.Requests)))
+	if busy := n.busy.Add(requests); busy > mostRequests && busy != requests { // a single message may have any number
+		n.busy.Add(-requests)
+		respond(&wire.Answer{Fault: wire.FaultOf(fmt.Errorf("%w: %d requests are waiting", wire.ErrAnswer, busy-requests))})
+		return
+	}
+	n.crew.do(func() {
+		defer n.busy.Add(-requests)
+		ctx, cancel := context.WithTimeout(n.ctx, answerFor)
+		defer cancel()
+		respond(n.answer(ctx, q))
+	})
+}
+
+// here is a node as clients in its program see it. Only the caller's context bounds a request.
+type here struct{ *Node }
+
+func (n here) Name() string { return n.opts.Node }
+
+func (n here) Ask(ctx context.Context, q *wire.Request, answered func(*wire.Answer)) {
+	n.crew.do(func() { answered(n.answer(ctx, q)) })
+}
+
+// answer answers a request. It turns a panic into an answer.
+func (n *Node) answer(ctx context.Context, q *wire.Request) (a *wire.Answer) {
+	defer func() {
+		if p := recover(); p != nil {
+			n.opts.Log.Error("panic in a request", "panic", p)
+			a = &wire.Answer{Fault: wire.FaultOf(fmt.Errorf("%w: panic: %v", wire.ErrAnswer, p))}
+		}
+	}()
+	switch q.Verb {
+	case wire.Rest:
+		return n.parts.rest(q, int(n.opts.Conn.MaxPayload()))
+	case wire.Several:
+		if len(q.Requests) > maxShards {
+			return &wire.Answer{Fault: wire.FaultOf(fmt.Errorf("%w: %d requests at a time", db.ErrInvalid, len(q.Requests)))}
+		}
+		return n.several(ctx, q.Each())
+	}
+	n.mu.RLock()
+	r := n.replicas[q.Shard]
+	n.mu.RUnlock()
+	if r == nil {
+		return &wire.Answer{Fault: wire.FaultOf(fmt.Errorf("%w: shard %d, node %s", wire.ErrNotHere, q.Shard, n.opts.Node))}
+	}
+	return r.Answer(ctx, q)
+}
+
+// several answers requests to several shards in parallel.
+func (n *Node) several(ctx context.Context, requests []*wire.Request) *wire.Answer {
+	a := &wire.Answer{Answers: make([]*wire.Answer, len(requests))}
+	one := func(i int) {
+		if q := requests[i]; q == nil || q.Verb == wire.Several {
+			a.Answers[i] = &wire.Answer{Fault: wire.FaultOf(fmt.Errorf("%w: a request within requests", db.ErrInvalid))}
+		} else {
+			a.Answers[i] = n.answer(ctx, q)
+		}
+	}
+	var all sync.WaitGroup
+	for i := range max(0, len(requests)-1) {
+		all.Add(1)
+		n.crew.do(func() {
+			defer all.Done()
+			one(i)
+		})
+	}
+	if len(requests) > 0 { // the last request runs in this goroutine
+		one(len(requests) - 1)
+	}
+	all.Wait()
+	return a
+}
+
+// serve starts answering requests.
+func (n *Node) serve() (err error) {
+	n.service, err = micro.AddService(n.opts.Conn, micro.Config{
+		Name: "fddhdb-node", Version: "0.1.0", Description: "shards of a cluster of fddhdb",
+		Metadata: map[string]string{"cluster": n.opts.Cluster, "node": n.opts.Node}, QueueGroupDisabled: true,
+	})
+	if err != nil {
+		return err
+	}
+	err = errors.Join(
+		n.service.AddEndpoint("nodes", micro.HandlerFunc(n.say), micro.WithEndpointSubject(n.cluster.Nodes())),
+		n.service.AddEndpoint("admin", micro.HandlerFunc(n.admin), micro.WithEndpointSubject(n.cluster.Admin(n.opts.Node))),
+		n.listen(),
+	)
+	if err != nil {
+		return errors.Join(err, n.service.Stop())
+	}
+	return nil
+}
+
+// NodeStatus is the state of a node.
+type NodeStatus struct {
+	Node   string          `json:"node"`
+	Since  time.Time       `json:"since"`
+	Shards []ReplicaStatus `json:"shards"`
+}
+
+// A ReplicaStatus is the state of a replica.
+type ReplicaStatus struct {
+	Shard      int    `json:"shard"`
+	Applied    uint64 `json:"applied"`           // sequence of the last applied message
+	Chain      uint64 `json:"chain"`             // a hash of the applied messages: equal for replicas at the same sequence
+	Behind     uint64 `json:"behind"`            // known messages that are not yet applied
+	Items      int    `json:"items"`             // in all collections
+	Problem    string `json:"problem,omitempty"` // why it cannot follow the log
+	Operations uint64 `json:"operations"`        // applied since the start
+}
+
+// Status returns the state of the node.
+func (n *Node) Status() NodeStatus {
+	s := NodeStatus{Node: n.opts.Node, Since: n.began, Shards: []ReplicaStatus{}}
+	n.mu.RLock()
+	all := maps.Clone(n.replicas)
+	n.mu.RUnlock()
+	for _, shard := range slices.Sorted(maps.Keys(all)) {
+		s.Shards = append(s.Shards, ReplicaStatus(all[shard].Status()))
+	}
+	return s
+}
+
+// say answers a status request to all nodes.
+func (n *Node) say(m micro.Request) {
+	b, err := json.Marshal(n.Status())
+	if err == nil {
+		err = m.Respond(b)
+	}
+	if err != nil {
+		n.opts.Log.Debug("an answer was not sent", "error", err)
+	}
+}
+
+// Nodes returns the state of the nodes of a cluster that answer within a time, by name.
+func Nodes(ctx context.Context, nc *nats.Conn, cluster string, within time.Duration) ([]NodeStatus, error) {
+	return ask(ctx, nc, cluster, within, nil)
+}
+
+// Nodes returns the state of the nodes that answer within a second, with or without shards.
+func (c *Client) Nodes(ctx context.Context) ([]NodeStatus, error) {
+	return ask(ctx, c.nc, string(c.cluster), time.Second, c.plan.All())
+}
+
+// grace is how long ask waits for further nodes once all known ones have answered.
+const grace = 100 * time.Millisecond
+
+// ask asks all nodes for their status, and waits for answers until within is over. If known is not empty it
+// stops earlier: grace after all known nodes have answered.
+func ask(ctx context.Context, nc *nats.Conn, cluster string, within time.Duration, known []string) ([]NodeStatus, error) {
+	if err := names.Check("cluster", cluster); err != nil {
+		return nil, err
+	}
+	inbox := nc.NewInbox()
+	sub, err := nc.SubscribeSync(inbox)
+	if err != nil {
+		return nil, err
+	}
+	defer func() { _ = sub.Unsubscribe() }()
+	if err := nc.PublishRequest(names.Cluster(cluster).Nodes(), inbox, nil); err != nil {
+		return nil, err
+	}
+	ctx, cancel := context.WithTimeout(ctx, within)
+	defer cancel()
+	var all []NodeStatus
+	for {
+		m, err := sub.NextMsgWithContext(ctx)
+		if err != nil {
+			break // no more answers in time, or no node listens
+		}
+		var s NodeStatus
+		if json.Unmarshal(m.Data, &s) != nil {
+			continue
+		}
+		all = append(all, s)
+		if i := slices.Index(known, s.Node); i >= 0 {
+			if known = slices.Delete(known, i, i+1); len(known) == 0 {
+				var cancel context.CancelFunc
+				ctx, cancel = context.WithTimeout(ctx, grace)
+				defer cancel()
+			}
+		}
+	}
+	slices.SortFunc(all, func(a, b NodeStatus) int { return cmp.Compare(a.Node, b.Node) })
+	return all, nil
 }

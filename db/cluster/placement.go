@@ -1,11 +1,18 @@
 package cluster
 
 import (
+	"bytes"
 	"cmp"
 	"context"
+	"crypto/sha256"
+	"encoding/hex"
+	"errors"
 	"fmt"
 	"slices"
 	"time"
+
+	"github.com/nats-io/nats.go"
+	"github.com/nats-io/nats.go/jetstream"
 
 	"github.com/fddhdb/fddhdb/db"
 	"github.com/fddhdb/fddhdb/db/cluster/internal/journal"
@@ -137,4 +144,154 @@ func (c *Client) Drain(ctx context.Context, node string) error {
 		}
 	}
 	return nil
+}
+
+// A lease is an exclusive right. It expires if its holder is silent. A holder that was stopped and resumes
+// may believe that it still has the lease. So operations under a lease carry its number, and replicas refuse
+// a number lower than one they have seen.
+type lease struct {
+	js      jetstream.JetStream
+	subject string
+	name    string
+	id      string // of the holder, in the value of the key
+	number  uint64 // of the bucket, when it was taken
+	stop    context.CancelFunc
+	ctx     context.Context // ends when the lease does
+	done    chan struct{}
+	at      uint64 // revision of the key at the last renewal; end reads it once done is closed
+}
+
+const (
+	leaseFor   = 20 * time.Second // expiry after the last renewal
+	leaseEvery = 4 * time.Second  // between renewals
+)
+
+// lagging is how often taking a lease is tried, 0.1 s apart. nats.go asks any server whether the key has been
+// deleted, and a server that lags has not seen the deletion.
+const lagging = 10
+
+// take takes a lease. If another holder has it, take fails with db.ErrBusy after a second.
+func (c *Client) take(ctx context.Context, name string) (*lease, error) {
+	var number uint64
+	id := wire.NewID().String()
+	own := holding(id)
+	var kv jetstream.KeyValue
+	err := again(ctx, func(ctx context.Context) (err error) {
+		if kv, err = c.js.KeyValue(ctx, c.cluster.Bucket()); err != nil {
+			return err
+		}
+		for range lagging {
+			number, err = kv.Create(ctx, name, own, jetstream.KeyTTL(leaseFor))
+			if !errors.Is(err, jetstream.ErrKeyExists) {
+				return err
+			}
+			if e, gerr := kv.Get(ctx, name); gerr == nil && bytes.Equal(e.Value(), own) { // from a try whose answer was lost
+				number, err = e.Revision(), nil
+				return err
+			}
+			select {
+			case <-ctx.Done():
+				return ctx.Err()
+			case <-time.After(100 * time.Millisecond):
+			}
+		}
+		return err
+	})
+	if errors.Is(err, jetstream.ErrKeyExists) {
+		return nil, fmt.Errorf("%w: %s is going on, or has ended less than %v ago", db.ErrBusy, name, leaseFor)
+	} else if err != nil {
+		return nil, err
+	}
+	l := &lease{js: c.js, subject: "$KV." + c.cluster.Bucket() + "." + name, name: name, id: id, number: number, at: number, done: make(chan struct{})}
+	l.ctx, l.stop = context.WithCancel(ctx)
+	go l.keep(kv)
+	return l, nil
+}
+
+// holding returns the value of a lease's key for the holder with that id.
+func holding(id string) []byte {
+	return fmt.Appendf(nil, "%s %s", time.Now().UTC().Format(time.RFC3339), id)
+}
+
+// keep renews the lease until it ends. If it cannot, it ends the context before another holder can take it.
+func (l *lease) keep(kv jetstream.KeyValue) {
+	defer close(l.done)
+	defer l.stop()
+	for heard := time.Now(); ; {
+		select {
+		case <-l.ctx.Done():
+			return
+		case <-time.After(leaseEvery):
+		}
+		begin := time.Now()
+		ctx, cancel := context.WithTimeout(l.ctx, leaseEvery)
+		err := l.renew(ctx)
+		if refused(err) && l.look(ctx, kv) {
+			err = l.renew(ctx)
+		}
+		cancel()
+		switch {
+		case err == nil:
+			heard = begin
+		case refused(err): // another holder has it
+			return
+		case time.Since(heard) > leaseFor-2*leaseEvery:
+			return
+		}
+	}
+}
+
+func (l *lease) renew(ctx context.Context) error {
+	ack, err := l.js.PublishMsg(ctx, &nats.Msg{Subject: l.subject, Data: holding(l.id)},
+		jetstream.WithMsgTTL(leaseFor), jetstream.WithExpectLastSequencePerSubject(l.at))
+	if err == nil {
+		l.at = ack.Sequence
+	}
+	return err
+}
+
+// refused reports whether an error says that the key has another revision than the holder expects.
+func refused(err error) bool {
+	var api *jetstream.APIError
+	return errors.Is(err, jetstream.ErrKeyExists) || errors.As(err, &api) && api.Code == 400
+}
+
+// look reports whether the key has a value of this holder whose acknowledgement was lost, and notes its
+// revision.
+func (l *lease) look(ctx context.Context, kv jetstream.KeyValue) bool {
+	e, err := kv.Get(ctx, l.name)
+	if err != nil || e.Revision() <= l.at || !bytes.HasSuffix(e.Value(), []byte(" "+l.id)) {
+		return false
+	}
+	l.at = e.Revision()
+	return true
+}
+
+// endFor bounds how long end tries to give the lease back.
+const endFor = 5 * time.Second
+
+func (l *lease) end(c *Client) {
+	l.stop()
+	<-l.done
+	ctx, cancel := context.WithTimeout(context.Background(), endFor)
+	defer cancel()
+	kv, err := c.js.KeyValue(ctx, c.cluster.Bucket())
+	if err != nil {
+		return // it expires by itself
+	}
+	_ = again(ctx, func(ctx context.Context) error {
+		ctx, cancel := context.WithTimeout(ctx, endFor/2)
+		defer cancel()
+		err := kv.Purge(ctx, l.name, jetstream.LastRevision(l.at))
+		if refused(err) && l.look(ctx, kv) { // otherwise it has expired, or another holder has it
+			err = kv.Purge(ctx, l.name, jetstream.LastRevision(l.at))
+		}
+		return err
+	})
+}
+
+// wireName returns a name as a part of a bucket key, where few characters are allowed.
+func wireName(name string) string {
+	sum := sha256.Sum256([]byte(name))
+	return hex.EncodeToString(sum[:8])
 }

@@ -1,15 +1,27 @@
 package cluster
 
 import (
+	"cmp"
 	"context"
 	"crypto/sha256"
+	"encoding/json"
 	"errors"
 	"fmt"
+	"strings"
+	"sync"
 	"time"
 
+	"github.com/nats-io/nats.go"
+	"github.com/nats-io/nats.go/jetstream"
+	"github.com/nats-io/nats.go/micro"
+
 	"github.com/fddhdb/fddhdb/db"
+	"github.com/fddhdb/fddhdb/db/cluster/internal/apply"
 	"github.com/fddhdb/fddhdb/db/cluster/internal/journal"
+	"github.com/fddhdb/fddhdb/db/cluster/internal/plan"
+	"github.com/fddhdb/fddhdb/db/cluster/internal/replica"
 	"github.com/fddhdb/fddhdb/db/cluster/internal/wire"
+	"github.com/fddhdb/fddhdb/db/shard"
 )
 
 // A target returns the index of the shard of a view that an operation is for.
@@ -157,4 +169,519 @@ func (c *Client) large(ctx context.Context, op *wire.Op) ([]byte, error) {
 		return nil, err
 	}
 	return small.Encode()
+}
+
+// A Batch collects changes that are made together: all or none. All its items belong to the shard of the
+// first key; Commit refuses an item of another shard. Package shard tells which keys share a shard. A Batch
+// is for one goroutine.
+type Batch struct {
+	c       *Collection
+	changes []wire.Change
+	err     error
+	done    bool
+}
+
+// NewBatch returns an empty batch.
+func (c *Collection) NewBatch() *Batch { return &Batch{c: c} }
+
+// Put adds an item to store. Put does not copy the item: leave it unchanged until Commit returns.
+func (b *Batch) Put(item *db.Item) { b.change(wire.Put, item) }
+
+// Merge adds an item to merge.
+func (b *Batch) Merge(item *db.Item) { b.change(wire.Merge, item) }
+
+// Delete adds the deletion of an item. A missing item is no error.
+func (b *Batch) Delete(key string) { b.change(wire.Delete, &db.Item{Key: key}) }
+
+// PutIf adds an item to store, with the condition of Collection.PutIf, which applies to the whole batch.
+func (b *Batch) PutIf(item, old *db.Item) {
+	if item != nil {
+		b.Expect(item.Key, old)
+	}
+	b.change(wire.Put, item)
+}
+
+// Expect adds a condition: the stored item with the key equals old, or, if old is nil, there is none. All
+// conditions are checked before any change of the batch is made.
+func (b *Batch) Expect(key string, old *db.Item) {
+	b.change(wire.Expect, &db.Item{Key: key})
+	if b.err == nil {
+		b.changes[len(b.changes)-1].Old = wire.ItemOf(old)
+	}
+}
+
+// change adds a change. The first error stays, and Commit returns it.
+func (b *Batch) change(kind wire.ChangeKind, item *db.Item) {
+	switch {
+	case b.err != nil:
+		return
+	case b.done:
+		b.err = fmt.Errorf("%w: the batch has been committed", db.ErrInvalid)
+		return
+	case item == nil:
+		b.err = fmt.Errorf("%w: no item", db.ErrInvalid)
+		return
+	}
+	it := wire.ItemOf(item)
+	if it.Key == "" && kind == wire.Put && len(b.changes) == 0 {
+		it.Key = wire.NewID().String()
+	}
+	if it.Key == "" {
+		b.err = fmt.Errorf("%w: an item without a key", db.ErrInvalid)
+		return
+	}
+	b.changes = append(b.changes, wire.Change{Collection: b.c.name, Kind: kind, Item: it})
+	v := b.c.client.view.Load()
+	b.err = v.together(b.changes[0].Item.Key, it.Key)
+}
+
+// shard is the target of the batch. After the cluster grows, the items of a batch may belong to several
+// shards.
+func (b *Batch) shard(v *view) (index int, err error) {
+	first := b.changes[0].Item.Key
+	for _, ch := range b.changes {
+		if err := v.together(first, ch.Item.Key); err != nil {
+			return 0, err
+		}
+	}
+	return v.of(first), nil
+}
+
+// together refuses a key that does not belong to the shard of the batch's first key.
+func (v *view) together(first, key string) error {
+	if of, index := v.of(key), v.of(first); of != index {
+		return fmt.Errorf("%w: item %.80q is of shard %d, and the batch of shard %d: only items of one shard are written together", db.ErrInvalid, key, v.Number(of), v.Number(index))
+	}
+	return nil
+}
+
+// Commit makes the changes, see Collection.Put. The batch cannot be used again.
+func (b *Batch) Commit(ctx context.Context) error {
+	if b.err == nil && b.done {
+		b.err = fmt.Errorf("%w: the batch has been committed", db.ErrInvalid)
+	}
+	if b.err != nil {
+		return b.err
+	}
+	b.done = true
+	if len(b.changes) == 0 {
+		return ctx.Err()
+	}
+	return b.c.client.do(ctx, b.shard, &wire.Op{Kind: wire.Write, Changes: b.changes})
+}
+
+// callFor bounds one call of the servers; then the call is repeated. A lost call never gets an answer.
+const callFor = 5 * time.Second
+
+// again calls f, which asks the servers, until f succeeds or fails with a permanent error. The effect of f
+// may have happened even if f failed.
+func again(ctx context.Context, f func(ctx context.Context) error) error {
+	for wait := 50 * time.Millisecond; ; wait = min(2*wait, time.Second) {
+		try, cancel := context.WithTimeout(ctx, callFor)
+		err := f(try)
+		cancel()
+		if err == nil || !passes(err) {
+			return err
+		}
+		select {
+		case <-ctx.Done():
+			return fmt.Errorf("%w: %w", context.Cause(ctx), err)
+		case <-time.After(wait):
+		}
+	}
+}
+
+// Codes of JetStream's errors.
+const (
+	errNoStorage jetstream.ErrorCode = 10047 // no server has storage for a stream
+	errNoPeers   jetstream.ErrorCode = 10005 // too few servers for a stream: one is gone or has no room
+)
+
+// passes reports whether an error of the servers is transient, as when a server is lost.
+func passes(err error) bool {
+	var refused *jetstream.APIError
+	if errors.As(err, &refused) {
+		switch refused.ErrorCode {
+		case errNoStorage:
+			return false
+		case errNoPeers:
+			return !strings.Contains(refused.Description, "insufficient storage")
+		}
+		return refused.Code >= 500
+	}
+	for _, e := range []error{context.DeadlineExceeded, nats.ErrTimeout, nats.ErrNoResponders, jetstream.ErrNoStreamResponse, nats.ErrDisconnected, nats.ErrReconnectBufExceeded} {
+		if errors.Is(err, e) {
+			return true
+		}
+	}
+	return false
+}
+
+// forms converts messages of a shard to messages for the logs of its parts, one for one. It stops at the
+// message that closes the shard's log.
+func (s *split) forms(ctx context.Context, some []journal.Read) (forms [2][][]byte, closed bool, err error) {
+	ops := make([]*wire.Op, 0, len(some))
+	asks := make([]*wire.Request, 0, len(some))
+	for _, m := range some {
+		op, err := wire.DecodeOp(m.Data)
+		if errors.Is(err, wire.ErrVersion) {
+			return forms, false, fmt.Errorf("message %d: %w", m.Seq, err)
+		}
+		if err != nil { // the shard's replicas have skipped it, too
+			op = &wire.Op{Kind: wire.Skip}
+		}
+		var ask *wire.Request
+		if owner(op, s.growth.from, s.index, s.growth.to) == ofSeveral {
+			ask = &wire.Request{Verb: wire.OutcomeOf, Shard: s.number, ID: op.ID, From: m.Seq, Wait: waitFor}
+		}
+		ops, asks = append(ops, op), append(asks, ask)
+		if closed = op.Kind == wire.Close; closed {
+			break
+		}
+	}
+	answers, errs := s.growth.client.router.AskAll(ctx, asks)
+	if err := errors.Join(errs...); err != nil {
+		return forms, false, err
+	}
+	for i, op := range ops {
+		seq := some[i].Seq
+		of := owner(op, s.growth.from, s.index, s.growth.to)
+		forwarded := *op
+		forwarded.Forward = &wire.Forward{Seq: seq}
+		if a := answers[i]; a != nil {
+			switch {
+			case a.Outcome != nil:
+				forwarded.Forward.Decided, forwarded.Forward.Fault = true, a.Outcome.Fault
+			case a.Applied >= seq+wire.Memory: // the outcome may have been forgotten
+				return forms, false, errAnew
+			default: // refused because it came too late
+				of = ofNone
+			}
+		}
+		for k := range s.parts {
+			form := &forwarded
+			if of != ofSeveral && of != s.parts[k].index {
+				form = &wire.Op{ID: op.ID, Kind: wire.Skip, Base: op.Base}
+			}
+			b, err := form.Encode()
+			if err != nil {
+				return forms, false, fmt.Errorf("message %d: %w", seq, err)
+			}
+			forms[k] = append(forms[k], b)
+		}
+	}
+	return forms, closed, nil
+}
+
+// Results of owner for an operation that does not belong to one part.
+const (
+	ofNone    = -1
+	ofSeveral = -2 // no part can decide the operation: it needs the outcome on the shard
+)
+
+// owner returns the index of the part that has all keys of an operation on a shard, or ofNone or ofSeveral.
+// That part decides the operation as the shard did, because it has the same items.
+func owner(op *wire.Op, from plan.Layout, index int, to plan.Layout) int {
+	switch {
+	case op.Kind.Own():
+		return ofNone
+	case op.Kind != wire.Write || op.Object != "" || op.Forward != nil || len(op.Changes) == 0:
+		return ofSeveral
+	}
+	of := shard.Of(op.Changes[0].Item.Key, to.Shards)
+	for _, ch := range op.Changes {
+		if ch.Kind == wire.Register || shard.Of(ch.Item.Key, to.Shards) != of {
+			return ofSeveral
+		}
+	}
+	if of%from.Shards != index { // an operation for another shard, which was refused
+		return ofSeveral
+	}
+	return of
+}
+
+// forward copies the log of the shard to the parts, up to the message that closes it.
+func (s *split) forward(ctx context.Context, is plan.Placement) error {
+	if is.Closed { // the backup was made after the log was closed, so it is complete
+		s.closed.Store(is.Origin)
+		return nil
+	}
+	from := uint64(0)
+	for i, part := range s.parts {
+		info, err := infoOf(ctx, part.log)
+		if err != nil {
+			return err
+		}
+		if at := max(info.Last, is.Origin+1) - 1; i == 0 || at < from {
+			from = at
+		}
+	}
+	s.forwarded.Store(from)
+	// If the last message stands for the closing message, all messages behind it were refused.
+	if from > is.Origin {
+		var m apply.Message
+		err := again(ctx, func(ctx context.Context) (err error) {
+			m, err = s.parts[0].log.At(ctx, from+1)
+			if errors.Is(err, journal.ErrNone) { // the server that answered may be behind
+				err = fmt.Errorf("%w: %w", context.DeadlineExceeded, err)
+			}
+			return err
+		})
+		if err != nil {
+			return err
+		}
+		if op, err := wire.DecodeOp(m.Data); err == nil && op.Kind == wire.Skip && op.ID == s.id("close") {
+			s.closed.Store(from)
+			return nil
+		}
+	}
+	info, err := infoOf(ctx, s.log)
+	if err != nil {
+		return err
+	}
+	if info.First > from+1 {
+		return errAnew
+	}
+	err = s.log.Follow(ctx, from+1, func(some []journal.Read) error {
+		if some[0].Seq != s.forwarded.Load()+1 { // the log has been trimmed
+			return errAnew
+		}
+		forms, closed, err := s.forms(ctx, some)
+		if err != nil {
+			return err
+		}
+		var all sync.WaitGroup
+		errs := make([]error, len(s.parts))
+		for i, part := range s.parts {
+			all.Go(func() { errs[i] = part.log.Extend(ctx, some[0].Seq, forms[i]) })
+		}
+		all.Wait()
+		if err := errors.Join(errs...); err != nil {
+			return err
+		}
+		s.forwarded.Add(uint64(len(forms[0])))
+		if closed {
+			s.closed.Store(s.forwarded.Load())
+			return errEnd
+		}
+		return nil
+	})
+	if errors.Is(err, errEnd) {
+		return nil
+	}
+	return err
+}
+
+// infoOf returns the first and last sequence of a log.
+func infoOf(ctx context.Context, log *journal.Journal) (info journal.Info, err error) {
+	err = again(ctx, func(ctx context.Context) (err error) {
+		info, err = log.Info(ctx)
+		return err
+	})
+	return info, err
+}
+
+// errEnd ends following a log.
+var errEnd = errors.New("the log is closed")
+
+// An order asks a node for an action: a backup, a sweep, or a step of a training or an update.
+type order struct {
+	Do    string `json:"do"`
+	ID    string `json:"id,omitempty"` // lets status say whether the order is being carried out
+	Shard int    `json:"shard"`
+	Trim  bool   `json:"trim,omitempty"`
+	Keep  uint64 `json:"keep,omitempty"`
+	Exact bool   `json:"exact,omitempty"` // the backup ends at one known sequence, From or later
+
+	// For a training: see internal/replica. Large data goes by objects.
+	Session    string   `json:"session,omitempty"`
+	Collection string   `json:"collection,omitempty"`
+	From       uint64   `json:"from,omitempty"`
+	Space      db.Space `json:"space,omitempty"`
+	Into       string   `json:"into,omitempty"` // object for the survey, the sum, or the model
+	Sum        string   `json:"sum,omitempty"`  // object with a replica.SumOrder
+}
+
+// A done is the answer to an order.
+type done struct {
+	Fault  *wire.Fault     `json:"fault,omitempty"`
+	Backed *replica.Backed `json:"backed,omitempty"`
+	Status *NodeStatus     `json:"status,omitempty"`
+	Going  bool            `json:"going,omitempty"` // for status: the order with the ID is being carried out
+}
+
+// admin carries out an order, in a new goroutine.
+func (n *Node) admin(m micro.Request) {
+	var o order
+	if err := json.Unmarshal(m.Data(), &o); err != nil {
+		_ = m.RespondJSON(done{Fault: wire.FaultOf(fmt.Errorf("%w: %w", db.ErrInvalid, err))})
+		return
+	}
+	if o.Do == "status" {
+		s := n.Status()
+		n.mu.Lock()
+		going := n.orders[o.ID]
+		n.mu.Unlock()
+		_ = m.RespondJSON(done{Status: &s, Going: going})
+		return
+	}
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	if n.closed { // no client waits for new work
+		return
+	}
+	n.orders[o.ID] = true
+	n.done.Go(func() {
+		defer func() {
+			n.mu.Lock()
+			defer n.mu.Unlock()
+			delete(n.orders, o.ID)
+		}()
+		var d done
+		var err error
+		defer func() {
+			if p := recover(); p != nil {
+				n.opts.Log.Error("panic in an order", "panic", p)
+				_ = m.RespondJSON(done{Fault: wire.FaultOf(fmt.Errorf("%w: panic: %v", wire.ErrAnswer, p))})
+			}
+		}()
+		d.Backed, err = n.carryOut(o)
+		d.Fault = wire.FaultOf(err)
+		if err := m.RespondJSON(d); err != nil {
+			n.opts.Log.Debug("an answer was not sent", "error", err)
+		}
+	})
+}
+
+// carryOut carries out an order on the replica of its shard. Only a backup has a result.
+func (n *Node) carryOut(o order) (*replica.Backed, error) {
+	n.mu.RLock()
+	r := n.replicas[o.Shard]
+	n.mu.RUnlock()
+	if r == nil {
+		return nil, fmt.Errorf("%w: shard %d, node %s", wire.ErrNotHere, o.Shard, n.opts.Node)
+	}
+	switch o.Do {
+	case "backup":
+		b, err := r.Backup(n.ctx, o.Exact, o.From)
+		if err == nil && o.Trim && b.Least > o.Keep {
+			err = r.Journal.Trim(n.ctx, b.Least+1-o.Keep)
+		}
+		return b, err
+	case "vacant":
+		return nil, r.Vacant(n.ctx)
+	case "sweep":
+		removed, err := n.sweep(n.ctx, r.Layout)
+		if err != nil {
+			n.opts.Log.Warn("objects that no log names stay for now", "removed", removed, "error", err)
+		} else if removed > 0 {
+			n.opts.Log.Info("removed objects that no log names any more", "objects", removed)
+		}
+		return nil, err
+	case "survey", "sum", "model":
+		b, err := n.trainingStep(r, o)
+		if err != nil {
+			return nil, err
+		}
+		return nil, objects{n.js, n.cluster}.put(n.ctx, o.Into, b)
+	case "end":
+		r.EndSession(o.Session)
+		return nil, nil
+	}
+	return nil, fmt.Errorf("%w: order %.80q: the node is of another version", db.ErrInvalid, o.Do)
+}
+
+// order sends an order to a node and waits until the node has carried it out.
+func (c *Client) order(ctx context.Context, node string, o order) (d done, err error) {
+	o.ID = wire.NewID().String()
+	b, err := json.Marshal(o)
+	if err != nil {
+		return d, err
+	}
+	if _, has := ctx.Deadline(); !has {
+		var cancel context.CancelFunc
+		ctx, cancel = context.WithTimeout(ctx, 24*time.Hour)
+		defer cancel()
+	}
+	ctx, cancel := context.WithCancelCause(ctx)
+	defer cancel(nil)
+	subject := c.cluster.Admin(node)
+	go c.watch(ctx, cancel, subject, o.ID)
+	m, err := c.nc.RequestWithContext(ctx, subject, b)
+	if err != nil {
+		return d, cmp.Or(context.Cause(ctx), err)
+	}
+	if err := json.Unmarshal(m.Data, &d); err != nil {
+		return d, err
+	}
+	if d.Fault != nil {
+		return d, d.Fault
+	}
+	return d, nil
+}
+
+// orderShard sends an order for a shard to its nodes, one after the other, until one has carried it out, or
+// has an error that every node would have (wire.Final). It returns that node.
+func (c *Client) orderShard(ctx context.Context, o order) (node string, err error) {
+	err = fmt.Errorf("%w: no node has it", db.ErrNotFound)
+	for _, node = range c.plan.Nodes(o.Shard) {
+		if _, err = c.order(ctx, node, o); err == nil || wire.Final(err) {
+			break
+		}
+	}
+	return node, err
+}
+
+// Limits after which watch gives up an order.
+const (
+	watchEvery  = 50 * time.Millisecond // between checks whether the servers have refused the order
+	watchTicks  = 60                    // checks between questions to the node for its status
+	watchFor    = 2 * time.Second       // time for the node to answer
+	watchLost   = 2                     // answers in a row that do not know the order
+	watchSilent = 3                     // questions in a row without an answer
+)
+
+// watch ends an order that will get no answer. The servers ignore a request that the connection may not make.
+// The node may have ended in the middle, and the order or the answer may have been lost.
+func (c *Client) watch(ctx context.Context, cancel context.CancelCauseFunc, subject, id string) {
+	before := c.nc.LastError()
+	ask, _ := json.Marshal(order{Do: "status", ID: id})
+	silent, lost := 0, 0
+	for n := 1; ; n++ {
+		select {
+		case <-ctx.Done():
+			return
+		case <-time.After(watchEvery):
+		}
+		if err := c.nc.LastError(); err != before && journal.Forbidden(c.nc, subject) {
+			cancel(fmt.Errorf("%w: publish to %s", nats.ErrPermissionViolation, subject))
+			return
+		}
+		if n%watchTicks != 0 {
+			continue
+		}
+		try, done := context.WithTimeout(ctx, watchFor)
+		m, err := c.nc.RequestWithContext(try, subject, ask)
+		done()
+		if silent++; err == nil {
+			silent = 0
+			if lost++; going(m.Data) {
+				lost = 0
+			}
+		}
+		if lost == watchLost {
+			cancel(fmt.Errorf("%w: the node does not carry out the order: it, or the answer, has been lost", wire.ErrAnswer))
+			return
+		}
+		if silent == watchSilent {
+			cancel(fmt.Errorf("%w: the node has not answered for some seconds", wire.ErrAnswer))
+			return
+		}
+	}
+}
+
+// going reports whether a node's answer says that it is carrying out the order.
+func going(answer []byte) bool {
+	var d done
+	return json.Unmarshal(answer, &d) == nil && d.Going
 }

@@ -3,8 +3,14 @@ package metamorphic
 import (
 	"errors"
 	"fmt"
+	"io"
+	"path/filepath"
+	"slices"
+
+	"github.com/cockroachdb/pebble/v2/vfs"
 
 	"github.com/fddhdb/fddhdb/db"
+	"github.com/fddhdb/fddhdb/db/backup"
 )
 
 // A duplicate is another database, closed, or a backup. It is a copy of this database,
@@ -179,4 +185,282 @@ func (h *history) laneCheckpoint(op *Op, lanes [][]laneStep, progress []progress
 		err := seen.check(&history{ctx: h.ctx, now: before}, dir, o, lanes)
 		return errors.Join(err, h.remove(name))
 	}, nil
+}
+
+// A kept is a backup with its right content.
+type kept struct {
+	duplicate
+	id   string
+	kind backupKind
+}
+
+// A backupKind is what prune groups backups by. It keeps the newest ones of each kind.
+type backupKind struct {
+	database, only string
+	indexOnly      bool
+}
+
+// repository returns the store of the backups.
+func (h *history) repository() (backup.Store, error) {
+	return backup.Folder(filepath.Join(h.dir, "backups"))
+}
+
+func (h *history) backup(op *Op) error {
+	if h.backups[op.Name] != nil {
+		return errPassed
+	}
+	store, err := h.repository()
+	if err != nil {
+		return err
+	}
+	made, err := h.duplicate(op)
+	if err != nil {
+		return err
+	}
+	m, err := h.d.Backup(h.ctx, store, db.BackupOptions{Collection: op.In, IndexOnly: op.IndexOnly})
+	switch {
+	case op.In != "" && h.now.collections[op.In] == nil:
+		return expect(err, db.ErrNotFound)
+	case err != nil:
+		return err
+	}
+	h.backups[op.Name] = &kept{*made, m.ID, backupKind{m.Database, op.In, op.IndexOnly}}
+	h.backupOrder = append(h.backupOrder, op.Name)
+	return h.listed(store)
+}
+
+// listed compares the list of backups in a repository with the right one.
+func (h *history) listed(store backup.Store) error {
+	all, err := backup.List(h.ctx, store)
+	if err != nil {
+		return err
+	}
+	var got, want []string
+	for _, m := range all {
+		got = append(got, m.ID)
+	}
+	for _, name := range h.backupOrder {
+		want = append(want, h.backups[name].id)
+	}
+	if !slices.Equal(got, want) {
+		return fmt.Errorf("backups %q, want %q", got, want)
+	}
+	return nil
+}
+
+// prune keeps the newest backups of each kind, and the backups that these need.
+func (h *history) prune(op *Op) error {
+	if len(h.backupOrder) == 0 {
+		return errPassed
+	}
+	store, err := h.repository()
+	if err != nil {
+		return err
+	}
+	if _, err := backup.Prune(h.ctx, store, backup.PruneOptions{Keep: op.N}); err != nil {
+		return err
+	}
+	seen := map[backupKind]int{}
+	var left []string
+	for _, name := range slices.Backward(h.backupOrder) {
+		kind := h.backups[name].kind
+		if seen[kind]++; op.N > 0 && seen[kind] > op.N {
+			delete(h.backups, name)
+			continue
+		}
+		left = append(left, name)
+	}
+	slices.Reverse(left)
+	h.backupOrder = left
+	if err := h.listed(store); err != nil {
+		return err
+	}
+	var findings []string
+	_, err = backup.Verify(h.ctx, store, backup.VerifyOptions{}, func(f backup.Finding) error {
+		findings = append(findings, fmt.Sprint(f))
+		return nil
+	})
+	if err == nil && len(findings) > 0 {
+		err = fmt.Errorf("the repository is damaged: %q", findings)
+	}
+	return err
+}
+
+// restore makes a database of a backup and compares it. With Pinned the history
+// continues with that database; with Keep the present one stays, as a copy.
+func (h *history) restore(op *Op) error {
+	b := h.backups[op.Name]
+	if b == nil {
+		return errPassed
+	}
+	store, err := h.repository()
+	if err != nil {
+		return err
+	}
+	name := h.newFolder()
+	dir, o := h.dbOptions(name)
+	if _, err := db.Restore(h.ctx, store, dir, o, db.RestoreOptions{ID: b.id, SkipVerify: op.Seed%2 == 1}); err != nil {
+		return err
+	}
+	made := b.duplicate
+	made.folder = name
+	if op.Pinned {
+		return h.adopt(&made, op.Keep)
+	}
+	return errors.Join(h.checkCopy(&made, op.Seed), h.remove(name))
+}
+
+// laneBackup makes a backup while other lanes write. The function that it returns
+// checks the backup.
+func (h *history) laneBackup(lanes [][]laneStep, progress []progress) (func() error, error) {
+	store, err := backup.Folder(filepath.Join(h.dir, "lanes"))
+	if err != nil {
+		return nil, err
+	}
+	var m *backup.Manifest
+	seen, err := cutOf(progress, func() (err error) {
+		m, err = h.d.Backup(h.ctx, store, db.BackupOptions{})
+		return err
+	})
+	if err != nil {
+		return nil, err
+	}
+	before := h.now
+	return func() error {
+		name := h.newFolder()
+		dir, o := h.dbOptions(name)
+		_, err := db.Restore(h.ctx, store, dir, o, db.RestoreOptions{ID: m.ID, SkipVerify: true})
+		if err == nil {
+			err = seen.check(&history{ctx: h.ctx, now: before}, dir, o, lanes)
+		}
+		return errors.Join(err, h.remove(name))
+	}, nil
+}
+
+// refused takes over that a read-only database, or an index-only collection, refuses a
+// change. err is the result of the operation in the model, which ignores that.
+func (h *history) refused(op *Op, err error) error {
+	if h.d == nil || !h.refuses(op) {
+		return err
+	}
+	switch {
+	case errors.Is(err, db.ErrReadOnly):
+		return errPassed
+	case err == nil:
+		return fmt.Errorf("it is done, and should be refused: %w", db.ErrReadOnly)
+	}
+	return err // the operation has another mistake
+}
+
+// refuses reports whether the database refuses the change of an operation, whatever it
+// is.
+func (h *history) refuses(op *Op) bool {
+	changesItems := slices.Contains([]string{
+		"put", "merge", "putif", "fill", "import", "labels", "delete", "deletewhere", "train", "update", "reindex", "restorerevision",
+		"alter", "renamelabel", "indexvectors", "dropindex",
+	}, op.Do)
+	switch {
+	case op.Do == "mark":
+		return h.options.ReadOnly
+	case op.Do == "batch":
+		return slices.ContainsFunc(op.Ops, func(change Op) bool { return h.refuses(&change) })
+	case changesItems:
+		c := h.now.collections[op.In]
+		return c != nil && (h.options.ReadOnly || c.indexOnly)
+	case op.Do == "expect":
+		c := h.now.collections[op.In]
+		return c != nil && (h.options.ReadOnly || c.indexOnly && !op.Absent && c.items[op.Key] != nil)
+	}
+	return h.options.ReadOnly && slices.Contains([]string{"create", "drop", "compact", "activate", "rollback", "dropspace", "pin"}, op.Do)
+}
+
+// footprint returns the content of the database's folder, by path.
+func (h *history) footprint() (map[string]string, error) {
+	fsys, dir := h.folder(h.name)
+	out := map[string]string{}
+	var walk func(path string) error
+	walk = func(path string) error {
+		names, err := fsys.List(path)
+		if err != nil {
+			return err
+		}
+		for _, name := range names {
+			full := fsys.PathJoin(path, name)
+			info, err := fsys.Stat(full)
+			if err == nil && info.IsDir() {
+				out[full] = "a folder"
+				err = walk(full)
+			} else if err == nil {
+				out[full], err = contents(fsys, full)
+			}
+			if err != nil {
+				return err
+			}
+		}
+		return nil
+	}
+	return out, walk(dir)
+}
+
+func contents(fsys vfs.FS, path string) (string, error) {
+	f, err := fsys.Open(path)
+	if err != nil {
+		return "", err
+	}
+	b, err := io.ReadAll(f)
+	return string(b), errors.Join(err, f.Close())
+}
+
+// stayed checks that nothing has changed in a folder that was open read-only.
+func (h *history) stayed() error {
+	if h.untouched == nil {
+		return nil
+	}
+	now, err := h.footprint()
+	if err != nil {
+		return err
+	}
+	for path, was := range h.untouched {
+		if is, ok := now[path]; !ok || is != was {
+			return fmt.Errorf("opened for reading only, %s has changed; it is still there: %v", path, ok)
+		}
+	}
+	if len(now) != len(h.untouched) {
+		return fmt.Errorf("opened for reading only, the folder has %d files, before %d", len(now), len(h.untouched))
+	}
+	return nil
+}
+
+// writable reports whether all collections can be written to.
+func (h *history) writable() bool {
+	for _, c := range h.now.collections {
+		if c.indexOnly {
+			return false
+		}
+	}
+	return !h.options.ReadOnly
+}
+
+// checkRefusals tries to write where writes are refused.
+func (h *history) checkRefusals() error {
+	for name, c := range h.now.collections {
+		if !h.options.ReadOnly && !c.indexOnly {
+			continue
+		}
+		handle, err := h.d.Collection(name)
+		if err != nil {
+			return err
+		}
+		code := uint64(1)
+		if _, err := handle.Put(h.ctx, c.given("refused", &Item{Code: &code})); !errors.Is(err, db.ErrReadOnly) {
+			return fmt.Errorf("collection %q: a put: %v, want %v", name, err, db.ErrReadOnly)
+		}
+		if n, err := handle.Delete(h.ctx, "refused"); !errors.Is(err, db.ErrReadOnly) {
+			return fmt.Errorf("collection %q: a deletion: %d, %v, want %v", name, n, err, db.ErrReadOnly)
+		}
+		if err := handle.Alter(h.ctx, db.Alteration{AddFields: []db.Field{{Name: "refused", Type: db.Int}}}); !errors.Is(err, db.ErrReadOnly) {
+			return fmt.Errorf("collection %q: an alteration: %v, want %v", name, err, db.ErrReadOnly)
+		}
+	}
+	return nil
 }

@@ -2,8 +2,11 @@ package metamorphic
 
 import (
 	"fmt"
+	"maps"
 	"math/rand/v2"
 	"slices"
+
+	"github.com/fddhdb/fddhdb/db"
 )
 
 // A Profile says what programs Generate makes.
@@ -290,4 +293,307 @@ func (g *generator) one() Op {
 		return g.together()
 	}
 	return g.life()
+}
+
+// alter returns an operation that alters a collection. It mostly adds something new, so
+// that it succeeds.
+func (g *generator) alter(name string) Op {
+	op := Op{Do: "alter", In: name, Schema: &Schema{}}
+	s, add := g.schemas[name], op.Schema
+	if s == nil {
+		add.Fields = append(add.Fields, pick(g, moreFields))
+		return op
+	}
+	for _, m := range moreModalities {
+		if s.Bits == 0 && !s.has(m.Name) && g.chance(3) {
+			add.Modalities = append(add.Modalities, m)
+		}
+	}
+	for _, f := range moreFields {
+		if !s.hasField(f.Name) && g.chance(3) {
+			add.Fields = append(add.Fields, f)
+		}
+	}
+	for range g.IntN(3) {
+		add.Index = append(add.Index, pick(g, s.allFields()).Name)
+	}
+	if len(s.Modalities) > 0 && g.chance(2) {
+		g.respace(s, add)
+	}
+	if g.chance(3) {
+		g.spoilAlteration(s, add)
+	}
+	if (&collection{schema: *s}).alterable(add) == nil {
+		g.schemas[name], _ = s.with(add) // the schema in an operation must not change
+	}
+	return op
+}
+
+// respace changes metrics and spaces.
+func (g *generator) respace(s, add *Schema) {
+	add.SpaceOf, add.Metrics = map[string]string{}, map[string]db.Metric{}
+	all := slices.Concat(s.Modalities, add.Modalities)
+	for range 1 + g.IntN(2) {
+		m := pick(g, all)
+		switch g.IntN(4) {
+		case 0:
+			add.Metrics[m.Name] = g.metric()
+		case 1:
+			add.SpaceOf[m.Name] = ""
+		default: // mostly one that it can share a space with, of any metric
+			for _, o := range all {
+				if o.Name != m.Name && (o.Dim == m.Dim && o.Sparse == m.Sparse || g.chance(30)) {
+					add.SpaceOf[m.Name] = o.Name
+					if !g.chance(4) {
+						add.Metrics[m.Name] = g.metric()
+					}
+				}
+			}
+		}
+	}
+}
+
+// spoilAlteration adds something that the database refuses, and with it the whole
+// alteration.
+func (g *generator) spoilAlteration(s, add *Schema) {
+	switch g.IntN(10) {
+	case 0:
+		add.Modalities = append(add.Modalities, db.Modality{Name: "flat"}) // refused without dimensions, and in a collection of given codes
+	case 1:
+		add.Modalities = append(add.Modalities, db.Modality{Name: "deep", Dim: db.MaxDim + 1})
+	case 2:
+		add.Fields = append(add.Fields, db.Field{Name: "when", Type: "date"})
+	case 3:
+		add.Fields = append(add.Fields, pick(g, s.allFields()))
+	case 4:
+		if len(s.Modalities) > 0 {
+			add.Fields = append(add.Fields, db.Field{Name: s.Modalities[0].Name, Type: db.Int})
+		}
+	case 5:
+		add.Fields = append(add.Fields, moreFields[0], moreFields[0])
+	case 6:
+		*add = Schema{}
+	case 7:
+		add.Metrics = map[string]db.Metric{pick(g, []string{"image", "nothing"}): pick(g, []db.Metric{db.Dot, "far"})}
+	case 8:
+		add.Index = append(add.Index, pick(g, []string{"image", "nothing"}))
+	case 9:
+		add.SpaceOf = map[string]string{pick(g, []string{"image", "nothing"}): pick(g, []string{"image", "text", "nothing"})}
+	}
+}
+
+// A dueOp is an operation that comes once the program has so many operations.
+type dueOp struct {
+	at int
+	op Op
+}
+
+// later makes op one of the next n operations.
+func (g *generator) later(n int, op Op) {
+	g.due = append(g.due, dueOp{len(g.p.Ops) + 2 + g.IntN(n), op})
+}
+
+// next returns an operation that is due, or else a random one.
+func (g *generator) next() Op {
+	i := slices.IndexFunc(g.due, func(d dueOp) bool { return d.at <= len(g.p.Ops) })
+	if i < 0 {
+		return g.one()
+	}
+	op := g.due[i].op
+	g.due = slices.Delete(g.due, i, i+1)
+	g.open = nil // closing the database closes them
+	return op
+}
+
+// part returns which part of the database a copy holds: mostly everything.
+func (g *generator) part() (only string, indexOnly bool) {
+	if g.chance(3) {
+		only = g.collection()
+	}
+	return only, g.chance(2)
+}
+
+// another returns an operation that makes another database of this one.
+func (g *generator) another() Op {
+	switch n := g.IntN(18); {
+	case n < 7:
+		return g.backup()
+	case n < 12:
+		return g.checkpoint()
+	case n < 15:
+		return g.readOnly()
+	}
+	g.open = nil
+	return Op{
+		Do: "repair", Damage: pick(g, slices.Sorted(maps.Keys(damages))), Seed: g.Uint64N(1 << 20), Percent: pick(g, []int{5, 50, 100}),
+		Pinned: g.chance(2), Crash: g.chance(3),
+	}
+}
+
+// backup returns an operation on backups.
+func (g *generator) backup() Op {
+	switch n := g.IntN(10); {
+	case n < 4 || len(g.backups) == 0:
+		op := Op{Do: "backup", Name: g.name("b"), Seed: g.Uint64N(2)}
+		op.In, op.IndexOnly = g.part()
+		g.backups = append(g.backups, op.Name)
+		return op
+	case n < 7:
+		op := Op{Do: "restore", Name: pick(g, g.backups), Pinned: g.chance(2), Seed: g.Uint64N(4)}
+		if op.Pinned {
+			g.open = nil
+			if !g.chance(4) { // the backup may hold only a part: the history mostly goes back later
+				op.Keep = g.name("c")
+				g.later(20, Op{Do: "switch", Name: op.Keep})
+			}
+		}
+		return op
+	}
+	return Op{Do: "prune", N: g.IntN(4)}
+}
+
+// checkpoint returns an operation on copies.
+func (g *generator) checkpoint() Op {
+	if n := g.IntN(5); len(g.copies) > 0 && n < 3 {
+		i := g.IntN(len(g.copies))
+		op := Op{Do: "switch", Name: g.copies[i]}
+		if len(g.copies) > 2 || n < 2 {
+			op.Do, g.copies = "discard", slices.Delete(g.copies, i, i+1)
+			return op
+		}
+		g.open = nil
+		if !g.chance(4) {
+			g.later(20, op) // goes back later
+		}
+		return op
+	}
+	op := Op{Do: "checkpoint", Name: g.name("c"), Seed: g.Uint64N(4)}
+	op.In, op.IndexOnly = g.part()
+	g.copies = append(g.copies, op.Name)
+	return op
+}
+
+// readOnly returns an operation that opens the database read-only for a while, perhaps
+// as a crash has left it.
+func (g *generator) readOnly() Op {
+	g.open = nil
+	o := g.options()
+	o.ReadOnly = true
+	op := Op{Do: "reopen", Options: &o}
+	if g.chance(2) {
+		op.Do, op.Percent, op.Seed = "crash", pick(g, []int{0, 50, 100}), g.Uint64N(1<<20)
+	}
+	back := g.options()
+	g.later(12, Op{Do: "reopen", Options: &back})
+	return op
+}
+
+func (g *generator) space(name string) string {
+	all := g.spaces[name]
+	switch {
+	case g.chance(2) || len(all) == 0:
+		return ""
+	case g.chance(15):
+		return "nowhere"
+	}
+	return pick(g, all)
+}
+
+// named returns the name of a space that was asked for, if there is one.
+func (g *generator) named(name string) string {
+	if all := g.spaces[name]; len(all) > 0 && !g.chance(15) {
+		return pick(g, all)
+	}
+	return g.space(name)
+}
+
+func (g *generator) train(name string) Op {
+	t := &Training{
+		Bits: pick(g, []int{8, 16, 16, 24}), Anchors: pick(g, []int{4, 6}), Seed: g.Uint64N(4),
+		Joint: g.chance(5), Linear: g.chance(6), Choose: g.chance(8), Activate: g.chance(2),
+	}
+	t.Free = t.Seed == 3
+	if g.chance(4) {
+		t.Rows = 15 + g.IntN(20)
+	}
+	if g.chance(10) {
+		t.Cancel = 1 + g.IntN(6)
+	}
+	op := Op{Do: "train", In: name, Name: g.name("t"), Train: t}
+	g.spaces[name] = append(g.spaces[name], op.Name)
+	return op
+}
+
+func (g *generator) update(name string) Op {
+	op := Op{Do: "update", In: name, Space: g.space(name), Teacher: pick(g, []string{"", "labels", "modality", "self"}), Grow: g.chance(3)}
+	if g.profile.Spaces && !op.Grow && g.chance(6) { // one that grows labels has made a revision before
+		op.N = 1 + g.IntN(4)
+	}
+	return op
+}
+
+// index returns an operation that makes an index of vectors.
+func (g *generator) index(name string) Op {
+	x := &Index{Modality: g.modality(name), Recall: pick(g, []float64{0, .5, .8, .95, 1}), Cells: pick(g, []int{0, 0, 1, 4}), Seed: g.Uint64N(4)}
+	if g.chance(10) {
+		x.Cancel = 1 + g.IntN(3)
+	}
+	return Op{Do: "indexvectors", In: name, Index: x}
+}
+
+// modality returns the name of a modality, mostly of a dense one; seldom none, or one that does not exist.
+func (g *generator) modality(name string) string {
+	var all []string
+	if s := g.schemas[name]; s != nil {
+		for _, m := range s.Modalities {
+			if !m.Sparse || g.chance(8) {
+				all = append(all, m.Name)
+			}
+		}
+	}
+	switch {
+	case len(all) == 0 || g.chance(30):
+		return ""
+	case g.chance(60):
+		return "nowhere"
+	}
+	return pick(g, all)
+}
+
+func (g *generator) reindex(name string) Op {
+	op := Op{Do: "reindex", In: name, Space: g.space(name), Pinned: g.chance(2)}
+	op.Name = g.name("r")
+	g.spaces[name] = append(g.spaces[name], op.Name)
+	return op
+}
+
+// spaceOp returns an operation on code spaces, or on indexes of vectors.
+func (g *generator) spaceOp() Op {
+	name := g.learned()
+	if g.schemas[name] == nil {
+		return Op{}
+	}
+	switch n := g.IntN(26); {
+	case n < 5:
+		return g.train(name)
+	case n < 10:
+		return g.update(name)
+	case n < 12:
+		return g.reindex(name)
+	case n < 14:
+		return Op{Do: "activate", In: name, Space: g.named(name)}
+	case n < 15:
+		return Op{Do: "rollback", In: name}
+	case n < 17:
+		op := Op{Do: "dropspace", In: name, Space: g.named(name)}
+		g.spaces[name] = slices.DeleteFunc(g.spaces[name], func(space string) bool { return space == op.Space })
+		return op
+	case n < 18:
+		return Op{Do: "pin", In: name, Space: g.space(name), Back: g.IntN(10), Pinned: g.chance(2)}
+	case n < 20:
+		return Op{Do: "restorerevision", In: name, Space: g.space(name), Back: g.IntN(4)}
+	case n < 21:
+		return Op{Do: "dropindex", In: name, Index: &Index{Modality: g.modality(name)}}
+	}
+	return g.index(name)
 }

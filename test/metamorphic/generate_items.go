@@ -2,6 +2,7 @@ package metamorphic
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 
 	"github.com/fddhdb/fddhdb/db"
@@ -215,4 +216,171 @@ func (g *generator) own(op Op) []Op {
 		op.Key, op.At = mine(op.Key), ""
 	}
 	return []Op{op}
+}
+
+func (g *generator) expr(name string, depth int) *Expr {
+	s := g.schemas[name]
+	if depth > 0 && g.chance(2) {
+		switch g.IntN(3) {
+		case 0:
+			return &Expr{Op: "not", Args: []Expr{*g.expr(name, depth-1)}}
+		case 1:
+			return &Expr{Op: "and", Args: []Expr{*g.expr(name, depth-1), *g.expr(name, depth-1)}}
+		}
+		return &Expr{Op: "or", Args: []Expr{*g.expr(name, depth-1), *g.expr(name, depth-1)}}
+	}
+	literal := func(field string, values []string) *Expr {
+		e := &Expr{Op: pick(g, []string{"=", "!=", "<", "<=", ">", ">=", "in"}), Field: field, Values: []string{pick(g, values)}}
+		if typeOf(field) == db.Bool || field == "label" {
+			e.Op = pick(g, []string{"=", "!=", "in"})
+		}
+		switch {
+		case field != "label" && g.chance(8):
+			return &Expr{Op: pick(g, []string{"has", "null", "not null"}), Field: field}
+		case typeOf(field) == db.String && field != "label" && g.chance(3):
+			e.Op = "like"
+		}
+		if e.Op == "in" {
+			e.Values = append(e.Values, pick(g, values))
+		}
+		return e
+	}
+	added := s != nil && len(s.Fields) > 0 && g.chance(4)
+	if added || g.chance(100) { // a field that was added since, or is still missing
+		f := pick(g, moreFields)
+		if added && !g.chance(10) {
+			f = pick(g, s.Fields)
+		}
+		return literal(f.Name, someOf[f.Type])
+	}
+	switch n := g.IntN(12); {
+	case n < 2 && s != nil && len(s.Modalities) > 0:
+		names := []string{"label"}
+		for _, m := range s.Modalities {
+			names = append(names, m.Name)
+		}
+		return &Expr{Op: "has", Field: pick(g, names)}
+	case n < 5:
+		return literal("label", append(slices.Clone(someLabels), "unknown", "new"))
+	case n < 7:
+		return literal("n", append(slices.Clone(someInts), "1.5", "1e30", "-2e0"))
+	case n < 9:
+		return literal("x", append(slices.Clone(someFloats), "1e400", "-1"))
+	case n < 10:
+		return literal("s", someStrings)
+	case n < 11:
+		return literal("note", []string{"", "a", "a note"}) // this field is not indexed
+	}
+	return literal("b", []string{"true", "false"})
+}
+
+func (g *generator) query(name string) *Query {
+	q := &Query{K: pick(g, []int{0, 1, 3, 10, 30, 100}), Plan: pick(g, planNames), Space: g.space(name)}
+	s := g.schemas[name]
+	if s == nil || len(s.Modalities) == 0 {
+		if q.Space != "nowhere" {
+			q.Space = ""
+		}
+		if q.Code = g.code(); g.chance(3) {
+			q.Code, q.Key = nil, g.key()
+		}
+	} else {
+		if !g.chance(5) {
+			q.To = pick(g, s.Modalities).Name
+		}
+		switch g.IntN(5) {
+		case 0:
+			q.Code = g.code()
+		case 1:
+			if q.Key = g.key(); g.chance(2) {
+				q.From = pick(g, s.Modalities).Name
+			}
+		default:
+			v := g.vector()
+			q.From, q.Vector, q.Sparse = pick(g, s.Modalities).Name, &v, g.chance(3)
+		}
+		q.Rerank = pick(g, []string{"", "auto", "auto", "none", "asymmetric"})
+		if g.chance(12) {
+			q.Recall = pick(g, []float64{.3, .8, 1})
+		}
+	}
+	if g.chance(3) {
+		q.Where = g.expr(name, 2)
+	}
+	if g.chance(4) {
+		q.Least = pick(g, []float32{-.2, .01, .3, .9})
+	}
+	q.Exclude = q.Key != "" && q.K%3 == 0 // for the values 0, 3 and 30
+	return q
+}
+
+// queryByVectors returns a query that is mostly answered by vectors, whatever codes there are.
+func (g *generator) queryByVectors(name string) *Query {
+	q := g.query(name)
+	if s := g.schemas[name]; s == nil || len(s.Modalities) == 0 {
+		return q
+	}
+	if q.From = g.modality(name); q.Code != nil || q.Vector != nil {
+		v := g.vector()
+		q.Code, q.Vector = nil, &v
+	}
+	if g.chance(2) {
+		q.To = ""
+	}
+	if !g.chance(20) {
+		q.Rerank = "auto"
+	}
+	if !g.chance(5) {
+		q.Least = 0
+	}
+	q.K, q.Recall = pick(g, []int{1, 1, 3, 10}), pick(g, []float64{0, .3, .6, .9, .95, .99, 1})
+	return q
+}
+
+// at returns the name of a snapshot to read, mostly "".
+func (g *generator) at() string {
+	if len(g.open) > 0 && g.chance(4) {
+		return pick(g, g.open)
+	}
+	return ""
+}
+
+// read returns an operation that changes nothing.
+func (g *generator) read() Op {
+	name := g.collection()
+	op := Op{In: name, At: g.at(), Query: g.query(name), Seed: g.Uint64N(1 << 20)}
+	of := 36
+	if s := g.schemas[name]; s != nil && s.Bits == 0 && len(g.spaces[name]) == 0 && !g.chance(5) {
+		of = 14 // operations that need no codes
+	}
+	switch n := g.IntN(of) - 6; {
+	case n < 0:
+		name = g.learned()
+		return Op{Do: "recall", In: name, At: op.At, Query: g.queryByVectors(name), Seed: op.Seed}
+	case n < 4:
+		return Op{Do: "get", In: name, At: op.At, Key: g.key()}
+	case n < 8:
+		return Op{Do: "where", In: name, At: op.At, Where: g.expr(name, 3)}
+	case n < 14:
+		op.Do = "search"
+	case n < 18:
+		op.Do, op.Radius, op.Seed = "radius", g.IntN(10), 0
+	case n < 23:
+		op.Do, op.N, op.Radius = "pages", 1+g.IntN(12), g.IntN(10)-3
+	case n < 25:
+		op.Do, op.Query, op.Seed = "searchall", nil, 0
+		for range 1 + g.IntN(5) {
+			op.Queries = append(op.Queries, *g.query(name))
+		}
+	case n < 27:
+		op.Do, op.At, op.Seed, op.Name = "first", "", 0, g.name("p")
+		op.Query.K = 1 + g.IntN(6)
+		g.cursors = append(g.cursors, op.Name)
+	default:
+		if len(g.cursors) == 0 {
+			return Op{}
+		}
+		return Op{Do: "more", Name: pick(g, g.cursors), N: 1 + g.IntN(20)}
+	}
+	return op
 }

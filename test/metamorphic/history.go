@@ -10,6 +10,7 @@ import (
 	"runtime/debug"
 	"slices"
 	"strings"
+	"sync/atomic"
 	"time"
 
 	"github.com/cockroachdb/pebble/v2/vfs"
@@ -369,3 +370,370 @@ func (h *history) collection(op *Op) (*collection, *db.Collection, error) {
 }
 
 func names(w *world) []string { return slices.Sorted(maps.Keys(w.collections)) }
+
+// A moment is a snapshot, and the world that it has to show.
+type moment struct {
+	*db.Snapshot
+	w *world
+}
+
+func (h *history) create(op *Op) error {
+	var want error
+	if h.now.collections[op.In] != nil {
+		want = db.ErrExists
+	}
+	_, err := h.d.CreateCollection(h.ctx, op.In, db.Schema{Modalities: op.Schema.Modalities, Bits: op.Schema.Bits, Fields: op.Schema.allFields()})
+	if err := expect(err, want); err != nil {
+		return err
+	}
+	next := h.now.fork()
+	c := newCollection(op.In, op.Schema)
+	h.born++
+	c.born = h.born
+	next.collections[op.In] = c
+	return h.commit(next, true)
+}
+
+func (h *history) dropCollection(op *Op) error {
+	_, handle, err := h.collection(op)
+	if err != nil {
+		return err
+	}
+	if err := h.d.DropCollection(h.ctx, op.In); err != nil {
+		return err
+	}
+	if _, err := handle.Count(context.Background(), ""); !errors.Is(err, db.ErrNotFound) {
+		return fmt.Errorf("a handle on what was dropped: %v", err)
+	}
+	next := h.now.fork()
+	delete(next.collections, op.In)
+	return h.commit(next, true)
+}
+
+func (h *history) snapshot(op *Op) error {
+	if old := h.snapshots[op.Name]; old != nil {
+		return errPassed
+	}
+	s, err := h.d.Snapshot()
+	if err != nil {
+		return err
+	}
+	h.snapshots[op.Name] = &moment{s, h.now.fork()}
+	if !h.learns() {
+		return nil
+	}
+	// The revision of the snapshot has to be read before there is another one. From
+	// then on, the new revision belongs to the present state only.
+	for name := range h.now.collections {
+		h.snapshots[op.Name].w.edit(name)
+	}
+	return h.checkWorld(h.snapshots[op.Name].w, s.Collection)
+}
+
+// release compares a snapshot and closes it.
+func (h *history) release(op *Op) error {
+	m := h.snapshots[op.Name]
+	if m == nil {
+		return errPassed
+	}
+	if err := h.checkWorld(m.w, m.Snapshot.Collection); err != nil {
+		return err
+	}
+	delete(h.snapshots, op.Name)
+	if err := m.Close(); err != nil {
+		return err
+	}
+	if _, err := m.Snapshot.Collection("a"); !errors.Is(err, db.ErrClosed) {
+		return fmt.Errorf("a closed snapshot: %v", err)
+	}
+	return nil
+}
+
+func (h *history) compact(*Op) error { return h.d.Compact(h.ctx) }
+
+func (h *history) index(*Op) error { return h.d.WaitForIndex(h.ctx) }
+
+// cancelled calls every function that takes a context with one that has ended. Nothing
+// may happen.
+func (h *history) cancelled(op *Op) error {
+	c, handle, err := h.collection(op)
+	if err != nil {
+		return err
+	}
+	if !h.writable() {
+		return errPassed
+	}
+	ctx, cancel := context.WithCancel(h.ctx)
+	cancel()
+	second := func(_ any, err error) error { return err }
+	errs := map[string]error{
+		"compact": h.d.Compact(ctx), "deletewhere": second(handle.DeleteWhere(ctx, "NOT label = ''")), "delete": second(handle.Delete(ctx, op.Key)),
+		"verify": second(h.d.Verify(ctx, db.VerifyOptions{}, func(db.Finding) error { return nil })),
+		"get":    second(handle.Get(ctx, op.Key)), "spaces": second(handle.Spaces(ctx)),
+	}
+	if c.active == 0 {
+		delete(errs, "spaces") // such a collection has no spaces
+	}
+	if !c.refused(&Op{Do: "put", Key: op.Key, Item: op.Item}) {
+		_, errs["put"] = handle.Put(ctx, c.given(op.Key, op.Item))
+	}
+	if sp := c.space(0); sp != nil {
+		q := db.Query{Code: codeOf(sp.bits, 1)}
+		errs["search"], errs["radius"] = second(handle.Search(ctx, q)), second(handle.SearchRadius(ctx, q, 3))
+	}
+	if !c.codesOnly() {
+		errs["indexvectors"] = second(handle.IndexVectors(ctx, db.IndexOptions{}))
+	}
+	if c.active != 0 && !c.codesOnly() {
+		errs["train"] = second(handle.Train(ctx, (&Training{Bits: 16, Anchors: 4}).options(&c.schema)))
+		errs["update"] = second(handle.Update(ctx, db.UpdateOptions{GrowLabels: true}))
+		errs["reindex"] = second(handle.Reindex(ctx, db.ReindexOptions{}))
+	}
+	for what, err := range errs {
+		if !errors.Is(err, context.Canceled) && !(h.learns() && errors.Is(err, db.ErrBusy)) {
+			return fmt.Errorf("%s: %v", what, err)
+		}
+	}
+	return h.check(nil)
+}
+
+func (h *history) verify(*Op) error {
+	return nothingFound(func(found func(db.Finding) error) error {
+		_, err := h.d.Verify(h.ctx, db.VerifyOptions{Deep: true}, found)
+		return err
+	})
+}
+
+// nothingFound calls look, and makes an error of what look finds.
+func nothingFound(look func(found func(db.Finding) error) error) error {
+	var findings []string
+	err := look(func(f db.Finding) error {
+		findings = append(findings, f.String())
+		return nil
+	})
+	if err == nil && len(findings) > 0 {
+		err = fmt.Errorf("%d findings: %s", len(findings), findings[:min(3, len(findings))])
+	}
+	return err
+}
+
+// reopen closes the database and opens it again, perhaps with other options. The same
+// queries have to have the same answers before and after.
+func (h *history) reopen(op *Op) error {
+	before, err := h.probe()
+	if err != nil {
+		return err
+	}
+	if err := h.close(); err != nil {
+		return err
+	}
+	h.setOptions(op)
+	if err := h.open(nil); err != nil {
+		return err
+	}
+	h.past = nil // closing makes everything durable
+	if err := h.check(nil); err != nil {
+		return err
+	}
+	if h.now.sequence, err = h.sequence(); err != nil {
+		return err
+	}
+	after, err := h.probe()
+	if err != nil {
+		return err
+	}
+	return sameAnswers(before, after)
+}
+
+func (h *history) setOptions(op *Op) {
+	if op.Options != nil {
+		disk := h.options.Disk
+		h.options = *op.Options
+		h.options.Disk = disk
+	}
+}
+
+// crash continues with what a crash would leave at this moment.
+func (h *history) crash(op *Op) error {
+	if h.mem == nil {
+		return h.reopen(op)
+	}
+	left := h.mem.crash(op)
+	if err := h.close(); err != nil {
+		return err
+	}
+	h.mem = left
+	exact := !h.options.NoSync || h.knows()
+	h.setOptions(op)
+	if err := h.open(nil); err != nil {
+		return err
+	}
+	if err := h.recovered(exact); err != nil {
+		return err
+	}
+	return h.verify(nil)
+}
+
+// recovered finds the state that the database has come back to: the last one; or,
+// without syncing, any state since the last sync. With exact, all commits are known to
+// the model.
+func (h *history) recovered(exact bool) error {
+	sequence, err := h.sequence()
+	if err != nil {
+		return err
+	}
+	for _, w := range slices.Backward(h.past) {
+		if h.now.sequence > sequence {
+			h.now = w
+		}
+	}
+	if len(h.past) > 0 && (h.now.sequence > sequence || exact && h.now.sequence != sequence) {
+		return fmt.Errorf("commit %d is the last, and no state of the %d that were not synced has that number; the one before has %d", sequence, len(h.past), h.now.sequence)
+	}
+	if err := h.checkWorld(h.now, h.d.Collection); err != nil {
+		return fmt.Errorf("of commits that were not synced, %d may be lost; commit %d is the last: %w", len(h.past), sequence, err)
+	}
+	h.now.sequence, h.past = sequence, nil
+	return nil
+}
+
+// A cut is a state of the database while lanes write. It has all writes of each lane
+// that had returned, at most those that had begun, and no half of any.
+type cut struct {
+	least []int64 // writes of each lane that had returned before
+	most  []int64 // writes of each lane that had begun by the end
+}
+
+// A progress counts the writes of a lane that have begun, and those that have returned.
+// Lanes write it and others read it.
+type progress struct{ begun, back atomic.Int64 }
+
+// cutOf calls f, and returns the cut that f sees.
+func cutOf(lanes []progress, f func() error) (c cut, err error) {
+	for l := range lanes {
+		c.least = append(c.least, lanes[l].back.Load())
+	}
+	err = f()
+	for l := range lanes {
+		c.most = append(c.most, lanes[l].begun.Load())
+	}
+	return c, err
+}
+
+// An interruption is a crash while lanes write.
+type interruption struct {
+	cut
+	after  int64 // the crash comes after so many writes
+	writes atomic.Int64
+	left   *memory // what the crash leaves; nil: it has not come
+}
+
+// wrote counts a write that has returned. If it is number after, it makes the crash.
+func (i *interruption) wrote(h *history, op *Op, lanes []progress) {
+	if i.writes.Add(1) != i.after {
+		return
+	}
+	i.cut, _ = cutOf(lanes, func() error {
+		i.left = h.mem.crash(op)
+		return nil
+	})
+}
+
+// check opens what the crash has left and compares it.
+func (i *interruption) check(h *history, lanes [][]laneStep) error {
+	if i.left == nil {
+		return nil
+	}
+	dir, o := h.dbOptions(h.name)
+	o.FS = i.left
+	if err := i.cut.check(h, dir, o, lanes); err != nil {
+		return fmt.Errorf("after a crash: %w", err)
+	}
+	return nil
+}
+
+// check opens the database in dir and compares it.
+func (c *cut) check(h *history, dir string, o *db.Options, lanes [][]laneStep) error {
+	o.UpdateItems, o.MustExist = 0, true
+	d, err := db.Open(dir, o)
+	if err != nil {
+		return err
+	}
+	if err = c.compare(h, d, lanes); err == nil {
+		err = (&history{ctx: h.ctx, d: d}).verify(nil)
+	}
+	return errors.Join(err, d.Close())
+}
+
+func (c *cut) compare(h *history, d *db.DB, lanes [][]laneStep) error {
+	got := map[string]map[string]*db.Item{}
+	for name := range h.now.collections {
+		handle, err := d.Collection(name)
+		if err != nil {
+			return err
+		}
+		got[name] = map[string]*db.Item{}
+		for it, err := range handle.Items(h.ctx, "") {
+			if err != nil {
+				return err
+			}
+			got[name][it.Key] = it
+		}
+	}
+	for l, steps := range lanes {
+		worlds := []*world{h.now}
+		keys := touched{}
+		for _, step := range steps {
+			if step.writes() {
+				worlds = append(worlds, step.w)
+				for name, of := range step.t {
+					for _, key := range of {
+						keys.add(name, key)
+					}
+				}
+			}
+		}
+		var last error
+		possible := func(w *world) bool {
+			last = keys.same(h.now, w, got)
+			return last == nil
+		}
+		if !slices.ContainsFunc(worlds[c.least[l]:c.most[l]+1], possible) {
+			return fmt.Errorf("of lane %d, %d writes had come back and %d begun; there is no state in between: %w", l, c.least[l], c.most[l], last)
+		}
+	}
+	for name, of := range h.now.collections { // collections that no lane writes to
+		others := touched{}
+		for key := range of.items {
+			if !strings.HasPrefix(key, "lane") {
+				others.add(name, key)
+			}
+		}
+		if err := others.same(h.now, h.now, got); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// same compares items with those of a world, in the collections that seen has.
+func (t touched) same(seen, w *world, got map[string]map[string]*db.Item) error {
+	for name, keys := range t {
+		as, c := seen.collections[name], w.collections[name]
+		if as == nil {
+			continue // the copy does not have this collection
+		}
+		for _, key := range keys {
+			want, is := c.items[key], got[name][key]
+			if (want == nil) != (is == nil) {
+				return fmt.Errorf("collection %q: item %q is there: %v, want %v", name, key, is != nil, want != nil)
+			}
+			if want != nil {
+				if err := as.sameContent(want, is); err != nil {
+					return fmt.Errorf("collection %q: item %q: %w", name, key, err)
+				}
+			}
+		}
+	}
+	return nil
+}

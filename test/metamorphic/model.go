@@ -1,12 +1,16 @@
 package metamorphic
 
 import (
+	"errors"
+	"fmt"
 	"maps"
 	"math"
 	"slices"
 	"strconv"
+	"strings"
 
 	"github.com/fddhdb/fddhdb/db"
+	"github.com/fddhdb/fddhdb/internal/oracle"
 )
 
 // A world is the right content of the database: collections by name. Worlds share what
@@ -311,4 +315,386 @@ func (a *item) equal(b *item) bool {
 	sorted := func(labels []string) []string { return slices.Sorted(slices.Values(labels)) }
 	return a.code == b.code && a.payload == b.payload && maps.Equal(a.fields, b.fields) && slices.Equal(sorted(a.labels), sorted(b.labels)) &&
 		maps.EqualFunc(a.vectors, b.vectors, slices.Equal[[]float32])
+}
+
+// settle notes the codes of items that were just written: the codes of their labels, or
+// what the present projections make of their vectors.
+func (h *history) settle(w *world, name string, keys []string) error {
+	c := w.edit(name)
+	if c == nil || c.codesOnly() {
+		return nil
+	}
+	handle, err := h.d.Collection(name)
+	if err != nil {
+		return err
+	}
+	for _, sp := range c.spaces {
+		if err := h.settleIn(c, sp, handle, keys); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// settleIn is settle for one space.
+func (h *history) settleIn(c *collection, sp *space, handle *db.Collection, keys []string) error {
+	in, err := handle.InSpace(sp.number)
+	if err != nil {
+		return err
+	}
+	for _, key := range keys {
+		it := c.items[key]
+		if it == nil {
+			delete(sp.codes, key)
+			continue
+		}
+		if sp.codes[key], err = h.codedOf(sp, in, it); err != nil {
+			return fmt.Errorf("item %q in space %d: %w", key, sp.number, err)
+		}
+	}
+	return nil
+}
+
+// codedOf returns the code that an item gets if it is written now.
+func (h *history) codedOf(sp *space, in *db.Collection, it *item) (*coded, error) {
+	if !sp.settled {
+		return &coded{}, nil
+	}
+	if set := sp.labelSet(it); set != "" {
+		code, seen := sp.labelCodes[set]
+		return &coded{code: code, has: true, labelled: true, settled: seen}, nil
+	}
+	if h.learns() || sp.moving {
+		return &coded{}, nil // a background update may have changed the projections
+	}
+	vectors := map[string][]float32{}
+	for _, m := range sp.modalities {
+		if x := it.vectors[m]; x != nil {
+			vectors[m] = x
+		}
+	}
+	if len(vectors) == 0 {
+		return &coded{settled: true}, nil
+	}
+	code, _, err := in.Encode(&db.Item{Vectors: vectors})
+	switch {
+	case errors.Is(err, db.ErrInvalid): // the vector is far from all anchors
+		return &coded{settled: true}, nil
+	case err != nil:
+		return nil, err
+	}
+	return &coded{code: string(code), has: true, settled: true}, nil
+}
+
+// same compares an item with the item got that the database returns, as the space sp
+// shows it. got is nil if the database has none. It notes codes that only the database
+// can know.
+func (c *collection) same(sp *space, key string, got *db.Item) error {
+	it := c.items[key]
+	if got.Key != key {
+		return fmt.Errorf("item %q is called %q", key, got.Key)
+	}
+	if err := c.sameContent(it, got); err != nil {
+		return fmt.Errorf("item %q: %w", key, err)
+	}
+	if sp == nil {
+		if got.Code != nil {
+			return fmt.Errorf("item %q has code %x, and there is no space", key, got.Code)
+		}
+		return nil
+	}
+	if err := c.sameCode(sp, key, got); err != nil {
+		return fmt.Errorf("item %q in space %d: %w", key, sp.number, err)
+	}
+	return nil
+}
+
+func (c *collection) sameContent(it *item, got *db.Item) error {
+	if string(got.Payload) != it.payload {
+		return fmt.Errorf("payload %q, want %q", got.Payload, it.payload)
+	}
+	if !maps.Equal(got.Fields, it.fields) {
+		return fmt.Errorf("fields %v, want %v", got.Fields, it.fields)
+	}
+	if a, b := slices.Sorted(slices.Values(got.Labels)), slices.Sorted(slices.Values(it.labels)); !slices.Equal(a, b) {
+		return fmt.Errorf("labels %q, want %q", a, b)
+	}
+	if c.indexOnly {
+		if has := slices.Sorted(maps.Keys(it.vectors)); len(got.Vectors)+len(got.Sparse) != 0 || !slices.Equal(slices.Sorted(slices.Values(got.Modalities)), has) {
+			return fmt.Errorf("vectors %v, %v, and modalities %q of an index-only collection, want %q", got.Vectors, got.Sparse, got.Modalities, has)
+		}
+		return nil
+	}
+	if len(got.Vectors)+len(got.Sparse) != len(it.vectors) {
+		return fmt.Errorf("%d and %d vectors, want %d", len(got.Vectors), len(got.Sparse), len(it.vectors))
+	}
+	for name, x := range it.vectors {
+		y := got.Vectors[name]
+		if m := c.modality(name); m.Sparse {
+			s, ok := got.Sparse[name]
+			if !ok {
+				return fmt.Errorf("no sparse vector %q", name)
+			}
+			y = make([]float32, m.Dim)
+			for e, j := range s.Index {
+				y[j] = s.Value[e]
+			}
+		}
+		if !slices.Equal(x, y) {
+			return fmt.Errorf("vector %q is %v, want %v", name, y, x)
+		}
+	}
+	return nil
+}
+
+// sameCode compares the code of an item.
+func (c *collection) sameCode(sp *space, key string, got *db.Item) error {
+	it, want := c.items[key], sp.codes[key]
+	if want == nil {
+		want = &coded{}
+	}
+	code, from := string(got.Code), got.CodeFrom
+	if code != "" {
+		_, isModality := it.vectors[from]
+		ok := from == "given" && c.codesOnly() || from == "labels" && len(it.labels) > 0 || from == "fused" || isModality
+		if !ok || sp.settled && !c.codesOnly() && (from == "labels") != (sp.labelSet(it) != "") {
+			return fmt.Errorf("the code comes from %q", from)
+		}
+	}
+	if want.settled {
+		if code != want.code {
+			return fmt.Errorf("code %x, want %x", code, want.code)
+		}
+		return nil
+	}
+	if want.labelled { // the first item with these labels
+		if code == "" {
+			return errors.New("no code, and it has known labels")
+		}
+		set := sp.labelSet(it)
+		if known, seen := sp.labelCodes[set]; seen && known != code {
+			return fmt.Errorf("code %x, others with the labels %q have %x", code, set, known)
+		}
+		sp.labelCodes[set] = code
+	}
+	sp.codes[key] = &coded{code: code, has: code != "", labelled: want.labelled, settled: true}
+	return nil
+}
+
+// An answer is the right answer to a query: all items, in order as far as the
+// definition sets one.
+type answer struct {
+	oracle.Answer
+	sp   *space
+	to   string
+	code string
+}
+
+// find returns the right answer, or the error that must come instead. encode returns
+// what the database makes of a query by a vector: its code, and its projection.
+func (c *collection) find(q *Query, encode func(space db.Space, from string, x []float32) (code []byte, z []float64, err error)) (*answer, error) {
+	number := c.numberOf(q.Space)
+	sp := c.space(number)
+	switch {
+	case number != 0 && sp == nil:
+		return nil, db.ErrNotFound
+	case !q.Where.valid(&c.schema), q.To != "" && !c.schema.has(q.To):
+		return nil, db.ErrInvalid
+	case sp == nil:
+		return nil, db.ErrNoModel
+	}
+	a := &answer{sp: sp, to: q.To}
+	a.Self = q.Key
+	if err := c.start(a, q, encode); err != nil {
+		return nil, err
+	}
+	is, err := q.Where.matcher()
+	if err != nil {
+		return nil, err
+	}
+	for i, key := range c.order {
+		it := c.items[key]
+		row := it.row
+		if c.loose {
+			row = uint32(i) // rows are compared by their order alone
+		}
+		if !is(it) || q.To != "" && it.vectors[q.To] == nil || q.Exclude && key == q.Key {
+			continue
+		}
+		if code, ok := sp.code(key); ok {
+			a.Candidates = append(a.Candidates, oracle.Candidate{
+				Key: key, Row: row, Code: code, Distance: oracle.Distance(code, a.code), Score: oracle.Score(a.Projection, code), Age: sp.ages[code]})
+		}
+	}
+	a.Exact = a.Projection == nil && sp.ages != nil && !c.loose
+	a.Sort()
+	return a, nil
+}
+
+// start sets what the query starts from: a code, a projection, a vector or an item.
+func (c *collection) start(a *answer, q *Query, encode func(space db.Space, from string, x []float32) ([]byte, []float64, error)) error {
+	x := []float32(nil)
+	switch {
+	case q.Code != nil:
+		a.code = string(codeOf(a.sp.bits, *q.Code))
+		return nil
+	case q.Key != "" && c.items[q.Key] == nil:
+		return db.ErrNotFound
+	case (q.From != "" || q.Vector != nil) && !c.schema.has(q.From):
+		return db.ErrInvalid
+	case q.Vector != nil:
+		x = vectorOf(c.modality(q.From), *q.Vector)
+	case !c.indexOnly:
+		x = c.items[q.Key].vectors[q.From]
+	}
+	if x == nil {
+		code, ok := a.sp.code(q.Key)
+		if a.code = code; !ok {
+			return db.ErrInvalid
+		}
+		return nil
+	}
+	if !slices.Contains(a.sp.modalities, q.From) {
+		return db.ErrNoModel
+	}
+	code, z, err := encode(a.sp.number, q.From, x)
+	if err != nil {
+		return err
+	}
+	a.code, a.Projection = string(code), z
+	return nil
+}
+
+// modality returns the modality with that name, or a made-up one if there is none.
+func (c *collection) modality(name string) db.Modality {
+	for _, m := range c.schema.Modalities {
+		if m.Name == name {
+			return m
+		}
+	}
+	return db.Modality{Name: name, Dim: 1}
+}
+
+// An Expr is a filter. It has a text for the database, and decides about an item of the
+// model.
+type Expr struct {
+	Op     string   `json:"op"`              // and, or, not; has, null, not null; =, !=, <, <=, >, >=, in, like
+	Field  string   `json:"field,omitempty"` // a field, or label; for has a modality, too
+	Values []string `json:"values,omitempty"`
+	Args   []Expr   `json:"args,omitempty"`
+}
+
+// String returns the text for the database.
+func (e *Expr) String() string {
+	return e.spell(func(e *Expr) string {
+		var parts []string
+		for _, v := range e.Values {
+			if e.ofText() {
+				v = "'" + strings.ReplaceAll(e.text(v), "'", "''") + "'"
+			}
+			parts = append(parts, v)
+		}
+		return strings.Join(parts, ", ")
+	})
+}
+
+// bound returns the expression with placeholders, and their values.
+func (e *Expr) bound() (where string, args []any) {
+	where = e.spell(func(e *Expr) string {
+		var list []any
+		for _, v := range e.Values {
+			list = append(list, e.argument(v))
+		}
+		if e.Op == "in" {
+			args = append(args, list)
+		} else {
+			args = append(args, list...)
+		}
+		return "?"
+	})
+	return where, args
+}
+
+// argument returns the Go value of a literal.
+func (e *Expr) argument(text string) any {
+	if e.ofText() {
+		return e.text(text)
+	}
+	if b, err := strconv.ParseBool(text); err == nil && len(text) > 1 {
+		return b
+	}
+	if n, err := strconv.ParseInt(text, 10, 64); err == nil {
+		return n
+	}
+	x, _ := strconv.ParseFloat(text, 64)
+	return x
+}
+
+// text returns the string that a value stands for: of like a pattern, with the value as the prefix.
+func (e *Expr) text(value string) string {
+	value = literal(value)
+	if e.Op == "like" {
+		value = strings.NewReplacer(`\`, `\\`, "%", `\%`, "_", `\_`).Replace(value) + "%"
+	}
+	return value
+}
+
+// ofText reports whether strings are compared.
+func (e *Expr) ofText() bool {
+	typ := typeOf(e.Field)
+	return e.Field == "label" || typ == db.String || typ == db.Time
+}
+
+// spell writes the expression, with what values says of the values of a comparison.
+func (e *Expr) spell(values func(*Expr) string) string {
+	if e == nil {
+		return ""
+	}
+	switch e.Op {
+	case "not":
+		return "NOT (" + e.Args[0].spell(values) + ")"
+	case "and", "or":
+		var parts []string
+		for i := range e.Args {
+			parts = append(parts, "("+e.Args[i].spell(values)+")")
+		}
+		return strings.Join(parts, " "+strings.ToUpper(e.Op)+" ")
+	case "has":
+		return "has(" + e.Field + ")"
+	case "null", "not null":
+		return e.Field + " IS " + strings.ToUpper(e.Op)
+	case "in":
+		return e.Field + " IN (" + values(e) + ")"
+	}
+	return e.Field + " " + e.Op + " " + values(e)
+}
+
+// valid reports whether a collection with this schema accepts the filter.
+func (e *Expr) valid(s *Schema) bool {
+	if e == nil {
+		return true
+	}
+	for i := range e.Args {
+		if !e.Args[i].valid(s) {
+			return false
+		}
+	}
+	switch {
+	case e.Op == "has" && s.has(e.Field):
+		return true
+	case len(e.Args) > 0 || e.Field == "label":
+		return true
+	}
+	return slices.ContainsFunc(s.allFields(), func(f db.Field) bool { return f.Name == e.Field })
+}
+
+// everything is a schema with all fields and modalities that collections may have.
+var everything = db.Schema{Fields: slices.Concat(fields, moreFields)}
+
+// matcher returns a function that tells whether the filter is true for an item.
+func (e *Expr) matcher() (func(*item) bool, error) {
+	is, err := oracle.Where(e.String(), nil, everything)
+	return func(it *item) bool {
+		return is(&db.Item{Vectors: it.vectors, Labels: it.labels, Fields: it.fields})
+	}, err
 }

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"slices"
 	"strconv"
+	"strings"
 
 	"github.com/fddhdb/fddhdb/db"
 )
@@ -361,4 +362,171 @@ func (h *history) deleteWhere(op *Op) error {
 		return err
 	}
 	return h.written(next, t, len(keys) > 0)
+}
+
+// alter adds modalities and fields to a collection, indexes fields, and changes metrics and spaces.
+func (h *history) alter(op *Op) error {
+	c, handle, err := h.collection(op)
+	if err != nil {
+		return err
+	}
+	err = handle.Alter(h.ctx, op.Schema.alteration())
+	if err := expect(err, c.alterable(op.Schema)); err != nil {
+		return err
+	}
+	return h.altered(op)
+}
+
+func (s *Schema) alteration() db.Alteration {
+	return db.Alteration{AddModalities: s.Modalities, AddFields: s.Fields, IndexFields: s.Index, SpaceOf: s.SpaceOf, Metrics: s.Metrics}
+}
+
+// with returns the schema after an alteration, or ErrInvalid for metrics or spaces that cannot be.
+func (s *Schema) with(add *Schema) (*Schema, error) {
+	all, err := settled(slices.Concat(s.Modalities, add.Modalities), len(s.Modalities), add)
+	return &Schema{Bits: s.Bits, Modalities: all, Fields: slices.Concat(s.Fields, add.Fields), Index: slices.Concat(s.Index, add.Index)}, err
+}
+
+// altered takes over the alteration of a collection. Its spaces stay as they are: a
+// model knows the modalities that it was trained with.
+func (h *history) altered(op *Op) error {
+	next := h.now.fork()
+	c := next.edit(op.In)
+	s, err := c.schema.with(op.Schema) // worlds share the arrays of its lists, so new ones are made
+	if err != nil {
+		return err
+	}
+	c.schema = *s
+	return h.commit(next, true)
+}
+
+// alterable returns the error with which the database must refuse to add add to a
+// collection, or nil.
+func (c *collection) alterable(add *Schema) error {
+	if slices.ContainsFunc(add.Index, func(name string) bool { return !c.schema.hasField(name) }) {
+		return db.ErrInvalid
+	}
+	names := map[string]int{}
+	for _, m := range add.Modalities {
+		names[m.Name]++
+	}
+	for _, f := range add.Fields {
+		names[f.Name]++
+	}
+	if len(names)+len(add.Index)+len(add.SpaceOf)+len(add.Metrics) == 0 || c.codesOnly() && len(add.Modalities) > 0 {
+		return db.ErrInvalid
+	}
+	for name := range names {
+		if c.schema.has(name) || c.schema.hasField(name) {
+			return db.ErrExists
+		}
+	}
+	for name, n := range names {
+		if n > 1 || name == "" {
+			return db.ErrInvalid
+		}
+	}
+	if slices.ContainsFunc(add.Modalities, func(m db.Modality) bool { return m.Dim < 1 || m.Dim > db.MaxDim }) ||
+		slices.ContainsFunc(add.Fields, func(f db.Field) bool { return someOf[f.Type] == nil }) {
+		return db.ErrInvalid
+	}
+	_, err := c.schema.with(add)
+	return err
+}
+
+// laneAlter alters a collection while other lanes write. Their items do not have the
+// new modalities and fields.
+func (h *history) laneAlter(op *Op) (func() error, error) {
+	c := h.now.collections[op.In]
+	if c == nil {
+		return nil, nil
+	}
+	handle, err := h.d.Collection(op.In)
+	if err != nil {
+		return nil, err
+	}
+	err = handle.Alter(h.ctx, op.Schema.alteration())
+	if err := expect(err, c.alterable(op.Schema)); err != nil {
+		return nil, passed(err)
+	}
+	return func() error { return h.altered(op) }, nil
+}
+
+// Renaming and merging labels. Keys of the operation are the label and what becomes of it.
+
+// has reports whether any item has the label.
+func (c *collection) has(label string) bool { return slices.Contains(c.used(), label) }
+
+// relabelled returns a copy of labels with to in place of from, which is among them.
+func relabelled(labels []string, from, to string) []string {
+	out := slices.DeleteFunc(slices.Clone(labels), func(l string) bool { return l == from })
+	if !slices.Contains(out, to) {
+		out = append(out, to)
+	}
+	return out
+}
+
+// relabel gives the items that have one label the other, and returns their keys.
+func (c *collection) relabel(from, to string) (keys []string) {
+	for _, key := range c.order {
+		it := c.items[key]
+		if !slices.Contains(it.labels, from) {
+			continue
+		}
+		changed := *it // items do not change
+		changed.labels = relabelled(it.labels, from, to)
+		c.items[key] = &changed
+		keys = append(keys, key)
+	}
+	return keys
+}
+
+// renameLabel renames a label. If earlier items had one of the new name, nothing knows that any more.
+func (h *history) renameLabel(op *Op) error {
+	if len(op.Keys) < 2 { // shrunk
+		return errPassed
+	}
+	c, handle, err := h.collection(op)
+	if err != nil {
+		return err
+	}
+	old, name := op.Keys[0], op.Keys[1]
+	var want error
+	switch {
+	case old == name:
+		want = db.ErrInvalid
+	case !c.has(old):
+		want = db.ErrNotFound
+	case c.has(name):
+		want = db.ErrExists
+	}
+	if err := expect(handle.RenameLabel(h.ctx, old, name), want); err != nil {
+		return err
+	}
+	next := h.now.fork()
+	c = next.edit(op.In)
+	c.labels = slices.DeleteFunc(c.labels, func(l string) bool { return l == name })
+	c.labels[slices.Index(c.labels, old)] = name
+	c.relabel(old, name)
+	for _, sp := range c.spaces {
+		if c.codesOnly() {
+			break // no model knows labels
+		}
+		sp.known[name] = sp.known[old]
+		delete(sp.known, old)
+		codes := map[string]string{}
+		for set, code := range sp.labelCodes {
+			known := strings.Split(set, "\n")
+			if slices.Contains(known, name) {
+				continue
+			}
+			if i := slices.Index(known, old); i >= 0 {
+				known[i] = name
+			}
+			slices.Sort(known)
+			codes[strings.Join(known, "\n")] = code
+		}
+		sp.labelCodes = codes
+	}
+	return h.commit(next, true)
 }

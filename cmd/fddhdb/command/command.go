@@ -4,6 +4,8 @@ import (
 	"context"
 	"errors"
 	"io"
+	"runtime"
+	"runtime/debug"
 	"strings"
 
 	"github.com/spf13/cobra"
@@ -12,6 +14,7 @@ import (
 	"github.com/fddhdb/fddhdb/cmd/fddhdb/shell"
 	"github.com/fddhdb/fddhdb/cmd/fddhdb/term"
 	"github.com/fddhdb/fddhdb/cmd/fddhdb/usage"
+	"github.com/fddhdb/fddhdb/codec"
 	"github.com/fddhdb/fddhdb/db"
 )
 
@@ -179,4 +182,141 @@ func verbNamed(root *cobra.Command, name string) bool {
 		}
 	}
 	return false
+}
+
+// An env is the surroundings of a verb. It belongs to the goroutine that runs the verb.
+type env struct {
+	*term.Printer
+	stdin   io.Reader
+	signals *shell.Signals // end the process; nil if nobody catches signals
+	session *session       // session of the shell; nil outside of one
+}
+
+func (e *env) printError(err error) { e.Errorf("%s", exit.Message(err)) }
+
+// Groups in which help lists the verbs.
+const (
+	groupItems  = "items"
+	groupLearn  = "learn"
+	groupSpaces = "spaces"
+	groupLook   = "look"
+	groupBackup = "backup"
+	groupOther  = "other"
+)
+
+// versionJSON is the --json form of version.
+type versionJSON struct {
+	Version  string `json:"version"`
+	Revision string `json:"revision"` // of the source; "" if unknown
+	Time     string `json:"time"`     // of that revision
+	Modified bool   `json:"modified"` // the source was changed after the revision
+	Go       string `json:"go"`
+	Platform string `json:"platform"`
+	Format   int    `json:"format"` // of databases
+	Kernel   string `json:"kernel"` // Hamming kernels of this machine
+}
+
+func versionCommand(e *env) *cobra.Command {
+	var o common
+	cmd := &cobra.Command{
+		Use:     "version",
+		Short:   "Print the version of fddhdb",
+		GroupID: groupOther,
+		Long: usage.Prose(`
+			Version prints what a report of a fault should say: the version of fddhdb, what
+			it was built from and with, and the newest format of databases that it reads.`),
+		Example: usage.Example(`
+			fddhdb version --json`),
+		Args: func(cmd *cobra.Command, args []string) error {
+			if len(args) > 0 {
+				return exit.Usagef("version does not know what to do with %q", args[0])
+			}
+			return nil
+		},
+		RunE: func(*cobra.Command, []string) error {
+			return e.printVersion(o.json)
+		},
+	}
+	o.registerJSON(cmd)
+	return cmd
+}
+
+func (e *env) printVersion(asJSON bool) error {
+	v := version(debug.ReadBuildInfo())
+	if asJSON {
+		return e.PrintJSON(v)
+	}
+	e.Printf("fddhdb %s\n", v.Version)
+	if v.Revision != "" {
+		changed := ""
+		if v.Modified {
+			changed = ", changed since"
+		}
+		e.Printf("source %s of %s%s\n", v.Revision, v.Time, changed)
+	}
+	e.Printf("%s %s, kernel %s, database format %d\n", v.Go, v.Platform, v.Kernel, v.Format)
+	return nil
+}
+
+func version(info *debug.BuildInfo, ok bool) versionJSON {
+	v := versionJSON{
+		Version: "unknown", Go: runtime.Version(), Platform: runtime.GOOS + "/" + runtime.GOARCH,
+		Format: db.Format, Kernel: codec.KernelName(),
+	}
+	if !ok {
+		return v
+	}
+	if info.Main.Version != "" {
+		v.Version = info.Main.Version
+	}
+	for _, s := range info.Settings {
+		switch s.Key {
+		case "vcs.revision":
+			v.Revision = s.Value
+		case "vcs.time":
+			v.Time = s.Value
+		case "vcs.modified":
+			v.Modified = s.Value == "true"
+		}
+	}
+	return v
+}
+
+// verbsElsewhere are names of verbs in other tools.
+var verbsElsewhere = map[string]string{
+	"add": "put", "set": "put", "insert": "put", "upsert": "put", "store": "put",
+	"load": "import", "ingest": "import",
+	"create": "init", "new": "init",
+	"show": "get", "cat": "get", "fetch": "get",
+	"list": "scan", "ls": "scan", "items": "scan",
+	"find": "search", "query": "search", "select": "search", "knn": "search",
+	"remove": "delete", "rm": "delete", "del": "delete",
+	"learn": "train", "fit": "train",
+	"evaluate": "eval", "benchmark": "bench",
+	"dump": "export", "save": "export",
+	"check": "verify", "fsck": "verify",
+	"fix": "repair", "recover": "repair",
+	"vacuum": "compact", "gc": "compact",
+	"info": "stats", "status": "stats",
+	"tables": "collections",
+}
+
+// meant returns the name that an unknown word most likely means: a name with a similar
+// spelling, or the verb that other tools call so; "" if there is none.
+func meant(word string, names []string) string {
+	if verb, ok := verbsElsewhere[strings.ToLower(word)]; ok {
+		return verb
+	}
+	return term.Nearest(strings.ToLower(word), names)
+}
+
+// unknownVerbFor returns the error for a verb that does not exist.
+func unknownVerbFor(root *cobra.Command, word string) error {
+	if strings.EqualFold(word, "shell") {
+		return exit.Usagef("there is no verb %q: fddhdb DIR opens the shell, and .help explains it there", word)
+	}
+	if verb := meant(word, shell.VerbNames(root)); verb != "" {
+		return exit.Usagef("there is no verb %q: did you mean %s?", word, verb)
+	}
+	return exit.Usagef("there is no verb %q: fddhdb help lists the verbs", word)
 }

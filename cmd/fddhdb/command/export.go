@@ -3,6 +3,7 @@ package command
 import (
 	"context"
 	"fmt"
+	"iter"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -16,7 +17,10 @@ import (
 	"github.com/fddhdb/fddhdb/cmd/fddhdb/term"
 	"github.com/fddhdb/fddhdb/cmd/fddhdb/usage"
 	"github.com/fddhdb/fddhdb/db"
+	"github.com/fddhdb/fddhdb/files"
 	"github.com/fddhdb/fddhdb/files/npy"
+	"github.com/fddhdb/fddhdb/files/parquet"
+	"github.com/fddhdb/fddhdb/files/table"
 )
 
 // exportOptions are the flags of export.
@@ -308,4 +312,244 @@ func writeLine(f *outfile.File, what, s string) error {
 	}
 	_, err := fmt.Fprintln(f, s)
 	return err
+}
+
+// aheadItems and aheadBytes are the approximate size of a batch of ahead.
+const (
+	aheadItems = 256
+	aheadBytes = 1 << 20
+)
+
+// ahead yields the pairs of items. Another goroutine reads ahead, and a few batches are
+// in memory. The goroutine ends before ahead returns.
+func ahead(items iter.Seq2[*db.Item, error]) iter.Seq2[*db.Item, error] {
+	type pair struct {
+		item *db.Item
+		err  error
+	}
+	return func(yield func(*db.Item, error) bool) {
+		batches, stop := make(chan []pair, 1), make(chan struct{})
+		go func() {
+			defer close(batches)
+			var batch []pair
+			bytes := 0
+			send := func() bool {
+				select {
+				case batches <- batch:
+					batch, bytes = nil, 0
+					return true
+				case <-stop:
+					return false
+				}
+			}
+			for it, err := range items {
+				batch = append(batch, pair{it, err})
+				if err == nil {
+					bytes += itemBytes(it)
+				}
+				if (len(batch) == aheadItems || bytes >= aheadBytes) && !send() {
+					return
+				}
+			}
+			send()
+		}()
+		defer func() {
+			close(stop)
+			for range batches { // wait until nothing is read any more
+			}
+		}()
+		for batch := range batches {
+			for _, p := range batch {
+				if !yield(p.item, p.err) {
+					return
+				}
+			}
+		}
+	}
+}
+
+// itemBytes returns the approximate memory of an item.
+func itemBytes(it *db.Item) int {
+	n := len(it.Payload)
+	for _, x := range it.Vectors {
+		n += 4 * len(x)
+	}
+	for _, x := range it.Sparse {
+		n += 8 * len(x.Value)
+	}
+	return n
+}
+
+// itemSink writes whole items.
+func itemSink(f *outfile.File, path string, c *db.Collection, schema db.Schema) (sink, error) {
+	if strings.EqualFold(filepath.Ext(path), ".parquet") {
+		return parquetSink(f, path, c, schema)
+	}
+	return sink{put: func(it *db.Item) error {
+		b, err := it.MarshalJSON() // an encoder would go over it again
+		if err == nil {
+			_, err = f.Write(append(b, '\n'))
+		}
+		return err
+	}}, nil
+}
+
+// parquetSink writes the columns that import reads. Of codes it writes only given ones.
+func parquetSink(f *outfile.File, path string, c *db.Collection, schema db.Schema) (sink, error) {
+	if schema.IndexOnly {
+		return sink{}, exit.Failedf("--items %s: collection %q is index-only: its items have no vectors here; write a .jsonl, or export from the database that it is a copy of", path, c.Name())
+	}
+	shape := &table.Shape{Code: schema.Bits / 8}
+	for _, m := range schema.Modalities {
+		shape.Vectors = append(shape.Vectors, table.Vector{Name: m.Name, Dim: m.Dim, Sparse: m.Sparse})
+	}
+	for _, d := range schema.Fields {
+		shape.Fields = append(shape.Fields, table.Field{Name: d.Name, Type: string(d.Type)})
+	}
+	w, err := parquet.NewItemWriter(f, shape)
+	if err != nil {
+		return sink{}, exit.Failedf("--items %s: %w; a .jsonl takes any names", path, err)
+	}
+	var out table.Item
+	return sink{func(it *db.Item) error {
+		out.Reset()
+		out.Key, out.Labels, out.Payload, out.Code = it.Key, it.Labels, it.Payload, it.Code
+		for name, x := range it.Vectors {
+			out.Vectors[name] = x
+		}
+		for name, x := range it.Sparse {
+			out.Sparse[name] = table.Sparse{Index: x.Index, Value: x.Value}
+		}
+		for name, v := range it.Fields {
+			out.Fields[name] = v
+		}
+		return w.Write(&out)
+	}, w.Close}, nil
+}
+
+// vectorFiles are the extensions of files of vectors that export writes.
+var vectorFiles = []string{".npy", ".npz", ".csv", ".jsonl", ".parquet"}
+
+func checkVectorFile(path string) error {
+	ext := strings.ToLower(filepath.Ext(path))
+	if !slices.Contains(vectorFiles, ext) {
+		if path == outfile.Stdout {
+			return exit.Usagef("--vectors %s: the extension of a file says in which format, and standard output has none: write to a file; --items %[1]s writes whole items as .jsonl", path)
+		}
+		return exit.Usagef("--vectors %s: %s files are written, not %s", path, strings.Join(vectorFiles, ", "), term.FileKind(path))
+	}
+	return nil
+}
+
+// maxExpanded bounds a dense file of a sparse modality, which is mostly zeros.
+const maxExpanded = 4 << 30
+
+// vectorSink writes vectors. If a format has a dense and a sparse form the modality
+// decides; otherwise vectors are dense.
+func vectorSink(f *outfile.File, path string, m db.Modality, items int) (sink, error) {
+	ext := strings.ToLower(filepath.Ext(path))
+	if m.Sparse && (ext == ".npz" || ext == ".jsonl" || ext == ".parquet") {
+		return sparseSink(f, ext, m)
+	}
+	if bytes := 4 * int64(items) * int64(m.Dim); m.Sparse && bytes > maxExpanded {
+		return sink{}, exit.Failedf("--vectors %s=%s: with its zeros the sparse modality takes %s, more than %s: write a .npz",
+			m.Name, path, term.Size(bytes), term.Size(maxExpanded))
+	}
+	write, end, err := denseWriter(f, ext, m, items)
+	if err != nil {
+		return sink{}, err
+	}
+	expanded := make([]float32, m.Dim)
+	return sink{func(it *db.Item) error {
+		if x, ok := it.Vectors[m.Name]; ok {
+			return write(x)
+		}
+		x, ok := it.Sparse[m.Name]
+		if !ok {
+			return lacks(it, m)
+		}
+		clear(expanded)
+		for e, j := range x.Index {
+			expanded[j] = x.Value[e]
+		}
+		return write(expanded)
+	}, end}, nil
+}
+
+func lacks(it *db.Item, m db.Modality) error {
+	return exit.Failedf("--vectors: item %q has no vector of modality %q", it.Key, m.Name)
+}
+
+// denseWriter starts a file of dense vectors.
+func denseWriter(f *outfile.File, ext string, m db.Modality, items int) (write func([]float32) error, end func() error, err error) {
+	var line []byte
+	none := func() error { return nil }
+	switch ext {
+	case ".csv":
+		return func(x []float32) error {
+			line = files.AppendCSV(line[:0], x)
+			_, err := f.Write(line)
+			return err
+		}, none, nil
+	case ".jsonl":
+		return func(x []float32) error {
+			line = append(files.AppendJSON(line[:0], x), '\n')
+			_, err := f.Write(line)
+			return err
+		}, none, nil
+	case ".parquet":
+		w := parquet.NewVectorWriter(f, table.Vector{Name: m.Name, Dim: m.Dim})
+		return func(x []float32) error {
+			return w.Write(&table.Item{Vectors: map[string][]float32{m.Name: x}})
+		}, w.Close, nil
+	case ".npz":
+		w, err := npy.NewZip[float32](f, m.Name, items, m.Dim)
+		if err != nil {
+			return nil, nil, err
+		}
+		return w.Write, w.Close, nil
+	}
+	w, err := npy.NewWriter[float32](f, items, m.Dim)
+	if err != nil {
+		return nil, nil, err
+	}
+	return w.Write, w.Close, nil
+}
+
+// sparseSink writes the nonzero numbers of vectors.
+func sparseSink(f *outfile.File, ext string, m db.Modality) (sink, error) {
+	write, end, err := sparseWriter(f, ext, m)
+	if err != nil {
+		return sink{}, err
+	}
+	return sink{func(it *db.Item) error {
+		x, ok := it.Sparse[m.Name]
+		if !ok {
+			return lacks(it, m)
+		}
+		return write(x.Index, x.Value)
+	}, end}, nil
+}
+
+// sparseWriter starts a file of sparse vectors.
+func sparseWriter(f *outfile.File, ext string, m db.Modality) (write func([]uint32, []float32) error, end func() error, err error) {
+	switch ext {
+	case ".jsonl":
+		var line []byte
+		return func(index []uint32, value []float32) error {
+			line = append(files.AppendSparseJSON(line[:0], index, value), '\n')
+			_, err := f.Write(line)
+			return err
+		}, func() error { return nil }, nil
+	case ".parquet":
+		w := parquet.NewVectorWriter(f, table.Vector{Name: m.Name, Dim: m.Dim, Sparse: true})
+		return func(index []uint32, value []float32) error {
+			return w.Write(&table.Item{Sparse: map[string]table.Sparse{m.Name: {Index: index, Value: value}}})
+		}, w.Close, nil
+	}
+	w, err := npy.NewCSRWriter(f, m.Dim)
+	if err != nil {
+		return nil, nil, err
+	}
+	return w.Write, w.Close, nil
 }

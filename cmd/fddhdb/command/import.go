@@ -1,10 +1,15 @@
 package command
 
 import (
+	"cmp"
+	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"os"
 	"path/filepath"
+	"slices"
+	"strings"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -13,6 +18,7 @@ import (
 	"github.com/fddhdb/fddhdb/cmd/fddhdb/flags"
 	"github.com/fddhdb/fddhdb/cmd/fddhdb/source"
 	"github.com/fddhdb/fddhdb/cmd/fddhdb/term"
+	"github.com/fddhdb/fddhdb/cmd/fddhdb/textform"
 	"github.com/fddhdb/fddhdb/cmd/fddhdb/usage"
 	"github.com/fddhdb/fddhdb/db"
 )
@@ -320,4 +326,397 @@ func (o *importOptions) columnFlags() (given []string) {
 		given = append(given, "--field-column")
 	}
 	return given
+}
+
+// A loader stores the items of files.
+type loader struct {
+	*source.Files
+	o       *importOptions
+	bar     *term.Progress
+	warnf   func(format string, args ...any)
+	id      importID // zero: the import cannot go on after an interruption
+	from    int      // the row to begin with
+	before  int      // items that the import had stored when it was interrupted
+	items   int      // stored with these, or checked in a dry run
+	skipped source.SkippedRows
+	created *db.Schema // schema of the collection of --init
+}
+
+// loadNew creates the collection for the files and loads them. If an interrupted import
+// of the same files has created it already, it goes on with that one.
+func (l *loader) loadNew(cmd *cobra.Command, d *db.DB) error {
+	schema, err := l.Schema()
+	if err == nil && l.o.index != "" {
+		schema.Fields, err = indexed(schema.Fields, l.o.index)
+	}
+	if err != nil {
+		return err
+	}
+	c, err := createCollection(cmd, d, l.o.collection, schema)
+	switch {
+	case errors.Is(err, db.ErrExists) && l.wasInterrupted(d):
+		c, err = d.Collection(l.o.collection)
+	case err == nil && l.id != (importID{}):
+		// From here on the same command goes on with this collection.
+		b := d.NewBatch()
+		if err = l.mark(b, c, 0, 0); err == nil {
+			err = b.Commit(cmd.Context())
+		}
+	}
+	if err != nil {
+		return err
+	}
+	l.created = &schema
+	return l.load(cmd.Context(), d, c)
+}
+
+// indexed returns fields, with an index of those that --index names: all, none or a list.
+func indexed(fields []db.Field, index string) ([]db.Field, error) {
+	list := strings.Split(index, ",")
+	switch index {
+	case "none":
+		list = nil
+	case "all":
+		list = namesOf(fields)
+	}
+	out := slices.Clone(fields)
+	for i := range out {
+		out[i].Indexed = slices.Contains(list, out[i].Name)
+	}
+	for _, name := range list {
+		if !slices.Contains(namesOf(fields), name) {
+			return nil, exit.Usagef("--index: the files have no field %q: all, none and lists of %s are possible", name, term.OrDash(strings.Join(namesOf(fields), ",")))
+		}
+	}
+	return out, nil
+}
+
+func namesOf(fields []db.Field) (names []string) {
+	for _, f := range fields {
+		names = append(names, f.Name)
+	}
+	return names
+}
+
+// load stores the items of all rows.
+func (l *loader) load(ctx context.Context, d *db.DB, c *db.Collection) error {
+	if err := l.Check(c, l.o.merge); err != nil {
+		return err
+	}
+	p, err := l.newParts(ctx, d, c)
+	if err != nil {
+		return err
+	}
+	if l.Labels != nil && l.Labels.Ordered {
+		if err := p.b.RegisterLabels(c, l.Labels.Names()); err != nil {
+			return exit.Failedf("%s: %s", cmp.Or(l.o.names, l.Labels.Path()), exit.Reason(err.Error()))
+		}
+	}
+	err = l.each(ctx, func(row int, item *db.Item, err error) error {
+		if err == nil {
+			if err = p.put(item); err == nil && p.b.Full() {
+				return p.commit(true)
+			}
+			if errors.Is(err, db.ErrInvalid) {
+				err = &source.RowError{Err: exit.Failedf("%s: row %d: %s", l.Names(), row, exit.Reason(err.Error()))}
+			}
+		}
+		var bad *source.RowError
+		if l.o.skip && errors.As(err, &bad) {
+			p.skip(exit.Message(err))
+			return nil
+		}
+		return err
+	})
+	if err == nil {
+		l.bar.Report("storing", 0, 0)
+		err = p.end()
+	}
+	if err != nil {
+		return p.failed(err)
+	}
+	return nil
+}
+
+// each calls f with the rows from the one at which the import goes on. f gets an item,
+// which is valid until f returns, or the error of the row. The next rows are read while
+// f works.
+func (l *loader) each(ctx context.Context, f func(row int, item *db.Item, err error) error) error {
+	rows := l.Rows()
+	row := l.from
+	return l.Pipeline(ctx, l.from, func(r *source.Row) error {
+		if (row-l.from)%1000 == 0 {
+			l.bar.Report("reading", int64(row-l.from), int64(max(0, rows-l.from)))
+		}
+		row++
+		return f(row-1, &r.Item, r.Err)
+	})
+}
+
+// An importMark is the value of the mark that an import leaves with each part, as JSON. The same
+// import goes on there.
+type importMark struct {
+	Files   string                  `json:"files"` // importID.files
+	Row     int                     `json:"row"`   // the first row that is not in
+	Items   int                     `json:"items"` // that are in
+	Skipped []*source.SkippedReason `json:"skipped,omitempty"`
+}
+
+// maxReason is the length to which the reasons for skipped rows are cut in a mark, in bytes, so that
+// those of source.SkippedRows fit.
+const maxReason = 256
+
+// name returns the name of the mark of an import into a collection.
+func (id importID) name(c *db.Collection) string {
+	return fmt.Sprintf("fddhdb import/%d/%s", c.ID(), id.command)
+}
+
+// markIn returns the mark of the import, nil if there is none.
+func (l *loader) markIn(d *db.DB, c *db.Collection) (*importMark, error) {
+	if l.id == (importID{}) {
+		return nil, nil
+	}
+	b, err := d.Mark(l.id.name(c))
+	if errors.Is(err, db.ErrNotFound) {
+		return nil, nil
+	}
+	m := &importMark{}
+	if err == nil {
+		err = json.Unmarshal(b, m)
+	}
+	return m, err
+}
+
+// parts stores the rows of an import. It commits whenever the batch is full, with a mark of how
+// far it is, so that an import takes little memory and the same command goes on after an
+// interruption. A dry run commits nothing.
+type parts struct {
+	ctx    context.Context
+	l      *loader
+	d      *db.DB
+	c      *db.Collection
+	b      *db.Batch
+	row    int  // the next row
+	in     int  // the first row that is not in
+	items  int  // in b
+	marked bool // the database has a mark of this import
+}
+
+// newParts returns parts that begin at the row of --from-row, or where the same import was
+// interrupted, and tells of the latter.
+func (l *loader) newParts(ctx context.Context, d *db.DB, c *db.Collection) (*parts, error) {
+	p := &parts{ctx: ctx, l: l, d: d, c: c, b: d.NewBatch()}
+	mark, err := l.markIn(d, c)
+	if err != nil {
+		return nil, err
+	}
+	p.marked = mark != nil
+	switch {
+	case l.o.fromRow >= 0:
+		l.from = l.o.fromRow
+		if rows := l.Rows(); rows >= 0 && l.from > rows {
+			return nil, exit.Usagef("--from-row %d: the files have %s", l.from, term.Plural(rows, "row", "rows"))
+		}
+	case l.o.dryRun || mark == nil || mark.Row == 0:
+	case mark.Files != l.id.files:
+		return nil, exit.Failedf("%s: changed since this import was interrupted, when %s: --from-row %d goes on there, --from-row 0 begins anew",
+			l.Names(), l.rowsIn(mark.Row), mark.Row)
+	default:
+		l.from, l.before, l.items = mark.Row, mark.Items, mark.Items
+		l.skipped.GoOn(mark.Skipped)
+		l.warnf("going on at row %s, where this import was interrupted (--from-row 0 begins anew)", l.ofRows(l.from))
+	}
+	p.row, p.in = l.from, l.from
+	return p, nil
+}
+
+// ofRows returns a number of rows, and of how many where that is known.
+func (l *loader) ofRows(n int) string {
+	if rows := l.Rows(); rows >= 0 {
+		return term.Thousands(n) + " of " + term.Thousands(rows)
+	}
+	return term.Thousands(n)
+}
+
+// rowsIn returns the words for so many rows being stored.
+func (l *loader) rowsIn(n int) string {
+	if rows := l.Rows(); rows >= 0 {
+		return l.ofRows(n) + " rows are in"
+	}
+	return term.Plural(n, "row is in", "rows are in")
+}
+
+// put adds the item of the next row. One that gives ErrInvalid is left out: skip may follow.
+func (p *parts) put(item *db.Item) error {
+	if p.l.o.skip { // a batch is lost after a bad item
+		if err := p.add(p.d.NewBatch(), item); err != nil {
+			return err
+		}
+	}
+	if err := p.add(p.b, item); err != nil {
+		return err
+	}
+	p.items++
+	p.row++
+	return nil
+}
+
+func (p *parts) add(b *db.Batch, item *db.Item) error {
+	if p.l.o.merge {
+		return b.Merge(p.c, item)
+	}
+	return b.Put(p.c, item)
+}
+
+// skip leaves out the next row.
+func (p *parts) skip(why string) {
+	p.l.skipped.Add(p.row, why)
+	p.row++
+}
+
+// commit stores the batch, with a mark or without one.
+func (p *parts) commit(mark bool) error {
+	l := p.l
+	if !l.o.dryRun {
+		if mark = mark && l.id != (importID{}); mark {
+			if err := l.mark(p.b, p.c, p.row, l.items+p.items); err != nil {
+				return err
+			}
+		}
+		if err := p.b.Commit(p.ctx); err != nil {
+			if errors.Is(err, db.ErrInvalid) {
+				err = exit.Failedf("%w", err)
+			}
+			return err
+		}
+	}
+	p.marked = p.marked || mark
+	l.items += p.items
+	p.in, p.items, p.b = p.row, 0, p.d.NewBatch()
+	return nil
+}
+
+// mark adds the mark to a batch.
+func (l *loader) mark(b *db.Batch, c *db.Collection, row, items int) error {
+	m := importMark{Files: l.id.files, Row: row, Items: items}
+	for _, g := range l.skipped.Groups {
+		short := *g
+		short.Reason = short.Reason[:min(len(short.Reason), maxReason)]
+		m.Skipped = append(m.Skipped, &short)
+	}
+	value, err := json.Marshal(m)
+	if err != nil {
+		return err
+	}
+	return b.Mark(l.id.name(c), value)
+}
+
+// end stores what is left, and takes away the mark: so an import that is interrupted before
+// that stores nothing twice.
+func (p *parts) end() error {
+	if p.b.Len() > 0 {
+		if err := p.commit(p.marked); err != nil {
+			return err
+		}
+	}
+	if p.l.o.dryRun || !p.marked {
+		return nil
+	}
+	p.b.Mark(p.l.id.name(p.c), nil)
+	return p.b.Commit(p.ctx)
+}
+
+// failed returns an error with what is in, and how to go on.
+func (p *parts) failed(err error) error {
+	var bad *source.RowError
+	isBad := errors.As(err, &bad)
+	switch {
+	case isBad && p.in == 0:
+		return exit.Failedf("%w; nothing was stored (--on-error skip leaves such rows out)", err)
+	case p.in == 0:
+		return err
+	case isBad:
+		return &partlyError{exit.Failedf("%w", err), fmt.Sprintf(
+			"%s: --on-error skip leaves such rows out and goes on; with a file that you have corrected, --from-row %d goes on", p.l.rowsIn(p.in), p.in)}
+	case p.l.id == (importID{}):
+		return &partlyError{err, fmt.Sprintf("%s: with the same input, --from-row %d goes on", p.l.rowsIn(p.in), p.in)}
+	}
+	return &partlyError{err, p.l.rowsIn(p.in) + ": give the same command again to go on"}
+}
+
+// A partlyError ends an import of which a part is stored.
+type partlyError struct {
+	err error
+	in  string // what is stored, and how to go on
+}
+
+func (e *partlyError) Error() string { return e.err.Error() + "; " + e.in }
+func (e *partlyError) Unwrap() error { return e.err }
+
+func (e *env) reportImport(l *loader, took float64) error {
+	rate := 0.0
+	if took > 0 {
+		rate = float64(l.items-l.before) / took
+	}
+	var columns []source.MappedColumn
+	if d := l.Whole; d != nil {
+		columns = d.Mapping()
+	}
+	if l.o.json {
+		return e.PrintJSON(struct {
+			Items   int                     `json:"items"`
+			Skipped int                     `json:"skipped"`
+			Seconds float64                 `json:"seconds"`
+			Rate    float64                 `json:"items_per_second"`
+			DryRun  bool                    `json:"dry_run,omitempty"`
+			From    int                     `json:"resumed_at,omitempty"`
+			Reasons []*source.SkippedReason `json:"skipped_reasons,omitempty"`
+			Columns []source.MappedColumn   `json:"columns,omitempty"`
+		}{l.items, l.skipped.N, took, rate, l.o.dryRun, l.from, l.skipped.Groups, columns})
+	}
+	if l.o.dryRun && columns != nil {
+		e.printColumns(columns)
+	}
+	if l.created != nil && l.Whole != nil {
+		// The user did not declare this schema: it was derived from the data.
+		e.Printf("collection %s, from %s: %s\n", l.o.collection, l.o.input(l.o.items).Name, textform.DescribeSchema(*l.created))
+	}
+	skipped := ""
+	if l.skipped.N > 0 {
+		skipped = fmt.Sprintf(", skipped %s", term.Thousands(l.skipped.N))
+	}
+	if l.o.dryRun {
+		e.Printf("%s can be imported%s; nothing was stored\n", term.Plural(l.items, "item", "items"), skipped)
+		return nil
+	}
+	e.Printf("imported %s%s in %s\n", term.Plural(l.items, "item", "items"), skipped, term.Seconds(took))
+	return nil
+}
+
+// printColumns prints what the columns of a table become.
+func (e *env) printColumns(columns []source.MappedColumn) {
+	rows := make([][]any, len(columns))
+	for i, c := range columns {
+		rows[i] = []any{term.TextCell(c.Column), c.Type, term.TextCell(c.Becomes), term.TextCell(c.Example)}
+	}
+	e.PrintTable([]term.Column{term.Left("column"), term.Left("type"), term.Left("becomes"), term.Left("example")}, rows)
+}
+
+// warnSkipped prints why rows were skipped.
+func (e *env) warnSkipped(s *source.SkippedRows) {
+	for _, g := range s.Groups {
+		more := g.Count - 1
+		if more == 0 {
+			e.Warnf("skipped: %s", g.Reason)
+			continue
+		}
+		var rows []string
+		for _, row := range g.Rows[1:] {
+			rows = append(rows, term.Thousands(row))
+		}
+		if more > len(rows) {
+			rows = append(rows, "...")
+		}
+		e.Warnf("skipped: %s; and %s like it: row %s", g.Reason, term.Thousands(more), strings.Join(rows, ", "))
+	}
 }

@@ -1,9 +1,13 @@
 package source
 
 import (
+	"cmp"
+	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"io"
+	"maps"
 	"path/filepath"
 	"strings"
 	"time"
@@ -340,4 +344,245 @@ func fieldValue(typ db.FieldType, v any) (any, error) {
 		}
 	}
 	return nil, fmt.Errorf("%v is not of type %s", v, typ)
+}
+
+// Together are files that belong together: row i of each is about item i.
+type Together []Source
+
+// SameRows checks that all files have the same number of rows.
+func (in Together) SameRows() error {
+	for _, s := range in[1:] {
+		if first := in[0]; s.Rows() != first.Rows() {
+			return exit.Failedf("%s has %s, %s has %s: row i of every file belongs to item i",
+				first.Path(), term.Plural(first.Rows(), "row", "rows"), s.Path(), term.Plural(s.Rows(), "row", "rows"))
+		}
+	}
+	return nil
+}
+
+// Close closes all files.
+func (in Together) Close() {
+	for _, s := range in {
+		_ = s.Close() // nothing was written
+	}
+}
+
+// Names returns the names of all files.
+func (in Together) Names() string {
+	var names []string
+	for _, s := range in {
+		names = append(names, s.Path())
+	}
+	return strings.Join(names, ", ")
+}
+
+// Rows returns the number of rows, -1 if it is not known before they are read.
+func (in Together) Rows() int { return in[0].Rows() }
+
+// NewRow returns an item for sources to add rows to.
+func NewRow() db.Item {
+	return db.Item{Vectors: map[string][]float32{}, Sparse: map[string]db.Sparse{}}
+}
+
+// read reads the next row of all files. It reads all of them even if one is bad, so that they stay in step.
+func (in Together) read(item *db.Item) error {
+	clear(item.Vectors)
+	clear(item.Sparse)
+	item.Key = ""
+	var bad error
+	for _, s := range in {
+		err := s.next(item)
+		var row *RowError
+		if err != nil && !errors.As(err, &row) {
+			return fmt.Errorf("%w; nothing of it was stored", err)
+		}
+		if bad == nil {
+			bad = err
+		}
+	}
+	return bad
+}
+
+// Rows go in runs from the goroutine that reads the files to the one that stores them, so that both work at
+// the same time and seldom wait for each other.
+const (
+	runRows  = 128
+	runBytes = 4 << 20 // bytes of vectors with which a run is complete
+)
+
+// A Row is a row that has been read, or the reason why it could not be.
+type Row struct {
+	Item    db.Item
+	Err     error
+	numbers []float32 // memory of its dense vectors and of the values of sparse ones
+	indices []uint32
+}
+
+// Set copies an item, as its reader reuses the memory.
+func (r *Row) Set(item *db.Item, err error) {
+	own := r.Item
+	vectors, sparse, fields := own.Vectors, own.Sparse, own.Fields
+	if vectors == nil {
+		vectors, sparse = map[string][]float32{}, map[string]db.Sparse{}
+	}
+	if fields == nil {
+		fields = map[string]any{}
+	}
+	clear(vectors)
+	clear(sparse)
+	clear(fields)
+	maps.Copy(fields, item.Fields)
+	r.Item, r.Err = *item, err
+	// nil stays nil: with --merge it keeps the stored value. An empty slice gets memory of the row: item's
+	// own has room that the reader reuses for other rows.
+	r.Item.Labels = again(own.Labels, item.Labels)
+	r.Item.Code, r.Item.Payload = again(own.Code, item.Code), again(own.Payload, item.Payload)
+	if r.Item.Fields != nil {
+		r.Item.Fields = fields
+	}
+	r.numbers, r.indices = r.numbers[:0], r.indices[:0]
+	for name, x := range item.Vectors {
+		vectors[name] = r.keep(x)
+	}
+	for name, x := range item.Sparse {
+		from := len(r.indices)
+		r.indices = append(r.indices, x.Index...)
+		sparse[name] = db.Sparse{Index: r.indices[from:len(r.indices):len(r.indices)], Value: r.keep(x.Value)}
+	}
+	r.Item.Vectors, r.Item.Sparse = vectors, sparse
+}
+
+// again returns a copy of x in the memory of own.
+func again[T any](own, x []T) []T {
+	if x == nil {
+		return nil
+	}
+	if own == nil {
+		own = []T{}
+	}
+	return append(own[:0], x...)
+}
+
+func (r *Row) keep(x []float32) []float32 {
+	from := len(r.numbers)
+	r.numbers = append(r.numbers, x...)
+	return r.numbers[from:len(r.numbers):len(r.numbers)]
+}
+
+// A rowRun is a run of rows, and the error that ended the reading after them, if any.
+type rowRun struct {
+	rows []Row
+	n    int
+	err  error
+}
+
+// next returns the row to fill next.
+func (run *rowRun) next() *Row {
+	if run.n == len(run.rows) {
+		run.rows = append(run.rows, Row{})
+	}
+	run.n++
+	return &run.rows[run.n-1]
+}
+
+// Pipeline calls f with the rows from number from on, in order, while a goroutine reads ahead. It returns
+// when that goroutine has ended.
+func (in Together) Pipeline(ctx context.Context, from int, f func(*Row) error) error {
+	ctx, cancel := context.WithCancel(ctx)
+	full, empty := make(chan *rowRun, 2), make(chan *rowRun, 3)
+	for range cap(empty) {
+		empty <- &rowRun{}
+	}
+	ended := make(chan struct{})
+	go func() {
+		defer close(ended)
+		defer close(full)
+		in.readRuns(ctx, from, full, empty)
+	}()
+	defer func() { // the caller must not close the files before
+		cancel()
+		<-ended
+	}()
+	for run := range full {
+		for i := range run.n {
+			if err := f(&run.rows[i]); err != nil {
+				return err
+			}
+		}
+		if run.err != nil {
+			return run.err
+		}
+		empty <- run
+	}
+	return ctx.Err()
+}
+
+// readRuns reads rows until there are no more or the context ends.
+func (in Together) readRuns(ctx context.Context, from int, full chan<- *rowRun, empty <-chan *rowRun) {
+	item := NewRow()
+	rows := in.Rows()
+	err := in.leaveOut(ctx, from)
+	for row := from; ; {
+		var run *rowRun
+		select {
+		case run = <-empty:
+		case <-ctx.Done():
+			return
+		}
+		run.n, run.err = 0, err
+		for bytes := 0; run.err == nil && run.n < runRows && bytes < runBytes; row++ {
+			if rows >= 0 && row >= rows {
+				run.err = io.EOF
+				break
+			}
+			err := in.read(&item)
+			var bad *RowError
+			if err != nil && !errors.As(err, &bad) {
+				run.err = err
+				break
+			}
+			r := run.next()
+			r.Set(&item, err)
+			bytes += 4 * len(r.numbers)
+		}
+		ends := run.err != nil
+		if rows < 0 && errors.Is(run.err, io.EOF) || run.err == io.EOF {
+			run.err = nil
+		}
+		select {
+		case full <- run:
+		case <-ctx.Done():
+			return
+		}
+		if ends {
+			return
+		}
+	}
+}
+
+// leaveOut skips the first rows of all files.
+func (in Together) leaveOut(ctx context.Context, rows int) error {
+	item := NewRow()
+	for _, s := range in {
+		if v, ok := s.(*Vectors); ok {
+			const block = 1000
+			for i := 0; i < rows; i += block {
+				if err := cmp.Or(ctx.Err(), v.r.SkipRows(min(block, rows-i))); err != nil {
+					return err
+				}
+			}
+			continue
+		}
+		for i := range rows {
+			if i%1000 == 0 && ctx.Err() != nil {
+				return ctx.Err()
+			}
+			err := s.next(&item)
+			var bad *RowError
+			if err != nil && !errors.As(err, &bad) {
+				return err
+			}
+		}
+	}
+	return nil
 }

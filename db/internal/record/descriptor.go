@@ -1,10 +1,12 @@
 package record
 
 import (
+	"cmp"
 	"encoding/json"
 	"errors"
 	"fmt"
 	"slices"
+	"strings"
 	"unicode"
 	"unicode/utf8"
 
@@ -233,4 +235,322 @@ func (d *Descriptor) MatchAll(modalities []model.Modality) ([]int, error) {
 		positions = append(positions, t)
 	}
 	return positions, nil
+}
+
+// With returns the descriptor of the collection when modalities and fields have been added, and
+// spaces and metrics have changed. What is added comes last, as positions never change. The
+// collection has to be one that can be altered, and must not have the names.
+func (d *Descriptor) With(modalities []Modality, fields []Field, change Respacing) (*Descriptor, error) {
+	switch {
+	case d.IndexOnly:
+		return nil, d.unalterable()
+	case len(modalities)+len(fields)+len(change.SpaceOf)+len(change.Metrics) == 0:
+		return nil, fault.Invalid("alter collection %q: neither modalities nor fields are given to add, nor fields to index, nor metrics or spaces to change", d.Name)
+	case d.CodesOnly() && len(modalities) > 0:
+		return nil, fault.Invalid("modality %q: the items of collection %q bring codes: fields can be added, modalities cannot",
+			Shortened(modalities[0].Name), d.Name)
+	}
+	for _, m := range modalities {
+		if err := d.unused("modality", m.Name); err != nil {
+			return nil, err
+		}
+	}
+	for _, f := range fields {
+		if err := d.unused("field", f.Name); err != nil {
+			return nil, err
+		}
+	}
+	out := *d
+	out.Modalities = slices.Concat(d.Modalities, modalities)
+	out.Fields = slices.Concat(d.Fields, fields)
+	if err := out.Check(); err != nil {
+		return nil, err
+	}
+	return &out, out.settle(len(d.Modalities), change)
+}
+
+// A FieldIndex says whether a field is indexed.
+type FieldIndex byte
+
+// What a field can be.
+const (
+	FieldNotIndexed FieldIndex = iota
+	FieldIndexing
+	FieldIndexed
+)
+
+// WithFields returns the descriptor of the collection when fields are indexed, are being indexed, or are
+// not. One that is not there is an ErrInvalid.
+func (d *Descriptor) WithFields(names []string, to FieldIndex) (*Descriptor, error) {
+	if d.IndexOnly {
+		return nil, d.unalterable()
+	}
+	out := *d
+	out.Fields = slices.Clone(d.Fields)
+	for _, name := range names {
+		i, err := d.FieldOf(name)
+		if err != nil {
+			return nil, err
+		}
+		out.Fields[i].Indexed, out.Fields[i].Indexing = to == FieldIndexed, to == FieldIndexing
+	}
+	return &out, nil
+}
+
+// unalterable returns the error of altering an index-only collection.
+func (d *Descriptor) unalterable() error {
+	return fmt.Errorf("%w: collection %q is index-only, a copy that stays as it is: alter the database that it is a copy of",
+		fault.ErrReadOnly, d.Name)
+}
+
+// unused refuses a name that a modality or a field of the collection has.
+func (d *Descriptor) unused(what, name string) error {
+	for _, m := range d.Modalities {
+		if m.Name == name {
+			return fmt.Errorf("%w: %s %q: collection %q has a modality of that name, of dimension %d, which stays as it is",
+				fault.ErrExists, what, name, d.Name, m.Dim)
+		}
+	}
+	for _, f := range d.Fields {
+		if f.Name == name {
+			return fmt.Errorf("%w: %s %q: collection %q has a field of that name, of type %s, which stays as it is",
+				fault.ErrExists, what, name, d.Name, f.Type)
+		}
+	}
+	return nil
+}
+
+// Lacks returns an error, an ErrExists, that says what the collection has not, or otherwise
+// than, wanted, which is settled; nil if nothing. It may have more.
+func (d *Descriptor) Lacks(wanted *Descriptor) error {
+	differs := func(format string, args ...any) error {
+		return fmt.Errorf("%w: collection %q, %s", fault.ErrExists, d.Name, fmt.Sprintf(format, args...))
+	}
+	if wanted.Bits != d.Bits {
+		return differs("whose items bring codes of %d bits, not %d (0: they bring vectors)", d.Bits, wanted.Bits)
+	}
+	for _, m := range wanted.Modalities {
+		i := slices.IndexFunc(d.Modalities, func(o Modality) bool { return o.Name == m.Name })
+		if i < 0 {
+			return differs("without modality %q: Alter adds it", m.Name)
+		}
+		has := d.Modalities[i]
+		has.SpaceOf = "" // of wanted modalities, in their order
+		for _, o := range wanted.Modalities {
+			if o.Name == m.Name {
+				break
+			}
+			if j, err := d.ModalityOf(o.Name); err == nil && d.Modalities[j].space() == d.Modalities[i].space() {
+				has.SpaceOf = o.Name
+				break
+			}
+		}
+		if has != m {
+			return differs("whose modality %q is %s, not %s", m.Name, spellModality(has), spellModality(m))
+		}
+	}
+	for _, f := range wanted.Fields {
+		i := slices.IndexFunc(d.Fields, func(o Field) bool { return o.Name == f.Name })
+		switch {
+		case i < 0:
+			return differs("without field %q: Alter adds it", f.Name)
+		case d.Fields[i].Type == f.Type && f.Indexed && !d.Fields[i].Indexed:
+			return differs("whose field %q is not indexed: Alter indexes it", f.Name)
+		case d.Fields[i].Type != f.Type || d.Fields[i].Indexed != f.Indexed:
+			return differs("whose field %q is %s, not %s", f.Name, spellField(d.Fields[i]), spellField(f))
+		}
+	}
+	return nil
+}
+
+func spellModality(m Modality) string {
+	s := spellForm(m)
+	if m.Metric != "" {
+		s += ", by " + string(m.Metric)
+	}
+	if m.SpaceOf != "" {
+		s += ", in the space of " + m.SpaceOf
+	}
+	return s
+}
+
+func spellForm(m Modality) string {
+	if m.Sparse {
+		return fmt.Sprintf("sparse, of dimension %d", m.Dim)
+	}
+	return fmt.Sprintf("of dimension %d", m.Dim)
+}
+
+func spellField(f Field) string {
+	if f.Indexed {
+		return fmt.Sprintf("of type %s, indexed", f.Type)
+	}
+	return fmt.Sprintf("of type %s, not indexed", f.Type)
+}
+
+// A Modality is one kind of features of a collection: float32 vectors of Dim dimensions. It is
+// stored in the Descriptor, and package db exports it: the JSON names are a promise to both.
+type Modality struct {
+	Name    string `json:"name"`               // see CheckName
+	Dim     int    `json:"dim"`                // 1 to MaxDim; never changes
+	Sparse  bool   `json:"sparse,omitempty"`   // stored and computed with as the numbers that are not 0
+	Metric  Metric `json:"metric,omitempty"`   // of its space; "": Cosine
+	SpaceOf string `json:"space_of,omitempty"` // name of the first modality of its space; "": it is that itself
+}
+
+// A Field is a typed attribute of the items of a collection. An item has one value of it or
+// none.
+type Field struct {
+	Name     string    `json:"name"`               // see CheckName
+	Type     FieldType `json:"type"`               // never changes
+	Indexed  bool      `json:"indexed,omitempty"`  // filters find its values without reading items
+	Indexing bool      `json:"indexing,omitempty"` // an index is being made, or a crash has ended that: the sets of rows that there are mean nothing
+}
+
+// A FieldType is the type of the values of a field.
+type FieldType string
+
+// The types of fields and, in Go, of their values.
+const (
+	String FieldType = "string" // string
+	Int    FieldType = "int"    // int64
+	Float  FieldType = "float"  // float64, finite
+	Bool   FieldType = "bool"   // bool
+	Time   FieldType = "time"   // time.Time, of years 0 to 9999, in whole microseconds
+)
+
+// TypeOf returns the type of the fields that have a stored value; "" if none has.
+func TypeOf(value any) FieldType {
+	switch value.(type) {
+	case string:
+		return String
+	case int64:
+		return Int
+	case float64:
+		return Float
+	case bool:
+		return Bool
+	case codec.Time:
+		return Time
+	}
+	return ""
+}
+
+// Sliced returns the image of a stored value by which an indexed field is bit-sliced (codec/slices.go).
+// It reports false for a string, which is not.
+func Sliced(value any) (image uint64, ok bool) {
+	switch v := value.(type) {
+	case int64:
+		return codec.IntImage(v), true
+	case codec.Time:
+		return codec.IntImage(int64(v)), true
+	case float64:
+		return codec.FloatImage(v), true
+	case bool:
+		return codec.BoolImage(v), true
+	}
+	return 0, false
+}
+
+// OfImage returns the stored value of a field of the type that an image is of.
+func OfImage(t FieldType, image uint64) any {
+	switch t {
+	case Int:
+		return codec.IntOf(image)
+	case Time:
+		return codec.Time(codec.IntOf(image))
+	case Float:
+		return codec.FloatOf(image)
+	}
+	return codec.BoolOf(image)
+}
+
+// StoredType returns the type of a field value that is stored with a type of package codec.
+func StoredType(t byte) FieldType {
+	return [...]FieldType{codec.TypeString: String, codec.TypeInt: Int, codec.TypeFloat: Float, codec.TypeBool: Bool, codec.TypeTime: Time}[t]
+}
+
+// An Encoder describes a program that makes vectors of a modality. The database stores it and runs
+// nothing. It is part of the Descriptor, and package db exports it: the JSON names are a promise to
+// both.
+type Encoder struct {
+	Modality string       `json:"modality"` // of the vectors that it prints
+	Input    EncoderInput `json:"input"`
+	Command  []string     `json:"command"` // the program and its arguments
+}
+
+// An EncoderInput says what an encoder reads, one a line.
+type EncoderInput string
+
+// The inputs of encoders.
+const (
+	InputText EncoderInput = "text" // texts
+	InputFile EncoderInput = "file" // paths of files
+)
+
+// WithEncoders returns the descriptor of the collection when it has these encoders and no others. A
+// modality has one encoder for each input at most.
+func (d *Descriptor) WithEncoders(encoders []Encoder) (*Descriptor, error) {
+	with := *d
+	with.Encoders = nil
+	for _, e := range encoders {
+		e.Command = slices.Clone(e.Command)
+		with.Encoders = append(with.Encoders, e)
+	}
+	// Unknown modalities come first, and checkEncoders refuses them.
+	slices.SortStableFunc(with.Encoders, func(a, b Encoder) int { return d.compareEncoders(&a, &b) })
+	if err := with.checkEncoders(); err != nil {
+		return nil, err
+	}
+	return &with, nil
+}
+
+func (d *Descriptor) compareEncoders(a, b *Encoder) int {
+	position := func(e *Encoder) int {
+		return slices.IndexFunc(d.Modalities, func(m Modality) bool { return m.Name == e.Modality })
+	}
+	return cmp.Or(cmp.Compare(position(a), position(b)), cmp.Compare(a.Input, b.Input))
+}
+
+// checkEncoders reports what is wrong with the encoders, or with their order, as an ErrInvalid.
+func (d *Descriptor) checkEncoders() error {
+	for i := range d.Encoders {
+		e := &d.Encoders[i]
+		if _, err := d.ModalityOf(e.Modality); err != nil {
+			return err
+		}
+		if e.Input != InputText && e.Input != InputFile {
+			return fault.Invalid("the encoder of modality %q: unknown input %q: text and file are possible", e.Modality, Shortened(string(e.Input)))
+		}
+		if err := e.checkCommand(); err != nil {
+			return err
+		}
+		if i == 0 {
+			continue
+		}
+		switch order := d.compareEncoders(&d.Encoders[i-1], e); {
+		case order == 0:
+			return fault.Invalid("modality %q has two encoders of input %s: one is possible", e.Modality, e.Input)
+		case order > 0:
+			return fault.Invalid("the encoder of modality %q is not in the order of modalities", e.Modality)
+		}
+	}
+	return nil
+}
+
+func (e *Encoder) checkCommand() error {
+	if len(e.Command) == 0 || e.Command[0] == "" {
+		return fault.Invalid("the encoder of modality %q: the command is empty: a program and its arguments are expected", e.Modality)
+	}
+	size := 0
+	for _, word := range e.Command {
+		if !utf8.ValidString(word) || strings.ContainsRune(word, 0) {
+			return fault.Invalid("the encoder of modality %q: %q is not UTF-8, or has a byte 0", e.Modality, Shortened(word))
+		}
+		size += len(word) + 1
+	}
+	if size > MaxCommandBytes {
+		return fault.Invalid("the encoder of modality %q: a command of %d bytes: at most %d are possible", e.Modality, size, MaxCommandBytes)
+	}
+	return nil
 }

@@ -16,7 +16,7 @@
 //
 // Errors of reading are those of db/fault: a record that is damaged, or missing where it has
 // to be there, gives an ErrCorrupt that names it; a failure of the disk does not. Errors of
-// checking what a user has given are ErrInvalid. Formats are pinned by db/versions_test.go and
+// checking what a user has given are ErrInvalid. Formats are pinned by db/golden_test.go and
 // db/golden_test.go; db/fuzz_test.go feeds the decoders damaged bytes.
 //
 // It imports codec, model and mih for their types, db/fault, and of Pebble the reader and

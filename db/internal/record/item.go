@@ -2,11 +2,16 @@ package record
 
 import (
 	"bytes"
+	"cmp"
+	"errors"
 	"fmt"
 	"math"
 	"reflect"
 	"slices"
+	"strings"
 	"unicode/utf8"
+
+	"github.com/cockroachdb/pebble/v2"
 
 	"github.com/fddhdb/fddhdb/codec"
 	"github.com/fddhdb/fddhdb/db/fault"
@@ -252,4 +257,216 @@ func (d *Descriptor) CheckValues(fields []codec.Field) error {
 		}
 	}
 	return nil
+}
+
+// Get returns a copy of a value; nil and no error where there is none. An empty value is not
+// nil. The error is Pebble's: the caller, who knows which record it is, words it with
+// fault.ReadError.
+func Get(r pebble.Reader, key []byte) ([]byte, error) {
+	value, closer, err := r.Get(key)
+	if errors.Is(err, fault.ErrMissing) {
+		return nil, nil
+	}
+	if err != nil {
+		return nil, err
+	}
+	b := append(make([]byte, 0, len(value)), value...)
+	return b, closer.Close()
+}
+
+// ErrStopped is what f of a walk, such as ForEach, returns to end it early. The walk returns
+// it as it is; the caller, who knows that nothing is wrong, takes it for success.
+var ErrStopped = errors.New("stopped")
+
+// ForEach calls f with every key that starts with prefix and its value, in order of keys. Both
+// are memory of the iterator, valid until f returns. Each key has passed codec.CheckKey, so
+// that f may take it apart. An error of f ends the iteration and is returned as it is.
+func ForEach(r pebble.Reader, prefix []byte, f func(key, value []byte) error) error {
+	return ForEachIn(r, prefix, codec.PrefixEnd(prefix), f)
+}
+
+// ForEachIn is ForEach for the keys from lo up to, but without, hi; a nil hi is the end of the
+// store.
+func ForEachIn(r pebble.Reader, lo, hi []byte, f func(key, value []byte) error) (err error) {
+	it, err := r.NewIter(&pebble.IterOptions{LowerBound: lo, UpperBound: hi})
+	if err != nil {
+		return fault.ReadError(err, "keys %x", lo)
+	}
+	// f may be the body of a caller's loop. If it panics the database must still close.
+	defer func() {
+		// Close repeats the error that ended the iteration, if one did.
+		if cerr := it.Close(); err == nil {
+			err = fault.ReadError(cerr, "keys %x", lo)
+		}
+	}()
+	for ok := it.First(); ok && err == nil; ok = it.Next() {
+		var value []byte
+		if err = codec.CheckKey(it.Key()); err != nil {
+			err = fault.Corrupt(err, "key")
+		} else if value, err = it.ValueAndErr(); err != nil {
+			err = fault.ReadError(err, "key %x", it.Key())
+		} else {
+			err = f(it.Key(), value)
+		}
+	}
+	return err
+}
+
+// ForEachEntry calls f with every entry of the blocks under prefix, and with its number: a row
+// or a code number, block * codec.BlockRows + offset. Numbers ascend as long as prefix is that
+// of one kind of one space. The entry is valid until f returns.
+func ForEachEntry(r pebble.Reader, prefix []byte, f func(n uint32, entry []byte) error) error {
+	return ForEachEntryIn(r, prefix, codec.PrefixEnd(prefix), f)
+}
+
+// ForEachEntryIn is ForEachEntry for the blocks with keys from lo up to, but without, hi.
+func ForEachEntryIn(r pebble.Reader, lo, hi []byte, f func(n uint32, entry []byte) error) error {
+	return ForEachIn(r, lo, hi, func(key, value []byte) error {
+		b, err := codec.DecodeBlock(value)
+		if err != nil {
+			return fault.Corrupt(err, "block %x", key)
+		}
+		base := codec.LastNumber(key) * codec.BlockRows
+		for i := range b.Len() {
+			if err := f(base+uint32(b.Offset(i)), b.Entry(i)); err != nil {
+				return err
+			}
+		}
+		return nil
+	})
+}
+
+// Terms are what filters find a row by: the stored sets of rows that it is in. To replace or
+// delete an item the committer needs its old terms, as each set has to lose the row
+// (state.Tx.index).
+type Terms struct {
+	Labels  []uint32 // ids, ascending: a set of rows for each
+	Texts   []Text   // of indexed fields of strings, ascending: a set of rows for each value
+	Numbers []Number // of other indexed fields, ascending: bit-sliced sets, see codec/slices.go
+}
+
+// A Text is the value of an indexed field of strings.
+type Text struct {
+	Field uint16 // position in the collection
+	Text  string
+}
+
+// A Number is the value of an indexed field of integers, floats, booleans or times.
+type Number struct {
+	Field uint16 // position in the collection
+	Image uint64 // see Sliced: 64 bits in the order of the values
+}
+
+// Compare orders by field, then by text.
+func (a Text) Compare(b Text) int {
+	if a.Field != b.Field {
+		return cmp.Compare(a.Field, b.Field)
+	}
+	return strings.Compare(a.Text, b.Text)
+}
+
+// Compare orders by field alone, as an item has one value of each: so Differences sees a value
+// that has changed as one in both lists.
+func (a Number) Compare(b Number) int { return cmp.Compare(a.Field, b.Field) }
+
+// Terms returns the terms of an item with these labels (ids) and fields, both ascending.
+// Labels are aliased. The error is about values that no item of the collection can have; where
+// the item was stored, the caller words it as damage.
+func (d *Descriptor) Terms(labels []uint32, fields []codec.Field) (Terms, error) {
+	out := Terms{Labels: labels}
+	for _, f := range fields {
+		if int(f.ID) >= len(d.Fields) {
+			return out, fmt.Errorf("field %d of %d", f.ID, len(d.Fields))
+		}
+		field := &d.Fields[f.ID]
+		if !field.Indexed {
+			continue
+		}
+		if typ := TypeOf(f.Value); typ != field.Type {
+			return out, fmt.Errorf("field %q is of type %s, its value of type %s", field.Name, field.Type, typ)
+		}
+		if image, is := Sliced(f.Value); is {
+			out.Numbers = append(out.Numbers, Number{uint16(f.ID), image})
+			continue
+		}
+		v := f.Value.(string)
+		if len(v) > MaxIndexedBytes {
+			return out, fmt.Errorf("field %q is indexed, and its string has %d bytes", field.Name, len(v))
+		}
+		out.Texts = append(out.Texts, Text{uint16(f.ID), v})
+	}
+	return out, nil
+}
+
+// CheckIndexed returns an ErrInvalid if a string is longer than an index takes. Fields of items are
+// checked when they come (Field.CheckValue), but they may have come before the field was indexed.
+func (d *Descriptor) CheckIndexed(fields []codec.Field) error {
+	for _, f := range fields {
+		if s, is := f.Value.(string); is && len(s) > MaxIndexedBytes && int(f.ID) < len(d.Fields) && d.Fields[f.ID].Indexed {
+			return tooLongForIndex(d.Fields[f.ID].Name, s)
+		}
+	}
+	return nil
+}
+
+func tooLongForIndex(field, s string) error {
+	return fault.Invalid("field %q is indexed: a string in it has at most %d bytes, this one has %d", field, MaxIndexedBytes, len(s))
+}
+
+// termBytes estimates what a change to a term of an indexed field takes in a batch,
+// besides its text.
+const termBytes = 64
+
+// Bytes estimates what it takes in a batch to put a row into the sets of its terms,
+// or to take it out.
+func (x *Terms) Bytes() int {
+	n := 16*len(x.Labels) + termBytes*(len(x.Texts)+len(x.Numbers))
+	for _, v := range x.Texts {
+		n += len(v.Text)
+	}
+	return n
+}
+
+// TermBytes estimates what Terms.Bytes does, for the terms of an item without its labels, which
+// Item.Bytes has counted.
+func (d *Descriptor) TermBytes(it *Item) int {
+	n := 0
+	for _, f := range it.Fields {
+		if d.Fields[f.ID].Indexed {
+			s, _ := f.Value.(string)
+			n += termBytes + len(s)
+		}
+	}
+	return n
+}
+
+// Differences walks over two lists that ascend by order. It calls one with each element that
+// is in one list only, where in says whether that is after, and both, unless nil, with each
+// pair that order takes for equal. The sets of rows of an item are changed by no more than
+// this.
+func Differences[T any](before, after []T, order func(a, b T) int, one func(x T, in bool), both func(old, new T)) {
+	for len(before) > 0 || len(after) > 0 {
+		c := 0
+		switch {
+		case len(after) == 0:
+			c = -1
+		case len(before) == 0:
+			c = 1
+		default:
+			c = order(before[0], after[0])
+		}
+		switch {
+		case c < 0:
+			one(before[0], false)
+			before = before[1:]
+		case c > 0:
+			one(after[0], true)
+			after = after[1:]
+		default:
+			if both != nil {
+				both(before[0], after[0])
+			}
+			before, after = before[1:], after[1:]
+		}
+	}
 }

@@ -1,6 +1,12 @@
 package record
 
-import "github.com/fddhdb/fddhdb/codec"
+import (
+	"bytes"
+	"slices"
+	"sort"
+
+	"github.com/fddhdb/fddhdb/codec"
+)
 
 // A Kind is what all records of one kind have in common. Deletions, copies, verifications and
 // repairs go by it.
@@ -79,3 +85,68 @@ func Kinds(within Scope) []byte {
 	}
 	return all
 }
+
+// A KeyRange is the keys from Lo up to, but without, Hi; a nil Hi is the end of all keys.
+type KeyRange struct{ Lo, Hi []byte }
+
+// endsAfter reports whether a key is in the range or before it.
+func (r KeyRange) endsAfter(key []byte) bool { return r.Hi == nil || bytes.Compare(key, r.Hi) < 0 }
+
+// KeyRanges are ranges that do not overlap, ascending: a set of keys. Verification and repair
+// keep in one which keys of a damaged store could not be read, so that nothing is said to be
+// missing there. The zero value is empty. A look-up takes the logarithm of their number.
+type KeyRanges []KeyRange
+
+// Overlapping returns the places [from, to) of the ranges that have keys in common with [lo,
+// hi).
+func (rs KeyRanges) Overlapping(lo, hi []byte) (from, to int) {
+	from = sort.Search(len(rs), func(i int) bool { return rs[i].endsAfter(lo) })
+	to = from + sort.Search(len(rs)-from, func(i int) bool { return hi != nil && bytes.Compare(rs[from+i].Lo, hi) >= 0 })
+	return from, to
+}
+
+// Has reports whether a key is in one of the ranges.
+func (rs KeyRanges) Has(key []byte) bool {
+	from, to := rs.Overlapping(key, KeyAfter(key))
+	return from < to
+}
+
+// Add returns the ranges with [lo, hi) added, made one with those that it overlaps. It copies
+// lo and hi. As with append, rs is not to be used any more.
+func (rs KeyRanges) Add(lo, hi []byte) KeyRanges {
+	from, to := rs.Overlapping(lo, hi)
+	sum := KeyRange{slices.Clone(lo), slices.Clone(hi)}
+	if from < to {
+		if first := rs[from].Lo; bytes.Compare(first, lo) < 0 {
+			sum.Lo = first
+		}
+		if last := rs[to-1]; hi != nil && last.endsAfter(hi) {
+			sum.Hi = last.Hi
+		}
+	}
+	return slices.Replace(rs, from, to, sum)
+}
+
+// KeyAfter returns the least key that is greater than key, in memory of the caller's own.
+func KeyAfter(key []byte) []byte { return append(slices.Clone(key), 0) }
+
+// Limits on what an item, a batch and a schema may hold. Package db exports most of them.
+// Descriptors are checked against them also when they are read.
+const (
+	MaxKeyBytes     = 1 << 10   // key, in bytes of UTF-8
+	MaxNameBytes    = 1 << 8    // names of collections, modalities, fields
+	MaxLabelBytes   = 1 << 10   // one label
+	MaxLabels       = 1 << 12   // labels of one item
+	MaxFieldBytes   = 1 << 20   // one string field
+	MaxIndexedBytes = 1 << 10   // one string field that is indexed
+	MaxPayloadBytes = 64 << 20  // payload
+	MaxDim          = 1 << 20   // dimensions of a modality
+	MaxModalities   = 1 << 8    // modalities of a collection
+	MaxFields       = 1 << 10   // fields of a collection
+	MaxCommandBytes = 1 << 14   // command of an encoder, with a byte for the end of each word
+	MaxMarkBytes    = 64 << 10  // value of a mark
+	MaxMarksBytes   = 1 << 20   // names and values of the marks of one Batch
+	MaxBatchBytes   = 1 << 30   // all items of one Batch
+	MaxBulkBytes    = 4 << 30   // the same where all are new items of one collection
+	MaxRows         = 1<<32 - 1 // rows, labels, spaces, collections
+)

@@ -7,14 +7,19 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
+	"math/big"
 	"slices"
 	"sort"
+	"strings"
 
 	"github.com/cockroachdb/pebble/v2"
+	"github.com/cockroachdb/pebble/v2/sstable"
 
 	"github.com/fddhdb/fddhdb/codec"
 	"github.com/fddhdb/fddhdb/db/fault"
 	"github.com/fddhdb/fddhdb/db/internal/record"
+	"github.com/fddhdb/fddhdb/db/internal/store"
+	"github.com/fddhdb/fddhdb/db/internal/work"
 	"github.com/fddhdb/fddhdb/db/report"
 )
 
@@ -295,4 +300,292 @@ func unreadable(err error) bool {
 func about(key []byte, f report.Finding) report.Finding {
 	f.Key = fmt.Sprintf("%x", key)
 	return f
+}
+
+// Pebble's iterator ends at a block that it cannot read, and does not say where the next one
+// begins. The index of the table, which is another block, may still be sound: nextBlock asks it,
+// through estimates of sizes, where the damaged block ends, and reading goes on there. So one
+// damaged block costs its own keys and no others: TestRepairOfABlock and TestRepairOfAFirstBlock
+// of db.
+
+// A tableSource is the source of the readable versions of a table. Behind a damaged block it
+// goes on with the next block, and reports the keys between as lost.
+type tableSource struct {
+	*damagedTable
+	salvage *salvage // gets findings, lost ranges and deletions
+
+	r      *sstable.Reader  // nil: the table is closed, or cannot be opened
+	it     sstable.Iterator // on r; nil: none could be made
+	begins []byte           // the first readable key, found by begin; nil: there is none
+	start  []byte           // where open has begun to read; nil: at the first key
+	now    version          // the version at the iterator, if more; behind goes on behind its key
+	more   bool             // now is valid
+}
+
+// begin finds the first key of the table, adds its range deletions to the salvage, and closes
+// the table again. Call it once, before first.
+func (t *tableSource) begin() (err error) {
+	if err := t.open(); err != nil {
+		return err
+	}
+	if t.r == nil {
+		return nil
+	}
+	if t.more {
+		t.begins = slices.Clone(t.now.key)
+	}
+	err = work.Safely(t.readDeletions)
+	if err != nil && t.salvage.ctx.Err() == nil {
+		t.salvage.found(report.Finding{Record: t.name(), Problem: "what it deletes cannot be read, and may come back: " + fault.Problem(err)})
+		err = nil
+	}
+	return errors.Join(fault.Annotate(err, "read %s", t.path), t.close())
+}
+
+// first implements source.
+func (t *tableSource) first() []byte { return t.begins }
+
+// open opens the table and goes to its first readable version. A table that cannot be opened
+// is reported as lost, and is empty. Errors are the error of ctx, and errors that are no damage
+// (isDamage).
+func (t *tableSource) open() error {
+	err := t.openReader()
+	if err != nil && !unreadable(err) {
+		err = t.openReader() // a failed read may succeed the second time
+	}
+	if err != nil {
+		if cerr := t.salvage.ctx.Err(); cerr != nil {
+			return cerr
+		}
+		if !isDamage(err) {
+			return fault.Annotate(err, "read %s", t.path)
+		}
+		t.lose(t.from, t.to, err)
+		return nil
+	}
+	// begin has found the first readable key, and reported the damage before it: do not report it
+	// twice.
+	t.start, t.now.key = t.lo, t.now.key[:0]
+	if t.begins != nil { // damage before it has been reported
+		t.start = t.begins
+	}
+	return t.behind(t.at(t.start))
+}
+
+// openReader sets r. A panic of Pebble over damaged bytes becomes an error.
+func (t *tableSource) openReader() error {
+	return work.Safely(func() (err error) {
+		t.r, err = store.OpenTable(t.salvage.ctx, t.salvage.store.fs, t.path, t.salvage.store.reader)
+		return err
+	})
+}
+
+// close implements source. A table can be opened again.
+func (t *tableSource) close() error {
+	if t.r == nil {
+		return nil
+	}
+	if t.it != nil {
+		_ = t.it.Close() // its error is one that reading has returned before
+	}
+	err := t.r.Close()
+	t.r, t.it, t.more = nil, nil, false
+	return fault.Annotate(err, "close %s", t.path)
+}
+
+// peek implements source.
+func (t *tableSource) peek() *version {
+	if !t.more {
+		return nil
+	}
+	return &t.now
+}
+
+// next implements source.
+func (t *tableSource) next() error {
+	return t.behind(work.Safely(func() error {
+		kv := t.it.Next()
+		if kv == nil {
+			return t.end()
+		}
+		value, _, err := kv.Value(nil)
+		return t.take(kv.K, value, err)
+	}))
+}
+
+// at goes to the first version at or behind a key. An error says that it cannot be read.
+func (t *tableSource) at(from []byte) error {
+	return work.Safely(func() (err error) {
+		if t.it != nil {
+			_ = t.it.Close() // its error is one that reading has returned before
+		}
+		t.it, err = t.r.NewIter(t.transforms, from, t.hi, sstable.AssertNoBlobHandles)
+		if err != nil {
+			t.it = nil
+			return err
+		}
+		kv := t.it.First()
+		if kv == nil {
+			return t.end()
+		}
+		value, _, err := kv.Value(nil)
+		return t.take(kv.K, value, err)
+	})
+}
+
+// end notes that the iterator has nothing more, and returns the error if that is why.
+func (t *tableSource) end() error {
+	t.more = false
+	return t.it.Error()
+}
+
+// take copies the version at the iterator to now. With err, its value could not be read, and
+// now stays the version before.
+func (t *tableSource) take(key pebble.InternalKey, value []byte, err error) error {
+	if t.more = false; err != nil {
+		return err
+	}
+	t.now = version{
+		key: append(t.now.key[:0], key.UserKey...), value: append(t.now.value[:0], value...),
+		seq: uint64(key.SeqNum()), kind: key.Kind(), file: t.number,
+	}
+	t.salvage.newest = max(t.salvage.newest, t.now.seq)
+	t.more = true
+	return nil
+}
+
+// behind goes on behind damage that err reports, until it finds a readable version or the end of
+// the table. It reports the keys that it leaves out as lost. A nil err is a step that went
+// well. It fails only when ctx ends.
+func (t *tableSource) behind(err error) error {
+	for err != nil {
+		if t.salvage.ctx.Err() != nil {
+			return t.salvage.ctx.Err()
+		}
+		from := t.start // the damage begins here, or behind the last version read
+		if len(t.now.key) > 0 {
+			from = record.KeyAfter(t.now.key) // which leaves out its older versions, too
+		}
+		cause := err
+		if !unreadable(err) { // a failed read may succeed the second time
+			if err = t.at(from); err == nil {
+				return nil
+			}
+		}
+		// The rest of the block is lost, as nobody knows its keys.
+		to, ok := t.nextBlock(from)
+		if !ok {
+			t.lose(from, t.hi, cause)
+			t.more = false
+			return nil
+		}
+		t.lose(from, to, cause)
+		t.now.key = append(t.now.key[:0], to...)
+		err = t.at(to)
+	}
+	return nil
+}
+
+// lose reports the keys [lo, hi) as lost. A nil bound means the bound of the table by the
+// manifest, if that is known.
+func (t *tableSource) lose(lo, hi []byte, cause error) {
+	if lo == nil {
+		lo = t.from
+	}
+	if hi == nil {
+		hi = t.to
+	}
+	t.salvage.lose(lo, hi)
+	where := "all of it"
+	switch {
+	case lo != nil && hi != nil:
+		where = fmt.Sprintf("the keys from %x up to %x", lo, hi)
+	case lo != nil:
+		where = fmt.Sprintf("the keys from %x on", lo)
+	case hi != nil:
+		where = fmt.Sprintf("the keys up to %x", hi)
+	}
+	why := strings.TrimPrefix(fault.Problem(cause), t.name()+": ")
+	if errors.Is(cause, fs.ErrNotExist) {
+		why = "the file is missing"
+	}
+	t.salvage.found(report.Finding{Record: t.name(), Problem: fmt.Sprintf("%s cannot be read: %s", where, why)})
+}
+
+// searchedBytes is the length of the keys among which nextBlock searches. Keys of rows and chunks
+// have 17 bytes at most. Of longer keys with equal first bytes, nextBlock may skip some that could be
+// read: those are names and keys of items, which descriptors and rows tell as well, and sets of rows
+// by field, which are made again.
+const searchedBytes = 24
+
+// nextBlock returns the lowest key of searchedBytes bytes in a later block than from; ok is
+// false if there is no later block. It asks only the index of the table, by estimates of the
+// bytes from one key to another: these grow where a block ends. A bisection takes
+// 8 searchedBytes estimates.
+func (t *tableSource) nextBlock(from []byte) (to []byte, ok bool) {
+	if from == nil {
+		from = []byte{0}
+	}
+	// size estimates the bytes of the blocks from from up to a key.
+	size := func(to []byte) uint64 {
+		n := uint64(0)
+		err := work.Safely(func() (err error) {
+			n, err = t.r.EstimateDiskUsage(from, to, sstable.NoReadEnv)
+			return err
+		})
+		if err != nil {
+			return 0 // a damaged part of the index: search behind it
+		}
+		return n
+	}
+	// The size with the block of from. Up to a key of a later block it is larger.
+	here := size(from)
+	fixed := func(n *big.Int) []byte { return n.FillBytes(make([]byte, searchedBytes)) }
+	lo := new(big.Int).SetBytes(append(slices.Clone(from), make([]byte, searchedBytes)...)[:searchedBytes])
+	hi := new(big.Int).SetBytes(bytes.Repeat([]byte{0xff}, searchedBytes))
+	if size(fixed(hi)) <= here || here == 0 {
+		return nil, false
+	}
+	for one := big.NewInt(1); ; { // lo is in the block of from, hi is behind it
+		middle := new(big.Int).Add(lo, hi)
+		middle.Rsh(middle, 1)
+		if new(big.Int).Sub(hi, lo).Cmp(one) <= 0 {
+			break
+		}
+		if size(fixed(middle)) > here {
+			hi = middle
+		} else {
+			lo = middle
+		}
+	}
+	to = fixed(hi)
+	return to, bytes.Compare(to, from) > 0
+}
+
+// readDeletions adds the range deletions of the table to the salvage, cut to lo and hi.
+func (t *tableSource) readDeletions() error {
+	transforms := sstable.FragmentIterTransforms{SyntheticSeqNum: t.transforms.SyntheticSeqNum}
+	it, err := t.r.NewRawRangeDelIter(t.salvage.ctx, transforms, sstable.NoReadEnv)
+	if it == nil || err != nil {
+		return err
+	}
+	defer it.Close()
+	span, err := it.First()
+	for ; span != nil && err == nil; span, err = it.Next() {
+		lo, hi := slices.Clone(span.Start), slices.Clone(span.End)
+		// A virtual table is a part of a file, which may delete keys outside of that part.
+		if t.lo != nil && bytes.Compare(lo, t.lo) < 0 {
+			lo = t.lo
+		}
+		if t.hi != nil && bytes.Compare(hi, t.hi) > 0 {
+			hi = t.hi
+		}
+		for _, k := range span.Keys {
+			if k.Kind() == pebble.InternalKeyKindRangeDelete && bytes.Compare(lo, hi) < 0 {
+				t.salvage.deletions = append(t.salvage.deletions, deletion{lo, hi, uint64(k.SeqNum())})
+				t.salvage.newest = max(t.salvage.newest, uint64(k.SeqNum()))
+			}
+		}
+	}
+	return err
 }

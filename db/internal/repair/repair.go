@@ -2,19 +2,28 @@ package repair
 
 import (
 	"context"
+	"encoding/binary"
 	"errors"
 	"fmt"
+	"io"
 	"io/fs"
+	"math"
 	"slices"
 	"strings"
 	"syscall"
 	"time"
 
+	"github.com/cockroachdb/pebble/v2"
+	"github.com/cockroachdb/pebble/v2/batchrepr"
+	"github.com/cockroachdb/pebble/v2/sstable"
 	"github.com/cockroachdb/pebble/v2/vfs"
+	"github.com/cockroachdb/pebble/v2/wal"
 
+	"github.com/fddhdb/fddhdb/codec"
 	"github.com/fddhdb/fddhdb/db/event"
 	"github.com/fddhdb/fddhdb/db/fault"
 	"github.com/fddhdb/fddhdb/db/internal/record"
+	"github.com/fddhdb/fddhdb/db/internal/spaces"
 	"github.com/fddhdb/fddhdb/db/internal/store"
 	"github.com/fddhdb/fddhdb/db/internal/verify"
 	"github.com/fddhdb/fddhdb/db/internal/work"
@@ -283,4 +292,281 @@ func (r *repairer) check() error {
 		r.done.Items = v.Items
 	}
 	return err
+}
+
+// replace puts the new store in the place of the old one, by renames. The folder has, one after
+// the other:
+//
+//	store/  repairing/store/          the old store, and the new one, which is verified
+//	store/  repaired/                 both; store/ counts, and the next repair removes repaired/
+//	damaged-TIME/  repaired/          the next opening or repair renames it (store.FinishRepair)
+//	damaged-TIME/  store/             the new store counts
+//
+// Each rename is durable before the next one. The old store stays, under a name of freeName.
+func (r *repairer) replace() error {
+	fsys := r.disk.FS
+	made := fsys.PathJoin(r.path(store.RepairingName), store.StoreName)
+	// The order: the new store is durable under RepairedName before the old one moves. From there
+	// on a crash at any point leaves a sound store or the old one. TestCrashesOfARepair of db.
+	if err := store.SyncDir(fsys, made); err != nil {
+		return err
+	}
+	if err := r.rename(made, r.path(store.RepairedName)); err != nil {
+		return err
+	}
+	if !r.marked { // before there is a moment without a store
+		if err := r.mark(); err != nil {
+			return err
+		}
+	}
+	to, err := r.freeName()
+	if err != nil {
+		return err
+	}
+	// From here to the end of FinishRepair the folder has RepairedName alone.
+	// TestReadingBetweenTheStores of db opens it then.
+	if err := r.rename(r.path(store.StoreName), r.path(to)); err != nil {
+		return err
+	}
+	r.done.DamagedDir = to
+	if err := store.FinishRepair(fsys, r.dir); err != nil {
+		return err
+	}
+	return r.acknowledge(r.identity) // if that is not done now, opening reports it again
+}
+
+// rename renames a file or folder durably.
+func (r *repairer) rename(from, to string) error {
+	if err := r.disk.FS.Rename(from, to); err != nil {
+		return err
+	}
+	return store.SyncDir(r.disk.FS, r.dir)
+}
+
+// freeName returns a name for the damaged store, with the time in UTC, that does not exist yet.
+func (r *repairer) freeName() (string, error) {
+	base := store.DamagedPrefix + time.Now().UTC().Format("20060102T150405Z")
+	name := base
+	for i := 2; ; i++ {
+		_, err := r.disk.FS.Stat(r.path(name))
+		if errors.Is(err, fs.ErrNotExist) {
+			return name, nil
+		}
+		if err != nil {
+			return "", err
+		}
+		name = fmt.Sprintf("%s-%d", base, i)
+	}
+}
+
+// The marker says that the folder is a database. The side file says which
+// commits were durable. Neither is needed to read the store, and both can be written again from
+// it. But a side file that promises more than the store has is the one sign that commits are
+// missing: so its findings come before it is written.
+
+// beside mends the two files beside a sound store, its marker and the side file. It sets
+// r.done.Damaged if either was damaged.
+func (r *repairer) beside() error {
+	kv, err := store.OpenToRead(r.path(r.storeName()), r.disk, store.NewLog(r.disk.Signals))
+	if err != nil {
+		return err
+	}
+	i, err := record.ReadIdentity(kv, r.dir)
+	if err = errors.Join(err, kv.Close()); err != nil {
+		return err
+	}
+	// Findings come before anything is written, so that a dry run has them, too.
+	side, err := r.missing(i, "%d to %d, the latest, are missing")
+	if err != nil {
+		return err
+	}
+	r.done.Damaged = side || !r.marked
+	if r.err != nil || r.opt.DryRun {
+		return r.err
+	}
+	if !r.marked {
+		if err := r.mark(); err != nil {
+			return err
+		}
+	}
+	if side {
+		// Last: it takes away the losses that the old side file tells of.
+		return r.acknowledge(i)
+	}
+	return nil
+}
+
+// missing compares the side file with the identity i of the store, and reports the commits that the store
+// lacks. side says that the side file has to be made again. format words, for the first and the last of them,
+// the commits that the side file promised and the store lacks. An error means that the side file cannot be
+// read now; then it must not be replaced.
+func (r *repairer) missing(i record.Identity, format string) (side bool, err error) {
+	before := r.done.Findings
+	// A side file that is missing or damaged is a finding; any other error may pass.
+	beside, err := store.ReadCommits(r.disk.FS, r.dir)
+	if err != nil && !errors.Is(err, fs.ErrNotExist) && !errors.Is(err, codec.ErrCorrupt) {
+		return false, err
+	}
+	told, _ := store.CompareCommits(&i, beside, err, spaces.Now())
+	if told.Problem != "" {
+		r.found(report.Finding{Record: store.SideFile, Problem: told.Problem + "; whether commits are missing is not known"})
+		return true, nil
+	}
+	// Losses that an earlier opening has found. The new side file has none of them, so they are
+	// told once more: TestRepairTellsOfEarlierLosses of db.
+	for _, l := range beside.Losses {
+		r.found(report.Finding{Record: store.SideFile, Problem: l.String()})
+	}
+	if told.Missing() > 0 {
+		r.found(report.Finding{Record: "commits", Problem: fmt.Sprintf(format, told.Found+1, told.Promised)})
+	}
+	return r.done.Findings > before, nil
+}
+
+// acknowledge writes the side file again, so that it promises what the store has and no more.
+func (r *repairer) acknowledge(i record.Identity) error {
+	return store.MakeCommits(r.disk.FS, r.dir, store.Commits{UUID: i.UUID, Sequence: i.Sequence})
+}
+
+// mark writes the marker of the database, and keeps a file that is in its place under the name
+// of a damaged store.
+func (r *repairer) mark() error {
+	_, err := r.disk.FS.Stat(r.path(store.MarkerName))
+	if err == nil {
+		name, err := r.freeName()
+		if err != nil {
+			return err
+		}
+		if err := r.rename(r.path(store.MarkerName), r.path(name+"."+store.MarkerName)); err != nil {
+			return err
+		}
+	} else if !errors.Is(err, fs.ErrNotExist) {
+		return err
+	}
+	return store.WriteMarker(r.disk.FS, r.dir)
+}
+
+// What was written last stands in logs alone, until a flush makes tables of it. A log is a sequence
+// of batches, and a batch is a commit of Pebble: it counts as a whole, or not at all. Checksums show
+// where the log is damaged.
+
+// readLogs reads the versions that stand in the logs and in no table yet, into memory: as much
+// as the memory tables of the store held. Behind damage the rest of a log is lost, and
+// reported; the next log is read nevertheless. It returns a source of all versions, and one for
+// each table that a log names as ingested. Call it when all tables have begun: it needs newest.
+func (s *salvage) readLogs() ([]source, error) {
+	m := &memorySource{}
+	var out []source
+	logs := s.store.logs
+	for i, log := range logs {
+		one, tables := &memorySource{}, []source(nil)
+		read := func() error { return s.readLog(log, one, &tables) }
+		// A panic over damaged bytes is an error, too. A second try begins with nothing, so that no
+		// version counts twice.
+		err := work.Safely(read)
+		if err != nil && !errors.Is(err, errTorn) && !unreadable(err) { // a failed read may succeed the second time
+			one, tables = &memorySource{}, nil
+			err = work.Safely(read)
+		}
+		m.versions, out = append(m.versions, one.versions...), append(out, tables...)
+		// A torn end of the last log is no damage: the process has ended in a write.
+		if err == nil || errors.Is(err, errTorn) && i == len(logs)-1 {
+			continue
+		}
+		if s.ctx.Err() != nil {
+			return nil, s.ctx.Err()
+		}
+		s.found(report.Finding{Record: fmt.Sprintf("log %06d", uint64(log.Num)), Problem: "what follows in it cannot be read, and is lost: " + fault.Problem(err)})
+	}
+	m.sort()
+	return append(out, m), nil
+}
+
+// errTorn says that a log ends in the middle of a write.
+var errTorn = errors.New("it ends in the middle of a write")
+
+// readLog reads one log: its versions into m, and a source into out for each table that it
+// names as ingested. What it has read before an error counts.
+func (s *salvage) readLog(log wal.LogicalLog, m *memorySource, out *[]source) error {
+	r := log.OpenForRead()
+	defer r.Close()
+	for {
+		record, _, err := r.NextRecord()
+		var repr []byte
+		if err == nil {
+			repr, err = io.ReadAll(record)
+		}
+		switch {
+		// Pebble returns EOF where a log ends as it should, ErrUnexpectedEOF where a write is cut
+		// off.
+		case errors.Is(err, io.EOF):
+			return nil
+		case errors.Is(err, io.ErrUnexpectedEOF):
+			return errTorn
+		case err != nil:
+			return err
+		}
+		if err := s.readBatch(repr, uint64(log.Num), m, out); err != nil {
+			return err
+		}
+	}
+}
+
+// readBatch reads a batch of a log, in Pebble's form: all of it, or nothing. log is the number
+// of the log. Entries are numbered from the sequence number of the batch on.
+func (s *salvage) readBatch(repr []byte, log uint64, m *memorySource, out *[]source) error {
+	header, ok := batchrepr.ReadHeader(repr)
+	if !ok {
+		return errors.New("a write without a header")
+	}
+	if !s.store.listed && uint64(header.SeqNum) <= s.newest {
+		// It stands in the tables already. Ingested tables have no numbers without a
+		// manifest, so that it would hide newer versions in these.
+		return nil
+	}
+	seq := uint64(header.SeqNum)
+	var versions []version
+	var deletions []deletion
+	var tables []*tableSource
+	reader := batchrepr.Read(repr)
+	for {
+		kind, key, value, ok, err := reader.Next()
+		if err != nil {
+			return err
+		}
+		if !ok {
+			break
+		}
+		switch kind {
+		case pebble.InternalKeyKindLogData:
+			continue // it has no number
+		case pebble.InternalKeyKindRangeDelete:
+			deletions = append(deletions, deletion{slices.Clone(key), slices.Clone(value), seq})
+		// The store was to take over a table. The manifest may not have it yet.
+		case pebble.InternalKeyKindIngestSST:
+			number, n := binary.Uvarint(key)
+			if n <= 0 {
+				return errors.New("a table without a number")
+			}
+			f := damagedTable{number: number, path: s.store.fs.PathJoin(s.store.dir, fmt.Sprintf("%06d.sst", number))}
+			f.transforms.SyntheticSeqNum = sstable.SyntheticSeqNum(seq)
+			tables = append(tables, &tableSource{salvage: s, damagedTable: &f})
+		default:
+			versions = append(versions, version{slices.Clone(key), seq, math.MaxUint64, kind, slices.Clone(value)})
+		}
+		seq++
+	}
+	// All entries could be read: now the batch counts, as a whole.
+	m.versions = append(m.versions, versions...)
+	s.deletions = append(s.deletions, deletions...)
+	for _, t := range tables {
+		if !s.store.listed {
+			break // all tables in the folder are sources already
+		}
+		if err := t.begin(); err != nil {
+			return err
+		}
+		*out = append(*out, t)
+	}
+	return nil
 }

@@ -418,3 +418,327 @@ func (b *manyBounds) each(rows []uint32, floor float32, f func(row uint32, least
 		}
 	}
 }
+
+// In the order byAuto, vectors may decide among the items of one code: the items are ordered by the cosine
+// between the query's vector and their vectors of the same modality. Codes still find items by their labels,
+// and the items most like the query come first. Vectors count at 8 bits a dimension, in memory or read from
+// the store, so both give the same order.
+
+// Vectors decide if the collection has at most autoItems items, and if their vectors of one modality at 8
+// bits take at most autoBytes. The first query after opening reads the vectors of a code one by one: some
+// milliseconds for 2,000 items. The limits are no options and do not depend on memory: a query has one order,
+// however the database is opened.
+const (
+	autoItems = 40_000
+	autoBytes = 16 << 20
+)
+
+// vectorsDecide reports whether vectors decide among the items of one code, by the order byAuto. All items
+// need the query's modality: items without it would come last of their code.
+func (s *Searcher) vectorsDecide() bool {
+	t := s.p.modality
+	if !s.hasComparable() {
+		return false
+	}
+	n := s.Cv.Presence[t].GetCardinality()
+	return n == s.Cv.Live.GetCardinality() && n <= uint64(min(autoItems, autoBytes/quant.VectorBytes(s.Cv.Modalities[t].Dim)))
+}
+
+// hasComparable reports whether the query is a vector of a modality that can be in memory at 8 bits.
+func (s *Searcher) hasComparable() bool {
+	return s.p.direction != nil && s.Cv.KeepsVectors(s.p.modality)
+}
+
+// compareVectors lets vectors decide among the items of one code, and reports whether they can.
+func (s *Searcher) compareVectors() bool {
+	if !s.hasComparable() {
+		return false
+	}
+	t := s.p.modality
+	z := make([]float64, len(s.p.vector.Value))
+	for i, v := range s.p.vector.Value {
+		z[i] = float64(v)
+	}
+	if s.p.features = quant.NewQuery(z); s.p.features == nil { // it is zero
+		return false
+	}
+	s.allHave = s.Cv.Presence[t].GetCardinality() == s.Cv.Live.GetCardinality()
+	if uint64(s.Cv.Vectors[t].Rows()) < s.Cv.NextRow && s.Cv.WantVectors(t) {
+		s.tools.Wanted()
+	}
+	return true
+}
+
+// lacking is the similarity of items without the query's modality: they come last of their code. Such items
+// exist only if they were stored after the first page of an answer.
+const lacking = -2
+
+// vectorSimilarities is similarities for vectors. f gets the rows that have the modality first.
+func (s *Searcher) vectorSimilarities(rows []uint32, floor float32, f func(uint32, float32) float32) error {
+	t := s.p.modality
+	with, without := rows, s.without[:0]
+	if having := s.Cv.Presence[t]; !s.allHave {
+		with = s.with[:0]
+		for _, row := range rows {
+			if having.Contains(row) {
+				with = append(with, row)
+			} else {
+				without = append(without, row)
+			}
+		}
+		s.with, s.without = with, without
+	}
+	keep := func(row uint32, similarity float32) float32 {
+		floor = f(row, similarity)
+		return floor
+	}
+	table := s.Cv.Vectors[t]
+	inMemory, _ := slices.BinarySearch(with, table.Rows())
+	if inMemory > 0 {
+		table.Each(s.p.features, with[:inMemory], floor, keep)
+	}
+	var b []byte
+	for _, row := range with[inMemory:] {
+		v, err := s.storedVector(row, t)
+		if err != nil {
+			return err
+		}
+		b = quant.AppendVector(b[:0], v.Value)
+		if x := s.p.features.Similarity(b[:len(v.Value)]); x > floor {
+			keep(row, x)
+		}
+	}
+	for _, row := range without {
+		if lacking > floor {
+			keep(row, lacking)
+		}
+	}
+	return nil
+}
+
+// A Comparer compares vectors with one vector, by a metric. It is immutable, and safe for concurrent use.
+type Comparer struct {
+	Metric record.Metric
+	Vector model.Vector
+	square float64 // square of the length of Vector
+}
+
+// NewComparer returns a Comparer for x, which it keeps.
+func NewComparer(metric record.Metric, x model.Vector) *Comparer {
+	c := &Comparer{Metric: metric.OrCosine(), Vector: x}
+	for _, v := range x.Value {
+		c.square += float64(v) * float64(v)
+	}
+	return c
+}
+
+// Compare returns the similarity of a vector by the metric; for L2 the negative squared distance. It adds up
+// in float64, by ascending dimension.
+func (c *Comparer) Compare(x model.Vector) float32 {
+	switch c.Metric {
+	case record.Dot:
+		return quant.Rounded(product(x, c.Vector))
+	case record.L2:
+		return quant.Rounded(-squaredDistance(x, c.Vector))
+	}
+	return c.cosine(x)
+}
+
+// Length returns the length of the vector.
+func (c *Comparer) Length() float64 { return math.Sqrt(c.square) }
+
+// product returns the inner product of two vectors, both dense or both sparse.
+func product(x, y model.Vector) (xy float64) {
+	if x.IsSparse() {
+		eachEntry(x, y, func(a, b float64) { xy += a * b })
+		return xy
+	}
+	for j, v := range y.Value {
+		xy += float64(x.Value[j]) * float64(v)
+	}
+	return xy
+}
+
+// cosine returns the cosine between a vector and the query's vector, both dense or both sparse; 0 for a zero
+// vector.
+func (c *Comparer) cosine(x model.Vector) float32 {
+	y := c.Vector
+	var xx, xy float64
+	if x.IsSparse() {
+		for _, v := range x.Value {
+			xx += float64(v) * float64(v)
+		}
+		xy = product(x, y)
+	} else { // one loop for both sums, so neither waits for the other
+		for j, w := range y.Value {
+			v := float64(x.Value[j])
+			xx += v * v
+			xy += v * float64(w)
+		}
+	}
+	if xx == 0 {
+		return 0
+	}
+	return float32(max(-1, min(xy/(math.Sqrt(xx)*math.Sqrt(c.square)), 1)))
+}
+
+// squaredDistance returns the squared Euclidean distance of two vectors, both dense and of the same length,
+// or both sparse. It adds up in float64, by ascending dimension, and leaves out dimensions that are zero in
+// both: so the dense and the sparse form of the same vectors have the same distance.
+func squaredDistance(x, y model.Vector) (sum float64) {
+	add := func(a, b float64) { sum += (a - b) * (a - b) }
+	if x.IsSparse() { // so is y
+		eachEntry(x, y, add)
+		return sum
+	}
+	for j, v := range y.Value {
+		add(float64(x.Value[j]), float64(v))
+	}
+	return sum
+}
+
+// eachEntry calls f with the entries of two sparse vectors, by ascending dimension. A missing entry is 0.
+func eachEntry(x, y model.Vector, f func(a, b float64)) {
+	i, j := 0, 0
+	for i < len(x.Index) && j < len(y.Index) {
+		switch a, b := x.Index[i], y.Index[j]; {
+		case a < b:
+			f(float64(x.Value[i]), 0)
+			i++
+		case a > b:
+			f(0, float64(y.Value[j]))
+			j++
+		default:
+			f(float64(x.Value[i]), float64(y.Value[j]))
+			i, j = i+1, j+1
+		}
+	}
+	for _, v := range x.Value[i:] {
+		f(float64(v), 0)
+	}
+	for _, v := range y.Value[j:] {
+		f(0, float64(v))
+	}
+}
+
+// A topRows collects the first k of the rows added, in the order of rankedRow.compare. It keeps rows as
+// numbers, see rankKey, which are faster to compare and move.
+type topRows struct {
+	k     int
+	slack int      // rows kept beyond k before a cut to k; 0: k. Only for k above fewRows
+	keys  []uint64 // candidates, with the first k so far; in order if k is at most fewRows
+	full  bool     // last is set
+	last  uint64   // the k-th row; with k above fewRows, at the last cut
+}
+
+// fewRows is the largest k for which rows are kept in order. For larger k occasional cuts are cheaper.
+const fewRows = 64
+
+// rankKey maps a row to a number. Earlier rows have smaller numbers. The similarity is not NaN.
+func rankKey(x rankedRow) uint64 {
+	// The bits of positive floats have the order of the floats, the bits of negative ones the reverse order.
+	// Adding 0 turns -0 into 0, so zero has one key.
+	b := math.Float32bits(x.similarity + 0)
+	if b>>31 == 0 {
+		b = ^b &^ (1 << 31)
+	}
+	return uint64(b)<<32 | uint64(x.row)
+}
+
+// rankedRowOf is the inverse of rankKey.
+func rankedRowOf(key uint64) rankedRow {
+	b := uint32(key >> 32)
+	if b>>31 == 0 {
+		b = ^b &^ (1 << 31)
+	}
+	return rankedRow{math.Float32frombits(b), uint32(key)}
+}
+
+// add adds a row, and reports whether the floor may have risen.
+func (t *topRows) add(x rankedRow) bool {
+	key := rankKey(x)
+	if t.k == 0 || t.full && key > t.last {
+		return false
+	}
+	if t.k <= fewRows {
+		return t.insert(key)
+	}
+	t.keys = append(t.keys, key)
+	slack := t.slack
+	if slack == 0 {
+		slack = t.k
+	}
+	if len(t.keys)-t.k < slack {
+		return false
+	}
+	selectFirst(t.keys, t.k)
+	t.keys = t.keys[:t.k]
+	t.full, t.last = true, slices.Max(t.keys)
+	return true
+}
+
+// insert is add for small k.
+func (t *topRows) insert(key uint64) bool {
+	at := len(t.keys)
+	for at > 0 && key < t.keys[at-1] {
+		at--
+	}
+	if len(t.keys) < t.k {
+		t.keys = append(t.keys, key)
+	}
+	copy(t.keys[at+1:], t.keys[at:])
+	t.keys[at] = key
+	if len(t.keys) == t.k {
+		t.full, t.last = true, t.keys[t.k-1]
+	}
+	return t.full
+}
+
+// floor returns the similarity of the k-th row so far, once add has reported true.
+func (t *topRows) floor() float32 { return rankedRowOf(t.last).similarity }
+
+// appendTo appends the first k rows to dst, in order.
+func (t *topRows) appendTo(dst []rankedRow) []rankedRow {
+	if t.k < len(t.keys) {
+		selectFirst(t.keys, t.k)
+		t.keys = t.keys[:t.k]
+	}
+	if t.k > fewRows {
+		slices.Sort(t.keys)
+	}
+	dst = slices.Grow(dst, len(t.keys))
+	for _, key := range t.keys {
+		dst = append(dst, rankedRowOf(key))
+	}
+	return dst
+}
+
+// selectFirst moves the k smallest keys to the front, in no order. It is Hoare's selection; k is at least 1
+// and less than len(keys), and no two keys are equal.
+func selectFirst(keys []uint64, k int) {
+	for len(keys) > 1 {
+		a, b, c := keys[0], keys[len(keys)/2], keys[len(keys)-1]
+		pivot := max(min(a, b), min(max(a, b), c)) // the median
+		i, j := 0, len(keys)-1
+		for i <= j {
+			for keys[i] < pivot {
+				i++
+			}
+			for keys[j] > pivot {
+				j--
+			}
+			if i <= j {
+				keys[i], keys[j] = keys[j], keys[i]
+				i, j = i+1, j-1
+			}
+		}
+		switch { // keys up to j are the smaller ones, keys from i on the greater ones
+		case k <= j+1:
+			keys = keys[:j+1]
+		case k > i:
+			keys, k = keys[i:], k-i
+		default:
+			return
+		}
+	}
+}

@@ -9,7 +9,7 @@
 // The invariant: the codes of an item are a function of the Space, its vectors, the ids of its
 // labels and the code that it brings, and of nothing else. Every writer calls Encode or
 // EncodeAll: a put, a bulk load, a builder, an update. So a verification that calls them again
-// gets the same codes, bit for bit (db/internal/verify/deep.go; db/codes_test.go has one
+// gets the same codes, bit for bit (db/internal/verify/codes.go; db/codes_test.go has one
 // against many at a time).
 //
 // All methods of a Space are safe for concurrent use. An Encoder is scratch memory for one

@@ -2,16 +2,27 @@ package state
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
+	"log/slog"
+	"slices"
+	"strings"
 	"sync"
 	"sync/atomic"
 
 	"github.com/cockroachdb/pebble/v2"
 
+	"github.com/fddhdb/fddhdb/codec"
 	"github.com/fddhdb/fddhdb/db/event"
 	"github.com/fddhdb/fddhdb/db/fault"
+	"github.com/fddhdb/fddhdb/db/internal/record"
 	"github.com/fddhdb/fddhdb/db/internal/signal"
+	"github.com/fddhdb/fddhdb/db/internal/spaces"
 	"github.com/fddhdb/fddhdb/db/internal/store"
+	"github.com/fddhdb/fddhdb/db/internal/work"
+	"github.com/fddhdb/fddhdb/db/report"
+	"github.com/fddhdb/fddhdb/mih"
+	"github.com/fddhdb/fddhdb/model"
 )
 
 // A Database is an open database: its store, the committer, the view for new readers, and the indexer. Safe
@@ -180,4 +191,276 @@ func (d *Database) Latest() *View {
 			return v
 		}
 	}
+}
+
+// A guard counts running calls, so that Close can wait for them. Calls that begin after Close get an error
+// instead of waiting, so a call within another call cannot deadlock with Close.
+type guard struct {
+	mu     sync.Mutex    // guards the fields below; held for moments
+	calls  int           // calls that have entered and not left
+	closed bool          // calls get ErrClosed
+	idle   chan struct{} // made by Close, closed when the last call leaves
+}
+
+// Enter counts a call, which must Leave. If it returns ErrClosed, the call is not counted and must not go on.
+// Enter never waits.
+func (g *guard) Enter() error {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	if g.closed {
+		return fault.ErrClosed
+	}
+	g.calls++
+	return nil
+}
+
+// Leave ends a call that has entered.
+func (g *guard) Leave() {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	if g.calls--; g.calls == 0 && g.closed {
+		close(g.idle)
+	}
+}
+
+// Calls returns the number of running calls, for tests that wait for some.
+func (g *guard) Calls() int {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	return g.calls
+}
+
+// Close refuses new calls and waits for the running ones. A second Close returns ErrClosed at once. A call
+// must not close the guard that it has entered.
+func (g *guard) Close() error {
+	g.mu.Lock()
+	if g.closed {
+		g.mu.Unlock()
+		return fault.ErrClosed
+	}
+	g.closed, g.idle = true, make(chan struct{})
+	if g.calls == 0 {
+		close(g.idle)
+	}
+	g.mu.Unlock()
+	<-g.idle
+	return nil
+}
+
+// Compact rewrites the store, and the indexes in memory that contain removed codes, to free the space of
+// deleted and replaced data. Progress has the stages "sweep", "rewrite", in bytes of tables, and "index".
+func (d *Database) Compact(ctx context.Context, progress event.Progress) error {
+	progress("sweep", 0, 0)
+	if err := d.sweep(ctx); err != nil {
+		return err
+	}
+	defer d.Engine.Log.Work.Changes.Add(1)
+	if err := d.Engine.CompactAll(ctx, func(done, total int64) { progress("rewrite", done, total) }); err != nil {
+		if failed := d.Engine.Log.Err(); failed != nil {
+			return failed
+		}
+		return fault.Annotate(fault.ReadError(d.Engine.FullDisk(err), "store in %s", d.Engine.Dir), "compact")
+	}
+	progress("index", 0, 0)
+	return d.rebuildAll(ctx)
+}
+
+// sweep deletes the keys whose merged edits amount to nothing.
+func (d *Database) sweep(ctx context.Context) error {
+	from := []byte{0}
+	for from != nil {
+		err := d.Committer.Free(ctx, func(tx *Tx) (err error) {
+			from, err = tx.Sweep(from)
+			return err
+		})
+		if err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// rebuildAll rebuilds the indexes that contain removed codes.
+func (d *Database) rebuildAll(ctx context.Context) error {
+	done := map[*CodeSet]bool{}
+	return d.indexEach(ctx, func(_ *View, set *CodeSetView) *mih.Build {
+		if done[set.Set] || set.Table == nil || set.Table.Wasted() == 0 {
+			return nil
+		}
+		done[set.Set] = true
+		return set.Table.Rebuild()
+	})
+}
+
+// IndexAll returns when the codes of all collections are in memory, all due builds have run, and the rows for
+// reranking are loaded as far as the memory goes.
+func (d *Database) IndexAll(ctx context.Context) error {
+	if err := d.indexEach(ctx, d.Due); err != nil {
+		return err
+	}
+	for d.loadRerank(ctx) {
+	}
+	return ctx.Err()
+}
+
+// indexEach waits for the codes of all collections. Then it runs the builds that choose returns, on all
+// cores, until choose returns none. See Index.
+func (d *Database) indexEach(ctx context.Context, choose func(*View, *CodeSetView) *mih.Build) error {
+	if err := d.Loaded(ctx); err != nil {
+		return err
+	}
+	for {
+		built, err := d.Index(ctx, work.All(), choose)
+		if !built || err != nil {
+			return err
+		}
+	}
+}
+
+// SpaceInfo describes a space of the collection. It reads the report of its training.
+func (cv *CollectionView) SpaceInfo(r pebble.Reader, sv *SpaceView) (*report.SpaceInfo, error) {
+	sp := sv.Space
+	info := &report.SpaceInfo{
+		Space: report.Space(sp.ID), State: report.SpaceStandby, Previous: sp.ID == cv.Previous,
+		Parent: report.Space(sp.Parent), Created: sp.Created, Bits: sp.Bits, Revision: sp.Revision,
+		Items: sv.Codes.Coded, Taught: int(sv.Numbers.Taught),
+		Pending: int(sv.Pending.GetCardinality()), Recode: int(sv.Recode.GetCardinality()),
+		ModelBytes: sp.Model.Bytes, StatisticsBytes: sp.Statistics.Bytes,
+		Revisions: []report.RevisionInfo{},
+	}
+	switch {
+	case sv.Numbers.Building:
+		info.State = report.SpaceBuilding
+		if below := uint32(sv.Numbers.Built); below > 0 {
+			info.Built = int(cv.Live.Rank(below - 1))
+		}
+	case sp.ID == cv.Active:
+		info.State = report.SpaceActive
+	}
+	info.Codes = sv.Codes.Codes
+	if sp.Learned == nil {
+		return info, nil
+	}
+	if !sp.Learned.LabelFree() {
+		info.Aim = sp.Learned.Aim().String()
+	}
+	if sp.HasStatistics() && sp.Learned.Aim() != model.AimCodes {
+		prior := sp.Learned.Prior()
+		info.Prior = &prior
+	}
+	trained, err := spaces.ReadReport(r, cv.ID, sp.ID)
+	if err != nil {
+		return nil, err
+	}
+	if trained != nil {
+		if err := json.Unmarshal(trained, &info.Training); err != nil {
+			return nil, fault.Corrupt(err, "report of space %d", sp.ID)
+		}
+		if info.Training != nil {
+			info.Training.Aim = sp.Learned.Aim() // reports of earlier versions have none
+		}
+	}
+	if info.Checksum, err = record.Checksum(r, codec.NumberKey(codec.KindModel, cv.ID, sp.ID), 0, sp.Model); err != nil {
+		return nil, fault.ReadError(err, "model of space %d", sp.ID)
+	}
+	info.Revisions, err = revisionInfos(sv, r, cv.ID, info)
+	return info, err
+}
+
+// revisionInfos describes the stored revisions of a space.
+func revisionInfos(sv *SpaceView, r pebble.Reader, collection uint32, of *report.SpaceInfo) ([]report.RevisionInfo, error) {
+	infos := []report.RevisionInfo{}
+	for _, d := range sv.Revisions {
+		info := d.RevisionInfo
+		if info.Bytes, info.Checksum = of.ModelBytes, of.Checksum; d.Model.Chunks > 0 {
+			var err error
+			info.Bytes = d.Model.Bytes
+			if info.Checksum, err = record.Checksum(r, codec.RevisionPrefix(collection, uint32(of.Space), d.Revision), 1, d.Model); err != nil {
+				return nil, fault.ReadError(err, "revision %d of space %d", d.Revision, of.Space)
+			}
+		}
+		infos = append(infos, info)
+	}
+	return infos, nil
+}
+
+// A histogram counts, for each distance from 0 to the number of bits, the queries of a space whose nearest
+// hit has it. Each search makes one atomic addition. The revisions and code sets of the space share the
+// histogram. It is empty when the database is opened.
+type histogram []atomic.Int64
+
+// Report summarizes the present counts; nil if there were no queries.
+func (h histogram) Report() *report.Distances {
+	var few [257]int64
+	counts := few[:0]
+	for d := range h {
+		counts = append(counts, h[d].Load())
+	}
+	return DistancesOf(counts)
+}
+
+// DistancesOf summarizes counts[d] queries at each distance d; nil if there were none.
+func DistancesOf(counts []int64) *report.Distances {
+	n, sum := int64(0), int64(0)
+	for d, count := range counts {
+		n, sum = n+count, sum+count*int64(d)
+	}
+	if n == 0 {
+		return nil
+	}
+	within := func(queries int64) int {
+		d := 0
+		for queries -= counts[0]; queries > 0; queries -= counts[d] {
+			d++
+		}
+		return d
+	}
+	return &report.Distances{
+		Queries: int(n), Mean: float64(sum) / float64(n),
+		P50: within((n + 1) / 2), P90: within((9*n + 9) / 10),
+	}
+}
+
+// writeFigures count finished calls of writers. Safe for concurrent use.
+type writeFigures struct {
+	writes    signal.Latencies // calls that stored something
+	errors    atomic.Uint64
+	conflicts atomic.Uint64 // part of errors
+}
+
+// Wrote counts a finished write and ends its span.
+func (d *Database) Wrote(call *signal.Call, changes int, err error) {
+	c := &d.calls
+	if err != nil {
+		c.errors.Add(1)
+		if errors.Is(err, fault.ErrConflict) {
+			c.conflicts.Add(1)
+		}
+	} else {
+		c.writes.Observe(call.Took())
+	}
+	if call.Span != nil {
+		call.Span.End(err, slog.Int("changes", changes))
+	}
+}
+
+// Activity returns what the database has done and is doing, without the figures of the packages above.
+func (d *Database) Activity() report.Activity {
+	c, done, e := &d.calls, &d.Committer.Figures, d.Engine
+	a := report.Activity{
+		Writes: c.writes.Stats(), WriteErrors: c.errors.Load(), Conflicts: c.conflicts.Load(),
+		ItemsPut: done.Put.Load(), ItemsDeleted: done.Deleted.Load(),
+		Waiting: int(done.Waiting.Load()), Commits: done.Commits.Stats(), CommitRequests: done.Requests.Load(),
+		CommitBytes: done.Bytes.Load(), Syncs: done.Syncs.Stats(),
+		Cache: e.CacheStats(), Store: e.Stats(),
+		Snapshots: d.Pinned(),
+		Failed:    e.Log.Failed.Load() != nil, DiskFull: e.Reserve.Full.Load(),
+		FreeBytes: e.Reserve.Found.Load(), ReserveBytes: e.Reserve.Left.Load(),
+		EventsDropped: d.Signals.Lost(),
+	}
+	a.Running, a.Operations = d.Signals.Operations.Stats()
+	_, ofStore := e.Log.Work.Ended.Stats()
+	a.Operations = append(a.Operations, ofStore...)
+	slices.SortFunc(a.Operations, func(a, b event.OperationStats) int { return strings.Compare(string(a.Op), string(b.Op)) })
+	return a
 }

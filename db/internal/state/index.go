@@ -2,11 +2,20 @@ package state
 
 import (
 	"cmp"
+	"context"
+	"log/slog"
+	"math"
 	"slices"
+	"time"
 
 	"github.com/fddhdb/fddhdb/codec"
+	"github.com/fddhdb/fddhdb/db/event"
+	"github.com/fddhdb/fddhdb/db/fault"
 	"github.com/fddhdb/fddhdb/db/internal/record"
+	"github.com/fddhdb/fddhdb/db/internal/signal"
 	"github.com/fddhdb/fddhdb/db/internal/spaces"
+	"github.com/fddhdb/fddhdb/db/internal/work"
+	"github.com/fddhdb/fddhdb/mih"
 )
 
 // This file keeps the stored records of a code set equal to its table in memory: the code of each row, the
@@ -208,4 +217,248 @@ func (tx *Tx) setCodeRow(set *CodeSet, n, row uint32, in bool) {
 	} else {
 		l.Delete(uint16(row))
 	}
+}
+
+// Each database has one goroutine that indexes new codes. It works on a view, so no caller waits for it, and
+// hands its builds to the committer, which shows them with the next view.
+
+// wantIndex wakes the indexer, or makes it look again after its present work.
+func (d *Database) wantIndex() {
+	select {
+	case d.indexWanted <- struct{}{}:
+	default: // it has been asked already
+	}
+}
+
+// RunIndexer indexes due code sets on half of the processors, loads rows for reranking, and maintains indexes
+// of vectors, until the context ends. A failed build is reported as an event, and is due again when the
+// collection changes next.
+func (d *Database) RunIndexer(ctx context.Context) {
+	for {
+		select {
+		case <-ctx.Done():
+			return
+		case <-d.indexWanted:
+		}
+		d.Committer.settle(ctx)
+		for began, v := time.Now(), d.Current.Load().Sequence; d.indexOne(ctx); began, v = time.Now(), d.Current.Load().Sequence {
+			if d.Current.Load().Sequence != v {
+				rest(ctx, min(restPerBuild*time.Since(began), maxIndexRest))
+			}
+		}
+		for d.loadRerank(ctx) {
+		}
+		d.KeepIndexes(ctx, math.MaxInt)
+	}
+}
+
+// While writers keep coming, the indexer rests restPerBuild times as long as a build took, at most
+// maxIndexRest. Otherwise it would, while a database is being filled, build one short tail after the other on
+// the processors that the writers need. Meanwhile searches scan the new codes.
+const (
+	restPerBuild = 16
+	maxIndexRest = 250 * time.Millisecond
+)
+
+// An import stores one part after the other as tables, and an index built between two parts is mostly rebuilt
+// after the last. So the indexer waits until no part has come for restPerTables times as long as the last one
+// took, at most maxTablesRest.
+const (
+	restPerTables = 4
+	maxTablesRest = 5 * time.Second
+)
+
+// settle returns when no more tables are expected or the context ends.
+func (c *Committer) settle(ctx context.Context) {
+	for ctx.Err() == nil {
+		left := time.Until(time.Unix(0, c.tablesUntil.Load()))
+		if left <= 0 {
+			return
+		}
+		rest(ctx, left)
+	}
+}
+
+// rest returns after d or when the context ends.
+func rest(ctx context.Context, d time.Duration) {
+	t := time.NewTimer(d)
+	defer t.Stop()
+	select {
+	case <-t.C:
+	case <-ctx.Done():
+	}
+}
+
+// indexOne runs one due build and reports whether there was one: then there may be another.
+func (d *Database) indexOne(ctx context.Context) bool {
+	built, err := d.indexAs(ctx, work.Background(), d.Due, d.Signals.BeginUntraced)
+	return built && err == nil
+}
+
+// Index runs one build on so many goroutines and installs it, so that the next view shows it. It runs the
+// first build that choose returns for a code set of the present view, active spaces first. choose returns nil
+// if a set needs no build; built is false if no set does. Builds wait for each other, as each starts from the
+// result of the one before. Readers and writers do not wait.
+func (d *Database) Index(ctx context.Context, workers int, choose func(*View, *CodeSetView) *mih.Build) (built bool, err error) {
+	return d.indexAs(ctx, workers, choose, d.Signals.BeginInBackground)
+}
+
+// indexAs is Index as an operation that begin starts: a method of signal.Sender.
+func (d *Database) indexAs(ctx context.Context, workers int, choose func(*View, *CodeSetView) *mih.Build, begin func(context.Context, event.Op, string) (context.Context, *signal.Operation)) (built bool, err error) {
+	d.indexing.Lock()
+	defer d.indexing.Unlock()
+	v := d.Current.Load()
+	for !v.Acquire() {
+		v = d.Current.Load()
+	}
+	defer v.Release()
+	for set, cv := range v.CodeSets() {
+		b := choose(v, set)
+		if b == nil {
+			continue
+		}
+		b.Bare, b.Workers = b.Bare || !d.affords(v, set, b), workers
+		ctx, op := begin(ctx, event.OpIndex, cv.Name)
+		done := set.event()
+		done.Level = slog.LevelDebug // as it is frequent
+		defer func() { op.End(err, done) }()
+		if err := work.Safely(func() error { return b.Run(ctx) }); err != nil {
+			return false, fault.Annotate(err, "index collection %q", cv.Name)
+		}
+		return true, d.Committer.Show(ctx, func() error {
+			// The space may have been dropped meanwhile. Otherwise no other build was installed of this
+			// set since v, as indexing is held.
+			if s := d.Committer.States[cv.ID]; s != nil && s.holds(set.Set) {
+				set.Set.Table.Install(b)
+				d.Committer.Touch(s)
+			}
+			return nil
+		})
+	}
+	return false, nil
+}
+
+// Options.IndexCacheBytes bounds the memory of substring tables. Active spaces come first. Other spaces share
+// the rest: they lose their tables when active ones grow, and get them back when they become active. A set
+// without tables is searched by scans and by its postings in the store. Codes and rows are always in memory.
+
+// Due returns the next build for a code set of a view, nil if there is none: a segment of its tail, tables
+// for segments that lack them, or segments without tables when other sets need the memory.
+func (d *Database) Due(v *View, set *CodeSetView) *mih.Build {
+	if set.Table == nil {
+		return nil
+	}
+	b := set.Table.Build()
+	tables, bare, tail := set.Table.Covered()
+	switch {
+	case set.standing == spaceBuilding:
+		// No search uses the set yet, so its tables are made when it is complete. But it grows by blocks,
+		// and a long tail is slow to grow.
+		if tail < maxBuildingTail {
+			return nil
+		}
+		b.Bare = true
+	case b != nil:
+	case set.standing == spaceActive && bare > 0:
+		if all := set.Table.Rebuild(); d.affords(v, set, all) {
+			return all
+		}
+	case set.standing == spaceStandby && tables > 0 && !d.afford(v, set, set.Table.TableBytes()):
+		b = set.Table.Rebuild()
+		b.Bare = true
+	}
+	return b
+}
+
+// maxBuildingTail bounds the codes in the tail, outside segments, of a space that is being built.
+const maxBuildingTail = 1 << 18
+
+// affords reports whether the tables of a build fit the budget, beside the tables that the set keeps and
+// those of the sets with precedence.
+func (d *Database) affords(v *View, set *CodeSetView, b *mih.Build) bool {
+	return d.afford(v, set, b.TableBytes()+b.KeptBytes())
+}
+
+// afford reports whether the tables of a code set may take so many bytes. Active spaces take precedence: for
+// them only the tables of active spaces count.
+func (d *Database) afford(v *View, set *CodeSetView, bytes int) bool {
+	before := v.Tables.all
+	if set.standing == spaceActive {
+		before = v.Tables.active
+	}
+	if set.Table != nil {
+		before -= set.Table.TableBytes() // it is one of these
+	}
+	return int64(before+bytes) <= d.tableBytes
+}
+
+// indexDue reports whether some collection of a view needs a build, or needs rows for reranking loaded.
+func (d *Database) indexDue(v *View, of []*CollectionView) bool {
+	for _, cv := range of {
+		if d.rerankDue(v, cv) || d.keepDue(cv) {
+			return true
+		}
+		for i := range cv.Spaces {
+			if d.Due(v, &cv.Spaces[i].Codes) != nil {
+				return true
+			}
+		}
+	}
+	return false
+}
+
+// IndexSpace indexes all codes that a space has now, with tables as far as the budget goes, on up to workers
+// goroutines, one build after the other. It visits each code set once, so it ends however many codes arrive
+// meanwhile. A space that has been dropped, or is not loaded, needs no build.
+func (d *Database) IndexSpace(ctx context.Context, collection, space uint32, workers int) error {
+	done := map[*CodeSet]bool{}
+	for {
+		built, err := d.Index(ctx, workers, func(v *View, set *CodeSetView) *mih.Build {
+			if set.Collection != collection || set.Space != space || set.Table == nil || done[set.Set] {
+				return nil
+			}
+			done[set.Set] = true
+			if _, bare, _ := set.Table.Covered(); bare > 0 {
+				if all := set.Table.Rebuild(); d.affords(v, set, all) {
+					return all
+				}
+			}
+			return set.Table.Build()
+		})
+		if !built || err != nil {
+			return err
+		}
+	}
+}
+
+// TableBytes says how many bytes of memory tables of substrings, or rows for reranking (QuantView), take: of
+// one collection, or of all (Catalogue.Tables and Rerank), where With and without keep the sum.
+type TableBytes struct {
+	active int // of active spaces
+	all    int // of all spaces
+}
+
+// All returns the sum over all spaces.
+func (t TableBytes) All() int { return t.all }
+
+// Add adds the tables of a code set.
+func (t *TableBytes) Add(set *CodeSetView) {
+	if set.Table != nil {
+		t.add(set.Table.TableBytes(), set.standing == spaceActive)
+	}
+}
+
+func (t *TableBytes) add(bytes int, active bool) {
+	t.all += bytes
+	if active {
+		t.active += bytes
+	}
+}
+
+func (t TableBytes) plus(other TableBytes) TableBytes {
+	return TableBytes{t.active + other.active, t.all + other.all}
+}
+
+func (t TableBytes) minus(other TableBytes) TableBytes {
+	return TableBytes{t.active - other.active, t.all - other.all}
 }

@@ -10,6 +10,7 @@ import (
 	"runtime"
 	"slices"
 	"strings"
+	"sync"
 	"syscall"
 
 	"github.com/cockroachdb/pebble/v2/vfs"
@@ -17,6 +18,7 @@ import (
 	"github.com/fddhdb/fddhdb/codec"
 	"github.com/fddhdb/fddhdb/db/fault"
 	"github.com/fddhdb/fddhdb/db/internal/record"
+	"github.com/fddhdb/fddhdb/db/internal/work"
 	"github.com/fddhdb/fddhdb/internal/inside"
 )
 
@@ -30,7 +32,7 @@ import (
 //	checkpoints/  files for a backup in progress
 //	restoring/    files of a restore, until the marker is written
 //
-// and, after a repair, the names in repaired.go.
+// and, after a repair, the names in opening.go.
 //
 // A folder without marker is no database. During a creation the store is in creating/, which is renamed when
 // complete, and the marker follows. So an interrupted creation is recognised and done again.
@@ -327,4 +329,361 @@ func Canonical(fsys vfs.FS, dir string) (string, error) {
 		return "", fmt.Errorf("fddhdb: open %s: %w", dir, err)
 	}
 	return abs, nil
+}
+
+// During its creation a folder has IncompleteSuffix after its name. Until it is complete it holds a file
+// incompleteName, which is made first and removed last. So the next attempt knows that it may clear a folder
+// of that name.
+const (
+	IncompleteSuffix = ".incomplete"
+	incompleteName   = "INCOMPLETE"
+)
+
+// NewFolder makes a folder, such as a checkpoint, whole and durably, or not at all. make fills it at path,
+// under the other name and locked. The files that make leaves must be durable; NewFolder then renames the
+// folder. dir must not exist (ErrExists), nor be inside a database (ErrInvalid). If make fails, or panics,
+// NewFolder removes the folder. If the process is killed, the next attempt with the same name clears the
+// remains.
+func NewFolder(fsys vfs.FS, dir string, make func(path string) error) error {
+	dir = filepath.Clean(dir)
+	if err := Outside(fsys, dir); err != nil {
+		return err
+	}
+	switch _, err := fsys.Stat(dir); {
+	case err == nil:
+		return fmt.Errorf("%w: %s: give a folder that is not there yet", fault.ErrExists, dir)
+	case !errors.Is(err, fs.ErrNotExist):
+		return err
+	}
+	path := dir + IncompleteSuffix
+	if err := MakeDir(fsys, path); err != nil {
+		return err
+	}
+	lock, err := takeFolder(fsys, path)
+	if err != nil {
+		return err
+	}
+	err = work.Safely(func() error { return make(path) })
+	// Windows neither renames nor removes a folder with an open file in it, so the lock goes first. Elsewhere
+	// it stays until the end, so that no other process begins in between.
+	if runtime.GOOS == "windows" {
+		err = errors.Join(err, lock.Close())
+		lock = noLock{}
+	}
+	if err == nil {
+		err = fsys.Rename(path, dir)
+	}
+	if err != nil {
+		removeIncomplete(fsys, path)
+		return errors.Join(err, lock.Close())
+	}
+	if err := lock.Close(); err != nil {
+		return err
+	}
+	if err := SyncDir(fsys, fsys.PathDir(dir)); err != nil {
+		if fsys.Rename(dir, path) == nil {
+			removeIncomplete(fsys, path)
+		}
+		return err
+	}
+	_ = fsys.Remove(fsys.PathJoin(dir, incompleteName)) // it is harmless in a complete folder
+	return nil
+}
+
+// takeFolder locks the folder to fill, and clears the remains of an earlier attempt. A folder with other
+// files is an ErrExists.
+func takeFolder(fsys vfs.FS, path string) (_ io.Closer, err error) {
+	names, err := fsys.List(path)
+	if err != nil {
+		return nil, err
+	}
+	names = slices.DeleteFunc(names, func(name string) bool { return name == LockName })
+	if len(names) > 0 && !slices.Contains(names, incompleteName) {
+		return nil, fmt.Errorf("%w: %s is in the way: remove it, or give another folder", fault.ErrExists, path)
+	}
+	locked, err := Canonical(fsys, path)
+	if err != nil {
+		return nil, err
+	}
+	lock, err := LockFolder(fsys, locked)
+	if err != nil {
+		return nil, err
+	}
+	defer func() {
+		if err != nil {
+			err = errors.Join(err, lock.Close())
+		}
+	}()
+	if err := clearIncomplete(fsys, path); err != nil {
+		return nil, err
+	}
+	return lock, writeIncomplete(fsys, path)
+}
+
+// writeIncomplete durably writes the file that marks a folder as incomplete.
+func writeIncomplete(fsys vfs.FS, path string) error {
+	f, err := fsys.Create(fsys.PathJoin(path, incompleteName), vfs.WriteCategoryUnspecified)
+	if err != nil {
+		return err
+	}
+	_, err = f.Write([]byte("fddhdb is filling this folder. If no process does, it may be removed.\n"))
+	if err == nil {
+		err = f.Sync()
+	}
+	if err = errors.Join(err, f.Close()); err != nil {
+		return err
+	}
+	return SyncDir(fsys, path)
+}
+
+// clearIncomplete empties a folder, except for the lock. It removes the file incompleteName last.
+func clearIncomplete(fsys vfs.FS, path string) error {
+	names, err := fsys.List(path)
+	if err != nil {
+		return err
+	}
+	last := false
+	for _, name := range names {
+		switch name {
+		case LockName:
+			continue
+		case incompleteName:
+			last = true
+			continue
+		}
+		if err := fsys.RemoveAll(fsys.PathJoin(path, name)); err != nil {
+			return err
+		}
+	}
+	if last {
+		return fsys.Remove(fsys.PathJoin(path, incompleteName))
+	}
+	return nil
+}
+
+// removeIncomplete removes a folder that could not be completed. If that fails, the next attempt clears it.
+func removeIncomplete(fsys vfs.FS, path string) {
+	if clearIncomplete(fsys, path) == nil {
+		_ = fsys.RemoveAll(path)
+	}
+}
+
+// Claim locks the folder of a database. It makes the folder if a new database may be there. It returns the
+// canonical path, and whether a database exists.
+func Claim(fsys vfs.FS, dir string, mustExist, readOnly bool) (path string, lock io.Closer, exists bool, err error) {
+	if dir == "" {
+		return "", nil, false, fault.Invalid("open a database: the name of its folder is empty")
+	}
+	exists, creatable, err := Inspect(fsys, dir)
+	switch {
+	case err != nil:
+		return "", nil, false, err
+	case exists:
+	case !creatable:
+		return "", nil, false, Foreign(fsys, dir)
+	case mustExist || readOnly:
+		return "", nil, false, NoneYet(fsys, dir)
+	default:
+		if err := Outside(fsys, dir); err != nil {
+			return "", nil, false, err
+		}
+		if err := MakeDir(fsys, dir); err != nil {
+			return "", nil, false, fmt.Errorf("fddhdb: create %s: %w", dir, err)
+		}
+	}
+	if path, err = Canonical(fsys, dir); err != nil {
+		return "", nil, false, err
+	}
+	lock, err = Lock(fsys, path, readOnly)
+	return path, lock, exists, err
+}
+
+// Ready makes the store if it does not exist, and tidies the folder, which is locked.
+func (e *Engine) Ready(exists, readOnly bool) error {
+	if !exists {
+		// Look again: another process may have held the lock until now.
+		exists, creatable, err := Inspect(e.cfg.FS, e.Dir)
+		switch {
+		case err != nil:
+			return err
+		case exists:
+		case !creatable:
+			return Foreign(e.cfg.FS, e.Dir)
+		default:
+			if err := Create(e.cfg.FS, e.Dir, e.Make, e.Check); err != nil {
+				return fault.Annotate(err, "create %s", e.Dir)
+			}
+		}
+	}
+	if !readOnly {
+		if err := FinishRepair(e.cfg.FS, e.Dir); err != nil {
+			return fault.Annotate(err, "open %s", e.Dir)
+		}
+		if err := RemoveLeftovers(e.cfg.FS, e.Dir); err != nil {
+			return fault.Annotate(err, "open %s", e.Dir)
+		}
+	}
+	return nil
+}
+
+// backupsName is the file that makes a folder a repository of backups.
+const backupsName = "fddhdb-backups.json"
+
+// Foreign returns the ErrNotDatabase for a folder with other content, in which no database may be created. It
+// names what the folder seems to hold.
+func Foreign(fsys vfs.FS, dir string) error {
+	return fmt.Errorf("%w: %s holds something else%s", fault.ErrNotDatabase, dir, resembling(fsys, dir))
+}
+
+// resembling names what a folder seems to hold, as the end of a sentence; "" if unknown.
+func resembling(fsys vfs.FS, dir string) string {
+	names, err := fsys.List(dir)
+	if err != nil {
+		return ""
+	}
+	named := func(name string) bool { return slices.Contains(names, name) }
+	prefixed := func(prefix string) bool {
+		return slices.ContainsFunc(names, func(name string) bool { return strings.HasPrefix(name, prefix) })
+	}
+	above := fsys.PathDir(dir)
+	switch {
+	case prefixed("marker.manifest."):
+		if fsys.PathBase(dir) == StoreName {
+			if CheckMarker(fsys, above) == nil {
+				return fmt.Sprintf(": it is the store of the database in %s: open that", above)
+			}
+		}
+		return ": a Pebble store that is no database of fddhdb"
+	case named(backupsName):
+		return ": a repository of backups: restore one of them"
+	case named("CURRENT") && named("IDENTITY"):
+		return ": a RocksDB database"
+	case named("CURRENT") && prefixed("MANIFEST-"):
+		return ": a LevelDB database, or an old one of RocksDB or Pebble"
+	}
+	return ""
+}
+
+// fileKind names the kind of database that a file is, by its first bytes; "" if unknown, or if it is a
+// folder.
+func fileKind(fsys vfs.FS, path string) string {
+	f, err := fsys.Open(path)
+	if err != nil {
+		return ""
+	}
+	defer f.Close()
+	var head [32]byte
+	n, err := io.ReadFull(f, head[:])
+	if err != nil && !errors.Is(err, io.ErrUnexpectedEOF) {
+		return ""
+	}
+	switch b := string(head[:n]); {
+	case strings.HasPrefix(b, "SQLite format 3\x00"):
+		return "an SQLite database"
+	case n >= 20 && b[16:20] == "\xed\xda\x0c\xed":
+		return "a bbolt database"
+	}
+	return ""
+}
+
+// fileAsFolder returns the ErrNotDatabase for a path that should be a folder and is a file; nil if it is no
+// file.
+func fileAsFolder(fsys vfs.FS, path string) error {
+	info, err := fsys.Stat(path)
+	if err != nil || info.IsDir() {
+		return nil
+	}
+	kind := fileKind(fsys, path)
+	if kind == "" {
+		kind = "a file"
+	}
+	return fmt.Errorf("%w: %s is %s; a database is a folder", fault.ErrNotDatabase, path, kind)
+}
+
+// lockTable has the lock files that this process has locked. The locks of the operating system belong to the
+// process, and closing any handle of a file may drop them all. So the process counts its locks, and opens
+// each lock file once. The mutex is held while a lock is taken, which never waits for another process.
+var lockTable = struct {
+	sync.Mutex
+	locks map[string]*heldLock // by the path of the file
+}{locks: map[string]*heldLock{}}
+
+// A heldLock is a lock file locked by this process. lockTable.Mutex guards it.
+type heldLock struct {
+	path    string    // its key in lockTable.locks
+	file    io.Closer // closing it frees the lock
+	readers int       // handles that share it; 0: one writer has it
+}
+
+// errLockHeld means that this process already has the lock in a way that excludes the new one.
+var errLockHeld = errors.New("lock held by current process")
+
+// takeLock takes the lock of a file, shared with other readers or alone. It calls lock, which asks the
+// operating system, unless this process already has the lock for reading and shares it. If the locks exclude
+// each other, the error is errLockHeld.
+func takeLock(path string, shared bool, lock func(path string) (io.Closer, error)) (io.Closer, error) {
+	lockTable.Lock()
+	defer lockTable.Unlock()
+	held := lockTable.locks[path]
+	switch {
+	case held != nil && (!shared || held.readers == 0):
+		return nil, errLockHeld
+	case held == nil:
+		file, err := lock(path)
+		if err != nil {
+			return nil, err
+		}
+		held = &heldLock{path: path, file: file}
+		lockTable.locks[path] = held
+	}
+	if shared {
+		held.readers++
+	}
+	return &lockHandle{held: held}, nil
+}
+
+// A lockHandle is one user's share of a lock. Close it once.
+type lockHandle struct{ held *heldLock }
+
+// Close returns the share. The last Close frees the lock.
+func (h *lockHandle) Close() error {
+	lockTable.Lock()
+	defer lockTable.Unlock()
+	if h.held.readers--; h.held.readers > 0 {
+		return nil
+	}
+	delete(lockTable.locks, h.held.path)
+	return h.held.file.Close()
+}
+
+// shareLock locks an existing lock file for reading.
+func shareLock(path string) (io.Closer, error) { return takeLock(path, true, lockToRead) }
+
+// Lock locks the folder of a database, given by its Canonical path: to write, alone, or to read, shared with
+// other readers. It never waits: if the lock is held, the error is an ErrLocked. Closing the result frees the
+// lock.
+func Lock(fsys vfs.FS, dir string, readOnly bool) (io.Closer, error) {
+	if readOnly {
+		return lockShared(fsys, dir)
+	}
+	return LockFolder(fsys, dir)
+}
+
+// LockDatabase locks the folder of a database, which must exist, as Lock does, and returns its Canonical
+// path. Without a database the error is an ErrNotDatabase, see NoneYet.
+func LockDatabase(fsys vfs.FS, dir string, readOnly bool) (string, io.Closer, error) {
+	exists, creatable, err := Inspect(fsys, dir)
+	switch {
+	case err != nil:
+		return "", nil, err
+	case !exists && !creatable:
+		return "", nil, Foreign(fsys, dir)
+	case !exists:
+		return "", nil, NoneYet(fsys, dir)
+	}
+	if dir, err = Canonical(fsys, dir); err != nil {
+		return "", nil, err
+	}
+	l, err := Lock(fsys, dir, readOnly)
+	return dir, l, err
 }

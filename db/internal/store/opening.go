@@ -1,17 +1,22 @@
 package store
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"io"
+	"io/fs"
 	"runtime"
 	"strings"
 	"sync"
+	"syscall"
 	"time"
 
 	"github.com/cockroachdb/pebble/v2"
+	"github.com/cockroachdb/pebble/v2/sstable"
 	"github.com/cockroachdb/pebble/v2/vfs"
 
+	"github.com/fddhdb/fddhdb/db/fault"
 	"github.com/fddhdb/fddhdb/db/internal/work"
 )
 
@@ -264,4 +269,244 @@ func (o *opening) Rename(oldname, newname string) error {
 		return err
 	}
 	return o.FS.Rename(oldname, newname)
+}
+
+// An openingFile is a file that opening.close may close while it is in use: after a late failure of opening,
+// compactions go on for a while. Files of an operating system tolerate that; files of other file systems may
+// not. So closing waits for running calls, and later calls get fs.ErrClosed.
+type openingFile struct {
+	k *kept // closes the file, once
+
+	mu     sync.RWMutex // held for reading by each call, for writing to close
+	file   vfs.File
+	closed bool
+}
+
+// A closer is a function as an io.Closer.
+type closer func() error
+
+func (c closer) Close() error { return c() }
+
+// Close is for the user of the file. opening.close may have closed it before.
+func (f *openingFile) Close() error { return f.k.Close() }
+
+// shut closes the file itself, once no call is running.
+func (f *openingFile) shut() error {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	f.closed = true
+	return f.file.Close()
+}
+
+// use runs do while the file stays open.
+func (f *openingFile) use(do func() error) error {
+	f.mu.RLock()
+	defer f.mu.RUnlock()
+	if f.closed {
+		return fs.ErrClosed
+	}
+	return do()
+}
+
+func (f *openingFile) Read(p []byte) (n int, err error) {
+	err = f.use(func() (err error) { n, err = f.file.Read(p); return err })
+	return n, err
+}
+
+func (f *openingFile) ReadAt(p []byte, off int64) (n int, err error) {
+	err = f.use(func() (err error) { n, err = f.file.ReadAt(p, off); return err })
+	return n, err
+}
+
+func (f *openingFile) Write(p []byte) (n int, err error) {
+	err = f.use(func() (err error) { n, err = f.file.Write(p); return err })
+	return n, err
+}
+
+func (f *openingFile) WriteAt(p []byte, off int64) (n int, err error) {
+	err = f.use(func() (err error) { n, err = f.file.WriteAt(p, off); return err })
+	return n, err
+}
+
+func (f *openingFile) Preallocate(offset, length int64) error {
+	return f.use(func() error { return f.file.Preallocate(offset, length) })
+}
+
+func (f *openingFile) Stat() (info vfs.FileInfo, err error) {
+	err = f.use(func() (err error) { info, err = f.file.Stat(); return err })
+	return info, err
+}
+
+func (f *openingFile) Sync() error { return f.use(f.file.Sync) }
+
+func (f *openingFile) SyncTo(length int64) (full bool, err error) {
+	err = f.use(func() (err error) { full, err = f.file.SyncTo(length); return err })
+	return full, err
+}
+
+func (f *openingFile) SyncData() error { return f.use(f.file.SyncData) }
+
+func (f *openingFile) Prefetch(offset, length int64) error {
+	return f.use(func() error { return f.file.Prefetch(offset, length) })
+}
+
+func (f *openingFile) Fd() uintptr { return f.file.Fd() }
+
+// OpenTable opens a table without its store; the caller closes it. It checks the sums of blocks first, as
+// summedFile does. If Pebble refuses a table, by an error or a panic, it leaves the file open: OpenTable
+// closes it, and lets a panic go on.
+func OpenTable(ctx context.Context, fsys vfs.FS, path string, options sstable.ReaderOptions) (r *sstable.Reader, err error) {
+	file, err := fsys.Open(path)
+	f, err := summed(path, file, err)
+	if err != nil {
+		return nil, err
+	}
+	defer func() {
+		if r == nil {
+			err = errors.Join(err, f.Close())
+		}
+	}()
+	readable, err := sstable.NewSimpleReadable(f)
+	if err != nil {
+		return nil, err
+	}
+	return sstable.NewReader(ctx, readable, options)
+}
+
+// ReadFS is a file system without changes: calls that would change it fail with fs.ErrPermission. A read-only
+// Pebble gets it. Pebble would make a lock file of its own, which is a change. The folder is locked already,
+// so Lock does nothing.
+type ReadFS struct{ vfs.FS }
+
+// noLock is a lock that locks nothing.
+type noLock struct{}
+
+func (noLock) Close() error { return nil }
+
+func (ReadFS) Lock(string) (io.Closer, error) { return noLock{}, nil }
+
+var errReadFS = fmt.Errorf("%w: opened for reading only", fs.ErrPermission)
+
+func (ReadFS) Create(string, vfs.DiskWriteCategory) (vfs.File, error) { return nil, errReadFS }
+func (ReadFS) OpenReadWrite(string, vfs.DiskWriteCategory, ...vfs.OpenOption) (vfs.File, error) {
+	return nil, errReadFS
+}
+func (ReadFS) ReuseForWrite(_, _ string, _ vfs.DiskWriteCategory) (vfs.File, error) {
+	return nil, errReadFS
+}
+func (ReadFS) Link(_, _ string) error             { return errReadFS }
+func (ReadFS) Rename(_, _ string) error           { return errReadFS }
+func (ReadFS) Remove(string) error                { return errReadFS }
+func (ReadFS) RemoveAll(string) error             { return errReadFS }
+func (ReadFS) MkdirAll(string, fs.FileMode) error { return errReadFS }
+
+// OpenDatabase opens the store of the database in dir to read or to write, wherever an interrupted repair has
+// left it (Path). The folder is locked. Missing files, or files of another length, are an ErrCorrupt.
+func OpenDatabase(dir string, cfg *Config, logger *Log, readOnly bool) (*pebble.DB, error) {
+	path := Path(cfg.FS, dir)
+	if _, err := cfg.FS.List(path); errors.Is(err, fs.ErrNotExist) {
+		return nil, fault.Corrupt(errors.New("it is missing"), "store in %s", dir)
+	} else if err != nil {
+		return nil, fault.Annotate(err, "open %s", dir)
+	}
+	var kv *pebble.DB
+	var err error
+	if readOnly {
+		kv, err = OpenToRead(path, cfg, logger)
+	} else {
+		kv, err = Open(path, cfg, logger, false)
+	}
+	switch {
+	case err == nil:
+		return kv, nil
+	case MissesFiles(err), otherOptions(err):
+		return nil, fault.Corrupt(err, "store in %s", dir)
+	}
+	return nil, fault.ReadError(err, "store in %s", dir)
+}
+
+// otherOptions reports whether pebble.Open failed because the file of the store's options names, for example,
+// another merger. That file has no checksum, so damage to it may look like this.
+func otherOptions(err error) bool {
+	var elsewhere pebble.ErrMissingWALRecoveryDir
+	return errors.As(err, &elsewhere) || strings.Contains(err.Error(), " name from file ")
+}
+
+// OpenToRead opens the store at path and changes nothing on disk. It reads the log into memory. The error is
+// Pebble's, unwrapped.
+func OpenToRead(path string, cfg *Config, logger *Log) (*pebble.DB, error) {
+	po := PebbleOptions(cfg, logger, false)
+	po.FS, po.ReadOnly = ReadFS{cfg.FS}, true
+	return OpenPebble(path, po, logger)
+}
+
+// lockShared takes the lock that keeps writers out and admits other readers, if that changes nothing. It
+// returns a lock that locks nothing in three cases. Without a lock file, the database is not open. Without
+// permission to open the file, no process here can write. And some file systems have no locks.
+func lockShared(fsys vfs.FS, dir string) (io.Closer, error) {
+	path := fsys.PathJoin(dir, LockName)
+	switch info, err := fsys.Stat(path); {
+	case err != nil:
+		return noLock{}, nil
+	case info.Mode()&(oddKinds|fs.ModeDir) != 0:
+		return nil, fault.Corrupt(&fault.KindError{Path: path, Found: info.Mode().Type()}, "lock of %s", dir)
+	}
+	var l io.Closer
+	var err error
+	if onDisk(fsys) {
+		l, err = shareLock(path)
+	} else {
+		l, err = fsys.Lock(path) // a custom file system may have no shared locks
+	}
+	switch {
+	case err == nil:
+		return l, nil
+	case errors.Is(err, errLockHeld) || lockHeld(err):
+		return nil, fmt.Errorf("%w: %s: close it there first", fault.ErrLocked, dir)
+	case errors.Is(err, fs.ErrPermission), errors.Is(err, errors.ErrUnsupported), errors.Is(err, syscall.EROFS), errors.Is(err, syscall.ENOLCK):
+		return noLock{}, nil
+	}
+	return nil, fmt.Errorf("fddhdb: lock %s: %w", dir, err)
+}
+
+// A repair makes a new store in repairing/. A complete store is renamed to repaired/, in one step. Then
+// store/ becomes damaged-TIME/, and repaired/ becomes store/. So at any moment store/ or repaired/ exists, or
+// both. If store/ exists, it counts. If not, the process that opens the database next finishes the renaming
+// (FinishRepair).
+const (
+	RepairingName = "repairing"
+	RepairedName  = "repaired"
+	DamagedPrefix = "damaged-"
+)
+
+// FinishRepair moves a repaired store to its place, durably, if an interrupted repair has left no store
+// there. The folder is locked to write. Mostly it does nothing.
+func FinishRepair(fsys vfs.FS, dir string) error {
+	store, repaired := fsys.PathJoin(dir, StoreName), fsys.PathJoin(dir, RepairedName)
+	for path, wanted := range map[string]bool{store: false, repaired: true} {
+		_, err := fsys.Stat(path)
+		if err != nil && !errors.Is(err, fs.ErrNotExist) {
+			return err
+		}
+		if (err == nil) != wanted {
+			return nil
+		}
+	}
+	if err := fsys.Rename(repaired, store); err != nil {
+		return err
+	}
+	return SyncDir(fsys, dir)
+}
+
+// Path returns the path of the store of a database: store/. If a repair was interrupted in its last step and
+// the database was not opened to write since, it is repaired/.
+func Path(fsys vfs.FS, dir string) string {
+	path, repaired := fsys.PathJoin(dir, StoreName), fsys.PathJoin(dir, RepairedName)
+	if _, err := fsys.Stat(path); !errors.Is(err, fs.ErrNotExist) {
+		return path
+	}
+	if _, err := fsys.Stat(repaired); err != nil {
+		return path
+	}
+	return repaired
 }

@@ -3,14 +3,23 @@ package verify
 import (
 	"cmp"
 	"encoding/binary"
+	"errors"
 	"fmt"
+	"io/fs"
 	"maps"
 	"math"
 	"slices"
+	"strings"
+
+	"github.com/cockroachdb/pebble/v2"
+	"github.com/cockroachdb/pebble/v2/sstable"
+	"github.com/cockroachdb/pebble/v2/vfs"
 
 	"github.com/fddhdb/fddhdb/codec"
 	"github.com/fddhdb/fddhdb/db/fault"
 	"github.com/fddhdb/fddhdb/db/internal/record"
+	"github.com/fddhdb/fddhdb/db/internal/spaces"
+	"github.com/fddhdb/fddhdb/db/internal/store"
 	"github.com/fddhdb/fddhdb/db/report"
 )
 
@@ -223,4 +232,80 @@ func (v *verifier) stranger(key []byte) (next []byte) {
 		found(report.Finding{Collection: c.name, Space: report.Space(space), Record: "keys"}, "the space has no projections; its keys of kind %02x are not looked at", kind)
 	}
 	return codec.PrefixEnd(key[:length])
+}
+
+// The other checks read records through the store, and see what a search would see. Damage where
+// nothing is read today would be met by a compaction tomorrow, so all blocks are checked here.
+
+// tables checks the checksums of all blocks of the tables that the store has. That covers what
+// reading all records does not: blocks of replaced values, filters and indexes. A table that
+// several virtual tables share is read for each of them. Compactions go on meanwhile.
+func (v *verifier) tables(fsys vfs.FS, dir string, kv *pebble.DB) {
+	v.at("tables")
+	levels, err := kv.SSTables()
+	if err != nil {
+		v.found(report.Finding{Record: "tables", Problem: "they cannot be listed: " + fault.Problem(err)}, nil)
+		return
+	}
+	options := store.PebbleOptions(&store.Config{FS: fsys}, &store.Log{}, false) // only for MakeReaderOptions
+	options.EnsureDefaults()
+	for _, level := range levels {
+		for _, table := range level {
+			number := uint64(table.FileNum)
+			if table.Virtual {
+				// The table is a part of the file of another one.
+				number = uint64(table.BackingSSTNum)
+			}
+			if v.err == nil {
+				v.err = v.ctx.Err()
+			}
+			if v.err != nil {
+				return
+			}
+			name := fmt.Sprintf("%06d.sst", number)
+			err := v.table(fsys, fsys.PathJoin(store.Path(fsys, dir), name), options.MakeReaderOptions())
+			if errors.Is(err, fs.ErrPermission) { // that is no damage
+				v.err = fault.Annotate(err, "verify")
+				return
+			}
+			// A table that is gone has been compacted meanwhile. If it were missing, the store
+			// would not have opened.
+			if err != nil && !errors.Is(err, fs.ErrNotExist) {
+				record := "table " + name
+				v.found(report.Finding{Record: record, Problem: strings.TrimPrefix(fault.Problem(err), record+": ")}, nil)
+			}
+		}
+	}
+}
+
+// table checks the blocks of one table, by its file and not through the store's cache.
+func (v *verifier) table(fsys vfs.FS, path string, options sstable.ReaderOptions) (err error) {
+	r, err := store.OpenTable(v.ctx, fsys, path, options)
+	if err != nil {
+		return err
+	}
+	return errors.Join(r.ValidateBlockChecksums(), r.Close())
+}
+
+// The side file stands beside the store, and must not promise more commits than that has.
+
+// beside compares the side file, in dir, with the store. side and err are what reading it gave before the
+// snapshot was taken.
+func (v *verifier) beside(fsys vfs.FS, dir string, side store.Commits, err error) {
+	i, bad := record.ReadIdentity(v.snap, dir)
+	if bad != nil {
+		return // database has said so
+	}
+	found := func(format string, args ...any) {
+		v.found(report.Finding{Record: store.SideFile, Problem: fmt.Sprintf(format, args...)}, nil)
+	}
+	// Commits that came after the side file was read are no finding: the store may be ahead of it,
+	// but not behind.
+	told, _ := store.CompareCommits(&i, side, err, spaces.Now())
+	if told.Problem != "" {
+		found("%s; whether commits are missing is not known", told.Problem)
+	}
+	for _, l := range told.Losses {
+		found("%s", l)
+	}
 }

@@ -2,15 +2,28 @@ package main
 
 import (
 	"context"
+	"errors"
+	"fmt"
 	"io"
+	"maps"
+	"net"
+	"net/url"
+	"os"
+	"slices"
+	"strconv"
 	"strings"
 	"time"
 
+	"github.com/nats-io/nats.go"
 	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
 
 	"github.com/fddhdb/fddhdb/cmd/fddhdb/exit"
+	"github.com/fddhdb/fddhdb/cmd/fddhdb/flags"
 	"github.com/fddhdb/fddhdb/cmd/fddhdb/term"
 	"github.com/fddhdb/fddhdb/cmd/fddhdb/usage"
+	"github.com/fddhdb/fddhdb/db"
+	"github.com/fddhdb/fddhdb/db/cluster"
 )
 
 // An env is the state that verbs share. It belongs to the goroutine that runs the verb.
@@ -166,4 +179,333 @@ func failed(err error) error {
 		return nil
 	}
 	return exit.Failedf("%w", err)
+}
+
+// verbsElsewhere maps verbs of other tools to ours.
+var verbsElsewhere = map[string]string{
+	"add": "put", "set": "put", "insert": "put", "upsert": "put", "load": "import", "show": "get", "cat": "get", "fetch": "get",
+	"list": "collections", "ls": "collections", "find": "search", "query": "search", "remove": "delete", "rm": "delete", "del": "delete",
+	"info": "status", "stats": "status", "nodes": "status", "shards": "status", "start": "node", "serve": "node", "run": "node", "new": "create",
+	"models": "spaces", "rebalance": "move", "split": "grow", "reshard": "grow", "double": "grow",
+}
+
+// unknownVerb returns the error for a verb that does not exist.
+func unknownVerb(root *cobra.Command, word string) error {
+	var names []string
+	for _, c := range root.Commands() {
+		names = append(names, c.Name())
+	}
+	verb := verbsElsewhere[strings.ToLower(word)]
+	if verb == "" {
+		verb = term.Nearest(strings.ToLower(word), names)
+	}
+	if verb != "" {
+		return exit.Usagef("there is no verb %q: did you mean %s?", word, verb)
+	}
+	return exit.Usagef("there is no verb %q: fddhdb-cluster help lists the verbs", word)
+}
+
+// anyVerb names the flags of all verbs, for the help of one verb.
+const anyVerb = `--servers, --cluster, --creds, --nkey, --user, --password-file, --tls-ca,
+--tls-cert, --tls-key, --insecure, --timeout, --json: fddhdb-cluster help`
+
+// A size is the value of a flag: a number of bytes, with or without a unit.
+type size int64
+
+func (s *size) Type() string { return "SIZE" }
+
+func (s *size) String() string {
+	for _, u := range sizeUnits {
+		if n := int64(*s); n > 0 && n%u.bytes == 0 {
+			return fmt.Sprint(n/u.bytes, u.name)
+		}
+	}
+	return fmt.Sprint(int64(*s))
+}
+
+// sizeUnits are the units of String, the largest first.
+var sizeUnits = []struct {
+	name  string
+	bytes int64
+}{{"GiB", 1 << 30}, {"MiB", 1 << 20}, {"KiB", 1 << 10}, {"GB", 1e9}, {"MB", 1e6}, {"kB", 1e3}}
+
+func (s *size) Set(text string) error {
+	number, unit := strings.TrimSpace(text), int64(1)
+	for _, u := range sizeUnits {
+		if rest, is := strings.CutSuffix(strings.ToLower(number), strings.ToLower(u.name)); is {
+			number, unit = strings.TrimSpace(rest), u.bytes
+			break
+		}
+	}
+	n, err := strconv.ParseFloat(number, 64)
+	if err != nil || !(n > 0) || n*float64(unit) > 1<<60 {
+		return errors.New("a number of bytes is expected, such as 256MiB or 1GiB")
+	}
+	*s = size(n * float64(unit))
+	return nil
+}
+
+// A link has the flags for the servers of a cluster and for the credentials.
+type link struct {
+	servers, cluster       string
+	creds, nkey            string
+	user, passwordFile     string
+	tlsCA, tlsCert, tlsKey string
+	insecure               bool
+	timeout                time.Duration
+}
+
+func (l *link) register(f *pflag.FlagSet) {
+	f.StringVar(&l.servers, "servers", nats.DefaultURL, "the NATS servers, `URL[,URL...]`")
+	f.StringVar(&l.cluster, "cluster", "main", "the cluster `NAME`")
+	f.StringVar(&l.creds, "creds", "", "credentials of NATS, a `FILE`")
+	f.StringVar(&l.nkey, "nkey", "", "the seed of an nkey, a `FILE`")
+	f.StringVar(&l.user, "user", "", "the `NAME` of a user who has a password")
+	f.StringVar(&l.passwordFile, "password-file", "", "the password of --user, a `FILE`: others can read a command line")
+	f.StringVar(&l.tlsCA, "tls-ca", "", "certificate authorities to trust for the servers, a `FILE`.pem (default: those of the system)")
+	f.StringVar(&l.tlsCert, "tls-cert", "", "the certificate of this client, a `FILE`.pem")
+	f.StringVar(&l.tlsKey, "tls-key", "", "the key of --tls-cert, a `FILE`.pem")
+	f.BoolVar(&l.insecure, "insecure", false, "connect without credentials to servers of other machines")
+	f.DurationVar(&l.timeout, "timeout", 30*time.Second, "a `TIME` after which a request fails")
+}
+
+// surroundings takes values without a flag from the environment: --tls-ca from FDDHDB_TLS_CA, and so on. If a
+// flag gives credentials, an nkey or a password, the environment's are ignored. The values are no defaults of
+// flags, because help shows defaults, and a URL may have a password.
+func (l *link) surroundings(f *pflag.FlagSet) {
+	take := func(flags map[string]*string) {
+		for name, value := range flags {
+			if v := os.Getenv("FDDHDB_" + strings.ToUpper(strings.ReplaceAll(name, "-", "_"))); v != "" && !f.Changed(name) {
+				*value = v
+			}
+		}
+	}
+	take(map[string]*string{"servers": &l.servers, "cluster": &l.cluster, "tls-ca": &l.tlsCA, "tls-cert": &l.tlsCert, "tls-key": &l.tlsKey})
+	if who := map[string]*string{"creds": &l.creds, "nkey": &l.nkey, "user": &l.user, "password-file": &l.passwordFile}; !slices.ContainsFunc(slices.Collect(maps.Keys(who)), f.Changed) {
+		take(who)
+	}
+}
+
+// connect connects to the NATS servers. It calls said with errors that the servers report between answers.
+func (l *link) connect(name string, said func(error)) (*nats.Conn, error) {
+	urls, options, err := l.how(name, said)
+	if err != nil {
+		return nil, err
+	}
+	nc, err := cluster.ConnectNATS(strings.Join(urls, ","), options...)
+	switch {
+	case errors.Is(err, nats.ErrNoServers):
+		return nil, exit.Failedf("%w: no NATS server answers at %s: start one, or say with --servers where they are", errNoServer, redacted(urls))
+	case errors.Is(err, nats.ErrAuthorization), errors.Is(err, nats.ErrAuthExpired):
+		return nil, exit.Failedf("the NATS servers at %s refuse these credentials: %w", redacted(urls), err)
+	case errors.Is(err, cluster.ErrServerCertificate):
+		return nil, exit.Failedf("%s: %w: --tls-ca FILE says who has to have issued it", redacted(urls), err)
+	case errors.Is(err, cluster.ErrClientCertificate):
+		return nil, exit.Failedf("%s: %w: --tls-cert FILE and --tls-key FILE are it", redacted(urls), err)
+	case err != nil:
+		return nil, exit.Failedf("%s: %w", redacted(urls), err)
+	}
+	return nc, nil
+}
+
+// connectEach connects to each of several NATS servers.
+func (l *link) connectEach(name string, said func(error)) ([]*nats.Conn, error) {
+	urls, options, err := l.how(name, said)
+	if err != nil || len(urls) == 1 {
+		return nil, err
+	}
+	return cluster.ConnectEach(strings.Join(urls, ","), options...)
+}
+
+// how returns the servers, and the options of connections to them.
+func (l *link) how(name string, said func(error)) (urls []string, options []nats.Option, err error) {
+	if urls, err = l.urls(); err != nil {
+		return nil, nil, err
+	}
+	options = []nats.Option{nats.Name("fddhdb-cluster " + name), nats.ErrorHandler(func(_ *nats.Conn, _ *nats.Subscription, err error) { said(err) })}
+	who, err := l.credentials()
+	return urls, append(options, who...), err
+}
+
+// credentials returns the options with credentials and trusted certificates. Files are read at each connect,
+// because they may be replaced while a node runs.
+func (l *link) credentials() (options []nats.Option, err error) {
+	for _, f := range []struct{ flag, file string }{
+		{"--creds", l.creds}, {"--nkey", l.nkey}, {"--password-file", l.passwordFile},
+		{"--tls-ca", l.tlsCA}, {"--tls-cert", l.tlsCert}, {"--tls-key", l.tlsKey},
+	} {
+		if f.file == "" {
+			continue
+		}
+		if err := readable(f.flag, f.file); err != nil {
+			return nil, err
+		}
+	}
+	switch {
+	case l.creds != "":
+		options = append(options, nats.UserCredentials(l.creds))
+	case l.nkey != "":
+		key, err := nats.NkeyOptionFromSeed(l.nkey)
+		if err != nil {
+			return nil, exit.Failedf("--nkey %s: %w", l.nkey, err)
+		}
+		options = append(options, key)
+	case l.user != "":
+		options = append(options, nats.UserInfoHandler(func() (user, password string) {
+			b, _ := os.ReadFile(l.passwordFile) // if the file is gone, the server refuses the empty password
+			return l.user, strings.TrimRight(string(b), "\r\n")
+		}))
+	}
+	if l.tlsCA != "" {
+		options = append(options, nats.RootCAs(l.tlsCA))
+	}
+	if l.tlsCert != "" {
+		options = append(options, nats.ClientCert(l.tlsCert, l.tlsKey))
+	}
+	return options, nil
+}
+
+// errNoServer says that no server answers.
+var errNoServer = errors.New("not connected")
+
+// readable refuses an unreadable file.
+func readable(flag, file string) error {
+	f, err := os.Open(file)
+	if err != nil {
+		return exit.Failedf("%s: %w", flag, err)
+	}
+	return f.Close()
+}
+
+// urls returns the servers. It refuses servers on other machines without credentials, because anyone who
+// reaches such servers can read and change everything.
+func (l *link) urls() (urls []string, err error) {
+	if (l.tlsCert == "") != (l.tlsKey == "") {
+		return nil, exit.Usagef("--tls-cert and --tls-key go together: one of them is missing")
+	}
+	if (l.user == "") != (l.passwordFile == "") {
+		return nil, exit.Usagef("--user and --password-file go together: one of them is missing")
+	}
+	ways := 0
+	for _, way := range []string{l.creds, l.nkey, l.user} {
+		if way != "" {
+			ways++
+		}
+	}
+	if ways > 1 {
+		return nil, exit.Usagef("--creds, --nkey and --user: one of them says who asks")
+	}
+	given := ways > 0 || l.tlsCert != ""
+	for _, s := range flags.SplitList(l.servers) {
+		if !strings.Contains(s, "://") {
+			s = "nats://" + s
+		}
+		u, err := url.Parse(s)
+		if err != nil || u.Hostname() == "" {
+			return nil, exit.Usagef("--servers: %q is no URL: nats://HOST:PORT is expected", s)
+		}
+		if !given && !l.insecure && u.User == nil && !isLoopback(u.Hostname()) {
+			return nil, exit.Usagef("--servers: %s is another machine, and there are no credentials, so that anybody there could read and change everything: "+
+				"give --creds FILE, --nkey FILE, --user NAME and --password-file FILE, or --tls-cert FILE and --tls-key FILE; --insecure connects all the same", u.Host)
+		}
+		urls = append(urls, s)
+	}
+	if len(urls) == 0 {
+		return nil, exit.Usagef("--servers: nats://HOST:PORT is expected, or several with commas between them")
+	}
+	return urls, nil
+}
+
+// isLoopback reports whether a host is this machine, by its name alone: another name may lead anywhere.
+func isLoopback(host string) bool {
+	ip := net.ParseIP(host)
+	return strings.EqualFold(host, "localhost") || ip != nil && ip.IsLoopback()
+}
+
+// redacted names servers without passwords.
+func redacted(urls []string) string {
+	var all []string
+	for _, s := range urls {
+		if u, err := url.Parse(s); err == nil {
+			u.User = nil
+			s = u.String()
+		}
+		all = append(all, s)
+	}
+	return strings.Join(all, ", ")
+}
+
+// withServers calls f with a connection, and a context that also ends when the servers refuse a request: such
+// a request never gets an answer.
+func (e *env) withServers(ctx context.Context, f func(ctx context.Context, nc *nats.Conn) error) error {
+	ctx, cancel := context.WithCancelCause(ctx)
+	defer cancel(nil)
+	nc, err := e.link.connect("client", func(err error) {
+		if errors.Is(err, nats.ErrPermissionViolation) {
+			cancel(forbidden(err))
+		}
+	})
+	if err != nil {
+		return err
+	}
+	defer nc.Close()
+	err = f(ctx, nc)
+	var refused *refusedError
+	if err != nil && errors.As(context.Cause(ctx), &refused) {
+		return exit.Failedf("%w", refused)
+	}
+	return e.word(err)
+}
+
+// A refusedError says what credentials do not allow.
+type refusedError struct{ what string }
+
+func (e *refusedError) Error() string {
+	return "the NATS servers do not let these credentials " + e.what + ": ask for other ones, or see permissions.conf of package cluster"
+}
+
+// forbidden rewords the error of a server that refuses a request.
+func forbidden(err error) error {
+	_, what, found := strings.Cut(err.Error(), "Permissions Violation for ")
+	if !found {
+		what = "do this"
+	}
+	what, _, _ = strings.Cut(what, " on connection")
+	return &refusedError{strings.Replace(strings.Replace(what, "Publish", "publish", 1), "Subscription", "subscribe", 1)}
+}
+
+// withClient calls f with a client of the cluster.
+func (e *env) withClient(ctx context.Context, f func(ctx context.Context, c *cluster.Client) error) error {
+	return e.withServers(ctx, func(ctx context.Context, nc *nats.Conn) error {
+		opening, cancel := context.WithTimeout(ctx, e.link.timeout)
+		defer cancel()
+		c, err := cluster.Connect(opening, nc, e.link.cluster, cluster.ClientOptions{Timeout: e.link.timeout})
+		if errors.Is(err, db.ErrNotFound) {
+			return exit.Failedf("there is no cluster %s: fddhdb-cluster create makes it, and --cluster names another one", e.link.cluster)
+		} else if err != nil {
+			return err
+		}
+		defer c.Close()
+		return f(ctx, c)
+	})
+}
+
+// withCollection calls f with a collection of the cluster.
+func (e *env) withCollection(ctx context.Context, name string, f func(ctx context.Context, c *cluster.Client, coll *cluster.Collection) error) error {
+	return e.withClient(ctx, func(ctx context.Context, c *cluster.Client) error { return f(ctx, c, c.Collection(name)) })
+}
+
+// word adds advice to an error.
+func (e *env) word(err error) error {
+	var silent *cluster.ShardError
+	var unknown *cluster.UnknownError
+	switch {
+	case errors.As(err, &unknown):
+		return exit.Failedf("%w: a write without a condition may be made again", err)
+	case errors.Is(err, cluster.ErrLogFull):
+		return exit.Failedf("%w: fddhdb-cluster backup --trim makes room, the most with --keep 1", err)
+	case errors.As(err, &silent):
+		return exit.Failedf("%w: fddhdb-cluster status tells which nodes answer", err)
+	}
+	return err
 }

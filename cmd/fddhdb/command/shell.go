@@ -1,0 +1,286 @@
+package command
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"github.com/fddhdb/fddhdb/cmd/fddhdb/encoder"
+	"github.com/fddhdb/fddhdb/cmd/fddhdb/exit"
+	"github.com/fddhdb/fddhdb/cmd/fddhdb/jsonform"
+	"github.com/fddhdb/fddhdb/cmd/fddhdb/shell"
+	"github.com/fddhdb/fddhdb/cmd/fddhdb/term"
+	"github.com/fddhdb/fddhdb/cmd/fddhdb/usage"
+	"github.com/fddhdb/fddhdb/db"
+)
+
+// A shellHost gives a shell the command line and the database of the session.
+type shellHost struct{ env *env }
+
+var _ shell.Host = shellHost{}
+
+func (h shellHost) Root(mode term.Mode) *cobra.Command {
+	var o shellOptions
+	root := newRoot(h.env, &o)
+	o.mode = mode
+	return root
+}
+
+func (h shellHost) Execute(ctx context.Context, root *cobra.Command, args []string) error {
+	return h.env.execute(ctx, root, args)
+}
+
+func (h shellHost) Meant(word string, names []string) string { return meant(word, names) }
+func (h shellHost) Dir() string                              { return h.env.session.dir }
+func (h shellHost) ReadOnly() bool                           { return h.env.session.readOnly }
+func (h shellHost) IsDatabase(path string) bool              { return isDatabase(path) }
+
+func (h shellHost) Database() (*db.DB, error) { return h.env.session.database(h.env, false) }
+
+func (h shellHost) Collection(name string) (*db.Collection, error) {
+	d, err := h.Database()
+	if err != nil {
+		return nil, err
+	}
+	return collection(d, name)
+}
+
+func (h shellHost) Look(dir string, f func(d *db.DB)) { h.env.lookQuietly(dir, f) }
+
+func (h shellHost) PrintSchemas(names []string, json bool) error {
+	for _, name := range names {
+		c, err := h.Collection(name)
+		if err != nil {
+			return err
+		}
+		schema, err := c.Schema()
+		if err != nil {
+			return err
+		}
+		encoders, err := c.Encoders()
+		if err != nil {
+			return err
+		}
+		if json {
+			form := jsonform.NewSchema(name, schema)
+			form.Encoders = encoders
+			if err := h.env.PrintJSON(form); err != nil {
+				return err
+			}
+			continue
+		}
+		h.env.Printf("%s\n", initLine(name, schema))
+		for i := range encoders {
+			trusted, err := encoder.Trusts(h.Dir(), encoders[i].Command)
+			if err != nil {
+				return err
+			}
+			comment := ""
+			if !trusted { // who runs the line trusts the encoder
+				comment = "# not trusted here: "
+			}
+			h.env.Printf("%s%s\n", comment, encoderLine(name, &encoders[i]))
+		}
+	}
+	return nil
+}
+
+// encoderLine returns the line of the shell that stores an encoder.
+func encoderLine(name string, x *db.Encoder) string {
+	words := []string{"encoder"}
+	if name != "main" {
+		words = append(words, "--collection", name)
+	}
+	if x.Input != db.InputText {
+		words = append(words, "--input", string(x.Input))
+	}
+	set := x.Modality + "=" + quoted(x.Command)
+	return term.Plain(quoted(append(words, "--set", set)))
+}
+
+// initLine returns the line of the shell that creates a collection.
+func initLine(name string, schema db.Schema) string {
+	words := []string{"init"}
+	if name != "main" {
+		words = append(words, "--collection", name)
+	}
+	for _, m := range schema.Modalities {
+		value := fmt.Sprintf("%s:%d", m.Name, m.Dim)
+		if m.Sparse {
+			value += ":sparse"
+		}
+		words = append(words, "--modality", value)
+	}
+	if schema.Bits > 0 {
+		words = append(words, "--codes", fmt.Sprint(schema.Bits))
+	}
+	for _, f := range schema.Fields {
+		value := fmt.Sprintf("%s:%s", f.Name, f.Type)
+		if f.Indexed {
+			value += ":index"
+		}
+		words = append(words, "--field", value)
+	}
+	return term.Plain(quoted(words))
+}
+
+// shellOptions are the flags of the command line without a verb. mode belongs to all
+// verbs.
+type shellOptions struct {
+	lines    []string
+	readOnly bool
+	version  bool
+	mode     term.Mode
+}
+
+func (o *shellOptions) register(root *cobra.Command) {
+	o.mode = term.ModeTable
+	root.Flags().StringArrayVarP(&o.lines, "command", "c", nil, "run the `LINE` in the shell and leave; repeat it for more")
+	root.Flags().BoolVar(&o.readOnly, "readonly", false, "the shell only looks at the database")
+	root.Flags().BoolVar(&o.version, "version", false, "print the version, as the verb does")
+	root.PersistentFlags().Var(&o.mode, "mode", "print results as table, csv, json, jsonl, markdown or line; with any verb, where --json overrules it")
+}
+
+func (o *shellOptions) given(root *cobra.Command) bool {
+	return root.Flags().Changed("command") || o.readOnly
+}
+
+// completionTexts explain how to use the completion script of each shell.
+var completionTexts = map[string]struct{ long, example string }{
+	"bash": {`
+		Bash prints a script that makes bash complete verbs, flags, files, and the names
+		of collections, modalities and labels. It needs the package bash-completion.`, `
+		In this session:
+
+		source <(fddhdb completion bash)
+
+		In all that begin later:
+
+		mkdir -p ~/.local/share/bash-completion/completions
+		fddhdb completion bash > ~/.local/share/bash-completion/completions/fddhdb`},
+	"zsh": {`
+		Zsh prints a script that makes zsh complete verbs, flags, files, and the names of
+		collections, modalities and labels. It needs compinit: "autoload -U compinit;
+		compinit" in ~/.zshrc.`, `
+		In this session:
+
+		source <(fddhdb completion zsh)
+
+		In all that begin later, where ~/.zfunc is in fpath:
+
+		fddhdb completion zsh > ~/.zfunc/_fddhdb`},
+	"fish": {`
+		Fish prints a script that makes fish complete verbs, flags, files, and the names
+		of collections, modalities and labels.`, `
+		In this session:
+
+		fddhdb completion fish | source
+
+		In all that begin later:
+
+		fddhdb completion fish > ~/.config/fish/completions/fddhdb.fish`},
+	"powershell": {`
+		Powershell prints a script that makes PowerShell complete verbs, flags, files,
+		and the names of collections, modalities and labels.`, `
+		In this session; in all that begin later if it stands in your profile:
+
+		fddhdb completion powershell | Out-String | Invoke-Expression`},
+}
+
+// plainLine matches a command line in which bash and zsh evaluate quotes, ~ and
+// variables, and nothing else: no $(command), no second command, no file to write to.
+const (
+	plainLine = `^([[:alnum:][:blank:]_./:=@%+,~-]|\\.|'[^']*'|"([^"$\` + "`" + `]|\\.|` +
+		plainVariable + `)*"|` + plainVariable + `)*$`
+	plainVariable = `\$[[:alpha:]_][[:alnum:]_]*|\$\{[[:alpha:]_][[:alnum:]_]*\}`
+)
+
+// evaluations are the lines in which cobra's scripts evaluate what has been typed, and
+// the lines in their place, so that Tab runs no command of the line.
+var evaluations = map[string]struct{ theirs, ours string }{
+	"bash": {`    out=$(eval "${requestComp}" 2>/dev/null)`, `    local plain=` + shellQuoted(plainLine) + `
+    [[ ${requestComp} =~ ${plain} ]] || return
+    out=$(eval "${requestComp}" 2>/dev/null)`},
+	"zsh": {`    out=$(eval ${requestComp} 2>/dev/null)`, `    local plain=` + shellQuoted(plainLine) + `
+    [[ ${requestComp} =~ ${plain} ]] || return 1
+    flagPrefix=${flagPrefix:+-P ${(q)flagPrefix#-P }} # a part of a word, which is evaluated below
+    out=$(eval ${requestComp} 2>/dev/null)`},
+	"fish": {`    set -l results (eval $requestComp 2> /dev/null)`, `    set -l typed (commandline -ct)
+    set args (string replace -r '^~/' "$HOME/" -- $args)
+    set -l results ($args[1] ` + cobra.ShellCompRequestCmd + ` $args[2..-1] "$typed" 2> /dev/null)`},
+	"powershell": {`    Invoke-Expression -OutVariable out "$RequestComp" 2>&1 | Out-Null`, `    if ($RequestComp -match '[$;&|<>(){}]') { return }
+    Invoke-Expression -OutVariable out "$RequestComp" 2>&1 | Out-Null`},
+}
+
+// shellQuoted quotes a text for bash and zsh.
+func shellQuoted(text string) string { return "'" + strings.ReplaceAll(text, "'", `'\''`) + "'" }
+
+// completionScript returns the script of a shell that completes the verbs of root.
+func completionScript(root *cobra.Command, shell string) (string, error) {
+	var script strings.Builder
+	var err error
+	switch shell {
+	case "bash":
+		err = root.GenBashCompletionV2(&script, true)
+	case "zsh":
+		err = root.GenZshCompletion(&script)
+	case "fish":
+		err = root.GenFishCompletion(&script, true)
+	case "powershell":
+		err = root.GenPowerShellCompletionWithDesc(&script)
+	}
+	evaluation := evaluations[shell]
+	if err == nil && strings.Count(script.String(), evaluation.theirs) != 1 {
+		err = fmt.Errorf("the completion of %s would run commands: its script has changed", shell)
+	}
+	return strings.Replace(script.String(), evaluation.theirs, evaluation.ours, 1), err
+}
+
+// addCompletion adds cobra's verb, with texts in the style of the others.
+func addCompletion(root *cobra.Command) {
+	root.SetCompletionCommandGroupID(groupOther)
+	root.CompletionOptions.DisableNoDescFlag = true // $FDDHDB_COMPLETION_DESCRIPTIONS does it
+	root.InitDefaultCompletionCmd()
+	verb, _, err := root.Find([]string{"completion"})
+	if err != nil || verb == root {
+		return
+	}
+	verb.Use = "completion SHELL"
+	verb.DisableFlagsInUseLine = true
+	verb.Short = "Print what makes a shell complete"
+	verb.Long = usage.Prose(`
+		Completion prints a script for your shell, bash, zsh, fish or powershell. The
+		shell then completes verbs, flags, files, and the names of collections, modalities
+		and labels. The help of each says what to do with it: fddhdb help completion bash.`)
+	verb.Example = usage.Example(`
+		source <(fddhdb completion bash)`)
+	var shells []string
+	for _, c := range verb.Commands() {
+		texts, ok := completionTexts[c.Name()]
+		if !ok {
+			continue
+		}
+		c.RunE = func(c *cobra.Command, _ []string) error {
+			script, err := completionScript(c.Root(), c.Name())
+			if err != nil {
+				return err
+			}
+			_, err = io.WriteString(c.OutOrStdout(), script)
+			return err
+		}
+		c.Short = "Print the script for " + c.Name()
+		c.Long, c.Example = usage.Prose(texts.long), usage.Example(texts.example)
+		shells = append(shells, c.Name())
+	}
+	verb.Args = cobra.ArbitraryArgs
+	verb.RunE = func(_ *cobra.Command, args []string) error {
+		there := strings.Join(shells, ", ")
+		if len(args) == 0 {
+			return exit.Usagef("completion needs the name of a shell: %s", there)
+		}
+		return exit.Usagef("there is no completion for %q: there is %s", args[0], there)
+	}
+}

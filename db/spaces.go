@@ -1,0 +1,374 @@
+package db
+
+import (
+	"cmp"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"log/slog"
+
+	"github.com/fddhdb/fddhdb/codec"
+	"github.com/fddhdb/fddhdb/db/event"
+	"github.com/fddhdb/fddhdb/db/fault"
+	"github.com/fddhdb/fddhdb/db/internal/learn"
+	"github.com/fddhdb/fddhdb/db/internal/record"
+	"github.com/fddhdb/fddhdb/db/internal/spaces"
+	"github.com/fddhdb/fddhdb/db/internal/state"
+	"github.com/fddhdb/fddhdb/db/internal/work"
+	"github.com/fddhdb/fddhdb/db/report"
+	"github.com/fddhdb/fddhdb/model/fit"
+)
+
+// ActiveSpace is the space that searches use. For a handle that InSpace has returned it is the space
+// of the handle.
+const ActiveSpace Space = 0
+
+// States of spaces.
+const (
+	SpaceBuilding = report.SpaceBuilding // not all items have their codes in it yet
+	SpaceStandby  = report.SpaceStandby  // complete: it can be searched by number, and activated
+	SpaceActive   = report.SpaceActive   // searches use it
+)
+
+// Spaces returns all spaces of codes of the collection, by ascending number, with the kept
+// revisions of each. In a snapshot it returns the spaces of that state. It reads descriptors of a
+// few KB, not models.
+func (c *Collection) Spaces(ctx context.Context) ([]SpaceInfo, error) {
+	return look(c, func(v *state.View, cv *state.CollectionView) (all []SpaceInfo, err error) {
+		for i := range cv.Spaces {
+			if err := ctx.Err(); err != nil {
+				return nil, err
+			}
+			info, err := cv.SpaceInfo(v.Snap, &cv.Spaces[i])
+			if err != nil {
+				return nil, err
+			}
+			all = append(all, *info)
+		}
+		return all, nil
+	})
+}
+
+// Drift tells how far the latest items are from the items that the model of the space was trained on, and so
+// whether to train again (Drift.TrainAgain). In a space learned from labels it is the drift that the latest
+// update has measured. In another space Drift measures it on a sample of the items since the training, in
+// some tens of milliseconds; an index-only collection has no vectors for that (ErrInvalid). It is nil if no
+// items have come.
+func (c *Collection) Drift(ctx context.Context) (d Drift, err error) {
+	err = c.readLoaded(ctx, func(v *state.View, cv *state.CollectionView) error {
+		d, err = learn.Drift(ctx, v, cv)
+		return err
+	})
+	return d, err
+}
+
+// InSpace returns a handle on the same collection whose searches, codes, evaluations, encodings
+// and statistics are those of one space, active or not. InSpace(ActiveSpace) returns a handle
+// without a space of its own. A method that takes another Space uses that one.
+//
+// Writes through the handle go into all spaces, as always; Train and Rollback do what they do
+// through any handle. A space that is being built gives ErrBusy, an unknown one ErrNotFound, and
+// so does the handle once its space has been dropped. A handle costs nothing; any number of
+// goroutines may share it.
+func (c *Collection) InSpace(space Space) (*Collection, error) {
+	in := *c
+	in.space = uint32(space)
+	if err := in.read(func(*state.View, *state.CollectionView) error { return nil }); err != nil {
+		return nil, err
+	}
+	return &in, nil
+}
+
+// spaceOr returns the number of the named space, or of the space of the handle; 0 is the active
+// one.
+func (c *Collection) spaceOr(named Space) uint32 { return cmp.Or(uint32(named), c.space) }
+
+// Activate makes searches use another space, in one commit; the space before it stands by from
+// then on. Activating the active space does nothing. A space that is being built gives ErrBusy, an
+// unknown one ErrNotFound.
+func (c *Collection) Activate(ctx context.Context, space Space) error {
+	number, changes := c.spaceOr(space), false
+	err := c.changeSpaces(ctx, false, func(tx *state.Tx, s *state.CollectionState) (err error) {
+		changes, err = tx.ActivateSpace(s, number)
+		return err
+	})
+	if err == nil && changes {
+		c.db.changed(ctx, event.SpaceActivated, event.Event{Collection: c.name, Space: number})
+	}
+	return err
+}
+
+// Rollback makes the space that was active before the present one active again, in one
+// commit, and returns its number. Doing it twice changes nothing. Without such a space, or
+// after it has been dropped, the error is ErrInvalid.
+func (c *Collection) Rollback(ctx context.Context) (space Space, err error) {
+	err = c.changeSpaces(ctx, false, func(tx *state.Tx, s *state.CollectionState) error {
+		sp, err := tx.Rollback(s)
+		space = Space(sp)
+		return err
+	})
+	if err == nil {
+		c.db.changed(ctx, event.SpaceActivated, event.Event{Collection: c.name, Space: uint32(space)})
+	}
+	return space, err
+}
+
+// DropSpace deletes a space with its codes, its model and its revisions, in one commit. The
+// active space cannot be dropped (ErrInvalid): activate another one first. Name the space:
+// ActiveSpace is refused, too. A space that is being built can be dropped; its training gets
+// ErrNotFound. A space with damaged codes, for which writes to the collection are refused, can
+// be dropped, too. Snapshots still see a dropped space.
+func (c *Collection) DropSpace(ctx context.Context, space Space) error {
+	number := uint32(space)
+	err := c.changeSpaces(ctx, true, func(tx *state.Tx, s *state.CollectionState) error {
+		return tx.DropSpaceNamed(s, number)
+	})
+	if err == nil {
+		c.db.learning.Dropped(c.id, number)
+		c.db.changed(ctx, event.SpaceDropped, event.Event{Collection: c.name, Space: number})
+	}
+	return err
+}
+
+// changeSpaces runs f in the committer, when all codes are in memory. A drop frees disk space, and
+// damaged codes do not prevent it.
+func (c *Collection) changeSpaces(ctx context.Context, drops bool, f func(tx *state.Tx, s *state.CollectionState) error) error {
+	if err := c.db.state.Guard.Enter(); err != nil {
+		return err
+	}
+	defer c.db.state.Guard.Leave()
+	if err := c.writable(); err != nil {
+		return err
+	}
+	if err := c.inside().Loaded(ctx); err != nil && !(drops && errors.Is(err, fault.ErrCorrupt)) {
+		return err
+	}
+	if drops {
+		return c.inside().Free(ctx, f)
+	}
+	return c.inside().Do(ctx, 0, f)
+}
+
+// PinRevision keeps a revision of a space, however many come after it, or no longer. Unless
+// pinned, the first one and the latest eight are kept. A revision that is not there any more
+// gives ErrNotFound, a collection without a trained space ErrNoModel.
+func (c *Collection) PinRevision(ctx context.Context, space Space, revision uint32, pinned bool) error {
+	return c.changeSpaces(ctx, false, func(tx *state.Tx, s *state.CollectionState) error {
+		return tx.PinRevision(s, c.spaceOr(space), revision, pinned)
+	})
+}
+
+// RestoreRevision makes the projections of a revision that is kept those of a new revision of
+// the space. What rows have taught since is taken out of what was learned; they do not teach
+// again unless they are written again, or by training, nor if a later revision is restored in
+// turn. Labels that have got a direction since cannot be taken back (ErrInvalid). A revision
+// that is not there any more gives ErrNotFound; ErrBusy if what has been taught is being
+// overwritten all the time.
+func (c *Collection) RestoreRevision(ctx context.Context, space Space, revision uint32) (*Update, error) {
+	in, leave, err := c.learning(ctx)
+	if err != nil {
+		return nil, err
+	}
+	defer leave()
+	return in.Restore(ctx, c.spaceOr(space), revision)
+}
+
+// maxModelFile bounds what ImportModel reads: a commit holds no larger model.
+const maxModelFile = 3 << 30
+
+// ExportModel writes the model of the active space, or of that of the handle (InSpace), as it is after the
+// updates so far, in the form of fit.File: for ImportModel into another collection, or for a program that
+// encodes with it. Labels go by name. The bytes are a function of the model and of how it was trained: two
+// trainings that are equal in all but their times and memory give the same. ErrNoModel: nothing is trained,
+// or items bring their codes.
+func (c *Collection) ExportModel(ctx context.Context, w io.Writer) error {
+	if err := ctx.Err(); err != nil {
+		return err
+	}
+	if w == nil {
+		return fault.Invalid("nothing to write the model to")
+	}
+	b, err := look(c, func(v *state.View, cv *state.CollectionView) ([]byte, error) {
+		sp := cv.Space
+		if sp == nil || sp.Learned == nil {
+			return nil, fmt.Errorf("%w: collection %q: train it first", fault.ErrNoModel, cv.Name)
+		}
+		stored, err := spaces.ReadReport(v.Snap, cv.ID, sp.ID)
+		if err != nil {
+			return nil, err
+		}
+		var report fit.Report
+		if len(stored) > 0 {
+			if err := json.Unmarshal(stored, &report); err != nil {
+				return nil, fault.Corrupt(err, "report of space %d", sp.ID)
+			}
+		}
+		var labels []string
+		for _, id := range sp.Learned.Labels() {
+			name, _ := cv.Labels.Name(id)
+			if record.CheckLabel(name) != nil { // it has lost its name to another label
+				name = ""
+			}
+			labels = append(labels, name)
+		}
+		f, err := fit.NewFile(sp.Learned, labels, &report)
+		if err != nil {
+			return nil, fault.Invalid("the model of space %d of collection %q: %w", sp.ID, cv.Name, err)
+		}
+		return f.MarshalBinary()
+	})
+	if err != nil {
+		return err
+	}
+	_, err = w.Write(b)
+	return err
+}
+
+// ImportModelOptions are what ImportModel can be told. The zero value will do.
+type ImportModelOptions struct {
+	// Activate makes the space of the model the active one when all items have codes in it. The
+	// first space of a collection always becomes it.
+	Activate bool
+
+	// Space, if not 0, is the number that the space gets: for databases whose spaces are to have the same
+	// numbers. It is greater than those of all spaces that there are, else it is ErrExists. That of a space
+	// that was dropped may be given again, as after an import that was interrupted; whoever has a cursor of
+	// it goes on in the new one.
+	Space Space
+
+	// Progress, unless nil, hears the stage "encode", in items.
+	Progress event.Progress
+}
+
+// ImportModel makes a code space with a model that ExportModel has written, and gives all items their codes
+// there, as Train does with a model that it has learned; readers and writers go on. The collection has the
+// modalities of the model, with their dimensions and forms, and may have more. Labels go by name: an item
+// with labels that the model knows gets the code that these labels have where the model was trained, and any
+// other item gets the code of its vectors. No item of the collection has taught the model: a later Update
+// learns from the items of the collection alone. The result is the report of the training elsewhere, and what
+// the space has here.
+//
+// It costs the time of encoding the items, and reads all of r, up to 3 GiB, into memory. Errors: ErrInvalid
+// if these bytes are no model file, or a damaged one, or if the collection lacks a modality of the model;
+// *codec.FormatError if it is of another format; ErrBusy while another space is being founded or built.
+// After an error the collection is as it was, but for ids that the labels have then, which no call shows.
+func (c *Collection) ImportModel(ctx context.Context, r io.Reader, opt ImportModelOptions) (*Training, error) {
+	if err := ctx.Err(); err != nil {
+		return nil, err
+	}
+	ctx, ended := work.Hearing(ctx, &opt.Progress)
+	defer ended()
+	in, leave, err := c.learning(ctx)
+	if err != nil {
+		return nil, err
+	}
+	defer leave()
+	f, err := readModelFile(r)
+	if err != nil {
+		return nil, err
+	}
+	if err := c.takesModel(ctx, f); err != nil {
+		return nil, err
+	}
+	ctx, op := in.DB.Signals.Begin(ctx, event.OpImportModel, in.Name)
+	defer op.Abandon()
+	space, t, err := in.ImportModel(ctx, f, learn.ImportOptions{Activate: opt.Activate, Progress: op.Telling(opt.Progress), Space: uint32(opt.Space)})
+	e := in.Unbuilt(space)
+	if err == nil {
+		e = event.Event{Space: uint32(t.Space), Revision: t.Revision, Items: int64(t.Items), Attrs: []slog.Attr{
+			slog.Int("bits", t.Bits), slog.Bool("active", t.Active),
+		}}
+	}
+	op.End(err, e)
+	return t, err
+}
+
+// ImportRevisionOptions are the options of ImportRevision. The zero value is for the active space.
+type ImportRevisionOptions struct {
+	Space Space // the space to revise; 0: the active one
+
+	// Revision, if not 0, is the number of the new revision: for databases whose revisions are to have the
+	// same numbers. It has to be greater than the number of the present revision, else the error is
+	// ErrExists. The numbers that it skips stand for the same revision.
+	Revision uint32
+}
+
+// ImportRevision makes the model of a file the next revision of a space. ExportModel has written the file, or
+// a program with package model; its model is that of the space after an Update elsewhere. The new projections
+// are in use from then on, and stored codes stay as they are, as after Update. Labels that have grown there
+// (UpdateOptions.GrowLabels) grow here too, and the items that carry them get new codes. If the space has
+// that revision already, ImportRevision only makes the codes that an interrupted call has left out.
+//
+// The statistics stay as they are: a later Update here learns from what items here have taught, and from
+// nothing else. Update.Teacher is "imported".
+//
+// It reads all of r, up to 3 GiB, into memory. Errors: ErrInvalid if these bytes are no model file, or a
+// damaged one, or if the model is no revision of that of the space, or lacks labels that have grown here;
+// ErrExists if ImportRevisionOptions.Revision is not greater than the present revision; *codec.FormatError if
+// the file is of another format; ErrNoModel, ErrNotFound and ErrBusy as from Update. After an error, too, the
+// labels of the model may have ids, which no call shows.
+func (c *Collection) ImportRevision(ctx context.Context, r io.Reader, opt ImportRevisionOptions) (*Update, error) {
+	if err := ctx.Err(); err != nil {
+		return nil, err
+	}
+	in, leave, err := c.learning(ctx)
+	if err != nil {
+		return nil, err
+	}
+	defer leave()
+	f, err := readModelFile(r)
+	if err != nil {
+		return nil, err
+	}
+	if err := c.takesModel(ctx, f); err != nil {
+		return nil, err
+	}
+	ctx, op := in.DB.Signals.Begin(ctx, event.OpUpdate, in.Name)
+	defer op.Abandon()
+	u, err := in.ImportRevision(ctx, f, uint32(c.spaceOr(opt.Space)), opt.Revision)
+	op.End(err, learn.UpdateEvent(u))
+	return u, err
+}
+
+// readModelFile reads a model file.
+func readModelFile(r io.Reader) (*fit.File, error) {
+	if r == nil {
+		return nil, fault.Invalid("no model file")
+	}
+	b, err := io.ReadAll(io.LimitReader(r, maxModelFile+1))
+	if err != nil {
+		return nil, err
+	}
+	if len(b) > maxModelFile {
+		return nil, fault.Invalid("a model file of more than %d bytes", maxModelFile)
+	}
+	f, err := fit.UnmarshalFile(b)
+	var newer *codec.FormatError
+	if err != nil && !errors.As(err, &newer) {
+		return nil, fault.Invalid("it is no model file, or a damaged one: %s", fault.Problem(err))
+	}
+	return f, err
+}
+
+// takesModel checks that the model suits the collection, and gives its labels ids.
+func (c *Collection) takesModel(ctx context.Context, f *fit.File) error {
+	_, err := look(c, func(_ *state.View, cv *state.CollectionView) (struct{}, error) {
+		if cv.CodesOnly() {
+			return struct{}{}, fault.Invalid("collection %q has no model: its items bring their codes", cv.Name)
+		}
+		if _, err := cv.MatchAll(f.Modalities()); err != nil {
+			return struct{}{}, fault.Invalid("collection %q: %w", cv.Name, err)
+		}
+		return struct{}{}, nil
+	})
+	if err != nil || len(f.Labels()) == 0 {
+		return err
+	}
+	b := c.db.NewBatch()
+	if err := b.RegisterLabels(c, f.Labels()); err != nil {
+		return err
+	}
+	return b.Commit(ctx)
+}
