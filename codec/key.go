@@ -332,3 +332,13 @@ func RowsKeyParts(key []byte) (set byte, id uint32, container uint16) {
 func FieldRowsKeyParts(key []byte) (field, container uint16, value []byte) {
 	return binary.BigEndian.Uint16(key[5:]), binary.BigEndian.Uint16(key[7:]), key[fieldRowsPrefix:]
 }
+
+// A FormatError is a model, its statistics or a revision in another format than this version reads.
+type FormatError struct {
+	What             string // what was read
+	Found, Supported int    // its format, and the one that this version reads
+}
+
+func (e *FormatError) Error() string {
+	return fmt.Sprintf("%s has format %d, this version reads format %d alone: use the version that has written it", e.What, e.Found, e.Supported)
+}

@@ -2,11 +2,17 @@ package beam
 
 import (
 	"context"
+	"fmt"
+	"slices"
+	"strconv"
+	"strings"
 
-	"github.com/fddhdb/fddhdb/model/fit"
+	"github.com/RoaringBitmap/roaring/v2"
 
 	"github.com/fddhdb/fddhdb/db"
+	"github.com/fddhdb/fddhdb/db/backup"
 	"github.com/fddhdb/fddhdb/db/fault"
+	"github.com/fddhdb/fddhdb/model/fit"
 )
 
 // Trained is what a training returns.
@@ -93,4 +99,56 @@ func (t *Trained) Discard(ctx context.Context) {
 	for _, dir := range t.made {
 		_ = removeAll(ctx, dir)
 	}
+}
+
+// An InputError says what is wrong with the files that a pipeline reads, or in the folder that it writes to:
+// another try would find the same. It may wrap a db.ErrInvalid of an argument that such a file has given;
+// without an InputError around it, a db.ErrInvalid is about an argument of the caller.
+type InputError struct{ err error }
+
+func (e *InputError) Error() string { return e.err.Error() }
+func (e *InputError) Unwrap() error { return e.err }
+
+func inputError(format string, args ...any) error { return &InputError{fmt.Errorf(format, args...)} }
+
+// reason returns the text of an error on one line, without the words that only those who call package db
+// need. It stands in files, and in what a task says.
+func reason(err error) string {
+	var parts []string
+	for line := range strings.SplitSeq(err.Error(), "\n") { // of errors.Join
+		for _, is := range []error{fault.ErrInvalid, backup.ErrInvalid} {
+			line = strings.TrimPrefix(line, is.Error()+": ")
+		}
+		if line = strings.TrimPrefix(line, "fddhdb: "); line != "" && !slices.Contains(parts, line) {
+			parts = append(parts, line)
+		}
+	}
+	return strings.Join(parts, "; ")
+}
+
+// Items without keys are numbered, in the order of the input, as an import numbers them.
+
+// ordinals number the items of a task.
+type ordinals struct {
+	first map[int]int             // by group: the number of the first item of its segment
+	rows  map[int]*roaring.Bitmap // by group: the rows of its segment
+}
+
+// ordinals returns the numbers of the items of a task of all items.
+func (t *task) ordinals() *ordinals {
+	o := &ordinals{first: map[int]int{}, rows: map[int]*roaring.Bitmap{}}
+	n := t.First
+	for _, s := range t.Segments {
+		o.first[s.Group], o.rows[s.Group] = n, s.Rows.Bitmap
+		n += int(s.Rows.GetCardinality())
+	}
+	return o
+}
+
+// key returns the key of an item of a row of a group.
+func (o *ordinals) key(group, row int, item *db.Item) string {
+	if item.Key != "" {
+		return item.Key
+	}
+	return strconv.Itoa(o.first[group] + int(o.rows[group].Rank(uint32(row))) - 1)
 }

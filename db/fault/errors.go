@@ -3,6 +3,7 @@ package fault
 import (
 	"errors"
 	"fmt"
+	"io/fs"
 	"regexp"
 	"strings"
 
@@ -175,3 +176,53 @@ var plainProblem = strings.NewReplacer(
 	ErrMissing.Error(), "missing", detailCarrier, "", // from the storage engine
 	"fddhdb: ", "", // findings have their own prefix
 )
+
+// A WhereError says what is wrong with an expression of Query.Where and its like,
+// and where. It is an ErrInvalid.
+type WhereError struct {
+	Column int    // of the first character in question, from 1; characters, not bytes
+	Reason string // what is wrong there
+}
+
+// Error names the column and what is wrong there.
+func (e *WhereError) Error() string {
+	return fmt.Sprintf("%v: where: column %d: %s", ErrInvalid, e.Column, e.Reason)
+}
+
+// Is makes errors.Is(err, ErrInvalid) true.
+func (e *WhereError) Is(target error) bool { return target == ErrInvalid }
+
+// A KindError is about something other than a file or a folder in the place of one. It
+// is damage: a codec.ErrCorrupt.
+type KindError struct {
+	Path   string
+	Found  fs.FileMode // type of what is there; other bits do not count
+	Folder bool        // a folder belongs there, not a file
+}
+
+// Error says what is there and what belongs there. It has no prefix: Annotate wraps it.
+func (e *KindError) Error() string {
+	want := "a file"
+	if e.Folder {
+		want = "a folder"
+	}
+	return fmt.Sprintf("%s is %s, and not %s: move it away", e.Path, kindName(e.Found), want)
+}
+
+// Is makes errors.Is(err, codec.ErrCorrupt) true.
+func (e *KindError) Is(target error) bool { return target == codec.ErrCorrupt }
+
+// kindName spells the type of a file for a message.
+func kindName(mode fs.FileMode) string {
+	switch {
+	case mode&fs.ModeDir != 0:
+		return "a folder"
+	case mode&fs.ModeNamedPipe != 0:
+		return "a named pipe"
+	case mode&fs.ModeSocket != 0:
+		return "a socket"
+	case mode&(fs.ModeDevice|fs.ModeCharDevice) != 0:
+		return "a device"
+	}
+	return "a file"
+}

@@ -2,9 +2,11 @@ package s3
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"io"
 	"io/fs"
+	"net/http"
 	"strings"
 	"sync"
 	"time"
@@ -235,4 +237,170 @@ func (s *Store) Get(ctx context.Context, name string) (io.ReadCloser, error) {
 		return nil, s.failed(ctx, "get "+name, err)
 	}
 	return r, nil
+}
+
+// A reader reads an object. If the connection is cut it reads the rest over another
+// one. It belongs to one goroutine.
+type reader struct {
+	s    *Store
+	ctx  context.Context
+	name string
+
+	body   io.ReadCloser // nil: there is no connection
+	at     int64         // bytes that have been read
+	size   int64         // of the object; -1: unknown
+	etag   string        // of the object that was opened first
+	failed error         // the final error
+}
+
+// open makes a connection that begins at position at.
+func (r *reader) open() error {
+	var o minio.GetObjectOptions
+	if r.at > 0 {
+		if err := errors.Join(o.SetRange(r.at, 0), o.SetMatchETag(r.etag)); err != nil {
+			return err
+		}
+	}
+	body, info, _, err := minio.Core{Client: r.s.client}.GetObject(r.ctx, r.s.o.Bucket, r.s.key(r.name), o)
+	if err != nil {
+		return err
+	}
+	if r.at == 0 {
+		r.size, r.etag = info.Size, info.ETag
+	} else if info.Size != r.size-r.at || info.ETag != r.etag {
+		_ = body.Close()
+		return fmt.Errorf("the server does not go on at byte %d", r.at)
+	}
+	r.body = body
+	return nil
+}
+
+// Read implements io.Reader.
+func (r *reader) Read(p []byte) (int, error) {
+	for try := 1; ; try++ {
+		if r.failed != nil {
+			return 0, r.failed
+		}
+		n, err := r.read(p)
+		if n > 0 || err == nil {
+			return n, nil
+		}
+		if err == io.EOF && (r.size < 0 || r.at == r.size) {
+			r.failed = io.EOF
+			continue
+		}
+		if err == io.EOF {
+			err = io.ErrUnexpectedEOF
+		}
+		// If its size or identity is unknown, an object cannot be read on elsewhere.
+		if r.size < 0 || r.etag == "" || try == r.s.o.Tries || r.ctx.Err() != nil {
+			r.failed = r.s.failed(r.ctx, "read "+r.name, err)
+			continue
+		}
+		if err := r.open(); err != nil {
+			r.failed = r.s.failed(r.ctx, "read on "+r.name, err)
+		}
+	}
+}
+
+// read reads from the connection, and closes it after an error.
+func (r *reader) read(p []byte) (int, error) {
+	if r.body == nil {
+		return 0, io.ErrUnexpectedEOF
+	}
+	n, err := r.body.Read(p)
+	r.at += int64(n)
+	if err != nil && n == 0 {
+		_ = r.Close()
+	}
+	return n, err
+}
+
+// Close implements io.Closer.
+func (r *reader) Close() error {
+	if r.body == nil {
+		return nil
+	}
+	err := r.body.Close()
+	r.body = nil
+	return err
+}
+
+// leavesBody keeps the body of a request from being read after the request has
+// returned. If a server answers before it has read everything, or hangs up, net/http
+// goes on reading the body in a goroutine of its own. Meanwhile the client goes back to
+// the start of the body for the next try, and each of the two would read bytes of the
+// other.
+type leavesBody struct{ http.RoundTripper }
+
+func (t leavesBody) RoundTrip(r *http.Request) (*http.Response, error) {
+	if r.Body == nil || r.Body == http.NoBody {
+		return t.RoundTripper.RoundTrip(r)
+	}
+	try := &try{over: make(chan struct{})}
+	own := r.WithContext(r.Context()) // a transport must not change a request
+	own.Body = tried{r.Body, try}
+	if r.GetBody != nil {
+		own.GetBody = func() (io.ReadCloser, error) {
+			body, err := r.GetBody()
+			return tried{body, try}, err
+		}
+	}
+	resp, err := t.RoundTripper.RoundTrip(own)
+	try.leave()
+	if err != nil {
+		try.end()
+		return nil, err
+	}
+	resp.Body = reply{resp.Body, try}
+	return resp, nil
+}
+
+// A try is one sending of a request.
+type try struct {
+	mu   sync.Mutex    // held while the body is read; guards left
+	left bool          // nothing may read the body any more
+	over chan struct{} // closed when the try is over
+	once sync.Once     // closes over
+}
+
+// leave waits for a read that is under way; it reads from memory or a file.
+func (t *try) leave() {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	t.left = true
+}
+
+func (t *try) end() { t.once.Do(func() { close(t.over) }) }
+
+// tried is the body of a request.
+type tried struct {
+	io.ReadCloser
+	try *try
+}
+
+var errAnswered = errors.New("the server has answered before it had everything")
+
+// Read waits, once there is an answer, until the answer has been read: an error would
+// close the connection, and the answer with it.
+func (b tried) Read(p []byte) (int, error) {
+	b.try.mu.Lock()
+	if !b.try.left {
+		defer b.try.mu.Unlock()
+		return b.ReadCloser.Read(p)
+	}
+	b.try.mu.Unlock()
+	<-b.try.over
+	return 0, errAnswered
+}
+
+// reply is the body of an answer.
+type reply struct {
+	io.ReadCloser
+	try *try
+}
+
+func (b reply) Close() error {
+	b.try.end()
+	return b.ReadCloser.Close()
 }

@@ -3,7 +3,7 @@
 //
 //	go run . [--db DIR] [--sheet FILE.png] [QUERY...]
 //
-// The program draws the pictures itself (render.go). It turns them (picture.go) and the names (words.go) into
+// The program draws the pictures itself (picture.go). It turns them and the names (words.go) into
 // vectors without any pre-trained network, and puts them into a database. It trains on six sevenths of them,
 // measures with the others, and adds those without labels (build.go). A query is a search from one modality
 // to the other (ask.go): an emoji finds words, words find emoji, in the order of codes. Where few names have

@@ -9,11 +9,15 @@ import (
 	"os"
 	"os/signal"
 	"path/filepath"
+	"runtime"
 	"strings"
 	"syscall"
 	"time"
 
+	"golang.org/x/sync/errgroup"
 	"golang.org/x/term"
+	"golang.org/x/text/language"
+	"golang.org/x/text/language/display"
 )
 
 func main() {
@@ -162,4 +166,66 @@ func run(ctx context.Context, opt options, out io.Writer) (err error) {
 	}
 	fmt.Fprint(out, " Now you: type words or one emoji; an empty line ends.\n")
 	return f.converse(ctx, opt.prompt, out)
+}
+
+// speech returns the English name of the language of the country whose flag char is: "French" of 🇫🇷,
+// which is also what things from there are called. It is the language that most people there speak, if
+// there is no country where more people speak it, as Unicode's CLDR knows them: so 🇨🇦 has none. It
+// returns "" where char is no flag.
+func speech(char string) string {
+	region, err := language.ParseRegion(country(char))
+	if err != nil {
+		return ""
+	}
+	tag, err := language.Compose(region)
+	if err != nil {
+		return ""
+	}
+	base, _ := tag.Base()
+	most, err := language.Compose(base)
+	if err != nil {
+		return ""
+	}
+	if home, _ := most.Region(); home != region {
+		return ""
+	}
+	return display.English.Languages().Name(most)
+}
+
+// country returns the two letters of a flag, which is a pair of regional indicators; "" of anything else.
+func country(char string) string {
+	letters := []rune(pictureID(char))
+	if len(letters) != 2 {
+		return ""
+	}
+	for i, r := range letters {
+		if r < '🇦' || r > '🇿' {
+			return ""
+		}
+		letters[i] = 'A' + r - '🇦'
+	}
+	return string(letters)
+}
+
+// inParallel calls work(0) to work(n-1) on all cores and returns the first error. It
+// calls newWork once for each goroutine. So work may have state that goroutines must
+// not share.
+func inParallel(ctx context.Context, n int, newWork func() (work func(i int) error)) error {
+	workers := runtime.GOMAXPROCS(0)
+	group, ctx := errgroup.WithContext(ctx)
+	for first := range workers {
+		group.Go(func() error {
+			work := newWork()
+			for i := first; i < n; i += workers {
+				if err := ctx.Err(); err != nil {
+					return err
+				}
+				if err := work(i); err != nil {
+					return err
+				}
+			}
+			return nil
+		})
+	}
+	return group.Wait()
 }

@@ -2,6 +2,7 @@ package cells
 
 import (
 	"math"
+	"math/bits"
 
 	"github.com/fddhdb/fddhdb/internal/simd"
 )
@@ -146,3 +147,55 @@ func (q *Query) rounding() float64 {
 }
 
 const roundingSquare = 1 / (3 * (1 - 2/math.Pi))
+
+// Product returns x.y of vectors with a multiple of 32 coordinates. All kernels add up in the same
+// order, and multiply before they add, so that they find the same.
+func Product(x, y []float32) float32 {
+	return productBy(active, x, y[:len(x)])
+}
+
+// productGeneric adds up every 32nd product. Then it adds the upper half of the sums to the lower until
+// one is left.
+func productGeneric(x, y []float32) float32 {
+	var sums [32]float32
+	for i := 0; i < len(x); i += len(sums) {
+		p, q := x[i:][:len(sums)], y[i:][:len(sums)]
+		for j := range sums {
+			sums[j] += float32(p[j] * q[j])
+		}
+	}
+	for n := len(sums) / 2; n > 0; n /= 2 {
+		for j := range n {
+			sums[j] += sums[j+n]
+		}
+	}
+	return sums[0]
+}
+
+// tabulate makes tables of the planes for the kernel for AVX2, which has no instruction to count bits,
+// but one that looks up 32 bytes at once. A table has the weighted sum of the distances from all planes
+// for each value of four bits of a code, a byte each: 16, which are two numbers of dst. The tables of a
+// word stand as the kernel loads them: those of the lower four bits of its bytes 0 and 1, of the upper
+// four, and the same of bytes 2 and 3, 4 and 5, 6 and 7.
+func tabulate(dst, planes []uint64) {
+	for w := range len(planes) / 4 {
+		p := planes[4*w:][:4]
+		for nibble := range 16 {
+			b, shift := nibble/2, 4*nibble
+			table := dst[32*w+b/2*8+nibble%2*4+b%2*2:][:2]
+			d0, d1, d2, d3 := &differing[p[0]>>shift&15], &differing[p[1]>>shift&15], &differing[p[2]>>shift&15], &differing[p[3]>>shift&15]
+			table[0] = d0[0] + d1[0]<<1 + d2[0]<<2 + d3[0]<<3
+			table[1] = d0[1] + d1[1]<<1 + d2[1]<<2 + d3[1]<<3
+		}
+	}
+}
+
+// differing has for each two numbers of four bits in how many bits they differ, a byte each.
+var differing = func() (all [16][2]uint64) {
+	for p := range uint(16) {
+		for v := range uint(16) {
+			all[p][v/8] |= uint64(bits.OnesCount(p^v)) << (v % 8 * 8)
+		}
+	}
+	return all
+}()

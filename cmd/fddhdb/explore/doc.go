@@ -7,7 +7,7 @@
 // It is for one person on one machine. It reads, and changes nothing. Anyone who reaches the port
 // can read as much, so it belongs on a loopback address.
 //
-// net/http runs a goroutine for each request. Rooms (room.go) bound how many of them compute,
+// net/http runs a goroutine for each request. Rooms (server.go) bound how many of them compute,
 // receive or encode at a time. An encoder has a turn; uploads have a lock.
 //
 // Invariants: requests that a browser sends on behalf of other sites are refused (guard_test.go),

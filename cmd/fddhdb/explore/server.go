@@ -2,10 +2,17 @@ package explore
 
 import (
 	"context"
+	"embed"
 	"errors"
+	"io/fs"
 	"net"
 	"net/http"
+	"net/netip"
+	"path"
 	"runtime"
+	"strconv"
+	"strings"
+	"sync/atomic"
 	"time"
 
 	"github.com/fddhdb/fddhdb/cmd/fddhdb/picture"
@@ -131,4 +138,145 @@ func (s *Server) Serve(ctx context.Context, l net.Listener) error {
 	}
 	<-ended
 	return err
+}
+
+// maxWaiting is the number of requests that may wait for a place in one room.
+const maxWaiting = 64
+
+// A room bounds the number of requests that do one kind of work at a time. A request
+// takes a place, and waits if all are taken. Each kind has its own room, so requests
+// that wait for an encoder or a slow sender leave the processors to the others. To
+// avoid deadlock, no request waits for one room while it holds a place that the holders
+// of that room need: the computing room is entered last. It is safe for concurrent use.
+type room struct {
+	places  chan struct{} // one element for each taken place
+	waiting atomic.Int32  // waiting requests
+}
+
+func newRoom(places int) *room { return &room{places: make(chan struct{}, places)} }
+
+// enter takes a place, which the caller gives back with leave. It fails if too many
+// requests wait already, and when the context ends.
+func (r *room) enter(ctx context.Context) error {
+	select {
+	case r.places <- struct{}{}:
+		return nil
+	default:
+	}
+	if r.waiting.Add(1) > maxWaiting {
+		r.waiting.Add(-1)
+		return statusErrorf(http.StatusServiceUnavailable, "too many requests at a time: ask again when some are answered")
+	}
+	defer r.waiting.Add(-1)
+	select {
+	case r.places <- struct{}{}:
+		return nil
+	case <-ctx.Done():
+		return ctx.Err()
+	}
+}
+
+func (r *room) leave() { <-r.places }
+
+// protect sets the headers of every answer: load nothing from elsewhere, in no frame,
+// with the declared type only, and unusable for other sites.
+func protect(h http.Header) {
+	h.Set("Content-Security-Policy", "default-src 'self'; base-uri 'none'; form-action 'self'; frame-ancestors 'none'; object-src 'none'")
+	h.Set("Cross-Origin-Opener-Policy", "same-origin")
+	h.Set("Cross-Origin-Resource-Policy", "same-origin")
+	h.Set("Referrer-Policy", "no-referrer")
+	h.Set("X-Content-Type-Options", "nosniff")
+	h.Set("X-Frame-Options", "DENY")
+}
+
+// guard refuses requests that a browser sends on behalf of another site, without the
+// knowledge of its user.
+//
+// A site can point its own name to this machine (DNS rebinding): its scripts could then
+// read answers as their own. But the browser sends that name as Host. A request from
+// another site says so in Sec-Fetch-Site and, if it could change something, in Origin.
+// Programs that are no browsers send neither.
+func guard(r *http.Request) error {
+	if !isLoopback(r.Host) {
+		return statusErrorf(http.StatusForbidden, "the host %.100q is not this machine: ask for http://127.0.0.1 or http://localhost, with the port", r.Host)
+	}
+	if site := r.Header.Get("Sec-Fetch-Site"); site != "" && site != "same-origin" && site != "none" {
+		return statusErrorf(http.StatusForbidden, "requests from other sites are refused: type the address")
+	}
+	if origin := r.Header.Get("Origin"); origin != "" && !strings.EqualFold(origin, "http://"+r.Host) {
+		return statusErrorf(http.StatusForbidden, "requests from other sites are refused, this one is from %.100q", origin)
+	}
+	return nil
+}
+
+// isLoopback reports whether a host, with or without a port, can only be this machine.
+func isLoopback(host string) bool {
+	name := host
+	if h, _, err := net.SplitHostPort(host); err == nil {
+		name = h
+	} else {
+		name = strings.TrimSuffix(strings.TrimPrefix(name, "["), "]")
+	}
+	if strings.EqualFold(name, "localhost") {
+		return true
+	}
+	ip, err := netip.ParseAddr(name)
+	return err == nil && ip.IsLoopback()
+}
+
+// CheckAddress returns an error unless an address, HOST:PORT, can be reached from this
+// machine only.
+func CheckAddress(address string) error {
+	_, _, err := net.SplitHostPort(address)
+	switch {
+	case err != nil:
+		return badRequest("HOST:PORT is expected, such as 127.0.0.1:8080")
+	case !isLoopback(address):
+		return badRequest("only this machine is served, at 127.0.0.1, ::1 or localhost, as whoever reaches the page reads everything; from elsewhere go through ssh -L")
+	}
+	return nil
+}
+
+//go:embed page
+var pageFiles embed.FS
+
+// An asset is a file of the page.
+type asset struct {
+	kind string // type
+	body []byte
+}
+
+// types are the types of files by extension. Those of the operating system may differ.
+var types = map[string]string{
+	".html": "text/html; charset=utf-8",
+	".css":  "text/css; charset=utf-8",
+	".js":   "text/javascript; charset=utf-8",
+	".svg":  svgType,
+}
+
+// loadPage returns the files of the page by path. All views are the same document.
+func loadPage() (map[string]asset, error) {
+	assets := map[string]asset{}
+	err := fs.WalkDir(pageFiles, "page", func(name string, entry fs.DirEntry, err error) error {
+		if err != nil || entry.IsDir() {
+			return err
+		}
+		body, err := pageFiles.ReadFile(name)
+		assets["/"+entry.Name()] = asset{kind: types[path.Ext(name)], body: body}
+		return err
+	})
+	index := assets["/index.html"]
+	for _, view := range []string{"/", "/models", "/stats"} {
+		assets[view] = index
+	}
+	delete(assets, "/index.html")
+	return assets, err
+}
+
+func (a *asset) serve(w http.ResponseWriter) {
+	h := w.Header()
+	h.Set("Content-Type", a.kind)
+	h.Set("Content-Length", strconv.Itoa(len(a.body)))
+	h.Set("Cache-Control", "no-cache") // another version may use the same port next
+	_, _ = w.Write(a.body)             // the client may have gone
 }

@@ -3,10 +3,20 @@ package term
 import (
 	"bufio"
 	"bytes"
+	"cmp"
+	"encoding/json"
 	"fmt"
 	"io"
 	"os"
+	"runtime"
+	"slices"
+	"strconv"
+	"strings"
+	"sync"
 	"sync/atomic"
+	"unicode"
+	"unicode/utf16"
+	"unicode/utf8"
 
 	"github.com/spf13/cobra"
 	"golang.org/x/term"
@@ -200,4 +210,171 @@ func (p *Printer) Errorf(format string, args ...any) {
 		prefix = ""
 	}
 	fmt.Fprintf(p.Stderr, prefix+" "+format+"\n", args...)
+}
+
+// unseen reports whether a terminal obeys a character instead of showing it: controls,
+// and what turns the direction of text. n is its number of bytes: an invalid byte may be
+// a control of a terminal without UTF-8.
+func unseen(r rune, n int) bool { return !unicode.IsPrint(r) || r == utf8.RuneError && n == 1 }
+
+// Plain returns text from a database or a file such that it cannot move the cursor or
+// begin a line: unprintable characters are escaped as in Go.
+func Plain(s string) string { return escaped(s, "") }
+
+// escaped is Plain, but for some characters.
+func escaped(s, but string) string {
+	var b strings.Builder
+	done := 0
+	for i := 0; i < len(s); {
+		r, n := utf8.DecodeRuneInString(s[i:])
+		if unseen(r, n) && !strings.ContainsRune(but, r) {
+			quoted := strconv.Quote(s[i : i+n])
+			b.WriteString(s[done:i])
+			b.WriteString(quoted[1 : len(quoted)-1])
+			done = i + n
+		}
+		i += n
+	}
+	if done == 0 {
+		return s
+	}
+	return b.String() + s[done:]
+}
+
+// A plainWriter writes text that people see. All of it is Plain, but for ends of lines
+// and tabs.
+type plainWriter struct {
+	mu   sync.Mutex
+	to   io.Writer
+	part []byte // the beginning of a character, the rest of which comes with the next Write
+}
+
+// Write implements io.Writer.
+func (w *plainWriter) Write(p []byte) (int, error) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	whole := append(w.part, p...)
+	cut := len(whole)
+	for back := 1; back < utf8.UTFMax && back <= len(whole); back++ {
+		if start := len(whole) - back; utf8.RuneStart(whole[start]) {
+			if !utf8.FullRune(whole[start:]) {
+				cut = start
+			}
+			break
+		}
+	}
+	w.part = bytes.Clone(whole[cut:])
+	if _, err := io.WriteString(w.to, escaped(string(whole[:cut]), "\n\t")); err != nil {
+		return 0, err
+	}
+	return len(p), nil
+}
+
+// JSON returns an object on a line. Characters that Plain escapes are escapes in it, also
+// where JSON would leave them as they are.
+func JSON(v any) ([]byte, error) {
+	var line bytes.Buffer
+	enc := json.NewEncoder(&line)
+	enc.SetEscapeHTML(false) // keeps "image->text" readable
+	if err := enc.Encode(v); err != nil {
+		return nil, err
+	}
+	b := bytes.TrimSpace(line.Bytes())
+	if bytes.IndexFunc(b, func(r rune) bool { return unseen(r, 0) }) < 0 {
+		return b, nil
+	}
+	var out bytes.Buffer
+	for _, r := range string(b) {
+		switch {
+		case !unseen(r, 0):
+			out.WriteRune(r)
+		case r > 0xffff:
+			high, low := utf16.EncodeRune(r)
+			fmt.Fprintf(&out, `\u%04x\u%04x`, high, low)
+		default:
+			fmt.Fprintf(&out, `\u%04x`, r)
+		}
+	}
+	return out.Bytes(), nil
+}
+
+// A Mode is a form of results.
+type Mode string
+
+const (
+	ModeTable    Mode = "table"    // for people: columns, and sentences around them
+	ModeCSV      Mode = "csv"      // RFC 4180, but with the line ends of Unix
+	ModeMarkdown Mode = "markdown" // tables of GitHub
+	ModeLine     Mode = "line"     // a line a value, for wide tables
+	ModeJSON     Mode = "json"     // one JSON value on many lines: an object, or an array of objects
+	ModeJSONL    Mode = "jsonl"    // like --json: an object, or one on each line
+)
+
+// Modes are the names of all modes.
+var Modes = []string{"table", "csv", "json", "jsonl", "markdown", "line"}
+
+// String implements pflag.Value.
+func (m *Mode) String() string { return string(*m) }
+
+// Type implements pflag.Value.
+func (m *Mode) Type() string { return "MODE" }
+
+// Set implements pflag.Value.
+func (m *Mode) Set(s string) error {
+	if slices.Contains(Modes, s) {
+		*m = Mode(s)
+		return nil
+	}
+	if mode := Nearest(s, Modes); mode != "" {
+		return fmt.Errorf("unknown mode: did you mean %s?", mode)
+	}
+	return fmt.Errorf("unknown mode: there is %s", strings.Join(Modes, ", "))
+}
+
+// objectsPerLine is the annotation of verbs that print an object a line with --json.
+// Other verbs print one object.
+const objectsPerLine = "objects-per-line"
+
+// PrintsObjects marks a verb as such.
+func PrintsObjects(cmd *cobra.Command) {
+	if cmd.Annotations == nil {
+		cmd.Annotations = map[string]string{}
+	}
+	cmd.Annotations[objectsPerLine] = "yes"
+}
+
+// File returns f as a terminal, or nil if it is none.
+func File(f any) *os.File {
+	file, ok := f.(*os.File)
+	if !ok || !term.IsTerminal(int(file.Fd())) {
+		return nil
+	}
+	return file
+}
+
+// inColour reports whether output to f may use colours: on terminals that have them,
+// unless NO_COLOR is set (https://no-color.org).
+func inColour(f io.Writer) bool {
+	if File(f) == nil || os.Getenv("NO_COLOR") != "" {
+		return false
+	}
+	switch os.Getenv("TERM") {
+	case "dumb":
+		return false
+	case "":
+		return runtime.GOOS == "windows" && os.Getenv("WT_SESSION") != "" // Windows Terminal
+	}
+	return true
+}
+
+// showsBlocks reports whether f is a terminal with block characters, for small charts.
+func showsBlocks(f io.Writer) bool {
+	if File(f) == nil || os.Getenv("TERM") == "dumb" {
+		return false
+	}
+	if runtime.GOOS == "windows" {
+		return os.Getenv("WT_SESSION") != "" // Windows Terminal
+	}
+	locale := strings.ToLower(cmp.Or(os.Getenv("LC_ALL"), os.Getenv("LC_CTYPE"), os.Getenv("LANG")))
+	return strings.Contains(locale, "utf-8") || strings.Contains(locale, "utf8")
 }

@@ -7,7 +7,7 @@
 //   - StoreCodes stores the codes of rows in a space that is being built.
 //
 // A batch is encoded first, outside the committer. Then a load (load.go) runs as one request of
-// the committer: it gives keys (keys.go), numbers labels and codes (code_records.go), and writes
+// the committer: it gives keys (keys.go), numbers labels and codes (space_codes.go), and writes
 // each kind of record into tables of its own (write.go, space_codes.go). What a load cannot do,
 // such as replacing an item, is errNotBulk, and the committer gets the changes.
 //

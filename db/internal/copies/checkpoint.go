@@ -2,12 +2,50 @@ package copies
 
 import (
 	"context"
+	"fmt"
+	"sync/atomic"
+
+	"github.com/cockroachdb/pebble/v2"
+	"github.com/cockroachdb/pebble/v2/vfs"
+	"github.com/cockroachdb/pebble/v2/wal"
 
 	"github.com/fddhdb/fddhdb/db/event"
+	"github.com/fddhdb/fddhdb/db/fault"
 	"github.com/fddhdb/fddhdb/db/internal/record"
 	"github.com/fddhdb/fddhdb/db/internal/state"
 	"github.com/fddhdb/fddhdb/db/internal/store"
+	"github.com/fddhdb/fddhdb/db/report"
 )
+
+// A Copier copies an open database: into a new folder, or into a repository of backups. A
+// database has one, as it remembers the tables that the last backup stored. It is safe for
+// concurrent use. The caller keeps the database open during a call. But for tables its
+// fields never change.
+type Copier struct {
+	db       *state.Database // belongs to the caller
+	cfg      *store.Config   // of the open database; copies are on its file system, too
+	identity record.Identity // of the database as it was opened: Sequence has grown since then
+	readOnly bool            // a copy of everything is then an extract, as Pebble's checkpoint would write to the store
+	tables   backedUp        // what Backup remembers; has its own lock
+
+	last atomic.Pointer[report.LastBackup] // nil: Backup has made none
+}
+
+// New returns the Copier of a database whose state has been opened. It keeps cfg.
+func New(db *state.Database, cfg *store.Config, i record.Identity, readOnly bool) *Copier {
+	return &Copier{db: db, cfg: cfg, identity: i, readOnly: readOnly}
+}
+
+// LastBackup returns what the last Backup has made; nil where there was none. It is the
+// caller's.
+func (c *Copier) LastBackup() *report.LastBackup {
+	b := c.last.Load()
+	if b == nil {
+		return nil
+	}
+	own := *b
+	return &own
+}
 
 // CheckpointOptions say which part of a database is copied. The zero value is everything.
 // The fields are those of db.CheckpointOptions, which is converted to this type.
@@ -99,4 +137,60 @@ func (c *Copier) roomToCopy(path string) error {
 	dir := fsys.PathDir(path)
 	room := &store.Reserve{FS: fsys, Dir: dir, Path: dir, Want: c.cfg.ReserveBytes}
 	return room.Admit(int64(c.db.Engine.DB.Metrics().DiskSpaceUsage()), false)
+}
+
+// logBytes returns how many bytes of the newest log of a store are in use, while nothing is
+// written to the store. It returns 0, for unknown, if commits that are not in tables are in
+// more than one log: then it is not certain that the count is that of the newest.
+func logBytes(kv *pebble.DB) int64 {
+	m := kv.Metrics()
+	if m.MemTable.Count != 1 {
+		return 0
+	}
+	return int64(m.WAL.Size)
+}
+
+// trimLog cuts the newest log of the copied store in dir to its first bytes, which are in
+// use; 0 leaves it alone. Pebble writes a new log over an old one. The rest of the old one
+// is as large as the memory for writes, and every backup would store it. The shorter copy
+// replaces the log in one step, so that a crash leaves one of the two.
+func trimLog(fsys vfs.FS, dir string, bytes int64) error {
+	logs, err := wal.Scan(wal.Dir{FS: fsys, Dirname: dir})
+	if err != nil || len(logs) == 0 || bytes == 0 {
+		return err
+	}
+	_, path := logs[len(logs)-1].SegmentLocation(0)
+	info, err := fsys.Stat(path)
+	switch {
+	case err != nil:
+		return err
+	case info.Size() < bytes:
+		return fault.Corrupt(fmt.Errorf("%d bytes of %d", info.Size(), bytes), "log %s", path)
+	case info.Size() == bytes:
+		return nil
+	}
+	short := path + ".tmp"
+	if err := vfs.LimitedCopy(fsys, path, short, bytes); err != nil {
+		return err
+	}
+	if err := fsys.Rename(short, path); err != nil {
+		return err
+	}
+	return store.SyncDir(fsys, dir)
+}
+
+// pebbleCheckpoint is pebble.DB.Checkpoint with an error in place of a panic. Pebble panics
+// if it cannot sync the new folder. It holds no lock then, and releases everything but a
+// handle of that folder, which the garbage collector closes. So the open store stays sound.
+func pebbleCheckpoint(kv *pebble.DB, path string) (err error) {
+	defer func() {
+		switch p := recover().(type) {
+		case nil:
+		case error:
+			err = p
+		default:
+			err = fmt.Errorf("panic: %v", p)
+		}
+	}()
+	return kv.Checkpoint(path, pebble.WithFlushedWAL())
 }

@@ -2,11 +2,16 @@ package dbkit
 
 import (
 	"context"
+	"flag"
+	"iter"
 	"testing"
 
 	"github.com/cockroachdb/pebble/v2/vfs"
 
 	"github.com/fddhdb/fddhdb/db"
+	"github.com/fddhdb/fddhdb/internal/effort"
+	"github.com/fddhdb/fddhdb/model"
+	"github.com/fddhdb/fddhdb/model/fit"
 )
 
 var ctx = context.Background()
@@ -97,3 +102,108 @@ func MustStats(t testing.TB, d *db.DB) *db.Stats {
 
 // Second returns the error of a call that returns something else, too.
 func Second[T any](_ T, err error) error { return err }
+
+// MustTrain trains, and makes the new space the active one.
+func MustTrain(t testing.TB, c *db.Collection, opt db.TrainOptions) *db.Training {
+	t.Helper()
+	opt.Activate = true
+	tr, err := c.Train(ctx, opt)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return tr
+}
+
+// MustUpdate lets a space learn from what has come since.
+func MustUpdate(t testing.TB, c *db.Collection, opt db.UpdateOptions) *db.Update {
+	t.Helper()
+	u, err := c.Update(ctx, opt)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return u
+}
+
+// TinyTraining is one whose space is small: what follows from it is checked often.
+func TinyTraining(seed uint64) db.TrainOptions {
+	return db.TrainOptions{Options: fit.Options{
+		Bits: 16, Anchors: 6, Seed: seed, Fusion: fit.Fusion{Rule: fit.FusionSum},
+		Map: map[string]model.MapKind{"image": model.MapRBF, "text": model.MapRBF}, Sweeps: 1,
+	}}
+}
+
+// Findings verifies a database.
+func Findings(t testing.TB, d *db.DB, opt db.VerifyOptions) ([]db.Finding, *db.Verification) {
+	t.Helper()
+	var all []db.Finding
+	v, err := d.Verify(ctx, opt, func(f db.Finding) error {
+		all = append(all, f)
+		return nil
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if v.Findings != len(all) {
+		t.Errorf("%d findings were reported, %d counted", len(all), v.Findings)
+	}
+	return all, v
+}
+
+// CheckSound fails where verification finds anything, by either way.
+func CheckSound(t testing.TB, d *db.DB, when string) *db.Verification {
+	t.Helper()
+	all, _ := Findings(t, d, db.VerifyOptions{})
+	deep, v := Findings(t, d, db.VerifyOptions{Deep: true})
+	for i, f := range append(all, deep...) {
+		if i > 10 {
+			break
+		}
+		t.Errorf("%s: %v (%s)", when, f, f.Key)
+	}
+	return v
+}
+
+// AllPlans are the plans of a search; all have the same answer.
+var AllPlans = []db.Plan{db.PlanAuto, db.PlanMemory, db.PlanScan, db.PlanFilter, db.PlanDisk, db.PlanBlockScan}
+
+// FirstWithin returns the first q.K items within a radius.
+func FirstWithin(c *db.Collection, q db.Query, radius int) (*db.Result, error) {
+	runs, err := c.SearchRadius(ctx, q, radius)
+	if err != nil {
+		return nil, err
+	}
+	defer runs.Close()
+	return runs.First(ctx, q.K)
+}
+
+// CountWithin returns how many items are within radius bits of a query.
+func CountWithin(c *db.Collection, q db.Query, radius int) (int, error) {
+	runs, err := c.SearchRadius(context.Background(), q, radius)
+	if err != nil {
+		return 0, err
+	}
+	return runs.Total(), runs.Close()
+}
+
+// Collect returns all hits of a sequence.
+func Collect(seq iter.Seq2[db.Hit, error]) ([]db.Hit, error) {
+	var hits []db.Hit
+	for h, err := range seq {
+		if err != nil {
+			return hits, err
+		}
+		hits = append(hits, h)
+	}
+	return hits, nil
+}
+
+// LongTest is a test that takes long (effort.Slow), and runs beside others: so it changes nothing that they
+// share.
+func LongTest(t *testing.T) {
+	t.Helper()
+	effort.Slow(t)
+	t.Parallel()
+}
+
+// Soak is the flag -soak.
+var Soak = flag.Duration("soak", 0, "for how long to go on with what else is short, or left out")

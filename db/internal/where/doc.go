@@ -54,8 +54,8 @@
 // # Proof
 //
 // An Expr and a Filter are immutable and may be shared; there is no goroutine and no lock.
-// The stages are files: lex.go, parse.go with args.go, expr.go (the parsed form), check.go
-// with number.go and scan.go, eval.go. The tests compare every kind of test with its definition
+// The stages are files: lex.go, parse.go with args.go, check.go and eval.go.
+// The tests compare every kind of test with its definition
 // (eval_test.go, TestIntegersCompareExactly, TestFloatsCompare, TestMissingValues), and print
 // and parse random expressions (TestPrintedExpressionsParse).
 package where

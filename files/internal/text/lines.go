@@ -9,6 +9,7 @@ import (
 	"unicode/utf8"
 
 	"github.com/fddhdb/fddhdb/files/internal/matrix"
+	"github.com/fddhdb/fddhdb/files/table"
 )
 
 // Bounds of a line, in bytes.
@@ -150,4 +151,241 @@ func lineError(name string, line int, err error) error {
 		return &matrix.Error{File: name, Line: line, Row: -1, Col: bad.At, Err: bad.Err}
 	}
 	return matrix.LineError(name, line, err)
+}
+
+// Records reads the records of a .csv (RFC 4180), which may take several lines where a field is in quotes.
+// Blanks around quotes mean nothing. encoding/csv does not do for numbers: it skips blank lines, which would
+// shift rows against labels and keys, and does not bound a record.
+type Records struct {
+	*Lines
+	Line   int      // the first line of the record
+	Fields [][]byte // of the record, valid until the next one
+	Empty  bool     // the line has nothing, and the record one empty field
+	most   int      // largest number of fields
+
+	text []byte // fields of a record with quotes, one after the other
+	ends []int  // where each of them ends
+}
+
+// NewRecords starts to read the records of a file, each of at most limit bytes and most fields.
+func NewRecords(name string, r io.Reader, limit, most int) *Records {
+	return &Records{Lines: NewLines(name, r, limit), most: most}
+}
+
+// Restart starts to read again, from a reader of the same file.
+func (r *Records) Restart(again io.Reader) { r.Lines = NewLines(r.name, again, r.limit) }
+
+// Next reads the next record. bad is an error that costs this record only; err is final, or io.EOF after the
+// last one.
+func (r *Records) Next() (bad, err error) {
+	line, err := r.Lines.Next()
+	if err != nil {
+		return nil, err
+	}
+	r.Line, r.Fields, r.Empty = r.N, r.Fields[:0], len(line) == 0
+	if bytes.IndexByte(line, '"') >= 0 {
+		if bad, err = r.quoted(line); bad != nil || err != nil {
+			return bad, err
+		}
+		start := 0
+		for _, end := range r.ends {
+			r.Fields = append(r.Fields, r.text[start:end:end])
+			start = end
+		}
+		return nil, nil
+	}
+	for {
+		i := bytes.IndexByte(line, ',')
+		if i < 0 {
+			r.Fields = append(r.Fields, line)
+			return nil, nil
+		}
+		if len(r.Fields) == r.most-1 {
+			return r.many(), nil
+		}
+		r.Fields = append(r.Fields, line[:i])
+		line = line[i+1:]
+	}
+}
+
+func (r *Records) many() error {
+	return fmt.Errorf("has more than %s columns, which is the most that is supported", matrix.Thousands(r.most))
+}
+
+// quoted reads a record some of whose fields are in quotes, from its first line on.
+func (r *Records) quoted(line []byte) (bad, err error) {
+	r.text, r.ends = r.text[:0], r.ends[:0]
+	for {
+		if len(r.ends) == r.most {
+			return r.many(), nil
+		}
+		if start := bytes.TrimLeft(line, " \t"); len(start) == 0 || start[0] != '"' {
+			field, rest, more := bytes.Cut(line, []byte{','})
+			if i := bytes.IndexByte(field, '"'); i >= 0 {
+				return fmt.Errorf("has a quote inside a field, %s: the field has to be in quotes, and the quote doubled", matrix.Quote(field)), nil
+			}
+			r.text = append(r.text, field...)
+			r.ends = append(r.ends, len(r.text))
+			if !more {
+				return nil, nil
+			}
+			line = rest
+			continue
+		} else {
+			line = start[1:]
+		}
+		for {
+			i := bytes.IndexByte(line, '"')
+			if i < 0 { // the field goes on in the next line
+				r.text = append(append(r.text, line...), '\n')
+				if line, err = r.Lines.Next(); err == io.EOF {
+					return errQuote, nil
+				}
+				if err != nil {
+					return nil, err
+				}
+				if len(r.text)+len(line) > r.limit {
+					return nil, matrix.LineError(r.name, r.Line, fmt.Errorf("is longer than %d MiB: is a quote not closed?", r.limit>>20))
+				}
+				continue
+			}
+			r.text = append(r.text, line[:i]...)
+			if line = line[i+1:]; len(line) == 0 || line[0] != '"' {
+				break
+			}
+			r.text = append(r.text, '"') // two quotes mean one
+			line = line[1:]
+		}
+		r.ends = append(r.ends, len(r.text))
+		if line = bytes.TrimLeft(line, " \t"); len(line) == 0 {
+			return nil, nil
+		}
+		if line[0] != ',' {
+			return fmt.Errorf("%s follows a closing quote instead of a comma", matrix.Quote(line)), nil
+		}
+		line = line[1:]
+	}
+}
+
+var errQuote = errors.New("a quote is not closed")
+
+// Shape reads all lines. It only counts the numbers of dense vectors.
+func (r *items) Shape() (*table.Shape, error) {
+	if r.err != nil && r.err != io.EOF {
+		return nil, r.err
+	}
+	r.rewind(Whole)
+	r.item.measure = true
+	defer func() {
+		r.item.measure = false
+		r.err = nil
+		r.rewind(Whole)
+	}()
+	var b shapeBuilder
+	var it table.Item
+	for {
+		line, err := r.next()
+		if err == io.EOF {
+			return b.done(r.rows), nil
+		}
+		if err != nil {
+			return nil, err
+		}
+		// A line that is no item tells nothing about the others.
+		if r.item.decode(line, &it) != nil {
+			continue
+		}
+		if err := b.add(r.item.vectors, r.item.fields, len(it.Code)); err != nil {
+			return nil, r.Fail(err)
+		}
+	}
+}
+
+// A shapeBuilder makes a shape from items.
+type shapeBuilder struct {
+	shape   table.Shape
+	vectors map[string]int  // name -> position in shape.Vectors
+	fields  map[string]int  // name -> position in shape.Fields
+	dense   map[string]bool // name -> some vector is dense
+	codes   int             // items with a code
+}
+
+// add adds an item; code is the length of its code in bytes.
+func (b *shapeBuilder) add(vectors []size, fields []table.Field, code int) error {
+	if b.vectors == nil {
+		b.vectors, b.fields, b.dense = map[string]int{}, map[string]int{}, map[string]bool{}
+	}
+	for _, v := range vectors {
+		if err := b.vector(v); err != nil {
+			return err
+		}
+	}
+	for _, f := range fields {
+		if err := b.field(f); err != nil {
+			return err
+		}
+	}
+	if code > 0 {
+		if b.codes > 0 && b.shape.Code != code {
+			return fmt.Errorf("has a code of %d bits, items before it have codes of %d", 8*code, 8*b.shape.Code)
+		}
+		b.shape.Code = code
+		b.codes++
+	}
+	return nil
+}
+
+func (b *shapeBuilder) vector(v size) error {
+	if v.dim < 1 || v.dim > matrix.MaxCols {
+		return fmt.Errorf("vectors: %q has %d numbers, 1 to %d are possible", v.name, v.dim, matrix.MaxCols)
+	}
+	i, ok := b.vectors[v.name]
+	if !ok {
+		b.vectors[v.name] = len(b.shape.Vectors)
+		b.dense[v.name] = !v.sparse
+		b.shape.Vectors = append(b.shape.Vectors, table.Vector{Name: v.name, Dim: v.dim, Sparse: v.sparse})
+		return nil
+	}
+	have := &b.shape.Vectors[i]
+	switch {
+	case v.sparse && !b.dense[v.name]:
+		have.Dim = max(have.Dim, v.dim)
+	case v.sparse && v.dim > have.Dim:
+		return fmt.Errorf("vectors: %q has a number in column %d, vectors before it have %d numbers", v.name, v.dim-1, have.Dim)
+	case v.sparse:
+	case !b.dense[v.name] && v.dim < have.Dim, b.dense[v.name] && v.dim != have.Dim:
+		return fmt.Errorf("vectors: %q has %d numbers, vectors before it have %d", v.name, v.dim, have.Dim)
+	default:
+		b.dense[v.name] = true
+		have.Dim, have.Sparse = v.dim, false
+	}
+	return nil
+}
+
+func (b *shapeBuilder) field(f table.Field) error {
+	i, ok := b.fields[f.Name]
+	if !ok {
+		b.fields[f.Name] = len(b.shape.Fields)
+		b.shape.Fields = append(b.shape.Fields, f)
+		return nil
+	}
+	have := &b.shape.Fields[i]
+	switch {
+	case have.Type == f.Type:
+	case have.Type == "int" && f.Type == "float", have.Type == "float" && f.Type == "int":
+		have.Type = "float"
+	case have.Type == "string" && f.Type == "time", have.Type == "time" && f.Type == "string":
+		have.Type = "string"
+	default:
+		return fmt.Errorf("fields: %q is of type %s here and of type %s before", f.Name, f.Type, have.Type)
+	}
+	return nil
+}
+
+// done returns the shape of so many items.
+func (b *shapeBuilder) done(items int) *table.Shape {
+	if b.codes < items {
+		b.shape.Code = 0
+	}
+	return &b.shape
 }

@@ -1,0 +1,319 @@
+package textform
+
+import (
+	"encoding/hex"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"maps"
+	"math"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/fddhdb/fddhdb/cmd/fddhdb/term"
+	"github.com/fddhdb/fddhdb/db"
+)
+
+// A HitTable says which columns a table of hits has besides rank and key.
+type HitTable struct {
+	Codes      bool // else the answer is by vectors, and hits have neither distance nor score
+	Similarity bool
+	Labels     bool
+	Fields     []db.Field
+}
+
+// NewHitTable returns the form of a table of the parts of items that are included.
+func NewHitTable(schema db.Schema, include db.Include) HitTable {
+	t := HitTable{Labels: include&db.IncludeLabels != 0}
+	if include&db.IncludeFields != 0 {
+		t.Fields = schema.Fields
+	}
+	return t
+}
+
+// HasSimilarity reports whether any hit has a similarity.
+func HasSimilarity(r *db.Result) bool {
+	return slices.ContainsFunc(r.Hits, func(h db.Hit) bool { return !math.IsNaN(float64(h.Similarity)) })
+}
+
+// Columns returns the columns.
+func (t *HitTable) Columns() []term.Column {
+	columns := []term.Column{term.Right("rank"), term.Left("key")}
+	if t.Codes {
+		columns = append(columns, term.Right("distance"), term.Right("score"))
+	}
+	if t.Similarity {
+		columns = append(columns, term.Right("similarity"))
+	}
+	if t.Labels {
+		columns = append(columns, term.Left("labels"))
+	}
+	return append(columns, FieldColumns(t.Fields)...)
+}
+
+// Rows returns a row for each hit.
+func (t *HitTable) Rows(r *db.Result) [][]any {
+	var rows [][]any
+	for i, h := range r.Hits {
+		score := term.NoCell
+		if !math.IsNaN(h.Score) {
+			score = term.NumberCell(h.Score, 3)
+		}
+		row := []any{i + 1, term.TextCell(h.Key)}
+		if t.Codes {
+			row = append(row, h.Distance, score)
+		}
+		if t.Similarity {
+			row = append(row, term.SimilarityCell(h.Similarity))
+		}
+		it := h.Item
+		if it == nil {
+			it = new(db.Item)
+		}
+		if t.Labels {
+			row = append(row, term.TextCell(strings.Join(it.Labels, ",")))
+		}
+		rows = append(rows, append(row, FieldCells(t.Fields, it)...))
+	}
+	return rows
+}
+
+// PrintItem prints an item with all that it has.
+func PrintItem(p *term.Printer, it *db.Item) {
+	p.Printf("%s\n", term.Plain(it.Key))
+	line := func(name, format string, args ...any) {
+		p.Printf("  %-9s %s\n", name, fmt.Sprintf(format, args...))
+	}
+	if len(it.Labels) > 0 {
+		line("labels", "%s", term.Plain(strings.Join(it.Labels, ", ")))
+	}
+	for _, name := range slices.Sorted(maps.Keys(it.Fields)) {
+		line("field", "%s = %s", name, term.Plain(term.Value(it.Fields[name])))
+	}
+	for _, name := range slices.Sorted(maps.Keys(it.Vectors)) {
+		line("vector", "%s, %s", name, vectorStart(it.Vectors[name]))
+	}
+	for _, name := range slices.Sorted(maps.Keys(it.Sparse)) {
+		line("vector", "%s, %s", name, sparseStart(it.Sparse[name]))
+	}
+	for _, name := range it.Modalities {
+		line("vector", "%s, not in this copy", name)
+	}
+	if len(it.Code) > 0 {
+		line("code", "%s, %s", hex.EncodeToString(it.Code), codeOrigin(it.CodeFrom))
+	}
+	if len(it.Payload) > 0 {
+		line("payload", "%s", term.Size(int64(len(it.Payload))))
+	}
+}
+
+// codeOrigin returns the origin of a code in words.
+func codeOrigin(from string) string {
+	switch from {
+	case "given":
+		return "given"
+	case "fused":
+		return "from its vectors"
+	}
+	return "from its " + from
+}
+
+// vectorStart returns the first numbers of a vector as text.
+func vectorStart(x []float32) string {
+	return numbersStart(len(x), "number", "numbers", func(i int) string { return fmt.Sprintf("%.4g", x[i]) })
+}
+
+// sparseStart returns the first numbers of a sparse vector as text.
+func sparseStart(x db.Sparse) string {
+	return numbersStart(len(x.Index), "number not 0", "numbers not 0", func(i int) string {
+		return fmt.Sprintf("%d:%.4g", x.Index[i], x.Value[i])
+	})
+}
+
+func numbersStart(n int, one, many string, number func(i int) string) string {
+	const most = 6
+	var b strings.Builder
+	b.WriteString(term.Plural(n, one, many))
+	for i := range min(most, n) {
+		if i == 0 {
+			b.WriteByte(':')
+		}
+		b.WriteString(" " + number(i))
+	}
+	if n > most {
+		b.WriteString(" ...")
+	}
+	return b.String()
+}
+
+// FieldColumns returns a column for each field.
+func FieldColumns(fields []db.Field) (columns []term.Column) {
+	for _, f := range fields {
+		if f.Type == db.Int || f.Type == db.Float {
+			columns = append(columns, term.Right(f.Name))
+		} else {
+			columns = append(columns, term.Left(f.Name))
+		}
+	}
+	return columns
+}
+
+// FieldCells returns the cells of an item for these columns.
+func FieldCells(fields []db.Field, it *db.Item) (cells []any) {
+	for _, f := range fields {
+		switch x := it.Fields[f.Name].(type) {
+		case nil:
+			cells = append(cells, term.NoCell)
+		case time.Time:
+			cells = append(cells, term.Value(x))
+		default:
+			cells = append(cells, x)
+		}
+	}
+	return cells
+}
+
+// FacetColumns are the columns of FacetRows.
+var FacetColumns = []term.Column{term.Left("facet"), term.Left("value"), term.Right("items")}
+
+// FacetLimit returns how many values of a facet search prints: those of a table are for people.
+func FacetLimit(json bool) int {
+	if json {
+		return 1000
+	}
+	return 10
+}
+
+// FacetRows returns a row for each count of an answer.
+func FacetRows(r *db.Result) (rows [][]any) {
+	for i := range r.Facets {
+		for _, n := range Counts(&r.Facets[i]) {
+			rows = append(rows, []any{term.TextCell(r.Facets[i].By), ValueCell(n.Value), term.CountCell(n.Items)})
+		}
+	}
+	return rows
+}
+
+// PrintFacets prints the counts of an answer, if there are some.
+func PrintFacets(p *term.Printer, r *db.Result) {
+	if rows := FacetRows(r); len(rows) > 0 {
+		p.Printf("\n")
+		p.PrintTable(FacetColumns, rows)
+	}
+	for i := range r.Facets {
+		if more := r.Facets[i].Distinct - len(r.Facets[i].Counts); more > 0 {
+			p.Printf("and %s more of %s\n", term.Thousands(more), term.Plain(r.Facets[i].By))
+		}
+	}
+}
+
+// PrintValues prints the table of the counts of a field, or of labels, as facets does. head is the head of
+// the values.
+func PrintValues(p *term.Printer, head string, f *db.Facets) {
+	var rows [][]any
+	for _, n := range Counts(f) {
+		rows = append(rows, []any{ValueCell(n.Value), term.CountCell(n.Items)})
+	}
+	p.PrintTable([]term.Column{term.Left(head), term.Right("items")}, rows)
+	printMore(p, f)
+}
+
+// PrintLabels prints the table of the counts of labels, without the items that have none, as labels does.
+func PrintLabels(p *term.Printer, f *db.Facets) {
+	var rows [][]any
+	for _, n := range f.Counts {
+		label, _ := n.Value.(string)
+		rows = append(rows, []any{term.TextCell(label), term.CountCell(n.Items)})
+	}
+	p.PrintTable([]term.Column{term.Left("label"), term.Right("items")}, rows)
+	printMore(p, f)
+}
+
+// printMore prints how many counts a limit has left out.
+func printMore(p *term.Printer, f *db.Facets) {
+	if more := f.Distinct - len(f.Counts); more > 0 {
+		p.Printf("and %s more\n", term.Thousands(more))
+	}
+}
+
+// Counts returns the counts, and if any item lacks a value, last those with the value nil.
+func Counts(f *db.Facets) []db.FacetCount {
+	if f.Missing == 0 {
+		return f.Counts
+	}
+	return append(f.Counts[:len(f.Counts):len(f.Counts)], db.FacetCount{Items: f.Missing})
+}
+
+// ValueCell returns the cell of a value: for people, and in data as JSON has numbers.
+func ValueCell(v any) any {
+	switch v := v.(type) {
+	case nil:
+		return term.NewCell("null", "")
+	case string:
+		return v
+	case time.Time:
+		return term.Value(v)
+	}
+	b, err := json.Marshal(v)
+	if err != nil { // no float that is stored: these are finite
+		return v
+	}
+	return term.NewCell(string(b), string(b))
+}
+
+// ParseField parses NAME:TYPE[:index].
+func ParseField(s string) (db.Field, error) {
+	parts := strings.Split(s, ":")
+	if len(parts) < 2 || len(parts) > 3 || parts[0] == "" {
+		return db.Field{}, errors.New("NAME:TYPE is expected, such as year:int")
+	}
+	f := db.Field{Name: parts[0], Type: db.FieldType(parts[1])}
+	switch f.Type {
+	case db.String, db.Int, db.Float, db.Bool, db.Time:
+	default:
+		return db.Field{}, fmt.Errorf("unknown type %q: string, int, float, bool and time are possible", parts[1])
+	}
+	if len(parts) == 3 {
+		if parts[2] != "index" {
+			return db.Field{}, fmt.Errorf("%q is unknown: a third part can only be index", parts[2])
+		}
+		f.Indexed = true
+	}
+	return f, nil
+}
+
+// DescribeMetric returns how vectors of a modality are compared, for the end of a list; "" by the
+// cosine, in a space that it shares with none before it.
+func DescribeMetric(m db.Modality) (text string) {
+	if m.Metric != "" {
+		text += ", by " + string(m.Metric)
+	}
+	if m.SpaceOf != "" {
+		text += ", in the space of " + m.SpaceOf
+	}
+	return text
+}
+
+// DescribeSchema returns a schema in one line, for people.
+func DescribeSchema(s db.Schema) string {
+	var parts []string
+	for _, m := range s.Modalities {
+		sparse := ""
+		if m.Sparse {
+			sparse = ", sparse"
+		}
+		parts = append(parts, fmt.Sprintf("%s (%s%s%s)", m.Name, term.Plural(m.Dim, "dimension", "dimensions"), sparse, DescribeMetric(m)))
+	}
+	if s.Bits > 0 {
+		parts = append(parts, fmt.Sprintf("codes of %d bits", s.Bits))
+	}
+	for _, f := range s.Fields {
+		index := ""
+		if f.Indexed {
+			index = ", indexed"
+		}
+		parts = append(parts, fmt.Sprintf("field %s (%s%s)", f.Name, f.Type, index))
+	}
+	return strings.Join(parts, ", ")
+}
