@@ -1,7 +1,9 @@
 package command
 
 import (
+	"bytes"
 	"encoding/json"
+	"errors"
 	"io/fs"
 	"os"
 	"path/filepath"
@@ -10,7 +12,9 @@ import (
 	"time"
 
 	"github.com/fddhdb/fddhdb/cmd/fddhdb/exit"
+	"github.com/fddhdb/fddhdb/cmd/fddhdb/term"
 	"github.com/fddhdb/fddhdb/db"
+	"github.com/fddhdb/fddhdb/db/event"
 	"github.com/fddhdb/fddhdb/internal/versity"
 )
 
@@ -164,5 +168,75 @@ func TestBackupOfAnOpenDatabase(t *testing.T) {
 	code, _, stderr := do(t, "backup", f.db, f.path("backups"))
 	if code != exit.Failed || !strings.Contains(stderr, "database is in use") || !strings.Contains(stderr, "DB.Backup") {
 		t.Errorf("exit code %d, %q", code, stderr)
+	}
+}
+
+// The progress of the operation that is followed is shown; other operations show none.
+func TestProgressOfOperations(t *testing.T) {
+	var out bytes.Buffer
+	p := term.NewProgress(&out)
+	showRunning(p, event.OpCompact, []event.RunningOperation{
+		{Op: event.OpBackup, Stage: "upload", Done: 1, Total: 2},
+		{Op: event.OpCompact, Stage: "rewrite", Done: 3_000_000, Total: 5_000_000},
+	})
+	p.End()
+	if s := out.String(); !strings.Contains(s, "rewrite") || !strings.Contains(s, "MB") || strings.Contains(s, "upload") {
+		t.Errorf("%q", s)
+	}
+	want := errors.New("no")
+	if err := follow(nil, nil, event.OpCompact, func() error { return want }); err != want {
+		t.Error(err)
+	}
+}
+
+func TestFolderOf(t *testing.T) {
+	slashes := func(s string) string { return filepath.FromSlash(s) }
+	for name, want := range map[string][2]string{ // on Windows, elsewhere
+		"backups":                {"backups", "backups"},
+		"./a:b":                  {"./a:b", "./a:b"},
+		`C:\backups`:             {`C:\backups`, `C:\backups`},
+		"file:///mnt/b":          {slashes("/mnt/b"), slashes("/mnt/b")},
+		"file:/mnt/b":            {slashes("/mnt/b"), slashes("/mnt/b")},
+		"FILE:///a%20b%3F":       {slashes("/a b?"), slashes("/a b?")},
+		"file://localhost/mnt/b": {slashes("/mnt/b"), slashes("/mnt/b")},
+		"file:///C:/backups":     {slashes("C:/backups"), slashes("/C:/backups")},
+		"file://server/share/b":  {slashes("//server/share/b"), ""},
+		"file://b":               {"", ""},
+		"file:b":                 {"", ""},
+		"file:///a?b":            {"", ""},
+		"file:///a#b":            {"", ""},
+		"file:///a%00b":          {"", ""},
+		"file:///%zz":            {"", ""},
+		"https://host/b":         {"", ""},
+		"sftp://host/b":          {"", ""},
+		"sftp:b":                 {"", ""},
+	} {
+		for i, windows := range []bool{true, false} {
+			got, err := folderOf(name, windows)
+			if got != want[i] || (err == nil) != (want[i] != "") || err != nil && exit.Code(err) != exit.Usage {
+				t.Errorf("%s, Windows %v: %q, %v, want %q", name, windows, got, err, want[i])
+			}
+		}
+	}
+}
+
+func TestTimeValue(t *testing.T) {
+	for s, want := range map[string]time.Time{
+		"2026-03-01":                time.Date(2026, 3, 1, 0, 0, 0, 0, time.Local),
+		"2026-03-01 12:30":          time.Date(2026, 3, 1, 12, 30, 0, 0, time.Local),
+		"2026-03-01T12:30:05":       time.Date(2026, 3, 1, 12, 30, 5, 0, time.Local),
+		"2026-03-01T12:30:05Z":      time.Date(2026, 3, 1, 12, 30, 5, 0, time.UTC),
+		"2026-03-01T12:30:05+02:00": time.Date(2026, 3, 1, 10, 30, 5, 0, time.UTC),
+	} {
+		var got time.Time
+		if err := (*timeValue)(&got).Set(s); err != nil || !got.Equal(want) {
+			t.Errorf("%s: %v, %v", s, got, err)
+		}
+	}
+	for _, s := range []string{"", "yesterday", "2026-13-01", "12:30"} {
+		var got time.Time
+		if err := (*timeValue)(&got).Set(s); err == nil {
+			t.Errorf("%q: %v", s, got)
+		}
 	}
 }

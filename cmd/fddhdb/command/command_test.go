@@ -7,6 +7,8 @@ import (
 	"errors"
 	"os"
 	"path/filepath"
+	"runtime/debug"
+	"slices"
 	"strconv"
 	"strings"
 	"testing"
@@ -312,5 +314,48 @@ func TestNoState(t *testing.T) {
 	}
 	if flag(first) != "3" || flag(second) != "0" {
 		t.Errorf("limits %s and %s", flag(first), flag(second))
+	}
+}
+
+// Suggestions can be run, and no verb is suggested for another existing verb.
+func TestVerbsElsewhere(t *testing.T) {
+	verbs := shell.VerbNames(rootCommand(newTestEnv()))
+	for word, verb := range verbsElsewhere {
+		if slices.Contains(verbs, word) || !slices.Contains(verbs, verb) {
+			t.Errorf("%s for %s", verb, word)
+		}
+	}
+	for word, want := range map[string]string{"LS": "scan", "Query": "search", "serch": "search", "SEARCH": "search", "xyzzy": ""} {
+		if got := meant(word, verbs); got != want {
+			t.Errorf("%s: %q, want %q", word, got, want)
+		}
+	}
+}
+
+func TestNearest(t *testing.T) {
+	verbs := shell.VerbNames(rootCommand(newTestEnv()))
+	for word, want := range map[string]string{
+		"serch": "search", "imprt": "import", "exprot": "export", "cuont": "count", "stat": "stats",
+		"ecnode": "encode", "colections": "collections", "evl": "eval", "gte": "get",
+		"wiki.db": "", "/tmp/photos": "", "": "", "x": "",
+	} {
+		if got := term.Nearest(word, verbs); got != want {
+			t.Errorf("nearest to %q: %q, want %q", word, got, want)
+		}
+	}
+}
+
+func TestVersion(t *testing.T) {
+	v := version(&debug.BuildInfo{
+		Main: debug.Module{Version: "v1.2.3"},
+		Settings: []debug.BuildSetting{
+			{Key: "vcs.revision", Value: "abc"}, {Key: "vcs.time", Value: "2026-01-02"}, {Key: "vcs.modified", Value: "true"},
+		},
+	}, true)
+	if v.Version != "v1.2.3" || v.Revision != "abc" || v.Time != "2026-01-02" || !v.Modified {
+		t.Errorf("%+v", v)
+	}
+	if v := version(nil, false); v.Version != "unknown" || v.Go == "" || v.Kernel == "" {
+		t.Errorf("%+v", v)
 	}
 }

@@ -5,9 +5,13 @@ import (
 	"context"
 	"io"
 	"os"
+	"slices"
 	"strings"
 	"testing"
 
+	"github.com/spf13/pflag"
+
+	"github.com/fddhdb/fddhdb/cmd/fddhdb/clitest"
 	"github.com/fddhdb/fddhdb/cmd/fddhdb/exit"
 	"github.com/fddhdb/fddhdb/cmd/fddhdb/shell"
 	"github.com/fddhdb/fddhdb/cmd/fddhdb/term"
@@ -72,5 +76,226 @@ func TestSessionIsOpenedAgain(t *testing.T) {
 	}
 	if err := s.Run(context.Background(), "count"); err != nil {
 		t.Error(err)
+	}
+}
+
+// sessionShell returns a shell on a database.
+func sessionShell(t *testing.T, dir string) *shell.Shell {
+	t.Helper()
+	e := newTestEnv()
+	if err := e.openSession(dir, true); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if err := e.closeSession(); err != nil {
+			t.Error(err)
+		}
+	})
+	return shell.New(shellHost{e}, e.Printer, e.stdin, nil, nil, term.ModeTable)
+}
+
+// TestCompletion: the shell and the scripts of bash, zsh and fish complete in the same
+// way.
+func TestCompletion(t *testing.T) {
+	f := newFixture(t, 40, false)
+	must(t, "init", f.db, "--collection", "hashes", "--codes", "8", "--field", "year:int:index")
+	must(t, "put", f.db, "x", "--collection", "hashes", "--code", "00", "--labels", "a b,it's")
+	clitest.WriteFile(t, f.path("with blank.npy"), "")
+	t.Chdir(f.dir)
+	s := sessionShell(t, f.db)
+	for _, c := range []struct{ line, want string }{
+		{"cou", "count "},
+		{".co", ".collections "},
+		{"he", "help "},
+		{"help sea", "search "},
+		{".help .q", ".quit "},
+		{".timer ", "off |on "},
+		{".mode j", "json |jsonl "},
+		{".use ", "hashes |main "},
+		{".quit ", ""},
+		{".nosuch ", ""},
+		{"nosuch ", ""},
+		{"count --js", "--json "},
+		{"count --json --js", ""},
+		{"count --mode c", "csv "},
+		{"count --mode=c", "--mode=csv "},
+		{"search --from ", "image |text "},
+		{"search --to=", "--to=image |--to=text "},
+		{"search --from image --rerank a", "asymmetric |auto "},
+		{"search --include labels,", "labels,fields |labels,payload |labels,vectors "},
+		{"search --include l", "labels "},
+		{"search --vectors te", "text.npy "},
+		{"search --vectors w", `"with blank.npy" `},
+		{"eval --vectors ", "image=|text="},
+		{"eval --vectors image=l", "image=labels.txt "},
+		{"eval --vectors image=with", `"image=with blank.npy" `},
+		{"train --map text=l", "text=linear "},
+		{"train --map image=rbf --ma", "--map "},
+		{"export --codes a", "a.db/"},
+		{"scan --limit ", ""},
+		{"get 2", "2 |20 |21 |22 |23 |24 |25 |26 |27 |28 |29 "},
+		{"delete --where x 2", "2 |20 |21 |22 |23 |24 |25 |26 |27 |28 |29 "},
+		{"search --key 2", "2 |20 |21 |22 |23 |24 |25 |26 |27 |28 |29 "},
+		{"put k --labels label0,lab", "label0,label1 |label0,label2 |label0,label3 "},
+		{"put k --collection hashes --field ", "year="},
+		{"put k --collection hashes --labels ", `"a b" |"it's" `},
+		{`scan --where "label = 'label1`, `"label = 'label1'`},
+		{`scan --where "label IN ('label0', 'label1`, `"label IN ('label0', 'label1'`},
+		{`scan --where "label = `, `"label = 'label0'|"label = 'label1'|"label = 'label2'|"label = 'label3'`},
+		{`scan --where "label IN ('label0', `, `"label IN ('label0', 'label0'|"label IN ('label0', 'label1'|"label IN ('label0', 'label2'|"label IN ('label0', 'label3'`},
+		{`scan --where "label = 'label0' A`, `"label = 'label0' AND `},
+		{`scan --where "NOT has(i`, `"NOT has(image) `},
+		{`scan --where "has(l`, `"has(label) `},
+		{`scan --collection hashes --where "label = 'i`, `"label = 'it''s'`},
+		{`scan --collection hashes --where y`, `"year `},
+		{`scan --collection hashes --where "year `, `"year != |"year < |"year <= |"year = |"year > |"year >= |"year IN (|"year IS NOT NULL |"year IS NULL |"year LIKE '`},
+		{`scan --collection hashes --where "year IS NOT NULL `, `"year IS NOT NULL AND |"year IS NOT NULL OR `},
+		{`scan --collection hashes --where "has(y`, `"has(year) `},
+		{`scan --collection hashes --where "year = 1 `, `"year = 1 AND |"year = 1 OR `},
+		{`scan --collection hashes --where "year IN (1, 2`, ``},
+		{`scan --where "label = 'a, b'"`, ``},
+		{`scan --where "label = 'a, b'`, `"label = 'a, b' AND |"label = 'a, b' OR `},
+		{`scan --where "label = 'a, b' `, `"label = 'a, b' AND |"label = 'a, b' OR `},
+		{`scan "--where=label = 'x = y' `, `"--where=label = 'x = y' AND |"--where=label = 'x = y' OR `},
+		{`scan --where "label = 'x = y' OR label = 'label1`, `"label = 'x = y' OR label = 'label1'`},
+		{`scan --where "label IN ('a (b', 'label1`, `"label IN ('a (b', 'label1'`},
+		{`scan --where "label IN ('label0' `, `"label IN ('label0' ) |"label IN ('label0' , `},
+		{"backup a", "a.db/"},
+		{"restore x a", "a.db/"},
+		{"completion f", "fish "},
+		{".read l", "labels.txt "},
+		{"count \\", ""},
+		{"", strings.Join(func() (all []string) {
+			root := rootCommand(newTestEnv())
+			shell.AddDefaultVerbs(root)
+			for _, n := range shell.VerbNames(root) {
+				all = append(all, n+" ")
+			}
+			for _, d := range shell.DotCommands() {
+				all = append(all, d.Name+" ")
+			}
+			slices.Sort(all)
+			return all
+		}(), "|")},
+	} {
+		head, words, tail := s.Complete(c.line+"END", len([]rune(c.line)))
+		got := strings.Join(words, "|")
+		if got != c.want || tail != "END" || !strings.HasPrefix(c.line, head) {
+			t.Errorf("%s: %q behind %q, want %q", c.line, got, head, c.want)
+		}
+	}
+	for _, c := range []struct{ line, want string }{
+		{"search a.db --from", "image text :4"},
+		{"eval a.db --vectors", "image= text= :6"},
+		{"put a.db k --collection hashes --field", "year= :6"},
+		{"count a.db --collection", "hashes main :4"},
+		{"count nosuch.db --collection", ":4"},
+		{"update a.db --teacher", "auto labels modality self :4"},
+		{"count", ":16"},
+		{"search a.db --vectors", ":0"},
+		{"scan a.db --collection hashes --where", "NOT year :6"},
+		{"put a.db k --collection hashes --labels", ":4"}, // a b, and it's
+	} {
+		code, out, _ := do(t, append(strings.Fields("__complete "+c.line), "")...)
+		if got := strings.Join(strings.Split(strings.TrimSpace(out), "\n"), " "); code != 0 || got != c.want {
+			t.Errorf("%s: %q, want %q", c.line, got, c.want)
+		}
+	}
+}
+
+// The shell completes the value of every flag of every verb, and its arguments, without a warning.
+func TestShellCompletesEveryFlag(t *testing.T) {
+	f := newFixture(t, 40, true)
+	var out, warnings bytes.Buffer
+	e := &env{Printer: term.NewPrinter(&out, &warnings), stdin: strings.NewReader("")}
+	if err := e.openSession(f.db, true); err != nil {
+		t.Fatal(err)
+	}
+	defer func() {
+		if err := e.closeSession(); err != nil {
+			t.Error(err)
+		}
+	}()
+	s := shell.New(shellHost{e}, e.Printer, e.stdin, nil, nil, term.ModeTable)
+	for _, cmd := range rootCommand(e).Commands() {
+		lines := []string{cmd.Name() + " ", cmd.Name() + " --"}
+		cmd.LocalFlags().VisitAll(func(f *pflag.Flag) {
+			for _, value := range []string{" ", "=", " image=", "=image="} {
+				lines = append(lines, cmd.Name()+" --"+f.Name+value)
+			}
+		})
+		for _, line := range lines {
+			if s.Complete(line, len(line)); warnings.Len() > 0 {
+				t.Errorf("%s: %s", line, warnings.String())
+				warnings.Reset()
+			}
+		}
+	}
+	if _, words, _ := s.Complete("search --space ", 15); !slices.Equal(words, []string{"1 "}) {
+		t.Errorf("spaces: %q", words)
+	}
+}
+
+// TestScriptsProposeInertWords: bash, zsh, fish and PowerShell get only words that mean themselves, without
+// quotes.
+func TestScriptsProposeInertWords(t *testing.T) {
+	t.Chdir(t.TempDir())
+	must(t, "init", "s.db", "--codes", "8")
+	inert := []string{"1=2", "_", "a", "a%b+c@d.e:f/g-h=i", "été", "日本"}
+	for _, key := range append([]string{"$x", "`x`", "a b", "a\tb", "a\nb", "a'b", `a"b`, `a\b`, "a;b", "a&b", "a|b", "a<b", "a>b", "a(b)", "a{b}", "a[b]", "a*", "a?", "a!b", "a#b",
+		"a~b", "a^b", "~a", "#a", "=a", "%a", "@a", "-a", "--where=a", "a\x1b[2J", "a\u009b2J", "a\u202eb", "a\u00a0b", "a‘b", "a–b", "a "}, inert...) {
+		must(t, "put", "s.db", "--code", "00", "--labels", key, "--", key)
+	}
+	for _, c := range []struct {
+		line  []string
+		after string
+	}{
+		{[]string{"get", "s.db", ""}, ""}, {[]string{"search", "s.db", "--key", ""}, ""}, {[]string{"put", "s.db", "k", "--labels", ""}, ""},
+		{[]string{"labels", "s.db", "--rename", ""}, "="},
+	} {
+		code, out, _ := do(t, append([]string{"__complete"}, c.line...)...)
+		got := strings.Split(strings.TrimSpace(out), "\n")
+		var want []string
+		for _, w := range inert {
+			want = append(want, w+c.after)
+		}
+		if code != 0 || !slices.Equal(slices.Sorted(slices.Values(got[:len(got)-1])), slices.Sorted(slices.Values(want))) {
+			t.Errorf("%q: %q, want %q", c.line, got, want)
+		}
+	}
+}
+
+// TestCompletionScripts: every script is printed, and what is typed is evaluated only after a look at it.
+func TestCompletionScripts(t *testing.T) {
+	for shell, evaluation := range evaluations {
+		if out := must(t, "completion", shell); !strings.Contains(out, evaluation.ours) || strings.Contains(strings.Replace(out, evaluation.ours, "", 1), evaluation.theirs) {
+			t.Errorf("%s evaluates what is typed", shell)
+		}
+	}
+}
+
+// The first word is a verb or a database. The shell is not told to look for folders
+// only, as it would then leave the verbs out.
+func TestFirstWord(t *testing.T) {
+	t.Chdir(t.TempDir())
+	must(t, "init", "seashore.db", "--modality", "image:2")
+	if err := os.Mkdir("season", 0o700); err != nil {
+		t.Fatal(err)
+	}
+	for _, c := range []struct{ args, want string }{
+		{"sea", "search seashore.db :0"},
+		{"expor", "export :0"},
+		{"./sea", "./seashore.db :0"},
+		{"seashore.db ex", ":4"},
+	} {
+		code, out, _ := do(t, append([]string{"__complete"}, strings.Fields(c.args)...)...)
+		var got []string
+		for line := range strings.Lines(out) {
+			word, _, _ := strings.Cut(strings.TrimSpace(line), "\t")
+			got = append(got, word)
+		}
+		if code != 0 || strings.Join(got, " ") != c.want {
+			t.Errorf("%s: %q, want %q", c.args, got, c.want)
+		}
 	}
 }

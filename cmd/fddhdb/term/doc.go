@@ -9,7 +9,7 @@
 //
 // Invariants: results go to stdout and everything else to stderr; what people see
 // cannot move the cursor, whatever it says, and text in a cell cannot begin a line
-// (plain_test.go); colours and bars appear only on a
+// (printer_test.go); colours and bars appear only on a
 // terminal (terminal_unix_test.go, progress_test.go); in csv and json the output is one
-// whole document, however it is written (mode_test.go).
+// whole document, however it is written (printer_test.go).
 package term

@@ -2,9 +2,16 @@ package term
 
 import (
 	"bytes"
+	"fmt"
 	"io"
 	"math"
+	"slices"
+	"strings"
 	"testing"
+
+	"pgregory.net/rapid"
+
+	_ "github.com/fddhdb/fddhdb/internal/seed"
 )
 
 func TestPrintTable(t *testing.T) {
@@ -29,5 +36,86 @@ func TestSimilarityCell(t *testing.T) {
 	}
 	if got := SimilarityCell(float32(math.NaN())); got != NoCell {
 		t.Errorf("none: %q", got)
+	}
+}
+
+func fitted(columns []Column, rows [][]string, terminal int, wide bool) (*tableLayout, []string) {
+	l := layOut(columns, rows, terminal, func() bool { return wide })
+	lines := []string{l.spell(headings(columns))}
+	for _, r := range rows {
+		lines = append(lines, l.spell(r))
+	}
+	return l, lines
+}
+
+// On a terminal long text is cut, numbers are not, and what is short stays whole.
+func TestTablesFit(t *testing.T) {
+	columns := []Column{Left("key"), Left("labels"), Right("year"), Left("code")}
+	long := strings.Repeat("日本", 30) // 120 columns of the terminal
+	rows := [][]string{{"k1", long, "1999", strings.Repeat("f", 64)}, {"k2", "-", "-", "00"}}
+	for _, c := range []struct {
+		terminal int
+		wide     bool
+		want     string
+	}{
+		{0, false, "k1   " + long + "  1999  " + strings.Repeat("f", 64)},
+		{80, false, "k1   " + strings.Repeat("日本", 8) + "…   1999  " + strings.Repeat("f", 32) + "…"},
+		{80, true, "k1   " + strings.Repeat("日本", 8) + "…   1999  " + strings.Repeat("f", 32) + "…"},
+		{50, true, "k1   " + strings.Repeat("日本", 12) + "…   1999  " + strings.Repeat("f", 49) + "…"},
+		{30, false, "k1   日本日本…  1999  fffffff…"},
+		{10, false, "k1   日本…"},
+	} {
+		if _, lines := fitted(columns, rows, c.terminal, c.wide); lines[1] != c.want {
+			t.Errorf("%d columns, wide %v:\n%s, want\n%s", c.terminal, c.wide, lines[1], c.want)
+		}
+	}
+}
+
+// No line is wider than a terminal that cannot show it, and whatever fits is whole.
+func TestTablesFitAnyTerminal(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		n := rapid.IntRange(1, 6).Draw(t, "columns")
+		var columns []Column
+		cell := rapid.StringOfN(rapid.RuneFrom([]rune("ab日é")), 0, 60, -1)
+		for i := range n {
+			if rapid.Bool().Draw(t, "number") {
+				columns = append(columns, Right(fmt.Sprint("n", i)))
+			} else {
+				columns = append(columns, Left(fmt.Sprint("t", i)))
+			}
+		}
+		rows := rapid.SliceOfN(rapid.SliceOfN(cell, n, n), 0, 4).Draw(t, "rows")
+		terminal := rapid.IntRange(1, 200).Draw(t, "terminal")
+		natural, whole := fitted(columns, rows, 0, false)
+		_, lines := fitted(columns, rows, terminal, false)
+		for _, line := range lines {
+			if displayWidth(line) > terminal {
+				t.Errorf("%d columns for %d: %q", displayWidth(line), terminal, line)
+			}
+		}
+		if natural.width() <= terminal && !slices.Equal(lines, whole) {
+			t.Errorf("%q fits into %d, and is printed as %q", whole, terminal, lines)
+		}
+	})
+}
+
+// A long table prints its rows before it has all of them. Later rows that are wider than
+// the first stay whole where nothing is cut.
+func TestLongTable(t *testing.T) {
+	var out bytes.Buffer
+	p := NewPrinter(&out, io.Discard)
+	table := p.NewLongTable([]Column{Left("key"), Right("n")})
+	for i := range firstRows + 1 {
+		table.Add("k", i)
+	}
+	p.Stdout.Flush()
+	if !strings.HasSuffix(out.String(), "\nk    200\n") {
+		t.Errorf("printed so far: %q", out.String())
+	}
+	table.Add("wider", 1000)
+	table.End()
+	p.Stdout.Flush()
+	if !strings.HasSuffix(out.String(), "\nwider  1000\n") || strings.Count(out.String(), "key") != 1 {
+		t.Errorf("at the end: %q", out.String())
 	}
 }

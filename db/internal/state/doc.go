@@ -32,8 +32,8 @@
 //
 // Invariants and their tests:
 //
-//   - A request is applied whole or not at all: write_test.go, db/faults_test.go and db/inject_test.go.
-//   - Nothing is visible or answered before its sync: flight_test.go.
+//   - A request is applied whole or not at all: committer_test.go, db/faults_test.go and db/inject_test.go.
+//   - Nothing is visible or answered before its sync: committer_test.go.
 //   - Memory equals the store: db/in_memory_test.go.
 //   - Views never change: db/spaces_crash_test.go, under the race detector.
 //

@@ -6,6 +6,14 @@ import (
 	"github.com/fddhdb/fddhdb/db"
 )
 
+func TestCodeOrigin(t *testing.T) {
+	for from, want := range map[string]string{"labels": "from its labels", "fused": "from its vectors", "given": "given", "image": "from its image"} {
+		if got := codeOrigin(from); got != want {
+			t.Errorf("%s: %s", from, got)
+		}
+	}
+}
+
 func TestParseField(t *testing.T) {
 	for s, want := range map[string]db.Field{
 		"a:string":     {Name: "a", Type: db.String},
