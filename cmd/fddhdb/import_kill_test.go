@@ -12,14 +12,13 @@ import (
 	"time"
 
 	"github.com/fddhdb/fddhdb/files"
+	"github.com/fddhdb/fddhdb/internal/effort"
 )
 
 // An import that is killed at any moment goes on when the same command runs again, and
 // stores everything once.
 func TestKilledImport(t *testing.T) {
-	if testing.Short() {
-		t.Skip("it imports as much as takes a while")
-	}
+	effort.Slow(t)
 	const rows, dim, kills = 16_000, 4096, 2 // four parts
 	dir := t.TempDir()
 	file, database := filepath.Join(dir, "x.npy"), filepath.Join(dir, "a.db")

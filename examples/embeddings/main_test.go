@@ -22,7 +22,7 @@ func TestMainRuns(t *testing.T) {
 	}
 	e := newEncoder(2)
 	b := d.NewBatch()
-	for range 10_000 {
+	for range 4_000 {
 		if err := b.Put(c, &db.Item{Vectors: map[string][]float32{"e": e.encode()}}); err != nil {
 			t.Fatal(err)
 		}

@@ -20,7 +20,7 @@ import (
 func TestIndexThatFindsTooLittle(t *testing.T) {
 	f := fixture{dir: t.TempDir()}
 	f.db = f.path("a.db")
-	x := synth.Embeddings(0, 1000, 32, 1)
+	x := synth.Embeddings(0, 500, 32, 1)
 	for _, v := range x {
 		for i := range v {
 			v[i] += 100

@@ -269,6 +269,7 @@ type probe struct {
 	row      uint32
 	comparer *search.Comparer
 	padded   []float32 // its vector, for cells.Product
+	k        int       // how many of the nearest are found
 
 	mu      sync.Mutex
 	nearest []neighbor         // the nearest others, the nearest first
@@ -299,12 +300,23 @@ func (c Collection) measureIndex(ctx context.Context, t int, index uint32, rows 
 		if err != nil {
 			return err
 		}
-		if err := findNearest(ctx, v, cv, t, probes, measuredK[len(measuredK)-1]+beyond, workers); err != nil {
+		all := measuredK[len(measuredK)-1]
+		some, others := split(probes, Queries)
+		for _, p := range some {
+			p.k = all + beyond
+		}
+		onlyFirst := cv.Modalities[t].Metric != record.Dot
+		for _, p := range others {
+			if p.k = all + beyond; onlyFirst {
+				p.k = 1 + beyond
+			}
+		}
+		if err := findNearest(ctx, v, cv, t, probes, workers); err != nil {
 			return err
 		}
 		tools := search.NewTools(0, 0)
-		probes = slices.DeleteFunc(probes, func(p *probe) bool { return len(p.nearest) == 0 })
-		some, others := split(probes, Queries)
+		none := func(p *probe) bool { return len(p.nearest) == 0 }
+		some, others = slices.DeleteFunc(some, none), slices.DeleteFunc(others, none)
 		for _, k := range measuredK {
 			for _, p := range probes {
 				p.known = map[uint32]float32{}
@@ -322,14 +334,14 @@ func (c Collection) measureIndex(ctx context.Context, t int, index uint32, rows 
 					return err
 				}
 				asked := some
-				if mean, _ := meanOf(some); (k == 1 || cv.Modalities[t].Metric == record.Dot) && mean >= enough {
+				if mean, _ := meanOf(some); (k == 1 || !onlyFirst) && mean >= enough {
 					if err := ask(others); err != nil {
 						return err
 					}
-					asked = probes
+					asked = slices.Concat(some, others)
 				}
 				at := pointOf(asked, k, reach)
-				if curve = append(curve, at); at.Recall == 1 || len(probes) == 0 {
+				if curve = append(curve, at); at.Recall == 1 || len(asked) == 0 {
 					break
 				}
 			}
@@ -388,7 +400,7 @@ func padded(dst, x []float32) []float32 {
 // findNearest finds the k nearest of each probe. It reads each vector once. The products of most vectors
 // with a probe, of which the error has a bound, say that they are not among the nearest; the others are
 // compared as searches compare them.
-func findNearest(ctx context.Context, v *state.View, cv *state.CollectionView, t int, probes []*probe, k, workers int) error {
+func findNearest(ctx context.Context, v *state.View, cv *state.CollectionView, t int, probes []*probe, workers int) error {
 	const part = 1 << 13 // rows
 	m := &cv.Modalities[t]
 	// A sum of n products in parts of 32 has an error of at most so much of the product of the lengths.
@@ -396,8 +408,12 @@ func findNearest(ctx context.Context, v *state.View, cv *state.CollectionView, t
 	return work.ParallelBy(ctx, workers, 1, int((cv.NextRow+part-1)/part), func(i int) error {
 		tops := make([][]neighbor, len(probes))
 		floors := make([]float64, len(probes))
-		for j := range floors {
-			floors[j] = math.Inf(-1)
+		for j, p := range probes { // a part has nothing nearer to add than what other parts have found
+			p.mu.Lock()
+			if floors[j] = math.Inf(-1); len(p.nearest) == p.k {
+				floors[j] = float64(p.nearest[p.k-1].similarity)
+			}
+			p.mu.Unlock()
 		}
 		var x model.Vector
 		var y []float32
@@ -421,9 +437,9 @@ func findNearest(ctx context.Context, v *state.View, cv *state.CollectionView, t
 				if p.row == row || p.most(float64(cells.Product(y, p.padded)), square, length, unsure) < floors[j] {
 					continue
 				}
-				tops[j] = insert(tops[j], neighbor{p.comparer.Compare(x), row}, k)
-				if len(tops[j]) == k {
-					floors[j] = float64(tops[j][k-1].similarity)
+				tops[j] = insert(tops[j], neighbor{p.comparer.Compare(x), row}, p.k)
+				if len(tops[j]) == p.k {
+					floors[j] = max(floors[j], float64(tops[j][p.k-1].similarity))
 				}
 			}
 			return nil
@@ -431,7 +447,7 @@ func findNearest(ctx context.Context, v *state.View, cv *state.CollectionView, t
 		for j, p := range probes {
 			p.mu.Lock()
 			for _, n := range tops[j] {
-				p.nearest = insert(p.nearest, n, k)
+				p.nearest = insert(p.nearest, n, p.k)
 			}
 			p.mu.Unlock()
 		}
