@@ -18,7 +18,7 @@ var decoders = []struct {
 	{"counters", func(b []byte) error { _, err := DecodeCounters(b); return err }},
 	{"item", func(b []byte) error { _, err := DecodeItemRecord(b); return err }},
 	{"lesson", func(b []byte) error { _, err := DecodeLesson(64, b); return err }},
-	{"departure", func(b []byte) error { _, err := DecodeDeparture(64, b); return err }},
+	{"retraction", func(b []byte) error { _, err := DecodeRetraction(64, b); return err }},
 	{"sparse features", func(b []byte) error {
 		_, _, err := AppendDecodedSparse(nil, nil, 1<<20, b)
 		return err
@@ -52,7 +52,7 @@ func FuzzAllocation(f *testing.F) {
 	for kind, b := range [][]byte{
 		NewBlockEdit(-1).Append(nil, false), layer, AppendPosting(nil, []uint32{1, 200, 70000}, []uint32{0, 1 << 31}),
 		AppendPosting(nil, []uint32{5}, nil), Counters{NextRow: 5, Items: 3, NextSpace: 2}.Append(nil), item,
-		Lesson{3, Taught{Codes: make([]byte, 8)}}.Append(nil), (&Departure{Lesson: Lesson{3, Taught{Labels: []uint32{2, 9}}}}).Append(nil),
+		Lesson{3, Taught{Codes: make([]byte, 8)}}.Append(nil), (&Retraction{Lesson: Lesson{3, Taught{Labels: []uint32{2, 9}}}}).Append(nil),
 		AppendSparseFeatures(nil, []uint32{0, 7}, []float32{1, -2}),
 	} {
 		f.Add(byte(kind), b)

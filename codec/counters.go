@@ -15,7 +15,7 @@ import (
 //	uvarint    id
 //	byte       flags: 1 it is being built, 2 it becomes the active one when it is
 //	uvarint    revision, rows below this have been coded (while it is being built),
-//	           rows that have taught, next number in the outbox, revision of the
+//	           rows that have taught, next number of a retraction, revision of the
 //	           statistics that are stored, next code number, codes that some item
 //	           has, items that have a code
 type Counters struct {
@@ -30,11 +30,11 @@ type SpaceCounters struct {
 	ID                 uint64
 	Building, Activate bool // it is being built; it becomes active when that is done
 
-	Revision   uint64 // of the projections
-	Built      uint64 // rows below this have been coded, while it is being built
-	Taught     uint64 // rows that have taught
-	NextOutbox uint64 // number of the next record in the outbox
-	Checkpoint uint64 // revision of the statistics that are stored
+	Revision       uint64 // of the projections
+	Built          uint64 // rows below this have been coded, while it is being built
+	Taught         uint64 // rows that have taught
+	NextRetraction uint64 // number of the next retraction
+	Checkpoint     uint64 // revision of the statistics that are stored
 	CodeCounters
 }
 
@@ -66,7 +66,7 @@ func (c Counters) Append(dst []byte) []byte {
 			flags |= flagActivate
 		}
 		dst = append(dst, flags)
-		numbers(s.Revision, s.Built, s.Taught, s.NextOutbox, s.Checkpoint, s.NextCode, s.Codes, s.Coded)
+		numbers(s.Revision, s.Built, s.Taught, s.NextRetraction, s.Checkpoint, s.NextCode, s.Codes, s.Coded)
 	}
 	return dst
 }
@@ -104,7 +104,7 @@ func (r *reader) spaceCounters(c Counters) (s SpaceCounters) {
 	s.Revision = r.uvarint(math.MaxUint32)
 	s.Built = r.uvarint(c.NextRow)
 	s.Taught = r.uvarint(c.NextRow)
-	s.NextOutbox = r.uvarint(math.MaxUint64)
+	s.NextRetraction = r.uvarint(math.MaxUint64)
 	s.Checkpoint = r.uvarint(s.Revision)
 	s.NextCode = r.uvarint(math.MaxUint32)
 	s.Codes = r.uvarint(s.NextCode)

@@ -13,7 +13,7 @@ func FuzzKey(f *testing.F) {
 	for _, key := range [][]byte{
 		DatabaseKey(RecordSequence), NameKey("main"), CollectionKey(KindCounters, 1), ItemKey(1, "k"), NumberKey(KindItem, 1, 2),
 		FeatureKey(1, 2, 3), ChunkKey(KindModel, 1, 2, 3), RevisionKey(1, 2, 3, 4), OnlineRowsKey(1, 2, SetRecode, 3),
-		OutboxKey(1, 2, 1<<40), LessonsKey(1, 2, 700), NumberKey(KindIndex, 1, 2), ChunkKey(KindEntries, 1, 2, 3), SpaceBlockKey(KindCodes, 1, 2, 4), CodeRowsKey(1, 2, 4, 5),
+		RetractionKey(1, 2, 1<<40), LessonsKey(1, 2, 700), NumberKey(KindIndex, 1, 2), ChunkKey(KindEntries, 1, 2, 3), SpaceBlockKey(KindCodes, 1, 2, 4), CodeRowsKey(1, 2, 4, 5),
 		SubstringKey(1, 2, 4, 5), RowsKey(1, SetLabel, 7, 8), FieldRowsKey(1, 2, 3, "value"), {}, {0xff}, {KindFieldRows, 0, 0, 0, 1},
 	} {
 		f.Add(key)
@@ -53,8 +53,8 @@ func FuzzKey(f *testing.F) {
 		case KindOnlineRows:
 			set, container := OnlineRowsKeyParts(key)
 			again = OnlineRowsKey(collection(), second(), set, container)
-		case KindOutbox:
-			again = OutboxKey(collection(), second(), OutboxNumber(key))
+		case KindRetraction:
+			again = RetractionKey(collection(), second(), RetractionNumber(key))
 		case KindRowCodes, KindCodes, KindProjection:
 			again = SpaceBlockKey(kind, collection(), second(), LastNumber(key))
 		case KindCodeRows:

@@ -178,7 +178,7 @@ func FuzzCounters(f *testing.F) {
 	f.Add(Counters{NextRow: 5, Items: 3, NextSpace: 2}.Append(nil))
 	f.Add(Counters{NextRow: 300, NextSpace: 9, ActiveSpace: 1, PreviousSpace: 7, Spaces: []SpaceCounters{
 		{ID: 1, Revision: 3, Checkpoint: 2, CodeCounters: CodeCounters{300, 2, 2}},
-		{ID: 8, Building: true, Activate: true, Revision: 1, Built: 256, Taught: 4, NextOutbox: 2, CodeCounters: CodeCounters{1, 1, 1}},
+		{ID: 8, Building: true, Activate: true, Revision: 1, Built: 256, Taught: 4, NextRetraction: 2, CodeCounters: CodeCounters{1, 1, 1}},
 	}}.Append(nil))
 	f.Fuzz(func(t *testing.T, b []byte) {
 		c, err := DecodeCounters(b)
@@ -277,20 +277,20 @@ func FuzzSparseFeatures(f *testing.F) {
 	})
 }
 
-func FuzzDeparture(f *testing.F) {
+func FuzzRetraction(f *testing.F) {
 	lesson := Lesson{3, Taught{Codes: []byte{1, 2, 3, 4, 5, 6, 7, 8}}}
-	f.Add((&Departure{Lesson: lesson}).Append(nil))
-	f.Add((&Departure{lesson, []Feature{{0, []byte{1, 2}}, {7, nil}}}).Append(nil))
-	f.Add((&Departure{Lesson{3, Taught{Labels: []uint32{0, 1, 300}}}, nil}).Append(nil))
+	f.Add((&Retraction{Lesson: lesson}).Append(nil))
+	f.Add((&Retraction{lesson, []Feature{{0, []byte{1, 2}}, {7, nil}}}).Append(nil))
+	f.Add((&Retraction{Lesson{3, Taught{Labels: []uint32{0, 1, 300}}}, nil}).Append(nil))
 	f.Fuzz(func(t *testing.T, b []byte) {
-		d, err := DecodeDeparture(64, b)
+		d, err := DecodeRetraction(64, b)
 		if err != nil {
 			if !errors.Is(err, ErrCorrupt) {
 				t.Fatal(err)
 			}
 			return
 		}
-		again, err := DecodeDeparture(64, d.Append(nil))
+		again, err := DecodeRetraction(64, d.Append(nil))
 		if err != nil || !reflect.DeepEqual(again, d) {
 			t.Fatalf("%v: %+v, then %+v", err, d, again)
 		}

@@ -25,7 +25,7 @@ import (
 //	23    collection, space, revision (u32), chunk     descriptor of the revision (JSON), chunk 0;
 //	      (u32)                                        its projections, in chunks from 1
 //	24    collection, space, set (u8), row >> 16       layer: rows of the set, low 16 bits
-//	25    collection, space, number (u64)              outbox: what a row has taught that is gone
+//	25    collection, space, number (u64)              retraction: what a row has taught that is gone
 //	26    collection, space, row >> 8                  block: row -> what it has taught
 //	30    collection, space, row >> 8                  block: row -> code number, provenance, revision
 //	31    collection, space, code number >> 8          block: code number -> code, row
@@ -59,7 +59,7 @@ const (
 	KindStatistics = 0x22
 	KindRevision   = 0x23
 	KindOnlineRows = 0x24
-	KindOutbox     = 0x25
+	KindRetraction = 0x25
 	KindLessons    = 0x26
 	KindRowCodes   = 0x30
 	KindCodes      = 0x31
@@ -163,13 +163,13 @@ func OnlineRowsKeyParts(key []byte) (set byte, container uint16) {
 	return key[9], binary.BigEndian.Uint16(key[10:])
 }
 
-// OutboxKey returns the key of a record of the outbox of a space.
-func OutboxKey(collection, space uint32, number uint64) []byte {
-	return binary.BigEndian.AppendUint64(NumberKey(KindOutbox, collection, space), number)
+// RetractionKey returns the key of a retraction of a space.
+func RetractionKey(collection, space uint32, number uint64) []byte {
+	return binary.BigEndian.AppendUint64(NumberKey(KindRetraction, collection, space), number)
 }
 
-// OutboxNumber returns the number in a key of KindOutbox that has passed CheckKey.
-func OutboxNumber(key []byte) uint64 { return binary.BigEndian.Uint64(key[9:]) }
+// RetractionNumber returns the number in a key of KindRetraction that has passed CheckKey.
+func RetractionNumber(key []byte) uint64 { return binary.BigEndian.Uint64(key[9:]) }
 
 // LessonsKey returns the key of the block that holds the lesson of a row.
 func LessonsKey(collection, space, row uint32) []byte {
@@ -256,7 +256,7 @@ func PrefixEnd(prefix []byte) []byte {
 var keyLengths = map[byte]int{
 	KindDatabase: 2, KindCollection: 5, KindLabel: 9, KindCounters: 5, KindItem: 9,
 	KindFeatures: 11, KindRowKeys: 9, KindSpace: 9, KindModel: 13, KindStatistics: 13,
-	KindRevision: 17, KindOnlineRows: 12, KindOutbox: 17, KindLessons: 13,
+	KindRevision: 17, KindOnlineRows: 12, KindRetraction: 17, KindLessons: 13,
 	KindRowCodes: 13, KindCodes: 13, KindProjection: 13, KindRows: 12,
 	KindCodeRows: 15, KindSubstring: 15,
 	KindIndex: 9, KindCentre: 13, KindEntries: 13, KindStale: 13,

@@ -17,7 +17,7 @@ func TestKeysHaveTheirForm(t *testing.T) {
 		CodeRowsKey(1, 2, 4, 5), SubstringKey(1, 2, 4, 5),
 		SpaceBlockKey(KindProjection, 1, 2, 4), RowsKey(1, SetModality, 2, 3),
 		FieldRowsKey(1, 2, 3, ""), FieldRowsKey(1, 2, 3, "value"),
-		RevisionKey(1, 2, 3, 4), OnlineRowsKey(1, 2, SetPending, 3), OutboxKey(1, 2, 3), LessonsKey(1, 2, 3),
+		RevisionKey(1, 2, 3, 4), OnlineRowsKey(1, 2, SetPending, 3), RetractionKey(1, 2, 3), LessonsKey(1, 2, 3),
 		NumberKey(KindIndex, 1, 2), ChunkKey(KindCentre, 1, 2, 3), ChunkKey(KindEntries, 1, 2, 3), ChunkKey(KindStale, 1, 2, 3),
 	}
 	tried := map[byte]bool{}

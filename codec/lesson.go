@@ -84,7 +84,7 @@ func DecodeLesson(q int, b []byte) (Lesson, error) {
 	return l, nil
 }
 
-// A Departure is a record of KindOutbox: the lesson of a row whose features have
+// A Retraction is a record of KindRetraction: the lesson of a row whose features have
 // changed or gone since, with the features that taught it.
 //
 //	byte     1
@@ -92,7 +92,7 @@ func DecodeLesson(q int, b []byte) (Lesson, error) {
 //	uvarint  number of modalities; each, by ascending position in the collection:
 //	uvarint    position
 //	uvarint    length of the feature record, and the record
-type Departure struct {
+type Retraction struct {
 	Lesson
 	Features []Feature // by ascending position of the modality
 }
@@ -103,10 +103,10 @@ type Feature struct {
 	Record   []byte // feature record
 }
 
-const departureVersion = 1
+const retractionVersion = 1
 
 // Bytes returns the approximate length of the encoded record.
-func (d *Departure) Bytes() int {
+func (d *Retraction) Bytes() int {
 	n := len(d.Codes) + 5*len(d.Labels) + 16
 	for _, f := range d.Features {
 		n += len(f.Record) + 8
@@ -115,8 +115,8 @@ func (d *Departure) Bytes() int {
 }
 
 // Append appends the encoded record.
-func (d *Departure) Append(dst []byte) []byte {
-	dst = append(dst, departureVersion)
+func (d *Retraction) Append(dst []byte) []byte {
+	dst = append(dst, retractionVersion)
 	lesson := d.Lesson.Append(nil)
 	dst = binary.AppendUvarint(dst, uint64(len(lesson)))
 	dst = append(dst, lesson...)
@@ -129,14 +129,14 @@ func (d *Departure) Append(dst []byte) []byte {
 	return dst
 }
 
-// DecodeDeparture reads a record for codes of q bits. It copies, so the caller may
+// DecodeRetraction reads a record for codes of q bits. It copies, so the caller may
 // reuse b. The error wraps ErrCorrupt.
-func DecodeDeparture(q int, b []byte) (*Departure, error) {
-	if len(b) == 0 || b[0] != departureVersion {
-		return nil, fmt.Errorf("%w: outbox: does not start with version %d", ErrCorrupt, departureVersion)
+func DecodeRetraction(q int, b []byte) (*Retraction, error) {
+	if len(b) == 0 || b[0] != retractionVersion {
+		return nil, fmt.Errorf("%w: retraction: does not start with version %d", ErrCorrupt, retractionVersion)
 	}
 	r := reader{b: slices.Clone(b[1:])}
-	d := &Departure{}
+	d := &Retraction{}
 	lesson, err := DecodeLesson(q, r.take(int(r.uvarint(uint64(len(r.b))))))
 	if err != nil {
 		return nil, err
@@ -151,7 +151,7 @@ func DecodeDeparture(q int, b []byte) (*Departure, error) {
 		d.Features = append(d.Features, f)
 	}
 	if r.bad || len(r.b) > 0 {
-		return nil, fmt.Errorf("%w: outbox: %d bytes", ErrCorrupt, len(b))
+		return nil, fmt.Errorf("%w: retraction: %d bytes", ErrCorrupt, len(b))
 	}
 	return d, nil
 }

@@ -51,7 +51,7 @@ func TestDropCollection(t *testing.T) {
 		dbkit.MustTrain(t, c, db.TrainOptions{Options: fit.Options{Bits: 16}})
 	}
 	need(c.Update(ctx, db.UpdateOptions{}))(t)
-	putAll(t, c, put[:20]) // so that there is an outbox
+	putAll(t, c, put[:20]) // so that there are retractions
 	must(t, d.Compact(ctx))
 	kinds := map[byte]bool{}
 	for key := range allKeys(t, d) {
@@ -59,7 +59,7 @@ func TestDropCollection(t *testing.T) {
 			kinds[key[0]] = true
 		}
 	}
-	for _, kind := range []byte{codec.KindItem, codec.KindFieldRows, codec.KindOutbox, codec.KindLessons, codec.KindSubstring, codec.KindModel} {
+	for _, kind := range []byte{codec.KindItem, codec.KindFieldRows, codec.KindRetraction, codec.KindLessons, codec.KindSubstring, codec.KindModel} {
 		if !kinds[kind] {
 			t.Fatalf("the collection has no keys of kind %x", kind)
 		}

@@ -210,14 +210,14 @@ func TestVerifyIndexOnly(t *testing.T) {
 		key, value []byte
 		says       string
 	}{
-		"features":   {codec.FeatureKey(1, 5, 0), []byte{1}, "index-only"},
-		"statistics": {codec.ChunkKey(codec.KindStatistics, 1, 2, 0), []byte{1}, "there is a chunk 0 of 0"},
-		"lessons":    {first(codec.NumberKey(codec.KindLessons, 1, 2)), nil, "index-only"},
-		"departures": {codec.OutboxKey(1, 2, 0), []byte{1}, "index-only"},
-		"pending":    {codec.OnlineRowsKey(1, 2, codec.SetPending, 0), []byte{1, 0}, "index-only"},
-		"counters":   {codec.CollectionKey(codec.KindCounters, 1), counters.Append(nil), "index-only"},
-		"labels":     {codec.NumberKey(codec.KindItem, 1, 1), mustRecord(t, nil), "of labels, and it has none"},
-		"code":       {codec.NumberKey(codec.KindItem, 1, 1), mustRecord(t, []uint32{0, 1, 2, 3}), "it is not that of its labels"},
+		"features":    {codec.FeatureKey(1, 5, 0), []byte{1}, "index-only"},
+		"statistics":  {codec.ChunkKey(codec.KindStatistics, 1, 2, 0), []byte{1}, "there is a chunk 0 of 0"},
+		"lessons":     {first(codec.NumberKey(codec.KindLessons, 1, 2)), nil, "index-only"},
+		"retractions": {codec.RetractionKey(1, 2, 0), []byte{1}, "index-only"},
+		"pending":     {codec.OnlineRowsKey(1, 2, codec.SetPending, 0), []byte{1, 0}, "index-only"},
+		"counters":    {codec.CollectionKey(codec.KindCounters, 1), counters.Append(nil), "index-only"},
+		"labels":      {codec.NumberKey(codec.KindItem, 1, 1), mustRecord(t, nil), "of labels, and it has none"},
+		"code":        {codec.NumberKey(codec.KindItem, 1, 1), mustRecord(t, []uint32{0, 1, 2, 3}), "it is not that of its labels"},
 	} {
 		before, err := record.Get(db.State(is).Engine.DB, c.key)
 		if err != nil {

@@ -319,14 +319,14 @@ func TestWritesWhileReindexing(t *testing.T) {
 	}
 }
 
-// A row that changes while a space is being founded has taught what it was before.
+// A row that changes while a space is being installed has taught what it was before.
 func TestWritesWhileFounding(t *testing.T) {
 	items := mixedPairs(200, 4)
 	d, c, byLabels := revisedWorld(t, items, nil)
 	defer dbkit.MustClose(t, d)
 	changed := *items[0]
 	changed.Labels = items[3].Labels
-	sp := need(taught(c).Found(ctx, false, func(v *state.View, cv *state.CollectionView) (*learn.Foundation, error) {
+	sp := need(taught(c).Install(ctx, false, func(v *state.View, cv *state.CollectionView) (*learn.NewSpace, error) {
 		need(c.Put(ctx, &changed))(t)
 		need(c.Delete(ctx, items[6].Key, items[7].Key))(t)
 		if _, err := c.Train(ctx, smallTraining); !errors.Is(err, db.ErrBusy) {
@@ -335,7 +335,7 @@ func TestWritesWhileFounding(t *testing.T) {
 		if _, err := c.Reindex(ctx, db.ReindexOptions{}); !errors.Is(err, db.ErrBusy) {
 			t.Errorf("a reindexing meanwhile: %v", err)
 		}
-		return db.Learning(d).Refound(ctx, v, cv, true)
+		return db.Learning(d).Reinstall(ctx, v, cv, true)
 	}))(t)
 	items[0] = &changed
 	items = slices.Delete(items, 6, 8)
@@ -345,12 +345,12 @@ func TestWritesWhileFounding(t *testing.T) {
 	}
 	checkReindexed(t, c, items, byLabels)
 	one, two := inSpace(t, c, 1), inSpace(t, c, 2)
-	if two.Numbers.Taught != one.Numbers.Taught || !two.Pending.Equals(one.Pending) || two.Numbers.NextOutbox != 3 {
+	if two.Numbers.Taught != one.Numbers.Taught || !two.Pending.Equals(one.Pending) || two.Numbers.NextRetraction != 3 {
 		t.Errorf("%+v and %+v", one.Numbers, two.Numbers)
 	}
-	outbox := func(space uint32) (lessons []string) {
-		must(t, record.ForEach(db.State(d).Engine.DB, codec.NumberKey(codec.KindOutbox, db.Inside(c).ID, space), func(_, value []byte) error {
-			departed, err := codec.DecodeDeparture(32, value)
+	retractions := func(space uint32) (lessons []string) {
+		must(t, record.ForEach(db.State(d).Engine.DB, codec.NumberKey(codec.KindRetraction, db.Inside(c).ID, space), func(_, value []byte) error {
+			departed, err := codec.DecodeRetraction(32, value)
 			if err == nil {
 				lessons = append(lessons, fmt.Sprint(departed.Codes, departed.Features))
 			}
@@ -360,8 +360,8 @@ func TestWritesWhileFounding(t *testing.T) {
 		slices.Sort(lessons)
 		return lessons
 	}
-	if !slices.Equal(outbox(1), outbox(2)) {
-		t.Error("the last three departures are others")
+	if !slices.Equal(retractions(1), retractions(2)) {
+		t.Error("the last three retractions are others")
 	}
 }
 

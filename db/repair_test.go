@@ -206,7 +206,7 @@ func withoutCodes(it *db.Item) *db.Item {
 // for bit, and not made again.
 func copied(kind byte) bool {
 	switch kind {
-	case codec.KindDatabase, codec.KindCounters, codec.KindStatistics, codec.KindOutbox,
+	case codec.KindDatabase, codec.KindCounters, codec.KindStatistics, codec.KindRetraction,
 		codec.KindRowCodes, codec.KindCodes, codec.KindCodeRows, codec.KindProjection, codec.KindSubstring,
 		codec.KindIndex, codec.KindCentre, codec.KindEntries, codec.KindStale: // an index begins anew
 		return false
@@ -400,7 +400,7 @@ func TestRepairOfKinds(t *testing.T) {
 			t.Logf("%d findings: %.3v", len(lost), lost)
 			switch kind {
 			case codec.KindRowKeys, codec.KindKey, codec.KindName, codec.KindRows, codec.KindFieldRows, codec.KindRowCodes,
-				codec.KindCodeRows, codec.KindSubstring, codec.KindProjection, codec.KindStatistics, codec.KindOutbox:
+				codec.KindCodeRows, codec.KindSubstring, codec.KindProjection, codec.KindStatistics, codec.KindRetraction:
 				if len(lost) > 0 {
 					t.Errorf("lost %v", lost)
 				}

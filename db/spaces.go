@@ -252,7 +252,7 @@ type ImportModelOptions struct {
 //
 // It costs the time of encoding the items, and reads all of r, up to 3 GiB, into memory. Errors: ErrInvalid
 // if these bytes are no model file, or a damaged one, or if the collection lacks a modality of the model;
-// *codec.FormatError if it is of another format; ErrBusy while another space is being founded or built.
+// *codec.FormatError if it is of another format; ErrBusy while another space is being installed or built.
 // After an error the collection is as it was, but for ids that the labels have then, which no call shows.
 func (c *Collection) ImportModel(ctx context.Context, r io.Reader, opt ImportModelOptions) (*Training, error) {
 	if err := ctx.Err(); err != nil {

@@ -277,9 +277,9 @@ func TestTrainSettlesWhatAnotherProcessLeft(t *testing.T) {
 	items := mixedPairs(200, 4)
 	_, c := dbkit.OpenPairs(t)
 	putAll(t, c, items)
-	leave := func(prepare func(v *state.View, cv *state.CollectionView) (*learn.Foundation, error)) uint32 {
+	leave := func(prepare func(v *state.View, cv *state.CollectionView) (*learn.NewSpace, error)) uint32 {
 		t.Helper()
-		sp := need(taught(c).Found(ctx, true, prepare))(t)
+		sp := need(taught(c).Install(ctx, true, prepare))(t)
 		if _, err := c.Train(ctx, smallTraining); !errors.Is(err, db.ErrBusy) {
 			t.Errorf("beside a call that builds: %v", err)
 		}
@@ -306,12 +306,12 @@ func TestTrainSettlesWhatAnotherProcessLeft(t *testing.T) {
 		tr := need(c.Train(ctx, smallTraining))(t)
 		return tr
 	}
-	leave(func(v *state.View, cv *state.CollectionView) (*learn.Foundation, error) {
+	leave(func(v *state.View, cv *state.CollectionView) (*learn.NewSpace, error) {
 		l, err := learn.TrainOn(ctx, v, cv, learn.TrainOptions(smallTraining))
 		if err != nil {
 			return nil, err
 		}
-		return l.Foundation(ctx, v, cv, false)
+		return l.NewSpace(ctx, v, cv, false)
 	})
 	if _, err := c.Train(ctx, db.TrainOptions{Options: fit.Options{Bits: -8}}); !errors.Is(err, db.ErrInvalid) {
 		t.Errorf("an impossible training: %v", err)
@@ -330,8 +330,8 @@ func TestTrainSettlesWhatAnotherProcessLeft(t *testing.T) {
 	if ids := spaces(); len(ids) != 1 || ids[0] != 2 {
 		t.Errorf("spaces %v", ids)
 	}
-	leave(func(v *state.View, cv *state.CollectionView) (*learn.Foundation, error) {
-		return db.Learning(db.Of(c)).Refound(ctx, v, cv, true)
+	leave(func(v *state.View, cv *state.CollectionView) (*learn.NewSpace, error) {
+		return db.Learning(db.Of(c)).Reinstall(ctx, v, cv, true)
 	})
 	if tr := train(); tr.Space != 4 || tr.Active {
 		t.Errorf("%+v", tr)

@@ -69,7 +69,7 @@ func TestVectorsThatChangeDuringAFold(t *testing.T) {
 		need(c.Put(ctx, &db.Item{Key: "k0", Vectors: items[vector].Vectors, Fields: items[0].Fields}))(t)
 	}
 	put(100)
-	held, ended := heldIn("readFold"), make(chan error)
+	held, ended := heldIn("readMerge"), make(chan error)
 	go func() {
 		_, err := db.State(d).TakeIn(held, db.Inside(c).ID, 1, 1, 100)
 		ended <- err
@@ -391,7 +391,7 @@ func TestAnIndexWithOneLargeVector(t *testing.T) {
 		}
 		need(c.Put(ctx, &db.Item{Key: "long", Vectors: map[string][]float32{"e": long}}))(t)
 		dbkit.PutAll(t, d, c, embedded(t, 2000, 600, 48)[20:580]) // so that it is taken in
-		eventually(t, "folded", func() bool {
+		eventually(t, "merged", func() bool {
 			all, err := c.VectorIndexes()
 			return err == nil && all[0].Unknown < 512
 		})
@@ -470,7 +470,7 @@ func TestIndexesComeToRest(t *testing.T) {
 				s := need(d.Stats())(t)
 				return all[0].Unknown, int64(s.Sequence), all[0].Cells
 			}
-			eventually(t, "folded", func() bool { n, _, _ := stats(); return n < 512 })
+			eventually(t, "merged", func() bool { n, _, _ := stats(); return n < 512 })
 			// The indexer ends an operation when it has nothing left to do with an index.
 			eventually(t, "the indexer rests", func() bool {
 				a := need(d.Stats())(t)

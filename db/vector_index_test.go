@@ -298,7 +298,7 @@ func TestWritesBesideAnIndex(t *testing.T) {
 		return s.VectorIndexes[0].Unknown - s.VectorIndexes[0].Loose
 	}
 	eventually(t, "the index has taken in what has come", func() bool { return unknown() < 512 })
-	dbkit.CheckSound(t, d, "folded")
+	dbkit.CheckSound(t, d, "merged")
 	bulk := embedded(t, 100_000, 3000, 48)
 	dbkit.PutAll(t, d, c, bulk)
 	for _, it := range bulk {

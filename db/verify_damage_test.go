@@ -48,9 +48,9 @@ func (r keyValue) put(t testing.TB, d *db.DB) {
 	}
 }
 
-// departureCounts reports whether the stored statistics have counted the lesson of a
-// departure: of one that they have not, nothing else tells what it was.
-func departureCounts(t *testing.T, d *db.DB, r keyValue) bool {
+// retractionCounts reports whether the stored statistics have counted the lesson of a
+// retraction: of one that they have not, nothing else tells what it was.
+func retractionCounts(t *testing.T, d *db.DB, r keyValue) bool {
 	t.Helper()
 	in, space := binary.BigEndian.Uint32(r.key[1:]), binary.BigEndian.Uint32(r.key[5:])
 	v := db.State(d).Latest()
@@ -58,8 +58,8 @@ func departureCounts(t *testing.T, d *db.DB, r keyValue) bool {
 	cv, _ := v.Collections.Get(in)
 	for _, sp := range cv.Spaces {
 		if sp.Space.ID == space {
-			departure := need(codec.DecodeDeparture(sp.Space.Bits, r.value))(t)
-			return uint64(departure.Revision) <= sp.Numbers.Checkpoint
+			retraction := need(codec.DecodeRetraction(sp.Space.Bits, r.value))(t)
+			return uint64(retraction.Revision) <= sp.Numbers.Checkpoint
 		}
 	}
 	t.Fatalf("key %x is of no space", r.key)
@@ -113,7 +113,7 @@ func TestVerifyFindsDamage(t *testing.T) {
 			case kind == codec.KindOnlineRows: // a row may have taught nothing, and not be pending either
 			case kind == codec.KindStale: // only what is made again tells
 				try("deleted", nil, true)
-			case kind == codec.KindOutbox: // the first ones go once the statistics know
+			case kind == codec.KindRetraction: // the first ones go once the statistics know
 				try("deleted", nil, true)
 			case firstRevision(r.key): // nothing else tells what stands there
 			default:
@@ -123,8 +123,8 @@ func TestVerifyFindsDamage(t *testing.T) {
 			switch kind {
 			case codec.KindItem, codec.KindOnlineRows, codec.KindStale: // it may be just as right
 			case codec.KindDatabase: // of other meaning, and any number does
-			case codec.KindOutbox:
-				if departureCounts(t, d, r) || departureCounts(t, d, other) {
+			case codec.KindRetraction:
+				if retractionCounts(t, d, r) || retractionCounts(t, d, other) {
 					try(fmt.Sprintf("that of %x", other.key), other.value, true)
 				}
 			case codec.KindFeatures, codec.KindProjection, codec.KindLessons, codec.KindEntries:
@@ -269,7 +269,7 @@ func TestVerifyNamesDamage(t *testing.T) {
 		{"next row", countersKey, counters(func(n *codec.Counters) { n.NextRow = 118 }), false, "item in row 119", "the next row is 118"},
 		{"active", countersKey, counters(func(n *codec.Counters) { n.ActiveSpace = 44 }), false, "counters", "active space is 44"},
 		{"taught", countersKey, counters(func(n *codec.Counters) { n.Spaces[0].Taught++ }), false, "counters", "rows have taught"},
-		{"outbox number", countersKey, counters(func(n *codec.Counters) { n.Spaces[0].NextOutbox++ }), false, "departure", "missing, the next one"},
+		{"retraction number", countersKey, counters(func(n *codec.Counters) { n.Spaces[0].NextRetraction++ }), false, "retraction", "missing, the next one"},
 		{"coded", countersKey, counters(func(n *codec.Counters) { n.Spaces[0].Coded-- }), false, "counters", "items have a code"},
 		{"codes", countersKey, counters(func(n *codec.Counters) { n.Spaces[0].Codes-- }), false, "counters", "distinct codes"},
 		{"next code", countersKey, counters(func(n *codec.Counters) { s := &n.Spaces[0]; s.Codes--; s.NextCode = s.Codes }), false, "code", "the next one is"},

@@ -274,7 +274,7 @@ func withoutCode(t testing.TB, d *db.DB) (*db.Collection, *db.Item) {
 				return err
 			}
 			next := sp.Revised(sp.Revision+1, nothing)
-			d := &spaces.RevisionDescriptor{Model: record.ChunksOf(projections), Outbox: sp.Numbers.NextOutbox}
+			d := &spaces.RevisionDescriptor{Model: record.ChunksOf(projections), Retracted: sp.Numbers.NextRetraction}
 			d.Revision, d.Parent, d.Created, d.Teacher = next.Revision, sp.Revision, spaces.Now(), spaces.Restored
 			if err := tx.WriteRevision(sp, d, projections); err != nil {
 				return err

@@ -329,9 +329,9 @@ func (v *view) learn(index int, q *wire.Request, a *wire.Answer) {
 	}
 }
 
-// A crew is a pool of goroutines. A new goroutine has a small stack, and growing it for each search costs a
-// tenth of the search.
-type crew struct {
+// A pool has goroutines that wait for work. A new goroutine has a small stack, and growing it for each search
+// costs a tenth of the search.
+type pool struct {
 	work chan func()
 	end  <-chan struct{}
 	idle atomic.Int64
@@ -341,7 +341,7 @@ type crew struct {
 const mostIdle = 64
 
 // do runs f in an idle goroutine of the pool, or in a new one.
-func (c *crew) do(f func()) {
+func (c *pool) do(f func()) {
 	select {
 	case c.work <- f:
 	default:
@@ -349,7 +349,7 @@ func (c *crew) do(f func()) {
 	}
 }
 
-func (c *crew) member(f func()) {
+func (c *pool) member(f func()) {
 	for {
 		f()
 		f = nil // so that an idle goroutine keeps nothing alive

@@ -235,10 +235,10 @@ func (g *growth) caughtUp(ctx context.Context) (done int, why string, err error)
 	return done, why, err
 }
 
-// While writes wait, parts get wholeIn to catch up. Parts that restart from a backup get anewIn.
+// While writes wait, parts get wholeIn to catch up. Parts that restart from a backup get restartIn.
 var (
-	wholeIn = 30 * time.Second
-	anewIn  = 10 * time.Minute
+	wholeIn   = 30 * time.Second
+	restartIn = 10 * time.Minute
 )
 
 // whole ensures that a replica of each part has everything. Incomplete parts restart once from a backup of
@@ -253,7 +253,7 @@ func (g *growth) whole(ctx context.Context) error {
 			return fmt.Errorf("shard %d: %w", s.number, err)
 		}
 	}
-	_, err = g.check(ctx, anewIn)
+	_, err = g.check(ctx, restartIn)
 	return err
 }
 

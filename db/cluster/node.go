@@ -61,7 +61,7 @@ type Node struct {
 	service micro.Service
 	reads   *nats.Subscription
 	busy    atomic.Int64 // requests in progress
-	crew    crew
+	pool    pool
 	began   time.Time
 	parts   parts
 	sweeps  sweeper
@@ -107,7 +107,7 @@ func Open(ctx context.Context, o NodeOptions) (*Node, error) {
 		replicas: map[int]*replica.Replica{}, retired: map[int]*replica.Replica{}, orders: map[string]bool{}, gone: make(chan struct{}, 1),
 	}
 	n.ctx, n.stop = context.WithCancel(context.Background())
-	n.crew = crew{work: make(chan func()), end: n.ctx.Done()}
+	n.pool = pool{work: make(chan func()), end: n.ctx.Done()}
 	if err := n.serve(); err != nil {
 		n.stop()
 		return nil, err
@@ -295,7 +295,7 @@ func (n *Node) read(m *nats.Msg) {
 		respond(&wire.Answer{Fault: wire.FaultOf(fmt.Errorf("%w: %d requests are waiting", wire.ErrAnswer, busy-requests))})
 		return
 	}
-	n.crew.do(func() {
+	n.pool.do(func() {
 		defer n.busy.Add(-requests)
 		ctx, cancel := context.WithTimeout(n.ctx, answerFor)
 		defer cancel()
@@ -309,7 +309,7 @@ type here struct{ *Node }
 func (n here) Name() string { return n.opts.Node }
 
 func (n here) Ask(ctx context.Context, q *wire.Request, answered func(*wire.Answer)) {
-	n.crew.do(func() { answered(n.answer(ctx, q)) })
+	n.pool.do(func() { answered(n.answer(ctx, q)) })
 }
 
 // answer answers a request. It turns a panic into an answer.
@@ -351,7 +351,7 @@ func (n *Node) several(ctx context.Context, requests []*wire.Request) *wire.Answ
 	var all sync.WaitGroup
 	for i := range max(0, len(requests)-1) {
 		all.Add(1)
-		n.crew.do(func() {
+		n.pool.do(func() {
 			defer all.Done()
 			one(i)
 		})

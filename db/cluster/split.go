@@ -121,9 +121,9 @@ func (s *split) vacant(ctx context.Context) (err error) {
 	return nil
 }
 
-// errAnew says that the parts of a shard cannot continue, because the shard's log has been trimmed, or its
+// errRestart says that the parts of a shard cannot continue, because the shard's log has been trimmed, or its
 // replicas have forgotten outcomes. The parts start again from another backup.
-var errAnew = errors.New("the parts of the shard begin anew")
+var errRestart = errors.New("the parts of the shard begin anew")
 
 // run splits the shard, up to the message that closes its log.
 func (s *split) run(ctx context.Context) error {
@@ -140,7 +140,7 @@ func (s *split) run(ctx context.Context) error {
 			close(s.ended)
 			return nil
 		}
-		if !errors.Is(err, errAnew) {
+		if !errors.Is(err, errRestart) {
 			return err
 		}
 		if err := s.discard(ctx); err != nil {

@@ -353,7 +353,7 @@ func (s *split) forms(ctx context.Context, some []journal.Read) (forms [2][][]by
 			case a.Outcome != nil:
 				forwarded.Forward.Decided, forwarded.Forward.Fault = true, a.Outcome.Fault
 			case a.Applied >= seq+wire.Memory: // the outcome may have been forgotten
-				return forms, false, errAnew
+				return forms, false, errRestart
 			default: // refused because it came too late
 				of = ofNone
 			}
@@ -440,11 +440,11 @@ func (s *split) forward(ctx context.Context, is plan.Placement) error {
 		return err
 	}
 	if info.First > from+1 {
-		return errAnew
+		return errRestart
 	}
 	err = s.log.Follow(ctx, from+1, func(some []journal.Read) error {
 		if some[0].Seq != s.forwarded.Load()+1 { // the log has been trimmed
-			return errAnew
+			return errRestart
 		}
 		forms, closed, err := s.forms(ctx, some)
 		if err != nil {

@@ -14,12 +14,12 @@ import (
 )
 
 // One place counts a commit, Committer.committed, and one ends it, Committer.ended: it tells the
-// side file and shows the view. In between only Committer.land waits for a sync. The few
+// side file and shows the view. In between only Committer.finish waits for a sync. The few
 // functions that write to a store at all are known by name.
 func TestOnePlaceEndsACommit(t *testing.T) {
 	want := map[string][]string{
 		"counts a commit":      {"db/internal/state.Committer.committed"},
-		"waits for its sync":   {"db/internal/state.Committer.land"},
+		"waits for its sync":   {"db/internal/state.Committer.finish"},
 		"tells the side file":  {"db/internal/state.Committer.Durable", "db/internal/state.Committer.ended"},
 		"shows a view":         {"db/internal/state.Committer.ended"},
 		"hands tables over":    {"db/internal/copies.extract.storeOf", "db/internal/store.Tables.ingest"},

@@ -59,9 +59,10 @@ func (t *Table) Len(cell uint32) int {
 	return 0
 }
 
-// Overfull reports whether a cell that takes on this much more would have taken on more since Fit than its share
-// of what all cells have taken on, or more than an eighth of its load. What Fit has found need not hold then: many
-// vectors of one kind have come, and lie on one side of the cell. A share of chance is three standard deviations.
+// Overfull reports whether a cell that takes on this much more would have taken on more since Fit than its
+// share of what all cells have taken on, or more than an eighth of its load. What Fit has found need not hold
+// then: many vectors of one kind have come, and lie on one side of the cell. A share of chance is three
+// standard deviations.
 func (t *Table) Overfull(cell uint32, more float64) bool {
 	l := t.lists.At(cell)
 	if l == nil {
@@ -218,8 +219,8 @@ func (w *Writer) Remove(row uint32) {
 	weight := w.t.Weight(&e)
 	l.n--
 	before := *l
-	// A heavy one has most likely come since Fit, if as much has. Of the others nobody knows: they count as there
-	// before, so that a cell whose entries are replaced is overfull in time.
+	// A heavy one has most likely come since Fit, if as much has. Of the others nobody knows: they count as
+	// there before, so that a cell whose entries are replaced is overfull in time.
 	if weight < 2 || l.load-l.was < weight {
 		l.was = max(0, l.was-1)
 	}
@@ -449,9 +450,9 @@ var (
 	// costs.
 	ExactCost = 125_000.
 
-	// FoldAfter is how many rows an index may be behind: a search compares them all, which takes some
+	// MergeAfter is how many rows an index may be behind: a search compares them all, which takes some
 	// 20 microseconds.
-	FoldAfter = 512
+	MergeAfter = 512
 
 	// Slack is how much a cell takes on in any case, however few entries it has.
 	Slack = 4.

@@ -97,11 +97,11 @@ func (h *history) trained(op *Op, t *db.Training, settled bool) error {
 	if t.Revision != 1 {
 		return fmt.Errorf("a training made revision %d", t.Revision)
 	}
-	return h.founded(next, c, sp, op.Train.Activate || c.active == 0, t.Active)
+	return h.installed(next, c, sp, op.Train.Activate || c.active == 0, t.Active)
 }
 
-// founded takes over a new space.
-func (h *history) founded(next *world, c *collection, sp *space, activate, active bool) error {
+// installed takes over a new space.
+func (h *history) installed(next *world, c *collection, sp *space, activate, active bool) error {
 	if sp.number <= c.last || active != activate {
 		return fmt.Errorf("space %d, active: %v; want one above %d, active: %v", sp.number, active, c.last, activate)
 	}
@@ -153,7 +153,7 @@ func (h *history) reindexed(op *Op, re *db.Reindexing) error {
 	if re.Parent != parent.number || re.Revision != 1 {
 		return fmt.Errorf("%+v, of space %d", re, parent.number)
 	}
-	return h.founded(next, c, sp, op.Pinned, re.Active)
+	return h.installed(next, c, sp, op.Pinned, re.Active)
 }
 
 var teachers = map[string]db.Teacher{

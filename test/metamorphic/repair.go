@@ -41,7 +41,7 @@ var damages = map[string]damage{
 	"row codes":   {kind: codec.KindRowCodes},
 	"projections": {kind: codec.KindProjection},
 	"statistics":  {kind: codec.KindStatistics},
-	"outbox":      {kind: codec.KindOutbox},
+	"retraction":  {kind: codec.KindRetraction},
 	"pending":     {kind: codec.KindOnlineRows},
 	"entries":     {kind: codec.KindEntries},
 	"stale":       {kind: codec.KindStale},

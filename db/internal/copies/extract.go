@@ -189,7 +189,7 @@ func (x *extract) parts(kind byte) []part {
 }
 
 // indexOnlyParts returns the parts of a kind in an index-only copy of a collection with
-// modalities. It leaves out features, statistics, lessons and outboxes, which only learning
+// modalities. It leaves out features, statistics, lessons and retractions, which only learning
 // needs, and whatever would promise them: statistics in descriptors, counters of lessons,
 // rows that wait for the updater. A space that is being built is left out, as the copy could
 // not complete it without features.

@@ -25,10 +25,10 @@ import (
 	"github.com/fddhdb/fddhdb/model"
 )
 
-// A Foundation is the beginning of a new space: a model, its statistics, and the lesson of
-// each row. A builder makes the codes of the items later. The goroutine that calls Found fills
+// A NewSpace is the beginning of a new space: a model, its statistics, and the lesson of
+// each row. A builder makes the codes of the items later. The goroutine that calls Install fills
 // it; then the committer stores it (createSpace), while that goroutine waits.
-type Foundation struct {
+type NewSpace struct {
 	space      *spaces.Space       // createSpace gives it its number
 	activate   bool                // make the space the active one when it is complete
 	number     uint32              // of the space; 0: the next one
@@ -50,7 +50,7 @@ type Foundation struct {
 
 // addLesson appends the lesson of a row, which must be the next in ascending order. It copies
 // the lesson if that is new.
-func (f *Foundation) addLesson(row uint32, t codec.Taught) {
+func (f *NewSpace) addLesson(row uint32, t codec.Taught) {
 	f.key = codec.Lesson{Taught: t}.Append(f.key[:0])
 	own, known := f.known[string(f.key)]
 	if !known {
@@ -63,8 +63,8 @@ func (f *Foundation) addLesson(row uint32, t codec.Taught) {
 	f.rows, f.lessons = append(f.rows, row), append(f.lessons, own)
 }
 
-// bytes returns about how many bytes the commit of the foundation writes.
-func (f *Foundation) bytes() int {
+// bytes returns about how many bytes the commit of the new space writes.
+func (f *NewSpace) bytes() int {
 	n := len(f.model) + len(f.statistics)
 	for _, t := range f.lessons {
 		n += 10 + len(t.Codes) + 5*len(t.Labels)
@@ -72,24 +72,24 @@ func (f *Foundation) bytes() int {
 	return n
 }
 
-// Found stores a new space without codes, which a builder has to complete. prepare makes its
-// foundation from a view of the collection, in the goroutine of the caller, and may take long.
+// Install stores a new space without codes, which a builder has to complete. prepare makes its
+// new space from a view of the collection, in the goroutine of the caller, and may take long.
 // Rows that change meanwhile are recorded, and made up for in the commit. With replace, the
 // new space replaces one that an interrupted training has left.
 //
-// The commit takes about as many bytes as the foundation, at most 3 GiB. Errors: ErrBusy if
-// another space is being founded or built, ErrInvalid for a codes-only collection and a
-// foundation that is too large, any error of prepare. After an error the collection is as it was.
-func (c Collection) Found(ctx context.Context, replace bool, prepare func(v *state.View, cv *state.CollectionView) (*Foundation, error)) (*spaces.Space, error) {
-	v, err := c.beginFounding(ctx, replace)
+// The commit takes about as many bytes as the new space, at most 3 GiB. Errors: ErrBusy if
+// another space is being installed or built, ErrInvalid for a codes-only collection and a
+// new space that is too large, any error of prepare. After an error the collection is as it was.
+func (c Collection) Install(ctx context.Context, replace bool, prepare func(v *state.View, cv *state.CollectionView) (*NewSpace, error)) (*spaces.Space, error) {
+	v, err := c.beginInstall(ctx, replace)
 	if err != nil {
 		return nil, err
 	}
 	defer v.Release()
-	founded := false
+	installed := false
 	defer func() {
 		// createSpace has ended the recording then.
-		if founded {
+		if installed {
 			return
 		}
 		// The committer stops recording rows, even if ctx has ended or prepare has panicked. In
@@ -111,7 +111,7 @@ func (c Collection) Found(ctx context.Context, replace bool, prepare func(v *sta
 	if err != nil {
 		return nil, err
 	}
-	founded = true
+	installed = true
 	if f.replaced != 0 {
 		c.in.learners.remove(spaceKey{c.ID, f.replaced})
 		c.DB.Signals.Tell(ctx, event.Event{Name: event.SpaceDropped, Collection: c.Name, Space: f.replaced})
@@ -129,10 +129,10 @@ func (c Collection) abandon(ctx context.Context, space uint32) {
 	})
 }
 
-// beginFounding returns the view to found a space on, which the caller releases. From that
+// beginInstall returns the view to install a space on, which the caller releases. From that
 // view on the committer records changed rows in CollectionState.Changed, which also marks
-// that a founding goes on.
-func (c Collection) beginFounding(ctx context.Context, replace bool) (*state.View, error) {
+// that an install goes on.
+func (c Collection) beginInstall(ctx context.Context, replace bool) (*state.View, error) {
 	var v *state.View
 	err := c.Look(ctx, func(s *state.CollectionState) error {
 		switch {
@@ -153,13 +153,13 @@ func (c Collection) beginFounding(ctx context.Context, replace bool) (*state.Vie
 	return v, err
 }
 
-// maxFoundationBytes keeps the batch of a foundation below 4 GB, the most that Pebble takes.
-const maxFoundationBytes = 3 << 30
+// maxNewSpaceBytes keeps the batch of a new space below 4 GB, the most that Pebble takes.
+const maxNewSpaceBytes = 3 << 30
 
-// createSpace stores a foundation that was made on view v, with cv the collection in it. It
+// createSpace stores a new space that was made on view v, with cv the collection in it. It
 // runs in the committer, alone in its commit. Lessons of rows that have changed since v become
-// departures with the features of v: the statistics contain these.
-func createSpace(tx *state.Tx, s *state.CollectionState, f *Foundation, v *state.View, cv *state.CollectionView) error {
+// retractions with the features of v: the statistics contain these.
+func createSpace(tx *state.Tx, s *state.CollectionState, f *NewSpace, v *state.View, cv *state.CollectionView) error {
 	number := uint64(f.number)
 	if number == 0 {
 		number = s.Counters.NextSpace
@@ -174,9 +174,9 @@ func createSpace(tx *state.Tx, s *state.CollectionState, f *Foundation, v *state
 	// First everything that may fail: limits, and reading. Batch and counters of a request that
 	// fails are dropped, but what it has changed in memory would stay.
 	size := f.bytes()
-	if size > maxFoundationBytes {
+	if size > maxNewSpaceBytes {
 		return fault.Invalid("what %d items have taught is too much for one commit (%d bytes of at most %d): train on fewer rows, or with fewer bits",
-			len(f.rows), size, maxFoundationBytes)
+			len(f.rows), size, maxNewSpaceBytes)
 	}
 	sp := f.space
 	sp.ID, sp.Created = uint32(number), spaces.Now()
@@ -194,20 +194,20 @@ func createSpace(tx *state.Tx, s *state.CollectionState, f *Foundation, v *state
 	if f.relearn != nil {
 		gone = roaring.Or(gone, f.relearn)
 	}
-	// Read the departures before anything changes: reading may fail.
-	departures := map[uint32]*codec.Departure{}
+	// Read the retractions before anything changes: reading may fail.
+	retractions := map[uint32]*codec.Retraction{}
 	for i, row := range f.rows {
 		if !gone.Contains(row) {
 			continue
 		}
-		d, err := record.Departure(v.Snap, cv.Descriptor, sp.Positions, row, codec.Lesson{Revision: sp.Revision, Taught: f.lessons[i]})
+		d, err := record.Retraction(v.Snap, cv.Descriptor, sp.Positions, row, codec.Lesson{Revision: sp.Revision, Taught: f.lessons[i]})
 		if err != nil {
 			return err
 		}
-		// The departure has the features of the view, with which the row has taught. The snapshot of
+		// The retraction has the features of the view, with which the row has taught. The snapshot of
 		// v still has them after a write.
-		departures[row] = d
-		if size += d.Bytes(); size > maxFoundationBytes {
+		retractions[row] = d
+		if size += d.Bytes(); size > maxNewSpaceBytes {
 			return fmt.Errorf("%w: too much of what collection %q was trained on has been overwritten meanwhile: try again", fault.ErrBusy, s.Name)
 		}
 	}
@@ -237,7 +237,7 @@ func createSpace(tx *state.Tx, s *state.CollectionState, f *Foundation, v *state
 	// The first space of a collection becomes active without being asked for.
 	made.Numbers.Activate = f.activate || s.Counters.ActiveSpace == 0
 	for i, row := range f.rows {
-		if d := departures[row]; d != nil {
+		if d := retractions[row]; d != nil {
 			if err := tx.Depart(made, d); err != nil {
 				return err
 			}
@@ -266,11 +266,11 @@ func createSpace(tx *state.Tx, s *state.CollectionState, f *Foundation, v *state
 	return nil
 }
 
-// A space is founded without codes. Until all items have theirs it is being built, and cannot be searched or
-// updated. Building may take hours and may be interrupted, so it goes block by block, from the lowest row up,
-// with a commit each. Two sources give a row its code in the new space: the builder, for the rows that were
-// there, and each write, for the rows that it touches. The write is always the newer one, so the committer
-// lets it win.
+// A space is installed without codes. Until all items have theirs it is being built, and cannot be searched
+// or updated. Building may take hours and may be interrupted, so it goes block by block, from the lowest row
+// up, with a commit each. Two sources give a row its code in the new space: the builder, for the rows that
+// were there, and each write, for the rows that it touches. The write is always the newer one, so the
+// committer lets it win.
 
 // A builder gives all items of a collection their codes in a space, block by block of rows.
 // Writes keep the space current meanwhile, so a builder leaves out the rows that have changed

@@ -6,10 +6,10 @@
 // A space goes through these steps:
 //
 //	train       a trainingSet streams the labelled items of a view to fit.Train
-//	foundation  one commit stores the model, its statistics and the lesson of each row
+//	install     one commit stores the model, its statistics and the lesson of each row
 //	builder     gives all items their codes, block by block, a commit each
 //	updater     lets pending rows teach, and commits a revision (eqs. 22-24 of the paper)
-//	reindex     founds another space on the present revision of a space
+//	reindex     installs another space on the present revision of a space
 //
 // A learner holds the statistics of one space in memory between updates. Drift and evaluation
 // only measure. After a crash Resume completes the spaces that were being built,
@@ -19,21 +19,21 @@
 //
 //	statistics = checkpoint
 //	           + lessons of revisions after the checkpoint
-//	           - departures whose lessons are of revisions up to the checkpoint
+//	           - retractions whose lessons are of revisions up to the checkpoint
 //
 // It holds after a crash at any point. TestUpdateByLabels of db compares the statistics with
 // those of the present items, after crashes too. A deep db.Verify compares them with lessons
-// and departures in any database; the histories of test/metamorphic run one.
+// and retractions in any database; the histories of test/metamorphic run one.
 //
 // These calls store something, each in a commit of its own. A crash leaves the state after the
 // last one:
 //
-//	Found            all of a new space but its codes; from then on it is being built
+//	Install          all of a new space but its codes; from then on it is being built
 //	builder.store    the codes of a block, and the row that the builder has come to
 //	completeSpace    the space is complete, and active if it is to be
-//	updater.commit   a revision, its lessons, departures of rows that changed meanwhile
+//	updater.commit   a revision, its lessons, retractions of rows that changed meanwhile
 //	GrowLabels       the same, with a checkpoint and the rows to recode
-//	recode           the codes of a block of these rows, and departures of their lessons
+//	recode           the codes of a block of these rows, and retractions of their lessons
 //	restore          an earlier revision again, without the lessons since, and a checkpoint
 //	Checkpoint       statistics alone, when the database closes
 //
@@ -41,7 +41,7 @@
 // system in such histories.
 //
 // Long work reads a view and holds no lock. Meanwhile the committer records the rows that
-// change: Changed of the CollectionState while a space is being founded, Changed of the
+// change: Changed of the CollectionState while a space is being installed, Changed of the
 // SpaceState while it is built or updated. The commit at the end makes up for these rows. All
 // changes are functions that state.Collection runs in the committer.
 //

@@ -24,14 +24,14 @@ import (
 
 // The statistics of a space are large, so they are stored only now and then, as a checkpoint.
 // Since then, rows that teach leave lessons, and rows that have taught and change leave
-// departures in the outbox. At any time
+// retractions in their queue. At any time
 //
 //	statistics = checkpoint
 //	           + lessons of revisions after the checkpoint
-//	           - departures whose lessons are of revisions up to the checkpoint
+//	           - retractions whose lessons are of revisions up to the checkpoint
 //
-// A departure of a later lesson needs no subtraction: that lesson went with it, and the sum
-// never had it. Lessons and departures are written in the commits of the updates and writes
+// A retraction of a later lesson needs no subtraction: that lesson went with it, and the sum
+// never had it. Lessons and retractions are written in the commits of the updates and writes
 // that cause them, so the equation holds after a crash at any point.
 
 // A learner holds the statistics of one space in memory and carries them on. It is made when
@@ -42,14 +42,14 @@ type learner struct {
 	// learner. It guards all fields below. Only Checkpoint, in Close, goes without.
 	busy chan struct{}
 
-	online   *model.Online // statistics and projections; nil: load them from the store
-	revision uint32        // the last revision whose lessons the statistics have
-	outbox   uint64        // departures with smaller numbers have been taken out
-	ahead    int           // by how many items the statistics differ from the checkpoint; 0: they are equal
+	online    *model.Online // statistics and projections; nil: load them from the store
+	revision  uint32        // the last revision whose lessons the statistics have
+	retracted uint64        // retractions with smaller numbers have been taken out
+	ahead     int           // by how many items the statistics differ from the checkpoint; 0: they are equal
 
 	traces    []float64 // by modality: the largest trace of A since it was loaded or made anew, see cancelled
 	refused   int       // how many rows without labels were pending when TeacherAuto last refused them; 0: never since opening
-	forgotten int       // departures that the present revision does not know of
+	forgotten int       // retractions that the present revision does not know of
 }
 
 // learners are the learners of a database. Safe for concurrent use.
@@ -108,21 +108,21 @@ func (d *Database) learner(ctx context.Context, v *state.View, cv *state.Collect
 	return l, nil
 }
 
-// catchUp brings the statistics up to date with the view. It takes out the departures since,
+// catchUp brings the statistics up to date with the view. It takes out the retractions since,
 // and loads the statistics if they are of another revision.
 func (l *learner) catchUp(ctx context.Context, v *state.View, cv *state.CollectionView) error {
-	learned := uint64(l.revision) // departures of lessons up to this revision are still in the statistics
-	// Another goroutine may have used the learner with a newer view, and taken out departures that
+	learned := uint64(l.revision) // retractions of lessons up to this revision are still in the statistics
+	// Another goroutine may have used the learner with a newer view, and taken out retractions that
 	// this view does not have. They cannot be put back, so the statistics are loaded again.
-	if l.online == nil || l.revision != cv.Space.Revision || l.outbox > cv.Numbers.NextOutbox {
+	if l.online == nil || l.revision != cv.Space.Revision || l.retracted > cv.Numbers.NextRetraction {
 		if err := l.load(ctx, v, cv); err != nil {
 			return err
 		}
-		// load adds only those later lessons that rows still have. So the departures of later lessons
+		// load adds only those later lessons that rows still have. So the retractions of later lessons
 		// are in no sum, and must stay out.
 		learned = cv.Numbers.Checkpoint
 	}
-	if l.outbox == cv.Numbers.NextOutbox {
+	if l.retracted == cv.Numbers.NextRetraction {
 		return nil
 	}
 	// Record the traces before anything is taken out: cancelled compares with them.
@@ -130,11 +130,11 @@ func (l *learner) catchUp(ctx context.Context, v *state.View, cv *state.Collecti
 	if err := l.takeOut(ctx, v.Snap, cv, uint32(learned)); err != nil || !l.cancelled() {
 		return err
 	}
-	// With all departures taken out, just the stored lessons are left in the sum.
-	return l.learnAnew(ctx, v, cv, nil)
+	// With all retractions taken out, just the stored lessons are left in the sum.
+	return l.relearn(ctx, v, cv, nil)
 }
 
-// load reads the checkpoint and adds the lessons after it. Departures are left to takeOut. Its
+// load reads the checkpoint and adds the lessons after it. Retractions are left to takeOut. Its
 // errors come from the store, or are ErrCorrupt.
 func (l *learner) load(ctx context.Context, v *state.View, cv *state.CollectionView) error {
 	sp := cv.Space
@@ -156,9 +156,9 @@ func (l *learner) load(ctx context.Context, v *state.View, cv *state.CollectionV
 		l.online.Refit() // these projections are not those of the statistics
 	}
 	l.online.Workers = work.Background()
-	// The checkpoint has taken out the departures that were deleted with it, so counting from 0
+	// The checkpoint has taken out the retractions that were deleted with it, so counting from 0
 	// finds the others.
-	l.revision, l.outbox, l.ahead, l.forgotten = sp.Revision, 0, 0, 0
+	l.revision, l.retracted, l.ahead, l.forgotten = sp.Revision, 0, 0, 0
 	l.traces = make([]float64, len(sp.Positions))
 	if cv.Numbers.Checkpoint == uint64(sp.Revision) {
 		return nil
@@ -170,15 +170,15 @@ func (l *learner) load(ctx context.Context, v *state.View, cv *state.CollectionV
 	})
 }
 
-// takeOut subtracts the departures from number l.outbox on, if their lessons are of revisions up
-// to upTo: the statistics do not have the later ones. It also counts the departures that the
+// takeOut subtracts the retractions from number l.retracted on, if their lessons are of revisions up
+// to upTo: the statistics do not have the later ones. It also counts the retractions that the
 // present revision does not know of (l.forgotten).
 func (l *learner) takeOut(ctx context.Context, r pebble.Reader, cv *state.CollectionView, upTo uint32) error {
 	sp := cv.Space
-	next := cv.Numbers.NextOutbox
-	known := uint64(0) // the projections know of the departures before this number
+	next := cv.Numbers.NextRetraction
+	known := uint64(0) // the projections know of the retractions before this number
 	if i := len(cv.Revisions) - 1; i >= 0 {
-		known = cv.Revisions[i].Outbox
+		known = cv.Revisions[i].Retracted
 	}
 	var items []model.Example
 	var lessons []model.Lesson
@@ -188,16 +188,16 @@ func (l *learner) takeOut(ctx context.Context, r pebble.Reader, cv *state.Collec
 		items, lessons = items[:0], lessons[:0]
 		return err
 	}
-	end := codec.PrefixEnd(codec.NumberKey(codec.KindOutbox, cv.ID, sp.ID))
-	err := record.ForEachIn(r, codec.OutboxKey(cv.ID, sp.ID, l.outbox), end, func(key, value []byte) error {
-		d, err := codec.DecodeDeparture(sp.Bits, value)
-		if err == nil && codec.OutboxNumber(key) >= next {
+	end := codec.PrefixEnd(codec.NumberKey(codec.KindRetraction, cv.ID, sp.ID))
+	err := record.ForEachIn(r, codec.RetractionKey(cv.ID, sp.ID, l.retracted), end, func(key, value []byte) error {
+		d, err := codec.DecodeRetraction(sp.Bits, value)
+		if err == nil && codec.RetractionNumber(key) >= next {
 			err = fmt.Errorf("the next number is %d", next)
 		}
 		if err != nil {
-			return fault.Corrupt(err, "outbox %x", key)
+			return fault.Corrupt(err, "retraction %x", key)
 		}
-		if codec.OutboxNumber(key) >= known {
+		if codec.RetractionNumber(key) >= known {
 			l.forgotten++
 		}
 		if d.Revision > upTo {
@@ -206,16 +206,16 @@ func (l *learner) takeOut(ctx context.Context, r pebble.Reader, cv *state.Collec
 		vectors := make([]model.Vector, len(cv.Modalities))
 		for _, f := range d.Features {
 			if int(f.Modality) >= len(vectors) {
-				return fault.Corrupt(fmt.Errorf("modality %d of %d", f.Modality, len(vectors)), "outbox %x", key)
+				return fault.Corrupt(fmt.Errorf("modality %d of %d", f.Modality, len(vectors)), "retraction %x", key)
 			}
 			if err := cv.Modalities[f.Modality].DecodeVector(&vectors[f.Modality], f.Record); err != nil {
-				return fault.Corrupt(err, "outbox %x", key)
+				return fault.Corrupt(err, "retraction %x", key)
 			}
 		}
 		item := sp.Example(vectors, nil)
 		lesson, err := sp.Lesson(d.Lesson, item)
 		if err != nil {
-			return fault.Corrupt(err, "outbox %x", key)
+			return fault.Corrupt(err, "retraction %x", key)
 		}
 		items, lessons = append(items, item), append(lessons, lesson)
 		if len(items) == model.MaxLesson {
@@ -228,7 +228,7 @@ func (l *learner) takeOut(ctx context.Context, r pebble.Reader, cv *state.Collec
 	}
 	if err == nil {
 		// Only now: after an error the statistics lack some of them, and are forgotten.
-		l.outbox = next
+		l.retracted = next
 	}
 	return err
 }
@@ -266,7 +266,7 @@ func (d *Database) Checkpoint() {
 					return nil
 				}
 				next := sp.Revised(sp.Revision, sp.Learned)
-				if err := tx.WriteCheckpoint(s, sp, next, statistics, l.outbox); err != nil {
+				if err := tx.WriteCheckpoint(s, sp, next, statistics, l.retracted); err != nil {
 					return err
 				}
 				sp.Revise(next)
@@ -326,10 +326,10 @@ func (l *learner) shrunk() bool {
 	return false
 }
 
-// learnAnew sums the statistics again from the rows of the view whose lessons match want; nil
+// relearn sums the statistics again from the rows of the view whose lessons match want; nil
 // means all. The caller knows that the statistics consist of just these lessons. It reads the
 // features of all these rows, at the cost of model.Online.Relearn.
-func (l *learner) learnAnew(ctx context.Context, v *state.View, cv *state.CollectionView, want func(codec.Lesson) bool) error {
+func (l *learner) relearn(ctx context.Context, v *state.View, cv *state.CollectionView, want func(codec.Lesson) bool) error {
 	m := cv.Space.Learned
 	online, err := model.NewOnline(m, model.NewStatistics(m))
 	if err != nil {
@@ -366,7 +366,7 @@ func (c Collection) GrowLabels(ctx context.Context, space uint32, out *report.Up
 		out.Space, out.Revision = report.Space(u.cv.Space.ID), u.cv.Space.Revision
 		known := u.cv.Space.Learned.Labels()
 		if u.l.shrunk() { // the commit below stores the statistics
-			if err := u.l.learnAnew(ctx, u.v, u.cv, nil); err != nil {
+			if err := u.l.relearn(ctx, u.v, u.cv, nil); err != nil {
 				return err
 			}
 		}
@@ -416,10 +416,10 @@ func (c Collection) GrowLabels(ctx context.Context, space uint32, out *report.Up
 // recodedRows is the most rows that one commit recodes.
 const recodedRows = 1024
 
-// recode makes the codes of the rows in SpaceView.Recode again, block by block, and returns
-// how many they were. space 0 is the active one. The lesson of such a row, taught by its
-// earlier code or labels, goes to the outbox, and the row becomes pending. Each block is a commit, so
-// after an error or a crash another call goes on with the rest.
+// recode makes the codes of the rows in SpaceView.Recode again, block by block, and returns how many they
+// were. space 0 is the active one. The lesson of such a row, taught by its earlier code or labels, goes to
+// the queue of retractions, and the row becomes pending. Each block is a commit, so after an error or a crash
+// another call goes on with the rest.
 func (c Collection) recode(ctx context.Context, space uint32) (n int, err error) {
 	for {
 		var block *coded

@@ -59,7 +59,7 @@ func (c Collection) Reindex(ctx context.Context, opt ReindexOptions) (uint32, *r
 }
 
 // reindexed returns the number of the space to build: the one that is being built already, or
-// a new one, which it founds.
+// a new one, which it installs.
 func (c Collection) reindexed(ctx context.Context, opt ReindexOptions) (uint32, error) {
 	building := uint32(0)
 	err := c.Read(func(_ *state.View, cv *state.CollectionView) error {
@@ -80,7 +80,7 @@ func (c Collection) reindexed(ctx context.Context, opt ReindexOptions) (uint32, 
 	if err != nil || building != 0 {
 		return building, err
 	}
-	sp, err := c.Found(ctx, false, func(v *state.View, cv *state.CollectionView) (*Foundation, error) {
+	sp, err := c.Install(ctx, false, func(v *state.View, cv *state.CollectionView) (*NewSpace, error) {
 		if cv.Space == nil {
 			return nil, fmt.Errorf("%w: collection %q: train it first", fault.ErrNoModel, cv.Name)
 		}
@@ -92,7 +92,7 @@ func (c Collection) reindexed(ctx context.Context, opt ReindexOptions) (uint32, 
 		if err := c.DB.Engine.Admit(reindexBytes(cv), false); err != nil {
 			return nil, err
 		}
-		return c.in.Refound(ctx, v, cv, opt.Activate)
+		return c.in.Reinstall(ctx, v, cv, opt.Activate)
 	})
 	if err != nil {
 		return 0, err
@@ -128,13 +128,13 @@ func (c Collection) activateBuilt(ctx context.Context, space uint32) error {
 	})
 }
 
-// Refound returns the foundation of a space that goes on from the present revision of the
+// Reinstall returns a new space that goes on from the present revision of the
 // space of cv, with its statistics, lessons and pending rows. Rows that wait for recoding there
 // have to teach again. It brings the learner of the old space up to date, and waits for an
-// update of that. The foundation shares cv.Recode with the view.
-func (d *Database) Refound(ctx context.Context, v *state.View, cv *state.CollectionView, activate bool) (*Foundation, error) {
+// update of that. It shares cv.Recode with the view.
+func (d *Database) Reinstall(ctx context.Context, v *state.View, cv *state.CollectionView, activate bool) (*NewSpace, error) {
 	sp := cv.Space
-	f := &Foundation{activate: activate, pending: cv.Pending.Clone(), relearn: cv.Recode}
+	f := &NewSpace{activate: activate, pending: cv.Pending.Clone(), relearn: cv.Recode}
 	f.space = spaces.New(spaces.SpaceDescriptor{Bits: sp.Bits, Parent: sp.ID}, sp.Learned, sp.Positions)
 	var err error
 	if f.model, err = sp.Learned.MarshalBinary(); err != nil {

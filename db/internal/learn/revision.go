@@ -87,7 +87,7 @@ func (u *updater) restore(ctx context.Context, m *model.Model, revision uint32) 
 	// out.
 	if u.l.shrunk() {
 		earlier := func(l codec.Lesson) bool { return !later(l) }
-		if err := u.l.learnAnew(ctx, u.v, u.cv, earlier); err != nil {
+		if err := u.l.relearn(ctx, u.v, u.cv, earlier); err != nil {
 			return err
 		}
 	}
@@ -104,8 +104,8 @@ func (u *updater) restore(ctx context.Context, m *model.Model, revision uint32) 
 	d := u.descriptor(next.Revision, projections)
 	err = u.inSpace(ctx, len(projections)+len(statistics), func(tx *state.Tx, s *state.CollectionState, sp *state.SpaceState) error {
 		for _, row := range gone {
-			// The write has moved the lesson to the outbox, and the statistics would lose it twice: by
-			// Forget above and as a departure.
+			// The write has moved the lesson to the queue of retractions, and the statistics would lose it
+			// twice: by Forget above and as a retraction.
 			if sp.Changed.Contains(row) {
 				return fmt.Errorf("%w: rows that have taught space %d were overwritten meanwhile: try again", fault.ErrBusy, sp.ID)
 			}
@@ -113,7 +113,7 @@ func (u *updater) restore(ctx context.Context, m *model.Model, revision uint32) 
 		if err := tx.WriteRevision(sp, d, projections); err != nil {
 			return err
 		}
-		if err := tx.WriteCheckpoint(s, sp, next, statistics, u.l.outbox); err != nil {
+		if err := tx.WriteCheckpoint(s, sp, next, statistics, u.l.retracted); err != nil {
 			return err
 		}
 		for _, row := range gone {
@@ -172,7 +172,7 @@ func (c Collection) ImportRevision(ctx context.Context, f *fit.File, space, revi
 		u.imported, u.number = m, revision
 		u.teacherName, u.recode = spaces.Imported, grown
 		if u.checkpoint = len(grown) > 0; u.checkpoint && u.l.shrunk() {
-			if err := u.l.learnAnew(ctx, u.v, u.cv, nil); err != nil {
+			if err := u.l.relearn(ctx, u.v, u.cv, nil); err != nil {
 				return err
 			}
 			if err := u.l.online.Follow(m); err != nil {
@@ -238,12 +238,12 @@ type ImportOptions struct {
 	Space    uint32         // number of the new space; 0: the next one
 }
 
-// ImportModel founds a space with a model from elsewhere, and gives all items their codes there. The labels
+// ImportModel installs a space with a model from elsewhere, and gives all items their codes there. The labels
 // of the file have ids in the collection. No item has taught the model here, so that its statistics are those
 // of none, and all items wait to teach: an update learns from them alone. Errors, and what is left after one,
 // are those of Train.
 func (c Collection) ImportModel(ctx context.Context, f *fit.File, opt ImportOptions) (space uint32, t *report.Training, err error) {
-	return c.newSpace(ctx, opt.Progress, func(_ context.Context, _ *state.View, cv *state.CollectionView) (*Foundation, *report.Training, error) {
+	return c.newSpace(ctx, opt.Progress, func(_ context.Context, _ *state.View, cv *state.CollectionView) (*NewSpace, *report.Training, error) {
 		found, err := c.imported(cv, f, opt.Activate)
 		if err == nil {
 			found.number = opt.Space
@@ -254,8 +254,8 @@ func (c Collection) ImportModel(ctx context.Context, f *fit.File, opt ImportOpti
 	})
 }
 
-// imported returns the foundation of a space with the model of a file.
-func (c Collection) imported(cv *state.CollectionView, file *fit.File, activate bool) (*Foundation, error) {
+// imported returns a new space with the model of a file.
+func (c Collection) imported(cv *state.CollectionView, file *fit.File, activate bool) (*NewSpace, error) {
 	m, err := modelOf(cv, file)
 	if err != nil {
 		return nil, err
@@ -264,7 +264,7 @@ func (c Collection) imported(cv *state.CollectionView, file *fit.File, activate 
 	if err != nil {
 		return nil, fault.Invalid("collection %q: %w", cv.Name, err)
 	}
-	f := &Foundation{activate: activate, pending: roaring.New(), before: cv.NextRow}
+	f := &NewSpace{activate: activate, pending: roaring.New(), before: cv.NextRow}
 	f.space = spaces.New(spaces.SpaceDescriptor{Bits: m.Bits()}, m, positions)
 	if f.model, err = m.MarshalBinary(); err != nil {
 		return nil, err
@@ -280,5 +280,5 @@ func (c Collection) imported(cv *state.CollectionView, file *fit.File, activate 
 	}
 	// Before the work, and not after an hour of it. All items may teach, by and by.
 	codes := state.CodesBytes(m.Bits(), true)
-	return f, c.DB.Engine.Admit(foundedBytes(float64(f.bytes()), cv.Items, 0, codes), false)
+	return f, c.DB.Engine.Admit(newSpaceBytes(float64(f.bytes()), cv.Items, 0, codes), false)
 }

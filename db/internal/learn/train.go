@@ -26,7 +26,7 @@ import (
 	"github.com/fddhdb/fddhdb/model/fit"
 )
 
-// A training never changes a space that is there. It founds one beside it, and searches go on in
+// A training never changes a space that is there. It installs one beside it, and searches go on in
 // the active space until the new one is complete.
 
 // TrainOptions has the fields of db.TrainOptions, which is converted to it.
@@ -36,27 +36,27 @@ type TrainOptions struct {
 	Activate bool // make the new space the active one when it is complete; the first always becomes it
 }
 
-// Train learns a model from the labelled items, or without labels from all, founds a space with it, and gives
-// all items their codes there. It uses all processors; db.Collection.Train has memory, waits and errors. An
-// error, or the end of ctx, drops the new space again. Then space is its number if it was founded, else 0,
-// for the event.
+// Train learns a model from the labelled items, or without labels from all, installs a space with it, and
+// gives all items their codes there. It uses all processors; db.Collection.Train has memory, waits and
+// errors. An error, or the end of ctx, drops the new space again. Then space is its number if it was
+// installed, else 0, for the event.
 func (c Collection) Train(ctx context.Context, opt TrainOptions) (space uint32, t *report.Training, err error) {
-	return c.newSpace(ctx, opt.Progress, func(ctx context.Context, v *state.View, cv *state.CollectionView) (*Foundation, *report.Training, error) {
+	return c.newSpace(ctx, opt.Progress, func(ctx context.Context, v *state.View, cv *state.CollectionView) (*NewSpace, *report.Training, error) {
 		l, err := TrainOn(ctx, v, cv, opt)
 		if err != nil {
 			return nil, nil, err
 		}
-		f, err := l.Foundation(ctx, v, cv, opt.Activate)
+		f, err := l.NewSpace(ctx, v, cv, opt.Activate)
 		return f, &report.Training{Report: l.result.Report, LeftOut: l.leftOut}, err
 	})
 }
 
-// newSpace founds a space with the model that prepare brings, and gives all items their codes there.
+// newSpace installs a space with the model that prepare brings, and gives all items their codes there.
 // The results are those of Train.
 func (c Collection) newSpace(ctx context.Context, progress event.Progress,
-	prepare func(ctx context.Context, v *state.View, cv *state.CollectionView) (*Foundation, *report.Training, error)) (space uint32, t *report.Training, err error) {
+	prepare func(ctx context.Context, v *state.View, cv *state.CollectionView) (*NewSpace, *report.Training, error)) (space uint32, t *report.Training, err error) {
 	// The steps: complete a reindexing that is in the way; prepare on a view and found the space, in
-	// one commit; build it, block by block. Nothing is stored before the foundation. After it any
+	// one commit; build it, block by block. Nothing is stored before the install. After it any
 	// failure drops the space, and a crash leaves it for Resume or the next training
 	// (TestTrainSettlesWhatAnotherProcessLeft of db).
 	ctx, stop := c.untilDropped(ctx)
@@ -64,7 +64,7 @@ func (c Collection) newSpace(ctx context.Context, progress event.Progress,
 	if err := c.completeLeft(ctx); err != nil {
 		return 0, nil, c.dropped(ctx, err)
 	}
-	sp, err := c.Found(ctx, true, func(v *state.View, cv *state.CollectionView) (f *Foundation, err error) {
+	sp, err := c.Install(ctx, true, func(v *state.View, cv *state.CollectionView) (f *NewSpace, err error) {
 		f, t, err = prepare(ctx, v, cv)
 		return f, err
 	})
@@ -92,7 +92,7 @@ func (c Collection) newSpace(ctx context.Context, progress event.Progress,
 
 // completeLeft completes a reindexing that an earlier process has left unfinished: a
 // collection builds one space at a time. It leaves an unfinished training alone, as
-// createSpace drops that in the commit that founds the new space.
+// createSpace drops that in the commit that installs the new space.
 func (c Collection) completeLeft(ctx context.Context) error {
 	var space uint32
 	err := c.Look(ctx, func(s *state.CollectionState) error {
@@ -113,7 +113,7 @@ func (c Collection) completeLeft(ctx context.Context) error {
 type learned struct {
 	set     *trainingSet  // what it has learned from
 	result  *fit.Result   // model, statistics, report
-	space   *spaces.Space // the space of the model; without a number until it is founded
+	space   *spaces.Space // the space of the model; without a number until it is installed
 	leftOut []string      // names of the modalities that no item to learn from has
 }
 
@@ -164,12 +164,12 @@ func TrainOn(ctx context.Context, v *state.View, cv *state.CollectionView, opt T
 	return l, nil
 }
 
-// Foundation returns the foundation of a space with the model. Rows that have been trained on
+// NewSpace returns a new space with the model. Rows that have been trained on
 // have a lesson: what they are in the statistics with (fit.Result.Lesson). All other
 // rows with a modality of the model are pending. It reads the record of each row that was
 // trained on.
-func (l *learned) Foundation(ctx context.Context, v *state.View, cv *state.CollectionView, activate bool) (*Foundation, error) {
-	f := &Foundation{space: l.space, activate: activate}
+func (l *learned) NewSpace(ctx context.Context, v *state.View, cv *state.CollectionView, activate bool) (*NewSpace, error) {
+	f := &NewSpace{space: l.space, activate: activate}
 	var err error
 	if f.model, err = l.result.Model.MarshalBinary(); err != nil {
 		return nil, err
@@ -348,7 +348,7 @@ func trainingBytes(cv *state.CollectionView, opt TrainOptions) int64 {
 		for _, m := range cv.Modalities {
 			sum += 8 * float64(bits+1) * float64(m.Dim)
 		}
-		return foundedBytes(sum, cv.Items, 0, state.CodesBytes(bits, true))
+		return newSpaceBytes(sum, cv.Items, 0, state.CodesBytes(bits, true))
 	}
 	for _, m := range cv.Modalities {
 		// k features of a modality: one an anchor. A training takes no more anchors than items.
@@ -359,13 +359,13 @@ func trainingBytes(cv *state.CollectionView, opt TrainOptions) int64 {
 		c := float64(min(len(cv.Names), bits))
 		sum += 4 * c * c
 	}
-	return foundedBytes(sum, cv.Items, codec.Bytes(bits)+4, state.CodesBytes(bits, true))
+	return newSpaceBytes(sum, cv.Items, codec.Bytes(bits)+4, state.CodesBytes(bits, true))
 }
 
 // foundedBytes estimates the bytes of a new space. model is the size of its model and
-// statistics; lesson and codes are bytes an item. The foundation is a commit, which is written
+// statistics; lesson and codes are bytes an item. The new space is a commit, which is written
 // to the log and to a table; codes go into tables only.
-func foundedBytes(model float64, items, lesson, codes int) int64 {
+func newSpaceBytes(model float64, items, lesson, codes int) int64 {
 	return clampedBytes(store.WrittenTwice*(model+float64(items)*float64(lesson)) + float64(items)*float64(codes))
 }
 
@@ -381,7 +381,7 @@ func reindexBytes(cv *state.CollectionView) int64 {
 	if sp.HasStatistics() {
 		lesson = codec.Bytes(sp.Bits) + 4
 	}
-	return foundedBytes(float64(sp.Model.Bytes)+float64(sp.Statistics.Bytes), cv.Items, lesson, state.CodesBytes(sp.Bits, true))
+	return newSpaceBytes(float64(sp.Model.Bytes)+float64(sp.Statistics.Bytes), cv.Items, lesson, state.CodesBytes(sp.Bits, true))
 }
 
 // clampedBytes converts an estimate to bytes, far below overflow.

@@ -624,7 +624,7 @@ func (u *updater) commit(ctx context.Context) error {
 			return fmt.Errorf("%w: revisions of space %d", fault.ErrFull, sp.ID)
 		}
 		// Everything that may fail comes first: a change in memory would stay after an error.
-		departures, err := u.departures(sp, next.Revision)
+		retractions, err := u.retractions(sp, next.Revision)
 		if err != nil {
 			return err
 		}
@@ -638,7 +638,7 @@ func (u *updater) commit(ctx context.Context) error {
 			}
 		}
 		if statistics != nil {
-			if err := tx.WriteCheckpoint(s, sp, next, statistics, u.l.outbox); err != nil {
+			if err := tx.WriteCheckpoint(s, sp, next, statistics, u.l.retracted); err != nil {
 				return err
 			}
 			sp.Numbers.Checkpoint = uint64(next.Revision)
@@ -646,11 +646,11 @@ func (u *updater) commit(ctx context.Context) error {
 		for i, row := range u.rows {
 			// If the row has changed, it has taught as it was in the view. The statistics contain that,
 			// so it departs at once, and its lesson is never stored. TestWritesDuringAnUpdate of db.
-			if departures[row] == nil {
+			if retractions[row] == nil {
 				tx.Learn(sp, row, codec.Lesson{Revision: next.Revision, Taught: u.lessons[i]}, false)
 				continue
 			}
-			if err := tx.Depart(sp, departures[row]); err != nil {
+			if err := tx.Depart(sp, retractions[row]); err != nil {
 				return err
 			}
 		}
@@ -690,11 +690,11 @@ func (u *updater) inSpace(ctx context.Context, bytes int, f func(tx *state.Tx, s
 	})
 }
 
-// departures returns, by row, the lessons of this update whose rows have changed since the
+// retractions returns, by row, the lessons of this update whose rows have changed since the
 // view, with the features of the view: the statistics have these. It runs in the committer.
 // ErrBusy: they are too large for one batch (record.MaxBatchBytes).
-func (u *updater) departures(sp *state.SpaceState, revision uint32) (map[uint32]*codec.Departure, error) {
-	out := map[uint32]*codec.Departure{}
+func (u *updater) retractions(sp *state.SpaceState, revision uint32) (map[uint32]*codec.Retraction, error) {
+	out := map[uint32]*codec.Retraction{}
 	bytes := 0
 	for i, row := range u.rows {
 		if !sp.Changed.Contains(row) {
@@ -705,7 +705,7 @@ func (u *updater) departures(sp *state.SpaceState, revision uint32) (map[uint32]
 		}
 		// Of the revision that this commit makes: the statistics with that revision have the lesson.
 		l := codec.Lesson{Revision: revision, Taught: u.lessons[i]}
-		d, err := record.Departure(u.v.Snap, u.cv.Descriptor, sp.Positions, row, l)
+		d, err := record.Retraction(u.v.Snap, u.cv.Descriptor, sp.Positions, row, l)
 		if err != nil {
 			return nil, err
 		}
@@ -728,7 +728,7 @@ func notPending(tx *state.Tx, sp *state.SpaceState, rows []uint32) {
 // descriptor returns the descriptor of a revision with this number. projections is the
 // binary form of its model.
 func (u *updater) descriptor(revision uint32, projections []byte) *spaces.RevisionDescriptor {
-	return &spaces.RevisionDescriptor{Model: record.ChunksOf(projections), Outbox: u.l.outbox, RevisionInfo: report.RevisionInfo{
+	return &spaces.RevisionDescriptor{Model: record.ChunksOf(projections), Retracted: u.l.retracted, RevisionInfo: report.RevisionInfo{
 		Revision: revision, Parent: u.parent, Created: spaces.Now(),
 		Teacher: u.teacherName, Lead: u.lead, Reason: u.reason,
 		Items: u.labelled + u.unlabelled, Labelled: u.labelled, Unlabelled: u.unlabelled, Forgotten: u.forgotten,

@@ -25,7 +25,7 @@ import (
 	"github.com/fddhdb/fddhdb/model"
 )
 
-// A training of an index of vectors founds an index, finds the centres of its cells from a sample, has it
+// A training of an index of vectors installs an index, finds the centres of its cells from a sample, has it
 // take in all rows, and measures what searches find with it. Searches use it from the commit that stores
 // what was measured, which drops the index before it. Whatever ends a training earlier drops the new index.
 
@@ -188,7 +188,7 @@ type cellsFound struct {
 	report  record.IndexReport
 }
 
-// findCells finds the cells of an index that has been founded, from a sample of the vectors.
+// findCells finds the cells of an index that has been installed, from a sample of the vectors.
 func (c Collection) findCells(ctx context.Context, id uint32, opt IndexOptions) (found cellsFound, err error) {
 	err = c.look(func(v *state.View, cv *state.CollectionView) error {
 		d := cv.IndexNumber(id)

@@ -55,7 +55,7 @@ var kinds = [256]Kind{
 	codec.KindStatistics: {Scope: OfSpace, Origin: Derived, ForLearning: true},
 	codec.KindRevision:   {Scope: OfSpace},
 	codec.KindOnlineRows: {Scope: OfSpace}, // index-only copies have one of its sets, SetRecode
-	codec.KindOutbox:     {Scope: OfSpace, Origin: Derived, ForLearning: true},
+	codec.KindRetraction: {Scope: OfSpace, Origin: Derived, ForLearning: true},
 	codec.KindLessons:    {Scope: OfSpace, ForLearning: true},
 	codec.KindRowCodes:   {Scope: OfSpace, Origin: Coded},
 	codec.KindCodes:      {Scope: OfSpace, Origin: Coded},

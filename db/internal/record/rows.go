@@ -248,12 +248,12 @@ func LabelsInUse(r pebble.Reader, collection uint32) (ids []uint32, err error) {
 	return ids, fault.ReadError(it.Error(), "sets of labels")
 }
 
-// Departure returns the record for the outbox of a space: the lesson l that a row has taught,
+// Retraction returns the retraction record of a space: the lesson l that a row has taught,
 // with the features that r has of it in the given modalities (positions in the collection, in
-// any order). r has to be of the time when the row taught, as the departure takes out what
+// any order). r has to be of the time when the row taught, as the retraction takes out what
 // these features put in.
-func Departure(r pebble.Reader, d *Descriptor, modalities []int, row uint32, l codec.Lesson) (*codec.Departure, error) {
-	out := &codec.Departure{Lesson: l}
+func Retraction(r pebble.Reader, d *Descriptor, modalities []int, row uint32, l codec.Lesson) (*codec.Retraction, error) {
+	out := &codec.Retraction{Lesson: l}
 	for _, t := range slices.Sorted(slices.Values(modalities)) {
 		b, err := Get(r, codec.FeatureKey(d.ID, row, uint16(t)))
 		if err != nil {

@@ -19,7 +19,7 @@ import (
 )
 
 // Model, revisions and lessons of a space are primary, and so are the rows that have yet to teach.
-// Codes, projections, postings, statistics and departures follow from these and the items. What
+// Codes, projections, postings, statistics and retractions follow from these and the items. What
 // is lost costs this:
 //
 //	model                     the space, with its codes
@@ -328,7 +328,7 @@ func (s *spaceMender) mendRevision(revision uint32, needed bool) error {
 	}
 	if err == nil {
 		s.space = s.first.Revised(revision, m)
-		s.n.NextOutbox = max(s.n.NextOutbox, d.Outbox)
+		s.n.NextRetraction = max(s.n.NextRetraction, d.Retracted)
 		from, end := codec.RevisionKey(s.ID, s.id(), revision, d.Model.Chunks+1), codec.PrefixEnd(codec.RevisionPrefix(s.ID, s.id(), revision))
 		if err := s.written(s.batch.DeleteRange(from, end, nil)); err != nil || d.Parent < revision || revision == 1 {
 			return err
@@ -378,7 +378,7 @@ func (s *spaceMender) writeRevision(d *spaces.RevisionDescriptor, projections []
 }
 
 // Lessons, and the features of their rows, are primary: they are copied. Statistics are their
-// sum, and are added up again. So departures are not needed, and the outbox is empty.
+// sum, and are added up again. So retractions are not needed, and their queue is empty.
 
 // mendLessons reads the lessons of the space, and sets taught, pending and recode. It removes
 // lessons that are damaged or of rows without features. If any is lost, all rows with features
@@ -501,7 +501,7 @@ func (s *spaceMender) makeStatistics() error {
 	if err := s.written(record.WriteChunks(s.batch, s.prefix(codec.KindStatistics), 0, b)); err != nil {
 		return err
 	}
-	// All lessons are in these statistics, and there is no outbox: the sum needs nothing else.
+	// All lessons are in these statistics, and there are no retractions: the sum needs nothing else.
 	s.n.Checkpoint = s.n.Revision
 	d := s.first.SpaceDescriptor
 	d.Statistics = record.ChunksOf(b)

@@ -16,7 +16,7 @@ import (
 // it taught. Rows whose stored lesson want refuses are left out; want is called with each, and
 // must not keep it. Nil wants all. The slices are used again after f returns, but not what
 // they point to. A row that has a lesson also has the features that it taught with: a write
-// that changes these moves the lesson to the outbox. The memory is that of one chunk of items.
+// that changes these moves the lesson to the queue of retractions. The memory is that of one chunk of items.
 // It ends early with the context.
 func (s *Space) ForEachLesson(ctx context.Context, r pebble.Reader, d *record.Descriptor, want func(codec.Lesson) bool,
 	f func(rows []uint32, items []model.Example, lessons []model.Lesson) error) error {

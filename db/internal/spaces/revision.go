@@ -19,7 +19,7 @@ import (
 type RevisionDescriptor struct {
 	report.RevisionInfo                // without Bytes and Checksum, which follow from Model and its chunks
 	Model               record.Chunked `json:"model,omitzero"` // of the projections; zero of revision 1, whose model is that of the space
-	Outbox              uint64         `json:"outbox"`         // departures before this number are out of the projections
+	Retracted           uint64         `json:"retracted"`      // retractions before this number are out of the projections
 	Rows                uint64         `json:"rows,omitempty"` // of a space without statistics: items in rows from here on have come since the training
 
 	// Expected is of revision 1 alone, by name of the modality: what the projections miss of what the labels

@@ -27,8 +27,8 @@ import (
 
 // The Committer is the one goroutine that changes the database. It takes all waiting requests, assigns rows
 // and code numbers, reads the records that they replace, and commits one Pebble batch, so concurrent writers
-// share one sync. During that sync it prepares the next batch. A second goroutine, landAll, waits for the
-// syncs and, commit by commit, shows the view to readers and answers the requests: see flight.
+// share one sync. During that sync it prepares the next batch. A second goroutine, finishAll, waits for the
+// syncs and, commit by commit, shows the view to readers and answers the requests: see pendingCommit.
 //
 // A request is applied whole or not at all. First it is resolved: that reads all it needs from the store and
 // finds every possible error. Then it is applied: that only writes to memory and the batch. An error there
@@ -52,12 +52,12 @@ type Committer struct {
 	keeper  *store.Keeper                            // hears of durable commits; nil: none. Set by Run
 	current func(v *View, changed []*CollectionView) // Database.setCurrent: gives new readers v
 
-	queue      chan *Request  // from Submit; End closes it
-	flights    chan *flight   // from launch to landAll; run closes it
-	aloft      sync.WaitGroup // counts the flights that landAll has not finished
-	aloftBytes atomic.Int64   // bytes of the flights before their sync
-	finished   chan struct{}  // landAll closes it when the committer has ended
-	Figures    commitFigures  // for db.Activity; any goroutine may read them
+	queue         chan *Request       // from Submit; End closes it
+	pending       chan *pendingCommit // from handOver to finishAll; run closes it
+	inFlight      sync.WaitGroup      // counts the commits that finishAll has not finished
+	inFlightBytes atomic.Int64        // their bytes, before their sync
+	finished      chan struct{}       // finishAll closes it when the committer has ended
+	Figures       commitFigures       // for db.Activity; any goroutine may read them
 
 	tablesUntil atomic.Int64 // time in nanoseconds until which more tables may arrive, see settle
 
@@ -233,7 +233,7 @@ func (c *Committer) Do(ctx context.Context, bytes int, f func(*Tx) error) error 
 // admitWrites asks whether the disk has room for a commit of so many bytes of writes, r the last of them. It
 // adds the bytes in flight, which the log on disk may not include yet.
 func (c *Committer) admitWrites(bytes int, r *Request) error {
-	return c.Admit(store.WrittenTwice*(int64(bytes)+c.aloftBytes.Load()), r.onlyDeletes())
+	return c.Admit(store.WrittenTwice*(int64(bytes)+c.inFlightBytes.Load()), r.onlyDeletes())
 }
 
 // Free is Do for operations that free disk space, such as dropping a space. They are allowed on a full
@@ -268,8 +268,8 @@ var errNextTx = errors.New("the transaction is full")
 
 // run is the committer: it takes requests until End closes the queue.
 func (c *Committer) run() {
-	go c.landAll()
-	defer close(c.flights)
+	go c.finishAll()
+	defer close(c.pending)
 	for r := range c.queue {
 		for r != nil {
 			r = c.commitTx(r)
@@ -277,17 +277,17 @@ func (c *Committer) run() {
 	}
 }
 
-// commitTx commits first in one transaction with the writes that wait behind it, and launches them as one
-// flight. They are answered when it is durable. It may take a request from the queue that cannot join the
-// transaction; it returns that request, to be first in the next transaction, or nil.
+// commitTx commits first in one transaction with the writes that wait behind it, and hands it over. They are
+// answered when it is durable. It may take a request from the queue that cannot join the transaction; it
+// returns that request, to be first in the next transaction, or nil.
 //
 // Operations, all requests but writes, run alone: as first, and nothing joins them. A write that is invalid
 // or not admitted gets its error, and the others go on. A later error, or a panic, fails the database, and
 // all requests of the transaction get ErrFailed.
 func (c *Committer) commitTx(first *Request) (next *Request) {
-	f := &flight{operation: first.kind != requestWrites, began: time.Now()}
+	f := &pendingCommit{operation: first.kind != requestWrites, began: time.Now()}
 	if f.operation {
-		c.aloft.Wait()
+		c.inFlight.Wait()
 	}
 	defer func() {
 		// A panic here, for example in the storage engine, must not crash the host. The store may still use
@@ -295,7 +295,7 @@ func (c *Committer) commitTx(first *Request) (next *Request) {
 		if p := recover(); p != nil {
 			c.failAll(f, fmt.Errorf("panic in the committer: %v\n%s", p, debug.Stack()))
 		}
-		c.launch(f)
+		c.handOver(f)
 	}()
 	tx := newTx(c)
 	bytes, applied := 0, 0 // estimated bytes of writes; requests that have written to tx
@@ -406,12 +406,12 @@ func (c *Committer) yield() {
 	}
 }
 
-// commit applies the transaction to the store, in one batch, and records the remaining steps in the flight.
+// commit applies the transaction to the store, in one batch, and records the remaining steps in f.
 // With sync the store begins to sync the batch; f.batch.SyncWait waits for that. After an error the state of
 // the store is unknown: the caller fails the database.
 //
 // ApplyNoSyncWait returns when the batch can be read, so the next transaction resolves against it.
-func (tx *Tx) commit(f *flight, sync bool) error {
+func (tx *Tx) commit(f *pendingCommit, sync bool) error {
 	c := tx.Committer
 	if err := tx.finish(); err != nil {
 		return err
@@ -510,56 +510,57 @@ func (tx *Tx) finishBlock(key []byte, edit *blockEdit) error {
 	return tx.records.Block(key, edit.BlockEdit, true)
 }
 
-// A flight is a transaction between the committer and its answers. The committer fills and launches it. Then
-// the store has the batch in memory and syncs its log, while the committer goes on with the next transaction.
-// land waits for the sync, shows the view, and answers. Flights finish in the order of their commits.
+// A pendingCommit is a transaction between the committer and its answers. The committer fills it and hands it
+// over. Then the store has the batch in memory and syncs its log, while the committer goes on with the next
+// transaction. finish waits for the sync, shows the view, and answers. Pending commits finish in the order of
+// their commits.
 //
 // So the committer, with its memory and its reads from the store, is ahead of readers by the commits in
-// flight. Two rules follow. A refused write is answered after the flights before it: the reason for the
+// flight. Two rules follow. A refused write is answered after the commits before it: the reason for the
 // refusal, such as another item under its key, is then durable and readable. An operation (any request but a
 // write) begins when nothing is in flight, and finishes before the next request.
-type flight struct {
+type pendingCommit struct {
 	requests  []*Request // to be answered, including the refused ones
 	operation bool       // the only request is an operation
 	began     time.Time  // when the committer took up the first request
-	bytes     int64      // estimate of what the writes store; part of Committer.aloftBytes
+	bytes     int64      // estimate of what the writes store; part of Committer.inFlightBytes
 
 	// Tx.commit sets these. Without a commit, batch and view are nil.
-	batch   *pebble.Batch     // the store has it; land closes it
+	batch   *pebble.Batch     // the store has it; finish closes it
 	sync    bool              // the store is syncing it: call SyncWait before anything else
 	view    *View             // the state after the commit; readers do not have it yet
 	changed []*CollectionView // the collections that have changed in view
 }
 
-// maxAloft bounds the flights that wait behind the one being synced. They share the next sync. With a higher
-// bound a transaction would take fewer requests, and each transaction has a cost of its own.
-const maxAloft = 1
+// maxPending bounds the commits that wait behind the one being synced. They share the next sync. With a
+// higher bound a transaction would take fewer requests, and each transaction has a cost of its own.
+const maxPending = 1
 
-// launch hands a flight to landAll. It finishes an operation itself, and every flight under NoSync: nothing
-// else is in flight then.
-func (c *Committer) launch(f *flight) {
-	c.aloftBytes.Add(f.bytes)
+// handOver hands a commit to finishAll. It finishes an operation itself, and every commit under NoSync:
+// nothing else is in flight then.
+func (c *Committer) handOver(f *pendingCommit) {
+	c.inFlightBytes.Add(f.bytes)
 	if f.operation || c.noSync {
-		c.land(f)
+		c.finish(f)
 		return
 	}
-	c.aloft.Add(1)
-	c.flights <- f
+	c.inFlight.Add(1)
+	c.pending <- f
 }
 
-// landAll finishes flights until the committer has ended.
-func (c *Committer) landAll() {
+// finishAll finishes commits until the committer has ended.
+func (c *Committer) finishAll() {
 	defer close(c.finished)
-	for f := range c.flights {
-		c.land(f)
-		c.aloft.Done()
+	for f := range c.pending {
+		c.finish(f)
+		c.inFlight.Done()
 	}
 }
 
-// land waits until a flight is durable, if required, shows its view, and answers its requests. If the
-// database has failed, by this sync or earlier, land drops the view, readers keep the old one, and all
+// finish waits until a commit is durable, if required, shows its view, and answers its requests. If the
+// database has failed, by this sync or earlier, finish drops the view, readers keep the old one, and all
 // requests get ErrFailed.
-func (c *Committer) land(f *flight) {
+func (c *Committer) finish(f *pendingCommit) {
 	defer func() {
 		for _, r := range f.requests {
 			close(r.done)
@@ -575,7 +576,7 @@ func (c *Committer) land(f *flight) {
 			c.Log.Fail(err)
 		}
 	}
-	c.aloftBytes.Add(-f.bytes)
+	c.inFlightBytes.Add(-f.bytes)
 	if f.operation && f.batch == nil { // the operation has its own error, whatever has failed
 		return
 	}
@@ -594,8 +595,8 @@ func (c *Committer) land(f *flight) {
 	}
 }
 
-// failAll fails the database, unless it has failed before, and all requests of a flight.
-func (c *Committer) failAll(f *flight, err error) {
+// failAll fails the database, unless it has failed before, and all requests of a commit.
+func (c *Committer) failAll(f *pendingCommit, err error) {
 	c.Log.Fail(err)
 	for _, r := range f.requests {
 		r.err = c.Log.Err()
@@ -702,8 +703,8 @@ func Encode(ctx context.Context, puts []*Change, s *spaces.Space, labelIDs func(
 	return nil
 }
 
-// commitFigures are the figures of the committer since opening. Safe for concurrent use. A commit of tables adds
-// to Put at most.
+// commitFigures are the figures of the committer since opening. Safe for concurrent use. A commit of tables
+// adds to Put at most.
 type commitFigures struct {
 	Put     atomic.Uint64 // items that were put or merged
 	Deleted atomic.Uint64 // items that existed
@@ -729,8 +730,8 @@ func (c *commitFigures) changed(r *Request) {
 	}
 }
 
-// committed counts the commit of a flight. The flight also holds refused requests.
-func (c *commitFigures) committed(f *flight) {
+// committed counts a pending commit, which also holds refused requests.
+func (c *commitFigures) committed(f *pendingCommit) {
 	c.Commits.Since(f.began)
 	c.Bytes.Add(uint64(f.batch.Len()))
 	if f.sync {

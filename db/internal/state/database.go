@@ -79,7 +79,7 @@ func (d *Database) Open(kv *pebble.DB, sequence uint64, noSync, readOnly bool) (
 	c := &Committer{
 		kv: kv, Log: d.Engine.Log, Admit: d.Engine.Admit, keepUp: d.Engine.KeepUp, fullDisk: d.Engine.FullDisk,
 		noSync: noSync, readOnly: readOnly, sequence: sequence,
-		queue: make(chan *Request, 64), flights: make(chan *flight, maxAloft), finished: make(chan struct{}),
+		queue: make(chan *Request, 64), pending: make(chan *pendingCommit, maxPending), finished: make(chan struct{}),
 		rerankBytes: d.rerankBytes, current: d.setCurrent, edits: map[string]int{}, layers: newLayerCounts(),
 	}
 	c.Tables = func() *store.Tables { return d.Engine.Tables(c.sequence) }
@@ -146,7 +146,7 @@ func (d *Database) End() {
 }
 
 // setCurrent gives new readers v, takes over its reference, and drops the reference of the view before.
-// changed are the collections that have changed in v. It runs in the committer or in landAll, never in both
+// changed are the collections that have changed in v. It runs in the committer or in finishAll, never in both
 // at once: the committer finishes a commit itself only when nothing is in flight.
 func (d *Database) setCurrent(v *View, changed []*CollectionView) {
 	old := d.Current.Swap(v)

@@ -2,7 +2,7 @@
 //
 //   - Committer takes requests, makes one Tx of the waiting ones, gives it to the store, and makes the next
 //     View. It alone touches CollectionState, SpaceState and CodeSet.
-//   - A flight is a Tx whose sync a second goroutine awaits while the committer makes the next Tx. Afterwards
+//   - A pendingCommit is a Tx whose sync a second goroutine awaits while the committer makes the next Tx. Afterwards
 //     readers get its View, and its requests their answers.
 //   - A request is applied whole or not at all. Resolving it reads and finds every possible error; applying
 //     it only writes to memory and the batch.
@@ -19,11 +19,11 @@
 // quant.Writer do the same for tables.
 //
 // To follow one write: Committer.Submit, commitTx, Tx.write, Tx.resolve, Tx.apply, Tx.put, Tx.SetCodes,
-// Tx.commit, Committer.committed, Committer.launch, Committer.land, Committer.ended, Database.setCurrent. To
-// follow one read: Database.Acquire, View.Collection, CollectionView.InSpace, CollectionView.CodesFor.
+// Tx.commit, Committer.committed, Committer.handOver, Committer.finish, Committer.ended, Database.setCurrent.
+// To follow one read: Database.Acquire, View.Collection, CollectionView.InSpace, CollectionView.CodesFor.
 //
-// Goroutines: Run starts the committer, which starts landAll, and End ends both. Load and RunIndexer run in a
-// goroutine of the caller, and end with their context.
+// Goroutines: Run starts the committer, which starts finishAll, and End ends both. Load and RunIndexer run in
+// a goroutine of the caller, and end with their context.
 //
 // Locks: guard.mu and Labels.mu are each held alone, for moments. Database.indexing is held while an index is
 // made, and while the committer shows it. pins.mu is held while a view is released, which asks the store.

@@ -168,7 +168,7 @@ func (cv *CollectionView) LabelsInUse(r pebble.Reader) (*roaring.Bitmap, error) 
 func (s *CollectionState) ForgetLabelsInUse() { s.relabelled = nil }
 
 // A row that has taught the projections of a space has a lesson there: the codes that it taught. When the row
-// changes or goes, the lesson becomes a retraction in the retraction queue (outbox) of the space, with the
+// changes or goes, the lesson becomes a retraction in the queue of retractions of the space, with the
 // features that taught. The online step then subtracts it from the statistics. Both records are in the commit
 // of the write, so the statistics never lose a row or count one twice: at any commit they are the stored
 // statistics, plus the lessons of later revisions, minus the queued retractions of lessons that they include.
@@ -183,9 +183,9 @@ func (tx *Tx) Learn(sp *SpaceState, row uint32, l codec.Lesson, fresh bool) {
 
 // Depart appends a retraction to the retraction queue of a space. Unlearn does that for a row with a stored
 // lesson; call Depart if the space never stored the lesson. The caller calls Touch.
-func (tx *Tx) Depart(sp *SpaceState, d *codec.Departure) error {
-	key := codec.OutboxKey(sp.collection, sp.ID, sp.Numbers.NextOutbox)
-	sp.Numbers.NextOutbox++
+func (tx *Tx) Depart(sp *SpaceState, d *codec.Retraction) error {
+	key := codec.RetractionKey(sp.collection, sp.ID, sp.Numbers.NextRetraction)
+	sp.Numbers.NextRetraction++
 	return tx.Batch.Set(key, d.Append(nil), nil)
 }
 
@@ -206,18 +206,18 @@ func (s *CollectionState) recodes(row uint32) bool {
 func (tx *Tx) FetchTaught(s *CollectionState, row uint32) (bytes int, err error) {
 	for _, sp := range s.Spaces {
 		at := spaceRow{s.ID, sp.ID, row}
-		d, known := tx.departures[at]
+		d, known := tx.retractions[at]
 		if !known && sp.HasStatistics() {
 			l, found, err := record.ReadLesson(tx.Committer.kv, s.ID, sp.ID, sp.Bits, row)
 			if err != nil {
 				return 0, err
 			}
 			if found {
-				if d, err = record.Departure(tx.Committer.kv, s.Descriptor, sp.Positions, row, l); err != nil {
+				if d, err = record.Retraction(tx.Committer.kv, s.Descriptor, sp.Positions, row, l); err != nil {
 					return 0, err
 				}
 			}
-			tx.departures[at] = d
+			tx.retractions[at] = d
 		}
 		if d != nil {
 			bytes += len(d.Codes) + 5*len(d.Labels)
@@ -233,11 +233,11 @@ func (tx *Tx) FetchTaught(s *CollectionState, row uint32) (bytes int, err error)
 // without one Unlearn does nothing. The caller calls Touch.
 func (tx *Tx) Unlearn(sp *SpaceState, row uint32) error {
 	at := spaceRow{sp.collection, sp.ID, row}
-	d := tx.departures[at]
+	d := tx.retractions[at]
 	if d == nil {
 		return nil
 	}
-	tx.departures[at] = nil
+	tx.retractions[at] = nil
 	tx.Block(codec.LessonsKey(sp.collection, sp.ID, row), -1, false).Clear(byte(row))
 	sp.Numbers.Taught--
 	return tx.Depart(sp, d)

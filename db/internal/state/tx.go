@@ -27,7 +27,7 @@ import (
 //	KindRowCodes, KindCodes,     its code in each space (SetCodes)
 //	KindCodeRows, KindSubstring
 //	KindProjection               its projection in each space (SetCodes)
-//	KindLessons, KindOutbox,     what it has taught and has to teach each space (Unlearn, SetOnline)
+//	KindLessons, KindRetraction,     what it has taught and has to teach each space (Unlearn, SetOnline)
 //	KindOnlineRows
 //
 // A new kind of item record needs code in both.
@@ -79,9 +79,9 @@ type Tx struct {
 	items map[itemRow]*record.Item // items that were read or written whole
 	terms map[itemRow]record.Terms // stored terms of items; items take precedence
 
-	// departures has the lessons of rows that the transaction changes, with the features stored before it.
+	// retractions has the lessons of rows that the transaction changes, with the features stored before it.
 	// nil: no lesson, or no longer one.
-	departures map[spaceRow]*codec.Departure
+	retractions map[spaceRow]*codec.Retraction
 }
 
 // blockEdit is the edit of one block in a transaction.
@@ -116,7 +116,7 @@ func newTx(c *Committer) *Tx {
 		Committer: c, Batch: batch, records: &c.records,
 		blocks: map[string]*blockEdit{}, Layers: map[string]codec.Layer{},
 		slices: map[fieldContainer]*FieldSlices{},
-		terms:  map[itemRow]record.Terms{}, departures: map[spaceRow]*codec.Departure{},
+		terms:  map[itemRow]record.Terms{}, retractions: map[spaceRow]*codec.Retraction{},
 		rows: map[itemKey]rowState{}, items: map[itemRow]*record.Item{},
 	}
 }
@@ -466,7 +466,7 @@ func (tx *Tx) delete(s *CollectionState, ch *Change) error {
 	tx.setRow(s, &s.Live, codec.SetLive, 0, row, false)
 	tx.keysBlock(s, row).Clear(byte(row))
 	for _, sp := range s.Spaces {
-		if tx.departures[spaceRow{s.ID, sp.ID, row}] != nil {
+		if tx.retractions[spaceRow{s.ID, sp.ID, row}] != nil {
 			sp.Written++
 		}
 		if err := tx.Unlearn(sp, row); err != nil {
@@ -560,7 +560,7 @@ func (tx *Tx) put(s *CollectionState, ch *Change) error {
 		// update.
 		if ch.teaches() || sp.Recode.B.Contains(row) {
 			learns := sp.LearnsFrom(it)
-			if learns || tx.departures[spaceRow{s.ID, sp.ID, row}] != nil {
+			if learns || tx.retractions[spaceRow{s.ID, sp.ID, row}] != nil {
 				sp.Written++
 			}
 			if err := tx.Unlearn(sp, row); err != nil {

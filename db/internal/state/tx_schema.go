@@ -305,11 +305,11 @@ func (tx *Tx) PinRevision(s *CollectionState, number, revision uint32, pinned bo
 }
 
 // WriteCheckpoint replaces the stored statistics of a learner by those of the present revision, and deletes
-// the queued retractions with numbers below outbox, which the statistics include. next is the future space,
+// the queued retractions with numbers below before, which the statistics include. next is the future space,
 // not yet shared: if the length of the statistics changes, as with a new label, its descriptor is
 // changed and stored. The caller makes next the latest (SpaceState.Revise), sets Numbers.Checkpoint and calls
 // Touch.
-func (tx *Tx) WriteCheckpoint(s *CollectionState, sp *SpaceState, next *spaces.Space, statistics []byte, outbox uint64) error {
+func (tx *Tx) WriteCheckpoint(s *CollectionState, sp *SpaceState, next *spaces.Space, statistics []byte, before uint64) error {
 	prefix := codec.NumberKey(codec.KindStatistics, s.ID, sp.ID)
 	if err := record.WriteChunks(tx.Batch, prefix, 0, statistics); err != nil {
 		return err
@@ -328,7 +328,7 @@ func (tx *Tx) WriteCheckpoint(s *CollectionState, sp *SpaceState, next *spaces.S
 			return err
 		}
 	}
-	from, to := codec.OutboxKey(sp.collection, sp.ID, 0), codec.OutboxKey(sp.collection, sp.ID, outbox)
+	from, to := codec.RetractionKey(sp.collection, sp.ID, 0), codec.RetractionKey(sp.collection, sp.ID, before)
 	return tx.Batch.DeleteRange(from, to, nil)
 }
 

@@ -253,7 +253,7 @@ func (tx *Tx) DropIndex(s *CollectionState, x *IndexState) error {
 func (x *IndexView) Report(cv *CollectionView) *report.VectorIndex {
 	out := &report.VectorIndex{
 		Index: int(x.ID), Modality: cv.Modalities[x.Modality].Name, Complete: x.Complete,
-		Unknown: x.Unfolded(cv.NextRow), Loose: int(x.Loose.GetCardinality()), Recall: x.Recall,
+		Unknown: x.Unmerged(cv.NextRow), Loose: int(x.Loose.GetCardinality()), Recall: x.Recall,
 		Outgrown: x.Complete && x.Outgrown(),
 	}
 	out.Created, _ = time.Parse(time.RFC3339, x.Created) // zero if it does not parse
@@ -277,20 +277,20 @@ func (x *IndexView) Report(cv *CollectionView) *report.VectorIndex {
 
 // Behind reports whether enough rows wait to be merged.
 func (x *IndexView) Behind(nextRow uint64) bool {
-	return x.Complete && !x.Outgrown() && x.Unfolded(nextRow)-int(x.Loose.GetCardinality()) >= cells.FoldAfter
+	return x.Complete && !x.Outgrown() && x.Unmerged(nextRow)-int(x.Loose.GetCardinality()) >= cells.MergeAfter
 }
 
 // Due reports whether to rebuild the index: a quarter of its vectors have come, changed or gone, or so many
 // fit no cell that comparing them takes a noticeable part of a search.
 func (x *IndexView) Due() bool {
 	items := x.VectorIndex.Report.Items
-	return x.changes() >= items/4+cells.FoldAfter || int(x.Loose.GetCardinality()) >= items/256+cells.FoldAfter
+	return x.changes() >= items/4+cells.MergeAfter || int(x.Loose.GetCardinality()) >= items/256+cells.MergeAfter
 }
 
 // Outgrown reports whether so many vectors have come, changed or gone that the measured recall no longer
 // holds. Searches then compare all vectors, and no rows are merged until the index is rebuilt.
 func (x *IndexView) Outgrown() bool {
-	return x.changes() >= x.VectorIndex.Report.Items/2+2*cells.FoldAfter
+	return x.changes() >= x.VectorIndex.Report.Items/2+2*cells.MergeAfter
 }
 
 // changes returns how many vectors have come, changed or gone since the index was made, among the rows

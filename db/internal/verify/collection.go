@@ -532,7 +532,7 @@ func (s *spaceVerifier) checkIndexOnly() {
 	}
 	s.checkAbsent(append(s.prefix(codec.KindOnlineRows), codec.SetPending), s.about("rows that the online step has not seen"))
 	s.checkAbsent(s.prefix(codec.KindLessons), s.about("lessons"))
-	s.checkAbsent(s.prefix(codec.KindOutbox), s.about("departures"))
+	s.checkAbsent(s.prefix(codec.KindRetraction), s.about("retractions"))
 	if s.n.Building {
 		s.badCounters("the space is being built, and the collection is index-only")
 	}

@@ -36,7 +36,7 @@
 // and with Options.Deep
 //
 //	codes and projections           what the model makes of labels and features
-//	statistics                      sum of lessons and departures
+//	statistics                      sum of lessons and retractions
 //
 // Verifiers are embedded in each other: verifier, collectionVerifier, spaceVerifier,
 // codeVerifier. Each has its own bad, missing and about, which say in findings what it looks

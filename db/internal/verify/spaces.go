@@ -72,7 +72,7 @@ func (c *collectionVerifier) checkSpace(n codec.SpaceCounters) (projections bool
 	s.checkCounters()
 	s.checkOnline()
 	s.checkLessons()
-	s.checkOutbox()
+	s.checkRetractions()
 	s.checkIndexOnly()
 	codes := s.checkCodes()
 	s.checkProjections()
@@ -227,8 +227,8 @@ func (s *spaceVerifier) checkRevisions() {
 		switch {
 		case d.Parent >= revision && revision > 1:
 			s.bad(what, key, "its parent is revision %d", d.Parent)
-		case d.Outbox > s.n.NextOutbox:
-			s.bad(what, key, "it knows departures before %d, the next one is %d", d.Outbox, s.n.NextOutbox)
+		case d.Retracted > s.n.NextRetraction:
+			s.bad(what, key, "it knows retractions before %d, the next one is %d", d.Retracted, s.n.NextRetraction)
 		case r.chunks > d.Model.Chunks:
 			s.bad(what, codec.RevisionKey(s.ID(), s.spaceID(), revision, r.chunks), "there is a chunk %d of %d", r.chunks, d.Model.Chunks)
 		}
@@ -371,7 +371,7 @@ func cloneBitmaps(sets []*roaring.Bitmap) []*roaring.Bitmap {
 
 // What the updater keeps of each row: whether it has yet to teach (pending), whether its code is
 // outdated (recode), what it has taught (a lesson), and what it had taught before it changed (a
-// departure). A row is pending or has a lesson, and never both. It may have neither: it has no
+// retraction). A row is pending or has a lesson, and never both. It may have neither: it has no
 // features that the model knows, or a restored revision has forgotten it.
 
 // checkOnline reads the sets of rows that the updater works from, pending and recode, and
@@ -448,35 +448,35 @@ func (s *spaceVerifier) checkLessons() {
 // field of that name.
 func (s *spaceVerifier) Bits() int { return s.Space.Bits }
 
-// checkOutbox looks at departures, which are numbered without gaps up to the next one. The
+// checkRetractions looks at retractions, which are numbered without gaps up to the next one. The
 // first ones may be gone, as a checkpoint deletes those that it has taken in.
-func (s *spaceVerifier) checkOutbox() {
-	prefix := s.prefix(codec.KindOutbox)
+func (s *spaceVerifier) checkRetractions() {
+	prefix := s.prefix(codec.KindRetraction)
 	expected, any := uint64(0), false
 	buffers := make([]model.Vector, len(s.Modalities))
-	complete := s.walkPrefix(prefix, s.about("departures"), func(key, value []byte) {
-		n := codec.OutboxNumber(key)
-		what := fmt.Sprintf("departure %d", n)
+	complete := s.walkPrefix(prefix, s.about("retractions"), func(key, value []byte) {
+		n := codec.RetractionNumber(key)
+		what := fmt.Sprintf("retraction %d", n)
 		if any && n != expected {
-			s.missing(fmt.Sprintf("departure %d", expected), codec.OutboxKey(s.ID(), s.spaceID(), expected), "missing, and there is a departure %d", n)
+			s.missing(fmt.Sprintf("retraction %d", expected), codec.RetractionKey(s.ID(), s.spaceID(), expected), "missing, and there is a retraction %d", n)
 		}
-		if n >= s.n.NextOutbox {
-			s.bad(what, key, "the next one is %d", s.n.NextOutbox)
+		if n >= s.n.NextRetraction {
+			s.bad(what, key, "the next one is %d", s.n.NextRetraction)
 		}
 		expected, any = n+1, true
-		if err := s.checkDeparture(value, buffers); err != nil {
+		if err := s.checkRetraction(value, buffers); err != nil {
 			s.bad(what, key, "%s", fault.Problem(err))
 			s.lose(key)
 		}
 	})
-	if complete && any && expected < s.n.NextOutbox {
-		s.missing(fmt.Sprintf("departure %d", expected), codec.OutboxKey(s.ID(), s.spaceID(), expected), "missing, the next one is %d", s.n.NextOutbox)
+	if complete && any && expected < s.n.NextRetraction {
+		s.missing(fmt.Sprintf("retraction %d", expected), codec.RetractionKey(s.ID(), s.spaceID(), expected), "missing, the next one is %d", s.n.NextRetraction)
 	}
 }
 
-// checkDeparture decodes a departure, and its features into buffers, by modality.
-func (s *spaceVerifier) checkDeparture(value []byte, buffers []model.Vector) error {
-	d, err := codec.DecodeDeparture(s.Bits(), value)
+// checkRetraction decodes a retraction, and its features into buffers, by modality.
+func (s *spaceVerifier) checkRetraction(value []byte, buffers []model.Vector) error {
+	d, err := codec.DecodeRetraction(s.Bits(), value)
 	if err == nil {
 		err = s.CheckLesson(d.Lesson, s.n.Revision)
 	}

@@ -12,18 +12,18 @@ import (
 )
 
 // The statistics of a modality are sums over the rows that have taught (model.Statistics). They
-// are stored now and then. What has changed since is stored as lessons and departures, so the sums
-// can be made again from rows and outbox.
+// are stored now and then. What has changed since is stored as lessons and retractions, so the sums
+// can be made again from rows and retractions.
 
 // checkStatistics compares the stored statistics, the checkpoint, with what rows have taught.
 // In general
 //
 //	statistics = checkpoint
 //	           + lessons of revisions after the checkpoint
-//	           - departures whose lessons are of revisions up to the checkpoint
+//	           - retractions whose lessons are of revisions up to the checkpoint
 //
 // where the statistics are those of all lessons. So the checkpoint is the sum of the lessons
-// of revisions up to it, of rows that are there, and of such departures, of rows that have
+// of revisions up to it, of rows that are there, and of such retractions, of rows that have
 // changed or gone since. Later lessons would come to both sides.
 //
 // It reads the features of all rows that have taught, and adds up in float64, in another order
@@ -31,9 +31,9 @@ import (
 func (s *spaceVerifier) checkStatistics() {
 	s.begin("statistics")
 	key := codec.ChunkKey(codec.KindStatistics, s.ID(), s.spaceID(), 0)
-	// With one lesson, departure or vector missing the sum would be wrong, and that has been
+	// With one lesson, retraction or vector missing the sum would be wrong, and that has been
 	// reported.
-	if s.lostAny(s.prefix(codec.KindLessons)) || s.lostAny(s.prefix(codec.KindOutbox)) ||
+	if s.lostAny(s.prefix(codec.KindLessons)) || s.lostAny(s.prefix(codec.KindRetraction)) ||
 		s.lostAny(codec.CollectionKey(codec.KindFeatures, s.ID())) || s.lostAny(s.prefix(codec.KindStatistics)) {
 		return
 	}
@@ -47,7 +47,7 @@ func (s *spaceVerifier) checkStatistics() {
 		if taught++; taught%lookEveryRows == 0 {
 			s.look()
 		}
-		// Later lessons are not in the checkpoint. A later departure took its lesson with it before
+		// Later lessons are not in the checkpoint. A later retraction took its lesson with it before
 		// any checkpoint had that.
 		if uint64(l.Revision) <= s.n.Checkpoint && err == nil {
 			err = sum.add(s.ctx, l, vectors)
@@ -62,8 +62,8 @@ func (s *spaceVerifier) checkStatistics() {
 			teach(l, it)
 		}
 	})
-	s.walkPrefix(s.prefix(codec.KindOutbox), s.about("departures"), func(_, value []byte) {
-		d, derr := codec.DecodeDeparture(s.Bits(), value)
+	s.walkPrefix(s.prefix(codec.KindRetraction), s.about("retractions"), func(_, value []byte) {
+		d, derr := codec.DecodeRetraction(s.Bits(), value)
 		if derr != nil {
 			err = derr
 			return

@@ -25,8 +25,8 @@ func (r *Router) Ask(ctx context.Context, req *wire.Request) (*wire.Answer, erro
 // message: a round trip takes longer than most searches. errs has the error of each request, or nil. A nil
 // request is left out.
 func (r *Router) AskAll(ctx context.Context, requests []*wire.Request) (answers []*wire.Answer, errs []error) {
-	a := &asking{
-		r: r, ctx: ctx, waiter: r.box.waiter(), wants: make([]want, 0, len(requests)), now: time.Now(),
+	a := &call{
+		r: r, ctx: ctx, waiter: r.inbox.waiter(), wants: make([]want, 0, len(requests)), now: time.Now(),
 		answers: make([]*wire.Answer, len(requests)), errs: make([]error, len(requests)),
 	}
 	defer a.waiter.forget()
@@ -56,8 +56,8 @@ var (
 	errSilent = errors.New("no answer yet")
 )
 
-// An asking is one call of AskAll, in one goroutine.
-type asking struct {
+// A call is one call of AskAll, in one goroutine.
+type call struct {
 	r       *Router
 	ctx     context.Context
 	waiter  *waiter
@@ -100,7 +100,7 @@ type try struct {
 }
 
 // run asks until all requests are answered, or the context ends.
-func (a *asking) run() {
+func (a *call) run() {
 	lost := a.r.connection()
 	all := make([]*want, len(a.wants))
 	for i := range a.wants {
@@ -138,7 +138,7 @@ func (a *asking) run() {
 }
 
 // begin begins a round.
-func (a *asking) begin(w *want, turn uint64) {
+func (a *call) begin(w *want, turn uint64) {
 	w.nodes = a.r.order(w.request.Shard, turn)
 	w.round++
 	w.asked, w.open = 0, 0
@@ -148,13 +148,13 @@ func (a *asking) begin(w *want, turn uint64) {
 }
 
 // pause delays the next round.
-func (a *asking) pause(w *want) {
+func (a *call) pause(w *want) {
 	w.due = a.now.Add(w.wait)
 	w.wait = min(2*w.wait, mostWait)
 }
 
 // due returns the time of the next action.
-func (a *asking) due() (first time.Time) {
+func (a *call) due() (first time.Time) {
 	for i := range a.wants {
 		if w := &a.wants[i]; !w.done && (first.IsZero() || w.due.Before(first)) {
 			first = w.due
@@ -164,7 +164,7 @@ func (a *asking) due() (first time.Time) {
 }
 
 // late returns the wants whose next node is due.
-func (a *asking) late() (late []*want) {
+func (a *call) late() (late []*want) {
 	for i := range a.wants {
 		w := &a.wants[i]
 		switch {
@@ -193,7 +193,7 @@ func (a *asking) late() (late []*want) {
 }
 
 // next asks the next node of each want. Wants with the same node share a message.
-func (a *asking) next(wants []*want) {
+func (a *call) next(wants []*want) {
 	for len(wants) > 0 {
 		var group, others []*want
 		node := ""
@@ -216,7 +216,7 @@ func (a *asking) next(wants []*want) {
 }
 
 // ask asks a node. It returns the wants that must ask another node now.
-func (a *asking) ask(node string, wants []*want) (more []*want) {
+func (a *call) ask(node string, wants []*want) (more []*want) {
 	t := &try{node: node, wants: wants, round: make([]int, len(wants)), begin: a.now}
 	late := a.r.times.late()
 	for i, w := range wants {
@@ -236,8 +236,8 @@ func (a *asking) ask(node string, wants []*want) (more []*want) {
 		q = wire.SeveralOf(requests)
 	}
 	if l := a.r.local; l != nil && l.Name() == node {
-		number, box := a.waiter.expect(t), a.r.box
-		l.Ask(a.ctx, q, func(answer *wire.Answer) { box.put(number, letter{answer: answer}) })
+		number, inbox := a.waiter.expect(t), a.r.inbox
+		l.Ask(a.ctx, q, func(answer *wire.Answer) { inbox.put(number, message{answer: answer}) })
 		return nil
 	}
 	data, err := q.Encode()
@@ -255,13 +255,13 @@ func (a *asking) ask(node string, wants []*want) (more []*want) {
 	return nil
 }
 
-func (a *asking) send(t *try, data []byte) error {
+func (a *call) send(t *try, data []byte) error {
 	t.sent = data
-	return a.r.nc.PublishRequest(cmp.Or(t.near, a.r.cluster.Read(t.node)), a.r.box.subject(a.waiter.expect(t)), data)
+	return a.r.nc.PublishRequest(cmp.Or(t.near, a.r.cluster.Read(t.node)), a.r.inbox.subject(a.waiter.expect(t)), data)
 }
 
 // came handles an answer. It returns the wants that must ask another node now.
-func (a *asking) came(l letter) (more []*want) {
+func (a *call) came(l message) (more []*want) {
 	answer, err := a.read(l)
 	switch {
 	case errors.Is(err, nats.ErrNoResponders) && l.of.near != "": // the node may listen at another server
@@ -299,7 +299,7 @@ func (a *asking) came(l letter) (more []*want) {
 }
 
 // read returns the answer in a message, or nil if the message is a part of an answer.
-func (a *asking) read(l letter) (*wire.Answer, error) {
+func (a *call) read(l message) (*wire.Answer, error) {
 	if l.answer != nil {
 		return l.answer, nil
 	}
@@ -334,7 +334,7 @@ func (a *asking) read(l letter) (*wire.Answer, error) {
 }
 
 // answered handles the answer to one want of a try. It reports whether another node must be asked.
-func (a *asking) answered(t *try, i int, answer *wire.Answer) (more bool) {
+func (a *call) answered(t *try, i int, answer *wire.Answer) (more bool) {
 	w := t.wants[i]
 	switch {
 	case answer == nil:
@@ -351,7 +351,7 @@ func (a *asking) answered(t *try, i int, answer *wire.Answer) (more bool) {
 
 // failed handles a try without an answer to any of its wants. It returns the wants that must ask another
 // node.
-func (a *asking) failed(t *try, err error) (more []*want) {
+func (a *call) failed(t *try, err error) (more []*want) {
 	for i, w := range t.wants {
 		w.alone = w.alone || len(t.wants) > 1 && !errors.Is(err, nats.ErrNoResponders)
 		if a.refused(t, i, err) {
@@ -362,7 +362,7 @@ func (a *asking) failed(t *try, err error) (more []*want) {
 }
 
 // refused handles the refusal of one want by a node; another node may answer.
-func (a *asking) refused(t *try, i int, err error) (more bool) {
+func (a *call) refused(t *try, i int, err error) (more bool) {
 	a.r.suspect(t.node, suspected)
 	w := t.wants[i]
 	if w.done {
@@ -384,7 +384,7 @@ func (a *asking) refused(t *try, i int, err error) (more bool) {
 }
 
 // settle ends a want.
-func (a *asking) settle(w *want, answer *wire.Answer, err error) {
+func (a *call) settle(w *want, answer *wire.Answer, err error) {
 	if w.done {
 		return
 	}
@@ -394,7 +394,7 @@ func (a *asking) settle(w *want, answer *wire.Answer, err error) {
 }
 
 // void gives up all requests in flight: their answers do not come through another connection.
-func (a *asking) void() {
+func (a *call) void() {
 	a.waiter.forget()
 	for i := range a.wants {
 		w := &a.wants[i]
@@ -407,7 +407,7 @@ func (a *asking) void() {
 }
 
 // giveUp ends all wants without an answer.
-func (a *asking) giveUp(why error, failed bool) {
+func (a *call) giveUp(why error, failed bool) {
 	for i := range a.wants {
 		w := &a.wants[i]
 		if w.done {

@@ -40,7 +40,7 @@ type Router struct {
 	cluster names.Cluster
 	places  Places
 	local   Local // or nil
-	box     *box
+	inbox   *inbox
 	next    atomic.Uint64
 	times   times
 
@@ -64,12 +64,12 @@ type Figures struct {
 // New returns a router that asks through a connection, and asks a node in this program unless local is nil.
 // Close it.
 func New(nc *nats.Conn, cluster names.Cluster, places Places, local Local) (*Router, error) {
-	box, err := openBox(nc)
+	inbox, err := openInbox(nc)
 	if err != nil {
 		return nil, err
 	}
 	r := &Router{
-		nc: nc, cluster: cluster, places: places, local: local, box: box, suspects: map[string]time.Time{}, far: map[string]time.Time{},
+		nc: nc, cluster: cluster, places: places, local: local, inbox: inbox, suspects: map[string]time.Time{}, far: map[string]time.Time{},
 		lost: make(chan struct{}), closed: make(chan struct{}),
 	}
 	go r.listen(nc.StatusChanged(nats.RECONNECTING, nats.CLOSED))
@@ -98,7 +98,7 @@ func (r *Router) listen(changed chan nats.Status) {
 // Close ends the router. Requests in progress get no answers.
 func (r *Router) Close() {
 	close(r.closed)
-	_ = r.box.sub.Unsubscribe() // the error would say that the connection is closed
+	_ = r.inbox.sub.Unsubscribe() // the error would say that the connection is closed
 }
 
 // connection returns a channel that is closed when the connection is lost.

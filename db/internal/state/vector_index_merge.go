@@ -51,7 +51,7 @@ func (d *Database) TakeIn(ctx context.Context, collection, id uint32, workers, l
 	if xv == nil || xv.Table == nil {
 		return 0, nil
 	}
-	f, err := xv.readFold(ctx, v.Snap, cv, workers, limit)
+	f, err := xv.readMerge(ctx, v.Snap, cv, workers, limit)
 	if f == nil || err != nil {
 		return 0, err
 	}
@@ -99,18 +99,18 @@ func (d *Database) record(ctx context.Context, collection, id uint32) (v *View, 
 	return v, err
 }
 
-// A fold is a set of rows to merge into an index.
-type fold struct {
+// An indexMerge is a set of rows to merge into an index.
+type indexMerge struct {
 	rows    []uint32
 	entries []*cells.Entry // parallel to rows; nil: the row has no vector any more, or stays loose
 	loose   *roaring.Bitmap
 	until   uint64 // the index then covers the rows below it
 }
 
-// leaveLoose marks the rows of a fold that would overfill their cells as loose: all rows of such a cell, as
+// leaveLoose marks the rows of a merge that would overfill their cells as loose: all rows of such a cell, as
 // they are probably of one kind. Before an index is complete no row is loose: all existed when its cells were
 // found.
-func (x *IndexView) leaveLoose(f *fold) {
+func (x *IndexView) leaveLoose(f *indexMerge) {
 	f.loose = roaring.New()
 	if !x.Complete {
 		return
@@ -129,8 +129,8 @@ func (x *IndexView) leaveLoose(f *fold) {
 	}
 }
 
-// store merges a fold into the index, and returns how many rows then remain.
-func (f *fold) store(tx *Tx, s *CollectionState, x *IndexState) (left int, err error) {
+// store merges the rows into the index, and returns how many rows then remain.
+func (f *indexMerge) store(tx *Tx, s *CollectionState, x *IndexState) (left int, err error) {
 	d := *x.VectorIndex
 	for i, row := range f.rows {
 		changed := x.Changed.Contains(row) // a later merge takes it
@@ -162,16 +162,16 @@ func (f *fold) store(tx *Tx, s *CollectionState, x *IndexState) (left int, err e
 	return int(s.Counters.NextRow-d.Covered) + int(x.Stale.B.GetCardinality()-x.Loose.B.GetCardinality()), nil
 }
 
-// Unfolded returns how many rows the index does not know, including loose rows and rows of deleted items.
-func (x *IndexView) Unfolded(nextRow uint64) int {
+// Unmerged returns how many rows the index does not know, including loose rows and rows of deleted items.
+func (x *IndexView) Unmerged(nextRow uint64) int {
 	return int(nextRow-x.Covered) + int(x.Stale.GetCardinality())
 }
 
 // foldPart is the number of rows that one goroutine reads and encodes at a time.
-const foldPart = codec.BlockRows
+const mergePart = codec.BlockRows
 
-// readFold makes the entries of the next rows to merge; nil if there are none.
-func (x *IndexView) readFold(ctx context.Context, r pebble.Reader, cv *CollectionView, workers, limit int) (*fold, error) {
+// readMerge makes the entries of the next rows to merge; nil if there are none.
+func (x *IndexView) readMerge(ctx context.Context, r pebble.Reader, cv *CollectionView, workers, limit int) (*indexMerge, error) {
 	var stale []uint32
 	last := x.until
 	if x.Complete {
@@ -185,20 +185,20 @@ func (x *IndexView) readFold(ctx context.Context, r pebble.Reader, cv *Collectio
 		return nil, nil
 	}
 	having := roaring.And(cv.Live, cv.Presence[x.Modality])
-	ofStale := (len(stale) + foldPart - 1) / foldPart
-	parts := make([]fold, ofStale+int(until-x.Covered+foldPart-1)/foldPart)
+	ofStale := (len(stale) + mergePart - 1) / mergePart
+	parts := make([]indexMerge, ofStale+int(until-x.Covered+mergePart-1)/mergePart)
 	err := work.ParallelBy(ctx, workers, 1, len(parts), func(i int) error {
 		f, e := &parts[i], x.newEncoder(&cv.Modalities[x.Modality])
 		if i < ofStale {
-			return f.readRows(e, r, cv, having, stale[i*foldPart:min((i+1)*foldPart, len(stale))])
+			return f.readRows(e, r, cv, having, stale[i*mergePart:min((i+1)*mergePart, len(stale))])
 		}
-		from := x.Covered + uint64(i-ofStale)*foldPart
-		return f.readRange(e, r, cv, having, from, min(from+foldPart, until))
+		from := x.Covered + uint64(i-ofStale)*mergePart
+		return f.readRange(e, r, cv, having, from, min(from+mergePart, until))
 	})
 	if err != nil {
 		return nil, err
 	}
-	f := &fold{until: until}
+	f := &indexMerge{until: until}
 	for _, p := range parts {
 		f.rows, f.entries = append(f.rows, p.rows...), append(f.entries, p.entries...)
 	}
@@ -206,7 +206,7 @@ func (x *IndexView) readFold(ctx context.Context, r pebble.Reader, cv *Collectio
 }
 
 // readRows adds rows, with an entry for each row that has a vector.
-func (f *fold) readRows(e *encoder, r pebble.Reader, cv *CollectionView, having *roaring.Bitmap, rows []uint32) error {
+func (f *indexMerge) readRows(e *encoder, r pebble.Reader, cv *CollectionView, having *roaring.Bitmap, rows []uint32) error {
 	for _, row := range rows {
 		if !having.Contains(row) {
 			f.rows, f.entries = append(f.rows, row), append(f.entries, nil)
@@ -227,7 +227,7 @@ func (f *fold) readRows(e *encoder, r pebble.Reader, cv *CollectionView, having 
 }
 
 // readRange adds the rows of a range that have a vector, with their entries.
-func (f *fold) readRange(e *encoder, r pebble.Reader, cv *CollectionView, having *roaring.Bitmap, from, to uint64) error {
+func (f *indexMerge) readRange(e *encoder, r pebble.Reader, cv *CollectionView, having *roaring.Bitmap, from, to uint64) error {
 	lo, hi := codec.FeatureKey(cv.ID, uint32(from), 0), codec.FeatureKey(cv.ID, uint32(to), 0)
 	return record.ForEachIn(r, lo, hi, func(key, value []byte) error {
 		row, t := codec.FeatureKeyParts(key)
@@ -239,7 +239,7 @@ func (f *fold) readRange(e *encoder, r pebble.Reader, cv *CollectionView, having
 }
 
 // add adds a row with the entry of its vector, stored as value.
-func (f *fold) add(e *encoder, row uint32, value []byte) error {
+func (f *indexMerge) add(e *encoder, row uint32, value []byte) error {
 	entry, err := e.encode(value)
 	if err != nil {
 		return fault.Corrupt(err, "features %q of row %d", e.Name, row)

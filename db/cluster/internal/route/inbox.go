@@ -10,10 +10,10 @@ import (
 	"github.com/fddhdb/fddhdb/db/cluster/internal/wire"
 )
 
-// A box receives the answers to all requests of a router with one subscription. A request has a number, the
-// last token of its reply subject. So a caller needs no goroutine for each node, as requests of package nats
-// do.
-type box struct {
+// An inbox receives the answers to all requests of a router with one subscription. A request has a number,
+// the last token of its reply subject. So a caller needs no goroutine for each node, as requests of package
+// nats do.
+type inbox struct {
 	prefix string
 	sub    *nats.Subscription
 
@@ -30,26 +30,26 @@ type expected struct {
 
 // A waiter collects answers until its owner takes them; none is dropped.
 type waiter struct {
-	box     *box
-	came    []letter      // guarded by box.mu
+	inbox   *inbox
+	came    []message     // guarded by inbox.mu
 	signal  chan struct{} // has one token, or none
 	numbers []uint64      // numbers of all its requests
 }
 
-// A letter is an answer: a message, or the answer of a node in this program.
-type letter struct {
+// A message is an answer: of NATS, or of a node in this program.
+type message struct {
 	of     *try
 	m      *nats.Msg
 	answer *wire.Answer
 }
 
-func openBox(nc *nats.Conn) (*box, error) {
-	b := &box{prefix: nc.NewInbox() + ".", waiting: map[uint64]expected{}}
+func openInbox(nc *nats.Conn) (*inbox, error) {
+	b := &inbox{prefix: nc.NewInbox() + ".", waiting: map[uint64]expected{}}
 	var err error
 	b.sub, err = nc.Subscribe(b.prefix+"*", func(m *nats.Msg) {
 		number, err := strconv.ParseUint(strings.TrimPrefix(m.Subject, b.prefix), 10, 64)
 		if err == nil {
-			b.put(number, letter{m: m})
+			b.put(number, message{m: m})
 		}
 	})
 	if err != nil {
@@ -59,7 +59,7 @@ func openBox(nc *nats.Conn) (*box, error) {
 }
 
 // put delivers an answer if a waiter still expects it.
-func (b *box) put(number uint64, l letter) {
+func (b *inbox) put(number uint64, l message) {
 	b.mu.Lock()
 	e, is := b.waiting[number]
 	if is {
@@ -77,11 +77,11 @@ func (b *box) put(number uint64, l letter) {
 }
 
 // waiter returns a waiter without requests.
-func (b *box) waiter() *waiter { return &waiter{box: b, signal: make(chan struct{}, 1)} }
+func (b *inbox) waiter() *waiter { return &waiter{inbox: b, signal: make(chan struct{}, 1)} }
 
 // expect returns a number for a new request.
 func (w *waiter) expect(of *try) uint64 {
-	b := w.box
+	b := w.inbox
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	b.last++
@@ -91,9 +91,9 @@ func (w *waiter) expect(of *try) uint64 {
 }
 
 // take returns the answers since the last call.
-func (w *waiter) take() []letter {
-	w.box.mu.Lock()
-	defer w.box.mu.Unlock()
+func (w *waiter) take() []message {
+	w.inbox.mu.Lock()
+	defer w.inbox.mu.Unlock()
 	came := w.came
 	w.came = nil
 	return came
@@ -101,16 +101,16 @@ func (w *waiter) take() []letter {
 
 // forget drops all answers, also those still to come.
 func (w *waiter) forget() {
-	w.box.mu.Lock()
-	defer w.box.mu.Unlock()
+	w.inbox.mu.Lock()
+	defer w.inbox.mu.Unlock()
 	for _, n := range w.numbers {
-		delete(w.box.waiting, n)
+		delete(w.inbox.waiting, n)
 	}
 	w.numbers, w.came = nil, nil
 }
 
 // subject returns the reply subject for a number.
-func (b *box) subject(number uint64) string {
+func (b *inbox) subject(number uint64) string {
 	text := make([]byte, 0, 64)
 	return string(strconv.AppendUint(append(text, b.prefix...), number, 10))
 }
