@@ -242,7 +242,7 @@ func (b *tab) until(expression string) {
 // keys returns the keys of the cards, in their order.
 func (b *tab) keys() []string {
 	b.Helper()
-	return eval[[]string](b, `[...document.querySelectorAll(".card")].map((c) => c.dataset.id)`)
+	return eval[[]string](b, `[...document.querySelectorAll(".card")].map((c) => c.dataset.key)`)
 }
 
 func (b *tab) shot(name string) {

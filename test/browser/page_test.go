@@ -56,7 +56,7 @@ func TestWordsAndNeighbours(t *testing.T) {
 	b.do(chromedp.Click(chromedp.CSS(`.card:nth-child(2) a`)))
 	b.until(`new URL(location).searchParams.get("key") === ` + quoted(second) + ` && document.querySelector(".query img")`)
 	neighbours := hits(t, page, url.Values{"collection": {"emoji"}, "key": {second}, "from": {"picture"}, "to": {"picture"}, "k": {"24"}})
-	b.until(`document.querySelector(".card").dataset.id === ` + quoted(neighbours[0]))
+	b.until(`document.querySelector(".card").dataset.key === ` + quoted(neighbours[0]))
 	if got := b.keys(); !slices.Equal(got, neighbours) {
 		t.Errorf("neighbours %q, want %q", got, neighbours)
 	}
