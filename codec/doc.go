@@ -11,7 +11,7 @@
 // # Encodings
 //
 // These files each describe one encoding in the comment at their head; docs/FORMAT.md
-// gathers them: key.go (keys), block.go (packed blocks of 256 rows), layer.go (bitmaps
+// gathers them: key.go (keys), block.go (packed blocks of 256 rows), sets.go (bitmaps
 // that are merged), posting.go (sets of code numbers, merged likewise), record.go
 // (items) and features.go. All decoders accept bytes of any origin: they return an
 // error wrapping [ErrCorrupt], never panic, and never allocate more than a small

@@ -436,7 +436,7 @@ func TypeOf(value any) FieldType {
 	return ""
 }
 
-// Sliced returns the image of a stored value by which an indexed field is bit-sliced (codec/slices.go).
+// Sliced returns the image of a stored value by which an indexed field is bit-sliced (codec/sets.go).
 // It reports false for a string, which is not.
 func Sliced(value any) (image uint64, ok bool) {
 	switch v := value.(type) {

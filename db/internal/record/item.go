@@ -342,7 +342,7 @@ func ForEachEntryIn(r pebble.Reader, lo, hi []byte, f func(n uint32, entry []byt
 type Terms struct {
 	Labels  []uint32 // ids, ascending: a set of rows for each
 	Texts   []Text   // of indexed fields of strings, ascending: a set of rows for each value
-	Numbers []Number // of other indexed fields, ascending: bit-sliced sets, see codec/slices.go
+	Numbers []Number // of other indexed fields, ascending: bit-sliced sets, see codec/sets.go
 }
 
 // A Text is the value of an indexed field of strings.

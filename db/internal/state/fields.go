@@ -18,7 +18,7 @@ import (
 )
 
 // Filters read sets of rows: one for each label, one for each value of an indexed string field, and slices
-// for other indexed fields, all cut into containers of 65,536 rows (codec/key.go, codec/slices.go). A write
+// for other indexed fields, all cut into containers of 65,536 rows (codec/key.go, codec/sets.go). A write
 // that changes the terms of an item changes the sets in the same batch. For that it needs the old terms,
 // which only the old record has: resolve reads it, in collections with labels or indexed fields.
 
@@ -157,7 +157,7 @@ func (tx *Tx) index(s *CollectionState, row uint32, before, after record.Terms) 
 }
 
 // FieldSlices are the changes to the bit slices of an indexed field in one container of rows, by slice
-// (codec/slices.go). An unchanged slice is the zero Layer, without bitmaps. The zero value is ready.
+// (codec/sets.go). An unchanged slice is the zero Layer, without bitmaps. The zero value is ready.
 type FieldSlices [codec.SliceCount]codec.Layer
 
 // A fieldContainer identifies one container of a field.

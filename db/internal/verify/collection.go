@@ -415,7 +415,7 @@ func (f *fieldVerifier) item(row uint32, t record.Terms) {
 		}
 	}
 	// A number is in slice 0, which says that there is one, and in the slice of each bit of its
-	// image that is set (codec/slices.go).
+	// image that is set (codec/sets.go).
 	for _, x := range t.Numbers {
 		var not []byte // slices in which it is not
 		take := func(slice byte) {
