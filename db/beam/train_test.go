@@ -33,11 +33,11 @@ func small(seed uint64) db.TrainOptions {
 
 // Whatever the files that items lie in, the model is that of one database to the last bit.
 func TestTrainIsThatOfADatabase(t *testing.T) {
-	for _, n := range []int{900, 2*sum.LeafItems + 4321} {
+	for n, files := range map[int][]int{900: {1, 2, 8}, 2*sum.LeafItems + 4321: {1, 8}} {
 		cfg := synth.Config{Seed: 3, Items: n, Classes: 7, Dims: []int{6, 5}, LabelsPerItem: 3}
 		opt := small(5)
 		var want []byte
-		for _, parts := range []int{1, 2, 8} {
+		for _, parts := range files {
 			s := newSet(t, cfg, parts)
 			if want == nil {
 				want = exported(t, s.database(t), opt)
