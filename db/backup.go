@@ -34,9 +34,9 @@ type BackupOptions struct {
 // disk space again. Backup does not store pieces again that the repository has, of earlier backups
 // of this or of other databases, and does not read files again that this DB has backed up.
 //
-// The backup has all commits up to Manifest.Sequence, among them those of all writes that had
-// returned, and no later one. With Collection or IndexOnly, Backup writes a copy into the folder
-// checkpoints first, which shares nothing with backups of the whole database.
+// The backup has every commit up to Manifest.Sequence and no later one; writes that had returned are among
+// them. With Collection or IndexOnly, Backup first writes a copy into the folder checkpoints. That copy
+// shares no pieces with backups of the whole database.
 //
 // A database that is open for reading only is backed up with its log, and nothing in its folder
 // changes. With Collection or IndexOnly the copy then goes into os.TempDir.
@@ -110,10 +110,10 @@ type CheckpointOptions struct {
 // A checkpoint of everything shares the tables of the store by hard links. It takes as long as a
 // flush, and no space at first; later, tables that this database replaces stay on disk as long as
 // the checkpoint does. Without hard links, or on another file system, Checkpoint copies the tables.
-// Writers wait while it links or copies. A checkpoint that leaves something out has tables of its own:
-// it takes the time of reading and writing its contents, on half of GOMAXPROCS, with some megabytes
-// of memory for each, and meanwhile this database keeps replaced tables. Its files have nothing of
-// what is left out. It has a UUID of its own.
+// Writers wait while it links or copies. A checkpoint that leaves something out writes tables of its own. It
+// takes the time of reading and writing its contents, on half of GOMAXPROCS with some megabytes of memory
+// each, and meanwhile this database keeps replaced tables. No file of it has bytes of the parts left out. A
+// checkpoint has a UUID of its own.
 //
 // Errors: ErrExists for a folder that exists, ErrInvalid for one inside the folder of a database,
 // ErrLocked for one that is being made, ErrNotFound for an unknown collection, ErrCorrupt for damage,
@@ -175,7 +175,7 @@ const StageVerify = copies.StageVerify
 //
 // Errors: ErrExists for a folder that is not empty, ErrInvalid for one inside another database,
 // backup.ErrDamaged for a damaged backup, ErrCorrupt for an unsound one, backup.ErrVersion or ErrFormat for
-// another format, and those of backup.Find.
+// another format, and the errors of backup.Find.
 func Restore(ctx context.Context, from backup.Store, dir string, options *Options, opt RestoreOptions) (*backup.Manifest, error) {
 	opts := options.withDefaults()
 	opts.disk.Signals.About(dir)
@@ -194,10 +194,9 @@ func Restore(ctx context.Context, from backup.Store, dir string, options *Option
 	return m, nil
 }
 
-// A Snapshot is the database as it was at one moment: items, index and model.
-// Its collections can be read as any others, by any number of goroutines, and do
-// not change; writing to them gives ErrReadOnly. Close it when it is no longer
-// needed, as it keeps disk space and memory of what has been replaced since.
+// A Snapshot is the database at one moment: items, index and model. Any number of goroutines may read its
+// collections, which never change; a write gives ErrReadOnly. A snapshot keeps replaced data on disk and in
+// memory: close it when you no longer need it.
 type Snapshot struct {
 	pin *state.Pin
 	db  *DB

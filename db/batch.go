@@ -261,18 +261,17 @@ func (b *Batch) expect(c *Collection, key string, old *Item) error {
 	return b.in.Add(ch)
 }
 
-// DeleteWhere deletes the items that match the expression, see Query.Where, all in
-// one synced commit, and returns how many there were. args are the values of its
-// placeholders, see Query.Args.
+// DeleteWhere deletes the items that match the expression (see Query.Where) in one synced commit, and returns
+// their number. args are the values of the placeholders, see Query.Args.
 //
-// What matches is decided when it is deleted: a write that comes back before DeleteWhere is called counts,
-// and none comes in between. Other writers wait for as long as that takes. Where a field of the expression
-// has no index, DeleteWhere reads the items before, while others write, and in the commit only those that
-// have come or changed since; all of them, if the collection was altered meanwhile. More than a commit can
-// hold, some millions, or with what they have taught a GiB, is an ErrInvalid: narrow the expression.
+// Matching and deleting are one step: DeleteWhere sees all writes that returned before the call, and no write
+// comes between. Other writers wait meanwhile. If a field of the expression has no index, DeleteWhere reads
+// the items beforehand, while others write. In the commit it then reads only the items that have come or
+// changed since, or all of them if the collection was altered. A commit holds some millions of items, or a
+// GiB of what they have taught; more is an ErrInvalid, so narrow the expression.
 //
-// The empty expression, or one of blanks, is an ErrInvalid, as most likely the caller has lost
-// one. To delete all items, drop the collection and create it again, or say
+// An empty or blank expression is an ErrInvalid, because most likely the caller has lost it. To delete all
+// items, drop the collection and create it again, or say
 //
 //	NOT label = ''
 func (c *Collection) DeleteWhere(ctx context.Context, where string, args ...any) (int, error) {
@@ -364,11 +363,10 @@ type Mark struct {
 	Value []byte
 }
 
-// Mark stores bytes of the program's own under a name, in the commit of the batch: where the changes
-// are, the mark is, and the other way round, whatever crashes. So a program that applies a log, or
-// reads a queue, keeps there how far it has come, and nothing is applied twice or left out. The value
-// is copied; an empty one takes the mark away. Of several under one name the last counts. A batch may
-// have marks alone.
+// Mark stores bytes of your own under a name, in the commit of the batch: after a crash either both the mark
+// and the changes are there, or neither. A program that applies a log or reads a queue keeps its position in
+// a mark, and so applies each entry exactly once. Mark copies the value; an empty value deletes the mark. The
+// last value of a name counts. A batch may have marks alone.
 //
 // A name is UTF-8 of 1 to 256 bytes; MaxMarkBytes and MaxMarksBytes bound the values. Marks are
 // in checkpoints and backups, as of the state that these hold.

@@ -331,7 +331,7 @@ func (d *DB) DropCollection(ctx context.Context, name string) error {
 		d.learning.Dropped(dropped.ID, sp.ID)
 	}
 	d.changed(ctx, event.CollectionDropped, event.Event{Collection: name})
-	d.search.Keys.Clear() // of all collections: what is searched for comes back soon
+	d.search.Keys.Clear() // of all collections; searches soon load what they need
 	return nil
 }
 
@@ -353,12 +353,11 @@ type Alteration struct {
 	Metrics map[string]Metric
 }
 
-// Alter adds modalities and fields to the collection, indexes fields, and changes metrics and spaces of
-// modalities, durably and in one commit: all of it or nothing. Items that are there lack what
-// is added until they are written again, or merged with what they are to get; indexed fields
-// can be filtered by at once. All handles of the collection see the new schema from then on;
-// snapshots, and reads that have begun, go on with the one before. Nothing is taken away, and
-// dimensions and types do not change.
+// Alter adds modalities and fields, indexes fields, and changes metrics and spaces of modalities, durably and
+// in one commit. Stored items lack an added modality or field until you write them again or merge values into
+// them. Filters can use indexed fields at once. All handles of the collection then see the new schema;
+// snapshots and reads in progress keep the old one. Alter removes nothing, and does not change dimensions or
+// types.
 //
 // IndexFields takes some microseconds an item, while searches and writes go on. Filters read the items
 // until all fields are indexed; that commit has the rest of the alteration, too. A string of more than
@@ -373,8 +372,8 @@ type Alteration struct {
 // of it give ErrNoModel, until a training has seen labelled items that have it. Query.To can name it at
 // once.
 //
-// A name in use gives ErrExists, an impossible change ErrInvalid, and an index-only collection
-// ErrReadOnly. Without IndexFields an alteration takes the time of one commit, whatever the size.
+// A name in use gives ErrExists, an impossible change ErrInvalid, and an index-only collection ErrReadOnly.
+// Without IndexFields an alteration takes the time of one commit, however large the collection is.
 func (c *Collection) Alter(ctx context.Context, a Alteration) error {
 	if err := c.writable(); err != nil {
 		return err
@@ -428,13 +427,12 @@ type Schema struct {
 	IndexOnly bool `json:"index_only,omitempty"`
 }
 
-// A Modality is one kind of vectors: float32 vectors of Dim dimensions. Vectors of a Sparse
-// modality, such as bags of words, are stored and computed by their numbers other than 0; their
-// codes are those of a dense modality.
+// A Modality is one kind of vectors: float32 vectors of Dim dimensions. Vectors of a Sparse modality, such as
+// bags of words, are stored and computed by their non-zero numbers; they get the same codes as dense vectors.
 //
-// Metric and SpaceOf decide how a search compares vectors, see Query. Codes do not depend on them.
-// Modalities share a space if their vectors can be compared with each other, as vectors of pictures
-// and texts by one encoder. They have the same Dim, the same Sparse and one metric.
+// Metric and SpaceOf decide how a search compares vectors, see Query. Codes do not depend on them. Modalities
+// share a space if their vectors can be compared with each other, as vectors of pictures and texts by one
+// encoder. They have the same Dim, the same Sparse and one metric.
 type Modality struct {
 	Name   string `json:"name"`
 	Dim    int    `json:"dim"`
@@ -460,8 +458,8 @@ const (
 	Cosine Metric = "cosine"
 	// Dot is the inner product. Beyond the range of float32 it is the greatest or least float32.
 	Dot Metric = "dot"
-	// L2 is the Euclidean distance. Items come by its square d, the least first. Similarity is
-	// 1 / (1 + d), from 0 to 1; the order is that of d even where similarities are equal.
+	// L2 is the Euclidean distance. Items come by its square d, the least first. Similarity is 1 / (1 + d),
+	// from 0 to 1; d decides the order even where similarities are equal.
 	L2 Metric = "l2"
 )
 
@@ -546,7 +544,7 @@ func storedFields(given []Field) (all []record.Field) {
 // it. A program in Go calls its encoder itself, and gives Search the vector.
 type Encoder struct {
 	Modality string       `json:"modality"` // of the vectors that it prints
-	Input    EncoderInput `json:"input"`    // what it reads
+	Input    EncoderInput `json:"input"`    // kind of its input
 	Command  []string     `json:"command"`  // the program and its arguments; no shell is meant
 }
 

@@ -230,11 +230,10 @@ type Options struct {
 	// database yet, instead of creating one there.
 	MustExist bool
 
-	// ReadOnly opens a database that is there for reading: nothing in its folder changes,
-	// which may be on a medium that cannot be written to. Writes, and whatever else
-	// would be stored, give ErrReadOnly, and nothing goes on in the background but loading.
-	// Several processes can have a database open so at a time, while none can that writes.
-	// What a crash left in the log is read, but stays there, so that each Open reads it again.
+	// ReadOnly opens the database for reading only. Nothing in its folder changes, so the folder may be on a
+	// read-only medium. Writes and all else that would store something give ErrReadOnly, and the only work in
+	// the background is loading. Several processes can open a database this way at a time, but not while one
+	// has it open for writing. Each Open reads the log that a crash left, and leaves it there.
 	ReadOnly bool
 
 	// CacheBytes is the size of the cache of stored blocks; 64 MiB by default. In a database
@@ -276,12 +275,11 @@ type Options struct {
 	// what was written before.
 	NoSync bool
 
-	// ReserveBytes is how much of the file system stays free: writes that would take
-	// it, and what begins a bulk load, a training, a reindexing or a compaction that
-	// would, give a *DiskFullError (ErrDiskFull) until there is room again, while
-	// readers go on. What frees space, deletions and drops, may take it but for 64 KiB. By
-	// default 256 MiB, or a twentieth of the file system where that is less; negative
-	// for none. File systems that cannot tell what is free are not looked at.
+	// ReserveBytes is the space to keep free on the file system. Writes that would use it give a
+	// *DiskFullError (ErrDiskFull) until there is room again; so do bulk loads, trainings, reindexings and
+	// compactions, when they begin. Reads go on. Deletions and drops, which free space, may use all of the
+	// reserve but 64 KiB. Default: 256 MiB, or a twentieth of a smaller file system. A negative number means
+	// no reserve. The check is left out where the file system does not report its free space.
 	ReserveBytes int64
 
 	// Logger gets the events of the database; see event.Event. Nothing by default.
@@ -293,7 +291,7 @@ type Options struct {
 	// Tracer, if not nil, makes spans of what the database does.
 	Tracer event.Tracer
 
-	// FS is the file system; that of the operating system by default.
+	// FS is the file system; nil means the one of the operating system.
 	FS vfs.FS
 }
 

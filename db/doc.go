@@ -94,8 +94,8 @@
 //
 // # Caveats
 //
-// Codes of one code space cannot be compared with those of another. Keep no codes outside
-// the database: they are worthless once another space is the active one.
+// Codes of different code spaces cannot be compared. Keep no codes outside the database: they are worthless
+// once another space is active.
 //
 // All distinct codes and the row numbers of all items are in memory. A search looks codes up
 // in tables, or reads all distinct codes if it expects that to take less time: if there are
@@ -108,10 +108,9 @@
 //
 // # For those who change it
 //
-// This package is the public API alone. A method checks its arguments, calls a package of
-// db/internal, and reports events. The package may import all of these, and none of them imports
-// it; the types that they share stand in db/event, db/fault and db/report. docs/DESIGN.md lists
-// the goroutines of an open database; Open starts them, and Close ends them.
+// This package is the public API alone. A method checks its arguments, calls a package of db/internal, and
+// reports events. No package of db/internal imports this one; shared types stand in db/event, db/fault and
+// db/report. docs/DESIGN.md lists the goroutines of an open database; Open starts them, and Close ends them.
 //
 // TestMethodsThatAreGivenNothing calls every method with nothing, TestResultsAreJSON looks at
 // every result, and the table "What always holds" of docs/DESIGN.md names the tests of the

@@ -60,9 +60,9 @@ type Item struct {
 	Payload []byte
 }
 
-// A Sparse is a sparse vector: Value[e] is the number of dimension Index[e]. Indices are strictly
-// ascending, below the dimensions of the modality. Zeros are dropped. A vector without numbers,
-// such as that of an empty text, is a vector: the item has the modality.
+// A Sparse is a sparse vector: Value[e] is the number of dimension Index[e]. Indices are strictly ascending,
+// below the dimensions of the modality. Zeros are dropped. A vector without numbers, as of an empty text,
+// counts as a vector: the item has the modality.
 type Sparse struct {
 	Index []uint32  `json:"i"`
 	Value []float32 `json:"v"`
@@ -98,7 +98,7 @@ func enter[V any](m *map[string]V, key string, value V) {
 	(*m)[key] = value
 }
 
-// isEmpty reports whether the item has nothing in it, whatever its key and code are.
+// isEmpty reports whether the item has no contents. It ignores key and code.
 func (it *Item) isEmpty() bool {
 	return len(it.Vectors)+len(it.Sparse)+len(it.Labels)+len(it.Fields)+len(it.Payload) == 0
 }
@@ -220,10 +220,10 @@ func (c *Collection) Items(ctx context.Context, where string, args ...any) iter.
 	})
 }
 
-// Sample yields n, 1 or more, random items of those that match the expression, see Query.Where, or all if there
-// are fewer; the empty expression matches all. args are the values of its placeholders, see Query.Args. Every
-// set of n items is as likely as any other; the same seed yields the same items until something is written.
-// They come in database order, each at the cost of a Get. An error ends it.
+// Sample yields n random items, n at least 1, that match the expression (see Query.Where), or all if there
+// are fewer. The empty expression matches all items. args are the values of the placeholders, see Query.Args.
+// Every set of n items is equally likely; a seed yields the same items until the next write. Items come in
+// database order, each at the cost of a Get. An error ends it.
 func (c *Collection) Sample(ctx context.Context, n int, seed uint64, where string, args ...any) iter.Seq2[*Item, error] {
 	return each(c, func(v *state.View, cv *state.CollectionView, yield func(*Item) error) error {
 		if n < 1 {
@@ -249,9 +249,9 @@ func (c *Collection) Count(ctx context.Context, where string, args ...any) (int,
 	})
 }
 
-// Labels returns the labels of the items of the collection, in the order in which they first appeared. A
-// label without items is not among them; it comes back, at its place, when an item brings it again. Labels
-// reads one record a label the first time, and later those of changed labels. Facets counts the items of each.
+// Labels returns the labels of the items of the collection, in the order in which they first appeared. It
+// leaves out labels without items; they keep their place for when an item has them again. The first call
+// reads one record a label, later calls the records of changed labels. Facets counts the items of each.
 func (c *Collection) Labels() ([]string, error) {
 	return look(c, func(v *state.View, cv *state.CollectionView) ([]string, error) {
 		ids, err := cv.LabelsInUse(v.Snap)

@@ -159,20 +159,20 @@ const (
 	// dense modality that all items have, and there are at most 40,000 items and 16 MiB of vectors.
 	// Without codes, or with Query.Recall, it compares vectors alone.
 	//
-	// Result.Rerank and Explain say which of these it was. The choice depends neither on Options nor on
-	// what is in memory. With a cursor an answer goes on in the order in which it has begun.
+	// Result.Rerank and Explain name the order that was used. The choice depends neither on Options nor on
+	// the data in memory. A cursor continues in the order of its answer.
 	RerankAuto Rerank = iota
-	// RerankProjection orders items by distance, then by the score of their code. Items that share a code
-	// have one score; they come by Hit.Similarity, the cosine between their projections and that of the
-	// query, then by row.
+	// RerankProjection orders items by distance, then by the score of their code. Items with the same code
+	// have the same score; they come by Hit.Similarity, the cosine between the projections of item and query,
+	// then by row.
 	RerankProjection
 	// RerankNone is RerankProjection with the items of one code by row.
 	RerankNone
-	// RerankAsymmetric orders items by the score of their code, whatever the distance, then by Similarity,
-	// then by row. It is exact: no item outside an answer has a better score than one inside. It finds
-	// relevant items somewhat better than distances do, as the score weighs each bit by how sure the
-	// query is of it. Within a radius it orders the items of that radius. For a query by code it is
-	// RerankNone. It reads all codes: the postings of PlanDisk cannot find scores.
+	// RerankAsymmetric orders items by the score of their code, not by distance, then by Similarity, then by
+	// row. It is exact: no item outside an answer has a better score than one inside. It finds relevant items
+	// somewhat better than distances do, as the score weighs each bit by how sure the query is of it. Within
+	// a radius it orders the items of that radius. For a query by code it is RerankNone. It reads all codes:
+	// the postings of PlanDisk cannot find scores.
 	RerankAsymmetric
 )
 
@@ -377,7 +377,7 @@ func hitOf(s *search.Searcher, w wanted, h *search.Hit) (Hit, error) {
 	return hit, nil
 }
 
-// resultOf returns the first k hits with what is wanted besides, and the answer as the searcher tells it.
+// resultOf returns the first k hits with the wanted parts, and the searcher's report on the answer.
 func resultOf(ctx context.Context, s *search.Searcher, k int, w wanted) (*Result, search.Answer, error) {
 	hits, a, err := search.First(ctx, s, k, func(h *search.Hit) (Hit, error) { return hitOf(s, w, h) })
 	if err != nil {
@@ -594,7 +594,7 @@ type FacetQuery struct {
 	Where string
 	Args  []any
 
-	// Limit is how many counts come back, those of the most items; 0 is all. All are counted.
+	// Limit is the number of counts to return, the largest first; 0 means all. All values are counted.
 	Limit int
 }
 
@@ -643,10 +643,10 @@ func (c *FacetCount) UnmarshalJSON(b []byte) error {
 // Facets counts the items that match q.Where by label, or by the values of a field, exactly.
 // Query.Facets counts within an answer.
 //
-// Labels and indexed fields are counted by the sets of rows that filters read: all sets of the
-// labels, or of the field, are read. For a field without an index each item that matches is read, and
-// so they are for any field where they are few. The memory is that of all distinct values. A field that
-// there is not is an ErrInvalid, a mistake in Where a *WhereError.
+// Labels and indexed fields are counted by the sets of rows that filters read; Facets reads all sets of the
+// labels, or of the field. For a field without an index it reads each matching item, and for any field if few
+// items match. It takes the memory of all distinct values. An unknown field is an ErrInvalid, a mistake in
+// Where a *WhereError.
 func (c *Collection) Facets(ctx context.Context, q FacetQuery) (*Facets, error) {
 	if err := ctx.Err(); err != nil {
 		return nil, err

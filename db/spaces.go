@@ -64,9 +64,9 @@ func (c *Collection) Drift(ctx context.Context) (d Drift, err error) {
 	return d, err
 }
 
-// InSpace returns a handle on the same collection whose searches, codes, evaluations, encodings
-// and statistics are those of one space, active or not. InSpace(ActiveSpace) returns a handle
-// without a space of its own. A method that takes another Space uses that one.
+// InSpace returns a handle on the same collection whose searches, codes, evaluations, encodings and
+// statistics use one space, active or not. InSpace(ActiveSpace) returns a handle without a space of its own.
+// The Space argument of a method takes precedence.
 //
 // Writes through the handle go into all spaces, as always; Train and Rollback do what they do
 // through any handle. A space that is being built gives ErrBusy, an unknown one ErrNotFound, and
@@ -160,12 +160,11 @@ func (c *Collection) PinRevision(ctx context.Context, space Space, revision uint
 	})
 }
 
-// RestoreRevision makes the projections of a revision that is kept those of a new revision of
-// the space. What rows have taught since is taken out of what was learned; they do not teach
-// again unless they are written again, or by training, nor if a later revision is restored in
-// turn. Labels that have got a direction since cannot be taken back (ErrInvalid). A revision
-// that is not there any more gives ErrNotFound; ErrBusy if what has been taught is being
-// overwritten all the time.
+// RestoreRevision makes a new revision of the space that has the projections of a kept revision. It takes out
+// of the statistics what rows have taught since. These rows teach again only when you write them again or
+// train, even if you restore a later revision. Labels that have got a direction since cannot be taken back
+// (ErrInvalid). A revision that is not kept gives ErrNotFound. ErrBusy: writes keep replacing the rows to
+// take out.
 func (c *Collection) RestoreRevision(ctx context.Context, space Space, revision uint32) (*Update, error) {
 	in, leave, err := c.learning(ctx)
 	if err != nil {
@@ -178,11 +177,11 @@ func (c *Collection) RestoreRevision(ctx context.Context, space Space, revision 
 // maxModelFile bounds what ImportModel reads: a commit holds no larger model.
 const maxModelFile = 3 << 30
 
-// ExportModel writes the model of the active space, or of that of the handle (InSpace), as it is after the
-// updates so far, in the form of fit.File: for ImportModel into another collection, or for a program that
-// encodes with it. Labels go by name. The bytes are a function of the model and of how it was trained: two
-// trainings that are equal in all but their times and memory give the same. ErrNoModel: nothing is trained,
-// or items bring their codes.
+// ExportModel writes the model of the active space, or of the handle's space (InSpace), after all updates so
+// far. The form is fit.File. Read it by ImportModel into another collection, or by a program that encodes
+// with it. Labels are stored by name. The bytes depend only on the model and its training: two trainings that
+// differ only in time and memory give the same bytes. ErrNoModel: there is no training, or items bring their
+// codes.
 func (c *Collection) ExportModel(ctx context.Context, w io.Writer) error {
 	if err := ctx.Err(); err != nil {
 		return err
@@ -232,10 +231,10 @@ type ImportModelOptions struct {
 	// first space of a collection always becomes it.
 	Activate bool
 
-	// Space, if not 0, is the number that the space gets: for databases whose spaces are to have the same
-	// numbers. It is greater than those of all spaces that there are, else it is ErrExists. That of a space
-	// that was dropped may be given again, as after an import that was interrupted; whoever has a cursor of
-	// it goes on in the new one.
+	// Space, if not 0, is the number for the new space, for databases whose spaces should have the same
+	// numbers. It must be greater than the numbers of all existing spaces, else it is ErrExists. The number
+	// of a dropped space may be used again, as after an interrupted import; cursors of the dropped space then
+	// go on in the new one.
 	Space Space
 
 	// Progress, unless nil, hears the stage "encode", in items.
@@ -295,20 +294,20 @@ type ImportRevisionOptions struct {
 	Revision uint32
 }
 
-// ImportRevision makes the model of a file the next revision of a space. ExportModel has written the file, or
-// a program with package model; its model is that of the space after an Update elsewhere. The new projections
-// are in use from then on, and stored codes stay as they are, as after Update. Labels that have grown there
+// ImportRevision makes the model of a file the next revision of a space. ExportModel or a program with
+// package model has written the file, after an Update of the same model elsewhere. Encoding uses the new
+// projections from then on, and stored codes stay as they are, as after Update. Labels that have grown there
 // (UpdateOptions.GrowLabels) grow here too, and the items that carry them get new codes. If the space has
 // that revision already, ImportRevision only makes the codes that an interrupted call has left out.
 //
-// The statistics stay as they are: a later Update here learns from what items here have taught, and from
-// nothing else. Update.Teacher is "imported".
+// The statistics do not change: a later Update here learns only from what items here have taught.
+// Update.Teacher is "imported".
 //
-// It reads all of r, up to 3 GiB, into memory. Errors: ErrInvalid if these bytes are no model file, or a
-// damaged one, or if the model is no revision of that of the space, or lacks labels that have grown here;
-// ErrExists if ImportRevisionOptions.Revision is not greater than the present revision; *codec.FormatError if
-// the file is of another format; ErrNoModel, ErrNotFound and ErrBusy as from Update. After an error, too, the
-// labels of the model may have ids, which no call shows.
+// ImportRevision reads all of r, up to 3 GiB, into memory. Errors: ErrInvalid for a damaged or foreign file,
+// or if the model is no revision of this space's model or lacks labels that have grown here; ErrExists if
+// ImportRevisionOptions.Revision is not greater than the present revision; *codec.FormatError for another
+// format; ErrNoModel, ErrNotFound and ErrBusy as from Update. After an error, labels of the model may have
+// ids all the same, which no call shows.
 func (c *Collection) ImportRevision(ctx context.Context, r io.Reader, opt ImportRevisionOptions) (*Update, error) {
 	if err := ctx.Err(); err != nil {
 		return nil, err

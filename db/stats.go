@@ -33,16 +33,16 @@ type Stats struct {
 	// DistinctCodes is the sum over the collections.
 	DistinctCodes int `json:"distinct_codes"`
 
-	// ObsoleteBytes are those of DiskBytes that await deletion or are written again, such as
-	// tables that a compaction has replaced, and logs whose items are in tables: they go in
-	// the background, or when the reads that use them end.
+	// ObsoleteBytes is the part of DiskBytes that awaits deletion or rewriting, such as tables that a
+	// compaction has replaced, and logs whose items are in tables. The space becomes free in the background,
+	// or when the reads that use it end.
 	ObsoleteBytes int64 `json:"obsolete_bytes"`
 }
 
 // CollectionStats are figures about one collection.
 type CollectionStats struct {
 	Name          string          `json:"name"`
-	IndexOnly     bool            `json:"index_only,omitempty"` // without vectors, and without what is learned from them; see Schema
+	IndexOnly     bool            `json:"index_only,omitempty"` // without vectors and anything learned from them; see Schema
 	Items         int             `json:"items"`
 	Labels        int             `json:"labels"` // that items have
 	Modalities    []ModalityStats `json:"modalities,omitempty"`
@@ -65,7 +65,7 @@ type CollectionStats struct {
 	// count, nor do queries by Key, as such an item finds itself. Nil if there were no others.
 	QueryDistances *report.Distances `json:"query_distances,omitempty"`
 
-	// Drift is that of the latest update that has measured it; nil if none has. See Collection.Drift.
+	// Drift is the drift that the latest update measured; nil if no update has. See Collection.Drift.
 	Drift Drift `json:"drift,omitempty"`
 
 	Spaces int `json:"spaces"` // see Collection.Spaces
@@ -128,7 +128,7 @@ func (d *DB) Stats() (*Stats, error) {
 	return s, nil
 }
 
-// activity returns what has been counted.
+// activity returns the counters of the database.
 func (d *DB) activity() Activity {
 	a := d.state.Activity()
 	a.Since, a.LostCommits, a.LastBackup = d.since, d.lost.Load(), d.copier.LastBackup()

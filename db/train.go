@@ -42,26 +42,22 @@ type TrainOptions struct {
 	Activate bool
 }
 
-// Train learns a model from the labelled items of the collection. Where none has labels, the error
-// wraps model.ErrNoLabels: searches compare vectors without a training, fastest by an index of them
-// (IndexVectors). By the methods model.MethodITQ and MethodCCAITQ it learns codes from the vectors of
-// all items. Then nothing teaches later on (Update gives ErrInvalid), and Drift says when to train
-// again. It makes a code
-// space of its own, in which it gives every item its code. The first space of a
-// collection becomes the active one, which searches use; later ones stand by, unless
-// TrainOptions.Activate says otherwise: they can be searched by name (Query.Space), and
-// Activate makes one of them the active one. A failure or a cancelled context leaves
-// everything as it was; if the process ends after the model has been learned, the space
-// is completed after the next Open, or replaced by the next Train if that comes first.
+// Train learns a model from the labelled items of the collection. If no item has labels, the error wraps
+// model.ErrNoLabels: searches compare vectors without a training, fastest by an index of them (IndexVectors).
+// The methods model.MethodITQ and MethodCCAITQ learn codes from the vectors of all items. Then nothing
+// teaches later on (Update gives ErrInvalid), and Drift says when to train again. Train makes a new code
+// space, in which every item gets a code. The first space of a collection becomes the active one, which
+// searches use; later ones stand by, unless TrainOptions.Activate says otherwise. You can search them by name
+// (Query.Space), and Activate them. A failure or a cancelled context leaves everything as it was. If the
+// process ends after the model has been learned, the next Open completes the space, unless the next Train
+// replaces it first.
 //
-// Readers and writers go on while it runs; what is written meanwhile gets its code in
-// the new space, too. Writers wait while the space begins, some 200 ms for 500,000
-// labelled items, and for each block of codes that is stored, some tens of
-// milliseconds. Memory: some 20 MB for a block, bits/8 + 32 bytes a labelled item, and
-// what fit.Train takes; where that is more than there is, nothing begins, and the error
-// also wraps a *fit.MemoryError. A second training of the collection at the same time,
-// or one while another space is being built, gives ErrBusy; one that cannot work with
-// what is stored gives an ErrInvalid that also wraps the error of fit.Train.
+// Readers and writers go on while it runs; items written meanwhile get codes in the new space, too. Writers
+// wait while the space begins, some 200 ms for 500,000 labelled items, and some tens of milliseconds for each
+// stored block of codes. Memory: some 20 MB for a block, bits/8 + 32 bytes a labelled item, and the memory of
+// fit.Train. If there is not that much, nothing begins, and the error also wraps a *fit.MemoryError. A second
+// training of the collection at the same time, or one while another space is being built, gives ErrBusy. If
+// the stored items cannot be trained on, the error is an ErrInvalid that also wraps the error of fit.Train.
 func (c *Collection) Train(ctx context.Context, opt TrainOptions) (*Training, error) {
 	ctx, ended := work.Hearing(ctx, &opt.Progress)
 	defer ended()
@@ -108,10 +104,10 @@ func (c *Collection) learning(ctx context.Context) (in learn.Collection, leave f
 	return c.db.learning.Of(c.inside()), guard.Leave, nil
 }
 
-// TrainingModalities returns what fit.TrainOver takes of a schema, for those that train on items of
-// several databases, or of none: the modalities that some item to learn from has, as has says of their place
-// in the schema, their places, the names of the others, and the groups of those that share a space
-// (fit.Options.Shared).
+// TrainingModalities derives the arguments of fit.TrainOver from a schema, for programs that train on items
+// of several databases, or of none. has reports whether any item to learn from has the modality at a place of
+// the schema. The results are the modalities that some item has, their places, the names of the others, and
+// the groups that share a space (fit.Options.Shared).
 func TrainingModalities(s Schema, has func(modality int) bool) (modalities []model.Modality, places []int, leftOut []string, shared [][]string) {
 	groups := map[string][]string{}
 	var spaces []string
@@ -138,8 +134,8 @@ func TrainingModalities(s Schema, has func(modality int) bool) (modalities []mod
 // A Teacher says what the projections learn from in an update.
 type Teacher int
 
-// Teachers. Labelled items, those with a label that the model knows, teach their labels
-// in every case (model.Aim). They differ in what items without labels do.
+// Teachers. Labelled items, with a label that the model knows, always teach their labels (model.Aim).
+// Teachers differ in what items without labels teach.
 const (
 	// TeacherAuto tries what they would teach with TeacherModality, on a copy, and
 	// lets them only if retrieval of labelled items that are held back for that is
@@ -183,14 +179,12 @@ type UpdateOptions struct {
 	Progress event.Progress
 }
 
-// Update carries on the learning of a space's projections with the items that have
-// been written since it was trained, or last updated: the online step of FDDH (Liu,
-// Wang, Cheung 2021, eqs. 22-24). That makes a new revision of the space, in one commit.
-// Codes that items have stay as they are and remain comparable; queries, and items
-// that are put from then on, are encoded by the new projections. Items that have
-// taught and then changed or gone are taken out of what was learned, so that it is, but
-// for rounding, what the items that are there now have taught. A modality that nothing is
-// left of keeps its projection until something teaches it.
+// Update continues the learning of a space's projections with the items written since the training or the
+// last update: the online step of FDDH (Liu, Wang, Cheung 2021, eqs. 22-24). It makes a new revision of the
+// space, in one commit. Stored codes stay as they are and remain comparable; the new projections encode
+// queries, and items that are put from then on. Update takes items that have changed or gone out of what was
+// learned. The result is, but for rounding, what the present items have taught. A modality that loses all its
+// items keeps its projection until something teaches it.
 //
 // Readers and writers go on while it runs, on half of the processors; writers wait for
 // the commit. With 800 anchors, 128 bits and two modalities of 128 dimensions an item
@@ -200,8 +194,8 @@ type UpdateOptions struct {
 // 16 k (k+c+q) once projections have taught. It looks at a million pending items at most:
 // call it again for more. Updates of one space wait for each other. A space that is being
 // built gives ErrBusy, a codes-only collection ErrInvalid, one without a model ErrNoModel.
-// With an error, or when the context ends early, the revision is what it was, or the one
-// that labels have grown in.
+// After an error, or if the context ends early, the revision is the one before, or the one in which labels
+// have grown.
 func (c *Collection) Update(ctx context.Context, opt UpdateOptions) (*Update, error) {
 	ctx, ended := work.Hearing(ctx, &opt.Progress)
 	defer ended()
@@ -418,9 +412,9 @@ func (c *Collection) Codes(ctx context.Context, to string) iter.Seq2[Coded, erro
 }
 
 // Encode returns the code that an item with these features would get without labels, bits/8 bytes, and the
-// real-valued projection whose signs it is: that of the modalities given as the model fuses them
-// (model.Fuse). What else the item holds, labels too, does not matter. Nothing is stored. The code of a query
-// is another one, see EncodeQuery.
+// real-valued projection whose signs are the code: the model fuses the projections of the given modalities
+// (model.Fuse). Labels and the rest of the item do not matter. Encode stores nothing. Queries have another
+// code, see EncodeQuery.
 func (c *Collection) Encode(item *Item) (code []byte, z []float64, err error) {
 	err = c.read(func(_ *state.View, cv *state.CollectionView) error {
 		if err := search.CanEncode(cv); err != nil {

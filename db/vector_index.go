@@ -26,7 +26,7 @@ type IndexOptions struct {
 	// of items with the modality.
 	Cells int
 
-	Seed uint64 // of what is random; the same gives the same index of the same items
+	Seed uint64 // of the random choices; the same seed gives the same index of the same items
 
 	// Progress hears the stages "encode" and "measure".
 	Progress event.Progress
@@ -40,13 +40,13 @@ type VectorIndex = report.VectorIndex
 // goes into the cell of a near centre, with a code of a bit a dimension. Then IndexVectors searches with some
 // items as queries, and measures how many of their nearest it finds in how many cells.
 //
-// New and changed items are compared with every query until there are some hundred of them; then the index
-// takes them in, in the background. Items unlike those of the index fit no cell (VectorIndex.Loose), and every
-// query is compared with them. The index is made again, in the background on half of the processors, when a
-// quarter of its vectors have come, changed or gone, or one in 256 is loose, plus some hundred. Searches use
-// the old index until the new one is complete; if half of the vectors have changed before that, they compare
-// all vectors. Close takes in the rest of the items, and makes a small index again if that takes some seconds
-// at most. Another call of IndexVectors replaces the index when the new one is complete.
+// New and changed items are compared with every query until there are some hundred of them; then a goroutine
+// adds them to the index. Items unlike the indexed ones fit no cell (VectorIndex.Loose) and are compared with
+// every query. The index is made again, in the background on half of the processors, when a quarter of its
+// vectors have come, changed or gone, or one in 256 is loose, plus some hundred. Searches use the old index
+// until the new one is complete; if half of the vectors have changed before that, they compare all vectors.
+// Close adds the rest of the items, and makes a small index again if that takes some seconds at most. Another
+// call of IndexVectors replaces the index when the new one is complete.
 //
 // It costs some 30 microseconds of a processor an item of d = 384 dimensions, some seconds to measure, d/8 + 16
 // bytes an item on disk, some 10 more in memory, and at first 100 d bytes a cell. Reads and writes go on; each

@@ -47,7 +47,7 @@ func (o *VerifyOptions) inside() verify.Options {
 // Deep also the kept revisions of a space, and its statistics, three times. Each record that
 // cannot be read takes some 100 bytes.
 //
-// Errors: those of found and of the context, and ErrClosed.
+// Errors: any error of found and of the context, and ErrClosed.
 func (d *DB) Verify(ctx context.Context, opt VerifyOptions, found func(Finding) error) (*Verification, error) {
 	if err := d.state.Guard.Enter(); err != nil {
 		return nil, err
@@ -83,7 +83,7 @@ func VerifyFolder(ctx context.Context, dir string, options *Options, opt VerifyO
 	return verify.Folder(ctx, &opts.disk, dir, opt.inside(), orNobody(found))
 }
 
-// orNobody returns found, or where it is nil a function that tells nobody.
+// orNobody returns found, or a function that does nothing if found is nil.
 func orNobody(found func(Finding) error) func(Finding) error {
 	if found == nil {
 		return func(Finding) error { return nil }
@@ -98,7 +98,7 @@ type RepairOptions struct {
 	// as they are, unless something else is damaged.
 	Shallow bool
 
-	// DryRun makes the new store, reports what it cannot save, and deletes the new store.
+	// DryRun makes the new store, reports the losses, and deletes the new store.
 	DryRun bool
 
 	// Progress hears the number of records read so far, and the stage; the total is unknown. The
@@ -156,9 +156,9 @@ func (d *DB) Recovery() report.Recovery {
 	return r
 }
 
-// AcknowledgeLosses forgets the losses in Recovery, durably: for when the database has been
-// restored, or what was lost is known and made good. It returns those that are forgotten,
-// and ErrReadOnly where the database is open for reading only. It waits for the disk.
+// AcknowledgeLosses forgets the losses in Recovery, durably. Call it once you have restored the database, or
+// know the losses and have made up for them. It returns the forgotten losses. It gives ErrReadOnly if the
+// database is open for reading only. It waits for the disk.
 func (d *DB) AcknowledgeLosses(ctx context.Context) ([]report.Loss, error) {
 	if err := ctx.Err(); err != nil {
 		return nil, err

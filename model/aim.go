@@ -67,9 +67,9 @@ func (m *Model) Prior() float64 { return m.prior }
 
 // Weights of labels, D, and what a label teaches.
 
-// A mixture says how projections follow from what statistics are solved for: P = C J D W
-// + s V, where W are the projections to labels, and V those to the codes that
-// projections have taught. AimCodes and AimWeighted have neither: P is what is solved.
+// A mixture says how projections follow from the solution of the statistics: P = C J D W + s V. W are the
+// projections to labels, and V the projections to the codes that projections have taught. With AimCodes and
+// AimWeighted there is no mixture: P is the solution.
 type mixture struct {
 	weights []float64 // D, by label
 	scale   float64   // s: the root mean square of the numbers of C J D y

@@ -3,25 +3,22 @@
 // Discrete Hashing for Large-Scale Cross-Modal Retrieval", IEEE Transactions on Neural
 // Networks and Learning Systems, 2021).
 //
-// # What is learned
+// # What the model learns
 //
-// Items have vectors in some modalities (a picture, a text) and labels. Training finds
-// an orthonormal basis C that turns a set of labels y into a code, h = sgn(C J y), where J
-// takes out what all sets of labels share, or is the identity. For
-// each modality t it finds a projection P_t that brings a vector x near what its labels
-// teach, z = P_t phi_t(x). phi_t is a feature map: similarities with k anchors,
-// the vector itself with an intercept, or both side by side. Before that x may be
-// standardised, or its square roots, logarithms or direction taken ([FeatureKind]). A
-// labelled item is stored under the code of its labels. A query in any modality is
-// sgn(z), and its neighbours in Hamming distance are items of its labels in every
+// Items have vectors in some modalities (a picture, a text) and labels. Training finds an orthonormal basis C
+// that turns a set of labels y into a code, h = sgn(C J y). J removes the common part of all sets of labels,
+// or is the identity. For each modality t training finds a projection P_t that brings a vector x near the aim
+// of its labels, z = P_t phi_t(x). phi_t is a feature map: similarities with k anchors, the vector itself
+// with an intercept, or both side by side. Before that x may be standardised, or replaced by its square
+// roots, logarithms or direction ([FeatureKind]). A labelled item is stored under the code of its labels. A
+// query in any modality is sgn(z), and its neighbours in Hamming distance are items of its labels in every
 // modality.
 //
-// What labels teach is the [Aim]: C J D y, or as published the code sgn(C y), where J is
-// the identity.
+// The [Aim] of labels is C J D y, or as published the code sgn(C y), with J the identity.
 //
-// Package fit learns it, by one of several methods ([Method]). Two of them need no labels, and make codes of
-// which neighbours in Hamming distance are neighbours by the cosine of their vectors, itq, or vectors of one
-// item in two modalities, cca-itq. What follows is about the methods that learn from labels.
+// Package fit learns it, by one of several methods ([Method]). Two of them need no labels. Neighbours by
+// their codes are neighbours by the cosine of their vectors (itq), or of vectors of one item in two
+// modalities (cca-itq). The rest of this text is about the methods that learn from labels.
 //
 // The projections are ridge regressions from [Statistics] that add up over
 // items. They stay with the model: shards merge, gamma changes, and the online
@@ -29,17 +26,16 @@
 //
 // # Why projections learn C J D y
 //
-// Take items with one label, and let s be the regression from phi(x) to the labels, a
-// number for each class. All that the labels teach about x is the order of s. Ridge
-// regression is linear in what it learns, so a projection that has learned the codes H of
-// the classes is H s. Codes are signs: those of two classes are not at right angles, H'H is
-// not q I, and the distances of sgn(H s) mix the numbers of s. C'C = I, so C s has each of
-// them in a direction of its own.
+// Take items with one label, and let s be the regression from phi(x) to the labels, a number for each class.
+// The order of s is all that the labels teach about x. Ridge regression is linear in its targets, so a
+// projection that has learned the codes H of the classes is H s. Codes are signs: codes of two classes are
+// not at right angles, H'H is not q I, and the distances of sgn(H s) mix the numbers of s. C'C = I, so C s
+// has each of them in a direction of its own.
 //
-// Why J = I - 11'/c: the numbers of s add up to about 1, whatever x is, as those of y do.
-// So C s = C 1/c + C J s, and the first part is the same for all queries. It can only
-// decide signs, those of bits in which it is large, and these then tell nothing apart.
-// (fit.Options.Centre has fewer than 5 classes, and several labels.)
+// Why J = I - 11'/c: the numbers of s add up to about 1 for every x, as the numbers of y do. So C s = C 1/c +
+// C J s, and the first part is the same for all queries. It can only decide signs, in the bits in which it is
+// large, and these bits then distinguish nothing. (fit.Options.Centre has fewer than 5 classes, and several
+// labels.)
 //
 // Why D = diag((mean count / n_l)^a): let s_l be the probability of class l, and l and k
 // neighbours at the head of a ranking. If the query is of class l, and its n_l items come
@@ -56,23 +52,20 @@
 //
 // # Sparse vectors
 //
-// A modality is dense or sparse ([Modality], [Vector]). Of sparse vectors training and
-// queries store, sum and multiply only the numbers that they hold; anchors are stored
-// likewise. Only a few vectors have all d dimensions. The rbf map takes up to 2^24
-// dimensions, the others up to 2^15. Codes are those of the same vectors in a dense
-// modality: features agree to a few roundings of float32.
+// A modality is dense or sparse ([Modality], [Vector]). Training and queries store, sum and multiply only the
+// numbers that sparse vectors hold; anchors are stored likewise. Only a few vectors have all d dimensions.
+// The rbf map takes up to 2^24 dimensions, the others up to 2^15. Codes are the same as for dense vectors:
+// features agree to a few roundings of float32.
 //
 // # Streams
 //
-// An [Online] goes on learning projections from items as they come, and
-// [Online.Revision] gives the model that has learned them. The code space does not
-// change, so earlier codes remain comparable. Labelled items teach their labels; D
-// follows their counts. For other items a projection gives the code to learn (a [Teacher]), which
-// gains on some data and loses on other data. A [Guard] tries it, and judges by
-// labelled items that it holds back. The [Lesson] of an item is what it has taught.
-// With its lesson and its vectors of that time an item can be forgotten or taught
-// again. fit.Result.Lesson has the lessons of the training. [Online.Grow] gives a code to
-// a label that training has not seen.
+// An [Online] goes on learning projections from items as they come, and [Online.Revision] gives the model
+// that has learned them. The code space does not change, so earlier codes remain comparable. Labelled items
+// teach their labels; D follows their counts. For other items a projection gives the code to learn (a
+// [Teacher]), which gains on some data and loses on other data. A [Guard] tries it, and judges by labelled
+// items that it holds back. The [Lesson] of an item records its teaching: with its lesson and its vectors of
+// that time an item can be forgotten or taught again. fit.Result.Lesson has the lessons of the training.
+// [Online.Grow] gives a code to a label that training has not seen.
 //
 // # Use
 //

@@ -71,7 +71,7 @@ func (e *Encoder) ProjectVectors(z []float64, t int, xs []Vector) error {
 	return nil
 }
 
-// MapVector writes phi_t(x) to phi. len(phi) must be Features(t). The errors are those of Project.
+// MapVector writes phi_t(x) to phi. len(phi) must be Features(t). It has the errors of Project.
 func (e *Encoder) MapVector(phi []float32, t int, x Vector) error {
 	if err := e.model.checkInput(t, x); err != nil {
 		return err
@@ -112,12 +112,11 @@ func (m *Model) Centre() float64 { return m.fusion.Centre }
 //
 //	sum over t of w_t (z_t - b gmean)
 //
-// z[t] is the projection of the item in modality t of the model, q numbers, or nil if
-// it lacks t. A projection of zeros, of a vector far from everything, counts as none. w
-// are the Weights and b is the Centre. gmean is the mean aim: that of what
-// the training items teach (Aim), which a ridge regression pulls all projections towards.
-// If there is no weight for any modality of the item, each of them gets the weight
-// 1. If the item has no projection, dst is zero.
+// z[t] is the projection of the item in modality t of the model, q numbers, or nil if it lacks t. A
+// projection of zeros, of a vector far from everything, counts as none. w are the Weights and b is the
+// Centre. gmean is the mean of the aims (Aim) of the training items, to which a ridge regression pulls all
+// projections. If there is no weight for any modality of the item, each of them gets the weight 1. If the
+// item has no projection, dst is zero.
 //
 // only is the one modality that made the code, if w is 0 for all others that the item
 // has, else -1. It costs q multiplications a modality and no allocation.

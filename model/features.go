@@ -92,8 +92,8 @@ func NewFeatures(kind FeatureKind, m *Moments) *Features {
 	return f
 }
 
-// Apply writes the features of v to dst. dst has the length of v.Value and may be it.
-// The features are finite. Those of a sparse vector have the same indices.
+// Apply writes the features of v to dst. dst has the length of v.Value and may be it. The features are
+// finite. The features of a sparse vector have its indices.
 func (f *Features) Apply(dst []float32, v Vector) {
 	x := v.Value
 	dst = dst[:len(x)]
@@ -288,7 +288,7 @@ func (m *Moments) Sigma() (sigma float64, constant bool) {
 	return sigma, false
 }
 
-// Merge adds the vectors of o, none of which is in m (Chan, Golub and LeVeque 1979).
+// Merge adds the vectors of o, which must be disjoint from the vectors of m (Chan, Golub and LeVeque 1979).
 func (m *Moments) Merge(o *Moments) {
 	for j := range m.Mean {
 		a, b := float64(m.N), float64(o.N)
@@ -326,7 +326,7 @@ func (m *Moments) AppendTo(w *wire.Writer) {
 	}
 }
 
-// ReadFrom reads what AppendTo has written, in place of what is there.
+// ReadFrom reads the output of AppendTo into m, replacing its contents.
 func (m *Moments) ReadFrom(r *wire.Reader) {
 	m.N = r.Number("the number of vectors")
 	m.Mean, m.m2 = r.F64s(len(m.Mean), "means"), r.F64s(len(m.m2), "squares")

@@ -51,9 +51,9 @@ func (m *Model) Grow(s *Statistics, label uint32) (*Model, *Statistics, error) {
 	return &next, s.grow(&next, place), nil
 }
 
-// Grow is Model.Grow for the model and the statistics of the Online: its next revisions
-// know the label. Its projections do not change, nor what its statistics have summed: of
-// the label they have no item. On an error the Online is unchanged.
+// Grow is Model.Grow for the model and the statistics of the Online: its next revisions know the label. Its
+// projections and its sums do not change: they have no item of the label. On an error the Online is
+// unchanged.
 func (o *Online) Grow(label uint32) error {
 	place, _ := slices.BinarySearch(o.model.labels, label)
 	m, s, err := o.model.Grow(o.Statistics(), label)
@@ -102,7 +102,7 @@ func (s *Statistics) grow(m *Model, place int) *Statistics {
 	return &grown
 }
 
-// growStream separates the random numbers of Grow from those of training.
+// growStream separates the random numbers of Grow from the random numbers of training.
 const growStream = 0x67726f77 << 32
 
 // span returns an orthonormal basis of the directions of the labels.

@@ -26,8 +26,8 @@ const MinHeld = 50
 // small as the error of so few held items. It also happens if held items have taught
 // before, there are about as many features as labelled items, and gamma is small:
 // projections without the held items then differ from those with them. So hold back
-// items that have not taught yet, if there are any. Many items tell more than few: let
-// refused items wait, and try them again with those that follow.
+// items that have not taught yet, if there are any. Many items tell more than few: let refused items wait,
+// and try them again with later ones.
 //
 // One goroutine at a time may use a Guard. Once made it is independent of the Online.
 // It takes the memory of another Online and, for each held item, 4 q bytes and 5 codes
@@ -244,8 +244,8 @@ func (g *Guard) project(m *Model, t int) ([]float32, error) {
 	return z, errors.Join(errs...)
 }
 
-// explain decides and gives the reason. worst is the modality with the largest loss of
-// those that lose more than their standard error, or -1.
+// explain decides and gives the reason. worst is the modality with the largest loss, if that is larger than
+// its standard error, or -1.
 func (v *Verdict) explain(modalities []Modality, worst int, loss, stderr float64) {
 	switch name := modalities[v.Lead].Name; {
 	case v.Held < MinHeld:

@@ -10,13 +10,13 @@ import (
 	"github.com/fddhdb/fddhdb/model/internal/parallel"
 )
 
-// A Lesson is what an item has taught. It is needed to teach the item again or to forget
-// it ([Online]). An item teaches its labels, codes, or nothing:
+// A Lesson records what an item has taught. It is needed to teach the item again or to forget it ([Online]).
+// An item teaches its labels, codes, or nothing:
 //
-//   - Labels, those that the model knew then, with AimLabels and AimWeighted;
+//   - Labels that the model knew then, with AimLabels and AimWeighted;
 //   - one code: the item has taught it in each of its modalities;
-//   - one code for each modality of the model: the item has taught each modality its
-//     own code, or nothing where the code is nil, as with TeacherSelf.
+//   - one code for each modality of the model: the item has taught each modality its own code, or
+//     nothing where the code is nil, as with TeacherSelf.
 //
 // Lessons may share slices: do not write to them.
 type Lesson struct {
@@ -24,8 +24,8 @@ type Lesson struct {
 	Codes  []codec.Code
 }
 
-// LabelLesson returns the lesson of an item that has taught these labels, which must be sorted and
-// distinct: with AimCodes that is their LabelCode. It is empty if the model knows none of them.
+// LabelLesson returns the lesson of an item that has taught these labels, which must be sorted and distinct:
+// with AimCodes their LabelCode. It is empty if the model knows none of them.
 func (m *Model) LabelLesson(labels []uint32) Lesson {
 	columns := aims.Known(nil, m.labels, labels)
 	if len(columns) == 0 {
@@ -107,10 +107,9 @@ func (s *subject) ownLessons(t, modalities int, known []bool, lessons []Lesson) 
 	}
 }
 
-// Relearn adds items with their lessons: what they taught before, or what is known from
-// elsewhere. It searches for no code and ignores labels. lessons
-// are parallel to items; items with an empty lesson are skipped. The statistics then
-// equal those that Learn left, but for rounding if the items come in another order.
+// Relearn adds items with their lessons: earlier ones, or lessons known from elsewhere. It searches for no
+// code and ignores labels. lessons are parallel to items; items with an empty lesson are skipped. The
+// statistics then equal the result of Learn, but for rounding if the items come in another order.
 //
 // It takes items in chunks of MaxLesson, at the cost of labelled items of Learn. It
 // fails with an error that wraps ErrMismatch or ErrNotFinite, with a *DimensionError,
@@ -128,11 +127,10 @@ func (o *Online) Relearn(ctx context.Context, items []Example, lessons []Lesson)
 	})
 }
 
-// Forget removes items from the statistics: their vectors as they were when they
-// taught, and their lessons, parallel to the items. Items with an empty lesson are
-// skipped. The statistics then equal those of the remaining items, but for rounding.
-// The Online cannot tell whether these very items have taught; it only checks that
-// there are as many.
+// Forget removes items from the statistics: their vectors as they were when they taught, and their lessons,
+// parallel to the items. Items with an empty lesson are skipped. The statistics then equal statistics of the
+// remaining items, but for rounding. The Online cannot tell whether these very items have taught; it only
+// checks that there are as many.
 //
 // It takes items in chunks of MaxLesson. A chunk of m items costs m k (k/2 + c)
 // multiplications a modality for c labels, or with codes q in place of c; as many additions
@@ -204,7 +202,7 @@ func (o *Online) eachChunk(ctx context.Context, items []Example, lessons []Lesso
 	return nil
 }
 
-// taught returns by modality what items have taught.
+// taught returns by modality the teaching of items.
 func (o *Online) taught(items []Example, lessons []Lesson) (subjects []*subject, err error) {
 	for i, l := range lessons {
 		if l.Empty() {

@@ -255,23 +255,20 @@ func ParseMapKind(s string) (MapKind, error) {
 // A sparseMap replaces the anchors of a Map if vectors are sparse. Centring
 // would fill the vectors, so the mean is taken out of the products instead.
 //
-// RBF: products with the anchors come from the layout that costs less; see packs. The
-// choice depends on the anchors alone, so a model has the same features wherever it is
-// read.
+// RBF: products with the anchors come from the layout that costs less; see packs. The choice depends on the
+// anchors alone, so a model has the same features wherever it is read.
 //
-//   - Packed. With m, x and a divided by sqrt(sigma), |x - a|^2 = |x - m|^2 + (|a -
-//     m|^2 + 2 m.(a - m)) - 2 x.(a - m). The first term is a constant of the row and
-//     the second one of the anchor, both summed in float64. The products are those of a
-//     sparse row and dense rows a - m. What cancels has the size of the spread, as with
-//     dense vectors.
+//   - Packed. With m, x and a divided by sqrt(sigma),
+//     |x - a|^2 = |x - m|^2 + (|a - m|^2 + 2 m.(a - m)) - 2 x.(a - m). The first term is a constant of
+//     the row and the second one of the anchor, both summed in float64. The products are of a sparse row
+//     and dense rows a - m. The terms that cancel have the size of the spread, as with dense vectors.
 //
 //   - Lists. For each column, the anchors that have a number in it; and |x|^2 + |a|^2 -
 //     2 x.a in float64, where the cancellation does not matter.
 //
-// Linear, and the linear part of RBF and linear: the features of dense vectors, bit for
-// bit. They are those of the zero vector except where x has a number. Copying k numbers
-// an item takes little beside the k^2/2 multiplications that follow, so keeping x
-// sparse here would gain nothing.
+// Linear, and the linear part of RBF and linear: the features of dense vectors, bit for bit. They are the
+// features of the zero vector except where x has a number. Copying k numbers an item takes little beside the
+// k^2/2 multiplications that follow, so keeping x sparse here would gain nothing.
 type sparseMap struct {
 	anchors csr         // of training vectors, with features applied, neither centred nor scaled
 	lists   anchorLists // by column; without columns if the anchors are packed

@@ -231,8 +231,8 @@ func (m *Model) MarshalBinary() ([]byte, error) {
 	return w.Finish(), nil
 }
 
-// Unmarshal reads a model from bytes of any origin, and keeps none of them. The error
-// wraps codec.ErrCorrupt, or is a *codec.FormatError for a model in another format.
+// Unmarshal reads a model from bytes of any origin, and does not keep them. The error wraps codec.ErrCorrupt,
+// or is a *codec.FormatError for a model in another format.
 func Unmarshal(b []byte) (*Model, error) {
 	r, err := wire.Open(b, "model", modelMagic)
 	if err != nil {

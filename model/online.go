@@ -32,17 +32,15 @@ const MaxLesson = 512
 //
 //	A += Phi Phi',  B += Y Phi',  W = B (A + gamma I)^-1,
 //
-// and projections follow from W (mixture). A labelled item teaches its labels, or with
-// AimCodes and AimWeighted the code of these. For other items a Teacher says which
-// projection gives the code. That projection changes with what it teaches, so H = sgn(P
-// Phi) is repeated until it no longer changes, at most 5 times. With AimLabels such a code
-// counts as much as the mean C J D y, in root mean square.
+// and projections follow from W (mixture). A labelled item teaches its labels, or with AimCodes and
+// AimWeighted their code. For other items a Teacher says which projection gives the code. A projection
+// changes with its lessons, so H = sgn(P Phi) is repeated until it no longer changes, at most 5 times. With
+// AimLabels such a code counts as much as the mean C J D y, in root mean square.
 //
-// The code space does not change: earlier codes remain comparable with those of later
-// projections. The weights D of labels do with AimLabels: each revision has those of the
-// items that have taught by then. If everything that has taught a modality is forgotten, the equation
-// gives P = 0, by which no item would have a code. The modality then keeps its
-// projection until something teaches it.
+// The code space does not change: earlier codes remain comparable with codes of later projections. With
+// AimLabels the weights D of labels change: each revision has the weights of the items that have taught by
+// then. If all items that have taught a modality are forgotten, the equation gives P = 0, by which no item
+// would have a code. The modality then keeps its projection until something teaches it.
 //
 // One goroutine at a time may use an Online. It holds A, B, a Cholesky factor and W of
 // each modality: 16 k (k+c) bytes with AimLabels, 16 k (k+c+q) once projections have taught,
@@ -94,10 +92,9 @@ const (
 	onlineRounds = 5
 )
 
-// NewOnline returns an Online of a model and its statistics. It changes the statistics
-// from now on: pass a Clone to keep them. It takes the projections of the model for
-// those of the statistics; if they are not, call Refit. The error wraps ErrMismatch if
-// model and statistics do not belong together.
+// NewOnline returns an Online of a model and its statistics. It changes the statistics from now on: pass a
+// Clone to keep them. It assumes that the projections of the model follow from the statistics; if they do
+// not, call Refit. The error wraps ErrMismatch if model and statistics do not belong together.
 func NewOnline(m *Model, s *Statistics) (*Online, error) {
 	if err := m.CheckStatistics(s); err != nil {
 		return nil, err
@@ -113,8 +110,8 @@ func NewOnline(m *Model, s *Statistics) (*Online, error) {
 	return o, nil
 }
 
-// Refit drops the projections of the model if they are not those of the statistics.
-// They are solved from the statistics when they are next needed.
+// Refit drops the projections of the model if they do not follow from the statistics. They are solved from
+// the statistics when they are next needed.
 func (o *Online) Refit() {
 	for t := range o.parts {
 		o.parts[t].state = stale
@@ -520,15 +517,15 @@ func (o *Online) Statistics() *Statistics {
 // Revision returns the model with the projections of the current statistics. For each
 // modality it costs k^3/3 + m k^2 multiplications if more than 16 items have taught since the
 // last revision, else 3 k^2 + 2 k m an item. m is c with AimLabels, c + q once projections
-// have taught, and q with the other aims. What Fuse does, its weights and its mean aim, stays
-// that of the training. The error is a *SingularError; then the Online is unchanged.
+// have taught, and q with the other aims. The weights and the mean aim of Fuse stay those from the training.
+// The error is a *SingularError; then the Online is unchanged.
 func (o *Online) Revision() (m *Model, err error) {
 	defer parallel.Guard(&err, "making a revision")
 	next := *o.model
 	next.p = slices.Clone(o.model.p)
 	x := next.mixture(o.Statistics())
-	// Items of one modality change the weights, and so the projections of all of them; and
-	// the scale, and so those that projections have taught.
+	// Items of one modality change the weights, and so the projections of all of them. They also change the
+	// scale, and so the projections that use taught codes.
 	moved := !slices.Equal(x.weights, next.weights)
 	rescaled := x.scale != o.scale
 	next.weights = x.weights
@@ -570,8 +567,8 @@ func (o *Online) Follow(next *Model) error {
 	return nil
 }
 
-// The search for the codes of items without known labels: a code is that of the projection which has learned
-// it.
+// The search for the codes of items without known labels: a code must equal the one that the projection gives
+// after learning it.
 
 // change returns v = W phi of new rows before modality t learns them, and g = Phi' (A +
 // gamma I)^-1 with the new A. What is learned is W + (Y - W Phi) g, so B need not be
@@ -580,8 +577,8 @@ func (o *Online) Follow(next *Model) error {
 //
 //	B + Y Phi' = W (A + Phi Phi' + gamma I) + (Y - W Phi) Phi'.
 //
-// g has a row of k for each row of phi, and v a row of as many numbers as W has rows: what
-// is said of label vectors Y holds for codes H, below them in W.
+// g has a row of k for each row of phi, and v a row of as many numbers as W has rows: the equations for label
+// vectors Y hold for codes H, below them in W.
 func (o *Online) change(t int, phi dense.Matrix[float32], wide []float64) (v, g dense.Matrix[float64]) {
 	p, k := &o.parts[t], phi.Cols
 	rows := len(p.w) / k
@@ -598,7 +595,7 @@ func (o *Online) change(t int, phi dense.Matrix[float32], wide []float64) (v, g 
 	return v, g
 }
 
-// move changes w of modality t to what it learns from x.
+// move lets modality t learn x: it changes w.
 func (o *Online) move(t int, x teaching, v, g dense.Matrix[float64]) {
 	d := dense.Of(v.Rows, v.Cols, make([]float64, v.Rows*v.Cols))
 	for r := range v.Rows {
@@ -629,8 +626,8 @@ func widen(x []float32) []float64 {
 	return wide
 }
 
-// search looks for codes that are those of the projection which has learned them. It
-// returns the number of rounds. v are the rows that W gives before learning.
+// search looks for codes that equal the signs of the projection after learning them. It returns the number of
+// rounds. v are the rows that W gives before learning.
 func (s *subject) search(m *Model, x mixture, v, g, phi dense.Matrix[float64]) (rounds int) {
 	n := v.Rows
 	z := m.mixRows(x, v)
@@ -645,9 +642,8 @@ func (s *subject) search(m *Model, x mixture, v, g, phi dense.Matrix[float64]) (
 		if !s.take(now.Data) && rounds > 1 {
 			return rounds
 		}
-		// By the comment of change, the projections of these n rows after learning Y are z +
-		// (Phi' (A + gamma I)^-1 Phi) (C J D Y - z): n^2 q multiplications a round, whatever
-		// the number of features.
+		// By the comment of change, the projections of these n rows after learning Y are z + (Phi' (A + gamma
+		// I)^-1 Phi) (C J D Y - z): n^2 q multiplications a round, for any number of features.
 		for r := range n {
 			s.row(taught.Data[r*v.Cols:(r+1)*v.Cols], r, s.q, s.c)
 		}

@@ -6,18 +6,18 @@ import (
 	"gonum.org/v1/gonum/floats"
 )
 
-// ResidualOf says, for each modality, how much of what labels teach (LabelAim) the projections miss: the
-// sum of |g - z|^2 over items as a share of that of |g|^2, where z is the projection of an item and g what
-// its labels teach. It is 0 if projections give everything, 1 if they tell nothing, and more if they
-// mislead. It is over the items that have the modality and a label that the model knows; n is their
-// number. Without any it is 1.
+// ResidualOf says, for each modality, how far the projections miss the aim of the labels (LabelAim): the sum
+// of |g - z|^2 over items as a share of the sum of |g|^2, where z is the projection of an item and g the aim
+// of its labels. It is 0 if projections give everything, 1 if they tell nothing, and more if they mislead. It
+// counts the items that have the modality and a label that the model knows; n is their number. Without any it
+// is 1.
 //
-// Items that have taught are nearer to the model than others. Given the statistics that have learned from
-// all items, each item counts as if it had been left out of them: of items of a training that is what to
+// Items that have taught are nearer to the model than others. Given the statistics that have learned from all
+// items, each item counts as if it had been left out of them: for items of a training this is the residual to
 // expect of others from the same source. With nil no item has taught.
 //
 // It costs k (d+q) multiplications an item and modality, on one goroutine; with statistics k^2 more, and
-// k^3/3 a modality. The errors are those of Encoder.Project, and *SingularError.
+// k^3/3 a modality. It has the errors of Encoder.Project, and *SingularError.
 func (m *Model) ResidualOf(items []Example, taught *Statistics) (residuals []float64, n []int, err error) {
 	defer parallel.Guard(&err, "computing residuals")
 	if taught != nil {
@@ -64,10 +64,10 @@ func (m *Model) ResidualOf(items []Example, taught *Statistics) (residuals []flo
 	return residuals, n, nil
 }
 
-// OffsetOf says, for each modality, how far the mean of the projections z of items is from 0, which is the
-// mean over the items of a training without labels: |mean of z|^2 as a share of the mean of |z|^2. Of n
-// items like those of the training it is mostly below 3/n, and 1 where all projections are the same. n is the
-// number of items that have the modality; without any it is 0. It costs what ResidualOf costs.
+// OffsetOf says, for each modality, how far the mean of the projections z of items is from 0, which is their
+// mean over the items of a training without labels: |mean of z|^2 as a share of the mean of |z|^2. For n
+// items like the training items it is mostly below 3/n; it is 1 if all projections are the same. n is the
+// number of items that have the modality; without any it is 0. It costs as much as ResidualOf.
 func (m *Model) OffsetOf(items []Example) (offsets []float64, n []int, err error) {
 	defer parallel.Guard(&err, "computing offsets")
 	for t := range m.maps {

@@ -16,8 +16,8 @@ import (
 //	4         uint32 g: labels that the base does not know
 //	4g        uint32 each: these labels, ascending, distinct
 //	8gq       float64: their rows of C
-//	8c        unless the aim is codes: float64: the weight of each label, those of the base
-//	          and these, more than 0
+//	8c        unless the aim is codes: float64: the weight of each label, of the base and
+//	          of these, more than 0
 //	4         uint32 T: modalities, as the base has; and T times:
 //	8           float64 gamma, zero or more
 //	4           uint32 k: features, as the base has
@@ -101,10 +101,9 @@ func (m *Model) grownSince(base *Model) (grown []int, err error) {
 	return grown, nil
 }
 
-// UnmarshalRevision reads a revision of m that MarshalRevision has written. The bytes
-// may be of any origin, and it keeps none of them. It returns the model that was
-// written, to the last bit. The model shares the maps of m, so it takes only the memory
-// of its projections. The error wraps codec.ErrCorrupt, or ErrMismatch if it is a
+// UnmarshalRevision reads a revision of m that MarshalRevision has written. The bytes may be of any origin,
+// and are not kept. It returns the model that was written, to the last bit. The model shares the maps of m,
+// so it takes only the memory of its projections. The error wraps codec.ErrCorrupt, or ErrMismatch if it is a
 // revision of another model, or is a *codec.FormatError for one in another format.
 func (m *Model) UnmarshalRevision(b []byte) (*Model, error) {
 	if m.LabelFree() {
@@ -154,7 +153,7 @@ func (m *Model) UnmarshalRevision(b []byte) (*Model, error) {
 	return &next, nil
 }
 
-// grown reads labels and their directions, and merges them with those of m.
+// readGrown reads labels and their directions, and merges them with the labels of m.
 func readGrown(r *wire.Reader, m *Model) {
 	n := r.Count("the number of new labels", 0, wire.MaxLabels-len(m.labels))
 	var labels []uint32

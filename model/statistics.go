@@ -229,9 +229,9 @@ func addPairs(pairs []float64, y []float32) {
 	}
 }
 
-// subtract removes rows that add has added, with what they taught. The sums are then
-// those of the remaining items, but for the rounding of the removed ones. It costs as
-// much as add, and as many additions as there are sums, and their memory for a while.
+// subtract removes rows that add has added, with their teaching. The sums then equal sums of the remaining
+// items, but for the rounding of the removed ones. It costs as much as add, and as many additions as there
+// are sums, and their memory for a while.
 func (s *Statistics) subtract(t int, phi dense.Matrix[float32], x teaching, workers int) error {
 	p := &s.parts[t]
 	if p.n < int64(phi.Rows) {
@@ -418,9 +418,8 @@ func NewTally(m *Model) *Tally {
 	return &Tally{Statistics: NewStatistics(m), m: m, code: codec.NewCode(m.bits)}
 }
 
-// Add adds items that have modality t: phi has a row of features for each, and labels what it has.
-// Unless the aim is AimLabels, codes may have the code of each in place of that of its labels. It runs on
-// GOMAXPROCS goroutines.
+// Add adds items that have modality t: phi has a row of features for each, and labels its labels. Unless the
+// aim is AimLabels, codes may replace the code of the labels of each. It runs on GOMAXPROCS goroutines.
 func (a *Tally) Add(t int, phi []float32, labels [][]uint32, codes []codec.Code) {
 	n, q, c := len(labels), a.m.bits, a.Statistics.labels
 	a.y, a.h = slices.Grow(a.y[:0], n*c)[:n*c], slices.Grow(a.h[:0], n*q)[:n*q]

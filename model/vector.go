@@ -94,9 +94,8 @@ func readSparse(r *wire.Reader, n, d int, what string) csr {
 // The zero Vector, whose Value is nil, stands for no vector. [Dense] and [Sparse] make
 // vectors from slices.
 //
-// A vector of either form may be used in a modality of the other form. Training and
-// projections convert it, and the result is that of the same vector in the form of the
-// modality, to the last bit.
+// A vector of either form may be used in a modality of the other form. Training and projections convert it,
+// with the same result as for a vector in the form of the modality, to the last bit.
 type Vector struct {
 	Index []uint32  // dimensions, strictly ascending; nil if dense
 	Value []float32 // numbers; nil if there is no vector
@@ -152,8 +151,8 @@ func scatter(dst []float32, x Vector) {
 	}
 }
 
-// appendSparse appends the numbers of x in sparse form: those that are not zero if x is
-// dense, all that it holds if x is sparse.
+// appendSparse appends the numbers of x in sparse form: the non-zero ones if x is dense, all stored ones if x
+// is sparse.
 func appendSparse(index []uint32, value []float32, x Vector) ([]uint32, []float32) {
 	if x.IsSparse() {
 		return append(index, x.Index...), append(value, x.Value...)
@@ -228,9 +227,9 @@ func notFinite(x []float32) int {
 	return -1
 }
 
-// A Modality is one kind of vector that items have. If it is Sparse, training, anchors
-// and projections store and multiply only the numbers that vectors hold. The codes are
-// those of the same vectors in a dense modality, but for rounding.
+// A Modality is one kind of vector that items have. If it is Sparse, training, anchors and projections store
+// and multiply only the numbers that vectors hold. The codes equal the codes of dense vectors, but for
+// rounding.
 type Modality struct {
 	Name   string
 	Dim    int // dimensions of a vector

@@ -304,8 +304,8 @@ func (w *writer) put(ctx context.Context, h Hash, b []byte) (Piece, error) {
 	return p, nil
 }
 
-// settle puts the manifest as that of a running backup. It stores again pieces that
-// prunes have deleted meanwhile, until nothing is missing.
+// settle puts the manifest of the running backup. It stores again the pieces that prunes have deleted
+// meanwhile, until nothing is missing.
 func (w *writer) settle(ctx context.Context, alive *lease) error {
 	for {
 		if err := alive.show(ctx, w.m); err != nil {
@@ -420,9 +420,8 @@ type Choice struct {
 	Database string
 }
 
-// Find reads the manifest of a backup. Without an id it finds the newest backup of a
-// whole database, or the newest of any kind if there is none of a whole one. No match
-// gives ErrNotFound, and several matches ErrInvalid.
+// Find reads the manifest of a backup. Without an id it finds the newest backup of a whole database, or the
+// newest backup of a part if there is none. No match gives ErrNotFound, and several matches ErrInvalid.
 func Find(ctx context.Context, from Store, c Choice) (*Manifest, error) {
 	m, err := find(ctx, from, c)
 	return m, annotate(err, "find a backup")
@@ -501,7 +500,7 @@ func newest(ctx context.Context, from Store, c Choice) (*Manifest, error) {
 	return found, err
 }
 
-// noneOf returns an error that says that none of n backups matches.
+// noneOf returns the error for a choice without a match among n backups.
 func (c *Choice) noneOf(n int) error {
 	if n == 0 {
 		return fmt.Errorf("%w: the repository holds none", ErrNotFound)

@@ -178,7 +178,7 @@ func makeFolder(path string) error {
 	return syncFolder(parent)
 }
 
-// fsync makes a file or the entries of a folder durable. Tests see of which, and let it fail.
+// fsync makes a file or the entries of a folder durable. Tests observe it, and let it fail.
 var fsync = (*os.File).Sync
 
 // syncFolder makes the entries of a folder durable, on systems that can.
@@ -285,11 +285,10 @@ type contextFile struct {
 	io.Closer
 }
 
-// look returns the file or folder at a path, following links. Put, Get, List and Delete
-// all use it, so that none of them finds an object that another one does not find: a
-// Prune deletes what is not listed. If nothing is there the error wraps fs.ErrNotExist.
-// A link without a target is something, and so is a pipe, a socket or a device, whose
-// reader might wait for ever: these give ErrDamaged.
+// look returns the file or folder at a path, following links. Put, Get, List and Delete all use it, so that
+// they find the same objects: a Prune deletes objects that are not listed. If nothing is there the error
+// wraps fs.ErrNotExist. A link without a target counts as something, and so does a pipe, a socket or a
+// device, whose reader might wait for ever: these give ErrDamaged.
 func look(path string) (fs.FileInfo, error) {
 	info, err := os.Stat(path)
 	if err != nil {

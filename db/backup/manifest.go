@@ -305,8 +305,8 @@ var latest struct {
 	time.Time
 }
 
-// beginning returns the begin of a backup in milliseconds. It is later than that of the
-// backup before, so that ids of successive backups sort in order.
+// beginning returns the begin of a backup in milliseconds. It is later than the begin of the backup before,
+// so that ids of successive backups sort in order.
 func beginning() time.Time {
 	latest.Lock()
 	defer latest.Unlock()

@@ -50,24 +50,23 @@ const shardHash = "xxh64 mod shards"
 // A Shard is a repository of backups with one backup of a database.
 type Shard struct {
 	Shard      int    `json:"shard"`
-	Repository string `json:"repository"` // its folder, in that of the build
+	Repository string `json:"repository"` // its folder, within the folder of the build
 	Backup     string `json:"backup"`     // id
 	Items      int    `json:"items"`
 	Replaced   int    `json:"replaced,omitempty"` // items whose key came again
 }
 
-// Build makes a database of each shard of the items, with the schema of the input and, if a model is given, a
-// space of codes by it, which is the active one; and stores it in a repository of backups, shard-0000 and so
-// on. build.json, which is written last, has the list. An item has the codes that it has in one database of
-// all items with that model; so for any order by distance the k nearest of all shards together are those of
-// one database, but for ties.
+// Build makes a database of each shard of the items, with the schema of the input. If a model is given, the
+// database has a space of codes by it, which is active. Build stores the databases in repositories of
+// backups, shard-0000 and so on, and writes their list, build.json, last. An item has the same codes as in
+// one database of all items with that model. So for any order by distance the k nearest of all shards
+// together are the k nearest of one database, but for ties.
 //
 // A worker loads up to two shards at a time. Each takes the memory of a full db.Batch and of
-// db.Collection.ImportModel, and on its disk twice what its items take. A shard that is there is not built
-// again, if it is of the same input, model and options.
+// db.Collection.ImportModel, and on the worker's disk twice the size of its items. An existing shard is not
+// built again if it has the same input, model and options.
 //
-// Errors: of a bad row or file, with its name; of a model that does not fit; of the last try of a pipeline;
-// of ctx.
+// Errors: a bad row or file, with its name; a model that does not fit; the last try of a pipeline; ctx.
 func Build(ctx context.Context, in *Input, opt BuildOptions, r *Run) (*Built, error) {
 	if opt.Shards < 1 || opt.Shards > maxShards {
 		return nil, fault.Invalid("--shards %d: 1 to %d are possible", opt.Shards, maxShards)
@@ -149,7 +148,7 @@ func Build(ctx context.Context, in *Input, opt BuildOptions, r *Run) (*Built, er
 		return nil, err
 	}
 	sweep(opt.Out)
-	_, _ = removeAll(ctx, dir), removeAll(ctx, s.dir) // the shards are there, and what is left takes space alone
+	_, _ = removeAll(ctx, dir), removeAll(ctx, s.dir) // the shards exist; the rest only takes space
 	return out, nil
 }
 
@@ -166,7 +165,7 @@ func splitPath(dir string, task, shard int) string {
 	return join(dir, fmt.Sprintf("items-%05d-%04d", task, shard))
 }
 
-// splitDone returns the path of the result of a task, whose files are of all shards but those that are built.
+// splitDone returns the path of the result of a task. Its files have all shards but the built ones.
 func splitDone(dir string, task int, built []int) string {
 	return join(dir, fmt.Sprintf("split-%s-%05d", hash(fmt.Append(nil, built))[:8], task))
 }

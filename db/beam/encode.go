@@ -40,7 +40,7 @@ type Encoded struct {
 	Rejected []Rejected `json:"rejected,omitempty"`
 }
 
-// codedFile is what is known of a file of codes: its task's result.
+// A codedFile is the result of a task: facts about a file of codes.
 type codedFile struct {
 	Codes string `json:"codes"`
 	Keys  string `json:"keys"`
@@ -103,11 +103,11 @@ func Encode(ctx context.Context, in *Input, opt EncodeOptions, r *Run) (*Encoded
 		out.Left += f.Left
 	}
 	sweep(opt.Out)
-	_ = removeAll(ctx, s.dir) // the codes are there, and what is left takes space alone
+	_ = removeAll(ctx, s.dir) // the codes exist; the rest only takes space
 	return out, nil
 }
 
-// encodedPath returns the path of what is said of a task's codes, which is written behind them.
+// encodedPath returns the path of the facts about a task's codes, which are written after the codes.
 func encodedPath(out string, index int) string {
 	return join(out, fmt.Sprintf("codes-%05d.json", index))
 }
@@ -123,8 +123,8 @@ func readJSON(ctx context.Context, path string, v any) error {
 	return nil
 }
 
-// claim marks a folder as the output of what id names. One that is the output of something else is an error,
-// so that a run never mixes its files with those of another.
+// claim marks a folder as the output of the run that id names. The output of another run is an error, so that
+// a run never mixes its files with another one's.
 func claim(ctx context.Context, dir, marker, id string) error {
 	if remote(dir) && strings.ContainsAny(dir, "*?[\\") {
 		return fault.Invalid("%s: a folder of a bucket cannot have *, ?, [ or \\ in its name here", dir)

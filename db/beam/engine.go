@@ -26,7 +26,7 @@ const mostTasks = 4096
 type engine struct {
 	run        *Run
 	items      *items
-	modalities []int  // by modality of the training: that of the schema
+	modalities []int  // by modality of the training: its place in the schema
 	labelled   bool   // items are those with labels
 	dir        string // of the sums
 	labels     string // path of the names of labels, by id
@@ -129,7 +129,7 @@ func nameFn(parent, index int) string { return fmt.Sprint(parent, index) }
 
 func init() { register.Function2x1(nameFn) }
 
-// nodePath returns the path of a node of the tree of sums. Level 0 is that of the tasks.
+// nodePath returns the path of a node of the tree of sums. Level 0 has the tasks.
 func nodePath(dir, id string, level, index int) string {
 	return join(dir, fmt.Sprintf("node-%s-%d-%06d", id, level, index))
 }

@@ -266,7 +266,7 @@ type localCopy struct {
 	err      error
 }
 
-// keptCopies bounds the copies that nobody is reading: the next task often reads the same file.
+// keptCopies bounds the unused copies to keep: the next task often reads the same file.
 const keptCopies = 4
 
 // local returns the path of a file on this machine, which is a copy unless it is there. The caller
@@ -282,7 +282,7 @@ func local(ctx context.Context, path string) (at string, done func(), err error)
 	copies.Lock()
 	i := slices.IndexFunc(copies.files, func(c *localCopy) bool { return c.of == path })
 	if i < 0 {
-		// Its extension says what is in a file.
+		// The extension tells the format.
 		name := hash([]byte(path))[:16] + "-" + path[strings.LastIndexByte(path, '/')+1:]
 		copies.files = append(copies.files, &localCopy{of: path, path: filepath.Join(dir, name)})
 		i = len(copies.files) - 1

@@ -36,10 +36,10 @@ type Input struct {
 	LabelNames string         // a file, of all Labels
 	Keys       string         // of Vectors or Codes: a key a line
 	Fields     string         // of Vectors or Codes: .csv, and with a Schema also .jsonl
-	Backups    string         // repositories of backups, of which the newest backup of each counts: folders by glob, or s3://BUCKET/PREFIX
+	Backups    string         // repositories of backups; the newest backup of each counts: folders by glob, or s3://BUCKET/PREFIX
 	Collection string         // the collection of Backups; "" means main
 
-	Schema *db.Schema // of the items; nil: that of the first files
+	Schema *db.Schema // of the items; nil: the schema of the first files
 	Skip   bool       // leave out bad rows, and groups of files that cannot be read, which are else errors
 }
 
@@ -69,8 +69,7 @@ func (g *group) files() (files []string) {
 	return slices.DeleteFunc(append(files, g.Codes, g.Labels, g.Fields, g.Keys, g.Items, g.Backup), func(f string) bool { return f == "" })
 }
 
-// A plan is what workers have to know of an input. It is a file of the temporary folder, which is named by
-// what it holds.
+// A plan tells workers about an input. It is a file of the temporary folder, named by its contents.
 type plan struct {
 	Version    int            `json:"version"` // of what lies in the temporary folder
 	Groups     []group        `json:"groups"`
@@ -298,7 +297,7 @@ func (w *worker) collection(ctx context.Context) (*db.Collection, error) {
 type opened struct {
 	files  *source.Files
 	backup *db.Collection
-	named  *strings.Replacer // names of copies to those of files
+	named  *strings.Replacer // from names of copies to names of files
 }
 
 // word gives an error the names of the files.

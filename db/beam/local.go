@@ -37,7 +37,7 @@ func localDir() (string, error) {
 	return path, nil
 }
 
-// newLocalDir makes a folder in that of this process; see os.MkdirTemp for the pattern.
+// newLocalDir makes a folder in the folder of this process; see os.MkdirTemp for the pattern.
 func newLocalDir(pattern string) (string, error) {
 	dir, err := localDir()
 	if err != nil {

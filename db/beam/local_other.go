@@ -2,5 +2,5 @@
 
 package beam
 
-// ended reports whether there is no process with this number. Here nobody knows.
+// ended reports whether there is no process with this number. This system cannot tell.
 func ended(int) bool { return false }

@@ -19,17 +19,16 @@ import (
 	"github.com/fddhdb/fddhdb/db/fault"
 )
 
-// Run says how pipelines run. The runner itself is that of Beam's flags: --runner, --endpoint,
-// --environment_type and so on; by default Prism, in this process. The program calls beam.Init of
-// Beam before, once it has parsed them.
+// Run says how pipelines run. Beam's flags choose the runner: --runner, --endpoint, --environment_type and so
+// on; the default is Prism, in this process. The program calls beam.Init of Beam before, once it has parsed
+// them.
 type Run struct {
-	// Temp is the folder of what is made on the way, which must be given. All workers read and write it. What
-	// a run that was killed has left there, the next one with the same input uses; one that succeeds removes
-	// what is its own.
+	// Temp is the folder of intermediate files, which must be given. All workers read and write it. The next
+	// run with the same input uses the files of a killed run; a run that succeeds removes its own.
 	Temp string
 
-	// Tries is the number of times that a pipeline is run in all, if it fails for another reason than what
-	// the input holds; 0 means 4. What it has made so far is kept.
+	// Tries is the number of times in all that a pipeline is run if it fails for another reason than its
+	// input; 0 means 4. The finished files are kept.
 	Tries int
 
 	// Silence is the time after which a pipeline is ended and run again, if no worker has given a sign of
@@ -52,7 +51,7 @@ type Run struct {
 // Counters returns Beam's counters of the pipelines so far, by name, if the runner has them.
 func (r *Run) Counters() map[string]int64 { return maps.Clone(r.counters) }
 
-// namespace is that of the counters.
+// namespace is the namespace of the counters.
 const namespace = "fddhdb"
 
 // begin checks how pipelines are to be run.
@@ -219,7 +218,7 @@ func each(s sdk.Scope, tasks [][]byte) sdk.PCollection {
 	return sdk.Reshuffle(s, sdk.CreateList(s, tasks))
 }
 
-// drain ends a pipeline whose elements nobody needs. Without it Prism 2.77 spins: for a bundle that has no
+// drain ends a pipeline that has no use for its elements. Without it Prism 2.77 spins: for a bundle without
 // output it waits in a loop for data that it knows to be complete, and takes a processor from the workers. A
 // bundle of DiscardFn ends at once.
 func drain(s sdk.Scope, elements sdk.PCollection) {

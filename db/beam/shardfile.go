@@ -109,7 +109,7 @@ func (w *shardWriter) put(key string, item *db.Item) error {
 	return err
 }
 
-// close ends the file; it does not close what it writes to.
+// close ends the file; it does not close the underlying writer.
 func (w *shardWriter) close() error {
 	if err := w.gob.Encode(&itemHead{}); err != nil {
 		return err

@@ -16,14 +16,14 @@ import (
 	"github.com/fddhdb/fddhdb/model"
 )
 
-// A Rejected is a bad row, which was left out, or files that cannot be read, of which all rows were.
+// A Rejected is a bad row that was left out, or files that cannot be read, whose rows were all left out.
 type Rejected struct {
-	Files  string `json:"files"` // those of the row
+	Files  string `json:"files"` // the files of the row
 	Row    int    `json:"row"`   // from 0; -1 for all
 	Reason string `json:"reason"`
 }
 
-// A groupSurvey says what is in the files of a group.
+// A groupSurvey has the results of a survey of the files of a group.
 type groupSurvey struct {
 	Rows     int        `json:"rows"`
 	Good     *rowSet    `json:"good"`     // rows that are items
@@ -57,7 +57,7 @@ func (s *rowSet) UnmarshalJSON(b []byte) error {
 	return s.UnmarshalBinary(raw)
 }
 
-// SurveyFn surveys groups. It emits nothing; what it finds is a file of each.
+// SurveyFn surveys groups. It emits nothing; it writes a file of results for each.
 type SurveyFn struct {
 	Plan string // path
 	Dir  string // of the surveys
@@ -111,8 +111,7 @@ func (f *SurveyFn) ProcessElement(ctx context.Context, task []byte, emit func(st
 	return nil
 }
 
-// leftOut counts single rows and whole groups of files. How many rows a group has that cannot be read
-// nobody knows.
+// leftOut counts single rows and whole groups of files. The number of rows of an unreadable group is unknown.
 func leftOut(all []Rejected) (rows, groups int64) {
 	for _, bad := range all {
 		if bad.Row < 0 {
@@ -128,8 +127,7 @@ func surveyPath(dir string, group int) string {
 	return join(dir, fmt.Sprintf("survey-%06d.json", group))
 }
 
-// survey reads a group. What is wrong with its files is part of the survey, as another try would not
-// help.
+// survey reads a group. Errors in its files are part of the survey, because another try would not help.
 func (w *worker) survey(ctx context.Context, number int) (*groupSurvey, error) {
 	s := &groupSurvey{Good: newRowSet(), Labelled: newRowSet()}
 	for range w.plan.Schema.Modalities {
@@ -188,7 +186,7 @@ func (w *worker) survey(ctx context.Context, number int) (*groupSurvey, error) {
 	return s, nil
 }
 
-// ofInput reports whether an error is about what is in a file, so that another try would give it again.
+// ofInput reports whether an error is about the contents of a file, so that another try would give it again.
 func ofInput(err error) bool {
 	var bad *InputError
 	return errors.As(err, &bad) || source.IsOfInput(err)
@@ -208,9 +206,9 @@ func vectorOf(item *db.Item, modality string) model.Vector {
 // A survey is what the driver knows of the items.
 type survey struct {
 	plan   *plan
-	id     string // of the plan: of files, their sizes and what is done with them
+	id     string // of the plan: of files, their sizes and the options
 	path   string // of the plan
-	dir    string // what is made of the plan lies there
+	dir    string // folder of the files made from the plan
 	groups []*groupSurvey
 	labels []string // of all items, in the order of their ids in an empty collection that imports the files
 }

@@ -25,18 +25,18 @@ type Trained struct {
 	made []string // folders of what was made on the way
 }
 
-// Train learns a model from the items of the input, as db.Collection.Train learns one from a collection into
-// which the files have been imported, in the order of their groups: File has the bytes that
-// db.Collection.ExportModel would write. That holds where keys are distinct. opt.Activate and opt.Progress
-// are not used. What was made on the way stays until Save or Discard is called, so that a model that cannot
-// be written is there again at once.
+// Train learns a model from the items of the input. It gives the same model as importing the files into a
+// collection, in the order of their groups, and db.Collection.Train: File has the bytes that
+// db.Collection.ExportModel would write. That holds if keys are distinct. Train ignores opt.Activate and
+// opt.Progress. Intermediate files stay until you call Save or Discard, so that after a failure to write the
+// model you have it again at once.
 //
-// Methods are labels, or those that need no labels. The driver takes the memory of fit.TrainOver; a worker
-// some 100 MB, what a file takes to be read, and for a map of k features twice 8 k (k + c), where c is the
-// number of labels, or of bits where there are more labels. Beam moves the names of tasks. Files of the
+// The method is labels, or one that needs no labels. The driver takes the memory of fit.TrainOver. A worker
+// takes some 100 MB, the memory of reading a file, and for a map of k features twice 8 k (k + c), where c is
+// the number of labels, or of bits if there are more labels. Beam moves the names of tasks. Files of the
 // temporary folder take 4 k (k + 1) + 8 c k bytes a modality and 65,536 items.
 //
-// Errors: those of fit.TrainOver; of a bad row or file, with its name; of the last try of a pipeline; of ctx.
+// Errors: any of fit.TrainOver; a bad row or file, with its name; the last try of a pipeline; the end of ctx.
 func Train(ctx context.Context, in *Input, opt db.TrainOptions, r *Run) (*Trained, error) {
 	s, err := r.survey(ctx, in)
 	if err != nil {
@@ -101,9 +101,9 @@ func (t *Trained) Discard(ctx context.Context) {
 	}
 }
 
-// An InputError says what is wrong with the files that a pipeline reads, or in the folder that it writes to:
-// another try would find the same. It may wrap a db.ErrInvalid of an argument that such a file has given;
-// without an InputError around it, a db.ErrInvalid is about an argument of the caller.
+// An InputError is an error in the files that a pipeline reads, or in its output folder: another try would
+// find the same. It may wrap a db.ErrInvalid about an argument from such a file. A db.ErrInvalid without an
+// InputError around it is about an argument of the caller.
 type InputError struct{ err error }
 
 func (e *InputError) Error() string { return e.err.Error() }

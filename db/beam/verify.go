@@ -36,9 +36,8 @@ type verifiedShard struct {
 // database as by db.VerifyFolder, deeply, its items against build.json, and each key against the shard.
 // Findings are no error.
 //
-// A worker verifies up to two shards at a time. Each takes the memory of db.VerifyFolder, and what it takes
-// itself on the worker's disk. Errors: of build.json, which must be there; of the last try of the pipeline;
-// of ctx.
+// A worker verifies up to two shards at a time. Each takes the memory of db.VerifyFolder, and its own size on
+// the worker's disk. Errors: of build.json, which must exist; the last try of the pipeline; the end of ctx.
 func Verify(ctx context.Context, out string, r *Run) (*Verified, error) {
 	if err := r.begin(); err != nil {
 		return nil, err
@@ -92,7 +91,7 @@ func Verify(ctx context.Context, out string, r *Run) (*Verified, error) {
 	if v.Items != built.Items && len(v.Findings) == 0 {
 		v.Findings = append(v.Findings, fmt.Sprintf("there are %d items, and %s says %d", v.Items, builtName, built.Items))
 	}
-	_ = removeAll(ctx, dir) // what is left takes space alone
+	_ = removeAll(ctx, dir) // the rest only takes space
 	return v, nil
 }
 

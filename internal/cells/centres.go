@@ -35,9 +35,9 @@ func NewGeometry(metric Metric, dims int, seed uint64) *Geometry {
 // Size returns the number of coordinates.
 func (g *Geometry) Size() int { return g.size }
 
-// Place writes the coordinates of a vector to dst, of Size numbers. Those of a cosine have length 1; a
-// vector without a direction is all zeros there, as its cosine with all others is. Where lengths
-// count, a vector that is longer than 1e17 has no place: NaNs are written, see HasPlace.
+// Place writes the coordinates of a vector to dst, of Size numbers. For a cosine they have length 1; a vector
+// without a direction is all zeros, and so is its cosine with all others. Where lengths count, a vector
+// longer than 1e17 has no place: NaNs are written, see HasPlace.
 func (g *Geometry) Place(dst, x []float32) {
 	square := 0.0
 	for _, v := range x {
@@ -69,7 +69,7 @@ func (g *Geometry) Place(dst, x []float32) {
 // float32, with up to 2^16 coordinates.
 const longest = 1e17
 
-// HasPlace reports whether Place has found coordinates. What has none is compared with all.
+// HasPlace reports whether Place has found coordinates. Every query is compared with vectors that have none.
 func HasPlace(x []float32) bool { return x[0] == x[0] }
 
 // A Cell is a part of the vectors: those nearest to its centre. What Fit has found of their distances
@@ -116,7 +116,7 @@ func NewCentres(g *Geometry, all []Cell) *Centres {
 	return c
 }
 
-// around returns centres of cells of which no more is known.
+// around returns centres with these coordinates and no other facts about their cells.
 func around(g *Geometry, coordinates [][]float32) *Centres {
 	all := make([]Cell, len(coordinates))
 	for i, x := range coordinates {
@@ -148,7 +148,7 @@ func (c *Centres) partsOf(x []float32, cell uint32) (along, square float64) {
 	return along, max(0, square-along*along)
 }
 
-// Numbers returns the number behind that of the last cell.
+// Numbers returns 1 + the number of the last cell.
 func (c *Centres) Numbers() int { return len(c.cells) }
 
 // Count returns how many cells there are.

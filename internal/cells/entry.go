@@ -151,7 +151,7 @@ func (e *Entry) with(centre []float32) float64 {
 	return (float64(e.slope)*signed - float64(e.base)) / 2
 }
 
-// mostSquare returns a number that |r|^2 is not above, whatever rounding has done.
+// mostSquare returns an upper bound of |r|^2 that holds despite rounding.
 func (e *Entry) mostSquare(d int) float64 {
 	if e.spread == math.MaxFloat32 { // it may be anywhere
 		return math.Inf(1)

@@ -10,7 +10,7 @@ import (
 // product with a query. They never change.
 type family struct {
 	mean   []float32
-	length float64  // the square of that of the mean
+	length float64  // the square of the length of the mean
 	spread float64  // the mean square of the distances of the centres from it
 	coded  []byte   // groups
 	number []uint32 // of the cell of each code
@@ -40,8 +40,8 @@ func (c *Centres) familiesOf() []family {
 	}
 	of := make([]uint32, len(all))
 	if count > 1 {
-		// It takes 20 milliseconds for 2,000 centres, so nobody needs to cancel it. An error is one of the
-		// context alone; all centres would be one family then.
+		// It takes 20 milliseconds for 2,000 centres, so it is never cancelled. Only a context could cause an
+		// error; all centres would be one family then.
 		ctx := context.Background()
 		if means, err := Train(ctx, c.Geometry, all, count, familyRounds, 1); err == nil {
 			count = means.Numbers()
@@ -123,7 +123,7 @@ func promiseDot(far, q2, c2, m float64, along reachAlong, reach float64) float64
 // Dot: least is not above 0, and most not below.
 type reachAlong struct{ least, most float64 }
 
-// A promised is a family, and what it has to offer.
+// A promised is a family with its promise.
 type promised struct {
 	*family
 	far   float64

@@ -13,7 +13,7 @@ type Query struct {
 	square float64   // of its length
 	rounded
 	rest  *Query // what rounding has left, for cells that are near, see Scan
-	fresh bool   // rest is that of x
+	fresh bool   // rest is up to date with x
 
 	found    []float32 // of a scan
 	hits     []byte
@@ -98,7 +98,7 @@ func (q *Query) setRest() {
 // their signs.
 func sizeOf(x []float32) (square float64, largest float32) {
 	var s0, s1, s2, s3 float64 // each waits for its last addition alone
-	most := uint32(0)          // as bits: those of numbers that are not negative have the same order
+	most := uint32(0)          // as bits, which sort like the numbers if none is negative
 	for ; len(x) >= 4; x = x[4:] {
 		a, b, c, d := x[0], x[1], x[2], x[3]
 		s0 += float64(a) * float64(a)
@@ -126,8 +126,8 @@ func (q *Query) room(n int) (found []float32, hits []byte) {
 	return q.found[:groups*lanes], q.hits[:groups]
 }
 
-// scaleFor returns the scale for codes of a cell whose centre is at a distance of the query, of which
-// it has the square. Distances are allowed to be so many standard deviations less.
+// scaleFor returns the scale for codes of a cell, given the square of the distance of its centre from the
+// query. Distances may be sure standard deviations less.
 func (q *Query) scaleFor(size int, square, sure, floor float64) scale {
 	return scale{
 		far: float32(square), unit: 2 * q.step, zero: -15 * float32(size) * q.step,
@@ -172,11 +172,11 @@ func productGeneric(x, y []float32) float32 {
 	return sums[0]
 }
 
-// tabulate makes tables of the planes for the kernel for AVX2, which has no instruction to count bits,
-// but one that looks up 32 bytes at once. A table has the weighted sum of the distances from all planes
-// for each value of four bits of a code, a byte each: 16, which are two numbers of dst. The tables of a
-// word stand as the kernel loads them: those of the lower four bits of its bytes 0 and 1, of the upper
-// four, and the same of bytes 2 and 3, 4 and 5, 6 and 7.
+// tabulate makes tables of the planes for the kernel for AVX2, which has no instruction to count bits, but
+// one that looks up 32 bytes at once. A table has the weighted sum of the distances from all planes for each
+// value of four bits of a code, a byte each: 16 bytes, two numbers of dst. The tables of a word are in the
+// order in which the kernel loads them: for the lower four bits of its bytes 0 and 1, for the upper four, and
+// the same for bytes 2 and 3, 4 and 5, 6 and 7.
 func tabulate(dst, planes []uint64) {
 	for w := range len(planes) / 4 {
 		p := planes[4*w:][:4]

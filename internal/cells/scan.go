@@ -70,17 +70,16 @@ func baseOf(groups []byte, i, size int) float32 {
 	return (*[lanes]float32)(unsafe.Pointer(&groups[i/lanes*groupBytes(size)+size+lanes*4]))[i%lanes]
 }
 
-// A scale is what is the same for all codes of a cell: a code whose distances from the planes have
-// the weighted sum n is at about base + far + slope (unit n + zero) from the query, and less than that
-// by spread * reach at the most that is looked for.
+// A scale has the numbers that all codes of a cell share: a code whose distances from the planes have the
+// weighted sum n is at about base + far + slope (unit n + zero) from the query, and at most spread * reach
+// less than that.
 type scale struct {
 	far, unit, zero, reach, floor float32
 }
 
-// scan looks through groups of codes. It writes an estimate of each to found, and to hits for each
-// group a bit for each code that may be as near as the floor. Lanes that have no code yet are looked
-// at, too. Meanwhile it fetches as many groups of next from memory: those that the caller looks through
-// thereafter, or the same ones.
+// scan looks through groups of codes. It writes an estimate of each code to found. For each group it writes
+// to hits a bit for each code that may be as near as the floor. It looks at unused lanes, too. Meanwhile it
+// fetches as many groups of next from memory: the groups that the caller scans thereafter, or the same ones.
 func (q *Query) scan(found []float32, hits []byte, groups []byte, s *scale, next []byte) {
 	if n := len(hits); n > 0 {
 		scanBy(active, found[:n*lanes], hits, groups[:n*groupBytes(len(q.x))], q, s, next)

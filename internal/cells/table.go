@@ -30,7 +30,7 @@ type list struct {
 	pages []*page
 }
 
-// A page belongs to the writer in the epoch that made it; from then on nobody writes to it.
+// A page belongs to the writer in the epoch that made it; after that it never changes.
 type page struct {
 	epoch  uint64
 	groups []byte
@@ -48,7 +48,7 @@ func (t *Table) Centres() *Centres { return t.centres }
 // Rows returns how many rows have an entry.
 func (t *Table) Rows() int { return t.rows }
 
-// Bytes returns the memory of the table in bytes, without that of the centres.
+// Bytes returns the memory of the table in bytes, without the centres.
 func (t *Table) Bytes() int { return t.bytes }
 
 // Len returns how many entries a cell has.
@@ -148,7 +148,7 @@ func (w *Writer) Fit() map[uint32]Cell {
 	return fitted
 }
 
-// spreadOfSquares returns the mean of those that are not far above most. It sorts them.
+// spreadOfSquares returns the mean of the squares, without outliers far above most. It sorts them.
 func spreadOfSquares(squares []float64) float64 {
 	if len(squares) == 0 {
 		return 0
@@ -219,8 +219,8 @@ func (w *Writer) Remove(row uint32) {
 	weight := w.t.Weight(&e)
 	l.n--
 	before := *l
-	// A heavy one has most likely come since Fit, if as much has. Of the others nobody knows: they count as
-	// there before, so that a cell whose entries are replaced is overfull in time.
+	// A heavy entry has most likely come since Fit, if as much load has. The age of the others is unknown.
+	// They count as older, so that a cell whose entries are replaced is overfull in time.
 	if weight < 2 || l.load-l.was < weight {
 		l.was = max(0, l.was-1)
 	}
@@ -284,7 +284,7 @@ func (l *list) lane(i, size int) (Entry, uint32) {
 // A Found is an entry that a search has come across.
 type Found struct {
 	Row      uint32
-	Distance float32 // about that of the vector, see Entry
+	Distance float32 // about the distance of the vector, see Entry
 	Spread   float32 // a standard deviation of its error
 }
 
@@ -445,9 +445,8 @@ func (p *Probes) down(i int) {
 // These say from how many vectors on an index is worth its work. Tests have less, so that few items
 // meet all that an index does; they set them before a database is open.
 var (
-	// ExactCost is how many nanoseconds comparing all may take for an index not to be asked: so few
-	// vectors are compared exactly, whatever recall is wanted. With 0 an index is used whatever that
-	// costs.
+	// ExactCost is the cost in nanoseconds up to which all vectors are compared exactly instead, for any
+	// recall. With 0 an index is always used.
 	ExactCost = 125_000.
 
 	// MergeAfter is how many rows an index may be behind: a search compares them all, which takes some

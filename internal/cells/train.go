@@ -92,10 +92,10 @@ func refill(cells []uint32, counts []int) {
 // a vector beyond it is an outlier.
 const outlier = 4
 
-// split moves the outliers of a cell into a cell of their own, where they are at least two and an eighth of
-// the cell. The cells whose outliers are farthest in sum come first, until there are most cells. k-means
-// alone finds no centre for a small group where it has begun with none of its vectors; and a cell does not
-// promise its outliers (spreadOfSquares), so searches would miss them.
+// split moves the outliers of a cell into a cell of their own if they are at least two and an eighth of the
+// cell. The cells whose outliers are farthest in sum come first, until there are most cells. k-means alone
+// finds no centre for a small group if no first centre was among its vectors. A cell does not promise its
+// outliers (spreadOfSquares), so searches would miss them.
 func (c *Centres) split(cells []uint32, counts []int, x [][]float32, most int) []int {
 	squares := make([]float64, len(x))
 	of := make([][]int, len(counts))

@@ -18,7 +18,7 @@ import (
 
 // Constants of principal.
 const (
-	oversampled      = 32   // axes that are carried along beyond those that are asked for
+	oversampled      = 32   // axes that are carried along beyond the requested ones
 	powerSteps       = 6    // after them the spaces of the axes agree to a part of (gap)^12
 	largestGram      = 2048 // most dimensions for which the covariance matrix is formed: 32 MiB
 	leastAxisShare   = 1e-12
@@ -30,8 +30,8 @@ const (
 // variances, descending: axes has a row of length 1 for each, and r is at most x.Cols. It is
 // subspace iteration with a Rayleigh-Ritz step (Halko, Martinsson and Tropp, "Finding structure with
 // randomness", SIAM Review 2011, algorithm 4.4), exact where r is near the number of dimensions.
-// Axes without variance complete the others to an orthonormal set. It costs powerSteps d^2 r
-// multiplications beside those of the covariances, n d^2/2, or powerSteps 2 n d r where d is large.
+// Axes without variance complete the others to an orthonormal set. It costs powerSteps d^2 r multiplications,
+// and n d^2/2 for the covariances; if d is large, powerSteps 2 n d r.
 func principal(ctx context.Context, x dense.Matrix[float32], r int, rng *rand.Rand) (axes dense.Matrix[float64], variances []float64, err error) {
 	d, workers := x.Cols, parallel.Workers()
 	b := min(d, r+oversampled)
@@ -207,7 +207,7 @@ func turned(r, a dense.Matrix[float64]) dense.Matrix[float64] {
 	return w
 }
 
-// projected returns the products of the rows of x and those of a, at float32.
+// projected returns the products of the rows of x and the rows of a, at float32.
 func projected(x dense.Matrix[float32], a dense.Matrix[float64]) dense.Matrix[float32] {
 	v, right := dense.Of(x.Rows, a.Rows, make([]float32, x.Rows*a.Rows)), dense.Pack(a)
 	workers := parallel.Workers()
@@ -235,9 +235,9 @@ func projected(x dense.Matrix[float32], a dense.Matrix[float64]) dense.Matrix[fl
 // where C_gh sums over the items that have both (Gong, Ke, Isard and Lazebnik, "A multi-view
 // embedding space for modeling internet images, tags, and their semantics", IJCV 2014, eqs. 4 and
 // 5). rho keeps directions of little variance, which correlate by chance, from the top. With u_g =
-// (C_gg + rho I)^(1/2) v_g it is a symmetric eigenproblem. Of two spaces lambda - 1 is the canonical
-// correlation; of G spaces (lambda-1)/(G-1) is the mean over pairs. Directions are scaled by it, so
-// that those that correlate more count more.
+// (C_gg + rho I)^(1/2) v_g it is a symmetric eigenproblem. For two spaces lambda - 1 is the canonical
+// correlation; for G spaces (lambda-1)/(G-1) is the mean over pairs. Directions are scaled by it, so that
+// directions of more correlation count more.
 const (
 	leastPairs    = 50  // items that each space must share with another one
 	canonicalAxes = 512 // most principal axes of a space

@@ -253,9 +253,8 @@ const (
 	mostTargets  = 512     // label sets to solve for, at most
 )
 
-// solveStarts makes a solver of label sets for each of the starts, and lets it do
-// its sweeps. Codes come from labels alone: the codes of MethodLabels stand for those of the
-// other methods, from which they hardly differ.
+// solveStarts makes a solver of label sets for each of the starts, and lets it do its sweeps. Codes come from
+// labels alone: it uses MethodLabels for all methods, because the codes hardly differ.
 func (tr *trainer) solveStarts(ctx context.Context, sets *labelSets, starts [][]float64) (solvers []*solver, err error) {
 	opt := tr.opt
 	opt.Method = model.MethodLabels
@@ -400,12 +399,11 @@ func (tr *trainer) opensCentre() bool {
 	return tr.opt.Centre == nil && tr.aim() == model.AimLabels && tr.sets.several()
 }
 
-// chooseCentre chooses the centre where items have several labels, if it is open: by the
-// mean over the modalities and over some starts, and over items with labels and without.
-// What is left out helps the latter more. Another centre than the default must be better by
-// leastCentreGain, and by half a standard error of the difference, as for settings. It
-// reports whether another was taken; starts then have other codes, and settings have to be
-// chosen anew.
+// chooseCentre chooses the centre where items have several labels, if it is open: by the mean over the
+// modalities and over some starts, and over items with labels and without. Leaving items out helps the latter
+// more. Another centre than the default must be better by leastCentreGain, and by half a standard error of
+// the difference, as for settings. It reports whether another was taken; starts then have other codes, and
+// settings have to be chosen again.
 func (tr *trainer) chooseCentre(ctx context.Context, choosers []*chooser, starts [][]float64, solvers []*solver) (other []*solver, err error) {
 	judging := slices.DeleteFunc(slices.Clone(choosers), func(c *chooser) bool { return !c.judges() })
 	if !tr.opensCentre() || len(judging) == 0 {

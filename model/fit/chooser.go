@@ -23,10 +23,10 @@ type setting struct {
 // A chooser chooses features, map, width and gamma of one modality by leaving one item
 // out at a time.
 //
-// The sampled items are queries. The projections of an item are those that all others
-// teach, without the feature of which it is the anchor, as that would know it. Leaving
-// out takes no refit (held). They are a linear function of what items teach, so they are
-// solved for the basis once, and each start of C and each prior makes codes of them.
+// The sampled items are queries. The projections of an item are learned from all others, without the feature
+// whose anchor it is, because that would know it. Leaving out takes no refit (held). The projections are a
+// linear function of the lessons, so they are solved for the basis once, and each start of C and each prior
+// makes codes of them.
 //
 // The criterion is retrieval, because squared error asks for too large a gamma: the mean
 // average precision among the codes of the labels of the other items, in the mean over
@@ -38,7 +38,7 @@ type setting struct {
 type chooser struct {
 	modality model.Modality
 	open     open
-	given    setting        // the settings that are not open, and defaults for those that are
+	given    setting        // the given settings, and defaults for the open ones
 	gamma    float64        // given gamma, or the default
 	prior    float64        // given prior, or the default, under which settings are compared
 	anchors  int            // that the model will have
@@ -146,9 +146,9 @@ func (c *chooser) otherMaps() (kinds []model.MapKind) {
 	return kinds
 }
 
-// otherWidths returns the widths to compare with the first one: none where labels are
-// embedded, as codes are then learned with the maps, and those of the choice do not tell
-// which width is good. 1,000 labels in 128 bits lost up to .05 mAP by choosing one.
+// otherWidths returns the widths to compare with the first one: none if labels are embedded, because codes
+// are then learned with the maps, and the codes of the choice do not tell which width is good. 1,000 labels
+// in 128 bits lost up to .05 mAP by choosing one.
 func (c *chooser) otherWidths(kind model.MapKind) []float64 {
 	if !c.open.width || kind == model.MapLinear || c.basis.sets.embedding != nil {
 		return nil
@@ -159,8 +159,7 @@ func (c *chooser) otherWidths(kind model.MapKind) []float64 {
 // steps returns the number of steps of progress of run.
 func (c *chooser) steps() int { return len(c.featureKinds()) + len(c.otherMaps()) + 1 }
 
-// run chooses features, map, width and gamma. The only error is that of a cancelled
-// context.
+// run chooses features, map, width and gamma. It fails only if the context is cancelled.
 func (c *chooser) run(ctx context.Context) (*Choice, error) {
 	c.tried, c.refined, c.held = nil, false, dense.Matrix[float64]{}
 	choice := &Choice{Items: len(c.xs)}
@@ -247,8 +246,8 @@ func (c *chooser) run(ctx context.Context) (*Choice, error) {
 	return choice, nil
 }
 
-// refine chooses width and gamma with more anchors, and leaves what is held out then. If
-// no gamma has a solution there it returns best.
+// refine chooses width and gamma with more anchors, and keeps the projections held out with them. If no gamma
+// has a solution there it returns best.
 func (c *chooser) refine(ctx context.Context, best *outcome) (*outcome, error) {
 	before := len(c.tried)
 	kept := best.setting()
@@ -342,8 +341,7 @@ func (c *chooser) comparedQueries() int {
 	return min(len(c.judge.queries), most, max(leastQueries, compareWork/(8*searchStarts*c.basis.y.Cols*c.q)))
 }
 
-// hold keeps what is held out with the settings of a trial, and reports whether gamma has
-// a solution.
+// hold keeps the held-out projections for the settings of a trial, and reports whether gamma has a solution.
 func (c *chooser) hold(t *trial, gamma float64) bool {
 	held, ok := t.hold(c.basis.y, gamma, len(c.xs))
 	if ok {
@@ -373,7 +371,7 @@ type outcome struct {
 	Tried
 	place      int                   // place of gamma on the grid
 	precisions []float64             // of each query
-	held       dense.Matrix[float64] // what is held out: of all rows up to the last query
+	held       dense.Matrix[float64] // held-out projections of all rows up to the last query
 }
 
 // setting returns the setting of the outcome.
@@ -408,9 +406,8 @@ const (
 	mostPlace  = 24
 )
 
-// improves reports whether the gamma of o is better than that of best. A small gamma
-// must be better by half a standard error: gammas that no longer regularise differ by
-// chance, and do badly on other data.
+// improves reports whether the gamma of o is better than the gamma of best. A small gamma must be better by
+// half a standard error: gammas that no longer regularise differ by chance, and do badly on other data.
 func (o *outcome) improves(best *outcome) bool {
 	m := o.over(best)
 	if o.place < min(best.place, smallPlace) {

@@ -1,5 +1,5 @@
 // Package fit learns models from items: it solves for codes and projections, and chooses the settings that
-// the options leave open. The comment of package model says what is learned, and why.
+// the options leave open. The comment of package model explains the model.
 //
 // [Train] reads a [sum.Source] a few times and returns a [Result]: a model, its statistics and a [Report].
 // [TrainOver] does the same with items that lie in many places, to the last bit. [UpdateOver] refits the
@@ -18,7 +18,7 @@
 //
 // Two methods need no labels, itq and cca-itq: labelfree.go has what they compute.
 //
-// # What is chosen
+// # Chosen settings
 //
 // Settings of a modality that the options leave open (features, map, its width, and the
 // ridge gamma) are chosen from a sample of the training items, by leaving one out at a

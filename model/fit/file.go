@@ -21,10 +21,10 @@ type File struct {
 	report *Report      // of the training
 }
 
-// NewFile makes a File of a model. labels are the names of m.Labels, in that order; one without a name, "",
-// is left out: items that have it alone are without labels for the model then. report is that of the
-// training; nil is an empty one. The File has neither Seconds nor MemoryBytes of it, which two equal
-// trainings do not have in common: their files are equal. An ErrOption is about the names.
+// NewFile makes a File of a model. labels are the names of m.Labels, in that order. A label without a name,
+// "", is left out: for the model, items with that label alone are then without labels. report is the report
+// of the training; nil is an empty one. The File leaves out its Seconds and MemoryBytes, because two equal
+// trainings differ in them: their files are equal. An ErrOption is about the names.
 func NewFile(m *model.Model, labels []string, report *Report) (*File, error) {
 	if len(labels) != len(m.Labels()) {
 		return nil, fmt.Errorf("%w: %d names of labels, for a model of %d labels", model.ErrOption, len(labels), len(m.Labels()))
@@ -68,8 +68,8 @@ func checkNames(labels []string) error {
 	return nil
 }
 
-// Labels returns the names of the labels, in an order of their own. They are given ids in that order in
-// a database that has none of them.
+// Labels returns the names of the labels, in an order of their own. A database that has none of them gives
+// them ids in that order.
 func (f *File) Labels() []string { return slices.Clone(f.labels) }
 
 // Modalities returns the modalities of the model.
@@ -82,8 +82,8 @@ func (f *File) Report() *Report {
 	return &own
 }
 
-// Model returns the model for ids of labels: ids[i] is that of label i of Labels. Its codes of labels and
-// projections are those of the model that the File was made of; where the ids have another order than the
+// Model returns the model for ids of labels: ids[i] is the id of label i of Labels. Its codes of labels and
+// projections equal the ones of the model that the File was made of; if the ids have another order than the
 // labels, sums that are zero but for rounding may have another sign. It costs a copy of 8 q bytes a label. An
 // ErrOption is about ids that are not distinct, or too few.
 func (f *File) Model(ids []uint32) (*model.Model, error) {
@@ -102,8 +102,8 @@ func (f *File) Model(ids []uint32) (*model.Model, error) {
 	return relabelled(f.model, columns, sorted)
 }
 
-// relabelled returns the model of some of its labels, with other ids: ids[i] is that of the label in
-// column columns[i]. ids ascend.
+// relabelled returns the model of some of its labels, with other ids: ids[i] is the id of the label in column
+// columns[i]. ids ascend.
 func relabelled(m *model.Model, columns []int, ids []uint32) (*model.Model, error) {
 	old := m.Parts()
 	p := old
@@ -147,7 +147,7 @@ func (f *File) MarshalBinary() ([]byte, error) {
 	return w.Finish(), nil
 }
 
-// UnmarshalFile reads a file from bytes of any origin, and keeps none of them. Errors are as those of
+// UnmarshalFile reads a file from bytes of any origin, and does not keep them. It has the errors of
 // Unmarshal.
 func UnmarshalFile(b []byte) (*File, error) {
 	r, err := wire.Open(b, "model file", fileMagic)

@@ -50,9 +50,9 @@ type FusionChoice struct {
 
 // FusionTried is a fusion of projections that was measured. See Model.Fuse.
 type FusionTried struct {
-	// Name is sum, regression, tempered, or the name of a modality that is taken alone.
-	// The weights of regression are those of a regression of what the labels teach on
-	// the projections. Those of tempered are their square roots.
+	// Name is sum, regression, tempered, or the name of a modality that is taken alone. The weights of
+	// regression come from a regression of the aims of the labels on the projections. The weights of tempered
+	// are their square roots.
 	Name    string             `json:"name"`
 	Centre  float64            `json:"centre"`
 	Weights map[string]float64 `json:"weights"`
@@ -242,8 +242,7 @@ func (f *fuser) several() (n int) {
 	return n
 }
 
-// run chooses the fusion, and reports it to tr. The only error is that of a cancelled
-// context.
+// run chooses the fusion, and reports it to tr. It fails only if the context is cancelled.
 func (f *fuser) run(ctx context.Context, tr *trainer) (how rank.Fusion, err error) {
 	several := f.several()
 	if f.unfit == "" && several < minChoiceItems {
@@ -255,7 +254,7 @@ func (f *fuser) run(ctx context.Context, tr *trainer) (how rank.Fusion, err erro
 		f.step()
 		return how, nil
 	}
-	// The mean of what the sample teaches stands for that of all training items.
+	// The mean aim of the sample stands for the mean of all training items.
 	f.Mean = make([]float64, f.Bits)
 	for i := range f.items {
 		for j := range f.Mean {
@@ -335,10 +334,9 @@ func tidy(w []float64) []float64 {
 	return w
 }
 
-// regression returns the weights, none of them negative, that bring the projections
-// nearest to what the labels teach, g. They minimise the mean of |g - sum of w_t z_t|^2,
-// computed from the means of z_t z_u and z_t g over the items that have both. It
-// returns nil if there are no weights.
+// regression returns the weights, none of them negative, that bring the projections nearest to the aims of
+// the labels, g. They minimise the mean of |g - sum of w_t z_t|^2, computed from the means of z_t z_u and z_t
+// g over the items that have both. It returns nil if there are no weights.
 func (f *fuser) regression() []float64 {
 	T := len(f.modalities)
 	a, b := mat.NewSymDense(T, nil), make([]float64, T)

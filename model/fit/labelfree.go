@@ -60,8 +60,8 @@ func (o Options) checkLabelFree() error {
 	return nil
 }
 
-// groups returns the modalities by the space that their vectors lie in: those that shared names
-// together, and each other one by itself. They are in the order of their first modality.
+// groups returns the modalities by the space of their vectors: the ones that shared names together, and each
+// other one by itself, in the order of their first modality.
 func groups(modalities []model.Modality, shared [][]string) ([][]int, error) {
 	of := make([]int, len(modalities)) // by modality: the first one of its space
 	for t := range of {
@@ -115,8 +115,7 @@ func groups(modalities []model.Modality, shared [][]string) ([][]int, error) {
 	return list, nil
 }
 
-// farthest bounds what is left of a number when its mean is taken out, so that sums over the
-// dimensions stay finite in float32.
+// farthest bounds a number minus its mean, so that sums over the dimensions stay finite in float32.
 const farthest = 1e34
 
 // boundedRow writes the centred features of v to dst, each at most farthest.
@@ -360,8 +359,8 @@ func itemCodes(m *model.Model, items [][]model.Vector) ([]uint64, error) {
 	return packed, cmp.Or(failed...)
 }
 
-// What is learned without labels is learned from a sample of the items: means, axes and rotations
-// change little from some thousands of items on.
+// Learning without labels uses a sample of the items: means, axes and rotations change little from some
+// thousands of items on.
 const (
 	sampleItems   = 20_000
 	sampleNumbers = 1 << 25 // most numbers of sampled vectors, at 4 bytes

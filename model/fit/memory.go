@@ -167,7 +167,7 @@ func (tr *trainer) estimate() (e MemoryError) {
 				choice = MemoryError{Modality: m.Name, Map: triedKind, Features: tried, Choosing: true}
 			}
 			columns := float64(tr.heldColumns())
-			kept += 8 * float64(min(n, choiceItems)) * columns // what is held out
+			kept += 8 * float64(min(n, choiceItems)) * columns // held-out projections
 			if room := 16 * columns * float64(min(n, choiceItems)+tried); room > basis {
 				basis = room // while two settings are compared, and the right sides of one
 			}

@@ -101,8 +101,8 @@ type Options struct {
 	Mu    map[string]float64 // weight of a modality in the objective of joint and paper; default 1e-3
 	Delta float64            // weight of |Y|^2, which keeps Y near the labels; 0 means 1e4. +Inf: Y is the labels
 
-	// Shared names modalities whose vectors lie in one space, those of each space together, for
-	// methods without labels. Modalities that it does not name have spaces of their own.
+	// Shared names modalities whose vectors lie in one space, grouped by space, for methods without labels.
+	// Modalities that it does not name have spaces of their own.
 	Shared [][]string
 
 	// MemoryBytes bounds the memory of a training: one that needs more returns a
@@ -397,5 +397,5 @@ func (e *FeaturesError) Error() string {
 		e.Modality, e.Features, e.Method, e.Need)
 }
 
-// errNoneHasLabels is the ErrNoLabels of items of which none has a label.
+// errNoneHasLabels is the ErrNoLabels of items without any label.
 var errNoneHasLabels = fmt.Errorf("%w: no item has any: give items labels, or learn without by the method itq (vectors of one space) or cca-itq (items with vectors in several); to search by vectors nothing is to be learned", model.ErrNoLabels)

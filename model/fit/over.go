@@ -248,7 +248,7 @@ func following(next func() (int, bool)) int {
 	return math.MaxInt
 }
 
-// intersection returns those of items that seq yields, too. Both ascend.
+// intersection returns the items that seq yields, too. Both ascend.
 func intersection(items []uint32, seq iter.Seq[int]) (both []uint32) {
 	for item := range seq {
 		for len(items) > 0 && items[0] < uint32(item) {
@@ -265,9 +265,9 @@ func intersection(items []uint32, seq iter.Seq[int]) (both []uint32) {
 }
 
 // UpdateOver refits the projections of m to the labelled items of an engine, as they are now. It returns the
-// new revision and its statistics, which cover exactly these items. The result is that of Online with
-// TeacherLabels on the same items, up to rounding. It needs no record of what has taught before, and costs
-// one pass over all items. A modality without items keeps its projection.
+// new revision and its statistics, which cover exactly these items. The result equals an Online with
+// TeacherLabels on the same items, up to rounding. It needs no record of earlier lessons, and costs one pass
+// over all items. A modality without items keeps its projection.
 //
 // It calls Sum of the engine once. The items have their labels as the numbers that m knows them by. The
 // engine leaves out items without a label that m knows: they teach nothing.

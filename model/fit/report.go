@@ -55,8 +55,8 @@ type Report struct {
 	BitBalance    float64 `json:"bit_balance"`
 	ConstantBits  int     `json:"constant_bits"`  // bits that are the same in all training items
 	DistinctCodes int     `json:"distinct_codes"` // codes of the training items
-	// SharedLabels counts the labels whose code, as that of the label alone, is also
-	// the code of another label: codes do not tell such labels apart.
+	// SharedLabels counts the labels whose code, for the label alone, is also the code of another label:
+	// codes cannot distinguish such labels.
 	SharedLabels int `json:"shared_labels"`
 	// Everywhere counts the labels that all training items have.
 	Everywhere int `json:"labels_everywhere,omitempty"`
@@ -124,9 +124,9 @@ type StartChoice struct {
 	MAP    []float64 `json:"map_tie,omitempty"` // by start: mean over the modalities with something to choose; nil: none was tried
 }
 
-// A CentreChoice says by which measurements the centre was chosen: as for a [Choice], in the
-// mean over the modalities with something to choose. The settings are those that are best
-// with the first centre of Tried, the default.
+// A CentreChoice has the measurements behind the choice of the centre: as for a [Choice], in the mean over
+// the modalities with something to choose. The settings are the best ones with the first centre of Tried, the
+// default.
 type CentreChoice struct {
 	Chosen float64     `json:"chosen"`
 	Tried  []CentreMAP `json:"tried"`
@@ -251,7 +251,7 @@ func newStopwatch() *stopwatch {
 	return &stopwatch{start: now, last: now, seconds: map[string]float64{}}
 }
 
-// phase ends a phase: it notes its seconds, and those of all phases.
+// phase ends a phase: it notes the seconds of the phase and of all phases.
 func (w *stopwatch) phase(name string) {
 	now := time.Now()
 	w.seconds[name] = now.Sub(w.last).Seconds()

@@ -28,7 +28,7 @@ type sampled struct {
 // is not kept. New places are taken in ascending order.
 func newSample(place func(i int) int) *sample { return &sample{place: place} }
 
-// add offers the next vectors, and copies those that it keeps.
+// add offers the next vectors, and copies the ones that it keeps.
 func (s *sample) add(xs []model.Vector) {
 	for _, x := range xs {
 		p := s.place(s.n)
@@ -53,11 +53,10 @@ func (s *sample) ordered() []model.Vector {
 	return xs
 }
 
-// A bottomSample keeps the k items with the least random keys among those that pass by,
-// which is a random sample. The key depends on the item alone. So samples of several
-// modalities hold the same items as far as they can, and no item is missing that is
-// below the limits of all samples (Cohen and Kaplan, "Summarizing data using bottom-k
-// sketches", PODC 2007).
+// A bottomSample keeps the k items with the least random keys of all offered ones, which is a random sample.
+// The key depends on the item alone. So samples of several modalities hold the same items as far as they can,
+// and no item is missing that is below the limits of all samples (Cohen and Kaplan, "Summarizing data using
+// bottom-k sketches", PODC 2007).
 type bottomSample struct {
 	k, seed uint64  // size of the sample, and seed of the keys
 	kept    []keyed // a heap, the greatest key first

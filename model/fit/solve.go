@@ -19,9 +19,8 @@ import (
 	"gonum.org/v1/gonum/mat"
 )
 
-// labelSets are the distinct sets of labels of the training items. There are far fewer
-// sets than items, so whatever depends on labels alone is computed once a set. All but
-// the centre stays as it is after the scan.
+// labelSets are the distinct sets of labels of the training items. There are far fewer sets than items, so
+// functions of labels alone are computed once a set. After the scan only the centre changes.
 type labelSets struct {
 	labels []uint32              // the label of each column of Y, ascending
 	sets   [][]int32             // the columns of each set, ascending; in order of appearance

@@ -338,8 +338,8 @@ func (tr *trainer) makeMaps(ctx context.Context, samples []*sample) (maps []*mod
 	return maps, nil
 }
 
-// drawAnchors returns k of the vectors, in order. The scan keeps more than k if the
-// number of anchors follows that of the items, which it does not know.
+// drawAnchors returns k of the vectors, in order. The scan keeps more than k if the number of anchors follows
+// the number of items, which it does not know.
 func (tr *trainer) drawAnchors(xs []model.Vector, k int) []model.Vector {
 	if len(xs) == k {
 		return xs
@@ -468,7 +468,7 @@ func (tr *trainer) setCentre(share float64) {
 	tr.report.Centre = share
 }
 
-// parts returns what is known of the model before its codes.
+// parts returns the known parts of the model before its codes.
 func (tr *trainer) parts(maps []*model.Map) model.Parts {
 	p := model.Parts{
 		Bits: tr.opt.Bits, Method: tr.opt.Method, Seed: tr.opt.Seed, Labels: tr.sets.labels,
@@ -494,8 +494,8 @@ func (tr *trainer) meanAim(m *model.Model, s *solver) []float64 {
 	return mean
 }
 
-// statistics is the last pass. It sums what the items teach. It also returns the codes of
-// items that are not those of their labels.
+// statistics is the last pass. It sums the lessons of the items. It also returns the codes of items that
+// differ from the codes of their labels.
 func (tr *trainer) statistics(ctx context.Context, m *model.Model, solved *solver) (*model.Statistics, map[int]codec.Code, error) {
 	if m.Method() == model.MethodLabels {
 		s, err := tr.reader.Sum(ctx, sum.StatisticsPass(m, nil), nil)
@@ -555,10 +555,9 @@ func (tr *trainer) setGamma(modality string, gamma float64) {
 	}
 }
 
-// Lesson returns what a training item has taught the Statistics, for Online.Forget. item
-// is its position in the source, from 0, and labels are its labels. With AimCodes it is
-// LabelCode of the labels, except for the exceptions. It is empty if the model
-// knows none of the labels.
+// Lesson returns the lesson of a training item in the Statistics, for Online.Forget. item is its position in
+// the source, from 0, and labels are its labels. With AimCodes it is LabelCode of the labels, except for the
+// exceptions. It is empty if the model knows none of the labels.
 func (r *Result) Lesson(item int, labels []uint32) model.Lesson {
 	if code, ok := r.exceptions[item]; ok {
 		return model.Lesson{Codes: []codec.Code{code}}

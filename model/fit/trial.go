@@ -23,7 +23,7 @@ const judgePairs = 4 << 20
 // these are a list of label sets with counts.
 type judge struct {
 	set      []int32    // by row of the sample: its label set, 0 to sets-1
-	of       []uint32   // by label set: its number among those of the training
+	of       []uint32   // by label set: its number in the training
 	counts   []int32    // by label set: its rows
 	relevant [][]bool   // by two label sets: whether they share a label
 	queries  []int32    // rows that are relevant to others
@@ -89,13 +89,13 @@ func (j *judge) precision(worker int, row int32, code codec.Code, codes []uint64
 	return rank.ExpectedPrecision(ties, j.harmonic)
 }
 
-// A basis is what a chooser solves projections for, in place of what items teach: that is
-// a linear function of the basis, another one for each start of C and each prior.
+// A basis has the targets that a chooser solves projections for. The lessons of items are a linear function
+// of the basis, another one for each start of C and each prior.
 //
 //   - AimLabels: the labels; the function is C J D.
-//   - Codes: the label sets of the sample; the function is the code of each, times its
-//     weight. If there are more than mostTargets sets it is the code by the first start
-//     itself, and only that start is compared.
+//   - Codes: the label sets of the sample; the function is the code of each, times its weight. If there
+//     are more than mostTargets sets it is the code by the first start itself, and only that start is
+//     compared.
 type basis struct {
 	y    dense.Matrix[float32] // by row of the sample: what the item has of the basis
 	aim  model.Aim
@@ -103,8 +103,8 @@ type basis struct {
 	of   []uint32 // by label set of the judge: its number in sets; nil for the code itself
 }
 
-// newBasis returns the basis for the sample of a judge. first is the solver of the first
-// start, and prior that of AimWeighted.
+// newBasis returns the basis for the sample of a judge. first is the solver of the first start, and prior the
+// prior of AimWeighted.
 func newBasis(aim model.Aim, prior float64, sets *labelSets, j *judge, first *solver) basis {
 	b := basis{aim: aim, sets: sets, of: j.of}
 	columns := len(j.of)
@@ -237,8 +237,8 @@ type trial struct {
 	room    *heldRoom
 }
 
-// A heldRoom is the memory of trial.hold, which choosers share: fresh memory costs more
-// time than what is computed in it.
+// A heldRoom is the memory of trial.hold, which choosers share: fresh memory costs more time than the
+// computation.
 type heldRoom struct{ l, u, v []float64 }
 
 // matrix returns a matrix of any content in memory that is grown if need be.
@@ -398,8 +398,8 @@ func (c *chooser) meanPrecisions(held dense.Matrix[float64], queries []int32, st
 	return mean
 }
 
-// precisions returns the average precision of queries, which are rows, under the codes of
-// a start, with a prior. held is what is held out of each row.
+// precisions returns the average precision of queries, which are rows, under the codes of a start, with a
+// prior. held has the held-out projections of each row.
 func (c *chooser) precisions(held dense.Matrix[float64], queries []int32, s *startCodes, prior float64) []float64 {
 	out := make([]float64, len(queries))
 	directions := c.basis.directions(s, prior)

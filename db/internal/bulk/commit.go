@@ -91,13 +91,13 @@ func (b *Batch) Held(d *state.Database) int {
 // puts returns the number of items to put, if the batch can be a load.
 func (b *Batch) puts() int { return b.changes.n - b.registered }
 
-// isLoad reports whether the batch can be a load: it puts items into one collection, of which
-// many or large ones, and before that does nothing but register labels there.
+// isLoad reports whether the batch can be a load: it puts many or large items into one collection, and before
+// that only registers labels there.
 func (b *Batch) isLoad() bool {
 	return !b.mixed && b.puts() > 0 && (b.puts() >= LoadItems || b.Bytes >= loadBytes)
 }
 
-// unpack makes the changes as the committer takes them, with what is encoded already.
+// unpack makes the changes for the committer, with the encodings that exist already.
 func (b *Batch) unpack() error {
 	b.one = make([]*state.Change, 0, b.changes.n)
 	return b.changes.each(0, b.changes.n, func(i int, e *entry) error {
@@ -178,8 +178,8 @@ func (b *Batch) Found() (n int) {
 	return n
 }
 
-// prepare waits until the codes of the collection are in memory, and makes those of the items, on
-// all cores. It uses the models of now. The committer makes again what has changed by then.
+// prepare waits until the codes of the collection are in memory, and makes the codes of the items by the
+// present models, on all cores. If a model changes before the commit, the committer makes them again.
 func (b *Batch) prepare(ctx context.Context, d *state.Database) error {
 	var waits []*state.Loading
 	err := d.Read(func(v *state.View) error {

@@ -30,13 +30,12 @@ type sortedKey struct {
 // before.
 const keyRounds = 32
 
-// assignKeys is the task that gives keys to the items that have none, sorts all keys, and
-// finds out whether all are new. It returns errNotBulk if an item is stored already, or
-// comes twice.
+// assignKeys is the task that gives keys to the items without one, sorts all keys, and checks that all are
+// new. It returns errNotBulk if an item is stored already, or comes twice.
 //
-// The keys must be those that a Tx would give to one item after the other: the next number
-// that no item has as its key. So it numbers all, looks which numbers are taken, by stored
-// items or by items of the load itself, and numbers again around these, until none is.
+// A Tx would give each item the next number that is not the key of another item, and the keys must be the
+// same. So assignKeys numbers all items, looks which numbers stored items or items of the load have as keys,
+// and numbers again around these, until none is taken.
 func (l *load) assignKeys(ctx context.Context) error {
 	if done, err := l.countKeys(ctx); done || err != nil {
 		if done {
@@ -68,8 +67,8 @@ func (l *load) assignKeys(ctx context.Context) error {
 // automatic reports whether item i gets its key from the counter.
 func (l *load) automatic(i uint32) bool { return l.numbered[i] }
 
-// number gives the items without a key the next numbers, and leaves out those that are
-// taken. It returns false if the counter would overflow.
+// number gives the items without a key the next numbers, and skips taken ones. It returns false if the
+// counter would overflow.
 func (l *load) number(taken map[string]bool) bool {
 	// Each round numbers all of them again, from the counter on.
 	l.nextKey = l.s.Counters.NextKey
@@ -152,8 +151,8 @@ func (l *load) twins(taken map[string]bool) error {
 	return nil
 }
 
-// existing looks the sorted keys up in the store, with one iterator that goes forward. A
-// key that is there is taken if it is automatic; else the load is none of new items.
+// existing looks the sorted keys up in the store, with one iterator that goes forward. If a key is stored, it
+// is noted as taken if it is automatic; otherwise the load is impossible, because the item is not new.
 func (l *load) existing(ctx context.Context, taken map[string]bool) (err error) {
 	// An empty collection has no keys, so the first import into one looks nothing up.
 	if l.s.Counters.Items == 0 {
@@ -233,9 +232,9 @@ func (p *keyProbe) close() error {
 	return fault.ReadError(p.it.Close(), "keys of collection %q", p.name)
 }
 
-// If no item brings a key, and none of the next numbers is in use, the keys are these
-// numbers. They need not be kept or sorted: eachDecimal makes them in the order of their
-// bytes. That is the usual case of an import without keys, of any number of items.
+// If no item brings a key, and none of the next numbers is in use, these numbers are the keys. They need not
+// be kept or sorted: eachDecimal makes them in the order of their bytes. That is the usual case of an import
+// without keys, of any number of items.
 
 // countKeys gives the items the next numbers of the counter as keys, and reports whether
 // that is possible. If it is not, assignKeys goes the other way.

@@ -28,7 +28,7 @@ import (
 type load struct {
 	c      *state.Committer       // that runs the load
 	s      *state.CollectionState // of the collection; tasks only read it
-	batch  *Batch                 // what is stored; tasks only read it
+	batch  *Batch                 // the items to store; tasks only read it
 	n      int                    // number of items
 	tables *store.Tables          // the commit
 	bytes  int64                  // estimate of what the tables take
@@ -78,10 +78,9 @@ func newLoad(c *state.Committer, b *Batch) *load {
 
 // run stores the items and shows them to readers.
 //
-// The tasks that number things, first, stand before those that wait for numbers. Together
-// starts tasks in order, so a task that waits always waits for one that runs or is done,
-// however few workers there are. Each of the others writes keys of kinds of its own, or a
-// range of them, as tables must not overlap.
+// Tasks that assign numbers come before the tasks that wait for numbers. Together starts tasks in order, so
+// even with few workers a waiting task waits for one that runs or is done. Each of the others writes kinds of
+// keys of its own, or a range of one kind, because tables must not overlap.
 func (l *load) run(ctx context.Context) (err error) {
 	s := l.s
 	if l.batch.by != s.Labels { // a label has been renamed since prepare
@@ -213,8 +212,7 @@ func (n *labelNumbers) id(name string) (uint32, bool) {
 	return n.known.ID(name)
 }
 
-// numberLabels numbers all labels: those that are registered, and then those of the items, in
-// order.
+// numberLabels numbers all labels: the registered ones, then the labels of the items, in order.
 func (l *load) numberLabels() {
 	l.labels = labelNumbers{known: l.s.Labels, next: len(l.s.Labels.All()), ids: map[string]uint32{}}
 	for _, name := range l.batch.changes.names {
@@ -244,8 +242,8 @@ func (l *load) namedIDs(names []string) (ids []uint32) {
 	return ids
 }
 
-// pending returns the new rows that the updater of a space has to look at: those that
-// have one of the modalities of its model. The bitmap is the caller's.
+// pending returns the new rows that the updater of a space has to look at: rows with a modality of its model.
+// The bitmap is the caller's.
 func (l *load) pending(sp *state.SpaceState) *roaring.Bitmap {
 	if !sp.HasStatistics() {
 		return roaring.New()
@@ -253,8 +251,8 @@ func (l *load) pending(sp *state.SpaceState) *roaring.Bitmap {
 	return record.UnionOf(l.presence, sp.Positions)
 }
 
-// collectPresence finds the rows that have each modality, for all modalities of the collection,
-// also those that no item has.
+// collectPresence finds the rows that have each modality, for all modalities of the collection, even unused
+// ones.
 func (l *load) collectPresence() error {
 	for range l.s.Modalities {
 		l.presence = append(l.presence, roaring.New())

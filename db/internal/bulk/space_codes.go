@@ -19,14 +19,13 @@ import (
 // of its own, in the order of its keys. Before that one task gives numbers to the codes, as all four
 // kinds need these.
 
-// StoreCodes stores the codes of many rows in a space as one commit of sorted tables. The
-// rows ascend, encs has their encodings, and none of them has a code in the space yet. n is
-// what the counters of the space are before these codes, with what else the caller wants to
-// change, such as how far a builder has got; the counters of codes follow from the codes.
+// StoreCodes stores the codes of many rows in a space as one commit of sorted tables. The rows ascend, encs
+// has their encodings, and none of them has a code in the space yet. n is the counters of the space before
+// these codes, with the caller's other changes, such as how far a builder has got. StoreCodes updates the
+// counts of codes.
 //
-// It runs in the committer, inside a request of Load, and makes the tables on so many
-// workers. If it fails nothing has changed, or the database has failed. rows and encs stay
-// the caller's.
+// It runs in the committer, inside a request of Load, and makes the tables on so many workers. If it fails,
+// nothing has changed, or the database has failed. rows and encs stay the caller's.
 func StoreCodes(ctx context.Context, c *state.Committer, workers int, s *state.CollectionState, sp *state.SpaceState, n codec.SpaceCounters, rows []uint32, encs []spaces.Encoding) (err error) {
 	t := c.Tables()
 	t.Workers = workers
@@ -64,9 +63,9 @@ func StoreCodes(ctx context.Context, c *state.Committer, workers int, s *state.C
 	return fault.Annotate(err, "codes of space %d", sp.ID)
 }
 
-// spaceCodes writes the records of the codes of many rows in a space in which none of the rows
-// has a code yet. Tx.SetCodes would write the same, one row after the other. A load has one
-// for each space, StoreCodes has one. But for records, nothing changes while tasks use it.
+// spaceCodes writes the records of the codes of many rows in a space in which the rows have no codes yet.
+// Tx.SetCodes would write the same, one row after the other. A load has one for each space, StoreCodes has
+// one. But for records, nothing changes while tasks use it.
 type spaceCodes struct {
 	collection uint32
 	space      *spaces.Space       // revision that the codes are of
@@ -93,7 +92,7 @@ type itemCodes interface {
 	eachProjection(f func(i int, projection []byte) error) error
 }
 
-// givenCodes are those that the items of a load bring, for a space without a model.
+// givenCodes are the codes that the items of a load bring, for a space without a model.
 type givenCodes struct{ l *load }
 
 func (c givenCodes) len() int                                         { return c.l.n }
@@ -157,9 +156,8 @@ func newSpaceCodes(s *state.CollectionState, sp *state.SpaceState, row func(i in
 // rollback brings the table of codes back to what newSpaceCodes found. No task may run.
 func (s *spaceCodes) rollback() { s.records.table.Rollback(s.records.before) }
 
-// tasks returns the tasks that number codes, and those that write tables. The latter wait
-// for the former, which therefore have to be started first. Postings are split by
-// substrings among the workers.
+// tasks returns the tasks that number codes, and the tasks that write tables. Start the numbering tasks
+// first, because the others wait for them. Postings are split by substrings among the workers.
 func (s *spaceCodes) tasks(t *store.Tables) (number, write []work.Task) {
 	write = append(write, t.Task(s.writeProjections))
 	k := &s.records
@@ -339,10 +337,9 @@ func (k *codeRecords) writeCodeRows(t *store.Stream) error {
 	return nil
 }
 
-// writePostings writes the postings of the new codes for the substrings from to to-1: for
-// each value of a substring the numbers of the codes that have it. It sorts the codes by
-// value with a counting sort, in 6 bytes a code and 4 bytes for each value, of which there
-// are at most 65,536. Codes that were there have their postings.
+// writePostings writes the postings of the new codes for the substrings from to to-1: for each value of a
+// substring, the numbers of the codes with that value. It sorts the codes by value with a counting sort, in 6
+// bytes a code and 4 bytes a value, at most 65,536 values. Older codes have their postings.
 func (k *codeRecords) writePostings(t *store.Stream, from, to int) error {
 	if err := t.Wait(k.numbered); err != nil {
 		return err

@@ -15,11 +15,9 @@ import (
 	"github.com/fddhdb/fddhdb/db/internal/store"
 )
 
-// This file writes all records of a bulk load except codes. Each method is a task
-// with a stream of its own and writes one kind of record, by ascending key. The records
-// are those that a Tx would write for one item after the other. Keys that can be in the
-// store already, such as layers and blocks that other rows share, are merged; all others
-// are set.
+// This file writes all records of a bulk load except codes. Each method is a task with a stream of its own
+// and writes one kind of record, by ascending key. A Tx would write the same records item by item. Keys that
+// may already be stored, such as layers and blocks that other rows share, are merged; all others are set.
 //
 //	writeKeys      row of each key              codec.KindKey
 //	writeRowKeys   key of each row, in blocks   codec.KindRowKeys
@@ -188,7 +186,7 @@ func (l *load) writeSet(t *store.Stream, set byte, id uint32, rows *roaring.Bitm
 	})
 }
 
-// writePending adds the rows to those that the updater of each space has not looked at.
+// writePending adds the rows to the pending rows of each space.
 func (l *load) writePending(t *store.Stream) error {
 	for _, sp := range l.s.Spaces {
 		err := record.ByContainer(l.pending(sp), func(container uint16, layer codec.Layer) error {

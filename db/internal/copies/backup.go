@@ -28,8 +28,8 @@ import (
 // its lock keeps writers out. So its files are stored from where they are, and an extract
 // goes to the folder of the operating system for temporary files.
 //
-// Backups are told apart by the UUID of their database. Unlike an extract of Checkpoint, a backup of a part
-// keeps it; the manifest says what it is a part of. The caller adds to errors what they are about.
+// The UUID of their database tells backups apart. A backup of a part keeps the UUID, unlike an extract of
+// Checkpoint; the manifest names the part. The caller adds the subject to errors.
 func (c *Copier) Backup(ctx context.Context, to backup.Store, opt CheckpointOptions) (m *backup.Manifest, err error) {
 	about := backup.Manifest{
 		Database: c.identity.Text(), Format: record.Format, Collection: opt.Collection, IndexOnly: opt.IndexOnly,
@@ -50,7 +50,7 @@ func (c *Copier) Backup(ctx context.Context, to backup.Store, opt CheckpointOpti
 		}
 		dir := fsys.PathJoin(above, fmt.Sprintf("fddhdb-backup-%016x", rand.Uint64()))
 		defer func() {
-			// If it cannot be removed now, Open does: of what is below checkpoints/.
+			// If the folder cannot be removed now, Open removes it: it clears checkpoints/.
 			_ = fsys.RemoveAll(dir)
 		}()
 		if err := fsys.MkdirAll(dir, 0o755); err != nil {
@@ -167,14 +167,13 @@ func backupSources(fsys vfs.FS, dir string) ([]backup.Source, error) {
 	return all, nil
 }
 
-// backedUp remembers the pieces in which a backup stored the tables of the database, so that
-// the next one need not read these tables. A table never changes, and while a database is
-// open, no two tables get the same number. After it is opened again that is not certain, as
-// somebody may have replaced the folder by another one. So this is in memory only, and
-// extracts, whose tables have numbers of their own, are no part of it.
+// backedUp remembers the pieces in which a backup stored the tables of the database, so that the next one
+// need not read these tables. A table never changes, and while a database is open, no two tables get the same
+// number. After it is opened again that is not certain, because the folder may have been replaced. So this is
+// in memory only, and extracts, whose tables have numbers of their own, are no part of it.
 //
-// What it remembers need not be in the repository of the next backup: backup.Create looks
-// for each piece, and reads the table if it is missing.
+// The repository of the next backup may lack these pieces: backup.Create looks for each piece, and reads the
+// table if it is missing.
 type backedUp struct {
 	mu    sync.Mutex             // guards files; held alone
 	files map[string]backup.File // tables of the last complete backup of the whole database, by path in the backup
@@ -191,8 +190,7 @@ func (b *backedUp) know(files []backup.Source) {
 	}
 }
 
-// remember keeps the pieces of the tables of a backup, and forgets those of the backup
-// before.
+// remember keeps the pieces of the tables of a backup, and forgets the pieces of the one before.
 func (b *backedUp) remember(m *backup.Manifest) {
 	b.mu.Lock()
 	defer b.mu.Unlock()

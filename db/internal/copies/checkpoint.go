@@ -47,8 +47,8 @@ func (c *Copier) LastBackup() *report.LastBackup {
 	return &own
 }
 
-// CheckpointOptions say which part of a database is copied. The zero value is everything.
-// The fields are those of db.CheckpointOptions, which is converted to this type.
+// CheckpointOptions say which part of a database is copied. The zero value is everything. The type has the
+// fields of db.CheckpointOptions, which is converted to it.
 type CheckpointOptions struct {
 	Collection string         // name of the only collection to copy; "": all
 	IndexOnly  bool           // leave out vectors and all that only learning needs
@@ -96,8 +96,8 @@ func (c *Copier) checkpointStore(ctx context.Context, path string) (record.Ident
 	if err := c.db.Engine.Log.Err(); err != nil {
 		return i, err
 	}
-	// What is only in the log now would be stored twice: as a log now, and as tables by the
-	// next backup.
+	// Without the flush, data that is only in the log would be stored twice: as a log now, and as tables by
+	// the next backup.
 	if err := c.db.Engine.FlushAll(ctx); err != nil {
 		return i, err
 	}
@@ -139,9 +139,9 @@ func (c *Copier) roomToCopy(path string) error {
 	return room.Admit(int64(c.db.Engine.DB.Metrics().DiskSpaceUsage()), false)
 }
 
-// logBytes returns how many bytes of the newest log of a store are in use, while nothing is
-// written to the store. It returns 0, for unknown, if commits that are not in tables are in
-// more than one log: then it is not certain that the count is that of the newest.
+// logBytes returns how many bytes of the newest log of a store are in use, while nothing is written to the
+// store. It returns 0, for unknown, if commits that are not in tables are in more than one log: then the
+// count may include older logs.
 func logBytes(kv *pebble.DB) int64 {
 	m := kv.Metrics()
 	if m.MemTable.Count != 1 {

@@ -20,12 +20,12 @@ import (
 	"github.com/fddhdb/fddhdb/db/internal/work"
 )
 
-// An extract writes a part of one view as a database of its own: into new tables, which its
-// store ingests. It writes each key once, with the value that reading gives. So its files
-// hold nothing that was replaced or deleted, or that is left out.
+// An extract writes a part of one view as a database of its own: into new tables, which its store ingests. It
+// writes each key once, with the value that reading gives. So its files hold no replaced, deleted or excluded
+// data.
 //
-// What is left out must leave the rest sound, as verify sees it. Numbers of collections,
-// rows, codes and spaces stay what they are.
+// The rest must be sound without the excluded parts, as verify sees it. Collections, rows, codes and spaces
+// keep their numbers.
 type extract struct {
 	c           *Copier                 // of the database that is copied
 	v           *state.View             // the caller holds a reference to it
@@ -60,10 +60,9 @@ func (c *Copier) newExtract(v *state.View, opt CheckpointOptions) (*extract, err
 	return x, nil
 }
 
-// writeFolder makes a database in the folder dir, which exists and holds nothing, or what
-// store.NewFolder puts there. It writes tables on half of the processors, as searches go on
-// meanwhile. What it leaves behind after an error, the caller removes. A panic of a
-// goroutine that writes comes up here.
+// writeFolder makes a database in the folder dir, which is empty or new from store.NewFolder. It writes
+// tables on half of the processors, because searches go on meanwhile. After an error the caller removes the
+// remains. A panic of a writing goroutine comes up here.
 func (x *extract) writeFolder(ctx context.Context, dir string) error {
 	fsys := x.c.cfg.FS
 	tables := &store.Tables{
@@ -137,10 +136,9 @@ func partOf(prefix []byte) part { return part{lo: prefix, hi: codec.PrefixEnd(pr
 // onlyKey returns one key.
 func onlyKey(key []byte) part { return part{lo: key, hi: record.KeyAfter(key)} }
 
-// firstKinds are the first kinds of the groups in which records are copied: a group has all
-// kinds from its first one up to the next that is here, so that each kind is in one group. Each
-// group is a task with tables of its own, which overlap no others. Those that take longest come
-// first.
+// firstKinds are the first kinds of the groups in which records are copied. A group has all kinds from its
+// first one up to the first one of the next group, so that each kind is in one group. Each group is a task
+// with tables of its own, which overlap no others. The slowest groups come first.
 var firstKinds = []byte{
 	codec.KindFeatures, codec.KindItem, codec.KindKey, codec.KindRowKeys,
 	codec.KindProjection, codec.KindSubstring, codec.KindRowCodes, codec.KindCodes, codec.KindCodeRows,
@@ -188,11 +186,10 @@ func (x *extract) parts(kind byte) []part {
 	return parts
 }
 
-// indexOnlyParts returns the parts of a kind in an index-only copy of a collection with
-// modalities. It leaves out features, statistics, lessons and retractions, which only learning
-// needs, and whatever would promise them: statistics in descriptors, counters of lessons,
-// rows that wait for the updater. A space that is being built is left out, as the copy could
-// not complete it without features.
+// indexOnlyParts returns the parts of a kind in an index-only copy of a collection with modalities. It leaves
+// out features, statistics, lessons and retractions, which only learning needs, and all references to them:
+// statistics in descriptors, counters of lessons, rows that wait for the updater. It leaves out a space that
+// is being built, because the copy could not complete it without features.
 func indexOnlyParts(cv *state.CollectionView, kind byte) []part {
 	of := record.KindOf(kind)
 	if of.ForLearning {
@@ -217,7 +214,7 @@ func indexOnlyParts(cv *state.CollectionView, kind byte) []part {
 		switch kind {
 		case codec.KindSpace:
 			p.change = indexOnlySpace
-		case codec.KindOnlineRows: // rows whose code is not that of their labels yet stay such
+		case codec.KindOnlineRows: // rows with outdated codes stay so
 			p = partOf(append(codec.NumberKey(kind, cv.ID, sp.Space.ID), codec.SetRecode))
 		}
 		parts = append(parts, p)
@@ -304,8 +301,8 @@ func (x *extract) copy(s *store.Stream, group []part) error {
 // extractStage is the stage of progress of an extract.
 const extractStage = "copy"
 
-// estimate sets the total that progress reports, from what Pebble estimates the parts to take
-// in its own tables. It does nothing if nobody listens.
+// estimate sets the total of the progress reports to Pebble's estimate of the size of the parts in its own
+// tables. Without a progress function it does nothing.
 func (x *extract) estimate(ctx context.Context) error {
 	if x.progress == nil {
 		return nil

@@ -25,9 +25,9 @@ import (
 	"github.com/fddhdb/fddhdb/db/report"
 )
 
-// RestoreOptions say which backup is restored, and whether it is verified. Without ID, Before
-// and Database that is the newest backup; see backup.Find. The fields are those of
-// db.RestoreOptions, which is converted to this type.
+// RestoreOptions say which backup is restored, and whether it is verified. Without ID, Before and Database
+// that is the newest backup; see backup.Find. The type has the fields of db.RestoreOptions, which is
+// converted to it.
 type RestoreOptions struct {
 	ID         string         // of the backup, or the beginning of its id
 	Before     time.Time      // take the newest backup that did not begin later; zero: any
@@ -185,7 +185,7 @@ func (r *restorer) clear() error {
 func (r *restorer) undo() error {
 	err := r.clear()
 	lock := r.fs.PathJoin(r.dir, store.LockName)
-	if runtime.GOOS == "windows" { // what is open cannot be removed there
+	if runtime.GOOS == "windows" { // open files cannot be removed there
 		err = errors.Join(err, r.lock.Close(), r.fs.Remove(lock))
 	} else {
 		err = errors.Join(err, r.fs.Remove(lock), r.lock.Close())

@@ -171,8 +171,8 @@ func createSpace(tx *state.Tx, s *state.CollectionState, f *NewSpace, v *state.V
 	if i := slices.IndexFunc(s.Spaces, func(sp *state.SpaceState) bool { return uint64(sp.ID) >= number }); i >= 0 {
 		return fmt.Errorf("%w: space %d of collection %q, so that a new one cannot be %d", fault.ErrExists, s.Spaces[i].ID, s.Name, number)
 	}
-	// First everything that may fail: limits, and reading. Batch and counters of a request that
-	// fails are dropped, but what it has changed in memory would stay.
+	// First every step that may fail: limits, and reading. The batch and the counters of a failed request are
+	// dropped, but its changes in memory would stay.
 	size := f.bytes()
 	if size > maxNewSpaceBytes {
 		return fault.Invalid("what %d items have taught is too much for one commit (%d bytes of at most %d): train on fewer rows, or with fewer bits",
@@ -488,8 +488,8 @@ func (b *builder) store(ctx context.Context, block *coded, next uint32, last boo
 	return built, err
 }
 
-// txStoreCodes stores the codes of a block of few rows in a transaction. n has the counters
-// of the space as they are to be, but for those of codes, which SetCodes counts.
+// txStoreCodes stores the codes of a block of few rows in a transaction. n has the new counters of the space,
+// except for the counts of codes, which SetCodes updates.
 func txStoreCodes(tx *state.Tx, s *state.CollectionState, sp *state.SpaceState, n codec.SpaceCounters, block *coded) error {
 	for i, row := range block.rows {
 		if err := tx.SetCodes(s, sp, row, block.encs[i]); err != nil {
@@ -573,7 +573,7 @@ func (b *buildings) claim(key spaceKey) (one *building, mine bool) {
 	return one, true
 }
 
-// end ends a building that claim has begun, and wakes those that wait for it.
+// end ends a building that claim has begun, and wakes the waiting callers.
 func (b *buildings) end(key spaceKey, one *building) {
 	b.mu.Lock()
 	// Remove it before closing ended: a waiting builder that wakes claims the space at once, and

@@ -1,7 +1,6 @@
-// Package learn is how an open database learns. It trains models, makes spaces of them, gives
-// items their codes, carries spaces on as items come, and measures how good all that is. The
-// method is FDDH (Liu, Wang, Cheung 2021); package model has the mathematics, this package
-// feeds it from the store and stores the results.
+// Package learn does the learning of an open database. It trains models, makes spaces of them, gives items
+// their codes, updates spaces as items come, and measures the quality. The method is FDDH (Liu, Wang, Cheung
+// 2021); package model has the mathematics, this package feeds it from the store and stores the results.
 //
 // A space goes through these steps:
 //
@@ -21,9 +20,9 @@
 //	           + lessons of revisions after the checkpoint
 //	           - retractions whose lessons are of revisions up to the checkpoint
 //
-// It holds after a crash at any point. TestUpdateByLabels of db compares the statistics with
-// those of the present items, after crashes too. A deep db.Verify compares them with lessons
-// and retractions in any database; the histories of test/metamorphic run one.
+// It holds after a crash at any point. TestUpdateByLabels of db compares the statistics with statistics made
+// of the present items, after crashes too. A deep db.Verify compares them with lessons and retractions in any
+// database; the histories of test/metamorphic run one.
 //
 // These calls store something, each in a commit of its own. A crash leaves the state after the
 // last one:

@@ -15,10 +15,10 @@ import (
 	"github.com/fddhdb/fddhdb/model"
 )
 
-// Data that changes moves away from what a model was trained on, and searches get worse without an
-// error. Drift shows it, see report.Drift. A training measures what its projections miss of its own
-// items, each left out (expected); an update, what they miss of the items that came, before these teach.
-// A space that was learned without labels has no updates, and is measured when somebody asks.
+// Data that changes moves away from the training data, and searches get worse without an error. Drift shows
+// it, see report.Drift. A training measures the error of its projections on its own items, each left out
+// (expected). An update measures it on the new items before these teach. A space that was learned without
+// labels has no updates: its drift is measured on request.
 
 const (
 	driftItems = 256 // the largest sample
@@ -72,7 +72,7 @@ func (l *learned) expected(ctx context.Context, v *state.View, cv *state.Collect
 	return named(cv, l.space, residuals, n), err
 }
 
-// named returns figures by name of the modality, those that are of driftLeast items or more.
+// named returns the figures by name of the modality; figures of fewer than driftLeast items are left out.
 func named(cv *state.CollectionView, sp *spaces.Space, figures []float64, n []int) map[string]float64 {
 	var all map[string]float64
 	for i, x := range figures {
@@ -153,8 +153,8 @@ func LatestDrift(revisions []*spaces.RevisionDescriptor) (d report.Drift) {
 // kernel has no such trouble: it sees the vector as far away.
 
 const (
-	// maxLengthening bounds the length of features that may teach: so many times the root
-	// mean square of those that have taught.
+	// maxLengthening bounds the length of features that may teach, as a multiple of the root mean square of
+	// earlier lengths.
 	maxLengthening = 1e4
 	// maxGammas bounds their squared length, as a multiple of gamma, while nothing has
 	// taught, as after a deletion of all items. gamma keeps A invertible. The rounding of sums

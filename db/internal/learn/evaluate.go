@@ -139,7 +139,7 @@ func (e *Evaluation) check(cv *state.CollectionView) error {
 	return nil
 }
 
-// labelIDs numbers the names of labels: those of the collection by their ids, others after
+// labelIDs numbers the names of labels: labels of the collection have their ids, others get numbers behind
 // them as they appear.
 type labelIDs map[string]uint32
 
@@ -202,7 +202,7 @@ func readEvaluated(ctx context.Context, v *state.View, cv *state.CollectionView,
 		if truth != nil {
 			labels = given[at]
 		}
-		// truth has all items in the order of rows, also those that the filter leaves out.
+		// truth has all items in the order of rows, filtered or not.
 		at++
 		if filter == nil || filter.Contains(row) {
 			out.rows, out.labels = append(out.rows, row), append(out.labels, labels)

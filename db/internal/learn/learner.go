@@ -153,7 +153,7 @@ func (l *learner) load(ctx context.Context, v *state.View, cv *state.CollectionV
 	i := len(cv.Revisions) - 1
 	untaught := i >= 0 && (cv.Revisions[i].Teacher == spaces.Restored || cv.Revisions[i].Teacher == spaces.Imported)
 	if untaught || sp.Parent != 0 && sp.Revision == 1 {
-		l.online.Refit() // these projections are not those of the statistics
+		l.online.Refit() // the model has other projections than the statistics give
 	}
 	l.online.Workers = work.Background()
 	// The checkpoint has taken out the retractions that were deleted with it, so counting from 0
@@ -342,7 +342,7 @@ func (l *learner) relearn(ctx context.Context, v *state.View, cv *state.Collecti
 	if err != nil {
 		return err
 	}
-	// The new sums carry no rounding of what has gone.
+	// The new sums carry no rounding errors of removed items.
 	clear(l.traces)
 	l.online = online
 	l.ahead++ // the checkpoint may have older rounding
@@ -510,9 +510,9 @@ func encodeSome(ctx context.Context, v *state.View, cv *state.CollectionView, ro
 	return out, nil
 }
 
-// A Teacher says from which codes the projections learn in an update. It has the numbers of
-// db.Teacher. Items with a label that the model knows teach what its aim says under every
-// Teacher; the teachers differ in the other items.
+// A Teacher says from which codes the projections learn in an update. It has the numbers of db.Teacher. Items
+// with a label that the model knows teach the aim of the model under every Teacher; the teachers differ in
+// the other items.
 type Teacher int
 
 // The teachers, in the order of TeacherNames.

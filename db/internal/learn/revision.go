@@ -129,19 +129,19 @@ func (u *updater) restore(ctx context.Context, m *model.Model, revision uint32) 
 		return err
 	}
 	u.revision = next.Revision
-	// Its projections are those of the replaced revision.
+	// The learner has the projections of the replaced revision.
 	u.l.forget()
 	return nil
 }
 
 // ImportRevision makes the model of a file the next revision of a space; 0 is the active one. The model has
-// to be a revision of that of the space. revision is its number; 0 means the next one. Labels that have grown
+// to be a revision of the space's model. revision is its number; 0 means the next one. Labels that have grown
 // in the file grow here too, and the items that carry them get new codes. The statistics stay as they are:
-// they hold what items here have taught. If the space has that revision already, only the codes that an
-// interrupted call has left out are made.
+// they hold the lessons of the items here. If the space has that revision already, ImportRevision only makes
+// the codes that an interrupted call has left out.
 //
-// Errors: ErrInvalid if the model is no revision of that of the space, or lacks labels that the space knows;
-// ErrExists if the number is not greater than that of the present revision; and those of Update.
+// Errors: ErrInvalid if the model is no revision of the space's model, or lacks labels that the space knows;
+// ErrExists if the number is not greater than the present one; and the errors of Update.
 func (c Collection) ImportRevision(ctx context.Context, f *fit.File, space, revision uint32) (*report.Update, error) {
 	start := time.Now()
 	out := &report.Update{Teacher: spaces.Imported}
@@ -239,9 +239,9 @@ type ImportOptions struct {
 }
 
 // ImportModel installs a space with a model from elsewhere, and gives all items their codes there. The labels
-// of the file have ids in the collection. No item has taught the model here, so that its statistics are those
-// of none, and all items wait to teach: an update learns from them alone. Errors, and what is left after one,
-// are those of Train.
+// of the file get ids in the collection. No item has taught the model here. So its statistics are empty, and
+// all items wait to teach: an update learns from them alone. Errors, and the state after one, are as for
+// Train.
 func (c Collection) ImportModel(ctx context.Context, f *fit.File, opt ImportOptions) (space uint32, t *report.Training, err error) {
 	return c.newSpace(ctx, opt.Progress, func(_ context.Context, _ *state.View, cv *state.CollectionView) (*NewSpace, *report.Training, error) {
 		found, err := c.imported(cv, f, opt.Activate)

@@ -51,8 +51,8 @@ func (c Collection) Train(ctx context.Context, opt TrainOptions) (space uint32, 
 	})
 }
 
-// newSpace installs a space with the model that prepare brings, and gives all items their codes there.
-// The results are those of Train.
+// newSpace installs a space with the model that prepare brings, and gives all items their codes there. It has
+// the results of Train.
 func (c Collection) newSpace(ctx context.Context, progress event.Progress,
 	prepare func(ctx context.Context, v *state.View, cv *state.CollectionView) (*NewSpace, *report.Training, error)) (space uint32, t *report.Training, err error) {
 	// The steps: complete a reindexing that is in the way; prepare on a view and found the space, in
@@ -111,7 +111,7 @@ func (c Collection) completeLeft(ctx context.Context) error {
 
 // learned is the outcome of a training. Nothing of it is stored yet.
 type learned struct {
-	set     *trainingSet  // what it has learned from
+	set     *trainingSet  // its training items
 	result  *fit.Result   // model, statistics, report
 	space   *spaces.Space // the space of the model; without a number until it is installed
 	leftOut []string      // names of the modalities that no item to learn from has

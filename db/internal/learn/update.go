@@ -102,7 +102,7 @@ func (c Collection) Update(ctx context.Context, opt UpdateOptions) (*report.Upda
 		err := u.commit(ctx)
 		out.Revision, out.Revised = u.revision, out.Revised || u.revision != u.cv.Space.Revision
 		out.Labelled, out.Unlabelled, out.Skipped, out.Refused = u.labelled, u.unlabelled, u.skipped, u.refused
-		out.Forgotten += u.forgotten // GrowLabels has counted those that its revision took out
+		out.Forgotten += u.forgotten // GrowLabels has counted the items that its revision took out
 		out.Items = u.labelled + u.unlabelled
 		out.Adopted, out.Lead, out.Reason = u.adoption(), u.lead, u.reason
 		out.Drift = u.drift
@@ -408,7 +408,7 @@ const (
 // projections give them codes: lead, a position in the model. held are labelled rows that have
 // not taught yet. For TeacherModality it only finds lead. It sets u.lead and u.reason.
 func (u *updater) try(ctx context.Context, held, unlabelled *roaring.Bitmap, teacher Teacher) (lead int, adopt bool, err error) {
-	// The guard learns on a copy of the statistics. The learner itself learns only what is adopted.
+	// The guard learns on a copy of the statistics. The learner itself learns only from adopted items.
 	guard, err := u.guard(ctx, held)
 	if err != nil {
 		return 0, false, err
@@ -607,8 +607,7 @@ func (u *updater) commit(ctx context.Context) error {
 			return u.learning(err)
 		}
 	}
-	// The latest numbers, spaces.Kept of them, all exist: those that number skips are stored as the same
-	// revision.
+	// The latest numbers, spaces.Kept of them, all exist: skipped numbers are stored as the same revision.
 	var passed []*spaces.RevisionDescriptor
 	for n := max(int64(u.cv.Space.Revision)+1, int64(next.Revision)-(spaces.Kept-1)); n < int64(next.Revision); n++ {
 		same := *d
@@ -715,8 +714,8 @@ func (u *updater) retractions(sp *state.SpaceState, revision uint32) (map[uint32
 	return out, nil
 }
 
-// notPending takes rows out of the pending ones, but for those that have changed since the
-// view: they have to teach as they are now. It runs in the committer.
+// notPending takes rows out of the pending ones, except rows that have changed since the view: they have to
+// teach their present contents. It runs in the committer.
 func notPending(tx *state.Tx, sp *state.SpaceState, rows []uint32) {
 	for _, row := range rows {
 		if !sp.Changed.Contains(row) {

@@ -25,9 +25,9 @@ import (
 	"github.com/fddhdb/fddhdb/model"
 )
 
-// A training of an index of vectors installs an index, finds the centres of its cells from a sample, has it
-// take in all rows, and measures what searches find with it. Searches use it from the commit that stores
-// what was measured, which drops the index before it. Whatever ends a training earlier drops the new index.
+// A training of an index of vectors installs an index, finds the centres of its cells from a sample, adds all
+// rows, and measures the recall of searches. The commit that stores the measurements drops the old index, and
+// searches use the new one from then on. A training that ends early drops the new one.
 
 // IndexOptions has the fields of db.IndexOptions, and two more.
 type IndexOptions struct {
@@ -397,9 +397,9 @@ func padded(dst, x []float32) []float32 {
 	return dst
 }
 
-// findNearest finds the k nearest of each probe. It reads each vector once. The products of most vectors
-// with a probe, of which the error has a bound, say that they are not among the nearest; the others are
-// compared as searches compare them.
+// findNearest finds the k nearest of each probe. It reads each vector once. For most vectors the product with
+// a probe, whose error is bounded, shows that they are not among the nearest; the others are compared as
+// searches compare them.
 func findNearest(ctx context.Context, v *state.View, cv *state.CollectionView, t int, probes []*probe, workers int) error {
 	const part = 1 << 13 // rows
 	m := &cv.Modalities[t]
@@ -455,8 +455,8 @@ func findNearest(ctx context.Context, v *state.View, cv *state.CollectionView, t
 	})
 }
 
-// most returns a similarity that a vector is not above, of which the length and its square are known and
-// the product with that of the probe; infinity where that has overflowed.
+// most returns an upper bound of the similarity of a vector, from its length, the square of that, and its
+// product with the probe; infinity if the product has overflowed.
 func (p *probe) most(product, square, length, unsure float64) float64 {
 	own := p.comparer.Length()
 	product += unsure * own * length
@@ -535,8 +535,8 @@ func pointOf(asked []*probe, k int, reach float64) record.RecallAt {
 	return at
 }
 
-// kth returns the similarity of the k-th nearest, or of the last; by dot that of a query of length 1, as the
-// length of a query says nothing of where its nearest are.
+// kth returns the similarity of the k-th nearest, or of the last; by dot for a query scaled to length 1,
+// because the length of a query does not change where its nearest are.
 func (p *probe) kth(k int) float64 {
 	similarity := float64(p.nearest[min(k, len(p.nearest))-1].similarity)
 	if length := p.comparer.Length(); p.comparer.Metric == record.Dot && length > 0 {
@@ -606,8 +606,8 @@ func (d *Database) giveWay() (done func()) {
 	}
 }
 
-// begin returns the context of a renewal, and what is to be called at its end; ok says that no caller
-// makes an index.
+// begin returns the context of a renewal, and a function to call at its end; ok reports that no caller is
+// making an index.
 func (r *renewing) begin(ctx context.Context) (_ context.Context, end func(), ok bool) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -684,9 +684,9 @@ const (
 	settleRenew = 1 << 22 // numbers of the vectors of an index that it makes anew: some seconds
 )
 
-// Settle does for indexes of vectors at the end of a process what its background has not come to, if that
-// does not take long: many short processes would else never do it. Close calls it when nothing else goes
-// on. What fails is told by events, and is done by a later process.
+// Settle finishes background work on indexes of vectors at the end of a process, if that does not take long:
+// many short processes would otherwise never do it. Close calls it after all other work. Failures become
+// events, and a later process does the work.
 func (d *Database) Settle() {
 	ctx := context.Background()
 	d.State.LoadIndexes(ctx, settleLoad)

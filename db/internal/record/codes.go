@@ -14,9 +14,9 @@ import (
 	"github.com/fddhdb/fddhdb/mih"
 )
 
-// CodeKeys says where the codes of a space stand in the store: blocks from row to code number,
-// blocks from code number to code, the rows of codes that several carry, and postings of
-// substrings. It is a value of 16 bytes, free to copy and to compare.
+// CodeKeys tells where the store has the codes of a space: blocks from row to code number, blocks from code
+// number to code, the rows of codes that several carry, and postings of substrings. It is a value of 16
+// bytes, free to copy and to compare.
 type CodeKeys struct {
 	Collection, Space uint32 // ids
 	Bits              int    // of a code
@@ -64,8 +64,8 @@ func (k CodeKeys) RowCode(r pebble.Reader, row uint32) (rc codec.RowCode, found 
 	return rc, found && err == nil, err
 }
 
-// Code returns the code with number n, in memory of the caller's own. A number that is not
-// stored is an ErrCorrupt. row, which carries the code, is there for the words of errors only.
+// Code returns the code with number n, in memory of the caller's own. A number that is not stored is an
+// ErrCorrupt. row, which carries the code, serves only the text of errors.
 func (k CodeKeys) Code(r pebble.Reader, n, row uint32) (codec.Code, error) {
 	code, found := codec.NewCode(k.Bits), false
 	err := BlockEntry(r, k.Block(codec.KindCodes, n), n, func(entry []byte) error {
@@ -82,10 +82,10 @@ func (k CodeKeys) Code(r pebble.Reader, n, row uint32) (codec.Code, error) {
 	return code, nil
 }
 
-// Split returns how codes of q bits are cut into substrings for the stored postings: into the
-// fewest that have at most 16 bits. That does not depend on how many codes there are, as
-// postings cannot be cut anew when a collection grows. With a million codes a posting has some
-// 15 numbers. The cut is part of the stored format. Tables in memory (mih) are cut otherwise.
+// Split returns how the stored postings divide codes of q bits into substrings: into the fewest of at most 16
+// bits. The split does not depend on the number of codes, because postings cannot be split again when a
+// collection grows. With a million codes a posting has some 15 numbers. The split is part of the stored
+// format. Tables in memory (mih) have another one.
 func Split(q int) mih.Split { return mih.NewSplit(q, (q+15)/16) }
 
 // CodeBlocks reads the codes of one code set from their blocks in the store: by number (Read),
@@ -97,7 +97,7 @@ type CodeBlocks struct {
 	set  CodeKeys         // where the codes are
 
 	key  []byte           // of the block that is looked for; scratch memory
-	It   *pebble.Iterator // over the blocks; nil before it is needed. Exported for tests, which count what it reads
+	It   *pebble.Iterator // over the blocks; nil before its first use. Exported for tests, which count its reads
 	code codec.Code       // that Read has returned; scratch memory
 
 	// The block that It stands at, in memory of the iterator's: it is gone when It moves.
@@ -111,7 +111,7 @@ func NewCodeBlocks(snap *pebble.Snapshot, set CodeKeys) CodeBlocks {
 	return CodeBlocks{snap: snap, set: set, code: codec.NewCode(set.Bits)}
 }
 
-// Close closes the iterator. Codes that Read has returned stay what they are.
+// Close closes the iterator. Codes that Read has returned stay valid.
 func (b *CodeBlocks) Close() error {
 	if b.It == nil {
 		return nil
@@ -245,8 +245,8 @@ func (p *ByBlock[T]) Put(n uint32) *T {
 	return &p.block[n%codec.BlockRows]
 }
 
-// Get returns the place of a number, nil if its block is missing. A place in a block that exists
-// may hold the zero value: T itself has to say whether something was put there.
+// Get returns the place of a number, nil if its block is missing. A place in a block that exists may hold the
+// zero value: T itself has to tell whether Put has filled it.
 func (p *ByBlock[T]) Get(n uint32) *T {
 	if p.block == nil || p.at != n/codec.BlockRows {
 		b := p.blocks[n/codec.BlockRows]
@@ -258,8 +258,7 @@ func (p *ByBlock[T]) Get(n uint32) *T {
 	return &p.block[n%codec.BlockRows]
 }
 
-// Each calls f with every number of the blocks that exist, ascending, also where nothing but the
-// zero value is. f may change *x.
+// Each calls f with every number of the blocks that exist, ascending, zero values included. f may change *x.
 func (p *ByBlock[T]) Each(f func(n uint32, x *T)) {
 	for _, block := range slices.Sorted(maps.Keys(p.blocks)) {
 		for i := range p.blocks[block] {
@@ -268,9 +267,9 @@ func (p *ByBlock[T]) Each(f func(n uint32, x *T)) {
 	}
 }
 
-// Chunked says how a large value, such as a model, is cut into records of its own. It is
-// stored in the descriptor of the value's owner: the chunks alone could not tell that the last
-// ones are missing. The zero value is a value that is not stored.
+// Chunked describes how a large value, such as a model, is stored in chunks, which are records of their own.
+// The descriptor of the value's owner has it, because the chunks alone could not tell that the last ones are
+// missing. The zero value means that the value is not stored.
 type Chunked struct {
 	Chunks uint32 `json:"chunks"` // records: Bytes / ChunkBytes, rounded up
 	Bytes  int64  `json:"bytes"`  // of all chunks together
@@ -279,7 +278,7 @@ type Chunked struct {
 // ChunkBytes is the length of each chunk but the last. It is part of the stored format.
 const ChunkBytes = 1 << 20
 
-// ChunksOf returns how WriteChunks cuts b.
+// ChunksOf returns the chunks that WriteChunks makes of b.
 func ChunksOf(b []byte) Chunked {
 	return Chunked{Chunks: uint32((len(b) + ChunkBytes - 1) / ChunkBytes), Bytes: int64(len(b))}
 }

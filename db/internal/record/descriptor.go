@@ -34,8 +34,8 @@ type Descriptor struct {
 // CodesOnly reports whether items bring their codes and have no vectors.
 func (d *Descriptor) CodesOnly() bool { return d.Bits != 0 }
 
-// ModalityOf returns the position of the modality with a name. One that is not there is an
-// ErrInvalid that lists those that are.
+// ModalityOf returns the position of the modality with a name. An unknown name is an ErrInvalid that lists
+// the modalities.
 func (d *Descriptor) ModalityOf(name string) (int, error) {
 	for i, m := range d.Modalities {
 		if m.Name == name {
@@ -48,8 +48,8 @@ func (d *Descriptor) ModalityOf(name string) (int, error) {
 	return 0, fault.Invalid("unknown modality %q: collection %q has %s", Shortened(name), d.Name, Names(d.Modalities))
 }
 
-// FieldOf returns the position of the field with a name, which is its codec.Field.ID. One that
-// is not there is an ErrInvalid that lists those that are.
+// FieldOf returns the position of the field with a name, which is its codec.Field.ID. An unknown name is an
+// ErrInvalid that lists the fields.
 func (d *Descriptor) FieldOf(name string) (int, error) {
 	for i, f := range d.Fields {
 		if f.Name == name {
@@ -82,9 +82,8 @@ func Names[T Modality | Field](list []T) string {
 // Encode returns the descriptor in the form in which DecodeDescriptor reads it.
 func (d *Descriptor) Encode() ([]byte, error) { return json.Marshal(d) }
 
-// Check reports why there can be no collection with this schema, as an ErrInvalid: limits,
-// names that clash, both vectors and codes or neither. It leaves out Name, which CheckName is
-// for, and what Settle sees to: metrics and spaces.
+// Check returns an ErrInvalid if there can be no collection with this schema: limits, names that clash, both
+// vectors and codes or neither. CheckName checks Name, and Settle metrics and spaces.
 func (d *Descriptor) Check() error {
 	switch {
 	case d.Bits != 0 && d.IndexOnly:
@@ -135,9 +134,9 @@ func (d *Descriptor) Check() error {
 	return d.checkEncoders()
 }
 
-// CheckName checks the name of a collection, modality or field; what says in words of which.
-// It admits letters, digits, '_', '-' and '.', so that names can stand unquoted in expressions
-// and in flags such as NAME=FILE.
+// CheckName checks the name of a collection, modality or field; what is that noun, for the error. It admits
+// letters, digits, '_', '-' and '.', so that names can stand unquoted in expressions and in flags such as
+// NAME=FILE.
 func CheckName(what, name string) error {
 	if name == "" || len(name) > MaxNameBytes || !utf8.ValidString(name) {
 		return fault.Invalid("%s name %q: 1 to %d bytes of UTF-8 are possible", what, Shortened(name), MaxNameBytes)
@@ -171,14 +170,13 @@ func DecodeDescriptor(b []byte) (*Descriptor, error) {
 	return d, CheckName("collection", d.Name)
 }
 
-// An index-only collection is a copy of a learned one. It has all that answers searches,
-// filters and Get, but neither the vectors of its items nor what only learning needs:
-// statistics, what rows have taught, what is pending. Nothing can be written to it, as a write
-// would need the vectors; its spaces can be activated and dropped.
+// An index-only collection is a copy of a learned one. It has all records that searches, filters and Get
+// need. It lacks the vectors of its items, and the records that only learning needs: statistics, lessons,
+// pending rows. It cannot be written to, because a write would need the vectors; its spaces can be activated
+// and dropped.
 
-// WithoutVectors returns the descriptor that the collection has in an index-only copy of the
-// database. A collection whose items bring codes has no vectors to leave out: then it is d
-// itself.
+// WithoutVectors returns the descriptor of the collection in an index-only copy of the database: d itself if
+// items bring codes, because there are no vectors to leave out.
 func (d *Descriptor) WithoutVectors() *Descriptor {
 	if d.CodesOnly() {
 		return d
@@ -196,9 +194,8 @@ func (d *Descriptor) WithIndex() *Descriptor {
 	return &with
 }
 
-// Changeable returns an ErrReadOnly if the collection is index-only: its items, and what is
-// learned from them, cannot change, as that takes vectors. Activating and dropping spaces is
-// possible all the same.
+// Changeable returns an ErrReadOnly if the collection is index-only: without vectors its items cannot change,
+// nor its learned codes. Spaces can be activated and dropped all the same.
 func (d *Descriptor) Changeable() error {
 	if !d.IndexOnly {
 		return nil
@@ -207,8 +204,8 @@ func (d *Descriptor) Changeable() error {
 		fault.ErrReadOnly, d.Name)
 }
 
-// LacksVectors returns the error of a call that wants vectors of items from an index-only
-// collection. what says in words what for.
+// LacksVectors returns the error of a call that wants vectors of items from an index-only collection. what is
+// the purpose, for the text.
 func (d *Descriptor) LacksVectors(what string) error {
 	return fault.Invalid("collection %q is index-only: its items have no vectors %s", d.Name, what)
 }
@@ -237,9 +234,9 @@ func (d *Descriptor) MatchAll(modalities []model.Modality) ([]int, error) {
 	return positions, nil
 }
 
-// With returns the descriptor of the collection when modalities and fields have been added, and
-// spaces and metrics have changed. What is added comes last, as positions never change. The
-// collection has to be one that can be altered, and must not have the names.
+// With returns the descriptor of the collection after an alteration: with more modalities and fields, and
+// other spaces and metrics. Additions come last, because positions never change. It refuses an index-only
+// collection and names in use.
 func (d *Descriptor) With(modalities []Modality, fields []Field, change Respacing) (*Descriptor, error) {
 	switch {
 	case d.IndexOnly:
@@ -404,7 +401,7 @@ type Field struct {
 	Name     string    `json:"name"`               // see CheckName
 	Type     FieldType `json:"type"`               // never changes
 	Indexed  bool      `json:"indexed,omitempty"`  // filters find its values without reading items
-	Indexing bool      `json:"indexing,omitempty"` // an index is being made, or a crash has ended that: the sets of rows that there are mean nothing
+	Indexing bool      `json:"indexing,omitempty"` // an index is being made, or a crash has interrupted that: ignore the sets of rows
 }
 
 // A FieldType is the type of the values of a field.

@@ -14,10 +14,9 @@
 // verification and a repair all read a record in the same way. Types with memory of their own
 // (FeatureReader, CodeBlocks, ByBlock, Writer) belong to one goroutine; all others are plain values.
 //
-// Errors of reading are those of db/fault: a record that is damaged, or missing where it has
-// to be there, gives an ErrCorrupt that names it; a failure of the disk does not. Errors of
-// checking what a user has given are ErrInvalid. Formats are pinned by db/golden_test.go and
-// db/golden_test.go; db/fuzz_test.go feeds the decoders damaged bytes.
+// Errors of reading are errors of db/fault: a record that is damaged, or missing where it must exist, gives
+// an ErrCorrupt that names it; a failure of the disk does not. Errors of checking user input are ErrInvalid.
+// db/golden_test.go pins the formats; db/fuzz_test.go feeds the decoders damaged bytes.
 //
 // It imports codec, model and mih for their types, db/fault, and of Pebble the reader and
 // writer.

@@ -15,22 +15,20 @@ import (
 	"github.com/fddhdb/fddhdb/db/fault"
 )
 
-// Format is the format of a database: of everything that is stored in its folder. The marker of the folder
-// has it (package store), and a database of any other format is refused with a fault.FormatError. Whoever
-// changes what is stored raises it.
+// Format is the format of everything stored in the folder of a database. The marker of the folder has it
+// (package store), and a database of any other format is refused with a fault.FormatError. Raise it when you
+// change the stored bytes.
 const Format = 3
 
 // UUIDBytes is the length of the UUID of a database.
 const UUIDBytes = 16
 
-// An Identity is what a store says of the database as a whole: the records of
-// codec.KindDatabase.
+// An Identity has the records about the database as a whole: the records of codec.KindDatabase.
 type Identity struct {
 	UUID [UUIDBytes]byte // a whole copy of a database keeps it
 
-	// Sequence is the number of the last commit, 0 before the first. Every commit stores its
-	// number together with what it changes. Opening compares it with the side file
-	// (store.CompareCommits).
+	// Sequence is the number of the last commit, 0 before the first. Every commit stores its number in its
+	// own batch. Opening compares it with the side file (store.CompareCommits).
 	Sequence uint64
 }
 
@@ -77,8 +75,8 @@ func ReadIdentity(r pebble.Reader, dir string) (i Identity, err error) {
 	return i, nil
 }
 
-// A Mark is bytes that a program stores under a name, in the commit of what they speak of. The
-// database makes nothing of them.
+// A Mark has bytes that a program stores under a name, in the commit of the changes that they describe. The
+// database does not read them.
 type Mark struct {
 	Name  string
 	Value []byte // empty: there is no such mark any more

@@ -19,13 +19,13 @@ import (
 	"github.com/fddhdb/fddhdb/model"
 )
 
-// An Item is an item in the terms of its collection: names are resolved to positions, values
-// are checked, vectors have the form of their modality. Package db makes it of a db.Item, and
-// clones what the caller could change while it is in use. From then on nothing writes to it,
-// but for an automatic key, and it may be shared and kept.
+// An Item is an item in the terms of its collection: names are resolved to positions, values are checked,
+// vectors have the form of their modality. Package db makes it of a db.Item, and clones the parts that the
+// caller could change meanwhile. From then on it does not change, except for an automatic key, and may be
+// shared and kept.
 //
-// In a merge nil means "not given", so that what is stored stays; an empty list of labels or
-// an empty payload that is not nil takes away what is there.
+// In a merge nil means "not given", so the stored part stays; an empty list of labels or an empty payload
+// that is not nil deletes the stored part.
 type Item struct {
 	Key     string         // "": the committer gives it the next automatic one, see state.Request
 	Vectors []model.Vector // by modality; the zero Vector: none. Nil, or shorter than the modalities: none there
@@ -35,8 +35,7 @@ type Item struct {
 	Payload []byte
 }
 
-// ItemBytes is what an item takes in a batch, about, besides what it holds: keys and the ends
-// of records.
+// ItemBytes is about the size of an item in a batch besides its contents: keys and the ends of records.
 const ItemBytes = 64
 
 // Bytes estimates how many bytes storing the item takes, without its codes and without the
@@ -57,10 +56,10 @@ func (it *Item) Bytes() int {
 	return n
 }
 
-// Over returns what a merge of it into old makes: old, with the vectors, code, labels, fields
-// and payload that it gives replaced. Vectors are replaced modality by modality and fields
-// field by field, labels as a whole. The result aliases both, and neither is changed. Either
-// may have been checked before modalities were added, and so have fewer vectors.
+// Over returns the result of merging it into old: old, with the given vectors, code, labels, fields and
+// payload replaced. Vectors are replaced modality by modality, fields field by field, labels as a whole. The
+// result aliases both, and neither is changed. Either may have been checked before modalities were added, and
+// so have fewer vectors.
 func (it *Item) Over(old *Item) *Item {
 	out := *old
 	out.Key = it.Key
@@ -165,11 +164,11 @@ func CheckLabel(l string) error {
 	return nil
 }
 
-// CheckValue checks a value that a user gives for the field, and returns it as it is stored: an int64 for a
-// field of ints, a float64 for one of floats, whatever type of number it was. A whole number suits a field of
-// floats, and no other number one of ints: an import reads files by the same rule. A time.Time, or its text
-// (instant.Parse), suits a field of times. A wrong type, a float that is no number, a time that RFC 3339 has
-// no text for, or a string that is too long is an ErrInvalid.
+// CheckValue checks a value that a user gives for the field, and returns its stored form: an int64 for a
+// field of ints, a float64 for a field of floats, from any type of number. A field of floats takes whole
+// numbers too, but a field of ints takes only whole numbers: an import reads files by the same rule. A field
+// of times takes a time.Time, or its text (instant.Parse). A wrong type, a float that is no number, a time
+// without a text in RFC 3339, or a string that is too long is an ErrInvalid.
 func (f *Field) CheckValue(given any) (any, error) {
 	v := numberOf(given)
 	if x, is := v.(int64); is && f.Type == Float {
@@ -224,8 +223,8 @@ func (f *Field) noValue() error {
 	return fault.Invalid("field %q has the value nil: leave it out of an item that has none", f.Name)
 }
 
-// numberOf returns a number of any Go type as an int64 or a float64, and other values as they
-// are, also numbers above those of an int64.
+// numberOf returns a number of any Go type as an int64 or a float64. Other values it returns unchanged, even
+// whole numbers above the range of int64.
 func numberOf(v any) any {
 	switch v.(type) {
 	case string, int64, float64, bool, nil: // nearly all
@@ -274,8 +273,8 @@ func Get(r pebble.Reader, key []byte) ([]byte, error) {
 	return b, closer.Close()
 }
 
-// ErrStopped is what f of a walk, such as ForEach, returns to end it early. The walk returns
-// it as it is; the caller, who knows that nothing is wrong, takes it for success.
+// ErrStopped is returned by f to end a walk, such as ForEach, early. The walk returns it unchanged; the
+// caller takes it for success.
 var ErrStopped = errors.New("stopped")
 
 // ForEach calls f with every key that starts with prefix and its value, in order of keys. Both
@@ -312,9 +311,9 @@ func ForEachIn(r pebble.Reader, lo, hi []byte, f func(key, value []byte) error) 
 	return err
 }
 
-// ForEachEntry calls f with every entry of the blocks under prefix, and with its number: a row
-// or a code number, block * codec.BlockRows + offset. Numbers ascend as long as prefix is that
-// of one kind of one space. The entry is valid until f returns.
+// ForEachEntry calls f with every entry of the blocks under prefix, and with its number: a row or a code
+// number, block * codec.BlockRows + offset. Numbers ascend as long as prefix selects one kind of one space.
+// The entry is valid until f returns.
 func ForEachEntry(r pebble.Reader, prefix []byte, f func(n uint32, entry []byte) error) error {
 	return ForEachEntryIn(r, prefix, codec.PrefixEnd(prefix), f)
 }
@@ -336,9 +335,8 @@ func ForEachEntryIn(r pebble.Reader, lo, hi []byte, f func(n uint32, entry []byt
 	})
 }
 
-// Terms are what filters find a row by: the stored sets of rows that it is in. To replace or
-// delete an item the committer needs its old terms, as each set has to lose the row
-// (state.Tx.index).
+// Terms are the keys that filters find a row by: the stored sets of rows that contain it. To replace or
+// delete an item the committer needs its old terms, because each set has to lose the row (state.Tx.index).
 type Terms struct {
 	Labels  []uint32 // ids, ascending: a set of rows for each
 	Texts   []Text   // of indexed fields of strings, ascending: a set of rows for each value
@@ -413,12 +411,10 @@ func tooLongForIndex(field, s string) error {
 	return fault.Invalid("field %q is indexed: a string in it has at most %d bytes, this one has %d", field, MaxIndexedBytes, len(s))
 }
 
-// termBytes estimates what a change to a term of an indexed field takes in a batch,
-// besides its text.
+// termBytes estimates the size in a batch of a change to a term of an indexed field, without its text.
 const termBytes = 64
 
-// Bytes estimates what it takes in a batch to put a row into the sets of its terms,
-// or to take it out.
+// Bytes estimates the size in a batch of putting a row into the sets of its terms, or of taking it out.
 func (x *Terms) Bytes() int {
 	n := 16*len(x.Labels) + termBytes*(len(x.Texts)+len(x.Numbers))
 	for _, v := range x.Texts {
@@ -427,8 +423,7 @@ func (x *Terms) Bytes() int {
 	return n
 }
 
-// TermBytes estimates what Terms.Bytes does, for the terms of an item without its labels, which
-// Item.Bytes has counted.
+// TermBytes is Terms.Bytes for an item, without its labels, which Item.Bytes has counted.
 func (d *Descriptor) TermBytes(it *Item) int {
 	n := 0
 	for _, f := range it.Fields {

@@ -8,16 +8,16 @@ import (
 	"github.com/fddhdb/fddhdb/codec"
 )
 
-// A Kind is what all records of one kind have in common. Deletions, copies, verifications and
-// repairs go by it.
+// A Kind has the common properties of all records of one kind. Deletions, copies, verifications and repairs
+// use them.
 type Kind struct {
 	Scope       Scope // 0: there are no such records
 	Origin      Origin
-	ForLearning bool // nothing but learning needs it: index-only copies do not have it
+	ForLearning bool // only learning needs it: index-only copies do not have it
 }
 
-// A Scope says what a record belongs to, and is deleted with. The key names that behind the
-// kind. Each scope lies in the one before it.
+// A Scope names the part of the database that a record belongs to and is deleted with. The key has the number
+// of that part behind the kind. Each scope lies in the one before it.
 type Scope byte
 
 const (
@@ -70,12 +70,12 @@ var kinds = [256]Kind{
 	codec.KindStale:      {Scope: OfCollection, Origin: Derived, ForLearning: true},
 }
 
-// KindOf returns what records have in common whose keys begin with this byte.
+// KindOf returns the properties of records whose keys begin with this byte.
 func KindOf(kind byte) Kind { return kinds[kind] }
 
-// Kinds returns the kinds of records that belong to something of a scope, or to something in
-// that, in the order of keys: Kinds(OfCollection) are all that a collection has, those of its
-// spaces included, and Kinds(OfDatabase) are all that there are.
+// Kinds returns the kinds of records that belong to a scope, or to a scope inside it, in the order of keys:
+// Kinds(OfCollection) has all kinds of a collection, with the kinds of its spaces, and Kinds(OfDatabase) has
+// all kinds.
 func Kinds(within Scope) []byte {
 	var all []byte
 	for kind, k := range kinds {
@@ -92,9 +92,9 @@ type KeyRange struct{ Lo, Hi []byte }
 // endsAfter reports whether a key is in the range or before it.
 func (r KeyRange) endsAfter(key []byte) bool { return r.Hi == nil || bytes.Compare(key, r.Hi) < 0 }
 
-// KeyRanges are ranges that do not overlap, ascending: a set of keys. Verification and repair
-// keep in one which keys of a damaged store could not be read, so that nothing is said to be
-// missing there. The zero value is empty. A look-up takes the logarithm of their number.
+// KeyRanges are ranges that do not overlap, ascending: a set of keys. Verification and repair collect the
+// unreadable keys of a damaged store in one, and report no key in it as missing. The zero value is empty. A
+// look-up takes the logarithm of their number.
 type KeyRanges []KeyRange
 
 // Overlapping returns the places [from, to) of the ranges that have keys in common with [lo,
@@ -111,8 +111,8 @@ func (rs KeyRanges) Has(key []byte) bool {
 	return from < to
 }
 
-// Add returns the ranges with [lo, hi) added, made one with those that it overlaps. It copies
-// lo and hi. As with append, rs is not to be used any more.
+// Add returns the ranges with [lo, hi) added, merged with the ranges that it overlaps. It copies lo and hi.
+// As with append, do not use rs any more.
 func (rs KeyRanges) Add(lo, hi []byte) KeyRanges {
 	from, to := rs.Overlapping(lo, hi)
 	sum := KeyRange{slices.Clone(lo), slices.Clone(hi)}

@@ -133,8 +133,8 @@ func ReadRows(r pebble.Reader, key []byte) (*roaring.Bitmap, error) {
 	return l.Added, nil
 }
 
-// AddRows adds to a bitmap the rows of a stored layer, which are those of a container: value
-// has their low 16 bits. key is there for the words of errors.
+// AddRows adds the rows of a stored layer of a container to a bitmap; value has their low 16 bits. key serves
+// only the text of errors.
 func AddRows(into *roaring.Bitmap, key, value []byte, container uint16) error {
 	l, err := codec.DecodeLayer(value)
 	if err != nil {
@@ -170,8 +170,8 @@ func ByContainer(rows *roaring.Bitmap, f func(container uint16, layer codec.Laye
 	return nil
 }
 
-// NoLabel is the name of a label whose name was given to another label. It is not UTF-8, so that no
-// item brings it, and no two labels have the same.
+// NoLabel is the name of a label whose name was given to another label. It is not UTF-8, so no item can bring
+// it, and it is distinct by the id.
 func NoLabel(id uint32) string { return fmt.Sprintf("\xff%d", id) }
 
 // LabelRows returns the rows that carry the label with an id, in a bitmap of the caller's own.
@@ -248,10 +248,9 @@ func LabelsInUse(r pebble.Reader, collection uint32) (ids []uint32, err error) {
 	return ids, fault.ReadError(it.Error(), "sets of labels")
 }
 
-// Retraction returns the retraction record of a space: the lesson l that a row has taught,
-// with the features that r has of it in the given modalities (positions in the collection, in
-// any order). r has to be of the time when the row taught, as the retraction takes out what
-// these features put in.
+// Retraction returns the retraction record of a space: the lesson l of a row, with the features of the row in
+// the given modalities (positions in the collection, in any order). Read r as of the time when the row
+// taught, because the retraction takes out what these features put in.
 func Retraction(r pebble.Reader, d *Descriptor, modalities []int, row uint32, l codec.Lesson) (*codec.Retraction, error) {
 	out := &codec.Retraction{Lesson: l}
 	for _, t := range slices.Sorted(slices.Values(modalities)) {
@@ -266,8 +265,8 @@ func Retraction(r pebble.Reader, d *Descriptor, modalities []int, row uint32, l 
 	return out, nil
 }
 
-// ReadLesson returns what a row has taught in a space whose codes have so many bits, in memory
-// of the caller's own; found is false where it has taught nothing.
+// ReadLesson returns the lesson of a row in a space whose codes have so many bits, in memory of the caller's
+// own; found is false if the row has taught nothing.
 func ReadLesson(r pebble.Reader, collection, space uint32, bits int, row uint32) (l codec.Lesson, found bool, err error) {
 	err = BlockEntry(r, codec.LessonsKey(collection, space, row), row, func(entry []byte) error {
 		found = true

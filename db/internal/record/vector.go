@@ -108,9 +108,8 @@ func AppendVector(dst []byte, v model.Vector) []byte {
 	return codec.AppendFeatures(dst, v.Value)
 }
 
-// DecodeVector reads the feature record of a vector of the modality into v. It uses the slices
-// of v again where they are large enough, and keeps nothing of b. The error wraps
-// codec.ErrCorrupt; what is in v is then undefined.
+// DecodeVector reads the feature record of a vector of the modality into v. It reuses the slices of v if they
+// are large enough, and keeps nothing of b. The error wraps codec.ErrCorrupt; v is then undefined.
 func (m *Modality) DecodeVector(v *model.Vector, b []byte) (err error) {
 	if m.Sparse {
 		if v.Index == nil {
@@ -123,7 +122,7 @@ func (m *Modality) DecodeVector(v *model.Vector, b []byte) (err error) {
 		return err
 	}
 	if len(v.Value) != m.Dim {
-		if len(b) < 4*m.Dim { // before memory is taken for what is not there
+		if len(b) < 4*m.Dim { // before allocating memory for missing numbers
 			return fmt.Errorf("%w: features: %d bytes for %d dimensions", codec.ErrCorrupt, len(b), m.Dim)
 		}
 		v.Value = make([]float32, m.Dim)
@@ -155,14 +154,13 @@ func NewFeatureReader(r pebble.Reader, d *Descriptor, from uint32) (*FeatureRead
 	}, nil
 }
 
-// Close closes the iterator. Vectors that were handed over stay what they are.
+// Close closes the iterator. Vectors that were handed over stay valid.
 func (f *FeatureReader) Close() error { return f.it.Close() }
 
-// Seek fills vectors, one for each modality of the collection, with the features of the row,
-// and the zero Vector where the row lacks one. Rows have to ascend from call to call. Rows in
-// between are skipped by a seek of the iterator. The vectors are valid until the next call,
-// but for those that Hand makes the caller's. A row without an item simply has no features:
-// that is for the caller to know.
+// Seek fills vectors, one for each modality of the collection, with the features of the row, or the zero
+// Vector where the row lacks one. Rows have to ascend from call to call; the iterator skips rows in between
+// by a seek. The vectors are valid until the next call, except the ones that Hand has given to the caller. A
+// row without an item has no features, which is no error here.
 func (f *FeatureReader) Seek(vectors []model.Vector, row uint32) error {
 	if f.valid {
 		if at, _ := codec.FeatureKeyParts(f.it.Key()); at < row {
@@ -201,8 +199,7 @@ func (f *FeatureReader) read(vectors []model.Vector, row uint32) error {
 	return fault.ReadError(f.it.Error(), "features of row %d", row)
 }
 
-// Hand makes the vector of modality t that was read last the caller's: the next row gets
-// another buffer.
+// Hand gives the last vector of modality t to the caller: the next row gets another buffer.
 func (f *FeatureReader) Hand(t int) { f.buffers[t] = model.Vector{} }
 
 // ForEachItem calls f with every item from row from on, in order of rows, in one pass over
@@ -229,8 +226,8 @@ func ForEachItem(r pebble.Reader, d *Descriptor, from uint32, f func(row uint32,
 	})
 }
 
-// A Metric says how the vectors of a modality are compared where nothing is trained. Only the
-// descriptor is stored with it: nothing else depends on it but answers.
+// A Metric is the way to compare the vectors of a modality where nothing is trained. Only the descriptor
+// stores it: nothing but answers depends on it.
 type Metric string
 
 // Metrics, as users give them. Descriptors store Cosine as "", so that there is one form of it.
@@ -264,10 +261,10 @@ func (m Metric) check(modality string) error {
 	return fault.Invalid("modality %q: unknown metric %q: cosine, dot and l2 are possible", Shortened(modality), Shortened(string(m)))
 }
 
-// Modalities share a space if their vectors can be compared with each other, as those that one
-// encoder makes of pictures and of texts. That is an equivalence: each modality is in one space,
-// alone or with others. In a descriptor the SpaceOf of all but the first modality of a space names
-// the first, which has none. So there is one way to store a space, however it was declared.
+// Modalities share a space if their vectors can be compared with each other, as vectors of pictures and texts
+// by one encoder. That is an equivalence: each modality is in one space, alone or with others. In a
+// descriptor the SpaceOf of all but the first modality of a space names the first, and the first has none. So
+// a space has one stored form, however it was declared.
 
 // Sharing returns the positions of the modalities that share the space of modality t, ascending, t
 // among them.
@@ -294,13 +291,12 @@ type Respacing struct {
 	Metrics map[string]Metric // of the named one and of all that share its space then
 }
 
-// Settle brings the spaces and metrics of the modalities into the form in which they are stored.
-// A SpaceOf may name any other modality of the space, and one
-// metric is enough for a space. What contradicts itself is an ErrInvalid.
+// Settle brings the spaces and metrics of the modalities into their stored form. A SpaceOf may name any other
+// modality of the space, and one metric is enough for a space. A contradiction is an ErrInvalid.
 func (d *Descriptor) Settle() error { return d.settle(0, Respacing{}) }
 
-// settle is Settle where the first modalities, so many as stored says, are in this form already, and
-// change. It makes a new slice of modalities.
+// settle is Settle for a schema whose first modalities, as many as stored says, already have the stored form,
+// and then change. It makes a new slice of modalities.
 func (d *Descriptor) settle(stored int, change Respacing) error {
 	space, err := d.spaces(change.SpaceOf)
 	if err != nil {
@@ -380,8 +376,7 @@ func (d *Descriptor) metricOf(members []int, stored int, change map[string]Metri
 	return metric, nil
 }
 
-// spaces returns a number for the space of each modality: as the modalities say, and then as change
-// has it.
+// spaces returns a number for the space of each modality, after change.
 func (d *Descriptor) spaces(change map[string]string) ([]int, error) {
 	space := make([]int, len(d.Modalities))
 	for t := range space {

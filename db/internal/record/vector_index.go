@@ -17,11 +17,10 @@ import (
 	"github.com/fddhdb/fddhdb/internal/cells"
 )
 
-// An index of vectors says in which cell the vector of a row is, and roughly where there (package
-// cells). It knows the rows below Covered, but for those that are stale: their vector has changed
-// since. What it does not know is looked for among the vectors themselves, so a write stores next
-// to nothing of an index: at most that a row is stale. Rows are taken into it many at a time
-// (state.Database.TakeIn).
+// An index of vectors tells in which cell the vector of a row is, and roughly where there (package cells). It
+// knows the rows below Covered, except stale rows, whose vector has changed since. A search finds other rows
+// among the vectors themselves, so a write stores next to nothing of an index: at most that a row is stale.
+// Rows are added to the index many at a time (state.Database.TakeIn).
 
 // A VectorIndex is the descriptor of an index of vectors as it is stored, in JSON.
 type VectorIndex struct {
@@ -35,13 +34,13 @@ type VectorIndex struct {
 	Complete bool   `json:"complete"`         // its training has ended: searches use it
 	Churn    int    `json:"churn,omitempty"`  // rows that it has taken in since: new, changed and gone
 
-	Recall float64      `json:"recall,omitempty"` // that searches get which do not say what they want
-	Curve  []RecallAt   `json:"curve,omitempty"`  // what was measured; ascending by K, then Reach
+	Recall float64      `json:"recall,omitempty"` // recall of searches that name none
+	Curve  []RecallAt   `json:"curve,omitempty"`  // measurements; ascending by K, then Reach
 	Report *IndexReport `json:"report,omitempty"`
 }
 
-// RecallAt is a recall that was measured with queries that were items: the part of the K nearest
-// items that a search finds with a reach (see cells.Probes).
+// RecallAt is a recall that was measured with items as queries: the part of the K nearest items that a search
+// finds with a reach (see cells.Probes).
 type RecallAt struct {
 	K      int     `json:"k"`
 	Reach  float64 `json:"reach"`
@@ -57,7 +56,7 @@ type RecallAt struct {
 	Entries float64 `json:"entries"`
 }
 
-// IndexReport is what a training of an index has seen.
+// An IndexReport has figures about a training of an index.
 type IndexReport struct {
 	Sample  int                `json:"sample"`  // vectors that the centres were found from
 	Queries int                `json:"queries"` // that the curve was measured with
@@ -94,7 +93,7 @@ func DecodeIndex(b []byte, d *Descriptor, id uint32) (*VectorIndex, error) {
 	return x, nil
 }
 
-// AppendCell appends a cell as it is stored: its number, so that none can be taken for another, its
+// AppendCell appends the stored form of a cell: its number, so that no cell can be taken for another, its
 // spread and load, and the coordinates of its centre; float32, little-endian.
 func AppendCell(dst []byte, cell uint32, c cells.Cell) []byte {
 	dst = binary.LittleEndian.AppendUint32(dst, cell)
@@ -178,8 +177,8 @@ func (x *VectorIndex) ReadStale(r pebble.Reader, collection uint32) (*roaring.Bi
 	return rows, err
 }
 
-// EachEntry calls f with the entry of each row, ascending; its code is in memory of the store. cells
-// are those that there are.
+// EachEntry calls f with the entry of each row, ascending; its code is in memory of the store. c has the
+// cells of the index.
 func (x *VectorIndex) EachEntry(r pebble.Reader, collection uint32, c *cells.Centres, f func(row uint32, e cells.Entry) error) error {
 	return ForEachEntry(r, codec.NumberKey(codec.KindEntries, collection, x.ID), func(row uint32, b []byte) error {
 		e, err := cells.DecodeEntry(b, x.Dim)
@@ -193,11 +192,11 @@ func (x *VectorIndex) EachEntry(r pebble.Reader, collection uint32, c *cells.Cen
 	})
 }
 
-// Reach returns the least reach that was measured with a recall of the k nearest, less its standard
-// error, of at least recall; and that recall. Where k was not measured it goes by the next larger k, or by
-// the largest. It is not less than what fewer neighbours need, whose recall may be short by its standard
-// error: a query that is not like the items has its nearest in more cells than they have. Where no reach
-// has the recall, it returns the largest reach and less than recall.
+// Reach returns the least measured reach whose recall of the k nearest, less its standard error, is at least
+// recall; and that recall. If k was not measured it uses the next larger k, or the largest. The reach is at
+// least what fewer neighbours need, whose recall may be short by its standard error: a query unlike the items
+// has its nearest in more cells than they have. If no reach has the recall, Reach returns the largest one and
+// its smaller recall.
 func (x *VectorIndex) Reach(k, recall float64) (reach, expected float64) {
 	for points := range x.measured() {
 		last := float64(points[0].K) >= k || points[0].K == x.Curve[len(x.Curve)-1].K
@@ -250,11 +249,11 @@ func (x *VectorIndex) Looks(k, reach float64) (probes, entries float64) {
 	return probes, entries
 }
 
-// leastReach looks among the points of one k, and reports whether one is enough. It takes none between two,
-// as recall rises in steps where cells come in. With surely the recall has to hold less its standard error,
-// and, as far as can be told, where neighbours are farther apart or closer together than they are for most
-// queries; and then the reach is larger where that costs next to nothing, as few items say little of a kind
-// that few of them are of.
+// leastReach looks among the points of one k, and reports whether one is enough. It does not interpolate,
+// because recall rises in steps as cells are added. With surely the recall less its standard error must be
+// enough, and also, as far as can be told, for queries whose neighbours are farther apart or closer together
+// than for most. Then it also takes a larger reach that costs next to nothing, because a sample of items has
+// few of any rare kind.
 func leastReach(points []RecallAt, recall float64, surely bool) (reach, expected float64, enough bool) {
 	const nothing = 1.1
 	for i, p := range points {

@@ -10,9 +10,9 @@ import (
 // A Sink takes records, and keeps nothing of the slices: the batch of a commit, or a stream of
 // sorted tables.
 type Sink interface {
-	Set(key, value []byte) error   // stores the value in place of what is there
-	Merge(key, value []byte) error // stores an edit, which is added to what is there, see codec.Merger
-	Delete(key []byte) error       // deletes what is there
+	Set(key, value []byte) error   // stores the value, replacing any other
+	Merge(key, value []byte) error // stores an edit of the value, see codec.Merger
+	Delete(key []byte) error       // deletes the record
 }
 
 // A Writer writes records to a sink. A transaction and a bulk load both write through it, so
@@ -74,8 +74,7 @@ func (w *Writer) Key(collection uint32, key string, row uint32) error {
 	return w.sink.Set(w.key, w.value)
 }
 
-// Item writes labels, fields and payload of a row. A field with a value of another type than
-// stored ones have is an error.
+// Item writes labels, fields and payload of a row. A field value of a type that cannot be stored is an error.
 func (w *Writer) Item(collection, row uint32, it codec.ItemRecord) error {
 	b, err := it.Append(w.value[:0])
 	if err != nil {
@@ -85,7 +84,7 @@ func (w *Writer) Item(collection, row uint32, it codec.ItemRecord) error {
 	return w.sink.Set(w.key, w.value)
 }
 
-// Vector writes the features of a row in one modality, which v has the form of.
+// Vector writes the features of a row in one modality; v has the form of the modality.
 func (w *Writer) Vector(collection, row uint32, modality uint16, v model.Vector) error {
 	w.value = AppendVector(w.value[:0], v)
 	return w.Features(collection, row, modality, w.value)
@@ -97,15 +96,13 @@ func (w *Writer) Features(collection, row uint32, modality uint16, features []by
 	return w.sink.Set(w.key, features)
 }
 
-// Block writes an edit of the block under key: whole where it is all that the block has, else
-// to be merged.
+// Block writes an edit of the block under key: whole if it is the entire block, else to be merged.
 func (w *Writer) Block(key []byte, edit *codec.BlockEdit, whole bool) error {
 	w.value = edit.Append(w.value[:0], whole)
 	return w.put(key, whole)
 }
 
-// Layer writes a change of the set of rows under key: whole where it is all that the set has,
-// else to be merged.
+// Layer writes a change of the set of rows under key: whole if it is the entire set, else to be merged.
 func (w *Writer) Layer(key []byte, l codec.Layer, whole bool) (err error) {
 	b, err := l.Append(w.value[:0], whole)
 	if err != nil {
@@ -115,8 +112,8 @@ func (w *Writer) Layer(key []byte, l codec.Layer, whole bool) (err error) {
 	return w.put(key, whole)
 }
 
-// Posting writes the numbers of codes that come to the posting under key and that leave it,
-// both ascending: whole where they are all that the posting has, else to be merged.
+// Posting writes the numbers of codes that the posting under key gains and loses, both ascending: whole if
+// they are the entire posting, else to be merged.
 func (w *Writer) Posting(key []byte, added, deleted []uint32, whole bool) error {
 	w.value = codec.AppendPosting(w.value[:0], added, deleted)
 	return w.put(key, whole)

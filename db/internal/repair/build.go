@@ -45,8 +45,8 @@ type plan struct {
 // database. At the end it rewrites the whole store, and sets r.identity.Sequence.
 func (r *repairer) build(plans []plan) (err error) {
 	disk, dir := *r.disk, r.path(store.RepairingName)
-	// Nobody hears of this database. It keeps no reserve: room has asked for what the new store
-	// needs.
+	// This database sends no events. It keeps no reserve, because room has checked the space for the new
+	// store.
 	disk.Signals = signal.NewSender(slog.New(slog.DiscardHandler), nil, nil)
 	disk.ReserveBytes = -1
 	disk.Room = store.NewReserve(&disk, dir)
@@ -191,9 +191,9 @@ func (r *repairer) storeGiven(c state.Collection, g *givenCodes) error {
 	return nil
 }
 
-// A collection is known by its descriptor, which tells what its items hold: without it no item can
-// be decoded. So a lost descriptor is looked for in the copies that its spaces have. Names follow
-// from descriptors, and are written again. TestRepairOfDescriptors of db takes descriptors away.
+// A collection is known by its descriptor, which describes its items: without it no item can be decoded. So
+// if a descriptor is lost, the repair looks for the copies that its spaces have. Names follow from
+// descriptors, and are written again. TestRepairOfDescriptors of db takes descriptors away.
 
 // mend makes the copied records sound: first the records of the database, then each collection.
 func (m *mender) mend() error {
@@ -276,7 +276,7 @@ func (m *mender) catalogue() ([]*record.Descriptor, error) {
 // database mends the records of the database: UUID, sequence, and the number of the next
 // collection, which is at least next. It sets m.identity, and reports missing commits.
 func (m *mender) database(next uint32) error {
-	// No number is used again, not even that of a dropped collection.
+	// No number is used again, even for a dropped collection.
 	if b, err := record.Get(m.store, codec.DatabaseKey(codec.RecordNextID)); err != nil {
 		return err
 	} else if len(b) == 4 {

@@ -55,9 +55,9 @@ type damagedTable struct {
 // name names the table in findings.
 func (t *damagedTable) name() string { return fmt.Sprintf("table %06d.sst", t.number) }
 
-// openDamaged finds out which tables and logs of a store count: those that its manifest names.
-// If the manifest cannot be read, all that are there count, and why is the reason. err is an
-// error of reading the folder, or of ctx.
+// openDamaged finds out which tables and logs of a store count: the ones that its manifest names. If the
+// manifest cannot be read, all existing ones count, and why is the reason. err is an error of reading the
+// folder, or of ctx.
 func openDamaged(ctx context.Context, disk *store.Config, dir string) (s *damagedStore, why error, err error) {
 	s = &damagedStore{fs: disk.FS, dir: dir}
 	po := store.PebbleOptions(disk, store.NewLog(disk.Signals), false) // the options that say how tables are encoded
@@ -67,9 +67,8 @@ func openDamaged(ctx context.Context, disk *store.Config, dir string) (s *damage
 	if err != nil {
 		return nil, nil, fault.Annotate(err, "read %s", dir)
 	}
-	// From the best answer to the least: Pebble opens the whole store; Pebble opens it without its
-	// logs, one of which may be damaged, and the logs that it asked for before count; all files
-	// count (below).
+	// From the best way to the worst: Pebble opens the whole store; Pebble opens it without its logs, one of
+	// which may be damaged, and the logs that it asked for before count; all files count (below).
 	for try := range 2 { // a failed read may succeed the second time
 		if why = s.list(disk, all, false); why == nil {
 			return s, nil, nil

@@ -1,10 +1,10 @@
-// Package repair makes a sound database of a damaged one that nobody has open. Folder does
-// all of it; the comment of db.Repair has its promise.
+// Package repair makes a sound database of a damaged one that no process has open. Folder does all of it; the
+// comment of db.Repair has its promise.
 //
-// Records are of three kinds. Primary records stand alone: items, features, models, revisions,
-// lessons, codes that items have brought. Repair copies them, and leaves out and reports those
-// that are damaged. Keys and rows tell each other. Everything else is derived, and made again,
-// without asking which of it is damaged: row sets, codes, indexes, counters, statistics.
+// Records are of three kinds. Primary records stand alone: items, features, models, revisions, lessons, codes
+// that items have brought. Repair copies them, and leaves out and reports damaged ones. Keys and rows can be
+// restored from each other. Everything else is derived, and made again in any case: row sets, codes, indexes,
+// counters, statistics.
 //
 // A repair goes through these steps:
 //

@@ -177,8 +177,8 @@ func (m *mender) see(key, value []byte) (wanted bool, err error) {
 			c.rows = max(c.rows, uint64(row)+1)
 		}
 	case codec.KindRows:
-		// Live rows and rows of modalities are evidence of items and features that are lost
-		// (readSets). The sets of labels repeat what items say.
+		// Live rows and rows of modalities are evidence of lost items and features (readSets). The sets of
+		// labels repeat the labels of items.
 		return key[5] != codec.SetLabel, nil
 	}
 	return of.Origin == record.Primary || of.Origin == record.Coded && !c.learned, nil
@@ -299,8 +299,8 @@ func (m *mender) blocks(prefix []byte, f func(key []byte, first uint32, b codec.
 // have been there. So a repair rather reports too much than passes over a loss. The code is in
 // keyMender: readRows reports, nameRest leaves out.
 
-// A collectionMender mends one collection. Each step reads one kind of primary records, deletes
-// those that cannot be right, and leaves its findings in the fields for the later steps.
+// A collectionMender mends one collection. Each step reads one kind of primary records, deletes impossible
+// ones, and leaves its findings in the fields for the later steps.
 type collectionMender struct {
 	*mender
 	*record.Descriptor // of the collection; sound
@@ -502,8 +502,8 @@ func (c *collectionMender) dropLabels() error {
 	})
 }
 
-// mendFeatures sets presence, deletes features that cannot be decoded or have no item, and
-// reports those that are lost: their item is kept without them.
+// mendFeatures sets presence, deletes features that cannot be decoded or have no item, and reports lost ones:
+// their item is kept without them.
 func (c *collectionMender) mendFeatures() error {
 	c.stage("features")
 	buffers := make([]model.Vector, len(c.Modalities))

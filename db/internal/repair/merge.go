@@ -472,7 +472,7 @@ func (t *tableSource) behind(err error) error {
 				return nil
 			}
 		}
-		// The rest of the block is lost, as nobody knows its keys.
+		// The rest of the block is lost: its keys are unknown.
 		to, ok := t.nextBlock(from)
 		if !ok {
 			t.lose(from, t.hi, cause)

@@ -132,9 +132,8 @@ func (r *repairer) at(records int, format string, args ...any) {
 // run repairs the database, or finds that it is sound. It removes the folder of the new store,
 // also after an error.
 func (r *repairer) run() error {
-	// The order: see whether anything is wrong; ask for the room of a second store; make and verify
-	// that; only then touch the first one (replace). Whatever goes wrong before replace leaves the
-	// old store as it was.
+	// The order: look for damage; check the space for a second store; make and verify that; only then touch
+	// the first one (replace). Any failure before replace leaves the old store as it was.
 	items, err := r.look()
 	if cerr := r.ctx.Err(); cerr != nil {
 		return cerr
@@ -246,9 +245,8 @@ func (r *repairer) clear() error {
 // remake makes the new store and verifies it, in the folder RepairingName, which becomes a
 // database of its own. It reads the old store and changes nothing of it.
 func (r *repairer) remake() error {
-	// The order: list the files that count; copy what they have, in one step; mend the copy; close
-	// it, which makes it durable; make its folder a database; open that to make what is derived;
-	// verify all of it.
+	// The order: list the files that count; copy their records, in one step; mend the copy; close it, which
+	// makes it durable; make its folder a database; open that to make the derived records; verify all of it.
 	damaged, why, err := openDamaged(r.ctx, r.disk, r.path(r.storeName()))
 	if err != nil {
 		return err
@@ -412,8 +410,8 @@ func (r *repairer) missing(i record.Identity, format string) (side bool, err err
 		r.found(report.Finding{Record: store.SideFile, Problem: told.Problem + "; whether commits are missing is not known"})
 		return true, nil
 	}
-	// Losses that an earlier opening has found. The new side file has none of them, so they are
-	// told once more: TestRepairTellsOfEarlierLosses of db.
+	// Losses that an earlier opening has found. The new side file does not have them, so they are reported
+	// once more: TestRepairTellsOfEarlierLosses of db.
 	for _, l := range beside.Losses {
 		r.found(report.Finding{Record: store.SideFile, Problem: l.String()})
 	}
@@ -485,8 +483,8 @@ func (s *salvage) readLogs() ([]source, error) {
 // errTorn says that a log ends in the middle of a write.
 var errTorn = errors.New("it ends in the middle of a write")
 
-// readLog reads one log: its versions into m, and a source into out for each table that it
-// names as ingested. What it has read before an error counts.
+// readLog reads one log: its versions into m, and a source into out for each table that it names as ingested.
+// Versions that it has read before an error count.
 func (s *salvage) readLog(log wal.LogicalLog, m *memorySource, out *[]source) error {
 	r := log.OpenForRead()
 	defer r.Close()

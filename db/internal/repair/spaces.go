@@ -18,13 +18,13 @@ import (
 	"github.com/fddhdb/fddhdb/model"
 )
 
-// Model, revisions and lessons of a space are primary, and so are the rows that have yet to teach.
-// Codes, projections, postings, statistics and retractions follow from these and the items. What
-// is lost costs this:
+// Model, revisions and lessons of a space are primary, and so are the rows that have yet to teach. Codes,
+// projections, postings, statistics and retractions follow from these and the items. The cost of a lost
+// record:
 //
 //	model                     the space, with its codes
 //	descriptor                when and how it was trained; the model tells the rest
-//	a revision that is kept   its projections: it gets those of the revision before it
+//	a revision that is kept   its projections: it gets the ones of the revision before it
 //	an older revision         nothing but itself
 //	a lesson                  nothing: the rows that may have had it teach again
 //	codes, statistics         nothing: they are made again
@@ -40,7 +40,7 @@ func (c *collectionMender) mendSpaces() error {
 	}
 	all, active, previous := c.storedSpaces(), c.counters.ActiveSpace, c.counters.PreviousSpace
 	last := uint32(0)
-	// No number is used again, not even that of a lost space.
+	// No number is used again, even for a lost space.
 	for id := range c.seen.spaces {
 		if id < record.MaxRows-1 {
 			last = max(last, id)
@@ -347,8 +347,8 @@ func (s *spaceMender) mendRevision(revision uint32, needed bool) error {
 		return nil
 	}
 	d = &spaces.RevisionDescriptor{RevisionInfo: report.RevisionInfo{Revision: revision, Created: s.first.Created}}
-	// Revision 1 has no projections of its own, as its model is that of the space. Only its
-	// descriptor is lost.
+	// Revision 1 has no projections of its own, because it uses the model of the space. Only its descriptor
+	// is lost.
 	if revision == 1 {
 		s.bad(what, key, "its descriptor is lost, and with it how far items were from it")
 		return s.writeRevision(d, nil)

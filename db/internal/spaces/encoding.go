@@ -9,9 +9,9 @@ import (
 	"github.com/fddhdb/fddhdb/model"
 )
 
-// An Encoder is the scratch memory in which one goroutine makes projections and codes. Take
-// one from Space.Encoders and put it back. Project fills it for up to EncodeRun items; Fuse
-// and Space.EncodingOf then read what it has projected, until the next Project.
+// An Encoder is the scratch memory in which one goroutine makes projections and codes. Take one from
+// Space.Encoders and put it back. Project fills it with the projections of up to EncodeRun items; Fuse and
+// Space.EncodingOf read them until the next Project.
 type Encoder struct {
 	*model.Encoder
 	modalities []int     // Space.Positions: position in the collection, by modality of the model
@@ -26,8 +26,8 @@ type Encoder struct {
 	total []float64 // result of sum, one number for each bit
 }
 
-// An Encoding is the code of an item in one space. Its slices may be shared with other
-// encodings and are not written to. That of an item that is deleted is the zero value.
+// An Encoding is the code of an item in one space. Its slices may be shared with other encodings and are not
+// written to. A deleted item has the zero value.
 type Encoding struct {
 	Space      *Space           // the revision that made it; codes of another revision may differ
 	Code       codec.Code       // nil: none, so searches do not find the item
@@ -35,7 +35,7 @@ type Encoding struct {
 	Projection []byte           // codec.AppendProjection of the sum of the projections; nil: no features
 }
 
-// Encodings are those of an item in several spaces.
+// Encodings are the encodings of one item in several spaces.
 type Encodings []Encoding
 
 // Of returns the encoding that this revision of a space has made, nil where there is none. It
@@ -125,10 +125,10 @@ func IsZero(z []float64) bool {
 // Has reports whether an item with these vectors has modality t of the collection.
 func Has(vectors []model.Vector, t int) bool { return t < len(vectors) && vectors[t].Present() }
 
-// Encode gives an item its code: sgn(C y) where the model knows one of its labels, whatever its vectors are,
+// Encode gives an item its code: sgn(C y) if the model knows one of its labels, regardless of its vectors,
 // else the signs of its fused projection, if that is not zero. vectors are by modality of the collection,
-// labelIDs ascend. given is the code that an item of a codes-only collection brings, which the encoding
-// aliases; spaces with a model ignore it. An error is that of model, about a vector.
+// labelIDs ascend. given is the code that an item of a codes-only collection brings. The encoding aliases it;
+// spaces with a model ignore it. An error is an error of model, about a vector.
 func (s *Space) Encode(vectors []model.Vector, labelIDs []uint32, given codec.Code) (Encoding, error) {
 	if s.Learned == nil {
 		return Encoding{Space: s, Code: given, From: codec.ProvenanceGiven}, nil
@@ -167,11 +167,10 @@ func (s *Space) EncodingOf(e *Encoder, item int, vectors []model.Vector, labelID
 // EncodeRun is how many items an Encoder projects together at most.
 const EncodeRun = 64
 
-// EncodeAll is Encode for many items of a space, which must have a model, on up to so many
-// goroutines: encs[i] becomes the encoding of the vectors and label ids that item(i) returns.
-// item is called once for each i, from any of the goroutines, and what it returns must stay as
-// it is until EncodeAll returns. failed makes the error to return of the number of an item and
-// what is wrong with it. It ends early with the context.
+// EncodeAll is Encode for many items of a space, which must have a model, on up to so many goroutines:
+// encs[i] becomes the encoding of the vectors and label ids that item(i) returns. EncodeAll calls item once
+// for each i, from any of the goroutines; leave its results unchanged until EncodeAll returns. failed makes
+// the returned error from the number of an item and its error. EncodeAll ends early with the context.
 func (s *Space) EncodeAll(ctx context.Context, workers int, encs []Encoding, item func(i int) (vectors []model.Vector, labelIDs []uint32), failed func(i int, err error) error) error {
 	runs := (len(encs) + EncodeRun - 1) / EncodeRun
 	return work.ParallelBy(ctx, workers, 1, runs, func(run int) error {

@@ -22,9 +22,9 @@ func (s *Space) Example(vectors []model.Vector, labels []uint32) model.Example {
 	return ex
 }
 
-// Lesson returns a stored lesson in the form that model takes to forget or repeat it. item is
-// what taught it: where it taught a code for each modality, those that it lacks have none. An
-// error says that the stored bytes cannot be a lesson of this space.
+// Lesson converts a stored lesson for model to forget or repeat. item is the item that taught it. If it
+// taught a code for each modality, the modalities that it lacks have none. An error says that the stored
+// bytes cannot be a lesson of this space.
 func (s *Space) Lesson(l codec.Lesson, item model.Example) (model.Lesson, error) {
 	if err := s.checkTaught(l.Taught); err != nil {
 		return model.Lesson{}, err

@@ -11,13 +11,12 @@ import (
 	"github.com/fddhdb/fddhdb/model"
 )
 
-// ForEachLesson calls f with the rows of the space that have taught, in ascending order and up
-// to model.MaxLesson of them at a time: items[i] is what rows[i] has now, and lessons[i] what
-// it taught. Rows whose stored lesson want refuses are left out; want is called with each, and
-// must not keep it. Nil wants all. The slices are used again after f returns, but not what
-// they point to. A row that has a lesson also has the features that it taught with: a write
-// that changes these moves the lesson to the queue of retractions. The memory is that of one chunk of items.
-// It ends early with the context.
+// ForEachLesson calls f with the rows of the space that have taught, in ascending order and up to
+// model.MaxLesson of them at a time: items[i] is the present contents of rows[i], and lessons[i] its lesson.
+// want is called with each stored lesson, which it must not keep; rows whose lesson it refuses are left out.
+// Nil wants all. The slices are reused after f returns, but not the memory that they point to. A row with a
+// lesson still has the features that it taught: a write that changes them moves the lesson to the queue of
+// retractions. ForEachLesson takes the memory of one chunk of items. It ends early with the context.
 func (s *Space) ForEachLesson(ctx context.Context, r pebble.Reader, d *record.Descriptor, want func(codec.Lesson) bool,
 	f func(rows []uint32, items []model.Example, lessons []model.Lesson) error) error {
 	features, err := record.NewFeatureReader(r, d, 0)

@@ -13,12 +13,12 @@ import (
 	"github.com/fddhdb/fddhdb/model"
 )
 
-// A RevisionDescriptor is what is stored, in JSON, of a revision of a space besides its
-// projections, in chunk 0 of the revision. Views and the committer share it: to change it, for
-// a pin say, store a copy that differs and replace the pointer.
+// A RevisionDescriptor has the facts about a revision of a space besides its projections. It is stored in
+// JSON, in chunk 0 of the revision. Views and the committer share it: to change it, as for a pin, store a
+// changed copy and replace the pointer.
 type RevisionDescriptor struct {
 	report.RevisionInfo                // without Bytes and Checksum, which follow from Model and its chunks
-	Model               record.Chunked `json:"model,omitzero"` // of the projections; zero of revision 1, whose model is that of the space
+	Model               record.Chunked `json:"model,omitzero"` // of the projections; zero for revision 1, which uses the model of the space
 	Retracted           uint64         `json:"retracted"`      // retractions before this number are out of the projections
 	Rows                uint64         `json:"rows,omitempty"` // of a space without statistics: items in rows from here on have come since the training
 
@@ -27,16 +27,16 @@ type RevisionDescriptor struct {
 	Expected map[string]float64 `json:"expected,omitempty"`
 }
 
-// Restored is the RevisionInfo.Teacher of a revision that nobody has taught, as it has the
-// projections of an earlier one.
+// Restored is the RevisionInfo.Teacher of a revision that no item has taught, because it has the projections
+// of an earlier one.
 const Restored = "restored"
 
-// Imported is that of a revision that was made elsewhere.
+// Imported is the RevisionInfo.Teacher of a revision that was made elsewhere.
 const Imported = "imported"
 
-// ReadRevision reads the model of a revision of a space, which is that of training with other
-// projections. s may be any revision of the space. A revision that is not stored is an
-// ErrCorrupt: ask for one of ReadRevisions.
+// ReadRevision reads the model of a revision of a space: the trained model with other projections. s may be
+// any revision of the space. A revision that is not stored is an ErrCorrupt: take the number from
+// ReadRevisions.
 func ReadRevision(r pebble.Reader, collection uint32, s *Space, revision uint32) (*model.Model, error) {
 	if revision == 1 {
 		return s.Trained, nil
@@ -119,7 +119,6 @@ func ReadRevisions(r pebble.Reader, collection, space uint32) (all []*RevisionDe
 	return all, nil
 }
 
-// Kept is how many revisions of a space are kept, the present one included, besides the first
-// one and those that are pinned. state.Tx.WriteRevision deletes the others; verification
-// expects these.
+// Kept is the number of revisions of a space to keep, the present one included, besides the first one and
+// pinned ones. state.Tx.WriteRevision deletes the others; verification expects these.
 const Kept = 8

@@ -32,14 +32,14 @@ type Space struct {
 	earlier atomic.Pointer[Space] // that was asked for last, see Earlier
 }
 
-// A SpaceDescriptor is what is stored of a space, in JSON, besides its matrices.
+// A SpaceDescriptor has the facts about a space besides its matrices. It is stored in JSON.
 type SpaceDescriptor struct {
 	ID         uint32         `json:"id"`               // unique in the collection, from 1; never used again
 	Parent     uint32         `json:"parent,omitempty"` // the space whose model it has; absent: it was trained
 	Bits       int            `json:"bits"`             // of a code
 	Created    time.Time      `json:"created"`          // see Now
 	Model      record.Chunked `json:"model"`            // revision 1; zero in a codes-only collection
-	Statistics record.Chunked `json:"statistics"`       // what has taught it, as of the last checkpoint; zero without HasStatistics
+	Statistics record.Chunked `json:"statistics"`       // sums of the lessons, as of the last checkpoint; zero without HasStatistics
 }
 
 // Reported is a SpaceDescriptor as it lies in the store, with the report of the training, and with a
@@ -64,9 +64,9 @@ func New(d SpaceDescriptor, m *model.Model, modalities []int) *Space {
 	return s
 }
 
-// HasStatistics reports whether the space has statistics: the sums of what its rows have taught,
-// which updates carry on. It has none where codes are given, nor where the model was learned
-// without labels: then no row teaches, and there is one revision.
+// HasStatistics reports whether the space has statistics: sums of the lessons of its rows, which updates
+// continue. It has none if items bring their codes, or if the model was learned without labels: then no row
+// teaches, and there is one revision.
 func (s *Space) HasStatistics() bool { return s.Trained != nil && !s.Trained.LabelFree() }
 
 // Revised returns another revision of the space, whose model is m. It shares all but the
@@ -140,8 +140,8 @@ func Read(r pebble.Reader, c *record.Descriptor, id, revision uint32) (*Space, e
 	return s.Revised(revision, m), nil
 }
 
-// Keys says where the codes of the space stand, and the stored projections of items, which put those that
-// share a code in order.
+// Keys tells where the store has the codes of the space, and the projections of items, which order the items
+// of one code.
 func (s *Space) Keys(collection uint32) record.CodeKeys {
 	return record.CodeKeys{Collection: collection, Space: s.ID, Bits: s.Bits}
 }

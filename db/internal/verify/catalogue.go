@@ -23,19 +23,18 @@ import (
 	"github.com/fddhdb/fddhdb/db/report"
 )
 
-// The catalogue is the root: from it verification knows which collections there are, and so which
-// keys. What the catalogue does not lead to is found from the other end: strangers seeks through all
-// keys, one seek for each group, and asks whether anything has claimed the group.
+// The catalogue is the root: it tells which collections exist, and so which keys may exist. strangers finds
+// all other keys from the other end: it seeks through all keys, one seek for each group, and asks whether any
+// record has claimed the group.
 
-// A knownCollection tells strangers which keys with the number of a collection belong to
-// something.
+// A knownCollection tells strangers which keys with the number of a collection belong to an existing part.
 type knownCollection struct {
 	name   string          // for findings
-	spaces map[uint32]bool // by number: whether it may have projections; nil: cannot be told, so that none is a stranger
+	spaces map[uint32]bool // by number: whether it may have projections; nil: unknown, so no space is a stranger
 }
 
-// database looks at the records of the database as a whole: which there are, and their
-// lengths. A database that never had a collection needs only the UUID.
+// database checks the records of the whole database: which exist, and their lengths. A database that never
+// had a collection needs only the UUID.
 func (v *verifier) database() {
 	v.at("database")
 	about := report.Finding{Record: "database"}
@@ -81,7 +80,7 @@ func (v *verifier) database() {
 	}
 }
 
-// marks looks at the marks of programs, of which only the form can be wrong.
+// marks checks the form of the marks of programs; their contents are the programs' own.
 func (v *verifier) marks() {
 	about := report.Finding{Record: "marks"}
 	v.walkPrefix([]byte{codec.KindMark}, about, func(key, value []byte) {
@@ -92,9 +91,8 @@ func (v *verifier) marks() {
 	})
 }
 
-// catalogue looks at names and descriptors, which lead to each other, and returns the
-// descriptors that can be read, by ascending number. What is in a collection without a
-// readable descriptor is not looked at.
+// catalogue checks names and descriptors, which lead to each other. It returns the readable descriptors by
+// ascending number. The contents of a collection without a readable descriptor are not checked.
 func (v *verifier) catalogue() []*record.Descriptor {
 	found := func(name, what string, key []byte, format string, args ...any) {
 		v.found(report.Finding{Collection: name, Record: what, Problem: fmt.Sprintf(format, args...)}, key)
@@ -139,7 +137,7 @@ func (v *verifier) catalogue() []*record.Descriptor {
 			found(name, "name of the collection", codec.NameKey(name), "it leads to collection %d, which has no descriptor of that name", id)
 		}
 	}
-	next := uint32(math.MaxUint32) // database has reported that there is none, or none that can be read
+	next := uint32(math.MaxUint32) // database has reported that it is missing or unreadable
 	if b, err := record.Get(v.snap, codec.DatabaseKey(codec.RecordNextID)); err == nil && len(b) == 4 {
 		next = binary.BigEndian.Uint32(b)
 	}
@@ -193,9 +191,9 @@ func (v *verifier) first(from []byte) (key []byte, err error) {
 	return key, err
 }
 
-// stranger checks that the first key of a group belongs to something, and returns where the
-// next group begins, nil if nowhere. A group is all keys of a kind, or those of a collection
-// or space, according to how much of the key is known.
+// stranger checks that the first key of a group belongs to an existing part. It returns where the next group
+// begins; nil: there is none. A group is all keys of a kind, a collection or a space, depending on how
+// much of the key is known.
 func (v *verifier) stranger(key []byte) (next []byte) {
 	found := func(f report.Finding, format string, args ...any) {
 		f.Problem = fmt.Sprintf(format, args...)
@@ -237,9 +235,9 @@ func (v *verifier) stranger(key []byte) (next []byte) {
 // The other checks read records through the store, and see what a search would see. Damage where
 // nothing is read today would be met by a compaction tomorrow, so all blocks are checked here.
 
-// tables checks the checksums of all blocks of the tables that the store has. That covers what
-// reading all records does not: blocks of replaced values, filters and indexes. A table that
-// several virtual tables share is read for each of them. Compactions go on meanwhile.
+// tables checks the checksums of all blocks of the store's tables. So it covers blocks that reading all
+// records does not reach: replaced values, filters and indexes. It reads a table that several virtual tables
+// share once for each of them. Compactions go on meanwhile.
 func (v *verifier) tables(fsys vfs.FS, dir string, kv *pebble.DB) {
 	v.at("tables")
 	levels, err := kv.SSTables()
@@ -287,10 +285,10 @@ func (v *verifier) table(fsys vfs.FS, path string, options sstable.ReaderOptions
 	return errors.Join(r.ValidateBlockChecksums(), r.Close())
 }
 
-// The side file stands beside the store, and must not promise more commits than that has.
+// The side file stands beside the store. It must not promise more commits than the store has.
 
-// beside compares the side file, in dir, with the store. side and err are what reading it gave before the
-// snapshot was taken.
+// beside compares the side file, in dir, with the store. side and err are the results of reading the side
+// file before the snapshot was taken.
 func (v *verifier) beside(fsys vfs.FS, dir string, side store.Commits, err error) {
 	i, bad := record.ReadIdentity(v.snap, dir)
 	if bad != nil {

@@ -17,29 +17,28 @@ import (
 	"github.com/fddhdb/fddhdb/model"
 )
 
-// A codeVerifier looks at the codes of a space. Four kinds of records must agree:
+// A codeVerifier checks the codes of a space. Four kinds of records must agree:
 //
-//   - codes of rows: by row, the number of its code, and what that was made of;
-//   - codes: by number, the bits, and beside them the one row that carries the code, or
-//     codec.ManyRows;
+//   - codes of rows: by row, the number of its code, and the source of the code;
+//   - codes: by number, the bits, and beside them the one row that carries the code, or codec.ManyRows;
 //   - rows of codes: by number and container, the rows of a code that several carry;
 //   - postings: by substring and value, the numbers of the codes that have it.
 //
-// A code whose last row has gone is deleted, so each stored code has a row. The verifier holds
-// the first two in memory, and stays until the space is done.
+// A code whose last row has gone is deleted, so each stored code has a row. The verifier holds the first two
+// in memory, and stays until the space is done.
 type codeVerifier struct {
 	*spaceVerifier
 	record.CodeKeys                             // keys of the codes
 	rows            record.ByBlock[carriedCode] // by row: its code, 12 bytes; set by readRows
-	codes           record.ByBlock[storedCode]  // by code number: what is known of it, 8 bytes; set by readCodes
+	codes           record.ByBlock[storedCode]  // by code number: the facts found so far, 8 bytes; set by readCodes
 	bytes           map[uint32][]byte           // by block number: the bits of its 256 codes, one after the other
 }
 
-// A carriedCode is what a row says of its code.
+// A carriedCode is the stored entry of a row: its code.
 type carriedCode struct {
 	number   uint32           // of the code
 	revision uint32           // that the code was made with
-	from     codec.Provenance // what it was made of
+	from     codec.Provenance // its source
 	state    byte             // carriedNone, carriedOnce or carriedTwice
 }
 
@@ -58,8 +57,7 @@ type storedCode struct {
 	rows        uint32 // rows that it names so far
 }
 
-// checkCodes looks at the codes. It returns the verifier, as recompute and projections need
-// what it has read.
+// checkCodes checks the codes. It returns the verifier, because recompute and projections need its contents.
 func (s *spaceVerifier) checkCodes() *codeVerifier {
 	c := &codeVerifier{spaceVerifier: s, CodeKeys: s.Space.Keys(s.ID()), bytes: map[uint32][]byte{}}
 	c.begin("codes of rows")
@@ -79,7 +77,7 @@ func (s *spaceVerifier) checkCodes() *codeVerifier {
 	return c
 }
 
-// prefix returns what the keys of a kind begin with.
+// prefix returns the common prefix of all keys of a kind.
 func (c *codeVerifier) prefix(kind byte) []byte { return c.CodeKeys.Prefix(kind) }
 
 // readRows reads and checks which code each row has. An entry of the right length that says
@@ -108,8 +106,8 @@ func (c *codeVerifier) readRows() {
 	}
 }
 
-// checkRowCode checks what a row says of its code by itself: the item exists, and revision, code number and
-// provenance are possible.
+// checkRowCode checks the code entry of a row without other records: the item exists, and revision, code
+// number and provenance are possible.
 func (c *codeVerifier) checkRowCode(row uint32, rc codec.RowCode) error {
 	switch {
 	case c.dead(row):
@@ -328,9 +326,8 @@ func (c *codeVerifier) postingKey(table uint16, substring uint32) []byte {
 	return codec.SubstringKey(c.ID(), c.spaceID(), table, substring)
 }
 
-// checkUncoded looks at rows that could have a code and have none. It reports
-// those that should. Rows that wait for another code, and those that a builder has not
-// reached, need none yet.
+// checkUncoded looks at rows without a code, and reports the rows that should have one. Rows that wait for
+// another code need none yet, nor do rows that a builder has not reached.
 func (c *codeVerifier) checkUncoded() {
 	limit := uint64(math.MaxUint32)
 	if c.n.Building {
@@ -353,12 +350,11 @@ func (c *codeVerifier) checkUncoded() {
 	}
 }
 
-// hasCode reports whether an item should have a code; one that cannot be read
-// should not. With a label that the model knows it should. Without, its code was made of its
-// features by the revision in use when it was written, which may not be the present one. That
-// revision has given it no code if it has given it no projection: features that are far from
-// all anchors get neither. So such an item should have a code only if the present revision
-// gives one, and a projection is stored.
+// hasCode reports whether an item should have a code; an unreadable item should not. An item with a label
+// that the model knows should. The code of any other item was made of its features, by the revision in use
+// when the item was written, which may not be the present one. That revision gave no code if it gave no
+// projection: features far from all anchors get neither. So such an item should have a code only if the
+// present revision gives one, and a projection is stored.
 func (c *codeVerifier) hasCode(row uint32) bool {
 	if !c.readable || c.lost(codec.NumberKey(codec.KindItem, c.ID(), row)) {
 		return false
@@ -390,21 +386,20 @@ func (s *spaceVerifier) hasProjection(row uint32) bool {
 // space returns the space. CodeKeys has a field Space too, its number.
 func (c *codeVerifier) space() *spaces.Space { return c.spaceVerifier.Space }
 
-// Records may agree with each other and be wrong all the same: the features of an item may be those
-// of another one. Only the model tells. Deep verification encodes every item again, with the
-// revision that its code names, and compares. It reads all features, and costs about as much as
-// encoding all items. Codes that no kept revision can make again are counted as unchecked, and are
-// no findings.
+// Records may agree with each other and be wrong all the same: the features of an item may belong to another
+// one. Only the model tells. Deep verification encodes every item again, with the revision that its code
+// names, and compares. It reads all features, and costs about as much as encoding all items. Codes that no
+// kept revision can make again count as unchecked, and are no findings.
 
-// A verifiedItem is what the codes of an item are made of.
+// A verifiedItem has the parts of an item that its codes are made of.
 type verifiedItem struct {
 	row     uint32
 	vectors []model.Vector // by modality of the collection; none in an index-only collection
 	labels  []uint32       // numbers, ascending
 }
 
-// item reads what the codes of an item are made of. An error means that it cannot be read,
-// which the checks before have reported.
+// item reads the parts of an item that its codes are made of. An error means that the item cannot be read;
+// earlier checks have reported that.
 func (c *collectionVerifier) item(row uint32) (*verifiedItem, error) {
 	rec, err := record.ReadItem(c.snap, c.Descriptor.ID, row)
 	if err != nil {
@@ -437,9 +432,9 @@ func (c *collectionVerifier) item(row uint32) (*verifiedItem, error) {
 // recomputedBlock is the number of items that are read before their codes are made.
 const recomputedBlock = 1024
 
-// recompute makes the codes and projections of all rows that have a code again, each with the
-// revision that its code names, and compares. It gathers
-// items by revision, as items of one revision are encoded together, on all cores.
+// recompute makes the codes and projections of all coded rows again, each with the revision that its code
+// names, and compares. It gathers items by revision, because one revision encodes many items together, on all
+// cores.
 func (s *spaceVerifier) recompute(codes *codeVerifier) {
 	s.begin("codes made again")
 	// Items that wait to be encoded, recomputedBlock at most in all revisions together.
@@ -472,15 +467,15 @@ func (s *spaceVerifier) recompute(codes *codeVerifier) {
 	}
 }
 
-// A recomputedItem is what encoding an item has given.
+// A recomputedItem is the result of encoding an item.
 type recomputedItem struct {
 	enc   spaces.Encoding
-	fused []float64 // the projection whose signs are the code; nil for a code of labels
+	fused []float64 // the projection whose signs are the code; nil for a code made of labels
 	err   error     // encoding has failed; the rest is zero
 }
 
-// recomputeItems makes and compares the codes of items of one revision. If the revision is not
-// kept, or features are not there, only codes of labels can be compared.
+// recomputeItems makes and compares the codes of items of one revision. If the revision is not kept, or
+// features are missing, only codes made of labels can be compared.
 func (s *spaceVerifier) recomputeItems(codes *codeVerifier, revision uint32, items []*verifiedItem) {
 	if s.err != nil {
 		return
@@ -534,7 +529,7 @@ func recomputeRun(s *spaces.Space, items []*verifiedItem, out []recomputedItem) 
 	}
 }
 
-// recomputeItem makes the codes of an item, which is number i of those that e has projected.
+// recomputeItem makes the codes of an item, which is number i of the items that e has projected.
 func recomputeItem(s *spaces.Space, e *spaces.Encoder, i int, it *verifiedItem, out *recomputedItem) {
 	out.enc = s.EncodingOf(e, i, it.vectors, it.labels)
 	if out.enc.Code != nil && out.enc.From != codec.ProvenanceLabels {
@@ -544,7 +539,7 @@ func recomputeItem(s *spaces.Space, e *spaces.Encoder, i int, it *verifiedItem, 
 	}
 }
 
-// compareItem compares the codes and the projection of an item with those that are stored.
+// compareItem compares the codes and the projection of an item with the stored ones.
 func (s *spaceVerifier) compareItem(codes *codeVerifier, it *verifiedItem, got *recomputedItem) {
 	if got.err != nil {
 		s.done.CodesUnchecked++
@@ -560,13 +555,12 @@ func (s *spaceVerifier) compareItem(codes *codeVerifier, it *verifiedItem, got *
 	s.compareProjection(it.row, got.enc.Projection)
 }
 
-// tieTolerance bounds numbers of a projection whose sign may depend on the order in which they
-// were summed, as a part of the largest number: kernels for other processors sum in another
-// order.
+// tieTolerance bounds the numbers of a projection whose sign may depend on the order of summation, as a part
+// of the largest number: kernels for other processors sum in another order.
 const tieTolerance = 1e-4
 
-// compareCode compares the code of a row with the code that encoding gives, and where the two
-// come from. fused is the projection whose signs the code is; nil for a code of labels.
+// compareCode compares the stored code of a row, and its source, with the result of encoding. fused is the
+// projection whose signs are the code; nil for a code made of labels.
 func (c *codeVerifier) compareCode(row uint32, want codec.Code, from codec.Provenance, fused []float64) {
 	x := c.rows.Get(row)
 	if x == nil || x.state == carriedNone {
@@ -596,9 +590,9 @@ func (c *codeVerifier) compareCode(row uint32, want codec.Code, from codec.Prove
 	}
 }
 
-// wrongBits returns the number of bits in which code and want differ. If want is the signs of
-// fused, bits whose sign may depend on rounding do not count; see tieTolerance. fused is nil
-// for a code of labels, of which all bits count.
+// wrongBits returns the number of bits in which code and want differ. If want has the signs of fused, bits
+// whose sign may depend on rounding do not count; see tieTolerance. fused is nil for a code made of labels:
+// then all bits count.
 func wrongBits(code, want codec.Code, fused []float64) int {
 	if fused == nil {
 		return codec.Distance(code, want)
@@ -648,9 +642,9 @@ func (s *spaceVerifier) compareProjection(row uint32, want []byte) {
 	}
 }
 
-// sameProjection reports whether two stored projections of the same length are the same but
-// for rounding, which may move a number by one. It leaves out the length, which the first four
-// bytes are: checkProjection has compared it with the numbers.
+// sameProjection reports whether two stored projections of the same length are equal but for rounding, which
+// may move a number by one. It skips the first four bytes, the length of the vector: checkProjection has
+// compared that with the numbers.
 func sameProjection(entry, want []byte) bool {
 	for j := 4; j < len(want); j++ {
 		if d := int(int8(entry[j])) - int(int8(want[j])); d < -1 || d > 1 {
@@ -660,9 +654,9 @@ func sameProjection(entry, want []byte) bool {
 	return true
 }
 
-// recomputeLabels looks at items whose revision is not kept. All revisions of a space give the
-// same codes to labels, so it compares with the present one. An item with these codes counts as
-// checked, any other as unchecked: its code cannot be made again.
+// recomputeLabels checks items whose revision is not kept. All revisions of a space give labels the same
+// codes, so it compares with the present one. An item with these codes counts as checked, any other as
+// unchecked, because its code cannot be made again.
 func (s *spaceVerifier) recomputeLabels(codes *codeVerifier, items []*verifiedItem) {
 	want, code := codec.NewCode(s.Bits()), codec.NewCode(s.Bits())
 	for _, it := range items {

@@ -17,29 +17,29 @@ import (
 	"github.com/fddhdb/fddhdb/db/report"
 )
 
-// Nearly all that is stored of items is stored from two ends: an item names its labels, and a label
-// has the set of its rows. To compare such a pair both ways, one side is read into bitmaps, then the
-// other side is walked, and each record takes its row out of the bitmap. A record that finds no row
-// to take out is one finding. A row that is left is another.
+// Nearly every fact about items is stored twice: an item names its labels, and a label has the set of its
+// rows. To compare such a pair both ways, a check reads one side into bitmaps. Then it walks the other side,
+// and takes the row of each record out of the bitmap. A record whose row is not in the bitmap is a finding.
+// So is a row that is left.
 
-// A collectionVerifier looks at one collection. Its fields are what has been read of it so
-// far; each is complete after the check that is named.
+// A collectionVerifier checks one collection. Its fields have the records read so far; each is complete after
+// the named check.
 type collectionVerifier struct {
 	*verifier
 	reporter // of the collection
 	*record.Descriptor
-	counters *codec.Counters            // nil: cannot be read, so that spaces are unknown; readCounters
+	counters *codec.Counters            // nil: unreadable, so the spaces are unknown; readCounters
 	nextRow  uint64                     // rows from this on are not given out; MaxUint32 if counters is nil
-	labels   int                        // labels below this have a name; MaxUint32 if that cannot be told; readLabels
+	labels   int                        // labels below this have a name; MaxUint32 if unknown; readLabels
 	live     *roaring.Bitmap            // rows of the live set; readRows
 	presence []*roaring.Bitmap          // by modality: rows of its set; readRows
-	labelled map[uint32]*roaring.Bitmap // by label: rows of its set (readRows), less those that checkItems has found in items
-	items    *roaring.Bitmap            // rows whose item record has been read, also if it says nothing; checkItems
+	labelled map[uint32]*roaring.Bitmap // by label: rows of its set (readRows), less the rows that checkItems has found in items
+	items    *roaring.Bitmap            // rows whose item record has been read, even if it cannot be decoded; checkItems
 	unknown  *roaring.Bitmap            // of these, the rows whose item record cannot be decoded; checkItems
 }
 
-// collection looks at everything that is stored of a collection. The sets of rows come first,
-// as all other records of rows are compared with them.
+// collection checks all records of a collection. The sets of rows come first, because all other records of
+// rows are compared with them.
 func (v *verifier) collection(d *record.Descriptor) {
 	c := &collectionVerifier{
 		verifier: v, reporter: reporter{to: v, collection: d.Name, countersKey: codec.CollectionKey(codec.KindCounters, d.ID)},
@@ -51,9 +51,8 @@ func (v *verifier) collection(d *record.Descriptor) {
 	}
 	known := &knownCollection{name: d.Name}
 	v.known[d.ID] = known
-	// First what the rest is compared with: counters give the rows and spaces that there are, labels
-	// the ids, row sets the rows. Spaces come last: they leave out items and features that could
-	// not be read.
+	// First the records that others are compared with: counters have the rows and spaces, labels the ids, row
+	// sets the rows. Spaces come last: they leave out unreadable items and features.
 	c.readCounters()
 	c.readLabels()
 	c.readRows()
@@ -68,8 +67,8 @@ func (v *verifier) collection(d *record.Descriptor) {
 	v.done.Items += int(c.live.GetCardinality())
 }
 
-// readCounters reads the counters, and checks which spaces they call active. Without counters
-// nobody knows how many spaces there are, and none is looked at.
+// readCounters reads the counters, and checks which spaces they call active. Without counters the spaces are
+// unknown, and none is checked.
 func (c *collectionVerifier) readCounters() {
 	b, err := record.Get(c.snap, c.countersKey)
 	if err == nil && b == nil {
@@ -214,9 +213,9 @@ func (c *collectionVerifier) strayRows(rows, others *roaring.Bitmap) func(yield 
 	}
 }
 
-// entries calls f with every entry of the blocks under prefix and its number, ascending. key
-// is that of the block. f must not keep key or entry. A block that cannot be decoded is
-// reported and lost. complete says whether all blocks under the prefix are known.
+// entries calls f with every entry of the blocks under prefix and its number, ascending. key is the key of
+// the block. f must not keep key or entry. A block that cannot be decoded is reported and lost. complete
+// reports whether all blocks under the prefix are known.
 func (c *collectionVerifier) entries(prefix []byte, about report.Finding, f func(key []byte, n uint32, entry []byte)) (complete bool) {
 	all := c.walkPrefix(prefix, about, func(key, value []byte) {
 		block := codec.LastNumber(key)
@@ -237,10 +236,9 @@ func (c *collectionVerifier) entries(prefix []byte, about report.Finding, f func
 	return all && !c.lostAny(prefix)
 }
 
-// checkItems looks at item records, and compares three pairs, both ways: live rows and items,
-// labels of items and the sets of labels, values of indexed fields and their sets. It takes
-// each row out of the sets that it has to be in. A row that is left in a set has no item that
-// says so.
+// checkItems checks item records, and compares three pairs, both ways: live rows and items, labels of items
+// and sets of labels, values of indexed fields and their sets. It takes each row out of the sets that its
+// item names. A row that is left in a set has no such item.
 func (c *collectionVerifier) checkItems() {
 	c.begin("items")
 	fields := newFieldVerifier(c)
@@ -302,9 +300,9 @@ func (c *collectionVerifier) lacks(row uint32, t int) bool {
 	return !c.presence[t].Contains(row) && !c.lost(codec.RowsKey(c.Descriptor.ID, codec.SetModality, uint32(t), uint16(row>>16)))
 }
 
-// untold reports whether the labels and fields of an item are not known, because its record cannot be read,
-// or is missing though the row is live. That has been reported, so contradictions with the item are not.
-// While checkItems runs, live rows that it has yet to read are untold too.
+// untold reports whether the labels and fields of an item are unknown, because its record cannot be read, or
+// is missing though the row is live. That has been reported, so contradictions with the item are not. While
+// checkItems runs, live rows that it has yet to read are untold too.
 func (c *collectionVerifier) untold(row uint32) bool {
 	return c.unknown.Contains(row) || c.live.Contains(row) && !c.items.Contains(row) || c.lost(codec.NumberKey(codec.KindItem, c.Descriptor.ID, row))
 }
@@ -321,9 +319,9 @@ type fieldVerifier struct {
 	c         *collectionVerifier
 	container int // of the rows that are looked at; -1: none yet
 
-	// sets has, by field and then by value or slice as in codec.FieldRowsKey, the rows of the
-	// container, as low 16 bits, that no item has accounted for yet. A map is nil for fields
-	// before the first container, and empty for those that are not indexed.
+	// sets has, by field and then by value or slice as in codec.FieldRowsKey, the low 16 bits of the rows of
+	// the container that no item has accounted for yet. The map of a field is nil before the first container,
+	// and empty if the field is not indexed.
 	sets []map[string]*roaring.Bitmap
 }
 
@@ -332,9 +330,9 @@ func newFieldVerifier(c *collectionVerifier) *fieldVerifier {
 	return &fieldVerifier{c: c, container: -1, sets: make([]map[string]*roaring.Bitmap, len(c.Fields))}
 }
 
-// begin comes before the item of a row, also if it cannot be decoded. At the first row of a
-// container it finishes the container before, reports the sets of containers in between,
-// which have no items, and reads those of this one.
+// begin comes before the item of a row, even if the item cannot be decoded. At the first row of a container
+// it finishes the container before, reports the sets of containers in between, because these have no items,
+// and reads the sets of this one.
 func (f *fieldVerifier) begin(row uint32) {
 	if container := int(row >> 16); container != f.container {
 		f.finish()
@@ -350,7 +348,7 @@ func (f *fieldVerifier) end() {
 	f.finish()
 	f.load(f.container+1, math.MaxUint16+1, false)
 	for i := range f.c.Fields {
-		if field := f.c.Fields[i]; !field.Indexed && !field.Indexing { // what there is of an index that is being made means nothing
+		if field := f.c.Fields[i]; !field.Indexed && !field.Indexing { // the sets of an unfinished index mean nothing
 			f.c.walk(codec.FieldRowsKey(f.c.ID, uint16(i), 0, ""), f.afterField(i), f.c.about("indexed fields"), func(key, _ []byte) {
 				f.c.bad(f.name(i, string(key[9:])), key, "the field is not indexed")
 			})
@@ -406,8 +404,7 @@ func (f *fieldVerifier) load(from, to int, keep bool) {
 	}
 }
 
-// item takes the row of an item out of the sets that its terms put it into, and reports those
-// in which it is not.
+// item takes the row of an item out of the sets of its terms, and reports the sets that lack it.
 func (f *fieldVerifier) item(row uint32, t record.Terms) {
 	for _, x := range t.Texts {
 		if !f.take(int(x.Field), row, x.Text) {
@@ -505,8 +502,8 @@ func (f *fieldVerifier) name(field int, value string) string {
 	}
 }
 
-// An index-only collection has no features and nothing that is learned from them. So these records
-// must be absent, and only codes of labels can be made again.
+// An index-only collection has no features and no results of learning from them. So these records must be
+// absent, and only codes made of labels can be made again.
 
 // checkAbsent reports the records under a prefix, which an index-only collection does not
 // have, in one finding about the first of them.
@@ -541,12 +538,12 @@ func (s *spaceVerifier) checkIndexOnly() {
 	}
 }
 
-// compareLabels verifies items of an index-only collection deeply. Their codes are of one
-// revision. It compares codes of labels, and counts the others as unchecked.
+// compareLabels verifies items of an index-only collection deeply. Their codes have one revision. It compares
+// codes made of labels, and counts the others as unchecked.
 func (s *spaceVerifier) compareLabels(codes *codeVerifier, revision *spaces.Space, items []*verifiedItem) {
 	want := codec.NewCode(s.Bits())
 	for _, it := range items {
-		// Without a known label the code is one of features, which are not there to make it again.
+		// Without a known label the code is made of features, and these are not stored.
 		labelled := revision.Learned.LabelCode(want, it.labels)
 		if s.recode.Contains(it.row) { // its labels have changed since
 			s.done.CodesUnchecked++

@@ -1,23 +1,21 @@
-// Package verify reads one snapshot of a store, every record of it, and compares what stands in
-// more than one place, both ways.
+// Package verify reads every record in one snapshot of a store, and compares the records that repeat a fact,
+// both ways.
 //
-// It never imports package state: it must not trust what it checks. Records are read by package
-// record, models and the codes that they give by package spaces. Folder opens a store for
-// reading only; Store looks at one that is open, while others read and write.
+// It never imports package state, because it must not trust the code that it checks. Package record reads
+// records; package spaces reads models and makes their codes. Folder opens a store for reading only; Store
+// checks an open one, while others read and write.
 //
-// What is wrong is a Finding, and no error. One damaged record is one finding, as far as
-// possible: what follows from something that cannot be read is left out. Two rules see to
-// that. Whatever cannot be read or decoded is noted (lose, skip); and before something is
-// reported as missing, or as contradicting a record, that record must not be among the noted
-// ones (missing, lost, untold).
+// Damage is a Finding, not an error. One damaged record is one finding, as far as possible: consequences of
+// an unreadable record are left out. Two rules ensure that. Each key that cannot be read or decoded is noted
+// (lose, skip). And before a record is reported as missing, or as contradicting another one, the other one
+// must not be among the noted keys (missing, lost, untold).
 //
-// The order of the checks is that of Store: tables, the database, the catalogue, then each
-// collection with its keys, items, features and spaces, and last the keys that belong to none
-// of these. A check goes through its records once, by ascending key, and keeps what the other side of
-// a comparison needs: bitmaps of rows, hashes of keys, codes. db.Verify says how much memory
-// that takes.
+// Store has the order of the checks: tables, the database, the catalogue, then each collection with its keys,
+// items, features and spaces, and last the keys that belong to none of these. A check goes through its
+// records once, by ascending key, and keeps the facts that the other side of a comparison needs: bitmaps of
+// rows, hashes of keys, codes. db.Verify states the memory.
 //
-// What is compared with what; both ways unless one is named:
+// Compared records; both ways unless one way is named:
 //
 //	descriptors of collections      names of collections
 //	live rows                       items; keys of rows; the number of items in the counters
@@ -38,9 +36,9 @@
 //	codes and projections           what the model makes of labels and features
 //	statistics                      sum of lessons and retractions
 //
-// Verifiers are embedded in each other: verifier, collectionVerifier, spaceVerifier,
-// codeVerifier. Each has its own bad, missing and about, which say in findings what it looks
-// at. A verification runs in the goroutine of its caller, with helpers that it waits for.
+// Verifiers are embedded in each other: verifier, collectionVerifier, spaceVerifier, codeVerifier. Each has
+// its own bad, missing and about, which name the checked part in findings. A verification runs in the
+// goroutine of its caller, with helpers that it waits for.
 //
 // db/verify_damage_test.go damages each kind of record; db/verify_test.go expects nothing.
 package verify

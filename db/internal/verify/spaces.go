@@ -17,23 +17,23 @@ import (
 	"github.com/fddhdb/fddhdb/model"
 )
 
-// A space may be damaged in part. Codes can be compared with their rows and postings without a
-// model, and lessons without codes. So a check that cannot read what it needs is left out, and the
-// others go on (readable, Trained == nil).
+// A space may be damaged in part. Codes can be compared with their rows and postings without a model, and
+// lessons without codes. So only the checks whose input is unreadable are left out (readable, Trained ==
+// nil).
 
-// A spaceVerifier looks at one space of a collection. Its bitmaps are rows that have been read
-// so far; the check that completes each is named.
+// A spaceVerifier checks one space of a collection. Its bitmaps have the rows read so far; the check that
+// completes each is named.
 type spaceVerifier struct {
 	*collectionVerifier
 	reporter                               // of the space
-	*spaces.Space                          // in the revision in use; without a model if that cannot be read
+	*spaces.Space                          // in the revision in use; without a model if that is unreadable
 	n             codec.SpaceCounters      // of the space
-	readable      bool                     // model, and revision in use, can be read; and fit the statistics
-	kept          map[uint32]*spaces.Space // revisions that can be read, for recompute: 1 and the one in use, with Deep all
+	readable      bool                     // model, and revision in use, are readable and fit the statistics
+	kept          map[uint32]*spaces.Space // readable revisions, for recompute: 1 and the one in use, with Deep all
 
 	taught            *roaring.Bitmap // rows that have a lesson; checkLessons
-	pending, recode   *roaring.Bitmap // rows that the updater has to look at, and has to code again; checkOnline
-	coded, unlabelled *roaring.Bitmap // rows that have a code; and one that is not of labels; checkCodes
+	pending, recode   *roaring.Bitmap // rows that the updater has to look at, and rows whose code it has to make again; checkOnline
+	coded, unlabelled *roaring.Bitmap // rows with a code; and rows whose code is not made of labels; checkCodes
 
 	lastProjections struct { // block of projections that compareProjection has read last
 		key   []byte
@@ -41,8 +41,7 @@ type spaceVerifier struct {
 	}
 }
 
-// checkSpaces looks at all spaces that the counters name, and returns what strangers has to
-// know of them.
+// checkSpaces checks all spaces that the counters name, and returns for strangers which may have projections.
 func (c *collectionVerifier) checkSpaces() map[uint32]bool {
 	known := map[uint32]bool{}
 	for _, n := range c.counters.Spaces {
@@ -63,7 +62,7 @@ func (c *collectionVerifier) checkSpace(n codec.SpaceCounters) (projections bool
 	}
 	s.begin("model")
 	if !s.readSpace() {
-		return true // that cannot be told
+		return true // unknown, so it may
 	}
 	// The order matters: lessons are compared with the pending rows, codes with the rows to be
 	// coded again, and projections with the codes.
@@ -85,10 +84,9 @@ func (c *collectionVerifier) checkSpace(n codec.SpaceCounters) (projections bool
 	return !c.CodesOnly()
 }
 
-// readSpace reads the descriptor, the model and the revision in use, and sets Space, readable
-// and kept. It returns false if not even the descriptor says how codes are stored: then
-// nothing of the space can be looked at. If only the model cannot be read, codes can be looked
-// at without it.
+// readSpace reads the descriptor, the model and the revision in use, and sets Space, readable and kept. It
+// returns false if the descriptor does not even tell how codes are stored: then nothing of the space can be
+// checked. Without a readable model, codes can still be checked.
 func (s *spaceVerifier) readSpace() bool {
 	id, revision := uint32(s.n.ID), uint32(s.n.Revision)
 	key := codec.NumberKey(codec.KindSpace, s.ID(), id)
@@ -110,8 +108,8 @@ func (s *spaceVerifier) readSpace() bool {
 		return true
 	}
 	s.bad("space", key, "%s", fault.Problem(err))
-	// Codes can be verified if the descriptor has their length.
-	// spaces.Read does more than that, so the descriptor is read once more.
+	// Codes can be verified if the descriptor has their length, even if spaces.Read fails, which needs more.
+	// So read the descriptor alone.
 	b, err := record.Get(s.snap, key)
 	var d spaces.SpaceDescriptor
 	if err == nil {
@@ -131,13 +129,13 @@ func (s *spaceVerifier) ID() uint32 { return s.Descriptor.ID }
 // spaceID returns the number of the space. It is known also if the space cannot be read.
 func (s *spaceVerifier) spaceID() uint32 { return uint32(s.n.ID) }
 
-// prefix returns what the keys of a kind of the space begin with.
+// prefix returns the common prefix of the keys of a kind of the space.
 func (s *spaceVerifier) prefix(kind byte) []byte {
 	return codec.NumberKey(kind, s.ID(), s.spaceID())
 }
 
-// checkCounters checks what the counters say of the space by themselves. How many items have
-// codes, and have taught, is compared where these are read.
+// checkCounters checks the counters of the space without other records. The numbers of items with codes and
+// with lessons are compared where these are read.
 func (s *spaceVerifier) checkCounters() {
 	switch n := s.n; {
 	case n.Activate && !n.Building:
@@ -151,10 +149,9 @@ func (s *spaceVerifier) checkCounters() {
 	}
 }
 
-// checkChunks checks that model and statistics have no more chunks than the descriptor says,
-// and that the statistics can be decoded and belong to the model. readSpace has read the
-// chunks of the model. If model and statistics do not belong together nobody knows which is
-// wrong, and codes are not made again.
+// checkChunks checks that model and statistics have no more chunks than the descriptor says, and that the
+// statistics can be decoded and belong to the model. readSpace has read the chunks of the model. If model and
+// statistics do not belong together, either may be wrong, and codes are not made again.
 func (s *spaceVerifier) checkChunks() {
 	for _, x := range []struct {
 		what string
@@ -193,8 +190,8 @@ func (s *spaceVerifier) checkChunks() {
 // checkRevisions looks at the revisions that are kept: each can be read and names a parent
 // before it, and the latest spaces.Kept are there. With Deep it keeps their models.
 func (s *spaceVerifier) checkRevisions() {
-	// Under a revision stand its descriptor, as number 0, and the chunks of its model from 1
-	// on. Revision 1 has no chunks, as its model is that of the space.
+	// Under a revision stand its descriptor, as number 0, and the chunks of its model from 1 on. Revision 1
+	// has no chunks, because it uses the model of the space.
 	type stored struct {
 		first  bool   // its descriptor is there
 		chunks uint32 // number of the last chunk
@@ -263,8 +260,8 @@ func (s *spaceVerifier) learnsFromRow(row uint32) bool {
 	return slices.ContainsFunc(s.Positions, func(t int) bool { return !s.lacks(row, t) })
 }
 
-// A projection is stored for each row with features that the model knows, unless it is zero, and
-// whatever gives the row its code: it puts the items that share a code in order.
+// A projection is stored for each row with features that the model knows, unless it is zero. It does not
+// matter whether the code was made of labels: projections order the items that share a code.
 
 // checkProjections checks the projections of rows: their form, that the row has features, and
 // that a row has one if its code was made of features. The checks of codes have run before.
@@ -319,8 +316,8 @@ func checkProjection(entry []byte, q int) error {
 	return nil
 }
 
-// Features are the bulk of most databases, so they are read once, and decoded into the same memory.
-// Whether they are the features of this very item only a deep verification can tell, by its code.
+// Features are the bulk of most databases, so they are read once, and decoded into the same memory. Only a
+// deep verification can tell by the code whether they belong to this item.
 
 // checkFeatures decodes all feature records, and compares the rows that have one with the set
 // of each modality, both ways.
@@ -369,17 +366,17 @@ func cloneBitmaps(sets []*roaring.Bitmap) []*roaring.Bitmap {
 	return out
 }
 
-// What the updater keeps of each row: whether it has yet to teach (pending), whether its code is
-// outdated (recode), what it has taught (a lesson), and what it had taught before it changed (a
-// retraction). A row is pending or has a lesson, and never both. It may have neither: it has no
-// features that the model knows, or a restored revision has forgotten it.
+// The updater keeps for each row whether it has yet to teach (pending), whether its code is outdated
+// (recode), what it has taught (a lesson), and what it had taught before it changed (a retraction). A row is
+// never both pending and with a lesson. It may be neither: if it has no features that the model knows, or if
+// a restored revision has forgotten it.
 
 // checkOnline reads the sets of rows that the updater works from, pending and recode, and
 // checks that their rows have items, and pending ones features that the model knows.
 func (s *spaceVerifier) checkOnline() {
 	s.begin("what rows have taught")
-	// Pending rows have changed since the updater looked at them last. Rows to be coded again
-	// have codes that are not those of their labels yet.
+	// Pending rows have changed since the updater last looked at them. Rows to be coded again do not have the
+	// codes of their labels yet.
 	names := [...]string{codec.SetPending: "rows that the online step has not seen", codec.SetRecode: "rows to be coded again"}
 	sets := [...]*roaring.Bitmap{codec.SetPending: s.pending, codec.SetRecode: s.recode}
 	s.walkPrefix(s.prefix(codec.KindOnlineRows), s.about("rows of the online step"), func(key, value []byte) {
@@ -414,8 +411,8 @@ func (s *spaceVerifier) checkOnline() {
 	}
 }
 
-// checkLessons reads what rows have taught, and checks that each lesson is possible, and is of
-// a row that has features and has been looked at by the updater. pending must be known.
+// checkLessons checks that each lesson is possible, and that its row has features and is not pending any
+// more. pending must be known.
 func (s *spaceVerifier) checkLessons() {
 	prefix := s.prefix(codec.KindLessons)
 	complete := s.entries(prefix, s.about("lessons"), func(key []byte, row uint32, entry []byte) {
@@ -448,8 +445,8 @@ func (s *spaceVerifier) checkLessons() {
 // field of that name.
 func (s *spaceVerifier) Bits() int { return s.Space.Bits }
 
-// checkRetractions looks at retractions, which are numbered without gaps up to the next one. The
-// first ones may be gone, as a checkpoint deletes those that it has taken in.
+// checkRetractions checks retractions. They are numbered without gaps up to the next one. The first ones may
+// be gone, because a checkpoint deletes the retractions that it has taken in.
 func (s *spaceVerifier) checkRetractions() {
 	prefix := s.prefix(codec.KindRetraction)
 	expected, any := uint64(0), false

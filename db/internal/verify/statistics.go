@@ -11,28 +11,26 @@ import (
 	"github.com/fddhdb/fddhdb/model"
 )
 
-// The statistics of a modality are sums over the rows that have taught (model.Statistics). They
-// are stored now and then. What has changed since is stored as lessons and retractions, so the sums
-// can be made again from rows and retractions.
+// The statistics of a modality are sums over the rows that have taught (model.Statistics). A checkpoint
+// stores them now and then. Later changes are stored as lessons and retractions, so the sums can be made
+// again from rows and retractions.
 
-// checkStatistics compares the stored statistics, the checkpoint, with what rows have taught.
-// In general
+// checkStatistics compares the stored statistics, the checkpoint, with the lessons. In general
 //
 //	statistics = checkpoint
 //	           + lessons of revisions after the checkpoint
 //	           - retractions whose lessons are of revisions up to the checkpoint
 //
-// where the statistics are those of all lessons. So the checkpoint is the sum of the lessons
-// of revisions up to it, of rows that are there, and of such retractions, of rows that have
-// changed or gone since. Later lessons would come to both sides.
+// where the statistics are the sum of all lessons. So the checkpoint is the sum of the lessons of revisions
+// up to it: of present rows, and of such retractions, for rows that have changed or gone since. Later lessons
+// would come to both sides.
 //
 // It reads the features of all rows that have taught, and adds up in float64, in another order
 // than the checkpoint: see statisticsTolerance.
 func (s *spaceVerifier) checkStatistics() {
 	s.begin("statistics")
 	key := codec.ChunkKey(codec.KindStatistics, s.ID(), s.spaceID(), 0)
-	// With one lesson, retraction or vector missing the sum would be wrong, and that has been
-	// reported.
+	// With one lesson, retraction or vector missing the sum would be wrong; the gap has been reported.
 	if s.lostAny(s.prefix(codec.KindLessons)) || s.lostAny(s.prefix(codec.KindRetraction)) ||
 		s.lostAny(codec.CollectionKey(codec.KindFeatures, s.ID())) || s.lostAny(s.prefix(codec.KindStatistics)) {
 		return
@@ -131,8 +129,8 @@ func (s *spaceVerifier) vectors(row uint32) ([]model.Vector, error) {
 	return vectors, nil
 }
 
-// A statisticsSum adds up what rows have taught. It gathers items and adds them together,
-// which is faster than one by one. After the last add the caller calls flush.
+// A statisticsSum adds up lessons. It gathers items and adds them together, which is faster than one by one.
+// After the last add the caller calls flush.
 type statisticsSum struct {
 	space   *spaces.Space
 	online  *model.Online // has the sum, without the items that are gathered

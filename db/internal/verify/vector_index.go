@@ -13,11 +13,11 @@ import (
 	"github.com/fddhdb/fddhdb/model"
 )
 
-// An index of vectors has an entry for each row below the one that it covers which has the modality,
-// but for stale rows. An entry follows from the vector, the seed and the centre of its cell; which
-// cell that is it says itself, as the nearest of several centres that are as near is not certain.
+// An index of vectors has an entry for each row that has the modality, is below the end of the index, and is
+// not stale. An entry follows from the vector, the seed and the centre of its cell. The check believes the
+// entry's cell, because the nearest of several equally near centres is not certain.
 
-// checkIndexes looks at the indexes of vectors, with Deep also at what their entries are made of.
+// checkIndexes checks the indexes of vectors, with Deep also their entries against the vectors.
 func (c *collectionVerifier) checkIndexes() {
 	kinds := []byte{codec.KindCentre, codec.KindEntries, codec.KindStale}
 	if c.IndexOnly {

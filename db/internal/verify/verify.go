@@ -25,16 +25,15 @@ import (
 	"github.com/fddhdb/fddhdb/db/report"
 )
 
-// Folder verifies the database in a folder that nobody has open for writing. It locks the
-// folder and opens the store for reading only. If not even the store can be opened because of
-// damage, that is the one finding.
+// Folder verifies the database in a folder that no process has open for writing. It locks the folder and
+// opens the store for reading only. If damage prevents that, the damage is the one finding.
 //
-// found is called with each finding, in the caller's goroutine; an error of it ends the
-// verification and is returned. Other errors are fault.ErrNotDatabase, ErrFormat, ErrLocked,
-// failures to read what is no damage, and the end of ctx.
+// Folder calls found with each finding, in the caller's goroutine; an error of found ends the verification
+// and is returned. Other errors are fault.ErrNotDatabase, ErrFormat, ErrLocked, failures to read that are no
+// damage, and the end of ctx.
 func Folder(ctx context.Context, cfg *store.Config, dir string, opt Options, found func(report.Finding) error) (_ *report.Verification, err error) {
-	// The lock is shared with other readers, and keeps writers out: opening for reading needs a
-	// store that nobody changes.
+	// The lock is shared with other readers, and keeps writers out: a store can be opened for reading only if
+	// it does not change.
 	dir, lock, err := store.LockDatabase(cfg.FS, dir, true)
 	if err != nil {
 		return nil, err
@@ -55,9 +54,9 @@ func locked(ctx context.Context, cfg *store.Config, dir string, opt Options, fou
 	return Store(ctx, cfg.FS, dir, kv, opt, found)
 }
 
-// Store verifies the open store kv of the database in dir, in one snapshot of it: what is
-// written meanwhile is not looked at. It calls found as Folder does. A panic, which damage
-// must not cause, is an error. The Verification is never nil, also beside an error.
+// Store verifies the open store kv of the database in dir, in one snapshot of it: it does not see later
+// writes. It calls found as Folder does. A panic, which damage must not cause, is an error. The Verification
+// is never nil, even beside an error.
 func Store(ctx context.Context, fsys vfs.FS, dir string, kv *pebble.DB, opt Options, found func(report.Finding) error) (*report.Verification, error) {
 	start := time.Now()
 	side, sideErr := store.ReadCommits(fsys, dir) // before the snapshot, which must not be behind it
@@ -65,8 +64,8 @@ func Store(ctx context.Context, fsys vfs.FS, dir string, kv *pebble.DB, opt Opti
 	defer snap.Close()
 	v := &verifier{ctx: ctx, snap: snap, opt: opt, report: found, known: map[uint32]*knownCollection{}}
 	err := work.Safely(func() error {
-		// The order: blocks of tables, as they need no record; the database and the catalogue, which
-		// name what there is; what is in each collection; last the keys that nothing has claimed.
+		// The order: blocks of tables, which need no record; the database and the catalogue, which name the
+		// parts; the contents of each collection; last the keys that no part has claimed.
 		v.tables(fsys, dir, kv)
 		v.database()
 		if !opt.StoreOnly {
@@ -96,10 +95,10 @@ type verifier struct {
 	opt    Options                    // of the call
 	report func(report.Finding) error // gets findings; an error ends the verification
 
-	// err is the first error, of report, of ctx or of a helper. It sticks: all loops end when
-	// they see it, and nothing is reported any more. Damage to what is stored is no error.
+	// err is the first error, of report, of ctx or of a helper. It stays: all loops end when they see it, and
+	// nothing more is reported. Damage to stored data is no error.
 	err   error
-	done  report.Verification // what has been looked at so far
+	done  report.Verification // counts so far
 	stage string              // for progress; see at
 
 	unread record.KeyRanges            // keys that could not be read or decoded; see lose and skip
@@ -127,8 +126,8 @@ func (v *verifier) look() {
 	}
 }
 
-// found reports something that is wrong with the record under key, nil if it has none. It
-// does nothing once the verification has ended.
+// found reports a problem of the record under key; nil: it has no key. After the end of the verification
+// found does nothing.
 func (v *verifier) found(f report.Finding, key []byte) {
 	if v.err != nil {
 		return
@@ -138,8 +137,8 @@ func (v *verifier) found(f report.Finding, key []byte) {
 	v.err = v.report(f)
 }
 
-// A reporter reports what is wrong with the records of a collection, or of one space of it. The
-// verifiers of both have one; that of a space hides that of its collection.
+// A reporter reports damage to the records of a collection, or of one of its spaces. The verifiers of both
+// have one; the reporter of a space hides the reporter of its collection.
 type reporter struct {
 	to          *verifier
 	collection  string // name
@@ -153,16 +152,15 @@ func (r reporter) ofSpace(id uint32) reporter {
 	return r
 }
 
-// bad reports that something is wrong with the record under key, which what names.
+// bad reports a problem of the record under key; what names the record.
 func (r reporter) bad(what string, key []byte, format string, args ...any) {
 	f := r.about(what)
 	f.Problem = fmt.Sprintf(format, args...)
 	r.to.found(f, key)
 }
 
-// missing is bad for a problem that is the fault of the record under key: it is not there, or
-// does not say what it should. If the key is lost that has been reported already, and missing
-// does nothing.
+// missing is bad for a problem whose cause is the record under key: it is absent, or lacks a fact. If the key
+// is lost, the cause has been reported already, and missing does nothing.
 func (r reporter) missing(what string, key []byte, format string, args ...any) {
 	if !r.to.lost(key) {
 		r.bad(what, key, format, args...)
@@ -189,13 +187,12 @@ func (r reporter) begin(what string) {
 	}
 }
 
-// All reading of many keys goes through walk. Pebble ends an iteration at a block that it
-// cannot read, and at a value that it cannot merge, and does not say how far the damage
-// reaches. walk goes on behind it, so that one damaged block hides only its own keys, and
-// notes the range, so that nothing in it is called missing.
+// All reading of many keys goes through walk. Pebble ends an iteration at a block that it cannot read, and at
+// a value that it cannot merge, and does not say how far the damage reaches. walk goes on behind the damage,
+// so one damaged block hides only its own keys. It notes the range, so that no key in it is called missing.
 
-// lost reports whether a key could not be read, or had a value that could not be decoded.
-// Nothing can be said of what stands under it then, and that it cannot be is reported.
+// lost reports whether a key could not be read, or its value could not be decoded. Then the value is unknown,
+// and the problem has been reported.
 func (v *verifier) lost(key []byte) bool { return v.unread.Has(key) }
 
 // lostAny reports whether any key with the prefix could not be read.
@@ -210,11 +207,10 @@ func (v *verifier) lose(key []byte) { v.unread = v.unread.Add(key, record.KeyAft
 // lookEvery is the number of keys between two checks of the context, and reports of progress.
 const lookEvery = 1024
 
-// walk calls f with all keys in [lo, hi) that have the form of a key, and their values, which
-// f must not keep. A key of another form is a finding. Where the store cannot be read, walk
-// reports and notes what it skips and goes on behind it. complete says whether everything was
-// read; f may have failed to decode a value nevertheless. about is the finding to fill in for
-// what walk itself reports.
+// walk calls f with all keys in [lo, hi) that have the form of a key, and with their values, which f must not
+// keep. A key of another form is a finding. Where the store cannot be read, walk reports and notes the
+// skipped range, and goes on behind it; about is the finding to fill in. complete reports whether everything
+// was read; f may have failed to decode a value nevertheless.
 func (v *verifier) walk(lo, hi []byte, about report.Finding, f func(key, value []byte)) (complete bool) {
 	complete = true
 	// Each turn reads up to the next damage. skip finds the place behind it, and the next turn goes
@@ -278,8 +274,8 @@ func (v *verifier) run(lo, hi []byte, about report.Finding, f func(key, value []
 	return last, err
 }
 
-// skip finds where the store can be read again. from is a key at which it cannot. skip
-// reports and notes the keys in between, and returns where to go on, nil if nowhere.
+// skip finds where the store can be read again. from is an unreadable key. skip reports and notes the keys in
+// between, and returns where to go on; nil: nowhere.
 //
 // Either a block of the table cannot be read, with keys that are not known, or one key with a
 // merged value that is damaged. Keys are taken as numbers of 8 bytes behind a prefix; unit is the
@@ -341,7 +337,7 @@ func (v *verifier) skip(prefix int, unit uint64, from, hi []byte, about report.F
 
 const (
 	skipGrowth   = 4  // each step is so many times as long as the one before
-	skipHalvings = 12 // less than a thousandth of what is skipped could have been read
+	skipHalvings = 12 // less than a thousandth of the skipped keys could have been read
 )
 
 // readable reports whether the first key in [lo, hi) can be read, or there is none.
@@ -359,7 +355,7 @@ func (v *verifier) readable(lo, hi []byte) bool {
 	return err == nil
 }
 
-// commonPrefix returns what a and b both begin with. It aliases a.
+// commonPrefix returns the common prefix of a and b. It aliases a.
 func commonPrefix(a, b []byte) []byte {
 	n := 0
 	for n < len(a) && n < len(b) && a[n] == b[n] {
