@@ -50,15 +50,19 @@ func FuzzAllocation(f *testing.F) {
 	layer, _ := l.Append(nil, false)
 	item, _ := sampleRecords[len(sampleRecords)-1].Append(nil)
 	for kind, b := range [][]byte{
-		NewBlockEdit(-1).Append(nil, false), layer, AppendPosting(nil, []uint32{1, 200, 70000}, []uint32{0, 1 << 31}),
+		NewBlockEdit(-1).Append(nil, false), layer, AppendPosting(nil, []uint32{1, 200, 70000},
+			[]uint32{0, 1 << 31}),
 		AppendPosting(nil, []uint32{5}, nil), Counters{NextRow: 5, Items: 3, NextSpace: 2}.Append(nil), item,
-		Lesson{3, Taught{Codes: make([]byte, 8)}}.Append(nil), (&Retraction{Lesson: Lesson{3, Taught{Labels: []uint32{2, 9}}}}).Append(nil),
+		Lesson{3, Taught{Codes: make([]byte, 8)}}.Append(nil),
+		(&Retraction{Lesson: Lesson{3, Taught{Labels: []uint32{2, 9}}}}).Append(nil),
 		AppendSparseFeatures(nil, []uint32{0, 7}, []float32{1, -2}),
 	} {
 		f.Add(byte(kind), b)
 	}
 	for kind := range decoders {
-		for _, count := range [][]byte{{0xff, 0xff, 0xff, 0xff, 0x0f}, {0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 1}, {2, 0x3a, 0x30, 0, 0, 0xff, 0xff, 0, 0}} {
+		for _, count := range [][]byte{{0xff, 0xff, 0xff, 0xff, 0x0f},
+			{0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 1},
+			{2, 0x3a, 0x30, 0, 0, 0xff, 0xff, 0, 0}} {
 			for version := range byte(5) {
 				f.Add(byte(kind), append([]byte{version}, count...))
 				f.Add(byte(kind), append([]byte{version, 0}, count...))

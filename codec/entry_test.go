@@ -9,7 +9,8 @@ import (
 )
 
 func TestRowCodeRoundTrip(t *testing.T) {
-	for _, r := range []RowCode{{}, {1, ProvenanceLabels, 2}, {math.MaxUint32, ProvenanceModality + 7, math.MaxUint32}} {
+	for _, r := range []RowCode{{}, {1, ProvenanceLabels, 2},
+		{math.MaxUint32, ProvenanceModality + 7, math.MaxUint32}} {
 		got, err := DecodeRowCode(r.Append(nil))
 		if err != nil || got != r {
 			t.Errorf("%+v became %+v, %v", r, got, err)
@@ -29,11 +30,13 @@ func TestDirection(t *testing.T) {
 	if got, want := Direction(entry), []byte{0x81, 64, 0, 32}; !bytes.Equal(got, want) {
 		t.Errorf("%x, want %x", got, want)
 	}
-	if got := math.Float32frombits(binary.LittleEndian.Uint32(entry)); math.Abs(float64(got)-1/math.Sqrt(127*127+64*64+32*32)) > 1e-9 {
+	if got := math.Float32frombits(binary.LittleEndian.Uint32(entry)); math.Abs(
+		float64(got)-1/math.Sqrt(127*127+64*64+32*32)) > 1e-9 {
 		t.Errorf("inverse length %g", got)
 	}
 	for _, z := range []float64{0, math.NaN(), math.Inf(1)} {
-		if entry := AppendProjection(nil, []float64{z, 0}); !bytes.Equal(entry, make([]byte, ProjectionBytes(2))) {
+		if entry := AppendProjection(nil, []float64{z, 0}); !bytes.Equal(entry,
+			make([]byte, ProjectionBytes(2))) {
 			t.Errorf("projection of %g: %x", z, entry)
 		}
 	}

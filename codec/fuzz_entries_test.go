@@ -11,10 +11,14 @@ import (
 // FuzzKey: bytes in the form of a key equal the key made of their parts.
 func FuzzKey(f *testing.F) {
 	for _, key := range [][]byte{
-		DatabaseKey(RecordSequence), NameKey("main"), CollectionKey(KindCounters, 1), ItemKey(1, "k"), NumberKey(KindItem, 1, 2),
-		FeatureKey(1, 2, 3), ChunkKey(KindModel, 1, 2, 3), RevisionKey(1, 2, 3, 4), OnlineRowsKey(1, 2, SetRecode, 3),
-		RetractionKey(1, 2, 1<<40), LessonsKey(1, 2, 700), NumberKey(KindIndex, 1, 2), ChunkKey(KindEntries, 1, 2, 3), SpaceBlockKey(KindCodes, 1, 2, 4), CodeRowsKey(1, 2, 4, 5),
-		SubstringKey(1, 2, 4, 5), RowsKey(1, SetLabel, 7, 8), FieldRowsKey(1, 2, 3, "value"), {}, {0xff}, {KindFieldRows, 0, 0, 0, 1},
+		DatabaseKey(RecordSequence), NameKey("main"), CollectionKey(KindCounters, 1), ItemKey(1, "k"),
+		NumberKey(KindItem, 1, 2),
+		FeatureKey(1, 2, 3), ChunkKey(KindModel, 1, 2, 3), RevisionKey(1, 2, 3, 4),
+		OnlineRowsKey(1, 2, SetRecode, 3),
+		RetractionKey(1, 2, 1<<40), LessonsKey(1, 2, 700), NumberKey(KindIndex, 1, 2),
+		ChunkKey(KindEntries, 1, 2, 3), SpaceBlockKey(KindCodes, 1, 2, 4), CodeRowsKey(1, 2, 4, 5),
+		SubstringKey(1, 2, 4, 5), RowsKey(1, SetLabel, 7, 8), FieldRowsKey(1, 2, 3, "value"), {}, {0xff},
+		{KindFieldRows, 0, 0, 0, 1},
 	} {
 		f.Add(key)
 	}
@@ -75,7 +79,8 @@ func FuzzKey(f *testing.F) {
 		if !bytes.Equal(again, key) {
 			t.Fatalf("%x became %x", key, again)
 		}
-		if end := PrefixEnd(key); end != nil && (bytes.Compare(end, append(slices.Clip(key), 0xff, 0xff)) <= 0 || bytes.HasPrefix(end, key)) {
+		if end := PrefixEnd(key); end != nil &&
+			(bytes.Compare(end, append(slices.Clip(key), 0xff, 0xff)) <= 0 || bytes.HasPrefix(end, key)) {
 			t.Fatalf("keys with the prefix %x end at %x", key, end)
 		}
 	})
@@ -104,7 +109,8 @@ func FuzzEntries(f *testing.F) {
 			t.Fatalf("%x became %x", b, r.Append(nil))
 		}
 		code := NewCode(q)
-		if row, err := DecodeCodeEntry(code, q, b); !refused(err) && !bytes.Equal(AppendCodeEntry(nil, code, q, row), b) {
+		if row, err := DecodeCodeEntry(code, q, b); !refused(err) &&
+			!bytes.Equal(AppendCodeEntry(nil, code, q, row), b) {
 			t.Fatalf("code %x became %x", b, AppendCodeEntry(nil, code, q, row))
 		}
 		x := make([]float32, size)
@@ -116,7 +122,8 @@ func FuzzEntries(f *testing.F) {
 				t.Fatalf("features %v", x)
 			}
 		}
-		if l, err := DecodeLesson(q, b); !refused(err) && (!bytes.Equal(l.Append(nil), b) || len(l.Codes)%Bytes(q) != 0) {
+		if l, err := DecodeLesson(q, b); !refused(err) &&
+			(!bytes.Equal(l.Append(nil), b) || len(l.Codes)%Bytes(q) != 0) {
 			t.Fatalf("lesson %x became %x", b, l.Append(nil))
 		}
 	})

@@ -157,7 +157,8 @@ func WithinEach(dst [][]Near, n []int, queries []Code, codes []uint64, r []int, 
 	}
 	for j, query := range queries {
 		if len(query) != w || len(dst[j]) < count {
-			panic(fmt.Sprintf("codec: query %d of %d words with room for %d of %d codes of %d words", j, len(query), len(dst[j]), count, w))
+			panic(fmt.Sprintf("codec: query %d of %d words with room for %d of %d codes of %d words", j,
+				len(query), len(dst[j]), count, w))
 		}
 	}
 	clear(n[:len(queries)])

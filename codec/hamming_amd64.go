@@ -100,24 +100,29 @@ var setBits = func() (numbers [256]uint64) {
 	return numbers
 }()
 
-func partnersBy(k simd.Set, dst []uint32, query uint16, values []uint16, from, to []uint32, least, most int) int {
+func partnersBy(k simd.Set, dst []uint32, query uint16, values []uint16, from, to []uint32, least,
+	most int) int {
 	room, n := len(dst)-PartnersRoom, len(values)
 	// The kernel for AVX2 reads 32 values at a time.
 	switch {
 	case k == simd.Generic || n == 0 || room < 0:
 	case k == simd.AVX512 && hasBitalg:
-		return partnersAVX512(&dst[0], room, &values[0], n, &from[0], &to[0], len(from), int(query), least, most-least)
+		return partnersAVX512(&dst[0], room, &values[0], n, &from[0], &to[0], len(from), int(query), least,
+			most-least)
 	case n >= 32:
-		return partnersAVX2(&dst[0], room, &values[0], n, &from[0], &to[0], len(from), int(query), least, most-least, &setBits)
+		return partnersAVX2(&dst[0], room, &values[0], n, &from[0], &to[0], len(from), int(query), least,
+			most-least, &setBits)
 	}
 	return partnersGeneric(dst, query, values, from, to, least, most)
 }
 
 //go:noescape
-func partnersAVX512(dst *uint32, room int, values *uint16, n int, from, to *uint32, k int, query, least, spread int) int
+func partnersAVX512(dst *uint32, room int, values *uint16, n int, from, to *uint32, k int, query, least,
+	spread int) int
 
 //go:noescape
-func partnersAVX2(dst *uint32, room int, values *uint16, n int, from, to *uint32, k int, query, least, spread int, numbers *[256]uint64) int
+func partnersAVX2(dst *uint32, room int, values *uint16, n int, from, to *uint32, k int, query, least,
+	spread int, numbers *[256]uint64) int
 
 //go:noescape
 func within1AVX512(dst *Near, codes *uint64, n int, query *uint64, r int, base uint64) int
@@ -141,10 +146,12 @@ func distances2AVX512(dst *uint16, codes *uint64, n int, query *uint64)
 func distancesNAVX512(dst *uint16, codes *uint64, n int, query *uint64, w int)
 
 //go:noescape
-func withinRanges1AVX512(dst *Near, room int, codes *uint64, n int, from, to *uint32, k int, query *uint64, r int) int
+func withinRanges1AVX512(dst *Near, room int, codes *uint64, n int, from, to *uint32, k int, query *uint64,
+	r int) int
 
 //go:noescape
-func withinRanges2AVX512(dst *Near, room int, codes *uint64, n int, from, to *uint32, k int, query *uint64, r int) int
+func withinRanges2AVX512(dst *Near, room int, codes *uint64, n int, from, to *uint32, k int, query *uint64,
+	r int) int
 
 //go:noescape
 func within1AVX2(dst *Near, codes *uint64, n int, query *uint64, r int, base uint64) int
@@ -159,7 +166,8 @@ func within4AVX2(dst *Near, codes *uint64, n int, query *uint64, r int, base uin
 func withinNAVX2(dst *Near, codes *uint64, n int, query *uint64, r int, base uint64, w int) int
 
 //go:noescape
-func withinRanges1AVX2(dst *Near, room int, codes *uint64, n int, from, to *uint32, k int, query *uint64, r int) int
+func withinRanges1AVX2(dst *Near, room int, codes *uint64, n int, from, to *uint32, k int, query *uint64,
+	r int) int
 
 //go:noescape
 func distancesNAVX2(dst *uint16, codes *uint64, n int, query *uint64, w int)

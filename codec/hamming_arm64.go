@@ -37,13 +37,15 @@ func withinRangesBy(k simd.Set, dst []Near, query, codes []uint64, from, to []ui
 	return rangeByRange(k, dst, query, codes, from, to, n, r)
 }
 
-func partnersBy(k simd.Set, dst []uint32, query uint16, values []uint16, from, to []uint32, least, most int) int {
+func partnersBy(k simd.Set, dst []uint32, query uint16, values []uint16, from, to []uint32, least,
+	most int) int {
 	room := len(dst) - PartnersRoom
 	// The kernel reads 32 values at a time.
 	if k == simd.Generic || len(values) < 32 || room < 0 {
 		return partnersGeneric(dst, query, values, from, to, least, most)
 	}
-	return partnersNEON(&dst[0], room, &values[0], len(values), &from[0], &to[0], len(from), int(query), least, most-least)
+	return partnersNEON(&dst[0], room, &values[0], len(values), &from[0], &to[0], len(from), int(query),
+		least, most-least)
 }
 
 //go:noescape
@@ -59,4 +61,5 @@ func withinNNEON(dst *Near, codes *uint64, n int, query *uint64, r int, base uin
 func withinAtNEON(dst *Near, codes *uint64, n int, at *uint32, k int, query *uint64, r int, w int) int
 
 //go:noescape
-func partnersNEON(dst *uint32, room int, values *uint16, n int, from, to *uint32, k int, query, least, spread int) int
+func partnersNEON(dst *uint32, room int, values *uint16, n int, from, to *uint32, k int, query, least,
+	spread int) int

@@ -141,7 +141,8 @@ func BenchmarkWithinEach(b *testing.B) {
 		for _, size := range []int{million, 4096} {
 			name := map[int]string{million: "1M", 4096: "4k"}[size]
 			part := codes[:size*Words(q)]
-			benchEachSet(b, fmt.Sprintf("%d/%s", q, name), size, func() { WithinEach(dst, n, queries, part, r, 0) })
+			benchEachSet(b, fmt.Sprintf("%d/%s", q, name), size,
+				func() { WithinEach(dst, n, queries, part, r, 0) })
 		}
 	}
 }

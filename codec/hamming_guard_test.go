@@ -15,7 +15,8 @@ import (
 // before and after them: a kernel that reads one word too many ends the program.
 func TestKernelsReadNothingElse(t *testing.T) {
 	page := os.Getpagesize()
-	memory, err := syscall.Mmap(-1, 0, 3*page, syscall.PROT_READ|syscall.PROT_WRITE, syscall.MAP_ANON|syscall.MAP_PRIVATE)
+	memory, err := syscall.Mmap(-1, 0, 3*page, syscall.PROT_READ|syscall.PROT_WRITE,
+		syscall.MAP_ANON|syscall.MAP_PRIVATE)
 	if err != nil {
 		t.Skip("no pages of our own:", err)
 	}
@@ -69,11 +70,13 @@ func readAll(query Code, codes []uint64, n int) error {
 	values := unsafe.Slice((*uint16)(unsafe.Pointer(&codes[0])), 4*len(codes))
 	ids := unsafe.Slice((*uint32)(unsafe.Pointer(&codes[0])), 2*len(codes))
 	last := uint32(len(values))
-	if found := Partners(make([]uint32, last+22), 0, values, nil, []uint32{0, last - 3, 0}, []uint32{last, last, 3}, 0, 16); found != int(last)+6 {
+	if found := Partners(make([]uint32, last+22), 0, values, nil, []uint32{0, last - 3, 0},
+		[]uint32{last, last, 3}, 0, 16); found != int(last)+6 {
 		return fmt.Errorf("Partners found %d", found)
 	}
 	last = uint32(len(ids))
-	if found := Partners(make([]uint32, last+17), 0, values[last:], ids, []uint32{last - 1, 0}, []uint32{last, last}, 0, 16); found != int(last)+1 {
+	if found := Partners(make([]uint32, last+17), 0, values[last:], ids, []uint32{last - 1, 0},
+		[]uint32{last, last}, 0, 16); found != int(last)+1 {
 		return fmt.Errorf("Partners with ids found %d", found)
 	}
 	return nil

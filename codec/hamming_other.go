@@ -20,6 +20,7 @@ func withinRangesBy(_ simd.Set, dst []Near, query, codes []uint64, from, to []ui
 	return withinRangesGeneric(dst, query, codes, from, to, n, r)
 }
 
-func partnersBy(_ simd.Set, dst []uint32, query uint16, values []uint16, from, to []uint32, least, most int) int {
+func partnersBy(_ simd.Set, dst []uint32, query uint16, values []uint16, from, to []uint32, least,
+	most int) int {
 	return partnersGeneric(dst, query, values, from, to, least, most)
 }

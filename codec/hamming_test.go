@@ -110,7 +110,8 @@ func drawWords(t *rapid.T) int {
 // drawCount mostly draws counts that end in every tail of the loops, and sometimes more
 // than the 255 codes that a byte counts.
 func drawCount(t *rapid.T, w int) int {
-	return rapid.OneOf(rapid.IntRange(0, 9), rapid.IntRange(0, 70), rapid.IntRange(0, 1200/w)).Draw(t, "codes")
+	return rapid.OneOf(rapid.IntRange(0, 9), rapid.IntRange(0, 70), rapid.IntRange(0, 1200/w)).Draw(t,
+		"codes")
 }
 
 func drawRadius(t *rapid.T, w int) int {
@@ -195,7 +196,8 @@ func TestWithinAgrees(t *testing.T) {
 		w := drawWords(t)
 		b := drawBlock(t, w, drawCount(t, w))
 		r := drawRadius(t, w)
-		base := rapid.SampledFrom([]uint32{0, 1, 1 << 31, math.MaxUint32 - uint32(max(1, len(b.stored))) + 1}).Draw(t, "base")
+		base := rapid.SampledFrom(
+			[]uint32{0, 1, 1 << 31, math.MaxUint32 - uint32(max(1, len(b.stored))) + 1}).Draw(t, "base")
 		var want []Near
 		for i := range b.stored {
 			want = append(want, b.near(i, r, base)...)
@@ -305,25 +307,49 @@ func TestWithinPanicsOnWrongArguments(t *testing.T) {
 				late := slices.Clone(many)
 				late[59] = 100
 				for name, f := range map[string]func(){
-					"short dst":              func() { Within(dst, query, codes, 64*w, 0) },
-					"no query":               func() { Within(dst, nil, codes, 64*w, 0) },
-					"long query":             func() { Within(dst, make(Code, 65), make([]uint64, 65), 64*w, 0) },
-					"base overflows":         func() { Within(dst, query, codes[:3*w], 64*w, 1<<32-2) },
-					"at: short dst":          func() { WithinAt(dst[:59], query, codes, many, 64*w) },
-					"at: beyond":             func() { WithinAt(dst, query, codes, u(0, 100, 1), 64*w) },
-					"at: last beyond":        func() { WithinAt(dst, query, codes, late, 64*w) },
-					"at: far beyond":         func() { WithinAt(dst, query, codes, u(1<<32-1), 64*w) },
-					"at: beyond, nothing":    func() { WithinAt(dst, query, codes, u(0, 100), -1) },
-					"at: no codes":           func() { WithinAt(dst, query, nil, u(0), 0) },
-					"ranges: short dst":      func() { WithinRanges(dst, query, codes, u(0), u(53), 64*w) },
-					"ranges: shorter dst":    func() { WithinRanges(dst[:7], query, codes, u(0), u(0), 64*w) },
-					"ranges: no dst":         func() { WithinRanges(nil, query, codes, u(0, 5), u(1, 6), 64*w) },
-					"ranges: short together": func() { WithinRanges(dst, query, codes, u(0, 10, 20), u(10, 20, 53), -1) },
-					"ranges: reversed":       func() { WithinRanges(dst, query, codes, u(0, 5), u(1, 4), 64*w) },
-					"ranges: beyond":         func() { WithinRanges(dst, query, codes, u(0, 98), u(1, 101), 64*w) },
-					"ranges: far beyond":     func() { WithinRanges(dst, query, codes, u(0, 1<<32-2), u(1, 1<<32-1), 64*w) },
-					"ranges: empty beyond":   func() { WithinRanges(dst, query, codes, u(101), u(101), 64*w) },
-					"ranges: no ends":        func() { WithinRanges(dst, query, codes, u(0, 1), u(1), 64*w) },
+					"short dst": func() { Within(dst, query, codes, 64*w, 0) },
+					"no query":  func() { Within(dst, nil, codes, 64*w, 0) },
+					"long query": func() {
+						Within(dst, make(Code, 65), make([]uint64, 65), 64*w,
+							0)
+					},
+					"base overflows":      func() { Within(dst, query, codes[:3*w], 64*w, 1<<32-2) },
+					"at: short dst":       func() { WithinAt(dst[:59], query, codes, many, 64*w) },
+					"at: beyond":          func() { WithinAt(dst, query, codes, u(0, 100, 1), 64*w) },
+					"at: last beyond":     func() { WithinAt(dst, query, codes, late, 64*w) },
+					"at: far beyond":      func() { WithinAt(dst, query, codes, u(1<<32-1), 64*w) },
+					"at: beyond, nothing": func() { WithinAt(dst, query, codes, u(0, 100), -1) },
+					"at: no codes":        func() { WithinAt(dst, query, nil, u(0), 0) },
+					"ranges: short dst":   func() { WithinRanges(dst, query, codes, u(0), u(53), 64*w) },
+					"ranges: shorter dst": func() {
+						WithinRanges(dst[:7], query, codes, u(0), u(0),
+							64*w)
+					},
+					"ranges: no dst": func() {
+						WithinRanges(nil, query, codes, u(0, 5), u(1, 6),
+							64*w)
+					},
+					"ranges: short together": func() {
+						WithinRanges(dst, query, codes, u(0, 10, 20), u(10, 20,
+							53), -1)
+					},
+					"ranges: reversed": func() {
+						WithinRanges(dst, query, codes, u(0, 5), u(1, 4),
+							64*w)
+					},
+					"ranges: beyond": func() {
+						WithinRanges(dst, query, codes, u(0, 98), u(1, 101),
+							64*w)
+					},
+					"ranges: far beyond": func() {
+						WithinRanges(dst, query, codes, u(0, 1<<32-2), u(1,
+							1<<32-1), 64*w)
+					},
+					"ranges: empty beyond": func() {
+						WithinRanges(dst, query, codes, u(101), u(101),
+							64*w)
+					},
+					"ranges: no ends": func() { WithinRanges(dst, query, codes, u(0, 1), u(1), 64*w) },
 					"each: short dst": func() {
 						WithinEach([][]Near{dst}, []int{0}, []Code{query}, codes, []int{0}, 0)
 					},
@@ -331,7 +357,8 @@ func TestWithinPanicsOnWrongArguments(t *testing.T) {
 						WithinEach([][]Near{dst}, nil, []Code{query}, codes[:w], []int{0}, 0)
 					},
 					"each: other query": func() {
-						WithinEach([][]Near{dst, dst}, []int{0, 0}, []Code{query, make(Code, w+1)}, codes[:w], []int{0, 0}, 0)
+						WithinEach([][]Near{dst, dst}, []int{0, 0}, []Code{query, make(Code, w+1)}, codes[:w],
+							[]int{0, 0}, 0)
 					},
 					"each: no radii": func() {
 						WithinEach([][]Near{dst}, []int{0}, []Code{query}, codes[:w], nil, 0)

@@ -191,7 +191,8 @@ func SubstringKey(collection, space uint32, table uint16, substring uint32) []by
 // AppendSubstringKey appends the key of [SubstringKey]. With 15 bytes of room in dst it
 // does not allocate.
 func AppendSubstringKey(dst []byte, collection, space uint32, table uint16, substring uint32) []byte {
-	dst = binary.BigEndian.AppendUint32(binary.BigEndian.AppendUint32(append(dst, KindSubstring), collection), space)
+	dst = binary.BigEndian.AppendUint32(binary.BigEndian.AppendUint32(append(dst, KindSubstring), collection),
+		space)
 	return binary.BigEndian.AppendUint32(binary.BigEndian.AppendUint16(dst, table), substring)
 }
 

@@ -17,8 +17,10 @@ func TestKeysHaveTheirForm(t *testing.T) {
 		CodeRowsKey(1, 2, 4, 5), SubstringKey(1, 2, 4, 5),
 		SpaceBlockKey(KindProjection, 1, 2, 4), RowsKey(1, SetModality, 2, 3),
 		FieldRowsKey(1, 2, 3, ""), FieldRowsKey(1, 2, 3, "value"),
-		RevisionKey(1, 2, 3, 4), OnlineRowsKey(1, 2, SetPending, 3), RetractionKey(1, 2, 3), LessonsKey(1, 2, 3),
-		NumberKey(KindIndex, 1, 2), ChunkKey(KindCentre, 1, 2, 3), ChunkKey(KindEntries, 1, 2, 3), ChunkKey(KindStale, 1, 2, 3),
+		RevisionKey(1, 2, 3, 4), OnlineRowsKey(1, 2, SetPending, 3), RetractionKey(1, 2, 3),
+		LessonsKey(1, 2, 3),
+		NumberKey(KindIndex, 1, 2), ChunkKey(KindCentre, 1, 2, 3), ChunkKey(KindEntries, 1, 2, 3),
+		ChunkKey(KindStale, 1, 2, 3),
 	}
 	tried := map[byte]bool{}
 	for _, k := range keys {
@@ -57,13 +59,16 @@ func TestKeyPartsAndOrder(t *testing.T) {
 	if row, m := FeatureKeyParts(FeatureKey(1, 70000, 3)); row != 70000 || m != 3 {
 		t.Errorf("feature key: row %d, modality %d", row, m)
 	}
-	if set, id, c := RowsKeyParts(RowsKey(1, SetModality, 70000, 513)); set != SetModality || id != 70000 || c != 513 {
+	if set, id, c := RowsKeyParts(RowsKey(1, SetModality, 70000, 513)); set != SetModality || id != 70000 ||
+		c != 513 {
 		t.Errorf("rows key: set %d, id %d, container %d", set, id, c)
 	}
-	if f, c, v := FieldRowsKeyParts(FieldRowsKey(1, 300, 513, "value")); f != 300 || c != 513 || string(v) != "value" {
+	if f, c, v := FieldRowsKeyParts(FieldRowsKey(1, 300, 513, "value")); f != 300 || c != 513 ||
+		string(v) != "value" {
 		t.Errorf("field rows key: field %d, container %d, value %q", f, c, v)
 	}
-	if bytes.Compare(FieldRowsKey(1, 2, 3, "b"), FieldRowsKey(1, 2, 3, "a\xff")) <= 0 || bytes.Compare(FieldRowsKey(1, 2, 4, ""), FieldRowsKey(1, 2, 3, "z")) <= 0 {
+	if bytes.Compare(FieldRowsKey(1, 2, 3, "b"), FieldRowsKey(1, 2, 3, "a\xff")) <= 0 ||
+		bytes.Compare(FieldRowsKey(1, 2, 4, ""), FieldRowsKey(1, 2, 3, "z")) <= 0 {
 		t.Error("values of a field are not in order")
 	}
 	if code, c := CodeRowsKeyParts(CodeRowsKey(1, 2, 70000, 513)); code != 70000 || c != 513 {

@@ -13,7 +13,8 @@ func TestRetractionRoundTrip(t *testing.T) {
 		{Lesson: lesson},
 		{lesson, []Feature{{0, []byte{9}}}},
 		{labels, []Feature{{0, []byte{9}}}},
-		{Lesson{1 << 30, Taught{Codes: make([]byte, 24)}}, []Feature{{1, []byte{}}, {65535, []byte{1, 2, 3}}}},
+		{Lesson{1 << 30, Taught{Codes: make([]byte, 24)}},
+			[]Feature{{1, []byte{}}, {65535, []byte{1, 2, 3}}}},
 	} {
 		b := d.Append(nil)
 		if got, err := DecodeRetraction(64, b); err != nil || !reflect.DeepEqual(*got, d) {

@@ -156,7 +156,8 @@ func TestPostingsMergeLikeASet(t *testing.T) {
 		for range rapid.IntRange(1, 12).Draw(t, "edits") {
 			edit := map[int]bool{}
 			for range rapid.IntRange(0, 10).Draw(t, "changes") {
-				x := rapid.SampledFrom([]int{0, 1, 2, 127, 128, 300, 65535, 65536, 90000, 3<<16 - 1}).Draw(t, "x")
+				x := rapid.SampledFrom([]int{0, 1, 2, 127, 128, 300, 65535, 65536, 90000, 3<<16 - 1}).Draw(t,
+					"x")
 				edit[x] = rapid.Bool().Draw(t, "add")
 			}
 			if bitmaps && rapid.Bool().Draw(t, "stretch") {
@@ -233,7 +234,8 @@ func TestMergedLayersHaveFewRuns(t *testing.T) {
 			t.Fatal(err)
 		}
 		if !l.Added.Equals(want) || l.Added.HasRunCompression() != tc.runs || len(b) > 8300 {
-			t.Errorf("%d rows: %d, runs: %v, %d bytes", tc.rows, l.Added.GetCardinality(), l.Added.HasRunCompression(), len(b))
+			t.Errorf("%d rows: %d, runs: %v, %d bytes", tc.rows, l.Added.GetCardinality(),
+				l.Added.HasRunCompression(), len(b))
 		}
 	}
 }
@@ -299,7 +301,8 @@ func TestDecodeBlockRefusesLongEntries(t *testing.T) {
 		for _, width := range []int{size, variableWidth} {
 			e := NewBlockEdit(width)
 			e.Set(7, make([]byte, size))
-			if _, err := DecodeBlock(e.Append(nil, true)); errors.Is(err, ErrCorrupt) != (size > MaxBlockEntry) {
+			if _, err := DecodeBlock(e.Append(nil, true)); errors.Is(err,
+				ErrCorrupt) != (size > MaxBlockEntry) {
 				t.Errorf("an entry of %d bytes, width %d: %v", size, width, err)
 			}
 		}

@@ -39,7 +39,8 @@ func TestPartnersAgree(t *testing.T) {
 			useSet(t, k)
 			rapid.Check(t, func(t *rapid.T) {
 				rng := rand.New(rand.NewPCG(rapid.Uint64().Draw(t, "seed"), 1))
-				values := make([]uint16, rapid.OneOf(rapid.IntRange(0, 40), rapid.IntRange(0, 400)).Draw(t, "values"))
+				values := make([]uint16, rapid.OneOf(rapid.IntRange(0, 40), rapid.IntRange(0, 400)).Draw(t,
+					"values"))
 				ids := make([]uint32, len(values))
 				query := uint16(rng.Uint32())
 				for i := range values {
@@ -59,7 +60,8 @@ func TestPartnersAgree(t *testing.T) {
 				least, most := rapid.IntRange(-2, 18).Draw(t, "least"), rapid.IntRange(-2, 18).Draw(t, "most")
 				dst := make([]uint32, entries+PartnersRoom)
 				found := Partners(dst, query, values, ids, from, to, least, most)
-				if want := partnersByDefinition(query, values, ids, from, to, least, most); !slices.Equal(dst[:found], want) {
+				if want := partnersByDefinition(query, values, ids, from, to, least, most); !slices.Equal(
+					dst[:found], want) {
 					t.Fatalf("%d to %d: found %v, want %v", least, most, dst[:found], want)
 				}
 			})
@@ -72,13 +74,26 @@ func TestPartnersPanicsOnWrongArguments(t *testing.T) {
 	for _, k := range sets {
 		useSet(t, k)
 		for what, f := range map[string]func(){
-			"reversed": func() { Partners(make([]uint32, 200), 0, values, nil, []uint32{5}, []uint32{4}, 0, 16) },
-			"beyond":   func() { Partners(make([]uint32, 200), 0, values, nil, []uint32{99}, []uint32{101}, 0, 16) },
-			"none":     func() { Partners(make([]uint32, 200), 0, nil, nil, []uint32{0}, []uint32{1}, 0, 16) },
-			"too few":  func() { Partners(make([]uint32, 25), 0, values, nil, []uint32{10}, []uint32{20}, 0, 16) },
-			"no room":  func() { Partners(nil, 0, values, nil, []uint32{10}, []uint32{20}, 0, 16) },
+			"reversed": func() {
+				Partners(make([]uint32, 200), 0, values, nil, []uint32{5}, []uint32{4}, 0,
+					16)
+			},
+			"beyond": func() {
+				Partners(make([]uint32, 200), 0, values, nil, []uint32{99}, []uint32{101}, 0,
+					16)
+			},
+			"none": func() {
+				Partners(make([]uint32, 200), 0, nil, nil, []uint32{0}, []uint32{1}, 0,
+					16)
+			},
+			"too few": func() {
+				Partners(make([]uint32, 25), 0, values, nil, []uint32{10}, []uint32{20}, 0,
+					16)
+			},
+			"no room": func() { Partners(nil, 0, values, nil, []uint32{10}, []uint32{20}, 0, 16) },
 			"ids": func() {
-				Partners(make([]uint32, 200), 0, values, make([]uint32, 99), []uint32{10}, []uint32{20}, 0, 16)
+				Partners(make([]uint32, 200), 0, values, make([]uint32, 99), []uint32{10}, []uint32{20}, 0,
+					16)
 			},
 			"ends": func() { Partners(make([]uint32, 200), 0, values, nil, []uint32{10}, nil, 0, 16) },
 		} {
@@ -118,7 +133,8 @@ func BenchmarkPartners(b *testing.B) {
 					useSet(b, k)
 					first := 0
 					for b.Loop() {
-						Partners(dst, 7, values[:1<<log], ids[:1<<log], from[first:first+step], to[first:first+step], 0, most)
+						Partners(dst, 7, values[:1<<log], ids[:1<<log], from[first:first+step],
+							to[first:first+step], 0, most)
 						first = (first + step) % ranges
 					}
 					b.ReportMetric(float64(b.Elapsed().Nanoseconds())/float64(b.N)/step/length, "ns/value")

@@ -25,7 +25,8 @@ func postingLists() *rapid.Generator[[]uint32] {
 		border := rapid.SampledFrom([]uint32{0, 127, 65535, 65536, 1<<21 + 127, math.MaxUint32})
 		list = append(list, rapid.SliceOfN(border, 0, 3).Draw(t, "borders")...)
 		for range rapid.IntRange(0, 2).Draw(t, "stretches") {
-			from := rapid.SampledFrom([]uint32{0, 60000, 65536, 1 << 24, math.MaxUint32 - 80000}).Draw(t, "from")
+			from := rapid.SampledFrom([]uint32{0, 60000, 65536, 1 << 24, math.MaxUint32 - 80000}).Draw(t,
+				"from")
 			count := rapid.SampledFrom([]uint32{100, 4096, 5000, 65536, 70000}).Draw(t, "count")
 			step := rapid.SampledFrom([]uint32{1, 1, 2, 7, 9, 200}).Draw(t, "step")
 			for i := uint64(0); i < uint64(count) && uint64(from)+i*uint64(step) <= math.MaxUint32; i++ {
@@ -96,8 +97,10 @@ func TestPostingTakesTheShorterForm(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if got, want := appendPosting(nil, n, numbers{}), AppendPosting(nil, list, nil); !bytes.Equal(got, want) {
-			t.Fatalf("a bitmap of %d numbers is written in %d bytes, a list in %d", len(list), len(got), len(want))
+		if got, want := appendPosting(nil, n, numbers{}), AppendPosting(nil, list, nil); !bytes.Equal(got,
+			want) {
+			t.Fatalf("a bitmap of %d numbers is written in %d bytes, a list in %d", len(list), len(got),
+				len(want))
 		}
 	})
 }
@@ -217,7 +220,8 @@ func TestDecodePostingRefuses(t *testing.T) {
 			t.Errorf("%s: +%v -%v, %v", name, a, d, err)
 		}
 		dst := []uint32{7, 8}
-		if got, err := AppendPostingCodes(dst, b); err != nil && (!slices.Equal(got, dst) || !errors.Is(err, ErrCorrupt)) {
+		if got, err := AppendPostingCodes(dst, b); err != nil &&
+			(!slices.Equal(got, dst) || !errors.Is(err, ErrCorrupt)) {
 			t.Errorf("%s: %v is appended with %v", name, got[2:], err)
 		}
 		for _, final := range []bool{false, true} {
@@ -274,7 +278,8 @@ func BenchmarkAppendPostingCodes(b *testing.B) {
 			b.ResetTimer()
 			for i := range b.N {
 				var err error
-				if dst, err = AppendPostingCodes(dst[:0], values[i%len(values)]); err != nil || len(dst) != c.count {
+				if dst, err = AppendPostingCodes(dst[:0], values[i%len(values)]); err != nil ||
+					len(dst) != c.count {
 					b.Fatal(len(dst), err)
 				}
 			}

@@ -251,7 +251,8 @@ func (f *ItemFields) Err() error {
 //	           statistics that are stored, next code number, codes that some item
 //	           has, items that have a code
 type Counters struct {
-	NextRow, NextKey, Items, NextSpace uint64 // next row and automatic key to give out; items there are; next id of a space
+	// next row and automatic key to give out; items there are; next id of a space
+	NextRow, NextKey, Items, NextSpace uint64
 
 	ActiveSpace, PreviousSpace uint64          // ids; 0: none
 	Spaces                     []SpaceCounters // by ascending id
@@ -516,7 +517,8 @@ func DecodeLesson(q int, b []byte) (Lesson, error) {
 	b = b[4:]
 	if l.Revision&labelLesson == 0 {
 		if len(b)%Bytes(q) != 0 {
-			return Lesson{}, fmt.Errorf("%w: lesson of %d bytes of codes, for codes of %d", ErrCorrupt, len(b), Bytes(q))
+			return Lesson{}, fmt.Errorf("%w: lesson of %d bytes of codes, for codes of %d", ErrCorrupt,
+				len(b), Bytes(q))
 		}
 		l.Codes = b
 		return l, nil
@@ -585,7 +587,8 @@ func (d *Retraction) Append(dst []byte) []byte {
 // reuse b. The error wraps ErrCorrupt.
 func DecodeRetraction(q int, b []byte) (*Retraction, error) {
 	if len(b) == 0 || b[0] != retractionVersion {
-		return nil, fmt.Errorf("%w: retraction: does not start with version %d", ErrCorrupt, retractionVersion)
+		return nil, fmt.Errorf("%w: retraction: does not start with version %d", ErrCorrupt,
+			retractionVersion)
 	}
 	r := reader{b: slices.Clone(b[1:])}
 	d := &Retraction{}

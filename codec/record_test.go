@@ -14,7 +14,8 @@ var sampleRecords = []*ItemRecord{
 	{},
 	{Labels: []uint32{0}},
 	{Labels: []uint32{0, 1, 7, math.MaxUint32}, Payload: []byte("payload")},
-	{Fields: []Field{{0, ""}, {1, "déjà vu"}, {5, int64(math.MinInt64)}, {6, int64(7)}, {9, -0.5}, {10, true}, {11, false}, {12, Time(-1)}, {13, LeastTime}, {14, MostTime}}},
+	{Fields: []Field{{0, ""}, {1, "déjà vu"}, {5, int64(math.MinInt64)}, {6, int64(7)}, {9, -0.5}, {10, true},
+		{11, false}, {12, Time(-1)}, {13, LeastTime}, {14, MostTime}}},
 }
 
 func TestItemRecordRoundTrip(t *testing.T) {
@@ -64,7 +65,8 @@ func TestFeaturesRoundTrip(t *testing.T) {
 		if d := cmp.Diff(x, got); d != "" {
 			t.Error(d)
 		}
-		if err := DecodeFeatures(make([]float32, len(x)+1), AppendFeatures(nil, x)); !errors.Is(err, ErrCorrupt) {
+		if err := DecodeFeatures(make([]float32, len(x)+1), AppendFeatures(nil, x)); !errors.Is(err,
+			ErrCorrupt) {
 			t.Errorf("wrong dimension: %v", err)
 		}
 	}
@@ -79,7 +81,8 @@ func TestCountersRoundTrip(t *testing.T) {
 		{},
 		{4, 2, 3, 6, 5, 0, []SpaceCounters{{5, false, false, 2, 0, 3, 1, 1, CodeCounters{6, 6, 1}}}},
 		{math.MaxUint32, math.MaxUint64, 0, math.MaxUint32, 1, 7, []SpaceCounters{
-			{1, true, false, math.MaxUint32, 7, 7, math.MaxUint64, math.MaxUint32, CodeCounters{math.MaxUint32, 9, 5}},
+			{1, true, false, math.MaxUint32, 7, 7, math.MaxUint64, math.MaxUint32,
+				CodeCounters{math.MaxUint32, 9, 5}},
 			{2, true, true, 1, 0, 0, 0, 0, CodeCounters{}},
 		}},
 	} {
@@ -97,11 +100,13 @@ func TestCountersRoundTrip(t *testing.T) {
 		return Counters{NextRow: 9, NextSpace: 9, Spaces: []SpaceCounters{s}}
 	}
 	for name, c := range map[string]Counters{
-		"spaces that descend":      {NextSpace: 9, Spaces: []SpaceCounters{{ID: 2}, {ID: 1}}},
-		"a space without number":   space(SpaceCounters{}),
-		"a space to come":          space(SpaceCounters{ID: 9}),
-		"more codes than ever":     space(SpaceCounters{ID: 1, CodeCounters: CodeCounters{NextCode: 3, Codes: 4}}),
-		"more items than rows":     space(SpaceCounters{ID: 1, CodeCounters: CodeCounters{NextCode: 3, Coded: 10}}),
+		"spaces that descend":    {NextSpace: 9, Spaces: []SpaceCounters{{ID: 2}, {ID: 1}}},
+		"a space without number": space(SpaceCounters{}),
+		"a space to come":        space(SpaceCounters{ID: 9}),
+		"more codes than ever": space(SpaceCounters{ID: 1, CodeCounters: CodeCounters{NextCode: 3,
+			Codes: 4}}),
+		"more items than rows": space(SpaceCounters{ID: 1, CodeCounters: CodeCounters{NextCode: 3,
+			Coded: 10}}),
 		"more built than rows":     space(SpaceCounters{ID: 1, Built: 10}),
 		"statistics of the future": space(SpaceCounters{ID: 1, Revision: 2, Checkpoint: 3}),
 	} {
@@ -119,7 +124,8 @@ func TestSparseFeaturesRoundTrip(t *testing.T) {
 	}{
 		{nil, nil, 2},
 		{[]uint32{0}, []float32{-1}, 7},
-		{[]uint32{0, 1, 127, 300, 1 << 20}, []float32{1, -0.5, math.MaxFloat32, math.SmallestNonzeroFloat32, 7}, 2 + 1 + 1 + 1 + 2 + 3 + 20},
+		{[]uint32{0, 1, 127, 300, 1 << 20}, []float32{1, -0.5, math.MaxFloat32, math.SmallestNonzeroFloat32,
+			7}, 2 + 1 + 1 + 1 + 2 + 3 + 20},
 		{[]uint32{math.MaxUint32 - 1, math.MaxUint32}, []float32{1, 2}, 2 + 5 + 1 + 8},
 	} {
 		dim := 1
@@ -147,7 +153,8 @@ func TestSparseFeaturesRoundTrip(t *testing.T) {
 				t.Errorf("%x: %v", bad, err)
 			}
 		}
-		if _, _, err := AppendDecodedSparse(nil, nil, dim-1, b); len(c.index) > 0 && !errors.Is(err, ErrCorrupt) {
+		if _, _, err := AppendDecodedSparse(nil, nil, dim-1, b); len(c.index) > 0 &&
+			!errors.Is(err, ErrCorrupt) {
 			t.Errorf("an index beyond the dimensions: %v", err)
 		}
 		if err := DecodeFeatures(make([]float32, 1), b); !errors.Is(err, ErrCorrupt) {

@@ -224,7 +224,8 @@ func (c *Container) Rows() *roaring.Bitmap { return roaring.FromDense(c[:], true
 // returns the rows that have a bit set, or nil for none. Between calls it for bits from
 // the highest down, and for lower bits only if they matter. It does not change the
 // returned containers. The error is one of slice.
-func Between(among *Container, slice func(bit int) (*Container, error), lo, hi uint64) (*roaring.Bitmap, error) {
+func Between(among *Container, slice func(bit int) (*Container, error), lo,
+	hi uint64) (*roaring.Bitmap, error) {
 	if lo > hi {
 		return roaring.New(), nil
 	}
@@ -304,7 +305,8 @@ const PartnersRoom = 16
 // larger than the caches. It allocates nothing and keeps none of the slices.
 func Partners(dst []uint32, query uint16, values []uint16, ids, from, to []uint32, least, most int) int {
 	if len(from) != len(to) || ids != nil && len(ids) != len(values) {
-		panic(fmt.Sprintf("codec: %d beginnings and %d ends of ranges, %d ids of %d values", len(from), len(to), len(ids), len(values)))
+		panic(fmt.Sprintf("codec: %d beginnings and %d ends of ranges, %d ids of %d values", len(from),
+			len(to), len(ids), len(values)))
 	}
 	if len(from) == 0 {
 		return 0
@@ -319,7 +321,8 @@ func Partners(dst []uint32, query uint16, values []uint16, ids, from, to []uint3
 		room := len(dst) - PartnersRoom
 		for i := range from {
 			if from[i] > to[i] || int(to[i]) > len(values) {
-				panic(fmt.Sprintf("codec: range %d from %d to %d of %d values", i, from[i], to[i], len(values)))
+				panic(fmt.Sprintf("codec: range %d from %d to %d of %d values", i, from[i], to[i],
+					len(values)))
 			}
 			room -= int(to[i] - from[i])
 		}

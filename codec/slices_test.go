@@ -10,7 +10,8 @@ import (
 )
 
 func TestImagesKeepTheOrder(t *testing.T) {
-	ints := []int64{math.MinInt64, math.MinInt64 + 1, -1 << 53, -256, -1, 0, 1, 2, 255, 1 << 53, 1<<53 + 1, math.MaxInt64}
+	ints := []int64{math.MinInt64, math.MinInt64 + 1, -1 << 53, -256, -1, 0, 1, 2, 255, 1 << 53, 1<<53 + 1,
+		math.MaxInt64}
 	for i := range ints[1:] {
 		if IntImage(ints[i]) >= IntImage(ints[i+1]) {
 			t.Errorf("%d is not below %d", ints[i], ints[i+1])
@@ -18,7 +19,8 @@ func TestImagesKeepTheOrder(t *testing.T) {
 	}
 	floats := []float64{
 		math.Inf(-1), -math.MaxFloat64, -1e300, -1.5, -1, -math.SmallestNonzeroFloat64,
-		0, math.SmallestNonzeroFloat64, 2.2250738585072014e-308, .1, 1, 1.5, 1e300, math.MaxFloat64, math.Inf(1),
+		0, math.SmallestNonzeroFloat64, 2.2250738585072014e-308, .1, 1, 1.5, 1e300, math.MaxFloat64,
+		math.Inf(1),
 	}
 	for i := range floats[1:] {
 		if FloatImage(floats[i]) >= FloatImage(floats[i+1]) {

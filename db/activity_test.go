@@ -31,8 +31,10 @@ import (
 func TestLatencies(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		times := rapid.SliceOf(rapid.Custom(func(t *rapid.T) time.Duration {
-			near := rapid.SampledFrom([]time.Duration{0, 1, time.Microsecond, 4096 * time.Microsecond, 40 * time.Second}).Draw(t, "near")
-			return near + time.Duration(rapid.Int64Range(-3, 1<<rapid.IntRange(0, 36).Draw(t, "bits")).Draw(t, "more"))
+			near := rapid.SampledFrom([]time.Duration{0, 1, time.Microsecond, 4096 * time.Microsecond,
+				40 * time.Second}).Draw(t, "near")
+			return near + time.Duration(rapid.Int64Range(-3, 1<<rapid.IntRange(0, 36).Draw(t, "bits")).Draw(t,
+				"more"))
 		})).Draw(t, "times")
 		var l signal.Latencies
 		want := event.Latencies{Count: uint64(len(times))}
@@ -60,7 +62,8 @@ func TestLatencies(t *testing.T) {
 				continue
 			}
 			is := times[max(int(math.Ceil(q*float64(len(times)))), 1)-1]
-			if x := got.Quantile(q); x < is && q > 0 || q > 0 && x > max(2*is, time.Microsecond) && x != event.LatencyBound(event.LatencyBuckets-1) {
+			if x := got.Quantile(q); x < is && q > 0 ||
+				q > 0 && x > max(2*is, time.Microsecond) && x != event.LatencyBound(event.LatencyBuckets-1) {
 				t.Fatalf("%v: quantile %v is %v, not %v", times, q, is, x)
 			}
 		}
@@ -91,18 +94,24 @@ func TestActivity(t *testing.T) {
 		t.Fatal(err)
 	}
 	before := dbkit.MustStats(t, d).Activity
-	if before.Writes.Count != 13 || before.WriteErrors != 1 || before.Conflicts != 1 || before.ItemsPut != 61 || before.ItemsDeleted != 2 ||
-		before.Commits.Count != before.Syncs.Count || before.CommitRequests < 13 || before.CommitBytes == 0 || before.Waiting != 0 ||
+	if before.Writes.Count != 13 || before.WriteErrors != 1 || before.Conflicts != 1 ||
+		before.ItemsPut != 61 || before.ItemsDeleted != 2 ||
+		before.Commits.Count != before.Syncs.Count || before.CommitRequests < 13 || before.CommitBytes == 0 ||
+		before.Waiting != 0 ||
 		len(before.Running) > 0 || before.Searches != nil {
 		t.Errorf("%+v", before)
 	}
-	if i := slices.IndexFunc(before.Operations, func(o event.OperationStats) bool { return o.Op == event.OpTrain }); i < 0 || before.Operations[i].Done != 1 {
+	if i := slices.IndexFunc(before.Operations,
+		func(o event.OperationStats) bool { return o.Op == event.OpTrain }); i < 0 ||
+		before.Operations[i].Done != 1 {
 		t.Errorf("%+v", before.Operations)
 	}
 	type kind struct{ op, plan string }
 	want, hits := map[kind]uint64{}, 0
-	for i, plan := range []db.Plan{db.PlanAuto, db.PlanMemory, db.PlanScan, db.PlanFilter, db.PlanDisk, db.PlanBlockScan, db.PlanAuto, db.PlanAuto} {
-		q := db.Query{From: "text", Vector: items[i].Vectors["text"], K: 3 + i, Plan: plan, Where: "label = 'class1' OR year > 0"}
+	for i, plan := range []db.Plan{db.PlanAuto, db.PlanMemory, db.PlanScan, db.PlanFilter, db.PlanDisk,
+		db.PlanBlockScan, db.PlanAuto, db.PlanAuto} {
+		q := db.Query{From: "text", Vector: items[i].Vectors["text"], K: 3 + i, Plan: plan,
+			Where: "label = 'class1' OR year > 0"}
 		e, _, err := c.Explain(ctx, q, -1) // not counted
 		if err != nil {
 			t.Fatal(err)
@@ -140,11 +149,14 @@ func TestActivity(t *testing.T) {
 	for _, s := range a.Searches {
 		got[kind{string(s.Op), s.Plan}] = s.Count
 	}
-	if fmt.Sprint(got) != fmt.Sprint(want) || a.Hits != uint64(hits) || a.SearchErrors != 1 || a.Snapshots != 0 {
-		t.Errorf("%v, want %v; %d hits, want %d; %d errors, %d open", got, want, a.Hits, hits, a.SearchErrors, a.Snapshots)
+	if fmt.Sprint(got) != fmt.Sprint(want) || a.Hits != uint64(hits) || a.SearchErrors != 1 ||
+		a.Snapshots != 0 {
+		t.Errorf("%v, want %v; %d hits, want %d; %d errors, %d open", got, want, a.Hits, hits, a.SearchErrors,
+			a.Snapshots)
 	}
 	m := mustBackup(t, d, mustFolder(t), db.BackupOptions{})
-	if b := dbkit.MustStats(t, d).Activity.LastBackup; b == nil || b.ID != m.ID || b.Sequence != m.Sequence || b.BytesTotal != m.BytesTotal {
+	if b := dbkit.MustStats(t, d).Activity.LastBackup; b == nil || b.ID != m.ID || b.Sequence != m.Sequence ||
+		b.BytesTotal != m.BytesTotal {
 		t.Errorf("%+v, not %+v", b, m)
 	}
 }
@@ -164,7 +176,8 @@ func TestRunningOperations(t *testing.T) {
 		}
 	}
 	dbkit.MustTrain(t, c, opt)
-	if len(during) != 1 || during[0].Op != event.OpTrain || during[0].Collection != "main" || during[0].Stage != "encode" {
+	if len(during) != 1 || during[0].Op != event.OpTrain || during[0].Collection != "main" ||
+		during[0].Stage != "encode" {
 		t.Errorf("%+v", during)
 	}
 	// A callback that panics ends it, too.
@@ -187,7 +200,8 @@ func TestStatsReadNoDisk(t *testing.T) {
 	var asking atomic.Bool
 	var walks, others atomic.Int64
 	fsys := errorfs.Wrap(vfs.NewMem(), errorfs.InjectorFunc(func(op errorfs.Op) error {
-		if !asking.Load() || !strings.Contains(string(debug.Stack()), "(*DB).Stats(") { // others go on in the background
+		// others go on in the background
+		if !asking.Load() || !strings.Contains(string(debug.Stack()), "(*DB).Stats(") {
 			return nil
 		}
 		switch {
@@ -217,7 +231,8 @@ func TestStatsReadNoDisk(t *testing.T) {
 	asking.Store(false)
 	// The store may still have told of a file or two that it has removed.
 	if walks, others := walks.Load(), others.Load(); walks > 10 || others != 0 {
-		t.Errorf("the folder was looked through %d times, and there were %d other calls of the file system", walks, others)
+		t.Errorf("the folder was looked through %d times, and there were %d other calls of the file system",
+			walks, others)
 	}
 	walks.Store(0)
 	putAll(t, c, dbkit.Pairs(1, synth.Config{}))
@@ -297,7 +312,8 @@ func TestTracer(t *testing.T) {
 			t.Errorf("%+v", call)
 		}
 	}
-	if want := []string{"write ", "search request", "search ", "search_radius ", "search_all ", "compact "}; !slices.Equal(ops, want) {
+	if want := []string{"write ", "search request", "search ", "search_radius ", "search_all ",
+		"compact "}; !slices.Equal(ops, want) {
 		t.Errorf("%q, want %q", ops, want)
 	}
 	for _, want := range []string{
@@ -318,11 +334,12 @@ func TestTracer(t *testing.T) {
 func TestTracerOfBackground(t *testing.T) {
 	var s spans
 	indexed := make(chan *event.Event, 64)
-	d := dbkit.MustOpen(t, "db", &db.Options{FS: vfs.NewMem(), Tracer: &s, EventListener: func(_ context.Context, e *event.Event) {
-		if e.Name == "fddhdb.index.done" {
-			indexed <- e
-		}
-	}})
+	d := dbkit.MustOpen(t, "db",
+		&db.Options{FS: vfs.NewMem(), Tracer: &s, EventListener: func(_ context.Context, e *event.Event) {
+			if e.Name == "fddhdb.index.done" {
+				indexed <- e
+			}
+		}})
 	c, err := d.CreateCollection(ctx, "main", db.Schema{Bits: 64})
 	if err != nil {
 		t.Fatal(err)

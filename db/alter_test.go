@@ -57,9 +57,11 @@ func TestAlter(t *testing.T) {
 	other, before := dbkit.MustCollection(t, d, "main"), dbkit.AllItems(t, c)
 	snap := need(d.Snapshot())(t)
 	then := need(snap.Collection("main"))(t)
-	a := db.Alteration{AddModalities: []db.Modality{audio, {Name: "bag", Dim: 100, Sparse: true}}, AddFields: []db.Field{place, {Name: "note", Type: db.String}}}
+	a := db.Alteration{AddModalities: []db.Modality{audio, {Name: "bag", Dim: 100, Sparse: true}},
+		AddFields: []db.Field{place, {Name: "note", Type: db.String}}}
 	mustAlter(t, c, a)
-	want := db.Schema{Modalities: slices.Concat(dbkit.PairsSchema.Modalities, a.AddModalities), Fields: slices.Concat(dbkit.PairsSchema.Fields, a.AddFields)}
+	want := db.Schema{Modalities: slices.Concat(dbkit.PairsSchema.Modalities, a.AddModalities),
+		Fields: slices.Concat(dbkit.PairsSchema.Fields, a.AddFields)}
 	a.AddModalities[0].Dim, a.AddFields[0].Type = 99, db.Bool // what is given is the caller's own
 	for _, c := range []*db.Collection{c, other} {
 		if diff := cmp.Diff(want, dbkit.MustSchema(t, c)); diff != "" {
@@ -67,20 +69,23 @@ func TestAlter(t *testing.T) {
 		}
 	}
 	dbkit.EqualItems(t, before, dbkit.AllItems(t, c))
-	added := &db.Item{Key: "k3", Vectors: map[string][]float32{"audio": {1, 2, 3}}, Sparse: map[string]db.Sparse{"bag": {Index: []uint32{99}, Value: []float32{1}}},
+	added := &db.Item{Key: "k3", Vectors: map[string][]float32{"audio": {1, 2, 3}},
+		Sparse: map[string]db.Sparse{"bag": {Index: []uint32{99}, Value: []float32{1}}},
 		Fields: map[string]any{"place": "Bern", "note": "x"}}
 	need(other.Merge(ctx, added))(t)
 	check := func(c *db.Collection) {
 		t.Helper()
 		for where, want := range map[string]int{
-			"has(audio)": 1, "has(bag)": 1, "NOT has(audio)": 39, "has(image)": 40, "place = 'Bern'": 1, "place != 'Bern'": 0, "NOT place = 'Bern'": 39,
+			"has(audio)": 1, "has(bag)": 1, "NOT has(audio)": 39, "has(image)": 40, "place = 'Bern'": 1,
+			"place != 'Bern'": 0, "NOT place = 'Bern'": 39,
 		} {
 			if n, err := c.Count(ctx, where); err != nil || n != want {
 				t.Errorf("%s: %d items, %v", where, n, err)
 			}
 		}
 		it, err := c.Get(ctx, "k3")
-		if err != nil || cmp.Diff(it.Vectors["audio"], added.Vectors["audio"]) != "" || cmp.Diff(it.Sparse, added.Sparse) != "" || cmp.Diff(it.Fields, added.Fields) != "" ||
+		if err != nil || cmp.Diff(it.Vectors["audio"], added.Vectors["audio"]) != "" ||
+			cmp.Diff(it.Sparse, added.Sparse) != "" || cmp.Diff(it.Fields, added.Fields) != "" ||
 			it.Vectors["image"] == nil || len(it.Labels) == 0 {
 			t.Errorf("%+v, %v", it, err)
 		}
@@ -111,11 +116,13 @@ func TestAlter(t *testing.T) {
 	check(c)
 	dbkit.CheckSound(t, d, "opened again")
 	mustAlter(t, c, db.Alteration{AddFields: []db.Field{{Name: "third", Type: db.Bool}}})
-	if s := dbkit.MustSchema(t, c); len(s.Fields) != len(want.Fields)+1 || len(s.Modalities) != len(want.Modalities) {
+	if s := dbkit.MustSchema(t, c); len(s.Fields) != len(want.Fields)+1 ||
+		len(s.Modalities) != len(want.Modalities) {
 		t.Errorf("%+v", s)
 	}
 	dbkit.MustClose(t, d)
-	if err := c.Alter(ctx, db.Alteration{AddFields: []db.Field{{Name: "late", Type: db.Bool}}}); !errors.Is(err, db.ErrClosed) {
+	if err := c.Alter(ctx, db.Alteration{AddFields: []db.Field{{Name: "late", Type: db.Bool}}}); !errors.Is(
+		err, db.ErrClosed) {
 		t.Error(err)
 	}
 }
@@ -146,23 +153,36 @@ func TestAlterRefuses(t *testing.T) {
 		says string
 	}{
 		{c, db.Alteration{}, db.ErrInvalid, `alter collection "main": neither modalities nor fields`},
-		{c, db.Alteration{AddModalities: []db.Modality{{Name: "image", Dim: 9}}, AddFields: []db.Field{fresh}}, db.ErrExists,
+		{c, db.Alteration{AddModalities: []db.Modality{{Name: "image", Dim: 9}},
+			AddFields: []db.Field{fresh}}, db.ErrExists,
 			`modality "image": collection "main" has a modality of that name, of dimension 8`},
-		{c, db.Alteration{AddModalities: []db.Modality{{Name: "year", Dim: 9}}}, db.ErrExists, `modality "year": collection "main" has a field of that name, of type int`},
-		{c, db.Alteration{AddFields: []db.Field{fresh, {Name: "text", Type: db.Int}}}, db.ErrExists, `field "text": collection "main" has a modality of that name`},
-		{c, db.Alteration{AddFields: []db.Field{fresh, {Name: "year", Type: db.Int, Indexed: true}}}, db.ErrExists, `field "year"`},
-		{c, db.Alteration{AddModalities: []db.Modality{audio, audio}}, db.ErrInvalid, `modality "audio": there is a modality of that name already`},
-		{c, db.Alteration{AddModalities: []db.Modality{audio}, AddFields: []db.Field{{Name: "audio", Type: db.Int}}}, db.ErrInvalid, `field "audio": there is a modality`},
-		{c, db.Alteration{AddModalities: []db.Modality{{Name: "audio"}}, AddFields: []db.Field{fresh}}, db.ErrInvalid, `modality "audio": 0 dimensions`},
-		{c, db.Alteration{AddFields: []db.Field{{Name: "audio", Type: "date"}}}, db.ErrInvalid, `unknown type "date"`},
-		{c, db.Alteration{AddFields: []db.Field{{Name: "a b", Type: db.Int}}}, db.ErrInvalid, `field name "a b"`},
-		{c, db.Alteration{AddModalities: many(db.MaxModalities - 1)}, db.ErrInvalid, "257 modalities, at most 256"},
+		{c, db.Alteration{AddModalities: []db.Modality{{Name: "year", Dim: 9}}}, db.ErrExists,
+			`modality "year": collection "main" has a field of that name, of type int`},
+		{c, db.Alteration{AddFields: []db.Field{fresh, {Name: "text", Type: db.Int}}}, db.ErrExists,
+			`field "text": collection "main" has a modality of that name`},
+		{c, db.Alteration{AddFields: []db.Field{fresh, {Name: "year", Type: db.Int, Indexed: true}}},
+			db.ErrExists, `field "year"`},
+		{c, db.Alteration{AddModalities: []db.Modality{audio, audio}}, db.ErrInvalid,
+			`modality "audio": there is a modality of that name already`},
+		{c, db.Alteration{AddModalities: []db.Modality{audio},
+			AddFields: []db.Field{{Name: "audio", Type: db.Int}}}, db.ErrInvalid,
+			`field "audio": there is a modality`},
+		{c, db.Alteration{AddModalities: []db.Modality{{Name: "audio"}}, AddFields: []db.Field{fresh}},
+			db.ErrInvalid, `modality "audio": 0 dimensions`},
+		{c, db.Alteration{AddFields: []db.Field{{Name: "audio", Type: "date"}}}, db.ErrInvalid,
+			`unknown type "date"`},
+		{c, db.Alteration{AddFields: []db.Field{{Name: "a b", Type: db.Int}}}, db.ErrInvalid,
+			`field name "a b"`},
+		{c, db.Alteration{AddModalities: many(db.MaxModalities - 1)}, db.ErrInvalid,
+			"257 modalities, at most 256"},
 		{c, db.Alteration{AddFields: manyFields}, db.ErrInvalid, "1028 fields, at most 1024"},
-		{codes, db.Alteration{AddModalities: []db.Modality{audio}, AddFields: []db.Field{fresh}}, db.ErrInvalid, `modality "audio": the items of collection "codes" bring codes`},
+		{codes, db.Alteration{AddModalities: []db.Modality{audio}, AddFields: []db.Field{fresh}},
+			db.ErrInvalid, `modality "audio": the items of collection "codes" bring codes`},
 	} {
 		schema := dbkit.MustSchema(t, r.c)
 		err := r.c.Alter(ctx, r.a)
-		if !errors.Is(err, r.want) || !strings.Contains(fmt.Sprint(err), r.says) || strings.Count(fmt.Sprint(err), "fddhdb: ") != 1 {
+		if !errors.Is(err, r.want) || !strings.Contains(fmt.Sprint(err), r.says) ||
+			strings.Count(fmt.Sprint(err), "fddhdb: ") != 1 {
 			t.Errorf("%+v: %v", r.a, err)
 		}
 		if diff := cmp.Diff(schema, dbkit.MustSchema(t, r.c)); diff != "" {
@@ -177,7 +197,9 @@ func TestAlterRefuses(t *testing.T) {
 	if n, err := codes.Count(ctx, "n = 5"); n != 1 || err != nil {
 		t.Error(n, err)
 	}
-	mustAlter(t, c, db.Alteration{AddModalities: many(db.MaxModalities - 2), AddFields: manyFields[:db.MaxFields-4]}) // as many as there may be
+	// as many as there may be
+	mustAlter(t, c, db.Alteration{AddModalities: many(db.MaxModalities - 2),
+		AddFields: manyFields[:db.MaxFields-4]})
 	must(t, d.DropCollection(ctx, "codes"))
 	if err := codes.Alter(ctx, db.Alteration{AddFields: []db.Field{fresh}}); !errors.Is(err, db.ErrNotFound) {
 		t.Error("dropped: ", err)
@@ -185,7 +207,8 @@ func TestAlterRefuses(t *testing.T) {
 	dbkit.MustClose(t, d)
 	opts.ReadOnly = true
 	d = dbkit.MustOpen(t, "db", opts)
-	if err := dbkit.MustCollection(t, d, "main").Alter(ctx, db.Alteration{AddFields: []db.Field{fresh}}); !errors.Is(err, db.ErrReadOnly) {
+	if err := dbkit.MustCollection(t, d, "main").Alter(ctx,
+		db.Alteration{AddFields: []db.Field{fresh}}); !errors.Is(err, db.ErrReadOnly) {
 		t.Error("read-only: ", err)
 	}
 	if len(dbkit.MustSchema(t, dbkit.MustCollection(t, d, "main")).Modalities) != db.MaxModalities {
@@ -221,7 +244,9 @@ func TestModelsOfAnAlteredCollection(t *testing.T) {
 	dbkit.CheckSound(t, d, "altered")
 	unlearned := func(what string, err error) {
 		t.Helper()
-		if !errors.Is(err, db.ErrNoModel) || !strings.Contains(err.Error(), `knows nothing of modality "audio"`) || !strings.Contains(err.Error(), "train again") {
+		if !errors.Is(err, db.ErrNoModel) ||
+			!strings.Contains(err.Error(), `knows nothing of modality "audio"`) ||
+			!strings.Contains(err.Error(), "train again") {
 			t.Errorf("%s: %v", what, err)
 		}
 	}
@@ -234,7 +259,9 @@ func TestModelsOfAnAlteredCollection(t *testing.T) {
 	_, _, err = c.Encode(&db.Item{Vectors: map[string][]float32{"audio": {1, 0, 0}}})
 	unlearned("encode", err)
 	of := func(name string) db.Evaluation {
-		return db.Evaluation{Queries: map[string][][]float32{name: {items[88].Vectors[name], items[89].Vectors[name]}}, Labels: [][]string{items[88].Labels, items[89].Labels}}
+		return db.Evaluation{Queries: map[string][][]float32{
+			name: {items[88].Vectors[name], items[89].Vectors[name]}},
+			Labels: [][]string{items[88].Labels, items[89].Labels}}
 	}
 	unlearned("evaluate", dbkit.Second(c.Evaluate(ctx, of("audio"))))
 	found, err := c.Evaluate(ctx, of("image"))
@@ -247,7 +274,8 @@ func TestModelsOfAnAlteredCollection(t *testing.T) {
 		t.Errorf("%d hits, %v", len(res.Hits), err)
 	}
 	s, err := c.Stats()
-	if err != nil || !s.Modalities[0].Learned || s.Modalities[2].Learned || s.Modalities[2].Items != 40 || s.CodedItems != 89 {
+	if err != nil || !s.Modalities[0].Learned || s.Modalities[2].Learned || s.Modalities[2].Items != 40 ||
+		s.CodedItems != 89 {
 		t.Errorf("%+v, %v", s, err)
 	}
 	dbkit.MustUpdate(t, c, db.UpdateOptions{Teacher: db.TeacherLabels})
@@ -287,7 +315,8 @@ func TestEvaluateWhatWasAlone(t *testing.T) {
 	}
 	putAll(t, c, items)
 	dbkit.MustTrain(t, c, db.TrainOptions{Options: fit.Options{Bits: 16, Anchors: 6}})
-	e := db.Evaluation{Queries: map[string][][]float32{"image": {items[0].Vectors["image"]}}, Labels: [][]string{items[0].Labels}}
+	e := db.Evaluation{Queries: map[string][][]float32{"image": {items[0].Vectors["image"]}},
+		Labels: [][]string{items[0].Labels}}
 	before, err := c.Evaluate(ctx, e)
 	if err != nil || len(before) != 1 {
 		t.Fatal(before, err)
@@ -322,10 +351,12 @@ func TestBatchesAcrossAlter(t *testing.T) {
 		}
 		mustAlter(t, c, db.Alteration{AddModalities: []db.Modality{audio}, AddFields: []db.Field{place}})
 		for i := n / 2; i < n; i++ {
-			put(i, db.Item{Vectors: map[string][]float32{"audio": {1, 2, 3}}, Fields: map[string]any{"place": "Bern"}})
+			put(i, db.Item{Vectors: map[string][]float32{"audio": {1, 2, 3}},
+				Fields: map[string]any{"place": "Bern"}})
 		}
 		if n < bulkItems { // items that are merged with what was checked before, and the other way round
-			for _, it := range []*db.Item{{Key: "k0", Vectors: map[string][]float32{"audio": {4, 5, 6}}}, {Key: "k9", Vectors: vector}} {
+			for _, it := range []*db.Item{{Key: "k0", Vectors: map[string][]float32{"audio": {4, 5, 6}}},
+				{Key: "k9", Vectors: vector}} {
 				must(t, b.Merge(c, it))
 			}
 		}
@@ -339,8 +370,10 @@ func TestBatchesAcrossAlter(t *testing.T) {
 		if n < bulkItems {
 			both = 2
 		}
-		if sum("has(text)") != n/2+both/2 || sum("has(audio)") != n-n/2+both/2 || sum("has(text) AND has(audio)") != both || sum("place = 'Bern'") != n-n/2 {
-			t.Errorf("%d items: %d have text, %d audio, %d both", n, sum("has(text)"), sum("has(audio)"), sum("has(text) AND has(audio)"))
+		if sum("has(text)") != n/2+both/2 || sum("has(audio)") != n-n/2+both/2 ||
+			sum("has(text) AND has(audio)") != both || sum("place = 'Bern'") != n-n/2 {
+			t.Errorf("%d items: %d have text, %d audio, %d both", n, sum("has(text)"), sum("has(audio)"),
+				sum("has(text) AND has(audio)"))
 		}
 		checkSpaces(t, d)
 	}
@@ -381,7 +414,8 @@ func TestAlterRightAfterOpening(t *testing.T) {
 	for i := range 2 {
 		d = dbkit.MustOpen(t, "db", opts)
 		c = dbkit.MustCollection(t, d, "main")
-		mustAlter(t, c, db.Alteration{AddFields: []db.Field{{Name: fmt.Sprint("f", i), Type: db.Int, Indexed: true}}})
+		mustAlter(t, c, db.Alteration{AddFields: []db.Field{{Name: fmt.Sprint("f", i), Type: db.Int,
+			Indexed: true}}})
 		if i == 0 { // it is closed before anybody has waited for the codes
 			dbkit.MustClose(t, d)
 		}
@@ -390,7 +424,8 @@ func TestAlterRightAfterOpening(t *testing.T) {
 	if found, err := c.Count(ctx, "f0 = 1 AND f1 = 2"); found != 1 || err != nil {
 		t.Error(found, err)
 	}
-	if res, err := c.Search(ctx, db.Query{Code: []byte{1, 2}, K: 2}); err != nil || len(res.Hits) != 2 || res.Hits[1].Distance != 0 {
+	if res, err := c.Search(ctx, db.Query{Code: []byte{1, 2}, K: 2}); err != nil || len(res.Hits) != 2 ||
+		res.Hits[1].Distance != 0 {
 		t.Errorf("%+v, %v", res, err)
 	}
 	if s := dbkit.MustStats(t, d); s.Items != n+1 {
@@ -418,7 +453,8 @@ func TestAlterDuringEverything(t *testing.T) {
 		})
 	}
 	do(func(i int) error {
-		return c.Alter(ctx, db.Alteration{AddModalities: []db.Modality{{Name: fmt.Sprint("m", i), Dim: 2}}, AddFields: []db.Field{{Name: fmt.Sprint("f", i), Type: db.Int, Indexed: true}}})
+		return c.Alter(ctx, db.Alteration{AddModalities: []db.Modality{{Name: fmt.Sprint("m", i), Dim: 2}},
+			AddFields: []db.Field{{Name: fmt.Sprint("f", i), Type: db.Int, Indexed: true}}})
 	})
 	do(func(i int) error {
 		b := d.NewBatch()
@@ -438,7 +474,10 @@ func TestAlterDuringEverything(t *testing.T) {
 		_, err := c.Train(ctx, dbkit.TinyTraining(uint64(i)))
 		return busy(err)
 	})
-	do(func(int) error { return busy(dbkit.Second(c.Update(ctx, db.UpdateOptions{Teacher: db.TeacherLabels}))) })
+	do(func(int) error {
+		return busy(
+			dbkit.Second(c.Update(ctx, db.UpdateOptions{Teacher: db.TeacherLabels})))
+	})
 	do(func(int) error { return busy(dbkit.Second(c.Reindex(ctx, db.ReindexOptions{}))) })
 	do(func(i int) error {
 		s, err := d.Snapshot()
@@ -508,13 +547,17 @@ var alterSteps = []func(c *db.Collection) error{
 		return c.Alter(ctx, db.Alteration{AddModalities: []db.Modality{audio}, AddFields: []db.Field{place}})
 	},
 	func(c *db.Collection) error {
-		return dbkit.Second(c.Merge(ctx, &db.Item{Key: "k1", Vectors: map[string][]float32{"audio": {1, 2, 3}}, Fields: map[string]any{"place": "Bern"}}))
+		return dbkit.Second(c.Merge(ctx,
+			&db.Item{Key: "k1", Vectors: map[string][]float32{"audio": {1, 2, 3}},
+				Fields: map[string]any{"place": "Bern"}}))
 	},
 	func(c *db.Collection) error {
-		return c.Alter(ctx, db.Alteration{AddFields: []db.Field{{Name: "note", Type: db.String}, {Name: "rank", Type: db.Int, Indexed: true}}})
+		return c.Alter(ctx, db.Alteration{AddFields: []db.Field{{Name: "note", Type: db.String},
+			{Name: "rank", Type: db.Int, Indexed: true}}})
 	},
 	func(c *db.Collection) error {
-		return c.Alter(ctx, db.Alteration{IndexFields: []string{"title", "price"}, AddFields: []db.Field{{Name: "last", Type: db.Bool}}})
+		return c.Alter(ctx, db.Alteration{IndexFields: []string{"title", "price"},
+			AddFields: []db.Field{{Name: "last", Type: db.Bool}}})
 	},
 	func(c *db.Collection) error { return db.Of(c).Close() },
 }
@@ -545,7 +588,8 @@ func checkAltered(t testing.TB, what string, fsys vfs.FS, possible ...alteredSta
 	if !slices.Contains(possible, got) {
 		t.Fatalf("%s: %+v is none of %+v", what, got, possible)
 	}
-	if found, _ := dbkit.Findings(t, d, db.VerifyOptions{}); len(found) > 0 { // an index that was not made to its end is none
+	// an index that was not made to its end is none
+	if found, _ := dbkit.Findings(t, d, db.VerifyOptions{}); len(found) > 0 {
 		t.Fatalf("%s: %v", what, found)
 	}
 	for _, step := range alterSteps[:4] {
@@ -607,7 +651,8 @@ func TestEveryFailedWriteOfAlter(t *testing.T) {
 			}
 			hit := fail.Hit()
 			fail.Off.Store(true)
-			checkAltered(t, fmt.Sprintf("write %d fails, and those after it: %v: %v", k, forever, err), mem, before, after)
+			checkAltered(t, fmt.Sprintf("write %d fails, and those after it: %v: %v", k, forever, err), mem,
+				before, after)
 			if !hit {
 				if err != nil || k < 8 {
 					t.Errorf("%d writes, %v", k, err)

@@ -82,7 +82,8 @@ func backupEvent(m *backup.Manifest) event.Event {
 	if m == nil {
 		return event.Event{}
 	}
-	return event.Event{Bytes: m.BytesTotal, Attrs: []slog.Attr{slog.String("id", m.ID), slog.Int64("bytes_new", m.BytesNew)}}
+	return event.Event{Bytes: m.BytesTotal, Attrs: []slog.Attr{slog.String("id", m.ID),
+		slog.Int64("bytes_new", m.BytesNew)}}
 }
 
 // CheckpointOptions say what a checkpoint holds. With the zero value it holds everything.
@@ -151,11 +152,12 @@ type RestoreOptions struct {
 	// Before, if not zero and without ID, means the newest backup that began by this time.
 	Before time.Time
 
-	// Database is the UUID of the database. A repository with backups of several databases needs it, or an ID.
+	// Database is the UUID of the database. A repository with backups of several databases needs it, or an
+	// ID.
 	Database string
 
-	// SkipVerify leaves out the verification of the restored database, which takes as long as reading it twice.
-	// Restore compares all files with their SHA-256 in any case.
+	// SkipVerify leaves out the verification of the restored database, which takes as long as reading it
+	// twice. Restore compares all files with their SHA-256 in any case.
 	SkipVerify bool
 
 	// Progress hears backup.StageFetch, in bytes, and StageVerify, in records of an unknown total.
@@ -165,10 +167,11 @@ type RestoreOptions struct {
 // StageVerify is a stage of a restore, for Progress, after backup.StageFetch.
 const StageVerify = copies.StageVerify
 
-// Restore makes a database of a backup, in a folder that is empty or missing. Without an ID it takes the newest
-// backup of the whole database, see backup.Find. It fetches the files, compares them with their SHA-256, syncs
-// them, and verifies them as VerifyFolder does; only then the folder becomes a database. After an error the
-// folder is as it was. If the process ends, the folder is no database, and you can call Restore again.
+// Restore makes a database of a backup, in a folder that is empty or missing. Without an ID it takes the
+// newest backup of the whole database, see backup.Find. It fetches the files, compares them with their
+// SHA-256, syncs them, and verifies them as VerifyFolder does; only then the folder becomes a database. After
+// an error the folder is as it was. If the process ends, the folder is no database, and you can call Restore
+// again.
 //
 // The database has the UUID of the one that was backed up. Restore uses FS, CacheBytes, Logger, EventListener
 // and Tracer of the options; nil means the defaults. It takes the memory of VerifyFolder and some 150 MiB.
@@ -176,7 +179,8 @@ const StageVerify = copies.StageVerify
 // Errors: ErrExists for a folder that is not empty, ErrInvalid for one inside another database,
 // backup.ErrDamaged for a damaged backup, ErrCorrupt for an unsound one, backup.ErrVersion or ErrFormat for
 // another format, and the errors of backup.Find.
-func Restore(ctx context.Context, from backup.Store, dir string, options *Options, opt RestoreOptions) (*backup.Manifest, error) {
+func Restore(ctx context.Context, from backup.Store, dir string, options *Options,
+	opt RestoreOptions) (*backup.Manifest, error) {
 	opts := options.withDefaults()
 	opts.disk.Signals.About(dir)
 	defer opts.disk.Signals.Wait()

@@ -186,8 +186,10 @@ func TestEveryFailedOperationOfABackup(t *testing.T) {
 			t.Fatalf("operation %d, %s: %v", k, path, err)
 		}
 		_, err = c.Put(ctx, &db.Item{Key: "after"})
-		if err != nil && strings.HasSuffix(path, ".sst") && !strings.Contains(path, store.CheckpointsName) && !errors.Is(err, db.ErrFailed) {
-			_, err = c.Put(ctx, &db.Item{Key: "after"}) // it waited for the same reading of a table, which can be read again
+		if err != nil && strings.HasSuffix(path, ".sst") && !strings.Contains(path, store.CheckpointsName) &&
+			!errors.Is(err, db.ErrFailed) {
+			// it waited for the same reading of a table, which can be read again
+			_, err = c.Put(ctx, &db.Item{Key: "after"})
 		}
 		if err != nil && (strings.Contains(path, store.CheckpointsName) || !errors.Is(err, db.ErrFailed)) {
 			t.Fatalf("operation %d, %s: a write: %v", k, path, err)
@@ -262,23 +264,34 @@ func copyingCases(t *testing.T, closed *vfs.MemFS) []faultyCase {
 	p := smallPatient(t)
 	damaged := p.fs.(*vfs.MemFS)
 	return []faultyCase{
-		{name: "back up", base: backedUp, arm: true, do: backsUp(db.BackupOptions{}), left: backupsLeft(made, "", state)},
-		{name: "back up the index", base: backedUp, arm: true, do: backsUp(db.BackupOptions{IndexOnly: true}), left: backupsLeft(made, "", indexOnly)},
+		{name: "back up", base: backedUp, arm: true, do: backsUp(db.BackupOptions{}),
+			left: backupsLeft(made, "", state)},
+		{name: "back up the index", base: backedUp, arm: true, do: backsUp(db.BackupOptions{IndexOnly: true}),
+			left: backupsLeft(made, "", indexOnly)},
 		{name: "prune", base: backedUp, do: func(l *spacesLife) error {
 			_, err := backup.Prune(ctx, l.backups(), backup.PruneOptions{Keep: 1})
 			return err
 		}, left: backupsLeft(made, made[1], state)},
 		{name: "restore", base: backedUp, do: func(l *spacesLife) error {
-			_, err := db.Restore(ctx, l.backups(), "copy", &db.Options{FS: l.fs, CacheBytes: 1}, db.RestoreOptions{ID: made[2]})
+			_, err := db.Restore(ctx, l.backups(), "copy", &db.Options{FS: l.fs, CacheBytes: 1},
+				db.RestoreOptions{ID: made[2]})
 			return err
 		}, left: copyLeft(state, func(fsys vfs.FS) error {
-			_, err := db.Restore(ctx, vfsStore{fsys, faultyRepository}, "copy", &db.Options{FS: fsys}, db.RestoreOptions{ID: made[2]})
+			_, err := db.Restore(ctx, vfsStore{fsys, faultyRepository}, "copy", &db.Options{FS: fsys},
+				db.RestoreOptions{ID: made[2]})
 			return err
 		})},
 		{name: "checkpoint", base: closed, arm: true, do: checkpoints(db.CheckpointOptions{}),
-			left: copyLeft(state, func(fsys vfs.FS) error { return checkpointOf(fsys, db.CheckpointOptions{}) })},
-		{name: "checkpoint of the index", base: closed, arm: true, do: checkpoints(db.CheckpointOptions{IndexOnly: true}),
-			left: copyLeft(indexOnly, func(fsys vfs.FS) error { return checkpointOf(fsys, db.CheckpointOptions{IndexOnly: true}) })},
+			left: copyLeft(state, func(fsys vfs.FS) error {
+				return checkpointOf(fsys,
+					db.CheckpointOptions{})
+			})},
+		{name: "checkpoint of the index", base: closed, arm: true,
+			do: checkpoints(db.CheckpointOptions{IndexOnly: true}),
+			left: copyLeft(indexOnly, func(fsys vfs.FS) error {
+				return checkpointOf(fsys,
+					db.CheckpointOptions{IndexOnly: true})
+			})},
 		{name: "repair", base: damaged, do: func(l *spacesLife) error { return repairLosingNothing(l.fs) },
 			left: func(t *testing.T, label string, fsys vfs.FS, _ error) {
 				if err := repairLosingNothing(fsys); err != nil {
@@ -300,7 +313,8 @@ func checkpointOf(fsys vfs.FS, opt db.CheckpointOptions) error {
 }
 
 func repairLosingNothing(fsys vfs.FS) error {
-	_, err := db.Repair(ctx, "db", &db.Options{FS: fsys, CacheBytes: 1}, db.RepairOptions{}, func(f db.Finding) error { return errors.New(f.String()) })
+	_, err := db.Repair(ctx, "db", &db.Options{FS: fsys, CacheBytes: 1}, db.RepairOptions{},
+		func(f db.Finding) error { return errors.New(f.String()) })
 	return err
 }
 
@@ -361,13 +375,16 @@ func backupsLeft(made []string, deleted string, want lifeState) func(*testing.T,
 			}
 		}
 		newest := ids[len(ids)-1]
-		if come := !slices.Contains(made, newest); come && deleted != "" || !come && deleted == "" && err == nil || len(ids) > len(made)+1 {
+		if come := !slices.Contains(made, newest); come && deleted != "" ||
+			!come && deleted == "" && err == nil || len(ids) > len(made)+1 {
 			t.Fatalf("%s: %v; there are %q, and were %q", label, err, ids, made)
 		}
-		if _, err := backup.Verify(ctx, repo, backup.VerifyOptions{}, func(f backup.Finding) error { return errors.New(f.String()) }); err != nil {
+		if _, err := backup.Verify(ctx, repo, backup.VerifyOptions{},
+			func(f backup.Finding) error { return errors.New(f.String()) }); err != nil {
 			t.Fatal(label, ": ", err)
 		}
-		if _, err := db.Restore(ctx, repo, "copy", &db.Options{FS: fsys}, db.RestoreOptions{ID: newest, SkipVerify: true}); err != nil {
+		if _, err := db.Restore(ctx, repo, "copy", &db.Options{FS: fsys},
+			db.RestoreOptions{ID: newest, SkipVerify: true}); err != nil {
 			t.Fatal(label, ": ", err)
 		}
 		d, oerr := db.Open("copy", &db.Options{FS: fsys, MustExist: true})

@@ -64,7 +64,8 @@ func restored(t testing.TB, repo backup.Store, opt db.RestoreOptions) *db.DB {
 // soundRepository checks that nothing is missing or damaged.
 func soundRepository(t testing.TB, repo backup.Store) *backup.Verification {
 	t.Helper()
-	v, err := backup.Verify(ctx, repo, backup.VerifyOptions{}, func(f backup.Finding) error { t.Error(f); return nil })
+	v, err := backup.Verify(ctx, repo, backup.VerifyOptions{},
+		func(f backup.Finding) error { t.Error(f); return nil })
 	if err != nil {
 		t.Error(err)
 	}
@@ -131,7 +132,8 @@ func TestBackupsWhileTheDatabaseIsInUse(t *testing.T) {
 			}
 			var err error
 			if round%2 == 0 {
-				_, err = c.Train(ctx, db.TrainOptions{Options: fit.Options{Bits: 16, Anchors: 5}, Activate: true})
+				_, err = c.Train(ctx, db.TrainOptions{Options: fit.Options{Bits: 16, Anchors: 5},
+					Activate: true})
 			} else {
 				_, err = c.Reindex(ctx, db.ReindexOptions{})
 			}
@@ -169,7 +171,8 @@ func TestBackupsWhileTheDatabaseIsInUse(t *testing.T) {
 	busy.Wait()
 	soundRepository(t, repo)
 	dbkit.MustClose(t, d)
-	if got := listing(t, db.State(d).Engine.Dir); fmt.Sprint(got) != fmt.Sprintf("[%s %s %s %s %s]", store.CommitsName, store.MarkerName, store.LockName, store.CheckpointsName, store.StoreName) {
+	if got := listing(t, db.State(d).Engine.Dir); fmt.Sprint(got) != fmt.Sprintf("[%s %s %s %s %s]",
+		store.CommitsName, store.MarkerName, store.LockName, store.CheckpointsName, store.StoreName) {
 		t.Errorf("the folder holds %v", got)
 	}
 }
@@ -181,14 +184,16 @@ func TestLeftoversOfBackupsGo(t *testing.T) {
 	left := filepath.Join(db.State(d).Engine.Dir, store.CheckpointsName, "0123", store.StoreName)
 	must(t, os.MkdirAll(left, 0o755))
 	dbkit.MustClose(t, dbkit.MustOpen(t, db.State(d).Engine.Dir, nil))
-	if got := listing(t, db.State(d).Engine.Dir); fmt.Sprint(got) != fmt.Sprintf("[%s %s %s %s]", store.CommitsName, store.MarkerName, store.LockName, store.StoreName) {
+	if got := listing(t, db.State(d).Engine.Dir); fmt.Sprint(got) != fmt.Sprintf("[%s %s %s %s]",
+		store.CommitsName, store.MarkerName, store.LockName, store.StoreName) {
 		t.Errorf("the folder holds %v", got)
 	}
 }
 
 func TestRestoreRefuses(t *testing.T) {
 	repo := mustFolder(t)
-	if _, err := db.Restore(ctx, repo, filepath.Join(t.TempDir(), "x"), nil, db.RestoreOptions{}); !errors.Is(err, backup.ErrNotRepository) {
+	if _, err := db.Restore(ctx, repo, filepath.Join(t.TempDir(), "x"), nil, db.RestoreOptions{}); !errors.Is(
+		err, backup.ErrNotRepository) {
 		t.Errorf("an empty store: %v", err)
 	}
 	d, c := dbkit.OpenPairs(t)
@@ -206,20 +211,24 @@ func TestRestoreRefuses(t *testing.T) {
 		"the database itself":        {db.State(d).Engine.Dir, db.RestoreOptions{}, db.ErrExists},
 		"an unknown id":              {dir, db.RestoreOptions{ID: "1999"}, backup.ErrNotFound},
 		"an ambiguous id":            {dir, db.RestoreOptions{ID: "2"}, backup.ErrInvalid},
-		"an early time":              {dir, db.RestoreOptions{Before: first.Time.Add(-time.Second)}, backup.ErrNotFound},
-		"another database":           {dir, db.RestoreOptions{Database: "ffff"}, backup.ErrNotFound},
+		"an early time": {dir, db.RestoreOptions{Before: first.Time.Add(-time.Second)},
+			backup.ErrNotFound},
+		"another database": {dir, db.RestoreOptions{Database: "ffff"}, backup.ErrNotFound},
 	} {
-		if _, err := db.Restore(ctx, repo, c.dir, nil, c.opt); !errors.Is(err, c.want) || strings.Count(err.Error(), "fddhdb: ") != 1 {
+		if _, err := db.Restore(ctx, repo, c.dir, nil, c.opt); !errors.Is(err, c.want) ||
+			strings.Count(err.Error(), "fddhdb: ") != 1 {
 			t.Errorf("%s: %v", what, err)
 		}
 	}
 	if _, err := os.Stat(dir); !errors.Is(err, os.ErrNotExist) {
 		t.Errorf("a restore that was refused has made a folder: %v", err)
 	}
-	if m, err := db.Restore(ctx, repo, dir, nil, db.RestoreOptions{Before: first.Time}); err != nil || m.ID != first.ID {
+	if m, err := db.Restore(ctx, repo, dir, nil, db.RestoreOptions{Before: first.Time}); err != nil ||
+		m.ID != first.ID {
 		t.Errorf("by time: %v, %v", m, err)
 	}
-	if m, err := db.Restore(ctx, repo, t.TempDir(), nil, db.RestoreOptions{ID: second.ID[:len(second.ID)-2]}); err != nil || m.ID != second.ID {
+	if m, err := db.Restore(ctx, repo, t.TempDir(), nil,
+		db.RestoreOptions{ID: second.ID[:len(second.ID)-2]}); err != nil || m.ID != second.ID {
 		t.Errorf("by the beginning of an id, to an empty folder: %v, %v", m, err)
 	}
 }
@@ -244,7 +253,8 @@ func TestDamagedBackups(t *testing.T) {
 		path := filepath.Join(root, "objects", string(piece[:2]), string(piece))
 		must(t, harm(path))
 		dir := filepath.Join(t.TempDir(), "restored")
-		if _, err := db.Restore(ctx, repo, dir, nil, db.RestoreOptions{}); !errors.Is(err, backup.ErrDamaged) {
+		if _, err := db.Restore(ctx, repo, dir, nil, db.RestoreOptions{}); !errors.Is(err,
+			backup.ErrDamaged) {
 			t.Errorf("%s: restore: %v", what, err)
 		}
 		if _, err := os.Stat(dir); !errors.Is(err, os.ErrNotExist) {
@@ -289,7 +299,8 @@ func TestBackupKeepsTheReserve(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "backups")
 	repo := need(backup.Folder(path))(t)
 	var full *db.DiskFullError
-	if _, err := d.Backup(ctx, repo, db.BackupOptions{}); !errors.Is(err, db.ErrDiskFull) || !errors.As(err, &full) || full.Dir != filepath.Dir(path) {
+	if _, err := d.Backup(ctx, repo, db.BackupOptions{}); !errors.Is(err, db.ErrDiskFull) ||
+		!errors.As(err, &full) || full.Dir != filepath.Dir(path) {
 		t.Errorf("into a folder: %v", err)
 	}
 	if _, err := os.Stat(path); !errors.Is(err, os.ErrNotExist) {
@@ -301,7 +312,8 @@ func TestBackupKeepsTheReserve(t *testing.T) {
 // elsewhere is a store that does not say where it is.
 type elsewhere struct{ backup.Store }
 
-var backupItems = flag.Int("backup.items", 0, "how many items TestBytesOfTheNextBackup makes; a million for the figures of docs/DURABILITY.md")
+var backupItems = flag.Int("backup.items", 0,
+	"how many items TestBytesOfTheNextBackup makes; a million for the figures of docs/DURABILITY.md")
 
 // A backup after a hundredth of the items was appended stores at most a twentieth of
 // the bytes, though nothing was compacted by hand. Backups find the store at rest, as those
@@ -313,7 +325,8 @@ func TestBytesOfTheNextBackup(t *testing.T) {
 	}
 	d := dbkit.MustOpen(t, t.TempDir(), nil)
 	defer dbkit.MustClose(t, d)
-	c := need(d.CreateCollection(ctx, "main", db.Schema{Modalities: []db.Modality{{Name: "image", Dim: 128}, {Name: "text", Dim: 128}}}))(t)
+	c := need(d.CreateCollection(ctx, "main",
+		db.Schema{Modalities: []db.Modality{{Name: "image", Dim: 128}, {Name: "text", Dim: 128}}}))(t)
 	r := rand.New(rand.NewPCG(1, 1))
 	centres := make([][]float32, 40)
 	for i := range centres {
@@ -348,7 +361,8 @@ func TestBytesOfTheNextBackup(t *testing.T) {
 		start := time.Now()
 		m := mustBackup(t, d, repo, db.BackupOptions{})
 		share := float64(m.BytesNew) / float64(m.BytesTotal)
-		t.Logf("%s: %.1f s, %d of %d bytes are new: %.2f %%", what, time.Since(start).Seconds(), m.BytesNew, m.BytesTotal, 100*share)
+		t.Logf("%s: %.1f s, %d of %d bytes are new: %.2f %%", what, time.Since(start).Seconds(), m.BytesNew,
+			m.BytesTotal, 100*share)
 		return share
 	}
 	after := func(size int, key func() int, what string) float64 {

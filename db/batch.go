@@ -283,7 +283,8 @@ func (c *Collection) DeleteWhere(ctx context.Context, where string, args ...any)
 		return 0, err
 	}
 	if strings.TrimSpace(where) == "" {
-		return 0, &fault.WhereError{Column: 1, Reason: "an empty expression would delete all items: say NOT label = '' to delete them, or drop the collection"}
+		return 0, &fault.WhereError{Column: 1,
+			Reason: "an empty expression would delete all items: say NOT label = '' to delete them, or drop the collection"}
 	}
 	if err := c.inside().Loaded(ctx); err != nil {
 		return 0, err
@@ -328,7 +329,8 @@ func (c *Collection) deleteWhere(ctx context.Context, where string, args []any) 
 
 // deleteMatching deletes what matches. known, if not nil, is what an earlier view tells of it, and
 // changed the rows whose items have changed since.
-func deleteMatching(ctx context.Context, in state.Collection, where string, args []any, known *search.Scanned, changed *roaring.Bitmap) (n int, err error) {
+func deleteMatching(ctx context.Context, in state.Collection, where string, args []any, known *search.Scanned,
+	changed *roaring.Bitmap) (n int, err error) {
 	err = in.Free(ctx, func(tx *state.Tx, s *state.CollectionState) error {
 		v := in.DB.Current.Load() // of the present state
 		cv, err := v.Collection(s.ID, s.Name)
@@ -339,9 +341,10 @@ func deleteMatching(ctx context.Context, in state.Collection, where string, args
 		if err != nil {
 			return err
 		}
-		n, err = tx.DeleteItems(ctx, s, int(rows.GetCardinality()), func(f func(row uint32, key string) error) error {
-			return search.EachKeyOf(cv, v.Snap, rows, f)
-		})
+		n, err = tx.DeleteItems(ctx, s, int(rows.GetCardinality()),
+			func(f func(row uint32, key string) error) error {
+				return search.EachKeyOf(cv, v.Snap, rows, f)
+			})
 		tx.Empty = n == 0
 		return err
 	})
@@ -389,7 +392,8 @@ func (b *Batch) mark(name string, value []byte) error {
 		return err
 	}
 	if b.marked += m.Bytes(); b.marked > MaxMarksBytes {
-		return fault.Invalid("marks of %d bytes in one batch, at most %d are possible", b.marked, MaxMarksBytes)
+		return fault.Invalid("marks of %d bytes in one batch, at most %d are possible", b.marked,
+			MaxMarksBytes)
 	}
 	b.in.Marks = append(b.in.Marks, m)
 	return nil

@@ -40,7 +40,10 @@ func BenchmarkOpen(b *testing.B) {
 	for _, loading := range []bool{false, true} {
 		b.Run(map[bool]string{false: "at-once", true: "while-loading"}[loading], func(b *testing.B) {
 			times := map[string][]time.Duration{}
-			took := func(what string, since time.Time) { times[what] = append(times[what], time.Since(since)) }
+			took := func(what string, since time.Time) {
+				times[what] = append(times[what],
+					time.Since(since))
+			}
 			for i := range b.N {
 				start := time.Now()
 				d := dbkit.MustOpen(b, dir, nil)
@@ -50,7 +53,8 @@ func BenchmarkOpen(b *testing.B) {
 					go db.Inside(c).Loaded(ctx) // which makes loading begin at once
 				}
 				asked := time.Now()
-				runs := need(c.SearchRadius(ctx, db.Query{Code: members.At(i%1000).AppendBytes(nil, 128), Plan: db.PlanDisk}, 8))(b)
+				runs := need(c.SearchRadius(ctx, db.Query{Code: members.At(i%1000).AppendBytes(nil, 128),
+					Plan: db.PlanDisk}, 8))(b)
 				need(runs.First(ctx, 10))(b)
 				runs.Close()
 				took("first-query", asked)
@@ -84,7 +88,8 @@ func BenchmarkPut(b *testing.B) {
 			for range writers {
 				group.Go(func() {
 					for i := int(next.Add(1)); i <= b.N; i = int(next.Add(1)) {
-						if _, err := c.Put(ctx, &db.Item{Key: fmt.Sprint(i), Code: codes.At(i%100_000).AppendBytes(nil, 128)}); err != nil {
+						if _, err := c.Put(ctx, &db.Item{Key: fmt.Sprint(i),
+							Code: codes.At(i%100_000).AppendBytes(nil, 128)}); err != nil {
 							b.Error(err)
 							return
 						}
@@ -139,7 +144,8 @@ func BenchmarkStats(b *testing.B) {
 			b.Cleanup(func() { dbkit.MustClose(b, d) })
 			c := need(d.CreateCollection(ctx, "main", db.Schema{Bits: 8}))(b)
 			item := func(i int) *db.Item {
-				return &db.Item{Key: fmt.Sprint(i), Code: []byte{byte(i)}, Labels: []string{fmt.Sprint("label", i%n)}}
+				return &db.Item{Key: fmt.Sprint(i), Code: []byte{byte(i)},
+					Labels: []string{fmt.Sprint("label", i%n)}}
 			}
 			batch := d.NewBatch()
 			for i := range 100_000 {
@@ -192,7 +198,8 @@ func BenchmarkSearchRadius(b *testing.B) {
 }
 
 // orderItems bounds the sets of BenchmarkOrder.
-var orderItems = flag.Int("order.items", 200_000, "items of the largest set of BenchmarkOrder: 200000 or 1000000")
+var orderItems = flag.Int("order.items", 200_000,
+	"items of the largest set of BenchmarkOrder: 200000 or 1000000")
 
 // BenchmarkOrder takes the first and the second ten of items that share few codes, in each
 // order that does not read features; and what encoding the query takes of that. Projections
@@ -213,13 +220,15 @@ func BenchmarkOrder(b *testing.B) {
 		dir := b.TempDir()
 		d := dbkit.MustOpen(b, dir, nil)
 		c := need(d.CreateCollection(ctx, "main", dbkit.PairsSchema))(b)
-		data := synth.NewStream(synth.Config{Classes: set.classes, LabelsPerItem: set.each, Dims: []int{8, 5}})
+		data := synth.NewStream(synth.Config{Classes: set.classes, LabelsPerItem: set.each,
+			Dims: []int{8, 5}})
 		var queries [][]float32
 		for done := 0; done < set.items; {
 			batch := d.NewBatch()
 			for range min(50_000, set.items-done) {
 				x, labels := data.Next()
-				it := &db.Item{Key: fmt.Sprint(done), Vectors: map[string][]float32{"image": x[0], "text": x[1]}}
+				it := &db.Item{Key: fmt.Sprint(done), Vectors: map[string][]float32{"image": x[0],
+					"text": x[1]}}
 				for _, l := range labels {
 					it.Labels = append(it.Labels, fmt.Sprint(l))
 				}
@@ -277,7 +286,8 @@ func BenchmarkOrder(b *testing.B) {
 		})
 		b.Run(set.name+"/encode", func(b *testing.B) {
 			for i := 0; b.Loop(); i++ {
-				if _, _, err := c.EncodeQuery(ctx, db.Query{From: "text", Vector: queries[i%len(queries)]}); err != nil {
+				if _, _, err := c.EncodeQuery(ctx,
+					db.Query{From: "text", Vector: queries[i%len(queries)]}); err != nil {
 					b.Fatal(err)
 				}
 			}
@@ -292,7 +302,8 @@ func BenchmarkVectorsInCodes(b *testing.B) {
 	const n, dims = 40_000, 384
 	dir := b.TempDir()
 	d := dbkit.MustOpen(b, dir, nil)
-	c := need(d.CreateCollection(ctx, "main", db.Schema{Modalities: []db.Modality{{Name: "image", Dim: dims}}}))(b)
+	c := need(d.CreateCollection(ctx, "main",
+		db.Schema{Modalities: []db.Modality{{Name: "image", Dim: dims}}}))(b)
 	data := synth.NewStream(synth.Config{Classes: 20, Noise: 1, Dims: []int{dims}})
 	var queries [][]float32
 	for done := 0; done < n; {
@@ -302,7 +313,8 @@ func BenchmarkVectorsInCodes(b *testing.B) {
 			if len(queries) < 100 {
 				queries = append(queries, x[0])
 			}
-			it := &db.Item{Key: fmt.Sprint(done), Vectors: map[string][]float32{"image": x[0]}, Labels: []string{fmt.Sprint(labels[0])}}
+			it := &db.Item{Key: fmt.Sprint(done), Vectors: map[string][]float32{"image": x[0]},
+				Labels: []string{fmt.Sprint(labels[0])}}
 			must(b, batch.Put(c, it))
 			done++
 		}
@@ -311,7 +323,8 @@ func BenchmarkVectorsInCodes(b *testing.B) {
 	need(c.Train(ctx, db.TrainOptions{Options: fit.Options{Bits: 64, Anchors: 20}, Rows: 4000}))(b)
 	search := func(b *testing.B, order db.Rerank) {
 		for i := 0; b.Loop(); i++ {
-			need(c.Search(ctx, db.Query{From: "image", Vector: queries[i%len(queries)], K: 10, Rerank: order}))(b)
+			need(c.Search(ctx, db.Query{From: "image", Vector: queries[i%len(queries)], K: 10,
+				Rerank: order}))(b)
 		}
 	}
 	for _, of := range []struct {
@@ -329,7 +342,8 @@ func BenchmarkVectorsInCodes(b *testing.B) {
 	}
 	b.Run("encode", func(b *testing.B) {
 		for i := 0; b.Loop(); i++ {
-			if _, _, err := c.EncodeQuery(ctx, db.Query{From: "image", Vector: queries[i%len(queries)]}); err != nil {
+			if _, _, err := c.EncodeQuery(ctx,
+				db.Query{From: "image", Vector: queries[i%len(queries)]}); err != nil {
 				b.Fatal(err)
 			}
 		}
@@ -342,7 +356,8 @@ func BenchmarkVectorsInCodes(b *testing.B) {
 func BenchmarkUntrained(b *testing.B) {
 	for _, of := range []struct{ n, dim int }{{20_000, 512}, {100_000, 384}} {
 		d := dbkit.MustOpen(b, b.TempDir(), nil)
-		c := need(d.CreateCollection(ctx, "main", db.Schema{Modalities: []db.Modality{{Name: "e", Dim: of.dim}}}))(b)
+		c := need(d.CreateCollection(ctx, "main",
+			db.Schema{Modalities: []db.Modality{{Name: "e", Dim: of.dim}}}))(b)
 		r := rand.New(rand.NewPCG(1, 1))
 		const topics = 2000
 		centres := make([][]float32, topics)
@@ -373,7 +388,8 @@ func BenchmarkUntrained(b *testing.B) {
 		for done := 0; done < of.n; {
 			batch := d.NewBatch()
 			for range min(20_000, of.n-done) {
-				must(b, batch.Put(c, &db.Item{Key: fmt.Sprint(done), Vectors: map[string][]float32{"e": vector()}}))
+				must(b, batch.Put(c, &db.Item{Key: fmt.Sprint(done),
+					Vectors: map[string][]float32{"e": vector()}}))
 				done++
 			}
 			must(b, batch.Commit(ctx))
@@ -413,7 +429,8 @@ func benchFiltered(b *testing.B, n int, indexed bool) *db.Collection {
 	d := dbkit.MustOpen(b, b.TempDir(), &db.Options{NoSync: true})
 	b.Cleanup(func() { dbkit.MustClose(b, d) })
 	c := need(d.CreateCollection(ctx, "main", db.Schema{Bits: 64, Fields: []db.Field{
-		{"year", db.Int, indexed}, {"price", db.Float, indexed}, {"maker", db.String, indexed}, {"sku", db.String, indexed}, {"new", db.Bool, indexed},
+		{"year", db.Int, indexed}, {"price", db.Float, indexed}, {"maker", db.String, indexed},
+		{"sku", db.String, indexed}, {"new", db.Bool, indexed},
 	}}))(b)
 	r := rand.New(rand.NewPCG(1, 2))
 	for i := 0; i < n; {
@@ -434,8 +451,9 @@ func benchItem(r *rand.Rand, i int) *db.Item {
 	return &db.Item{
 		Key: fmt.Sprint("item ", i), Code: code, Labels: []string{fmt.Sprint("label ", r.IntN(10))},
 		Fields: map[string]any{
-			"year": 1990 + r.IntN(40), "price": 1000 * r.Float64(), "maker": fmt.Sprint("maker ", r.IntN(100)),
-			"sku": fmt.Sprintf("%08x", r.Uint32()), "new": r.IntN(2) == 0,
+			"year": 1990 + r.IntN(40), "price": 1000 * r.Float64(),
+			"maker": fmt.Sprint("maker ", r.IntN(100)),
+			"sku":   fmt.Sprintf("%08x", r.Uint32()), "new": r.IntN(2) == 0,
 		},
 	}
 }
@@ -444,8 +462,10 @@ func BenchmarkWhere(b *testing.B) {
 	c := benchFiltered(b, 1_000_000, true)
 	for _, where := range []string{
 		"label = 'label 3'", "label IN ('label 3', 'label 4') AND NOT label = 'label 5'",
-		"year = 2020", "year >= 2000 AND year < 2010", "year IN (1995, 2005, 2015)", "price < 100", "price >= 123.45 AND price <= 678.9",
-		"new = true", "maker = 'maker 42'", "maker >= 'maker 4' AND maker < 'maker 5'", "sku = '0badf00d'", "sku < '01'",
+		"year = 2020", "year >= 2000 AND year < 2010", "year IN (1995, 2005, 2015)", "price < 100",
+		"price >= 123.45 AND price <= 678.9",
+		"new = true", "maker = 'maker 42'", "maker >= 'maker 4' AND maker < 'maker 5'", "sku = '0badf00d'",
+		"sku < '01'",
 		"label = 'label 3' AND year >= 2010 AND price < 100",
 	} {
 		b.Run(where, func(b *testing.B) {
@@ -458,7 +478,8 @@ func BenchmarkWhere(b *testing.B) {
 	}
 	b.Run("search", func(b *testing.B) {
 		for b.Loop() {
-			need(c.Search(ctx, db.Query{Code: make([]byte, 8), Where: "label = 'label 3' AND year >= 2010"}))(b)
+			need(c.Search(ctx, db.Query{Code: make([]byte, 8), Where: "label = 'label 3' AND year >= 2010"}))(
+				b)
 		}
 	})
 }
@@ -467,15 +488,18 @@ var (
 	indexItems = flag.Int("index.items", 20000, "vectors of BenchmarkVectorIndex")
 	indexDims  = flag.Int("index.dims", 384, "dimensions of BenchmarkVectorIndex")
 	indexSet   = flag.String("index.set", "topics", "set of vectors of BenchmarkVectorIndex")
-	indexDir   = flag.String("index.dir", "", "folder for the database of BenchmarkVectorIndex, which stays, and serves the next run")
-	indexWhere = flag.Bool("index.where", false, "BenchmarkVectorIndex also searches with filters that admit 50, 10, 1 and .1 % of the items")
+	indexDir   = flag.String("index.dir", "",
+		"folder for the database of BenchmarkVectorIndex, which stays, and serves the next run")
+	indexWhere = flag.Bool("index.where", false,
+		"BenchmarkVectorIndex also searches with filters that admit 50, 10, 1 and .1 % of the items")
 	indexCache = flag.Int64("index.cache", 1<<30, "Options.RerankCacheBytes of BenchmarkVectorIndex")
 )
 
 // importIndexed makes the collection of BenchmarkVectorIndex, and an index of its vectors.
 func importIndexed(b *testing.B, database *db.DB, e *synth.EmbeddingSource) *db.Collection {
 	n := *indexItems
-	c := need(database.CreateCollection(ctx, "main", db.Schema{Modalities: []db.Modality{{Name: "e", Dim: *indexDims}}}))(b)
+	c := need(database.CreateCollection(ctx, "main",
+		db.Schema{Modalities: []db.Modality{{Name: "e", Dim: *indexDims}}}))(b)
 	start := time.Now()
 	const batch = 50000
 	for from := 0; from < n; from += batch {
@@ -496,9 +520,11 @@ func importIndexed(b *testing.B, database *db.DB, e *synth.EmbeddingSource) *db.
 	b.Logf("imported in %v", time.Since(start))
 	start = time.Now()
 	x := need(c.IndexVectors(ctx, db.IndexOptions{}))(b)
-	b.Logf("indexed in %v: %d cells, the largest of %d, %d bytes, %v", time.Since(start), x.Cells, x.Largest, x.Bytes, x.Seconds)
+	b.Logf("indexed in %v: %d cells, the largest of %d, %d bytes, %v", time.Since(start), x.Cells, x.Largest,
+		x.Bytes, x.Seconds)
 	for _, p := range x.Measured {
-		b.Logf("k %d reach %.2f recall %.4f +- %.4f worst %.4f probes %.1f entries %.0f", p.K, p.Reach, p.Recall, p.Error, p.Worst, p.Probes, p.Entries)
+		b.Logf("k %d reach %.2f recall %.4f +- %.4f worst %.4f probes %.1f entries %.0f", p.K, p.Reach,
+			p.Recall, p.Error, p.Worst, p.Probes, p.Entries)
 	}
 	return c
 }
@@ -540,7 +566,8 @@ func BenchmarkVectorIndex(b *testing.B) {
 				hits, of, i, approximate := 0, 0, 0, 0
 				for b.Loop() {
 					at := time.Now()
-					r := need(c.Search(ctx, db.Query{From: "e", Vector: qs[i%len(qs)], K: k, Recall: recall, Where: where}))(b)
+					r := need(c.Search(ctx, db.Query{From: "e", Vector: qs[i%len(qs)], K: k, Recall: recall,
+						Where: where}))(b)
 					took = append(took, time.Since(at))
 					for _, h := range r.Hits {
 						if slices.Contains(truth[i%len(qs)], h.Key) {
@@ -557,7 +584,8 @@ func BenchmarkVectorIndex(b *testing.B) {
 				b.ReportMetric(float64(took[len(took)/2].Nanoseconds())/1e3, "p50-us")
 				b.ReportMetric(float64(hits)/float64(of), "recall")
 				b.ReportMetric(float64(approximate)/float64(i), "approximate")
-				x, _ := need2(c.Explain(ctx, db.Query{From: "e", Vector: qs[0], K: k, Recall: recall, Where: where}, -1))(b)
+				x, _ := need2(c.Explain(ctx, db.Query{From: "e", Vector: qs[0], K: k, Recall: recall,
+					Where: where}, -1))(b)
 				b.ReportMetric(x.Predicted["cells"], "predicted-us")
 			})
 		}
@@ -567,7 +595,8 @@ func BenchmarkVectorIndex(b *testing.B) {
 	}
 	if *indexWhere {
 		for _, every := range []int{2, 10, 100, 1000} {
-			measure(b, fmt.Sprintf("every=%d", every), fmt.Sprintf("label = 'every%d'", every), 10, .95, .99, 1)
+			measure(b, fmt.Sprintf("every=%d", every), fmt.Sprintf("label = 'every%d'", every), 10, .95, .99,
+				1)
 		}
 	}
 	var m runtime.MemStats
@@ -595,7 +624,10 @@ func BenchmarkPutBesideSearches(b *testing.B) {
 			item = func(i int) *db.Item {
 				return &db.Item{Key: fmt.Sprint(i), Vectors: map[string][]float32{"e": e.Vector(i)}}
 			}
-			query = func(i int) db.Query { return db.Query{From: "e", Vector: e.Vector(1<<40 + i), K: 10, Recall: .95} }
+			query = func(i int) db.Query {
+				return db.Query{From: "e", Vector: e.Vector(1<<40 + i), K: 10,
+					Recall: .95}
+			}
 		}
 		database := need(db.Open(b.TempDir(), nil))(b)
 		defer database.Close()
@@ -653,7 +685,8 @@ func BenchmarkPutBesideSearches(b *testing.B) {
 func BenchmarkWhereScanned(b *testing.B) {
 	c := benchFiltered(b, 1_000_000, false)
 	for _, where := range []string{
-		"year = 2020", "price < 100", "new = true", "maker = 'maker 42'", "sku < '01'", "has(sku)", "year >= 2010 AND price < 100 AND sku LIKE 'a%'",
+		"year = 2020", "price < 100", "new = true", "maker = 'maker 42'", "sku < '01'", "has(sku)",
+		"year >= 2010 AND price < 100 AND sku LIKE 'a%'",
 		"label = 'label 3' AND year >= 2010", "label = 'label 3' AND label = 'label 4' AND year >= 2010",
 	} {
 		b.Run(where, func(b *testing.B) {
@@ -697,7 +730,8 @@ func BenchmarkFacets(b *testing.B) {
 		})
 		for _, by := range []string{"label", "new", "year", "price", "maker", "sku"} {
 			run("hits/"+by, func() error {
-				_, err := c.Search(ctx, db.Query{Code: make([]byte, 8), K: 24, Facets: []string{by}, FacetLimit: 8})
+				_, err := c.Search(ctx, db.Query{Code: make([]byte, 8), K: 24, Facets: []string{by},
+					FacetLimit: 8})
 				return err
 			})
 		}

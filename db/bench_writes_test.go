@@ -54,7 +54,8 @@ func BenchmarkCheckpoint(b *testing.B) {
 	for _, kind := range []struct {
 		name string
 		opt  db.CheckpointOptions
-	}{{"full", db.CheckpointOptions{}}, {"collection", db.CheckpointOptions{Collection: "main"}}, {"index-only", db.CheckpointOptions{IndexOnly: true}}} {
+	}{{"full", db.CheckpointOptions{}}, {"collection", db.CheckpointOptions{Collection: "main"}},
+		{"index-only", db.CheckpointOptions{IndexOnly: true}}} {
 		b.Run(kind.name, func(b *testing.B) {
 			above := b.TempDir()
 			var bytes int64
@@ -103,12 +104,14 @@ func streamed(b *testing.B, first, n int, opts *db.Options) (*db.DB, *db.Collect
 	}
 	d := dbkit.MustOpen(b, b.TempDir(), opts)
 	b.Cleanup(func() { d.Close() })
-	c := need(d.CreateCollection(ctx, "main", db.Schema{Modalities: []db.Modality{{Name: "image", Dim: 128}, {Name: "text", Dim: 128}}}))(b)
+	c := need(d.CreateCollection(ctx, "main",
+		db.Schema{Modalities: []db.Modality{{Name: "image", Dim: 128}, {Name: "text", Dim: 128}}}))(b)
 	putAll(b, c, items[:first])
 	modalities := []string{"image", "text"}
 	opt := fit.Options{
 		Bits: 128, Anchors: 800, Fusion: fit.Fusion{Rule: fit.FusionSum}, Start: 1,
-		Features: map[string]model.FeatureKind{}, Map: map[string]model.MapKind{}, Gamma: map[string]float64{},
+		Features: map[string]model.FeatureKind{}, Map: map[string]model.MapKind{},
+		Gamma: map[string]float64{},
 	}
 	for _, m := range modalities {
 		opt.Features[m], opt.Map[m], opt.Gamma[m] = model.FeaturesRaw, model.MapRBF, 1e-2
@@ -140,7 +143,8 @@ func BenchmarkUpdate(b *testing.B) {
 
 // medianSearch returns the median time of a search by vector, of those that begin when
 // that counts.
-func medianSearch(b *testing.B, c *db.Collection, items []*db.Item, while, counts func() bool) (p50, p99 time.Duration) {
+func medianSearch(b *testing.B, c *db.Collection, items []*db.Item, while,
+	counts func() bool) (p50, p99 time.Duration) {
 	b.Helper()
 	var all []time.Duration
 	for i := 0; while() || len(all) < 100; i++ {
@@ -217,7 +221,8 @@ func openStreams(b *testing.B, n int) (*db.DB, *db.Collection) {
 	b.Cleanup(func() { _ = d.Close() })
 	c := need(d.CreateCollection(ctx, "main", streamSchema))(b)
 	for first := 0; first < n; first += block {
-		data := synth.Pairs(synth.Config{Items: min(block, n-first), Dims: []int{128, 128}, Classes: 20, Noise: 1, Seed: uint64(first)})
+		data := synth.Pairs(synth.Config{Items: min(block, n-first), Dims: []int{128, 128}, Classes: 20,
+			Noise: 1, Seed: uint64(first)})
 		batch := d.NewBatch()
 		for i := range data.Items() {
 			x := data.Item(i)
@@ -234,7 +239,8 @@ func openStreams(b *testing.B, n int) (*db.DB, *db.Collection) {
 
 var streamOptions = db.TrainOptions{Options: fit.Options{
 	Bits: 128, Anchors: 800, Seed: 1,
-	Map: map[string]model.MapKind{"image": model.MapRBF, "text": model.MapRBF}, Gamma: map[string]float64{"image": .1, "text": .1},
+	Map:      map[string]model.MapKind{"image": model.MapRBF, "text": model.MapRBF},
+	Gamma:    map[string]float64{"image": .1, "text": .1},
 	Features: map[string]model.FeatureKind{"image": model.FeaturesRaw, "text": model.FeaturesRaw},
 }, Rows: 5000}
 
@@ -246,7 +252,8 @@ func BenchmarkReindex(b *testing.B) {
 	d, c := openStreams(b, n)
 	need(c.Train(ctx, streamOptions))(b)
 	must(b, d.WaitForIndex(ctx))
-	queries := synth.Pairs(synth.Config{Items: 500, Dims: []int{128, 128}, Classes: 20, Noise: 1, Seed: 1 << 40})
+	queries := synth.Pairs(synth.Config{Items: 500, Dims: []int{128, 128}, Classes: 20, Noise: 1,
+		Seed: 1 << 40})
 	for _, busy := range []bool{false, true} {
 		b.Run(fmt.Sprintf("busy=%v", busy), func(b *testing.B) {
 			for range b.N {
@@ -295,7 +302,8 @@ func reindexOnce(b *testing.B, c *db.Collection, queries *synth.Data, busy bool)
 }
 
 // putAndSearch does both until the context ends, and returns what each took.
-func putAndSearch(b *testing.B, ctx context.Context, c *db.Collection, queries *synth.Data) (put, searched []time.Duration) {
+func putAndSearch(b *testing.B, ctx context.Context, c *db.Collection,
+	queries *synth.Data) (put, searched []time.Duration) {
 	loop := func(times *[]time.Duration, f func(i int) error) {
 		for i := 0; ctx.Err() == nil; i++ {
 			start := time.Now()
@@ -311,12 +319,15 @@ func putAndSearch(b *testing.B, ctx context.Context, c *db.Collection, queries *
 	group.Go(func() {
 		loop(&put, func(i int) error {
 			x := queries.Item(i)
-			return dbkit.Second(c.Put(context.Background(), &db.Item{Key: fmt.Sprint("new", i), Vectors: map[string][]float32{"image": x[0], "text": x[1]}}))
+			return dbkit.Second(c.Put(context.Background(),
+				&db.Item{Key: fmt.Sprint("new", i), Vectors: map[string][]float32{"image": x[0],
+					"text": x[1]}}))
 		})
 	})
 	group.Go(func() {
 		loop(&searched, func(i int) error {
-			_, err := c.Search(context.Background(), db.Query{From: "image", To: "text", Vector: queries.Item(i)[0]})
+			_, err := c.Search(context.Background(), db.Query{From: "image", To: "text",
+				Vector: queries.Item(i)[0]})
 			return err
 		})
 	})
@@ -353,7 +364,8 @@ func BenchmarkWikiSearch(b *testing.B) {
 		b.Run(pair[0]+"-encode", func(b *testing.B) {
 			queries := vectors[pair[0]]
 			for i := 0; b.Loop(); i++ {
-				if _, _, err := c.EncodeQuery(ctx, db.Query{From: pair[0], Vector: queries[i%len(queries)]}); err != nil {
+				if _, _, err := c.EncodeQuery(ctx,
+					db.Query{From: pair[0], Vector: queries[i%len(queries)]}); err != nil {
 					b.Fatal(err)
 				}
 			}

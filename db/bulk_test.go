@@ -62,7 +62,8 @@ func contents(t testing.TB, d *db.DB) map[string]string {
 			numbers, err := codec.AppendPostingCodes(nil, value)
 			all[string(key)] = fmt.Sprint(numbers)
 			return err
-		case kind == codec.KindRows || kind == codec.KindCodeRows || kind == codec.KindOnlineRows || kind == codec.KindFieldRows || kind == codec.KindStale:
+		case kind == codec.KindRows || kind == codec.KindCodeRows || kind == codec.KindOnlineRows ||
+			kind == codec.KindFieldRows || kind == codec.KindStale:
 			l, err := codec.DecodeLayer(value)
 			if err == nil {
 				all[string(key)] = l.Added.String()
@@ -72,7 +73,8 @@ func contents(t testing.TB, d *db.DB) map[string]string {
 			b, err := codec.DecodeBlock(value)
 			var s []byte
 			for i := range b.Len() {
-				s = append(hex.AppendEncode(append(strconv.AppendInt(s, int64(b.Offset(i)), 10), ": "...), b.Entry(i)), '\n')
+				s = append(hex.AppendEncode(append(strconv.AppendInt(s, int64(b.Offset(i)), 10), ": "...),
+					b.Entry(i)), '\n')
 			}
 			all[string(key)] = string(s)
 			return err
@@ -132,7 +134,8 @@ func sameAnswers(t testing.TB, a, b *db.Collection) {
 			q.Code = slices.Clone(code)
 			q.Code[0] ^= 1 << seed
 		} else {
-			q.Code, first = dbkit.RandomCodes(1, sa.Bits, uint64(seed))[0], 2 // on disk it is a long way to the nearest
+			// on disk it is a long way to the nearest
+			q.Code, first = dbkit.RandomCodes(1, sa.Bits, uint64(seed))[0], 2
 		}
 		for _, plan := range dbkit.AllPlans {
 			q.Plan = plan
@@ -270,7 +273,8 @@ func TestBulkLoadOfCodesIsAsOneByOne(t *testing.T) {
 			bothWays(t, db.Schema{Bits: bits}, 3, func(w *world) {
 				w.put(dbkit.CodeItems(bulkItems+700, bits, 1, nil))
 				w.put(dbkit.CodeItems(300, bits, 2, prefixed("a")))
-				if _, err := w.c.Delete(ctx, "7", fmt.Sprint(bulkItems+204), "a9", fmt.Sprint(bulkItems+699)); err != nil {
+				if _, err := w.c.Delete(ctx, "7", fmt.Sprint(bulkItems+204), "a9",
+					fmt.Sprint(bulkItems+699)); err != nil {
 					t.Fatal(err)
 				}
 				w.put(dbkit.CodeItems(bulkItems, bits, 1, prefixed("b"))) // codes that are there
@@ -286,7 +290,8 @@ func TestBulkLoadOfCodesIsAsOneByOne(t *testing.T) {
 func TestBulkLoadWithLabelsFieldsAndPayloads(t *testing.T) {
 	dbkit.LongTest(t)
 	schema := db.Schema{Bits: 16, Fields: []db.Field{
-		{"year", db.Int, true}, {"title", db.String, true}, {"price", db.Float, true}, {"new", db.Bool, true}, {"note", db.String, false},
+		{"year", db.Int, true}, {"title", db.String, true}, {"price", db.Float, true}, {"new", db.Bool, true},
+		{"note", db.String, false},
 	}}
 	n := effort.Of(70_000, 3*bulkItems) // more than the rows of one container, if all are taken
 	items := dbkit.CodeItems(n, 16, 1, nil)
@@ -350,14 +355,17 @@ func TestAutomaticKeysOfABulkLoad(t *testing.T) {
 		first, then func(i int) string
 		loads       int
 	}{
-		"given before the counter comes": {nil, at(map[int]string{3: later(900), 9: later(14), 10: later(9)}), 2},
-		"given after the counter came":   {nil, at(map[int]string{bulkItems / 2: later(104)}), 1},
-		"many in a row are taken":        {func(i int) string { return fmt.Sprint(i + 4) }, nil, 2},
-		"some are taken":                 {func(i int) string { return fmt.Sprint(i * 3) }, nil, 2},
-		"all are given":                  {func(i int) string { return fmt.Sprint(i * 3) }, func(i int) string { return fmt.Sprint(i*3 + 1) }, 2},
-		"one is there":                   {prefixed("k"), at(map[int]string{77: "k1000"}), 1},
-		"one comes twice":                {nil, at(map[int]string{77: "k", 1000: "k"}), 1},
-		"long keys":                      {prefixed(strings.Repeat("x", 900)), prefixed(strings.Repeat("x", 899) + "\x01"), 2},
+		"given before the counter comes": {nil, at(map[int]string{3: later(900), 9: later(14), 10: later(9)}),
+			2},
+		"given after the counter came": {nil, at(map[int]string{bulkItems / 2: later(104)}), 1},
+		"many in a row are taken":      {func(i int) string { return fmt.Sprint(i + 4) }, nil, 2},
+		"some are taken":               {func(i int) string { return fmt.Sprint(i * 3) }, nil, 2},
+		"all are given": {func(i int) string { return fmt.Sprint(i * 3) },
+			func(i int) string { return fmt.Sprint(i*3 + 1) }, 2},
+		"one is there":    {prefixed("k"), at(map[int]string{77: "k1000"}), 1},
+		"one comes twice": {nil, at(map[int]string{77: "k", 1000: "k"}), 1},
+		"long keys": {prefixed(strings.Repeat("x", 900)),
+			prefixed(strings.Repeat("x", 899) + "\x01"), 2},
 	} {
 		t.Run(name, func(t *testing.T) {
 			bothWays(t, db.Schema{Bits: 16}, tc.loads, func(w *world) {
@@ -374,10 +382,16 @@ func TestBatchesThatAreNoBulkLoad(t *testing.T) {
 	dbkit.LongTest(t)
 	items := dbkit.CodeItems(bulkItems+10, 16, 1, prefixed("k"))
 	for name, change := range map[string]func(w *world, b *db.Batch) error{
-		"merge":  func(w *world, b *db.Batch) error { return b.Merge(w.c, &db.Item{Key: "k5", Payload: []byte("p")}) },
+		"merge": func(w *world, b *db.Batch) error {
+			return b.Merge(w.c,
+				&db.Item{Key: "k5", Payload: []byte("p")})
+		},
 		"delete": func(w *world, b *db.Batch) error { return b.Delete(w.c, "k4") },
 		"label":  func(w *world, b *db.Batch) error { return b.RegisterLabels(w.c, []string{"late"}) },
-		"twice":  func(w *world, b *db.Batch) error { return b.Put(w.c, &db.Item{Key: "k9", Code: []byte{1, 1}}) },
+		"twice": func(w *world, b *db.Batch) error {
+			return b.Put(w.c,
+				&db.Item{Key: "k9", Code: []byte{1, 1}})
+		},
 		"elsewhere too": func(w *world, b *db.Batch) error {
 			return b.Put(dbkit.MustCollection(t, w.d, "other"), &db.Item{Code: []byte{1}})
 		},
@@ -425,7 +439,8 @@ func TestBadItemOfABulkLoad(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	if err := b.Put(c, &db.Item{Key: "x", Code: []byte{1}}); !errors.Is(err, db.ErrInvalid) || !strings.Contains(err.Error(), "code of 8 bits") {
+	if err := b.Put(c, &db.Item{Key: "x", Code: []byte{1}}); !errors.Is(err, db.ErrInvalid) ||
+		!strings.Contains(err.Error(), "code of 8 bits") {
 		t.Error(err)
 	}
 	if err := b.Commit(ctx); !errors.Is(err, db.ErrInvalid) {
@@ -549,7 +564,8 @@ func checkBulkLife(t *testing.T, what string, fsys vfs.FS, puts int, loaded, unk
 		t.Errorf("%s: %+v, %d codes, %v", what, s, len(codes), err)
 	}
 	for _, plan := range []db.Plan{db.PlanScan, db.PlanDisk} {
-		if res, err := dbkit.FirstWithin(c, db.Query{Code: []byte{1, 1}, K: 1, Plan: plan}, 2); err != nil || res.Total != near {
+		if res, err := dbkit.FirstWithin(c, db.Query{Code: []byte{1, 1}, K: 1, Plan: plan}, 2); err != nil ||
+			res.Total != near {
 			t.Errorf("%s, plan %v: %d items are near, not %d, %v", what, plan, res.Total, near, err)
 		}
 	}
@@ -575,7 +591,8 @@ func TestEveryFailedChangeAroundABulkLoad(t *testing.T) {
 		puts, loaded, retried, unknown := bulkLife(errorfs.Wrap(mem, fail), false)
 		if retried {
 			if alone++; !loaded || puts != 2 {
-				t.Errorf("change %d failed: the load failed for good, or what came after: %v, %d", k, loaded, puts)
+				t.Errorf("change %d failed: the load failed for good, or what came after: %v, %d", k, loaded,
+					puts)
 			}
 		}
 		checkBulkLife(t, fmt.Sprintf("change %d failed", k), mem, puts, loaded, unknown)
@@ -647,8 +664,9 @@ func TestCrashesAroundABulkLoad(t *testing.T) {
 			if loading = loading || strings.Contains(op.Path, store.IngestName); loading {
 				for _, percent := range []int{0, 50} {
 					crashes = append(crashes, crash{
-						what: fmt.Sprintf("NoSync %v, before change %d (%s), %d%% of what is not synced", noSync, len(crashes), op.Path, percent),
-						fs:   mem.CrashClone(vfs.CrashCloneCfg{UnsyncedDataPercent: percent, RNG: r}),
+						what: fmt.Sprintf("NoSync %v, before change %d (%s), %d%% of what is not synced",
+							noSync, len(crashes), op.Path, percent),
+						fs: mem.CrashClone(vfs.CrashCloneCfg{UnsyncedDataPercent: percent, RNG: r}),
 					})
 				}
 			}
@@ -745,7 +763,8 @@ func TestWritesDuringATrainingOfMany(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if like, err := w.c.Get(ctx, "k78"); err != nil || !reflect.DeepEqual(like.Code, got.Code) || got.CodeFrom != "labels" {
+		if like, err := w.c.Get(ctx, "k78"); err != nil || !reflect.DeepEqual(like.Code, got.Code) ||
+			got.CodeFrom != "labels" {
 			t.Errorf("%+v, %+v, %v", like, got, err)
 		}
 		for _, plan := range dbkit.AllPlans {
@@ -754,7 +773,8 @@ func TestWritesDuringATrainingOfMany(t *testing.T) {
 				t.Errorf("plan %v: %+v, %v", plan, res, err)
 			}
 		}
-		if s, err := w.c.Stats(); err != nil || s.CodedItems != tr.Items || len(dbkit.AllItems(t, w.c)) != tr.Items {
+		if s, err := w.c.Stats(); err != nil || s.CodedItems != tr.Items ||
+			len(dbkit.AllItems(t, w.c)) != tr.Items {
 			t.Errorf("%+v, %v", s, err)
 		}
 		w.reopen()

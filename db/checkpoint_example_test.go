@@ -30,7 +30,8 @@ func ExampleDB_Checkpoint() {
 		log.Fatal(err)
 	}
 	for i, label := range []string{"cat", "dog", "cat", "dog"} {
-		_, err := c.Put(ctx, &db.Item{Key: fmt.Sprint(label, i), Labels: []string{label}, Vectors: map[string][]float32{"picture": {float32(i % 2), 1 - float32(i%2)}}})
+		_, err := c.Put(ctx, &db.Item{Key: fmt.Sprint(label, i), Labels: []string{label},
+			Vectors: map[string][]float32{"picture": {float32(i % 2), 1 - float32(i%2)}}})
 		if err != nil {
 			log.Fatal(err)
 		}

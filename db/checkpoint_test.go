@@ -78,7 +78,8 @@ func TestEveryFailedChangeOfACheckpoint(t *testing.T) {
 	dbkit.LongTest(t)
 	for what, opt := range checkpoints {
 		t.Run(what, func(t *testing.T) {
-			fail := &dbkit.FailOnce{Fired: true, On: func(op errorfs.Op) bool { // not those of the store itself, which it has flushed
+			// not those of the store itself, which it has flushed
+			fail := &dbkit.FailOnce{Fired: true, On: func(op errorfs.Op) bool {
 				return dbkit.IsWrite(op) && !strings.HasPrefix(op.Path, "db")
 			}}
 			mem := vfs.NewMem()
@@ -97,7 +98,8 @@ func TestEveryFailedChangeOfACheckpoint(t *testing.T) {
 				fired := fail.Fired
 				fail.Fired = true
 				fail.Mu.Unlock()
-				if err != nil && (!errors.Is(err, dbkit.ErrInjected) || errors.Is(err, db.ErrFailed) || strings.Count(err.Error(), "fddhdb: ") != 1) {
+				if err != nil && (!errors.Is(err, dbkit.ErrInjected) || errors.Is(err, db.ErrFailed) ||
+					strings.Count(err.Error(), "fddhdb: ") != 1) {
 					t.Fatalf("change %d failed: %v", k, err)
 				}
 				if left := there(t, mem); err == nil && !slices.Equal(left, []string{"copy"}) ||
@@ -132,7 +134,8 @@ func TestEveryFailedReadOfACheckpoint(t *testing.T) {
 	dbkit.LongTest(t)
 	for what, opt := range checkpoints {
 		mem := vfs.NewMem()
-		fail := &dbkit.FailOnce{Fired: true, On: func(op errorfs.Op) bool { return op.Kind == errorfs.OpFileReadAt }}
+		fail := &dbkit.FailOnce{Fired: true,
+			On: func(op errorfs.Op) bool { return op.Kind == errorfs.OpFileReadAt }}
 		fsys := errorfs.Wrap(mem, fail)
 		d, _ := openForCheckpoints(t, fsys)
 		dbkit.MustClose(t, d)
@@ -150,7 +153,8 @@ func TestEveryFailedReadOfACheckpoint(t *testing.T) {
 			fired := fail.Fired
 			fail.Fired = true
 			fail.Mu.Unlock()
-			if left := there(t, mem); (err == nil) != slices.Equal(left, []string{"copy"}) || err != nil && len(left) > 0 {
+			if left := there(t, mem); (err == nil) != slices.Equal(left, []string{"copy"}) ||
+				err != nil && len(left) > 0 {
 				t.Fatalf("%s, read %d failed: %v, and there is %v", what, k, err, left)
 			}
 			if err != nil && (!errors.Is(err, dbkit.ErrInjected) || errors.Is(err, db.ErrCorrupt)) {
@@ -273,7 +277,8 @@ func TestCancelledCheckpoint(t *testing.T) {
 				if err != nil && !errors.Is(err, want) {
 					t.Fatalf("%s, at operation %d: %v", what, k, err)
 				}
-				if left := there(t, mem); (err == nil) != slices.Equal(left, []string{"copy"}) || err != nil && len(left) > 0 {
+				if left := there(t, mem); (err == nil) != slices.Equal(left, []string{"copy"}) ||
+					err != nil && len(left) > 0 {
 					t.Fatalf("%s, at operation %d: %v, and there is %v", what, k, err, left)
 				}
 				if closes && reached {
@@ -309,7 +314,8 @@ func TestCheckpointRefuses(t *testing.T) {
 		f := need(mem.Create(path, vfs.WriteCategoryUnspecified))(t)
 		f.Close()
 	}
-	for _, dir := range []string{"empty", "foreign.incomplete", "photos.incomplete/store", "left.incomplete/creating", "left.incomplete/store"} {
+	for _, dir := range []string{"empty", "foreign.incomplete", "photos.incomplete/store",
+		"left.incomplete/creating", "left.incomplete/store"} {
 		must(t, mem.MkdirAll(dir, 0o755))
 	}
 	write("foreign.incomplete/thesis")
@@ -318,19 +324,23 @@ func TestCheckpointRefuses(t *testing.T) {
 	write("left.incomplete/FDDHDB")
 	write("left.incomplete/creating/half")
 	write("left.incomplete/store/MANIFEST-000001")
-	for dir, want := range map[string]error{"empty": db.ErrExists, "db": db.ErrExists, "foreign": db.ErrExists, "photos": db.ErrExists, "db/": db.ErrExists} {
+	for dir, want := range map[string]error{"empty": db.ErrExists, "db": db.ErrExists,
+		"foreign": db.ErrExists, "photos": db.ErrExists, "db/": db.ErrExists} {
 		for what, opt := range checkpoints {
-			if err := d.Checkpoint(ctx, dir, opt); !errors.Is(err, want) || !strings.Contains(err.Error(), strings.Trim(dir, "/")) {
+			if err := d.Checkpoint(ctx, dir, opt); !errors.Is(err, want) ||
+				!strings.Contains(err.Error(), strings.Trim(dir, "/")) {
 				t.Errorf("%s to %s: %v", what, dir, err)
 			}
 		}
 	}
-	for _, path := range []string{"foreign.incomplete/thesis", "photos.incomplete/store", "photos.incomplete/FDDHDB"} {
+	for _, path := range []string{"foreign.incomplete/thesis", "photos.incomplete/store",
+		"photos.incomplete/FDDHDB"} {
 		if _, err := mem.Stat(path); err != nil {
 			t.Error(err)
 		}
 	}
-	if err := d.Checkpoint(ctx, "copy", db.CheckpointOptions{Collection: "nosuch"}); !errors.Is(err, db.ErrNotFound) {
+	if err := d.Checkpoint(ctx, "copy", db.CheckpointOptions{Collection: "nosuch"}); !errors.Is(err,
+		db.ErrNotFound) {
 		t.Error(err)
 	}
 	for what, opt := range checkpoints { // over what a killed one has left, into folders that are not there
@@ -347,7 +357,8 @@ func TestCheckpointRefuses(t *testing.T) {
 			second = d.Checkpoint(ctx, "busy", db.CheckpointOptions{})
 		}
 	}}
-	if err := d.Checkpoint(ctx, "busy", opt); err != nil || !errors.Is(second, db.ErrLocked) && !errors.Is(second, db.ErrExists) {
+	if err := d.Checkpoint(ctx, "busy", opt); err != nil ||
+		!errors.Is(second, db.ErrLocked) && !errors.Is(second, db.ErrExists) {
 		t.Errorf("%v, and at the same time %v", err, second)
 	}
 	checkCopy(t, mem, "busy", "of two at a time")

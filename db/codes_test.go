@@ -47,7 +47,8 @@ func codeByModel(cv *state.CollectionView, it *db.Item) ([]byte, error) {
 
 // codeOfItem computes the code of an item with these labels and vectors, one for each modality of the model,
 // from the definition, and the sum of its projections.
-func codeOfItem(m *model.Model, labels []uint32, vectors []model.Vector) (code []byte, total []float64, err error) {
+func codeOfItem(m *model.Model, labels []uint32,
+	vectors []model.Vector) (code []byte, total []float64, err error) {
 	q := m.Bits()
 	z := make([][]float64, len(vectors)) // by modality of the model; nil where the item lacks it
 	total = make([]float64, q)
@@ -159,7 +160,8 @@ func TestEncodeAllIsEncode(t *testing.T) {
 			if err != nil {
 				return err
 			}
-			if got.Space != s || !slices.Equal(got.Code, want.Code) || got.From != want.From || cmp.Diff(got.Projection, want.Projection) != "" {
+			if got.Space != s || !slices.Equal(got.Code, want.Code) || got.From != want.From ||
+				cmp.Diff(got.Projection, want.Projection) != "" {
 				t.Fatalf("item %d is %+v among others, and %+v alone", i, got, want)
 			}
 		}
@@ -231,7 +233,8 @@ func TestUnlabelledItemsAreFused(t *testing.T) {
 				need(c.Put(ctx, it))(t)
 			}
 			view := training.Fusion
-			if tc.fusion == "auto" && (view.Weights["image"] > .5 || view.Weights["text"] != 1 || view.OverSum == nil) {
+			if tc.fusion == "auto" && (view.Weights["image"] > .5 || view.Weights["text"] != 1 ||
+				view.OverSum == nil) {
 				t.Errorf("noise counts: %+v", view)
 			}
 			// The mean of what the labelled items teach.
@@ -345,7 +348,8 @@ func TestNearInParts(t *testing.T) {
 	s, warm := storedNear(t, 3000)
 	all := numbersOf(warm)
 	query := need(codec.CodeFromBytes(codeAt(77)))(t)
-	for _, n := range []int{0, 1, search.MinPart, 2*search.MinPart - 1, 2 * search.MinPart, 5*search.MinPart + 3, len(all)} {
+	for _, n := range []int{0, 1, search.MinPart, 2*search.MinPart - 1, 2 * search.MinPart,
+		5*search.MinPart + 3, len(all)} {
 		for _, r := range []int{0, 20, 64} {
 			numbers := all[len(all)-n:]
 			want := []codec.Near{3}
@@ -362,7 +366,8 @@ func TestNearInParts(t *testing.T) {
 			}
 			for _, x := range got[1:] {
 				rows, err := s.Rows(x.Position())
-				if a, b := rows.AppendTo(nil, nil), warm.Table.Rows(x.Position()).AppendTo(nil, nil); err != nil || !slices.Equal(a, b) {
+				if a, b := rows.AppendTo(nil, nil), warm.Table.Rows(x.Position()).AppendTo(nil,
+					nil); err != nil || !slices.Equal(a, b) {
 					t.Fatalf("rows %d of code %d, want %d: %v", a, x.Position(), b, err)
 				}
 			}
@@ -378,10 +383,12 @@ func TestNearFails(t *testing.T) {
 	all := numbersOf(warm)
 	query := codec.NewCode(64)
 	missing := append(slices.Clone(all), uint32(warm.NextCode)+1000)
-	if got, err := s.Near(ctx, nil, query, missing, 64); len(got) != 0 || !errors.Is(err, db.ErrCorrupt) || !strings.Contains(err.Error(), "code number 4000: missing") {
+	if got, err := s.Near(ctx, nil, query, missing, 64); len(got) != 0 || !errors.Is(err, db.ErrCorrupt) ||
+		!strings.Contains(err.Error(), "code number 4000: missing") {
 		t.Errorf("a code that is missing: %d, %v", len(got), err)
 	}
-	if got, err := s.Near(ctx, nil, codec.NewCode(128), all, 64); len(got) != 0 || err == nil || !strings.Contains(err.Error(), "index out of range") {
+	if got, err := s.Near(ctx, nil, codec.NewCode(128), all, 64); len(got) != 0 || err == nil ||
+		!strings.Contains(err.Error(), "index out of range") {
 		t.Errorf("a panic: %d, %v", len(got), err)
 	}
 	cctx, cancel := context.WithCancel(ctx)

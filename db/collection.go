@@ -70,7 +70,8 @@ func look[T any](c *Collection, f func(v *state.View, cv *state.CollectionView) 
 
 // each returns an iterator over the values that f yields from the state that the handle shows when
 // the iteration starts. f returns an error of yield, which means that the caller has left the loop.
-func each[T any](c *Collection, f func(v *state.View, cv *state.CollectionView, yield func(T) error) error) iter.Seq2[T, error] {
+func each[T any](c *Collection,
+	f func(v *state.View, cv *state.CollectionView, yield func(T) error) error) iter.Seq2[T, error] {
 	return yielding(func(yield func(T) error) error {
 		return c.read(func(v *state.View, cv *state.CollectionView) error { return f(v, cv, yield) })
 	})
@@ -138,7 +139,10 @@ func (c *Collection) changeable() error {
 
 // Schema returns the schema of the collection.
 func (c *Collection) Schema() (Schema, error) {
-	return look(c, func(_ *state.View, cv *state.CollectionView) (Schema, error) { return schemaOf(cv.Descriptor), nil })
+	return look(c, func(_ *state.View, cv *state.CollectionView) (Schema,
+		error) {
+		return schemaOf(cv.Descriptor), nil
+	})
 }
 
 // Put stores an item and returns its key, which Put makes if the item has none (see Item.Key).
@@ -163,7 +167,8 @@ func (c *Collection) Merge(ctx context.Context, item *Item) (key string, err err
 }
 
 // changeOne commits one change and returns the key of its item.
-func (c *Collection) changeOne(ctx context.Context, kind state.ChangeKind, item *Item) (key string, err error) {
+func (c *Collection) changeOne(ctx context.Context, kind state.ChangeKind,
+	item *Item) (key string, err error) {
 	if err := c.writable(); err != nil {
 		return "", err
 	}
@@ -408,7 +413,8 @@ func (c *Collection) Alter(ctx context.Context, a Alteration) error {
 	if err == nil {
 		c.db.changed(ctx, event.CollectionAltered, event.Event{Collection: c.name, Attrs: []slog.Attr{
 			slog.Int("modalities", len(a.AddModalities)), slog.Int("fields", len(a.AddFields)),
-			slog.Int("spaces", len(a.SpaceOf)), slog.Int("metrics", len(a.Metrics)), slog.Int("indexed", len(a.IndexFields)),
+			slog.Int("spaces", len(a.SpaceOf)), slog.Int("metrics", len(a.Metrics)),
+			slog.Int("indexed", len(a.IndexFields)),
 		}})
 	}
 	return err
@@ -489,7 +495,8 @@ const (
 
 // schemaOf returns the schema of a descriptor, in memory of its own.
 func schemaOf(d *record.Descriptor) Schema {
-	return Schema{Bits: d.Bits, Modalities: modalitiesOf(d.Modalities), Fields: fieldsOf(d.Fields), IndexOnly: d.IndexOnly}
+	return Schema{Bits: d.Bits, Modalities: modalitiesOf(d.Modalities), Fields: fieldsOf(d.Fields),
+		IndexOnly: d.IndexOnly}
 }
 
 // checkMade refuses the schema of a collection that only Checkpoint makes.
@@ -502,7 +509,8 @@ func (s *Schema) checkMade() error {
 
 // descriptor returns the descriptor of a new collection.
 func (s *Schema) descriptor(name string) *record.Descriptor {
-	return &record.Descriptor{Name: name, Bits: s.Bits, Modalities: storedModalities(s.Modalities), Fields: storedFields(s.Fields)}
+	return &record.Descriptor{Name: name, Bits: s.Bits, Modalities: storedModalities(s.Modalities),
+		Fields: storedFields(s.Fields)}
 }
 
 func modalitiesOf(stored []record.Modality) (all []Modality) {
@@ -518,7 +526,8 @@ func modalityOf(m record.Modality) Modality {
 
 func storedModalities(given []Modality) (all []record.Modality) {
 	for _, m := range given {
-		all = append(all, record.Modality{Name: m.Name, Dim: m.Dim, Sparse: m.Sparse, Metric: record.Metric(m.Metric), SpaceOf: m.SpaceOf})
+		all = append(all, record.Modality{Name: m.Name, Dim: m.Dim, Sparse: m.Sparse,
+			Metric: record.Metric(m.Metric), SpaceOf: m.SpaceOf})
 	}
 	return all
 }
@@ -582,7 +591,8 @@ func (c *Collection) SetEncoders(ctx context.Context, encoders []Encoder) error 
 	defer c.db.state.Guard.Leave()
 	var stored []record.Encoder
 	for _, e := range encoders {
-		stored = append(stored, record.Encoder{Modality: e.Modality, Input: record.EncoderInput(e.Input), Command: e.Command})
+		stored = append(stored, record.Encoder{Modality: e.Modality, Input: record.EncoderInput(e.Input),
+			Command: e.Command})
 	}
 	err := c.inside().Do(ctx, 0, func(tx *state.Tx, s *state.CollectionState) error {
 		d, err := s.WithEncoders(stored)
@@ -592,7 +602,8 @@ func (c *Collection) SetEncoders(ctx context.Context, encoders []Encoder) error 
 		return tx.AlterCollection(s, d)
 	})
 	if err == nil {
-		c.db.changed(ctx, event.EncodersSet, event.Event{Collection: c.name, Attrs: []slog.Attr{slog.Int("encoders", len(encoders))}})
+		c.db.changed(ctx, event.EncodersSet,
+			event.Event{Collection: c.name, Attrs: []slog.Attr{slog.Int("encoders", len(encoders))}})
 	}
 	return err
 }

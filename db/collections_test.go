@@ -59,7 +59,8 @@ func TestDropCollection(t *testing.T) {
 			kinds[key[0]] = true
 		}
 	}
-	for _, kind := range []byte{codec.KindItem, codec.KindFieldRows, codec.KindRetraction, codec.KindLessons, codec.KindSubstring, codec.KindModel} {
+	for _, kind := range []byte{codec.KindItem, codec.KindFieldRows, codec.KindRetraction, codec.KindLessons,
+		codec.KindSubstring, codec.KindModel} {
 		if !kinds[kind] {
 			t.Fatalf("the collection has no keys of kind %x", kind)
 		}
@@ -110,7 +111,9 @@ func TestDropCollection(t *testing.T) {
 	if codes != len(put) {
 		t.Errorf("%d codes in the snapshot, want %d", codes, len(put))
 	}
-	if _, err := then.Evaluate(ctx, db.Evaluation{Queries: map[string][][]float32{"image": {put[3].Vectors["image"]}}, Labels: [][]string{put[3].Labels}}); err != nil {
+	if _, err := then.Evaluate(ctx,
+		db.Evaluation{Queries: map[string][][]float32{"image": {put[3].Vectors["image"]}},
+			Labels: [][]string{put[3].Labels}}); err != nil {
 		t.Errorf("an evaluation in the snapshot: %v", err)
 	}
 	for key := range allKeys(t, d) {
@@ -158,7 +161,8 @@ func TestDropCollectionEndsItsTraining(t *testing.T) {
 		d, c := dbkit.OpenPairs(t)
 		putAll(t, c, dbkit.Pairs(200, synth.Config{}))
 		dropped := false
-		_, err := c.Train(ctx, db.TrainOptions{Options: fit.Options{Bits: 32, Progress: func(now string, _, _ int64) {
+		_, err := c.Train(ctx, db.TrainOptions{Options: fit.Options{Bits: 32, Progress: func(now string, _,
+			_ int64) {
 			if dropped || phase != "" && now != phase {
 				return
 			}
@@ -189,7 +193,8 @@ func TestDropCollectionRightAfterOpening(t *testing.T) {
 		c := need(d.CreateCollection(ctx, name, db.Schema{Bits: 32}))(t)
 		b := d.NewBatch()
 		for i := range state.LoadAtOnce + 50 {
-			must(t, b.Put(c, &db.Item{Key: fmt.Sprint(i), Code: []byte{byte(i), byte(i >> 8), byte(i >> 16), 7}}))
+			must(t, b.Put(c, &db.Item{Key: fmt.Sprint(i),
+				Code: []byte{byte(i), byte(i >> 8), byte(i >> 16), 7}}))
 		}
 		must(t, b.Commit(ctx))
 	}

@@ -58,7 +58,8 @@ func portrait(d *db.DB) (string, error) {
 			return "", err
 		}
 		for _, s := range infos {
-			fmt.Fprintf(&b, "%d %v %d %s %d %d %d %d\n", s.Space, s.State, s.Revision, s.Checksum, s.Items, s.Codes, s.Taught, s.Pending)
+			fmt.Fprintf(&b, "%d %v %d %s %d %d %d %d\n", s.Space, s.State, s.Revision, s.Checksum, s.Items,
+				s.Codes, s.Taught, s.Pending)
 			for _, r := range s.Revisions {
 				fmt.Fprintln(&b, r.Revision, r.Pinned, r.Checksum)
 			}
@@ -229,7 +230,10 @@ func TestDamageToEveryByte(t *testing.T) {
 	random := seed.Rand(t, 1, 2)
 	for _, name := range slices.Sorted(maps.Keys(files)) {
 		b := files[name]
-		set := func(b []byte) func(map[string][]byte) { return func(files map[string][]byte) { files[name] = b } }
+		set := func(b []byte) func(
+			map[string][]byte) {
+			return func(files map[string][]byte) { files[name] = b }
+		}
 		try(name, "deleted", func(files map[string][]byte) { delete(files, name) })
 		try(name, "longer", set(append(bytes.Clone(b), "garbage"...)))
 		if *sweepBytes > 0 {
@@ -253,14 +257,16 @@ func TestDamageToEveryByte(t *testing.T) {
 		}
 		for at := random.IntN(step); at < len(b); at += step {
 			for i, change := range []func(byte) byte{
-				func(x byte) byte { return x ^ 1<<random.IntN(8) }, func(byte) byte { return 0 }, func(byte) byte { return 0xff },
+				func(x byte) byte { return x ^ 1<<random.IntN(8) }, func(byte) byte { return 0 },
+				func(byte) byte { return 0xff },
 			} {
 				if *sweepBytes == 0 && (at/step)%3 != i || change(b[at]) == b[at] {
 					continue
 				}
 				damaged := bytes.Clone(b)
 				damaged[at] = change(b[at])
-				try(name, fmt.Sprintf("byte %d of %d is %02x, not %02x", at, len(b), damaged[at], b[at]), set(damaged))
+				try(name, fmt.Sprintf("byte %d of %d is %02x, not %02x", at, len(b), damaged[at], b[at]),
+					set(damaged))
 			}
 			if *sweepBytes > 0 || (at/step)%3 == 0 {
 				try(name, fmt.Sprintf("cut to %d of %d bytes", at, len(b)), set(b[:at]))
@@ -294,7 +300,8 @@ func TestDamageToAKilledDatabase(t *testing.T) {
 	for n := range commits {
 		b := d.NewBatch()
 		for i, c := range cs {
-			b.Put(c, &db.Item{Key: fmt.Sprint(n % 7), Code: []byte{byte(n), byte(i)}, Payload: bytes.Repeat([]byte{byte(n)}, 150*n)})
+			b.Put(c, &db.Item{Key: fmt.Sprint(n % 7), Code: []byte{byte(n), byte(i)},
+				Payload: bytes.Repeat([]byte{byte(n)}, 150*n)})
 			b.Delete(c, fmt.Sprint((n+3)%7))
 		}
 		must(t, b.Commit(ctx))
@@ -333,10 +340,12 @@ func TestDamageToAKilledDatabase(t *testing.T) {
 }
 
 // survivors says what comes of a folder that holds some of the commits.
-func survivors(t *testing.T, label string, files map[string][]byte, states map[string]int, commits int, lost *int) string {
+func survivors(t *testing.T, label string, files map[string][]byte, states map[string]int, commits int,
+	lost *int) string {
 	d, err := db.Open("db", &db.Options{FS: folderFrom(t, files), MustExist: true, CacheBytes: 1 << 20})
 	if err != nil {
-		if !errors.Is(err, db.ErrCorrupt) && !errors.Is(err, db.ErrNotDatabase) && !errors.Is(err, db.ErrFormat) {
+		if !errors.Is(err, db.ErrCorrupt) && !errors.Is(err, db.ErrNotDatabase) &&
+			!errors.Is(err, db.ErrFormat) {
 			t.Errorf("%s: %v says nothing of damage", label, err)
 		}
 		return refused
@@ -386,7 +395,8 @@ func TestDamagedSpaceCanBeDropped(t *testing.T) {
 	d = dbkit.MustOpen(t, dir, nil)
 	defer d.Close()
 	c, other = dbkit.MustCollection(t, d, "main"), dbkit.MustCollection(t, d, db.Inside(other).Name)
-	if got, err := c.Search(ctx, db.Query{Key: "k7"}); err != nil || len(got.Hits) != len(want.Hits) || got.Hits[3].Key != want.Hits[3].Key {
+	if got, err := c.Search(ctx, db.Query{Key: "k7"}); err != nil || len(got.Hits) != len(want.Hits) ||
+		got.Hits[3].Key != want.Hits[3].Key {
 		t.Errorf("in the space that is whole: %+v, %v", got, err)
 	}
 	for what, err := range map[string]error{
@@ -449,7 +459,8 @@ func TestFlippedBitInLargeBlock(t *testing.T) {
 	if it, err := c.Get(ctx, "whole"); err != nil || len(it.Payload) != 1<<20 {
 		t.Error(err)
 	}
-	if _, err := c.Get(ctx, "damaged"); !errors.Is(err, db.ErrCorrupt) || !strings.Contains(err.Error(), ".sst: block of ") || strings.Contains(err.Error(), "carrier") {
+	if _, err := c.Get(ctx, "damaged"); !errors.Is(err, db.ErrCorrupt) ||
+		!strings.Contains(err.Error(), ".sst: block of ") || strings.Contains(err.Error(), "carrier") {
 		t.Errorf("get: %v", err)
 	}
 	if err := d.Compact(ctx); !errors.Is(err, db.ErrCorrupt) {

@@ -150,7 +150,8 @@ func crashUnderLoad(t *testing.T, seed uint64, crashes int) int {
 			default:
 				err = d.Compact(ctx)
 			}
-			if err != nil && !errors.Is(err, db.ErrNotFound) && !errors.Is(err, db.ErrInvalid) && !errors.Is(err, db.ErrBusy) {
+			if err != nil && !errors.Is(err, db.ErrNotFound) && !errors.Is(err, db.ErrInvalid) &&
+				!errors.Is(err, db.ErrBusy) {
 				t.Errorf("seed %d: %v", seed, err)
 				return
 			}
@@ -174,7 +175,8 @@ func crashUnderLoad(t *testing.T, seed uint64, crashes int) int {
 		}
 		begun := [2]int64{importer.begun.Load(), importer.altering.Load()}
 		label := fmt.Sprintf("seed %d, crash %d, %d%% of what is not synced", seed, i, percent)
-		checkCrashed(t, label, left, writers, least, most, func(d *db.DB) { importer.check(t, label, d, acked, begun) })
+		checkCrashed(t, label, left, writers, least, most,
+			func(d *db.DB) { importer.check(t, label, d, acked, begun) })
 	}
 	stop.Store(true)
 	all.Wait()
@@ -184,7 +186,8 @@ func crashUnderLoad(t *testing.T, seed uint64, crashes int) int {
 }
 
 // checkCrashed checks what a crash has left.
-func checkCrashed(t *testing.T, label string, left vfs.FS, writers []*steadyWriter, least, most [2]int64, more func(*db.DB)) {
+func checkCrashed(t *testing.T, label string, left vfs.FS, writers []*steadyWriter, least, most [2]int64,
+	more func(*db.DB)) {
 	t.Helper()
 	d := dbkit.MustOpen(t, "db", &db.Options{FS: left, MustExist: true})
 	defer dbkit.MustClose(t, d)
@@ -209,7 +212,8 @@ func checkCrashed(t *testing.T, label string, left vfs.FS, writers []*steadyWrit
 		mark, err := d.Mark(w.mark())
 		n, _ := strconv.ParseInt(string(mark), 10, 64) // none before the first batch
 		if err != nil && !errors.Is(err, db.ErrNotFound) || n < least[j] || n > most[j] {
-			t.Fatalf("%s: writer %d, after %d to %d batches: mark %q, %v", label, j, least[j], most[j], mark, err)
+			t.Fatalf("%s: writer %d, after %d to %d batches: mark %q, %v", label, j, least[j], most[j], mark,
+				err)
 		}
 		if !maps.Equal(own, w.after(n)) {
 			t.Fatalf("%s: writer %d, after batch %d, as its mark says: %v", label, j, n, own)

@@ -174,7 +174,8 @@ func TestLastPageHasNoCursor(t *testing.T) {
 	for i := range 10 { // so far from everything that nothing can be said of them
 		need(c.Put(ctx, &db.Item{Key: fmt.Sprint("far", i), Vectors: map[string][]float32{"image": far}}))(t)
 	}
-	need(c.Put(ctx, &db.Item{Key: "text", Vectors: map[string][]float32{"text": items[0].Vectors["text"]}}))(t)
+	need(c.Put(ctx, &db.Item{Key: "text", Vectors: map[string][]float32{"text": items[0].Vectors["text"]}}))(
+		t)
 	s, err := c.Stats()
 	if err != nil || s.CodedItems == s.Items {
 		t.Fatal(s, err)
@@ -192,7 +193,8 @@ func TestCursorOfSomethingElse(t *testing.T) {
 	d, c := dbkit.OpenCoded(t, 16)
 	other := need(d.CreateCollection(ctx, "other", db.Schema{Bits: 16}))(t)
 	for _, c := range []*db.Collection{c, other} {
-		putAll(t, c, []*db.Item{{Key: "a", Code: []byte{1, 2}}, {Key: "b", Code: []byte{1, 3}}, {Key: "c", Code: []byte{7, 2}}})
+		putAll(t, c, []*db.Item{{Key: "a", Code: []byte{1, 2}}, {Key: "b", Code: []byte{1, 3}},
+			{Key: "c", Code: []byte{7, 2}}})
 	}
 	res, err := c.Search(ctx, db.Query{Code: []byte{1, 2}, K: 1})
 	if err != nil || res.Next == "" {
@@ -216,9 +218,10 @@ func TestCursorOfSomethingElse(t *testing.T) {
 		"another revision":   {c, db.Query{Code: []byte{1, 2}}, base64.RawURLEncoding.EncodeToString(later)},
 		"cut":                {c, db.Query{Code: []byte{1, 2}}, res.Next[:len(res.Next)-4]},
 		"longer":             {c, db.Query{Code: []byte{1, 2}}, res.Next + "AAAA"},
-		"flipped":            {c, db.Query{Code: []byte{1, 2}}, base64.RawURLEncoding.EncodeToString(flipped)},
-		"words":              {c, db.Query{Code: []byte{1, 2}}, "the next page, please"},
-		"long":               {c, db.Query{Code: []byte{1, 2}}, strings.Repeat("A", 1<<16)},
+		"flipped": {c, db.Query{Code: []byte{1, 2}},
+			base64.RawURLEncoding.EncodeToString(flipped)},
+		"words": {c, db.Query{Code: []byte{1, 2}}, "the next page, please"},
+		"long":  {c, db.Query{Code: []byte{1, 2}}, strings.Repeat("A", 1<<16)},
 	} {
 		tc.q.After = tc.after
 		_, serr := tc.c.Search(ctx, tc.q)
@@ -256,7 +259,8 @@ func TestCursorOfAnotherSpace(t *testing.T) {
 	res := need(c.Search(ctx, q))(t)
 	dbkit.MustTrain(t, c, db.TrainOptions{Options: fit.Options{Bits: 16}})
 	q.After = res.Next
-	if _, err := c.Search(ctx, q); !errors.Is(err, db.ErrInvalid) || !strings.Contains(err.Error(), "space 2") {
+	if _, err := c.Search(ctx, q); !errors.Is(err, db.ErrInvalid) ||
+		!strings.Contains(err.Error(), "space 2") {
 		t.Errorf("%v", err)
 	}
 }
@@ -275,7 +279,8 @@ func FuzzCursor(f *testing.F) {
 	good := need(base64.RawURLEncoding.DecodeString(res.Next))(f)
 	f.Add(res.Next, []byte(nil))
 	f.Add("", good[21:len(good)-4])
-	f.Add("", []byte{255, 255, 0, 0, 0, 0, 0, 0, 248, 127, 255, 255, 255, 255, 0, 0, 192, 127, 255, 255, 255, 255})
+	f.Add("", []byte{255, 255, 0, 0, 0, 0, 0, 0, 248, 127, 255, 255, 255, 255, 0, 0, 192, 127, 255, 255, 255,
+		255})
 	f.Fuzz(func(t *testing.T, cursor string, place []byte) {
 		if cursor == "" { // a place that nobody was at
 			b := slices.Clone(good)
@@ -338,7 +343,8 @@ func TestCursorOfEachHit(t *testing.T) {
 				}
 				for j, g := range got.Hits {
 					if i+1+j < len(whole.Hits) && g.Key != whole.Hits[i+1+j].Key || g.Cursor != "" {
-						t.Fatalf("%s, behind hit %d: hit %d is %q, want %q", what, i, j, g.Key, whole.Hits[i+1+j].Key)
+						t.Fatalf("%s, behind hit %d: hit %d is %q, want %q", what, i, j, g.Key,
+							whole.Hits[i+1+j].Key)
 					}
 				}
 				if want := min(5, len(whole.Hits)-i-1); len(got.Hits) < want {
@@ -388,10 +394,12 @@ func TestCursorOfAnotherQuery(t *testing.T) {
 			q.From, q.Vector, q.Code, q.MinSimilarity, q.Rerank = "", nil, make([]byte, 2), 0, 0
 		},
 	}
-	elsewhere := []string{"ExcludeSelf", "Space", "Revision", "Sparse", "Recall", "After"} // here below, and in tests of their own
+	// here below, and in tests of their own
+	elsewhere := []string{"ExcludeSelf", "Space", "Revision", "Sparse", "Recall", "After"}
 	for i := range reflect.TypeFor[db.Query]().NumField() {
 		name := reflect.TypeFor[db.Query]().Field(i).Name
-		if may[name] == nil && mayNot[name] == nil && learned[name] == nil && !slices.Contains(elsewhere, name) {
+		if may[name] == nil && mayNot[name] == nil && learned[name] == nil &&
+			!slices.Contains(elsewhere, name) {
 			t.Errorf("may a cursor go on where %s is another?", name)
 		}
 	}
@@ -414,7 +422,8 @@ func TestCursorOfAnotherQuery(t *testing.T) {
 			change(&next)
 			next.After = page.Next
 			r, err := c.Search(ctx, next)
-			if err != nil || len(r.Hits) != min(next.K, len(whole.Hits)-2) || r.Hits[0].Key != whole.Hits[2].Key {
+			if err != nil || len(r.Hits) != min(next.K, len(whole.Hits)-2) ||
+				r.Hits[0].Key != whole.Hits[2].Key {
 				t.Errorf("%s, another %s: %+v, %v", what, name, r, err)
 			}
 		}
@@ -436,7 +445,8 @@ func TestCursorOfAnotherQuery(t *testing.T) {
 	}
 	check("untrained", db.Query{From: "image", To: "image", Vector: x["image"], MinSimilarity: .1})
 	dbkit.MustTrain(t, c, dbkit.TinyTraining(1))
-	check("learned", db.Query{From: "image", To: "image", Vector: x["image"], MinSimilarity: .1, Rerank: db.RerankProjection})
+	check("learned", db.Query{From: "image", To: "image", Vector: x["image"], MinSimilarity: .1,
+		Rerank: db.RerankProjection})
 
 	own := db.Query{Key: items[0].Key, K: 2}
 	page, err := c.Search(ctx, own)

@@ -64,8 +64,8 @@ type DB struct {
 // Open opens the database in the folder dir, and creates one there unless Options.MustExist or ReadOnly. All
 // distinct codes, and the rows that carry them, will be in memory; many codes are loaded in the background,
 // while searches read the store and writes wait. Errors: ErrNotDatabase for a folder with other contents,
-// ErrFormat for another format, ErrLocked if this or another process has the database open. If durable commits
-// are missing, Open succeeds and Recovery tells.
+// ErrFormat for another format, ErrLocked if this or another process has the database open. If durable
+// commits are missing, Open succeeds and Recovery tells.
 func Open(dir string, options *Options) (*DB, error) { return open(dir, options.withDefaults()) }
 
 // open is openOnce. Where the disk is full it gives up the spare file, and tries once more.
@@ -87,10 +87,12 @@ func openOnce(dir string, opts settings) (_ *DB, again bool, err error) {
 	opts.disk.Cache = store.NewCache(opts.CacheBytes, opts.ReadOnly)
 	opts.disk.Signals.About(dir)
 	d := &DB{
-		dir: dir, opts: opts, lock: lock, search: search.NewTools(opts.KeyCacheBytes, opts.RerankCacheBytes), since: time.Now(),
+		dir: dir, opts: opts, lock: lock, search: search.NewTools(opts.KeyCacheBytes, opts.RerankCacheBytes),
+		since: time.Now(),
 	}
 	d.opts.disk.Room = store.NewReserve(&opts.disk, dir)
-	d.state = state.New(store.NewEngine(&d.opts.disk, dir), opts.disk.Signals, opts.IndexCacheBytes, opts.RerankCacheBytes, func(changed []*state.CollectionView) { d.learning.Written(changed) })
+	d.state = state.New(store.NewEngine(&d.opts.disk, dir), opts.disk.Signals, opts.IndexCacheBytes,
+		opts.RerankCacheBytes, func(changed []*state.CollectionView) { d.learning.Written(changed) })
 	d.search.Wanted = d.state.WantRerank
 	d.learning = learn.New(d.state, opts.UpdateItems, opts.UpdateInterval)
 	if err := d.open(exists); err != nil {
@@ -134,7 +136,8 @@ func (d *DB) start(kv *pebble.DB) error {
 		return err
 	}
 	d.copier = copies.New(d.state, &d.opts.disk, d.identity, d.opts.ReadOnly)
-	if d.recovery, d.keeper, err = store.TakeStock(d.opts.FS, d.dir, &d.identity, d.opts.ReadOnly, d.state.Signals); err != nil {
+	if d.recovery, d.keeper, err = store.TakeStock(d.opts.FS, d.dir, &d.identity, d.opts.ReadOnly,
+		d.state.Signals); err != nil {
 		return err
 	}
 	for _, l := range d.recovery.Losses {
@@ -171,17 +174,18 @@ func (d *DB) writable() error {
 	return nil
 }
 
-// Close waits for running calls, makes everything durable, writes the log into tables (some 64 MiB at most), and
-// unlocks the folder. After writes it also lets indexes of vectors take in new items, if that takes some seconds
-// at most. End a range over Items, Keys, Codes or Runs first: do not close
-// from inside one. A second call returns ErrClosed.
+// Close waits for running calls, makes everything durable, writes the log into tables (some 64 MiB at most),
+// and unlocks the folder. After writes it also lets indexes of vectors take in new items, if that takes some
+// seconds at most. End a range over Items, Keys, Codes or Runs first: do not close from inside one. A second
+// call returns ErrClosed.
 func (d *DB) Close() error {
 	d.stop() // so that those who wait for codes to be loaded do not hold it up
 	if err := d.state.Guard.Close(); err != nil {
 		return err
 	}
 	d.background.Wait()
-	if !d.opts.ReadOnly && d.state.Committer.Sequence() != d.opened && d.state.Engine.Log.Failed.Load() == nil {
+	if !d.opts.ReadOnly && d.state.Committer.Sequence() != d.opened &&
+		d.state.Engine.Log.Failed.Load() == nil {
 		d.learning.Settle()
 	}
 	if !d.opts.ReadOnly {
@@ -190,7 +194,8 @@ func (d *DB) Close() error {
 	d.state.End()
 	// Damage at the end of a log cannot be told from what a crash leaves, so none is left that
 	// counts. Where no tables can be written, the log keeps it.
-	if d.state.Committer.Sequence() != d.opened && d.state.Engine.Log.Failed.Load() == nil { // else opening has done it
+	// else opening has done it
+	if d.state.Committer.Sequence() != d.opened && d.state.Engine.Log.Failed.Load() == nil {
 		_ = d.state.Engine.FlushAll(context.Background())
 	}
 	err := d.state.Engine.DB.Close()
@@ -317,7 +322,8 @@ func ShareCaches(o Options, n int) Options {
 	for _, cache := range []struct {
 		bytes          *int64
 		whole, atLeast int64
-	}{{&o.CacheBytes, cacheBytes, 8 << 20}, {&o.IndexCacheBytes, indexCacheBytes, 16 << 20}, {&o.RerankCacheBytes, rerankCacheBytes, 8 << 20}, {&o.KeyCacheBytes, keyCacheBytes, 4 << 20}} {
+	}{{&o.CacheBytes, cacheBytes, 8 << 20}, {&o.IndexCacheBytes, indexCacheBytes, 16 << 20},
+		{&o.RerankCacheBytes, rerankCacheBytes, 8 << 20}, {&o.KeyCacheBytes, keyCacheBytes, 4 << 20}} {
 		whole := cmp.Or(*cache.bytes, cache.whole)
 		if whole > 0 && n > 1 {
 			*cache.bytes = max(whole/int64(n), min(whole, cache.atLeast))

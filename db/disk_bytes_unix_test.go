@@ -47,7 +47,8 @@ func blocksIn(t *testing.T, dir string) (sum int64) {
 // checkDisk compares what Stats says of the disk with a walk through the folder, and returns it.
 func checkDisk(t *testing.T, d *db.DB, dir, when string) int64 {
 	t.Helper()
-	for end := time.Now().Add(10 * time.Second); time.Now().Before(end); { // while something goes on in the background
+	// while something goes on in the background
+	for end := time.Now().Add(10 * time.Second); time.Now().Before(end); {
 		before := blocksIn(t, dir)
 		s, err := d.Stats()
 		if err != nil {

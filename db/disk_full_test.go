@@ -119,7 +119,8 @@ func TestDiskFullAtEveryPoint(t *testing.T) {
 			}
 		}
 		if len(found) > len(there)+len(unknown) {
-			t.Errorf("after %d bytes: %d items, %d acknowledged, %d unknown", room, len(found), len(there), len(unknown))
+			t.Errorf("after %d bytes: %d items, %d acknowledged, %d unknown", room, len(found), len(there),
+				len(unknown))
 		}
 		checkSpaces(t, d)
 		if _, err := c.Put(ctx, &db.Item{Key: "after"}); err != nil {
@@ -177,7 +178,8 @@ func (ch *largeChange) onFull(t *testing.T, room int64) (left int64, done bool) 
 	disk := &testfs.SmallDisk{FS: mem, Room: -1}
 	d, c, items := labelWorld(t, disk, 80)
 	for i, it := range items {
-		it.Fields, it.Payload = map[string]any{"title": it.Key, "price": float64(i)}, testfs.Noise(500, uint64(i))
+		it.Fields, it.Payload = map[string]any{"title": it.Key, "price": float64(i)},
+			testfs.Noise(500, uint64(i))
 	}
 	dbkit.PutAll(t, d, c, items)
 	disk.Set(func() { disk.Room = room })
@@ -250,7 +252,8 @@ func TestCopiesAskForRoom(t *testing.T) {
 
 // With hard links a checkpoint takes no room, but for some small files of its own, and asks for none.
 func TestLinksNeedNoRoom(t *testing.T) {
-	disk := &testfs.SmallDisk{FS: vfs.NewMem(), Room: -1, Usage: vfs.DiskUsage{AvailBytes: 1 << 40, TotalBytes: 1 << 40}}
+	disk := &testfs.SmallDisk{FS: vfs.NewMem(), Room: -1,
+		Usage: vfs.DiskUsage{AvailBytes: 1 << 40, TotalBytes: 1 << 40}}
 	opts := &db.Options{FS: disk, ReserveBytes: 1 << 20}
 	d := dbkit.MustOpen(t, "db", opts)
 	c := need(d.CreateCollection(ctx, "main", db.Schema{Bits: 64}))(t)
@@ -270,7 +273,8 @@ func TestLinksNeedNoRoom(t *testing.T) {
 	disk.Set(func() { disk.Room = -1 })
 	copied := dbkit.MustOpen(t, "copy", &db.Options{FS: disk, MustExist: true, ReadOnly: true})
 	defer dbkit.MustClose(t, copied)
-	if got := dbkit.AllItems(t, dbkit.MustCollection(t, copied, "main")); len(got) != len(items) || !bytes.Equal(got[99].Payload, items[99].Payload) {
+	if got := dbkit.AllItems(t, dbkit.MustCollection(t, copied, "main")); len(got) != len(items) ||
+		!bytes.Equal(got[99].Payload, items[99].Payload) {
 		t.Errorf("%d of %d items are in the copy", len(got), len(items))
 	}
 }
@@ -326,10 +330,11 @@ func TestRepairWithoutFileDescriptors(t *testing.T) {
 			}
 			return nil
 		}))
-		_, err := db.Repair(ctx, p.dir, &db.Options{FS: fsys}, db.RepairOptions{DryRun: true}, func(f db.Finding) error {
-			t.Errorf("table %d could not be opened: lost %v", k, f)
-			return nil
-		})
+		_, err := db.Repair(ctx, p.dir, &db.Options{FS: fsys}, db.RepairOptions{DryRun: true},
+			func(f db.Finding) error {
+				t.Errorf("table %d could not be opened: lost %v", k, f)
+				return nil
+			})
 		if int(opened.Load()) <= k {
 			break
 		}
@@ -370,9 +375,11 @@ func TestReserveIsKept(t *testing.T) {
 		for what, do := range does {
 			var full *db.DiskFullError
 			err := do()
-			if !errors.Is(err, db.ErrDiskFull) || !errors.As(err, &full) || full.Dir != "db" || full.Reserve == 0 || full.Err != nil {
+			if !errors.Is(err, db.ErrDiskFull) || !errors.As(err, &full) || full.Dir != "db" ||
+				full.Reserve == 0 || full.Err != nil {
 				t.Errorf("%s, %s: %v", when, what, err)
-			} else if strings.Contains(err.Error(), "delete items or drop a collection") == full.Stuck || strings.Count(err.Error(), "fddhdb:") != 1 {
+			} else if strings.Contains(err.Error(), "delete items or drop a collection") == full.Stuck ||
+				strings.Count(err.Error(), "fddhdb:") != 1 {
 				t.Errorf("%s, %s: %v", when, what, err)
 			}
 		}
@@ -435,7 +442,10 @@ func TestReserveIsKept(t *testing.T) {
 	goesOn("below the last of it", reads)
 	tell(disk, d, 10<<30)
 	goesOn("with room again", writes)
-	goesOn("with room again", map[string]func() error{"activate": func() error { return c.Activate(ctx, other) }})
+	goesOn("with room again", map[string]func() error{"activate": func() error {
+		return c.Activate(ctx,
+			other)
+	}})
 	tell(disk, d, 1) // Close makes durable what was acknowledged, whatever is free
 	dbkit.MustClose(t, d)
 }
@@ -450,7 +460,8 @@ func TestReserveCountsWhatIsToCome(t *testing.T) {
 	item := &db.Item{Key: "large", Payload: make([]byte, 1<<20)}
 	var full *db.DiskFullError
 	tell(disk, d, 1<<20+2<<20) // it would leave nothing; the spare file, of 512 KiB, is taken off
-	if _, err := c.Put(ctx, item); !errors.As(err, &full) || full.Free != 3<<20-1<<19 || full.Needed < 2<<20 || full.Reserve != 1<<20 {
+	if _, err := c.Put(ctx, item); !errors.As(err, &full) || full.Free != 3<<20-1<<19 ||
+		full.Needed < 2<<20 || full.Reserve != 1<<20 {
 		t.Errorf("%v", err)
 	}
 	tell(disk, d, 1<<20+4<<20)
@@ -465,7 +476,8 @@ func TestReserveCountsWhatIsToCome(t *testing.T) {
 // However little a disk takes, and whatever stands for the spare file, a database with one can be
 // opened and deleted from, and with room again the file is as it was.
 func TestOpenWithTheSpareFile(t *testing.T) {
-	whole := &testfs.SmallDisk{FS: vfs.NewMem(), Room: -1, Usage: vfs.DiskUsage{AvailBytes: 1 << 40, TotalBytes: 1 << 40}}
+	whole := &testfs.SmallDisk{FS: vfs.NewMem(), Room: -1,
+		Usage: vfs.DiskUsage{AvailBytes: 1 << 40, TotalBytes: 1 << 40}}
 	d := dbkit.MustOpen(t, "db", &db.Options{FS: whole})
 	c := need(d.CreateCollection(ctx, "main", db.Schema{Bits: 64}))(t)
 	putAll(t, c, dbkit.CodeItems(10, 64, 1, nil))

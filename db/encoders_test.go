@@ -43,7 +43,8 @@ func TestEncoders(t *testing.T) {
 	if got, err := then.Encoders(); err != nil || got != nil {
 		t.Errorf("a snapshot of before has %v, %v", got, err)
 	}
-	must(t, errors.Join(before.Close(), c.Alter(ctx, db.Alteration{AddFields: []db.Field{{"place", db.String, false}}})))
+	must(t, errors.Join(before.Close(),
+		c.Alter(ctx, db.Alteration{AddFields: []db.Field{{"place", db.String, false}}})))
 	same("altered", d, want)
 
 	// An index-only copy has them, and can be given others.
@@ -80,15 +81,18 @@ func TestEncodersThatCannotBe(t *testing.T) {
 	}{
 		{c, []db.Encoder{{"sound", db.InputText, []string{"x"}}}, `unknown modality "sound"`},
 		{c, []db.Encoder{{"text", "", []string{"x"}}}, `unknown input ""`},
-		{c, []db.Encoder{{"text", "picture", []string{"x"}}}, `unknown input "picture": text and file are possible`},
+		{c, []db.Encoder{{"text", "picture", []string{"x"}}},
+			`unknown input "picture": text and file are possible`},
 		{c, []db.Encoder{one, {"text", db.InputText, []string{"x"}}}, "two encoders of input text"},
 		{c, []db.Encoder{{"text", db.InputText, nil}}, "the command is empty"},
 		{c, []db.Encoder{{"text", db.InputText, []string{"", "x"}}}, "the command is empty"},
 		{c, []db.Encoder{{"text", db.InputText, []string{"x\x00"}}}, "a byte 0"},
-		{c, []db.Encoder{{"text", db.InputText, []string{"x", strings.Repeat("y", 1<<14)}}}, "a command of 16387 bytes"},
+		{c, []db.Encoder{{"text", db.InputText, []string{"x", strings.Repeat("y", 1<<14)}}},
+			"a command of 16387 bytes"},
 		{codes, []db.Encoder{one}, "bring codes"},
 	} {
-		if err := r.c.SetEncoders(ctx, r.all); !errors.Is(err, db.ErrInvalid) || !strings.Contains(err.Error(), r.want) {
+		if err := r.c.SetEncoders(ctx, r.all); !errors.Is(err, db.ErrInvalid) ||
+			!strings.Contains(err.Error(), r.want) {
 			t.Errorf("%q: %v", r.all, err)
 		}
 	}

@@ -18,7 +18,8 @@ import (
 // meanAveragePrecision is computed from codes as a user has them, by the
 // definition: rank by (distance, position), average the precision at each
 // relevant item.
-func meanAveragePrecision(queries [][]byte, queryLabels [][]string, codes [][]byte, labels [][]string) float64 {
+func meanAveragePrecision(queries [][]byte, queryLabels [][]string, codes [][]byte,
+	labels [][]string) float64 {
 	sum := 0.0
 	for i, q := range queries {
 		order := make([]int, len(codes))
@@ -32,7 +33,8 @@ func meanAveragePrecision(queries [][]byte, queryLabels [][]string, codes [][]by
 		sort.SliceStable(order, func(a, b int) bool { return dist[order[a]] < dist[order[b]] })
 		found, ap := 0, 0.0
 		for rank, j := range order {
-			if slices.ContainsFunc(labels[j], func(l string) bool { return slices.Contains(queryLabels[i], l) }) {
+			if slices.ContainsFunc(labels[j],
+				func(l string) bool { return slices.Contains(queryLabels[i], l) }) {
 				found++
 				ap += float64(found) / float64(rank+1)
 			}
@@ -45,7 +47,8 @@ func meanAveragePrecision(queries [][]byte, queryLabels [][]string, codes [][]by
 }
 
 // withinRadius returns precision and recall of all pairs within a radius.
-func withinRadius(queries [][]byte, queryLabels [][]string, codes [][]byte, labels [][]string, radius int) (precision, recall float64) {
+func withinRadius(queries [][]byte, queryLabels [][]string, codes [][]byte, labels [][]string,
+	radius int) (precision, recall float64) {
 	var within, good, relevant float64
 	for i, q := range queries {
 		for j, c := range codes {
@@ -53,7 +56,8 @@ func withinRadius(queries [][]byte, queryLabels [][]string, codes [][]byte, labe
 			for b := range c {
 				dist += bits.OnesCount8(c[b] ^ q[b])
 			}
-			match := slices.ContainsFunc(labels[j], func(l string) bool { return slices.Contains(queryLabels[i], l) })
+			match := slices.ContainsFunc(labels[j],
+				func(l string) bool { return slices.Contains(queryLabels[i], l) })
 			if match {
 				relevant++
 			}
@@ -91,7 +95,8 @@ func TestEvaluateAgreesWithTheDefinition(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if len(got) != 2 || got[0].From != "image" || got[0].To != "text" || got[1].From != "text" || got[1].To != "image" {
+	if len(got) != 2 || got[0].From != "image" || got[0].To != "text" || got[1].From != "text" ||
+		got[1].To != "image" {
 		t.Fatalf("%+v", got)
 	}
 	for _, r := range got {
@@ -107,11 +112,13 @@ func TestEvaluateAgreesWithTheDefinition(t *testing.T) {
 			queryCodes = append(queryCodes, code)
 		}
 		want := meanAveragePrecision(queryCodes, e.Labels, codes, labels)
-		if math.Abs(r.Hamming.MAP-want) > 1e-12 || r.Hamming.Database != len(codes) || r.Hamming.Queries != 60 {
+		if math.Abs(r.Hamming.MAP-want) > 1e-12 || r.Hamming.Database != len(codes) ||
+			r.Hamming.Queries != 60 {
 			t.Errorf("%s->%s: %+v, want mAP %g over %d", r.From, r.To, r.Hamming, want, len(codes))
 		}
 		within2, recall2 := withinRadius(queryCodes, e.Labels, codes, labels, 2)
-		if p := r.Hamming.ByRadius[2]; len(r.Hamming.ByRadius) != 33 || math.Abs(p.Precision-within2) > 1e-12 || math.Abs(p.Recall-recall2) > 1e-12 {
+		if p := r.Hamming.ByRadius[2]; len(r.Hamming.ByRadius) != 33 ||
+			math.Abs(p.Precision-within2) > 1e-12 || math.Abs(p.Recall-recall2) > 1e-12 {
 			t.Errorf("%s->%s: %+v, want %g, %g", r.From, r.To, p, within2, recall2)
 		}
 		for _, m := range []eval.Metrics{r.Hamming, r.Asymmetric} {

@@ -81,7 +81,8 @@ func (r *logged) Handle(_ context.Context, x slog.Record) error {
 func TestEvents(t *testing.T) {
 	var h heard
 	var log logged
-	d := dbkit.MustOpen(t, "db", &db.Options{FS: vfs.NewMem(), EventListener: h.listen, Logger: slog.New(&log)})
+	d := dbkit.MustOpen(t, "db", &db.Options{FS: vfs.NewMem(), EventListener: h.listen,
+		Logger: slog.New(&log)})
 	c := need(d.CreateCollection(ctx, "main", dbkit.PairsSchema))(t)
 	items := dbkit.Pairs(80, synth.Config{})
 	putAll(t, c, items[:60])
@@ -90,15 +91,18 @@ func TestEvents(t *testing.T) {
 	putAll(t, c, items[60:])
 	update := need(c.Update(ctx, db.UpdateOptions{}))(t)
 	reindexed := need(c.Reindex(ctx, db.ReindexOptions{}))(t)
-	mustAlter(t, c, db.Alteration{AddFields: []db.Field{{"place", db.String, false}}, IndexFields: []string{"title"}})
+	mustAlter(t, c, db.Alteration{AddFields: []db.Field{{"place", db.String, false}},
+		IndexFields: []string{"title"}})
 	must(t, c.SetEncoders(ctx, []db.Encoder{{"text", db.InputText, []string{"encode"}}}))
 	must(t, c.RenameLabel(ctx, items[0].Labels[0], "renamed"))
 	repo := mustFolder(t)
 	m := mustBackup(t, d, repo, db.BackupOptions{})
 	must(t, errors.Join(
-		c.Activate(ctx, reindexed.Space), c.Activate(ctx, reindexed.Space), dbkit.Second(c.Rollback(ctx)), c.DropSpace(ctx, reindexed.Space),
+		c.Activate(ctx, reindexed.Space), c.Activate(ctx, reindexed.Space), dbkit.Second(c.Rollback(ctx)),
+		c.DropSpace(ctx, reindexed.Space),
 		d.Checkpoint(ctx, "copy", db.CheckpointOptions{IndexOnly: true}), d.Compact(ctx),
-		dbkit.Second(d.Verify(ctx, db.VerifyOptions{}, func(f db.Finding) error { return errors.New(f.String()) })),
+		dbkit.Second(d.Verify(ctx, db.VerifyOptions{},
+			func(f db.Finding) error { return errors.New(f.String()) })),
 	))
 	cancelled, cancel := context.WithCancel(ctx)
 	opt.Progress = func(string, int64, int64) { cancel() }
@@ -108,7 +112,8 @@ func TestEvents(t *testing.T) {
 	if _, err := c.Train(ctx, db.TrainOptions{Options: fit.Options{Bits: 7}}); err == nil {
 		t.Fatal("trained with 7 bits")
 	}
-	need(db.Restore(ctx, repo, "again", &db.Options{FS: db.OptionsOf(d).FS, EventListener: h.listen}, db.RestoreOptions{}))(t)
+	need(db.Restore(ctx, repo, "again", &db.Options{FS: db.OptionsOf(d).FS, EventListener: h.listen},
+		db.RestoreOptions{}))(t)
 	must(t, d.DropCollection(ctx, "main"))
 	dbkit.MustClose(t, d)
 
@@ -121,11 +126,15 @@ func TestEvents(t *testing.T) {
 	for name, want := range map[event.Name][]fields{
 		"fddhdb.database.opened":    {{}},
 		"fddhdb.collection.created": {{Collection: "main"}},
-		"fddhdb.train.done":         {{Collection: "main", Space: uint32(first.Space), Revision: 1, Items: int64(first.Items)}},
-		"fddhdb.train.failed":       {{Collection: "main"}, {Collection: "main", Level: slog.LevelWarn}},
-		"fddhdb.update.done":        {{Collection: "main", Space: uint32(first.Space), Revision: update.Revision, Items: int64(update.Items)}},
-		"fddhdb.reindex.done":       {{Collection: "main", Space: uint32(reindexed.Space), Revision: reindexed.Revision, Items: 80}},
-		"fddhdb.space.activated":    {{Collection: "main", Space: uint32(reindexed.Space)}, {Collection: "main", Space: uint32(first.Space)}},
+		"fddhdb.train.done": {{Collection: "main", Space: uint32(first.Space), Revision: 1,
+			Items: int64(first.Items)}},
+		"fddhdb.train.failed": {{Collection: "main"}, {Collection: "main", Level: slog.LevelWarn}},
+		"fddhdb.update.done": {{Collection: "main", Space: uint32(first.Space),
+			Revision: update.Revision, Items: int64(update.Items)}},
+		"fddhdb.reindex.done": {{Collection: "main", Space: uint32(reindexed.Space),
+			Revision: reindexed.Revision, Items: 80}},
+		"fddhdb.space.activated": {{Collection: "main", Space: uint32(reindexed.Space)},
+			{Collection: "main", Space: uint32(first.Space)}},
 		"fddhdb.space.dropped":      {{Collection: "main", Space: uint32(reindexed.Space)}},
 		"fddhdb.collection.altered": {{Collection: "main"}},
 		"fddhdb.encoders.set":       {{Collection: "main"}},
@@ -148,7 +157,8 @@ func TestEvents(t *testing.T) {
 			t.Errorf("%s: %+v, want %+v", name, got, want)
 		}
 	}
-	if e := h.of("fddhdb.backup.done")[0]; attrOf(e, "id").String() != m.ID || attrOf(e, "bytes_new").Int64() != m.BytesNew || e.Dir != db.State(d).Engine.Dir {
+	if e := h.of("fddhdb.backup.done")[0]; attrOf(e, "id").String() != m.ID ||
+		attrOf(e, "bytes_new").Int64() != m.BytesNew || e.Dir != db.State(d).Engine.Dir {
 		t.Errorf("%+v", e)
 	}
 	if e := h.of("fddhdb.train.failed")[0]; !errors.Is(e.Err, context.Canceled) {
@@ -161,7 +171,8 @@ func TestEvents(t *testing.T) {
 			lines = append(lines, fmt.Sprint(e.Time.UnixNano(), e.Level, e.Name, e.Attributes()))
 		}
 	}
-	lines = slices.DeleteFunc(lines, func(l string) bool { return strings.Contains(l, "again") }) // of the restore
+	// of the restore
+	lines = slices.DeleteFunc(lines, func(l string) bool { return strings.Contains(l, "again") })
 	if !slices.Equal(lines, log.lines) {
 		t.Errorf("logged %d, heard of %d", len(log.lines), len(lines))
 	}
@@ -222,11 +233,12 @@ func TestListenerUsesTheDatabase(t *testing.T) {
 		}
 		found = names
 	}
-	d := dbkit.MustOpen(t, "db", &db.Options{FS: vfs.NewMem(), EventListener: func(ctx context.Context, e *event.Event) {
-		if e.Collection != "of-the-listener" {
-			listener(ctx, e)
-		}
-	}})
+	d := dbkit.MustOpen(t, "db",
+		&db.Options{FS: vfs.NewMem(), EventListener: func(ctx context.Context, e *event.Event) {
+			if e.Collection != "of-the-listener" {
+				listener(ctx, e)
+			}
+		}})
 	opened <- d
 	c := need(d.CreateCollection(ctx, "main", db.Schema{Bits: 8}))(t)
 	<-entered
@@ -260,10 +272,11 @@ func TestListenerPanics(t *testing.T) {
 func testListenerEnds(t *testing.T, end func()) {
 	var log logged
 	calls := 0
-	d := dbkit.MustOpen(t, "db", &db.Options{FS: vfs.NewMem(), Logger: slog.New(&log), EventListener: func(context.Context, *event.Event) {
-		calls++
-		end()
-	}})
+	d := dbkit.MustOpen(t, "db", &db.Options{FS: vfs.NewMem(), Logger: slog.New(&log),
+		EventListener: func(context.Context, *event.Event) {
+			calls++
+			end()
+		}})
 	need(d.CreateCollection(ctx, "main", db.Schema{Bits: 8}))(t)
 	dbkit.MustClose(t, d)
 	n := 0
@@ -294,7 +307,8 @@ func TestEventsOfTrouble(t *testing.T) {
 			t.Errorf("%+v", a)
 		}
 		_ = d.Close()
-		if e := h.of(event.Failed); len(e) != 1 || !strings.Contains(e[0].Err.Error(), "the disk is gone") || e[0].Level != slog.LevelError {
+		if e := h.of(event.Failed); len(e) != 1 || !strings.Contains(e[0].Err.Error(), "the disk is gone") ||
+			e[0].Level != slog.LevelError {
 			t.Errorf("%+v", e)
 		}
 	})
@@ -321,7 +335,8 @@ func TestEventsOfTrouble(t *testing.T) {
 		d = dbkit.MustOpen(t, "db", &db.Options{FS: mem, EventListener: h.listen})
 		problem := d.Recovery().Problem
 		dbkit.MustClose(t, d)
-		if e := h.of(event.CommitsUnknown); len(e) != 1 || attrOf(e[0], "problem").String() != problem || problem == "" {
+		if e := h.of(event.CommitsUnknown); len(e) != 1 || attrOf(e[0], "problem").String() != problem ||
+			problem == "" {
 			t.Errorf("%q: %+v", problem, e)
 		}
 	})
@@ -353,13 +368,15 @@ func TestEventsOfTrouble(t *testing.T) {
 			if err := put(); full != errors.Is(err, db.ErrDiskFull) {
 				t.Fatal(err)
 			}
-			if a := dbkit.MustStats(t, d).Activity; a.DiskFull != full || a.FreeBytes != free || a.ReserveBytes != 100<<20 {
+			if a := dbkit.MustStats(t, d).Activity; a.DiskFull != full || a.FreeBytes != free ||
+				a.ReserveBytes != 100<<20 {
 				t.Errorf("%+v", a)
 			}
 		}
 		dbkit.MustClose(t, d)
 		full, freed := h.of(event.DiskFull), h.of(event.DiskFreed)
-		if len(full) != 1 || attrOf(full[0], "free").Int64() != 1<<20 || attrOf(full[0], "reserve").Int64() != 100<<20 || len(freed) != 1 {
+		if len(full) != 1 || attrOf(full[0], "free").Int64() != 1<<20 ||
+			attrOf(full[0], "reserve").Int64() != 100<<20 || len(freed) != 1 {
 			t.Errorf("full %+v, freed %+v", full, freed)
 		}
 	})
@@ -368,11 +385,12 @@ func TestEventsOfTrouble(t *testing.T) {
 // Updates in the background are told of, and so is what becomes of them.
 func TestEventsInTheBackground(t *testing.T) {
 	done := make(chan *event.Event, 16)
-	d := dbkit.MustOpen(t, t.TempDir(), &db.Options{UpdateItems: 10, EventListener: func(_ context.Context, e *event.Event) {
-		if e.Name == "fddhdb.update.done" {
-			done <- e
-		}
-	}})
+	d := dbkit.MustOpen(t, t.TempDir(),
+		&db.Options{UpdateItems: 10, EventListener: func(_ context.Context, e *event.Event) {
+			if e.Name == "fddhdb.update.done" {
+				done <- e
+			}
+		}})
 	c := need(d.CreateCollection(ctx, "main", dbkit.PairsSchema))(t)
 	items := dbkit.Pairs(80, synth.Config{})
 	putAll(t, c, items[:60])

@@ -79,7 +79,8 @@ func Example_codesOnly() {
 		log.Fatal(err)
 	}
 	for _, item := range []db.Item{
-		{Key: "a", Code: []byte{0x00, 0x00}}, {Key: "b", Code: []byte{0x03, 0x00}}, {Key: "c", Code: []byte{0xff, 0xff}},
+		{Key: "a", Code: []byte{0x00, 0x00}}, {Key: "b", Code: []byte{0x03, 0x00}},
+		{Key: "c", Code: []byte{0xff, 0xff}},
 	} {
 		if _, err := c.Put(ctx, &item); err != nil {
 			log.Fatal(err)
@@ -130,7 +131,8 @@ func Example_where() {
 			log.Fatal(err)
 		}
 	}
-	r, err := c.Search(ctx, db.Query{Code: []byte{0}, K: 2, Where: "label = ? AND year >= ?", Args: []any{"cat", 2020}})
+	r, err := c.Search(ctx, db.Query{Code: []byte{0}, K: 2, Where: "label = ? AND year >= ?",
+		Args: []any{"cat", 2020}})
 	if err != nil {
 		log.Fatal(err)
 	}

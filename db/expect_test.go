@@ -16,7 +16,8 @@ import (
 
 var countSchema = db.Schema{
 	Modalities: []db.Modality{{Name: "image", Dim: 3}, {Name: "words", Dim: 1000, Sparse: true}},
-	Fields:     []db.Field{{Name: "n", Type: db.Int, Indexed: true}, {Name: "x", Type: db.Float}, {Name: "s", Type: db.String}, {Name: "b", Type: db.Bool}, {Name: "at", Type: db.Time}},
+	Fields: []db.Field{{Name: "n", Type: db.Int, Indexed: true}, {Name: "x", Type: db.Float},
+		{Name: "s", Type: db.String}, {Name: "b", Type: db.Bool}, {Name: "at", Type: db.Time}},
 }
 
 func full(key string) *db.Item {
@@ -85,7 +86,8 @@ func TestPutIf(t *testing.T) {
 	expect("no key", c.PutIf(ctx, &db.Item{}, nil), db.ErrInvalid)
 	expect("another key", c.PutIf(ctx, full("k"), full("j")), db.ErrInvalid)
 	expect("no item", c.PutIf(ctx, nil, nil), db.ErrInvalid)
-	expect("an item that cannot be", c.PutIf(ctx, full("k"), &db.Item{Key: "k", Fields: map[string]any{"z": 1}}), db.ErrInvalid)
+	expect("an item that cannot be",
+		c.PutIf(ctx, full("k"), &db.Item{Key: "k", Fields: map[string]any{"z": 1}}), db.ErrInvalid)
 	snap, err := d.Snapshot()
 	expect("snapshot", err, nil)
 	defer snap.Close()
@@ -134,7 +136,8 @@ func TestConditionsKeepSums(t *testing.T) {
 	for i := range cs {
 		cs[i] = need(d.CreateCollection(ctx, fmt.Sprint("c", i), countSchema))(t)
 		for j := range 3 {
-			must(t, dbkit.Second(cs[i].Put(ctx, &db.Item{Key: fmt.Sprint(j), Fields: map[string]any{"n": 100}})))
+			must(t, dbkit.Second(cs[i].Put(ctx,
+				&db.Item{Key: fmt.Sprint(j), Fields: map[string]any{"n": 100}})))
 		}
 	}
 	amount := func(it *db.Item) int64 { return it.Fields["n"].(int64) }
@@ -196,7 +199,8 @@ func TestPutIfAfterTraining(t *testing.T) {
 		if err := c.PutIf(ctx, &changed, expected); err != nil {
 			t.Errorf("as it was read %s the training: %v", what, err)
 		}
-		if it, err := c.Get(ctx, "k7"); err != nil || string(it.Payload) != "changed" || !bytes.Equal(it.Code, trained.Code) {
+		if it, err := c.Get(ctx, "k7"); err != nil || string(it.Payload) != "changed" ||
+			!bytes.Equal(it.Code, trained.Code) {
 			t.Errorf("stored is %q with code %x, %v", it.Payload, it.Code, err)
 		}
 		if err := c.PutIf(ctx, items[7], expected); !errors.Is(err, db.ErrConflict) {

@@ -32,7 +32,8 @@ func manyKinds(t testing.TB, opts *db.Options) *db.DB {
 	t.Helper()
 	d := verified(t, opts)
 	news := need(d.CreateCollection(ctx, "mainly-news", db.Schema{ // "main" begins its name
-		Modalities: []db.Modality{{Name: "image", Dim: 6}, {Name: "text", Dim: synth.NUSWideText, Sparse: true}},
+		Modalities: []db.Modality{{Name: "image", Dim: 6},
+			{Name: "text", Dim: synth.NUSWideText, Sparse: true}},
 	}))(t)
 	items := dbkit.Bags(t, 3, 60)
 	putAll(t, news, items)
@@ -69,7 +70,9 @@ func sayings(t testing.TB, c *db.Collection, like []*db.Item, vectors bool) []st
 	filters := []string{"", "label = 'class1'", "NOT label = 'class1'"}
 	for _, f := range schema.Fields {
 		if f.Indexed {
-			filters = append(filters, map[db.FieldType]string{db.Int: f.Name + " > -20", db.Float: f.Name + " <= 10.5", db.Bool: f.Name + " = true", db.String: f.Name + " IN ('title 1', 'title 3')"}[f.Type])
+			filters = append(filters, map[db.FieldType]string{db.Int: f.Name + " > -20",
+				db.Float: f.Name + " <= 10.5", db.Bool: f.Name + " = true",
+				db.String: f.Name + " IN ('title 1', 'title 3')"}[f.Type])
 		}
 	}
 	targets := []string{""}
@@ -84,7 +87,8 @@ func sayings(t testing.TB, c *db.Collection, like []*db.Item, vectors bool) []st
 	spaces := need(c.Spaces(ctx))(t)
 	for _, sp := range spaces {
 		in := need(c.InSpace(sp.Space))(t)
-		say("space", []any{sp.Space, sp.State, sp.Previous, sp.Bits, sp.Revision, sp.Items, sp.Codes, sp.Recode, sp.Checksum}, nil)
+		say("space", []any{sp.Space, sp.State, sp.Previous, sp.Bits, sp.Revision, sp.Items, sp.Codes,
+			sp.Recode, sp.Checksum}, nil)
 		training, err := json.Marshal(sp.Training)
 		say("training", string(training), err)
 		for _, r := range sp.Revisions {
@@ -104,7 +108,8 @@ func sayings(t testing.TB, c *db.Collection, like []*db.Item, vectors bool) []st
 						queries = append(queries, db.Query{From: m.Name, Vector: x})
 					}
 				}
-				queries = append(queries, db.Query{Key: it.Key}, db.Query{Code: dbkit.RandomCodes(1, sp.Bits, uint64(i))[0]})
+				queries = append(queries, db.Query{Key: it.Key},
+					db.Query{Code: dbkit.RandomCodes(1, sp.Bits, uint64(i))[0]})
 				if vectors && len(targets) > 1 {
 					queries = append(queries, db.Query{From: targets[1+i%(len(targets)-1)], Key: it.Key})
 				}
@@ -112,7 +117,8 @@ func sayings(t testing.TB, c *db.Collection, like []*db.Item, vectors bool) []st
 			for i, q := range queries {
 				q.To, q.K = to, 7
 				q.Where = filters[i%len(filters)]
-				q.Rerank = []db.Rerank{db.RerankProjection, db.RerankNone, db.RerankAsymmetric}[i%3] // auto compares vectors, which a copy may lack
+				// auto compares vectors, which a copy may lack
+				q.Rerank = []db.Rerank{db.RerankProjection, db.RerankNone, db.RerankAsymmetric}[i%3]
 				for _, plan := range dbkit.AllPlans {
 					if plan == db.PlanDisk {
 						continue // very many lookups
@@ -120,7 +126,8 @@ func sayings(t testing.TB, c *db.Collection, like []*db.Item, vectors bool) []st
 					q.Plan, q.After = plan, ""
 					for range 3 { // pages
 						r, err := in.Search(ctx, q)
-						what := fmt.Sprintf("space %d query %d to %q by %v where %s", sp.Space, i, to, plan, q.Where)
+						what := fmt.Sprintf("space %d query %d to %q by %v where %s", sp.Space, i, to, plan,
+							q.Where)
 						if err != nil {
 							say(what, nil, err)
 							break
@@ -211,7 +218,8 @@ func TestExtractWhileWriting(t *testing.T) {
 		wg.Wait()
 		is := dbkit.MustOpen(t, dir, &db.Options{FS: fsys})
 		then := need(snap.Collection("main"))(t)
-		sameSayings(t, sayings(t, then, like, !opt.IndexOnly), sayings(t, dbkit.MustCollection(t, is, "main"), like, !opt.IndexOnly))
+		sameSayings(t, sayings(t, then, like, !opt.IndexOnly),
+			sayings(t, dbkit.MustCollection(t, is, "main"), like, !opt.IndexOnly))
 		dbkit.CheckSound(t, is, "of a state before")
 		dbkit.MustClose(t, is)
 		snap.Close()
@@ -249,15 +257,18 @@ func TestExtractHoldsNothingElse(t *testing.T) {
 		it.Fields = map[string]any{"title": tell(name+" field", 10*i+2, in)}
 		it.Payload = []byte(tell(name+" payload", 10*i+3, in))
 		vector := string(record.AppendVector(nil, model.Dense(it.Vectors["image"])))
-		secrets = append(secrets, told{name + " vector", vector[1:], func(o db.CheckpointOptions) bool { return in(o) && !o.IndexOnly }})
+		secrets = append(secrets, told{name + " vector", vector[1:],
+			func(o db.CheckpointOptions) bool { return in(o) && !o.IndexOnly }})
 		putAll(t, c, items)
 		dbkit.MustTrain(t, c, db.TrainOptions{Options: fit.Options{Bits: 16, Anchors: 10}})
 		never := func(db.CheckpointOptions) bool { return false }
-		putAll(t, c, []*db.Item{{Key: "gone", Payload: []byte(tell(name+" deleted", 10*i+4, never))}, {Key: "was", Payload: []byte(tell(name+" replaced", 10*i+5, never))}})
+		putAll(t, c, []*db.Item{{Key: "gone", Payload: []byte(tell(name+" deleted", 10*i+4, never))},
+			{Key: "was", Payload: []byte(tell(name+" replaced", 10*i+5, never))}})
 		need(c.Delete(ctx, "gone"))(t)
 		putAll(t, c, []*db.Item{{Key: "was"}})
 	}
-	for i, opt := range []db.CheckpointOptions{{}, {Collection: "mine"}, {Collection: "theirs", IndexOnly: true}, {IndexOnly: true}} {
+	for i, opt := range []db.CheckpointOptions{{}, {Collection: "mine"},
+		{Collection: "theirs", IndexOnly: true}, {IndexOnly: true}} {
 		to := filepath.Join(dir, fmt.Sprint("copy", i))
 		must(t, d.Checkpoint(ctx, to, opt))
 		var all strings.Builder
@@ -266,7 +277,8 @@ func TestExtractHoldsNothingElse(t *testing.T) {
 		}
 		for _, s := range secrets {
 			there := strings.Contains(all.String(), s.text)
-			if full := opt.Collection == "" && !opt.IndexOnly; full { // so that it is known to be found where it is
+			// so that it is known to be found where it is
+			if full := opt.Collection == "" && !opt.IndexOnly; full {
 				if s.in(opt) && !there { // what was deleted may be there, until tables are compacted
 					t.Errorf("%s is not in the files of a full checkpoint", s.what)
 				}
@@ -290,7 +302,8 @@ func TestExtractWhileBuilding(t *testing.T) {
 		for _, only := range []bool{false, true} {
 			dir := fmt.Sprint("copy", extracted)
 			extracted++
-			if err := d.Checkpoint(ctx, dir, db.CheckpointOptions{Collection: "main", IndexOnly: only}); err != nil {
+			if err := d.Checkpoint(ctx, dir, db.CheckpointOptions{Collection: "main",
+				IndexOnly: only}); err != nil {
 				t.Error(err)
 				return
 			}
@@ -316,12 +329,13 @@ func TestExtractWhileBuilding(t *testing.T) {
 	check("untrained")
 	for _, what := range []string{"trained", "trained again"} {
 		checked := false
-		_, err := c.Train(ctx, db.TrainOptions{Options: fit.Options{Bits: 16, Anchors: 10, Progress: func(phase string, done, total int64) {
-			if phase == "encode" && !checked {
-				checked = true
-				check(what)
-			}
-		}}})
+		_, err := c.Train(ctx, db.TrainOptions{Options: fit.Options{Bits: 16, Anchors: 10,
+			Progress: func(phase string, done, total int64) {
+				if phase == "encode" && !checked {
+					checked = true
+					check(what)
+				}
+			}}})
 		if err != nil || !checked {
 			t.Fatal(err, checked)
 		}

@@ -65,7 +65,8 @@ func (o *openFiles) Open(name string, opts ...vfs.OpenOption) (vfs.File, error) 
 	return o.counted(name, f, err)
 }
 
-func (o *openFiles) OpenReadWrite(name string, c vfs.DiskWriteCategory, opts ...vfs.OpenOption) (vfs.File, error) {
+func (o *openFiles) OpenReadWrite(name string, c vfs.DiskWriteCategory,
+	opts ...vfs.OpenOption) (vfs.File, error) {
 	f, err := o.FS.OpenReadWrite(name, c, opts...)
 	return o.counted(name, f, err)
 }
@@ -185,7 +186,8 @@ func faultyCases(t *testing.T) []faultyCase {
 		{name: "open", base: closed, do: (*spacesLife).open},
 		{name: "open after a crash", base: crashed, do: (*spacesLife).open},
 		{name: "read", base: closed, arm: true, do: reads},
-		{name: "write", base: closed, arm: true, do: func(l *spacesLife) error { return l.put(items[62:72], "new") }},
+		{name: "write", base: closed, arm: true,
+			do: func(l *spacesLife) error { return l.put(items[62:72], "new") }},
 		{name: "delete and merge", base: crashed, arm: true, do: func(l *spacesLife) error {
 			return l.batch(func(b *db.Batch) error {
 				b.Delete(l.c, "k1")
@@ -200,12 +202,14 @@ func faultyCases(t *testing.T) []faultyCase {
 			if err == nil {
 				select {
 				case <-flushed:
-				case <-time.After(50 * time.Millisecond): // where no table can be written, it is tried for ever
+				// where no table can be written, it is tried for ever
+				case <-time.After(50 * time.Millisecond):
 				}
 			}
 			return err
 		}},
-		{name: "compact", base: crashed, arm: true, do: func(l *spacesLife) error { return l.d.Compact(ctx) }},
+		{name: "compact", base: crashed, arm: true,
+			do: func(l *spacesLife) error { return l.d.Compact(ctx) }},
 		{name: "train", base: closed, arm: true, do: func(l *spacesLife) error {
 			_, err := l.c.Train(ctx, dbkit.TinyTraining(3))
 			return err
@@ -218,11 +222,13 @@ func faultyCases(t *testing.T) []faultyCase {
 			_, err := l.c.Reindex(ctx, db.ReindexOptions{Activate: true})
 			return err
 		}},
-		{name: "drop", base: closed, arm: true, do: func(l *spacesLife) error { return l.c.DropSpace(ctx, 1) }},
+		{name: "drop", base: closed, arm: true,
+			do: func(l *spacesLife) error { return l.c.DropSpace(ctx, 1) }},
 		{name: "load", base: closed, arm: true, do: func(l *spacesLife) error {
 			b := l.d.NewBatch()
 			for i := range bulkItems {
-				if err := b.Put(l.c, &db.Item{Key: fmt.Sprint("bulk", i), Labels: []string{"class1"}}); err != nil {
+				if err := b.Put(l.c, &db.Item{Key: fmt.Sprint("bulk", i),
+					Labels: []string{"class1"}}); err != nil {
 					return err
 				}
 			}
@@ -240,7 +246,8 @@ func faultyCases(t *testing.T) []faultyCase {
 // run does it while the k-th operation of a sort fails, and from then on all if forever,
 // and closes the database. It returns what failed, whether it came to that, and the
 // states that may be there afterwards.
-func (c faultyCase) run(fail *dbkit.FailOnce) (mem *vfs.MemFS, files *openFiles, before lifeState, err error) {
+func (c faultyCase) run(fail *dbkit.FailOnce) (mem *vfs.MemFS, files *openFiles, before lifeState,
+	err error) {
 	mem = vfs.NewMem()
 	names, err := c.base.List("")
 	if err != nil {
@@ -361,7 +368,9 @@ func everyFailedOperation(t *testing.T, c faultyCase, number int) {
 
 // leftByCheckpoint says whether Pebble may have left a folder open, see copies.pebbleCheckpoint.
 func leftByCheckpoint(name string) bool {
-	return strings.HasSuffix(name, "/"+store.CreatingName) || strings.HasPrefix(name, "db/"+store.CheckpointsName+"/") && strings.HasSuffix(name, "/"+store.StoreName)
+	return strings.HasSuffix(name, "/"+store.CreatingName) ||
+		strings.HasPrefix(name, "db/"+store.CheckpointsName+"/") &&
+			strings.HasSuffix(name, "/"+store.StoreName)
 }
 
 // stride is the distance to the next operation that is made to fail.

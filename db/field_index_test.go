@@ -21,7 +21,8 @@ import (
 )
 
 // unindexed has a field of each type, and no index.
-var unindexed = []db.Field{{"n", db.Int, false}, {"x", db.Float, false}, {"s", db.String, false}, {"b", db.Bool, false}, {"at", db.Time, false}}
+var unindexed = []db.Field{{"n", db.Int, false}, {"x", db.Float, false}, {"s", db.String, false},
+	{"b", db.Bool, false}, {"at", db.Time, false}}
 
 // openUnindexed makes a collection of n items that have fields without an index.
 func openUnindexed(t testing.TB, opts *db.Options, n int) (*db.DB, *db.Collection) {
@@ -48,7 +49,8 @@ func openUnindexed(t testing.TB, opts *db.Options, n int) (*db.DB, *db.Collectio
 func unindexedItem(i, version int) *db.Item {
 	it := &db.Item{Key: fmt.Sprint("k", i), Code: []byte{byte(i)}, Fields: map[string]any{}}
 	if version%7 > 0 {
-		it.Fields["n"], it.Fields["s"] = filterInts[version%len(filterInts)], filterStrings[version%len(filterStrings)]
+		it.Fields["n"], it.Fields["s"] = filterInts[version%len(filterInts)],
+			filterStrings[version%len(filterStrings)]
 	}
 	if version%5 > 0 {
 		it.Fields["x"], it.Fields["b"] = filterFloats[version%len(filterFloats)], version%2 == 0
@@ -59,7 +61,8 @@ func unindexedItem(i, version int) *db.Item {
 
 // indexedFilters ask for what the fields have.
 var indexedFilters = []string{
-	"n >= 0", "n = 9007199254740993", "x < .5", "x = 0", "s >= 'a'", "s LIKE 'z%'", "b = true", "NOT (n < 3 AND x > 1)", "has(n)", "s IS NULL OR b IS NULL",
+	"n >= 0", "n = 9007199254740993", "x < .5", "x = 0", "s >= 'a'", "s LIKE 'z%'", "b = true",
+	"NOT (n < 3 AND x > 1)", "has(n)", "s IS NULL OR b IS NULL",
 	"at > '1970'", "at = '2024-04-30 22:00'", "has(at)",
 }
 
@@ -83,7 +86,8 @@ func checkIndexed(t testing.TB, c *db.Collection, indexed ...string) {
 			t.Error(err)
 		}
 		e, _, err := c.Explain(ctx, db.Query{Code: []byte{1}, Where: where}, -1)
-		if err != nil || slices.ContainsFunc(e.ScannedFields, func(name string) bool { return slices.Contains(indexed, name) }) {
+		if err != nil || slices.ContainsFunc(e.ScannedFields,
+			func(name string) bool { return slices.Contains(indexed, name) }) {
 			t.Errorf("%s: %v are scanned, %v", where, e.ScannedFields, err)
 		}
 	}
@@ -105,7 +109,8 @@ func TestAlterIndexesFields(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	mustAlter(t, c, db.Alteration{IndexFields: []string{"b", "s", "n", "at"}, AddFields: []db.Field{{"more", db.Int, true}}})
+	mustAlter(t, c, db.Alteration{IndexFields: []string{"b", "s", "n", "at"},
+		AddFields: []db.Field{{"more", db.Int, true}}})
 	checkIndexed(t, c, "s", "x", "n", "b", "at", "more")
 	mustAlter(t, c, db.Alteration{IndexFields: []string{"b"}})
 	dbkit.MustClose(t, d)
@@ -113,7 +118,9 @@ func TestAlterIndexesFields(t *testing.T) {
 	defer func() { dbkit.MustClose(t, d) }()
 	c = dbkit.MustCollection(t, d, "main")
 	checkIndexed(t, c, "s", "x", "n", "b", "at", "more")
-	if _, err := c.Put(ctx, &db.Item{Key: "long", Code: []byte{1}, Fields: map[string]any{"s": strings.Repeat("s", db.MaxIndexedBytes+1)}}); !errors.Is(err, db.ErrInvalid) {
+	if _, err := c.Put(ctx, &db.Item{Key: "long", Code: []byte{1},
+		Fields: map[string]any{"s": strings.Repeat("s", db.MaxIndexedBytes+1)}}); !errors.Is(err,
+		db.ErrInvalid) {
 		t.Errorf("a long string: %v", err)
 	}
 }
@@ -143,7 +150,8 @@ func TestIndexesAreMadeInBlocks(t *testing.T) {
 		before := sequence()
 		mustAlter(t, c, db.Alteration{IndexFields: []string{"n", "s"}})
 		if n := sequence() - before; n != test.commits {
-			t.Errorf("%d items with payloads of %d bytes: %d commits, want %d", test.items, test.payload, n, test.commits)
+			t.Errorf("%d items with payloads of %d bytes: %d commits, want %d", test.items, test.payload, n,
+				test.commits)
 		}
 		if test.items < 100 { // a scan of all items for each filter
 			checkIndexed(t, c, "n", "s")
@@ -181,7 +189,8 @@ func TestFieldsAreIndexedBesideWrites(t *testing.T) {
 	write(func(i int) error { return dbkit.Second(c.Put(ctx, unindexedItem(r.IntN(n), i))) })
 	write(func(i int) error { return dbkit.Second(c.Delete(ctx, fmt.Sprint("k", (i*7919)%n))) })
 	write(func(i int) error {
-		return dbkit.Second(c.Merge(ctx, &db.Item{Key: fmt.Sprint("k", (i*31)%n), Code: []byte{1}, Fields: map[string]any{"n": i, "s": "merged"}}))
+		return dbkit.Second(c.Merge(ctx, &db.Item{Key: fmt.Sprint("k", (i*31)%n), Code: []byte{1},
+			Fields: map[string]any{"n": i, "s": "merged"}}))
 	})
 	write(func(i int) error {
 		if i > 8 {
@@ -216,13 +225,17 @@ func TestAlterRefusesIndexes(t *testing.T) {
 	}
 	var at *db.ItemError
 	err := c.Alter(ctx, db.Alteration{IndexFields: []string{"n", "s"}})
-	if !errors.As(err, &at) || at.Key != "k40" || !errors.Is(err, db.ErrInvalid) || !strings.Contains(err.Error(), `field "s" is indexed: a string in it has at most 1024 bytes, this one has 1025`) {
+	if !errors.As(err, &at) || at.Key != "k40" || !errors.Is(err, db.ErrInvalid) ||
+		!strings.Contains(err.Error(),
+			`field "s" is indexed: a string in it has at most 1024 bytes, this one has 1025`) {
 		t.Errorf("a long string: %v", err)
 	}
-	if err := c.Alter(ctx, db.Alteration{IndexFields: []string{"n", "z"}}); !errors.Is(err, db.ErrInvalid) || !strings.Contains(err.Error(), `unknown field "z"`) {
+	if err := c.Alter(ctx, db.Alteration{IndexFields: []string{"n", "z"}}); !errors.Is(err, db.ErrInvalid) ||
+		!strings.Contains(err.Error(), `unknown field "z"`) {
 		t.Errorf("an unknown field: %v", err)
 	}
-	if err := c.Alter(ctx, db.Alteration{IndexFields: []string{"n"}, AddFields: unindexed[:1]}); !errors.Is(err, db.ErrExists) {
+	if err := c.Alter(ctx, db.Alteration{IndexFields: []string{"n"}, AddFields: unindexed[:1]}); !errors.Is(
+		err, db.ErrExists) {
 		t.Errorf("a field that is there: %v", err)
 	}
 	cctx, cancel := context.WithCancel(ctx)
@@ -232,12 +245,14 @@ func TestAlterRefusesIndexes(t *testing.T) {
 	}
 	checkIndexed(t, c)
 	prefix := codec.CollectionKey(codec.KindFieldRows, db.Inside(c).ID)
-	if err := record.ForEach(db.State(d).Engine.DB, prefix, func(key, _ []byte) error { return fmt.Errorf("%x is left", key) }); err != nil {
+	if err := record.ForEach(db.State(d).Engine.DB, prefix,
+		func(key, _ []byte) error { return fmt.Errorf("%x is left", key) }); err != nil {
 		t.Error(err)
 	}
 	mustAlter(t, c, db.Alteration{IndexFields: []string{"n"}})
 	checkIndexed(t, c, "n")
-	if err := dbkit.MustCollection(t, indexOnlyOf(t, d, opts), "main").Alter(ctx, db.Alteration{IndexFields: []string{"x"}}); err != nil {
+	if err := dbkit.MustCollection(t, indexOnlyOf(t, d, opts), "main").Alter(ctx,
+		db.Alteration{IndexFields: []string{"x"}}); err != nil {
 		t.Errorf("a copy of codes is as the database: %v", err)
 	}
 }
@@ -246,7 +261,8 @@ func TestAlterRefusesIndexes(t *testing.T) {
 func TestLongStringsBesideAnIndex(t *testing.T) {
 	effort.Slow(t)
 	_, c := openUnindexed(t, &db.Options{FS: vfs.NewMem(), NoSync: true}, 10_000) // two blocks
-	long := &db.Item{Key: "k5", Code: []byte{1}, Fields: map[string]any{"s": strings.Repeat("z", db.MaxIndexedBytes+1)}}
+	long := &db.Item{Key: "k5", Code: []byte{1},
+		Fields: map[string]any{"s": strings.Repeat("z", db.MaxIndexedBytes+1)}}
 	for round := range 4 {
 		if _, err := c.Put(ctx, unindexedItem(5, 5)); err != nil {
 			t.Fatal(err)
@@ -296,7 +312,8 @@ func TestFullBatchMeetsAnIndex(t *testing.T) {
 			}
 			mustAlter(t, c, db.Alteration{IndexFields: []string{"n", "s"}})
 			var at *db.ItemError
-			if err := b.Commit(ctx); !errors.Is(err, db.ErrInvalid) || !errors.As(err, &at) || at.Key != fmt.Sprint("k", 100+n/2) {
+			if err := b.Commit(ctx); !errors.Is(err, db.ErrInvalid) || !errors.As(err, &at) ||
+				at.Key != fmt.Sprint("k", 100+n/2) {
 				t.Errorf("commit: %v", err)
 			}
 			if n, err := c.Count(t.Context(), ""); n != 10 || err != nil {

@@ -42,7 +42,8 @@ func TestFiltersAfterManySmallWrites(t *testing.T) {
 		} else {
 			want[key] = &db.Item{
 				Key: key, Code: []byte{1}, Labels: []string{filterLabels[r.IntN(2)]},
-				Fields: map[string]any{"n": int64(r.IntN(100) - 50), "s": fmt.Sprint("unique ", i), "b": r.IntN(2) == 0},
+				Fields: map[string]any{"n": int64(r.IntN(100) - 50), "s": fmt.Sprint("unique ", i),
+					"b": r.IntN(2) == 0},
 			}
 			need(c.Put(ctx, want[key]))(t)
 		}
@@ -55,11 +56,14 @@ func TestFiltersAfterManySmallWrites(t *testing.T) {
 			c = dbkit.MustCollection(t, d, "main")
 		}
 		for text, match := range map[string]func(*db.Item) bool{
-			"label = 'a'":     func(it *db.Item) bool { return it.Labels[0] == "a" },
-			"n >= -7":         func(it *db.Item) bool { return it.Fields["n"].(int64) >= -7 },
-			"s > 'unique 5'":  func(it *db.Item) bool { return it.Fields["s"].(string) > "unique 5" },
-			"NOT b = true":    func(it *db.Item) bool { return it.Fields["b"] == false },
-			"n IN (1, 2, -3)": func(it *db.Item) bool { return slices.Contains([]int64{1, 2, -3}, it.Fields["n"].(int64)) },
+			"label = 'a'":    func(it *db.Item) bool { return it.Labels[0] == "a" },
+			"n >= -7":        func(it *db.Item) bool { return it.Fields["n"].(int64) >= -7 },
+			"s > 'unique 5'": func(it *db.Item) bool { return it.Fields["s"].(string) > "unique 5" },
+			"NOT b = true":   func(it *db.Item) bool { return it.Fields["b"] == false },
+			"n IN (1, 2, -3)": func(it *db.Item) bool {
+				return slices.Contains([]int64{1, 2, -3},
+					it.Fields["n"].(int64))
+			},
 		} {
 			n := 0
 			for _, it := range want {
@@ -80,7 +84,9 @@ func TestIndexedStringsAreShort(t *testing.T) {
 	long := strings.Repeat("x", db.MaxIndexedBytes)
 	need(c.Put(ctx, &db.Item{Key: "k", Fields: map[string]any{"s": long, "note": long + "x"}}))(t)
 	_, err := c.Put(ctx, &db.Item{Key: "k", Fields: map[string]any{"s": long + "x"}})
-	if !errors.Is(err, db.ErrInvalid) || !strings.Contains(err.Error(), `field "s" is indexed: a string in it has at most 1024 bytes, this one has 1025`) {
+	if !errors.Is(err, db.ErrInvalid) ||
+		!strings.Contains(err.Error(),
+			`field "s" is indexed: a string in it has at most 1024 bytes, this one has 1025`) {
 		t.Errorf("%v", err)
 	}
 	if n, err := c.Count(ctx, "s = ?", long); n != 1 || err != nil {
@@ -118,7 +124,8 @@ func TestDamagedItemsLeaveTheFilters(t *testing.T) {
 		t.Errorf("merge with a damaged item: %v", err)
 	}
 	for i := range 3 {
-		need(c.Put(ctx, &db.Item{Key: fmt.Sprint(i), Labels: []string{"b", "c"}, Fields: map[string]any{"s": "new"}}))(t)
+		need(c.Put(ctx, &db.Item{Key: fmt.Sprint(i), Labels: []string{"b", "c"},
+			Fields: map[string]any{"s": "new"}}))(t)
 	}
 	if n, err := c.Delete(ctx, "3", "4"); n != 2 || err != nil {
 		t.Fatalf("%d, %v", n, err)
@@ -137,7 +144,8 @@ func TestDamagedItemsLeaveTheFilters(t *testing.T) {
 func TestDamagedSetFailsAlone(t *testing.T) {
 	d, _ := dbkit.OpenPairs(t)
 	c := need(d.CreateCollection(ctx, "other", filterSchema))(t)
-	need(c.Put(ctx, &db.Item{Key: "k", Labels: []string{"a", "b"}, Fields: map[string]any{"n": 5, "s": "x", "and": 1}}))(t)
+	need(c.Put(ctx, &db.Item{Key: "k", Labels: []string{"a", "b"},
+		Fields: map[string]any{"n": 5, "s": "x", "and": 1}}))(t)
 	for _, key := range [][]byte{
 		codec.RowsKey(db.Inside(c).ID, codec.SetLabel, 0, 0),
 		codec.FieldRowsKey(db.Inside(c).ID, 1, 0, string([]byte{codec.SliceExists})),
@@ -146,7 +154,8 @@ func TestDamagedSetFailsAlone(t *testing.T) {
 	} {
 		must(t, db.State(d).Engine.DB.Set(key, []byte("damage"), nil))
 	}
-	if _, err := c.Put(ctx, &db.Item{Key: "l", Labels: []string{"a"}}); err != nil { // readers see the damage from here on
+	// readers see the damage from here on
+	if _, err := c.Put(ctx, &db.Item{Key: "l", Labels: []string{"a"}}); err != nil {
 		t.Fatal(err)
 	}
 	for _, text := range []string{"label = 'a'", "n = 5", "s = 'x'", "s > ''", `"and" = 7`} {
@@ -179,7 +188,8 @@ func TestTimes(t *testing.T) {
 		value any
 		want  time.Time
 	}{
-		{time.Date(2024, 5, 1, 12, 30, 0, 123456789, time.FixedZone("", 7200)), utc(2024, 5, 1, 10, 30, 0, 123456)},
+		{time.Date(2024, 5, 1, 12, 30, 0, 123456789, time.FixedZone("", 7200)),
+			utc(2024, 5, 1, 10, 30, 0, 123456)},
 		{time.Date(1969, 12, 31, 23, 59, 59, 999_999_999, time.UTC), utc(1969, 12, 31, 23, 59, 59, 999_999)},
 		{"2024-05-01T12:30:00.5+02:00", utc(2024, 5, 1, 10, 30, 0, 500_000)},
 		{"2024-05-01", utc(2024, 5, 1, 0, 0, 0, 0)},
@@ -188,7 +198,8 @@ func TestTimes(t *testing.T) {
 		{utc(9999, 12, 31, 23, 59, 59, 999_999), utc(9999, 12, 31, 23, 59, 59, 999_999)},
 	}
 	for i, g := range given {
-		need(c.Put(ctx, &db.Item{Key: fmt.Sprint(i), Code: []byte{1}, Fields: map[string]any{"at": g.value, "seen": g.value}}))(t)
+		need(c.Put(ctx, &db.Item{Key: fmt.Sprint(i), Code: []byte{1},
+			Fields: map[string]any{"at": g.value, "seen": g.value}}))(t)
 	}
 	dbkit.MustClose(t, d)
 	d = dbkit.MustOpen(t, "db", opts)
@@ -196,7 +207,8 @@ func TestTimes(t *testing.T) {
 	c = dbkit.MustCollection(t, d, "main")
 	for i, g := range given {
 		it, err := c.Get(ctx, fmt.Sprint(i))
-		if want := (map[string]any{"at": g.want, "seen": g.want}); err != nil || !reflect.DeepEqual(it.Fields, want) {
+		if want := (map[string]any{"at": g.want, "seen": g.want}); err != nil ||
+			!reflect.DeepEqual(it.Fields, want) {
 			t.Errorf("%v is %v, %v", g.value, it, err)
 			continue
 		}
@@ -210,13 +222,15 @@ func TestTimes(t *testing.T) {
 		}
 	}
 	// A time finds the item that it was put with, though it has nanoseconds.
-	for _, where := range []string{"at = ?", "seen = ?", "at IN (?)", "at >= ? AND at <= '2024-05-01T10:30:00.123456999Z'"} {
+	for _, where := range []string{"at = ?", "seen = ?", "at IN (?)",
+		"at >= ? AND at <= '2024-05-01T10:30:00.123456999Z'"} {
 		if n, err := c.Count(ctx, where, given[0].value); err != nil || n != 1 {
 			t.Errorf("%s: %d, %v", where, n, err)
 		}
 	}
 	facets, err := c.Facets(ctx, db.FacetQuery{By: "at", Limit: 1, Where: "at > '2024'"})
-	if want := (db.FacetCount{Value: given[3].want, Items: 1}); err != nil || facets.Distinct != 4 || facets.Counts[0] != want {
+	if want := (db.FacetCount{Value: given[3].want, Items: 1}); err != nil || facets.Distinct != 4 ||
+		facets.Counts[0] != want {
 		t.Errorf("%+v, %v", facets, err)
 	}
 	dbkit.CheckSound(t, d, "times")
@@ -228,11 +242,15 @@ func TestTimesRefused(t *testing.T) {
 	defer func() { dbkit.MustClose(t, d) }()
 	c := need(d.CreateCollection(ctx, "main", timesSchema))(t)
 	for _, given := range []any{
-		nil, 2024, 1.5, true, "", "soon", "01.05.2024", "2024-02-30", strings.Repeat("2024", 10_000), "10000-01-01",
-		time.Date(10_000, 1, 1, 0, 0, 0, 0, time.UTC), time.Date(-1, 1, 1, 0, 0, 0, 0, time.UTC), time.Unix(math.MaxInt64, 0), time.Unix(math.MinInt64, 0), codec.Time(1 << 62), &time.Time{}, struct{}{},
+		nil, 2024, 1.5, true, "", "soon", "01.05.2024", "2024-02-30", strings.Repeat("2024", 10_000),
+		"10000-01-01",
+		time.Date(10_000, 1, 1, 0, 0, 0, 0, time.UTC), time.Date(-1, 1, 1, 0, 0, 0, 0, time.UTC),
+		time.Unix(math.MaxInt64, 0), time.Unix(math.MinInt64, 0), codec.Time(1 << 62), &time.Time{},
+		struct{}{},
 	} {
 		_, err := c.Put(ctx, &db.Item{Key: "k", Code: []byte{1}, Fields: map[string]any{"at": given}})
-		if !errors.Is(err, db.ErrInvalid) || !strings.Contains(err.Error(), `field "at"`) || len(err.Error()) > 300 {
+		if !errors.Is(err, db.ErrInvalid) || !strings.Contains(err.Error(), `field "at"`) ||
+			len(err.Error()) > 300 {
 			t.Errorf("%.20v: %v", given, err)
 		}
 	}
@@ -251,7 +269,8 @@ func TestTimesDamaged(t *testing.T) {
 	if codec.LeastTime != codec.Time(instant.Least) || codec.MostTime != codec.Time(instant.Most) {
 		t.Error("records and fields have different limits")
 	}
-	b := need((&codec.ItemRecord{Fields: []codec.Field{{ID: 1, Value: codec.Time(math.MaxInt64)}}}).Append(nil))(t)
+	b := need((&codec.ItemRecord{Fields: []codec.Field{{ID: 1, Value: codec.Time(math.MaxInt64)}}}).Append(
+		nil))(t)
 	keyValue{codec.NumberKey(codec.KindItem, 1, 0), b}.put(t, d)
 	dbkit.MustClose(t, d)
 	d = dbkit.MustOpen(t, "db", opts)
@@ -329,10 +348,13 @@ func TestFacets(t *testing.T) {
 			schema.Fields, fields = append(schema.Fields, f), append(fields, f.Name)
 		}
 	}
-	schema.Fields, fields = append(schema.Fields, db.Field{Name: "label", Type: db.Int}), append(fields, `"label"`)
+	schema.Fields, fields = append(schema.Fields, db.Field{Name: "label", Type: db.Int}),
+		append(fields, `"label"`)
 	ints := []int64{0, 1, -1, math.MinInt64, math.MaxInt64, 2020, 2021}
-	floats := []float64{0, math.Copysign(0, -1), 1.5, -1.5, math.MaxFloat64, -math.MaxFloat64, math.SmallestNonzeroFloat64}
-	times := []time.Time{time.UnixMicro(0).UTC(), time.UnixMicro(-1).UTC(), time.Date(2024, 5, 1, 0, 0, 0, 0, time.UTC)}
+	floats := []float64{0, math.Copysign(0, -1), 1.5, -1.5, math.MaxFloat64, -math.MaxFloat64,
+		math.SmallestNonzeroFloat64}
+	times := []time.Time{time.UnixMicro(0).UTC(), time.UnixMicro(-1).UTC(),
+		time.Date(2024, 5, 1, 0, 0, 0, 0, time.UTC)}
 	change := func(it *db.Item) {
 		it.Fields, it.Labels = map[string]any{}, nil
 		for _, f := range schema.Fields {
@@ -341,7 +363,8 @@ func TestFacets(t *testing.T) {
 			}
 			it.Fields[f.Name] = map[db.FieldType]any{
 				db.String: []string{"", "a", "b", "ab"}[r.IntN(4)], db.Int: ints[r.IntN(len(ints))],
-				db.Float: floats[r.IntN(len(floats))], db.Bool: r.IntN(2) == 0, db.Time: times[r.IntN(len(times))],
+				db.Float: floats[r.IntN(len(floats))], db.Bool: r.IntN(2) == 0,
+				db.Time: times[r.IntN(len(times))],
 			}[f.Type]
 		}
 		for l := range 4 {
@@ -374,12 +397,15 @@ func TestFacets(t *testing.T) {
 			if len(want.Counts) > 2 {
 				want.Counts = want.Counts[:2]
 			}
-			if got, err := c.Facets(ctx, db.FacetQuery{By: by, Where: where, Limit: 2}); err != nil || !reflect.DeepEqual(*got, want) {
+			if got, err := c.Facets(ctx, db.FacetQuery{By: by, Where: where, Limit: 2}); err != nil ||
+				!reflect.DeepEqual(*got, want) {
 				t.Errorf("2 by %s where %s: %+v, want %+v, %v", by, where, got, want, err)
 			}
 		}
 	}
-	for _, wrong := range []db.FacetQuery{{}, {By: "labels"}, {By: `inttrue"`}, {By: `"inttrue`}, {By: `"inttrue'`}, {By: `""inttrue""`}, {By: `"`}, {By: `""`}, {By: "nosuch"}, {By: "label", Limit: -1}, {By: "label", Where: "nosuch = 1"}, {By: "label", Args: []any{1}}} {
+	for _, wrong := range []db.FacetQuery{{}, {By: "labels"}, {By: `inttrue"`}, {By: `"inttrue`},
+		{By: `"inttrue'`}, {By: `""inttrue""`}, {By: `"`}, {By: `""`}, {By: "nosuch"},
+		{By: "label", Limit: -1}, {By: "label", Where: "nosuch = 1"}, {By: "label", Args: []any{1}}} {
 		if _, err := c.Facets(ctx, wrong); !errors.Is(err, db.ErrInvalid) {
 			t.Errorf("%+v: %v", wrong, err)
 		}
@@ -411,16 +437,19 @@ func TestFacetsOfAnswers(t *testing.T) {
 		if err != nil || len(res.Facets) != 2 || !reflect.DeepEqual(res.Facets[0], of(res.Hits)) {
 			t.Fatalf("%+v, %v, want %+v", res.Facets, err, of(res.Hits))
 		}
-		if year := res.Facets[1]; year.By != "year" || year.Missing != 10 || year.Items != 10 || len(year.Counts) != 0 {
+		if year := res.Facets[1]; year.By != "year" || year.Missing != 10 || year.Items != 10 ||
+			len(year.Counts) != 0 {
 			t.Errorf("%+v", year)
 		}
 		after = res.Next
 	}
-	for _, q := range []db.Query{q, {Vector: q.Vector, From: "image", Facets: q.Facets, Where: "label != 'class1'"},
+	for _, q := range []db.Query{q, {Vector: q.Vector, From: "image", Facets: q.Facets,
+		Where: "label != 'class1'"},
 		{Vector: q.Vector, From: "image", Facets: q.Facets, Rerank: db.RerankProjection, MinSimilarity: .2},
 		{Vector: q.Vector, From: "image", Facets: q.Facets, Rerank: db.RerankAsymmetric, FacetLimit: 1}} {
 		const radius = 5
-		all := need(dbkit.FirstWithin(c, db.Query{From: q.From, Vector: q.Vector, Where: q.Where, Rerank: q.Rerank, MinSimilarity: q.MinSimilarity, K: 1000}, radius))(t)
+		all := need(dbkit.FirstWithin(c, db.Query{From: q.From, Vector: q.Vector, Where: q.Where,
+			Rerank: q.Rerank, MinSimilarity: q.MinSimilarity, K: 1000}, radius))(t)
 		q.K, q.After = 3, ""
 		first := need(dbkit.FirstWithin(c, q, radius))(t)
 		q.After = first.Next
@@ -429,18 +458,21 @@ func TestFacetsOfAnswers(t *testing.T) {
 		if q.FacetLimit > 0 {
 			want.Counts = want.Counts[:q.FacetLimit]
 		}
-		if err != nil || len(all.Hits) < 6 || want.Items != first.Total || !reflect.DeepEqual(first.Facets[0], want) || !reflect.DeepEqual(second.Facets[0], want) {
+		if err != nil || len(all.Hits) < 6 || want.Items != first.Total ||
+			!reflect.DeepEqual(first.Facets[0], want) || !reflect.DeepEqual(second.Facets[0], want) {
 			t.Errorf("%+v and %+v, want %+v of %d, %v", first.Facets, second.Facets, want, first.Total, err)
 		}
 	}
-	if _, res, err := c.Explain(ctx, db.Query{Key: "k0", Facets: []string{"label"}}, -1); err != nil || !reflect.DeepEqual(res.Facets[0], of(res.Hits)) {
+	if _, res, err := c.Explain(ctx, db.Query{Key: "k0", Facets: []string{"label"}}, -1); err != nil ||
+		!reflect.DeepEqual(res.Facets[0], of(res.Hits)) {
 		t.Errorf("explained: %+v, %v", res, err)
 	}
 	many, err := c.SearchAll(ctx, []db.Query{{Key: "k0", Facets: []string{"label"}}, {Key: "k1"}})
 	if err != nil || !reflect.DeepEqual(many[0].Facets[0], of(many[0].Hits)) || many[1].Facets != nil {
 		t.Errorf("%+v, %v", many, err)
 	}
-	if _, err := c.Search(ctx, db.Query{Key: "k0", Facets: []string{"nosuch"}}); !errors.Is(err, db.ErrInvalid) {
+	if _, err := c.Search(ctx, db.Query{Key: "k0", Facets: []string{"nosuch"}}); !errors.Is(err,
+		db.ErrInvalid) {
 		t.Error(err)
 	}
 }

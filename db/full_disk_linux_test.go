@@ -40,7 +40,8 @@ func TestLastBlockOfADisk(t *testing.T) {
 			}
 			c := dbkit.MustCollection(t, d, "main")
 			for i, key := range keys {
-				need(c.Put(ctx, &db.Item{Key: key, Code: codeAt(i), Payload: testfs.Noise(20000, uint64(i))}))(t)
+				need(c.Put(ctx, &db.Item{Key: key, Code: codeAt(i),
+					Payload: testfs.Noise(20000, uint64(i))}))(t)
 			}
 			for range 2 { // the second opening removes the old logs and tables
 				must(t, d.Compact(ctx))

@@ -39,7 +39,8 @@ func newStranger(t testing.TB) *stranger {
 }
 
 // lies are numbers that a record may hold in place of its own.
-var lies = []uint64{0, 1, 255, 1 << 16, 1<<31 - 1, 1 << 31, 1<<32 - 1, 1 << 32, 1 << 40, 1 << 60, 1<<63 - 1, 1<<64 - 1}
+var lies = []uint64{0, 1, 255, 1 << 16, 1<<31 - 1, 1 << 31, 1<<32 - 1, 1 << 32, 1 << 40, 1 << 60, 1<<63 - 1,
+	1<<64 - 1}
 
 // lie changes a record: how says what of it, at says where.
 func (s *stranger) lie(r keyValue, how byte, at int, x byte) keyValue {
@@ -115,7 +116,8 @@ func use(d *db.DB) {
 		_, _ = c.Labels()
 		for range c.Items(ctx, "") {
 		}
-		for _, expr := range []string{"label = 'c0'", "year > 3", "NOT (title = 'title 1' OR price < 7 OR new = true)", "has(image)"} {
+		for _, expr := range []string{"label = 'c0'", "year > 3",
+			"NOT (title = 'title 1' OR price < 7 OR new = true)", "has(image)"} {
 			_, _ = c.Count(ctx, expr)
 			for range c.Items(ctx, expr) {
 			}
@@ -143,7 +145,8 @@ func use(d *db.DB) {
 		}
 	}
 	_, _ = d.Stats()
-	_, _ = d.Verify(ctx, db.VerifyOptions{Deep: true}, func(f db.Finding) error { _ = f.String(); return nil })
+	_, _ = d.Verify(ctx, db.VerifyOptions{Deep: true},
+		func(f db.Finding) error { _ = f.String(); return nil })
 	for _, name := range names {
 		c, err := d.Collection(name)
 		if err != nil {
@@ -243,7 +246,8 @@ func FuzzRecords(f *testing.F) {
 		if bytes.Equal(value, r.value) {
 			return
 		}
-		if kind := r.key[0]; kind == codec.KindModel || kind == codec.KindStatistics || kind == codec.KindRevision && codec.LastNumber(r.key) > 0 {
+		if kind := r.key[0]; kind == codec.KindModel || kind == codec.KindStatistics ||
+			kind == codec.KindRevision && codec.LastNumber(r.key) > 0 {
 			value = resealed(value)
 		}
 		fsys := vfs.NewMem()
@@ -314,7 +318,8 @@ func useWhatever(t testing.TB, fsys vfs.FS) {
 			t.Errorf("%s: %v", what, err)
 		}
 	}
-	if _, err := db.VerifyFolder(ctx, "db", opts, db.VerifyOptions{Deep: true}, func(db.Finding) error { return nil }); err != nil && !errors.Is(err, db.ErrFormat) {
+	if _, err := db.VerifyFolder(ctx, "db", opts, db.VerifyOptions{Deep: true},
+		func(db.Finding) error { return nil }); err != nil && !errors.Is(err, db.ErrFormat) {
 		t.Errorf("verify: %v", err)
 	}
 	d, err := db.Open("db", opts)
@@ -369,9 +374,11 @@ func useWhatever(t testing.TB, fsys vfs.FS) {
 // FuzzDescriptors: what stands in JSON is refused, or reads the same when it is written
 // again; a marker of others is none of ours.
 func FuzzDescriptors(f *testing.F) {
-	shared := db.Schema{Modalities: []db.Modality{{Name: "image", Dim: 8, Metric: db.L2}, {Name: "text", Dim: 8, SpaceOf: "image"}}}
+	shared := db.Schema{Modalities: []db.Modality{{Name: "image", Dim: 8, Metric: db.L2},
+		{Name: "text", Dim: 8, SpaceOf: "image"}}}
 	for _, schema := range []db.Schema{dbkit.PairsSchema, {Bits: 16}, shared} {
-		d := &record.Descriptor{ID: 1, Name: "main", Bits: schema.Bits, Modalities: db.StoredModalities(schema.Modalities), Fields: db.StoredFields(schema.Fields)}
+		d := &record.Descriptor{ID: 1, Name: "main", Bits: schema.Bits,
+			Modalities: db.StoredModalities(schema.Modalities), Fields: db.StoredFields(schema.Fields)}
 		must(f, d.Settle())
 		b := need(d.Encode())(f)
 		f.Add(b)
@@ -427,7 +434,8 @@ func FuzzVerify(f *testing.F) {
 			continue // one of each kind
 		}
 		seen[kind] = true
-		f.Add(binary.LittleEndian.AppendUint16([]byte{byte(i), byte(i >> 8), 1, 0, 0x81, byte(i), byte(i >> 8)}, uint16(len(all[i].value)-1)))
+		f.Add(binary.LittleEndian.AppendUint16([]byte{byte(i), byte(i >> 8), 1, 0, 0x81, byte(i),
+			byte(i >> 8)}, uint16(len(all[i].value)-1)))
 	}
 	f.Fuzz(func(t *testing.T, changes []byte) {
 		changed := map[int]bool{}

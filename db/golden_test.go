@@ -64,7 +64,8 @@ func goldenListing(t testing.TB, d *db.DB) string {
 			for _, p := range x.Measured {
 				points = append(points, point{p.K, p.Reach, p.Recall, p.Error, p.Probes})
 			}
-			say("index %d of %s: complete %v, %d cells, recall %v, measured %v", x.Index, x.Modality, x.Complete, x.Cells, x.Recall, points)
+			say("index %d of %s: complete %v, %d cells, recall %v, measured %v", x.Index, x.Modality,
+				x.Complete, x.Cells, x.Recall, points)
 		}
 		encoders, err := c.Encoders()
 		check(err)
@@ -75,7 +76,8 @@ func goldenListing(t testing.TB, d *db.DB) string {
 		check(err)
 		labels, err := c.Labels()
 		check(err)
-		say("collection %s: %d bits, modalities %v, fields %v, labels %q", name, schema.Bits, goldenModalities(schema), schema.Fields, labels)
+		say("collection %s: %d bits, modalities %v, fields %v, labels %q", name, schema.Bits,
+			goldenModalities(schema), schema.Fields, labels)
 		spaces, err := c.Spaces(ctx)
 		check(err)
 		for _, s := range spaces {
@@ -83,9 +85,11 @@ func goldenListing(t testing.TB, d *db.DB) string {
 				continue
 			}
 			say("space %d: %s, previous %v, parent %d, %d bits, %d items, %d codes, %d have taught, %d pending, model %s",
-				s.Space, s.State, s.Previous, s.Parent, s.Bits, s.Items, s.Codes, s.Taught, s.Pending, s.Checksum)
+				s.Space, s.State, s.Previous, s.Parent, s.Bits, s.Items, s.Codes, s.Taught, s.Pending,
+				s.Checksum)
 			for _, r := range s.Revisions {
-				say("revision %d: of %d, pinned %v, teacher %q, %d items", r.Revision, r.Parent, r.Pinned, r.Teacher, r.Items)
+				say("revision %d: of %d, pinned %v, teacher %q, %d items", r.Revision, r.Parent, r.Pinned,
+					r.Teacher, r.Items)
 			}
 			in, err := c.InSpace(s.Space)
 			check(err)
@@ -102,7 +106,8 @@ func goldenListing(t testing.TB, d *db.DB) string {
 			}
 			say("%s: labels %q, fields %q, data %x", it.Key, it.Labels, fields, goldenSum(it))
 		}
-		for _, where := range []string{"label = 'class1'", "year > 1800", "price < 5 AND new = TRUE", "title IN ('title 2', 'title 3')", "n >= 350", "at < '1970'", "seen >= '1700'"} {
+		for _, where := range []string{"label = 'class1'", "year > 1800", "price < 5 AND new = TRUE",
+			"title IN ('title 2', 'title 3')", "n >= 350", "at < '1970'", "seen >= '1700'"} {
 			n, err := c.Count(ctx, where)
 			if _, unknown := errors.AsType[*db.WhereError](err); !unknown {
 				check(err)
@@ -125,8 +130,10 @@ func goldenListing(t testing.TB, d *db.DB) string {
 		for _, key := range []string{"k5", "k20", "c0010"} {
 			for _, m := range append([]db.Modality{{}}, schema.Modalities...) {
 				for _, rerank := range []db.Rerank{db.RerankNone, db.RerankProjection} {
-					r, err := c.Search(ctx, db.Query{Key: key, From: m.Name, To: m.Name, K: 6, Rerank: rerank})
-					if errors.Is(err, db.ErrNotFound) || errors.Is(err, db.ErrNoModel) || errors.Is(err, db.ErrInvalid) {
+					r, err := c.Search(ctx, db.Query{Key: key, From: m.Name, To: m.Name, K: 6,
+						Rerank: rerank})
+					if errors.Is(err, db.ErrNotFound) || errors.Is(err, db.ErrNoModel) ||
+						errors.Is(err, db.ErrInvalid) {
 						continue
 					}
 					check(err)
@@ -196,10 +203,11 @@ func checkGolden(t testing.TB, what string, fsys vfs.FS, want string) *db.DB {
 
 func verifyGolden(t testing.TB, what string, fsys vfs.FS) {
 	t.Helper()
-	v, err := db.VerifyFolder(ctx, "golden", &db.Options{FS: fsys}, db.VerifyOptions{Deep: true}, func(f db.Finding) error {
-		t.Errorf("%s: %s", what, f)
-		return nil
-	})
+	v, err := db.VerifyFolder(ctx, "golden", &db.Options{FS: fsys}, db.VerifyOptions{Deep: true},
+		func(f db.Finding) error {
+			t.Errorf("%s: %s", what, f)
+			return nil
+		})
 	if err != nil || v.CodesChecked == 0 {
 		t.Errorf("%s: %+v, %v", what, v, err)
 	}
@@ -232,7 +240,8 @@ func goldenWrites(t *testing.T, d *db.DB) {
 	shared := dbkit.MustCollection(t, d, "shared")
 	need(shared.Reindex(ctx, db.ReindexOptions{}))(t)
 	goldenPut(t, shared, goldenItems(100)[20:24])
-	need(shared.Merge(ctx, &db.Item{Key: "k30", Labels: []string{"new label"}, Fields: map[string]any{"year": 7}}))(t)
+	need(shared.Merge(ctx, &db.Item{Key: "k30", Labels: []string{"new label"},
+		Fields: map[string]any{"year": 7}}))(t)
 	need(shared.Update(ctx, db.UpdateOptions{Teacher: db.TeacherLabels}))(t)
 	putMarks(t, d, "position", "21", "log/1", "", "log/2", "two")
 	codes := dbkit.MustCollection(t, d, "codes")
@@ -272,10 +281,13 @@ func makeGolden(t *testing.T, mem *vfs.MemFS) {
 	d := dbkit.MustOpen(t, "golden", &db.Options{FS: mem})
 	defer func() { d.Close() }()
 	shared := goldenCollection(t, d, "shared", db.Schema{
-		Modalities: []db.Modality{{Name: "image", Dim: 8}, {Name: "text", Dim: 5}, {Name: "words", Dim: 200, Sparse: true}},
+		Modalities: []db.Modality{{Name: "image", Dim: 8}, {Name: "text", Dim: 5},
+			{Name: "words", Dim: 200, Sparse: true}},
 		Fields: []db.Field{
-			{"title", db.String, true}, {"note", db.String, false}, {"year", db.Int, true}, {"size", db.Int, false},
-			{"price", db.Float, true}, {"weight", db.Float, false}, {"new", db.Bool, true}, {"seen", db.Bool, false},
+			{"title", db.String, true}, {"note", db.String, false}, {"year", db.Int, true},
+			{"size", db.Int, false},
+			{"price", db.Float, true}, {"weight", db.Float, false}, {"new", db.Bool, true},
+			{"seen", db.Bool, false},
 		},
 	})
 	items := goldenItems(100)
@@ -283,7 +295,8 @@ func makeGolden(t *testing.T, mem *vfs.MemFS) {
 	dbkit.MustTrain(t, shared, db.TrainOptions{Options: fit.Options{Bits: 16, Anchors: 12, Seed: 1}})
 	goldenPut(t, shared, items[55:70])
 	need(shared.Update(ctx, db.UpdateOptions{}))(t)
-	dbkit.MustTrain(t, shared, db.TrainOptions{Options: fit.Options{Bits: 32, Anchors: 12, Seed: 2}, Activate: true})
+	dbkit.MustTrain(t, shared, db.TrainOptions{Options: fit.Options{Bits: 32, Anchors: 12, Seed: 2},
+		Activate: true})
 	must(t, shared.PinRevision(ctx, 1, 1, true))
 	// What follows is learned only in part, and some of what was learned goes.
 	goldenPut(t, shared, items[70:90])
@@ -297,18 +310,22 @@ func makeGolden(t *testing.T, mem *vfs.MemFS) {
 	aims := goldenCollection(t, d, "aims", dbkit.PairsSchema)
 	few := dbkit.Pairs(80, synth.Config{Seed: 6, Classes: 12})
 	putAll(t, aims, few[:60])
-	dbkit.MustTrain(t, aims, db.TrainOptions{Options: fit.Options{Bits: 16, Anchors: 10, Aim: model.AimCodes}})
-	dbkit.MustTrain(t, aims, db.TrainOptions{Options: fit.Options{Bits: 8, Anchors: 10, LabelEmbedding: true}, Activate: true})
+	dbkit.MustTrain(t, aims, db.TrainOptions{Options: fit.Options{Bits: 16, Anchors: 10,
+		Aim: model.AimCodes}})
+	dbkit.MustTrain(t, aims, db.TrainOptions{Options: fit.Options{Bits: 8, Anchors: 10, LabelEmbedding: true},
+		Activate: true})
 	goldenPut(t, aims, few[60:])
 	need(aims.Update(ctx, db.UpdateOptions{}))(t)
 
 	// Metrics, and modalities that share a space: without a model, and with one. Alterations gave some.
 	near := goldenCollection(t, d, "metrics", db.Schema{Modalities: []db.Modality{
-		{Name: "image", Dim: 8, Metric: db.L2}, {Name: "text", Dim: 5}, {Name: "caption", Dim: 8, SpaceOf: "image"},
+		{Name: "image", Dim: 8, Metric: db.L2}, {Name: "text", Dim: 5},
+		{Name: "caption", Dim: 8, SpaceOf: "image"},
 		{Name: "words", Dim: 200, Sparse: true, Metric: db.Dot},
 	}})
 	must(t, near.Alter(ctx, db.Alteration{
-		AddModalities: []db.Modality{{Name: "sound", Dim: 5}}, SpaceOf: map[string]string{"sound": "text"}, Metrics: map[string]db.Metric{"text": db.Dot},
+		AddModalities: []db.Modality{{Name: "sound", Dim: 5}}, SpaceOf: map[string]string{"sound": "text"},
+		Metrics: map[string]db.Metric{"text": db.Dot},
 	}))
 	for _, it := range goldenItems(40) {
 		it.Fields = nil
@@ -318,16 +335,21 @@ func makeGolden(t *testing.T, mem *vfs.MemFS) {
 		}
 		goldenPut(t, near, []*db.Item{it})
 	}
-	learned := goldenCollection(t, d, "learned", db.Schema{Modalities: []db.Modality{{Name: "image", Dim: 8, Metric: db.L2}, {Name: "text", Dim: 5, Metric: db.Dot}}})
+	learned := goldenCollection(t, d, "learned",
+		db.Schema{Modalities: []db.Modality{{Name: "image", Dim: 8, Metric: db.L2},
+			{Name: "text", Dim: 5, Metric: db.Dot}}})
 	for _, it := range dbkit.Pairs(50, synth.Config{Seed: 8}) {
 		goldenPut(t, learned, []*db.Item{it})
 	}
 	dbkit.MustTrain(t, learned, db.TrainOptions{Options: fit.Options{Bits: 16, Anchors: 10}})
 	// Codes without labels, by each method.
-	free := goldenCollection(t, d, "free", db.Schema{Modalities: []db.Modality{{Name: "e", Dim: 12}}, Fields: embeddedSchema.Fields})
+	free := goldenCollection(t, d, "free", db.Schema{Modalities: []db.Modality{{Name: "e", Dim: 12}},
+		Fields: embeddedSchema.Fields})
 	goldenPut(t, free, embeddedItems(0, 40, 12, 1))
-	dbkit.MustTrain(t, free, db.TrainOptions{Options: fit.Options{Method: model.MethodITQ, Bits: 24, Seed: 1}})
-	dbkit.MustTrain(t, free, db.TrainOptions{Options: fit.Options{Method: model.MethodITQ, Bits: 8}, Activate: true})
+	dbkit.MustTrain(t, free, db.TrainOptions{Options: fit.Options{Method: model.MethodITQ, Bits: 24,
+		Seed: 1}})
+	dbkit.MustTrain(t, free, db.TrainOptions{Options: fit.Options{Method: model.MethodITQ, Bits: 8},
+		Activate: true})
 	goldenPut(t, free, embeddedItems(40, 10, 12, 1))
 	paired := goldenCollection(t, d, "paired", pairedSchema)
 	goldenPut(t, paired, pairedItems(70))
@@ -348,15 +370,18 @@ func makeGolden(t *testing.T, mem *vfs.MemFS) {
 
 	// Encoders: of a collection with spaces, whose descriptors have a copy.
 	must(t, shared.SetEncoders(ctx, []db.Encoder{
-		{"words", db.InputText, []string{"python3", "bag of words.py"}}, {"image", db.InputFile, []string{"/opt/clip", "--file"}},
+		{"words", db.InputText, []string{"python3", "bag of words.py"}},
+		{"image", db.InputFile, []string{"/opt/clip", "--file"}},
 		{"image", db.InputText, []string{"/opt/clip"}},
 	}))
 
 	// Times, indexed and not.
-	times := goldenCollection(t, d, "times", db.Schema{Bits: 8, Fields: []db.Field{{"at", db.Time, true}, {"seen", db.Time, false}}})
+	times := goldenCollection(t, d, "times",
+		db.Schema{Bits: 8, Fields: []db.Field{{"at", db.Time, true}, {"seen", db.Time, false}}})
 	for i := range 30 {
 		at := time.Date(1969+i, time.December, 31, 23, 59, 59, i*1000, time.UTC)
-		goldenPut(t, times, []*db.Item{{Key: fmt.Sprint(i), Code: []byte{byte(i)}, Fields: map[string]any{"at": at, "seen": at.AddDate(-30*i, 0, 0)}}})
+		goldenPut(t, times, []*db.Item{{Key: fmt.Sprint(i), Code: []byte{byte(i)},
+			Fields: map[string]any{"at": at, "seen": at.AddDate(-30*i, 0, 0)}}})
 	}
 
 	// Thousands of items share few codes, so that postings and rows have both forms.
@@ -380,7 +405,8 @@ func makeGolden(t *testing.T, mem *vfs.MemFS) {
 	// And now what stays in the log.
 	dbkit.MustClose(t, d)
 	d = dbkit.MustOpen(t, "golden", &db.Options{FS: mem})
-	shared, aims, codes = dbkit.MustCollection(t, d, "shared"), dbkit.MustCollection(t, d, "aims"), dbkit.MustCollection(t, d, "codes")
+	shared, aims, codes = dbkit.MustCollection(t, d, "shared"), dbkit.MustCollection(t, d, "aims"),
+		dbkit.MustCollection(t, d, "codes")
 	goldenPut(t, shared, items[85:])
 	goldenPut(t, codes, []*db.Item{{Code: []byte{7, 7}}, {Key: "c0001", Code: []byte{9, 9}}})
 	need(aims.Delete(ctx, "k7"))(t)
@@ -418,8 +444,10 @@ func goldenItems(n int) []*db.Item {
 	items := dbkit.Pairs(n, synth.Config{Seed: 3, Missing: .2})
 	for i, it := range items {
 		it.Fields = map[string]any{
-			"title": fmt.Sprintf("title %d", i%7), "note": fmt.Sprintf("note ü %d", i), "year": int64(2000 - 3*i),
-			"size": int64(i) << 33, "price": float64(i) / 8, "weight": -float64(i) * 1.5, "new": i%2 == 0, "seen": i%3 == 0,
+			"title": fmt.Sprintf("title %d", i%7), "note": fmt.Sprintf("note ü %d", i),
+			"year": int64(2000 - 3*i),
+			"size": int64(i) << 33, "price": float64(i) / 8, "weight": -float64(i) * 1.5, "new": i%2 == 0,
+			"seen": i%3 == 0,
 		}
 		if i%4 == 1 {
 			delete(it.Fields, "year")
@@ -460,7 +488,8 @@ func packFolder(t testing.TB, fsys vfs.FS, dir string) []byte {
 				continue
 			}
 			b := testfs.ReadFile(t, fsys, path.Join(dir, name))
-			must(t, w.WriteHeader(&tar.Header{Name: name, Mode: 0o644, Size: int64(len(b)), ModTime: time.Unix(0, 0), Format: tar.FormatUSTAR}))
+			must(t, w.WriteHeader(&tar.Header{Name: name, Mode: 0o644, Size: int64(len(b)),
+				ModTime: time.Unix(0, 0), Format: tar.FormatUSTAR}))
 			need(w.Write(b))(t)
 		}
 	}
@@ -483,7 +512,8 @@ func unpackFolder(t testing.TB, fsys vfs.FS, dir, archive string) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		f := need(fsys.Create(fsys.PathJoin(dir, filepath.FromSlash(h.Name)), vfs.WriteCategoryUnspecified))(t)
+		f := need(fsys.Create(fsys.PathJoin(dir, filepath.FromSlash(h.Name)), vfs.WriteCategoryUnspecified))(
+			t)
 		_, err = io.Copy(f, r)
 		must(t, errors.Join(err, f.Sync(), f.Close()))
 	}

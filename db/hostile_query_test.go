@@ -61,14 +61,16 @@ func TestAnswersAreNoLongerThanThereAreItems(t *testing.T) {
 		for r := db.RerankProjection; r <= db.RerankAsymmetric; r++ {
 			for _, where := range []string{"", "year >= 0"} {
 				costs(t, "search", 4<<20, func() {
-					res, err := c.Search(ctx, db.Query{Key: "k7", From: "text", To: "image", K: k, Where: where, Rerank: r})
+					res, err := c.Search(ctx, db.Query{Key: "k7", From: "text", To: "image", K: k,
+						Where: where, Rerank: r})
 					if err != nil || len(res.Hits) != 200 || res.Next != "" {
 						t.Errorf("k = %d, %v: %v", k, r, err)
 					}
 				})
 			}
 		}
-		for _, plan := range []db.Plan{db.PlanAuto, db.PlanScan, db.PlanMemory, db.PlanFilter, db.PlanBlockScan} {
+		for _, plan := range []db.Plan{db.PlanAuto, db.PlanScan, db.PlanMemory, db.PlanFilter,
+			db.PlanBlockScan} {
 			costs(t, "codes", 9000*each, func() {
 				res, err := codes.Search(ctx, db.Query{Key: "7", K: k, Plan: plan})
 				if err != nil || len(res.Hits) != 9000 || res.Next != "" {
@@ -90,7 +92,8 @@ func TestAnswersAreNoLongerThanThereAreItems(t *testing.T) {
 			if res, err := runs.First(ctx, math.MaxInt); err != nil || len(res.Hits) != 9000 {
 				t.Errorf("radius %d: %v", radius, err)
 			}
-			if _, res, err := codes.Explain(ctx, db.Query{Key: "7", K: math.MaxInt}, radius); err != nil || res.Total != 9000 {
+			if _, res, err := codes.Explain(ctx, db.Query{Key: "7", K: math.MaxInt}, radius); err != nil ||
+				res.Total != 9000 {
 				t.Errorf("radius %d, explained: %v", radius, err)
 			}
 		})
@@ -105,7 +108,8 @@ func TestAnswersAreNoLongerThanThereAreItems(t *testing.T) {
 		}
 	})
 	found, err := c.Evaluate(ctx, db.Evaluation{
-		Queries: map[string][][]float32{"text": {make([]float32, dbkit.PairsSchema.Modalities[1].Dim)}}, Labels: [][]string{{"c0"}}, Top: math.MaxInt,
+		Queries: map[string][][]float32{"text": {make([]float32, dbkit.PairsSchema.Modalities[1].Dim)}},
+		Labels:  [][]string{{"c0"}}, Top: math.MaxInt,
 	})
 	if err != nil && !errors.Is(err, db.ErrInvalid) {
 		t.Errorf("evaluate with the largest top: %v, %v", found, err)
@@ -128,26 +132,30 @@ func TestHostileQueriesAreRefused(t *testing.T) {
 		return res.Next
 	}()
 	for name, q := range map[string]db.Query{
-		"a negative k":          {Key: "k1", K: -1},
-		"the least k":           {Key: "k1", K: math.MinInt},
-		"no order":              {Key: "k1", Rerank: 99},
-		"no order below":        {Key: "k1", Rerank: -1},
-		"no plan":               {Key: "k1", Plan: 99},
-		"nothing":               {},
-		"everything":            {Key: "k1", Code: []byte{1}, Vector: odd(1)},
-		"NaN":                   {From: "text", Vector: odd(math.NaN())},
-		"Inf":                   {From: "text", Vector: odd(math.Inf(-1))},
-		"no dimensions":         {From: "text", Vector: []float32{}},
-		"too many dimensions":   {From: "text", Vector: make([]float32, 1<<20)},
-		"a sparse lie":          {From: "text", Sparse: &db.Sparse{Index: []uint32{math.MaxUint32}, Value: []float32{1}}},
-		"a sparse NaN":          {From: "text", Sparse: &db.Sparse{Index: []uint32{0}, Value: []float32{float32(math.NaN())}}},
-		"a long modality":       {From: long, Vector: odd(1)},
-		"a long target":         {Key: "k1", To: long},
-		"a short code":          {Code: []byte{}},
-		"a long code":           {Code: make([]byte, 1<<20)},
-		"an expression of MBs":  {Key: "k1", Where: "year IN (" + strings.Repeat("1,", 5<<20) + "1)"},
-		"parentheses":           {Key: "k1", Where: strings.Repeat("(", 100_000) + "year = 1" + strings.Repeat(")", 100_000)},
-		"parentheses that fit":  {Key: "k1", Where: strings.Repeat("(", 101) + "year = 1" + strings.Repeat(")", 101)},
+		"a negative k":        {Key: "k1", K: -1},
+		"the least k":         {Key: "k1", K: math.MinInt},
+		"no order":            {Key: "k1", Rerank: 99},
+		"no order below":      {Key: "k1", Rerank: -1},
+		"no plan":             {Key: "k1", Plan: 99},
+		"nothing":             {},
+		"everything":          {Key: "k1", Code: []byte{1}, Vector: odd(1)},
+		"NaN":                 {From: "text", Vector: odd(math.NaN())},
+		"Inf":                 {From: "text", Vector: odd(math.Inf(-1))},
+		"no dimensions":       {From: "text", Vector: []float32{}},
+		"too many dimensions": {From: "text", Vector: make([]float32, 1<<20)},
+		"a sparse lie": {From: "text", Sparse: &db.Sparse{Index: []uint32{math.MaxUint32},
+			Value: []float32{1}}},
+		"a sparse NaN": {From: "text", Sparse: &db.Sparse{Index: []uint32{0},
+			Value: []float32{float32(math.NaN())}}},
+		"a long modality":      {From: long, Vector: odd(1)},
+		"a long target":        {Key: "k1", To: long},
+		"a short code":         {Code: []byte{}},
+		"a long code":          {Code: make([]byte, 1<<20)},
+		"an expression of MBs": {Key: "k1", Where: "year IN (" + strings.Repeat("1,", 5<<20) + "1)"},
+		"parentheses": {Key: "k1",
+			Where: strings.Repeat("(", 100_000) + "year = 1" + strings.Repeat(")", 100_000)},
+		"parentheses that fit": {Key: "k1", Where: strings.Repeat("(", 101) + "year = 1" + strings.Repeat(
+			")", 101)},
 		"negations":             {Key: "k1", Where: strings.Repeat("NOT ", 10_000) + "year = 1"},
 		"a long field":          {Key: "k1", Where: strings.Repeat("x", 60_000) + " = 1"},
 		"no UTF-8":              {Key: "k1", Where: "title = '\xff'"},
@@ -172,22 +180,31 @@ func TestHostileQueriesAreRefused(t *testing.T) {
 		})
 	}
 	for name, err := range map[string]error{
-		"a radius below 0":  dbkit.Second(c.SearchRadius(ctx, db.Query{Key: "k1"}, math.MinInt)),
-		"a count below 0":   dbkit.Second(dbkit.CountWithin(c, db.Query{Key: "k1"}, -1)),
-		"rows":              dbkit.Second(c.Train(ctx, db.TrainOptions{Rows: math.MinInt})),
-		"bits":              dbkit.Second(c.Train(ctx, db.TrainOptions{Options: fit.Options{Bits: 1 << 40}})),
-		"anchors":           dbkit.Second(c.Train(ctx, db.TrainOptions{Options: fit.Options{Anchors: 1e9}})),
-		"all anchors":       dbkit.Second(c.Train(ctx, db.TrainOptions{Options: fit.Options{Anchors: math.MaxInt}})),
-		"anchors below 0":   dbkit.Second(c.Train(ctx, db.TrainOptions{Options: fit.Options{Anchors: math.MinInt}})),
-		"sweeps":            dbkit.Second(c.Train(ctx, db.TrainOptions{Options: fit.Options{Sweeps: 1e9}})),
-		"sweeps below 0":    dbkit.Second(c.Train(ctx, db.TrainOptions{Options: fit.Options{Sweeps: -1}})),
-		"delta":             dbkit.Second(c.Train(ctx, db.TrainOptions{Options: fit.Options{Delta: math.NaN()}})),
-		"gamma":             dbkit.Second(c.Train(ctx, db.TrainOptions{Options: fit.Options{Gamma: map[string]float64{"text": math.Inf(1)}}})),
-		"a map":             dbkit.Second(c.Train(ctx, db.TrainOptions{Options: fit.Options{Map: map[string]model.MapKind{"text": 200}}})),
-		"features":          dbkit.Second(c.Train(ctx, db.TrainOptions{Options: fit.Options{Features: map[string]model.FeatureKind{"text": 200}}})),
-		"a teacher":         dbkit.Second(c.Update(ctx, db.UpdateOptions{Teacher: -5})),
-		"a rate":            dbkit.Second(c.Reindex(ctx, db.ReindexOptions{Rate: math.MinInt})),
-		"labels of queries": dbkit.Second(c.Evaluate(ctx, db.Evaluation{Labels: [][]string{{"a"}}, Top: math.MinInt})),
+		"a radius below 0": dbkit.Second(c.SearchRadius(ctx, db.Query{Key: "k1"}, math.MinInt)),
+		"a count below 0":  dbkit.Second(dbkit.CountWithin(c, db.Query{Key: "k1"}, -1)),
+		"rows":             dbkit.Second(c.Train(ctx, db.TrainOptions{Rows: math.MinInt})),
+		"bits":             dbkit.Second(c.Train(ctx, db.TrainOptions{Options: fit.Options{Bits: 1 << 40}})),
+		"anchors":          dbkit.Second(c.Train(ctx, db.TrainOptions{Options: fit.Options{Anchors: 1e9}})),
+		"all anchors": dbkit.Second(
+			c.Train(ctx, db.TrainOptions{Options: fit.Options{Anchors: math.MaxInt}})),
+		"anchors below 0": dbkit.Second(
+			c.Train(ctx, db.TrainOptions{Options: fit.Options{Anchors: math.MinInt}})),
+		"sweeps":         dbkit.Second(c.Train(ctx, db.TrainOptions{Options: fit.Options{Sweeps: 1e9}})),
+		"sweeps below 0": dbkit.Second(c.Train(ctx, db.TrainOptions{Options: fit.Options{Sweeps: -1}})),
+		"delta": dbkit.Second(
+			c.Train(ctx, db.TrainOptions{Options: fit.Options{Delta: math.NaN()}})),
+		"gamma": dbkit.Second(
+			c.Train(ctx, db.TrainOptions{
+				Options: fit.Options{Gamma: map[string]float64{"text": math.Inf(1)}}})),
+		"a map": dbkit.Second(
+			c.Train(ctx, db.TrainOptions{Options: fit.Options{Map: map[string]model.MapKind{"text": 200}}})),
+		"features": dbkit.Second(
+			c.Train(ctx, db.TrainOptions{
+				Options: fit.Options{Features: map[string]model.FeatureKind{"text": 200}}})),
+		"a teacher": dbkit.Second(c.Update(ctx, db.UpdateOptions{Teacher: -5})),
+		"a rate":    dbkit.Second(c.Reindex(ctx, db.ReindexOptions{Rate: math.MinInt})),
+		"labels of queries": dbkit.Second(c.Evaluate(ctx, db.Evaluation{Labels: [][]string{{"a"}},
+			Top: math.MinInt})),
 		"a count by MBs":    dbkit.Second(c.Count(ctx, long)),
 		"a deletion by MBs": dbkit.Second(c.DeleteWhere(ctx, long)),
 	} {
@@ -224,7 +241,8 @@ func TestLargestVectors(t *testing.T) {
 			v[i] = x
 		}
 		for r := db.RerankProjection; r <= db.RerankAsymmetric; r++ {
-			if _, err := c.Search(ctx, db.Query{From: "text", Vector: v, Rerank: r}); err != nil && !errors.Is(err, db.ErrInvalid) {
+			if _, err := c.Search(ctx, db.Query{From: "text", Vector: v, Rerank: r}); err != nil &&
+				!errors.Is(err, db.ErrInvalid) {
 				t.Errorf("%g, %v: %v", x, r, err)
 			}
 		}
@@ -283,7 +301,8 @@ func TestEndedContextEndsEverything(t *testing.T) {
 	cancel()
 	ctx := ended
 	dim := dbkit.PairsSchema.Modalities[1].Dim
-	one := db.Evaluation{Queries: map[string][][]float32{"text": {make([]float32, dim)}}, Labels: [][]string{{"c0"}}}
+	one := db.Evaluation{Queries: map[string][][]float32{"text": {make([]float32, dim)}},
+		Labels: [][]string{{"c0"}}}
 	errs := map[string]error{
 		"put":              dbkit.Second(c.Put(ctx, &db.Item{Key: "new"})),
 		"merge":            dbkit.Second(c.Merge(ctx, &db.Item{Key: "k1"})),
@@ -308,8 +327,9 @@ func TestEndedContextEndsEverything(t *testing.T) {
 		"spaces":           dbkit.Second(c.Spaces(ctx)),
 		"evaluate":         dbkit.Second(c.Evaluate(ctx, one)),
 		"compact":          d.Compact(ctx),
-		"verify":           dbkit.Second(d.Verify(ctx, db.VerifyOptions{}, func(db.Finding) error { return nil })),
-		"first":            dbkit.Second(runs.First(ctx, 3)),
+		"verify": dbkit.Second(
+			d.Verify(ctx, db.VerifyOptions{}, func(db.Finding) error { return nil })),
+		"first": dbkit.Second(runs.First(ctx, 3)),
 	}
 	_, _, err := c.Explain(ctx, db.Query{Key: "k7"}, -1)
 	errs["explain"] = err

@@ -159,8 +159,9 @@ func TestCrashesAroundAnImport(t *testing.T) {
 		}
 		percent := 50 * r.IntN(2)
 		crashes = append(crashes, crash{
-			what: fmt.Sprintf("before change %d (%s), %d%% of what is not synced", len(crashes), op.Path, percent),
-			fs:   mem.CrashClone(vfs.CrashCloneCfg{UnsyncedDataPercent: percent, RNG: r}),
+			what: fmt.Sprintf("before change %d (%s), %d%% of what is not synced", len(crashes), op.Path,
+				percent),
+			fs: mem.CrashClone(vfs.CrashCloneCfg{UnsyncedDataPercent: percent, RNG: r}),
 		})
 		return nil
 	}))
@@ -179,7 +180,8 @@ func TestCrashesAroundAnImport(t *testing.T) {
 func TestFullBatch(t *testing.T) {
 	d, c := dbkit.OpenCodes(t)
 	b := d.NewBatch()
-	if err := b.Put(c, &db.Item{Code: []byte{1, 2}, Payload: make([]byte, 16<<20-2000)}); err != nil || b.Full() {
+	if err := b.Put(c, &db.Item{Code: []byte{1, 2}, Payload: make([]byte, 16<<20-2000)}); err != nil ||
+		b.Full() {
 		t.Error(err)
 	}
 	if err := b.Put(c, &db.Item{Code: []byte{1, 2}, Payload: make([]byte, 2000)}); err != nil || !b.Full() {

@@ -118,13 +118,15 @@ func (k *memoryCheck) check() error {
 		return err
 	}
 	if uint64(cv.Items) != k.n.Items || cv.NextRow != k.n.NextRow || len(cv.Spaces) != len(k.n.Spaces) {
-		return fmt.Errorf("%d items, next row %d, %d spaces, counted are %+v", cv.Items, cv.NextRow, len(cv.Spaces), k.n)
+		return fmt.Errorf("%d items, next row %d, %d spaces, counted are %+v", cv.Items, cv.NextRow,
+			len(cv.Spaces), k.n)
 	}
 	if err := k.same("live rows", cv.Live, codec.RowsPrefix(cv.ID, codec.SetLive, 0)); err != nil {
 		return err
 	}
 	for t, rows := range cv.Presence {
-		if err := k.same(cv.Modalities[t].Name, rows, codec.RowsPrefix(cv.ID, codec.SetModality, uint32(t))); err != nil {
+		if err := k.same(cv.Modalities[t].Name, rows, codec.RowsPrefix(cv.ID, codec.SetModality,
+			uint32(t))); err != nil {
 			return err
 		}
 	}
@@ -134,7 +136,8 @@ func (k *memoryCheck) check() error {
 		}
 	}
 	active, previous := uint32(k.n.ActiveSpace), uint32(k.n.PreviousSpace)
-	if cv.Active != active || cv.Previous != previous || active != 0 && active == previous || (cv.Space == nil) != (active == 0) || active != 0 && cv.Space.ID != active {
+	if cv.Active != active || cv.Previous != previous || active != 0 && active == previous ||
+		(cv.Space == nil) != (active == 0) || active != 0 && cv.Space.ID != active {
 		return fmt.Errorf("space %d is active, %d was, counted are %+v", cv.Active, cv.Previous, k.n)
 	}
 	building := 0
@@ -183,18 +186,19 @@ func (k *memoryCheck) space(sv *state.SpaceView) error {
 	if err := k.learning(sv); err != nil {
 		return err
 	}
-	return record.ForEachItem(k.snap, k.cv.Descriptor, 0, func(row uint32, rec *codec.ItemRecord, vectors []model.Vector) error {
-		var own []byte
-		revision := uint32(0)
-		if rc, has := codes[row]; has {
-			own, revision = table[rc.Code].AppendBytes(nil, sv.Space.Bits), rc.Revision
-		}
-		err := k.row(sv, row, rec.Labels, vectors, own, revision)
-		if err != nil {
-			err = fmt.Errorf("row %d: %w", row, err)
-		}
-		return err
-	})
+	return record.ForEachItem(k.snap, k.cv.Descriptor, 0,
+		func(row uint32, rec *codec.ItemRecord, vectors []model.Vector) error {
+			var own []byte
+			revision := uint32(0)
+			if rc, has := codes[row]; has {
+				own, revision = table[rc.Code].AppendBytes(nil, sv.Space.Bits), rc.Revision
+			}
+			err := k.row(sv, row, rec.Labels, vectors, own, revision)
+			if err != nil {
+				err = fmt.Errorf("row %d: %w", row, err)
+			}
+			return err
+		})
 }
 
 // learning checks that before the first update all rows with features have taught or wait, and that
@@ -205,23 +209,27 @@ func (k *memoryCheck) learning(sv *state.SpaceView) error {
 		having = record.UnionOf(k.cv.Presence, sv.Space.Positions)
 	}
 	known := sv.Pending.Clone()
-	err := record.ForEachEntry(k.snap, codec.NumberKey(codec.KindLessons, k.cv.ID, sv.Space.ID), func(row uint32, _ []byte) error {
-		known.Add(row)
-		return nil
-	})
+	err := record.ForEachEntry(k.snap, codec.NumberKey(codec.KindLessons, k.cv.ID, sv.Space.ID),
+		func(row uint32, _ []byte) error {
+			known.Add(row)
+			return nil
+		})
 	if err == nil && sv.Space.Parent == 0 && sv.Space.Revision == 1 && !known.Equals(having) {
-		err = fmt.Errorf("of rows %v, there has been no update and %v do not wait", having, roaring.AndNot(having, known))
+		err = fmt.Errorf("of rows %v, there has been no update and %v do not wait", having,
+			roaring.AndNot(having, known))
 	}
 	return err
 }
 
 // set reads the codes of a set, and compares the table in memory with them.
-func (k *memoryCheck) set(set *state.CodeSetView) (rows map[uint32]codec.RowCode, codes map[uint32]codec.Code, err error) {
+func (k *memoryCheck) set(set *state.CodeSetView) (rows map[uint32]codec.RowCode, codes map[uint32]codec.Code,
+	err error) {
 	rows, codes = map[uint32]codec.RowCode{}, map[uint32]codec.Code{}
-	err = record.ForEachEntry(k.snap, set.Prefix(codec.KindRowCodes), func(row uint32, entry []byte) (err error) {
-		rows[row], err = codec.DecodeRowCode(entry)
-		return err
-	})
+	err = record.ForEachEntry(k.snap, set.Prefix(codec.KindRowCodes),
+		func(row uint32, entry []byte) (err error) {
+			rows[row], err = codec.DecodeRowCode(entry)
+			return err
+		})
 	if err == nil {
 		err = record.ForEachEntry(k.snap, set.Prefix(codec.KindCodes), func(n uint32, entry []byte) error {
 			codes[n] = codec.NewCode(set.Bits)
@@ -233,7 +241,8 @@ func (k *memoryCheck) set(set *state.CodeSetView) (rows map[uint32]codec.RowCode
 		return rows, codes, err
 	}
 	if set.Table.Items() != len(rows) || set.Table.Distinct() != len(codes) {
-		return nil, nil, fmt.Errorf("%d codes of %d rows in memory, %d of %d stored", set.Table.Distinct(), set.Table.Items(), len(codes), len(rows))
+		return nil, nil, fmt.Errorf("%d codes of %d rows in memory, %d of %d stored", set.Table.Distinct(),
+			set.Table.Items(), len(codes), len(rows))
 	}
 	for row, rc := range rows {
 		if n, has := set.Table.CodeOf(row); !has || n != rc.Code {
@@ -252,10 +261,11 @@ func (k *memoryCheck) set(set *state.CodeSetView) (rows map[uint32]codec.RowCode
 func (k *memoryCheck) directions(sv *state.SpaceView) error {
 	stored := map[uint32][]byte{}
 	keys := sv.Space.Keys(k.cv.ID)
-	err := record.ForEachEntry(k.snap, keys.Prefix(codec.KindProjection), func(row uint32, entry []byte) error {
-		stored[row] = bytes.Clone(codec.Direction(entry))
-		return nil
-	})
+	err := record.ForEachEntry(k.snap, keys.Prefix(codec.KindProjection),
+		func(row uint32, entry []byte) error {
+			stored[row] = bytes.Clone(codec.Direction(entry))
+			return nil
+		})
 	if err != nil {
 		return err
 	}
@@ -268,14 +278,15 @@ func (k *memoryCheck) vectors() error {
 	for t := range stored {
 		stored[t] = map[uint32][]byte{}
 	}
-	err := record.ForEachItem(k.snap, k.cv.Descriptor, 0, func(row uint32, _ *codec.ItemRecord, vectors []model.Vector) error {
-		for t, v := range k.cv.Vectors {
-			if v.Rows() > 0 && vectors[t].Present() {
-				stored[t][row] = quant.AppendVector(nil, vectors[t].Value)
+	err := record.ForEachItem(k.snap, k.cv.Descriptor, 0,
+		func(row uint32, _ *codec.ItemRecord, vectors []model.Vector) error {
+			for t, v := range k.cv.Vectors {
+				if v.Rows() > 0 && vectors[t].Present() {
+					stored[t][row] = quant.AppendVector(nil, vectors[t].Value)
+				}
 			}
-		}
-		return nil
-	})
+			return nil
+		})
 	for t, v := range k.cv.Vectors {
 		if err == nil {
 			err = k.quantised(k.cv.Modalities[t].Name, v, stored[t])
@@ -303,12 +314,14 @@ func (k *memoryCheck) quantised(what string, rows state.QuantView, stored map[ui
 
 // row compares the codes of a row, if the first or the present revision gave them, with
 // what the definition says.
-func (k *memoryCheck) row(sv *state.SpaceView, row uint32, labels []uint32, vectors []model.Vector, own []byte, revision uint32) error {
+func (k *memoryCheck) row(sv *state.SpaceView, row uint32, labels []uint32, vectors []model.Vector,
+	own []byte, revision uint32) error {
 	m := sv.Space.Learned
 	switch {
 	case sv.Numbers.Building && uint64(row) >= sv.Numbers.Built && own == nil, sv.Recode.Contains(row):
 		return nil // its turn comes
-	case revision == 1 && !m.LabelCode(codec.NewCode(sv.Space.Bits), labels): // else by a label that is known since, perhaps
+	// else by a label that is known since, perhaps
+	case revision == 1 && !m.LabelCode(codec.NewCode(sv.Space.Bits), labels):
 		m = sv.Space.Trained
 	case revision != 0 && revision != sv.Space.Revision && revision != 1:
 		return nil // Verify has looked at it

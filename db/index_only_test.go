@@ -59,14 +59,16 @@ func TestIndexOnlyCollection(t *testing.T) {
 		"commit":   b.Commit(ctx),
 		"in space": dbkit.Second(mustInSpace(t, c, 1).Update(ctx, db.UpdateOptions{})),
 	} {
-		if !errors.Is(err, db.ErrReadOnly) || !strings.Contains(err.Error(), "index-only") || strings.Count(err.Error(), "fddhdb: ") != 1 {
+		if !errors.Is(err, db.ErrReadOnly) || !strings.Contains(err.Error(), "index-only") ||
+			strings.Count(err.Error(), "fddhdb: ") != 1 {
 			t.Errorf("%s: %v", what, err)
 		}
 	}
 	vectors := db.Query{From: "image", To: "text", Vector: full[0].Vectors["image"], Recall: 1}
 	for what, err := range map[string]error{
-		"recall":  dbkit.Second(c.Search(ctx, vectors)),
-		"created": dbkit.Second(is.CreateCollection(ctx, "other", db.Schema{Modalities: []db.Modality{{Name: "image", Dim: 3}}, IndexOnly: true})),
+		"recall": dbkit.Second(c.Search(ctx, vectors)),
+		"created": dbkit.Second(is.CreateCollection(ctx, "other",
+			db.Schema{Modalities: []db.Modality{{Name: "image", Dim: 3}}, IndexOnly: true})),
 	} {
 		if !errors.Is(err, db.ErrInvalid) || !strings.Contains(err.Error(), "index-only") {
 			t.Errorf("%s: %v", what, err)
@@ -80,7 +82,8 @@ func TestIndexOnlyCollection(t *testing.T) {
 				has = append(has, m.Name)
 			}
 		}
-		if it.Vectors != nil || it.Sparse != nil || cmp.Diff(has, it.Modalities) != "" || full[i].Modalities != nil {
+		if it.Vectors != nil || it.Sparse != nil || cmp.Diff(has, it.Modalities) != "" ||
+			full[i].Modalities != nil {
 			t.Errorf("item %d: %+v", i, it)
 		}
 	}
@@ -91,11 +94,13 @@ func TestIndexOnlyCollection(t *testing.T) {
 	if err != nil || !oracle.SameHits(byCode.Hits, byKey.Hits) {
 		t.Errorf("by key: %+v, %v", byKey, err)
 	}
-	if _, err := c.Search(ctx, db.Query{Key: "k5", From: "sound", To: "text"}); !errors.Is(err, db.ErrInvalid) {
+	if _, err := c.Search(ctx, db.Query{Key: "k5", From: "sound", To: "text"}); !errors.Is(err,
+		db.ErrInvalid) {
 		t.Errorf("by a modality that is none: %v", err)
 	}
 	// Evaluation and encoding take the vectors that they are given.
-	e := db.Evaluation{Queries: map[string][][]float32{"image": {vectors.Vector}}, Labels: [][]string{{"class1"}}}
+	e := db.Evaluation{Queries: map[string][][]float32{"image": {vectors.Vector}},
+		Labels: [][]string{{"class1"}}}
 	want := need(was.Evaluate(ctx, e))(t)
 	if got, err := c.Evaluate(ctx, e); err != nil || cmp.Diff(want, got) != "" {
 		t.Errorf("%v, %s", err, cmp.Diff(want, got))
@@ -132,7 +137,11 @@ func TestIndexOnlyCollection(t *testing.T) {
 	dbkit.MustClose(t, is)
 	is = dbkit.MustOpen(t, "index-only", opts)
 	defer is.Close()
-	if diff := cmp.Diff(items, dbkit.AllItems(t, dbkit.MustCollection(t, is, "main")), cmp.Transformer("", func(it db.Item) any { return []any{it.Key, it.Labels, it.Fields, it.Payload, it.Modalities} })); diff != "" {
+	if diff := cmp.Diff(items, dbkit.AllItems(t, dbkit.MustCollection(t, is, "main")),
+		cmp.Transformer("", func(it db.Item) any {
+			return []any{it.Key, it.Labels, it.Fields, it.Payload,
+				it.Modalities}
+		})); diff != "" {
 		t.Error(diff)
 	}
 	dbkit.CheckSound(t, is, "opened again")
@@ -182,7 +191,8 @@ func TestVerifyIndexOnly(t *testing.T) {
 	is := indexOnlyOf(t, d, &db.Options{FS: fsys})
 	v := dbkit.CheckSound(t, is, "as it is")
 	s := need(dbkit.MustCollection(t, is, "main").Stats())(t)
-	if whole := dbkit.CheckSound(t, d, "the original"); v.CodesUnchecked == 0 || v.CodesChecked == 0 || v.CodesChecked+v.CodesUnchecked != whole.CodesChecked+whole.CodesUnchecked {
+	if whole := dbkit.CheckSound(t, d, "the original"); v.CodesUnchecked == 0 || v.CodesChecked == 0 ||
+		v.CodesChecked+v.CodesUnchecked != whole.CodesChecked+whole.CodesUnchecked {
 		t.Errorf("%+v, of the whole %+v; %+v", v, whole, s)
 	}
 	copied := func(key []byte) []byte {
@@ -216,8 +226,10 @@ func TestVerifyIndexOnly(t *testing.T) {
 		"retractions": {codec.RetractionKey(1, 2, 0), []byte{1}, "index-only"},
 		"pending":     {codec.OnlineRowsKey(1, 2, codec.SetPending, 0), []byte{1, 0}, "index-only"},
 		"counters":    {codec.CollectionKey(codec.KindCounters, 1), counters.Append(nil), "index-only"},
-		"labels":      {codec.NumberKey(codec.KindItem, 1, 1), mustRecord(t, nil), "of labels, and it has none"},
-		"code":        {codec.NumberKey(codec.KindItem, 1, 1), mustRecord(t, []uint32{0, 1, 2, 3}), "it is not that of its labels"},
+		"labels": {codec.NumberKey(codec.KindItem, 1, 1), mustRecord(t, nil),
+			"of labels, and it has none"},
+		"code": {codec.NumberKey(codec.KindItem, 1, 1), mustRecord(t, []uint32{0, 1, 2, 3}),
+			"it is not that of its labels"},
 	} {
 		before, err := record.Get(db.State(is).Engine.DB, c.key)
 		if err != nil {
@@ -268,7 +280,8 @@ func TestIndexOnlyWhileLabelsGrow(t *testing.T) {
 	putAll(t, c, items[:20])
 	must(t, taught(c).GrowLabels(ctx, 0, new(db.Update)))
 	before := sayings(t, c, items, false)
-	is := indexOnlyOf(t, d, &db.Options{FS: fsys, Logger: slog.New(slog.NewTextHandler(&log, &slog.HandlerOptions{Level: slog.LevelWarn}))})
+	is := indexOnlyOf(t, d, &db.Options{FS: fsys,
+		Logger: slog.New(slog.NewTextHandler(&log, &slog.HandlerOptions{Level: slog.LevelWarn}))})
 	only := dbkit.MustCollection(t, is, "main")
 	spaces, err := only.Spaces(ctx)
 	if err != nil || spaces[0].Recode != 20 {

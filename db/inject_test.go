@@ -91,7 +91,8 @@ func TestEveryFailedChange(t *testing.T) {
 		}
 		found := dbkit.AllItems(t, c)
 		if n := len(found); n < len(there) || n > len(there)+len(unknown) {
-			t.Errorf("change %d failed: %d items, %d acknowledged, %d unknown", k, n, len(there), len(unknown))
+			t.Errorf("change %d failed: %d items, %d acknowledged, %d unknown", k, n, len(there),
+				len(unknown))
 		}
 		labelled := map[string]int{}
 		for _, it := range found {
@@ -150,7 +151,8 @@ func TestFailedReadFailsAlone(t *testing.T) {
 		"number": dbkit.Second(c.Count(ctx, "year > 0")),
 		"where":  dbkit.Second(c.DeleteWhere(ctx, "label = ?", labels[0])),
 	} {
-		if !errors.Is(err, dbkit.ErrInjected) || errors.Is(err, db.ErrInvalid) || errors.Is(err, db.ErrFailed) || errors.Is(err, db.ErrCorrupt) {
+		if !errors.Is(err, dbkit.ErrInjected) || errors.Is(err, db.ErrInvalid) ||
+			errors.Is(err, db.ErrFailed) || errors.Is(err, db.ErrCorrupt) {
 			t.Errorf("%s: %v", what, err)
 		}
 	}
@@ -202,7 +204,9 @@ func TestDamagedItemFailsAlone(t *testing.T) {
 func TestPanicInTheCommitterIsAnswered(t *testing.T) {
 	for what, broken := range map[string]func(*db.Collection) error{
 		"resolving": func(c *db.Collection) error {
-			return db.State(db.Of(c)).Committer.Submit(ctx, &state.Request{Changes: []*state.Change{{Collection: db.Inside(c).ID}}}) // no item
+			// no item
+			return db.State(db.Of(c)).Committer.Submit(ctx,
+				&state.Request{Changes: []*state.Change{{Collection: db.Inside(c).ID}}})
 		},
 		"exclusive": func(c *db.Collection) error {
 			return db.State(db.Of(c)).Committer.Do(ctx, 0, func(*state.Tx) error { panic("mine") })
@@ -385,15 +389,16 @@ func TestFailureDuringLongWork(t *testing.T) {
 			items := dbkit.Pairs(60, synth.Config{})
 			putAll(t, c, items)
 			met := false
-			opt := db.TrainOptions{Options: fit.Options{Bits: 16, Anchors: 10, Progress: func(now string, _, _ int64) {
-				if now == phase && !met {
-					met = true
-					broken.Store(true)
-					if _, err := c.Put(ctx, &db.Item{Key: "late"}); !errors.Is(err, db.ErrFailed) {
-						t.Errorf("put: %v", err)
+			opt := db.TrainOptions{Options: fit.Options{Bits: 16, Anchors: 10,
+				Progress: func(now string, _, _ int64) {
+					if now == phase && !met {
+						met = true
+						broken.Store(true)
+						if _, err := c.Put(ctx, &db.Item{Key: "late"}); !errors.Is(err, db.ErrFailed) {
+							t.Errorf("put: %v", err)
+						}
 					}
-				}
-			}}}
+				}}}
 			if _, err := c.Train(ctx, opt); !met || !errors.Is(err, db.ErrFailed) {
 				t.Errorf("the phase was met: %v; %v", met, err)
 			}

@@ -178,7 +178,8 @@ func checkItem(c *record.Item, d *record.Descriptor, it *Item, partial bool) err
 	}
 	slices.SortFunc(c.Fields, func(a, b codec.Field) int { return int(a.ID) - int(b.ID) })
 	if len(it.Payload) > record.MaxPayloadBytes {
-		return fail(fault.Invalid("payload of %d bytes, at most %d are possible", len(it.Payload), record.MaxPayloadBytes))
+		return fail(fault.Invalid("payload of %d bytes, at most %d are possible", len(it.Payload),
+			record.MaxPayloadBytes))
 	}
 	for t, v := range c.Vectors {
 		c.Vectors[t] = record.CloneVector(v)
@@ -211,12 +212,13 @@ func (c *Collection) Keys(ctx context.Context, prefix string) iter.Seq2[string, 
 }
 
 // Items yields the items that match the expression, see Query.Where, in database order; the empty expression
-// matches all. Database order is the order of their rows, in which they were first put; an item that was deleted
-// and put again is new. args are the values of the placeholders, see Query.Args. Items shows the state in which
-// the iteration starts. It reads only matching items. An error ends it.
+// matches all. Database order is the order of their rows, in which they were first put; an item that was
+// deleted and put again is new. args are the values of the placeholders, see Query.Args. Items shows the
+// state in which the iteration starts. It reads only matching items. An error ends it.
 func (c *Collection) Items(ctx context.Context, where string, args ...any) iter.Seq2[*Item, error] {
 	return each(c, func(v *state.View, cv *state.CollectionView, yield func(*Item) error) error {
-		return search.EachItem(ctx, cv, v.Snap, where, args, func(it *search.Item) error { return yield(itemOf(cv, it)) })
+		return search.EachItem(ctx, cv, v.Snap, where, args,
+			func(it *search.Item) error { return yield(itemOf(cv, it)) })
 	})
 }
 
@@ -224,12 +226,14 @@ func (c *Collection) Items(ctx context.Context, where string, args ...any) iter.
 // are fewer. The empty expression matches all items. args are the values of the placeholders, see Query.Args.
 // Every set of n items is equally likely; a seed yields the same items until the next write. Items come in
 // database order, each at the cost of a Get. An error ends it.
-func (c *Collection) Sample(ctx context.Context, n int, seed uint64, where string, args ...any) iter.Seq2[*Item, error] {
+func (c *Collection) Sample(ctx context.Context, n int, seed uint64, where string,
+	args ...any) iter.Seq2[*Item, error] {
 	return each(c, func(v *state.View, cv *state.CollectionView, yield func(*Item) error) error {
 		if n < 1 {
 			return fault.Invalid("a sample of %d items: 1 or more are possible", n)
 		}
-		return search.EachOfSample(ctx, cv, v.Snap, n, seed, where, args, func(it *search.Item) error { return yield(itemOf(cv, it)) })
+		return search.EachOfSample(ctx, cv, v.Snap, n, seed, where, args,
+			func(it *search.Item) error { return yield(itemOf(cv, it)) })
 	})
 }
 
@@ -262,7 +266,8 @@ func (c *Collection) Labels() ([]string, error) {
 		for it := ids.Iterator(); it.HasNext(); {
 			id := it.Next()
 			if int64(id) >= int64(len(cv.Names)) {
-				return nil, fault.Corrupt(fmt.Errorf("id %d of %d", id, len(cv.Names)), "label of collection %q", cv.Name)
+				return nil, fault.Corrupt(fmt.Errorf("id %d of %d", id, len(cv.Names)),
+					"label of collection %q", cv.Name)
 			}
 			names = append(names, cv.Names[id])
 		}
@@ -296,7 +301,8 @@ func (c *Collection) RenameLabel(ctx context.Context, old, name string) error {
 	if old == name {
 		return fault.Invalid("label %q: that is its name already", record.Shortened(old))
 	}
-	err := c.inside().Do(ctx, 0, func(tx *state.Tx, s *state.CollectionState) error { return tx.RenameLabel(s, old, name) })
+	err := c.inside().Do(ctx, 0,
+		func(tx *state.Tx, s *state.CollectionState) error { return tx.RenameLabel(s, old, name) })
 	if err == nil {
 		c.db.changed(ctx, event.LabelRenamed, event.Event{Collection: c.name})
 	}

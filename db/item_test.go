@@ -25,21 +25,31 @@ func TestPutRefusesBadItems(t *testing.T) {
 		item db.Item
 		says []string
 	}{
-		"key too long":       {c, db.Item{Key: long[:db.MaxKeyBytes+1]}, []string{"key"}},
-		"key not UTF-8":      {c, db.Item{Key: "\xff"}, []string{"key", "UTF-8"}},
-		"unknown modality":   {c, db.Item{Key: "k", Vectors: map[string][]float32{"smell": {1}}}, []string{`"smell"`, "image, text", "k"}},
-		"wrong dimension":    {c, db.Item{Key: "k", Vectors: map[string][]float32{"text": {1, 2}}}, []string{`"text"`, "5 dimensions", "2", "k"}},
-		"NaN":                {c, db.Item{Key: "k", Vectors: map[string][]float32{"text": {1, 2, nan, 4, 5}}}, []string{`"text"`, "dimension 2", "NaN"}},
-		"Inf":                {c, db.Item{Key: "k", Vectors: map[string][]float32{"text": {1, 2, 3, 4, inf}}}, []string{"dimension 4", "-Inf"}},
-		"empty label":        {c, db.Item{Key: "k", Labels: []string{"a", ""}}, []string{"label"}},
-		"label not UTF-8":    {c, db.Item{Key: "k", Labels: []string{"\xff"}}, []string{"label"}},
-		"unknown field":      {c, db.Item{Key: "k", Fields: map[string]any{"size": 1}}, []string{`"size"`, "year"}},
-		"type of field":      {c, db.Item{Key: "k", Fields: map[string]any{"year": "new"}}, []string{`"year"`, "int", "string"}},
-		"float of field NaN": {c, db.Item{Key: "k", Fields: map[string]any{"price": math.NaN()}}, []string{`"price"`, "NaN"}},
-		"long field":         {c, db.Item{Key: "k", Fields: map[string]any{"title": long}}, []string{`"title"`}},
-		"code too short":     {codes, db.Item{Key: "k", Code: []byte{1}}, []string{"8 bits", "codes of 16"}},
-		"no code":            {codes, db.Item{Key: "k"}, []string{"0 bits"}},
-		"vectors with codes": {codes, db.Item{Key: "k", Code: []byte{1, 2}, Vectors: map[string][]float32{"text": {1}}}, []string{"bring codes"}},
+		"key too long":  {c, db.Item{Key: long[:db.MaxKeyBytes+1]}, []string{"key"}},
+		"key not UTF-8": {c, db.Item{Key: "\xff"}, []string{"key", "UTF-8"}},
+		"unknown modality": {c, db.Item{Key: "k", Vectors: map[string][]float32{"smell": {1}}},
+			[]string{`"smell"`, "image, text", "k"}},
+		"wrong dimension": {c, db.Item{Key: "k", Vectors: map[string][]float32{"text": {1, 2}}},
+			[]string{`"text"`, "5 dimensions", "2", "k"}},
+		"NaN": {c, db.Item{Key: "k", Vectors: map[string][]float32{"text": {1, 2, nan, 4, 5}}},
+			[]string{`"text"`, "dimension 2", "NaN"}},
+		"Inf": {c, db.Item{Key: "k", Vectors: map[string][]float32{"text": {1, 2, 3, 4, inf}}},
+			[]string{"dimension 4", "-Inf"}},
+		"empty label":     {c, db.Item{Key: "k", Labels: []string{"a", ""}}, []string{"label"}},
+		"label not UTF-8": {c, db.Item{Key: "k", Labels: []string{"\xff"}}, []string{"label"}},
+		"unknown field": {c, db.Item{Key: "k", Fields: map[string]any{"size": 1}},
+			[]string{`"size"`, "year"}},
+		"type of field": {c, db.Item{Key: "k", Fields: map[string]any{"year": "new"}},
+			[]string{`"year"`, "int", "string"}},
+		"float of field NaN": {c, db.Item{Key: "k", Fields: map[string]any{"price": math.NaN()}},
+			[]string{`"price"`, "NaN"}},
+		"long field": {c, db.Item{Key: "k", Fields: map[string]any{"title": long}},
+			[]string{`"title"`}},
+		"code too short": {codes, db.Item{Key: "k", Code: []byte{1}}, []string{"8 bits", "codes of 16"}},
+		"no code":        {codes, db.Item{Key: "k"}, []string{"0 bits"}},
+		"vectors with codes": {codes,
+			db.Item{Key: "k", Code: []byte{1, 2}, Vectors: map[string][]float32{"text": {1}}},
+			[]string{"bring codes"}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			_, err := tc.c.Put(ctx, &tc.item)
@@ -138,7 +148,8 @@ func TestSchemaIsACopy(t *testing.T) {
 		t.Fatal(err)
 	}
 	stats.Fields[0].Name = "gotcha"
-	_, err = c.Put(ctx, &db.Item{Key: "k", Vectors: map[string][]float32{"image": make([]float32, 8)}, Fields: map[string]any{"year": 1}})
+	_, err = c.Put(ctx, &db.Item{Key: "k", Vectors: map[string][]float32{"image": make([]float32, 8)},
+		Fields: map[string]any{"year": 1}})
 	if err != nil {
 		t.Error(err)
 	}
@@ -220,7 +231,8 @@ func TestAutomaticKeysAvoidThoseInUse(t *testing.T) {
 // An item with neither a key nor anything else is a mistake, however it is put.
 func TestItemsWithNothing(t *testing.T) {
 	d, c := dbkit.OpenPairs(t)
-	nothing := &db.Item{Labels: []string{}, Vectors: map[string][]float32{}, Code: []byte{1}} // a code is ignored here
+	// a code is ignored here
+	nothing := &db.Item{Labels: []string{}, Vectors: map[string][]float32{}, Code: []byte{1}}
 	for how, err := range map[string]error{
 		"put":          dbkit.Second(c.Put(ctx, nothing)),
 		"merge":        dbkit.Second(c.Merge(ctx, nothing)),
@@ -254,7 +266,8 @@ func TestPlaceholders(t *testing.T) {
 	vectors := must1[*db.Item](t)(c.Get(ctx, "item 3")).Vectors
 	found := func() bool {
 		t.Helper()
-		r := must1[*db.Result](t)(c.Search(ctx, db.Query{From: "text", To: "image", Vector: vectors["text"], K: 1 << 20}))
+		r := must1[*db.Result](t)(c.Search(ctx, db.Query{From: "text", To: "image", Vector: vectors["text"],
+			K: 1 << 20}))
 		return slices.ContainsFunc(r.Hits, func(h db.Hit) bool { return h.Key == "place" })
 	}
 	var exported []string

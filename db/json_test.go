@@ -40,7 +40,8 @@ func TestResultsAreJSON(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	for _, q := range []db.Query{{From: "text", To: "image", Vector: words, K: 3}, {Code: code}, {Code: code, K: 1 << 20}, {Key: "item 1"},
+	for _, q := range []db.Query{{From: "text", To: "image", Vector: words, K: 3}, {Code: code},
+		{Code: code, K: 1 << 20}, {Key: "item 1"},
 		{Code: code, Where: "label = 'nobody'"}, {From: "text", Vector: words, Rerank: db.RerankAsymmetric}} {
 		results = append(results, must1[*db.Result](t)(c.Search(ctx, q)))
 		explain, found, err := c.Explain(ctx, q, 4)
@@ -69,16 +70,23 @@ func TestResultsAreJSON(t *testing.T) {
 	results = append(results, must1[[]db.Retrieval](t)(c.Evaluate(ctx, e)))
 	opt := db.TrainOptions{Activate: true}
 	opt.Bits, opt.Anchors = 16, 20
-	results = append(results, must1[*db.Training](t)(c.Train(ctx, opt)), must1[*db.Reindexing](t)(c.Reindex(ctx, db.ReindexOptions{})))
-	if _, err := c.Put(ctx, &db.Item{Key: "new", Labels: []string{"it's"}, Vectors: map[string][]float32{"text": words}}); err != nil {
+	results = append(results, must1[*db.Training](t)(c.Train(ctx, opt)),
+		must1[*db.Reindexing](t)(c.Reindex(ctx, db.ReindexOptions{})))
+	if _, err := c.Put(ctx, &db.Item{Key: "new", Labels: []string{"it's"},
+		Vectors: map[string][]float32{"text": words}}); err != nil {
 		t.Fatal(err)
 	}
-	results = append(results, must1[*db.Update](t)(c.Update(ctx, db.UpdateOptions{})), must1[[]db.SpaceInfo](t)(c.Spaces(ctx)))
+	results = append(results, must1[*db.Update](t)(c.Update(ctx, db.UpdateOptions{})),
+		must1[[]db.SpaceInfo](t)(c.Spaces(ctx)))
 	store := must1[backup.Store](t)(backup.Folder(t.TempDir()))
-	results = append(results, must1[*backup.Manifest](t)(d.Backup(ctx, store, db.BackupOptions{})), must1[[]*backup.Manifest](t)(backup.List(ctx, store)),
-		must1[*backup.Verification](t)(backup.Verify(ctx, store, backup.VerifyOptions{}, nil)), must1[*backup.Pruning](t)(backup.Prune(ctx, store, backup.PruneOptions{Keep: 1})))
-	results = append(results, must1[*db.Stats](t)(d.Stats()), must1[*db.CollectionStats](t)(c.Stats()), must1[db.Schema](t)(c.Schema()),
-		must1[*db.Verification](t)(d.Verify(ctx, db.VerifyOptions{}, nil)), d.Recovery(), report.Loss{}, db.Finding{}, db.Repairing{})
+	results = append(results, must1[*backup.Manifest](t)(d.Backup(ctx, store, db.BackupOptions{})),
+		must1[[]*backup.Manifest](t)(backup.List(ctx, store)),
+		must1[*backup.Verification](t)(backup.Verify(ctx, store, backup.VerifyOptions{}, nil)),
+		must1[*backup.Pruning](t)(backup.Prune(ctx, store, backup.PruneOptions{Keep: 1})))
+	results = append(results, must1[*db.Stats](t)(d.Stats()), must1[*db.CollectionStats](t)(c.Stats()),
+		must1[db.Schema](t)(c.Schema()),
+		must1[*db.Verification](t)(d.Verify(ctx, db.VerifyOptions{}, nil)), d.Recovery(), report.Loss{},
+		db.Finding{}, db.Repairing{})
 	for it, err := range c.Items(ctx, "") {
 		results = append(results, it, err)
 	}
@@ -133,23 +141,32 @@ func TestJSONForms(t *testing.T) {
 		value any
 		want  string
 	}{
-		{db.Hit{Key: "a", Row: 7, Distance: 2, Score: 1.5, Similarity: .7}, `{"key":"a","row":7,"distance":2,"score":1.5,"similarity":0.7}`},
-		{db.Hit{Key: "<b>", Score: math.NaN(), Similarity: nan}, `{"key":"<b>","row":0,"distance":0,"score":null,"similarity":null}`},
-		{db.Hit{Key: "v", Distance: -1, Score: math.NaN(), Similarity: .5}, `{"key":"v","row":0,"distance":null,"score":null,"similarity":0.5}`},
-		{db.Hit{Key: "a", Item: &db.Item{Key: "a", Labels: []string{"x"}}}, `{"key":"a","row":0,"distance":0,"score":0,"similarity":0,"item":{"key":"a","labels":["x"]}}`},
+		{db.Hit{Key: "a", Row: 7, Distance: 2, Score: 1.5, Similarity: .7},
+			`{"key":"a","row":7,"distance":2,"score":1.5,"similarity":0.7}`},
+		{db.Hit{Key: "<b>", Score: math.NaN(), Similarity: nan},
+			`{"key":"<b>","row":0,"distance":0,"score":null,"similarity":null}`},
+		{db.Hit{Key: "v", Distance: -1, Score: math.NaN(), Similarity: .5},
+			`{"key":"v","row":0,"distance":null,"score":null,"similarity":0.5}`},
+		{db.Hit{Key: "a", Item: &db.Item{Key: "a", Labels: []string{"x"}}},
+			`{"key":"a","row":0,"distance":0,"score":0,"similarity":0,"item":{"key":"a","labels":["x"]}}`},
 		{db.Result{Space: 1, Revision: 2}, `{"hits":[],"next":null,"space":1,"revision":2}`},
-		{db.Result{Facets: []db.Facets{{By: "x", Counts: []db.FacetCount{{"a", 2}, {int64(3), 1}, {2.0, 1}, {true, 1}}, Distinct: 5, Missing: 1, Items: 6}}},
+		{db.Result{Facets: []db.Facets{{By: "x", Counts: []db.FacetCount{{"a", 2}, {int64(3), 1}, {2.0, 1},
+			{true, 1}}, Distinct: 5, Missing: 1, Items: 6}}},
 			`{"hits":[],"next":null,"space":0,"revision":0,"facets":[{"by":"x","counts":[{"value":"a","items":2},{"value":3,"items":1},{"value":2.0,"items":1},{"value":true,"items":1}],"distinct":5,"missing":1,"items":6}]}`},
-		{db.Result{Hits: []db.Hit{{Key: "a", Score: math.NaN(), Similarity: nan}}, Next: "AQ", Total: 3, Space: 1, Revision: 1, Rerank: db.RerankAsymmetric},
+		{db.Result{Hits: []db.Hit{{Key: "a", Score: math.NaN(), Similarity: nan}}, Next: "AQ", Total: 3,
+			Space: 1, Revision: 1, Rerank: db.RerankAsymmetric},
 			`{"hits":[{"key":"a","row":0,"distance":0,"score":null,"similarity":null}],"next":"AQ","total":3,"space":1,"revision":1,"rerank":"asymmetric"}`},
 		{db.Item{Key: "a"}, `{"key":"a","labels":[]}`},
 		{db.Item{
-			Key: "a", Vectors: map[string][]float32{"image": {0.25, 1}}, Sparse: map[string]db.Sparse{"text": {Index: []uint32{3}, Value: []float32{2}}, "tags": {}},
-			Labels: []string{"x"}, Fields: map[string]any{"b": true, "f": 5.0, "n": int64(5), "s": "&"}, Payload: []byte{0, 1}, Code: []byte{0xab}, CodeFrom: "labels",
+			Key: "a", Vectors: map[string][]float32{"image": {0.25, 1}},
+			Sparse: map[string]db.Sparse{"text": {Index: []uint32{3}, Value: []float32{2}}, "tags": {}},
+			Labels: []string{"x"}, Fields: map[string]any{"b": true, "f": 5.0, "n": int64(5), "s": "&"},
+			Payload: []byte{0, 1}, Code: []byte{0xab}, CodeFrom: "labels",
 		}, `{"key":"a","vectors":{"image":[0.25,1],"tags":{"i":[],"v":[]},"text":{"i":[3],"v":[2]}},"labels":["x"],"fields":{"b":true,"f":5.0,"n":5,"s":"&"},"payload":"AAE=","code":"ab","code_from":"labels"}`},
 		{db.Item{Key: "a", Labels: []string{}, Modalities: []string{"text"}},
 			`{"key":"a","labels":[],"modalities":["text"]}`},
-		{db.Run{Distance: 3, Score: math.NaN(), Rows: []uint32{1, 2}}, `{"distance":3,"score":null,"rows":[1,2]}`},
+		{db.Run{Distance: 3, Score: math.NaN(), Rows: []uint32{1, 2}},
+			`{"distance":3,"score":null,"rows":[1,2]}`},
 		{db.Run{Distance: 3, Score: -2.5}, `{"distance":3,"score":-2.5}`},
 		{db.Coded{Row: 1, Key: "a", Code: []byte{0xf0, 0x0f, 0, 1}}, `{"row":1,"key":"a","code":"f00f0001"}`},
 	} {
@@ -166,7 +183,8 @@ func TestJSONForms(t *testing.T) {
 		again := reflect.New(reflect.TypeOf(c.value))
 		if err := json.Unmarshal(b.Bytes(), again.Interface()); err != nil {
 			t.Errorf("%s: %v", &b, err)
-		} else if d := cmp.Diff(c.value, again.Elem().Interface(), cmpopts.EquateNaNs(), cmpopts.EquateEmpty()); d != "" {
+		} else if d := cmp.Diff(c.value, again.Elem().Interface(), cmpopts.EquateNaNs(),
+			cmpopts.EquateEmpty()); d != "" {
 			t.Errorf("%s: %s", &b, d)
 		}
 	}
@@ -175,7 +193,8 @@ func TestJSONForms(t *testing.T) {
 // What is stored can be exported and put into another collection by its JSON.
 func TestItemsAreMovedByJSON(t *testing.T) {
 	d := dbtest.Open(t, "", nil)
-	set := dbtest.Pairs{Modalities: []db.Modality{{Name: "image", Dim: 4}, {Name: "text", Dim: 9, Sparse: true}}, Unlabelled: .3}
+	set := dbtest.Pairs{Modalities: []db.Modality{{Name: "image", Dim: 4},
+		{Name: "text", Dim: 9, Sparse: true}}, Unlabelled: .3}
 	from := must1[*db.Collection](t)(d.CreateCollection(t.Context(), "from", set.Schema()))
 	to := must1[*db.Collection](t)(d.CreateCollection(t.Context(), "to", set.Schema()))
 	if err := dbtest.Load(t.Context(), d, from, set.Items(0, 50)); err != nil {
@@ -195,7 +214,8 @@ func TestItemsAreMovedByJSON(t *testing.T) {
 			t.Errorf("%s: %s", b, d)
 		}
 	}
-	for _, bad := range []string{`{"key":1}`, `{"key":"a","vectors":{"image":"no"}}`, `{"fields":{"n":[1]}}`, `{"code":"xyz"}`, `[]`} {
+	for _, bad := range []string{`{"key":1}`, `{"key":"a","vectors":{"image":"no"}}`, `{"fields":{"n":[1]}}`,
+		`{"code":"xyz"}`, `[]`} {
 		if err := json.Unmarshal([]byte(bad), new(db.Item)); err == nil {
 			t.Errorf("%s is read", bad)
 		}

@@ -29,11 +29,13 @@ func TestFlushThatFindsRoomForSomeTables(t *testing.T) {
 	d := dbkit.MustOpen(t, "db", &db.Options{FS: disk})
 	c := need(d.CreateCollection(ctx, "main", db.Schema{Bits: 64}))(t)
 	large := func(i int) error {
-		return dbkit.Second(c.Put(ctx, &db.Item{Key: fmt.Sprint("large", i), Code: make([]byte, 8), Payload: testfs.Noise(1<<20, uint64(i))}))
+		return dbkit.Second(c.Put(ctx, &db.Item{Key: fmt.Sprint("large", i), Code: make([]byte, 8),
+			Payload: testfs.Noise(1<<20, uint64(i))}))
 	}
 	bulk := func() error {
 		b := d.NewBatch()
-		for _, it := range dbkit.CodeItems(2*bulkItems, 64, 1, func(i int) string { return fmt.Sprint("bulk", i) }) {
+		for _, it := range dbkit.CodeItems(2*bulkItems, 64, 1,
+			func(i int) string { return fmt.Sprint("bulk", i) }) {
 			if err := b.Put(c, it); err != nil {
 				return err
 			}
@@ -94,7 +96,9 @@ func TestDamagedTableThatCannotBeCompacted(t *testing.T) {
 	d := dbkit.MustOpen(t, "db", &db.Options{FS: fs})
 	c := need(d.CreateCollection(ctx, "main", db.Schema{Bits: 64}))(t)
 	put := func(key int) error {
-		return dbkit.Second(c.Put(ctx, &db.Item{Key: fmt.Sprintf("k%05d", key), Code: []byte{byte(key), byte(key >> 8), 1, 2, 3, 4, 5, 6}, Payload: testfs.Noise(100, uint64(key))}))
+		return dbkit.Second(c.Put(ctx,
+			&db.Item{Key: fmt.Sprintf("k%05d", key), Code: []byte{byte(key), byte(key >> 8), 1, 2, 3, 4, 5,
+				6}, Payload: testfs.Noise(100, uint64(key))}))
 	}
 	for round := range 2 {
 		for i := range 300 {
@@ -108,7 +112,8 @@ func TestDamagedTableThatCannotBeCompacted(t *testing.T) {
 	names := need(fs.List("db/" + store.StoreName))(t)
 	newest := ""
 	for _, name := range names {
-		if info, err := fs.Stat(filepath.Join("db", store.StoreName, name)); err == nil && path.Ext(name) == ".sst" && info.Size() > 20_000 {
+		if info, err := fs.Stat(filepath.Join("db", store.StoreName, name)); err == nil &&
+			path.Ext(name) == ".sst" && info.Size() > 20_000 {
 			newest = max(newest, name)
 		}
 	}
@@ -148,13 +153,14 @@ func TestCloseWaitsForWritesInFlight(t *testing.T) {
 	mem := vfs.NewMem()
 	syncing, open := make(chan struct{}, 100), make(chan struct{})
 	var hold atomic.Bool
-	d := dbkit.MustOpen(t, "db", &db.Options{FS: errorfs.Wrap(mem, errorfs.InjectorFunc(func(op errorfs.Op) error {
-		if strings.HasSuffix(op.Path, ".log") && op.Kind == errorfs.OpFileSyncData && hold.Load() {
-			syncing <- struct{}{}
-			<-open
-		}
-		return nil
-	}))})
+	d := dbkit.MustOpen(t, "db",
+		&db.Options{FS: errorfs.Wrap(mem, errorfs.InjectorFunc(func(op errorfs.Op) error {
+			if strings.HasSuffix(op.Path, ".log") && op.Kind == errorfs.OpFileSyncData && hold.Load() {
+				syncing <- struct{}{}
+				<-open
+			}
+			return nil
+		}))})
 	c := need(d.CreateCollection(ctx, "main", numbersSchema))(t)
 	hold.Store(true)
 	answers := make(chan error, 3)

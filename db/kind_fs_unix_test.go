@@ -35,7 +35,8 @@ func TestPipesInPlaceOfFiles(t *testing.T) {
 
 	verbs := map[string]func(dir string) error{
 		"verify": func(dir string) error {
-			_, err := db.VerifyFolder(ctx, dir, nil, db.VerifyOptions{}, func(f db.Finding) error { return fault.Corrupt(errors.New(f.String()), "verified") })
+			_, err := db.VerifyFolder(ctx, dir, nil, db.VerifyOptions{},
+				func(f db.Finding) error { return fault.Corrupt(errors.New(f.String()), "verified") })
 			return err
 		},
 		"repair": func(dir string) error {
@@ -79,7 +80,8 @@ func TestPipesInPlaceOfFiles(t *testing.T) {
 
 // isVerified reports whether verifying a database reads what is at a path.
 func isVerified(path string) bool {
-	return path == store.MarkerName || path == store.LockName || path == store.CommitsName || path == store.StoreName || strings.HasSuffix(path, ".sst")
+	return path == store.MarkerName || path == store.LockName || path == store.CommitsName ||
+		path == store.StoreName || strings.HasSuffix(path, ".sst")
 }
 
 // sortsOfFiles returns the paths of the files and folders in a folder, one of each sort.
@@ -144,8 +146,16 @@ func TestPipesInARepository(t *testing.T) {
 		}
 		for what, do := range map[string]func() error{
 			"backup": func() error { _, err := d.Backup(ctx, s, db.BackupOptions{}); return err },
-			"prune":  func() error { _, err := backup.Prune(ctx, s, backup.PruneOptions{Keep: 1}); return err },
-			"verify": func() error { _, err := backup.Verify(ctx, s, backup.VerifyOptions{}, nil); return err },
+			"prune": func() error {
+				_,
+					err := backup.Prune(ctx, s, backup.PruneOptions{Keep: 1})
+				return err
+			},
+			"verify": func() error {
+				_, err := backup.Verify(ctx, s, backup.VerifyOptions{},
+					nil)
+				return err
+			},
 			"restore": func() error {
 				_, err := db.Restore(ctx, s, filepath.Join(root, "new"), nil, db.RestoreOptions{})
 				return err

@@ -25,7 +25,8 @@ import (
 func embeddedItems(first, n, dim int, seed uint64) []*db.Item {
 	var items []*db.Item
 	for i, x := range synth.Embeddings(first, n, dim, seed) {
-		items = append(items, &db.Item{Key: fmt.Sprint("k", first+i), Vectors: map[string][]float32{"e": x}, Fields: map[string]any{"year": int64(2000 + i%5)}})
+		items = append(items, &db.Item{Key: fmt.Sprint("k", first+i), Vectors: map[string][]float32{"e": x},
+			Fields: map[string]any{"year": int64(2000 + i%5)}})
 	}
 	return items
 }
@@ -47,8 +48,9 @@ func pairedItems(n int) []*db.Item {
 }
 
 var (
-	embeddedSchema = db.Schema{Modalities: []db.Modality{{Name: "e", Dim: 32}}, Fields: []db.Field{{Name: "year", Type: db.Int, Indexed: true}}}
-	pairedSchema   = db.Schema{Modalities: []db.Modality{{Name: "image", Dim: 24}, {Name: "text", Dim: 16}}}
+	embeddedSchema = db.Schema{Modalities: []db.Modality{{Name: "e", Dim: 32}},
+		Fields: []db.Field{{Name: "year", Type: db.Int, Indexed: true}}}
+	pairedSchema = db.Schema{Modalities: []db.Modality{{Name: "image", Dim: 24}, {Name: "text", Dim: 16}}}
 )
 
 // openWith makes a database with one collection of these items.
@@ -67,26 +69,31 @@ func TestLabelFreeKeepsVectors(t *testing.T) {
 	_, c := openWith(t, vfs.NewMem(), embeddedSchema, items)
 	x := items[7].Vectors["e"]
 	queries := []db.Query{
-		{From: "e", Vector: x}, {From: "e", To: "e", Vector: x}, {From: "e", Key: "k9"}, {Key: "k9", ExcludeSelf: true},
-		{From: "e", Vector: x, Where: "year = 2001"}, {From: "e", Vector: x, MinSimilarity: .5}, {From: "e", Vector: x, Plan: db.PlanScan},
+		{From: "e", Vector: x}, {From: "e", To: "e", Vector: x}, {From: "e", Key: "k9"},
+		{Key: "k9", ExcludeSelf: true},
+		{From: "e", Vector: x, Where: "year = 2001"}, {From: "e", Vector: x, MinSimilarity: .5},
+		{From: "e", Vector: x, Plan: db.PlanScan},
 	}
 	for i := range queries {
 		queries[i].Recall, queries[i].K = 1, 20
 	}
 	before := need(c.SearchAll(ctx, queries))(t)
 	training := dbkit.MustTrain(t, c, db.TrainOptions{Options: fit.Options{Method: model.MethodITQ}})
-	if !training.Active || training.Items != 600 || training.TrainItems != 600 || training.Bits != fit.DefaultLabelFreeBits {
+	if !training.Active || training.Items != 600 || training.TrainItems != 600 ||
+		training.Bits != fit.DefaultLabelFreeBits {
 		t.Errorf("%+v", training)
 	}
 	after := need(c.SearchAll(ctx, queries))(t)
 	for i, q := range queries {
-		if !slices.EqualFunc(after[i].Hits, before[i].Hits, func(a, b db.Hit) bool { return a.Key == b.Key && a.Similarity == b.Similarity }) {
+		if !slices.EqualFunc(after[i].Hits, before[i].Hits,
+			func(a, b db.Hit) bool { return a.Key == b.Key && a.Similarity == b.Similarity }) {
 			t.Errorf("%+v: %v, before the training %v", q, after[i].Hits, before[i].Hits)
 		}
 		if q.After = before[i].Next; q.After == "" {
 			continue
 		}
-		if page, err := c.Search(ctx, q); err != nil || len(page.Hits) == 0 || page.Hits[0].Similarity > before[i].Hits[len(before[i].Hits)-1].Similarity {
+		if page, err := c.Search(ctx, q); err != nil || len(page.Hits) == 0 ||
+			page.Hits[0].Similarity > before[i].Hits[len(before[i].Hits)-1].Similarity {
 			t.Errorf("%+v: behind the cursor of before: %v, %v", q, page, err)
 		}
 	}
@@ -98,7 +105,8 @@ func TestLabelFreeCodes(t *testing.T) {
 	d, c := openWith(t, fs, pairedSchema, items)
 	dbkit.MustTrain(t, c, db.TrainOptions{Options: fit.Options{Method: model.MethodCCAITQ, Bits: 32}})
 	x := items[3].Vectors["image"]
-	dbtest.CheckSearches(t, c, db.Query{From: "image", To: "text", Vector: x, K: 30}, db.Query{From: "image", Vector: x, K: 30},
+	dbtest.CheckSearches(t, c, db.Query{From: "image", To: "text", Vector: x, K: 30},
+		db.Query{From: "image", Vector: x, K: 30},
 		db.Query{From: "image", To: "image", Vector: x, Rerank: db.RerankNone}, db.Query{Key: "k3"},
 		db.Query{Key: "k4", From: "image"}, db.Query{Code: mustGet(t, c, "k3").Code}) // k4 has no image
 	for _, it := range dbkit.AllItems(t, c) {
@@ -135,7 +143,8 @@ func TestLabelFreeSpaces(t *testing.T) {
 	items := embeddedItems(0, 400, 32, 1)
 	dbkit.PutAll(t, d, c, items[:300])
 	dbkit.MustTrain(t, c, db.TrainOptions{Options: fit.Options{Method: model.MethodITQ, Bits: 40}})
-	dbkit.MustTrain(t, c, db.TrainOptions{Options: fit.Options{Method: model.MethodITQ, Bits: 16}, Activate: true})
+	dbkit.MustTrain(t, c, db.TrainOptions{Options: fit.Options{Method: model.MethodITQ, Bits: 16},
+		Activate: true})
 	// Later items, with labels too, one by one and in bulk; changed and deleted ones.
 	for _, it := range items[300:320] {
 		it.Labels = []string{"late"}
@@ -157,7 +166,8 @@ func TestLabelFreeSpaces(t *testing.T) {
 		}
 		all := need(c.Spaces(ctx))(t)
 		for _, s := range all {
-			if s.Items != 399 || s.Taught != 0 || s.Pending != 0 || s.StatisticsBytes != 0 || s.Aim != "" || len(s.Revisions) != 1 || s.Training == nil || !s.Training.Method.LabelFree() {
+			if s.Items != 399 || s.Taught != 0 || s.Pending != 0 || s.StatisticsBytes != 0 || s.Aim != "" ||
+				len(s.Revisions) != 1 || s.Training == nil || !s.Training.Method.LabelFree() {
 				t.Errorf("%s: space %d: %+v", when, s.Space, s)
 			}
 		}
@@ -240,7 +250,8 @@ func TestLabelFreeDrift(t *testing.T) {
 
 // plainRecall computes what EvaluateNeighbors finds of the queries of a modality, from how near items are,
 // the more the nearer; those that are not looked at are at -Inf.
-func plainRecall(t *testing.T, c *db.Collection, modality string, e db.NeighborEvaluation, near func(it *db.Item, q []float32) float32) []float64 {
+func plainRecall(t *testing.T, c *db.Collection, modality string, e db.NeighborEvaluation,
+	near func(it *db.Item, q []float32) float32) []float64 {
 	t.Helper()
 	want := make([]float64, len(e.Windows))
 	for _, q := range e.Queries[modality] {
@@ -271,7 +282,8 @@ func plainRecall(t *testing.T, c *db.Collection, modality string, e db.NeighborE
 				}
 			}
 			for w, window := range e.Windows {
-				want[w] += min(max(float64(window-nearer)/float64(ties), 0), 1) / float64(e.K*len(e.Queries[modality]))
+				want[w] += min(max(float64(window-nearer)/float64(ties), 0),
+					1) / float64(e.K*len(e.Queries[modality]))
 			}
 		}
 	}
@@ -280,17 +292,20 @@ func plainRecall(t *testing.T, c *db.Collection, modality string, e db.NeighborE
 
 // Modalities that share a space are measured each by its own vectors, and by the metric of the space.
 func TestEvaluateNeighborsOfASharedSpace(t *testing.T) {
-	schema := db.Schema{Modalities: []db.Modality{{Name: "image", Dim: 16, Metric: db.L2}, {Name: "text", Dim: 16, SpaceOf: "image"}}}
+	schema := db.Schema{Modalities: []db.Modality{{Name: "image", Dim: 16, Metric: db.L2},
+		{Name: "text", Dim: 16, SpaceOf: "image"}}}
 	var items []*db.Item
 	for i, x := range synth.Embeddings(0, 300, 16, 1) {
 		for j := range x {
 			x[j] *= float32(1 + i%7) // so that cosines say something else than distances
 		}
-		items = append(items, &db.Item{Key: fmt.Sprint(i), Vectors: map[string][]float32{[]string{"image", "text"}[i%2]: x}})
+		items = append(items, &db.Item{Key: fmt.Sprint(i),
+			Vectors: map[string][]float32{[]string{"image", "text"}[i%2]: x}})
 	}
 	_, c := openWith(t, vfs.NewMem(), schema, items)
 	dbkit.MustTrain(t, c, db.TrainOptions{Options: fit.Options{Method: model.MethodITQ, Bits: 24}})
-	e := db.NeighborEvaluation{Queries: map[string][][]float32{"image": synth.Embeddings(1000, 20, 16, 1)}, K: 5, Windows: []int{5, 30, 150}}
+	e := db.NeighborEvaluation{Queries: map[string][][]float32{"image": synth.Embeddings(1000, 20, 16, 1)},
+		K: 5, Windows: []int{5, 30, 150}}
 	got, err := c.EvaluateNeighbors(ctx, e)
 	if err != nil || len(got) != 1 || got[0].Items != 150 {
 		t.Fatalf("%+v, %v", got, err)
@@ -318,13 +333,15 @@ func TestEvaluateNeighbors(t *testing.T) {
 	items := embeddedItems(0, 300, 32, 1)
 	queries := synth.Embeddings(1000, 20, 32, 1)
 	_, c := openWith(t, vfs.NewMem(), embeddedSchema, items)
-	e := db.NeighborEvaluation{Queries: map[string][][]float32{"e": queries}, K: 5, Windows: []int{5, 30, 300}, Where: "year != 2003"}
+	e := db.NeighborEvaluation{Queries: map[string][][]float32{"e": queries}, K: 5,
+		Windows: []int{5, 30, 300}, Where: "year != 2003"}
 	if _, err := c.EvaluateNeighbors(ctx, e); !errors.Is(err, db.ErrNoModel) {
 		t.Errorf("before the training: %v", err)
 	}
 	dbkit.MustTrain(t, c, db.TrainOptions{Options: fit.Options{Method: model.MethodITQ, Bits: 24}})
 	got, err := c.EvaluateNeighbors(ctx, e)
-	if err != nil || len(got) != 1 || got[0].Modality != "e" || got[0].Queries != 20 || got[0].Items != 240 || got[0].K != 5 || len(got[0].Windows) != 3 {
+	if err != nil || len(got) != 1 || got[0].Modality != "e" || got[0].Queries != 20 || got[0].Items != 240 ||
+		got[0].K != 5 || len(got[0].Windows) != 3 {
 		t.Fatalf("%+v, %v", got, err)
 	}
 	want := plainRecall(t, c, "e", e, func(it *db.Item, q []float32) float32 {
@@ -339,9 +356,12 @@ func TestEvaluateNeighbors(t *testing.T) {
 		}
 	}
 	for what, e := range map[string]db.NeighborEvaluation{
-		"no queries": {}, "a modality": {Queries: map[string][][]float32{"x": queries}}, "k": {Queries: e.Queries, K: -1},
-		"a window": {Queries: e.Queries, Windows: []int{0}}, "dimensions": {Queries: map[string][][]float32{"e": {{1, 2}}}}, "zeros": {Queries: map[string][][]float32{"e": {make([]float32, 32)}}},
-		"sparse": {Sparse: map[string][]db.Sparse{"x": nil}},
+		"no queries": {}, "a modality": {Queries: map[string][][]float32{"x": queries}},
+		"k":          {Queries: e.Queries, K: -1},
+		"a window":   {Queries: e.Queries, Windows: []int{0}},
+		"dimensions": {Queries: map[string][][]float32{"e": {{1, 2}}}},
+		"zeros":      {Queries: map[string][][]float32{"e": {make([]float32, 32)}}},
+		"sparse":     {Sparse: map[string][]db.Sparse{"x": nil}},
 	} {
 		if _, err := c.EvaluateNeighbors(ctx, e); !errors.Is(err, db.ErrInvalid) {
 			t.Errorf("%s: %v", what, err)
@@ -353,20 +373,26 @@ func TestEvaluateNeighbors(t *testing.T) {
 func TestLabelFreeTraining(t *testing.T) {
 	items := embeddedItems(0, 200, 32, 1)
 	_, c := openWith(t, vfs.NewMem(), embeddedSchema, items)
-	if _, err := c.Train(ctx, db.TrainOptions{}); !errors.Is(err, db.ErrInvalid) || !errors.Is(err, model.ErrNoLabels) || !strings.Contains(err.Error(), "the method itq") {
+	if _, err := c.Train(ctx, db.TrainOptions{}); !errors.Is(err, db.ErrInvalid) ||
+		!errors.Is(err, model.ErrNoLabels) || !strings.Contains(err.Error(), "the method itq") {
 		t.Errorf("without a method: %v", err)
 	}
-	if training := dbkit.MustTrain(t, c, db.TrainOptions{Rows: 150, Options: fit.Options{Method: model.MethodITQ, Bits: 16}}); training.TrainItems != 150 || training.Items != 200 {
+	if training := dbkit.MustTrain(t, c,
+		db.TrainOptions{Rows: 150, Options: fit.Options{Method: model.MethodITQ,
+			Bits: 16}}); training.TrainItems != 150 || training.Items != 200 {
 		t.Errorf("%+v", training)
 	}
 	for i, it := range items[:40] {
 		it.Labels = []string{fmt.Sprint("class", i%3)}
 		need(c.Put(ctx, it))(t)
 	}
-	if training := dbkit.MustTrain(t, c, db.TrainOptions{Options: fit.Options{Bits: 16}}); training.Method != model.MethodLabels || training.TrainItems != 40 {
+	if training := dbkit.MustTrain(t, c,
+		db.TrainOptions{Options: fit.Options{Bits: 16}}); training.Method != model.MethodLabels ||
+		training.TrainItems != 40 {
 		t.Errorf("%+v", training)
 	}
-	explicit := dbkit.MustTrain(t, c, db.TrainOptions{Options: fit.Options{Method: model.MethodITQ, Bits: 16}})
+	explicit := dbkit.MustTrain(t, c,
+		db.TrainOptions{Options: fit.Options{Method: model.MethodITQ, Bits: 16}})
 	if explicit.Method != model.MethodITQ || explicit.TrainItems != 200 {
 		t.Errorf("%+v", explicit)
 	}
@@ -377,11 +403,13 @@ func TestLabelFreeTraining(t *testing.T) {
 		t.Errorf("the code of a labelled item is %x, that of its vector %x (%v)", it.Code, code, err)
 	}
 	_, err = c.Train(ctx, db.TrainOptions{Options: fit.Options{Method: model.MethodITQ, Anchors: 5}})
-	if !errors.Is(err, db.ErrInvalid) || !errors.Is(err, model.ErrOption) || !strings.Contains(err.Error(), "anchors") {
+	if !errors.Is(err, db.ErrInvalid) || !errors.Is(err, model.ErrOption) ||
+		!strings.Contains(err.Error(), "anchors") {
 		t.Errorf("anchors: %v", err)
 	}
 	_, empty := openWith(t, vfs.NewMem(), embeddedSchema, nil)
-	if _, err := empty.Train(ctx, db.TrainOptions{Options: fit.Options{Method: model.MethodITQ}}); !errors.Is(err, db.ErrInvalid) || !strings.Contains(err.Error(), "no items to learn from") {
+	if _, err := empty.Train(ctx, db.TrainOptions{Options: fit.Options{Method: model.MethodITQ}}); !errors.Is(
+		err, db.ErrInvalid) || !strings.Contains(err.Error(), "no items to learn from") {
 		t.Errorf("without items: %v", err)
 	}
 	apart := pairedItems(200)
@@ -389,7 +417,9 @@ func TestLabelFreeTraining(t *testing.T) {
 		delete(it.Vectors, []string{"image", "text"}[i%2])
 	}
 	_, unpaired := openWith(t, vfs.NewMem(), pairedSchema, apart)
-	if _, err := unpaired.Train(ctx, db.TrainOptions{Options: fit.Options{Method: model.MethodCCAITQ}}); !errors.Is(err, fit.ErrUnpaired) || !strings.Contains(err.Error(), "Put items that have both") {
+	if _, err := unpaired.Train(ctx,
+		db.TrainOptions{Options: fit.Options{Method: model.MethodCCAITQ}}); !errors.Is(err,
+		fit.ErrUnpaired) || !strings.Contains(err.Error(), "Put items that have both") {
 		t.Errorf("items of one modality each: %v", err)
 	}
 	// Where no item has one of the modalities, the rest is one space.
@@ -428,7 +458,8 @@ func TestLabelsLater(t *testing.T) {
 		opt := dbkit.TinyTraining(1)
 		opt.Bits, opt.Anchors = 24, 4
 		training := need(c.Train(ctx, opt))(t)
-		if training.Method != model.MethodLabels || training.TrainItems != labelled || training.Items != n || training.Active {
+		if training.Method != model.MethodLabels || training.TrainItems != labelled || training.Items != n ||
+			training.Active {
 			t.Fatalf("%d labelled: %+v", labelled, training)
 		}
 		checkInEach(t, c, items, 1, training.Space)
@@ -448,7 +479,8 @@ func TestLabelsLater(t *testing.T) {
 		it.Labels = nil
 	}
 	dbkit.PutAll(t, d, c, items)
-	if updated, err := c.Update(ctx, db.UpdateOptions{Teacher: db.TeacherLabels}); err != nil || updated.Forgotten != n {
+	if updated, err := c.Update(ctx, db.UpdateOptions{Teacher: db.TeacherLabels}); err != nil ||
+		updated.Forgotten != n {
 		t.Errorf("%+v, %v", updated, err)
 	}
 	checkInEach(t, c, items, 1, fddh)
@@ -461,7 +493,8 @@ func checkInEach(t *testing.T, c *db.Collection, items []*db.Item, spaces ...db.
 	t.Helper()
 	for _, space := range spaces {
 		checkCodesOf(t, c, items, space)
-		q := db.Query{Space: space, From: "image", To: "image", Vector: items[1].Vectors["image"], K: 30, Recall: 1}
+		q := db.Query{Space: space, From: "image", To: "image", Vector: items[1].Vectors["image"], K: 30,
+			Recall: 1}
 		e, res, err := c.Explain(ctx, q, -1)
 		if err != nil || e.Plan != "vectors" {
 			t.Fatalf("space %d: %+v, %v", space, e, err)
@@ -498,13 +531,15 @@ func checkCodesOf(t *testing.T, c *db.Collection, items []*db.Item, space db.Spa
 		queries = append(queries,
 			db.Query{From: "image", To: "text", Vector: image, Plan: plan, K: 20},
 			db.Query{From: "text", To: "image", Vector: text, Plan: plan, Where: "NOT has(label)"},
-			db.Query{From: "text", Vector: text, Plan: plan, Where: "label = 'class1'", Rerank: db.RerankNone},
+			db.Query{From: "text", Vector: text, Plan: plan, Where: "label = 'class1'",
+				Rerank: db.RerankNone},
 			db.Query{Key: "k2", Plan: plan, Rerank: db.RerankProjection},
 		)
 	}
 	dbtest.CheckSearches(t, in, queries...)
 
-	res := need(in.Search(ctx, db.Query{From: "image", Vector: image, Rerank: db.RerankProjection, K: 2 * len(items)}))(t)
+	res := need(in.Search(ctx, db.Query{From: "image", Vector: image, Rerank: db.RerankProjection,
+		K: 2 * len(items)}))(t)
 	found := map[string]bool{}
 	for _, h := range res.Hits {
 		found[h.Key] = true

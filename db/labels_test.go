@@ -55,7 +55,8 @@ func checkLabels(t testing.TB, c *db.Collection, items []*db.Item) {
 	}
 	got := dbkit.AllItems(t, c)
 	for i, it := range got {
-		if want := slices.Sorted(slices.Values(items[i].Labels)); !slices.Equal(slices.Sorted(slices.Values(it.Labels)), want) {
+		if want := slices.Sorted(slices.Values(items[i].Labels)); !slices.Equal(
+			slices.Sorted(slices.Values(it.Labels)), want) {
 			t.Errorf("item %s has %q, want %q", it.Key, it.Labels, want)
 		}
 	}
@@ -90,7 +91,8 @@ func TestRenameLabel(t *testing.T) {
 		from, to string
 		is       error
 	}{
-		{"class9", "x", db.ErrNotFound}, {"class0", "class1", db.ErrExists}, {"class0", "class0", db.ErrInvalid},
+		{"class9", "x", db.ErrNotFound}, {"class0", "class1", db.ErrExists},
+		{"class0", "class0", db.ErrInvalid},
 		{"class0", "", db.ErrInvalid}, {"class0", strings.Repeat("x", db.MaxLabelBytes+1), db.ErrInvalid},
 	} {
 		if err := c.RenameLabel(ctx, wrong.from, wrong.to); !errors.Is(err, wrong.is) {
@@ -155,7 +157,8 @@ func TestRenameToALabelThatNobodyHas(t *testing.T) {
 	}
 	checkLabels(t, c, items)
 	dbkit.CheckSound(t, d, "renamed to what nobody has")
-	if u := dbkit.MustUpdate(t, c, db.UpdateOptions{GrowLabels: true}); !slices.Equal(u.Grown, []string{"class2"}) {
+	if u := dbkit.MustUpdate(t, c, db.UpdateOptions{GrowLabels: true}); !slices.Equal(u.Grown,
+		[]string{"class2"}) {
 		t.Errorf("grown %q", u.Grown)
 	}
 	checkLabels(t, c, items)
@@ -274,7 +277,8 @@ func TestLabelsFollowWrites(t *testing.T) {
 	}
 	many := d.NewBatch()
 	for i := range 1500 { // more than are read one by one
-		must(t, many.Put(c, &db.Item{Key: fmt.Sprint("many", i), Code: []byte{1}, Labels: []string{fmt.Sprint("m", i)}}))
+		must(t, many.Put(c, &db.Item{Key: fmt.Sprint("many", i), Code: []byte{1},
+			Labels: []string{fmt.Sprint("m", i)}}))
 		items[fmt.Sprint("many", i)] = fmt.Sprint("m", i)
 	}
 	must(t, many.Commit(ctx))

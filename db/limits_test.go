@@ -21,7 +21,8 @@ func TestLimitsOfItems(t *testing.T) {
 	defer d.Close()
 	c, err := d.CreateCollection(ctx, "main", db.Schema{
 		Modalities: []db.Modality{{Name: "image", Dim: 3}, {Name: "words", Dim: db.MaxDim, Sparse: true}},
-		Fields:     []db.Field{{"text", db.String, false}, {"word", db.String, true}, {"n", db.Int, true}, {"x", db.Float, true}, {"b", db.Bool, false}},
+		Fields: []db.Field{{"text", db.String, false}, {"word", db.String, true}, {"n", db.Int, true},
+			{"x", db.Float, true}, {"b", db.Bool, false}},
 	})
 	if err != nil {
 		t.Fatal(err)
@@ -36,12 +37,14 @@ func TestLimitsOfItems(t *testing.T) {
 	text := func(n int) string { return strings.Repeat("é", n/2) + strings.Repeat("x", n%2) }
 	field := func(name string, v any) *db.Item { return &db.Item{Key: "k", Fields: map[string]any{name: v}} }
 	for name, limit := range map[string]struct{ edge, beyond *db.Item }{
-		"key":           {&db.Item{Key: text(db.MaxKeyBytes)}, &db.Item{Key: text(db.MaxKeyBytes + 1)}},
-		"key of noise":  {nil, &db.Item{Key: "\xff"}},
-		"label":         {&db.Item{Key: "k", Labels: []string{text(db.MaxLabelBytes)}}, &db.Item{Key: "k", Labels: []string{text(db.MaxLabelBytes + 1)}}},
-		"no label":      {nil, &db.Item{Key: "k", Labels: []string{""}}},
-		"label, noise":  {nil, &db.Item{Key: "k", Labels: []string{"a\xc3"}}},
-		"labels":        {&db.Item{Key: "k", Labels: labels(db.MaxLabels)}, &db.Item{Key: "k", Labels: labels(db.MaxLabels + 1)}},
+		"key":          {&db.Item{Key: text(db.MaxKeyBytes)}, &db.Item{Key: text(db.MaxKeyBytes + 1)}},
+		"key of noise": {nil, &db.Item{Key: "\xff"}},
+		"label": {&db.Item{Key: "k", Labels: []string{text(db.MaxLabelBytes)}},
+			&db.Item{Key: "k", Labels: []string{text(db.MaxLabelBytes + 1)}}},
+		"no label":     {nil, &db.Item{Key: "k", Labels: []string{""}}},
+		"label, noise": {nil, &db.Item{Key: "k", Labels: []string{"a\xc3"}}},
+		"labels": {&db.Item{Key: "k", Labels: labels(db.MaxLabels)},
+			&db.Item{Key: "k", Labels: labels(db.MaxLabels + 1)}},
 		"field":         {field("text", text(db.MaxFieldBytes)), field("text", text(db.MaxFieldBytes+1))},
 		"field, noise":  {nil, field("text", "\xff")},
 		"indexed field": {field("word", text(db.MaxIndexedBytes)), field("word", text(db.MaxIndexedBytes+1))},
@@ -49,10 +52,13 @@ func TestLimitsOfItems(t *testing.T) {
 		"float":         {field("x", math.MaxFloat64), field("x", math.Inf(1))},
 		"no number":     {nil, field("x", math.NaN())},
 		"unknown field": {nil, field("y", 1)},
-		"payload":       {&db.Item{Key: "k", Payload: make([]byte, db.MaxPayloadBytes)}, &db.Item{Key: "k", Payload: make([]byte, db.MaxPayloadBytes+1)}},
+		"payload": {&db.Item{Key: "k", Payload: make([]byte, db.MaxPayloadBytes)},
+			&db.Item{Key: "k", Payload: make([]byte, db.MaxPayloadBytes+1)}},
 		"dimension": {
-			&db.Item{Key: "k", Sparse: map[string]db.Sparse{"words": {Index: []uint32{db.MaxDim - 1}, Value: []float32{1}}}},
-			&db.Item{Key: "k", Sparse: map[string]db.Sparse{"words": {Index: []uint32{db.MaxDim}, Value: []float32{1}}}},
+			&db.Item{Key: "k", Sparse: map[string]db.Sparse{
+				"words": {Index: []uint32{db.MaxDim - 1}, Value: []float32{1}}}},
+			&db.Item{Key: "k", Sparse: map[string]db.Sparse{
+				"words": {Index: []uint32{db.MaxDim}, Value: []float32{1}}}},
 		},
 		"dimensions": {
 			&db.Item{Key: "k", Vectors: map[string][]float32{"image": {1, 2, 3}}},
@@ -83,7 +89,8 @@ func TestLimitsOfItems(t *testing.T) {
 					t.Errorf("%s, %s, at the edge: %v", name, way, err)
 				}
 			}
-			if err := put(limit.beyond); !errors.Is(err, db.ErrInvalid) || len(err.Error()) > 3<<10 || strings.Count(err.Error(), "fddhdb:") != 1 {
+			if err := put(limit.beyond); !errors.Is(err, db.ErrInvalid) || len(err.Error()) > 3<<10 ||
+				strings.Count(err.Error(), "fddhdb:") != 1 {
 				t.Errorf("%s, %s, beyond: %.200v", name, way, err)
 			}
 		}
@@ -111,7 +118,8 @@ func TestBatchEndsAtTheLimit(t *testing.T) {
 	b := d.NewBatch()
 	db.HoldBytes(b, db.MaxBulkBytes)
 	for range 2 {
-		if err := b.Put(c, &db.Item{Code: []byte{1, 2}}); !errors.Is(err, db.ErrInvalid) || !strings.Contains(err.Error(), "split it") {
+		if err := b.Put(c, &db.Item{Code: []byte{1, 2}}); !errors.Is(err, db.ErrInvalid) ||
+			!strings.Contains(err.Error(), "split it") {
 			t.Error(err)
 		}
 	}
@@ -142,7 +150,8 @@ func TestLimitsOfBatches(t *testing.T) {
 			}
 		}
 		db.HoldBytes(b, limit+1) // gigabytes are too many for a test
-		if err := b.Commit(ctx); !errors.Is(err, db.ErrInvalid) || !strings.Contains(err.Error(), "split it") {
+		if err := b.Commit(ctx); !errors.Is(err, db.ErrInvalid) ||
+			!strings.Contains(err.Error(), "split it") {
 			t.Errorf("%d items: %v", items, err)
 		}
 		db.HoldBytes(b, limit)
@@ -186,18 +195,23 @@ func TestLimitsOfSchemas(t *testing.T) {
 		"bits":             {db.Schema{Bits: 4096}, db.Schema{Bits: 4104}},
 		"fewest bits":      {db.Schema{Bits: 8}, db.Schema{Bits: 7}},
 		"bits below 0":     {db.Schema{Bits: 16}, db.Schema{Bits: -8}},
-		"both":             {db.Schema{Bits: 16}, db.Schema{Bits: 16, Modalities: []db.Modality{{Name: "m", Dim: 1}}}},
+		"both": {db.Schema{Bits: 16},
+			db.Schema{Bits: 16, Modalities: []db.Modality{{Name: "m", Dim: 1}}}},
 		"modality name": {
-			db.Schema{Modalities: []db.Modality{{Name: name(db.MaxNameBytes), Dim: 1}}}, db.Schema{Modalities: []db.Modality{{Name: name(db.MaxNameBytes + 1), Dim: 1}}},
+			db.Schema{Modalities: []db.Modality{{Name: name(db.MaxNameBytes), Dim: 1}}},
+			db.Schema{Modalities: []db.Modality{{Name: name(db.MaxNameBytes + 1), Dim: 1}}},
 		},
 		"field name": {
-			db.Schema{Bits: 8, Fields: []db.Field{{Name: name(db.MaxNameBytes), Type: db.Int}}}, db.Schema{Bits: 8, Fields: []db.Field{{Name: name(db.MaxNameBytes + 1), Type: db.Int}}},
+			db.Schema{Bits: 8, Fields: []db.Field{{Name: name(db.MaxNameBytes), Type: db.Int}}},
+			db.Schema{Bits: 8, Fields: []db.Field{{Name: name(db.MaxNameBytes + 1), Type: db.Int}}},
 		},
 		"field type": {
-			db.Schema{Bits: 8, Fields: []db.Field{{Name: "f", Type: db.Int}}}, db.Schema{Bits: 8, Fields: []db.Field{{Name: "f", Type: db.FieldType(name(1 << 20))}}},
+			db.Schema{Bits: 8, Fields: []db.Field{{Name: "f", Type: db.Int}}},
+			db.Schema{Bits: 8, Fields: []db.Field{{Name: "f", Type: db.FieldType(name(1 << 20))}}},
 		},
 		"noise": {db.Schema{Bits: 8}, db.Schema{Bits: 8, Fields: []db.Field{{Name: "\xff", Type: db.Int}}}},
-		"twice": {db.Schema{Bits: 8}, db.Schema{Bits: 8, Fields: []db.Field{{Name: "f", Type: db.Int}, {Name: "f", Type: db.Int}}}},
+		"twice": {db.Schema{Bits: 8},
+			db.Schema{Bits: 8, Fields: []db.Field{{Name: "f", Type: db.Int}, {Name: "f", Type: db.Int}}}},
 	} {
 		if err := create(limit.edge); err != nil {
 			t.Errorf("%s, at the edge: %v", what, err)
@@ -206,8 +220,10 @@ func TestLimitsOfSchemas(t *testing.T) {
 			t.Errorf("%s, beyond: %.200v", what, err)
 		}
 	}
-	for _, n := range []string{"", name(db.MaxNameBytes + 1), "a b", "\xff", "1a", "a/b", "..", name(1 << 20)} {
-		if err := dbkit.Second(d.CreateCollection(ctx, n, db.Schema{Bits: 8})); !errors.Is(err, db.ErrInvalid) || len(err.Error()) > 1<<10 {
+	for _, n := range []string{"", name(db.MaxNameBytes + 1), "a b", "\xff", "1a", "a/b", "..",
+		name(1 << 20)} {
+		if err := dbkit.Second(d.CreateCollection(ctx, n, db.Schema{Bits: 8})); !errors.Is(err,
+			db.ErrInvalid) || len(err.Error()) > 1<<10 {
 			t.Errorf("collection %.40q: %.200v", n, err)
 		}
 	}

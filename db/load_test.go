@@ -119,7 +119,8 @@ func TestQueriesAndWritesWhileCodesAreLoaded(t *testing.T) {
 		must(t, db.Inside(c).Loaded(ctx))
 		checkNear(t, c, code, counts)
 		checkNear(t, then, code, counts)
-		if st, err := c.Stats(); err != nil || st.DistinctCodes != n-2 || (st.IndexBytes > 200_000) != (budget == 0) {
+		if st, err := c.Stats(); err != nil || st.DistinctCodes != n-2 ||
+			(st.IndexBytes > 200_000) != (budget == 0) {
 			t.Errorf("%+v, %v", st, err)
 		}
 		if err := s.Close(); err != nil {
@@ -264,17 +265,43 @@ func TestDamagedIndexIsReported(t *testing.T) {
 		"a posting names a huge number": {codec.KindSubstring, func(d *db.DB, key []byte) error {
 			return db.State(d).Engine.DB.Set(key, codec.AppendPosting(nil, []uint32{1<<32 - 1}, nil), nil)
 		}, false},
-		"a posting is garbage":            {codec.KindSubstring, func(d *db.DB, key []byte) error { return db.State(d).Engine.DB.Set(key, []byte("garbage"), nil) }, false},
-		"a posting is empty":              {codec.KindSubstring, func(d *db.DB, key []byte) error { return db.State(d).Engine.DB.Set(key, nil, nil) }, false},
-		"a block of codes is missing":     {codec.KindCodes, func(d *db.DB, key []byte) error { return db.State(d).Engine.DB.Delete(key, nil) }, true},
-		"a block of codes is garbage":     {codec.KindCodes, func(d *db.DB, key []byte) error { return db.State(d).Engine.DB.Set(key, []byte("garbage"), nil) }, true},
-		"a block of codes is narrow":      {codec.KindCodes, func(d *db.DB, key []byte) error { return setBlock(d, key, []byte{1}) }, true},
-		"rows of a code are garbage":      {codec.KindCodeRows, func(d *db.DB, key []byte) error { return db.State(d).Engine.DB.Set(key, []byte("garbage"), nil) }, true},
-		"rows of a code are missing":      {codec.KindCodeRows, func(d *db.DB, key []byte) error { return db.State(d).Engine.DB.Delete(key, nil) }, true},
-		"rows of a code have no item":     {codec.KindCodeRows, func(d *db.DB, key []byte) error { return db.State(d).Engine.DB.Set(key, strange, nil) }, true},
-		"keys of rows are missing":        {codec.KindRowKeys, func(d *db.DB, key []byte) error { return db.State(d).Engine.DB.Delete(key, nil) }, false},
-		"keys of rows are garbage":        {codec.KindRowKeys, func(d *db.DB, key []byte) error { return db.State(d).Engine.DB.Set(key, []byte("garbage"), nil) }, false},
-		"a block of row codes is garbage": {codec.KindRowCodes, func(d *db.DB, key []byte) error { return db.State(d).Engine.DB.Set(key, []byte("garbage"), nil) }, false},
+		"a posting is garbage": {codec.KindSubstring,
+			func(d *db.DB, key []byte) error {
+				return db.State(d).Engine.DB.Set(key, []byte("garbage"),
+					nil)
+			}, false},
+		"a posting is empty": {codec.KindSubstring,
+			func(d *db.DB, key []byte) error { return db.State(d).Engine.DB.Set(key, nil, nil) }, false},
+		"a block of codes is missing": {codec.KindCodes,
+			func(d *db.DB, key []byte) error { return db.State(d).Engine.DB.Delete(key, nil) }, true},
+		"a block of codes is garbage": {codec.KindCodes,
+			func(d *db.DB, key []byte) error {
+				return db.State(d).Engine.DB.Set(key, []byte("garbage"),
+					nil)
+			}, true},
+		"a block of codes is narrow": {codec.KindCodes,
+			func(d *db.DB, key []byte) error { return setBlock(d, key, []byte{1}) }, true},
+		"rows of a code are garbage": {codec.KindCodeRows,
+			func(d *db.DB, key []byte) error {
+				return db.State(d).Engine.DB.Set(key, []byte("garbage"),
+					nil)
+			}, true},
+		"rows of a code are missing": {codec.KindCodeRows,
+			func(d *db.DB, key []byte) error { return db.State(d).Engine.DB.Delete(key, nil) }, true},
+		"rows of a code have no item": {codec.KindCodeRows,
+			func(d *db.DB, key []byte) error { return db.State(d).Engine.DB.Set(key, strange, nil) }, true},
+		"keys of rows are missing": {codec.KindRowKeys,
+			func(d *db.DB, key []byte) error { return db.State(d).Engine.DB.Delete(key, nil) }, false},
+		"keys of rows are garbage": {codec.KindRowKeys,
+			func(d *db.DB, key []byte) error {
+				return db.State(d).Engine.DB.Set(key, []byte("garbage"),
+					nil)
+			}, false},
+		"a block of row codes is garbage": {codec.KindRowCodes,
+			func(d *db.DB, key []byte) error {
+				return db.State(d).Engine.DB.Set(key, []byte("garbage"),
+					nil)
+			}, false},
 	} {
 		t.Run(name, func(t *testing.T) {
 			fsys := vfs.NewMem()
@@ -366,8 +393,14 @@ func TestSnapshotsAreReadOnly(t *testing.T) {
 	defer snap.Close()
 	c := need(snap.Collection("main"))(t)
 	for what, write := range map[string]func() error{
-		"put":         func() error { return dbkit.Second(c.Put(ctx, &db.Item{Key: "b", Code: []byte{1, 2}})) },
-		"merge":       func() error { return dbkit.Second(c.Merge(ctx, &db.Item{Key: "a", Code: []byte{1, 2}})) },
+		"put": func() error {
+			return dbkit.Second(
+				c.Put(ctx, &db.Item{Key: "b", Code: []byte{1, 2}}))
+		},
+		"merge": func() error {
+			return dbkit.Second(
+				c.Merge(ctx, &db.Item{Key: "a", Code: []byte{1, 2}}))
+		},
 		"delete":      func() error { _, err := c.Delete(ctx, "a"); return err },
 		"deleteWhere": func() error { _, err := c.DeleteWhere(ctx, "NOT label = ''"); return err },
 		"train":       func() error { _, err := c.Train(ctx, db.TrainOptions{}); return err },

@@ -24,7 +24,8 @@ var leftByPebble = []goleak.Option{
 
 // leftWhereGivenUp is the goroutine of the log of a store that Pebble has not finished to open
 // (store.ErrGivenUp).
-var leftWhereGivenUp = goleak.IgnoreAnyFunction("github.com/cockroachdb/pebble/v2/record.(*LogWriter).flushLoop")
+var leftWhereGivenUp = goleak.IgnoreAnyFunction(
+	"github.com/cockroachdb/pebble/v2/record.(*LogWriter).flushLoop")
 
 // bulkItems is from how many new items on a batch is stored as tables: fewer than else, so
 // that histories with several such batches are short.

@@ -163,7 +163,8 @@ func TestMarksAreCopied(t *testing.T) {
 	folder := need(backup.Folder(filepath.Join(t.TempDir(), "backups")))(t)
 	need(d.Backup(ctx, folder, db.BackupOptions{}))(t)
 	at := map[string]string{}
-	for what, opt := range map[string]db.CheckpointOptions{"checkpoint": {}, "extract": {Collection: "codes"}, "index-only": {IndexOnly: true}} {
+	for what, opt := range map[string]db.CheckpointOptions{"checkpoint": {}, "extract": {Collection: "codes"},
+		"index-only": {IndexOnly: true}} {
 		at[what] = filepath.Join(t.TempDir(), "copy")
 		if err := d.Checkpoint(ctx, at[what], opt); err != nil {
 			t.Fatal(what, err)
@@ -194,7 +195,8 @@ func TestRepairOfMarks(t *testing.T) {
 	for _, l := range lost {
 		said = append(said, fmt.Sprint(l))
 	}
-	if all := strings.Join(said, "\n"); !strings.Contains(all, `mark "empty"`) || !strings.Contains(all, `mark "bad\xff"`) {
+	if all := strings.Join(said, "\n"); !strings.Contains(all, `mark "empty"`) ||
+		!strings.Contains(all, `mark "bad\xff"`) {
 		t.Errorf("the repair says %q", said)
 	}
 	d = dbkit.MustOpen(t, p.dir, p.options())

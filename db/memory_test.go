@@ -197,7 +197,8 @@ func TestKeysOfRowsThatComeAndGo(t *testing.T) {
 	defer release()
 	db.SearchTools(d).Keys.Clear()
 	for _, row := range []uint32{0, 9, 1 << 20} { // gone, never there
-		if key, err := db.SearchTools(d).Keys.Get(now.Snap, db.Inside(c).ID, row); !errors.Is(err, db.ErrCorrupt) {
+		if key, err := db.SearchTools(d).Keys.Get(now.Snap, db.Inside(c).ID, row); !errors.Is(err,
+			db.ErrCorrupt) {
 			t.Errorf("row %d: %q, %v", row, key, err)
 		}
 	}
@@ -206,15 +207,19 @@ func TestKeysOfRowsThatComeAndGo(t *testing.T) {
 // Databases that share caches have no more together than one, but for what each needs at least.
 func TestShareCaches(t *testing.T) {
 	for _, n := range []int{-1, 0, 1} {
-		if got := db.ShareCaches(db.Options{KeyCacheBytes: 7}, n); got.KeyCacheBytes != 7 || got.CacheBytes != 0 {
+		if got := db.ShareCaches(db.Options{KeyCacheBytes: 7}, n); got.KeyCacheBytes != 7 ||
+			got.CacheBytes != 0 {
 			t.Errorf("%d databases: %+v", n, got)
 		}
 	}
-	got := db.ShareCaches(db.Options{IndexCacheBytes: 100 << 20, RerankCacheBytes: -1, KeyCacheBytes: 1 << 10}, 4)
-	if got.CacheBytes != 16<<20 || got.IndexCacheBytes != 25<<20 || got.RerankCacheBytes != -1 || got.KeyCacheBytes != 1<<10 {
+	got := db.ShareCaches(db.Options{IndexCacheBytes: 100 << 20, RerankCacheBytes: -1,
+		KeyCacheBytes: 1 << 10}, 4)
+	if got.CacheBytes != 16<<20 || got.IndexCacheBytes != 25<<20 || got.RerankCacheBytes != -1 ||
+		got.KeyCacheBytes != 1<<10 {
 		t.Errorf("%+v", got)
 	}
-	if got := db.ShareCaches(db.Options{}, 1000); got.CacheBytes != 8<<20 || got.IndexCacheBytes != 16<<20 || got.RerankCacheBytes != 8<<20 || got.KeyCacheBytes != 4<<20 {
+	if got := db.ShareCaches(db.Options{}, 1000); got.CacheBytes != 8<<20 || got.IndexCacheBytes != 16<<20 ||
+		got.RerankCacheBytes != 8<<20 || got.KeyCacheBytes != 4<<20 {
 		t.Errorf("%+v", got)
 	}
 }
@@ -267,7 +272,8 @@ func TestCompactGivesSpaceBack(t *testing.T) {
 	for round := range 2 {
 		st := need(d.Stats())(t)
 		cs := st.Collections[0]
-		if st.Items != n/100 || cs.DistinctCodes != n/100 || 10*cs.MemoryBytes > 5*full.Collections[0].MemoryBytes {
+		if st.Items != n/100 || cs.DistinctCodes != n/100 ||
+			10*cs.MemoryBytes > 5*full.Collections[0].MemoryBytes {
 			t.Errorf("round %d: %+v; it was %+v", round, cs, full.Collections[0])
 		}
 		if k := index(); 20*k > fullIndex {

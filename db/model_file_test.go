@@ -85,10 +85,12 @@ func TestModelsTravel(t *testing.T) {
 			opts := &db.Options{FS: vfs.NewMem()}
 			d := dbkit.MustOpen(t, "db", opts)
 			to := need(d.CreateCollection(ctx, "other", wider))(t)
-			dbkit.PutAll(t, d, to, append([]*db.Item{{Key: "first", Labels: []string{"nobody knows it", "class5"}}}, backwards...))
+			dbkit.PutAll(t, d, to, append(
+				[]*db.Item{{Key: "first", Labels: []string{"nobody knows it", "class5"}}}, backwards...))
 			need(to.Delete(ctx, "first"))(t)
 			trained := need(to.ImportModel(ctx, bytes.NewReader(file), db.ImportModelOptions{}))(t)
-			if !trained.Active || trained.Space != 1 || trained.Items != 150 || trained.Bits != opt.Bits || trained.TrainItems == 0 {
+			if !trained.Active || trained.Space != 1 || trained.Items != 150 || trained.Bits != opt.Bits ||
+				trained.TrainItems == 0 {
 				t.Errorf("%+v", trained)
 			}
 			sameCodes(t, "imported", codeOrigins(t, from), codeOrigins(t, to))
@@ -164,7 +166,8 @@ func TestImportedModelsLearn(t *testing.T) {
 	}
 	again := codeOrigins(t, in)
 	for _, it := range items[150:] {
-		if len(it.Labels) > 0 && first[it.Key] != again[it.Key] && strings.HasSuffix(first[it.Key], "labels map[]") {
+		if len(it.Labels) > 0 && first[it.Key] != again[it.Key] &&
+			strings.HasSuffix(first[it.Key], "labels map[]") {
 			t.Errorf("%s had %s, and has %s", it.Key, first[it.Key], again[it.Key])
 		}
 	}
@@ -199,11 +202,13 @@ func TestImportModelRefuses(t *testing.T) {
 		"empty":       {dbkit.PairsSchema, nil, invalid, "model file"},
 		"cut":         {dbkit.PairsSchema, file[:len(file)-1], invalid, "model file"},
 		"flipped bit": {dbkit.PairsSchema, flipped, invalid, "checksum"},
-		"newer":       {dbkit.PairsSchema, newer, func(err error) bool { return errors.As(err, &format) }, "model file"},
-		"dimension":   {other, file, invalid, `modality "image" of the model has 8 dimensions`},
-		"form":        {sparse, file, invalid, `modality "text" of the model is sparse: false`},
-		"modality":    {db.Schema{Modalities: []db.Modality{{Name: "image", Dim: 8}}}, file, invalid, `the model has a modality "text"`},
-		"codes":       {db.Schema{Bits: 16}, file, invalid, "bring their codes"},
+		"newer": {dbkit.PairsSchema, newer, func(err error) bool { return errors.As(err, &format) },
+			"model file"},
+		"dimension": {other, file, invalid, `modality "image" of the model has 8 dimensions`},
+		"form":      {sparse, file, invalid, `modality "text" of the model is sparse: false`},
+		"modality": {db.Schema{Modalities: []db.Modality{{Name: "image", Dim: 8}}}, file, invalid,
+			`the model has a modality "text"`},
+		"codes": {db.Schema{Bits: 16}, file, invalid, "bring their codes"},
 	} {
 		_, to := openWith(t, vfs.NewMem(), c.schema, nil)
 		_, err := to.ImportModel(ctx, bytes.NewReader(c.file), db.ImportModelOptions{})
@@ -231,7 +236,8 @@ func TestImportModelNumber(t *testing.T) {
 	dbkit.MustTrain(t, c, dbkit.TinyTraining(1))
 	file := exported(t, c)
 	take := func(number db.Space) (db.Space, error) {
-		training, err := c.ImportModel(ctx, bytes.NewReader(file), db.ImportModelOptions{Space: number, Activate: true})
+		training, err := c.ImportModel(ctx, bytes.NewReader(file),
+			db.ImportModelOptions{Space: number, Activate: true})
 		if err != nil {
 			return 0, err
 		}
@@ -240,7 +246,8 @@ func TestImportModelNumber(t *testing.T) {
 	for _, x := range []struct {
 		number, want db.Space
 		is           error
-	}{{7, 7, nil}, {7, 0, db.ErrExists}, {1, 0, db.ErrExists}, {4, 0, db.ErrExists}, {0, 8, nil}, {db.Space(1<<32 - 1), 0, db.ErrFull}, {12, 12, nil}, {8, 0, db.ErrExists}} {
+	}{{7, 7, nil}, {7, 0, db.ErrExists}, {1, 0, db.ErrExists}, {4, 0, db.ErrExists}, {0, 8, nil},
+		{db.Space(1<<32 - 1), 0, db.ErrFull}, {12, 12, nil}, {8, 0, db.ErrExists}} {
 		if got, err := take(x.number); got != x.want || !errors.Is(err, x.is) {
 			t.Errorf("number %d: space %d, %v", x.number, got, err)
 		}
@@ -264,7 +271,8 @@ func followers(t *testing.T, items []*db.Item) (from, to *db.Collection, opts *d
 	opts = &db.Options{FS: vfs.NewMem()}
 	d = dbkit.MustOpen(t, "db", opts)
 	to = need(d.CreateCollection(ctx, "pairs", dbkit.PairsSchema))(t)
-	dbkit.PutAll(t, d, to, append([]*db.Item{{Key: "first", Labels: []string{"nobody knows it", "class5"}}}, backwards...))
+	dbkit.PutAll(t, d, to, append([]*db.Item{{Key: "first", Labels: []string{"nobody knows it", "class5"}}},
+		backwards...))
 	need(to.Delete(ctx, "first"))(t)
 	need(to.ImportModel(ctx, bytes.NewReader(exported(t, from)), db.ImportModelOptions{}))(t)
 	return from, to, opts, d
@@ -303,7 +311,8 @@ func TestRevisionsTravel(t *testing.T) {
 		made := dbkit.MustUpdate(t, from, db.UpdateOptions{Teacher: db.TeacherLabels, GrowLabels: step.grow})
 		file := exported(t, from)
 		for again := range 2 {
-			u, err := to.ImportRevision(ctx, bytes.NewReader(file), db.ImportRevisionOptions{Revision: step.number})
+			u, err := to.ImportRevision(ctx, bytes.NewReader(file),
+				db.ImportRevisionOptions{Revision: step.number})
 			if err != nil {
 				t.Fatal(i, err)
 			}
@@ -312,7 +321,8 @@ func TestRevisionsTravel(t *testing.T) {
 				t.Errorf("step %d: %+v", i, u)
 			}
 			if again == 0 && (!slices.Equal(u.Grown, made.Grown) || u.Recoded != made.Recoded) {
-				t.Errorf("step %d: grown %v, %d recoded; there %v, %d", i, u.Grown, u.Recoded, made.Grown, made.Recoded)
+				t.Errorf("step %d: grown %v, %d recoded; there %v, %d", i, u.Grown, u.Recoded, made.Grown,
+					made.Recoded)
 			}
 		}
 		sameProjections(t, fmt.Sprint("step ", i), from, to, items[280:])
@@ -332,7 +342,8 @@ func TestRevisionsTravel(t *testing.T) {
 	}
 	dbtest.CheckSearches(t, to, db.Query{From: "image", Vector: items[1].Vectors["image"], K: 20})
 	// What items here teach is all that an update here learns from.
-	if u := dbkit.MustUpdate(t, to, db.UpdateOptions{Teacher: db.TeacherLabels}); !u.Revised || u.Revision != 9 || u.Labelled < 200 {
+	if u := dbkit.MustUpdate(t, to, db.UpdateOptions{Teacher: db.TeacherLabels}); !u.Revised ||
+		u.Revision != 9 || u.Labelled < 200 {
 		t.Errorf("%+v", u)
 	}
 	if u, err := to.RestoreRevision(ctx, 0, 8); err != nil || u.Revision != 10 {
@@ -374,7 +385,8 @@ func TestImportRevisionGoesOn(t *testing.T) {
 	if err != nil && !errors.Is(err, context.Canceled) {
 		t.Fatal(err)
 	}
-	if u, err = to.ImportRevision(ctx, bytes.NewReader(file), db.ImportRevisionOptions{Revision: 5}); err != nil || u.Revised || u.Revision != 5 {
+	if u, err = to.ImportRevision(ctx, bytes.NewReader(file),
+		db.ImportRevisionOptions{Revision: 5}); err != nil || u.Revised || u.Revision != 5 {
 		t.Fatalf("%+v, %v", u, err)
 	}
 	if s, err := to.Spaces(ctx); err != nil || s[0].Recode != 0 || made.Recoded < 2000 {
@@ -408,13 +420,17 @@ func TestImportRevisionRefuses(t *testing.T) {
 		err, is error
 		says    string
 	}{
-		"another model":    {take(to, exported(t, other), db.ImportRevisionOptions{}), db.ErrInvalid, "no revision"},
-		"learned free":     {take(to, exported(t, free), db.ImportRevisionOptions{}), db.ErrInvalid, "no revision"},
-		"into a free one":  {take(free, after, db.ImportRevisionOptions{}), db.ErrInvalid, "without labels"},
-		"into none":        {take(none, after, db.ImportRevisionOptions{}), db.ErrNoModel, "train it first"},
-		"no file":          {take(to, before[:40], db.ImportRevisionOptions{}), db.ErrInvalid, "model file"},
-		"number 1":         {take(to, after, db.ImportRevisionOptions{Revision: 1}), db.ErrExists, "present one is 1"},
-		"too large":        {take(to, after, db.ImportRevisionOptions{Revision: 1<<32 - 1}), db.ErrFull, "revisions"},
+		"another model": {take(to, exported(t, other), db.ImportRevisionOptions{}), db.ErrInvalid,
+			"no revision"},
+		"learned free": {take(to, exported(t, free), db.ImportRevisionOptions{}), db.ErrInvalid,
+			"no revision"},
+		"into a free one": {take(free, after, db.ImportRevisionOptions{}), db.ErrInvalid, "without labels"},
+		"into none":       {take(none, after, db.ImportRevisionOptions{}), db.ErrNoModel, "train it first"},
+		"no file":         {take(to, before[:40], db.ImportRevisionOptions{}), db.ErrInvalid, "model file"},
+		"number 1": {take(to, after, db.ImportRevisionOptions{Revision: 1}), db.ErrExists,
+			"present one is 1"},
+		"too large": {take(to, after, db.ImportRevisionOptions{Revision: 1<<32 - 1}), db.ErrFull,
+			"revisions"},
 		"no such space":    {take(to, after, db.ImportRevisionOptions{Space: 9}), db.ErrNotFound, "space 9"},
 		"nothing has come": {take(to, before, db.ImportRevisionOptions{}), nil, ""},
 	} {
@@ -426,7 +442,8 @@ func TestImportRevisionRefuses(t *testing.T) {
 		t.Errorf("%+v, %v", s, err)
 	}
 	must(t, take(to, after, db.ImportRevisionOptions{}))
-	if err := take(to, before, db.ImportRevisionOptions{}); !errors.Is(err, db.ErrInvalid) || !strings.Contains(err.Error(), "labels") {
+	if err := take(to, before, db.ImportRevisionOptions{}); !errors.Is(err, db.ErrInvalid) ||
+		!strings.Contains(err.Error(), "labels") {
 		t.Errorf("one that lacks a label that has grown: %v", err)
 	}
 	dbkit.CheckSound(t, d, "refused")
@@ -437,7 +454,8 @@ func TestQueryByARevision(t *testing.T) {
 	items := modelItems(300, 5)
 	_, c := openWith(t, vfs.NewMem(), dbkit.PairsSchema, items[:150])
 	dbkit.MustTrain(t, c, db.TrainOptions{Options: fit.Options{Bits: 16, Anchors: 20}})
-	q := db.Query{From: "image", Vector: items[1].Vectors["image"], K: 20, Rerank: db.RerankProjection, Where: "NOT label = 'later'"}
+	q := db.Query{From: "image", Vector: items[1].Vectors["image"], K: 20, Rerank: db.RerankProjection,
+		Where: "NOT label = 'later'"}
 	search := func(q db.Query) *db.Result {
 		t.Helper()
 		r := need(c.Search(ctx, q))(t)
@@ -455,7 +473,8 @@ func TestQueryByARevision(t *testing.T) {
 	now := search(q)
 	q.Revision = 1
 	then := search(q)
-	if then.Revision != 1 || now.Revision != 4 || fmt.Sprint(then.Hits) != fmt.Sprint(before.Hits) || fmt.Sprint(now.Hits) == fmt.Sprint(before.Hits) {
+	if then.Revision != 1 || now.Revision != 4 || fmt.Sprint(then.Hits) != fmt.Sprint(before.Hits) ||
+		fmt.Sprint(now.Hits) == fmt.Sprint(before.Hits) {
 		t.Errorf("then %+v\nnow %+v\nbefore %+v", then, now, before)
 	}
 	all := q

@@ -67,8 +67,10 @@ func TestFunctionsThatAreGivenNothing(t *testing.T) {
 	for name, f := range map[string]any{
 		"Open": db.Open, "Restore": db.Restore, "Repair": db.Repair, "VerifyFolder": db.VerifyFolder,
 		"ParseRerank": db.ParseRerank, "ParseTeacher": db.ParseTeacher, "LatencyBound": event.LatencyBound,
-		"backup.CheckName": backup.CheckName, "backup.Fetch": backup.Fetch, "backup.Create": backup.Create, "backup.DecodeManifest": backup.DecodeManifest,
-		"backup.Find": backup.Find, "backup.List": backup.List, "backup.Prune": backup.Prune, "backup.Folder": backup.Folder, "backup.Verify": backup.Verify,
+		"backup.CheckName": backup.CheckName, "backup.Fetch": backup.Fetch, "backup.Create": backup.Create,
+		"backup.DecodeManifest": backup.DecodeManifest,
+		"backup.Find":           backup.Find, "backup.List": backup.List, "backup.Prune": backup.Prune,
+		"backup.Folder": backup.Folder, "backup.Verify": backup.Verify,
 		"VerifyFolder of a database": func(ctx context.Context) error {
 			_, err := db.VerifyFolder(ctx, "db", nil, db.VerifyOptions{}, nil)
 			return err
@@ -100,7 +102,8 @@ func callMethod(t *testing.T, name string, f reflect.Value) {
 	defer func() {
 		if p := recover(); p != nil {
 			stack := strings.Split(string(debug.Stack()), "\n")
-			t.Errorf("%s: panic: %v\n%s", name, p, strings.Join(stack[min(len(stack), 7):min(len(stack), 17)], "\n"))
+			t.Errorf("%s: panic: %v\n%s", name, p, strings.Join(stack[min(len(stack), 7):min(len(stack), 17)],
+				"\n"))
 		}
 	}()
 	in := make([]reflect.Value, f.Type().NumIn())

@@ -52,12 +52,15 @@ func TestOpenRefusesOtherFolders(t *testing.T) {
 		want  error
 		says  string
 	}{
-		"something else":         {map[string]string{"notes.txt": "x"}, nil, db.ErrNotDatabase, "something else"},
+		"something else": {map[string]string{"notes.txt": "x"}, nil, db.ErrNotDatabase,
+			"something else"},
 		"nothing, but must":      {nil, &db.Options{MustExist: true}, db.ErrNotDatabase, "none yet"},
 		"a marker of others":     {map[string]string{"FDDHDB": "hello"}, nil, db.ErrNotDatabase, "not ours"},
 		"a marker that is empty": {map[string]string{"FDDHDB": ""}, nil, db.ErrNotDatabase, "not ours"},
-		"a newer format":         {map[string]string{"FDDHDB": `{"fddhdb":"database","format":99}`}, nil, db.ErrFormat, "format 99, this version of fddhdb reads format 3 alone"},
-		"an earlier format":      {map[string]string{"FDDHDB": `{"fddhdb":"database","format":2}`}, nil, db.ErrFormat, "format 2, this version of fddhdb reads format 3 alone"},
+		"a newer format": {map[string]string{"FDDHDB": `{"fddhdb":"database","format":99}`}, nil,
+			db.ErrFormat, "format 99, this version of fddhdb reads format 3 alone"},
+		"an earlier format": {map[string]string{"FDDHDB": `{"fddhdb":"database","format":2}`}, nil,
+			db.ErrFormat, "format 2, this version of fddhdb reads format 3 alone"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			dir := folderIn(t, c.files)
@@ -75,7 +78,8 @@ func TestOpenRefusesOtherFolders(t *testing.T) {
 		})
 	}
 	var fe *db.FormatError
-	if _, err := db.Open(folderIn(t, map[string]string{"FDDHDB": `{"fddhdb":"database","format":7}`}), nil); !errors.As(err, &fe) || fe.Found != 7 || fe.Supported != db.Format {
+	if _, err := db.Open(folderIn(t, map[string]string{"FDDHDB": `{"fddhdb":"database","format":7}`}),
+		nil); !errors.As(err, &fe) || fe.Found != 7 || fe.Supported != db.Format {
 		t.Errorf("newer format: %v", err)
 	}
 	if _, err := db.Open(filepath.Join(folderIn(t, map[string]string{"file": ""}), "file"), nil); err == nil {
@@ -102,7 +106,8 @@ func TestInterruptedCreationIsDoneAgain(t *testing.T) {
 	}
 	d := dbkit.MustOpen(t, dir, nil)
 	dbkit.MustClose(t, d)
-	if got := listing(t, dir); !slices.Equal(got, []string{store.CommitsName, store.MarkerName, store.LockName, store.StoreName}) {
+	if got := listing(t, dir); !slices.Equal(got, []string{store.CommitsName, store.MarkerName,
+		store.LockName, store.StoreName}) {
 		t.Errorf("the folder holds %v", got)
 	}
 }
@@ -284,12 +289,17 @@ func TestTrainRefuses(t *testing.T) {
 		opt    db.TrainOptions
 		want   error
 	}{
-		"no items":          {func(items []*db.Item) { clear(items) }, db.TrainOptions{Options: fit.Options{Method: model.MethodCCAITQ}}, fit.ErrNoItems},
-		"no labels":         {func(items []*db.Item) { relabel(items) }, db.TrainOptions{}, model.ErrNoLabels},
-		"one class":         {func(items []*db.Item) { relabel(items, "cat") }, db.TrainOptions{}, model.ErrOneClass},
-		"more than bits":    {func(items []*db.Item) { many(items) }, db.TrainOptions{Options: fit.Options{Bits: 8}}, nil},
-		"too many anchors":  {nil, db.TrainOptions{Options: fit.Options{Anchors: 7}}, nil},
-		"unknown modality":  {nil, db.TrainOptions{Options: fit.Options{Gamma: map[string]float64{"smell": 1}}}, nil},
+		"no items": {func(items []*db.Item) { clear(items) },
+			db.TrainOptions{Options: fit.Options{Method: model.MethodCCAITQ}}, fit.ErrNoItems},
+		"no labels": {func(items []*db.Item) { relabel(items) }, db.TrainOptions{},
+			model.ErrNoLabels},
+		"one class": {func(items []*db.Item) { relabel(items, "cat") }, db.TrainOptions{},
+			model.ErrOneClass},
+		"more than bits": {func(items []*db.Item) { many(items) },
+			db.TrainOptions{Options: fit.Options{Bits: 8}}, nil},
+		"too many anchors": {nil, db.TrainOptions{Options: fit.Options{Anchors: 7}}, nil},
+		"unknown modality": {nil,
+			db.TrainOptions{Options: fit.Options{Gamma: map[string]float64{"smell": 1}}}, nil},
 		"bits":              {nil, db.TrainOptions{Options: fit.Options{Bits: 12}}, nil},
 		"a negative number": {nil, db.TrainOptions{Rows: -1}, nil},
 	} {
@@ -317,7 +327,8 @@ func TestTrainRefuses(t *testing.T) {
 			}
 			// It can be done right after.
 			putAll(t, col, few)
-			if _, err := col.Train(ctx, db.TrainOptions{}); err != nil && c.want == nil && name != "more than bits" {
+			if _, err := col.Train(ctx, db.TrainOptions{}); err != nil && c.want == nil &&
+				name != "more than bits" {
 				t.Errorf("a good training after: %v", err)
 			}
 		})
@@ -357,17 +368,21 @@ func TestForeignFoldersAreNamed(t *testing.T) {
 		{file("x"), "is a file; a database is a folder"},
 		{other, "a Pebble store that is no database of fddhdb"},
 		{filepath.Join(own, store.StoreName), "it is the store of the database in " + own},
-		{folderIn(t, map[string]string{"CURRENT": "MANIFEST-000004\n", "IDENTITY": "x", "000001.sst": ""}), "a RocksDB database"},
-		{folderIn(t, map[string]string{"CURRENT": "MANIFEST-000004\n", "MANIFEST-000004": ""}), "a LevelDB database"},
+		{folderIn(t, map[string]string{"CURRENT": "MANIFEST-000004\n", "IDENTITY": "x", "000001.sst": ""}),
+			"a RocksDB database"},
+		{folderIn(t, map[string]string{"CURRENT": "MANIFEST-000004\n", "MANIFEST-000004": ""}),
+			"a LevelDB database"},
 		{folderIn(t, map[string]string{"fddhdb-backups.json": "{}"}), "a repository of backups"},
 		{folderIn(t, map[string]string{"thesis.tex": ""}), "holds something else"},
 	} {
 		names, _ := os.ReadDir(c.dir)
 		_, open := db.Open(c.dir, nil)
 		_, read := db.Open(c.dir, &db.Options{ReadOnly: true})
-		_, verify := db.VerifyFolder(ctx, c.dir, nil, db.VerifyOptions{}, func(db.Finding) error { return nil })
+		_, verify := db.VerifyFolder(ctx, c.dir, nil, db.VerifyOptions{},
+			func(db.Finding) error { return nil })
 		for what, err := range map[string]error{"open": open, "read": read, "verify": verify} {
-			if !errors.Is(err, db.ErrNotDatabase) || !strings.Contains(err.Error(), c.says) || strings.Count(err.Error(), "fddhdb: ") != 1 {
+			if !errors.Is(err, db.ErrNotDatabase) || !strings.Contains(err.Error(), c.says) ||
+				strings.Count(err.Error(), "fddhdb: ") != 1 {
 				t.Errorf("%s %s: %v", what, c.says, err)
 			}
 		}
@@ -428,11 +443,18 @@ func TestOpenEndsWhereTheLogCannotBecomeTables(t *testing.T) {
 	left := mem.CrashClone(vfs.CrashCloneCfg{})
 	dbkit.MustClose(t, d)
 	for what, broken := range map[string]func(errorfs.Op) bool{
-		"no table can be created": func(op errorfs.Op) bool { return op.Kind == errorfs.OpCreate && sortOf(op.Path) == ".sst" },
-		"no table can be synced": func(op errorfs.Op) bool {
-			return op.Kind >= errorfs.OpFileSync && op.Kind <= errorfs.OpFileSyncTo && sortOf(op.Path) == ".sst"
+		"no table can be created": func(op errorfs.Op) bool {
+			return op.Kind == errorfs.OpCreate &&
+				sortOf(op.Path) == ".sst"
 		},
-		"no table can be read": func(op errorfs.Op) bool { return op.Kind == errorfs.OpFileReadAt && sortOf(op.Path) == ".sst" },
+		"no table can be synced": func(op errorfs.Op) bool {
+			return op.Kind >= errorfs.OpFileSync && op.Kind <= errorfs.OpFileSyncTo &&
+				sortOf(op.Path) == ".sst"
+		},
+		"no table can be read": func(op errorfs.Op) bool {
+			return op.Kind == errorfs.OpFileReadAt &&
+				sortOf(op.Path) == ".sst"
+		},
 	} {
 		t.Run(what, func(t *testing.T) {
 			var on atomic.Bool
@@ -462,7 +484,8 @@ func TestOpenEndsWhereTheLogCannotBecomeTables(t *testing.T) {
 			on.Store(false)
 			d := dbkit.MustOpen(t, "db", &db.Options{FS: fsys})
 			defer dbkit.MustClose(t, d)
-			if n, err := dbkit.MustCollection(t, d, "main").Count(t.Context(), ""); err != nil || n != bulkItems+61 {
+			if n, err := dbkit.MustCollection(t, d, "main").Count(t.Context(), ""); err != nil ||
+				n != bulkItems+61 {
 				t.Errorf("%d items, %v", n, err)
 			}
 			checkSpaces(t, d)

@@ -58,7 +58,8 @@ func TestNothingIsMadeInADatabase(t *testing.T) {
 		},
 	}
 	places := []string{
-		"in.db/new", "in.db/deep/down/new", "in.db/checkpoints/new", "in.db/restoring/new", "in.db/ingest/new",
+		"in.db/new", "in.db/deep/down/new", "in.db/checkpoints/new", "in.db/restoring/new",
+		"in.db/ingest/new",
 		"in.db/creating/new", "in.db/repairing/new", "in.db/store/new", "other/../in.db/new",
 	}
 	if linked {
@@ -99,8 +100,12 @@ func TestNothingIsMadeInADatabaseInMemory(t *testing.T) {
 	mustBackup(t, d, repo, db.BackupOptions{})
 	for what, err := range map[string]error{
 		"checkpoint": d.Checkpoint(ctx, "in.db/checkpoints/new", db.CheckpointOptions{}),
-		"restore":    func() error { _, err := db.Restore(ctx, repo, "in.db/a/new", opts, db.RestoreOptions{}); return err }(),
-		"open":       func() error { _, err := db.Open("in.db/ingest/new", opts); return err }(),
+		"restore": func() error {
+			_, err := db.Restore(ctx, repo, "in.db/a/new", opts,
+				db.RestoreOptions{})
+			return err
+		}(),
+		"open": func() error { _, err := db.Open("in.db/ingest/new", opts); return err }(),
 	} {
 		if !errors.Is(err, db.ErrInvalid) {
 			t.Errorf("%s: %v", what, err)
@@ -124,7 +129,8 @@ func TestNothingIsMadeBehindALinkIntoADatabase(t *testing.T) {
 	}
 	_, restored := db.Restore(ctx, repo, link, nil, db.RestoreOptions{})
 	_, opened := db.Open(link, nil)
-	for what, err := range map[string]error{"restore": restored, "open": opened, "checkpoint": d.Checkpoint(ctx, link, db.CheckpointOptions{})} {
+	for what, err := range map[string]error{"restore": restored, "open": opened,
+		"checkpoint": d.Checkpoint(ctx, link, db.CheckpointOptions{})} {
 		if !errors.Is(err, db.ErrInvalid) && !errors.Is(err, db.ErrExists) {
 			t.Errorf("%s: %v", what, err)
 		}

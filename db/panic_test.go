@@ -83,11 +83,15 @@ func TestNilContext(t *testing.T) {
 
 	q := db.Query{Key: "k1"}
 	byType := map[reflect.Type]any{
-		reflect.TypeFor[*db.Item](): &db.Item{Key: "k1"}, reflect.TypeFor[db.Query](): q, reflect.TypeFor[[]db.Query](): []db.Query{q, q},
-		reflect.TypeFor[db.Schema](): db.Schema{Bits: 16}, reflect.TypeFor[backup.Store](): folder, reflect.TypeFor[int](): 4,
+		reflect.TypeFor[*db.Item](): &db.Item{Key: "k1"}, reflect.TypeFor[db.Query](): q,
+		reflect.TypeFor[[]db.Query](): []db.Query{q, q},
+		reflect.TypeFor[db.Schema]():  db.Schema{Bits: 16}, reflect.TypeFor[backup.Store](): folder,
+		reflect.TypeFor[int]():             4,
 		reflect.TypeFor[db.TrainOptions](): dbkit.TinyTraining(2),
-		reflect.TypeFor[db.Evaluation]():   db.Evaluation{Queries: map[string][][]float32{"text": {make([]float32, 5)}}, Labels: [][]string{{"class1"}}},
-		reflect.TypeFor[db.Alteration]():   db.Alteration{AddFields: []db.Field{{Name: "more", Type: db.Int}}},
+		reflect.TypeFor[db.Evaluation](): db.Evaluation{
+			Queries: map[string][][]float32{"text": {make([]float32, 5)}}, Labels: [][]string{{"class1"}}},
+		reflect.TypeFor[db.Alteration](): db.Alteration{
+			AddFields: []db.Field{{Name: "more", Type: db.Int}}},
 	}
 	strings := map[string]string{
 		"Has": "k1", "Get": "k1", "Count": "year = 1", "DeleteWhere": "year = 1", "DropCollection": "main",
@@ -153,9 +157,18 @@ func TestNilContextOfAFolder(t *testing.T) {
 	dbkit.MustClose(t, d)
 	var none context.Context
 	for name, f := range map[string]func() error{
-		"VerifyFolder": func() error { return dbkit.Second(db.VerifyFolder(none, dir, nil, db.VerifyOptions{}, nil)) },
-		"Repair":       func() error { return dbkit.Second(db.Repair(none, dir, nil, db.RepairOptions{}, nil)) },
-		"Restore":      func() error { return dbkit.Second(db.Restore(none, folder, copied, nil, db.RestoreOptions{})) },
+		"VerifyFolder": func() error {
+			return dbkit.Second(
+				db.VerifyFolder(none, dir, nil, db.VerifyOptions{}, nil))
+		},
+		"Repair": func() error {
+			return dbkit.Second(
+				db.Repair(none, dir, nil, db.RepairOptions{}, nil))
+		},
+		"Restore": func() error {
+			return dbkit.Second(
+				db.Restore(none, folder, copied, nil, db.RestoreOptions{}))
+		},
 	} {
 		var err error
 		if recovered(func() { err = f() }) == nil && err == nil {
@@ -202,7 +215,8 @@ func TestPanicOfAProgress(t *testing.T) {
 		}},
 		{"Checkpoint", false, func(p event.Progress) error {
 			copies++
-			return d.Checkpoint(ctx, filepath.Join(out, fmt.Sprint("copy", copies)), db.CheckpointOptions{IndexOnly: true, Progress: p})
+			return d.Checkpoint(ctx, filepath.Join(out, fmt.Sprint("copy", copies)),
+				db.CheckpointOptions{IndexOnly: true, Progress: p})
 		}},
 		{"Backup", false, func(p event.Progress) error {
 			return dbkit.Second(d.Backup(ctx, folder, db.BackupOptions{Progress: p}))
@@ -212,7 +226,8 @@ func TestPanicOfAProgress(t *testing.T) {
 		}},
 		{"Restore", true, func(p event.Progress) error {
 			copies++
-			return dbkit.Second(db.Restore(ctx, folder, filepath.Join(out, fmt.Sprint("copy", copies)), nil, db.RestoreOptions{Progress: p}))
+			return dbkit.Second(db.Restore(ctx, folder, filepath.Join(out, fmt.Sprint("copy", copies)), nil,
+				db.RestoreOptions{Progress: p}))
 		}},
 		{"VerifyFolder", true, func(p event.Progress) error {
 			return dbkit.Second(db.VerifyFolder(ctx, dir, nil, db.VerifyOptions{Progress: p}, nil))
@@ -236,7 +251,8 @@ func TestPanicOfAProgress(t *testing.T) {
 					}
 				})
 			})
-			if p == nil && calls > at || p != nil && !strings.Contains(fmt.Sprint(p), "boom") || calls > at+1 || calls == 0 {
+			if p == nil && calls > at || p != nil && !strings.Contains(fmt.Sprint(p), "boom") ||
+				calls > at+1 || calls == 0 {
 				t.Errorf("%s, call %d: %d calls, %v, panic %v", op.name, at, calls, err, p)
 			}
 		}

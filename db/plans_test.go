@@ -85,18 +85,22 @@ func checkAnswers(t *rapid.T, c *db.Collection, o *dbtest.Oracle, bits int, q db
 		q.K = k
 		if q.Plan != db.PlanDisk || bits <= 8 {
 			must(t, o.CheckSearch(ctx, q))
-		} else if q.K = min(k, n/2); q.K == 0 { // to know that there are no more, lookups would have to try every value
+			// to know that there are no more, lookups would have to try every value
+		} else if q.K = min(k, n/2); q.K == 0 {
 			continue
 		}
 		res := need(c.Search(ctx, q))(t)
 		_, explained, err := c.Explain(ctx, q, -1)
-		if want := all[:min(q.K, n)]; err != nil || !oracle.SameHits(res.Hits, want) || !oracle.SameHits(explained.Hits, want) {
-			t.Fatalf("k = %d, plan %v: %v, explained %v, want %v, %v", q.K, q.Plan, res.Hits, explained, want, err)
+		if want := all[:min(q.K, n)]; err != nil || !oracle.SameHits(res.Hits, want) ||
+			!oracle.SameHits(explained.Hits, want) {
+			t.Fatalf("k = %d, plan %v: %v, explained %v, want %v, %v", q.K, q.Plan, res.Hits, explained, want,
+				err)
 		}
 		must(t, o.CheckRadius(ctx, q, radius))
 		within := need(dbkit.FirstWithin(c, q, radius))(t)
 		if total := within.Total; !oracle.SameHits(within.Hits, all[:min(q.K, total)]) {
-			t.Fatalf("radius %d, plan %v: %v, want the first %d of %v", radius, q.Plan, within.Hits, total, all)
+			t.Fatalf("radius %d, plan %v: %v, want the first %d of %v", radius, q.Plan, within.Hits, total,
+				all)
 		}
 	}
 }
@@ -137,7 +141,8 @@ func checkHistory(t *rapid.T, q int) {
 	var moments []*moment
 	key := func() string { return fmt.Sprintf("k%d", rapid.IntRange(0, 70).Draw(t, "key")) }
 	for range rapid.IntRange(2, 12).Draw(t, "steps") {
-		switch rapid.SampledFrom([]string{"put", "batch", "batch", "merge", "delete", "build", "compact", "reopen", "moment"}).Draw(t, "op") {
+		switch rapid.SampledFrom([]string{"put", "batch", "batch", "merge", "delete", "build", "compact",
+			"reopen", "moment"}).Draw(t, "op") {
 		case "put":
 			k, code := key(), drawCode(t, q)
 			need(c.Put(ctx, &db.Item{Key: k, Code: code}))(t)
@@ -186,7 +191,8 @@ func checkHistory(t *rapid.T, q int) {
 			m := &moment{query: db.Query{Code: drawCode(t, q)}, snapshot: need(d.Snapshot())(t)}
 			m.c = need(m.snapshot.Collection("main"))(t)
 			m.cold, m.release = coldCollection(d, c)
-			m.oracles = []*dbtest.Oracle{need(dbtest.NewOracle(ctx, m.c))(t), need(dbtest.NewOracle(ctx, m.cold))(t)}
+			m.oracles = []*dbtest.Oracle{need(dbtest.NewOracle(ctx, m.c))(t),
+				need(dbtest.NewOracle(ctx, m.cold))(t)}
 			moments = append(moments, m)
 		}
 	}
@@ -194,7 +200,8 @@ func checkHistory(t *rapid.T, q int) {
 	o := need(dbtest.NewOracle(ctx, c))(t)
 	checkAnswers(t, c, o, q, query)
 	if items := need(o.Items(""))(t); len(items) > 0 {
-		checkAnswers(t, c, o, q, db.Query{Key: rapid.SampledFrom(items).Draw(t, "by key").Key, ExcludeSelf: rapid.Bool().Draw(t, "exclude")})
+		checkAnswers(t, c, o, q, db.Query{Key: rapid.SampledFrom(items).Draw(t, "by key").Key,
+			ExcludeSelf: rapid.Bool().Draw(t, "exclude")})
 	}
 	cold, release := coldCollection(d, c)
 	checkAnswers(t, cold, need(dbtest.NewOracle(ctx, cold))(t), q, query)

@@ -319,7 +319,8 @@ func (c *Collection) SearchRadius(ctx context.Context, q Query, radius int) (*Ru
 // check checks what does not depend on the collection.
 func (q *Query) check() error {
 	if !q.Rerank.known() {
-		return fault.Invalid("unknown rerank %d: %s are possible, as RerankAuto and so on", int(q.Rerank), possibleReranks)
+		return fault.Invalid("unknown rerank %d: %s are possible, as RerankAuto and so on", int(q.Rerank),
+			possibleReranks)
 	}
 	if q.Include&^includeAll != 0 {
 		return fault.Invalid("unknown parts of items %#x: a sum of IncludeLabels, IncludeFields, IncludePayload and IncludeVectors is possible", int(q.Include))
@@ -331,7 +332,8 @@ func (q *Query) check() error {
 func (q *Query) inside() search.Query {
 	s := search.Query{
 		From: q.From, To: q.To, Vector: q.Vector, Key: q.Key, Code: q.Code, ExcludeSelf: q.ExcludeSelf,
-		Space: uint32(q.Space), Revision: q.Revision, Where: q.Where, Args: q.Args, K: cmp.Or(q.K, defaultK), Order: search.Order(q.Rerank),
+		Space: uint32(q.Space), Revision: q.Revision, Where: q.Where, Args: q.Args, K: cmp.Or(q.K, defaultK),
+		Order: search.Order(q.Rerank),
 		After: q.After, Plan: q.Plan, MinSimilarity: q.MinSimilarity, Recall: q.Recall,
 	}
 	if q.Sparse != nil {
@@ -341,7 +343,8 @@ func (q *Query) inside() search.Query {
 }
 
 // searcher checks and encodes a query.
-func (c *Collection) searcher(ctx context.Context, v *state.View, cv *state.CollectionView, q *Query) (*search.Searcher, error) {
+func (c *Collection) searcher(ctx context.Context, v *state.View, cv *state.CollectionView,
+	q *Query) (*search.Searcher, error) {
 	if err := q.check(); err != nil {
 		return nil, err
 	}
@@ -350,7 +353,8 @@ func (c *Collection) searcher(ctx context.Context, v *state.View, cv *state.Coll
 
 // hitOf returns a hit as callers get it, with those parts of its item that are to be included.
 func hitOf(s *search.Searcher, w wanted, h *search.Hit) (Hit, error) {
-	include, hit := w.include, Hit{Key: h.Key, Row: h.Row, Distance: h.Distance, Score: h.Score, Similarity: h.Similarity}
+	include, hit := w.include, Hit{Key: h.Key, Row: h.Row, Distance: h.Distance, Score: h.Score,
+		Similarity: h.Similarity}
 	if w.cursors {
 		hit.Cursor = s.Cursor()
 	}
@@ -387,8 +391,9 @@ func resultOf(ctx context.Context, s *search.Searcher, k int, w wanted) (*Result
 	if err != nil {
 		return nil, a, err
 	}
-	return &Result{Hits: hits, Facets: facets, Next: a.Next, Total: a.Total, Space: Space(a.Space), Revision: a.Revision,
-		Rerank: Rerank(s.Order()), Approximate: s.Approximate()}, a, nil
+	return &Result{Hits: hits, Facets: facets, Next: a.Next, Total: a.Total, Space: Space(a.Space),
+		Revision: a.Revision,
+		Rerank:   Rerank(s.Order()), Approximate: s.Approximate()}, a, nil
 }
 
 // Runs is the answer to a search by radius: all items within it, as a sequence of runs of items that share a
@@ -435,8 +440,8 @@ func (r *Runs) All(ctx context.Context) iter.Seq2[Run, error] {
 	})
 }
 
-// Hits yields the items in order. It orders the items of a run, and reads their keys, when it reaches the run.
-// An error ends it.
+// Hits yields the items in order. It orders the items of a run, and reads their keys, when it reaches the
+// run. An error ends it.
 func (r *Runs) Hits(ctx context.Context) iter.Seq2[Hit, error] {
 	return yielding(func(yield func(Hit) error) error {
 		return r.read(func(s *search.Searcher) error {
@@ -661,7 +666,8 @@ func (c *Collection) Facets(ctx context.Context, q FacetQuery) (*Facets, error) 
 }
 
 // facetsOf counts rows of a view; nil are all items.
-func facetsOf(ctx context.Context, v *state.View, cv *state.CollectionView, by string, rows *roaring.Bitmap, limit int) (*Facets, error) {
+func facetsOf(ctx context.Context, v *state.View, cv *state.CollectionView, by string, rows *roaring.Bitmap,
+	limit int) (*Facets, error) {
 	found, err := search.CountFacets(ctx, cv, v.Snap, by, rows, limit)
 	if err != nil {
 		return nil, err

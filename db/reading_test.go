@@ -38,7 +38,8 @@ func TestKeysInOrder(t *testing.T) {
 	other := must1[*db.Collection](t)(d.CreateCollection(ctx, "other", db.Schema{Bits: 8}))
 	keys := []string{"b/2", "a", "b/10", "ü", "b/1", "b", "b0", "\U0010ffff", "B/1", "b/\U0010ffff"}
 	for i, key := range keys {
-		it := &db.Item{Key: key, Code: []byte{byte(i)}, Labels: []string{"l"}, Fields: map[string]any{"n": int64(i)}, Payload: []byte(key)}
+		it := &db.Item{Key: key, Code: []byte{byte(i)}, Labels: []string{"l"},
+			Fields: map[string]any{"n": int64(i)}, Payload: []byte(key)}
 		must1[string](t)(c.Put(ctx, it))
 	}
 	must1[string](t)(other.Put(ctx, &db.Item{Key: "b/3", Code: []byte{9}}))
@@ -51,7 +52,8 @@ func TestKeysInOrder(t *testing.T) {
 		c    *db.Collection
 		keys []string
 	}{{c, now}, {then, keys}} {
-		for _, prefix := range []string{"", "b", "b/", "b/1", "b/\U0010ffff", "ü", "\xc3", "nothing", strings.Repeat("x", db.MaxKeyBytes+1)} {
+		for _, prefix := range []string{"", "b", "b/", "b/1", "b/\U0010ffff", "ü", "\xc3", "nothing",
+			strings.Repeat("x", db.MaxKeyBytes+1)} {
 			var want []string
 			for _, k := range slices.Sorted(slices.Values(test.keys)) {
 				if strings.HasPrefix(k, prefix) {
@@ -121,19 +123,25 @@ func TestEnsureCollection(t *testing.T) {
 	if n, err := all[0].Count(t.Context(), ""); n != len(all) || err != nil {
 		t.Errorf("%d items, %v", n, err)
 	}
-	more := db.Alteration{AddModalities: []db.Modality{{Name: "sound", Dim: 3}}, AddFields: []db.Field{{Name: "title", Type: db.String}}}
+	more := db.Alteration{AddModalities: []db.Modality{{Name: "sound", Dim: 3}},
+		AddFields: []db.Field{{Name: "title", Type: db.String}}}
 	must(t, all[0].Alter(ctx, more))
 	if _, err := d.EnsureCollection(ctx, "main", schema); err != nil {
 		t.Errorf("with more than is asked for: %v", err)
 	}
 	before := must1[*db.Stats](t)(d.Stats()).Sequence
 	for says, wrong := range map[string]db.Schema{
-		"bring codes of 0 bits, not 8":                                       {Bits: 8},
-		`modality "image" is of dimension 4, not of dimension 5`:             {Modalities: []db.Modality{{Name: "image", Dim: 5}}},
-		`modality "text" is sparse, of dimension 9, not of dimension 9`:      {Modalities: []db.Modality{{Name: "text", Dim: 9}}},
-		`without modality "smell": Alter adds it`:                            {Modalities: []db.Modality{{Name: "image", Dim: 4}, {Name: "smell", Dim: 4}}},
-		`field "year" is of type int, indexed, not of type int, not indexed`: {Modalities: schema.Modalities, Fields: []db.Field{{Name: "year", Type: db.Int}}},
-		`without field "price": Alter adds it`:                               {Modalities: schema.Modalities, Fields: []db.Field{{Name: "price", Type: db.Float}}},
+		"bring codes of 0 bits, not 8": {Bits: 8},
+		`modality "image" is of dimension 4, not of dimension 5`: {Modalities: []db.Modality{
+			{Name: "image", Dim: 5}}},
+		`modality "text" is sparse, of dimension 9, not of dimension 9`: {Modalities: []db.Modality{
+			{Name: "text", Dim: 9}}},
+		`without modality "smell": Alter adds it`: {Modalities: []db.Modality{
+			{Name: "image", Dim: 4}, {Name: "smell", Dim: 4}}},
+		`field "year" is of type int, indexed, not of type int, not indexed`: {Modalities: schema.Modalities,
+			Fields: []db.Field{{Name: "year", Type: db.Int}}},
+		`without field "price": Alter adds it`: {Modalities: schema.Modalities,
+			Fields: []db.Field{{Name: "price", Type: db.Float}}},
 	} {
 		_, err := d.EnsureCollection(ctx, "main", wrong)
 		if !errors.Is(err, db.ErrExists) || !strings.Contains(err.Error(), says) {
@@ -146,7 +154,8 @@ func TestEnsureCollection(t *testing.T) {
 	indexOnly := db.Schema{Modalities: schema.Modalities, IndexOnly: true}
 	for _, name := range []string{"main", "none"} { // what CreateCollection says of it
 		_, refused := d.CreateCollection(ctx, name, indexOnly)
-		if _, err := d.EnsureCollection(ctx, name, indexOnly); !errors.Is(err, db.ErrInvalid) || err.Error() != refused.Error() {
+		if _, err := d.EnsureCollection(ctx, name, indexOnly); !errors.Is(err, db.ErrInvalid) ||
+			err.Error() != refused.Error() {
 			t.Errorf("an index-only collection %q: %v, want %v", name, err, refused)
 		}
 	}
@@ -197,11 +206,13 @@ func TestSample(t *testing.T) {
 			}
 		}
 	}
-	once, again := must1[[]*db.Item](t)(collect(c.Sample(t.Context(), 5, 7, ""))), must1[[]*db.Item](t)(collect(c.Sample(t.Context(), 5, 7, "")))
+	once, again := must1[[]*db.Item](t)(collect(c.Sample(t.Context(), 5, 7, ""))),
+		must1[[]*db.Item](t)(collect(c.Sample(t.Context(), 5, 7, "")))
 	if diff := cmp.Diff(once, again); diff != "" {
 		t.Error(diff)
 	}
-	if all := must1[[]*db.Item](t)(collect(c.Sample(t.Context(), items, 1, "label = ?", "even"))); len(all) != items/2-1 {
+	if all := must1[[]*db.Item](t)(collect(c.Sample(t.Context(), items, 1, "label = ?", "even"))); len(
+		all) != items/2-1 {
 		t.Errorf("%d of all", len(all))
 	}
 	for n, where := range map[int]string{0: "", -1: "", 1: "label =", 2: "label = ?"} {

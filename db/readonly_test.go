@@ -43,7 +43,8 @@ func footprint(t testing.TB, dir string) map[string]string {
 				return err
 			}
 		}
-		all[path] = fmt.Sprintf("%v %v %d bytes %x", info.Mode(), info.ModTime(), len(b), b[:min(len(b), 1<<16)])
+		all[path] = fmt.Sprintf("%v %v %d bytes %x", info.Mode(), info.ModTime(), len(b),
+			b[:min(len(b), 1<<16)])
 		return nil
 	}))
 	return all
@@ -66,7 +67,9 @@ func killedFolder(t testing.TB) (dir string, items []*db.Item) {
 		need(c.Put(ctx, it))(t)
 	}
 	cancelled, cancel := context.WithCancel(ctx)
-	if _, err := c.Reindex(cancelled, db.ReindexOptions{Rate: 100, Progress: func(string, int64, int64) { cancel() }}); !errors.Is(err, context.Canceled) {
+	if _, err := c.Reindex(cancelled,
+		db.ReindexOptions{Rate: 100, Progress: func(string, int64, int64) { cancel() }}); !errors.Is(err,
+		context.Canceled) {
 		t.Fatal(err)
 	}
 	crash := mem.CrashClone(vfs.CrashCloneCfg{})
@@ -99,7 +102,8 @@ func TestReadOnlyChangesNothing(t *testing.T) {
 		"explain":  third(c.Explain(ctx, db.Query{Key: "k1"}, 3)),
 		"verify":   dbkit.Second(findingsOf(t, d)),
 		"backup":   dbkit.Second(d.Backup(ctx, newMemStore(), db.BackupOptions{})),
-		"a part":   dbkit.Second(d.Backup(ctx, newMemStore(), db.BackupOptions{Collection: "main", IndexOnly: true})),
+		"a part": dbkit.Second(d.Backup(ctx, newMemStore(),
+			db.BackupOptions{Collection: "main", IndexOnly: true})),
 	} {
 		if err != nil {
 			t.Errorf("%s: %v", what, err)
@@ -185,7 +189,10 @@ func TestReadOnlyMedium(t *testing.T) {
 		return err
 	}))
 	t.Cleanup(func() {
-		_ = filepath.WalkDir(dir, func(path string, e os.DirEntry, err error) error { return os.Chmod(path, 0o755) })
+		_ = filepath.WalkDir(dir, func(path string, e os.DirEntry,
+			err error) error {
+			return os.Chmod(path, 0o755)
+		})
 	})
 	if _, err := db.Open(dir, nil); !errors.Is(err, os.ErrPermission) {
 		t.Errorf("for writing: %v", err)
@@ -226,7 +233,8 @@ func (r refusingFS) Create(path string, c vfs.DiskWriteCategory) (vfs.File, erro
 	return r.in(path).Create(path, c)
 }
 
-func (r refusingFS) OpenReadWrite(path string, c vfs.DiskWriteCategory, o ...vfs.OpenOption) (vfs.File, error) {
+func (r refusingFS) OpenReadWrite(path string, c vfs.DiskWriteCategory,
+	o ...vfs.OpenOption) (vfs.File, error) {
 	return r.in(path).OpenReadWrite(path, c, o...)
 }
 
@@ -256,12 +264,14 @@ func TestBackupOfReadOnlyMedium(t *testing.T) {
 		t.Run(what, func(t *testing.T) {
 			repo := mustFolder(t)
 			m := mustBackup(t, d, repo, opt)
-			c, now := dbkit.MustCollection(t, restored(t, repo, db.RestoreOptions{}), "main"), dbkit.MustCollection(t, d, "main")
+			c, now := dbkit.MustCollection(t, restored(t, repo, db.RestoreOptions{}), "main"),
+				dbkit.MustCollection(t, d, "main")
 			soundRepository(t, repo)
 			if n, err := c.Count(t.Context(), ""); err != nil || n != len(items) {
 				t.Errorf("%d items of %d, %v", n, len(items), err)
 			}
-			q := db.Query{From: "image", Vector: items[0].Vectors["image"], K: 20, Rerank: db.RerankProjection}
+			q := db.Query{From: "image", Vector: items[0].Vectors["image"], K: 20,
+				Rerank: db.RerankProjection}
 			got, err := c.Search(ctx, q)
 			want, err2 := now.Search(ctx, q)
 			if err != nil || err2 != nil || len(want.Hits) == 0 || !slices.Equal(got.Hits, want.Hits) {
@@ -270,7 +280,8 @@ func TestBackupOfReadOnlyMedium(t *testing.T) {
 			if s, err := d.Stats(); err != nil || m.Sequence != s.Sequence {
 				t.Errorf("sequence %d of %d, %v", m.Sequence, s.Sequence, err)
 			}
-			if left, err := filepath.Glob(filepath.Join(os.TempDir(), "fddhdb-*")); err != nil || len(left) > 0 {
+			if left, err := filepath.Glob(filepath.Join(os.TempDir(), "fddhdb-*")); err != nil ||
+				len(left) > 0 {
 				t.Errorf("left behind: %v, %v", left, err)
 			}
 		})
@@ -285,7 +296,8 @@ func TestReadersShareTheLock(t *testing.T) {
 		t.Errorf("reading while it is open for writing: %v", err)
 	}
 	dbkit.MustClose(t, d)
-	one, two := dbkit.MustOpen(t, dir, &db.Options{ReadOnly: true}), dbkit.MustOpen(t, dir, &db.Options{ReadOnly: true})
+	one, two := dbkit.MustOpen(t, dir, &db.Options{ReadOnly: true}),
+		dbkit.MustOpen(t, dir, &db.Options{ReadOnly: true})
 	dbkit.MustClose(t, one)
 	if _, err := db.Open(dir, nil); !errors.Is(err, db.ErrLocked) {
 		t.Errorf("writing while another reads: %v", err)
@@ -352,7 +364,8 @@ func BenchmarkOpenToRead(b *testing.B) {
 		name string
 		fs   vfs.FS
 		opt  db.Options
-	}{{"write", mem, db.Options{}}, {"read", mem, db.Options{ReadOnly: true}}, {"read/killed", crash, db.Options{ReadOnly: true}}} {
+	}{{"write", mem, db.Options{}}, {"read", mem, db.Options{ReadOnly: true}},
+		{"read/killed", crash, db.Options{ReadOnly: true}}} {
 		dir := filepath.Join(b.TempDir(), "db")
 		need(vfs.Clone(from.fs, vfs.Default, "db", dir))(b)
 		b.Run(from.name, func(b *testing.B) {

@@ -124,7 +124,8 @@ func TestDamagedLogIsReported(t *testing.T) {
 		found := commitsFound(t, d)
 		r := d.Recovery()
 		missing := max(found, known+1) - found
-		if r.Found != found || r.Promised != known+1 || r.Missing() != missing || (missing > 0) != (len(r.Losses) == 1) {
+		if r.Found != found || r.Promised != known+1 || r.Missing() != missing ||
+			(missing > 0) != (len(r.Losses) == 1) {
 			t.Fatalf("%s: %d commits, recovery %+v", what, found, r)
 		}
 		if lost[missing]++; lost[missing] > 1 {
@@ -157,15 +158,18 @@ func checkLoss(t *testing.T, what string, mem *vfs.MemFS, found, missing uint64)
 		if missing == 0 {
 			return len(l) == 0
 		}
-		return len(l) == 1 && l[0].First == found+1 && l[0].Last == found+missing && l[0].Commits() == missing && time.Since(l[0].Found) < time.Hour
+		return len(l) == 1 && l[0].First == found+1 && l[0].Last == found+missing &&
+			l[0].Commits() == missing && time.Since(l[0].Found) < time.Hour
 	}
 	findings := func(want int) {
 		t.Helper()
 		var all []db.Finding
-		if _, err := db.VerifyFolder(ctx, "db", &db.Options{FS: mem}, db.VerifyOptions{}, func(f db.Finding) error {
-			all = append(all, f)
-			return nil
-		}); err != nil || len(all) != want || (want > 0 && !strings.Contains(all[0].String(), fmt.Sprint(found+1))) {
+		if _, err := db.VerifyFolder(ctx, "db", &db.Options{FS: mem}, db.VerifyOptions{},
+			func(f db.Finding) error {
+				all = append(all, f)
+				return nil
+			}); err != nil || len(all) != want ||
+			(want > 0 && !strings.Contains(all[0].String(), fmt.Sprint(found+1))) {
 			t.Errorf("%s: verify finds %v, %v", what, all, err)
 		}
 	}
@@ -223,7 +227,8 @@ func TestSideFileIsNotAheadOfWhatIsDurable(t *testing.T) {
 			crash := mem.CrashClone(vfs.CrashCloneCfg{})
 			side, err := store.ReadCommits(crash, "db")
 			if err != nil || side.Sequence != durable {
-				t.Errorf("NoSync %v: after commit %d the side file has %d, %v", noSync, want, side.Sequence, err)
+				t.Errorf("NoSync %v: after commit %d the side file has %d, %v", noSync, want, side.Sequence,
+					err)
 			}
 			again := dbkit.MustOpen(t, "db", &db.Options{FS: crash})
 			if r := again.Recovery(); r.Missing() > 0 || r.Problem != "" || r.Found < side.Sequence {
@@ -244,7 +249,8 @@ func TestSideFileIsNotAheadOfWhatIsDurable(t *testing.T) {
 		check(12, 12)
 		need(c.Put(ctx, numbered(10)))(t)
 		dbkit.MustClose(t, d)
-		if side, err := store.ReadCommits(mem.CrashClone(vfs.CrashCloneCfg{}), "db"); err != nil || side.Sequence != 13 {
+		if side, err := store.ReadCommits(mem.CrashClone(vfs.CrashCloneCfg{}), "db"); err != nil ||
+			side.Sequence != 13 {
 			t.Errorf("NoSync %v: after Close %d, %v", noSync, side.Sequence, err)
 		}
 	}
@@ -259,7 +265,8 @@ func TestSideFileIsMadeAgain(t *testing.T) {
 		"missing": {func(t *testing.T, mem *vfs.MemFS) {
 			must(t, mem.Remove("db/COMMITS"))
 		}, "missing"},
-		"empty": {func(t *testing.T, mem *vfs.MemFS) { testfs.WriteFile(t, mem, "db/COMMITS", nil) }, "shorter"},
+		"empty": {func(t *testing.T, mem *vfs.MemFS) { testfs.WriteFile(t, mem, "db/COMMITS", nil) },
+			"shorter"},
 		"garbage": {func(t *testing.T, mem *vfs.MemFS) {
 			testfs.WriteFile(t, mem, "db/COMMITS", bytes.Repeat([]byte("x"), 9000))
 		}, "not a slot"},
@@ -276,7 +283,8 @@ func TestSideFileIsMadeAgain(t *testing.T) {
 			if r := d.Recovery(); !strings.Contains(r.Problem, c.says) || len(r.Losses) > 0 {
 				t.Errorf("read only: %+v", r)
 			}
-			if f, err := findingsOf(t, d); err != nil || len(f) != 1 || !strings.Contains(f[0].Problem, c.says) {
+			if f, err := findingsOf(t, d); err != nil || len(f) != 1 ||
+				!strings.Contains(f[0].Problem, c.says) {
 				t.Errorf("findings: %v, %v", f, err)
 			}
 			dbkit.MustClose(t, d)
@@ -311,7 +319,8 @@ func TestOlderStoreIsFoundOut(t *testing.T) {
 	testfs.WriteFile(t, mem, "db/COMMITS", testfs.ReadFile(t, newer, "db/COMMITS"))
 	d = dbkit.MustOpen(t, "db", &db.Options{FS: mem})
 	defer d.Close()
-	if r := d.Recovery(); r.Missing() != 2 || len(r.Losses) != 1 || r.Losses[0].First != 7 || r.Losses[0].Last != 8 {
+	if r := d.Recovery(); r.Missing() != 2 || len(r.Losses) != 1 || r.Losses[0].First != 7 ||
+		r.Losses[0].Last != 8 {
 		t.Errorf("%+v", r)
 	}
 }
@@ -321,7 +330,8 @@ func TestSideFileThatCannotBeWritten(t *testing.T) {
 	mem := vfs.NewMem()
 	broken := false
 	fsys := errorfs.Wrap(mem, errorfs.InjectorFunc(func(op errorfs.Op) error {
-		if broken && strings.Contains(op.Path, store.CommitsName) && op.Kind.ReadOrWrite() == errorfs.OpIsWrite {
+		if broken && strings.Contains(op.Path, store.CommitsName) &&
+			op.Kind.ReadOrWrite() == errorfs.OpIsWrite {
 			return dbkit.ErrInjected
 		}
 		return nil

@@ -89,7 +89,8 @@ func statistics(t testing.TB, c *db.Collection, space uint32) (b []byte) {
 // checkReindexed checks the codes of all items in the active space: those of labels are
 // as in the space before, the others those that Encode makes, which looks at the features
 // alone. It returns the codes by key.
-func checkReindexed(t testing.TB, c *db.Collection, items []*db.Item, byLabels map[string]string) map[string]string {
+func checkReindexed(t testing.TB, c *db.Collection, items []*db.Item,
+	byLabels map[string]string) map[string]string {
 	t.Helper()
 	want := map[string]*db.Item{}
 	for _, it := range items {
@@ -111,7 +112,8 @@ func checkReindexed(t testing.TB, c *db.Collection, items []*db.Item, byLabels m
 			code, from = string(b), got.CodeFrom
 		}
 		if string(got.Code) != code || got.CodeFrom != from || (from == "labels") != (len(it.Labels) > 0) {
-			t.Fatalf("item %s, labels %v: code %x from %q, want %x from %q", it.Key, it.Labels, got.Code, got.CodeFrom, code, from)
+			t.Fatalf("item %s, labels %v: code %x from %q, want %x from %q", it.Key, it.Labels, got.Code,
+				got.CodeFrom, code, from)
 		}
 		if code != "" {
 			coded++
@@ -160,7 +162,8 @@ func labelCodes(t testing.TB, c *db.Collection) map[string]string {
 var smallTraining = db.TrainOptions{Options: fit.Options{Bits: 32, Anchors: 20, Seed: 1}}
 
 // A world of items with codes of the first revision, and the second one.
-func revisedWorld(t testing.TB, items []*db.Item, opts *db.Options) (*db.DB, *db.Collection, map[string]string) {
+func revisedWorld(t testing.TB, items []*db.Item,
+	opts *db.Options) (*db.DB, *db.Collection, map[string]string) {
 	t.Helper()
 	dir := "db"
 	if opts == nil {
@@ -196,7 +199,8 @@ func TestReindexMakesPresentCodes(t *testing.T) {
 	}
 	var total int64
 	r, err := c.Reindex(ctx, db.ReindexOptions{Progress: func(_ string, _, n int64) { total = n }})
-	if err != nil || r.Space != 2 || r.Parent != 1 || r.Revision != 1 || r.Active || total != int64(len(items)) {
+	if err != nil || r.Space != 2 || r.Parent != 1 || r.Revision != 1 || r.Active ||
+		total != int64(len(items)) {
 		t.Fatalf("%+v, %v, of %d", r, err, total)
 	}
 	for i, it := range dbkit.AllItems(t, c) {
@@ -205,7 +209,8 @@ func TestReindexMakesPresentCodes(t *testing.T) {
 		}
 	}
 	one, two := inSpace(t, c, 1), inSpace(t, c, 2)
-	if one.Numbers.Taught == 0 || two.Numbers.Taught != one.Numbers.Taught || !two.Pending.Equals(one.Pending) || two.Recode.GetCardinality() > 0 {
+	if one.Numbers.Taught == 0 || two.Numbers.Taught != one.Numbers.Taught ||
+		!two.Pending.Equals(one.Pending) || two.Recode.GetCardinality() > 0 {
 		t.Errorf("%d rows have taught, not %d, or others are pending", two.Numbers.Taught, one.Numbers.Taught)
 	}
 	if !slices.Equal(statistics(t, c, 1), statistics(t, c, 2)) {
@@ -249,7 +254,8 @@ func changes(t testing.TB, c *db.Collection, r *rand.Rand, items *[]*db.Item, fr
 		}
 	}
 	donor := (*items)[pick()]
-	must(dbkit.Second(c.Put(ctx, replace(pick(), func(it *db.Item) { it.Vectors, it.Labels = donor.Vectors, donor.Labels }))))
+	must(dbkit.Second(c.Put(ctx,
+		replace(pick(), func(it *db.Item) { it.Vectors, it.Labels = donor.Vectors, donor.Labels }))))
 	i := pick()
 	labels := []string{fmt.Sprintf("class%d", r.IntN(4))}
 	replace(i, func(it *db.Item) { it.Labels = labels })
@@ -326,7 +332,8 @@ func TestWritesWhileFounding(t *testing.T) {
 	defer dbkit.MustClose(t, d)
 	changed := *items[0]
 	changed.Labels = items[3].Labels
-	sp := need(taught(c).Install(ctx, false, func(v *state.View, cv *state.CollectionView) (*learn.NewSpace, error) {
+	sp := need(taught(c).Install(ctx, false, func(v *state.View, cv *state.CollectionView) (*learn.NewSpace,
+		error) {
 		need(c.Put(ctx, &changed))(t)
 		need(c.Delete(ctx, items[6].Key, items[7].Key))(t)
 		if _, err := c.Train(ctx, smallTraining); !errors.Is(err, db.ErrBusy) {
@@ -345,11 +352,13 @@ func TestWritesWhileFounding(t *testing.T) {
 	}
 	checkReindexed(t, c, items, byLabels)
 	one, two := inSpace(t, c, 1), inSpace(t, c, 2)
-	if two.Numbers.Taught != one.Numbers.Taught || !two.Pending.Equals(one.Pending) || two.Numbers.NextRetraction != 3 {
+	if two.Numbers.Taught != one.Numbers.Taught || !two.Pending.Equals(one.Pending) ||
+		two.Numbers.NextRetraction != 3 {
 		t.Errorf("%+v and %+v", one.Numbers, two.Numbers)
 	}
 	retractions := func(space uint32) (lessons []string) {
-		must(t, record.ForEach(db.State(d).Engine.DB, codec.NumberKey(codec.KindRetraction, db.Inside(c).ID, space), func(_, value []byte) error {
+		must(t, record.ForEach(db.State(d).Engine.DB, codec.NumberKey(codec.KindRetraction, db.Inside(c).ID,
+			space), func(_, value []byte) error {
 			departed, err := codec.DecodeRetraction(32, value)
 			if err == nil {
 				lessons = append(lessons, fmt.Sprint(departed.Codes, departed.Features))
@@ -416,7 +425,8 @@ func TestReindexTogether(t *testing.T) {
 	_, c, _ := revisedWorld(t, items, nil)
 	// begin begins one that says when it hears of progress, and from the call of that number on
 	// stands still until it may go on.
-	begin := func(ctx context.Context, call int, goOn <-chan struct{}) (heard chan struct{}, ended chan error) {
+	begin := func(ctx context.Context, call int, goOn <-chan struct{}) (heard chan struct{},
+		ended chan error) {
 		heard, ended = make(chan struct{}), make(chan error, 1)
 		calls := 0
 		go func() {
@@ -445,7 +455,8 @@ func TestReindexTogether(t *testing.T) {
 		t.Errorf("the first: %v", err)
 	}
 	var once sync.Once
-	r, err := c.Reindex(ctx, db.ReindexOptions{Rate: 1e6, Progress: func(string, int64, int64) { once.Do(func() { close(shared) }) }})
+	r, err := c.Reindex(ctx, db.ReindexOptions{Rate: 1e6,
+		Progress: func(string, int64, int64) { once.Do(func() { close(shared) }) }})
 	if err != nil || r.Space != 2 {
 		t.Errorf("the third: %+v, %v", r, err)
 	}
@@ -482,7 +493,8 @@ func TestCloseWhileReindexing(t *testing.T) {
 	var once sync.Once
 	ended := make(chan error, 1)
 	go func() {
-		_, err := c.Reindex(ctx, db.ReindexOptions{Activate: true, Rate: 10, Progress: func(string, int64, int64) { once.Do(func() { close(reached) }) }})
+		_, err := c.Reindex(ctx, db.ReindexOptions{Activate: true, Rate: 10,
+			Progress: func(string, int64, int64) { once.Do(func() { close(reached) }) }})
 		ended <- err
 	}()
 	<-reached
@@ -495,7 +507,8 @@ func TestCloseWhileReindexing(t *testing.T) {
 	d = dbkit.MustOpen(t, "db", &db.Options{FS: fs})
 	defer dbkit.MustClose(t, d)
 	c = dbkit.MustCollection(t, d, "main")
-	eventually(t, "the new space answers, without being asked", func() bool { return inSpace(t, c, 0).Space.ID == 2 })
+	eventually(t, "the new space answers, without being asked",
+		func() bool { return inSpace(t, c, 0).Space.ID == 2 })
 	checkReindexed(t, c, items, byLabels)
 }
 
@@ -506,10 +519,13 @@ func TestBuildInTheBackgroundThatFails(t *testing.T) {
 	fs := vfs.NewMem()
 	d, c, _ := revisedWorld(t, items, &db.Options{FS: fs})
 	cancelled, cancel := context.WithCancel(ctx)
-	if _, err := c.Reindex(cancelled, db.ReindexOptions{Rate: 100, Progress: func(string, int64, int64) { cancel() }}); !errors.Is(err, context.Canceled) {
+	if _, err := c.Reindex(cancelled,
+		db.ReindexOptions{Rate: 100, Progress: func(string, int64, int64) { cancel() }}); !errors.Is(err,
+		context.Canceled) {
 		t.Fatal(err)
 	}
-	must(t, db.State(d).Engine.DB.Set(codec.NumberKey(codec.KindItem, db.Inside(c).ID, 200), []byte("damage"), pebble.Sync))
+	must(t, db.State(d).Engine.DB.Set(codec.NumberKey(codec.KindItem, db.Inside(c).ID, 200), []byte("damage"),
+		pebble.Sync))
 	dbkit.MustClose(t, d)
 	d = dbkit.MustOpen(t, "db", &db.Options{FS: fs})
 	defer dbkit.MustClose(t, d)
@@ -561,9 +577,13 @@ func TestReindexRefuses(t *testing.T) {
 // batches, and in blocks that are stored as tables.
 func TestCrashesWhileReindexing(t *testing.T) {
 	dbkit.LongTest(t)
-	t.Run("batches", func(t *testing.T) { crashesWhileReindexing(t, 120, db.ReindexOptions{Activate: true, Rate: 400}, 1) })
+	t.Run("batches", func(t *testing.T) {
+		crashesWhileReindexing(t, 120,
+			db.ReindexOptions{Activate: true, Rate: 400}, 1)
+	})
 	t.Run("tables", func(t *testing.T) {
-		crashesWhileReindexing(t, learn.TableRows+2000, db.ReindexOptions{Activate: true, Rate: 2 * learn.TableRows}, 5)
+		crashesWhileReindexing(t, learn.TableRows+2000,
+			db.ReindexOptions{Activate: true, Rate: 2 * learn.TableRows}, 5)
 	})
 }
 
@@ -632,7 +652,8 @@ func crashesWhileReindexing(t *testing.T, n int, opt db.ReindexOptions, every in
 		if inSpace(t, c, 0).Building() != nil {
 			during++
 		}
-		eventually(t, "the space is complete, without being asked", func() bool { return inSpace(t, c, 0).Building() == nil })
+		eventually(t, "the space is complete, without being asked",
+			func() bool { return inSpace(t, c, 0).Building() == nil })
 		if inSpace(t, c, 0).SpaceNumber(2) == nil {
 			before++
 			if _, err := c.Reindex(ctx, db.ReindexOptions{Activate: true}); err != nil {
@@ -656,9 +677,11 @@ func crashesWhileReindexing(t *testing.T, n int, opt db.ReindexOptions, every in
 		dbkit.MustClose(t, d)
 	}
 	if len(crashes) < enough || during == 0 {
-		t.Errorf("%d crashes, %d of them before there was the space, %d while it was being built", len(crashes), before, during)
+		t.Errorf("%d crashes, %d of them before there was the space, %d while it was being built",
+			len(crashes), before, during)
 	}
-	t.Logf("%d crashes, %d of them before there was the space, %d while it was being built", len(crashes), before, during)
+	t.Logf("%d crashes, %d of them before there was the space, %d while it was being built", len(crashes),
+		before, during)
 }
 
 // Tables and batches come to the same.
@@ -688,7 +711,9 @@ func TestReindexByTablesIsAsByBatches(t *testing.T) {
 	}
 	ofCodes := func(d *db.DB) map[string]string {
 		all := contents(t, d)
-		maps.DeleteFunc(all, func(key, _ string) bool { return key[0] < codec.KindOnlineRows || key[0] > codec.KindSubstring })
+		maps.DeleteFunc(all, func(key, _ string) bool {
+			return key[0] < codec.KindOnlineRows || key[0] > codec.KindSubstring
+		})
 		return all
 	}
 	last := len(worlds) - 1
@@ -713,7 +738,8 @@ func TestReindexAfterGrowingLabels(t *testing.T) {
 		items[9*i+1] = &own
 	}
 	putAll(t, c, items)
-	if u, err := c.Update(ctx, db.UpdateOptions{GrowLabels: true, Teacher: db.TeacherLabels}); err != nil || !slices.Equal(u.Grown, []string{"novel"}) {
+	if u, err := c.Update(ctx, db.UpdateOptions{GrowLabels: true, Teacher: db.TeacherLabels}); err != nil ||
+		!slices.Equal(u.Grown, []string{"novel"}) {
 		t.Fatalf("%+v, %v", u, err)
 	}
 	byLabels := labelCodes(t, c)
@@ -730,7 +756,8 @@ func TestReindexAfterGrowingLabels(t *testing.T) {
 	}
 	putAll(t, c, more)
 	need(c.Delete(ctx, items[0].Key, items[3].Key))(t)
-	if u, err := c.Update(ctx, db.UpdateOptions{Teacher: db.TeacherLabels}); err != nil || u.Space != 2 || u.Revision != 2 || u.Labelled == 0 || u.Forgotten != 2 {
+	if u, err := c.Update(ctx, db.UpdateOptions{Teacher: db.TeacherLabels}); err != nil || u.Space != 2 ||
+		u.Revision != 2 || u.Labelled == 0 || u.Forgotten != 2 {
 		t.Fatalf("%+v, %v", u, err)
 	}
 	// What it has learned is what all that has taught makes at once.

@@ -79,7 +79,8 @@ func TestEveryFailedChangeOfARepair(t *testing.T) {
 		p := whole.another()
 		renames := 0
 		err := p.repairWith(errorfs.InjectorFunc(func(op errorfs.Op) error {
-			if base := p.fs.PathBase(op.Path); op.Kind == errorfs.OpRename && (base == store.StoreName || base == store.RepairedName) {
+			if base := p.fs.PathBase(op.Path); op.Kind == errorfs.OpRename &&
+				(base == store.StoreName || base == store.RepairedName) {
 				if renames++; renames == k+1 {
 					return dbkit.ErrInjected
 				}
@@ -96,10 +97,11 @@ func TestEveryFailedChangeOfARepair(t *testing.T) {
 // repairWith repairs the database while something fails.
 func (p *patient) repairWith(fail errorfs.Injector) error {
 	p.t.Helper()
-	_, err := db.Repair(ctx, p.dir, &db.Options{FS: errorfs.Wrap(p.fs, fail)}, db.RepairOptions{}, func(f db.Finding) error {
-		p.t.Errorf("%v: lost %v", fail, f)
-		return nil
-	})
+	_, err := db.Repair(ctx, p.dir, &db.Options{FS: errorfs.Wrap(p.fs, fail)}, db.RepairOptions{},
+		func(f db.Finding) error {
+			p.t.Errorf("%v: lost %v", fail, f)
+			return nil
+		})
 	return err
 }
 
@@ -152,12 +154,14 @@ func TestCrashesOfARepair(t *testing.T) {
 			mu.Lock()
 			defer mu.Unlock()
 			for _, percent := range []int{0, 50} {
-				crashes = append(crashes, mem.CrashClone(vfs.CrashCloneCfg{UnsyncedDataPercent: percent, RNG: r}))
+				crashes = append(crashes, mem.CrashClone(
+					vfs.CrashCloneCfg{UnsyncedDataPercent: percent, RNG: r}))
 			}
 		}
 		return nil
 	}))
-	need(db.Repair(ctx, p.dir, &db.Options{FS: fsys}, db.RepairOptions{}, func(db.Finding) error { return nil }))(t)
+	need(db.Repair(ctx, p.dir, &db.Options{FS: fsys}, db.RepairOptions{},
+		func(db.Finding) error { return nil }))(t)
 	p.fs = mem
 	p.whole("not interrupted")
 	between := 0
@@ -307,11 +311,13 @@ func TestRepairOfWhatStandsBesideTheStore(t *testing.T) {
 			check("a trial", dry)
 			lost, r2 := p.repair(db.RepairOptions{})
 			check("the repair", lost)
-			if want := len(c.says) > 0; r.Damaged != want || r2.Damaged != want || r2.DamagedDir != "" || r2.Items != r.Items {
+			if want := len(c.says) > 0; r.Damaged != want || r2.Damaged != want || r2.DamagedDir != "" ||
+				r2.Items != r.Items {
 				t.Errorf("%+v, %+v", r, r2)
 			}
 			seen = nil
-			if _, err := db.VerifyFolder(ctx, p.dir, p.options(), db.VerifyOptions{}, find); err != nil || len(seen) > 0 {
+			if _, err := db.VerifyFolder(ctx, p.dir, p.options(), db.VerifyOptions{}, find); err != nil ||
+				len(seen) > 0 {
 				t.Errorf("after the repair: %v, %v", seen, err)
 			}
 			if again, r := p.repair(db.RepairOptions{}); len(again) > 0 || r.Damaged {
@@ -398,7 +404,8 @@ func TestRepairOfRandomDamage(t *testing.T) {
 			t.Fatal(what)
 		}
 	}
-	t.Logf("seed %d: %d rounds, of %d nothing could be read, in %d nothing was lost", first, round, refused, silent)
+	t.Logf("seed %d: %d rounds, of %d nothing could be read, in %d nothing was lost", first, round, refused,
+		silent)
 }
 
 // value returns what is stored under a key.

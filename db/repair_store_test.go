@@ -136,7 +136,8 @@ func TestRepairNamesAMissingTable(t *testing.T) {
 		lost, _ := p.repairOrRefuse()
 		said := false
 		for _, f := range lost {
-			said = said || f.Record == "table "+name && strings.HasPrefix(f.Problem, "the keys from ") && strings.HasSuffix(f.Problem, "cannot be read: the file is missing")
+			said = said || f.Record == "table "+name && strings.HasPrefix(f.Problem, "the keys from ") &&
+				strings.HasSuffix(f.Problem, "cannot be read: the file is missing")
 			if f.Record == "store" || strings.Contains(f.Problem, "objstorage") {
 				t.Errorf("%s is missing: %v", name, f)
 			}
@@ -219,7 +220,8 @@ func TestRepairOfAFirstBlock(t *testing.T) {
 			}
 		}
 		if gone > 30 {
-			t.Errorf("%s: %d items are lost, which do not all stand in its first block: %.3v", name, gone, lost)
+			t.Errorf("%s: %d items are lost, which do not all stand in its first block: %.3v", name, gone,
+				lost)
 		}
 	}
 }
@@ -295,7 +297,8 @@ func TestRepairOfABlock(t *testing.T) {
 		if at != 2 {
 			others, least = 1, 1
 		}
-		if len(gone) < least || len(gone) > 50 || len(lost) != len(gone)+others || r.Items != len(items)-len(gone) {
+		if len(gone) < least || len(gone) > 50 || len(lost) != len(gone)+others ||
+			r.Items != len(items)-len(gone) {
 			t.Errorf("%s: %d items are lost, %d findings: %.300v, %+v", what, len(gone), len(lost), lost, r)
 		}
 	}
@@ -388,7 +391,8 @@ func TestRepairOfTheMarker(t *testing.T) {
 		if dir == "empty" {
 			must(t, mem.MkdirAll(dir, 0o755))
 		}
-		_, err := db.Repair(ctx, dir, &db.Options{FS: mem}, db.RepairOptions{}, func(db.Finding) error { return nil })
+		_, err := db.Repair(ctx, dir, &db.Options{FS: mem}, db.RepairOptions{},
+			func(db.Finding) error { return nil })
 		if !errors.Is(err, db.ErrNotDatabase) {
 			t.Errorf("%s: %v", dir, err)
 		}
@@ -406,7 +410,8 @@ func TestRepairRefuses(t *testing.T) {
 	}
 	dbkit.MustClose(t, d)
 	q := p.another()
-	q.rewrite(q.fs.PathJoin(q.dir, store.MarkerName), func([]byte) []byte { return []byte(`{"fddhdb":"database","format":999}`) })
+	q.rewrite(q.fs.PathJoin(q.dir, store.MarkerName),
+		func([]byte) []byte { return []byte(`{"fddhdb":"database","format":999}`) })
 	if _, err := db.Repair(ctx, q.dir, q.options(), db.RepairOptions{}, nil); !errors.Is(err, db.ErrFormat) {
 		t.Errorf("marker of another format: %v", err)
 	}
@@ -418,7 +423,8 @@ func TestRepairRefuses(t *testing.T) {
 		t.Errorf("%v, %+v", lost, r)
 	}
 	stop := errors.New("stop")
-	if _, err := db.Repair(ctx, q.dir, q.options(), db.RepairOptions{}, func(db.Finding) error { return stop }); !errors.Is(err, stop) {
+	if _, err := db.Repair(ctx, q.dir, q.options(), db.RepairOptions{},
+		func(db.Finding) error { return stop }); !errors.Is(err, stop) {
 		t.Errorf("%v", err)
 	}
 	if after := list(t, q.fs, q.dir); after != before {

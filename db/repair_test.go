@@ -44,11 +44,13 @@ type held struct {
 
 func hold(t testing.TB, d *db.DB) *held {
 	t.Helper()
-	h := &held{stored: contents(t, d), items: map[string]map[string]*db.Item{}, rows: map[string]map[string]uint32{}, spaces: map[string][]db.SpaceInfo{}, given: map[uint32]bool{}}
+	h := &held{stored: contents(t, d), items: map[string]map[string]*db.Item{},
+		rows: map[string]map[string]uint32{}, spaces: map[string][]db.SpaceInfo{}, given: map[uint32]bool{}}
 	names := need(d.Collections())(t)
 	for _, name := range names {
 		c := dbkit.MustCollection(t, d, name)
-		h.items[name], h.rows[name], h.spaces[name] = map[string]*db.Item{}, map[string]uint32{}, mustSpaces(t, c)
+		h.items[name], h.rows[name], h.spaces[name] = map[string]*db.Item{}, map[string]uint32{},
+			mustSpaces(t, c)
 		h.given[db.Inside(c).ID] = dbkit.MustSchema(t, c).Bits > 0
 		for _, it := range dbkit.AllItems(t, c) {
 			h.items[name][it.Key] = it
@@ -234,7 +236,8 @@ func (p *patient) sameStored(when string, h *held) {
 				at++
 			}
 			at = max(0, at-60)
-			p.t.Errorf("%s: under %x is %.150q, not %.150q", when, key, b[min(at, len(b)):], a[min(at, len(a)):])
+			p.t.Errorf("%s: under %x is %.150q, not %.150q", when, key, b[min(at, len(b)):],
+				a[min(at, len(a)):])
 			if differ++; differ == 5 {
 				return
 			}
@@ -314,10 +317,12 @@ func TestRepairOfRecords(t *testing.T) {
 			if !effort.Sampled(n+j, 5) {
 				continue
 			}
-			if string(value) == "garbage" && (kind == codec.KindLabel || kind == codec.KindName || kind == codec.KindMark) {
+			if string(value) == "garbage" &&
+				(kind == codec.KindLabel || kind == codec.KindName || kind == codec.KindMark) {
 				continue // a name, or bytes, like any other
 			}
-			if value == nil && (kind == codec.KindOnlineRows || kind == codec.KindMark || firstRevision([]byte(keys[i]))) {
+			if value == nil && (kind == codec.KindOnlineRows || kind == codec.KindMark ||
+				firstRevision([]byte(keys[i]))) {
 				continue // nothing misses it
 			}
 			p := whole.another()
@@ -352,7 +357,8 @@ func bears(p *patient, key string) bool {
 		return key[1] == codec.RecordSequence
 	case codec.KindCodes: // those that items bring
 		return p.before.given[binary.BigEndian.Uint32([]byte(key[1:]))]
-	case codec.KindCollection, codec.KindCounters, codec.KindItem, codec.KindFeatures, codec.KindSpace, codec.KindModel,
+	case codec.KindCollection, codec.KindCounters, codec.KindItem, codec.KindFeatures, codec.KindSpace,
+		codec.KindModel,
 		codec.KindRevision, codec.KindLessons, codec.KindLabel, codec.KindIndex:
 		return true
 	}
@@ -363,11 +369,13 @@ func bears(p *patient, key string) bool {
 func concerns(lost []db.Finding, collection, key string, before *held) bool {
 	row := fmt.Sprintf("row %d", before.rows[collection][key])
 	for _, f := range lost {
-		if f.Collection != "" && f.Collection != collection && !strings.HasPrefix(f.Collection, "collection-") && !strings.HasPrefix(f.Collection, "number ") {
+		if f.Collection != "" && f.Collection != collection &&
+			!strings.HasPrefix(f.Collection, "collection-") && !strings.HasPrefix(f.Collection, "number ") {
 			continue
 		}
 		switch {
-		case strings.HasSuffix(f.Record, row), strings.HasPrefix(f.Record, "label "), f.Record == "descriptor",
+		case strings.HasSuffix(f.Record, row), strings.HasPrefix(f.Record, "label "),
+			f.Record == "descriptor",
 			f.Record == "space", f.Record == "counters", strings.HasPrefix(f.Record, "revision "):
 			return true
 		case strings.HasPrefix(key, "lost+found/") && before.items[collection][key] == nil:
@@ -399,8 +407,10 @@ func TestRepairOfKinds(t *testing.T) {
 			p.sound("repaired", func(name, key string) bool { return concerns(lost, name, key, p.before) })
 			t.Logf("%d findings: %.3v", len(lost), lost)
 			switch kind {
-			case codec.KindRowKeys, codec.KindKey, codec.KindName, codec.KindRows, codec.KindFieldRows, codec.KindRowCodes,
-				codec.KindCodeRows, codec.KindSubstring, codec.KindProjection, codec.KindStatistics, codec.KindRetraction:
+			case codec.KindRowKeys, codec.KindKey, codec.KindName, codec.KindRows, codec.KindFieldRows,
+				codec.KindRowCodes,
+				codec.KindCodeRows, codec.KindSubstring, codec.KindProjection, codec.KindStatistics,
+				codec.KindRetraction:
 				if len(lost) > 0 {
 					t.Errorf("lost %v", lost)
 				}
@@ -445,7 +455,8 @@ func TestRepairOfAKeyOfTwoItems(t *testing.T) {
 		must(t, kv.Merge(codec.NumberKey(codec.KindRowKeys, 1, 0), e.Append(nil, false), pebble.Sync))
 		must(t, kv.Delete(codec.ItemKey(1, later), pebble.Sync))
 	})
-	if lost, _ := p.repair(db.RepairOptions{}); len(lost) != 3 || !strings.Contains(lost[1].Problem, `its key "k26" is that of another item`) {
+	if lost, _ := p.repair(db.RepairOptions{}); len(lost) != 3 ||
+		!strings.Contains(lost[1].Problem, `its key "k26" is that of another item`) {
 		t.Errorf("lost %v", lost)
 	}
 	p.sound("repaired", func(collection, key string) bool {
@@ -524,7 +535,9 @@ func TestRepairOfDescriptors(t *testing.T) {
 	}
 	lost, _ := p.repair(db.RepairOptions{})
 	for _, f := range lost {
-		if says := map[bool]string{true: "all of it is lost", false: "takes its place"}[f.Collection == "untrained"]; f.Record != "descriptor" || !strings.Contains(f.Problem, says) {
+		if says := map[bool]string{true: "all of it is lost",
+			false: "takes its place"}[f.Collection == "untrained"]; f.Record != "descriptor" ||
+			!strings.Contains(f.Problem, says) {
 			t.Errorf("%v", f)
 		}
 	}
@@ -536,7 +549,8 @@ func TestRepairOfDescriptors(t *testing.T) {
 	d = dbkit.MustOpen(t, p.dir, p.options())
 	defer dbkit.MustClose(t, d)
 	for name, want := range schemas {
-		if got := dbkit.MustSchema(t, dbkit.MustCollection(t, d, name)); len(got.Fields) != len(want.Fields) || len(got.Modalities) != len(want.Modalities) {
+		if got := dbkit.MustSchema(t, dbkit.MustCollection(t, d, name)); len(got.Fields) != len(
+			want.Fields) || len(got.Modalities) != len(want.Modalities) {
 			t.Errorf("%s: %+v, was %+v", name, got, want)
 		}
 	}
@@ -566,8 +580,10 @@ func TestRepairCompletesSpaces(t *testing.T) {
 			t.Errorf("%+v, lost %v", r, lost)
 		}
 		h := p.sound("repaired", nil)
-		for i, want := range map[bool][]db.SpaceState{false: {db.SpaceActive, db.SpaceStandby}, true: {db.SpaceStandby, db.SpaceActive}}[activate] {
-			if got := h.spaces["main"][i]; got.State != want || got.Previous != (activate && i == 0) || got.Items == 0 {
+		for i, want := range map[bool][]db.SpaceState{false: {db.SpaceActive, db.SpaceStandby},
+			true: {db.SpaceStandby, db.SpaceActive}}[activate] {
+			if got := h.spaces["main"][i]; got.State != want || got.Previous != (activate && i == 0) ||
+				got.Items == 0 {
 				t.Errorf("activate %v: space %d is %+v", activate, i+1, got)
 			}
 		}
@@ -583,7 +599,8 @@ func TestRepairOfLessons(t *testing.T) {
 			p.put([]byte(key), nil)
 		}
 	}
-	if lost, _ := p.repair(db.RepairOptions{}); len(lost) == 0 || !strings.Contains(lost[0].Problem, "others are to teach again") {
+	if lost, _ := p.repair(db.RepairOptions{}); len(lost) == 0 ||
+		!strings.Contains(lost[0].Problem, "others are to teach again") {
 		t.Errorf("lost %v", lost)
 	}
 	p.sound("repaired", nil)
@@ -591,7 +608,8 @@ func TestRepairOfLessons(t *testing.T) {
 	defer dbkit.MustClose(t, d)
 	for i, now := range mustSpaces(t, dbkit.MustCollection(t, d, "main")) {
 		if was[i].Taught == 0 || now.Taught != 0 || now.Pending != was[i].Taught+was[i].Pending {
-			t.Errorf("%d have taught, and %d wait, of %d and %d", now.Taught, now.Pending, was[i].Taught, was[i].Pending)
+			t.Errorf("%d have taught, and %d wait, of %d and %d", now.Taught, now.Pending, was[i].Taught,
+				was[i].Pending)
 		}
 	}
 }
@@ -642,10 +660,11 @@ func TestShallowRepair(t *testing.T) {
 	if _, r := p.repair(db.RepairOptions{}); !r.Damaged || r.DamagedDir == "" {
 		t.Errorf("a repair: %+v", r)
 	}
-	v, err := db.VerifyFolder(ctx, p.dir, p.options(), db.VerifyOptions{Deep: true}, func(f db.Finding) error {
-		t.Errorf("after it: %v", f)
-		return nil
-	})
+	v, err := db.VerifyFolder(ctx, p.dir, p.options(), db.VerifyOptions{Deep: true},
+		func(f db.Finding) error {
+			t.Errorf("after it: %v", f)
+			return nil
+		})
 	if err != nil || v.Items == 0 {
 		t.Errorf("%+v, %v", v, err)
 	}
@@ -657,15 +676,16 @@ func (p *patient) exchangeFeatures() {
 	p.store(func(kv *pebble.DB) {
 		batch := kv.NewBatch()
 		last := map[string][]byte{} // by collection and modality
-		err := record.ForEachIn(kv, []byte{codec.KindFeatures}, []byte{codec.KindFeatures + 1}, func(key, value []byte) error {
-			of := string(key[:5]) + string(key[len(key)-2:])
-			before := last[of]
-			last[of] = slices.Clone(value)
-			if len(before) != len(value) {
-				return nil
-			}
-			return batch.Set(key, before, nil)
-		})
+		err := record.ForEachIn(kv, []byte{codec.KindFeatures}, []byte{codec.KindFeatures + 1},
+			func(key, value []byte) error {
+				of := string(key[:5]) + string(key[len(key)-2:])
+				before := last[of]
+				last[of] = slices.Clone(value)
+				if len(before) != len(value) {
+					return nil
+				}
+				return batch.Set(key, before, nil)
+			})
 		if err == nil {
 			err = batch.Commit(pebble.Sync)
 		}

@@ -71,7 +71,8 @@ func makeLog(r *rand.Rand, n int) (log []*entry) {
 				if r.IntN(5) == 0 {
 					key = ""
 				}
-				log = append(log, &entry{collection: "codes", kind: "put", item: &db.Item{Key: key, Code: []byte{byte(r.IntN(50)), byte(i % 11)}}})
+				log = append(log, &entry{collection: "codes", kind: "put",
+					item: &db.Item{Key: key, Code: []byte{byte(r.IntN(50)), byte(i % 11)}}})
 			}
 			continue
 		}
@@ -165,7 +166,8 @@ func told(t *testing.T, d *db.DB) []byte {
 			bytes = 4
 		}
 		for _, code := range [][]byte{make([]byte, bytes), append(make([]byte, bytes-1), 1)} {
-			r, err := c.Search(ctx, db.Query{Code: code, K: 10_000}) // items of one distance by the age of their codes
+			// items of one distance by the age of their codes
+			r, err := c.Search(ctx, db.Query{Code: code, K: 10_000})
 			if err == nil {
 				err = put(r)
 			}
@@ -224,7 +226,8 @@ func TestReplayByAnyBatching(t *testing.T) {
 			for i < min(len(got), len(want)) && got[i] == want[i] {
 				i++
 			}
-			t.Fatalf("batching %d: %d bytes, and one by one %d; from byte %d on they differ:\n%.300s\n%.300s", round, len(got), len(want), i, got[max(0, i-100):], want[max(0, i-100):])
+			t.Fatalf("batching %d: %d bytes, and one by one %d; from byte %d on they differ:\n%.300s\n%.300s",
+				round, len(got), len(want), i, got[max(0, i-100):], want[max(0, i-100):])
 		}
 		wantMarks(t, fmt.Sprint("batching ", round), d, map[string]string{"position": fmt.Sprint(len(log))})
 		if round%25 == 4 {

@@ -23,13 +23,15 @@ func TestSearchRefuses(t *testing.T) {
 	items := dbkit.Pairs(40, synth.Config{})
 	putAll(t, c, items)
 	text := items[0].Vectors["text"]
-	if _, err := c.SearchRadius(ctx, db.Query{From: "text", Vector: text}, 3); !errors.Is(err, db.ErrNoModel) {
+	if _, err := c.SearchRadius(ctx, db.Query{From: "text", Vector: text}, 3); !errors.Is(err,
+		db.ErrNoModel) {
 		t.Errorf("before training: %v", err)
 	}
 	if _, _, err := c.Encode(items[0]); !errors.Is(err, db.ErrNoModel) {
 		t.Errorf("encode before training: %v", err)
 	}
-	if _, err := c.Evaluate(ctx, db.Evaluation{Queries: map[string][][]float32{"text": {text}}, Labels: [][]string{{"a"}}}); !errors.Is(err, db.ErrNoModel) {
+	if _, err := c.Evaluate(ctx, db.Evaluation{Queries: map[string][][]float32{"text": {text}},
+		Labels: [][]string{{"a"}}}); !errors.Is(err, db.ErrNoModel) {
 		t.Errorf("evaluate before training: %v", err)
 	}
 	dbkit.MustTrain(t, c, db.TrainOptions{})
@@ -38,8 +40,9 @@ func TestSearchRefuses(t *testing.T) {
 		want error
 		says string
 	}{
-		"nothing":         {db.Query{}, db.ErrInvalid, "one of"},
-		"both forms":      {db.Query{From: "text", Vector: []float32{1}, Sparse: &db.Sparse{}}, db.ErrInvalid, "2 are given"},
+		"nothing": {db.Query{}, db.ErrInvalid, "one of"},
+		"both forms": {db.Query{From: "text", Vector: []float32{1}, Sparse: &db.Sparse{}}, db.ErrInvalid,
+			"2 are given"},
 		"two things":      {db.Query{Key: "k1", Code: make([]byte, 8)}, db.ErrInvalid, "2 are given"},
 		"no from":         {db.Query{Vector: text}, db.ErrInvalid, "modality"},
 		"unknown from":    {db.Query{From: "smell", Vector: text}, db.ErrInvalid, "image, text"},
@@ -69,7 +72,8 @@ func TestSearchRefuses(t *testing.T) {
 	q := db.Query{Code: []byte{1}}
 	for what, err := range map[string]error{
 		"search": dbkit.Second(empty.Search(cctx, q)), "radius": dbkit.Second(empty.SearchRadius(cctx, q, 1)),
-		"all": dbkit.Second(empty.SearchAll(cctx, []db.Query{q})), "explain": third(empty.Explain(cctx, q, -1)),
+		"all":     dbkit.Second(empty.SearchAll(cctx, []db.Query{q})),
+		"explain": third(empty.Explain(cctx, q, -1)),
 	} {
 		if !errors.Is(err, context.Canceled) {
 			t.Errorf("cancelled, where nothing is to be found: %s: %v", what, err)
@@ -83,7 +87,8 @@ func TestSearchRefuses(t *testing.T) {
 			t.Errorf("rerank %q: %v, %v", r, got, err)
 		}
 	}
-	if _, err := db.ParseRerank("best"); !errors.Is(err, db.ErrInvalid) || !strings.Contains(err.Error(), "asymmetric") {
+	if _, err := db.ParseRerank("best"); !errors.Is(err, db.ErrInvalid) ||
+		!strings.Contains(err.Error(), "asymmetric") {
 		t.Errorf("rerank best: %v", err)
 	}
 	_ = d
@@ -139,9 +144,11 @@ func openMixedDB(t testing.TB, bits int) (d *db.DB, c *db.Collection, items []*d
 // Explain says what was read, and predicts what can be chosen.
 func TestExplainAsymmetric(t *testing.T) {
 	c, items := openMixed(t, 16)
-	q := db.Query{From: "text", Vector: items[0].Vectors["text"], Rerank: db.RerankAsymmetric, Plan: db.PlanDisk}
+	q := db.Query{From: "text", Vector: items[0].Vectors["text"], Rerank: db.RerankAsymmetric,
+		Plan: db.PlanDisk}
 	e, _, err := c.Explain(ctx, q, -1)
-	if err != nil || e.Plan != "blockscan" || e.Scanned != e.Distinct || e.Codes == 0 || e.Predicted["disk"] != 0 {
+	if err != nil || e.Plan != "blockscan" || e.Scanned != e.Distinct || e.Codes == 0 ||
+		e.Predicted["disk"] != 0 {
 		t.Errorf("%+v, %v", e, err)
 	}
 	q.Plan = db.PlanAuto
@@ -178,7 +185,8 @@ func TestSearchAllIsSearchOfEach(t *testing.T) {
 	for i := range 40 {
 		queries = append(queries,
 			db.Query{Code: members.At(i).AppendBytes(nil, q), K: 1 + i*i%200, Plan: db.Plan(i % 6)},
-			db.Query{Code: fresh.At(i).AppendBytes(nil, q), Where: "label = 'third'", K: 5, Plan: db.Plan(i % 3)},
+			db.Query{Code: fresh.At(i).AppendBytes(nil, q), Where: "label = 'third'", K: 5,
+				Plan: db.Plan(i % 3)},
 			db.Query{Key: fmt.Sprint(i)})
 	}
 	sameAlone(t, c, queries)
@@ -187,7 +195,8 @@ func TestSearchAllIsSearchOfEach(t *testing.T) {
 	}
 	queries[17].Code, queries[17].Where, queries[17].Key = nil, "", "nobody"
 	var bad *db.QueryError
-	if _, err := c.SearchAll(ctx, queries); !errors.Is(err, db.ErrNotFound) || !errors.As(err, &bad) || bad.Query != 17 {
+	if _, err := c.SearchAll(ctx, queries); !errors.Is(err, db.ErrNotFound) || !errors.As(err, &bad) ||
+		bad.Query != 17 {
 		t.Errorf("a query by a key that is not there: %v", err)
 	}
 }
@@ -206,7 +215,8 @@ func TestSearchAllInLargeCodes(t *testing.T) {
 	}
 	var queries []db.Query
 	for i := range 64 {
-		q := db.Query{From: "text", Vector: items[i].Vectors["text"], Rerank: db.Rerank(i) % (db.RerankAsymmetric + 1), K: 1 + i*7}
+		q := db.Query{From: "text", Vector: items[i].Vectors["text"],
+			Rerank: db.Rerank(i) % (db.RerankAsymmetric + 1), K: 1 + i*7}
 		if i%9 == 0 {
 			q.To = "image"
 		}
@@ -249,14 +259,16 @@ func TestQueryByKeyFindsItselfFirst(t *testing.T) {
 	_, c := dbkit.OpenCoded(t, 8)
 	var items []*db.Item
 	for i := range 300 {
-		items = append(items, &db.Item{Key: fmt.Sprint("same", i), Code: []byte{5}}, &db.Item{Key: fmt.Sprint("near", i), Code: []byte{4}})
+		items = append(items, &db.Item{Key: fmt.Sprint("same", i), Code: []byte{5}},
+			&db.Item{Key: fmt.Sprint("near", i), Code: []byte{4}})
 	}
 	putAll(t, c, items)
 	for _, order := range []db.Rerank{db.RerankProjection, db.RerankNone, db.RerankAsymmetric} {
 		for _, plan := range []db.Plan{db.PlanAuto, db.PlanScan, db.PlanDisk} {
 			q := db.Query{Key: "same250", K: 10, Rerank: order, Plan: plan}
 			res, err := c.Search(ctx, q)
-			if want := []string{"same250", "same0", "same1"}; err != nil || len(res.Hits) != 10 || !slices.Equal(keysOf(res.Hits)[:3], want) {
+			if want := []string{"same250", "same0", "same1"}; err != nil || len(res.Hits) != 10 ||
+				!slices.Equal(keysOf(res.Hits)[:3], want) {
 				t.Fatalf("%v, %v: %v, %v", order, plan, res, err)
 			}
 			within, err := dbkit.FirstWithin(c, q, 0)
@@ -267,7 +279,8 @@ func TestQueryByKeyFindsItselfFirst(t *testing.T) {
 			for _, k := range []int{1, 7, 299, 300} {
 				hits, err := pages(c, q, k, func() {})
 				keys := keysOf(hits)
-				if err != nil || len(hits) != 600 || keys[0] != "same250" || len(slices.Compact(slices.Sorted(slices.Values(keys)))) != 600 {
+				if err != nil || len(hits) != 600 || keys[0] != "same250" ||
+					len(slices.Compact(slices.Sorted(slices.Values(keys)))) != 600 {
 					t.Errorf("%v, %v: by %d: %d hits, %v", order, plan, k, len(hits), err)
 				}
 			}
@@ -276,7 +289,8 @@ func TestQueryByKeyFindsItselfFirst(t *testing.T) {
 			if res, err = c.Search(ctx, q); err != nil || len(res.Hits) != 10 || res.Hits[0].Key != "same0" {
 				t.Errorf("%v, %v: without itself: %v, %v", order, plan, res, err)
 			}
-			if within, err = dbkit.FirstWithin(c, q, 0); err != nil || within.Total != 299 || slices.Contains(keysOf(within.Hits), "same250") {
+			if within, err = dbkit.FirstWithin(c, q, 0); err != nil || within.Total != 299 ||
+				slices.Contains(keysOf(within.Hits), "same250") {
 				t.Errorf("%v, %v: within 0 without itself: %v, %v", order, plan, within, err)
 			}
 			if n, err := dbkit.CountWithin(c, q, 8); err != nil || n != 599 {
@@ -294,7 +308,8 @@ func TestQueryByKeyFindsItselfFirst(t *testing.T) {
 			}
 		}
 	}
-	if _, err := c.Search(ctx, db.Query{Code: []byte{5}, ExcludeSelf: true}); !errors.Is(err, db.ErrInvalid) || !strings.Contains(err.Error(), "starts from no item") {
+	if _, err := c.Search(ctx, db.Query{Code: []byte{5}, ExcludeSelf: true}); !errors.Is(err,
+		db.ErrInvalid) || !strings.Contains(err.Error(), "starts from no item") {
 		t.Errorf("a code excludes itself: %v", err)
 	}
 
@@ -305,7 +320,8 @@ func TestQueryByKeyFindsItselfFirst(t *testing.T) {
 	}
 	need(c.Delete(ctx, "same250"))(t)
 	putAll(t, c, []*db.Item{{Key: "same250", Code: []byte{5}}})
-	if res, err = c.Search(ctx, db.Query{Key: "same250", K: 400, After: res.Next}); err != nil || len(res.Hits) != 400 || slices.Contains(keysOf(res.Hits), "same250") {
+	if res, err = c.Search(ctx, db.Query{Key: "same250", K: 400, After: res.Next}); err != nil ||
+		len(res.Hits) != 400 || slices.Contains(keysOf(res.Hits), "same250") {
 		t.Errorf("behind itself: %v", err)
 	}
 }
@@ -351,7 +367,8 @@ func TestSearchThatIsCancelled(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if r, err := runs.First(leaving{ctx, &left}, q.K); err != nil && !errors.Is(err, context.Canceled) || err == nil && len(r.Hits) != q.K {
+		if r, err := runs.First(leaving{ctx, &left}, q.K); err != nil && !errors.Is(err, context.Canceled) ||
+			err == nil && len(r.Hits) != q.K {
 			t.Fatalf("within a radius, cancelled when asked for the %dth time: %v, %v", n, r, err)
 		}
 		must(t, runs.Close())

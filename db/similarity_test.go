@@ -62,7 +62,8 @@ func TestSimilarityIsTheCosineOfProjections(t *testing.T) {
 			decided := 0
 			for i, h := range all.Hits {
 				if want := cosine(z, projections[h.Key]); math.Abs(float64(h.Similarity)-want) > .01 {
-					t.Errorf("%v: hit %q has similarity %g, the cosine is %g", order, h.Key, h.Similarity, want)
+					t.Errorf("%v: hit %q has similarity %g, the cosine is %g", order, h.Key, h.Similarity,
+						want)
 				}
 				if i == 0 {
 					continue
@@ -95,7 +96,8 @@ func TestSimilarityIsTheCosineOfProjections(t *testing.T) {
 				}
 				res, err := c.Search(ctx, q)
 				if err != nil || !slices.Equal(res.Hits, want) {
-					t.Errorf("%v: %d hits with similarity %g, want %d, %v", order, len(res.Hits), least, len(want), err)
+					t.Errorf("%v: %d hits with similarity %g, want %d, %v", order, len(res.Hits), least,
+						len(want), err)
 				}
 				within := 0
 				for _, h := range want {
@@ -104,7 +106,8 @@ func TestSimilarityIsTheCosineOfProjections(t *testing.T) {
 					}
 				}
 				if n, err := dbkit.CountWithin(c, q, 5); err != nil || n != within {
-					t.Errorf("%v: %d items within 5 with similarity %g, want %d, %v", order, n, least, within, err)
+					t.Errorf("%v: %d items within 5 with similarity %g, want %d, %v", order, n, least, within,
+						err)
 				}
 				runs, err := c.SearchRadius(ctx, q, 5)
 				if err != nil || runs.Total() != within {
@@ -118,8 +121,10 @@ func TestSimilarityIsTheCosineOfProjections(t *testing.T) {
 				for _, n := range counts {
 					sum += n
 				}
-				if hits, err2 := dbkit.Collect(runs.Hits(ctx)); err != nil || err2 != nil || rows != within || sum != within || len(hits) != within {
-					t.Errorf("%v: %d rows, %d counted, %d hits, want %d: %v, %v", order, rows, sum, len(hits), within, err, err2)
+				if hits, err2 := dbkit.Collect(runs.Hits(ctx)); err != nil || err2 != nil || rows != within ||
+					sum != within || len(hits) != within {
+					t.Errorf("%v: %d rows, %d counted, %d hits, want %d: %v, %v", order, rows, sum, len(hits),
+						within, err, err2)
 				}
 				must(t, runs.Close())
 			}
@@ -137,7 +142,8 @@ func TestVectorsDecideWithinCodes(t *testing.T) {
 	for range 2 { // before the vectors are in memory, perhaps, and when they are
 		for _, of := range items[:20] {
 			x := of.Vectors["text"]
-			q := db.Query{From: "text", Vector: x, K: len(items), Rerank: db.RerankProjection, Include: db.IncludeVectors}
+			q := db.Query{From: "text", Vector: x, K: len(items), Rerank: db.RerankProjection,
+				Include: db.IncludeVectors}
 			plain := need(c.Search(ctx, q))(t)
 			q.Rerank = db.RerankAuto
 			got := need(c.Search(ctx, q))(t)
@@ -196,7 +202,8 @@ func TestWhereThereIsNoSimilarity(t *testing.T) {
 		}
 	}
 	for _, least := range []float32{-1.1, 1.1, float32(math.NaN()), float32(math.Inf(1))} {
-		if _, err := c.Search(ctx, db.Query{From: "text", Vector: items[0].Vectors["text"], Rerank: db.RerankProjection, MinSimilarity: least}); !errors.Is(err, db.ErrInvalid) {
+		if _, err := c.Search(ctx, db.Query{From: "text", Vector: items[0].Vectors["text"],
+			Rerank: db.RerankProjection, MinSimilarity: least}); !errors.Is(err, db.ErrInvalid) {
 			t.Errorf("a least similarity of %g: %v", least, err)
 		}
 	}
@@ -239,7 +246,8 @@ func TestAnswersDoNotDependOnTheCacheOfProjections(t *testing.T) {
 		ask()
 		bytes := dbkit.MustStats(t, d).Collections[0].RerankBytes
 		switch {
-		case budget == 0 && bytes < int64(30*n), budget == part && (bytes < part/4 || bytes > part), (budget == -1 || budget == 1) && bytes != 0:
+		case budget == 0 && bytes < int64(30*n), budget == part && (bytes < part/4 || bytes > part),
+			(budget == -1 || budget == 1) && bytes != 0:
 			t.Errorf("budget %d: projections take %d bytes", budget, bytes)
 		}
 		for j, it := range items[n:] { // new items, changed ones, deleted ones
@@ -264,7 +272,8 @@ func TestAnswersDoNotDependOnTheCacheOfProjections(t *testing.T) {
 		for stage := range want {
 			for i, hits := range want[stage] {
 				if !sameHits(hits, got[stage][i]) {
-					t.Fatalf("budget %d, stage %d, query %d: %s", budget, stage, i, cmp.Diff(hits, got[stage][i], cmpopts.EquateNaNs()))
+					t.Fatalf("budget %d, stage %d, query %d: %s", budget, stage, i,
+						cmp.Diff(hits, got[stage][i], cmpopts.EquateNaNs()))
 				}
 			}
 		}
@@ -430,11 +439,13 @@ func TestAutoOrder(t *testing.T) {
 	}
 	// The cursor of another order goes on in neither.
 	asymmetric := need(c.Search(ctx, db.Query{From: "text", Vector: vector, Rerank: db.RerankAsymmetric}))(t)
-	if _, err := c.Search(ctx, db.Query{From: "text", Vector: vector, After: asymmetric.Next}); !errors.Is(err, db.ErrInvalid) {
+	if _, err := c.Search(ctx, db.Query{From: "text", Vector: vector, After: asymmetric.Next}); !errors.Is(
+		err, db.ErrInvalid) {
 		t.Errorf("a cursor of the order asymmetric: %v", err)
 	}
 	for name, q := range map[string]db.Query{
-		"by a code": {Code: make([]byte, 2)}, "by a stored code": {Key: "k1"}, "by a vector of zeros": {From: "text", Vector: make([]float32, 5)},
+		"by a code": {Code: make([]byte, 2)}, "by a stored code": {Key: "k1"},
+		"by a vector of zeros": {From: "text", Vector: make([]float32, 5)},
 	} {
 		if got := orderOf(t, c, q); got != "projection" {
 			t.Errorf("%s: the order is %s", name, got)
@@ -447,10 +458,12 @@ func TestAutoOrderOfManyItems(t *testing.T) {
 	dbkit.LongTest(t)
 	d := dbkit.MustOpen(t, "db", &db.Options{FS: vfs.NewMem()})
 	defer dbkit.MustClose(t, d)
-	c := need(d.CreateCollection(ctx, "main", db.Schema{Modalities: []db.Modality{{Name: "image", Dim: 3}}}))(t)
+	c := need(d.CreateCollection(ctx, "main", db.Schema{Modalities: []db.Modality{{Name: "image", Dim: 3}}}))(
+		t)
 	item := func(i int) *db.Item {
 		x := []float32{float32(i % 7), float32(i % 11), 1}
-		return &db.Item{Key: fmt.Sprint(i), Vectors: map[string][]float32{"image": x}, Labels: []string{fmt.Sprint(i % 2)}}
+		return &db.Item{Key: fmt.Sprint(i), Vectors: map[string][]float32{"image": x},
+			Labels: []string{fmt.Sprint(i % 2)}}
 	}
 	batch := d.NewBatch()
 	for i := range 40_000 {
@@ -485,21 +498,24 @@ func TestLoadingEndsWithAnyBudget(t *testing.T) {
 	}
 	origin := vfs.NewMem()
 	d := dbkit.MustOpen(t, "db", &db.Options{FS: origin})
-	c := need(d.CreateCollection(ctx, "main", db.Schema{Modalities: []db.Modality{{Name: "image", Dim: dim}}}))(t)
+	c := need(d.CreateCollection(ctx, "main",
+		db.Schema{Modalities: []db.Modality{{Name: "image", Dim: dim}}}))(t)
 	dbkit.PutAll(t, d, c, items[:n])
 	for seed := range uint64(2) { // the second space stands by
-		dbkit.MustTrain(t, c, db.TrainOptions{Options: fit.Options{Bits: 16, Anchors: 6, Seed: seed, Sweeps: 1}})
+		dbkit.MustTrain(t, c, db.TrainOptions{Options: fit.Options{Bits: 16, Anchors: 6, Seed: seed,
+			Sweeps: 1}})
 	}
 	dbkit.MustClose(t, d)
 	for budget := int64(8_000); budget < 560_000; budget = budget*int64(effort.Of(9, 36))/8 + 1000 {
 		fs := vfs.NewMem()
 		need(vfs.Clone(origin, fs, "db", "db"))(t)
 		var loaded atomic.Int64 // items
-		d := dbkit.MustOpen(t, "db", &db.Options{FS: fs, RerankCacheBytes: budget, NoSync: true, EventListener: func(_ context.Context, e *event.Event) {
-			if e.Op == event.OpRerank && e.Phase == event.PhaseDone {
-				loaded.Add(e.Items)
-			}
-		}})
+		d := dbkit.MustOpen(t, "db", &db.Options{FS: fs, RerankCacheBytes: budget, NoSync: true,
+			EventListener: func(_ context.Context, e *event.Event) {
+				if e.Op == event.OpRerank && e.Phase == event.PhaseDone {
+					loaded.Add(e.Items)
+				}
+			}})
 		c := dbkit.MustCollection(t, d, "main")
 		need(c.Search(ctx, db.Query{From: "image", Vector: items[3].Vectors["image"]}))(t)
 		// wait fails if it does not end: the limit is no measure of speed.
@@ -536,7 +552,8 @@ func TestNothingFollowsTheLastHit(t *testing.T) {
 	c, items := openMixed(t, 16)
 	for _, least := range []float32{.5, .9, .999, 1} {
 		for k := range 60 {
-			q := db.Query{From: "image", Vector: items[0].Vectors["image"], K: k + 1, Rerank: db.RerankProjection, MinSimilarity: least}
+			q := db.Query{From: "image", Vector: items[0].Vectors["image"], K: k + 1,
+				Rerank: db.RerankProjection, MinSimilarity: least}
 			res := need(c.Search(ctx, q))(t)
 			if q.After = res.Next; q.After == "" {
 				continue
@@ -555,9 +572,11 @@ func TestBudgetHoldsWhereRowsGetVectors(t *testing.T) {
 	const n, budget = 4000, 40_000
 	d := dbkit.MustOpen(t, "db", &db.Options{FS: vfs.NewMem(), RerankCacheBytes: budget, NoSync: true})
 	defer dbkit.MustClose(t, d)
-	c := need(d.CreateCollection(ctx, "main", db.Schema{Modalities: []db.Modality{{Name: "image", Dim: 4}}}))(t)
+	c := need(d.CreateCollection(ctx, "main", db.Schema{Modalities: []db.Modality{{Name: "image", Dim: 4}}}))(
+		t)
 	item := func(i int) *db.Item {
-		return &db.Item{Key: fmt.Sprint(i), Labels: []string{fmt.Sprint(i % 2)}, Vectors: map[string][]float32{"image": {float32(i % 2), float32(i % 13), float32(i % 7), 1}}}
+		return &db.Item{Key: fmt.Sprint(i), Labels: []string{fmt.Sprint(i % 2)},
+			Vectors: map[string][]float32{"image": {float32(i % 2), float32(i % 13), float32(i % 7), 1}}}
 	}
 	var taught, plain, full []*db.Item
 	for i := range 100 {

@@ -129,7 +129,8 @@ func TestCloseWithOpenSnapshotsAndRuns(t *testing.T) {
 	dbkit.MustClose(t, d)
 	for i, r := range all {
 		_, err := dbkit.Collect(r.Hits(ctx))
-		for what, err := range map[string]error{"hits": err, "first": dbkit.Second(r.First(ctx, 1)), "distances": dbkit.Second(r.Distances(ctx)), "close": r.Close()} {
+		for what, err := range map[string]error{"hits": err, "first": dbkit.Second(r.First(ctx, 1)),
+			"distances": dbkit.Second(r.Distances(ctx)), "close": r.Close()} {
 			if !errors.Is(err, db.ErrClosed) {
 				t.Errorf("runs %d, %s: %v", i, what, err)
 			}
@@ -230,7 +231,8 @@ func TestCancelledSearches(t *testing.T) {
 		}
 	}
 	_, err := dbkit.Collect(runs.Hits(cctx))
-	for what, err := range map[string]error{"hits": err, "first": dbkit.Second(runs.First(cctx, 1)), "distances": dbkit.Second(runs.Distances(cctx)), "compact": d.Compact(cctx)} {
+	for what, err := range map[string]error{"hits": err, "first": dbkit.Second(runs.First(cctx, 1)),
+		"distances": dbkit.Second(runs.Distances(cctx)), "compact": d.Compact(cctx)} {
 		if !errors.Is(err, context.Canceled) {
 			t.Errorf("%s: %v", what, err)
 		}

@@ -43,12 +43,15 @@ const (
 
 func newSoakedArchive(t *testing.T, d *db.DB, root string) *soakedArchive {
 	t.Helper()
-	a := &soakedArchive{t: t, d: d, root: root, bounds: map[string][2]int64{}, made: map[string]*atomic.Int64{}}
+	a := &soakedArchive{t: t, d: d, root: root, bounds: map[string][2]int64{},
+		made: map[string]*atomic.Int64{}}
 	for _, what := range []string{"backups", "restores", "checkpoints"} {
 		a.made[what] = new(atomic.Int64)
 	}
 	a.store = need(backup.Folder(filepath.Join(root, "backups")))(t)
-	a.c = need(d.CreateCollection(ctx, "accounts", db.Schema{Bits: 16, Fields: []db.Field{{Name: "balance", Type: db.Int}, {Name: "at", Type: db.Int, Indexed: true}}}))(t)
+	a.c = need(d.CreateCollection(ctx, "accounts",
+		db.Schema{Bits: 16, Fields: []db.Field{{Name: "balance", Type: db.Int},
+			{Name: "at", Type: db.Int, Indexed: true}}}))(t)
 	for i := range soakedAccounts {
 		need(a.c.Put(ctx, account(i, soakedBalance, 0)))(t)
 	}
@@ -57,7 +60,8 @@ func newSoakedArchive(t *testing.T, d *db.DB, root string) *soakedArchive {
 }
 
 func account(i int, balance, at int64) *db.Item {
-	return &db.Item{Key: fmt.Sprint(i), Code: []byte{byte(balance), byte(i)}, Fields: map[string]any{"balance": balance, "at": at}}
+	return &db.Item{Key: fmt.Sprint(i), Code: []byte{byte(balance), byte(i)},
+		Fields: map[string]any{"balance": balance, "at": at}}
 }
 
 // transfer moves something from one account to another.
@@ -76,7 +80,8 @@ func (a *soakedArchive) transfer(ctx context.Context, r *rand.Rand) error {
 	}
 	amount, n := r.Int64N(10), a.begun.Add(1)
 	b := a.d.NewBatch()
-	if err := errors.Join(b.Put(a.c, account(from, balances[0]-amount, n)), b.Put(a.c, account(to, balances[1]+amount, n))); err != nil {
+	if err := errors.Join(b.Put(a.c, account(from, balances[0]-amount, n)),
+		b.Put(a.c, account(to, balances[1]+amount, n))); err != nil {
 		return err
 	}
 	if err := b.Commit(ctx); err != nil {
@@ -126,7 +131,8 @@ func (a *soakedArchive) restore(ctx context.Context, r *rand.Rand) error {
 	}
 	m, err := db.Restore(ctx, a.store, dir, nil, db.RestoreOptions{ID: id})
 	if errors.Is(err, backup.ErrNotFound) || errors.Is(err, backup.ErrDamaged) {
-		if _, ferr := backup.Find(ctx, a.store, backup.Choice{ID: id}); id != "" && errors.Is(ferr, backup.ErrNotFound) {
+		if _, ferr := backup.Find(ctx, a.store, backup.Choice{ID: id}); id != "" &&
+			errors.Is(ferr, backup.ErrNotFound) {
 			return nil // pruned meanwhile
 		}
 	}
@@ -184,7 +190,8 @@ func (a *soakedArchive) check(dir string, bounds [2]int64) (err error) {
 			changed++
 		}
 	}
-	if sum != soakedAccounts*soakedBalance || last > 0 && changed != 2 || last < bounds[0] || last > bounds[1] {
+	if sum != soakedAccounts*soakedBalance || last > 0 && changed != 2 || last < bounds[0] ||
+		last > bounds[1] {
 		return fmt.Errorf("fddhdb: the accounts have %d, after %d transfers, the last of which has changed %d; between %d and %d had been made",
 			sum, last, changed, bounds[0], bounds[1])
 	}
@@ -205,7 +212,8 @@ func (a *soakedArchive) close() {
 		}
 	}
 	a.t.Logf("%d transfers, %d backups, %d restored, %d checkpoints; %d backups are left, %d MiB, and %d objects that none needs",
-		a.acked.Load(), a.made["backups"].Load(), a.made["restores"].Load(), a.made["checkpoints"].Load(), v.Backups, v.Bytes>>20, v.Unneeded)
+		a.acked.Load(), a.made["backups"].Load(), a.made["restores"].Load(), a.made["checkpoints"].Load(),
+		v.Backups, v.Bytes>>20, v.Unneeded)
 }
 
 // atRest collects garbage while no copy is made or read, whose buffers are many times what

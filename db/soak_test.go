@@ -62,7 +62,8 @@ func TestSoak(t *testing.T) {
 			r := rand.New(rand.NewPCG(first, uint64(len(name))))
 			for stopping.Err() == nil && !t.Failed() {
 				err := f(r)
-				if err != nil && !slices.ContainsFunc(allowed, func(a error) bool { return errors.Is(err, a) }) && stopping.Err() == nil {
+				if err != nil && !slices.ContainsFunc(allowed,
+					func(a error) bool { return errors.Is(err, a) }) && stopping.Err() == nil {
 					t.Errorf("%s: %v", name, err)
 				}
 				operations.Add(1)
@@ -92,7 +93,8 @@ func TestSoak(t *testing.T) {
 		})
 		each(fmt.Sprint("search", w, w), 0, func(r *rand.Rand) error {
 			q := db.Query{
-				Key: items[r.IntN(len(items))].Key, To: []string{"image", "text"}[r.IntN(2)], K: 1 + r.IntN(50),
+				Key: items[r.IntN(len(items))].Key, To: []string{"image", "text"}[r.IntN(2)],
+				K:     1 + r.IntN(50),
 				Where: []string{"", "year < 20", "label = 'class1'"}[r.IntN(3)],
 				Plan:  []db.Plan{db.PlanAuto, db.PlanScan, db.PlanDisk, db.PlanBlockScan}[r.IntN(4)],
 			}
@@ -135,7 +137,8 @@ func TestSoak(t *testing.T) {
 		}
 		b := d.NewBatch()
 		for i := range 8 * bulkItems {
-			if err := b.Put(other, &db.Item{Key: fmt.Sprint(i), Code: []byte{byte(i), byte(i >> 8), byte(r.IntN(256)), 0, 0, 0, 0, 0}}); err != nil {
+			if err := b.Put(other, &db.Item{Key: fmt.Sprint(i),
+				Code: []byte{byte(i), byte(i >> 8), byte(r.IntN(256)), 0, 0, 0, 0, 0}}); err != nil {
 				return err
 			}
 		}
@@ -168,7 +171,8 @@ func TestSoak(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	each("imports", 200*time.Millisecond, func(r *rand.Rand) error { return importAgain(stopping, d, into, r) })
+	each("imports", 200*time.Millisecond,
+		func(r *rand.Rand) error { return importAgain(stopping, d, into, r) })
 	alterations := int64(0)
 	each("alterations", *dbkit.Soak/40, func(*rand.Rand) error {
 		alterations++
@@ -203,7 +207,8 @@ func TestSoak(t *testing.T) {
 			t.Error(err)
 			break
 		}
-		now := soakSample{time.Since(start).Round(time.Second), m.HeapAlloc, runtime.NumGoroutine(), filesOpen(), s.DiskBytes, a.size(), operations.Load()}
+		now := soakSample{time.Since(start).Round(time.Second), m.HeapAlloc, runtime.NumGoroutine(),
+			filesOpen(), s.DiskBytes, a.size(), operations.Load()}
 		samples = append(samples, now)
 		t.Logf("%8s  heap %4d MiB  goroutines %3d  files %3d  folder %4d MiB  repository %4d MiB  operations %d",
 			now.at, now.heap>>20, now.goroutines, now.files, now.disk>>20, now.repository>>20, now.operations)

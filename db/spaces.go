@@ -134,7 +134,8 @@ func (c *Collection) DropSpace(ctx context.Context, space Space) error {
 
 // changeSpaces runs f in the committer, when all codes are in memory. A drop frees disk space, and
 // damaged codes do not prevent it.
-func (c *Collection) changeSpaces(ctx context.Context, drops bool, f func(tx *state.Tx, s *state.CollectionState) error) error {
+func (c *Collection) changeSpaces(ctx context.Context, drops bool,
+	f func(tx *state.Tx, s *state.CollectionState) error) error {
 	if err := c.db.state.Guard.Enter(); err != nil {
 		return err
 	}
@@ -253,7 +254,8 @@ type ImportModelOptions struct {
 // if these bytes are no model file, or a damaged one, or if the collection lacks a modality of the model;
 // *codec.FormatError if it is of another format; ErrBusy while another space is being installed or built.
 // After an error the collection is as it was, but for ids that the labels have then, which no call shows.
-func (c *Collection) ImportModel(ctx context.Context, r io.Reader, opt ImportModelOptions) (*Training, error) {
+func (c *Collection) ImportModel(ctx context.Context, r io.Reader,
+	opt ImportModelOptions) (*Training, error) {
 	if err := ctx.Err(); err != nil {
 		return nil, err
 	}
@@ -273,12 +275,14 @@ func (c *Collection) ImportModel(ctx context.Context, r io.Reader, opt ImportMod
 	}
 	ctx, op := in.DB.Signals.Begin(ctx, event.OpImportModel, in.Name)
 	defer op.Abandon()
-	space, t, err := in.ImportModel(ctx, f, learn.ImportOptions{Activate: opt.Activate, Progress: op.Telling(opt.Progress), Space: uint32(opt.Space)})
+	space, t, err := in.ImportModel(ctx, f, learn.ImportOptions{Activate: opt.Activate,
+		Progress: op.Telling(opt.Progress), Space: uint32(opt.Space)})
 	e := in.Unbuilt(space)
 	if err == nil {
-		e = event.Event{Space: uint32(t.Space), Revision: t.Revision, Items: int64(t.Items), Attrs: []slog.Attr{
-			slog.Int("bits", t.Bits), slog.Bool("active", t.Active),
-		}}
+		e = event.Event{Space: uint32(t.Space), Revision: t.Revision, Items: int64(t.Items),
+			Attrs: []slog.Attr{
+				slog.Int("bits", t.Bits), slog.Bool("active", t.Active),
+			}}
 	}
 	op.End(err, e)
 	return t, err
@@ -308,7 +312,8 @@ type ImportRevisionOptions struct {
 // ImportRevisionOptions.Revision is not greater than the present revision; *codec.FormatError for another
 // format; ErrNoModel, ErrNotFound and ErrBusy as from Update. After an error, labels of the model may have
 // ids all the same, which no call shows.
-func (c *Collection) ImportRevision(ctx context.Context, r io.Reader, opt ImportRevisionOptions) (*Update, error) {
+func (c *Collection) ImportRevision(ctx context.Context, r io.Reader,
+	opt ImportRevisionOptions) (*Update, error) {
 	if err := ctx.Err(); err != nil {
 		return nil, err
 	}
@@ -355,7 +360,8 @@ func readModelFile(r io.Reader) (*fit.File, error) {
 func (c *Collection) takesModel(ctx context.Context, f *fit.File) error {
 	_, err := look(c, func(_ *state.View, cv *state.CollectionView) (struct{}, error) {
 		if cv.CodesOnly() {
-			return struct{}{}, fault.Invalid("collection %q has no model: its items bring their codes", cv.Name)
+			return struct{}{}, fault.Invalid("collection %q has no model: its items bring their codes",
+				cv.Name)
 		}
 		if _, err := cv.MatchAll(f.Modalities()); err != nil {
 			return struct{}{}, fault.Invalid("collection %q: %w", cv.Name, err)

@@ -106,7 +106,8 @@ func (l *spacesLife) steps() []lifeStep {
 		{"second training", train(2, false)},
 		{"delete and merge", func() error {
 			return l.batch(func(b *db.Batch) error {
-				return errors.Join(b.Delete(l.c, "k1"), b.Delete(l.c, "k37"), b.Merge(l.c, &db.Item{Key: "k2", Labels: items[5].Labels}))
+				return errors.Join(b.Delete(l.c, "k1"), b.Delete(l.c, "k37"),
+					b.Merge(l.c, &db.Item{Key: "k2", Labels: items[5].Labels}))
 			})
 		}},
 		{"flush", func() error { _, err := db.State(l.d).Engine.DB.AsyncFlush(); return err }},
@@ -178,7 +179,8 @@ func between(before, after lifeState) func(lifeState) error {
 
 func (s lifeState) between(before, after lifeState) bool {
 	either := func(x, a, b int) bool { return x == a || x == b }
-	if !either(s.items, before.items, after.items) || !either(int(s.active), int(before.active), int(after.active)) {
+	if !either(s.items, before.items, after.items) || !either(int(s.active), int(before.active),
+		int(after.active)) {
 		return false
 	}
 	for id, revision := range s.revisions {
@@ -332,7 +334,8 @@ func (c *crasher) MaybeError(op errorfs.Op) error {
 	}
 	for _, percent := range percents {
 		c.crashes = append(c.crashes, crash{
-			fmt.Sprintf("%s, before change %d (%s), %d%% of what is not synced", c.what, c.changes, op.Path, percent),
+			fmt.Sprintf("%s, before change %d (%s), %d%% of what is not synced", c.what, c.changes, op.Path,
+				percent),
 			c.mem.CrashClone(vfs.CrashCloneCfg{UnsyncedDataPercent: percent, RNG: c.r}), c.step,
 		})
 	}
@@ -361,7 +364,8 @@ func (l *spacesLife) inconsistency() error {
 
 // lead goes through the life, and returns the states before the first step and after
 // each, up to one that fails, which it returns, too.
-func (l *spacesLife) lead(t *testing.T, begin func(step int, what string)) (states []lifeState, failed error) {
+func (l *spacesLife) lead(t *testing.T,
+	begin func(step int, what string)) (states []lifeState, failed error) {
 	states = []lifeState{{revisions: map[db.Space]uint32{}}}
 	for i, s := range l.steps() {
 		begin(i, s.what)
@@ -404,7 +408,8 @@ func TestCrashesAroundSpaces(t *testing.T) {
 			}
 			checkAfter(t, fmt.Sprintf("NoSync %v, %s", noSync, cr.what), cr.fs, possible)
 		}
-		t.Logf("NoSync %v: %d crashes in %d changes, at the end %+v", noSync, len(c.crashes), c.changes, states[len(states)-1])
+		t.Logf("NoSync %v: %d crashes in %d changes, at the end %+v", noSync, len(c.crashes), c.changes,
+			states[len(states)-1])
 	}
 }
 
@@ -422,7 +427,8 @@ func TestEveryFailedChangeAroundSpaces(t *testing.T) {
 		fail := &dbkit.FailOnce{K: k}
 		l := &spacesLife{fs: errorfs.Wrap(mem, fail), fail: fail}
 		states, err := l.lead(t, func(int, string) {})
-		if cerr := l.close(); err != nil && errors.Is(err, db.ErrFailed) && !errors.Is(cerr, db.ErrFailed) && !errors.Is(cerr, db.ErrClosed) && cerr != nil {
+		if cerr := l.close(); err != nil && errors.Is(err, db.ErrFailed) && !errors.Is(cerr, db.ErrFailed) &&
+			!errors.Is(cerr, db.ErrClosed) && cerr != nil {
 			t.Errorf("change %d failed: %v, and then %v", k, err, cerr)
 		}
 		at := len(states) - 1
@@ -455,7 +461,8 @@ func TestEveryFailedReadAroundSpaces(t *testing.T) {
 		})
 		_ = l.close()
 		at := len(states) - 1
-		checkAfter(t, fmt.Sprintf("read %d failed (%v)", k, err), mem, between(states[at], clean[min(at+1, len(clean)-1)]))
+		checkAfter(t, fmt.Sprintf("read %d failed (%v)", k, err), mem,
+			between(states[at], clean[min(at+1, len(clean)-1)]))
 		if !fail.Fired {
 			t.Logf("one of %d reads failed in %v", k, failed)
 			return
@@ -484,7 +491,8 @@ func TestCrashesWhileASpaceIsBuilt(t *testing.T) {
 		}
 		c.begin(0, fmt.Sprintf("%d items encoded", done), effort.Of(29, 149))
 		if done == 10*learn.EncodeBlock { // in the second block
-			if err := l.put(items[done-2 : done+2]); err != nil { // one that was, and one that is not encoded yet
+			// one that was, and one that is not encoded yet
+			if err := l.put(items[done-2 : done+2]); err != nil {
 				t.Error(err)
 			}
 			if n, err := l.c.Delete(ctx, "k7", "k10300", "k16400"); n != 3 || err != nil {
@@ -581,9 +589,12 @@ func TestSpacesUnderConcurrentUse(t *testing.T) {
 		return err
 	}, db.ErrBusy, db.ErrNotFound) // it may be dropped while it is being built
 	spaceOf := func(r *rand.Rand) db.Space { return db.Space(1 + r.IntN(rounds/4+1)) }
-	each("activate", rounds, func(r *rand.Rand, _ int) error { return c.Activate(ctx, spaceOf(r)) }, db.ErrNotFound, db.ErrBusy)
-	each("rollback", rounds/2, func(*rand.Rand, int) error { _, err := c.Rollback(ctx); return err }, db.ErrInvalid)
-	each("drop", rounds/2, func(r *rand.Rand, _ int) error { return c.DropSpace(ctx, spaceOf(r)) }, db.ErrNotFound, db.ErrInvalid)
+	each("activate", rounds, func(r *rand.Rand, _ int) error { return c.Activate(ctx, spaceOf(r)) },
+		db.ErrNotFound, db.ErrBusy)
+	each("rollback", rounds/2, func(*rand.Rand, int) error { _, err := c.Rollback(ctx); return err },
+		db.ErrInvalid)
+	each("drop", rounds/2, func(r *rand.Rand, _ int) error { return c.DropSpace(ctx, spaceOf(r)) },
+		db.ErrNotFound, db.ErrInvalid)
 	for u := range 2 {
 		each(fmt.Sprint("update", u), rounds/2, func(r *rand.Rand, i int) error {
 			opt := db.UpdateOptions{Teacher: db.Teacher(i % 4), GrowLabels: r.IntN(4) == 0}

@@ -36,7 +36,9 @@ func TestInSpace(t *testing.T) {
 	items[7].Labels = nil
 	putAll(t, c, items)
 	q := db.Query{From: "image", To: "text", Vector: items[5].Vectors["image"], K: 50}
-	e := db.Evaluation{Queries: map[string][][]float32{"image": {items[5].Vectors["image"], items[9].Vectors["image"]}}, Labels: [][]string{items[5].Labels, items[9].Labels}}
+	e := db.Evaluation{Queries: map[string][][]float32{
+		"image": {items[5].Vectors["image"], items[9].Vectors["image"]}},
+		Labels: [][]string{items[5].Labels, items[9].Labels}}
 	type sight struct {
 		Items   []*db.Item
 		Result  *db.Result
@@ -76,7 +78,8 @@ func TestInSpace(t *testing.T) {
 	if len(first.Code) != 4 || len(second.Code) != 6 {
 		t.Fatalf("codes of %d and %d bytes", len(first.Code), len(second.Code))
 	}
-	memory := cmp.Options{cmpopts.IgnoreFields(db.CollectionStats{}, "MemoryBytes", "IndexBytes", "RerankBytes", "QueryDistances", "Spaces"), cmpopts.EquateNaNs()}
+	memory := cmp.Options{cmpopts.IgnoreFields(db.CollectionStats{}, "MemoryBytes", "IndexBytes",
+		"RerankBytes", "QueryDistances", "Spaces"), cmpopts.EquateNaNs()}
 	snap := need(d.Snapshot())(t)
 	defer snap.Close()
 	then := need(snap.Collection("main"))(t)
@@ -128,7 +131,8 @@ func TestInSpace(t *testing.T) {
 		t.Errorf("in the active space: %+v, %v", r, err)
 	}
 	// What is not there.
-	if _, err := c.InSpace(3); !errors.Is(err, db.ErrNotFound) || !strings.Contains(err.Error(), `space 3 of collection "main", which has the spaces 1 (active), 2`) {
+	if _, err := c.InSpace(3); !errors.Is(err, db.ErrNotFound) ||
+		!strings.Contains(err.Error(), `space 3 of collection "main", which has the spaces 1 (active), 2`) {
 		t.Errorf("space 3: %v", err)
 	}
 	two := inSpace(c, 2)
@@ -190,7 +194,8 @@ func TestUpdateInSpace(t *testing.T) {
 	if _, err := c.RestoreRevision(ctx, 0, u.Revision); !errors.Is(err, db.ErrNotFound) {
 		t.Errorf("restoring a revision of another space: %v", err)
 	}
-	if u, err := one.Update(ctx, db.UpdateOptions{Space: 2, Teacher: db.TeacherLabels}); err != nil || u.Space != 2 || u.Revision != 2 {
+	if u, err := one.Update(ctx, db.UpdateOptions{Space: 2, Teacher: db.TeacherLabels}); err != nil ||
+		u.Space != 2 || u.Revision != 2 {
 		t.Errorf("%+v, %v", u, err)
 	}
 	spaces, err := c.Spaces(ctx)
@@ -221,11 +226,13 @@ func TestUpdateInSpace(t *testing.T) {
 func TestInSpaceThatIsBeingBuilt(t *testing.T) {
 	_, c := dbkit.OpenPairs(t)
 	putAll(t, c, dbkit.Pairs(60, synth.Config{}))
-	if _, err := c.InSpace(1); !errors.Is(err, db.ErrNotFound) || !strings.Contains(err.Error(), "not trained") {
+	if _, err := c.InSpace(1); !errors.Is(err, db.ErrNotFound) ||
+		!strings.Contains(err.Error(), "not trained") {
 		t.Errorf("before training: %v", err)
 	}
 	var busy error
-	need(c.Train(ctx, db.TrainOptions{Options: fit.Options{Bits: 16, Progress: func(phase string, _, _ int64) {
+	need(c.Train(ctx, db.TrainOptions{Options: fit.Options{Bits: 16, Progress: func(phase string, _,
+		_ int64) {
 		if phase == "encode" {
 			_, busy = c.InSpace(1)
 		}
@@ -266,11 +273,12 @@ func TestSpaces(t *testing.T) {
 	items := dbkit.ViewItems(150, 3)
 	putAll(t, c, items)
 	building := ""
-	first := dbkit.MustTrain(t, c, db.TrainOptions{Options: fit.Options{Bits: 32, Anchors: 30, Progress: func(phase string, _, _ int64) {
-		if phase == "encode" {
-			building = states(spacesOf(t, c))
-		}
-	}}})
+	first := dbkit.MustTrain(t, c,
+		db.TrainOptions{Options: fit.Options{Bits: 32, Anchors: 30, Progress: func(phase string, _, _ int64) {
+			if phase == "encode" {
+				building = states(spacesOf(t, c))
+			}
+		}}})
 	if building != "1 building " {
 		t.Errorf("while it was being built: %s", building)
 	}
@@ -294,8 +302,10 @@ func TestSpaces(t *testing.T) {
 		}
 	}
 	sp := all[0]
-	if sp.Bits != 32 || sp.Revision != 1 || sp.Items != first.Items || sp.Codes != s.DistinctCodes || sp.Parent != 0 ||
-		sp.Taught != labelled || sp.Pending != s.Pending || s.Taught != labelled || s.Spaces != 2 || sp.Built != 0 ||
+	if sp.Bits != 32 || sp.Revision != 1 || sp.Items != first.Items || sp.Codes != s.DistinctCodes ||
+		sp.Parent != 0 ||
+		sp.Taught != labelled || sp.Pending != s.Pending || s.Taught != labelled || s.Spaces != 2 ||
+		sp.Built != 0 ||
 		time.Since(sp.Created) > time.Minute {
 		t.Errorf("%+v, stats %+v", sp, s)
 	}
@@ -318,7 +328,8 @@ func TestSpaces(t *testing.T) {
 			if err != nil {
 				return err
 			}
-			if all[i].Checksum != frameChecksum(b) || all[i].ModelBytes != int64(len(b)) || all[i].StatisticsBytes == 0 {
+			if all[i].Checksum != frameChecksum(b) || all[i].ModelBytes != int64(len(b)) ||
+				all[i].StatisticsBytes == 0 {
 				t.Errorf("space %d: model of %d bytes, %s: %+v", i+1, len(b), frameChecksum(b), all[i])
 			}
 			// Encoding and commits come after the report is stored.
@@ -331,8 +342,10 @@ func TestSpaces(t *testing.T) {
 				t.Fatalf("space %d: %+v", i+1, all[i].Revisions)
 			}
 			r := all[i].Revisions[0]
-			if r.Revision != 1 || r.Parent != 0 || r.Items != labelled || r.Labelled != labelled || r.Drift != nil ||
-				r.Bytes != all[i].ModelBytes || r.Checksum != all[i].Checksum || !r.Created.Equal(all[i].Created) {
+			if r.Revision != 1 || r.Parent != 0 || r.Items != labelled || r.Labelled != labelled ||
+				r.Drift != nil ||
+				r.Bytes != all[i].ModelBytes || r.Checksum != all[i].Checksum ||
+				!r.Created.Equal(all[i].Created) {
 				t.Errorf("space %d: %+v", i+1, r)
 			}
 		}
@@ -392,8 +405,9 @@ func TestRevisionInfos(t *testing.T) {
 	dbkit.MustTrain(t, c, db.TrainOptions{Options: fit.Options{Bits: 16, Anchors: 20}})
 	first := spacesOf(t, c)[0]
 	want := []report.RevisionInfo{first.Revisions[0], {
-		Revision: 3, Parent: 2, Created: spaces.Now(), Pinned: true, Teacher: "modality", Lead: "text", Reason: "because",
-		Items: 4, Labelled: 1, Unlabelled: 3, Forgotten: 2, Drift: db.Drift{"text": .25},
+		Revision: 3, Parent: 2, Created: spaces.Now(), Pinned: true, Teacher: "modality", Lead: "text",
+		Reason: "because",
+		Items:  4, Labelled: 1, Unlabelled: 3, Forgotten: 2, Drift: db.Drift{"text": .25},
 	}, {Revision: 300, Parent: 3, Created: spaces.Now(), Items: 1}}
 	frames := [][]byte{nil, make([]byte, 2*record.ChunkBytes+2), make([]byte, 100)}
 	for i := 1; i < 3; i++ {
@@ -431,7 +445,8 @@ func TestRevisionInfos(t *testing.T) {
 	if err != nil || sum != "11223344" {
 		t.Errorf("%s, %v", sum, err)
 	}
-	if _, err := record.Checksum(kv, codec.NumberKey(codec.KindModel, 78, 1), 0, record.ChunksOf(short)); !errors.Is(err, db.ErrCorrupt) {
+	if _, err := record.Checksum(kv, codec.NumberKey(codec.KindModel, 78, 1), 0,
+		record.ChunksOf(short)); !errors.Is(err, db.ErrCorrupt) {
 		t.Errorf("without chunks: %v", err)
 	}
 	// Bytes that no descriptor tells of, and one that does not fit.
@@ -466,13 +481,25 @@ func TestBatchesTakeBackWhatRowsHaveTaught(t *testing.T) {
 		return &db.Item{Key: key, Vectors: items[9].Vectors, Labels: items[3].Labels}
 	}
 	for what, fill := range map[string]func(b *db.Batch) error{
-		"merge, put":    func(b *db.Batch) error { return errors.Join(b.Merge(c, payload("k0")), b.Put(c, other("k0"))) },
-		"merge, merge":  func(b *db.Batch) error { return errors.Join(b.Merge(c, payload("k1")), b.Merge(c, other("k1"))) },
-		"merge, delete": func(b *db.Batch) error { return errors.Join(b.Merge(c, payload("k2")), b.Delete(c, "k2")) },
+		"merge, put": func(b *db.Batch) error {
+			return errors.Join(b.Merge(c, payload("k0")),
+				b.Put(c, other("k0")))
+		},
+		"merge, merge": func(b *db.Batch) error {
+			return errors.Join(b.Merge(c, payload("k1")),
+				b.Merge(c, other("k1")))
+		},
+		"merge, delete": func(b *db.Batch) error {
+			return errors.Join(b.Merge(c, payload("k2")),
+				b.Delete(c, "k2"))
+		},
 		"merge, delete, put": func(b *db.Batch) error {
 			return errors.Join(b.Merge(c, payload("k3")), b.Delete(c, "k3"), b.Put(c, other("k3")))
 		},
-		"put, put":    func(b *db.Batch) error { return errors.Join(b.Put(c, other("k4")), b.Put(c, items[4])) },
+		"put, put": func(b *db.Batch) error {
+			return errors.Join(b.Put(c, other("k4")),
+				b.Put(c, items[4]))
+		},
 		"delete, put": func(b *db.Batch) error { return errors.Join(b.Delete(c, "k5"), b.Put(c, items[5])) },
 		"put, merge, delete": func(b *db.Batch) error {
 			return errors.Join(b.Put(c, other("k6")), b.Merge(c, payload("k6")), b.Delete(c, "k6"))
@@ -497,7 +524,8 @@ func TestTrainingAfterASpaceThatIsBeingBuiltWasDropped(t *testing.T) {
 	once := sync.OnceFunc(func() {
 		close(learning)
 		<-dropped // and the first training has ended
-		if _, err := c.Put(ctx, &db.Item{Key: "k3", Vectors: items[4].Vectors, Labels: items[4].Labels}); err != nil {
+		if _, err := c.Put(ctx, &db.Item{Key: "k3", Vectors: items[4].Vectors,
+			Labels: items[4].Labels}); err != nil {
 			t.Error(err)
 		}
 		if n, err := c.Delete(ctx, "k5"); n != 1 || err != nil {
@@ -581,7 +609,8 @@ func TestVectorsThatAreFarTooLong(t *testing.T) {
 // though without it rounding is all that remains of the sums.
 func TestAFirstVectorThatIsFarTooLong(t *testing.T) {
 	for name, x := range map[string][]float32{
-		"all": slices.Repeat([]float32{1e9}, 8), "one": {1e9, 0, 0, 0, 0, 0, 0, 0}, "less": slices.Repeat([]float32{3e4}, 8),
+		"all": slices.Repeat([]float32{1e9}, 8), "one": {1e9, 0, 0, 0, 0, 0, 0, 0},
+		"less": slices.Repeat([]float32{3e4}, 8),
 	} {
 		t.Run(name, func(t *testing.T) { firstVector(t, x) })
 	}

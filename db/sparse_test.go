@@ -34,7 +34,8 @@ func openTwin(t testing.TB, dir string) *twin {
 	w := &twin{t: t, d: dbkit.MustOpen(t, dir, nil)}
 	t.Cleanup(func() { _ = w.d.Close() })
 	schema := func(sparse bool) db.Schema {
-		return db.Schema{Modalities: []db.Modality{{Name: "image", Dim: 6}, {Name: "text", Dim: synth.NUSWideText, Sparse: sparse}}}
+		return db.Schema{Modalities: []db.Modality{{Name: "image", Dim: 6},
+			{Name: "text", Dim: synth.NUSWideText, Sparse: sparse}}}
 	}
 	var err, other error
 	w.sparse, err = w.d.CreateCollection(ctx, "sparse", schema(true))
@@ -106,7 +107,8 @@ func TestSparseIsDense(t *testing.T) {
 		for _, it := range items[400:450] {
 			need(c.Put(ctx, given(it)))(t)
 		}
-		need(c.Merge(ctx, given(&db.Item{Key: "k3", Sparse: map[string]db.Sparse{"text": {[]uint32{4, 900}, []float32{1, 2}}}})))(t)
+		need(c.Merge(ctx, given(&db.Item{Key: "k3", Sparse: map[string]db.Sparse{
+			"text": {[]uint32{4, 900}, []float32{1, 2}}}})))(t)
 		need(c.Merge(ctx, &db.Item{Key: "k5", Labels: []string{"label1"}}))(t)
 		need(c.Delete(ctx, "k6"))(t)
 	}
@@ -116,7 +118,8 @@ func TestSparseIsDense(t *testing.T) {
 			if err != nil {
 				return nil, err
 			}
-			if _, inVectors := it.Vectors["text"]; inVectors != (c == w.dense) && (inVectors || it.Sparse != nil) {
+			if _, inVectors := it.Vectors["text"]; inVectors != (c == w.dense) &&
+				(inVectors || it.Sparse != nil) {
 				t.Fatalf("%s: the text of %s is in the other form", c.Name(), it.Key)
 			}
 			out = append(out, filled(it))
@@ -138,7 +141,8 @@ func TestSparseIsDense(t *testing.T) {
 	}
 	train := func(c *db.Collection) (any, error) {
 		r, err := c.Train(ctx, db.TrainOptions{Options: fit.Options{
-			Bits: 32, Anchors: 80, Map: map[string]model.MapKind{"text": model.MapRBF, "image": model.MapRBF}, Gamma: map[string]float64{"text": .1, "image": .1},
+			Bits: 32, Anchors: 80, Map: map[string]model.MapKind{"text": model.MapRBF, "image": model.MapRBF},
+			Gamma: map[string]float64{"text": .1, "image": .1},
 		}})
 		if err != nil {
 			return nil, err
@@ -157,7 +161,8 @@ func TestSparseIsDense(t *testing.T) {
 			for _, rerank := range []db.Rerank{db.RerankProjection, db.RerankAsymmetric, db.RerankAuto} {
 				q := db.Query{From: "text", Sparse: &x, K: 30, Rerank: rerank}
 				w.same("search", func(c *db.Collection) (any, error) { return hits(c.Search(ctx, q)) })
-				dense := db.Query{From: "text", Vector: filled(items[i]).Vectors["text"], K: 30, Rerank: rerank}
+				dense := db.Query{From: "text", Vector: filled(items[i]).Vectors["text"], K: 30,
+					Rerank: rerank}
 				a, err := w.sparse.Search(ctx, q)
 				b, other := w.sparse.Search(ctx, dense)
 				must(t, errors.Join(err, other))
@@ -246,18 +251,25 @@ func TestSparseRefuses(t *testing.T) {
 		says string
 	}{
 		{db.Item{Sparse: map[string]db.Sparse{"text": {[]uint32{1}, nil}}}, "1 indices and 0 values"},
-		{db.Item{Sparse: map[string]db.Sparse{"text": {[]uint32{5, 3}, []float32{1, 1}}}}, "index 3 of a sparse vector follows 5"},
-		{db.Item{Sparse: map[string]db.Sparse{"text": {[]uint32{5, 5}, []float32{1, 1}}}}, "index 5 of a sparse vector follows 5"},
-		{db.Item{Sparse: map[string]db.Sparse{"text": {[]uint32{1000}, []float32{1}}}}, "index 1000, dimensions are 0 to 999"},
-		{db.Item{Sparse: map[string]db.Sparse{"text": {[]uint32{3, 17}, []float32{1, nan}}}}, "dimension 17 is NaN"},
-		{db.Item{Sparse: map[string]db.Sparse{"image": {[]uint32{3}, []float32{inf}}}}, "dimension 3 is -Inf"},
+		{db.Item{Sparse: map[string]db.Sparse{"text": {[]uint32{5, 3}, []float32{1, 1}}}},
+			"index 3 of a sparse vector follows 5"},
+		{db.Item{Sparse: map[string]db.Sparse{"text": {[]uint32{5, 5}, []float32{1, 1}}}},
+			"index 5 of a sparse vector follows 5"},
+		{db.Item{Sparse: map[string]db.Sparse{"text": {[]uint32{1000}, []float32{1}}}},
+			"index 1000, dimensions are 0 to 999"},
+		{db.Item{Sparse: map[string]db.Sparse{"text": {[]uint32{3, 17}, []float32{1, nan}}}},
+			"dimension 17 is NaN"},
+		{db.Item{Sparse: map[string]db.Sparse{"image": {[]uint32{3}, []float32{inf}}}},
+			"dimension 3 is -Inf"},
 		{db.Item{Vectors: map[string][]float32{"text": {1, 2}}}, "2"},
 		{db.Item{Sparse: map[string]db.Sparse{"sound": {}}}, `unknown modality "sound"`},
-		{db.Item{Sparse: map[string]db.Sparse{"image": {}}, Vectors: map[string][]float32{"image": make([]float32, 6)}}, "a dense and a sparse vector"},
+		{db.Item{Sparse: map[string]db.Sparse{"image": {}},
+			Vectors: map[string][]float32{"image": make([]float32, 6)}}, "a dense and a sparse vector"},
 	} {
 		for _, col := range []*db.Collection{w.sparse, w.dense} {
 			c.item.Key = "k"
-			if _, err := col.Put(ctx, &c.item); !errors.Is(err, db.ErrInvalid) && !errors.As(err, new(*db.DimensionError)) || !strings.Contains(err.Error(), c.says) {
+			if _, err := col.Put(ctx, &c.item); !errors.Is(err, db.ErrInvalid) &&
+				!errors.As(err, new(*db.DimensionError)) || !strings.Contains(err.Error(), c.says) {
 				t.Errorf("%s: %v", c.says, err)
 			}
 		}
@@ -267,7 +279,8 @@ func TestSparseRefuses(t *testing.T) {
 	need(w.sparse.Put(ctx, &db.Item{Key: "k", Sparse: map[string]db.Sparse{"text": x}}))(t)
 	x.Index[1], x.Value[1] = 9, 9
 	it, err := w.sparse.Get(ctx, "k")
-	if err != nil || !slices.Equal(it.Sparse["text"].Index, []uint32{2}) || !slices.Equal(it.Sparse["text"].Value, []float32{5}) {
+	if err != nil || !slices.Equal(it.Sparse["text"].Index, []uint32{2}) ||
+		!slices.Equal(it.Sparse["text"].Value, []float32{5}) {
 		t.Errorf("%+v, %v", it, err)
 	}
 	for name, q := range map[string]db.Query{
@@ -275,15 +288,17 @@ func TestSparseRefuses(t *testing.T) {
 		"NaN":        {From: "text", Sparse: &db.Sparse{[]uint32{1}, []float32{nan}}},
 		"no From":    {Sparse: &db.Sparse{}},
 	} {
-		need(w.sparse.Put(ctx, &db.Item{Key: "l", Labels: []string{"a"}, Sparse: map[string]db.Sparse{"text": {[]uint32{1}, []float32{1}}}}))(t)
+		need(w.sparse.Put(ctx, &db.Item{Key: "l", Labels: []string{"a"},
+			Sparse: map[string]db.Sparse{"text": {[]uint32{1}, []float32{1}}}}))(t)
 		if _, err := w.sparse.Search(ctx, q); err == nil {
 			t.Errorf("%s: no error", name)
 		}
 	}
 	for name, e := range map[string]db.Evaluation{
-		"both forms": {Queries: map[string][][]float32{"text": {nil}}, Sparse: map[string][]db.Sparse{"text": {{}}}, Labels: [][]string{{"a"}}},
-		"labels":     {Sparse: map[string][]db.Sparse{"text": {{}}}},
-		"modality":   {Sparse: map[string][]db.Sparse{"sound": {{}}}, Labels: [][]string{{"a"}}},
+		"both forms": {Queries: map[string][][]float32{"text": {nil}},
+			Sparse: map[string][]db.Sparse{"text": {{}}}, Labels: [][]string{{"a"}}},
+		"labels":   {Sparse: map[string][]db.Sparse{"text": {{}}}},
+		"modality": {Sparse: map[string][]db.Sparse{"sound": {{}}}, Labels: [][]string{{"a"}}},
 	} {
 		if _, err := w.sparse.Evaluate(ctx, e); !errors.Is(err, db.ErrInvalid) {
 			t.Errorf("%s: %v", name, err)
@@ -296,10 +311,12 @@ func TestSparseRefuses(t *testing.T) {
 func TestSparseFeatureOfAnotherForm(t *testing.T) {
 	m, n := record.Modality{Name: "a", Dim: 2, Sparse: true}, record.Modality{Name: "a", Dim: 2}
 	var v model.Vector
-	if err := m.DecodeVector(&v, codec.AppendFeatures(nil, []float32{1, 2})); !errors.Is(err, codec.ErrCorrupt) {
+	if err := m.DecodeVector(&v, codec.AppendFeatures(nil, []float32{1, 2})); !errors.Is(err,
+		codec.ErrCorrupt) {
 		t.Errorf("%v", err)
 	}
-	if err := n.DecodeVector(&v, codec.AppendSparseFeatures(nil, nil, nil)); !errors.Is(err, codec.ErrCorrupt) {
+	if err := n.DecodeVector(&v, codec.AppendSparseFeatures(nil, nil, nil)); !errors.Is(err,
+		codec.ErrCorrupt) {
 		t.Errorf("%v", err)
 	}
 }

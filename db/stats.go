@@ -20,11 +20,12 @@ import (
 
 // Stats are figures about a database.
 type Stats struct {
-	Format      int               `json:"format"`
-	UUID        string            `json:"uuid,omitempty"` // see DB.UUID
-	Sequence    uint64            `json:"sequence"`       // commits so far
-	Items       int               `json:"items"`
-	DiskBytes   int64             `json:"disk_bytes"`   // of the folder and all that is in it, as du counts: allocated blocks
+	Format   int    `json:"format"`
+	UUID     string `json:"uuid,omitempty"` // see DB.UUID
+	Sequence uint64 `json:"sequence"`       // commits so far
+	Items    int    `json:"items"`
+	// of the folder and all that is in it, as du counts: allocated blocks
+	DiskBytes   int64             `json:"disk_bytes"`
 	MemoryBytes int64             `json:"memory_bytes"` // tables of codes, row sets, caches of the store
 	Kernel      string            `json:"kernel"`       // Hamming kernels in use
 	Activity    Activity          `json:"activity"`     // of this process, since it opened the database
@@ -41,8 +42,9 @@ type Stats struct {
 
 // CollectionStats are figures about one collection.
 type CollectionStats struct {
-	Name          string          `json:"name"`
-	IndexOnly     bool            `json:"index_only,omitempty"` // without vectors and anything learned from them; see Schema
+	Name string `json:"name"`
+	// without vectors and anything learned from them; see Schema
+	IndexOnly     bool            `json:"index_only,omitempty"`
 	Items         int             `json:"items"`
 	Labels        int             `json:"labels"` // that items have
 	Modalities    []ModalityStats `json:"modalities,omitempty"`
@@ -168,12 +170,14 @@ func collectionStats(v *state.View, cv *state.CollectionView) (CollectionStats, 
 		return CollectionStats{}, fault.Annotate(err, "labels of collection %q", cv.Name)
 	}
 	s := CollectionStats{
-		Name: cv.Name, IndexOnly: cv.IndexOnly, Items: cv.Items, Labels: int(labels.GetCardinality()), Fields: fieldsOf(cv.Fields), Bits: cv.Bits,
+		Name: cv.Name, IndexOnly: cv.IndexOnly, Items: cv.Items, Labels: int(labels.GetCardinality()),
+		Fields: fieldsOf(cv.Fields), Bits: cv.Bits,
 		Spaces: len(cv.Spaces), MemoryBytes: int64(cv.Live.GetSizeInBytes()),
 	}
 	for t, m := range cv.Modalities {
 		learned := cv.Space != nil && slices.Contains(cv.Space.Positions, t)
-		s.Modalities = append(s.Modalities, ModalityStats{modalityOf(m), int(cv.Presence[t].GetCardinality()), learned})
+		s.Modalities = append(s.Modalities, ModalityStats{modalityOf(m), int(cv.Presence[t].GetCardinality()),
+			learned})
 		s.MemoryBytes += int64(cv.Presence[t].GetSizeInBytes())
 	}
 	if cv.Space != nil {
@@ -241,7 +245,8 @@ func (h Hit) MarshalJSON() ([]byte, error) {
 func (h *Hit) UnmarshalJSON(b []byte) error {
 	f := hitForm{Score: jsonform.Score(math.NaN())}
 	err := json.Unmarshal(b, &f)
-	*h = Hit{Key: f.Key, Row: f.Row, Distance: -1, Score: float64(f.Score), Similarity: float32(math.NaN()), Cursor: f.Cursor, Item: f.Item}
+	*h = Hit{Key: f.Key, Row: f.Row, Distance: -1, Score: float64(f.Score), Similarity: float32(math.NaN()),
+		Cursor: f.Cursor, Item: f.Item}
 	if f.Distance != nil {
 		h.Distance = *f.Distance
 	}
@@ -270,7 +275,8 @@ type resultForm struct {
 // RerankAuto, facets are there
 // where there are some, and approximate where it is true.
 func (r Result) MarshalJSON() ([]byte, error) {
-	f := resultForm{Hits: r.Hits, Total: r.Total, Space: r.Space, Revision: r.Revision, Facets: r.Facets, Approximate: r.Approximate}
+	f := resultForm{Hits: r.Hits, Total: r.Total, Space: r.Space, Revision: r.Revision, Facets: r.Facets,
+		Approximate: r.Approximate}
 	if r.Rerank != RerankAuto {
 		f.Rerank = r.Rerank.String()
 	}
@@ -287,7 +293,8 @@ func (r Result) MarshalJSON() ([]byte, error) {
 func (r *Result) UnmarshalJSON(b []byte) error {
 	var f resultForm
 	err := json.Unmarshal(b, &f)
-	*r = Result{Hits: f.Hits, Total: f.Total, Space: f.Space, Revision: f.Revision, Facets: f.Facets, Approximate: f.Approximate}
+	*r = Result{Hits: f.Hits, Total: f.Total, Space: f.Space, Revision: f.Revision, Facets: f.Facets,
+		Approximate: f.Approximate}
 	if err == nil && f.Rerank != "" {
 		r.Rerank, err = ParseRerank(f.Rerank)
 	}
@@ -356,7 +363,8 @@ type itemForm[V any] struct {
 // vector is {"i", "v"} among the others, labels are never null, a float field has a point or an exponent, the
 // payload is in base64, and codes are in hexadecimal digits.
 func (it Item) MarshalJSON() ([]byte, error) {
-	f := itemForm[any]{it.Key, nil, it.Labels, jsonform.Fields(it.Fields), it.Payload, it.Code, it.CodeFrom, it.Modalities}
+	f := itemForm[any]{it.Key, nil, it.Labels, jsonform.Fields(it.Fields), it.Payload, it.Code, it.CodeFrom,
+		it.Modalities}
 	if n := len(it.Vectors) + len(it.Sparse); n > 0 {
 		f.Vectors = make(map[string]any, n)
 	}
@@ -386,7 +394,8 @@ func (it *Item) UnmarshalJSON(b []byte) error {
 	if err := d.Decode(&f); err != nil {
 		return err
 	}
-	*it = Item{Key: f.Key, Labels: f.Labels, Payload: f.Payload, Code: f.Code, CodeFrom: f.CodeFrom, Modalities: f.Modalities}
+	*it = Item{Key: f.Key, Labels: f.Labels, Payload: f.Payload, Code: f.Code, CodeFrom: f.CodeFrom,
+		Modalities: f.Modalities}
 	for name, b := range f.Vectors {
 		if err := it.addVector(name, b); err != nil {
 			return fault.OfItem(f.Key, fmt.Errorf("vector %q: %w", name, err))

@@ -83,7 +83,8 @@ func TestQueryDistances(t *testing.T) {
 	x := db.Query{From: "text", Vector: items[3].Vectors["text"], K: 5, Space: 1}
 	r := need(c.Search(ctx, x))(t)
 	x.After = r.Next
-	for _, q := range []db.Query{x, {Key: "k3"}, {Key: "k3", From: "text"}, {From: "text", Vector: x.Vector, Where: "label = 'none'"}} {
+	for _, q := range []db.Query{x, {Key: "k3"}, {Key: "k3", From: "text"},
+		{From: "text", Vector: x.Vector, Where: "label = 'none'"}} {
 		need(c.Search(ctx, q))(t)
 	}
 	check("after others")

@@ -27,7 +27,8 @@ const (
 )
 
 func steadyAlteration(n int64) db.Alteration {
-	return db.Alteration{AddModalities: []db.Modality{{Name: fmt.Sprint("m", n), Dim: 2}}, AddFields: []db.Field{{Name: fmt.Sprint("f", n), Type: db.Int, Indexed: true}}}
+	return db.Alteration{AddModalities: []db.Modality{{Name: fmt.Sprint("m", n), Dim: 2}},
+		AddFields: []db.Field{{Name: fmt.Sprint("f", n), Type: db.Int, Indexed: true}}}
 }
 
 // carryOut does the n-th import, and an alteration.
@@ -97,7 +98,8 @@ func (w *steadyImporter) check(t *testing.T, label string, d *db.DB, least, most
 		switch {
 		case mark == nil && there == steadyImportItems, mark == nil && there == 0 && n > least[0]:
 		case n <= least[0] || string(mark) != fmt.Sprint(there):
-			t.Fatalf("%s: import %d of %d to %d: %d items, and its mark says %q", label, n, least[0], most[0], there, mark)
+			t.Fatalf("%s: import %d of %d to %d: %d items, and its mark says %q", label, n, least[0], most[0],
+				there, mark)
 		}
 		if mark == nil && there > 0 {
 			continue // it is done
@@ -112,14 +114,16 @@ func (w *steadyImporter) check(t *testing.T, label string, d *db.DB, least, most
 	want := dbkit.PairsSchema
 	n := int64(0)
 	for s := dbkit.MustSchema(t, dbkit.MustCollection(t, d, "main")); ; n++ {
-		if n >= least[1] && slices.Equal(s.Modalities, want.Modalities) && slices.Equal(s.Fields, want.Fields) {
+		if n >= least[1] && slices.Equal(s.Modalities, want.Modalities) &&
+			slices.Equal(s.Fields, want.Fields) {
 			return
 		}
 		if n == most[1] {
 			t.Fatalf("%s: after %d to %d alterations: %+v", label, least[1], most[1], s)
 		}
 		a := steadyAlteration(n + 1)
-		want.Modalities, want.Fields = slices.Concat(want.Modalities, a.AddModalities), slices.Concat(want.Fields, a.AddFields)
+		want.Modalities, want.Fields = slices.Concat(want.Modalities, a.AddModalities),
+			slices.Concat(want.Fields, a.AddFields)
 	}
 }
 

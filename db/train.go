@@ -78,9 +78,11 @@ func (c *Collection) Train(ctx context.Context, opt TrainOptions) (*Training, er
 	space, t, err := in.Train(ctx, learn.TrainOptions(opt))
 	e := in.Unbuilt(space)
 	if err == nil {
-		e = event.Event{Space: uint32(t.Space), Revision: t.Revision, Items: int64(t.Items), Attrs: []slog.Attr{
-			slog.Int("bits", t.Bits), slog.Int("train_items", t.TrainItems), slog.Bool("active", t.Active),
-		}}
+		e = event.Event{Space: uint32(t.Space), Revision: t.Revision, Items: int64(t.Items),
+			Attrs: []slog.Attr{
+				slog.Int("bits", t.Bits), slog.Int("train_items", t.TrainItems),
+				slog.Bool("active", t.Active),
+			}}
 	}
 	op.End(err, e)
 	return t, err
@@ -108,7 +110,8 @@ func (c *Collection) learning(ctx context.Context) (in learn.Collection, leave f
 // of several databases, or of none. has reports whether any item to learn from has the modality at a place of
 // the schema. The results are the modalities that some item has, their places, the names of the others, and
 // the groups that share a space (fit.Options.Shared).
-func TrainingModalities(s Schema, has func(modality int) bool) (modalities []model.Modality, places []int, leftOut []string, shared [][]string) {
+func TrainingModalities(s Schema, has func(modality int) bool) (modalities []model.Modality, places []int,
+	leftOut []string, shared [][]string) {
 	groups := map[string][]string{}
 	var spaces []string
 	for i, m := range s.Modalities {
@@ -116,7 +119,8 @@ func TrainingModalities(s Schema, has func(modality int) bool) (modalities []mod
 			leftOut = append(leftOut, m.Name)
 			continue
 		}
-		modalities, places = append(modalities, model.Modality{Name: m.Name, Dim: m.Dim, Sparse: m.Sparse}), append(places, i)
+		modalities, places = append(modalities, model.Modality{Name: m.Name, Dim: m.Dim, Sparse: m.Sparse}),
+			append(places, i)
 		space := cmp.Or(m.SpaceOf, m.Name)
 		if groups[space] == nil {
 			spaces = append(spaces, space)
@@ -210,7 +214,8 @@ func (c *Collection) Update(ctx context.Context, opt UpdateOptions) (*Update, er
 	ctx, op := in.DB.Signals.Begin(ctx, event.OpUpdate, in.Name)
 	defer op.Abandon()
 	u, err := in.Update(ctx, learn.UpdateOptions{
-		Space: c.spaceOr(opt.Space), Teacher: learn.Teacher(opt.Teacher), GrowLabels: opt.GrowLabels, Progress: op.Telling(opt.Progress),
+		Space: c.spaceOr(opt.Space), Teacher: learn.Teacher(opt.Teacher), GrowLabels: opt.GrowLabels,
+		Progress: op.Telling(opt.Progress),
 	})
 	op.End(err, learn.UpdateEvent(u))
 	return u, err
@@ -218,8 +223,8 @@ func (c *Collection) Update(ctx context.Context, opt UpdateOptions) (*Update, er
 
 // ReindexOptions are the options of Reindex. The zero value will do.
 type ReindexOptions struct {
-	// Space is the space whose projections make the codes of the new one; 0 is the active space. While a space is
-	// being built, 0 and the number of that space mean to complete it.
+	// Space is the space whose projections make the codes of the new one; 0 is the active space. While a
+	// space is being built, 0 and the number of that space mean to complete it.
 	Space Space
 
 	// Activate makes the new space the active one when it is complete.
@@ -233,21 +238,21 @@ type ReindexOptions struct {
 	Progress event.Progress
 }
 
-// Reindex makes a new space from the present projections of a space and the stored vectors of all items. Online
-// updates change the codes of later items only; in the new space every item without labels gets the code of the
-// present projections (the P of eq. 24 of Liu, Wang and Cheung 2021), and labelled items keep the codes of their
-// labels. The new space goes on learning where the other one stands. It stands by, for Query.Space and
-// Activate, unless ReindexOptions.Activate is set.
+// Reindex makes a new space from the present projections of a space and the stored vectors of all items.
+// Online updates change the codes of later items only; in the new space every item without labels gets the
+// code of the present projections (the P of eq. 24 of Liu, Wang and Cheung 2021), and labelled items keep the
+// codes of their labels. The new space goes on learning where the other one stands. It stands by, for
+// Query.Space and Activate, unless ReindexOptions.Activate is set.
 //
-// Reads and writes go on. New items get codes in the new space, too; writers wait some tens of milliseconds for
-// each block of codes. Reindex uses half of GOMAXPROCS. Memory: some 20 MB for a block, and bits/8 + 32 bytes
-// for each item that has taught. Disk: the codes of all items once more; DropSpace frees them.
+// Reads and writes go on. New items get codes in the new space, too; writers wait some tens of milliseconds
+// for each block of codes. Reindex uses half of GOMAXPROCS. Memory: some 20 MB for a block, and bits/8 + 32
+// bytes for each item that has taught. Disk: the codes of all items once more; DropSpace frees them.
 //
-// Progress is durable. If the context or the process ends, or the database is closed (ErrClosed), the space stays
-// as far as it is, and every write keeps it current. Reindex goes on with it, or the next Open does, in the
-// background; Reindex then waits for that goroutine, which takes over its Rate. DropSpace gives the space up;
-// Reindex then returns ErrNotFound. Errors: ErrNoModel without a trained space; ErrBusy while another training
-// begins, or while another space than Space is being built; ErrInvalid for a codes-only collection.
+// Progress is durable. If the context or the process ends, or the database is closed (ErrClosed), the space
+// stays as far as it is, and every write keeps it current. Reindex goes on with it, or the next Open does, in
+// the background; Reindex then waits for that goroutine, which takes over its Rate. DropSpace gives the space
+// up; Reindex then returns ErrNotFound. Errors: ErrNoModel without a trained space; ErrBusy while another
+// training begins, or while another space than Space is being built; ErrInvalid for a codes-only collection.
 func (c *Collection) Reindex(ctx context.Context, opt ReindexOptions) (*Reindexing, error) {
 	ctx, ended := work.Hearing(ctx, &opt.Progress)
 	defer ended()
@@ -262,7 +267,8 @@ func (c *Collection) Reindex(ctx context.Context, opt ReindexOptions) (*Reindexi
 	ctx, op := in.DB.Signals.Begin(ctx, event.OpReindex, in.Name)
 	defer op.Abandon()
 	space, r, err := in.Reindex(ctx, learn.ReindexOptions{
-		Space: c.spaceOr(opt.Space), Activate: opt.Activate, Rate: opt.Rate, Progress: op.Telling(opt.Progress),
+		Space: c.spaceOr(opt.Space), Activate: opt.Activate, Rate: opt.Rate,
+		Progress: op.Telling(opt.Progress),
 	})
 	e := in.Unbuilt(space)
 	if err == nil {
@@ -333,7 +339,8 @@ type NeighborEvaluation struct {
 // nothing is trained; ErrInvalid for queries that do not fit, and for an index-only collection, which
 // has no vectors.
 func (c *Collection) EvaluateNeighbors(ctx context.Context, e NeighborEvaluation) ([]NeighborRecall, error) {
-	in := &learn.NeighborEvaluation{Queries: e.Queries, Sparse: insideSparse(e.Sparse), K: e.K, Windows: e.Windows, Where: e.Where, Args: e.Args}
+	in := &learn.NeighborEvaluation{Queries: e.Queries, Sparse: insideSparse(e.Sparse), K: e.K,
+		Windows: e.Windows, Where: e.Where, Args: e.Args}
 	// Vectors that are in memory need not be read for each query.
 	err := c.read(func(_ *state.View, cv *state.CollectionView) error {
 		for t, m := range cv.Modalities {
@@ -358,7 +365,8 @@ func (c *Collection) EvaluateNeighbors(ctx context.Context, e NeighborEvaluation
 }
 
 // readLoaded gives f the state that the handle shows, when its codes are in memory.
-func (c *Collection) readLoaded(ctx context.Context, f func(v *state.View, cv *state.CollectionView) error) error {
+func (c *Collection) readLoaded(ctx context.Context,
+	f func(v *state.View, cv *state.CollectionView) error) error {
 	if err := c.loaded(ctx); err != nil {
 		return err
 	}
@@ -368,7 +376,8 @@ func (c *Collection) readLoaded(ctx context.Context, f func(v *state.View, cv *s
 // inside returns the evaluation for those inside the database.
 func (e *Evaluation) inside() *learn.Evaluation {
 	return &learn.Evaluation{
-		Queries: e.Queries, Sparse: insideSparse(e.Sparse), Labels: e.Labels, Truth: e.Truth, Where: e.Where, Args: e.Args, Top: e.Top,
+		Queries: e.Queries, Sparse: insideSparse(e.Sparse), Labels: e.Labels, Truth: e.Truth, Where: e.Where,
+		Args: e.Args, Top: e.Top,
 	}
 }
 
@@ -424,7 +433,8 @@ func (c *Collection) Encode(item *Item) (code []byte, z []float64, err error) {
 			return fault.Invalid("no vectors to encode")
 		}
 		var it record.Item
-		if err := checkItem(&it, cv.Descriptor, &Item{Vectors: item.Vectors, Sparse: item.Sparse}, true); err != nil {
+		if err := checkItem(&it, cv.Descriptor, &Item{Vectors: item.Vectors, Sparse: item.Sparse},
+			true); err != nil {
 			return err
 		}
 		code, z, err = search.EncodeItem(cv, it.Vectors)

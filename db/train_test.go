@@ -37,7 +37,8 @@ func TestWritesDuringTraining(t *testing.T) {
 	items := dbkit.Pairs(200, synth.Config{Seed: 1})
 	putAll(t, c, items[:150])
 	var once [2]sync.Once
-	dbkit.MustTrain(t, c, db.TrainOptions{Options: fit.Options{Bits: 32, Progress: func(phase string, _, _ int64) {
+	dbkit.MustTrain(t, c, db.TrainOptions{Options: fit.Options{Bits: 32, Progress: func(phase string, _,
+		_ int64) {
 		i := 0
 		if phase == "encode" {
 			i = 1
@@ -108,7 +109,8 @@ func TestTrainingAgainReplacesTheSpace(t *testing.T) {
 		t.Errorf("first training: %+v", first)
 	}
 	before := need(c.Search(ctx, db.Query{Key: "k1", From: "image"}))(t)
-	second := dbkit.MustTrain(t, c, db.TrainOptions{Options: fit.Options{Bits: 128, Method: model.MethodJoint}})
+	second := dbkit.MustTrain(t, c,
+		db.TrainOptions{Options: fit.Options{Bits: 128, Method: model.MethodJoint}})
 	if second.Space != 2 || second.Bits != 128 || second.Items != 62 {
 		t.Errorf("second training: %+v", second)
 	}
@@ -147,7 +149,8 @@ func TestCancelledTrainingChangesNothing(t *testing.T) {
 	want := dbkit.AllItems(t, c)
 	for _, phase := range []string{"", "encode"} {
 		cctx, cancel := context.WithCancel(ctx)
-		_, err := c.Train(cctx, db.TrainOptions{Options: fit.Options{Seed: 9, Progress: func(p string, _, _ int64) {
+		_, err := c.Train(cctx, db.TrainOptions{Options: fit.Options{Seed: 9, Progress: func(p string, _,
+			_ int64) {
 			if phase == "" || p == phase {
 				cancel()
 			}
@@ -181,7 +184,8 @@ func TestModalityWithoutLabelledItemsIsLeftOut(t *testing.T) {
 		t.Errorf("%+v", tr)
 	}
 	for range 2 {
-		if _, err := c.Search(ctx, db.Query{From: "image", Vector: items[55].Vectors["image"]}); !errors.Is(err, db.ErrNoModel) {
+		if _, err := c.Search(ctx, db.Query{From: "image", Vector: items[55].Vectors["image"]}); !errors.Is(
+			err, db.ErrNoModel) {
 			t.Errorf("search by image: %v", err)
 		}
 		r, err := c.Search(ctx, db.Query{From: "text", To: "image", Vector: items[55].Vectors["text"]})
@@ -211,13 +215,15 @@ func TestVectorsFarFromTheTrainingSet(t *testing.T) {
 		}
 	}
 	far.Labels = nil
-	if _, err := c.Search(ctx, db.Query{From: "text", Vector: far.Vectors["text"]}); !errors.Is(err, db.ErrInvalid) {
+	if _, err := c.Search(ctx, db.Query{From: "text", Vector: far.Vectors["text"]}); !errors.Is(err,
+		db.ErrInvalid) {
 		t.Errorf("search: %v", err)
 	}
 	if _, _, err := c.Encode(far); !errors.Is(err, db.ErrInvalid) {
 		t.Errorf("encode: %v", err)
 	}
-	e := db.Evaluation{Queries: map[string][][]float32{"text": {far.Vectors["text"]}}, Labels: [][]string{{"class0"}}}
+	e := db.Evaluation{Queries: map[string][][]float32{"text": {far.Vectors["text"]}},
+		Labels: [][]string{{"class0"}}}
 	if _, err := c.Evaluate(ctx, e); !errors.Is(err, db.ErrInvalid) {
 		t.Errorf("evaluate: %v", err)
 	}
@@ -313,7 +319,8 @@ func TestTrainSettlesWhatAnotherProcessLeft(t *testing.T) {
 		}
 		return l.NewSpace(ctx, v, cv, false)
 	})
-	if _, err := c.Train(ctx, db.TrainOptions{Options: fit.Options{Bits: -8}}); !errors.Is(err, db.ErrInvalid) {
+	if _, err := c.Train(ctx, db.TrainOptions{Options: fit.Options{Bits: -8}}); !errors.Is(err,
+		db.ErrInvalid) {
 		t.Errorf("an impossible training: %v", err)
 	}
 	if err := db.Read(c, func(_ *state.View, cv *state.CollectionView) error {
@@ -346,20 +353,24 @@ func TestTrainSettlesWhatAnotherProcessLeft(t *testing.T) {
 func TestTrainingWithoutMemory(t *testing.T) {
 	d := dbkit.MustOpen(t, "db", &db.Options{FS: vfs.NewMem()})
 	defer dbkit.MustClose(t, d)
-	c := need(d.CreateCollection(ctx, "main", db.Schema{Modalities: []db.Modality{{Name: "text", Dim: 20_000, Sparse: true}}}))(t)
+	c := need(d.CreateCollection(ctx, "main",
+		db.Schema{Modalities: []db.Modality{{Name: "text", Dim: 20_000, Sparse: true}}}))(t)
 	var items []*db.Item
 	for i := range 100 {
 		class := uint32(i % 4)
 		items = append(items, &db.Item{
 			Key: fmt.Sprint(i), Labels: []string{fmt.Sprint(class)},
-			Sparse: map[string]db.Sparse{"text": {Index: []uint32{class, 10 + uint32(i)}, Value: []float32{1, 2}}},
+			Sparse: map[string]db.Sparse{"text": {Index: []uint32{class, 10 + uint32(i)}, Value: []float32{1,
+				2}}},
 		})
 	}
 	putAll(t, c, items)
-	opt := db.TrainOptions{Options: fit.Options{Bits: 16, MemoryBytes: 1 << 30, Map: map[string]model.MapKind{"text": model.MapLinear}}}
+	opt := db.TrainOptions{Options: fit.Options{Bits: 16, MemoryBytes: 1 << 30,
+		Map: map[string]model.MapKind{"text": model.MapLinear}}}
 	_, err := c.Train(ctx, opt)
 	var memory *fit.MemoryError
-	if !errors.As(err, &memory) || !errors.Is(err, db.ErrInvalid) || memory.Modality != "text" || memory.Needed <= 1<<30 {
+	if !errors.As(err, &memory) || !errors.Is(err, db.ErrInvalid) || memory.Modality != "text" ||
+		memory.Needed <= 1<<30 {
 		t.Fatalf("%v", err)
 	}
 	if spaces := spacesOf(t, c); len(spaces) != 0 {
@@ -371,10 +382,12 @@ func TestTrainingWithoutMemory(t *testing.T) {
 
 func TestTrainingModalities(t *testing.T) {
 	s := db.Schema{Modalities: []db.Modality{
-		{Name: "image", Dim: 4}, {Name: "sound", Dim: 3}, {Name: "caption", Dim: 4, SpaceOf: "image"}, {Name: "words", Dim: 9, Sparse: true},
+		{Name: "image", Dim: 4}, {Name: "sound", Dim: 3}, {Name: "caption", Dim: 4, SpaceOf: "image"},
+		{Name: "words", Dim: 9, Sparse: true},
 	}}
 	modalities, places, leftOut, shared := db.TrainingModalities(s, func(i int) bool { return i != 1 })
-	if got := fmt.Sprint(modalities, places, leftOut, shared); got != "[{image 4 false} {caption 4 false} {words 9 true}] [0 2 3] [sound] [[image caption]]" {
+	if got := fmt.Sprint(modalities, places, leftOut,
+		shared); got != "[{image 4 false} {caption 4 false} {words 9 true}] [0 2 3] [sound] [[image caption]]" {
 		t.Error(got)
 	}
 	// One that is alone in its space, as the other is left out, shares it with nobody.
@@ -395,7 +408,8 @@ func TestMoreLabelsThanBits(t *testing.T) {
 	putAll(t, c, items)
 	opt := db.TrainOptions{Options: fit.Options{Bits: 16}}
 	var bits *fit.BitsError
-	if _, err := c.Train(ctx, opt); !errors.Is(err, db.ErrInvalid) || !errors.As(err, &bits) || bits.Labels != 40 || bits.Bits != 16 {
+	if _, err := c.Train(ctx, opt); !errors.Is(err, db.ErrInvalid) || !errors.As(err, &bits) ||
+		bits.Labels != 40 || bits.Bits != 16 {
 		t.Fatalf("%v", err)
 	}
 	opt.LabelEmbedding = true
@@ -492,7 +506,8 @@ func TestHardCollections(t *testing.T) {
 				if it.Vectors["image"] == nil {
 					continue
 				}
-				r, err := c.Search(ctx, db.Query{From: "image", Vector: it.Vectors["image"], To: "image", K: 3})
+				r, err := c.Search(ctx, db.Query{From: "image", Vector: it.Vectors["image"], To: "image",
+					K: 3})
 				if err != nil || len(r.Hits) == 0 {
 					t.Fatalf("%v, %v", r, err)
 				}
@@ -577,7 +592,8 @@ func TestRealSetsRetrieveAsTheReference(t *testing.T) {
 			for i, want := range []float64{tc.imageToText, tc.textToImage} {
 				// One seed: the standard deviation over seeds is about .01.
 				if m := got[i].Hamming.MAP; math.Abs(m-want) > .04 {
-					t.Errorf("%s->%s: mAP %.3f, the reference implementation %.3f", got[i].From, got[i].To, m, want)
+					t.Errorf("%s->%s: mAP %.3f, the reference implementation %.3f", got[i].From, got[i].To, m,
+						want)
 				}
 			}
 		})

@@ -23,7 +23,8 @@ import (
 )
 
 // presentStatistics returns the statistics of a space as the online step has them.
-func presentStatistics(ctx context.Context, c *db.Collection, v *state.View, cv *state.CollectionView) (*model.Statistics, error) {
+func presentStatistics(ctx context.Context, c *db.Collection, v *state.View,
+	cv *state.CollectionView) (*model.Statistics, error) {
 	b, err := db.Learning(db.Of(c)).Statistics(ctx, v, cv)
 	if err != nil {
 		return nil, err
@@ -48,26 +49,27 @@ func statisticsOf(t testing.TB, c *db.Collection, space uint32) (got, want *mode
 			return err
 		}
 		taught := 0
-		err = record.ForEachEntry(v.Snap, codec.NumberKey(codec.KindLessons, cv.ID, cv.Space.ID), func(row uint32, entry []byte) error {
-			taught++
-			stored, err := codec.DecodeLesson(cv.Space.Bits, entry)
-			if err != nil {
-				return err
-			}
-			item := model.Example{}
-			for _, at := range cv.Space.Positions {
-				x, _, err := record.ReadVector(v.Snap, cv.ID, row, at, cv.Modalities[at])
+		err = record.ForEachEntry(v.Snap, codec.NumberKey(codec.KindLessons, cv.ID, cv.Space.ID),
+			func(row uint32, entry []byte) error {
+				taught++
+				stored, err := codec.DecodeLesson(cv.Space.Bits, entry)
 				if err != nil {
 					return err
 				}
-				item.Vectors = append(item.Vectors, x)
-			}
-			lesson, err := cv.Space.Lesson(stored, item)
-			if err != nil {
-				return err
-			}
-			return o.Relearn(ctx, []model.Example{item}, []model.Lesson{lesson})
-		})
+				item := model.Example{}
+				for _, at := range cv.Space.Positions {
+					x, _, err := record.ReadVector(v.Snap, cv.ID, row, at, cv.Modalities[at])
+					if err != nil {
+						return err
+					}
+					item.Vectors = append(item.Vectors, x)
+				}
+				lesson, err := cv.Space.Lesson(stored, item)
+				if err != nil {
+					return err
+				}
+				return o.Relearn(ctx, []model.Example{item}, []model.Lesson{lesson})
+			})
 		if uint64(taught) != cv.Numbers.Taught {
 			t.Errorf("%d rows have taught, %d were counted", taught, cv.Numbers.Taught)
 		}
@@ -181,7 +183,8 @@ func TestWritesDuringAnUpdate(t *testing.T) {
 // Items without labels teach as the teacher says.
 func TestUpdateByProjections(t *testing.T) {
 	dbkit.LongTest(t)
-	for _, teacher := range []db.Teacher{db.TeacherAuto, db.TeacherLabels, db.TeacherModality, db.TeacherSelf} {
+	for _, teacher := range []db.Teacher{db.TeacherAuto, db.TeacherLabels, db.TeacherModality,
+		db.TeacherSelf} {
 		d, c := dbkit.OpenPairs(t)
 		items := dbkit.Pairs(500, synth.Config{Seed: 6, Missing: .1})
 		putAll(t, c, items[:200])
@@ -194,7 +197,8 @@ func TestUpdateByProjections(t *testing.T) {
 		u := dbkit.MustUpdate(t, c, db.UpdateOptions{Teacher: teacher})
 		switch teacher {
 		case db.TeacherAuto:
-			if u.Reason == "" || u.Lead == "" || u.Revised != (u.Items > 0) || u.Items+u.Skipped != 300 || u.Refused != u.Skipped {
+			if u.Reason == "" || u.Lead == "" || u.Revised != (u.Items > 0) || u.Items+u.Skipped != 300 ||
+				u.Refused != u.Skipped {
 				t.Errorf("%+v", u)
 			}
 		case db.TeacherLabels:
@@ -212,7 +216,8 @@ func TestUpdateByProjections(t *testing.T) {
 			}
 		}
 		checkStatistics(t, c, 0)
-		if again := dbkit.MustUpdate(t, c, db.UpdateOptions{}); u.Revised && again.Items+again.Skipped != u.Skipped {
+		if again := dbkit.MustUpdate(t, c, db.UpdateOptions{}); u.Revised &&
+			again.Items+again.Skipped != u.Skipped {
 			t.Errorf("%v: others have taught before: %+v, and then %+v", teacher, u, again)
 		} else if !u.Revised && again.Items+again.Skipped != 300 {
 			t.Errorf("%v: they wait for a teacher: %+v", teacher, again)
@@ -256,7 +261,8 @@ func TestGrowLabels(t *testing.T) {
 		codes := map[string]bool{}
 		for i, it := range dbkit.AllItems(t, c) {
 			carries := slices.Contains(it.Labels, "new")
-			if same := slices.Equal(it.Code, before[i].Code); same == carries && slices.Contains(it.Labels, "newer") {
+			if same := slices.Equal(it.Code, before[i].Code); same == carries &&
+				slices.Contains(it.Labels, "newer") {
 				t.Errorf("item %s of %v: its code is the same: %v", it.Key, it.Labels, same)
 			} else if !carries && !same {
 				t.Errorf("item %s of %v has another code", it.Key, it.Labels)
@@ -383,7 +389,8 @@ func TestRevisionsAreKeptAndRestored(t *testing.T) {
 		u := need(w.c.RestoreRevision(ctx, 0, to))(t)
 		_, z, err := w.c.EncodeQuery(ctx, probe)
 		if err != nil || to > 1 && !slices.Equal(z, projection[to]) {
-			t.Errorf("revision %d, which is %d again, projects to %v, want %v (%v)", u.Revision, to, z, projection[to], err)
+			t.Errorf("revision %d, which is %d again, projects to %v, want %v (%v)", u.Revision, to, z,
+				projection[to], err)
 		}
 		checkStatistics(t, w.c, 0)
 		w.reopen()
@@ -442,7 +449,8 @@ func TestUpdateAfterRestoring(t *testing.T) {
 		}
 		x := items[3].Vectors["image"]
 		z, w := make([]float64, 32), make([]float64, 32)
-		if err := errors.Join(cv.Space.Learned.NewEncoder().Project(z, 0, x), want.NewEncoder().Project(w, 0, x)); err != nil {
+		if err := errors.Join(cv.Space.Learned.NewEncoder().Project(z, 0, x),
+			want.NewEncoder().Project(w, 0, x)); err != nil {
 			return err
 		}
 		for j := range z {
@@ -473,7 +481,8 @@ func TestUpdateOfMany(t *testing.T) {
 		}
 	}
 	putAll(t, c, items[1000:])
-	if u := dbkit.MustUpdate(t, c, db.UpdateOptions{Teacher: db.TeacherLabels}); u.Labelled != want || u.Skipped != len(items)-1000-want {
+	if u := dbkit.MustUpdate(t, c, db.UpdateOptions{Teacher: db.TeacherLabels}); u.Labelled != want ||
+		u.Skipped != len(items)-1000-want {
 		t.Errorf("%+v, want %d with labels", u, want)
 	}
 	checkStatistics(t, c, 0)

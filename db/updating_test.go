@@ -82,7 +82,11 @@ func TestUpdatesThatRefuseAreNotRepeated(t *testing.T) {
 	}
 	putAll(t, c, items[100:200])
 	written := func() (n int) {
-		must(t, db.Read(c, func(_ *state.View, cv *state.CollectionView) error { n = cv.Written; return nil }))
+		must(t, db.Read(c, func(_ *state.View,
+			cv *state.CollectionView) error {
+			n = cv.Written
+			return nil
+		}))
 		return n
 	}
 	if n := written(); n != 100 {
@@ -106,7 +110,8 @@ func TestItemsThatOneTeacherSkips(t *testing.T) {
 		delete(it.Vectors, []string{"image", "text"}[i%2])
 	}
 	putAll(t, c, items[200:])
-	if u := dbkit.MustUpdate(t, c, db.UpdateOptions{Teacher: db.TeacherModality}); u.Unlabelled != 100 || u.Skipped != 100 {
+	if u := dbkit.MustUpdate(t, c, db.UpdateOptions{Teacher: db.TeacherModality}); u.Unlabelled != 100 ||
+		u.Skipped != 100 {
 		t.Errorf("%+v", u)
 	}
 	if u := dbkit.MustUpdate(t, c, db.UpdateOptions{Teacher: db.TeacherSelf}); u.Unlabelled != 100 {
@@ -203,7 +208,8 @@ func TestGrowingManyLabels(t *testing.T) {
 	}
 	u := dbkit.MustUpdate(t, c, db.UpdateOptions{GrowLabels: true})
 	if len(u.Grown) != 12 || len(u.NoDirection) != 488 || u.Recoded != 12 {
-		t.Errorf("%d labels have grown, %d have not, %d items have another code", len(u.Grown), len(u.NoDirection), u.Recoded)
+		t.Errorf("%d labels have grown, %d have not, %d items have another code", len(u.Grown),
+			len(u.NoDirection), u.Recoded)
 	}
 }
 
@@ -322,7 +328,8 @@ func TestGuardOfFewLabelled(t *testing.T) {
 		data := synth.Pairs(cfg)
 		var items []*db.Item
 		for i := range cfg.Items {
-			it := &db.Item{Key: fmt.Sprint(i), Vectors: map[string][]float32{"image": data.Vectors[0][i], "text": data.Vectors[1][i]}}
+			it := &db.Item{Key: fmt.Sprint(i), Vectors: map[string][]float32{"image": data.Vectors[0][i],
+				"text": data.Vectors[1][i]}}
 			for _, l := range data.Labels[i] {
 				it.Labels = append(it.Labels, fmt.Sprint(l))
 			}
@@ -334,16 +341,20 @@ func TestGuardOfFewLabelled(t *testing.T) {
 			it.Labels = nil
 		}
 		putAll(t, col, items[200:])
-		if u := dbkit.MustUpdate(t, col, db.UpdateOptions{}); u.Revised != c.adopt || (u.Adopted.Unlabelled == "modality") != c.adopt || (u.Refused == 1000) == c.adopt {
+		if u := dbkit.MustUpdate(t, col, db.UpdateOptions{}); u.Revised != c.adopt ||
+			(u.Adopted.Unlabelled == "modality") != c.adopt || (u.Refused == 1000) == c.adopt {
 			t.Errorf("%s: %+v", c.what, u)
 		} else {
 			t.Log(c.what, u.Reason)
 		}
 		// Labelled items teach in any case, which is no adoption of the others.
-		more := []*db.Item{{Key: "more", Labels: []string{fmt.Sprint(data.Labels[0][0])}, Vectors: items[0].Vectors}}
+		more := []*db.Item{{Key: "more", Labels: []string{fmt.Sprint(data.Labels[0][0])},
+			Vectors: items[0].Vectors}}
 		putAll(t, col, more)
 		u := dbkit.MustUpdate(t, col, db.UpdateOptions{})
-		if refused := map[bool]int{false: 1000}[c.adopt]; !u.Revised || u.Adopted != (report.Adoption{Labelled: "labels"}) || u.Refused != refused || u.Skipped != refused {
+		if refused := map[bool]int{false: 1000}[c.adopt]; !u.Revised ||
+			u.Adopted != (report.Adoption{Labelled: "labels"}) || u.Refused != refused ||
+			u.Skipped != refused {
 			t.Errorf("%s: with a labelled item: %+v", c.what, u)
 		}
 		dbkit.MustClose(t, d)

@@ -22,8 +22,8 @@ type IndexOptions struct {
 	// Recall is the recall of searches without Query.Recall: above 0, up to 1. 0 means .99.
 	Recall float64
 
-	// Cells is about the number of cells; there may be an eighth more. 0 means twice the square root of the number
-	// of items with the modality.
+	// Cells is about the number of cells; there may be an eighth more. 0 means twice the square root of the
+	// number of items with the modality.
 	Cells int
 
 	Seed uint64 // of the random choices; the same seed gives the same index of the same items
@@ -35,10 +35,10 @@ type IndexOptions struct {
 // A VectorIndex describes an index of vectors.
 type VectorIndex = report.VectorIndex
 
-// IndexVectors makes an index of the vectors of a modality. Answers by vectors then take a fraction of the time
-// and may lack items, as Query.Recall says. It needs no labels. k-means finds centres in a sample; each vector
-// goes into the cell of a near centre, with a code of a bit a dimension. Then IndexVectors searches with some
-// items as queries, and measures how many of their nearest it finds in how many cells.
+// IndexVectors makes an index of the vectors of a modality. Answers by vectors then take a fraction of the
+// time and may lack items, as Query.Recall says. It needs no labels. k-means finds centres in a sample; each
+// vector goes into the cell of a near centre, with a code of a bit a dimension. Then IndexVectors searches
+// with some items as queries, and measures how many of their nearest it finds in how many cells.
 //
 // New and changed items are compared with every query until there are some hundred of them; then a goroutine
 // adds them to the index. Items unlike the indexed ones fit no cell (VectorIndex.Loose) and are compared with
@@ -48,11 +48,11 @@ type VectorIndex = report.VectorIndex
 // Close adds the rest of the items, and makes a small index again if that takes some seconds at most. Another
 // call of IndexVectors replaces the index when the new one is complete.
 //
-// It costs some 30 microseconds of a processor an item of d = 384 dimensions, some seconds to measure, d/8 + 16
-// bytes an item on disk, some 10 more in memory, and at first 100 d bytes a cell. Reads and writes go on; each
-// block of 16,384 items makes writers wait for some tens of milliseconds. After an error, or the end of the
-// context, everything is as before. Errors: ErrInvalid for a sparse modality, or if no item has the modality;
-// ErrBusy while another index of it is being made, or if its metric changes meanwhile; ErrReadOnly.
+// It costs some 30 microseconds of a processor an item of d = 384 dimensions, some seconds to measure, d/8 +
+// 16 bytes an item on disk, some 10 more in memory, and at first 100 d bytes a cell. Reads and writes go on;
+// each block of 16,384 items makes writers wait for some tens of milliseconds. After an error, or the end of
+// the context, everything is as before. Errors: ErrInvalid for a sparse modality, or if no item has the
+// modality; ErrBusy while another index of it is being made, or if its metric changes meanwhile; ErrReadOnly.
 func (c *Collection) IndexVectors(ctx context.Context, opt IndexOptions) (*VectorIndex, error) {
 	if err := ctx.Err(); err != nil {
 		return nil, err
@@ -65,7 +65,8 @@ func (c *Collection) IndexVectors(ctx context.Context, opt IndexOptions) (*Vecto
 	}
 	defer leave()
 	if !(opt.Recall >= 0 && opt.Recall <= 1) {
-		return nil, fault.Invalid("recall %v: above 0, up to 1, are possible; 0 means %v", opt.Recall, learn.DefaultRecall)
+		return nil, fault.Invalid("recall %v: above 0, up to 1, are possible; 0 means %v", opt.Recall,
+			learn.DefaultRecall)
 	}
 	if opt.Cells < 0 {
 		return nil, fault.Invalid("%d cells", opt.Cells)
@@ -80,7 +81,8 @@ func (c *Collection) IndexVectors(ctx context.Context, opt IndexOptions) (*Vecto
 	}
 	ctx, op := in.DB.Signals.Begin(ctx, event.OpVectorIndex, in.Name)
 	defer op.Abandon()
-	x, err := in.IndexVectors(ctx, t, learn.IndexOptions{Recall: opt.Recall, Cells: opt.Cells, Seed: opt.Seed, Progress: op.Telling(opt.Progress)})
+	x, err := in.IndexVectors(ctx, t, learn.IndexOptions{Recall: opt.Recall, Cells: opt.Cells, Seed: opt.Seed,
+		Progress: op.Telling(opt.Progress)})
 	var e event.Event
 	var out *VectorIndex
 	if err == nil {
@@ -100,11 +102,13 @@ func (c *Collection) IndexVectors(ctx context.Context, opt IndexOptions) (*Vecto
 func indexedModality(d *record.Descriptor, name string) (int, error) {
 	switch {
 	case d.CodesOnly():
-		return 0, fault.Invalid("the items of collection %q bring codes: there are no vectors to index", d.Name)
+		return 0, fault.Invalid("the items of collection %q bring codes: there are no vectors to index",
+			d.Name)
 	case name == "" && len(d.Modalities) == 1:
 		return 0, nil
 	case name == "":
-		return 0, fault.Invalid("collection %q has the modalities %s: name the one whose vectors are meant", d.Name, record.Names(d.Modalities))
+		return 0, fault.Invalid("collection %q has the modalities %s: name the one whose vectors are meant",
+			d.Name, record.Names(d.Modalities))
 	}
 	return d.ModalityOf(name)
 }
@@ -143,7 +147,8 @@ func (c *Collection) DropVectorIndex(ctx context.Context, modality string) error
 			}
 		}
 		if !found {
-			return fault.NotFound("index of the vectors of modality %q of collection %q", s.Modalities[t].Name, s.Name)
+			return fault.NotFound("index of the vectors of modality %q of collection %q",
+				s.Modalities[t].Name, s.Name)
 		}
 		return nil
 	})

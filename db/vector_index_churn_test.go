@@ -24,7 +24,8 @@ import (
 // What an index of vectors finds while clusters come, move and go. The flags make the histories of
 // `make churn`; without them there is one of each kind, and short.
 var (
-	churnItems   = flag.Int("churn.items", 3000, "vectors that are indexed before a history of TestRecallAfterChurn begins")
+	churnItems = flag.Int("churn.items", 3000,
+		"vectors that are indexed before a history of TestRecallAfterChurn begins")
 	churnSeeds   = flag.Int("churn.seeds", 1, "histories of each kind and metric")
 	churnQueries = flag.Int("churn.queries", 60, "queries of each group of items, after each step")
 )
@@ -202,7 +203,8 @@ func (h *churn) distance(x, q []float32) float64 {
 
 // found counts, for each k, the nearest items that searches find, and those that there are, by plain
 // comparisons of all vectors.
-func (h *churn) found(c *db.Collection, queries [][]float32, ks []int, all map[string][]float32) (found, wanted []int) {
+func (h *churn) found(c *db.Collection, queries [][]float32, ks []int,
+	all map[string][]float32) (found, wanted []int) {
 	h.t.Helper()
 	found, wanted = make([]int, len(ks)), make([]int, len(ks))
 	vectors := slices.Collect(maps.Values(all))
@@ -288,7 +290,8 @@ func (h *churn) check(when string) {
 				continue
 			}
 			anew := h.anew(queries, k, all) // tells whether churn is at fault, or the measurement
-			h.t.Errorf("%s, asked %v: %s: found %.3f, expected %.3f (%s); an index made anew: %.3f", h.metric, h.asked, at, recall, expected, x.Plan, anew)
+			h.t.Errorf("%s, asked %v: %s: found %.3f, expected %.3f (%s); an index made anew: %.3f", h.metric,
+				h.asked, at, recall, expected, x.Plan, anew)
 		}
 	}
 }
@@ -332,7 +335,8 @@ func (h *churn) index(put func()) {
 	h.t.Helper()
 	h.d = dbkit.MustOpen(h.t, "db", &db.Options{FS: h.fs})
 	var err error
-	if h.c, err = h.d.CreateCollection(ctx, "main", db.Schema{Modalities: []db.Modality{{Name: "e", Dim: churnDims, Metric: h.metric}}}); err != nil {
+	if h.c, err = h.d.CreateCollection(ctx, "main",
+		db.Schema{Modalities: []db.Modality{{Name: "e", Dim: churnDims, Metric: h.metric}}}); err != nil {
 		h.t.Fatal(err)
 	}
 	put()
@@ -346,7 +350,8 @@ func (h *churn) settled() {
 	h.t.Helper()
 	eventually(h.t, "the index has taken in what has come", func() bool {
 		all, err := h.c.VectorIndexes()
-		return err == nil && len(all) > 0 && all[0].Complete && all[0].Unknown-all[0].Loose < 512 && all[0].Loose < 512+all[0].Of/256
+		return err == nil && len(all) > 0 && all[0].Complete && all[0].Unknown-all[0].Loose < 512 &&
+			all[0].Loose < 512+all[0].Of/256
 	})
 }
 
@@ -392,8 +397,14 @@ var churnHistories = map[string]func(h *churn, step func(name string, do func(na
 		step("deleted", func(string) { h.remove(.4, h.groups...) })
 	},
 	"outliers come": func(h *churn, step func(string, func(string))) {
-		step("outliers", func(name string) { h.put(*churnItems/20, h.cluster(name, make([]float64, churnDims), 3)) })
-		step("between them", func(name string) { h.put(*churnItems/20, h.groups[0], h.groups[1], h.cluster(name, h.place(3), .3)) })
+		step("outliers", func(name string) {
+			h.put(*churnItems/20,
+				h.cluster(name, make([]float64, churnDims), 3))
+		})
+		step("between them", func(name string) {
+			h.put(*churnItems/20, h.groups[0], h.groups[1],
+				h.cluster(name, h.place(3), .3))
+		})
 	},
 	"clusters among vectors without": func(h *churn, step func(string, func(string))) {
 		step("clusters", func(name string) {
@@ -417,8 +428,10 @@ var churnHistories = map[string]func(h *churn, step func(name string, do func(na
 	"all of it": func(h *churn, step func(string, func(string))) {
 		for round := range effort.Of(6, 3) {
 			step(fmt.Sprint("round ", round), func(name string) {
-				h.remove(.1+.8*h.r.Float64(), h.groups[h.r.IntN(len(h.groups))], h.groups[h.r.IntN(len(h.groups))])
-				h.put(*churnItems/100, h.cluster(name, h.place(1), .3), h.cluster(name, h.place(1), .1), h.groups[h.r.IntN(len(h.groups))])
+				h.remove(.1+.8*h.r.Float64(), h.groups[h.r.IntN(len(h.groups))],
+					h.groups[h.r.IntN(len(h.groups))])
+				h.put(*churnItems/100, h.cluster(name, h.place(1), .3), h.cluster(name, h.place(1), .1),
+					h.groups[h.r.IntN(len(h.groups))])
 				h.move(h.groups[h.r.IntN(len(h.groups))], h.cluster(name, h.place(2), .3))
 			})
 		}
@@ -442,7 +455,8 @@ func TestRecallAfterChurn(t *testing.T) {
 			t.Run(fmt.Sprint(name, "/", cmp.Or(metric, "cosine")), func(t *testing.T) {
 				worst := map[string]float64{}
 				for s := range *churnSeeds {
-					h := &churn{t: t, r: seed.Rand(t, uint64(s+1), uint64(i)), fs: vfs.NewMem(), metric: metric, asked: .99, short: (s+i)%2 == 1, worst: worst}
+					h := &churn{t: t, r: seed.Rand(t, uint64(s+1), uint64(i)), fs: vfs.NewMem(),
+						metric: metric, asked: .99, short: (s+i)%2 == 1, worst: worst}
 					if s%4 == 3 {
 						h.asked = .9
 					}
@@ -491,8 +505,10 @@ func churnHistory(h *churn, name string) {
 // without them: what was measured says nothing of them.
 func TestItemsThatComeMeanwhileWait(t *testing.T) {
 	dbkit.LongTest(t)
-	h := &churn{t: t, r: seed.Rand(t, 1, 2), fs: vfs.NewMem(), metric: db.Cosine, asked: .99, worst: map[string]float64{}}
-	h.index(func() { h.put(18000, h.cluster("first", make([]float64, churnDims), 1)) }) // more than are taken in at a time
+	h := &churn{t: t, r: seed.Rand(t, 1, 2), fs: vfs.NewMem(), metric: db.Cosine, asked: .99,
+		worst: map[string]float64{}}
+	// more than are taken in at a time
+	h.index(func() { h.put(18000, h.cluster("first", make([]float64, churnDims), 1)) })
 	came := false
 	_, err := h.c.IndexVectors(ctx, db.IndexOptions{Progress: func(string, int64, int64) {
 		if !came {

@@ -120,8 +120,10 @@ func TestAnOutgrownIndexIsNotUsed(t *testing.T) {
 		d = dbkit.MustOpen(t, "db", &db.Options{FS: fs, ReadOnly: true, MustExist: true})
 		c = dbkit.MustCollection(t, d, "main")
 		explain, r, err := c.Explain(ctx, db.Query{From: "e", Vector: items[7].Vectors["e"]}, -1)
-		if err != nil || r.Approximate != used || slices.Equal(explain.OutgrownIndexes, []string{"e"}) == used {
-			t.Errorf("%d of %d vectors have changed: the index is used: %v; %+v, %v", churn, len(items), r.Approximate, explain, err)
+		if err != nil || r.Approximate != used || slices.Equal(explain.OutgrownIndexes,
+			[]string{"e"}) == used {
+			t.Errorf("%d of %d vectors have changed: the index is used: %v; %+v, %v", churn, len(items),
+				r.Approximate, explain, err)
 		}
 		if all, err := c.VectorIndexes(); err != nil || len(all) != 1 || all[0].Outgrown == used {
 			t.Errorf("%d of %d vectors have changed: %+v, %v", churn, len(items), all, err)
@@ -459,7 +461,9 @@ func TestIndexesComeToRest(t *testing.T) {
 		for _, metric := range []db.Metric{db.Cosine, db.L2, db.Dot} {
 			make := func(from, n int) (items []*db.Item) {
 				for i := from; i < from+n; i++ {
-					items = append(items, &db.Item{Key: fmt.Sprint(i), Vectors: map[string][]float32{"e": vector(i)}, Fields: map[string]any{"year": int64(1)}})
+					items = append(items, &db.Item{Key: fmt.Sprint(i),
+						Vectors: map[string][]float32{"e": vector(i)},
+						Fields:  map[string]any{"year": int64(1)}})
 				}
 				return items
 			}
@@ -474,7 +478,8 @@ func TestIndexesComeToRest(t *testing.T) {
 			// The indexer ends an operation when it has nothing left to do with an index.
 			eventually(t, "the indexer rests", func() bool {
 				a := need(d.Stats())(t)
-				return !slices.ContainsFunc(a.Activity.Running, func(o event.RunningOperation) bool { return o.Op == event.OpIndex })
+				return !slices.ContainsFunc(a.Activity.Running,
+					func(o event.RunningOperation) bool { return o.Op == event.OpIndex })
 			})
 			_, commits, cells := stats()
 			if t.Logf("%s by %s: %d cells, %d commits", name, metric, cells, commits); commits > 200 {
@@ -517,7 +522,8 @@ func TestDamagedIndexIsTold(t *testing.T) {
 	c := dbkit.MustCollection(t, d, "main")
 	q := db.Query{From: "e", Vector: items[5].Vectors["e"], K: 10}
 	explain, found, err := c.Explain(ctx, q, -1)
-	if err != nil || found.Approximate || len(found.Hits) != 10 || explain.Plan != "vectors" || !slices.Equal(explain.DamagedIndexes, []string{"e"}) {
+	if err != nil || found.Approximate || len(found.Hits) != 10 || explain.Plan != "vectors" ||
+		!slices.Equal(explain.DamagedIndexes, []string{"e"}) {
 		t.Errorf("%+v, %v, %v", explain, found, err)
 	}
 	if s, err := c.Stats(); err != nil || !strings.Contains(s.VectorIndexes[0].Damage, "corruption found") {

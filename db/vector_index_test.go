@@ -27,7 +27,8 @@ func embedded(t testing.TB, from, n, dim int) []*db.Item {
 	var items []*db.Item
 	for i := from; i < from+n; i++ {
 		x := e.Vector(i)
-		it := &db.Item{Key: fmt.Sprint("k", i), Vectors: map[string][]float32{"e": x}, Fields: map[string]any{"year": int64(2000 + i%100)}}
+		it := &db.Item{Key: fmt.Sprint("k", i), Vectors: map[string][]float32{"e": x},
+			Fields: map[string]any{"year": int64(2000 + i%100)}}
 		switch i % 50 {
 		case 3:
 			it.Vectors = nil
@@ -125,7 +126,8 @@ func TestAnswersByAnIndex(t *testing.T) {
 						least = .99
 					}
 					if got := float64(found[i]) / float64(wanted); got < least-.03 {
-						t.Errorf("%s, recall %v, k = %d, where %q: %v of what there is", metric, least, k, where, got)
+						t.Errorf("%s, recall %v, k = %d, where %q: %v of what there is", metric, least, k,
+							where, got)
 					}
 				}
 			}
@@ -136,7 +138,8 @@ func TestAnswersByAnIndex(t *testing.T) {
 }
 
 // checkHits compares hits with what they have to be, if nothing is missing or not.
-func checkHits(t testing.TB, hits []db.Hit, x []float32, items map[string]*db.Item, where string, metric db.Metric) {
+func checkHits(t testing.TB, hits []db.Hit, x []float32, items map[string]*db.Item, where string,
+	metric db.Metric) {
 	t.Helper()
 	for i, h := range hits {
 		it := items[h.Key]
@@ -150,7 +153,8 @@ func checkHits(t testing.TB, hits []db.Hit, x []float32, items map[string]*db.It
 		if where == "year < 2050" && year >= 2050 || where == "year = 2007" && year != 2007 {
 			t.Fatalf("%q is of %d, %s", h.Key, year, where)
 		}
-		if i > 0 && (h.Similarity > hits[i-1].Similarity || h.Similarity == hits[i-1].Similarity && h.Row <= hits[i-1].Row && metric != db.L2) {
+		if i > 0 && (h.Similarity > hits[i-1].Similarity ||
+			h.Similarity == hits[i-1].Similarity && h.Row <= hits[i-1].Row && metric != db.L2) {
 			t.Fatalf("hit %d comes behind %d", i, i-1)
 		}
 	}
@@ -379,7 +383,8 @@ func TestIndexesFollowTheItems(t *testing.T) {
 		}
 		return float64(found) / float64(wanted)
 	}
-	eventually(t, "there are more cells", func() bool { x := index(); return x.Unknown-x.Loose < 512 && x.Cells > 80 && 2*x.Of > x.Entries })
+	eventually(t, "there are more cells",
+		func() bool { x := index(); return x.Unknown-x.Loose < 512 && x.Cells > 80 && 2*x.Of > x.Entries })
 	if got := recall(); got < .87 {
 		t.Errorf("recall %v, of .9", got)
 	}
@@ -435,10 +440,12 @@ func TestIndexesOfOddVectors(t *testing.T) {
 		"one":   equal(1, 1, 2, 3),
 		"equal": equal(300, 1, 2, 3),
 		"zero":  equal(300, 0, 0, 0),
-		"two":   append(equal(1, 1, 2, 3), &db.Item{Key: "other", Vectors: map[string][]float32{"e": {-1, 0, 3e38}}}),
+		"two": append(equal(1, 1, 2, 3),
+			&db.Item{Key: "other", Vectors: map[string][]float32{"e": {-1, 0, 3e38}}}),
 	} {
 		d := dbkit.MustOpen(t, "db", &db.Options{FS: vfs.NewMem()})
-		c := need(d.CreateCollection(ctx, "main", db.Schema{Modalities: []db.Modality{{Name: "e", Dim: 3}, {Name: "s", Dim: 5, Sparse: true}}}))(t)
+		c := need(d.CreateCollection(ctx, "main",
+			db.Schema{Modalities: []db.Modality{{Name: "e", Dim: 3}, {Name: "s", Dim: 5, Sparse: true}}}))(t)
 		_, err := c.IndexVectors(ctx, db.IndexOptions{Modality: "e"})
 		checkError(t, err, db.ErrInvalid, "no item", `modality "e"`)
 		dbkit.PutAll(t, d, c, items)
@@ -563,7 +570,9 @@ func checkError(t testing.TB, err, is error, names ...string) {
 func TestIndexesOfASharedSpace(t *testing.T) {
 	d := dbkit.MustOpen(t, "db", &db.Options{FS: vfs.NewMem()})
 	defer dbkit.MustClose(t, d)
-	c := need(d.CreateCollection(ctx, "main", db.Schema{Modalities: []db.Modality{{Name: "image", Dim: 48}, {Name: "text", Dim: 48, SpaceOf: "image"}}}))(t)
+	c := need(d.CreateCollection(ctx, "main",
+		db.Schema{Modalities: []db.Modality{{Name: "image", Dim: 48},
+			{Name: "text", Dim: 48, SpaceOf: "image"}}}))(t)
 	images, texts := embedded(t, 0, 1500, 48), embedded(t, 7000, 1500, 48)
 	var items []*db.Item
 	for i := range images {
@@ -598,14 +607,16 @@ func TestIndexesOfASharedSpace(t *testing.T) {
 				}
 				for _, h := range exact.Hits {
 					wanted++
-					if slices.ContainsFunc(r.Hits, func(o db.Hit) bool { return o.Row == h.Row && o.Similarity == h.Similarity }) {
+					if slices.ContainsFunc(r.Hits,
+						func(o db.Hit) bool { return o.Row == h.Row && o.Similarity == h.Similarity }) {
 						found++
 					}
 				}
 			}
 			// A promise of a mean is kept if it is missed by little in one set.
 			if got := float64(found) / float64(wanted); got < asked-.02 || approximate == 0 && got < 1 {
-				t.Errorf("with the index of %q, to %q: recall %v, %d answers by the index", modality, to, got, approximate)
+				t.Errorf("with the index of %q, to %q: recall %v, %d answers by the index", modality, to, got,
+					approximate)
 			}
 			if by := modality == "image" || modality != "" && to != "image"; by != (approximate > 0) {
 				t.Errorf("with the index of %q, to %q: %d answers by the index", modality, to, approximate)
@@ -643,7 +654,8 @@ func TestAnIndexIsUsedWhereItPays(t *testing.T) {
 	var items []*db.Item
 	for i := range n {
 		far := i%10 >= 7
-		it := &db.Item{Key: fmt.Sprint(i), Vectors: map[string][]float32{"e": vector(far)}, Labels: []string{"near"}}
+		it := &db.Item{Key: fmt.Sprint(i), Vectors: map[string][]float32{"e": vector(far)},
+			Labels: []string{"near"}}
 		if far {
 			it.Labels = []string{"far"}
 		}
@@ -662,23 +674,29 @@ func TestAnIndexIsUsedWhereItPays(t *testing.T) {
 	exact := func(what string, x *db.Explain, r *db.Result, where string) {
 		t.Helper()
 		_, want := explained(where, 1)
-		if x.Plan != "vectors" || r.Approximate || x.Recall != 0 || !slices.Equal(keysOf(r.Hits), keysOf(want.Hits)) {
-			t.Errorf("%s: plan %s, approximate %v, %v instead of %v", what, x.Plan, r.Approximate, keysOf(r.Hits), keysOf(want.Hits))
+		if x.Plan != "vectors" || r.Approximate || x.Recall != 0 ||
+			!slices.Equal(keysOf(r.Hits), keysOf(want.Hits)) {
+			t.Errorf("%s: plan %s, approximate %v, %v instead of %v", what, x.Plan, r.Approximate,
+				keysOf(r.Hits), keysOf(want.Hits))
 		}
 	}
 
 	x, r := explained("", .9)
-	if x.Plan != "cells" || !r.Approximate || x.Predicted["cells"] == 0 || x.Predicted["cells"] > x.Predicted["vectors"] {
-		t.Errorf("without a filter: plan %s, approximate %v, predicted %v", x.Plan, r.Approximate, x.Predicted)
+	if x.Plan != "cells" || !r.Approximate || x.Predicted["cells"] == 0 ||
+		x.Predicted["cells"] > x.Predicted["vectors"] {
+		t.Errorf("without a filter: plan %s, approximate %v, predicted %v", x.Plan, r.Approximate,
+			x.Predicted)
 	}
 	x, r = explained("label = 'rare'", .9)
-	if exact("few items", x, r, "label = 'rare'"); x.Predicted["cells"] < x.Predicted["vectors"] || x.Abandoned {
+	if exact("few items", x, r, "label = 'rare'"); x.Predicted["cells"] < x.Predicted["vectors"] ||
+		x.Abandoned {
 		t.Errorf("few items: predicted %v, abandoned %v", x.Predicted, x.Abandoned)
 	}
 	// All that is near is refused: cell after cell is looked into in vain.
 	x, r = explained("label = 'far'", .2)
 	if exact("items that are far", x, r, "label = 'far'"); !x.Abandoned || x.Probes == 0 {
-		t.Errorf("items that are far: predicted %v, abandoned %v after %d cells", x.Predicted, x.Abandoned, x.Probes)
+		t.Errorf("items that are far: predicted %v, abandoned %v after %d cells", x.Predicted, x.Abandoned,
+			x.Probes)
 	}
 }
 
@@ -694,11 +712,13 @@ func TestALeastSimilarityByAnIndex(t *testing.T) {
 		for _, least := range []float32{.4, .6, .9} {
 			found, of := 0, 0
 			for i := 0; i < 2000; i += 100 {
-				q := db.Query{From: "e", Vector: items[i].Vectors["e"], K: 1500, MinSimilarity: least, Recall: 1}
+				q := db.Query{From: "e", Vector: items[i].Vectors["e"], K: 1500, MinSimilarity: least,
+					Recall: 1}
 				exact := answer(t, c, q)
 				q.Recall = .9
 				x, r := need2(c.Explain(ctx, q, -1))(t)
-				if len(exact.Hits) < q.K && (metric != db.Dot && x.Plan != "cells" || x.Probes > all[0].Cells) {
+				if len(exact.Hits) < q.K &&
+					(metric != db.Dot && x.Plan != "cells" || x.Probes > all[0].Cells) {
 					t.Errorf("%s, %v: plan %s, %d cells of %d", metric, least, x.Plan, x.Probes, all[0].Cells)
 				}
 				found, of = found+len(r.Hits), of+len(exact.Hits)
@@ -742,7 +762,8 @@ func TestFiltersFollowWrites(t *testing.T) {
 	x[0] = 1
 	put := func(key string, year int64, labels ...string) {
 		t.Helper()
-		it := &db.Item{Key: key, Vectors: map[string][]float32{"e": x}, Labels: labels, Fields: map[string]any{"year": year}}
+		it := &db.Item{Key: key, Vectors: map[string][]float32{"e": x}, Labels: labels,
+			Fields: map[string]any{"year": year}}
 		need(c.Put(ctx, it))(t)
 	}
 	check := func(where string, args []any, want ...string) {

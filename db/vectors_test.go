@@ -47,7 +47,8 @@ func vectorItems(n, dim int) []*db.Item {
 	}
 	var items []*db.Item
 	for i := range n {
-		it := &db.Item{Key: fmt.Sprint("k", i), Vectors: map[string][]float32{"e": vector(dim), "other": vector(3)}, Fields: map[string]any{"year": int64(2000 + i%5)}}
+		it := &db.Item{Key: fmt.Sprint("k", i), Vectors: map[string][]float32{"e": vector(dim),
+			"other": vector(3)}, Fields: map[string]any{"year": int64(2000 + i%5)}}
 		switch e := it.Vectors["e"]; i % 20 {
 		case 3:
 			delete(it.Vectors, "e")
@@ -125,7 +126,9 @@ func TestUntrainedReads(t *testing.T) {
 	t.Parallel()
 	d := dbkit.MustOpen(t, "db", &db.Options{FS: vfs.NewMem()})
 	defer dbkit.MustClose(t, d)
-	c := need(d.CreateCollection(ctx, "main", db.Schema{Modalities: []db.Modality{{Name: "e", Dim: 64}, {Name: "words", Dim: 1000, Sparse: true}}}))(t)
+	c := need(d.CreateCollection(ctx, "main",
+		db.Schema{Modalities: []db.Modality{{Name: "e", Dim: 64},
+			{Name: "words", Dim: 1000, Sparse: true}}}))(t)
 	r := rand.New(rand.NewPCG(3, 4))
 	var items []*db.Item
 	const n = 20_000
@@ -149,10 +152,12 @@ func TestUntrainedReads(t *testing.T) {
 	across := make([]float32, 64)
 	across[63] = 1
 	for _, q := range []db.Query{
-		{From: "e", Vector: across}, {From: "words", Sparse: &db.Sparse{Index: []uint32{999}, Value: []float32{1}}},
+		{From: "e", Vector: across},
+		{From: "words", Sparse: &db.Sparse{Index: []uint32{999}, Value: []float32{1}}},
 	} {
 		res, err := c.Search(ctx, q)
-		if err != nil || len(res.Hits) != 10 || res.Hits[0].Row != 0 || res.Hits[9].Row != 9 || res.Hits[9].Similarity != 0 {
+		if err != nil || len(res.Hits) != 10 || res.Hits[0].Row != 0 || res.Hits[9].Row != 9 ||
+			res.Hits[9].Similarity != 0 {
 			t.Errorf("%+v, %v", res, err)
 		}
 	}
@@ -170,7 +175,8 @@ func TestCursorOfBeforeTraining(t *testing.T) {
 	}
 	dbkit.MustTrain(t, c, db.TrainOptions{Options: fit.Options{Bits: 16}})
 	q.After = page.Next
-	if _, err := c.Search(ctx, q); !errors.Is(err, db.ErrInvalid) || !strings.Contains(err.Error(), "before the training") {
+	if _, err := c.Search(ctx, q); !errors.Is(err, db.ErrInvalid) ||
+		!strings.Contains(err.Error(), "before the training") {
 		t.Error(err)
 	}
 }
@@ -197,7 +203,8 @@ func plainMetric(metric db.Metric, x, y []float32) (place, similarity float32) {
 // before vectors are in memory and afterwards.
 func TestMetricsAgreeWithTheDefinition(t *testing.T) {
 	for _, metric := range []db.Metric{db.Cosine, db.Dot, db.L2} {
-		schema := db.Schema{Modalities: []db.Modality{{Name: "e", Dim: 32, Metric: metric}}, Fields: embeddedSchema.Fields}
+		schema := db.Schema{Modalities: []db.Modality{{Name: "e", Dim: 32, Metric: metric}},
+			Fields: embeddedSchema.Fields}
 		items := embeddedItems(0, 900, 32, 1)
 		for i, it := range items { // so that cosines say something else than products and distances
 			for j := range it.Vectors["e"] {
@@ -206,7 +213,8 @@ func TestMetricsAgreeWithTheDefinition(t *testing.T) {
 		}
 		d, c := openWith(t, vfs.NewMem(), schema, items)
 		for round, x := range synth.Embeddings(1000, 20, 32, 1) {
-			want := slices.DeleteFunc(slices.Clone(items), func(it *db.Item) bool { return it.Fields["year"] == int64(2003) })
+			want := slices.DeleteFunc(slices.Clone(items),
+				func(it *db.Item) bool { return it.Fields["year"] == int64(2003) })
 			slices.SortStableFunc(want, func(a, b *db.Item) int {
 				p, _ := plainMetric(metric, x, a.Vectors["e"])
 				q, _ := plainMetric(metric, x, b.Vectors["e"])
@@ -217,8 +225,10 @@ func TestMetricsAgreeWithTheDefinition(t *testing.T) {
 				res := need(c.Search(ctx, q))(t)
 				for i, h := range res.Hits {
 					_, similarity := plainMetric(metric, x, want[at+i].Vectors["e"])
-					if h.Key != want[at+i].Key || math.Abs(float64(h.Similarity-similarity)) > 1e-5*max(1, math.Abs(float64(similarity))) {
-						t.Fatalf("%s: hit %d is %+v, want %s at %g", metric, at+i, h, want[at+i].Key, similarity)
+					if h.Key != want[at+i].Key || math.Abs(float64(h.Similarity-similarity)) > 1e-5*max(1,
+						math.Abs(float64(similarity))) {
+						t.Fatalf("%s: hit %d is %+v, want %s at %g", metric, at+i, h, want[at+i].Key,
+							similarity)
 					}
 				}
 				q.After = res.Next
@@ -235,9 +245,11 @@ func TestMetricsAgreeWithTheDefinition(t *testing.T) {
 func TestL2OfAllScales(t *testing.T) {
 	for _, scale := range []float64{1e-15, 1e-6, 1, 1e12} {
 		d := dbkit.MustOpen(t, "db", &db.Options{FS: vfs.NewMem()})
-		c := need(d.CreateCollection(ctx, "main", db.Schema{Modalities: []db.Modality{{Name: "e", Dim: 2, Metric: db.L2}}}))(t)
+		c := need(d.CreateCollection(ctx, "main",
+			db.Schema{Modalities: []db.Modality{{Name: "e", Dim: 2, Metric: db.L2}}}))(t)
 		for i := range 50 { // 49 is the nearest
-			need(c.Put(ctx, &db.Item{Key: fmt.Sprint(i), Vectors: map[string][]float32{"e": {float32(float64(100-i) * scale), 0}}}))(t)
+			need(c.Put(ctx, &db.Item{Key: fmt.Sprint(i),
+				Vectors: map[string][]float32{"e": {float32(float64(100-i) * scale), 0}}}))(t)
 		}
 		q := db.Query{From: "e", Vector: []float32{0, 0}, K: 7} // zeros have distances
 		n := 49
@@ -264,14 +276,17 @@ func TestL2OfAllScales(t *testing.T) {
 func TestDotBeyondFloat32(t *testing.T) {
 	d := dbkit.MustOpen(t, "db", &db.Options{FS: vfs.NewMem()})
 	defer dbkit.MustClose(t, d)
-	c := need(d.CreateCollection(ctx, "main", db.Schema{Modalities: []db.Modality{{Name: "e", Dim: 1, Metric: db.Dot}}}))(t)
+	c := need(d.CreateCollection(ctx, "main",
+		db.Schema{Modalities: []db.Modality{{Name: "e", Dim: 1, Metric: db.Dot}}}))(t)
 	for i, v := range []float32{1e30, -1e30, 1e31} {
 		need(c.Put(ctx, &db.Item{Key: fmt.Sprint(i), Vectors: map[string][]float32{"e": {v}}}))(t)
 	}
 	q := db.Query{From: "e", Vector: []float32{1e30}, K: 1}
-	for i, want := range []db.Hit{{Key: "0", Similarity: math.MaxFloat32}, {Key: "2", Similarity: math.MaxFloat32}, {Key: "1", Similarity: -math.MaxFloat32}} {
+	for i, want := range []db.Hit{{Key: "0", Similarity: math.MaxFloat32},
+		{Key: "2", Similarity: math.MaxFloat32}, {Key: "1", Similarity: -math.MaxFloat32}} {
 		res, err := c.Search(ctx, q)
-		if err != nil || res.Hits[0].Key != want.Key || res.Hits[0].Similarity != want.Similarity || (res.Next == "") != (i == 2) {
+		if err != nil || res.Hits[0].Key != want.Key || res.Hits[0].Similarity != want.Similarity ||
+			(res.Next == "") != (i == 2) {
 			t.Fatalf("page %d: %+v, %v", i, res, err)
 		}
 		q.After = res.Next
@@ -302,20 +317,29 @@ func TestMetricsOfSchemas(t *testing.T) {
 		given, want []db.Modality
 		says        string
 	}{
-		{given: []db.Modality{m("a", db.Cosine, ""), m("b", "", "")}, want: []db.Modality{m("a", "", ""), m("b", "", "")}},
-		{given: []db.Modality{m("a", "", "b"), m("b", "", "c"), m("c", db.Dot, "")}, want: []db.Modality{m("a", db.Dot, ""), m("b", db.Dot, "a"), m("c", db.Dot, "a")}},
-		{given: []db.Modality{m("a", "", "b"), m("b", db.L2, "a"), m("c", db.L2, "")}, want: []db.Modality{m("a", db.L2, ""), m("b", db.L2, "a"), m("c", db.L2, "")}},
+		{given: []db.Modality{m("a", db.Cosine, ""), m("b", "", "")},
+			want: []db.Modality{m("a", "", ""), m("b", "", "")}},
+		{given: []db.Modality{m("a", "", "b"), m("b", "", "c"), m("c", db.Dot, "")},
+			want: []db.Modality{m("a", db.Dot, ""), m("b", db.Dot, "a"), m("c", db.Dot, "a")}},
+		{given: []db.Modality{m("a", "", "b"), m("b", db.L2, "a"), m("c", db.L2, "")},
+			want: []db.Modality{m("a", db.L2, ""), m("b", db.L2, "a"), m("c", db.L2, "")}},
 		{given: []db.Modality{m("a", "", "a")}, says: `the space of modality "a": it names itself`},
-		{given: []db.Modality{m("a", "", "z")}, says: `the space of modality "a": there is no modality "z": collection "c`},
-		{given: []db.Modality{m("a", "", ""), {Name: "b", Dim: 5, SpaceOf: "a"}}, says: `modality "b" is of dimension 5, and "a" is of dimension 4: they cannot share a space`},
-		{given: []db.Modality{m("a", "", ""), {Name: "b", Dim: 4, Sparse: true, SpaceOf: "a"}}, says: `modality "b" is sparse, of dimension 4, and "a" is of dimension 4: they cannot share a space`},
-		{given: []db.Modality{m("a", db.Dot, ""), m("b", db.Cosine, "a")}, says: `modality "b" has the metric cosine, and "a", which shares its space, dot: a space has one metric`},
-		{given: []db.Modality{m("a", "manhattan", "")}, says: `modality "a": unknown metric "manhattan": cosine, dot and l2 are possible`},
+		{given: []db.Modality{m("a", "", "z")},
+			says: `the space of modality "a": there is no modality "z": collection "c`},
+		{given: []db.Modality{m("a", "", ""), {Name: "b", Dim: 5, SpaceOf: "a"}},
+			says: `modality "b" is of dimension 5, and "a" is of dimension 4: they cannot share a space`},
+		{given: []db.Modality{m("a", "", ""), {Name: "b", Dim: 4, Sparse: true, SpaceOf: "a"}},
+			says: `modality "b" is sparse, of dimension 4, and "a" is of dimension 4: they cannot share a space`},
+		{given: []db.Modality{m("a", db.Dot, ""), m("b", db.Cosine, "a")},
+			says: `modality "b" has the metric cosine, and "a", which shares its space, dot: a space has one metric`},
+		{given: []db.Modality{m("a", "manhattan", "")},
+			says: `modality "a": unknown metric "manhattan": cosine, dot and l2 are possible`},
 	} {
 		made, err := create(r.given...)
 		switch {
 		case r.says != "":
-			if !errors.Is(err, db.ErrInvalid) || !strings.Contains(fmt.Sprint(err), r.says) || strings.Count(err.Error(), "fddhdb: ") != 1 {
+			if !errors.Is(err, db.ErrInvalid) || !strings.Contains(fmt.Sprint(err), r.says) ||
+				strings.Count(err.Error(), "fddhdb: ") != 1 {
 				t.Errorf("%+v: %v", r.given, err)
 			}
 		case err != nil:
@@ -334,11 +358,15 @@ func TestMetricsOfSchemas(t *testing.T) {
 	is(c, m("a", db.L2, ""), m("b", db.L2, ""), m("c", db.L2, "b"))
 	mustAlter(t, c, db.Alteration{Metrics: map[string]db.Metric{"c": db.Cosine}})
 	is(c, m("a", db.L2, ""), m("b", "", ""), m("c", "", "b"))
-	mustAlter(t, c, db.Alteration{Metrics: map[string]db.Metric{"c": ""}, SpaceOf: map[string]string{"a": ""}}) // it is so
-	mustAlter(t, c, db.Alteration{AddModalities: []db.Modality{m("d", "", "")}, SpaceOf: map[string]string{"d": "a"}})
+	// it is so
+	mustAlter(t, c, db.Alteration{Metrics: map[string]db.Metric{"c": ""},
+		SpaceOf: map[string]string{"a": ""}})
+	mustAlter(t, c, db.Alteration{AddModalities: []db.Modality{m("d", "", "")},
+		SpaceOf: map[string]string{"d": "a"}})
 	is(c, m("a", db.L2, ""), m("b", "", ""), m("c", "", "b"), m("d", db.L2, "a"))
 	mustAlter(t, c, db.Alteration{SpaceOf: map[string]string{"c": ""}})
-	mustAlter(t, c, db.Alteration{SpaceOf: map[string]string{"b": "", "c": "a"}, Metrics: map[string]db.Metric{"d": db.Dot}})
+	mustAlter(t, c, db.Alteration{SpaceOf: map[string]string{"b": "", "c": "a"},
+		Metrics: map[string]db.Metric{"d": db.Dot}})
 	want := []db.Modality{m("a", db.Dot, ""), m("b", "", ""), m("c", db.Dot, "a"), m("d", db.Dot, "a")}
 	is(c, want...)
 	for _, r := range []struct {
@@ -347,21 +375,29 @@ func TestMetricsOfSchemas(t *testing.T) {
 	}{
 		{db.Alteration{Metrics: map[string]db.Metric{"z": db.Dot}}, `unknown modality "z"`},
 		{db.Alteration{Metrics: map[string]db.Metric{"a": "far"}}, `modality "a": unknown metric "far"`},
-		{db.Alteration{Metrics: map[string]db.Metric{"a": db.Dot, "c": db.L2}}, `modality "c" has the metric l2, and "a", which shares its space, dot`},
-		{db.Alteration{SpaceOf: map[string]string{"b": "a"}}, `modality "b" has the metric cosine, and "a", which shares its space, dot`},
+		{db.Alteration{Metrics: map[string]db.Metric{"a": db.Dot, "c": db.L2}},
+			`modality "c" has the metric l2, and "a", which shares its space, dot`},
+		{db.Alteration{SpaceOf: map[string]string{"b": "a"}},
+			`modality "b" has the metric cosine, and "a", which shares its space, dot`},
 		{db.Alteration{SpaceOf: map[string]string{"b": "b"}}, `the space of modality "b": it names itself`},
 		{db.Alteration{SpaceOf: map[string]string{"z": ""}}, `unknown modality "z"`},
-		{db.Alteration{AddModalities: []db.Modality{m("e", db.L2, "a")}}, `modality "e" has the metric l2, and "a", which shares its space, dot`},
-		{db.Alteration{AddModalities: []db.Modality{m("e", db.L2, "a")}, Metrics: map[string]db.Metric{"a": db.Cosine}}, `modality "e" has the metric l2, and "a", which shares its space, cosine`},
-		{db.Alteration{AddModalities: []db.Modality{{Name: "e", Dim: 5, SpaceOf: "a"}}}, `they cannot share a space`},
+		{db.Alteration{AddModalities: []db.Modality{m("e", db.L2, "a")}},
+			`modality "e" has the metric l2, and "a", which shares its space, dot`},
+		{db.Alteration{AddModalities: []db.Modality{m("e", db.L2, "a")},
+			Metrics: map[string]db.Metric{"a": db.Cosine}},
+			`modality "e" has the metric l2, and "a", which shares its space, cosine`},
+		{db.Alteration{AddModalities: []db.Modality{{Name: "e", Dim: 5, SpaceOf: "a"}}},
+			`they cannot share a space`},
 	} {
-		if err := c.Alter(ctx, r.a); !errors.Is(err, db.ErrInvalid) || !strings.Contains(fmt.Sprint(err), r.says) {
+		if err := c.Alter(ctx, r.a); !errors.Is(err, db.ErrInvalid) ||
+			!strings.Contains(fmt.Sprint(err), r.says) {
 			t.Errorf("%+v: %v", r.a, err)
 		}
 		is(c, want...)
 	}
 	codes := need(d.CreateCollection(ctx, "codes", db.Schema{Bits: 16}))(t)
-	if err := codes.Alter(ctx, db.Alteration{Metrics: map[string]db.Metric{"a": db.Dot}}); !errors.Is(err, db.ErrInvalid) || !strings.Contains(err.Error(), "bring codes") {
+	if err := codes.Alter(ctx, db.Alteration{Metrics: map[string]db.Metric{"a": db.Dot}}); !errors.Is(err,
+		db.ErrInvalid) || !strings.Contains(err.Error(), "bring codes") {
 		t.Error(err)
 	}
 
@@ -376,11 +412,14 @@ func TestMetricsOfSchemas(t *testing.T) {
 		{[]db.Modality{m("b", db.Cosine, "")}, ""},
 		{[]db.Modality{m("b", db.L2, "")}, `modality "b" is of dimension 4, not of dimension 4, by l2`},
 		{[]db.Modality{m("a", "", "")}, `modality "a" is of dimension 4, by dot, not of dimension 4`},
-		{[]db.Modality{m("a", db.Dot, ""), m("c", db.Dot, "")}, `modality "c" is of dimension 4, by dot, in the space of a, not of dimension 4, by dot`},
-		{[]db.Modality{m("a", db.Dot, ""), m("b", db.Dot, "a")}, `modality "b" is of dimension 4, not of dimension 4, by dot, in the space of a`},
+		{[]db.Modality{m("a", db.Dot, ""), m("c", db.Dot, "")},
+			`modality "c" is of dimension 4, by dot, in the space of a, not of dimension 4, by dot`},
+		{[]db.Modality{m("a", db.Dot, ""), m("b", db.Dot, "a")},
+			`modality "b" is of dimension 4, not of dimension 4, by dot, in the space of a`},
 	} {
 		_, err := d.EnsureCollection(ctx, name, db.Schema{Modalities: r.wanted})
-		if r.says == "" && err != nil || r.says != "" && (!errors.Is(err, db.ErrExists) || !strings.Contains(err.Error(), r.says)) {
+		if r.says == "" && err != nil ||
+			r.says != "" && (!errors.Is(err, db.ErrExists) || !strings.Contains(err.Error(), r.says)) {
 			t.Errorf("%+v: %v", r.wanted, err)
 		}
 	}
@@ -394,7 +433,8 @@ func TestMetricsAreStored(t *testing.T) {
 		d := dbkit.MustOpen(t, "db", opts)
 		schema := dbkit.PairsSchema
 		if shared {
-			schema.Modalities = []db.Modality{{Name: "image", Dim: 8, Metric: db.L2}, {Name: "text", Dim: 5, Metric: db.Dot}}
+			schema.Modalities = []db.Modality{{Name: "image", Dim: 8, Metric: db.L2},
+				{Name: "text", Dim: 5, Metric: db.Dot}}
 		}
 		c := need(d.CreateCollection(ctx, "main", schema))(t)
 		putAll(t, c, dbkit.Pairs(60, synth.Config{}))
@@ -402,7 +442,8 @@ func TestMetricsAreStored(t *testing.T) {
 		want := dbkit.MustSchema(t, c)
 		key := codec.CollectionKey(codec.KindCollection, 1)
 		is := indexOnlyOf(t, d, opts)
-		if s := dbkit.MustSchema(t, dbkit.MustCollection(t, is, "main")); !s.IndexOnly || !slices.Equal(s.Modalities, want.Modalities) {
+		if s := dbkit.MustSchema(t, dbkit.MustCollection(t, is, "main")); !s.IndexOnly ||
+			!slices.Equal(s.Modalities, want.Modalities) {
 			t.Errorf("index-only: %+v", s)
 		}
 		dbkit.MustClose(t, is)
@@ -431,7 +472,8 @@ func TestDescriptorsWithWrongMetrics(t *testing.T) {
 		"no modality":        `{"id":1,"name":"c","modalities":[{"name":"a","dim":3,"space_of":"x"}]}`,
 	} {
 		_, err := record.DecodeDescriptor([]byte(text))
-		if says == "" && err != nil || says != "" && (err == nil || !strings.Contains(err.Error(), strings.TrimSpace(says))) {
+		if says == "" && err != nil ||
+			says != "" && (err == nil || !strings.Contains(err.Error(), strings.TrimSpace(says))) {
 			t.Errorf("%s: %v, want %q", text, err, says)
 		}
 	}
@@ -441,24 +483,29 @@ func TestDescriptorsWithWrongMetrics(t *testing.T) {
 func TestCursorsOfMetrics(t *testing.T) {
 	d := dbkit.MustOpen(t, "db", &db.Options{FS: vfs.NewMem()})
 	defer dbkit.MustClose(t, d)
-	c := need(d.CreateCollection(ctx, "main", db.Schema{Modalities: []db.Modality{{Name: "a", Dim: 2}, {Name: "b", Dim: 2}}}))(t)
+	c := need(d.CreateCollection(ctx, "main",
+		db.Schema{Modalities: []db.Modality{{Name: "a", Dim: 2}, {Name: "b", Dim: 2}}}))(t)
 	for i := range 9 {
 		need(c.Put(ctx, &db.Item{Vectors: map[string][]float32{"a": {1, float32(i)}}}))(t)
 	}
 	q := db.Query{From: "a", Vector: []float32{1, 1}, K: 3}
-	for _, a := range []db.Alteration{{Metrics: map[string]db.Metric{"a": db.Dot}}, {Metrics: map[string]db.Metric{"a": ""}}, {SpaceOf: map[string]string{"b": "a"}}} {
+	for _, a := range []db.Alteration{{Metrics: map[string]db.Metric{"a": db.Dot}},
+		{Metrics: map[string]db.Metric{"a": ""}}, {SpaceOf: map[string]string{"b": "a"}}} {
 		page := need(c.Search(ctx, q))(t)
 		mustAlter(t, c, a)
 		q.After = page.Next
-		if _, err := c.Search(ctx, q); !errors.Is(err, db.ErrInvalid) || !strings.Contains(err.Error(), "the metric and the space") {
+		if _, err := c.Search(ctx, q); !errors.Is(err, db.ErrInvalid) ||
+			!strings.Contains(err.Error(), "the metric and the space") {
 			t.Errorf("%+v: %v", a, err)
 		}
 		q.After = ""
 	}
-	for least, metric := range map[float32]db.Metric{1.5: db.Cosine, -1.5: db.L2, 2: db.L2, float32(math.Inf(1)): db.Dot, float32(math.NaN()): db.L2} {
+	for least, metric := range map[float32]db.Metric{1.5: db.Cosine, -1.5: db.L2, 2: db.L2,
+		float32(math.Inf(1)): db.Dot, float32(math.NaN()): db.L2} {
 		mustAlter(t, c, db.Alteration{Metrics: map[string]db.Metric{"a": metric}})
 		q.MinSimilarity = least
-		if _, err := c.Search(ctx, q); !errors.Is(err, db.ErrInvalid) || !strings.Contains(err.Error(), "least similarity") {
+		if _, err := c.Search(ctx, q); !errors.Is(err, db.ErrInvalid) ||
+			!strings.Contains(err.Error(), "least similarity") {
 			t.Errorf("%v by %s: %v", least, metric, err)
 		}
 	}

@@ -48,7 +48,8 @@ func (o *VerifyOptions) inside() verify.Options {
 // cannot be read takes some 100 bytes.
 //
 // Errors: any error of found and of the context, and ErrClosed.
-func (d *DB) Verify(ctx context.Context, opt VerifyOptions, found func(Finding) error) (*Verification, error) {
+func (d *DB) Verify(ctx context.Context, opt VerifyOptions,
+	found func(Finding) error) (*Verification, error) {
 	if err := d.state.Guard.Enter(); err != nil {
 		return nil, err
 	}
@@ -74,7 +75,8 @@ func (d *DB) Verify(ctx context.Context, opt VerifyOptions, found func(Finding) 
 // the folder for reading only (see Options.ReadOnly), and loads nothing. A folder without a database
 // gives ErrNotDatabase, another format ErrFormat, a database open for writing ErrLocked. If not even
 // the store opens, that is the only finding.
-func VerifyFolder(ctx context.Context, dir string, options *Options, opt VerifyOptions, found func(Finding) error) (*Verification, error) {
+func VerifyFolder(ctx context.Context, dir string, options *Options, opt VerifyOptions,
+	found func(Finding) error) (*Verification, error) {
 	opts := options.withDefaults()
 	opts.disk.Signals.About(dir)
 	defer opts.disk.Signals.Wait()
@@ -138,7 +140,8 @@ type RepairOptions struct {
 //
 // A folder without a database gives ErrNotDatabase, another format ErrFormat, an open database
 // ErrLocked.
-func Repair(ctx context.Context, dir string, options *Options, opt RepairOptions, found func(Finding) error) (*Repairing, error) {
+func Repair(ctx context.Context, dir string, options *Options, opt RepairOptions,
+	found func(Finding) error) (*Repairing, error) {
 	opts := options.withDefaults()
 	opts.disk.Signals.About(dir)
 	defer opts.disk.Signals.Wait()
@@ -185,14 +188,14 @@ func (d *DB) AcknowledgeLosses(ctx context.Context) ([]report.Loss, error) {
 // share it.
 func (d *DB) UUID() string { return d.identity.Text() }
 
-// Compact gives back the disk space and the memory of deleted and replaced records: it rewrites the store, and
-// indexes in memory that have holes. It takes the time of reading and writing the whole store; reads and writes
-// go on. Records that open snapshots show stay until these are closed; a long reader delays Compact by a second
-// at most. It needs some 256 MiB of free disk space, or less with more steps, and returns ErrDiskFull if the
-// rewritten tables do not fit.
+// Compact gives back the disk space and the memory of deleted and replaced records: it rewrites the store,
+// and indexes in memory that have holes. It takes the time of reading and writing the whole store; reads and
+// writes go on. Records that open snapshots show stay until these are closed; a long reader delays Compact by
+// a second at most. It needs some 256 MiB of free disk space, or less with more steps, and returns
+// ErrDiskFull if the rewritten tables do not fit.
 //
-// Events and Activity tell how far it is: the stage "sweep", of unknown length; "rewrite", in bytes of tables,
-// some 256 MiB at a time; and "index", of unknown length.
+// Events and Activity tell how far it is: the stage "sweep", of unknown length; "rewrite", in bytes of
+// tables, some 256 MiB at a time; and "index", of unknown length.
 func (d *DB) Compact(ctx context.Context) error {
 	if err := d.writable(); err != nil {
 		return err

@@ -130,7 +130,8 @@ func TestVerifyFindsDamage(t *testing.T) {
 			case codec.KindFeatures, codec.KindProjection, codec.KindLessons, codec.KindEntries:
 				try(fmt.Sprintf("that of %x", other.key), other.value, true)
 			case codec.KindRevision:
-				if _, chunk := codec.RevisionKeyParts(other.key); chunk == 0 && !(firstRevision(r.key) && firstRevision(other.key)) {
+				if _, chunk := codec.RevisionKeyParts(other.key); chunk == 0 &&
+					!(firstRevision(r.key) && firstRevision(other.key)) {
 					try(fmt.Sprintf("that of %x", other.key), other.value, false)
 				}
 			default:
@@ -140,7 +141,8 @@ func TestVerifyFindsDamage(t *testing.T) {
 	}
 	for kind := range 256 {
 		err := codec.CheckKey([]byte{byte(kind)})
-		if known := err == nil || !strings.Contains(err.Error(), "unknown kind"); known && len(byKind[byte(kind)]) == 0 {
+		if known := err == nil || !strings.Contains(err.Error(), "unknown kind"); known &&
+			len(byKind[byte(kind)]) == 0 {
 			t.Errorf("the database has no record of kind %02x to damage: verified is to store one", kind)
 		}
 	}
@@ -244,8 +246,10 @@ func TestVerifyNamesDamage(t *testing.T) {
 		b := need(x.Encode())(t)
 		return b
 	}
-	indexKey, entries := codec.NumberKey(codec.KindIndex, id, index.ID), codec.ChunkKey(codec.KindEntries, id, index.ID, 0)
-	centre, stale := codec.ChunkKey(codec.KindCentre, id, index.ID, 0), codec.ChunkKey(codec.KindStale, id, index.ID, 0)
+	indexKey, entries := codec.NumberKey(codec.KindIndex, id, index.ID),
+		codec.ChunkKey(codec.KindEntries, id, index.ID, 0)
+	centre, stale := codec.ChunkKey(codec.KindCentre, id, index.ID, 0),
+		codec.ChunkKey(codec.KindStale, id, index.ID, 0)
 	made := need(codec.DecodeBlock(get(entries)))(t)
 	entry, _ := made.Lookup(byte(row))
 	for _, c := range []struct {
@@ -257,80 +261,140 @@ func TestVerifyNamesDamage(t *testing.T) {
 		problem string
 	}{
 		{"unknown kind", []byte{0x77, 1}, []byte("x"), false, "key", "unknown kind 77"},
-		{"unknown collection", codec.NumberKey(codec.KindItem, 99, 1), []byte("x"), false, "keys", "no such collection"},
+		{"unknown collection", codec.NumberKey(codec.KindItem, 99, 1), []byte("x"), false, "keys",
+			"no such collection"},
 		{"unknown space", codec.LessonsKey(id, 88, 1), []byte("x"), false, "keys", "no such space"},
 		{"short key", []byte{codec.KindItem, 0, 0}, []byte("x"), false, "key", "keys of kind 11 are longer"},
-		{"key of another length", append(codec.NumberKey(codec.KindItem, id, 1), 5), []byte("x"), false, "items", "10 bytes, its kind has 9"},
+		{"key of another length", append(codec.NumberKey(codec.KindItem, id, 1), 5), []byte("x"), false,
+			"items", "10 bytes, its kind has 9"},
 		{"name", codec.NameKey("main"), nil, false, "name of the collection", "missing"},
-		{"name of nothing", codec.NameKey("other"), []byte{0, 0, 0, 77}, false, "name of the collection", "collection 77"},
-		{"descriptor", codec.CollectionKey(codec.KindCollection, id), []byte("{}"), false, "descriptor", "not looked at"},
-		{"counters", countersKey, []byte("x"), false, "counters", "the spaces of the collection are not looked at"},
-		{"items", countersKey, counters(func(n *codec.Counters) { n.Items-- }), false, "counters", "items, the live set has"},
-		{"next row", countersKey, counters(func(n *codec.Counters) { n.NextRow = 118 }), false, "item in row 119", "the next row is 118"},
-		{"active", countersKey, counters(func(n *codec.Counters) { n.ActiveSpace = 44 }), false, "counters", "active space is 44"},
-		{"taught", countersKey, counters(func(n *codec.Counters) { n.Spaces[0].Taught++ }), false, "counters", "rows have taught"},
-		{"retraction number", countersKey, counters(func(n *codec.Counters) { n.Spaces[0].NextRetraction++ }), false, "retraction", "missing, the next one"},
-		{"coded", countersKey, counters(func(n *codec.Counters) { n.Spaces[0].Coded-- }), false, "counters", "items have a code"},
-		{"codes", countersKey, counters(func(n *codec.Counters) { n.Spaces[0].Codes-- }), false, "counters", "distinct codes"},
-		{"next code", countersKey, counters(func(n *codec.Counters) { s := &n.Spaces[0]; s.Codes--; s.NextCode = s.Codes }), false, "code", "the next one is"},
-		{"activate", countersKey, counters(func(n *codec.Counters) { n.Spaces[0].Activate = true }), false, "counters", "not being built"},
-		{"built", countersKey, counters(func(n *codec.Counters) { n.Spaces[0].Built = 3 }), false, "counters", "rows below 3"},
+		{"name of nothing", codec.NameKey("other"), []byte{0, 0, 0, 77}, false, "name of the collection",
+			"collection 77"},
+		{"descriptor", codec.CollectionKey(codec.KindCollection, id), []byte("{}"), false, "descriptor",
+			"not looked at"},
+		{"counters", countersKey, []byte("x"), false, "counters",
+			"the spaces of the collection are not looked at"},
+		{"items", countersKey, counters(func(n *codec.Counters) { n.Items-- }), false, "counters",
+			"items, the live set has"},
+		{"next row", countersKey, counters(func(n *codec.Counters) { n.NextRow = 118 }), false,
+			"item in row 119", "the next row is 118"},
+		{"active", countersKey, counters(func(n *codec.Counters) { n.ActiveSpace = 44 }), false, "counters",
+			"active space is 44"},
+		{"taught", countersKey, counters(func(n *codec.Counters) { n.Spaces[0].Taught++ }), false, "counters",
+			"rows have taught"},
+		{"retraction number", countersKey, counters(func(n *codec.Counters) { n.Spaces[0].NextRetraction++ }),
+			false, "retraction", "missing, the next one"},
+		{"coded", countersKey, counters(func(n *codec.Counters) { n.Spaces[0].Coded-- }), false, "counters",
+			"items have a code"},
+		{"codes", countersKey, counters(func(n *codec.Counters) { n.Spaces[0].Codes-- }), false, "counters",
+			"distinct codes"},
+		{"next code", countersKey,
+			counters(func(n *codec.Counters) { s := &n.Spaces[0]; s.Codes--; s.NextCode = s.Codes }), false,
+			"code", "the next one is"},
+		{"activate", countersKey, counters(func(n *codec.Counters) { n.Spaces[0].Activate = true }), false,
+			"counters", "not being built"},
+		{"built", countersKey, counters(func(n *codec.Counters) { n.Spaces[0].Built = 3 }), false, "counters",
+			"rows below 3"},
 		{"label", codec.NumberKey(codec.KindLabel, id, 0), nil, false, "label 0", "missing"},
-		{"label twice", codec.NumberKey(codec.KindLabel, id, 1), get(codec.NumberKey(codec.KindLabel, id, 0)), false, "label 1", "as is label 0"},
-		{"row of a key", codec.ItemKey(id, "k25"), []byte{0, 0, 0, 26}, false, `row of key "k25"`, "row 26, which does not have this key"},
-		{"row of a key deleted", codec.ItemKey(id, "k25"), nil, false, `row of key "k25"`, "does not lead to row 25"},
-		{"key of a row", keysBlock, block(keysBlock, row, func([]byte) []byte { return []byte("other") }), false, `row of key "k25"`, "row 25, which does not have this key"},
-		{"key of a row deleted", keysBlock, block(keysBlock, row, func([]byte) []byte { return nil }), false, "key of row 25", "missing"},
-		{"key of no row", keysBlock, block(keysBlock, 200, func([]byte) []byte { return []byte("new") }), false, "key of row 200", "not in the live set"},
+		{"label twice", codec.NumberKey(codec.KindLabel, id, 1), get(codec.NumberKey(codec.KindLabel, id, 0)),
+			false, "label 1", "as is label 0"},
+		{"row of a key", codec.ItemKey(id, "k25"), []byte{0, 0, 0, 26}, false, `row of key "k25"`,
+			"row 26, which does not have this key"},
+		{"row of a key deleted", codec.ItemKey(id, "k25"), nil, false, `row of key "k25"`,
+			"does not lead to row 25"},
+		{"key of a row", keysBlock, block(keysBlock, row, func([]byte) []byte { return []byte("other") }),
+			false, `row of key "k25"`, "row 25, which does not have this key"},
+		{"key of a row deleted", keysBlock, block(keysBlock, row, func([]byte) []byte { return nil }), false,
+			"key of row 25", "missing"},
+		{"key of no row", keysBlock, block(keysBlock, 200, func([]byte) []byte { return []byte("new") }),
+			false, "key of row 200", "not in the live set"},
 		{"item deleted", codec.NumberKey(codec.KindItem, id, row), nil, false, "item in row 25", "missing"},
-		{"item damaged", codec.NumberKey(codec.KindItem, id, row), []byte{7}, false, "item in row 25", "does not start with version"},
+		{"item damaged", codec.NumberKey(codec.KindItem, id, row), []byte{7}, false, "item in row 25",
+			"does not start with version"},
 		{"live", live, layer(live, row), false, "item in row 25", "not in the live set"},
 		{"live without item", live, layer(live, 300), false, "item in row 300", "missing"},
-		{"label set", codec.RowsKey(id, codec.SetLabel, 0, 0), layer(codec.RowsKey(id, codec.SetLabel, 0, 0), 119), false, "", ""},
+		{"label set", codec.RowsKey(id, codec.SetLabel, 0, 0),
+			layer(codec.RowsKey(id, codec.SetLabel, 0, 0), 119), false, "", ""},
 		{"presence", image, layer(image, 119), false, "", ""},
-		{"string field", title, layer(title, row), false, `rows whose field "title" is "title 1"`, "row 25 is"},
+		{"string field", title, layer(title, row), false, `rows whose field "title" is "title 1"`,
+			"row 25 is"},
 		{"slice", negative, layer(negative, row), false, `rows by field "year"`, "row 25 is"},
-		{"slice of a row without the field", negative, layer(negative, 28), false, `rows by field "year"`, "row 28 is in slices"},
-		{"no slice", codec.FieldRowsKey(id, 0, 0, "xx"), get(live), false, `rows by field "year"`, "no such slice"},
-		{"field not indexed", codec.FieldRowsKey(id, 4, 0, "x"), get(live), false, `rows whose field "note"`, "not indexed"},
-		{"container of no item", codec.FieldRowsKey(id, 1, 9, "x"), get(title), false, `rows whose field "title" is "x"`, "its item does not say so"},
-		{"features deleted", codec.FeatureKey(id, row, 0), nil, false, `features "image" of row 25`, "missing"},
-		{"features damaged", codec.FeatureKey(id, row, 0), []byte{1, 2}, false, `features "image" of row 25`, "bytes for 8 dimensions"},
-		{"features of nothing", codec.FeatureKey(id, 300, 0), get(codec.FeatureKey(id, row, 0)), false, `features "image" of row 300`, "not in the set"},
-		{"features of another", codec.FeatureKey(id, row, 0), get(codec.FeatureKey(id, 26, 0)), true, "projection of row 25", "not that of its features"},
+		{"slice of a row without the field", negative, layer(negative, 28), false, `rows by field "year"`,
+			"row 28 is in slices"},
+		{"no slice", codec.FieldRowsKey(id, 0, 0, "xx"), get(live), false, `rows by field "year"`,
+			"no such slice"},
+		{"field not indexed", codec.FieldRowsKey(id, 4, 0, "x"), get(live), false, `rows whose field "note"`,
+			"not indexed"},
+		{"container of no item", codec.FieldRowsKey(id, 1, 9, "x"), get(title), false,
+			`rows whose field "title" is "x"`, "its item does not say so"},
+		{"features deleted", codec.FeatureKey(id, row, 0), nil, false, `features "image" of row 25`,
+			"missing"},
+		{"features damaged", codec.FeatureKey(id, row, 0), []byte{1, 2}, false, `features "image" of row 25`,
+			"bytes for 8 dimensions"},
+		{"features of nothing", codec.FeatureKey(id, 300, 0), get(codec.FeatureKey(id, row, 0)), false,
+			`features "image" of row 300`, "not in the set"},
+		{"features of another", codec.FeatureKey(id, row, 0), get(codec.FeatureKey(id, 26, 0)), true,
+			"projection of row 25", "not that of its features"},
 		{"space", codec.NumberKey(codec.KindSpace, id, other.ID), nil, false, "space", "missing"},
-		{"model", codec.ChunkKey(codec.KindModel, id, other.ID, 0), get(codec.ChunkKey(codec.KindModel, id, active.ID, 0)), false, "space", "bytes"},
-		{"model chunk", codec.ChunkKey(codec.KindModel, id, other.ID, 4), []byte("x"), false, "model", "chunk 4 of 1"},
-		{"statistics", codec.ChunkKey(codec.KindStatistics, id, other.ID, 0), nil, false, "statistics", "chunk 0 of 1"},
-		{"revision in use", codec.RevisionKey(id, other.ID, 2, 1), nil, false, "revision in use", "chunk 0 of 1"},
+		{"model", codec.ChunkKey(codec.KindModel, id, other.ID, 0),
+			get(codec.ChunkKey(codec.KindModel, id, active.ID, 0)), false, "space", "bytes"},
+		{"model chunk", codec.ChunkKey(codec.KindModel, id, other.ID, 4), []byte("x"), false, "model",
+			"chunk 4 of 1"},
+		{"statistics", codec.ChunkKey(codec.KindStatistics, id, other.ID, 0), nil, false, "statistics",
+			"chunk 0 of 1"},
+		{"revision in use", codec.RevisionKey(id, other.ID, 2, 1), nil, false, "revision in use",
+			"chunk 0 of 1"},
 		{"revision that is kept", codec.RevisionKey(id, other.ID, 2, 0), nil, false, "revision", "missing"},
-		{"revision to come", codec.RevisionKey(id, other.ID, 9, 0), []byte("{}"), false, "revision 9", "the revision in use is 2"},
+		{"revision to come", codec.RevisionKey(id, other.ID, 9, 0), []byte("{}"), false, "revision 9",
+			"the revision in use is 2"},
 		{"code of a row", rowCodes, block(rowCodes, row, bit(0)), false, "code", "row 25"},
-		{"code of a row deleted", rowCodes, block(rowCodes, row, func([]byte) []byte { return nil }), false, "code of row 25", "missing"},
-		{"provenance", rowCodes, block(rowCodes, row, func(b []byte) []byte { b[4] = 9; return b }), false, "code of row 25", "unknown provenance 9"},
-		{"revision of a code", rowCodes, block(rowCodes, row, func(b []byte) []byte { b[6] = 200; return b }), false, "code of row 25", "of revision 200"},
-		{"code of no item", rowCodes, block(rowCodes, 254, func([]byte) []byte { return codec.RowCode{Provenance: 1, Revision: 1}.Append(nil) }), false, "code of row 254", "no item"},
+		{"code of a row deleted", rowCodes, block(rowCodes, row, func([]byte) []byte { return nil }), false,
+			"code of row 25", "missing"},
+		{"provenance", rowCodes, block(rowCodes, row, func(b []byte) []byte { b[4] = 9; return b }), false,
+			"code of row 25", "unknown provenance 9"},
+		{"revision of a code", rowCodes, block(rowCodes, row, func(b []byte) []byte { b[6] = 200; return b }),
+			false, "code of row 25", "of revision 200"},
+		{"code of no item", rowCodes,
+			block(rowCodes, 254, func([]byte) []byte {
+				return codec.RowCode{Provenance: 1,
+					Revision: 1}.Append(nil)
+			}), false, "code of row 254", "no item"},
 		{"code", codes, block(codes, 0, bit(0)), false, "posting", "code number 0 is"},
-		{"row beside a code", codes, block(codes, 0, func(b []byte) []byte { b[len(b)-4] ^= 1; return b }), false, "code number 0", "is to carry it"},
-		{"code deleted", codes, block(codes, 0, func([]byte) []byte { return nil }), false, "posting", "there is none"},
+		{"row beside a code", codes, block(codes, 0, func(b []byte) []byte { b[len(b)-4] ^= 1; return b }),
+			false, "code number 0", "is to carry it"},
+		{"code deleted", codes, block(codes, 0, func([]byte) []byte { return nil }), false, "posting",
+			"there is none"},
 		{"carriers", carriers, layer(carriers, 300), false, "code number", "row 300 is to carry it"},
-		{"posting", posting, codec.AppendPosting(nil, append(slices.Clone(in), 5000), nil), false, "posting", "code number 5000 is in it, and there is none"},
-		{"posting lacks one", posting, codec.AppendPosting(nil, in[1:], nil), false, "posting", fmt.Sprintf("code number %d is not in it", in[0])},
-		{"posting of no substring", codec.SubstringKey(id, other.ID, 9, 3), get(posting), false, "posting 3 of substring 9", "2 substrings"},
+		{"posting", posting, codec.AppendPosting(nil, append(slices.Clone(in), 5000), nil), false, "posting",
+			"code number 5000 is in it, and there is none"},
+		{"posting lacks one", posting, codec.AppendPosting(nil, in[1:], nil), false, "posting",
+			fmt.Sprintf("code number %d is not in it", in[0])},
+		{"posting of no substring", codec.SubstringKey(id, other.ID, 9, 3), get(posting), false,
+			"posting 3 of substring 9", "2 substrings"},
 		{"projection", projections, block(projections, row, bit(9)), false, "projection of row 25", ""},
-		{"projection deleted", projections, block(projections, row, func([]byte) []byte { return nil }), true, "projection of row 25", "missing"},
+		{"projection deleted", projections, block(projections, row, func([]byte) []byte { return nil }), true,
+			"projection of row 25", "missing"},
 		{"pending", pending, layer(pending, 300), false, "rows that the online step has not seen", "row 300"},
-		{"unknown online set", codec.OnlineRowsKey(id, other.ID, 7, 0), get(live), false, "rows of set 7", "no such set"},
-		{"lesson of no row", lessons, block(lessons, 250, func([]byte) []byte { return make([]byte, 8) }), false, "lesson of row 250", "of revision 0"},
-		{"lesson", lessons, block(lessons, uint32(taught.Offset(0)), bit(4)), true, "statistics", "not what rows have taught"},
-		{"index that covers too much", indexKey, covering(v.NextRow + 5), false, "index 1 of vectors", "the next row is"},
-		{"index that covers too little", indexKey, covering(index.Covered - 9), false, "entry of row", "the index covers"},
+		{"unknown online set", codec.OnlineRowsKey(id, other.ID, 7, 0), get(live), false, "rows of set 7",
+			"no such set"},
+		{"lesson of no row", lessons, block(lessons, 250, func([]byte) []byte { return make([]byte, 8) }),
+			false, "lesson of row 250", "of revision 0"},
+		{"lesson", lessons, block(lessons, uint32(taught.Offset(0)), bit(4)), true, "statistics",
+			"not what rows have taught"},
+		{"index that covers too much", indexKey, covering(v.NextRow + 5), false, "index 1 of vectors",
+			"the next row is"},
+		{"index that covers too little", indexKey, covering(index.Covered - 9), false, "entry of row",
+			"the index covers"},
 		{"index deleted", indexKey, nil, false, "index 1 of vectors", "there is no such index"},
 		{"centre", centre, nil, false, "entry of row", "in cell 0, which has no centre"},
-		{"stale row", stale, layer(stale, uint32(index.Covered)), false, "stale rows of index 1", "the index covers"},
-		{"entry", entries, block(entries, row, bit(5)), true, "entry of row 25 in index 1", "not that of the vector"},
-		{"entry deleted", entries, block(entries, row, func([]byte) []byte { return nil }), false, "entry of row 25 in index 1", "missing"},
-		{"entry of no vector", entries, block(entries, without, func([]byte) []byte { return entry }), false, fmt.Sprintf("entry of row %d", without), "has no vector"},
+		{"stale row", stale, layer(stale, uint32(index.Covered)), false, "stale rows of index 1",
+			"the index covers"},
+		{"entry", entries, block(entries, row, bit(5)), true, "entry of row 25 in index 1",
+			"not that of the vector"},
+		{"entry deleted", entries, block(entries, row, func([]byte) []byte { return nil }), false,
+			"entry of row 25 in index 1", "missing"},
+		{"entry of no vector", entries, block(entries, without, func([]byte) []byte { return entry }), false,
+			fmt.Sprintf("entry of row %d", without), "has no vector"},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			if c.key == nil {
@@ -347,7 +411,8 @@ func TestVerifyNamesDamage(t *testing.T) {
 			found, _ := dbkit.Findings(t, d, db.VerifyOptions{Deep: c.deep})
 			if !slices.ContainsFunc(found, func(f db.Finding) bool {
 				_, err := hex.DecodeString(f.Key)
-				return err == nil && f.Key != "" && strings.HasPrefix(f.Record, c.record) && strings.Contains(f.Problem, c.problem)
+				return err == nil && f.Key != "" && strings.HasPrefix(f.Record, c.record) &&
+					strings.Contains(f.Problem, c.problem)
 			}) {
 				t.Errorf("found %v", found)
 			}
@@ -375,7 +440,8 @@ func TestVerifyOfALostNumber(t *testing.T) {
 	}
 	keyValue{codec.DatabaseKey(codec.RecordNextID), nil}.put(t, d)
 	found, _ := dbkit.Findings(t, d, db.VerifyOptions{})
-	if len(found) != 1 || found[0].Record != "number of the next collection" || found[0].Problem != "missing" {
+	if len(found) != 1 || found[0].Record != "number of the next collection" ||
+		found[0].Problem != "missing" {
 		t.Errorf("found %v", found)
 	}
 }
@@ -385,7 +451,8 @@ func TestVerifyOfALostNumber(t *testing.T) {
 func TestVerifyMissesCodes(t *testing.T) {
 	d, c, _ := labelWorld(t, vfs.NewMem(), 60)
 	bare := []*db.Item{{Key: "a", Labels: []string{"late"}}, {Key: "b"}}
-	dbkit.PutAll(t, d, c, bare)                           // without vectors, and with a label that the model does not know
+	// without vectors, and with a label that the model does not know
+	dbkit.PutAll(t, d, c, bare)
 	must(t, taught(c).GrowLabels(ctx, 0, new(db.Update))) // the code is left to be made
 	if found, _ := dbkit.Findings(t, d, db.VerifyOptions{}); len(found) > 0 {
 		t.Fatalf("a code that is to be made is found missing: %v", found)

@@ -34,13 +34,15 @@ func verified(t testing.TB, opts *db.Options) *db.DB {
 	d := dbkit.MustOpen(t, t.TempDir(), opts)
 	t.Cleanup(func() { _ = d.Close() })
 	schema := dbkit.PairsSchema
-	schema.Fields = []db.Field{{"year", db.Int, true}, {"title", db.String, true}, {"price", db.Float, true}, {"new", db.Bool, true}, {"note", db.String, false}, {"at", db.Time, true}}
+	schema.Fields = []db.Field{{"year", db.Int, true}, {"title", db.String, true}, {"price", db.Float, true},
+		{"new", db.Bool, true}, {"note", db.String, false}, {"at", db.Time, true}}
 	c := need(d.CreateCollection(ctx, "main", schema))(t)
 	items := dbkit.Pairs(120, synth.Config{Missing: .2, Seed: 2})
 	for i, it := range items {
 		it.Payload = []byte("payload")
 		if i%7 > 0 {
-			it.Fields = map[string]any{"year": i - 60, "title": fmt.Sprintf("title %d", i%5), "price": float64(i) / 4, "new": i%2 == 0, "note": "x", "at": time.Unix(int64(i)<<20, 0)}
+			it.Fields = map[string]any{"year": i - 60, "title": fmt.Sprintf("title %d", i%5),
+				"price": float64(i) / 4, "new": i%2 == 0, "note": "x", "at": time.Unix(int64(i)<<20, 0)}
 		}
 		if i%9 == 0 {
 			it.Labels = nil
@@ -59,10 +61,12 @@ func verified(t testing.TB, opts *db.Options) *db.DB {
 	need(c.Delete(ctx, "k11", "k12", "k61", "k95"))(t)
 	dbkit.CheckSound(t, d, "updated, and items have come and gone")
 	// The first model does not know what has been added, the second one does.
-	must(t, c.Alter(ctx, db.Alteration{AddModalities: []db.Modality{{Name: "audio", Dim: 3}}, AddFields: []db.Field{{"place", db.String, true}}}))
+	must(t, c.Alter(ctx, db.Alteration{AddModalities: []db.Modality{{Name: "audio", Dim: 3}},
+		AddFields: []db.Field{{"place", db.String, true}}}))
 	b := d.NewBatch()
 	for i := range 40 {
-		added := &db.Item{Key: fmt.Sprint("k", 14+2*i), Fields: map[string]any{"place": fmt.Sprint("place ", i%3)}}
+		added := &db.Item{Key: fmt.Sprint("k", 14+2*i),
+			Fields: map[string]any{"place": fmt.Sprint("place ", i%3)}}
 		if i%4 > 0 {
 			added.Vectors = map[string][]float32{"audio": {float32(i % 5), float32(i), 1}}
 		}
@@ -73,7 +77,8 @@ func verified(t testing.TB, opts *db.Options) *db.DB {
 	dbkit.MustTrain(t, c, db.TrainOptions{Options: fit.Options{Bits: 24, Anchors: 15}})
 	putAll(t, c, items[20:30])
 	need(c.Delete(ctx, "k33"))(t)
-	putAll(t, c, []*db.Item{{Key: "bare"}, {Key: "odd", Labels: []string{"unseen"}, Vectors: items[0].Vectors}})
+	putAll(t, c, []*db.Item{{Key: "bare"}, {Key: "odd", Labels: []string{"unseen"},
+		Vectors: items[0].Vectors}})
 	dbkit.CheckSound(t, d, "several spaces")
 	dbkit.MustUpdate(t, c, db.UpdateOptions{Teacher: db.TeacherSelf})
 	dbkit.CheckSound(t, d, "updated by itself")
@@ -230,7 +235,8 @@ func TestVerifyWhileWriting(t *testing.T) {
 		t.Errorf("cancelled: %v", err)
 	}
 	dbkit.MustClose(t, d)
-	if _, err := d.Verify(ctx, db.VerifyOptions{}, func(db.Finding) error { return nil }); !errors.Is(err, db.ErrClosed) {
+	if _, err := d.Verify(ctx, db.VerifyOptions{}, func(db.Finding) error { return nil }); !errors.Is(err,
+		db.ErrClosed) {
 		t.Errorf("closed: %v", err)
 	}
 }
@@ -261,7 +267,8 @@ func withoutCode(t testing.TB, d *db.DB) (*db.Collection, *db.Item) {
 	dbkit.MustTrain(t, c, dbkit.TinyTraining(2))
 	need(c.DeleteWhere(ctx, "NOT label = ''"))(t)
 	for space := db.Space(1); space <= 2; space++ {
-		dbkit.MustUpdate(t, c, db.UpdateOptions{Space: space, Teacher: db.TeacherLabels}) // all that has taught is gone
+		// all that has taught is gone
+		dbkit.MustUpdate(t, c, db.UpdateOptions{Space: space, Teacher: db.TeacherLabels})
 		must(t, db.Inside(c).Do(ctx, 0, func(tx *state.Tx, s *state.CollectionState) error {
 			sp := s.SpaceByID(uint32(space))
 			m := sp.Learned
@@ -274,8 +281,10 @@ func withoutCode(t testing.TB, d *db.DB) (*db.Collection, *db.Item) {
 				return err
 			}
 			next := sp.Revised(sp.Revision+1, nothing)
-			d := &spaces.RevisionDescriptor{Model: record.ChunksOf(projections), Retracted: sp.Numbers.NextRetraction}
-			d.Revision, d.Parent, d.Created, d.Teacher = next.Revision, sp.Revision, spaces.Now(), spaces.Restored
+			d := &spaces.RevisionDescriptor{Model: record.ChunksOf(projections),
+				Retracted: sp.Numbers.NextRetraction}
+			d.Revision, d.Parent, d.Created, d.Teacher = next.Revision, sp.Revision, spaces.Now(),
+				spaces.Restored
 			if err := tx.WriteRevision(sp, d, projections); err != nil {
 				return err
 			}
@@ -288,7 +297,8 @@ func withoutCode(t testing.TB, d *db.DB) (*db.Collection, *db.Item) {
 	unlabelled.Labels = nil
 	putAll(t, c, []*db.Item{&unlabelled, items[21]})
 	for space := db.Space(1); space <= 2; space++ {
-		if u := dbkit.MustUpdate(t, c, db.UpdateOptions{Space: space, Teacher: db.TeacherLabels}); !u.Revised {
+		if u := dbkit.MustUpdate(t, c,
+			db.UpdateOptions{Space: space, Teacher: db.TeacherLabels}); !u.Revised {
 			t.Fatalf("%+v", u)
 		}
 	}
@@ -367,7 +377,8 @@ func TestVerifyFolder(t *testing.T) {
 	}
 	dbkit.MustClose(t, d)
 	for _, other := range []string{t.TempDir(), filepath.Join(dir, "nosuch")} {
-		if _, err := db.VerifyFolder(ctx, other, nil, db.VerifyOptions{}, report); !errors.Is(err, db.ErrNotDatabase) {
+		if _, err := db.VerifyFolder(ctx, other, nil, db.VerifyOptions{}, report); !errors.Is(err,
+			db.ErrNotDatabase) {
 			t.Errorf("%s: %v", other, err)
 		}
 		if names, err := os.ReadDir(other); err == nil && len(names) > 0 {
@@ -416,7 +427,8 @@ func TestVerifyGoesOnBehindDamage(t *testing.T) {
 			found++
 		}
 		if len(all) == 0 || unread > 3 || len(all) > 60 || !elsewhere {
-			t.Errorf("damage at %d of %d bytes: %d findings of what cannot be read, %d in all: %.5v", at, len(b), unread, len(all), all)
+			t.Errorf("damage at %d of %d bytes: %d findings of what cannot be read, %d in all: %.5v", at,
+				len(b), unread, len(all), all)
 		}
 	}
 	t.Logf("%d places damaged", found)

@@ -26,7 +26,8 @@ import (
 var filterSchema = db.Schema{
 	Modalities: []db.Modality{{Name: "image", Dim: 2}, {Name: "text", Dim: 1}},
 	Fields: []db.Field{
-		{"note", db.String, false}, {"n", db.Int, true}, {"x", db.Float, true}, {"s", db.String, true}, {"b", db.Bool, true}, {"and", db.Int, true}, {"t", db.String, true},
+		{"note", db.String, false}, {"n", db.Int, true}, {"x", db.Float, true}, {"s", db.String, true},
+		{"b", db.Bool, true}, {"and", db.Int, true}, {"t", db.String, true},
 		{"at", db.Time, true},
 	},
 }
@@ -35,18 +36,22 @@ var filterSchema = db.Schema{
 var (
 	filterLabels = []string{"a", "b", "it's", "ä ö", "0"}
 	filterInts   = []int64{
-		math.MinInt64, math.MinInt64 + 1, -1<<53 - 1, -1 << 53, -300, -2, -1, 0, 1, 2, 255, 256, 2020, 2021, 1 << 53, 1<<53 + 1, math.MaxInt64,
+		math.MinInt64, math.MinInt64 + 1, -1<<53 - 1, -1 << 53, -300, -2, -1, 0, 1, 2, 255, 256, 2020, 2021,
+		1 << 53, 1<<53 + 1, math.MaxInt64,
 	}
 	filterFloats = []float64{
-		-math.MaxFloat64, -1e300, -1.5, -1, -math.SmallestNonzeroFloat64, math.Copysign(0, -1), 0, math.SmallestNonzeroFloat64,
+		-math.MaxFloat64, -1e300, -1.5, -1, -math.SmallestNonzeroFloat64, math.Copysign(0, -1), 0,
+		math.SmallestNonzeroFloat64,
 		2.2250738585072014e-308, .1, 1, 1.5, 10, 1 << 53, 1e300, math.MaxFloat64,
 	}
 	filterTimes = []string{
-		"0000-01-01", "1969-12-31T23:59:59.999999Z", "1970-01-01", "1970-01-01T00:00:00.000001Z", "2024-02-29 12:30", "2024-05-01T00:00:00+02:00",
+		"0000-01-01", "1969-12-31T23:59:59.999999Z", "1970-01-01", "1970-01-01T00:00:00.000001Z",
+		"2024-02-29 12:30", "2024-05-01T00:00:00+02:00",
 		"2024-05-01T00:00:00.5Z", "9999-12-31T23:59:59.999999Z",
 	}
 	filterStrings = []string{
-		"", "\x00", "A", "a", "a\x00", "a\x00b", "aa", "b", "it's", `"`, "two\nlines", "\xc2\xa0", "ä", "\U0001F600",
+		"", "\x00", "A", "a", "a\x00", "a\x00b", "aa", "b", "it's", `"`, "two\nlines", "\xc2\xa0", "ä",
+		"\U0001F600",
 		strings.Repeat("z", db.MaxIndexedBytes), strings.Repeat("z", db.MaxIndexedBytes-1),
 	}
 )
@@ -108,15 +113,18 @@ func drawLiteral(t *rapid.T, field string) string {
 	switch field {
 	case "n", "and":
 		text := strconv.FormatInt(rapid.SampledFrom(filterInts).Draw(t, "int"), 10)
-		return text + rapid.SampledFrom([]string{"", "", ".0", ".5", "e0", "e1", "e-1", "e30"}).Draw(t, "tail")
+		return text + rapid.SampledFrom([]string{"", "", ".0", ".5", "e0", "e1", "e-1", "e30"}).Draw(t,
+			"tail")
 	case "x":
 		text := strconv.FormatFloat(rapid.SampledFrom(filterFloats).Draw(t, "float"), 'g', -1, 64)
 		return rapid.SampledFrom([]string{text, text, text, "1e400", "-1e400", "1e-400"}).Draw(t, "odd")
 	case "at":
-		text := rapid.SampledFrom(append(filterTimes, "2024", "2024-05", "1970-01-01T00:00:00.0000005Z", "1969-12-31T23:59:59.9999995Z")).Draw(t, "time")
+		text := rapid.SampledFrom(append(filterTimes, "2024", "2024-05", "1970-01-01T00:00:00.0000005Z",
+			"1969-12-31T23:59:59.9999995Z")).Draw(t, "time")
 		return quoted(text)
 	case "s", "t", "note":
-		return quoted(rapid.OneOf(rapid.SampledFrom(filterStrings), rapid.StringN(0, 5, -1), rapid.Just(strings.Repeat("z", 3000))).Draw(t, "string"))
+		return quoted(rapid.OneOf(rapid.SampledFrom(filterStrings), rapid.StringN(0, 5, -1),
+			rapid.Just(strings.Repeat("z", 3000))).Draw(t, "string"))
 	}
 	text := fmt.Sprint(rapid.Bool().Draw(t, "bool"))
 	return rapid.SampledFrom([]string{text, strings.ToUpper(text)}).Draw(t, "case")
@@ -132,7 +140,8 @@ func drawFilter(t *rapid.T, depth int, codesOnly bool) string {
 		if codesOnly {
 			return "has(label)"
 		}
-		return "has(" + rapid.SampledFrom([]string{"image", "text", "label", "n", "s", `"and"`, "note", "at"}).Draw(t, "modality") + ")"
+		return "has(" + rapid.SampledFrom([]string{"image", "text", "label", "n", "s", `"and"`, "note",
+			"at"}).Draw(t, "modality") + ")"
 	case 1, 2:
 		l := rapid.SampledFrom(append(slices.Clone(filterLabels), "unknown")).Draw(t, "label")
 		other := rapid.SampledFrom(filterLabels).Draw(t, "other label")
@@ -156,8 +165,10 @@ func drawFilter(t *rapid.T, depth int, codesOnly bool) string {
 		case how == 2:
 			return name + rapid.SampledFrom([]string{" IS NULL", " is not null"}).Draw(t, "null")
 		case how < 5 && slices.Contains([]string{"s", "t", "note"}, field):
-			prefix := rapid.SampledFrom(append(filterStrings, "n", strings.Repeat("n", 1999))).Draw(t, "prefix")
-			return name + " LIKE " + quoted(strings.NewReplacer(`\`, `\\`, "%", `\%`, "_", `\_`).Replace(prefix)+"%")
+			prefix := rapid.SampledFrom(append(filterStrings, "n", strings.Repeat("n", 1999))).Draw(t,
+				"prefix")
+			return name + " LIKE " + quoted(strings.NewReplacer(`\`, `\\`, "%", `\%`, "_", `\_`).Replace(
+				prefix)+"%")
 		}
 		ops := []string{"=", "!="}
 		if field != "b" {
@@ -265,7 +276,8 @@ func checkFilter(t *rapid.T, c *db.Collection, o *dbtest.Oracle, filter string, 
 	if !codesOnly {
 		return
 	}
-	q := db.Query{Code: []byte{rapid.Byte().Draw(t, "query"), 7}, K: rapid.IntRange(1, 10).Draw(t, "k"), Where: filter}
+	q := db.Query{Code: []byte{rapid.Byte().Draw(t, "query"), 7}, K: rapid.IntRange(1, 10).Draw(t, "k"),
+		Where: filter}
 	must(t, errors.Join(o.CheckSearch(ctx, q), o.CheckRadius(ctx, q, rapid.IntRange(0, 8).Draw(t, "radius"))))
 }
 

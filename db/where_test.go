@@ -27,7 +27,8 @@ import (
 func TestWhereRefuses(t *testing.T) {
 	d, c := dbkit.OpenPairs(t) // of which year is indexed
 	need(c.Put(ctx, &db.Item{Key: "k", Labels: []string{"a"}}))(t)
-	codes := need(d.CreateCollection(ctx, "codes", db.Schema{Bits: 8, Fields: []db.Field{{"size", db.Int, false}}}))(t)
+	codes := need(d.CreateCollection(ctx, "codes",
+		db.Schema{Bits: 8, Fields: []db.Field{{"size", db.Int, false}}}))(t)
 	for _, tc := range []struct {
 		c      *db.Collection
 		where  string
@@ -50,10 +51,12 @@ func TestWhereRefuses(t *testing.T) {
 			"items":  firstError(tc.c, ctx, tc.where),
 		} {
 			var we *db.WhereError
-			if !errors.As(err, &we) || !errors.Is(err, db.ErrInvalid) || we.Column != tc.column || !strings.Contains(err.Error(), tc.says) {
+			if !errors.As(err, &we) || !errors.Is(err, db.ErrInvalid) || we.Column != tc.column ||
+				!strings.Contains(err.Error(), tc.says) {
 				t.Errorf("%s %.40q: %v", what, tc.where, err)
 			}
-			if s := fmt.Sprint(err); !strings.HasPrefix(s, fmt.Sprintf("fddhdb: invalid argument: where: column %d: ", tc.column)) {
+			if s := fmt.Sprint(err); !strings.HasPrefix(s,
+				fmt.Sprintf("fddhdb: invalid argument: where: column %d: ", tc.column)) {
 				t.Errorf("%s %.40q: %v", what, tc.where, err)
 			}
 		}
@@ -66,7 +69,8 @@ func TestWhereRefuses(t *testing.T) {
 	if _, err := c.SearchRadius(ctx, db.Query{Key: "k1", Where: "year"}, 1); !errors.As(err, &we) {
 		t.Errorf("search by radius: %v", err)
 	}
-	e := db.Evaluation{Queries: map[string][][]float32{"text": {{1, 2, 3, 4, 5}}}, Labels: [][]string{{"a"}}, Where: "year"}
+	e := db.Evaluation{Queries: map[string][][]float32{"text": {{1, 2, 3, 4, 5}}}, Labels: [][]string{{"a"}},
+		Where: "year"}
 	if _, err := c.Evaluate(ctx, e); !errors.As(err, &we) {
 		t.Errorf("evaluate: %v", err)
 	}
@@ -114,7 +118,8 @@ func mustPutAndTrain(t *testing.T, c *db.Collection) {
 func TestDeleteWhere(t *testing.T) {
 	d, c := dbkit.OpenCodes(t)
 	for i := range 10 {
-		need(c.Put(ctx, &db.Item{Key: fmt.Sprint(i), Code: []byte{1, 2}, Labels: []string{fmt.Sprint(i % 2)}}))(t)
+		need(c.Put(ctx, &db.Item{Key: fmt.Sprint(i), Code: []byte{1, 2},
+			Labels: []string{fmt.Sprint(i % 2)}}))(t)
 	}
 	sequence := func() uint64 {
 		s := need(d.Stats())(t)
@@ -140,7 +145,8 @@ func TestDeleteWhere(t *testing.T) {
 	}
 	var we *db.WhereError
 	for _, empty := range []string{"", "  ", "\t\n"} {
-		if n, err := c.DeleteWhere(ctx, empty); n != 0 || !errors.As(err, &we) || !strings.Contains(err.Error(), "NOT label = ''") {
+		if n, err := c.DeleteWhere(ctx, empty); n != 0 || !errors.As(err, &we) ||
+			!strings.Contains(err.Error(), "NOT label = ''") {
 			t.Errorf("%q: %d deleted, %v", empty, n, err)
 		}
 	}
@@ -251,7 +257,8 @@ func TestExplainNamesScannedFields(t *testing.T) {
 			t.Fatalf("%s: %d, %v", where, want, err)
 		}
 		for range 2 { // the second time the rows are known
-			e, res, err := c.Explain(ctx, db.Query{From: "text", To: "image", Key: "k0", K: 100, Where: where}, -1)
+			e, res, err := c.Explain(ctx, db.Query{From: "text", To: "image", Key: "k0", K: 100,
+				Where: where}, -1)
 			if err != nil || !slices.Equal(e.ScannedFields, fields) {
 				t.Errorf("%s: fields %v, %v, want %v", where, e.ScannedFields, err, fields)
 			}
@@ -275,9 +282,11 @@ func TestFiltersMeetDamagedItems(t *testing.T) {
 		it.Labels, it.Fields = []string{"a"}, map[string]any{"year": i, "price": float64(i)}
 	}
 	putAll(t, c, items)
-	wrong := need((&codec.ItemRecord{Fields: []codec.Field{{ID: 0, Value: int64(7)}, {ID: 2, Value: "7"}}}).Append(nil))(t)
+	wrong := need((&codec.ItemRecord{Fields: []codec.Field{{ID: 0, Value: int64(7)}, {ID: 2,
+		Value: "7"}}}).Append(nil))(t)
 	key := codec.NumberKey(codec.KindItem, db.Inside(c).ID, 7)
-	for what, value := range map[string][]byte{"gone": nil, "damaged": []byte("damage"), "empty": {}, "of another type": wrong} {
+	for what, value := range map[string][]byte{"gone": nil, "damaged": []byte("damage"), "empty": {},
+		"of another type": wrong} {
 		kv := db.State(d).Engine.DB
 		err := kv.Set(key, value, pebble.NoSync)
 		if what == "gone" {
@@ -289,7 +298,8 @@ func TestFiltersMeetDamagedItems(t *testing.T) {
 		if _, err := c.Put(ctx, &db.Item{Key: "other"}); err != nil { // readers see the store as it is then
 			t.Fatal(err)
 		}
-		if n, err := c.Count(ctx, "price < 30"); !errors.Is(err, db.ErrCorrupt) || !strings.Contains(err.Error(), "item in row 7") {
+		if n, err := c.Count(ctx, "price < 30"); !errors.Is(err, db.ErrCorrupt) ||
+			!strings.Contains(err.Error(), "item in row 7") {
 			t.Errorf("%s: %d, %v", what, n, err)
 		}
 		if n, err := c.Count(ctx, "year < 7 AND price < 30"); err != nil || n != 7 {
@@ -321,12 +331,14 @@ func TestFiltersWithinLargeCodes(t *testing.T) {
 			}
 		}
 		dbkit.PutAll(t, d, c, items)
-		queries := []db.Query{{Code: []byte{1, 0}}, {Code: []byte{1, 128}, Plan: db.PlanDisk}, {Key: items[4].Key}, {Key: items[4].Key, ExcludeSelf: true}}
+		queries := []db.Query{{Code: []byte{1, 0}}, {Code: []byte{1, 128}, Plan: db.PlanDisk},
+			{Key: items[4].Key}, {Key: items[4].Key, ExcludeSelf: true}}
 		if learned {
 			dbkit.MustTrain(t, c, dbkit.TinyTraining(1))
 			queries = nil
 			x := items[4].Vectors["image"]
-			for _, order := range []db.Rerank{db.RerankAuto, db.RerankNone, db.RerankProjection, db.RerankAsymmetric} {
+			for _, order := range []db.Rerank{db.RerankAuto, db.RerankNone, db.RerankProjection,
+				db.RerankAsymmetric} {
 				queries = append(queries, db.Query{From: "image", To: "text", Vector: x, Rerank: order})
 			}
 			queries = append(queries, db.Query{From: "image", Key: items[4].Key, Rerank: db.RerankProjection})
@@ -416,7 +428,8 @@ func checkWithin(t *testing.T, c *db.Collection, q db.Query, items []*db.Item) {
 // While DeleteWhere reads the items, as a field has no index, others write, and what they have
 // written by its commit decides what is deleted.
 func TestDeleteWhereReadsBesideWrites(t *testing.T) {
-	for _, where := range []string{"price < 10", "NOT price >= 10", "new = true AND price < 10", "label = 'gone' OR price < 10"} {
+	for _, where := range []string{"price < 10", "NOT price >= 10", "new = true AND price < 10",
+		"label = 'gone' OR price < 10"} {
 		t.Run(where, func(t *testing.T) { deleteBesideWrites(t, where) })
 	}
 }
@@ -445,7 +458,8 @@ func (c heldContext) Err() error {
 
 func deleteBesideWrites(t *testing.T, where string) {
 	item := func(i, price int) *db.Item {
-		return &db.Item{Key: fmt.Sprintf("k%02d", i), Fields: map[string]any{"price": float64(price), "new": true}}
+		return &db.Item{Key: fmt.Sprintf("k%02d", i), Fields: map[string]any{"price": float64(price),
+			"new": true}}
 	}
 	var items []*db.Item
 	for i := range 20 {
@@ -463,12 +477,14 @@ func deleteBesideWrites(t *testing.T, where string) {
 	<-held.there
 	go func() {
 		write := func() error {
-			for _, it := range []*db.Item{item(3, 30), item(13, 3), item(20, 2), item(21, 22)} { // two of them new
+			// two of them new
+			for _, it := range []*db.Item{item(3, 30), item(13, 3), item(20, 2), item(21, 22)} {
 				if _, err := c.Put(ctx, it); err != nil {
 					return err
 				}
 			}
-			if _, err := c.Merge(ctx, &db.Item{Key: "k04", Fields: map[string]any{"price": 40.}}); err != nil {
+			if _, err := c.Merge(ctx, &db.Item{Key: "k04",
+				Fields: map[string]any{"price": 40.}}); err != nil {
 				return err
 			}
 			if _, err := c.Merge(ctx, &db.Item{Key: "k05", Labels: []string{"other"}}); err != nil {
@@ -508,13 +524,15 @@ func filterable(t *testing.T) (*db.DB, *db.Collection) {
 	set := dbtest.Pairs{}
 	schema := set.Schema()
 	schema.Fields = append(schema.Fields,
-		db.Field{Name: "price", Type: db.Float, Indexed: true}, db.Field{Name: "sold", Type: db.Bool, Indexed: true},
+		db.Field{Name: "price", Type: db.Float, Indexed: true},
+		db.Field{Name: "sold", Type: db.Bool, Indexed: true},
 		db.Field{Name: "taken", Type: db.Time, Indexed: true})
 	c := need(d.CreateCollection(t.Context(), "main", schema))(t)
 	b, i := d.NewBatch(), 0
 	for it := range set.Items(0, 120) {
 		it.Labels = []string{"it's", "' OR label != '"}[i%2 : i%2+1]
-		it.Fields["price"], it.Fields["sold"], it.Fields["taken"] = float64(i)/10, i%3 == 0, day.AddDate(0, 0, i)
+		it.Fields["price"], it.Fields["sold"], it.Fields["taken"] = float64(i)/10, i%3 == 0,
+			day.AddDate(0, 0, i)
 		must(t, b.Put(c, it))
 		i++
 	}
@@ -540,7 +558,8 @@ func TestFilterArguments(t *testing.T) {
 		{Where: "number IN (?) AND NOT sold = ?", Args: []any{[]int{1, 2, 3, 4, 50}, true}},
 		{Where: "number > ? AND price <= ? AND number != ?", Args: []any{uint8(7), money(4.4), 9.5}},
 		{Where: "label = '?' OR number = ?", Args: []any{int64(5)}},
-		{Where: "taken >= ? AND taken < ?", Args: []any{day.AddDate(0, 0, 7).In(time.FixedZone("", 7200)), "2024-01-31"}},
+		{Where: "taken >= ? AND taken < ?", Args: []any{day.AddDate(0, 0, 7).In(time.FixedZone("", 7200)),
+			"2024-01-31"}},
 		{Where: "taken IN (?)", Args: []any{[]time.Time{day, day.AddDate(0, 0, 9), day.Add(1)}}},
 	} {
 		q.Key = "item 3"
@@ -554,7 +573,8 @@ func TestFilterArguments(t *testing.T) {
 	if n != 10 || err != nil {
 		t.Errorf("%d items, %v", n, err)
 	}
-	e := db.Evaluation{Queries: map[string][][]float32{"image": {make([]float32, 16)}}, Labels: [][]string{{"it's"}}}
+	e := db.Evaluation{Queries: map[string][][]float32{"image": {make([]float32, 16)}},
+		Labels: [][]string{{"it's"}}}
 	e.Where, e.Args = "label = ?", []any{"it's"}
 	found := need(c.Evaluate(t.Context(), e))(t)
 	if len(found) == 0 || found[0].Hamming.MAP < .999 { // among relevant items only
@@ -579,17 +599,23 @@ func TestFilterArgumentsRefused(t *testing.T) {
 		{"label = ?", nil, "column 9: placeholder 1 has no argument"},
 		{"label = ? OR label = ?", []any{"a"}, "column 22: placeholder 2 has no argument"},
 		{"label = ?", []any{"a", "b"}, "placeholders (?): 1, arguments: 2;"},
-		{"label = ? AND number = ?", []any{"a", "b"}, "field number is of type int: it is compared with numbers, not with argument 2, the string 'b'"},
+		{"label = ? AND number = ?", []any{"a", "b"},
+			"field number is of type int: it is compared with numbers, not with argument 2, the string 'b'"},
 		{"label = ?", []any{7}, "label is compared with strings, not with argument 1, the number 7"},
 		{"price < ?", []any{math.NaN()}, "argument 1: NaN is no value"},
-		{"taken > ?", []any{"soon"}, "field taken is of type time, and argument 1, the string 'soon' is no time: YYYY-MM-DD is one"},
-		{"taken > ?", []any{time.Date(-20_000, 1, 1, 0, 0, 0, 0, time.UTC)}, "field taken is of type time, and argument 1, the time -20000-01-01T00:00:00Z is beyond the times"},
-		{"taken > '2024-02-30'", nil, "column 9: field taken is of type time, and the string '2024-02-30' is no time"},
-		{"taken > '10000-01-01'", nil, "the string '10000-01-01' is beyond the times that a field can have, those of the years 0 to 9999"},
+		{"taken > ?", []any{"soon"},
+			"field taken is of type time, and argument 1, the string 'soon' is no time: YYYY-MM-DD is one"},
+		{"taken > ?", []any{time.Date(-20_000, 1, 1, 0, 0, 0, 0, time.UTC)},
+			"field taken is of type time, and argument 1, the time -20000-01-01T00:00:00Z is beyond the times"},
+		{"taken > '2024-02-30'", nil,
+			"column 9: field taken is of type time, and the string '2024-02-30' is no time"},
+		{"taken > '10000-01-01'", nil,
+			"the string '10000-01-01' is beyond the times that a field can have, those of the years 0 to 9999"},
 		{"label = ?", []any{day}, "label is compared with strings, not with argument 1, the time 2024-01-01T00:00:00Z"},
 		{"price < ?", []any{day}, "field price is of type float: it is compared with numbers, not with argument 1, the time 2024-01-01T00:00:00Z"},
 		{"taken > 2024", nil, "field taken is of type time: it is compared with times in quotes, as '2024-05-01' or '2024-05-01T12:30:00Z', not with the number 2024"},
-		{"taken LIKE '2024%'", nil, "field taken is of type time: LIKE is for strings; a span of time is >= its begin AND < its end"},
+		{"taken LIKE '2024%'", nil,
+			"field taken is of type time: LIKE is for strings; a span of time is >= its begin AND < its end"},
 		{"label = ?", []any{[]string{"a"}}, "argument 1 is a list"},
 		{"number IN (?)", []any{[]int{}}, "argument 1 is a list without values"},
 		{"has(?)", []any{"image"}, "the name of a modality or field is expected"},
@@ -601,14 +627,16 @@ func TestFilterArgumentsRefused(t *testing.T) {
 			_, said["delete"] = c.DeleteWhere(t.Context(), test.where, test.args...)
 		}
 		_, said["search"] = c.Search(t.Context(), db.Query{Key: "item 1", Where: test.where, Args: test.args})
-		_, said["evaluate"] = c.Evaluate(t.Context(), db.Evaluation{Queries: map[string][][]float32{"text": {make([]float32, 10)}},
-			Labels: [][]string{{"a"}}, Where: test.where, Args: test.args})
+		_, said["evaluate"] = c.Evaluate(t.Context(),
+			db.Evaluation{Queries: map[string][][]float32{"text": {make([]float32, 10)}},
+				Labels: [][]string{{"a"}}, Where: test.where, Args: test.args})
 		for _, err := range c.Items(t.Context(), test.where, test.args...) {
 			said["items"] = err
 		}
 		for what, err := range said {
 			var at *db.WhereError
-			if !errors.As(err, &at) || !errors.Is(err, db.ErrInvalid) || !strings.Contains(err.Error(), test.says) {
+			if !errors.As(err, &at) || !errors.Is(err, db.ErrInvalid) ||
+				!strings.Contains(err.Error(), test.says) {
 				t.Errorf("%s where %q with %v: %v", what, test.where, test.args, err)
 			}
 		}
@@ -630,7 +658,8 @@ func TestCursorWithArguments(t *testing.T) {
 		t.Errorf("the same query: %v, %v", second, err)
 	}
 	q.Args = []any{101}
-	if _, err := c.Search(t.Context(), q); !errors.Is(err, db.ErrInvalid) || !strings.Contains(err.Error(), "another query") {
+	if _, err := c.Search(t.Context(), q); !errors.Is(err, db.ErrInvalid) ||
+		!strings.Contains(err.Error(), "another query") {
 		t.Errorf("other arguments: %v", err)
 	}
 	q.Args = []any{100}

@@ -18,7 +18,8 @@ func TestHelp(t *testing.T) {
 		}
 		names = append(names, cmd.Name())
 		var out bytes.Buffer
-		if err := common.Execute(t.Context(), cmd, []string{"--help"}, &out, &out); err != nil || !strings.HasPrefix(out.String(), cmd.Short+".") {
+		if err := common.Execute(t.Context(), cmd, []string{"--help"}, &out, &out); err != nil ||
+			!strings.HasPrefix(out.String(), cmd.Short+".") {
 			t.Errorf("%s: %v: %s", cmd.Name(), err, out.String())
 		}
 	}

@@ -59,13 +59,17 @@ func TestReadCodesRejects(t *testing.T) {
 		values       any
 		want         string
 	}{
-		{"|i1", "(1, 8)", make([]int8, 8), "c.npy: holds int8 where codes are uint8, 8 bits a byte: make it with numpy.packbits(bits, axis=1, bitorder='little')"},
+		{"|i1", "(1, 8)", make([]int8, 8),
+			"c.npy: holds int8 where codes are uint8, 8 bits a byte: make it with numpy.packbits(bits, axis=1, bitorder='little')"},
 		{"|b1", "(1, 8)", make([]bool, 8), "c.npy: holds bool where codes are uint8"},
 		{"<u2", "(1, 8)", make([]uint16, 8), "c.npy: holds uint16 where codes are uint8"},
-		{"|u1", "(8,)", make([]uint8, 8), "c.npy: has one dimension where codes have shape (n, bits/8): reshape it"},
-		{"|u1", "(1, 513)", make([]uint8, 513), "c.npy: has 513 columns of 8 bits: " + codec.CheckBits(4104).Error()},
+		{"|u1", "(8,)", make([]uint8, 8),
+			"c.npy: has one dimension where codes have shape (n, bits/8): reshape it"},
+		{"|u1", "(1, 513)", make([]uint8, 513), "c.npy: has 513 columns of 8 bits: " + codec.CheckBits(
+			4104).Error()},
 		{"|u1", "(1, 0)", []uint8{}, "c.npy: has no columns"},
-		{"|u1", "(2, 8)", make([]uint8, 15), "c.npy: holds 15 bytes of data where the header's shape (2, 8) uint8 needs 16: the file is truncated"},
+		{"|u1", "(2, 8)", make([]uint8, 15),
+			"c.npy: holds 15 bytes of data where the header's shape (2, 8) uint8 needs 16: the file is truncated"},
 	} {
 		t.Run(c.descr+c.shape, func(t *testing.T) {
 			_, err := npy.CodesOf(memory("c.npy", build(t, 1, c.descr, "False", c.shape, c.values)))

@@ -58,26 +58,37 @@ func TestCSVRejects(t *testing.T) {
 		{"blank", "\n\n", "x.csv: holds neither a header nor a row"},
 		{"ragged", "a,b\n1,2\n3\n", "x.csv: line 3: has 1 columns where line 1 has 2"},
 		{"ragged, more", "1,2\n3,4,\n", "x.csv: line 2: has 3 columns where line 1 has 2"},
-		{"blank line", "1,2\n\n\n3,4\n", "x.csv: line 2: is blank, and rows follow: each line must hold a vector"},
+		{"blank line", "1,2\n\n\n3,4\n",
+			"x.csv: line 2: is blank, and rows follow: each line must hold a vector"},
 		{"blank first line", "\n1,2\n", "x.csv: line 1: is blank, and rows follow"},
 		{"quote not closed", "a,b\n\"1,2\n", "x.csv: line 2: a quote is not closed"},
-		{"text after a quote", "a,b\n\"1\"2,3\n", `x.csv: line 2: "2,3" follows a closing quote instead of a comma`},
+		{"text after a quote", "a,b\n\"1\"2,3\n",
+			`x.csv: line 2: "2,3" follows a closing quote instead of a comma`},
 		{"NaN", "1,2\n3,nan\n", "x.csv: line 2, column 1: \"nan\" is not a finite number, which every value of a vector must be"},
 		{"NaN on the first line", "NaN,2\n3,4\n", "x.csv: line 1, column 0: \"NaN\" is not a finite number"},
 		{"Inf", "a,b\n1,2\n-Inf,2\n", "x.csv: line 3, column 0: \"-Inf\" is not a finite number"},
 		{"infinity", "1,infinity\n", "x.csv: line 1, column 1: \"infinity\" is not a finite number"},
 		{"too large", "1,1e39\n", "x.csv: line 1, column 1: \"1e39\" is too large for float32 (at most 3.4028235e+38): scale the column"},
-		{"too large for float64", "1,-1e999\n", "x.csv: line 1, column 1: \"-1e999\" is too large for float32"},
-		{"long number", "1," + strings.Repeat("9", 1000) + "\n", `x.csv: line 1, column 1: "` + strings.Repeat("9", 60) + `"... is too large for float32`},
+		{"too large for float64", "1,-1e999\n",
+			"x.csv: line 1, column 1: \"-1e999\" is too large for float32"},
+		{"long number", "1," + strings.Repeat("9", 1000) + "\n",
+			`x.csv: line 1, column 1: "` + strings.Repeat("9", 60) + `"... is too large for float32`},
 		{"no number", "1,2\n3,x\n", `x.csv: line 2, column 1: "x" is not a number`},
-		{"empty field", "1,2\n,3\n", "x.csv: line 2, column 0: the field is empty: every field must be a number"},
-		{"row with a name", "1,NA,3\n4,5,6\n", `x.csv: line 1, column 1: "NA" is not a number; nor is the line a header, as column 0 has a number`},
-		{"header in part", ",0\n1,2\n", "x.csv: line 1, column 0: the field is empty: every field must be a number; nor is the line a header, as column 1 has a number"},
+		{"empty field", "1,2\n,3\n",
+			"x.csv: line 2, column 0: the field is empty: every field must be a number"},
+		{"row with a name", "1,NA,3\n4,5,6\n",
+			`x.csv: line 1, column 1: "NA" is not a number; nor is the line a header, as column 0 has a number`},
+		{"header in part", ",0\n1,2\n",
+			"x.csv: line 1, column 0: the field is empty: every field must be a number; nor is the line a header, as column 1 has a number"},
 		{"semicolons", "1;2;3\n", `x.csv: line 1, column 0: "1;2;3" is not a number; commas separate numbers`},
-		{"semicolons below a header", "a;b\n3;4\n", `x.csv: line 2, column 0: "3;4" is not a number; commas separate numbers`},
-		{"long field", "1\n" + strings.Repeat("y", 1000) + "\n", `x.csv: line 2, column 0: "` + strings.Repeat("y", 60) + `"... is not a number`},
-		{"too many columns", strings.Repeat("1,", matrix.MaxCols) + "1\n", "x.csv: line 1: has more than 1,048,576 columns, which is the most that is supported"},
-		{"too long a line", "1\n" + strings.Repeat(" ", text.Numbers+1), "x.csv: line 2: is longer than 33,554,432 bytes: is this a text file?"},
+		{"semicolons below a header", "a;b\n3;4\n",
+			`x.csv: line 2, column 0: "3;4" is not a number; commas separate numbers`},
+		{"long field", "1\n" + strings.Repeat("y", 1000) + "\n",
+			`x.csv: line 2, column 0: "` + strings.Repeat("y", 60) + `"... is not a number`},
+		{"too many columns", strings.Repeat("1,", matrix.MaxCols) + "1\n",
+			"x.csv: line 1: has more than 1,048,576 columns, which is the most that is supported"},
+		{"too long a line", "1\n" + strings.Repeat(" ", text.Numbers+1),
+			"x.csv: line 2: is longer than 33,554,432 bytes: is this a text file?"},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			_, _, _, err := readCSV(c.text)
@@ -113,7 +124,8 @@ func TestCSVRoundTrip(t *testing.T) {
 				if j > 0 {
 					text.WriteByte(',')
 				}
-				text.WriteString(fmt.Sprintf(rapid.SampledFrom([]string{"%s", " %s", `"%s"`, "%s\t"}).Draw(t, "dress"),
+				text.WriteString(fmt.Sprintf(rapid.SampledFrom([]string{"%s", " %s", `"%s"`, "%s\t"}).Draw(t,
+					"dress"),
 					strconv.FormatFloat(float64(x), 'g', -1, 32)))
 			}
 			text.WriteString(end)

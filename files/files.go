@@ -65,7 +65,8 @@ func Cut(path string) (file, member string) {
 // The caller closes it.
 func Open(path, name string) (*Vectors, error) {
 	if file, _ := Cut(path); extension(file) == ".parquet" {
-		return nil, matrix.FileError(name, errors.New("package files/parquet reads vectors from .parquet files"))
+		return nil, matrix.FileError(name,
+			errors.New("package files/parquet reads vectors from .parquet files"))
 	}
 	return open(path, name, false, "vectors", ".npy, .npz, .csv, .jsonl, .mat and .parquet files")
 }
@@ -113,7 +114,8 @@ func OpenItems(path, name string) (table.Items, error) {
 	case ".csv":
 		open = func(src matrix.Source) (table.Items, error) { return text.OpenCSVTable(src) }
 	default:
-		return nil, matrix.FileError(name, errors.New("the name ends neither in .jsonl nor in .csv, the extensions of files of items"))
+		return nil, matrix.FileError(name,
+			errors.New("the name ends neither in .jsonl nor in .csv, the extensions of files of items"))
 	}
 	return opened(path, name, open)
 }
@@ -155,7 +157,9 @@ func ReadAll(path string) (data []float32, rows, cols int, err error) {
 // Rest reads all rows, of which none may have been read, as ReadAll does.
 func Rest(v *Vectors) ([]float32, error) {
 	if n := int64(v.Rows) * int64(v.Cols); n > maxValues {
-		return nil, matrix.FileError(v.Name, fmt.Errorf("has %s values, of which %s at most are read at once: read it row by row", matrix.Thousands(n), matrix.Thousands(maxValues)))
+		return nil, matrix.FileError(v.Name,
+			fmt.Errorf("has %s values, of which %s at most are read at once: read it row by row",
+				matrix.Thousands(n), matrix.Thousands(maxValues)))
 	}
 	data := make([]float32, v.Rows*v.Cols)
 	for row := range slices.Chunk(data, v.Cols) {

@@ -23,12 +23,14 @@ func TestJSONL(t *testing.T) {
 		member, text string
 		want         [][]float32
 	}{
-		"arrays":  {"", "\ufeff[1,2.5]\r\n [ -3e-1 , 0 ] \n\n\n", [][]float32{{1, 2.5}, {-.3, 0}}},
-		"no end":  {"", "[1]", [][]float32{{1}}},
-		"members": {"image", "{\"key\":\"]\",\"image\":[1,2],\"x\":{\"image\":[1]}}\n{\"image\":[3,4]}\n", [][]float32{{1, 2}, {3, 4}}},
+		"arrays": {"", "\ufeff[1,2.5]\r\n [ -3e-1 , 0 ] \n\n\n", [][]float32{{1, 2.5}, {-.3, 0}}},
+		"no end": {"", "[1]", [][]float32{{1}}},
+		"members": {"image", "{\"key\":\"]\",\"image\":[1,2],\"x\":{\"image\":[1]}}\n{\"image\":[3,4]}\n",
+			[][]float32{{1, 2}, {3, 4}}},
 		"escaped": {"é", `{"\u00e9":[1]}`, [][]float32{{1}}},
-		"sparse":  {"", "{\"i\":[2,0],\"v\":[1,2]}\n{\"v\":[],\"i\":[]}\n{\"i\":[1],\"v\":[0]}\n", [][]float32{{2, 0, 1}, {0, 0, 0}, {0, 0, 0}}},
-		"both":    {"t", `{"t":{"i":[1],"v":[5]}}`, [][]float32{{0, 5}}},
+		"sparse": {"", "{\"i\":[2,0],\"v\":[1,2]}\n{\"v\":[],\"i\":[]}\n{\"i\":[1],\"v\":[0]}\n",
+			[][]float32{{2, 0, 1}, {0, 0, 0}, {0, 0, 0}}},
+		"both": {"t", `{"t":{"i":[1],"v":[5]}}`, [][]float32{{0, 5}}},
 	} {
 		r, err := jsonlReaderOf(t, c.member, c.text)
 		if err != nil {
@@ -103,7 +105,8 @@ func TestJSONLRowsThatAreBad(t *testing.T) {
 			err := r.Next(row)
 			var e *Error
 			switch {
-			case i == 1 && (!errors.As(err, &e) || e.Row != 1 || e.Col < 0 || !strings.Contains(err.Error(), want)):
+			case i == 1 && (!errors.As(err, &e) || e.Row != 1 || e.Col < 0 ||
+				!strings.Contains(err.Error(), want)):
 				t.Errorf("%s: %v, want %s", text, err, want)
 			case i != 1 && err != nil:
 				t.Errorf("%s: row %d: %v", text, i, err)

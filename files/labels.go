@@ -135,7 +135,8 @@ func labelsOf(v *Vectors) (*Labels, error) {
 		labels = 0
 	}
 	if v.Rows > maxLabelRows {
-		return nil, matrix.FileError(v.Name, fmt.Errorf("a matrix of labels has more than %s rows", matrix.Thousands(maxLabelRows)))
+		return nil, matrix.FileError(v.Name, fmt.Errorf("a matrix of labels has more than %s rows",
+			matrix.Thousands(maxLabelRows)))
 	}
 	var index []uint32
 	var value []float32
@@ -197,7 +198,8 @@ func classNumber(x float64) (int, error) {
 	case x != math.Trunc(x) || math.IsInf(x, 0):
 		return 0, fmt.Errorf("%s is not a class number: they are integers from 0", number(x))
 	case x < 0:
-		return 0, fmt.Errorf("the class number %s is negative: they count from 0, and -1 stands for none", number(x))
+		return 0, fmt.Errorf("the class number %s is negative: they count from 0, and -1 stands for none",
+			number(x))
 	case x >= maxLabels:
 		return 0, fmt.Errorf("the class number %s is too large: at most %s labels are supported, numbered from 0", number(x), matrix.Thousands(maxLabels))
 	}

@@ -64,15 +64,21 @@ func TestLabelsNPYRejects(t *testing.T) {
 		values       any
 		want         string
 	}{
-		{"|u1", "(2, 2)", []uint8{0, 1, 2, 0}, "y.npy: row 1, column 0: 2 is neither 0 nor 1, which is what a matrix of labels holds; class numbers are an array of one dimension"},
+		{"|u1", "(2, 2)", []uint8{0, 1, 2, 0},
+			"y.npy: row 1, column 0: 2 is neither 0 nor 1, which is what a matrix of labels holds; class numbers are an array of one dimension"},
 		{"|i1", "(2, 2)", []int8{0, 1, 1, -1}, "y.npy: row 1, column 1: -1 is neither 0 nor 1"},
-		{"|b1", "(1, 2)", []uint8{0, 7}, "y.npy: row 0, column 1: a bool is 0 or 1, not 7: the file is damaged"},
+		{"|b1", "(1, 2)", []uint8{0, 7},
+			"y.npy: row 0, column 1: a bool is 0 or 1, not 7: the file is damaged"},
 		{"<f8", "(1, 2)", []float64{0, .5}, "y.npy: row 0, column 1: 0.5 is neither 0 nor 1"},
 		{"<f8", "(1, 2)", []float64{0, math.NaN()}, "y.npy: row 0, column 1: NaN is neither 0 nor 1"},
-		{"<u8", "(1, 1)", []uint64{math.MaxUint64}, "y.npy: row 0, column 0: 18446744000000000000 is neither 0 nor 1"},
-		{"<i8", "(3,)", []int64{0, 1, -2}, "y.npy: row 2: the class number -2 is negative: they count from 0, and -1 stands for none"},
-		{"<i4", "(2,)", []int32{0, 1 << 20}, "y.npy: row 1: the class number 1048576 is too large: at most 1,048,576 labels are supported, numbered from 0"},
-		{"<u8", "(1,)", []uint64{math.MaxUint64}, "y.npy: row 0: the class number 18446744000000000000 is too large"},
+		{"<u8", "(1, 1)", []uint64{math.MaxUint64},
+			"y.npy: row 0, column 0: 18446744000000000000 is neither 0 nor 1"},
+		{"<i8", "(3,)", []int64{0, 1, -2},
+			"y.npy: row 2: the class number -2 is negative: they count from 0, and -1 stands for none"},
+		{"<i4", "(2,)", []int32{0, 1 << 20},
+			"y.npy: row 1: the class number 1048576 is too large: at most 1,048,576 labels are supported, numbered from 0"},
+		{"<u8", "(1,)", []uint64{math.MaxUint64},
+			"y.npy: row 0: the class number 18446744000000000000 is too large"},
 		{"<f4", "(1,)", []float32{.1}, "y.npy: row 0: 0.1 is not a class number: they are integers from 0"},
 		{"<f4", "(1,)", []float32{float32(math.Inf(1))}, "y.npy: row 0: +Inf is not a class number"},
 		{"|b1", "(1,)", []uint8{2}, "y.npy: row 0, column 0: a bool is 0 or 1, not 2: the file is damaged"},
@@ -153,12 +159,14 @@ func TestLabelsOfOtherFormats(t *testing.T) {
 		path("y.npz:c"): "[0 1 2] [[2] [] [0] [1]]",
 		write("m.mat", matWritten(t, "m", 2, 3, []float32{1, 0, 1, 0, 0, 0})): "[0 1 2] [[0 2] []]",
 		write("c.mat", matWritten(t, "c", 4, 1, []float32{2, -1, 0, 1})):      "[0 1 2] [[2] [] [0] [1]]",
-		write("row.mat", row):                                                      "[0 1 2] [[2] [] [0] [1]]",
-		write("m.csv", []byte("1,0,1\n0,0,0\n")):                                   "[0 1 2] [[0 2] []]",
-		write("named.csv", []byte("red,\"a, b\",blue\r\n1,0,1\r\n0,0,0\r\n")):      "[red a, b blue] [[0 2] []]",
-		write("twice.csv", []byte("a,a,c\n1,0,1\n0,0,0\n")):                        "[0 1 2] [[0 2] []]",
-		write("c.csv", []byte("class\n2\n-1\n0\n1\nNaN\n\n")):                      "[0 1 2] [[2] [] [0] [1] [] []]",
-		write("years.csv", []byte("1999\n2001\n1999\n")):                           "[1999 2001] [[0] [1] [0]]",
+		write("row.mat", row):                    "[0 1 2] [[2] [] [0] [1]]",
+		write("m.csv", []byte("1,0,1\n0,0,0\n")): "[0 1 2] [[0 2] []]",
+		write("named.csv", []byte(
+			"red,\"a, b\",blue\r\n1,0,1\r\n0,0,0\r\n")): "[red a, b blue] [[0 2] []]",
+		write("twice.csv", []byte("a,a,c\n1,0,1\n0,0,0\n")):   "[0 1 2] [[0 2] []]",
+		write("c.csv", []byte("class\n2\n-1\n0\n1\nNaN\n\n")): "[0 1 2] [[2] [] [0] [1] [] []]",
+		write("years.csv", []byte(
+			"1999\n2001\n1999\n")): "[1999 2001] [[0] [1] [0]]",
 		write("text.csv", []byte("a,b\n1\n\"\n")):                                  "[a b 1 \"] [[0 1] [2] [3]]",
 		write("ragged.csv", []byte("1,0\n1\n")):                                    "[1 0] [[0 1] [0]]",
 		write("numbers.csv", []byte("3,0\n1,2\n")):                                 "[3 0 1 2] [[0 1] [2 3]]",
@@ -179,7 +187,8 @@ func TestLabelsOfOtherFormats(t *testing.T) {
 	}
 	_, err := ReadLabels("y.jsonl")
 	wantError(t, err, "y.jsonl: .jsonl files are not supported: labels are read from .npy, .npz, .mat, .csv and text files")
-	if _, err := ReadLabels(write("two.mat", matWritten(t, "m", 2, 2, []float32{1, 0, 2, 0}))); err == nil || !strings.Contains(err.Error(), "row 1, column 0: 2 is neither 0 nor 1") {
+	if _, err := ReadLabels(write("two.mat", matWritten(t, "m", 2, 2, []float32{1, 0, 2, 0}))); err == nil ||
+		!strings.Contains(err.Error(), "row 1, column 0: 2 is neither 0 nor 1") {
 		t.Error(err)
 	}
 }

@@ -41,7 +41,8 @@ func TestReadLinesRejects(t *testing.T) {
 	for _, c := range []struct{ text, want string }{
 		{"a\nb\n\xc3\x28\n", "keys: line 3: is not UTF-8 text: save the file in that encoding"},
 		{"\xff\xfea\x00\n\x00", "keys: line 1: is not UTF-8 text"},
-		{"a\n" + strings.Repeat("x", 1<<20+1) + "\n", "keys: line 2: is longer than 1,048,576 bytes: is this a text file?"},
+		{"a\n" + strings.Repeat("x", 1<<20+1) + "\n",
+			"keys: line 2: is longer than 1,048,576 bytes: is this a text file?"},
 		{"a\n" + strings.Repeat("x", 1<<21), "keys: line 2: is longer than 1,048,576 bytes"},
 	} {
 		_, err := readLines("keys", strings.NewReader(c.text))

@@ -27,8 +27,9 @@ func TestMATFilesOfOtherWriters(t *testing.T) {
 // wantMatrices expects what testdata/mat/README.md says of a file.
 func wantMatrices(t *testing.T, path string) {
 	t.Helper()
-	for name, add := range map[string]float32{"double": .25, "single": .25, "int8": 0, "uint8": 0, "int16": 0, "uint16": 0,
-		"int32": 0, "uint32": 0, "int64": 0, "uint64": 0, "logical": 0} {
+	for name, add := range map[string]float32{"double": .25, "single": .25, "int8": 0, "uint8": 0, "int16": 0,
+		"uint16": 0,
+		"int32":  0, "uint32": 0, "int64": 0, "uint64": 0, "logical": 0} {
 		var want []float32
 		for i := range 5 {
 			for j := range 3 {
@@ -146,7 +147,8 @@ func (m *matBuilder) numbers(values ...int32) []byte {
 
 // matrix makes an element of a matrix; parts follow its name.
 func (m *matBuilder) matrix(name string, class uint32, rows, cols int32, parts ...[]byte) []byte {
-	content := slices.Concat(m.element(miUint32, m.numbers(int32(class), 0)), m.element(miInt32, m.numbers(rows, cols)), m.element(miInt8, []byte(name)))
+	content := slices.Concat(m.element(miUint32, m.numbers(int32(class), 0)),
+		m.element(miInt32, m.numbers(rows, cols)), m.element(miInt8, []byte(name)))
 	return m.element(miMatrix, slices.Concat(append([][]byte{content}, parts...)...))
 }
 
@@ -184,7 +186,8 @@ func TestMATInBothByteOrders(t *testing.T) {
 				return b
 			}
 			m.add(wrap(m.matrix("x", mxDouble, 2, 3, m.doubles(1, 2, 3, 4, 5, math.Inf(1)))))
-			m.add(wrap(m.matrix("s", mxSparse, 3, 2, m.element(miInt32, m.numbers(2, 0, 2)), m.element(miInt32, m.numbers(0, 1, 3)), m.doubles(7, 8, math.NaN()))))
+			m.add(wrap(m.matrix("s", mxSparse, 3, 2, m.element(miInt32, m.numbers(2, 0, 2)),
+				m.element(miInt32, m.numbers(0, 1, 3)), m.doubles(7, 8, math.NaN()))))
 			src := memory("x", m.b)
 			src.Member = "x"
 			r := must(mat.Open(src, false))(t)
@@ -223,27 +226,31 @@ func TestMATThatIsNone(t *testing.T) {
 		b    []byte
 		want string
 	}{
-		"empty":      {nil, "is too short for a .mat file"},
-		"foreign":    {bytes.Repeat([]byte("x"), 200), "is not a .mat file"},
-		"hdf5":       {[]byte("\x89HDF\r\n\x1a\n"), "7.3"},
-		"v7.3":       {fmt.Appendf(nil, "%-126s%s", "MATLAB 7.3 MAT-file", "IM"), "-v7"},
-		"v4":         {make([]byte, 200), "version 4"},
-		"truncated":  {good[:len(good)-9], "the file is truncated"},
-		"tag":        {good[:140], "the file is truncated"},
-		"bytes":      {newMAT(false).add(m.matrix("x", mxDouble, 2, 2, m.doubles(1, 2))).b, "is said to be 2 x 2, and has 16 bytes"},
-		"negative":   {newMAT(false).add(m.matrix("x", mxDouble, -2, 2, m.doubles(1, 2))).b, "damaged"},
-		"columns":    {newMAT(false).add(m.matrix("x", mxDouble, 2, 0)).b, "has no variable that is a matrix"},
-		"transposed": {newMAT(false).add(m.matrix("x", mxDouble, 1, 1<<21, m.doubles())).b, "has no variable that is a matrix"},
-		"nothing":    {newMAT(false).b, "has no variable that is a matrix"},
-		"zlib":       {newMAT(false).add(m.element(miCompressed, []byte("no zlib"))).b, "zlib"},
-		"cut zlib":   {newMAT(false).add(m.element(miCompressed, bomb[8:len(bomb)-4])).b, "compressed variable"},
-		"bomb":       {newMAT(false).add(m.compressed(lies)).b, "claims"},
-		"row":        {sparse(ints(0, 3), ints(0, 1, 2)), "row 3 of 3"},
-		"starts":     {sparse(ints(0, 1), ints(0, 2, 1)), "column 1 ends at 1"},
-		"first":      {sparse(ints(0, 1), ints(1, 1, 2)), "damaged"},
-		"many":       {sparse(ints(0, 1), ints(0, 1, 3)), "column 1 ends at 3 of 2"},
-		"few":        {sparse(ints(0, 1), ints(0, 2)), "2 columns have 2 starts"},
-		"twice":      {sparse(ints(1, 1), ints(0, 2, 2)), "two numbers"},
+		"empty":     {nil, "is too short for a .mat file"},
+		"foreign":   {bytes.Repeat([]byte("x"), 200), "is not a .mat file"},
+		"hdf5":      {[]byte("\x89HDF\r\n\x1a\n"), "7.3"},
+		"v7.3":      {fmt.Appendf(nil, "%-126s%s", "MATLAB 7.3 MAT-file", "IM"), "-v7"},
+		"v4":        {make([]byte, 200), "version 4"},
+		"truncated": {good[:len(good)-9], "the file is truncated"},
+		"tag":       {good[:140], "the file is truncated"},
+		"bytes": {newMAT(false).add(m.matrix("x", mxDouble, 2, 2, m.doubles(1, 2))).b,
+			"is said to be 2 x 2, and has 16 bytes"},
+		"negative": {newMAT(false).add(m.matrix("x", mxDouble, -2, 2, m.doubles(1, 2))).b, "damaged"},
+		"columns": {newMAT(false).add(m.matrix("x", mxDouble, 2, 0)).b,
+			"has no variable that is a matrix"},
+		"transposed": {newMAT(false).add(m.matrix("x", mxDouble, 1, 1<<21, m.doubles())).b,
+			"has no variable that is a matrix"},
+		"nothing": {newMAT(false).b, "has no variable that is a matrix"},
+		"zlib":    {newMAT(false).add(m.element(miCompressed, []byte("no zlib"))).b, "zlib"},
+		"cut zlib": {newMAT(false).add(m.element(miCompressed, bomb[8:len(bomb)-4])).b,
+			"compressed variable"},
+		"bomb":   {newMAT(false).add(m.compressed(lies)).b, "claims"},
+		"row":    {sparse(ints(0, 3), ints(0, 1, 2)), "row 3 of 3"},
+		"starts": {sparse(ints(0, 1), ints(0, 2, 1)), "column 1 ends at 1"},
+		"first":  {sparse(ints(0, 1), ints(1, 1, 2)), "damaged"},
+		"many":   {sparse(ints(0, 1), ints(0, 1, 3)), "column 1 ends at 3 of 2"},
+		"few":    {sparse(ints(0, 1), ints(0, 2)), "2 columns have 2 starts"},
+		"twice":  {sparse(ints(1, 1), ints(0, 2, 2)), "two numbers"},
 	} {
 		bounded(t, len(c.b), 1<<20, 64, func() {
 			r, err := mat.Open(memory("x", c.b), false)
@@ -274,12 +281,14 @@ func TestMATThatIsLarge(t *testing.T) {
 		}
 	}
 	path := filepath.Join(t.TempDir(), "x.mat")
-	check(t, os.WriteFile(path, m.add(m.compressed(m.matrix("x", mxDouble, rows, cols, m.element(miDouble, content)))).b, 0o644))
+	check(t, os.WriteFile(path,
+		m.add(m.compressed(m.matrix("x", mxDouble, rows, cols, m.element(miDouble, content)))).b, 0o644))
 	content = nil
 	r := must(Open(path, path))(t)
 	row := make([]float32, cols)
 	for i := range rows {
-		if err := r.Next(row); err != nil || row[0] != float32(i%100*10) || row[cols-1] != float32(i%100*10+cols-1) {
+		if err := r.Next(row); err != nil || row[0] != float32(i%100*10) ||
+			row[cols-1] != float32(i%100*10+cols-1) {
 			t.Fatalf("row %d: %v, %v", i, row, err)
 		}
 	}
@@ -300,7 +309,8 @@ func FuzzMAT(f *testing.F) {
 		dense := m.matrix("x", mxDouble, 2, 2, m.doubles(1, 2, 3, math.NaN()))
 		f.Add(newMAT(big).add(dense).b)
 		f.Add(newMAT(big).add(m.compressed(dense)).b)
-		f.Add(newMAT(big).add(m.matrix("s", mxSparse, 3, 2, m.element(miInt32, m.numbers(2, 0)), m.element(miInt32, m.numbers(0, 1, 2)), m.doubles(7, 8))).b)
+		f.Add(newMAT(big).add(m.matrix("s", mxSparse, 3, 2, m.element(miInt32, m.numbers(2, 0)),
+			m.element(miInt32, m.numbers(0, 1, 2)), m.doubles(7, 8))).b)
 	}
 	for _, file := range []string{"octave_v6.mat", "scipy.mat"} {
 		b := must(os.ReadFile(filepath.Join("testdata", "mat", file)))(f)

@@ -101,16 +101,20 @@ func TestNPYByHand(t *testing.T) {
 		want      [][]float32
 	}{
 		{"numpy.save of float32 [[1, -2], [0.5, 3]]",
-			magic + "0100" + "7600" + pad("{'descr': '<f4', 'fortran_order': False, 'shape': (2, 2), }", 118) +
+			magic + "0100" + "7600" + pad("{'descr': '<f4', 'fortran_order': False, 'shape': (2, 2), }",
+				118) +
 				"0000803f" + "000000c0" + "0000003f" + "00004040", 2, [][]float32{{1, -2}, {.5, 3}}},
 		{"the same, big-endian, in Fortran order, version 2.0",
-			magic + "0200" + "74000000" + pad("{'descr': '>f4', 'fortran_order': True, 'shape': (2, 2), }", 116) +
+			magic + "0200" + "74000000" + pad("{'descr': '>f4', 'fortran_order': True, 'shape': (2, 2), }",
+				116) +
 				"3f800000" + "3f000000" + "c0000000" + "40400000", 2, [][]float32{{1, -2}, {.5, 3}}},
 		{"version 3.0, float64, one dimension",
-			magic + "0300" + "74000000" + pad("{'descr': '<f8', 'fortran_order': False, 'shape': (3,), }", 116) +
+			magic + "0300" + "74000000" + pad("{'descr': '<f8', 'fortran_order': False, 'shape': (3,), }",
+				116) +
 				"000000000000f03f" + "000000000000e0bf" + "0000000000000840", 3, [][]float32{{1, -.5, 3}}},
 		{"Python 2, long integers",
-			magic + "0100" + "4600" + pad("{'descr': '<i2', 'fortran_order': False, 'shape': (1L, 2L), }", 70) +
+			magic + "0100" + "4600" + pad("{'descr': '<i2', 'fortran_order': False, 'shape': (1L, 2L), }",
+				70) +
 				"ffff" + "0001", 2, [][]float32{{-1, 256}}},
 		{"keys in another order, double quotes, no padding, last comma missing",
 			magic + "0100" + "3b00" + pad(`{"shape":(1,2),"fortran_order":False,"descr":"|u1"}`, 59) +
@@ -140,8 +144,10 @@ func TestNPYTypes(t *testing.T) {
 		{"<f4", []float32{0, 1.5, -2, 3e38, 1e-45, 7}, [][]float32{{0, 1.5, -2}, {3e38, 1e-45, 7}}},
 		{">f4", []float32{0, 1.5, -2, 3e38, 1e-45, 7}, [][]float32{{0, 1.5, -2}, {3e38, 1e-45, 7}}},
 		{"=f4", []float32{0, 1.5, -2, 3e38, 1e-45, 7}, [][]float32{{0, 1.5, -2}, {3e38, 1e-45, 7}}},
-		{"<f8", []float64{0, 0.1, -2, 3e38, 1e-300, math.MaxFloat32}, [][]float32{{0, 0.1, -2}, {3e38, 0, math.MaxFloat32}}},
-		{">f8", []float64{0, 0.1, -2, 3e38, 1e-300, math.MaxFloat32}, [][]float32{{0, 0.1, -2}, {3e38, 0, math.MaxFloat32}}},
+		{"<f8", []float64{0, 0.1, -2, 3e38, 1e-300, math.MaxFloat32},
+			[][]float32{{0, 0.1, -2}, {3e38, 0, math.MaxFloat32}}},
+		{">f8", []float64{0, 0.1, -2, 3e38, 1e-300, math.MaxFloat32},
+			[][]float32{{0, 0.1, -2}, {3e38, 0, math.MaxFloat32}}},
 		{"|i1", []int8{0, 1, -2, -3, 100, -128}, signed},
 		{"<i2", []int16{0, 1, -2, -3, 100, -128}, signed},
 		{">i2", []int16{0, 1, -2, -3, 100, -128}, signed},
@@ -161,7 +167,8 @@ func TestNPYTypes(t *testing.T) {
 		// Rounded once; converting to float64 first would give 2^60.
 		{"<i8", []int64{1<<60 + 1<<36 + 1, math.MaxInt64, math.MinInt64, 1<<24 + 1, 1<<24 + 3, 0},
 			[][]float32{{1<<60 + 1<<37, 1 << 63, -1 << 63}, {1 << 24, 1<<24 + 4, 0}}},
-		{"<u8", []uint64{1<<60 + 1<<36 + 1, math.MaxUint64, 0, 0, 0, 0}, [][]float32{{1<<60 + 1<<37, 1 << 64, 0}, {0, 0, 0}}},
+		{"<u8", []uint64{1<<60 + 1<<36 + 1, math.MaxUint64, 0, 0, 0, 0},
+			[][]float32{{1<<60 + 1<<37, 1 << 64, 0}, {0, 0, 0}}},
 	} {
 		t.Run(fmt.Sprint(c.descr, c.want[0]), func(t *testing.T) {
 			data, rows, cols, err := readMemory(build(t, 1, c.descr, "False", "(2, 3)", c.values))
@@ -274,74 +281,112 @@ func TestNPYRejects(t *testing.T) {
 		want  string
 	}{
 		{"empty file", nil, "x.npy: is empty, not a .npy file"},
-		{"text", raw("1,2,3\n4,5,6\n"), `x.npy: is not a .npy file: it starts with "1,2,3\n4,"; write it with numpy.save`},
+		{"text", raw("1,2,3\n4,5,6\n"),
+			`x.npy: is not a .npy file: it starts with "1,2,3\n4,"; write it with numpy.save`},
 		{"short text", raw("1\n"), `is not a .npy file: it starts with "1\n"`},
-		{"npz", raw("PK\x03\x04 and so on"), "is not a .npy file: it starts like a zip archive, which .npz files are"},
-		{"only the magic", raw("\x93NUMPY\x01\x00"), "ends inside the .npy header, after 8 bytes: the file is truncated"},
-		{"header cut", buildNPY(1, dict("<f4", "False", "(1, 1)"), nil)[:40], "ends inside the .npy header, which claims"},
-		{"version 4", append(append(raw("\x93NUMPY\x04\x00"), 10, 0, 0, 0), make([]byte, 10)...), "is of .npy version 4.0: versions 1.0, 2.0 and 3.0 are supported"},
+		{"npz", raw("PK\x03\x04 and so on"),
+			"is not a .npy file: it starts like a zip archive, which .npz files are"},
+		{"only the magic", raw("\x93NUMPY\x01\x00"),
+			"ends inside the .npy header, after 8 bytes: the file is truncated"},
+		{"header cut", buildNPY(1, dict("<f4", "False", "(1, 1)"), nil)[:40],
+			"ends inside the .npy header, which claims"},
+		{"version 4", append(append(raw("\x93NUMPY\x04\x00"), 10, 0, 0, 0), make([]byte, 10)...),
+			"is of .npy version 4.0: versions 1.0, 2.0 and 3.0 are supported"},
 		{"version 0", append(raw("\x93NUMPY\x00\x00"), make([]byte, 10)...), "is of .npy version 0.0"},
 		{"version 1.1", append(raw("\x93NUMPY\x01\x01"), make([]byte, 10)...), "is of .npy version 1.1"},
-		{"header of 4 GiB", raw("\x93NUMPY\x02\x00\xff\xff\xff\xff"), "claims a .npy header of 4,294,967,295 bytes, which no matrix needs: at most 65,536 are supported"},
+		{"header of 4 GiB", raw("\x93NUMPY\x02\x00\xff\xff\xff\xff"),
+			"claims a .npy header of 4,294,967,295 bytes, which no matrix needs: at most 65,536 are supported"},
 
-		{"truncated", f4("(10, 128)", 1234), "holds 1,234 bytes of data where the header's shape (10, 128) float32 needs 5,120: the file is truncated"},
-		{"no data", f4("(10, 128)", 0), "holds 0 bytes of data where the header's shape (10, 128) float32 needs 5,120: the file is truncated"},
-		{"one byte short", f4("(3,)", 11), "holds 11 bytes of data where the header's shape (3,) float32 needs 12: the file is truncated"},
-		{"one byte more", f4("(3,)", 13), "holds 13 bytes of data where the header's shape (3,) float32 needs 12: there is something after the matrix; save it alone"},
-		{"data of no rows", f4("(0, 3)", 4), "holds 4 bytes of data where the header's shape (0, 3) float32 needs 0"},
+		{"truncated", f4("(10, 128)", 1234),
+			"holds 1,234 bytes of data where the header's shape (10, 128) float32 needs 5,120: the file is truncated"},
+		{"no data", f4("(10, 128)", 0),
+			"holds 0 bytes of data where the header's shape (10, 128) float32 needs 5,120: the file is truncated"},
+		{"one byte short", f4("(3,)", 11),
+			"holds 11 bytes of data where the header's shape (3,) float32 needs 12: the file is truncated"},
+		{"one byte more", f4("(3,)", 13),
+			"holds 13 bytes of data where the header's shape (3,) float32 needs 12: there is something after the matrix; save it alone"},
+		{"data of no rows", f4("(0, 3)", 4),
+			"holds 4 bytes of data where the header's shape (0, 3) float32 needs 0"},
 		{"huge", f4("(4611686018427387904, 1)", 4), "needs more than a file can hold: the header is damaged"},
 		{"huge product", f4("(9223372036854775807, 1048576)", 4), "needs more than a file can hold"},
 		{"huge, within int64", f4("(1000000000000, 1)", 4), "needs 4,000,000,000,000: the file is truncated"},
-		{"beyond int64", f4("(9223372036854775808, 1)", 4), `a length in the shape is negative or too large: "9223372036854775808"`},
+		{"beyond int64", f4("(9223372036854775808, 1)", 4),
+			`a length in the shape is negative or too large: "9223372036854775808"`},
 		{"negative", f4("(-1, 4)", 4), `a length in the shape is negative or too large: "-1"`},
 		{"no columns", f4("(3, 0)", 0), "has no columns, shape (3, 0)"},
 		{"no rows, no columns", f4("(0, 0)", 0), "has no columns, shape (0, 0)"},
-		{"transposed", f4("(0, 1048577)", 0), "has 1,048,577 columns, shape (0, 1048577): at most 1,048,576 are supported; rows are items, is the matrix transposed?"},
-		{"no dimension", f4("()", 4), "holds a single number (shape ()), not a matrix: one or two dimensions are supported"},
-		{"three dimensions", f4("(1, 1, 1)", 4), "has 3 dimensions, shape (1, 1, 1): one or two are supported, rows being items; reshape it"},
-		{"many dimensions", f4("("+strings.Repeat("1, ", 20)+")", 4), "has 20 dimensions, shape (1, 1, 1, 1, 1, 1, ...)"},
+		{"transposed", f4("(0, 1048577)", 0),
+			"has 1,048,577 columns, shape (0, 1048577): at most 1,048,576 are supported; rows are items, is the matrix transposed?"},
+		{"no dimension", f4("()", 4),
+			"holds a single number (shape ()), not a matrix: one or two dimensions are supported"},
+		{"three dimensions", f4("(1, 1, 1)", 4),
+			"has 3 dimensions, shape (1, 1, 1): one or two are supported, rows being items; reshape it"},
+		{"many dimensions", f4("("+strings.Repeat("1, ", 20)+")", 4),
+			"has 20 dimensions, shape (1, 1, 1, 1, 1, 1, ...)"},
 
 		{"object", descr("'|O'"), "dtype object (pickled Python values) is not supported: float16, float32, float64, the integer types and bool are; in numpy, a.astype(numpy.float32)"},
 		{"object with a size", descr("'|O8'"), "dtype object"},
-		{"strings", descr("'<U16'"), `dtype "<U16" holds strings: keys and labels are read from text files, one line an item`},
+		{"strings", descr("'<U16'"),
+			`dtype "<U16" holds strings: keys and labels are read from text files, one line an item`},
 		{"bytes", descr("'|S5'"), `dtype "|S5" holds strings`},
 		{"complex", descr("'<c8'"), `dtype "<c8" is not supported: float16`},
 		{"long double", descr("'<f16'"), `dtype "<f16" is not supported`},
 		{"time", descr("'<M8[ns]'"), `dtype "<M8[ns]" is not supported`},
 		{"no type", descr("''"), `dtype "" is not supported`},
 		{"only an order", descr("'<'"), `dtype "<" is not supported`},
-		{"long type", descr("'" + strings.Repeat("x", 100) + "'"), `dtype "` + strings.Repeat("x", 60) + `"... is not supported`},
+		{"long type", descr("'" + strings.Repeat("x", 100) + "'"),
+			`dtype "` + strings.Repeat("x", 60) + `"... is not supported`},
 		{"structured", descr("[('a', '<f4'), ('b', '<i4')]"), "a structured dtype is not supported: float16"},
 		{"subarray", descr("('<f4', (3,))"), "a structured dtype is not supported"},
 		{"descr is a number", descr("4"), `.npy header: it is not as numpy writes it, at byte 2:`},
 
 		{"no dict", head("[1, 2, 3]"), `.npy header: it is not as numpy writes it, at byte 0: "[1`},
 		{"empty dict", head("{}  "), `.npy header: the key "descr" is missing`},
-		{"dict not closed", head("{'descr': '<f4', "), `.npy header: it is not as numpy writes it, at byte 17`},
-		{"unknown key", head("{'descr': '<f4', 'order': 'C', }"), `is none of descr, a string, fortran_order, True or False, and shape, a tuple`},
-		{"key twice", head("{'descr': '<f4', 'descr': '<f8', }"), `.npy header: the key "descr" stands there twice`},
-		{"key missing", head("{'descr': '<f4', 'shape': (1, 1), }"), `.npy header: the key "fortran_order" is missing`},
+		{"dict not closed", head("{'descr': '<f4', "),
+			`.npy header: it is not as numpy writes it, at byte 17`},
+		{"unknown key", head("{'descr': '<f4', 'order': 'C', }"),
+			`is none of descr, a string, fortran_order, True or False, and shape, a tuple`},
+		{"key twice", head("{'descr': '<f4', 'descr': '<f8', }"),
+			`.npy header: the key "descr" stands there twice`},
+		{"key missing", head("{'descr': '<f4', 'shape': (1, 1), }"),
+			`.npy header: the key "fortran_order" is missing`},
 		{"no colon", head("{'descr' '<f4'}"), `.npy header: it is not as numpy writes it, at byte 1`},
-		{"no comma", head("{'descr': '<f4' 'shape': (1, 1), }"), `.npy header: it is not as numpy writes it, at byte 1`},
+		{"no comma", head("{'descr': '<f4' 'shape': (1, 1), }"),
+			`.npy header: it is not as numpy writes it, at byte 1`},
 		{"quote not closed", head("{'descr: 4, }"), `.npy header: it is not as numpy writes it, at byte 1`},
 		{"escape", head(`{'d\x65scr': '<f4'}`), `.npy header: it is not as numpy writes it, at byte 1`},
-		{"boolean in lower case", head(dict("<f4", "false", "(1, 1)")), `.npy header: it is not as numpy writes it, at byte 20`},
-		{"order is a number", head(dict("<f4", "0", "(1, 1)")), `.npy header: it is not as numpy writes it, at byte 20`},
-		{"shape is a number", head(dict("<f4", "False", "3")), `.npy header: it is not as numpy writes it, at byte 44`},
-		{"shape is a list", head(dict("<f4", "False", "[3, 4]")), `.npy header: it is not as numpy writes it, at byte 44`},
+		{"boolean in lower case", head(dict("<f4", "false", "(1, 1)")),
+			`.npy header: it is not as numpy writes it, at byte 20`},
+		{"order is a number", head(dict("<f4", "0", "(1, 1)")),
+			`.npy header: it is not as numpy writes it, at byte 20`},
+		{"shape is a number", head(dict("<f4", "False", "3")),
+			`.npy header: it is not as numpy writes it, at byte 44`},
+		{"shape is a list", head(dict("<f4", "False", "[3, 4]")),
+			`.npy header: it is not as numpy writes it, at byte 44`},
 		{"shape is not a tuple", head(dict("<f4", "False", "(3)")), `the shape (3) is no tuple, as (3,) is`},
-		{"shape of floats", head(dict("<f4", "False", "(3.0, 4)")), `.npy header: it is not as numpy writes it, at byte 44`},
-		{"shape of names", head(dict("<f4", "False", "(n, 4)")), `.npy header: it is not as numpy writes it, at byte 44`},
-		{"shape not closed", head("{'descr': '<f4', 'fortran_order': False, 'shape': (3, 4"), `.npy header: it is not as numpy writes it, at byte 40`},
-		{"after the dict", head(strings.TrimSpace(dict("<f4", "False", "(1, 1)")) + " import os"), `.npy header: it is not as numpy writes it, at byte 59`},
+		{"shape of floats", head(dict("<f4", "False", "(3.0, 4)")),
+			`.npy header: it is not as numpy writes it, at byte 44`},
+		{"shape of names", head(dict("<f4", "False", "(n, 4)")),
+			`.npy header: it is not as numpy writes it, at byte 44`},
+		{"shape not closed", head("{'descr': '<f4', 'fortran_order': False, 'shape': (3, 4"),
+			`.npy header: it is not as numpy writes it, at byte 40`},
+		{"after the dict", head(strings.TrimSpace(dict("<f4", "False", "(1, 1)")) + " import os"),
+			`.npy header: it is not as numpy writes it, at byte 59`},
 
-		{"NaN", build(t, 1, "<f4", "False", "(2, 2)", []float32{1, 2, 3, float32(math.NaN())}), "x.npy: row 1, column 1: NaN is not a finite number, which every value of a vector must be: replace it or drop the row"},
-		{"NaN, Fortran", build(t, 1, ">f4", "True", "(3, 2)", []float32{1, 2, 3, 4, 5, float32(math.NaN())}), "x.npy: row 2, column 1: NaN"},
-		{"Inf", build(t, 1, "<f8", "False", "(2, 2)", []float64{1, math.Inf(-1), 3, 4}), "x.npy: row 0, column 1: -Inf is not a finite number"},
-		{"half Inf", build(t, 1, "<f2", "False", "(2,)", []uint16{0, 0x7c00}), "x.npy: row 0, column 1: +Inf is not a finite number"},
-		{"overflow", build(t, 1, "<f8", "False", "(1, 2)", []float64{1, 1e39}), "x.npy: row 0, column 1: 1e+39 is too large for float32 (at most 3.4028235e+38): scale the column"},
-		{"overflow by rounding", build(t, 1, "<f8", "False", "(1,)", []float64{-3.4028236e38}), "row 0, column 0: -3.4028236e+38 is too large for float32"},
-		{"no bool", build(t, 1, "|b1", "False", "(1, 2)", []byte{1, 2}), "row 0, column 1: a bool is 0 or 1, not 2: the file is damaged"},
+		{"NaN", build(t, 1, "<f4", "False", "(2, 2)", []float32{1, 2, 3, float32(math.NaN())}),
+			"x.npy: row 1, column 1: NaN is not a finite number, which every value of a vector must be: replace it or drop the row"},
+		{"NaN, Fortran", build(t, 1, ">f4", "True", "(3, 2)", []float32{1, 2, 3, 4, 5, float32(math.NaN())}),
+			"x.npy: row 2, column 1: NaN"},
+		{"Inf", build(t, 1, "<f8", "False", "(2, 2)", []float64{1, math.Inf(-1), 3, 4}),
+			"x.npy: row 0, column 1: -Inf is not a finite number"},
+		{"half Inf", build(t, 1, "<f2", "False", "(2,)", []uint16{0, 0x7c00}),
+			"x.npy: row 0, column 1: +Inf is not a finite number"},
+		{"overflow", build(t, 1, "<f8", "False", "(1, 2)", []float64{1, 1e39}),
+			"x.npy: row 0, column 1: 1e+39 is too large for float32 (at most 3.4028235e+38): scale the column"},
+		{"overflow by rounding", build(t, 1, "<f8", "False", "(1,)", []float64{-3.4028236e38}),
+			"row 0, column 0: -3.4028236e+38 is too large for float32"},
+		{"no bool", build(t, 1, "|b1", "False", "(1, 2)", []byte{1, 2}),
+			"row 0, column 1: a bool is 0 or 1, not 2: the file is damaged"},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			before := allocated()
@@ -371,7 +416,8 @@ func wantError(t *testing.T, err error, want string) *Error {
 // A bad value costs its row, not the rest of the file.
 func TestNextAfterBadValue(t *testing.T) {
 	nan := float32(math.NaN())
-	npy := must(npy.Open(memory("x.npy", build(t, 1, "<f4", "False", "(4, 2)", []float32{1, 2, nan, 3, 4, 5, 6, nan})), false))(t)
+	npy := must(npy.Open(memory("x.npy",
+		build(t, 1, "<f4", "False", "(4, 2)", []float32{1, 2, nan, 3, 4, 5, 6, nan})), false))(t)
 	csv := must(text.OpenCSV(memory("x.csv", []byte("a,b\n1,2\nNaN,3\n4,5\n6,x\n"))))(t)
 	for _, r := range []*Vectors{npy, csv} {
 		var kept []float32
@@ -433,7 +479,8 @@ func TestFileShrinks(t *testing.T) {
 		file []byte
 	}{{".npy", ordered}, {".npy", fortran}, {".csv", csv}} {
 		shrinking := &shrinkingFile{b: c.file}
-		r := must(formats[c.ext](matrix.Source{Name: "x", ReaderAt: shrinking, Size: int64(len(c.file))}, false))(t)
+		r := must(formats[c.ext](matrix.Source{Name: "x", ReaderAt: shrinking, Size: int64(len(c.file))},
+			false))(t)
 		shrinking.b = c.file[:len(c.file)-5]
 		_, err := Rest(r)
 		if !errors.Is(err, io.ErrUnexpectedEOF) {
@@ -528,7 +575,8 @@ func TestNumpyFiles(t *testing.T) {
 	// A matrix of labels and a vector of classes describe the same items.
 	matrix := must(ReadLabels(filepath.Join(sharedData, "wiki/train_labels.npy")))(t)
 	vector := must(ReadLabels(filepath.Join(sharedData, "golden/labels_train.npy")))(t)
-	if fmt.Sprint(matrix.Names) != "[0 1 2 3 4 5 6 7 8 9]" || len(matrix.Sets) != 2173 || len(vector.Sets) != 2173 {
+	if fmt.Sprint(matrix.Names) != "[0 1 2 3 4 5 6 7 8 9]" || len(matrix.Sets) != 2173 ||
+		len(vector.Sets) != 2173 {
 		t.Errorf("wiki has labels %v, %d and %d items", matrix.Names, len(matrix.Sets), len(vector.Sets))
 	}
 	for i, set := range matrix.Sets {

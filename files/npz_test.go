@@ -99,7 +99,8 @@ func TestReadCSR(t *testing.T) {
 	inf := math.Inf(1)
 	indptr, indices := []int32{0, 2, 2, 6, 7}, []int32{0, 3, 4, 1, 4, 2, 1}
 	data := []float64{1, 2, .5, 3, .25, 0, inf}
-	want := []string{"[0 3] [1 2]", "[] []", "[1 4] [3 0.75]", "x.npz: row 3, column 1: +Inf is not a finite number, which every value of a vector must be: replace it or drop the row"}
+	want := []string{"[0 3] [1 2]", "[] []", "[1 4] [3 0.75]",
+		"x.npz: row 3, column 1: +Inf is not a finite number, which every value of a vector must be: replace it or drop the row"}
 	members := csrMembers(t, 4, 5, indptr, indices, data)
 	widened := func(x []int32) (y []int64) {
 		for _, v := range x {
@@ -113,8 +114,10 @@ func TestReadCSR(t *testing.T) {
 		"int64": buildNPZ(t, zip.Deflate, replaced(replaced(members,
 			"indptr", build(t, 1, "<i8", "False", "(5,)", widened(indptr))),
 			"indices", build(t, 1, ">i8", "False", "(7,)", widened(indices)))...),
-		"of a newer scipy": buildNPZ(t, zip.Deflate, append(members, member{"_is_array", buildNPY(1, dict("|b1", "False", "()"), []byte{1})})...),
-		"format of text":   buildNPZ(t, zip.Deflate, replaced(members, "format", buildNPY(1, dict("<U3", "False", "()"), []byte("c\000\000\000s\000\000\000r\000\000\000")))...),
+		"of a newer scipy": buildNPZ(t, zip.Deflate,
+			append(members, member{"_is_array", buildNPY(1, dict("|b1", "False", "()"), []byte{1})})...),
+		"format of text": buildNPZ(t, zip.Deflate, replaced(members, "format",
+			buildNPY(1, dict("<U3", "False", "()"), []byte("c\000\000\000s\000\000\000r\000\000\000")))...),
 	} {
 		rows, r, err := sparseRows(t, b)
 		if err != nil || !slices.Equal(rows, want) || r.Rows != 4 || r.Cols != 5 {
@@ -128,13 +131,15 @@ func TestReadCSR(t *testing.T) {
 		}
 	}
 	// The rows of integers, read as dense ones.
-	b := buildNPZ(t, zip.Deflate, replaced(csrMembers(t, 2, 3, []int32{0, 1, 3}, []int32{2, 0, 1}, nil), "data", build(t, 1, "|i1", "False", "(3,)", []int8{-1, 7, 1}))...)
+	b := buildNPZ(t, zip.Deflate, replaced(csrMembers(t, 2, 3, []int32{0, 1, 3}, []int32{2, 0, 1}, nil),
+		"data", build(t, 1, "|i1", "False", "(3,)", []int8{-1, 7, 1}))...)
 	r := must(npy.OpenZip(memory("x", b), false))(t)
 	x, rows, cols, err := restOf(r)
 	wantMatrix(t, x, rows, cols, err, [][]float32{{0, 0, -1}, {7, 1, 0}}, 3)
 	// No numbers, and no rows.
 	for _, n := range []int64{0, 2} {
-		rows, _, err := sparseRows(t, buildNPZ(t, zip.Deflate, csrMembers(t, n, 5, make([]int32, n+1), nil, nil)...))
+		rows, _, err := sparseRows(t,
+			buildNPZ(t, zip.Deflate, csrMembers(t, n, 5, make([]int32, n+1), nil, nil)...))
 		if err != nil || len(rows) != int(n) || n > 0 && rows[1] != "[] []" {
 			t.Errorf("%d rows: %q, %v", n, rows, err)
 		}
@@ -152,28 +157,43 @@ func TestReadCSRRefuses(t *testing.T) {
 		b    []byte
 		says string
 	}{
-		"csc":          {change("format", formatMember("csc").b), `x.npz: holds a sparse matrix of format "csc", and csr is read: write it with scipy.sparse.save_npz(FILE, m.tocsr())`},
-		"no zip":       {[]byte("\x93NUMPY"), "x.npz: is not a .npz file, which is a zip archive"},
-		"no indices":   {change("indices", nil), `has no member "indices"`},
-		"no data":      {change("data", nil), `has no member "data"`},
-		"columns":      {change("shape", shapeMember(t, 2, 1<<20+1).b), "1,048,577 columns"},
-		"no columns":   {change("shape", shapeMember(t, 2, 0).b), "has no columns"},
-		"rows":         {change("shape", shapeMember(t, -2, 3).b), "has -2 rows"},
-		"other rows":   {change("shape", shapeMember(t, 5, 3).b), "indptr has 3 numbers, 5 rows need one more"},
-		"shape":        {change("shape", build(t, 1, "<i8", "False", "(3,)", []int64{1, 2, 3})), "x.npz:shape: has 3 numbers, not two"},
-		"float shape":  {change("shape", build(t, 1, "<f8", "False", "(2,)", []float64{2, 3})), "integers are expected"},
-		"more data":    {change("data", build(t, 1, "<f8", "False", "(4,)", []float64{1, 2, 3, 4})), "indices has 3 numbers and data 4"},
-		"two-d data":   {change("data", build(t, 1, "<f8", "False", "(3, 1)", []float64{1, 2, 3})), "x.npz:data: has two dimensions"},
-		"float starts": {change("indptr", build(t, 1, "<f4", "False", "(3,)", []float32{0, 1, 3})), "x.npz:indptr: is of dtype float32, where integers are expected"},
-		"start":        {change("indptr", build(t, 1, "<i4", "False", "(3,)", []int32{1, 1, 3})), "starts with 1, not with 0"},
-		"descending":   {change("indptr", build(t, 1, "<i4", "False", "(3,)", []int32{0, 3, 1})), "row 1 ends at 1 of 3 numbers, the one before at 3"},
-		"beyond":       {change("indptr", build(t, 1, "<i4", "False", "(3,)", []int32{0, 1, 4})), "ends at 4 of 3"},
-		"rest":         {change("indptr", build(t, 1, "<i4", "False", "(3,)", []int32{0, 1, 2})), "m.prune()"},
-		"too many":     {npz(csrMembers(t, 1, 2, []int32{0, 3}, []int32{0, 1, 0}, []float64{1, 2, 3})), "m.sum_duplicates()"},
-		"column":       {change("indices", build(t, 1, "<i4", "False", "(3,)", []int32{2, 3, 1})), "row 1 has a number in column 3 of 3"},
-		"negative":     {change("indices", build(t, 1, "<i4", "False", "(3,)", []int32{-1, 0, 1})), "row 0 has a number in column -1"},
-		"truncated":    {change("data", build(t, 1, "<f8", "False", "(3,)", []float64{1, 2, 3})[:100]), "x.npz:data: holds"},
-		"damaged":      {damaged, "checksum"},
+		"csc": {change("format", formatMember("csc").b),
+			`x.npz: holds a sparse matrix of format "csc", and csr is read: write it with scipy.sparse.save_npz(FILE, m.tocsr())`},
+		"no zip":     {[]byte("\x93NUMPY"), "x.npz: is not a .npz file, which is a zip archive"},
+		"no indices": {change("indices", nil), `has no member "indices"`},
+		"no data":    {change("data", nil), `has no member "data"`},
+		"columns":    {change("shape", shapeMember(t, 2, 1<<20+1).b), "1,048,577 columns"},
+		"no columns": {change("shape", shapeMember(t, 2, 0).b), "has no columns"},
+		"rows":       {change("shape", shapeMember(t, -2, 3).b), "has -2 rows"},
+		"other rows": {change("shape", shapeMember(t, 5, 3).b),
+			"indptr has 3 numbers, 5 rows need one more"},
+		"shape": {change("shape", build(t, 1, "<i8", "False", "(3,)", []int64{1, 2, 3})),
+			"x.npz:shape: has 3 numbers, not two"},
+		"float shape": {change("shape", build(t, 1, "<f8", "False", "(2,)", []float64{2, 3})),
+			"integers are expected"},
+		"more data": {change("data", build(t, 1, "<f8", "False", "(4,)", []float64{1, 2, 3, 4})),
+			"indices has 3 numbers and data 4"},
+		"two-d data": {change("data", build(t, 1, "<f8", "False", "(3, 1)", []float64{1, 2, 3})),
+			"x.npz:data: has two dimensions"},
+		"float starts": {change("indptr", build(t, 1, "<f4", "False", "(3,)", []float32{0, 1, 3})),
+			"x.npz:indptr: is of dtype float32, where integers are expected"},
+		"start": {change("indptr", build(t, 1, "<i4", "False", "(3,)", []int32{1, 1, 3})),
+			"starts with 1, not with 0"},
+		"descending": {change("indptr", build(t, 1, "<i4", "False", "(3,)", []int32{0, 3, 1})),
+			"row 1 ends at 1 of 3 numbers, the one before at 3"},
+		"beyond": {change("indptr", build(t, 1, "<i4", "False", "(3,)", []int32{0, 1, 4})),
+			"ends at 4 of 3"},
+		"rest": {change("indptr", build(t, 1, "<i4", "False", "(3,)", []int32{0, 1, 2})),
+			"m.prune()"},
+		"too many": {npz(csrMembers(t, 1, 2, []int32{0, 3}, []int32{0, 1, 0}, []float64{1, 2, 3})),
+			"m.sum_duplicates()"},
+		"column": {change("indices", build(t, 1, "<i4", "False", "(3,)", []int32{2, 3, 1})),
+			"row 1 has a number in column 3 of 3"},
+		"negative": {change("indices", build(t, 1, "<i4", "False", "(3,)", []int32{-1, 0, 1})),
+			"row 0 has a number in column -1"},
+		"truncated": {change("data", build(t, 1, "<f8", "False", "(3,)", []float64{1, 2, 3})[:100]),
+			"x.npz:data: holds"},
+		"damaged": {damaged, "checksum"},
 	} {
 		_, _, err := sparseRows(t, c.b)
 		if err == nil || !strings.Contains(err.Error(), c.says) {
@@ -181,8 +201,11 @@ func TestReadCSRRefuses(t *testing.T) {
 		}
 	}
 	// A sum that is too large costs its row only.
-	rows, _, err := sparseRows(t, npz(csrMembers(t, 2, 3, []int32{0, 2, 3}, []int32{1, 1, 0}, []float64{0x1p127, 0x1p127, 1})))
-	if err != nil || len(rows) != 2 || !strings.Contains(rows[0], "row 0, column 1: 3.402823669209385e+38 is too large for float32") || rows[1] != "[0] [1]" {
+	rows, _, err := sparseRows(t,
+		npz(csrMembers(t, 2, 3, []int32{0, 2, 3}, []int32{1, 1, 0}, []float64{0x1p127, 0x1p127, 1})))
+	if err != nil || len(rows) != 2 ||
+		!strings.Contains(rows[0], "row 0, column 1: 3.402823669209385e+38 is too large for float32") ||
+		rows[1] != "[0] [1]" {
 		t.Errorf("%q, %v", rows, err)
 	}
 }
@@ -196,8 +219,10 @@ func TestReadNPZMembers(t *testing.T) {
 		check(t, os.WriteFile(path, buildNPZ(t, zip.Deflate, members...), 0o644))
 		return path
 	}
-	one, two := file("one.NPZ", member{"arr_0", c}), file("two.npz", member{"train", c}, member{"test", fortran})
-	sparse := file("sparse.npz", csrMembers(t, 2, 3, []int32{0, 1, 3}, []int32{2, 0, 1}, []float64{1, 2, 3})...)
+	one, two := file("one.NPZ", member{"arr_0", c}), file("two.npz", member{"train", c},
+		member{"test", fortran})
+	sparse := file("sparse.npz", csrMembers(t, 2, 3, []int32{0, 1, 3}, []int32{2, 0, 1},
+		[]float64{1, 2, 3})...)
 	for _, path := range []string{one, one + ":arr_0", two + ":train"} {
 		x, rows, cols, err := ReadAll(path)
 		wantMatrix(t, x, rows, cols, err, [][]float32{{1, 2}, {3, 4}}, 2)
@@ -207,7 +232,8 @@ func TestReadNPZMembers(t *testing.T) {
 	x, rows, cols, err = ReadAll(sparse)
 	wantMatrix(t, x, rows, cols, err, [][]float32{{0, 0, 1}, {2, 3, 0}}, 3)
 	for path, says := range map[string]string{
-		two:                   "has several members: say which with " + two + ":NAME, NAME being one of test, train",
+		two: "has several members: say which with " + two +
+			":NAME, NAME being one of test, train",
 		two + ":val":          `has no member "val": there is test, train`,
 		two + ":test":         "Fortran order",
 		file("empty.npz"):     "has no members",
@@ -354,8 +380,10 @@ func TestCSRChangesWhileItIsRead(t *testing.T) {
 
 func FuzzNPZ(f *testing.F) {
 	for _, method := range []uint16{zip.Store, zip.Deflate} {
-		f.Add(buildNPZ(f, method, csrMembers(f, 2, 3, []int32{0, 1, 3}, []int32{2, 1, 1}, []float64{1, 2, 3})...))
-		f.Add(buildNPZ(f, method, csrMembers(f, 1, 1<<20, []int32{0, 2}, []int32{7, 5}, []float64{math.NaN(), 3})...))
+		f.Add(buildNPZ(f, method, csrMembers(f, 2, 3, []int32{0, 1, 3}, []int32{2, 1, 1},
+			[]float64{1, 2, 3})...))
+		f.Add(buildNPZ(f, method, csrMembers(f, 1, 1<<20, []int32{0, 2}, []int32{7, 5},
+			[]float64{math.NaN(), 3})...))
 		f.Add(buildNPZ(f, method, member{"x", build(f, 1, "<f4", "False", "(2, 2)", []float32{1, 2, 3, 4})}))
 	}
 	f.Fuzz(func(t *testing.T, b []byte) {

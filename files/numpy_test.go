@@ -50,7 +50,8 @@ np.savetxt("x.csv", x, delimiter=",")
 	if err != nil || len(files) != 10 {
 		t.Fatal(files, err)
 	}
-	for _, name := range []string{"stored.npz:image", "stored.npz:text", "deflated.npz:image", "deflated.npz:text", "one.npz", "x.csv"} {
+	for _, name := range []string{"stored.npz:image", "stored.npz:text", "deflated.npz:image",
+		"deflated.npz:text", "one.npz", "x.csv"} {
 		files = append(files, filepath.Join(dir, name))
 	}
 	value := func(i, j int) float64 { return 2*float64(i) - float64(j)/4 }

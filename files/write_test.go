@@ -23,7 +23,8 @@ func TestWriterBytes(t *testing.T) {
 	var file bytes.Buffer
 	f := must(npy.NewWriter[float32](&file, 2, 2))(t)
 	check(t, errors.Join(f.Write([]float32{1, -2, .5, 3}), f.Close()))
-	if want := head("<f4", "(2, 2)") + "\x00\x00\x80\x3f\x00\x00\x00\xc0\x00\x00\x00\x3f\x00\x00\x40\x40"; file.String() != want {
+	if want := head("<f4", "(2, 2)") +
+		"\x00\x00\x80\x3f\x00\x00\x00\xc0\x00\x00\x00\x3f\x00\x00\x40\x40"; file.String() != want {
 		t.Errorf("got\n%swant\n%s", hex.Dump(file.Bytes()), hex.Dump([]byte(want)))
 	}
 
@@ -117,7 +118,8 @@ func TestWriteAll(t *testing.T) {
 		t.Errorf("%v of %d x %d, %v", data, rows, cols, err)
 	}
 	for _, err := range []error{
-		npy.WriteAll(path, [][]uint8{{1, 0}, {1}}), npy.WriteAll(path, [][]uint8{}), npy.WriteAll(path, [][]uint8{{}}),
+		npy.WriteAll(path, [][]uint8{{1, 0}, {1}}), npy.WriteAll(path, [][]uint8{}),
+		npy.WriteAll(path, [][]uint8{{}}),
 		npy.WriteAll(filepath.Join(path, "b.npy"), [][]uint8{{1}}),
 	} {
 		var e *Error

@@ -49,8 +49,9 @@ type ranking struct {
 	found  []lacking                             // codes with a weight; not all of them are within the bound
 	room   int                                   // length of found at which it is pruned
 	nears  []codec.Near                          // scratch memory of the Hamming kernels
-	seen   []uint64                              // bitmap of the slots of the current segment that were offered
-	lookup lookups                               // state of the lookups in the current segment
+	// bitmap of the slots of the current segment that were offered
+	seen   []uint64
+	lookup lookups // state of the lookups in the current segment
 }
 
 // lacking is a code that has been found.
@@ -172,7 +173,8 @@ func (r *ranking) compare(codes []uint64, number func(i uint32) (n uint32, isNew
 
 // scan compares all codes, block by block. Before there is a bound every code is near
 // enough, so the first blocks are small.
-func (r *ranking) scan(ctx context.Context, codes codec.Codes, number func(i uint32) (n uint32, isNew bool)) error {
+func (r *ranking) scan(ctx context.Context, codes codec.Codes,
+	number func(i uint32) (n uint32, isNew bool)) error {
 	n, size := codes.Len(), scanBlock/64
 	for from, block := 0, 0; from < n; from, block = from+size, block+1 {
 		if size = min(2*size, scanBlock); r.bound < math.MaxInt64 {
@@ -181,7 +183,8 @@ func (r *ranking) scan(ctx context.Context, codes codec.Codes, number func(i uin
 		if block%16 == 0 && ctx.Err() != nil {
 			return ctx.Err()
 		}
-		r.compare(codes.Slice(from, min(from+size, n)), func(i uint32) (uint32, bool) { return number(uint32(from) + i) })
+		r.compare(codes.Slice(from, min(from+size, n)),
+			func(i uint32) (uint32, bool) { return number(uint32(from) + i) })
 	}
 	return nil
 }
@@ -195,7 +198,8 @@ func (r *ranking) scan(ctx context.Context, codes codec.Codes, number func(i uin
 // Best has three ways. It reads all codes, with the Hamming kernels first. It reads the
 // codes of the rows of q.Filter, if these are few. Or it looks substrings up by their
 // lacks (see lookups), and falls back to reading all codes when that takes longer.
-func (t *Table) Best(ctx context.Context, q *Query, by *Scorer, k int, dst []Scored, explain *Explain) ([]Scored, error) {
+func (t *Table) Best(ctx context.Context, q *Query, by *Scorer, k int, dst []Scored,
+	explain *Explain) ([]Scored, error) {
 	if k <= 0 {
 		return dst, nil
 	}
@@ -251,7 +255,10 @@ func (r *ranking) searchTable(ctx context.Context, s *search, q *Query) error {
 		} else {
 			r.seen = r.seen[:0]
 		}
-		err = r.scan(ctx, g.codes, func(slot uint32) (uint32, bool) { return g.numbers[slot], !r.offered(slot) })
+		err = r.scan(ctx, g.codes, func(slot uint32) (uint32, bool) {
+			return g.numbers[slot],
+				!r.offered(slot)
+		})
 		s.explain.Scanned += g.len()
 	}
 	return err
@@ -266,7 +273,8 @@ func (t *Table) planBest(q *Query, k int) (Plan, float64) {
 	switch filter, ok := predicted[PlanFilter]; {
 	case ok && filter < scan:
 		return PlanFilter, filter
-	case k < t.items && slices.ContainsFunc(t.segments, func(g *segment) bool { return !g.bare && g.len() >= worthLookups }):
+	case k < t.items && slices.ContainsFunc(t.segments,
+		func(g *segment) bool { return !g.bare && g.len() >= worthLookups }):
 		return PlanMemory, scan
 	}
 	return PlanScan, scan
@@ -289,14 +297,16 @@ func (t *Table) PredictBest(q *Query) map[Plan]float64 {
 }
 
 // Best is [Table.Best] over stored codes. It reads all of them.
-func (d *Stored) Best(ctx context.Context, by *Scorer, k int, dst []Scored, explain *Explain) ([]Scored, error) {
+func (d *Stored) Best(ctx context.Context, by *Scorer, k int, dst []Scored,
+	explain *Explain) ([]Scored, error) {
 	if k <= 0 {
 		return dst, nil
 	}
 	var failed error
 	r := newRanking(by, k, d.Codes, d.weight(&failed))
 	defer r.release()
-	e := Explain{Plan: PlanBlockScan, Substrings: []int{d.Split.Len()}, Predicted: time.Duration(float64(d.Codes) * d.Costs.Code())}
+	e := Explain{Plan: PlanBlockScan, Substrings: []int{d.Split.Len()},
+		Predicted: time.Duration(float64(d.Codes) * d.Costs.Code())}
 	began := time.Now()
 	err := d.Store.Blocks(func(numbers []uint32, codes []uint64) error {
 		e.Scanned += len(numbers)

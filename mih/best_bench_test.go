@@ -95,7 +95,8 @@ func BenchmarkBest(b *testing.B) {
 					var out []Scored
 					var err error
 					for ; b.Loop(); i++ {
-						if out, err = table.Best(ctx, &Query{Plan: plan}, scorers[i%queries], 10, out[:0], &e); err != nil {
+						if out, err = table.Best(ctx, &Query{Plan: plan}, scorers[i%queries], 10, out[:0],
+							&e); err != nil {
 							b.Fatal(err)
 						}
 						probes, candidates = probes+e.Probes, candidates+e.Candidates

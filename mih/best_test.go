@@ -114,7 +114,8 @@ func TestScorerOfAnySize(t *testing.T) {
 			scaled[b] = math.Ldexp(v, e)
 		}
 		got := NewScorer(scaled)
-		if !slices.Equal(got.weights, want.weights) || got.total != want.total || !slices.Equal(got.code, want.code) {
+		if !slices.Equal(got.weights, want.weights) || got.total != want.total ||
+			!slices.Equal(got.code, want.code) {
 			t.Errorf("times 2^%d: other weights", e)
 		}
 		h := codec.Code{rng.Uint64()}
@@ -132,7 +133,8 @@ func (o *oracle) bestOf(z []float64, k int, by *Scorer, filter *roaring.Bitmap) 
 	weights := map[string]int{}
 	for c, r := range rows {
 		// the scorer rounds the same way for all codes
-		all = append(all, Scored{Distance: o.distance([]byte(c), by.code.AppendBytes(nil, o.q)), Score: by.Score(toCode([]byte(c)))})
+		all = append(all, Scored{Distance: o.distance([]byte(c), by.code.AppendBytes(nil, o.q)),
+			Score: by.Score(toCode([]byte(c)))})
 		weights[fmt.Sprint(all[len(all)-1])] += len(r)
 	}
 	slices.SortFunc(all, func(a, b Scored) int {
@@ -223,7 +225,8 @@ func TestBestAgreesWithTheDefinition(t *testing.T) {
 			}
 			if rapid.IntRange(0, 3).Draw(t, "build") > 0 {
 				least := (q + 8) / 9
-				install(t, w, rapid.IntRange(least, max(least, min(q, 40))).Draw(t, "m"), rapid.IntRange(0, len(w.t.segments)).Draw(t, "keep"))
+				install(t, w, rapid.IntRange(least, max(least, min(q, 40))).Draw(t, "m"),
+					rapid.IntRange(0, len(w.t.segments)).Draw(t, "keep"))
 			}
 		}
 		table := w.Publish()
@@ -359,7 +362,8 @@ func TestStoredBestAgreesWithTheDefinition(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		rng := rand.New(rand.NewPCG(rapid.Uint64().Draw(t, "seed"), 7))
 		q := rapid.SampledFrom([]int{8, 24, 72}).Draw(t, "bits")
-		m := &memoryStore{split: NewSplit(q, (q+15)/16), codes: map[uint32][]byte{}, weights: map[uint32]int{}, err: broken, left: 1 << 40}
+		m := &memoryStore{split: NewSplit(q, (q+15)/16), codes: map[uint32][]byte{},
+			weights: map[uint32]int{}, err: broken, left: 1 << 40}
 		o := &oracle{q, map[uint32][]byte{}}
 		seen, row := map[string]bool{}, uint32(0)
 		for i, b := range sample(rng, q, rapid.IntRange(0, 400).Draw(t, "codes"), 4) {

@@ -109,7 +109,8 @@ func (b *Build) Run(ctx context.Context) error {
 		numbers = append(numbers, number)
 		codes.Append(c)
 	}
-	g, err := newSegment(ctx, SplitFor(b.t.bits, codes.Len()), first, b.last, numbers, codes, b.Bare, b.Workers)
+	g, err := newSegment(ctx, SplitFor(b.t.bits, codes.Len()), first, b.last, numbers, codes, b.Bare,
+		b.Workers)
 	if err != nil {
 		return err
 	}

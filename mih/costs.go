@@ -79,7 +79,8 @@ func (g *segment) calibrate(ctx context.Context) error {
 		return nil
 	}
 	c.lookups, c.compares, c.found = []float64{0}, []float64{0}, []float64{0}
-	for r := 0; r <= g.codes.Bits() && c.between(0, len(c.lookups)-2, 1) < enoughScans*c.scan && time.Now().Before(deadline); r += 1 + r/6 {
+	for r := 0; r <= g.codes.Bits() && c.between(0, len(c.lookups)-2, 1) < enoughScans*c.scan &&
+		time.Now().Before(deadline); r += 1 + r/6 {
 		// Each query is asked once, so it meets the caches in the state in which
 		// searches of a busy index meet them. The queries are measured in parts, as
 		// some of them may be interrupted. The fastest part counts, by time per unit of
@@ -107,13 +108,15 @@ func (g *segment) calibrate(ctx context.Context) error {
 			pace = min(pace, float64(compared)/(work-beforeWork+1))
 		}
 		c.pace = pace
-		c.extend(r, perLookup*lookups/sampleQueries, pace*work/sampleQueries, float64(s.explain.Candidates)/sampleQueries)
+		c.extend(r, perLookup*lookups/sampleQueries, pace*work/sampleQueries,
+			float64(s.explain.Candidates)/sampleQueries)
 	}
 	measured := len(c.lookups)
 	// Beyond these radii comparisons are known to take too long for the mean query. A
 	// query far from all full buckets may still have few, so the lookups are measured
 	// on.
-	for r := len(c.lookups) - 1; r <= g.codes.Bits() && c.lookups[len(c.lookups)-1] < c.scan && time.Now().Before(deadline); r += 1 + r/6 {
+	for r := len(c.lookups) - 1; r <= g.codes.Bits() && c.lookups[len(c.lookups)-1] < c.scan &&
+		time.Now().Before(deadline); r += 1 + r/6 {
 		best := math.Inf(1)
 		for _, q := range queries[:8] {
 			if err := ctx.Err(); err != nil {

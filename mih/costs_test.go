@@ -33,20 +33,23 @@ func TestEachSegmentIsSearchedInItsOwnWay(t *testing.T) {
 		add(2000, bare)
 		table := w.Publish()
 		// Whatever this machine has measured, a scan of the large segment costs more.
-		table.segments[0].costs = costs{scan: 1e12, most: 1e9, pace: 1, lookups: make([]float64, 130), compares: make([]float64, 130), found: make([]float64, 130)}
+		table.segments[0].costs = costs{scan: 1e12, most: 1e9, pace: 1, lookups: make([]float64, 130),
+			compares: make([]float64, 130), found: make([]float64, 130)}
 		var e Explain
 		query := &Query{Code: table.Code(7)}
 		if _, _, err := table.Radius(context.Background(), query, 8, nil, &e); err != nil {
 			t.Fatal(err)
 		}
 		if e.Plan != PlanMemory || e.Scanned > 2000 || e.Probes == 0 {
-			t.Errorf("bare %v: radius 8 by %v, %d codes scanned, %d lookups", bare, e.Plan, e.Scanned, e.Probes)
+			t.Errorf("bare %v: radius 8 by %v, %d codes scanned, %d lookups", bare, e.Plan, e.Scanned,
+				e.Probes)
 		}
 		if _, err := table.Nearest(context.Background(), query, 1, nil, &e); err != nil {
 			t.Fatal(err)
 		}
 		if e.Plan != PlanMemory || e.Scanned > 2000 || e.Probes == 0 {
-			t.Errorf("bare %v: nearest by %v, %d codes scanned, %d lookups", bare, e.Plan, e.Scanned, e.Probes)
+			t.Errorf("bare %v: nearest by %v, %d codes scanned, %d lookups", bare, e.Plan, e.Scanned,
+				e.Probes)
 		}
 	}
 }
@@ -76,7 +79,8 @@ func TestFullBucketsAreScannedInstead(t *testing.T) {
 		install(t, w, q/16, 0)
 		table := w.Publish()
 		c := &table.segments[0].costs
-		*c = costs{scan: 300, most: 1e9, pace: 1, lookups: make([]float64, q+2), compares: make([]float64, q+2), found: make([]float64, q+2)}
+		*c = costs{scan: 300, most: 1e9, pace: 1, lookups: make([]float64, q+2),
+			compares: make([]float64, q+2), found: make([]float64, q+2)}
 		for plan, abandoned := range map[Plan]bool{PlanAuto: true, PlanMemory: false} {
 			query := &Query{Code: centre, Plan: plan}
 			var radius, nearest Explain
@@ -87,8 +91,10 @@ func TestFullBucketsAreScannedInstead(t *testing.T) {
 				t.Fatal(err)
 			}
 			for what, e := range map[string]Explain{"radius": radius, "nearest": nearest} {
-				if e.Abandoned != abandoned || abandoned && (e.Compared > 500 || e.Scanned != table.Distinct()) {
-					t.Errorf("%d bits, %v by %v: abandoned %v, %d compared, %d scanned", q, what, plan, e.Abandoned, e.Compared, e.Scanned)
+				if e.Abandoned != abandoned ||
+					abandoned && (e.Compared > 500 || e.Scanned != table.Distinct()) {
+					t.Errorf("%d bits, %v by %v: abandoned %v, %d compared, %d scanned", q, what, plan,
+						e.Abandoned, e.Compared, e.Scanned)
 				}
 			}
 		}

@@ -74,7 +74,8 @@ const (
 // lookUp offers the codes of a segment that may be in the answer. It reports whether
 // that is complete. With mayScan it gives up where a scan seems cheaper; the codes it
 // has offered by then stay offered.
-func (r *ranking) lookUp(ctx context.Context, s *search, g *segment, mayScan bool) (complete bool, err error) {
+func (r *ranking) lookUp(ctx context.Context, s *search, g *segment,
+	mayScan bool) (complete bool, err error) {
 	s.enter(g)
 	l, m := &r.lookup, g.split.Len()
 	r.seen = slices.Grow(r.seen[:0], (g.len()+63)/64)[:(g.len()+63)/64]

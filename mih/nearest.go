@@ -162,7 +162,8 @@ func (c *collector) done(r int) bool { return c.bound <= r }
 // codes add up to less, it appends every code that has a weight. So the codes at
 // distance D come complete. They come by distance, and by number where distances are
 // equal.
-func (t *Table) Nearest(ctx context.Context, q *Query, k int, dst []codec.Near, explain *Explain) ([]codec.Near, error) {
+func (t *Table) Nearest(ctx context.Context, q *Query, k int, dst []codec.Near,
+	explain *Explain) ([]codec.Near, error) {
 	if k <= 0 {
 		return dst, nil
 	}
@@ -255,7 +256,8 @@ func (s *search) lookUp(ctx context.Context, g *segment) (abandoned bool, err er
 			// once to where the search seems to end, if that is not far away.
 			end := g.reach.bound(rings-1, c.k, c.bound, c.histogram, s.before)
 			goal = max(rings+1, min(end+1, max(rings+rings/2, g.split.Len())))
-			if s.mayScan && rings >= g.split.Len() && !g.costs.worthGoingOnNearest(rings, end, s.explain.Candidates-candidates, float64(time.Since(began))) {
+			if s.mayScan && rings >= g.split.Len() && !g.costs.worthGoingOnNearest(rings, end,
+				s.explain.Candidates-candidates, float64(time.Since(began))) {
 				return true, nil
 			}
 		}

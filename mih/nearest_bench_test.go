@@ -22,7 +22,8 @@ func BenchmarkNearest(b *testing.B) {
 	for _, n := range []int{200_000, 1_000_000} {
 		for _, q := range []int{64, 128} {
 			for _, set := range synth.CodeSets() {
-				b.Run(fmt.Sprintf("codes=%d/bits=%d/%v", n, q, set), func(b *testing.B) { benchNearest(b, set, q, n) })
+				b.Run(fmt.Sprintf("codes=%d/bits=%d/%v", n, q, set),
+					func(b *testing.B) { benchNearest(b, set, q, n) })
 			}
 		}
 	}
@@ -54,7 +55,8 @@ func benchNearest(b *testing.B, set synth.CodeSet, q, n int) {
 			ask := func(way, i int) {
 				if way == 0 {
 					full.nearest(query(i), k)
-				} else if found, err = table.Nearest(ctx, &Query{Code: query(i), Plan: plans[way]}, k, found[:0], nil); err != nil {
+				} else if found, err = table.Nearest(ctx, &Query{Code: query(i), Plan: plans[way]}, k,
+					found[:0], nil); err != nil {
 					b.Fatal(err)
 				}
 			}
@@ -144,7 +146,8 @@ func (f *plainScan) nearest(query codec.Code, k int) []plainHit {
 		if count >= k {
 			r--
 		}
-		for _, x := range f.block[:codec.Within(f.block, query, f.codes.Slice(from, to), max(r, 0), uint32(from))] {
+		for _, x := range f.block[:codec.Within(f.block, query, f.codes.Slice(from, to), max(r, 0),
+			uint32(from))] {
 			if d := x.Distance(); d <= r {
 				f.counts[d]++
 				count++

@@ -64,7 +64,8 @@ func install(t rapid.TB, w *Writer, m, keep int) {
 		codes.Append(c)
 	}
 	var err error
-	if b.made, err = newSegment(ctx, NewSplit(b.t.bits, m), first, b.last, numbers, codes, false, 0); err != nil {
+	if b.made, err = newSegment(ctx, NewSplit(b.t.bits, m), first, b.last, numbers, codes, false,
+		0); err != nil {
 		t.Fatal(err)
 	}
 	if err := b.made.calibrate(ctx); err != nil {
@@ -120,7 +121,8 @@ func (o *oracle) checkQuery(t rapid.TB, table *Table, query []byte, filter *roar
 	}
 }
 
-func (o *oracle) same(t rapid.TB, what string, code func(uint32) codec.Code, got []codec.Near, want map[string]int) {
+func (o *oracle) same(t rapid.TB, what string, code func(uint32) codec.Code, got []codec.Near,
+	want map[string]int) {
 	t.Helper()
 	if !slices.IsSortedFunc(got, func(a, b codec.Near) int { return a.Distance() - b.Distance() }) {
 		t.Fatalf("%s: out of order", what)
@@ -234,7 +236,8 @@ func TestManyClusteredCodes(t *testing.T) {
 			if i%3 == 0 {
 				filter = some
 			}
-			o.checkQuery(t, table, query, filter, []int{0, 1, 3, 8, 12, 20}[i%6], []int{1, 10, 300, 5000, 40_000}[i%5])
+			o.checkQuery(t, table, query, filter, []int{0, 1, 3, 8, 12, 20}[i%6],
+				[]int{1, 10, 300, 5000, 40_000}[i%5])
 		}
 	}
 }
@@ -306,12 +309,13 @@ func TestWeights(t *testing.T) {
 			}
 		}
 		for _, plan := range []Plan{PlanAuto, PlanMemory, PlanScan} {
-			got, err := table.Nearest(ctx, &Query{Code: toCode(query), Plan: plan, Weight: func(n uint32, d int) int {
-				if d != o.distance(table.Code(n).AppendBytes(nil, q), query) {
-					t.Fatalf("code %d is not at %d", n, d)
-				}
-				return weights[n]
-			}}, k, nil, nil)
+			got, err := table.Nearest(ctx, &Query{Code: toCode(query), Plan: plan,
+				Weight: func(n uint32, d int) int {
+					if d != o.distance(table.Code(n).AppendBytes(nil, q), query) {
+						t.Fatalf("code %d is not at %d", n, d)
+					}
+					return weights[n]
+				}}, k, nil, nil)
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -409,7 +413,8 @@ func TestPublishedTablesNeverChange(t *testing.T) {
 				then.checkQuery(t, table, codes[rng.IntN(len(codes))], nil, rng.IntN(12), 1+rng.IntN(90))
 				_, rows := then.runs(codes[0], nil)
 				for n, c := range table.All() {
-					if got := slices.Collect(table.Rows(n).All()); !slices.Equal(got, rows[string(c.AppendBytes(nil, q))]) {
+					if got := slices.Collect(table.Rows(n).All()); !slices.Equal(got,
+						rows[string(c.AppendBytes(nil, q))]) {
 						t.Errorf("rows of code %d have changed: %v", n, got)
 					}
 				}

@@ -48,17 +48,21 @@ func TestRowsAreSets(t *testing.T) {
 							t.Fatalf("row %d of code %d is missing", row, i)
 						}
 					}
-					if r.Len() != len(rows) || r.LenIn(nil) != len(rows) || r.LenIn(filter) != len(in) || r.Contains(1<<30) ||
+					if r.Len() != len(rows) || r.LenIn(nil) != len(rows) || r.LenIn(filter) != len(in) ||
+						r.Contains(1<<30) ||
 						!slices.Equal(slices.Collect(r.All()), rows) ||
-						!slices.Equal(r.AppendTo([]uint32{5}, nil)[1:], rows) || !slices.Equal(r.AppendTo([]uint32{5}, filter)[1:], in) {
+						!slices.Equal(r.AppendTo([]uint32{5}, nil)[1:], rows) ||
+						!slices.Equal(r.AppendTo([]uint32{5}, filter)[1:], in) {
 						t.Fatalf("rows of code %d: %v, want %v", i, slices.Collect(r.All()), rows)
 					}
 					first := uint32(rng.IntN(420))
 					behind, _ := slices.BinarySearch(rows, first)
 					behindIn, _ := slices.BinarySearch(in, first)
 					if !slices.Equal(slices.Collect(r.From(first)), rows[behind:]) ||
-						r.LenFrom(first, nil) != len(rows)-behind || r.LenFrom(first, filter) != len(in)-behindIn {
-						t.Fatalf("rows of code %d from %d on: %v, want %v", i, first, slices.Collect(r.From(first)), rows[behind:])
+						r.LenFrom(first, nil) != len(rows)-behind ||
+						r.LenFrom(first, filter) != len(in)-behindIn {
+						t.Fatalf("rows of code %d from %d on: %v, want %v", i, first,
+							slices.Collect(r.From(first)), rows[behind:])
 					}
 					for want, filter := range map[*[]uint32]*roaring.Bitmap{&rows: nil, &in: filter} {
 						var got []uint32

@@ -117,8 +117,10 @@ func (c *coarseLacks) above(s *Scorer, h codec.Code, bound int64) bool {
 	sum, limit := uint64(0), uint64(bound)>>c.shift
 	for i, w := range s.code {
 		differ, t := w^h[i], (*[8][256]uint16)(c.tables[8*i:])
-		sum += uint64(t[0][byte(differ)]+t[1][byte(differ>>8)]+t[2][byte(differ>>16)]+t[3][byte(differ>>24)]) +
-			uint64(t[4][byte(differ>>32)]+t[5][byte(differ>>40)]+t[6][byte(differ>>48)]+t[7][byte(differ>>56)])
+		sum += uint64(t[0][byte(differ)]+t[1][byte(differ>>8)]+
+			t[2][byte(differ>>16)]+t[3][byte(differ>>24)]) +
+			uint64(t[4][byte(differ>>32)]+t[5][byte(differ>>40)]+
+				t[6][byte(differ>>48)]+t[7][byte(differ>>56)])
 		if sum > limit {
 			return true
 		}

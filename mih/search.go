@@ -134,7 +134,8 @@ func (q *Query) weight(t *Table, n uint32, distance int) int {
 // Radius appends to dst the codes within r bits of the query that have a weight, and
 // returns the sum of their weights. They come by distance, in any order where distances
 // are equal. It fills in explain if that is not nil.
-func (t *Table) Radius(ctx context.Context, q *Query, r int, dst []codec.Near, explain *Explain) (found []codec.Near, total int, err error) {
+func (t *Table) Radius(ctx context.Context, q *Query, r int, dst []codec.Near,
+	explain *Explain) (found []codec.Near, total int, err error) {
 	s := t.newSearch(q.Code)
 	defer s.release()
 	if err := s.radius(ctx, q, r); err != nil {

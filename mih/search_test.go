@@ -30,7 +30,8 @@ func (o *oracle) distance(a, b []byte) int {
 
 // runs returns the distinct codes that pass the filter: their rows and their distances
 // from the query.
-func (o *oracle) runs(query []byte, filter *roaring.Bitmap) (distances map[string]int, rows map[string][]uint32) {
+func (o *oracle) runs(query []byte,
+	filter *roaring.Bitmap) (distances map[string]int, rows map[string][]uint32) {
 	distances, rows = map[string]int{}, map[string][]uint32{}
 	for row, c := range o.rows {
 		if filter == nil || filter.Contains(row) {
@@ -159,7 +160,8 @@ func (m *machine) step(t *rapid.T) {
 func (o *oracle) check(t *rapid.T, table *Table, rng *rand.Rand) {
 	_, rows := o.runs(make([]byte, o.q/8), nil)
 	if table.Items() != len(o.rows) || table.Distinct() != len(rows) {
-		t.Fatalf("%d items, %d codes; want %d and %d", table.Items(), table.Distinct(), len(o.rows), len(rows))
+		t.Fatalf("%d items, %d codes; want %d and %d", table.Items(), table.Distinct(), len(o.rows),
+			len(rows))
 	}
 	seen := 0
 	for n, c := range table.All() {

@@ -21,18 +21,19 @@ import (
 // Codes are sorted by their first substring, so that each of its buckets is a run of
 // codes that is read in order. The position of a code in that order is its slot.
 type segment struct {
-	first, last uint32        // numbers first to last-1 belong to this segment
-	split       Split         // how codes are cut into substrings
-	order       bitOrder      // of the bits, before codes are cut
-	masks       []groupMask   // the bits of each group of substrings
-	codes       codec.Codes   // by slot
-	numbers     []uint32      // by slot
-	slots       []uint32      // number - first -> slot, or noSlot; if sparse, the slots in order of their numbers
-	sparse      bool          // the range has too many gaps for a slot per number
-	bare        bool          // without tables: it can only be scanned
-	tables      []bucketTable // of each substring; the first one alone if bare, as find needs it
-	costs       costs         // of a search of this segment, as measured
-	reach       reach         // estimates the radius at which a k-NN search ends
+	first, last uint32      // numbers first to last-1 belong to this segment
+	split       Split       // how codes are cut into substrings
+	order       bitOrder    // of the bits, before codes are cut
+	masks       []groupMask // the bits of each group of substrings
+	codes       codec.Codes // by slot
+	numbers     []uint32    // by slot
+	// number - first -> slot, or noSlot; if sparse, the slots in order of their numbers
+	slots  []uint32
+	sparse bool          // the range has too many gaps for a slot per number
+	bare   bool          // without tables: it can only be scanned
+	tables []bucketTable // of each substring; the first one alone if bare, as find needs it
+	costs  costs         // of a search of this segment, as measured
+	reach  reach         // estimates the radius at which a k-NN search ends
 }
 
 const (
@@ -54,7 +55,8 @@ type bucketTable struct {
 // newSegment builds a segment of codes with the given numbers, which ascend. It takes
 // O(m n) time and works on the tables with so many goroutines; 0 workers means
 // GOMAXPROCS. It returns an error if two numbers have the same code, or when ctx ends.
-func newSegment(ctx context.Context, split Split, first, last uint32, numbers []uint32, codes codec.Codes, bare bool, workers int) (*segment, error) {
+func newSegment(ctx context.Context, split Split, first, last uint32, numbers []uint32, codes codec.Codes,
+	bare bool, workers int) (*segment, error) {
 	n, q := codes.Len(), codes.Bits()
 	if split.paired() && (split.Len()%2 != 0 || split.Width(0) > partnerBits) {
 		return nil, fmt.Errorf("%d substrings of %d bits do not come in pairs", split.Len(), q)
@@ -78,10 +80,14 @@ func newSegment(ctx context.Context, split Split, first, last uint32, numbers []
 		}
 		// Sorted, so that find can search a full bucket by halves.
 		if bucket := order[offsets[b]:offsets[b+1]]; len(bucket) > 1 {
-			slices.SortFunc(bucket, func(i, k uint32) int { return slices.Compare(codes.At(int(i)), codes.At(int(k))) })
+			slices.SortFunc(bucket, func(i, k uint32) int {
+				return slices.Compare(codes.At(int(i)),
+					codes.At(int(k)))
+			})
 			for i := range len(bucket) - 1 {
 				if slices.Equal(codes.At(int(bucket[i])), codes.At(int(bucket[i+1]))) {
-					return nil, fmt.Errorf("numbers %d and %d have the same code", numbers[bucket[i]], numbers[bucket[i+1]])
+					return nil, fmt.Errorf("numbers %d and %d have the same code", numbers[bucket[i]],
+						numbers[bucket[i+1]])
 				}
 			}
 		}
@@ -240,7 +246,8 @@ func (g *segment) len() int { return g.codes.Len() }
 // built.
 func (g *segment) code(n uint32) codec.Code {
 	if g.sparse {
-		i, ok := slices.BinarySearchFunc(g.slots, n, func(slot, n uint32) int { return cmp.Compare(g.numbers[slot], n) })
+		i, ok := slices.BinarySearchFunc(g.slots, n,
+			func(slot, n uint32) int { return cmp.Compare(g.numbers[slot], n) })
 		if !ok {
 			return nil
 		}

@@ -57,7 +57,8 @@ func TestScansAmongDeadCodes(t *testing.T) {
 		}
 		stopped, cancel := context.WithCancel(ctx)
 		cancel()
-		if _, err := table.Nearest(stopped, &Query{Code: toCode(query), Plan: PlanScan}, 3, nil, nil); !errors.Is(err, context.Canceled) {
+		if _, err := table.Nearest(stopped, &Query{Code: toCode(query), Plan: PlanScan}, 3, nil,
+			nil); !errors.Is(err, context.Canceled) {
 			t.Errorf("a scan that was stopped: %v", err)
 		}
 	}
@@ -72,7 +73,8 @@ func TestSortByPosition(t *testing.T) {
 			nears = append(nears, codec.NearOf(rng.IntN(9), rng.Uint32N(limit)))
 		}
 		want := slices.Clone(nears)
-		slices.SortStableFunc(want, func(a, b codec.Near) int { return cmp.Compare(a.Position(), b.Position()) })
+		slices.SortStableFunc(want,
+			func(a, b codec.Near) int { return cmp.Compare(a.Position(), b.Position()) })
 		if nears, scratch = sortByPosition(nears, scratch); !slices.Equal(nears, want) {
 			t.Errorf("below %d: %x, want %x", limit, nears, want)
 		}

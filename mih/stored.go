@@ -20,7 +20,8 @@ type Store interface {
 
 	// Near appends to dst the codes with the given numbers that are within r bits of
 	// the query, in any order. numbers ascend and are distinct.
-	Near(ctx context.Context, dst []codec.Near, query codec.Code, numbers []uint32, r int) ([]codec.Near, error)
+	Near(ctx context.Context, dst []codec.Near, query codec.Code, numbers []uint32, r int) ([]codec.Near,
+		error)
 
 	// Blocks calls f with all codes and their numbers, in blocks of at most 4096. codes
 	// has the packed codes one after the other, code i with numbers[i]. An error of f
@@ -88,7 +89,8 @@ func (d *Stored) PredictRadius(r int) (postings, scan float64) {
 }
 
 // Radius is [Table.Radius] over the store. plan is PlanDisk, PlanBlockScan or PlanAuto.
-func (d *Stored) Radius(ctx context.Context, q codec.Code, r int, plan Plan, dst []codec.Near, explain *Explain) (found []codec.Near, total int, err error) {
+func (d *Stored) Radius(ctx context.Context, q codec.Code, r int, plan Plan, dst []codec.Near,
+	explain *Explain) (found []codec.Near, total int, err error) {
 	r = min(r, d.Bits)
 	e := Explain{Plan: plan, Substrings: []int{d.Split.Len()}}
 	postings, scan := d.PredictRadius(r)
@@ -139,7 +141,8 @@ func (d *Stored) Radius(ctx context.Context, q codec.Code, r int, plan Plan, dst
 }
 
 // step appends the numbers that the lookups of step r find.
-func (d *Stored) step(ctx context.Context, e *Explain, q codec.Code, r int, numbers []uint32) ([]uint32, error) {
+func (d *Stored) step(ctx context.Context, e *Explain, q codec.Code, r int,
+	numbers []uint32) ([]uint32, error) {
 	j, a := d.Split.step(r)
 	width, value := d.Split.Width(j), d.Split.Of(q, j)
 	began, before, probes := time.Now(), len(numbers), 0
@@ -163,7 +166,8 @@ func (d *Stored) step(ctx context.Context, e *Explain, q codec.Code, r int, numb
 
 // scan reads all codes and calls f with those within *bound bits, block by block. f may
 // lower *bound.
-func (d *Stored) scan(ctx context.Context, e *Explain, q codec.Code, bound *int, f func([]codec.Near) error) error {
+func (d *Stored) scan(ctx context.Context, e *Explain, q codec.Code, bound *int,
+	f func([]codec.Near) error) error {
 	began, scanned := time.Now(), 0
 	near := make([]codec.Near, scanBlock+8)
 	err := d.Store.Blocks(func(numbers []uint32, codes []uint64) error {
@@ -187,7 +191,8 @@ func (d *Stored) scan(ctx context.Context, e *Explain, q codec.Code, bound *int,
 
 // Nearest is [Table.Nearest] over the store. plan is PlanDisk, PlanBlockScan or
 // PlanAuto.
-func (d *Stored) Nearest(ctx context.Context, q codec.Code, k int, plan Plan, dst []codec.Near, explain *Explain) ([]codec.Near, error) {
+func (d *Stored) Nearest(ctx context.Context, q codec.Code, k int, plan Plan, dst []codec.Near,
+	explain *Explain) ([]codec.Near, error) {
 	if k <= 0 {
 		return dst, nil
 	}

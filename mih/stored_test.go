@@ -40,7 +40,8 @@ func (m *memoryStore) Posting(dst []uint32, j int, value uint32) ([]uint32, erro
 	return dst, m.fails()
 }
 
-func (m *memoryStore) Near(_ context.Context, dst []codec.Near, query codec.Code, numbers []uint32, r int) ([]codec.Near, error) {
+func (m *memoryStore) Near(_ context.Context, dst []codec.Near, query codec.Code, numbers []uint32,
+	r int) ([]codec.Near, error) {
 	for i, n := range numbers {
 		if i > 0 && numbers[i-1] >= n {
 			return dst, errors.New("numbers do not ascend")
@@ -114,7 +115,8 @@ func TestStoredAgreesWithTheDefinition(t *testing.T) {
 		}
 		wantNearest, _ := inside(reach)
 		d := &Stored{Split: m.split, Codes: len(m.numbers), Bits: q, Store: m, Costs: new(StoredCosts)}
-		d.Costs.code.Store(math.Float64bits(float64(int(1) << rng.IntN(24)))) // makes either plan look cheaper
+		// makes either plan look cheaper
+		d.Costs.code.Store(math.Float64bits(float64(int(1) << rng.IntN(24))))
 		code := func(n uint32) codec.Code { return toCode(m.codes[n]) }
 		for _, plan := range []Plan{PlanDisk, PlanBlockScan, PlanAuto} {
 			got, total, err := d.Radius(ctx, toCode(query), r, plan, []codec.Near{7}, nil)
@@ -139,7 +141,8 @@ func TestStoredAgreesWithTheDefinition(t *testing.T) {
 			for left := range 6 {
 				m.left = left
 				got, total, err := d.Radius(ctx, toCode(query), r, plan, []codec.Near{7}, nil)
-				if err == nil && m.left < 0 || err != nil && (!errors.Is(err, broken) || len(got) != 1 || total != 0) {
+				if err == nil && m.left < 0 ||
+					err != nil && (!errors.Is(err, broken) || len(got) != 1 || total != 0) {
 					t.Fatalf("radius by %v, broken after %d calls: %v, %d, %v", plan, left, got, total, err)
 				}
 				m.left = left

@@ -338,7 +338,8 @@ func (w *Writer) Publish() *Table {
 // the codes are added with Add, before or after. next is the number of the next new
 // code. bare is as in [Build]. Load returns an error if two numbers have the same code,
 // or when ctx ends.
-func (w *Writer) Load(ctx context.Context, numbers []uint32, codes codec.Codes, next uint32, bare bool) error {
+func (w *Writer) Load(ctx context.Context, numbers []uint32, codes codec.Codes, next uint32,
+	bare bool) error {
 	if codes.Len() < minSegment {
 		// few codes: the tail holds them, with gaps
 		if int(next)-minSegment > 4*minSegment {
@@ -368,7 +369,8 @@ func (w *Writer) Load(ctx context.Context, numbers []uint32, codes codec.Codes, 
 }
 
 // loadSegment makes all codes one segment.
-func (w *Writer) loadSegment(ctx context.Context, numbers []uint32, codes codec.Codes, next uint32, bare bool) error {
+func (w *Writer) loadSegment(ctx context.Context, numbers []uint32, codes codec.Codes, next uint32,
+	bare bool) error {
 	g, err := newSegment(ctx, SplitFor(w.t.bits, codes.Len()), 0, next, numbers, codes, bare, 0)
 	if err != nil {
 		return err

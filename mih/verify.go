@@ -12,7 +12,8 @@ import (
 // has grown, and goes on with the bound that it returns. With mayScan it gives up
 // before the first comparison if a scan is faster than all comparisons; it reports
 // whether it did.
-func (g *segment) cover(ctx context.Context, s *search, bound int, after func() int, mayScan bool) (abandoned bool, err error) {
+func (g *segment) cover(ctx context.Context, s *search, bound int, after func() int,
+	mayScan bool) (abandoned bool, err error) {
 	s.entries, s.ends = s.entries[:0], s.ends[:0]
 	work := 0.0
 	for p, covered := range s.rings.covered {
@@ -66,7 +67,8 @@ func (g *segment) collect(s *search, j, least, most int) {
 		}
 		n, room := len(s.entries), entries+codec.PartnersRoom
 		s.entries = slices.Grow(s.entries, room)
-		n += codec.Partners(s.entries[n:n+room], uint16(s.substrings[partner]), t.partners, nil, from, to, atLeast, atMost)
+		n += codec.Partners(s.entries[n:n+room], uint16(s.substrings[partner]), t.partners, nil, from, to,
+			atLeast, atMost)
 		if !t.slots.none() {
 			t.slots.replace(s.entries[len(s.entries):n])
 		}

@@ -212,7 +212,8 @@ var allAims = []struct {
 // aimPairs returns pairs of so many classes, of unequal sizes, whose labels leave room for
 // others between them.
 func aimPairs(classes, perItem int) *synth.Data {
-	d := synth.Pairs(synth.Config{Items: 500, Classes: classes, Dims: []int{9, 6, 5}, Missing: .2, LabelsPerItem: perItem, Noise: 1})
+	d := synth.Pairs(synth.Config{Items: 500, Classes: classes, Dims: []int{9, 6, 5}, Missing: .2,
+		LabelsPerItem: perItem, Noise: 1})
 	for i, labels := range d.Labels {
 		for j, l := range labels {
 			if perItem == 1 && l > 0 && i%(int(l)+1) > 0 {
@@ -296,7 +297,8 @@ func TestStreamIsBatch(t *testing.T) {
 				o, l, rest := aimed(t, c.data(), c.opt, 150)
 				first, trained := o.model, len(l.items)
 				if shuffled {
-					rand.New(rand.NewPCG(1, 2)).Shuffle(len(rest), func(i, j int) { rest[i], rest[j] = rest[j], rest[i] })
+					rand.New(rand.NewPCG(1, 2)).Shuffle(len(rest),
+						func(i, j int) { rest[i], rest[j] = rest[j], rest[i] })
 				}
 				for call := 0; len(rest) > 0; call++ {
 					n := min(aimChunks[call%len(aimChunks)], len(rest))
@@ -307,7 +309,8 @@ func TestStreamIsBatch(t *testing.T) {
 					}
 				}
 				m := l.revise(t, "all", o)
-				if m.aim == AimLabels && slices.Equal(m.weights, first.weights) || m.Fingerprint() != first.Fingerprint() {
+				if m.aim == AimLabels && slices.Equal(m.weights, first.weights) ||
+					m.Fingerprint() != first.Fingerprint() {
 					t.Errorf("weights %v, %v when trained", m.weights, first.weights)
 				}
 				// Half of what was trained, in between the rest, and then everything since.
@@ -366,12 +369,15 @@ func TestStreamOfUnlabelledIsBatch(t *testing.T) {
 					goals, squares, n := l.goals(m), 0.0, 0.0
 					l.each(func(i, mod int, code codec.Code) {
 						if code == nil {
-							squares += mat.Dot(mat.NewVecDense(m.bits, goals[i][mod]), mat.NewVecDense(m.bits, goals[i][mod]))
+							squares += mat.Dot(mat.NewVecDense(m.bits, goals[i][mod]),
+								mat.NewVecDense(m.bits, goals[i][mod]))
 							n++
 						}
 					})
-					if got := m.mixture(o.Statistics()).scale; !approx(got*got, squares/n/float64(m.bits), 1e-9) {
-						t.Errorf("a code counts %g in each bit, labels %g", got*got, squares/n/float64(m.bits))
+					if got := m.mixture(o.Statistics()).scale; !approx(got*got, squares/n/float64(m.bits),
+						1e-9) {
+						t.Errorf("a code counts %g in each bit, labels %g", got*got,
+							squares/n/float64(m.bits))
 					}
 				}
 				if len(m.labels) < m.bits {
@@ -394,7 +400,8 @@ func TestStreamOfUnlabelledIsBatch(t *testing.T) {
 						t.Fatal(err)
 					}
 					m = l.revise(t, "new labels forgotten", o)
-					if at := slices.Index(m.labels, 3); m.aim == AimLabels && (m.weights[at] < 1 || math.IsInf(m.weights[at], 0)) {
+					if at := slices.Index(m.labels, 3); m.aim == AimLabels &&
+						(m.weights[at] < 1 || math.IsInf(m.weights[at], 0)) {
 						t.Errorf("weights %v of labels %v", m.weights, m.labels)
 					}
 				}
@@ -469,7 +476,8 @@ func TestWeightsFollowCounts(t *testing.T) {
 		var items []Example
 		for _, item := range rest {
 			if item.Labels[0] == 50 { // the rarest
-				items = append(items, Example{Labels: item.Labels, Vectors: []Vector{item.Vectors[0], {}, {}}})
+				items = append(items, Example{Labels: item.Labels,
+					Vectors: []Vector{item.Vectors[0], {}, {}}})
 			}
 		}
 		items = slices.Concat(items, items, items)
@@ -482,7 +490,8 @@ func TestWeightsFollowCounts(t *testing.T) {
 		was, is := trained.weights[at], m.weights[at]
 		same := slices.Equal(m.p[1].Unpack().Data, trained.p[1].Unpack().Data)
 		if prior == 0 && (was != 1 || is != 1 || !same) || prior > 0 && (is >= was || same) {
-			t.Errorf("prior %g: the weight goes from %g to %g; projections of text are the same: %t", prior, was, is, same)
+			t.Errorf("prior %g: the weight goes from %g to %g; projections of text are the same: %t", prior,
+				was, is, same)
 		}
 	}
 }
@@ -525,14 +534,16 @@ func TestAllLabels(t *testing.T) {
 		o, l, rest := aimed(t, aimPairs(6, perItem), Options{Bits: 24}, 150)
 		m := o.model
 		code, again := codec.NewCode(24), codec.NewCode(24)
-		if !m.LabelCode(code, all) || !m.LabelCode(again, append(slices.Clone(all), 60)) || !slices.Equal(code, again) {
+		if !m.LabelCode(code, all) || !m.LabelCode(again, append(slices.Clone(all), 60)) ||
+			!slices.Equal(code, again) {
 			t.Fatalf("%x and %x", code, again)
 		}
 		if ones := code[0] == 1<<24-1; ones != (perItem == 1) {
 			t.Errorf("%d labels an item: the code of all labels is %x", perItem, code)
 		}
 		g := make([]float64, 24)
-		if !m.LabelAim(g, all) || slices.ContainsFunc(g, func(v float64) bool { return v-v != 0 }) || slices.Equal(g, make([]float64, 24)) {
+		if !m.LabelAim(g, all) || slices.ContainsFunc(g, func(v float64) bool { return v-v != 0 }) ||
+			slices.Equal(g, make([]float64, 24)) {
 			t.Errorf("it teaches %v", g)
 		}
 		items := rest[:30]
@@ -577,7 +588,8 @@ func TestLabelAim(t *testing.T) {
 			w = l.weights(m)
 		}
 		for _, item := range rest[:50] {
-			known := slices.DeleteFunc(slices.Clone(item.Labels), func(l uint32) bool { return !slices.Contains(m.labels, l) })
+			known := slices.DeleteFunc(slices.Clone(item.Labels),
+				func(l uint32) bool { return !slices.Contains(m.labels, l) })
 			if len(known) == 0 {
 				continue
 			}
@@ -651,7 +663,8 @@ func TestAimNames(t *testing.T) {
 		}
 	}
 	for _, s := range []string{"", "weighted", "paper"} {
-		if _, err := ParseAim(s); !errors.Is(err, ErrOption) || !strings.Contains(err.Error(), "auto, labels or codes") {
+		if _, err := ParseAim(s); !errors.Is(err, ErrOption) ||
+			!strings.Contains(err.Error(), "auto, labels or codes") {
 			t.Errorf("%q: %v", s, err)
 		}
 	}

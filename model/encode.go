@@ -52,7 +52,8 @@ func (e *Encoder) forget() {
 func (e *Encoder) ProjectVectors(z []float64, t int, xs []Vector) error {
 	q := e.model.bits
 	if len(z) != len(xs)*q {
-		return fmt.Errorf("%w: room for %d projections, but %d vectors have %d bits each", ErrMismatch, len(z), len(xs), q)
+		return fmt.Errorf("%w: room for %d projections, but %d vectors have %d bits each", ErrMismatch,
+			len(z), len(xs), q)
 	}
 	if err := e.model.checkInput(t, xs...); err != nil {
 		return err
@@ -78,7 +79,8 @@ func (e *Encoder) MapVector(phi []float32, t int, x Vector) error {
 	}
 	f := e.model.maps[t]
 	if len(phi) != f.Size() {
-		return fmt.Errorf("%w: room for %d features, but modality %q has %d", ErrMismatch, len(phi), e.model.modalities[t].Name, f.Size())
+		return fmt.Errorf("%w: room for %d features, but modality %q has %d", ErrMismatch, len(phi),
+			e.model.modalities[t].Name, f.Size())
 	}
 	defer e.forget()
 	e.vectors = append(e.vectors, x)

@@ -64,7 +64,8 @@ func Example() {
 		fmt.Println(err)
 		return
 	}
-	fmt.Printf("%d items, method %v, %d distinct codes\n", result.Report.TrainItems, m.Method(), result.Report.DistinctCodes)
+	fmt.Printf("%d items, method %v, %d distinct codes\n", result.Report.TrainItems, m.Method(),
+		result.Report.DistinctCodes)
 	fmt.Printf("mAP %.2f, precision at %d %.2f\n", metrics.MAP, metrics.Top, metrics.PrecisionAt)
 
 	// Output:

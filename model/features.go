@@ -18,12 +18,13 @@ import (
 type FeatureKind uint8
 
 const (
-	FeaturesRaw         FeatureKind = iota // x
-	FeaturesZScore                         // (x_j - mean_j) / deviation_j, by column
-	FeaturesHellinger                      // sqrt(x_j); below 0 counts as 0
-	FeaturesLog                            // log(x_j + eps_j), eps_j a thousandth of the column's deviation; below 0 counts as 0
-	FeaturesL2                             // x / |x|; a zero vector stays
-	FeaturesHellingerL2                    // hellinger, then l2
+	FeaturesRaw       FeatureKind = iota // x
+	FeaturesZScore                       // (x_j - mean_j) / deviation_j, by column
+	FeaturesHellinger                    // sqrt(x_j); below 0 counts as 0
+	// log(x_j + eps_j), eps_j a thousandth of the column's deviation; below 0 counts as 0
+	FeaturesLog
+	FeaturesL2          // x / |x|; a zero vector stays
+	FeaturesHellingerL2 // hellinger, then l2
 )
 
 var featureNames = []string{"raw", "zscore", "hellinger", "log", "l2", "hellinger-l2"}
@@ -45,7 +46,8 @@ func ParseFeatureKind(s string) (FeatureKind, error) {
 	if i := slices.Index(featureNames, s); i >= 0 {
 		return FeatureKind(i), nil
 	}
-	return 0, fmt.Errorf("%w: features %q: they are raw, zscore, hellinger, log, l2 or hellinger-l2", ErrOption, s)
+	return 0, fmt.Errorf("%w: features %q: they are raw, zscore, hellinger, log, l2 or hellinger-l2",
+		ErrOption, s)
 }
 
 // Fits reports whether the features are defined for the training vectors. Square roots

@@ -91,7 +91,8 @@ func TestFeaturesAgainstDefinition(t *testing.T) {
 			}
 		}
 		for _, x := range [][]float32{
-			{math.MaxFloat32, -math.MaxFloat32, 1e30, -1e30, -math.MaxFloat32}, {math.SmallestNonzeroFloat32, 0, 0, 0, 0}, {-1, -1, -1, -1, -1},
+			{math.MaxFloat32, -math.MaxFloat32, 1e30, -1e30, -math.MaxFloat32},
+			{math.SmallestNonzeroFloat32, 0, 0, 0, 0}, {-1, -1, -1, -1, -1},
 		} {
 			got := make([]float32, len(x))
 			f.Apply(got, Dense(x))
@@ -109,7 +110,8 @@ func TestRBFLinear(t *testing.T) {
 	rows := positives(50)
 	mo := momentsOf(rows)
 	sigma, _ := mo.Sigma()
-	rbf, both := NewMap(MapRBF, nil, 1, mo, denseAll(rows[:20])), NewMap(MapRBFLinear, nil, 1, mo, denseAll(rows[:20]))
+	rbf, both := NewMap(MapRBF, nil, 1, mo, denseAll(rows[:20])),
+		NewMap(MapRBFLinear, nil, 1, mo, denseAll(rows[:20]))
 	want, got := make([]float32, 50*20), make([]float32, 50*26)
 	rbf.apply(want, denseAll(rows), new(MapScratch))
 	both.apply(got, denseAll(rows), new(MapScratch))

@@ -12,10 +12,13 @@ import (
 // The internal tests of package model learn by package fit, and measure by package eval; see
 // training_test.go.
 func init() {
-	model.Train = func(ctx context.Context, modalities []model.Modality, src model.Source, opt model.Options) (*model.Result, error) {
+	model.Train = func(ctx context.Context, modalities []model.Modality, src model.Source,
+		opt model.Options) (*model.Result, error) {
 		full := fit.Options{
-			Bits: opt.Bits, Anchors: opt.Anchors, Sweeps: opt.Sweeps, Seed: opt.Seed, Method: opt.Method, Aim: opt.Aim,
-			Prior: opt.Prior, Delta: opt.Delta, LabelEmbedding: opt.LabelEmbedding, Features: opt.Features, Map: opt.Map,
+			Bits: opt.Bits, Anchors: opt.Anchors, Sweeps: opt.Sweeps, Seed: opt.Seed, Method: opt.Method,
+			Aim:   opt.Aim,
+			Prior: opt.Prior, Delta: opt.Delta, LabelEmbedding: opt.LabelEmbedding, Features: opt.Features,
+			Map:   opt.Map,
 			Width: opt.Width, Gamma: opt.Gamma,
 		}
 		if opt.Fusion != "" {
@@ -30,7 +33,8 @@ func init() {
 		}
 		return &model.Result{Model: r.Model, Statistics: r.Statistics, Lesson: r.Lesson}, nil
 	}
-	model.MAPTie = func(ctx context.Context, db codec.Codes, dbLabels [][]uint32, queries codec.Codes, queryLabels [][]uint32) (float64, error) {
+	model.MAPTie = func(ctx context.Context, db codec.Codes, dbLabels [][]uint32, queries codec.Codes,
+		queryLabels [][]uint32) (float64, error) {
 		m, err := eval.Evaluate(ctx, db, dbLabels, queries, queryLabels, 50)
 		return m.MAPTie, err
 	}

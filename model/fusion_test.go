@@ -71,7 +71,8 @@ func TestFuse(t *testing.T) {
 		t.Errorf("zero projections give %v", dst)
 	}
 	// If the modality with weight is far from everything, the others count.
-	if only := m.Fuse(dst, [][]float64{z[0], z[1], make([]float64, q)}); only != -1 || !approx(dst[3], z[0][3]+z[1][3]-2*m.mean[3], 1e-12) {
+	if only := m.Fuse(dst, [][]float64{z[0], z[1], make([]float64, q)}); only != -1 ||
+		!approx(dst[3], z[0][3]+z[1][3]-2*m.mean[3], 1e-12) {
 		t.Errorf("only %d, %v", only, dst)
 	}
 }

@@ -38,7 +38,8 @@ func (m *Model) Grow(s *Statistics, label uint32) (*Model, *Statistics, error) {
 	}
 	basis := m.span()
 	if len(basis) >= m.bits {
-		return nil, nil, fmt.Errorf("%w: %d labels span all %d bits: train again with more bits", ErrNoDirection, len(m.labels), m.bits)
+		return nil, nil, fmt.Errorf("%w: %d labels span all %d bits: train again with more bits",
+			ErrNoDirection, len(m.labels), m.bits)
 	}
 	direction := m.newDirection(basis, rand.New(rand.NewPCG(m.seed, uint64(label)^growStream)))
 	next := *m

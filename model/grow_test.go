@@ -80,7 +80,8 @@ func testGrow(t *testing.T, opt Options, most, least int) {
 					want = 1
 				}
 				if !approx(dot, want, 1e-9) {
-					t.Fatalf("labels %d and %d: the product of their directions is %g", next.labels[a], next.labels[b], dot)
+					t.Fatalf("labels %d and %d: the product of their directions is %g", next.labels[a],
+						next.labels[b], dot)
 				}
 			}
 		}
@@ -244,7 +245,8 @@ func testResidualOf(t *testing.T, aim Aim) {
 		t.Fatal(err)
 	}
 	items := examples(rest, never)
-	others := append(slices.Clone(items), Example{Vectors: items[0].Vectors}, Example{Vectors: items[0].Vectors, Labels: []uint32{1000}})
+	others := append(slices.Clone(items), Example{Vectors: items[0].Vectors},
+		Example{Vectors: items[0].Vectors, Labels: []uint32{1000}})
 	// by the projection of model of(i)
 	want := func(mod int, of func(i int) *Model) (residual float64, n int) {
 		g, z := make([]float64, m.Bits()), make([]float64, m.Bits())
@@ -296,7 +298,8 @@ func testResidualOf(t *testing.T, aim Aim) {
 			}
 		}
 	}
-	if got, n, err := m.ResidualOf(nil, nil); err != nil || !slices.Equal(got, []float64{1, 1, 1}) || !slices.Equal(n, []int{0, 0, 0}) {
+	if got, n, err := m.ResidualOf(nil, nil); err != nil || !slices.Equal(got, []float64{1, 1, 1}) ||
+		!slices.Equal(n, []int{0, 0, 0}) {
 		t.Errorf("of no items: %v of %v, %v", got, n, err)
 	}
 	if _, _, err := m.ResidualOf(items, &Statistics{}); !errors.Is(err, ErrMismatch) {

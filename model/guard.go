@@ -179,7 +179,8 @@ func (g *Guard) hold(held []Example) {
 		setOf = append(setOf, set)
 		g.held, g.labels = append(g.held, item), append(g.labels, code...)
 	}
-	g.rows = rank.Among{Bits: m.bits, Words: codec.Words(m.bits), Mean: m.mean, Harmonic: rank.HarmonicNumbers(len(g.held))}
+	g.rows = rank.Among{Bits: m.bits, Words: codec.Words(m.bits), Mean: m.mean,
+		Harmonic: rank.HarmonicNumbers(len(g.held))}
 	g.rows.Set, _, g.rows.Relevant = rank.RelevantSets(setOf, sets, len(m.labels))
 	for t := range m.maps {
 		has := make([]bool, len(g.held))
@@ -249,7 +250,8 @@ func (g *Guard) project(m *Model, t int) ([]float32, error) {
 func (v *Verdict) explain(modalities []Modality, worst int, loss, stderr float64) {
 	switch name := modalities[v.Lead].Name; {
 	case v.Held < MinHeld:
-		v.Reason = fmt.Sprintf("%d labelled items could be measured, and it takes %d: it needs more of them", v.Held, MinHeld)
+		v.Reason = fmt.Sprintf("%d labelled items could be measured, and it takes %d: it needs more of them",
+			v.Held, MinHeld)
 	case !(v.Gain > v.StdErr):
 		v.Reason = fmt.Sprintf("if %s taught them, labelled items that are held back would be found with %+.3f mAP, standard error %.3f: no clear gain", name, v.Gain, v.StdErr)
 	case worst >= 0:
@@ -367,7 +369,8 @@ func (g *Guard) judge(after heldCodes) Verdict {
 		// after. Before the update the last two are the same.
 		stored := g.precisions(&r, asked, g.before.stored)
 		was := [][]float64{g.precisions(&r, asked, g.labels), stored, stored}
-		is := [][]float64{g.precisions(&r, asks, g.labels), g.precisions(&r, asks, g.before.stored), g.precisions(&r, asks, after.stored)}
+		is := [][]float64{g.precisions(&r, asks, g.labels), g.precisions(&r, asks, g.before.stored),
+			g.precisions(&r, asks, after.stored)}
 		differences := make([]float64, len(r.queries))
 		for k := range was {
 			before, _ := rank.MeanError(was[k])

@@ -45,7 +45,8 @@ func TestGuard(t *testing.T) {
 	effort.WithoutRace(t)
 	// What the one gains, and the other loses, is about three standard errors.
 	helps := synth.Pairs(synth.Config{Items: 1500, Classes: 24, Dims: []int{24, 16}, Noise: 1, Seed: 3})
-	harms := synth.Pairs(synth.Config{Items: 1500, Classes: 24, Dims: []int{24, 16}, Noise: 2, LabelsPerItem: 3, Seed: 3})
+	harms := synth.Pairs(synth.Config{Items: 1500, Classes: 24, Dims: []int{24, 16}, Noise: 2,
+		LabelsPerItem: 3, Seed: 3})
 	for _, c := range []struct {
 		what    string
 		data    *synth.Data
@@ -67,14 +68,17 @@ func TestGuard(t *testing.T) {
 				t.Fatal(err)
 			}
 			t.Logf("%+v", v)
-			if v.Adopt != c.adopt || !strings.Contains(v.Reason, c.says) || v.Held < c.measure || v.Held > c.hold {
+			if v.Adopt != c.adopt || !strings.Contains(v.Reason, c.says) || v.Held < c.measure ||
+				v.Held > c.hold {
 				t.Errorf("%+v", v)
 			}
-			if v.Lead != g.Lead() || c.hold > 0 && v.Lead != 0 { // modality 0 has more dimensions with the same noise
+			// modality 0 has more dimensions with the same noise
+			if v.Lead != g.Lead() || c.hold > 0 && v.Lead != 0 {
 				t.Errorf("modality %d teaches", v.Lead)
 			}
 			for mod := range 2 {
-				if d := v.After[mod] - v.Before[mod]; c.adopt && d <= 0 || c.what == "harms" && d >= 0 || v.Before[mod] > 1 {
+				if d := v.After[mod] - v.Before[mod]; c.adopt && d <= 0 || c.what == "harms" && d >= 0 ||
+					v.Before[mod] > 1 {
 					t.Errorf("modality %d: from %g to %g", mod, v.Before[mod], v.After[mod])
 				}
 			}
@@ -157,7 +161,8 @@ func TestGuardOfOddItems(t *testing.T) {
 // A single modality is searched by itself.
 func TestGuardOfOneModality(t *testing.T) {
 	d := synth.Pairs(synth.Config{Items: 1200, Classes: 12, Dims: []int{24}, Noise: 1, Seed: 3})
-	r, err := Train(t.Context(), modalitiesOf([]int{24}), synthetic(d.Slice(0, 200)), Options{Bits: 64, Anchors: 180, Gamma: map[string]float64{"image": 1e-4}})
+	r, err := Train(t.Context(), modalitiesOf([]int{24}), synthetic(d.Slice(0, 200)),
+		Options{Bits: 64, Anchors: 180, Gamma: map[string]float64{"image": 1e-4}})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -61,7 +61,8 @@ func (m *Model) checkLesson(item Example, l Lesson) error {
 	if len(l.Labels) > 0 {
 		switch {
 		case m.aim == AimCodes || len(l.Codes) > 0:
-			return fmt.Errorf("%w: a lesson of labels, but with the aim %v items teach codes", ErrMismatch, m.aim)
+			return fmt.Errorf("%w: a lesson of labels, but with the aim %v items teach codes", ErrMismatch,
+				m.aim)
 		case len(aims.Known(nil, m.labels, l.Labels)) != len(l.Labels):
 			return fmt.Errorf("%w: a lesson has labels that the model does not know", ErrMismatch)
 		case !aims.Ascend(l.Labels):
@@ -74,10 +75,12 @@ func (m *Model) checkLesson(item Example, l Lesson) error {
 	}
 	for t, code := range l.Codes {
 		if len(code) != codec.Words(m.bits) && (len(l.Codes) == 1 || code != nil) {
-			return fmt.Errorf("%w: a lesson has a code of %d words, but %d bits take %d", ErrMismatch, len(code), m.bits, codec.Words(m.bits))
+			return fmt.Errorf("%w: a lesson has a code of %d words, but %d bits take %d", ErrMismatch,
+				len(code), m.bits, codec.Words(m.bits))
 		}
 		if len(l.Codes) > 1 && code != nil && !item.Vectors[t].Present() {
-			return fmt.Errorf("%w: a lesson has a code for modality %q, but the item lacks that", ErrMismatch, m.modalities[t].Name)
+			return fmt.Errorf("%w: a lesson has a code for modality %q, but the item lacks that", ErrMismatch,
+				m.modalities[t].Name)
 		}
 	}
 	return nil
@@ -143,7 +146,8 @@ func (o *Online) Forget(ctx context.Context, items []Example, lessons []Lesson) 
 		for t, s := range subjects {
 			o.absorb(t)
 			if n := o.stats.parts[t].n; int64(len(s.at)) > n {
-				return fmt.Errorf("%w: %d items are to be forgotten, but only %d have taught modality %q", ErrMismatch, len(s.at), n, o.model.modalities[t].Name)
+				return fmt.Errorf("%w: %d items are to be forgotten, but only %d have taught modality %q",
+					ErrMismatch, len(s.at), n, o.model.modalities[t].Name)
 			}
 			if n := o.stats.parts[t].unlabelled; o.stats.labels > 0 && s.coded() > n {
 				return fmt.Errorf("%w: %d items that projections have taught are to be forgotten, but there are only %d of modality %q", ErrMismatch, s.coded(), n, o.model.modalities[t].Name)
@@ -182,7 +186,8 @@ func (o *Online) subtract(t int, s *subject) error {
 }
 
 // eachChunk calls f with the subjects of each chunk of items, by modality.
-func (o *Online) eachChunk(ctx context.Context, items []Example, lessons []Lesson, f func([]*subject) error) error {
+func (o *Online) eachChunk(ctx context.Context, items []Example, lessons []Lesson,
+	f func([]*subject) error) error {
 	if len(items) != len(lessons) {
 		return fmt.Errorf("%w: %d items with %d lessons", ErrMismatch, len(items), len(lessons))
 	}

@@ -58,7 +58,8 @@ func TestLessons(t *testing.T) {
 					skipped++
 				}
 				if len(l.Codes) != want || want > 0 && l.Labels != nil {
-					t.Fatalf("item %d has taught %d codes, want %d, and labels %v", i, len(l.Codes), want, l.Labels)
+					t.Fatalf("item %d has taught %d codes, want %d, and labels %v", i, len(l.Codes), want,
+						l.Labels)
 				}
 				if want == 3 {
 					for mod, x := range items[i].Vectors {
@@ -113,7 +114,8 @@ func TestEverythingForgotten(t *testing.T) {
 		t.Fatal(err)
 	}
 	sameProjections(t, "all forgotten", kept, trained, 0)
-	if done, err = empty.Learn(t.Context(), examples(rest.Slice(100, 101), func(int) bool { return true }), TeacherSelf, 0); err != nil {
+	if done, err = empty.Learn(t.Context(), examples(rest.Slice(100, 101), func(int) bool { return true }),
+		TeacherSelf, 0); err != nil {
 		t.Fatal(err)
 	}
 	z := make([]float64, trained.bits)
@@ -122,8 +124,10 @@ func TestEverythingForgotten(t *testing.T) {
 			if err := trained.NewEncoder().ProjectVectors(z, mod, []Vector{x}); err != nil {
 				t.Fatal(err)
 			}
-			if want := codec.PackSigns(codec.NewCode(trained.bits), z); !slices.Equal(done.Lessons[0].Codes[mod], want) {
-				t.Errorf("modality %d taught %v, its projection says %v", mod, done.Lessons[0].Codes[mod], want)
+			if want := codec.PackSigns(codec.NewCode(trained.bits), z); !slices.Equal(
+				done.Lessons[0].Codes[mod], want) {
+				t.Errorf("modality %d taught %v, its projection says %v", mod, done.Lessons[0].Codes[mod],
+					want)
 			}
 		}
 	}
@@ -167,7 +171,8 @@ func TestLessonsRefused(t *testing.T) {
 		want   error
 		says   string
 	}{
-		{"one lesson fewer", nil, func(e []Example, l []Lesson) ([]Example, []Lesson) { return e, l[1:] }, ErrMismatch, "9 items with 8 lessons"},
+		{"one lesson fewer", nil, func(e []Example, l []Lesson) ([]Example, []Lesson) { return e, l[1:] },
+			ErrMismatch, "9 items with 8 lessons"},
 		{"two codes of three", nil, func(e []Example, l []Lesson) ([]Example, []Lesson) {
 			l[4] = Lesson{Codes: []codec.Code{code, code}}
 			return e, l
@@ -204,14 +209,18 @@ func TestLessonsRefused(t *testing.T) {
 			e[4].Vectors = e[4].Vectors[:2]
 			return e, l
 		}, ErrMismatch, "3 modalities"},
-		{"a cancelled context", cancelled, func(e []Example, l []Lesson) ([]Example, []Lesson) { return e, l }, context.Canceled, ""},
+		{"a cancelled context", cancelled, func(e []Example, l []Lesson) ([]Example, []Lesson) {
+			return e,
+				l
+		}, context.Canceled, ""},
 	} {
 		ctx := c.ctx
 		if ctx == nil {
 			ctx = t.Context()
 		}
 		e, l := c.change(slices.Clone(items), slices.Clone(done.Lessons))
-		for name, f := range map[string]func(context.Context, []Example, []Lesson) error{"Relearn": o.Relearn, "Forget": o.Forget} {
+		for name, f := range map[string]func(context.Context, []Example, []Lesson) error{"Relearn": o.Relearn,
+			"Forget": o.Forget} {
 			if err := f(ctx, e, l); !errors.Is(err, c.want) || !strings.Contains(err.Error(), c.says) {
 				t.Errorf("%s with %s: %v", name, c.what, err)
 			}
@@ -221,12 +230,14 @@ func TestLessonsRefused(t *testing.T) {
 		}
 	}
 	many := slices.Repeat(items, 80) // the second chunk has more items than have taught
-	if err := o.Forget(t.Context(), many, slices.Repeat(done.Lessons, 80)); !errors.Is(err, ErrMismatch) || !strings.Contains(err.Error(), "have taught") {
+	if err := o.Forget(t.Context(), many, slices.Repeat(done.Lessons, 80)); !errors.Is(err, ErrMismatch) ||
+		!strings.Contains(err.Error(), "have taught") {
 		t.Errorf("more than have taught: %v", err)
 	}
 	sameStatistics(t, "refused", o.Statistics(), before)
 	codes, _ := begunAt(t, 150, AimCodes)
-	if err := codes.Relearn(t.Context(), items[:1], done.Lessons[:1]); !errors.Is(err, ErrMismatch) || !strings.Contains(err.Error(), "aim codes") {
+	if err := codes.Relearn(t.Context(), items[:1], done.Lessons[:1]); !errors.Is(err, ErrMismatch) ||
+		!strings.Contains(err.Error(), "aim codes") {
 		t.Errorf("a lesson of labels where items teach codes: %v", err)
 	}
 }
@@ -279,7 +290,8 @@ func TestOnlineWorkers(t *testing.T) {
 // is left, whatever the method.
 func TestTrainingLessons(t *testing.T) {
 	effort.LongWithRace(t)
-	pairs := synth.Pairs(synth.Config{Items: 700, Classes: 6, Dims: []int{9, 5, 4}, LabelsPerItem: 3, Missing: .3, Noise: 1})
+	pairs := synth.Pairs(synth.Config{Items: 700, Classes: 6, Dims: []int{9, 5, 4}, LabelsPerItem: 3,
+		Missing: .3, Noise: 1})
 	many := synth.ManyLabels{Items: 700, Labels: 40, PerItem: 3, Dims: []int{9, 5, 4}}.Make()
 	for name, c := range map[string]struct {
 		data       *synth.Data
@@ -338,10 +350,12 @@ func TestTrainingLessons(t *testing.T) {
 				if left.parts[mod].n != 0 {
 					t.Errorf("%d items of modality %d are left", left.parts[mod].n, mod)
 				}
-				if p := left.parts[mod]; p.square != 0 || slices.ContainsFunc(p.pairs, func(v float64) bool { return v != 0 }) {
+				if p := left.parts[mod]; p.square != 0 ||
+					slices.ContainsFunc(p.pairs, func(v float64) bool { return v != 0 }) {
 					t.Errorf("something of modality %d is left: square %g, pairs %v", mod, p.square, p.pairs)
 				}
-				left.parts[mod].square, left.parts[mod].pairs = whole.parts[mod].square, whole.parts[mod].pairs
+				left.parts[mod].square, left.parts[mod].pairs = whole.parts[mod].square,
+					whole.parts[mod].pairs
 				left.parts[mod].n = whole.parts[mod].n
 				for i := range left.parts[mod].a {
 					left.parts[mod].a[i] += whole.parts[mod].a[i]

@@ -90,7 +90,8 @@ func TestRBFAgainstDefinition(t *testing.T) {
 func TestMapsOfExtremeVectors(t *testing.T) {
 	data := synth.Pairs(synth.Config{Items: 60, Dims: []int{4, 4}, Seed: 4})
 	modalities := modalitiesOf([]int{4, 4})
-	result, err := Train(t.Context(), modalities, synthetic(data), settled(modalities, Options{Map: map[string]MapKind{"text": MapLinear}}))
+	result, err := Train(t.Context(), modalities, synthetic(data),
+		settled(modalities, Options{Map: map[string]MapKind{"text": MapLinear}}))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -128,14 +129,16 @@ func TestMapsOfExtremeVectors(t *testing.T) {
 }
 
 func TestProjectRefuses(t *testing.T) {
-	result, err := Train(t.Context(), modalitiesOf([]int{8, 5}), synthetic(synth.Pairs(synth.Config{})), Options{})
+	result, err := Train(t.Context(), modalitiesOf([]int{8, 5}), synthetic(synth.Pairs(synth.Config{})),
+		Options{})
 	if err != nil {
 		t.Fatal(err)
 	}
 	e := result.Model.NewEncoder()
 	z := make([]float64, 64)
 	var dim *DimensionError
-	if err := e.Project(z, 1, make([]float32, 8)); !errors.As(err, &dim) || *dim != (DimensionError{"text", 8, 5}) {
+	if err := e.Project(z, 1, make([]float32, 8)); !errors.As(err, &dim) ||
+		*dim != (DimensionError{"text", 8, 5}) {
 		t.Errorf("wrong length: %v", err)
 	}
 	nan := float32(math.NaN())
@@ -211,14 +214,16 @@ func TestProjectVectorsIsProject(t *testing.T) {
 					t.Fatal(err)
 				}
 				if !slices.Equal(got, want[from*q:(from+size)*q]) {
-					t.Fatalf("modality %d: %d vectors from %d on have other projections together", m, size, from)
+					t.Fatalf("modality %d: %d vectors from %d on have other projections together", m, size,
+						from)
 				}
 			}
 		}
 	}
 	z := slices.Repeat([]float64{7}, 2*q)
 	bad := [][]float32{data.Vectors[0][0], slices.Repeat([]float32{float32(math.NaN())}, 37)}
-	if err := together.ProjectVectors(z, 0, denseAll(bad)); !errors.Is(err, ErrNotFinite) || slices.Max(z) != 7 || slices.Min(z) != 7 {
+	if err := together.ProjectVectors(z, 0, denseAll(bad)); !errors.Is(err, ErrNotFinite) ||
+		slices.Max(z) != 7 || slices.Min(z) != 7 {
 		t.Errorf("NaN in the second vector: %v", err)
 	}
 	if err := together.ProjectVectors(z, 0, denseAll(bad[:1])); !errors.Is(err, ErrMismatch) {
@@ -252,7 +257,8 @@ func TestProjectAllocatesNothing(t *testing.T) {
 	if effort.Race {
 		t.Skip("the race detector takes from pools at random")
 	}
-	result, err := Train(t.Context(), modalitiesOf([]int{8, 5}), synthetic(synth.Pairs(synth.Config{})), Options{})
+	result, err := Train(t.Context(), modalitiesOf([]int{8, 5}), synthetic(synth.Pairs(synth.Config{})),
+		Options{})
 	if err != nil {
 		t.Fatal(err)
 	}

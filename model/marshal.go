@@ -68,7 +68,8 @@ func readLabelFree(r *wire.Reader, p *Parts) {
 		if r.Err != nil {
 			return
 		}
-		p.Modalities, p.Maps, p.Projections = append(p.Modalities, mod), append(p.Maps, f), append(p.Projections, ZeroIntercept(w, p.Bits))
+		p.Modalities, p.Maps, p.Projections = append(p.Modalities, mod), append(p.Maps, f),
+			append(p.Projections, ZeroIntercept(w, p.Bits))
 		p.Gammas, p.Fusion = append(p.Gammas, 0), append(p.Fusion, 1)
 	}
 }
@@ -288,7 +289,8 @@ func readLabelled(r *wire.Reader, p *Parts) {
 		p.Modalities, p.Maps, p.Gammas = append(p.Modalities, mod), append(p.Maps, f), append(p.Gammas, gamma)
 		p.Projections = append(p.Projections, r.F64s(p.Bits*f.Size(), "P"))
 	}
-	p.Fusion, p.Centre, p.Mean = r.F64s(len(p.Modalities), "weights"), r.F64("centre"), r.F64s(p.Bits, "the mean aim")
+	p.Fusion, p.Centre, p.Mean = r.F64s(len(p.Modalities), "weights"), r.F64("centre"),
+		r.F64s(p.Bits, "the mean aim")
 }
 
 // readFeatureMap reads means, sigma and anchors, and makes the map; nil after an error.

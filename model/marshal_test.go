@@ -37,7 +37,8 @@ func smallAt(t testing.TB, aim Aim) *Result {
 // smallWeighted is a small model with more labels than bits, whose aim is AimWeighted.
 func smallWeighted(t testing.TB) *Result {
 	t.Helper()
-	r, err := Train(t.Context(), modalitiesOf([]int{48, 24}), synthetic(synth.ManyLabels{Items: 40, Labels: 12}.Make()),
+	r, err := Train(t.Context(), modalitiesOf([]int{48, 24}),
+		synthetic(synth.ManyLabels{Items: 40, Labels: 12}.Make()),
 		Options{Bits: 8, Anchors: 5, LabelEmbedding: true, Map: map[string]MapKind{"text": MapRBF}})
 	if err != nil {
 		t.Fatal(err)
@@ -57,7 +58,8 @@ func taughtStatistics(t testing.TB, aim Aim) (*Model, *Statistics) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	items := examples(synth.Pairs(synth.Config{Items: 20, Classes: 3, Dims: []int{3, 2}, Seed: 2}), func(i int) bool { return i%2 == 0 })
+	items := examples(synth.Pairs(synth.Config{Items: 20, Classes: 3, Dims: []int{3, 2}, Seed: 2}),
+		func(i int) bool { return i%2 == 0 })
 	if _, err := o.Learn(t.Context(), items, TeacherSelf, 0); err != nil {
 		t.Fatal(err)
 	}
@@ -94,10 +96,12 @@ func TestMarshalRoundTrip(t *testing.T) {
 			t.Fatal(err)
 		}
 		if !slices.Equal(m.Weights(), r.Model.Weights()) || m.Centre() != r.Model.Centre() {
-			t.Errorf("%v: weights %v and centre %g came back as %v and %g", method, r.Model.Weights(), r.Model.Centre(), m.Weights(), m.Centre())
+			t.Errorf("%v: weights %v and centre %g came back as %v and %g", method, r.Model.Weights(),
+				r.Model.Centre(), m.Weights(), m.Centre())
 		}
 		for _, c := range [][2]any{
-			{m.Bits(), r.Model.Bits()}, {m.Method(), method}, {m.Seed(), uint64(1 << 60)}, {m.Gamma(1), .5}, {m.Map(2), r.Model.Map(2)},
+			{m.Bits(), r.Model.Bits()}, {m.Method(), method}, {m.Seed(), uint64(1 << 60)}, {m.Gamma(1), .5},
+			{m.Map(2), r.Model.Map(2)},
 			{m.Fingerprint(), r.Model.Fingerprint()}, {m.Aim(), r.Model.Aim()}, {m.Prior(), r.Model.Prior()},
 		} {
 			if c[0] != c[1] {
@@ -107,7 +111,8 @@ func TestMarshalRoundTrip(t *testing.T) {
 		if !slices.Equal(m.weights, r.Model.weights) || (m.weights == nil) != (m.Aim() == AimCodes) {
 			t.Errorf("%v: weights %v came back as %v", method, r.Model.weights, m.weights)
 		}
-		if !slices.Equal(m.Labels(), r.Model.Labels()) || !slices.Equal(m.Modalities(), r.Model.Modalities()) {
+		if !slices.Equal(m.Labels(), r.Model.Labels()) ||
+			!slices.Equal(m.Modalities(), r.Model.Modalities()) {
 			t.Error("labels or modalities are lost")
 		}
 		for i := range 10 {
@@ -116,7 +121,8 @@ func TestMarshalRoundTrip(t *testing.T) {
 					continue
 				}
 				z, want := make([]float64, 24), make([]float64, 24)
-				if err := errors.Join(m.NewEncoder().Project(z, mod, rows[i]), r.Model.NewEncoder().Project(want, mod, rows[i])); err != nil {
+				if err := errors.Join(m.NewEncoder().Project(z, mod, rows[i]),
+					r.Model.NewEncoder().Project(want, mod, rows[i])); err != nil {
 					t.Fatal(err)
 				}
 				if !slices.Equal(z, want) {
@@ -152,7 +158,8 @@ func TestFrame(t *testing.T) {
 		m, s := marshal(t, smallAt(t, aim))
 		base, revision := revisedAt(t, true, aim)
 		frames = append(frames, frame{"FDHM", m, readModel}, frame{"FDHS", s, readStatistics},
-			frame{"FDHR", marshalRevision(t, revision, base), func(b []byte) error { _, err := base.UnmarshalRevision(b); return err }})
+			frame{"FDHR", marshalRevision(t, revision, base),
+				func(b []byte) error { _, err := base.UnmarshalRevision(b); return err }})
 	}
 	_, taught := taughtStatistics(t, AimLabels)
 	b, err := taught.MarshalBinary()
@@ -160,7 +167,8 @@ func TestFrame(t *testing.T) {
 		t.Fatal(err)
 	}
 	m, s := marshal(t, smallWeighted(t))
-	frames = append(frames, frame{"FDHS", b, readStatistics}, frame{"FDHM", m, readModel}, frame{"FDHS", s, readStatistics})
+	frames = append(frames, frame{"FDHS", b, readStatistics}, frame{"FDHM", m, readModel},
+		frame{"FDHS", s, readStatistics})
 	for _, m := range labelFreeModels(t) {
 		b, err := m.MarshalBinary()
 		if err != nil {
@@ -173,7 +181,8 @@ func TestFrame(t *testing.T) {
 			t.Fatalf("%q", c.b[:8])
 		}
 		end := len(c.b) - 4
-		if sum := crc32.Checksum(c.b[:end], crc32.MakeTable(crc32.Castagnoli)); binary.LittleEndian.Uint32(c.b[end:]) != sum {
+		if sum := crc32.Checksum(c.b[:end], crc32.MakeTable(crc32.Castagnoli)); binary.LittleEndian.Uint32(
+			c.b[end:]) != sum {
 			t.Fatal("the checksum is not where it is said to be")
 		}
 		for i := range c.b {
@@ -185,7 +194,8 @@ func TestFrame(t *testing.T) {
 			var format *codec.FormatError
 			switch err := c.read(bad); {
 			case i == 4 || i == 5:
-				if !errors.As(err, &format) || format.Found != int(binary.LittleEndian.Uint16(bad[4:])) || format.Supported != 5 {
+				if !errors.As(err, &format) || format.Found != int(binary.LittleEndian.Uint16(bad[4:])) ||
+					format.Supported != 5 {
 					t.Fatalf("version changed: %v", err)
 				}
 			case !errors.Is(err, codec.ErrCorrupt):
@@ -303,7 +313,8 @@ func TestTaughtStatistics(t *testing.T) {
 		if err := read.Same(s, 0); err != nil {
 			t.Errorf("%v: %v", aim, err)
 		}
-		if p := read.parts[1]; aim == AimLabels && (p.unlabelled != 10 || p.n != 50) || aim == AimCodes && (p.unlabelled != 0 || p.square != float64(p.n)) {
+		if p := read.parts[1]; aim == AimLabels && (p.unlabelled != 10 || p.n != 50) ||
+			aim == AimCodes && (p.unlabelled != 0 || p.square != float64(p.n)) {
 			t.Errorf("%v: %d of %d items have no labels, weight %g", aim, p.unlabelled, p.n, p.square)
 		}
 		refit, _, err := m.Refit(read, nil)
@@ -376,9 +387,11 @@ func FuzzModel(f *testing.F) {
 		xs = append(xs, Sparse([]uint32{0, 2}, []float32{x[0], x[1]}))
 	}
 	for _, d := range []int{3, 2000} { // packed anchors, and lists
-		b, _ = marshal(f, trainOn(f, []Modality{{Name: "text", Dim: d, Sparse: true}}, xs, data.Labels, Options{
-			Bits: 8, Anchors: 25, Map: map[string]MapKind{"text": MapRBF}, Features: map[string]FeatureKind{"text": FeaturesLog}, Gamma: map[string]float64{"text": 1},
-		}))
+		b, _ = marshal(f, trainOn(f, []Modality{{Name: "text", Dim: d, Sparse: true}}, xs, data.Labels,
+			Options{
+				Bits: 8, Anchors: 25, Map: map[string]MapKind{"text": MapRBF},
+				Features: map[string]FeatureKind{"text": FeaturesLog}, Gamma: map[string]float64{"text": 1},
+			}))
 		f.Add(b)
 	}
 	f.Fuzz(func(t *testing.T, b []byte) {
@@ -404,7 +417,8 @@ func FuzzModel(f *testing.F) {
 			if err := e.Project(z[i], i, make([]float32, mod.Dim)); err != nil {
 				t.Fatal(err)
 			}
-			if err := e.ProjectVectors(z[i], i, []Vector{Sparse([]uint32{uint32(mod.Dim - 1)}, []float32{2})}); err != nil {
+			if err := e.ProjectVectors(z[i], i,
+				[]Vector{Sparse([]uint32{uint32(mod.Dim - 1)}, []float32{2})}); err != nil {
 				t.Fatal(err)
 			}
 		}
@@ -417,7 +431,8 @@ func FuzzModel(f *testing.F) {
 			}
 			return
 		}
-		if !m.LabelCode(codec.NewCode(m.Bits()), m.Labels()) || !m.LabelAim(make([]float64, m.Bits()), m.Labels()) {
+		if !m.LabelCode(codec.NewCode(m.Bits()), m.Labels()) ||
+			!m.LabelAim(make([]float64, m.Bits()), m.Labels()) {
 			t.Fatal("its own labels are unknown")
 		}
 		if m.Aim() == AimAuto || len(m.weights) != len(m.Labels()) && m.Aim() != AimCodes {

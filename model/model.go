@@ -25,7 +25,8 @@ const (
 	MethodJoint                // the exact joint step over C and every R_t
 	MethodPaper                // the steps of the paper, one variable at a time
 	MethodITQ                  // without labels: signs of turned principal axes, of vectors of one space
-	MethodCCAITQ               // without labels: signs of turned canonical directions, of items with vectors in several spaces
+	// without labels: signs of turned canonical directions, of items with vectors in several spaces
+	MethodCCAITQ
 )
 
 var methodNames = []string{"auto", "labels", "joint", "paper", "itq", "cca-itq"}
@@ -184,7 +185,8 @@ func (m *Model) Knows(labels []uint32) bool {
 // modalities that it names. m is unchanged, and so are the codes of labels. conditions has for each
 // modality an estimate from below of the condition number of A + gamma I in the 1-norm. The error
 // wraps ErrMismatch, or is a *SingularError or *ModalityError.
-func (m *Model) Refit(s *Statistics, gamma map[string]float64) (refit *Model, conditions []float64, err error) {
+func (m *Model) Refit(s *Statistics,
+	gamma map[string]float64) (refit *Model, conditions []float64, err error) {
 	defer parallel.Guard(&err, "refitting the projections")
 	if err := m.CheckStatistics(s); err != nil {
 		return nil, nil, err
@@ -194,7 +196,8 @@ func (m *Model) Refit(s *Statistics, gamma map[string]float64) (refit *Model, co
 	for name, g := range gamma {
 		t := slices.IndexFunc(m.modalities, func(mod Modality) bool { return mod.Name == name })
 		if t < 0 {
-			return nil, nil, &ModalityError{Modality: name, Problem: "has a gamma, but the model does not know it"}
+			return nil, nil, &ModalityError{Modality: name,
+				Problem: "has a gamma, but the model does not know it"}
 		}
 		next.gammas[t] = g
 	}
@@ -215,12 +218,15 @@ func (m *Model) CheckStatistics(s *Statistics) error {
 	if m.LabelFree() {
 		return fmt.Errorf("%w: the model was learned without labels, and has no statistics", ErrMismatch)
 	}
-	if s.fingerprint != m.fingerprint || s.bits != m.bits || s.labels != m.summedLabels() || len(s.parts) != len(m.maps) {
-		return fmt.Errorf("%w: the statistics belong to another model: use those made with this model's maps", ErrMismatch)
+	if s.fingerprint != m.fingerprint || s.bits != m.bits || s.labels != m.summedLabels() ||
+		len(s.parts) != len(m.maps) {
+		return fmt.Errorf("%w: the statistics belong to another model: use those made with this model's maps",
+			ErrMismatch)
 	}
 	for t, mod := range m.modalities {
 		if s.parts[t].name != mod.Name || s.parts[t].k != m.maps[t].Size() {
-			return fmt.Errorf("%w: the statistics of modality %q have %d features, the map has %d", ErrMismatch, mod.Name, s.parts[t].k, m.maps[t].Size())
+			return fmt.Errorf("%w: the statistics of modality %q have %d features, the map has %d",
+				ErrMismatch, mod.Name, s.parts[t].k, m.maps[t].Size())
 		}
 	}
 	return nil
@@ -364,7 +370,8 @@ func (p *Parts) check() error {
 		return fmt.Errorf("%v", p.Method)
 	case p.Method.LabelFree() && (c > 0 || p.Aim != AimAuto):
 		return fmt.Errorf("%d labels and the aim %v, but method %v has none", c, p.Aim, p.Method)
-	case !p.Method.LabelFree() && (p.Aim == AimAuto || p.Aim > AimWeighted || p.Aim != AimCodes && p.Method != MethodLabels):
+	case !p.Method.LabelFree() &&
+		(p.Aim == AimAuto || p.Aim > AimWeighted || p.Aim != AimCodes && p.Method != MethodLabels):
 		return fmt.Errorf("the aim %v of method %v", p.Aim, p.Method)
 	case !aims.Ascend(p.Labels):
 		return errors.New("labels that do not ascend")
@@ -372,12 +379,15 @@ func (p *Parts) check() error {
 		return fmt.Errorf("%d numbers of C for %d labels", len(p.C), c)
 	case !(p.Prior >= 0 && p.Prior <= 1):
 		return fmt.Errorf("a prior of %g", p.Prior)
-	case (p.Aim == AimLabels || p.Aim == AimWeighted) && len(p.Weights) != c, (p.Aim == AimAuto || p.Aim == AimCodes) && p.Weights != nil:
+	case (p.Aim == AimLabels || p.Aim == AimWeighted) && len(p.Weights) != c,
+		(p.Aim == AimAuto || p.Aim == AimCodes) && p.Weights != nil:
 		return fmt.Errorf("%d weights of %d labels", len(p.Weights), c)
 	case slices.ContainsFunc(p.Weights, func(w float64) bool { return !(w > 0) }):
 		return fmt.Errorf("the weights of labels are %v", p.Weights)
-	case T == 0 || len(p.Maps) != T || len(p.Gammas) != T || len(p.Fusion) != T || p.Projections != nil && len(p.Projections) != T:
-		return fmt.Errorf("%d modalities with %d maps, %d gammas, %d weights and %d projections", T, len(p.Maps), len(p.Gammas), len(p.Fusion), len(p.Projections))
+	case T == 0 || len(p.Maps) != T || len(p.Gammas) != T || len(p.Fusion) != T ||
+		p.Projections != nil && len(p.Projections) != T:
+		return fmt.Errorf("%d modalities with %d maps, %d gammas, %d weights and %d projections", T,
+			len(p.Maps), len(p.Gammas), len(p.Fusion), len(p.Projections))
 	case slices.Min(p.Fusion) < 0 || slices.Max(p.Fusion) == 0:
 		return fmt.Errorf("the weights of the fusion are %v", p.Fusion)
 	case !(p.Centre >= 0 && p.Centre <= 1):
@@ -396,7 +406,8 @@ func (p *Parts) check() error {
 		case !(p.Gammas[t] >= 0):
 			return fmt.Errorf("a gamma of %g of modality %q", p.Gammas[t], mod.Name)
 		case p.Projections != nil && len(p.Projections[t]) != p.Bits*f.Size():
-			return fmt.Errorf("a projection of %d numbers of modality %q, with %d features", len(p.Projections[t]), mod.Name, f.Size())
+			return fmt.Errorf("a projection of %d numbers of modality %q, with %d features",
+				len(p.Projections[t]), mod.Name, f.Size())
 		}
 	}
 	return nil

@@ -148,7 +148,8 @@ type Taught struct {
 // Learn fails with an error that wraps ErrMismatch or ErrNotFinite, with a
 // *DimensionError or a *SingularError, or when the context ends. Then the items of the
 // chunk in hand and those after it have taught nothing.
-func (o *Online) Learn(ctx context.Context, items []Example, teacher Teacher, lead int) (done Taught, err error) {
+func (o *Online) Learn(ctx context.Context, items []Example, teacher Teacher,
+	lead int) (done Taught, err error) {
 	defer parallel.Guard(&err, "in the online step")
 	if teacher > TeacherSelf || (teacher == TeacherModality && (lead < 0 || lead >= len(o.parts))) {
 		return done, fmt.Errorf("%w: teacher %d, modality %d of %d", ErrOption, teacher, lead, len(o.parts))
@@ -183,7 +184,8 @@ type chunk struct {
 // vectors. It changes nothing, so an error leaves the Online as it was.
 func (o *Online) newChunk(items []Example) (*chunk, error) {
 	m := o.model
-	c := &chunk{known: make([]bool, len(items)), columns: make([][]int32, len(items)), h: make([]float32, len(items)*m.bits)}
+	c := &chunk{known: make([]bool, len(items)), columns: make([][]int32, len(items)),
+		h: make([]float32, len(items)*m.bits)}
 	for i, item := range items {
 		if err := m.checkVectors(item); err != nil {
 			return nil, err

@@ -42,7 +42,8 @@ func begunAt(t testing.TB, first int, aim Aim) (*Online, *synth.Data) {
 	dims := []int{9, 6, 5}
 	data := synth.Pairs(synth.Config{Items: 700, Classes: 6, Dims: dims, Missing: .2, LabelsPerItem: 2})
 	ms := modalitiesOf(dims)
-	r, err := Train(t.Context(), ms, synthetic(data.Slice(0, first)), settled(ms, Options{Bits: 24, Anchors: 90, Aim: aim}))
+	r, err := Train(t.Context(), ms, synthetic(data.Slice(0, first)),
+		settled(ms, Options{Bits: 24, Anchors: 90, Aim: aim}))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -59,7 +60,8 @@ func sameStatistics(t *testing.T, what string, got, want *Statistics) {
 	for mod := range want.parts {
 		g, w := &got.parts[mod], &want.parts[mod]
 		if g.n != w.n || g.unlabelled != w.unlabelled {
-			t.Errorf("%s: %d items of modality %d, %d without labels, want %d and %d", what, g.n, mod, g.unlabelled, w.n, w.unlabelled)
+			t.Errorf("%s: %d items of modality %d, %d without labels, want %d and %d", what, g.n, mod,
+				g.unlabelled, w.n, w.unlabelled)
 		}
 		if !slices.Equal(g.pairs, w.pairs) || g.square != w.square { // these sums are exact
 			t.Errorf("%s: the products of labels of modality %d are others", what, mod)
@@ -233,7 +235,8 @@ func TestOnlineFixedPoint(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			if done.Unlabelled != unlabelled || done.Labelled+done.Unlabelled != size || done.Rounds < done.Runs {
+			if done.Unlabelled != unlabelled || done.Labelled+done.Unlabelled != size ||
+				done.Rounds < done.Runs {
 				t.Errorf("%v, %d items: %+v", aim, size, done)
 			}
 			sameStatistics(t, "self-taught", o.Statistics(), want)

@@ -134,7 +134,8 @@ type leftOut struct {
 
 func (m *Model) newLeftOut(t int, s *Statistics) (*leftOut, error) {
 	k := s.parts[t].k
-	l := &leftOut{m.NewEncoder(), t, dense.Of(k, k, make([]float64, k*k)), make([]float32, k), dense.Of(1, k, make([]float64, k))}
+	l := &leftOut{m.NewEncoder(), t, dense.Of(k, k, make([]float64, k*k)), make([]float32, k),
+		dense.Of(1, k, make([]float64, k))}
 	return l, s.parts[t].factorise(l.factor, m.gammas[t], parallel.Workers())
 }
 

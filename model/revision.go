@@ -68,13 +68,15 @@ func (m *Model) grownSince(base *Model) (grown []int, err error) {
 	other := func(what string) ([]int, error) {
 		return nil, fmt.Errorf("%w: the model is no revision of the base: it has other %s", ErrMismatch, what)
 	}
-	if m.bits != base.bits || m.method != base.method || m.seed != base.seed || !slices.Equal(m.modalities, base.modalities) {
+	if m.bits != base.bits || m.method != base.method || m.seed != base.seed ||
+		!slices.Equal(m.modalities, base.modalities) {
 		return other("bits, modalities, method or seed")
 	}
 	if m.aim != base.aim || m.prior != base.prior {
 		return other("aim or prior")
 	}
-	if !slices.Equal(m.mean, base.mean) || m.fusion.Centre != base.fusion.Centre || !slices.Equal(m.fusion.Weights, base.fusion.Weights) {
+	if !slices.Equal(m.mean, base.mean) || m.fusion.Centre != base.fusion.Centre ||
+		!slices.Equal(m.fusion.Weights, base.fusion.Weights) {
 		return other("fusion")
 	}
 	known := 0
@@ -114,7 +116,8 @@ func (m *Model) UnmarshalRevision(b []byte) (*Model, error) {
 		return nil, err
 	}
 	if of := r.U64("fingerprint"); r.Err == nil && of != m.fingerprint {
-		return nil, fmt.Errorf("%w: the bytes are a revision of another model, %016x instead of %016x", ErrMismatch, of, m.fingerprint)
+		return nil, fmt.Errorf("%w: the bytes are a revision of another model, %016x instead of %016x",
+			ErrMismatch, of, m.fingerprint)
 	}
 	if q := r.Bits(); r.Err == nil && q != m.bits {
 		r.Fail("%d bits, where its base has %d", q, m.bits)

@@ -72,19 +72,23 @@ func TestRevisionRoundTrip(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			if whole, _ := got.MarshalBinary(); !bytes.Equal(whole, want) || got.Fingerprint() != revision.Fingerprint() {
+			if whole, _ := got.MarshalBinary(); !bytes.Equal(whole, want) ||
+				got.Fingerprint() != revision.Fingerprint() {
 				t.Error("another model came back")
 			}
-			if !slices.Equal(got.weights, revision.weights) || aim == AimLabels && slices.Equal(got.weights, base.weights) {
+			if !slices.Equal(got.weights, revision.weights) ||
+				aim == AimLabels && slices.Equal(got.weights, base.weights) {
 				t.Errorf("weights %v came back as %v", revision.weights, got.weights)
 			}
-			if !bytes.Equal(marshalRevision(t, got, base), b) || !bytes.Equal(marshalRevision(t, revision, base), b) {
+			if !bytes.Equal(marshalRevision(t, got, base), b) ||
+				!bytes.Equal(marshalRevision(t, revision, base), b) {
 				t.Error("other bytes the second time")
 			}
 		}
 	}
 	base, _ := revised(t, false)
-	if got, err := base.UnmarshalRevision(marshalRevision(t, base, base)); err != nil || got.Fingerprint() != base.Fingerprint() {
+	if got, err := base.UnmarshalRevision(marshalRevision(t, base, base)); err != nil ||
+		got.Fingerprint() != base.Fingerprint() {
 		t.Errorf("a model as a revision of itself: %v", err)
 	}
 	refit, _, err := base.Refit(small(t).Statistics, map[string]float64{"image": 3})
@@ -99,7 +103,8 @@ func TestRevisionRoundTrip(t *testing.T) {
 func TestRevisionOfAnother(t *testing.T) {
 	base, revision := revised(t, true)
 	data := synth.Pairs(synth.Config{Items: 30, Classes: 3, Dims: []int{3, 2}, Seed: 1})
-	r, err := Train(t.Context(), modalitiesOf([]int{3, 2}), synthetic(data), Options{Bits: 8, Anchors: 5, Map: map[string]MapKind{"text": MapLinear}})
+	r, err := Train(t.Context(), modalitiesOf([]int{3, 2}), synthetic(data),
+		Options{Bits: 8, Anchors: 5, Map: map[string]MapKind{"text": MapLinear}})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -117,7 +122,11 @@ func TestRevisionOfAnother(t *testing.T) {
 		"other weights":    func(m *Model) { m.fusion.Weights = m.Weights(); m.fusion.Weights[1] /= 2 },
 		"another prior":    func(m *Model) { m.prior = .5 },
 		"another aim":      func(m *Model) { m.aim, m.weights = AimCodes, nil },
-		"another mean":     func(m *Model) { m.mean = slices.Clone(m.mean); m.mean[0] /= 2; m.mean[1] += .125 },
+		"another mean": func(m *Model) {
+			m.mean = slices.Clone(m.mean)
+			m.mean[0] /= 2
+			m.mean[1] += .125
+		},
 	} {
 		other := *revision
 		change(&other)
@@ -157,7 +166,8 @@ func FuzzRevision(f *testing.F) {
 		var err error
 		bounded(t, len(b), func() { m, err = base.UnmarshalRevision(b) })
 		if err != nil {
-			if !errors.Is(err, codec.ErrCorrupt) && !errors.Is(err, ErrMismatch) && !errors.As(err, new(*codec.FormatError)) {
+			if !errors.Is(err, codec.ErrCorrupt) && !errors.Is(err, ErrMismatch) &&
+				!errors.As(err, new(*codec.FormatError)) {
 				t.Fatal(err)
 			}
 			return

@@ -91,7 +91,8 @@ func TestWeightsFollowShiftingClasses(t *testing.T) {
 	queries := synthetic(synth.Unbalanced(3, 1000, true))
 	all, class := byClass(t, followed, items, queries)
 	frozenAll, frozenClass := byClass(t, &frozen, items, queries)
-	t.Logf("mAP %.3f, by class %.3f; with the weights of the training %.3f, %.3f", all, class, frozenAll, frozenClass)
+	t.Logf("mAP %.3f, by class %.3f; with the weights of the training %.3f, %.3f", all, class, frozenAll,
+		frozenClass)
 	if class < frozenClass+.02 || all < frozenAll-.02 {
 		t.Error("classes are found no better")
 	}

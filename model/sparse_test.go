@@ -99,7 +99,8 @@ func TestSparseFeaturesAreThoseOfDense(t *testing.T) {
 	effort.LongWithRace(t)
 	const n = 700
 	sparse, vectors, _ := texts(t, 3, 0, n)
-	sparse, vectors = append(sparse, Sparse(nil, nil)), append(vectors, Dense(make([]float32, synth.NUSWideText)))
+	sparse, vectors = append(sparse, Sparse(nil, nil)),
+		append(vectors, Dense(make([]float32, synth.NUSWideText)))
 	for kind := range FeatureKind(len(featureNames)) {
 		made := func(m Modality, xs []Vector) (*Features, *Moments, []Vector) {
 			mo := NewMoments(m)
@@ -156,7 +157,8 @@ func TestSparseFeaturesAreThoseOfDense(t *testing.T) {
 						wrong = max(wrong, ulps(float64(v), math.Exp(-sparseDistance(own[i/k], own[i%k])/ss)))
 					}
 				}
-				t.Logf("%v, %v, layout %d: %.1f ulp from dense features, %.1f from the definition", kind, mk, layout, apart, wrong)
+				t.Logf("%v, %v, layout %d: %.1f ulp from dense features, %.1f from the definition", kind, mk,
+					layout, apart, wrong)
 				if apart > 64 || wrong > 8 {
 					t.Errorf("%v, %v, layout %d: features are %g ulp from those of dense vectors, %g from the definition", kind, mk, layout, apart, wrong)
 				}
@@ -226,7 +228,8 @@ func TestSparseMoments(t *testing.T) {
 	}
 	for j := range d {
 		if !approx(got.Mean[j], want.Mean[j], 1e-12) || !approx(got.m2[j], want.m2[j], 1e-9) {
-			t.Errorf("column %d: mean %g and spread %g, want %g and %g", j, got.Mean[j], got.m2[j], want.Mean[j], want.m2[j])
+			t.Errorf("column %d: mean %g and spread %g, want %g and %g", j, got.Mean[j], got.m2[j],
+				want.Mean[j], want.m2[j])
 		}
 	}
 }
@@ -240,7 +243,8 @@ func BenchmarkSparseMap(b *testing.B) {
 		name string
 		d    int
 		rng  *rand.Rand // moves each number to one of d/1000 dimensions
-	}{{"1000", 1000, nil}, {"8000", 8000, rand.New(rand.NewPCG(1, 1))}, {"20000", 20_000, rand.New(rand.NewPCG(1, 2))}} {
+	}{{"1000", 1000, nil}, {"8000", 8000, rand.New(rand.NewPCG(1, 1))},
+		{"20000", 20_000, rand.New(rand.NewPCG(1, 2))}} {
 		xs := spread(sparse, c.d)
 		if c.rng != nil {
 			for _, x := range xs {

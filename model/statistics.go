@@ -137,7 +137,8 @@ func newPart(name string, k, bits, labels int) part {
 // NewStatistics returns the statistics of no items, for the maps and the code space of
 // m.
 func NewStatistics(m *Model) *Statistics {
-	s := &Statistics{fingerprint: m.fingerprint, bits: m.bits, labels: m.summedLabels(), weighted: m.aim == AimWeighted}
+	s := &Statistics{fingerprint: m.fingerprint, bits: m.bits, labels: m.summedLabels(),
+		weighted: m.aim == AimWeighted}
 	for t, f := range m.maps {
 		s.parts = append(s.parts, newPart(m.modalities[t].Name, f.Size(), m.bits, s.labels))
 	}
@@ -235,12 +236,14 @@ func addPairs(pairs []float64, y []float32) {
 func (s *Statistics) subtract(t int, phi dense.Matrix[float32], x teaching, workers int) error {
 	p := &s.parts[t]
 	if p.n < int64(phi.Rows) {
-		return fmt.Errorf("%w: %d rows are to be taken out of %d of modality %q", ErrMismatch, phi.Rows, p.n, p.name)
+		return fmt.Errorf("%w: %d rows are to be taken out of %d of modality %q", ErrMismatch, phi.Rows, p.n,
+			p.name)
 	}
 	gone := &Statistics{bits: s.bits, labels: s.labels, parts: []part{newPart("", p.k, s.bits, s.labels)}}
 	gone.add(0, phi, x, workers)
 	if g := &gone.parts[0]; g.unlabelled > p.unlabelled {
-		return fmt.Errorf("%w: %d rows that projections have taught are to be taken out of %d of modality %q", ErrMismatch, g.unlabelled, p.unlabelled, p.name)
+		return fmt.Errorf("%w: %d rows that projections have taught are to be taken out of %d of modality %q",
+			ErrMismatch, g.unlabelled, p.unlabelled, p.name)
 	}
 	p.merge(&gone.parts[0], s.bits, -1)
 	return nil
@@ -319,7 +322,8 @@ func (s *Statistics) Same(other *Statistics, tolerance float64) error {
 				}
 			}
 			if off > tolerance*scale {
-				return fmt.Errorf("%w: modality %q: they are off by %.2g of up to %.2g", ErrMismatch, p.name, off, scale)
+				return fmt.Errorf("%w: modality %q: they are off by %.2g of up to %.2g", ErrMismatch, p.name,
+					off, scale)
 			}
 		}
 	}
@@ -332,7 +336,8 @@ func (s *Statistics) Clone() *Statistics {
 	c.parts = slices.Clone(s.parts)
 	for t := range c.parts {
 		p := &c.parts[t]
-		p.a, p.b, p.pairs, p.taught = slices.Clone(p.a), slices.Clone(p.b), slices.Clone(p.pairs), slices.Clone(p.taught)
+		p.a, p.b, p.pairs, p.taught = slices.Clone(p.a), slices.Clone(p.b), slices.Clone(p.pairs),
+			slices.Clone(p.taught)
 	}
 	return &c
 }
@@ -349,7 +354,8 @@ func (s *Statistics) solve(t int, gamma float64) (w dense.Matrix[float64], condi
 	defer parallel.Guard(&err, "solving for a projection")
 	part := &s.parts[t]
 	if !(gamma >= 0) || math.IsInf(gamma, 0) {
-		return w, 0, fmt.Errorf("%w: gamma of modality %q: %g: it is a finite number, zero or more", ErrOption, part.name, gamma)
+		return w, 0, fmt.Errorf("%w: gamma of modality %q: %g: it is a finite number, zero or more",
+			ErrOption, part.name, gamma)
 	}
 	a := dense.Of(part.k, part.k, make([]float64, part.k*part.k))
 	part.ridged(a, gamma)
@@ -382,7 +388,8 @@ func (p *part) factorise(l dense.Matrix[float64], gamma float64, workers int) er
 
 // solve returns B (A + gamma I)^-1, given the Cholesky factor l of A + gamma I, with the
 // rows of taught at its end.
-func (p *part) solve(l dense.Matrix[float64], gamma float64, workers int) (w dense.Matrix[float64], err error) {
+func (p *part) solve(l dense.Matrix[float64], gamma float64,
+	workers int) (w dense.Matrix[float64], err error) {
 	x := slices.Concat(p.b, p.taught)
 	w = dense.Of(len(x)/p.k, p.k, x)
 	dense.CholeskySolve(w, l, workers)

@@ -70,7 +70,8 @@ func BenchmarkSolve(b *testing.B) {
 		b.Run(fmt.Sprint(k), func(b *testing.B) {
 			const q, rows = 128, 512
 			rng := rand.New(rand.NewPCG(43, 44))
-			s := &Statistics{bits: q, parts: []part{{name: "x", k: k, a: make([]float64, k*k), b: make([]float64, q*k)}}}
+			s := &Statistics{bits: q, parts: []part{{name: "x", k: k, a: make([]float64, k*k),
+				b: make([]float64, q*k)}}}
 			phi, h := make([]float32, rows*k), make([]float32, rows*q)
 			for i := range phi {
 				phi[i] = rng.Float32()
@@ -144,7 +145,8 @@ func TestShardsMergeToTheWhole(t *testing.T) {
 	dims := []int{7, 4}
 	data := synth.Pairs(synth.Config{Items: 300, Classes: 5, Dims: dims, Missing: .3, LabelsPerItem: 2})
 	for _, aim := range []Aim{AimLabels, AimCodes} {
-		r, err := Train(t.Context(), modalitiesOf(dims), synthetic(data), settled(modalitiesOf(dims), Options{Bits: 24, Anchors: 130, Aim: aim}))
+		r, err := Train(t.Context(), modalitiesOf(dims), synthetic(data),
+			settled(modalitiesOf(dims), Options{Bits: 24, Anchors: 130, Aim: aim}))
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -215,7 +217,8 @@ func TestSubtract(t *testing.T) {
 	code := teaching{y: make([]float32, s.labels), h: h}
 	labels := teaching{y: labelVector(o.model, []uint32{2}), h: make([]float32, s.bits)}
 	addRow(s, 0, phi, nil, h)
-	if p := s.parts[0]; p.unlabelled != 1 || p.n != before.parts[0].n+1 || !slices.Equal(p.b, before.parts[0].b) || p.taught[k] != -.25 {
+	if p := s.parts[0]; p.unlabelled != 1 || p.n != before.parts[0].n+1 ||
+		!slices.Equal(p.b, before.parts[0].b) || p.taught[k] != -.25 {
 		t.Errorf("%d items without labels of %d", p.unlabelled, p.n)
 	}
 	if err := s.subtract(0, dense.Of(1, k, phi), code, 1); err != nil {
@@ -225,7 +228,8 @@ func TestSubtract(t *testing.T) {
 	if err := s.subtract(0, dense.Of(1, k, phi), code, 1); !errors.Is(err, ErrMismatch) {
 		t.Errorf("an item without labels where none is: %v", err)
 	}
-	if err := NewStatistics(o.model).subtract(0, dense.Of(1, k, phi), labels, 1); !errors.Is(err, ErrMismatch) {
+	if err := NewStatistics(o.model).subtract(0, dense.Of(1, k, phi), labels, 1); !errors.Is(err,
+		ErrMismatch) {
 		t.Errorf("an item where none is: %v", err)
 	}
 	sameStatistics(t, "refused", s, before)
@@ -246,7 +250,8 @@ func TestRefit(t *testing.T) {
 	if m.Gamma(0) != 1e-2 || m.Gamma(1) != 3 || m.Fingerprint() != r.Model.Fingerprint() {
 		t.Errorf("gamma %g, %g", m.Gamma(0), m.Gamma(1))
 	}
-	direct, err := Train(t.Context(), modalities, synthetic(data), settled(modalities, Options{Gamma: map[string]float64{"text": 3}}))
+	direct, err := Train(t.Context(), modalities, synthetic(data),
+		settled(modalities, Options{Gamma: map[string]float64{"text": 3}}))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -262,7 +267,8 @@ func TestRefit(t *testing.T) {
 	if _, _, err := m.Refit(r.Statistics, map[string]float64{"sound": 1}); !errors.As(err, &modality) {
 		t.Error(err)
 	}
-	if _, _, err := m.Refit(r.Statistics, map[string]float64{"text": math.NaN()}); !errors.Is(err, ErrOption) {
+	if _, _, err := m.Refit(r.Statistics, map[string]float64{"text": math.NaN()}); !errors.Is(err,
+		ErrOption) {
 		t.Error(err)
 	}
 }
@@ -291,7 +297,8 @@ func TestStatisticsRefuse(t *testing.T) {
 	if _, _, err := NewStatistics(a.Model).solve(0, 0); !errors.As(err, &singular) {
 		t.Error(err)
 	}
-	if _, _, err := a.Model.Refit(NewStatistics(a.Model), map[string]float64{"image": 0}); !errors.As(err, &singular) {
+	if _, _, err := a.Model.Refit(NewStatistics(a.Model), map[string]float64{"image": 0}); !errors.As(err,
+		&singular) {
 		t.Error(err)
 	}
 	c := s.Clone()
@@ -304,7 +311,8 @@ func TestStatisticsRefuse(t *testing.T) {
 func TestTraceIsTheSumOfSquaredLengths(t *testing.T) {
 	dims := []int{7, 4}
 	data := synth.Pairs(synth.Config{Items: 90, Classes: 3, Dims: dims, Missing: .3})
-	r, err := Train(t.Context(), modalitiesOf(dims), synthetic(data), settled(modalitiesOf(dims), Options{Bits: 16, Anchors: 20}))
+	r, err := Train(t.Context(), modalitiesOf(dims), synthetic(data),
+		settled(modalitiesOf(dims), Options{Bits: 16, Anchors: 20}))
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -45,7 +45,8 @@ var (
 	// Train is fit.Train.
 	Train func(ctx context.Context, modalities []Modality, src Source, opt Options) (*Result, error)
 	// MAPTie is that of eval.Evaluate.
-	MAPTie func(ctx context.Context, db codec.Codes, dbLabels [][]uint32, queries codec.Codes, queryLabels [][]uint32) (float64, error)
+	MAPTie func(ctx context.Context, db codec.Codes, dbLabels [][]uint32, queries codec.Codes,
+		queryLabels [][]uint32) (float64, error)
 )
 
 // settled returns the options with nothing left to choose: settings that they do not give are raw, rbf, 0.01
@@ -164,8 +165,10 @@ func labelFreeModels(t testing.TB) (list []*Model) {
 		src *memory
 		opt Options
 	}{
-		1: {&memory{vectors: [][][]float32{a}, labels: none}, Options{Method: MethodITQ, Bits: 8, Features: map[string]FeatureKind{"image": FeaturesZScore}}},
-		2: {&memory{vectors: [][][]float32{a, b}, labels: none}, Options{Method: MethodCCAITQ, Bits: 8, Features: map[string]FeatureKind{"text": FeaturesRaw}}},
+		1: {&memory{vectors: [][][]float32{a}, labels: none},
+			Options{Method: MethodITQ, Bits: 8, Features: map[string]FeatureKind{"image": FeaturesZScore}}},
+		2: {&memory{vectors: [][][]float32{a, b}, labels: none},
+			Options{Method: MethodCCAITQ, Bits: 8, Features: map[string]FeatureKind{"text": FeaturesRaw}}},
 	} {
 		r, err := Train(t.Context(), modalitiesOf([]int{12, 5}[:dims]), c.src, c.opt)
 		if err != nil {

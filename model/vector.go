@@ -187,7 +187,8 @@ func CheckVector(m Modality, v Vector) error {
 		next = uint64(j) + 1
 	}
 	if next > uint64(m.Dim) {
-		return fmt.Errorf("%w: modality %q: a sparse vector has index %d, but the dimensions are 0 to %d", ErrMismatch, m.Name, next-1, m.Dim-1)
+		return fmt.Errorf("%w: modality %q: a sparse vector has index %d, but the dimensions are 0 to %d",
+			ErrMismatch, m.Name, next-1, m.Dim-1)
 	}
 	if e := notFinite(v.Value); e >= 0 {
 		return finiteError(m, int(v.Index[e]), v.Value[e])
@@ -196,7 +197,8 @@ func CheckVector(m Modality, v Vector) error {
 }
 
 func finiteError(m Modality, dimension int, v float32) error {
-	return fmt.Errorf("modality %q, dimension %d is %v: %w: replace it or leave the vector out", m.Name, dimension, v, ErrNotFinite)
+	return fmt.Errorf("modality %q, dimension %d is %v: %w: replace it or leave the vector out", m.Name,
+		dimension, v, ErrNotFinite)
 }
 
 // notFinite returns the index of the first number that is NaN or infinite, or -1.

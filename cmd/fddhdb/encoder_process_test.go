@@ -23,7 +23,8 @@ func scriptEncoder(t *testing.T, dir, script string) string {
 	if err := os.WriteFile(program, []byte("#!/bin/sh\n"+script), 0o700); err != nil {
 		t.Fatal(err)
 	}
-	if out, err := exec.Command("fddhdb", "encoder", path, "--set", "text="+program).CombinedOutput(); err != nil {
+	if out, err := exec.Command("fddhdb", "encoder", path, "--set",
+		"text="+program).CombinedOutput(); err != nil {
 		t.Fatalf("%v: %s", err, out)
 	}
 	return path
@@ -90,7 +91,8 @@ exec fddhdb search "`+filepath.Join(dir, "a.db")+`" --text cat
 	var stderr bytes.Buffer
 	cmd := exec.Command("fddhdb", "search", path, "--text", "cat")
 	cmd.Stderr = &stderr
-	if err := cmd.Run(); cmd.ProcessState.ExitCode() != 1 || !strings.Contains(stderr.String(), "an encoder starts no encoder") {
+	if err := cmd.Run(); cmd.ProcessState.ExitCode() != 1 ||
+		!strings.Contains(stderr.String(), "an encoder starts no encoder") {
 		t.Errorf("%v, %s", err, &stderr)
 	}
 	if all, err := os.ReadFile(runs); err != nil || string(all) != "run\n" {

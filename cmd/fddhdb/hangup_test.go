@@ -35,16 +35,19 @@ func TestHangup(t *testing.T) {
 	}
 	// The encoder reads its input, says which process it is, and answers what comes through a pipe.
 	script := filepath.Join(dir, "encoder")
-	if err := os.WriteFile(script, []byte("#!/bin/sh\nread -r line\necho $$ >"+begun+"\nexec cat "+pipe+"\n"), 0o700); err != nil {
+	if err := os.WriteFile(script, []byte("#!/bin/sh\nread -r line\necho $$ >"+begun+"\nexec cat "+pipe+"\n"),
+		0o700); err != nil {
 		t.Fatal(err)
 	}
-	if out, err := exec.Command("fddhdb", "encoder", path, "--set", "text="+script).CombinedOutput(); err != nil {
+	if out, err := exec.Command("fddhdb", "encoder", path, "--set",
+		"text="+script).CombinedOutput(); err != nil {
 		t.Fatalf("%v: %s", err, out)
 	}
 	for _, nohup := range []bool{false, true} {
 		search := []string{"fddhdb", "search", path, "--text", "cat", "--json"}
 		if nohup {
-			search = []string{"sh", "-c", `trap "" HUP; exec "$@"`, "sh", "fddhdb", "search", path, "--text", "cat", "--json"}
+			search = []string{"sh", "-c", `trap "" HUP; exec "$@"`, "sh", "fddhdb", "search", path, "--text",
+				"cat", "--json"}
 		}
 		cmd := exec.Command(search[0], search[1:]...)
 		var stdout, stderr bytes.Buffer
@@ -68,12 +71,16 @@ func TestHangup(t *testing.T) {
 				t.Fatal(err)
 			}
 		}
-		if err := cmd.Wait(); nohup && (err != nil || !strings.HasPrefix(stdout.String(), `{"query":"cat","hits":[{"key":"a"`)) {
+		if err := cmd.Wait(); nohup &&
+			(err != nil || !strings.HasPrefix(stdout.String(), `{"query":"cat","hits":[{"key":"a"`)) {
 			t.Errorf("under nohup: %v, %s%s", err, &stdout, &stderr)
-		} else if !nohup && (cmd.ProcessState.ExitCode() != 1 || !strings.Contains(stderr.String(), "interrupted")) {
+		} else if !nohup && (cmd.ProcessState.ExitCode() != 1 ||
+			!strings.Contains(stderr.String(), "interrupted")) {
 			t.Errorf("%v, %s%s", err, &stdout, &stderr)
 		}
-		for until := time.Now().Add(time.Minute); !errors.Is(syscall.Kill(encoder, 0), syscall.ESRCH); time.Sleep(time.Millisecond) { // a kill takes a moment
+		// a kill takes a moment
+		for until := time.Now().Add(time.Minute); !errors.Is(syscall.Kill(encoder, 0),
+			syscall.ESRCH); time.Sleep(time.Millisecond) {
 			if time.Now().After(until) {
 				t.Fatalf("nohup %v: the encoder goes on", nohup)
 			}
@@ -107,7 +114,8 @@ func TestCrash(t *testing.T) {
 		t.Error(err)
 	}
 	err = cmd.Wait()
-	if status := cmd.ProcessState.Sys().(syscall.WaitStatus); !status.Signaled() || status.Signal() != syscall.SIGABRT || !strings.Contains(stderr.String(), "SIGQUIT") {
+	if status := cmd.ProcessState.Sys().(syscall.WaitStatus); !status.Signaled() ||
+		status.Signal() != syscall.SIGABRT || !strings.Contains(stderr.String(), "SIGQUIT") {
 		t.Errorf("%v: %.500s", err, &stderr)
 	}
 }

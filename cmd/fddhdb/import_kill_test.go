@@ -60,14 +60,16 @@ func TestKilledImport(t *testing.T) {
 		if strings.Contains(stderr.String(), "going on at row") {
 			resumed++
 		}
-		if err == nil || strings.Contains(stderr.String(), "exists already") { // it was killed when it was done
+		// it was killed when it was done
+		if err == nil || strings.Contains(stderr.String(), "exists already") {
 			break
 		}
 		if n > kills {
 			t.Fatalf("%v, %s", err, stderr.String())
 		}
 	}
-	if out, err := exec.Command("fddhdb", "count", database).Output(); err != nil || string(out) != fmt.Sprintln(rows) {
+	if out, err := exec.Command("fddhdb", "count", database).Output(); err != nil ||
+		string(out) != fmt.Sprintln(rows) {
 		t.Fatalf("%v, %q", err, out)
 	}
 	if resumed == 0 {

@@ -62,19 +62,23 @@ func strangeDatabase(t *testing.T, dir string) []tabbed {
 		command := fmt.Sprintf("%s>ran/%d%s", before, n, after)
 		return []string{command + "1", fmt.Sprintf("%stouch ran/blank%d%s2", before, n, after)}
 	}
-	strange := slices.Concat(touch("$(", ")"), touch("`", "`"), touch("(", ")"), touch("a;", ";"), touch("b|", "|"),
-		touch("c&", "&"), touch("<(", ")"), touch("=(", ")"), touch("good'$(", ")'"), touch("d\n", "\n"), touch("e\tf$(", ")"),
+	strange := slices.Concat(touch("$(", ")"), touch("`", "`"), touch("(", ")"), touch("a;", ";"),
+		touch("b|", "|"),
+		touch("c&", "&"), touch("<(", ")"), touch("=(", ")"), touch("good'$(", ")'"), touch("d\n", "\n"),
+		touch("e\tf$(", ")"),
 		[]string{"\x1b]0;title\x07", "--where=year=1", "-k", "~root", "{a,b}", "*", "…$(touch ran/dots)"})
 	var items strings.Builder
 	for _, item := range append(strange, "good-key:1", "good-key:2") {
-		if err := json.NewEncoder(&items).Encode(map[string]any{"key": item, "labels": append(strange, "good-label1")}); err != nil {
+		if err := json.NewEncoder(&items).Encode(map[string]any{"key": item, "labels": append(strange,
+			"good-label1")}); err != nil {
 			t.Fatal(err)
 		}
 	}
 	const pair = "{\"key\": \"$(>ran/pair)1\"}\n{\"key\": \"$(>ran/pair)2\"}\n" // Tab inserts what they share
 	for _, c := range []struct{ args, stdin string }{
 		{"init s.db --modality image:2", ""}, {"import s.db --items -", items.String()},
-		{"init s.db --collection pair --modality image:2", ""}, {"import s.db --collection pair --items -", pair},
+		{"init s.db --collection pair --modality image:2", ""},
+		{"import s.db --collection pair --items -", pair},
 	} {
 		args := strings.Fields(c.args)
 		cmd := exec.Command("fddhdb", args...)
@@ -94,15 +98,21 @@ func strangeDatabase(t *testing.T, dir string) []tabbed {
 			t.Fatal(err)
 		}
 	}
-	lines := []tabbed{{"fddhdb ", "s.db"}, {"fddhdb eval s.db --vectors image=", ""}, {"fddhdb eval s.db --vectors image=s", ".db"},
-		{"fddhdb put s.db k --labels ", ""}, {"fddhdb put s.db k --labels good", "-label"}, {"fddhdb put s.db k --labels=$", ""},
+	lines := []tabbed{{"fddhdb ", "s.db"}, {"fddhdb eval s.db --vectors image=", ""},
+		{"fddhdb eval s.db --vectors image=s", ".db"},
+		{"fddhdb put s.db k --labels ", ""}, {"fddhdb put s.db k --labels good", "-label"},
+		{"fddhdb put s.db k --labels=$", ""},
 		{"fddhdb labels s.db --rename good", "-label1="}, {"fddhdb scan s.db --where label=", ""},
-		{"fddhdb get s.db ", "good-key"}, {"fddhdb get s.db --collection pair ", ""}, {"fddhdb get s.db --collection=pa", "ir"}, {"fddhdb get s.db good-", "key:"},
-		{"fddhdb get ~/s.db good-", "key:"}, {"fddhdb get 's.db' \"x y\" good-", "key:"}, {"fddhdb delete s.db -", ""},
+		{"fddhdb get s.db ", "good-key"}, {"fddhdb get s.db --collection pair ", ""},
+		{"fddhdb get s.db --collection=pa", "ir"}, {"fddhdb get s.db good-", "key:"},
+		{"fddhdb get ~/s.db good-", "key:"}, {"fddhdb get 's.db' \"x y\" good-", "key:"},
+		{"fddhdb delete s.db -", ""},
 		{"fddhdb get s.db $(touch ran/typed1) ", ""}, {"fddhdb get s.db `touch ran/typed2` ", ""},
 		{"fddhdb get s.db --collection=$(>ran/typed3)= ", ""}, {`fddhdb get s.db "$(touch ran/typed4)" `, ""},
-		{"fddhdb get s.db <(touch ran/typed5) ", ""}, {"fddhdb get s.db (touch ran/typed6) ", ""}, {`fddhdb get s.db "${x:-$(touch ran/typed7)}" `, ""},
-		{`fddhdb scan s.db --where 'x -$(>ran/typed8)='`, ""}, {`fddhdb scan s.db --where=$(>ran/typed9)= `, ""}}
+		{"fddhdb get s.db <(touch ran/typed5) ", ""}, {"fddhdb get s.db (touch ran/typed6) ", ""},
+		{`fddhdb get s.db "${x:-$(touch ran/typed7)}" `, ""},
+		{`fddhdb scan s.db --where 'x -$(>ran/typed8)='`, ""},
+		{`fddhdb scan s.db --where=$(>ran/typed9)= `, ""}}
 	for _, begin := range []string{"$", "`", "(", "a", "b|", `c\&`, "<", "=", `good\'`, `d\`, "e"} {
 		lines = append(lines, tabbed{"fddhdb get s.db " + begin, ""})
 	}
@@ -115,19 +125,24 @@ func tabInBash(t *testing.T, dir string, lines []tabbed) string {
 	if _, err := os.Stat(functions); err != nil {
 		t.Skip("the package bash-completion is not installed")
 	}
-	lines = append(lines, tabbed{`fddhdb get "$HOME/s.db" good-`, "key:"}, tabbed{"fddhdb get ${HOME}/s.db good-", "key:"})
-	return tabInTerminal(t, dir, lines, "bind 'set page-completions off'; bind 'set completion-query-items 0'; source "+
-		functions+"; source <(fddhdb completion bash)", "bash", "--norc", "--noprofile", "-i")
+	lines = append(lines, tabbed{`fddhdb get "$HOME/s.db" good-`, "key:"},
+		tabbed{"fddhdb get ${HOME}/s.db good-", "key:"})
+	return tabInTerminal(t, dir, lines,
+		"bind 'set page-completions off'; bind 'set completion-query-items 0'; source "+
+			functions+"; source <(fddhdb completion bash)", "bash", "--norc", "--noprofile", "-i")
 }
 
 func tabInZsh(t *testing.T, dir string, lines []tabbed) string {
-	lines = append(lines, tabbed{`fddhdb get "$HOME/s.db" good-`, "key:"}, tabbed{"fddhdb get $HOME/s.db good-", "key:"})
-	return tabInTerminal(t, dir, lines, "autoload -U compinit; compinit -u -D; source <(fddhdb completion zsh)", "zsh", "-f", "-i")
+	lines = append(lines, tabbed{`fddhdb get "$HOME/s.db" good-`, "key:"},
+		tabbed{"fddhdb get $HOME/s.db good-", "key:"})
+	return tabInTerminal(t, dir, lines,
+		"autoload -U compinit; compinit -u -D; source <(fddhdb completion zsh)", "zsh", "-f", "-i")
 }
 
 func tabInTerminal(t *testing.T, dir string, lines []tabbed, setup string, shell ...string) string {
 	s := openTerminal(t, []string{"PS1=> ", "HOME=" + dir}, shell...)
-	if err := pty.Setsize(s.tty, &pty.Winsize{Rows: 1000, Cols: 200}); err != nil { // or shells ask before they list much
+	// or shells ask before they list much
+	if err := pty.Setsize(s.tty, &pty.Winsize{Rows: 1000, Cols: 200}); err != nil {
 		t.Fatal(err)
 	}
 	s.sends("cd "+dir+"; "+setup+"; echo read''y"+enter, "ready")

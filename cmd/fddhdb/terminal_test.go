@@ -163,7 +163,8 @@ func TestTerminal(t *testing.T) {
 	var lines []string
 	for i := range 30 {
 		x := []string{"0,1", "1,0"}[i%2]
-		lines = append(lines, fmt.Sprintf("put item%02d --vector image=%s --vector text=%[2]s --labels %s", i, x, []string{"cat", "dog"}[i%2]))
+		lines = append(lines, fmt.Sprintf("put item%02d --vector image=%s --vector text=%[2]s --labels %s", i,
+			x, []string{"cat", "dog"}[i%2]))
 	}
 	lines = append(lines, "init --collection hashes --codes 8",
 		"train --bits 8 --features image=raw --features text=raw --map image=linear --map text=linear --gamma image=1 --gamma text=1 --fusion sum --start 1")
@@ -233,7 +234,8 @@ func TestTerminal(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if kept := strings.Split(strings.TrimSpace(string(text)), "\n"); kept[0] != "count " || kept[len(kept)-1] != ".quit" || strings.Contains(string(text), "\n count") {
+	if kept := strings.Split(strings.TrimSpace(string(text)), "\n"); kept[0] != "count " ||
+		kept[len(kept)-1] != ".quit" || strings.Contains(string(text), "\n count") {
 		t.Errorf("the history is %q", kept)
 	}
 }
@@ -257,7 +259,9 @@ func TestTerminalObeysNothing(t *testing.T) {
 	}
 	in("", "init", path, "--modality", "image:5", "--field", "note:string:index")
 	const key = "\x1b\u009b\u202ekey"
-	item, err := json.Marshal(map[string]any{"key": key, "labels": []string{key + "\nline"}, "fields": map[string]string{"note": key + "\nline"}, "vectors": map[string]any{"image": []int{1, 2, 3, 4, 5}}})
+	item, err := json.Marshal(map[string]any{"key": key, "labels": []string{key + "\nline"},
+		"fields":  map[string]string{"note": key + "\nline"},
+		"vectors": map[string]any{"image": []int{1, 2, 3, 4, 5}}})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -271,13 +275,20 @@ func TestTerminalObeysNothing(t *testing.T) {
 		code int
 		args []string
 	}{
-		{0, []string{"scan", path}}, {0, []string{"get", path, key}}, {0, []string{"search", path, "--from", "image", "--key", key}},
-		{0, []string{"search", path, "--text", "like " + hostile}}, {0, []string{"facets", path, "--by", "note"}}, {0, []string{"labels", path}},
-		{0, []string{"encoder", path}}, {1, []string{"search", path, "--text", "obey"}}, {1, []string{"get", path, hostile}},
-		{2, []string{"count", path, "--where", hostile}}, {2, []string{"count", path, "--collection", hostile}}, {2, []string{hostile}}, {2, []string{"scan", path, "--" + hostile}},
-		{0, []string{"verify", path}}, {0, []string{"stats", path}}, {2, []string{"search", path, "--vectors", names}},
+		{0, []string{"scan", path}}, {0, []string{"get", path, key}},
+		{0, []string{"search", path, "--from", "image", "--key", key}},
+		{0, []string{"search", path, "--text", "like " + hostile}},
+		{0, []string{"facets", path, "--by", "note"}}, {0, []string{"labels", path}},
+		{0, []string{"encoder", path}}, {1, []string{"search", path, "--text", "obey"}},
+		{1, []string{"get", path, hostile}},
+		{2, []string{"count", path, "--where", hostile}},
+		{2, []string{"count", path, "--collection", hostile}}, {2, []string{hostile}},
+		{2, []string{"scan", path, "--" + hostile}},
+		{0, []string{"verify", path}}, {0, []string{"stats", path}},
+		{2, []string{"search", path, "--vectors", names}},
 		{0, []string{"export", path, "--keys", "-"}}, {0, []string{"export", path, "--items", "-"}},
-		{0, []string{path, "-c", "scan --mode csv", "-c", ".schema"}}, {1, []string{path, "-c", "get '" + hostile + "'"}},
+		{0, []string{path, "-c", "scan --mode csv", "-c", ".schema"}},
+		{1, []string{path, "-c", "get '" + hostile + "'"}},
 	} {
 		modes := []string{""}
 		if c.code == 0 && len(c.args) > 2 && c.args[0] != "export" && c.args[0] != path {
@@ -288,7 +299,8 @@ func TestTerminalObeysNothing(t *testing.T) {
 			if mode != "" {
 				args = append(args[:len(args):len(args)], "--mode", mode)
 			}
-			s := openTerminal(t, []string{"NO_COLOR=1", "FDDHDB_HISTORY="}, append([]string{"fddhdb"}, args...)...)
+			s := openTerminal(t, []string{"NO_COLOR=1", "FDDHDB_HISTORY="},
+				append([]string{"fddhdb"}, args...)...)
 			s.leaves(c.code)
 			all := s.whole()
 			for _, bad := range []string{"\x1b", "\x07", "\u009b", "\u202e", "\nline"} {
@@ -314,7 +326,8 @@ func TestTerminalKinds(t *testing.T) {
 
 	t.Run("pager", func(t *testing.T) {
 		t.Parallel()
-		s := openScreen(t, []string{"FDDHDB_HISTORY=", "FDDHDB_PAGER=sed s/^/paged:/", "NO_COLOR=1"}, "--readonly", path)
+		s := openScreen(t, []string{"FDDHDB_HISTORY=", "FDDHDB_PAGER=sed s/^/paged:/", "NO_COLOR=1"},
+			"--readonly", path)
 		s.shows("only to look at", "a.db> ")
 		s.sends("scan"+enter, "paged:k00", "paged:k29", "a.db> ")
 		s.sends("scan --limit 3"+enter, "\nkey  labels  code", "\nk00", "a.db> ")
@@ -339,7 +352,8 @@ func TestTerminalKinds(t *testing.T) {
 			t.Fatal(err)
 		}
 		long := strings.Repeat("x", 60)
-		path := makeDatabase(t, dir, "alter --add-field a:string --add-field b:string --add-field c:string --add-field d:string",
+		path := makeDatabase(t, dir,
+			"alter --add-field a:string --add-field b:string --add-field c:string --add-field d:string",
 			fmt.Sprintf("put one --field a=%[1]sA --field b=%[1]sB --field c=%[1]sC --field d=%[1]sD", long))
 		s := openScreen(t, []string{"FDDHDB_HISTORY=", "FDDHDB_PAGER=" + less + " -R"}, path)
 		s.shows("a.db> ")
@@ -377,7 +391,8 @@ func TestTerminalKinds(t *testing.T) {
 	})
 	t.Run("stuck pager", func(t *testing.T) {
 		t.Parallel()
-		s := openScreen(t, []string{"FDDHDB_HISTORY=", "FDDHDB_PAGER=sh -c 'echo reads nothing; exec sleep 1000'"}, "--readonly", path)
+		s := openScreen(t, []string{"FDDHDB_HISTORY=",
+			"FDDHDB_PAGER=sh -c 'echo reads nothing; exec sleep 1000'"}, "--readonly", path)
 		s.shows("a.db> ")
 		s.sends("scan"+enter, "reads nothing")
 		if err := s.cmd.Process.Signal(syscall.SIGTERM); err != nil {

@@ -84,7 +84,8 @@ func TestSpans(t *testing.T) {
 		}
 		switch len(names) {
 		case 2:
-			if attrs["fddhdb.plan"].AsString() != "scan" || attrs["fddhdb.hits"].AsInt64() != 1 || attrs["db.collection.name"].AsString() != "main" {
+			if attrs["fddhdb.plan"].AsString() != "scan" || attrs["fddhdb.hits"].AsInt64() != 1 ||
+				attrs["db.collection.name"].AsString() != "main" {
 				t.Errorf("search: %v", attrs)
 			}
 		case 3:
@@ -92,7 +93,8 @@ func TestSpans(t *testing.T) {
 				t.Errorf("a search that failed: %v, %v", s.Status(), s.Events())
 			}
 		case 4:
-			if !store.in[s.SpanContext().SpanID()] || len(store.in) != 1 || attrs["fddhdb.id"].AsString() == "" {
+			if !store.in[s.SpanContext().SpanID()] || len(store.in) != 1 ||
+				attrs["fddhdb.id"].AsString() == "" {
 				t.Errorf("backup: %v, stored in %v", attrs, store.in)
 			}
 		}

@@ -44,7 +44,8 @@ func values(f *dto.MetricFamily) map[string]float64 {
 				labels = append(labels, l.GetValue())
 			}
 		}
-		all[strings.Join(labels, " ")] = m.GetGauge().GetValue() + m.GetCounter().GetValue() + float64(m.GetHistogram().GetSampleCount())
+		all[strings.Join(labels, " ")] = m.GetGauge().GetValue() + m.GetCounter().GetValue() +
+			float64(m.GetHistogram().GetSampleCount())
 	}
 	return all
 }
@@ -78,7 +79,8 @@ func TestCollector(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	if r, err := c.SearchRadius(ctx, db.Query{Code: []byte{0, 1}, Plan: db.PlanBlockScan}, 3); err != nil || r.Close() != nil {
+	if r, err := c.SearchRadius(ctx, db.Query{Code: []byte{0, 1}, Plan: db.PlanBlockScan}, 3); err != nil ||
+		r.Close() != nil {
 		t.Fatal(err)
 	}
 	store, err := backup.Folder(t.TempDir())
@@ -112,7 +114,8 @@ func TestCollector(t *testing.T) {
 		t.Errorf("operations %v", got)
 	}
 	// A first failure shows as a rise from 0, not as a new counter.
-	if got := values(all["fddhdb_operations_failed_total"]); len(got) != len(operations) || got["train"] != 0 {
+	if got := values(all["fddhdb_operations_failed_total"]); len(got) != len(operations) ||
+		got["train"] != 0 {
 		t.Errorf("operations that failed %v", got)
 	}
 	h := all["fddhdb_sync_seconds"].GetMetric()[0].GetHistogram()

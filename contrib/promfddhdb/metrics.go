@@ -51,7 +51,8 @@ func ofCollections(name, help string, value func(c *db.CollectionStats) any) met
 // with the value 0: nobody would see a rise of a counter that begins with its first
 // failure.
 var operations = []event.Op{
-	event.OpLoad, event.OpIndex, event.OpRerank, event.OpTrain, event.OpImportModel, event.OpUpdate, event.OpReindex, event.OpVectorIndex, event.OpBulkLoad,
+	event.OpLoad, event.OpIndex, event.OpRerank, event.OpTrain, event.OpImportModel, event.OpUpdate,
+	event.OpReindex, event.OpVectorIndex, event.OpBulkLoad,
 	event.OpCompact, event.OpBackup, event.OpCheckpoint, event.OpVerify, event.OpFlush, event.OpCompaction,
 }
 
@@ -79,7 +80,8 @@ var metrics = []metric{
 	of("fddhdb_lost_commits", gauge, "Commits that were durable and are missing, until that is acknowledged.",
 		func(s *db.Stats) any { return s.Activity.LostCommits }),
 
-	{"fddhdb_search_seconds", histogram, "Time of searches that were answered, by plan.", []string{"op", "plan"},
+	{"fddhdb_search_seconds", histogram, "Time of searches that were answered, by plan.",
+		[]string{"op", "plan"},
 		func(s *db.Stats, send func(any, ...string)) {
 			for i := range s.Activity.Searches {
 				x := &s.Activity.Searches[i]
@@ -173,7 +175,8 @@ var metrics = []metric{
 		func(o *event.OperationStats) any { return o.Cancelled }),
 	ofOperations("fddhdb_operations_seconds_total", "Time of long operations that have ended.",
 		func(o *event.OperationStats) any { return o.Duration.Seconds() }),
-	{"fddhdb_last_backup_timestamp_seconds", gauge, "When the last backup since opening began, in Unix time.", nil,
+	{"fddhdb_last_backup_timestamp_seconds", gauge, "When the last backup since opening began, in Unix time.",
+		nil,
 		func(s *db.Stats, send func(any, ...string)) {
 			if b := s.Activity.LastBackup; b != nil {
 				send(float64(b.Time.UnixNano()) / 1e9)
@@ -204,7 +207,8 @@ var metrics = []metric{
 		func(c *db.CollectionStats) any { return int(c.Space) }),
 	ofCollections("fddhdb_collection_revision", "Revision of the active space.",
 		func(c *db.CollectionStats) any { return int(c.Revision) }),
-	{"fddhdb_collection_drift", gauge, "How far the items that came last are from those of the training: train again above 0.2.",
+	{"fddhdb_collection_drift", gauge,
+		"How far the items that came last are from those of the training: train again above 0.2.",
 		[]string{"collection", "modality"}, func(s *db.Stats, send func(any, ...string)) {
 			for _, c := range s.Collections {
 				for name, x := range c.Drift {

@@ -56,7 +56,8 @@ const (
 // The next backup uses the pieces that are already stored, or a Prune collects them.
 // Create holds at most eight pieces of 16 MiB in memory, and about 200 bytes for each
 // object of the repository.
-func Create(ctx context.Context, to Store, about Manifest, files []Source, opt CreateOptions) (*Manifest, error) {
+func Create(ctx context.Context, to Store, about Manifest, files []Source,
+	opt CreateOptions) (*Manifest, error) {
 	ctx, ended := work.Hearing(ctx, &opt.Progress)
 	defer ended()
 	m, err := create(ctx, to, about, files, opt)
@@ -133,7 +134,8 @@ type stored struct {
 }
 
 // create is Create without the checks of its arguments.
-func create(ctx context.Context, to Store, about Manifest, files []Source, opt CreateOptions) (m *Manifest, err error) {
+func create(ctx context.Context, to Store, about Manifest, files []Source,
+	opt CreateOptions) (m *Manifest, err error) {
 	now := beginning()
 	m = &Manifest{
 		Version: Version, ID: newID(now), Time: now, Database: about.Database, Format: about.Format,
@@ -461,11 +463,13 @@ func match(all []string, begin string) (string, error) {
 	}
 	switch len(found) {
 	case 0:
-		return "", fmt.Errorf("%w: none of the %d in the repository has an id that begins with %s", ErrNotFound, len(all), begin)
+		return "", fmt.Errorf("%w: none of the %d in the repository has an id that begins with %s",
+			ErrNotFound, len(all), begin)
 	case 1:
 		return found[0], nil
 	}
-	return "", fmt.Errorf("%w: %s is the beginning of %d ids, %s and %s among them: give more of it", ErrInvalid, begin, len(found), found[0], found[1])
+	return "", fmt.Errorf("%w: %s is the beginning of %d ids, %s and %s among them: give more of it",
+		ErrInvalid, begin, len(found), found[0], found[1])
 }
 
 func newest(ctx context.Context, from Store, c Choice) (*Manifest, error) {

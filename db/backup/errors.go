@@ -8,16 +8,23 @@ import (
 
 // Errors to test for with errors.Is. Many come wrapped with the operation that failed.
 var (
-	ErrNotRepository = errors.New("fddhdb: not a repository of backups")  // there is nothing yet, or something else
-	ErrNotFound      = errors.New("fddhdb: no such backup")               // no backup has that id, or is that old
-	ErrNoBackup      = errors.New("fddhdb: no backup in the repository")  // there are objects of backups, but no manifest
-	ErrDamaged       = errors.New("fddhdb: damaged backup")               // bytes that no version of fddhdb stores, or missing bytes
-	ErrVersion       = errors.New("fddhdb: unsupported version")          // a repository or a backup written by a newer fddhdb
-	ErrInvalid       = errors.New("fddhdb: invalid argument of a backup") // the caller can correct it; nothing was changed
+	// there is nothing yet, or something else
+	ErrNotRepository = errors.New("fddhdb: not a repository of backups")
+	// no backup has that id, or is that old
+	ErrNotFound = errors.New("fddhdb: no such backup")
+	// there are objects of backups, but no manifest
+	ErrNoBackup = errors.New("fddhdb: no backup in the repository")
+	// bytes that no version of fddhdb stores, or missing bytes
+	ErrDamaged = errors.New("fddhdb: damaged backup")
+	// a repository or a backup written by a newer fddhdb
+	ErrVersion = errors.New("fddhdb: unsupported version")
+	// the caller can correct it; nothing was changed
+	ErrInvalid = errors.New("fddhdb: invalid argument of a backup")
 )
 
 // errNoStore is the error of a function whose store is nil.
-var errNoStore = fmt.Errorf("%w: the store is nil: use one that Folder, or s3.Open, returns without an error", ErrInvalid)
+var errNoStore = fmt.Errorf("%w: the store is nil: use one that Folder, or s3.Open, returns without an error",
+	ErrInvalid)
 
 // damaged returns an error that wraps ErrDamaged.
 func damaged(format string, args ...any) error {

@@ -11,7 +11,8 @@ import (
 func TestWhatIsNotFound(t *testing.T) {
 	timed(t, func(t *testing.T) {
 		s := newMemStore()
-		if _, err := Find(t.Context(), s, Choice{}); !errors.Is(err, ErrNotFound) && !errors.Is(err, ErrNotRepository) {
+		if _, err := Find(t.Context(), s, Choice{}); !errors.Is(err, ErrNotFound) &&
+			!errors.Is(err, ErrNotRepository) {
 			t.Error(err)
 		}
 		first := mustCreate(t, s, Manifest{}, map[string][]byte{"a": {1}})
@@ -25,7 +26,8 @@ func TestWhatIsNotFound(t *testing.T) {
 			{Choice{Before: first.Time.Add(-time.Hour)}, "none of the 2 in the repository began by "},
 			{Choice{Database: "ff", Before: first.Time}, "is of the database ff and began by "},
 		} {
-			if _, err := Find(t.Context(), s, c.Choice); !errors.Is(err, ErrNotFound) || !strings.Contains(err.Error(), c.says) {
+			if _, err := Find(t.Context(), s, c.Choice); !errors.Is(err, ErrNotFound) ||
+				!strings.Contains(err.Error(), c.says) {
 				t.Errorf("%+v: %v, want %q", c.Choice, err, c.says)
 			}
 		}

@@ -214,7 +214,8 @@ func removeOld(temp string) {
 		if !strings.HasPrefix(e.Name(), incomingPrefix) {
 			continue
 		}
-		if info, err := e.Info(); err == nil && info.Mode().IsRegular() && time.Since(info.ModTime()) > 24*time.Hour {
+		if info, err := e.Info(); err == nil && info.Mode().IsRegular() &&
+			time.Since(info.ModTime()) > 24*time.Hour {
 			os.Remove(filepath.Join(temp, e.Name()))
 		}
 	}

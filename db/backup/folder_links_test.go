@@ -21,7 +21,8 @@ func linked(t *testing.T) (root string, s Store, made []string) {
 		t.Fatal(err)
 	}
 	for i := range byte(2) {
-		made = append(made, mustCreateAtOnce(t, s, Manifest{}, map[string][]byte{"a": []byte("the same"), "b": {i}}).ID)
+		made = append(made, mustCreateAtOnce(t, s, Manifest{},
+			map[string][]byte{"a": []byte("the same"), "b": {i}}).ID)
 	}
 	return root, s, made
 }
@@ -70,12 +71,18 @@ func contents(t *testing.T, root string) []string {
 // fetched and pruned, and further ones are made.
 func TestRepositoryBehindLinks(t *testing.T) {
 	for what, move := range map[string]func(t *testing.T, root string, made []string){
-		"all":       func(t *testing.T, root string, _ []string) { moveAway(t, root) },
-		"manifests": func(t *testing.T, root string, _ []string) { moveAway(t, filepath.Join(root, "backups")) },
+		"all": func(t *testing.T, root string, _ []string) { moveAway(t, root) },
+		"manifests": func(t *testing.T, root string,
+			_ []string) {
+			moveAway(t, filepath.Join(root, "backups"))
+		},
 		"a manifest": func(t *testing.T, root string, made []string) {
 			moveAway(t, filepath.Join(root, "backups", made[1]+".json"))
 		},
-		"objects": func(t *testing.T, root string, _ []string) { moveAway(t, filepath.Join(root, "objects")) },
+		"objects": func(t *testing.T, root string,
+			_ []string) {
+			moveAway(t, filepath.Join(root, "objects"))
+		},
 		"each object": func(t *testing.T, root string, _ []string) {
 			for _, name := range contents(t, filepath.Join(root, "objects")) {
 				moveAway(t, filepath.Join(root, "objects", name))
@@ -99,7 +106,8 @@ func TestRepositoryBehindLinks(t *testing.T) {
 				if !slices.Equal(ids, want) {
 					t.Fatalf("%v are listed, not %v", ids, want)
 				}
-				v, err := Verify(ctx, s, VerifyOptions{}, func(f Finding) error { return errors.New(f.String()) })
+				v, err := Verify(ctx, s, VerifyOptions{},
+					func(f Finding) error { return errors.New(f.String()) })
 				if err != nil || v.Backups != len(want) || v.Objects == 0 {
 					t.Fatalf("verify: %+v, %v", v, err)
 				}
@@ -108,7 +116,8 @@ func TestRepositoryBehindLinks(t *testing.T) {
 					if err != nil {
 						t.Fatal(err)
 					}
-					if err := Fetch(ctx, s, m, func(string) (Target, error) { return discarded{}, nil }, FetchOptions{}); err != nil {
+					if err := Fetch(ctx, s, m, func(string) (Target, error) { return discarded{}, nil },
+						FetchOptions{}); err != nil {
 						t.Fatal(err)
 					}
 				}
@@ -118,9 +127,11 @@ func TestRepositoryBehindLinks(t *testing.T) {
 				t.Fatalf("a prune that keeps both deletes %+v, %v", p, err)
 			}
 			sound(made...)
-			made = append(made, mustCreateAtOnce(t, s, Manifest{}, map[string][]byte{"a": []byte("the same"), "c": {7}}).ID)
+			made = append(made, mustCreateAtOnce(t, s, Manifest{},
+				map[string][]byte{"a": []byte("the same"), "c": {7}}).ID)
 			sound(made...)
-			if p, err := Prune(ctx, s, PruneOptions{Keep: 1}); err != nil || len(p.Deleted) != 2 || p.Objects != 2 {
+			if p, err := Prune(ctx, s, PruneOptions{Keep: 1}); err != nil || len(p.Deleted) != 2 ||
+				p.Objects != 2 {
 				t.Fatalf("a prune deletes %+v, %v", p, err)
 			}
 			sound(made[2])
@@ -146,7 +157,8 @@ func TestBrokenLinksInARepository(t *testing.T) {
 			t.Run(what+" for "+where, func(t *testing.T) {
 				root, s, made := linked(t)
 				object := contents(t, filepath.Join(root, "objects"))[0]
-				path := filepath.Join(root, strings.NewReplacer("ID", made[0], "/OBJECT", object).Replace(where))
+				path := filepath.Join(root, strings.NewReplacer("ID", made[0], "/OBJECT", object).Replace(
+					where))
 				away := filepath.Join(t.TempDir(), "away")
 				if err := os.Rename(path, away); err != nil {
 					t.Fatal(err)
@@ -168,11 +180,13 @@ func TestBrokenLinksInARepository(t *testing.T) {
 					t.Errorf("delete: %v", err)
 				}
 				for _, opt := range []PruneOptions{{}, {Keep: 1}, {Keep: 1, DryRun: true}} {
-					if _, err := Prune(ctx, s, opt); !errors.Is(err, ErrDamaged) || !strings.Contains(err.Error(), filepath.Base(path)) {
+					if _, err := Prune(ctx, s, opt); !errors.Is(err, ErrDamaged) ||
+						!strings.Contains(err.Error(), filepath.Base(path)) {
 						t.Errorf("prune %+v: %v", opt, err)
 					}
 				}
-				if _, err := Verify(ctx, s, VerifyOptions{}, func(f Finding) error { return damaged("%s", f) }); !errors.Is(err, ErrDamaged) {
+				if _, err := Verify(ctx, s, VerifyOptions{},
+					func(f Finding) error { return damaged("%s", f) }); !errors.Is(err, ErrDamaged) {
 					t.Errorf("verify: %v", err)
 				}
 				if after := contents(t, root); !slices.Equal(after, before) {
@@ -181,7 +195,8 @@ func TestBrokenLinksInARepository(t *testing.T) {
 				if err := errors.Join(os.Remove(path), os.Rename(away, path)); err != nil {
 					t.Fatal(err)
 				}
-				if p, err := Prune(ctx, s, PruneOptions{Keep: 2}); err != nil || p.Objects > 0 || len(p.Kept) != 2 {
+				if p, err := Prune(ctx, s, PruneOptions{Keep: 2}); err != nil || p.Objects > 0 ||
+					len(p.Kept) != 2 {
 					t.Errorf("when it is back: %+v, %v", p, err)
 				}
 			})
@@ -249,10 +264,12 @@ func TestFoldersInPlaceOfFiles(t *testing.T) {
 			}
 			before := contents(t, root)
 			ctx := t.Context()
-			if _, err := Prune(ctx, s, PruneOptions{Keep: 1}); !errors.Is(err, ErrDamaged) || !strings.Contains(err.Error(), filepath.Base(path)) {
+			if _, err := Prune(ctx, s, PruneOptions{Keep: 1}); !errors.Is(err, ErrDamaged) ||
+				!strings.Contains(err.Error(), filepath.Base(path)) {
 				t.Errorf("prune: %v", err)
 			}
-			if _, err := Verify(ctx, s, VerifyOptions{}, func(f Finding) error { return damaged("%s", f) }); !errors.Is(err, ErrDamaged) {
+			if _, err := Verify(ctx, s, VerifyOptions{},
+				func(f Finding) error { return damaged("%s", f) }); !errors.Is(err, ErrDamaged) {
 				t.Errorf("verify: %v", err)
 			}
 			if strings.HasPrefix(where, "backups") {

@@ -23,7 +23,8 @@ func TestFolder(t *testing.T) {
 	put := func(name, text string) error {
 		return s.Put(ctx, name, bytes.NewReader([]byte(text)), int64(len(text)))
 	}
-	for _, name := range []string{"", "/x", "../x", "a/../../x", "a//b", "a/", ".x", "a/.x", "A", "a\\b", "a b"} {
+	for _, name := range []string{"", "/x", "../x", "a/../../x", "a//b", "a/", ".x", "a/.x", "A", "a\\b",
+		"a b"} {
 		if err := put(name, "x"); !errors.Is(err, ErrInvalid) {
 			t.Errorf("put %q: %v", name, err)
 		}
@@ -43,7 +44,8 @@ func TestFolder(t *testing.T) {
 	if err := s.List(ctx, "", func(o Object) error { all = append(all, o); return nil }); err != nil {
 		t.Fatal(err)
 	}
-	if len(all) != 1 || all[0].Name != "objects/ab/cd" || all[0].Size != 7 || time.Since(all[0].Modified) > time.Hour {
+	if len(all) != 1 || all[0].Name != "objects/ab/cd" || all[0].Size != 7 ||
+		time.Since(all[0].Modified) > time.Hour {
 		t.Errorf("%+v", all)
 	}
 	r, err := s.Get(ctx, "objects/ab/cd")

@@ -39,10 +39,12 @@ type Manifest struct {
 	Format     int       `json:"format"`               // of the database
 	Sequence   uint64    `json:"sequence"`             // number of commits of the database
 	Collection string    `json:"collection,omitempty"` // the only one in the backup; "" for all
-	IndexOnly  bool      `json:"index_only,omitempty"` // without vectors and the records that only learning needs
-	BytesTotal int64     `json:"bytes_total"`          // of all files
-	BytesNew   int64     `json:"bytes_new"`            // bytes that this backup has added to the repository, as stored
-	Files      []File    `json:"files,omitempty"`
+	// without vectors and the records that only learning needs
+	IndexOnly  bool  `json:"index_only,omitempty"`
+	BytesTotal int64 `json:"bytes_total"` // of all files
+	// bytes that this backup has added to the repository, as stored
+	BytesNew int64  `json:"bytes_new"`
+	Files    []File `json:"files,omitempty"`
 }
 
 // A File of a backup has a path relative to the folder of the database, with '/'. It is
@@ -143,7 +145,8 @@ func (m *Manifest) encode() ([]byte, error) {
 		b = addSum(b)
 	}
 	if err == nil && len(b) > maxManifest {
-		err = fmt.Errorf("fddhdb: backup: a manifest of %d bytes, %d are the most: too many files", len(b), maxManifest)
+		err = fmt.Errorf("fddhdb: backup: a manifest of %d bytes, %d are the most: too many files", len(b),
+			maxManifest)
 	}
 	return b, err
 }
@@ -210,7 +213,8 @@ func DecodeManifest(b []byte) (*Manifest, error) {
 func checkVersion(what string, v int) error {
 	switch {
 	case v > Version:
-		return fmt.Errorf("%w: %s of version %d, this fddhdb reads up to %d: use a newer one", ErrVersion, what, v, Version)
+		return fmt.Errorf("%w: %s of version %d, this fddhdb reads up to %d: use a newer one", ErrVersion,
+			what, v, Version)
 	case v < 1:
 		return damaged("%s of version %d", what, v)
 	}
@@ -292,7 +296,8 @@ var (
 	validObject = regexp.MustCompile(`^[a-z0-9-][a-z0-9.-]*(/[a-z0-9-][a-z0-9.-]*)*$`)
 
 	// Files and folders of a repository.
-	validFile   = regexp.MustCompile(`^((backups|running|pruning)/` + idForm + `\.json|objects/[0-9a-f]{2}/` + pieceForm + `)$`)
+	validFile = regexp.MustCompile(`^((backups|running|pruning)/` + idForm + `\.json|objects/[0-9a-f]{2}/` +
+		pieceForm + `)$`)
 	validFolder = regexp.MustCompile(`^(backups|running|pruning|objects(/[0-9a-f]{2})?)$`)
 )
 
@@ -362,7 +367,8 @@ func checkPath(path string) error {
 		return damaged("a path of %d bytes", len(path))
 	}
 	for element := range strings.SplitSeq(path, "/") {
-		if element == "" || element[0] == '.' || element[len(element)-1] == '.' || !plain(element) || reserved(element) {
+		if element == "" || element[0] == '.' || element[len(element)-1] == '.' || !plain(element) ||
+			reserved(element) {
 			return damaged("path %q: not one that a backup has", path)
 		}
 	}
@@ -371,7 +377,8 @@ func checkPath(path string) error {
 
 func plain(s string) bool {
 	return strings.IndexFunc(s, func(r rune) bool {
-		return !('a' <= r && r <= 'z' || 'A' <= r && r <= 'Z' || '0' <= r && r <= '9' || r == '.' || r == '-' || r == '_')
+		return !('a' <= r && r <= 'z' || 'A' <= r && r <= 'Z' || '0' <= r && r <= '9' || r == '.' ||
+			r == '-' || r == '_')
 	}) < 0
 }
 

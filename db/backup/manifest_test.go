@@ -29,8 +29,10 @@ func aManifest() *Manifest {
 func TestManifestsOfStrangers(t *testing.T) {
 	long := strings.Repeat("a", 201)
 	for _, path := range []string{
-		"", "/", "/etc/passwd", "../x", "store/../../x", "store/./x", "store//x", "store/", ".hidden", "store/.x", "C:/x", "c:x", `store\x`,
-		"store/x\x00", "store/\u00e4", "con", "store/NUL.sst", "com1", "LPT9.txt", "store/x.", "store/ x", "store/x ", "a~1", long, "x\ny",
+		"", "/", "/etc/passwd", "../x", "store/../../x", "store/./x", "store//x", "store/", ".hidden",
+		"store/.x", "C:/x", "c:x", `store\x`,
+		"store/x\x00", "store/\u00e4", "con", "store/NUL.sst", "com1", "LPT9.txt", "store/x.", "store/ x",
+		"store/x ", "a~1", long, "x\ny",
 	} {
 		m := aManifest()
 		m.Files[0].Path = path
@@ -60,7 +62,8 @@ func TestManifestsOfStrangers(t *testing.T) {
 	m := aManifest()
 	m.Version = 2
 	b, _ := json.Marshal(m)
-	if _, err := DecodeManifest(b); !errors.Is(err, ErrVersion) || !strings.Contains(err.Error(), "use a newer one") {
+	if _, err := DecodeManifest(b); !errors.Is(err, ErrVersion) ||
+		!strings.Contains(err.Error(), "use a newer one") {
 		t.Errorf("a newer version: %v", err)
 	}
 	m = aManifest()
@@ -76,7 +79,8 @@ func checkRefused(t *testing.T, what string, m *Manifest) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if _, err := DecodeManifest(b); !errors.Is(err, ErrDamaged) || strings.Count(err.Error(), "fddhdb: ") != 1 {
+	if _, err := DecodeManifest(b); !errors.Is(err, ErrDamaged) ||
+		strings.Count(err.Error(), "fddhdb: ") != 1 {
 		t.Errorf("%s: %v", what, err)
 	}
 }
@@ -101,15 +105,18 @@ func FuzzManifest(f *testing.F) {
 		}
 		seen := map[string]bool{}
 		for _, f := range m.Files {
-			if !filepath.IsLocal(filepath.FromSlash(f.Path)) || filepath.IsAbs(f.Path) || seen[strings.ToLower(f.Path)] {
+			if !filepath.IsLocal(filepath.FromSlash(f.Path)) || filepath.IsAbs(f.Path) ||
+				seen[strings.ToLower(f.Path)] {
 				t.Fatalf("path %q", f.Path)
 			}
 			seen[strings.ToLower(f.Path)] = true
 			for i, p := range f.Pieces {
-				if q, ok := pieceOf(p.object()); !ok || q != p || f.pieceSize(i) <= 0 || f.pieceSize(i) > pieceBytes || CheckName(p.object()) != nil {
+				if q, ok := pieceOf(p.object()); !ok || q != p || f.pieceSize(i) <= 0 ||
+					f.pieceSize(i) > pieceBytes || CheckName(p.object()) != nil {
 					t.Fatalf("piece %q", p)
 				}
-				if sum := p.Hash(); !strings.HasPrefix(string(p), hex.EncodeToString(sum[:])) || !validID.MatchString(p.owner()) {
+				if sum := p.Hash(); !strings.HasPrefix(string(p), hex.EncodeToString(sum[:])) ||
+					!validID.MatchString(p.owner()) {
 					t.Fatalf("piece %q", p)
 				}
 			}

@@ -35,8 +35,10 @@ type Pruning struct {
 	Deleted []*Manifest `json:"deleted"` // oldest first, without files
 	Objects int         `json:"objects"` // deleted objects, of these backups and of interrupted ones
 	Bytes   int64       `json:"bytes"`   // of the deleted objects, as stored
-	Damaged []string    `json:"damaged"` // ids of backups with missing objects: they stay, and do not count as kept, while they are newer than what must stay
-	Running int         `json:"running"` // running backups: their objects stay
+	// ids of backups with missing objects: they stay, and do not count as kept, while they are newer than
+	// what must stay
+	Damaged []string `json:"damaged"`
+	Running int      `json:"running"` // running backups: their objects stay
 }
 
 // Prune deletes all but the newest backups of each kind, and then the objects that no
@@ -221,7 +223,8 @@ func (p *pruner) look(ctx context.Context) (map[Piece]struct{}, time.Time, error
 	}
 	now, ok := put[p.id]
 	if !ok && !p.opt.DryRun {
-		return nil, now, fmt.Errorf("fddhdb: prune: the store does not list what was put: %s", jsonName(pruning, p.id))
+		return nil, now, fmt.Errorf("fddhdb: prune: the store does not list what was put: %s",
+			jsonName(pruning, p.id))
 	}
 	for _, o := range others {
 		if o.ID != p.id {
@@ -363,7 +366,8 @@ func (p *pruner) remove(ctx context.Context, id string) {
 // stays for the prune that needs the time.
 func (p *pruner) removePlans(ctx context.Context, now time.Time) error {
 	for _, o := range p.plans {
-		if slices.ContainsFunc(o.Objects, func(name Piece) bool { _, there := p.sizes[name]; return there }) ||
+		if slices.ContainsFunc(o.Objects,
+			func(name Piece) bool { _, there := p.sizes[name]; return there }) ||
 			len(o.Objects) == 0 && now.Sub(o.put) < stale {
 			continue
 		}

@@ -267,7 +267,8 @@ type lease struct {
 
 // keep shows m, and shows it again until stop is called, which removes it. If it cannot
 // be shown, keep calls failed.
-func (l *lease) keep(ctx context.Context, m *Manifest, failed context.CancelCauseFunc) (stop func(), err error) {
+func (l *lease) keep(ctx context.Context, m *Manifest,
+	failed context.CancelCauseFunc) (stop func(), err error) {
 	if err := l.show(ctx, m); err != nil {
 		return nil, err
 	}
@@ -333,7 +334,8 @@ func sum(b []byte) Hash { return sha256.Sum256(b) }
 
 // readPiece reads a piece of size bytes, verifies it against its name, and passes it to
 // use. It returns the number of stored bytes. Damage is an ErrDamaged.
-func readPiece(ctx context.Context, s Store, p Piece, size int, use func([]byte) error) (stored int64, err error) {
+func readPiece(ctx context.Context, s Store, p Piece, size int,
+	use func([]byte) error) (stored int64, err error) {
 	r, err := s.Get(ctx, p.object())
 	if notThere(err) {
 		return 0, fmt.Errorf("%w: %s", errMissing, p.object())
@@ -388,12 +390,14 @@ const StageFetch = "fetch"
 // checks each piece against its SHA-256 and its size before it writes it, and syncs the
 // files. A missing or damaged object gives ErrDamaged; the caller then removes what was
 // written. Fetch holds at most eight pieces of 16 MiB in memory.
-func Fetch(ctx context.Context, from Store, m *Manifest, create func(path string) (Target, error), opt FetchOptions) error {
+func Fetch(ctx context.Context, from Store, m *Manifest, create func(path string) (Target, error),
+	opt FetchOptions) error {
 	switch {
 	case from == nil:
 		return errNoStore
 	case m == nil || create == nil:
-		return fmt.Errorf("%w: a manifest to fetch, and a function that creates files, are needed", ErrInvalid)
+		return fmt.Errorf("%w: a manifest to fetch, and a function that creates files, are needed",
+			ErrInvalid)
 	}
 	if err := m.check(); err != nil {
 		return err
@@ -430,7 +434,8 @@ func Fetch(ctx context.Context, from Store, m *Manifest, create func(path string
 	return annotate(err, "fetch backup %s", m.ID)
 }
 
-func fetchFile(ctx context.Context, from Store, f *File, create func(path string) (Target, error), wrote func(n int)) (err error) {
+func fetchFile(ctx context.Context, from Store, f *File, create func(path string) (Target, error),
+	wrote func(n int)) (err error) {
 	t, err := create(f.Path)
 	if err != nil {
 		return err

@@ -108,7 +108,8 @@ func (s *sim) call(p *process, ctx context.Context, what string, do func()) erro
 	err := p.wait(ctx, what)
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if err == nil || errors.Is(err, errFails) && s.r.IntN(2) == 0 || errors.Is(err, errKilled) && !p.killed && s.r.IntN(2) == 0 {
+	if err == nil || errors.Is(err, errFails) && s.r.IntN(2) == 0 ||
+		errors.Is(err, errKilled) && !p.killed && s.r.IntN(2) == 0 {
 		do()
 	}
 	return err
@@ -120,7 +121,8 @@ func (p *process) Put(ctx context.Context, name string, r io.ReadSeeker, size in
 		p.s.t.Errorf("put %s: %d bytes of %d, %v", name, len(b), size, err)
 	}
 	return p.s.call(p, ctx, "put "+name, func() {
-		if _, there := p.s.objects[name]; there && (strings.HasPrefix(name, objects) || strings.HasPrefix(name, backups)) {
+		if _, there := p.s.objects[name]; there &&
+			(strings.HasPrefix(name, objects) || strings.HasPrefix(name, backups)) {
 			p.s.t.Errorf("%s is put twice", name)
 		}
 		p.s.objects[name] = simObject{b, time.Now().Add(p.s.skew)}
@@ -247,7 +249,8 @@ func (s *sim) checkFailed(p *process, err error) {
 	if s.trouble == calm {
 		s.t.Errorf("%s has failed: %v", p.name, err)
 	}
-	if errors.Is(err, errKilled) || errors.Is(err, errFails) || errors.Is(err, context.Canceled) || errors.Is(err, errCondemned) {
+	if errors.Is(err, errKilled) || errors.Is(err, errFails) || errors.Is(err, context.Canceled) ||
+		errors.Is(err, errCondemned) {
 		return
 	}
 	if o, there := s.objects[p.latest]; there {
@@ -419,7 +422,8 @@ func (target) Close() error { return nil }
 // simulate tries one interleaving, and returns how many backups were completed.
 func simulate(t *testing.T, seed uint64) (completed int) {
 	synctest.Test(t, func(t *testing.T) {
-		s := &sim{t: t, r: rand.New(rand.NewPCG(seed, 0)), objects: map[string]simObject{}, complete: map[string]*Manifest{}}
+		s := &sim{t: t, r: rand.New(rand.NewPCG(seed, 0)), objects: map[string]simObject{},
+			complete: map[string]*Manifest{}}
 		s.trouble = []trouble{calm, killing, late, late}[s.r.IntN(4)]
 		s.keep, s.skew = 1+s.r.IntN(2), time.Duration(s.r.IntN(7200)-3600)*time.Second
 		latest.Time = time.Time{} // from another run
@@ -442,7 +446,8 @@ func simulate(t *testing.T, seed uint64) (completed int) {
 			start(fmt.Sprintf("backup%d", i), func(ctx context.Context, p *process) {
 				for range 3 {
 					files := contentsOf(own)
-					m, err := Create(ctx, p, Manifest{Database: fmt.Sprint(i % 2)}, sourcesOf(files), CreateOptions{})
+					m, err := Create(ctx, p, Manifest{Database: fmt.Sprint(i % 2)}, sourcesOf(files),
+						CreateOptions{})
 					if err == nil {
 						s.note("%s has completed %s", p.name, m.ID)
 						s.mu.Lock()
@@ -464,7 +469,9 @@ func simulate(t *testing.T, seed uint64) (completed int) {
 			start(fmt.Sprintf("prune%d", i), func(ctx context.Context, p *process) {
 				for range 3 {
 					time.Sleep(time.Duration(own.IntN(1000)) * time.Millisecond)
-					if _, err := Prune(ctx, p, PruneOptions{Keep: s.keep}); err != nil && !errors.Is(err, ErrNotRepository) && !errors.Is(err, ErrNoBackup) && s.trouble == calm {
+					if _, err := Prune(ctx, p, PruneOptions{Keep: s.keep}); err != nil &&
+						!errors.Is(err, ErrNotRepository) && !errors.Is(err, ErrNoBackup) &&
+						s.trouble == calm {
 						t.Errorf("%s has failed: %v", p.name, err)
 					}
 				}
@@ -546,7 +553,8 @@ func (s *sim) afterwards(want map[string]map[string][]byte) {
 			// The plan stays while it names an object that a backup had come to need.
 			var p plan
 			err := json.Unmarshal(o.b, &p)
-			named[name] = err == nil && slices.ContainsFunc(p.Objects, func(o Piece) bool { return named[o.object()] })
+			named[name] = err == nil &&
+				slices.ContainsFunc(p.Objects, func(o Piece) bool { return named[o.object()] })
 		}
 		if !named[name] {
 			t.Errorf("%s is still there", name)

@@ -38,11 +38,12 @@ func (f Finding) String() string { return "backup " + f.Backup + ": " + f.Proble
 
 // A Verification reports what Verify has read.
 type Verification struct {
-	Findings      int     `json:"-"`
-	Backups       int     `json:"backups"`
-	Objects       int     `json:"objects"`        // read objects
-	Bytes         int64   `json:"bytes"`          // of the read objects, as stored
-	Unneeded      int     `json:"unneeded"`       // objects that no backup needs, such as of interrupted ones: no damage, Prune deletes them
+	Findings int   `json:"-"`
+	Backups  int   `json:"backups"`
+	Objects  int   `json:"objects"` // read objects
+	Bytes    int64 `json:"bytes"`   // of the read objects, as stored
+	// objects that no backup needs, such as of interrupted ones: no damage, Prune deletes them
+	Unneeded      int     `json:"unneeded"`
 	UnneededBytes int64   `json:"unneeded_bytes"` // of the unneeded objects, as stored
 	Seconds       float64 `json:"seconds"`
 }
@@ -56,13 +57,15 @@ type Verification struct {
 // ErrNoBackup. It takes about 200 bytes of memory for each object.
 //
 // Verify does not check the database inside a backup. db.Restore does.
-func Verify(ctx context.Context, in Store, opt VerifyOptions, found func(Finding) error) (*Verification, error) {
+func Verify(ctx context.Context, in Store, opt VerifyOptions,
+	found func(Finding) error) (*Verification, error) {
 	if found == nil {
 		found = func(Finding) error { return nil }
 	}
 	ctx, ended := work.Hearing(ctx, &opt.Progress)
 	defer ended()
-	v := &verifier{store: in, opt: opt, found: found, needed: map[Piece]*need{}, missing: map[Piece]struct{}{}}
+	v := &verifier{store: in, opt: opt, found: found, needed: map[Piece]*need{},
+		missing: map[Piece]struct{}{}}
 	start := time.Now()
 	err := v.run(ctx)
 	v.done.Seconds = time.Since(start).Seconds()
@@ -99,7 +102,8 @@ func (v *verifier) run(ctx context.Context) error {
 		case notThere(err): // pruned meanwhile
 			continue
 		case errors.Is(err, ErrDamaged):
-			err = v.report(Finding{Backup: id, Backups: 1, Object: jsonName(backups, id), Problem: problem(err)})
+			err = v.report(Finding{Backup: id, Backups: 1, Object: jsonName(backups, id),
+				Problem: problem(err)})
 		case err == nil:
 			v.done.Backups++
 			err = v.manifest(m)
@@ -167,7 +171,8 @@ func (v *verifier) manifest(m *Manifest) error {
 			n.count++
 			if n.size != file.pieceSize(i) {
 				if err := v.report(Finding{m.ID, 1, p.object(),
-					fmt.Sprintf("%s: %s is %d bytes there and %d elsewhere", file.Path, p.object(), file.pieceSize(i), n.size)}); err != nil {
+					fmt.Sprintf("%s: %s is %d bytes there and %d elsewhere", file.Path, p.object(),
+						file.pieceSize(i), n.size)}); err != nil {
 					return err
 				}
 			}
@@ -240,7 +245,8 @@ func (v *verifier) reportMissing(ctx context.Context, chosen []string) error {
 		}
 	}
 	for _, p := range sorted(gone) {
-		if err := v.report(Finding{gone[p].id, gone[p].count, p.object(), p.object() + " is missing"}); err != nil {
+		if err := v.report(Finding{gone[p].id, gone[p].count, p.object(),
+			p.object() + " is missing"}); err != nil {
 			return err
 		}
 	}

@@ -32,19 +32,27 @@ func TestProgram(t *testing.T) {
 		}
 		return string(b)
 	}
-	input := []string{"--vectors", "image=image-*.npy", "--vectors", "text=text-*.npy", "--labels", "labels-*.txt", "--keys", "keys-*.txt", "--silence", "20s"}
-	with := func(verb string, more ...string) []string { return append(append([]string{verb}, input...), more...) }
-	if said := run(1, with("train", "--bits", "16", "--anchors", "12", "--model", "a.model")...); !strings.Contains(said, "keys-01.txt: line 18 is empty") {
+	input := []string{"--vectors", "image=image-*.npy", "--vectors", "text=text-*.npy", "--labels",
+		"labels-*.txt", "--keys", "keys-*.txt", "--silence", "20s"}
+	with := func(verb string, more ...string) []string {
+		return append(append([]string{verb}, input...),
+			more...)
+	}
+	if said := run(1, with("train", "--bits", "16", "--anchors", "12", "--model",
+		"a.model")...); !strings.Contains(said, "keys-01.txt: line 18 is empty") {
 		t.Errorf("it says %s", said)
 	}
 	input = append(input, "--on-error", "skip")
-	run(0, with("train", "--bits", "16", "--anchors", "12", "--model", "a.model", "--rejected", "bad.jsonl")...)
+	run(0, with("train", "--bits", "16", "--anchors", "12", "--model", "a.model", "--rejected",
+		"bad.jsonl")...)
 	var bad Rejected
-	if err := json.Unmarshal(s.read(t, "bad.jsonl"), &bad); err != nil || bad.Row != 17 || !strings.Contains(bad.Reason, "line 18 is empty") {
+	if err := json.Unmarshal(s.read(t, "bad.jsonl"), &bad); err != nil || bad.Row != 17 ||
+		!strings.Contains(bad.Reason, "line 18 is empty") {
 		t.Errorf("%+v, %v", bad, err)
 	}
 	for _, wrong := range [][]string{
-		{"train", "--model", "image-00.npy"}, {"build", "--out", "o", "--rejected", "a.model"}, {"build", "--out", "o", "--temp", "a.model"},
+		{"train", "--model", "image-00.npy"}, {"build", "--out", "o", "--rejected", "a.model"},
+		{"build", "--out", "o", "--temp", "a.model"},
 		{"encode", "--model", "a.model", "--out", "o", "--temp", "a.model"},
 	} {
 		run(2, with(wrong[0], wrong[1:]...)...)
@@ -73,7 +81,8 @@ func TestProgram(t *testing.T) {
 		}
 	}
 	run(0, with("build", "--model", "a.model", "--out", "shards", "--shards", "3")...)
-	if said := run(0, "verify", "shards"); !strings.Contains(said, "899 items in 3 shards, 899 codes made again and compared: 0 findings") {
+	if said := run(0, "verify", "shards"); !strings.Contains(said,
+		"899 items in 3 shards, 899 codes made again and compared: 0 findings") {
 		t.Errorf("it says %s", said)
 	}
 	flip(t, largest(t, filepath.Join(s.dir, "shards", "shard-0002", "objects")))
@@ -153,7 +162,8 @@ func TestEachEnds(t *testing.T) {
 	for _, kind := range []string{"image-02.npy", "text-02.npy", "labels-02.txt", "keys-02.txt"} {
 		s.write(t, kind, string(other.read(t, kind)))
 	}
-	if err := w.each(t.Context(), &tasks[0], func(int, int, *db.Item) error { return nil }); err == nil || !strings.Contains(err.Error(), "10 rows less") {
+	if err := w.each(t.Context(), &tasks[0], func(int, int, *db.Item) error { return nil }); err == nil ||
+		!strings.Contains(err.Error(), "10 rows less") {
 		t.Errorf("rows have gone: %v", err)
 	}
 }
@@ -166,7 +176,8 @@ func TestRunRefuses(t *testing.T) {
 		"--silence 1ns":       {Temp: t.TempDir(), Silence: 1},
 		"--silence -1s":       {Temp: t.TempDir(), Silence: -time.Second},
 	} {
-		if _, err := Train(t.Context(), &s.in, small(1), r); !errors.Is(err, db.ErrInvalid) || !strings.Contains(err.Error(), says) {
+		if _, err := Train(t.Context(), &s.in, small(1), r); !errors.Is(err, db.ErrInvalid) ||
+			!strings.Contains(err.Error(), says) {
 			t.Errorf("%s: %v", says, err)
 		}
 	}

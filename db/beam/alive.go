@@ -102,7 +102,8 @@ func (e errSilent) Error() string {
 }
 
 // watchdog cancels a pipeline when for so long no worker has given a sign of life, and no result has come.
-func watchdog(ctx context.Context, dir string, results []string, silent time.Duration) (context.Context, func()) {
+func watchdog(ctx context.Context, dir string, results []string,
+	silent time.Duration) (context.Context, func()) {
 	ctx, cancel := context.WithCancelCause(ctx)
 	ended := make(chan struct{})
 	go func() {

@@ -30,7 +30,8 @@ func store(ctx context.Context, path string) (backup.Store, error) {
 		}
 		return s, nil
 	case remote(path):
-		return nil, fault.Invalid("%s: repositories of backups are folders, which all workers have, or s3://BUCKET/PREFIX", path)
+		return nil, fault.Invalid(
+			"%s: repositories of backups are folders, which all workers have, or s3://BUCKET/PREFIX", path)
 	}
 	return backup.Folder(path)
 }

@@ -31,8 +31,9 @@ type BuildOptions struct {
 
 // Built describes what Build has made. It is the file build.json of its folder.
 type Built struct {
-	Version    int     `json:"version"`         // 1
-	Hash       string  `json:"hash"`            // how the shard of a key is found: "xxh64 mod shards", see shard.Of
+	Version int `json:"version"` // 1
+	// how the shard of a key is found: "xxh64 mod shards", see shard.Of
+	Hash       string  `json:"hash"`
 	Collection string  `json:"collection"`      // of each database
 	Model      string  `json:"model,omitempty"` // SHA-256 of the file of the model
 	Items      int     `json:"items"`
@@ -81,7 +82,8 @@ func Build(ctx context.Context, in *Input, opt BuildOptions, r *Run) (*Built, er
 	if opt.Out, err = absolute(opt.Out); err != nil {
 		return nil, err
 	}
-	out := &Built{Version: builtVersion, Hash: shardHash, Collection: s.plan.Collection, Rejected: s.rejected()}
+	out := &Built{Version: builtVersion, Hash: shardHash, Collection: s.plan.Collection,
+		Rejected: s.rejected()}
 	if opt.Model != "" {
 		b, err := read(ctx, opt.Model)
 		if err != nil {
@@ -124,7 +126,8 @@ func Build(ctx context.Context, in *Input, opt BuildOptions, r *Run) (*Built, er
 		numbers = append(numbers, fmt.Append(nil, i))
 	}
 	err = r.pipeline(ctx, "load", dir, results, func(scope sdk.Scope) {
-		drain(scope, sdk.ParDo(scope, &LoadFn{Plan: s.path, Dir: dir, Tasks: len(tasks), Model: opt.Model, Hash: out.Model, Out: opt.Out}, each(scope, numbers)))
+		drain(scope, sdk.ParDo(scope, &LoadFn{Plan: s.path, Dir: dir, Tasks: len(tasks), Model: opt.Model,
+			Hash: out.Model, Out: opt.Out}, each(scope, numbers)))
 	})
 	if err != nil {
 		return nil, err
@@ -238,7 +241,8 @@ func (f *SplitFn) ProcessElement(ctx context.Context, b []byte, emit func(string
 
 // split creates the file of a shard and calls itself for the next shard. Behind the last shard it reads the
 // items of the task and writes each to the file of its shard. It returns the number of items written.
-func (f *SplitFn) split(ctx context.Context, w *worker, t *task, to []*shardWriter, next int) (n int, err error) {
+func (f *SplitFn) split(ctx context.Context, w *worker, t *task, to []*shardWriter,
+	next int) (n int, err error) {
 	if next == f.Shards {
 		numbers := t.ordinals()
 		return n, w.each(ctx, t, func(group, row int, item *db.Item) error {
@@ -340,7 +344,8 @@ func (f *LoadFn) load(ctx context.Context, number int, dir string) (shard *Shard
 		if err != nil {
 			return nil, err
 		}
-		if _, err := c.ImportModel(ctx, bytes.NewReader(b), db.ImportModelOptions{Activate: true}); err != nil {
+		if _, err := c.ImportModel(ctx, bytes.NewReader(b),
+			db.ImportModelOptions{Activate: true}); err != nil {
 			return nil, err
 		}
 	}
@@ -356,7 +361,8 @@ func (f *LoadFn) load(ctx context.Context, number int, dir string) (shard *Shard
 	if err != nil {
 		return nil, err
 	}
-	return &Shard{Shard: number, Repository: shardName(number), Backup: m.ID, Items: stored, Replaced: n - stored}, nil
+	return &Shard{Shard: number, Repository: shardName(number), Backup: m.ID, Items: stored,
+		Replaced: n - stored}, nil
 }
 
 // fill loads the items of a shard, and returns their number.
@@ -400,7 +406,8 @@ func forgetLost(ctx context.Context, out string, number int) error {
 		return err
 	}
 	_, err = backup.Find(ctx, in, backup.Choice{ID: shard.Backup})
-	if errors.Is(err, backup.ErrNotFound) || errors.Is(err, backup.ErrNotRepository) || errors.Is(err, backup.ErrNoBackup) {
+	if errors.Is(err, backup.ErrNotFound) || errors.Is(err, backup.ErrNotRepository) ||
+		errors.Is(err, backup.ErrNoBackup) {
 		return remove(ctx, path)
 	}
 	return err
@@ -428,6 +435,7 @@ func onlyBackup(ctx context.Context, repository, id string) error {
 			}
 		}
 	}
-	_, err = backup.Prune(ctx, in, backup.PruneOptions{}) // also what was stored by a worker that died in its backup, after half an hour
+	// also what was stored by a worker that died in its backup, after half an hour
+	_, err = backup.Prune(ctx, in, backup.PruneOptions{})
 	return err
 }

@@ -40,7 +40,8 @@ func restore(t *testing.T, out string, built *Built) (shards []*db.Collection) {
 			t.Fatal(err)
 		}
 		dir := filepath.Join(t.TempDir(), "db")
-		if _, err := db.Restore(t.Context(), from, dir, nil, db.RestoreOptions{}); err != nil { // as fddhdb restore does
+		// as fddhdb restore does
+		if _, err := db.Restore(t.Context(), from, dir, nil, db.RestoreOptions{}); err != nil {
 			t.Fatal(err)
 		}
 		d, err := db.Open(dir, nil)
@@ -95,7 +96,9 @@ func TestShardsAnswerAsOneDatabase(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			if !bytes.Equal(item.Code, want.Code) || item.CodeFrom != want.CodeFrom || !slices.Equal(item.Vectors["image"], want.Vectors["image"]) || len(item.Labels) != len(want.Labels) {
+			if !bytes.Equal(item.Code, want.Code) || item.CodeFrom != want.CodeFrom ||
+				!slices.Equal(item.Vectors["image"], want.Vectors["image"]) ||
+				len(item.Labels) != len(want.Labels) {
 				t.Fatalf("item %q is another one", item.Key)
 			}
 			if shard.Of(item.Key, 4) != i {
@@ -166,7 +169,8 @@ func TestBuildGoesOn(t *testing.T) {
 		t.Fatal(err)
 	}
 	time.Sleep(time.Second) // the pipeline may go on for a while
-	if _, err := Verify(t.Context(), out, testRun(t)); err == nil || !strings.Contains(err.Error(), "run it again") {
+	if _, err := Verify(t.Context(), out, testRun(t)); err == nil ||
+		!strings.Contains(err.Error(), "run it again") {
 		t.Errorf("half a build was verified: %v", err)
 	}
 	// A worker that died after its backup has left it without a word.
@@ -191,10 +195,12 @@ func TestBuildGoesOn(t *testing.T) {
 		t.Errorf("%+v, %v", again, err)
 	}
 	opt.Shards = 4
-	if _, err := Build(t.Context(), &s.in, opt, testRun(t)); err == nil || !strings.Contains(err.Error(), "choose another folder") {
+	if _, err := Build(t.Context(), &s.in, opt, testRun(t)); err == nil ||
+		!strings.Contains(err.Error(), "choose another folder") {
 		t.Errorf("another build into the same folder: %v", err)
 	}
-	if _, err := Build(t.Context(), &s.in, BuildOptions{Model: path, Out: s.dir, Shards: 4}, testRun(t)); err == nil || !strings.Contains(err.Error(), "is not empty") {
+	if _, err := Build(t.Context(), &s.in, BuildOptions{Model: path, Out: s.dir, Shards: 4},
+		testRun(t)); err == nil || !strings.Contains(err.Error(), "is not empty") {
 		t.Errorf("a build into a folder of something else: %v", err)
 	}
 }
@@ -214,11 +220,14 @@ func TestVerifyFinds(t *testing.T) {
 		},
 		"belongs to shard": func(t *testing.T, out string) {
 			for _, name := range []string{"shard-0000", "x"} {
-				if err := os.Rename(filepath.Join(out, name), filepath.Join(out, map[string]string{"shard-0000": "x", "x": "shard-0001"}[name])); err != nil {
+				if err := os.Rename(filepath.Join(out, name),
+					filepath.Join(out, map[string]string{"shard-0000": "x",
+						"x": "shard-0001"}[name])); err != nil {
 					if err := os.RemoveAll(filepath.Join(out, "shard-0001")); err != nil {
 						t.Fatal(err)
 					}
-					if err := os.Rename(filepath.Join(out, "x"), filepath.Join(out, "shard-0001")); err != nil {
+					if err := os.Rename(filepath.Join(out, "x"),
+						filepath.Join(out, "shard-0001")); err != nil {
 						t.Fatal(err)
 					}
 				}
@@ -239,7 +248,8 @@ func TestVerifyFinds(t *testing.T) {
 	} {
 		t.Run(says, func(t *testing.T) {
 			out := filepath.Join(t.TempDir(), "out")
-			if _, err := Build(t.Context(), &s.in, BuildOptions{Model: path, Out: out, Shards: 2}, testRun(t)); err != nil {
+			if _, err := Build(t.Context(), &s.in, BuildOptions{Model: path, Out: out, Shards: 2},
+				testRun(t)); err != nil {
 				t.Fatal(err)
 			}
 			damage(t, out)
@@ -353,7 +363,8 @@ func TestEncode(t *testing.T) {
 func TestShardsOfCodes(t *testing.T) {
 	s := newSet(t, synth.Config{Seed: 9, Items: 700, Classes: 6, Dims: []int{8, 6}}, 2)
 	codes, out := filepath.Join(t.TempDir(), "codes"), filepath.Join(t.TempDir(), "out")
-	if _, err := Encode(t.Context(), &s.in, EncodeOptions{Model: modelFile(t, s, small(2)), Out: codes}, testRun(t)); err != nil {
+	if _, err := Encode(t.Context(), &s.in, EncodeOptions{Model: modelFile(t, s, small(2)), Out: codes},
+		testRun(t)); err != nil {
 		t.Fatal(err)
 	}
 	in := Input{Codes: codes + "/codes-*.npy", Keys: codes + "/keys-*.txt"}
@@ -376,7 +387,8 @@ func TestShardsOfCodes(t *testing.T) {
 	if v, err := Verify(t.Context(), out, testRun(t)); err != nil || v.Items != 700 || len(v.Findings) > 0 {
 		t.Errorf("%+v, %v", v, err)
 	}
-	if _, err := Train(t.Context(), &in, db.TrainOptions{}, testRun(t)); err == nil || !strings.Contains(err.Error(), "nothing to learn") {
+	if _, err := Train(t.Context(), &in, db.TrainOptions{}, testRun(t)); err == nil ||
+		!strings.Contains(err.Error(), "nothing to learn") {
 		t.Error(err)
 	}
 }
@@ -390,11 +402,12 @@ func TestNumberedItems(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	one := fill(t, db.Schema{Modalities: []db.Modality{{Name: "image", Dim: 8}, {Name: "text", Dim: 6}}}, 400, func(i int) *db.Item {
-		item := s.item(i)
-		item.Key = ""
-		return item
-	})
+	one := fill(t, db.Schema{Modalities: []db.Modality{{Name: "image", Dim: 8}, {Name: "text", Dim: 6}}}, 400,
+		func(i int) *db.Item {
+			item := s.item(i)
+			item.Key = ""
+			return item
+		})
 	n := 0
 	for _, c := range restore(t, out, built) {
 		for item, err := range c.Items(t.Context(), "") {
@@ -416,9 +429,12 @@ func TestNumberedItems(t *testing.T) {
 // Items of a shard file come back as they were.
 func TestShardFile(t *testing.T) {
 	items := []*db.Item{
-		{Key: "a", Labels: []string{"x", "y"}, Payload: []byte("p"), Fields: map[string]any{"s": "t", "i": int64(1 << 60), "f": 1.5, "b": true, "at": time.Unix(5, 6000).UTC()}},
+		{Key: "a", Labels: []string{"x", "y"}, Payload: []byte("p"),
+			Fields: map[string]any{"s": "t", "i": int64(1 << 60), "f": 1.5, "b": true,
+				"at": time.Unix(5, 6000).UTC()}},
 		{Key: "b", Vectors: map[string][]float32{"image": {1, -2, 3e38}, "a": make([]float32, 5000)}},
-		{Key: "c", Sparse: map[string]db.Sparse{"text": {Index: []uint32{3, 1 << 20}, Value: []float32{.5, -1}}, "none": {Index: []uint32{}, Value: []float32{}}}},
+		{Key: "c", Sparse: map[string]db.Sparse{"text": {Index: []uint32{3, 1 << 20}, Value: []float32{.5,
+			-1}}, "none": {Index: []uint32{}, Value: []float32{}}}},
 	}
 	var b bytes.Buffer
 	w := newShardWriter(&b)
@@ -442,7 +458,8 @@ func TestShardFile(t *testing.T) {
 		t.Errorf("%d items, %v", n, err)
 	}
 	for cut := range b.Len() {
-		if err := readShard(bytes.NewReader(b.Bytes()[:cut]), func(*db.Item) error { return nil }); !errors.Is(err, errShardFile) {
+		if err := readShard(bytes.NewReader(b.Bytes()[:cut]),
+			func(*db.Item) error { return nil }); !errors.Is(err, errShardFile) {
 			t.Fatalf("cut at %d: %v", cut, err)
 		}
 	}
@@ -452,7 +469,8 @@ func TestShardFile(t *testing.T) {
 func FuzzShardFile(f *testing.F) {
 	var b bytes.Buffer
 	w := newShardWriter(&b)
-	_ = w.put("a", &db.Item{Labels: []string{"x"}, Vectors: map[string][]float32{"image": {1, 2}}, Fields: map[string]any{"f": 2.5}})
+	_ = w.put("a", &db.Item{Labels: []string{"x"}, Vectors: map[string][]float32{"image": {1, 2}},
+		Fields: map[string]any{"f": 2.5}})
 	_ = w.put("b", &db.Item{Sparse: map[string]db.Sparse{"text": {Index: []uint32{1}, Value: []float32{2}}}})
 	_ = w.close()
 	f.Add(b.Bytes())
@@ -465,7 +483,8 @@ func FuzzShardFile(f *testing.F) {
 func FuzzBuilt(f *testing.F) {
 	f.Add([]byte(`{"version":1,"hash":"xxh64 mod shards","collection":"main","items":1,"shards":[{"shard":0,"repository":"shard-0000","backup":"b","items":1}]}`))
 	f.Fuzz(func(t *testing.T, b []byte) {
-		if built, err := parseBuilt(b); err == nil && (len(built.Shards) == 0 || built.Shards[0].Repository != "shard-0000") {
+		if built, err := parseBuilt(b); err == nil &&
+			(len(built.Shards) == 0 || built.Shards[0].Repository != "shard-0000") {
 			t.Errorf("%+v", built)
 		}
 	})

@@ -34,9 +34,10 @@ type EncodeOptions struct {
 
 // Encoded is what Encode has made.
 type Encoded struct {
-	Files    int        `json:"files"` // of codes, and as many of keys
-	Items    int        `json:"items"` // with a code
-	Left     int        `json:"left"`  // items without: they have neither a label that the model knows nor a vector, or one far from all
+	Files int `json:"files"` // of codes, and as many of keys
+	Items int `json:"items"` // with a code
+	// items without: they have neither a label that the model knows nor a vector, or one far from all
+	Left     int        `json:"left"`
 	Rejected []Rejected `json:"rejected,omitempty"`
 }
 
@@ -88,7 +89,8 @@ func Encode(ctx context.Context, in *Input, opt EncodeOptions, r *Run) (*Encoded
 		results = append(results, encodedPath(opt.Out, i))
 	}
 	err = r.pipeline(ctx, "encode", s.dir, results, func(scope sdk.Scope) {
-		drain(scope, sdk.ParDo(scope, &EncodeFn{Plan: s.path, Model: opt.Model, Hash: hash(b), Out: opt.Out, Dir: s.dir}, each(scope, encoded)))
+		drain(scope, sdk.ParDo(scope, &EncodeFn{Plan: s.path, Model: opt.Model, Hash: hash(b), Out: opt.Out,
+			Dir: s.dir}, each(scope, encoded)))
 	})
 	if err != nil {
 		return nil, err
@@ -164,7 +166,8 @@ func init() { register.DoFn3x1[context.Context, []byte, func(string), error](&En
 
 // Setup implements a DoFn.
 func (f *EncodeFn) Setup() {
-	f.items, f.without = sdk.NewCounter(namespace, "items encoded"), sdk.NewCounter(namespace, "items without a code")
+	f.items, f.without = sdk.NewCounter(namespace, "items encoded"),
+		sdk.NewCounter(namespace, "items without a code")
 }
 
 // ProcessElement writes the codes of a task.
@@ -196,7 +199,8 @@ func (f *EncodeFn) ProcessElement(ctx context.Context, b []byte, emit func(strin
 		}
 	}
 	f.coder.batch = f.coder.batch[:0] // a task that has failed may have left items
-	made := codedFile{Codes: fmt.Sprintf("codes-%05d.npy", t.Index), Keys: fmt.Sprintf("keys-%05d.txt", t.Index)}
+	made := codedFile{Codes: fmt.Sprintf("codes-%05d.npy", t.Index),
+		Keys: fmt.Sprintf("keys-%05d.txt", t.Index)}
 	var codes [][]byte
 	var keys strings.Builder
 	flush := func() error {
@@ -321,7 +325,8 @@ func fits(f *fit.File, schema db.Schema) error {
 		case i < 0:
 			return inputError("the model has a modality %q, and the items have none of that name", m.Name)
 		case schema.Modalities[i].Dim != m.Dim:
-			return inputError("modality %q has %d dimensions in the model, and %d in the items", m.Name, m.Dim, schema.Modalities[i].Dim)
+			return inputError("modality %q has %d dimensions in the model, and %d in the items", m.Name,
+				m.Dim, schema.Modalities[i].Dim)
 		case schema.Modalities[i].Sparse != m.Sparse:
 			return inputError("the vectors of modality %q are sparse either in the model or in the items, and not in both", m.Name)
 		}

@@ -102,7 +102,8 @@ func (e *engine) sum(ctx context.Context, stage, id, pass, root string) error {
 		level := 0
 		for count := len(tasks); count > 1 || level == 0; count = (count + sum.FanOut - 1) / sum.FanOut {
 			level++
-			done = sdk.ParDo(s, &MergeFn{Pass: pass, Dir: e.dir, ID: id, Level: level, Children: count, Root: root}, sdk.GroupByKey(s, done))
+			done = sdk.ParDo(s, &MergeFn{Pass: pass, Dir: e.dir, ID: id, Level: level, Children: count,
+				Root: root}, sdk.GroupByKey(s, done))
 		}
 		drain(s, sdk.ParDo(s, nameFn, done))
 	}
@@ -234,7 +235,8 @@ func (f *SumFn) sum(ctx context.Context, t *task) ([]byte, error) {
 			for _, l := range item.Labels {
 				id, known := f.ids[l]
 				if !known {
-					return badInput("%s: row %d: the label %q was not there before: the file has changed", w.plan.Groups[group].name(), row, l)
+					return badInput("%s: row %d: the label %q was not there before: the file has changed",
+						w.plan.Groups[group].name(), row, l)
 				}
 				ex.Labels = append(ex.Labels, id)
 			}
@@ -270,7 +272,8 @@ func init() {
 }
 
 // ProcessElement makes a node.
-func (f *MergeFn) ProcessElement(ctx context.Context, index int, children func(*int) bool, emit func(int, int)) error {
+func (f *MergeFn) ProcessElement(ctx context.Context, index int, children func(*int) bool,
+	emit func(int, int)) error {
 	done, err := working(ctx, f.Dir)
 	if err != nil {
 		return err

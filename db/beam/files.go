@@ -175,7 +175,8 @@ func create(ctx context.Context, path string, f func(io.Writer) error) error {
 		return err
 	}
 	// Several workers may make it at a time, and the last one wins.
-	w, err := os.OpenFile(filepath.Join(dir, fmt.Sprintf(".new-%x-%s", rand.Uint64(), filepath.Base(path))), os.O_CREATE|os.O_EXCL|os.O_WRONLY, 0o666)
+	w, err := os.OpenFile(filepath.Join(dir, fmt.Sprintf(".new-%x-%s", rand.Uint64(), filepath.Base(path))),
+		os.O_CREATE|os.O_EXCL|os.O_WRONLY, 0o666)
 	if err != nil {
 		return err
 	}

@@ -28,16 +28,18 @@ import (
 // have to be distinct in all files together: a training counts an item that is there twice as two, and Build
 // keeps the last.
 type Input struct {
-	Items      string         // whole items: .jsonl, .csv, .parquet
-	Mapping    source.Mapping // about the columns of Items
-	Vectors    []NamedGlob    // by modality: .npy, .npz, .csv, .jsonl, .parquet, .mat
-	Codes      string         // in place of Vectors: packed codes, .npy of uint8, for collections that are given their codes
-	Labels     string         // of Vectors or Codes: a matrix, classes or text
-	LabelNames string         // a file, of all Labels
-	Keys       string         // of Vectors or Codes: a key a line
-	Fields     string         // of Vectors or Codes: .csv, and with a Schema also .jsonl
-	Backups    string         // repositories of backups; the newest backup of each counts: folders by glob, or s3://BUCKET/PREFIX
-	Collection string         // the collection of Backups; "" means main
+	Items   string         // whole items: .jsonl, .csv, .parquet
+	Mapping source.Mapping // about the columns of Items
+	Vectors []NamedGlob    // by modality: .npy, .npz, .csv, .jsonl, .parquet, .mat
+	// in place of Vectors: packed codes, .npy of uint8, for collections that are given their codes
+	Codes      string
+	Labels     string // of Vectors or Codes: a matrix, classes or text
+	LabelNames string // a file, of all Labels
+	Keys       string // of Vectors or Codes: a key a line
+	Fields     string // of Vectors or Codes: .csv, and with a Schema also .jsonl
+	// repositories of backups; the newest backup of each counts: folders by glob, or s3://BUCKET/PREFIX
+	Backups    string
+	Collection string // the collection of Backups; "" means main
 
 	Schema *db.Schema // of the items; nil: the schema of the first files
 	Skip   bool       // leave out bad rows, and groups of files that cannot be read, which are else errors
@@ -66,7 +68,8 @@ func (g *group) files() (files []string) {
 	for _, v := range g.Vectors {
 		files = append(files, v.Glob)
 	}
-	return slices.DeleteFunc(append(files, g.Codes, g.Labels, g.Fields, g.Keys, g.Items, g.Backup), func(f string) bool { return f == "" })
+	return slices.DeleteFunc(append(files, g.Codes, g.Labels, g.Fields, g.Keys, g.Items, g.Backup),
+		func(f string) bool { return f == "" })
 }
 
 // A plan tells workers about an input. It is a file of the temporary folder, named by its contents.
@@ -95,7 +98,8 @@ type fileState struct {
 
 // plan lists the files of an input.
 func (in *Input) plan(ctx context.Context) (*plan, error) {
-	p := &plan{Version: planVersion, Mapping: in.Mapping, LabelNames: in.LabelNames, Collection: cmp.Or(in.Collection, "main"), Skip: in.Skip}
+	p := &plan{Version: planVersion, Mapping: in.Mapping, LabelNames: in.LabelNames,
+		Collection: cmp.Or(in.Collection, "main"), Skip: in.Skip}
 	if err := in.check(); err != nil {
 		return nil, err
 	}
@@ -120,7 +124,8 @@ func (in *Input) plan(ctx context.Context) (*plan, error) {
 		case p.Groups == nil:
 			p.Groups = make([]group, len(files))
 		case len(files) != len(p.Groups):
-			return inputError("%s%s: %d files, and %d of %s: the n-th files of each belong together", flag, glob, len(files), len(p.Groups), p.Groups[0].name())
+			return inputError("%s%s: %d files, and %d of %s: the n-th files of each belong together", flag,
+				glob, len(files), len(p.Groups), p.Groups[0].name())
 		}
 		for i, f := range files {
 			set(&p.Groups[i], f+member)
@@ -130,7 +135,8 @@ func (in *Input) plan(ctx context.Context) (*plan, error) {
 	err := add("--items ", in.Items, func(g *group, f string) { g.Items = f })
 	for _, v := range in.Vectors {
 		if err == nil {
-			err = add("--vectors "+v.Modality+"=", v.Glob, func(g *group, f string) { g.Vectors = append(g.Vectors, NamedGlob{v.Modality, f}) })
+			err = add("--vectors "+v.Modality+"=", v.Glob,
+				func(g *group, f string) { g.Vectors = append(g.Vectors, NamedGlob{v.Modality, f}) })
 		}
 	}
 	err = cmp.Or(err, add("--codes ", in.Codes, func(g *group, f string) { g.Codes = f }))
@@ -196,7 +202,8 @@ func (in *Input) check() error {
 	switch {
 	case in.Items == "" && in.Backups == "" && !parts:
 		return fault.Invalid("there is no input: --vectors NAME=GLOB, --codes GLOB, --items GLOB or --backups GLOB")
-	case in.Items != "" && (parts || in.Backups != "") || in.Backups != "" && parts || len(in.Vectors) > 0 && in.Codes != "":
+	case in.Items != "" && (parts || in.Backups != "") || in.Backups != "" && parts ||
+		len(in.Vectors) > 0 && in.Codes != "":
 		return fault.Invalid("--vectors, --codes, --items and --backups are ways to give the same: one of them is possible")
 	case !parts && (in.Labels != "" || in.Keys != "" || in.Fields != "" || in.LabelNames != ""):
 		return fault.Invalid("--labels, --label-names, --keys and --fields are about items of --vectors or --codes")
@@ -351,13 +358,15 @@ func (w *worker) opened(ctx context.Context, number int, f func(*opened) error) 
 		return path + member
 	}
 	n := source.FileNames{
-		Codes: at(g.Codes), Labels: at(g.Labels), LabelNames: at(w.plan.LabelNames), Fields: at(g.Fields), Keys: at(g.Keys), Mapping: w.plan.Mapping,
+		Codes: at(g.Codes), Labels: at(g.Labels), LabelNames: at(w.plan.LabelNames), Fields: at(g.Fields),
+		Keys: at(g.Keys), Mapping: w.plan.Mapping,
 	}
 	if g.Items != "" {
 		n.Items = source.Input{Path: at(g.Items), Name: g.Items}
 	}
 	for _, v := range g.Vectors {
-		n.Vectors = append(n.Vectors, source.VectorFile{Modality: v.Modality, Input: source.Input{Path: at(v.Glob), Name: v.Glob}})
+		n.Vectors = append(n.Vectors,
+			source.VectorFile{Modality: v.Modality, Input: source.Input{Path: at(v.Glob), Name: v.Glob}})
 	}
 	if err != nil {
 		return err
@@ -439,7 +448,8 @@ func (w *worker) checkRow(ctx context.Context, number, row int, item *db.Item) e
 	}
 	err = w.db.NewBatch().Put(c, item)
 	if errors.Is(err, db.ErrInvalid) {
-		return &source.RowError{Err: inputError("%s: row %d: %s", w.plan.Groups[number].name(), row, reason(err))}
+		return &source.RowError{Err: inputError("%s: row %d: %s", w.plan.Groups[number].name(), row,
+			reason(err))}
 	}
 	return err
 }

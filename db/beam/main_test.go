@@ -57,7 +57,8 @@ func newSet(t *testing.T, cfg synth.Config, parts int) *set {
 	for p := range parts {
 		part := s.data.Slice(p*n/parts, (p+1)*n/parts)
 		for m, name := range []string{"image", "text"} {
-			if err := npy.WriteAll(filepath.Join(s.dir, fmt.Sprintf("%s-%02d.npy", name, p)), part.Vectors[m]); err != nil {
+			if err := npy.WriteAll(filepath.Join(s.dir, fmt.Sprintf("%s-%02d.npy", name, p)),
+				part.Vectors[m]); err != nil {
 				t.Fatal(err)
 			}
 		}
@@ -92,7 +93,8 @@ func labelName(l uint32) string { return fmt.Sprintf("l%d", (l*7+3)%100) }
 
 // item returns an item of the data.
 func (s *set) item(i int) *db.Item {
-	item := &db.Item{Key: fmt.Sprintf("key %d", i), Vectors: map[string][]float32{"image": s.data.Vectors[0][i], "text": s.data.Vectors[1][i]}}
+	item := &db.Item{Key: fmt.Sprintf("key %d", i), Vectors: map[string][]float32{
+		"image": s.data.Vectors[0][i], "text": s.data.Vectors[1][i]}}
 	for _, l := range s.data.Labels[i] {
 		item.Labels = append(item.Labels, labelName(l))
 	}

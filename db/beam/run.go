@@ -72,7 +72,8 @@ func (r *Run) begin() (err error) {
 
 // pipeline runs a pipeline that makes files of tasks: results are their paths, by task. It is not run if all
 // of them are there, and tried again if it fails. Workers give signs of life in dir.
-func (r *Run) pipeline(ctx context.Context, stage, dir string, results []string, build func(s sdk.Scope)) error {
+func (r *Run) pipeline(ctx context.Context, stage, dir string, results []string,
+	build func(s sdk.Scope)) error {
 	if there(ctx, results) == len(results) {
 		return nil
 	}

@@ -14,7 +14,8 @@ import (
 func TestS3(t *testing.T) {
 	endpoint := versity.Start(t)
 	for name, value := range map[string]string{
-		"AWS_ENDPOINT_URL": endpoint, "AWS_REGION": "us-east-1", "AWS_ACCESS_KEY_ID": versity.Access, "AWS_SECRET_ACCESS_KEY": versity.Secret,
+		"AWS_ENDPOINT_URL": endpoint, "AWS_REGION": "us-east-1", "AWS_ACCESS_KEY_ID": versity.Access,
+		"AWS_SECRET_ACCESS_KEY":     versity.Secret,
 		"AWS_EC2_METADATA_DISABLED": "true",
 	} {
 		t.Setenv(name, value)
@@ -51,7 +52,8 @@ func TestS3(t *testing.T) {
 	if want := exported(t, s.database(t), small(2)); err != nil || !bytes.Equal(got, want) {
 		t.Errorf("another model, or %v", err)
 	}
-	built, err := Build(t.Context(), &in, BuildOptions{Model: bucket + "/model", Out: bucket + "/shards", Shards: 3}, r)
+	built, err := Build(t.Context(), &in, BuildOptions{Model: bucket + "/model", Out: bucket + "/shards",
+		Shards: 3}, r)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -59,7 +61,8 @@ func TestS3(t *testing.T) {
 	if err != nil || len(v.Findings) > 0 || v.Items != 900 || built.Items != 900 {
 		t.Fatalf("%+v, %+v, %v", built, v, err)
 	}
-	e, err := Encode(t.Context(), &Input{Backups: bucket + "/shards/shard-0001"}, EncodeOptions{Model: bucket + "/model", Out: bucket + "/codes"}, r)
+	e, err := Encode(t.Context(), &Input{Backups: bucket + "/shards/shard-0001"},
+		EncodeOptions{Model: bucket + "/model", Out: bucket + "/codes"}, r)
 	if err != nil || e.Items != built.Shards[1].Items {
 		t.Fatalf("%+v, %v", e, err)
 	}

@@ -142,7 +142,8 @@ func (c *crcReader) ReadByte() (byte, error) {
 }
 
 // errShardFile says that a shard file is damaged or not all there.
-var errShardFile = errors.New("a file of items of a shard is damaged: remove the temporary folder, and run it again")
+var errShardFile = errors.New(
+	"a file of items of a shard is damaged: remove the temporary folder, and run it again")
 
 // readShard calls f with the items of a shard file. An item belongs to f.
 func readShard(from io.Reader, f func(*db.Item) error) error {
@@ -169,7 +170,8 @@ func readShard(from io.Reader, f func(*db.Item) error) error {
 				}
 			}
 			value := make([]float32, v.Numbers)
-			if err := readNumbers(r, func(i int, x uint32) { value[i] = math.Float32frombits(x) }, v.Numbers); err != nil {
+			if err := readNumbers(r, func(i int, x uint32) { value[i] = math.Float32frombits(x) },
+				v.Numbers); err != nil {
 				return err
 			}
 			if v.Sparse {

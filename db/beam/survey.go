@@ -173,7 +173,8 @@ func (w *worker) survey(ctx context.Context, number int) (*groupSurvey, error) {
 	switch {
 	case err == nil:
 	case ofInput(err) && w.plan.Skip: // of a file: what was read of it is left out, too
-		empty := &groupSurvey{Good: newRowSet(), Labelled: newRowSet(), Rejected: []Rejected{{w.plan.Groups[number].name(), -1, reason(err)}}}
+		empty := &groupSurvey{Good: newRowSet(), Labelled: newRowSet(),
+			Rejected: []Rejected{{w.plan.Groups[number].name(), -1, reason(err)}}}
 		for range w.plan.Schema.Modalities {
 			empty.Has = append(empty.Has, newRowSet())
 		}
@@ -433,28 +434,30 @@ func (w *worker) each(ctx context.Context, t *task, f func(group, row int, item 
 			continue
 		}
 		last, left := s.Rows.Maximum(), s.Rows.GetCardinality()
-		err := w.rows(ctx, s.Group, int(s.Rows.Minimum()), nil, func(row int, item *db.Item, bad error) error {
-			if s.Rows.Contains(uint32(row)) {
-				if bad != nil {
-					return badInput("%s; it was good before: the file has changed", reason(bad))
+		err := w.rows(ctx, s.Group, int(s.Rows.Minimum()), nil,
+			func(row int, item *db.Item, bad error) error {
+				if s.Rows.Contains(uint32(row)) {
+					if bad != nil {
+						return badInput("%s; it was good before: the file has changed", reason(bad))
+					}
+					left--
+					if ended = f(s.Group, row, item); ended != nil {
+						return errEnough
+					}
 				}
-				left--
-				if ended = f(s.Group, row, item); ended != nil {
+				if uint32(row) == last {
 					return errEnough
 				}
-			}
-			if uint32(row) == last {
-				return errEnough
-			}
-			return nil
-		})
+				return nil
+			})
 		switch {
 		case ended != nil:
 			return ended
 		case err != nil:
 			return err
 		case left > 0:
-			return badInput("%s has %d rows less than it had before: the file has changed", w.plan.Groups[s.Group].name(), left)
+			return badInput("%s has %d rows less than it had before: the file has changed",
+				w.plan.Groups[s.Group].name(), left)
 		}
 	}
 	return nil

@@ -49,7 +49,8 @@ func Train(ctx context.Context, in *Input, opt db.TrainOptions, r *Run) (*Traine
 	}
 	it.limit(opt.Rows)
 	t := &Trained{Rejected: s.rejected()}
-	modalities, positions, leftOut, shared := db.TrainingModalities(s.plan.Schema, func(i int) bool { return it.n() == 0 || it.any(i) })
+	modalities, positions, leftOut, shared := db.TrainingModalities(s.plan.Schema,
+		func(i int) bool { return it.n() == 0 || it.any(i) })
 	t.LeftOut = leftOut
 	if len(modalities) == 0 {
 		if s.plan.Schema.Bits > 0 {

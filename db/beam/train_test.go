@@ -55,7 +55,8 @@ func TestTrainOnTables(t *testing.T) {
 	const n = 1500
 	data := synth.Pairs(synth.Config{Seed: 8, Items: n, Classes: 5, Dims: []int{8, 8}})
 	item := func(i int) *db.Item {
-		it := &db.Item{Key: fmt.Sprint("k", i), Vectors: map[string][]float32{}, Fields: map[string]any{"price": int64(i)}}
+		it := &db.Item{Key: fmt.Sprint("k", i), Vectors: map[string][]float32{},
+			Fields: map[string]any{"price": int64(i)}}
 		if i%5 != 1 {
 			it.Vectors["image"] = data.Vectors[0][i]
 		}
@@ -73,16 +74,19 @@ func TestTrainOnTables(t *testing.T) {
 		enc := json.NewEncoder(&b)
 		for i := p * n / 3; i < (p+1)*n/3; i++ {
 			it := item(i)
-			if err := enc.Encode(map[string]any{"key": it.Key, "vectors": it.Vectors, "labels": it.Labels, "fields": it.Fields}); err != nil {
+			if err := enc.Encode(map[string]any{"key": it.Key, "vectors": it.Vectors, "labels": it.Labels,
+				"fields": it.Fields}); err != nil {
 				t.Fatal(err)
 			}
 		}
-		if err := os.WriteFile(filepath.Join(dir, fmt.Sprintf("part-%d.jsonl", p)), b.Bytes(), 0o666); err != nil {
+		if err := os.WriteFile(filepath.Join(dir, fmt.Sprintf("part-%d.jsonl", p)), b.Bytes(),
+			0o666); err != nil {
 			t.Fatal(err)
 		}
 	}
 	in := Input{Items: dir + "/*.jsonl"}
-	schema := db.Schema{Modalities: []db.Modality{{Name: "image", Dim: 8}, {Name: "text", Dim: 8}}, Fields: []db.Field{{Name: "price", Type: db.Int}}}
+	schema := db.Schema{Modalities: []db.Modality{{Name: "image", Dim: 8}, {Name: "text", Dim: 8}},
+		Fields: []db.Field{{Name: "price", Type: db.Int}}}
 	for name, opt := range map[string]db.TrainOptions{
 		"chosen":   {Options: fit.Options{Bits: 16, Anchors: 20, Seed: 2}},
 		"rows":     {Options: small(1).Options, Rows: 333},
@@ -140,8 +144,10 @@ func TestBadInput(t *testing.T) {
 			b := s.read(t, "image-01.npy")
 			s.write(t, "image-01.npy", string(b[:len(b)-10]))
 		}, []string{"image-01.npy"}, -1},
-		"no file of npy": {func(t *testing.T, s *set) { s.write(t, "text-02.npy", "hello") }, []string{"text-02.npy"}, -2},
-		"rows that miss": {func(t *testing.T, s *set) { s.write(t, "labels-01.txt", "a\nb\n") }, []string{"labels-01.txt", "rows"}, -1},
+		"no file of npy": {func(t *testing.T, s *set) { s.write(t, "text-02.npy", "hello") },
+			[]string{"text-02.npy"}, -2},
+		"rows that miss": {func(t *testing.T, s *set) { s.write(t, "labels-01.txt", "a\nb\n") },
+			[]string{"labels-01.txt", "rows"}, -1},
 		"another dimension": {func(t *testing.T, s *set) {
 			b := s.read(t, "image-00.npy")
 			s.write(t, "image-02.npy", strings.Replace(string(b), "(200, 6)", "(240, 5)", 1))
@@ -152,7 +158,8 @@ func TestBadInput(t *testing.T) {
 			s.write(t, "image-01.npy", string(b))
 		}, []string{"image-01.npy", "row 17"}, 200 + 17},
 		"a key twice": {func(t *testing.T, s *set) {
-			s.write(t, "keys-00.txt", strings.Replace(string(s.read(t, "keys-00.txt")), "key 31\n", "key 30\n", 1))
+			s.write(t, "keys-00.txt", strings.Replace(string(s.read(t, "keys-00.txt")), "key 31\n",
+				"key 30\n", 1))
 		}, []string{"keys-00.txt", "line 31", "line 32"}, 31},
 	}
 	for name, c := range damage {
@@ -181,7 +188,8 @@ func TestBadInput(t *testing.T) {
 			if c.row < 0 {
 				from, to, row = -c.row*200, (1-c.row)*200, -1
 			}
-			if len(got.Rejected) != 1 || got.Rejected[0].Row != row || !strings.Contains(got.Rejected[0].Reason, c.says[0]) {
+			if len(got.Rejected) != 1 || got.Rejected[0].Row != row ||
+				!strings.Contains(got.Rejected[0].Reason, c.says[0]) {
 				t.Fatalf("rejected: %+v", got.Rejected)
 			}
 			rows, groups := int64(1), int64(0)
@@ -231,7 +239,8 @@ func TestInputRefuses(t *testing.T) {
 	} {
 		_, err := Train(t.Context(), &in, small(1), testRun(t))
 		bad := (*InputError)(nil) // of files, and else it is an argument
-		if err == nil || !strings.Contains(err.Error(), says) || errors.As(err, &bad) == errors.Is(err, db.ErrInvalid) {
+		if err == nil || !strings.Contains(err.Error(), says) ||
+			errors.As(err, &bad) == errors.Is(err, db.ErrInvalid) {
 			t.Errorf("%q: %v", says, err)
 		}
 	}

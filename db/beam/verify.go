@@ -48,7 +48,8 @@ func Verify(ctx context.Context, out string, r *Run) (*Verified, error) {
 	}
 	path := join(out, builtName)
 	if !exists(ctx, path) {
-		return nil, inputError("%s is missing: %s is no build, or one that has not ended: run it again", builtName, out)
+		return nil, inputError("%s is missing: %s is no build, or one that has not ended: run it again",
+			builtName, out)
 	}
 	b, err := read(ctx, path)
 	if err != nil {
@@ -73,7 +74,8 @@ func Verify(ctx context.Context, out string, r *Run) (*Verified, error) {
 		tasks, results = append(tasks, b), append(results, verifiedPath(dir, s.Shard))
 	}
 	err = r.pipeline(ctx, "verify", dir, results, func(scope sdk.Scope) {
-		drain(scope, sdk.ParDo(scope, &VerifyFn{Out: out, Dir: dir, Shards: len(built.Shards), Collection: built.Collection, Model: built.Model}, each(scope, tasks)))
+		drain(scope, sdk.ParDo(scope, &VerifyFn{Out: out, Dir: dir, Shards: len(built.Shards),
+			Collection: built.Collection, Model: built.Model}, each(scope, tasks)))
 	})
 	if err != nil {
 		return nil, err
@@ -89,7 +91,8 @@ func Verify(ctx context.Context, out string, r *Run) (*Verified, error) {
 		v.Findings = append(v.Findings, s.Findings...)
 	}
 	if v.Items != built.Items && len(v.Findings) == 0 {
-		v.Findings = append(v.Findings, fmt.Sprintf("there are %d items, and %s says %d", v.Items, builtName, built.Items))
+		v.Findings = append(v.Findings, fmt.Sprintf("there are %d items, and %s says %d", v.Items, builtName,
+			built.Items))
 	}
 	_ = removeAll(ctx, dir) // the rest only takes space
 	return v, nil
@@ -103,7 +106,8 @@ func parseBuilt(b []byte) (*Built, error) {
 	}
 	switch {
 	case built.Version > builtVersion:
-		return nil, fmt.Errorf("it is of version %d, and this program knows %d: use a newer one", built.Version, builtVersion)
+		return nil, fmt.Errorf("it is of version %d, and this program knows %d: use a newer one",
+			built.Version, builtVersion)
 	case built.Version < 1 || built.Hash != shardHash:
 		return nil, fmt.Errorf("version %d with the hash %q", built.Version, built.Hash)
 	case len(built.Shards) == 0 || len(built.Shards) > maxShards:
@@ -162,7 +166,9 @@ func (f *VerifyFn) ProcessElement(ctx context.Context, b []byte, emit func(strin
 		}
 	}
 	err = f.verify(ctx, &s, filepath.Join(dir, "db"), v, found)
-	if errors.Is(err, backup.ErrDamaged) || errors.Is(err, backup.ErrNotFound) || errors.Is(err, backup.ErrNotRepository) || errors.Is(err, backup.ErrNoBackup) || errors.Is(err, db.ErrCorrupt) {
+	if errors.Is(err, backup.ErrDamaged) || errors.Is(err, backup.ErrNotFound) ||
+		errors.Is(err, backup.ErrNotRepository) || errors.Is(err, backup.ErrNoBackup) ||
+		errors.Is(err, db.ErrCorrupt) {
 		found("%s", reason(err))
 		err = nil
 	}
@@ -180,12 +186,14 @@ func (f *VerifyFn) ProcessElement(ctx context.Context, b []byte, emit func(strin
 	return nil
 }
 
-func (f *VerifyFn) verify(ctx context.Context, s *Shard, dir string, v *verifiedShard, found func(format string, args ...any)) (err error) {
+func (f *VerifyFn) verify(ctx context.Context, s *Shard, dir string, v *verifiedShard,
+	found func(format string, args ...any)) (err error) {
 	from, err := store(ctx, join(f.Out, s.Repository))
 	if err != nil {
 		return err
 	}
-	if _, err := db.Restore(ctx, from, dir, nil, db.RestoreOptions{ID: s.Backup, SkipVerify: true}); err != nil {
+	if _, err := db.Restore(ctx, from, dir, nil, db.RestoreOptions{ID: s.Backup,
+		SkipVerify: true}); err != nil {
 		return err
 	}
 	deep, err := db.VerifyFolder(ctx, dir, nil, db.VerifyOptions{Deep: true}, func(x db.Finding) error {

@@ -30,7 +30,8 @@ var programs = sync.OnceValues(func() (string, error) {
 	if err != nil {
 		return "", err
 	}
-	b, err := exec.Command("go", "build", "-ldflags=-s -w", "-o", dir+"/", "./cmd/fddhdb-beam", "github.com/apache/beam/sdks/v2/go/cmd/prism").CombinedOutput()
+	b, err := exec.Command("go", "build", "-ldflags=-s -w", "-o", dir+"/", "./cmd/fddhdb-beam",
+		"github.com/apache/beam/sdks/v2/go/cmd/prism").CombinedOutput()
 	if err != nil {
 		return dir, fmt.Errorf("%w: %s", err, b)
 	}
@@ -91,27 +92,32 @@ func workerFlags(t *testing.T, endpoint, environment string) []string {
 	flags := []string{"--endpoint", endpoint, "--environment_type", environment}
 	if environment == "PROCESS" {
 		path := program(t, "fddhdb-beam")
-		flags = append(flags, "--environment_config", fmt.Sprintf(`{"command":%q}`, path), "--worker_binary", path)
+		flags = append(flags, "--environment_config", fmt.Sprintf(`{"command":%q}`, path), "--worker_binary",
+			path)
 	}
 	return flags
 }
 
 // trainArgs are the arguments of the command that trains on a set with the settings of small.
 func (s *set) trainArgs(model string, more ...string) []string {
-	return append([]string{"train", "--vectors", "image=" + s.dir + "/image-*.npy", "--vectors", "text=" + s.dir + "/text-*.npy",
+	return append([]string{"train", "--vectors", "image=" + s.dir + "/image-*.npy", "--vectors",
+		"text=" + s.dir + "/text-*.npy",
 		"--labels", s.dir + "/labels-*.txt", "--keys", s.dir + "/keys-*.txt",
-		"--bits", "16", "--seed", "5", "--anchors", "12", "--features", "image=zscore", "--features", "text=raw", "--map", "image=rbf", "--map", "text=rbf+linear",
+		"--bits", "16", "--seed", "5", "--anchors", "12", "--features", "image=zscore", "--features",
+		"text=raw", "--map", "image=rbf", "--map", "text=rbf+linear",
 		"--width", "image=1", "--width", "text=1", "--model", model, "--silence", "20s"}, more...)
 }
 
 // The command learns the model of one database by workers in its process, and in processes of their own.
 func TestWorkers(t *testing.T) {
-	s := newSet(t, synth.Config{Seed: 3, Items: sum.LeafItems + 999, Classes: 7, LabelsPerItem: 3, Dims: []int{6, 5}}, 3)
+	s := newSet(t, synth.Config{Seed: 3, Items: sum.LeafItems + 999, Classes: 7, LabelsPerItem: 3,
+		Dims: []int{6, 5}}, 3)
 	want := exported(t, s.database(t), small(5))
 	endpoint := prism(t)
 	for _, environment := range []string{"LOOPBACK", "PROCESS"} {
 		file := filepath.Join(t.TempDir(), "model")
-		b, err := exec.CommandContext(t.Context(), program(t, "fddhdb-beam"), s.trainArgs(file, workerFlags(t, endpoint, environment)...)...).CombinedOutput()
+		b, err := exec.CommandContext(t.Context(), program(t, "fddhdb-beam"),
+			s.trainArgs(file, workerFlags(t, endpoint, environment)...)...).CombinedOutput()
 		if err != nil {
 			t.Fatalf("%s: %v: %s", environment, err, b)
 		}
@@ -130,13 +136,16 @@ func TestKilledWorkers(t *testing.T) {
 	if *kills == 0 {
 		t.Skip("takes half a minute each: make beam, or -args -kills N")
 	}
-	s := newSet(t, synth.Config{Seed: 3, Items: 3*sum.LeafItems + 999, Classes: 7, LabelsPerItem: 3, Dims: []int{6, 5}}, 3)
+	s := newSet(t, synth.Config{Seed: 3, Items: 3*sum.LeafItems + 999, Classes: 7, LabelsPerItem: 3,
+		Dims: []int{6, 5}}, 3)
 	want := exported(t, s.database(t), small(5))
 	endpoint := prism(t)
 	rng := seed.Rand(t, 1, 2)
-	for n, runs := 0, 0; n < *kills && runs < 3**kills; runs++ { // a run may end before its worker is to be killed
+	// a run may end before its worker is to be killed
+	for n, runs := 0, 0; n < *kills && runs < 3**kills; runs++ {
 		file := filepath.Join(t.TempDir(), "model")
-		cmd := exec.CommandContext(t.Context(), program(t, "fddhdb-beam"), s.trainArgs(file, workerFlags(t, endpoint, "PROCESS")...)...)
+		cmd := exec.CommandContext(t.Context(), program(t, "fddhdb-beam"),
+			s.trainArgs(file, workerFlags(t, endpoint, "PROCESS")...)...)
 		var said bytes.Buffer
 		cmd.Stdout, cmd.Stderr = &said, &said
 		if err := cmd.Start(); err != nil {

@@ -44,7 +44,8 @@ func TestLatencies(t *testing.T) {
 	items := dbkit.CodeItems(n, 64, 1, func(i int) string { return fmt.Sprint("k", i) })
 	begin := time.Now()
 	importAll(t, codes, items)
-	t.Logf("%d items imported in %v: %.0f a second", n, time.Since(begin), float64(n)/time.Since(begin).Seconds())
+	t.Logf("%d items imported in %v: %.0f a second", n, time.Since(begin),
+		float64(n)/time.Since(begin).Seconds())
 	d, err := db.Open(filepath.Join(t.TempDir(), "one"), &db.Options{NoSync: true})
 	if err != nil {
 		t.Fatal(err)
@@ -54,7 +55,8 @@ func TestLatencies(t *testing.T) {
 	dbkit.PutAll(t, d, one, items)
 
 	r := rand.New(rand.NewPCG(1, 2))
-	embedded, err := cluster.Connect(t.Context(), h.conn("embedding"), "test", cluster.ClientOptions{Node: h.nodes["n0"]})
+	embedded, err := cluster.Connect(t.Context(), h.conn("embedding"), "test",
+		cluster.ClientOptions{Node: h.nodes["n0"]})
 	if err != nil {
 		t.Fatal(err)
 	}

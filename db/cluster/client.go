@@ -66,14 +66,16 @@ func Connect(ctx context.Context, nc *nats.Conn, cluster string, o ClientOptions
 		return nil, fmt.Errorf("%w: no connection", db.ErrInvalid)
 	}
 	if o.Node != nil && o.Node.opts.Cluster != cluster {
-		return nil, fmt.Errorf("%w: the node is one of cluster %s, not of %s", db.ErrInvalid, o.Node.opts.Cluster, cluster)
+		return nil, fmt.Errorf("%w: the node is one of cluster %s, not of %s", db.ErrInvalid,
+			o.Node.opts.Cluster, cluster)
 	}
 	js, err := jetstream.New(nc)
 	if err != nil {
 		return nil, err
 	}
 	o.Timeout, o.Pending = cmp.Or(o.Timeout, 30*time.Second), cmp.Or(o.Pending, 256)
-	c := &Client{nc: nc, js: js, cluster: names.Cluster(cluster), opts: o, pending: make(chan struct{}, o.Pending)}
+	c := &Client{nc: nc, js: js, cluster: names.Cluster(cluster), opts: o,
+		pending: make(chan struct{}, o.Pending)}
 	if err := c.open(ctx); err != nil {
 		return nil, err
 	}
@@ -104,7 +106,8 @@ func (c *Client) open(ctx context.Context) (err error) {
 	defer cancel()
 	for {
 		c.plan, err = plan.Open(ctx, c.js, c.cluster)
-		if err == nil || !errors.Is(err, nats.ErrNoResponders) && !errors.Is(err, jetstream.ErrNoStreamResponse) {
+		if err == nil || !errors.Is(err, nats.ErrNoResponders) &&
+			!errors.Is(err, jetstream.ErrNoStreamResponse) {
 			return err
 		}
 		select {
@@ -151,7 +154,8 @@ func (c *Client) within(ctx context.Context) (context.Context, context.CancelFun
 	if _, has := ctx.Deadline(); has {
 		return context.WithCancel(ctx)
 	}
-	return context.WithTimeoutCause(ctx, c.opts.Timeout, fmt.Errorf("%w: %v, the timeout of the client", context.DeadlineExceeded, c.opts.Timeout))
+	return context.WithTimeoutCause(ctx, c.opts.Timeout,
+		fmt.Errorf("%w: %v, the timeout of the client", context.DeadlineExceeded, c.opts.Timeout))
 }
 
 // ConnectNATS connects to the servers of a cluster, with settings for fast failover: the connection notices
@@ -164,10 +168,16 @@ func (c *Client) within(ctx context.Context) (context.Context, context.CancelFun
 // users may connect, and whether they need credentials: see permissions.conf.
 func ConnectNATS(urls string, options ...nats.Option) (*nats.Conn, error) {
 	all := append([]nats.Option{
-		nats.Name("fddhdb"), nats.MaxReconnects(-1), nats.IgnoreAuthErrorAbort(), nats.ReconnectWait(100 * time.Millisecond), nats.ReconnectJitter(50*time.Millisecond, 50*time.Millisecond),
+		nats.Name("fddhdb"), nats.MaxReconnects(-1), nats.IgnoreAuthErrorAbort(),
+		nats.ReconnectWait(100 * time.Millisecond),
+		nats.ReconnectJitter(50*time.Millisecond, 50*time.Millisecond),
 		nats.PingInterval(time.Second), nats.MaxPingsOutstanding(2), nats.Timeout(2 * time.Second),
-		nats.ErrorHandler(func(_ *nats.Conn, _ *nats.Subscription, err error) { slog.Debug("nats", "error", err) }),
-		nats.ReconnectBufSize(-1), // an unsendable message fails at once; it is not sent later, when no caller waits for it
+		nats.ErrorHandler(func(_ *nats.Conn, _ *nats.Subscription,
+			err error) {
+			slog.Debug("nats", "error", err)
+		}),
+		// an unsendable message fails at once; it is not sent later, when no caller waits for it
+		nats.ReconnectBufSize(-1),
 	}, options...)
 	nc, err := nats.Connect(urls, all...)
 	var untrusted *tls.CertificateVerificationError
@@ -189,7 +199,9 @@ func ConnectNATS(urls string, options ...nats.Option) (*nats.Conn, error) {
 func ConnectEach(urls string, options ...nats.Option) ([]*nats.Conn, error) {
 	var all []*nats.Conn
 	for _, url := range strings.Split(urls, ",") {
-		nc, err := ConnectNATS(strings.TrimSpace(url), append([]nats.Option{nats.IgnoreDiscoveredServers(), nats.RetryOnFailedConnect(true)}, options...)...)
+		nc, err := ConnectNATS(strings.TrimSpace(url),
+			append([]nats.Option{nats.IgnoreDiscoveredServers(), nats.RetryOnFailedConnect(true)},
+				options...)...)
 		if err != nil {
 			for _, nc := range all {
 				nc.Close()
@@ -389,7 +401,8 @@ func (c *Client) Logs(ctx context.Context) []LogStatus {
 	for i := range logs {
 		all.Go(func() {
 			info, err := v.logs[i].Info(ctx)
-			logs[i] = LogStatus{Shard: v.Number(i), First: info.First, Last: info.Last, Bytes: info.Bytes, Leader: info.Leader, Err: err}
+			logs[i] = LogStatus{Shard: v.Number(i), First: info.First, Last: info.Last, Bytes: info.Bytes,
+				Leader: info.Leader, Err: err}
 		})
 	}
 	all.Wait()
@@ -414,7 +427,8 @@ var (
 	// ErrServerCertificate and ErrClientCertificate are errors of ConnectNATS. Credentials that the servers
 	// refuse are nats.ErrAuthorization.
 	ErrServerCertificate = errors.New("fddhdb: the certificate of the NATS server is not trusted")
-	ErrClientCertificate = errors.New("fddhdb: the NATS server asks for a certificate of this client, and takes none or not this one")
+	ErrClientCertificate = errors.New(
+		"fddhdb: the NATS server asks for a certificate of this client, and takes none or not this one")
 )
 
 // A ShardError says that no replica of a shard answered a request, and why.

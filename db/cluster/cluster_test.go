@@ -20,11 +20,13 @@ func TestWritesAndReads(t *testing.T) {
 	h := build(t, 3, 3, 4, 2)
 	a, b := h.connect(), h.connect()
 	codes := codesOf(t, a)
-	if _, err := b.CreateCollection(t.Context(), "codes", db.Schema{Bits: 32}); !errors.Is(err, db.ErrExists) {
+	if _, err := b.CreateCollection(t.Context(), "codes", db.Schema{Bits: 32}); !errors.Is(err,
+		db.ErrExists) {
 		t.Error(err)
 	}
 	item := func(key string, n int) *db.Item {
-		return &db.Item{Key: key, Code: []byte{byte(n), 1}, Payload: fmt.Append(nil, n), Fields: map[string]any{"year": int64(n)}}
+		return &db.Item{Key: key, Code: []byte{byte(n), 1}, Payload: fmt.Append(nil, n),
+			Fields: map[string]any{"year": int64(n)}}
 	}
 	for i := range 60 {
 		key := fmt.Sprint("k", i)
@@ -32,7 +34,8 @@ func TestWritesAndReads(t *testing.T) {
 			t.Fatal(got, err)
 		}
 		it, err := codes.Get(t.Context(), key)
-		if err != nil || string(it.Payload) != fmt.Sprint(i) || it.Fields["year"] != int64(i) || !bytes.Equal(it.Code, []byte{byte(i), 1}) {
+		if err != nil || string(it.Payload) != fmt.Sprint(i) || it.Fields["year"] != int64(i) ||
+			!bytes.Equal(it.Code, []byte{byte(i), 1}) {
 			t.Fatalf("%s: %+v, %v", key, it, err)
 		}
 	}
@@ -66,7 +69,8 @@ func TestWritesAndReads(t *testing.T) {
 	if _, err := codes.Get(t.Context(), "k4"); !errors.Is(err, db.ErrNotFound) {
 		t.Error(err)
 	}
-	if _, err := codes.Put(t.Context(), &db.Item{Key: "bad", Code: []byte{1}}); !errors.Is(err, db.ErrInvalid) {
+	if _, err := codes.Put(t.Context(), &db.Item{Key: "bad", Code: []byte{1}}); !errors.Is(err,
+		db.ErrInvalid) {
 		t.Error(err)
 	}
 	if _, err := a.Collection("nosuch").Put(t.Context(), item("x", 1)); !errors.Is(err, db.ErrNotFound) {
@@ -89,8 +93,10 @@ func TestWritesAndReads(t *testing.T) {
 	if it, err := codes.Get(t.Context(), "large"); err != nil || !bytes.Equal(it.Payload, large.Payload) {
 		t.Error(err)
 	}
-	res, err := codes.Search(t.Context(), cluster.Query{Query: db.Query{Code: large.Code, K: 5, Include: db.IncludePayload}})
-	if err != nil || !slices.ContainsFunc(res.Hits, func(h db.Hit) bool { return h.Key == "large" && bytes.Equal(h.Item.Payload, large.Payload) }) {
+	res, err := codes.Search(t.Context(),
+		cluster.Query{Query: db.Query{Code: large.Code, K: 5, Include: db.IncludePayload}})
+	if err != nil || !slices.ContainsFunc(res.Hits,
+		func(h db.Hit) bool { return h.Key == "large" && bytes.Equal(h.Item.Payload, large.Payload) }) {
 		t.Error("a search that includes it:", err)
 	}
 	// Only keys of one shard are written together.
@@ -117,7 +123,8 @@ func TestNodesGoAndComeBack(t *testing.T) {
 	put := func(from, to int) {
 		t.Helper()
 		for i := from; i < to; i++ {
-			if _, err := codes.Put(t.Context(), &db.Item{Key: fmt.Sprint(i), Code: []byte{byte(i), 2}}); err != nil {
+			if _, err := codes.Put(t.Context(),
+				&db.Item{Key: fmt.Sprint(i), Code: []byte{byte(i), 2}}); err != nil {
 				t.Fatal(err)
 			}
 		}
@@ -169,22 +176,28 @@ func TestNodesGoAndComeBack(t *testing.T) {
 func TestWhatIsNotThere(t *testing.T) {
 	h := build(t, 1, 1, 1, 1)
 	nc := h.conn("client")
-	if _, err := cluster.Connect(t.Context(), nc, "other", cluster.ClientOptions{}); !errors.Is(err, db.ErrNotFound) {
+	if _, err := cluster.Connect(t.Context(), nc, "other", cluster.ClientOptions{}); !errors.Is(err,
+		db.ErrNotFound) {
 		t.Error(err)
 	}
-	if err := cluster.Create(t.Context(), nc, "test", cluster.CreateOptions{Shards: 2, Servers: 1, Replicas: 1}); !errors.Is(err, db.ErrExists) {
+	if err := cluster.Create(t.Context(), nc, "test", cluster.CreateOptions{Shards: 2, Servers: 1,
+		Replicas: 1}); !errors.Is(err, db.ErrExists) {
 		t.Error(err)
 	}
-	for _, o := range []cluster.CreateOptions{{Shards: 0}, {Shards: 1 << 20}, {Shards: 1, Replicas: 3, Nodes: []string{"a"}}, {Shards: 1, Replicas: 1, Nodes: []string{"a", "a"}}, {Shards: 1, Replicas: 1, Nodes: []string{"a b"}}} {
+	for _, o := range []cluster.CreateOptions{{Shards: 0}, {Shards: 1 << 20},
+		{Shards: 1, Replicas: 3, Nodes: []string{"a"}}, {Shards: 1, Replicas: 1, Nodes: []string{"a", "a"}},
+		{Shards: 1, Replicas: 1, Nodes: []string{"a b"}}} {
 		if err := cluster.Create(t.Context(), nc, "new", o); !errors.Is(err, db.ErrInvalid) {
 			t.Errorf("%+v: %v", o, err)
 		}
 	}
-	if err := cluster.Create(t.Context(), nc, "a.b", cluster.CreateOptions{Shards: 1}); !errors.Is(err, db.ErrInvalid) {
+	if err := cluster.Create(t.Context(), nc, "a.b", cluster.CreateOptions{Shards: 1}); !errors.Is(err,
+		db.ErrInvalid) {
 		t.Error(err)
 	}
 	// No node answers: the error says which shard, and which nodes have it.
-	c, err := cluster.Connect(t.Context(), nc, "test", cluster.ClientOptions{Timeout: 1500 * time.Millisecond})
+	c, err := cluster.Connect(t.Context(), nc, "test",
+		cluster.ClientOptions{Timeout: 1500 * time.Millisecond})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -192,7 +205,8 @@ func TestWhatIsNotThere(t *testing.T) {
 	codesOf(t, h.connect()) // which has more time
 	h.leave("n0")
 	var missing *cluster.ShardError
-	if _, err := c.Collection("codes").Get(t.Context(), "x"); !errors.As(err, &missing) || missing.Shard != 0 || len(missing.Nodes) != 1 {
+	if _, err := c.Collection("codes").Get(t.Context(), "x"); !errors.As(err, &missing) ||
+		missing.Shard != 0 || len(missing.Nodes) != 1 {
 		t.Error(err)
 	}
 	// No replica runs: the log takes a write, and the client cannot tell whether it will be refused.
@@ -222,7 +236,8 @@ func TestLogsOfBefore(t *testing.T) {
 		t.Fatal(err)
 	}
 	for _, bytes := range []int64{64 << 20, 32 << 20} {
-		err := cluster.Create(t.Context(), nc, "test", cluster.CreateOptions{Shards: 1, Replicas: 1, Nodes: []string{"a"}, Servers: 1, LogBytes: bytes})
+		err := cluster.Create(t.Context(), nc, "test", cluster.CreateOptions{Shards: 1, Replicas: 1,
+			Nodes: []string{"a"}, Servers: 1, LogBytes: bytes})
 		if !errors.Is(err, db.ErrExists) || !strings.Contains(err.Error(), "FDDHDB_test_0") {
 			t.Error(err)
 		}

@@ -24,7 +24,10 @@ import (
 // with the same schema is no error; with another schema it is db.ErrExists. If a shard cannot be reached,
 // only some shards may have the collection: call it again.
 func (c *Client) CreateCollection(ctx context.Context, name string, schema db.Schema) (*Collection, error) {
-	err := c.onAll(ctx, func() *wire.Op { return &wire.Op{Kind: wire.CreateCollection, Collection: name, Schema: &schema} }, nil)
+	err := c.onAll(ctx, func() *wire.Op {
+		return &wire.Op{Kind: wire.CreateCollection, Collection: name,
+			Schema: &schema}
+	}, nil)
 	if err != nil {
 		return nil, err
 	}
@@ -34,13 +37,14 @@ func (c *Client) CreateCollection(ctx context.Context, name string, schema db.Sc
 // DropCollection drops a collection on every shard that has it. If no shard has it, that is db.ErrNotFound.
 func (c *Client) DropCollection(ctx context.Context, name string) error {
 	var dropped atomic.Bool
-	err := c.onAll(ctx, func() *wire.Op { return &wire.Op{Kind: wire.DropCollection, Collection: name} }, func(err error) error {
-		if errors.Is(err, db.ErrNotFound) {
-			return nil
-		}
-		dropped.Store(true)
-		return err
-	})
+	err := c.onAll(ctx, func() *wire.Op { return &wire.Op{Kind: wire.DropCollection, Collection: name} },
+		func(err error) error {
+			if errors.Is(err, db.ErrNotFound) {
+				return nil
+			}
+			dropped.Store(true)
+			return err
+		})
 	if err == nil && !dropped.Load() {
 		err = fmt.Errorf("%w: collection %q", db.ErrNotFound, name)
 	}
@@ -116,7 +120,8 @@ func (c *Collection) Get(ctx context.Context, key string) (*db.Item, error) {
 func (c *Client) Collections(ctx context.Context) ([]string, error) {
 	ctx, cancel := c.within(ctx)
 	defer cancel()
-	answers, err := c.Collection("").all(ctx, func(int) wire.Request { return wire.Request{Verb: wire.Collections} })
+	answers, err := c.Collection("").all(ctx,
+		func(int) wire.Request { return wire.Request{Verb: wire.Collections} })
 	if err != nil {
 		return nil, err
 	}
@@ -153,7 +158,8 @@ type Space struct {
 	Bits     int           `json:"bits"`
 	Revision uint32        `json:"revision"` // the lowest in use of all shards
 	Items    int           `json:"items"`    // items with a code in it
-	Shards   int           `json:"shards"`   // shards that have it: fewer than all while it is created or dropped
+	// shards that have it: fewer than all while it is created or dropped
+	Shards int `json:"shards"`
 }
 
 // Spaces returns the spaces of codes of the collection, by number.
@@ -172,7 +178,8 @@ func (c *Collection) Spaces(ctx context.Context) ([]Space, error) {
 		for _, s := range a.About.Spaces {
 			i := slices.IndexFunc(all, func(o Space) bool { return o.Space == s.Space })
 			if i < 0 {
-				all = append(all, Space{Space: s.Space, State: s.State, Bits: s.Bits, Revision: s.Revision, Items: s.Items, Shards: 1})
+				all = append(all, Space{Space: s.Space, State: s.State, Bits: s.Bits, Revision: s.Revision,
+					Items: s.Items, Shards: 1})
 				continue
 			}
 			o := &all[i]
@@ -211,7 +218,8 @@ func (c *Collection) ImportModel(ctx context.Context, r io.Reader, activate bool
 		return 0, fmt.Errorf("%w: a model of more than %d bytes", db.ErrInvalid, maxModel)
 	}
 	if _, err := fit.UnmarshalFile(b); err != nil { // before a number is taken for it
-		return 0, fmt.Errorf("%w: no model file, or one that this program does not read: %w", db.ErrInvalid, err)
+		return 0, fmt.Errorf("%w: no model file, or one that this program does not read: %w", db.ErrInvalid,
+			err)
 	}
 	space, _, err := c.createSpace(ctx, b, activate, 0)
 	return space, err
@@ -219,11 +227,13 @@ func (c *Collection) ImportModel(ctx context.Context, r io.Reader, activate bool
 
 // createSpace has every shard make a space with the model of a file. fence is the number of the lease under
 // which the model was learned; 0: there is none.
-func (c *Collection) createSpace(ctx context.Context, file []byte, activate bool, fence uint64) (space db.Space, object string, err error) {
+func (c *Collection) createSpace(ctx context.Context, file []byte, activate bool,
+	fence uint64) (space db.Space, object string, err error) {
 	if space, err = c.number(ctx); err != nil {
 		return 0, "", err
 	}
-	object, err = c.install(ctx, file, wire.Op{Kind: wire.ImportModel, Space: space, Activate: activate, Fence: fence})
+	object, err = c.install(ctx, file, wire.Op{Kind: wire.ImportModel, Space: space, Activate: activate,
+		Fence: fence})
 	return space, object, err
 }
 
@@ -285,12 +295,14 @@ func (c *Collection) number(ctx context.Context) (db.Space, error) {
 
 // Activate makes a space the active one on every shard, see db.Collection.Activate.
 func (c *Collection) Activate(ctx context.Context, space db.Space) error {
-	return c.client.onAll(ctx, func() *wire.Op { return &wire.Op{Kind: wire.ActivateSpace, Collection: c.name, Space: space} }, nil)
+	return c.client.onAll(ctx,
+		func() *wire.Op { return &wire.Op{Kind: wire.ActivateSpace, Collection: c.name, Space: space} }, nil)
 }
 
 // DropSpace drops a space on every shard, see db.Collection.DropSpace.
 func (c *Collection) DropSpace(ctx context.Context, space db.Space) error {
-	return c.client.onAll(ctx, func() *wire.Op { return &wire.Op{Kind: wire.DropSpace, Collection: c.name, Space: space} }, nil)
+	return c.client.onAll(ctx,
+		func() *wire.Op { return &wire.Op{Kind: wire.DropSpace, Collection: c.name, Space: space} }, nil)
 }
 
 // ExportModel writes the file of the model of a space, with all updates so far; 0 is the active space. The
@@ -327,7 +339,8 @@ type revisions struct {
 func (c *Collection) revisions(ctx context.Context, v *view, space db.Space) (r revisions, err error) {
 	ctx, cancel := c.client.within(ctx)
 	defer cancel()
-	answers, _, err := c.scatter(ctx, v, false, nil, func(int) wire.Request { return wire.Request{Verb: wire.Describe} })
+	answers, _, err := c.scatter(ctx, v, false, nil,
+		func(int) wire.Request { return wire.Request{Verb: wire.Describe} })
 	if err != nil {
 		return r, err
 	}
@@ -337,7 +350,8 @@ func (c *Collection) revisions(ctx context.Context, v *view, space db.Space) (r 
 			return r, wire.ErrAnswer
 		}
 		if a.About.Schema.Bits > 0 {
-			return r, fmt.Errorf("%w: collection %q has no model: its items bring their codes", db.ErrInvalid, c.name)
+			return r, fmt.Errorf("%w: collection %q has no model: its items bring their codes", db.ErrInvalid,
+				c.name)
 		}
 		i := slices.IndexFunc(a.About.Spaces, func(s wire.Space) bool {
 			return s.Space == r.space || r.space == 0 && s.State == db.SpaceActive
@@ -364,9 +378,11 @@ func (c *Collection) modelOf(ctx context.Context, v *view, of revisions) ([]byte
 	shard := v.Number(of.index)
 	store, into := objects{c.client.js, c.client.cluster}, exportObject+wire.NewID().String()
 	defer store.remove(context.WithoutCancel(ctx), into)
-	_, err := c.client.orderShard(ctx, order{Do: "model", Shard: shard, Collection: c.name, Space: of.space, From: v.sees(of.index), Into: into})
+	_, err := c.client.orderShard(ctx, order{Do: "model", Shard: shard, Collection: c.name, Space: of.space,
+		From: v.sees(of.index), Into: into})
 	if err != nil {
-		return nil, fmt.Errorf("model of space %d of collection %q: shard %d: %w", of.space, c.name, shard, err)
+		return nil, fmt.Errorf("model of space %d of collection %q: shard %d: %w", of.space, c.name, shard,
+			err)
 	}
 	return store.fetch(ctx, into)
 }

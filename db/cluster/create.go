@@ -66,7 +66,8 @@ func Create(ctx context.Context, nc *nats.Conn, cluster string, o CreateOptions)
 			return err
 		}
 		if o.Shards != 0 && o.Shards != layout.Shards {
-			return fmt.Errorf("%w: %d shards: %s has backups of %d", db.ErrInvalid, o.Shards, o.From, layout.Shards)
+			return fmt.Errorf("%w: %d shards: %s has backups of %d", db.ErrInvalid, o.Shards, o.From,
+				layout.Shards)
 		}
 		o.Shards = layout.Shards
 	}
@@ -91,7 +92,8 @@ func Create(ctx context.Context, nc *nats.Conn, cluster string, o CreateOptions)
 		}
 	}
 	if o.Replicas < 1 || o.Replicas > len(o.Nodes) {
-		return fmt.Errorf("%w: %d replicas on %d nodes: start more nodes, or name them", db.ErrInvalid, o.Replicas, len(o.Nodes))
+		return fmt.Errorf("%w: %d replicas on %d nodes: start more nodes, or name them", db.ErrInvalid,
+			o.Replicas, len(o.Nodes))
 	}
 	js, err := jetstream.New(nc)
 	if err != nil {
@@ -122,7 +124,8 @@ func Create(ctx context.Context, nc *nats.Conn, cluster string, o CreateOptions)
 			placed[shard].Nodes = append(placed[shard].Nodes, o.Nodes[(shard+i)%len(o.Nodes)])
 		}
 	}
-	return plan.Make(ctx, js, c, plan.Settings{ID: wire.NewID().String(), First: layout.First, Shards: o.Shards, Replicas: o.Replicas, Servers: o.Servers, Made: time.Now().UTC()}, placed)
+	return plan.Make(ctx, js, c, plan.Settings{ID: wire.NewID().String(), First: layout.First,
+		Shards: o.Shards, Replicas: o.Replicas, Servers: o.Servers, Made: time.Now().UTC()}, placed)
 }
 
 // begin returns the start of each shard: empty, or a backup.
@@ -158,7 +161,8 @@ type objects struct {
 
 // make creates the store unless it exists.
 func (o objects) make(ctx context.Context, servers int) error {
-	_, err := o.js.CreateObjectStore(ctx, jetstream.ObjectStoreConfig{Bucket: o.cluster.Bucket(), Replicas: servers, Storage: jetstream.FileStorage})
+	_, err := o.js.CreateObjectStore(ctx, jetstream.ObjectStoreConfig{Bucket: o.cluster.Bucket(),
+		Replicas: servers, Storage: jetstream.FileStorage})
 	if err != nil && !errors.Is(err, jetstream.ErrBucketExists) {
 		return fmt.Errorf("objects of cluster %s: %w", o.cluster, err)
 	}
@@ -212,7 +216,8 @@ type object struct {
 
 // old returns objects with one of these prefixes that are older than age by the clock of the servers: the
 // oldest ones, at most most of them.
-func (o objects) old(ctx context.Context, age time.Duration, most int, prefixes ...string) (map[string]object, error) {
+func (o objects) old(ctx context.Context, age time.Duration, most int,
+	prefixes ...string) (map[string]object, error) {
 	s, err := o.js.Stream(ctx, o.cluster.Objects())
 	if err != nil {
 		return nil, err
@@ -220,7 +225,8 @@ func (o objects) old(ctx context.Context, age time.Duration, most int, prefixes 
 	before := s.CachedInfo().TimeStamp.Add(-age)
 	all := map[string]object{}
 	for from := uint64(1); ; {
-		some, err := jetstreamext.GetBatch(ctx, o.js, o.cluster.Objects(), listMost, jetstreamext.GetBatchSeq(from),
+		some, err := jetstreamext.GetBatch(ctx, o.js, o.cluster.Objects(), listMost,
+			jetstreamext.GetBatchSeq(from),
 			jetstreamext.GetBatchSubject(o.cluster.ObjectMeta()), jetstreamext.GetBatchMaxBytes(listBytes))
 		if err != nil {
 			return nil, err
@@ -242,7 +248,8 @@ func (o objects) old(ctx context.Context, age time.Duration, most int, prefixes 
 			if err := json.Unmarshal(m.Data, &info); err != nil {
 				return nil, err
 			}
-			if !info.Deleted && slices.ContainsFunc(prefixes, func(p string) bool { return strings.HasPrefix(info.Name, p) }) {
+			if !info.Deleted && slices.ContainsFunc(prefixes,
+				func(p string) bool { return strings.HasPrefix(info.Name, p) }) {
 				all[info.Name] = object{info.Name, info.NUID, m.Subject, m.Sequence}
 			}
 		}
@@ -277,7 +284,8 @@ func (o objects) erase(ctx context.Context, x object) error {
 func (o objects) put(ctx context.Context, name string, b []byte) error {
 	store, err := o.js.ObjectStore(ctx, o.cluster.Bucket())
 	if err == nil {
-		_, err = store.Put(ctx, jetstream.ObjectMeta{Name: name, Opts: &jetstream.ObjectMetaOptions{ChunkSize: chunk}}, bytes.NewReader(b))
+		_, err = store.Put(ctx, jetstream.ObjectMeta{Name: name,
+			Opts: &jetstream.ObjectMetaOptions{ChunkSize: chunk}}, bytes.NewReader(b))
 	}
 	if err != nil {
 		return fmt.Errorf("object %s: %w", name, err)
@@ -370,7 +378,8 @@ func (n *Node) sweep(ctx context.Context, of plan.Layout) (removed int, err erro
 	if err != nil {
 		return 0, err
 	}
-	logs, err := journal.Logs(ctx, n.js, n.cluster) // after the objects: a message appended from now on names another object
+	// after the objects: a message appended from now on names another object
+	logs, err := journal.Logs(ctx, n.js, n.cluster)
 	if err != nil {
 		return removed, err
 	}

@@ -14,12 +14,14 @@ import (
 // A program that has some of the shards, as long as it runs.
 func ExampleOpen() {
 	ctx := context.Background()
-	nc, err := cluster.ConnectNATS("nats://nats1,nats://nats2,nats://nats3", nats.UserCredentials("node.creds"))
+	nc, err := cluster.ConnectNATS("nats://nats1,nats://nats2,nats://nats3",
+		nats.UserCredentials("node.creds"))
 	if err != nil {
 		log.Fatal(err)
 	}
 	defer nc.Close()
-	node, err := cluster.Open(ctx, cluster.NodeOptions{Cluster: "main", Node: "a", Dir: "/data", Conn: nc, Backups: "s3://backups/main"})
+	node, err := cluster.Open(ctx, cluster.NodeOptions{Cluster: "main", Node: "a", Dir: "/data", Conn: nc,
+		Backups: "s3://backups/main"})
 	if err != nil {
 		log.Fatal(err)
 	}
@@ -32,7 +34,8 @@ func ExampleOpen() {
 // A program that writes and searches.
 func ExampleConnect() {
 	ctx := context.Background()
-	nc, err := cluster.ConnectNATS("nats://nats1,nats://nats2,nats://nats3", nats.UserCredentials("client.creds"))
+	nc, err := cluster.ConnectNATS("nats://nats1,nats://nats2,nats://nats3",
+		nats.UserCredentials("client.creds"))
 	if err != nil {
 		log.Fatal(err)
 	}
@@ -43,10 +46,12 @@ func ExampleConnect() {
 	}
 	defer c.Close()
 	photos := c.Collection("photos")
-	if _, err := photos.Put(ctx, &db.Item{Key: "a.jpg", Vectors: map[string][]float32{"image": make([]float32, 512)}}); err != nil {
+	if _, err := photos.Put(ctx,
+		&db.Item{Key: "a.jpg", Vectors: map[string][]float32{"image": make([]float32, 512)}}); err != nil {
 		log.Fatal(err)
 	}
-	res, err := photos.Search(ctx, cluster.Query{Query: db.Query{From: "text", Vector: make([]float32, 384), To: "image", K: 20}})
+	res, err := photos.Search(ctx,
+		cluster.Query{Query: db.Query{From: "text", Vector: make([]float32, 384), To: "image", K: 20}})
 	if err != nil {
 		log.Fatal(err)
 	}

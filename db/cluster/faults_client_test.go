@@ -79,7 +79,8 @@ func faultItem(key, value string) *db.Item {
 }
 
 // begin begins an operation. impatient ones end soon.
-func (s *session) begin(ctx context.Context, r *rand.Rand, o *checker.Op) (context.Context, context.CancelFunc) {
+func (s *session) begin(ctx context.Context, r *rand.Rand,
+	o *checker.Op) (context.Context, context.CancelFunc) {
 	o.Session, o.Patient = s.number, s.steady || r.IntN(10) > 0
 	wait := patience
 	if !o.Patient {
@@ -142,7 +143,8 @@ func kindOfError(err error) string {
 			return fmt.Sprint("JetStream ", api.ErrorCode)
 		case errors.Is(err, nats.ErrNoResponders), errors.Is(err, jetstream.ErrNoStreamResponse):
 			return "no responders"
-		case errors.Is(err, nats.ErrTimeout), errors.Is(err, nats.ErrReconnectBufExceeded), errors.Is(err, nats.ErrDisconnected):
+		case errors.Is(err, nats.ErrTimeout), errors.Is(err, nats.ErrReconnectBufExceeded),
+			errors.Is(err, nats.ErrDisconnected):
 			return "connection"
 		}
 		return fmt.Sprintf("odd: %T", err)
@@ -220,7 +222,8 @@ func (s *session) get(ctx context.Context, r *rand.Rand, key string) {
 		if it != nil {
 			o.Read = string(it.Payload)
 			if want := faultItem(key, o.Read); string(it.Code) != string(want.Code) || it.Key != key {
-				s.t.Errorf("%v: key %q, code %x, and it was written with code %x", &o, it.Key, it.Code, want.Code)
+				s.t.Errorf("%v: key %q, code %x, and it was written with code %x", &o, it.Key, it.Code,
+					want.Code)
 			}
 		}
 		s.mu.Lock()
@@ -241,7 +244,9 @@ func (s *session) search(ctx context.Context, r *rand.Rand) {
 	o := checker.Op{Kind: checker.Search, Items: map[string]string{}}
 	call, cancel := s.begin(ctx, r, &o)
 	defer cancel()
-	res, err := s.codes.Search(call, cluster.Query{Query: db.Query{Code: []byte{byte(r.Uint32()), byte(r.Uint32())}, K: 1000, Include: db.IncludePayload}})
+	res, err := s.codes.Search(call,
+		cluster.Query{Query: db.Query{Code: []byte{byte(r.Uint32()), byte(r.Uint32())}, K: 1000,
+			Include: db.IncludePayload}})
 	s.end(&o, err)
 	if err == nil {
 		for _, h := range res.Hits {

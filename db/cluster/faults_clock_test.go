@@ -35,14 +35,16 @@ func init() {
 		skew.Follow(clockFile(filepath.Dir(node.Dir) + "/clock-" + node.Node))
 	}
 	breakages = append(breakages,
-		breakage{"jump clock of node", ofClocks, 4, false, func(s *site, r *rand.Rand) (string, func() error, func() error) {
-			n := someNode(s, r)
-			return jump(r, n.config.Node, clockFile(filepath.Dir(n.config.Dir)+"/clock-"+n.config.Node))
-		}},
-		breakage{"jump clock of server", ofClocks, 4, false, func(s *site, r *rand.Rand) (string, func() error, func() error) {
-			i := someServer(s, r)
-			return jump(r, s.servers.Name(i), clockFile(filepath.Join(s.dir, "nats", fmt.Sprint(i))))
-		}},
+		breakage{"jump clock of node", ofClocks, 4, false,
+			func(s *site, r *rand.Rand) (string, func() error, func() error) {
+				n := someNode(s, r)
+				return jump(r, n.config.Node, clockFile(filepath.Dir(n.config.Dir)+"/clock-"+n.config.Node))
+			}},
+		breakage{"jump clock of server", ofClocks, 4, false,
+			func(s *site, r *rand.Rand) (string, func() error, func() error) {
+				i := someServer(s, r)
+				return jump(r, s.servers.Name(i), clockFile(filepath.Join(s.dir, "nats", fmt.Sprint(i))))
+			}},
 	)
 }
 
@@ -78,7 +80,8 @@ func TestClocksJump(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	stream, err := js.CreateStream(t.Context(), jetstream.StreamConfig{Name: "LOG", Subjects: []string{"log"}})
+	stream, err := js.CreateStream(t.Context(), jetstream.StreamConfig{Name: "LOG",
+		Subjects: []string{"log"}})
 	if err != nil {
 		t.Fatal(err)
 	}

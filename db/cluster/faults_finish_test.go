@@ -202,13 +202,16 @@ func (s *site) compare(ctx context.Context, logs [][]apply.Message, final []map[
 			digest := fmt.Sprintf("%x", ask(wire.Request{Verb: wire.Digest}).Digest)
 			digests[index][digest] = append(digests[index][digest], n.Node)
 			items := map[string]string{}
-			if found := ask(wire.Request{Verb: wire.Search, Query: wire.QueryOf(db.Query{Code: []byte{0, 0}, K: 1000, Include: db.IncludePayload})}).Result; found != nil {
+			if found := ask(wire.Request{Verb: wire.Search,
+				Query: wire.QueryOf(db.Query{Code: []byte{0, 0}, K: 1000,
+					Include: db.IncludePayload})}).Result; found != nil {
 				for _, h := range found.Hits {
 					items[h.Key] = string(h.Item.Payload)
 				}
 			}
 			if want := final[index]; !maps.Equal(items, want) {
-				s.t.Errorf("node %s, shard %d: it has %v, and the log leaves %v", n.Node, r.Shard, items, want)
+				s.t.Errorf("node %s, shard %d: it has %v, and the log leaves %v", n.Node, r.Shard, items,
+					want)
 			}
 			got := map[string]string{}
 			for key := range final[index] {
@@ -217,16 +220,19 @@ func (s *site) compare(ctx context.Context, logs [][]apply.Message, final []map[
 				}
 			}
 			if !reflect.DeepEqual(got, final[index]) {
-				s.t.Errorf("node %s, shard %d: by key it has %v, and the log leaves %v", n.Node, r.Shard, got, final[index])
+				s.t.Errorf("node %s, shard %d: by key it has %v, and the log leaves %v", n.Node, r.Shard, got,
+					final[index])
 			}
 			if count := ask(wire.Request{Verb: wire.Count}).N; count != len(final[index]) {
-				s.t.Errorf("node %s, shard %d: it counts %d items, and the log leaves %d", n.Node, r.Shard, count, len(final[index]))
+				s.t.Errorf("node %s, shard %d: it counts %d items, and the log leaves %d", n.Node, r.Shard,
+					count, len(final[index]))
 			}
 		}
 	}
 	for index, d := range digests {
 		if len(d) != 1 {
-			s.t.Errorf("shard %d of %d: digests and the nodes that have them: %v", index, count, slices.Collect(maps.Values(d)))
+			s.t.Errorf("shard %d of %d: digests and the nodes that have them: %v", index, count,
+				slices.Collect(maps.Values(d)))
 		}
 	}
 }

@@ -24,7 +24,8 @@ const growFor = 2 * time.Minute
 
 // grow has the cluster grow, calling again until it has, and returns how long writes may have waited: as a
 // fault.
-func (s *site) grow(ctx context.Context, c *cluster.Client, history *checker.History) (waits []checker.Fault) {
+func (s *site) grow(ctx context.Context, c *cluster.Client,
+	history *checker.History) (waits []checker.Fault) {
 	was := &grownSite{}
 	var read sync.Once
 	began, tries := time.Now(), 0
@@ -53,7 +54,8 @@ func (s *site) grow(ctx context.Context, c *cluster.Client, history *checker.His
 			}
 		}})
 		if err == nil {
-			s.t.Logf("%8.3f s: the cluster has grown to %d shards in %.1f s and %d tries", history.Now().Seconds(), c.Shards(), time.Since(began).Seconds(), tries)
+			s.t.Logf("%8.3f s: the cluster has grown to %d shards in %.1f s and %d tries",
+				history.Now().Seconds(), c.Shards(), time.Since(began).Seconds(), tries)
 			s.grown = was
 			return waits
 		}

@@ -39,7 +39,8 @@ func (s *site) report(ops []checker.Op, faults []checker.Fault, found *checker.F
 			lost++
 		}
 	}
-	s.t.Logf("%d operations in %d faults: %d writes in the logs, %d reads compared; lost %d, wrong %d", len(ops), len(faults), found.Writes, found.Reads, lost, len(found.Violations)-lost)
+	s.t.Logf("%d operations in %d faults: %d writes in the logs, %d reads compared; lost %d, wrong %d",
+		len(ops), len(faults), found.Writes, found.Reads, lost, len(found.Violations)-lost)
 	for _, what := range slices.Sorted(maps.Keys(results)) {
 		s.t.Logf("  %-18s %6d", what, results[what])
 	}
@@ -57,11 +58,13 @@ func (s *site) report(ops []checker.Op, faults []checker.Fault, found *checker.F
 		what string
 		is   func(*checker.Op) bool
 	}{{"writes", isWrite}, {"gets", isGet}, {"searches", isSearch}} {
-		s.t.Logf("  %-9s before faults %s, during %s", m.what, times(ops, m.is, 0, begin), times(ops, m.is, begin, 1<<62))
+		s.t.Logf("  %-9s before faults %s, during %s", m.what, times(ops, m.is, 0, begin),
+			times(ops, m.is, begin, 1<<62))
 	}
 	for _, f := range faults {
 		if strings.HasSuffix(f.What, measured) {
-			s.t.Logf("  %s: %v without a search, %v without a write to a shard", f.What, gap(ops, f, searches), gap(ops, f, writesByShard))
+			s.t.Logf("  %s: %v without a search, %v without a write to a shard", f.What,
+				gap(ops, f, searches), gap(ops, f, writesByShard))
 		}
 	}
 	for _, most := range []struct {
@@ -95,7 +98,8 @@ func (s *site) report(ops []checker.Op, faults []checker.Fault, found *checker.F
 func times(ops []checker.Op, is func(*checker.Op) bool, from, to time.Duration) string {
 	var took []time.Duration
 	for i := range ops {
-		if o := &ops[i]; is(o) && o.Begin >= from && o.Begin < to && (o.Result == checker.OK || o.Result == checker.Refused) {
+		if o := &ops[i]; is(o) && o.Begin >= from && o.Begin < to &&
+			(o.Result == checker.OK || o.Result == checker.Refused) {
 			took = append(took, o.End-o.Begin)
 		}
 	}
@@ -128,7 +132,8 @@ func gap(ops []checker.Op, f checker.Fault, track func(*checker.Op) int) (most t
 	ends := make([][]time.Duration, siteShards)
 	for i := range ops {
 		o := &ops[i]
-		if k := track(o); k >= 0 && o.Result == checker.OK && o.End > f.Begin-time.Minute && o.End < f.End+time.Minute {
+		if k := track(o); k >= 0 && o.Result == checker.OK && o.End > f.Begin-time.Minute &&
+			o.End < f.End+time.Minute {
 			ends[k] = append(ends[k], o.End)
 		}
 	}
@@ -154,7 +159,8 @@ func warnings(file string) map[string]int {
 	}
 	all := map[string]int{}
 	for line := range strings.Lines(string(b)) {
-		if !strings.Contains(line, "level=WARN") && !strings.Contains(line, "level=ERROR") && strings.HasPrefix(line, "time=") {
+		if !strings.Contains(line, "level=WARN") && !strings.Contains(line, "level=ERROR") &&
+			strings.HasPrefix(line, "time=") {
 			continue
 		}
 		if _, text, ok := strings.Cut(line, "error="); ok {

@@ -55,14 +55,16 @@ var clientNames = []string{"c0", "c1", "c2", "c3", "c4"}
 
 // door cuts a node or a client from one server, or from all.
 func door(s *site, r *rand.Rand, of string) (string, func() error, func() error) {
-	server, do := r.IntN(siteServers+1)-1, []func(*netproxy.Proxy){(*netproxy.Proxy).Cut, (*netproxy.Proxy).Reset}[r.IntN(2)]
+	server, do := r.IntN(siteServers+1)-1, []func(*netproxy.Proxy){(*netproxy.Proxy).Cut,
+		(*netproxy.Proxy).Reset}[r.IntN(2)]
 	if server < 0 {
 		of += " from all"
 	} else {
 		of += fmt.Sprint(" from server ", server)
 	}
 	name := of[:2]
-	return of, always(func() { s.through(name, server, do) }), always(func() { s.through(name, server, (*netproxy.Proxy).Heal) })
+	return of, always(func() { s.through(name, server, do) }),
+		always(func() { s.through(name, server, (*netproxy.Proxy).Heal) })
 }
 
 var breakages = []breakage{
@@ -77,37 +79,48 @@ var breakages = []breakage{
 	{"cut node", ofNodes, 3, false, func(s *site, r *rand.Rand) (string, func() error, func() error) {
 		return door(s, r, someNode(s, r).config.Node)
 	}},
-	{"fill disk of node", ofNodes, 2, false, func(s *site, r *rand.Rand) (string, func() error, func() error) {
+	{"fill disk of node", ofNodes, 2, false, func(s *site, r *rand.Rand) (string, func() error,
+		func() error) {
 		dir := s.nodeDisk()
 		if !s.small(dir) {
 			return "", nil, nil
 		}
-		return s.nodes[siteNodes-1].config.Node, func() error { return fill(dir) }, func() error { return empty(dir) }
+		return s.nodes[siteNodes-1].config.Node, func() error { return fill(dir) },
+			func() error { return empty(dir) }
 	}},
-	{"fill disk of server", ofServers, 2, false, func(s *site, r *rand.Rand) (string, func() error, func() error) {
+	{"fill disk of server", ofServers, 2, false, func(s *site, r *rand.Rand) (string, func() error,
+		func() error) {
 		dir, i := s.serverDisk(), siteServers-1
 		if !s.small(dir) {
 			return "", nil, nil
 		}
 		// A server whose disk is full does without JetStream from then on, until it is started again.
-		return s.servers.Name(i), func() error { return fill(dir) }, func() error { return errors.Join(empty(dir), s.servers.Restart(i)) }
+		return s.servers.Name(i), func() error { return fill(dir) },
+			func() error { return errors.Join(empty(dir), s.servers.Restart(i)) }
 	}},
 	{"kill server", ofServers, 4, false, func(s *site, r *rand.Rand) (string, func() error, func() error) {
 		i := someServer(s, r)
-		return s.servers.Name(i), func() error { return s.servers.Kill(i) }, func() error { return s.servers.Restart(i) }
+		return s.servers.Name(i), func() error { return s.servers.Kill(i) },
+			func() error { return s.servers.Restart(i) }
 	}},
 	{"pause server", ofServers, 3, false, func(s *site, r *rand.Rand) (string, func() error, func() error) {
 		i := someServer(s, r)
-		return s.servers.Name(i), func() error { return s.servers.Pause(i) }, func() error { return s.servers.Resume(i) }
+		return s.servers.Name(i), func() error { return s.servers.Pause(i) },
+			func() error { return s.servers.Resume(i) }
 	}},
 	{"part server", ofServers, 3, false, func(s *site, r *rand.Rand) (string, func() error, func() error) {
-		i, do := someServer(s, r), []func(*netproxy.Proxy){(*netproxy.Proxy).Cut, (*netproxy.Proxy).Reset}[r.IntN(2)]
-		return s.servers.Name(i), always(func() { s.around(i, -1, do) }), always(func() { s.around(i, -1, (*netproxy.Proxy).Heal) })
+		i := someServer(s, r)
+		do := []func(*netproxy.Proxy){(*netproxy.Proxy).Cut, (*netproxy.Proxy).Reset}[r.IntN(2)]
+		return s.servers.Name(i), always(func() { s.around(i, -1, do) }),
+			always(func() { s.around(i, -1, (*netproxy.Proxy).Heal) })
 	}},
-	{"part two servers", ofServers, 2, false, func(s *site, r *rand.Rand) (string, func() error, func() error) { // which both reach the third
+	// which both reach the third
+	{"part two servers", ofServers, 2, false, func(s *site, r *rand.Rand) (string, func() error,
+		func() error) {
 		i := someServer(s, r)
 		k := (i + 1) % siteServers
-		return fmt.Sprint(i, " and ", k), always(func() { s.around(i, k, (*netproxy.Proxy).Cut) }), always(func() { s.around(i, k, (*netproxy.Proxy).Heal) })
+		return fmt.Sprint(i, " and ", k), always(func() { s.around(i, k, (*netproxy.Proxy).Cut) }),
+			always(func() { s.around(i, k, (*netproxy.Proxy).Heal) })
 	}},
 	{"delay server", ofServers, 2, false, func(s *site, r *rand.Rand) (string, func() error, func() error) {
 		i, d := someServer(s, r), time.Duration(20+r.IntN(200))*time.Millisecond
@@ -119,16 +132,20 @@ var breakages = []breakage{
 	{"cut client", ofClients, 3, false, func(s *site, r *rand.Rand) (string, func() error, func() error) {
 		return door(s, r, clientNames[r.IntN(len(clientNames))])
 	}},
-	{"kill two nodes", ofNodes, 1, true, func(s *site, r *rand.Rand) (string, func() error, func() error) { // and so both replicas of a shard
+	// and so both replicas of a shard
+	{"kill two nodes", ofNodes, 1, true, func(s *site, r *rand.Rand) (string, func() error, func() error) {
 		i := r.IntN(siteNodes)
 		a, b := s.nodes[i], s.nodes[(i+1)%siteNodes]
 		return a.config.Node + ", " + b.config.Node, both(a.kill, b.kill), both(a.start, b.start)
 	}},
-	{"kill two servers", ofServers, 1, true, func(s *site, r *rand.Rand) (string, func() error, func() error) {
+	{"kill two servers", ofServers, 1, true, func(s *site, r *rand.Rand) (string, func() error,
+		func() error) {
 		i := someServer(s, r)
-		return fmt.Sprint(i, ", ", (i+1)%siteServers), s.some(i, 2, s.servers.Kill), s.some(i, 2, s.servers.Restart)
+		return fmt.Sprint(i, ", ", (i+1)%siteServers), s.some(i, 2, s.servers.Kill),
+			s.some(i, 2, s.servers.Restart)
 	}},
-	{"kill all servers", ofServers, 1, true, func(s *site, r *rand.Rand) (string, func() error, func() error) {
+	{"kill all servers", ofServers, 1, true, func(s *site, r *rand.Rand) (string, func() error,
+		func() error) {
 		i := someServer(s, r)
 		return "", s.some(i, siteServers, s.servers.Kill), s.some(i, siteServers, s.servers.Restart)
 	}},
@@ -194,7 +211,8 @@ func (s *site) schedule(r *rand.Rand, total time.Duration) (all []planned) {
 	}
 	for begin := first; begin < total; begin += storm + calm {
 		end := min(begin+storm, total)
-		for at := begin; at < end-time.Second; at += time.Second + time.Duration(r.IntN(2000))*time.Millisecond {
+		for at := begin; at < end-time.Second; at += time.Second +
+			time.Duration(r.IntN(2000))*time.Millisecond {
 			until := min(at+time.Second+time.Duration(r.IntN(7000))*time.Millisecond, end)
 			for range 20 { // until one fits to those that there are
 				k := r.IntN(weights)

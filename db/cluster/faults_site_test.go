@@ -55,7 +55,8 @@ func newSite(t *testing.T) *site {
 	t.Cleanup(s.close)
 	s.mountSmall(s.serverDisk())
 	s.mountSmall(s.nodeDisk())
-	s.servers, err = natsproc.Start(t.Context(), natsproc.Config{Dir: filepath.Join(dir, "nats"), Servers: siteServers, RouteVia: s.route})
+	s.servers, err = natsproc.Start(t.Context(), natsproc.Config{Dir: filepath.Join(dir, "nats"),
+		Servers: siteServers, RouteVia: s.route})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -64,19 +65,22 @@ func newSite(t *testing.T) *site {
 		names = append(names, fmt.Sprint("n", i))
 	}
 	for _, name := range names {
-		n := &nodeProcess{config: nodeConfig{Node: name, Dir: filepath.Join(dir, name), URLs: s.urls(name), Backups: filepath.Join(dir, "backups")}, log: filepath.Join(dir, name+".log")}
+		n := &nodeProcess{config: nodeConfig{Node: name, Dir: filepath.Join(dir, name), URLs: s.urls(name),
+			Backups: filepath.Join(dir, "backups")}, log: filepath.Join(dir, name+".log")}
 		if err := n.start(); err != nil {
 			t.Fatal(err)
 		}
 		s.nodes = append(s.nodes, n)
 	}
-	if s.admin, err = cluster.ConnectNATS(strings.Join(s.servers.URLs(), ","), nats.Name("admin")); err != nil {
+	if s.admin, err = cluster.ConnectNATS(strings.Join(s.servers.URLs(), ","),
+		nats.Name("admin")); err != nil {
 		t.Fatal(err)
 	}
 	// Routes of a young group of servers come and go for a moment, and a request may be lost with one.
 	for range 20 {
 		err = cluster.Create(t.Context(), s.admin, "test", cluster.CreateOptions{
-			Shards: siteShards, Replicas: siteReplicas, Nodes: names, Servers: siteServers, LogBytes: 256 << 20,
+			Shards: siteShards, Replicas: siteReplicas, Nodes: names, Servers: siteServers,
+			LogBytes: 256 << 20,
 		})
 		if err == nil || errors.Is(err, db.ErrExists) {
 			return s
@@ -115,7 +119,8 @@ func (s *site) urls(of string) string {
 // around calls do for the proxies between a server and the others, or with other >= 0 that one.
 func (s *site) around(server, other int, do func(*netproxy.Proxy)) {
 	for pair, p := range s.routes {
-		if pair[0] == server && (other < 0 || pair[1] == other) || pair[1] == server && (other < 0 || pair[0] == other) {
+		if pair[0] == server && (other < 0 || pair[1] == other) ||
+			pair[1] == server && (other < 0 || pair[0] == other) {
 			do(p)
 		}
 	}
@@ -149,7 +154,8 @@ func (s *site) mountSmall(dir string) {
 		s.t.Log("no disk is full in this run: that takes root, and Linux")
 		return
 	}
-	if out, err := exec.Command("mount", "-t", "tmpfs", "-o", fmt.Sprint("size=", smallBytes), "faults", dir).CombinedOutput(); err != nil {
+	if out, err := exec.Command("mount", "-t", "tmpfs", "-o", fmt.Sprint("size=", smallBytes), "faults",
+		dir).CombinedOutput(); err != nil {
 		s.t.Logf("no disk is full in this run: mount: %v: %s", err, out)
 		return
 	}

@@ -22,11 +22,16 @@ import (
 
 var (
 	faultsFor  = flag.Duration("faults-for", 12*time.Second, "how long a run of TestFaults breaks things")
-	faultsRuns = flag.Int("faults-runs", 1, "how many runs of TestFaults there are, each with the seed after the one before")
-	faultsKeep = flag.Bool("faults-keep", false, "keep the folders of TestFaults, with the logs of all processes, also if nothing is wrong")
-	faultsOnly = flag.String("faults-only", "", "faults of TestFaults whose names contain this, alone; all if empty")
-	faultsGrow = flag.Bool("faults-grow", true, "let the cluster grow in the middle of each run of TestFaults")
-	faultsSeed = flag.String("seed", "1", "`N`, where the schedules of TestFaults begin, or new, a seed of its own for this run")
+	faultsRuns = flag.Int("faults-runs", 1,
+		"how many runs of TestFaults there are, each with the seed after the one before")
+	faultsKeep = flag.Bool("faults-keep", false,
+		"keep the folders of TestFaults, with the logs of all processes, also if nothing is wrong")
+	faultsOnly = flag.String("faults-only", "",
+		"faults of TestFaults whose names contain this, alone; all if empty")
+	faultsGrow = flag.Bool("faults-grow", true,
+		"let the cluster grow in the middle of each run of TestFaults")
+	faultsSeed = flag.String("seed", "1",
+		"`N`, where the schedules of TestFaults begin, or new, a seed of its own for this run")
 )
 
 // elections is for how long after a fault errors are no surprise: NATS has a new leader after 4 to 10
@@ -52,7 +57,8 @@ func TestFaults(t *testing.T) {
 		seed := first + uint64(i)
 		t.Run(fmt.Sprint("seed=", seed), func(t *testing.T) {
 			defer goleak.VerifyNone(t, goleak.IgnoreCurrent())
-			t.Run("run", func(t *testing.T) { runFaults(t, seed, *faultsFor) }) // its cleanups come before the look for goroutines
+			// its cleanups come before the look for goroutines
+			t.Run("run", func(t *testing.T) { runFaults(t, seed, *faultsFor) })
 		})
 	}
 }
@@ -63,7 +69,8 @@ func runFaults(t *testing.T, seed uint64, total time.Duration) {
 	late := &atomic.Int64{}
 	var sessions []*session
 	for i, name := range append([]string{"p0"}, clientNames...) {
-		one := &session{t: t, number: i, steady: i == 0, client: s.connect(name), history: history, late: late, held: map[string]*db.Item{}}
+		one := &session{t: t, number: i, steady: i == 0, client: s.connect(name), history: history,
+			late: late, held: map[string]*db.Item{}}
 		one.codes = codesOf(t, one.client)
 		sessions = append(sessions, one)
 	}

@@ -29,9 +29,11 @@ func TestForgotten(t *testing.T) {
 	s := newSite(t)
 	h := checker.NewHistory()
 	late := &atomic.Int64{}
-	one := &session{t: t, number: 0, client: s.connect("c0"), history: h, late: late, held: map[string]*db.Item{}}
+	one := &session{t: t, number: 0, client: s.connect("c0"), history: h, late: late,
+		held: map[string]*db.Item{}}
 	one.codes = codesOf(t, one.client)
-	two := &session{t: t, number: 1, client: s.connect("c1"), history: h, late: late, held: map[string]*db.Item{}}
+	two := &session{t: t, number: 1, client: s.connect("c1"), history: h, late: late,
+		held: map[string]*db.Item{}}
 	two.codes = codesOf(t, two.client)
 	key := keyOf("k0", 0)
 	log, _ := s.journal(0)
@@ -67,9 +69,12 @@ func TestForgotten(t *testing.T) {
 		t.Fatal(err)
 	}
 	for i := range wire.Memory {
-		op := wire.Op{ID: wire.NewID(), Kind: wire.Write, Base: before.Last + uint64(i), Changes: []wire.Change{{Collection: "codes", Kind: wire.Put, Item: wire.ItemOf(faultItem(keyOf("fill", 0), fmt.Sprint("f", i)))}}}
+		op := wire.Op{ID: wire.NewID(), Kind: wire.Write, Base: before.Last + uint64(i),
+			Changes: []wire.Change{{Collection: "codes", Kind: wire.Put,
+				Item: wire.ItemOf(faultItem(keyOf("fill", 0), fmt.Sprint("f", i)))}}}
 		b, _ := op.Encode()
-		if _, err := js.PublishAsync("fddhdb.test.log.0", b, jetstream.WithStallWait(30*time.Second)); err != nil {
+		if _, err := js.PublishAsync("fddhdb.test.log.0", b,
+			jetstream.WithStallWait(30*time.Second)); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -89,7 +94,8 @@ func TestForgotten(t *testing.T) {
 	}
 	for _, m := range all {
 		op, err := wire.DecodeOp(m.Data)
-		if err == nil && op.Kind == wire.Write && m.Seq > wire.Memory && len(op.Changes) > 0 && op.Changes[0].Item.Key == key {
+		if err == nil && op.Kind == wire.Write && m.Seq > wire.Memory && len(op.Changes) > 0 &&
+			op.Changes[0].Item.Key == key {
 			t.Errorf("message %d writes %s again", m.Seq, op.Changes[0].Item.Payload)
 		}
 	}

@@ -77,11 +77,13 @@ func (c *Client) grow(l *lease, o GrowOptions) error {
 	g := &growth{client: c, claim: claim, js: js, options: o}
 	g.from, _, _ = c.plan.Layout()
 	g.to = g.from.Next()
-	if slices.ContainsFunc(c.plan.Shards(), func(s int) bool { return s < g.from.First }) { // an earlier Grow was interrupted here
+	// an earlier Grow was interrupted here
+	if slices.ContainsFunc(c.plan.Shards(), func(s int) bool { return s < g.from.First }) {
 		return g.remove(ctx, g.from)
 	}
 	if g.from.Shards > mostToGrow {
-		return fmt.Errorf("%w: it has %d shards, and grows from %d at most", db.ErrInvalid, g.from.Shards, mostToGrow)
+		return fmt.Errorf("%w: it has %d shards, and grows from %d at most", db.ErrInvalid, g.from.Shards,
+			mostToGrow)
 	}
 	var parts []int
 	for _, index := range g.to.Indexes() {
@@ -102,7 +104,8 @@ func (c *Client) grow(l *lease, o GrowOptions) error {
 	if err := g.carryOut(ctx); err != nil {
 		return err
 	}
-	for v := c.view.Load(); v.First < g.to.First; v = c.view.Load() { // so that the caller sees the new layout
+	// so that the caller sees the new layout
+	for v := c.view.Load(); v.First < g.to.First; v = c.view.Load() {
 		if err := c.next(ctx, v); err != nil {
 			return err
 		}
@@ -301,7 +304,8 @@ func (g *growth) remove(ctx context.Context, l plan.Layout) error {
 	var all sync.WaitGroup
 	for i, number := range old {
 		all.Go(func() {
-			if errs[i] = again(ctx, g.log(number).Delete); errs[i] == nil { // the placement goes last: it says that there is something to remove
+			// the placement goes last: it says that there is something to remove
+			if errs[i] = again(ctx, g.log(number).Delete); errs[i] == nil {
 				errs[i] = again(ctx, func(ctx context.Context) error { return g.claim.Remove(ctx, number) })
 			}
 		})

@@ -44,7 +44,8 @@ type writer struct {
 }
 
 func newWriter(t *testing.T, c *cluster.Client, name string, seed uint64) *writer {
-	return &writer{t: t, codes: c.Collection("codes"), name: name, r: rand.New(rand.NewPCG(seed, 7)), has: map[string]*db.Item{}}
+	return &writer{t: t, codes: c.Collection("codes"), name: name, r: rand.New(rand.NewPCG(seed, 7)),
+		has: map[string]*db.Item{}}
 }
 
 // key returns one of the keys of the writer, which are of a few shards, however many there are.
@@ -61,7 +62,9 @@ func (w *writer) key(of, modulo int) string {
 
 func (w *writer) item(key string) *db.Item {
 	w.n++
-	it := &db.Item{Key: key, Code: []byte{byte(w.r.Uint32()), byte(w.r.Uint32())}, Payload: fmt.Append(nil, w.name, " ", w.n), Labels: []string{"written"}, Fields: map[string]any{"year": int64(w.n % 50)}}
+	it := &db.Item{Key: key, Code: []byte{byte(w.r.Uint32()), byte(w.r.Uint32())},
+		Payload: fmt.Append(nil, w.name, " ", w.n), Labels: []string{"written"},
+		Fields: map[string]any{"year": int64(w.n % 50)}}
 	if w.n%60 == 0 { // by way of an object
 		it.Payload = append(it.Payload, bytes.Repeat([]byte("."), 600_000)...)
 	}
@@ -111,7 +114,8 @@ func (w *writer) step(ctx context.Context) error {
 		}
 		b.PutIf(one, w.has[one.Key])
 		b.Put(two)
-		if err = w.commit(ctx, b, []*db.Item{one, two}); errors.Is(err, db.ErrInvalid) && strings.Contains(err.Error(), "only items of one shard") {
+		if err = w.commit(ctx, b, []*db.Item{one, two}); errors.Is(err, db.ErrInvalid) &&
+			strings.Contains(err.Error(), "only items of one shard") {
 			w.split++
 			err = nil
 		} else if shard.Of(one.Key, 8) != shard.Of(two.Key, 8) {
@@ -123,7 +127,8 @@ func (w *writer) step(ctx context.Context) error {
 		one, two := w.item(w.key(of, 2)), w.item(w.key(of, 2))
 		b.Expect(one.Key, w.item(one.Key))
 		b.Put(two)
-		if err = w.commit(ctx, b, []*db.Item{two}); errors.Is(err, db.ErrConflict) || errors.Is(err, db.ErrInvalid) {
+		if err = w.commit(ctx, b, []*db.Item{two}); errors.Is(err, db.ErrConflict) ||
+			errors.Is(err, db.ErrInvalid) {
 			err = nil
 		} else if err == nil {
 			err = fmt.Errorf("a condition holds that does not: %s", one.Key)
@@ -150,7 +155,8 @@ func payload(it *db.Item) []byte {
 }
 
 // keepOn calls f again and again until stop; an error ends it, and fails the test.
-func keepOn(t *testing.T, all *sync.WaitGroup, ctx context.Context, what string, f func(ctx context.Context) error) {
+func keepOn(t *testing.T, all *sync.WaitGroup, ctx context.Context, what string,
+	f func(ctx context.Context) error) {
 	all.Go(func() {
 		for n := 0; ctx.Err() == nil; n++ {
 			if err := f(context.WithoutCancel(ctx)); err != nil {
@@ -177,7 +183,8 @@ func (h *house) equal() {
 			h.t.Fatal(err)
 		}
 		for _, s := range n.Status().Shards {
-			a, err := router.Ask(h.t.Context(), &wire.Request{Verb: wire.Digest, Shard: s.Shard, From: s.Applied, Wait: 5000})
+			a, err := router.Ask(h.t.Context(), &wire.Request{Verb: wire.Digest, Shard: s.Shard,
+				From: s.Applied, Wait: 5000})
 			if err != nil {
 				h.t.Fatal(err)
 			}
@@ -202,11 +209,14 @@ func TestGrow(t *testing.T) {
 	a, b := h.connect(), h.connect()
 	d := dbkit.MustOpen(t, t.TempDir(), nil)
 	defer dbkit.MustClose(t, d)
-	codes, one := codesOf(t, a), mustCreate(t, d, "codes", db.Schema{Bits: 16, Fields: []db.Field{{Name: "year", Type: db.Int, Indexed: true}}})
+	codes, one := codesOf(t, a),
+		mustCreate(t, d, "codes", db.Schema{Bits: 16,
+			Fields: []db.Field{{Name: "year", Type: db.Int, Indexed: true}}})
 	const still = 400 // items that nobody changes
 	var items []*db.Item
 	for i := range still {
-		items = append(items, &db.Item{Key: fmt.Sprint("still", i), Code: []byte{byte(i), byte(i >> 3)}, Labels: []string{"still", fmt.Sprint("l", i%7)}})
+		items = append(items, &db.Item{Key: fmt.Sprint("still", i), Code: []byte{byte(i), byte(i >> 3)},
+			Labels: []string{"still", fmt.Sprint("l", i%7)}})
 	}
 	importAll(t, codes, items)
 	dbkit.PutAll(t, d, one, items)
@@ -215,7 +225,8 @@ func TestGrow(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	single, learned := mustCreate(t, d, "pairs", dbkit.PairsSchema), dbkit.Pairs(300, synth.Config{Seed: 5, Missing: .2})
+	single, learned := mustCreate(t, d, "pairs", dbkit.PairsSchema),
+		dbkit.Pairs(300, synth.Config{Seed: 5, Missing: .2})
 	importAll(t, pairs, learned[:250])
 	dbkit.PutAll(t, d, single, learned[:250])
 	dbkit.MustTrain(t, single, db.TrainOptions{Options: fit.Options{Bits: 24, Anchors: 20, Seed: 1}})
@@ -226,7 +237,8 @@ func TestGrow(t *testing.T) {
 	if _, err := pairs.ImportModel(t.Context(), &file, true); err != nil {
 		t.Fatal(err)
 	}
-	byImage := cluster.Query{Query: db.Query{From: "image", Vector: learned[3].Vectors["image"], To: "text", K: 30, Rerank: db.RerankProjection}}
+	byImage := cluster.Query{Query: db.Query{From: "image", Vector: learned[3].Vectors["image"], To: "text",
+		K: 30, Rerank: db.RerankProjection}}
 	want, err := pairs.Search(t.Context(), byImage)
 	if err != nil {
 		t.Fatal(err)
@@ -234,7 +246,9 @@ func TestGrow(t *testing.T) {
 
 	// A write whose message comes again after the growth, and what a client asks of it.
 	again := keyOf2("again", 1, 8)
-	retried := wire.Op{ID: wire.NewID(), Kind: wire.Write, Changes: []wire.Change{{Collection: "codes", Kind: wire.Put, Item: &wire.Item{Key: again, Code: []byte{1, 1}, Payload: []byte("first")}}}}
+	retried := wire.Op{ID: wire.NewID(), Kind: wire.Write,
+		Changes: []wire.Change{{Collection: "codes", Kind: wire.Put,
+			Item: &wire.Item{Key: again, Code: []byte{1, 1}, Payload: []byte("first")}}}}
 	js, err := jetstream.New(h.conn("admin"))
 	if err != nil {
 		t.Fatal(err)
@@ -249,7 +263,8 @@ func TestGrow(t *testing.T) {
 		}
 	}
 	publish(1)
-	if _, err := codes.Put(t.Context(), &db.Item{Key: again, Code: []byte{1, 1}, Payload: []byte("second")}); err != nil {
+	if _, err := codes.Put(t.Context(), &db.Item{Key: again, Code: []byte{1, 1},
+		Payload: []byte("second")}); err != nil {
 		t.Fatal(err)
 	}
 	page, err := codes.Search(t.Context(), cluster.Query{Query: db.Query{Code: []byte{1, 2}, K: 5}})
@@ -269,7 +284,8 @@ func TestGrow(t *testing.T) {
 	var counted atomic.Int64 // what the one who counts has written, and others have to see
 	keepOn(t, &all, ctx, "count up", func(ctx context.Context) error {
 		n := counted.Load() + 1
-		_, err := a.Collection("codes").Put(ctx, &db.Item{Key: "counted", Code: []byte{0, 0}, Payload: fmt.Append(nil, n)})
+		_, err := a.Collection("codes").Put(ctx, &db.Item{Key: "counted", Code: []byte{0, 0},
+			Payload: fmt.Append(nil, n)})
 		counted.Store(n)
 		return err
 	})
@@ -290,7 +306,8 @@ func TestGrow(t *testing.T) {
 	})
 	for _, c := range []*cluster.Client{b, other} {
 		keepOn(t, &all, ctx, "search", func(ctx context.Context) error {
-			res, err := c.Collection("codes").Search(ctx, cluster.Query{Query: db.Query{Code: []byte{3, 4}, K: 10_000, Include: db.IncludeLabels}})
+			res, err := c.Collection("codes").Search(ctx,
+				cluster.Query{Query: db.Query{Code: []byte{3, 4}, K: 10_000, Include: db.IncludeLabels}})
 			if err != nil {
 				return err
 			}
@@ -303,7 +320,8 @@ func TestGrow(t *testing.T) {
 					found++
 				}
 			}
-			if n, err := c.Collection("codes").Count(ctx, "label = 'still'"); err != nil || n != still || found != still {
+			if n, err := c.Collection("codes").Count(ctx, "label = 'still'"); err != nil || n != still ||
+				found != still {
 				return fmt.Errorf("%d found and %d counted, not %d: %v", found, n, still, err)
 			}
 			return nil
@@ -331,7 +349,8 @@ func TestGrow(t *testing.T) {
 				closed = time.Now()
 			case cluster.GrowRemove:
 				if done == 0 {
-					t.Logf("%d shards: it took %v until writes waited, %v until they went on", shards, closed.Sub(begin), time.Since(closed))
+					t.Logf("%d shards: it took %v until writes waited, %v until they went on", shards,
+						closed.Sub(begin), time.Since(closed))
 				}
 			}
 		}})
@@ -345,7 +364,8 @@ func TestGrow(t *testing.T) {
 
 	total := still + 2
 	for _, w := range writers {
-		t.Logf("%s: %d writes, the longest took %v; %d across, %d of several shards then", w.name, w.calls, w.most, w.across, w.split)
+		t.Logf("%s: %d writes, the longest took %v; %d across, %d of several shards then", w.name, w.calls,
+			w.most, w.across, w.split)
 		total += len(w.has)
 	}
 	fresh := h.connect()
@@ -366,14 +386,17 @@ func TestGrow(t *testing.T) {
 	owner := fresh.Placement()[shard.Of(again, 8)].Shard
 	publish(owner)
 	for _, shard := range []int{1, owner} { // by the number of before, and by the one of now
-		if applied, refused, err := fresh.Outcome(t.Context(), &cluster.UnknownError{ID: retried.ID, Shard: shard}); err != nil || refused != nil || !applied {
+		if applied, refused, err := fresh.Outcome(t.Context(),
+			&cluster.UnknownError{ID: retried.ID, Shard: shard}); err != nil || refused != nil || !applied {
 			t.Error("of a write before the growth:", applied, refused, err)
 		}
 	}
-	if it, err := fresh.Collection("codes").Get(t.Context(), again); err != nil || string(it.Payload) != "second" {
+	if it, err := fresh.Collection("codes").Get(t.Context(), again); err != nil ||
+		string(it.Payload) != "second" {
 		t.Errorf("a write of before was applied again: %q, %v", payload(it), err)
 	}
-	dbkit.PutAll(t, d, one, []*db.Item{{Key: again, Code: []byte{1, 1}}, {Key: "counted", Code: []byte{0, 0}}})
+	dbkit.PutAll(t, d, one, []*db.Item{{Key: again, Code: []byte{1, 1}},
+		{Key: "counted", Code: []byte{0, 0}}})
 	p := pair{t, fresh.Collection("codes"), one, 0}
 	p.compare("codes", db.Query{Code: []byte{3, 4}, K: 50}, -1)
 	p.compare("codes within", db.Query{Code: []byte{7, 9}, K: 50}, 5)
@@ -383,10 +406,13 @@ func TestGrow(t *testing.T) {
 	dbkit.PutAll(t, d, single, learned[250:])
 	p = pair{t, fresh.Collection("pairs"), single, 0}
 	p.compare("pairs", byImage.Query, -1)
-	if _, err := pairs.Train(t.Context(), db.TrainOptions{Options: fit.Options{Bits: 16, Anchors: 10, Seed: 3}, Activate: true}); err != nil {
+	if _, err := pairs.Train(t.Context(),
+		db.TrainOptions{Options: fit.Options{Bits: 16, Anchors: 10, Seed: 3}, Activate: true}); err != nil {
 		t.Error(err)
 	}
-	if _, err := codes.Search(t.Context(), cluster.Query{Query: db.Query{Code: []byte{1, 2}, K: 5, After: page.Next}}); !errors.Is(err, db.ErrInvalid) || !strings.Contains(err.Error(), "from the start") {
+	if _, err := codes.Search(t.Context(),
+		cluster.Query{Query: db.Query{Code: []byte{1, 2}, K: 5, After: page.Next}}); !errors.Is(err,
+		db.ErrInvalid) || !strings.Contains(err.Error(), "from the start") {
 		t.Error("a cursor of before:", err)
 	}
 	eventually(t, "nodes have the shards of now alone", func() bool {
@@ -434,7 +460,8 @@ func TestGrowInterrupted(t *testing.T) {
 		stage string
 		done  int64
 		trim  bool // the log of the shard is trimmed beyond what its parts have
-	}{{cluster.GrowBegin, 1, false}, {cluster.GrowCopy, 1, true}, {cluster.GrowClose, 0, false}, {cluster.GrowSwitch, 0, false}, {cluster.GrowRemove, 0, false}} {
+	}{{cluster.GrowBegin, 1, false}, {cluster.GrowCopy, 1, true}, {cluster.GrowClose, 0, false},
+		{cluster.GrowSwitch, 0, false}, {cluster.GrowRemove, 0, false}} {
 		in, cancel := context.WithCancel(t.Context())
 		err := h.connect().Grow(in, cluster.GrowOptions{Progress: func(stage string, done, of int64) {
 			if stage == at.stage && done >= at.done {
@@ -460,7 +487,8 @@ func TestGrowInterrupted(t *testing.T) {
 				t.Error(n, err)
 			}
 			short, cancel := context.WithTimeout(t.Context(), 300*time.Millisecond)
-			_, err := c.Collection("codes").Put(short, &db.Item{Key: "k0", Code: []byte{0, 0}, Labels: []string{"l0"}})
+			_, err := c.Collection("codes").Put(short, &db.Item{Key: "k0", Code: []byte{0, 0},
+				Labels: []string{"l0"}})
 			cancel()
 			if errors.Is(err, cluster.ErrUnknown) {
 				t.Error(err)
@@ -508,8 +536,10 @@ func TestMoveAndRestoreAfterGrowth(t *testing.T) {
 	}
 	putSome(t, c, 300, 400)
 	p := c.Placement()[1]
-	to := slices.DeleteFunc([]string{"n0", "n1", "n2"}, func(n string) bool { return slices.Contains(p.Nodes, n) })[0]
-	if err := c.Move(t.Context(), 0, p.Nodes[0], to); !errors.Is(err, db.ErrInvalid) && !errors.Is(err, db.ErrNotFound) {
+	to := slices.DeleteFunc([]string{"n0", "n1", "n2"},
+		func(n string) bool { return slices.Contains(p.Nodes, n) })[0]
+	if err := c.Move(t.Context(), 0, p.Nodes[0], to); !errors.Is(err, db.ErrInvalid) &&
+		!errors.Is(err, db.ErrNotFound) {
 		t.Error("a shard that is gone:", err)
 	}
 	if err := c.Move(t.Context(), p.Shard, p.Nodes[0], to); err != nil {
@@ -523,10 +553,14 @@ func TestMoveAndRestoreAfterGrowth(t *testing.T) {
 		t.Helper()
 		clusters++
 		name := fmt.Sprint("again", clusters)
-		if err := cluster.Create(t.Context(), nc, name, cluster.CreateOptions{Servers: 1, Replicas: 1, Nodes: []string{"x"}, From: filepath.Join(h.dir, "backups"), LogBytes: 16 << 20}); err != nil {
+		if err := cluster.Create(t.Context(), nc, name,
+			cluster.CreateOptions{Servers: 1, Replicas: 1, Nodes: []string{"x"},
+				From: filepath.Join(h.dir, "backups"), LogBytes: 16 << 20}); err != nil {
 			t.Fatal(err)
 		}
-		n, err := cluster.Open(t.Context(), cluster.NodeOptions{Cluster: name, Node: "x", Dir: filepath.Join(h.dir, name), Conn: nc, Backups: filepath.Join(h.dir, "backups"), Log: slog.New(slog.DiscardHandler)})
+		n, err := cluster.Open(t.Context(), cluster.NodeOptions{Cluster: name, Node: "x",
+			Dir: filepath.Join(h.dir, name), Conn: nc, Backups: filepath.Join(h.dir, "backups"),
+			Log: slog.New(slog.DiscardHandler)})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -543,10 +577,13 @@ func TestMoveAndRestoreAfterGrowth(t *testing.T) {
 	}
 	// What another cluster has left there under the numbers that this one would take.
 	left := filepath.Join(h.dir, "backups", "shard-0007.json")
-	if err := os.WriteFile(left, []byte(`{"cluster":"another","shard":7,"repository":"shard-0007","backup":"b","shards":8}`), 0o644); err != nil {
+	if err := os.WriteFile(left,
+		[]byte(`{"cluster":"another","shard":7,"repository":"shard-0007","backup":"b","shards":8}`),
+		0o644); err != nil {
 		t.Fatal(err)
 	}
-	if err := c.Grow(t.Context(), cluster.GrowOptions{}); !errors.Is(err, db.ErrExists) || !strings.Contains(err.Error(), "shard-0007") || c.Growing() != 0 {
+	if err := c.Grow(t.Context(), cluster.GrowOptions{}); !errors.Is(err, db.ErrExists) ||
+		!strings.Contains(err.Error(), "shard-0007") || c.Growing() != 0 {
 		t.Error(err, c.Growing())
 	}
 	if err := os.Remove(left); err != nil {
@@ -555,7 +592,8 @@ func TestMoveAndRestoreAfterGrowth(t *testing.T) {
 	if again := restored(300); again.Shards() != 2 {
 		t.Errorf("%d shards", again.Shards())
 	}
-	if all, err := c.Backup(t.Context(), cluster.BackupOptions{Trim: true, Keep: 1}); err != nil || len(all) != 4 || all[0].Shard != 2 {
+	if all, err := c.Backup(t.Context(), cluster.BackupOptions{Trim: true, Keep: 1}); err != nil ||
+		len(all) != 4 || all[0].Shard != 2 {
 		t.Fatal(all, err)
 	}
 	for i := range 2 { // nobody needs them any more
@@ -579,12 +617,15 @@ func TestMoveAndRestoreAfterGrowth(t *testing.T) {
 // Without a place for backups a cluster does not grow, and says so.
 func TestGrowWithoutBackups(t *testing.T) {
 	h := build(t, 1, 1, 1, 1)
-	n, err := cluster.Open(t.Context(), cluster.NodeOptions{Cluster: "other", Node: "x", Dir: t.TempDir(), Conn: h.conn("x"), Log: slog.New(slog.DiscardHandler)})
+	n, err := cluster.Open(t.Context(), cluster.NodeOptions{Cluster: "other", Node: "x", Dir: t.TempDir(),
+		Conn: h.conn("x"), Log: slog.New(slog.DiscardHandler)})
 	if err != nil {
 		t.Fatal(err)
 	}
 	defer n.Close()
-	if err := cluster.Create(t.Context(), h.conn("admin"), "other", cluster.CreateOptions{Shards: 1, Servers: 1, Replicas: 1, Nodes: []string{"x"}, LogBytes: 16 << 20}); err != nil {
+	if err := cluster.Create(t.Context(), h.conn("admin"), "other",
+		cluster.CreateOptions{Shards: 1, Servers: 1, Replicas: 1, Nodes: []string{"x"},
+			LogBytes: 16 << 20}); err != nil {
 		t.Fatal(err)
 	}
 	c, err := cluster.Connect(t.Context(), h.conn("admin"), "other", cluster.ClientOptions{})
@@ -593,7 +634,8 @@ func TestGrowWithoutBackups(t *testing.T) {
 	}
 	defer c.Close()
 	codesOf(t, c)
-	if err := c.Grow(t.Context(), cluster.GrowOptions{}); !errors.Is(err, db.ErrInvalid) || !strings.Contains(err.Error(), "no place for backups") {
+	if err := c.Grow(t.Context(), cluster.GrowOptions{}); !errors.Is(err, db.ErrInvalid) ||
+		!strings.Contains(err.Error(), "no place for backups") {
 		t.Error(err)
 	}
 	if c.Shards() != 1 || c.Growing() != 0 {
@@ -654,12 +696,16 @@ func TestGrowPastTrouble(t *testing.T) {
 	codesOf(t, c)
 	putSome(t, c, 0, 100)
 	h.leave("n1")
-	n, err := cluster.Open(t.Context(), cluster.NodeOptions{Cluster: "test", Node: "n1", Dir: filepath.Join(h.dir, "n1"), Conn: h.conn("n1"), Log: slog.New(slog.DiscardHandler)})
+	n, err := cluster.Open(t.Context(), cluster.NodeOptions{Cluster: "test", Node: "n1",
+		Dir: filepath.Join(h.dir, "n1"), Conn: h.conn("n1"), Log: slog.New(slog.DiscardHandler)})
 	if err != nil {
 		t.Fatal(err)
 	}
 	h.nodes["n1"] = n
-	stuck := wire.Op{ID: wire.NewID(), Kind: wire.Write, Changes: []wire.Change{{Collection: "nosuch", Kind: wire.Put, Item: &wire.Item{Key: keyOf2("k", 0, 2), Code: []byte{1, 1}}}}, Forward: &wire.Forward{Seq: 1, Decided: true}}
+	stuck := wire.Op{ID: wire.NewID(), Kind: wire.Write,
+		Changes: []wire.Change{{Collection: "nosuch", Kind: wire.Put,
+			Item: &wire.Item{Key: keyOf2("k", 0, 2), Code: []byte{1, 1}}}},
+		Forward: &wire.Forward{Seq: 1, Decided: true}}
 	message, err := stuck.Encode()
 	if err != nil {
 		t.Fatal(err)

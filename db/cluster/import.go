@@ -38,7 +38,8 @@ const (
 // import as a whole is not. Items with the same key are stored in their order. Import returns the number of
 // stored items; after an error these need not be the first ones. You may repeat the import: items with keys
 // overwrite themselves, and items without keys get new random keys, so they are stored twice.
-func (c *Collection) Import(ctx context.Context, items iter.Seq2[*db.Item, error], o ImportOptions) (stored int, err error) {
+func (c *Collection) Import(ctx context.Context, items iter.Seq2[*db.Item, error],
+	o ImportOptions) (stored int, err error) {
 	ctx, ended := work.Hearing(ctx, &o.Progress)
 	defer ended()
 	ctx, cancel := context.WithCancelCause(ctx)
@@ -133,7 +134,8 @@ func sizeOf(it *db.Item) int {
 
 // importSome stores items of one shard, or of its parts. If the shard refuses them, bisection finds the bad
 // ones.
-func (c *Collection) importSome(ctx context.Context, items []*db.Item, refused func(*db.Item, error) error, add func(int)) error {
+func (c *Collection) importSome(ctx context.Context, items []*db.Item, refused func(*db.Item, error) error,
+	add func(int)) error {
 	v, parts := c.client.view.Load(), map[int][]*db.Item{}
 	for _, it := range items {
 		parts[v.of(it.Key)] = append(parts[v.of(it.Key)], it)
@@ -236,7 +238,8 @@ func (e *UnknownError) Unwrap() []error { return []error{ErrUnknown, e.Err} }
 // error, or, with neither, no replica remembers it. An unremembered write is not in the applied log: it may
 // still arrive while its message is in flight, or it is older than wire.Memory messages of its shard and has
 // been forgotten.
-func (c *Client) Outcome(ctx context.Context, unknown *UnknownError) (applied bool, refused error, err error) {
+func (c *Client) Outcome(ctx context.Context,
+	unknown *UnknownError) (applied bool, refused error, err error) {
 	ctx, cancel := c.within(ctx)
 	defer cancel()
 	o, _, err := c.lookup(ctx, unknown, true)
@@ -265,12 +268,14 @@ func (c *Client) settle(ctx context.Context, unknown *UnknownError, base uint64)
 // lookup asks the shard of an operation for its outcome, or all parts of a split shard. o is nil if no
 // replica remembers the operation. With latest the shard first applies its whole log. applied is the highest
 // sequence of the answers (wire.Answer.Applied).
-func (c *Client) lookup(ctx context.Context, unknown *UnknownError, latest bool) (o *wire.Outcome, applied uint64, err error) {
+func (c *Client) lookup(ctx context.Context, unknown *UnknownError,
+	latest bool) (o *wire.Outcome, applied uint64, err error) {
 	err = c.steady(ctx, func(ctx context.Context, v *view) error {
 		o, applied = nil, 0
 		of, _ := c.plan.Settings.Of(unknown.Shard)
 		if !of.Has(unknown.Shard) || unknown.Shard >= v.First+v.Shards {
-			return fmt.Errorf("%w: operation %s of shard %d: there is no such shard, nor was there", db.ErrInvalid, unknown.ID, unknown.Shard)
+			return fmt.Errorf("%w: operation %s of shard %d: there is no such shard, nor was there",
+				db.ErrInvalid, unknown.ID, unknown.Shard)
 		}
 		layout, starts, _ := c.plan.Layout()
 		for _, index := range of.Parts(of.Index(unknown.Shard), v.Layout) {
@@ -282,7 +287,8 @@ func (c *Client) lookup(ctx context.Context, unknown *UnknownError, latest bool)
 					return err
 				}
 				q.From = info.Last
-			case layout == v.Layout && starts != nil: // from this sequence on a part has the whole state of the shard
+			// from this sequence on a part has the whole state of the shard
+			case layout == v.Layout && starts != nil:
 				q.From = starts[index]
 			}
 			a, err := v.ask(ctx, index, q)
@@ -303,7 +309,8 @@ func (c *Client) lookup(ctx context.Context, unknown *UnknownError, latest bool)
 const silence = 100 * time.Millisecond
 
 // outcome returns the outcome of the operation with that sequence in the log.
-func (v *view) outcome(ctx context.Context, index int, id wire.ID, seq uint64, heard <-chan *wire.Outcome) (*wire.Outcome, error) {
+func (v *view) outcome(ctx context.Context, index int, id wire.ID, seq uint64,
+	heard <-chan *wire.Outcome) (*wire.Outcome, error) {
 	select {
 	case o := <-heard:
 		return o, nil

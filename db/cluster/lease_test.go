@@ -23,7 +23,8 @@ func TestRenewalThatIsNotHeardOf(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if _, _, err := cluster.RenewUnheard(t.Context(), h.connect(), "lease.test"); !errors.Is(err, db.ErrBusy) {
+		if _, _, err := cluster.RenewUnheard(t.Context(), h.connect(), "lease.test"); !errors.Is(err,
+			db.ErrBusy) {
 			t.Error("a second holder:", err)
 		}
 		select {

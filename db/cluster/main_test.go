@@ -41,9 +41,11 @@ func build(t *testing.T, servers, nodes, shards, replicas int) *house {
 // buildLogs is build with logs that hold so many bytes.
 func buildLogs(t *testing.T, servers, nodes, shards, replicas int, logBytes int64) *house {
 	t.Helper()
-	h := &house{t: t, dir: t.TempDir(), nodes: map[string]*cluster.Node{}, conns: map[string]*nats.Conn{}, near: map[string][]*nats.Conn{}}
+	h := &house{t: t, dir: t.TempDir(), nodes: map[string]*cluster.Node{}, conns: map[string]*nats.Conn{},
+		near: map[string][]*nats.Conn{}}
 	var err error
-	h.servers, err = natsproc.Start(t.Context(), natsproc.Config{Dir: filepath.Join(h.dir, "nats"), Servers: servers})
+	h.servers, err = natsproc.Start(t.Context(), natsproc.Config{Dir: filepath.Join(h.dir, "nats"),
+		Servers: servers})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -53,7 +55,9 @@ func buildLogs(t *testing.T, servers, nodes, shards, replicas int, logBytes int6
 		all = append(all, fmt.Sprint("n", i))
 		h.open(all[i])
 	}
-	err = cluster.Create(t.Context(), h.conn("admin"), "test", cluster.CreateOptions{Shards: shards, Replicas: replicas, Nodes: all, Servers: servers, LogBytes: logBytes})
+	err = cluster.Create(t.Context(), h.conn("admin"), "test",
+		cluster.CreateOptions{Shards: shards, Replicas: replicas, Nodes: all, Servers: servers,
+			LogBytes: logBytes})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -91,7 +95,8 @@ func (h *house) each(node string) []*nats.Conn {
 func (h *house) open(node string) *cluster.Node {
 	h.t.Helper()
 	n, err := cluster.Open(h.t.Context(), cluster.NodeOptions{
-		Cluster: "test", Node: node, Dir: filepath.Join(h.dir, node), Conn: h.conn(node), Log: slog.New(slog.DiscardHandler),
+		Cluster: "test", Node: node, Dir: filepath.Join(h.dir, node), Conn: h.conn(node),
+		Log:     slog.New(slog.DiscardHandler),
 		Backups: filepath.Join(h.dir, "backups"), Conns: h.each(node),
 	})
 	if err != nil {
@@ -148,7 +153,8 @@ func eventually(t testing.TB, what string, is func() bool) {
 
 func codesOf(t testing.TB, c *cluster.Client) *cluster.Collection {
 	t.Helper()
-	codes, err := c.CreateCollection(t.Context(), "codes", db.Schema{Bits: 16, Fields: []db.Field{{Name: "year", Type: db.Int, Indexed: true}}})
+	codes, err := c.CreateCollection(t.Context(), "codes",
+		db.Schema{Bits: 16, Fields: []db.Field{{Name: "year", Type: db.Int, Indexed: true}}})
 	if err != nil {
 		t.Fatal(err)
 	}

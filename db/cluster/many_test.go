@@ -73,7 +73,9 @@ func (p pair) two(what string, q db.Query, radius int) {
 		p.t.Fatalf("%s: %d hits, want %d", what, len(got), len(want.Hits))
 	}
 	as := func(a, b db.Hit) bool {
-		return a.Distance == b.Distance && cmp.Compare(a.Score, b.Score) == 0 && cmp.Compare(a.Similarity, b.Similarity) == 0 // NaN is NaN
+		// NaN is NaN
+		return a.Distance == b.Distance && cmp.Compare(a.Score, b.Score) == 0 &&
+			cmp.Compare(a.Similarity, b.Similarity) == 0
 	}
 	for i, h := range got {
 		w := want.Hits[i]
@@ -95,7 +97,8 @@ func (p pair) two(what string, q db.Query, radius int) {
 // TestManyQueries compares a cluster with one database, query by query, in every order. With
 // FDDHDB_QUERIES=10000, FDDHDB_ITEMS=1000000 and FDDHDB_LEARNED=20000 it is the figure of docs/BENCHMARKS.md.
 func TestManyQueries(t *testing.T) {
-	queries, n, learned := fromEnv("FDDHDB_QUERIES", 50), fromEnv("FDDHDB_ITEMS", 4000), fromEnv("FDDHDB_LEARNED", 400)
+	queries, n, learned := fromEnv("FDDHDB_QUERIES", 50), fromEnv("FDDHDB_ITEMS", 4000),
+		fromEnv("FDDHDB_LEARNED", 400)
 	h := build(t, 3, 2, 4, 1)
 	c := h.connect()
 	d := dbkit.MustOpen(t, t.TempDir(), &db.Options{NoSync: true})
@@ -151,7 +154,8 @@ func TestManyQueries(t *testing.T) {
 	}
 	for range queries {
 		v := vector()
-		for _, rerank := range []db.Rerank{db.RerankAuto, db.RerankProjection, db.RerankNone, db.RerankAsymmetric} {
+		for _, rerank := range []db.Rerank{db.RerankAuto, db.RerankProjection, db.RerankNone,
+			db.RerankAsymmetric} {
 			p.two(rerank.String(), db.Query{From: "image", Vector: v, To: "text", K: 10, Rerank: rerank}, -1)
 			p.two(rerank.String()+" within", db.Query{From: "image", Vector: v, K: 10, Rerank: rerank}, 3)
 		}

@@ -19,7 +19,8 @@ func TestNodeInTheProgram(t *testing.T) {
 	putSome(t, far, 0, 300)
 	h.inStep(2, 300)
 	nc := h.conn("embedding")
-	if _, err := cluster.Connect(t.Context(), nc, "other", cluster.ClientOptions{Node: h.nodes["n0"]}); !errors.Is(err, db.ErrInvalid) {
+	if _, err := cluster.Connect(t.Context(), nc, "other",
+		cluster.ClientOptions{Node: h.nodes["n0"]}); !errors.Is(err, db.ErrInvalid) {
 		t.Error(err)
 	}
 	near, err := cluster.Connect(t.Context(), nc, "test", cluster.ClientOptions{Node: h.nodes["n0"]})
@@ -37,7 +38,8 @@ func TestNodeInTheProgram(t *testing.T) {
 				t.Fatal(what, err, nerr)
 			}
 			same := func(a, b db.Hit) bool {
-				return a.Key == b.Key && a.Distance == b.Distance && slices.Equal(a.Item.Labels, b.Item.Labels)
+				return a.Key == b.Key && a.Distance == b.Distance &&
+					slices.Equal(a.Item.Labels, b.Item.Labels)
 			}
 			if !slices.EqualFunc(got.Hits, want.Hits, same) || got.Next != want.Next {
 				t.Fatalf("%s: %+v, want %+v", what, got, want)
@@ -52,12 +54,14 @@ func TestNodeInTheProgram(t *testing.T) {
 	if _, err := near.Collection("codes").Get(t.Context(), "none"); !errors.Is(err, db.ErrNotFound) {
 		t.Error(err)
 	}
-	if sent, late := nc.Stats().OutMsgs-before, near.Figures().Hedges; sent > 2*late { // of those that others were asked as well
+	// of those that others were asked as well
+	if sent, late := nc.Stats().OutMsgs-before, near.Figures().Hedges; sent > 2*late {
 		t.Errorf("%d messages, %d requests that were late", sent, late)
 	}
 	for i := range 50 { // it reads what it has written, with the node in its program or another one
 		key := fmt.Sprint("new", i)
-		if _, err := near.Collection("codes").Put(t.Context(), &db.Item{Key: key, Code: []byte{byte(i), 9}}); err != nil {
+		if _, err := near.Collection("codes").Put(t.Context(),
+			&db.Item{Key: key, Code: []byte{byte(i), 9}}); err != nil {
 			t.Fatal(err)
 		}
 		if _, err := near.Collection("codes").Get(t.Context(), key); err != nil {
@@ -101,6 +105,7 @@ func TestRequestsPassOneServer(t *testing.T) {
 	}
 	nowHere, nowElsewhere := heard()
 	if nowHere-here < 100 || nowElsewhere != elsewhere {
-		t.Errorf("%d requests by way of the server of the client, %d by others", nowHere-here, nowElsewhere-elsewhere)
+		t.Errorf("%d requests by way of the server of the client, %d by others", nowHere-here,
+			nowElsewhere-elsewhere)
 	}
 }

@@ -104,7 +104,8 @@ func Open(ctx context.Context, o NodeOptions) (*Node, error) {
 	}
 	n := &Node{
 		opts: o, cluster: names.Cluster(o.Cluster), js: js, began: time.Now(),
-		replicas: map[int]*replica.Replica{}, retired: map[int]*replica.Replica{}, orders: map[string]bool{}, gone: make(chan struct{}, 1),
+		replicas: map[int]*replica.Replica{}, retired: map[int]*replica.Replica{}, orders: map[string]bool{},
+		gone: make(chan struct{}, 1),
 	}
 	n.ctx, n.stop = context.WithCancel(context.Background())
 	n.pool = pool{work: make(chan func()), end: n.ctx.Done()}
@@ -179,8 +180,11 @@ func (n *Node) have(p *plan.Plan, shards []int) {
 		if n.replicas[shard] == nil && n.retired[shard] == nil {
 			layout, _ := p.Settings.Of(shard)
 			n.replicas[shard] = replica.Start(replica.Config{
-				Cluster: p.Settings.ID, Shard: shard, Layout: layout, Parent: p.Settings.Parent(shard), Split: split(shard), Dir: filepath.Join(n.opts.Dir, fmt.Sprintf("shard-%04d", shard)), Options: db.ShareCaches(n.opts.DB, len(shards)),
-				Journal: journal.New(n.js, n.cluster, shard), Conn: n.opts.Conn, Fetch: objects{n.js, n.cluster}.fetch, Log: n.opts.Log,
+				Cluster: p.Settings.ID, Shard: shard, Layout: layout, Parent: p.Settings.Parent(shard),
+				Split: split(shard), Dir: filepath.Join(n.opts.Dir, fmt.Sprintf("shard-%04d", shard)),
+				Options: db.ShareCaches(n.opts.DB, len(shards)),
+				Journal: journal.New(n.js, n.cluster, shard), Conn: n.opts.Conn,
+				Fetch: objects{n.js, n.cluster}.fetch, Log: n.opts.Log,
 				Vault: vault.At(n.opts.Backups), Base: func() plan.Placement { return p.Placement(shard) },
 			})
 		}
@@ -290,9 +294,11 @@ func (n *Node) read(m *nats.Msg) {
 		return
 	}
 	requests := int64(max(1, len(q.Requests)))
-	if busy := n.busy.Add(requests); busy > mostRequests && busy != requests { // a single message may have any number
+	// a single message may have any number
+	if busy := n.busy.Add(requests); busy > mostRequests && busy != requests {
 		n.busy.Add(-requests)
-		respond(&wire.Answer{Fault: wire.FaultOf(fmt.Errorf("%w: %d requests are waiting", wire.ErrAnswer, busy-requests))})
+		respond(&wire.Answer{Fault: wire.FaultOf(fmt.Errorf("%w: %d requests are waiting", wire.ErrAnswer,
+			busy-requests))})
 		return
 	}
 	n.pool.do(func() {
@@ -325,7 +331,8 @@ func (n *Node) answer(ctx context.Context, q *wire.Request) (a *wire.Answer) {
 		return n.parts.rest(q, int(n.opts.Conn.MaxPayload()))
 	case wire.Several:
 		if len(q.Requests) > maxShards {
-			return &wire.Answer{Fault: wire.FaultOf(fmt.Errorf("%w: %d requests at a time", db.ErrInvalid, len(q.Requests)))}
+			return &wire.Answer{Fault: wire.FaultOf(fmt.Errorf("%w: %d requests at a time", db.ErrInvalid,
+				len(q.Requests)))}
 		}
 		return n.several(ctx, q.Each())
 	}
@@ -333,7 +340,8 @@ func (n *Node) answer(ctx context.Context, q *wire.Request) (a *wire.Answer) {
 	r := n.replicas[q.Shard]
 	n.mu.RUnlock()
 	if r == nil {
-		return &wire.Answer{Fault: wire.FaultOf(fmt.Errorf("%w: shard %d, node %s", wire.ErrNotHere, q.Shard, n.opts.Node))}
+		return &wire.Answer{Fault: wire.FaultOf(fmt.Errorf("%w: shard %d, node %s", wire.ErrNotHere, q.Shard,
+			n.opts.Node))}
 	}
 	return r.Answer(ctx, q)
 }
@@ -343,7 +351,8 @@ func (n *Node) several(ctx context.Context, requests []*wire.Request) *wire.Answ
 	a := &wire.Answer{Answers: make([]*wire.Answer, len(requests))}
 	one := func(i int) {
 		if q := requests[i]; q == nil || q.Verb == wire.Several {
-			a.Answers[i] = &wire.Answer{Fault: wire.FaultOf(fmt.Errorf("%w: a request within requests", db.ErrInvalid))}
+			a.Answers[i] = &wire.Answer{Fault: wire.FaultOf(fmt.Errorf("%w: a request within requests",
+				db.ErrInvalid))}
 		} else {
 			a.Answers[i] = n.answer(ctx, q)
 		}
@@ -373,8 +382,10 @@ func (n *Node) serve() (err error) {
 		return err
 	}
 	err = errors.Join(
-		n.service.AddEndpoint("nodes", micro.HandlerFunc(n.say), micro.WithEndpointSubject(n.cluster.Nodes())),
-		n.service.AddEndpoint("admin", micro.HandlerFunc(n.admin), micro.WithEndpointSubject(n.cluster.Admin(n.opts.Node))),
+		n.service.AddEndpoint("nodes", micro.HandlerFunc(n.say),
+			micro.WithEndpointSubject(n.cluster.Nodes())),
+		n.service.AddEndpoint("admin", micro.HandlerFunc(n.admin),
+			micro.WithEndpointSubject(n.cluster.Admin(n.opts.Node))),
 		n.listen(),
 	)
 	if err != nil {
@@ -392,9 +403,10 @@ type NodeStatus struct {
 
 // A ReplicaStatus is the state of a replica.
 type ReplicaStatus struct {
-	Shard      int    `json:"shard"`
-	Applied    uint64 `json:"applied"`           // sequence of the last applied message
-	Chain      uint64 `json:"chain"`             // a hash of the applied messages: equal for replicas at the same sequence
+	Shard   int    `json:"shard"`
+	Applied uint64 `json:"applied"` // sequence of the last applied message
+	// a hash of the applied messages: equal for replicas at the same sequence
+	Chain      uint64 `json:"chain"`
 	Behind     uint64 `json:"behind"`            // known messages that are not yet applied
 	Items      int    `json:"items"`             // in all collections
 	Problem    string `json:"problem,omitempty"` // why it cannot follow the log
@@ -439,7 +451,8 @@ const grace = 100 * time.Millisecond
 
 // ask asks all nodes for their status, and waits for answers until within is over. If known is not empty it
 // stops earlier: grace after all known nodes have answered.
-func ask(ctx context.Context, nc *nats.Conn, cluster string, within time.Duration, known []string) ([]NodeStatus, error) {
+func ask(ctx context.Context, nc *nats.Conn, cluster string, within time.Duration,
+	known []string) ([]NodeStatus, error) {
 	if err := names.Check("cluster", cluster); err != nil {
 		return nil, err
 	}

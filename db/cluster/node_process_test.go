@@ -50,7 +50,8 @@ func runNode(text string) error {
 		return err
 	}
 	defer nc.Close()
-	n, err := cluster.Open(ctx, cluster.NodeOptions{Cluster: "test", Node: c.Node, Dir: c.Dir, Conn: nc, Backups: c.Backups, Log: log})
+	n, err := cluster.Open(ctx, cluster.NodeOptions{Cluster: "test", Node: c.Node, Dir: c.Dir, Conn: nc,
+		Backups: c.Backups, Log: log})
 	if err != nil {
 		return err
 	}

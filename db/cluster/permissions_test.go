@@ -33,7 +33,8 @@ func TestPermissions(t *testing.T) {
 	}
 	dir := t.TempDir()
 	servers, err := natsproc.Start(t.Context(), natsproc.Config{
-		Dir: filepath.Join(dir, "nats"), Servers: 1, ExtraConfig: string(conf), ClientOptions: []nats.Option{nats.UserInfo("admin", "admin")},
+		Dir: filepath.Join(dir, "nats"), Servers: 1, ExtraConfig: string(conf),
+		ClientOptions: []nats.Option{nats.UserInfo("admin", "admin")},
 	})
 	if err != nil {
 		t.Fatal(err)
@@ -41,24 +42,30 @@ func TestPermissions(t *testing.T) {
 	defer servers.Close()
 	as := func(user string) *nats.Conn {
 		t.Helper()
-		nc, err := cluster.ConnectNATS(strings.Join(servers.URLs(), ","), nats.UserInfo(user, user), nats.ErrorHandler(func(*nats.Conn, *nats.Subscription, error) {}))
+		nc, err := cluster.ConnectNATS(strings.Join(servers.URLs(), ","), nats.UserInfo(user, user),
+			nats.ErrorHandler(func(*nats.Conn, *nats.Subscription, error) {}))
 		if err != nil {
 			t.Fatal(err)
 		}
 		t.Cleanup(nc.Close)
 		return nc
 	}
-	if err := cluster.Create(t.Context(), as("admin"), "main", cluster.CreateOptions{Shards: 2, Replicas: 1, Servers: 1, Nodes: []string{"a"}, LogBytes: 64 << 20}); err != nil {
+	if err := cluster.Create(t.Context(), as("admin"), "main",
+		cluster.CreateOptions{Shards: 2, Replicas: 1, Servers: 1, Nodes: []string{"a"},
+			LogBytes: 64 << 20}); err != nil {
 		t.Fatal(err)
 	}
-	n, err := cluster.Open(t.Context(), cluster.NodeOptions{Cluster: "main", Node: "a", Dir: filepath.Join(dir, "a"), Conn: as("node"), Backups: filepath.Join(dir, "backups"), Log: slog.New(slog.DiscardHandler)})
+	n, err := cluster.Open(t.Context(), cluster.NodeOptions{Cluster: "main", Node: "a",
+		Dir: filepath.Join(dir, "a"), Conn: as("node"), Backups: filepath.Join(dir, "backups"),
+		Log: slog.New(slog.DiscardHandler)})
 	if err != nil {
 		t.Fatal(err)
 	}
 	defer n.Close()
 	connect := func(user string) *cluster.Client {
 		t.Helper()
-		c, err := cluster.Connect(t.Context(), as(user), "main", cluster.ClientOptions{Timeout: 10 * time.Second})
+		c, err := cluster.Connect(t.Context(), as(user), "main",
+			cluster.ClientOptions{Timeout: 10 * time.Second})
 		if err != nil {
 			t.Fatal(user, err)
 		}
@@ -69,7 +76,8 @@ func TestPermissions(t *testing.T) {
 	codes := codesOf(t, writer)
 	large := &db.Item{Key: "large", Code: []byte{1, 2}, Payload: make([]byte, 1<<20)}
 	for i := range 20 {
-		if _, err := codes.Put(t.Context(), &db.Item{Key: fmt.Sprint(i), Code: []byte{byte(i), 2}}); err != nil {
+		if _, err := codes.Put(t.Context(),
+			&db.Item{Key: fmt.Sprint(i), Code: []byte{byte(i), 2}}); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -108,13 +116,15 @@ func TestPermissions(t *testing.T) {
 	if err != nil {
 		t.Error("a model:", err)
 	}
-	if res, err := reader.Collection("codes").Search(t.Context(), cluster.Query{Query: db.Query{Code: []byte{1, 2}}}); err != nil || len(res.Hits) != 10 {
+	if res, err := reader.Collection("codes").Search(t.Context(),
+		cluster.Query{Query: db.Query{Code: []byte{1, 2}}}); err != nil || len(res.Hits) != 10 {
 		t.Error("a reader searches:", res, err)
 	}
 	ctx, cancel := context.WithTimeout(t.Context(), 3*time.Second)
 	defer cancel()
 	begin := time.Now()
-	if _, err := reader.Collection("codes").Put(ctx, &db.Item{Key: "x", Code: []byte{1, 2}}); !errors.Is(err, nats.ErrPermissionViolation) || errors.Is(err, cluster.ErrUnknown) {
+	if _, err := reader.Collection("codes").Put(ctx, &db.Item{Key: "x", Code: []byte{1, 2}}); !errors.Is(err,
+		nats.ErrPermissionViolation) || errors.Is(err, cluster.ErrUnknown) {
 		t.Error("a reader writes:", err, time.Since(begin))
 	}
 	if _, err := reader.Backup(ctx, cluster.BackupOptions{}); err == nil {
@@ -126,7 +136,8 @@ func TestPermissions(t *testing.T) {
 	if n := count(t, reader); n != 21 {
 		t.Errorf("%d items", n)
 	}
-	if _, err := cluster.ConnectNATS(servers.URL(0), nats.UserInfo("stranger", "x")); !errors.Is(err, nats.ErrAuthorization) {
+	if _, err := cluster.ConnectNATS(servers.URL(0), nats.UserInfo("stranger", "x")); !errors.Is(err,
+		nats.ErrAuthorization) {
 		t.Error("a stranger:", err)
 	}
 	if _, err := cluster.ConnectNATS(servers.URL(0)); !errors.Is(err, nats.ErrAuthorization) {

@@ -107,7 +107,8 @@ func (c *Client) status(ctx context.Context, node string) (NodeStatus, error) {
 	defer cancel()
 	d, err := c.order(ctx, node, order{Do: "status"})
 	if err != nil || d.Status == nil {
-		return NodeStatus{}, fmt.Errorf("node %s does not answer: %w", node, cmp.Or(err, error(wire.ErrAnswer)))
+		return NodeStatus{}, fmt.Errorf("node %s does not answer: %w", node,
+			cmp.Or(err, error(wire.ErrAnswer)))
 	}
 	return *d.Status, nil
 }
@@ -137,7 +138,8 @@ func (c *Client) Drain(ctx context.Context, node string) error {
 			}
 		}
 		if to == "" {
-			return fmt.Errorf("%w: no node can take shard %d: those that answer have it already", db.ErrInvalid, shard)
+			return fmt.Errorf("%w: no node can take shard %d: those that answer have it already",
+				db.ErrInvalid, shard)
 		}
 		if err := c.Move(ctx, shard, node, to); err != nil {
 			return err
@@ -185,7 +187,8 @@ func (c *Client) take(ctx context.Context, name string) (*lease, error) {
 			if !errors.Is(err, jetstream.ErrKeyExists) {
 				return err
 			}
-			if e, gerr := kv.Get(ctx, name); gerr == nil && bytes.Equal(e.Value(), own) { // from a try whose answer was lost
+			// from a try whose answer was lost
+			if e, gerr := kv.Get(ctx, name); gerr == nil && bytes.Equal(e.Value(), own) {
 				number, err = e.Revision(), nil
 				return err
 			}
@@ -198,11 +201,13 @@ func (c *Client) take(ctx context.Context, name string) (*lease, error) {
 		return err
 	})
 	if errors.Is(err, jetstream.ErrKeyExists) {
-		return nil, fmt.Errorf("%w: %s is going on, or has ended less than %v ago", db.ErrBusy, name, leaseFor)
+		return nil, fmt.Errorf("%w: %s is going on, or has ended less than %v ago", db.ErrBusy, name,
+			leaseFor)
 	} else if err != nil {
 		return nil, err
 	}
-	l := &lease{js: c.js, subject: "$KV." + c.cluster.Bucket() + "." + name, name: name, id: id, number: number, at: number, done: make(chan struct{})}
+	l := &lease{js: c.js, subject: "$KV." + c.cluster.Bucket() + "." + name, name: name, id: id,
+		number: number, at: number, done: make(chan struct{})}
 	l.ctx, l.stop = context.WithCancel(ctx)
 	go l.keep(kv)
 	return l, nil

@@ -45,7 +45,9 @@ func (h *house) inStep(replicas, items int) {
 		}
 		last = fmt.Sprint(shards, n)
 		for _, all := range shards {
-			if len(all) != replicas || slices.Max(seqs(all, func(a at) uint64 { return a.seq })) != slices.Min(seqs(all, func(a at) uint64 { return a.seq })) {
+			if len(all) != replicas ||
+				slices.Max(seqs(all, func(a at) uint64 { return a.seq })) != slices.Min(
+					seqs(all, func(a at) uint64 { return a.seq })) {
 				return false
 			}
 		}
@@ -65,7 +67,8 @@ func putSome(t *testing.T, c *cluster.Client, from, to int) {
 	t.Helper()
 	var items []*db.Item
 	for i := from; i < to; i++ {
-		items = append(items, &db.Item{Key: fmt.Sprint("k", i), Code: []byte{byte(i), byte(i >> 8)}, Labels: []string{fmt.Sprint("l", i%13)}})
+		items = append(items, &db.Item{Key: fmt.Sprint("k", i), Code: []byte{byte(i), byte(i >> 8)},
+			Labels: []string{fmt.Sprint("l", i%13)}})
 	}
 	importAll(t, c.Collection("codes"), items)
 }
@@ -149,14 +152,18 @@ func TestClusterFromBackups(t *testing.T) {
 	}
 	place := filepath.Join(h.dir, "backups")
 	nc := h.conn("admin")
-	if err := cluster.Create(t.Context(), nc, "again", cluster.CreateOptions{Shards: 2, Servers: 1, Nodes: []string{"n0", "n1"}, From: place, LogBytes: 64 << 20}); !errors.Is(err, db.ErrInvalid) {
+	if err := cluster.Create(t.Context(), nc, "again", cluster.CreateOptions{Shards: 2, Servers: 1,
+		Nodes: []string{"n0", "n1"}, From: place, LogBytes: 64 << 20}); !errors.Is(err, db.ErrInvalid) {
 		t.Error("fewer shards than backups:", err)
 	}
-	if err := cluster.Create(t.Context(), nc, "again", cluster.CreateOptions{Shards: 3, Servers: 1, Nodes: []string{"n0", "n1"}, From: place, LogBytes: 64 << 20}); err != nil {
+	if err := cluster.Create(t.Context(), nc, "again", cluster.CreateOptions{Shards: 3, Servers: 1,
+		Nodes: []string{"n0", "n1"}, From: place, LogBytes: 64 << 20}); err != nil {
 		t.Fatal(err)
 	}
 	openAs := func(node string) {
-		n, err := cluster.Open(t.Context(), cluster.NodeOptions{Cluster: "again", Node: node, Dir: filepath.Join(h.dir, node), Conn: h.conn(node), Backups: place, Log: slog.New(slog.DiscardHandler)})
+		n, err := cluster.Open(t.Context(), cluster.NodeOptions{Cluster: "again", Node: node,
+			Dir: filepath.Join(h.dir, node), Conn: h.conn(node), Backups: place,
+			Log: slog.New(slog.DiscardHandler)})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -217,10 +224,12 @@ func TestClusterFromABuild(t *testing.T) {
 		}
 	}
 	nc := h.conn("admin")
-	if err := cluster.Create(t.Context(), nc, "built", cluster.CreateOptions{Shards: shards, Servers: 1, Replicas: 1, Nodes: []string{"a"}, From: place, LogBytes: 64 << 20}); err != nil {
+	if err := cluster.Create(t.Context(), nc, "built", cluster.CreateOptions{Shards: shards, Servers: 1,
+		Replicas: 1, Nodes: []string{"a"}, From: place, LogBytes: 64 << 20}); err != nil {
 		t.Fatal(err)
 	}
-	n, err := cluster.Open(t.Context(), cluster.NodeOptions{Cluster: "built", Node: "a", Dir: t.TempDir(), Conn: h.conn("a"), Backups: place, Log: slog.New(slog.DiscardHandler)})
+	n, err := cluster.Open(t.Context(), cluster.NodeOptions{Cluster: "built", Node: "a", Dir: t.TempDir(),
+		Conn: h.conn("a"), Backups: place, Log: slog.New(slog.DiscardHandler)})
 	if err != nil {
 		t.Fatal(err)
 	}

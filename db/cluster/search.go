@@ -90,7 +90,8 @@ func (c *Collection) Facets(ctx context.Context, q db.FacetQuery) (*db.Facets, e
 	all := q
 	all.Args = slices.Clone(q.Args)
 	all.Limit = 0 // a value that one shard cuts off may be among the first overall
-	answers, err := c.all(ctx, func(int) wire.Request { return wire.Request{Verb: wire.Facets, Facets: &all} })
+	answers, err := c.all(ctx,
+		func(int) wire.Request { return wire.Request{Verb: wire.Facets, Facets: &all} })
 	if err != nil {
 		return nil, err
 	}
@@ -122,7 +123,8 @@ func (c *Collection) Labels(ctx context.Context) ([]string, error) {
 const partialFor = 2 * time.Second
 
 // all asks all shards in parallel.
-func (c *Collection) all(ctx context.Context, request func(shard int) wire.Request) (answers []*wire.Answer, err error) {
+func (c *Collection) all(ctx context.Context,
+	request func(shard int) wire.Request) (answers []*wire.Answer, err error) {
 	err = c.client.steady(ctx, func(ctx context.Context, v *view) (err error) {
 		answers, _, err = c.scatter(ctx, v, false, nil, request)
 		return err
@@ -133,7 +135,8 @@ func (c *Collection) all(ctx context.Context, request func(shard int) wire.Reque
 // scatter asks all shards of a view in parallel, except the shards for which skip, if not nil, is true.
 // request and answers use the index of a shard. A silent shard is an error. With partial it is missing
 // instead, as long as another shard answers: missing has the numbers of such shards.
-func (c *Collection) scatter(ctx context.Context, v *view, partial bool, skip func(shard int) bool, request func(shard int) wire.Request) (answers []*wire.Answer, missing []int, err error) {
+func (c *Collection) scatter(ctx context.Context, v *view, partial bool, skip func(shard int) bool,
+	request func(shard int) wire.Request) (answers []*wire.Answer, missing []int, err error) {
 	requests := make([]*wire.Request, v.Shards)
 	asked := 0
 	for shard := range requests {
@@ -191,7 +194,8 @@ func (c *Collection) searchIn(ctx context.Context, v *view, q Query, r wire.Requ
 	if err != nil {
 		return nil, err
 	}
-	want := merge.Want{K: cmp.Or(q.K, 10), Self: q.Key, Within: r.Verb == wire.Within, FacetLimit: q.FacetLimit}
+	want := merge.Want{K: cmp.Or(q.K, 10), Self: q.Key, Within: r.Verb == wire.Within,
+		FacetLimit: q.FacetLimit}
 	in := q.Query
 	in.K, in.Cursors, in.FacetLimit, in.After = want.K, true, 0, ""
 	if len(q.Facets) > 0 && !want.Within {
@@ -312,7 +316,8 @@ func (c *Collection) queries(ctx context.Context, v *view, q db.Query) (func(sha
 		return func(int) *wire.Query { return all }, nil
 	}
 	owner := v.of(q.Key)
-	a, err := v.ask(ctx, owner, wire.Request{Verb: wire.Get, Collection: c.name, Key: q.Key, Query: wire.QueryOf(db.Query{Space: q.Space})})
+	a, err := v.ask(ctx, owner, wire.Request{Verb: wire.Get, Collection: c.name, Key: q.Key,
+		Query: wire.QueryOf(db.Query{Space: q.Space})})
 	if err != nil {
 		return nil, err
 	}
@@ -372,7 +377,8 @@ func (c *Client) onAll(ctx context.Context, op func() *wire.Op, done func(error)
 }
 
 // onAllBefore is onAll for operations that must be appended before a time, see doBefore.
-func (c *Client) onAllBefore(ctx context.Context, late time.Time, op func() *wire.Op, done func(error) error) error {
+func (c *Client) onAllBefore(ctx context.Context, late time.Time, op func() *wire.Op,
+	done func(error) error) error {
 	ctx, cancel := c.within(ctx)
 	defer cancel()
 	var on func(l plan.Layout, indexes []int) error
@@ -452,7 +458,8 @@ func (p *parts) rest(q *wire.Request, most int) *wire.Answer {
 	answer := p.all[q.ID]
 	p.mu.Unlock()
 	if q.Offset < 0 || q.Offset >= len(answer) {
-		return &wire.Answer{Fault: wire.FaultOf(fmt.Errorf("%w: the rest of an answer that is not there any more", wire.ErrAnswer))}
+		return &wire.Answer{Fault: wire.FaultOf(
+			fmt.Errorf("%w: the rest of an answer that is not there any more", wire.ErrAnswer))}
 	}
 	end := min(len(answer), q.Offset+most-partHead)
 	if end == len(answer) {

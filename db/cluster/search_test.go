@@ -99,12 +99,14 @@ func (p pair) compare(what string, q db.Query, radius int) {
 			p.t.Fatalf("%s: %q twice", what, h.Key)
 		}
 		seen[h.Key] = true
-		if h.Distance != w.Distance || !near(h.Score, w.Score) || !near(float64(h.Similarity), float64(w.Similarity)) {
+		if h.Distance != w.Distance || !near(h.Score, w.Score) ||
+			!near(float64(h.Similarity), float64(w.Similarity)) {
 			p.t.Fatalf("%s: hit %d is %+v, want %+v", what, i, h, w)
 		}
 		alone := math.NaN()
 		for _, o := range want.Hits {
-			if o.Distance == w.Distance && near(o.Score, w.Score) && near(float64(o.Similarity), float64(w.Similarity)) && o.Key != w.Key {
+			if o.Distance == w.Distance && near(o.Score, w.Score) &&
+				near(float64(o.Similarity), float64(w.Similarity)) && o.Key != w.Key {
 				alone = 0
 			}
 		}
@@ -122,21 +124,27 @@ func TestAnswersAreThoseOfOneDatabase(t *testing.T) {
 	d := dbkit.MustOpen(t, t.TempDir(), nil)
 	defer dbkit.MustClose(t, d)
 
-	codes, one := codesOf(t, c), mustCreate(t, d, "codes", db.Schema{Bits: 16, Fields: []db.Field{{Name: "year", Type: db.Int, Indexed: true}}})
+	codes, one := codesOf(t, c),
+		mustCreate(t, d, "codes", db.Schema{Bits: 16,
+			Fields: []db.Field{{Name: "year", Type: db.Int, Indexed: true}}})
 	var items []*db.Item
 	r := rand.New(rand.NewPCG(1, 2))
 	for i := range 900 {
-		items = append(items, &db.Item{Key: fmt.Sprint("c", i), Code: []byte{byte(r.IntN(256)), byte(r.IntN(8))}, Labels: []string{fmt.Sprint("l", i%7)}, Fields: map[string]any{"year": int64(i % 5)}})
+		items = append(items, &db.Item{Key: fmt.Sprint("c", i),
+			Code: []byte{byte(r.IntN(256)), byte(r.IntN(8))}, Labels: []string{fmt.Sprint("l", i%7)},
+			Fields: map[string]any{"year": int64(i % 5)}})
 	}
 	importAll(t, codes, items)
 	dbkit.PutAll(t, d, one, items)
 	p := pair{t, codes, one, 0}
 	p.compare("by code", db.Query{Code: []byte{3, 4}, K: 40}, -1)
-	p.compare("by code, where", db.Query{Code: []byte{3, 4}, K: 40, Where: "year IN (?)", Args: []any{[]int{1, 3}}}, -1)
+	p.compare("by code, where", db.Query{Code: []byte{3, 4}, K: 40, Where: "year IN (?)",
+		Args: []any{[]int{1, 3}}}, -1)
 	p.compare("by key", db.Query{Key: "c17", K: 30}, -1)
 	p.compare("by key, without itself", db.Query{Key: "c17", K: 30, ExcludeSelf: true}, -1)
 	p.compare("within", db.Query{Code: []byte{3, 4}, K: 40}, 4)
-	if n, err := codes.Count(t.Context(), "year = ? AND label = 'l2'", 2); err != nil || n == 0 || n != countIn(t, one, "year = 2 AND label = 'l2'") {
+	if n, err := codes.Count(t.Context(), "year = ? AND label = 'l2'", 2); err != nil || n == 0 ||
+		n != countIn(t, one, "year = 2 AND label = 'l2'") {
 		t.Error(n, err)
 	}
 	for _, by := range []string{"label", "year"} {
@@ -169,7 +177,8 @@ func TestAnswersAreThoseOfOneDatabase(t *testing.T) {
 		t.Fatal(err)
 	}
 	beside(t, func(ctx context.Context) error {
-		_, err := pairs.Search(ctx, cluster.Query{Query: db.Query{From: "image", Vector: image, To: "text", K: 5}})
+		_, err := pairs.Search(ctx,
+			cluster.Query{Query: db.Query{From: "image", Vector: image, To: "text", K: 5}})
 		return err
 	}, func() {
 		if _, err := pairs.ImportModel(t.Context(), bytes.NewReader(file.Bytes()), true); err != nil {
@@ -177,17 +186,22 @@ func TestAnswersAreThoseOfOneDatabase(t *testing.T) {
 		}
 	})
 	for _, rerank := range []db.Rerank{db.RerankProjection, db.RerankNone, db.RerankAsymmetric} {
-		p.compare(rerank.String(), db.Query{From: "image", Vector: image, To: "text", K: 50, Rerank: rerank}, -1)
+		p.compare(rerank.String(), db.Query{From: "image", Vector: image, To: "text", K: 50, Rerank: rerank},
+			-1)
 		p.compare(rerank.String()+" within", db.Query{From: "text", Vector: text, K: 50, Rerank: rerank}, 6)
 	}
-	p.compare("by key", db.Query{Key: learned[1].Key, From: "text", To: "image", K: 50, Rerank: db.RerankProjection}, -1)
-	if res, err := pairs.Search(t.Context(), cluster.Query{Query: db.Query{From: "image", Vector: image, Facets: []string{"label"}}}); err != nil || len(res.Facets) != 1 || res.Hits[0].Item != nil {
+	p.compare("by key", db.Query{Key: learned[1].Key, From: "text", To: "image", K: 50,
+		Rerank: db.RerankProjection}, -1)
+	if res, err := pairs.Search(t.Context(),
+		cluster.Query{Query: db.Query{From: "image", Vector: image,
+			Facets: []string{"label"}}}); err != nil || len(res.Facets) != 1 || res.Hits[0].Item != nil {
 		t.Error(res, err)
 	}
 
 	// Another model: it becomes the active one, shard after shard, and no search fails.
 	file.Reset()
-	dbkit.MustTrain(t, single, db.TrainOptions{Options: fit.Options{Bits: 32, Anchors: 20, Seed: 2}, Activate: true})
+	dbkit.MustTrain(t, single, db.TrainOptions{Options: fit.Options{Bits: 32, Anchors: 20, Seed: 2},
+		Activate: true})
 	if err := single.ExportModel(t.Context(), &file); err != nil {
 		t.Fatal(err)
 	}
@@ -206,7 +220,8 @@ func TestAnswersAreThoseOfOneDatabase(t *testing.T) {
 			}
 		}
 	})
-	p.compare("by the other model", db.Query{From: "image", Vector: image, K: 50, Rerank: db.RerankProjection}, -1)
+	p.compare("by the other model", db.Query{From: "image", Vector: image, K: 50,
+		Rerank: db.RerankProjection}, -1)
 	if err := pairs.DropSpace(t.Context(), 1); err != nil {
 		t.Error(err)
 	}
@@ -319,22 +334,24 @@ func TestImportOfBadItems(t *testing.T) {
 	}
 	var mu sync.Mutex
 	var refused []string
-	n, err := codes.Import(t.Context(), each(items), cluster.ImportOptions{Refused: func(it *db.Item, why error) error {
-		mu.Lock()
-		defer mu.Unlock()
-		if !errors.Is(why, db.ErrInvalid) {
-			t.Error(why)
-		}
-		refused = append(refused, it.Key)
-		return nil
-	}})
+	n, err := codes.Import(t.Context(), each(items),
+		cluster.ImportOptions{Refused: func(it *db.Item, why error) error {
+			mu.Lock()
+			defer mu.Unlock()
+			if !errors.Is(why, db.ErrInvalid) {
+				t.Error(why)
+			}
+			refused = append(refused, it.Key)
+			return nil
+		}})
 	if err != nil || n != 495 || len(refused) != 5 {
 		t.Error(n, refused, err)
 	}
 	if n, err := codes.Count(t.Context(), ""); err != nil || n != 495 {
 		t.Error(n, err)
 	}
-	if _, err := codes.Import(t.Context(), each(items[:100]), cluster.ImportOptions{}); !errors.Is(err, db.ErrInvalid) {
+	if _, err := codes.Import(t.Context(), each(items[:100]), cluster.ImportOptions{}); !errors.Is(err,
+		db.ErrInvalid) {
 		t.Error(err)
 	}
 }

@@ -60,12 +60,15 @@ func seed(t *testing.T, dir, name string) (public, file string) {
 // serves makes a cluster of a node through a connection and writes to it and searches it through another one.
 func serves(t *testing.T, dir string, node, client *nats.Conn) {
 	t.Helper()
-	n, err := cluster.Open(t.Context(), cluster.NodeOptions{Cluster: "main", Node: "a", Dir: dir, Conn: node, Log: slog.New(slog.DiscardHandler)})
+	n, err := cluster.Open(t.Context(), cluster.NodeOptions{Cluster: "main", Node: "a", Dir: dir, Conn: node,
+		Log: slog.New(slog.DiscardHandler)})
 	if err != nil {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { n.Close() })
-	if err := cluster.Create(t.Context(), client, "main", cluster.CreateOptions{Shards: 2, Replicas: 1, Servers: 1, Nodes: []string{"a"}, LogBytes: 64 << 20}); err != nil {
+	if err := cluster.Create(t.Context(), client, "main",
+		cluster.CreateOptions{Shards: 2, Replicas: 1, Servers: 1, Nodes: []string{"a"},
+			LogBytes: 64 << 20}); err != nil {
 		t.Fatal(err)
 	}
 	c, err := cluster.Connect(t.Context(), client, "main", cluster.ClientOptions{})
@@ -75,7 +78,8 @@ func serves(t *testing.T, dir string, node, client *nats.Conn) {
 	t.Cleanup(func() { c.Close() })
 	codes := codesOf(t, c)
 	for i := range 5 {
-		if _, err := codes.Put(t.Context(), &db.Item{Key: fmt.Sprint(i), Code: []byte{byte(i), 0}}); err != nil {
+		if _, err := codes.Put(t.Context(),
+			&db.Item{Key: fmt.Sprint(i), Code: []byte{byte(i), 0}}); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -90,14 +94,17 @@ func serves(t *testing.T, dir string, node, client *nats.Conn) {
 // that says why.
 func TestTLS(t *testing.T) {
 	dir := t.TempDir()
-	ours, theirs := must[*authority.Authority](t)(authority.New(dir, "ours")), must[*authority.Authority](t)(authority.New(dir, "theirs"))
+	ours, theirs := must[*authority.Authority](t)(authority.New(dir, "ours")),
+		must[*authority.Authority](t)(authority.New(dir, "theirs"))
 	server, mine, strange := issue(t, ours, "server"), issue(t, ours, "mine"), issue(t, theirs, "strange")
 	public, file := seed(t, dir, "node.nk")
 	_, otherFile := seed(t, dir, "other.nk")
-	key, other := must[nats.Option](t)(nats.NkeyOptionFromSeed(file)), must[nats.Option](t)(nats.NkeyOptionFromSeed(otherFile))
+	key, other := must[nats.Option](t)(nats.NkeyOptionFromSeed(file)),
+		must[nats.Option](t)(nats.NkeyOptionFromSeed(otherFile))
 	password, trust := nats.UserInfo("client", "secret"), nats.RootCAs(ours.File)
 	servers, err := natsproc.Start(t.Context(), natsproc.Config{
-		Dir: filepath.Join(dir, "nats"), Servers: 1, ClientOptions: []nats.Option{trust, mine.option(), password},
+		Dir: filepath.Join(dir, "nats"), Servers: 1, ClientOptions: []nats.Option{trust, mine.option(),
+			password},
 		ExtraConfig: fmt.Sprintf("tls { cert_file: %q, key_file: %q, ca_file: %q, verify: true, timeout: 5 }\nauthorization { users: [ { nkey: %s }, { user: client, password: secret } ] }\n",
 			filepath.ToSlash(server.cert), filepath.ToSlash(server.key), filepath.ToSlash(ours.File), public),
 	})
@@ -125,12 +132,16 @@ func TestTLS(t *testing.T) {
 		options []nats.Option
 		want    error
 	}{
-		{"who trusts nobody in particular", []nats.Option{mine.option(), password}, cluster.ErrServerCertificate},
-		{"who trusts another authority", []nats.Option{nats.RootCAs(theirs.File), mine.option(), password}, cluster.ErrServerCertificate},
+		{"who trusts nobody in particular", []nats.Option{mine.option(), password},
+			cluster.ErrServerCertificate},
+		{"who trusts another authority", []nats.Option{nats.RootCAs(theirs.File), mine.option(), password},
+			cluster.ErrServerCertificate},
 		{"who has no certificate", []nats.Option{trust, password}, cluster.ErrClientCertificate},
-		{"who has a certificate of another authority", []nats.Option{trust, strange.option(), password}, cluster.ErrClientCertificate},
+		{"who has a certificate of another authority", []nats.Option{trust, strange.option(), password},
+			cluster.ErrClientCertificate},
 		{"who has no credentials", []nats.Option{trust, mine.option()}, nats.ErrAuthorization},
-		{"who has another password", []nats.Option{trust, mine.option(), nats.UserInfo("client", "guess")}, nats.ErrAuthorization},
+		{"who has another password", []nats.Option{trust, mine.option(), nats.UserInfo("client", "guess")},
+			nats.ErrAuthorization},
 		{"who has another nkey", []nats.Option{trust, mine.option(), other}, nats.ErrAuthorization},
 	} {
 		begin := time.Now()
@@ -149,10 +160,12 @@ func TestTLS(t *testing.T) {
 // issued is refused.
 func TestCredentials(t *testing.T) {
 	dir := t.TempDir()
-	operator, account, stranger := must[nkeys.KeyPair](t)(nkeys.CreateOperator()), must[nkeys.KeyPair](t)(nkeys.CreateAccount()), must[nkeys.KeyPair](t)(nkeys.CreateAccount())
+	operator, account, stranger := must[nkeys.KeyPair](t)(nkeys.CreateOperator()),
+		must[nkeys.KeyPair](t)(nkeys.CreateAccount()), must[nkeys.KeyPair](t)(nkeys.CreateAccount())
 	public := func(k nkeys.KeyPair) string { return must[string](t)(k.PublicKey()) }
 	claims := jwt.NewAccountClaims(public(account))
-	claims.Limits.JetStreamLimits = jwt.JetStreamLimits{DiskStorage: jwt.NoLimit, MemoryStorage: jwt.NoLimit, Streams: jwt.NoLimit, Consumer: jwt.NoLimit}
+	claims.Limits.JetStreamLimits = jwt.JetStreamLimits{DiskStorage: jwt.NoLimit, MemoryStorage: jwt.NoLimit,
+		Streams: jwt.NoLimit, Consumer: jwt.NoLimit}
 	accountToken := must[string](t)(claims.Encode(operator))
 	system := must[nkeys.KeyPair](t)(nkeys.CreateAccount()) // of the servers themselves
 	systemToken := must[string](t)(jwt.NewAccountClaims(public(system)).Encode(operator))
@@ -163,7 +176,8 @@ func TestCredentials(t *testing.T) {
 		key := must[nkeys.KeyPair](t)(nkeys.CreateUser())
 		token := must[string](t)(jwt.NewUserClaims(public(key)).Encode(issuer))
 		file := filepath.Join(dir, name+".creds")
-		if err := os.WriteFile(file, must[[]byte](t)(jwt.FormatUserConfig(token, must[[]byte](t)(key.Seed()))), 0o600); err != nil {
+		if err := os.WriteFile(file,
+			must[[]byte](t)(jwt.FormatUserConfig(token, must[[]byte](t)(key.Seed()))), 0o600); err != nil {
 			t.Fatal(err)
 		}
 		return nats.UserCredentials(file)
@@ -187,7 +201,8 @@ func TestCredentials(t *testing.T) {
 		return nc
 	}
 	serves(t, filepath.Join(dir, "a"), connect("node"), connect("client"))
-	if _, err := cluster.ConnectNATS(servers.URL(0), creds("stranger", stranger)); !errors.Is(err, nats.ErrAuthorization) {
+	if _, err := cluster.ConnectNATS(servers.URL(0), creds("stranger", stranger)); !errors.Is(err,
+		nats.ErrAuthorization) {
 		t.Error("a stranger:", err)
 	}
 	if _, err := cluster.ConnectNATS(servers.URL(0)); !errors.Is(err, nats.ErrAuthorization) {
@@ -206,21 +221,23 @@ func TestRefusedForAWhile(t *testing.T) {
 	}
 	defer servers.Close()
 	refused := make(chan struct{}, 100)
-	nc, err := cluster.ConnectNATS(servers.URL(0), nats.UserInfo("client", "secret"), nats.ErrorHandler(func(_ *nats.Conn, _ *nats.Subscription, err error) {
-		if errors.Is(err, nats.ErrAuthorization) {
-			select {
-			case refused <- struct{}{}:
-			default:
+	nc, err := cluster.ConnectNATS(servers.URL(0), nats.UserInfo("client", "secret"),
+		nats.ErrorHandler(func(_ *nats.Conn, _ *nats.Subscription, err error) {
+			if errors.Is(err, nats.ErrAuthorization) {
+				select {
+				case refused <- struct{}{}:
+				default:
+				}
 			}
-		}
-	}))
+		}))
 	if err != nil {
 		t.Fatal(err)
 	}
 	defer nc.Close()
 	file := filepath.Join(dir, "0", "server.conf")
 	was := must[[]byte](t)(os.ReadFile(file))
-	for _, conf := range [][]byte{bytes.Replace(was, []byte("password: secret"), []byte("password: another"), 1), was} {
+	for _, conf := range [][]byte{bytes.Replace(was, []byte("password: secret"), []byte("password: another"),
+		1), was} {
 		if err := os.WriteFile(file, conf, 0o600); err != nil {
 			t.Fatal(err)
 		}

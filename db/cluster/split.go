@@ -111,7 +111,8 @@ func (s *split) vacant(ctx context.Context) (err error) {
 	}
 	c := s.growth.client
 	for _, node := range c.plan.Nodes(s.number) {
-		if _, err = c.order(ctx, node, order{Do: "vacant", Shard: s.number}); err == nil || errors.Is(err, db.ErrExists) {
+		if _, err = c.order(ctx, node, order{Do: "vacant", Shard: s.number}); err == nil ||
+			errors.Is(err, db.ErrExists) {
 			break
 		}
 	}
@@ -200,7 +201,10 @@ func (s *split) begin(ctx context.Context) (is plan.Placement, err error) {
 		}
 		is.Nodes = slices.Clone(p.Nodes(s.number))
 		s.placed[i] = true // even if Place fails
-		err := again(ctx, func(ctx context.Context) error { return s.growth.claim.Place(ctx, part.number, is) })
+		err := again(ctx, func(ctx context.Context) error {
+			return s.growth.claim.Place(ctx, part.number,
+				is)
+		})
 		if err != nil {
 			return is, err
 		}
@@ -242,11 +246,15 @@ func (s *split) back(ctx context.Context) (is plan.Placement, err error) {
 	case err != nil:
 		return is, fmt.Errorf("the parts begin with a backup: %w", err)
 	case b.Least != b.Position:
-		return is, fmt.Errorf("%w: node %s is of another version: it does not say where its backup ends", wire.ErrAnswer, node)
+		return is, fmt.Errorf("%w: node %s is of another version: it does not say where its backup ends",
+			wire.ErrAnswer, node)
 	}
 	config.FirstSeq = b.Position + 1
 	for _, part := range s.parts {
-		if err := s.alone(ctx, func(ctx context.Context) error { return part.log.Create(ctx, config) }); err != nil {
+		if err := s.alone(ctx, func(ctx context.Context) error {
+			return part.log.Create(ctx,
+				config)
+		}); err != nil {
 			return is, err
 		}
 	}
@@ -264,7 +272,8 @@ const (
 func (s *split) backed(ctx context.Context) (node string, b *replica.Backed, err error) {
 	for begin := time.Now(); ; {
 		node, b, err = s.growth.client.backed(ctx, s.number, order{Exact: true, From: s.least})
-		passes := errors.Is(err, db.ErrBusy) || errors.Is(err, db.ErrConflict) || errors.Is(err, wire.ErrBehind)
+		passes := errors.Is(err, db.ErrBusy) || errors.Is(err, db.ErrConflict) ||
+			errors.Is(err, wire.ErrBehind)
 		if !passes || time.Since(begin) > backedIn {
 			return node, b, err
 		}
@@ -283,7 +292,10 @@ func (s *split) discard(ctx context.Context) error {
 		if !s.placed[i] {
 			continue
 		}
-		if err := again(ctx, func(ctx context.Context) error { return s.growth.claim.Remove(ctx, part.number) }); err != nil {
+		if err := again(ctx, func(ctx context.Context) error {
+			return s.growth.claim.Remove(ctx,
+				part.number)
+		}); err != nil {
 			return err
 		}
 		s.placed[i] = false
@@ -353,7 +365,8 @@ func (s *split) lacks(ctx context.Context, nodes []NodeStatus) string {
 				continue
 			}
 			if r.Problem != "" || r.Applied < purged || r.Applied+nearlyMessages < to {
-				return fmt.Sprintf("shard %d on node %s: it is at %d of %d %s", part.number, n.Node, r.Applied, to, r.Problem)
+				return fmt.Sprintf("shard %d on node %s: it is at %d of %d %s", part.number, n.Node,
+					r.Applied, to, r.Problem)
 			}
 			replicas++
 		}
@@ -390,12 +403,14 @@ func (s *split) wait(ctx context.Context) error {
 // whole waits, up to in, until a replica of each part has everything that the shard has, and compares their
 // collections and items. why says what a part lacks.
 func (s *split) whole(ctx context.Context, in time.Duration) (why, err error) {
-	try, cancel := context.WithTimeoutCause(ctx, in, fmt.Errorf("%w: it is not at its end after %v", context.DeadlineExceeded, in))
+	try, cancel := context.WithTimeoutCause(ctx, in, fmt.Errorf("%w: it is not at its end after %v",
+		context.DeadlineExceeded, in))
 	defer cancel()
 	ask := func(number int, to uint64, names []string) ([]*wire.Answer, error) {
 		requests := []*wire.Request{{Verb: wire.Collections, Shard: number, From: to, Wait: waitFor}}
 		for _, name := range names {
-			requests = append(requests, &wire.Request{Verb: wire.Count, Shard: number, From: to, Wait: waitFor, Collection: name})
+			requests = append(requests, &wire.Request{Verb: wire.Count, Shard: number, From: to,
+				Wait: waitFor, Collection: name})
 		}
 		answers, errs := s.growth.client.router.AskAll(try, requests)
 		if err := errors.Join(errs...); err != nil {
@@ -431,7 +446,8 @@ func (s *split) whole(ctx context.Context, in time.Duration) (why, err error) {
 	}
 	a, b := s.parts[0].number, s.parts[1].number
 	if x, y := parts[0][0].Names, parts[1][0].Names; !slices.Equal(names, x) || !slices.Equal(names, y) {
-		return fmt.Errorf("%w: shard %d has the collections %q, and its parts %d and %d have %q and %q", db.ErrCorrupt, s.number, names, a, b, x, y), nil
+		return fmt.Errorf("%w: shard %d has the collections %q, and its parts %d and %d have %q and %q",
+			db.ErrCorrupt, s.number, names, a, b, x, y), nil
 	}
 	for i, name := range names {
 		if all, x, y := has[i+1].N, parts[0][i+1].N, parts[1][i+1].N; all != x+y {

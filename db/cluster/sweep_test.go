@@ -94,7 +94,8 @@ func TestObjectsGo(t *testing.T) {
 	}
 	backup := func() {
 		t.Helper()
-		if all, err := c.Backup(t.Context(), cluster.BackupOptions{Trim: true, Keep: 1}); err != nil || len(all) != 2 {
+		if all, err := c.Backup(t.Context(), cluster.BackupOptions{Trim: true, Keep: 1}); err != nil ||
+			len(all) != 2 {
 			t.Fatal(all, err)
 		}
 	}
@@ -157,7 +158,8 @@ func TestObjectsOfTwoLogs(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if _, err := codes.Put(t.Context(), &db.Item{Key: "large", Code: []byte{1, 2}, Payload: make([]byte, 1<<20)}); err != nil {
+	if _, err := codes.Put(t.Context(), &db.Item{Key: "large", Code: []byte{1, 2},
+		Payload: make([]byte, 1<<20)}); err != nil {
 		t.Fatal(err)
 	}
 	log, err := js.Stream(t.Context(), "FDDHDB_test_0")
@@ -168,7 +170,8 @@ func TestObjectsOfTwoLogs(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	other, err := js.CreateStream(t.Context(), jetstream.StreamConfig{Name: "FDDHDB_test_other", Subjects: []string{"fddhdb.test.log.other"}, AllowDirect: true})
+	other, err := js.CreateStream(t.Context(), jetstream.StreamConfig{Name: "FDDHDB_test_other",
+		Subjects: []string{"fddhdb.test.log.other"}, AllowDirect: true})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -209,7 +212,8 @@ func TestTooLateForAnObject(t *testing.T) {
 		t.Fatal(err)
 	}
 	log := journal.New(js, "test", 0)
-	if _, tries, err := log.Append(t.Context(), "late", []byte("x"), "", time.Now().Add(-time.Second)); !errors.Is(err, journal.ErrLate) || tries != 0 {
+	if _, tries, err := log.Append(t.Context(), "late", []byte("x"), "",
+		time.Now().Add(-time.Second)); !errors.Is(err, journal.ErrLate) || tries != 0 {
 		t.Error(tries, err)
 	}
 	if info, err := log.Info(t.Context()); err != nil || info.Last != 0 {

@@ -94,12 +94,14 @@ func (c *Collection) Train(ctx context.Context, opt db.TrainOptions) (*Training,
 // beginTraining takes the lease of the collection for a training or an update; kind names it in errors. in
 // ends with the lease, or when the view of the training is over. end ends the training and gives the lease
 // back.
-func (c *Collection) beginTraining(ctx context.Context, kind string) (t *training, in context.Context, err error) {
+func (c *Collection) beginTraining(ctx context.Context,
+	kind string) (t *training, in context.Context, err error) {
 	l, err := c.client.take(ctx, "lease.train."+wireName(c.name))
 	if err != nil {
 		return nil, nil, fmt.Errorf("%s of collection %q: %w", kind, c.name, err)
 	}
-	t = &training{c: c, lease: l, view: c.client.view.Load(), id: wire.NewID().String(), store: objects{c.client.js, c.client.cluster}}
+	t = &training{c: c, lease: l, view: c.client.view.Load(), id: wire.NewID().String(),
+		store: objects{c.client.js, c.client.cluster}}
 	in, t.stop = t.view.within(l.ctx)
 	return t, in, nil
 }
@@ -128,7 +130,8 @@ type training struct {
 	n        int      // number of training items
 	places   []int    // of the modalities in the schema
 	names    []string // of the modalities
-	known    int      // an update leaves out items without one of the first known labels, see replica.SumOrder
+	// an update leaves out items without one of the first known labels, see replica.SumOrder
+	known    int
 	passes   int
 	progress event.Progress // of a pass, in shards; may be nil
 
@@ -172,7 +175,8 @@ func (t *training) end() {
 	defer cancel()
 	for shard, s := range t.shards {
 		if s.node != "" {
-			_, _ = t.c.client.order(ctx, s.node, order{Do: "end", Shard: t.view.Number(shard), Session: t.id}) // on failure the session expires
+			// on failure the session expires
+			_, _ = t.c.client.order(ctx, s.node, order{Do: "end", Shard: t.view.Number(shard), Session: t.id})
 		}
 	}
 	t.store.remove(ctx, t.made...)
@@ -184,7 +188,8 @@ func (t *training) survey(ctx context.Context) error {
 	surveys := make([]replica.Survey, len(t.shards))
 	err := t.each(ctx, func(ctx context.Context, shard int) error {
 		into := t.object("survey-%d", shard)
-		node, err := t.c.client.orderShard(ctx, order{Do: "survey", Shard: t.view.Number(shard), Session: t.id, Collection: t.c.name, From: t.view.sees(shard), Into: into})
+		node, err := t.c.client.orderShard(ctx, order{Do: "survey", Shard: t.view.Number(shard),
+			Session: t.id, Collection: t.c.name, From: t.view.sees(shard), Into: into})
 		if err != nil {
 			return err
 		}
@@ -204,7 +209,8 @@ func (t *training) survey(ctx context.Context) error {
 		if shard == 0 {
 			t.schema = s.Schema
 		} else if fmt.Sprint(s.Schema) != fmt.Sprint(t.schema) {
-			return fmt.Errorf("%w: shard %d has another schema: %v", db.ErrInvalid, t.view.Number(shard), s.Schema)
+			return fmt.Errorf("%w: shard %d has another schema: %v", db.ErrInvalid, t.view.Number(shard),
+				s.Schema)
 		}
 		for _, l := range s.Labels {
 			if !known[l] {
@@ -221,7 +227,8 @@ func (t *training) survey(ctx context.Context) error {
 			}
 		}
 		if of.labelled, of.has = all[0], all[1:]; len(of.has) != len(t.schema.Modalities) {
-			return fmt.Errorf("survey of shard %d: %d modalities, not %d", t.view.Number(shard), len(of.has), len(t.schema.Modalities))
+			return fmt.Errorf("survey of shard %d: %d modalities, not %d", t.view.Number(shard), len(of.has),
+				len(t.schema.Modalities))
 		}
 	}
 	return nil
@@ -331,7 +338,8 @@ func (t *training) Sum(ctx context.Context, p *sum.Pass) ([]byte, error) {
 			return err
 		}
 		into[shard] = t.object("sum-%d-%d", t.passes, shard)
-		asked, err := json.Marshal(replica.SumOrder{Pass: pass, First: s.first, Items: items, Modalities: t.names, Labels: t.labels, Known: t.known})
+		asked, err := json.Marshal(replica.SumOrder{Pass: pass, First: s.first, Items: items,
+			Modalities: t.names, Labels: t.labels, Known: t.known})
 		if err != nil {
 			return err
 		}
@@ -339,7 +347,8 @@ func (t *training) Sum(ctx context.Context, p *sum.Pass) ([]byte, error) {
 		if err := t.store.put(ctx, sum, asked); err != nil {
 			return err
 		}
-		_, err = t.c.client.order(ctx, s.node, order{Do: "sum", Shard: t.view.Number(shard), Session: t.id, Sum: sum, Into: into[shard]})
+		_, err = t.c.client.order(ctx, s.node, order{Do: "sum", Shard: t.view.Number(shard), Session: t.id,
+			Sum: sum, Into: into[shard]})
 		if err != nil {
 			return fmt.Errorf("node %s: %w", s.node, err)
 		}
@@ -406,7 +415,8 @@ type Update struct {
 	Revision uint32   `json:"revision"` // in use on every shard
 	Revised  bool     `json:"revised"`  // the update has made it
 
-	Items       map[string]int `json:"items"`                  // training items of the projections, by modality
+	// training items of the projections, by modality
+	Items       map[string]int `json:"items"`
 	Grown       []string       `json:"grown,omitempty"`        // labels with a new direction
 	NoDirection []string       `json:"no_direction,omitempty"` // labels without a direction, as none was left
 	Model       string         `json:"model,omitempty"`        // name of the object of its file
@@ -434,7 +444,10 @@ func (c *Collection) Update(ctx context.Context, opt UpdateOptions) (*Update, er
 	defer t.end()
 	// Operations of an earlier update are applied before this one, or refused. So the revisions are known,
 	// and no revision gets the number of another.
-	err = c.client.onAll(in, func() *wire.Op { return &wire.Op{Kind: wire.TakeOver, Collection: c.name, Fence: t.lease.number} }, nil)
+	err = c.client.onAll(in, func() *wire.Op {
+		return &wire.Op{Kind: wire.TakeOver, Collection: c.name,
+			Fence: t.lease.number}
+	}, nil)
 	if err != nil {
 		return nil, t.grown(err)
 	}
@@ -493,7 +506,8 @@ func (c *Collection) Update(ctx context.Context, opt UpdateOptions) (*Update, er
 		return nil, err
 	}
 	out.Revision++
-	out.Model, err = c.install(t.lease.ctx, b, wire.Op{Kind: wire.ReviseSpace, Space: out.Space, Revision: out.Revision, Fence: t.lease.number})
+	out.Model, err = c.install(t.lease.ctx, b, wire.Op{Kind: wire.ReviseSpace, Space: out.Space,
+		Revision: out.Revision, Fence: t.lease.number})
 	if err != nil {
 		return nil, err
 	}
@@ -503,7 +517,8 @@ func (c *Collection) Update(ctx context.Context, opt UpdateOptions) (*Update, er
 
 // newest finds the space to update, and its model from a shard with the highest revision, which has the grown
 // labels. least is the lowest revision of a shard.
-func (c *Collection) newest(ctx context.Context, v *view, space db.Space) (out *Update, file *fit.File, least uint32, err error) {
+func (c *Collection) newest(ctx context.Context, v *view,
+	space db.Space) (out *Update, file *fit.File, least uint32, err error) {
 	of, err := c.revisions(ctx, v, space)
 	if err != nil {
 		return nil, nil, 0, err
@@ -532,7 +547,8 @@ func (t *training) grow(m *model.Model, names []string, out *Update) (*model.Mod
 		case errors.Is(err, model.ErrNoDirection):
 			out.NoDirection = append(out.NoDirection, label)
 		case errors.Is(err, model.ErrMismatch):
-			return nil, nil, fmt.Errorf("%w: space %d of collection %q: %w", db.ErrInvalid, out.Space, t.c.name, err)
+			return nil, nil, fmt.Errorf("%w: space %d of collection %q: %w", db.ErrInvalid, out.Space,
+				t.c.name, err)
 		case err != nil:
 			return nil, nil, err
 		default:
@@ -548,7 +564,8 @@ func (t *training) teach(m *model.Model, names []string) error {
 	t.choose(db.TrainOptions{Options: fit.Options{Method: model.MethodLabels}})
 	for _, mod := range m.Modalities() {
 		if !slices.ContainsFunc(t.schema.Modalities, func(s db.Modality) bool { return s.Name == mod.Name }) {
-			return fmt.Errorf("%w: the model has a modality %q, and collection %q has none", db.ErrInvalid, mod.Name, t.c.name)
+			return fmt.Errorf("%w: the model has a modality %q, and collection %q has none", db.ErrInvalid,
+				mod.Name, t.c.name)
 		}
 		t.names = append(t.names, mod.Name)
 	}

@@ -35,7 +35,8 @@ func TestTrain(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if _, err := pairs.Train(t.Context(), db.TrainOptions{Options: fit.Options{Bits: 16}}); !errors.Is(err, fit.ErrNoItems) {
+	if _, err := pairs.Train(t.Context(), db.TrainOptions{Options: fit.Options{Bits: 16}}); !errors.Is(err,
+		fit.ErrNoItems) {
 		t.Error("without items:", err)
 	}
 	items := dbkit.Pairs(600, synth.Config{Seed: 5, Missing: .2})
@@ -45,7 +46,8 @@ func TestTrain(t *testing.T) {
 		}
 	}
 	importAll(t, pairs, items)
-	slices.SortStableFunc(items, func(a, b *db.Item) int { return shard.Of(a.Key, shards) - shard.Of(b.Key, shards) })
+	slices.SortStableFunc(items,
+		func(a, b *db.Item) int { return shard.Of(a.Key, shards) - shard.Of(b.Key, shards) })
 	d := dbkit.MustOpen(t, t.TempDir(), nil)
 	defer dbkit.MustClose(t, d)
 	one := mustCreate(t, d, "pairs", dbkit.PairsSchema)
@@ -58,7 +60,8 @@ func TestTrain(t *testing.T) {
 		want := dbkit.MustTrain(t, one, opt)
 		var got *cluster.Training
 		beside(t, func(ctx context.Context) error {
-			_, err := pairs.Search(ctx, cluster.Query{Query: db.Query{From: "image", Vector: items[0].Vectors["image"]}})
+			_, err := pairs.Search(ctx,
+				cluster.Query{Query: db.Query{From: "image", Vector: items[0].Vectors["image"]}})
 			return err
 		}, func() {
 			if got, err = pairs.Train(t.Context(), opt); err != nil {
@@ -74,10 +77,13 @@ func TestTrain(t *testing.T) {
 			}
 			is, err := pairs.Get(t.Context(), it.Key)
 			if err != nil || !slices.Equal(is.Code, it.Code) || is.CodeFrom != it.CodeFrom {
-				t.Fatalf("%s has code %x, from %s, and in one database %x, from %s; %v", it.Key, is.Code, is.CodeFrom, it.Code, it.CodeFrom, err)
+				t.Fatalf("%s has code %x, from %s, and in one database %x, from %s; %v", it.Key, is.Code,
+					is.CodeFrom, it.Code, it.CodeFrom, err)
 			}
 		}
-		pair{t, pairs, one, 1e-6}.compare(fmt.Sprint(opt.Bits, " bits"), db.Query{From: "image", Vector: items[9].Vectors["image"], To: "text", K: 50, Rerank: db.RerankProjection}, -1)
+		pair{t, pairs, one, 1e-6}.compare(fmt.Sprint(opt.Bits, " bits"),
+			db.Query{From: "image", Vector: items[9].Vectors["image"], To: "text", K: 50,
+				Rerank: db.RerankProjection}, -1)
 	}
 	h.inStep(2, 600)
 }
@@ -95,13 +101,14 @@ func TestOneTrains(t *testing.T) {
 	ended := make(chan error)
 	go func() {
 		once := false
-		_, err := pairs.Train(t.Context(), db.TrainOptions{Options: fit.Options{Bits: 16, Anchors: 10, Progress: func(string, int64, int64) {
-			if !once {
-				once = true
-				close(begun)
-				<-goOn
-			}
-		}}})
+		_, err := pairs.Train(t.Context(),
+			db.TrainOptions{Options: fit.Options{Bits: 16, Anchors: 10, Progress: func(string, int64, int64) {
+				if !once {
+					once = true
+					close(begun)
+					<-goOn
+				}
+			}}})
 		ended <- err
 	}()
 	select {
@@ -109,14 +116,16 @@ func TestOneTrains(t *testing.T) {
 	case err := <-ended:
 		t.Fatal("it did not tell of its progress", err)
 	}
-	if _, err := b.Collection("pairs").Train(t.Context(), db.TrainOptions{Options: fit.Options{Bits: 16}}); !errors.Is(err, db.ErrBusy) {
+	if _, err := b.Collection("pairs").Train(t.Context(),
+		db.TrainOptions{Options: fit.Options{Bits: 16}}); !errors.Is(err, db.ErrBusy) {
 		t.Error(err)
 	}
 	close(goOn)
 	if err := <-ended; err != nil {
 		t.Error(err)
 	}
-	if _, err := b.Collection("pairs").Train(t.Context(), db.TrainOptions{Options: fit.Options{Bits: 16, Anchors: 10}}); err != nil {
+	if _, err := b.Collection("pairs").Train(t.Context(),
+		db.TrainOptions{Options: fit.Options{Bits: 16, Anchors: 10}}); err != nil {
 		t.Error(err)
 	}
 }
@@ -149,7 +158,8 @@ func TestUpdate(t *testing.T) {
 		importAll(t, pairs, some)
 		dbkit.PutAll(t, d, one, some)
 	}
-	slices.SortStableFunc(first, func(a, b *db.Item) int { return shard.Of(a.Key, shards) - shard.Of(b.Key, shards) })
+	slices.SortStableFunc(first,
+		func(a, b *db.Item) int { return shard.Of(a.Key, shards) - shard.Of(b.Key, shards) })
 	put(first)
 	opt := db.TrainOptions{Options: fit.Options{Bits: 32, Anchors: 40, Seed: 3}}
 	dbkit.MustTrain(t, one, opt)
@@ -173,7 +183,8 @@ func TestUpdate(t *testing.T) {
 	dbkit.MustUpdate(t, one, db.UpdateOptions{Teacher: db.TeacherLabels})
 	var u *cluster.Update
 	beside(t, func(ctx context.Context) error {
-		_, err := pairs.Search(ctx, cluster.Query{Query: db.Query{From: "image", Vector: later[0].Vectors["image"]}})
+		_, err := pairs.Search(ctx,
+			cluster.Query{Query: db.Query{From: "image", Vector: later[0].Vectors["image"]}})
 		return err
 	}, func() {
 		if u, err = pairs.Update(t.Context(), cluster.UpdateOptions{}); err != nil {
@@ -185,7 +196,8 @@ func TestUpdate(t *testing.T) {
 	}
 	same := func(what string) {
 		t.Helper()
-		a, b := encoder(t, one.ExportModel), encoder(t, func(ctx context.Context, w io.Writer) error { return pairs.ExportModel(ctx, w, 0) })
+		a, b := encoder(t, one.ExportModel),
+			encoder(t, func(ctx context.Context, w io.Writer) error { return pairs.ExportModel(ctx, w, 0) })
 		z, w := make([]float64, 32), make([]float64, 32)
 		for _, it := range last {
 			x, has := it.Vectors["image"]
@@ -210,10 +222,12 @@ func TestUpdate(t *testing.T) {
 		}
 		is, err := pairs.Get(t.Context(), it.Key)
 		if err != nil || !slices.Equal(is.Code, it.Code) || is.CodeFrom != it.CodeFrom {
-			t.Fatalf("%s has code %x, from %s, and in one database %x, from %s; %v", it.Key, is.Code, is.CodeFrom, it.Code, it.CodeFrom, err)
+			t.Fatalf("%s has code %x, from %s, and in one database %x, from %s; %v", it.Key, is.Code,
+				is.CodeFrom, it.Code, it.CodeFrom, err)
 		}
 	}
-	pair{t, pairs, one, 1e-6}.compare("updated", db.Query{From: "image", Vector: items[9].Vectors["image"], To: "text", K: 50, Rerank: db.RerankProjection}, -1)
+	pair{t, pairs, one, 1e-6}.compare("updated", db.Query{From: "image", Vector: items[9].Vectors["image"],
+		To: "text", K: 50, Rerank: db.RerankProjection}, -1)
 	h.inStep(2, 640)
 }
 
@@ -250,7 +264,8 @@ func TestUpdateGrowsLabels(t *testing.T) {
 	}
 	items := dbkit.Pairs(300, synth.Config{Seed: 5, Classes: 6})
 	importAll(t, pairs, items[:200])
-	if _, err := pairs.Train(t.Context(), db.TrainOptions{Options: fit.Options{Bits: 8, Anchors: 30}}); err != nil {
+	if _, err := pairs.Train(t.Context(),
+		db.TrainOptions{Options: fit.Options{Bits: 8, Anchors: 30}}); err != nil {
 		t.Fatal(err)
 	}
 	for i, it := range items[200:] {
@@ -275,19 +290,23 @@ func TestUpdateGrowsLabels(t *testing.T) {
 			continue
 		}
 		if is.CodeFrom != "labels" || codes[label] != nil && !bytes.Equal(codes[label], is.Code) {
-			t.Errorf("%s of label %s has code %x from %s, others have %x", it.Key, label, is.Code, is.CodeFrom, codes[label])
+			t.Errorf("%s of label %s has code %x from %s, others have %x", it.Key, label, is.Code,
+				is.CodeFrom, codes[label])
 		}
 		codes[label] = is.Code
 	}
 	again, err := pairs.Update(t.Context(), cluster.UpdateOptions{GrowLabels: true, Space: 1})
-	if err != nil || again.Revision != 3 || len(again.Grown) != 0 || len(again.NoDirection) != len(u.NoDirection) {
+	if err != nil || again.Revision != 3 || len(again.Grown) != 0 ||
+		len(again.NoDirection) != len(u.NoDirection) {
 		t.Errorf("%+v, %v", again, err)
 	}
 	h.inStep(2, 300)
 	if _, err := pairs.Update(t.Context(), cluster.UpdateOptions{Space: 9}); !errors.Is(err, db.ErrNotFound) {
 		t.Error(err)
 	}
-	if _, err := pairs.Train(t.Context(), db.TrainOptions{Options: fit.Options{Bits: 8, Method: model.MethodCCAITQ}, Activate: true}); err != nil {
+	if _, err := pairs.Train(t.Context(),
+		db.TrainOptions{Options: fit.Options{Bits: 8, Method: model.MethodCCAITQ},
+			Activate: true}); err != nil {
 		t.Fatal(err)
 	}
 	if _, err := pairs.Update(t.Context(), cluster.UpdateOptions{}); !errors.Is(err, db.ErrInvalid) {
@@ -306,7 +325,8 @@ func TestARevisionOfOneShard(t *testing.T) {
 	}
 	items := dbkit.Pairs(400, synth.Config{Seed: 5})
 	importAll(t, pairs, items[:200])
-	if _, err := pairs.Train(t.Context(), db.TrainOptions{Options: fit.Options{Bits: 16, Anchors: 30}}); err != nil {
+	if _, err := pairs.Train(t.Context(),
+		db.TrainOptions{Options: fit.Options{Bits: 16, Anchors: 30}}); err != nil {
 		t.Fatal(err)
 	}
 	q := cluster.Query{Query: db.Query{From: "image", Vector: items[1].Vectors["image"], K: 30}}
@@ -365,7 +385,8 @@ func (h *house) reviseOne(c *cluster.Collection, shard int, items []*db.Item) {
 		h.t.Fatal(err)
 	}
 	sum := sha256.Sum256(file.Bytes())
-	op := &wire.Op{ID: wire.NewID(), Kind: wire.ReviseSpace, Collection: "pairs", Object: fmt.Sprintf("model-%x", sum), Size: int64(file.Len()), Sum: sum[:], Space: 1, Revision: 2}
+	op := &wire.Op{ID: wire.NewID(), Kind: wire.ReviseSpace, Collection: "pairs",
+		Object: fmt.Sprintf("model-%x", sum), Size: int64(file.Len()), Sum: sum[:], Space: 1, Revision: 2}
 	store, err := js.ObjectStore(h.t.Context(), "FDDHDB_test")
 	if err == nil {
 		_, err = store.PutBytes(h.t.Context(), op.Object, file.Bytes())

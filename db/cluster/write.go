@@ -145,10 +145,12 @@ func (v *view) once(ctx context.Context, index int, op *wire.Op, late time.Time)
 	switch {
 	case err != nil:
 		return &UnknownError{op.ID, shard, fmt.Errorf("it is message %d of the log: %w", seq, err)}
-	case errors.Is(o.Err(), wire.ErrExpired) && tries == 1 && op.Base+wire.Memory <= seq: // the only try, and too late
+	// the only try, and too late
+	case errors.Is(o.Err(), wire.ErrExpired) && tries == 1 && op.Base+wire.Memory <= seq:
 		v.saw(index, seq)
 		return errAgain
-	case errors.Is(o.Err(), wire.ErrExpired): // this message, or an earlier one of the same ID, may have been applied and forgotten
+	// this message, or an earlier one of the same ID, may have been applied and forgotten
+	case errors.Is(o.Err(), wire.ErrExpired):
 		return &UnknownError{op.ID, shard, o.Err()}
 	}
 	v.saw(index, max(seq, o.Seq))
@@ -309,7 +311,8 @@ func passes(err error) bool {
 		}
 		return refused.Code >= 500
 	}
-	for _, e := range []error{context.DeadlineExceeded, nats.ErrTimeout, nats.ErrNoResponders, jetstream.ErrNoStreamResponse, nats.ErrDisconnected, nats.ErrReconnectBufExceeded} {
+	for _, e := range []error{context.DeadlineExceeded, nats.ErrTimeout, nats.ErrNoResponders,
+		jetstream.ErrNoStreamResponse, nats.ErrDisconnected, nats.ErrReconnectBufExceeded} {
 		if errors.Is(err, e) {
 			return true
 		}
@@ -670,7 +673,8 @@ func (c *Client) watch(ctx context.Context, cancel context.CancelCauseFunc, subj
 			}
 		}
 		if lost == watchLost {
-			cancel(fmt.Errorf("%w: the node does not carry out the order: it, or the answer, has been lost", wire.ErrAnswer))
+			cancel(fmt.Errorf("%w: the node does not carry out the order: it, or the answer, has been lost",
+				wire.ErrAnswer))
 			return
 		}
 		if silent == watchSilent {

@@ -31,7 +31,8 @@ func ExampleOpen() {
 			words := asked.Vectors["text"]
 			dbtest.CheckSearches(t, c,
 				db.Query{From: "text", To: "image", Vector: words},
-				db.Query{From: "text", To: "image", Vector: words, Where: "number < ?", Args: []any{100}, Rerank: db.RerankAsymmetric})
+				db.Query{From: "text", To: "image", Vector: words, Where: "number < ?", Args: []any{100},
+					Rerank: db.RerankAsymmetric})
 		}
 	}
 }
@@ -56,13 +57,13 @@ func ExampleOracle() {
 	check(err)
 	q = db.Query{Code: make([]byte, 8), K: 1000}
 	fmt.Println(o.CheckSearch(ctx, q))
-	// Output:
-	// the database is right: true
-	// dbtest: 999 hits, want 1000 of 1000; "item 7" at distance 29 is missing (query by code 0000000000000000, k = 1000, order auto, plan auto)
+	// Output: the database is right: true dbtest: 999 hits, want 1000 of 1000; "item 7" at distance 29 is
+	// missing (query by code 0000000000000000, k = 1000, order auto, plan auto)
 }
 
 func ExamplePairs() {
-	set := dbtest.Pairs{Modalities: []db.Modality{{Name: "image", Dim: 2}, {Name: "text", Dim: 3}}, Unlabelled: .5}
+	set := dbtest.Pairs{Modalities: []db.Modality{{Name: "image", Dim: 2}, {Name: "text", Dim: 3}},
+		Unlabelled: .5}
 	for it := range set.Items(3, 6) {
 		fmt.Printf("%s %q %.1f %v\n", it.Key, it.Labels, it.Vectors["image"], len(it.Vectors["text"]))
 	}

@@ -13,10 +13,12 @@ import (
 // An item does not depend on the range that is asked for, and another seed gives other
 // items.
 func TestGeneratedItemsAreTheSame(t *testing.T) {
-	modalities := []db.Modality{{Name: "image", Dim: 6}, {Name: "words", Dim: 9, Sparse: true}, {Name: "sound", Dim: 2}}
+	modalities := []db.Modality{{Name: "image", Dim: 6}, {Name: "words", Dim: 9, Sparse: true},
+		{Name: "sound", Dim: 2}}
 	for name, of := range map[string]func(seed uint64, from, to int) []*db.Item{
 		"pairs": func(seed uint64, from, to int) []*db.Item {
-			p := Pairs{Modalities: modalities, Labels: 5, LabelsPerItem: 3, Missing: .3, Unlabelled: .4, Seed: seed}
+			p := Pairs{Modalities: modalities, Labels: 5, LabelsPerItem: 3, Missing: .3, Unlabelled: .4,
+				Seed: seed}
 			return slices.Collect(p.Items(from, to))
 		},
 		"codes": func(seed uint64, from, to int) []*db.Item {
@@ -42,7 +44,8 @@ func TestGeneratedItemsAreTheSame(t *testing.T) {
 // modalities are as described.
 func TestGeneratedPairs(t *testing.T) {
 	const n = 4000
-	p := Pairs{Modalities: []db.Modality{{Name: "image", Dim: 6}, {Name: "words", Dim: 40, Sparse: true}}, Labels: 5, LabelsPerItem: 2, Missing: .5, Unlabelled: .25}
+	p := Pairs{Modalities: []db.Modality{{Name: "image", Dim: 6}, {Name: "words", Dim: 40, Sparse: true}},
+		Labels: 5, LabelsPerItem: 2, Missing: .5, Unlabelled: .25}
 	without, unlabelled, several, numbers := 0, 0, 0, 0
 	for it := range p.Items(0, n) {
 		switch {
@@ -70,7 +73,8 @@ func TestGeneratedPairs(t *testing.T) {
 	if numbers < n*.75*10 || numbers > n*.75*30 {
 		t.Errorf("%d numbers in sparse vectors of 40 dimensions", numbers)
 	}
-	if got := slices.Collect(Pairs{Unlabelled: 1}.Items(0, 6)); len(got[3].Labels) != 1 || got[3].Labels[0] != "label 3" || got[4].Labels != nil {
+	if got := slices.Collect(Pairs{Unlabelled: 1}.Items(0, 6)); len(got[3].Labels) != 1 ||
+		got[3].Labels[0] != "label 3" || got[4].Labels != nil {
 		t.Errorf("the first items have labels %q and %q", got[3].Labels, got[4].Labels)
 	}
 }

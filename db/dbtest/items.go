@@ -17,12 +17,13 @@ import (
 // finds them nearly perfectly. Zero fields mean the defaults given here. Equal Pairs
 // give equal items, on other processors up to rounding. It is safe for concurrent use.
 type Pairs struct {
-	Modalities    []db.Modality // default: "image" of 16 dimensions and "text" of 8; in sparse ones about half of the numbers are 0
-	Labels        int           // number of labels, "label 0" and so on; default 4
-	LabelsPerItem int           // an item has 1 to that many; default 1
-	Noise         float64       // standard deviation; that of the centres is 1; default 0.3
-	Missing       float64       // probability that an item lacks a modality; it keeps at least one
-	Unlabelled    float64       // probability that an item comes without its labels
+	// default: "image" of 16 dimensions and "text" of 8; in sparse ones about half of the numbers are 0
+	Modalities    []db.Modality
+	Labels        int     // number of labels, "label 0" and so on; default 4
+	LabelsPerItem int     // an item has 1 to that many; default 1
+	Noise         float64 // standard deviation; that of the centres is 1; default 0.3
+	Missing       float64 // probability that an item lacks a modality; it keeps at least one
+	Unlabelled    float64 // probability that an item comes without its labels
 	Seed          uint64
 }
 
@@ -36,7 +37,8 @@ func (p Pairs) modalities() []db.Modality {
 // Schema returns the schema of a collection for the items: the modalities, and an
 // indexed field "number" with the number of the item.
 func (p Pairs) Schema() db.Schema {
-	return db.Schema{Modalities: p.modalities(), Fields: []db.Field{{Name: "number", Type: db.Int, Indexed: true}}}
+	return db.Schema{Modalities: p.modalities(),
+		Fields: []db.Field{{Name: "number", Type: db.Int, Indexed: true}}}
 }
 
 // Items yields the items from to to-1: item i with the key "item i". Item i does not
@@ -46,7 +48,8 @@ func (p Pairs) Schema() db.Schema {
 // to items and the memory of one.
 func (p Pairs) Items(from, to int) iter.Seq[*db.Item] {
 	return func(yield func(*db.Item) bool) {
-		cfg := synth.Config{Classes: cmp.Or(p.Labels, 4), LabelsPerItem: p.LabelsPerItem, Noise: p.Noise, Missing: p.Missing, Seed: p.Seed}
+		cfg := synth.Config{Classes: cmp.Or(p.Labels, 4), LabelsPerItem: p.LabelsPerItem, Noise: p.Noise,
+			Missing: p.Missing, Seed: p.Seed}
 		modalities := p.modalities()
 		for _, m := range modalities {
 			cfg.Dims = append(cfg.Dims, m.Dim)
@@ -110,7 +113,8 @@ type Codes struct {
 // Schema returns the schema of a collection for the items: the bits, and an indexed
 // field "number" with the number of the item.
 func (c Codes) Schema() db.Schema {
-	return db.Schema{Bits: cmp.Or(c.Bits, 64), Fields: []db.Field{{Name: "number", Type: db.Int, Indexed: true}}}
+	return db.Schema{Bits: cmp.Or(c.Bits, 64),
+		Fields: []db.Field{{Name: "number", Type: db.Int, Indexed: true}}}
 }
 
 // Items yields the items from to to-1: item i with the key "item i" and the label of

@@ -131,7 +131,8 @@ func verifyFolder(t testing.TB, dir string, options *db.Options) {
 	report(t, func(ctx context.Context, found func(db.Finding) error) error {
 		_, err := db.VerifyFolder(ctx, dir, &opts, db.VerifyOptions{Deep: true}, found)
 		if errors.Is(err, db.ErrLocked) {
-			err = errors.Join(err, errors.New("it has been opened again, and is to be closed before the test ends"))
+			err = errors.Join(err, errors.New(
+				"it has been opened again, and is to be closed before the test ends"))
 		}
 		return err
 	})
@@ -198,7 +199,8 @@ func (b brood) check(t testing.TB) {
 	if len(left) == 0 {
 		return
 	}
-	t.Errorf("dbtest: the database is closed, and goroutines that it has started still run:\n\n%s", strings.Join(left, "\n\n"))
+	t.Errorf("dbtest: the database is closed, and goroutines that it has started still run:\n\n%s",
+		strings.Join(left, "\n\n"))
 }
 
 // running returns the stacks of the goroutines of the brood.

@@ -31,7 +31,8 @@ func TestSoundDatabases(t *testing.T) {
 			d := Open(t, "", &db.Options{FS: mem})
 			loaded(t, d, 10)
 			mustClose(t, d)
-			if c, err := Open(t, "", &db.Options{FS: mem}).Collection("main"); err != nil || c.Name() != "main" {
+			if c, err := Open(t, "", &db.Options{FS: mem}).Collection("main"); err != nil ||
+				c.Name() != "main" {
 				t.Errorf("%v", err)
 			}
 		},
@@ -133,7 +134,8 @@ func TestDamageIsNoticed(t *testing.T) {
 	}
 	defer d.Close()
 	expect(t, failing(t, func(t testing.TB) { Verify(t, d) }), "the database is damaged: ")
-	expect(t, failing(t, func(t testing.TB) { VerifyFolder(t, dir, nil) }), "cannot be verified", "opened again")
+	expect(t, failing(t, func(t testing.TB) { VerifyFolder(t, dir, nil) }), "cannot be verified",
+		"opened again")
 }
 
 // A program that ignores the error of a write fails its test.
@@ -148,7 +150,8 @@ func TestFailedWriteIsNoticed(t *testing.T) {
 	expect(t, failing(t, func(t testing.TB) {
 		c := loaded(t, Open(t, "", &db.Options{FS: broken}), 10)
 		full.Store(true)
-		if _, err := c.Put(t.Context(), &db.Item{Key: "lost", Code: make([]byte, 4)}); !errors.Is(err, db.ErrFailed) {
+		if _, err := c.Put(t.Context(), &db.Item{Key: "lost", Code: make([]byte, 4)}); !errors.Is(err,
+			db.ErrFailed) {
 			t.Errorf("the error is %v", err)
 		}
 		full.Store(false)
@@ -162,7 +165,10 @@ func TestLeftGoroutineIsNoticed(t *testing.T) {
 	defer close(stop)
 	go func() { <-stop }()
 	if said := failing(t, func(t testing.TB) {
-		Open(t, "", &db.Options{EventListener: func(context.Context, *event.Event) { go func() { <-stop }() }})
+		Open(t, "", &db.Options{EventListener: func(context.Context,
+			*event.Event) {
+			go func() { <-stop }()
+		}})
 		go func() { <-stop }()
 	}); len(said) > 0 {
 		t.Errorf("%q", said)

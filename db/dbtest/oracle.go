@@ -148,7 +148,8 @@ func (o *Oracle) answer(ctx context.Context, q *db.Query) (*oracle.Answer, error
 			continue
 		}
 		a.Candidates = append(a.Candidates, oracle.Candidate{
-			Key: it.Key, Row: o.rows[it.Key], Code: own, Distance: oracle.Distance(own, code), Score: oracle.Score(z, own)})
+			Key: it.Key, Row: o.rows[it.Key], Code: own, Distance: oracle.Distance(own, code),
+			Score: oracle.Score(z, own)})
 	}
 	a.Sort()
 	return a, nil
@@ -164,7 +165,8 @@ func (o *Oracle) answer(ctx context.Context, q *db.Query) (*oracle.Answer, error
 // train meanwhile, c must come from a snapshot.
 func CheckSearches(t testing.TB, c *db.Collection, queries ...db.Query) {
 	t.Helper()
-	o, err := NewOracle(context.WithoutCancel(t.Context()), c) // the context of t has ended when cleanup begins
+	// the context of t has ended when cleanup begins
+	o, err := NewOracle(context.WithoutCancel(t.Context()), c)
 	if err != nil {
 		t.Fatalf("dbtest: the collection cannot be read: %v", err)
 	}
@@ -249,11 +251,13 @@ func (o *Oracle) search(ctx context.Context, q db.Query) error {
 		return err
 	}
 	if res.Space != o.space || res.Revision != o.revision {
-		return fmt.Errorf("dbtest: the answer is of space %d, revision %d, the oracle of %d, %d", res.Space, res.Revision, o.space, o.revision)
+		return fmt.Errorf("dbtest: the answer is of space %d, revision %d, the oracle of %d, %d", res.Space,
+			res.Revision, o.space, o.revision)
 	}
 	k := cmp.Or(q.K, 10)
 	if (res.Next != "") != (k < len(a.Candidates)) {
-		return fmt.Errorf("dbtest: of %d items, behind the first %d, the cursor is %q", len(a.Candidates), k, res.Next)
+		return fmt.Errorf("dbtest: of %d items, behind the first %d, the cursor is %q", len(a.Candidates), k,
+			res.Next)
 	}
 	if err := a.Check(res.Hits, k, -1, q.Rerank); err != nil {
 		return fmt.Errorf("dbtest: %w", err)
@@ -293,7 +297,8 @@ func (o *Oracle) within(ctx context.Context, q db.Query, radius int) error {
 	}
 	defer runs.Close()
 	if runs.Total() != want {
-		return fmt.Errorf("dbtest: SearchRadius finds %d items within %d bits, want %d", runs.Total(), radius, want)
+		return fmt.Errorf("dbtest: SearchRadius finds %d items within %d bits, want %d", runs.Total(), radius,
+			want)
 	}
 	var hits []db.Hit
 	for h, err := range runs.Hits(ctx) {
@@ -331,7 +336,8 @@ func (o *Oracle) CheckWhere(ctx context.Context, where string, args ...any) erro
 			return fmt.Errorf("dbtest: where %s: item %d of Items is %q, which is not the one that comes next", where, at, it.Key)
 		}
 		if !reflect.DeepEqual(it, want[at]) {
-			return fmt.Errorf("dbtest: where %s: Items yields %+v, and without a filter %+v", where, it, want[at])
+			return fmt.Errorf("dbtest: where %s: Items yields %+v, and without a filter %+v", where, it,
+				want[at])
 		}
 		at++
 	}

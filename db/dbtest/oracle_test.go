@@ -17,7 +17,8 @@ import (
 var (
 	reranks = []db.Rerank{db.RerankProjection, db.RerankNone, db.RerankAsymmetric}
 	plans   = []db.Plan{db.PlanAuto, db.PlanMemory, db.PlanScan, db.PlanFilter, db.PlanDisk, db.PlanBlockScan}
-	filters = []string{"", "number < 40", "label = 'label 1' OR NOT has(sound)", "number >= 1e9", "number IN (3, 33, 50.0, 70.5) AND label != 'label 2'"}
+	filters = []string{"", "number < 40", "label = 'label 1' OR NOT has(sound)", "number >= 1e9",
+		"number IN (3, 33, 50.0, 70.5) AND label != 'label 2'"}
 )
 
 // trained returns a collection of three modalities, one of them sparse. Some of its
@@ -25,7 +26,8 @@ var (
 func trained(t *testing.T) *db.Collection {
 	t.Helper()
 	set := Pairs{
-		Modalities:    []db.Modality{{Name: "image", Dim: 8}, {Name: "words", Dim: 12, Sparse: true}, {Name: "sound", Dim: 5}},
+		Modalities: []db.Modality{{Name: "image", Dim: 8}, {Name: "words", Dim: 12, Sparse: true},
+			{Name: "sound", Dim: 5}},
 		LabelsPerItem: 2, Missing: .3, Unlabelled: .3, Seed: 1,
 	}
 	d := Open(t, "", nil)
@@ -38,7 +40,8 @@ func trained(t *testing.T) *db.Collection {
 	}
 	o := fit.Options{ // leaves nothing to choose
 		Bits: codeBits(), Anchors: 20,
-		Features: map[string]model.FeatureKind{}, Map: map[string]model.MapKind{}, Gamma: map[string]float64{},
+		Features: map[string]model.FeatureKind{}, Map: map[string]model.MapKind{},
+		Gamma: map[string]float64{},
 	}
 	for _, m := range set.Modalities {
 		o.Features[m.Name], o.Map[m.Name], o.Gamma[m.Name] = model.FeaturesRaw, model.MapRBF, .1
@@ -63,12 +66,15 @@ func codeBits() int {
 // queries returns queries of all kinds: orders, plans and filters in turn.
 func queries(to ...string) []db.Query {
 	var all []db.Query
-	set := Pairs{Modalities: []db.Modality{{Name: "image", Dim: 8}, {Name: "words", Dim: 12, Sparse: true}, {Name: "sound", Dim: 5}}, Seed: 1}
+	set := Pairs{Modalities: []db.Modality{{Name: "image", Dim: 8}, {Name: "words", Dim: 12, Sparse: true},
+		{Name: "sound", Dim: 5}}, Seed: 1}
 	for it := range set.Items(120, 126) {
 		words := it.Sparse["words"]
 		for _, q := range []db.Query{
-			{From: "image", Vector: it.Vectors["image"]}, {From: "words", Sparse: &words}, {From: "sound", Key: "item 5"},
-			{From: "words", Key: "item 6", ExcludeSelf: true}, {Key: fmt.Sprint("item ", len(all)), ExcludeSelf: len(all)%2 == 0},
+			{From: "image", Vector: it.Vectors["image"]}, {From: "words", Sparse: &words},
+			{From: "sound", Key: "item 5"},
+			{From: "words", Key: "item 6", ExcludeSelf: true},
+			{Key: fmt.Sprint("item ", len(all)), ExcludeSelf: len(all)%2 == 0},
 			{Key: fmt.Sprint("item ", len(all))}, {Code: []byte{byte(len(all)), 0x5a}[:codeBits()/8]},
 		} {
 			i := len(all)
@@ -101,7 +107,8 @@ func TestSearchesOfIndexOnlyCopies(t *testing.T) {
 	if err := Load(t.Context(), d, c, set.Items(0, 60)); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := c.Train(t.Context(), db.TrainOptions{Options: fit.Options{Bits: 8, Anchors: 10}}); err != nil {
+	if _, err := c.Train(t.Context(),
+		db.TrainOptions{Options: fit.Options{Bits: 8, Anchors: 10}}); err != nil {
 		t.Fatal(err)
 	}
 	if err := d.Checkpoint(t.Context(), "copy", db.CheckpointOptions{IndexOnly: true}); err != nil {
@@ -112,7 +119,8 @@ func TestSearchesOfIndexOnlyCopies(t *testing.T) {
 	}
 	CheckSearches(t, c,
 		db.Query{Key: "item 2", From: "image", To: "text"},
-		db.Query{From: "image", Vector: make([]float32, 16), Where: "has(text) AND NOT has(image)", Rerank: db.RerankAsymmetric})
+		db.Query{From: "image", Vector: make([]float32, 16), Where: "has(text) AND NOT has(image)",
+			Rerank: db.RerankAsymmetric})
 }
 
 // A snapshot and a space of its own keep their answers, whatever is written meanwhile.
@@ -127,7 +135,8 @@ func TestSearchesOfSnapshotsAndSpaces(t *testing.T) {
 		t.Fatal(err)
 	}
 	for _, bits := range []int{8, 24} {
-		if _, err := c.Train(t.Context(), db.TrainOptions{Options: fit.Options{Bits: bits, Anchors: 10}}); err != nil {
+		if _, err := c.Train(t.Context(),
+			db.TrainOptions{Options: fit.Options{Bits: bits, Anchors: 10}}); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -154,10 +163,12 @@ func TestSearchesOfSnapshotsAndSpaces(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if hits, err := o.Hits(t.Context(), db.Query{Key: "item 9"}); err != nil || len(hits) != 80 || hits[0].Distance != 0 {
+	if hits, err := o.Hits(t.Context(), db.Query{Key: "item 9"}); err != nil || len(hits) != 80 ||
+		hits[0].Distance != 0 {
 		t.Errorf("%d hits, %v", len(hits), err)
 	}
-	for _, q := range []db.Query{{Key: "item 9", Space: 2}, {Key: "item 9", After: "x"}, {Key: "nobody"}, {Key: "item 9", Where: "colour = 1"}} {
+	for _, q := range []db.Query{{Key: "item 9", Space: 2}, {Key: "item 9", After: "x"}, {Key: "nobody"},
+		{Key: "item 9", Where: "colour = 1"}} {
 		if _, err := o.Hits(t.Context(), q); err == nil {
 			t.Errorf("%+v is answered", q)
 		}
@@ -180,8 +191,16 @@ func TestWrongAnswersAreNoticed(t *testing.T) {
 		change func(c *db.Collection, it *db.Item) error
 		says   string
 	}{
-		"missing":  {func(c *db.Collection, it *db.Item) error { _, err := c.Delete(t.Context(), it.Key); return err }, `"item 5" at distance`},
-		"distance": {func(c *db.Collection, it *db.Item) error { _, err := c.Put(t.Context(), code(it, 1)); return err }, "distance"},
+		"missing": {func(c *db.Collection, it *db.Item) error {
+			_,
+				err := c.Delete(t.Context(), it.Key)
+			return err
+		}, `"item 5" at distance`},
+		"distance": {func(c *db.Collection, it *db.Item) error {
+			_,
+				err := c.Put(t.Context(), code(it, 1))
+			return err
+		}, "distance"},
 		"field": {func(c *db.Collection, it *db.Item) error {
 			it.Fields["number"] = 99
 			_, err := c.Put(t.Context(), it)
@@ -216,17 +235,23 @@ func TestWrongAnswersAreNoticed(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			search, radius, where := o.CheckSearch(t.Context(), q), o.CheckRadius(t.Context(), q, 16), o.CheckWhere(t.Context(), q.Where)
+			search, radius, where := o.CheckSearch(t.Context(), q), o.CheckRadius(t.Context(), q, 16),
+				o.CheckWhere(t.Context(), q.Where)
 			if name == "distance" {
 				where = search // the change does not affect it
 			}
 			if search == nil || radius == nil || where == nil {
 				t.Fatalf("search: %v; radius: %v; where: %v", search, radius, where)
 			}
-			if !strings.Contains(search.Error(), test.says) || !strings.Contains(search.Error(), `query by key "item 3" where number < 30`) {
+			if !strings.Contains(search.Error(), test.says) ||
+				!strings.Contains(search.Error(), `query by key "item 3" where number < 30`) {
 				t.Errorf("the message is %v", search)
 			}
-			expect(t, failing(t, func(t testing.TB) { o.report(t, []db.Query{q, {Code: []byte{1, 2}, K: 20, Where: q.Where}}) }), test.says, "query by code 0102")
+			expect(t, failing(t, func(
+				t testing.TB) {
+				o.report(t, []db.Query{q, {Code: []byte{1, 2}, K: 20, Where: q.Where}})
+			}),
+				test.says, "query by code 0102")
 			expect(t, failing(t, func(t testing.TB) {
 				CheckSearches(t, c, db.Query{Key: "item 3", Where: "nothing = 1"}, db.Query{Code: []byte{1}})
 			}), "nothing = 1", "query by code 01")
@@ -241,7 +266,10 @@ func TestOtherCodesAreNoticed(t *testing.T) {
 	for says, change := range map[string]func(o *Oracle){
 		`code of item "item 3"`: func(o *Oracle) { o.byKey["item 3"].Code[0] ^= 1 },
 		`an item "item 3"`:      func(o *Oracle) { delete(o.byKey, "item 3") },
-		"differ by 1 items":     func(o *Oracle) { o.items = append(o.items, &db.Item{Key: "more", Code: []byte{1, 2, 3, 4}}) },
+		"differ by 1 items": func(o *Oracle) {
+			o.items = append(o.items, &db.Item{Key: "more",
+				Code: []byte{1, 2, 3, 4}})
+		},
 	} {
 		o, err := NewOracle(t.Context(), c)
 		if err != nil {

@@ -31,9 +31,10 @@ type Event struct {
 
 	// What an operation is doing. A flush or compaction of the store has only events of its
 	// end, and no number.
-	Op        Op     // the operation; "" for an incident
-	Phase     Phase  // step of the Op; "" for an incident
-	Operation uint64 // number of the Op since the database was opened, the same from begin to end; "operation"
+	Op    Op    // the operation; "" for an incident
+	Phase Phase // step of the Op; "" for an incident
+	// number of the Op since the database was opened, the same from begin to end; "operation"
+	Operation uint64
 
 	// What the event is about.
 	Dir        string // folder of the database; "dir"

@@ -14,21 +14,33 @@ import (
 
 // Errors to test for with errors.Is. Many come wrapped with the operation that failed.
 var (
-	ErrNotFound    = errors.New("fddhdb: not found")                 // no such item, space or collection
-	ErrExists      = errors.New("fddhdb: exists already")            // the collection, modality or field to add, or the folder of a checkpoint
-	ErrNotDatabase = errors.New("fddhdb: not a database")            // the folder is missing or holds something else
-	ErrClosed      = errors.New("fddhdb: database is closed")        // Close was called
-	ErrLocked      = errors.New("fddhdb: database is in use")        // by another process, or opened twice in this one
-	ErrReadOnly    = errors.New("fddhdb: read-only")                 // a write to a snapshot, an index-only collection, or with Options.ReadOnly
-	ErrNoModel     = errors.New("fddhdb: collection is not trained") // codes are needed and there are none yet
-	ErrCorrupt     = errors.New("fddhdb: corruption found")          // stored bytes that no version of fddhdb writes
-	ErrFormat      = errors.New("fddhdb: unsupported format")        // a database, backup or model of another format
-	ErrInvalid     = errors.New("fddhdb: invalid argument")          // the caller can correct it; nothing was changed
-	ErrFull        = errors.New("fddhdb: number space used up")      // 2^32-1 rows, codes, spaces, labels or collections
-	ErrConflict    = errors.New("fddhdb: conflict")                  // an item is not as a batch expects it
-	ErrBusy        = errors.New("fddhdb: busy")                      // a training, or the building of a space, is running
-	ErrFailed      = errors.New("fddhdb: database has failed")       // a write to disk failed; reopen to recover
-	ErrDiskFull    = errors.New("fddhdb: disk is full")              // nothing was changed; writes go on when there is space
+	ErrNotFound = errors.New("fddhdb: not found") // no such item, space or collection
+	// the collection, modality or field to add, or the folder of a checkpoint
+	ErrExists = errors.New("fddhdb: exists already")
+	// the folder is missing or holds something else
+	ErrNotDatabase = errors.New("fddhdb: not a database")
+	ErrClosed      = errors.New("fddhdb: database is closed") // Close was called
+	// by another process, or opened twice in this one
+	ErrLocked = errors.New("fddhdb: database is in use")
+	// a write to a snapshot, an index-only collection, or with Options.ReadOnly
+	ErrReadOnly = errors.New("fddhdb: read-only")
+	// codes are needed and there are none yet
+	ErrNoModel = errors.New("fddhdb: collection is not trained")
+	// stored bytes that no version of fddhdb writes
+	ErrCorrupt = errors.New("fddhdb: corruption found")
+	// a database, backup or model of another format
+	ErrFormat = errors.New("fddhdb: unsupported format")
+	// the caller can correct it; nothing was changed
+	ErrInvalid = errors.New("fddhdb: invalid argument")
+	// 2^32-1 rows, codes, spaces, labels or collections
+	ErrFull     = errors.New("fddhdb: number space used up")
+	ErrConflict = errors.New("fddhdb: conflict") // an item is not as a batch expects it
+	// a training, or the building of a space, is running
+	ErrBusy = errors.New("fddhdb: busy")
+	// a write to disk failed; reopen to recover
+	ErrFailed = errors.New("fddhdb: database has failed")
+	// nothing was changed; writes go on when there is space
+	ErrDiskFull = errors.New("fddhdb: disk is full")
 )
 
 // Invalid returns an error that wraps ErrInvalid, and what %w in the format stands for.
@@ -44,7 +56,8 @@ type DimensionError struct {
 
 // Error names the modality and both lengths.
 func (e *DimensionError) Error() string {
-	return fmt.Sprintf("%v: modality %q has %d dimensions, the vector has %d", ErrInvalid, e.Modality, e.Want, e.Got)
+	return fmt.Sprintf("%v: modality %q has %d dimensions, the vector has %d", ErrInvalid, e.Modality, e.Want,
+		e.Got)
 }
 
 // Is makes errors.Is(err, ErrInvalid) true.
@@ -165,7 +178,8 @@ var engineWords = []struct {
 	means string
 }{
 	{regexp.MustCompile(`L\d+: (\d+): file \d+ \(type sstable\) unknown to the objstorage provider: file does not exist`), "table $1.sst is missing"},
-	{regexp.MustCompile(`L\d+: (\d+): object size mismatch \(.*?\): (\d+) \(disk\) != (\d+) \(MANIFEST\)`), "table $1.sst has $2 bytes, and should have $3"},
+	{regexp.MustCompile(`L\d+: (\d+): object size mismatch \(.*?\): (\d+) \(disk\) != (\d+) \(MANIFEST\)`),
+		"table $1.sst has $2 bytes, and should have $3"},
 	{regexp.MustCompile(`pebble/table: invalid table \d+: \((.*?)\)`), "it is no table: $1"},
 	{regexp.MustCompile(`pebble/table: invalid table \d+`), "it is no table"},
 }

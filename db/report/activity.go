@@ -17,13 +17,15 @@ type Activity struct {
 	SearchErrors uint64        `json:"search_errors"` // calls that returned an error
 	Hits         uint64        `json:"hits"`          // items that Search and SearchAll have returned
 
-	Writes       event.Latencies `json:"writes,omitzero"` // calls that stored something, from the call until it is durable
+	// calls that stored something, from the call until it is durable
+	Writes       event.Latencies `json:"writes,omitzero"`
 	WriteErrors  uint64          `json:"write_errors"`
 	Conflicts    uint64          `json:"conflicts"` // among these: ErrConflict, as it is meant to be
 	ItemsPut     uint64          `json:"items_put"` // put and merged
 	ItemsDeleted uint64          `json:"items_deleted"`
 
-	Waiting        int             `json:"waiting"`          // writes that wait for their commit, and what else waits with them
+	// writes that wait for their commit, and what else waits with them
+	Waiting        int             `json:"waiting"`
 	Commits        event.Latencies `json:"commits,omitzero"` // but bulk loads
 	CommitRequests uint64          `json:"commit_requests"`
 	CommitBytes    uint64          `json:"commit_bytes"`   // that they have written to the log
@@ -40,9 +42,10 @@ type Activity struct {
 	Operations []event.OperationStats   `json:"operations,omitempty"` // by Op
 	LastBackup *LastBackup              `json:"last_backup,omitempty"`
 
-	Failed        bool   `json:"failed"`         // see ErrFailed
-	DiskFull      bool   `json:"disk_full"`      // the last write was refused for want of space
-	FreeBytes     int64  `json:"free_bytes"`     // on the file system, when a write last looked; 0: none has, or it is not known
+	Failed   bool `json:"failed"`    // see ErrFailed
+	DiskFull bool `json:"disk_full"` // the last write was refused for want of space
+	// on the file system, when a write last looked; 0: none has, or it is not known
+	FreeBytes     int64  `json:"free_bytes"`
 	ReserveBytes  int64  `json:"reserve_bytes"`  // of these, that are kept free
 	LostCommits   uint64 `json:"lost_commits"`   // in Recovery.Losses
 	EventsDropped uint64 `json:"events_dropped"` // see event.Listener
@@ -74,29 +77,34 @@ type LastBackup struct {
 
 // StoreStats are figures about the store, Pebble.
 type StoreStats struct {
-	Tables              int             `json:"tables"`
-	LiveBytes           int64           `json:"live_bytes"`            // of tables and logs that count
-	ReadAmplification   int             `json:"read_amplification"`    // tables, or rows of them, that a read may have to look at
-	CompactionDebtBytes int64           `json:"compaction_debt_bytes"` // that compactions have yet to rewrite, about
-	Flushing            int             `json:"flushing"`              // flushes that are going on
-	Compacting          int             `json:"compacting"`            // compactions, likewise
-	Stalled             bool            `json:"stalled"`               // writers wait for these
-	Stalls              event.Latencies `json:"stalls,omitzero"`       // that have ended
+	Tables    int   `json:"tables"`
+	LiveBytes int64 `json:"live_bytes"` // of tables and logs that count
+	// tables, or rows of them, that a read may have to look at
+	ReadAmplification int `json:"read_amplification"`
+	// that compactions have yet to rewrite, about
+	CompactionDebtBytes int64           `json:"compaction_debt_bytes"`
+	Flushing            int             `json:"flushing"`        // flushes that are going on
+	Compacting          int             `json:"compacting"`      // compactions, likewise
+	Stalled             bool            `json:"stalled"`         // writers wait for these
+	Stalls              event.Latencies `json:"stalls,omitzero"` // that have ended
 }
 
 // An Explain tells how a query was answered.
 type Explain struct {
-	Plan       string `json:"plan"`       // "vectors" where nothing is trained: Scanned vectors were compared, Compared of them read; "cells" by an index of vectors
+	// "vectors" where nothing is trained: Scanned vectors were compared, Compared of them read; "cells" by an
+	// index of vectors
+	Plan       string `json:"plan"`
 	Substrings []int  `json:"substrings"` // tables of each segment of the index; empty where there is none
 	Probes     int    `json:"probes"`     // buckets, postings, or cells, that were looked up
-	Candidates int    `json:"candidates"` // codes in them, each time one is there; of cells, vectors that may be hits
-	Compared   int    `json:"compared"`   // of these, read and compared with the query
-	Scanned    int    `json:"scanned"`    // codes read one after the other
-	Tail       int    `json:"tail"`       // among them those that are not indexed yet
-	Abandoned  bool   `json:"abandoned"`  // lookups, or an index of vectors, were given up for a scan of all
-	Codes      int    `json:"codes"`      // distinct codes found
-	Hits       int    `json:"hits"`       // items returned
-	Distinct   int    `json:"distinct"`   // codes in the collection
+	// codes in them, each time one is there; of cells, vectors that may be hits
+	Candidates int  `json:"candidates"`
+	Compared   int  `json:"compared"`  // of these, read and compared with the query
+	Scanned    int  `json:"scanned"`   // codes read one after the other
+	Tail       int  `json:"tail"`      // among them those that are not indexed yet
+	Abandoned  bool `json:"abandoned"` // lookups, or an index of vectors, were given up for a scan of all
+	Codes      int  `json:"codes"`     // distinct codes found
+	Hits       int  `json:"hits"`      // items returned
+	Distinct   int  `json:"distinct"`  // codes in the collection
 
 	// Rerank is what puts the hits in order: projection, asymmetric or none; "vectors within codes" where
 	// vectors decide between items that share a code; "vectors" where they decide alone.

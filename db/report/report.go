@@ -226,9 +226,10 @@ type VectorIndex struct {
 	Largest  int       `json:"largest"` // entries of the largest cell
 	Entries  int       `json:"entries"` // vectors that it knows
 	Unknown  int       `json:"unknown"` // rows that every query is compared with
-	Loose    int       `json:"loose"`   // of these, the ones that fit no cell: they wait until the index is made anew
-	Bytes    int       `json:"bytes"`   // in memory
-	Recall   float64   `json:"recall"`  // that searches get which do not say what they want
+	// of these, the ones that fit no cell: they wait until the index is made anew
+	Loose  int     `json:"loose"`
+	Bytes  int     `json:"bytes"`  // in memory
+	Recall float64 `json:"recall"` // that searches get which do not say what they want
 
 	// Outgrown says that so many vectors have come, changed or gone since the index was made that searches
 	// compare all vectors until it is made anew.
@@ -239,11 +240,13 @@ type VectorIndex struct {
 	Damage string `json:"damage,omitempty"`
 
 	// Measured is the recall that was measured when the index was made, with items as queries.
-	Measured []RecallPoint      `json:"measured,omitempty"`
-	Queries  int                `json:"queries,omitempty"` // that it was measured with, most of them for k = 1 and by dot alone
-	Of       int                `json:"of,omitempty"`      // vectors that there were then
-	Sample   int                `json:"sample,omitempty"`  // vectors that the centres were found from
-	Seconds  map[string]float64 `json:"seconds,omitempty"` // of its making: centres, encode, measure; and total
+	Measured []RecallPoint `json:"measured,omitempty"`
+	// that it was measured with, most of them for k = 1 and by dot alone
+	Queries int `json:"queries,omitempty"`
+	Of      int `json:"of,omitempty"`     // vectors that there were then
+	Sample  int `json:"sample,omitempty"` // vectors that the centres were found from
+	// of its making: centres, encode, measure; and total
+	Seconds map[string]float64 `json:"seconds,omitempty"`
 }
 
 // A RecallPoint is a recall that was measured: the part of the K nearest items that a search with
@@ -264,11 +267,13 @@ type RecallPoint struct {
 
 // A Finding is something that is wrong with what is stored.
 type Finding struct {
-	Collection string `json:"collection,omitempty"` // name, or "number N" if the name is not known; "": it is about no collection
-	Space      Space  `json:"space,omitempty"`      // 0: it is about no space
-	Record     string `json:"record"`               // the record, in words
-	Key        string `json:"key,omitempty"`        // of the record in the store, in hex, see docs/FORMAT.md; "": it has none
-	Problem    string `json:"problem"`              // what is wrong, in words
+	// name, or "number N" if the name is not known; "": it is about no collection
+	Collection string `json:"collection,omitempty"`
+	Space      Space  `json:"space,omitempty"` // 0: it is about no space
+	Record     string `json:"record"`          // the record, in words
+	// of the record in the store, in hex, see docs/FORMAT.md; "": it has none
+	Key     string `json:"key,omitempty"`
+	Problem string `json:"problem"` // what is wrong, in words
 }
 
 // String returns the finding on one line. Names that are stored stand in it as they are.
@@ -308,8 +313,9 @@ type Repairing struct {
 	CodesKept int `json:"codes_kept"` // items that had brought their codes, which are kept
 	CodesMade int `json:"codes_made"` // items of learned collections, whose codes were made again
 
-	DamagedDir string  `json:"damaged,omitempty"` // name, in the folder of the database, that the damaged store has now; "": it was not replaced
-	Seconds    float64 `json:"seconds"`           // how long it took
+	// name, in the folder of the database, that the damaged store has now; "": it was not replaced
+	DamagedDir string  `json:"damaged,omitempty"`
+	Seconds    float64 `json:"seconds"` // how long it took
 }
 
 // A Recovery says how what Open found in the store compares with what was known to be

@@ -49,11 +49,13 @@ func (s *Store) advice(answer minio.ErrorResponse, err error) string {
 	case minio.NoSuchBucket:
 		return "create the bucket at " + s.o.Endpoint + " first, or correct the name"
 	case minio.InvalidAccessKeyID, "XAdminUserNotFound":
-		return "check the credentials, which come from " + s.source + ", and that the endpoint is " + s.o.Endpoint
+		return "check the credentials, which come from " + s.source + ", and that the endpoint is " +
+			s.o.Endpoint
 	case minio.SignatureDoesNotMatch:
 		return "check the secret key, which comes from " + s.source
 	case minio.AccessDenied, minio.AllAccessDisabled:
-		return "the credentials, which come from " + s.source + ", need s3:ListBucket on the bucket, and s3:GetObject, s3:PutObject, " +
+		return "the credentials, which come from " + s.source +
+			", need s3:ListBucket on the bucket, and s3:GetObject, s3:PutObject, " +
 			"s3:DeleteObject and s3:AbortMultipartUpload on what is in it"
 	case "ExpiredToken", "InvalidToken", "TokenRefreshRequired":
 		return "get new credentials: those from " + s.source + " were for a time only"
@@ -61,7 +63,8 @@ func (s *Store) advice(answer minio.ErrorResponse, err error) string {
 		return "set the clock of this machine"
 	case minio.AuthorizationHeaderMalformed, minio.InvalidRegion, "PermanentRedirect", "TemporaryRedirect":
 		if answer.Region != "" {
-			return "the bucket is in the region " + answer.Region + ": add region=" + answer.Region + " to the URL"
+			return "the bucket is in the region " + answer.Region + ": add region=" + answer.Region +
+				" to the URL"
 		}
 		return "the bucket is in another region: add region=REGION to the URL"
 	case "QuotaExceeded", "InsufficientCapacity", "XMinioStorageFull", "StorageFull":
@@ -97,7 +100,8 @@ func (s *Store) networkAdvice(err error) string {
 		return "give endpoint=https://" + s.o.host
 	case errors.As(err, &dial) && dial.Op == "dial":
 		return "check that a server runs at " + s.o.Endpoint + ", and the network"
-	case errors.As(err, &notXML), errors.Is(err, io.EOF), errors.Is(err, errPage), strings.Contains(text, "expected element type"):
+	case errors.As(err, &notXML), errors.Is(err, io.EOF), errors.Is(err, errPage),
+		strings.Contains(text, "expected element type"):
 		return "check that " + s.o.Endpoint + " is an S3 server"
 	}
 	return ""
@@ -113,7 +117,8 @@ type noPages struct{ http.RoundTripper }
 // RoundTrip implements http.RoundTripper.
 func (t noPages) RoundTrip(r *http.Request) (*http.Response, error) {
 	answer, err := t.RoundTripper.RoundTrip(r)
-	if err == nil && answer.StatusCode < 300 && strings.HasPrefix(answer.Header.Get("Content-Type"), "text/html") {
+	if err == nil && answer.StatusCode < 300 && strings.HasPrefix(answer.Header.Get("Content-Type"),
+		"text/html") {
 		_ = answer.Body.Close()
 		return nil, errPage
 	}

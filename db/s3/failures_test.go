@@ -46,9 +46,13 @@ func names(ctx context.Context, s *Store) ([]string, error) {
 // A request that fails twice and then succeeds has not failed.
 func TestFailuresThatPass(t *testing.T) {
 	for name, refuseOne := range map[string]func(w http.ResponseWriter, r *http.Request){
-		"500":      func(w http.ResponseWriter, _ *http.Request) { refuse(w, 500, "InternalError") },
-		"503":      func(w http.ResponseWriter, _ *http.Request) { refuse(w, 503, "SlowDown") },
-		"502 HTML": func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(502); fmt.Fprint(w, "<html>Bad gateway") },
+		"500": func(w http.ResponseWriter, _ *http.Request) { refuse(w, 500, "InternalError") },
+		"503": func(w http.ResponseWriter, _ *http.Request) { refuse(w, 503, "SlowDown") },
+		"502 HTML": func(w http.ResponseWriter, _ *http.Request) {
+			w.WriteHeader(502)
+			fmt.Fprint(w,
+				"<html>Bad gateway")
+		},
 		"cut": func(_ http.ResponseWriter, r *http.Request) {
 			_, _ = io.CopyN(io.Discard, r.Body, 1000)
 			panic(http.ErrAbortHandler)
@@ -106,7 +110,8 @@ func TestFailuresThatStay(t *testing.T) {
 		t.Fatal(err)
 	}
 	down.Store(true)
-	refused(t, put(ctx, s, "object", []byte("after")), "put object: The server says no (SlowDown): the server cannot do it now, in 10 tries: try again later")
+	refused(t, put(ctx, s, "object", []byte("after")),
+		"put object: The server says no (SlowDown): the server cannot do it now, in 10 tries: try again later")
 	refused(t, put(ctx, s, "object", two), "try again later")
 	_, err := get(ctx, s, "object")
 	refused(t, err, "get object: ")
@@ -333,8 +338,10 @@ func TestCancelledWhileTheServerIsSilent(t *testing.T) {
 }
 
 // unknownHost finds no server, whatever names and proxies there are on the network of the test.
-var unknownHost = &http.Transport{DialContext: func(_ context.Context, network, address string) (net.Conn, error) {
-	return nil, &net.OpError{Op: "dial", Net: network, Err: &net.DNSError{Err: "no such host", Name: address, IsNotFound: true}}
+var unknownHost = &http.Transport{DialContext: func(_ context.Context, network, address string) (net.Conn,
+	error) {
+	return nil, &net.OpError{Op: "dial", Net: network, Err: &net.DNSError{Err: "no such host", Name: address,
+		IsNotFound: true}}
 }}
 
 // Errors of Open say what is wrong and what to do.
@@ -345,7 +352,8 @@ func TestOpenErrors(t *testing.T) {
 			fmt.Fprint(w, body)
 		}))
 		t.Cleanup(s.Close)
-		return Options{Endpoint: s.URL, Bucket: "bucket", AccessKeyID: "key", SecretAccessKey: "hunter2", Tries: 1, Region: "x", Transport: s.Client().Transport}
+		return Options{Endpoint: s.URL, Bucket: "bucket", AccessKeyID: "key", SecretAccessKey: "hunter2",
+			Tries: 1, Region: "x", Transport: s.Client().Transport}
 	}
 	code := func(status int, code, more string) func(t *testing.T) Options {
 		return func(t *testing.T) Options {
@@ -356,20 +364,27 @@ func TestOpenErrors(t *testing.T) {
 		options func(t *testing.T) Options
 		want    string
 	}{
-		"bucket":    {code(404, "NoSuchBucket", ""), "s3://bucket: look into the bucket: No (NoSuchBucket): create the bucket at https://"},
-		"key":       {code(403, "InvalidAccessKeyId", ""), "check the credentials, which come from the options"},
-		"secret":    {code(403, "SignatureDoesNotMatch", ""), "check the secret key, which comes from the options"},
-		"rights":    {code(403, "AccessDenied", ""), "need s3:ListBucket on the bucket"},
-		"token":     {code(400, "ExpiredToken", ""), "get new credentials"},
-		"clock":     {code(403, "RequestTimeTooSkewed", ""), "set the clock of this machine"},
-		"region":    {code(400, "AuthorizationHeaderMalformed", "<Region>mars-1</Region>"), "add region=mars-1 to the URL"},
-		"full":      {code(507, "QuotaExceeded", ""), "prune old backups"},
-		"down":      {code(503, "ServiceUnavailable", ""), "try again later"},
-		"archive":   {code(403, "InvalidObjectState", ""), "bring it back"},
-		"not S3":    {func(t *testing.T) Options { return serve(t, 200, "<html>Welcome</html>") }, "is an S3 server"},
-		"nothing":   {func(t *testing.T) Options { return serve(t, 200, "") }, "is an S3 server"},
-		"not found": {func(t *testing.T) Options { return serve(t, 404, "404 page not found") }, "create the bucket at"},
-		"authority": {func(t *testing.T) Options { o := serve(t, 200, ""); o.Transport = nil; return o }, "SSL_CERT_FILE"},
+		"bucket": {code(404, "NoSuchBucket", ""),
+			"s3://bucket: look into the bucket: No (NoSuchBucket): create the bucket at https://"},
+		"key": {code(403, "InvalidAccessKeyId", ""),
+			"check the credentials, which come from the options"},
+		"secret": {code(403, "SignatureDoesNotMatch", ""),
+			"check the secret key, which comes from the options"},
+		"rights": {code(403, "AccessDenied", ""), "need s3:ListBucket on the bucket"},
+		"token":  {code(400, "ExpiredToken", ""), "get new credentials"},
+		"clock":  {code(403, "RequestTimeTooSkewed", ""), "set the clock of this machine"},
+		"region": {code(400, "AuthorizationHeaderMalformed", "<Region>mars-1</Region>"),
+			"add region=mars-1 to the URL"},
+		"full":    {code(507, "QuotaExceeded", ""), "prune old backups"},
+		"down":    {code(503, "ServiceUnavailable", ""), "try again later"},
+		"archive": {code(403, "InvalidObjectState", ""), "bring it back"},
+		"not S3": {func(t *testing.T) Options { return serve(t, 200, "<html>Welcome</html>") },
+			"is an S3 server"},
+		"nothing": {func(t *testing.T) Options { return serve(t, 200, "") }, "is an S3 server"},
+		"not found": {func(t *testing.T) Options { return serve(t, 404, "404 page not found") },
+			"create the bucket at"},
+		"authority": {func(t *testing.T) Options { o := serve(t, 200, ""); o.Transport = nil; return o },
+			"SSL_CERT_FILE"},
 		"no TLS": {func(t *testing.T) Options {
 			s := httptest.NewServer(http.NotFoundHandler())
 			t.Cleanup(s.Close)
@@ -383,10 +398,12 @@ func TestOpenErrors(t *testing.T) {
 			return o
 		}, "give endpoint=https://127.0.0.1:"},
 		"no server": {func(*testing.T) Options {
-			return Options{Endpoint: "http://127.0.0.1:1", Bucket: "bucket", AccessKeyID: "k", SecretAccessKey: "hunter2", Tries: 1}
+			return Options{Endpoint: "http://127.0.0.1:1", Bucket: "bucket", AccessKeyID: "k",
+				SecretAccessKey: "hunter2", Tries: 1}
 		}, "check that a server runs at http://127.0.0.1:"},
 		"no host": {func(*testing.T) Options {
-			return Options{Endpoint: "https://nobody.invalid", Bucket: "bucket", AccessKeyID: "k", SecretAccessKey: "hunter2", Tries: 1, Transport: unknownHost}
+			return Options{Endpoint: "https://nobody.invalid", Bucket: "bucket", AccessKeyID: "k",
+				SecretAccessKey: "hunter2", Tries: 1, Transport: unknownHost}
 		}, "check the endpoint https://nobody.invalid, and the network"},
 	} {
 		t.Run(name, func(t *testing.T) {

@@ -189,7 +189,8 @@ func (f *fake) list(w http.ResponseWriter, prefix, after, most string) {
 		case len(page.Contents) == limit:
 			page.IsTruncated, page.NextContinuationToken = true, page.Contents[limit-1].Key
 		default:
-			page.Contents = append(page.Contents, content{o.Name, o.Modified.UTC().Format(time.RFC3339Nano), o.Size})
+			page.Contents = append(page.Contents, content{o.Name, o.Modified.UTC().Format(time.RFC3339Nano),
+				o.Size})
 		}
 		return nil
 	})

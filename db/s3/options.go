@@ -66,14 +66,16 @@ func ParseURL(s string) (Options, error) {
 	u, err := url.Parse(s)
 	if err != nil {
 		// The error of url.Parse repeats the whole URL.
-		return Options{}, errors.New("fddhdb: not a URL of a bucket: s3://BUCKET/PREFIX is expected, with %25 for a %")
+		return Options{}, errors.New(
+			"fddhdb: not a URL of a bucket: s3://BUCKET/PREFIX is expected, with %25 for a %")
 	}
 	if u.User != nil {
 		return Options{}, errCredentialsInURL
 	}
 	query, err := url.ParseQuery(u.RawQuery)
 	if err != nil {
-		return Options{}, errors.New("fddhdb: the part of the URL behind the question mark: NAME=VALUE&NAME=VALUE is expected, with %25 for a %")
+		return Options{}, errors.New(
+			"fddhdb: the part of the URL behind the question mark: NAME=VALUE&NAME=VALUE is expected, with %25 for a %")
 	}
 	o := Options{Bucket: u.Host, Prefix: strings.Trim(u.Path, "/")}
 	for name, values := range query {
@@ -82,7 +84,8 @@ func ParseURL(s string) (Options, error) {
 		case isSecret(name):
 			return Options{}, errCredentialsInURL
 		case field == nil:
-			return Options{}, fmt.Errorf("fddhdb: %q in the URL of a bucket: only endpoint, region and style are possible", name)
+			return Options{}, fmt.Errorf(
+				"fddhdb: %q in the URL of a bucket: only endpoint, region and style are possible", name)
 		case len(values) > 1:
 			return Options{}, fmt.Errorf("fddhdb: %s is given twice in the URL of a bucket", name)
 		}
@@ -90,7 +93,8 @@ func ParseURL(s string) (Options, error) {
 	}
 	switch {
 	case u.Scheme != "s3" || u.Opaque != "":
-		return Options{}, fmt.Errorf("fddhdb: %s: not a URL of a bucket: s3://BUCKET/PREFIX is expected", u.Redacted())
+		return Options{}, fmt.Errorf("fddhdb: %s: not a URL of a bucket: s3://BUCKET/PREFIX is expected",
+			u.Redacted())
 	case u.Fragment != "" || strings.HasSuffix(s, "#"):
 		return Options{}, errors.New("fddhdb: # in the URL of a bucket: write %23")
 	}
@@ -100,15 +104,17 @@ func ParseURL(s string) (Options, error) {
 
 func isSecret(name string) bool {
 	name = strings.ToLower(name)
-	return slices.ContainsFunc([]string{"key", "secret", "token", "password", "credential"}, func(word string) bool {
-		return strings.Contains(name, word)
-	})
+	return slices.ContainsFunc([]string{"key", "secret", "token", "password", "credential"},
+		func(word string) bool {
+			return strings.Contains(name, word)
+		})
 }
 
 // resolve finds missing options, and checks all of them.
 func (o Options) resolve() (resolved, error) {
 	r := resolved{Options: o}
-	r.Endpoint = cmp.Or(o.Endpoint, os.Getenv("AWS_ENDPOINT_URL_S3"), os.Getenv("AWS_ENDPOINT_URL"), "https://s3.amazonaws.com")
+	r.Endpoint = cmp.Or(o.Endpoint, os.Getenv("AWS_ENDPOINT_URL_S3"), os.Getenv("AWS_ENDPOINT_URL"),
+		"https://s3.amazonaws.com")
 	r.Region = cmp.Or(o.Region, os.Getenv("AWS_REGION"), os.Getenv("AWS_DEFAULT_REGION"))
 	r.Tries = cmp.Or(o.Tries, 20)
 	if !strings.Contains(r.Endpoint, "://") {
@@ -118,7 +124,8 @@ func (o Options) resolve() (resolved, error) {
 	switch {
 	case err == nil && u.User != nil:
 		return r, errCredentialsInURL
-	case err != nil || u.Host == "" || u.Scheme != "https" && u.Scheme != "http" || strings.Trim(u.Path, "/") != "" || u.RawQuery != "" || u.Fragment != "":
+	case err != nil || u.Host == "" || u.Scheme != "https" && u.Scheme != "http" ||
+		strings.Trim(u.Path, "/") != "" || u.RawQuery != "" || u.Fragment != "":
 		return r, fmt.Errorf("fddhdb: the endpoint %q: https://HOST, https://HOST:PORT or the same with http:// is expected", r.Endpoint)
 	case o.Bucket == "":
 		return r, errors.New("fddhdb: the name of the bucket is missing: s3://BUCKET/PREFIX")
@@ -141,7 +148,8 @@ func (o Options) resolve() (resolved, error) {
 	}
 	for element := range strings.SplitSeq(o.Prefix, "/") {
 		// Servers and proxies disagree about these.
-		if element == "" || element == "." || element == ".." || strings.ContainsFunc(element, func(c rune) bool { return c < ' ' || c == 0x7f || c == 0xfffd }) {
+		if element == "" || element == "." || element == ".." ||
+			strings.ContainsFunc(element, func(c rune) bool { return c < ' ' || c == 0x7f || c == 0xfffd }) {
 			return r, fmt.Errorf("fddhdb: the prefix %q: words with a slash between them are expected, neither . nor .. among them", o.Prefix)
 		}
 	}
@@ -156,7 +164,8 @@ type resolved struct {
 }
 
 func bucketName(s string) bool {
-	return len(s) >= 3 && len(s) <= 63 && !strings.HasPrefix(s, ".") && !strings.HasSuffix(s, ".") && !strings.Contains(s, "..") &&
+	return len(s) >= 3 && len(s) <= 63 && !strings.HasPrefix(s, ".") && !strings.HasSuffix(s, ".") &&
+		!strings.Contains(s, "..") &&
 		!strings.ContainsFunc(s, func(c rune) bool {
 			return (c < 'a' || c > 'z') && (c < '0' || c > '9') && c != '.' && c != '-'
 		})
@@ -192,11 +201,14 @@ func findCredentials(ctx context.Context, o Options) (*credentials.Credentials, 
 		case err != nil && p.name != "the role of the machine":
 			why = append(why, fmt.Sprintf(" (%s: %v)", p.name, err))
 		case err == nil && (v.AccessKeyID != "" || v.SecretAccessKey != ""):
-			why = append(why, fmt.Sprintf(" (%s has an access key without its secret, or the other way round)", p.name))
+			why = append(why, fmt.Sprintf(
+				" (%s has an access key without its secret, or the other way round)", p.name))
 		}
 	}
-	return nil, "", fmt.Errorf("fddhdb: no credentials for S3 were found: set AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY, "+
-		"or write them to ~/.aws/credentials and choose with AWS_PROFILE, or give the machine a role%s", strings.Join(why, ""))
+	return nil, "", fmt.Errorf(
+		"fddhdb: no credentials for S3 were found: set AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY, "+
+			"or write them to ~/.aws/credentials and choose with AWS_PROFILE, or give the machine a role%s",
+		strings.Join(why, ""))
 }
 
 // A place is a place where credentials may be.

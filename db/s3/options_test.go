@@ -30,7 +30,8 @@ func TestParseURL(t *testing.T) {
 		"s3://my.bucket-1/a/b/":    {Bucket: "my.bucket-1", Prefix: "a/b"},
 		"s3://bucket/%C3%BC%20%25": {Bucket: "bucket", Prefix: "ü %"},
 		"s3://bucket/a?endpoint=https://localhost:9000&region=eu-central-1&style=path": {
-			Bucket: "bucket", Prefix: "a", Endpoint: "https://localhost:9000", Region: "eu-central-1", Style: "path"},
+			Bucket: "bucket", Prefix: "a", Endpoint: "https://localhost:9000", Region: "eu-central-1",
+			Style: "path"},
 		"s3://bucket?endpoint=http://10.0.0.1": {Bucket: "bucket", Endpoint: "http://10.0.0.1"},
 		"s3://bucket?endpoint=minio.example":   {Bucket: "bucket", Endpoint: "minio.example"},
 	} {
@@ -88,7 +89,8 @@ func FuzzParseURL(f *testing.F) {
 			}
 			return
 		}
-		if o.Bucket == "" || o.AccessKeyID != "" || strings.HasPrefix(o.Prefix, "/") || strings.Contains(o.Prefix, "//") {
+		if o.Bucket == "" || o.AccessKeyID != "" || strings.HasPrefix(o.Prefix, "/") ||
+			strings.Contains(o.Prefix, "//") {
 			t.Errorf("%q: %+v", s, o)
 		}
 	})
@@ -137,7 +139,8 @@ func TestCredentials(t *testing.T) {
 		t.Error(got)
 	}
 	t.Setenv("AWS_ACCESS_KEY_ID", "f")
-	if got := find(Options{}); !strings.Contains(got, "the environment has an access key without its secret") {
+	if got := find(Options{}); !strings.Contains(got,
+		"the environment has an access key without its secret") {
 		t.Error(got)
 	}
 	t.Setenv("AWS_SECRET_ACCESS_KEY", "g")
@@ -158,15 +161,18 @@ func TestEnvironment(t *testing.T) {
 	}
 	t.Setenv("AWS_ENDPOINT_URL", "http://a:1")
 	t.Setenv("AWS_DEFAULT_REGION", "far")
-	if r, err = (Options{Bucket: "bucket"}).resolve(); err != nil || r.host != "a:1" || r.secure || r.Region != "far" {
+	if r, err = (Options{Bucket: "bucket"}).resolve(); err != nil || r.host != "a:1" || r.secure ||
+		r.Region != "far" {
 		t.Errorf("%+v, %v", r, err)
 	}
 	t.Setenv("AWS_ENDPOINT_URL_S3", "https://b:2")
 	t.Setenv("AWS_REGION", "near")
-	if r, err = (Options{Bucket: "bucket"}).resolve(); err != nil || r.host != "b:2" || !r.secure || r.Region != "near" {
+	if r, err = (Options{Bucket: "bucket"}).resolve(); err != nil || r.host != "b:2" || !r.secure ||
+		r.Region != "near" {
 		t.Errorf("%+v, %v", r, err)
 	}
-	if r, err = (Options{Bucket: "bucket", Endpoint: "c", Region: "here"}).resolve(); err != nil || r.host != "c" || !r.secure || r.Region != "here" {
+	if r, err = (Options{Bucket: "bucket", Endpoint: "c", Region: "here"}).resolve(); err != nil ||
+		r.host != "c" || !r.secure || r.Region != "here" {
 		t.Errorf("%+v, %v", r, err)
 	}
 	t.Setenv("AWS_ENDPOINT_URL_S3", "nonsense://x")

@@ -63,9 +63,11 @@ func Open(ctx context.Context, o Options) (*Store, error) {
 
 // connect makes the client for requests.
 func (s *Store) connect(creds *credentials.Credentials, tries int) error {
-	style := map[string]minio.BucketLookupType{"path": minio.BucketLookupPath, "host": minio.BucketLookupDNS}[s.o.Style]
+	style := map[string]minio.BucketLookupType{"path": minio.BucketLookupPath,
+		"host": minio.BucketLookupDNS}[s.o.Style]
 	client, err := minio.New(s.o.host, &minio.Options{
-		Creds: creds, Secure: s.o.secure, Region: s.o.Region, BucketLookup: style, MaxRetries: tries, Transport: noPages{leavesBody{s.o.Transport}},
+		Creds: creds, Secure: s.o.secure, Region: s.o.Region, BucketLookup: style, MaxRetries: tries,
+		Transport: noPages{leavesBody{s.o.Transport}},
 	})
 	if err != nil {
 		return fmt.Errorf("fddhdb: %s: %w", s.o.Endpoint, err)
@@ -77,7 +79,8 @@ func (s *Store) connect(creds *credentials.Credentials, tries int) error {
 // look lists one object, if there is one. A refused list says why, unlike a refused
 // request for the head of a bucket.
 func (s *Store) look(ctx context.Context) error {
-	for o := range s.client.ListObjectsIter(ctx, s.o.Bucket, minio.ListObjectsOptions{Prefix: s.key(""), Recursive: true, MaxKeys: 1, FetchOwner: new(bool)}) {
+	for o := range s.client.ListObjectsIter(ctx, s.o.Bucket,
+		minio.ListObjectsOptions{Prefix: s.key(""), Recursive: true, MaxKeys: 1, FetchOwner: new(bool)}) {
 		return o.Err
 	}
 	return context.Cause(ctx)
@@ -118,7 +121,8 @@ func (s *Store) Put(ctx context.Context, name string, r io.ReadSeeker, size int6
 	go func() {
 		// The reader has no method but Read, so it is read here and nowhere else, in
 		// parts.
-		_, err := s.client.PutObject(ctx, s.o.Bucket, s.key(name), body, size, minio.PutObjectOptions{SendContentMd5: true})
+		_, err := s.client.PutObject(ctx, s.o.Bucket, s.key(name), body, size,
+			minio.PutObjectOptions{SendContentMd5: true})
 		done <- err
 	}()
 	select {

@@ -60,7 +60,8 @@ func TestBodyIsLeft(t *testing.T) {
 				if _, err := body.Seek(0, io.SeekStart); err != nil {
 					t.Fatal(err)
 				}
-				r, err := http.NewRequestWithContext(t.Context(), http.MethodPut, server.URL, io.NopCloser(body))
+				r, err := http.NewRequestWithContext(t.Context(), http.MethodPut, server.URL,
+					io.NopCloser(body))
 				if err != nil {
 					t.Fatal(err)
 				}

@@ -16,7 +16,8 @@ import (
 // server starts a real one, or skips the test.
 func server(t *testing.T) Options {
 	t.Helper()
-	return Options{Endpoint: versity.Start(t), Bucket: versity.Bucket, AccessKeyID: versity.Access, SecretAccessKey: versity.Secret}
+	return Options{Endpoint: versity.Start(t), Bucket: versity.Bucket, AccessKeyID: versity.Access,
+		SecretAccessKey: versity.Secret}
 }
 
 // A real server keeps the promises of a store.
@@ -41,10 +42,13 @@ func TestServerRefuses(t *testing.T) {
 		want   string
 	}{
 		"bucket": {func(o *Options) { o.Bucket = "another" }, "create the bucket at http://127.0.0.1:"},
-		"key":    {func(o *Options) { o.AccessKeyID = "nobody" }, "check the credentials, which come from the options"},
-		"secret": {func(o *Options) { o.SecretAccessKey = "wrong" }, "check the secret key, which comes from the options"},
+		"key": {func(o *Options) { o.AccessKeyID = "nobody" },
+			"check the credentials, which come from the options"},
+		"secret": {func(o *Options) { o.SecretAccessKey = "wrong" },
+			"check the secret key, which comes from the options"},
 		"region": {func(o *Options) { o.Region = "eu-west-7" }, "add region=us-east-1 to the URL"},
-		"scheme": {func(o *Options) { o.Endpoint = strings.Replace(o.Endpoint, "http", "https", 1) }, "the server has no TLS"},
+		"scheme": {func(o *Options) { o.Endpoint = strings.Replace(o.Endpoint, "http", "https", 1) },
+			"the server has no TLS"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			o := o
@@ -89,7 +93,8 @@ func TestServerBackup(t *testing.T) {
 		b := d.NewBatch()
 		for i := range 5000 {
 			key := fmt.Sprintf("%d-%d", round, i)
-			if err := b.Put(c, &db.Item{Key: key, Code: noise(round, i, 8), Payload: noise(round, i, 1000)}); err != nil {
+			if err := b.Put(c, &db.Item{Key: key, Code: noise(round, i, 8),
+				Payload: noise(round, i, 1000)}); err != nil {
 				t.Fatal(err)
 			}
 		}
@@ -112,7 +117,8 @@ func TestServerBackup(t *testing.T) {
 		}
 	}
 	if made[2].BytesNew > made[2].BytesTotal/2 {
-		t.Errorf("a backup of what has just been backed up stores %d of %d bytes", made[2].BytesNew, made[2].BytesTotal)
+		t.Errorf("a backup of what has just been backed up stores %d of %d bytes", made[2].BytesNew,
+			made[2].BytesTotal)
 	}
 	restored := func(round int) error {
 		dir := t.TempDir()
@@ -136,7 +142,8 @@ func TestServerBackup(t *testing.T) {
 			if err != nil {
 				return err
 			}
-			if !bytes.Equal(item.Code, noise(round, i, 8)) || !bytes.Equal(item.Payload, noise(round, i, 1000)) {
+			if !bytes.Equal(item.Code, noise(round, i, 8)) ||
+				!bytes.Equal(item.Payload, noise(round, i, 1000)) {
 				return fmt.Errorf("item %s is another one", item.Key)
 			}
 		}
@@ -156,7 +163,8 @@ func TestServerBackup(t *testing.T) {
 	if err := restored(0); err == nil {
 		t.Error("a backup that has been pruned is restored")
 	}
-	v, err := backup.Verify(ctx, s, backup.VerifyOptions{}, func(f backup.Finding) error { t.Error(f); return nil })
+	v, err := backup.Verify(ctx, s, backup.VerifyOptions{},
+		func(f backup.Finding) error { t.Error(f); return nil })
 	if err != nil || v.Backups != 1 || v.Unneeded != 0 {
 		t.Errorf("%+v, %v", v, err)
 	}
@@ -175,7 +183,8 @@ func refused(t *testing.T, err error, want string) {
 	if err == nil {
 		t.Fatalf("no error, want %q", want)
 	}
-	if !strings.Contains(err.Error(), want) || !strings.HasPrefix(err.Error(), "fddhdb: ") || strings.Count(err.Error(), "fddhdb: ") != 1 {
+	if !strings.Contains(err.Error(), want) || !strings.HasPrefix(err.Error(), "fddhdb: ") ||
+		strings.Count(err.Error(), "fddhdb: ") != 1 {
 		t.Errorf("%q, want %q, and fddhdb: once", err, want)
 	}
 	if strings.Contains(err.Error(), "secret key:") || strings.Contains(err.Error(), "hunter2") {

@@ -10,7 +10,8 @@ import (
 // Where items are is stored in what has been built: it must not change. The two hashes are those that the
 // authors of XXH64 publish.
 func TestOf(t *testing.T) {
-	if shard.Of("", 1_000_000) != 0xef46db3751d8e999%1_000_000 || shard.Of("a", 1_000_000) != 0xd24ec4f1a98c6e5b%1_000_000 {
+	if shard.Of("", 1_000_000) != 0xef46db3751d8e999%1_000_000 ||
+		shard.Of("a", 1_000_000) != 0xd24ec4f1a98c6e5b%1_000_000 {
 		t.Error("it is not XXH64")
 	}
 }

@@ -67,8 +67,9 @@ func run(ctx context.Context, items, shards int, dir string) error {
 
 	// Files of pictures, texts and labels, as other programs would leave them.
 	in := &beam.Input{
-		Vectors: []beam.NamedGlob{{Modality: "image", Glob: dir + "/image-*.npy"}, {Modality: "text", Glob: dir + "/text-*.npy"}},
-		Labels:  dir + "/labels-*.npy",
+		Vectors: []beam.NamedGlob{{Modality: "image", Glob: dir + "/image-*.npy"},
+			{Modality: "text", Glob: dir + "/text-*.npy"}},
+		Labels: dir + "/labels-*.npy",
 	}
 	data := synth.Pairs(synth.Config{Items: items, Classes: 20, Dims: []int{64, 32}, Noise: 3, Seed: 1})
 	if err := write(dir, data, 8); err != nil {
@@ -131,7 +132,8 @@ func run(ctx context.Context, items, shards int, dir string) error {
 	right := 0
 	for i := range queries {
 		label := data.Labels[i*items/queries]
-		hits, err := search(ctx, parts, db.Query{From: "image", To: "text", Vector: data.Vectors[0][i*items/queries], K: k})
+		hits, err := search(ctx, parts,
+			db.Query{From: "image", To: "text", Vector: data.Vectors[0][i*items/queries], K: k})
 		if err != nil {
 			return err
 		}
@@ -145,7 +147,8 @@ func run(ctx context.Context, items, shards int, dir string) error {
 			}
 		}
 	}
-	done("asked %d pictures for %d texts each: %.1f %% have the label of the picture", queries, k, 100*float64(right)/(queries*k))
+	done("asked %d pictures for %d texts each: %.1f %% have the label of the picture", queries, k,
+		100*float64(right)/(queries*k))
 	return nil
 }
 
@@ -169,7 +172,8 @@ func write(dir string, data *synth.Data, parts int) error {
 	for f := range parts {
 		part := data.Slice(f*data.Items()/parts, (f+1)*data.Items()/parts)
 		for m, name := range []string{"image", "text"} {
-			if err := npy.WriteAll(filepath.Join(dir, fmt.Sprintf("%s-%d.npy", name, f)), part.Vectors[m]); err != nil {
+			if err := npy.WriteAll(filepath.Join(dir, fmt.Sprintf("%s-%d.npy", name, f)),
+				part.Vectors[m]); err != nil {
 				return err
 			}
 		}

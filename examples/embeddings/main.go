@@ -81,7 +81,8 @@ func main() {
 
 // answers returns the hits of queries, and the time that each has taken in the median. The first is
 // asked before, as vectors come into memory when they are first compared.
-func answers(ctx context.Context, c *db.Collection, asked [][]float32, q db.Query) (all [][]db.Hit, median time.Duration) {
+func answers(ctx context.Context, c *db.Collection, asked [][]float32,
+	q db.Query) (all [][]db.Hit, median time.Duration) {
 	q.Vector = asked[0]
 	_, err := c.Search(ctx, q)
 	check(err)

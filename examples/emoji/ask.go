@@ -43,7 +43,8 @@ func (f *finder) ask(ctx context.Context, query string) (answer, error) {
 		q.Key, q.From, q.To = e.key, "picture", "words"
 		q.K++ // it may find itself, which is left out
 	} else {
-		if !strings.ContainsFunc(query, func(r rune) bool { return unicode.IsLetter(r) || unicode.IsDigit(r) }) {
+		if !strings.ContainsFunc(query,
+			func(r rune) bool { return unicode.IsLetter(r) || unicode.IsDigit(r) }) {
 			return a, puzzle(fmt.Sprintf("%q is neither words nor one emoji that is in the database", query))
 		}
 		vector, ok := f.words.embedQuestion(query)
@@ -107,7 +108,8 @@ func (a answer) print(out io.Writer) {
 	}
 	fmt.Fprintln(out, a.names(lineColumns-len(indent)))
 	if len(a.unknown) > 0 {
-		fmt.Fprintf(out, "%s(no name learned from has %s: only its letters count)\n", indent, quoted(a.unknown))
+		fmt.Fprintf(out, "%s(no name learned from has %s: only its letters count)\n", indent,
+			quoted(a.unknown))
 	}
 }
 
@@ -216,7 +218,8 @@ func encode(ctx context.Context, dir string, in io.Reader, out io.Writer) error 
 		if features, ok := words.embedQuestion(text); ok {
 			answer = sparse(features)
 		} else {
-			answer = map[string]string{"error": fmt.Sprintf("nothing in %q is like a word of the names learned from", text)}
+			answer = map[string]string{
+				"error": fmt.Sprintf("nothing in %q is like a word of the names learned from", text)}
 		}
 		if err := errors.Join(printed.Encode(answer), w.Flush()); err != nil {
 			return err

@@ -22,7 +22,8 @@ import (
 // what it was trained on.
 var schema = db.Schema{
 	Modalities: []db.Modality{{Name: "picture", Dim: pictureDim}, {Name: "words", Dim: wordsDim}},
-	Fields:     []db.Field{{Name: "name", Type: db.String}, {Name: "text", Type: db.String}, {Name: "group", Type: db.String}},
+	Fields: []db.Field{{Name: "name", Type: db.String}, {Name: "text", Type: db.String},
+		{Name: "group", Type: db.String}},
 }
 
 // trainOptions returns the options for n training emoji. A code needs at least as many
@@ -242,7 +243,8 @@ func (f *finder) put(ctx context.Context, items []*db.Item, rows []int) error {
 
 // measure searches the training emoji for every held-out one, and prints the quality of
 // the answers.
-func (f *finder) measure(ctx context.Context, out io.Writer, d *dataset, items []*db.Item, train, held []int) error {
+func (f *finder) measure(ctx context.Context, out io.Writer, d *dataset, items []*db.Item, train,
+	held []int) error {
 	retrievals, err := f.evaluate(ctx, items, held)
 	if err != nil {
 		return err
@@ -253,7 +255,8 @@ func (f *finder) measure(ctx context.Context, out io.Writer, d *dataset, items [
 	fmt.Fprintf(out, row, "", "mAP", "first 10 right")
 	percent := func(x float64) string { return fmt.Sprintf("%.0f %%", 100*x) }
 	for _, r := range retrievals {
-		fmt.Fprintf(out, row, r.From+" -> "+r.To, fmt.Sprintf("%.3f", r.Hamming.MAP), percent(r.Hamming.PrecisionAt))
+		fmt.Fprintf(out, row, r.From+" -> "+r.To, fmt.Sprintf("%.3f", r.Hamming.MAP),
+			percent(r.Hamming.PrecisionAt))
 	}
 	chance := d.chance(held, train)
 	fmt.Fprintf(out, row, "by chance", fmt.Sprintf("%.3f", chance), percent(chance))

@@ -12,7 +12,8 @@ import (
 	"github.com/fddhdb/fddhdb/db"
 )
 
-var crossValidate = flag.Bool("cv", false, "compare training options by cross-validation on the training emoji (a minute)")
+var crossValidate = flag.Bool("cv", false,
+	"compare training options by cross-validation on the training emoji (a minute)")
 
 // TestChoice prints the table above trainOptions. It never uses an emoji that the
 // program holds out.
@@ -97,7 +98,8 @@ func judge(t *testing.T, d *dataset, learn, others []int, opt fit.Options) (figu
 	const among = 20
 	for word, n := range known {
 		vector, _ := v.embed(word)
-		r, err := f.emoji.Search(t.Context(), db.Query{From: "words", To: "picture", Vector: vector, K: among})
+		r, err := f.emoji.Search(t.Context(), db.Query{From: "words", To: "picture", Vector: vector,
+			K: among})
 		if err != nil {
 			t.Fatal(err)
 		}

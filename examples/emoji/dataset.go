@@ -80,10 +80,13 @@ func listEmoji() []emoji {
 	for _, id := range slices.Sorted(maps.Keys(byPicture)) {
 		e := byPicture[id]
 		char := e.Character
-		if q, err := gomoji.GetInfo(char + variationSelector16); err == nil && q.UnicodeName == e.UnicodeName {
-			char += variationSelector16 // gomoji groups the red heart like this, but spells it without the selector
+		if q, err := gomoji.GetInfo(char + variationSelector16); err == nil &&
+			q.UnicodeName == e.UnicodeName {
+			// gomoji groups the red heart like this, but spells it without the selector
+			char += variationSelector16
 		}
-		item := emoji{char: char, name: plainName(e.UnicodeName), speech: speech(char), group: e.Group, subgroup: e.SubGroup}
+		item := emoji{char: char, name: plainName(e.UnicodeName), speech: speech(char), group: e.Group,
+			subgroup: e.SubGroup}
 		if group, stray := strayGroups[e.Group]; stray {
 			item.group = group
 			if item.subgroup == e.Group {
@@ -124,14 +127,16 @@ func betterEntry(a, b gomoji.Emoji) bool {
 		return bStray
 	}
 	return cmp.Or(
-		cmp.Compare(strings.Count(a.Character, variationSelector16), strings.Count(b.Character, variationSelector16)),
+		cmp.Compare(strings.Count(a.Character, variationSelector16),
+			strings.Count(b.Character, variationSelector16)),
 		cmp.Compare(b.Character, a.Character),
 	) > 0
 }
 
 // plainName removes the version that gomoji puts before a name, as in "E0.6 cat".
 func plainName(s string) string {
-	if version, name, ok := strings.Cut(s, " "); ok && len(version) > 1 && version[0] == 'E' && '0' <= version[1] && version[1] <= '9' {
+	if version, name, ok := strings.Cut(s, " "); ok && len(version) > 1 && version[0] == 'E' &&
+		'0' <= version[1] && version[1] <= '9' {
 		return name
 	}
 	return s

@@ -37,10 +37,11 @@ func TestListEmoji(t *testing.T) {
 		spelling[e.name] = e
 	}
 	for name, want := range map[string]emoji{
-		"red heart":     {char: "\u2764\ufe0f", group: "Smileys & Emotion", subgroup: "heart"},
-		"watch":         {char: "\u231a", group: "Travel & Places", subgroup: "time"},
-		"red hair":      {char: "\U0001F9B0", group: "People & Body", subgroup: "hair-style"},
-		"flag: Wales":   {char: "\U0001F3F4\U000E0067\U000E0062\U000E0077\U000E006C\U000E0073\U000E007F", group: "Flags", subgroup: "subdivision-flag"},
+		"red heart": {char: "\u2764\ufe0f", group: "Smileys & Emotion", subgroup: "heart"},
+		"watch":     {char: "\u231a", group: "Travel & Places", subgroup: "time"},
+		"red hair":  {char: "\U0001F9B0", group: "People & Body", subgroup: "hair-style"},
+		"flag: Wales": {char: "\U0001F3F4\U000E0067\U000E0062\U000E0077\U000E006C\U000E0073\U000E007F",
+			group: "Flags", subgroup: "subdivision-flag"},
 		"historic site": {char: "\u26ec", group: "Travel & Places"},
 	} {
 		want.name = name
@@ -52,7 +53,8 @@ func TestListEmoji(t *testing.T) {
 
 func TestFind(t *testing.T) {
 	d := dataForTest(t)
-	for char, want := range map[string]string{"\u2764": "red heart", "\u2764\ufe0f": "red heart", "🐈": "cat", "🐈\ufe0f": "cat", "x": "", "": ""} {
+	for char, want := range map[string]string{"\u2764": "red heart", "\u2764\ufe0f": "red heart", "🐈": "cat",
+		"🐈\ufe0f": "cat", "x": "", "": ""} {
 		got := ""
 		if i := d.find(char); i >= 0 {
 			got = d.items[i].name

@@ -15,7 +15,8 @@ import (
 )
 
 var (
-	demoWords    = []string{"cat face", "red heart", "pizza", "moon", "bug", "running", "french flag", "Kenya"}
+	demoWords = []string{"cat face", "red heart", "pizza", "moon", "bug", "running", "french flag",
+		"Kenya"}
 	demoFailures = []string{"kitten", "sushi", "portuguese flag"}
 )
 
@@ -43,7 +44,8 @@ func (f *finder) demonstrate(ctx context.Context, out io.Writer) ([]answer, erro
 		queries []string
 	}{
 		{"Words find pictures (* training never saw that emoji):", demoWords},
-		{"Pictures find words. The pictures are every " + ordinal(len(held)/demoPictures) + " of those that training never saw:", pictures},
+		{"Pictures find words. The pictures are every " + ordinal(len(held)/demoPictures) +
+			" of those that training never saw:", pictures},
 		{"Where it fails: a word that no name learned from has is nothing but its letters; and a language\n" +
 			"is that of the country where most people speak it:", demoFailures},
 	} {

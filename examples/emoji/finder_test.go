@@ -110,7 +110,8 @@ func TestFinder(t *testing.T) {
 			{"🐱", "cat face  "},
 		} {
 			var out bytes.Buffer
-			if err := run(t.Context(), options{db: dir, prompt: strings.NewReader(test.typed)}, &out); err != nil {
+			if err := run(t.Context(), options{db: dir, prompt: strings.NewReader(test.typed)},
+				&out); err != nil {
 				t.Fatal(err)
 			}
 			_, answers, _ := strings.Cut(out.String(), "Now you")
@@ -258,12 +259,14 @@ func TestParseArgs(t *testing.T) {
 	if err != nil || !filepath.IsAbs(opt.db) || !slices.Equal(opt.queries, []string{"red heart", "🐱"}) {
 		t.Errorf("got %+v, %v", opt, err)
 	}
-	for _, args := range [][]string{{"--bits", "3"}, {"cat", "--db", "x"}, {"--encode"}, {"--db", "x", "--encode", "cat"}} {
+	for _, args := range [][]string{{"--bits", "3"}, {"cat", "--db", "x"}, {"--encode"},
+		{"--db", "x", "--encode", "cat"}} {
 		if _, err := parseArgs(args, &help); err == nil || help.Len() > 0 {
 			t.Errorf("%q: error %v, help %q", args, err, help.String())
 		}
 	}
-	if _, err := parseArgs([]string{"-h"}, &help); !errors.Is(err, flag.ErrHelp) || !strings.Contains(help.String(), "-sheet") {
+	if _, err := parseArgs([]string{"-h"}, &help); !errors.Is(err, flag.ErrHelp) ||
+		!strings.Contains(help.String(), "-sheet") {
 		t.Errorf("-h gives %v and %q", err, help.String())
 	}
 }

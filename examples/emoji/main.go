@@ -67,7 +67,8 @@ func parseArgs(args []string, help io.Writer) (options, error) {
 	flags.SetOutput(io.Discard) // it would print errors that main prints, too
 	flags.StringVar(&opt.db, "db", "", "keep the database in `DIR`, or use the one that is there")
 	flags.StringVar(&opt.sheet, "sheet", "", "draw queries and answers in `FILE.png`")
-	flags.BoolVar(&opt.encode, "encode", false, "print a vector for each line of the input, with the words of --db, for fddhdb explore")
+	flags.BoolVar(&opt.encode, "encode", false,
+		"print a vector for each line of the input, with the words of --db, for fddhdb explore")
 	flags.Usage = func() {}
 	switch err := flags.Parse(args); {
 	case errors.Is(err, flag.ErrHelp):
@@ -130,7 +131,8 @@ func run(ctx context.Context, opt options, out io.Writer) (err error) {
 	}
 	defer func() { err = errors.Join(err, f.close()) }()
 	if f.complete() {
-		fmt.Fprintf(out, "Reusing the database in %s: %d emoji, %d of them learned from.\n", dir, len(f.entries), f.learned)
+		fmt.Fprintf(out, "Reusing the database in %s: %d emoji, %d of them learned from.\n", dir,
+			len(f.entries), f.learned)
 	} else {
 		if err := f.build(ctx, out); err != nil {
 			return err

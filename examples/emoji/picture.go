@@ -82,7 +82,8 @@ func allPictureFeatures(ctx context.Context, pictures []*image.RGBA) ([][]float3
 func overWhite(p *image.RGBA, x, y int) (r, g, b, alpha float64) {
 	px := p.Pix[p.PixOffset(x, y):][:4]
 	paper := 255 - px[3] // premultiplied channels never exceed alpha, so no sum overflows
-	return float64(px[0]+paper) / 255, float64(px[1]+paper) / 255, float64(px[2]+paper) / 255, float64(px[3]) / 255
+	return float64(px[0]+paper) / 255, float64(px[1]+paper) / 255, float64(px[2]+paper) / 255,
+		float64(px[3]) / 255
 }
 
 // addShape adds every pixel's gradient to the histograms in h. It shares a gradient out
@@ -115,7 +116,8 @@ func addShape(h []float64, p *image.RGBA) {
 						continue
 					}
 					for _, dir := range between(angle / math.Pi * directions) {
-						h[(row.bin*shapeGrid+col.bin)*directions+dir.bin%directions] += strength * row.share * col.share * dir.share
+						at := (row.bin*shapeGrid+col.bin)*directions + dir.bin%directions
+						h[at] += strength * row.share * col.share * dir.share
 					}
 				}
 			}
@@ -250,7 +252,8 @@ func (r *renderer) render(char string) (*image.RGBA, error) {
 		return nil, nil
 	}
 	if bitmap.Format != font.PNG {
-		return nil, fmt.Errorf("picture of %s (%+q): the font stores format %d, not PNG", char, char, bitmap.Format)
+		return nil, fmt.Errorf("picture of %s (%+q): the font stores format %d, not PNG", char, char,
+			bitmap.Format)
 	}
 	src, err := png.Decode(bytes.NewReader(bitmap.Data))
 	if err != nil {

@@ -52,7 +52,8 @@ func TestPictureFeaturesOfNothing(t *testing.T) {
 
 func TestHueOf(t *testing.T) {
 	for _, test := range []struct{ r, g, b, want float64 }{
-		{1, 0, 0, 0}, {1, 1, 0, 1. / 6}, {0, 1, 0, 2. / 6}, {0, 1, 1, 3. / 6}, {0, 0, 1, 4. / 6}, {1, 0, 1, 5. / 6},
+		{1, 0, 0, 0}, {1, 1, 0, 1. / 6}, {0, 1, 0, 2. / 6}, {0, 1, 1, 3. / 6}, {0, 0, 1, 4. / 6},
+		{1, 0, 1, 5. / 6},
 		{0.5, 0.25, 0.25, 0},
 	} {
 		if got := hueOf(test.r, test.g, test.b); math.Abs(got-test.want) > 1e-12 {

@@ -96,7 +96,8 @@ func newPen() (*pen, error) {
 		size float64
 	}{{&p.title, 20}, {&p.body, 15}, {&p.small, 11}} {
 		t.face.height = int(t.size * 1.25)
-		if t.face.Face, err = opentype.NewFace(f, &opentype.FaceOptions{Size: t.size, DPI: 72, Hinting: font.HintingFull}); err != nil {
+		if t.face.Face, err = opentype.NewFace(f, &opentype.FaceOptions{Size: t.size, DPI: 72,
+			Hinting: font.HintingFull}); err != nil {
 			return nil, fmt.Errorf("scaling the sheet's font: %w", err)
 		}
 	}
@@ -137,7 +138,8 @@ func (p *pen) hit(hit sheetHit, cell image.Rectangle) {
 // captioned draws a picture at the top of a cell, with its name below.
 func (p *pen) captioned(picture *image.RGBA, name string, cell image.Rectangle) {
 	at := image.Pt((cell.Min.X+cell.Max.X-pictureSide)/2, cell.Min.Y+8)
-	draw.Draw(p.sheet, image.Rectangle{Min: at, Max: at.Add(image.Pt(pictureSide, pictureSide))}, picture, image.Point{}, draw.Over)
+	draw.Draw(p.sheet, image.Rectangle{Min: at, Max: at.Add(image.Pt(pictureSide, pictureSide))}, picture,
+		image.Point{}, draw.Over)
 	below := image.Rect(cell.Min.X+4, at.Y+pictureSide+2, cell.Max.X-4, cell.Max.Y-10)
 	p.paragraph(p.small, fadedInk, name, below, 2)
 }

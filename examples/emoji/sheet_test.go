@@ -14,7 +14,8 @@ func TestWriteSheet(t *testing.T) {
 	}
 	rows := []sheetRow{
 		{query: "some words", hits: []sheetHit{hit(0, unjudged), hit(1, right), hit(2, wrong)}},
-		{query: d.items[3].name, picture: d.pictures[3], hits: []sheetHit{{name: "a name alone", verdict: right}}},
+		{query: d.items[3].name, picture: d.pictures[3],
+			hits: []sheetHit{{name: "a name alone", verdict: right}}},
 		{query: "nothing found"},
 	}
 	var b bytes.Buffer
@@ -52,7 +53,8 @@ func TestWrap(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	for _, text := range []string{"", "cat", "smiling cat with heart-eyes and a very long name indeed", strings.Repeat("x", 99), "a " + strings.Repeat("x", 99) + " b"} {
+	for _, text := range []string{"", "cat", "smiling cat with heart-eyes and a very long name indeed",
+		strings.Repeat("x", 99), "a " + strings.Repeat("x", 99) + " b"} {
 		lines := p.small.wrap(text, 90, 2)
 		if len(lines) > 2 {
 			t.Errorf("%q: %d lines", text, len(lines))

@@ -108,11 +108,13 @@ const mostNames = 3
 // that name says that it is a flag.
 func (v *vocabulary) embedQuestion(text string) (features []float32, ok bool) {
 	var names []string
-	for i, word := range slices.DeleteFunc(tokens(text), func(word string) bool { return v.having[word] == nil }) {
+	for i, word := range slices.DeleteFunc(tokens(text),
+		func(word string) bool { return v.having[word] == nil }) {
 		if i == 0 {
 			names = slices.Clone(v.having[word])
 		}
-		names = slices.DeleteFunc(names, func(name string) bool { return !slices.Contains(v.having[word], name) })
+		names = slices.DeleteFunc(names,
+			func(name string) bool { return !slices.Contains(v.having[word], name) })
 	}
 	if len(names) <= mostNames {
 		text += " " + strings.Join(names, " ")

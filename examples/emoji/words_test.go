@@ -50,7 +50,8 @@ func TestEmbedFindsNames(t *testing.T) {
 
 // A question that few names answer takes them in; every other one is described as a name is.
 func TestEmbedQuestion(t *testing.T) {
-	v := learnVocabulary([]string{"red heart", "flag: Kenya", "red car", "red rose", "red apple", "flag: Peru", "flag: Oman", "flag: Chad"})
+	v := learnVocabulary([]string{"red heart", "flag: Kenya", "red car", "red rose", "red apple",
+		"flag: Peru", "flag: Oman", "flag: Chad"})
 	for question, name := range map[string]string{
 		"Kenya":                "Kenya flag: Kenya",
 		"the heart":            "the heart red heart",

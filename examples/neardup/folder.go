@@ -29,7 +29,8 @@ func (f *finder) lookAtFolder(ctx context.Context, folder string, stderr io.Writ
 			fmt.Fprintf(stderr, "neardup: %s is left out: %v\n", path, err)
 			return nil
 		}
-		if !entry.Type().IsRegular() || !slices.Contains([]string{".jpg", ".jpeg", ".png", ".gif"}, strings.ToLower(filepath.Ext(path))) {
+		if !entry.Type().IsRegular() || !slices.Contains([]string{".jpg", ".jpeg", ".png", ".gif"},
+			strings.ToLower(filepath.Ext(path))) {
 			return nil
 		}
 		name, err := filepath.Rel(folder, path)

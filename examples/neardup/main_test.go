@@ -79,7 +79,8 @@ func TestFolder(t *testing.T) {
 		t.Errorf("on stderr: %s", errs)
 	}
 	write("d.png", paint(1))
-	if out, _ = run(); !strings.HasPrefix(out, "d.png looks like a.png: distance 0 ") || !strings.Contains(out, "\nNew pictures: 1. ") {
+	if out, _ = run(); !strings.HasPrefix(out, "d.png looks like a.png: distance 0 ") ||
+		!strings.Contains(out, "\nNew pictures: 1. ") {
 		t.Errorf("the second time:\n%s", out)
 	}
 	d, err := db.Open(kept, &db.Options{ReadOnly: true})
@@ -120,7 +121,8 @@ func FuzzDecode(f *testing.F) {
 		}
 	}
 	f.Fuzz(func(t *testing.T, file []byte) {
-		if size, _, err := image.DecodeConfig(bytes.NewReader(file)); err == nil && size.Width*size.Height > 1_000_000 {
+		if size, _, err := image.DecodeConfig(bytes.NewReader(file)); err == nil &&
+			size.Width*size.Height > 1_000_000 {
 			return // that takes long
 		}
 		if picture, err := decode(bytes.NewReader(file)); err == nil && len(hash(picture)) != bits/8 {
@@ -138,7 +140,8 @@ func TestErrors(t *testing.T) {
 		"not defined":    {"-other"},
 		"no-such-folder": {"-db", made, filepath.Join(t.TempDir(), "no-such-folder")},
 	} {
-		if err := command(t.Context(), args, io.Discard, io.Discard); err == nil || !strings.Contains(err.Error(), says) {
+		if err := command(t.Context(), args, io.Discard, io.Discard); err == nil ||
+			!strings.Contains(err.Error(), says) {
 			t.Errorf("%q: %v", args, err)
 		}
 	}

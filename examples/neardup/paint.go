@@ -61,7 +61,8 @@ func darken(m *image.Gray) image.Image {
 }
 
 func shrink(m *image.Gray) image.Image {
-	return change(image.Rect(0, 0, m.Rect.Dx()/2, m.Rect.Dy()/2), func(x, y int) int { return int(m.GrayAt(2*x, 2*y).Y) })
+	return change(image.Rect(0, 0, m.Rect.Dx()/2, m.Rect.Dy()/2),
+		func(x, y int) int { return int(m.GrayAt(2*x, 2*y).Y) })
 }
 
 func saveBadly(m *image.Gray) (image.Image, error) {

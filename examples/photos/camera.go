@@ -58,7 +58,8 @@ func newCamera() *camera {
 func (c *camera) take(n int) []photo {
 	photos := make([]photo, n)
 	for i := range photos {
-		place, time, subject := c.random.IntN(len(places)), c.random.IntN(len(times)), c.random.IntN(len(subjects))
+		place, time, subject := c.random.IntN(len(places)), c.random.IntN(len(times)),
+			c.random.IntN(len(subjects))
 		p := photo{
 			caption: c.describe(place, time, subject),
 			labels:  []string{places[place].label, times[time].label},

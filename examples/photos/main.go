@@ -54,7 +54,8 @@ func command(args []string, stdout, stderr io.Writer) error {
 		if err := writeRoll(filepath.Join(dir, roll.name), camera.take(roll.photos)); err != nil {
 			return err
 		}
-		fmt.Fprintf(stdout, "%d photos in %s\n", roll.photos, filepath.ToSlash(filepath.Join(dir, roll.name+"_*")))
+		fmt.Fprintf(stdout, "%d photos in %s\n", roll.photos,
+			filepath.ToSlash(filepath.Join(dir, roll.name+"_*")))
 	}
 	return nil
 }

@@ -68,7 +68,8 @@ func TestFiles(t *testing.T) {
 func TestAsk(t *testing.T) {
 	file := filepath.Join(t.TempDir(), "ask.npy")
 	var stderr bytes.Buffer
-	if err := command([]string{"-ask", "A puppy at the shore, dancing", file}, io.Discard, &stderr); err != nil {
+	if err := command([]string{"-ask", "A puppy at the shore, dancing", file}, io.Discard,
+		&stderr); err != nil {
 		t.Fatal(err)
 	}
 	x, rows, _, err := files.ReadAll(file)

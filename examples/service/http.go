@@ -23,7 +23,8 @@ const (
 
 // handle makes a handler of a function do, which returns the answer or an error. limit
 // bounds the time of a request.
-func (s *service) handle(limit time.Duration, do func(context.Context, *http.Request) (any, error)) http.HandlerFunc {
+func (s *service) handle(limit time.Duration,
+	do func(context.Context, *http.Request) (any, error)) http.HandlerFunc {
 	return func(w http.ResponseWriter, r *http.Request) {
 		select {
 		case s.slots <- struct{}{}:

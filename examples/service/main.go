@@ -57,7 +57,8 @@ func run(ctx context.Context, dir, address string, out io.Writer) (err error) {
 	defer giveUp()
 	server := &http.Server{
 		Handler: newService(c), BaseContext: func(net.Listener) context.Context { return requests },
-		ReadHeaderTimeout: quick, ReadTimeout: 2 * quick, WriteTimeout: 4 * quick, IdleTimeout: time.Minute, MaxHeaderBytes: 16 << 10,
+		ReadHeaderTimeout: quick, ReadTimeout: 2 * quick, WriteTimeout: 4 * quick, IdleTimeout: time.Minute,
+		MaxHeaderBytes: 16 << 10,
 	}
 	failed := make(chan error, 1)
 	go func() { failed <- server.Serve(listener) }()

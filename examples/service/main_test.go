@@ -99,7 +99,8 @@ func (s *running) want(code int, method, path string, body any) map[string]any {
 func (s *running) fill(from, to int) {
 	s.t.Helper()
 	for it := range set.Items(from, to) {
-		s.want(200, "PUT", "/items/"+strings.ReplaceAll(it.Key, " ", "-"), item{it.Vectors, it.Labels, it.Key})
+		s.want(200, "PUT", "/items/"+strings.ReplaceAll(it.Key, " ", "-"),
+			item{it.Vectors, it.Labels, it.Key})
 	}
 }
 
@@ -113,15 +114,18 @@ func TestServingGoesOn(t *testing.T) {
 	for it := range set.Items(1, 2) {
 		query["vector"] = it.Vectors["text"]
 	}
-	if hits, is := s.want(200, "POST", "/search", query)["hits"].([]any); !is || len(hits) != 5 { // by vectors
+	// by vectors
+	if hits, is := s.want(200, "POST", "/search", query)["hits"].([]any); !is || len(hits) != 5 {
 		t.Errorf("before there is a model: %v", hits)
 	}
 	if res, err := http.Get(s.url + "/models"); err != nil {
 		t.Error(err)
-	} else if b, err := io.ReadAll(res.Body); err != nil || strings.TrimSpace(string(b)) != "[]" || res.Body.Close() != nil {
+	} else if b, err := io.ReadAll(res.Body); err != nil || strings.TrimSpace(string(b)) != "[]" ||
+		res.Body.Close() != nil {
 		t.Errorf("before there is a model: %s, %v", b, err)
 	}
-	if a := s.want(200, "POST", "/models", map[string]int{"bits": 16}); a["space"] != 1. || a["active"] != true {
+	if a := s.want(200, "POST", "/models", map[string]int{"bits": 16}); a["space"] != 1. ||
+		a["active"] != true {
 		t.Errorf("the first model: %v", a)
 	}
 
@@ -152,7 +156,8 @@ func TestServingGoesOn(t *testing.T) {
 		})
 	}
 	others.Go(func() { s.fill(60, 80) })
-	if a := s.want(200, "POST", "/models", map[string]int{"bits": 24}); a["space"] != 2. || a["active"] != false {
+	if a := s.want(200, "POST", "/models", map[string]int{"bits": 24}); a["space"] != 2. ||
+		a["active"] != false {
 		t.Errorf("the second model: %v", a)
 	}
 	s.want(200, "POST", "/models/2/activate", nil)
@@ -172,7 +177,8 @@ func TestServingGoesOn(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	dbtest.CheckSearches(t, c, db.Query{From: "text", To: "image", Vector: query["vector"].([]float32), Where: "label = ?", Args: []any{"label 1"}})
+	dbtest.CheckSearches(t, c, db.Query{From: "text", To: "image", Vector: query["vector"].([]float32),
+		Where: "label = ?", Args: []any{"label 1"}})
 	if n, err := c.Count(t.Context(), ""); err != nil || n != 80 {
 		t.Errorf("%d items, %v", n, err)
 	}
@@ -240,8 +246,10 @@ func TestAnswers(t *testing.T) {
 		{"PATCH", "/search", "", 404, "PATCH /search"},
 	} {
 		w := request(h, test.method, test.path, test.body)
-		if w.Code != test.code || !strings.Contains(w.Body.String(), test.says) || !json.Valid(w.Body.Bytes()) || w.Header().Get("Content-Type") != "application/json" {
-			t.Errorf("%s %s %.60s: %d %s, want %d %s", test.method, test.path, test.body, w.Code, w.Body, test.code, test.says)
+		if w.Code != test.code || !strings.Contains(w.Body.String(), test.says) ||
+			!json.Valid(w.Body.Bytes()) || w.Header().Get("Content-Type") != "application/json" {
+			t.Errorf("%s %s %.60s: %d %s, want %d %s", test.method, test.path, test.body, w.Code, w.Body,
+				test.code, test.says)
 		}
 	}
 }
@@ -252,7 +260,8 @@ func TestLimits(t *testing.T) {
 	gone, leave := context.WithCancel(t.Context())
 	leave()
 	w := httptest.NewRecorder()
-	h.ServeHTTP(w, httptest.NewRequest("POST", "/search", strings.NewReader(`{"key": "item 3"}`)).WithContext(gone))
+	h.ServeHTTP(w, httptest.NewRequest("POST", "/search",
+		strings.NewReader(`{"key": "item 3"}`)).WithContext(gone))
 	if w.Code != 503 || !strings.Contains(w.Body.String(), "canceled") {
 		t.Errorf("%d %s", w.Code, w.Body)
 	}
@@ -297,7 +306,8 @@ func slowPut(t *testing.T, url string) (finish func() (int, error)) {
 	r.Header.Set("Expect", "100-continue") // the body is sent when it is read
 	code, failed := make(chan int, 1), make(chan error, 1)
 	go func() {
-		client := &http.Client{Transport: &http.Transport{ExpectContinueTimeout: time.Minute, DisableKeepAlives: true}}
+		client := &http.Client{Transport: &http.Transport{ExpectContinueTimeout: time.Minute,
+			DisableKeepAlives: true}}
 		got, _, err := do(client, r)
 		code <- got
 		failed <- err
@@ -364,7 +374,8 @@ func TestStartErrors(t *testing.T) {
 	}
 	s := start(t, dir)
 	defer s.stop()
-	if err := run(t.Context(), dir, "127.0.0.1:0", io.Discard); err == nil || !strings.Contains(err.Error(), "in use") {
+	if err := run(t.Context(), dir, "127.0.0.1:0", io.Discard); err == nil ||
+		!strings.Contains(err.Error(), "in use") {
 		t.Errorf("a second time: %v", err)
 	}
 }

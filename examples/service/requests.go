@@ -50,7 +50,8 @@ func (s *service) put(ctx context.Context, r *http.Request) (any, error) {
 	if it.Title != "" {
 		fields["title"] = it.Title
 	}
-	_, err := s.c.Put(ctx, &db.Item{Key: r.PathValue("key"), Vectors: it.Vectors, Labels: it.Labels, Fields: fields})
+	_, err := s.c.Put(ctx, &db.Item{Key: r.PathValue("key"), Vectors: it.Vectors, Labels: it.Labels,
+		Fields: fields})
 	return struct{}{}, err
 }
 
@@ -82,7 +83,8 @@ func (s *service) search(ctx context.Context, r *http.Request) (any, error) {
 		return nil, fmt.Errorf("%w: k = %d: at most %d are possible", db.ErrInvalid, q.K, maxHits)
 	}
 	// The answer is JSON as it is; its "next" is "after" of the request for more.
-	return s.c.Search(ctx, db.Query{From: q.From, To: q.To, Key: q.Key, Where: q.Where, Args: q.Args, After: q.After, Vector: q.Vector, K: q.K})
+	return s.c.Search(ctx, db.Query{From: q.From, To: q.To, Key: q.Key, Where: q.Where, Args: q.Args,
+		After: q.After, Vector: q.Vector, K: q.K})
 }
 
 // train learns a new model from what is stored, while others search and write.
@@ -95,7 +97,8 @@ func (s *service) train(ctx context.Context, r *http.Request) (any, error) {
 	if err != nil {
 		return nil, err
 	}
-	return map[string]any{"space": t.Space, "active": t.Active, "items": t.Items, "seconds": t.Seconds["total"]}, nil
+	return map[string]any{"space": t.Space, "active": t.Active, "items": t.Items,
+		"seconds": t.Seconds["total"]}, nil
 }
 
 func (s *service) models(ctx context.Context, r *http.Request) (any, error) {

@@ -15,7 +15,8 @@ const little = .01
 // again and leaving a model alone. Here mAP is the mean of both directions and all seeds.
 func printConclusion(w io.Writer, curves []*curve, s settings) error {
 	of := func(labelled bool, name string) *curve {
-		return curves[slices.IndexFunc(curves, func(c *curve) bool { return c.labelled == labelled && c.name == name })]
+		return curves[slices.IndexFunc(curves,
+			func(c *curve) bool { return c.labelled == labelled && c.name == name })]
 	}
 	updated, never, trained := of(true, "updated"), of(true, "never updated"), of(true, "trained on all")
 	out := bufio.NewWriter(w) // keeps the first error
@@ -28,7 +29,8 @@ In short, by mAP of both directions together:
 * %s
 `, percent(updated.last()/trained.last()), s.items, share(updated.last()), share(trained.last()),
 		s.first(), percent(never.last()/trained.last()),
-		short(updated.took/time.Duration(s.seeds*(s.items-s.first()))), short(trained.took/time.Duration(s.seeds)),
+		short(updated.took/time.Duration(s.seeds*(s.items-s.first()))),
+		short(trained.took/time.Duration(s.seeds)),
 		whenToTrain(updated, trained.last()-updated.last()),
 		withoutLabels(of(false, "never updated"), curves, updated.last()))
 	return out.Flush()
@@ -58,7 +60,8 @@ func withoutLabels(never *curve, curves []*curve, labelled float64) string {
 	}
 	text := fmt.Sprintf("If items come without labels, no update gains more than %s.", share(little))
 	if gain := best.last() - never.last(); gain >= little {
-		text = fmt.Sprintf("If items come without labels, the best updates, %q, gain %s.", best.name, share(gain))
+		text = fmt.Sprintf("If items come without labels, the best updates, %q, gain %s.", best.name,
+			share(gain))
 	}
 	if gain := labelled - best.last(); gain >= little {
 		text += fmt.Sprintf(" Labels for them gain %s.", share(gain))

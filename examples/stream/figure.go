@@ -42,7 +42,8 @@ func (c *curve) style() svgchart.Style {
 }
 
 func panel(direction int, curves []*curve) svgchart.Panel {
-	p := svgchart.Panel{Title: directions[direction], X: svgchart.Axis{Label: "items seen"}, Y: svgchart.Axis{Label: "mAP", Min: 1}}
+	p := svgchart.Panel{Title: directions[direction], X: svgchart.Axis{Label: "items seen"},
+		Y: svgchart.Axis{Label: "mAP", Min: 1}}
 	for _, c := range curves {
 		line := svgchart.Curve{Style: c.style()}
 		for _, at := range c.points {

@@ -33,7 +33,8 @@ func command(ctx context.Context, args []string, stdout, stderr io.Writer) error
 	f := flag.NewFlagSet("stream", flag.ContinueOnError)
 	f.SetOutput(stderr)
 	name := f.String("set", kinds[0].name, "nuswide or pairs")
-	f.Float64Var(&s.noise, "noise", 0, "of nuswide, the share that is not of the labels, 0.8; of pairs, its standard deviation, where that of the classes is 1, 1")
+	f.Float64Var(&s.noise, "noise", 0,
+		"of nuswide, the share that is not of the labels, 0.8; of pairs, its standard deviation, where that of the classes is 1, 1")
 	f.IntVar(&s.items, "items", 2000, "items, of which a tenth trains and the rest streams")
 	f.IntVar(&s.queries, "queries", 300, "held-out items to query with")
 	f.IntVar(&s.chunk, "chunk", 100, "items between two updates")

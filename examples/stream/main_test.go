@@ -24,7 +24,8 @@ func run(t *testing.T, flags ...string) (printed string, figure []byte) {
 	t.Helper()
 	out := filepath.Join(t.TempDir(), "figure.svg")
 	var b strings.Builder
-	args := append([]string{"-set", "pairs", "-items", "400", "-queries", "60", "-chunk", "60", "-out", out}, flags...)
+	args := append([]string{"-set", "pairs", "-items", "400", "-queries", "60", "-chunk", "60", "-out", out},
+		flags...)
 	if err := command(t.Context(), args, &b, io.Discard); err != nil {
 		t.Fatal(err)
 	}
@@ -73,7 +74,8 @@ func TestStream(t *testing.T) {
 			t.Errorf("%s is not in the figure", name)
 		}
 	}
-	updated, never := strings.Fields(last["with labels: updated"]), strings.Fields(last["with labels: never updated"])
+	updated, never := strings.Fields(last["with labels: updated"]),
+		strings.Fields(last["with labels: never updated"])
 	for i, direction := range directions {
 		if !(updated[i] > never[i]) { // figures such as .123 compare as texts
 			t.Errorf("%s: mAP %s with updates, %s without", direction, updated[i], never[i])
@@ -109,7 +111,8 @@ func checkConclusion(t *testing.T, printed string, last map[string]string) {
 		}
 		return sum
 	}
-	updated, trained, never := both("with labels: updated"), both("with labels: trained on all"), both("with labels: never updated")
+	updated, trained, never := both("with labels: updated"), both("with labels: trained on all"),
+		both("with labels: never updated")
 	best := max(both("without labels: stronger modality, guarded"), both("without labels: stronger modality"),
 		both("without labels: self"), both("without labels: never updated"))
 	for _, figure := range []struct {
@@ -126,7 +129,8 @@ func checkConclusion(t *testing.T, printed string, last map[string]string) {
 		found := regexp.MustCompile(figure.says).FindStringSubmatch(printed)
 		if found == nil {
 			t.Errorf("the conclusion has no %q", figure.says)
-		} else if x, err := strconv.ParseFloat(found[1], 64); err != nil || math.Abs(x-figure.want) > figure.near {
+		} else if x, err := strconv.ParseFloat(found[1], 64); err != nil ||
+			math.Abs(x-figure.want) > figure.near {
 			t.Errorf("%q: %s, where the tables have %.3f", figure.says, found[1], figure.want)
 		}
 	}
@@ -176,7 +180,8 @@ func TestKept(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer d.Close()
-	if names, err := d.Collections(); err != nil || len(names) != len(ways) || !slices.Contains(names, "with-labels-updated-seed-0") {
+	if names, err := d.Collections(); err != nil || len(names) != len(ways) ||
+		!slices.Contains(names, "with-labels-updated-seed-0") {
 		t.Errorf("collections %v, %v", names, err)
 	}
 }

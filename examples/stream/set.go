@@ -30,7 +30,8 @@ var kinds = []kind{
 		if !(noise > 0) {
 			return nil, fmt.Errorf("-noise %g: more than 0 is possible", noise)
 		}
-		return synth.Pairs(synth.Config{Items: items, Classes: 24, Dims: []int{24, 16}, Noise: noise, Seed: seed}), nil
+		return synth.Pairs(synth.Config{Items: items, Classes: 24, Dims: []int{24, 16}, Noise: noise,
+			Seed: seed}), nil
 	}},
 }
 

@@ -28,12 +28,17 @@ type way struct {
 }
 
 var ways = []way{
-	{name: "updated", labelled: true, updated: true, teacher: db.TeacherLabels, look: svgchart.Style{Color: svgchart.Blue, Mark: svgchart.Circle}},
+	{name: "updated", labelled: true, updated: true, teacher: db.TeacherLabels,
+		look: svgchart.Style{Color: svgchart.Blue, Mark: svgchart.Circle}},
 	{name: "never updated", labelled: true, look: svgchart.Style{Color: svgchart.Sky, Dashes: "6 3"}},
-	{name: "trained on all", labelled: true, retrain: true, look: svgchart.Style{Color: svgchart.Blue, Mark: svgchart.Diamond, Alone: true}},
-	{name: "stronger modality, guarded", updated: true, teacher: db.TeacherAuto, look: svgchart.Style{Color: svgchart.Green, Mark: svgchart.Square}},
-	{name: "stronger modality", updated: true, teacher: db.TeacherModality, look: svgchart.Style{Color: svgchart.Vermillion, Mark: svgchart.Triangle}},
-	{name: "self", updated: true, teacher: db.TeacherSelf, look: svgchart.Style{Color: svgchart.Purple, Dashes: "8 2 2 2", Mark: svgchart.Diamond}},
+	{name: "trained on all", labelled: true, retrain: true,
+		look: svgchart.Style{Color: svgchart.Blue, Mark: svgchart.Diamond, Alone: true}},
+	{name: "stronger modality, guarded", updated: true, teacher: db.TeacherAuto,
+		look: svgchart.Style{Color: svgchart.Green, Mark: svgchart.Square}},
+	{name: "stronger modality", updated: true, teacher: db.TeacherModality,
+		look: svgchart.Style{Color: svgchart.Vermillion, Mark: svgchart.Triangle}},
+	{name: "self", updated: true, teacher: db.TeacherSelf,
+		look: svgchart.Style{Color: svgchart.Purple, Dashes: "8 2 2 2", Mark: svgchart.Diamond}},
 	{name: "never updated", look: svgchart.Style{Color: svgchart.Grey, Dashes: "6 3"}},
 }
 
@@ -68,7 +73,8 @@ func measure(ctx context.Context, s settings) (_ []*curve, err error) {
 			return nil, err
 		}
 		for _, cv := range curves {
-			name := strings.ReplaceAll(fmt.Sprintf("%s %s seed %d", heading(cv), strings.ReplaceAll(cv.name, ",", ""), seed), " ", "-")
+			name := strings.ReplaceAll(fmt.Sprintf("%s %s seed %d", heading(cv), strings.ReplaceAll(cv.name,
+				",", ""), seed), " ", "-")
 			if err := set.stream(ctx, d, name, s, cv); err != nil {
 				return nil, fmt.Errorf("collection %s: %w", name, err)
 			}
@@ -125,7 +131,8 @@ func (set *set) stream(ctx context.Context, d *db.DB, name string, s settings, c
 		return nil
 	}
 	start := time.Now()
-	if _, err := c.Train(ctx, db.TrainOptions{Options: fit.Options{Seed: set.seed}, Activate: true}); err != nil {
+	if _, err := c.Train(ctx, db.TrainOptions{Options: fit.Options{Seed: set.seed},
+		Activate: true}); err != nil {
 		return err
 	}
 	cv.took += time.Since(start)

@@ -73,7 +73,8 @@ func main() {
 	for _, m := range measured {
 		right[m.From+m.To] = fmt.Sprintf("%.1f", 10*m.Hamming.PrecisionAt)
 	}
-	fmt.Printf("\nSo many of the first ten hits are right; by chance it would be %.1f:\n\n%16s", 10/float64(len(things)), "")
+	fmt.Printf("\nSo many of the first ten hits are right; by chance it would be %.1f:\n\n%16s",
+		10/float64(len(things)), "")
 	for _, to := range kinds {
 		fmt.Printf("%10s", to+"s")
 	}
@@ -136,7 +137,8 @@ func said(thing, i int) db.Sparse {
 	if random.IntN(3) == 0 {
 		of = random.IntN(len(things)) // people write of other things, too
 	}
-	return describe(strings.Join([]string{"the", words[3*thing+random.IntN(3)], "of a", words[3*of+random.IntN(3)]}, " "))
+	return describe(strings.Join([]string{"the", words[3*thing+random.IntN(3)], "of a",
+		words[3*of+random.IntN(3)]}, " "))
 }
 
 // describe returns which words a text has.

@@ -21,7 +21,8 @@ func TestThree(t *testing.T) {
 		"the sound of a guitar +pictures": "guitar",
 		"a picture of a dog +texts":       "dog",
 	} {
-		if !regexp.MustCompile("(?m)^" + asked + ": " + strings.Repeat(thing+` \d+(, |$)`, 3)).MatchString(out) {
+		if !regexp.MustCompile("(?m)^" + asked + ": " +
+			strings.Repeat(thing+` \d+(, |$)`, 3)).MatchString(out) {
 			t.Errorf("%s does not find three times %s", asked, thing)
 		}
 	}
@@ -43,7 +44,8 @@ func TestThree(t *testing.T) {
 				if cells[i] != "-" {
 					t.Errorf("%s finds %s: %s", row[1], column, cells[i])
 				}
-			} else if right, err := strconv.ParseFloat(cells[i], 64); err != nil || right < 3*chance || right > 10 {
+			} else if right, err := strconv.ParseFloat(cells[i], 64); err != nil || right < 3*chance ||
+				right > 10 {
 				t.Errorf("%s finds %s: %s of ten are right", row[1], column, cells[i])
 			}
 		}

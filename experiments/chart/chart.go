@@ -63,7 +63,8 @@ func (f *Figure) Write(w io.Writer) error {
 		return err
 	}
 	// If the font is missing a reader shows a similar one.
-	_, err := w.Write(bytes.ReplaceAll(b.Bytes(), []byte("font-family:Liberation Sans;"), []byte("font-family:Liberation Sans,Arial,Helvetica,sans-serif;")))
+	_, err := w.Write(bytes.ReplaceAll(b.Bytes(), []byte("font-family:Liberation Sans;"),
+		[]byte("font-family:Liberation Sans,Arial,Helvetica,sans-serif;")))
 	return err
 }
 
@@ -202,7 +203,8 @@ var (
 // Styles of the two orders of hits.
 var (
 	HammingStyle    = CurveStyle{Name: "Hamming", Color: Blue, Glyph: draw.CircleGlyph{}}
-	AsymmetricStyle = CurveStyle{Name: "asymmetric", Color: Vermillion, Dashes: []vg.Length{6, 3}, Glyph: draw.TriangleGlyph{}}
+	AsymmetricStyle = CurveStyle{Name: "asymmetric", Color: Vermillion, Dashes: []vg.Length{6, 3},
+		Glyph: draw.TriangleGlyph{}}
 )
 
 // AddCurve draws a line through points, if there are any.
@@ -308,7 +310,8 @@ func (h HeatCells) Plot(c draw.Canvas, p *plot.Plot) {
 		}
 		heat := (cell.Value - h.Low) / (h.High - h.Low)
 		c.FillPolygon(heatColor(heat), []vg.Point{at(-.5, -.5), at(.5, -.5), at(.5, .5), at(-.5, .5)})
-		style := text.Style{Color: color.Black, XAlign: draw.XCenter, YAlign: draw.YCenter, Handler: plot.DefaultTextHandler}
+		style := text.Style{Color: color.Black, XAlign: draw.XCenter, YAlign: draw.YCenter,
+			Handler: plot.DefaultTextHandler}
 		Sans(&style.Font, 8)
 		if heat > .5 {
 			style.Color = color.White

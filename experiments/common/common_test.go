@@ -25,16 +25,19 @@ func TestFlags(t *testing.T) {
 		word string
 		want Ints
 	}{{"10,0,300", Ints{10, 0, 300}}, {"7", Ints{7}}, {"", nil}} {
-		if err := parse("--radius", c.word); err != nil || !slices.Equal(radius, c.want) || radius.String() != c.word {
+		if err := parse("--radius", c.word); err != nil || !slices.Equal(radius, c.want) ||
+			radius.String() != c.word {
 			t.Errorf("%q: %v, %v", c.word, radius, err)
 		}
 	}
-	if err := parse("--items", "4,9", "--seeds", "2"); err != nil || !slices.Equal(items, Ints{4, 9}) || seeds != 2 {
+	if err := parse("--items", "4,9", "--seeds", "2"); err != nil || !slices.Equal(items, Ints{4, 9}) ||
+		seeds != 2 {
 		t.Errorf("%v, %d: %v", items, seeds, err)
 	}
 	for _, bad := range [][]string{
 		{"--radius", "x"}, {"--radius", "10,,20"}, {"--radius", "-1"}, {"--radius", "1, 2"},
-		{"--items", ""}, {"--items", "3,0"}, {"--items", "x"}, {"--seeds", "0"}, {"--seeds", "-1"}, {"--seeds", "x"}, {"--other"}, {"more"},
+		{"--items", ""}, {"--items", "3,0"}, {"--items", "x"}, {"--seeds", "0"}, {"--seeds", "-1"},
+		{"--seeds", "x"}, {"--other"}, {"more"},
 	} {
 		if err := parse(bad...); err == nil {
 			t.Errorf("%q is accepted", bad)

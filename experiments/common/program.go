@@ -11,7 +11,8 @@ import (
 )
 
 // New returns the command of an experiment, which takes the arguments that args allows.
-func New(use, short, long string, args cobra.PositionalArgs, run func(cmd *cobra.Command, args []string) error) *cobra.Command {
+func New(use, short, long string, args cobra.PositionalArgs,
+	run func(cmd *cobra.Command, args []string) error) *cobra.Command {
 	return &cobra.Command{
 		Use: use, Short: short, Long: short + ".\n\n" + long, Args: args, RunE: run,
 		SilenceErrors: true, SilenceUsage: true, DisableFlagsInUseLine: true,

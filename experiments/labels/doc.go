@@ -13,8 +13,8 @@
 //     distance;
 //   - mAP A to A: of the whole answer of `fddhdb search --from A --to A`, which in a space without
 //     labels is by the vectors of A;
-//   - neighbours, A: the share of the ten items with the nearest vectors of A that is among the first 100 by the
-//     distance of codes, as `fddhdb eval --truth neighbours` gives it.
+//   - neighbours, A: the share of the ten items with the nearest vectors of A that is among the first 100 by
+//     the distance of codes, as `fddhdb eval --truth neighbours` gives it.
 //
 // A query that a space refuses, as it is far from all labelled items, counts 0. +- is the largest
 // standard deviation over the seeds of any column of the row.

@@ -31,7 +31,8 @@ type figure struct {
 }
 
 // evaluate makes a database and measures it without labels, and with each share of them, in percent.
-func evaluate(ctx context.Context, s *sets.Set, seed uint64, bits int, shares []int) (rows []*row, err error) {
+func evaluate(ctx context.Context, s *sets.Set, seed uint64, bits int,
+	shares []int) (rows []*row, err error) {
 	err = sets.WithDatabase(nil, func(d *db.DB) error {
 		rows, err = evaluateIn(ctx, d, s, seed, bits, shares)
 		return err
@@ -39,7 +40,8 @@ func evaluate(ctx context.Context, s *sets.Set, seed uint64, bits int, shares []
 	return rows, err
 }
 
-func evaluateIn(ctx context.Context, d *db.DB, s *sets.Set, seed uint64, bits int, shares []int) (rows []*row, err error) {
+func evaluateIn(ctx context.Context, d *db.DB, s *sets.Set, seed uint64, bits int,
+	shares []int) (rows []*row, err error) {
 	items, queries := s.Split(seed, math.MaxInt)
 	n := len(items.Labels)
 	all := make([]*db.Item, n)
@@ -60,7 +62,8 @@ func evaluateIn(ctx context.Context, d *db.DB, s *sets.Set, seed uint64, bits in
 		if err != nil {
 			return err
 		}
-		r := &row{share: fmt.Sprintf("%d %%", share), labelled: labelled, codes: fmt.Sprintf("%v, %d bits", t.Method, t.Bits)}
+		r := &row{share: fmt.Sprintf("%d %%", share), labelled: labelled,
+			codes: fmt.Sprintf("%v, %d bits", t.Method, t.Bits)}
 		if r.figures, err = figures(ctx, in, s.Modalities, items, queries); err != nil {
 			return err
 		}
@@ -88,7 +91,8 @@ func evaluateIn(ctx context.Context, d *db.DB, s *sets.Set, seed uint64, bits in
 		if err := sets.Put(ctx, d, c, known); err != nil {
 			return nil, err
 		}
-		if err := measured(share, len(labelled), fit.Options{Bits: max(bits, (s.LabelCount()+7)/8*8)}); err != nil {
+		if err := measured(share, len(labelled),
+			fit.Options{Bits: max(bits, (s.LabelCount()+7)/8*8)}); err != nil {
 			return nil, err
 		}
 	}
@@ -97,7 +101,8 @@ func evaluateIn(ctx context.Context, d *db.DB, s *sets.Set, seed uint64, bits in
 
 // figures measures the queries in the space of c. A query that the space refuses, as it is far from
 // all that was learned from, counts as one that finds nothing.
-func figures(ctx context.Context, c *db.Collection, modalities []string, items, queries *sets.Part) ([]figure, error) {
+func figures(ctx context.Context, c *db.Collection, modalities []string, items,
+	queries *sets.Part) ([]figure, error) {
 	var across, same, near []figure
 	for t, name := range modalities {
 		var kept [][]float32
@@ -133,7 +138,8 @@ func figures(ctx context.Context, c *db.Collection, modalities []string, items, 
 }
 
 // within returns the mAP of searches from a modality to itself: by vectors, where codes know no labels.
-func within(ctx context.Context, c *db.Collection, modality string, vectors [][]float32, labels [][]string, items *sets.Part) (mean float64, err error) {
+func within(ctx context.Context, c *db.Collection, modality string, vectors [][]float32, labels [][]string,
+	items *sets.Part) (mean float64, err error) {
 	const run = 64 // queries at once: answers are large
 	stats, err := c.Stats()
 	if err != nil {
@@ -146,7 +152,8 @@ func within(ctx context.Context, c *db.Collection, modality string, vectors [][]
 	for from := 0; from < len(vectors); from += run {
 		var list []db.Query
 		for _, x := range vectors[from:min(from+run, len(vectors))] {
-			list = append(list, db.Query{From: modality, To: modality, Vector: x, K: len(items.Labels), Recall: recall})
+			list = append(list, db.Query{From: modality, To: modality, Vector: x, K: len(items.Labels),
+				Recall: recall})
 		}
 		results, err := c.SearchAll(ctx, list)
 		if err != nil {
@@ -159,7 +166,8 @@ func within(ctx context.Context, c *db.Collection, modality string, vectors [][]
 				if err != nil {
 					return 0, err
 				}
-				relevant[rank] = slices.ContainsFunc(items.Labels[item], func(l string) bool { return slices.Contains(labels[from+i], l) })
+				relevant[rank] = slices.ContainsFunc(items.Labels[item],
+					func(l string) bool { return slices.Contains(labels[from+i], l) })
 			}
 			mean += averagePrecision(relevant) / float64(len(vectors))
 		}

@@ -50,21 +50,25 @@ func TestEvaluate(t *testing.T) {
 	for _, f := range rows[0].figures {
 		names = append(names, f.name)
 	}
-	if want := []string{"mAP image to text", "mAP text to image", "mAP image to image", "mAP text to text", "neighbours, image", "neighbours, text"}; !slices.Equal(names, want) {
+	if want := []string{"mAP image to text", "mAP text to image", "mAP image to image", "mAP text to text",
+		"neighbours, image", "neighbours, text"}; !slices.Equal(names, want) {
 		t.Errorf("%v", names)
 	}
-	if len(rows) != 3 || rows[1].labelled != 60 || rows[2].labelled != 300 || !strings.HasPrefix(rows[0].codes, "cca-itq, ") || rows[1].codes != "labels, 32 bits" {
+	if len(rows) != 3 || rows[1].labelled != 60 || rows[2].labelled != 300 ||
+		!strings.HasPrefix(rows[0].codes, "cca-itq, ") || rows[1].codes != "labels, 32 bits" {
 		t.Fatalf("%+v %+v %+v", rows[0], rows[1], rows[2])
 	}
 	for i, f := range rows[0].figures {
-		if few, all := rows[1].figures[i].value, rows[2].figures[i].value; f.value < .15 || f.value > 1 || i < 4 && !(all > f.value && all > few) {
+		if few, all := rows[1].figures[i].value, rows[2].figures[i].value; f.value < .15 || f.value > 1 ||
+			i < 4 && !(all > f.value && all > few) {
 			t.Errorf("%s: %.3f without labels, %.3f, %.3f", f.name, f.value, few, all)
 		}
 	}
 }
 
 func TestAveragePrecision(t *testing.T) {
-	if got, want := averagePrecision([]bool{true, false, false, true}), (1+2./4)/2; math.Abs(got-want) > 1e-12 {
+	if got, want := averagePrecision([]bool{true, false, false, true}),
+		(1+2./4)/2; math.Abs(got-want) > 1e-12 {
 		t.Errorf("%v, want %v", got, want)
 	}
 	if got := averagePrecision(make([]bool, 5)); got != 0 {

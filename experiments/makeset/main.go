@@ -51,7 +51,8 @@ func (o *options) write(dir string) error {
 		if o.parts > 1 {
 			suffix = fmt.Sprintf("-%05d", p)
 		}
-		if err := write(dir, "train", suffix, data.Slice(p*o.items/o.parts, (p+1)*o.items/o.parts), labels); err != nil {
+		if err := write(dir, "train", suffix, data.Slice(p*o.items/o.parts, (p+1)*o.items/o.parts),
+			labels); err != nil {
 			return err
 		}
 	}
@@ -81,7 +82,8 @@ func generate(set string, items int, seed uint64) (*synth.Data, int, error) {
 		rows := synth.Embeddings(0, items, 384, seed)
 		return &synth.Data{Vectors: [][][]float32{rows}, Labels: make([][]uint32, items)}, 0, nil
 	}
-	return nil, 0, fmt.Errorf("there is no set %q: nuswide, multilabel, pairs and embeddings are possible", set)
+	return nil, 0, fmt.Errorf("there is no set %q: nuswide, multilabel, pairs and embeddings are possible",
+		set)
 }
 
 // write writes the files of a part ("train" or "query") of a set, which may have no labels. suffix ends their

@@ -58,7 +58,8 @@ func TestFullScan(t *testing.T) {
 						f.add(row, code)
 						want = append(want, db.Hit{Row: row, Distance: distance(code)})
 					}
-					slices.SortStableFunc(want, func(a, b db.Hit) int { return cmp.Compare(a.Distance, b.Distance) })
+					slices.SortStableFunc(want,
+						func(a, b db.Hit) int { return cmp.Compare(a.Distance, b.Distance) })
 					testFullScan(t, f, query, want)
 				})
 			}
@@ -116,7 +117,8 @@ func BenchmarkFullScan(b *testing.B) {
 				b.Run(fmt.Sprintf("%s/%d/%s", set, q, name), func(b *testing.B) {
 					i := 0
 					for b.Loop() {
-						if err := search(db.Query{Code: queries.At(i%queries.Len()).AppendBytes(nil, q), K: 0}); err != nil {
+						if err := search(db.Query{Code: queries.At(i%queries.Len()).AppendBytes(nil, q),
+							K: 0}); err != nil {
 							b.Fatal(err)
 						}
 						i++

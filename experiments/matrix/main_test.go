@@ -40,7 +40,8 @@ func measured(t *testing.T, dir string, sets []synth.CodeSet, kinds ...string) {
 	var list results
 	for _, n := range []int{100, 200} {
 		for _, set := range sets {
-			list = append(list, &result{Set: set.String(), Bits: 64, N: n, Op: store, Seconds: .5, ItemsPerSecond: 200, DiskBytes: 3200, MemoryBytes: 6000, DistinctCodes: 90})
+			list = append(list, &result{Set: set.String(), Bits: 64, N: n, Op: store, Seconds: .5,
+				ItemsPerSecond: 200, DiskBytes: 3200, MemoryBytes: 6000, DistinctCodes: 90})
 			for _, kind := range kinds {
 				for _, op := range []string{"knn", "radius", "hits"} {
 					for _, x := range map[bool][]int{true: {1, 10}, false: {0, 8}}[op == "knn"] {
@@ -48,7 +49,8 @@ func measured(t *testing.T, dir string, sets []synth.CodeSet, kinds ...string) {
 							if op == "hits" && name == fullscan {
 								continue
 							}
-							r := &result{Set: set.String(), Bits: 64, N: n, Kind: kind, Op: op, Tier: name, Queries: 4, P50: float64(1 + i*(1+x))}
+							r := &result{Set: set.String(), Bits: 64, N: n, Kind: kind, Op: op, Tier: name,
+								Queries: 4, P50: float64(1 + i*(1+x))}
 							if op == "knn" {
 								r.K = &x
 							} else {
@@ -79,7 +81,8 @@ func lines(t *testing.T, path string) []string {
 // synth.
 func TestCodes(t *testing.T) {
 	dir := t.TempDir()
-	do(t, "codes", "--sets", "S", "--bits", "72", "--items", "50", "--queries", "6", "--seed", "3", "--dir", dir)
+	do(t, "codes", "--sets", "S", "--bits", "72", "--items", "50", "--queries", "6", "--seed", "3", "--dir",
+		dir)
 	items, err := synth.Codes(synth.Projected, 72, 50, 3)
 	if err != nil {
 		t.Fatal(err)
@@ -113,13 +116,15 @@ func TestRun(t *testing.T) {
 	}
 	for _, r := range list {
 		if r.Op == store {
-			if r.Seconds <= 0 || r.ItemsPerSecond <= 0 || r.DiskBytes < 1 || r.MemoryBytes < 1 || r.DistinctCodes < 1 || r.DistinctCodes > r.N {
+			if r.Seconds <= 0 || r.ItemsPerSecond <= 0 || r.DiskBytes < 1 || r.MemoryBytes < 1 ||
+				r.DistinctCodes < 1 || r.DistinctCodes > r.N {
 				t.Errorf("%+v", r)
 			}
 			continue
 		}
 		all := list.find(r.place(), r.Kind, r.Op, r.param(), auto)
-		if r.P50 <= 0 || r.P99 < r.P50 || r.Mean <= 0 || r.Queries != 4 || r.AvgHits != all.AvgHits || r.Op == "knn" && (r.AvgHits != float64(r.param()) || r.Find <= 0) {
+		if r.P50 <= 0 || r.P99 < r.P50 || r.Mean <= 0 || r.Queries != 4 || r.AvgHits != all.AvgHits ||
+			r.Op == "knn" && (r.AvgHits != float64(r.param()) || r.Find <= 0) {
 			t.Errorf("%+v", r)
 		}
 	}
@@ -142,10 +147,12 @@ func TestRunFails(t *testing.T) {
 	dir := t.TempDir()
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
-	if err := common.Execute(ctx, Command(), matrixArgs(dir, "--sets", "C"), io.Discard, io.Discard); !errors.Is(err, context.Canceled) {
+	if err := common.Execute(ctx, Command(), matrixArgs(dir, "--sets", "C"), io.Discard,
+		io.Discard); !errors.Is(err, context.Canceled) {
 		t.Errorf("%v", err)
 	}
-	if got := lines(t, filepath.Join(dir, "results.jsonl")); len(got) != 1 || !strings.Contains(got[0], store) {
+	if got := lines(t, filepath.Join(dir, "results.jsonl")); len(got) != 1 ||
+		!strings.Contains(got[0], store) {
 		t.Errorf("results %v", got)
 	}
 }
@@ -153,7 +160,8 @@ func TestRunFails(t *testing.T) {
 func TestTables(t *testing.T) {
 	dir := t.TempDir()
 	measured(t, dir, synth.CodeSets(), members, fresh, both)
-	out := do(t, "tables", "--in", filepath.Join(dir, "results.jsonl"), "--kinds", "fresh,both", "--limit", "0.9")
+	out := do(t, "tables", "--in", filepath.Join(dir, "results.jsonl"), "--kinds", "fresh,both", "--limit",
+		"0.9")
 	for _, want := range []string{
 		"### 200 items of 64 bits, fresh queries\n",
 		"\n| set | search | r = 0 | r = 8 |\n| --- | --- | ---: | ---: |\n| U | radius | 1.0 (2.0x) | 1.0 (10x) |\n",
@@ -184,7 +192,8 @@ func TestPlanTable(t *testing.T) {
 	results{
 		at("radius", auto, 0, 10), at("radius", "memory", 0, 10), at("radius", "scan", 0, 50),
 		at("radius", auto, 8, 12), at("radius", "memory", 8, 10), at("radius", "scan", 8, 50),
-		at("radius", auto, 4, 30), at("radius", "memory", 4, 40), at("radius", "scan", 4, 20), at("radius", fullscan, 4, 1),
+		at("radius", auto, 4, 30), at("radius", "memory", 4, 40), at("radius", "scan", 4, 20),
+		at("radius", fullscan, 4, 1),
 		at("hits", auto, 8, 1),
 	}.planTable(&b, 1.05)
 	want := "Of 3 searches, auto takes at most 1.05 times as long as the best plan in 1, at most 1.15 times in 1; the worst takes 1.50 times.\n\n" +
@@ -258,10 +267,12 @@ func svgText(t *testing.T, path string) []string {
 func TestRefused(t *testing.T) {
 	dir := t.TempDir()
 	for _, args := range []string{
-		"measure", "run extra", "run --sets X", "run --items ten", "run --items -5", "run --kinds all", "run --tiers auto,fast", "codes --bits 12",
+		"measure", "run extra", "run --sets X", "run --items ten", "run --items -5", "run --kinds all",
+		"run --tiers auto,fast", "codes --bits 12",
 		"tables --in " + filepath.Join(dir, "none"), "plots --format jpg",
 	} {
-		if err := common.Execute(t.Context(), Command(), strings.Fields(args), io.Discard, io.Discard); err == nil {
+		if err := common.Execute(t.Context(), Command(), strings.Fields(args), io.Discard,
+			io.Discard); err == nil {
 			t.Errorf("%q is accepted", args)
 		}
 	}
@@ -269,7 +280,8 @@ func TestRefused(t *testing.T) {
 	if err := os.WriteFile(bad, []byte("{\"n\":1}\n{\n"), 0o666); err != nil {
 		t.Fatal(err)
 	}
-	if err := common.Execute(t.Context(), Command(), []string{"tables", "--in", bad}, io.Discard, io.Discard); err == nil || !strings.Contains(err.Error(), "line 2") {
+	if err := common.Execute(t.Context(), Command(), []string{"tables", "--in", bad}, io.Discard,
+		io.Discard); err == nil || !strings.Contains(err.Error(), "line 2") {
 		t.Errorf("%v", err)
 	}
 }

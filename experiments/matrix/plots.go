@@ -26,29 +26,30 @@ import (
 func plotsCommand() *cobra.Command {
 	kinds := kindList{both}
 	var in, dir string
-	cmd := common.New("plots", "Draw results as figures", "", cobra.NoArgs, func(cmd *cobra.Command, _ []string) error {
-		list, err := readResults(in)
-		if err != nil {
-			return err
-		}
-		if err := os.MkdirAll(dir, 0o777); err != nil {
-			return err
-		}
-		for _, kind := range kinds {
-			these := list.filter(func(r *result) bool { return r.Kind == kind })
-			for _, fig := range these.figures() {
-				path := filepath.Join(dir, fig.name+".svg")
-				if kind != both {
-					path = filepath.Join(dir, fig.name+"-"+kind+".svg")
-				}
-				if err := fig.save(path); err != nil {
-					return fmt.Errorf("%s: %w", path, err)
-				}
-				fmt.Fprintln(cmd.OutOrStdout(), path)
+	cmd := common.New("plots", "Draw results as figures", "", cobra.NoArgs,
+		func(cmd *cobra.Command, _ []string) error {
+			list, err := readResults(in)
+			if err != nil {
+				return err
 			}
-		}
-		return nil
-	})
+			if err := os.MkdirAll(dir, 0o777); err != nil {
+				return err
+			}
+			for _, kind := range kinds {
+				these := list.filter(func(r *result) bool { return r.Kind == kind })
+				for _, fig := range these.figures() {
+					path := filepath.Join(dir, fig.name+".svg")
+					if kind != both {
+						path = filepath.Join(dir, fig.name+"-"+kind+".svg")
+					}
+					if err := fig.save(path); err != nil {
+						return fmt.Errorf("%s: %w", path, err)
+					}
+					fmt.Fprintln(cmd.OutOrStdout(), path)
+				}
+			}
+			return nil
+		})
 	f := common.FlagsOf(cmd)
 	f.StringVar(&in, "in", "results.jsonl", "file of results")
 	f.StringVar(&dir, "dir", ".", "folder to write figures to")
@@ -98,11 +99,13 @@ func (l results) figures() []*figure {
 		if err != nil {
 			continue // another program wrote it
 		}
-		for _, s := range []struct{ op, name, x string }{{"radius", "within r bits", "r, bits"}, {"knn", "k nearest", "k"}} {
+		for _, s := range []struct{ op, name, x string }{{"radius", "within r bits", "r, bits"},
+			{"knn", "k nearest", "k"}} {
 			fig := &figure{
-				name:  fmt.Sprintf("%s-%s-%d-%d", s.op, p.set, p.bits, p.n),
-				title: fmt.Sprintf("%s, %s %s codes of %d bits", s.name, term.Thousands(p.n), set.Name(), p.bits),
-				x:     s.x, logX: s.op == "knn", ticks: l.params(s.op),
+				name: fmt.Sprintf("%s-%s-%d-%d", s.op, p.set, p.bits, p.n),
+				title: fmt.Sprintf("%s, %s %s codes of %d bits", s.name, term.Thousands(p.n), set.Name(),
+					p.bits),
+				x: s.x, logX: s.op == "knn", ticks: l.params(s.op),
 			}
 			for _, t := range tierStyles {
 				fig.add(t, fig.ticks, func(x int) *result { return l.find(p, l[0].Kind, s.op, x, t.Name) })
@@ -111,7 +114,8 @@ func (l results) figures() []*figure {
 		}
 	}
 	ns := distinct(l, func(r *result) int { return r.N }, func(a, b int) int { return a - b })
-	for _, bits := range distinct(l, func(r *result) int { return r.Bits }, func(a, b int) int { return a - b }) {
+	for _, bits := range distinct(l, func(r *result) int { return r.Bits },
+		func(a, b int) int { return a - b }) {
 		for _, s := range []struct {
 			op, name string
 			param    int

@@ -66,7 +66,8 @@ func runCommand() *cobra.Command {
 func (m *matrix) run(ctx context.Context) error {
 	for _, name := range m.tiers {
 		if !slices.Contains(tierNames, name) {
-			return fmt.Errorf("--tiers: there is no tier %q: there are %s", name, strings.Join(tierNames, ", "))
+			return fmt.Errorf("--tiers: there is no tier %q: there are %s", name,
+				strings.Join(tierNames, ", "))
 		}
 	}
 	done, err := readResults(m.out)

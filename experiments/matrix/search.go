@@ -19,7 +19,8 @@ var tierNames = []string{auto, fullscan, "scan", "memory", "disk", "blockscan"}
 
 // tierPlans are the plans of the tiers that are plans.
 var tierPlans = map[string]db.Plan{
-	auto: db.PlanAuto, "scan": db.PlanScan, "memory": db.PlanMemory, "disk": db.PlanDisk, "blockscan": db.PlanBlockScan,
+	auto: db.PlanAuto, "scan": db.PlanScan, "memory": db.PlanMemory, "disk": db.PlanDisk,
+	"blockscan": db.PlanBlockScan,
 }
 
 // A tier searches in one way.
@@ -119,7 +120,8 @@ func (s *timed) find(ctx context.Context, queries [][]byte) error {
 
 // result returns the figures.
 func (s *timed) result() *result {
-	r := &result{Op: s.op, Tier: s.name, Queries: len(s.times), AvgHits: float64(s.hits) / float64(len(s.times))}
+	r := &result{Op: s.op, Tier: s.name, Queries: len(s.times),
+		AvgHits: float64(s.hits) / float64(len(s.times))}
 	if n := s.n; s.op == "knn" {
 		r.K = &n
 	} else {

@@ -26,7 +26,8 @@ var plans = []string{"scan", "memory", "disk", "blockscan"}
 func tablesCommand() *cobra.Command {
 	kinds, limit := kindList{both}, 1.05
 	var in string
-	cmd := common.New("tables", "Print results as tables", "The choice of plans is judged by all kinds of queries that were measured.",
+	cmd := common.New("tables", "Print results as tables",
+		"The choice of plans is judged by all kinds of queries that were measured.",
 		cobra.NoArgs, func(cmd *cobra.Command, _ []string) error {
 			list, err := readResults(in)
 			if err != nil {
@@ -45,7 +46,8 @@ func tablesCommand() *cobra.Command {
 	f := common.FlagsOf(cmd)
 	f.StringVar(&in, "in", "results.jsonl", "file of results")
 	f.Var(&kinds, "kinds", "kinds of queries to show the times of")
-	f.Float64Var(&limit, "limit", limit, "list where auto takes so many times as long as the best plan, and more")
+	f.Float64Var(&limit, "limit", limit,
+		"list where auto takes so many times as long as the best plan, and more")
 	return cmd
 }
 
@@ -63,7 +65,8 @@ func (l results) params(op string) []int {
 
 // kinds returns the measured kinds of queries.
 func (l results) kinds() []string {
-	return distinct(l.filter(func(r *result) bool { return r.Op != store }), func(r *result) string { return r.Kind }, nil)
+	return distinct(l.filter(func(r *result) bool { return r.Op != store }),
+		func(r *result) string { return r.Kind }, nil)
 }
 
 // timeTables prints one table for each size of a set: the times of searches with the
@@ -76,10 +79,14 @@ func (l results) timeTables(w io.Writer, kinds []string) {
 			sizes = append(sizes, s)
 		}
 	}
-	titles := map[string]string{members: "perturbed members", fresh: "fresh queries", both: "both kinds of queries"}
+	titles := map[string]string{members: "perturbed members", fresh: "fresh queries",
+		both: "both kinds of queries"}
 	for _, s := range sizes {
 		for _, kind := range kinds {
-			these := l.filter(func(r *result) bool { return r.N == s.n && r.Bits == s.bits && r.Kind == kind })
+			these := l.filter(func(r *result) bool {
+				return r.N == s.n && r.Bits == s.bits &&
+					r.Kind == kind
+			})
 			if len(these) == 0 {
 				continue
 			}
@@ -180,13 +187,16 @@ func (l results) planTable(w io.Writer, limit float64) {
 	fmt.Fprintf(w, "### Choice of plans\n\n")
 	fmt.Fprintf(w, "Of %s searches, auto takes at most 1.05 times as long as the best plan in %s, at most 1.15 times in %s; the worst takes %.2f times.\n\n",
 		term.Thousands(len(all)), term.Thousands(within(1.05)), term.Thousands(within(1.15)), all[0].ratio())
-	t := newTable([]string{"set", "queries", "search", "bits", "items", "auto", "best", "best plan", "ratio"}, 3)
+	t := newTable([]string{"set", "queries", "search", "bits", "items", "auto", "best", "best plan", "ratio"},
+		3)
 	for _, c := range all {
 		if c.ratio() < limit {
 			break
 		}
-		t.add([]string{c.auto.Set, c.auto.Kind, fmt.Sprintf("%s %d", c.auto.Op, c.auto.param()), fmt.Sprint(c.auto.Bits),
-			term.Thousands(c.auto.N), micros(c.auto.P50), micros(c.best.P50), c.best.Tier, fmt.Sprintf("%.2f", c.ratio())})
+		t.add([]string{c.auto.Set, c.auto.Kind, fmt.Sprintf("%s %d", c.auto.Op, c.auto.param()),
+			fmt.Sprint(c.auto.Bits),
+			term.Thousands(c.auto.N), micros(c.auto.P50), micros(c.best.P50), c.best.Tier,
+			fmt.Sprintf("%.2f", c.ratio())})
 	}
 	t.write(w)
 }
@@ -197,7 +207,8 @@ func (l results) crossTable(w io.Writer) {
 	head := []string{"set", "queries", "bits", "items"}
 	for _, op := range []string{"radius", "knn"} {
 		for _, p := range pairs {
-			head = append(head, fmt.Sprintf("%s: %s before %s", map[string]string{"radius": "r", "knn": "k"}[op], p[1], p[0]))
+			head = append(head, fmt.Sprintf("%s: %s before %s",
+				map[string]string{"radius": "r", "knn": "k"}[op], p[1], p[0]))
 		}
 	}
 	t := newTable(head, 2)
@@ -248,7 +259,8 @@ func (l results) storeTable(w io.Writer) {
 		return
 	}
 	fmt.Fprintf(w, "### Storage\n\n")
-	t := newTable([]string{"set", "bits", "items", "distinct codes", "import, s", "items/s", "disk, MB", "times the codes", "memory, MB", "bytes a distinct code"}, 1)
+	t := newTable([]string{"set", "bits", "items", "distinct codes", "import, s", "items/s", "disk, MB",
+		"times the codes", "memory, MB", "bytes a distinct code"}, 1)
 	for _, p := range stored.places() {
 		for _, r := range stored {
 			if r.place() != p {
@@ -256,8 +268,10 @@ func (l results) storeTable(w io.Writer) {
 			}
 			t.add([]string{r.Set, fmt.Sprint(r.Bits), term.Thousands(r.N), term.Thousands(r.DistinctCodes),
 				strconv.FormatFloat(r.Seconds, 'g', 3, 64), term.Thousands(int(r.ItemsPerSecond)),
-				fmt.Sprintf("%.1f", float64(r.DiskBytes)/1e6), fmt.Sprintf("%.1f", float64(r.DiskBytes)/float64(r.N*r.Bits/8)),
-				fmt.Sprintf("%.1f", float64(r.MemoryBytes)/1e6), fmt.Sprintf("%.0f", float64(r.MemoryBytes)/float64(max(r.DistinctCodes, 1)))})
+				fmt.Sprintf("%.1f", float64(r.DiskBytes)/1e6),
+				fmt.Sprintf("%.1f", float64(r.DiskBytes)/float64(r.N*r.Bits/8)),
+				fmt.Sprintf("%.1f", float64(r.MemoryBytes)/1e6),
+				fmt.Sprintf("%.0f", float64(r.MemoryBytes)/float64(max(r.DistinctCodes, 1)))})
 		}
 	}
 	t.write(w)

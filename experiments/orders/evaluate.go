@@ -40,7 +40,8 @@ type figures struct {
 }
 
 // evaluate makes the database of the case of and measures all directions.
-func evaluate(ctx context.Context, s *sets.Set, of string, seed uint64, bits, most int) (pairs []*pair, err error) {
+func evaluate(ctx context.Context, s *sets.Set, of string, seed uint64, bits,
+	most int) (pairs []*pair, err error) {
 	err = sets.WithDatabase(nil, func(d *db.DB) error {
 		pairs, err = evaluateIn(ctx, d, s, of, seed, bits, most)
 		return err
@@ -48,7 +49,8 @@ func evaluate(ctx context.Context, s *sets.Set, of string, seed uint64, bits, mo
 	return pairs, err
 }
 
-func evaluateIn(ctx context.Context, d *db.DB, s *sets.Set, of string, seed uint64, bits, most int) (pairs []*pair, err error) {
+func evaluateIn(ctx context.Context, d *db.DB, s *sets.Set, of string, seed uint64, bits,
+	most int) (pairs []*pair, err error) {
 	items, queries := s.Split(seed, most)
 	c, err := build(ctx, s, d, items, of != labelled, db.TrainOptions{Options: fit.Options{
 		Bits: max(bits, (s.LabelCount()+7)/8*8), Seed: seed,
@@ -73,11 +75,13 @@ func evaluateIn(ctx context.Context, d *db.DB, s *sets.Set, of string, seed uint
 			if from == to {
 				continue
 			}
-			p := &pair{from: name, to: target, searched: int(searched), codes: stats.DistinctCodes, by: map[db.Rerank]*figures{}}
+			p := &pair{from: name, to: target, searched: int(searched), codes: stats.DistinctCodes,
+				by: map[db.Rerank]*figures{}}
 			query := db.Query{From: name, To: target, Where: where}
 			for _, order := range orders {
 				query.Rerank = order
-				if p.by[order], err = quality(ctx, c, query, queries.Vectors[from], queries.Labels, items.Labels, int(searched)); err != nil {
+				if p.by[order], err = quality(ctx, c, query, queries.Vectors[from], queries.Labels,
+					items.Labels, int(searched)); err != nil {
 					return nil, err
 				}
 			}
@@ -95,7 +99,8 @@ func evaluateIn(ctx context.Context, d *db.DB, s *sets.Set, of string, seed uint
 
 // build stores the items, with their numbers as keys, and trains. It trains on all of
 // them, or with half on the first half, before the others come without labels.
-func build(ctx context.Context, s *sets.Set, d *db.DB, items *sets.Part, half bool, opt db.TrainOptions) (*db.Collection, error) {
+func build(ctx context.Context, s *sets.Set, d *db.DB, items *sets.Part, half bool,
+	opt db.TrainOptions) (*db.Collection, error) {
 	schema := s.Schema()
 	schema.Fields = []db.Field{{Name: "new", Type: db.Bool, Indexed: true}}
 	c, err := d.CreateCollection(ctx, "main", schema)
@@ -130,7 +135,8 @@ func build(ctx context.Context, s *sets.Set, d *db.DB, items *sets.Part, half bo
 }
 
 // quality searches for every query.
-func quality(ctx context.Context, c *db.Collection, q db.Query, vectors [][]float32, wanted, labels [][]string, items int) (*figures, error) {
+func quality(ctx context.Context, c *db.Collection, q db.Query, vectors [][]float32, wanted,
+	labels [][]string, items int) (*figures, error) {
 	q.K = items
 	f := &figures{}
 	const run = 64 // queries at once: answers are large
@@ -152,7 +158,8 @@ func quality(ctx context.Context, c *db.Collection, q db.Query, vectors [][]floa
 				if err != nil {
 					return nil, err
 				}
-				relevant[rank] = slices.ContainsFunc(labels[item], func(l string) bool { return slices.Contains(wanted[from+i], l) })
+				relevant[rank] = slices.ContainsFunc(labels[item],
+					func(l string) bool { return slices.Contains(wanted[from+i], l) })
 			}
 			ap, p10, p50 := judge(relevant)
 			f.ap += ap / float64(len(vectors))
@@ -197,7 +204,8 @@ func known(ctx context.Context, c *db.Collection, q db.Query, vectors [][]float3
 			if err != nil {
 				return err
 			}
-			if rank := slices.IndexFunc(r.Hits, func(h db.Hit) bool { return h.Key == strconv.Itoa(row) }); rank >= 0 {
+			if rank := slices.IndexFunc(r.Hits,
+				func(h db.Hit) bool { return h.Key == strconv.Itoa(row) }); rank >= 0 {
 				p.by[order].itself += 1 / float64(rank+1) / float64(n)
 			}
 		}

@@ -53,7 +53,8 @@ func TestJudge(t *testing.T) {
 		relevant[i] = true
 	}
 	ap, p10, p50 := judge(relevant)
-	if want := (1 + 2./4 + 3./10 + 4./11 + 5./50 + 6./51) / 6; math.Abs(ap-want) > 1e-12 || math.Abs(p10-.3) > 1e-12 || math.Abs(p50-.1) > 1e-12 {
+	if want := (1 + 2./4 + 3./10 + 4./11 + 5./50 + 6./51) / 6; math.Abs(ap-want) > 1e-12 ||
+		math.Abs(p10-.3) > 1e-12 || math.Abs(p50-.1) > 1e-12 {
 		t.Errorf("%v (want %v), %v, %v", ap, want, p10, p50)
 	}
 	if ap, _, _ := judge(make([]bool, 5)); ap != 0 {
@@ -102,11 +103,13 @@ func TestCommand(t *testing.T) {
 		t.Skip("takes long")
 	}
 	var out strings.Builder
-	if err := common.Execute(t.Context(), Command(), []string{"--seeds", "1", "--queries", "20", "--bits", "8", folder(t, 0)}, &out, &out); err != nil {
+	if err := common.Execute(t.Context(), Command(), []string{"--seeds", "1", "--queries", "20", "--bits",
+		"8", folder(t, 0)}, &out, &out); err != nil {
 		t.Fatal(err)
 	}
 	lines := strings.Split(strings.TrimSpace(out.String()), "\n")
-	if len(lines) != 8 || !strings.HasPrefix(lines[2], "| a set | labelled | 200, ") || !strings.HasPrefix(lines[5], "| a set | unlabelled | 100, ") {
+	if len(lines) != 8 || !strings.HasPrefix(lines[2], "| a set | labelled | 200, ") ||
+		!strings.HasPrefix(lines[5], "| a set | unlabelled | 100, ") {
 		t.Errorf("%s", out.String())
 	}
 	for _, l := range lines {

@@ -28,7 +28,8 @@ func print(w io.Writer, set, of string, runs [][]*pair) {
 			return mean, math.Sqrt(std / float64(max(len(runs)-1, 1)))
 		}
 		codes, _ := mean(func(p *pair) float64 { return float64(p.codes) })
-		row := []string{set, of, fmt.Sprintf("%d, %.0f", first.searched, codes), first.from + " to " + first.to}
+		row := []string{set, of, fmt.Sprintf("%d, %.0f", first.searched, codes),
+			first.from + " to " + first.to}
 		add := func(orders []db.Rerank, format func(float64) string, f func(f *figures) float64) {
 			for _, order := range orders {
 				x, _ := mean(func(p *pair) float64 { return f(p.by[order]) })
@@ -36,7 +37,9 @@ func print(w io.Writer, set, of string, runs [][]*pair) {
 			}
 		}
 		add(orders[:3], common.Share, func(f *figures) float64 { return f.ap })
-		gain, std := mean(func(p *pair) float64 { return p.by[db.RerankAsymmetric].ap - p.by[db.RerankProjection].ap })
+		gain, std := mean(func(p *pair) float64 {
+			return p.by[db.RerankAsymmetric].ap - p.by[db.RerankProjection].ap
+		})
 		cell := fmt.Sprintf("%+.4f", gain)
 		if len(runs) > 1 {
 			cell += fmt.Sprintf(" +- %.4f", std)

@@ -53,14 +53,16 @@ row, as the map of fddhdb eval; "by score" is that of the asymmetric order.`,
 			if err != nil {
 				return err
 			}
-			return o.run(cmd.Context(), x, args[0], grid, term.NewPrinter(cmd.OutOrStdout(), cmd.ErrOrStderr()))
+			return o.run(cmd.Context(), x, args[0], grid,
+				term.NewPrinter(cmd.OutOrStdout(), cmd.ErrOrStderr()))
 		})
 	o.Settings.Register(cmd.Flags())
 	f := common.FlagsOf(cmd)
 	f.Seeds(&o.seeds)
 	f.Count(&o.top, "top", "the N of precision at N")
 	if len(x.axes) > 0 {
-		f.Var(&o.grid, "grid", "the numbers that are gone over; repeat it for each of "+strings.Join(x.axisNames(), ", "))
+		f.Var(&o.grid, "grid", "the numbers that are gone over; repeat it for each of "+strings.Join(
+			x.axisNames(), ", "))
 	}
 	f.BoolVar(&o.json, "json", false, "print an object a row, as soon as it is measured")
 	f.StringVar(&o.plot, "plot", "", "draw what was measured to `FILE`.svg")
@@ -84,7 +86,8 @@ func (o *options) complete(f *pflag.FlagSet, x *kind) (map[string][]float64, err
 	for _, g := range o.grid.List {
 		i := slices.Index(x.axisNames(), g.Name)
 		if i < 0 {
-			return nil, fmt.Errorf("--grid %s: %s goes over %s", g.Name, x.name, strings.Join(x.axisNames(), ", "))
+			return nil, fmt.Errorf("--grid %s: %s goes over %s", g.Name, x.name,
+				strings.Join(x.axisNames(), ", "))
 		}
 		values, err := x.axes[i].parse(flags.SplitList(g.Value))
 		if err != nil {
@@ -104,22 +107,26 @@ func (o *options) complete(f *pflag.FlagSet, x *kind) (map[string][]float64, err
 		return nil, err
 	}
 	if o.Method.LabelFree() {
-		return nil, fmt.Errorf("--method %v: labels, joint and paper are possible, which learn from labels", o.Method)
+		return nil, fmt.Errorf("--method %v: labels, joint and paper are possible, which learn from labels",
+			o.Method)
 	}
-	if x.name == "sensitivity" && (o.Method == model.MethodLabels || o.Aim == model.AimLabels || o.Prior != nil) {
+	if x.name == "sensitivity" &&
+		(o.Method == model.MethodLabels || o.Aim == model.AimLabels || o.Prior != nil) {
 		return nil, errors.New("sensitivity is that of the methods paper and joint: leave out --method labels, --aim labels and --prior")
 	}
 	return grid, nil
 }
 
 // run runs an experiment on a set and prints its rows.
-func (o *options) run(ctx context.Context, x *kind, folder string, grid map[string][]float64, p *term.Printer) error {
+func (o *options) run(ctx context.Context, x *kind, folder string, grid map[string][]float64,
+	p *term.Printer) error {
 	s, err := sets.Read(folder)
 	if err != nil {
 		return err
 	}
 	if s.Queries == nil {
-		return fmt.Errorf("%s has no queries: files query_NAME.npy and query_labels.npy are expected", filepath.Clean(folder))
+		return fmt.Errorf("%s has no queries: files query_NAME.npy and query_labels.npy are expected",
+			filepath.Clean(folder))
 	}
 	var files outfile.Set
 	defer files.Discard()

@@ -140,16 +140,20 @@ func sameAsTrain(t *testing.T, m measurement, s set, flags ...string) {
 	for pair, want := range evaluated {
 		got := m.Retrieval[pair]
 		for _, c := range [][2]float64{
-			{got.MAP, want.MAP}, {got.MAPTie, want.MAPTie}, {got.MAPAsym, want.MAPAsym}, {got.MAPTieAsym, want.MAPTieAsym},
+			{got.MAP, want.MAP}, {got.MAPTie, want.MAPTie}, {got.MAPAsym, want.MAPAsym},
+			{got.MAPTieAsym, want.MAPTieAsym},
 			{got.PrecisionAt, want.PrecisionAt}, {got.PrecisionAtAsym, want.PrecisionAtAsym},
-			{m.Objective, trained.Objective[len(trained.Objective)-1]}, {m.Constant, trained.Constant}, {m.Balance, trained.Balance},
+			{m.Objective, trained.Objective[len(trained.Objective)-1]}, {m.Constant, trained.Constant},
+			{m.Balance, trained.Balance},
 		} {
 			if c[0] != c[1] {
-				t.Errorf("%s, %s: %v, after train %s and eval %v", m.Row, pair, c[0], strings.Join(flags, " "), c[1])
+				t.Errorf("%s, %s: %v, after train %s and eval %v", m.Row, pair, c[0],
+					strings.Join(flags, " "), c[1])
 			}
 		}
 	}
-	if m.TrainItems != trained.Items || m.Method.String() != trained.Method || m.Sweeps != len(trained.Objective) {
+	if m.TrainItems != trained.Items || m.Method.String() != trained.Method ||
+		m.Sweeps != len(trained.Objective) {
 		t.Errorf("%s: %+v, trained %+v", m.Row, m, trained)
 	}
 }
@@ -166,7 +170,8 @@ func TestExperimentsAgainstTrain(t *testing.T) {
 		if kind != "bits" {
 			flags = append(flags, "--bits", "16")
 		}
-		rows := measured(t, kind, append([]string{set.dir, "--seeds", "1", "--seed", "7", "--anchors", "40"}, flags...)...)
+		rows := measured(t, kind, append([]string{set.dir, "--seeds", "1", "--seed", "7", "--anchors", "40"},
+			flags...)...)
 		for _, m := range rows {
 			if m.Experiment != kind || m.Seeds != 1 {
 				t.Errorf("%+v", m)
@@ -197,7 +202,8 @@ func TestExperimentsAgainstTrain(t *testing.T) {
 	for _, m := range rows {
 		names = append(names, m.Row)
 	}
-	if want := []string{"full", "joint", "paper", "codes", "prior", "raw", "rbf", "width", "gamma", "start", "fixed", "FDDH", "FDDH_NR", "FDDH_NRM"}; !slices.Equal(names, want) {
+	if want := []string{"full", "joint", "paper", "codes", "prior", "raw", "rbf", "width", "gamma", "start",
+		"fixed", "FDDH", "FDDH_NR", "FDDH_NRM"}; !slices.Equal(names, want) {
 		t.Errorf("rows %v", names)
 	}
 	for name, flags := range map[string][]string{
@@ -227,7 +233,8 @@ func TestExperimentsAgainstTrain(t *testing.T) {
 		t.Errorf("%d rows", len(rows))
 	}
 	for _, method := range []string{"labels", "joint", "paper"} {
-		m := find(t, rows, "three sweeps of "+method, func(m measurement) bool { return m.Row == method && m.Sweeps == 3 })
+		m := find(t, rows, "three sweeps of "+method,
+			func(m measurement) bool { return m.Row == method && m.Sweeps == 3 })
 		check(m, "--bits", "16", "--sweeps", "3", "--method", method)
 	}
 
@@ -248,19 +255,23 @@ func TestExperimentsAgainstTrain(t *testing.T) {
 			}
 			Start struct{ Chosen int }
 		}
-		fddhdb(t, &chosen, "train", set.db, "--seed", "7", "--anchors", "40", "--bits", "16", "--method", "paper")
+		fddhdb(t, &chosen, "train", set.db, "--seed", "7", "--anchors", "40", "--bits", "16", "--method",
+			"paper")
 		for name, c := range chosen.Chosen {
-			settings[name] = []string{"--features", name + "=" + c.FeatureMap, "--map", name + "=" + c.Map, "--gamma", name + "=" + term.Setting(c.Gamma)}
+			settings[name] = []string{"--features", name + "=" + c.FeatureMap, "--map", name + "=" + c.Map,
+				"--gamma", name + "=" + term.Setting(c.Gamma)}
 		}
 		check(m, append(append(settings["image"], settings["text"]...), "--bits", "16", "--method", "paper",
-			"--mu", "image=2", "--mu", "text=.5", "--delta", term.Setting(delta), "--start", fmt.Sprint(chosen.Start.Chosen))...)
+			"--mu", "image=2", "--mu", "text=.5", "--delta", term.Setting(delta), "--start",
+			fmt.Sprint(chosen.Start.Chosen))...)
 	}
 
 	rows = run("bits", "--grid", "bits=16,24")
 	if len(rows) != 8 {
 		t.Errorf("%d rows", len(rows))
 	}
-	check(find(t, rows, "24 bits", func(m measurement) bool { return m.Row == "labels" && m.Bits == 24 }), "--bits", "24")
+	check(find(t, rows, "24 bits", func(m measurement) bool { return m.Row == "labels" && m.Bits == 24 }),
+		"--bits", "24")
 
 	rows = run("size", "--grid", "rows=60,90")
 	if len(rows) != 2 || rows[1].TrainItems != 90 {
@@ -279,7 +290,9 @@ func TestExperimentSeeds(t *testing.T) {
 	set := newSet(t, 150, 60, "image", "text")
 	run := func(flags ...string) retrieval {
 		t.Helper()
-		rows := measured(t, "size", append([]string{set.dir, "--grid", "rows=100", "--bits", "16", "--gamma", "text=.1"}, flags...)...)
+		rows := measured(t, "size",
+			append([]string{set.dir, "--grid", "rows=100", "--bits", "16", "--gamma", "text=.1"},
+				flags...)...)
 		return rows[0].Retrieval["text->image"]
 	}
 	one, two := run("--seeds", "1", "--seed", "4"), run("--seeds", "1", "--seed", "5")
@@ -299,19 +312,23 @@ func TestExperimentLeavesOut(t *testing.T) {
 	clitest.OneGoroutine(t)
 	set := newSet(t, 60, 20, "text")
 	figure := filepath.Join(t.TempDir(), "size.svg")
-	out, errs, err := do(t.Context(), "size", set.dir, "--seeds", "1", "--grid", "rows=1,40", "--bits", "16", "--plot", figure)
-	if err != nil || !strings.Contains(out, "\n            40  ") || errs != "fddhdb: training on 1 items left out: only one distinct set of labels\n" {
+	out, errs, err := do(t.Context(), "size", set.dir, "--seeds", "1", "--grid", "rows=1,40", "--bits", "16",
+		"--plot", figure)
+	if err != nil || !strings.Contains(out, "\n            40  ") ||
+		errs != "fddhdb: training on 1 items left out: only one distinct set of labels\n" {
 		t.Errorf("%v, %s, %s", err, out, errs)
 	}
 	if b, err := os.ReadFile(figure); err != nil || !bytes.Contains(b, []byte("labelled items")) {
 		t.Errorf("no figure: %v", err)
 	}
 	out, errs, err = do(t.Context(), "ablation", set.dir, "--seeds", "1", "--bits", "16", "--anchors", "12")
-	if err != nil || !strings.Contains(out, "full") || strings.Contains(out, "FDDH_NR ") || strings.Count(errs, "\n") != 1 || !strings.Contains(errs, "FDDH, FDDH_NR left out") {
+	if err != nil || !strings.Contains(out, "full") || strings.Contains(out, "FDDH_NR ") ||
+		strings.Count(errs, "\n") != 1 || !strings.Contains(errs, "FDDH, FDDH_NR left out") {
 		t.Errorf("%v, %s, %s", err, out, errs)
 	}
 	none := filepath.Join(t.TempDir(), "none.svg")
-	if out, _, err = do(t.Context(), "size", set.dir, "--seeds", "1", "--grid", "rows=1", "--plot", none); err == nil || out != "" || !strings.Contains(err.Error(), "only one distinct set of labels") {
+	if out, _, err = do(t.Context(), "size", set.dir, "--seeds", "1", "--grid", "rows=1", "--plot",
+		none); err == nil || out != "" || !strings.Contains(err.Error(), "only one distinct set of labels") {
 		t.Errorf("%v, %s", err, out)
 	}
 	if _, err := os.Stat(none); err == nil {
@@ -369,7 +386,8 @@ func TestExperimentInterrupt(t *testing.T) {
 		cancel() // after the first row
 		return out.Write(p)
 	})
-	err := common.Execute(ctx, command(kinds()[i]), []string{set.dir, "--seeds", "1", "--plot", figure, "--json"}, stdout, &errs)
+	err := common.Execute(ctx, command(kinds()[i]), []string{set.dir, "--seeds", "1", "--plot", figure,
+		"--json"}, stdout, &errs)
 	if !errors.Is(err, context.Canceled) || strings.Count(out.String(), "\n") != 1 {
 		t.Errorf("%v, %s", err, out.String())
 	}

@@ -86,14 +86,16 @@ anchors; raw features, the rbf map, width 1, gamma .01 or the first random start
 that without the relaxation of labels (FDDH_NR: an infinite delta), and without the rbf map, too (FDDH_NRM: the linear map).
 Where a vector has fewer numbers than a code has bits, that has no solution by the method paper, and is done by labels. What
 the flags have taken out already has no row.`,
-		run:  runAblation,
-		lead: []term.Column{term.Left(""), term.Left("method"), term.Left("aim"), term.Right("prior"), term.Right("constant bits"), term.Right("seconds")},
+		run: runAblation,
+		lead: []term.Column{term.Left(""), term.Left("method"), term.Left("aim"), term.Right("prior"),
+			term.Right("constant bits"), term.Right("seconds")},
 		cells: func(_ *lab, m *measurement) []any {
 			var prior any = term.NoCell
 			if m.Aim != model.AimCodes {
 				prior = term.Setting(m.Prior)
 			}
-			return []any{m.Row, m.Method.String(), m.Aim.String(), prior, term.Setting(m.Constant), fmt.Sprintf("%.2f", m.Seconds)}
+			return []any{m.Row, m.Method.String(), m.Aim.String(), prior, term.Setting(m.Constant),
+				fmt.Sprintf("%.2f", m.Seconds)}
 		},
 		draw: drawAblation,
 	}
@@ -287,9 +289,11 @@ func codeLengths() *kind {
 		sets:  []string{"bits", "method"},
 		axes:  []axis{{name: "bits", values: []float64{16, 32, 48, 64, 96, 128}, whole: true, least: 8}},
 		run:   runBits,
-		lead:  []term.Column{term.Right("bits"), term.Left(""), term.Left("aim"), term.Right("constant bits"), term.Right("seconds")},
+		lead: []term.Column{term.Right("bits"), term.Left(""), term.Left("aim"), term.Right("constant bits"),
+			term.Right("seconds")},
 		cells: func(_ *lab, m *measurement) []any {
-			return []any{m.Bits, m.Row, m.Aim.String(), term.Setting(m.Constant), fmt.Sprintf("%.2f", m.Seconds)}
+			return []any{m.Bits, m.Row, m.Aim.String(), term.Setting(m.Constant),
+				fmt.Sprintf("%.2f", m.Seconds)}
 		},
 		draw: drawBits,
 	}
@@ -330,9 +334,11 @@ func convergence() *kind {
 		long:  `Sweeps are 1 to --sweeps (20). Features, map and gamma are chosen once a seed and method.`,
 		sets:  []string{"method"},
 		run:   runConvergence,
-		lead:  []term.Column{term.Left("method"), term.Left("aim"), term.Right("sweeps"), term.Right("objective"), term.Right("constant bits"), term.Right("distinct codes")},
+		lead: []term.Column{term.Left("method"), term.Left("aim"), term.Right("sweeps"),
+			term.Right("objective"), term.Right("constant bits"), term.Right("distinct codes")},
 		cells: func(_ *lab, m *measurement) []any {
-			return []any{m.Row, m.Aim.String(), m.Sweeps, fmt.Sprintf("%.9g", m.Objective), term.Setting(m.Constant), term.Setting(m.Distinct)}
+			return []any{m.Row, m.Aim.String(), m.Sweeps, fmt.Sprintf("%.9g", m.Objective),
+				term.Setting(m.Constant), term.Setting(m.Distinct)}
 		},
 		draw: drawConvergence,
 	}
@@ -370,9 +376,11 @@ func trainingSizes() *kind {
 		long:  `The numbers are a 32nd of the items, a 16th and so on, and all of them, unless --grid rows gives others.`,
 		axes:  []axis{{name: "rows", whole: true, least: 1}},
 		run:   runSizes,
-		lead:  []term.Column{term.Right("labelled items"), term.Right("seconds"), term.Right("distinct codes")},
+		lead: []term.Column{term.Right("labelled items"), term.Right("seconds"),
+			term.Right("distinct codes")},
 		cells: func(_ *lab, m *measurement) []any {
-			return []any{term.CountCell(m.TrainItems), fmt.Sprintf("%.2f", m.Seconds), term.Setting(m.Distinct)}
+			return []any{term.CountCell(m.TrainItems), fmt.Sprintf("%.2f", m.Seconds),
+				term.Setting(m.Distinct)}
 		},
 		draw: drawSizes,
 	}

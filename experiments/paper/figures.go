@@ -17,16 +17,19 @@ import (
 // rowStyles are the styles of rows that are drawn as curves.
 var rowStyles = map[string]chart.CurveStyle{
 	"labels": {Name: "labels", Color: chart.Blue, Glyph: draw.CircleGlyph{}},
-	"joint":  {Name: "joint", Color: chart.Vermillion, Dashes: []vg.Length{6, 3}, Glyph: draw.TriangleGlyph{}},
-	"paper":  {Name: "paper", Color: chart.Green, Dashes: []vg.Length{2, 2}, Glyph: draw.SquareGlyph{}},
-	"FDDH":   {Name: "FDDH", Color: chart.Purple, Dashes: []vg.Length{8, 2, 2, 2}, Glyph: draw.PyramidGlyph{}},
+	"joint": {Name: "joint", Color: chart.Vermillion, Dashes: []vg.Length{6, 3},
+		Glyph: draw.TriangleGlyph{}},
+	"paper": {Name: "paper", Color: chart.Green, Dashes: []vg.Length{2, 2}, Glyph: draw.SquareGlyph{}},
+	"FDDH": {Name: "FDDH", Color: chart.Purple, Dashes: []vg.Length{8, 2, 2, 2},
+		Glyph: draw.PyramidGlyph{}},
 }
 
 // experimentLegend is the width of their legend.
 const experimentLegend = 84
 
 // curves returns the names of rows in order, and the points of each name.
-func (l *lab) curves(point func(m *measurement) chart.Deviation) (names []string, curves map[string][]chart.Deviation) {
+func (l *lab) curves(point func(m *measurement) chart.Deviation) (names []string,
+	curves map[string][]chart.Deviation) {
 	curves = map[string][]chart.Deviation{}
 	for _, m := range l.rows {
 		if curves[m.Row] == nil {
@@ -53,7 +56,8 @@ func (l *lab) linePanel(title, x, y string, point func(m *measurement) chart.Dev
 
 // lineFigure returns a figure of panels of curves, with the legend of the rows.
 func (l *lab) lineFigure(panels []*plot.Plot) *chart.Figure {
-	f := &chart.Figure{Columns: min(len(panels), 3), Width: chart.PanelWidth, Height: chart.PanelHeight, Panels: panels, LegendWidth: experimentLegend}
+	f := &chart.Figure{Columns: min(len(panels), 3), Width: chart.PanelWidth, Height: chart.PanelHeight,
+		Panels: panels, LegendWidth: experimentLegend}
 	names, _ := l.curves(func(*measurement) chart.Deviation { return chart.Deviation{} })
 	for _, name := range names {
 		f.Legend = append(f.Legend, rowStyles[name])
@@ -71,13 +75,14 @@ func drawConvergence(l *lab) (*chart.Figure, error) {
 		}
 		least[m.Row] = min(least[m.Row], m.Objective)
 	}
-	p, err := l.linePanel("objective", "sweeps", "1: after the first sweep, 0: least", func(m *measurement) chart.Deviation {
-		part := 0.0
-		if fall := first[m.Row] - least[m.Row]; fall > 0 {
-			part = (m.Objective - least[m.Row]) / fall
-		}
-		return chart.Deviation{XY: plotter.XY{X: sweeps(m), Y: part}}
-	})
+	p, err := l.linePanel("objective", "sweeps", "1: after the first sweep, 0: least",
+		func(m *measurement) chart.Deviation {
+			part := 0.0
+			if fall := first[m.Row] - least[m.Row]; fall > 0 {
+				part = (m.Objective - least[m.Row]) / fall
+			}
+			return chart.Deviation{XY: plotter.XY{X: sweeps(m), Y: part}}
+		})
 	panels := []*plot.Plot{p}
 	for i, pair := range l.pairs {
 		if err == nil {
@@ -130,7 +135,8 @@ func drawSizes(l *lab) (*chart.Figure, error) {
 		for _, m := range l.rows {
 			r := m.Retrieval[pair]
 			hamming = append(hamming, chart.Deviation{XY: plotter.XY{X: items(m), Y: r.MAP}, Std: r.MAPStd})
-			asymmetric = append(asymmetric, chart.Deviation{XY: plotter.XY{X: items(m), Y: r.MAPAsym}, Std: r.MAPAsymStd})
+			asymmetric = append(asymmetric, chart.Deviation{XY: plotter.XY{X: items(m), Y: r.MAPAsym},
+				Std: r.MAPAsymStd})
 		}
 		if err := chart.AddDeviations(p, chart.HammingStyle, hamming); err != nil {
 			return nil, err
@@ -143,9 +149,11 @@ func drawSizes(l *lab) (*chart.Figure, error) {
 	p := chart.NewPanel("training", "labelled items", "seconds")
 	var seconds []chart.Deviation
 	for _, m := range l.rows {
-		seconds = append(seconds, chart.Deviation{XY: plotter.XY{X: items(m), Y: m.Seconds}, Std: m.SecondsStd})
+		seconds = append(seconds, chart.Deviation{XY: plotter.XY{X: items(m), Y: m.Seconds},
+			Std: m.SecondsStd})
 	}
-	if err := chart.AddDeviations(p, chart.CurveStyle{Name: "", Color: color.Gray{80}, Glyph: draw.SquareGlyph{}}, seconds); err != nil {
+	if err := chart.AddDeviations(p, chart.CurveStyle{Name: "", Color: color.Gray{80},
+		Glyph: draw.SquareGlyph{}}, seconds); err != nil {
 		return nil, err
 	}
 	panels = append(panels, p)
@@ -163,7 +171,9 @@ func drawSizes(l *lab) (*chart.Figure, error) {
 func drawAblation(l *lab) (*chart.Figure, error) {
 	f := &chart.Figure{
 		Columns: min(len(l.pairs), 2), Width: chart.PanelWidth, Height: vg.Length(70 + 17*len(l.rows)),
-		Legend: []chart.CurveStyle{chart.MarkOnly(chart.HammingStyle), chart.MarkOnly(chart.AsymmetricStyle)}, LegendWidth: chart.LegendWidth,
+		Legend: []chart.CurveStyle{chart.MarkOnly(chart.HammingStyle),
+			chart.MarkOnly(chart.AsymmetricStyle)},
+		LegendWidth: chart.LegendWidth,
 	}
 	var names []string
 	for i := range l.rows {
@@ -177,7 +187,10 @@ func drawAblation(l *lab) (*chart.Figure, error) {
 			mean  func(r retrieval) (mean, std float64)
 		}{
 			{chart.HammingStyle, .12, func(r retrieval) (float64, float64) { return r.MAP, r.MAPStd }},
-			{chart.AsymmetricStyle, -.12, func(r retrieval) (float64, float64) { return r.MAPAsym, r.MAPAsymStd }},
+			{chart.AsymmetricStyle, -.12, func(r retrieval) (float64, float64) {
+				return r.MAPAsym,
+					r.MAPAsymStd
+			}},
 		} {
 			var points plotter.XYs
 			var errors plotter.XErrors
@@ -226,7 +239,8 @@ func drawSensitivity(l *lab) (*chart.Figure, error) {
 			n := min(len(rows), len(mus)*len(thetas))
 			cells := chart.HeatCells{Low: min(low, high-chart.LeastSpan), High: high}
 			for j, m := range rows[:n] {
-				cells.Cells = append(cells.Cells, chart.HeatCell{Column: j % len(thetas), Row: j / len(thetas), Value: m.Retrieval[pair].MAP})
+				cells.Cells = append(cells.Cells, chart.HeatCell{Column: j % len(thetas),
+					Row: j / len(thetas), Value: m.Retrieval[pair].MAP})
 			}
 			rows = rows[n:]
 			p.Add(cells)

@@ -12,13 +12,15 @@ import (
 
 // measuredLab returns a lab after an experiment with made-up rows.
 func measuredLab(x *kind, rows []*measurement) *lab {
-	l := &lab{kind: x, seeds: 2, modalities: []string{"image", "text"}, grid: map[string][]float64{}, rows: rows}
+	l := &lab{kind: x, seeds: 2, modalities: []string{"image", "text"}, grid: map[string][]float64{},
+		rows: rows}
 	for _, a := range x.axes {
 		l.grid[a.name] = a.values
 	}
 	for i, pair := range [][2]string{{"image", "text"}, {"text", "an exceedingly long name of a modality"}} {
 		name := pair[0] + "->" + pair[1]
-		l.pairs, l.directions = append(l.pairs, name), append(l.directions, chart.DirectionOf(pair[0], pair[1]))
+		l.pairs, l.directions = append(l.pairs, name),
+			append(l.directions, chart.DirectionOf(pair[0], pair[1]))
 		for j, m := range rows {
 			if m.Retrieval == nil {
 				m.Retrieval = map[string]retrieval{}
@@ -44,7 +46,8 @@ func TestExperimentPlots(t *testing.T) {
 			var rows []*measurement
 			for _, m := range methods {
 				for s := 1; s <= 20; s++ {
-					rows = append(rows, &measurement{Row: m.String(), Sweeps: s, Objective: 1e6 + 100/float64(s)})
+					rows = append(rows, &measurement{Row: m.String(), Sweeps: s,
+						Objective: 1e6 + 100/float64(s)})
 				}
 			}
 			return measuredLab(convergence(), rows)
@@ -69,7 +72,8 @@ func TestExperimentPlots(t *testing.T) {
 		"size": func() *lab {
 			var rows []*measurement
 			for _, n := range []int{67, 135, 271, 543, 1086, 2173} {
-				rows = append(rows, &measurement{Row: "labels", TrainItems: n, Seconds: float64(n) / 1000, SecondsStd: .1})
+				rows = append(rows, &measurement{Row: "labels", TrainItems: n, Seconds: float64(n) / 1000,
+					SecondsStd: .1})
 			}
 			return measuredLab(trainingSizes(), rows)
 		},
@@ -77,9 +81,10 @@ func TestExperimentPlots(t *testing.T) {
 	wanted := map[string][]string{
 		"ablation":    {"image → text", "text → an exceed…", "FDDH_NR", "Hamming", "asymmetric", "mAP"},
 		"convergence": {"objective", "sweeps", "labels", "joint", "paper", "mAP"},
-		"sensitivity": {"image → text, delta 1e4", "text → an exceed…, delta 0.01", "mu", "theta", "1e-5", "10", ".300", ".760"},
-		"bits":        {"bits", "128", "FDDH", "mAP"},
-		"size":        {"labelled items", "2173", "training", "seconds", "asymmetric"},
+		"sensitivity": {"image → text, delta 1e4", "text → an exceed…, delta 0.01", "mu", "theta", "1e-5",
+			"10", ".300", ".760"},
+		"bits": {"bits", "128", "FDDH", "mAP"},
+		"size": {"labelled items", "2173", "training", "seconds", "asymmetric"},
 	}
 	for name, measured := range figures {
 		draw := func() []byte {
@@ -112,8 +117,10 @@ func TestExperimentPlots(t *testing.T) {
 // One row, one modality and one seed are figures, too.
 func TestExperimentPlotsOfLittle(t *testing.T) {
 	for _, x := range kinds() {
-		m := &measurement{Row: "labels", Method: model.MethodLabels, Bits: 16, Sweeps: 1, TrainItems: 10, Retrieval: map[string]retrieval{"a->a": {}}}
-		l := &lab{kind: x, seeds: 1, modalities: []string{"a"}, grid: map[string][]float64{}, rows: []*measurement{m}}
+		m := &measurement{Row: "labels", Method: model.MethodLabels, Bits: 16, Sweeps: 1, TrainItems: 10,
+			Retrieval: map[string]retrieval{"a->a": {}}}
+		l := &lab{kind: x, seeds: 1, modalities: []string{"a"}, grid: map[string][]float64{},
+			rows: []*measurement{m}}
 		for _, a := range x.axes {
 			l.grid[a.name] = []float64{1}
 		}

@@ -38,7 +38,8 @@ type lab struct {
 
 // newLab returns a lab for an experiment on a set, which a collection has, with the settings of the flags.
 // grid has the numbers of the axes by name.
-func newLab(x *kind, c *db.Collection, s *sets.Set, o *options, grid map[string][]float64, bar *term.Progress) *lab {
+func newLab(x *kind, c *db.Collection, s *sets.Set, o *options, grid map[string][]float64,
+	bar *term.Progress) *lab {
 	l := &lab{kind: x, collection: c, set: s, base: o.TrainOptions, seeds: o.seeds, grid: grid, bar: bar}
 	l.base.Method = cmp.Or(l.base.Method, model.MethodLabels)
 	l.base.Aim = cmp.Or(l.base.Aim, aimOf(l.base.Method))

@@ -89,8 +89,10 @@ func newMeasurement(l *lab, row string, opt db.TrainOptions, outcomes []*outcome
 	}
 	t := outcomes[0].training
 	m := &measurement{
-		Experiment: l.kind.name, Row: row, Method: t.Method, Aim: t.Aim, Bits: t.Bits, Sweeps: t.Sweeps, TrainItems: t.TrainItems,
-		Mu: map[string]float64{}, Delta: weight(opt.Delta), Seeds: len(outcomes), Retrieval: map[string]retrieval{},
+		Experiment: l.kind.name, Row: row, Method: t.Method, Aim: t.Aim, Bits: t.Bits, Sweeps: t.Sweeps,
+		TrainItems: t.TrainItems,
+		Mu:         map[string]float64{}, Delta: weight(opt.Delta), Seeds: len(outcomes),
+		Retrieval: map[string]retrieval{},
 	}
 	if opt.Delta == 0 {
 		m.Delta = fit.DefaultDelta
@@ -99,7 +101,9 @@ func newMeasurement(l *lab, row string, opt db.TrainOptions, outcomes []*outcome
 		m.Mu[name] = c.Mu
 	}
 	m.Prior, _ = over(func(o *outcome) float64 { return o.training.Prior })
-	m.Objective, _ = over(func(o *outcome) float64 { return o.training.Objective[len(o.training.Objective)-1] })
+	m.Objective, _ = over(func(o *outcome) float64 {
+		return o.training.Objective[len(o.training.Objective)-1]
+	})
 	m.Balance, _ = over(func(o *outcome) float64 { return o.training.BitBalance })
 	m.Constant, _ = over(func(o *outcome) float64 { return float64(o.training.ConstantBits) })
 	m.Distinct, _ = over(func(o *outcome) float64 { return float64(o.training.DistinctCodes) })

@@ -80,7 +80,8 @@ func (s *settings) measure(ctx context.Context, flags *pflag.FlagSet, stdout, st
 		}
 		return nil
 	}
-	fmt.Fprintf(stdout, "%d bits, %d anchors, method %v, noise %v, %d cores\n\n", c.Bits, c.Anchors, c.Method, c.Noise, runtime.GOMAXPROCS(0))
+	fmt.Fprintf(stdout, "%d bits, %d anchors, method %v, noise %v, %d cores\n\n", c.Bits, c.Anchors, c.Method,
+		c.Noise, runtime.GOMAXPROCS(0))
 	header(stdout)
 	for _, n := range s.sizes {
 		r, err := inProcess(ctx, flags, n, stderr)

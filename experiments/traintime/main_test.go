@@ -19,7 +19,8 @@ func TestRun(t *testing.T) {
 	}
 	var last *result
 	for _, noise := range []float64{.3, synth.DefaultNUSWideNoise, 1} {
-		r, err := run(t.Context(), config{Items: 1500, Bits: 32, Anchors: 150, Queries: 100, Seed: 1, Noise: noise, Method: model.MethodLabels})
+		r, err := run(t.Context(), config{Items: 1500, Bits: 32, Anchors: 150, Queries: 100, Seed: 1,
+			Noise: noise, Method: model.MethodLabels})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -59,14 +60,18 @@ func TestCommand(t *testing.T) {
 		t.Skip("takes long")
 	}
 	var out strings.Builder
-	if err := common.Execute(t.Context(), Command(), []string{"--items", "300,400", "--bits", "16", "--anchors", "50", "--queries", "20"}, &out, &out); err != nil {
+	if err := common.Execute(t.Context(), Command(), []string{"--items", "300,400", "--bits", "16",
+		"--anchors", "50", "--queries", "20"}, &out, &out); err != nil {
 		t.Fatalf("%v: %s", err, out.String())
 	}
 	lines := strings.Split(out.String(), "\n")
-	if len(lines) != 7 || !strings.HasPrefix(lines[4], "| 300 | 0.") || !strings.HasPrefix(lines[5], "| 400 | 0.") || strings.Count(lines[5], "|") != strings.Count(lines[3], "|") {
+	if len(lines) != 7 || !strings.HasPrefix(lines[4], "| 300 | 0.") ||
+		!strings.HasPrefix(lines[5], "| 400 | 0.") || strings.Count(lines[5], "|") != strings.Count(lines[3],
+		"|") {
 		t.Errorf("%s", out.String())
 	}
-	for _, bad := range [][]string{{"--items", "x"}, {"--items", "10,,20"}, {"--method", "magic"}, {"--one", "--noise", "2"}} {
+	for _, bad := range [][]string{{"--items", "x"}, {"--items", "10,,20"}, {"--method", "magic"},
+		{"--one", "--noise", "2"}} {
 		if err := common.Execute(t.Context(), Command(), bad, &out, &out); err == nil {
 			t.Errorf("%v passes", bad)
 		}

@@ -84,7 +84,8 @@ func writePeerFiles(dir string, data *synth.Data) error {
 			labels[i][l] = 1
 		}
 	}
-	for name, rows := range map[string][][]float32{"image": data.Vectors[0], "text": data.Vectors[1], "labels": labels} {
+	for name, rows := range map[string][][]float32{"image": data.Vectors[0], "text": data.Vectors[1],
+		"labels": labels} {
 		if err := npy.WriteAll(filepath.Join(dir, name+".npy"), rows); err != nil {
 			return err
 		}
@@ -106,7 +107,8 @@ func medians(rounds []map[string]float64) map[string]float64 {
 }
 
 func peerHeader(w io.Writer) {
-	common.Head(w, 0, "items", "seconds", "scan", "statistics", "numpy", "moments", "kernel", "gram", "solve", "ratio")
+	common.Head(w, 0, "items", "seconds", "scan", "statistics", "numpy", "moments", "kernel", "gram", "solve",
+		"ratio")
 }
 
 // row writes the comparison as a row of a table.

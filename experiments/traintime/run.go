@@ -123,7 +123,8 @@ func (r *result) evaluate(ctx context.Context, g *synth.NUSWide, m *model.Model,
 }
 
 func header(w io.Writer) {
-	common.Head(w, 0, "items", "seconds", "scan", "sweeps", "statistics", "solve", "making items", "peak, MiB",
+	common.Head(w, 0, "items", "seconds", "scan", "sweeps", "statistics", "solve", "making items",
+		"peak, MiB",
 		"mAP image to text", "text to image", "chance")
 }
 

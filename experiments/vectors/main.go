@@ -39,7 +39,8 @@ type config struct {
 // Command returns the experiment.
 func Command() *cobra.Command {
 	c := config{sizes: common.Ints{20_000, 100_000}, dims: 384, queries: 200, k: 10, rounds: 5, most: 20_000}
-	cmd := common.New("vectors", "Compare nearest neighbours of vectors with USearch, coder/hnsw and chromem-go",
+	cmd := common.New("vectors",
+		"Compare nearest neighbours of vectors with USearch, coder/hnsw and chromem-go",
 		"Each side runs in a process of its own; fddhdb searches by an index of vectors.",
 		cobra.NoArgs, func(cmd *cobra.Command, _ []string) error {
 			return c.measure(cmd.Context(), cmd.OutOrStdout(), cmd.ErrOrStderr())
@@ -50,15 +51,17 @@ func Command() *cobra.Command {
 	f.Queries(&c.queries)
 	f.StringVar((*string)(&c.set), "set", string(synth.Topics), "topics, mixture or tails")
 	f.K(&c.k)
-	f.StringVar(&c.asked, "recalls", ".9,.95,.98,.99", "recalls that fddhdb is asked for, above 0 and below 1; an exact search comes besides")
+	f.StringVar(&c.asked, "recalls", ".9,.95,.98,.99",
+		"recalls that fddhdb is asked for, above 0 and below 1; an exact search comes besides")
 	f.Rounds(&c.rounds)
 	f.Dir(&c.dir)
 	f.StringVar(&c.inGo, "peers", "hnsw,chromem", "peers in Go, of hnsw and chromem; may be empty")
 	f.IntVar(&c.most, "most", c.most, "items up to which the peers in Go take part, which are slow")
 	f.StringVar(&c.usearch, "usearch", "", "folder with the source of USearch, to compare with it")
-	cmd.AddCommand(&cobra.Command{Use: serveVerb, Hidden: true, RunE: func(cmd *cobra.Command, args []string) error {
-		return serve(cmd.Context(), args, os.Stdin, cmd.OutOrStdout())
-	}})
+	cmd.AddCommand(&cobra.Command{Use: serveVerb, Hidden: true,
+		RunE: func(cmd *cobra.Command, args []string) error {
+			return serve(cmd.Context(), args, os.Stdin, cmd.OutOrStdout())
+		}})
 	return cmd
 }
 
@@ -93,7 +96,8 @@ func (c *config) measure(ctx context.Context, stdout, stderr io.Writer) error {
 }
 
 // compare measures all sides on n items, and prints the tables.
-func (c *config) compare(ctx context.Context, source *synth.EmbeddingSource, n int, stdout, stderr io.Writer) (err error) {
+func (c *config) compare(ctx context.Context, source *synth.EmbeddingSource, n int, stdout,
+	stderr io.Writer) (err error) {
 	dir, err := os.MkdirTemp("", "vectors")
 	if err != nil {
 		return err
@@ -133,7 +137,8 @@ func (c *config) compare(ctx context.Context, source *synth.EmbeddingSource, n i
 	if exact.found < 1 {
 		return fmt.Errorf("an exact search by fddhdb finds %v of the nearest items", exact.found)
 	}
-	fmt.Fprintf(stdout, "%s: %d vectors of %d dimensions, %d queries, k = %d, %d cores\n\n", c.set, n, c.dims, c.queries, c.k, runtime.GOMAXPROCS(0))
+	fmt.Fprintf(stdout, "%s: %d vectors of %d dimensions, %d queries, k = %d, %d cores\n\n", c.set, n, c.dims,
+		c.queries, c.k, runtime.GOMAXPROCS(0))
 	printSides(stdout, sides)
 	fmt.Fprintln(stdout)
 	printRatios(stdout, sides)
@@ -152,7 +157,8 @@ func (c *config) sides(ctx context.Context, folder string, n int) ([]*side, erro
 		return nil, err
 	}
 	inGo := func(program, setting string, values []float64, name, argument string) *side {
-		return newSide(program, setting, values, self, "vectors", serveVerb, name, folder, strconv.Itoa(c.dims), strconv.Itoa(c.k), argument)
+		return newSide(program, setting, values, self, "vectors", serveVerb, name, folder,
+			strconv.Itoa(c.dims), strconv.Itoa(c.k), argument)
 	}
 	database := filepath.Join(folder, "db")
 	if c.dir != "" {
@@ -161,7 +167,8 @@ func (c *config) sides(ctx context.Context, folder string, n int) ([]*side, erro
 	sides := []*side{inGo("fddhdb", "asked", c.recalls, ourName, database)}
 	if n <= c.most && slices.Contains(c.peers, hnswName) {
 		for _, m := range []int{16, 32, 64} {
-			sides = append(sides, inGo("coder/hnsw", fmt.Sprintf("M %d, ef", m), []float64{20, 100, 400, 1600}, hnswName, strconv.Itoa(m)))
+			sides = append(sides, inGo("coder/hnsw", fmt.Sprintf("M %d, ef", m),
+				[]float64{20, 100, 400, 1600}, hnswName, strconv.Itoa(m)))
 		}
 	}
 	if n <= c.most && slices.Contains(c.peers, chromemName) {
@@ -173,7 +180,8 @@ func (c *config) sides(ctx context.Context, folder string, n int) ([]*side, erro
 			return nil, err
 		}
 		for _, kind := range []string{"f32", "i8"} {
-			sides = append(sides, newSide("USearch "+kind, "ef", []float64{10, 16, 24, 32, 48, 64, 96, 128, 192, 256, 512, 1024},
+			sides = append(sides, newSide("USearch "+kind, "ef",
+				[]float64{10, 16, 24, 32, 48, 64, 96, 128, 192, 256, 512, 1024},
 				program, folder, strconv.Itoa(c.dims), strconv.Itoa(c.k), kind))
 		}
 	}
@@ -182,18 +190,21 @@ func (c *config) sides(ctx context.Context, folder string, n int) ([]*side, erro
 
 // printSides writes a row for each point of each side.
 func printSides(w io.Writer, sides []*side) {
-	common.Head(w, 2, "program", "setting", "found", "median, us", "p99, us", "import, s", "build, s", "threads", "memory, MB", "disk, MB")
+	common.Head(w, 2, "program", "setting", "found", "median, us", "p99, us", "import, s", "build, s",
+		"threads", "memory, MB", "disk, MB")
 	for _, s := range sides {
 		name := s.program
 		if s.built.Version != "" {
 			name += ", " + s.built.Version
 		}
 		for i, p := range s.points {
-			cells := []string{name, s.setting + " " + strconv.FormatFloat(p.value, 'g', -1, 64), fmt.Sprintf("%.4f", p.found),
+			cells := []string{name, s.setting + " " + strconv.FormatFloat(p.value, 'g', -1, 64),
+				fmt.Sprintf("%.4f", p.found),
 				digits(p.median()), digits(p.micros[len(p.micros)*99/100]), "", "", "", "", ""}
 			if i == 0 { // what is the same for all points
 				b := s.built
-				cells = append(cells[:5], known(b.Import), known(b.Build), strconv.Itoa(b.Threads), known(float64(b.Memory)/1e6), known(float64(b.Disk)/1e6))
+				cells = append(cells[:5], known(b.Import), known(b.Build), strconv.Itoa(b.Threads),
+					known(float64(b.Memory)/1e6), known(float64(b.Disk)/1e6))
 			}
 			common.Row(w, cells...)
 		}
@@ -213,7 +224,8 @@ func printRatios(w io.Writer, sides []*side) {
 	}
 	common.Head(w, 0, head...)
 	for _, p := range sides[0].points {
-		cells := []string{strconv.FormatFloat(p.value, 'g', -1, 64), fmt.Sprintf("%.4f", p.found), digits(p.median())}
+		cells := []string{strconv.FormatFloat(p.value, 'g', -1, 64), fmt.Sprintf("%.4f", p.found),
+			digits(p.median())}
 		for _, peer := range peers {
 			cell := "-"
 			if theirs, ok := microsAt(points[peer], p.found); ok {
@@ -229,7 +241,8 @@ func printRatios(w io.Writer, sides []*side) {
 // straight line between two neighbours among the points that no other point beats in
 // both. It is false where no point finds so much.
 func microsAt(points []*point, found float64) (float64, bool) {
-	points = slices.SortedFunc(slices.Values(points), func(a, b *point) int { return cmp.Compare(a.median(), b.median()) })
+	points = slices.SortedFunc(slices.Values(points),
+		func(a, b *point) int { return cmp.Compare(a.median(), b.median()) })
 	var last *point
 	for _, p := range points {
 		if last != nil && p.found <= last.found {

@@ -46,13 +46,15 @@ func TestCommand(t *testing.T) {
 		t.Skip("takes long with the race detector")
 	}
 	dir := filepath.Join(t.TempDir(), "databases")
-	args := []string{"--items", "300,400", "--dims", "24", "--queries", "12", "--rounds", "2", "--recalls", ".9,.99", "--most", "300", "--dir", dir}
+	args := []string{"--items", "300,400", "--dims", "24", "--queries", "12", "--rounds", "2", "--recalls",
+		".9,.99", "--most", "300", "--dir", dir}
 	var out strings.Builder
 	if err := common.Execute(t.Context(), Command(), args, &out, &out); err != nil {
 		t.Fatalf("%v: %s", err, out.String())
 	}
 	ours := rows(t, out.String(), "fddhdb")
-	if len(ours) != 6 || ours[0][1] != "asked 0.9" || ours[2][1] != "asked 1" || ours[2][2] != "1.0000" || ours[5][2] != "1.0000" || ours[0][5] == "-" || ours[0][9] == "-" {
+	if len(ours) != 6 || ours[0][1] != "asked 0.9" || ours[2][1] != "asked 1" || ours[2][2] != "1.0000" ||
+		ours[5][2] != "1.0000" || ours[0][5] == "-" || ours[0][9] == "-" {
 		t.Errorf("%q", ours)
 	}
 	if scans := rows(t, out.String(), "chromem-go"); len(scans) != 1 || scans[0][2] != "1.0000" {
@@ -74,16 +76,20 @@ func TestCommand(t *testing.T) {
 		}
 	}
 	out.Reset()
-	if err := common.Execute(t.Context(), Command(), args, &out, &out); err == nil || !strings.Contains(out.String(), "exists") {
+	if err := common.Execute(t.Context(), Command(), args, &out, &out); err == nil ||
+		!strings.Contains(out.String(), "exists") {
 		t.Errorf("the second time in the same folder: %v: %s", err, out.String())
 	}
 }
 
 func TestArguments(t *testing.T) {
 	for _, bad := range [][]string{
-		{"--items", "0"}, {"--items", ""}, {"--queries", "0"}, {"--k", "0"}, {"--rounds", "0"}, {"--dims", "0"}, {"--set", "none"},
-		{"--recalls", "1"}, {"--recalls", ".9,x"}, {"--peers", "magic"}, {"--usearch", t.TempDir(), "--items", "10"},
-		{serveVerb}, {serveVerb, "magic", t.TempDir(), "8", "10", ""}, {serveVerb, ourName, t.TempDir(), "8", "10", ""},
+		{"--items", "0"}, {"--items", ""}, {"--queries", "0"}, {"--k", "0"}, {"--rounds", "0"},
+		{"--dims", "0"}, {"--set", "none"},
+		{"--recalls", "1"}, {"--recalls", ".9,x"}, {"--peers", "magic"},
+		{"--usearch", t.TempDir(), "--items", "10"},
+		{serveVerb}, {serveVerb, "magic", t.TempDir(), "8", "10", ""},
+		{serveVerb, ourName, t.TempDir(), "8", "10", ""},
 	} {
 		var out strings.Builder
 		if err := common.Execute(t.Context(), Command(), bad, &out, &out); err == nil {
@@ -135,7 +141,8 @@ func TestMicrosAt(t *testing.T) {
 	for _, c := range []struct {
 		found, want float64
 		ok          bool
-	}{{.3, 100, true}, {.5, 100, true}, {.725, 150, true}, {.95, 200, true}, {.97, 350, true}, {.99, 500, true}, {.995, 0, false}} {
+	}{{.3, 100, true}, {.5, 100, true}, {.725, 150, true}, {.95, 200, true}, {.97, 350, true},
+		{.99, 500, true}, {.995, 0, false}} {
 		if got, ok := microsAt(points, c.found); ok != c.ok || math.Abs(got-c.want) > 1e-9 {
 			t.Errorf("%v: %v, %v; want %v, %v", c.found, got, ok, c.want, c.ok)
 		}
@@ -157,7 +164,8 @@ func TestSideFails(t *testing.T) {
 		s := newSide("peer", "ef", []float64{8}, "/bin/sh", "-c", script)
 		err := s.start(t.Context())
 		if err == nil {
-			err = s.round(&set{dims: 1, k: 1, items: []float32{1}, queries: []float32{1, 1}, nearest: []float64{1, 1}}, true)
+			err = s.round(&set{dims: 1, k: 1, items: []float32{1}, queries: []float32{1, 1},
+				nearest: []float64{1, 1}}, true)
 		}
 		if err == nil || !strings.Contains(err.Error(), want) || !strings.HasPrefix(err.Error(), "peer: ") {
 			t.Errorf("%s: %v", script, err)

@@ -44,7 +44,8 @@ type engine interface {
 
 // engines make engines of the items of a file, and tell how long that took. The argument
 // is from the command line.
-var engines = map[string]func(ctx context.Context, items string, dims int, argument string) (engine, *built, error){
+var engines = map[string]func(ctx context.Context, items string, dims int, argument string) (engine, *built,
+	error){
 	ourName:     newDatabase,
 	hnswName:    newGraph,
 	chromemName: newChromem,

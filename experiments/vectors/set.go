@@ -34,7 +34,8 @@ type set struct {
 
 // generate makes n items and their nearest neighbours.
 func generate(ctx context.Context, source *synth.EmbeddingSource, n, queries, dims, k int) *set {
-	s := &set{dims: dims, k: min(k, n), items: make([]float32, n*dims), queries: make([]float32, queries*dims), nearest: make([]float64, queries)}
+	s := &set{dims: dims, k: min(k, n), items: make([]float32, n*dims),
+		queries: make([]float32, queries*dims), nearest: make([]float64, queries)}
 	inParallel(ctx, n, func(i int) { copy(s.item(i), source.Vector(i)) })
 	inParallel(ctx, queries, func(q int) {
 		copy(s.query(q), source.Vector(1<<40+q))

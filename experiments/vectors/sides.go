@@ -126,7 +126,8 @@ func (s *side) round(data *set, timed bool) error {
 		}
 		queries := len(data.nearest)
 		if len(got.Nanos) != queries || len(got.Found) != queries {
-			return fmt.Errorf("%s: %d answers and %d times to %d queries", s.program, len(got.Found), len(got.Nanos), queries)
+			return fmt.Errorf("%s: %d answers and %d times to %d queries", s.program, len(got.Found),
+				len(got.Nanos), queries)
 		}
 		found := 0.0
 		for q, answer := range got.Found {
@@ -167,7 +168,8 @@ func newDatabase(ctx context.Context, items string, dims int, folder string) (_ 
 			err = errors.Join(err, d.Close())
 		}
 	}()
-	c, err := d.CreateCollection(ctx, "main", db.Schema{Modalities: []db.Modality{{Name: modality, Dim: dims}}})
+	c, err := d.CreateCollection(ctx, "main",
+		db.Schema{Modalities: []db.Modality{{Name: modality, Dim: dims}}})
 	if err != nil {
 		return nil, nil, err
 	}
@@ -180,7 +182,8 @@ func newDatabase(ctx context.Context, items string, dims int, folder string) (_ 
 	if _, err := c.IndexVectors(ctx, db.IndexOptions{}); err != nil {
 		return nil, nil, err
 	}
-	b := &built{Threads: runtime.GOMAXPROCS(0), Import: imported.Sub(start).Seconds(), Build: time.Since(imported).Seconds()}
+	b := &built{Threads: runtime.GOMAXPROCS(0), Import: imported.Sub(start).Seconds(),
+		Build: time.Since(imported).Seconds()}
 	e := &database{db: d, main: c, recall: 1}
 	if err := e.search(ctx, first, 1); err != nil {
 		return nil, nil, err
@@ -197,7 +200,8 @@ func newDatabase(ctx context.Context, items string, dims int, folder string) (_ 
 }
 
 // load imports the items of a file, and returns the first one.
-func load(ctx context.Context, d *db.DB, c *db.Collection, items string, dims int) (first []float32, err error) {
+func load(ctx context.Context, d *db.DB, c *db.Collection, items string,
+	dims int) (first []float32, err error) {
 	b, n := d.NewBatch(), 0
 	for row, err := range readRows(items, dims) {
 		if err != nil {
@@ -206,7 +210,8 @@ func load(ctx context.Context, d *db.DB, c *db.Collection, items string, dims in
 		if first == nil {
 			first = row
 		}
-		if err := b.Put(c, &db.Item{Key: strconv.Itoa(n), Vectors: map[string][]float32{modality: row}}); err != nil {
+		if err := b.Put(c, &db.Item{Key: strconv.Itoa(n),
+			Vectors: map[string][]float32{modality: row}}); err != nil {
 			return nil, err
 		}
 		if n++; b.Full() {
@@ -268,9 +273,11 @@ func compile(ctx context.Context, folder, source string) (string, error) {
 		return "", err
 	}
 	// Loops that sum become vector instructions only if sums may be in any order.
-	args := append(compiler[1:], "-std=c++17", "-O3", "-march=native", "-ffast-math", "-pthread", "-w", "-I", headers)
+	args := append(compiler[1:], "-std=c++17", "-O3", "-march=native", "-ffast-math", "-pthread", "-w", "-I",
+		headers)
 	if kernels := with("numkong/spatial.h"); kernels != "" {
-		args = append(args, "-I", kernels, "-DWITH_NUMKONG=1", "-DNK_DYNAMIC_DISPATCH=0", "-DNK_NATIVE_F16=0", "-DNK_NATIVE_BF16=0")
+		args = append(args, "-I", kernels, "-DWITH_NUMKONG=1", "-DNK_DYNAMIC_DISPATCH=0", "-DNK_NATIVE_F16=0",
+			"-DNK_NATIVE_BF16=0")
 	}
 	args = append(args, "-o", program, text)
 	if said, err := exec.CommandContext(ctx, compiler[0], args...).CombinedOutput(); err != nil {
@@ -358,7 +365,8 @@ func newChromem(ctx context.Context, items string, dims int, _ string) (engine, 
 		if err != nil {
 			return nil, nil, err
 		}
-		if err := c.AddDocument(ctx, chromem.Document{ID: strconv.Itoa(c.Count()), Embedding: row}); err != nil {
+		if err := c.AddDocument(ctx, chromem.Document{ID: strconv.Itoa(c.Count()),
+			Embedding: row}); err != nil {
 			return nil, nil, err
 		}
 	}

@@ -54,7 +54,8 @@ printf '#!/bin/sh\nexec "$STAND_IN" vectors serve chromem "$@"\n' > "$2"
 chmod +x "$2"
 `)
 	var out strings.Builder
-	args := []string{"--items", "100", "--dims", "8", "--queries", "5", "--rounds", "1", "--peers", "", "--usearch", headers(t, "include/usearch/index_dense.hpp")}
+	args := []string{"--items", "100", "--dims", "8", "--queries", "5", "--rounds", "1", "--peers", "",
+		"--usearch", headers(t, "include/usearch/index_dense.hpp")}
 	if err := common.Execute(t.Context(), Command(), args, &out, &out); err != nil {
 		t.Fatalf("%v: %s", err, out.String())
 	}
@@ -69,7 +70,8 @@ chmod +x "$2"
 }
 
 func TestCompile(t *testing.T) {
-	if _, err := compile(t.Context(), t.TempDir(), t.TempDir()); err == nil || !strings.Contains(err.Error(), "index_dense.hpp") {
+	if _, err := compile(t.Context(), t.TempDir(), t.TempDir()); err == nil ||
+		!strings.Contains(err.Error(), "index_dense.hpp") {
 		t.Errorf("no headers: %v", err)
 	}
 	const dense = "usearch/index_dense.hpp"
@@ -80,13 +82,15 @@ func TestCompile(t *testing.T) {
 			dir = headers(t, dense, "numkong/include/numkong/spatial.h")
 		}
 		_, err := compile(t.Context(), t.TempDir(), dir)
-		if err == nil || !strings.Contains(err.Error(), "-I "+dir) || strings.Contains(err.Error(), "-DWITH_NUMKONG=1") != numkong {
+		if err == nil || !strings.Contains(err.Error(), "-I "+dir) ||
+			strings.Contains(err.Error(), "-DWITH_NUMKONG=1") != numkong {
 			t.Errorf("%v; NumKong: %v", err, numkong)
 		}
 	}
 	t.Setenv("CXX", "")
 	t.Setenv("PATH", t.TempDir())
-	if _, err := compile(t.Context(), t.TempDir(), headers(t, dense)); err == nil || !strings.Contains(err.Error(), "no C++ compiler") {
+	if _, err := compile(t.Context(), t.TempDir(), headers(t, dense)); err == nil ||
+		!strings.Contains(err.Error(), "no C++ compiler") {
 		t.Errorf("no compiler: %v", err)
 	}
 }
@@ -97,7 +101,8 @@ func TestUSearch(t *testing.T) {
 		t.Skip("go test ./vectors -args -usearch DIR runs it on the source of USearch")
 	}
 	var out strings.Builder
-	if err := common.Execute(t.Context(), Command(), []string{"--items", "300", "--dims", "24", "--queries", "12", "--rounds", "1", "--peers", "", "--usearch", *source}, &out, &out); err != nil {
+	if err := common.Execute(t.Context(), Command(), []string{"--items", "300", "--dims", "24", "--queries",
+		"12", "--rounds", "1", "--peers", "", "--usearch", *source}, &out, &out); err != nil {
 		t.Fatalf("%v: %s", err, out.String())
 	}
 	for _, kind := range []string{"USearch f32", "USearch i8"} {

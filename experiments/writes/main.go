@@ -38,7 +38,10 @@ func Command() *cobra.Command {
 	c := config{goroutines: common.Ints{1, 4, 16}, bits: 128, rounds: 5}
 	cmd := common.New("writes", "Measure synced writes beside the storage engine alone",
 		"Both sides run in turns, each on an empty store. The folder is to be on the disk that is measured.",
-		cobra.NoArgs, func(cmd *cobra.Command, _ []string) error { return c.measure(cmd.Context(), cmd.OutOrStdout()) })
+		cobra.NoArgs, func(cmd *cobra.Command, _ []string) error {
+			return c.measure(cmd.Context(),
+				cmd.OutOrStdout())
+		})
 	f := common.FlagsOf(cmd)
 	f.Counts(&c.goroutines, "goroutines", "numbers of goroutines")
 	f.Bits(&c.bits)
@@ -72,13 +75,15 @@ func (c *config) measure(ctx context.Context, stdout io.Writer) error {
 			}
 			ours, raw, ratios = append(ours, a), append(raw, b), append(ratios, a/b)
 		}
-		common.Row(stdout, strconv.Itoa(n), fmt.Sprintf("%.0f", common.Median(ours)), fmt.Sprintf("%.0f", common.Median(raw)), fmt.Sprintf("%.2f", common.Median(ratios)))
+		common.Row(stdout, strconv.Itoa(n), fmt.Sprintf("%.0f", common.Median(ours)),
+			fmt.Sprintf("%.0f", common.Median(raw)), fmt.Sprintf("%.2f", common.Median(ratios)))
 	}
 	return nil
 }
 
 // inFolder measures one side in a folder of its own, which it removes.
-func (c *config) inFolder(ctx context.Context, goroutines int, codes codec.Codes, side func(context.Context, string, codec.Codes, func(writer) error) error) (rate float64, err error) {
+func (c *config) inFolder(ctx context.Context, goroutines int, codes codec.Codes,
+	side func(context.Context, string, codec.Codes, func(writer) error) error) (rate float64, err error) {
 	dir, err := os.MkdirTemp(c.dir, "writes")
 	if err != nil {
 		return 0, err
@@ -114,7 +119,8 @@ func (c *config) rate(ctx context.Context, goroutines int, w writer) (float64, e
 }
 
 // put writes items by Put.
-func (c *config) put(ctx context.Context, dir string, codes codec.Codes, measured func(writer) error) (err error) {
+func (c *config) put(ctx context.Context, dir string, codes codec.Codes,
+	measured func(writer) error) (err error) {
 	d, err := db.Open(dir+"/db", nil)
 	if err != nil {
 		return err
@@ -126,14 +132,16 @@ func (c *config) put(ctx context.Context, dir string, codes codec.Codes, measure
 	}
 	payload := make([]byte, c.payload)
 	return measured(func(ctx context.Context, n int) error {
-		it := db.Item{Key: strconv.Itoa(n), Code: codes.At(n%codes.Len()).AppendBytes(nil, c.bits), Payload: payload}
+		it := db.Item{Key: strconv.Itoa(n), Code: codes.At(n%codes.Len()).AppendBytes(nil, c.bits),
+			Payload: payload}
 		_, err := main.Put(ctx, &it)
 		return err
 	})
 }
 
 // pebble writes the bytes of items by batches of Pebble.
-func (c *config) pebble(ctx context.Context, dir string, codes codec.Codes, measured func(writer) error) (err error) {
+func (c *config) pebble(ctx context.Context, dir string, codes codec.Codes,
+	measured func(writer) error) (err error) {
 	kv, err := pebble.Open(dir+"/pebble", &pebble.Options{
 		FormatMajorVersion: pebble.FormatNewest,
 		MemTableSize:       32 << 20, // as a database has it

@@ -15,10 +15,12 @@ func TestCommand(t *testing.T) {
 		t.Fatalf("%v: %s", err, out.String())
 	}
 	lines := strings.Split(out.String(), "\n")
-	if len(lines) != 5 || !strings.HasPrefix(lines[2], "| 1 | ") || !strings.HasPrefix(lines[3], "| 3 | ") || strings.Contains(out.String(), "| 0 |") {
+	if len(lines) != 5 || !strings.HasPrefix(lines[2], "| 1 | ") || !strings.HasPrefix(lines[3], "| 3 | ") ||
+		strings.Contains(out.String(), "| 0 |") {
 		t.Errorf("%s", out.String())
 	}
-	for _, bad := range [][]string{{"--goroutines", "0"}, {"--rounds", "0"}, {"--for", "0s"}, {"--bits", "7"}} {
+	for _, bad := range [][]string{{"--goroutines", "0"}, {"--rounds", "0"}, {"--for", "0s"},
+		{"--bits", "7"}} {
 		if err := common.Execute(t.Context(), Command(), bad, &out, &out); err == nil {
 			t.Errorf("%v passes", bad)
 		}

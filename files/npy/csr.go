@@ -41,8 +41,9 @@ func openCSR(src matrix.Source, members map[string]*zip.File) (*matrix.Vectors, 
 		r.closers().Close()
 		return nil, err
 	}
-	return matrix.New(matrix.Format{Name: src.Name, Rows: r.rows, Cols: r.cols, Sparse: true, Sum: true, Entries: r.entries,
-		Closer: append(r.closers(), src.Closer)}), nil
+	return matrix.New(matrix.Format{Name: src.Name, Rows: r.rows, Cols: r.cols, Sparse: true, Sum: true,
+		Entries: r.entries,
+		Closer:  append(r.closers(), src.Closer)}), nil
 }
 
 func (r *csr) open(members map[string]*zip.File) error {
@@ -70,9 +71,11 @@ func (r *csr) open(members map[string]*zip.File) error {
 	}
 	switch {
 	case r.starts.N != int64(r.rows)+1:
-		return r.src.Fail("indptr has %s numbers, %s rows need one more than that: the file is damaged", matrix.Thousands(r.starts.N), matrix.Thousands(r.rows))
+		return r.src.Fail("indptr has %s numbers, %s rows need one more than that: the file is damaged",
+			matrix.Thousands(r.starts.N), matrix.Thousands(r.rows))
 	case r.indices.N != r.data.N:
-		return r.src.Fail("indices has %s numbers and data %s: the file is damaged", matrix.Thousands(r.indices.N), matrix.Thousands(r.data.N))
+		return r.src.Fail("indices has %s numbers and data %s: the file is damaged",
+			matrix.Thousands(r.indices.N), matrix.Thousands(r.data.N))
 	}
 	if err := r.checkStarts(members["indptr"]); err != nil {
 		return err
@@ -98,7 +101,8 @@ func (r *csr) checkStarts(f *zip.File) error {
 		case row == 0 && x != 0:
 			return v.Source.Fail("starts with %d, not with 0: the file is damaged", x)
 		case x < last || x > r.data.N:
-			return v.Source.Fail("row %d ends at %d of %d numbers, the one before at %d: the file is damaged", row-1, x, r.data.N, last)
+			return v.Source.Fail("row %d ends at %d of %d numbers, the one before at %d: the file is damaged",
+				row-1, x, r.data.N, last)
 		case x-last > int64(r.cols):
 			return r.src.Fail("row %d has %s numbers in %s columns: add up what comes twice with m.sum_duplicates() and save it again", row-1, matrix.Thousands(x-last), matrix.Thousands(r.cols))
 		}
@@ -179,7 +183,8 @@ func (r *csr) entries(x *matrix.Sparse) error {
 			return err
 		}
 		if column < 0 || column >= int64(r.cols) {
-			return r.src.Fail("row %d has a number in column %d of %s: the file is damaged", r.next, column, matrix.Thousands(r.cols))
+			return r.src.Fail("row %d has a number in column %d of %s: the file is damaged", r.next, column,
+				matrix.Thousands(r.cols))
 		}
 		b, err := r.data.Element()
 		if err != nil {
@@ -239,7 +244,8 @@ type CSRWriter struct {
 // NewCSRWriter starts a matrix of cols columns, 1 to 1,048,576. It writes nothing before Close.
 func NewCSRWriter(w io.Writer, cols int) (*CSRWriter, error) {
 	if cols < 1 || cols > matrix.MaxCols {
-		return nil, fmt.Errorf("a sparse matrix of %d columns cannot be written: 1 to %s are possible", cols, matrix.Thousands(matrix.MaxCols))
+		return nil, fmt.Errorf("a sparse matrix of %d columns cannot be written: 1 to %s are possible", cols,
+			matrix.Thousands(matrix.MaxCols))
 	}
 	return &CSRWriter{w: w, cols: cols, starts: []int64{0}}, nil
 }
@@ -251,7 +257,8 @@ func (w *CSRWriter) Write(index []uint32, value []float32) error {
 	}
 	for e, j := range index {
 		if int64(j) >= int64(w.cols) || e > 0 && j <= index[e-1] {
-			return fmt.Errorf("row %d: column %d of %d at place %d: columns ascend, each once", len(w.starts)-1, j, w.cols, e)
+			return fmt.Errorf("row %d: column %d of %d at place %d: columns ascend, each once",
+				len(w.starts)-1, j, w.cols, e)
 		}
 	}
 	w.index, w.value = append(w.index, index...), append(w.value, value...)
@@ -263,9 +270,15 @@ func (w *CSRWriter) Write(index []uint32, value []float32) error {
 func (w *CSRWriter) Close() error {
 	archive := zip.NewWriter(w.w)
 	// Both members of integers have the same type, as scipy requires.
-	descr, integer := "<i4", func(b []byte, x int64) []byte { return binary.LittleEndian.AppendUint32(b, uint32(x)) }
+	descr, integer := "<i4", func(b []byte, x int64) []byte {
+		return binary.LittleEndian.AppendUint32(b,
+			uint32(x))
+	}
 	if len(w.index) > math.MaxInt32 {
-		descr, integer = "<i8", func(b []byte, x int64) []byte { return binary.LittleEndian.AppendUint64(b, uint64(x)) }
+		descr, integer = "<i8", func(b []byte, x int64) []byte {
+			return binary.LittleEndian.AppendUint64(b,
+				uint64(x))
+		}
 	}
 	shape := []int64{int64(len(w.starts) - 1), int64(w.cols)}
 	one := func(n int) string { return fmt.Sprintf("(%d,)", n) }
@@ -274,10 +287,13 @@ func (w *CSRWriter) Close() error {
 		elements           int
 		element            func(b []byte, i int) []byte
 	}{
-		{"indices", descr, one(len(w.index)), len(w.index), func(b []byte, i int) []byte { return integer(b, int64(w.index[i])) }},
-		{"indptr", descr, one(len(w.starts)), len(w.starts), func(b []byte, i int) []byte { return integer(b, w.starts[i]) }},
+		{"indices", descr, one(len(w.index)), len(w.index),
+			func(b []byte, i int) []byte { return integer(b, int64(w.index[i])) }},
+		{"indptr", descr, one(len(w.starts)), len(w.starts),
+			func(b []byte, i int) []byte { return integer(b, w.starts[i]) }},
 		{"format", "|S3", "()", 1, func(b []byte, _ int) []byte { return append(b, "csr"...) }},
-		{"shape", "<i8", one(2), 2, func(b []byte, i int) []byte { return binary.LittleEndian.AppendUint64(b, uint64(shape[i])) }},
+		{"shape", "<i8", one(2), 2,
+			func(b []byte, i int) []byte { return binary.LittleEndian.AppendUint64(b, uint64(shape[i])) }},
 		{"data", "<f4", one(len(w.value)), len(w.value), func(b []byte, i int) []byte {
 			return binary.LittleEndian.AppendUint32(b, math.Float32bits(w.value[i]))
 		}},

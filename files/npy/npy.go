@@ -49,7 +49,8 @@ func (h *header) vectors(src matrix.Source, flat bool) (*matrix.Vectors, error) 
 }
 
 func (h *header) dense(src matrix.Source) *matrix.Dense {
-	return &matrix.Dense{Source: src, Type: h.kind, Fortran: h.fortran, Rows: h.rows, Cols: h.cols, At: h.data}
+	return &matrix.Dense{Source: src, Type: h.kind, Fortran: h.fortran, Rows: h.rows, Cols: h.cols,
+		At: h.data}
 }
 
 // ReadCodes reads packed binary codes from a .npy of type uint8 and shape (n, bits/8). Row i is code i, and
@@ -58,7 +59,8 @@ func (h *header) dense(src matrix.Source) *matrix.Dense {
 // 8*codec.Words(bits) bytes each.
 func ReadCodes(path string) (codec.Codes, error) {
 	if ext := strings.ToLower(filepath.Ext(path)); ext != ".npy" {
-		return codec.Codes{}, matrix.Source{Name: path}.Fail("%q is not an extension that tells the format: codes are read from .npy files", ext)
+		return codec.Codes{}, matrix.Source{Name: path}.Fail(
+			"%q is not an extension that tells the format: codes are read from .npy files", ext)
 	}
 	src, err := matrix.Open(path, path)
 	if err != nil {
@@ -77,11 +79,13 @@ func CodesOf(src matrix.Source) (codec.Codes, error) {
 	bits := 8 * h.cols
 	switch {
 	case h.kind.Kind != 'u' || h.kind.Size != 1:
-		return codec.Codes{}, src.Fail("holds %s where codes are uint8, 8 bits a byte: make it with numpy.packbits(bits, axis=1, bitorder='little')", h.kind)
+		return codec.Codes{}, src.Fail(
+			"holds %s where codes are uint8, 8 bits a byte: make it with numpy.packbits(bits, axis=1, bitorder='little')", h.kind)
 	case h.vector: // it could be n codes of 8 bits or one code of 8*n bits
 		return codec.Codes{}, src.Fail("has one dimension where codes have shape (n, bits/8): reshape it")
 	case codec.CheckBits(bits) != nil:
-		return codec.Codes{}, src.Fail("has %s columns of 8 bits: %w", matrix.Thousands(h.cols), codec.CheckBits(bits))
+		return codec.Codes{}, src.Fail("has %s columns of 8 bits: %w", matrix.Thousands(h.cols),
+			codec.CheckBits(bits))
 	}
 	m, codes, c := h.dense(src), codec.NewCodes(bits, h.rows), codec.NewCode(bits)
 	for {
@@ -152,13 +156,16 @@ func readDict(src matrix.Source) (d dict, data int64, err error) {
 	case bytes.HasPrefix(prefix, []byte("PK\x03\x04")):
 		return d, 0, src.Fail("is not a .npy file: it starts like a zip archive, which .npz files are")
 	case len(prefix) < len(npyMagic) || string(prefix[:len(npyMagic)]) != npyMagic:
-		return d, 0, src.Fail("is not a .npy file: it starts with %s; write it with numpy.save", matrix.Quote(prefix[:min(8, len(prefix))]))
+		return d, 0, src.Fail("is not a .npy file: it starts with %s; write it with numpy.save",
+			matrix.Quote(prefix[:min(8, len(prefix))]))
 	case len(prefix) < 12:
-		return d, 0, src.Fail("ends inside the .npy header, after %d bytes: the file is truncated", len(prefix))
+		return d, 0, src.Fail("ends inside the .npy header, after %d bytes: the file is truncated",
+			len(prefix))
 	}
 	major, minor := prefix[6], prefix[7]
 	if major < 1 || major > 3 || minor != 0 {
-		return d, 0, src.Fail("is of .npy version %d.%d: versions 1.0, 2.0 and 3.0 are supported", major, minor)
+		return d, 0, src.Fail("is of .npy version %d.%d: versions 1.0, 2.0 and 3.0 are supported", major,
+			minor)
 	}
 	start, length := int64(10), int64(binary.LittleEndian.Uint16(prefix[8:]))
 	if major > 1 {
@@ -168,7 +175,8 @@ func readDict(src matrix.Source) (d dict, data int64, err error) {
 		return d, 0, src.Fail("claims a .npy header of %s bytes, which no matrix needs: at most %s are supported", matrix.Thousands(length), matrix.Thousands(maxHeader))
 	}
 	if length > src.Size-start {
-		return d, 0, src.Fail("ends inside the .npy header, which claims %s bytes: the file is truncated", matrix.Thousands(length))
+		return d, 0, src.Fail("ends inside the .npy header, which claims %s bytes: the file is truncated",
+			matrix.Thousands(length))
 	}
 	text := make([]byte, length)
 	if err := src.ReadFull(text, start); err != nil {
@@ -202,9 +210,12 @@ func parseType(descr string) (matrix.Type, error) {
 	}
 	switch {
 	case strings.HasPrefix(rest, "O"):
-		return matrix.Type{}, fmt.Errorf("dtype object (pickled Python values) is not supported: %s", supported)
+		return matrix.Type{}, fmt.Errorf("dtype object (pickled Python values) is not supported: %s",
+			supported)
 	case strings.HasPrefix(rest, "U") || strings.HasPrefix(rest, "S"):
-		return matrix.Type{}, fmt.Errorf("dtype %s holds strings: keys and labels are read from text files, one line an item", matrix.Quote(descr))
+		return matrix.Type{}, fmt.Errorf(
+			"dtype %s holds strings: keys and labels are read from text files, one line an item",
+			matrix.Quote(descr))
 	}
 	return matrix.Type{}, fmt.Errorf("dtype %s is not supported: %s", matrix.Quote(descr), supported)
 }
@@ -227,7 +238,8 @@ func (h *header) setShape(shape []int64) error {
 // checkSize compares the bytes that the shape needs with those that the file has.
 func (h *header) checkSize(have int64, shape []int64) error {
 	row := int64(h.cols * h.kind.Size)
-	needs := fmt.Sprintf("holds %s bytes of data where the header's shape %s %s needs", matrix.Thousands(have), shapeText(shape), h.kind)
+	needs := fmt.Sprintf("holds %s bytes of data where the header's shape %s %s needs",
+		matrix.Thousands(have), shapeText(shape), h.kind)
 	if int64(h.rows) > math.MaxInt64/row {
 		return fmt.Errorf("%s more than a file can hold: the header is damaged", needs)
 	}
@@ -235,7 +247,8 @@ func (h *header) checkSize(have int64, shape []int64) error {
 	case have < need:
 		return fmt.Errorf("%s %s: the file is truncated", needs, matrix.Thousands(need))
 	case have > need:
-		return fmt.Errorf("%s %s: there is something after the matrix; save it alone", needs, matrix.Thousands(need))
+		return fmt.Errorf("%s %s: there is something after the matrix; save it alone", needs,
+			matrix.Thousands(need))
 	}
 	return nil
 }
@@ -266,7 +279,8 @@ type dict struct {
 
 // pair is a key and a value of a header: a string, True or False, or a tuple of whole numbers. Headers never
 // vary, so other Python is refused: leniency would only hide damage.
-var pair = regexp.MustCompile(`^\s*(?:'([^'"\\\n]*)'|"([^'"\\\n]*)")\s*:\s*(?:'([^'\\\n]*)'|"([^"\\\n]*)"|(True|False)|\(((?:\s*-?\d+L?\s*,)*(?:\s*-?\d+L?)?)\s*\))\s*([,}])`)
+var pair = regexp.MustCompile(
+	`^\s*(?:'([^'"\\\n]*)'|"([^'"\\\n]*)")\s*:\s*(?:'([^'\\\n]*)'|"([^"\\\n]*)"|(True|False)|\(((?:\s*-?\d+L?\s*,)*(?:\s*-?\d+L?)?)\s*\))\s*([,}])`)
 
 // parseDict parses the only Python literal that a header may be: a dict with the keys descr, fortran_order
 // and shape, each once and in any order.
@@ -305,7 +319,8 @@ func parseDict(text string) (d dict, err error) {
 	case !found && structured.MatchString(rest):
 		return d, fmt.Errorf("a structured dtype is not supported: %s", supported)
 	case !found || strings.TrimSpace(rest) != "":
-		return d, fmt.Errorf("it is not as numpy writes it, at byte %d: %s", len(text)-len(rest), matrix.Quote(rest))
+		return d, fmt.Errorf("it is not as numpy writes it, at byte %d: %s", len(text)-len(rest),
+			matrix.Quote(rest))
 	}
 	for _, key := range []string{"descr", "fortran_order", "shape"} {
 		if !seen[key] {

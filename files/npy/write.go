@@ -47,7 +47,8 @@ func NewWriter[T float32 | uint8](w io.Writer, rows, cols int) (*Writer[T], erro
 // After an error the file is incomplete.
 func WriteAll[T float32 | uint8](path string, rows [][]T) (err error) {
 	if len(rows) == 0 {
-		return matrix.FileError(path, errors.New("a matrix without rows does not say how many columns it has: use NewWriter"))
+		return matrix.FileError(path,
+			errors.New("a matrix without rows does not say how many columns it has: use NewWriter"))
 	}
 	f, err := os.Create(path)
 	if err != nil {
@@ -92,7 +93,8 @@ func (w *Writer[T]) Write(data []T) error {
 	}
 	n := len(data) / w.cols
 	if n > w.rows-w.written {
-		return fmt.Errorf("%d rows are more than the %d of %d that are left of the matrix", n, w.rows-w.written, w.rows)
+		return fmt.Errorf("%d rows are more than the %d of %d that are left of the matrix", n,
+			w.rows-w.written, w.rows)
 	}
 	w.written += n
 	for len(data) > 0 {
@@ -195,7 +197,8 @@ func OpenZip(src matrix.Source, flat bool) (*matrix.Vectors, error) {
 	case len(names) == 1:
 		return openDense(src, members[names[0]], flat)
 	default:
-		return nil, src.Fail("has several members: say which with %s:NAME, NAME being one of %s", src.Name, matrix.Names(names))
+		return nil, src.Fail("has several members: say which with %s:NAME, NAME being one of %s", src.Name,
+			matrix.Names(names))
 	}
 }
 
@@ -227,15 +230,19 @@ func openMember(src matrix.Source, f *zip.File) (matrix.Source, error) {
 	if src.Member == "" {
 		name += ":" + strings.TrimSuffix(f.Name, ".npy")
 	}
-	if most := matrix.MaxInflation * (min(f.CompressedSize64, uint64(src.Size)) + 1); f.UncompressedSize64 > most {
-		return matrix.Source{}, matrix.FileError(name, fmt.Errorf("claims %d bytes, its %d can hold %d at most: it is damaged", f.UncompressedSize64, f.CompressedSize64, most))
+	if most := matrix.MaxInflation * (min(f.CompressedSize64, uint64(src.Size)) +
+		1); f.UncompressedSize64 > most {
+		return matrix.Source{}, matrix.FileError(name,
+			fmt.Errorf("claims %d bytes, its %d can hold %d at most: it is damaged", f.UncompressedSize64,
+				f.CompressedSize64, most))
 	}
 	r, err := f.Open()
 	if err != nil {
 		return matrix.Source{}, matrix.FileError(name, err)
 	}
 	size := int64(f.UncompressedSize64)
-	return matrix.Source{Name: name, ReaderAt: &forward{r: bufio.NewReader(r), size: size}, Size: size, Closer: r}, nil
+	return matrix.Source{Name: name, ReaderAt: &forward{r: bufio.NewReader(r), size: size}, Size: size,
+		Closer: r}, nil
 }
 
 // A forward is an io.ReaderAt that is read from start to end. Only the bytes in head may be read again: the

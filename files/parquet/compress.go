@@ -57,7 +57,8 @@ func (z *inflater) inflate(dst, src []byte, codec format.CompressionCodec) error
 		}
 		return nil
 	case format.LZO, format.Lz4:
-		return fmt.Errorf("is compressed with %v, which is not supported: write it with snappy or zstd", codec)
+		return fmt.Errorf("is compressed with %v, which is not supported: write it with snappy or zstd",
+			codec)
 	}
 	r, err := z.stream(codec)
 	if err != nil {

@@ -394,7 +394,8 @@ func deltas(b []byte, n int) (values []int64, rest []byte, err error) {
 	switch {
 	case err != nil:
 		return nil, nil, err
-	case block == 0 || block%128 != 0 || block > 1<<20 || minis == 0 || minis > block || block%minis != 0 || block/minis%32 != 0:
+	case block == 0 || block%128 != 0 || block > 1<<20 || minis == 0 || minis > block || block%minis != 0 ||
+		block/minis%32 != 0:
 		return nil, nil, errPage
 	case total > uint64(n):
 		return nil, nil, fmt.Errorf("%w: it has %d values, and claims %d", errPage, n, total)

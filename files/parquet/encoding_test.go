@@ -125,7 +125,8 @@ func TestEncodings(t *testing.T) {
 						t.Fatalf("%s, version %d, row %d: %v", e.name, version, i, err)
 					}
 					if got.null != (want == nil) || got.len() != len(want) || got.hole >= 0 {
-						t.Fatalf("%s, version %d, row %d: %d values, null is %t, want %v", e.name, version, i, got.len(), got.null, want)
+						t.Fatalf("%s, version %d, row %d: %d values, null is %t, want %v", e.name, version, i,
+							got.len(), got.null, want)
 					}
 					for k, v := range want {
 						var b []byte
@@ -135,7 +136,8 @@ func TestEncodings(t *testing.T) {
 							b = got.any[k]
 						}
 						if !bytes.Equal(b, v.Bytes()) {
-							t.Fatalf("%s, version %d, row %d: value %d is %x, want %x", e.name, version, i, k, b, v.Bytes())
+							t.Fatalf("%s, version %d, row %d: value %d is %x, want %x", e.name, version, i, k,
+								b, v.Bytes())
 						}
 					}
 				}
@@ -152,14 +154,16 @@ func FuzzPage(f *testing.F) {
 	leaves := []*leaf{
 		{physical: format.Boolean, kind: boolean, width: 1}, {physical: format.Int32, kind: signed, width: 4},
 		{physical: format.Int64, kind: signed, width: 8}, {physical: format.Float, kind: float, width: 4},
-		{physical: format.FixedLenByteArray, kind: binaries, width: 3}, {physical: format.ByteArray, kind: text},
+		{physical: format.FixedLenByteArray, kind: binaries, width: 3},
+		{physical: format.ByteArray, kind: text},
 	}
 	f.Add([]byte{1, 2, 3, 4, 5, 6, 7, 8}, uint16(2), byte(0), byte(3))
 	f.Add([]byte{2, 3, 0xe4, 4, 1}, uint16(6), byte(8), byte(3))
 	f.Add([]byte{3, 0, 0, 0, 3, 0xaa, 0xaa}, uint16(9), byte(3), byte(0))
 	f.Add([]byte{0x80, 1, 4, 3, 2, 4, 1, 0, 0, 0, 7}, uint16(3), byte(5), byte(2))
 	f.Add([]byte("\x80\x01\x04\x02\x04\x02\x00\x00\x00\x00abc"), uint16(2), byte(6), byte(5))
-	f.Add([]byte("\x80\x01\x04\x02\x00\x02\x00\x00\x00\x00\x80\x01\x04\x02\x04\x00\x00\x00\x00\x00abcd"), uint16(2), byte(7), byte(5))
+	f.Add([]byte("\x80\x01\x04\x02\x00\x02\x00\x00\x00\x00\x80\x01\x04\x02\x04\x00\x00\x00\x00\x00abcd"),
+		uint16(2), byte(7), byte(5))
 	f.Fuzz(func(t *testing.T, b []byte, n uint16, encoding, kind byte) {
 		memory := budget{free: 1 << 20}
 		d := decoder{leaf: leaves[int(kind)%len(leaves)], memory: &memory}
@@ -250,15 +254,19 @@ func TestTimes(t *testing.T) {
 	check(t, r.Map(uses))
 	micro := time.Microsecond
 	for i, want := range []any{
-		map[string]any{"day": time.Date(0, 1, 1, 0, 0, 0, 0, time.UTC), "millis": time.UnixMilli(-1).UTC(), "micros": time.UnixMicro(-1).UTC(), "nanos": before.Truncate(micro), "old": before.Truncate(micro)},
+		map[string]any{"day": time.Date(0, 1, 1, 0, 0, 0, 0, time.UTC), "millis": time.UnixMilli(-1).UTC(),
+			"micros": time.UnixMicro(-1).UTC(), "nanos": before.Truncate(micro),
+			"old": before.Truncate(micro)},
 		map[string]any{"millis": after, "micros": after, "nanos": after, "old": after},
 		`row 2: column "day"`, `row 3: column "millis"`, `row 4: column "micros"`, `row 5: column "old"`,
-		map[string]any{"millis": time.Unix(0, 0).UTC(), "micros": time.Unix(0, 0).UTC(), "nanos": time.Unix(0, 0).UTC(), "old": before.Truncate(micro)},
+		map[string]any{"millis": time.Unix(0, 0).UTC(), "micros": time.Unix(0, 0).UTC(),
+			"nanos": time.Unix(0, 0).UTC(), "old": before.Truncate(micro)},
 	} {
 		var it table.Item
 		err := r.Next(&it)
 		if says, bad := want.(string); bad {
-			if err == nil || !strings.Contains(err.Error(), says) || !strings.Contains(err.Error(), "the years 0 to 9999") {
+			if err == nil || !strings.Contains(err.Error(), says) ||
+				!strings.Contains(err.Error(), "the years 0 to 9999") {
 				t.Errorf("row %d: %v", i, err)
 			}
 		} else if d := cmp.Diff(want, any(it.Fields)); err != nil || d != "" {
@@ -286,7 +294,8 @@ func TestTimesAsNames(t *testing.T) {
 	}
 	check(t, r.Map(uses))
 	var it table.Item
-	if err := r.Next(&it); err != nil || it.Key != "1970-01-01T00:00:00.000001Z" || len(it.Labels) != 1 || it.Labels[0] != "1970-01-01" {
+	if err := r.Next(&it); err != nil || it.Key != "1970-01-01T00:00:00.000001Z" || len(it.Labels) != 1 ||
+		it.Labels[0] != "1970-01-01" {
 		t.Errorf("%+v, %v", it, err)
 	}
 	for range 2 {

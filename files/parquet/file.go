@@ -70,7 +70,8 @@ func newFile(src matrix.Source) (*file, error) {
 		}
 	}
 	if rows != meta.NumRows {
-		return nil, fmt.Errorf("says that it has %d rows, its row groups have %d: it is damaged", meta.NumRows, rows)
+		return nil, fmt.Errorf("says that it has %d rows, its row groups have %d: it is damaged",
+			meta.NumRows, rows)
 	}
 	f.rows = int(rows)
 	return f, nil
@@ -142,8 +143,10 @@ func (f *file) extent(m *format.ColumnMetaData) (start, end int64, err error) {
 		start = d
 	}
 	end = start + m.TotalCompressedSize
-	if start < int64(len(magic)) || m.TotalCompressedSize < 0 || end < start || end > f.Size-8 || m.NumValues < 0 {
-		return 0, 0, fmt.Errorf("its data is said to be at %d, %d bytes, in a file of %d: it is damaged", start, m.TotalCompressedSize, f.Size)
+	if start < int64(len(magic)) || m.TotalCompressedSize < 0 || end < start || end > f.Size-8 ||
+		m.NumValues < 0 {
+		return 0, 0, fmt.Errorf("its data is said to be at %d, %d bytes, in a file of %d: it is damaged",
+			start, m.TotalCompressedSize, f.Size)
 	}
 	return start, end, nil
 }
@@ -165,7 +168,8 @@ func (s *stream) page() error {
 	case packed < 0 || size < 0 || packed > s.end-s.at:
 		return fmt.Errorf("%w: it is said to have %d bytes, %d are left", errPage, packed, s.end-s.at)
 	case packed > maxPage || size > maxPage:
-		return fmt.Errorf("has a page of %d bytes, at most %d are supported: write it with smaller pages", max(packed, size), maxPage)
+		return fmt.Errorf("has a page of %d bytes, at most %d are supported: write it with smaller pages",
+			max(packed, size), maxPage)
 	}
 	if err := grow(&s.f.memory, &s.packed, int(packed)); err != nil {
 		return err
@@ -228,7 +232,8 @@ func (s *stream) count(n int32) error {
 		return fmt.Errorf("%w: it has %d values, %d are left", errPage, n, s.values)
 	}
 	if n > maxValues {
-		return fmt.Errorf("has a page of %d values, at most %d are supported: write it with smaller pages", n, maxValues)
+		return fmt.Errorf("has a page of %d values, at most %d are supported: write it with smaller pages", n,
+			maxValues)
 	}
 	s.n, s.pos, s.vpos = int(n), 0, 0
 	s.values -= int64(n)
@@ -236,7 +241,8 @@ func (s *stream) count(n int32) error {
 }
 
 func (s *stream) dictionary(h *format.DictionaryPageHeader, size int) error {
-	if s.decoder.dict != nil || h.NumValues < 0 || h.NumValues > maxValues || h.Encoding != format.Plain && h.Encoding != plainDictionary {
+	if s.decoder.dict != nil || h.NumValues < 0 || h.NumValues > maxValues ||
+		h.Encoding != format.Plain && h.Encoding != plainDictionary {
 		return fmt.Errorf("%w: its dictionary is none", errPage)
 	}
 	if err := grow(&s.f.memory, &s.dictData, size); err != nil {

@@ -37,8 +37,10 @@ func (b *builder) page(n int32, data []byte, lie func(*format.PageHeader)) {
 	if len(b.b) == 0 {
 		b.b = append(b.b, magic...)
 	}
-	h := format.PageHeader{Type: format.DataPage, UncompressedPageSize: int32(len(data)), CompressedPageSize: int32(len(data)),
-		DataPageHeader: thrift.New(format.DataPageHeader{NumValues: n, Encoding: format.Plain, DefinitionLevelEncoding: format.RLE, RepetitionLevelEncoding: format.RLE})}
+	h := format.PageHeader{Type: format.DataPage, UncompressedPageSize: int32(len(data)),
+		CompressedPageSize: int32(len(data)),
+		DataPageHeader: thrift.New(format.DataPageHeader{NumValues: n, Encoding: format.Plain,
+			DefinitionLevelEncoding: format.RLE, RepetitionLevelEncoding: format.RLE})}
 	if lie != nil {
 		lie(&h)
 	}
@@ -49,13 +51,16 @@ func (b *builder) page(n int32, data []byte, lie func(*format.PageHeader)) {
 // file ends the file: one row group with a column of required lists of float32. lie changes its metadata.
 func (b *builder) file(lie func(*format.FileMetaData)) []byte {
 	element := func(name string, repetition format.FieldRepetitionType, children int32) format.SchemaElement {
-		return format.SchemaElement{Name: name, RepetitionType: thrift.New(repetition), NumChildren: thrift.New(children)}
+		return format.SchemaElement{Name: name, RepetitionType: thrift.New(repetition),
+			NumChildren: thrift.New(children)}
 	}
-	leaf := format.SchemaElement{Name: "element", RepetitionType: thrift.New(format.Required), Type: thrift.New(format.Float)}
+	leaf := format.SchemaElement{Name: "element", RepetitionType: thrift.New(format.Required),
+		Type: thrift.New(format.Float)}
 	b.chunk.Type, b.chunk.PathInSchema = format.Float, []string{"x", "list", "element"}
 	b.chunk.DataPageOffset, b.chunk.TotalCompressedSize = 4, int64(len(b.b)-4)
 	meta := format.FileMetaData{Version: 1, NumRows: b.rows,
-		Schema:    []format.SchemaElement{element("root", format.Required, 1), element("x", format.Required, 1), element("list", format.Repeated, 1), leaf},
+		Schema: []format.SchemaElement{element("root", format.Required, 1),
+			element("x", format.Required, 1), element("list", format.Repeated, 1), leaf},
 		RowGroups: []format.RowGroup{{NumRows: b.rows, Columns: []format.ColumnChunk{{MetaData: b.chunk}}}}}
 	if lie != nil {
 		lie(&meta)
@@ -149,7 +154,8 @@ func TestFilesThatLie(t *testing.T) {
 	// A list of 2^31 row groups, in a footer of some bytes.
 	many := []byte{0x15, 2, 0x19, 0xfc, 0xff, 0xff, 0xff, 0xff, 7, 0}
 	// Row groups of a byte each, all of them empty.
-	hollow := append([]byte{0x15, 2, 0x19, 0x1c, 0x48, 1, 'r', 0x15, 0, 0, 0x16, 0, 0x19, 0xfc, 0x80, 0x80, 0x40}, make([]byte, 1<<20+1)...)
+	hollow := append([]byte{0x15, 2, 0x19, 0x1c, 0x48, 1, 'r', 0x15, 0, 0, 0x16, 0, 0x19, 0xfc, 0x80, 0x80,
+		0x40}, make([]byte, 1<<20+1)...)
 	// Pages that claim to be small.
 	packed := func(codec format.CompressionCodec, data []byte) []byte {
 		b := &builder{rows: 2}
@@ -166,44 +172,74 @@ func TestFilesThatLie(t *testing.T) {
 		b    []byte
 		want string
 	}{
-		"empty":         {nil, "is too short"},
-		"foreign":       {[]byte("this is a text file, and no other"), "is not a .parquet file"},
-		"truncated":     {one().file(nil)[:60], "is truncated"},
-		"encrypted":     {append([]byte("PARE"), one().file(nil)[4:]...), "is encrypted"},
-		"footer":        {append(binary.LittleEndian.AppendUint32([]byte(magic), 1<<30), magic...), "claims metadata of"},
-		"many":          {closed([]byte(magic), many), "metadata is damaged"},
-		"hollow":        {closed([]byte(magic), hollow), "structures in"},
-		"deep":          {closed([]byte(magic), bytes.Repeat([]byte{0x1c}, 1<<20)), "metadata is damaged"},
-		"rows":          {meta(func(m *format.FileMetaData) { m.NumRows = 3 }), "says that it has 3 rows"},
-		"negative":      {meta(func(m *format.FileMetaData) { m.NumRows, m.RowGroups[0].NumRows = -1, -1 }), "has -1 rows"},
-		"too many":      {meta(func(m *format.FileMetaData) { m.NumRows, m.RowGroups[0].NumRows = 1<<40, 1<<40 }), "has more than"},
-		"more rows":     {meta(func(m *format.FileMetaData) { m.NumRows, m.RowGroups[0].NumRows = 9, 9 }), "another number of rows"},
-		"schema":        {meta(func(m *format.FileMetaData) { m.Schema[0].NumChildren.V = 1 << 30 }), "no tree"},
-		"children":      {meta(func(m *format.FileMetaData) { m.Schema[2].NumChildren.V = 7 }), "no tree"},
-		"columns":       {meta(func(m *format.FileMetaData) { m.RowGroups[0].Columns = nil }), "has 0 columns, the schema has 1"},
-		"elsewhere":     {meta(func(m *format.FileMetaData) { m.RowGroups[0].Columns[0].FilePath = "/etc/passwd" }), "in other files"},
-		"offset":        {chunk(func(m *format.ColumnMetaData) { m.DataPageOffset = 1 << 40 }), "its data is said to be at"},
-		"negative size": {chunk(func(m *format.ColumnMetaData) { m.TotalCompressedSize = -5 }), "its data is said to be at"},
-		"wrapped":       {chunk(func(m *format.ColumnMetaData) { m.TotalCompressedSize = 1<<63 - 1 }), "its data is said to be at"},
-		"type":          {chunk(func(m *format.ColumnMetaData) { m.Type = format.Int64 }), "the schema says FLOAT"},
-		"codec":         {chunk(func(m *format.ColumnMetaData) { m.Codec = 99 }), "not known"},
-		"lzo":           {chunk(func(m *format.ColumnMetaData) { m.Codec = format.LZO }), "LZO"},
-		"snappy":        {chunk(func(m *format.ColumnMetaData) { m.Codec = format.Snappy }), "wrong"},
-		"zstd":          {chunk(func(m *format.ColumnMetaData) { m.Codec = format.Zstd }), "damaged"},
-		"inflates":      {packed(format.Zstd, zeros.Bytes()), "what it says of its length is wrong"},
-		"huge":          {packed(format.Snappy, binary.AppendUvarint(nil, 1<<32-1)), "what it says of its length is wrong"},
-		"endless":       {packed(format.Lz4Raw, []byte{0xf0, 1, 2, 3}), "what it says of its length is wrong"},
-		"values":        {chunk(func(m *format.ColumnMetaData) { m.NumValues = 3 }), "it has 4 values, 3 are left"},
-		"page":          {header(func(h *format.PageHeader) { h.CompressedPageSize = 1 << 30 }), "it is said to have"},
-		"below":         {header(func(h *format.PageHeader) { h.CompressedPageSize = -1 }), "it is said to have"},
-		"inflated":      {header(func(h *format.PageHeader) { h.UncompressedPageSize = 1<<31 - 1 }), "at most 268435456 are supported"},
-		"other size":    {header(func(h *format.PageHeader) { h.UncompressedPageSize = 7 }), "what it says of its length is wrong"},
-		"levels":        {header(func(h *format.PageHeader) { h.DataPageHeader.V.NumValues = 3 }), ""},
-		"no values":     {header(func(h *format.PageHeader) { h.DataPageHeader.V.NumValues = -1 }), "it has -1 values"},
-		"encoding":      {header(func(h *format.PageHeader) { h.DataPageHeader.V.Encoding = format.RLEDictionary }), "needs a dictionary"},
-		"bit-packed":    {header(func(h *format.PageHeader) { h.DataPageHeader.V.RepetitionLevelEncoding = format.BitPacked }), "BIT_PACKED"},
-		"checksum":      {header(func(h *format.PageHeader) { h.CRC = 1 }), "its checksum is another"},
-		"no header":     {header(func(h *format.PageHeader) { h.DataPageHeader.Valid = false }), "damaged"},
+		"empty":     {nil, "is too short"},
+		"foreign":   {[]byte("this is a text file, and no other"), "is not a .parquet file"},
+		"truncated": {one().file(nil)[:60], "is truncated"},
+		"encrypted": {append([]byte("PARE"), one().file(nil)[4:]...), "is encrypted"},
+		"footer": {append(binary.LittleEndian.AppendUint32([]byte(magic), 1<<30), magic...),
+			"claims metadata of"},
+		"many":   {closed([]byte(magic), many), "metadata is damaged"},
+		"hollow": {closed([]byte(magic), hollow), "structures in"},
+		"deep":   {closed([]byte(magic), bytes.Repeat([]byte{0x1c}, 1<<20)), "metadata is damaged"},
+		"rows":   {meta(func(m *format.FileMetaData) { m.NumRows = 3 }), "says that it has 3 rows"},
+		"negative": {meta(func(m *format.FileMetaData) { m.NumRows, m.RowGroups[0].NumRows = -1, -1 }),
+			"has -1 rows"},
+		"too many": {meta(func(m *format.FileMetaData) {
+			m.NumRows, m.RowGroups[0].NumRows = 1<<40,
+				1<<40
+		}), "has more than"},
+		"more rows": {meta(func(m *format.FileMetaData) { m.NumRows, m.RowGroups[0].NumRows = 9, 9 }),
+			"another number of rows"},
+		"schema": {meta(func(m *format.FileMetaData) { m.Schema[0].NumChildren.V = 1 << 30 }),
+			"no tree"},
+		"children": {meta(func(m *format.FileMetaData) { m.Schema[2].NumChildren.V = 7 }), "no tree"},
+		"columns": {meta(func(m *format.FileMetaData) { m.RowGroups[0].Columns = nil }),
+			"has 0 columns, the schema has 1"},
+		"elsewhere": {meta(func(m *format.FileMetaData) {
+			m.RowGroups[0].Columns[0].FilePath = "/etc/passwd"
+		}), "in other files"},
+		"offset": {chunk(func(m *format.ColumnMetaData) { m.DataPageOffset = 1 << 40 }),
+			"its data is said to be at"},
+		"negative size": {chunk(func(m *format.ColumnMetaData) { m.TotalCompressedSize = -5 }),
+			"its data is said to be at"},
+		"wrapped": {chunk(func(m *format.ColumnMetaData) { m.TotalCompressedSize = 1<<63 - 1 }),
+			"its data is said to be at"},
+		"type": {chunk(func(m *format.ColumnMetaData) { m.Type = format.Int64 }),
+			"the schema says FLOAT"},
+		"codec":    {chunk(func(m *format.ColumnMetaData) { m.Codec = 99 }), "not known"},
+		"lzo":      {chunk(func(m *format.ColumnMetaData) { m.Codec = format.LZO }), "LZO"},
+		"snappy":   {chunk(func(m *format.ColumnMetaData) { m.Codec = format.Snappy }), "wrong"},
+		"zstd":     {chunk(func(m *format.ColumnMetaData) { m.Codec = format.Zstd }), "damaged"},
+		"inflates": {packed(format.Zstd, zeros.Bytes()), "what it says of its length is wrong"},
+		"huge": {packed(format.Snappy, binary.AppendUvarint(nil, 1<<32-1)),
+			"what it says of its length is wrong"},
+		"endless": {packed(format.Lz4Raw, []byte{0xf0, 1, 2, 3}),
+			"what it says of its length is wrong"},
+		"values": {chunk(func(m *format.ColumnMetaData) { m.NumValues = 3 }),
+			"it has 4 values, 3 are left"},
+		"page": {header(func(h *format.PageHeader) { h.CompressedPageSize = 1 << 30 }),
+			"it is said to have"},
+		"below": {header(func(h *format.PageHeader) { h.CompressedPageSize = -1 }),
+			"it is said to have"},
+		"inflated": {header(func(h *format.PageHeader) { h.UncompressedPageSize = 1<<31 - 1 }),
+			"at most 268435456 are supported"},
+		"other size": {header(func(h *format.PageHeader) { h.UncompressedPageSize = 7 }),
+			"what it says of its length is wrong"},
+		"levels": {header(func(h *format.PageHeader) { h.DataPageHeader.V.NumValues = 3 }), ""},
+		"no values": {header(func(h *format.PageHeader) { h.DataPageHeader.V.NumValues = -1 }),
+			"it has -1 values"},
+		"encoding": {header(func(
+			h *format.PageHeader) {
+			h.DataPageHeader.V.Encoding = format.RLEDictionary
+		}),
+			"needs a dictionary"},
+		"bit-packed": {header(func(
+			h *format.PageHeader) {
+			h.DataPageHeader.V.RepetitionLevelEncoding = format.BitPacked
+		}),
+			"BIT_PACKED"},
+		"checksum":  {header(func(h *format.PageHeader) { h.CRC = 1 }), "its checksum is another"},
+		"no header": {header(func(h *format.PageHeader) { h.DataPageHeader.Valid = false }), "damaged"},
 	} {
 		bounded(t, 4<<20, func() {
 			if err := read(c.b, 1<<20); err == nil || !strings.Contains(err.Error(), c.want) {
@@ -228,7 +264,8 @@ func TestFilesThatLie(t *testing.T) {
 	runs = append(binary.LittleEndian.AppendUint32(nil, uint32(len(runs)+1)), append(runs, 0)...)
 	b.page(1<<25, append(bytes.Clone(runs), runs...), nil)
 	bounded(t, 4<<20, func() {
-		if err := read(b.file(nil), 1<<20); err == nil || !strings.Contains(err.Error(), "of memory at a time") {
+		if err := read(b.file(nil), 1<<20); err == nil ||
+			!strings.Contains(err.Error(), "of memory at a time") {
 			t.Error(err)
 		}
 	})
@@ -253,8 +290,10 @@ func TestRowsThatAreBad(t *testing.T) {
 	})
 	f := must(memory(b))(t)
 	r := must(tableOf(f))(t)
-	for i, want := range []string{"", `row 1: column "key": is empty`, `row 2: column "image": number 1: 1e+300 is too large for float32`,
-		`row 3: column "n": 9223372036854775808 is too large for an int`, `row 4: column "key": is empty`, `row 5: column "key": is not UTF-8`, ""} {
+	for i, want := range []string{"", `row 1: column "key": is empty`,
+		`row 2: column "image": number 1: 1e+300 is too large for float32`,
+		`row 3: column "n": 9223372036854775808 is too large for an int`, `row 4: column "key": is empty`,
+		`row 5: column "key": is not UTF-8`, ""} {
 		var it table.Item
 		err := r.Next(&it)
 		if (err == nil) != (want == "") || err != nil && !strings.Contains(err.Error(), want) {
@@ -281,7 +320,8 @@ func TestOpenNames(t *testing.T) {
 			t.Error(err)
 		}
 	}
-	if _, err := OpenItems(missing); !os.IsNotExist(unwrapped(err)) || !strings.HasPrefix(err.Error(), missing+": ") {
+	if _, err := OpenItems(missing); !os.IsNotExist(unwrapped(err)) ||
+		!strings.HasPrefix(err.Error(), missing+": ") {
 		t.Error(err)
 	}
 }

@@ -164,8 +164,9 @@ func (r *items) Next(take func(column int, is table.Is, c table.Cell) error) (ba
 
 // is says what values of the leaf are.
 func (l *leaf) is() table.Is {
-	return [...]table.Is{unknown: table.Object, boolean: table.Bool, signed: table.Int, unsigned: table.Int, float: table.Float,
-		text: table.Text, times: table.Time, binaries: table.Blob}[l.kind]
+	return [...]table.Is{unknown: table.Object, boolean: table.Bool, signed: table.Int, unsigned: table.Int,
+		float: table.Float,
+		text:  table.Text, times: table.Time, binaries: table.Blob}[l.kind]
 }
 
 // is says what the value of the row is.

@@ -19,19 +19,23 @@ func memory(b []byte) (*file, error) {
 
 var shape = &table.Shape{
 	Vectors: []table.Vector{{Name: "image", Dim: 3}, {Name: "bag of words", Dim: 10, Sparse: true}},
-	Fields:  []table.Field{{Name: "year", Type: "int"}, {Name: "a", Type: "string"}, {Name: "x", Type: "float"}, {Name: "b", Type: "bool"}, {Name: "at", Type: "time"}},
-	Code:    2,
+	Fields: []table.Field{{Name: "year", Type: "int"}, {Name: "a", Type: "string"},
+		{Name: "x", Type: "float"}, {Name: "b", Type: "bool"}, {Name: "at", Type: "time"}},
+	Code: 2,
 }
 
 func someItems() []table.Item {
 	return []table.Item{
 		{Key: "all", Labels: []string{"a", "", "b, c"}, Payload: []byte{0, 255}, Code: []byte{1, 2},
 			Vectors: map[string][]float32{"image": {1, -0.1, 1e-45}},
-			Sparse:  map[string]table.Sparse{"bag of words": {Index: []uint32{0, 9}, Value: []float32{.5, 3e38}}},
-			Fields:  map[string]any{"year": int64(-1 << 63), "a": "", "x": 5.0, "b": false, "at": time.Date(2024, 5, 1, 12, 30, 0, 250_000_000, time.UTC)}},
+			Sparse: map[string]table.Sparse{"bag of words": {Index: []uint32{0, 9}, Value: []float32{.5,
+				3e38}}},
+			Fields: map[string]any{"year": int64(-1 << 63), "a": "", "x": 5.0, "b": false,
+				"at": time.Date(2024, 5, 1, 12, 30, 0, 250_000_000, time.UTC)}},
 		{Key: "little", Sparse: map[string]table.Sparse{"bag of words": {}}, Payload: []byte{}},
 		{Key: "nothing"},
-		{Key: "é", Vectors: map[string][]float32{"image": {0, 0, 0}}, Fields: map[string]any{"b": true, "a": "é\n"}},
+		{Key: "é", Vectors: map[string][]float32{"image": {0, 0, 0}},
+			Fields: map[string]any{"b": true, "a": "é\n"}},
 	}
 }
 
@@ -68,7 +72,8 @@ func normal(it table.Item) table.Item {
 		it.Labels = nil
 	}
 	for name, x := range it.Sparse {
-		it.Sparse[name] = table.Sparse{Index: append([]uint32{}, x.Index...), Value: append([]float32{}, x.Value...)}
+		it.Sparse[name] = table.Sparse{Index: append([]uint32{}, x.Index...),
+			Value: append([]float32{}, x.Value...)}
 	}
 	return it
 }
@@ -121,7 +126,8 @@ func TestItemsThatAreRefused(t *testing.T) {
 	payload, image := make([]byte, 100), make([]float32, 3)
 	for i := range n {
 		payload[0], image[2] = byte(i), float32(i)
-		it := table.Item{Key: "k", Payload: payload, Vectors: map[string][]float32{"image": image}, Labels: []string{"a", "b"}}
+		it := table.Item{Key: "k", Payload: payload, Vectors: map[string][]float32{"image": image},
+			Labels: []string{"a", "b"}}
 		if i%7 == 3 {
 			it.Payload = bytes.Repeat(payload, 20_000)
 		}
@@ -149,8 +155,10 @@ func TestItemsThatAreRefused(t *testing.T) {
 	for i := range n {
 		var it table.Item
 		check(t, r.Next(&it))
-		if it.Key != "k" || it.Payload[0] != byte(i) || it.Vectors["image"][2] != float32(i) || len(it.Labels) != 2 || len(it.Fields) != 0 {
-			t.Fatalf("item %d: %s, %d, %v, %v, %v", i, it.Key, it.Payload[0], it.Vectors, it.Labels, it.Fields)
+		if it.Key != "k" || it.Payload[0] != byte(i) || it.Vectors["image"][2] != float32(i) ||
+			len(it.Labels) != 2 || len(it.Fields) != 0 {
+			t.Fatalf("item %d: %s, %d, %v, %v, %v", i, it.Key, it.Payload[0], it.Vectors, it.Labels,
+				it.Fields)
 		}
 	}
 }

@@ -138,7 +138,8 @@ func (b *schemaBuilder) node(c *column, path []string, def, rep, repDef int) err
 	if err := l.setKind(e); err != nil {
 		return fmt.Errorf("column %s: %w", matrix.Quote(path[0]), err)
 	}
-	l.numbers = matrix.Type{Kind: [...]byte{signed: 'i', unsigned: 'u', float: 'f', times: 'i', binaries: 0}[l.kind], Size: l.width}
+	l.numbers = matrix.Type{Kind: [...]byte{signed: 'i', unsigned: 'u', float: 'f', times: 'i',
+		binaries: 0}[l.kind], Size: l.width}
 	c.leaves = append(c.leaves, l)
 	return nil
 }
@@ -208,8 +209,9 @@ func (l *leaf) setKind(e *format.SchemaElement) error {
 // ofConverted are the kinds of types that older files have in place of logical ones; -1 stands for none.
 var ofConverted = map[deprecated.ConvertedType]kind{
 	-1: binaries, deprecated.UTF8: text, deprecated.Enum: text, deprecated.Json: text,
-	deprecated.Uint8: unsigned, deprecated.Uint16: unsigned, deprecated.Uint32: unsigned, deprecated.Uint64: unsigned,
-	deprecated.Int8: signed, deprecated.Int16: signed, deprecated.Int32: signed, deprecated.Int64: signed,
+	deprecated.Uint8: unsigned, deprecated.Uint16: unsigned, deprecated.Uint32: unsigned,
+	deprecated.Uint64: unsigned,
+	deprecated.Int8:   signed, deprecated.Int16: signed, deprecated.Int32: signed, deprecated.Int64: signed,
 }
 
 // maxFixed bounds the length of values of fixed length.
@@ -251,7 +253,8 @@ func (c *column) vector() bool {
 
 // sparseVector reports whether the column has sparse vectors.
 func (c *column) sparseVector() bool {
-	return c.form == sparse && (c.leaves[0].kind == signed || c.leaves[0].kind == unsigned) && c.leaves[1].number()
+	return c.form == sparse && (c.leaves[0].kind == signed || c.leaves[0].kind == unsigned) &&
+		c.leaves[1].number()
 }
 
 func (l *leaf) number() bool { return l.kind == signed || l.kind == unsigned || l.kind == float }

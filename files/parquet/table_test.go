@@ -95,7 +95,8 @@ func TestColumns(t *testing.T) {
 	var it table.Item
 	check(t, r.Next(&it))
 	want := someItems()[0]
-	if it.Key != "" || len(it.Labels) != 0 || len(it.Fields) != 1 || it.Fields["name"] != want.Key || len(it.Vectors) != 1 || len(it.Vectors["photo"]) != 3 {
+	if it.Key != "" || len(it.Labels) != 0 || len(it.Fields) != 1 || it.Fields["name"] != want.Key ||
+		len(it.Vectors) != 1 || len(it.Vectors["photo"]) != 3 {
 		t.Errorf("%+v of %+v", it, want)
 	}
 }
@@ -110,12 +111,14 @@ func TestColumnsOfOtherNames(t *testing.T) {
 		X     []float64 `parquet:"x,list"`
 	}
 	class := func(n int32) *int32 { return &n }
-	f := must(memory(write(t, []row{{-5, class(3), 1, false, []float64{1, 2}}, {6, class(-1), 0, true, []float64{}}, {7, nil, 1, true, []float64{3}}})))(t)
+	f := must(memory(write(t, []row{{-5, class(3), 1, false, []float64{1, 2}},
+		{6, class(-1), 0, true, []float64{}}, {7, nil, 1, true, []float64{3}}})))(t)
 	r := f.items()
 	columns := must(r.Columns())(t)
 	var uses []table.Use
 	for _, c := range columns {
-		uses = append(uses, map[string]table.Use{"id": {Role: table.AsKey}, "class": {Role: table.AsLabels}, "is_red": {Role: table.AsLabel, Name: "red"},
+		uses = append(uses, map[string]table.Use{"id": {Role: table.AsKey}, "class": {Role: table.AsLabels},
+			"is_red":  {Role: table.AsLabel, Name: "red"},
 			"is_warm": {Role: table.AsLabel, Name: "warm"}, "x": {Role: table.AsVector, Name: "x"}}[c.Name])
 		switch c.Name {
 		case "id":
@@ -148,7 +151,8 @@ func TestColumnsOfOtherNames(t *testing.T) {
 
 // labelled uses a column of a file as use says, and reads the labels of all rows. Where Map refuses the use,
 // it returns that error and no labels.
-func labelled(t *testing.T, b []byte, column string, use table.Use) (columns []table.Column, labels []string, err error) {
+func labelled(t *testing.T, b []byte, column string,
+	use table.Use) (columns []table.Column, labels []string, err error) {
 	t.Helper()
 	f := must(memory(b))(t)
 	r := f.items()
@@ -197,16 +201,22 @@ func TestLabels(t *testing.T) {
 		column, separator string
 		want              []string
 	}{
-		{"class", "", []string{"[1]", "[]", "[]"}}, {"small", "", []string{"[2]", "[]", "[16777216]"}}, {"price", "", nil},
-		{"tags", "", []string{"[red; new,a]", "[b]", "[]"}}, {"tags", ";", []string{"[red new,a]", "[b]", "[]"}}, {"tags", ",", []string{"[red; new a]", "[b]", "[]"}},
-		{"list", ";", []string{"[x;y z]", "[]", "[]"}}, {"classes", "", []string{"[3 17]", "[]", "[]"}}, {"hot", "", []string{"[1 2]", "[]", "[0]"}}, {"x", "", nil},
+		{"class", "", []string{"[1]", "[]", "[]"}}, {"small", "", []string{"[2]", "[]", "[16777216]"}},
+		{"price", "", nil},
+		{"tags", "", []string{"[red; new,a]", "[b]", "[]"}},
+		{"tags", ";", []string{"[red new,a]", "[b]", "[]"}},
+		{"tags", ",", []string{"[red; new a]", "[b]", "[]"}},
+		{"list", ";", []string{"[x;y z]", "[]", "[]"}}, {"classes", "", []string{"[3 17]", "[]", "[]"}},
+		{"hot", "", []string{"[1 2]", "[]", "[0]"}}, {"x", "", nil},
 	} {
 		columns, got, err := labelled(t, b, c.column, table.Use{Role: table.AsLabels, Separator: c.separator})
 		if (err != nil) != (c.want == nil) || !slices.Equal(got, c.want) {
 			t.Errorf("%s: %q, %v, want %q", c.column, got, err, c.want)
 		}
 		for _, column := range columns {
-			if column.Hot() != (column.Name == "hot") || column.Name == "tags" && column.Joined != "red; new,a" || column.Name == "list" && column.Joined != "" {
+			if column.Hot() != (column.Name == "hot") ||
+				column.Name == "tags" && column.Joined != "red; new,a" ||
+				column.Name == "list" && column.Joined != "" {
 				t.Errorf("%+v", column)
 			}
 		}

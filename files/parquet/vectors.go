@@ -48,14 +48,17 @@ func (f *file) vectors(member string) (*files.Vectors, error) {
 	c := named
 	switch {
 	case member != "" && named == nil:
-		return nil, fmt.Errorf("has no column %s: there is %s", matrix.Quote(member), matrix.Names(append(names, rest...)))
+		return nil, fmt.Errorf("has no column %s: there is %s", matrix.Quote(member),
+			matrix.Names(append(names, rest...)))
 	case member != "" && !slices.Contains(found, named):
 		return nil, fmt.Errorf("column %s has %s: vectors are lists of numbers, or structures of the lists i and v", matrix.Quote(member), named.what)
 	case member != "":
 	case len(found) == 0:
-		return nil, fmt.Errorf("has no column of vectors, which are lists of numbers: there is %s", matrix.Names(rest))
+		return nil, fmt.Errorf("has no column of vectors, which are lists of numbers: there is %s",
+			matrix.Names(rest))
 	case len(found) > 1:
-		return nil, fmt.Errorf("has several columns of vectors: say which with %s:NAME, NAME being one of %s", f.Name, matrix.Names(names))
+		return nil, fmt.Errorf("has several columns of vectors: say which with %s:NAME, NAME being one of %s",
+			f.Name, matrix.Names(names))
 	default:
 		c = found[0]
 	}
@@ -116,7 +119,8 @@ func (f *file) measure(c *column) (cols int, err error) {
 		for i := range n {
 			j := l.int64(row.raw[i*l.width:])
 			if j >= matrix.MaxCols {
-				return 0, fmt.Errorf("column %s has a number in column %d of a vector, which has at most %d", matrix.Quote(c.name), j, matrix.MaxCols)
+				return 0, fmt.Errorf("column %s has a number in column %d of a vector, which has at most %d",
+					matrix.Quote(c.name), j, matrix.MaxCols)
 			}
 			cols = max(cols, int(j)+1)
 		}
@@ -125,7 +129,8 @@ func (f *file) measure(c *column) (cols int, err error) {
 	case c.sparseVector():
 		return max(cols, 1), nil // if no vector has any number
 	case cols == 0:
-		return 0, fmt.Errorf("column %s has no vector, so that the number of columns is unknown", matrix.Quote(c.name))
+		return 0, fmt.Errorf("column %s has no vector, so that the number of columns is unknown",
+			matrix.Quote(c.name))
 	}
 	if err := matrix.CheckCols(int64(cols), ""); err != nil {
 		return 0, fmt.Errorf("column %s %w", matrix.Quote(c.name), err)
@@ -146,7 +151,8 @@ func (l *leaf) vector(dst []float32, c *cell) error {
 	case c.hole >= 0:
 		return matrix.Bad(c.hole, errNull)
 	case c.len() != len(dst):
-		return matrix.Bad(c.len(), fmt.Errorf("has %d numbers where the first vector has %d", c.len(), len(dst)))
+		return matrix.Bad(c.len(), fmt.Errorf("has %d numbers where the first vector has %d", c.len(),
+			len(dst)))
 	}
 	return l.float32s(dst, c.raw)
 }

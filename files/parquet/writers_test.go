@@ -57,7 +57,8 @@ func TestFilesOfOtherWriters(t *testing.T) {
 }
 
 func otherItem(i int, duckdb, arrow bool) table.Item {
-	it := table.Item{Key: fmt.Sprint("k", i), Labels: []string{fmt.Sprint("l", i%3), "x"}, Vectors: map[string][]float32{}, Fields: map[string]any{}}
+	it := table.Item{Key: fmt.Sprint("k", i), Labels: []string{fmt.Sprint("l", i%3), "x"},
+		Vectors: map[string][]float32{}, Fields: map[string]any{}}
 	if i == 4 {
 		it.Labels = nil
 	}
@@ -77,8 +78,10 @@ func otherItem(i int, duckdb, arrow bool) table.Item {
 	if duckdb {
 		it.Payload = fmt.Append(nil, "p", i)
 		it.Vectors["ints"] = []float32{float32(i), 300 - float32(i)}
-		it.Sparse = map[string]table.Sparse{"bag": {Index: []uint32{1, uint32(3 + i%5)}, Value: []float32{1.5, float32(i + 1)}}}
-		it.Fields["even"], it.Fields["x"], it.Fields["title"] = i%2 == 0, float64(i)/4, fmt.Sprint("title ", i)
+		it.Sparse = map[string]table.Sparse{"bag": {Index: []uint32{1, uint32(3 + i%5)}, Value: []float32{1.5,
+			float32(i + 1)}}}
+		it.Fields["even"], it.Fields["x"], it.Fields["title"] = i%2 == 0, float64(i)/4,
+			fmt.Sprint("title ", i)
 	}
 	return it
 }

@@ -32,7 +32,8 @@ type Look struct {
 
 // NewLook returns the Look of a column.
 func NewLook(name string) Look {
-	return Look{Column: Column{Name: name, Kind: Empty, Type: "no value", Whole: true, Flags: true, Unique: true}}
+	return Look{Column: Column{Name: name, Kind: Empty, Type: "no value", Whole: true, Flags: true,
+		Unique: true}}
 }
 
 // Enough reports whether so many values have been seen that further ones change the type of a column of

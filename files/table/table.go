@@ -31,30 +31,37 @@ const (
 )
 
 func (is Is) String() string {
-	return [...]string{"null", "a string", "a bool", "a number", "a number", "a time", "a list", "a string", "a sparse vector", "bytes", "an object"}[is]
+	return [...]string{"null", "a string", "a bool", "a number", "a number", "a time", "a list", "a string",
+		"a sparse vector", "bytes", "an object"}[is]
 }
 
 // Field returns the type of a field that has such values.
 func (is Is) Field() string {
-	return [...]string{Text: "string", BareList: "string", Bool: "bool", Int: "int", Float: "float", Time: "time", Object: ""}[is]
+	return [...]string{Text: "string", BareList: "string", Bool: "bool", Int: "int", Float: "float",
+		Time: "time", Object: ""}[is]
 }
 
 // A Cell reads the value of a column in the row in hand, once, by one of these.
 type Cell interface {
-	Text() ([]byte, error)                             // the value as text, or bytes
-	List(f func(is Is, text []byte) bool) (int, error) // the elements of a list up to the first for which f is false; returns how many there are
-	Floats(dst []float32) ([]float32, error)           // a list of numbers, appended to dst
-	Entries(x *Sparse) error                           // a sparse vector, appended to x in any order
-	Value(typ string) (any, error)                     // a value of a field of this type
+	Text() ([]byte, error) // the value as text, or bytes
+	// the elements of a list up to the first for which f is false; returns how many there are
+	List(f func(is Is, text []byte) bool) (int, error)
+	Floats(dst []float32) ([]float32, error) // a list of numbers, appended to dst
+	Entries(x *Sparse) error                 // a sparse vector, appended to x in any order
+	Value(typ string) (any, error)           // a value of a field of this type
 }
 
 // Rows is a format of tables: it reads the cells of each row.
 type Rows interface {
-	Count() int                                                             // rows; -1 before Columns has counted them
-	Columns() ([]Column, error)                                             // describes the columns, then starts at the first row
-	Map(columns []Column, uses []Use)                                       // which columns are used
-	Next(take func(column int, is Is, c Cell) error) (bad error, err error) // hands over the cells of the next row; bad costs the row, err is final
-	Line() int                                                              // of the row read last; 0 if there are none
+	// rows; -1 before Columns has counted them
+	Count() int
+	// describes the columns, then starts at the first row
+	Columns() ([]Column, error)
+	Map(columns []Column, uses []Use) // which columns are used
+	// hands over the cells of the next row; bad costs the row, err is final
+	Next(take func(column int, is Is, c Cell) error) (bad error, err error)
+	// of the row read last; 0 if there are none
+	Line() int
 	Close() error
 }
 
@@ -133,7 +140,8 @@ func (t *Table) Shape() (*Shape, error) {
 		}
 		switch u.Role {
 		case AsVector:
-			shape.Vectors = append(shape.Vectors, Vector{Name: u.Name, Dim: c.Dim, Sparse: c.Kind == SparseVectors})
+			shape.Vectors = append(shape.Vectors, Vector{Name: u.Name, Dim: c.Dim,
+				Sparse: c.Kind == SparseVectors})
 		case AsField:
 			shape.Fields = append(shape.Fields, Field{u.Name, c.Type})
 		case AsCode:
@@ -391,8 +399,12 @@ type Column struct {
 	Whole  bool   // of Numbers: all are written as whole; of Scalars of Type float: all are whole, as 1.0 is
 	Flags  bool   // all values are bools, or all are 0 or 1; of Numbers: all numbers are 0 or 1
 	Unique bool   // of strings, ints and times: no value comes twice
-	Listed bool   // of Type string in a .csv: the first values are lists of strings, some without quotes, as [a, b]: each element is a label
-	Joined string // of Type string: the first value, cut as Example, that may be a list, as Separator finds one in it; "" if none does
+	// of Type string in a .csv: the first values are lists of strings, some without quotes, as [a, b]: each
+	// element is a label
+	Listed bool
+	// of Type string: the first value, cut as Example, that may be a list, as Separator finds one in it; ""
+	// if none does
+	Joined string
 
 	Text    bool   // values are text, so that a field of strings can have all of them
 	Example string // the first value as text, cut to a few characters
@@ -405,12 +417,13 @@ type Role byte
 const (
 	LeftAside Role = iota
 	AsKey          // the key: a string, or an int or a time as text
-	AsLabels       // labels: a string, a whole number or a time is one, a list of them several; -1 is none. See Hot
-	AsLabel        // the label Use.Name where the value is true or 1, and not where it is false or 0
-	AsPayload      // the payload: bytes
-	AsCode         // the code: bytes
-	AsVector       // the vector of modality Use.Name
-	AsField        // the value of field Use.Name
+	// labels: a string, a whole number or a time is one, a list of them several; -1 is none. See Hot
+	AsLabels
+	AsLabel   // the label Use.Name where the value is true or 1, and not where it is false or 0
+	AsPayload // the payload: bytes
+	AsCode    // the code: bytes
+	AsVector  // the vector of modality Use.Name
+	AsField   // the value of field Use.Name
 )
 
 // A Use says what a column becomes.
@@ -440,7 +453,8 @@ func (u *Use) Labels(to []string, text string) []string {
 // on both sides; "" if none has.
 func Separator(text string) string {
 	for _, s := range []string{"|", ";", ","} {
-		if before, after, found := strings.Cut(text, s); found && strings.TrimSpace(before) != "" && strings.TrimSpace(after) != "" {
+		if before, after, found := strings.Cut(text, s); found && strings.TrimSpace(before) != "" &&
+			strings.TrimSpace(after) != "" {
 			return s
 		}
 	}
@@ -454,7 +468,9 @@ func (c *Column) Suits(u Use) error {
 	case AsKey:
 		suits, want = c.named(), "keys are strings, integers or times"
 	case AsLabels:
-		suits, want = c.Kind == Strings || c.Kind == Numbers && c.Whole || c.named() || c.Kind == Scalars && c.Type == "float" && c.Whole, "labels are strings or whole numbers, or lists of them"
+		suits, want = c.Kind == Strings || c.Kind == Numbers && c.Whole || c.named() ||
+			c.Kind == Scalars && c.Type == "float" && c.Whole,
+			"labels are strings or whole numbers, or lists of them"
 	case AsLabel:
 		suits, want = c.Kind == Scalars && c.Flags, "a column that is a label has bools, or 0 and 1"
 	case AsPayload, AsCode:
@@ -462,7 +478,8 @@ func (c *Column) Suits(u Use) error {
 	case AsVector:
 		suits, want = c.Kind == Numbers || c.Kind == SparseVectors, "vectors are lists of numbers"
 	case AsField:
-		suits, want = c.Kind == Scalars || c.Text && u.Type == "string", "fields are strings, integers, numbers, bools or times"
+		suits, want = c.Kind == Scalars || c.Text && u.Type == "string",
+			"fields are strings, integers, numbers, bools or times"
 	}
 	if suits || c.Kind == Empty || c.Kind == Mixed {
 		return nil
@@ -487,7 +504,8 @@ func (c *Column) Holds() string {
 }
 
 // scalars are the types of fields in words.
-var scalars = map[string]string{"string": "strings", "int": "integers", "float": "numbers", "bool": "bools", "time": "times"}
+var scalars = map[string]string{"string": "strings", "int": "integers", "float": "numbers", "bool": "bools",
+	"time": "times"}
 
 // Hot reports whether the lists of the column are rows of a matrix of 0 and 1, all of one length of 2 or
 // more: as labels, the place of each 1 is one. Lists of one number have a class each.

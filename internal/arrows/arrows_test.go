@@ -55,10 +55,14 @@ func TestWrongImports(t *testing.T) {
 			{"codec": nil},
 		},
 		rules: []rule{
-			{of: names{"db/internal/verify"}, never: names{"db/internal/state"}, why: "it does not trust what it checks"},
-			{of: names{"db/internal/search"}, uses: names{"db/internal/state.View"}, never: names{"os.Exit"}, why: "a search commits nothing"},
-			{of: names{"db/internal/record"}, only: names{}, without: names{goStatement, "sync"}, why: "a function of bytes"},
-			{of: names{"db/..."}, but: names{"db/internal/state"}, never: names{"os"}, why: "one package opens files"},
+			{of: names{"db/internal/verify"}, never: names{"db/internal/state"},
+				why: "it does not trust what it checks"},
+			{of: names{"db/internal/search"}, uses: names{"db/internal/state.View"}, never: names{"os.Exit"},
+				why: "a search commits nothing"},
+			{of: names{"db/internal/record"}, only: names{}, without: names{goStatement, "sync"},
+				why: "a function of bytes"},
+			{of: names{"db/..."}, but: names{"db/internal/state"}, never: names{"os"},
+				why: "one package opens files"},
 			{of: names{"..."}, but: names{"db/..."}, never: names{pebble}, why: "nothing is stored"},
 		},
 	}
@@ -71,7 +75,8 @@ func TestWrongImports(t *testing.T) {
 			return s
 		}
 		return map[string]*source{
-			"db":                 of("db/internal/search", "db/internal/verify", "codec", "fmt", pebble, pebble+"/vfs"),
+			"db": of("db/internal/search", "db/internal/verify", "codec", "fmt", pebble,
+				pebble+"/vfs"),
 			"db/internal/search": of("db/internal/record"),
 			"db/internal/verify": of("db/internal/record"),
 			"db/internal/state":  of("db/internal/record", pebble),
@@ -100,12 +105,14 @@ func TestWrongImports(t *testing.T) {
 			"db/internal/record imports codec: a function of bytes",
 		}},
 		{in: "db/internal/search", imports: "db/internal/state", uses: "db/internal/state.View"},
-		{in: "db/internal/search", imports: "db/internal/state", uses: "db/internal/state.Committer", want: []string{
-			"db/internal/search uses db/internal/state.Committer: a search commits nothing",
-		}},
-		{in: "db/internal/search", imports: "db/internal/state", uses: "db/internal/state.Database", want: []string{
-			"db/internal/search uses db/internal/state.Database: a search commits nothing",
-		}},
+		{in: "db/internal/search", imports: "db/internal/state", uses: "db/internal/state.Committer",
+			want: []string{
+				"db/internal/search uses db/internal/state.Committer: a search commits nothing",
+			}},
+		{in: "db/internal/search", imports: "db/internal/state", uses: "db/internal/state.Database",
+			want: []string{
+				"db/internal/search uses db/internal/state.Database: a search commits nothing",
+			}},
 		{in: "db/internal/search", uses: "os.Exit", want: []string{
 			"db/internal/search uses os.Exit: a search commits nothing",
 		}},
@@ -134,7 +141,8 @@ func TestWrongImports(t *testing.T) {
 		if packages[c.in] == nil {
 			packages[c.in] = &source{}
 		}
-		for path, where := range map[string]map[string]bool{c.imports: packages[c.in].imports, c.uses: packages[c.in].uses} {
+		for path, where := range map[string]map[string]bool{c.imports: packages[c.in].imports,
+			c.uses: packages[c.in].uses} {
 			if path != "" {
 				where[path] = true
 			}
@@ -173,7 +181,8 @@ func TestReadModule(t *testing.T) {
 			t.Errorf("%s is not among the names of codec", name)
 		}
 	}
-	if codec.lines < 1000 || !codec.imports["fmt"] || !codec.uses["fmt.Errorf"] || !packages["mih"].imports["codec"] {
+	if codec.lines < 1000 || !codec.imports["fmt"] || !codec.uses["fmt.Errorf"] ||
+		!packages["mih"].imports["codec"] {
 		t.Errorf("codec: %d lines, imports %v", codec.lines, codec.imports)
 	}
 	if packages["db/internal/record"].uses[goStatement] || !packages["db/internal/store"].uses[goStatement] {

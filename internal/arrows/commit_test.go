@@ -18,17 +18,19 @@ import (
 // functions that write to a store at all are known by name.
 func TestOnePlaceEndsACommit(t *testing.T) {
 	want := map[string][]string{
-		"counts a commit":      {"db/internal/state.Committer.committed"},
-		"waits for its sync":   {"db/internal/state.Committer.finish"},
-		"tells the side file":  {"db/internal/state.Committer.Durable", "db/internal/state.Committer.ended"},
-		"shows a view":         {"db/internal/state.Committer.ended"},
-		"hands tables over":    {"db/internal/copies.extract.storeOf", "db/internal/store.Tables.ingest"},
-		"commits to the store": {"db/internal/record.Identity.Store", "db/internal/repair.mender.flush", "db/internal/state.Tx.commit"},
+		"counts a commit":     {"db/internal/state.Committer.committed"},
+		"waits for its sync":  {"db/internal/state.Committer.finish"},
+		"tells the side file": {"db/internal/state.Committer.Durable", "db/internal/state.Committer.ended"},
+		"shows a view":        {"db/internal/state.Committer.ended"},
+		"hands tables over":   {"db/internal/copies.extract.storeOf", "db/internal/store.Tables.ingest"},
+		"commits to the store": {"db/internal/record.Identity.Store", "db/internal/repair.mender.flush",
+			"db/internal/state.Tx.commit"},
 	}
 	got := map[string][]string{}
 	err := filepath.WalkDir("../../db", func(file string, d fs.DirEntry, err error) error {
 		if err == nil && d.IsDir() {
-			if _, err := os.Stat(filepath.Join(file, "go.mod")); err == nil { // a module of its own, which has no store
+			// a module of its own, which has no store
+			if _, err := os.Stat(filepath.Join(file, "go.mod")); err == nil {
 				return fs.SkipDir
 			}
 		}
@@ -88,7 +90,8 @@ func steps(pkg string, decl ast.Decl) map[string]bool {
 			if f, ok := n.Fun.(*ast.SelectorExpr); ok && f.Sel.Name == "Apply" && len(n.Args) == 2 {
 				found["commits to the store"] = true
 			}
-			if f, ok := n.Fun.(*ast.SelectorExpr); ok && f.Sel.Name == "current" && pkg == "db/internal/state" {
+			if f, ok := n.Fun.(*ast.SelectorExpr); ok && f.Sel.Name == "current" &&
+				pkg == "db/internal/state" {
 				found["shows a view"] = true
 			}
 		case *ast.SelectorExpr:

@@ -26,8 +26,9 @@ const (
 
 // ground is what all rooms of the database may import, and state what those above it may.
 var (
-	ground = names{"codec", "db/event", "db/fault", "db/internal/signal", "db/internal/work", "db/report", "internal/cells", "internal/instant", "internal/quant", "mih", "model", "model/eval", "model/fit"}
-	state  = ground.and("db/internal/record", "db/internal/spaces", "db/internal/state", "db/internal/store")
+	ground = names{"codec", "db/event", "db/fault", "db/internal/signal", "db/internal/work", "db/report",
+		"internal/cells", "internal/instant", "internal/quant", "mih", "model", "model/eval", "model/fit"}
+	state = ground.and("db/internal/record", "db/internal/spaces", "db/internal/state", "db/internal/store")
 )
 
 // house is this module from the top floor to the ground. A package may import the
@@ -35,10 +36,12 @@ var (
 var house = plan{
 	layers: []layer{
 		// Programs and tests that stand on the whole product.
-		{"examples/backup": nil, "examples/embeddings": nil, "examples/neardup": nil, "examples/photos": nil, "examples/quickstart": nil,
-			"examples/service": nil, "examples/stream": nil, "examples/three": nil},
+		{"examples/backup": nil, "examples/embeddings": nil, "examples/neardup": nil, "examples/photos": nil,
+			"examples/quickstart": nil,
+			"examples/service":    nil, "examples/stream": nil, "examples/three": nil},
 		{"db/dbtest": {pebble}, "db/internal/dbkit": {pebble, gocmp}, "internal/manpage": nil},
-		{"cmd/fddhdb/clitest": nil, "db/backup/storetest": nil, "internal/arrows": nil, "internal/effort": nil,
+		{"cmd/fddhdb/clitest": nil, "db/backup/storetest": nil, "internal/arrows": nil,
+			"internal/effort": nil,
 			"internal/oracle": nil, "internal/release": nil, "internal/seed": {rapid},
 			"internal/synth": nil, "internal/testfs": {pebble}, "internal/versity": {minio}},
 
@@ -47,7 +50,8 @@ var house = plan{
 		{"cmd/fddhdb/command": {cobra, pflag}},
 		{"cmd/fddhdb/shell": {cobra, pflag, liner, term}},
 		{"cmd/fddhdb/sheet": nil},
-		{"cmd/fddhdb/chart": nil, "cmd/fddhdb/explore": nil, "cmd/fddhdb/flags": {pflag}, "cmd/fddhdb/outfile": nil, "cmd/fddhdb/source": nil},
+		{"cmd/fddhdb/chart": nil, "cmd/fddhdb/explore": nil, "cmd/fddhdb/flags": {pflag},
+			"cmd/fddhdb/outfile": nil, "cmd/fddhdb/source": nil},
 		{"cmd/fddhdb/picture": nil, "cmd/fddhdb/textform": nil, "cmd/fddhdb/usage": {cobra, pflag}},
 		{"cmd/fddhdb/encoder": nil, "cmd/fddhdb/jsonform": nil, "cmd/fddhdb/term": {cobra, pretty, term}},
 		{"cmd/fddhdb/exit": nil, "cmd/fddhdb/userdir": nil},
@@ -66,7 +70,8 @@ var house = plan{
 		{"db": {pebble, roaring}},
 		{"db/internal/repair": {pebble, roaring}},
 		{"db/internal/learn": {pebble, roaring}},
-		{"db/internal/bulk": {pebble, roaring}, "db/internal/copies": {pebble}, "db/internal/search": {pebble, roaring}},
+		{"db/internal/bulk": {pebble, roaring}, "db/internal/copies": {pebble},
+			"db/internal/search": {pebble, roaring}},
 		{"db/internal/verify": {pebble, roaring}},
 		{"db/internal/state": {pebble, roaring}},
 		{"db/internal/store": {pebble}},
@@ -82,7 +87,8 @@ var house = plan{
 		{"model/sum": {gonum}},
 		{"mih": {roaring}, "model": {gonum}},
 		{"model/internal/rank": nil},
-		{"model/internal/aims": {gonum}, "model/internal/parallel": nil, "model/internal/random": nil, "model/internal/wire": nil},
+		{"model/internal/aims": {gonum}, "model/internal/parallel": nil, "model/internal/random": nil,
+			"model/internal/wire": nil},
 		{"internal/cells": nil, "internal/quant": nil},
 		{"internal/paged": nil, "internal/rotate": nil},
 		{"model/internal/dense": nil},
@@ -90,7 +96,8 @@ var house = plan{
 		{"internal/simd": {sys}},
 
 		// The ground imports nothing of ours.
-		{"internal/freemem": {sys}, "internal/inside": nil, "internal/instant": nil, "internal/svgchart": nil},
+		{"internal/freemem": {sys}, "internal/inside": nil, "internal/instant": nil,
+			"internal/svgchart": nil},
 	},
 	rules: []rule{
 		{of: names{"db/backup"}, only: names{"db/event", "db/internal/work", "internal/inside"},
@@ -107,27 +114,34 @@ var house = plan{
 			why: "what tells of a database knows none"},
 		{of: names{"db/internal/where"}, only: names{"internal/instant"},
 			why: "an expression knows fields, not where they are stored"},
-		{of: names{"db/internal/record"}, only: names{"codec", "db/fault", "internal/cells", "internal/instant", "mih", "model"},
+		{of: names{"db/internal/record"}, only: names{"codec", "db/fault", "internal/cells",
+			"internal/instant", "mih", "model"},
 			why: "a record is bytes and functions of them"},
-		{of: names{"db/internal/record", "db/internal/where"}, without: names{goStatement, "sync", "sync/atomic", "time"},
-			why: "no goroutine, lock or clock"},
-		{of: names{"db/internal/spaces"}, only: names{"codec", "db/fault", "db/internal/record", "db/internal/work", "db/report", "model"},
+		{of: names{"db/internal/record", "db/internal/where"},
+			without: names{goStatement, "sync", "sync/atomic", "time"},
+			why:     "no goroutine, lock or clock"},
+		{of: names{"db/internal/spaces"}, only: names{"codec", "db/fault", "db/internal/record",
+			"db/internal/work", "db/report", "model"},
 			why: "functions of a space and an item"},
 		{of: names{"db/internal/store"}, only: ground.and("db/internal/record", "internal/inside"),
 			why: "the store knows bytes, not what they mean"},
-		{of: names{"db/internal/verify"}, only: ground.and("db/internal/record", "db/internal/spaces", "db/internal/store"),
+		{of: names{"db/internal/verify"}, only: ground.and("db/internal/record", "db/internal/spaces",
+			"db/internal/store"),
 			never: names{"db/internal/state"},
 			why:   "it must not trust what it checks"},
 		{of: names{"db/internal/state", "db/internal/bulk"}, only: state,
 			why: "what changes a database knows neither searches nor learning"},
-		{of: names{"db/internal/search"}, only: ground.and("db/internal/record", "db/internal/spaces", "db/internal/state", "db/internal/where"),
-			uses: names{"db/internal/state.View", "db/internal/state.CollectionView", "db/internal/state.CodeSetView", "db/internal/state.IndexView"},
-			why:  "a search reads a view, and changes nothing"},
+		{of: names{"db/internal/search"}, only: ground.and("db/internal/record", "db/internal/spaces",
+			"db/internal/state", "db/internal/where"),
+			uses: names{"db/internal/state.View", "db/internal/state.CollectionView",
+				"db/internal/state.CodeSetView", "db/internal/state.IndexView"},
+			why: "a search reads a view, and changes nothing"},
 		{of: names{"db/internal/copies"}, only: state.and("db/backup", "db/internal/verify"),
 			why: "a copy is made of a state, and verified"},
 		{of: names{"db/internal/learn"}, only: state.and("db/internal/bulk", "db/internal/search"),
 			why: "learning reads, searches and asks for commits"},
-		{of: names{"db/internal/repair"}, only: state.and("db/internal/bulk", "db/internal/learn", "db/internal/verify"),
+		{of: names{"db/internal/repair"}, only: state.and("db/internal/bulk", "db/internal/learn",
+			"db/internal/verify"),
 			why: "a repair builds anew, and neither searches nor copies"},
 		{of: names{"files/..."}, never: names{"db/...", "mih", "model"},
 			why: "files of vectors and items are read without a database"},
@@ -137,11 +151,14 @@ var house = plan{
 			why: "these are functions of their arguments"},
 		{of: names{"db/internal/where"}, never: names{"os"},
 			why: "it is a function of its arguments, some of which are times"},
-		{of: names{"codec/...", "files/...", "mih", "model/...", "db/..."}, never: names{"os.Exit", "os.Stdin", "os.Stdout", "os.Stderr"},
-			why: "the program decides what is printed and when it ends"},
-		{of: names{"..."}, but: names{"files/parquet", "cmd/fddhdb", "cmd/fddhdb/command", "cmd/fddhdb/source", "internal/manpage"},
+		{of: names{"codec/...", "files/...", "mih", "model/...", "db/..."},
+			never: names{"os.Exit", "os.Stdin", "os.Stdout", "os.Stderr"},
+			why:   "the program decides what is printed and when it ends"},
+		{of: names{"..."}, but: names{"files/parquet", "cmd/fddhdb", "cmd/fddhdb/command",
+			"cmd/fddhdb/source", "internal/manpage"},
 			never: names{parquet}, why: "a program without Parquet files does not link their library"},
-		{of: names{"..."}, but: names{"db/s3", "cmd/fddhdb", "cmd/fddhdb/command", "internal/manpage", "internal/versity", "examples/backup"},
+		{of: names{"..."}, but: names{"db/s3", "cmd/fddhdb", "cmd/fddhdb/command", "internal/manpage",
+			"internal/versity", "examples/backup"},
 			never: names{minio}, why: "a program without buckets does not link their library"},
 	},
 }

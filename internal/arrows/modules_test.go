@@ -16,7 +16,8 @@ func TestLibrariesOfModules(t *testing.T) {
 	allowed := map[string][]string{"db/beam": {"cmd/fddhdb/source"}}
 	libraries := 0
 	err := filepath.WalkDir("../..", func(file string, _ fs.DirEntry, err error) error {
-		if err != nil || filepath.Base(file) != "go.mod" || filepath.Dir(file) == filepath.FromSlash("../..") {
+		if err != nil || filepath.Base(file) != "go.mod" ||
+			filepath.Dir(file) == filepath.FromSlash("../..") {
 			return err
 		}
 		root := filepath.Dir(file)

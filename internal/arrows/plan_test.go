@@ -137,7 +137,8 @@ func (r rule) broken(name string, packages map[string]*source) (wrong []string) 
 	}
 	for used := range s.uses {
 		named := func(allowed string) bool { return packageOf(allowed) == packageOf(used) }
-		if slices.Contains(r.never, used) || slices.ContainsFunc(r.uses, named) && !slices.Contains(r.uses, used) {
+		if slices.Contains(r.never, used) || slices.ContainsFunc(r.uses, named) && !slices.Contains(r.uses,
+			used) {
 			wrong = append(wrong, fmt.Sprintf("%s uses %s", name, used))
 		}
 	}

@@ -29,7 +29,8 @@ func TestSkipsAreListed(t *testing.T) {
 	}
 	section, _, _ = strings.Cut(section, "\n#")
 	listed := map[string]bool{}
-	for _, m := range regexp.MustCompile("`([a-z][A-Za-z0-9_/.-]*\\.(go|txtar))`").FindAllStringSubmatch(section, -1) {
+	for _, m := range regexp.MustCompile("`([a-z][A-Za-z0-9_/.-]*\\.(go|txtar))`").FindAllStringSubmatch(
+		section, -1) {
 		listed[m[1]] = true
 	}
 	skipping := map[string]bool{}
@@ -68,7 +69,8 @@ func TestSkipsAreListed(t *testing.T) {
 	}
 	for _, name := range slices.Sorted(maps.Keys(skipping)) {
 		if !listed[name] {
-			t.Errorf("%s has tests that can skip: say what they need in the table %q of CONTRIBUTING.md", name, strings.TrimSpace(heading))
+			t.Errorf("%s has tests that can skip: say what they need in the table %q of CONTRIBUTING.md",
+				name, strings.TrimSpace(heading))
 		}
 	}
 	for _, name := range slices.Sorted(maps.Keys(listed)) {
@@ -95,7 +97,8 @@ func mayLeaveOut(file string) (bool, error) {
 		case *ast.BlockStmt:
 			return !known[n]
 		case *ast.CallExpr:
-			if s, ok := n.Fun.(*ast.SelectorExpr); ok && slices.Contains([]string{"Skip", "Skipf", "SkipNow"}, s.Sel.Name) {
+			if s, ok := n.Fun.(*ast.SelectorExpr); ok &&
+				slices.Contains([]string{"Skip", "Skipf", "SkipNow"}, s.Sel.Name) {
 				of, _ := s.X.(*ast.Ident)
 				skips = skips || of != nil && slices.Contains([]string{"t", "b", "f", "tb"}, of.Name)
 			}

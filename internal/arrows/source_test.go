@@ -52,7 +52,8 @@ func readModule(root string) (map[string]*source, error) {
 		}
 		name := path.Dir(filepath.ToSlash(rel))
 		if packages[name] == nil {
-			packages[name] = &source{exported: map[string]bool{}, imports: map[string]bool{}, uses: map[string]bool{}}
+			packages[name] = &source{exported: map[string]bool{}, imports: map[string]bool{},
+				uses: map[string]bool{}}
 		}
 		return packages[name].read(file)
 	})

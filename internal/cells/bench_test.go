@@ -51,7 +51,11 @@ func BenchmarkNearest(b *testing.B) {
 		}
 		g := NewGeometry(Cosine, d, 1)
 		sample := make([][]float32, 10*count)
-		parallel(len(sample), func(i int) { sample[i] = make([]float32, g.Size()); g.Place(sample[i], e.Vector(i)) })
+		parallel(len(sample), func(i int) {
+			sample[i] = make([]float32, g.Size())
+			g.Place(sample[i],
+				e.Vector(i))
+		})
 		c, err := Train(b.Context(), g, sample, count, 2, 2)
 		if err != nil {
 			b.Fatal(err)

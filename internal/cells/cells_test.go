@@ -95,7 +95,8 @@ func testRecall(t *testing.T, set synth.EmbeddingSet) {
 		w.Put(uint32(i), &entries[i])
 	}
 	table := w.Publish()
-	t.Logf("trained in %v, encoded in %v, put in %v; %d bytes", trained, encoded, time.Since(start), table.Bytes())
+	t.Logf("trained in %v, encoded in %v, put in %v; %d bytes", trained, encoded, time.Since(start),
+		table.Bytes())
 	q := g.NewQuery()
 	y := make([]float32, g.Size())
 	var probes Probes
@@ -114,7 +115,10 @@ func testRecall(t *testing.T, set synth.EmbeddingSet) {
 				probed++
 				found = table.Scan(found[:0], q, p, *sure, floor)
 				if math.IsInf(float64(floor), 1) {
-					slices.SortFunc(found, func(a, b Found) int { return int(math.Copysign(1, float64(a.Distance-b.Distance))) })
+					slices.SortFunc(found, func(a,
+						b Found) int {
+						return int(math.Copysign(1, float64(a.Distance-b.Distance)))
+					})
 				}
 				for j, f := range found {
 					if j >= 6*k && math.IsInf(float64(floor), 1) {
@@ -145,7 +149,8 @@ func testRecall(t *testing.T, set synth.EmbeddingSet) {
 			}
 		}
 		slices.Sort(took)
-		t.Logf("reach %.2f recall %.4f probes %.1f refined %d median %v", reach, float64(hits)/queries/k, float64(probed)/queries, refined/queries, took[len(took)/2])
+		t.Logf("reach %.2f recall %.4f probes %.1f refined %d median %v", reach, float64(hits)/queries/k,
+			float64(probed)/queries, refined/queries, took[len(took)/2])
 	}
 }
 
@@ -211,7 +216,8 @@ func TestKernelsAgree(t *testing.T) {
 					t.Fatalf("%v, %d dimensions: product %v, want %v", k, d, got, want)
 				}
 				if !slices.Equal(want, got) || !slices.Equal(wantHits, gotHits) {
-					t.Fatalf("%v, %d dimensions, %d codes: %v and hits %b, want %v and %b", k, d, n, got, gotHits, want, wantHits)
+					t.Fatalf("%v, %d dimensions, %d codes: %v and hits %b, want %v and %b", k, d, n, got,
+						gotHits, want, wantHits)
 				}
 			}
 		}
@@ -274,14 +280,18 @@ func TestEstimates(t *testing.T) {
 		for _, f := range found {
 			var xy, xx, yy float64
 			for j, a := range x[f.Row] {
-				xy, xx, yy = xy+float64(a)*float64(v[j]), xx+float64(a)*float64(a), yy+float64(v[j])*float64(v[j])
+				xy, xx, yy = xy+float64(a)*float64(v[j]), xx+float64(a)*float64(a),
+					yy+float64(v[j])*float64(v[j])
 			}
-			want := map[Metric]float64{Cosine: 2 - 2*xy/math.Sqrt(xx*yy), Dot: -2 * xy, L2: xx + yy - 2*xy}[metric]
+			want := map[Metric]float64{Cosine: 2 - 2*xy/math.Sqrt(xx*yy), Dot: -2 * xy,
+				L2: xx + yy - 2*xy}[metric]
 			z := (float64(f.Distance) - want) / float64(f.Spread)
 			sum, squares = sum+z, squares+z*z
 		}
-		if mean, deviation := sum/n, math.Sqrt(squares/n); math.Abs(mean) > .15 || deviation < .8 || deviation > 1.2 {
-			t.Errorf("metric %d: errors have mean %.3f and deviation %.3f, in those that are said", metric, mean, deviation)
+		if mean, deviation := sum/n, math.Sqrt(squares/n); math.Abs(mean) > .15 || deviation < .8 ||
+			deviation > 1.2 {
+			t.Errorf("metric %d: errors have mean %.3f and deviation %.3f, in those that are said", metric,
+				mean, deviation)
 		}
 	}
 }
@@ -442,7 +452,8 @@ func TestNearestIsAboutTheNearest(t *testing.T) {
 			}
 		}
 		if others > 50 || worst > 2 {
-			t.Errorf("%s: %d of 1,000 vectors are in another cell, up to %.2f times as far in square", set, others, worst)
+			t.Errorf("%s: %d of 1,000 vectors are in another cell, up to %.2f times as far in square", set,
+				others, worst)
 		}
 		t.Logf("%s: %d, %.2f", set, others, worst)
 	}
@@ -599,7 +610,8 @@ func TestOutliersDoNotSpoilACell(t *testing.T) {
 		}
 		got := first()
 		if got.Cell != 3 || got.Least != want.Least {
-			t.Errorf("metric %v: cell %d promises %v; before outliers came it was %d with %v", metric, got.Cell, got.Least, want.Cell, want.Least)
+			t.Errorf("metric %v: cell %d promises %v; before outliers came it was %d with %v", metric,
+				got.Cell, got.Least, want.Cell, want.Least)
 		}
 		if !w.Table().Overfull(3, 0) {
 			t.Errorf("metric %v: ten outliers do not overfill a cell", metric)
@@ -641,7 +653,8 @@ func TestCellsPromiseTheirLongest(t *testing.T) {
 		var p Probes
 		w.Publish().Probes(q, 0, &p)
 		next, _ := p.Next(float32(math.Inf(1)))
-		if want := -2 * float64(Product(q.x, long)); next.Cell != cell || math.Abs(next.Least-want) > 1e-3*math.Abs(want) {
+		if want := -2 * float64(Product(q.x, long)); next.Cell != cell ||
+			math.Abs(next.Least-want) > 1e-3*math.Abs(want) {
 			t.Errorf("cell %d promises %v, not cell %d the %v that it has", next.Cell, next.Least, cell, want)
 		}
 	}
@@ -656,7 +669,8 @@ func TestBoundsOfCells(t *testing.T) {
 		var queries [][]float32
 		for row, y := range placed[:50] {
 			cell, _ := table.Cell(uint32(row))
-			out, beyond := slices.Clone(y), slices.Clone(y) // nothing is nearer to them than y, of all in its cell
+			// nothing is nearer to them than y, of all in its cell
+			out, beyond := slices.Clone(y), slices.Clone(y)
 			for i, v := range table.Centres().Of(cell) {
 				out[i] = 10 * (y[i] - v)
 				beyond[i] = v + out[i]
@@ -736,8 +750,8 @@ func TestEstimatesInANearCell(t *testing.T) {
 	}
 }
 
-// A cell takes on its share of what comes: an eighth where as much comes everywhere, and a few where they come to
-// this cell alone, as vectors of one new kind do.
+// A cell takes on its share of what comes: an eighth where as much comes everywhere, and a few where they
+// come to this cell alone, as vectors of one new kind do.
 func TestCellsTakeOnTheirShare(t *testing.T) {
 	for _, everywhere := range []bool{true, false} {
 		w, placed := clouds(Cosine, 4)
@@ -756,7 +770,8 @@ func TestCellsTakeOnTheirShare(t *testing.T) {
 			w.Put(1000+row, &e)
 			came++
 		}
-		// Cells of 100: an eighth of 800 entries, less what an outlier weighs, and a twentieth of 100 and the slack.
+		// Cells of 100: an eighth of 800 entries, less what an outlier weighs, and a twentieth of 100 and the
+		// slack.
 		if everywhere && came < 70 || !everywhere && came > 12 {
 			t.Errorf("everywhere %t: %d have come", everywhere, came)
 		}

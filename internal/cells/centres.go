@@ -77,8 +77,9 @@ func HasPlace(x []float32) bool { return x[0] == x[0] }
 // come later from far away cannot spoil what the cell promises to the others.
 type Cell struct {
 	Centre []float32 // coordinates; nil: there is no such cell
-	Spread float32   // mean square of the distances of its vectors from the centre, see parts, but for outliers
-	Load   float32   // sum of the weights of its vectors, see weight
+	// mean square of the distances of its vectors from the centre, see parts, but for outliers
+	Spread float32
+	Load   float32 // sum of the weights of its vectors, see weight
 }
 
 // weight says how much a vector at this square of a distance from the centre burdens the cell: 1 where

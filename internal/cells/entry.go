@@ -130,7 +130,8 @@ func (e *Entry) encode(metric Metric, x, centre []float32) {
 
 // Equal reports whether two entries are the same.
 func (e *Entry) Equal(o *Entry) bool {
-	return e.Cell == o.Cell && e.slope == o.slope && e.base == o.base && e.spread == o.spread && bytes.Equal(e.code, o.code)
+	return e.Cell == o.Cell && e.slope == o.slope && e.base == o.base && e.spread == o.spread &&
+		bytes.Equal(e.code, o.code)
 }
 
 // square returns |r|^2 of vectors with D coordinates.

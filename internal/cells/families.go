@@ -184,7 +184,8 @@ func (c *Centres) Nearest(q *Query) uint32 {
 
 // scanFamily estimates the squares of the distances between a query and the centres of a family. hits
 // has a bit for each that may be below the floor, with so many standard deviations.
-func (q *Query) scanFamily(c *Centres, f promised, sure float64, floor float32) (found []float32, hits []byte) {
+func (q *Query) scanFamily(c *Centres, f promised, sure float64,
+	floor float32) (found []float32, hits []byte) {
 	found, hits = q.room(len(f.number))
 	s := q.scaleFor(c.size, f.far, sure, float64(floor))
 	q.scan(found, hits, f.coded, &s, f.coded)

@@ -25,10 +25,12 @@ func productBy(k simd.Set, x, y []float32) float32 {
 }
 
 //go:noescape
-func scanAVX512(found *float32, hits *byte, groups *byte, n int, planes *uint64, words int, s *scale, next *byte)
+func scanAVX512(found *float32, hits *byte, groups *byte, n int, planes *uint64, words int, s *scale,
+	next *byte)
 
 //go:noescape
-func scanAVX2(found *float32, hits *byte, groups *byte, n int, tables *uint64, words int, s *scale, next *byte)
+func scanAVX2(found *float32, hits *byte, groups *byte, n int, tables *uint64, words int, s *scale,
+	next *byte)
 
 //go:noescape
 func productAVX2(x, y *float32, n int) float32

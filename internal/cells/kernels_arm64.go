@@ -18,7 +18,8 @@ func productBy(k simd.Set, x, y []float32) float32 {
 }
 
 //go:noescape
-func scanNEON(found *float32, hits *byte, groups *byte, n int, planes *uint64, words int, s *scale, next *byte)
+func scanNEON(found *float32, hits *byte, groups *byte, n int, planes *uint64, words int, s *scale,
+	next *byte)
 
 //go:noescape
 func productNEON(x, y *float32, n int) float32

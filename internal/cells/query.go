@@ -106,7 +106,8 @@ func sizeOf(x []float32) (square float64, largest float32) {
 		s2 += float64(c) * float64(c)
 		s3 += float64(d) * float64(d)
 		const positive = 1<<31 - 1
-		most = max(most, math.Float32bits(a)&positive, math.Float32bits(b)&positive, math.Float32bits(c)&positive, math.Float32bits(d)&positive)
+		most = max(most, math.Float32bits(a)&positive, math.Float32bits(b)&positive,
+			math.Float32bits(c)&positive, math.Float32bits(d)&positive)
 	}
 	return (s0 + s1) + (s2 + s3), math.Float32frombits(most)
 }
@@ -183,7 +184,8 @@ func tabulate(dst, planes []uint64) {
 		for nibble := range 16 {
 			b, shift := nibble/2, 4*nibble
 			table := dst[32*w+b/2*8+nibble%2*4+b%2*2:][:2]
-			d0, d1, d2, d3 := &differing[p[0]>>shift&15], &differing[p[1]>>shift&15], &differing[p[2]>>shift&15], &differing[p[3]>>shift&15]
+			d0, d1, d2, d3 := &differing[p[0]>>shift&15], &differing[p[1]>>shift&15],
+				&differing[p[2]>>shift&15], &differing[p[3]>>shift&15]
 			table[0] = d0[0] + d1[0]<<1 + d2[0]<<2 + d3[0]<<3
 			table[1] = d0[1] + d1[1]<<1 + d2[1]<<2 + d3[1]<<3
 		}

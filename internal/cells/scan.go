@@ -117,9 +117,11 @@ func scanGeneric(found []float32, hits []byte, groups []byte, planes []uint64, s
 			n := 0
 			for w := range words {
 				v, p := binary.LittleEndian.Uint64(group[w*64+i*8:]), planes[w*4:][:4]
-				n += bits.OnesCount64(v^p[0]) + 2*bits.OnesCount64(v^p[1]) + 4*bits.OnesCount64(v^p[2]) + 8*bits.OnesCount64(v^p[3])
+				n += bits.OnesCount64(v^p[0]) + 2*bits.OnesCount64(v^p[1]) + 4*bits.OnesCount64(v^p[2]) +
+					8*bits.OnesCount64(v^p[3])
 			}
-			at := float32(numbers[lanes+i]+s.far) + float32(numbers[i]*float32(float32(s.unit*float32(n))+s.zero))
+			at := float32(numbers[lanes+i]+s.far) +
+				float32(numbers[i]*float32(float32(s.unit*float32(n))+s.zero))
 			found[g*lanes+i] = at
 			if at-float32(numbers[2*lanes+i]*s.reach) <= s.floor {
 				hits[g] |= 1 << i

@@ -189,7 +189,8 @@ func (w *Writer) Put(row uint32, e *Entry) {
 	w.Remove(row)
 	l := w.t.lists.Own(e.Cell, w.epoch, ownPages)
 	if l.n == len(l.pages)*pageLanes {
-		l.pages = append(l.pages, &page{epoch: w.epoch, groups: make([]byte, pageGroups*groupBytes(w.t.centres.size))})
+		l.pages = append(l.pages, &page{epoch: w.epoch,
+			groups: make([]byte, pageGroups*groupBytes(w.t.centres.size))})
 		w.t.bytes += w.pageBytes()
 	}
 	w.set(l, l.n, e, row)
@@ -320,7 +321,8 @@ func (t *Table) Scan(dst []Found, q *Query, p Probe, sure float64, floor float32
 					break
 				}
 				group := pg.groups[g*length:]
-				dst = append(dst, Found{rowAt(group, i%lanes, c.size), found[i], spreadOf(group, i%lanes, c.size) * root})
+				dst = append(dst, Found{rowAt(group, i%lanes, c.size), found[i],
+					spreadOf(group, i%lanes, c.size) * root})
 			}
 		}
 	}
@@ -370,7 +372,8 @@ func (t *Table) Probes(q *Query, reach float64, dst *Probes) {
 		for i, cell := range f.number {
 			if l := t.lists.At(cell); l != nil && l.n > 0 {
 				d := max(0, found[i]-root*spreadOf(f.coded, i, c.size))
-				dst.heap = append(dst.heap, probe{least: dst.least(float64(d), cell, reach), cell: cell, far: d})
+				dst.heap = append(dst.heap, probe{least: dst.least(float64(d), cell, reach), cell: cell,
+					far: d})
 			}
 		}
 	}

@@ -13,7 +13,8 @@ import (
 // so there are up to an eighth more than count, but at most one for each vector. Train uses so many
 // goroutines; the result does not depend on how many. The sample has at least one vector. A round
 // costs some microseconds a vector.
-func Train(ctx context.Context, g *Geometry, sample [][]float32, count, rounds, workers int) (*Centres, error) {
+func Train(ctx context.Context, g *Geometry, sample [][]float32, count, rounds,
+	workers int) (*Centres, error) {
 	count = min(count, len(sample))
 	centres := make([][]float32, count)
 	for i := range centres {

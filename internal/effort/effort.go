@@ -17,7 +17,8 @@ import (
 
 // long is the flag -long. A variable of the environment sets it in every package: those that do not know the
 // flag refuse it.
-var long = flag.Bool("long", os.Getenv("FDDHDB_LONG") == "all", "try everything, not a sample: all failures, crashes and damage, items, histories and queries that tests have")
+var long = flag.Bool("long", os.Getenv("FDDHDB_LONG") == "all",
+	"try everything, not a sample: all failures, crashes and damage, items, histories and queries that tests have")
 
 // Long reports whether everything is tried.
 func Long() bool { return *long }

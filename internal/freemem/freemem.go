@@ -23,7 +23,8 @@ func Available() (bytes int64, known bool) {
 		{Name: "/memory/classes/heap/free:bytes"},
 	}
 	metrics.Read(samples)
-	total, released, free := int64(samples[0].Value.Uint64()), int64(samples[1].Value.Uint64()), int64(samples[2].Value.Uint64())
+	total, released, free := int64(samples[0].Value.Uint64()), int64(samples[1].Value.Uint64()),
+		int64(samples[2].Value.Uint64())
 	if limit := debug.SetMemoryLimit(-1); limit < math.MaxInt64 {
 		least = min(least, limit-(total-released))
 	}

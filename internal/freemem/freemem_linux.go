@@ -36,11 +36,13 @@ func left(root fs.FS) int64 {
 		}
 		group := path.Clean("/" + parts[2])
 		if parts[1] == "" { // version 2
-			least = min(least, leftInGroups(root, "sys/fs/cgroup", group, "memory.max", "memory.current", "inactive_file", "active_file"))
+			least = min(least, leftInGroups(root, "sys/fs/cgroup", group, "memory.max", "memory.current",
+				"inactive_file", "active_file"))
 		}
 		for controller := range strings.SplitSeq(parts[1], ",") {
 			if controller == "memory" {
-				least = min(least, leftInGroups(root, "sys/fs/cgroup/memory", group, "memory.limit_in_bytes", "memory.usage_in_bytes",
+				least = min(least, leftInGroups(root, "sys/fs/cgroup/memory", group, "memory.limit_in_bytes",
+					"memory.usage_in_bytes",
 					"total_inactive_file", "total_active_file"))
 			}
 		}

@@ -15,7 +15,8 @@ func TestWhatTheMachineAndItsGroupsLeave(t *testing.T) {
 		"nothing known": {nil, math.MaxInt64},
 		"a machine":     {map[string]string{"proc/meminfo": meminfo}, 20000000 << 10},
 		"no limit": {map[string]string{
-			"proc/meminfo": meminfo, "proc/self/cgroup": "0::/user\n", "sys/fs/cgroup/user/memory.max": "max\n", "sys/fs/cgroup/user/memory.current": "77\n",
+			"proc/meminfo": meminfo, "proc/self/cgroup": "0::/user\n",
+			"sys/fs/cgroup/user/memory.max": "max\n", "sys/fs/cgroup/user/memory.current": "77\n",
 		}, 20000000 << 10},
 		"a group": {map[string]string{
 			"proc/meminfo": meminfo, "proc/self/cgroup": "0::/a/b\n",
@@ -28,14 +29,17 @@ func TestWhatTheMachineAndItsGroupsLeave(t *testing.T) {
 			"sys/fs/cgroup/a/memory.max": "900000\n", "sys/fs/cgroup/a/memory.current": "800000\n",
 		}, 100000},
 		"a container": {map[string]string{
-			"proc/self/cgroup": "0::/\n", "sys/fs/cgroup/memory.max": "5000\n", "sys/fs/cgroup/memory.current": "1000\n",
+			"proc/self/cgroup": "0::/\n", "sys/fs/cgroup/memory.max": "5000\n",
+			"sys/fs/cgroup/memory.current": "1000\n",
 		}, 4000},
 		"version 1": {map[string]string{
 			"proc/self/cgroup":                           "3:cpu,cpuacct:/x\n4:memory:/docker/0123\n",
-			"sys/fs/cgroup/memory/memory.limit_in_bytes": "8000\n", "sys/fs/cgroup/memory/memory.usage_in_bytes": "3000\n",
-			"sys/fs/cgroup/memory/memory.stat": "total_inactive_file 500\n",
+			"sys/fs/cgroup/memory/memory.limit_in_bytes": "8000\n",
+			"sys/fs/cgroup/memory/memory.usage_in_bytes": "3000\n",
+			"sys/fs/cgroup/memory/memory.stat":           "total_inactive_file 500\n",
 		}, 5500},
-		"nonsense": {map[string]string{"proc/meminfo": "MemAvailable: lots kB\n", "proc/self/cgroup": "0\n::\n"}, math.MaxInt64},
+		"nonsense": {map[string]string{"proc/meminfo": "MemAvailable: lots kB\n",
+			"proc/self/cgroup": "0\n::\n"}, math.MaxInt64},
 	} {
 		root := fstest.MapFS{}
 		for name, text := range tc.files {

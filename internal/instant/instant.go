@@ -73,7 +73,8 @@ func parse(s string) (time.Time, error) {
 	case n < len(layout):
 		return time.Time{}, ErrNoTime
 	case s[4] != '-': // of text that is no time nearly all ends here
-		if strings.Trim(s[:5], "0123456789") == "" && strings.HasPrefix(strings.TrimLeft(s, "0123456789"), "-") {
+		if strings.Trim(s[:5], "0123456789") == "" && strings.HasPrefix(strings.TrimLeft(s, "0123456789"),
+			"-") {
 			return time.Time{}, ErrFar // a year of five digits or more
 		}
 		return time.Time{}, ErrNoTime

@@ -30,23 +30,28 @@ func TestParse(t *testing.T) {
 		if err != nil || Format(got) != want {
 			t.Errorf("%s is %s, %v, not %s", text, Format(got), err, want)
 		}
-		if IsDate(text) != (len(text) >= len("2024-05-31") && !strings.Contains(text, "6789") && !strings.Contains(text, ".9999999Z")) {
+		if IsDate(text) != (len(text) >= len("2024-05-31") && !strings.Contains(text, "6789") &&
+			!strings.Contains(text, ".9999999Z")) {
 			t.Errorf("%s is a date: %v", text, IsDate(text))
 		}
 	}
-	for _, text := range []string{"", "24", "20240", "202405", "2024-5-1", "2024-02-30", "2024-13", "2024/05/31", "31.05.2024", "2024-05-31T", "2024-05-31T23", "2024-05-31T7:30",
-		"2024-05-31T24:00:00", "2024-05-31T23:59:58,5", "2024-05-31T23:59:58+", "2024-05-31T23:59:58+1", "2024-05-31_23:59", "2024-05-31T23:59:58 Z", " 2024-05-31", "2024-05-31 ",
+	for _, text := range []string{"", "24", "20240", "202405", "2024-5-1", "2024-02-30", "2024-13",
+		"2024/05/31", "31.05.2024", "2024-05-31T", "2024-05-31T23", "2024-05-31T7:30",
+		"2024-05-31T24:00:00", "2024-05-31T23:59:58,5", "2024-05-31T23:59:58+", "2024-05-31T23:59:58+1",
+		"2024-05-31_23:59", "2024-05-31T23:59:58 Z", " 2024-05-31", "2024-05-31 ",
 		"20240531T101112", "20240531101112", "today", "a long text", "-0001-01-01"} {
 		if got, err := Parse(text); !errors.Is(err, ErrNoTime) || IsDate(text) {
 			t.Errorf("%q is %s, %v", text, Format(got), err)
 		}
 	}
-	for _, text := range []string{"0000-01-01T00:00:00+01:00", "9999-12-31T23:59:59-01:00", "10000-01-01", "20240-05-01T00:00:00Z"} {
+	for _, text := range []string{"0000-01-01T00:00:00+01:00", "9999-12-31T23:59:59-01:00", "10000-01-01",
+		"20240-05-01T00:00:00Z"} {
 		if got, err := Parse(text); !errors.Is(err, ErrFar) || IsDate(text) {
 			t.Errorf("%q is %s, %v", text, Format(got), err)
 		}
 	}
-	for text, want := range map[string]bool{"2024-05-31T00:00:00.123456000Z": true, "2024-05-31T00:00:00.1234561Z": false, "2024-05-31T00:00:00.0000000001Z": false} {
+	for text, want := range map[string]bool{"2024-05-31T00:00:00.123456000Z": true,
+		"2024-05-31T00:00:00.1234561Z": false, "2024-05-31T00:00:00.0000000001Z": false} {
 		if IsDate(text) != want {
 			t.Errorf("%s is a date: %v", text, !want)
 		}
@@ -67,7 +72,8 @@ func TestFormat(t *testing.T) {
 			t.Fatalf("%d is %s, and that %s, %v", micros, text, std, err)
 		}
 	})
-	for _, text := range []string{"2024-05-31", "2024-05-31T00:00:00+00:00", "2024-05-31T00:00:00.50Z", "2024-05-31 00:00:00Z", "", "2024"} {
+	for _, text := range []string{"2024-05-31", "2024-05-31T00:00:00+00:00", "2024-05-31T00:00:00.50Z",
+		"2024-05-31 00:00:00Z", "", "2024"} {
 		if IsFormatted(text) {
 			t.Errorf("%s is formatted", text)
 		}
@@ -75,12 +81,14 @@ func TestFormat(t *testing.T) {
 }
 
 func TestOf(t *testing.T) {
-	for _, at := range []time.Time{time.Date(10_000, 1, 1, 0, 0, 0, 0, time.UTC), time.Date(-1, 12, 31, 0, 0, 0, 0, time.UTC), time.Date(1<<40, 1, 1, 0, 0, 0, 0, time.UTC)} {
+	for _, at := range []time.Time{time.Date(10_000, 1, 1, 0, 0, 0, 0, time.UTC),
+		time.Date(-1, 12, 31, 0, 0, 0, 0, time.UTC), time.Date(1<<40, 1, 1, 0, 0, 0, 0, time.UTC)} {
 		if _, err := Of(at); !errors.Is(err, ErrFar) {
 			t.Errorf("%s: %v", at, err)
 		}
 	}
-	if micros, err := Of(time.Date(1969, 12, 31, 23, 59, 59, 999_999_999, time.UTC)); err != nil || micros != -1 {
+	if micros, err := Of(time.Date(1969, 12, 31, 23, 59, 59, 999_999_999, time.UTC)); err != nil ||
+		micros != -1 {
 		t.Error(micros, err)
 	}
 	const day = 86_400_000_000

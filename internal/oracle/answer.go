@@ -25,7 +25,8 @@ type Answer struct {
 	Candidates []Candidate // after Sort: by (distance, -score, age, code, not Self, row)
 	Projection []float64   // projection of the query; nil: the query is a code
 	Exact      bool        // the order is fully determined
-	Self       string      // key of the item that the query starts from, which is the first of its code; "": none
+	// key of the item that the query starts from, which is the first of its code; "": none
+	Self string
 }
 
 // Sort sorts the candidates.
@@ -35,7 +36,8 @@ func (a *Answer) Sort() {
 		if a.Projection != nil {
 			s = cmp.Compare(y.Score, x.Score)
 		}
-		return cmp.Or(cmp.Compare(x.Distance, y.Distance), s, cmp.Compare(x.Age, y.Age), cmp.Compare(x.Code, y.Code), a.inCode(x, y))
+		return cmp.Or(cmp.Compare(x.Distance, y.Distance), s, cmp.Compare(x.Age, y.Age),
+			cmp.Compare(x.Code, y.Code), a.inCode(x, y))
 	})
 }
 
@@ -75,11 +77,13 @@ const rounding = 1e-9
 func (a *Answer) Check(got []db.Hit, k, radius int, order db.Rerank) error {
 	within := a.Within(radius)
 	if len(got) != min(k, within) {
-		return fmt.Errorf("%d hits, want %d of %d%s", len(got), min(k, within), within, a.difference(got, radius))
+		return fmt.Errorf("%d hits, want %d of %d%s", len(got), min(k, within), within,
+			a.difference(got, radius))
 	}
 	if a.Exact {
 		for i, h := range got {
-			if w := a.Candidates[i]; h.Key != w.Key || h.Row != w.Row || h.Distance != w.Distance || !math.IsNaN(h.Score) {
+			if w := a.Candidates[i]; h.Key != w.Key || h.Row != w.Row || h.Distance != w.Distance ||
+				!math.IsNaN(h.Score) {
 				return fmt.Errorf("hit %d is %+v, want %q in row %d at %d", i, h, w.Key, w.Row, w.Distance)
 			}
 		}
@@ -117,7 +121,8 @@ func (a *Answer) Check(got []db.Hit, k, radius int, order db.Rerank) error {
 			return fmt.Errorf("hit %d is %+v, which is none, or there twice", i, h)
 		case h.Distance != w.Distance:
 			return fmt.Errorf("hit %d is %+v, want distance %d", i, h, w.Distance)
-		case a.Projection == nil && !math.IsNaN(h.Score), a.Projection != nil && !(math.Abs(h.Score-w.Score) <= tolerance):
+		case a.Projection == nil && !math.IsNaN(h.Score),
+			a.Projection != nil && !(math.Abs(h.Score-w.Score) <= tolerance):
 			return fmt.Errorf("hit %d is %+v, want score %g", i, h, w.Score)
 		}
 		seen[h.Key] = true
@@ -127,7 +132,8 @@ func (a *Answer) Check(got []db.Hit, k, radius int, order db.Rerank) error {
 		if i == 0 || w.Code != last.Code {
 			if i > 0 {
 				if ended[last.Code] = true; run != carry[last.Code] {
-					return fmt.Errorf("hit %d: %d items of code %x come together, of %d", i, run, last.Code, carry[last.Code])
+					return fmt.Errorf("hit %d: %d items of code %x come together, of %d", i, run, last.Code,
+						carry[last.Code])
 				}
 			}
 			if run = 0; ended[w.Code] {
@@ -141,8 +147,11 @@ func (a *Answer) Check(got []db.Hit, k, radius int, order db.Rerank) error {
 	}
 	if len(got) > 0 {
 		for _, w := range a.Candidates {
-			if _, ok := all[w.Key]; ok && !seen[w.Key] && (better(w, last) || (byRow || a.Self != "" && w.Key == a.Self) && w.Code == last.Code && a.inCode(w, last) < 0) {
-				return fmt.Errorf("%q at distance %d, score %g, is missing; the last is %q at %d, %g", w.Key, w.Distance, w.Score, last.Key, last.Distance, last.Score)
+			if _, ok := all[w.Key]; ok && !seen[w.Key] &&
+				(better(w, last) || (byRow || a.Self != "" && w.Key == a.Self) && w.Code == last.Code &&
+					a.inCode(w, last) < 0) {
+				return fmt.Errorf("%q at distance %d, score %g, is missing; the last is %q at %d, %g", w.Key,
+					w.Distance, w.Score, last.Key, last.Distance, last.Score)
 			}
 		}
 	}

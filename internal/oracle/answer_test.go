@@ -21,7 +21,8 @@ func TestWrongAnswersAreNoticed(t *testing.T) {
 		var hits []db.Hit
 		for i := range 12 {
 			code := string([]byte{byte(i / 3)})
-			h := oracle.Candidate{Key: fmt.Sprint("k", i), Row: uint32(i), Code: code, Distance: i / 6, Score: oracle.Score(a.Projection, code)}
+			h := oracle.Candidate{Key: fmt.Sprint("k", i), Row: uint32(i), Code: code, Distance: i / 6,
+				Score: oracle.Score(a.Projection, code)}
 			a.Candidates = append(a.Candidates, h)
 		}
 		a.Sort()
@@ -36,10 +37,12 @@ func TestWrongAnswersAreNoticed(t *testing.T) {
 		for range 200 {
 			i, j := r.IntN(12), r.IntN(12)
 			wrong := slices.Clone(hits)
-			if wrong[i], wrong[j] = wrong[j], wrong[i]; i != j && a.Check(wrong, 12, -1, db.RerankNone) == nil {
+			if wrong[i], wrong[j] = wrong[j], wrong[i]; i != j &&
+				a.Check(wrong, 12, -1, db.RerankNone) == nil {
 				t.Errorf("exact %v: hits %d and %d change places, and nobody notices", exact, i, j)
 			}
-			if i > 0 && a.Check(append(slices.Clone(hits[:i-1]), hits[i:]...)[:i], i, -1, db.RerankNone) == nil {
+			if i > 0 && a.Check(append(slices.Clone(hits[:i-1]), hits[i:]...)[:i], i, -1,
+				db.RerankNone) == nil {
 				t.Errorf("exact %v: hit %d of %d is left out, and nobody notices", exact, i-1, i)
 			}
 		}

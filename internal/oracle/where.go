@@ -59,7 +59,8 @@ func (r *reader) fail(format string, args ...any) {
 	r.rest, r.word = "", ""
 }
 
-var words = regexp.MustCompile(`^(?:[\pL_][\pL_\p{Nd}.-]*|"(?:[^"]|"")*"|[+-]?(?:[0-9]+\.?[0-9]*|\.[0-9]+)(?:[eE][+-]?[0-9]+)?|'(?:[^']|'')*'|!=|<=|>=|[=<>(),?])`)
+var words = regexp.MustCompile(
+	`^(?:[\pL_][\pL_\p{Nd}.-]*|"(?:[^"]|"")*"|[+-]?(?:[0-9]+\.?[0-9]*|\.[0-9]+)(?:[eE][+-]?[0-9]+)?|'(?:[^']|'')*'|!=|<=|>=|[=<>(),?])`)
 
 func (r *reader) next() {
 	r.rest = strings.TrimLeftFunc(r.rest, unicode.IsSpace)
@@ -342,7 +343,8 @@ func (r *reader) comparison(typ db.FieldType, literal string) func(any) int {
 func (r *reader) time(text string) time.Time {
 	for _, clock := range []string{"", " 15:04", " 15:04:05", "T15:04", "T15:04:05"} {
 		for _, zone := range []string{"", "Z07:00", "-0700", "-07"} {
-			if t, err := time.Parse("2006-01-02"+clock+zone, text); err == nil && (clock != "" || zone == "") {
+			if t, err := time.Parse("2006-01-02"+clock+zone, text); err == nil &&
+				(clock != "" || zone == "") {
 				return t
 			}
 		}

@@ -18,7 +18,8 @@ func TestWhereErrors(t *testing.T) {
 		"label = a":       "a is no string",
 		"number = 1 also": "not also",
 	} {
-		_, err := Where(text, nil, db.Schema{Fields: []db.Field{{Name: "number", Type: db.Int, Indexed: true}}})
+		_, err := Where(text, nil,
+			db.Schema{Fields: []db.Field{{Name: "number", Type: db.Int, Indexed: true}}})
 		if err == nil || !strings.Contains(err.Error(), says) {
 			t.Errorf("%s: %v, want %s", text, err, says)
 		}

@@ -37,7 +37,8 @@ func TestBoundsHold(t *testing.T) {
 			n = 12
 		}
 		checkBounds(t, seed, dims, n,
-			rapid.IntRange(-45, 38).Draw(t, "magnitude of the query"), rapid.IntRange(-45, 38).Draw(t, "magnitude of vectors"))
+			rapid.IntRange(-45, 38).Draw(t, "magnitude of the query"),
+			rapid.IntRange(-45, 38).Draw(t, "magnitude of vectors"))
 	})
 }
 
@@ -103,13 +104,18 @@ func checkBounds(t interface{ Fatalf(string, ...any) }, seed uint64, dims, n, qu
 		}
 		for _, floor := range append(floors, float32(math.Inf(-1))) {
 			seen := map[uint32]bool{}
-			table.EachBound(NewVectorQuery(query), metric, rows, floor, func(row uint32, least, most float32) float32 {
-				seen[row] = true
-				if s := ofVectors(metric, vectors[row], query); !(least <= s && s <= most) || most < floor || math.IsInf(float64(most), 0) || math.IsInf(float64(least), 0) {
-					t.Fatalf("metric %d, row %d: %g, bounds %g and %g, floor %g", metric, row, s, least, most, floor)
-				}
-				return floor
-			})
+			table.EachBound(NewVectorQuery(query), metric, rows, floor,
+				func(row uint32, least, most float32) float32 {
+					seen[row] = true
+					if s := ofVectors(metric, vectors[row], query); !(least <= s && s <= most) ||
+						most < floor ||
+						math.IsInf(float64(most), 0) || math.IsInf(float64(least), 0) {
+						t.Fatalf("metric %d, row %d: %g, bounds %g and %g, floor %g", metric, row, s, least,
+							most,
+							floor)
+					}
+					return floor
+				})
 			for i, x := range vectors {
 				if s := ofVectors(metric, x, query); !seen[uint32(i)] && s >= floor {
 					t.Fatalf("metric %d, row %d of %g is left out, floor %g", metric, i, s, floor)
@@ -138,12 +144,14 @@ func TestBoundsAreTight(t *testing.T) {
 		rows = append(rows, uint32(i))
 	}
 	w.Cover(n)
-	for metric, width := range map[Metric]float32{Cosine: .04, Dot: 4, SquaredL2Below: 12} { // of 2, and of some 100 and 500
-		w.Publish().EachBound(NewVectorQuery(draw()), metric, rows, float32(math.Inf(-1)), func(row uint32, least, most float32) float32 {
-			if most-least > width {
-				t.Errorf("metric %d, row %d: bounds %g and %g", metric, row, least, most)
-			}
-			return float32(math.Inf(-1))
-		})
+	// of 2, and of some 100 and 500
+	for metric, width := range map[Metric]float32{Cosine: .04, Dot: 4, SquaredL2Below: 12} {
+		w.Publish().EachBound(NewVectorQuery(draw()), metric, rows, float32(math.Inf(-1)),
+			func(row uint32, least, most float32) float32 {
+				if most-least > width {
+					t.Errorf("metric %d, row %d: bounds %g and %g", metric, row, least, most)
+				}
+				return float32(math.Inf(-1))
+			})
 	}
 }

@@ -47,7 +47,8 @@ func TestKernelsAgree(t *testing.T) {
 					product += int64(q.v[j]) * int64(x)
 					square += int64(x) * int64(x)
 				}
-				if want[i] = (dot{int32(product), int32(square)}); int64(want[i].product) != product || int64(want[i].square) != square {
+				if want[i] = (dot{int32(product), int32(square)}); int64(want[i].product) != product ||
+					int64(want[i].square) != square {
 					t.Fatalf("%d dimensions: product %d, square %d do not fit", dims, product, square)
 				}
 			}
@@ -55,8 +56,10 @@ func TestKernelsAgree(t *testing.T) {
 				for _, m := range []int{n, max(1, n/2), 1} { // the others are only fetched
 					got := make([]dot, n)
 					dotsBy(k, got[:m], q.v, vectors, 1+n*dims%500)
-					if !slices.Equal(got[:m], want[:m]) || slices.ContainsFunc(got[m:], func(d dot) bool { return d != dot{} }) {
-						t.Errorf("%v, %d of %d vectors of %d dimensions: %v, want %v", k, m, n, dims, got, want[:m])
+					if !slices.Equal(got[:m], want[:m]) ||
+						slices.ContainsFunc(got[m:], func(d dot) bool { return d != dot{} }) {
+						t.Errorf("%v, %d of %d vectors of %d dimensions: %v, want %v", k, m, n, dims, got,
+							want[:m])
 					}
 				}
 			}
@@ -88,7 +91,8 @@ func TestNewQuery(t *testing.T) {
 			}
 		}
 	})
-	for _, z := range [][]float64{{0, 0}, {math.Inf(1), 1}, {math.NaN(), 1}, {math.MaxFloat64, math.MaxFloat64}} {
+	for _, z := range [][]float64{{0, 0}, {math.Inf(1), 1}, {math.NaN(), 1},
+		{math.MaxFloat64, math.MaxFloat64}} {
 		if q := NewQuery(z); q != nil {
 			t.Errorf("%g has a direction", z)
 		}
@@ -200,7 +204,8 @@ func TestEightBitsKeepCosines(t *testing.T) {
 			for j := range v {
 				v[j] = byte(int8(math.RoundToEven(a[j] / largest * 127)))
 			}
-			if got, want := float64(NewQuery(b).Similarity(v)), ab/math.Sqrt(aa*bb); math.Abs(got-want) > .005 {
+			if got, want := float64(NewQuery(b).Similarity(v)),
+				ab/math.Sqrt(aa*bb); math.Abs(got-want) > .005 {
 				t.Fatalf("%d dimensions: cosine %.4f, want %.4f", dims, got, want)
 			}
 		}
@@ -368,7 +373,8 @@ func BenchmarkEach(b *testing.B) {
 			i := 0
 			for b.Loop() {
 				best := float32(-2)
-				table.Each(q, labels[i%len(labels)], best, func(_ uint32, s float32) float32 { best = s; return s })
+				table.Each(q, labels[i%len(labels)], best,
+					func(_ uint32, s float32) float32 { best = s; return s })
 				i++
 			}
 			b.ReportMetric(float64(b.Elapsed())/float64(b.N)/(n/float64(len(sets))), "ns/vector")
@@ -473,16 +479,19 @@ func TestEachBound(t *testing.T) {
 		for _, floor := range []float32{float32(math.Inf(-1)), -.5, 0, .3, .9, 1} {
 			seen := map[uint32]bool{}
 			tight := 0
-			table.EachBound(NewVectorQuery(query), Cosine, rows, floor, func(row uint32, least, most float32) float32 {
-				seen[row] = true
-				if c := exact(vectors[row]); c < float64(least) || c > float64(most) || most < floor {
-					t.Errorf("%d dimensions, row %d: a cosine of %g, bounds %g and %g, floor %g", dims, row, c, least, most, floor)
-				}
-				if most-least < .1 {
-					tight++
-				}
-				return floor
-			})
+			table.EachBound(NewVectorQuery(query), Cosine, rows, floor,
+				func(row uint32, least, most float32) float32 {
+					seen[row] = true
+					if c := exact(vectors[row]); c < float64(least) || c > float64(most) || most < floor {
+						t.Errorf("%d dimensions, row %d: a cosine of %g, bounds %g and %g, floor %g", dims,
+							row,
+							c, least, most, floor)
+					}
+					if most-least < .1 {
+						tight++
+					}
+					return floor
+				})
 			for i, x := range vectors {
 				if c := exact(x); !seen[uint32(i)] && c >= float64(floor) {
 					t.Errorf("%d dimensions, row %d of %g is left out, floor %g", dims, i, c, floor)

@@ -115,7 +115,8 @@ func (t *Table) Each(q *Query, rows []uint32, floor float32, f func(row uint32, 
 }
 
 // each is Each with scratch memory.
-func (t *Table) each(q *Query, rows []uint32, floor float32, f func(row uint32, similarity float32) float32, vectors []*int8, found []dot) {
+func (t *Table) each(q *Query, rows []uint32, floor float32, f func(row uint32, similarity float32) float32,
+	vectors []*int8, found []dot) {
 	for len(rows) > 0 {
 		n := min(len(rows), len(vectors))
 		t.find(vectors[:n], rows[:n])
@@ -126,16 +127,18 @@ func (t *Table) each(q *Query, rows []uint32, floor float32, f func(row uint32, 
 
 // EachOf is Each for several queries at once, each with a floor, which it raises: f is also told
 // the number of the query. A vector is fetched once for all of them.
-func (t *Table) EachOf(queries []*Query, rows []uint32, floors []float32, f func(query int, row uint32, similarity float32) float32) {
+func (t *Table) EachOf(queries []*Query, rows []uint32, floors []float32,
+	f func(query int, row uint32, similarity float32) float32) {
 	var vectors [scanRows]*int8
 	var found [scanRows]dot
 	for len(rows) > 0 {
 		n := min(len(rows), scanRows)
 		t.find(vectors[:n], rows[:n])
 		for i, q := range queries {
-			floors[i] = q.above(rows[:n], vectors[:n], found[:n], floors[i], func(row uint32, similarity float32) float32 {
-				return f(i, row, similarity)
-			})
+			floors[i] = q.above(rows[:n], vectors[:n], found[:n], floors[i],
+				func(row uint32, similarity float32) float32 {
+					return f(i, row, similarity)
+				})
 		}
 		rows = rows[n:]
 	}
@@ -143,7 +146,8 @@ func (t *Table) EachOf(queries []*Query, rows []uint32, floors []float32, f func
 
 // above compares the query with vectors, which are those of rows, and calls f with those above
 // floor, as Each does. It returns the last floor.
-func (q *Query) above(rows []uint32, vectors []*int8, found []dot, floor float32, f func(row uint32, similarity float32) float32) float32 {
+func (q *Query) above(rows []uint32, vectors []*int8, found []dot, floor float32,
+	f func(row uint32, similarity float32) float32) float32 {
 	dots(found, q.v, vectors, min(len(q.v), 2*cacheLine))
 	least := q.least(floor)
 	for i, d := range found {

@@ -99,7 +99,8 @@ const (
 //     cos(a-b) = cos a cos b + sin a sin b.
 //   - xy - x'y' = x(y-y') + (x-x')y', which is at most (|x'| + e) f + e |y'|.
 //   - |x-y| differs from |x'-y'| by at most e + f.
-func (t *Table) EachBound(q *VectorQuery, metric Metric, rows []uint32, floor float32, f func(row uint32, least, most float32) float32) {
+func (t *Table) EachBound(q *VectorQuery, metric Metric, rows []uint32, floor float32,
+	f func(row uint32, least, most float32) float32) {
 	var vectors [64 + ahead]*int8
 	var found [64]dot
 	known := 0 // vectors that were found with those before them

@@ -113,7 +113,8 @@ Description: %s
  finds the items that are nearest to a vector of any kind. A database is a
  folder. This is its command line and its shell.
 `, debVersion(version), arch, maintainer, (size+1023)/1024, homepage, summary)
-	err := packDebTar(&control, at, []file{{"control", 0o644, []byte(description)}, {"md5sums", 0o644, []byte(sums.String())}})
+	err := packDebTar(&control, at, []file{{"control", 0o644, []byte(description)},
+		{"md5sums", 0o644, []byte(sums.String())}})
 	if err != nil {
 		return err
 	}
@@ -121,7 +122,8 @@ Description: %s
 		return err
 	}
 	for _, member := range []file{
-		{"debian-binary", 0o644, []byte("2.0\n")}, {"control.tar.gz", 0o644, control.Bytes()}, {"data.tar.gz", 0o644, data.Bytes()},
+		{"debian-binary", 0o644, []byte("2.0\n")}, {"control.tar.gz", 0o644, control.Bytes()},
+		{"data.tar.gz", 0o644, data.Bytes()},
 	} {
 		if err := writeAr(w, member, at); err != nil {
 			return err
@@ -132,7 +134,8 @@ Description: %s
 
 // writeAr writes a member of an ar archive.
 func writeAr(w io.Writer, f file, at time.Time) error {
-	_, err := fmt.Fprintf(w, "%-16s%-12d%-6d%-6d%-8o%-10d`\n", f.name, at.Unix(), 0, 0, 0o100000|f.mode, len(f.data))
+	_, err := fmt.Fprintf(w, "%-16s%-12d%-6d%-6d%-8o%-10d`\n", f.name, at.Unix(), 0, 0, 0o100000|f.mode,
+		len(f.data))
 	if err == nil {
 		_, err = w.Write(f.data)
 	}

@@ -21,7 +21,8 @@ var debTime = time.Date(2026, 3, 4, 5, 6, 8, 0, time.UTC)
 
 // besidesForTests are the files beside a shell, without their content.
 func besidesForTests() (files []file) {
-	for _, name := range []string{"CHANGELOG.md", "LICENSE", "completion/_fddhdb", "completion/fddhdb.bash", "completion/fddhdb.fish", "fddhdb.1"} {
+	for _, name := range []string{"CHANGELOG.md", "LICENSE", "completion/_fddhdb", "completion/fddhdb.bash",
+		"completion/fddhdb.fish", "fddhdb.1"} {
 		files = append(files, file{name, 0o644, []byte("this is " + name + "\n")})
 	}
 	return files
@@ -66,7 +67,8 @@ func TestDeb(t *testing.T) {
 		t.Error("two packages of the same files differ")
 	}
 	members := unar(t, deb)
-	if got := slices.Sorted(maps.Keys(members)); !slices.Equal(got, []string{"control.tar.gz", "data.tar.gz", "debian-binary"}) {
+	if got := slices.Sorted(maps.Keys(members)); !slices.Equal(got,
+		[]string{"control.tar.gz", "data.tar.gz", "debian-binary"}) {
 		t.Fatalf("%q", got)
 	}
 	data := untar(t, members["data.tar.gz"], debTime)
@@ -89,7 +91,8 @@ func TestDeb(t *testing.T) {
 		}
 	}
 	control := untar(t, members["control.tar.gz"], debTime)
-	for _, want := range []string{"Package: fddhdb\n", "Version: 1.2.3-1\n", "Architecture: amd64\n", "Installed-Size: "} {
+	for _, want := range []string{"Package: fddhdb\n", "Version: 1.2.3-1\n", "Architecture: amd64\n",
+		"Installed-Size: "} {
 		if !strings.Contains(control["./control"], want) {
 			t.Errorf("control lacks %q: %s", want, control["./control"])
 		}
@@ -100,7 +103,8 @@ func TestDeb(t *testing.T) {
 			continue
 		}
 		files++
-		if line := fmt.Sprintf("%x  %s\n", md5.Sum([]byte(text)), strings.TrimPrefix(name, "./")); !strings.Contains(control["./md5sums"], line) {
+		if line := fmt.Sprintf("%x  %s\n", md5.Sum([]byte(text)),
+			strings.TrimPrefix(name, "./")); !strings.Contains(control["./md5sums"], line) {
 			t.Errorf("md5sums lacks %s", name)
 		}
 	}
@@ -115,14 +119,17 @@ func TestDeb(t *testing.T) {
 // Versions before a release sort before it, and none has a character that Debian refuses.
 func TestDebVersion(t *testing.T) {
 	for version, want := range map[string]string{
-		"v1.2.3": "1.2.3-1", "v1.2.3-rc.1": "1.2.3~rc.1-1", "v0.0.0-20260304050608-abcdef012345+dirty": "0.0.0~20260304050608~abcdef012345+dirty-1",
+		"v1.2.3": "1.2.3-1", "v1.2.3-rc.1": "1.2.3~rc.1-1",
+		"v0.0.0-20260304050608-abcdef012345+dirty": "0.0.0~20260304050608~abcdef012345+dirty-1",
 	} {
-		if got := debVersion(version); got != want || !regexp.MustCompile(`^[0-9][A-Za-z0-9.+~]*-1$`).MatchString(got) {
+		if got := debVersion(version); got != want ||
+			!regexp.MustCompile(`^[0-9][A-Za-z0-9.+~]*-1$`).MatchString(got) {
 			t.Errorf("%s: %s, want %s", version, got, want)
 		}
 	}
 	if dpkg, err := exec.LookPath("dpkg"); err == nil {
-		if err := exec.CommandContext(t.Context(), dpkg, "--compare-versions", debVersion("v1.2.3-rc.1"), "lt", debVersion("v1.2.3")).Run(); err != nil {
+		if err := exec.CommandContext(t.Context(), dpkg, "--compare-versions", debVersion("v1.2.3-rc.1"),
+			"lt", debVersion("v1.2.3")).Run(); err != nil {
 			t.Error("to dpkg 1.2.3-rc.1 is not before 1.2.3")
 		}
 	}
@@ -144,13 +151,15 @@ func TestDpkg(t *testing.T) {
 	}
 	arch := strings.TrimSpace(run(dpkg, "--print-architecture"))
 	path := filepath.Join(t.TempDir(), debName("v1.2.3", arch))
-	if err := os.WriteFile(path, debOf(t, "v1.2.3", arch, []byte("#!/bin/sh\necho installed\n")), 0o644); err != nil {
+	if err := os.WriteFile(path, debOf(t, "v1.2.3", arch, []byte("#!/bin/sh\necho installed\n")),
+		0o644); err != nil {
 		t.Fatal(err)
 	}
 	if out := run("dpkg-deb", "--info", path); !strings.Contains(out, "Homepage: "+homepage) {
 		t.Errorf("--info: %s", out)
 	}
-	if out := run("dpkg-deb", "--contents", path); !strings.Contains(out, "-rwxr-xr-x root/root        25 2026-03-04") && !strings.Contains(out, "-rwxr-xr-x 0/0 ") {
+	if out := run("dpkg-deb", "--contents", path); !strings.Contains(out,
+		"-rwxr-xr-x root/root        25 2026-03-04") && !strings.Contains(out, "-rwxr-xr-x 0/0 ") {
 		t.Errorf("--contents: %s", out)
 	}
 	if os.Geteuid() != 0 {

@@ -25,7 +25,8 @@ func formula(version string, sums map[string]string) (string, error) {
 			if !ok {
 				return "", fmt.Errorf("the formula needs %s, which is not built", name)
 			}
-			fmt.Fprintf(&b, "    %s do\n      url \"%s\"\n      sha256 \"%s\"\n    end\n", cpu.block, downloadURL(version, name), sum)
+			fmt.Fprintf(&b, "    %s do\n      url \"%s\"\n      sha256 \"%s\"\n    end\n", cpu.block,
+				downloadURL(version, name), sum)
 		}
 		b.WriteString("  end\n\n")
 	}

@@ -27,7 +27,8 @@ func TestFormula(t *testing.T) {
 		}
 	}
 	for _, f := range besidesForTests() {
-		if documents := f.name == "LICENSE" || f.name == "CHANGELOG.md"; !documents && !strings.Contains(text, `install "`+f.name+`"`) {
+		if documents := f.name == "LICENSE" || f.name == "CHANGELOG.md"; !documents &&
+			!strings.Contains(text, `install "`+f.name+`"`) {
 			t.Errorf("%s is not installed", f.name)
 		}
 	}

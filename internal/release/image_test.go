@@ -46,7 +46,8 @@ func TestDockerfile(t *testing.T) {
 			words := strings.Fields(rest)
 			from, remote := strings.CutPrefix(words[0], "--from=")
 			if remote {
-				if src := strings.TrimSuffix(words[1], "/"); from != "build" || !strings.Contains(made, "-o "+src+"/") {
+				if src := strings.TrimSuffix(words[1], "/"); from != "build" ||
+					!strings.Contains(made, "-o "+src+"/") {
 					t.Errorf("COPY %s: no stage makes it", rest)
 				}
 				break
@@ -59,15 +60,18 @@ func TestDockerfile(t *testing.T) {
 		}
 		last[name] = rest
 	}
-	if stage != "scratch" || last["USER"] != "65532:65532" || last["ENTRYPOINT"] != `["/fddhdb"]` || last["VOLUME"] != "/data" || last["WORKDIR"] != "/data" {
+	if stage != "scratch" || last["USER"] != "65532:65532" || last["ENTRYPOINT"] != `["/fddhdb"]` ||
+		last["VOLUME"] != "/data" || last["WORKDIR"] != "/data" {
 		t.Errorf("the last stage, FROM %s: %q", stage, last)
 	}
 	mod, err := os.ReadFile(filepath.Join(root, "go.mod"))
 	if err != nil {
 		t.Fatal(err)
 	}
-	if _, version, _ := strings.Cut(string(mod), "\ngo "); !strings.Contains(instructions(t, root)[0][1], "golang:"+strings.Join(strings.Split(strings.Fields(version)[0], ".")[:2], ".")+" ") {
-		t.Errorf("the image is built by %s, and go.mod asks for %s", instructions(t, root)[0][1], strings.Fields(version)[0])
+	if _, version, _ := strings.Cut(string(mod), "\ngo "); !strings.Contains(instructions(t, root)[0][1],
+		"golang:"+strings.Join(strings.Split(strings.Fields(version)[0], ".")[:2], ".")+" ") {
+		t.Errorf("the image is built by %s, and go.mod asks for %s", instructions(t, root)[0][1],
+			strings.Fields(version)[0])
 	}
 }
 
@@ -112,8 +116,10 @@ func TestImageRuns(t *testing.T) {
 	if err := os.Chown(filepath.Join(root, "data"), 65532, 65532); err != nil {
 		t.Fatal(err)
 	}
-	for _, line := range []string{"version", "init /data/a.db --codes 8", "put /data/a.db k --code ff", "search /data/a.db --code fe", "backup /data/a.db /data/kept", "verify /data/kept"} {
-		cmd := exec.CommandContext(t.Context(), chroot, append([]string{"--userspec=65532:65532", root, "/fddhdb"}, strings.Fields(line)...)...)
+	for _, line := range []string{"version", "init /data/a.db --codes 8", "put /data/a.db k --code ff",
+		"search /data/a.db --code fe", "backup /data/a.db /data/kept", "verify /data/kept"} {
+		cmd := exec.CommandContext(t.Context(), chroot,
+			append([]string{"--userspec=65532:65532", root, "/fddhdb"}, strings.Fields(line)...)...)
 		cmd.Env = []string{}
 		if out, err := cmd.CombinedOutput(); err != nil {
 			t.Fatalf("%s: %v\n%s", line, err, out)

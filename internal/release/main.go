@@ -128,7 +128,8 @@ func (r *release) identify(ctx context.Context) error {
 		return err
 	}
 	if changes != "" && !r.dirty {
-		return fmt.Errorf("the working tree has changes, which no commit names: commit or stash them\n%s", changes)
+		return fmt.Errorf("the working tree has changes, which no commit names: commit or stash them\n%s",
+			changes)
 	}
 	seconds, err := output(ctx, "git", "log", "-1", "--format=%cI")
 	if err != nil {
@@ -141,7 +142,8 @@ func (r *release) identify(ctx context.Context) error {
 
 // build builds the shell for a platform.
 func build(ctx context.Context, p platform, path string) error {
-	cmd := exec.CommandContext(ctx, "go", "build", "-trimpath", "-buildvcs=true", "-ldflags=-s -w", "-o", path, "./cmd/fddhdb")
+	cmd := exec.CommandContext(ctx, "go", "build", "-trimpath", "-buildvcs=true", "-ldflags=-s -w", "-o",
+		path, "./cmd/fddhdb")
 	// Settings of the machine must not change the result.
 	cmd.Env = append(os.Environ(), "CGO_ENABLED=0", "GOOS="+p.os, "GOARCH="+p.arch,
 		"GOFLAGS=", "GOEXPERIMENT=", "GOAMD64=v1", "GOARM64=v8.0", "GOFIPS140=off")
@@ -173,14 +175,16 @@ func versionOf(ctx context.Context, path string) (string, error) {
 // runs here; it prints the completions.
 func besides(ctx context.Context, host string) ([]file, error) {
 	var files []file
-	for name, path := range map[string]string{"LICENSE": "LICENSE", "README.md": "README.md", "CHANGELOG.md": "CHANGELOG.md", "fddhdb.1": "docs/man/fddhdb.1"} {
+	for name, path := range map[string]string{"LICENSE": "LICENSE", "README.md": "README.md",
+		"CHANGELOG.md": "CHANGELOG.md", "fddhdb.1": "docs/man/fddhdb.1"} {
 		b, err := os.ReadFile(path)
 		if err != nil {
 			return nil, err
 		}
 		files = append(files, file{name, 0o644, b})
 	}
-	for name, shell := range map[string]string{"fddhdb.bash": "bash", "_fddhdb": "zsh", "fddhdb.fish": "fish"} {
+	for name, shell := range map[string]string{"fddhdb.bash": "bash", "_fddhdb": "zsh",
+		"fddhdb.fish": "fish"} {
 		out, err := output(ctx, host, "completion", shell)
 		if err != nil {
 			return nil, err
@@ -214,7 +218,8 @@ func (r *release) pack(p platform, executable []byte, beside []file) error {
 		pack = packZip
 	}
 	var b bytes.Buffer
-	err := pack(&b, stem(r.version, p), r.time, append([]file{{p.executable(), 0o755, executable}}, beside...))
+	err := pack(&b, stem(r.version, p), r.time, append([]file{{p.executable(), 0o755, executable}},
+		beside...))
 	if err == nil {
 		err = r.write(name, b.Bytes())
 	}

@@ -59,7 +59,8 @@ func packEntries(w io.Writer, at time.Time, entries []file) error {
 func packZip(w io.Writer, folder string, at time.Time, files []file) error {
 	z := zip.NewWriter(w)
 	for _, f := range files {
-		out, err := z.CreateHeader(&zip.FileHeader{Name: folder + "/" + f.name, Method: zip.Deflate, Modified: at})
+		out, err := z.CreateHeader(&zip.FileHeader{Name: folder + "/" + f.name, Method: zip.Deflate,
+			Modified: at})
 		if err != nil {
 			return err
 		}

@@ -21,9 +21,11 @@ import (
 // The same files give the same archive, byte for byte, and unpacking returns them.
 func TestArchives(t *testing.T) {
 	at := time.Date(2026, 3, 4, 5, 6, 8, 0, time.UTC)
-	files := []file{{"fddhdb", 0o755, []byte("program")}, {"completion/_fddhdb", 0o644, bytes.Repeat([]byte("x"), 100_000)}}
+	files := []file{{"fddhdb", 0o755, []byte("program")},
+		{"completion/_fddhdb", 0o644, bytes.Repeat([]byte("x"), 100_000)}}
 	want := map[string]string{"f-1/fddhdb": "program", "f-1/completion/_fddhdb": string(files[1].data)}
-	for name, pack := range map[string]func(io.Writer, string, time.Time, []file) error{"tar": packTar, "zip": packZip} {
+	for name, pack := range map[string]func(io.Writer, string, time.Time, []file) error{"tar": packTar,
+		"zip": packZip} {
 		var first, second bytes.Buffer
 		for _, b := range []*bytes.Buffer{&first, &second} {
 			if err := pack(b, "f-1", at, files); err != nil {
@@ -61,7 +63,8 @@ func untar(t *testing.T, b []byte, at time.Time) map[string]string {
 		if err != nil || !h.ModTime.Equal(at) || h.Uname != "" || h.Uid != 0 {
 			t.Errorf("%+v, %v", h, err)
 		}
-		if want := int64(0o644); filepath.Base(h.Name) != "fddhdb" && h.Typeflag == tar.TypeReg && h.Mode != want {
+		if want := int64(0o644); filepath.Base(h.Name) != "fddhdb" && h.Typeflag == tar.TypeReg &&
+			h.Mode != want {
 			t.Errorf("%s has mode %o", h.Name, h.Mode)
 		}
 		all[h.Name] = string(data)
@@ -105,7 +108,8 @@ func TestReleaseIsReproducible(t *testing.T) {
 			{"git", "clone", "-q", root, clone},
 			{"go", "-C", clone, "run", "./internal/release", "-out", out},
 		} {
-			if said, err := exec.CommandContext(t.Context(), args[0], args[1:]...).CombinedOutput(); err != nil {
+			if said, err := exec.CommandContext(t.Context(), args[0],
+				args[1:]...).CombinedOutput(); err != nil {
 				t.Fatalf("%q: %v\n%s", args, err, said)
 			}
 		}
@@ -114,7 +118,9 @@ func TestReleaseIsReproducible(t *testing.T) {
 		if err != nil || len(files) != 2*len(platforms)+2+2 {
 			t.Fatalf("%q, %v", files, err)
 		}
-		if said, err := exec.CommandContext(t.Context(), "sh", "-c", "cd \"$0\" && sha256sum --strict -c SHA256SUMS", out).CombinedOutput(); err != nil || bytes.Count(said, []byte(": OK")) != len(files)-1 {
+		if said, err := exec.CommandContext(t.Context(), "sh", "-c",
+			"cd \"$0\" && sha256sum --strict -c SHA256SUMS", out).CombinedOutput(); err != nil ||
+			bytes.Count(said, []byte(": OK")) != len(files)-1 {
 			t.Errorf("SHA256SUMS: %v\n%s", err, said)
 		}
 		for _, path := range files {

@@ -76,18 +76,22 @@ func bill(version string, p platform, sum string, at time.Time, executable []byt
 	doc := spdx{
 		Version: "SPDX-2.3", DataLicense: "CC0-1.0", ID: "SPDXRef-DOCUMENT", Name: stem(version, p),
 		Namespace: downloadURL(version, stem(version, p)+".spdx.json"),
-		Creation:  spdxCreation{at.UTC().Format(time.RFC3339), []string{"Organization: fddhdb", "Tool: fddhdb/internal/release"}},
+		Creation: spdxCreation{at.UTC().Format(time.RFC3339),
+			[]string{"Organization: fddhdb", "Tool: fddhdb/internal/release"}},
 		Packages: []spdxPackage{{
-			ID: program, Name: info.Main.Path, Version: version, File: archive, Download: downloadURL(version, archive),
-			Checksums: []spdxChecksum{{"SHA256", sum}}, Concluded: "Apache-2.0", Declared: "Apache-2.0", Copyright: unknown,
-			External: golang(info.Main.Path, version),
+			ID: program, Name: info.Main.Path, Version: version, File: archive,
+			Download:  downloadURL(version, archive),
+			Checksums: []spdxChecksum{{"SHA256", sum}}, Concluded: "Apache-2.0", Declared: "Apache-2.0",
+			Copyright: unknown,
+			External:  golang(info.Main.Path, version),
 		}},
 		Relationships: []spdxRelationship{{"SPDXRef-DOCUMENT", "DESCRIBES", program}},
 	}
 	number, _, _ := strings.Cut(strings.TrimPrefix(info.GoVersion, "go"), " ") // experiments follow
 	library := spdxPackage{
 		Name: "stdlib", Version: number, Download: "https://go.dev/dl/go" + number + ".src.tar.gz",
-		Concluded: "BSD-3-Clause", Declared: "BSD-3-Clause", Copyright: unknown, External: golang("stdlib", number),
+		Concluded: "BSD-3-Clause", Declared: "BSD-3-Clause", Copyright: unknown,
+		External: golang("stdlib", number),
 	}
 	for i, p := range append([]spdxPackage{library}, modules(info)...) {
 		p.ID = fmt.Sprintf("SPDXRef-module-%d", i)
@@ -105,7 +109,8 @@ func modules(info *debug.BuildInfo) (packages []spdxPackage) {
 			m = m.Replace
 		}
 		p := spdxPackage{
-			Name: m.Path, Version: m.Version, Download: unknown, // wherever modules come from, the sum is theirs
+			// wherever modules come from, the sum is theirs
+			Name: m.Path, Version: m.Version, Download: unknown,
 			Concluded: unknown, Declared: unknown, Copyright: unknown, External: golang(m.Path, m.Version),
 		}
 		if m.Sum != "" {
@@ -118,5 +123,6 @@ func modules(info *debug.BuildInfo) (packages []spdxPackage) {
 
 // golang returns the package URL of a module, which has small letters alone.
 func golang(path, version string) []spdxExternal {
-	return []spdxExternal{{"PACKAGE-MANAGER", "purl", "pkg:golang/" + strings.ToLower(path) + "@" + url.QueryEscape(version)}}
+	return []spdxExternal{{"PACKAGE-MANAGER", "purl",
+		"pkg:golang/" + strings.ToLower(path) + "@" + url.QueryEscape(version)}}
 }

@@ -30,7 +30,8 @@ func TestBill(t *testing.T) {
 		t.Fatal(err)
 	}
 	for key, want := range map[string]string{
-		"spdxVersion": "SPDX-2.3", "dataLicense": "CC0-1.0", "SPDXID": "SPDXRef-DOCUMENT", "name": "fddhdb-1.2.3-linux-arm64",
+		"spdxVersion": "SPDX-2.3", "dataLicense": "CC0-1.0", "SPDXID": "SPDXRef-DOCUMENT",
+		"name":              "fddhdb-1.2.3-linux-arm64",
 		"documentNamespace": "https://github.com/fddhdb/fddhdb/releases/download/v1.2.3/fddhdb-1.2.3-linux-arm64.spdx.json",
 	} {
 		if doc[key] != want {
@@ -46,7 +47,8 @@ func TestBill(t *testing.T) {
 		p := p.(map[string]any)
 		ids = append(ids, p["SPDXID"].(string))
 		names = append(names, p["name"].(string)+" "+p["versionInfo"].(string))
-		for _, key := range []string{"downloadLocation", "licenseConcluded", "licenseDeclared", "copyrightText"} {
+		for _, key := range []string{"downloadLocation", "licenseConcluded", "licenseDeclared",
+			"copyrightText"} {
 			if p[key] == "" || p[key] == nil {
 				t.Errorf("%s has no %s", p["name"], key)
 			}
@@ -57,7 +59,8 @@ func TestBill(t *testing.T) {
 	}
 	for _, r := range doc["relationships"].([]any) {
 		r := r.(map[string]any)
-		if !slices.Contains(ids, r["spdxElementId"].(string)) || !slices.Contains(ids, r["relatedSpdxElement"].(string)) {
+		if !slices.Contains(ids, r["spdxElementId"].(string)) ||
+			!slices.Contains(ids, r["relatedSpdxElement"].(string)) {
 			t.Errorf("%v refers to what is not there", r)
 		}
 	}
@@ -70,14 +73,17 @@ func TestBill(t *testing.T) {
 func TestModules(t *testing.T) {
 	found := modules(&debug.BuildInfo{Deps: []*debug.Module{
 		{Path: "github.com/RoaringBitmap/roaring/v2", Version: "v2.30.0", Sum: "h1:abc="},
-		{Path: "example.com/old", Version: "v1.0.0", Replace: &debug.Module{Path: "example.com/new", Version: "v1.1.0+incompatible", Sum: "h1:def="}},
+		{Path: "example.com/old", Version: "v1.0.0", Replace: &debug.Module{Path: "example.com/new",
+			Version: "v1.1.0+incompatible", Sum: "h1:def="}},
 	}})
 	first, second := found[0], found[1]
 	if first.Download != unknown || first.SourceInfo != "go.sum: h1:abc=" ||
-		first.External[0].Locator != "pkg:golang/github.com/roaringbitmap/roaring/v2@v2.30.0" || first.Declared != unknown {
+		first.External[0].Locator != "pkg:golang/github.com/roaringbitmap/roaring/v2@v2.30.0" ||
+		first.Declared != unknown {
 		t.Errorf("%+v", first)
 	}
-	if second.Name != "example.com/new" || second.Version != "v1.1.0+incompatible" || second.External[0].Locator != "pkg:golang/example.com/new@v1.1.0%2Bincompatible" {
+	if second.Name != "example.com/new" || second.Version != "v1.1.0+incompatible" ||
+		second.External[0].Locator != "pkg:golang/example.com/new@v1.1.0%2Bincompatible" {
 		t.Errorf("%+v", second)
 	}
 }

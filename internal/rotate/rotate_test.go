@@ -10,7 +10,8 @@ import (
 	"testing"
 )
 
-var dims = []int{1, 2, 3, 4, 5, 7, 8, 9, 16, 31, 64, 100, 127, 128, 129, 255, 300, 384, 500, 511, 512, 768, 1000, 1023, 1024, 1536}
+var dims = []int{1, 2, 3, 4, 5, 7, 8, 9, 16, 31, 64, 100, 127, 128, 129, 255, 300, 384, 500, 511, 512, 768,
+	1000, 1023, 1024, 1536}
 
 func gaussian(rng *rand.Rand, n int) []float32 {
 	x := make([]float32, n)
@@ -46,9 +47,11 @@ func TestRotationIsOrthogonal(t *testing.T) {
 			for _, c := range []struct {
 				what      string
 				got, want float64
-			}{{"|x|^2", dot(x, x) / xx, 1}, {"|y|^2", dot(y, y) / yy, 1}, {"x.y", dot(x, y) / scale, xy / scale}} {
+			}{{"|x|^2", dot(x, x) / xx, 1}, {"|y|^2", dot(y, y) / yy, 1},
+				{"x.y", dot(x, y) / scale, xy / scale}} {
 				if !(math.Abs(c.got-c.want) <= 1e-5) {
-					t.Errorf("%d dimensions: %s is %v after the rotation, %v before", d, c.what, c.got, c.want)
+					t.Errorf("%d dimensions: %s is %v after the rotation, %v before", d, c.what, c.got,
+						c.want)
 				}
 			}
 			for i := range sum {
@@ -121,7 +124,8 @@ func TestRotationIsPinned(t *testing.T) {
 			sum.Write([]byte{byte(b), byte(b >> 8), byte(b >> 16), byte(b >> 24)})
 		}
 		if got := sum.Sum32(); got != c.want {
-			t.Errorf("%d dimensions: the rotated numbers have the checksum %#x, they had %#x", c.dim, got, c.want)
+			t.Errorf("%d dimensions: the rotated numbers have the checksum %#x, they had %#x", c.dim, got,
+				c.want)
 		}
 	}
 }

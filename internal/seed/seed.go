@@ -19,7 +19,8 @@ const variable = "FDDHDB_SEED"
 var moved uint64
 
 func init() {
-	flag.Func("seed", "`N`, where randomness begins, or new, a seed of its own for this run; fixed if empty", set)
+	flag.Func("seed", "`N`, where randomness begins, or new, a seed of its own for this run; fixed if empty",
+		set)
 	if _, given := os.LookupEnv("RAPID_SEED"); !given {
 		rapid(1)
 	}

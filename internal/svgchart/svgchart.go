@@ -94,7 +94,8 @@ func Write(w io.Writer, panels []Panel, columns int, legend []Style, legendWidth
 	rows := (len(panels) + columns - 1) / columns
 	var b bytes.Buffer
 	fmt.Fprintf(&b, `<svg xmlns="http://www.w3.org/2000/svg" width="%d" height="%d" viewBox="0 0 %[1]d %[2]d"`, columns*width+legendWidth, rows*height)
-	b.WriteString(` font-family="Liberation Sans,Arial,Helvetica,sans-serif" font-size="10">` + "\n" + `<rect width="100%" height="100%" fill="#fff"/>` + "\n")
+	b.WriteString(` font-family="Liberation Sans,Arial,Helvetica,sans-serif" font-size="10">` + "\n" +
+		`<rect width="100%" height="100%" fill="#fff"/>` + "\n")
 	for i := range panels {
 		panels[i].draw(&b, float64(i%columns*width), float64(i/columns*height))
 	}
@@ -149,7 +150,8 @@ func (p *Panel) draw(b *bytes.Buffer, x, y float64) {
 // draw draws a line through points on the sheet, and marks at others.
 func (c Curve) draw(b *bytes.Buffer, line, marks []Point) {
 	if len(line) > 1 && !c.Alone {
-		fmt.Fprintf(b, `<polyline fill="none" stroke="%s" stroke-width="1.5" stroke-dasharray="%s" points="`, c.Color, c.Dashes)
+		fmt.Fprintf(b, `<polyline fill="none" stroke="%s" stroke-width="1.5" stroke-dasharray="%s" points="`,
+			c.Color, c.Dashes)
 		for _, at := range line {
 			fmt.Fprintf(b, "%.2f,%.2f ", at.X, at.Y)
 		}
@@ -159,11 +161,13 @@ func (c Curve) draw(b *bytes.Buffer, line, marks []Point) {
 		return
 	}
 	for _, at := range marks {
-		fmt.Fprintf(b, `<path transform="translate(%.2f,%.2f)" fill="%s" d="%s"/>`+"\n", at.X, at.Y, c.Color, c.Mark)
+		fmt.Fprintf(b, `<path transform="translate(%.2f,%.2f)" fill="%s" d="%s"/>`+"\n", at.X, at.Y, c.Color,
+			c.Mark)
 	}
 }
 
 // text writes a text, whose anchor (start, middle or end) is at x.
 func text(b *bytes.Buffer, x, y float64, anchor, s string) {
-	fmt.Fprintf(b, `<text x="%.2f" y="%.2f" text-anchor="%s">%s</text>`+"\n", x, y, anchor, html.EscapeString(s))
+	fmt.Fprintf(b, `<text x="%.2f" y="%.2f" text-anchor="%s">%s</text>`+"\n", x, y, anchor,
+		html.EscapeString(s))
 }

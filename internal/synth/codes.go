@@ -32,7 +32,8 @@ func CodeQueries(set CodeSet, q, n, count int, seed uint64) (members, fresh code
 		return codec.Codes{}, codec.Codes{}, err
 	}
 	if n == 0 || count < 0 {
-		return codec.Codes{}, codec.Codes{}, fmt.Errorf("%d queries for %d items: there must be an item, and 0 or more queries", count, n)
+		return codec.Codes{}, codec.Codes{},
+			fmt.Errorf("%d queries for %d items: there must be an item, and 0 or more queries", count, n)
 	}
 	members = g.codes(count, func(dst codec.Code, i int) {
 		s := g.base.split(forMembers, uint64(i))
@@ -125,7 +126,8 @@ func (g *generator) addDirections() {
 	for f := range deviations {
 		deviations[f] = math.Sqrt(variance)
 		total += variance
-		variance = float64(variance * decay) // the conversion rounds, so that the compiler does not fuse the operations
+		// the conversion rounds, so that the compiler does not fuse the operations
+		variance = float64(variance * decay)
 	}
 	g.directions = make([][factors]int64, g.q/2)
 	for j := range g.q {

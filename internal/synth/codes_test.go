@@ -76,7 +76,8 @@ func TestCodes(t *testing.T) {
 				n := 3000
 				codes := generate(t, set, q, n, 1)
 				members, fresh := queries(t, set, q, n, 100, 1)
-				if codes.Len() != n || codes.Bits() != q || members.Len() != 100 || members.Bits() != q || fresh.Len() != 100 || fresh.Bits() != q {
+				if codes.Len() != n || codes.Bits() != q || members.Len() != 100 || members.Bits() != q ||
+					fresh.Len() != 100 || fresh.Bits() != q {
 					t.Fatalf("%d and %d, %d codes of %d and %d, %d bits",
 						codes.Len(), members.Len(), fresh.Len(), codes.Bits(), members.Bits(), fresh.Bits())
 				}
@@ -132,7 +133,8 @@ func TestRefusedCodes(t *testing.T) {
 			t.Errorf("%v is accepted", c)
 		}
 	}
-	if _, err := Codes('X', 64, 1, 1); err == nil || err.Error() != `unknown set "X": there are U, C, L and S` {
+	if _, err := Codes('X', 64, 1, 1); err == nil ||
+		err.Error() != `unknown set "X": there are U, C, L and S` {
 		t.Error(err)
 	}
 }
@@ -182,7 +184,8 @@ func TestCodesBalance(t *testing.T) {
 			t.Errorf("%s: %.4f of the pairs are near, want %.4f", c.set, share, c.near)
 		}
 		if c.set == Clustered && math.Abs(float64(nearSum)/float64(near)-c.distance) > .5 {
-			t.Errorf("%s: two codes of a cluster differ in %.2f bits, want %.2f", c.set, float64(nearSum)/float64(near), c.distance)
+			t.Errorf("%s: two codes of a cluster differ in %.2f bits, want %.2f", c.set,
+				float64(nearSum)/float64(near), c.distance)
 		}
 	}
 }
@@ -225,7 +228,8 @@ func TestDistinctCodes(t *testing.T) {
 		}
 		same := math.Pow(.97, float64(q)) // of the other fifth, items without a flipped bit
 		if got, want := float64(exact)/n, .8+.2*same; g.centres.Len() != 2000 || math.Abs(got-want) > .005 {
-			t.Errorf("L %d: %.4f of the items are one of %d centres, want %.4f", q, got, g.centres.Len(), want)
+			t.Errorf("L %d: %.4f of the items are one of %d centres, want %.4f", q, got, g.centres.Len(),
+				want)
 		}
 		if got, most := len(all), 2000+int(.21*(1-same)*n); got > most || got < most/2 {
 			t.Errorf("L %d: %d distinct codes, at most %d are expected", q, got, most)
@@ -316,7 +320,8 @@ func TestCodeQueries(t *testing.T) {
 			most = 2 * .05 * q
 		}
 		if f < least || f > most {
-			t.Errorf("%s: fresh queries are %.2f bits from the nearest item, want %g to %g", set, f, least, most)
+			t.Errorf("%s: fresh queries are %.2f bits from the nearest item, want %g to %g", set, f, least,
+				most)
 		}
 		if set == Uniform {
 			all := distinct(codes)

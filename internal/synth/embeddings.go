@@ -191,7 +191,8 @@ type topicVectors struct {
 }
 
 func newTopics(d int, seed stream) *topicVectors {
-	p := &topicVectors{seed: seed, spectrum: make([]float64, d), weights: make([]float64, embeddingTopics), made: make([]sync.Once, embeddingTopics)}
+	p := &topicVectors{seed: seed, spectrum: make([]float64, d), weights: make([]float64, embeddingTopics),
+		made: make([]sync.Once, embeddingTopics)}
 	sum := 0.0
 	for j := range p.spectrum {
 		p.spectrum[j] = 1 / (1 + float64(j)/8)

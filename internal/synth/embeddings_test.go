@@ -35,7 +35,8 @@ func TestEmbeddings(t *testing.T) {
 		t.Errorf("the mean has the squared length %.3f", common)
 	}
 	a, b := PairedEmbeddings(0, 40, 20, 30, 1)
-	if c, _ := PairedEmbeddings(10, 5, 20, 30, 1); len(a) != 40 || len(b[0]) != 30 || !reflect.DeepEqual(c, a[10:15]) {
+	if c, _ := PairedEmbeddings(10, 5, 20, 30, 1); len(a) != 40 || len(b[0]) != 30 ||
+		!reflect.DeepEqual(c, a[10:15]) {
 		t.Error("a part of the pairs differs")
 	}
 }

@@ -46,7 +46,8 @@ type NUSWide struct {
 	noise float64
 
 	visual [topics][NUSWideImage]float32 // a distribution over visual words for each topic
-	words  [topics][quantiles]uint16     // the inverse of the distribution function over words, for each topic
+	// the inverse of the distribution function over words, for each topic
+	words [topics][quantiles]uint16
 }
 
 const (

@@ -100,7 +100,9 @@ func TestNUSWideLabels(t *testing.T) {
 	total := 0
 	for i := range n {
 		labels := g.AppendLabels(nil, i)
-		if len(labels) == 0 || !slices.IsSorted(labels) || len(slices.Compact(slices.Clone(labels))) != len(labels) || labels[len(labels)-1] >= NUSWideLabels {
+		if len(labels) == 0 || !slices.IsSorted(labels) ||
+			len(slices.Compact(slices.Clone(labels))) != len(labels) ||
+			labels[len(labels)-1] >= NUSWideLabels {
 			t.Fatalf("item %d: labels %v", i, labels)
 		}
 		total += len(labels)
@@ -114,20 +116,24 @@ func TestNUSWideLabels(t *testing.T) {
 	frequency := func(l int) float64 { return counts[l][l] / n }
 	for l := 1; l < NUSWideLabels; l++ {
 		if frequency(l) > frequency(l-1)+.01 {
-			t.Errorf("label %d is in %.3f of the items, label %d in %.3f", l-1, frequency(l-1), l, frequency(l))
+			t.Errorf("label %d is in %.3f of the items, label %d in %.3f", l-1, frequency(l-1), l,
+				frequency(l))
 		}
 	}
 	mean := float64(total) / n
 	t.Logf("%.2f labels an item, frequencies %.3f to %.3f", mean, frequency(0), frequency(9))
-	if frequency(0) < .38 || frequency(0) > .46 || frequency(9) < .04 || frequency(9) > .08 || mean < 1.6 || mean > 2.2 {
+	if frequency(0) < .38 || frequency(0) > .46 || frequency(9) < .04 || frequency(9) > .08 || mean < 1.6 ||
+		mean > 2.2 {
 		t.Errorf("%.2f labels an item, frequencies %.3f to %.3f", mean, frequency(0), frequency(9))
 	}
 	// The labels are correlated. lift is how much more often than by chance two labels
 	// meet.
 	lift := func(a, b int) float64 { return counts[a][b] / n / frequency(a) / frequency(b) }
-	t.Logf("sky and clouds %.2f, water and lake %.2f, sky and people %.2f", lift(0, 1), lift(3, 9), lift(0, 2))
+	t.Logf("sky and clouds %.2f, water and lake %.2f, sky and people %.2f", lift(0, 1), lift(3, 9),
+		lift(0, 2))
 	if lift(0, 1) < 1.5 || lift(3, 9) < 1.5 || lift(0, 2) > .8 {
-		t.Errorf("sky and clouds %.2f, water and lake %.2f, sky and people %.2f", lift(0, 1), lift(3, 9), lift(0, 2))
+		t.Errorf("sky and clouds %.2f, water and lake %.2f, sky and people %.2f", lift(0, 1), lift(3, 9),
+			lift(0, 2))
 	}
 }
 
@@ -163,7 +169,8 @@ func TestNUSWideNoise(t *testing.T) {
 		return same/sames - other/others
 	}
 	for modality := range 2 {
-		clear, usual, nothing := contrast(0, modality), contrast(DefaultNUSWideNoise, modality), contrast(1, modality)
+		clear, usual, nothing := contrast(0, modality), contrast(DefaultNUSWideNoise, modality),
+			contrast(1, modality)
 		t.Logf("modality %d: %.3f, %.3f, %.3f", modality, clear, usual, nothing)
 		if clear < .05 || usual > .3*clear || usual < .003 || math.Abs(nothing) > .002 {
 			t.Errorf("modality %d: contrast %.3f without noise, %.3f with the usual one, %.3f with noise alone", modality, clear, usual, nothing)

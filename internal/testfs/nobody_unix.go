@@ -53,9 +53,11 @@ func Nobody(t *testing.T, run string, files ...string) bool {
 	cmd := exec.Command(program, "-test.run", run, "-test.v")
 	cmd.Dir = dir
 	cmd.Env = append(os.Environ(), "HOME="+dir, "TMPDIR="+dir)
-	cmd.SysProcAttr = &syscall.SysProcAttr{Credential: &syscall.Credential{Uid: nobody, Gid: nobody, NoSetGroups: true}}
+	cmd.SysProcAttr = &syscall.SysProcAttr{Credential: &syscall.Credential{Uid: nobody, Gid: nobody,
+		NoSetGroups: true}}
 	out, err := cmd.CombinedOutput()
-	if said := string(out); err != nil || strings.Contains(said, "--- SKIP") || !strings.Contains(said, "--- PASS") {
+	if said := string(out); err != nil || strings.Contains(said, "--- SKIP") ||
+		!strings.Contains(said, "--- PASS") {
 		t.Errorf("as user %d: %v\n%s", nobody, err, out)
 	}
 	return true

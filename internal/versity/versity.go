@@ -44,7 +44,8 @@ func Start(t *testing.T) (endpoint string) {
 	ctx, stop := context.WithCancel(context.Background())
 	// The sidecar folder holds attributes that would otherwise need a file system with
 	// extended attributes.
-	server := exec.CommandContext(ctx, program, "--access", Access, "--secret", Secret, "--port", address, "--quiet",
+	server := exec.CommandContext(ctx, program, "--access", Access, "--secret", Secret, "--port", address,
+		"--quiet",
 		"posix", "--sidecar", filepath.Join(dir, "sidecar"), filepath.Join(dir, "buckets"))
 	var said strings.Builder
 	server.Stdout, server.Stderr = &said, &said
@@ -65,7 +66,8 @@ func Start(t *testing.T) (endpoint string) {
 // makeBucket tries to make the bucket until the server listens.
 func makeBucket(t *testing.T, address string) {
 	t.Helper()
-	client, err := minio.New(address, &minio.Options{Creds: credentials.NewStaticV4(Access, Secret, ""), Region: "us-east-1", MaxRetries: 100_000})
+	client, err := minio.New(address, &minio.Options{Creds: credentials.NewStaticV4(Access, Secret, ""),
+		Region: "us-east-1", MaxRetries: 100_000})
 	if err != nil {
 		t.Fatal(err)
 	}

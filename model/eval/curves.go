@@ -5,9 +5,11 @@ package eval
 // literature. So precision needs no convention for queries that find nothing within a
 // small radius, and recall never falls as the radius grows.
 type RadiusPoint struct {
-	Radius    int     `json:"radius"`
-	Precision float64 `json:"precision"` // relevant pairs within the radius, over all pairs within it; 0 if there are none
-	Recall    float64 `json:"recall"`    // relevant pairs within the radius, over all relevant pairs; 0 if there are none
+	Radius int `json:"radius"`
+	// relevant pairs within the radius, over all pairs within it; 0 if there are none
+	Precision float64 `json:"precision"`
+	// relevant pairs within the radius, over all relevant pairs; 0 if there are none
+	Recall    float64 `json:"recall"`
 	Retrieved float64 `json:"retrieved"` // items within the radius, mean over the queries
 }
 

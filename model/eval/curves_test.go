@@ -88,7 +88,8 @@ func TestRadiusAgainstPairs(t *testing.T) {
 		}
 		for r, p := range got.ByRadius {
 			want := naiveRadius(e, r)
-			if p.Radius != r || !approx(p.Precision, want.Precision, 1e-12) || !approx(p.Recall, want.Recall, 1e-12) || !approx(p.Retrieved, want.Retrieved, 1e-9) {
+			if p.Radius != r || !approx(p.Precision, want.Precision, 1e-12) ||
+				!approx(p.Recall, want.Recall, 1e-12) || !approx(p.Retrieved, want.Retrieved, 1e-9) {
 				t.Fatalf("round %d: %+v, want %+v", round, p, want)
 			}
 			if r > 0 && p.Recall < got.ByRadius[r-1].Recall {
@@ -125,7 +126,8 @@ func TestTopAgainstShuffles(t *testing.T) {
 				}
 				// Five standard deviations of the mean of a share.
 				if !approx(p.Precision, want, 5*.5/63) {
-					t.Errorf("%d rows, asymmetric %v: precision of the first %d is %v, want %v", rows, asymmetric, p.K, p.Precision, want)
+					t.Errorf("%d rows, asymmetric %v: precision of the first %d is %v, want %v", rows,
+						asymmetric, p.K, p.Precision, want)
 				}
 			}
 			want := map[int]string{1: "[1]", 9: "[1]", 10: "[1 10]", 60: "[1 10 20 50]"}[rows]
@@ -169,7 +171,8 @@ func TestTopByHand(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if len(got.ByTop) != 2 || !approx(got.ByTop[0].Precision, 2./8, 1e-15) || !approx(got.ByTop[1].Precision, 3.5/10, 1e-15) {
+		if len(got.ByTop) != 2 || !approx(got.ByTop[0].Precision, 2./8, 1e-15) ||
+			!approx(got.ByTop[1].Precision, 3.5/10, 1e-15) {
 			t.Errorf("reversed %v: %+v", reversed, got.ByTop)
 		}
 		for r, want := range []RadiusPoint{{0, 2. / 8, 2. / 5, 8}, {1, 5. / 12, 1, 12}, {2, 5. / 12, 1, 12}} {
@@ -197,7 +200,8 @@ func TestCurvesOfNothing(t *testing.T) {
 			t.Errorf("%+v", p)
 		}
 	}
-	if got, err = Evaluate(t.Context(), e.db, e.dbLabels, codec.Codes{}, nil, 5); err != nil || got.ByTop != nil || got.ByRadius != nil {
+	if got, err = Evaluate(t.Context(), e.db, e.dbLabels, codec.Codes{}, nil, 5); err != nil ||
+		got.ByTop != nil || got.ByRadius != nil {
 		t.Errorf("no queries: %+v, %v", got, err)
 	}
 }

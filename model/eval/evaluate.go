@@ -18,19 +18,24 @@ import (
 // shares a label with the query. A query without a relevant item in the database counts
 // 0 everywhere.
 type Metrics struct {
-	MAP         float64 `json:"map"`          // mean average precision of the whole ranking, ties by row
-	MAPTie      float64 `json:"map_tie"`      // MAP expected over random orders of each tie
-	MAPAt       float64 `json:"map_at"`       // mean average precision of the first Top, divided by the relevant items among them
-	PrecisionAt float64 `json:"precision_at"` // relevant items among the first min(Top, Database), divided by that number
-	RecallAt    float64 `json:"recall_at"`    // relevant items among the first Top, divided by all relevant items
-	Top         int     `json:"top"`          // as given to Evaluate
-	Queries     int     `json:"queries"`      // number of queries
-	Database    int     `json:"database"`     // number of items ranked
+	MAP    float64 `json:"map"`     // mean average precision of the whole ranking, ties by row
+	MAPTie float64 `json:"map_tie"` // MAP expected over random orders of each tie
+	// mean average precision of the first Top, divided by the relevant items among them
+	MAPAt float64 `json:"map_at"`
+	// relevant items among the first min(Top, Database), divided by that number
+	PrecisionAt float64 `json:"precision_at"`
+	// relevant items among the first Top, divided by all relevant items
+	RecallAt float64 `json:"recall_at"`
+	Top      int     `json:"top"`      // as given to Evaluate
+	Queries  int     `json:"queries"`  // number of queries
+	Database int     `json:"database"` // number of items ranked
 
 	// Curves cost next to nothing beside the rest. They are nil without queries or
 	// without a database.
-	ByTop    []TopPoint    `json:"by_top,omitempty"`    // for K = 1, 10, 20, 50, 100, 200, 500, 1000, at most Database
-	ByRadius []RadiusPoint `json:"by_radius,omitempty"` // for each radius from 0 to the bits of the codes; of Evaluate only
+	// for K = 1, 10, 20, 50, 100, 200, 500, 1000, at most Database
+	ByTop []TopPoint `json:"by_top,omitempty"`
+	// for each radius from 0 to the bits of the codes; of Evaluate only
+	ByRadius []RadiusPoint `json:"by_radius,omitempty"`
 }
 
 // Evaluate ranks the database by (Hamming distance, row) for each query. Labels are
@@ -40,12 +45,15 @@ type Metrics struct {
 // same to the last bit for any GOMAXPROCS. It takes a few bytes of memory a row and 100
 // a query, for any length of codes. The error wraps ErrMismatch if lengths differ.
 // After a cancellation it is ctx.Err(), soon.
-func Evaluate(ctx context.Context, db codec.Codes, dbLabels [][]uint32, queries codec.Codes, queryLabels [][]uint32, top int) (Metrics, error) {
+func Evaluate(ctx context.Context, db codec.Codes, dbLabels [][]uint32, queries codec.Codes,
+	queryLabels [][]uint32, top int) (Metrics, error) {
 	if queries.Len() > 0 && db.Len() > 0 && queries.Bits() != db.Bits() {
-		return Metrics{}, fmt.Errorf("evaluating: %w: queries of %d bits, database of %d", model.ErrMismatch, queries.Bits(), db.Bits())
+		return Metrics{}, fmt.Errorf("evaluating: %w: queries of %d bits, database of %d", model.ErrMismatch,
+			queries.Bits(), db.Bits())
 	}
 	if queries.Len() != len(queryLabels) {
-		return Metrics{}, fmt.Errorf("evaluating: %w: %d queries with %d sets of labels", model.ErrMismatch, queries.Len(), len(queryLabels))
+		return Metrics{}, fmt.Errorf("evaluating: %w: %d queries with %d sets of labels", model.ErrMismatch,
+			queries.Len(), len(queryLabels))
 	}
 	return evaluate(ctx, db, dbLabels, queryLabels, top, db.Bits()+1, func(d *database) ranker {
 		dist := make([]uint16, d.distinct.Len())
@@ -63,17 +71,22 @@ func Evaluate(ctx context.Context, db codec.Codes, dbLabels [][]uint32, queries 
 // real-valued projection of the query, and h the code of the row as +-1, so only one
 // side is a code. Otherwise it is Evaluate, and it sorts the distinct codes once for
 // each query. Each z has as many numbers as the codes have bits, all finite.
-func EvaluateAsymmetric(ctx context.Context, db codec.Codes, dbLabels [][]uint32, z [][]float64, queryLabels [][]uint32, top int) (Metrics, error) {
+func EvaluateAsymmetric(ctx context.Context, db codec.Codes, dbLabels [][]uint32, z [][]float64,
+	queryLabels [][]uint32, top int) (Metrics, error) {
 	if len(z) != len(queryLabels) {
-		return Metrics{}, fmt.Errorf("evaluating: %w: %d queries with %d sets of labels", model.ErrMismatch, len(z), len(queryLabels))
+		return Metrics{}, fmt.Errorf("evaluating: %w: %d queries with %d sets of labels", model.ErrMismatch,
+			len(z), len(queryLabels))
 	}
 	for i, x := range z {
 		if db.Len() > 0 && len(x) != db.Bits() {
-			return Metrics{}, fmt.Errorf("evaluating: %w: query %d has %d projections, the codes have %d bits", model.ErrMismatch, i, len(x), db.Bits())
+			return Metrics{}, fmt.Errorf(
+				"evaluating: %w: query %d has %d projections, the codes have %d bits", model.ErrMismatch, i,
+				len(x), db.Bits())
 		}
 		for j, v := range x {
 			if v-v != 0 {
-				return Metrics{}, fmt.Errorf("evaluating: projection %d of query %d is %v: %w", j, i, v, model.ErrNotFinite)
+				return Metrics{}, fmt.Errorf("evaluating: projection %d of query %d is %v: %w", j, i, v,
+					model.ErrNotFinite)
 			}
 		}
 	}
@@ -96,16 +109,19 @@ type figures struct {
 
 // evaluate ranks and measures with any ranker. If radii is not 0 it is the number of
 // radii, tie i of the ranker is distance i, and evaluate counts by radius as well.
-func evaluate(ctx context.Context, db codec.Codes, dbLabels, queryLabels [][]uint32, top, radii int, newRanker func(*database) ranker) (m Metrics, err error) {
+func evaluate(ctx context.Context, db codec.Codes, dbLabels, queryLabels [][]uint32, top, radii int,
+	newRanker func(*database) ranker) (m Metrics, err error) {
 	defer parallel.Guard(&err, "evaluating")
 	if db.Len() != len(dbLabels) {
-		return m, fmt.Errorf("evaluating: %w: %d codes with %d sets of labels", model.ErrMismatch, db.Len(), len(dbLabels))
+		return m, fmt.Errorf("evaluating: %w: %d codes with %d sets of labels", model.ErrMismatch, db.Len(),
+			len(dbLabels))
 	}
 	if top < 1 {
 		return m, fmt.Errorf("evaluating: %w: top %d: it is 1 or more", model.ErrOption, top)
 	}
 	if int64(db.Len()) > math.MaxInt32 {
-		return m, fmt.Errorf("evaluating: %w: %d rows: at most %d can be evaluated", model.ErrOption, db.Len(), math.MaxInt32)
+		return m, fmt.Errorf("evaluating: %w: %d rows: at most %d can be evaluated", model.ErrOption,
+			db.Len(), math.MaxInt32)
 	}
 	n := len(queryLabels)
 	m = Metrics{Top: top, Queries: n, Database: db.Len()}

@@ -189,10 +189,12 @@ func TestEvaluateAgainstSortingAndPermutations(t *testing.T) {
 			if !permute {
 				want.MAPTie = got.MAPTie
 			}
-			for _, pair := range [][2]float64{{got.MAP, want.MAP}, {got.MAPTie, want.MAPTie}, {got.MAPAt, want.MAPAt},
+			for _, pair := range [][2]float64{{got.MAP, want.MAP}, {got.MAPTie, want.MAPTie},
+				{got.MAPAt, want.MAPAt},
 				{got.PrecisionAt, want.PrecisionAt}, {got.RecallAt, want.RecallAt}} {
 				if !approx(pair[0], pair[1], 1e-12) {
-					t.Fatalf("%d rows, top %d, asymmetric %v: %+v, want %+v", rows, top, asymmetric, got, want)
+					t.Fatalf("%d rows, top %d, asymmetric %v: %+v, want %+v", rows, top, asymmetric, got,
+						want)
 				}
 			}
 			if got.Top != top || got.Queries != 5 || got.Database != rows {
@@ -208,14 +210,20 @@ func TestTieExpectationAgainstDirectSum(t *testing.T) {
 	for i := range harmonic[1:] {
 		harmonic[i+1] = harmonic[i] + 1/float64(i+1)
 	}
-	for _, c := range []rank.Tie{{Rows: 1, Relevant: 1, Before: 0, RelevantBefore: 0}, {Rows: 1, Relevant: 1, Before: 299_999, RelevantBefore: 7}, {Rows: 100_000, Relevant: 3, Before: 200_000, RelevantBefore: 100_000}, {Rows: 100_000, Relevant: 100_000, Before: 200_000, RelevantBefore: 10}, {Rows: 250_000, Relevant: 120_000, Before: 0, RelevantBefore: 0}, {Rows: 2, Relevant: 1, Before: 5, RelevantBefore: 5}} {
+	for _, c := range []rank.Tie{{Rows: 1, Relevant: 1, Before: 0, RelevantBefore: 0},
+		{Rows: 1, Relevant: 1, Before: 299_999, RelevantBefore: 7},
+		{Rows: 100_000, Relevant: 3, Before: 200_000, RelevantBefore: 100_000},
+		{Rows: 100_000, Relevant: 100_000, Before: 200_000, RelevantBefore: 10},
+		{Rows: 250_000, Relevant: 120_000, Before: 0, RelevantBefore: 0},
+		{Rows: 2, Relevant: 1, Before: 5, RelevantBefore: 5}} {
 		var want float64
 		g := 0.0
 		if c.Rows > 1 {
 			g = float64(c.Relevant-1) / float64(c.Rows-1)
 		}
 		for i := 1; i <= int(c.Rows); i++ {
-			want += float64(c.Relevant) / float64(c.Rows) * (float64(c.RelevantBefore) + 1 + float64(i-1)*g) / float64(int(c.Before)+i)
+			want += float64(c.Relevant) / float64(c.Rows) * (float64(c.RelevantBefore) + 1 +
+				float64(i-1)*g) / float64(int(c.Before)+i)
 		}
 		if got := c.Expectation(harmonic); !approx(got/want, 1, 1e-9) {
 			t.Errorf("%+v: %g, want %g", c, got, want)
@@ -228,7 +236,8 @@ func TestEvaluateIsTheSameOnAnyMachine(t *testing.T) {
 	defer runtime.GOMAXPROCS(runtime.GOMAXPROCS(1))
 	one, _ := Evaluate(t.Context(), e.db, e.dbLabels, e.queries, e.queryLabels, 50)
 	runtime.GOMAXPROCS(5)
-	if five, _ := Evaluate(t.Context(), e.db, e.dbLabels, e.queries, e.queryLabels, 50); !reflect.DeepEqual(five, one) {
+	if five, _ := Evaluate(t.Context(), e.db, e.dbLabels, e.queries, e.queryLabels, 50); !reflect.DeepEqual(
+		five, one) {
 		t.Fatalf("%+v on five, %+v on one", five, one)
 	}
 }
@@ -248,23 +257,51 @@ func TestEvaluateRefuses(t *testing.T) {
 		want error
 		run  func() (Metrics, error)
 	}{
-		"bits":     {model.ErrMismatch, func() (Metrics, error) { return Evaluate(ctx, e.db, e.dbLabels, other, e.queryLabels, 5) }},
-		"rows":     {model.ErrMismatch, func() (Metrics, error) { return Evaluate(ctx, e.db, e.dbLabels[1:], e.queries, e.queryLabels, 5) }},
-		"queries":  {model.ErrMismatch, func() (Metrics, error) { return Evaluate(ctx, e.db, e.dbLabels, e.queries, e.queryLabels[1:], 5) }},
-		"top":      {model.ErrOption, func() (Metrics, error) { return Evaluate(ctx, e.db, e.dbLabels, e.queries, e.queryLabels, 0) }},
-		"context":  {context.Canceled, func() (Metrics, error) { return Evaluate(cancelled, e.db, e.dbLabels, e.queries, e.queryLabels, 5) }},
-		"z":        {model.ErrMismatch, func() (Metrics, error) { return EvaluateAsymmetric(ctx, e.db, e.dbLabels, e.z[1:], e.queryLabels, 5) }},
-		"z length": {model.ErrMismatch, func() (Metrics, error) { return EvaluateAsymmetric(ctx, e.db, e.dbLabels, short, e.queryLabels, 5) }},
-		"NaN":      {model.ErrNotFinite, func() (Metrics, error) { return EvaluateAsymmetric(ctx, e.db, e.dbLabels, nan, e.queryLabels, 5) }},
+		"bits": {model.ErrMismatch,
+			func() (Metrics, error) { return Evaluate(ctx, e.db, e.dbLabels, other, e.queryLabels, 5) }},
+		"rows": {model.ErrMismatch,
+			func() (Metrics, error) {
+				return Evaluate(ctx, e.db, e.dbLabels[1:], e.queries, e.queryLabels,
+					5)
+			}},
+		"queries": {model.ErrMismatch,
+			func() (Metrics, error) {
+				return Evaluate(ctx, e.db, e.dbLabels, e.queries, e.queryLabels[1:],
+					5)
+			}},
+		"top": {model.ErrOption,
+			func() (Metrics, error) { return Evaluate(ctx, e.db, e.dbLabels, e.queries, e.queryLabels, 0) }},
+		"context": {context.Canceled,
+			func() (Metrics, error) {
+				return Evaluate(cancelled, e.db, e.dbLabels, e.queries, e.queryLabels,
+					5)
+			}},
+		"z": {model.ErrMismatch,
+			func() (Metrics, error) {
+				return EvaluateAsymmetric(ctx, e.db, e.dbLabels, e.z[1:], e.queryLabels,
+					5)
+			}},
+		"z length": {model.ErrMismatch,
+			func() (Metrics, error) {
+				return EvaluateAsymmetric(ctx, e.db, e.dbLabels, short, e.queryLabels,
+					5)
+			}},
+		"NaN": {model.ErrNotFinite,
+			func() (Metrics, error) {
+				return EvaluateAsymmetric(ctx, e.db, e.dbLabels, nan, e.queryLabels,
+					5)
+			}},
 	} {
 		if _, err := c.run(); !errors.Is(err, c.want) {
 			t.Errorf("%s: %v, want %v", name, err, c.want)
 		}
 	}
-	if m, err := Evaluate(ctx, codec.Codes{}, nil, e.queries, e.queryLabels, 5); err != nil || m.Queries != 3 || m.MAP != 0 {
+	if m, err := Evaluate(ctx, codec.Codes{}, nil, e.queries, e.queryLabels, 5); err != nil ||
+		m.Queries != 3 || m.MAP != 0 {
 		t.Errorf("no database: %+v, %v", m, err)
 	}
-	if m, err := Evaluate(ctx, e.db, e.dbLabels, codec.Codes{}, nil, 5); err != nil || m.Database != 10 || m.MAP != 0 {
+	if m, err := Evaluate(ctx, e.db, e.dbLabels, codec.Codes{}, nil, 5); err != nil || m.Database != 10 ||
+		m.MAP != 0 {
 		t.Errorf("no queries: %+v, %v", m, err)
 	}
 }

@@ -53,7 +53,8 @@ func TestCodesOfLabels(t *testing.T) {
 		}
 		t.Run(name, func(t *testing.T) {
 			const q = 24
-			d := synth.Pairs(synth.Config{Items: 200, Classes: c.classes, Dims: []int{6}, LabelsPerItem: c.perItem})
+			d := synth.Pairs(synth.Config{Items: 200, Classes: c.classes, Dims: []int{6},
+				LabelsPerItem: c.perItem})
 			ms := modalitiesOf([]int{6})
 			opt := settled(ms, Options{Bits: q, Anchors: 40, Sweeps: 6, Seed: 3})
 			n := d.Items()
@@ -194,9 +195,12 @@ func TestAimOptions(t *testing.T) {
 		if c.says == "" {
 			if err != nil {
 				t.Errorf("%+v: %v", c.opt, err)
-			} else if share := c.opt.Centre; share != nil && (r.Report.Centre != *share || r.Report.CentreChoice != nil) {
-				t.Errorf("centre %g is given, and it is %g by %+v", *share, r.Report.Centre, r.Report.CentreChoice)
-			} else if p := c.opt.Prior; p != nil && (r.Model.Prior() != *p || r.Report.Prior != *p || r.Report.PriorChoice != nil) {
+			} else if share := c.opt.Centre; share != nil &&
+				(r.Report.Centre != *share || r.Report.CentreChoice != nil) {
+				t.Errorf("centre %g is given, and it is %g by %+v", *share, r.Report.Centre,
+					r.Report.CentreChoice)
+			} else if p := c.opt.Prior; p != nil &&
+				(r.Model.Prior() != *p || r.Report.Prior != *p || r.Report.PriorChoice != nil) {
 				t.Errorf("prior %g is given, and it is %g by %+v", *p, r.Model.Prior(), r.Report.PriorChoice)
 			}
 			continue
@@ -206,11 +210,14 @@ func TestAimOptions(t *testing.T) {
 		}
 	}
 	many := synthetic(synth.ManyLabels{Items: 60, Labels: 20, Dims: []int{4, 3}}.Make())
-	if _, err := Train(t.Context(), ms, many, Options{Bits: 16, LabelEmbedding: true, Centre: number(0)}); !errors.Is(err, model.ErrOption) || !strings.Contains(err.Error(), "centre: there are more labels (20) than bits (16)") {
+	if _, err := Train(t.Context(), ms, many, Options{Bits: 16, LabelEmbedding: true,
+		Centre: number(0)}); !errors.Is(err, model.ErrOption) ||
+		!strings.Contains(err.Error(), "centre: there are more labels (20) than bits (16)") {
 		t.Errorf("a centre of embedded labels: %v", err)
 	}
 	var modality *model.ModalityError
-	if _, err := Train(t.Context(), ms, src, Options{Width: map[string]float64{"sound": 1}}); !errors.As(err, &modality) || !strings.Contains(err.Error(), "width") {
+	if _, err := Train(t.Context(), ms, src, Options{Width: map[string]float64{"sound": 1}}); !errors.As(err,
+		&modality) || !strings.Contains(err.Error(), "width") {
 		t.Errorf("a width of another modality: %v", err)
 	}
 }

@@ -32,7 +32,8 @@ const (
 // randomness", SIAM Review 2011, algorithm 4.4), exact where r is near the number of dimensions.
 // Axes without variance complete the others to an orthonormal set. It costs powerSteps d^2 r multiplications,
 // and n d^2/2 for the covariances; if d is large, powerSteps 2 n d r.
-func principal(ctx context.Context, x dense.Matrix[float32], r int, rng *rand.Rand) (axes dense.Matrix[float64], variances []float64, err error) {
+func principal(ctx context.Context, x dense.Matrix[float32], r int,
+	rng *rand.Rand) (axes dense.Matrix[float64], variances []float64, err error) {
 	d, workers := x.Cols, parallel.Workers()
 	b := min(d, r+oversampled)
 	var gram dense.Matrix[float64]
@@ -46,7 +47,8 @@ func principal(ctx context.Context, x dense.Matrix[float32], r int, rng *rand.Ra
 		product := dense.Of(d, q.Cols, make([]float64, d*q.Cols))
 		right := dense.PackTransposed(q)
 		if gram.Data != nil {
-			parallel.Chunks(workers, d, parallel.Rows, func(_, from, to int) { dense.MulNT(product.Slice(from, to), gram.Slice(from, to), right) })
+			parallel.Chunks(workers, d, parallel.Rows,
+				func(_, from, to int) { dense.MulNT(product.Slice(from, to), gram.Slice(from, to), right) })
 			return product
 		}
 		some := dense.Of(rowsAtATime, q.Cols, make([]float64, rowsAtATime*q.Cols))
@@ -86,7 +88,8 @@ func principal(ctx context.Context, x dense.Matrix[float32], r int, rng *rand.Ra
 	axes = dense.Of(r, d, make([]float64, r*d))
 	leading := dense.Of(r, b, vectors.Data[:r*b])
 	right := dense.Pack(q)
-	parallel.Chunks(workers, r, parallel.Rows, func(_, from, to int) { dense.MulNT(axes.Slice(from, to), leading.Slice(from, to), right) })
+	parallel.Chunks(workers, r, parallel.Rows,
+		func(_, from, to int) { dense.MulNT(axes.Slice(from, to), leading.Slice(from, to), right) })
 	for _, v := range values[:r] {
 		variances = append(variances, max(v, 0)/float64(x.Rows))
 	}
@@ -296,10 +299,11 @@ func (tr *freeTrainer) pairs() error {
 func (tr *freeTrainer) correlate(ctx context.Context) (*canonical, error) {
 	G, workers := len(tr.groups), parallel.Workers()
 	most := max(1, min(canonicalAxes, maxCanonicalAxes/G))
-	var axes []dense.Matrix[float64]  // by group, p x d
-	var white []dense.Matrix[float32] // by group: the projections of its items to them, divided by (variance + rho)^(1/2)
-	var of [][]int                    // by group: the item of each row
-	var start []int                   // by group: its first place in the joint eigenproblem
+	var axes []dense.Matrix[float64] // by group, p x d
+	// by group: the projections of its items to them, divided by (variance + rho)^(1/2)
+	var white []dense.Matrix[float32]
+	var of [][]int  // by group: the item of each row
+	var start []int // by group: its first place in the joint eigenproblem
 	total := 0
 	least := math.MaxInt // axes
 	var own []float64    // by place: variance / (variance + rho)
@@ -411,7 +415,8 @@ func (c *canonical) average(tr *freeTrainer, of [][]int) {
 }
 
 // commonRows returns the rows of two matrices that are of the same items.
-func commonRows(x dense.Matrix[float32], ofX []int, y dense.Matrix[float32], ofY []int) (a, b dense.Matrix[float32]) {
+func commonRows(x dense.Matrix[float32], ofX []int, y dense.Matrix[float32],
+	ofY []int) (a, b dense.Matrix[float32]) {
 	var left, right []float32
 	n := 0
 	for i, j := 0, 0; i < len(ofX) && j < len(ofY); {

@@ -81,7 +81,8 @@ var benchShapes = []struct {
 }
 
 func train128(b *testing.B, src *stream, method model.Method, anchors int) *Result {
-	r, err := Train(b.Context(), src.modalities(), src, settled(src.modalities(), Options{Bits: 128, Anchors: anchors, Method: method}))
+	r, err := Train(b.Context(), src.modalities(), src,
+		settled(src.modalities(), Options{Bits: 128, Anchors: anchors, Method: method}))
 	if err != nil {
 		b.Fatal(err)
 	}
@@ -134,11 +135,14 @@ func BenchmarkTrainChosen(b *testing.B) {
 				b.ReportMetric(r.Report.Seconds["total"], "total-s")
 				given := Options{
 					Bits: 128, Prior: &r.Report.Prior,
-					Features: map[string]model.FeatureKind{}, Map: map[string]model.MapKind{}, Width: map[string]float64{}, Gamma: map[string]float64{},
+					Features: map[string]model.FeatureKind{}, Map: map[string]model.MapKind{},
+					Width: map[string]float64{}, Gamma: map[string]float64{},
 				}
 				for name, c := range r.Report.Chosen {
-					given.Features[name], given.Map[name], given.Width[name], given.Gamma[name] = c.FeatureMap, c.Map, cmp.Or(c.Width, DefaultWidth), c.Gamma
-					b.Logf("%s: %v of %v, %d anchors, gamma %g", name, c.Map, c.FeatureMap, c.Anchors, c.Gamma)
+					given.Features[name], given.Map[name], given.Width[name],
+						given.Gamma[name] = c.FeatureMap, c.Map, cmp.Or(c.Width, DefaultWidth), c.Gamma
+					b.Logf("%s: %v of %v, %d anchors, gamma %g", name, c.Map, c.FeatureMap, c.Anchors,
+						c.Gamma)
 				}
 				opt = given
 			})

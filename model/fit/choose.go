@@ -20,10 +20,11 @@ import (
 // memory to the sample, twice, and about five matrices of as many numbers as a map has
 // features, squared.
 const (
-	choiceItems    = 4000    // in a sample
-	choiceNumbers  = 1 << 26 // numbers of all sampled vectors, with indices: 256 MiB
-	choiceAnchors  = 400     // while features and maps are compared
-	refineFeatures = 2200    // width and gamma are chosen with all anchors up to so many features, else with refineAnchors
+	choiceItems   = 4000    // in a sample
+	choiceNumbers = 1 << 26 // numbers of all sampled vectors, with indices: 256 MiB
+	choiceAnchors = 400     // while features and maps are compared
+	// width and gamma are chosen with all anchors up to so many features, else with refineAnchors
+	refineFeatures = 2200
 	refineAnchors  = 600
 	compareWork    = 1 << 34 // multiplications of holding out queries of a setting, roughly
 	searchQueries  = 1000    // queries while gamma is searched for many features
@@ -46,7 +47,8 @@ func openSettings(opt Options, modalities []model.Modality) []open {
 		kind, given := opt.Map[m.Name]
 		_, width := opt.Width[m.Name]
 		_, gamma := opt.Gamma[m.Name]
-		settings = append(settings, open{!features, !given, !width && !(given && kind == model.MapLinear), !gamma})
+		settings = append(settings, open{!features, !given, !width && !(given && kind == model.MapLinear),
+			!gamma})
 	}
 	return settings
 }
@@ -107,7 +109,8 @@ func (s *choiceSample) bound() {
 //
 // It returns H0 Y0' of the start that was chosen, hy or another one, and the fusion. Large matrices are
 // dropped as soon as nothing needs them: choices are, too.
-func (tr *trainer) choose(ctx context.Context, hy []float64, choices []*choiceSample) (_ []float64, how rank.Fusion, err error) {
+func (tr *trainer) choose(ctx context.Context, hy []float64,
+	choices []*choiceSample) (_ []float64, how rank.Fusion, err error) {
 	if tr.opt.Prior == nil && tr.aim() != model.AimLabels { // AimCodes has none
 		tr.opt.Prior = new(float64)
 		if tr.aim() == model.AimWeighted {
@@ -214,7 +217,8 @@ func (tr *trainer) chooseSettings(ctx context.Context, choosers []*chooser) erro
 
 // choosers returns a chooser for each modality that has been sampled: for those with an
 // open setting, and for all if the fusion is measured. It also returns the solvers of the starts.
-func (tr *trainer) choosers(ctx context.Context, starts [][]float64, choices []*choiceSample) (choosers []*chooser, solvers []*solver, err error) {
+func (tr *trainer) choosers(ctx context.Context, starts [][]float64,
+	choices []*choiceSample) (choosers []*chooser, solvers []*solver, err error) {
 	if !slices.ContainsFunc(tr.from.open, open.any) && !tr.measures() {
 		return nil, nil, nil
 	}
@@ -229,8 +233,9 @@ func (tr *trainer) choosers(ctx context.Context, starts [][]float64, choices []*
 		c := &chooser{
 			modality: m, open: tr.from.open[t], moments: tr.moments[t], q: tr.opt.Bits, need: tr.need(),
 			anchors: cmp.Or(tr.opt.Anchors, DefaultAnchorsOf(tr.moments[t].N)),
-			given:   setting{tr.opt.Features[m.Name], tr.opt.Map[m.Name], tr.opt.Width[m.Name]}, gamma: tr.opt.Gamma[m.Name],
-			prior: DefaultPrior, room: room,
+			given:   setting{tr.opt.Features[m.Name], tr.opt.Map[m.Name], tr.opt.Width[m.Name]},
+			gamma:   tr.opt.Gamma[m.Name],
+			prior:   DefaultPrior, room: room,
 		}
 		if tr.opt.Prior != nil {
 			c.prior = *tr.opt.Prior
@@ -255,7 +260,8 @@ const (
 
 // solveStarts makes a solver of label sets for each of the starts, and lets it do its sweeps. Codes come from
 // labels alone: it uses MethodLabels for all methods, because the codes hardly differ.
-func (tr *trainer) solveStarts(ctx context.Context, sets *labelSets, starts [][]float64) (solvers []*solver, err error) {
+func (tr *trainer) solveStarts(ctx context.Context, sets *labelSets,
+	starts [][]float64) (solvers []*solver, err error) {
 	opt := tr.opt
 	opt.Method = model.MethodLabels
 	for _, hy := range starts {
@@ -404,7 +410,8 @@ func (tr *trainer) opensCentre() bool {
 // more. Another centre than the default must be better by leastCentreGain, and by half a standard error of
 // the difference, as for settings. It reports whether another was taken; starts then have other codes, and
 // settings have to be chosen again.
-func (tr *trainer) chooseCentre(ctx context.Context, choosers []*chooser, starts [][]float64, solvers []*solver) (other []*solver, err error) {
+func (tr *trainer) chooseCentre(ctx context.Context, choosers []*chooser, starts [][]float64,
+	solvers []*solver) (other []*solver, err error) {
 	judging := slices.DeleteFunc(slices.Clone(choosers), func(c *chooser) bool { return !c.judges() })
 	if !tr.opensCentre() || len(judging) == 0 {
 		return nil, nil
@@ -427,7 +434,8 @@ func (tr *trainer) chooseCentre(ctx context.Context, choosers []*chooser, starts
 		measured, o := CentreMAP{Centre: share}, &outcome{}
 		for _, c := range judging {
 			codes := c.startCodes(tried)
-			labelled, unlabelled := c.meanPrecisions(c.held, c.judge.queries, codes, c.prior), c.unlabelledPrecisions(codes)
+			labelled, unlabelled := c.meanPrecisions(c.held, c.judge.queries, codes, c.prior),
+				c.unlabelledPrecisions(codes)
 			for _, p := range [][]float64{labelled, unlabelled} {
 				floats.Scale(float64(queries)/float64(len(judging)*len(p)), p) // modalities count alike
 			}
@@ -467,7 +475,8 @@ func (c *chooser) unlabelledPrecisions(starts []*startCodes) []float64 {
 	for i := range rows {
 		rows[i] = i
 	}
-	a := &rank.Among{Bits: c.q, Words: codec.Words(c.q), Set: c.judge.set, Relevant: c.judge.relevant, Harmonic: c.judge.harmonic}
+	a := &rank.Among{Bits: c.q, Words: codec.Words(c.q), Set: c.judge.set, Relevant: c.judge.relevant,
+		Harmonic: c.judge.harmonic}
 	scratch := a.NewScratch(parallel.Workers())
 	alone, has := rank.Fusion{Weights: []float64{1}}, [][]bool{slices.Repeat([]bool{true}, len(rows))}
 	codes, mean := make([]uint64, len(rows)*a.Words), make([]float64, len(queries))
@@ -476,7 +485,8 @@ func (c *chooser) unlabelledPrecisions(starts []*startCodes) []float64 {
 		parallel.Chunks(len(scratch), len(queries), 16, func(worker, from, to int) {
 			for n := from; n < to; n++ {
 				i := int(queries[n])
-				mean[n] += a.Precision(&scratch[worker], i, codes[i*a.Words:(i+1)*a.Words], codes, rows) / float64(len(starts))
+				mean[n] += a.Precision(&scratch[worker], i, codes[i*a.Words:(i+1)*a.Words], codes,
+					rows) / float64(len(starts))
 			}
 		})
 	}
@@ -499,7 +509,8 @@ func (tr *trainer) judgeSweeps(ctx context.Context, choosers []*chooser, hy []fl
 	var sweeps []*solver
 	s := newSolver(tr.opt, nil, tr.sets, slices.Clone(hy))
 	err := s.run(ctx, nil, tr.opt.Sweeps, func(s *solver) {
-		sweeps = append(sweeps, &solver{method: s.method, words: s.words, codes: slices.Clone(s.codes), cm: slices.Clone(s.cm)})
+		sweeps = append(sweeps, &solver{method: s.method, words: s.words, codes: slices.Clone(s.codes),
+			cm: slices.Clone(s.cm)})
 	})
 	if err != nil {
 		return err

@@ -24,11 +24,12 @@ func TestProcessorsChangeMeanwhile(t *testing.T) {
 	var first []byte
 	for _, change := range []string{"", "scan", "choose", "statistics"} {
 		runtime.GOMAXPROCS(1)
-		r, err := Train(t.Context(), modalitiesOf(dims), src, Options{Bits: 16, Anchors: 40, Progress: func(phase string, _, _ int64) {
-			if phase == change {
-				runtime.GOMAXPROCS(runtime.GOMAXPROCS(0)%7 + 2)
-			}
-		}})
+		r, err := Train(t.Context(), modalitiesOf(dims), src,
+			Options{Bits: 16, Anchors: 40, Progress: func(phase string, _, _ int64) {
+				if phase == change {
+					runtime.GOMAXPROCS(runtime.GOMAXPROCS(0)%7 + 2)
+				}
+			}})
 		if err != nil {
 			t.Fatalf("in %s: %v", change, err)
 		}
@@ -59,21 +60,27 @@ func TestChoiceProgress(t *testing.T) {
 		}
 	}
 	several := synthetic(synth.Pairs(synth.Config{Items: 300, Dims: []int{6, 4}, LabelsPerItem: 2}))
-	noisy := synthetic(synth.ManyLabels{Items: 300, Labels: 16, PerItem: 3, Zipf: true, Noise: 5, Dims: []int{6, 4}}.Make()) // settings are chosen twice
+	// settings are chosen twice
+	noisy := synthetic(synth.ManyLabels{Items: 300, Labels: 16, PerItem: 3, Zipf: true, Noise: 5,
+		Dims: []int{6, 4}}.Make())
 	noFusion := Fusion{Rule: FusionSum}
 	for name, c := range map[string]struct {
 		src   sum.Source
 		opt   Options
 		fails bool
 	}{
-		"all":        {src: plain},
-		"no fusion":  {src: plain, opt: Options{Fusion: noFusion}},
-		"one given":  {src: plain, opt: Options{Fusion: noFusion, Start: 2, Gamma: map[string]float64{"image": 1}, Features: map[string]model.FeatureKind{"image": model.FeaturesL2}, Map: map[string]model.MapKind{"image": model.MapLinear}}},
+		"all":       {src: plain},
+		"no fusion": {src: plain, opt: Options{Fusion: noFusion}},
+		"one given": {src: plain,
+			opt: Options{Fusion: noFusion, Start: 2, Gamma: map[string]float64{"image": 1},
+				Features: map[string]model.FeatureKind{"image": model.FeaturesL2},
+				Map:      map[string]model.MapKind{"image": model.MapLinear}}},
 		"only fused": {src: plain, opt: settledOpen(two)},
-		"singular":   {src: synthetic(twins), opt: Options{Gamma: map[string]float64{"image": 0}, Map: map[string]model.MapKind{"image": model.MapLinear}}, fails: true},
-		"rare":       {src: synthetic(rare)},
-		"several":    {src: several},
-		"no centre":  {src: noisy, opt: Options{Fusion: noFusion}},
+		"singular": {src: synthetic(twins), opt: Options{Gamma: map[string]float64{"image": 0},
+			Map: map[string]model.MapKind{"image": model.MapLinear}}, fails: true},
+		"rare":      {src: synthetic(rare)},
+		"several":   {src: several},
+		"no centre": {src: noisy, opt: Options{Fusion: noFusion}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			c.opt.Bits, c.opt.Anchors = 16, 20
@@ -137,7 +144,8 @@ func TestNothingIsRelevantToOthers(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if f := r.Report.Fusion; !strings.Contains(f.Unfit, "label in common") || f.Name != "sum" || f.OverSum != nil || len(f.Tried) > 0 {
+	if f := r.Report.Fusion; !strings.Contains(f.Unfit, "label in common") || f.Name != "sum" ||
+		f.OverSum != nil || len(f.Tried) > 0 {
 		t.Errorf("%+v", f)
 	}
 }
@@ -187,7 +195,8 @@ func TestFusionIsMeasuredWithTheRidgeOfTheModel(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	tr := &trainer{opt: opt, from: seeded(0, 64), reader: &sum.Reader{Modalities: modalities, Source: synthetic(data), Items: -1}}
+	tr := &trainer{opt: opt, from: seeded(0, 64), reader: &sum.Reader{Modalities: modalities,
+		Source: synthetic(data), Items: -1}}
 	tr.from.open = undecided
 	seen, err := tr.scan(t.Context())
 	if err != nil {
@@ -213,7 +222,8 @@ func TestStartsOfEmbeddedLabels(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if s := r.Report.Start; s.Chosen != 1 || s.MAP != nil || r.Report.Embedding == nil || r.Report.Choices["image"].Unfit != "" ||
+	if s := r.Report.Start; s.Chosen != 1 || s.MAP != nil || r.Report.Embedding == nil ||
+		r.Report.Choices["image"].Unfit != "" ||
 		r.Report.Chosen["image"].Width != DefaultWidth || r.Report.Chosen["text"].Width != DefaultWidth {
 		t.Errorf("%+v", r.Report)
 	}

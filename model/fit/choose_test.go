@@ -23,7 +23,8 @@ func chooserOf(t testing.TB, modalities []model.Modality, src sum.Source, opt Op
 	t.Helper()
 	undecided := openSettings(opt, modalities)
 	opt = settled(modalities, opt)
-	tr := &trainer{opt: opt, from: seeded(opt.Seed, opt.Bits), reader: &sum.Reader{Modalities: modalities, Source: src, Items: -1}}
+	tr := &trainer{opt: opt, from: seeded(opt.Seed, opt.Bits),
+		reader: &sum.Reader{Modalities: modalities, Source: src, Items: -1}}
 	tr.from.open = undecided
 	seen, err := tr.scan(t.Context())
 	if err != nil {
@@ -45,7 +46,8 @@ func TestJudgeIsEvaluate(t *testing.T) {
 	c := chooserOf(t, modalitiesOf([]int{6}), synthetic(data), Options{Bits: q})
 	// The vectors tell the item of a row of the sample.
 	item := func(row int) int {
-		return slices.IndexFunc(data.Vectors[0], func(x []float32) bool { return slices.Equal(x, c.xs[row].Value) })
+		return slices.IndexFunc(data.Vectors[0],
+			func(x []float32) bool { return slices.Equal(x, c.xs[row].Value) })
 	}
 	start := c.starts[1]
 	code := func(row int) codec.Code {
@@ -100,10 +102,12 @@ func TestChooses(t *testing.T) {
 			t.Fatal(err)
 		}
 		c, ch := r.Report.Choices["image"], r.Report.Chosen["image"]
-		if sigma, _ := momentsOf(m.vectors[0]).Sigma(); c.FeatureMap == model.FeaturesRaw && c.Map != model.MapLinear && !approx(ch.Sigma/(sigma*c.Width), 1, 1e-6) {
+		if sigma, _ := momentsOf(m.vectors[0]).Sigma(); c.FeatureMap == model.FeaturesRaw &&
+			c.Map != model.MapLinear && !approx(ch.Sigma/(sigma*c.Width), 1, 1e-6) {
 			t.Errorf("sigma %g of width %g, and %g of width 1", ch.Sigma, c.Width, sigma)
 		}
-		if ch.FeatureMap != c.FeatureMap || ch.Map != model.MapLinear && ch.Width != c.Width || ch.Map != c.Map || ch.Gamma != c.Gamma || r.Model.Gamma(0) != c.Gamma ||
+		if ch.FeatureMap != c.FeatureMap || ch.Map != model.MapLinear && ch.Width != c.Width ||
+			ch.Map != c.Map || ch.Gamma != c.Gamma || r.Model.Gamma(0) != c.Gamma ||
 			r.Model.FeatureKind(0) != c.FeatureMap || r.Model.Map(0) != c.Map {
 			t.Errorf("chosen %+v, but the model has %+v", c, ch)
 		}
@@ -118,7 +122,8 @@ func TestChooses(t *testing.T) {
 		}
 		return x
 	})
-	if c := train(6, directions, Options{}); c.FeatureMap != model.FeaturesL2 || c.OverDefault.MAP < .1 || c.OverDefault.StdErr <= 0 {
+	if c := train(6, directions, Options{}); c.FeatureMap != model.FeaturesL2 || c.OverDefault.MAP < .1 ||
+		c.OverDefault.StdErr <= 0 {
 		t.Errorf("directions: %v by %+v", c.FeatureMap, c.OverDefault)
 	}
 	// The columns that tell the class are small, and one useless column is large.
@@ -136,7 +141,8 @@ func TestChooses(t *testing.T) {
 	}
 	// Two classes in the corners of a square, which no plane separates.
 	corners := made(500, 4, func(rng *rand.Rand, corner int) []float32 {
-		return []float32{float32(corner&1)*2 - 1 + float32(.2*rng.NormFloat64()), float32(corner>>1)*2 - 1 + float32(.2*rng.NormFloat64())}
+		return []float32{float32(corner&1)*2 - 1 + float32(.2*rng.NormFloat64()),
+			float32(corner>>1)*2 - 1 + float32(.2*rng.NormFloat64())}
 	})
 	for i, l := range corners.labels {
 		corners.labels[i] = []uint32{l[0]&1 ^ l[0]>>1}
@@ -172,7 +178,8 @@ func TestChooses(t *testing.T) {
 		t.Errorf("planes: %v", c.Map)
 	}
 	// Given settings are not compared.
-	given := Options{Map: map[string]model.MapKind{"image": model.MapRBF}, Gamma: map[string]float64{"image": .25}}
+	given := Options{Map: map[string]model.MapKind{"image": model.MapRBF},
+		Gamma: map[string]float64{"image": .25}}
 	c := train(6, directions, given)
 	if c.FeatureMap != model.FeaturesL2 || c.Gamma != .25 || c.Width != DefaultWidth && c.Width != .25 {
 		t.Errorf("given rbf and 0.25: %+v", c)
@@ -207,7 +214,8 @@ func TestChooses(t *testing.T) {
 
 func TestChoiceIsDeterministic(t *testing.T) {
 	dims := []int{9, 5}
-	src := synthetic(synth.Pairs(synth.Config{Items: 700, Classes: 6, Dims: dims, LabelsPerItem: 2, Missing: .3, Noise: 2}))
+	src := synthetic(synth.Pairs(synth.Config{Items: 700, Classes: 6, Dims: dims, LabelsPerItem: 2,
+		Missing: .3, Noise: 2}))
 	defer runtime.GOMAXPROCS(runtime.GOMAXPROCS(0))
 	var first *Report
 	var model []byte
@@ -224,7 +232,8 @@ func TestChoiceIsDeterministic(t *testing.T) {
 		if first.Fusion.Unfit != "" {
 			t.Fatal(first.Fusion.Unfit)
 		}
-		if d := cmp.Diff(first.Choices, r.Report.Choices) + cmp.Diff(first.Fusion, r.Report.Fusion); d != "" || string(model) != string(b) {
+		if d := cmp.Diff(first.Choices, r.Report.Choices) +
+			cmp.Diff(first.Fusion, r.Report.Fusion); d != "" || string(model) != string(b) {
 			t.Errorf("%d processors: other choices or another model\n%s", procs, d)
 		}
 	}
@@ -254,8 +263,12 @@ func TestGivenSettingsAreThoseOfBefore(t *testing.T) {
 
 func TestNothingToChooseFrom(t *testing.T) {
 	effort.LongWithRace(t)
-	few := made(minChoiceItems-1, 3, func(rng *rand.Rand, class int) []float32 { return []float32{float32(class), rng.Float32()} })
-	alone := made(60, 60, func(rng *rand.Rand, class int) []float32 { return []float32{float32(class), rng.Float32()} })
+	few := made(minChoiceItems-1, 3,
+		func(rng *rand.Rand, class int) []float32 { return []float32{float32(class), rng.Float32()} })
+	alone := made(60, 60, func(rng *rand.Rand, class int) []float32 {
+		return []float32{float32(class),
+			rng.Float32()}
+	})
 	constant := made(60, 3, func(*rand.Rand, int) []float32 { return []float32{1, 2} })
 	for _, c := range []struct {
 		src   *memory
@@ -266,7 +279,8 @@ func TestNothingToChooseFrom(t *testing.T) {
 		{alone, "0 sampled items", defaultLinearGamma(sigmaOf(alone))},
 		{constant, "all vectors are equal", DefaultGamma},
 	} {
-		r, err := Train(t.Context(), modalitiesOf([]int{2}), c.src, Options{Map: map[string]model.MapKind{"image": model.MapLinear}})
+		r, err := Train(t.Context(), modalitiesOf([]int{2}), c.src,
+			Options{Map: map[string]model.MapKind{"image": model.MapLinear}})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -274,7 +288,8 @@ func TestNothingToChooseFrom(t *testing.T) {
 		if !strings.Contains(choice.Unfit, c.says) || len(choice.Tried) != 0 {
 			t.Errorf("%+v, want it to say %q", choice, c.says)
 		}
-		if chosen.FeatureMap != model.FeaturesRaw || chosen.Map != model.MapLinear || chosen.Gamma != c.gamma || choice.Gamma != c.gamma {
+		if chosen.FeatureMap != model.FeaturesRaw || chosen.Map != model.MapLinear ||
+			chosen.Gamma != c.gamma || choice.Gamma != c.gamma {
 			t.Errorf("%s: %+v", c.says, chosen)
 		}
 	}
@@ -297,14 +312,16 @@ func TestLargeMapsAreNotTried(t *testing.T) {
 	if maps := c.otherMaps(); len(maps) != 0 {
 		t.Errorf("%v", maps)
 	}
-	c = chooserOf(t, modalitiesOf([]int{d}), src, Options{Bits: 8, Map: map[string]model.MapKind{"image": model.MapLinear}})
+	c = chooserOf(t, modalitiesOf([]int{d}), src,
+		Options{Bits: 8, Map: map[string]model.MapKind{"image": model.MapLinear}})
 	if why := c.unfit(); !strings.Contains(why, fmt.Sprint(d+1, " features")) {
 		t.Errorf("%q", why)
 	}
 }
 
 func TestDefaultAnchors(t *testing.T) {
-	for n, want := range map[int]int{1: 1, 799: 799, 2000: 2000, 2001: 2000, 4000: 2000, 4001: 1200, 1 << 30: 1200} {
+	for n, want := range map[int]int{1: 1, 799: 799, 2000: 2000, 2001: 2000, 4000: 2000, 4001: 1200,
+		1 << 30: 1200} {
 		if got := DefaultAnchorsOf(n); got != want {
 			t.Errorf("%d items: %d anchors, want %d", n, got, want)
 		}

@@ -95,7 +95,8 @@ func (c *chooser) unfit() string {
 		return fmt.Sprintf("the map that is given has %d features, more than %d", k, choiceFeatures)
 	}
 	if n := len(c.judge.queries); n < minChoiceItems/2 {
-		return fmt.Sprintf("%d sampled items have a label in common with others, fewer than %d", n, minChoiceItems/2)
+		return fmt.Sprintf("%d sampled items have a label in common with others, fewer than %d", n,
+			minChoiceItems/2)
 	}
 	return ""
 }
@@ -130,7 +131,8 @@ func (c *chooser) redundant(k model.FeatureKind) bool {
 		return false
 	}
 	first := length(c.xs[0])
-	return !slices.ContainsFunc(c.xs, func(x model.Vector) bool { return !(math.Abs(length(x)-first) <= 1e-4*first) })
+	return !slices.ContainsFunc(c.xs,
+		func(x model.Vector) bool { return !(math.Abs(length(x)-first) <= 1e-4*first) })
 }
 
 // otherMaps returns the maps to compare with the first one.
@@ -139,7 +141,8 @@ func (c *chooser) otherMaps() (kinds []model.MapKind) {
 		return nil
 	}
 	for _, k := range []model.MapKind{model.MapLinear, model.MapRBFLinear} {
-		if k.Size(choiceAnchors, c.modality.Dim) <= choiceFeatures && k.Size(c.anchors, c.modality.Dim) >= c.need {
+		if k.Size(choiceAnchors, c.modality.Dim) <= choiceFeatures &&
+			k.Size(c.anchors, c.modality.Dim) >= c.need {
 			kinds = append(kinds, k)
 		}
 	}
@@ -163,7 +166,8 @@ func (c *chooser) steps() int { return len(c.featureKinds()) + len(c.otherMaps()
 func (c *chooser) run(ctx context.Context) (*Choice, error) {
 	c.tried, c.refined, c.held = nil, false, dense.Matrix[float64]{}
 	choice := &Choice{Items: len(c.xs)}
-	choice.FeatureMap, choice.Map, choice.Width, choice.Gamma = c.given.features, c.given.kind, c.given.width, c.gamma
+	choice.FeatureMap, choice.Map, choice.Width, choice.Gamma = c.given.features, c.given.kind, c.given.width,
+		c.gamma
 	if choice.Unfit = c.unfit(); choice.Unfit != "" {
 		for range c.steps() {
 			c.step()
@@ -288,7 +292,8 @@ func (c *chooser) refine(ctx context.Context, best *outcome) (*outcome, error) {
 // searchRefined searches the best gamma of a setting for all anchors, from a place on. If
 // these are many it first searches with fewer, which leaves few steps, and then with fewer
 // queries: gammas of a setting differ by less than settings do, query by query.
-func (c *chooser) searchRefined(ctx context.Context, s setting, place int) (best *outcome, t *trial, err error) {
+func (c *chooser) searchRefined(ctx context.Context, s setting,
+	place int) (best *outcome, t *trial, err error) {
 	step := 1
 	if !c.open.gamma {
 		step = 0
@@ -335,7 +340,8 @@ func (c *chooser) refinedAnchors(kind model.MapKind) int {
 func (c *chooser) comparedQueries() int {
 	widest := 1
 	for _, k := range append(c.otherMaps(), c.given.kind) {
-		widest = max(widest, k.Size(choiceAnchors, c.modality.Dim), k.Size(c.refinedAnchors(k), c.modality.Dim))
+		widest = max(widest, k.Size(choiceAnchors, c.modality.Dim),
+			k.Size(c.refinedAnchors(k), c.modality.Dim))
 	}
 	most := max(searchQueries, compareWork/(widest*widest))
 	return min(len(c.judge.queries), most, max(leastQueries, compareWork/(8*searchStarts*c.basis.y.Cols*c.q)))
@@ -422,7 +428,8 @@ func (o *outcome) improves(best *outcome) bool {
 // unless that is the least sensible ridge. It returns the best outcome, or nil if no
 // gamma has a solution, and the outcome at the first place. If gamma is given it tries
 // that one alone. With a step of 0 it tries the given places alone.
-func (c *chooser) search(ctx context.Context, t *trial, places []int, step int) (best, first *outcome, err error) {
+func (c *chooser) search(ctx context.Context, t *trial, places []int,
+	step int) (best, first *outcome, err error) {
 	sensible := func(p int) bool { return leastPlace <= p && p <= mostPlace }
 	places = slices.DeleteFunc(slices.Clone(places), func(p int) bool { return !sensible(p) })
 	results := map[int]*outcome{}

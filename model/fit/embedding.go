@@ -202,7 +202,8 @@ const partings = 8
 // partLabels moves labels apart that share a code, and solves again, a few times.
 // Labels whose items look the same have nearly the same vector, so it adds more
 // randomness to their vectors. s is the first solution; it returns the best one.
-func (tr *trainer) partLabels(ctx context.Context, s *solver, hy []float64, maps []*model.Map) (*solver, error) {
+func (tr *trainer) partLabels(ctx context.Context, s *solver, hy []float64,
+	maps []*model.Map) (*solver, error) {
 	rng := rand.New(rand.NewPCG(tr.opt.Seed, random.Parting))
 	e := tr.sets.embedding
 	sharing := s.sharing(s.labelCodes())
@@ -315,7 +316,8 @@ func (e *embedding) judge(s *solver, codes []uint64) *Embedding {
 	judged := min(s.c, max(1, judgedPairs/max(s.c, len(s.sets.sets))))
 	out := &Embedding{Dims: e.e.Cols, Judged: judged, LeastDistance: s.q, MAPLeast: 1}
 	labels := dense.Pack(e.e)
-	precisions, coherences, distances := make([]float64, judged), make([]float64, judged), make([]uint16, judged)
+	precisions, coherences, distances := make([]float64, judged), make([]float64, judged),
+		make([]uint16, judged)
 	type scratch struct {
 		dist []uint16
 		ties []rank.Tie
@@ -323,7 +325,8 @@ func (e *embedding) judge(s *solver, codes []uint64) *Embedding {
 	}
 	work := make([]scratch, s.workers)
 	for i := range work {
-		work[i] = scratch{make([]uint16, max(s.c, len(s.sets.sets))), make([]rank.Tie, s.q+1), make([]float64, s.c)}
+		work[i] = scratch{make([]uint16, max(s.c, len(s.sets.sets))), make([]rank.Tie, s.q+1),
+			make([]float64, s.c)}
 	}
 	parallel.Do(s.workers, judged, func(worker, i int) {
 		w := &work[worker]

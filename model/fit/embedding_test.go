@@ -71,7 +71,8 @@ func TestLabelEmbedding(t *testing.T) {
 		if e.Dims != 32 || e.Judged != 96 || r.Report.Labels != 96 {
 			t.Errorf("%+v", e)
 		}
-		if cfg.PerItem <= 1 && (r.Report.SharedLabels > 0 || e.LeastDistance < 1 || e.MAP < 1-1e-12 || e.MAPLeast < 1-1e-12) {
+		if cfg.PerItem <= 1 && (r.Report.SharedLabels > 0 || e.LeastDistance < 1 || e.MAP < 1-1e-12 ||
+			e.MAPLeast < 1-1e-12) {
 			t.Errorf("labels are lost: %d, %+v", r.Report.SharedLabels, e)
 		}
 		if len(r.Model.Labels()) != 96 {
@@ -114,7 +115,8 @@ func checkEmbeddingReport(t *testing.T, r *Result, trained *synth.Data) {
 	}
 	e := r.Report.Embedding
 	if !approx(metrics.MAPTie, e.MAP, 1e-9) || e.LeastDistance != least || r.Report.SharedLabels != shared {
-		t.Errorf("%+v with %d shared, want mAP %g, distance %d, shared %d", e, r.Report.SharedLabels, metrics.MAPTie, least, shared)
+		t.Errorf("%+v with %d shared, want mAP %g, distance %d, shared %d", e, r.Report.SharedLabels,
+			metrics.MAPTie, least, shared)
 	}
 	if e.Coherence <= 0 || e.Coherence > 1 || e.MAPLeast > e.MAP {
 		t.Errorf("%+v", e)
@@ -129,7 +131,8 @@ func TestLabelEmbeddingIsNotNeeded(t *testing.T) {
 	for _, method := range []model.Method{model.MethodLabels, model.MethodJoint, model.MethodPaper} {
 		var models []string
 		for _, embedding := range []bool{false, true} {
-			r, err := Train(t.Context(), ms, synthetic(data), Options{Bits: 8, Method: method, LabelEmbedding: embedding})
+			r, err := Train(t.Context(), ms, synthetic(data),
+				Options{Bits: 8, Method: method, LabelEmbedding: embedding})
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -149,17 +152,20 @@ func TestLabelEmbeddingRefuses(t *testing.T) {
 	data := synth.ManyLabels{Items: 100, Labels: 20}.Make()
 	ms := modalitiesOf([]int{48, 24})
 	for _, method := range []model.Method{model.MethodJoint, model.MethodPaper} {
-		_, err := Train(t.Context(), ms, synthetic(data), Options{Bits: 16, Method: method, LabelEmbedding: true})
+		_, err := Train(t.Context(), ms, synthetic(data),
+			Options{Bits: 16, Method: method, LabelEmbedding: true})
 		if !errors.Is(err, model.ErrOption) || !strings.Contains(err.Error(), "use the method labels") {
 			t.Errorf("%v: %v", method, err)
 		}
 	}
 	_, err := Train(t.Context(), ms, synthetic(data), Options{Bits: 16})
 	var bits *BitsError
-	if !errors.As(err, &bits) || bits.Bits != 16 || bits.Labels != 20 || bits.Limit != 16 || !strings.Contains(err.Error(), "--label-embedding") {
+	if !errors.As(err, &bits) || bits.Bits != 16 || bits.Labels != 20 || bits.Limit != 16 ||
+		!strings.Contains(err.Error(), "--label-embedding") {
 		t.Errorf("%v", err)
 	}
-	for _, e := range []*BitsError{{Bits: 64, Labels: 5000, Limit: 64}, {Bits: 4096, Labels: 9000, Limit: embeddingLabels(4096)}} {
+	for _, e := range []*BitsError{{Bits: 64, Labels: 5000, Limit: 64},
+		{Bits: 4096, Labels: 9000, Limit: embeddingLabels(4096)}} {
 		if strings.Contains(e.Error(), "at least") {
 			t.Errorf("%v: there are no such codes", e)
 		}
@@ -186,7 +192,8 @@ func TestLabelEmbeddingIsDeterministic(t *testing.T) {
 	var first string
 	for _, procs := range deterministicProcs {
 		runtime.GOMAXPROCS(procs)
-		r, err := Train(t.Context(), modalitiesOf([]int{48, 24}), synthetic(data), Options{Bits: 64, Anchors: 64, LabelEmbedding: true})
+		r, err := Train(t.Context(), modalitiesOf([]int{48, 24}), synthetic(data),
+			Options{Bits: 64, Anchors: 64, LabelEmbedding: true})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -206,7 +213,8 @@ func TestLabelEmbeddingIsDeterministic(t *testing.T) {
 		}
 		a, b := codec.NewCode(64), codec.NewCode(64)
 		for l := range uint32(90) {
-			if !r.Model.LabelCode(a, []uint32{l}) || !back.LabelCode(b, []uint32{l}) || codec.Distance(a, b) > 0 {
+			if !r.Model.LabelCode(a, []uint32{l}) || !back.LabelCode(b, []uint32{l}) ||
+				codec.Distance(a, b) > 0 {
 				t.Fatalf("label %d: %v and %v", l, a, b)
 			}
 		}
@@ -227,7 +235,8 @@ func TestLabelEmbeddingOfAlikeLabels(t *testing.T) {
 		}
 	}
 	r, _ := embedded(t, data, 0, settledRBF(Options{Bits: 64}), false)
-	if r.Report.SharedLabels > 0 || math.IsNaN(r.Report.Embedding.Coherence) || r.Report.Embedding.Coherence > .99 {
+	if r.Report.SharedLabels > 0 || math.IsNaN(r.Report.Embedding.Coherence) ||
+		r.Report.Embedding.Coherence > .99 {
 		t.Errorf("%d labels share codes, %+v", r.Report.SharedLabels, r.Report.Embedding)
 	}
 }
@@ -252,7 +261,8 @@ func BenchmarkLabelEmbedding(b *testing.B) {
 					}
 					b.Run(fmt.Sprintf("%s/labels=%d/bits=%d/%s", kind, c, q, name), func(b *testing.B) {
 						for range b.N {
-							r, maps := embedded(b, data, 1000, settledRBF(Options{Bits: q, Anchors: 500}), random)
+							r, maps := embedded(b, data, 1000, settledRBF(Options{Bits: q, Anchors: 500}),
+								random)
 							b.ReportMetric(maps[0], "image-mAP")
 							b.ReportMetric(maps[1], "text-mAP")
 							if e := r.Report.Embedding; e != nil {

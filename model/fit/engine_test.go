@@ -83,7 +83,8 @@ func (e *scattered) Sum(ctx context.Context, p *sum.Pass) ([]byte, error) {
 	for len(nodes) > 1 {
 		parents := make([][]byte, (len(nodes)+sum.FanOut-1)/sum.FanOut)
 		for _, i := range e.rng.Perm(len(parents)) {
-			if parents[i], err = p.Merge(children(nodes[i*sum.FanOut : min((i+1)*sum.FanOut, len(nodes))])); err != nil {
+			if parents[i], err = p.Merge(
+				children(nodes[i*sum.FanOut : min((i+1)*sum.FanOut, len(nodes))])); err != nil {
 				return nil, err
 			}
 		}
@@ -226,15 +227,23 @@ func TestTrainOver(t *testing.T) {
 	}{
 		{"a leaf", 700, 6, true, false, Options{Bits: 16, Anchors: 30}, "scan moments statistics"},
 		{"no choice", 2*sum.LeafItems + 1, 5, false, false, Options{Bits: 32, Anchors: 12,
-			Features: map[string]model.FeatureKind{"image": model.FeaturesRaw, "text": model.FeaturesRaw}, Map: map[string]model.MapKind{"image": model.MapRBF, "text": model.MapLinear},
-			Width: map[string]float64{"image": 1}, Gamma: map[string]float64{"image": .01, "text": .01}, Fusion: Fusion{Rule: FusionSum}, Start: 1},
+			Features: map[string]model.FeatureKind{"image": model.FeaturesRaw, "text": model.FeaturesRaw},
+			Map:      map[string]model.MapKind{"image": model.MapRBF, "text": model.MapLinear},
+			Width:    map[string]float64{"image": 1}, Gamma: map[string]float64{"image": .01, "text": .01},
+			Fusion: Fusion{Rule: FusionSum}, Start: 1},
 			"scan statistics"},
 		{"levels", 19*sum.LeafItems + 777, 5, true, false, Options{Bits: 16, Anchors: 8, Seed: 3,
-			Features: map[string]model.FeatureKind{"image": model.FeaturesZScore, "text": model.FeaturesL2}}, "scan moments statistics"},
-		{"embedding", sum.LeafItems + 5, 40, true, false, Options{Bits: 16, Anchors: 20, LabelEmbedding: true, Seed: 9, Fusion: Fusion{Rule: FusionSum},
-			Features: map[string]model.FeatureKind{"image": model.FeaturesZScore, "text": model.FeaturesL2}}, "scan moments embedding statistics"},
-		{"codes", sum.LeafItems + 1, 6, true, false, Options{Bits: 24, Anchors: 10, Aim: model.AimCodes, Fusion: Fusion{Rule: FusionSum},
-			Features: map[string]model.FeatureKind{"image": model.FeaturesZScore, "text": model.FeaturesL2}}, "scan moments statistics"},
+			Features: map[string]model.FeatureKind{"image": model.FeaturesZScore, "text": model.FeaturesL2}},
+			"scan moments statistics"},
+		{"embedding", sum.LeafItems + 5, 40, true, false,
+			Options{Bits: 16, Anchors: 20, LabelEmbedding: true, Seed: 9, Fusion: Fusion{Rule: FusionSum},
+				Features: map[string]model.FeatureKind{"image": model.FeaturesZScore,
+					"text": model.FeaturesL2}},
+			"scan moments embedding statistics"},
+		{"codes", sum.LeafItems + 1, 6, true, false, Options{Bits: 24, Anchors: 10, Aim: model.AimCodes,
+			Fusion:   Fusion{Rule: FusionSum},
+			Features: map[string]model.FeatureKind{"image": model.FeaturesZScore, "text": model.FeaturesL2}},
+			"scan moments statistics"},
 		{"cca", 70_000, 6, true, true, Options{Bits: 16, Method: model.MethodCCAITQ}, "scan"},
 		{"few", 50, 6, true, true, Options{Bits: 16, Method: model.MethodCCAITQ}, "scan"},
 	} {
@@ -279,7 +288,8 @@ func TestStatisticsAreThoseOfTheSolversCodes(t *testing.T) {
 		r.Model.LabelCode(code, items[item].Labels)
 		return code
 	}
-	summed, err := (&sum.Reader{Modalities: ms, Source: inMemory(items), Items: -1}).Sum(t.Context(), sum.StatisticsPass(r.Model, codes), nil)
+	summed, err := (&sum.Reader{Modalities: ms, Source: inMemory(items), Items: -1}).Sum(t.Context(),
+		sum.StatisticsPass(r.Model, codes), nil)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -293,7 +303,8 @@ func TestStatisticsAreThoseOfTheSolversCodes(t *testing.T) {
 func TestTrainOverRuns(t *testing.T) {
 	effort.Slow(t)
 	for name, opt := range map[string]Options{
-		"labels": {Bits: 24, Anchors: 30, Seed: 3}, "embedding": {Bits: 16, Anchors: 20, LabelEmbedding: true}, "codes": {Bits: 24, Anchors: 20, Aim: model.AimCodes},
+		"labels": {Bits: 24, Anchors: 30, Seed: 3}, "embedding": {Bits: 16, Anchors: 20,
+			LabelEmbedding: true}, "codes": {Bits: 24, Anchors: 20, Aim: model.AimCodes},
 		"cca-itq": {Bits: 16, Method: model.MethodCCAITQ},
 	} {
 		ms, items := madeItems(600, 12, true)
@@ -307,7 +318,8 @@ func TestTrainOverRuns(t *testing.T) {
 			t.Fatal(name, err)
 		}
 		if want.Statistics != nil {
-			if err := fingerprintOf(t, got.Statistics, want.Statistics).Same(want.Statistics, 1e-9); err != nil {
+			if err := fingerprintOf(t, got.Statistics, want.Statistics).Same(want.Statistics,
+				1e-9); err != nil {
 				t.Error(name, err)
 			}
 		}
@@ -318,7 +330,8 @@ func TestTrainOverRuns(t *testing.T) {
 				if !x.Present() {
 					continue
 				}
-				gerr, werr := ge.ProjectVectors(gz, m, []model.Vector{x}), we.ProjectVectors(wz, m, []model.Vector{x})
+				gerr, werr := ge.ProjectVectors(gz, m, []model.Vector{x}),
+					we.ProjectVectors(wz, m, []model.Vector{x})
 				if gerr != nil || werr != nil {
 					t.Fatal(gerr, werr)
 				}
@@ -346,18 +359,23 @@ func TestTrainOverRefuses(t *testing.T) {
 		is   error
 		says string
 	}{
-		{"a method of items", &scattered{items: items}, Options{Bits: 16, Method: model.MethodJoint}, model.ErrOption, "train in one process"},
-		{"no labels", &scattered{items: unlabelled}, Options{Bits: 16, Method: model.MethodLabels}, model.ErrNoLabels, "no item has any"},
+		{"a method of items", &scattered{items: items}, Options{Bits: 16, Method: model.MethodJoint},
+			model.ErrOption, "train in one process"},
+		{"no labels", &scattered{items: unlabelled}, Options{Bits: 16, Method: model.MethodLabels},
+			model.ErrNoLabels, "no item has any"},
 		{"few bits", &scattered{items: items[:4]}, Options{Bits: 7}, model.ErrOption, "bits"},
-		{"a damaged sum", &scattered{items: items, damage: damaged}, Options{Bits: 16}, codec.ErrCorrupt, "checksum"},
+		{"a damaged sum", &scattered{items: items, damage: damaged}, Options{Bits: 16}, codec.ErrCorrupt,
+			"checksum"},
 		{"another sum", &scattered{items: items, damage: func([]byte) []byte {
-			b, err := sum.SamplePass(ms, 0, make([][]uint32, len(ms))).Sum(t.Context(), 0, func(func(model.Example, error) bool) {})
+			b, err := sum.SamplePass(ms, 0, make([][]uint32, len(ms))).Sum(t.Context(), 0,
+				func(func(model.Example, error) bool) {})
 			if err != nil {
 				t.Fatal(err)
 			}
 			return b
 		}}, Options{Bits: 16}, codec.ErrCorrupt, ""},
-		{"one class", &scattered{items: []model.Example{items[0], items[0]}}, Options{Bits: 16}, model.ErrOneClass, "training: "},
+		{"one class", &scattered{items: []model.Example{items[0], items[0]}}, Options{Bits: 16},
+			model.ErrOneClass, "training: "},
 	} {
 		c.e.rng = rand.New(rand.NewPCG(1, 1))
 		_, err := TrainOver(t.Context(), ms, c.e, c.opt)

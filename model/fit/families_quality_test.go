@@ -25,9 +25,11 @@ type family struct {
 func families(t *testing.T) []family {
 	pairs := func(labels int, noise float64) family {
 		dims := []int{64, 48}
-		return family{fmt.Sprintf("pairs, %d of 24, noise %g", labels, noise), 0, dims, func(seed uint64, n int) *synth.Data {
-			return synth.Pairs(synth.Config{Items: n, Classes: 24, LabelsPerItem: labels, Dims: dims, Noise: noise, Seed: seed})
-		}}
+		return family{fmt.Sprintf("pairs, %d of 24, noise %g", labels, noise), 0, dims,
+			func(seed uint64, n int) *synth.Data {
+				return synth.Pairs(synth.Config{Items: n, Classes: 24, LabelsPerItem: labels, Dims: dims,
+					Noise: noise, Seed: seed})
+			}}
 	}
 	many := func(labels, bits int, zipf bool, noise float64) family {
 		name := fmt.Sprintf("families, 3 of %d, noise %g", labels, noise)
@@ -35,21 +37,24 @@ func families(t *testing.T) []family {
 			name += ", Zipf"
 		}
 		return family{name, bits, []int{48, 24}, func(seed uint64, n int) *synth.Data {
-			return synth.ManyLabels{Items: n, Labels: labels, PerItem: 3, Zipf: zipf, Noise: noise, Seed: seed}.Make()
+			return synth.ManyLabels{Items: n, Labels: labels, PerItem: 3, Zipf: zipf, Noise: noise,
+				Seed: seed}.Make()
 		}}
 	}
 	nuswide := func(noise float64) family {
-		return family{fmt.Sprintf("nuswide, noise %g", noise), 0, []int{500, 1000}, func(seed uint64, n int) *synth.Data {
-			g, err := synth.NewNUSWide(seed, noise)
-			if err != nil {
-				t.Fatal(err)
-			}
-			return g.Data(0, n)
-		}}
+		return family{fmt.Sprintf("nuswide, noise %g", noise), 0, []int{500, 1000},
+			func(seed uint64, n int) *synth.Data {
+				g, err := synth.NewNUSWide(seed, noise)
+				if err != nil {
+					t.Fatal(err)
+				}
+				return g.Data(0, n)
+			}}
 	}
 	return []family{
 		pairs(2, 2), nuswide(.9), // these two at any time, all with -figures
-		pairs(5, 2), pairs(3, 4), many(24, 0, true, 1.4), many(24, 0, true, 3), many(40, 0, false, 1.4), many(100, 128, true, 1.4),
+		pairs(5, 2), pairs(3, 4), many(24, 0, true, 1.4), many(24, 0, true, 3), many(40, 0, false, 1.4),
+		many(100, 128, true, 1.4),
 		nuswide(.5), nuswide(.8),
 		{"one of 20, 1:300", 0, []int{64, 32}, func(seed uint64, n int) *synth.Data {
 			return synth.Unbalanced(seed, n, false)
@@ -60,7 +65,8 @@ func families(t *testing.T) []family {
 // known returns the items of the database that have a label from the training. Their codes
 // are those of their labels.
 func (h *halving) known() *memory {
-	m, code := &memory{vectors: make([][][]float32, len(h.database.vectors))}, codec.NewCode(h.result.Model.Bits())
+	m, code := &memory{vectors: make([][][]float32, len(h.database.vectors))},
+		codec.NewCode(h.result.Model.Bits())
 	for i, labels := range h.database.labels {
 		if !h.result.Model.LabelCode(code, labels) {
 			continue
@@ -93,7 +99,9 @@ func TestFamilies(t *testing.T) {
 				var centres []float64
 				for seed := range seeds {
 					d := f.make(uint64(seed), 2*size+queries)
-					h := halve(t, ms, synthetic(d.Slice(0, 2*size)), synthetic(d.Slice(2*size, 2*size+queries)), Options{Seed: uint64(seed), Bits: f.bits, Aim: aim})
+					h := halve(t, ms, synthetic(d.Slice(0, 2*size)),
+						synthetic(d.Slice(2*size, 2*size+queries)),
+						Options{Seed: uint64(seed), Bits: f.bits, Aim: aim})
 					centres = append(centres, h.result.Report.Centre)
 					set := &dataset{modalities: ms, train: h.known(), query: h.queries}
 					db := set.labelCodes(h.result.Model)
@@ -117,7 +125,8 @@ func TestFamilies(t *testing.T) {
 				}
 			}
 			if mean[model.AimLabels] < mean[model.AimCodes]-.01 {
-				t.Errorf("%s, %d items: %.3f with labels as the aim, %.3f with codes", f.name, size, mean[model.AimLabels], mean[model.AimCodes])
+				t.Errorf("%s, %d items: %.3f with labels as the aim, %.3f with codes", f.name, size,
+					mean[model.AimLabels], mean[model.AimCodes])
 			}
 		}
 	}

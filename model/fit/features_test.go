@@ -20,14 +20,18 @@ func TestFeaturesAreThoseOfTraining(t *testing.T) {
 	modalities := modalitiesOf([]int{5})
 	for kind := range model.FeaturesHellingerL2 + 1 {
 		for mk := range model.MapRBFLinear + 1 {
-			r, err := Train(t.Context(), modalities, &memory{vectors: [][][]float32{rows}, labels: labels}, Options{
-				Bits: 8, Features: map[string]model.FeatureKind{"image": kind}, Map: map[string]model.MapKind{"image": mk}, Width: map[string]float64{"image": 1}, Gamma: map[string]float64{"image": .01},
-			})
+			r, err := Train(t.Context(), modalities, &memory{vectors: [][][]float32{rows}, labels: labels},
+				Options{
+					Bits: 8, Features: map[string]model.FeatureKind{"image": kind},
+					Map: map[string]model.MapKind{"image": mk}, Width: map[string]float64{"image": 1},
+					Gamma: map[string]float64{"image": .01},
+				})
 			if err != nil {
 				t.Fatal(err)
 			}
 			if r.Model.FeatureKind(0) != kind || r.Model.Map(0) != mk || r.Report.Choices != nil {
-				t.Errorf("%v, %v: %v, %v, %v", kind, mk, r.Model.FeatureKind(0), r.Model.Map(0), r.Report.Choices)
+				t.Errorf("%v, %v: %v, %v, %v", kind, mk, r.Model.FeatureKind(0), r.Model.Map(0),
+					r.Report.Choices)
 			}
 			done := make([][]float32, len(rows))
 			f := model.NewFeatures(kind, momentsOf(rows))
@@ -35,9 +39,12 @@ func TestFeaturesAreThoseOfTraining(t *testing.T) {
 				done[i] = make([]float32, len(x))
 				f.Apply(done[i], model.Dense(x))
 			}
-			of, err := Train(t.Context(), modalities, &memory{vectors: [][][]float32{done}, labels: labels}, Options{
-				Bits: 8, Features: map[string]model.FeatureKind{"image": model.FeaturesRaw}, Map: map[string]model.MapKind{"image": mk}, Width: map[string]float64{"image": 1}, Gamma: map[string]float64{"image": .01},
-			})
+			of, err := Train(t.Context(), modalities, &memory{vectors: [][][]float32{done}, labels: labels},
+				Options{
+					Bits: 8, Features: map[string]model.FeatureKind{"image": model.FeaturesRaw},
+					Map: map[string]model.MapKind{"image": mk}, Width: map[string]float64{"image": 1},
+					Gamma: map[string]float64{"image": .01},
+				})
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -48,7 +55,8 @@ func TestFeaturesAreThoseOfTraining(t *testing.T) {
 			}
 			for i := range rows {
 				z, want, again := make([]float64, 8), make([]float64, 8), make([]float64, 8)
-				if err := errors.Join(r.Model.NewEncoder().Project(z, 0, rows[i]), of.Model.NewEncoder().Project(want, 0, done[i]),
+				if err := errors.Join(r.Model.NewEncoder().Project(z, 0, rows[i]),
+					of.Model.NewEncoder().Project(want, 0, done[i]),
 					stored.NewEncoder().Project(again, 0, rows[i])); err != nil {
 					t.Fatal(err)
 				}
@@ -68,8 +76,10 @@ func TestFeaturesNeedPositiveNumbers(t *testing.T) {
 		labels[i] = []uint32{uint32(i % 3)}
 	}
 	src := &memory{vectors: [][][]float32{rows}, labels: labels}
-	for _, kind := range []model.FeatureKind{model.FeaturesHellinger, model.FeaturesLog, model.FeaturesHellingerL2} {
-		_, err := Train(t.Context(), modalitiesOf([]int{5}), src, Options{Features: map[string]model.FeatureKind{"image": kind}})
+	for _, kind := range []model.FeatureKind{model.FeaturesHellinger, model.FeaturesLog,
+		model.FeaturesHellingerL2} {
+		_, err := Train(t.Context(), modalitiesOf([]int{5}), src,
+			Options{Features: map[string]model.FeatureKind{"image": kind}})
 		if !errors.Is(err, model.ErrOption) || !strings.Contains(err.Error(), "-0.5") {
 			t.Errorf("%v of -0.5: %v", kind, err)
 		}

@@ -27,7 +27,8 @@ type File struct {
 // trainings differ in them: their files are equal. An ErrOption is about the names.
 func NewFile(m *model.Model, labels []string, report *Report) (*File, error) {
 	if len(labels) != len(m.Labels()) {
-		return nil, fmt.Errorf("%w: %d names of labels, for a model of %d labels", model.ErrOption, len(labels), len(m.Labels()))
+		return nil, fmt.Errorf("%w: %d names of labels, for a model of %d labels", model.ErrOption,
+			len(labels), len(m.Labels()))
 	}
 	f := &File{report: new(Report)}
 	if report != nil {
@@ -88,7 +89,8 @@ func (f *File) Report() *Report {
 // ErrOption is about ids that are not distinct, or too few.
 func (f *File) Model(ids []uint32) (*model.Model, error) {
 	if len(ids) != len(f.labels) {
-		return nil, fmt.Errorf("%w: %d ids, for a model of %d labels", model.ErrOption, len(ids), len(f.labels))
+		return nil, fmt.Errorf("%w: %d ids, for a model of %d labels", model.ErrOption, len(ids),
+			len(f.labels))
 	}
 	columns := make([]int, len(ids))
 	for i := range columns {
@@ -180,7 +182,8 @@ func UnmarshalFile(b []byte) (*File, error) {
 		}
 	}
 	if len(f.model.Labels()) != len(f.labels) {
-		return nil, wire.Corrupt("%d names of labels, and a model of %d", len(f.labels), len(f.model.Labels()))
+		return nil, wire.Corrupt("%d names of labels, and a model of %d", len(f.labels),
+			len(f.model.Labels()))
 	}
 	return f, nil
 }

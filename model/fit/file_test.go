@@ -38,14 +38,17 @@ func namesOf(m *model.Model) (names []string) {
 // the same codes, and vectors the same projections.
 func TestFileGivesLabelsOtherIDs(t *testing.T) {
 	for name, opt := range map[string]Options{
-		"labels": {Bits: 16, Anchors: 20, Aim: model.AimLabels}, "codes": {Bits: 16, Anchors: 20, Aim: model.AimCodes}, "weighted": {Bits: 8, Anchors: 20, LabelEmbedding: true},
+		"labels":   {Bits: 16, Anchors: 20, Aim: model.AimLabels},
+		"codes":    {Bits: 16, Anchors: 20, Aim: model.AimCodes},
+		"weighted": {Bits: 8, Anchors: 20, LabelEmbedding: true},
 	} {
 		t.Run(name, func(t *testing.T) {
 			m := fileModel(t, opt).Model
 			if m.Aim().String() != name {
 				t.Fatalf("the aim is %v", m.Aim())
 			}
-			f, err := NewFile(m, namesOf(m), &Report{Bits: 16, Seconds: map[string]float64{"total": 3}, MemoryBytes: 9})
+			f, err := NewFile(m, namesOf(m), &Report{Bits: 16, Seconds: map[string]float64{"total": 3},
+				MemoryBytes: 9})
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -132,7 +135,8 @@ func TestGoldenFile(t *testing.T) {
 		t.Fatal(err)
 	}
 	labels := f.Labels()
-	if len(labels) != 12 || labels[0] != "label 0" || f.Report().TrainItems != 120 || len(f.Modalities()) != 2 {
+	if len(labels) != 12 || labels[0] != "label 0" || f.Report().TrainItems != 120 ||
+		len(f.Modalities()) != 2 {
 		t.Errorf("%q, %+v, %v", labels, f.Report(), f.Modalities())
 	}
 	ids := make([]uint32, len(labels))
@@ -149,8 +153,10 @@ func TestFileRefuses(t *testing.T) {
 	m := fileModel(t, Options{Bits: 16, Anchors: 20}).Model
 	names := namesOf(m)
 	for what, wrong := range map[string][]string{
-		"too few": names[1:], "twice": slices.Repeat(names[:1], len(names)), "no UTF-8": slices.Repeat([]string{"\xff"}, len(names)),
-		"long": slices.Repeat([]string{strings.Repeat("x", wire.MaxName+1)}, len(names)), "none": make([]string, len(names)),
+		"too few": names[1:], "twice": slices.Repeat(names[:1], len(names)),
+		"no UTF-8": slices.Repeat([]string{"\xff"}, len(names)),
+		"long":     slices.Repeat([]string{strings.Repeat("x", wire.MaxName+1)}, len(names)),
+		"none":     make([]string, len(names)),
 	} {
 		if f, err := NewFile(m, wrong, nil); !errors.Is(err, model.ErrOption) {
 			t.Errorf("%s: %v, %v", what, f, err)

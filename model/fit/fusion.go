@@ -18,8 +18,9 @@ import (
 
 // Limits of the choice of a fusion.
 const (
-	fusionPairs         = 1 << 28            // pairs of a query and an item to compare: about a second
-	maxFusionModalities = 16                 // with more modalities fusions are not measured: directions grow with the square
+	fusionPairs = 1 << 28 // pairs of a query and an item to compare: about a second
+	// with more modalities fusions are not measured: directions grow with the square
+	maxFusionModalities = 16
 	minFusionQueries    = minChoiceItems / 2 // fewer tell too little
 )
 
@@ -88,7 +89,8 @@ func (tr *trainer) unmeasured() string {
 
 // fusionReport is the report of a fusion that was not measured.
 func (tr *trainer) fusionReport(how rank.Fusion, unfit string) *FusionChoice {
-	choice := &FusionChoice{Unfit: unfit, FusionTried: FusionTried{Name: tr.opt.Fusion.String(), Weights: byName(how.Weights, tr.reader.Modalities)}}
+	choice := &FusionChoice{Unfit: unfit, FusionTried: FusionTried{Name: tr.opt.Fusion.String(),
+		Weights: byName(how.Weights, tr.reader.Modalities)}}
 	if tr.opt.Fusion.Rule == FusionAuto {
 		choice.Unfit, choice.Name = cmp.Or(unfit, tr.unmeasured()), fusionNames[FusionSum]
 	}
@@ -130,7 +132,8 @@ type fuser struct {
 // newFuser returns a fuser of items that are in the sample of each modality that they
 // have (ofAll).
 func (tr *trainer) newFuser(choosers []*chooser) *fuser {
-	f := &fuser{Among: rank.Among{Bits: tr.opt.Bits, Words: codec.Words(tr.opt.Bits)}, modalities: tr.reader.Modalities, row: map[int]int{}}
+	f := &fuser{Among: rank.Among{Bits: tr.opt.Bits, Words: codec.Words(tr.opt.Bits)},
+		modalities: tr.reader.Modalities, row: map[int]int{}}
 	var samples []*bottomSample
 	for _, c := range choosers {
 		samples = append(samples, c.bottom)
@@ -170,7 +173,8 @@ func (f *fuser) prepare(c *chooser) {
 	switch k := c.given.kind.Size(choiceAnchors, c.modality.Dim); {
 	case f.unfit != "":
 	case len(c.xs) < minChoiceItems:
-		f.unfit = fmt.Sprintf("%d training items have modality %q, fewer than %d", len(c.xs), name, minChoiceItems)
+		f.unfit = fmt.Sprintf("%d training items have modality %q, fewer than %d", len(c.xs), name,
+			minChoiceItems)
 	case k > choiceFeatures:
 		f.unfit = fmt.Sprintf("the map of modality %q has %d features, more than %d", name, k, choiceFeatures)
 	case c.held.Rows == 0:
@@ -179,7 +183,8 @@ func (f *fuser) prepare(c *chooser) {
 			c.gamma = t.ridge(defaultPlace)
 		}
 		if !c.hold(t, c.gamma) {
-			f.unfit = fmt.Sprintf("gamma %g of modality %q gives no stable solution on the sample", c.gamma, name)
+			f.unfit = fmt.Sprintf("gamma %g of modality %q gives no stable solution on the sample", c.gamma,
+				name)
 		}
 	}
 }
@@ -246,7 +251,8 @@ func (f *fuser) several() (n int) {
 func (f *fuser) run(ctx context.Context, tr *trainer) (how rank.Fusion, err error) {
 	several := f.several()
 	if f.unfit == "" && several < minChoiceItems {
-		f.unfit = fmt.Sprintf("%d sampled items have several modalities, fewer than %d", several, minChoiceItems)
+		f.unfit = fmt.Sprintf("%d sampled items have several modalities, fewer than %d", several,
+			minChoiceItems)
 	}
 	if f.unfit != "" {
 		how = tr.opt.Fusion.given(f.modalities)
@@ -269,7 +275,9 @@ func (f *fuser) run(ctx context.Context, tr *trainer) (how rank.Fusion, err erro
 	defer f.step()
 	if len(outcomes) == 0 {
 		how = candidates[0].fusion // the sum
-		tr.report.Fusion = tr.fusionReport(how, fmt.Sprintf("fewer than %d sampled items have a label in common with others of another modality", minFusionQueries))
+		tr.report.Fusion = tr.fusionReport(how,
+			fmt.Sprintf("fewer than %d sampled items have a label in common with others of another modality",
+				minFusionQueries))
 		return how, nil
 	}
 	best := simplestFusion(outcomes)
@@ -348,7 +356,8 @@ func (f *fuser) regression() []float64 {
 					continue
 				}
 				n++
-				x, y, g := f.z[t][i*f.Bits:(i+1)*f.Bits], f.z[u][i*f.Bits:(i+1)*f.Bits], f.g[i*f.Bits:(i+1)*f.Bits]
+				x, y, g := f.z[t][i*f.Bits:(i+1)*f.Bits], f.z[u][i*f.Bits:(i+1)*f.Bits],
+					f.g[i*f.Bits:(i+1)*f.Bits]
 				for j, v := range x {
 					zz += float64(v) * float64(y[j])
 					zg += float64(v) * float64(g[j])
@@ -459,7 +468,8 @@ func (f *fuser) measure(ctx context.Context, candidates []fusionOutcome) ([]*fus
 				s := &scratch[worker]
 				for k := first; k < end; k++ {
 					i := queries[d][k]
-					precisions[k] = f.Precision(s, i, queryCodes[from][i*f.Words:(i+1)*f.Words], codes, database[d])
+					precisions[k] = f.Precision(s, i, queryCodes[from][i*f.Words:(i+1)*f.Words], codes,
+						database[d])
 				}
 			})
 			o.precisions = append(o.precisions, precisions)

@@ -22,7 +22,8 @@ import (
 func fuserOf(n int, scale, noise []float64) *fuser {
 	const q = 16
 	rng := rand.New(rand.NewPCG(3, 1))
-	f := &fuser{Among: rank.Among{Bits: q, Words: 1, Mean: make([]float64, q)}, modalities: modalitiesOf(make([]int, len(scale))), step: func() {}}
+	f := &fuser{Among: rank.Among{Bits: q, Words: 1, Mean: make([]float64, q)},
+		modalities: modalitiesOf(make([]int, len(scale))), step: func() {}}
 	codes := make([]float32, 3*q)
 	for i := range codes {
 		codes[i] = float32(rng.IntN(2)*2 - 1)
@@ -198,7 +199,8 @@ func TestNoiseIsNotFused(t *testing.T) {
 	if len(f.Directions) != 2 || f.Directions["image->text"] == 0 || f.Directions["text->image"] == 0 {
 		t.Errorf("it serves %v", f.Directions)
 	}
-	if f.Tried[0].Name != "sum" || f.Tried[0].Centre != 0 || !approx(f.MAP-f.Tried[0].MAP, f.OverSum.MAP, 1e-12) {
+	if f.Tried[0].Name != "sum" || f.Tried[0].Centre != 0 ||
+		!approx(f.MAP-f.Tried[0].MAP, f.OverSum.MAP, 1e-12) {
 		t.Errorf("%+v is not the margin over %+v", f.OverSum, f.Tried[0])
 	}
 }

@@ -22,8 +22,15 @@ func TestFusionTexts(t *testing.T) {
 
 func TestGivenFusions(t *testing.T) {
 	dims := []int{3, 2}
-	src := made(60, 3, func(rng *rand.Rand, class int) []float32 { return []float32{float32(class), rng.Float32(), 1} })
-	src.vectors = append(src.vectors, made(60, 3, func(rng *rand.Rand, class int) []float32 { return []float32{float32(class), rng.Float32()} }).vectors[0])
+	src := made(60, 3, func(rng *rand.Rand, class int) []float32 {
+		return []float32{float32(class),
+			rng.Float32(), 1}
+	})
+	src.vectors = append(src.vectors,
+		made(60, 3, func(rng *rand.Rand, class int) []float32 {
+			return []float32{float32(class),
+				rng.Float32()}
+		}).vectors[0])
 	for _, c := range []struct {
 		fusion  string
 		weights []float64
@@ -41,15 +48,20 @@ func TestGivenFusions(t *testing.T) {
 			t.Fatal(err)
 		}
 		want, reported := c.weights, r.Report.Fusion
-		if got := r.Model.Weights(); !slices.Equal(got, want) || r.Model.Centre() != 0 || reported.Name != c.fusion || reported.Weights["image"] != want[0] || reported.Weights["text"] != want[1] || len(reported.Tried) > 0 {
+		if got := r.Model.Weights(); !slices.Equal(got, want) || r.Model.Centre() != 0 ||
+			reported.Name != c.fusion || reported.Weights["image"] != want[0] ||
+			reported.Weights["text"] != want[1] || len(reported.Tried) > 0 {
 			t.Errorf("%v: weights %v, want %v; reported %+v", f, got, want, reported)
 		}
 	}
 	var modality *model.ModalityError
-	if _, err := Train(t.Context(), modalitiesOf(dims), src, Options{Fusion: Fusion{FusionModality, "sound"}}); !errors.As(err, &modality) || modality.Modality != "sound" {
+	if _, err := Train(t.Context(), modalitiesOf(dims), src,
+		Options{Fusion: Fusion{FusionModality, "sound"}}); !errors.As(err, &modality) ||
+		modality.Modality != "sound" {
 		t.Errorf("an unknown modality: %v", err)
 	}
-	if _, err := Train(t.Context(), modalitiesOf(dims), src, Options{Fusion: Fusion{Rule: 9}}); !errors.Is(err, model.ErrOption) {
+	if _, err := Train(t.Context(), modalitiesOf(dims), src, Options{Fusion: Fusion{Rule: 9}}); !errors.Is(
+		err, model.ErrOption) {
 		t.Errorf("an unknown rule: %v", err)
 	}
 }

@@ -147,7 +147,8 @@ func TestGolden(t *testing.T) {
 			for i, f := range result.Report.Objective {
 				maxF = max(maxF, math.Abs(f/want.Objective[i]-1))
 			}
-			t.Logf("%d sweeps: max |dC| %.2g, max |dY| %.2g, objective %.2g relative, %d bits of H flipped", sweep, maxC, maxY, maxF, flips)
+			t.Logf("%d sweeps: max |dC| %.2g, max |dY| %.2g, objective %.2g relative, %d bits of H flipped",
+				sweep, maxC, maxY, maxF, flips)
 			// The tolerances of the golden README; it gives none for Y, which
 			// float32 kernel values move by some 1e-9 at delta = 1.
 			if sweep != want.Iterations || maxC > 1e-9 || maxY > 1e-8 || maxF > 1e-9 || flips != 0 {
@@ -175,7 +176,8 @@ func TestGolden(t *testing.T) {
 						t.Errorf("from modality %d, %s: %.5f, want %.5f", from, name, got[i], w[i])
 					}
 				}
-				t.Logf("from modality %d: mAP, tie, top 50, precision, asymmetric %.6f, want %.6f", from, got, w)
+				t.Logf("from modality %d: mAP, tie, top 50, precision, asymmetric %.6f, want %.6f", from, got,
+					w)
 			}
 		})
 	}
@@ -243,7 +245,8 @@ func TestGoldenLabels(t *testing.T) {
 }
 
 // evaluate ranks db for the queries of one modality.
-func (d *dataset) evaluate(t testing.TB, m *model.Model, db codec.Codes, from int) (hamming, asymmetric eval.Metrics) {
+func (d *dataset) evaluate(t testing.TB, m *model.Model, db codec.Codes,
+	from int) (hamming, asymmetric eval.Metrics) {
 	t.Helper()
 	e := m.NewEncoder()
 	queries := codec.NewCodes(m.Bits(), 0)
@@ -337,6 +340,7 @@ func checkFlips(t *testing.T, variant string, data *dataset, m *model.Model) {
 		if flips > 6 || math.Sqrt(diff/norm) > 5e-4 {
 			t.Errorf("%s: P or the codes are beyond the tolerances", name)
 		}
-		t.Logf("%s: P off by %.2g relative, %d of %d query bits flipped", name, math.Sqrt(diff/norm), flips, len(codes.x))
+		t.Logf("%s: P off by %.2g relative, %d of %d query bits flipped", name, math.Sqrt(diff/norm), flips,
+			len(codes.x))
 	}
 }

@@ -40,7 +40,8 @@ func guardTrials(t *testing.T) (trials []guardTrial) {
 	asData := func(m *memory) *synth.Data { return &synth.Data{Vectors: m.vectors, Labels: m.labels} }
 	for _, noise := range []float64{1, 2} {
 		for _, labels := range []int{1, 3} {
-			data, queries := split(synth.Pairs(synth.Config{Items: 2500, Classes: 12, Dims: []int{24, 16}, LabelsPerItem: labels, Noise: noise, Seed: 3}))
+			data, queries := split(synth.Pairs(synth.Config{Items: 2500, Classes: 12, Dims: []int{24, 16},
+				LabelsPerItem: labels, Noise: noise, Seed: 3}))
 			add(fmt.Sprintf("pairs, noise %g, %d labels", noise, labels), .15, data, queries, true, false)
 		}
 	}
@@ -150,9 +151,11 @@ func storedCode(t *testing.T, m *model.Model, item model.Example) codec.Code {
 }
 
 // askAll returns the mAP of queries by one modality.
-func askAll(t *testing.T, m *model.Model, from int, queries *synth.Data, db codec.Codes, labels [][]uint32) float64 {
+func askAll(t *testing.T, m *model.Model, from int, queries *synth.Data, db codec.Codes,
+	labels [][]uint32) float64 {
 	t.Helper()
-	e, z, code, codes := m.NewEncoder(), make([]float64, m.Bits()), codec.NewCode(m.Bits()), codec.NewCodes(m.Bits(), 0)
+	e, z, code, codes := m.NewEncoder(), make([]float64, m.Bits()), codec.NewCode(m.Bits()),
+		codec.NewCodes(m.Bits(), 0)
 	for _, x := range queries.Vectors[from] {
 		if err := e.Project(z, from, x); err != nil {
 			t.Fatal(err)
@@ -202,9 +205,11 @@ func TestGuardQuality(t *testing.T) {
 			said += v.Gain / float64(*guardSeeds)
 			stderr += v.StdErr / float64(*guardSeeds)
 		}
-		t.Logf("| %s | %.0f %% | %s | %+.3f | %+.3f (%.3f) | %d of %d | %+.3f |", g.set, 100*g.share, settings, gain, said, stderr, taken, *guardSeeds, worst)
+		t.Logf("| %s | %.0f %% | %s | %+.3f | %+.3f (%.3f) | %d of %d | %+.3f |", g.set, 100*g.share,
+			settings, gain, said, stderr, taken, *guardSeeds, worst)
 		if gain < -.02 && 4*taken > *guardSeeds {
-			t.Errorf("%s, %s: %d of %d updates adopted that lose %.3f", g.set, settings, taken, *guardSeeds, -gain)
+			t.Errorf("%s, %s: %d of %d updates adopted that lose %.3f", g.set, settings, taken, *guardSeeds,
+				-gain)
 		}
 		if worst < -.03 {
 			t.Errorf("%s, %s: an update adopted that loses %.3f", g.set, settings, -worst)
@@ -212,7 +217,8 @@ func TestGuardQuality(t *testing.T) {
 		// With as many anchors as items, projections without the held items differ from
 		// those with them, so a gain can be missed.
 		if gain > .02 && !g.published && 4*taken < 3**guardSeeds {
-			t.Errorf("%s, %s: only %d of %d updates adopted that gain %.3f", g.set, settings, taken, *guardSeeds, gain)
+			t.Errorf("%s, %s: only %d of %d updates adopted that gain %.3f", g.set, settings, taken,
+				*guardSeeds, gain)
 		}
 	}
 	t.Logf("adopted or not: gain %d, %d; even %d, %d; loss %d, %d; mAP of all %+.3f, of the adopted %+.3f",
@@ -224,7 +230,8 @@ func TestGuardQuality(t *testing.T) {
 
 // guarded trains on the first items of d, holds back some of them, and lets a model.Guard
 // learn the rest without their labels.
-func guarded(t testing.TB, d *synth.Data, opt Options, first, hold int) (*model.Online, *model.Guard, []model.Example) {
+func guarded(t testing.TB, d *synth.Data, opt Options, first,
+	hold int) (*model.Online, *model.Guard, []model.Example) {
 	t.Helper()
 	dims := []int{len(d.Vectors[0][0]), len(d.Vectors[1][0])}
 	r, err := Train(t.Context(), modalitiesOf(dims), synthetic(d.Slice(0, first)), opt)

@@ -95,7 +95,8 @@ func hardCase(rng *rand.Rand) (*synth.Data, []model.Modality, Options) {
 	}
 	opt := Options{
 		Bits: pick(8, 16, 64), Seed: rng.Uint64(), LabelEmbedding: chance(.7),
-		Method: model.Method(pick(0, 1, 1, 2, 3)), Map: map[string]model.MapKind{}, Features: map[string]model.FeatureKind{},
+		Method: model.Method(pick(0, 1, 1, 2, 3)), Map: map[string]model.MapKind{},
+		Features: map[string]model.FeatureKind{},
 	}
 	if chance(.2) {
 		opt.Anchors = 1 + rng.IntN(n)
@@ -203,7 +204,8 @@ func checkReportedCodes(t *testing.T, data *synth.Data, r *Result) {
 			}
 		}
 		if len(distinct) != r.Report.DistinctCodes || same != r.Report.ConstantBits {
-			t.Errorf("%d codes, %d constant bits, but the report says %d and %d", len(distinct), same, r.Report.DistinctCodes, r.Report.ConstantBits)
+			t.Errorf("%d codes, %d constant bits, but the report says %d and %d", len(distinct), same,
+				r.Report.DistinctCodes, r.Report.ConstantBits)
 		}
 		if len(distinct) < 2 {
 			t.Errorf("one code for %d label sets", r.Report.LabelSets)

@@ -176,7 +176,8 @@ func TestHardData(t *testing.T) {
 				opt := Options{Bits: bits, Method: method}
 				if method == model.MethodJoint { // only gamma can be chosen
 					opt.Map = map[string]model.MapKind{"image": model.MapRBF, "text": model.MapRBFLinear}
-					opt.Features = map[string]model.FeatureKind{"image": model.FeaturesRaw, "text": model.FeaturesZScore}
+					opt.Features = map[string]model.FeatureKind{"image": model.FeaturesRaw,
+						"text": model.FeaturesZScore}
 				}
 				r := checkHard(t, trained, modalitiesOf([]int{8, 5}), opt)
 				if r == nil {

@@ -48,9 +48,12 @@ func (o Options) checkLabelFree() error {
 		what string
 		is   bool
 	}{
-		{"anchors", o.Anchors != 0}, {"sweeps", o.Sweeps != 0}, {"start", o.Start != 0}, {"label embedding", o.LabelEmbedding},
-		{"aim", o.Aim != model.AimAuto}, {"prior", o.Prior != nil}, {"centre", o.Centre != nil}, {"map", len(o.Map) > 0},
-		{"width", len(o.Width) > 0}, {"gamma", len(o.Gamma) > 0}, {"mu", len(o.Mu) > 0}, {"delta", o.Delta != 0},
+		{"anchors", o.Anchors != 0}, {"sweeps", o.Sweeps != 0}, {"start", o.Start != 0},
+		{"label embedding", o.LabelEmbedding},
+		{"aim", o.Aim != model.AimAuto}, {"prior", o.Prior != nil}, {"centre", o.Centre != nil},
+		{"map", len(o.Map) > 0},
+		{"width", len(o.Width) > 0}, {"gamma", len(o.Gamma) > 0}, {"mu", len(o.Mu) > 0},
+		{"delta", o.Delta != 0},
 		{"fusion", o.Fusion != Fusion{}},
 	} {
 		if given.is {
@@ -74,7 +77,8 @@ func groups(modalities []model.Modality, shared [][]string) ([][]int, error) {
 			t := slices.IndexFunc(modalities, func(m model.Modality) bool { return m.Name == name })
 			switch {
 			case named[name]:
-				return nil, &model.ModalityError{Modality: name, Problem: "is named twice among those that share a space"}
+				return nil, &model.ModalityError{Modality: name,
+					Problem: "is named twice among those that share a space"}
 			case t < 0:
 				named[name] = true // it may be one that no item has
 				continue
@@ -84,7 +88,8 @@ func groups(modalities []model.Modality, shared [][]string) ([][]int, error) {
 				first = t
 			}
 			if a, b := modalities[first], modalities[t]; a.Dim != b.Dim || a.Sparse != b.Sparse {
-				return nil, &model.ModalityError{Modality: name, Problem: fmt.Sprintf("is said to share a space with %q, but they differ in dimension or form", a.Name)}
+				return nil, &model.ModalityError{Modality: name,
+					Problem: fmt.Sprintf("is said to share a space with %q, but they differ in dimension or form", a.Name)}
 			}
 			of[t] = first
 		}
@@ -139,7 +144,8 @@ type freeTrainer struct {
 }
 
 // trainLabelFree is Train for methods without labels; with an engine and no source it is TrainOver.
-func trainLabelFree(ctx context.Context, modalities []model.Modality, src sum.Source, engine sum.Engine, opt Options) (_ *Result, err error) {
+func trainLabelFree(ctx context.Context, modalities []model.Modality, src sum.Source, engine sum.Engine,
+	opt Options) (_ *Result, err error) {
 	defer parallel.Guard(&err, "in the numerics")
 	tr := &freeTrainer{opt: opt, modalities: modalities}
 	clock := newStopwatch()
@@ -189,7 +195,8 @@ func (tr *freeTrainer) check() (err error) {
 	if err := codec.CheckBits(tr.opt.Bits); err != nil {
 		return fmt.Errorf("%w: bits: %w", model.ErrOption, err)
 	}
-	if tr.opt.Features, err = complete("feature map", tr.modalities, tr.opt.Features, model.FeaturesL2); err != nil {
+	if tr.opt.Features, err = complete("feature map", tr.modalities, tr.opt.Features,
+		model.FeaturesL2); err != nil {
 		return err
 	}
 	for _, m := range tr.modalities {
@@ -254,7 +261,8 @@ func (tr *freeTrainer) prepare() error {
 	for t, mod := range tr.modalities {
 		xs, _ := vectorsOf(tr.items, t)
 		if len(xs) == 0 {
-			return &model.ModalityError{Modality: mod.Name, Problem: "is in no training item, or in hardly any: train without it, or add vectors"}
+			return &model.ModalityError{Modality: mod.Name,
+				Problem: "is in no training item, or in hardly any: train without it, or add vectors"}
 		}
 		kind := tr.opt.Features[mod.Name]
 		var raw *model.Moments // of the vectors, for features that depend on them
@@ -271,7 +279,8 @@ func (tr *freeTrainer) prepare() error {
 			return fmt.Errorf("%w: all %d sampled vectors of modality %q are equal, but for what features %v leave out: without labels there is nothing to learn of them", ErrOneVector, len(xs), mod.Name, kind)
 		}
 		tr.maps = append(tr.maps, model.NewLinearMap(mod, f, m.Mean))
-		tr.report.Chosen[mod.Name] = Chosen{Map: model.MapLinear, FeatureMap: kind, Items: tr.sample.items[t], Features: mod.Dim}
+		tr.report.Chosen[mod.Name] = Chosen{Map: model.MapLinear, FeatureMap: kind, Items: tr.sample.items[t],
+			Features: mod.Dim}
 	}
 	return nil
 }
@@ -384,7 +393,8 @@ type keptItem struct {
 
 // newItemSample returns an empty sample of at most size items.
 func newItemSample(modalities []model.Modality, size int, rng *rand.Rand) *itemSample {
-	return &itemSample{modalities: modalities, place: random.Reservoir(rng, size), items: make([]int, len(modalities))}
+	return &itemSample{modalities: modalities, place: random.Reservoir(rng, size),
+		items: make([]int, len(modalities))}
 }
 
 // sampleSize returns how many items of these modalities a sample has at most.
@@ -397,7 +407,8 @@ func sampleSize(modalities []model.Modality) int {
 }
 
 // read adds the items of a source, and checks their vectors.
-func (s *itemSample) read(ctx context.Context, src sum.Source, progress func(stage string, done, total int64)) error {
+func (s *itemSample) read(ctx context.Context, src sum.Source,
+	progress func(stage string, done, total int64)) error {
 	at := 0
 	for ex, err := range src.Examples(ctx) {
 		if err == nil {

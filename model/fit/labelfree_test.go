@@ -83,7 +83,8 @@ func TestITQ(t *testing.T) {
 		}
 	}
 	if r := itq.Report; r.ConstantBits > 0 || r.BitBalance > .3 || r.DistinctCodes < 2000 {
-		t.Errorf("%d constant bits, balance %.3f, %d distinct codes", r.ConstantBits, r.BitBalance, r.DistinctCodes)
+		t.Errorf("%d constant bits, balance %.3f, %d distinct codes", r.ConstantBits, r.BitBalance,
+			r.DistinctCodes)
 	}
 }
 
@@ -167,11 +168,14 @@ func TestOffsetOf(t *testing.T) {
 		items     []model.Example
 		low, high float64
 	}{
-		"equal": {of(rows[1], rows[1], rows[1]), 1 - 1e-9, 1 + 1e-9}, "opposite": {of(rows[0], opposite), want - 1e-9, want + 1e-9},
-		"like the training": {of(rows[700:]...), 0, .02}, "none": {append(of(), model.Example{Vectors: []model.Vector{{}}}), 0, 0},
+		"equal":             {of(rows[1], rows[1], rows[1]), 1 - 1e-9, 1 + 1e-9},
+		"opposite":          {of(rows[0], opposite), want - 1e-9, want + 1e-9},
+		"like the training": {of(rows[700:]...), 0, .02},
+		"none":              {append(of(), model.Example{Vectors: []model.Vector{{}}}), 0, 0},
 	} {
 		got, n, err := m.OffsetOf(c.items)
-		if err != nil || got[0] < c.low || got[0] > c.high || what != "none" && n[0] != len(c.items) || what == "none" && n[0] != 0 {
+		if err != nil || got[0] < c.low || got[0] > c.high || what != "none" && n[0] != len(c.items) ||
+			what == "none" && n[0] != 0 {
 			t.Errorf("%s: %v of %v items, %v", what, got, n, err)
 		}
 	}
@@ -201,7 +205,8 @@ func TestCCAITQ(t *testing.T) {
 			n++
 		}
 		if same > other/2 {
-			t.Errorf("%d bits: the two codes of an item are %.1f bits apart, those of two items %.1f", bits, same/float64(n), other/float64(n))
+			t.Errorf("%d bits: the two codes of an item are %.1f bits apart, those of two items %.1f", bits,
+				same/float64(n), other/float64(n))
 		}
 	}
 }
@@ -253,10 +258,13 @@ func TestSharedSpace(t *testing.T) {
 	if mean := float64(sum) / 200; mean > 8 {
 		t.Errorf("the codes of an item are %.1f bits apart, of 64", mean)
 	}
-	if _, err := Train(t.Context(), modalitiesOf([]int{64, 64}), unlabelled(a, b), Options{Method: model.MethodITQ, Shared: [][]string{{"image", "text"}, {"text"}}}); err == nil {
+	if _, err := Train(t.Context(), modalitiesOf([]int{64, 64}), unlabelled(a, b),
+		Options{Method: model.MethodITQ, Shared: [][]string{{"image", "text"}, {"text"}}}); err == nil {
 		t.Error("a modality may be in two spaces")
 	}
-	if _, err := Train(t.Context(), modalitiesOf([]int{64, 32}), unlabelled(a, synth.Embeddings(0, 1500, 32, 1)), Options{Method: model.MethodITQ, Shared: [][]string{{"image", "text"}}}); err == nil {
+	if _, err := Train(t.Context(), modalitiesOf([]int{64, 32}),
+		unlabelled(a, synth.Embeddings(0, 1500, 32, 1)),
+		Options{Method: model.MethodITQ, Shared: [][]string{{"image", "text"}}}); err == nil {
 		t.Error("modalities of two dimensions may share a space")
 	}
 }
@@ -282,7 +290,8 @@ func TestGroups(t *testing.T) {
 // Labels of items are ignored, and the model knows none.
 func TestLabelFreeKnowsNoLabels(t *testing.T) {
 	data := synth.Pairs(synth.Config{Items: 200, Dims: []int{24}})
-	r, err := Train(t.Context(), modalitiesOf([]int{24}), synthetic(data), Options{Method: model.MethodITQ, Bits: 32})
+	r, err := Train(t.Context(), modalitiesOf([]int{24}), synthetic(data),
+		Options{Method: model.MethodITQ, Bits: 32})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -293,7 +302,8 @@ func TestLabelFreeKnowsNoLabels(t *testing.T) {
 		t.Error("labels have changed the model")
 	}
 	m := r.Model
-	if !m.LabelFree() || m.LabelCode(codec.NewCode(32), []uint32{0, 1}) || m.Knows([]uint32{0}) || m.LabelAim(make([]float64, 32), []uint32{0}) || len(m.Labels()) > 0 || r.Statistics != nil {
+	if !m.LabelFree() || m.LabelCode(codec.NewCode(32), []uint32{0, 1}) || m.Knows([]uint32{0}) ||
+		m.LabelAim(make([]float64, 32), []uint32{0}) || len(m.Labels()) > 0 || r.Statistics != nil {
 		t.Error("the model knows labels, or there are statistics")
 	}
 	if _, err := model.NewOnline(m, &model.Statistics{}); !errors.Is(err, model.ErrMismatch) {
@@ -316,7 +326,8 @@ func TestLabelFreeIsTheSameOnAnyProcessors(t *testing.T) {
 	effort.LongWithRaceAlone(t)
 	a, b := synth.PairedEmbeddings(0, 600, 30, 20, 1)
 	train := func() (all []byte) {
-		for _, r := range []*Result{freely(t, Options{Seed: 7}, a), freely(t, Options{Method: model.MethodITQ, Bits: 16}, a), freely(t, Options{}, a, b)} {
+		for _, r := range []*Result{freely(t, Options{Seed: 7}, a),
+			freely(t, Options{Method: model.MethodITQ, Bits: 16}, a), freely(t, Options{}, a, b)} {
 			m, _ := r.Model.MarshalBinary()
 			all = append(all, m...)
 		}
@@ -333,11 +344,14 @@ func TestLabelFreeOptionsThatDoNotApply(t *testing.T) {
 	rows := synth.Embeddings(0, 150, 16, 1)
 	x := .5
 	for what, opt := range map[string]Options{
-		"anchors": {Anchors: 3}, "sweeps": {Sweeps: 3}, "start": {Start: 1}, "label embedding": {LabelEmbedding: true},
-		"aim": {Aim: model.AimCodes}, "prior": {Prior: &x}, "centre": {Centre: &x}, "map": {Map: map[string]model.MapKind{"image": model.MapLinear}},
+		"anchors": {Anchors: 3}, "sweeps": {Sweeps: 3}, "start": {Start: 1},
+		"label embedding": {LabelEmbedding: true},
+		"aim":             {Aim: model.AimCodes}, "prior": {Prior: &x}, "centre": {Centre: &x},
+		"map":   {Map: map[string]model.MapKind{"image": model.MapLinear}},
 		"width": {Width: map[string]float64{"image": 1}}, "gamma": {Gamma: map[string]float64{"image": 1}},
-		"mu": {Mu: map[string]float64{"image": 1}}, "delta": {Delta: 1}, "fusion": {Fusion: Fusion{Rule: FusionSum}},
-		"bits": {Bits: 12}, "cca-itq learns": {Method: model.MethodCCAITQ},
+		"mu": {Mu: map[string]float64{"image": 1}}, "delta": {Delta: 1},
+		"fusion": {Fusion: Fusion{Rule: FusionSum}},
+		"bits":   {Bits: 12}, "cca-itq learns": {Method: model.MethodCCAITQ},
 	} {
 		opt.Method = cmp.Or(opt.Method, model.MethodITQ)
 		_, err := Train(t.Context(), modalitiesOf([]int{16}), unlabelled(rows), opt)
@@ -345,7 +359,8 @@ func TestLabelFreeOptionsThatDoNotApply(t *testing.T) {
 			t.Errorf("%s: %v", what, err)
 		}
 	}
-	_, err := Train(t.Context(), modalitiesOf([]int{16, 16}), unlabelled(rows, rows), Options{Method: model.MethodITQ, Bits: 8})
+	_, err := Train(t.Context(), modalitiesOf([]int{16, 16}), unlabelled(rows, rows),
+		Options{Method: model.MethodITQ, Bits: 8})
 	if !errors.Is(err, model.ErrOption) || !strings.Contains(err.Error(), "cca-itq") {
 		t.Errorf("itq of two spaces: %v", err)
 	}
@@ -353,10 +368,13 @@ func TestLabelFreeOptionsThatDoNotApply(t *testing.T) {
 	if !errors.Is(err, model.ErrNoLabels) || !strings.Contains(err.Error(), "itq") {
 		t.Errorf("without a method: %v", err)
 	}
-	if _, err := Train(t.Context(), modalitiesOf([]int{1 << 15}), unlabelled([][]float32{make([]float32, 1<<15)}), Options{Method: model.MethodITQ}); !errors.Is(err, model.ErrOption) {
+	if _, err := Train(t.Context(), modalitiesOf([]int{1 << 15}),
+		unlabelled([][]float32{make([]float32, 1<<15)}), Options{Method: model.MethodITQ}); !errors.Is(err,
+		model.ErrOption) {
 		t.Errorf("32,768 dimensions: %v", err)
 	}
-	if _, err := Train(t.Context(), modalitiesOf([]int{16}), unlabelled(rows), Options{Method: model.MethodITQ, MemoryBytes: 1}); !errors.As(err, new(*MemoryError)) {
+	if _, err := Train(t.Context(), modalitiesOf([]int{16}), unlabelled(rows),
+		Options{Method: model.MethodITQ, MemoryBytes: 1}); !errors.As(err, new(*MemoryError)) {
 		t.Errorf("a byte of memory: %v", err)
 	}
 }
@@ -376,9 +394,10 @@ func TestLabelFreeDegenerate(t *testing.T) {
 		"nan":                   {[][]float32{{1, 2, 3}, {1, nan, 3}}, model.ErrNotFinite},
 		"two":                   {[][]float32{{1, 2, 3}, {3, 2, 1}}, nil},
 		"a zero":                {[][]float32{{1, 2, 3}, {0, 0, 0}, {1, 0, 0}}, nil},
-		"huge":                  {[][]float32{{large, -large, large}, {-large, large, large}, {large, large, -large}}, nil},
-		"tiny":                  {[][]float32{{1e-45, 0, 0}, {0, 1e-45, 0}, {0, 0, 1e-40}}, nil},
-		"few values":            {append(slices.Repeat(one, 300), []float32{3, 2, 1}), nil},
+		"huge": {[][]float32{{large, -large, large}, {-large, large, large},
+			{large, large, -large}}, nil},
+		"tiny":       {[][]float32{{1e-45, 0, 0}, {0, 1e-45, 0}, {0, 0, 1e-40}}, nil},
+		"few values": {append(slices.Repeat(one, 300), []float32{3, 2, 1}), nil},
 	} {
 		for _, kind := range []model.FeatureKind{model.FeaturesL2, model.FeaturesRaw, model.FeaturesZScore} {
 			if kind != model.FeaturesL2 && (name == "equal but for lengths" || name == "tiny") {
@@ -404,10 +423,12 @@ func TestLabelFreeDegenerate(t *testing.T) {
 			}
 		}
 	}
-	if _, err := Train(t.Context(), modalitiesOf([]int{3}), unlabelled([][]float32{nil, nil}), Options{Method: model.MethodITQ}); !errors.Is(err, ErrNoItems) {
+	if _, err := Train(t.Context(), modalitiesOf([]int{3}), unlabelled([][]float32{nil, nil}),
+		Options{Method: model.MethodITQ}); !errors.Is(err, ErrNoItems) {
 		t.Errorf("items without vectors: %v", err)
 	}
-	if _, err := Train(t.Context(), modalitiesOf([]int{3}), unlabelled([][]float32{}), Options{Method: model.MethodITQ}); !errors.Is(err, ErrNoItems) {
+	if _, err := Train(t.Context(), modalitiesOf([]int{3}), unlabelled([][]float32{}),
+		Options{Method: model.MethodITQ}); !errors.Is(err, ErrNoItems) {
 		t.Errorf("no items: %v", err)
 	}
 	a, b := synth.PairedEmbeddings(0, 300, 12, 8, 1)
@@ -418,13 +439,15 @@ func TestLabelFreeDegenerate(t *testing.T) {
 			b[i] = nil
 		}
 	}
-	_, err := Train(t.Context(), modalitiesOf([]int{12, 8}), unlabelled(a, b), Options{Method: model.MethodCCAITQ})
+	_, err := Train(t.Context(), modalitiesOf([]int{12, 8}), unlabelled(a, b),
+		Options{Method: model.MethodCCAITQ})
 	if !errors.Is(err, ErrUnpaired) || !strings.Contains(err.Error(), `"image" and "text"`) {
 		t.Errorf("items that are not paired: %v", err)
 	}
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
-	if _, err := Train(ctx, modalitiesOf([]int{16}), unlabelled(synth.Embeddings(0, 2000, 16, 1)), Options{Method: model.MethodITQ}); !errors.Is(err, context.Canceled) {
+	if _, err := Train(ctx, modalitiesOf([]int{16}), unlabelled(synth.Embeddings(0, 2000, 16, 1)),
+		Options{Method: model.MethodITQ}); !errors.Is(err, context.Canceled) {
 		t.Errorf("a context that has ended: %v", err)
 	}
 }
@@ -440,7 +463,8 @@ func TestLabelFreeSparse(t *testing.T) {
 		}
 	}
 	for _, kind := range []model.FeatureKind{model.FeaturesL2, model.FeaturesHellingerL2} {
-		opt := Options{Method: model.MethodITQ, Bits: 32, Features: map[string]model.FeatureKind{"image": kind}}
+		opt := Options{Method: model.MethodITQ, Bits: 32,
+			Features: map[string]model.FeatureKind{"image": kind}}
 		dense := freely(t, opt, rows).Model
 		mods := modalitiesOf([]int{60})
 		mods[0].Sparse = true
@@ -467,7 +491,8 @@ func TestLabelFreeSparse(t *testing.T) {
 // A vector has the same projection alone and among others.
 func TestLabelFreeProjectVectorsIsProject(t *testing.T) {
 	a, b := synth.PairedEmbeddings(0, 300, 30, 20, 1)
-	for _, m := range []*model.Model{freely(t, Options{Bits: 72}, a).Model, freely(t, Options{Bits: 16}, a, b).Model} {
+	for _, m := range []*model.Model{freely(t, Options{Bits: 72}, a).Model,
+		freely(t, Options{Bits: 16}, a, b).Model} {
 		q := m.Bits()
 		all := make([]float64, 100*q)
 		if err := m.NewEncoder().ProjectVectors(all, 0, denseAll(a[:100])); err != nil {
@@ -489,8 +514,10 @@ func TestLabelFreeProjectVectorsIsProject(t *testing.T) {
 func labelFreeModels(t testing.TB) (list []*model.Model) {
 	a, b := synth.PairedEmbeddings(0, 80, 12, 5, 1)
 	return append(list,
-		freely(t, Options{Method: model.MethodITQ, Bits: 8, Features: map[string]model.FeatureKind{"image": model.FeaturesZScore}}, a).Model,
-		freely(t, Options{Bits: 8, Features: map[string]model.FeatureKind{"text": model.FeaturesRaw}}, a, b).Model)
+		freely(t, Options{Method: model.MethodITQ, Bits: 8,
+			Features: map[string]model.FeatureKind{"image": model.FeaturesZScore}}, a).Model,
+		freely(t, Options{Bits: 8, Features: map[string]model.FeatureKind{"text": model.FeaturesRaw}}, a,
+			b).Model)
 }
 
 func TestLabelFreeMarshal(t *testing.T) {
@@ -504,7 +531,8 @@ func TestLabelFreeMarshal(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if back.Fingerprint() != m.Fingerprint() || back.Method() != m.Method() || back.Seed() != m.Seed() || !slices.Equal(back.Modalities(), m.Modalities()) || back.Map(0) != model.MapLinear {
+		if back.Fingerprint() != m.Fingerprint() || back.Method() != m.Method() || back.Seed() != m.Seed() ||
+			!slices.Equal(back.Modalities(), m.Modalities()) || back.Map(0) != model.MapLinear {
 			t.Errorf("%v: another model comes back", m.Method())
 		}
 		for mod, rows := range [][][]float32{a, b}[:len(m.Modalities())] {

@@ -89,11 +89,13 @@ const (
 	// Of the statistics of all modalities: A twice, as the heap doubles before it is
 	// collected, and half of A in bytes, to be stored.
 	statisticsSquares = 2.5
-	solveSquares      = 2  // of the largest map: a copy of A, which is factored, also twice
-	choiceSquares     = 5  // of the map that is tried: A, its factor, its inverse and that packed, and garbage
-	choicePhis        = 10 // of the map that is tried, sample x k float32: features, packed, times the inverse, and garbage
-	vectorCopies      = 2  // of sampled vectors and of anchors: before and after features are applied
-	columnBytes       = 64 // of moments and maps, for each dimension
+	solveSquares      = 2 // of the largest map: a copy of A, which is factored, also twice
+	// of the map that is tried: A, its factor, its inverse and that packed, and garbage
+	choiceSquares = 5
+	// of the map that is tried, sample x k float32: features, packed, times the inverse, and garbage
+	choicePhis   = 10
+	vectorCopies = 2  // of sampled vectors and of anchors: before and after features are applied
+	columnBytes  = 64 // of moments and maps, for each dimension
 )
 
 // heldColumns returns the largest number of columns that a basis can have. Before the scan
@@ -141,7 +143,8 @@ func (tr *trainer) estimate() (e MemoryError) {
 			} else if open && candidate != model.MapRBF {
 				continue // it is not tried
 			}
-			if size := candidate.Size(anchors, m.Dim); size > k && size <= wire.MaxFeatures { // checkFeatures refuses more features
+			// checkFeatures refuses more features
+			if size := candidate.Size(anchors, m.Dim); size > k && size <= wire.MaxFeatures {
 				k, kind = size, candidate
 			}
 		}
@@ -172,7 +175,8 @@ func (tr *trainer) estimate() (e MemoryError) {
 				basis = room // while two settings are compared, and the right sides of one
 			}
 		}
-		rest += vectorCopies*4*sampled*float64(m.Dim) + columnBytes*float64(m.Dim) + 4*sum.BlockItems*float64(k) + 16*float64(tr.opt.Bits)*float64(k)
+		rest += vectorCopies*4*sampled*float64(m.Dim) + columnBytes*float64(m.Dim) +
+			4*sum.BlockItems*float64(k) + 16*float64(tr.opt.Bits)*float64(k)
 		if !m.Sparse {
 			rest += vectorCopies*4*float64(anchors)*float64(m.Dim) + 2*4*sum.BlockItems*float64(m.Dim)
 		}

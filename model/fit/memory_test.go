@@ -24,8 +24,10 @@ func bagOfWords(n, dim int) ([]model.Modality, sourceFunc) {
 				for j := range image {
 					image[j] = float32((i*(j+3))%11) + float32(class)
 				}
-				text := model.Vector{Index: []uint32{class, 10 + uint32(i%50), uint32(dim) - 1}, Value: []float32{1, 2, 1}}
-				if !yield(model.Example{Vectors: []model.Vector{model.Dense(image), text}, Labels: []uint32{class}}, nil) {
+				text := model.Vector{Index: []uint32{class, 10 + uint32(i%50), uint32(dim) - 1},
+					Value: []float32{1, 2, 1}}
+				if !yield(model.Example{Vectors: []model.Vector{model.Dense(image), text},
+					Labels: []uint32{class}}, nil) {
 					return
 				}
 			}
@@ -57,7 +59,8 @@ func TestTrainingsThatDoNotFitIntoMemory(t *testing.T) {
 	if passes != 0 {
 		t.Errorf("the items were read %d times before", passes)
 	}
-	if memory.Modality != "text" || memory.Map != model.MapLinear || memory.Features != 20_001 || memory.Available != 2<<30 || memory.Needed < 10<<30 || memory.Needed > 20<<30 {
+	if memory.Modality != "text" || memory.Map != model.MapLinear || memory.Features != 20_001 ||
+		memory.Available != 2<<30 || memory.Needed < 10<<30 || memory.Needed > 20<<30 {
 		t.Errorf("%+v", memory)
 	}
 	for _, words := range []string{`"text"`, "linear", "20001 features", "13.5 GiB", "2.0 GiB", "rbf"} {
@@ -79,7 +82,8 @@ func TestTrainingsThatDoNotFitIntoMemory(t *testing.T) {
 	if err := train(Options{MemoryBytes: 3 << 20, Anchors: 150}); !errors.As(err, &memory) || passes != 1 {
 		t.Errorf("%v after %d passes", err, passes)
 	}
-	if memory.Needed < 3<<20 || memory.Needed > 100<<20 || !memory.Choosing || !strings.Contains(memory.Error(), "3.0 MiB") {
+	if memory.Needed < 3<<20 || memory.Needed > 100<<20 || !memory.Choosing ||
+		!strings.Contains(memory.Error(), "3.0 MiB") {
 		t.Errorf("%+v: %v", memory, memory)
 	}
 }
@@ -89,7 +93,8 @@ func TestTrainingsThatDoNotFitIntoMemory(t *testing.T) {
 func TestTrainingsThatAreNotRefused(t *testing.T) {
 	modalities, src := bagOfWords(200, 100)
 	for _, bytes := range []int64{0, -1, math.MaxInt64} {
-		if _, err := Train(context.Background(), modalities, src, Options{Bits: 16, Anchors: 20, MemoryBytes: bytes}); err != nil {
+		if _, err := Train(context.Background(), modalities, src,
+			Options{Bits: 16, Anchors: 20, MemoryBytes: bytes}); err != nil {
 			t.Errorf("%d: %v", bytes, err)
 		}
 	}
@@ -123,7 +128,8 @@ func TestMemoryEstimates(t *testing.T) {
 		{items: 5000, image: 64, text: 2600, peak: 722 * MB},
 		{items: 5000, image: 2600, text: 2600, peak: 862 * MB},
 	} {
-		modalities := []model.Modality{{Name: "image", Dim: tc.image}, {Name: "text", Dim: tc.text, Sparse: tc.sparse}}
+		modalities := []model.Modality{{Name: "image", Dim: tc.image},
+			{Name: "text", Dim: tc.text, Sparse: tc.sparse}}
 		opt := Options{Anchors: tc.anchors}
 		if tc.linear {
 			opt.Map = map[string]model.MapKind{"image": model.MapRBF, "text": model.MapLinear}

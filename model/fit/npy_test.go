@@ -42,7 +42,8 @@ func (m matrix) float32s() [][]float32 {
 	return rows
 }
 
-var npyHeader = regexp.MustCompile(`'descr': '.(..)', 'fortran_order': False, 'shape': \((\d+),(?: (\d+),?)? ?\)`)
+var npyHeader = regexp.MustCompile(
+	`'descr': '.(..)', 'fortran_order': False, 'shape': \((\d+),(?: (\d+),?)? ?\)`)
 
 // readNpy reads a version 1.0 file in C order; it skips the test when the data
 // is not there.

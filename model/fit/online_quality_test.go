@@ -63,7 +63,8 @@ func (s *wikiStream) online(t *testing.T) *model.Online {
 // run streams the rest in chunks of 100, each followed by a revision, and runs all
 // queries. An item keeps the code that it got when it came: that of its labels, or of
 // its text, or with own, as in the paper, that of the searched modality.
-func (s *wikiStream) run(t *testing.T, hidden, own bool, learn func(o *model.Online, items []model.Example)) (i2t, t2i float64) {
+func (s *wikiStream) run(t *testing.T, hidden, own bool,
+	learn func(o *model.Online, items []model.Example)) (i2t, t2i float64) {
 	t.Helper()
 	o, m := s.online(t), s.Model
 	db := []codec.Codes{codec.NewCodes(64, 0), codec.NewCodes(64, 0)} // by querying modality
@@ -109,7 +110,8 @@ func (s *wikiStream) run(t *testing.T, hidden, own bool, learn func(o *model.Onl
 }
 
 // ask returns the mAP of the queries, each modality against its database.
-func (s *wikiStream) ask(t *testing.T, m *model.Model, db []codec.Codes, labels [][]uint32) (i2t, t2i float64) {
+func (s *wikiStream) ask(t *testing.T, m *model.Model, db []codec.Codes,
+	labels [][]uint32) (i2t, t2i float64) {
 	t.Helper()
 	train := *s.data.train
 	train.labels = labels
@@ -131,7 +133,8 @@ func teach(t *testing.T, teacher model.Teacher) func(o *model.Online, items []mo
 
 // guardedTeach is teach with the modality that a Guard finds stronger, once the Guard
 // adopts it. Until then items wait. A quarter of the labelled items is held back.
-func (s *wikiStream) guardedTeach(t *testing.T, verdicts *[]model.Verdict) func(o *model.Online, items []model.Example) {
+func (s *wikiStream) guardedTeach(t *testing.T,
+	verdicts *[]model.Verdict) func(o *model.Online, items []model.Example) {
 	held := examples(&synth.Data{Vectors: s.first.vectors, Labels: s.first.labels}, never)
 	held = held[:len(held)/4]
 	var lessons []model.Lesson
@@ -215,7 +218,8 @@ func TestOnlineQuality(t *testing.T) {
 				leads[v.Lead]++
 			}
 		}
-		t.Logf("seed %d: %d of %d updates adopted, first: %s", seed, adopted, len(verdicts), verdicts[0].Reason)
+		t.Logf("seed %d: %d of %d updates adopted, first: %s", seed, adopted, len(verdicts),
+			verdicts[0].Reason)
 		if adopted == 0 || leads[textLeads] != adopted {
 			t.Errorf("seed %d: %d updates adopted, by modality %v", seed, adopted, leads)
 		}
@@ -233,7 +237,8 @@ func TestOnlineQuality(t *testing.T) {
 		{"offline", 0, 0},
 		{"self", got["offline"].i2t - noise, got["offline"].t2i - noise},
 		{"offline, own codes", 0, 0},
-		{"self, own codes", max(.214, got["offline, own codes"].i2t-noise), max(.215, got["offline, own codes"].t2i-noise)},
+		{"self, own codes", max(.214, got["offline, own codes"].i2t-noise),
+			max(.215, got["offline, own codes"].t2i-noise)},
 	} {
 		f := got[c.what]
 		t.Logf("%s: %.3f / %.3f", c.what, f.i2t, f.t2i)
@@ -299,9 +304,11 @@ func TestOnlineEqualsBatch(t *testing.T) {
 		}
 		flips := s.flips(t, m, batch)
 		i2t, t2i := s.ask(t, m, db, data.train.labels)
-		t.Logf("%s: %d of %d query bits flipped, mAP off by %.2g and %.2g", what, flips, 2*64*len(data.query.labels), i2t-wantI, t2i-wantT)
+		t.Logf("%s: %d of %d query bits flipped, mAP off by %.2g and %.2g", what, flips,
+			2*64*len(data.query.labels), i2t-wantI, t2i-wantT)
 		if flips > 6 || !(math.Abs(i2t-wantI) < 1e-3) || !(math.Abs(t2i-wantT) < 1e-3) {
-			t.Errorf("%s: %d query bits flipped, mAP %.4f / %.4f instead of %.4f / %.4f", what, flips, i2t, t2i, wantI, wantT)
+			t.Errorf("%s: %d query bits flipped, mAP %.4f / %.4f instead of %.4f / %.4f", what, flips, i2t,
+				t2i, wantI, wantT)
 		}
 	}
 }

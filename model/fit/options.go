@@ -91,15 +91,18 @@ type Options struct {
 	// items; see Choice. Where labels are embedded the width is not chosen, but 1.
 	Features map[string]model.FeatureKind
 	Map      map[string]model.MapKind
-	Width    map[string]float64 // of the rbf: sigma as a multiple of the mean squared distance. Without effect if the map that is chosen is linear
-	Gamma    map[string]float64 // weight of the ridge
+	// of the rbf: sigma as a multiple of the mean squared distance. Without effect if the map that is chosen
+	// is linear
+	Width map[string]float64
+	Gamma map[string]float64 // weight of the ridge
 
 	// Fusion says how the code of an unlabelled item is made. The zero value takes what the training items
 	// show to be best.
 	Fusion Fusion
 
-	Mu    map[string]float64 // weight of a modality in the objective of joint and paper; default 1e-3
-	Delta float64            // weight of |Y|^2, which keeps Y near the labels; 0 means 1e4. +Inf: Y is the labels
+	Mu map[string]float64 // weight of a modality in the objective of joint and paper; default 1e-3
+	// weight of |Y|^2, which keeps Y near the labels; 0 means 1e4. +Inf: Y is the labels
+	Delta float64
 
 	// Shared names modalities whose vectors lie in one space, grouped by space, for methods without labels.
 	// Modalities that it does not name have spaces of their own.
@@ -131,16 +134,20 @@ func (o Options) withDefaults(modalities []model.Modality) (Options, error) {
 		return o, fmt.Errorf("%w: bits: %w", model.ErrOption, err)
 	}
 	if o.Anchors < 0 {
-		return o, fmt.Errorf("%w: anchors: %d is negative: give a number of anchors, or 0 for the default", model.ErrOption, o.Anchors)
+		return o, fmt.Errorf("%w: anchors: %d is negative: give a number of anchors, or 0 for the default",
+			model.ErrOption, o.Anchors)
 	}
 	if o.Start < 0 || o.Start > MostStarts {
-		return o, fmt.Errorf("%w: start %d: 1 to %d are possible, or 0 for the best", model.ErrOption, o.Start, MostStarts)
+		return o, fmt.Errorf("%w: start %d: 1 to %d are possible, or 0 for the best", model.ErrOption,
+			o.Start, MostStarts)
 	}
 	if o.Sweeps < 0 {
-		return o, fmt.Errorf("%w: sweeps: %d is negative: give 1 or more, or 0 for %d", model.ErrOption, o.Sweeps, DefaultSweeps)
+		return o, fmt.Errorf("%w: sweeps: %d is negative: give 1 or more, or 0 for %d", model.ErrOption,
+			o.Sweeps, DefaultSweeps)
 	}
 	if o.Sweeps > maxSweeps {
-		return o, fmt.Errorf("%w: sweeps: %d: 1 to %d are possible, a few are enough", model.ErrOption, o.Sweeps, maxSweeps)
+		return o, fmt.Errorf("%w: sweeps: %d: 1 to %d are possible, a few are enough", model.ErrOption,
+			o.Sweeps, maxSweeps)
 	}
 	if o.Method > model.MethodCCAITQ {
 		return o, fmt.Errorf("%w: %v: it is %s", model.ErrOption, o.Method, model.Methods)
@@ -178,10 +185,12 @@ func (o Options) withDefaults(modalities []model.Modality) (Options, error) {
 			return o, fmt.Errorf("%w: %v of modality %q: they are raw, zscore, hellinger, log, l2 or hellinger-l2", model.ErrOption, k, m.Name)
 		}
 		if k := o.Map[m.Name]; k > model.MapRBFLinear {
-			return o, fmt.Errorf("%w: %v of modality %q: it is rbf, linear or rbf+linear", model.ErrOption, k, m.Name)
+			return o, fmt.Errorf("%w: %v of modality %q: it is rbf, linear or rbf+linear", model.ErrOption, k,
+				m.Name)
 		}
 		if w := o.Width[m.Name]; !(w >= leastWidth && w <= mostWidth) {
-			return o, fmt.Errorf("%w: width of modality %q: %g: it is a number from %g to %g", model.ErrOption, m.Name, w, leastWidth, mostWidth)
+			return o, fmt.Errorf("%w: width of modality %q: %g: it is a number from %g to %g",
+				model.ErrOption, m.Name, w, leastWidth, mostWidth)
 		}
 		if err := checkWeight("gamma", m.Name, o.Gamma[m.Name]); err != nil {
 			return o, err
@@ -202,19 +211,22 @@ const (
 // checkModalities checks names and dimensions against the limits of the binary form.
 func checkModalities(modalities []model.Modality) error {
 	if len(modalities) == 0 || len(modalities) > wire.MaxModalities {
-		return fmt.Errorf("%w: a model has 1 to %d modalities, not %d", model.ErrOption, wire.MaxModalities, len(modalities))
+		return fmt.Errorf("%w: a model has 1 to %d modalities, not %d", model.ErrOption, wire.MaxModalities,
+			len(modalities))
 	}
 	seen := make(map[string]bool, len(modalities))
 	for i, m := range modalities {
 		switch {
 		case m.Name == "" || len(m.Name) > wire.MaxName:
-			return fmt.Errorf("%w: the name of modality %d has %d bytes, not 1 to %d", model.ErrOption, i, len(m.Name), wire.MaxName)
+			return fmt.Errorf("%w: the name of modality %d has %d bytes, not 1 to %d", model.ErrOption, i,
+				len(m.Name), wire.MaxName)
 		case !utf8.ValidString(m.Name):
 			return fmt.Errorf("%w: the name %q of modality %d is not UTF-8", model.ErrOption, m.Name, i)
 		case seen[m.Name]:
 			return &model.ModalityError{Modality: m.Name, Problem: "is given twice: name each once"}
 		case m.Dim < 1 || m.Dim > wire.MaxDim:
-			return fmt.Errorf("%w: modality %q has dimension %d, not 1 to %d", model.ErrOption, m.Name, m.Dim, wire.MaxDim)
+			return fmt.Errorf("%w: modality %q has dimension %d, not 1 to %d", model.ErrOption, m.Name, m.Dim,
+				wire.MaxDim)
 		}
 		seen[m.Name] = true
 	}
@@ -226,19 +238,22 @@ func checkWeight(what, modality string, x float64) error {
 	if x >= 0 && !math.IsInf(x, 0) {
 		return nil
 	}
-	return fmt.Errorf("%w: %s of modality %q: %g: it is a finite number, zero or more", model.ErrOption, what, modality, x)
+	return fmt.Errorf("%w: %s of modality %q: %g: it is a finite number, zero or more", model.ErrOption, what,
+		modality, x)
 }
 
 // complete returns a copy of given with an entry for each modality. It does not change
 // given.
-func complete[V any](what string, modalities []model.Modality, given map[string]V, otherwise V) (map[string]V, error) {
+func complete[V any](what string, modalities []model.Modality, given map[string]V,
+	otherwise V) (map[string]V, error) {
 	full := make(map[string]V, len(modalities))
 	for _, m := range modalities {
 		full[m.Name] = otherwise
 	}
 	for _, name := range slices.Sorted(maps.Keys(given)) { // sorted, so that the error is always the same
 		if _, ok := full[name]; !ok {
-			return nil, &model.ModalityError{Modality: name, Problem: "has a " + what + " in the options, but is not a modality of the items"}
+			return nil, &model.ModalityError{Modality: name,
+				Problem: "has a " + what + " in the options, but is not a modality of the items"}
 		}
 		full[name] = given[name]
 	}
@@ -260,14 +275,16 @@ func (o *Options) checkAim() error {
 	switch a := o.Prior; {
 	case a == nil:
 	case o.Aim == model.AimCodes:
-		return fmt.Errorf("%w: prior: the aim codes has none: leave it out, or use the aim labels", model.ErrOption)
+		return fmt.Errorf("%w: prior: the aim codes has none: leave it out, or use the aim labels",
+			model.ErrOption)
 	case !(*a >= 0 && *a <= 1):
 		return fmt.Errorf("%w: prior: %g: it is a number from 0 to 1", model.ErrOption, *a)
 	}
 	switch share := o.Centre; {
 	case share == nil:
 	case o.Aim == model.AimCodes:
-		return fmt.Errorf("%w: centre: the aim codes has none: leave it out, or use the aim labels", model.ErrOption)
+		return fmt.Errorf("%w: centre: the aim codes has none: leave it out, or use the aim labels",
+			model.ErrOption)
 	case !(*share >= 0 && *share <= 1):
 		return fmt.Errorf("%w: centre: %g: it is a number from 0 to 1", model.ErrOption, *share)
 	}
@@ -317,7 +334,8 @@ func ParseFusion(s string) (Fusion, error) {
 		return Fusion{Rule: FusionRule(i)}, nil
 	}
 	if s == "" {
-		return Fusion{}, fmt.Errorf("%w: a fusion without a name: it is auto, sum or the name of a modality", model.ErrOption)
+		return Fusion{}, fmt.Errorf("%w: a fusion without a name: it is auto, sum or the name of a modality",
+			model.ErrOption)
 	}
 	return Fusion{Rule: FusionModality, Modality: s}, nil
 }
@@ -328,7 +346,8 @@ func (f Fusion) check(modalities []model.Modality) error {
 	case f.Rule > FusionModality:
 		return fmt.Errorf("%w: %v: it is auto, sum or the name of a modality", model.ErrOption, f)
 	case f.Rule == FusionModality && f.position(modalities) < 0:
-		return &model.ModalityError{Modality: f.Modality, Problem: "is the fusion of the options, but is not a modality of the items: it is auto, sum or the name of one"}
+		return &model.ModalityError{Modality: f.Modality,
+			Problem: "is the fusion of the options, but is not a modality of the items: it is auto, sum or the name of one"}
 	}
 	return nil
 }
@@ -398,4 +417,5 @@ func (e *FeaturesError) Error() string {
 }
 
 // errNoneHasLabels is the ErrNoLabels of items without any label.
-var errNoneHasLabels = fmt.Errorf("%w: no item has any: give items labels, or learn without by the method itq (vectors of one space) or cca-itq (items with vectors in several); to search by vectors nothing is to be learned", model.ErrNoLabels)
+var errNoneHasLabels = fmt.Errorf(
+	"%w: no item has any: give items labels, or learn without by the method itq (vectors of one space) or cca-itq (items with vectors in several); to search by vectors nothing is to be learned", model.ErrNoLabels)

@@ -20,7 +20,8 @@ import (
 // items it holds samples alone. It draws two random numbers for each item and modality.
 //
 // The methods joint and paper hold numbers for each item, from one sweep to the next: they are for Train.
-func TrainOver(ctx context.Context, modalities []model.Modality, engine sum.Engine, opt Options) (*Result, error) {
+func TrainOver(ctx context.Context, modalities []model.Modality, engine sum.Engine,
+	opt Options) (*Result, error) {
 	result, err := trainOver(ctx, slices.Clone(modalities), engine, opt)
 	if err != nil {
 		return nil, fmt.Errorf("training: %w", err)
@@ -28,7 +29,8 @@ func TrainOver(ctx context.Context, modalities []model.Modality, engine sum.Engi
 	return result, nil
 }
 
-func trainOver(ctx context.Context, modalities []model.Modality, engine sum.Engine, opt Options) (*Result, error) {
+func trainOver(ctx context.Context, modalities []model.Modality, engine sum.Engine,
+	opt Options) (*Result, error) {
 	survey, err := engine.Survey(ctx)
 	if err != nil {
 		return nil, err
@@ -65,7 +67,8 @@ func (s surveyed) Survey(context.Context) (*sum.Survey, error) { return s.survey
 
 // scanElsewhere lets the engine read the items for scan. Which vectors a sample keeps does not depend on
 // them: the engine is asked for these alone.
-func (tr *trainer) scanElsewhere(ctx context.Context, seen scanned) (*labelSets, []float64, []*model.Moments, error) {
+func (tr *trainer) scanElsewhere(ctx context.Context,
+	seen scanned) (*labelSets, []float64, []*model.Moments, error) {
 	survey, err := tr.reader.Engine.Survey(ctx)
 	if err != nil {
 		return nil, nil, nil, err
@@ -84,13 +87,15 @@ func (tr *trainer) scanElsewhere(ctx context.Context, seen scanned) (*labelSets,
 		anchors, choices = append(anchors, a), append(choices, c)
 		wanted = append(wanted, wantedItems(a, c))
 	}
-	s, err := tr.reader.Sum(ctx, sum.ScanPass(tr.reader.Modalities, tr.opt.Bits, tr.opt.Seed, tr.mostLabels(), wanted), nil)
+	s, err := tr.reader.Sum(ctx, sum.ScanPass(tr.reader.Modalities, tr.opt.Bits, tr.opt.Seed, tr.mostLabels(),
+		wanted), nil)
 	if err != nil {
 		return nil, nil, nil, err
 	}
 	scan := s.(*sum.ScanSums)
 	if scan.Sets.Items != survey.Items {
-		return nil, nil, nil, fmt.Errorf("%w: the engine has found %d items, and summed up %d", model.ErrMismatch, survey.Items, scan.Sets.Items)
+		return nil, nil, nil, fmt.Errorf("%w: the engine has found %d items, and summed up %d",
+			model.ErrMismatch, survey.Items, scan.Sets.Items)
 	}
 	known := map[int]uint32{} // sets of sampled items
 	for t, found := range scan.Wanted.Found {
@@ -205,7 +210,8 @@ func (s *itemSample) readElsewhere(ctx context.Context, engine sum.Engine, seed 
 		}
 		place := s.place(s.n)
 		if place == len(s.kept) {
-			s.kept, items = append(s.kept, keptItem{vectors: make([]model.Vector, len(s.modalities))}), append(items, 0)
+			s.kept, items = append(s.kept, keptItem{vectors: make([]model.Vector, len(s.modalities))}),
+				append(items, 0)
 		}
 		if place >= 0 {
 			s.kept[place].item, items[place] = s.n, item
@@ -274,10 +280,12 @@ func intersection(items []uint32, seq iter.Seq[int]) (both []uint32) {
 //
 // Errors: one that wraps ErrMismatch if m was learned without labels, or by the methods joint or paper, whose
 // statistics hold codes of the training; a *SingularError; the error of the engine.
-func UpdateOver(ctx context.Context, m *model.Model, engine sum.Engine) (next *model.Model, s *model.Statistics, err error) {
+func UpdateOver(ctx context.Context, m *model.Model,
+	engine sum.Engine) (next *model.Model, s *model.Statistics, err error) {
 	defer parallel.Guard(&err, "in an update")
 	if m.Method() != model.MethodLabels {
-		return nil, nil, fmt.Errorf("%w: method %v does not learn from labels alone: train again", model.ErrMismatch, m.Method())
+		return nil, nil, fmt.Errorf("%w: method %v does not learn from labels alone: train again",
+			model.ErrMismatch, m.Method())
 	}
 	all, err := (&sum.Reader{Engine: engine}).Sum(ctx, sum.StatisticsPass(m, nil), nil)
 	if err != nil {

@@ -10,7 +10,8 @@ import (
 )
 
 // allFigures asks for tests that take minutes.
-var allFigures = flag.Bool("figures", false, "compare all figures of retrieval, over several seeds, not a few of one")
+var allFigures = flag.Bool("figures", false,
+	"compare all figures of retrieval, over several seeds, not a few of one")
 
 // authors are the settings of the paper's authors, with nothing to choose but a fusion.
 func authors(bits int) Options {
@@ -63,16 +64,20 @@ func TestQuality(t *testing.T) {
 				f.t2i += b.MAP / float64(seeds)
 				for _, m := range data.modalities {
 					if choice := result.Report.Choices[m.Name]; choice != nil {
-						t.Logf("%s, %d bits, seed %d, %s: %v %v %g, %.4f (+-%.4f), over %s and %s", c.set, c.bits, seed, m.Name,
-							choice.FeatureMap, choice.Map, choice.Gamma, choice.MAP, choice.StdErr, show(choice.OverRunnerUp), show(choice.OverDefault))
+						t.Logf("%s, %d bits, seed %d, %s: %v %v %g, %.4f (+-%.4f), over %s and %s", c.set,
+							c.bits, seed, m.Name,
+							choice.FeatureMap, choice.Map, choice.Gamma, choice.MAP, choice.StdErr,
+							show(choice.OverRunnerUp), show(choice.OverDefault))
 					}
 				}
-				t.Logf("%s, %d bits, seed %d: %.3f / %.3f, seconds %.2v", c.set, c.bits, seed, a.MAP, b.MAP, result.Report.Seconds)
+				t.Logf("%s, %d bits, seed %d: %.3f / %.3f, seconds %.2v", c.set, c.bits, seed, a.MAP, b.MAP,
+					result.Report.Seconds)
 			}
 			return f
 		}
 		got := mean(authors(c.bits))
-		t.Logf("%s, %d bits, authors' settings: %.3f / %.3f, reference %.3f / %.3f", c.set, c.bits, got.i2t, got.t2i, c.reference.i2t, c.reference.t2i)
+		t.Logf("%s, %d bits, authors' settings: %.3f / %.3f, reference %.3f / %.3f", c.set, c.bits, got.i2t,
+			got.t2i, c.reference.i2t, c.reference.t2i)
 		if !approx(got.i2t, c.reference.i2t, .02) || !approx(got.t2i, c.reference.t2i, .02) {
 			t.Errorf("%s, %d bits: not within .02 of the reference", c.set, c.bits)
 		}
@@ -84,7 +89,8 @@ func TestQuality(t *testing.T) {
 			opt.Anchors, c.goal = 800, c.few
 		}
 		got = mean(opt)
-		t.Logf("%s, %d bits, defaults: %.3f / %.3f, goal %.3f / %.3f", c.set, c.bits, got.i2t, got.t2i, c.goal.i2t, c.goal.t2i)
+		t.Logf("%s, %d bits, defaults: %.3f / %.3f, goal %.3f / %.3f", c.set, c.bits, got.i2t, got.t2i,
+			c.goal.i2t, c.goal.t2i)
 		if got.i2t < c.goal.i2t || got.t2i < c.goal.t2i {
 			t.Errorf("%s, %d bits: below the goal", c.set, c.bits)
 		}

@@ -100,10 +100,11 @@ type Choice struct {
 
 	FeatureMap model.FeatureKind `json:"feature_map"`
 	Map        model.MapKind     `json:"map"`
-	Width      float64           `json:"width"` // like gamma chosen with more anchors than the comparison used
-	Gamma      float64           `json:"gamma"`
-	MAP        float64           `json:"map_tie"`
-	StdErr     float64           `json:"stderr"` // of MAP
+	// like gamma chosen with more anchors than the comparison used
+	Width  float64 `json:"width"`
+	Gamma  float64 `json:"gamma"`
+	MAP    float64 `json:"map_tie"`
+	StdErr float64 `json:"stderr"` // of MAP
 
 	// The margins of the choice over the best other pair of features and map, and over
 	// the defaults: FeaturesRaw, MapRBF and DefaultGamma or a given gamma. A margin is
@@ -120,8 +121,9 @@ type Choice struct {
 // best, with the chosen settings of each modality. Where no start was tried it is the
 // given one, or the first.
 type StartChoice struct {
-	Chosen int       `json:"chosen"`            // from 1; see Options.Start
-	MAP    []float64 `json:"map_tie,omitempty"` // by start: mean over the modalities with something to choose; nil: none was tried
+	Chosen int `json:"chosen"` // from 1; see Options.Start
+	// by start: mean over the modalities with something to choose; nil: none was tried
+	MAP []float64 `json:"map_tie,omitempty"`
 }
 
 // A CentreChoice has the measurements behind the choice of the centre: as for a [Choice], in the mean over

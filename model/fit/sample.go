@@ -99,7 +99,8 @@ func (s *bottomSample) add(item int) int {
 // shrink reduces the sample to k items. It returns their old places, in the order of
 // their new places.
 func (s *bottomSample) shrink(k int) (places []int) {
-	slices.SortFunc(s.kept, func(a, b keyed) int { return cmp.Compare(b.key, a.key) }) // descending keys are a heap, too
+	// descending keys are a heap, too
+	slices.SortFunc(s.kept, func(a, b keyed) int { return cmp.Compare(b.key, a.key) })
 	s.kept = s.kept[len(s.kept)-k:]
 	for i := range s.kept {
 		places = append(places, s.kept[i].place)
@@ -135,7 +136,10 @@ func ofAll(samples []*bottomSample, n int) []int {
 		limit = min(limit, s.limit())
 		all = append(all, s.kept...)
 	}
-	slices.SortFunc(all, func(a, b keyed) int { return cmp.Or(cmp.Compare(a.key, b.key), cmp.Compare(a.item, b.item)) })
+	slices.SortFunc(all, func(a, b keyed) int {
+		return cmp.Or(cmp.Compare(a.key, b.key),
+			cmp.Compare(a.item, b.item))
+	})
 	var items []int
 	for i, e := range all {
 		if e.key > limit || len(items) == n {

@@ -31,7 +31,8 @@ func TestSample(t *testing.T) {
 		n := rapid.IntRange(0, 300).Draw(t, "n")
 		k := rapid.IntRange(1, 300).Draw(t, "k")
 		rows := sampleOf(rapid.Uint64().Draw(t, "seed"), n, k)
-		if len(rows) != min(n, k) || !slices.IsSorted(rows) || len(slices.Compact(slices.Clone(rows))) != len(rows) {
+		if len(rows) != min(n, k) || !slices.IsSorted(rows) ||
+			len(slices.Compact(slices.Clone(rows))) != len(rows) {
 			t.Fatalf("%d of %d: %v", k, n, rows)
 		}
 	})
@@ -49,7 +50,8 @@ func TestSampleIsUniform(t *testing.T) {
 	p := float64(k) / n
 	for i, c := range count {
 		if deviation := (c - rounds*p) / math.Sqrt(rounds*p*(1-p)); math.Abs(deviation) > 4.5 {
-			t.Errorf("vector %d is kept %g times, %.1f standard deviations from %g", i, c, deviation, rounds*p)
+			t.Errorf("vector %d is kept %g times, %.1f standard deviations from %g", i, c, deviation,
+				rounds*p)
 		}
 	}
 }

@@ -149,13 +149,15 @@ func newLabelSets(s *sum.Sets) (*labelSets, []float64, error) {
 		return nil, nil, errNoneHasLabels
 	}
 	if len(s.Keys) == 1 {
-		return nil, nil, fmt.Errorf("%w: all %d training items have the same labels, so they would all get the same code: label items of at least two kinds", model.ErrOneClass, s.Items)
+		return nil, nil, fmt.Errorf(
+			"%w: all %d training items have the same labels, so they would all get the same code: label items of at least two kinds", model.ErrOneClass, s.Items)
 	}
 	labels := s.AllLabels()
 	if len(labels) > s.Limit {
 		return nil, nil, &BitsError{Bits: s.Bits, Labels: len(labels), Limit: s.Limit}
 	}
-	sets := &labelSets{labels: labels, counts: s.Counts, items: s.Items, setOf: func(item int) uint32 { return s.Of[item] }}
+	sets := &labelSets{labels: labels, counts: s.Counts, items: s.Items,
+		setOf: func(item int) uint32 { return s.Of[item] }}
 	for _, k := range s.Keys {
 		sets.sets = append(sets.sets, aims.Known(nil, labels, k))
 	}
@@ -597,7 +599,8 @@ func (w *itemSweep) items(b *sum.Block, from, to int, work *sweepScratch) {
 				// phi - G y|^2, without another pass over the k features.
 				phi := dense.SquaredNorm(b.Phi[t][r*k : (r+1)*k])
 				gphi := w.gphi[t][r*w.c : (r+1)*w.c]
-				w.f[from+i] += w.mu[t] * (phi - 2*floats.Dot(gphi, row(y, i)) + floats.Dot(row(ggy, i), row(y, i)))
+				w.f[from+i] += w.mu[t] * (phi - 2*floats.Dot(gphi, row(y, i)) +
+					floats.Dot(row(ggy, i), row(y, i)))
 			}
 		}
 	}

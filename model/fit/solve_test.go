@@ -134,7 +134,8 @@ func TestObjectiveFallsAndBasesAreOrthonormal(t *testing.T) {
 					for m, g := range s.g[i] {
 						// R = G C' is an isometry on the range of C.
 						if !isIdentity(product(g.T(), g)) {
-							t.Errorf("%s, %v, sweep %d: G'G of modality %d is not I", problem.name, method, i+1, m)
+							t.Errorf("%s, %v, sweep %d: G'G of modality %d is not I", problem.name, method,
+								i+1, m)
 						}
 					}
 				}
@@ -154,7 +155,8 @@ func TestStepsAreOptimal(t *testing.T) {
 	}
 	for _, problem := range problems[:4] {
 		s := solveBoth(t, problem.cfg, Options{
-			Bits: 16, Anchors: 25, Sweeps: 3, Method: model.MethodJoint, Delta: .5, Mu: heavyMu(problem.cfg.Dims),
+			Bits: 16, Anchors: 25, Sweeps: 3, Method: model.MethodJoint, Delta: .5,
+			Mu: heavyMu(problem.cfg.Dims),
 		})
 		d := s.literal
 		for i, c := range s.c {
@@ -168,7 +170,8 @@ func TestStepsAreOptimal(t *testing.T) {
 			r := rotations(c, s.g[i])
 			atC, atH, atY := d.value(c, r, h0, y0), d.value(c, r, h1, y0), d.value(c, r, h1, y1)
 			if atH > atC || atY > atH {
-				t.Errorf("%s, sweep %d: steps raise the objective: %g, %g, %g", problem.name, i+1, atC, atH, atY)
+				t.Errorf("%s, sweep %d: steps raise the objective: %g, %g, %g", problem.name, i+1, atC, atH,
+					atY)
 			}
 			for range 20 {
 				size := []float64{1e-3, .03, 1}[rng.IntN(3)]
@@ -229,7 +232,8 @@ func TestMethodsAgreeAtLargeDelta(t *testing.T) {
 	for i := range codes[0].Len() {
 		for m := 1; m < 3; m++ {
 			if codec.Distance(codes[0].At(i), codes[m].At(i)) != 0 {
-				t.Fatalf("item %d: labels %x, joint %x, paper %x", i, codes[0].At(i), codes[1].At(i), codes[2].At(i))
+				t.Fatalf("item %d: labels %x, joint %x, paper %x", i, codes[0].At(i), codes[1].At(i),
+					codes[2].At(i))
 			}
 		}
 	}
@@ -242,7 +246,8 @@ func TestInfiniteDelta(t *testing.T) {
 	for _, problem := range problems {
 		solve := func(method model.Method) *solved {
 			return solveBoth(t, problem.cfg, Options{
-				Bits: 16, Anchors: 25, Sweeps: 5, Method: method, Delta: math.Inf(1), Seed: 2, Mu: heavyMu(problem.cfg.Dims),
+				Bits: 16, Anchors: 25, Sweeps: 5, Method: method, Delta: math.Inf(1), Seed: 2,
+				Mu: heavyMu(problem.cfg.Dims),
 			})
 		}
 		labels, joint, paper := solve(model.MethodLabels), solve(model.MethodJoint), solve(model.MethodPaper)
@@ -257,8 +262,10 @@ func TestInfiniteDelta(t *testing.T) {
 			}
 			// G_t follows from the labels, so its part is the same in every sweep.
 			features := joint.result.Report.Objective[sweep] - labels.result.Report.Objective[sweep]
-			if first := joint.result.Report.Objective[0] - labels.result.Report.Objective[0]; !approx(features, first, 1e-7*first) {
-				t.Errorf("%s: features add %g to the objective of sweep %d, %g to the first", problem.name, features, sweep+1, first)
+			if first := joint.result.Report.Objective[0] - labels.result.Report.Objective[0]; !approx(
+				features, first, 1e-7*first) {
+				t.Errorf("%s: features add %g to the objective of sweep %d, %g to the first", problem.name,
+					features, sweep+1, first)
 			}
 		}
 	}
@@ -276,7 +283,8 @@ func TestDependentLabels(t *testing.T) {
 		data.Vectors[1][i] = []float32{1, 2, 3, 4}
 	}
 	for _, method := range []model.Method{model.MethodLabels, model.MethodJoint, model.MethodPaper} {
-		opt, err := Options{Bits: 16, Anchors: 30, Sweeps: 6, Method: method, Delta: 1, Aim: model.AimCodes}.withDefaults(modalitiesOf([]int{6, 4}))
+		opt, err := Options{Bits: 16, Anchors: 30, Sweeps: 6, Method: method, Delta: 1,
+			Aim: model.AimCodes}.withDefaults(modalitiesOf([]int{6, 4}))
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -96,7 +96,8 @@ func TestSparseQuality(t *testing.T) {
 	for _, opt := range []Options{
 		{Bits: bits, Anchors: 200}, // everything else is chosen
 		settled(dm, Options{Bits: bits, Anchors: 200}),
-		settled(dm, Options{Bits: bits, Anchors: 200, Features: map[string]model.FeatureKind{"text": model.FeaturesLog}, Map: map[string]model.MapKind{"text": model.MapRBFLinear}}),
+		settled(dm, Options{Bits: bits, Anchors: 200, Features: map[string]model.FeatureKind{
+			"text": model.FeaturesLog}, Map: map[string]model.MapKind{"text": model.MapRBFLinear}}),
 	} {
 		rs := trainOn(t, sparseText(synth.NUSWideText), sparse[:n], labels[:n], opt)
 		rd := trainOn(t, dm, dense[:n], labels[:n], opt)
@@ -158,7 +159,8 @@ func TestSparseIsReproducible(t *testing.T) {
 			t.Errorf("%d dimensions: another model with other processors", c.d)
 		}
 		if c.same != nil {
-			if rb, rsb := marshal(t, trainOn(t, m, c.same, labels, opt)); !bytes.Equal(b, rb) || !bytes.Equal(sb, rsb) {
+			if rb, rsb := marshal(t, trainOn(t, m, c.same, labels, opt)); !bytes.Equal(b, rb) ||
+				!bytes.Equal(sb, rsb) {
 				t.Errorf("%d dimensions: another model of vectors in the dense form", c.d)
 			}
 		}
@@ -187,7 +189,8 @@ func TestSparseIsReproducible(t *testing.T) {
 			if c.same == nil {
 				continue
 			}
-			if err := e.Project(one, 0, c.same[i].Value); err != nil || !slices.Equal(one, all[i*16:(i+1)*16]) {
+			if err := e.Project(one, 0, c.same[i].Value); err != nil ||
+				!slices.Equal(one, all[i*16:(i+1)*16]) {
 				t.Fatalf("vector %d: other projections in the dense form (%v)", i, err)
 			}
 		}
@@ -198,7 +201,8 @@ func TestSparseIsReproducible(t *testing.T) {
 func TestSparseForDense(t *testing.T) {
 	sparse, dense, labels := texts(t, 9, 0, 300)
 	m := []model.Modality{{Name: "text", Dim: synth.NUSWideText}}
-	opt := settled(m, Options{Bits: 16, Anchors: 50, Features: map[string]model.FeatureKind{"text": model.FeaturesZScore}})
+	opt := settled(m, Options{Bits: 16, Anchors: 50, Features: map[string]model.FeatureKind{
+		"text": model.FeaturesZScore}})
 	a, b := trainOn(t, m, sparse, labels, opt), trainOn(t, m, dense, labels, opt)
 	ab, as := marshal(t, a)
 	bb, bs := marshal(t, b)
@@ -207,7 +211,8 @@ func TestSparseForDense(t *testing.T) {
 	}
 	x, y := make([]float32, 50), make([]float32, 50)
 	e := a.Model.NewEncoder()
-	if err := errors.Join(e.MapVector(x, 0, sparse[0]), e.MapVector(y, 0, model.Dense(dense[0].Value))); err != nil || !slices.Equal(x, y) {
+	if err := errors.Join(e.MapVector(x, 0, sparse[0]),
+		e.MapVector(y, 0, model.Dense(dense[0].Value))); err != nil || !slices.Equal(x, y) {
 		t.Errorf("other features of a sparse vector (%v)", err)
 	}
 }
@@ -217,19 +222,22 @@ func TestSparseForDense(t *testing.T) {
 func TestEmptyVectorIsAVector(t *testing.T) {
 	effort.WithoutRace(t)
 	sparse, _, labels := texts(t, 2, 0, 100)
-	sparse[1], sparse[2], sparse[3] = model.Sparse(nil, nil), model.Sparse([]uint32{}, []float32{}), model.Vector{}
+	sparse[1], sparse[2], sparse[3] = model.Sparse(nil, nil), model.Sparse([]uint32{}, []float32{}),
+		model.Vector{}
 	r := trainOn(t, sparseText(synth.NUSWideText), sparse, labels, Options{Bits: 16, Anchors: 20})
 	if got := r.Report.Chosen["text"].Items; got != 99 || r.Statistics.Items(0) != 99 {
 		t.Errorf("%d items have a text", got)
 	}
 	z := make([]float64, 16)
-	if err := r.Model.NewEncoder().ProjectVectors(z, 0, []model.Vector{model.Sparse(nil, nil)}); err != nil || slices.Max(z) == 0 {
+	if err := r.Model.NewEncoder().ProjectVectors(z, 0, []model.Vector{model.Sparse(nil, nil)}); err != nil ||
+		slices.Max(z) == 0 {
 		t.Errorf("%v, %v", z, err)
 	}
 	for _, c := range []struct {
 		v       model.Vector
 		present bool
-	}{{model.Vector{}, false}, {model.Dense(nil), false}, {model.Sparse(nil, nil), true}, {model.Dense([]float32{}), true}} {
+	}{{model.Vector{}, false}, {model.Dense(nil), false}, {model.Sparse(nil, nil), true},
+		{model.Dense([]float32{}), true}} {
 		if c.v.Present() != c.present {
 			t.Errorf("%#v: present is %v", c.v, !c.present)
 		}
@@ -248,10 +256,14 @@ func TestSparseRefuses(t *testing.T) {
 		says string
 	}{
 		{model.Sparse([]uint32{1, 2}, []float32{1}), model.ErrMismatch, "2 indices and 1 values"},
-		{model.Sparse([]uint32{4, 3}, []float32{1, 1}), model.ErrMismatch, "index 3 of a sparse vector follows 4"},
-		{model.Sparse([]uint32{4, 4}, []float32{1, 1}), model.ErrMismatch, "index 4 of a sparse vector follows 4"},
-		{model.Sparse([]uint32{0, 1000}, []float32{1, 1}), model.ErrMismatch, "index 1000, but the dimensions are 0 to 999"},
-		{model.Sparse([]uint32{0, math.MaxUint32}, []float32{1, 1}), model.ErrMismatch, "index 4294967295, but"},
+		{model.Sparse([]uint32{4, 3}, []float32{1, 1}), model.ErrMismatch,
+			"index 3 of a sparse vector follows 4"},
+		{model.Sparse([]uint32{4, 4}, []float32{1, 1}), model.ErrMismatch,
+			"index 4 of a sparse vector follows 4"},
+		{model.Sparse([]uint32{0, 1000}, []float32{1, 1}), model.ErrMismatch,
+			"index 1000, but the dimensions are 0 to 999"},
+		{model.Sparse([]uint32{0, math.MaxUint32}, []float32{1, 1}), model.ErrMismatch,
+			"index 4294967295, but"},
 		{model.Sparse([]uint32{3, 17}, []float32{1, inf}), model.ErrNotFinite, "dimension 17 is +Inf"},
 		{model.Dense(make([]float32, 5)), nil, "a vector of 5 numbers"},
 		{model.Vector{}, nil, "a vector of 0 numbers"},
@@ -265,8 +277,10 @@ func TestSparseRefuses(t *testing.T) {
 		}
 		xs := slices.Clone(sparse)
 		xs[7] = c.v
-		_, err = Train(t.Context(), m, &vectorSource{vectors: [][]model.Vector{xs}, labels: labels}, Options{Bits: 16})
-		if err == nil || !strings.Contains(err.Error(), "training item 7: ") || !strings.Contains(err.Error(), c.says) {
+		_, err = Train(t.Context(), m, &vectorSource{vectors: [][]model.Vector{xs}, labels: labels},
+			Options{Bits: 16})
+		if err == nil || !strings.Contains(err.Error(), "training item 7: ") ||
+			!strings.Contains(err.Error(), c.says) {
 			t.Errorf("training with %v: %v", c.v, err)
 		}
 	}
@@ -290,7 +304,8 @@ func TestSparseSampleIsBounded(t *testing.T) {
 			b.X[0][0] = model.Sparse(index, slices.Repeat([]float32{float32(i)}, long))
 			s.add(b, 0)
 		}
-		if k := len(s.kept); 2*long*k > choiceNumbers || k < choiceNumbers/(2*long)/3 || len(s.bottom.items()) != k {
+		if k := len(s.kept); 2*long*k > choiceNumbers || k < choiceNumbers/(2*long)/3 ||
+			len(s.bottom.items()) != k {
 			t.Errorf("%d vectors of %d numbers are kept", k, long)
 		}
 		items := s.bottom.items()

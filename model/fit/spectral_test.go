@@ -23,7 +23,8 @@ func TestPrincipal(t *testing.T) {
 	for _, c := range []struct {
 		n, d, r int
 		least   float64 // share of the variance of the eigenvectors
-	}{{200, 12, 5, 1 - 1e-9}, {300, 200, 20, 1 - 1e-3}, {10, 30, 20, 1 - 1e-9}, {60, largestGram + 50, 16, 1 - 1e-3}} {
+	}{{200, 12, 5, 1 - 1e-9}, {300, 200, 20, 1 - 1e-3}, {10, 30, 20, 1 - 1e-9},
+		{60, largestGram + 50, 16, 1 - 1e-3}} {
 		x := dense.Of(c.n, c.d, make([]float32, c.n*c.d))
 		for i := range c.n {
 			for j := range c.d {
@@ -31,7 +32,8 @@ func TestPrincipal(t *testing.T) {
 			}
 		}
 		axes, variances, err := principal(t.Context(), x, c.r, rng)
-		if err != nil || axes.Rows != c.r || len(variances) != c.r || !slices.IsSortedFunc(variances, func(a, b float64) int { return int(math.Copysign(1, b-a)) }) {
+		if err != nil || axes.Rows != c.r || len(variances) != c.r ||
+			!slices.IsSortedFunc(variances, func(a, b float64) int { return int(math.Copysign(1, b-a)) }) {
 			t.Fatalf("%+v: %d axes, variances %v, %v", c, axes.Rows, variances, err)
 		}
 		held := 0.0
@@ -156,6 +158,7 @@ func TestCCAITQSparse(t *testing.T) {
 		other += codec.Distance(image, code(b[i+1]))
 	}
 	if same > other*2/3 {
-		t.Errorf("the two codes of an item are %.1f bits apart, those of two items %.1f", float64(same)/300, float64(other)/300)
+		t.Errorf("the two codes of an item are %.1f bits apart, those of two items %.1f", float64(same)/300,
+			float64(other)/300)
 	}
 }

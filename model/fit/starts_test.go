@@ -21,7 +21,8 @@ import (
 func TestStartsAreJudgedByTheirCodes(t *testing.T) {
 	for _, aim := range []model.Aim{model.AimLabels, model.AimCodes} {
 		t.Run(aim.String(), func(t *testing.T) {
-			data := synth.Pairs(synth.Config{Items: 400, Classes: 5, Dims: []int{7}, LabelsPerItem: 2, Noise: 1.5})
+			data := synth.Pairs(synth.Config{Items: 400, Classes: 5, Dims: []int{7}, LabelsPerItem: 2,
+				Noise: 1.5})
 			c := chooserOf(t, modalitiesOf([]int{7}), synthetic(data), Options{Bits: 24, Aim: aim})
 			if len(c.starts) != MostStarts {
 				t.Fatalf("%d starts", len(c.starts))
@@ -97,7 +98,8 @@ func TestBestStartIsTaken(t *testing.T) {
 		t.Fatalf("%+v", s)
 	}
 	// The codes are those of a solver that begins at this start.
-	tr := &trainer{opt: settled(modalitiesOf(dims), Options{Bits: 16, Seed: 3}), from: seeded(3, 16), reader: &sum.Reader{Modalities: modalitiesOf(dims), Source: data, Items: -1}}
+	tr := &trainer{opt: settled(modalitiesOf(dims), Options{Bits: 16, Seed: 3}), from: seeded(3, 16),
+		reader: &sum.Reader{Modalities: modalitiesOf(dims), Source: data, Items: -1}}
 	seen, err := tr.scan(t.Context())
 	if err != nil {
 		t.Fatal(err)
@@ -119,13 +121,15 @@ func TestBestStartIsTaken(t *testing.T) {
 		}
 	}
 	// A given start is taken, whatever else is chosen.
-	for _, opt := range []Options{{Bits: 16, Seed: 3}, settled(modalitiesOf(dims), Options{Bits: 16, Seed: 3})} {
+	for _, opt := range []Options{{Bits: 16, Seed: 3}, settled(modalitiesOf(dims),
+		Options{Bits: 16, Seed: 3})} {
 		opt.Start = s.Chosen
 		again, err := Train(t.Context(), modalitiesOf(dims), data, opt)
 		if err != nil {
 			t.Fatal(err)
 		}
-		if s := again.Report.Start; s.Chosen != opt.Start || s.MAP != nil || !slices.Equal(again.Model.Parts().C, r.Model.Parts().C) {
+		if s := again.Report.Start; s.Chosen != opt.Start || s.MAP != nil ||
+			!slices.Equal(again.Model.Parts().C, r.Model.Parts().C) {
 			t.Errorf("start %d given: %+v, other codes", opt.Start, again.Report.Start)
 		}
 		opt.Start = MostStarts + 1
@@ -134,7 +138,8 @@ func TestBestStartIsTaken(t *testing.T) {
 		}
 	}
 	// With nothing to choose, the start is that of the seed.
-	given, err := Train(t.Context(), modalitiesOf(dims), data, settled(modalitiesOf(dims), Options{Bits: 16, Seed: 3}))
+	given, err := Train(t.Context(), modalitiesOf(dims), data,
+		settled(modalitiesOf(dims), Options{Bits: 16, Seed: 3}))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -162,7 +167,8 @@ func TestNothingIsLearnedFromTheItem(t *testing.T) {
 			for _, gamma := range []float64{1e-4, 1} {
 				o := c.evaluate(tt, gamma)
 				if o.precisions == nil || !approx(o.MAP, chance, 4*o.StdErr) {
-					t.Errorf("%v, %v, gamma %g: %.3f +- %.3f, want %.3f", aim, kind, o.Gamma, o.MAP, o.StdErr, chance)
+					t.Errorf("%v, %v, gamma %g: %.3f +- %.3f, want %.3f", aim, kind, o.Gamma, o.MAP, o.StdErr,
+						chance)
 				}
 			}
 		}

@@ -17,10 +17,14 @@ import (
 func TestManyLabelSets(t *testing.T) {
 	effort.Slow(t)
 	effort.WithoutRace(t)
-	src := made(700, 24, func(rng *rand.Rand, class int) []float32 { return []float32{float32(class), rng.Float32()} })
+	src := made(700, 24, func(rng *rand.Rand, class int) []float32 {
+		return []float32{float32(class),
+			rng.Float32()}
+	})
 	rng := rand.New(rand.NewPCG(7, 8))
 	for i, own := range src.labels {
-		src.labels[i] = slices.Compact(slices.Sorted(slices.Values([]uint32{own[0], uint32(rng.IntN(24)), uint32(rng.IntN(24))})))
+		src.labels[i] = slices.Compact(
+			slices.Sorted(slices.Values([]uint32{own[0], uint32(rng.IntN(24)), uint32(rng.IntN(24))})))
 	}
 	for _, aim := range []model.Aim{model.AimLabels, model.AimCodes} {
 		r, err := Train(t.Context(), modalitiesOf([]int{2}), src, Options{Bits: 24, Anchors: 30, Aim: aim})
@@ -31,7 +35,8 @@ func TestManyLabelSets(t *testing.T) {
 		if rep.LabelSets <= mostTargets || rep.Choices["image"].Unfit != "" || rep.Choices["image"].MAP <= 0 {
 			t.Fatalf("%d label sets, %+v", rep.LabelSets, rep.Choices["image"])
 		}
-		if compared := aim == model.AimLabels; (rep.Start.MAP != nil) != compared || (rep.SweepMAP != nil) != compared || (rep.PriorChoice != nil) != compared {
+		if compared := aim == model.AimLabels; (rep.Start.MAP != nil) != compared ||
+			(rep.SweepMAP != nil) != compared || (rep.PriorChoice != nil) != compared {
 			t.Errorf("%v: start %+v, sweeps %v, prior %+v", aim, rep.Start, rep.SweepMAP, rep.PriorChoice)
 		}
 	}
@@ -52,14 +57,17 @@ func TestStartsThatCannotBeJudged(t *testing.T) {
 	}
 	given := Options{
 		Bits: 24, Anchors: 30, Aim: model.AimCodes,
-		Features: map[string]model.FeatureKind{"text": model.FeaturesRaw}, Map: map[string]model.MapKind{"text": model.MapRBF},
-		Width: map[string]float64{"text": 1}, Gamma: map[string]float64{"text": .1},
+		Features: map[string]model.FeatureKind{"text": model.FeaturesRaw},
+		Map:      map[string]model.MapKind{"text": model.MapRBF},
+		Width:    map[string]float64{"text": 1}, Gamma: map[string]float64{"text": .1},
 	}
 	for name, opt := range map[string]Options{
-		"a given start":                 {Bits: 24, Anchors: 30, Aim: model.AimCodes, Start: 3},
-		"one open modality":             given,
-		"labels and a given start":      {Bits: 24, Anchors: 30, Start: 3},
-		"all given, and a start":        {Bits: 24, Anchors: 30, Aim: model.AimCodes, Start: 3, Features: settledOpen(modalitiesOf(dims)).Features, Map: settledOpen(modalitiesOf(dims)).Map, Width: settledOpen(modalitiesOf(dims)).Width, Gamma: settledOpen(modalitiesOf(dims)).Gamma},
+		"a given start":            {Bits: 24, Anchors: 30, Aim: model.AimCodes, Start: 3},
+		"one open modality":        given,
+		"labels and a given start": {Bits: 24, Anchors: 30, Start: 3},
+		"all given, and a start": {Bits: 24, Anchors: 30, Aim: model.AimCodes, Start: 3,
+			Features: settledOpen(modalitiesOf(dims)).Features, Map: settledOpen(modalitiesOf(dims)).Map,
+			Width: settledOpen(modalitiesOf(dims)).Width, Gamma: settledOpen(modalitiesOf(dims)).Gamma},
 		"embedded labels, given start":  {Bits: 16, Anchors: 30, LabelEmbedding: true, Start: 3},
 		"embedded labels, another seed": {Bits: 16, Anchors: 30, LabelEmbedding: true, Seed: 5},
 	} {
@@ -81,7 +89,8 @@ func TestSweepsAreJudgedByTheirCodes(t *testing.T) {
 		t.Skip("seven trainings")
 	}
 	dims := []int{7, 4}
-	data := synthetic(synth.Pairs(synth.Config{Items: 160, Classes: 12, Dims: dims, LabelsPerItem: 3, Noise: 1.5}))
+	data := synthetic(synth.Pairs(synth.Config{Items: 160, Classes: 12, Dims: dims, LabelsPerItem: 3,
+		Noise: 1.5}))
 	train := func(opt Options) Report {
 		t.Helper()
 		opt.Bits, opt.Seed = 16, 3
@@ -95,7 +104,8 @@ func TestSweepsAreJudgedByTheirCodes(t *testing.T) {
 	// keeps starts compared, and trainings with fewer sweeps count only if they choose
 	// the same maps.
 	given := Options{
-		Features: map[string]model.FeatureKind{}, Map: map[string]model.MapKind{}, Width: map[string]float64{}, Gamma: map[string]float64{},
+		Features: map[string]model.FeatureKind{}, Map: map[string]model.MapKind{},
+		Width: map[string]float64{}, Gamma: map[string]float64{},
 		Sweeps: 4, Prior: new(float64), Centre: new(float64),
 	}
 	for _, m := range modalitiesOf(dims) {
@@ -130,12 +140,15 @@ func TestSweepsAreJudgedByTheirCodes(t *testing.T) {
 		t.Errorf("%d compared, and all sweeps are as good", compared)
 	}
 	// One modality has nothing to fuse, and a given start is not compared.
-	one, err := Train(t.Context(), modalitiesOf(dims[:1]), synthetic(synth.Pairs(synth.Config{Items: 120, Dims: dims[:1], Noise: 1})), Options{Bits: 16, Start: 2})
+	one, err := Train(t.Context(), modalitiesOf(dims[:1]),
+		synthetic(synth.Pairs(synth.Config{Items: 120, Dims: dims[:1], Noise: 1})),
+		Options{Bits: 16, Start: 2})
 	if err != nil || len(one.Report.SweepMAP) != DefaultSweeps || one.Report.SweepMAP[0] <= 0 {
 		t.Errorf("%v, %v", one.Report.SweepMAP, err)
 	}
 	for name, opt := range map[string]Options{
-		"joint": {Method: model.MethodJoint}, "many sweeps": {Sweeps: MostStarts + 1}, "all given": settled(modalitiesOf(dims), Options{}),
+		"joint": {Method: model.MethodJoint}, "many sweeps": {Sweeps: MostStarts + 1},
+		"all given": settled(modalitiesOf(dims), Options{}),
 	} {
 		if r := train(opt); r.SweepMAP != nil {
 			t.Errorf("%s: %v", name, r.SweepMAP)

@@ -128,11 +128,13 @@ type scanned struct {
 }
 
 // train is Train from a given start, or TrainOver if there is an engine and no source.
-func train(ctx context.Context, modalities []model.Modality, src sum.Source, engine sum.Engine, opt Options, from start) (_ *Result, err error) {
+func train(ctx context.Context, modalities []model.Modality, src sum.Source, engine sum.Engine, opt Options,
+	from start) (_ *Result, err error) {
 	defer parallel.Guard(&err, "in the numerics")
 	tr := &trainer{
 		opt: opt, from: from,
-		reader: &sum.Reader{Modalities: modalities, Source: src, Engine: engine, Items: -1, Progress: opt.Progress},
+		reader: &sum.Reader{Modalities: modalities, Source: src, Engine: engine, Items: -1,
+			Progress: opt.Progress},
 		report: Report{
 			Bits: opt.Bits, Method: opt.Method, Seed: opt.Seed, Sweeps: opt.Sweeps,
 			Chosen: map[string]Chosen{},
@@ -251,7 +253,8 @@ func (tr *trainer) scan(ctx context.Context) (seen scanned, err error) {
 	tr.report.LabelSets = len(tr.sets.sets)
 	for t, m := range tr.reader.Modalities {
 		if tr.moments[t].N == 0 {
-			return seen, &model.ModalityError{Modality: m.Name, Problem: "is in no training item: train without it, or add vectors"}
+			return seen, &model.ModalityError{Modality: m.Name,
+				Problem: "is in no training item: train without it, or add vectors"}
 		}
 		if kind := tr.opt.Features[m.Name]; !kind.Fits(tr.moments[t]) {
 			return seen, fmt.Errorf("%w: features %v of modality %q: its vectors hold %g, and they need numbers of 0 or more: use raw, zscore or l2",
@@ -270,24 +273,26 @@ func (tr *trainer) mostLabels() int {
 }
 
 // scanHere reads the items for scan, into samples and choices. It returns label sets, H0 Y0' and moments.
-func (tr *trainer) scanHere(ctx context.Context, seen scanned) (*labelSets, []float64, []*model.Moments, error) {
+func (tr *trainer) scanHere(ctx context.Context,
+	seen scanned) (*labelSets, []float64, []*model.Moments, error) {
 	sets := sum.NewSets(tr.opt.Bits, tr.mostLabels(), true)
 	code := codec.NewCode(tr.opt.Bits)
-	m, err := tr.reader.Sum(ctx, sum.MomentsPass(tr.reader.Modalities, tr.opt.Bits, tr.opt.Seed, nil), func(b *sum.Block) error {
-		for i := range b.N {
-			tr.from.signs(code)
-			sets.Add(b.Labels[i], code)
-		}
-		for t := range b.X {
-			if s := seen.samples[t]; s != nil {
-				s.add(b.X[t])
+	m, err := tr.reader.Sum(ctx, sum.MomentsPass(tr.reader.Modalities, tr.opt.Bits, tr.opt.Seed, nil),
+		func(b *sum.Block) error {
+			for i := range b.N {
+				tr.from.signs(code)
+				sets.Add(b.Labels[i], code)
 			}
-			if c := seen.choices[t]; c != nil {
-				c.add(b, t)
+			for t := range b.X {
+				if s := seen.samples[t]; s != nil {
+					s.add(b.X[t])
+				}
+				if c := seen.choices[t]; c != nil {
+					c.add(b, t)
+				}
 			}
-		}
-		return nil
-	})
+			return nil
+		})
 	if err != nil {
 		return nil, nil, nil, err
 	}
@@ -307,7 +312,8 @@ func (tr *trainer) makeMaps(ctx context.Context, samples []*sample) (maps []*mod
 	for t, m := range tr.reader.Modalities {
 		mo := moments[t]
 		kind := tr.opt.Map[m.Name]
-		chosen := Chosen{FeatureMap: prepared[t].Kind, Map: kind, Items: mo.N, Gamma: tr.opt.Gamma[m.Name], Mu: tr.opt.Mu[m.Name]}
+		chosen := Chosen{FeatureMap: prepared[t].Kind, Map: kind, Items: mo.N, Gamma: tr.opt.Gamma[m.Name],
+			Mu: tr.opt.Mu[m.Name]}
 		sigma, constant := mo.Sigma()
 		chosen.Constant = constant
 		if kind == model.MapLinear && !constant && tr.gammaIsDefault(t) {
@@ -362,7 +368,8 @@ func (tr *trainer) prepare(ctx context.Context) ([]*model.Features, []*model.Mom
 	if raw {
 		return prepared, result, nil
 	}
-	s, err := tr.reader.Sum(ctx, sum.MomentsPass(tr.reader.Modalities, tr.opt.Bits, tr.opt.Seed, prepared), nil)
+	s, err := tr.reader.Sum(ctx, sum.MomentsPass(tr.reader.Modalities, tr.opt.Bits, tr.opt.Seed, prepared),
+		nil)
 	if err != nil {
 		return nil, nil, err
 	}
@@ -496,7 +503,8 @@ func (tr *trainer) meanAim(m *model.Model, s *solver) []float64 {
 
 // statistics is the last pass. It sums the lessons of the items. It also returns the codes of items that
 // differ from the codes of their labels.
-func (tr *trainer) statistics(ctx context.Context, m *model.Model, solved *solver) (*model.Statistics, map[int]codec.Code, error) {
+func (tr *trainer) statistics(ctx context.Context, m *model.Model,
+	solved *solver) (*model.Statistics, map[int]codec.Code, error) {
 	if m.Method() == model.MethodLabels {
 		s, err := tr.reader.Sum(ctx, sum.StatisticsPass(m, nil), nil)
 		if err != nil {

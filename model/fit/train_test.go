@@ -35,7 +35,8 @@ func marshal(t testing.TB, r *Result) (model, stats []byte) {
 }
 
 func TestTrainIsDeterministic(t *testing.T) {
-	cfg := synth.Config{Items: effort.Of(700, 300), Classes: 6, Dims: []int{9, 5, 4}, LabelsPerItem: 2, Missing: .3}
+	cfg := synth.Config{Items: effort.Of(700, 300), Classes: 6, Dims: []int{9, 5, 4}, LabelsPerItem: 2,
+		Missing: .3}
 	bits, anchors := 72, effort.Of(90, 75)
 	if effort.Race {
 		cfg.Items, bits, anchors = 300, 24, 30
@@ -47,7 +48,8 @@ func TestTrainIsDeterministic(t *testing.T) {
 		for _, procs := range deterministicProcs {
 			runtime.GOMAXPROCS(procs)
 			r, err := Train(t.Context(), modalitiesOf(cfg.Dims), src, Options{
-				Bits: bits, Anchors: anchors, Method: method, Seed: 11, Delta: 1, Map: map[string]model.MapKind{"text": model.MapRBF},
+				Bits: bits, Anchors: anchors, Method: method, Seed: 11, Delta: 1,
+				Map: map[string]model.MapKind{"text": model.MapRBF},
 			})
 			if err != nil {
 				t.Fatal(err)
@@ -62,7 +64,8 @@ func TestTrainIsDeterministic(t *testing.T) {
 			continue
 		}
 		runtime.GOMAXPROCS(2)
-		other, err := Train(t.Context(), modalitiesOf(cfg.Dims), src, Options{Bits: bits, Anchors: anchors, Method: method, Seed: 12})
+		other, err := Train(t.Context(), modalitiesOf(cfg.Dims), src,
+			Options{Bits: bits, Anchors: anchors, Method: method, Seed: 12})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -81,7 +84,8 @@ func TestAnchorsAreTheSameItemsWhenItemsAreComplete(t *testing.T) {
 	}
 	e, one, other := r.Model.NewEncoder(), make([]float32, 20), make([]float32, 20)
 	for _, x := range data.Vectors[0] {
-		if e.MapVector(one, 0, model.Dense(x)) != nil || e.MapVector(other, 1, model.Dense(x)) != nil || !slices.Equal(one, other) {
+		if e.MapVector(one, 0, model.Dense(x)) != nil || e.MapVector(other, 1, model.Dense(x)) != nil ||
+			!slices.Equal(one, other) {
 			t.Fatal("the modalities have different anchors")
 		}
 	}
@@ -157,7 +161,8 @@ func TestConstantModalityTeachesNothingAndHarmsNothing(t *testing.T) {
 				}
 			}
 			z := make([]float64, 16)
-			if err := r.Model.NewEncoder().Project(z, 1, []float32{.1, .1, .1}); err != nil || slices.ContainsFunc(z, math.IsNaN) {
+			if err := r.Model.NewEncoder().Project(z, 1, []float32{.1, .1, .1}); err != nil ||
+				slices.ContainsFunc(z, math.IsNaN) {
 				t.Errorf("%v, %v: %v, %v", method, kind, z, err)
 			}
 		}
@@ -167,15 +172,16 @@ func TestConstantModalityTeachesNothingAndHarmsNothing(t *testing.T) {
 func TestReport(t *testing.T) {
 	data := synth.Pairs(synth.Config{Items: 90, Classes: 3, Dims: []int{6, 3}, Missing: .3})
 	var phases []string
-	r, err := Train(t.Context(), modalitiesOf([]int{6, 3}), synthetic(data), settled(modalitiesOf([]int{6, 3}), Options{
-		Bits: 16, Sweeps: 5, Map: map[string]model.MapKind{"text": model.MapLinear},
-		Progress: func(phase string, done, total int64) {
-			if done != 90 || total != 90 && phase != "scan" {
-				t.Errorf("%s: %d of %d", phase, done, total)
-			}
-			phases = append(phases, phase)
-		},
-	}))
+	r, err := Train(t.Context(), modalitiesOf([]int{6, 3}), synthetic(data),
+		settled(modalitiesOf([]int{6, 3}), Options{
+			Bits: 16, Sweeps: 5, Map: map[string]model.MapKind{"text": model.MapLinear},
+			Progress: func(phase string, done, total int64) {
+				if done != 90 || total != 90 && phase != "scan" {
+					t.Errorf("%s: %d of %d", phase, done, total)
+				}
+				phases = append(phases, phase)
+			},
+		}))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -183,15 +189,19 @@ func TestReport(t *testing.T) {
 		t.Error(d)
 	}
 	rep := r.Report
-	if rep.TrainItems != 90 || rep.Labels != 3 || rep.LabelSets != 3 || rep.Bits != 16 || rep.Method != model.MethodLabels ||
-		rep.Aim != model.AimLabels || rep.Prior != DefaultPrior || rep.PriorChoice != nil || rep.Sweeps != 5 || len(rep.Objective) != 5 || rep.DistinctCodes < 2 || rep.DistinctCodes > 3 {
+	if rep.TrainItems != 90 || rep.Labels != 3 || rep.LabelSets != 3 || rep.Bits != 16 ||
+		rep.Method != model.MethodLabels ||
+		rep.Aim != model.AimLabels || rep.Prior != DefaultPrior || rep.PriorChoice != nil ||
+		rep.Sweeps != 5 || len(rep.Objective) != 5 || rep.DistinctCodes < 2 || rep.DistinctCodes > 3 {
 		t.Errorf("%+v", rep)
 	}
 	image, text := rep.Chosen["image"], rep.Chosen["text"]
-	if image.Anchors != r.Statistics.Items(0) || image.Features != image.Anchors || image.Sigma <= 0 || image.Gamma != DefaultGamma {
+	if image.Anchors != r.Statistics.Items(0) || image.Features != image.Anchors || image.Sigma <= 0 ||
+		image.Gamma != DefaultGamma {
 		t.Errorf("%+v", image)
 	}
-	if text.Anchors != 0 || text.Features != 4 || text.Map != model.MapLinear || text.Items != r.Statistics.Items(1) {
+	if text.Anchors != 0 || text.Features != 4 || text.Map != model.MapLinear ||
+		text.Items != r.Statistics.Items(1) {
 		t.Errorf("%+v", text)
 	}
 	// Balance and constant bits by their definitions.
@@ -214,13 +224,15 @@ func TestReport(t *testing.T) {
 		}
 	}
 	if !approx(balance, rep.BitBalance, 1e-12) || constant != rep.ConstantBits {
-		t.Errorf("balance %g with %d constant bits, want %g with %d", rep.BitBalance, rep.ConstantBits, balance, constant)
+		t.Errorf("balance %g with %d constant bits, want %g with %d", rep.BitBalance, rep.ConstantBits,
+			balance, constant)
 	}
 	b, err := json.Marshal(rep)
 	if err != nil {
 		t.Fatal(err)
 	}
-	for _, field := range []string{`"train_items":90`, `"method":"labels"`, `"aim":"labels"`, `"prior":0.25`, `"map":"rbf"`, `"map":"linear"`, `"chosen"`, `"sweeps":5`,
+	for _, field := range []string{`"train_items":90`, `"method":"labels"`, `"aim":"labels"`, `"prior":0.25`,
+		`"map":"rbf"`, `"map":"linear"`, `"chosen"`, `"sweeps":5`,
 		`"objective":[`, `"bit_balance"`, `"constant_bits"`, `"distinct_codes"`, `"bits":16`, `"seconds":{`} {
 		if !strings.Contains(string(b), field) {
 			t.Errorf("no %s in %s", field, b)
@@ -255,13 +267,15 @@ func TestReportOfChoices(t *testing.T) {
 			t.Fatal(err)
 		}
 		if rep := r.Report; rep.Aim != r.Model.Aim() || rep.Prior != r.Model.Prior() {
-			t.Errorf("aim %v and prior %g; the model has %v and %g", rep.Aim, rep.Prior, r.Model.Aim(), r.Model.Prior())
+			t.Errorf("aim %v and prior %g; the model has %v and %g", rep.Aim, rep.Prior, r.Model.Aim(),
+				r.Model.Prior())
 		}
 		return r
 	}
 	rep := train(data, Options{}).Report
 	p := rep.PriorChoice
-	if rep.Aim != model.AimLabels || p == nil || p.Chosen != rep.Prior || len(p.Tried) != len(priors) || rep.Start.MAP == nil {
+	if rep.Aim != model.AimLabels || p == nil || p.Chosen != rep.Prior || len(p.Tried) != len(priors) ||
+		rep.Start.MAP == nil {
 		t.Fatalf("%+v", rep)
 	}
 	best, differ := 0, false
@@ -282,10 +296,12 @@ func TestReportOfChoices(t *testing.T) {
 		mean += v / searchStarts
 	}
 	if !approx(mean, p.Tried[best].MAP, 1e-12) {
-		t.Errorf("the first starts measure %g with the prior, which was chosen by %g", mean, p.Tried[best].MAP)
+		t.Errorf("the first starts measure %g with the prior, which was chosen by %g", mean,
+			p.Tried[best].MAP)
 	}
 	for name, ch := range rep.Chosen {
-		if ch.Map != model.MapLinear && (ch.Anchors != 300 || !slices.Contains(widths, ch.Width)) || ch.Width != rep.Choices[name].Width && ch.Map != model.MapLinear {
+		if ch.Map != model.MapLinear && (ch.Anchors != 300 || !slices.Contains(widths, ch.Width)) ||
+			ch.Width != rep.Choices[name].Width && ch.Map != model.MapLinear {
 			t.Errorf("%s: %+v", name, ch)
 		}
 	}
@@ -297,7 +313,8 @@ func TestReportOfChoices(t *testing.T) {
 	if err := json.Unmarshal(b, &back); err != nil || cmp.Diff(rep, back) != "" {
 		t.Errorf("%v\n%s", err, cmp.Diff(rep, back))
 	}
-	for _, field := range []string{`"prior_choice":{"chosen":`, `"aim":"labels"`, `"anchors":300`, `"width":`} {
+	for _, field := range []string{`"prior_choice":{"chosen":`, `"aim":"labels"`, `"anchors":300`,
+		`"width":`} {
 		if !strings.Contains(string(b), field) {
 			t.Errorf("no %s in %s", field, b)
 		}
@@ -305,18 +322,23 @@ func TestReportOfChoices(t *testing.T) {
 	if rep.Centre != 1 || rep.CentreChoice != nil {
 		t.Errorf("one label an item: centre %g, %+v", rep.Centre, rep.CentreChoice)
 	}
-	several := train(synth.Pairs(synth.Config{Items: 300, Classes: 6, Dims: dims, Noise: 1.5, LabelsPerItem: 3}), Options{}).Report
-	if c := several.CentreChoice; c == nil || c.Chosen != several.Centre || len(c.Tried) != 2 || c.Tried[0].Centre != .5 || c.Tried[1].Centre != 0 || c.Tried[0].MAP == c.Tried[1].MAP {
+	several := train(synth.Pairs(synth.Config{Items: 300, Classes: 6, Dims: dims, Noise: 1.5,
+		LabelsPerItem: 3}), Options{}).Report
+	if c := several.CentreChoice; c == nil || c.Chosen != several.Centre || len(c.Tried) != 2 ||
+		c.Tried[0].Centre != .5 || c.Tried[1].Centre != 0 || c.Tried[0].MAP == c.Tried[1].MAP {
 		t.Errorf("several labels: centre %g, %+v", several.Centre, c)
 	}
-	if rep := train(data, Options{Aim: model.AimCodes}).Report; rep.Aim != model.AimCodes || rep.Prior != 0 || rep.PriorChoice != nil {
+	if rep := train(data, Options{Aim: model.AimCodes}).Report; rep.Aim != model.AimCodes || rep.Prior != 0 ||
+		rep.PriorChoice != nil {
 		t.Errorf("codes: %v, %g, %+v", rep.Aim, rep.Prior, rep.PriorChoice)
 	}
 	many := synth.ManyLabels{Items: 300, Labels: 40, Dims: []int{8}}.Make()
-	if rep := train(many, Options{LabelEmbedding: true}).Report; rep.Aim != model.AimWeighted || rep.Prior != embeddedPrior || rep.PriorChoice != nil {
+	if rep := train(many, Options{LabelEmbedding: true}).Report; rep.Aim != model.AimWeighted ||
+		rep.Prior != embeddedPrior || rep.PriorChoice != nil {
 		t.Errorf("embedded: %v, %g, %+v", rep.Aim, rep.Prior, rep.PriorChoice)
 	}
-	if rep := train(data.Slice(0, minChoiceItems-1), Options{}).Report; rep.Aim != model.AimLabels || rep.Prior != DefaultPrior || rep.PriorChoice != nil {
+	if rep := train(data.Slice(0, minChoiceItems-1), Options{}).Report; rep.Aim != model.AimLabels ||
+		rep.Prior != DefaultPrior || rep.PriorChoice != nil {
 		t.Errorf("few items: %v, %g, %+v", rep.Aim, rep.Prior, rep.PriorChoice)
 	}
 }
@@ -358,10 +380,12 @@ func TestSettle(t *testing.T) {
 		if !bytes.Equal(a, b) || !bytes.Equal(as, bs) {
 			t.Errorf("%s: another model", name)
 		}
-		if got := r.Report.CentreChoice; name == "noise" != (got != nil) || got != nil && (got.Chosen != 0 || r.Report.Centre != 0) {
+		if got := r.Report.CentreChoice; name == "noise" != (got != nil) ||
+			got != nil && (got.Chosen != 0 || r.Report.Centre != 0) {
 			t.Errorf("%s: centre %g, by %+v", name, r.Report.Centre, got)
 		}
-		if rep := again.Report; rep.Choices != nil || rep.PriorChoice != nil || rep.CentreChoice != nil || rep.Start.MAP != nil || rep.Start.Chosen != r.Report.Start.Chosen {
+		if rep := again.Report; rep.Choices != nil || rep.PriorChoice != nil || rep.CentreChoice != nil ||
+			rep.Start.MAP != nil || rep.Start.Chosen != r.Report.Start.Chosen {
 			t.Errorf("%s: something was chosen again: %+v", name, rep)
 		}
 	}
@@ -397,7 +421,12 @@ func TestTrainRefuses(t *testing.T) {
 		return &failing{memory: synthetic(good()), change: change}
 	}
 	as := func(target any) func(error) bool { return func(err error) bool { return errors.As(err, target) } }
-	is := func(target error) func(error) bool { return func(err error) bool { return errors.Is(err, target) } }
+	is := func(target error) func(error) bool {
+		return func(err error) bool {
+			return errors.Is(err,
+				target)
+		}
+	}
 	var (
 		bits     *BitsError
 		anchors  *AnchorsError
@@ -414,50 +443,72 @@ func TestTrainRefuses(t *testing.T) {
 		is         func(error) bool
 		says       string
 	}{
-		{name: "no items", src: &memory{vectors: make([][][]float32, 2)}, is: is(model.ErrNoLabels), says: "no item has any"},
-		{name: "no labels", src: alter(func(d *synth.Data) { d.Labels[7] = nil }), is: is(model.ErrNoLabels), says: "item 7"},
+		{name: "no items", src: &memory{vectors: make([][][]float32, 2)}, is: is(model.ErrNoLabels),
+			says: "no item has any"},
+		{name: "no labels", src: alter(func(d *synth.Data) { d.Labels[7] = nil }), is: is(model.ErrNoLabels),
+			says: "item 7"},
 		{name: "one class", src: alter(func(d *synth.Data) {
 			for i := range d.Labels {
 				d.Labels[i] = []uint32{3, 9}
 			}
 		}), is: is(model.ErrOneClass), says: "same code"},
-		{name: "unsorted labels", src: alter(func(d *synth.Data) { d.Labels[5] = []uint32{2, 2} }), is: is(model.ErrOption), says: "item 5"},
+		{name: "unsorted labels", src: alter(func(d *synth.Data) { d.Labels[5] = []uint32{2, 2} }),
+			is: is(model.ErrOption), says: "item 5"},
 		{name: "more labels than bits", src: alter(func(d *synth.Data) {
 			for i := range d.Labels {
 				d.Labels[i] = []uint32{uint32(i)}
 			}
-		}), opt: Options{Bits: 32}, is: as(&bits), says: "40 labels do not fit in codes of 32 bits: use at least 40"},
-		{name: "anchors", opt: Options{Anchors: 41}, is: as(&anchors), says: `41 anchors asked for, but only 40 training items have modality "image"`},
+		}), opt: Options{Bits: 32}, is: as(&bits),
+			says: "40 labels do not fit in codes of 32 bits: use at least 40"},
+		{name: "anchors", opt: Options{Anchors: 41}, is: as(&anchors),
+			says: `41 anchors asked for, but only 40 training items have modality "image"`},
 		{name: "joint features", src: alter(func(d *synth.Data) {
 			for i := 3; i < 40; i++ {
 				d.Vectors[1][i] = nil
 			}
-		}), opt: Options{Method: model.MethodJoint}, is: as(&features), says: `"text" has 3 features, but method joint needs at least 4`},
-		{name: "paper features", opt: Options{Method: model.MethodPaper}, is: as(&features), says: `has 40 features, but method paper needs at least 64`},
+		}), opt: Options{Method: model.MethodJoint}, is: as(&features),
+			says: `"text" has 3 features, but method joint needs at least 4`},
+		{name: "paper features", opt: Options{Method: model.MethodPaper}, is: as(&features),
+			says: `has 40 features, but method paper needs at least 64`},
 		{name: "bits", opt: Options{Bits: 63}, is: is(model.ErrOption), says: "63"},
 		{name: "sweeps", opt: Options{Sweeps: -1}, is: is(model.ErrOption), says: "sweeps"},
 		{name: "negative anchors", opt: Options{Anchors: -1}, is: is(model.ErrOption), says: "anchors"},
 		{name: "method", opt: Options{Method: 9}, is: is(model.ErrOption), says: "method(9)"},
-		{name: "map kind", opt: Options{Map: map[string]model.MapKind{"text": 7}}, is: is(model.ErrOption), says: "map(7)"},
-		{name: "map name", opt: Options{Map: map[string]model.MapKind{"sound": model.MapRBF}}, is: as(&modality), says: `"sound" has a map`},
-		{name: "gamma name", opt: Options{Gamma: map[string]float64{"": 1}}, is: as(&modality), says: "gamma"},
+		{name: "map kind", opt: Options{Map: map[string]model.MapKind{"text": 7}}, is: is(model.ErrOption),
+			says: "map(7)"},
+		{name: "map name", opt: Options{Map: map[string]model.MapKind{"sound": model.MapRBF}},
+			is: as(&modality), says: `"sound" has a map`},
+		{name: "gamma name", opt: Options{Gamma: map[string]float64{"": 1}}, is: as(&modality),
+			says: "gamma"},
 		{name: "mu name", opt: Options{Mu: map[string]float64{"x": 1}}, is: as(&modality), says: "mu"},
-		{name: "gamma", opt: Options{Gamma: map[string]float64{"text": -1}}, is: is(model.ErrOption), says: `gamma of modality "text": -1`},
+		{name: "gamma", opt: Options{Gamma: map[string]float64{"text": -1}}, is: is(model.ErrOption),
+			says: `gamma of modality "text": -1`},
 		{name: "mu", opt: Options{Mu: map[string]float64{"text": nan}}, is: is(model.ErrOption), says: "NaN"},
 		{name: "delta", opt: Options{Delta: nan}, is: is(model.ErrOption), says: "delta: NaN"},
 		{name: "negative delta", opt: Options{Delta: -inf}, is: is(model.ErrOption), says: "delta: -Inf"},
-		{name: "no such modality in the items", src: alter(func(d *synth.Data) { clear(d.Vectors[1]) }), is: as(&modality), says: `"text" is in no training item`},
+		{name: "no such modality in the items", src: alter(func(d *synth.Data) { clear(d.Vectors[1]) }),
+			is: as(&modality), says: `"text" is in no training item`},
 		{name: "no modalities", modalities: []model.Modality{}, is: is(model.ErrOption), says: "modalities"},
-		{name: "no name", modalities: []model.Modality{{Name: "", Dim: 3}}, is: is(model.ErrOption), says: "name"},
-		{name: "name twice", modalities: []model.Modality{{Name: "a", Dim: 3}, {Name: "a", Dim: 3}}, is: as(&modality), says: "twice"},
-		{name: "no dimension", modalities: []model.Modality{{Name: "a", Dim: 0}}, is: is(model.ErrOption), says: "dimension 0"},
+		{name: "no name", modalities: []model.Modality{{Name: "", Dim: 3}}, is: is(model.ErrOption),
+			says: "name"},
+		{name: "name twice", modalities: []model.Modality{{Name: "a", Dim: 3}, {Name: "a", Dim: 3}},
+			is: as(&modality), says: "twice"},
+		{name: "no dimension", modalities: []model.Modality{{Name: "a", Dim: 0}}, is: is(model.ErrOption),
+			says: "dimension 0"},
 		{name: "vectors", modalities: two[:1], is: is(model.ErrMismatch), says: "2 vectors"},
-		{name: "dimension", modalities: modalitiesOf([]int{4, 5}), is: as(&dim), says: `training item 0: a vector of 3 numbers, but modality "text" has 5`},
-		{name: "NaN", src: alter(func(d *synth.Data) { d.Vectors[1][30][2] = float32(nan) }), is: is(model.ErrNotFinite), says: `item 30: modality "text", dimension 2 is NaN`},
+		{name: "dimension", modalities: modalitiesOf([]int{4, 5}), is: as(&dim),
+			says: `training item 0: a vector of 3 numbers, but modality "text" has 5`},
+		{name: "NaN", src: alter(func(d *synth.Data) { d.Vectors[1][30][2] = float32(nan) }),
+			is: is(model.ErrNotFinite), says: `item 30: modality "text", dimension 2 is NaN`},
 		{name: "a linear map too large", src: &memory{
-			vectors: [][][]float32{{make([]float32, wire.MaxFeatures), make([]float32, wire.MaxFeatures)}}, labels: [][]uint32{{1}, {2}},
-		}, modalities: []model.Modality{{Name: "bag", Dim: wire.MaxFeatures}}, opt: Options{Map: map[string]model.MapKind{"bag": model.MapLinear}}, is: is(model.ErrOption), says: "32769 features"},
-		{name: "singular", src: alter(func(d *synth.Data) { d.Vectors[0][1] = d.Vectors[0][2] }), opt: Options{Gamma: map[string]float64{"image": 0}}, is: as(&singular), says: `modality "image" with gamma 0`},
+			vectors: [][][]float32{{make([]float32, wire.MaxFeatures), make([]float32, wire.MaxFeatures)}},
+			labels:  [][]uint32{{1}, {2}},
+		}, modalities: []model.Modality{{Name: "bag", Dim: wire.MaxFeatures}},
+			opt: Options{Map: map[string]model.MapKind{"bag": model.MapLinear}}, is: is(model.ErrOption),
+			says: "32769 features"},
+		{name: "singular", src: alter(func(d *synth.Data) { d.Vectors[0][1] = d.Vectors[0][2] }),
+			opt: Options{Gamma: map[string]float64{"image": 0}}, is: as(&singular),
+			says: `modality "image" with gamma 0`},
 		{name: "source", src: from(func(pass int, m *memory) (*memory, error) {
 			if pass == 2 {
 				return nil, own
@@ -469,13 +520,15 @@ func TestTrainRefuses(t *testing.T) {
 				return synthetic(good().Slice(0, 39)), nil
 			}
 			return m, nil
-		}), opt: Options{Method: model.MethodLabels}, is: is(model.ErrMismatch), says: "40 training items at first and has 39 now"},
+		}), opt: Options{Method: model.MethodLabels}, is: is(model.ErrMismatch),
+			says: "40 training items at first and has 39 now"},
 		{name: "more items later", src: from(func(pass int, m *memory) (*memory, error) {
 			if pass == 1 {
 				return synthetic(good().Slice(0, 39)), nil
 			}
 			return m, nil
-		}), opt: Options{Method: model.MethodJoint}, is: is(model.ErrMismatch), says: "39 training items at first and has more"},
+		}), opt: Options{Method: model.MethodJoint}, is: is(model.ErrMismatch),
+			says: "39 training items at first and has more"},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			if c.modalities == nil {
@@ -504,15 +557,16 @@ func TestTrainCancels(t *testing.T) {
 	for _, phase := range phases {
 		ctx, cancel := context.WithCancel(t.Context())
 		blocks := 0
-		_, err := Train(ctx, modalitiesOf([]int{8, 5}), data, Options{Method: model.MethodJoint, Anchors: 50, Progress: func(p string, _, _ int64) {
-			if blocks > 0 {
-				blocks++
-			}
-			if p == phase && blocks == 0 {
-				cancel()
-				blocks = 1
-			}
-		}})
+		_, err := Train(ctx, modalitiesOf([]int{8, 5}), data,
+			Options{Method: model.MethodJoint, Anchors: 50, Progress: func(p string, _, _ int64) {
+				if blocks > 0 {
+					blocks++
+				}
+				if p == phase && blocks == 0 {
+					cancel()
+					blocks = 1
+				}
+			}})
 		if !errors.Is(err, context.Canceled) || blocks != 1 {
 			t.Errorf("cancelled in %s: %v, %d more blocks", phase, err, blocks-1)
 		}
@@ -538,12 +592,13 @@ func TestTrainReportsFromItsGoroutine(t *testing.T) {
 	})
 	// The race detector checks that this is one goroutine.
 	modalities := modalitiesOf([]int{8, 5})
-	_, err := Train(t.Context(), modalities, counting, settled(modalities, Options{Anchors: 20, Progress: func(phase string, done, _ int64) {
-		if done != min(last+sum.BlockItems, n) || asked > done+sum.BlockItems {
-			t.Errorf("%s: %d done after %d, %d asked for", phase, done, last, asked)
-		}
-		last = done
-	}}))
+	_, err := Train(t.Context(), modalities, counting,
+		settled(modalities, Options{Anchors: 20, Progress: func(phase string, done, _ int64) {
+			if done != min(last+sum.BlockItems, n) || asked > done+sum.BlockItems {
+				t.Errorf("%s: %d done after %d, %d asked for", phase, done, last, asked)
+			}
+			last = done
+		}}))
 	if err != nil || last != n {
 		t.Errorf("%v, %d of %d done", err, last, n)
 	}
@@ -569,7 +624,8 @@ func TestTrainSurvivesPanics(t *testing.T) {
 		}
 	})
 	modalities := modalitiesOf([]int{8, 5})
-	if _, err := Train(t.Context(), modalities, source, Options{}); err == nil || !strings.Contains(err.Error(), "on fire") {
+	if _, err := Train(t.Context(), modalities, source, Options{}); err == nil ||
+		!strings.Contains(err.Error(), "on fire") {
 		t.Errorf("a panic of the source: %v", err)
 	}
 	opt, err := Options{Bits: 16}.withDefaults(modalities)
@@ -578,13 +634,15 @@ func TestTrainSurvivesPanics(t *testing.T) {
 	}
 	from := seeded(1, 16)
 	from.signs = func(codec.Code) { panic("no more signs") }
-	if _, err := train(t.Context(), modalities, data, nil, opt, from); err == nil || !strings.Contains(err.Error(), "no more signs") {
+	if _, err := train(t.Context(), modalities, data, nil, opt, from); err == nil ||
+		!strings.Contains(err.Error(), "no more signs") {
 		t.Errorf("a panic in a block: %v", err)
 	}
 }
 
 func TestNames(t *testing.T) {
-	for _, m := range []model.Method{model.MethodAuto, model.MethodLabels, model.MethodJoint, model.MethodPaper} {
+	for _, m := range []model.Method{model.MethodAuto, model.MethodLabels, model.MethodJoint,
+		model.MethodPaper} {
 		if got, err := model.ParseMethod(m.String()); err != nil || got != m {
 			t.Errorf("%v: %v, %v", m, got, err)
 		}
@@ -623,7 +681,8 @@ func TestLabelCode(t *testing.T) {
 		t.Fatal(err)
 	}
 	m := r.Model
-	if want := []uint32{5, 700_000_005, 1_400_000_005, 2_100_000_005, 2_800_000_005, 3_500_000_005}; !slices.Equal(m.Labels(), want) {
+	if want := []uint32{5, 700_000_005, 1_400_000_005, 2_100_000_005, 2_800_000_005,
+		3_500_000_005}; !slices.Equal(m.Labels(), want) {
 		t.Fatal(m.Labels())
 	}
 	code, other := codec.NewCode(72), codec.NewCode(72)
@@ -658,7 +717,8 @@ func BenchmarkTrainSynth(b *testing.B) {
 	for _, method := range []model.Method{model.MethodLabels, model.MethodJoint, model.MethodPaper} {
 		b.Run(method.String(), func(b *testing.B) {
 			for b.Loop() {
-				if _, err := Train(b.Context(), modalitiesOf([]int{128, 10}), data, Options{Method: method}); err != nil {
+				if _, err := Train(b.Context(), modalitiesOf([]int{128, 10}), data,
+					Options{Method: method}); err != nil {
 					b.Fatal(err)
 				}
 			}

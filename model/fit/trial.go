@@ -59,7 +59,8 @@ func newJudge(setOf []uint32, all *labelSets, bits int) *judge {
 		}
 	}
 	for range parallel.Workers() {
-		j.scratch = append(j.scratch, judgment{dist: make([]uint16, len(j.of)), ties: make([]rank.Tie, bits+1)})
+		j.scratch = append(j.scratch,
+			judgment{dist: make([]uint16, len(j.of)), ties: make([]rank.Tie, bits+1)})
 	}
 	return j
 }
@@ -261,7 +262,8 @@ func (c *chooser) newTrial(s setting, anchors int) *trial {
 	} else {
 		n := min(anchors, c.anchors, len(xs))
 		for j := range n {
-			t.anchors = append(t.anchors, j*len(xs)/n) // the order of rows is random, so these are a random choice
+			// the order of rows is random, so these are a random choice
+			t.anchors = append(t.anchors, j*len(xs)/n)
 		}
 	}
 	var at []model.Vector
@@ -372,7 +374,8 @@ func (c *chooser) prepare(kind model.FeatureKind) ([]model.Vector, *model.Moment
 
 // evaluate returns the outcome of a gamma. One without a solution has no precisions.
 func (c *chooser) evaluate(t *trial, gamma float64) *outcome {
-	o := &outcome{Tried: Tried{FeatureMap: t.features, Map: t.kind, Width: t.width, Anchors: len(t.anchors), Gamma: gamma}}
+	o := &outcome{Tried: Tried{FeatureMap: t.features, Map: t.kind, Width: t.width, Anchors: len(t.anchors),
+		Gamma: gamma}}
 	queries := c.judge.queries[:t.queries]
 	rows := len(c.xs)
 	if t.queries < len(c.judge.queries) {
@@ -389,7 +392,8 @@ func (c *chooser) evaluate(t *trial, gamma float64) *outcome {
 }
 
 // meanPrecisions is precisions in the mean over the first searchStarts of some starts.
-func (c *chooser) meanPrecisions(held dense.Matrix[float64], queries []int32, starts []*startCodes, prior float64) []float64 {
+func (c *chooser) meanPrecisions(held dense.Matrix[float64], queries []int32, starts []*startCodes,
+	prior float64) []float64 {
 	starts = starts[:min(searchStarts, len(starts))]
 	mean := make([]float64, len(queries))
 	for _, s := range starts {
@@ -400,7 +404,8 @@ func (c *chooser) meanPrecisions(held dense.Matrix[float64], queries []int32, st
 
 // precisions returns the average precision of queries, which are rows, under the codes of a start, with a
 // prior. held has the held-out projections of each row.
-func (c *chooser) precisions(held dense.Matrix[float64], queries []int32, s *startCodes, prior float64) []float64 {
+func (c *chooser) precisions(held dense.Matrix[float64], queries []int32, s *startCodes,
+	prior float64) []float64 {
 	out := make([]float64, len(queries))
 	directions := c.basis.directions(s, prior)
 	type room struct {
@@ -411,7 +416,8 @@ func (c *chooser) precisions(held dense.Matrix[float64], queries []int32, s *sta
 	rooms := make([]*room, len(c.judge.scratch))
 	parallel.Chunks(len(rooms), len(queries), parallel.Rows, func(worker, from, to int) {
 		if rooms[worker] == nil {
-			rooms[worker] = &room{make([]float64, parallel.Rows*c.q), make([]float64, parallel.Rows*held.Cols), codec.NewCode(c.q)}
+			rooms[worker] = &room{make([]float64, parallel.Rows*c.q),
+				make([]float64, parallel.Rows*held.Cols), codec.NewCode(c.q)}
 		}
 		w := rooms[worker]
 		for i, row := range queries[from:to] {

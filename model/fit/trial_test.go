@@ -81,13 +81,15 @@ func TestHeldOut(t *testing.T) {
 		{"labels, several an item", Options{Bits: 16}, 3},
 		{"codes", Options{Bits: 16, Aim: model.AimCodes}, 2},
 	} {
-		data := synth.Pairs(synth.Config{Items: 70, Classes: 6, Dims: []int{6}, LabelsPerItem: aim.labels, Noise: 1})
+		data := synth.Pairs(synth.Config{Items: 70, Classes: 6, Dims: []int{6}, LabelsPerItem: aim.labels,
+			Noise: 1})
 		c := chooserOf(t, modalitiesOf([]int{6}), synthetic(data), aim.opt)
 		n, q := len(c.xs), c.q
 		// What each row teaches, from the labels of its item alone.
 		y := make([][]float64, n)
 		for row := range y {
-			item := slices.IndexFunc(data.Vectors[0], func(x []float32) bool { return slices.Equal(x, c.xs[row].Value) })
+			item := slices.IndexFunc(data.Vectors[0],
+				func(x []float32) bool { return slices.Equal(x, c.xs[row].Value) })
 			labels := data.Labels[item]
 			if aim.opt.Aim == model.AimCodes {
 				y[row] = make([]float64, c.basis.y.Cols)
@@ -115,7 +117,8 @@ func TestHeldOut(t *testing.T) {
 					for row := range n {
 						own := -1
 						for col := range tt.phi.Cols { // an rbf feature is 1 at its own anchor
-							if kind != model.MapLinear && col < anchors && tt.phi.Data[row*tt.phi.Cols+col] > 1-1e-6 {
+							if kind != model.MapLinear && col < anchors &&
+								tt.phi.Data[row*tt.phi.Cols+col] > 1-1e-6 {
 								own = col
 							}
 						}
@@ -123,13 +126,15 @@ func TestHeldOut(t *testing.T) {
 							left++
 						}
 						for l, want := range withoutRow(t, tt, y, row, own, gamma) {
-							off, scale = max(off, math.Abs(held.Data[row*held.Cols+l]-want)), max(scale, math.Abs(want))
+							off, scale = max(off, math.Abs(held.Data[row*held.Cols+l]-want)),
+								max(scale, math.Abs(want))
 						}
 					}
 					if !(off <= 1e-6*scale) || scale == 0 {
 						t.Errorf("%s: off by %g of %g", name, off, scale)
 					}
-					if want := anchors; kind != model.MapLinear && left != want || kind == model.MapLinear && left != 0 {
+					if want := anchors; kind != model.MapLinear && left != want ||
+						kind == model.MapLinear && left != 0 {
 						t.Errorf("%s: %d rows are anchors", name, left)
 					}
 					// The chooser makes projections of it by C J D of a start, or by its codes.
@@ -160,7 +165,8 @@ func TestHeldOut(t *testing.T) {
 								want += v * direction
 							}
 							if got := float64(z[row*q+j]); !approx(got, want, 1e-6*max(1, math.Abs(want))) {
-								t.Fatalf("%s: projection %d of row %d is %g, want %g", name, j, row, got, want)
+								t.Fatalf("%s: projection %d of row %d is %g, want %g", name, j, row, got,
+									want)
 							}
 						}
 					}
@@ -185,7 +191,8 @@ func TestHeldOutWithoutSolution(t *testing.T) {
 	if o := c.evaluate(tt, 0); o.precisions != nil {
 		t.Errorf("%+v", o.Tried)
 	}
-	if held, ok := tt.hold(c.basis.y, 1e-3, len(c.xs)); !ok || slices.ContainsFunc(held.Data, func(v float64) bool { return v-v != 0 }) {
+	if held, ok := tt.hold(c.basis.y, 1e-3, len(c.xs)); !ok ||
+		slices.ContainsFunc(held.Data, func(v float64) bool { return v-v != 0 }) {
 		t.Error("no solution with a ridge")
 	}
 }

@@ -124,11 +124,13 @@ func TestUnlabelledQuality(t *testing.T) {
 			dims = append(dims, len(rows[0]))
 		}
 		n := d.Items() - 300
-		return set{name: name, modalities: modalitiesOf(dims), train: synthetic(d.Slice(0, n)), queries: synthetic(d.Slice(n, n+300)), worse: worse}
+		return set{name: name, modalities: modalitiesOf(dims), train: synthetic(d.Slice(0, n)),
+			queries: synthetic(d.Slice(n, n+300)), worse: worse}
 	}
 	sets := []set{
 		of("noise", noisy(1500), .01),
-		of("pairs", synth.Pairs(synth.Config{Items: 1500, Classes: 8, Dims: []int{20, 12}, Noise: 2.5, LabelsPerItem: 2}), .01),
+		of("pairs", synth.Pairs(synth.Config{Items: 1500, Classes: 8, Dims: []int{20, 12}, Noise: 2.5,
+			LabelsPerItem: 2}), .01),
 	}
 	if effort.Long() || *allFigures {
 		if *allFigures {
@@ -185,7 +187,8 @@ func TestUnlabelledQuality(t *testing.T) {
 				note(fusionName(tried), h.figures(t, f))
 			}
 			note("chosen", h.figures(t, fusionOf(h.result.Model)))
-			t.Logf("%s, seed %d: %s by %+v over the sum; %.2v s", s.name, seed, fusionName(report.FusionTried), *report.OverSum, h.result.Report.Seconds["choose"])
+			t.Logf("%s, seed %d: %s by %+v over the sum; %.2v s", s.name, seed,
+				fusionName(report.FusionTried), *report.OverSum, h.result.Report.Seconds["choose"])
 		}
 		chosen := mean["chosen"]
 		last := len(chosen) - 1

@@ -14,7 +14,8 @@ import (
 // now, and those that have come since.
 func TestUpdateOver(t *testing.T) {
 	for name, opt := range map[string]Options{
-		"labels": {Bits: 24, Anchors: 30, Seed: 3}, "embedding": {Bits: 16, Anchors: 20, LabelEmbedding: true}, "codes": {Bits: 24, Anchors: 20, Aim: model.AimCodes},
+		"labels": {Bits: 24, Anchors: 30, Seed: 3}, "embedding": {Bits: 16, Anchors: 20,
+			LabelEmbedding: true}, "codes": {Bits: 24, Anchors: 20, Aim: model.AimCodes},
 	} {
 		ms, all := madeItems(1500, 12, true)
 		first, later := all[:900], all[900:]
@@ -38,7 +39,8 @@ func TestUpdateOver(t *testing.T) {
 		if err != nil {
 			t.Fatal(name, err)
 		}
-		now := slices.DeleteFunc(slices.Concat(first, later[200:]), func(ex model.Example) bool { return !trained.Model.Knows(ex.Labels) })
+		now := slices.DeleteFunc(slices.Concat(first, later[200:]),
+			func(ex model.Example) bool { return !trained.Model.Knows(ex.Labels) })
 		e := &scattered{items: now, cuts: []int{1, 400, 777}, rng: rand.New(rand.NewPCG(1, 1))}
 		got, s, err := UpdateOver(t.Context(), trained.Model, e)
 		if err != nil {
@@ -70,11 +72,13 @@ func TestUpdateOver(t *testing.T) {
 		}
 	}
 	ms, items := madeItems(300, 5, true)
-	r, err := Train(t.Context(), ms, inMemory(items), Options{Bits: 16, Anchors: 20, Method: model.MethodJoint})
+	r, err := Train(t.Context(), ms, inMemory(items), Options{Bits: 16, Anchors: 20,
+		Method: model.MethodJoint})
 	if err != nil {
 		t.Fatal(err)
 	}
-	if _, _, err := UpdateOver(t.Context(), r.Model, &scattered{items: items}); !errors.Is(err, model.ErrMismatch) {
+	if _, _, err := UpdateOver(t.Context(), r.Model, &scattered{items: items}); !errors.Is(err,
+		model.ErrMismatch) {
 		t.Error(err)
 	}
 }
@@ -110,7 +114,8 @@ func TestFollow(t *testing.T) {
 			t.Error(err)
 		}
 		more := []model.Example{{Vectors: items[0].Vectors, Labels: []uint32{grown[0]}}}
-		if taught, err := o.Learn(t.Context(), more, model.TeacherLabels, 0); err != nil || taught.Labelled != 1 {
+		if taught, err := o.Learn(t.Context(), more, model.TeacherLabels, 0); err != nil ||
+			taught.Labelled != 1 {
 			t.Error(taught, err)
 		}
 		if next, err := o.Revision(); err != nil || next.Fingerprint() != m.Fingerprint() {

@@ -199,11 +199,13 @@ func (r *Reader) add(b *Block, ex model.Example) error {
 		return fmt.Errorf("%w: %d vectors, but there are %d modalities: give the zero Vector for what an item lacks", model.ErrMismatch, len(ex.Vectors), len(r.Modalities))
 	}
 	if len(ex.Labels) == 0 && !r.unlabelled {
-		return fmt.Errorf("%w: the item has none: leave unlabelled items out of the training", model.ErrNoLabels)
+		return fmt.Errorf("%w: the item has none: leave unlabelled items out of the training",
+			model.ErrNoLabels)
 	}
 	for i := 1; i < len(ex.Labels); i++ {
 		if ex.Labels[i-1] >= ex.Labels[i] {
-			return fmt.Errorf("%w: label %d follows %d: labels must be sorted and distinct", model.ErrOption, ex.Labels[i], ex.Labels[i-1])
+			return fmt.Errorf("%w: label %d follows %d: labels must be sorted and distinct", model.ErrOption,
+				ex.Labels[i], ex.Labels[i-1])
 		}
 	}
 	for t, x := range ex.Vectors {

@@ -40,11 +40,12 @@ type Pass struct {
 	modalities []model.Modality
 	bits       int
 	seed       uint64
-	limit      int                      // passScan: labels whose codes are summed
-	wanted     [][]uint32               // passScan and passSample: by modality, items whose vectors are wanted, ascending
-	features   []*model.Features        // passMoments, by modality
-	m          *model.Model             // passEmbedding and passStatistics: maps, labels and what they teach
-	random     []*dense.Packed[float64] // passEmbedding: directions of sketches, by modality
+	limit      int // passScan: labels whose codes are summed
+	// passScan and passSample: by modality, items whose vectors are wanted, ascending
+	wanted   [][]uint32
+	features []*model.Features        // passMoments, by modality
+	m        *model.Model             // passEmbedding and passStatistics: maps, labels and what they teach
+	random   []*dense.Packed[float64] // passEmbedding: directions of sketches, by modality
 
 	code func(item int) codec.Code // see StatisticsPass
 }
@@ -76,7 +77,8 @@ func EmbeddingPass(m *model.Model) *Pass {
 // StatisticsPass returns the pass that sums up the statistics of m. code gives the code of an item, for
 // methods other than labels; it does not travel.
 func StatisticsPass(m *model.Model, code func(item int) codec.Code) *Pass {
-	return &Pass{kind: passStatistics, modalities: m.Modalities(), bits: m.Bits(), seed: m.Seed(), m: m, code: code}
+	return &Pass{kind: passStatistics, modalities: m.Modalities(), bits: m.Bits(), seed: m.Seed(), m: m,
+		code: code}
 }
 
 // Stage returns what the progress of a training calls the pass: scan, moments, embedding or statistics.
@@ -99,7 +101,8 @@ func (p *Pass) Modalities() []model.Modality { return slices.Clone(p.modalities)
 // It holds two blocks of 512 items and up to a few sums at a time: those of the statistics take 8 k (k + c)
 // bytes for a map of k features, with c labels, or q bits if labels are embedded. It runs on GOMAXPROCS
 // goroutines. The errors are those of Train about an item.
-func (p *Pass) Sum(ctx context.Context, first int, items iter.Seq2[model.Example, error]) (sum []byte, err error) {
+func (p *Pass) Sum(ctx context.Context, first int,
+	items iter.Seq2[model.Example, error]) (sum []byte, err error) {
 	defer parallel.Guard(&err, "in the numerics")
 	if first < 0 || first > math.MaxInt32 {
 		return nil, fmt.Errorf("%w: a sum that begins with item %d", model.ErrOption, first)

@@ -22,8 +22,9 @@ import (
 
 // MomentSums are the moments of each modality, of the vectors as they are or of their features.
 type MomentSums struct {
-	Of       []*model.Moments
-	features []*model.Features // by modality; nil: as they are. Moments of raw ones are left out, as they are known.
+	Of []*model.Moments
+	// by modality; nil: as they are. Moments of raw ones are left out, as they are known.
+	features []*model.Features
 }
 
 func newMomentSums(modalities []model.Modality, prepared []*model.Features) *MomentSums {
@@ -273,7 +274,8 @@ type Sets struct {
 // NewSets returns a builder of the sets of no items, for codes of so many bits. keep says that
 // it keeps the set of each item.
 func NewSets(bits, limit int, keep bool) *Sets {
-	return &Sets{Bits: bits, Limit: limit, keep: keep, index: map[string]uint32{}, Codes: map[uint32][]float64{}}
+	return &Sets{Bits: bits, Limit: limit, keep: keep, index: map[string]uint32{},
+		Codes: map[uint32][]float64{}}
 }
 
 // Add takes the labels and the starting code of the next item.
@@ -428,7 +430,8 @@ func sketchDirections(maps []*model.Map, bits int, seed uint64) (packed []*dense
 // newSketches returns the sketches of no items, for the maps and the labels of a model.
 func newSketches(m *model.Model, random []*dense.Packed[float64]) *Sketches {
 	c, maps := len(m.Labels()), m.Maps()
-	s := &Sketches{maps: maps, labels: m.Labels(), Width: sketchWidth(m.Bits()), Workers: parallel.Workers(), random: random}
+	s := &Sketches{maps: maps, labels: m.Labels(), Width: sketchWidth(m.Bits()), Workers: parallel.Workers(),
+		random: random}
 	for range maps {
 		s.Sums = append(s.Sums, make([]float64, c*s.Width))
 		s.Counts = append(s.Counts, make([]float64, c))

@@ -35,7 +35,8 @@ func TestFileCodeAndMore(t *testing.T) {
 	}
 	b.open("/?collection=emoji&key=%F0%9F%90%B1&from=picture&to=words&k=10")
 	b.until(`document.querySelectorAll(".card").length === 10`)
-	want := hits(t, page, url.Values{"collection": {"emoji"}, "key": {"🐱"}, "from": {"picture"}, "to": {"words"}, "k": {"30"}})
+	want := hits(t, page, url.Values{"collection": {"emoji"}, "key": {"🐱"}, "from": {"picture"},
+		"to": {"words"}, "k": {"30"}})
 
 	b.do(chromedp.Click(chromedp.CSS(`input[value=row]`)))
 	b.until(`document.getElementById("ask").dataset.mode === "row"`)
@@ -58,7 +59,8 @@ func TestFileCodeAndMore(t *testing.T) {
 	b.do(chromedp.Click(chromedp.CSS(`input[value=code]`)))
 	b.do(chromedp.SendKeys(chromedp.CSS("#code"), item.Code+"\r"))
 	b.until(`document.querySelector(".query h1")?.textContent === "A code"`)
-	want = hits(t, page, url.Values{"collection": {"emoji"}, "code": {item.Code}, "to": {"words"}, "k": {"10"}})
+	want = hits(t, page, url.Values{"collection": {"emoji"}, "code": {item.Code}, "to": {"words"},
+		"k": {"10"}})
 	if got := b.keys(); !slices.Equal(got, want) {
 		t.Errorf("by its code: %q, want %q", got, want)
 	}
@@ -71,7 +73,8 @@ func TestFileCodeAndMore(t *testing.T) {
 func (b *tab) tellsDistances(word string, n int) []int {
 	b.Helper()
 	b.until(`document.querySelectorAll("#histogram rect.in").length > 0`)
-	distances := eval[[]int](b, `[...document.querySelectorAll(".card .far b")].map((e) => parseInt(e.textContent))`)
+	distances := eval[[]int](b,
+		`[...document.querySelectorAll(".card .far b")].map((e) => parseInt(e.textContent))`)
 	if len(distances) != n {
 		b.Fatalf("%d cards have a distance, want %d", len(distances), n)
 	}
@@ -80,7 +83,8 @@ func (b *tab) tellsDistances(word string, n int) []int {
 	if least == most {
 		want = fmt.Sprintf("The %s %d items, %d bits away", word, n, least)
 	}
-	if got := eval[string](b, `document.querySelector(".query p").textContent`); !strings.HasPrefix(got, want) {
+	if got := eval[string](b, `document.querySelector(".query p").textContent`); !strings.HasPrefix(got,
+		want) {
 		b.Errorf("the headline is %q, want %q", got, want)
 	}
 	bars := eval[[]int](b, `[...document.querySelectorAll("#histogram rect")].map((r) => Number(r.dataset.d))`)
@@ -107,7 +111,8 @@ func TestDistancesInAnyOrder(t *testing.T) {
 		if sorted := slices.IsSorted(distances); sorted != order.sorted {
 			t.Errorf("%s: the distances are %v: another query is needed", order.rerank, distances)
 		}
-		similar := eval[[]string](b, `[...document.querySelectorAll(".card .similar :last-child")].map((e) => e.textContent)`)
+		similar := eval[[]string](b,
+			`[...document.querySelectorAll(".card .similar :last-child")].map((e) => e.textContent)`)
 		if len(similar) != 60 {
 			t.Errorf("%s: the similarities are %q", order.rerank, similar)
 		}

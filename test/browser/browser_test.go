@@ -27,9 +27,11 @@ import (
 )
 
 var (
-	axeFile = flag.String("axe", "", "axe.min.js of axe-core, which looks for what people with disabilities cannot use")
-	shots   = flag.String("shots", "", "folder for screenshots")
-	budget  = flag.Bool("budget", false, "fail where the page is slower than it has to be; for a machine that does nothing else")
+	axeFile = flag.String("axe", "",
+		"axe.min.js of axe-core, which looks for what people with disabilities cannot use")
+	shots  = flag.String("shots", "", "folder for screenshots")
+	budget = flag.Bool("budget", false,
+		"fail where the page is slower than it has to be; for a machine that does nothing else")
 )
 
 // program is the path of the shell, and emoji that of the example. Both are built once.
@@ -52,7 +54,8 @@ func run(m *testing.M) int {
 	}
 	defer os.RemoveAll(dir)
 	program, emoji = filepath.Join(dir, "fddhdb"), filepath.Join(dir, "emoji")
-	for _, build := range [][]string{{"-C", "../..", "build", "-ldflags=-s -w", "-o", program, "./cmd/fddhdb"}, {"-C", "../../examples/emoji", "build", "-ldflags=-s -w", "-o", emoji, "."}} {
+	for _, build := range [][]string{{"-C", "../..", "build", "-ldflags=-s -w", "-o", program,
+		"./cmd/fddhdb"}, {"-C", "../../examples/emoji", "build", "-ldflags=-s -w", "-o", emoji, "."}} {
 		if out, err := exec.Command("go", build...).CombinedOutput(); err != nil {
 			fmt.Fprintf(os.Stderr, "go %s: %v\n%s", strings.Join(build, " "), err, out)
 			return 1
@@ -149,8 +152,10 @@ func browse(t *testing.T, page *url.URL) *tab {
 	if chromium == "" {
 		t.Skip("needs a browser: make page, or CHROMIUM=/path/to/chromium")
 	}
-	options := append(chromedp.DefaultExecAllocatorOptions[:], chromedp.ExecPath(chromium), chromedp.WindowSize(1360, 900),
-		chromedp.Flag("force-color-profile", "srgb"), chromedp.Flag("host-resolver-rules", "MAP * ~NOTFOUND, EXCLUDE 127.0.0.1"))
+	options := append(chromedp.DefaultExecAllocatorOptions[:], chromedp.ExecPath(chromium),
+		chromedp.WindowSize(1360, 900),
+		chromedp.Flag("force-color-profile", "srgb"), chromedp.Flag("host-resolver-rules",
+			"MAP * ~NOTFOUND, EXCLUDE 127.0.0.1"))
 	if os.Geteuid() == 0 {
 		options = append(options, chromedp.NoSandbox)
 	}
@@ -224,7 +229,8 @@ func eval[T any](b *tab, expression string) T {
 // until waits for an expression to be true.
 func (b *tab) until(expression string) {
 	b.Helper()
-	poll := chromedp.Poll[chromedp.Void](expression, chromedp.WithPollingTimeout(2*time.Minute), chromedp.WithPollingInterval(20*time.Millisecond))
+	poll := chromedp.Poll[chromedp.Void](expression, chromedp.WithPollingTimeout(2*time.Minute),
+		chromedp.WithPollingInterval(20*time.Millisecond))
 	err := chromedp.Do(b.ctx, poll)
 	for range 100 { // on a busy machine chromedp may not have heard yet that there is another page
 		if err == nil || !strings.Contains(err.Error(), "Cannot find context") {

@@ -26,7 +26,8 @@ func TestFacets(t *testing.T) {
 	before := b.keys()
 	b.do(chromedp.Click(chromedp.CSS(chip(mammal))))
 	b.until(`document.querySelectorAll(".card").length === 24 && document.querySelector(".chosen") && [...document.querySelectorAll(".card")].every((c) => c.textContent.includes("animal-mammal"))`)
-	b.until(`new URL(location).searchParams.get("where") === "` + mammal + `" && document.querySelector("#where").value === "` + mammal + `"`)
+	b.until(`new URL(location).searchParams.get("where") === "` + mammal +
+		`" && document.querySelector("#where").value === "` + mammal + `"`)
 
 	// By the keyboard: the focus is on the condition that was added, and Enter takes it away.
 	b.until(`document.activeElement.dataset.test === "` + mammal + `"`)
@@ -50,7 +51,8 @@ func TestFacets(t *testing.T) {
 	b.accessible("chosen")
 
 	// Where nothing is found a condition can be taken away, too.
-	b.open("/?collection=emoji&text=cat+face&from=words&to=picture&where=label+%3D+%27none%27+and+" + "label+%3D+%27Animals+%26+Nature%27")
+	b.open("/?collection=emoji&text=cat+face&from=words&to=picture&where=label+%3D+%27none%27+and+" +
+		"label+%3D+%27Animals+%26+Nature%27")
 	b.until(`document.querySelector(".nothing")?.textContent === "No item matches the filter."`)
 	b.do(chromedp.Click(chromedp.CSS(chip("label = 'none'"))))
 	b.until(`document.querySelectorAll(".card").length === 24`)

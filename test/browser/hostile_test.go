@@ -25,13 +25,17 @@ func TestHostileItems(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	c, err := d.CreateCollection(ctx, "main", db.Schema{Bits: 8, Fields: []db.Field{{Name: "caption", Type: db.String}, {Name: "story", Type: db.String}}})
+	c, err := d.CreateCollection(ctx, "main",
+		db.Schema{Bits: 8, Fields: []db.Field{{Name: "caption", Type: db.String},
+			{Name: "story", Type: db.String}}})
 	if err != nil {
 		t.Fatal(err)
 	}
 	for _, it := range []*db.Item{
-		{Key: key, Code: []byte{1}, Labels: []string{label}, Fields: map[string]any{"story": story}, Payload: []byte(picture)},
-		{Key: "html", Code: []byte{3}, Fields: map[string]any{"caption": caption}, Payload: []byte(`<html><script>window.hacked=7</script></html>`)},
+		{Key: key, Code: []byte{1}, Labels: []string{label}, Fields: map[string]any{"story": story},
+			Payload: []byte(picture)},
+		{Key: "html", Code: []byte{3}, Fields: map[string]any{"caption": caption},
+			Payload: []byte(`<html><script>window.hacked=7</script></html>`)},
 	} {
 		if _, err := c.Put(ctx, it); err != nil {
 			t.Fatal(err)
@@ -45,7 +49,8 @@ func TestHostileItems(t *testing.T) {
 	b.open("/?" + url.Values{"key": {key}}.Encode())
 	b.until(`document.querySelectorAll(".card").length === 2 && [...document.images].every((i) => i.complete)`)
 	text := eval[string](b, `document.body.innerText`)
-	for _, want := range []string{key, label, caption, "window.hacked=7", `<b onmouseover="window.hacked=6">bold</b>`} {
+	for _, want := range []string{key, label, caption, "window.hacked=7",
+		`<b onmouseover="window.hacked=6">bold</b>`} {
 		if !strings.Contains(text, want) {
 			t.Errorf("the page does not show %s", want)
 		}

@@ -42,7 +42,8 @@ func TestWordsAndNeighbours(t *testing.T) {
 	b.shot("first")
 	b.do(chromedp.SendKeys(chromedp.CSS("#text"), "red heart"))
 	b.until(`document.querySelector(".query h1")?.textContent.includes("red heart")`)
-	words := url.Values{"collection": {"emoji"}, "text": {"red heart"}, "from": {"words"}, "to": {"picture"}, "k": {"24"}}
+	words := url.Values{"collection": {"emoji"}, "text": {"red heart"}, "from": {"words"}, "to": {"picture"},
+		"k": {"24"}}
 	want := hits(t, page, words)
 	if got := b.keys(); !slices.Equal(got, want) {
 		t.Errorf("cards %q, want %q", got, want)
@@ -54,8 +55,10 @@ func TestWordsAndNeighbours(t *testing.T) {
 
 	second := want[1]
 	b.do(chromedp.Click(chromedp.CSS(`.card:nth-child(2) a`)))
-	b.until(`new URL(location).searchParams.get("key") === ` + quoted(second) + ` && document.querySelector(".query img")`)
-	neighbours := hits(t, page, url.Values{"collection": {"emoji"}, "key": {second}, "from": {"picture"}, "to": {"picture"}, "k": {"24"}})
+	b.until(`new URL(location).searchParams.get("key") === ` + quoted(second) +
+		` && document.querySelector(".query img")`)
+	neighbours := hits(t, page, url.Values{"collection": {"emoji"}, "key": {second}, "from": {"picture"},
+		"to": {"picture"}, "k": {"24"}})
 	b.until(`document.querySelector(".card").dataset.key === ` + quoted(neighbours[0]))
 	if got := b.keys(); !slices.Equal(got, neighbours) {
 		t.Errorf("neighbours %q, want %q", got, neighbours)
@@ -112,7 +115,8 @@ func TestMistakes(t *testing.T) {
 	eval[bool](b, `(document.querySelector("#where").value = "") === ""`)
 	b.do(chromedp.SendKeys(chromedp.CSS("#where"), "label = 'cat-face'\r"))
 	b.until(`document.querySelector("#whereError").hidden && document.querySelectorAll(".card").length > 0`)
-	for _, name := range eval[[]string](b, `[...document.querySelectorAll(".card h2")].map((h) => h.textContent)`) {
+	for _, name := range eval[[]string](b,
+		`[...document.querySelectorAll(".card h2")].map((h) => h.textContent)`) {
 		if !strings.Contains(name, "cat") {
 			t.Errorf("%q is no cat", name)
 		}
@@ -188,13 +192,19 @@ func median(x []float64) float64 {
 type view struct{ name, path, ready string }
 
 var views = []view{
-	{"search", "/?collection=emoji&text=cat+face&from=words&to=picture&radius=40&explain=true", `document.querySelectorAll(".card").length > 0 && document.querySelector("#histogram rect")`},
-	{"item", "/?collection=emoji&key=%F0%9F%90%B1&from=picture&to=picture&k=12", `document.querySelectorAll(".card").length === 12 && document.querySelector(".query img")`},
-	{"first", "/?collection=emoji", `document.querySelectorAll(".card").length === 36 && document.querySelectorAll(".facet").length === 1`},
+	{"search", "/?collection=emoji&text=cat+face&from=words&to=picture&radius=40&explain=true",
+		`document.querySelectorAll(".card").length > 0 && document.querySelector("#histogram rect")`},
+	{"item", "/?collection=emoji&key=%F0%9F%90%B1&from=picture&to=picture&k=12",
+		`document.querySelectorAll(".card").length === 12 && document.querySelector(".query img")`},
+	{"first", "/?collection=emoji",
+		`document.querySelectorAll(".card").length === 36 && document.querySelectorAll(".facet").length === 1`},
 	{"facets", "/?collection=emoji&text=cat+face&from=words&to=picture&where=label+%3D+%27Animals+%26+Nature%27+AND+label+%3D+%27animal-mammal%27", `document.querySelectorAll(".card").length > 0 && document.querySelectorAll(".facet button.chosen").length === 2`},
-	{"nothing", "/?collection=emoji&text=cat+face&from=words&to=picture&where=label+%3D+%27none%27", `document.querySelector(".nothing")?.textContent === "No item matches the filter."`},
-	{"filter", "/?collection=emoji&text=cat&from=words&to=picture&where=year+%3C", `document.querySelector("#whereError").checkVisibility() && document.querySelector("h1")`},
-	{"wrong", "/?collection=emoji&key=nobody&from=picture&to=picture", `document.querySelector(".notice.bad")`},
+	{"nothing", "/?collection=emoji&text=cat+face&from=words&to=picture&where=label+%3D+%27none%27",
+		`document.querySelector(".nothing")?.textContent === "No item matches the filter."`},
+	{"filter", "/?collection=emoji&text=cat&from=words&to=picture&where=year+%3C",
+		`document.querySelector("#whereError").checkVisibility() && document.querySelector("h1")`},
+	{"wrong", "/?collection=emoji&key=nobody&from=picture&to=picture",
+		`document.querySelector(".notice.bad")`},
 	{"models", "/models?collection=emoji", `document.querySelector(".panel table")`},
 	{"figures", "/stats?collection=emoji", `document.querySelectorAll(".panel table").length > 2`},
 }
@@ -220,7 +230,8 @@ func TestViews(t *testing.T) {
 			b.until(v.ready)
 			b.until(`[...document.images].filter((i) => i.getBoundingClientRect().top < innerHeight).every((i) => i.complete)`)
 			b.shot(name)
-			if wide := eval[float64](b, `document.documentElement.scrollWidth - document.documentElement.clientWidth`); wide > 0 {
+			if wide := eval[float64](b,
+				`document.documentElement.scrollWidth - document.documentElement.clientWidth`); wide > 0 {
 				t.Errorf("%s: wider than the screen by %.0f pixels", name, wide)
 			}
 			b.accessible(name)
@@ -232,7 +243,8 @@ func TestViews(t *testing.T) {
 func (b *tab) viewsOfFiles(picture []byte) []view {
 	b.Helper()
 	send := func(name string, body []byte) (sent struct{ Picture, Upload string }) {
-		resp, err := http.Post(b.page.Scheme+"://"+b.page.Host+"/api/uploads?name="+name, "", bytes.NewReader(body))
+		resp, err := http.Post(b.page.Scheme+"://"+b.page.Host+"/api/uploads?name="+name, "",
+			bytes.NewReader(body))
 		if err != nil {
 			b.Fatal(err)
 		}
@@ -244,9 +256,13 @@ func (b *tab) viewsOfFiles(picture []byte) []view {
 	}
 	row := strings.Repeat("0.1,", 2047) + "1\n"
 	return []view{
-		{"picture", "/?collection=emoji&picture=" + send("cat.png", picture).Picture + "&file=cat.png&from=picture&to=words", `document.querySelectorAll(".card").length > 0 && document.querySelector(".query img")`},
-		{"row", "/?collection=emoji&upload=" + send("rows.csv", []byte(row)).Upload + "&file=rows.csv&from=words&to=picture", `document.querySelectorAll(".card").length > 0`},
-		{"gone", "/?collection=emoji&picture=gone&file=cat.png&from=picture&to=words", `document.querySelector(".notice.bad")`},
+		{"picture", "/?collection=emoji&picture=" + send("cat.png", picture).Picture +
+			"&file=cat.png&from=picture&to=words",
+			`document.querySelectorAll(".card").length > 0 && document.querySelector(".query img")`},
+		{"row", "/?collection=emoji&upload=" + send("rows.csv", []byte(row)).Upload +
+			"&file=rows.csv&from=words&to=picture", `document.querySelectorAll(".card").length > 0`},
+		{"gone", "/?collection=emoji&picture=gone&file=cat.png&from=picture&to=words",
+			`document.querySelector(".notice.bad")`},
 	}
 }
 
@@ -258,7 +274,8 @@ func (b *tab) accessible(name string) {
 		b.Fatal(err)
 	}
 	b.do(chromedp.Evaluate[chromedp.Void](string(axe)))
-	for _, found := range eval[[]string](b, `axe.run().then((r) => r.violations.map((v) => v.impact + ": " + v.id + ": " + v.help + ": " + v.nodes.map((n) => n.html + " " + n.failureSummary).slice(0, 3).join("; ")))`) {
+	for _, found := range eval[[]string](b,
+		`axe.run().then((r) => r.violations.map((v) => v.impact + ": " + v.id + ": " + v.help + ": " + v.nodes.map((n) => n.html + " " + n.failureSummary).slice(0, 3).join("; ")))`) {
 		b.Errorf("%s: %s", name, found)
 	}
 }
@@ -294,12 +311,14 @@ func TestCollections(t *testing.T) {
 		t.Fatal(err)
 	}
 	for _, name := range []string{"main", "other"} {
-		c, err := d.CreateCollection(ctx, name, db.Schema{Bits: 8, Fields: []db.Field{{Name: "title", Type: db.String}}})
+		c, err := d.CreateCollection(ctx, name,
+			db.Schema{Bits: 8, Fields: []db.Field{{Name: "title", Type: db.String}}})
 		if err != nil {
 			t.Fatal(err)
 		}
 		for i := range 3 {
-			it := &db.Item{Key: fmt.Sprint(i), Code: []byte{byte(i)}, Fields: map[string]any{"title": fmt.Sprint(name, " ", i)}}
+			it := &db.Item{Key: fmt.Sprint(i), Code: []byte{byte(i)},
+				Fields: map[string]any{"title": fmt.Sprint(name, " ", i)}}
 			if _, err := c.Put(ctx, it); err != nil {
 				t.Fatal(err)
 			}
@@ -313,7 +332,8 @@ func TestCollections(t *testing.T) {
 	b.until(`document.querySelectorAll(".card").length === 3`)
 	eval[bool](b, `((select) => { select.value = "other"; return select.dispatchEvent(new Event("change")); })(document.querySelector("#collection"))`)
 	b.until(`location.search === "?collection=other" && !document.querySelector(".busy")`)
-	for _, name := range eval[[]string](b, `[...document.querySelectorAll(".card h2")].map((h) => h.textContent)`) {
+	for _, name := range eval[[]string](b,
+		`[...document.querySelectorAll(".card h2")].map((h) => h.textContent)`) {
 		if !strings.HasPrefix(name, "other") {
 			t.Errorf("in the collection other there is a card of %q", name)
 		}
@@ -342,7 +362,8 @@ func TestSlowEncoder(t *testing.T) {
 	b := browse(t, page)
 	b.open("/?collection=emoji&text=cat+face&from=words&to=picture")
 	b.until(`document.querySelector(".notice.waiting")?.textContent.includes("the program that encodes words")`)
-	if status := eval[string](b, `document.getElementById("status").textContent`); !strings.Contains(status, "Waiting") {
+	if status := eval[string](b, `document.getElementById("status").textContent`); !strings.Contains(status,
+		"Waiting") {
 		t.Errorf("a screen reader hears %q", status)
 	}
 	b.shot("waiting")

@@ -85,7 +85,8 @@ func TestPicture(t *testing.T) {
 	b := browse(t, page)
 	b.open("/?collection=emoji&text=pizza&from=words&to=picture")
 	b.until(`document.querySelectorAll(".card").length === 24`)
-	want := hits(t, page, url.Values{"collection": {"emoji"}, "key": {"🐱"}, "from": {"picture"}, "to": {"picture"}, "k": {"24"}})
+	want := hits(t, page, url.Values{"collection": {"emoji"}, "key": {"🐱"}, "from": {"picture"},
+		"to": {"picture"}, "k": {"24"}})
 	b.drop(".cards", "my cat.png", picture)
 	b.until(`document.querySelector(".query h1")?.textContent === "my cat.png" && document.querySelector(".query img")?.naturalWidth > 0`)
 	if got := b.keys(); !slices.Equal(got, want) {

@@ -34,7 +34,8 @@ func (b *tab) slide(id, values string, most float64) {
 	b.Helper()
 	eval[[]float64](b, move+`("`+id+`", `+values+`)`) // the codes of a search are read once
 	took := eval[[]float64](b, move+`("`+id+`", `+values+`)`)
-	b.Logf("%s: %d moves, %.0f ms in the median, %.0f ms at worst", id, len(took), median(took), slices.Max(took))
+	b.Logf("%s: %d moves, %.0f ms in the median, %.0f ms at worst", id, len(took), median(took),
+		slices.Max(took))
 	if *budget && median(took) > most {
 		b.Errorf("%s: %.0f ms in the median: %.0f at most", id, median(took), most)
 	}
@@ -48,7 +49,8 @@ func TestSliderOverEmoji(t *testing.T) {
 	b.until(`document.querySelectorAll(".card").length > 0`)
 	b.slide("radius", `[0, 20, 40, 60, 35, 10, 50, 25]`, 50)
 	b.slide("k", `[5, 60, 20, 40, 10, 30]`, 50)
-	words := url.Values{"collection": {"emoji"}, "text": {"cat face"}, "from": {"words"}, "to": {"picture"}, "k": {"30"}, "radius": {"25"}}
+	words := url.Values{"collection": {"emoji"}, "text": {"cat face"}, "from": {"words"}, "to": {"picture"},
+		"k": {"30"}, "radius": {"25"}}
 	want := hits(t, page, words)
 	if got := b.keys(); !slices.Equal(got, want) {
 		t.Errorf("in the end there are the cards %q, want %q", got, want)
@@ -122,7 +124,8 @@ func storeCodes(t *testing.T, dir string, n int) {
 		for range r.IntN(20) {
 			code ^= 1 << r.IntN(64)
 		}
-		if err := batch.Put(c, &db.Item{Key: strconv.Itoa(i), Code: binary.LittleEndian.AppendUint64(nil, code)}); err != nil {
+		if err := batch.Put(c, &db.Item{Key: strconv.Itoa(i),
+			Code: binary.LittleEndian.AppendUint64(nil, code)}); err != nil {
 			t.Fatal(err)
 		}
 	}

@@ -150,7 +150,8 @@ func documents(t *testing.T) []*document {
 		if err != nil {
 			t.Fatal(err)
 		}
-		d, err := parse(filepath.ToSlash(strings.TrimPrefix(path, filepath.FromSlash(root)+string(filepath.Separator))), string(b))
+		d, err := parse(filepath.ToSlash(
+			strings.TrimPrefix(path, filepath.FromSlash(root)+string(filepath.Separator))), string(b))
 		if err != nil {
 			t.Error(err)
 			continue
@@ -186,7 +187,8 @@ func TestParse(t *testing.T) {
 		t.Errorf("got\n%s\nwant\n%s", strings.Join(got, "\n"), strings.Join(want, "\n"))
 	}
 	for _, bad := range []string{
-		"```console\nout\n```", "```sh\n", "```ruby\n```", "<!-- not run: x -->\ntext", "<!-- runs\n-->", "<!-- run\n"} {
+		"```console\nout\n```", "```sh\n", "```ruby\n```", "<!-- not run: x -->\ntext", "<!-- runs\n-->",
+		"<!-- run\n"} {
 		if _, err := parse("a.md", bad); err == nil || !strings.HasPrefix(err.Error(), "a.md:") {
 			t.Errorf("%q: %v", bad, err)
 		}

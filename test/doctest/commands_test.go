@@ -172,7 +172,8 @@ func findTests(source []byte, patterns []string) error {
 		if err != nil {
 			return err
 		}
-		if !slices.ContainsFunc(testFunction.FindAllSubmatch(source, -1), func(f [][]byte) bool { return re.Match(f[1]) }) {
+		if !slices.ContainsFunc(testFunction.FindAllSubmatch(source, -1),
+			func(f [][]byte) bool { return re.Match(f[1]) }) {
 			return fmt.Errorf("no test or benchmark is named %s", pattern)
 		}
 	}

@@ -129,7 +129,8 @@ func TestCompare(t *testing.T) {
 		{"map 0.3324", "map 0.3445", 0},
 		{"7e+06", "7.1e+06", -1},
 		{"2026-11-21 17:43  9b1ef0a4", "2027-01-01 00:00  12345678", -1},
-		{`{"hits":1,"next":"AaSR6jPd","seconds":{"scan":1,"solve":2}}`, `{"hits":1,"next":null,"seconds":{"solve":1}}`, -1},
+		{`{"hits":1,"next":"AaSR6jPd","seconds":{"scan":1,"solve":2}}`,
+			`{"hits":1,"next":null,"seconds":{"solve":1}}`, -1},
 		{`{"hits":1,"seconds":1}`, `{"hits":2,"seconds":1}`, 0},
 		{"code 9f3c01d2aa55e870", "code 9f3c01d2aa55e870", -1},
 		{"code 9f3c01d2aa55e870", "code 9f3c01d2aa55e871", 0},
@@ -143,7 +144,8 @@ func TestCompare(t *testing.T) {
 		{"a\nb", "a", 1},
 		{"a", "a\nb", 1},
 	} {
-		if got := difference(strings.Split(test.want, "\n"), strings.Split(test.got, "\n")); got != test.first {
+		if got := difference(strings.Split(test.want, "\n"),
+			strings.Split(test.got, "\n")); got != test.first {
 			t.Errorf("%q against %q: %d, want %d", test.want, test.got, got, test.first)
 		}
 	}

@@ -13,7 +13,8 @@
 //     print, on stdout and stderr. It has to be what they print now, but for what differs
 //     from run to run: durations, sizes in bytes, dates, ids, checksums and cursors,
 //     whatever they are, and other numbers with a decimal point to two units of the last
-//     digit, or 1 in 1,000, for processors round differently. Runs of spaces count as one. A line "..." stands for any lines, and "..." in a line for any text.
+//     digit, or 1 in 1,000, for processors round differently. Runs of spaces count as one. A
+//     line "..." stands for any lines, and "..." in a line for any text.
 //     A command may fail only where the last line shown is an error, "fddhdb: ...".
 //   - ```sh holds commands without what they print. All have to succeed.
 //   - ```go holds a program, from "package main" on, or a fragment. All are compiled. A

@@ -56,7 +56,8 @@ func (d *document) run(t *testing.T, p *programs, commands string) {
 				t.Skipf("%s: trainings on ../shared/data/%s take long: -args -long, or make docs; what follows was not run", d.at(b.first), b.lines[0])
 			}
 			if !s.link(t, b.lines[0]) {
-				t.Skipf("%s: ../shared/data/%s is not there: what follows was not run", d.at(b.first), b.lines[0])
+				t.Skipf("%s: ../shared/data/%s is not there: what follows was not run", d.at(b.first),
+					b.lines[0])
 			}
 		case b.kind == program:
 			if name := p.names[b]; name != "" && b.notRun == "" {
@@ -73,7 +74,8 @@ func (d *document) run(t *testing.T, p *programs, commands string) {
 				}
 			}
 			if problems := lookThrough(t, text, commands); problems != "" {
-				t.Errorf("%s: the block is not run, but it could not be, either:\n%s", d.at(b.first), problems)
+				t.Errorf("%s: the block is not run, but it could not be, either:\n%s", d.at(b.first),
+					problems)
 			}
 		case b.kind == console:
 			for _, c := range b.commands {
@@ -148,7 +150,8 @@ func (d *document) write(t *testing.T) {
 	if strings.Join(lines, "\n") == strings.Join(d.lines, "\n") {
 		return
 	}
-	if err := os.WriteFile(filepath.Join(root, filepath.FromSlash(d.path)), []byte(strings.Join(lines, "\n")), 0o666); err != nil {
+	if err := os.WriteFile(filepath.Join(root, filepath.FromSlash(d.path)), []byte(strings.Join(lines, "\n")),
+		0o666); err != nil {
 		t.Fatal(err)
 	}
 	t.Logf("%s is written", d.path)

@@ -64,7 +64,8 @@ func TestLinks(t *testing.T) {
 						continue
 					}
 					b, err := os.ReadFile(filepath.Join(root, filepath.FromSlash(file)))
-					if info, dirErr := os.Stat(filepath.Join(root, filepath.FromSlash(file))); err != nil && (dirErr != nil || !info.IsDir()) {
+					if info, dirErr := os.Stat(filepath.Join(root, filepath.FromSlash(file))); err != nil &&
+						(dirErr != nil || !info.IsDir()) {
 						t.Errorf("%s: %s is not there", d.at(i), found[1])
 						continue
 					}

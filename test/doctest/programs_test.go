@@ -35,8 +35,10 @@ const folder = "internal/programs"
 // imports are the packages that fragments may use without importing them.
 var imports = map[string]string{
 	"context": "context", "errors": "errors", "fmt": "fmt", "log": "log", "os": "os", "signal": "os/signal",
-	"slices": "slices", "slog": "log/slog", "strings": "strings", "testing": "testing", "time": "time", "http": "net/http",
-	"db": module + "/db", "dbtest": module + "/db/dbtest", "backup": module + "/db/backup", "s3": module + "/db/s3", "storetest": module + "/db/backup/storetest",
+	"slices": "slices", "slog": "log/slog", "strings": "strings", "testing": "testing", "time": "time",
+	"http": "net/http",
+	"db":   module + "/db", "dbtest": module + "/db/dbtest", "backup": module + "/db/backup",
+	"s3": module + "/db/s3", "storetest": module + "/db/backup/storetest",
 	"event": module + "/db/event",
 	"model": module + "/model", "files": module + "/files",
 }
@@ -84,7 +86,8 @@ func build(t *testing.T, all []*document) *programs {
 		t.Fatal(err)
 	}
 	p.binary = filepath.Join(dir, "programs")
-	cmd := exec.Command("go", "build", "-overlay", filepath.Join(dir, "overlay.json"), "-ldflags", "-s -w", "-o", p.binary, "./"+folder+"/main")
+	cmd := exec.Command("go", "build", "-overlay", filepath.Join(dir, "overlay.json"), "-ldflags", "-s -w",
+		"-o", p.binary, "./"+folder+"/main")
 	cmd.Dir = clone
 	if out, err := cmd.CombinedOutput(); err != nil {
 		t.Fatalf("the programs of the documents do not compile: %v\n%s", err, out)
@@ -94,7 +97,8 @@ func build(t *testing.T, all []*document) *programs {
 
 // add takes the Go blocks of a document.
 func (p *programs) add(t *testing.T, d *document) {
-	document := strings.ToLower(regexp.MustCompile(`\W`).ReplaceAllString(strings.TrimSuffix(path.Base(d.path), ".md"), ""))
+	document := strings.ToLower(
+		regexp.MustCompile(`\W`).ReplaceAllString(strings.TrimSuffix(path.Base(d.path), ".md"), ""))
 	for i, b := range d.blocks {
 		if b.kind != program {
 			continue
@@ -168,7 +172,8 @@ func (p *programs) addExamples(t *testing.T, all []*document) {
 func (p *programs) addMain() {
 	runs := map[string]bool{}
 	for file, source := range p.files {
-		runs[path.Base(path.Dir(file))] = runs[path.Base(path.Dir(file))] || bytes.Contains(source, []byte("\nfunc Main()"))
+		runs[path.Base(path.Dir(file))] = runs[path.Base(path.Dir(file))] ||
+			bytes.Contains(source, []byte("\nfunc Main()"))
 	}
 	var list, cases strings.Builder
 	for _, name := range slices.Sorted(maps.Keys(runs)) {
@@ -180,7 +185,8 @@ func (p *programs) addMain() {
 		fmt.Fprintf(&list, "\t%s %q\n", as, module+"/"+folder+"/"+name)
 	}
 	p.files[folder+"/main/main.go"] = []byte("package main\n\nimport (\n\t\"os\"\n\n" + list.String() +
-		")\n\nfunc main() {\n\tname := os.Args[1]\n\tos.Args = os.Args[1:]\n\tswitch name {\n" + cases.String() +
+		")\n\nfunc main() {\n\tname := os.Args[1]\n\tos.Args = os.Args[1:]\n\tswitch name {\n" +
+		cases.String() +
 		"\tdefault:\n\t\tpanic(name)\n\t}\n}\n")
 }
 
@@ -236,8 +242,10 @@ func defined(statements []ast.Stmt) []string {
 
 func TestFragment(t *testing.T) {
 	for _, test := range []struct{ source, want string }{
-		{"r, err := c.Get(ctx, k)\n", "func _() (_ error) {\n//line a.md:1\nr, err := c.Get(ctx, k)\n_ = r\n_ = err\nreturn\n}\n"},
-		{"if err != nil {\n\treturn err\n}\n", "func _() (_ error) {\n//line a.md:1\nif err != nil {\n\treturn err\n}\nreturn\n}\n"},
+		{"r, err := c.Get(ctx, k)\n",
+			"func _() (_ error) {\n//line a.md:1\nr, err := c.Get(ctx, k)\n_ = r\n_ = err\nreturn\n}\n"},
+		{"if err != nil {\n\treturn err\n}\n",
+			"func _() (_ error) {\n//line a.md:1\nif err != nil {\n\treturn err\n}\nreturn\n}\n"},
 		{"func f() {}\n", ")\n//line a.md:1\nfunc f() {}\n"},
 		{"backup.List(ctx, nil)\n", "\t\"" + module + "/db/backup\"\n"},
 	} {

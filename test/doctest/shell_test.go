@@ -31,7 +31,8 @@ func environment(folder, path, programs, log string) []string {
 		panic(err)
 	}
 	return []string{"PATH=" + path, "HOME=" + folder, "TMPDIR=" + os.TempDir(), "LC_ALL=C", "NO_COLOR=1",
-		"DOCTEST_CLONE=" + clone, "DOCTEST_FOLDER=" + folder, "DOCTEST_PROGRAMS=" + programs, "DOCTEST_LOG=" + log}
+		"DOCTEST_CLONE=" + clone, "DOCTEST_FOLDER=" + folder, "DOCTEST_PROGRAMS=" + programs,
+		"DOCTEST_LOG=" + log}
 }
 
 func needShell(t *testing.T) {
@@ -141,7 +142,8 @@ func lookThrough(t *testing.T, text, commands string) (problems string) {
 	cmd := exec.Command("sh", "-c", text)
 	cmd.Dir = folder
 	cmd.Env = environment(folder, commands, "", log) // finds our commands alone
-	cmd.Run()                                        // an error is no problem: commands that are not found fail
+	// an error is no problem: commands that are not found fail
+	cmd.Run()
 	b, err := os.ReadFile(log)
 	if err != nil && !os.IsNotExist(err) {
 		t.Fatal(err)

@@ -93,7 +93,10 @@ func (a *attempt) wrongBackup(ctx context.Context, when time.Time, which int) er
 	}
 	a.lines = append(a.lines, fmt.Sprintf("# backup %d is of %s", which, when.UTC().Format(time.RFC3339)))
 	var id string
-	for _, line := range []string{"backups repo", "verify repo", "restore repo first.db", "backup x.db repo --json", "prune repo --keep 2", "backups repo --json", "verify repo", "restore repo second.db --id ID", "backup x.db repo", "prune repo --keep 1", "verify repo", "restore repo third.db"} {
+	for _, line := range []string{"backups repo", "verify repo", "restore repo first.db",
+		"backup x.db repo --json", "prune repo --keep 2", "backups repo --json", "verify repo",
+		"restore repo second.db --id ID", "backup x.db repo", "prune repo --keep 1", "verify repo",
+		"restore repo third.db"} {
 		r, err := a.do(ctx, call{args: strings.Fields(strings.ReplaceAll(line, "ID", id))})
 		if err != nil || a.broken {
 			return err
@@ -105,7 +108,8 @@ func (a *attempt) wrongBackup(ctx context.Context, when time.Time, which int) er
 		if strings.HasSuffix(line, "repo --json") && strings.HasPrefix(line, "backup ") {
 			var made struct{ ID string }
 			if err := json.Unmarshal([]byte(r.out), &made); err != nil || made.ID == "" {
-				return fmt.Errorf("what backup says has no id: %w", errors.Join(err, errors.New(brief(r.out))))
+				return fmt.Errorf("what backup says has no id: %w",
+					errors.Join(err, errors.New(brief(r.out))))
 			}
 			id = made.ID
 		}
@@ -131,7 +135,8 @@ func redate(repo string, which int, when time.Time) error {
 	}
 	old := strings.TrimSuffix(filepath.Base(name), ".json")
 	id := when.UTC().Format("20060102t150405") + "-000" + old[strings.LastIndexByte(old, '-'):]
-	m["id"], m["time"] = json.RawMessage(strconv.Quote(id)), json.RawMessage(strconv.Quote(when.UTC().Format("2006-01-02T15:04:05.000Z")))
+	m["id"], m["time"] = json.RawMessage(strconv.Quote(id)),
+		json.RawMessage(strconv.Quote(when.UTC().Format("2006-01-02T15:04:05.000Z")))
 	if b, err = json.Marshal(m); err != nil {
 		return err
 	}
@@ -228,8 +233,10 @@ func (a *attempt) jumping(ctx context.Context, command string) error {
 	const year = 365 * 24 * 3600
 	offsets := []int64{0, 75 * year, -56 * year, 3600, -3600, -2 * year}
 	lines := []string{
-		"put x.db c1 --labels 1", "backup x.db repo", "backups repo", "update x.db --teacher labels", "models x.db", "reindex x.db", "prune repo --keep 2",
-		"train x.db --bits 16 --anchors 20" + tagged, "put x.db c2 --labels 2", "backup x.db repo", "compact x.db", "stats x.db", "repair x.db", "prune repo --keep 1",
+		"put x.db c1 --labels 1", "backup x.db repo", "backups repo", "update x.db --teacher labels",
+		"models x.db", "reindex x.db", "prune repo --keep 2",
+		"train x.db --bits 16 --anchors 20" + tagged, "put x.db c2 --labels 2", "backup x.db repo",
+		"compact x.db", "stats x.db", "repair x.db", "prune repo --keep 1",
 	}
 	for range 14 {
 		line := lines[a.r.IntN(len(lines))]
@@ -237,7 +244,8 @@ func (a *attempt) jumping(ctx context.Context, command string) error {
 		if a.r.IntN(3) == 0 {
 			offset = "~" + offset
 		}
-		r, err := a.do(ctx, call{args: strings.Fields(line), env: []string{clockVariable + "=" + offset}, command: command})
+		r, err := a.do(ctx, call{args: strings.Fields(line), env: []string{clockVariable + "=" + offset},
+			command: command})
 		if err != nil || a.broken {
 			return err
 		}
@@ -246,7 +254,8 @@ func (a *attempt) jumping(ctx context.Context, command string) error {
 			return nil
 		}
 	}
-	for _, line := range []string{"verify x.db --deep", "verify repo", "restore repo new.db", "count new.db", "backup x.db repo", "prune repo --keep 1", "restore repo newer.db"} {
+	for _, line := range []string{"verify x.db --deep", "verify repo", "restore repo new.db", "count new.db",
+		"backup x.db repo", "prune repo --keep 1", "restore repo newer.db"} {
 		r, err := a.do(ctx, call{args: strings.Fields(line)})
 		if err != nil || a.broken {
 			return err

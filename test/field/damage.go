@@ -37,7 +37,8 @@ func damage(ctx context.Context, t *trial) error {
 	if err != nil {
 		return err
 	}
-	t.f.tell("damage: %d blocks and parts of files, with records of the kinds %s", len(places), strings.Join(kinds, " "))
+	t.f.tell("damage: %d blocks and parts of files, with records of the kinds %s", len(places),
+		strings.Join(kinds, " "))
 	r := t.rand(-2)
 	r.Shuffle(len(places), func(i, j int) { places[i], places[j] = places[j], places[i] })
 	slices.SortStableFunc(places, func(a, b place) int { return cmp.Compare(a.rank, b.rank) })
@@ -66,7 +67,8 @@ func (s *stocks) reader(a *attempt, p place, round int) verb {
 	})
 	if round%2 == 0 {
 		reads := slices.DeleteFunc(slices.Clone(all), func(v verb) bool {
-			return !slices.Contains([]string{"verify", "repair", "backup", "compact", "update", "restore", "reindex"}, v.name())
+			return !slices.Contains([]string{"verify", "repair", "backup", "compact", "update", "restore",
+				"reindex"}, v.name())
 		})
 		if len(reads) > 0 {
 			all = reads
@@ -99,7 +101,8 @@ func (a *attempt) damaged(ctx context.Context, p place, v verb) error {
 	if err != nil {
 		return err
 	}
-	a.lines = append(a.lines, fmt.Sprintf("# bit %d of byte %d of %s (%s) is flipped", bit, at, p.file, p.what))
+	a.lines = append(a.lines, fmt.Sprintf("# bit %d of byte %d of %s (%s) is flipped", bit, at, p.file,
+		p.what))
 	c := v.call()
 	c.within = b.took + a.t.f.more
 	r, err := a.do(ctx, c)
@@ -115,9 +118,11 @@ func (a *attempt) answers(ctx context.Context, p place, v verb, b *baseline, r *
 	// If the damage makes a folder look like something else, or hides a backup, fddhdb
 	// reports an error of the command line.
 	file := p.file
-	marker := p.stock == "repo" || file == "FDDHDB" || file == "store" || strings.HasPrefix(file, "store/marker")
+	marker := p.stock == "repo" || file == "FDDHDB" || file == "store" ||
+		strings.HasPrefix(file, "store/marker")
 	switch {
-	case r.code == 2 && !marker && !strings.Contains(r.err, "no database") && !strings.Contains(r.err, "not a database"):
+	case r.code == 2 && !marker && !strings.Contains(r.err, "no database") &&
+		!strings.Contains(r.err, "not a database"):
 		a.found("exit code 2 blames the command line: %s", brief(r.err))
 		return nil
 	case r.code != 0 && v.name() != "repair":
@@ -153,7 +158,8 @@ func (a *attempt) answers(ctx context.Context, p place, v verb, b *baseline, r *
 	c.within = time.Minute
 	look, err := a.do(ctx, c)
 	if err == nil && look.code == 0 && look.out != b.after.text && !a.broken {
-		a.found("it has succeeded, and what is there is not what it does: %s", difference(b.after.text, look.out))
+		a.found("it has succeeded, and what is there is not what it does: %s",
+			difference(b.after.text, look.out))
 	}
 	return err
 }
@@ -237,7 +243,8 @@ func (s *stocks) places() (all []place, kinds []string, err error) {
 			}
 			sort := regexp.MustCompile(`[0-9a-f]{6,}[^/]*`).ReplaceAllString(name, "*")
 			for at := int64(0); at == 0 || at < info.Size(); at += 4096 {
-				add(place{stock: stock, file: name, offset: at, length: min(4096, info.Size()-at), what: "a part of the file"}, []string{stock + "/" + sort})
+				add(place{stock: stock, file: name, offset: at, length: min(4096, info.Size()-at),
+					what: "a part of the file"}, []string{stock + "/" + sort})
 			}
 		}
 	}
@@ -266,7 +273,8 @@ func tableBlocks(path string) (blocks []tableBlock, err error) {
 		return nil, err
 	}
 	r, err := sstable.NewReader(context.Background(), readable, sstable.ReaderOptions{
-		Mergers: sstable.Mergers{"fddhdb.blocks-and-layers": &pebble.Merger{Name: "fddhdb.blocks-and-layers"}},
+		Mergers: sstable.Mergers{"fddhdb.blocks-and-layers": &pebble.Merger{
+			Name: "fddhdb.blocks-and-layers"}},
 	})
 	if err != nil {
 		return nil, err
@@ -279,7 +287,8 @@ func tableBlocks(path string) (blocks []tableBlock, err error) {
 	add := func(what string, all ...block.Handle) {
 		for _, h := range all {
 			if h.Length > 0 {
-				blocks = append(blocks, tableBlock{place: place{offset: int64(h.Offset), length: int64(h.Length), what: "a block: " + what}})
+				blocks = append(blocks, tableBlock{place: place{offset: int64(h.Offset),
+					length: int64(h.Length), what: "a block: " + what}})
 			}
 		}
 	}

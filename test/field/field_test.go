@@ -94,7 +94,8 @@ func (f *field) play(t *testing.T, sort, scenes string) (found int, said string)
 func TestField(t *testing.T) {
 	f := prepared(t)
 	f.budget = 6 * time.Second
-	if found, said := f.play(t, "real", "^(damage|odd files|signals|limits|dev full|two processes)$"); found > 0 {
+	if found, said := f.play(t, "real",
+		"^(damage|odd files|signals|limits|dev full|two processes)$"); found > 0 {
 		t.Errorf("%d findings:\n%s", found, said)
 	}
 	f.budget, f.few, f.grace, f.more = time.Minute, 1, 400*time.Millisecond, time.Second

@@ -26,9 +26,10 @@ const room = 400 << 20
 
 // A step is a part of the life of a database on a disk that becomes full.
 type step struct {
-	args  string
-	needs []string // steps that have to have succeeded, by the beginning of args; without them this one may fail in any way
-	items int      // items that it adds
+	args string
+	// steps that have to have succeeded, by the beginning of args; without them this one may fail in any way
+	needs []string
+	items int // items that it adds
 }
 
 // life is the steps on a disk. The items do not fit on the smaller disks, the training
@@ -153,7 +154,8 @@ func (a *attempt) live(ctx context.Context, size int64, some bool) error {
 	if n, _ := strconv.Atoi(strings.TrimSpace(r.out)); n < items || n > items+unsure {
 		a.found("with room again there are %d items, not %d", n, items)
 	}
-	for _, args := range []string{"verify x.db --deep", life[1].args, life[3].args, "delete x.db 4 5", "verify x.db --deep"} {
+	for _, args := range []string{"verify x.db --deep", life[1].args, life[3].args, "delete x.db 4 5",
+		"verify x.db --deep"} {
 		if _, err := check(args); err != nil || a.broken {
 			return err
 		}

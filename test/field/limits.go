@@ -20,14 +20,18 @@ type limit struct {
 var someLimits = []limit{
 	{shell: "ulimit -n 20"}, {shell: "ulimit -n 40"}, {shell: "ulimit -n 64"},
 	{shell: "ulimit -f 1"}, {shell: "ulimit -f 64"}, {shell: "ulimit -f 2000"}, {shell: "ulimit -f 20000"},
-	{shell: "ulimit -v 600000", crash: true}, {shell: "ulimit -v 1200000", crash: true}, {shell: "ulimit -v 2500000", crash: true},
+	{shell: "ulimit -v 600000", crash: true}, {shell: "ulimit -v 1200000", crash: true},
+	{shell: "ulimit -v 2500000", crash: true},
 	{env: "GOMEMLIMIT=4MiB"}, {env: "GOMEMLIMIT=40MiB"},
 }
 
 // limits carries verbs out with limits on open files, on the size of files and on
 // memory. Each has to end with success or an error, and to leave the database in order.
 func limits(ctx context.Context, t *trial) error {
-	tried := some(func(v *verb) bool { return !v.serves && (v.writes || v.makes != "" || v.repo || v.slow || !v.prints) })
+	tried := some(func(v *verb) bool {
+		return !v.serves &&
+			(v.writes || v.makes != "" || v.repo || v.slow || !v.prints)
+	})
 	if t.f.long {
 		tried = some(func(v *verb) bool { return !v.serves })
 	}
@@ -79,7 +83,8 @@ func devFull(ctx context.Context, t *trial) error {
 		}
 		c := v.call()
 		if json {
-			if v.stdin != "" || strings.Contains(v.args, "json") || v.name() == "x.db" || v.name() == "help" || v.name() == "completion" {
+			if v.stdin != "" || strings.Contains(v.args, "json") || v.name() == "x.db" ||
+				v.name() == "help" || v.name() == "completion" {
 				return nil
 			}
 			c.args = append(c.args, "--json")
@@ -122,7 +127,8 @@ func devFull(ctx context.Context, t *trial) error {
 			a.found("the error does not say that nothing can be written: %v", r)
 		}
 		for _, l := range links {
-			if info, err := os.Lstat(a.path(l)); r.code == 0 && err == nil && info.Mode()&os.ModeSymlink != 0 {
+			if info, err := os.Lstat(a.path(l)); r.code == 0 && err == nil &&
+				info.Mode()&os.ModeSymlink != 0 {
 				a.found("it says that it has succeeded, though %s is /dev/full", l)
 			}
 		}

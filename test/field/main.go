@@ -27,7 +27,8 @@ func main() {
 	f := newField(os.Stdout)
 	var cases string
 	flag.BoolVar(&f.long, "long", false, "try all combinations, not a minute's sample")
-	flag.Func("seed", "the seed `N` of random moments, places and orders; new, or nothing: a new one", f.setSeed)
+	flag.Func("seed", "the seed `N` of random moments, places and orders; new, or nothing: a new one",
+		f.setSeed)
 	flag.IntVar(&f.jobs, "jobs", runtime.GOMAXPROCS(0), "commands at a time")
 	flag.StringVar(&f.command, "command", "", "the built fddhdb to try; built from this checkout if empty")
 	flag.StringVar(&f.parent, "dir", os.TempDir(), "the `folder` to work in, and to keep findings in")
@@ -171,11 +172,13 @@ func (f *field) run(ctx context.Context, only *regexp.Regexp) (findings int, err
 
 // build builds the command into path, with the modules that a release has.
 func build(ctx context.Context, path string, flags ...string) error {
-	root, err := exec.CommandContext(ctx, "go", "list", "-m", "-f", "{{.Dir}}", "github.com/fddhdb/fddhdb").Output()
+	root, err := exec.CommandContext(ctx, "go", "list", "-m", "-f", "{{.Dir}}",
+		"github.com/fddhdb/fddhdb").Output()
 	if err != nil {
 		return fmt.Errorf("go list: %w", err)
 	}
-	args := append([]string{"-C", strings.TrimSpace(string(root)), "build", "-trimpath", "-ldflags=-s -w", "-o", path}, flags...)
+	args := append([]string{"-C", strings.TrimSpace(string(root)), "build", "-trimpath", "-ldflags=-s -w",
+		"-o", path}, flags...)
 	cmd := exec.CommandContext(ctx, "go", append(args, "./cmd/fddhdb")...)
 	cmd.Env = append(os.Environ(), "CGO_ENABLED=0")
 	if out, err := cmd.CombinedOutput(); err != nil {

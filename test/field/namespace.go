@@ -32,7 +32,8 @@ func inNamespace(ctx context.Context) (code int, done bool, err error) {
 		cmd.SysProcAttr.GidMappings = []syscall.SysProcIDMap{{HostID: os.Getgid(), Size: 1}}
 	}
 	cmd.Env = append(os.Environ(), inside+"="+who)
-	cmd.Cancel = func() error { return cmd.Process.Signal(syscall.SIGTERM) } // on this signal it removes its folders
+	// on this signal it removes its folders
+	cmd.Cancel = func() error { return cmd.Process.Signal(syscall.SIGTERM) }
 	if err := cmd.Start(); err != nil {
 		return 0, false, nil // the scenes that mount tell that they are skipped
 	}
@@ -59,4 +60,5 @@ func mountTmpfs(dir string, bytes int64, again bool) error {
 	return os.NewSyscallError("mount", syscall.Mount("tmpfs", dir, "tmpfs", flags, "size="+number(bytes)))
 }
 
-var errNoMounts = errors.New("mounting is not permitted: run it as root, or where user namespaces are allowed")
+var errNoMounts = errors.New(
+	"mounting is not permitted: run it as root, or where user namespaces are allowed")

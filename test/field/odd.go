@@ -56,7 +56,8 @@ func oddFiles(ctx context.Context, t *trial) error {
 		for d := range folders {
 			targets = append(targets, target{stock, d})
 		}
-		for _, absent := range []string{"ingest", "checkpoints", "restoring", "repairing", "repaired", "FDDHDB.tmp", "COMMITS.tmp"} {
+		for _, absent := range []string{"ingest", "checkpoints", "restoring", "repairing", "repaired",
+			"FDDHDB.tmp", "COMMITS.tmp"} {
 			if stock == "main" {
 				targets = append(targets, target{stock, absent})
 			}
@@ -122,7 +123,8 @@ func oddFiles(ctx context.Context, t *trial) error {
 				return err
 			}
 			if r.code != 0 {
-				a.found("where %s was %s, %s fails afterwards: %v %s", p.file, o.name, strings.Join(args, " "), r, brief(r.out))
+				a.found("where %s was %s, %s fails afterwards: %v %s", p.file, o.name,
+					strings.Join(args, " "), r, brief(r.out))
 			}
 		}
 		return nil

@@ -113,7 +113,8 @@ func (f *field) startCall(dir string, c *call, stdout, stderr io.Writer, stdin i
 	}
 	cmd := exec.Command(command, c.args...)
 	if c.limits != "" {
-		cmd = exec.Command("sh", append([]string{"-c", c.limits + `; exec "$@"`, "sh", command}, c.args...)...)
+		cmd = exec.Command("sh", append([]string{"-c", c.limits + `; exec "$@"`, "sh", command},
+			c.args...)...)
 	}
 	cmd.Dir, cmd.Env = dir, append(append(os.Environ(), f.env...), c.env...)
 	cmd.Stdin, cmd.Stdout, cmd.Stderr = stdin, stdout, stderr

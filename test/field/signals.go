@@ -11,7 +11,8 @@ import (
 // signals sends every verb signals at random moments. The verb has to end in time, and
 // nothing acknowledged may be missing.
 func signals(ctx context.Context, t *trial) error {
-	of := [][]syscall.Signal{{syscall.SIGTERM}, {syscall.SIGINT}, {syscall.SIGKILL}, {syscall.SIGINT, syscall.SIGINT}, {syscall.SIGTERM, syscall.SIGTERM}}
+	of := [][]syscall.Signal{{syscall.SIGTERM}, {syscall.SIGINT}, {syscall.SIGKILL},
+		{syscall.SIGINT, syscall.SIGINT}, {syscall.SIGTERM, syscall.SIGTERM}}
 	tried := some(func(v *verb) bool { return v.writes || v.repo || v.makes != "" || v.slow || v.serves })
 	rounds := 1
 	if t.f.long {
@@ -67,7 +68,8 @@ func (a *attempt) makesAgain(ctx context.Context, v verb) error {
 	}
 	whole, err := a.do(ctx, call{args: []string{"verify", v.makes, "--deep"}})
 	if err == nil && whole.code != 0 {
-		a.found("interrupted, it cannot be carried out again (%v), and what is there is no database: %v", r, whole)
+		a.found("interrupted, it cannot be carried out again (%v), and what is there is no database: %v", r,
+			whole)
 	}
 	return err
 }

@@ -53,7 +53,8 @@ func slowDisk(ctx context.Context, t *trial) error {
 		c.limits, c.within = enter, 3*time.Minute
 		kill := a.number%2 == 1
 		if kill {
-			c.signals, c.grace = []syscall.Signal{syscall.SIGKILL}, time.Minute // the kernel ends the process once the disk has answered
+			// the kernel ends the process once the disk has answered
+			c.signals, c.grace = []syscall.Signal{syscall.SIGKILL}, time.Minute
 			c.delay = time.Duration(a.r.Float64() * float64(3*b.took))
 		}
 		r, err := a.do(ctx, c)
@@ -90,7 +91,8 @@ func slowMount(ctx context.Context, parent, dir string) (enter string, leave fun
 	if err := errors.Join(w.Truncate(512<<20), w.Close(), os.Mkdir(dir, 0o777)); err != nil {
 		return "", nil, err
 	}
-	if err := errors.Join(run("mkfs.ext4", "-q", "-F", image), run("mount", "-o", "loop", image, dir)); err != nil {
+	if err := errors.Join(run("mkfs.ext4", "-q", "-F", image),
+		run("mount", "-o", "loop", image, dir)); err != nil {
 		return "", nil, err
 	}
 	unmount := func() { _ = run("umount", dir) } // otherwise it goes with the namespace
@@ -112,7 +114,8 @@ func slowMount(ctx context.Context, parent, dir string) (enter string, leave fun
 // slowGroup makes a control group, of version 2 or 1, in which a device is slow.
 func slowGroup(device string) (group string, err error) {
 	name := fmt.Sprintf("fddhdb-field-%d", os.Getpid())
-	limit := map[string]string{"io.max": fmt.Sprintf("%s rbps=%d wbps=%d riops=%d wiops=%d", device, slowBytes, slowBytes, slowOperations, slowOperations)}
+	limit := map[string]string{"io.max": fmt.Sprintf("%s rbps=%d wbps=%d riops=%d wiops=%d", device,
+		slowBytes, slowBytes, slowOperations, slowOperations)}
 	parent := "/sys/fs/cgroup"
 	if _, err := os.Stat("/sys/fs/cgroup/blkio"); err == nil {
 		parent, limit = "/sys/fs/cgroup/blkio", map[string]string{}

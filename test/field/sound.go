@@ -37,7 +37,8 @@ func lookCall(name, stock string) call {
 	args := []string{name, "--readonly", "-c", "scan --json"}
 	switch stock {
 	case "main", "killed":
-		args = append(args, "-c", "count --where year>=2010", "-c", "scan --collection codes", "-c", "search --collection codes --codes in/codes.npy --row 3")
+		args = append(args, "-c", "count --where year>=2010", "-c", "scan --collection codes", "-c",
+			"search --collection codes --codes in/codes.npy --row 3")
 	case "anchors":
 		args = append(args, "-c", "search --from image --to text --vectors in/wide_image.npy --row 1")
 	}
@@ -160,7 +161,8 @@ func (a *attempt) sound(ctx context.Context, v verb, b *baseline, done bool) err
 	case done && now != after:
 		a.found("it has succeeded, but what it did is not there: %s", difference(after.text, now.text))
 	case now != before && now != after:
-		a.found("afterwards there is neither what was there before nor what the verb does: %s", difference(before.text, now.text))
+		a.found("afterwards there is neither what was there before nor what the verb does: %s",
+			difference(before.text, now.text))
 	}
 	check := func(args ...string) error {
 		r, err := a.do(ctx, call{args: args})

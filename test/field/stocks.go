@@ -53,7 +53,8 @@ const (
 
 // newStocks makes the inputs, and with the command itself the databases.
 func newStocks(ctx context.Context, f *field) (*stocks, error) {
-	s := &stocks{f: f, dir: filepath.Join(f.root, "stock"), in: filepath.Join(f.root, "in"), looks: map[string]state{}, baselines: map[string]*baseline{}}
+	s := &stocks{f: f, dir: filepath.Join(f.root, "stock"), in: filepath.Join(f.root, "in"),
+		looks: map[string]state{}, baselines: map[string]*baseline{}}
 	for _, dir := range []string{s.dir, s.in} {
 		if err := os.MkdirAll(dir, 0o777); err != nil {
 			return nil, err
@@ -86,7 +87,8 @@ func (s *stocks) of(f *field) *stocks {
 // inputs makes the input files of the verbs.
 func (s *stocks) inputs() error {
 	in := func(name string) string { return filepath.Join(s.in, name) }
-	data := synth.Pairs(synth.Config{Items: mainItems + moreItems, Classes: 10, Dims: []int{8, 5}, Seed: s.f.seed})
+	data := synth.Pairs(synth.Config{Items: mainItems + moreItems, Classes: 10, Dims: []int{8, 5},
+		Seed: s.f.seed})
 	more := data.Slice(mainItems, mainItems+moreItems)
 	w, err := os.Create(in("items.jsonl"))
 	if err != nil {
@@ -99,7 +101,8 @@ func (s *stocks) inputs() error {
 		item := map[string]any{
 			"key": number(int64(i)), "labels": []string{fmt.Sprint(data.Labels[i][0])},
 			"vectors": map[string]any{"image": v[0], "text": v[1], "tags": tags},
-			"fields":  map[string]any{"year": 2000 + i%20, "title": fmt.Sprint("title ", i), "price": float64(i) / 4, "sold": i%2 == 0},
+			"fields": map[string]any{"year": 2000 + i%20, "title": fmt.Sprint("title ", i),
+				"price": float64(i) / 4, "sold": i%2 == 0},
 		}
 		switch {
 		case i == mainItems-1: // with a picture
@@ -126,11 +129,13 @@ func (s *stocks) inputs() error {
 	lines("more_keys.txt", moreItems, func(i int) string { return fmt.Sprint("more", i) })
 	lines("some_keys.txt", moreItems, func(i int) string { return fmt.Sprint(i) })
 	lines("more_labels.txt", moreItems, func(i int) string { return fmt.Sprint(more.Labels[i][0]) })
-	wide := synth.Pairs(synth.Config{Items: anchorItems + 5, Classes: 24, LabelsPerItem: 3, Dims: []int{32, 24}, Noise: 2, Seed: s.f.seed})
+	wide := synth.Pairs(synth.Config{Items: anchorItems + 5, Classes: 24, LabelsPerItem: 3,
+		Dims: []int{32, 24}, Noise: 2, Seed: s.f.seed})
 	lines("wide_labels.txt", anchorItems, func(i int) string {
 		return strings.Trim(strings.ReplaceAll(fmt.Sprint(wide.Labels[i]), " ", ","), "[]")
 	})
-	full := synth.Pairs(synth.Config{Items: fullItems, Classes: 10, Dims: []int{128, 32}, Noise: 2, Seed: s.f.seed})
+	full := synth.Pairs(synth.Config{Items: fullItems, Classes: 10, Dims: []int{128, 32}, Noise: 2,
+		Seed: s.f.seed})
 	lines("full_labels.txt", fullItems, func(i int) string { return fmt.Sprint(full.Labels[i][0]) })
 	codes := func(n int) [][]uint8 {
 		rows := make([][]uint8, n)
@@ -146,10 +151,13 @@ func (s *stocks) inputs() error {
 	}
 	err = errors.Join(err, os.WriteFile(in("table.csv"), []byte(table), 0o644))
 	return errors.Join(err,
-		npy.WriteAll(in("more_image.npy"), more.Vectors[0]), npy.WriteAll(in("more_text.npy"), more.Vectors[1]),
+		npy.WriteAll(in("more_image.npy"), more.Vectors[0]),
+		npy.WriteAll(in("more_text.npy"), more.Vectors[1]),
 		npy.WriteAll(in("wide_image.npy"), wide.Vectors[0][anchorItems:]),
-		npy.WriteAll(in("all_image.npy"), wide.Vectors[0][:anchorItems]), npy.WriteAll(in("all_text.npy"), wide.Vectors[1][:anchorItems]),
-		npy.WriteAll(in("full_image.npy"), full.Vectors[0]), npy.WriteAll(in("full_text.npy"), full.Vectors[1]),
+		npy.WriteAll(in("all_image.npy"), wide.Vectors[0][:anchorItems]),
+		npy.WriteAll(in("all_text.npy"), wide.Vectors[1][:anchorItems]),
+		npy.WriteAll(in("full_image.npy"), full.Vectors[0]),
+		npy.WriteAll(in("full_text.npy"), full.Vectors[1]),
 		npy.WriteAll(in("codes.npy"), codes(codeItems)), npy.WriteAll(in("many_codes.npy"), codes(manyCodes)))
 }
 

@@ -75,7 +75,8 @@ func (t *trial) each(ctx context.Context, n int, try func(ctx context.Context, a
 
 // try makes attempt i in a folder of its own.
 func (t *trial) try(ctx context.Context, i int, f func(ctx context.Context, a *attempt) error) {
-	a := &attempt{t: t, number: i, r: t.rand(i), dir: filepath.Join(t.f.root, fmt.Sprintf("%s-%d", strings.ReplaceAll(t.scene.name, " ", "-"), i))}
+	a := &attempt{t: t, number: i, r: t.rand(i),
+		dir: filepath.Join(t.f.root, fmt.Sprintf("%s-%d", strings.ReplaceAll(t.scene.name, " ", "-"), i))}
 	a.dir = strings.ReplaceAll(a.dir, ":", "")
 	err := os.MkdirAll(a.dir, 0o777)
 	if err == nil {
@@ -119,7 +120,8 @@ var crashed = regexp.MustCompile(`(?m)^(panic: |fatal error: |goroutine \d+ .*\[
 
 // outOfMemory finds the words of the Go runtime, or of the shell before it, when memory
 // runs out.
-var outOfMemory = regexp.MustCompile(`(?i)out of memory|cannot allocate|failed to (reserve|create|allocate)|mmap|pthread_create|newosproc`)
+var outOfMemory = regexp.MustCompile(
+	`(?i)out of memory|cannot allocate|failed to (reserve|create|allocate)|mmap|pthread_create|newosproc`)
 
 // do carries a call out. It finds what is wrong under any condition: the call does not
 // end in time, the runtime ends it, a signal ends it that was not sent, or an error
@@ -193,7 +195,8 @@ func (a *attempt) keep(what string) (string, error) {
 	if err := os.MkdirAll(before, 0o777); err != nil {
 		return "", err
 	}
-	text := what + "\n\nIn a copy of before/ (after/ is what was left), with seed " + number(int64(f.seed)) + ":\n\n" + strings.Join(a.lines, "\n") + "\n\nIt said:\n" + a.said
+	text := what + "\n\nIn a copy of before/ (after/ is what was left), with seed " + number(int64(f.seed)) +
+		":\n\n" + strings.Join(a.lines, "\n") + "\n\nIt said:\n" + a.said
 	err := os.WriteFile(filepath.Join(dir, "finding.txt"), []byte(text), 0o666)
 	if a.prepare != nil {
 		err = errors.Join(err, a.prepare(before))
@@ -230,7 +233,8 @@ func (f *field) report(trials []*trial) (findings int) {
 		if note != "" {
 			note = "skipped: " + note
 		}
-		fmt.Fprintf(w, "%s\t%d of %d\t%d\t%d\t%.1f\t%s\n", t.scene.name, t.tried, t.planned, t.runs, len(t.findings), t.took.Seconds(), note)
+		fmt.Fprintf(w, "%s\t%d of %d\t%d\t%d\t%.1f\t%s\n", t.scene.name, t.tried, t.planned, t.runs,
+			len(t.findings), t.took.Seconds(), note)
 		findings += len(t.findings)
 		runs += t.runs
 	}

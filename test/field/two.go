@@ -140,7 +140,8 @@ func (a *attempt) race(ctx context.Context, which int) error {
 	case done == 0:
 		a.found("of those that began at the same time none has succeeded: %v; %v", results[0], results[1])
 	}
-	for _, args := range [][]string{{"verify", "repo"}, {"verify", "new.db", "--deep"}, {"verify", "x.db", "--deep"}, {"restore", "repo", "again.db"}} {
+	for _, args := range [][]string{{"verify", "repo"}, {"verify", "new.db", "--deep"},
+		{"verify", "x.db", "--deep"}, {"restore", "repo", "again.db"}} {
 		if which == 3 && args[1] == "new.db" && results[2].code != 0 {
 			continue // the backup to restore was pruned
 		}

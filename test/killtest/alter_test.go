@@ -15,7 +15,8 @@ const maxAltered = 60
 // or nothing.
 func alteration(n int) db.Alteration {
 	a := db.Alteration{AddFields: []db.Field{
-		{Name: fmt.Sprint("extra", n), Type: db.Int, Indexed: n%2 == 0}, {Name: fmt.Sprint("more", n), Type: db.String},
+		{Name: fmt.Sprint("extra", n), Type: db.Int, Indexed: n%2 == 0},
+		{Name: fmt.Sprint("more", n), Type: db.String},
 	}}
 	if n%10 == 1 {
 		a.AddModalities = []db.Modality{{Name: fmt.Sprint("sound", n), Dim: 2 + n}}
@@ -45,9 +46,11 @@ func altered(d *db.DB) (int, error) {
 			return 0, fmt.Errorf("schema %+v, which alterations do not lead to", s)
 		}
 		a := alteration(n + 1)
-		want.Fields, want.Modalities = slices.Concat(want.Fields, a.AddFields), slices.Concat(want.Modalities, a.AddModalities)
+		want.Fields, want.Modalities = slices.Concat(want.Fields, a.AddFields),
+			slices.Concat(want.Modalities, a.AddModalities)
 		for i := range want.Fields { // which are those of this loop by now
-			want.Fields[i].Indexed = want.Fields[i].Indexed || slices.Contains(a.IndexFields, want.Fields[i].Name)
+			want.Fields[i].Indexed = want.Fields[i].Indexed ||
+				slices.Contains(a.IndexFields, want.Fields[i].Name)
 		}
 	}
 }

@@ -19,7 +19,8 @@ type book struct {
 	copies  copies
 	acked   int // acknowledged operations, of all
 
-	imported []int // for each writer, the operations that were acknowledged when the last operation of the importer began
+	// for each writer, the operations that were acknowledged when the last operation of the importer began
+	imported []int
 }
 
 // A history is the work of one writer since the last look at the folder.
@@ -48,7 +49,8 @@ type spaceHistory struct {
 }
 
 func newBook(writers int, noSync bool) *book {
-	b := &book{noSync: noSync, writers: make([]history, writers), spaces: spaceHistory{revisions: map[db.Space]uint32{}, loads: map[int]bool{}}, copies: newCopies()}
+	b := &book{noSync: noSync, writers: make([]history, writers),
+		spaces: spaceHistory{revisions: map[db.Space]uint32{}, loads: map[int]bool{}}, copies: newCopies()}
 	b.imports = importHistory{there: map[int]int{}, number: 1, noSync: noSync}
 	for i := range b.writers {
 		b.writers[i].before = contents{}
@@ -205,7 +207,8 @@ func agree(writers []history, all contents) (most []int, err error) {
 				i, len(w.ops), w.acked, w.synced, now, w.before, w.story())
 		}
 	}
-	for i, w := range writers { // an operation that is there needs those that were acknowledged before it began
+	// an operation that is there needs those that were acknowledged before it began
+	for i, w := range writers {
 		for j, n := range w.ops[:least[i]] {
 			for k, before := range n.after {
 				if before > most[k] {
@@ -284,23 +287,30 @@ func (s *spaceHistory) accept(loads map[int]bool, infos []db.SpaceInfo, altered 
 		going = *s.going.operation
 	}
 	if altered != s.altered && !(going.Kind == "alter" && going.Load == altered) {
-		return fmt.Errorf("%d alterations are there, and there were %d; %+v was going on", altered, s.altered, going)
+		return fmt.Errorf("%d alterations are there, and there were %d; %+v was going on", altered, s.altered,
+			going)
 	}
 	for load := range 4 {
 		left, is := leaves[going.Kind]
-		if loads != nil && loads[load] != s.loads[load] && !(is && going.Load == load && loads[load] == left) {
-			return fmt.Errorf("load %d is there: %t, and was: %t; %+v was going on", load, loads[load], s.loads[load], going)
+		if loads != nil && loads[load] != s.loads[load] &&
+			!(is && going.Load == load && loads[load] == left) {
+			return fmt.Errorf("load %d is there: %t, and was: %t; %+v was going on", load, loads[load],
+				s.loads[load], going)
 		}
 	}
 	found, active, last := map[db.Space]uint32{}, db.Space(0), s.last
 	for _, info := range infos {
 		revision, was := s.revisions[info.Space]
 		switch {
-		case !was && (going.Kind == "train" || going.Kind == "reindex") && info.Space > s.last && info.Revision == 1:
-		case was && (info.Revision == revision || going.Kind == "update" && going.Space == info.Space && info.Revision == revision+1):
-		case was && going.Kind == "update" && going.Space == info.Space && info.Revision == revision+2: // it learns labels first
+		case !was && (going.Kind == "train" || going.Kind == "reindex") && info.Space > s.last &&
+			info.Revision == 1:
+		case was && (info.Revision == revision ||
+			going.Kind == "update" && going.Space == info.Space && info.Revision == revision+1):
+		// it learns labels first
+		case was && going.Kind == "update" && going.Space == info.Space && info.Revision == revision+2:
 		default:
-			return fmt.Errorf("space %d has revision %d; there was %v, %+v was going on", info.Space, info.Revision, s.revisions, going)
+			return fmt.Errorf("space %d has revision %d; there was %v, %+v was going on", info.Space,
+				info.Revision, s.revisions, going)
 		}
 		if info.State == db.SpaceActive {
 			active = info.Space

@@ -51,7 +51,8 @@ func random(key string, put int) *rand.Rand {
 func featureItem(key string, v version) *db.Item {
 	r := random(key, v.Put)
 	class := r.IntN(4)
-	it := &db.Item{Key: key, Fields: map[string]any{"put": int64(v.Put)}, Payload: payload(v), Vectors: map[string][]float32{}}
+	it := &db.Item{Key: key, Fields: map[string]any{"put": int64(v.Put)}, Payload: payload(v),
+		Vectors: map[string][]float32{}}
 	if r.IntN(5) > 0 {
 		it.Labels = []string{fmt.Sprintf("class%d", class)}
 	}
@@ -74,7 +75,8 @@ func featureItem(key string, v version) *db.Item {
 // codeItem returns the item of the collection of codes.
 func codeItem(key string, v version) *db.Item {
 	r := random(key, v.Put)
-	return &db.Item{Key: key, Code: []byte{byte(r.IntN(5)), byte(r.IntN(3))}, CodeFrom: "given", Payload: payload(v)}
+	return &db.Item{Key: key, Code: []byte{byte(r.IntN(5)), byte(r.IntN(3))}, CodeFrom: "given",
+		Payload: payload(v)}
 }
 
 // payload returns a payload that begins with the version's number. The number
@@ -91,8 +93,10 @@ func versionOf(it *db.Item) (v version, err error) {
 
 // differs returns how the item got differs from want, or "". It ignores learned codes.
 func differs(want, got *db.Item) string {
-	if want.Key == got.Key && maps.EqualFunc(want.Vectors, got.Vectors, slices.Equal[[]float32]) && slices.Equal(want.Labels, got.Labels) &&
-		maps.Equal(want.Fields, got.Fields) && bytes.Equal(want.Payload, got.Payload) && (want.Code == nil || bytes.Equal(want.Code, got.Code)) {
+	if want.Key == got.Key && maps.EqualFunc(want.Vectors, got.Vectors, slices.Equal[[]float32]) &&
+		slices.Equal(want.Labels, got.Labels) &&
+		maps.Equal(want.Fields, got.Fields) && bytes.Equal(want.Payload, got.Payload) &&
+		(want.Code == nil || bytes.Equal(want.Code, got.Code)) {
 		return "" // gocmp would take a hundred times as long
 	}
 	ignored := []string{"Codes"}
@@ -117,7 +121,8 @@ func read(ctx context.Context, d *db.DB, vectors bool) (contents, error) {
 	}
 	for key, v := range of[features] {
 		if other, paired := of[codes][key]; !strings.HasPrefix(key, single) && (!paired || other != v) {
-			return nil, fmt.Errorf("%q is %+v in one collection, %+v in the other (%v)", key, v, other, paired)
+			return nil, fmt.Errorf("%q is %+v in one collection, %+v in the other (%v)", key, v, other,
+				paired)
 		}
 	}
 	for key := range of[codes] {

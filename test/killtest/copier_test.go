@@ -28,7 +28,8 @@ func (w *worker) makeCopies(ctx context.Context) error {
 	}
 	made := map[string]int{}
 	for n := 1; ; n++ {
-		op := &operation{N: n, Kind: []string{"backup", "backup", "backup", "backup", "prune", "prune", "checkpoint", "checkpoint", "restore"}[r.IntN(9)]}
+		op := &operation{N: n, Kind: []string{"backup", "backup", "backup", "backup", "prune", "prune",
+			"checkpoint", "checkpoint", "restore"}[r.IntN(9)]}
 		if op.Kind == "backup" || op.Kind == "checkpoint" {
 			switch r.IntN(6) {
 			case 0:
@@ -46,18 +47,21 @@ func (w *worker) makeCopies(ctx context.Context) error {
 			var m *backup.Manifest
 			switch op.Kind {
 			case "backup":
-				m, err = w.d.Backup(ctx, store, db.BackupOptions{Collection: op.Collection, IndexOnly: op.IndexOnly})
+				m, err = w.d.Backup(ctx, store, db.BackupOptions{Collection: op.Collection,
+					IndexOnly: op.IndexOnly})
 			case "prune":
 				_, err = backup.Prune(ctx, store, backup.PruneOptions{Keep: keptBackups})
 			case "checkpoint":
-				err = w.d.Checkpoint(ctx, to, db.CheckpointOptions{Collection: op.Collection, IndexOnly: op.IndexOnly})
+				err = w.d.Checkpoint(ctx, to, db.CheckpointOptions{Collection: op.Collection,
+					IndexOnly: op.IndexOnly})
 			case "restore":
 				m, err = db.Restore(ctx, store, to, nil, db.RestoreOptions{Database: w.d.UUID()})
 			}
 			if m != nil {
 				res.ID = m.ID
 			}
-			if op.Kind != "backup" && (errors.Is(err, backup.ErrNotFound) || errors.Is(err, backup.ErrNoBackup) || errors.Is(err, backup.ErrNotRepository)) {
+			if op.Kind != "backup" && (errors.Is(err, backup.ErrNotFound) ||
+				errors.Is(err, backup.ErrNoBackup) || errors.Is(err, backup.ErrNotRepository)) {
 				return result{Refused: err.Error()}, nil // there is no backup yet
 			}
 			return res, err

@@ -43,7 +43,8 @@ func newCopies() copies {
 }
 
 func (c *copies) begin(op *operation, b *book) {
-	c.going = &copied{operation: op, spaces: []spaceHistory{b.spaces.clone()}, imports: []importHistory{b.imports.clone()}}
+	c.going = &copied{operation: op, spaces: []spaceHistory{b.spaces.clone()},
+		imports: []importHistory{b.imports.clone()}}
 	for i, n := range b.ackedNow() {
 		c.going.writers = append(c.going.writers, b.writers[i])
 		c.going.writers[i].synced = n
@@ -181,7 +182,8 @@ func (c *copies) lookAtBackups(ctx context.Context, store backup.Store, going *o
 			continue
 		}
 		if completed || m.Collection != going.Collection || m.IndexOnly != going.IndexOnly {
-			return fmt.Errorf("backup %s of %q (index-only: %v) is there, and %+v was going on", m.ID, m.Collection, m.IndexOnly, going)
+			return fmt.Errorf("backup %s of %q (index-only: %v) is there, and %+v was going on", m.ID,
+				m.Collection, m.IndexOnly, going)
 		}
 		completed, c.backups[m.ID] = true, c.going
 	}
@@ -191,11 +193,13 @@ func (c *copies) lookAtBackups(ctx context.Context, store backup.Store, going *o
 			continue
 		}
 		if going.Kind != "prune" || !slices.Contains(doomed, id) {
-			return fmt.Errorf("backup %s (%+v) is lost, of %d; %+v was going on", id, *c.backups[id].operation, len(all), going)
+			return fmt.Errorf("backup %s (%+v) is lost, of %d; %+v was going on", id,
+				*c.backups[id].operation, len(all), going)
 		}
 		delete(c.backups, id)
 	}
-	v, err := backup.Verify(ctx, store, backup.VerifyOptions{}, func(f backup.Finding) error { return errors.New(f.String()) })
+	v, err := backup.Verify(ctx, store, backup.VerifyOptions{},
+		func(f backup.Finding) error { return errors.New(f.String()) })
 	if err == nil && v.Backups != len(c.backups) {
 		err = fmt.Errorf("%d backups are sound of %d", v.Backups, len(c.backups))
 	}
@@ -378,14 +382,16 @@ func leftovers(ctx context.Context, repository string) ([]string, error) {
 	}
 	for range 2 { // the plan of a killed prune goes after the files that it names
 		_, err := backup.Prune(ctx, store, backup.PruneOptions{Keep: keptBackups})
-		if errors.Is(err, backup.ErrNoBackup) { // all backups were killed: nobody may delete what they have left
+		// all backups were killed: nobody may delete what they have left
+		if errors.Is(err, backup.ErrNoBackup) {
 			return nil, nil
 		}
 		if err != nil {
 			return nil, err
 		}
 	}
-	v, err := backup.Verify(ctx, store, backup.VerifyOptions{}, func(f backup.Finding) error { return errors.New(f.String()) })
+	v, err := backup.Verify(ctx, store, backup.VerifyOptions{},
+		func(f backup.Finding) error { return errors.New(f.String()) })
 	if err != nil {
 		return nil, err
 	}

@@ -20,7 +20,8 @@ const (
 )
 
 func importItem(number, i int) *db.Item {
-	return &db.Item{Code: []byte{byte(i % 7), byte(number)}, CodeFrom: "given", Payload: fmt.Append(nil, i), Fields: map[string]any{"import": int64(number)}}
+	return &db.Item{Code: []byte{byte(i % 7), byte(number)}, CodeFrom: "given", Payload: fmt.Append(nil, i),
+		Fields: map[string]any{"import": int64(number)}}
 }
 
 // An importMark is the value of the mark: so many items of an import are in.
@@ -163,7 +164,8 @@ func (s *importHistory) accept(counts map[int]int) error {
 		case going && s.going.Kind == "unimport" && n == 0:
 		case s.noSync && n < told:
 		default:
-			return fmt.Errorf("%d items of import %d, and there were %d; %+v was going on", n, number, told, s.going)
+			return fmt.Errorf("%d items of import %d, and there were %d; %+v was going on", n, number, told,
+				s.going)
 		}
 	}
 	s.there = counts

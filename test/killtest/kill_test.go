@@ -58,7 +58,8 @@ func testKills(t *testing.T, few int, noSync bool) {
 	lost, during := 0, map[string]int{}
 	start := time.Now()
 	for i := range n {
-		in, err := json.Marshal(order{Dir: dir, Seed: random.Uint64(), NoSync: noSync, Writers: writers, Next: b.next(), Import: b.imports.number})
+		in, err := json.Marshal(order{Dir: dir, Seed: random.Uint64(), NoSync: noSync, Writers: writers,
+			Next: b.next(), Import: b.imports.number})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -80,7 +81,8 @@ func testKills(t *testing.T, few int, noSync bool) {
 		lost += missing
 		if i%50 == 49 {
 			t.Logf("%d kills, %d operations acknowledged, %d lost, %d KiB, backups %d KiB, %s",
-				i+1, b.acked, lost, size(t, dir)>>10, size(t, repositoryOf(dir))>>10, time.Since(start).Round(time.Second))
+				i+1, b.acked, lost, size(t, dir)>>10, size(t, repositoryOf(dir))>>10,
+				time.Since(start).Round(time.Second))
 		}
 	}
 	if lost > 0 && !noSync {
@@ -96,7 +98,8 @@ func testKills(t *testing.T, few int, noSync bool) {
 	if n > 50 && size(t, repositoryOf(dir)) > 64<<20 {
 		t.Errorf("%d backups take %d MiB", len(b.copies.backups), size(t, repositoryOf(dir))>>20)
 	}
-	t.Logf("%d kills (%v), %d operations acknowledged, %d of them lost, %d KiB", n, during, b.acked, lost, size(t, dir)>>10)
+	t.Logf("%d kills (%v), %d operations acknowledged, %d of them lost, %d KiB", n, during, b.acked, lost,
+		size(t, dir)>>10)
 	t.Logf("%d imports committed, altered %d times", b.imports.number-1, b.spaces.altered)
 	t.Logf("%d backups completed, %d of them restored, %d checkpoints and restored folders checked, %d KiB",
 		b.copies.backedUp, b.copies.restored, b.copies.checked, size(t, repositoryOf(dir))>>10)

@@ -175,7 +175,10 @@ func (w *worker) write(ctx context.Context, who int) error {
 		if prefix == single {
 			op.Kind = op.Changes[0].Kind
 		}
-		if err := w.do(who, op, func() (result, error) { return result{}, w.apply(ctx, op, there) }); err != nil {
+		if err := w.do(who, op, func() (result, error) {
+			return result{},
+				w.apply(ctx, op, there)
+		}); err != nil {
 			return err
 		}
 	}
@@ -226,7 +229,8 @@ func (w *worker) apply(ctx context.Context, op *operation, after contents) error
 	for _, ch := range op.Changes {
 		switch ch.Kind {
 		case "put":
-			err = errors.Join(err, b.Put(main, featureItem(ch.Key, after[ch.Key])), b.Put(w.c[codes], codeItem(ch.Key, after[ch.Key])))
+			err = errors.Join(err, b.Put(main, featureItem(ch.Key, after[ch.Key])),
+				b.Put(w.c[codes], codeItem(ch.Key, after[ch.Key])))
 		case "merge":
 			err = errors.Join(err, b.Merge(main, merged(ch.Key)), b.Merge(w.c[codes], merged(ch.Key)))
 		case "delete":
@@ -292,7 +296,8 @@ func (w *worker) changeSpaces(ctx context.Context) error {
 		case k < 12:
 			op.Kind, op.Space = "update", ids[r.IntN(len(ids))]
 			f = func() (result, error) {
-				u, err := c.Update(ctx, db.UpdateOptions{Space: op.Space, Teacher: db.TeacherLabels, GrowLabels: r.IntN(2) == 0})
+				u, err := c.Update(ctx, db.UpdateOptions{Space: op.Space, Teacher: db.TeacherLabels,
+					GrowLabels: r.IntN(2) == 0})
 				if err != nil {
 					return result{}, err
 				}
@@ -300,7 +305,10 @@ func (w *worker) changeSpaces(ctx context.Context) error {
 			}
 		case k < 14 && len(idle) > 0:
 			op.Kind, op.Space = "activate", idle[r.IntN(len(idle))]
-			f = func() (result, error) { return result{Space: op.Space, Active: true}, c.Activate(ctx, op.Space) }
+			f = func() (result, error) {
+				return result{Space: op.Space, Active: true},
+					c.Activate(ctx, op.Space)
+			}
 		case k < 17 && len(idle) > 0:
 			op.Kind, op.Space = "drop", idle[r.IntN(len(idle))]
 			f = func() (result, error) { return result{}, c.DropSpace(ctx, op.Space) }

@@ -182,13 +182,16 @@ func (h *history) checkSpace(c *collection, sp *space, info *db.SpaceInfo) error
 	if (h.learns() || sp.free) && info.Revision >= sp.revision {
 		sp.revision, sp.free = info.Revision, false
 	}
-	if info.Space != sp.number || info.State != state || info.Previous != (sp.number == c.previous) || info.Bits != sp.bits ||
+	if info.Space != sp.number || info.State != state || info.Previous != (sp.number == c.previous) ||
+		info.Bits != sp.bits ||
 		info.Revision != sp.revision && !c.codesOnly() {
-		return fmt.Errorf("%d, %s, previous %v, %d bits, revision %d; want %d, %s, %v, %d, %d", info.Space, info.State, info.Previous,
+		return fmt.Errorf("%d, %s, previous %v, %d bits, revision %d; want %d, %s, %v, %d, %d", info.Space,
+			info.State, info.Previous,
 			info.Bits, info.Revision, sp.number, state, sp.number == c.previous, sp.bits, sp.revision)
 	}
 	if info.Items != sp.coded() || info.Codes != sp.distinct() || info.Recode != 0 {
-		return fmt.Errorf("%d items have a code, %d are distinct, %d are to be made again; want %d, %d and 0", info.Items, info.Codes, info.Recode,
+		return fmt.Errorf("%d items have a code, %d are distinct, %d are to be made again; want %d, %d and 0",
+			info.Items, info.Codes, info.Recode,
 			sp.coded(), sp.distinct())
 	}
 	if c.codesOnly() {
@@ -200,7 +203,8 @@ func (h *history) checkSpace(c *collection, sp *space, info *db.SpaceInfo) error
 	}
 	for r, pinned := range sp.kept {
 		if now, is := kept[r]; pinned && !is || is && now != pinned {
-			return fmt.Errorf("revision %d was pinned: %v; now it is there: %v, pinned: %v", r, pinned, is, now)
+			return fmt.Errorf("revision %d was pinned: %v; now it is there: %v, pinned: %v", r, pinned, is,
+				now)
 		}
 	}
 	for r := sp.revision; r > 0 && r+8 > sp.revision; r-- {
@@ -254,7 +258,8 @@ func (h *history) checkStats(c *collection, handle *db.Collection) error {
 		return err
 	}
 	sp := c.space(0)
-	if s.Items != len(c.items) || s.Labels != len(c.used()) || s.Spaces != len(c.spaces) || s.Space != sp.number || s.Bits != sp.bits ||
+	if s.Items != len(c.items) || s.Labels != len(c.used()) || s.Spaces != len(c.spaces) ||
+		s.Space != sp.number || s.Bits != sp.bits ||
 		s.CodedItems != sp.coded() || s.DistinctCodes != sp.distinct() {
 		return fmt.Errorf("figures %+v; want %d items, %d labels, %d spaces, space %d, %d bits, %d coded, %d distinct",
 			s, len(c.items), len(c.used()), len(c.spaces), sp.number, sp.bits, sp.coded(), sp.distinct())
@@ -297,7 +302,8 @@ func (h *history) probe() (map[string][]db.Hit, error) {
 				if err != nil {
 					return nil, err
 				}
-				out[fmt.Sprintf("%s in space %d, revision %d, of collection %s", what, res.Space, res.Revision, name)] = res.Hits
+				out[fmt.Sprintf("%s in space %d, revision %d, of collection %s", what, res.Space,
+					res.Revision, name)] = res.Hits
 			}
 		}
 	}
@@ -340,7 +346,8 @@ func settled(all []db.Modality, stored int, change *Schema) ([]db.Modality, erro
 		for j, o := range all[:min(i, stored)] {
 			of, leaves := change.SpaceOf[m.Name]
 			ofOther, leavesToo := change.SpaceOf[o.Name]
-			if i < stored && firstOfSpace(m) == firstOfSpace(o) && !(leaves && of == "") && !(leavesToo && ofOther == "") {
+			if i < stored && firstOfSpace(m) == firstOfSpace(o) && !(leaves && of == "") &&
+				!(leavesToo && ofOther == "") {
 				connect(i, j)
 			}
 		}

@@ -71,7 +71,8 @@ func (h *history) checkpoint(op *Op) error {
 	if err != nil {
 		return err
 	}
-	if err := h.d.Checkpoint(h.ctx, dir, db.CheckpointOptions{Collection: op.In, IndexOnly: op.IndexOnly}); !errors.Is(err, db.ErrExists) {
+	if err := h.d.Checkpoint(h.ctx, dir, db.CheckpointOptions{Collection: op.In,
+		IndexOnly: op.IndexOnly}); !errors.Is(err, db.ErrExists) {
 		return fmt.Errorf("a second checkpoint to a folder: %v", err)
 	}
 	h.copies[op.Name] = made
@@ -299,7 +300,8 @@ func (h *history) restore(op *Op) error {
 	}
 	name := h.newFolder()
 	dir, o := h.dbOptions(name)
-	if _, err := db.Restore(h.ctx, store, dir, o, db.RestoreOptions{ID: b.id, SkipVerify: op.Seed%2 == 1}); err != nil {
+	if _, err := db.Restore(h.ctx, store, dir, o,
+		db.RestoreOptions{ID: b.id, SkipVerify: op.Seed%2 == 1}); err != nil {
 		return err
 	}
 	made := b.duplicate
@@ -356,7 +358,8 @@ func (h *history) refused(op *Op, err error) error {
 // is.
 func (h *history) refuses(op *Op) bool {
 	changesItems := slices.Contains([]string{
-		"put", "merge", "putif", "fill", "import", "labels", "delete", "deletewhere", "train", "update", "reindex", "restorerevision",
+		"put", "merge", "putif", "fill", "import", "labels", "delete", "deletewhere", "train", "update",
+		"reindex", "restorerevision",
 		"alter", "renamelabel", "indexvectors", "dropindex",
 	}, op.Do)
 	switch {
@@ -371,7 +374,9 @@ func (h *history) refuses(op *Op) bool {
 		c := h.now.collections[op.In]
 		return c != nil && (h.options.ReadOnly || c.indexOnly && !op.Absent && c.items[op.Key] != nil)
 	}
-	return h.options.ReadOnly && slices.Contains([]string{"create", "drop", "compact", "activate", "rollback", "dropspace", "pin"}, op.Do)
+	return h.options.ReadOnly &&
+		slices.Contains([]string{"create", "drop", "compact", "activate", "rollback", "dropspace", "pin"},
+			op.Do)
 }
 
 // footprint returns the content of the database's folder, by path.
@@ -426,7 +431,8 @@ func (h *history) stayed() error {
 		}
 	}
 	if len(now) != len(h.untouched) {
-		return fmt.Errorf("opened for reading only, the folder has %d files, before %d", len(now), len(h.untouched))
+		return fmt.Errorf("opened for reading only, the folder has %d files, before %d", len(now),
+			len(h.untouched))
 	}
 	return nil
 }
@@ -452,13 +458,16 @@ func (h *history) checkRefusals() error {
 			return err
 		}
 		code := uint64(1)
-		if _, err := handle.Put(h.ctx, c.given("refused", &Item{Code: &code})); !errors.Is(err, db.ErrReadOnly) {
+		if _, err := handle.Put(h.ctx, c.given("refused", &Item{Code: &code})); !errors.Is(err,
+			db.ErrReadOnly) {
 			return fmt.Errorf("collection %q: a put: %v, want %v", name, err, db.ErrReadOnly)
 		}
 		if n, err := handle.Delete(h.ctx, "refused"); !errors.Is(err, db.ErrReadOnly) {
 			return fmt.Errorf("collection %q: a deletion: %d, %v, want %v", name, n, err, db.ErrReadOnly)
 		}
-		if err := handle.Alter(h.ctx, db.Alteration{AddFields: []db.Field{{Name: "refused", Type: db.Int}}}); !errors.Is(err, db.ErrReadOnly) {
+		if err := handle.Alter(h.ctx,
+			db.Alteration{AddFields: []db.Field{{Name: "refused", Type: db.Int}}}); !errors.Is(err,
+			db.ErrReadOnly) {
 			return fmt.Errorf("collection %q: an alteration: %v, want %v", name, err, db.ErrReadOnly)
 		}
 	}

@@ -118,10 +118,11 @@ func (g *generator) learned() string {
 
 func (g *generator) options() Options {
 	o := Options{
-		NoSync:          g.chance(3),
-		CacheBytes:      pick(g, []int64{0, 0, 1, 1 << 20}),
-		IndexCacheBytes: pick(g, []int64{0, 0, -1, 1, 100_000}), RerankCacheBytes: pick(g, []int64{0, 0, -1, 1, 5_000}),
-		KeyCacheBytes: pick(g, []int64{0, 0, 1, 2000}),
+		NoSync:           g.chance(3),
+		CacheBytes:       pick(g, []int64{0, 0, 1, 1 << 20}),
+		IndexCacheBytes:  pick(g, []int64{0, 0, -1, 1, 100_000}),
+		RerankCacheBytes: pick(g, []int64{0, 0, -1, 1, 5_000}),
+		KeyCacheBytes:    pick(g, []int64{0, 0, 1, 2000}),
 	}
 	if g.chance(8) {
 		o.UpdateItems = 1 + g.IntN(12)
@@ -167,7 +168,8 @@ func (g *generator) life() Op {
 		return Op{Do: "check"}
 	case n < 32:
 		old := pick(g, someLabels)
-		return Op{Do: "renamelabel", In: g.collection(), Keys: []string{old, pick(g, append([]string{"other", old}, newLabels...))}}
+		return Op{Do: "renamelabel", In: g.collection(),
+			Keys: []string{old, pick(g, append([]string{"other", old}, newLabels...))}}
 	case n < 40:
 		if len(g.open) > 3 {
 			return g.release()
@@ -266,11 +268,13 @@ func (g *generator) together() Op {
 func (g *generator) one() Op {
 	if g.profile.Bulk && !g.filled && g.chance(max(1, g.profile.Ops/3)) {
 		g.filled = true
-		fill := Op{Do: "fill", In: g.collection(), Name: g.name("f"), N: pick(g, []int{1100, 1100, 1500, 8192}), Seed: g.Uint64N(1 << 20)}
+		fill := Op{Do: "fill", In: g.collection(), Name: g.name("f"),
+			N: pick(g, []int{1100, 1100, 1500, 8192}), Seed: g.Uint64N(1 << 20)}
 		return Op{Do: "batch", Ops: []Op{fill, {Do: "mark", Name: fill.Name, Key: "filled"}}}
 	}
 	if g.chance(60) {
-		return Op{Do: "import", In: g.collection(), Name: fmt.Sprint("i", g.IntN(2)), N: 1 + g.IntN(2), Seed: g.Uint64N(1 << 20)}
+		return Op{Do: "import", In: g.collection(), Name: fmt.Sprint("i", g.IntN(2)), N: 1 + g.IntN(2),
+			Seed: g.Uint64N(1 << 20)}
 	}
 	if g.profile.Spaces {
 		switch n := g.IntN(15); {
@@ -358,7 +362,8 @@ func (g *generator) respace(s, add *Schema) {
 func (g *generator) spoilAlteration(s, add *Schema) {
 	switch g.IntN(10) {
 	case 0:
-		add.Modalities = append(add.Modalities, db.Modality{Name: "flat"}) // refused without dimensions, and in a collection of given codes
+		// refused without dimensions, and in a collection of given codes
+		add.Modalities = append(add.Modalities, db.Modality{Name: "flat"})
 	case 1:
 		add.Modalities = append(add.Modalities, db.Modality{Name: "deep", Dim: db.MaxDim + 1})
 	case 2:
@@ -374,11 +379,13 @@ func (g *generator) spoilAlteration(s, add *Schema) {
 	case 6:
 		*add = Schema{}
 	case 7:
-		add.Metrics = map[string]db.Metric{pick(g, []string{"image", "nothing"}): pick(g, []db.Metric{db.Dot, "far"})}
+		add.Metrics = map[string]db.Metric{pick(g, []string{"image", "nothing"}): pick(g, []db.Metric{db.Dot,
+			"far"})}
 	case 8:
 		add.Index = append(add.Index, pick(g, []string{"image", "nothing"}))
 	case 9:
-		add.SpaceOf = map[string]string{pick(g, []string{"image", "nothing"}): pick(g, []string{"image", "text", "nothing"})}
+		add.SpaceOf = map[string]string{pick(g, []string{"image", "nothing"}): pick(g, []string{"image",
+			"text", "nothing"})}
 	}
 }
 
@@ -425,8 +432,9 @@ func (g *generator) another() Op {
 	}
 	g.open = nil
 	return Op{
-		Do: "repair", Damage: pick(g, slices.Sorted(maps.Keys(damages))), Seed: g.Uint64N(1 << 20), Percent: pick(g, []int{5, 50, 100}),
-		Pinned: g.chance(2), Crash: g.chance(3),
+		Do: "repair", Damage: pick(g, slices.Sorted(maps.Keys(damages))), Seed: g.Uint64N(1 << 20),
+		Percent: pick(g, []int{5, 50, 100}),
+		Pinned:  g.chance(2), Crash: g.chance(3),
 	}
 }
 
@@ -525,7 +533,8 @@ func (g *generator) train(name string) Op {
 }
 
 func (g *generator) update(name string) Op {
-	op := Op{Do: "update", In: name, Space: g.space(name), Teacher: pick(g, []string{"", "labels", "modality", "self"}), Grow: g.chance(3)}
+	op := Op{Do: "update", In: name, Space: g.space(name),
+		Teacher: pick(g, []string{"", "labels", "modality", "self"}), Grow: g.chance(3)}
 	if g.profile.Spaces && !op.Grow && g.chance(6) { // one that grows labels has made a revision before
 		op.N = 1 + g.IntN(4)
 	}
@@ -534,7 +543,8 @@ func (g *generator) update(name string) Op {
 
 // index returns an operation that makes an index of vectors.
 func (g *generator) index(name string) Op {
-	x := &Index{Modality: g.modality(name), Recall: pick(g, []float64{0, .5, .8, .95, 1}), Cells: pick(g, []int{0, 0, 1, 4}), Seed: g.Uint64N(4)}
+	x := &Index{Modality: g.modality(name), Recall: pick(g, []float64{0, .5, .8, .95, 1}),
+		Cells: pick(g, []int{0, 0, 1, 4}), Seed: g.Uint64N(4)}
 	if g.chance(10) {
 		x.Cancel = 1 + g.IntN(3)
 	}
@@ -586,7 +596,8 @@ func (g *generator) spaceOp() Op {
 		return Op{Do: "rollback", In: name}
 	case n < 17:
 		op := Op{Do: "dropspace", In: name, Space: g.named(name)}
-		g.spaces[name] = slices.DeleteFunc(g.spaces[name], func(space string) bool { return space == op.Space })
+		g.spaces[name] = slices.DeleteFunc(g.spaces[name],
+			func(space string) bool { return space == op.Space })
 		return op
 	case n < 18:
 		return Op{Do: "pin", In: name, Space: g.space(name), Back: g.IntN(10), Pinned: g.chance(2)}

@@ -14,13 +14,15 @@ func (g *generator) schema() *Schema {
 	}
 	s := &Schema{Modalities: []db.Modality{{Name: "image", Dim: 4 + g.IntN(5)}}}
 	if !g.chance(6) {
-		s.Modalities = append(s.Modalities, db.Modality{Name: "text", Dim: pick(g, []int{5, 40}), Sparse: g.chance(2)})
+		s.Modalities = append(s.Modalities, db.Modality{Name: "text", Dim: pick(g, []int{5, 40}),
+			Sparse: g.chance(2)})
 	}
 	if g.chance(4) {
 		s.Modalities = append(s.Modalities, db.Modality{Name: "sound", Dim: 3})
 	}
 	if g.chance(3) { // of the space of images
-		s.Modalities = append(s.Modalities, db.Modality{Name: "caption", Dim: s.Modalities[0].Dim, SpaceOf: "image"})
+		s.Modalities = append(s.Modalities, db.Modality{Name: "caption", Dim: s.Modalities[0].Dim,
+			SpaceOf: "image"})
 	}
 	for i := range s.Modalities {
 		if m := &s.Modalities[i]; m.SpaceOf == "" && g.chance(3) {
@@ -184,7 +186,8 @@ func (g *generator) batch(name string, n int) Op {
 		op.Ops = append(op.Ops, g.change(in, true))
 	}
 	if g.prefix == "" && g.chance(3) {
-		op.Ops = append(op.Ops, Op{Do: "mark", Name: fmt.Sprint("m", g.IntN(3)), Key: pick(g, []string{"", "1", "2"})})
+		op.Ops = append(op.Ops, Op{Do: "mark", Name: fmt.Sprint("m", g.IntN(3)),
+			Key: pick(g, []string{"", "1", "2"})})
 	}
 	return op
 }
@@ -230,7 +233,8 @@ func (g *generator) expr(name string, depth int) *Expr {
 		return &Expr{Op: "or", Args: []Expr{*g.expr(name, depth-1), *g.expr(name, depth-1)}}
 	}
 	literal := func(field string, values []string) *Expr {
-		e := &Expr{Op: pick(g, []string{"=", "!=", "<", "<=", ">", ">=", "in"}), Field: field, Values: []string{pick(g, values)}}
+		e := &Expr{Op: pick(g, []string{"=", "!=", "<", "<=", ">", ">=", "in"}), Field: field,
+			Values: []string{pick(g, values)}}
 		if typeOf(field) == db.Bool || field == "label" {
 			e.Op = pick(g, []string{"=", "!=", "in"})
 		}

@@ -158,16 +158,21 @@ func init() {
 		"open": (*history).open, "end": (*history).end, "check": (*history).check,
 		"create": (*history).create, "drop": (*history).dropCollection, "alter": (*history).alter,
 		"renamelabel": (*history).renameLabel,
-		"put":         (*history).write, "merge": (*history).write, "batch": (*history).write, "fill": (*history).write, "putif": (*history).write,
+		"put":         (*history).write, "merge": (*history).write, "batch": (*history).write,
+		"fill": (*history).write, "putif": (*history).write,
 		"import": (*history).importSome,
 		"delete": (*history).delete, "deletewhere": (*history).deleteWhere, "together": (*history).together,
-		"train": (*history).train, "update": (*history).update, "reindex": (*history).reindex, "activate": (*history).activate,
-		"rollback": (*history).rollback, "dropspace": (*history).dropSpace, "pin": (*history).pin, "restorerevision": (*history).restoreRevision,
-		"get": (*history).get, "where": (*history).where, "search": (*history).search, "radius": (*history).radius,
-		"pages": (*history).pages, "searchall": (*history).searchAll,
+		"train": (*history).train, "update": (*history).update, "reindex": (*history).reindex,
+		"activate": (*history).activate,
+		"rollback": (*history).rollback, "dropspace": (*history).dropSpace, "pin": (*history).pin,
+		"restorerevision": (*history).restoreRevision,
+		"get":             (*history).get, "where": (*history).where, "search": (*history).search,
+		"radius": (*history).radius,
+		"pages":  (*history).pages, "searchall": (*history).searchAll,
 		"first": (*history).first, "more": (*history).more,
 		"snapshot": (*history).snapshot, "release": (*history).release,
-		"indexvectors": (*history).indexVectors, "dropindex": (*history).dropIndex, "recall": (*history).recall,
+		"indexvectors": (*history).indexVectors, "dropindex": (*history).dropIndex,
+		"recall":  (*history).recall,
 		"compact": (*history).compact, "index": (*history).index, "verify": (*history).verify,
 		"cancelled": (*history).cancelled,
 		"backup":    (*history).backup, "prune": (*history).prune, "restore": (*history).restore,
@@ -202,8 +207,10 @@ func wrong(err error, format string, args ...any) error {
 // dbOptions returns the options to open the database in a folder with.
 func (h *history) dbOptions(name string) (dir string, o *db.Options) {
 	o = &db.Options{
-		NoSync: h.options.NoSync, CacheBytes: h.options.CacheBytes, IndexCacheBytes: h.options.IndexCacheBytes, RerankCacheBytes: h.options.RerankCacheBytes,
-		KeyCacheBytes: h.options.KeyCacheBytes, UpdateItems: h.options.UpdateItems, ReadOnly: h.options.ReadOnly,
+		NoSync: h.options.NoSync, CacheBytes: h.options.CacheBytes,
+		IndexCacheBytes: h.options.IndexCacheBytes, RerankCacheBytes: h.options.RerankCacheBytes,
+		KeyCacheBytes: h.options.KeyCacheBytes, UpdateItems: h.options.UpdateItems,
+		ReadOnly: h.options.ReadOnly,
 	}
 	if h.mem == nil {
 		return filepath.Join(h.dir, name), o
@@ -382,7 +389,8 @@ func (h *history) create(op *Op) error {
 	if h.now.collections[op.In] != nil {
 		want = db.ErrExists
 	}
-	_, err := h.d.CreateCollection(h.ctx, op.In, db.Schema{Modalities: op.Schema.Modalities, Bits: op.Schema.Bits, Fields: op.Schema.allFields()})
+	_, err := h.d.CreateCollection(h.ctx, op.In, db.Schema{Modalities: op.Schema.Modalities,
+		Bits: op.Schema.Bits, Fields: op.Schema.allFields()})
 	if err := expect(err, want); err != nil {
 		return err
 	}
@@ -467,7 +475,8 @@ func (h *history) cancelled(op *Op) error {
 	cancel()
 	second := func(_ any, err error) error { return err }
 	errs := map[string]error{
-		"compact": h.d.Compact(ctx), "deletewhere": second(handle.DeleteWhere(ctx, "NOT label = ''")), "delete": second(handle.Delete(ctx, op.Key)),
+		"compact": h.d.Compact(ctx), "deletewhere": second(handle.DeleteWhere(ctx, "NOT label = ''")),
+		"delete": second(handle.Delete(ctx, op.Key)),
 		"verify": second(h.d.Verify(ctx, db.VerifyOptions{}, func(db.Finding) error { return nil })),
 		"get":    second(handle.Get(ctx, op.Key)), "spaces": second(handle.Spaces(ctx)),
 	}
@@ -591,7 +600,8 @@ func (h *history) recovered(exact bool) error {
 		return fmt.Errorf("commit %d is the last, and no state of the %d that were not synced has that number; the one before has %d", sequence, len(h.past), h.now.sequence)
 	}
 	if err := h.checkWorld(h.now, h.d.Collection); err != nil {
-		return fmt.Errorf("of commits that were not synced, %d may be lost; commit %d is the last: %w", len(h.past), sequence, err)
+		return fmt.Errorf("of commits that were not synced, %d may be lost; commit %d is the last: %w",
+			len(h.past), sequence, err)
 	}
 	h.now.sequence, h.past = sequence, nil
 	return nil
@@ -726,7 +736,8 @@ func (t touched) same(seen, w *world, got map[string]map[string]*db.Item) error 
 		for _, key := range keys {
 			want, is := c.items[key], got[name][key]
 			if (want == nil) != (is == nil) {
-				return fmt.Errorf("collection %q: item %q is there: %v, want %v", name, key, is != nil, want != nil)
+				return fmt.Errorf("collection %q: item %q is there: %v, want %v", name, key, is != nil,
+					want != nil)
 			}
 			if want != nil {
 				if err := as.sameContent(want, is); err != nil {

@@ -104,7 +104,8 @@ func (h *history) joined(op *Op, next *world, t touched, after []func() error) e
 	for _, lane := range op.Lanes {
 		for _, op := range lane {
 			if c := next.edit(op.In); c != nil && op.Do == "update" {
-				for _, sp := range c.spaces { // it is not known which revision encoded what was written meanwhile
+				// it is not known which revision encoded what was written meanwhile
+				for _, sp := range c.spaces {
 					sp.moving = true
 				}
 			}
@@ -251,7 +252,8 @@ func (h *history) laneLearns(op *Op) (func() error, error) {
 	case err == nil:
 		return then, nil
 	case c.space(number) == nil && (errors.Is(err, db.ErrNotFound) || errors.Is(err, db.ErrNoModel)),
-		op.Do == "train" && errors.Is(err, db.ErrInvalid), op.Do == "update" && c.space(number).labelFree && errors.Is(err, db.ErrInvalid),
+		op.Do == "train" && errors.Is(err, db.ErrInvalid),
+		op.Do == "update" && c.space(number).labelFree && errors.Is(err, db.ErrInvalid),
 		h.learns() && errors.Is(err, db.ErrBusy):
 		return nil, nil
 	}

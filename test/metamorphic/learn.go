@@ -22,7 +22,8 @@ func (t *Training) options(s *Schema) db.TrainOptions {
 				method = model.MethodCCAITQ
 			}
 		}
-		return db.TrainOptions{Rows: t.Rows, Activate: t.Activate, Options: fit.Options{Bits: t.Bits, Seed: t.Seed, Method: method}}
+		return db.TrainOptions{Rows: t.Rows, Activate: t.Activate,
+			Options: fit.Options{Bits: t.Bits, Seed: t.Seed, Method: method}}
 	}
 	o := db.TrainOptions{Rows: t.Rows, Activate: t.Activate, Options: fit.Options{
 		Bits: t.Bits, Anchors: t.Anchors, Seed: t.Seed, Sweeps: 1, Map: map[string]model.MapKind{},
@@ -75,8 +76,10 @@ func (h *history) trained(op *Op, t *db.Training, settled bool) error {
 	next := h.now.fork()
 	c := next.edit(op.In)
 	sp := &space{
-		number: t.Space, name: op.Name, bits: op.Train.Bits, revision: 1, settled: settled, labelFree: op.Train.Free,
-		kept: map[uint32]bool{1: false}, known: map[string]bool{}, labelCodes: map[string]string{}, codes: map[string]*coded{},
+		number: t.Space, name: op.Name, bits: op.Train.Bits, revision: 1, settled: settled,
+		labelFree: op.Train.Free,
+		kept:      map[uint32]bool{1: false}, known: map[string]bool{}, labelCodes: map[string]string{},
+		codes: map[string]*coded{},
 	}
 	n := 0
 	for _, key := range c.order {
@@ -103,7 +106,8 @@ func (h *history) trained(op *Op, t *db.Training, settled bool) error {
 // installed takes over a new space.
 func (h *history) installed(next *world, c *collection, sp *space, activate, active bool) error {
 	if sp.number <= c.last || active != activate {
-		return fmt.Errorf("space %d, active: %v; want one above %d, active: %v", sp.number, active, c.last, activate)
+		return fmt.Errorf("space %d, active: %v; want one above %d, active: %v", sp.number, active, c.last,
+			activate)
 	}
 	c.last = sp.number
 	c.spaces = append(c.spaces, sp)
@@ -200,7 +204,8 @@ func (h *history) updated(op *Op, u *db.Update) error {
 	next := h.now.fork()
 	c := next.edit(op.In)
 	sp := c.space(c.numberOf(op.Space))
-	if u.Space != sp.number || u.Revision < sp.revision || u.Revised != (u.Revision > sp.revision) && !h.learns() {
+	if u.Space != sp.number || u.Revision < sp.revision ||
+		u.Revised != (u.Revision > sp.revision) && !h.learns() {
 		return fmt.Errorf("%+v, before it was revision %d", u, sp.revision)
 	}
 	sp.revision = u.Revision
@@ -213,13 +218,16 @@ func (h *history) grown(next *world, name string, sp *space, u *db.Update) error
 	c := next.collections[name]
 	var keys []string
 	for _, l := range u.Grown {
-		if sp.settled && sp.known[l] || !slices.ContainsFunc(c.order, func(key string) bool { return slices.Contains(c.items[key].labels, l) }) {
+		if sp.settled && sp.known[l] ||
+			!slices.ContainsFunc(c.order,
+				func(key string) bool { return slices.Contains(c.items[key].labels, l) }) {
 			return fmt.Errorf("label %q has got a code, and had one, or nobody has it", l)
 		}
 		sp.known[l] = true
 	}
 	for _, key := range c.order {
-		if slices.ContainsFunc(c.items[key].labels, func(l string) bool { return slices.Contains(u.Grown, l) }) {
+		if slices.ContainsFunc(c.items[key].labels,
+			func(l string) bool { return slices.Contains(u.Grown, l) }) {
 			keys = append(keys, key)
 		}
 	}
@@ -273,14 +281,16 @@ func (c *collection) indexable(x *Index) error {
 // withoutIndex returns the indexes but for that of a modality. The list of c stays as it is, as worlds
 // share it.
 func (c *collection) withoutIndex(modality string) []vectorIndex {
-	return slices.DeleteFunc(slices.Clone(c.indexes), func(x vectorIndex) bool { return x.modality == modality })
+	return slices.DeleteFunc(slices.Clone(c.indexes),
+		func(x vectorIndex) bool { return x.modality == modality })
 }
 
 // mayLack reports whether an index may find the answer to a query by vectors, so that items are missing.
 func (c *collection) mayLack(q *Query) bool {
 	from := cmp.Or(q.From, c.schema.Modalities[0].Name)
 	for _, x := range c.indexes {
-		if slices.Contains(c.schema.comparedWith(from, q.To), x.modality) && x.metric == c.modality(from).Metric && cmp.Or(q.Recall, x.recall) < 1 {
+		if slices.Contains(c.schema.comparedWith(from, q.To), x.modality) &&
+			x.metric == c.modality(from).Metric && cmp.Or(q.Recall, x.recall) < 1 {
 			return true
 		}
 	}
@@ -432,7 +442,8 @@ func (c *collection) checkIndexes(handle *db.Collection) error {
 			}
 		}
 		if x.Cells > 0 && x.Entries+x.Unknown < n { // without cells it is not loaded yet
-			return fmt.Errorf("index of %q with %d entries, %d rows are unknown, of %d", x.Modality, x.Entries, x.Unknown, n)
+			return fmt.Errorf("index of %q with %d entries, %d rows are unknown, of %d", x.Modality,
+				x.Entries, x.Unknown, n)
 		}
 	}
 	return nil
@@ -449,7 +460,8 @@ func follow(hits, want []db.Hit, at int, approximate, loose bool) (int, error) {
 		if at == len(want) {
 			return at, fmt.Errorf("hit %d is %+v, and none of those that follow is", i, h)
 		}
-		if w := want[at]; h.Key != w.Key || h.Similarity != w.Similarity || !loose && h.Row != w.Row || h.Distance != -1 || !math.IsNaN(h.Score) {
+		if w := want[at]; h.Key != w.Key || h.Similarity != w.Similarity || !loose && h.Row != w.Row ||
+			h.Distance != -1 || !math.IsNaN(h.Score) {
 			return at, fmt.Errorf("hit %d is %+v, want %+v", i, h, w)
 		}
 		at++
@@ -481,7 +493,8 @@ func (r *recallSum) add(hits, want []db.Hit, asked float64) {
 // are fixed, and what catches up in the background changes little.
 func (r *recallSum) enough() error {
 	if r.answers >= 10 && r.had < r.asked/2 {
-		return fmt.Errorf("%d approximate answers had %.3f of the nearest, and were asked for %.3f", r.answers, r.had/float64(r.answers), r.asked/float64(r.answers))
+		return fmt.Errorf("%d approximate answers had %.3f of the nearest, and were asked for %.3f",
+			r.answers, r.had/float64(r.answers), r.asked/float64(r.answers))
 	}
 	return nil
 }
@@ -490,7 +503,8 @@ func (r *recallSum) enough() error {
 func (c *collection) recallOf(q *Query) float64 {
 	asked := q.Recall
 	for _, x := range c.indexes {
-		if q.Recall == 0 && slices.Contains(c.schema.comparedWith(cmp.Or(q.From, c.schema.Modalities[0].Name), q.To), x.modality) {
+		if q.Recall == 0 && slices.Contains(c.schema.comparedWith(cmp.Or(q.From, c.schema.Modalities[0].Name),
+			q.To), x.modality) {
 			asked = max(asked, x.recall)
 		}
 	}

@@ -13,8 +13,9 @@ import (
 
 var (
 	program    = flag.String("ops", "", "a file with the program to carry out, and no other")
-	operations = flag.Int("operations", 0, "how many operations to carry out, in programs of many seeds; some thousands if 0")
-	shrinking  = flag.Duration("shrink", 5*time.Minute, "for how long to shrink a program that fails")
+	operations = flag.Int("operations", 0,
+		"how many operations to carry out, in programs of many seeds; some thousands if 0")
+	shrinking = flag.Duration("shrink", 5*time.Minute, "for how long to shrink a program that fails")
 )
 
 // profileOf returns a profile that varies with the seed.
@@ -45,7 +46,8 @@ func carryOut(t *testing.T, n int, lanes bool) Counts {
 			t.Logf("seed %d, %d operations, %v", s, all.All(), time.Since(start).Round(time.Second))
 		}
 	}
-	t.Logf("%d operations of seeds from %d on, %v:%s", all.All(), first, time.Since(start).Round(time.Millisecond), all)
+	t.Logf("%d operations of seeds from %d on, %v:%s", all.All(), first,
+		time.Since(start).Round(time.Millisecond), all)
 	return all
 }
 

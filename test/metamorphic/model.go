@@ -98,7 +98,8 @@ func newCollection(name string, s *Schema) *collection {
 	c := &collection{name: name, schema: *s, items: map[string]*item{}}
 	c.schema.Modalities, _ = settled(s.Modalities, 0, s) // the generator makes none that cannot be
 	if s.Bits > 0 {
-		c.spaces = []*space{{number: 1, bits: s.Bits, settled: true, codes: map[string]*coded{}, ages: map[string]int{}, carried: map[string]int{}}}
+		c.spaces = []*space{{number: 1, bits: s.Bits, settled: true, codes: map[string]*coded{},
+			ages: map[string]int{}, carried: map[string]int{}}}
 		c.active, c.last = 1, 1
 	}
 	return c
@@ -209,7 +210,8 @@ func (it *Item) spoil(c *collection, out *db.Item, made *item) {
 
 // refused reports whether a change cannot even be added to a batch.
 func (c *collection) refused(op *Op) bool {
-	return op.Item != nil && (op.Item.Bad != "" || c.codesOnly() && op.Item.Code == nil && op.Do != "merge" || op.Key == "" && c.isEmpty(op.Item))
+	return op.Item != nil && (op.Item.Bad != "" || c.codesOnly() && op.Item.Code == nil && op.Do != "merge" ||
+		op.Key == "" && c.isEmpty(op.Item))
 }
 
 // isEmpty reports whether an item has nothing in it.
@@ -313,7 +315,8 @@ func (c *collection) matching(e *Expr) (keys []string, err error) {
 // equal reports whether two items have the same content.
 func (a *item) equal(b *item) bool {
 	sorted := func(labels []string) []string { return slices.Sorted(slices.Values(labels)) }
-	return a.code == b.code && a.payload == b.payload && maps.Equal(a.fields, b.fields) && slices.Equal(sorted(a.labels), sorted(b.labels)) &&
+	return a.code == b.code && a.payload == b.payload && maps.Equal(a.fields, b.fields) &&
+		slices.Equal(sorted(a.labels), sorted(b.labels)) &&
 		maps.EqualFunc(a.vectors, b.vectors, slices.Equal[[]float32])
 }
 
@@ -416,12 +419,15 @@ func (c *collection) sameContent(it *item, got *db.Item) error {
 	if !maps.Equal(got.Fields, it.fields) {
 		return fmt.Errorf("fields %v, want %v", got.Fields, it.fields)
 	}
-	if a, b := slices.Sorted(slices.Values(got.Labels)), slices.Sorted(slices.Values(it.labels)); !slices.Equal(a, b) {
+	if a, b := slices.Sorted(slices.Values(got.Labels)),
+		slices.Sorted(slices.Values(it.labels)); !slices.Equal(a, b) {
 		return fmt.Errorf("labels %q, want %q", a, b)
 	}
 	if c.indexOnly {
-		if has := slices.Sorted(maps.Keys(it.vectors)); len(got.Vectors)+len(got.Sparse) != 0 || !slices.Equal(slices.Sorted(slices.Values(got.Modalities)), has) {
-			return fmt.Errorf("vectors %v, %v, and modalities %q of an index-only collection, want %q", got.Vectors, got.Sparse, got.Modalities, has)
+		if has := slices.Sorted(maps.Keys(it.vectors)); len(got.Vectors)+len(got.Sparse) != 0 ||
+			!slices.Equal(slices.Sorted(slices.Values(got.Modalities)), has) {
+			return fmt.Errorf("vectors %v, %v, and modalities %q of an index-only collection, want %q",
+				got.Vectors, got.Sparse, got.Modalities, has)
 		}
 		return nil
 	}
@@ -456,7 +462,8 @@ func (c *collection) sameCode(sp *space, key string, got *db.Item) error {
 	code, from := string(got.Code), got.CodeFrom
 	if code != "" {
 		_, isModality := it.vectors[from]
-		ok := from == "given" && c.codesOnly() || from == "labels" && len(it.labels) > 0 || from == "fused" || isModality
+		ok := from == "given" && c.codesOnly() || from == "labels" && len(it.labels) > 0 || from == "fused" ||
+			isModality
 		if !ok || sp.settled && !c.codesOnly() && (from == "labels") != (sp.labelSet(it) != "") {
 			return fmt.Errorf("the code comes from %q", from)
 		}
@@ -492,7 +499,8 @@ type answer struct {
 
 // find returns the right answer, or the error that must come instead. encode returns
 // what the database makes of a query by a vector: its code, and its projection.
-func (c *collection) find(q *Query, encode func(space db.Space, from string, x []float32) (code []byte, z []float64, err error)) (*answer, error) {
+func (c *collection) find(q *Query, encode func(space db.Space, from string, x []float32) (code []byte,
+	z []float64, err error)) (*answer, error) {
 	number := c.numberOf(q.Space)
 	sp := c.space(number)
 	switch {
@@ -523,7 +531,8 @@ func (c *collection) find(q *Query, encode func(space db.Space, from string, x [
 		}
 		if code, ok := sp.code(key); ok {
 			a.Candidates = append(a.Candidates, oracle.Candidate{
-				Key: key, Row: row, Code: code, Distance: oracle.Distance(code, a.code), Score: oracle.Score(a.Projection, code), Age: sp.ages[code]})
+				Key: key, Row: row, Code: code, Distance: oracle.Distance(code, a.code),
+				Score: oracle.Score(a.Projection, code), Age: sp.ages[code]})
 		}
 	}
 	a.Exact = a.Projection == nil && sp.ages != nil && !c.loose
@@ -532,7 +541,8 @@ func (c *collection) find(q *Query, encode func(space db.Space, from string, x [
 }
 
 // start sets what the query starts from: a code, a projection, a vector or an item.
-func (c *collection) start(a *answer, q *Query, encode func(space db.Space, from string, x []float32) ([]byte, []float64, error)) error {
+func (c *collection) start(a *answer, q *Query,
+	encode func(space db.Space, from string, x []float32) ([]byte, []float64, error)) error {
 	x := []float32(nil)
 	switch {
 	case q.Code != nil:
@@ -578,7 +588,8 @@ func (c *collection) modality(name string) db.Modality {
 // An Expr is a filter. It has a text for the database, and decides about an item of the
 // model.
 type Expr struct {
-	Op     string   `json:"op"`              // and, or, not; has, null, not null; =, !=, <, <=, >, >=, in, like
+	// and, or, not; has, null, not null; =, !=, <, <=, >, >=, in, like
+	Op     string   `json:"op"`
 	Field  string   `json:"field,omitempty"` // a field, or label; for has a modality, too
 	Values []string `json:"values,omitempty"`
 	Args   []Expr   `json:"args,omitempty"`

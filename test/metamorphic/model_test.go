@@ -15,14 +15,17 @@ import (
 func TestExpr(t *testing.T) {
 	s := &Schema{Modalities: []db.Modality{{Name: "image", Dim: 2}}}
 	e := &Expr{Op: "or", Args: []Expr{
-		{Op: "and", Args: []Expr{{Op: "in", Field: "label", Values: []string{"it's", "b"}}, {Op: ">", Field: "n", Values: []string{"1.5"}}}},
+		{Op: "and", Args: []Expr{{Op: "in", Field: "label", Values: []string{"it's", "b"}},
+			{Op: ">", Field: "n", Values: []string{"1.5"}}}},
 		{Op: "not", Args: []Expr{{Op: "has", Field: "image"}}},
 	}}
-	if got, want := e.String(), `((label IN ('it''s', 'b')) AND (n > 1.5)) OR (NOT (has(image)))`; got != want {
+	if got, want := e.String(),
+		`((label IN ('it''s', 'b')) AND (n > 1.5)) OR (NOT (has(image)))`; got != want {
 		t.Errorf("%s, want %s", got, want)
 	}
 	where, args := e.bound()
-	if got, want := fmt.Sprintf("%s %v", where, args), `((label IN (?)) AND (n > ?)) OR (NOT (has(image))) [[it's b] 1.5]`; got != want {
+	if got, want := fmt.Sprintf("%s %v", where, args),
+		`((label IN (?)) AND (n > ?)) OR (NOT (has(image))) [[it's b] 1.5]`; got != want {
 		t.Errorf("%s, want %s", got, want)
 	}
 	x := map[string][]float32{"image": {1, 2}}
@@ -47,7 +50,8 @@ func TestExpr(t *testing.T) {
 			t.Errorf("item %d: %v", i, !tc.want)
 		}
 	}
-	if !e.valid(s) || (&Expr{Op: "has", Field: "text"}).valid(s) || (&Expr{Op: "=", Field: "memo", Values: []string{""}}).valid(s) {
+	if !e.valid(s) || (&Expr{Op: "has", Field: "text"}).valid(s) ||
+		(&Expr{Op: "=", Field: "memo", Values: []string{""}}).valid(s) {
 		t.Error("what can be asked")
 	}
 	lacks := &Expr{Op: "!=", Field: "x", Values: []string{"1"}}
@@ -84,8 +88,10 @@ func TestForkedWorldsAreApart(t *testing.T) {
 
 // Merges and deletions follow the definition, key by key.
 func TestModelOfItems(t *testing.T) {
-	c := newCollection("a", &Schema{Modalities: []db.Modality{{Name: "image", Dim: 2}, {Name: "text", Dim: 3}}})
-	c.put("k", &Item{Vectors: map[string]uint64{"image": 1}, Labels: []string{"a", "b", "a"}, Fields: map[string]string{"n": "1"}, Payload: "p"}, false)
+	c := newCollection("a", &Schema{Modalities: []db.Modality{{Name: "image", Dim: 2}, {Name: "text",
+		Dim: 3}}})
+	c.put("k", &Item{Vectors: map[string]uint64{"image": 1}, Labels: []string{"a", "b", "a"},
+		Fields: map[string]string{"n": "1"}, Payload: "p"}, false)
 	c.put("k", &Item{Vectors: map[string]uint64{"text": 2}, Fields: map[string]string{"b": "true"}}, true)
 	it := c.items["k"]
 	if len(it.vectors) != 2 || !slices.Equal(it.labels, []string{"a", "b"}) || it.payload != "p" ||
@@ -115,7 +121,8 @@ func TestModelOfItems(t *testing.T) {
 func TestPartsOfWorlds(t *testing.T) {
 	code := uint64(3)
 	w := &world{collections: map[string]*collection{
-		"a": newCollection("a", &Schema{Bits: 16}), "b": newCollection("b", &Schema{Modalities: []db.Modality{{Name: "image", Dim: 2}}}),
+		"a": newCollection("a", &Schema{Bits: 16}),
+		"b": newCollection("b", &Schema{Modalities: []db.Modality{{Name: "image", Dim: 2}}}),
 	}}
 	w.edit("a").put("k", &Item{Code: &code}, false)
 	w.edit("b").put("k", &Item{Vectors: map[string]uint64{"image": 1}}, false)
@@ -127,16 +134,19 @@ func TestPartsOfWorlds(t *testing.T) {
 	if len(only.collections["b"].indexes) != 1 || len(without.collections["b"].indexes) != 0 {
 		t.Error("an index of vectors goes with the vectors")
 	}
-	if !slices.Equal(names(without), []string{"a", "b"}) || without.collections["a"].indexOnly || !without.collections["b"].indexOnly {
+	if !slices.Equal(names(without), []string{"a", "b"}) || without.collections["a"].indexOnly ||
+		!without.collections["b"].indexOnly {
 		t.Errorf("%+v", without)
 	}
 	without.edit("b").delete("k")
-	if w.collections["b"].indexOnly || w.collections["b"].items["k"] == nil || only.collections["b"].items["k"] == nil {
+	if w.collections["b"].indexOnly || w.collections["b"].items["k"] == nil ||
+		only.collections["b"].items["k"] == nil {
 		t.Error("a part changes the whole")
 	}
 
 	h := &history{now: without}
-	for do, want := range map[string]bool{"put": true, "deletewhere": true, "train": true, "activate": false, "create": false, "get": false, "alter": true, "indexvectors": true, "dropindex": true} {
+	for do, want := range map[string]bool{"put": true, "deletewhere": true, "train": true, "activate": false,
+		"create": false, "get": false, "alter": true, "indexvectors": true, "dropindex": true} {
 		if got := h.refuses(&Op{Do: do, In: "b"}); got != want || h.refuses(&Op{Do: do, In: "a"}) {
 			t.Errorf("%s of an index-only collection is refused: %v", do, got)
 		}
@@ -164,11 +174,13 @@ func TestAlterable(t *testing.T) {
 		{codes, Schema{Modalities: []db.Modality{sound}, Fields: []db.Field{place}}, db.ErrInvalid},
 		{c, Schema{}, db.ErrInvalid},
 		{c, Schema{Modalities: []db.Modality{sound, sound}}, db.ErrInvalid},
-		{c, Schema{Modalities: []db.Modality{sound}, Fields: []db.Field{{Name: "sound", Type: db.Int}}}, db.ErrInvalid},
+		{c, Schema{Modalities: []db.Modality{sound}, Fields: []db.Field{{Name: "sound", Type: db.Int}}},
+			db.ErrInvalid},
 		{c, Schema{Modalities: []db.Modality{{Name: "flat"}}}, db.ErrInvalid},
 		{c, Schema{Fields: []db.Field{place, {Name: "when", Type: "date"}}}, db.ErrInvalid},
 		{c, Schema{Fields: []db.Field{place, {Name: "image", Type: db.Int}}}, db.ErrExists},
-		{c, Schema{Fields: []db.Field{{Name: "n", Type: db.Int}}, Modalities: []db.Modality{sound}}, db.ErrExists},
+		{c, Schema{Fields: []db.Field{{Name: "n", Type: db.Int}}, Modalities: []db.Modality{sound}},
+			db.ErrExists},
 	} {
 		if got := tc.c.alterable(&tc.add); got != tc.want {
 			t.Errorf("alteration %d: %v, want %v", i, got, tc.want)
@@ -176,15 +188,18 @@ func TestAlterable(t *testing.T) {
 	}
 	h := &history{now: &world{collections: map[string]*collection{"a": c}}}
 	before := h.now
-	if err := h.altered(&Op{In: "a", Schema: &Schema{Modalities: []db.Modality{sound}, Fields: []db.Field{place}}}); err != nil {
+	if err := h.altered(&Op{In: "a", Schema: &Schema{Modalities: []db.Modality{sound},
+		Fields: []db.Field{place}}}); err != nil {
 		t.Fatal(err)
 	}
 	where := &Expr{Op: "has", Field: "sound"}
-	if then, now := before.collections["a"].schema, h.now.collections["a"].schema; where.valid(&then) || then.hasField("place") || !where.valid(&now) || !now.hasField("place") {
+	if then, now := before.collections["a"].schema, h.now.collections["a"].schema; where.valid(&then) ||
+		then.hasField("place") || !where.valid(&now) || !now.hasField("place") {
 		t.Errorf("%+v, altered %+v", then, now)
 	}
 	it := &Item{Vectors: map[string]uint64{"sound": 1}, Fields: map[string]string{"place": "a"}}
-	if then, now := before.collections["a"].made(it), h.now.collections["a"].made(it); len(then.vectors)+len(then.fields) > 0 || len(now.vectors) != 1 || len(now.fields) != 1 {
+	if then, now := before.collections["a"].made(it), h.now.collections["a"].made(it); len(then.vectors)+len(
+		then.fields) > 0 || len(now.vectors) != 1 || len(now.fields) != 1 {
 		t.Errorf("%+v, in the collection that is altered %+v", then, now)
 	}
 }
@@ -194,8 +209,10 @@ func TestAlterable(t *testing.T) {
 func TestAnswersThatLackItems(t *testing.T) {
 	nan := math.NaN()
 	want := []db.Hit{
-		{Key: "a", Row: 3, Distance: -1, Similarity: .9, Score: nan}, {Key: "b", Row: 1, Distance: -1, Similarity: .8, Score: nan},
-		{Key: "c", Row: 7, Distance: -1, Similarity: .8, Score: nan}, {Key: "d", Row: 2, Distance: -1, Similarity: .1, Score: nan},
+		{Key: "a", Row: 3, Distance: -1, Similarity: .9, Score: nan},
+		{Key: "b", Row: 1, Distance: -1, Similarity: .8, Score: nan},
+		{Key: "c", Row: 7, Distance: -1, Similarity: .8, Score: nan},
+		{Key: "d", Row: 2, Distance: -1, Similarity: .1, Score: nan},
 	}
 	less, moved := want[1], want[1]
 	less.Similarity, moved.Row = .79, 5
@@ -218,7 +235,8 @@ func TestAnswersThatLackItems(t *testing.T) {
 		{hits: []db.Hit{moved}, approximate: true, loose: true, end: 2},
 		{hits: []db.Hit{{Key: "e", Score: nan}}, approximate: true},
 	} {
-		if end, err := follow(tc.hits, want, tc.at, tc.approximate, tc.loose); (err == nil) != (tc.end > 0) || err == nil && end != tc.end {
+		if end, err := follow(tc.hits, want, tc.at, tc.approximate, tc.loose); (err == nil) != (tc.end > 0) ||
+			err == nil && end != tc.end {
 			t.Errorf("answer %d ends at %d, %v, want %d", i, end, err, tc.end)
 		}
 	}

@@ -40,37 +40,42 @@ type Options struct {
 
 // An Op is one operation. Do names its kind, which decides which other fields matter.
 type Op struct {
-	Do      string    `json:"do"`
-	In      string    `json:"in,omitempty"`   // name of the collection
-	At      string    `json:"at,omitempty"`   // snapshot to read; the present state if empty
-	Name    string    `json:"name,omitempty"` // name of what the operation makes, for later operations; or of what it works on
-	Key     string    `json:"key,omitempty"`
-	Keys    []string  `json:"keys,omitempty"`
-	Item    *Item     `json:"item,omitempty"`
-	Absent  bool      `json:"absent,omitempty"` // for putif and expect: the item must not exist; otherwise it must be as it is
-	Ops     []Op      `json:"ops,omitempty"`    // for a batch
-	Lanes   [][]Op    `json:"lanes,omitempty"`  // for together: each runs in a goroutine
-	Crash   bool      `json:"crash,omitempty"`  // for together: check what a crash after N writes would leave
-	Schema  *Schema   `json:"schema,omitempty"`
-	Where   *Expr     `json:"where,omitempty"`
-	Query   *Query    `json:"query,omitempty"`
-	Queries []Query   `json:"queries,omitempty"`
-	Radius  int       `json:"radius,omitempty"`
-	Space   string    `json:"space,omitempty"` // named by the operation that made it; the active space if empty
+	Do string `json:"do"`
+	In string `json:"in,omitempty"` // name of the collection
+	At string `json:"at,omitempty"` // snapshot to read; the present state if empty
+	// name of what the operation makes, for later operations; or of what it works on
+	Name string   `json:"name,omitempty"`
+	Key  string   `json:"key,omitempty"`
+	Keys []string `json:"keys,omitempty"`
+	Item *Item    `json:"item,omitempty"`
+	// for putif and expect: the item must not exist; otherwise it must be as it is
+	Absent  bool    `json:"absent,omitempty"`
+	Ops     []Op    `json:"ops,omitempty"`   // for a batch
+	Lanes   [][]Op  `json:"lanes,omitempty"` // for together: each runs in a goroutine
+	Crash   bool    `json:"crash,omitempty"` // for together: check what a crash after N writes would leave
+	Schema  *Schema `json:"schema,omitempty"`
+	Where   *Expr   `json:"where,omitempty"`
+	Query   *Query  `json:"query,omitempty"`
+	Queries []Query `json:"queries,omitempty"`
+	Radius  int     `json:"radius,omitempty"`
+	// named by the operation that made it; the active space if empty
+	Space   string    `json:"space,omitempty"`
 	Train   *Training `json:"train,omitempty"`
 	Teacher string    `json:"teacher,omitempty"`
 	Grow    bool      `json:"grow,omitempty"` // give labels codes, too
 	Back    int       `json:"back,omitempty"` // revisions before the present one
 	Pinned  bool      `json:"pinned,omitempty"`
-	N       int       `json:"n,omitempty"` // for update: it is stopped when it tells of its progress for the Nth time
-	Seed    uint64    `json:"seed,omitempty"`
-	Percent int       `json:"percent,omitempty"` // share of unsynced data that survives a crash
-	Options *Options  `json:"options,omitempty"` // to open the database with
-	Index   *Index    `json:"index,omitempty"`   // for indexvectors, and the modality for dropindex
+	// for update: it is stopped when it tells of its progress for the Nth time
+	N       int      `json:"n,omitempty"`
+	Seed    uint64   `json:"seed,omitempty"`
+	Percent int      `json:"percent,omitempty"` // share of unsynced data that survives a crash
+	Options *Options `json:"options,omitempty"` // to open the database with
+	Index   *Index   `json:"index,omitempty"`   // for indexvectors, and the modality for dropindex
 
-	IndexOnly bool   `json:"index_only,omitempty"` // for backup and checkpoint: leave vectors out
-	Keep      string `json:"keep,omitempty"`       // for restore: the present database becomes a copy with this name
-	Damage    string `json:"damage,omitempty"`     // for repair: see damages
+	IndexOnly bool `json:"index_only,omitempty"` // for backup and checkpoint: leave vectors out
+	// for restore: the present database becomes a copy with this name
+	Keep   string `json:"keep,omitempty"`
+	Damage string `json:"damage,omitempty"` // for repair: see damages
 }
 
 // An Item is an item to put or merge.
@@ -83,7 +88,8 @@ type Item struct {
 	Fields  map[string]string `json:"fields,omitempty"`  // as in expressions, but strings without quotes
 	Payload string            `json:"payload,omitempty"`
 	Unload  bool              `json:"unload,omitempty"` // the payload is empty, not nil
-	Bad     string            `json:"bad,omitempty"`    // what is wrong with the item: vector (or code), field, label, modality or name
+	// what is wrong with the item: vector (or code), field, label, modality or name
+	Bad string `json:"bad,omitempty"`
 }
 
 // A Schema describes a collection; for alter, what is added to it.
@@ -92,9 +98,11 @@ type Schema struct {
 	Modalities []db.Modality `json:"modalities,omitempty"`
 	Fields     []db.Field    `json:"fields,omitempty"` // besides the fields of all collections
 
-	Index   []string             `json:"index,omitempty"`    // fields that alter indexes; of a collection all that it has indexed
-	SpaceOf map[string]string    `json:"space_of,omitempty"` // for alter: of modalities that are there, or added
-	Metrics map[string]db.Metric `json:"metrics,omitempty"`  // likewise
+	// fields that alter indexes; of a collection all that it has indexed
+	Index []string `json:"index,omitempty"`
+	// for alter: of modalities that are there, or added
+	SpaceOf map[string]string    `json:"space_of,omitempty"`
+	Metrics map[string]db.Metric `json:"metrics,omitempty"` // likewise
 }
 
 // A Training has the options of a training.
@@ -477,8 +485,9 @@ var fields = []db.Field{
 
 // These modalities and fields may be added to collections.
 var (
-	moreModalities = []db.Modality{{Name: "depth", Dim: 3}, {Name: "bag", Dim: 30, Sparse: true}, {Name: "sound", Dim: 3}}
-	moreFields     = []db.Field{
+	moreModalities = []db.Modality{{Name: "depth", Dim: 3}, {Name: "bag", Dim: 30, Sparse: true},
+		{Name: "sound", Dim: 3}}
+	moreFields = []db.Field{
 		{Name: "m", Type: db.Int, Indexed: true},
 		{Name: "y", Type: db.Float, Indexed: true},
 		{Name: "place", Type: db.String, Indexed: true},
@@ -535,15 +544,18 @@ func valueOf(field, text string) any {
 
 // Items hold these values and expressions ask for them, so that they meet.
 var (
-	someLabels  = []string{"a", "b", "c", "it's"}
-	newLabels   = []string{"new", "ä ö"}
-	someInts    = []string{"-9223372036854775808", "-300", "-1", "0", "1", "2", "255", "256", "9007199254740993", "9223372036854775807"}
+	someLabels = []string{"a", "b", "c", "it's"}
+	newLabels  = []string{"new", "ä ö"}
+	someInts   = []string{"-9223372036854775808", "-300", "-1", "0", "1", "2", "255", "256",
+		"9007199254740993", "9223372036854775807"}
 	someFloats  = []string{"-1.7976931348623157e308", "-1.5", "-5e-324", "0", "5e-324", ".1", "1.5", "1e300"}
 	someStrings = []string{"", "a", "a\x00", "aa", "it's", "two\nlines", "ä", longest}
 
-	someTimes = []string{"0000-01-01T00:00:00Z", "1969-12-31T23:59:59.999999Z", "1970-01-01T00:00:00Z", "2024-05-01T12:30:00Z"}
+	someTimes = []string{"0000-01-01T00:00:00Z", "1969-12-31T23:59:59.999999Z", "1970-01-01T00:00:00Z",
+		"2024-05-01T12:30:00Z"}
 
-	someOf = map[db.FieldType][]string{db.Int: someInts, db.Float: someFloats, db.String: someStrings, db.Bool: {"true", "false"}, db.Time: someTimes}
+	someOf = map[db.FieldType][]string{db.Int: someInts, db.Float: someFloats, db.String: someStrings,
+		db.Bool: {"true", "false"}, db.Time: someTimes}
 )
 
 // A memory is a file system that can be cloned, while it is in use, as a crash would
@@ -571,5 +583,6 @@ func (m *memory) Lock(name string) (io.Closer, error) {
 func (m *memory) crash(op *Op) *memory {
 	m.locking.Lock()
 	defer m.locking.Unlock()
-	return memoryOf(m.files.CrashClone(vfs.CrashCloneCfg{UnsyncedDataPercent: op.Percent, RNG: newRand(op.Seed)}))
+	return memoryOf(m.files.CrashClone(vfs.CrashCloneCfg{UnsyncedDataPercent: op.Percent,
+		RNG: newRand(op.Seed)}))
 }

@@ -36,7 +36,8 @@ func TestProgramsAreTheirText(t *testing.T) {
 	for seed := range uint64(20) {
 		p := Generate(seed, Profile{Ops: 300, Lanes: seed%2 == 0, Bulk: true})
 		text := p.String()
-		if again := Generate(seed, Profile{Ops: 300, Lanes: seed%2 == 0, Bulk: true}).String(); again != text {
+		again := Generate(seed, Profile{Ops: 300, Lanes: seed%2 == 0, Bulk: true}).String()
+		if again != text {
 			t.Fatalf("seed %d gives another program", seed)
 		}
 		read, err := Read(strings.NewReader(text))
@@ -60,7 +61,8 @@ func TestShrink(t *testing.T) {
 	p := Generate(5, Profile{Ops: 400})
 	p.Ops = slices.Insert(p.Ops, 300, Op{Do: "get", In: "a", Key: "the-third", At: "s1"})
 	p.Ops = slices.Insert(p.Ops, 200, Op{Do: "batch", Ops: []Op{
-		{Do: "put", In: "a", Key: "k1", Item: &Item{}}, {Do: "put", In: "a", Key: "the-second", Item: &Item{Payload: "p", Labels: []string{"a", "b"}}},
+		{Do: "put", In: "a", Key: "k1", Item: &Item{}},
+		{Do: "put", In: "a", Key: "the-second", Item: &Item{Payload: "p", Labels: []string{"a", "b"}}},
 	}})
 	p.Ops = slices.Insert(p.Ops, 100, Op{Do: "get", In: "a", Key: "the-first"})
 	p.Options = Options{NoSync: true, UpdateItems: 3, CacheBytes: 1}
@@ -68,7 +70,8 @@ func TestShrink(t *testing.T) {
 	short := Shrink(p, time.Now().Add(time.Minute), func(p *Program) bool {
 		tried++
 		text := p.String()
-		first, second, third := strings.Index(text, "the-first"), strings.Index(text, "the-second"), strings.Index(text, "the-third")
+		first, second, third := strings.Index(text, "the-first"), strings.Index(text, "the-second"),
+			strings.Index(text, "the-third")
 		return 0 <= first && first < second && second < third && p.Options.CacheBytes == 1
 	})
 	want := `{"options":{"cache_bytes":1}}
@@ -87,7 +90,8 @@ func TestShrink(t *testing.T) {
 // Operations after the failed one are not needed.
 func TestUpto(t *testing.T) {
 	p := &Program{Ops: []Op{{Do: "get"}, {Do: "check"}, {Do: "compact"}}}
-	if short := Upto(p, &Failure{Op: 2, Err: errors.New("x")}); len(short.Ops) != 2 || short.Ops[1].Do != "check" {
+	if short := Upto(p, &Failure{Op: 2, Err: errors.New("x")}); len(short.Ops) != 2 ||
+		short.Ops[1].Do != "check" {
 		t.Errorf("%+v", short)
 	}
 	if all := Upto(p, &Failure{Op: 4, Do: "end"}); len(all.Ops) != 3 {

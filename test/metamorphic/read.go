@@ -132,7 +132,8 @@ func (s *question) more(p *place, n int) error {
 	var want []oracle.Candidate
 	for _, h := range s.a.Candidates {
 		inCode := h.Key != s.a.Self && (p.last.Key == s.a.Self || h.Row > p.last.Row)
-		if h.Distance > p.last.Distance || h.Distance == p.last.Distance && (h.Age > p.last.Age || h.Age == p.last.Age && inCode) {
+		if h.Distance > p.last.Distance ||
+			h.Distance == p.last.Distance && (h.Age > p.last.Age || h.Age == p.last.Age && inCode) {
 			want = append(want, h)
 		}
 	}
@@ -294,7 +295,8 @@ func (s *question) pages(radius, size int, seed uint64) error {
 			return err
 		}
 		if len(res.Hits) != q.K && res.Next != "" || len(all) > len(s.a.Candidates) {
-			return fmt.Errorf("a page of %d hits for k = %d after %d of %d", len(res.Hits), q.K, len(all), len(s.a.Candidates))
+			return fmt.Errorf("a page of %d hits for k = %d after %d of %d", len(res.Hits), q.K, len(all),
+				len(s.a.Candidates))
 		}
 		all = append(all, res.Hits...)
 		if res.Next == "" {
@@ -346,7 +348,8 @@ func (h *history) searchAll(op *Op) error {
 }
 
 var plans = map[string]db.Plan{
-	"": db.PlanAuto, "memory": db.PlanMemory, "scan": db.PlanScan, "filter": db.PlanFilter, "disk": db.PlanDisk, "blockscan": db.PlanBlockScan,
+	"": db.PlanAuto, "memory": db.PlanMemory, "scan": db.PlanScan, "filter": db.PlanFilter,
+	"disk": db.PlanDisk, "blockscan": db.PlanBlockScan,
 }
 
 var planNames = []string{"", "memory", "scan", "filter", "disk", "blockscan"}
@@ -369,7 +372,8 @@ func (h *history) ask(op *Op, query *Query) (*question, error) {
 		return nil, err
 	}
 	s := &question{h: h, c: c, handle: handle, done: func() error { return nil }}
-	if (h.learns() || len(c.indexes) > 0) && op.At == "" { // projections and indexes must not change meanwhile
+	// projections and indexes must not change meanwhile
+	if (h.learns() || len(c.indexes) > 0) && op.At == "" {
 		snap, err := h.d.Snapshot()
 		if err != nil {
 			return nil, err
@@ -391,7 +395,8 @@ func (s *question) prepare(query *Query) error {
 		return err
 	}
 	s.q = db.Query{
-		From: query.From, To: query.To, Key: query.Key, ExcludeSelf: query.Exclude, Space: number, Where: query.Where.String(), K: query.K,
+		From: query.From, To: query.To, Key: query.Key, ExcludeSelf: query.Exclude, Space: number,
+		Where: query.Where.String(), K: query.K,
 		Plan: plans[query.Plan], Recall: query.Recall,
 	}
 	var err error
@@ -422,7 +427,8 @@ func (s *question) prepare(query *Query) error {
 	s.a, want = c.find(query, func(space db.Space, from string, x []float32) ([]byte, []float64, error) {
 		return s.handle.EncodeQuery(s.h.ctx, db.Query{From: from, Vector: x, Space: space})
 	})
-	if want != nil && !errors.Is(want, db.ErrInvalid) && !errors.Is(want, db.ErrNoModel) && !errors.Is(want, db.ErrNotFound) {
+	if want != nil && !errors.Is(want, db.ErrInvalid) && !errors.Is(want, db.ErrNoModel) &&
+		!errors.Is(want, db.ErrNotFound) {
 		return want
 	}
 	if want == nil {
@@ -509,7 +515,8 @@ func (s *question) nearest(k int, plan db.Plan) (*db.Result, error) {
 		return nil, err
 	}
 	if res.Space != s.a.sp.number || res.Revision != s.a.sp.revision && !s.h.learns() && !s.c.codesOnly() {
-		return nil, fmt.Errorf("an answer of space %d, revision %d, want %d, %d", res.Space, res.Revision, s.a.sp.number, s.a.sp.revision)
+		return nil, fmt.Errorf("an answer of space %d, revision %d, want %d, %d", res.Space, res.Revision,
+			s.a.sp.number, s.a.sp.revision)
 	}
 	if (res.Next != "") != (k < len(s.a.Candidates)) {
 		return nil, fmt.Errorf("after %d of %d, next is %q", k, len(s.a.Candidates), res.Next)
@@ -553,7 +560,8 @@ func (s *question) untrained(query *Query) error {
 		}
 		// A least similarity spares an index cells that promise less.
 		if n := min(q.K, left); len(page.Hits) != n && !(page.Approximate && q.MinSimilarity != 0) {
-			return fmt.Errorf("a page of %d hits, approximate: %v, want %d", len(page.Hits), page.Approximate, n)
+			return fmt.Errorf("a page of %d hits, approximate: %v, want %d", len(page.Hits), page.Approximate,
+				n)
 		}
 		if page.Next == "" {
 			if at < len(want) && !(page.Approximate && q.MinSimilarity != 0) {
@@ -597,7 +605,8 @@ func (c *collection) byVectors(q *Query, order db.Rerank) ([]db.Hit, error) {
 		return nil, db.ErrInvalid // it is the recall that asks for vectors
 	case c.indexOnly, q.Code != nil:
 		return nil, db.ErrNoModel
-	case q.From != "" && !c.schema.has(q.From), q.From == "" && (len(c.schema.Modalities) != 1 || q.Key == ""):
+	case q.From != "" && !c.schema.has(q.From),
+		q.From == "" && (len(c.schema.Modalities) != 1 || q.Key == ""):
 		return nil, db.ErrInvalid
 	case q.Key != "" && c.items[q.Key] == nil:
 		return nil, db.ErrNotFound

@@ -104,7 +104,8 @@ func (h *history) remade() {
 			codes := sp.codes
 			switch {
 			case c.codesOnly():
-				sp.ages, sp.carried, sp.nextAge, sp.codes = map[string]int{}, map[string]int{}, 0, map[string]*coded{}
+				sp.ages, sp.carried, sp.nextAge, sp.codes = map[string]int{}, map[string]int{}, 0,
+					map[string]*coded{}
 				for _, key := range c.order {
 					sp.give(key, codes[key].code)
 				}
@@ -199,7 +200,8 @@ func (h *history) repaired(op *Op) (*db.Repairing, error) {
 	if r.Items != items {
 		return nil, fmt.Errorf("%d items after the repair, want %d", r.Items, items)
 	}
-	if trial != nil && (trial.Damaged != r.Damaged || trial.Items != r.Items || trial.CodesKept != r.CodesKept || trial.CodesMade != r.CodesMade) {
+	if trial != nil && (trial.Damaged != r.Damaged || trial.Items != r.Items ||
+		trial.CodesKept != r.CodesKept || trial.CodesMade != r.CodesMade) {
 		return nil, fmt.Errorf("%+v, the trial said %+v", r, trial)
 	}
 	if r.DamagedDir != "" {
@@ -251,7 +253,8 @@ func (h *history) spoilManifest() error {
 	if len(names) == 0 {
 		return errors.New("there is no manifest")
 	}
-	f, err := fsys.Create(fsys.PathJoin(store, slices.Max(names)), vfs.WriteCategoryUnspecified) // earlier ones may be left
+	// earlier ones may be left
+	f, err := fsys.Create(fsys.PathJoin(store, slices.Max(names)), vfs.WriteCategoryUnspecified)
 	if err != nil {
 		return err
 	}
@@ -279,11 +282,13 @@ func (h *history) changed() error {
 func (h *history) store(f func(*pebble.DB) error) error {
 	fsys, dir := h.folder(h.name)
 	s, err := pebble.Open(fsys.PathJoin(dir, "store"), &pebble.Options{
-		FS: fsys, FormatMajorVersion: pebble.FormatValueSeparation, ErrorIfNotExists: true, DisableAutomaticCompactions: true,
-		Merger: &pebble.Merger{Name: "fddhdb.blocks-and-layers", Merge: func(key, value []byte) (pebble.ValueMerger, error) {
-			m, err := codec.NewMerger(key, value)
-			return merging{m}, err
-		}},
+		FS: fsys, FormatMajorVersion: pebble.FormatValueSeparation, ErrorIfNotExists: true,
+		DisableAutomaticCompactions: true,
+		Merger: &pebble.Merger{Name: "fddhdb.blocks-and-layers",
+			Merge: func(key, value []byte) (pebble.ValueMerger, error) {
+				m, err := codec.NewMerger(key, value)
+				return merging{m}, err
+			}},
 		Logger: silent{},
 	})
 	if err != nil {

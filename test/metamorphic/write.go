@@ -35,7 +35,8 @@ func (w *world) apply(op *Op, t touched) error {
 		for i := range op.Ops {
 			change := &op.Ops[i]
 			if change.Do == "expect" {
-				if c := before.collections[change.In]; c != nil && change.Absent && c.items[change.Key] != nil {
+				if c := before.collections[change.In]; c != nil && change.Absent &&
+					c.items[change.Key] != nil {
 					return db.ErrConflict
 				}
 			} else if err := w.apply(change, t); err != nil {
@@ -310,7 +311,8 @@ func (h *history) importSome(op *Op) error {
 			next = ""
 		}
 		part := Op{Do: "batch", Ops: []Op{
-			{Do: "fill", In: op.In, Name: fmt.Sprint(op.Name, "-", at), N: partItems, Seed: op.Seed}, {Do: "mark", Name: name, Key: next},
+			{Do: "fill", In: op.In, Name: fmt.Sprint(op.Name, "-", at), N: partItems, Seed: op.Seed},
+			{Do: "mark", Name: name, Key: next},
 		}}
 		if err := h.write(&part); err != nil {
 			return err
@@ -378,13 +380,15 @@ func (h *history) alter(op *Op) error {
 }
 
 func (s *Schema) alteration() db.Alteration {
-	return db.Alteration{AddModalities: s.Modalities, AddFields: s.Fields, IndexFields: s.Index, SpaceOf: s.SpaceOf, Metrics: s.Metrics}
+	return db.Alteration{AddModalities: s.Modalities, AddFields: s.Fields, IndexFields: s.Index,
+		SpaceOf: s.SpaceOf, Metrics: s.Metrics}
 }
 
 // with returns the schema after an alteration, or ErrInvalid for metrics or spaces that cannot be.
 func (s *Schema) with(add *Schema) (*Schema, error) {
 	all, err := settled(slices.Concat(s.Modalities, add.Modalities), len(s.Modalities), add)
-	return &Schema{Bits: s.Bits, Modalities: all, Fields: slices.Concat(s.Fields, add.Fields), Index: slices.Concat(s.Index, add.Index)}, err
+	return &Schema{Bits: s.Bits, Modalities: all, Fields: slices.Concat(s.Fields, add.Fields),
+		Index: slices.Concat(s.Index, add.Index)}, err
 }
 
 // altered takes over the alteration of a collection. Its spaces stay as they are: a
@@ -413,7 +417,8 @@ func (c *collection) alterable(add *Schema) error {
 	for _, f := range add.Fields {
 		names[f.Name]++
 	}
-	if len(names)+len(add.Index)+len(add.SpaceOf)+len(add.Metrics) == 0 || c.codesOnly() && len(add.Modalities) > 0 {
+	if len(names)+len(add.Index)+len(add.SpaceOf)+len(add.Metrics) == 0 ||
+		c.codesOnly() && len(add.Modalities) > 0 {
 		return db.ErrInvalid
 	}
 	for name := range names {
@@ -426,7 +431,8 @@ func (c *collection) alterable(add *Schema) error {
 			return db.ErrInvalid
 		}
 	}
-	if slices.ContainsFunc(add.Modalities, func(m db.Modality) bool { return m.Dim < 1 || m.Dim > db.MaxDim }) ||
+	if slices.ContainsFunc(add.Modalities,
+		func(m db.Modality) bool { return m.Dim < 1 || m.Dim > db.MaxDim }) ||
 		slices.ContainsFunc(add.Fields, func(f db.Field) bool { return someOf[f.Type] == nil }) {
 		return db.ErrInvalid
 	}

@@ -47,7 +47,8 @@ func Drift(s *db.SpaceInfo) (lines []string) {
 	}
 	for _, name := range slices.Sorted(maps.Keys(values)) {
 		if of := values[name]; len(of) > 1 {
-			lines = append(lines, fmt.Sprintf("drift of %s: %s %.3f to %.3f", shortName(name), blockLine(of, 0, max(slices.Max(of), db.DriftLimit)), of[0], of[len(of)-1]))
+			lines = append(lines, fmt.Sprintf("drift of %s: %s %.3f to %.3f", shortName(name),
+				blockLine(of, 0, max(slices.Max(of), db.DriftLimit)), of[0], of[len(of)-1]))
 		}
 	}
 	return lines

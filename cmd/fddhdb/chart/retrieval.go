@@ -24,8 +24,9 @@ func CheckPath(path string) error {
 
 var (
 	hamming    = svgchart.Style{Name: "Hamming", Color: svgchart.Blue, Mark: svgchart.Circle}
-	asymmetric = svgchart.Style{Name: "asymmetric", Color: svgchart.Vermillion, Dashes: "6 3", Mark: svgchart.Triangle}
-	chance     = svgchart.Style{Name: "chance", Color: svgchart.Grey, Dashes: "2 3"}
+	asymmetric = svgchart.Style{Name: "asymmetric", Color: svgchart.Vermillion, Dashes: "6 3",
+		Mark: svgchart.Triangle}
+	chance = svgchart.Style{Name: "chance", Color: svgchart.Grey, Dashes: "2 3"}
 )
 
 // WriteRetrieval draws the curves of an evaluation as SVG, two panels for each pair of modalities.
@@ -58,7 +59,8 @@ func radiusPanel(r db.Retrieval) svgchart.Panel {
 			line = append(line, at)
 		}
 	}
-	return svgchart.Panel{Title: direction(r) + ": within each radius", X: shares("recall"), Y: shares("precision"),
+	return svgchart.Panel{Title: direction(r) + ": within each radius", X: shares("recall"),
+		Y:      shares("precision"),
 		Curves: []svgchart.Curve{chanceCurve(r, 0, 1), {Style: hamming, Points: line}}}
 }
 
@@ -69,8 +71,10 @@ func topPanel(r db.Retrieval) svgchart.Panel {
 	for _, k := range []int{1, 2, 5, 10, 20, 50, 100, 200, 500, 1000} {
 		x.Ticks = append(x.Ticks, svgchart.Tick{At: float64(k), Label: strconv.Itoa(k)})
 	}
-	return svgchart.Panel{Title: direction(r) + ": the first K", X: x, Y: shares("precision"), Curves: []svgchart.Curve{
-		chanceCurve(r, x.Min, x.Max), {Style: hamming, Points: topLine(r.Hamming.ByTop)}, {Style: asymmetric, Points: topLine(r.Asymmetric.ByTop)}}}
+	return svgchart.Panel{Title: direction(r) + ": the first K", X: x, Y: shares("precision"),
+		Curves: []svgchart.Curve{
+			chanceCurve(r, x.Min, x.Max), {Style: hamming, Points: topLine(r.Hamming.ByTop)},
+			{Style: asymmetric, Points: topLine(r.Asymmetric.ByTop)}}}
 }
 
 func topLine(points []eval.TopPoint) (line []svgchart.Point) {

@@ -29,7 +29,8 @@ func retrievals() []db.Retrieval {
 	return []db.Retrieval{
 		{
 			From: "image", To: "text",
-			Hamming:    eval.Metrics{ByRadius: radii(0), ByTop: []eval.TopPoint{{K: 1, Precision: .9}, {K: 10, Precision: .8}}},
+			Hamming: eval.Metrics{ByRadius: radii(0),
+				ByTop: []eval.TopPoint{{K: 1, Precision: .9}, {K: 10, Precision: .8}}},
 			Asymmetric: eval.Metrics{ByTop: []eval.TopPoint{{K: 1, Precision: .95}, {K: 10, Precision: .85}}},
 		},
 		{
@@ -62,8 +63,10 @@ func TestPlot(t *testing.T) {
 	}
 	all := "\n" + strings.Join(list, "\n") + "\n"
 	for text, times := range map[string]int{
-		"image → text: within each radius": 1, "image → text: the first K": 1, "an exceed… → <&>: the first K": 1,
-		"recall": 2, "K": 2, "precision": 4, "1000": 2, "0.8": 6, "Hamming": 1, "asymmetric": 1, "chance": 1,
+		"image → text: within each radius": 1, "image → text: the first K": 1,
+		"an exceed… → <&>: the first K": 1,
+		"recall":                        2, "K": 2, "precision": 4, "1000": 2, "0.8": 6, "Hamming": 1,
+		"asymmetric": 1, "chance": 1,
 	} {
 		if got := strings.Count(all, "\n"+text+"\n"); got != times {
 			t.Errorf("%q stands there %d times, not %d", text, got, times)
@@ -82,7 +85,8 @@ func TestPlotOfNothing(t *testing.T) {
 
 // Only a .svg file is drawn.
 func TestCheckPath(t *testing.T) {
-	for path, want := range map[string]int{"": exit.Done, "a.svg": exit.Done, "A.SVG": exit.Done, "a.png": exit.Usage, "a": exit.Usage, "svg": exit.Usage} {
+	for path, want := range map[string]int{"": exit.Done, "a.svg": exit.Done, "A.SVG": exit.Done,
+		"a.png": exit.Usage, "a": exit.Usage, "svg": exit.Usage} {
 		if err := CheckPath(path); exit.Code(err) != want {
 			t.Errorf("%q: %v", path, err)
 		}

@@ -18,7 +18,8 @@ type Matrix struct {
 func WriteMAT(t testing.TB, path string, variables ...Matrix) {
 	t.Helper()
 	element := func(kind uint32, content []byte) []byte {
-		b := binary.LittleEndian.AppendUint32(binary.LittleEndian.AppendUint32(nil, kind), uint32(len(content)))
+		b := binary.LittleEndian.AppendUint32(binary.LittleEndian.AppendUint32(nil, kind),
+			uint32(len(content)))
 		return append(append(b, content...), make([]byte, -len(content)&7)...)
 	}
 	words := func(w ...uint32) (b []byte) {

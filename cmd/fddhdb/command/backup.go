@@ -97,7 +97,8 @@ func backupCommand(e *env) *cobra.Command {
 
 // backUp opens the store first, so that a mistake in its name shows before the database
 // is opened.
-func (e *env) backUp(ctx context.Context, dir, name string, opt db.BackupOptions) (m *backup.Manifest, err error) {
+func (e *env) backUp(ctx context.Context, dir, name string,
+	opt db.BackupOptions) (m *backup.Manifest, err error) {
 	if isFile(dir) {
 		return nil, exit.Usagef("not a database: %s is a file; a database is a folder", dir)
 	}
@@ -107,7 +108,8 @@ func (e *env) backUp(ctx context.Context, dir, name string, opt db.BackupOptions
 	}
 	// A copy of everything only reads. A part is written anew first, into the folder of the
 	// database where that can be.
-	d, closeDB, err := e.open(dir, &db.Options{MustExist: true, ReadOnly: opt.Collection == "" && !opt.IndexOnly})
+	d, closeDB, err := e.open(dir,
+		&db.Options{MustExist: true, ReadOnly: opt.Collection == "" && !opt.IndexOnly})
 	if unwritable(err) {
 		d, closeDB, err = e.open(dir, &db.Options{ReadOnly: true})
 	}
@@ -133,7 +135,8 @@ func (e *env) printBackup(dir string, m *backup.Manifest, took float64) {
 		what += " (" + content(m) + ")"
 	}
 	e.Printf("backed up %s as %s\n", what, m.ID)
-	e.Printf("%s, of which %s had to be stored, in %s\n", term.Size(m.BytesTotal), term.Size(m.BytesNew), term.Seconds(took))
+	e.Printf("%s, of which %s had to be stored, in %s\n", term.Size(m.BytesTotal), term.Size(m.BytesNew),
+		term.Seconds(took))
 }
 
 // backupJSON is the --json form of a backup.
@@ -150,7 +153,8 @@ type backupJSON struct {
 }
 
 func newBackupJSON(m *backup.Manifest, seconds float64) backupJSON {
-	return backupJSON{m.ID, m.Time, m.Database, m.Sequence, m.Collection, m.IndexOnly, m.BytesTotal, m.BytesNew, seconds}
+	return backupJSON{m.ID, m.Time, m.Database, m.Sequence, m.Collection, m.IndexOnly, m.BytesTotal,
+		m.BytesNew, seconds}
 }
 
 func backupsCommand(e *env) *cobra.Command {
@@ -203,9 +207,11 @@ func (e *env) printBackups(list []*backup.Manifest) {
 	}
 	var rows [][]any
 	for _, m := range list {
-		rows = append(rows, []any{m.ID, term.TimeCell(m.Time), shortUUID(m), content(m), term.BytesCell(m.BytesTotal), term.BytesCell(m.BytesNew)})
+		rows = append(rows, []any{m.ID, term.TimeCell(m.Time), shortUUID(m), content(m),
+			term.BytesCell(m.BytesTotal), term.BytesCell(m.BytesNew)})
 	}
-	e.PrintTable([]term.Column{term.Left("id"), term.Left("made"), term.Left("database"), term.Left("of"), term.Right("size"), term.Right("new")}, rows)
+	e.PrintTable([]term.Column{term.Left("id"), term.Left("made"), term.Left("database"), term.Left("of"),
+		term.Right("size"), term.Right("new")}, rows)
 }
 
 func restoreCommand(e *env) *cobra.Command {
@@ -269,9 +275,12 @@ func restoreCommand(e *env) *cobra.Command {
 	}
 	o.registerJSON(cmd)
 	f := cmd.Flags()
-	f.StringVar(&opt.ID, "id", "", "the backup with this `ID`, or the only one whose id begins so (default: the newest)")
-	f.Var((*timeValue)(&opt.Before), "before", "the newest backup made by this `TIME`: 2026-03-01, \"2026-03-01 12:00\" (both local), or with a zone 2026-03-01T12:00:00Z")
-	f.StringVar(&opt.Database, "database", "", "a backup of the database with this `UUID`, or the only one whose UUID begins so")
+	f.StringVar(&opt.ID, "id", "",
+		"the backup with this `ID`, or the only one whose id begins so (default: the newest)")
+	f.Var((*timeValue)(&opt.Before), "before",
+		"the newest backup made by this `TIME`: 2026-03-01, \"2026-03-01 12:00\" (both local), or with a zone 2026-03-01T12:00:00Z")
+	f.StringVar(&opt.Database, "database", "",
+		"a backup of the database with this `UUID`, or the only one whose UUID begins so")
 	return cmd
 }
 
@@ -288,7 +297,8 @@ func restore(ctx context.Context, name, dir string, opt db.RestoreOptions) (*bac
 	m, err := db.Restore(ctx, store, dir, nil, opt)
 	switch {
 	case errors.Is(err, backup.ErrNotFound) && opt.ID == "" && !opt.Before.IsZero():
-		return nil, exit.Usagef("no backup was made by %s: fddhdb backups %s lists what there is", term.When(opt.Before), term.Plain(name))
+		return nil, exit.Usagef("no backup was made by %s: fddhdb backups %s lists what there is",
+			term.When(opt.Before), term.Plain(name))
 	case errors.Is(err, backup.ErrInvalid) && opt.ID == "" && opt.Database == "":
 		return nil, exit.Usagef("%w: with --database, or by --id", err)
 	case errors.Is(err, db.ErrCorrupt):
@@ -320,7 +330,8 @@ func wholeUUID(ctx context.Context, store backup.Store, begin string) (string, e
 	case 1:
 		return uuids[0], nil
 	}
-	return "", exit.Usagef("--database %s: several databases begin so, %s and %s among them", begin, uuids[0], uuids[1])
+	return "", exit.Usagef("--database %s: several databases begin so, %s and %s among them", begin, uuids[0],
+		uuids[1])
 }
 
 // timeValue is a flag with a time, by default in the time zone of this machine.
@@ -331,7 +342,8 @@ func (t *timeValue) Type() string   { return "TIME" }
 
 // Set implements pflag.Value.
 func (t *timeValue) Set(s string) error {
-	for _, layout := range []string{time.RFC3339, "2006-01-02 15:04:05", "2006-01-02 15:04", "2006-01-02T15:04:05", "2006-01-02T15:04", "2006-01-02"} {
+	for _, layout := range []string{time.RFC3339, "2006-01-02 15:04:05", "2006-01-02 15:04",
+		"2006-01-02T15:04:05", "2006-01-02T15:04", "2006-01-02"} {
 		if at, err := time.ParseInLocation(layout, s, time.Local); err == nil {
 			*t = timeValue(at)
 			return nil
@@ -381,7 +393,8 @@ func pruneCommand(e *env) *cobra.Command {
 				return repositoryError(args[0], err)
 			}
 			for _, id := range p.Damaged {
-				e.Warnf("backup %s lacks something, fddhdb verify says what; it stays, and does not count", id)
+				e.Warnf("backup %s lacks something, fddhdb verify says what; it stays, and does not count",
+					id)
 			}
 			if o.json {
 				return e.PrintJSON(newPruneJSON(p, opt.DryRun, time.Since(start).Seconds()))
@@ -406,9 +419,11 @@ func (e *env) printPruning(p *backup.Pruning, dryRun bool) {
 		e.Printf("%s %s of %s: %s\n", deleted, m.ID, term.When(m.Time), content(m))
 	}
 	e.Printf("%s %s and %s, %s; %s kept\n", deleted, term.Plural(len(p.Deleted), "backup", "backups"),
-		term.Plural(p.Objects, "object", "objects"), term.Size(p.Bytes), term.Plural(len(p.Kept), "backup", "backups"))
+		term.Plural(p.Objects, "object", "objects"), term.Size(p.Bytes),
+		term.Plural(len(p.Kept), "backup", "backups"))
 	if p.Running > 0 {
-		e.Printf("%s being made: what is new for them stays too\n", term.Plural(p.Running, "backup is", "backups are"))
+		e.Printf("%s being made: what is new for them stays too\n",
+			term.Plural(p.Running, "backup is", "backups are"))
 	}
 }
 
@@ -431,14 +446,16 @@ func newPruneJSON(p *backup.Pruning, dryRun bool, seconds float64) pruneJSON {
 		}
 		return s
 	}
-	return pruneJSON{ids(p.Deleted), ids(p.Kept), append([]string{}, p.Damaged...), p.Objects, p.Bytes, dryRun, seconds}
+	return pruneJSON{ids(p.Deleted), ids(p.Kept), append([]string{}, p.Damaged...), p.Objects, p.Bytes,
+		dryRun, seconds}
 }
 
 // verifyRepository verifies backups if name is a repository: any URL, or a folder that
 // holds backups and no database. done is false otherwise.
 func (e *env) verifyRepository(ctx context.Context, name string, deep, json bool) (done bool, err error) {
 	isURL := scheme.MatchString(name)
-	if _, err := os.Stat(filepath.Join(name, db.MarkerName)); !isURL && (err == nil || errors.Is(err, fs.ErrPermission)) {
+	if _, err := os.Stat(filepath.Join(name, db.MarkerName)); !isURL &&
+		(err == nil || errors.Is(err, fs.ErrPermission)) {
 		return false, nil // what cannot be looked into is no database that opens, which says so
 	}
 	store, err := openRepository(ctx, name)
@@ -464,7 +481,8 @@ func (e *env) verifyRepository(ctx context.Context, name string, deep, json bool
 		list.abort()
 		return true, repositoryError(name, err)
 	}
-	text := fmt.Sprintf("%s, %s, %s", term.Plural(v.Backups, "backup", "backups"), term.Plural(v.Objects, "object", "objects"), term.Size(v.Bytes))
+	text := fmt.Sprintf("%s, %s, %s", term.Plural(v.Backups, "backup", "backups"),
+		term.Plural(v.Objects, "object", "objects"), term.Size(v.Bytes))
 	if v.Unneeded > 0 {
 		text += fmt.Sprintf("; %s of %s that no backup needs, of interrupted ones most likely: prune deletes them",
 			term.Plural(v.Unneeded, "object", "objects"), term.Size(v.UnneededBytes))
@@ -520,7 +538,8 @@ func openRepository(ctx context.Context, name string) (backup.Store, error) {
 	case sameFile(dir, path):
 		return nil, exit.Usagef("%s is a database, and not where backups are kept", path)
 	default:
-		return nil, exit.Usagef("%s is in the database %s: keep backups elsewhere, best on another disk", path, dir)
+		return nil, exit.Usagef("%s is in the database %s: keep backups elsewhere, best on another disk",
+			path, dir)
 	}
 	return backup.Folder(path)
 }
@@ -549,7 +568,8 @@ func folderOf(name string, windows bool) (string, error) {
 	}
 	switch path := u.Path; {
 	case u.RawQuery != "" || u.Fragment != "" || u.User != nil:
-		return "", exit.Usagef("%s: file:///PATH is expected, with %%3F for a ? and %%23 for a #", term.Plain(name))
+		return "", exit.Usagef("%s: file:///PATH is expected, with %%3F for a ? and %%23 for a #",
+			term.Plain(name))
 	case path == "" || strings.ContainsRune(path, 0):
 		return "", exit.Usagef("%s: file:///PATH is expected", term.Plain(name))
 	case u.Host != "" && u.Host != "localhost":
@@ -570,9 +590,11 @@ func repositoryError(name string, err error) error {
 	case errors.Is(err, backup.ErrNotRepository) && !holdsNone(err):
 		return err // the marker is damaged, and the error says what to do
 	case errors.Is(err, backup.ErrNotRepository) && !mayBegin(name):
-		return exit.Usagef("%w: %s: give a folder with backups, or for a first one an empty folder", err, term.Plain(name))
+		return exit.Usagef("%w: %s: give a folder with backups, or for a first one an empty folder", err,
+			term.Plain(name))
 	case errors.Is(err, backup.ErrNotRepository):
-		return exit.Usagef("%w: %s: fddhdb backup DIR %s makes the first backup there", err, term.Plain(name), term.Plain(name))
+		return exit.Usagef("%w: %s: fddhdb backup DIR %s makes the first backup there", err, term.Plain(name),
+			term.Plain(name))
 	case errors.Is(err, backup.ErrNotFound):
 		return exit.Usagef("%w: fddhdb backups %s lists what there is", err, term.Plain(name))
 	case errors.Is(err, backup.ErrInvalid):
@@ -606,7 +628,8 @@ func urlArg(cmd *cobra.Command, args []string) error {
 func twoArgs(cmd *cobra.Command, args []string) error {
 	switch {
 	case len(args) < 2 || args[0] == "" || args[1] == "":
-		return exit.Usagef("%s needs both the folder of a database and the URL of the backups: fddhdb %s", cmd.Name(), cmd.Use)
+		return exit.Usagef("%s needs both the folder of a database and the URL of the backups: fddhdb %s",
+			cmd.Name(), cmd.Use)
 	case len(args) > 2:
 		return exit.Usagef("%s does not know what to do with %q: fddhdb %s", cmd.Name(), args[2], cmd.Use)
 	}

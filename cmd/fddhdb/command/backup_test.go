@@ -38,7 +38,8 @@ func TestBackupToS3(t *testing.T) {
 func testBackups(t *testing.T, f fixture, url string) {
 	search := func(dir string) string {
 		t.Helper()
-		return must(t, "search", dir, "--from", "text", "--to", "image", "--vectors", f.text, "-k", "20", "--json")
+		return must(t, "search", dir, "--from", "text", "--to", "image", "--vectors", f.text, "-k", "20",
+			"--json")
 	}
 	before := search(f.db)
 	var first, second backupJSON
@@ -54,7 +55,8 @@ func testBackups(t *testing.T, f fixture, url string) {
 	}
 
 	// The list, for people and for programs.
-	if got := must(t, "backups", url); strings.Count(got, "\n") != 3 || !strings.Contains(got, "\n"+first.ID+"  ") {
+	if got := must(t, "backups", url); strings.Count(got, "\n") != 3 ||
+		!strings.Contains(got, "\n"+first.ID+"  ") {
 		t.Errorf("backups: %q", got)
 	}
 	var ids []string
@@ -99,14 +101,16 @@ func testBackups(t *testing.T, f fixture, url string) {
 	if len(p.Deleted) != 1 || p.Deleted[0] != first.ID || !p.DryRun || p.Bytes == 0 || len(p.Kept) != 1 {
 		t.Errorf("prune --dry-run: %+v", p)
 	}
-	if got := must(t, "prune", url, "--keep", "1"); !strings.HasPrefix(got, "deleted "+first.ID+" of ") || !strings.Contains(got, "; 1 backup kept\n") {
+	if got := must(t, "prune", url, "--keep", "1"); !strings.HasPrefix(got, "deleted "+first.ID+" of ") ||
+		!strings.Contains(got, "; 1 backup kept\n") {
 		t.Errorf("prune: %q", got)
 	}
 	code, _, stderr := do(t, "restore", url, f.path("gone.db"), "--id", first.ID)
 	if code != exit.Usage || !strings.Contains(stderr, "no such backup") {
 		t.Errorf("exit code %d, %q", code, stderr)
 	}
-	if got := must(t, "restore", url, f.path("left.db")); !strings.HasPrefix(got, "restored "+second.ID+" to ") {
+	if got := must(t, "restore", url, f.path("left.db")); !strings.HasPrefix(got,
+		"restored "+second.ID+" to ") {
 		t.Errorf("restore: %q", got)
 	}
 	if got := search(f.path("left.db")); got != after {
@@ -136,7 +140,8 @@ func TestDamagedBackup(t *testing.T) {
 		t.Fatal(damaged, err)
 	}
 	code, stdout, stderr := do(t, "verify", url)
-	if code != exit.Corrupt || !strings.Contains(stdout, damaged) || !strings.Contains(stderr, "damaged backup: 1 finding") {
+	if code != exit.Corrupt || !strings.Contains(stdout, damaged) ||
+		!strings.Contains(stderr, "damaged backup: 1 finding") {
 		t.Errorf("exit code %d, %q, %q", code, stdout, stderr)
 	}
 	code, stdout, _ = do(t, "verify", url, "--json")
@@ -145,11 +150,13 @@ func TestDamagedBackup(t *testing.T) {
 		Findings []struct{ Backup, Object, Problem string }
 		Backups  int
 	}
-	if err := json.Unmarshal([]byte(stdout), &v); err != nil || code != exit.Corrupt || v.OK || len(v.Findings) != 1 || v.Backups != 1 {
+	if err := json.Unmarshal([]byte(stdout), &v); err != nil || code != exit.Corrupt || v.OK ||
+		len(v.Findings) != 1 || v.Backups != 1 {
 		t.Errorf("exit code %d, %v, %+v of %q", code, err, v, stdout)
 	}
 	code, _, stderr = do(t, "restore", url, f.path("b.db"))
-	if code != exit.Corrupt || !strings.Contains(stderr, "restore another one: fddhdb backups ") || strings.Contains(stderr, "copy of the folder") {
+	if code != exit.Corrupt || !strings.Contains(stderr, "restore another one: fddhdb backups ") ||
+		strings.Contains(stderr, "copy of the folder") {
 		t.Errorf("exit code %d, %q", code, stderr)
 	}
 	if _, err := os.Stat(f.path("b.db")); err == nil {
@@ -166,7 +173,8 @@ func TestBackupOfAnOpenDatabase(t *testing.T) {
 	}
 	defer d.Close()
 	code, _, stderr := do(t, "backup", f.db, f.path("backups"))
-	if code != exit.Failed || !strings.Contains(stderr, "database is in use") || !strings.Contains(stderr, "DB.Backup") {
+	if code != exit.Failed || !strings.Contains(stderr, "database is in use") ||
+		!strings.Contains(stderr, "DB.Backup") {
 		t.Errorf("exit code %d, %q", code, stderr)
 	}
 }
@@ -180,7 +188,8 @@ func TestProgressOfOperations(t *testing.T) {
 		{Op: event.OpCompact, Stage: "rewrite", Done: 3_000_000, Total: 5_000_000},
 	})
 	p.End()
-	if s := out.String(); !strings.Contains(s, "rewrite") || !strings.Contains(s, "MB") || strings.Contains(s, "upload") {
+	if s := out.String(); !strings.Contains(s, "rewrite") || !strings.Contains(s, "MB") ||
+		strings.Contains(s, "upload") {
 		t.Errorf("%q", s)
 	}
 	want := errors.New("no")
@@ -213,7 +222,8 @@ func TestFolderOf(t *testing.T) {
 	} {
 		for i, windows := range []bool{true, false} {
 			got, err := folderOf(name, windows)
-			if got != want[i] || (err == nil) != (want[i] != "") || err != nil && exit.Code(err) != exit.Usage {
+			if got != want[i] || (err == nil) != (want[i] != "") ||
+				err != nil && exit.Code(err) != exit.Usage {
 				t.Errorf("%s, Windows %v: %q, %v, want %q", name, windows, got, err, want[i])
 			}
 		}

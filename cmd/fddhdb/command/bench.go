@@ -69,7 +69,8 @@ func benchCommand(e *env) *cobra.Command {
 	f.StringVar(&o.vectors, "vectors", "", "query by the vectors in `FILE`, which are of the modality --from")
 	f.StringVar(&o.from, "from", "", "modality `NAME` of the vectors")
 	f.StringVar(&o.codes, "codes", "", "query by the codes in `FILE`.npy")
-	f.IntSliceVarP(&o.k, "k", "k", nil, "a `LIST` of numbers of nearest items, such as 1,10,100 (10 without --radius)")
+	f.IntSliceVarP(&o.k, "k", "k", nil,
+		"a `LIST` of numbers of nearest items, such as 1,10,100 (10 without --radius)")
 	f.IntSliceVar(&o.radius, "radius", nil, "a `LIST` of radii in bits, such as 0,4,8")
 	f.Float64Var(&o.recall, "recall", 0, "search by vectors, for a recall such as .95")
 	o.where.register(cmd)
@@ -156,8 +157,10 @@ func (e *env) bench(ctx context.Context, d *db.DB, c *db.Collection, o *benchOpt
 	}
 	bar.End()
 	if !o.json {
-		e.PrintTable([]term.Column{term.Left("search"), term.Left("tier"), term.Left("plan"), term.Right("queries"), term.Right("p50 us"),
-			term.Right("p99 us"), term.Right("mean us"), term.Right("hits"), term.Right("found"), term.Right("times scan")}, rows)
+		e.PrintTable([]term.Column{term.Left("search"), term.Left("tier"), term.Left("plan"),
+			term.Right("queries"), term.Right("p50 us"),
+			term.Right("p99 us"), term.Right("mean us"), term.Right("hits"), term.Right("found"),
+			term.Right("times scan")}, rows)
 	}
 	return nil
 }
@@ -171,12 +174,15 @@ func (l *benchLine) row(scan *benchLine) []any {
 	if l.Found != nil {
 		found = term.NumberCell(*l.Found, 3)
 	}
-	return []any{search, l.Tier, l.Plan, l.Queries, term.NumberCell(l.P50, 1), term.NumberCell(l.P99, 1), term.NumberCell(l.Mean, 1),
-		term.NumberCell(l.AvgHits, 1), found, term.NumberCell(scan.P50/max(l.P50, .001), 2)} // a clock may be coarse
+	return []any{search, l.Tier, l.Plan, l.Queries, term.NumberCell(l.P50, 1), term.NumberCell(l.P99, 1),
+		term.NumberCell(l.Mean, 1),
+		// a clock may be coarse
+		term.NumberCell(l.AvgHits, 1), found, term.NumberCell(scan.P50/max(l.P50, .001), 2)}
 }
 
 // measure measures a search as it is, and by a scan.
-func (s benchSearch) measure(ctx context.Context, c *db.Collection, queries []db.Query) (auto, scan *benchLine, err error) {
+func (s benchSearch) measure(ctx context.Context, c *db.Collection,
+	queries []db.Query) (auto, scan *benchLine, err error) {
 	auto, answers, err := s.tier(ctx, c, "auto", queries)
 	if err != nil {
 		return nil, nil, err
@@ -219,7 +225,8 @@ func shareFound(hits, all []db.Hit) float64 {
 
 // tier measures a search, and returns its answers. Each query is answered twice: first untimed, which says
 // how, and brings what is needed into caches.
-func (s benchSearch) tier(ctx context.Context, c *db.Collection, name string, queries []db.Query) (*benchLine, [][]db.Hit, error) {
+func (s benchSearch) tier(ctx context.Context, c *db.Collection, name string,
+	queries []db.Query) (*benchLine, [][]db.Hit, error) {
 	l := &benchLine{Op: "knn", K: &s.k, Tier: name, Queries: len(queries), n: s.k}
 	if s.radius >= 0 {
 		l.Op, l.K, l.Radius, l.n = "radius", nil, &s.radius, s.radius

@@ -66,13 +66,15 @@ func TestBench(t *testing.T) {
 	clitest.OneGoroutine(t)
 	dir, queries := benchFixture(t, 64, 700, 120)
 	var got []string
-	lines := benched(t, dir, "--codes", queries, "-k", "1,10", "-k", "1000", "--radius", "0,64", "--queries", "110")
+	lines := benched(t, dir, "--codes", queries, "-k", "1,10", "-k", "1000", "--radius", "0,64", "--queries",
+		"110")
 	for i, l := range lines {
 		n, most := l.Radius, 700.
 		if l.K != nil {
 			n, most = l.K, min(700, float64(*l.K))
 		}
-		if l.Queries != 110 || l.AvgHits > most || *n > 0 && l.AvgHits != most || l.AvgHits != lines[i/2*2].AvgHits || l.Found != nil {
+		if l.Queries != 110 || l.AvgHits > most || *n > 0 && l.AvgHits != most ||
+			l.AvgHits != lines[i/2*2].AvgHits || l.Found != nil {
 			t.Errorf("%+v", l)
 		}
 		if l.Tier == "scan" && l.Plan != "scan" {
@@ -92,10 +94,12 @@ func TestBench(t *testing.T) {
 func TestBenchText(t *testing.T) {
 	dir, queries := benchFixture(t, 16, 50, 3)
 	lines := strings.Split(strings.TrimSpace(must(t, "bench", dir, "--codes", queries)), "\n")
-	if len(lines) != 3 || strings.Join(strings.Fields(lines[0]), " ") != "search tier plan queries p50 us p99 us mean us hits found times scan" {
+	if len(lines) != 3 || strings.Join(strings.Fields(lines[0]),
+		" ") != "search tier plan queries p50 us p99 us mean us hits found times scan" {
 		t.Fatalf("%q", lines)
 	}
-	if f := strings.Fields(lines[2]); !strings.HasPrefix(lines[1], "knn 10  auto ") || f[2] != "scan" || f[4] != "3" || f[8] != "10.0" || f[9] != "-" || f[10] != "1.00" {
+	if f := strings.Fields(lines[2]); !strings.HasPrefix(lines[1], "knn 10  auto ") || f[2] != "scan" ||
+		f[4] != "3" || f[8] != "10.0" || f[9] != "-" || f[10] != "1.00" {
 		t.Errorf("%q", lines)
 	}
 }
@@ -142,7 +146,8 @@ func TestBenchByVectors(t *testing.T) {
 	if len(lines) != 2 {
 		t.Fatalf("%+v", lines)
 	}
-	if l := lines[0]; l.Op != "knn" || *l.K != 10 || l.Queries != 100 || l.AvgHits != 10 || l.Plan != "cells" || *l.Found < .6 || *l.Found >= 1 {
+	if l := lines[0]; l.Op != "knn" || *l.K != 10 || l.Queries != 100 || l.AvgHits != 10 ||
+		l.Plan != "cells" || *l.Found < .6 || *l.Found >= 1 {
 		t.Errorf("by the index: %+v", l)
 	}
 	if l := lines[1]; l.AvgHits != 10 || l.Plan != "vectors" || l.Found != nil {
@@ -177,10 +182,12 @@ func TestBenchErrors(t *testing.T) {
 		{dir + " --codes " + empty.path("none.npy"), "", exit.Failed},
 		{empty.db + " --codes " + queries, "there are no items to search", exit.Failed},
 		{untrained.db + " --codes " + queries, "collection is not trained: ", exit.Failed},
-		{untrained.db + " --vectors " + untrained.text + " --from text --radius 3", "collection is not trained: ", exit.Failed},
+		{untrained.db + " --vectors " + untrained.text + " --from text --radius 3",
+			"collection is not trained: ", exit.Failed},
 	} {
 		code, stdout, stderr := do(t, append([]string{"bench"}, strings.Fields(c.args)...)...)
-		if diff := gocmp.Diff([]any{c.code, ""}, []any{code, stdout}); diff != "" || !strings.HasPrefix(stderr, "fddhdb: "+c.want) {
+		if diff := gocmp.Diff([]any{c.code, ""}, []any{code, stdout}); diff != "" ||
+			!strings.HasPrefix(stderr, "fddhdb: "+c.want) {
 			t.Errorf("bench %s: %s, %q", c.args, diff, stderr)
 		}
 	}

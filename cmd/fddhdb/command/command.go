@@ -111,10 +111,13 @@ func newRoot(e *env, o *shellOptions) *cobra.Command {
 		&cobra.Group{ID: groupOther, Title: "Other:"},
 	)
 	root.AddCommand(
-		initCommand(e), alterCommand(e), importCommand(e), putCommand(e), getCommand(e), deleteCommand(e), labelsCommand(e), exportCommand(e),
+		initCommand(e), alterCommand(e), importCommand(e), putCommand(e), getCommand(e), deleteCommand(e),
+		labelsCommand(e), exportCommand(e),
 		trainCommand(e), searchCommand(e), evalCommand(e), encodeCommand(e), encoderCommand(e),
-		updateCommand(e), indexCommand(e), reindexCommand(e), modelsCommand(e), activateCommand(e), rollbackCommand(e), dropCommand(e),
-		scanCommand(e), countCommand(e), facetsCommand(e), statsCommand(e), collectionsCommand(e), benchCommand(e), compactCommand(e),
+		updateCommand(e), indexCommand(e), reindexCommand(e), modelsCommand(e), activateCommand(e),
+		rollbackCommand(e), dropCommand(e),
+		scanCommand(e), countCommand(e), facetsCommand(e), statsCommand(e), collectionsCommand(e),
+		benchCommand(e), compactCommand(e),
 		verifyCommand(e), repairCommand(e), exploreCommand(e),
 		backupCommand(e), backupsCommand(e), restoreCommand(e), pruneCommand(e),
 		versionCommand(e),
@@ -155,7 +158,8 @@ func (e *env) noVerb(root *cobra.Command, args []string, o *shellOptions) error 
 	err := e.openSession(first, o.readOnly)
 	if err == nil {
 		if len(args) == 1 {
-			err = shell.New(shellHost{e}, e.Printer, e.stdin, e.signals, o.lines, o.mode).Start(root.Context())
+			err = shell.New(shellHost{e}, e.Printer, e.stdin, e.signals, o.lines,
+				o.mode).Start(root.Context())
 		} else if verbNamed(root, args[1]) {
 			err = exit.Usagef("the verb comes first: fddhdb %s %s", args[1], first)
 		} else {
@@ -313,7 +317,8 @@ func meant(word string, names []string) string {
 // unknownVerbFor returns the error for a verb that does not exist.
 func unknownVerbFor(root *cobra.Command, word string) error {
 	if strings.EqualFold(word, "shell") {
-		return exit.Usagef("there is no verb %q: fddhdb DIR opens the shell, and .help explains it there", word)
+		return exit.Usagef("there is no verb %q: fddhdb DIR opens the shell, and .help explains it there",
+			word)
 	}
 	if verb := meant(word, shell.VerbNames(root)); verb != "" {
 		return exit.Usagef("there is no verb %q: did you mean %s?", word, verb)

@@ -69,7 +69,8 @@ func newFixture(t *testing.T, items int, train bool) fixture {
 		b.WriteString("\n")
 	}
 	clitest.WriteFile(t, f.labels, b.String())
-	must(t, "import", f.db, "--init", "--vectors", "image="+f.image, "--vectors", "text="+f.text, "--labels", f.labels)
+	must(t, "import", f.db, "--init", "--vectors", "image="+f.image, "--vectors", "text="+f.text, "--labels",
+		f.labels)
 	if train {
 		must(t, "train", f.db, "--bits", "16", "--anchors", strconv.Itoa(min(items, 40)))
 	}
@@ -139,7 +140,8 @@ func TestContract(t *testing.T) {
 			}
 		}
 	}
-	if root.Flags().Lookup("command") == nil || root.Flags().Lookup("readonly") == nil || root.PersistentFlags().Lookup("mode") == nil {
+	if root.Flags().Lookup("command") == nil || root.Flags().Lookup("readonly") == nil ||
+		root.PersistentFlags().Lookup("mode") == nil {
 		t.Error("the shell lacks one of -c, --readonly and --mode")
 	}
 	root.InitDefaultCompletionCmd()
@@ -155,7 +157,8 @@ func TestVerbsAreDocumented(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	verbs, fields := verbsInTable(string(text), "## Verbs\n"), verbsInTable(string(text), "## What scripts may rely on\n")
+	verbs, fields := verbsInTable(string(text), "## Verbs\n"),
+		verbsInTable(string(text), "## What scripts may rely on\n")
 	for _, cmd := range rootCommand(newTestEnv()).Commands() {
 		if verb := cmd.Name(); verb != "help" {
 			if !verbs[verb] {
@@ -218,7 +221,8 @@ func checkExample(t *testing.T, line string) {
 	line, _, _ = strings.Cut(line, " < ")
 	words, _ := shell.SplitWords(line)
 	cmd, args, err := rootCommand(newTestEnv()).Find(shell.Unquoted(words)[1:])
-	if inShell := len(args) > 0 && strings.HasSuffix(args[0], ".db"); err != nil || !cmd.HasParent() && !inShell {
+	if inShell := len(args) > 0 && strings.HasSuffix(args[0], ".db"); err != nil ||
+		!cmd.HasParent() && !inShell {
 		t.Errorf("%s: no verb: %v", line, err)
 		return
 	}
@@ -242,7 +246,8 @@ func TestInterrupt(t *testing.T) {
 		{"import", f.path("b.db"), "--init", "--vectors", "image=" + f.image},
 		{"train", f.db},
 		{"search", f.db, "--from", "text", "--to", "image", "--vectors", f.text},
-		{"search", f.db, "--from", "text", "--to", "image", "--vectors", f.text, "--sheet", f.path("out.html")},
+		{"search", f.db, "--from", "text", "--to", "image", "--vectors", f.text, "--sheet",
+			f.path("out.html")},
 		{"bench", f.db, "--from", "text", "--vectors", f.text},
 		{"eval", f.db, "--vectors", "text=" + f.text, "--labels", f.labels},
 		{"encode", f.db, "--from", "text", "--vectors", f.text, "--out", f.path("out.npy")},
@@ -265,7 +270,8 @@ func TestInterrupt(t *testing.T) {
 	} {
 		var out, errs bytes.Buffer
 		e := &env{Printer: term.NewPrinter(&out, &errs), stdin: strings.NewReader("")}
-		if code := run(ctx, args, e); code != exit.Failed || !strings.HasSuffix(errs.String(), "interrupted\n") {
+		if code := run(ctx, args, e); code != exit.Failed ||
+			!strings.HasSuffix(errs.String(), "interrupted\n") {
 			t.Errorf("%s: exit code %d, %q", args[0], code, errs.String())
 		}
 	}
@@ -325,7 +331,8 @@ func TestVerbsElsewhere(t *testing.T) {
 			t.Errorf("%s for %s", verb, word)
 		}
 	}
-	for word, want := range map[string]string{"LS": "scan", "Query": "search", "serch": "search", "SEARCH": "search", "xyzzy": ""} {
+	for word, want := range map[string]string{"LS": "scan", "Query": "search", "serch": "search",
+		"SEARCH": "search", "xyzzy": ""} {
 		if got := meant(word, verbs); got != want {
 			t.Errorf("%s: %q, want %q", word, got, want)
 		}
@@ -349,7 +356,8 @@ func TestVersion(t *testing.T) {
 	v := version(&debug.BuildInfo{
 		Main: debug.Module{Version: "v1.2.3"},
 		Settings: []debug.BuildSetting{
-			{Key: "vcs.revision", Value: "abc"}, {Key: "vcs.time", Value: "2026-01-02"}, {Key: "vcs.modified", Value: "true"},
+			{Key: "vcs.revision", Value: "abc"}, {Key: "vcs.time", Value: "2026-01-02"},
+			{Key: "vcs.modified", Value: "true"},
 		},
 	}, true)
 	if v.Version != "v1.2.3" || v.Revision != "abc" || v.Time != "2026-01-02" || !v.Modified {

@@ -53,7 +53,8 @@ func unwritable(err error) bool {
 func openError(dir string, err error) error {
 	switch {
 	case errors.Is(err, db.ErrNotDatabase) && isEmpty(dir):
-		return exit.Wrap(err, "fddhdb init %s --modality NAME:DIM creates one, import --init one of files", dir)
+		return exit.Wrap(err, "fddhdb init %s --modality NAME:DIM creates one, import --init one of files",
+			dir)
 	case errors.Is(err, db.ErrNotDatabase) && isDatabase(dir) && !hasStore(dir):
 		return err // it says what is missing
 	case errors.Is(err, db.ErrNotDatabase) && hasStore(dir):
@@ -81,7 +82,8 @@ func isDatabase(dir string) bool {
 // hasStore reports whether a folder has the store of a database, perhaps without its marker.
 func hasStore(dir string) bool {
 	entries, _ := os.ReadDir(filepath.Join(dir, "store"))
-	return slices.ContainsFunc(entries, func(e os.DirEntry) bool { return strings.HasPrefix(e.Name(), "MANIFEST-") })
+	return slices.ContainsFunc(entries,
+		func(e os.DirEntry) bool { return strings.HasPrefix(e.Name(), "MANIFEST-") })
 }
 
 // withCollection opens the database in dir, and runs f on the collection and space that
@@ -283,7 +285,8 @@ func (s *session) database(e *env, write bool) (*db.DB, error) {
 	return s.d, nil
 }
 
-var errShellReadOnly = fmt.Errorf("%w: the shell was opened with --readonly: open it without to change anything", db.ErrReadOnly)
+var errShellReadOnly = fmt.Errorf(
+	"%w: the shell was opened with --readonly: open it without to change anything", db.ErrReadOnly)
 
 // open opens the database in dir, with a function that closes it. The database of a
 // session is open already, and stays open.

@@ -19,7 +19,8 @@ func TestLocked(t *testing.T) {
 	}
 	defer d.Close()
 	code, _, stderr := do(t, "count", dir)
-	if code != exit.Failed || !strings.Contains(stderr, "database is in use") || !strings.Contains(stderr, "end the process") {
+	if code != exit.Failed || !strings.Contains(stderr, "database is in use") ||
+		!strings.Contains(stderr, "end the process") {
 		t.Errorf("exit code %d, %q", code, stderr)
 	}
 }
@@ -30,7 +31,8 @@ func TestWithNew(t *testing.T) {
 	e, parent := newTestEnv(), t.TempDir()
 	broken := errors.New("broken")
 	fail := func(*db.DB) error { return broken }
-	absent, empty, exists := filepath.Join(parent, "absent"), filepath.Join(parent, "empty"), filepath.Join(parent, "exists")
+	absent, empty, exists := filepath.Join(parent, "absent"), filepath.Join(parent, "empty"),
+		filepath.Join(parent, "exists")
 	if err := os.Mkdir(empty, 0o777); err != nil {
 		t.Fatal(err)
 	}

@@ -18,7 +18,8 @@ func TestEncodeIsTheStoredCode(t *testing.T) {
 	f := newFixture(t, 1100, true) // more than one block of rows
 	out := f.path("codes.npy")
 	var got map[string]int
-	mustJSON(t, &got, "encode", f.db, "--vectors", "image="+f.image, "--vectors", "text="+f.text, "--out", out)
+	mustJSON(t, &got, "encode", f.db, "--vectors", "image="+f.image, "--vectors", "text="+f.text, "--out",
+		out)
 	if diff := cmp.Diff(map[string]int{"codes": 1100, "bits": 16}, got); diff != "" {
 		t.Error(diff)
 	}
@@ -27,7 +28,8 @@ func TestEncodeIsTheStoredCode(t *testing.T) {
 	for _, row := range []string{"0", "1023", "1024", "1099"} {
 		var given, stored itemCode
 		mustJSON(t, &given, "get", f.db, row, "--collection", "given")
-		mustJSON(t, &stored, "put", f.db, "copy", "--vector", "image="+vectorOf(t, f, row, "image"), "--vector", "text="+vectorOf(t, f, row, "text"))
+		mustJSON(t, &stored, "put", f.db, "copy", "--vector", "image="+vectorOf(t, f, row, "image"),
+			"--vector", "text="+vectorOf(t, f, row, "text"))
 		if stored.Code != given.Code || stored.CodeFrom != "fused" {
 			t.Errorf("row %s: %s stored as %s, %s encoded", row, stored.Code, stored.CodeFrom, given.Code)
 		}

@@ -95,9 +95,12 @@ func encoderCommand(e *env) *cobra.Command {
 	term.PrintsObjects(cmd)
 	f := cmd.Flags()
 	f.Var(&o.set, "set", "store the encoder of a modality; repeat it for each")
-	f.StringArrayVar(&o.remove, "remove", nil, "forget the encoder of the modality `NAME`; repeat it for each")
-	f.StringArrayVar(&o.trust, "trust", nil, "allow the encoder of the modality `NAME` to run on this machine; repeat it for each")
-	f.StringVar(&o.input, "input", "text", "what the encoder reads, one a line: text, or file for paths of files")
+	f.StringArrayVar(&o.remove, "remove", nil,
+		"forget the encoder of the modality `NAME`; repeat it for each")
+	f.StringArrayVar(&o.trust, "trust", nil,
+		"allow the encoder of the modality `NAME` to run on this machine; repeat it for each")
+	f.StringVar(&o.input, "input", "text",
+		"what the encoder reads, one a line: text, or file for paths of files")
 	return cmd
 }
 
@@ -126,7 +129,8 @@ func (o *encoderOptions) check(dir string) (set []db.Encoder, err error) {
 }
 
 // encoder changes the encoders of a collection, and prints them.
-func (e *env) encoder(ctx context.Context, dir string, c *db.Collection, o *encoderOptions, set []db.Encoder) error {
+func (e *env) encoder(ctx context.Context, dir string, c *db.Collection, o *encoderOptions,
+	set []db.Encoder) error {
 	schema, err := c.Schema()
 	if err != nil {
 		return err
@@ -144,9 +148,11 @@ func (e *env) encoder(ctx context.Context, dir string, c *db.Collection, o *enco
 		return err
 	}
 	at := func(flag, name string) (int, error) {
-		i := slices.IndexFunc(all, func(x db.Encoder) bool { return x.Modality == name && string(x.Input) == o.input })
+		i := slices.IndexFunc(all,
+			func(x db.Encoder) bool { return x.Modality == name && string(x.Input) == o.input })
 		if i < 0 {
-			return 0, exit.Usagef("%s %s: collection %q has no encoder of input %s for it: %s lists them", flag, name, c.Name(), o.input, encoderVerb(dir, c.Name(), db.InputText))
+			return 0, exit.Usagef("%s %s: collection %q has no encoder of input %s for it: %s lists them",
+				flag, name, c.Name(), o.input, encoderVerb(dir, c.Name(), db.InputText))
 		}
 		return i, nil
 	}
@@ -167,7 +173,8 @@ func (e *env) encoder(ctx context.Context, dir string, c *db.Collection, o *enco
 		all = slices.Delete(all, i, i+1)
 	}
 	for _, x := range set {
-		all = slices.DeleteFunc(all, func(other db.Encoder) bool { return other.Modality == x.Modality && other.Input == x.Input })
+		all = slices.DeleteFunc(all,
+			func(other db.Encoder) bool { return other.Modality == x.Modality && other.Input == x.Input })
 		all = append(all, x)
 		// Trust comes first: if storing fails afterwards, the encoder is trusted but never runs.
 		if err := encoder.Trust(dir, x.Command); err != nil {
@@ -232,7 +239,8 @@ func (e *env) printEncoders(dir string, c *db.Collection, o *encoderOptions, all
 		if trusted {
 			spelled = "yes"
 		}
-		rows = append(rows, []any{term.TextCell(x.Modality), string(x.Input), term.TextCell(quoted(x.Command)), spelled})
+		rows = append(rows, []any{term.TextCell(x.Modality), string(x.Input),
+			term.TextCell(quoted(x.Command)), spelled})
 	}
 	switch {
 	case o.json:
@@ -241,7 +249,8 @@ func (e *env) printEncoders(dir string, c *db.Collection, o *encoderOptions, all
 		e.Printf("collection %s has no encoders\n", c.Name())
 		return nil
 	}
-	e.PrintTable([]term.Column{term.Left("modality"), term.Left("input"), term.Left("command"), term.Left("trusted")}, rows)
+	e.PrintTable([]term.Column{term.Left("modality"), term.Left("input"), term.Left("command"),
+		term.Left("trusted")}, rows)
 	return nil
 }
 
@@ -285,7 +294,8 @@ func encoderVerb(dir, collection string, input db.EncoderInput) string {
 
 // encode makes vectors of inputs by an encoder of the database in dir. In a shell the program stays
 // running for the next search.
-func (e *env) encode(ctx context.Context, dir, collection string, of *db.Encoder, dim int, inputs []string) ([]encoder.Vector, error) {
+func (e *env) encode(ctx context.Context, dir, collection string, of *db.Encoder, dim int,
+	inputs []string) ([]encoder.Vector, error) {
 	if err := checkTrust(dir, collection, of); err != nil {
 		return nil, err
 	}
@@ -383,9 +393,11 @@ func (o *searchOptions) chooseEncoder(c *db.Collection) error {
 		at := o.from
 		if at == "" {
 			at = schema.Modalities[0].Name
-			return exit.Usagef("%s: collection %q has no encoder of input %s: %s --set %s=COMMAND stores one", flag, c.Name(), input, encoderVerb(o.dir, c.Name(), input), at)
+			return exit.Usagef("%s: collection %q has no encoder of input %s: %s --set %s=COMMAND stores one",
+				flag, c.Name(), input, encoderVerb(o.dir, c.Name(), input), at)
 		}
-		return exit.Usagef("%s: modality %q has no encoder of input %s: %s --set %s=COMMAND stores one", flag, at, input, encoderVerb(o.dir, c.Name(), input), at)
+		return exit.Usagef("%s: modality %q has no encoder of input %s: %s --set %s=COMMAND stores one", flag,
+			at, input, encoderVerb(o.dir, c.Name(), input), at)
 	case len(names) > 1:
 		return exit.Usagef("%s: several modalities have an encoder of input %s, %s: say which with --from NAME", flag, input, strings.Join(names, ", "))
 	}
@@ -394,7 +406,8 @@ func (o *searchOptions) chooseEncoder(c *db.Collection) error {
 }
 
 // queryEncoder answers the queries by the vectors that the encoder makes, all at once.
-func (e *env) queryEncoder(ctx context.Context, o *searchOptions, m db.Modality, answer func(queryName, db.Query) error) (err error) {
+func (e *env) queryEncoder(ctx context.Context, o *searchOptions, m db.Modality,
+	answer func(queryName, db.Query) error) (err error) {
 	inputs := o.texts
 	if len(o.images) > 0 {
 		inputs = make([]string, len(o.images))
@@ -409,7 +422,8 @@ func (e *env) queryEncoder(ctx context.Context, o *searchOptions, m db.Modality,
 		return err
 	}
 	for i, name := range append(o.texts, o.images...) {
-		if err := answer(name, db.Query{From: m.Name, Vector: vectors[i].Dense, Sparse: vectors[i].Sparse}); err != nil {
+		if err := answer(name, db.Query{From: m.Name, Vector: vectors[i].Dense,
+			Sparse: vectors[i].Sparse}); err != nil {
 			return err
 		}
 	}
@@ -497,7 +511,8 @@ func encodeCommand(e *env) *cobra.Command {
 	o.registerSpace(cmd)
 	f := cmd.Flags()
 	f.StringVar(&from, "from", "", "modality `NAME` of the only file of vectors")
-	f.StringArrayVar(&vectors, "vectors", nil, "vectors, a `FILE` with --from, else NAME=FILE; repeat it for each")
+	f.StringArrayVar(&vectors, "vectors", nil,
+		"vectors, a `FILE` with --from, else NAME=FILE; repeat it for each")
 	f.StringVar(&out, "out", "", "where to write the codes, a `FILE`.npy")
 	return cmd
 }
@@ -535,7 +550,8 @@ const encodeRows = 1024
 
 // encodeFiles writes the codes of rows: of row i of all files together, or of the rows of the only file as
 // queries by modality from, if that is given.
-func encodeFiles(ctx context.Context, c *db.Collection, from string, list []flags.Named, out string, bar *term.Progress) (rows, bits int, err error) {
+func encodeFiles(ctx context.Context, c *db.Collection, from string, list []flags.Named, out string,
+	bar *term.Progress) (rows, bits int, err error) {
 	schema, err := c.Schema()
 	if err != nil {
 		return 0, 0, err
@@ -629,7 +645,8 @@ func readBlock(sources []*source.Vectors, n int) ([]db.Item, error) {
 
 // encodeBlock encodes rows on all cores. It returns their codes one after the other.
 // first is the number of the first row, and files their files, for errors.
-func encodeBlock(ctx context.Context, c *db.Collection, from, files string, first int, block []db.Item) ([]byte, error) {
+func encodeBlock(ctx context.Context, c *db.Collection, from, files string, first int,
+	block []db.Item) ([]byte, error) {
 	codes := make([][]byte, len(block))
 	errs := make([]error, len(block))
 	var next atomic.Int64

@@ -189,7 +189,8 @@ func (o *queryOptions) checkWhere(ctx context.Context, e *env, c *db.Collection)
 
 // read reads the queries, and checks the files.
 func (o *queryOptions) read(c *db.Collection, bar *term.Progress) (*db.Evaluation, error) {
-	q := &db.Evaluation{Queries: map[string][][]float32{}, Sparse: map[string][]db.Sparse{}, Where: o.where.Expr, Top: o.top}
+	q := &db.Evaluation{Queries: map[string][][]float32{}, Sparse: map[string][]db.Sparse{},
+		Where: o.where.Expr, Top: o.top}
 	labels, err := source.OpenLabels(o.labels, o.names)
 	if err != nil {
 		return nil, err
@@ -214,7 +215,8 @@ func (o *queryOptions) read(c *db.Collection, bar *term.Progress) (*db.Evaluatio
 		}
 		if truth.Rows() != items {
 			return nil, exit.Failedf("%s has %s, collection %q has %s: --truth is about all items, in database order",
-				o.truth, term.Plural(truth.Rows(), "row", "rows"), c.Name(), term.Plural(items, "item", "items"))
+				o.truth, term.Plural(truth.Rows(), "row", "rows"), c.Name(),
+				term.Plural(items, "item", "items"))
 		}
 		q.Truth, known, against = truth.All(), truth.Names(), o.truth
 	} else if known, err = c.Labels(); err != nil {
@@ -224,7 +226,8 @@ func (o *queryOptions) read(c *db.Collection, bar *term.Progress) (*db.Evaluatio
 }
 
 // readVectors reads the vectors of the queries into q, and returns their files, which are closed.
-func (o *queryOptions) readVectors(c *db.Collection, q *db.Evaluation, bar *term.Progress) (sources source.Together, err error) {
+func (o *queryOptions) readVectors(c *db.Collection, q *db.Evaluation,
+	bar *term.Progress) (sources source.Together, err error) {
 	schema, err := c.Schema()
 	if err != nil {
 		return nil, err
@@ -292,8 +295,9 @@ func newEvalJSON(found []db.Retrieval, curves bool) map[string]evalJSON {
 		h, a := r.Hamming, r.Asymmetric
 		j := evalJSON{
 			MAP: h.MAP, MAPTie: h.MAPTie, MAPAt: h.MAPAt, PrecisionAt: h.PrecisionAt, RecallAt: h.RecallAt,
-			MAPAsym: a.MAP, MAPTieAsym: a.MAPTie, MAPAtAsym: a.MAPAt, PrecisionAtAsym: a.PrecisionAt, RecallAtAsym: a.RecallAt,
-			Top: h.Top, Queries: h.Queries, Database: h.Database, Unlabelled: r.Unlabelled,
+			MAPAsym: a.MAP, MAPTieAsym: a.MAPTie, MAPAtAsym: a.MAPAt, PrecisionAtAsym: a.PrecisionAt,
+			RecallAtAsym: a.RecallAt,
+			Top:          h.Top, Queries: h.Queries, Database: h.Database, Unlabelled: r.Unlabelled,
 		}
 		if curves {
 			j.PRRadius = h.ByRadius
@@ -348,7 +352,8 @@ func (e *env) printEvaluation(found []db.Retrieval, top int) {
 	}
 	at := func(s string) string { return fmt.Sprintf("%s@%d", s, top) }
 	columns := []term.Column{
-		term.Left("direction"), term.Left("ranked by"), term.Right("map"), term.Right("map tie"), term.Right(at("map")),
+		term.Left("direction"), term.Left("ranked by"), term.Right("map"), term.Right("map tie"),
+		term.Right(at("map")),
 		term.Right(at("precision")), term.Right(at("recall")), term.Right("queries"), term.Right("items"),
 	}
 	if len(rows) > 0 {
@@ -356,7 +361,8 @@ func (e *env) printEvaluation(found []db.Retrieval, top int) {
 	}
 	if len(rows) > 0 && e.ChartsShown() { // beside the figures they would not fit into 100 columns
 		e.Printf("\n")
-		e.PrintTable([]term.Column{columns[0], columns[1], term.Left(fmt.Sprintf("precision@1..%d", last))}, charts)
+		e.PrintTable([]term.Column{columns[0], columns[1], term.Left(fmt.Sprintf("precision@1..%d", last))},
+			charts)
 	}
 	if len(empty) > 0 {
 		e.Printf("no items to find: %s\n", strings.Join(empty, ", "))
@@ -376,7 +382,8 @@ func (o *evalOptions) checkNeighbours(given func(flag string) bool) error {
 	}
 	for _, flag := range []string{"labels", "label-names", "plot"} {
 		if given(flag) {
-			return exit.Usagef("--%s: with --truth %s nothing is measured by labels: leave it out", flag, truthNeighbours)
+			return exit.Usagef("--%s: with --truth %s nothing is measured by labels: leave it out", flag,
+				truthNeighbours)
 		}
 	}
 	if !given("top") {
@@ -397,7 +404,8 @@ func (e *env) evaluateNeighbours(ctx context.Context, c *db.Collection, o *evalO
 		return err
 	}
 	bar.Report("evaluating", 0, 0)
-	found, err := c.EvaluateNeighbors(ctx, db.NeighborEvaluation{Queries: read.Queries, Sparse: read.Sparse, K: o.top, Where: o.where.Expr})
+	found, err := c.EvaluateNeighbors(ctx, db.NeighborEvaluation{Queries: read.Queries, Sparse: read.Sparse,
+		K: o.top, Where: o.where.Expr})
 	bar.End()
 	if err != nil {
 		return o.where.wrap(err)
@@ -408,9 +416,11 @@ func (e *env) evaluateNeighbours(ctx context.Context, c *db.Collection, o *evalO
 	var rows [][]any
 	for _, r := range found {
 		for _, w := range r.Windows {
-			rows = append(rows, []any{r.Modality, w.Window, term.NumberCell(w.Recall, 4), term.CountCell(r.Queries), term.CountCell(r.Items)})
+			rows = append(rows, []any{r.Modality, w.Window, term.NumberCell(w.Recall, 4),
+				term.CountCell(r.Queries), term.CountCell(r.Items)})
 		}
 	}
-	e.PrintTable([]term.Column{term.Left("modality"), term.Right("first"), term.Right(fmt.Sprintf("recall@%d", o.top)), term.Right("queries"), term.Right("items")}, rows)
+	e.PrintTable([]term.Column{term.Left("modality"), term.Right("first"),
+		term.Right(fmt.Sprintf("recall@%d", o.top)), term.Right("queries"), term.Right("items")}, rows)
 	return nil
 }

@@ -23,7 +23,8 @@ func TestEvalAgainstFiles(t *testing.T) {
 	q := newFixture(t, 60, false)
 	const top = 20
 	var got map[string]evalJSON
-	mustJSON(t, &got, "eval", f.db, "--vectors", "image="+q.image, "--vectors", "text="+q.text, "--labels", q.labels, "--top", "20", "--plot", f.path("curves.svg"))
+	mustJSON(t, &got, "eval", f.db, "--vectors", "image="+q.image, "--vectors", "text="+q.text, "--labels",
+		q.labels, "--top", "20", "--plot", f.path("curves.svg"))
 
 	codes, labels, names := f.path("codes.npy"), f.path("labels.npy"), f.path("names.txt")
 	must(t, "export", f.db, "--codes", codes, "--labels", labels, "--label-names", names)
@@ -39,7 +40,8 @@ func TestEvalAgainstFiles(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	for _, pair := range []struct{ from, to, file string }{{"image", "text", q.image}, {"text", "image", q.text}} {
+	for _, pair := range []struct{ from, to, file string }{{"image", "text", q.image},
+		{"text", "image", q.text}} {
 		out := f.path(pair.from + ".npy")
 		must(t, "encode", f.db, "--from", pair.from, "--vectors", pair.file, "--out", out)
 		queries, err := npy.ReadCodes(out)
@@ -69,7 +71,8 @@ func TestEvalAgainstFiles(t *testing.T) {
 		for _, c := range []struct {
 			name      string
 			got, want float64
-		}{{"map", g.MAP, wantMAP}, {"map_at", g.MAPAt, wantAt}, {"precision_at", g.PrecisionAt, wantPrecision}} {
+		}{{"map", g.MAP, wantMAP}, {"map_at", g.MAPAt, wantAt},
+			{"precision_at", g.PrecisionAt, wantPrecision}} {
 			if math.Abs(c.got-c.want) > 1e-9 {
 				t.Errorf("%s->%s: %s = %v, want %v", pair.from, pair.to, c.name, c.got, c.want)
 			}
@@ -86,7 +89,8 @@ func TestEvalAgainstFiles(t *testing.T) {
 
 // judge ranks rows by (distance, row). It returns the average precision of
 // all rows (ap) and of the first top rows (at), and the precision of the first top rows.
-func judge(items codec.Codes, query codec.Code, rows []int, top int, relevant func(row int) bool) (ap, at, precision float64) {
+func judge(items codec.Codes, query codec.Code, rows []int, top int,
+	relevant func(row int) bool) (ap, at, precision float64) {
 	distance := func(row int) int {
 		d := 0
 		for w, x := range items.At(row) {

@@ -68,7 +68,8 @@ func exploreCommand(e *env) *cobra.Command {
 	cmd.Flags().Lookup("collection").Usage = "begin with the collection `NAME`"
 	f := cmd.Flags()
 	f.StringVar(&o.pictures, "pictures", "", "show the pictures below the folder `DIR` that items name")
-	f.StringVar(&o.address, "address", "127.0.0.1:0", "serve on `HOST:PORT` of this machine; port 0 is a free one")
+	f.StringVar(&o.address, "address", "127.0.0.1:0",
+		"serve on `HOST:PORT` of this machine; port 0 is a free one")
 	f.BoolVar(&o.open, "open", false, "open the page in the browser")
 	return cmd
 }
@@ -103,7 +104,8 @@ func (e *env) explore(ctx context.Context, dir string, d *db.DB, o *exploreOptio
 	}
 	s, err := explore.New(d, explore.Options{
 		Name: name, Version: version(debug.ReadBuildInfo()).Version, Encoders: encoders, Pictures: pictures,
-		OpenVectors: source.OpenMatrix, Message: exit.Message, Report: func(fault string) { e.Warnf("%s", fault) },
+		OpenVectors: source.OpenMatrix, Message: exit.Message,
+		Report: func(fault string) { e.Warnf("%s", fault) },
 	})
 	if err != nil {
 		return err

@@ -59,7 +59,8 @@ func TestExplore(t *testing.T) {
 		t.Fatal(err)
 	}
 	_ = resp.Body.Close()
-	mustJSON(t, &want, "search", f.db, "--key", "7", "--from", "image", "--to", "text", "-k", "3", "--radius", "9")
+	mustJSON(t, &want, "search", f.db, "--key", "7", "--from", "image", "--to", "text", "-k", "3", "--radius",
+		"9")
 	if diff := cmp.Diff(want, got); diff != "" || len(want.Hits) == 0 {
 		t.Error(diff)
 	}
@@ -101,7 +102,8 @@ func TestExploreTrusts(t *testing.T) {
 	if err := os.CopyFS(copied, os.DirFS(f.db)); err != nil {
 		t.Fatal(err)
 	}
-	for dir, want := range map[string]string{f.db: `"encoders":[],"picture_encoders":["image"]`, copied: `"encoders":[],"picture_encoders":[]`} {
+	for dir, want := range map[string]string{f.db: `"encoders":[],"picture_encoders":["image"]`,
+		copied: `"encoders":[],"picture_encoders":[]`} {
 		page, stop := startExplore(t, "explore", dir)
 		resp, err := http.Get(page + "api/database")
 		if err != nil {

@@ -116,7 +116,8 @@ func exportCommand(e *env) *cobra.Command {
 }
 
 func (o *exportOptions) check() error {
-	if o.codes == "" && o.keys == "" && o.labels == "" && o.names == "" && o.items == "" && len(o.vectors.List) == 0 {
+	if o.codes == "" && o.keys == "" && o.labels == "" && o.names == "" && o.items == "" &&
+		len(o.vectors.List) == 0 {
 		return exit.Usagef("export needs a file to write: --codes FILE.npy, --items FILE.jsonl, ...")
 	}
 	matrices := []flags.Named{{Name: "--codes", Value: o.codes}, {Name: "--labels", Value: o.labels}}
@@ -156,7 +157,8 @@ type sink struct {
 }
 
 // run writes all files in one pass over the items.
-func (o *exportOptions) run(ctx context.Context, c *db.Collection, files outfile.Set, bar *term.Progress) (int, error) {
+func (o *exportOptions) run(ctx context.Context, c *db.Collection, files outfile.Set,
+	bar *term.Progress) (int, error) {
 	defer files.Discard()
 	total, err := c.Count(ctx, o.where.Expr)
 	if err != nil {
@@ -227,14 +229,20 @@ func (o *exportOptions) sinks(files *outfile.Set, c *db.Collection, items int) (
 	if err := add(o.keys, func(f *outfile.File) (sink, error) { return keySink(f), nil }); err != nil {
 		return nil, err
 	}
-	if err := add(o.labels, func(f *outfile.File) (sink, error) { return labelSink(f, c, items) }); err != nil {
+	if err := add(o.labels, func(f *outfile.File) (sink,
+		error) {
+		return labelSink(f, c, items)
+	}); err != nil {
 		return nil, err
 	}
 	if err := add(o.names, func(f *outfile.File) (sink, error) { return nameSink(f, c) }); err != nil {
 		return nil, err
 	}
 	for i, v := range o.vectors.List {
-		if err := add(v.Value, func(f *outfile.File) (sink, error) { return vectorSink(f, v.Value, modalities[i], items) }); err != nil {
+		if err := add(v.Value, func(f *outfile.File) (sink,
+			error) {
+			return vectorSink(f, v.Value, modalities[i], items)
+		}); err != nil {
 			return nil, err
 		}
 	}
@@ -267,7 +275,8 @@ func labelSink(f *outfile.File, c *db.Collection, items int) (sink, error) {
 		return sink{}, err
 	}
 	if len(names) == 0 {
-		return sink{}, exit.Failedf("--labels: collection %q knows no labels: there is no column to write", c.Name())
+		return sink{}, exit.Failedf("--labels: collection %q knows no labels: there is no column to write",
+			c.Name())
 	}
 	column := make(map[string]int, len(names))
 	for i, name := range names {
@@ -397,7 +406,8 @@ func itemSink(f *outfile.File, path string, c *db.Collection, schema db.Schema) 
 // parquetSink writes the columns that import reads. Of codes it writes only given ones.
 func parquetSink(f *outfile.File, path string, c *db.Collection, schema db.Schema) (sink, error) {
 	if schema.IndexOnly {
-		return sink{}, exit.Failedf("--items %s: collection %q is index-only: its items have no vectors here; write a .jsonl, or export from the database that it is a copy of", path, c.Name())
+		return sink{}, exit.Failedf(
+			"--items %s: collection %q is index-only: its items have no vectors here; write a .jsonl, or export from the database that it is a copy of", path, c.Name())
 	}
 	shape := &table.Shape{Code: schema.Bits / 8}
 	for _, m := range schema.Modalities {
@@ -436,7 +446,8 @@ func checkVectorFile(path string) error {
 		if path == outfile.Stdout {
 			return exit.Usagef("--vectors %s: the extension of a file says in which format, and standard output has none: write to a file; --items %[1]s writes whole items as .jsonl", path)
 		}
-		return exit.Usagef("--vectors %s: %s files are written, not %s", path, strings.Join(vectorFiles, ", "), term.FileKind(path))
+		return exit.Usagef("--vectors %s: %s files are written, not %s", path,
+			strings.Join(vectorFiles, ", "), term.FileKind(path))
 	}
 	return nil
 }
@@ -452,7 +463,8 @@ func vectorSink(f *outfile.File, path string, m db.Modality, items int) (sink, e
 		return sparseSink(f, ext, m)
 	}
 	if bytes := 4 * int64(items) * int64(m.Dim); m.Sparse && bytes > maxExpanded {
-		return sink{}, exit.Failedf("--vectors %s=%s: with its zeros the sparse modality takes %s, more than %s: write a .npz",
+		return sink{}, exit.Failedf(
+			"--vectors %s=%s: with its zeros the sparse modality takes %s, more than %s: write a .npz",
 			m.Name, path, term.Size(bytes), term.Size(maxExpanded))
 	}
 	write, end, err := denseWriter(f, ext, m, items)
@@ -481,7 +493,8 @@ func lacks(it *db.Item, m db.Modality) error {
 }
 
 // denseWriter starts a file of dense vectors.
-func denseWriter(f *outfile.File, ext string, m db.Modality, items int) (write func([]float32) error, end func() error, err error) {
+func denseWriter(f *outfile.File, ext string, m db.Modality,
+	items int) (write func([]float32) error, end func() error, err error) {
 	var line []byte
 	none := func() error { return nil }
 	switch ext {
@@ -532,7 +545,8 @@ func sparseSink(f *outfile.File, ext string, m db.Modality) (sink, error) {
 }
 
 // sparseWriter starts a file of sparse vectors.
-func sparseWriter(f *outfile.File, ext string, m db.Modality) (write func([]uint32, []float32) error, end func() error, err error) {
+func sparseWriter(f *outfile.File, ext string,
+	m db.Modality) (write func([]uint32, []float32) error, end func() error, err error) {
 	switch ext {
 	case ".jsonl":
 		var line []byte

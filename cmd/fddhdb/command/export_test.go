@@ -17,7 +17,8 @@ func TestExportKeys(t *testing.T) {
 	f := newFixture(t, 10, false)
 	must(t, "put", f.db, "two\nlines")
 	code, _, stderr := do(t, "export", f.db, "--keys", f.path("ids.txt"))
-	if code != exit.Failed || !strings.Contains(stderr, `--keys: the key "two\nlines" does not fit on a line: use --items`) {
+	if code != exit.Failed || !strings.Contains(stderr,
+		`--keys: the key "two\nlines" does not fit on a line: use --items`) {
 		t.Errorf("exit code %d, %q", code, stderr)
 	}
 	if _, err := os.Stat(f.path("ids.txt")); !os.IsNotExist(err) {
@@ -25,7 +26,8 @@ func TestExportKeys(t *testing.T) {
 	}
 	must(t, "export", f.db, "--items", f.path("items.jsonl"))
 	b, err := os.ReadFile(f.path("items.jsonl"))
-	if err != nil || strings.Count(string(b), "\n") != 11 || !strings.Contains(string(b), `{"key":"two\nlines","labels":[]}`) {
+	if err != nil || strings.Count(string(b), "\n") != 11 ||
+		!strings.Contains(string(b), `{"key":"two\nlines","labels":[]}`) {
 		t.Errorf("%s, %v", b, err)
 	}
 	// export writes the same as get prints.
@@ -56,7 +58,8 @@ func TestAhead(t *testing.T) {
 		end                error
 	}{
 		{0, 0, 1, nil}, {0, 0, 1, broken}, {1, 0, 2, nil}, {255, 0, 1000, broken}, {256, 0, 1000, nil},
-		{1000, 0, 2000, broken}, {10, aheadBytes, 20, broken}, {100_000, 10, 700, nil}, {100, aheadBytes, 1, nil},
+		{1000, 0, 2000, broken}, {10, aheadBytes, 20, broken}, {100_000, 10, 700, nil},
+		{100, aheadBytes, 1, nil},
 	} {
 		left, got := false, 0
 		var err error

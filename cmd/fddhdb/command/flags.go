@@ -59,7 +59,8 @@ func dirAndKeys(least, most int) cobra.PositionalArgs {
 		case len(args)-1 < least:
 			return exit.Usagef("%s needs the key of an item: fddhdb %s", cmd.Name(), cmd.Use)
 		case most > 0 && len(args)-1 > most:
-			return exit.Usagef("%s does not know what to do with %q: fddhdb %s", cmd.Name(), args[most+1], cmd.Use)
+			return exit.Usagef("%s does not know what to do with %q: fddhdb %s", cmd.Name(), args[most+1],
+				cmd.Use)
 		}
 		for _, key := range args[1:] {
 			if key == "" || len(key) > db.MaxKeyBytes {

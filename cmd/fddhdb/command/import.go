@@ -40,7 +40,8 @@ type importOptions struct {
 }
 
 func importCommand(e *env) *cobra.Command {
-	o := importOptions{vectors: flags.NamedList{Kind: "NAME=FILE"}, vectorColumns: flags.NamedList{Kind: "MODALITY=COLUMN"}}
+	o := importOptions{vectors: flags.NamedList{Kind: "NAME=FILE"},
+		vectorColumns: flags.NamedList{Kind: "MODALITY=COLUMN"}}
 	onError := flags.OnError{Skip: &o.skip}
 	cmd := &cobra.Command{
 		Use:     "import DIR --vectors NAME=FILE...",
@@ -130,19 +131,25 @@ func importCommand(e *env) *cobra.Command {
 	f.StringVar(&o.field, "fields", "", "fields, a `FILE`.csv or .jsonl")
 	f.StringVar(&o.items, "items", "", "whole items, a `FILE`.jsonl, .csv or .parquet")
 	f.StringVar(&o.keyColumn, "key-column", "", "the `COLUMN` of --items that has the keys")
-	f.StringArrayVar(&o.labelColumns, "label-column", nil, "a `COLUMN` of labels, or several with a *; repeat it for each")
-	f.StringVar(&o.labelSeparator, "label-separator", "", "the `TEXT` between several labels in a cell or string (default: it is one label)")
+	f.StringArrayVar(&o.labelColumns, "label-column", nil,
+		"a `COLUMN` of labels, or several with a *; repeat it for each")
+	f.StringVar(&o.labelSeparator, "label-separator", "",
+		"the `TEXT` between several labels in a cell or string (default: it is one label)")
 	f.Var(&o.vectorColumns, "vector-column", "the vectors of a modality; repeat it for each")
-	f.StringArrayVar(&o.fieldColumns, "field-column", nil, "a `COLUMN` that becomes a field, or FIELD=COLUMN; repeat it for each")
-	f.BoolVar(&o.ignore, "ignore-unknown", false, "leave aside what the items have and the collection has not")
+	f.StringArrayVar(&o.fieldColumns, "field-column", nil,
+		"a `COLUMN` that becomes a field, or FIELD=COLUMN; repeat it for each")
+	f.BoolVar(&o.ignore, "ignore-unknown", false,
+		"leave aside what the items have and the collection has not")
 	f.BoolVar(&o.merge, "merge", false, "set only what the files have, of items that are there")
 	f.Var(onError, "on-error", "what a bad row does: stop or skip")
 	f.BoolVar(&o.dryRun, "dry-run", false, "check everything, store nothing")
-	f.IntVar(&o.fromRow, "from-row", -1, "begin at row `N`, from 0 (default: where this import was interrupted)")
+	f.IntVar(&o.fromRow, "from-row", -1,
+		"begin at row `N`, from 0 (default: where this import was interrupted)")
 	f.BoolVar(&o.init, "init", false, "create the database or the collection first")
 	f.StringVar(&o.model, "model", "", "a model of export --model, a `FILE`, and no items")
 	f.StringVar(&o.index, "index", "", "the fields that --init indexes: `all|none|LIST`")
-	usage.Matter(cmd.Flags(), "init", "vectors", "labels", "keys", "items", "key-column", "label-column", "vector-column", "codes", "fields", "merge", "on-error", "dry-run")
+	usage.Matter(cmd.Flags(), "init", "vectors", "labels", "keys", "items", "key-column", "label-column",
+		"vector-column", "codes", "fields", "merge", "on-error", "dry-run")
 	return cmd
 }
 
@@ -222,7 +229,8 @@ func (e *env) isNew(cmd *cobra.Command, o *importOptions, dir string) bool {
 }
 
 // rehearse is a dry run with --init: it creates the collection in a temporary folder.
-func (e *env) rehearse(cmd *cobra.Command, o *importOptions, dir string, bar *term.Progress) (*loader, error) {
+func (e *env) rehearse(cmd *cobra.Command, o *importOptions, dir string,
+	bar *term.Progress) (*loader, error) {
 	dry := *o
 	dry.dryRun = true
 	in, err := source.OpenFiles(dry.files())
@@ -289,7 +297,8 @@ func (o *importOptions) check() error {
 
 // mapping returns what the flags say about the columns of --items.
 func (o *importOptions) mapping() source.Mapping {
-	m := source.Mapping{Key: o.keyColumn, Labels: o.labelColumns, Fields: o.fieldColumns, Separator: o.labelSeparator}
+	m := source.Mapping{Key: o.keyColumn, Labels: o.labelColumns, Fields: o.fieldColumns,
+		Separator: o.labelSeparator}
 	for _, v := range o.vectorColumns.List {
 		m.Vectors = append(m.Vectors, source.Mapped{Name: v.Name, Column: v.Value})
 	}
@@ -418,7 +427,8 @@ func (l *loader) load(ctx context.Context, d *db.DB, c *db.Collection) error {
 				return p.commit(true)
 			}
 			if errors.Is(err, db.ErrInvalid) {
-				err = &source.RowError{Err: exit.Failedf("%s: row %d: %s", l.Names(), row, exit.Reason(err.Error()))}
+				err = &source.RowError{Err: exit.Failedf("%s: row %d: %s", l.Names(), row,
+					exit.Reason(err.Error()))}
 			}
 		}
 		var bad *source.RowError
@@ -515,7 +525,8 @@ func (l *loader) newParts(ctx context.Context, d *db.DB, c *db.Collection) (*par
 	case l.o.fromRow >= 0:
 		l.from = l.o.fromRow
 		if rows := l.Rows(); rows >= 0 && l.from > rows {
-			return nil, exit.Usagef("--from-row %d: the files have %s", l.from, term.Plural(rows, "row", "rows"))
+			return nil, exit.Usagef("--from-row %d: the files have %s", l.from,
+				term.Plural(rows, "row", "rows"))
 		}
 	case l.o.dryRun || mark == nil || mark.Row == 0:
 	case mark.Files != l.id.files:
@@ -524,7 +535,8 @@ func (l *loader) newParts(ctx context.Context, d *db.DB, c *db.Collection) (*par
 	default:
 		l.from, l.before, l.items = mark.Row, mark.Items, mark.Items
 		l.skipped.GoOn(mark.Skipped)
-		l.warnf("going on at row %s, where this import was interrupted (--from-row 0 begins anew)", l.ofRows(l.from))
+		l.warnf("going on at row %s, where this import was interrupted (--from-row 0 begins anew)",
+			l.ofRows(l.from))
 	}
 	p.row, p.in = l.from, l.from
 	return p, nil
@@ -639,7 +651,8 @@ func (p *parts) failed(err error) error {
 		return &partlyError{exit.Failedf("%w", err), fmt.Sprintf(
 			"%s: --on-error skip leaves such rows out and goes on; with a file that you have corrected, --from-row %d goes on", p.l.rowsIn(p.in), p.in)}
 	case p.l.id == (importID{}):
-		return &partlyError{err, fmt.Sprintf("%s: with the same input, --from-row %d goes on", p.l.rowsIn(p.in), p.in)}
+		return &partlyError{err, fmt.Sprintf("%s: with the same input, --from-row %d goes on",
+			p.l.rowsIn(p.in), p.in)}
 	}
 	return &partlyError{err, p.l.rowsIn(p.in) + ": give the same command again to go on"}
 }
@@ -679,7 +692,8 @@ func (e *env) reportImport(l *loader, took float64) error {
 	}
 	if l.created != nil && l.Whole != nil {
 		// The user did not declare this schema: it was derived from the data.
-		e.Printf("collection %s, from %s: %s\n", l.o.collection, l.o.input(l.o.items).Name, textform.DescribeSchema(*l.created))
+		e.Printf("collection %s, from %s: %s\n", l.o.collection, l.o.input(l.o.items).Name,
+			textform.DescribeSchema(*l.created))
 	}
 	skipped := ""
 	if l.skipped.N > 0 {
@@ -699,7 +713,8 @@ func (e *env) printColumns(columns []source.MappedColumn) {
 	for i, c := range columns {
 		rows[i] = []any{term.TextCell(c.Column), c.Type, term.TextCell(c.Becomes), term.TextCell(c.Example)}
 	}
-	e.PrintTable([]term.Column{term.Left("column"), term.Left("type"), term.Left("becomes"), term.Left("example")}, rows)
+	e.PrintTable([]term.Column{term.Left("column"), term.Left("type"), term.Left("becomes"),
+		term.Left("example")}, rows)
 }
 
 // warnSkipped prints why rows were skipped.
@@ -717,6 +732,7 @@ func (e *env) warnSkipped(s *source.SkippedRows) {
 		if more > len(rows) {
 			rows = append(rows, "...")
 		}
-		e.Warnf("skipped: %s; and %s like it: row %s", g.Reason, term.Thousands(more), strings.Join(rows, ", "))
+		e.Warnf("skipped: %s; and %s like it: row %s", g.Reason, term.Thousands(more),
+			strings.Join(rows, ", "))
 	}
 }

@@ -26,7 +26,8 @@ type mixedRow struct {
 // newMixedRow returns item i. It differs from the item before it, and from the item
 // whose memory it is read into.
 func newMixedRow(i int) mixedRow {
-	row := mixedRow{Key: fmt.Sprintf("k%04d", i), Vectors: map[string][]float32{"image": {float32(i)}}, Labels: []string{}}
+	row := mixedRow{Key: fmt.Sprintf("k%04d", i), Vectors: map[string][]float32{"image": {float32(i)}},
+		Labels: []string{}}
 	switch i / 100 % 3 {
 	case 1:
 		row.Labels = []string{fmt.Sprint("a", i), fmt.Sprint("b", i)}
@@ -64,7 +65,8 @@ func TestImportKeepsRowsApart(t *testing.T) {
 
 func checkMixedRows(t *testing.T, dir string) {
 	t.Helper()
-	lines := strings.Split(strings.TrimSpace(must(t, "scan", dir, "--json", "--limit", fmt.Sprint(2*mixedRows))), "\n")
+	lines := strings.Split(strings.TrimSpace(must(t, "scan", dir, "--json", "--limit",
+		fmt.Sprint(2*mixedRows))), "\n")
 	if len(lines) != mixedRows {
 		t.Fatalf("%d items, not %d", len(lines), mixedRows)
 	}
@@ -75,7 +77,8 @@ func checkMixedRows(t *testing.T, dir string) {
 			t.Fatal(err)
 		}
 		want := newMixedRow(i)
-		if row.Key == want.Key && slices.Equal(row.Labels, want.Labels) && string(row.Payload) == string(want.Payload) &&
+		if row.Key == want.Key && slices.Equal(row.Labels, want.Labels) &&
+			string(row.Payload) == string(want.Payload) &&
 			slices.Equal(row.Vectors["image"], want.Vectors["image"]) {
 			continue
 		}

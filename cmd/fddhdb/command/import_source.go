@@ -147,7 +147,8 @@ func (e *env) newItemTable(c *db.Collection) (*itemTable, error) {
 		return nil, err
 	}
 	t := &itemTable{fields: schema.Fields, origins: e.Flat()}
-	columns := append([]term.Column{term.Left("key"), term.Left("labels")}, textform.FieldColumns(t.fields)...)
+	columns := append([]term.Column{term.Left("key"), term.Left("labels")},
+		textform.FieldColumns(t.fields)...)
 	columns = append(columns, term.Left("code"))
 	if t.origins {
 		columns = append(columns, term.Left("code from"))
@@ -188,7 +189,8 @@ func (e *env) itemPrinter(c *db.Collection, asJSON bool) (print func(*db.Item) e
 }
 
 // wholeItemPrinter is itemPrinter for few items, which people see with all that they have.
-func (e *env) wholeItemPrinter(c *db.Collection, asJSON bool) (print func(*db.Item) error, end func(), err error) {
+func (e *env) wholeItemPrinter(c *db.Collection,
+	asJSON bool) (print func(*db.Item) error, end func(), err error) {
 	if asJSON || e.Flat() {
 		return e.itemPrinter(c, asJSON)
 	}

@@ -41,8 +41,10 @@ func TestImportOfLargeItems(t *testing.T) {
 	f.db = f.path("a.db")
 	const rows = 40
 	zeros(t, f.path("wide.npy"), rows, db.MaxDim/2)
-	clitest.WriteFile(t, f.path("ids.txt"), strings.Repeat("same\n", 2)+strings.Join(strings.Split(strings.Repeat("x", rows-2), ""), "\n")+"\n")
-	code, stdout, stderr := do(t, "import", f.db, "--init", "--vectors", "image="+f.path("wide.npy"), "--on-error", "skip", "--json")
+	clitest.WriteFile(t, f.path("ids.txt"), strings.Repeat("same\n", 2)+strings.Join(
+		strings.Split(strings.Repeat("x", rows-2), ""), "\n")+"\n")
+	code, stdout, stderr := do(t, "import", f.db, "--init", "--vectors", "image="+f.path("wide.npy"),
+		"--on-error", "skip", "--json")
 	if code != 0 || !strings.Contains(stdout, `"items":40,"skipped":0,`) {
 		t.Fatalf("exit code %d, %q, %q", code, stdout, stderr)
 	}
@@ -52,8 +54,10 @@ func TestImportOfLargeItems(t *testing.T) {
 		t.Errorf("%d items in %d commits", s.Items, s.Sequence)
 	}
 	// Rows that are left out for the same reason are one line.
-	_, _, stderr = do(t, "import", f.db, "--vectors", "image="+f.path("wide.npy"), "--keys", f.path("ids.txt"), "--on-error", "skip", "--dry-run")
-	if got := strings.Count(stderr, "fddhdb: skipped: "); got != 1 || !strings.Contains(stderr, `the key "same" stands on line 1 and on line 2; and 37 like it: row 3, 4, 5, 6, ...`) {
+	_, _, stderr = do(t, "import", f.db, "--vectors", "image="+f.path("wide.npy"), "--keys",
+		f.path("ids.txt"), "--on-error", "skip", "--dry-run")
+	if got := strings.Count(stderr, "fddhdb: skipped: "); got != 1 ||
+		!strings.Contains(stderr, `the key "same" stands on line 1 and on line 2; and 37 like it: row 3, 4, 5, 6, ...`) {
 		t.Errorf("%d reasons: %s", got, stderr)
 	}
 }
@@ -67,7 +71,8 @@ func TestImportNamesTheRow(t *testing.T) {
 	if code != exit.Failed || !strings.HasPrefix(stderr, "fddhdb: "+where) {
 		t.Errorf("exit code %d, %q", code, stderr)
 	}
-	code, _, stderr = do(t, "import", f.db, "--vectors", "image="+f.image, "--labels", f.labels, "--on-error", "skip")
+	code, _, stderr = do(t, "import", f.db, "--vectors", "image="+f.image, "--labels", f.labels, "--on-error",
+		"skip")
 	if code != 0 || !strings.Contains(stderr, where) {
 		t.Errorf("skipped: exit code %d, %q", code, stderr)
 	}
@@ -144,7 +149,8 @@ func interrupt(t *testing.T, dir string, id importID, rows int, skipped ...int) 
 	for i := range rows {
 		if slices.Contains(skipped, i) {
 			p.skip(fmt.Sprintf("x.npy: row %d, column 0: NaN", i))
-		} else if err := p.put(&db.Item{Vectors: map[string][]float32{"image": {float32(i), 0}}}); err != nil {
+		} else if err := p.put(&db.Item{Vectors: map[string][]float32{"image": {float32(i),
+			0}}}); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -183,7 +189,8 @@ func TestImportIDHasTheMember(t *testing.T) {
 	if one.command == "" || one.command == other.command {
 		t.Errorf("the import is %v whichever it is", one)
 	}
-	if again := idFor(t, "--vectors", "image="+file+":a", "--mode", "json", "--from-row", "3", "--on-error", "skip"); again != one {
+	if again := idFor(t, "--vectors", "image="+file+":a", "--mode", "json", "--from-row", "3", "--on-error",
+		"skip"); again != one {
 		t.Errorf("the import is %v, or %v where it is printed otherwise", one, again)
 	}
 }
@@ -201,16 +208,20 @@ func TestImportGoesOn(t *testing.T) {
 	must(t, "init", dir, "--modality", "image:2")
 	args := []string{"import", dir, "--vectors", "image=" + file, "--on-error", "skip"}
 	interrupt(t, dir, idFor(t, args[2:]...), 20, 3, 5)
-	if code, _, stderr := do(t, "import", dir, "--vectors", "image="+other); code != 0 || strings.Contains(stderr, "going on") {
+	if code, _, stderr := do(t, "import", dir, "--vectors", "image="+other); code != 0 ||
+		strings.Contains(stderr, "going on") {
 		t.Fatalf("another file: exit code %d, %s", code, stderr)
 	}
 	code, stdout, stderr := do(t, append(args, "--json")...)
-	for _, want := range []string{`"items":47,"skipped":3,`, `"resumed_at":20`, `"skipped_reasons":[{"reason":"x.npy: row 3, column 0: NaN","count":2,"rows":[3,5]}`, `"rows":[40]}`} {
+	for _, want := range []string{`"items":47,"skipped":3,`, `"resumed_at":20`,
+		`"skipped_reasons":[{"reason":"x.npy: row 3, column 0: NaN","count":2,"rows":[3,5]}`,
+		`"rows":[40]}`} {
 		if code != 0 || !strings.Contains(stdout, want) {
 			t.Errorf("exit code %d, %s is missing in %s", code, want, stdout)
 		}
 	}
-	for _, want := range []string{"going on at row 20 of 50, ", "skipped: x.npy: row 3, column 0: NaN; and 1 like it: row 5\n"} {
+	for _, want := range []string{"going on at row 20 of 50, ",
+		"skipped: x.npy: row 3, column 0: NaN; and 1 like it: row 5\n"} {
 		if !strings.Contains(stderr, want) {
 			t.Errorf("%q is missing in %s", want, stderr)
 		}
@@ -249,13 +260,16 @@ func TestImportFromRow(t *testing.T) {
 	interrupt(t, dir, idFor(t, args[2:]...), 20)
 	many(t, file, 60)
 	code, _, stderr := do(t, args...)
-	if code != 1 || !strings.Contains(stderr, "changed since this import was interrupted, when 20 of 60 rows are in: --from-row 20 goes on there, --from-row 0 begins anew") {
+	if code != 1 || !strings.Contains(stderr,
+		"changed since this import was interrupted, when 20 of 60 rows are in: --from-row 20 goes on there, --from-row 0 begins anew") {
 		t.Errorf("exit code %d, %s", code, stderr)
 	}
-	if code, _, stderr := do(t, append(args, "--from-row", "61")...); code != 2 || !strings.Contains(stderr, "--from-row 61: the files have 60 rows") {
+	if code, _, stderr := do(t, append(args, "--from-row", "61")...); code != 2 ||
+		!strings.Contains(stderr, "--from-row 61: the files have 60 rows") {
 		t.Errorf("exit code %d, %s", code, stderr)
 	}
-	if code, stdout, stderr := do(t, append(args, "--from-row", "20", "--json")...); code != 0 || !strings.Contains(stdout, `"items":40,`) {
+	if code, stdout, stderr := do(t, append(args, "--from-row", "20", "--json")...); code != 0 ||
+		!strings.Contains(stdout, `"items":40,`) {
 		t.Errorf("exit code %d, %s, %s", code, stdout, stderr)
 	}
 	if n := countOf(t, dir); n != "60" {
@@ -296,7 +310,8 @@ func TestBadRowOfALaterPart(t *testing.T) {
 	}
 	info, err := out.Stat()
 	if err == nil {
-		_, err = out.WriteAt(binary.LittleEndian.AppendUint32(nil, math.Float32bits(float32(math.NaN()))), info.Size()-4*dim*(rows-bad))
+		_, err = out.WriteAt(binary.LittleEndian.AppendUint32(nil, math.Float32bits(float32(math.NaN()))),
+			info.Size()-4*dim*(rows-bad))
 	}
 	if err := errors.Join(err, out.Close()); err != nil {
 		t.Fatal(err)
@@ -310,7 +325,8 @@ func TestBadRowOfALaterPart(t *testing.T) {
 	if n := countOf(t, dir); n != "40" {
 		t.Errorf("%s items", n)
 	}
-	if code, _, stderr := do(t, append(args, "--on-error", "skip")...); code != 0 || !strings.Contains(stderr, "going on at row 40 of 70") {
+	if code, _, stderr := do(t, append(args, "--on-error", "skip")...); code != 0 ||
+		!strings.Contains(stderr, "going on at row 40 of 70") {
 		t.Errorf("exit code %d, %s", code, stderr)
 	}
 	if n := countOf(t, dir); n != "69" {
@@ -330,7 +346,8 @@ func TestImportInitGoesOn(t *testing.T) {
 		args := []string{"import", dir, "--init", "--vectors", "image=" + file}
 		interrupt(t, dir, idFor(t, args[3:]...), rows)
 		code, stdout, stderr := do(t, append(args, "--json")...)
-		if code != 0 || !strings.Contains(stdout, `"items":50,`) || strings.Contains(stderr, "going on") != (rows > 0) {
+		if code != 0 || !strings.Contains(stdout, `"items":50,`) ||
+			strings.Contains(stderr, "going on") != (rows > 0) {
 			t.Fatalf("exit code %d, %s, %s", code, stdout, stderr)
 		}
 		// It is complete now: the collection exists.

@@ -61,7 +61,8 @@ func indexCommand(e *env) *cobra.Command {
 						for _, m := range schema.Modalities {
 							names = append(names, m.Name)
 						}
-						return exit.Usagef("--modality NAME is missing: collection %q has %s", c.Name(), cmp.Or(strings.Join(names, ", "), "no vectors, its items bring codes"))
+						return exit.Usagef("--modality NAME is missing: collection %q has %s", c.Name(),
+							cmp.Or(strings.Join(names, ", "), "no vectors, its items bring codes"))
 					}
 					opt.Modality = schema.Modalities[0].Name
 				}
@@ -85,8 +86,10 @@ func indexCommand(e *env) *cobra.Command {
 	}
 	o.register(cmd)
 	f := cmd.Flags()
-	f.StringVar(&opt.Modality, "modality", "", "the modality `NAME` of the vectors; not needed where there is one")
-	f.Float64Var(&opt.Recall, "recall", 0, "`X`, above 0 and up to 1, that searches get which do not say (default .99)")
+	f.StringVar(&opt.Modality, "modality", "",
+		"the modality `NAME` of the vectors; not needed where there is one")
+	f.Float64Var(&opt.Recall, "recall", 0,
+		"`X`, above 0 and up to 1, that searches get which do not say (default .99)")
 	f.BoolVar(&drop, "drop", false, "delete the index of the modality")
 	return cmd
 }
@@ -118,10 +121,12 @@ func (e *env) dropIndex(ctx context.Context, c *db.Collection, o *common, modali
 // printIndex prints a new index: what searches find with it.
 func (e *env) printIndex(c *db.Collection, x *db.VectorIndex) {
 	e.Printf("indexed %s of modality %s of collection %s in %s: %s, %s\n",
-		term.Plural(x.Entries, "vector", "vectors"), x.Modality, c.Name(), term.Seconds(x.Seconds["total"]), term.Plural(x.Cells, "cell", "cells"), term.Size(int64(x.Bytes)))
+		term.Plural(x.Entries, "vector", "vectors"), x.Modality, c.Name(), term.Seconds(x.Seconds["total"]),
+		term.Plural(x.Cells, "cell", "cells"), term.Size(int64(x.Bytes)))
 	for _, k := range measuredKs(x) {
 		if p := pointFor(x, k); p != nil {
-			e.Printf("of the nearest %d a search finds %.3f, in %.0f cells of %d\n", k, p.Recall, p.Probes, x.Cells)
+			e.Printf("of the nearest %d a search finds %.3f, in %.0f cells of %d\n", k, p.Recall, p.Probes,
+				x.Cells)
 		} else {
 			e.Printf("of the nearest %d a search finds all, by comparing all vectors: no number of cells is enough\n", k)
 		}

@@ -34,7 +34,8 @@ func TestIndexOnly(t *testing.T) {
 		t.Error(got)
 	}
 	var s db.CollectionStats
-	if err := json.Unmarshal([]byte(must(t, "collections", only, "--json")), &s); err != nil || !s.IndexOnly || s.Items != 60 {
+	if err := json.Unmarshal([]byte(must(t, "collections", only, "--json")), &s); err != nil ||
+		!s.IndexOnly || s.Items != 60 {
 		t.Errorf("%+v, %v", s, err)
 	}
 	var it struct {
@@ -42,7 +43,8 @@ func TestIndexOnly(t *testing.T) {
 		Modalities []string
 		Code       string
 	}
-	if err := json.Unmarshal([]byte(must(t, "get", only, "3", "--json")), &it); err != nil || it.Vectors != nil || len(it.Modalities) != 2 || it.Code == "" {
+	if err := json.Unmarshal([]byte(must(t, "get", only, "3", "--json")), &it); err != nil ||
+		it.Vectors != nil || len(it.Modalities) != 2 || it.Code == "" {
 		t.Errorf("%+v, %v", it, err)
 	}
 	if got := must(t, "get", only, "3"); !strings.Contains(got, "image, not in this copy") {
@@ -60,16 +62,19 @@ func TestIndexOnly(t *testing.T) {
 			t.Errorf("%s is another, %v", ext, err)
 		}
 	}
-	if want, got := must(t, "search", f.db, "--key", "3", "--to", "text", "--json"), must(t, "search", only, "--key", "3", "--to", "text", "--json"); want != got {
+	if want, got := must(t, "search", f.db, "--key", "3", "--to", "text", "--json"),
+		must(t, "search", only, "--key", "3", "--to", "text", "--json"); want != got {
 		t.Errorf("%s, not %s", got, want)
 	}
 	must(t, "verify", only, "--deep")
 	for _, line := range []string{
-		"export DIR --vectors image=" + f.path("v.npy"), "put DIR x", "delete DIR 3", "train DIR", "update DIR", "reindex DIR",
+		"export DIR --vectors image=" + f.path("v.npy"), "put DIR x", "delete DIR 3", "train DIR",
+		"update DIR", "reindex DIR",
 		"search DIR --key 3 --from image --to text --recall 1",
 	} {
 		args := strings.Fields(strings.ReplaceAll(line, "DIR", only))
-		if code, _, stderr := do(t, args...); code == exit.Done || !strings.Contains(stderr, `collection "main" is index-only`) {
+		if code, _, stderr := do(t, args...); code == exit.Done ||
+			!strings.Contains(stderr, `collection "main" is index-only`) {
 			t.Errorf("%s: exit code %d, %s", line, code, stderr)
 		}
 	}

@@ -34,8 +34,10 @@ func TestIndexThatFindsTooLittle(t *testing.T) {
 		t.Error(out)
 	}
 	var found struct{ Hits []struct{ Key string } }
-	answer := must(t, "search", f.db, "--from", "e", "--to", "e", "--vectors", f.path("x.npy"), "--row", "7", "-k", "1", "--json")
-	if err := json.Unmarshal([]byte(answer), &found); err != nil || len(found.Hits) != 1 || found.Hits[0].Key != "7" || strings.Contains(answer, `"approximate":true`) {
+	answer := must(t, "search", f.db, "--from", "e", "--to", "e", "--vectors", f.path("x.npy"), "--row", "7",
+		"-k", "1", "--json")
+	if err := json.Unmarshal([]byte(answer), &found); err != nil || len(found.Hits) != 1 ||
+		found.Hits[0].Key != "7" || strings.Contains(answer, `"approximate":true`) {
 		t.Error(err, answer)
 	}
 }
@@ -98,17 +100,22 @@ func TestDamagedIndex(t *testing.T) {
 			if met = code == exit.Done && strings.Contains(remark, "damaged"); !met {
 				continue
 			}
-			if out != exact || strings.Count(remark, "\n") != 1 || !strings.Contains(remark, "index of vectors of e is damaged") {
+			if out != exact || strings.Count(remark, "\n") != 1 ||
+				!strings.Contains(remark, "index of vectors of e is damaged") {
 				t.Errorf("found %s with %q, want %s", out, remark, exact)
 			}
-			if _, out, _ := do(t, append(search, "--explain")...); !strings.Contains(out, "plan vectors: 2,000 vectors compared") || !strings.Contains(out, "as the index of e is damaged") {
+			if _, out, _ := do(t, append(search, "--explain")...); !strings.Contains(out,
+				"plan vectors: 2,000 vectors compared") ||
+				!strings.Contains(out, "as the index of e is damaged") {
 				t.Error(out)
 			}
-			if _, out, _ := do(t, append(search, "--explain", "--json")...); !strings.Contains(out, `"damaged_indexes":["e"]`) {
+			if _, out, _ := do(t, append(search, "--explain", "--json")...); !strings.Contains(out,
+				`"damaged_indexes":["e"]`) {
 				t.Error(out)
 			}
 			must(t, "index", f.db, "--recall", ".9")
-			if code, out, remark := do(t, append(search, "--explain")...); code != exit.Done || !strings.Contains(out, "plan cells") || remark != "" {
+			if code, out, remark := do(t, append(search, "--explain")...); code != exit.Done ||
+				!strings.Contains(out, "plan cells") || remark != "" {
 				t.Errorf("made anew: %d, %s%s", code, out, remark)
 			}
 		}

@@ -191,7 +191,8 @@ func getCommand(e *env) *cobra.Command {
 					}
 				}
 				if len(missing) > 0 {
-					return exit.Failedf("not found in collection %q: %s", c.Name(), strings.Join(missing, ", "))
+					return exit.Failedf("not found in collection %q: %s", c.Name(),
+						strings.Join(missing, ", "))
 				}
 				return nil
 			})
@@ -242,7 +243,8 @@ func deleteCommand(e *env) *cobra.Command {
 				if err != nil {
 					return where.wrap(err)
 				}
-				if stats, err := d.Stats(); err == nil && stats.Activity.FreeBytes < stats.Activity.ReserveBytes {
+				if stats, err := d.Stats(); err == nil &&
+					stats.Activity.FreeBytes < stats.Activity.ReserveBytes {
 					a := &stats.Activity
 					e.Warnf("the disk of %s has %s free, and writes leave %s: fddhdb compact %s gives back the room of deleted items",
 						args[0], term.Size(a.FreeBytes), term.Size(a.ReserveBytes), args[0])
@@ -436,14 +438,16 @@ func checkFacet(flag string, c *db.Collection, schema db.Schema, by string) erro
 		}
 		names = append(names, name)
 	}
-	if strings.EqualFold(by, "label") || slices.ContainsFunc(schema.Fields, func(f db.Field) bool { return f.Name == unquoted(by) }) {
+	if strings.EqualFold(by, "label") ||
+		slices.ContainsFunc(schema.Fields, func(f db.Field) bool { return f.Name == unquoted(by) }) {
 		return nil
 	}
 	near := term.Nearest(by, names)
 	if near != "" {
 		near = "; did you mean " + near + "?"
 	}
-	return exit.Usagef("%s %s: of collection %s these are possible: %s%s", flag, term.Plain(by), c.Name(), strings.Join(names, ", "), near)
+	return exit.Usagef("%s %s: of collection %s these are possible: %s%s", flag, term.Plain(by), c.Name(),
+		strings.Join(names, ", "), near)
 }
 
 // unquoted returns a name without the double quotes around it, if it has both.
@@ -489,10 +493,15 @@ func labelsCommand(e *env) *cobra.Command {
 			case f.Changed("limit") && limit < 1:
 				return exit.Usagef("--limit %d: 1 or more labels are possible", limit)
 			case f.Changed("rename"):
-				return e.withCollection(args[0], &o, func(_ *db.DB, c *db.Collection) error { return e.renameLabel(cmd.Context(), c, &o, rename) })
+				return e.withCollection(args[0], &o,
+					func(_ *db.DB, c *db.Collection) error {
+						return e.renameLabel(cmd.Context(), c, &o,
+							rename)
+					})
 			}
 			return e.lookAtCollection(args[0], &o, func(_ *db.DB, c *db.Collection) error {
-				facets, err := c.Facets(cmd.Context(), db.FacetQuery{By: "label", Where: where.Expr, Limit: limit})
+				facets, err := c.Facets(cmd.Context(), db.FacetQuery{By: "label", Where: where.Expr,
+					Limit: limit})
 				if err != nil {
 					return where.wrap(err)
 				}
@@ -564,9 +573,11 @@ func splitLabels(c *db.Collection, pair string) (a, b string, err error) {
 		if near != "" {
 			near = ": did you mean " + term.Plain(near) + "?"
 		}
-		return "", "", exit.Failedf("--rename: no item of collection %s has the label %s%s", c.Name(), term.Plain(a), near)
+		return "", "", exit.Failedf("--rename: no item of collection %s has the label %s%s", c.Name(),
+			term.Plain(a), near)
 	case found > 1:
-		return "", "", exit.Usagef("--rename %q: there are several labels that it may begin with: a program can say which, by RenameLabel", pair)
+		return "", "", exit.Usagef(
+			"--rename %q: there are several labels that it may begin with: a program can say which, by RenameLabel", pair)
 	}
 	return a, b, nil
 }

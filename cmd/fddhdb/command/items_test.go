@@ -53,7 +53,8 @@ func TestGet(t *testing.T) {
 		t.Errorf("keys %s, want those asked for in their order", got)
 	}
 	code, stdout, stderr := do(t, "get", f.db, "nosuch", "3")
-	if code != exit.Failed || !strings.HasPrefix(stdout, "3\n") || stderr != "fddhdb: not found in collection \"main\": nosuch\n" {
+	if code != exit.Failed || !strings.HasPrefix(stdout, "3\n") ||
+		stderr != "fddhdb: not found in collection \"main\": nosuch\n" {
 		t.Errorf("exit code %d, %q, %q", code, stdout, stderr)
 	}
 }

@@ -24,7 +24,8 @@ func ManPage(w io.Writer) error {
 	m.section("NAME")
 	m.line(`fddhdb \- ` + roff(strings.ToLower(root.Short[:1])+root.Short[1:]))
 	m.section("SYNOPSIS")
-	for i, usage := range []string{"fddhdb VERB DIR [flags]", "fddhdb DIR [--readonly] [--mode MODE] [-c LINE]...", "fddhdb DIR < SCRIPT"} {
+	for i, usage := range []string{"fddhdb VERB DIR [flags]",
+		"fddhdb DIR [--readonly] [--mode MODE] [-c LINE]...", "fddhdb DIR < SCRIPT"} {
 		if i > 0 {
 			m.line(".br")
 		}
@@ -53,7 +54,8 @@ func ManPage(w io.Writer) error {
 		m.term(v[0], v[1])
 	}
 	m.section("EXIT STATUS")
-	for _, v := range [][2]string{{"0", "done"}, {"1", "failed"}, {"2", "the command line was wrong"}, {"3", "stored data is corrupt"}} {
+	for _, v := range [][2]string{{"0", "done"}, {"1", "failed"}, {"2", "the command line was wrong"},
+		{"3", "stored data is corrupt"}} {
 		m.term(v[0], v[1])
 	}
 	_, err := m.WriteTo(w)
@@ -66,7 +68,8 @@ var environment = [][2]string{
 	{"FDDHDB_PAGER, PAGER", "the command that shows long results in the shell; empty for none. Without them less, if it is there"},
 	{"NO_COLOR", "if not empty, nothing is printed in colour"},
 	{"TERM", "dumb: the terminal can neither edit lines nor show colours"},
-	{"AWS_ACCESS_KEY_ID, AWS_SECRET_ACCESS_KEY, AWS_REGION", "for backups in a bucket, among what else the tools of AWS look at"},
+	{"AWS_ACCESS_KEY_ID, AWS_SECRET_ACCESS_KEY, AWS_REGION",
+		"for backups in a bucket, among what else the tools of AWS look at"},
 }
 
 type manPage struct{ bytes.Buffer }
@@ -145,7 +148,8 @@ func (m *manPage) prose(text string) {
 
 // roff escapes text so that no part of it is a request.
 func roff(s string) string {
-	s = strings.NewReplacer(`\`, `\e`, "-", `\-`, "'", `\(aq`, "`", `\(ga`, "^", `\(ha`, "~", `\(ti`).Replace(s)
+	s = strings.NewReplacer(`\`, `\e`, "-", `\-`, "'", `\(aq`, "`", `\(ga`, "^", `\(ha`, "~",
+		`\(ti`).Replace(s)
 	if strings.HasPrefix(s, ".") {
 		s = `\&` + s
 	}

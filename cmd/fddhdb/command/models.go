@@ -82,7 +82,8 @@ func modelsCommand(e *env) *cobra.Command {
 					if flag.revision == 0 {
 						continue
 					}
-					if err := c.PinRevision(cmd.Context(), space.n, flag.revision, flag.name == "--pin"); err != nil {
+					if err := c.PinRevision(cmd.Context(), space.n, flag.revision,
+						flag.name == "--pin"); err != nil {
 						return revisionError(flag.name, flag.revision, err)
 					}
 				}
@@ -114,7 +115,8 @@ func modelsCommand(e *env) *cobra.Command {
 	term.PrintsObjects(cmd)
 	space.register(cmd, "only space `N`; with --pin and --unpin the space (default: the active one)")
 	cmd.Flags().Uint32Var(&pin, "pin", 0, "keep revision `R`, however many come after it")
-	cmd.Flags().Uint32Var(&unpin, "unpin", 0, "keep revision `R` no longer than others; it goes when the next one comes")
+	cmd.Flags().Uint32Var(&unpin, "unpin", 0,
+		"keep revision `R` no longer than others; it goes when the next one comes")
 	return cmd
 }
 
@@ -139,12 +141,16 @@ func (e *env) printSpaces(collection string, spaces []db.SpaceInfo, items int) {
 	for i := range spaces {
 		s := &spaces[i]
 		rows = append(rows, []any{
-			s.Space, spaceState(s, items), s.Revision, term.OrNoCell(s.Parent), term.TimeCell(s.Created), s.Bits,
-			term.CountCell(s.Items), term.CountCell(s.Codes), term.CountCell(s.Taught), term.CountCell(s.Pending), term.BytesCell(s.ModelBytes),
+			s.Space, spaceState(s, items), s.Revision, term.OrNoCell(s.Parent), term.TimeCell(s.Created),
+			s.Bits,
+			term.CountCell(s.Items), term.CountCell(s.Codes), term.CountCell(s.Taught),
+			term.CountCell(s.Pending), term.BytesCell(s.ModelBytes),
 		})
 	}
-	e.PrintTable([]term.Column{term.Right("space"), term.Left("state"), term.Right("revision"), term.Right("parent"), term.Left("created"), term.Right("bits"),
-		term.Right("items"), term.Right("codes"), term.Right("taught"), term.Right("pending"), term.Right("model")}, rows)
+	e.PrintTable([]term.Column{term.Right("space"), term.Left("state"), term.Right("revision"),
+		term.Right("parent"), term.Left("created"), term.Right("bits"),
+		term.Right("items"), term.Right("codes"), term.Right("taught"), term.Right("pending"),
+		term.Right("model")}, rows)
 	for i := range spaces {
 		s := &spaces[i]
 		if len(s.Revisions) == 0 {
@@ -161,7 +167,8 @@ func (e *env) printSpaces(collection string, spaces []db.SpaceInfo, items int) {
 			e.Printf(", checksum %s", s.Checksum)
 		}
 		if s.Recode > 0 {
-			e.Printf(", %s still to get the code of new labels: fddhdb update", term.Plural(s.Recode, "item", "items"))
+			e.Printf(", %s still to get the code of new labels: fddhdb update",
+				term.Plural(s.Recode, "item", "items"))
 		}
 		e.Printf("\n")
 		e.printRevisions(s)
@@ -214,7 +221,8 @@ func (e *env) printRevisions(s *db.SpaceInfo) {
 			}
 		}
 	}
-	e.PrintTable([]term.Column{term.Right("revision"), term.Right("parent"), term.Left("created"), term.Left("teacher"),
+	e.PrintTable([]term.Column{term.Right("revision"), term.Right("parent"), term.Left("created"),
+		term.Left("teacher"),
 		term.Right("taught"), term.Right("unlabelled"), term.Right("forgotten"),
 		term.Left("modality"), term.Right("drift"), term.Left("")}, rows)
 }
@@ -265,7 +273,8 @@ func aloneOf(cmd *cobra.Command, about ...string) error {
 		others = append(others, "--"+f.Name)
 	})
 	if len(others) > 0 {
-		return exit.Usagef("--model is about a model and not about items: %s does not go with it", strings.Join(others, ", "))
+		return exit.Usagef("--model is about a model and not about items: %s does not go with it",
+			strings.Join(others, ", "))
 	}
 	return nil
 }
@@ -303,7 +312,8 @@ func (e *env) exportModel(cmd *cobra.Command, o *exportOptions, dir string) erro
 		if err := files.Commit(); err != nil {
 			return err
 		}
-		done := fmt.Sprintf("exported the model of space %d: codes of %d bits, %s", stats.Space, stats.Bits, term.Size(n.n))
+		done := fmt.Sprintf("exported the model of space %d: codes of %d bits, %s", stats.Space, stats.Bits,
+			term.Size(n.n))
 		switch {
 		case o.json:
 			return e.PrintJSON(exportedModel{stats.Space, stats.Bits, n.n})
@@ -345,7 +355,8 @@ func (e *env) importModel(cmd *cobra.Command, o *importOptions, dir string) erro
 	bar := e.NewProgress()
 	defer bar.End()
 	return e.withCollection(dir, &o.common, func(_ *db.DB, c *db.Collection) error {
-		t, err := c.ImportModel(cmd.Context(), bufio.NewReader(f), db.ImportModelOptions{Progress: bar.Report})
+		t, err := c.ImportModel(cmd.Context(), bufio.NewReader(f),
+			db.ImportModelOptions{Progress: bar.Report})
 		bar.End()
 		switch {
 		case errors.Is(err, db.ErrInvalid): // the command line is right
@@ -356,7 +367,8 @@ func (e *env) importModel(cmd *cobra.Command, o *importOptions, dir string) erro
 			return e.PrintJSON(t)
 		}
 		e.Printf("space %d of collection %s: codes of %d bits, by a model that %s with %s taught; %s have codes\n", t.Space, c.Name(), t.Bits,
-			term.Plural(t.TrainItems, "item", "items"), term.Plural(t.Labels, "label", "labels"), term.Plural(t.Items, "item", "items"))
+			term.Plural(t.TrainItems, "item", "items"), term.Plural(t.Labels, "label", "labels"),
+			term.Plural(t.Items, "item", "items"))
 		e.Printf("%s\n", spaceHint(dir, c.Name(), t.Space, t.Active))
 		return nil
 	})
@@ -481,12 +493,14 @@ func (e *env) rollback(ctx context.Context, c *db.Collection, json bool) error {
 	if json {
 		return e.PrintJSON(activationJSON{now, before.Space})
 	}
-	e.Printf("space %d of collection %s is the active one again; space %d stands by\n", now, c.Name(), before.Space)
+	e.Printf("space %d of collection %s is the active one again; space %d stands by\n", now, c.Name(),
+		before.Space)
 	return nil
 }
 
 // restoreRevision makes a revision current again.
-func (e *env) restoreRevision(ctx context.Context, c *db.Collection, space db.Space, revision uint32, json bool) error {
+func (e *env) restoreRevision(ctx context.Context, c *db.Collection, space db.Space, revision uint32,
+	json bool) error {
 	u, err := c.RestoreRevision(ctx, space, revision)
 	if err != nil {
 		return revisionError("--revision", revision, err)
@@ -494,7 +508,8 @@ func (e *env) restoreRevision(ctx context.Context, c *db.Collection, space db.Sp
 	if json {
 		return e.PrintJSON(u)
 	}
-	e.Printf("space %d of collection %s: the projections of revision %d are back in use, as revision %d\n", u.Space, c.Name(), revision, u.Revision)
+	e.Printf("space %d of collection %s: the projections of revision %d are back in use, as revision %d\n",
+		u.Space, c.Name(), revision, u.Revision)
 	if n := u.Forgotten; n > 0 {
 		e.Printf("%s taken out again; written again, or by training, they teach\n",
 			term.Plural(n, "item that has taught since is", "items that have taught since are"))
@@ -505,7 +520,8 @@ func (e *env) restoreRevision(ctx context.Context, c *db.Collection, space db.Sp
 // revisionError adds the flag to the error of a revision that is not kept.
 func revisionError(flag string, revision uint32, err error) error {
 	if errors.Is(err, db.ErrNotFound) {
-		return exit.Usagef("%s %d: %s; fddhdb models lists those that are kept", flag, revision, exit.Reason(err.Error()))
+		return exit.Usagef("%s %d: %s; fddhdb models lists those that are kept", flag, revision,
+			exit.Reason(err.Error()))
 	}
 	if errors.Is(err, db.ErrInvalid) {
 		return exit.Failedf("%w", err) // the command line is right
@@ -658,15 +674,18 @@ func updateCommand(e *env) *cobra.Command {
 	}
 	o.register(cmd)
 	space.register(cmd, "the space to update, by number `N` (default: the active one)")
-	cmd.Flags().StringVar(&teacher, "teacher", "auto", "`WHO` teaches items without labels: auto, labels, modality or self")
-	cmd.Flags().BoolVar(&opt.GrowLabels, "grow-labels", false, "give labels that training has not seen codes of their own first")
+	cmd.Flags().StringVar(&teacher, "teacher", "auto",
+		"`WHO` teaches items without labels: auto, labels, modality or self")
+	cmd.Flags().BoolVar(&opt.GrowLabels, "grow-labels", false,
+		"give labels that training has not seen codes of their own first")
 	return cmd
 }
 
 // printUpdate prints the result of an update in words.
 func (e *env) printUpdate(collection string, u *db.Update) {
 	if u.Revised {
-		e.Printf("space %d of collection %s is at revision %d now, in %s\n", u.Space, collection, u.Revision, term.Seconds(u.Seconds))
+		e.Printf("space %d of collection %s is at revision %d now, in %s\n", u.Space, collection, u.Revision,
+			term.Seconds(u.Seconds))
 	} else {
 		e.Printf("space %d of collection %s stays at revision %d\n", u.Space, collection, u.Revision)
 	}
@@ -682,10 +701,12 @@ func (e *env) printUpdate(collection string, u *db.Update) {
 		if u.Lead != "" {
 			by = "modality " + u.Lead
 		}
-		e.Printf("%s taught, led by %s\n", term.Plural(n, "item without a known label has", "items without a known label have"), by)
+		e.Printf("%s taught, led by %s\n", term.Plural(n, "item without a known label has",
+			"items without a known label have"), by)
 	}
 	if n := u.Refused; n > 0 {
-		e.Printf("%s refused, and stay pending\n", term.Plural(n, "item without a known label is", "items without a known label are"))
+		e.Printf("%s refused, and stay pending\n", term.Plural(n, "item without a known label is",
+			"items without a known label are"))
 	}
 	if n := u.Skipped - u.Refused; n > 0 {
 		e.Printf("%s taught nothing\n", term.Plural(n, "item has", "items have"))
@@ -694,10 +715,12 @@ func (e *env) printUpdate(collection string, u *db.Update) {
 		e.Printf("why: %s\n", u.Reason)
 	}
 	if n := u.Forgotten; n > 0 {
-		e.Printf("%s taken out again: stored anew since, or deleted\n", term.Plural(n, "item that had taught is", "items that had taught are"))
+		e.Printf("%s taken out again: stored anew since, or deleted\n",
+			term.Plural(n, "item that had taught is", "items that had taught are"))
 	}
 	if len(u.Grown) > 0 {
-		e.Printf("%s a direction now: %s\n", term.Plural(len(u.Grown), "label has", "labels have"), labelNames(u.Grown))
+		e.Printf("%s a direction now: %s\n", term.Plural(len(u.Grown), "label has", "labels have"),
+			labelNames(u.Grown))
 	}
 	if n := u.Recoded; n > 0 {
 		e.Printf("%s another code now\n", term.Plural(n, "item has", "items have"))

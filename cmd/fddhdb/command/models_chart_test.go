@@ -25,7 +25,9 @@ func inTable(t *testing.T, e *env, charts bool) {
 // Charts appear only on terminals, and there only in tables.
 func TestCharts(t *testing.T) {
 	spaces := clitest.Spaces()
-	found := []db.Retrieval{{From: "image", To: "text", Hamming: eval.Metrics{Database: 9, ByTop: []eval.TopPoint{{K: 1, Precision: 1}, {K: 20, Precision: 0}}}}}
+	found := []db.Retrieval{{From: "image", To: "text",
+		Hamming: eval.Metrics{Database: 9, ByTop: []eval.TopPoint{{K: 1, Precision: 1},
+			{K: 20, Precision: 0}}}}}
 	for _, charts := range []bool{true, false} {
 		got := printed(func(e *env) {
 			inTable(t, e, charts)
@@ -54,7 +56,8 @@ func TestCharts(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	for mode, want := range map[term.Mode]bool{term.ModeTable: true, term.ModeCSV: false, term.ModeMarkdown: false, term.ModeLine: false, term.ModeJSON: false} {
+	for mode, want := range map[term.Mode]bool{term.ModeTable: true, term.ModeCSV: false,
+		term.ModeMarkdown: false, term.ModeLine: false, term.ModeJSON: false} {
 		err := e.Scope(func() error {
 			if err := e.BeginOutput(cmd, mode); err != nil {
 				return err

@@ -39,13 +39,16 @@ revision  parent  created           teacher            taught  unlabelled  forgo
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Error(diff)
 	}
-	if got, want := printed(func(e *env) { e.printSpaces("main", nil, 0) }), "collection main has no model yet: run fddhdb train\n"; got != want {
+	if got, want := printed(func(e *env) { e.printSpaces("main", nil, 0) }),
+		"collection main has no model yet: run fddhdb train\n"; got != want {
 		t.Errorf("%q, want %q", got, want)
 	}
 }
 
 func TestSpacesInStats(t *testing.T) {
-	s := &db.CollectionStats{Items: 2200, Modalities: []db.ModalityStats{{Modality: db.Modality{Name: "image"}}, {Modality: db.Modality{Name: "text"}}}}
+	s := &db.CollectionStats{Items: 2200,
+		Modalities: []db.ModalityStats{{Modality: db.Modality{Name: "image"}},
+			{Modality: db.Modality{Name: "text"}}}}
 	want := []term.Pair{
 		term.NewPair("space", "1, revision 3"),
 		term.NewPair("learned", "from 2,173 items, 12 pending"),
@@ -55,7 +58,8 @@ func TestSpacesInStats(t *testing.T) {
 	}
 	spaces := clitest.Spaces()
 	s.Drift = db.Drift{"image": .31, "text": .01}
-	if diff := cmp.Diff(want, spacePairs(s, spaces), cmp.AllowUnexported(term.Pair{}, term.Cell{})); diff != "" {
+	if diff := cmp.Diff(want, spacePairs(s, spaces), cmp.AllowUnexported(term.Pair{},
+		term.Cell{})); diff != "" {
 		t.Error(diff)
 	}
 }
@@ -106,7 +110,8 @@ func TestManyLabelNames(t *testing.T) {
 	for i := range 23 {
 		names = append(names, string(rune('a'+i)))
 	}
-	if got, want := labelNames(names), "a, b, c, d, e, f, g, h, i, j, k, l, m, n, o, p, q, r, s, t and 3 others"; got != want {
+	if got, want := labelNames(names),
+		"a, b, c, d, e, f, g, h, i, j, k, l, m, n, o, p, q, r, s, t and 3 others"; got != want {
 		t.Errorf("%q, want %q", got, want)
 	}
 }

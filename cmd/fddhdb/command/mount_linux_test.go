@@ -41,7 +41,8 @@ func TestVerbsOnReadOnlyDisk(t *testing.T) {
 		must(t, append([]string{"backup", on, repo}, flags...)...)
 		must(t, "restore", repo, back)
 		must(t, "verify", back, "--deep")
-		if got := must(t, "search", back, "--key", "1", "-k", "3", "--rerank", "projection"); got != must(t, "search", on, "--key", "1", "-k", "3", "--rerank", "projection") {
+		if got := must(t, "search", back, "--key", "1", "-k", "3", "--rerank", "projection"); got != must(t,
+			"search", on, "--key", "1", "-k", "3", "--rerank", "projection") {
 			t.Errorf("backup %v finds %s", flags, got)
 		}
 	}
@@ -59,7 +60,8 @@ func TestAdviceOnFullDisk(t *testing.T) {
 		return
 	}
 	f := newFixture(t, 60, true)
-	for _, free := range []int64{0, 1, 2, 4, 8, 12, 16, 24, 32, 48, 60, 68, 80, 96, 128, 192, 256, 320, 384, 512} {
+	for _, free := range []int64{0, 1, 2, 4, 8, 12, 16, 24, 32, 48, 60, 68, 80, 96, 128, 192, 256, 320, 384,
+		512} {
 		for _, spare := range []bool{false, true} {
 			t.Run(fmt.Sprintf("%d KiB, spare file %v", free, spare), func(t *testing.T) {
 				disk := testfs.MountDisk(t, 40<<20)
@@ -75,12 +77,14 @@ func TestAdviceOnFullDisk(t *testing.T) {
 				testfs.FillDisk(t, disk, free<<10)
 				code, _, put := do(t, "put", on, "new", "--labels", "0")
 				advised := strings.Contains(put, "or delete items")
-				if code != exit.Failed || !strings.Contains(put, "disk is full") || !strings.Contains(put, "make room") || spare && !advised {
+				if code != exit.Failed || !strings.Contains(put, "disk is full") ||
+					!strings.Contains(put, "make room") || spare && !advised {
 					t.Errorf("put: exit code %d, %s", code, put)
 				}
 				code, stdout, stderr := do(t, "delete", on, "1")
 				switch {
-				case code == exit.Done && stdout == "deleted 1 item\n" && strings.Contains(stderr, " free, and writes leave 2.1 MB"):
+				case code == exit.Done && stdout == "deleted 1 item\n" &&
+					strings.Contains(stderr, " free, and writes leave 2.1 MB"):
 				case advised:
 					t.Errorf("put says %sdelete: exit code %d, %s%s", put, code, stdout, stderr)
 				case strings.Contains(stderr, "delete items") || !strings.Contains(stderr, "make room"):
@@ -132,7 +136,8 @@ func TestImportOnAFullDisk(t *testing.T) {
 	if err := os.Remove(filepath.Join(disk, "filler")); err != nil {
 		t.Fatal(err)
 	}
-	if code, _, stderr := do(t, args...); code != 0 || !strings.Contains(stderr, "going on at row "+in+" of 30") {
+	if code, _, stderr := do(t, args...); code != 0 || !strings.Contains(stderr,
+		"going on at row "+in+" of 30") {
 		t.Errorf("exit code %d, %s", code, stderr)
 	}
 	if n := countOf(t, on); n != "30" {

@@ -66,7 +66,8 @@ func initCommand(e *env) *cobra.Command {
 			if o.json {
 				return e.PrintJSON(jsonform.NewSchema(o.collection, stored))
 			}
-			e.Printf("created collection %s in %s: %s\n", o.collection, args[0], textform.DescribeSchema(stored))
+			e.Printf("created collection %s in %s: %s\n", o.collection, args[0],
+				textform.DescribeSchema(stored))
 			return nil
 		},
 	}
@@ -130,7 +131,8 @@ func alterCommand(e *env) *cobra.Command {
 				return exit.Usagef("alter needs --add-modality NAME:DIM or --add-field NAME:TYPE for what is to be added, --index FIELD for what is to be indexed, or --metric or --space-of for what is to change")
 			}
 			return e.withCollection(args[0], &o, func(_ *db.DB, c *db.Collection) error {
-				a := db.Alteration{AddModalities: modalities.List, AddFields: fields.List, IndexFields: indexes}
+				a := db.Alteration{AddModalities: modalities.List, AddFields: fields.List,
+					IndexFields: indexes}
 				metrics.Alter(&a)
 				if err := c.Alter(cmd.Context(), a); err != nil {
 					return err
@@ -142,14 +144,17 @@ func alterCommand(e *env) *cobra.Command {
 				if o.json {
 					return e.PrintJSON(jsonform.NewSchema(c.Name(), schema))
 				}
-				e.Printf("altered collection %s in %s: %s\n", c.Name(), args[0], textform.DescribeSchema(schema))
+				e.Printf("altered collection %s in %s: %s\n", c.Name(), args[0],
+					textform.DescribeSchema(schema))
 				return e.noteUnlearned(args[0], c, modalities.List)
 			})
 		},
 	}
 	o.register(cmd)
-	cmd.Flags().Var(&modalities, "add-modality", "a kind of vectors to add and its number of dimensions; repeat it for each")
-	cmd.Flags().Var(&fields, "add-field", "a field to add and its type: string, int, float, bool or time; repeat it for each")
+	cmd.Flags().Var(&modalities, "add-modality",
+		"a kind of vectors to add and its number of dimensions; repeat it for each")
+	cmd.Flags().Var(&fields, "add-field",
+		"a field to add and its type: string, int, float, bool or time; repeat it for each")
 	cmd.Flags().StringArrayVar(&indexes, "index", nil, "a field to index; repeat it for each")
 	metrics.Register(cmd.Flags())
 	metrics.SpaceOf.Empty = true
@@ -167,7 +172,8 @@ func (e *env) noteUnlearned(dir string, c *db.Collection, added []db.Modality) e
 	for _, m := range added {
 		names = append(names, m.Name)
 	}
-	e.Printf("the model does not know %s: when labelled items have it, fddhdb train %s learns it\n", strings.Join(names, ", "), dir)
+	e.Printf("the model does not know %s: when labelled items have it, fddhdb train %s learns it\n",
+		strings.Join(names, ", "), dir)
 	return nil
 }
 
@@ -285,7 +291,8 @@ func collectionsCommand(e *env) *cobra.Command {
 					if c.IndexOnly {
 						modalities = modalities.Remark(" (index-only)")
 					}
-					rows = append(rows, []any{term.TextCell(c.Name), term.CountCell(c.Items), term.CountCell(c.Labels), bits,
+					rows = append(rows, []any{term.TextCell(c.Name), term.CountCell(c.Items),
+						term.CountCell(c.Labels), bits,
 						term.CountCell(c.DistinctCodes), modalities})
 				}
 				e.PrintTable([]term.Column{term.Left("collection"), term.Right("items"), term.Right("labels"),

@@ -15,7 +15,8 @@ import (
 func TestAlter(t *testing.T) {
 	f := newFixture(t, 30, true)
 	out := must(t, "alter", f.db, "--add-modality", "audio:3", "--add-field", "year:int:index")
-	if !strings.Contains(out, "audio (3 dimensions), field year (int, indexed)") || !strings.Contains(out, "the model does not know audio: ") {
+	if !strings.Contains(out, "audio (3 dimensions), field year (int, indexed)") ||
+		!strings.Contains(out, "the model does not know audio: ") {
 		t.Error(out)
 	}
 	if out = must(t, "alter", f.db, "--add-field", "note:string"); strings.Contains(out, "model") {
@@ -23,13 +24,16 @@ func TestAlter(t *testing.T) {
 	}
 	var s jsonform.Schema
 	mustJSON(t, &s, "alter", f.db, "--add-field", "seen:bool", "--json")
-	if n := len(s.Modalities); s.Collection != "main" || s.Modalities[n-1] != (db.Modality{Name: "audio", Dim: 3}) || len(s.Fields) != 3 || s.Bits != nil {
+	if n := len(s.Modalities); s.Collection != "main" ||
+		s.Modalities[n-1] != (db.Modality{Name: "audio", Dim: 3}) || len(s.Fields) != 3 || s.Bits != nil {
 		t.Errorf("%+v", s)
 	}
-	if code, _, stderr := do(t, "alter", f.db, "--add-field", "year:int"); code != exit.Failed || !strings.Contains(stderr, `exists already: field "year"`) {
+	if code, _, stderr := do(t, "alter", f.db, "--add-field", "year:int"); code != exit.Failed ||
+		!strings.Contains(stderr, `exists already: field "year"`) {
 		t.Errorf("exit code %d, %q", code, stderr)
 	}
-	if code, _, stderr := do(t, "alter", f.db); code != exit.Usage || !strings.Contains(stderr, "alter needs --add-modality") {
+	if code, _, stderr := do(t, "alter", f.db); code != exit.Usage ||
+		!strings.Contains(stderr, "alter needs --add-modality") {
 		t.Errorf("exit code %d, %q", code, stderr)
 	}
 }
@@ -60,7 +64,8 @@ func TestInit(t *testing.T) {
 	f := fixture{dir: t.TempDir()}
 	f.db = f.path("a.db")
 	var got jsonform.Schema
-	mustJSON(t, &got, "init", f.db, "--modality", "image:2", "--field", "year:int:index", "--field", "title:string")
+	mustJSON(t, &got, "init", f.db, "--modality", "image:2", "--field", "year:int:index", "--field",
+		"title:string")
 	want := jsonform.Schema{
 		Collection: "main", Modalities: []db.Modality{{Name: "image", Dim: 2}},
 		Fields: []db.Field{{Name: "year", Type: db.Int, Indexed: true}, {Name: "title", Type: db.String}},

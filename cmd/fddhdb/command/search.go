@@ -143,8 +143,10 @@ func searchCommand(e *env) *cobra.Command {
 	f.StringVar(&o.from, "from", "", "modality `NAME` of the query")
 	f.StringVar(&o.to, "to", "", "find items that have the modality `NAME`")
 	f.StringArrayVar(&o.texts, "text", nil, "query by a `TEXT`; repeat it for several queries")
-	f.StringArrayVar(&o.images, "image", nil, "query by a `FILE`, such as a picture; repeat it for several queries")
-	f.StringVar(&o.vectors, "vectors", "", "query by the vectors in `FILE`, which are of the modality --from; -: standard input")
+	f.StringArrayVar(&o.images, "image", nil,
+		"query by a `FILE`, such as a picture; repeat it for several queries")
+	f.StringVar(&o.vectors, "vectors", "",
+		"query by the vectors in `FILE`, which are of the modality --from; -: standard input")
 	f.StringVar(&o.vector, "vector", "", "query by a vector of the modality --from, `v,v,...` or i:v,i:v,...")
 	f.IntVar(&o.row, "row", 0, "only row `N` of the file, from 0")
 	f.StringVar(&o.key, "key", "", "query by the item with this `KEY`")
@@ -153,24 +155,29 @@ func searchCommand(e *env) *cobra.Command {
 	f.IntVarP(&o.k, "k", "k", 10, "number `N` of hits; with --radius 10,000 if not given")
 	f.IntVar(&o.radius, "radius", 0, "only items within `R` bits")
 	f.StringVar(&o.rerank, "rerank", "auto", "`ORDER` of the hits: auto, projection, none or asymmetric")
-	f.Float32Var(&o.minSimilarity, "min-similarity", 0, "only hits of similarity `X` or more, from -1 to 1; by the metric dot any number")
-	f.Float64Var(&o.recall, "recall", 0, "by vectors, find the part `X` of the first -k hits or more, on average; 1: all (default: that of the index, see index)")
+	f.Float32Var(&o.minSimilarity, "min-similarity", 0,
+		"only hits of similarity `X` or more, from -1 to 1; by the metric dot any number")
+	f.Float64Var(&o.recall, "recall", 0,
+		"by vectors, find the part `X` of the first -k hits or more, on average; 1: all (default: that of the index, see index)")
 	o.where.register(cmd)
-	f.Var(&o.include, "include", "print parts of the items with the hits, a `LIST` of labels, fields, payload and vectors")
+	f.Var(&o.include, "include",
+		"print parts of the items with the hits, a `LIST` of labels, fields, payload and vectors")
 	f.StringVar(&o.facets, "facets", "", "count the items of the answer by a `LIST` of label and fields")
 	f.BoolVar(&o.excludeSelf, "exclude-self", false, "leave the item of --key out of the hits")
 	f.StringVar(&o.after, "after", "", "go on behind the hits of the same search, whose next was `CURSOR`")
 	f.BoolVar(&o.explain, "explain", false, "say how the search was done")
 	f.StringVar(&o.sheet, "sheet", "", "make a contact sheet of the hits, a `FILE`.html")
 	f.StringVar(&o.pictures, "pictures", "", "with --sheet: the folder `DIR` that files of pictures are in")
-	usage.Matter(cmd.Flags(), "text", "image", "from", "vectors", "row", "vector", "key", "code", "to", "k", "radius", "where", "recall", "rerank", "include", "explain", "json")
+	usage.Matter(cmd.Flags(), "text", "image", "from", "vectors", "row", "vector", "key", "code", "to", "k",
+		"radius", "where", "recall", "rerank", "include", "explain", "json")
 	return cmd
 }
 
 // check checks that flags go together and are possible for some collection.
 func (o *searchOptions) check() (db.Rerank, error) {
 	given := 0
-	for _, is := range []bool{len(o.texts) > 0, len(o.images) > 0, o.vectors != "", o.vector != "", o.key != "", o.code != "", o.codes != ""} {
+	for _, is := range []bool{len(o.texts) > 0, len(o.images) > 0, o.vectors != "", o.vector != "",
+		o.key != "", o.code != "", o.codes != ""} {
 		if is {
 			given++
 		}
@@ -290,7 +297,8 @@ func (e *env) searchTo(ctx context.Context, c *db.Collection, o *searchOptions, 
 type queryName any
 
 // search answers the queries. to, if not nil, gets the hits, too.
-func (e *env) search(ctx context.Context, c *db.Collection, o *searchOptions, rerank db.Rerank, to *sheet.Sheet) error {
+func (e *env) search(ctx context.Context, c *db.Collection, o *searchOptions, rerank db.Rerank,
+	to *sheet.Sheet) error {
 	schema, err := c.Schema()
 	if err != nil {
 		return err
@@ -407,7 +415,8 @@ func (e *env) search(ctx context.Context, c *db.Collection, o *searchOptions, re
 			return exit.Usagef("--code %q: not hexadecimal: two digits a byte are expected", o.code)
 		}
 		if 8*len(code) != stats.Bits {
-			return exit.Usagef("--code %q has %d bits, collection %q has codes of %d", o.code, 8*len(code), c.Name(), stats.Bits)
+			return exit.Usagef("--code %q has %d bits, collection %q has codes of %d", o.code, 8*len(code),
+				c.Name(), stats.Bits)
 		}
 		return answer(o.code, db.Query{Code: code})
 	case o.codes != "":
@@ -447,7 +456,8 @@ func (e *env) warnOfDamagedIndexes(c *db.Collection, before *db.CollectionStats)
 }
 
 // run answers one query.
-func (o *searchOptions) run(ctx context.Context, c *db.Collection, q db.Query) (*db.Result, *db.Explain, error) {
+func (o *searchOptions) run(ctx context.Context, c *db.Collection,
+	q db.Query) (*db.Result, *db.Explain, error) {
 	radius := -1
 	if o.hasRadius {
 		radius = o.radius
@@ -570,7 +580,8 @@ func (o *searchOptions) queryVectors(m db.Modality, answer func(queryName, db.Qu
 
 func (o *searchOptions) checkRow(s source.Source) error {
 	if o.hasRow && o.row >= s.Rows() {
-		return exit.Usagef("--row %d: %s has %s, counted from 0", o.row, s.Path(), term.Plural(s.Rows(), "row", "rows"))
+		return exit.Usagef("--row %d: %s has %s, counted from 0", o.row, s.Path(),
+			term.Plural(s.Rows(), "row", "rows"))
 	}
 	return nil
 }
@@ -599,7 +610,8 @@ func (e *env) printHits(name queryName, r *db.Result, o *searchOptions, form tex
 		e.Printf(": the first %s of %s within %s; -k prints more", term.Thousands(len(r.Hits)),
 			term.Plural(r.Total, "item", "items"), term.Plural(o.radius, "bit", "bits"))
 	case o.hasRadius:
-		e.Printf(": %s within %s", term.Plural(r.Total, "item", "items"), term.Plural(o.radius, "bit", "bits"))
+		e.Printf(": %s within %s", term.Plural(r.Total, "item", "items"),
+			term.Plural(o.radius, "bit", "bits"))
 	case len(r.Hits) == 0:
 		e.Printf(": no items")
 	}
@@ -632,20 +644,24 @@ func (e *env) printExplain(x *db.Explain, why string) {
 		return
 	}
 	if len(x.ScannedFields) > 0 {
-		e.Printf("filter without an index of %s: their values are read from the items\n", strings.Join(x.ScannedFields, ", "))
+		e.Printf("filter without an index of %s: their values are read from the items\n",
+			strings.Join(x.ScannedFields, ", "))
 	}
 	byVectors := x.Metric != ""
 	if byVectors {
 		e.printVectorPlan(x, why)
-		e.Printf("took %.1f us for %s by the metric %s between vectors of %s\n", x.ResolveUS, term.Plural(x.Hits, "item", "items"), x.Metric, strings.Join(x.Modalities, ", "))
+		e.Printf("took %.1f us for %s by the metric %s between vectors of %s\n", x.ResolveUS,
+			term.Plural(x.Hits, "item", "items"), x.Metric, strings.Join(x.Modalities, ", "))
 		if len(x.Predicted) > 0 {
 			e.printPredicted(x.Predicted)
 		}
 		return
 	}
-	e.Printf("plan %s: %s of %s found", x.Plan, term.Plural(x.Codes, "code", "codes"), term.Thousands(x.Distinct))
+	e.Printf("plan %s: %s of %s found", x.Plan, term.Plural(x.Codes, "code", "codes"),
+		term.Thousands(x.Distinct))
 	if x.Probes > 0 {
-		e.Printf("; %s with %s, %s compared", term.Plural(x.Probes, "lookup", "lookups"), term.Plural(x.Candidates, "candidate", "candidates"), term.Thousands(x.Compared))
+		e.Printf("; %s with %s, %s compared", term.Plural(x.Probes, "lookup", "lookups"),
+			term.Plural(x.Candidates, "candidate", "candidates"), term.Thousands(x.Compared))
 	}
 	if x.Scanned > 0 {
 		e.Printf("; %s read", term.Plural(x.Scanned, "code", "codes"))
@@ -670,18 +686,22 @@ func (e *env) printExplain(x *db.Explain, why string) {
 func (e *env) printVectorPlan(x *db.Explain, why string) {
 	if x.Plan == "cells" {
 		e.Printf("plan cells: %s looked into, %s compared, %s of them exactly; recall %.3f expected\n",
-			term.Plural(x.Probes, "cell", "cells"), term.Plural(x.Candidates, "vector", "vectors"), term.Thousands(x.Compared), x.Recall)
+			term.Plural(x.Probes, "cell", "cells"), term.Plural(x.Candidates, "vector", "vectors"),
+			term.Thousands(x.Compared), x.Recall)
 		return
 	}
 	switch {
 	case len(x.DamagedIndexes) > 0:
 		why = "as the index of " + strings.Join(x.DamagedIndexes, ", ") + " is damaged"
 	case len(x.OutgrownIndexes) > 0:
-		why = "as too much has changed since the index of " + strings.Join(x.OutgrownIndexes, ", ") + " was made: fddhdb index makes it anew"
+		why = "as too much has changed since the index of " + strings.Join(x.OutgrownIndexes, ", ") +
+			" was made: fddhdb index makes it anew"
 	}
-	e.Printf("plan vectors: %s compared, %s of them exactly, %s\n", term.Plural(x.Scanned, "vector", "vectors"), term.Thousands(x.Compared), why)
+	e.Printf("plan vectors: %s compared, %s of them exactly, %s\n",
+		term.Plural(x.Scanned, "vector", "vectors"), term.Thousands(x.Compared), why)
 	if x.Abandoned {
-		e.Printf("%s looked into first, and given up as they took too long\n", term.Plural(x.Probes, "cell", "cells"))
+		e.Printf("%s looked into first, and given up as they took too long\n",
+			term.Plural(x.Probes, "cell", "cells"))
 	}
 }
 

@@ -42,7 +42,8 @@ func pictured(t *testing.T) (f fixture, pictures string) {
 	}
 	var lines bytes.Buffer
 	for _, it := range []item{
-		{Key: "payload", Labels: []string{"red", "<b>"}, Payload: clitest.Picture(t, "a.png", 20, 40, color.RGBA{255, 0, 0, 255})},
+		{Key: "payload", Labels: []string{"red", "<b>"},
+			Payload: clitest.Picture(t, "a.png", 20, 40, color.RGBA{255, 0, 0, 255})},
 		{Key: "field", Fields: map[string]any{"file": "https://example.org/x/sub/a.jpg?size=1"}},
 		{Key: "key.gif"},
 		{Key: "text", Payload: []byte("one\ntwo <script>alert(1)</script>\x1b[31m")},
@@ -104,7 +105,9 @@ func elements(t *testing.T, html string) (text string, pictures map[string]image
 			if err != nil {
 				t.Fatal(err)
 			}
-			if want := fmt.Sprint(img.Bounds().Dx(), img.Bounds().Dy()); attr["width"]+" "+attr["height"] != want && img.Bounds().Dx() <= 160 {
+			size := img.Bounds()
+			want := fmt.Sprint(size.Dx(), size.Dy())
+			if attr["width"]+" "+attr["height"] != want && size.Dx() <= 160 {
 				t.Errorf("%s x %s, and %s pixels", attr["width"], attr["height"], want)
 			}
 			pictures[strings.TrimPrefix(attr["alt"], "picture of ")] = img
@@ -115,9 +118,11 @@ func elements(t *testing.T, html string) (text string, pictures map[string]image
 func TestSheetHTML(t *testing.T) {
 	f, pictures := pictured(t)
 	sheet := f.path("a.html")
-	code, stdout, stderr := do(t, "search", f.db, "--code", "0000", "--radius", "3", "--sheet", sheet, "--pictures", pictures)
+	code, stdout, stderr := do(t, "search", f.db, "--code", "0000", "--radius", "3", "--sheet", sheet,
+		"--pictures", pictures)
 	if code != 0 || !strings.HasPrefix(stdout, "code 0000: 7 items within 3 bits\n") ||
-		!strings.HasPrefix(stderr, "fddhdb: warning: --sheet: 1 picture could not be shown: that of damaged, it is damaged: ") {
+		!strings.HasPrefix(stderr,
+			"fddhdb: warning: --sheet: 1 picture could not be shown: that of damaged, it is damaged: ") {
 		t.Fatalf("exit code %d, %s\n%s", code, stdout, stderr)
 	}
 	html, err := os.ReadFile(sheet)
@@ -125,12 +130,15 @@ func TestSheetHTML(t *testing.T) {
 		t.Fatal(err)
 	}
 	text, shown, scripts := elements(t, string(html))
-	for _, want := range []string{"code 0000", "payload", "red, <b>", "0 bits", "one\ntwo <script>alert(1)</script>\\x1b[31m", `"><script>alert('key')</script>`, "file: ../outside.png", "picture not shown: it is damaged"} {
+	for _, want := range []string{"code 0000", "payload", "red, <b>", "0 bits",
+		"one\ntwo <script>alert(1)</script>\\x1b[31m", `"><script>alert('key')</script>`,
+		"file: ../outside.png", "picture not shown: it is damaged"} {
 		if !strings.Contains(text, want) {
 			t.Errorf("%q does not stand there", want)
 		}
 	}
-	if strings.Contains(text, "far") || scripts > 0 || strings.Contains(string(html), "https://example.org/x/sub/a.jpg") {
+	if strings.Contains(text, "far") || scripts > 0 || strings.Contains(string(html),
+		"https://example.org/x/sub/a.jpg") {
 		t.Errorf("what should not be there is: %s", html)
 	}
 	sizes := map[string]image.Point{"payload": {20, 40}, "field": {240, 80}, "key.gif": {10, 10}}
@@ -152,7 +160,8 @@ func TestSheetHTML(t *testing.T) {
 		t.Fatal(err)
 	}
 	text, shown, _ = elements(t, string(html))
-	if len(shown) != 1 || shown["payload"] == nil || strings.Count(text, "key.gif\n") != 3 || !strings.Contains(text, "the query") || strings.Count(text, "0 bits") != 2 {
+	if len(shown) != 1 || shown["payload"] == nil || strings.Count(text, "key.gif\n") != 3 ||
+		!strings.Contains(text, "the query") || strings.Count(text, "0 bits") != 2 {
 		t.Errorf("%d pictures, %s", len(shown), text)
 	}
 }
@@ -184,14 +193,16 @@ func TestSheetNamesTheQuery(t *testing.T) {
 	for _, query := range []struct {
 		args    []string
 		queries int
-	}{{[]string{"--key", "5"}, 1}, {[]string{"--key", "5", "--exclude-self"}, 1}, {[]string{"--vectors", f.path("text.npy"), "--row", "5"}, 0}} {
+	}{{[]string{"--key", "5"}, 1}, {[]string{"--key", "5", "--exclude-self"}, 1},
+		{[]string{"--vectors", f.path("text.npy"), "--row", "5"}, 0}} {
 		search := append([]string{"search", f.db, "--from", "text", "-k", "3"}, query.args...)
 		must(t, append(search, "--sheet", f.path("a.html"))...)
 		html, err := os.ReadFile(f.path("a.html"))
 		if err != nil {
 			t.Fatal(err)
 		}
-		if named, framed := strings.Count(string(html), "the query<"), strings.Count(string(html), `class="query"`); named != query.queries || framed != query.queries {
+		if named, framed := strings.Count(string(html), "the query<"),
+			strings.Count(string(html), `class="query"`); named != query.queries || framed != query.queries {
 			t.Errorf("%q: %d cards are called the query, %d framed", query.args, named, framed)
 		}
 	}
@@ -208,8 +219,10 @@ func TestSheetErrors(t *testing.T) {
 	}{
 		{[]string{"--sheet", f.path("x.png")}, exit.Usage, "x.png: a .html file is made"},
 		{[]string{"--pictures", pictures}, exit.Usage, "--pictures is for --sheet FILE"},
-		{[]string{"--sheet", f.path("x.html"), "--pictures", f.path("none")}, exit.Usage, "--pictures " + f.path("none") + ": "},
-		{[]string{"--sheet", f.path("x.html"), "--pictures", f.path("items.jsonl")}, exit.Usage, "items.jsonl: "},
+		{[]string{"--sheet", f.path("x.html"), "--pictures", f.path("none")}, exit.Usage,
+			"--pictures " + f.path("none") + ": "},
+		{[]string{"--sheet", f.path("x.html"), "--pictures", f.path("items.jsonl")}, exit.Usage,
+			"items.jsonl: "},
 		{[]string{"--sheet", f.db + "/x.html"}, exit.Usage, "inside the database"},
 		{[]string{"--sheet", f.path("none/x.html")}, exit.Failed, "write " + f.path("none/x.html")},
 	} {
@@ -224,7 +237,8 @@ func TestSheetErrors(t *testing.T) {
 		rows[i] = []uint8{0, 0}
 	}
 	clitest.WriteNPY(t, f.path("codes.npy"), rows)
-	code, _, stderr := do(t, "search", f.db, "--codes", f.path("codes.npy"), "-k", "5", "--sheet", f.path("x.html"))
+	code, _, stderr := do(t, "search", f.db, "--codes", f.path("codes.npy"), "-k", "5", "--sheet",
+		f.path("x.html"))
 	if code != exit.Failed || !strings.Contains(stderr, "more than 1,000 queries and hits") {
 		t.Errorf("exit code %d, %s", code, stderr)
 	}

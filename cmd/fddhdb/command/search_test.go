@@ -24,7 +24,8 @@ type answerHit struct {
 func TestSearch(t *testing.T) {
 	f := newFixture(t, 80, true)
 	var whole answer
-	mustJSON(t, &whole, "search", f.db, "--from", "text", "--to", "image", "--vectors", f.text, "--row", "5", "--radius", "16")
+	mustJSON(t, &whole, "search", f.db, "--from", "text", "--to", "image", "--vectors", f.text, "--row", "5",
+		"--radius", "16")
 	if string(whole.Query) != "5" || len(whole.Hits) != 80 || whole.Total == nil || *whole.Total != 80 {
 		t.Fatalf("query %s: %d hits, total %v", whole.Query, len(whole.Hits), whole.Total)
 	}
@@ -66,7 +67,8 @@ func TestSearch(t *testing.T) {
 // The asymmetric order is by score, also page by page, and has the same items.
 func TestSearchAsymmetric(t *testing.T) {
 	f := newFixture(t, 80, true)
-	search := []string{"search", f.db, "--from", "text", "--to", "image", "--vectors", f.text, "--row", "5", "--rerank", "asymmetric"}
+	search := []string{"search", f.db, "--from", "text", "--to", "image", "--vectors", f.text, "--row", "5",
+		"--rerank", "asymmetric"}
 	var whole answer
 	mustJSON(t, &whole, append(search, "-k", "80")...)
 	if len(whole.Hits) != 80 {
@@ -109,13 +111,15 @@ func TestSearchNothing(t *testing.T) {
 	f := fixture{dir: t.TempDir()}
 	f.db = f.path("a.db")
 	must(t, "init", f.db, "--codes", "16")
-	if got, want := must(t, "search", f.db, "--code", "0000", "--json"), `{"query":"0000","hits":[],"next":null}`+"\n"; got != want {
+	if got, want := must(t, "search", f.db, "--code", "0000", "--json"),
+		`{"query":"0000","hits":[],"next":null}`+"\n"; got != want {
 		t.Errorf("%q", got)
 	}
 	if got := must(t, "search", f.db, "--code", "0000"); got != "code 0000: no items\n" {
 		t.Errorf("%q", got)
 	}
-	if got := must(t, "search", f.db, "--code", "0000", "--radius", "3"); got != "code 0000: 0 items within 3 bits\n" {
+	if got := must(t, "search", f.db, "--code", "0000", "--radius",
+		"3"); got != "code 0000: 0 items within 3 bits\n" {
 		t.Errorf("%q", got)
 	}
 }

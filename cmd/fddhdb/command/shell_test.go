@@ -21,7 +21,8 @@ import (
 func runScript(t *testing.T, ctx context.Context, dir, script string) (code int, stdout, stderr string) {
 	t.Helper()
 	var out, errs bytes.Buffer
-	code = run(ctx, []string{dir}, &env{Printer: term.NewPrinter(&out, &errs), stdin: strings.NewReader(script)})
+	code = run(ctx, []string{dir},
+		&env{Printer: term.NewPrinter(&out, &errs), stdin: strings.NewReader(script)})
 	return code, out.String(), errs.String()
 }
 
@@ -47,7 +48,8 @@ func TestScriptThatWaits(t *testing.T) {
 		cancel()
 	}()
 	var errs bytes.Buffer
-	if code := run(ctx, []string{f.db}, &env{Printer: term.NewPrinter(io.Discard, &errs), stdin: r}); code != exit.Failed || !strings.Contains(errs.String(), "interrupted") {
+	if code := run(ctx, []string{f.db}, &env{Printer: term.NewPrinter(io.Discard, &errs),
+		stdin: r}); code != exit.Failed || !strings.Contains(errs.String(), "interrupted") {
 		t.Errorf("exit code %d, %q", code, &errs)
 	}
 	must(t, "put", f.db, "x") // no other process has it open
@@ -142,14 +144,17 @@ func TestCompletion(t *testing.T) {
 		{`scan --where "label = 'label1`, `"label = 'label1'`},
 		{`scan --where "label IN ('label0', 'label1`, `"label IN ('label0', 'label1'`},
 		{`scan --where "label = `, `"label = 'label0'|"label = 'label1'|"label = 'label2'|"label = 'label3'`},
-		{`scan --where "label IN ('label0', `, `"label IN ('label0', 'label0'|"label IN ('label0', 'label1'|"label IN ('label0', 'label2'|"label IN ('label0', 'label3'`},
+		{`scan --where "label IN ('label0', `,
+			`"label IN ('label0', 'label0'|"label IN ('label0', 'label1'|"label IN ('label0', 'label2'|"label IN ('label0', 'label3'`},
 		{`scan --where "label = 'label0' A`, `"label = 'label0' AND `},
 		{`scan --where "NOT has(i`, `"NOT has(image) `},
 		{`scan --where "has(l`, `"has(label) `},
 		{`scan --collection hashes --where "label = 'i`, `"label = 'it''s'`},
 		{`scan --collection hashes --where y`, `"year `},
-		{`scan --collection hashes --where "year `, `"year != |"year < |"year <= |"year = |"year > |"year >= |"year IN (|"year IS NOT NULL |"year IS NULL |"year LIKE '`},
-		{`scan --collection hashes --where "year IS NOT NULL `, `"year IS NOT NULL AND |"year IS NOT NULL OR `},
+		{`scan --collection hashes --where "year `,
+			`"year != |"year < |"year <= |"year = |"year > |"year >= |"year IN (|"year IS NOT NULL |"year IS NULL |"year LIKE '`},
+		{`scan --collection hashes --where "year IS NOT NULL `,
+			`"year IS NOT NULL AND |"year IS NOT NULL OR `},
 		{`scan --collection hashes --where "has(y`, `"has(year) `},
 		{`scan --collection hashes --where "year = 1 `, `"year = 1 AND |"year = 1 OR `},
 		{`scan --collection hashes --where "year IN (1, 2`, ``},
@@ -242,15 +247,18 @@ func TestScriptsProposeInertWords(t *testing.T) {
 	t.Chdir(t.TempDir())
 	must(t, "init", "s.db", "--codes", "8")
 	inert := []string{"1=2", "_", "a", "a%b+c@d.e:f/g-h=i", "été", "日本"}
-	for _, key := range append([]string{"$x", "`x`", "a b", "a\tb", "a\nb", "a'b", `a"b`, `a\b`, "a;b", "a&b", "a|b", "a<b", "a>b", "a(b)", "a{b}", "a[b]", "a*", "a?", "a!b", "a#b",
-		"a~b", "a^b", "~a", "#a", "=a", "%a", "@a", "-a", "--where=a", "a\x1b[2J", "a\u009b2J", "a\u202eb", "a\u00a0b", "a‘b", "a–b", "a "}, inert...) {
+	for _, key := range append([]string{"$x", "`x`", "a b", "a\tb", "a\nb", "a'b", `a"b`, `a\b`, "a;b", "a&b",
+		"a|b", "a<b", "a>b", "a(b)", "a{b}", "a[b]", "a*", "a?", "a!b", "a#b",
+		"a~b", "a^b", "~a", "#a", "=a", "%a", "@a", "-a", "--where=a", "a\x1b[2J", "a\u009b2J", "a\u202eb",
+		"a\u00a0b", "a‘b", "a–b", "a "}, inert...) {
 		must(t, "put", "s.db", "--code", "00", "--labels", key, "--", key)
 	}
 	for _, c := range []struct {
 		line  []string
 		after string
 	}{
-		{[]string{"get", "s.db", ""}, ""}, {[]string{"search", "s.db", "--key", ""}, ""}, {[]string{"put", "s.db", "k", "--labels", ""}, ""},
+		{[]string{"get", "s.db", ""}, ""}, {[]string{"search", "s.db", "--key", ""}, ""},
+		{[]string{"put", "s.db", "k", "--labels", ""}, ""},
 		{[]string{"labels", "s.db", "--rename", ""}, "="},
 	} {
 		code, out, _ := do(t, append([]string{"__complete"}, c.line...)...)
@@ -259,7 +267,8 @@ func TestScriptsProposeInertWords(t *testing.T) {
 		for _, w := range inert {
 			want = append(want, w+c.after)
 		}
-		if code != 0 || !slices.Equal(slices.Sorted(slices.Values(got[:len(got)-1])), slices.Sorted(slices.Values(want))) {
+		if code != 0 || !slices.Equal(slices.Sorted(slices.Values(got[:len(got)-1])),
+			slices.Sorted(slices.Values(want))) {
 			t.Errorf("%q: %q, want %q", c.line, got, want)
 		}
 	}
@@ -268,7 +277,8 @@ func TestScriptsProposeInertWords(t *testing.T) {
 // TestCompletionScripts: every script is printed, and what is typed is evaluated only after a look at it.
 func TestCompletionScripts(t *testing.T) {
 	for shell, evaluation := range evaluations {
-		if out := must(t, "completion", shell); !strings.Contains(out, evaluation.ours) || strings.Contains(strings.Replace(out, evaluation.ours, "", 1), evaluation.theirs) {
+		if out := must(t, "completion", shell); !strings.Contains(out, evaluation.ours) ||
+			strings.Contains(strings.Replace(out, evaluation.ours, "", 1), evaluation.theirs) {
 			t.Errorf("%s evaluates what is typed", shell)
 		}
 	}

@@ -130,10 +130,12 @@ func (e *env) printCollection(ctx context.Context, c *db.Collection, s *db.Colle
 		term.NewPair("items", term.CountCell(s.Items)),
 	}
 	if s.IndexOnly {
-		pairs = append(pairs, term.NewPair("index-only", "a copy without vectors: it can be searched, and not written to"))
+		pairs = append(pairs, term.NewPair("index-only",
+			"a copy without vectors: it can be searched, and not written to"))
 	}
 	for _, m := range s.Modalities {
-		text := fmt.Sprintf("%s, %s%s, in %s", m.Name, term.Plural(m.Dim, "dimension", "dimensions"), textform.DescribeMetric(m.Modality), term.Plural(m.Items, "item", "items"))
+		text := fmt.Sprintf("%s, %s%s, in %s", m.Name, term.Plural(m.Dim, "dimension", "dimensions"),
+			textform.DescribeMetric(m.Modality), term.Plural(m.Items, "item", "items"))
 		if s.Trained && !m.Learned {
 			text += ", unknown to the model"
 		}
@@ -149,7 +151,8 @@ func (e *env) printCollection(ctx context.Context, c *db.Collection, s *db.Colle
 	pairs = append(pairs, term.NewPair("labels", term.CountCell(s.Labels)))
 	codes := "none: not trained"
 	if s.Trained {
-		codes = fmt.Sprintf("%d bits, %s distinct, of %s", s.Bits, term.Thousands(s.DistinctCodes), term.Plural(s.CodedItems, "item", "items"))
+		codes = fmt.Sprintf("%d bits, %s distinct, of %s", s.Bits, term.Thousands(s.DistinctCodes),
+			term.Plural(s.CodedItems, "item", "items"))
 	}
 	pairs = append(pairs, term.NewPair("codes", codes))
 	if len(s.Modalities) > 0 {
@@ -163,12 +166,14 @@ func (e *env) printCollection(ctx context.Context, c *db.Collection, s *db.Colle
 	if err != nil {
 		return err
 	}
-	pairs = append(pairs, term.NewPair("on disk", "about "+term.Size(onDisk)), term.NewPair("in memory", term.BytesCell(s.MemoryBytes)))
+	pairs = append(pairs, term.NewPair("on disk", "about "+term.Size(onDisk)),
+		term.NewPair("in memory", term.BytesCell(s.MemoryBytes)))
 	if len(s.Modalities) > 0 && s.Trained {
 		pairs = append(pairs, term.NewPair("of it, to put hits in order", term.BytesCell(s.RerankBytes)))
 	}
 	for _, x := range s.VectorIndexes {
-		state := fmt.Sprintf("%s in %s, recall %v", term.Plural(x.Entries, "vector", "vectors"), term.Plural(x.Cells, "cell", "cells"), x.Recall)
+		state := fmt.Sprintf("%s in %s, recall %v", term.Plural(x.Entries, "vector", "vectors"),
+			term.Plural(x.Cells, "cell", "cells"), x.Recall)
 		switch {
 		case x.Damage != "":
 			state = "damaged: searches compare all vectors; fddhdb index makes it anew"
@@ -208,7 +213,8 @@ func spacePairs(s *db.CollectionStats, spaces []db.SpaceInfo) []term.Pair {
 			pairs = append(pairs, driftPairs(s)...)
 			continue
 		}
-		pairs = append(pairs, term.NewPair("learned", fmt.Sprintf("from %s, %s pending", term.Plural(sp.Taught, "item", "items"), term.Thousands(sp.Pending))))
+		pairs = append(pairs, term.NewPair("learned", fmt.Sprintf("from %s, %s pending",
+			term.Plural(sp.Taught, "item", "items"), term.Thousands(sp.Pending))))
 		pairs = append(pairs, driftPairs(s)...)
 	}
 	if len(others) > 0 {

@@ -27,7 +27,8 @@ func TestStatsSayWhatIsStored(t *testing.T) {
 	}
 	var all, one form
 	mustJSON(t, &all, "stats", f.db)
-	if len(all.Collections) != 2 || all.Collections[0].DistinctCodes != 2 || all.DistinctCodes != 2+all.Collections[1].DistinctCodes {
+	if len(all.Collections) != 2 || all.Collections[0].DistinctCodes != 2 ||
+		all.DistinctCodes != 2+all.Collections[1].DistinctCodes {
 		t.Errorf("%+v", all)
 	}
 	var listed []form
@@ -50,7 +51,8 @@ func TestStatsSayWhatIsStored(t *testing.T) {
 	if one.Name != "main" || one.DiskBytes != main {
 		t.Errorf("%+v, want %d bytes", one, main)
 	}
-	if out := must(t, "stats", f.db, "--collection", "main"); !regexp.MustCompile(`(?m)^on disk +about [1-9]`).MatchString(out) {
+	if out := must(t, "stats", f.db, "--collection", "main"); !regexp.MustCompile(
+		`(?m)^on disk +about [1-9]`).MatchString(out) {
 		t.Error(out)
 	}
 }
@@ -59,11 +61,14 @@ func TestStats(t *testing.T) {
 	f := newFixture(t, 30, true)
 	var s db.Stats
 	mustJSON(t, &s, "stats", f.db)
-	if s.Items != 30 || s.DiskBytes == 0 || s.MemoryBytes == 0 || len(s.Collections) != 1 || s.Collections[0].DistinctCodes == 0 {
+	if s.Items != 30 || s.DiskBytes == 0 || s.MemoryBytes == 0 || len(s.Collections) != 1 ||
+		s.Collections[0].DistinctCodes == 0 {
 		t.Errorf("%+v", s)
 	}
 	out := strings.Join(strings.Fields(must(t, "stats", f.db)), " ") // columns are as wide as necessary
-	for _, want := range []string{"items 30 ", "collection main ", "modality image, 8 dimensions, in 30 items ", "space 1, revision 1 ", "learned from 30 items, 0 pending "} {
+	for _, want := range []string{"items 30 ", "collection main ",
+		"modality image, 8 dimensions, in 30 items ", "space 1, revision 1 ",
+		"learned from 30 items, 0 pending "} {
 		if !strings.Contains(out, want) {
 			t.Errorf("%q is not in %s", want, out)
 		}

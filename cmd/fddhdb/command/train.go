@@ -119,8 +119,10 @@ func trainCommand(e *env) *cobra.Command {
 	}
 	o.register(cmd)
 	o.Settings.Register(cmd.Flags())
-	cmd.Flags().BoolVar(&o.Activate, "activate", false, "make it the active space, as the first training always does")
-	usage.Matter(cmd.Flags(), "bits", "method", "features", "map", "anchors", "label-embedding", "rows", "seed", "activate", "collection", "json")
+	cmd.Flags().BoolVar(&o.Activate, "activate", false,
+		"make it the active space, as the first training always does")
+	usage.Matter(cmd.Flags(), "bits", "method", "features", "map", "anchors", "label-embedding", "rows",
+		"seed", "activate", "collection", "json")
 	return cmd
 }
 
@@ -139,12 +141,14 @@ func trainError(err error) error {
 	var many *fit.BitsError
 	switch {
 	case errors.As(err, &many):
-		return exit.Usagef("%s", strings.Replace(err.Error(), "label embedding (LabelEmbedding, --label-embedding)", "--label-embedding", 1))
+		return exit.Usagef("%s", strings.Replace(err.Error(),
+			"label embedding (LabelEmbedding, --label-embedding)", "--label-embedding", 1))
 	case errors.Is(err, model.ErrNoLabels):
 		return exit.Failedf("%w, and fddhdb index makes that fast. Labels come in with import --labels or put --labels", err)
 	case errors.Is(err, model.ErrOneClass):
 		return exit.Failedf("%w, or learn without labels, from all items: --method itq or cca-itq", err)
-	case errors.Is(err, fit.ErrNoItems), errors.Is(err, fit.ErrOneVector), errors.Is(err, fit.ErrUnpaired), errors.Is(err, model.ErrNotFinite), errors.As(err, &singular):
+	case errors.Is(err, fit.ErrNoItems), errors.Is(err, fit.ErrOneVector), errors.Is(err, fit.ErrUnpaired),
+		errors.Is(err, model.ErrNotFinite), errors.As(err, &singular):
 		return exit.Failedf("%w", err)
 	}
 	return err
@@ -186,7 +190,8 @@ func (e *env) printTraining(c *db.Collection, t *db.Training, s *db.CollectionSt
 		}
 		rows = append(rows, append(row, term.CountCell(ch.Items)))
 	}
-	columns := []term.Column{term.Left("modality"), term.Left("features"), term.Left("map"), term.Right("anchors"), term.Right("gamma"), term.Right("mAP"), term.Right("items")}
+	columns := []term.Column{term.Left("modality"), term.Left("features"), term.Left("map"),
+		term.Right("anchors"), term.Right("gamma"), term.Right("mAP"), term.Right("items")}
 	if t.Method.LabelFree() {
 		columns = slices.Delete(columns, 2, 6)
 	}
@@ -195,7 +200,8 @@ func (e *env) printTraining(c *db.Collection, t *db.Training, s *db.CollectionSt
 	e.Printf("\n")
 	if m := t.Embedding; m != nil {
 		e.Printf("%s in %s: label mAP %.4f, least %.4f; 1 if nothing were lost\n",
-			term.Plural(t.Labels, "label", "labels"), term.Plural(m.Dims, "dimension", "dimensions"), m.MAP, m.MAPLeast)
+			term.Plural(t.Labels, "label", "labels"), term.Plural(m.Dims, "dimension", "dimensions"), m.MAP,
+			m.MAPLeast)
 	}
 	if f := t.Fusion; f != nil && len(modalities) > 1 {
 		e.Printf("codes of items without labels: %s\n", fusionFormula(f.FusionTried, modalities))
@@ -207,10 +213,12 @@ func (e *env) printTraining(c *db.Collection, t *db.Training, s *db.CollectionSt
 			e.Printf("mAP of such items, measured without their labels: %s\n", strings.Join(found, ", "))
 		}
 	}
-	e.Printf("%d bits, %s, for %s of %s\n", t.Bits, term.Plural(s.DistinctCodes, "distinct code", "distinct codes"),
+	e.Printf("%d bits, %s, for %s of %s\n", t.Bits, term.Plural(s.DistinctCodes, "distinct code",
+		"distinct codes"),
 		term.Thousands(s.CodedItems), term.Plural(s.Items, "item", "items"))
 	if n := t.ConstantBits; n > 0 && n <= t.LikelyConstantBits() { // above that there is a warning
-		e.Printf("%d of them are constant, as likely with %s: fewer bits would do\n", n, term.Plural(t.LabelSets, "set of labels", "sets of labels"))
+		e.Printf("%d of them are constant, as likely with %s: fewer bits would do\n", n,
+			term.Plural(t.LabelSets, "set of labels", "sets of labels"))
 	}
 }
 

@@ -42,7 +42,8 @@ func TestTrainCentre(t *testing.T) {
 		fmt.Fprintln(&labels, strings.Trim(strings.ReplaceAll(fmt.Sprint(set), " ", ","), "[]"))
 	}
 	clitest.WriteFile(t, f.labels, labels.String())
-	must(t, "import", f.db, "--init", "--collection", "several", "--vectors", "image="+f.image, "--vectors", "text="+f.text, "--labels", f.labels)
+	must(t, "import", f.db, "--init", "--collection", "several", "--vectors", "image="+f.image, "--vectors",
+		"text="+f.text, "--labels", f.labels)
 	train := []string{"train", f.db, "--collection", "several", "--bits", "16", "--anchors", "20"}
 	var got struct {
 		Centre float64
@@ -58,7 +59,8 @@ func TestTrainCentre(t *testing.T) {
 	}
 	mustJSON(t, &got, train...)
 	c := got.Choice
-	if c.Chosen == nil || *c.Chosen != got.Centre || len(c.Tried) != 2 || c.Tried[0].Centre != .5 || c.Tried[1].Centre != 0 {
+	if c.Chosen == nil || *c.Chosen != got.Centre || len(c.Tried) != 2 || c.Tried[0].Centre != .5 ||
+		c.Tried[1].Centre != 0 {
 		t.Fatalf("%+v", got)
 	}
 	for _, x := range c.Tried {

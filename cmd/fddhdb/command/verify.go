@@ -71,13 +71,15 @@ func verifyCommand(e *env) *cobra.Command {
 		},
 	}
 	o.registerJSON(cmd)
-	cmd.Flags().BoolVar(&acknowledge, "acknowledge", false, "stop telling of the commits that are missing, after this time")
+	cmd.Flags().BoolVar(&acknowledge, "acknowledge", false,
+		"stop telling of the commits that are missing, after this time")
 	cmd.Flags().BoolVar(&deep, "deep", false, "make codes, projections and statistics again, and compare")
 	return cmd
 }
 
 // verifyDatabase verifies the database in dir, even if it is too damaged to be opened.
-func (e *env) verifyDatabase(ctx context.Context, dir string, opt db.VerifyOptions, found func(db.Finding) error) (*db.Verification, error) {
+func (e *env) verifyDatabase(ctx context.Context, dir string, opt db.VerifyOptions,
+	found func(db.Finding) error) (*db.Verification, error) {
 	d, err := e.held(dir)
 	if err != nil {
 		return nil, err
@@ -125,7 +127,8 @@ func (l *findingList) begin() {
 // finish prints the output after the findings.
 func (l *findingList) finish(v *db.Verification, deep bool) error {
 	return l.end(v.Findings, verifyJSON{OK: v.Findings == 0, Verification: v},
-		fmt.Sprintf("%s, %s%s", term.Plural(v.Items, "item", "items"), term.Plural(v.Records, "record", "records"), deepText(v, deep)))
+		fmt.Sprintf("%s, %s%s", term.Plural(v.Items, "item", "items"),
+			term.Plural(v.Records, "record", "records"), deepText(v, deep)))
 }
 
 // end prints the figures, and returns the error if there are findings.
@@ -170,7 +173,8 @@ func deepText(v *db.Verification, deep bool) string {
 	}
 	s := fmt.Sprintf("; the codes of %s made again", term.Plural(v.CodesChecked, "item", "items"))
 	if v.CodesUnchecked > 0 {
-		s += fmt.Sprintf(", those of %s not: their revisions, or vectors, are not there", term.Thousands(v.CodesUnchecked))
+		s += fmt.Sprintf(", those of %s not: their revisions, or vectors, are not there",
+			term.Thousands(v.CodesUnchecked))
 	}
 	return s
 }
@@ -238,7 +242,8 @@ func repairCommand(e *env) *cobra.Command {
 		},
 	}
 	o.registerJSON(cmd)
-	cmd.Flags().BoolVar(&deep, "deep", true, "look for damage as verify --deep does; --deep=false: as verify does")
+	cmd.Flags().BoolVar(&deep, "deep", true,
+		"look for damage as verify --deep does; --deep=false: as verify does")
 	cmd.Flags().BoolVar(&dryRun, "dry-run", false, "say what would be lost, and change nothing")
 	return cmd
 }
@@ -303,7 +308,8 @@ func compactCommand(e *env) *cobra.Command {
 				start := time.Now()
 				bar := e.NewProgress()
 				defer bar.End()
-				if err := follow(bar, d, event.OpCompact, func() error { return d.Compact(cmd.Context()) }); err != nil {
+				if err := follow(bar, d, event.OpCompact,
+					func() error { return d.Compact(cmd.Context()) }); err != nil {
 					return err
 				}
 				bar.End()

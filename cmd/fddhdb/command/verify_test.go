@@ -24,15 +24,18 @@ func TestVerify(t *testing.T) {
 	if got := must(t, "verify", f.db); !strings.HasPrefix(got, "OK: 60 items, ") {
 		t.Errorf("%q", got)
 	}
-	if got := must(t, "verify", f.db, "--deep"); !strings.HasSuffix(got, " records; the codes of 60 items made again\n") {
+	if got := must(t, "verify", f.db, "--deep"); !strings.HasSuffix(got,
+		" records; the codes of 60 items made again\n") {
 		t.Errorf("%q", got)
 	}
 	var v verified
 	mustJSON(t, &v, "verify", f.db, "--deep", "--json")
-	if !v.OK || v.Findings == nil || len(v.Findings) > 0 || v.Items != 60 || v.Checked != 60 || v.Records < 60 {
+	if !v.OK || v.Findings == nil || len(v.Findings) > 0 || v.Items != 60 || v.Checked != 60 ||
+		v.Records < 60 {
 		t.Errorf("%+v", v)
 	}
-	if code, _, stderr := do(t, "verify", f.dir); code != exit.Usage || !strings.Contains(stderr, "not a database") {
+	if code, _, stderr := do(t, "verify", f.dir); code != exit.Usage ||
+		!strings.Contains(stderr, "not a database") {
 		t.Errorf("exit code %d, %q", code, stderr)
 	}
 }
@@ -59,10 +62,12 @@ func TestVerifyDamage(t *testing.T) {
 		}
 	}
 	code, stdout, stderr := do(t, "verify", f.db)
-	if code != exit.Corrupt || !strings.Contains(stdout, "cannot be read") || !strings.Contains(stderr, "finding") {
+	if code != exit.Corrupt || !strings.Contains(stdout, "cannot be read") ||
+		!strings.Contains(stderr, "finding") {
 		t.Errorf("exit code %d, %q, %q", code, stdout, stderr)
 	}
-	if code, stdout, _ := do(t, "verify", f.db, "--json"); code != exit.Corrupt || !strings.HasPrefix(stdout, `{"findings":[{"`) || !strings.Contains(stdout, `],"ok":false,`) {
+	if code, stdout, _ := do(t, "verify", f.db, "--json"); code != exit.Corrupt ||
+		!strings.HasPrefix(stdout, `{"findings":[{"`) || !strings.Contains(stdout, `],"ok":false,`) {
 		t.Errorf("exit code %d, %q", code, stdout)
 	}
 }
@@ -73,7 +78,8 @@ func TestCompactAgain(t *testing.T) {
 	var first, again compactJSON
 	mustJSON(t, &first, "compact", f.db)
 	mustJSON(t, &again, "compact", f.db)
-	if again.BytesBefore <= 0 || again.BytesAfter <= 0 || again.BytesAfter > again.BytesBefore*3/2 || again.BytesAfter > first.BytesAfter*3/2 {
+	if again.BytesBefore <= 0 || again.BytesAfter <= 0 || again.BytesAfter > again.BytesBefore*3/2 ||
+		again.BytesAfter > first.BytesAfter*3/2 {
 		t.Errorf("%+v, then %+v", first, again)
 	}
 }
@@ -113,14 +119,18 @@ func TestRepair(t *testing.T) {
 		}
 	}
 	code, stdout, stderr := do(t, "repair", f.db, "--dry-run")
-	if code != exit.Corrupt || !strings.Contains(stdout, "may come back") || !strings.Contains(stdout, "it can be repaired, with 60 items") || !strings.Contains(stderr, "1 finding: something could not be saved") {
+	if code != exit.Corrupt || !strings.Contains(stdout, "may come back") ||
+		!strings.Contains(stdout, "it can be repaired, with 60 items") ||
+		!strings.Contains(stderr, "1 finding: something could not be saved") {
 		t.Errorf("exit code %d, %q, %q", code, stdout, stderr)
 	}
 	if code, _, _ := do(t, "count", f.db); code == 0 {
 		t.Error("it opens, though nothing was repaired")
 	}
 	code, stdout, stderr = do(t, "repair", f.db)
-	if code != exit.Corrupt || !strings.Contains(stdout, "repaired: 60 items; the damaged store is now "+filepath.Join(f.db, "damaged-")) {
+	if code != exit.Corrupt ||
+		!strings.Contains(stdout, "repaired: 60 items; the damaged store is now "+filepath.Join(f.db,
+			"damaged-")) {
 		t.Errorf("exit code %d, %q, %q", code, stdout, stderr)
 	}
 	if got := must(t, "repair", f.db); got != "OK: nothing to repair, 60 items\n" {
@@ -132,7 +142,8 @@ func TestRepair(t *testing.T) {
 	if aerr != nil || berr != nil || string(a) != string(b) || before == "" || after == "" {
 		t.Errorf("items differ: %v, %v", aerr, berr)
 	}
-	if code, _, stderr := do(t, "repair", f.dir); code != exit.Usage || !strings.Contains(stderr, "not a database") {
+	if code, _, stderr := do(t, "repair", f.dir); code != exit.Usage ||
+		!strings.Contains(stderr, "not a database") {
 		t.Errorf("exit code %d, %q", code, stderr)
 	}
 }

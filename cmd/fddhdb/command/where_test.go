@@ -21,10 +21,13 @@ func TestWhereVerbs(t *testing.T) {
 	var found struct{ Total int }
 	mustJSON(t, &found, "search", f.db, "--key", "0", "--radius", "16", "--where", where)
 	mustJSON(t, &deleted, "delete", f.db, "--where", where)
-	if n := counted.Count; n == 0 || n == 60 || exported.Items != n || found.Total != n || deleted.Deleted != n {
-		t.Errorf("%d counted, %d exported, %d found, %d deleted", n, exported.Items, found.Total, deleted.Deleted)
+	if n := counted.Count; n == 0 || n == 60 || exported.Items != n || found.Total != n ||
+		deleted.Deleted != n {
+		t.Errorf("%d counted, %d exported, %d found, %d deleted", n, exported.Items, found.Total,
+			deleted.Deleted)
 	}
-	if out := must(t, "scan", f.db, "--json"); out == "" || strings.Contains(out, `"label1"`) || strings.Contains(out, `"label2"`) {
+	if out := must(t, "scan", f.db, "--json"); out == "" || strings.Contains(out, `"label1"`) ||
+		strings.Contains(out, `"label2"`) {
 		t.Errorf("left: %s", out)
 	}
 }

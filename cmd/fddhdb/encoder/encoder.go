@@ -175,12 +175,14 @@ func (x Vector) Check(dim int) error {
 		return nil
 	}
 	if len(x.Sparse.Index) != len(x.Sparse.Value) {
-		return fmt.Errorf("a vector of %d dimensions with %d numbers", len(x.Sparse.Index), len(x.Sparse.Value))
+		return fmt.Errorf("a vector of %d dimensions with %d numbers", len(x.Sparse.Index),
+			len(x.Sparse.Value))
 	}
 	for n, i := range x.Sparse.Index {
 		switch {
 		case int64(i) >= int64(dim):
-			return fmt.Errorf("a number of dimension %d, the modality has %d dimensions, counted from 0", i, dim)
+			return fmt.Errorf("a number of dimension %d, the modality has %d dimensions, counted from 0", i,
+				dim)
 		case n > 0 && i <= x.Sparse.Index[n-1]:
 			return fmt.Errorf("dimension %d behind dimension %d: they have to ascend", i, x.Sparse.Index[n-1])
 		}

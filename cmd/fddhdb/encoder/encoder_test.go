@@ -176,7 +176,8 @@ func vector(ctx context.Context, e *Encoder, text string) (Vector, error) {
 func fails(t *testing.T, err error, reason Reason, text string) {
 	t.Helper()
 	of, is := errors.AsType[*Error](err)
-	if !is || of.Reason != reason || !strings.HasPrefix(err.Error(), "the encoder of text") || !strings.Contains(err.Error(), text) {
+	if !is || of.Reason != reason || !strings.HasPrefix(err.Error(), "the encoder of text") ||
+		!strings.Contains(err.Error(), text) {
 		t.Errorf("%v, want reason %d with %q", err, reason, text)
 	}
 }
@@ -184,10 +185,12 @@ func fails(t *testing.T, err error, reason Reason, text string) {
 // The program gets a text unchanged, whatever it would mean to a shell.
 func TestEncode(t *testing.T) {
 	e := testEncoder(t, "lines", 0)
-	for _, text := range []string{"a cat", "a cat", "$(touch x); `ls` | rm -rf \"*\" 'é", "--help", strings.Repeat("long ", 3000)} {
+	for _, text := range []string{"a cat", "a cat", "$(touch x); `ls` | rm -rf \"*\" 'é", "--help",
+		strings.Repeat("long ", 3000)} {
 		x, err := vector(t.Context(), e, text)
 		check(t, err)
-		if want := []float32{float32(len(text)), float32(len(strings.Fields(text))), 0, 0, 0}; !slices.Equal(x.Dense, want) {
+		if want := []float32{float32(len(text)), float32(len(strings.Fields(text))), 0, 0, 0}; !slices.Equal(
+			x.Dense, want) {
 			t.Errorf("%.30q: %v, want %v", text, x.Dense, want)
 		}
 	}
@@ -195,7 +198,8 @@ func TestEncode(t *testing.T) {
 	if x, err := vector(t.Context(), e, "a\nb\r\nc"); err != nil || x.Dense[0] != 6 {
 		t.Errorf("%v, %v", x.Dense, err)
 	}
-	if x, err := vector(t.Context(), e, "sparse"); err != nil || !slices.Equal(x.Sparse.Index, []uint32{1, 3}) {
+	if x, err := vector(t.Context(), e, "sparse"); err != nil ||
+		!slices.Equal(x.Sparse.Index, []uint32{1, 3}) {
 		t.Errorf("%v, %v", x.Sparse, err)
 	}
 }
@@ -251,7 +255,8 @@ func TestRun(t *testing.T) {
 		fails(t, err, Failed, "it printed more than a line for an input")
 	}
 	p = testEncoder(t, "lines", 0).Program
-	for text, want := range map[string]string{"leave": "it hurts", "flood": "more than 32 MiB", "endless": "more than a line", "nan": "nan"} {
+	for text, want := range map[string]string{"leave": "it hurts", "flood": "more than 32 MiB",
+		"endless": "more than a line", "nan": "nan"} {
 		_, err := Run(t.Context(), p, dim, []string{"a", text})
 		fails(t, err, Failed, want)
 	}
@@ -284,7 +289,8 @@ func TestEncoderFails(t *testing.T) {
 	} {
 		_, err := vector(t.Context(), e, text)
 		fails(t, err, want.reason, want.text)
-		if x, err := vector(t.Context(), e, "next "+text); err != nil || int(x.Dense[0]) != len("next "+text) {
+		if x, err := vector(t.Context(), e, "next "+text); err != nil ||
+			int(x.Dense[0]) != len("next "+text) {
 			t.Errorf("after %s: %v, %v", text, x.Dense, err)
 		}
 	}
@@ -377,7 +383,8 @@ func TestEncoderKeepsStep(t *testing.T) {
 }
 
 func FuzzParseVector(f *testing.F) {
-	for _, s := range []string{"1 2", "[1,2.5]", `{"i":[1],"v":[2]}`, `{"error":"x"}`, "", ",", "[1][2]", "[1e99]", "nan", `{"i":[1],"v":[2],"x":1}`} {
+	for _, s := range []string{"1 2", "[1,2.5]", `{"i":[1],"v":[2]}`, `{"error":"x"}`, "", ",", "[1][2]",
+		"[1e99]", "nan", `{"i":[1],"v":[2],"x":1}`} {
 		f.Add([]byte(s))
 	}
 	f.Fuzz(func(t *testing.T, b []byte) {

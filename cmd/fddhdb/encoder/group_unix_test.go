@@ -49,7 +49,8 @@ func TestNothingIsLeft(t *testing.T) {
 			fails(t, err, Late, fmt.Sprintf("after each line): child %d", child))
 		}
 		for _, pid := range []int{running.cmd.Process.Pid, child} {
-			for until := time.Now().Add(time.Minute); alive(pid); time.Sleep(time.Millisecond) { // a kill takes a moment
+			// a kill takes a moment
+			for until := time.Now().Add(time.Minute); alive(pid); time.Sleep(time.Millisecond) {
 				if time.Now().After(until) {
 					t.Fatalf("late %v: process %d is there", late, pid)
 				}

@@ -127,7 +127,8 @@ func (e *Encoder) end(l *lines) error {
 	case p, going := <-l.printed:
 		if going {
 			_ = l.stop(0) // this error matters
-			return e.failed(Failed, fmt.Errorf("it printed more than a line for an input, the last %.40q", p.text), l.stderr.String())
+			return e.failed(Failed, fmt.Errorf("it printed more than a line for an input, the last %.40q",
+				p.text), l.stderr.String())
 		}
 		_ = l.stop(endGrace) // it has answered, however it ends
 	case <-timeout.C:
@@ -142,7 +143,8 @@ func (e *Encoder) end(l *lines) error {
 // ask sends inputs to the running program and returns its answers. refused is the error of the
 // first input that has none, though the program is in step. After an err the program is stopped.
 // last ends the input of the program.
-func (e *Encoder) ask(dim int, inputs []string, patience time.Duration, last bool) (all []Vector, refused, err error) {
+func (e *Encoder) ask(dim int, inputs []string, patience time.Duration,
+	last bool) (all []Vector, refused, err error) {
 	l := e.running
 	fail := func(reason Reason, grace time.Duration, format string, args ...any) ([]Vector, error, error) {
 		_ = l.stop(grace) // the first error matters
@@ -189,7 +191,8 @@ func (e *Encoder) ask(dim int, inputs []string, patience time.Duration, last boo
 				return ended()
 			case p.err != nil:
 				return fail(Failed, 0, "%w", p.err)
-			case len(all) == len(inputs), len(all) == len(inputs)-1 && p.more: // it is unclear which line is the vector
+			// it is unclear which line is the vector
+			case len(all) == len(inputs), len(all) == len(inputs)-1 && p.more:
 				return fail(Failed, 0, "it printed more than a line for an input, the first %.40q", p.text)
 			}
 			x, inStep, err := parseAnswer(p.text, dim)

@@ -29,7 +29,8 @@ type process struct {
 // own database by a text would otherwise start itself without end.
 const insideVariable = "FDDHDB_ENCODER"
 
-var errInside = errors.New("an encoder starts no encoder, as that could be itself: let its program search by --vector or --vectors")
+var errInside = errors.New(
+	"an encoder starts no encoder, as that could be itself: let its program search by --vector or --vectors")
 
 // start starts the program.
 func (p *Program) start() (*process, error) {

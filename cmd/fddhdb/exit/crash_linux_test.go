@@ -12,7 +12,8 @@ import (
 func TestOutOfMemory(t *testing.T) {
 	if os.Getenv("FDDHDB_TEST_CRASH") != "" {
 		AbortOnCrash()
-		if err := syscall.Setrlimit(syscall.RLIMIT_AS, &syscall.Rlimit{Cur: 8 << 30, Max: 8 << 30}); err != nil {
+		if err := syscall.Setrlimit(syscall.RLIMIT_AS, &syscall.Rlimit{Cur: 8 << 30,
+			Max: 8 << 30}); err != nil {
 			t.Fatal(err)
 		}
 		exhausting = make([]byte, 1<<40)
@@ -22,7 +23,8 @@ func TestOutOfMemory(t *testing.T) {
 	cmd.Env, cmd.Dir = append(os.Environ(), "FDDHDB_TEST_CRASH=1", "GOTRACEBACK="), t.TempDir()
 	out, err := cmd.CombinedOutput()
 	status := cmd.ProcessState.Sys().(syscall.WaitStatus)
-	if !status.Signaled() || status.Signal() != syscall.SIGABRT || status.CoreDump() || !strings.Contains(string(out), "out of memory") {
+	if !status.Signaled() || status.Signal() != syscall.SIGABRT || status.CoreDump() ||
+		!strings.Contains(string(out), "out of memory") {
 		t.Errorf("%v, core %v: %.500s", err, status.CoreDump(), out)
 	}
 }

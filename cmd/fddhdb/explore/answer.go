@@ -128,7 +128,8 @@ func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	}
 	e, ok := s.api[r.URL.Path]
 	if !ok {
-		s.fail(w, r, statusErrorf(http.StatusNotFound, "there is nothing at %.200q; docs/EXPLORE.md lists what is under /api", r.URL.Path))
+		s.fail(w, r, statusErrorf(http.StatusNotFound,
+			"there is nothing at %.200q; docs/EXPLORE.md lists what is under /api", r.URL.Path))
 		return
 	}
 	if !s.takes(w, r, e.methods()) {
@@ -139,7 +140,8 @@ func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		// A test's response without a connection has no deadlines to change.
 		control := http.NewResponseController(w)
 		if r.ContentLength == 0 { // an unread body keeps its deadline: the end of the request waits for it
-			_ = control.SetReadDeadline(time.Time{}) // the deadline would end the request, although it has been read
+			// the deadline would end the request, although it has been read
+			_ = control.SetReadDeadline(time.Time{})
 		}
 		_ = control.SetWriteDeadline(time.Now().Add(limit + writeTime))
 	}
@@ -167,7 +169,8 @@ func (s *Server) takes(w http.ResponseWriter, r *http.Request, methods []string)
 	}
 	all := strings.Join(methods, ", ")
 	w.Header().Set("Allow", all)
-	s.fail(w, r, statusErrorf(http.StatusMethodNotAllowed, "%.20q is not possible here, but %s", r.Method, all))
+	s.fail(w, r, statusErrorf(http.StatusMethodNotAllowed, "%.20q is not possible here, but %s", r.Method,
+		all))
 	return false
 }
 
@@ -217,7 +220,8 @@ func (s *Server) fail(w http.ResponseWriter, r *http.Request, err error) {
 	}
 	var where *db.WhereError
 	if errors.As(err, &where) {
-		form.Error, form.Column = fmt.Sprintf("where: column %d: %s", where.Column, where.Reason), where.Column
+		form.Error, form.Column = fmt.Sprintf("where: column %d: %s", where.Column, where.Reason),
+			where.Column
 	}
 	if form.Status == http.StatusServiceUnavailable {
 		w.Header().Set("Retry-After", "1")

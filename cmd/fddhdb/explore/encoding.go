@@ -33,7 +33,8 @@ type encoding struct {
 }
 
 func newEncoding(e Encoder) *encoding {
-	return &encoding{Encoder: encoder.New(e.Program), input: e.Input, turn: newRoom(1), kept: map[string]encoder.Vector{}}
+	return &encoding{Encoder: encoder.New(e.Program), input: e.Input, turn: newRoom(1),
+		kept: map[string]encoder.Vector{}}
 }
 
 // encoderOf names what an Encoder is for.
@@ -67,7 +68,8 @@ func (e *encoding) vector(ctx context.Context, dim int, input string) (encoder.V
 		return x, nil
 	}
 	if e.input == db.InputFile {
-		ctx = context.WithoutCancel(ctx) // Encode would return while the program goes on, and may read the file
+		// Encode would return while the program goes on, and may read the file
+		ctx = context.WithoutCancel(ctx)
 	}
 	all, err := e.Encode(ctx, dim, []string{input})
 	if err != nil {

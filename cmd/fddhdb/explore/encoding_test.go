@@ -61,19 +61,23 @@ func testEncoder(t *testing.T, timeout time.Duration) Encoder {
 	check(t, err)
 	t.Setenv(encoderVariable, "lines")
 	t.Setenv("GORACE", "atexit_sleep_ms=0")
-	return Encoder{Program: encoder.Program{Modality: "text", Command: []string{program}, Timeout: cmp.Or(timeout, time.Hour)}, Collection: "main", Input: db.InputText}
+	return Encoder{Program: encoder.Program{Modality: "text", Command: []string{program},
+		Timeout: cmp.Or(timeout, time.Hour)}, Collection: "main", Input: db.InputText}
 }
 
 // A search by words has the answer of a search by the vector that the program prints. A text is
 // encoded once.
 func TestSearchByText(t *testing.T) {
-	never := Encoder{Program: encoder.Program{Modality: "text", Command: []string{"/nowhere/at/all"}}, Collection: "main", Input: db.InputText}
+	never := Encoder{Program: encoder.Program{Modality: "text", Command: []string{"/nowhere/at/all"}},
+		Collection: "main", Input: db.InputText}
 	s := newServer(t, sharedDatabase(t), testEncoder(t, 0))
 	for range 2 {
-		got := get[hitsForm](t, s, "/api/search?from=text&to=image&k=7&text="+url.QueryEscape("four words, no more"))
+		got := get[hitsForm](t, s, "/api/search?from=text&to=image&k=7&text="+url.QueryEscape(
+			"four words, no more"))
 		c, err := s.db.Collection("main")
 		check(t, err)
-		want, err := c.Search(t.Context(), db.Query{From: "text", To: "image", K: 7, Vector: []float32{19, 4, 0, 0, 1}})
+		want, err := c.Search(t.Context(), db.Query{From: "text", To: "image", K: 7,
+			Vector: []float32{19, 4, 0, 0, 1}})
 		check(t, err)
 		for i, h := range want.Hits {
 			if got.Hits[i].Key != h.Key {
@@ -81,7 +85,8 @@ func TestSearchByText(t *testing.T) {
 			}
 		}
 	}
-	refused(t, do(s, request("GET", "/api/search?collection=empty&from=image&text=x", nil)), 400, "no encoder")
+	refused(t, do(s, request("GET", "/api/search?collection=empty&from=image&text=x", nil)), 400,
+		"no encoder")
 	refused(t, do(s, request("GET", "/api/search?from=image&text=x", nil)), 400, "no encoder")
 	s = newServer(t, sharedDatabase(t), never)
 	refused(t, do(s, request("GET", "/api/search?from=text&text=x", nil)), 502, "/nowhere/at/all")
@@ -111,8 +116,10 @@ func TestSearchByTextFails(t *testing.T) {
 
 // A request may take as long as its encoder besides its own time.
 func TestTimeOfRequestsByText(t *testing.T) {
-	own := Encoder{Program: encoder.Program{Modality: "text", Timeout: time.Hour}, Collection: "other", Input: db.InputText}
-	s := newServer(t, sharedDatabase(t), own, Encoder{Program: encoder.Program{Modality: "words"}, Collection: "main", Input: db.InputText},
+	own := Encoder{Program: encoder.Program{Modality: "text", Timeout: time.Hour}, Collection: "other",
+		Input: db.InputText}
+	s := newServer(t, sharedDatabase(t), own, Encoder{Program: encoder.Program{Modality: "words"},
+		Collection: "main", Input: db.InputText},
 		Encoder{Program: encoder.Program{Modality: "image"}, Collection: "main", Input: db.InputFile})
 	s.requestTime = time.Minute
 	for path, want := range map[string]time.Duration{

@@ -49,7 +49,8 @@ func sharedDatabase(t testing.TB) *db.DB {
 		shared.d = d
 		fillMain(t, d)
 		fillGiven(t, d)
-		_, err = d.CreateCollection(context.Background(), "empty", db.Schema{Modalities: []db.Modality{{Name: "image", Dim: 8}}})
+		_, err = d.CreateCollection(context.Background(), "empty",
+			db.Schema{Modalities: []db.Modality{{Name: "image", Dim: 8}}})
 		check(t, err)
 	})
 	return shared.d
@@ -159,9 +160,10 @@ var reported atomic.Value // the last fault, a string
 func newServer(t testing.TB, d *db.DB, encoders ...Encoder) *Server {
 	t.Helper()
 	s, err := New(d, Options{
-		Name: "test.db", Version: "v1", Encoders: encoders, OpenVectors: func(path string) (*files.Vectors, error) { return files.Open(path, path) },
-		Report:  func(fault string) { reported.Store(fault) },
-		Message: func(err error) string { return strings.TrimPrefix(err.Error(), "fddhdb: ") },
+		Name: "test.db", Version: "v1", Encoders: encoders,
+		OpenVectors: func(path string) (*files.Vectors, error) { return files.Open(path, path) },
+		Report:      func(fault string) { reported.Store(fault) },
+		Message:     func(err error) string { return strings.TrimPrefix(err.Error(), "fddhdb: ") },
 	})
 	check(t, err)
 	t.Cleanup(func() { check(t, s.Close()) })

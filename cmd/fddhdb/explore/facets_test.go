@@ -66,11 +66,13 @@ func TestFacets(t *testing.T) {
 			}
 		}
 	}
-	if got := get[countsForm](t, s, "/api/facets?limit=1"); len(got.Facets) != 1 || got.Facets[0].By != "label" || len(got.Facets[0].Counts) != 1 {
+	if got := get[countsForm](t, s, "/api/facets?limit=1"); len(got.Facets) != 1 ||
+		got.Facets[0].By != "label" || len(got.Facets[0].Counts) != 1 {
 		t.Errorf("%+v", got)
 	}
 	for query, want := range map[string]int{
-		"by=nope": 400, "limit=0": 400, "other=1": 400, "where=" + url.QueryEscape("year <"): 400, "key=nobody&from=image": 404, "key=item+3&other=1": 400, "collection=none": 404,
+		"by=nope": 400, "limit=0": 400, "other=1": 400, "where=" + url.QueryEscape("year <"): 400,
+		"key=nobody&from=image": 404, "key=item+3&other=1": 400, "collection=none": 404,
 	} {
 		if w := do(s, request("GET", "/api/facets?"+query, nil)); w.Code != want {
 			t.Errorf("%s: %d, want %d: %s", query, w.Code, want, w.Body)

@@ -79,8 +79,10 @@ func (s *Server) collectionForm(ctx context.Context, name string) (*collectionFo
 	}
 	out := &collectionForm{
 		Name: name, IndexOnly: schema.IndexOnly,
-		Modalities: append([]db.Modality{}, schema.Modalities...), Fields: append([]db.Field{}, schema.Fields...),
-		Encoders: s.encodersFor(name, schema.Modalities, db.InputText), Pictures: s.encodersFor(name, schema.Modalities, db.InputFile), Spaces: []spaceForm{},
+		Modalities: append([]db.Modality{}, schema.Modalities...),
+		Fields:     append([]db.Field{}, schema.Fields...),
+		Encoders:   s.encodersFor(name, schema.Modalities, db.InputText),
+		Pictures:   s.encodersFor(name, schema.Modalities, db.InputFile), Spaces: []spaceForm{},
 	}
 	if out.Items, err = c.Count(ctx, ""); err != nil {
 		return nil, err

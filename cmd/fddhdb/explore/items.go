@@ -34,7 +34,8 @@ func (s *Server) itemForm(at place, it *db.Item) *itemForm {
 	out := &itemForm{Item: *it}
 	out.Payload = nil
 	if out.Modalities == nil {
-		out.Modalities = slices.Concat(slices.Collect(maps.Keys(it.Vectors)), slices.Collect(maps.Keys(it.Sparse)))
+		out.Modalities = slices.Concat(slices.Collect(maps.Keys(it.Vectors)),
+			slices.Collect(maps.Keys(it.Sparse)))
 		slices.Sort(out.Modalities)
 	}
 	out.Vectors, out.Sparse = nil, nil
@@ -138,7 +139,8 @@ func (s *Server) item(ctx context.Context, v url.Values) (any, error) {
 // random ones; and how many there are to choose from.
 func (s *Server) items(ctx context.Context, v url.Values) (out any, err error) {
 	p := &parameters{values: v}
-	at, where, limit, seed := p.place(), p.text("where", ""), p.number("limit", 24, 1, maxK), p.number("sample", -1, 0, math.MaxInt32)
+	at, where, limit, seed := p.place(), p.text("where", ""), p.number("limit", 24, 1, maxK),
+		p.number("sample", -1, 0, math.MaxInt32)
 	if err := p.end(); err != nil {
 		return nil, err
 	}

@@ -45,7 +45,8 @@ func sniff(b []byte) string {
 }
 
 func isText(b []byte) bool {
-	return utf8.Valid(b) && !bytes.ContainsFunc(b, func(r rune) bool { return r < ' ' && r != '\t' && r != '\n' && r != '\r' })
+	return utf8.Valid(b) && !bytes.ContainsFunc(b,
+		func(r rune) bool { return r < ' ' && r != '\t' && r != '\n' && r != '\r' })
 }
 
 // isSVG reports whether the first element of a text is an svg.
@@ -200,11 +201,13 @@ func (u *upload) asPicture(body io.Reader) (whole io.Reader, ext string, err err
 	}
 	if u.picture = pictureType(head[:n]); u.picture == "" {
 		_, _ = io.Copy(io.Discard, body) // a browser that cannot send all of it may show no answer
-		return nil, "", badRequest("%.100q is neither a file of vectors, by its name (%s), nor a picture, by its first bytes (PNG, JPEG, GIF, WebP, SVG)",
+		return nil, "", badRequest(
+			"%.100q is neither a file of vectors, by its name (%s), nor a picture, by its first bytes (PNG, JPEG, GIF, WebP, SVG)",
 			u.base(), strings.Join(extensions, ", "))
 	}
 	whole = io.MultiReader(bytes.NewReader(head[:n]), body)
-	return http.MaxBytesReader(nil, io.NopCloser(whole), maxPicture), "." + strings.TrimSuffix(path.Base(u.picture), "+xml"), nil
+	return http.MaxBytesReader(nil, io.NopCloser(whole), maxPicture),
+		"." + strings.TrimSuffix(path.Base(u.picture), "+xml"), nil
 }
 
 // picture returns a picture that was sent. The caller gives it back with done.
@@ -222,7 +225,8 @@ func (l *uploads) picture(id string) (*upload, error) {
 func (s *Server) pictureVector(ctx context.Context, q *query, dim int) (encoder.Vector, error) {
 	e := s.encodings[encoderOf{q.collection, q.from, db.InputFile}]
 	if e == nil {
-		return encoder.Vector{}, badRequest("there is no encoder of pictures for %q: store one by fddhdb encoder DIR --input file --set %s=COMMAND", q.from, q.from)
+		return encoder.Vector{}, badRequest(
+			"there is no encoder of pictures for %q: store one by fddhdb encoder DIR --input file --set %s=COMMAND", q.from, q.from)
 	}
 	u, err := s.uploads.picture(q.picture)
 	if err != nil {

@@ -34,7 +34,8 @@ func TestMedia(t *testing.T) {
 		key := "item " + string(rune('0'+i))
 		w := do(s, request("GET", "/api/media?key="+url.QueryEscape(key), nil))
 		h := w.Header()
-		if w.Code != 200 || h.Get("Content-Type") != want.kind || h.Get("Content-Disposition") != want.disposition || !bytes.Equal(w.Body.Bytes(), payload(t, i)) {
+		if w.Code != 200 || h.Get("Content-Type") != want.kind ||
+			h.Get("Content-Disposition") != want.disposition || !bytes.Equal(w.Body.Bytes(), payload(t, i)) {
 			t.Errorf("%s: %d, %s, %q", key, w.Code, h.Get("Content-Type"), h.Get("Content-Disposition"))
 		}
 		protected(t, h)
@@ -43,7 +44,9 @@ func TestMedia(t *testing.T) {
 		}
 		it := get[itemForm](t, s, "/api/item?key="+url.QueryEscape(key))
 		picture := strings.HasPrefix(want.kind, "image/")
-		if it.PayloadType != want.kind || it.PayloadBytes != len(payload(t, i)) || (it.Picture != "") != picture || (it.Text != "") != (want.kind == plainText) || it.Payload != nil {
+		if it.PayloadType != want.kind || it.PayloadBytes != len(payload(t, i)) ||
+			(it.Picture != "") != picture || (it.Text != "") != (want.kind == plainText) ||
+			it.Payload != nil {
 			t.Errorf("%s: %+v", key, it)
 		}
 		if picture {
@@ -61,7 +64,8 @@ func TestPictureInAField(t *testing.T) {
 	for key, title := range map[string]string{
 		"base64": "data:image/png;base64," + base64.StdEncoding.EncodeToString(image),
 		"text":   "data:image/svg+xml," + url.PathEscape(svgPicture),
-		"lie":    "data:image/png;base64," + base64.StdEncoding.EncodeToString([]byte("<script>alert(1)</script>")),
+		"lie": "data:image/png;base64," +
+			base64.StdEncoding.EncodeToString([]byte("<script>alert(1)</script>")),
 		"broken": "data:image/png;base64,!!!",
 		"link":   "https://example.com/a.png",
 	} {
@@ -69,7 +73,8 @@ func TestPictureInAField(t *testing.T) {
 		check(t, err)
 	}
 	s := newServer(t, d)
-	for key, want := range map[string]string{"base64": "image/png", "text": svgType, "lie": "", "broken": "", "link": ""} {
+	for key, want := range map[string]string{"base64": "image/png", "text": svgType, "lie": "", "broken": "",
+		"link": ""} {
 		it := get[itemForm](t, s, "/api/item?key="+key)
 		if (it.Picture != "") != (want != "") {
 			t.Errorf("%s: picture %q", key, it.Picture)
@@ -77,7 +82,8 @@ func TestPictureInAField(t *testing.T) {
 		if want == "" {
 			continue
 		}
-		if w := do(s, request("GET", it.Picture, nil)); w.Code != 200 || w.Header().Get("Content-Type") != want {
+		if w := do(s, request("GET", it.Picture, nil)); w.Code != 200 ||
+			w.Header().Get("Content-Type") != want {
 			t.Errorf("%s: %d, %s", key, w.Code, w.Header().Get("Content-Type"))
 		}
 	}
@@ -90,13 +96,15 @@ func TestPictureInAFile(t *testing.T) {
 	inside := filepath.Join(dir, "in")
 	check(t, os.Mkdir(inside, 0o777))
 	for name, body := range map[string][]byte{
-		"in/a.png": payload(t, 0), "in/b.svg": []byte(svgPicture), "in/long.svg": []byte("<!--" + strings.Repeat("ü", 600) + "--><svg></svg>"),
+		"in/a.png": payload(t, 0), "in/b.svg": []byte(svgPicture),
+		"in/long.svg":  []byte("<!--" + strings.Repeat("ü", 600) + "--><svg></svg>"),
 		"in/page.html": []byte("<script>alert(1)</script>"), "out.png": payload(t, 0),
 	} {
 		check(t, os.WriteFile(filepath.Join(dir, name), body, 0o666))
 	}
 	d, c := ownDatabase(t)
-	want := map[string]string{"a.png": "image/png", "2": "image/png", "b.svg": svgType, "page.html": "", "../out.png": "", "long.svg": ""}
+	want := map[string]string{"a.png": "image/png", "2": "image/png", "b.svg": svgType, "page.html": "",
+		"../out.png": "", "long.svg": ""}
 	for key := range want {
 		it := &db.Item{Key: key}
 		if key == "2" {
@@ -208,7 +216,8 @@ func TestSearchByPicture(t *testing.T) {
 	sent := sendPicture(t, s, "folder/my cat.jpg", body) // the bytes count, not the name
 	c, err := s.db.Collection("main")
 	check(t, err)
-	want, err := c.Search(t.Context(), db.Query{From: "image", To: "text", K: 7, Vector: []float32{float32(len(body)) / 64, 7: 1}})
+	want, err := c.Search(t.Context(), db.Query{From: "image", To: "text", K: 7,
+		Vector: []float32{float32(len(body)) / 64, 7: 1}})
 	check(t, err)
 	for range 2 {
 		got := get[hitsForm](t, s, "/api/search?from=image&to=text&k=7&picture="+sent.Picture)
@@ -221,7 +230,8 @@ func TestSearchByPicture(t *testing.T) {
 			}
 		}
 	}
-	if got := get[histogramForm](t, s, "/api/histogram?from=image&to=text&picture="+sent.Picture); got.Items != learnedItems {
+	if got := get[histogramForm](t, s,
+		"/api/histogram?from=image&to=text&picture="+sent.Picture); got.Items != learnedItems {
 		t.Errorf("%+v", got)
 	}
 	if got := get[countsForm](t, s, "/api/facets?from=image&to=text&k=7&picture="+sent.Picture); got.Facets[0].Items != 7 {
@@ -233,17 +243,19 @@ func TestSearchByPicture(t *testing.T) {
 	}
 	protected(t, w.Header())
 	for _, of := range get[databaseForm](t, s, "/api/database").Collections {
-		if can := len(of.Pictures) == 1 && of.Pictures[0] == "image"; can != (of.Name == "main") || of.Pictures == nil {
+		if can := len(of.Pictures) == 1 && of.Pictures[0] == "image"; can != (of.Name == "main") ||
+			of.Pictures == nil {
 			t.Errorf("%s: pictures for %q", of.Name, of.Pictures)
 		}
 	}
 
 	vectors := send(t, s, "a.csv", []byte("1,2,3,4,5,6,7,8\n"))
 	for target, text := range map[string]string{
-		"/api/search?from=image&upload=" + sent.Picture:                   "my cat.jpg is a picture",
-		"/api/search?from=image&picture=" + vectors.Upload:                "a.csv is a file of vectors",
-		"/api/media?picture=" + vectors.Upload:                            "a.csv is a file of vectors",
-		"/api/search?from=text&picture=" + sent.Picture:                   `no encoder of pictures for "text"`,
+		"/api/search?from=image&upload=" + sent.Picture:    "my cat.jpg is a picture",
+		"/api/search?from=image&picture=" + vectors.Upload: "a.csv is a file of vectors",
+		"/api/media?picture=" + vectors.Upload:             "a.csv is a file of vectors",
+		"/api/search?from=text&picture=" +
+			sent.Picture: `no encoder of pictures for "text"`,
 		"/api/search?collection=empty&from=image&picture=" + sent.Picture: "no encoder of pictures",
 		"/api/search?from=image&key=item+1&picture=" + sent.Picture:       "this one has 2",
 		"/api/search?collection=given&from=image&picture=" + sent.Picture: "bring their codes",
@@ -280,7 +292,8 @@ func TestSearchByPictureFails(t *testing.T) {
 func TestLargePicture(t *testing.T) {
 	s := newServer(t, sharedDatabase(t))
 	body := io.MultiReader(bytes.NewReader(payload(t, 0)), io.LimitReader(zeros{}, maxPicture))
-	refused(t, do(s, httptest.NewRequest("POST", "http://"+host+"/api/uploads?name=a.png", body)), 413, "a picture of at most 32 MiB")
+	refused(t, do(s, httptest.NewRequest("POST", "http://"+host+"/api/uploads?name=a.png", body)), 413,
+		"a picture of at most 32 MiB")
 	if files, err := os.ReadDir(s.uploads.dir); err != nil || len(files) != 0 {
 		t.Errorf("%d files stay, %v", len(files), err)
 	}

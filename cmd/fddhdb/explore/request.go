@@ -127,7 +127,8 @@ func parseQuery(v url.Values) (*query, error) {
 	q := &query{
 		place: p.place(),
 		from:  p.text("from", ""), to: p.text("to", ""),
-		key: p.text("key", ""), code: p.text("code", ""), text: p.text("text", ""), picture: p.text("picture", ""), upload: p.text("upload", ""),
+		key: p.text("key", ""), code: p.text("code", ""), text: p.text("text", ""),
+		picture: p.text("picture", ""), upload: p.text("upload", ""),
 		member: p.text("member", ""), row: p.number("row", 0, 0, 1<<31-1),
 		k: p.number("k", 10, 1, maxK), radius: p.number("radius", -1, 0, 1<<20),
 		minSimilarity: p.similarity("min-similarity"),
@@ -150,7 +151,8 @@ func parseQuery(v url.Values) (*query, error) {
 	}
 	switch {
 	case given != 1:
-		return nil, badRequest("a search has one of key, code, text, picture and upload, this one has %d", given)
+		return nil, badRequest("a search has one of key, code, text, picture and upload, this one has %d",
+			given)
 	case q.text+q.picture != "" && q.from == "":
 		return nil, badRequest("from is missing: the modality whose encoder the text or picture is for")
 	case len(q.text) > maxText:

@@ -26,7 +26,8 @@ func (s *Server) in(from interface {
 		if err != nil {
 			return nil, err
 		}
-		return nil, statusErrorf(http.StatusNotFound, "there is no collection %.100q: there is %s", p.collection, strings.Join(names, ", "))
+		return nil, statusErrorf(http.StatusNotFound, "there is no collection %.100q: there is %s",
+			p.collection, strings.Join(names, ", "))
 	}
 	if err != nil || p.space == 0 {
 		return c, err
@@ -38,12 +39,13 @@ func (s *Server) in(from interface {
 // beside it.
 type searchForm struct {
 	jsonform.Search
-	Items    []*itemForm `json:"items,omitempty"`      // of the hits, in order
-	Code     string      `json:"query_code,omitempty"` // code of the query, in hexadecimal
-	Bits     int         `json:"bits"`                 // of the code; 0 where vectors were compared, also beside codes
-	Space    db.Space    `json:"space"`
-	Revision uint32      `json:"revision"`
-	TookUS   float64     `json:"took_us"` // duration of the search alone
+	Items []*itemForm `json:"items,omitempty"`      // of the hits, in order
+	Code  string      `json:"query_code,omitempty"` // code of the query, in hexadecimal
+	// of the code; 0 where vectors were compared, also beside codes
+	Bits     int      `json:"bits"`
+	Space    db.Space `json:"space"`
+	Revision uint32   `json:"revision"`
+	TookUS   float64  `json:"took_us"` // duration of the search alone
 }
 
 func (s *Server) search(ctx context.Context, v url.Values) (*reply, error) {
@@ -66,7 +68,8 @@ func (s *Server) search(ctx context.Context, v url.Values) (*reply, error) {
 	})
 }
 
-func (s *Server) answerSearch(ctx context.Context, c *db.Collection, dq db.Query, q *query) (*searchForm, error) {
+func (s *Server) answerSearch(ctx context.Context, c *db.Collection, dq db.Query,
+	q *query) (*searchForm, error) {
 	start := time.Now()
 	r, explain, err := find(ctx, c, dq, q)
 	if err != nil {
@@ -114,7 +117,8 @@ func (q *query) name() any {
 
 // asked parses the parameters. It returns them, their collection, and the query for the
 // database. It waits for an encoder or a file if the query needs one.
-func (s *Server) asked(ctx context.Context, v url.Values) (q *query, c *db.Collection, dq db.Query, err error) {
+func (s *Server) asked(ctx context.Context,
+	v url.Values) (q *query, c *db.Collection, dq db.Query, err error) {
 	if q, err = parseQuery(v); err == nil {
 		if c, err = s.at(q.place); err == nil {
 			dq, err = s.query(ctx, c, q)
@@ -161,7 +165,8 @@ func (s *Server) query(ctx context.Context, c *db.Collection, q *query) (db.Quer
 	}
 	e := s.encodings[encoderOf{q.collection, q.from, db.InputText}]
 	if e == nil {
-		return out, badRequest("there is no encoder for %q: fddhdb encoder --set %s=COMMAND stores one", q.from, q.from)
+		return out, badRequest("there is no encoder for %q: fddhdb encoder --set %s=COMMAND stores one",
+			q.from, q.from)
 	}
 	x, err := e.vector(ctx, dim, q.text)
 	out.Vector, out.Sparse = x.Dense, x.Sparse
@@ -204,9 +209,11 @@ func modalityOf(c *db.Collection, name string) (db.Modality, error) {
 		names = append(names, m.Name)
 	}
 	if len(names) == 0 {
-		return db.Modality{}, badRequest("there is no modality %.100q: items of this collection bring their codes", name)
+		return db.Modality{}, badRequest(
+			"there is no modality %.100q: items of this collection bring their codes", name)
 	}
-	return db.Modality{}, badRequest("there is no modality %.100q: there is %s", name, strings.Join(names, ", "))
+	return db.Modality{}, badRequest("there is no modality %.100q: there is %s", name,
+		strings.Join(names, ", "))
 }
 
 // find answers a query.
@@ -286,7 +293,8 @@ func (s *Server) plans(ctx context.Context, v url.Values) (any, error) {
 	if q == nil {
 		return out, nil
 	}
-	for _, sort := range []struct{ k, radius int }{{10, -1}, {100, -1}, {10, 0}, {10, 2}, {10, 4}, {10, 8}, {10, 16}} {
+	for _, sort := range []struct{ k, radius int }{{10, -1}, {100, -1}, {10, 0}, {10, 2}, {10, 4}, {10, 8},
+		{10, 16}} {
 		q.K = sort.k
 		explain, _, err := c.Explain(ctx, *q, sort.radius)
 		if err != nil {

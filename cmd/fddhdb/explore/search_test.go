@@ -40,7 +40,8 @@ type hitsForm struct {
 }
 
 // scan returns the distances of all items from a code, by key, without the index.
-func scan(t *testing.T, d *db.DB, collection string, space db.Space, where string, code []byte) map[string]int {
+func scan(t *testing.T, d *db.DB, collection string, space db.Space, where string,
+	code []byte) map[string]int {
 	t.Helper()
 	c, err := d.Collection(collection)
 	check(t, err)
@@ -98,8 +99,10 @@ func TestSearchIsAScan(t *testing.T) {
 			t.Fatalf("%s: %d hits of %d items", query, len(all.Hits), len(want))
 		}
 		for i, h := range all.Hits {
-			if want[h.Key] != h.Distance || i > 0 && h.Distance < all.Hits[i-1].Distance || all.Items[i].Key != h.Key {
-				t.Fatalf("%s: hit %d is %q at %d, which is at %d; its item is %q", query, i, h.Key, h.Distance, want[h.Key], all.Items[i].Key)
+			if want[h.Key] != h.Distance || i > 0 && h.Distance < all.Hits[i-1].Distance ||
+				all.Items[i].Key != h.Key {
+				t.Fatalf("%s: hit %d is %q at %d, which is at %d; its item is %q", query, i, h.Key,
+					h.Distance, want[h.Key], all.Items[i].Key)
 			}
 		}
 		histogram := get[histogramForm](t, s, "/api/histogram"+query)
@@ -107,7 +110,8 @@ func TestSearchIsAScan(t *testing.T) {
 		for _, n := range want {
 			counts[n]++
 		}
-		if diff := cmp.Diff(histogramForm{Items: len(want), Bits: 8 * len(code), Distances: counts}, histogram); diff != "" {
+		if diff := cmp.Diff(histogramForm{Items: len(want), Bits: 8 * len(code), Distances: counts},
+			histogram); diff != "" {
 			t.Errorf("%s: histogram: %s", query, diff)
 		}
 		for _, radius := range []int{0, 3, 7, 100} {
@@ -119,7 +123,8 @@ func TestSearchIsAScan(t *testing.T) {
 			}
 			got := get[hitsForm](t, s, fmt.Sprintf("/api/search%s&radius=%d&k=5", query, radius))
 			if *got.Total != within || len(got.Hits) != min(5, within) || (got.Next != nil) != (within > 5) {
-				t.Errorf("%s: radius %d: total %d, %d hits, want %d of %d", query, radius, *got.Total, len(got.Hits), min(5, within), within)
+				t.Errorf("%s: radius %d: total %d, %d hits, want %d of %d", query, radius, *got.Total,
+					len(got.Hits), min(5, within), within)
 			}
 			if diff := cmp.Diff(all.Hits[:len(got.Hits)], got.Hits); diff != "" {
 				t.Errorf("%s: radius %d: %s", query, radius, diff)
@@ -175,7 +180,8 @@ func TestSimilarity(t *testing.T) {
 			}
 		}
 		within := get[hitsForm](t, s, "/api/search?radius=16&"+limited)
-		if counted := get[histogramForm](t, s, "/api/histogram?"+limited).Items; *within.Total != counted || counted >= *all.Total || counted < len(want) {
+		if counted := get[histogramForm](t, s, "/api/histogram?"+limited).Items; *within.Total != counted ||
+			counted >= *all.Total || counted < len(want) {
 			t.Errorf("%s: %d within 16 bits, %d counted, of %d", order, *within.Total, counted, *all.Total)
 		}
 	}
@@ -193,10 +199,12 @@ func TestExplain(t *testing.T) {
 		t.Error(diff)
 	}
 	plans := get[struct{ Plans []planForm }](t, s, "/api/plans?to=text").Plans
-	if len(plans) == 0 || plans[0].Op != "knn" || plans[0].Explain.Plan == "" || len(plans[0].Explain.Predicted) < 2 {
+	if len(plans) == 0 || plans[0].Op != "knn" || plans[0].Explain.Plan == "" ||
+		len(plans[0].Explain.Predicted) < 2 {
 		t.Errorf("plans %+v", plans)
 	}
-	if plans := get[struct{ Plans []planForm }](t, s, "/api/plans?collection=empty").Plans; plans == nil || len(plans) > 0 {
+	if plans := get[struct{ Plans []planForm }](t, s, "/api/plans?collection=empty").Plans; plans == nil ||
+		len(plans) > 0 {
 		t.Errorf("an empty collection is searched by %+v", plans)
 	}
 }
@@ -208,66 +216,71 @@ func TestMistakes(t *testing.T) {
 		status int
 		text   string
 	}{
-		"/api/search":                                                    {400, "one of key, code, text, picture and upload"},
-		"/api/search?key=a&code=00":                                      {400, "this one has 2"},
-		"/api/search?key=item+1&k=0":                                     {400, `k="0": a whole number from 1 to 1000`},
-		"/api/search?key=item+1&k=1001":                                  {400, "1 to 1000"},
-		"/api/search?key=item+1&k=99999999999999999999":                  {400, "1 to 1000"},
-		"/api/search?key=item+1&k=ten":                                   {400, `k="ten"`},
-		"/api/search?key=item+1&radius=-1":                               {400, "radius"},
-		"/api/search?key=item+1&space=-3":                                {400, "space"},
-		"/api/search?key=item+1&space=7":                                 {404, "7"},
-		"/api/search?key=item+1&rerank=best":                             {400, "unknown rerank"},
-		"/api/search?key=item+1&k=3&k=4":                                 {400, "k is given 2 times"},
-		"/api/search?key=item+1&radus=3":                                 {400, `there is no parameter "radus"`},
-		"/api/search?key=item+1&explain=maybe":                           {400, "true or false"},
-		"/api/search?key=%ff":                                            {400, "not UTF-8"},
-		"/api/search?key=%zz":                                            {400, "cannot be read"},
-		"/api/search?key=a;b":                                            {400, "cannot be read"},
-		"/api/search?key=nobody":                                         {404, "not found"},
-		"/api/search?key=item+1&collection=nope":                         {404, "there is empty, given, main"},
-		"/api/search?key=item+1&collection=../main":                      {404, "no collection"},
-		"/api/search?key=x&collection=empty":                             {404, "not found"},
-		"/api/search?code=0f&collection=empty":                           {409, "not trained"},
-		"/api/search?key=x&collection=empty&radius=3":                    {404, "not found"},
-		"/api/histogram?key=x&collection=empty":                          {409, "not trained"},
-		"/api/search?code=0f0":                                           {400, "not hexadecimal"},
-		"/api/search?code=0f":                                            {400, "bits"},
-		"/api/search?code=0f0f&from=image":                               {400, "of no modality"},
-		"/api/search?key=item+1&to=sound":                                {400, "sound"},
-		"/api/search?key=item+1&row=3":                                   {400, "of an upload"},
-		"/api/search?key=item+1&after=AAAA":                              {400, "cursor"},
-		"/api/search?text=cat":                                           {400, "from is missing"},
-		"/api/search?text=cat&from=text":                                 {400, "no encoder"},
-		"/api/search?text=cat&from=sound":                                {400, "there is image, text"},
-		"/api/search?text=cat&collection=given&from=x":                   {400, "bring their codes"},
-		"/api/search?upload=AAA&from=image":                              {404, "send it again"},
-		"/api/search?picture=AAA":                                        {400, "from is missing"},
-		"/api/search?picture=AAA&from=image":                             {400, "there is no encoder of pictures"},
-		"/api/search?picture=AAA&from=image&row=1":                       {400, "of an upload"},
-		"/api/media?picture=AAA":                                         {404, "send it again"},
-		"/api/media?picture=AAA&key=item+1":                              {400, "no parameter"},
-		"/api/search?key=item+1&where=year+<":                            {400, "where: column 7"},
-		"/api/search?key=item+1&where=titel+%3D+'x'":                     {400, "year"},
-		"/api/histogram?key=nobody":                                      {404, "not found"},
-		"/api/item":                                                      {400, "key is missing"},
-		"/api/item?key=nobody":                                           {404, "not found"},
-		"/api/items?limit=0":                                             {400, "limit"},
-		"/api/items?limit=1001":                                          {400, "limit"},
-		"/api/items?sample=-1":                                           {400, "sample"},
-		"/api/items?sample=x":                                            {400, "sample"},
-		"/api/media?key=item+9":                                          {404, "nothing there"},
-		"/api/media?key=item+1&field=nope":                               {404, "nothing there"},
-		"/api/models?collection=nope":                                    {404, "no collection"},
-		"/api/database?x=1":                                              {400, "no parameter"},
-		"/api":                                                           {404, "nothing at"},
-		"/api/":                                                          {404, "nothing at"},
-		"/api/search/":                                                   {404, "nothing at"},
-		"/api/../api/database":                                           {404, "nothing at"},
-		"/../../etc/passwd":                                              {404, "nothing at"},
-		"/page/index.html":                                               {404, "nothing at"},
-		"/index.html":                                                    {404, "nothing at"},
-		"//":                                                             {404, "nothing at"},
+		"/api/search": {400,
+			"one of key, code, text, picture and upload"},
+		"/api/search?key=a&code=00": {400, "this one has 2"},
+		"/api/search?key=item+1&k=0": {400,
+			`k="0": a whole number from 1 to 1000`},
+		"/api/search?key=item+1&k=1001":                 {400, "1 to 1000"},
+		"/api/search?key=item+1&k=99999999999999999999": {400, "1 to 1000"},
+		"/api/search?key=item+1&k=ten":                  {400, `k="ten"`},
+		"/api/search?key=item+1&radius=-1":              {400, "radius"},
+		"/api/search?key=item+1&space=-3":               {400, "space"},
+		"/api/search?key=item+1&space=7":                {404, "7"},
+		"/api/search?key=item+1&rerank=best":            {400, "unknown rerank"},
+		"/api/search?key=item+1&k=3&k=4":                {400, "k is given 2 times"},
+		"/api/search?key=item+1&radus=3": {400,
+			`there is no parameter "radus"`},
+		"/api/search?key=item+1&explain=maybe": {400, "true or false"},
+		"/api/search?key=%ff":                  {400, "not UTF-8"},
+		"/api/search?key=%zz":                  {400, "cannot be read"},
+		"/api/search?key=a;b":                  {400, "cannot be read"},
+		"/api/search?key=nobody":               {404, "not found"},
+		"/api/search?key=item+1&collection=nope": {404,
+			"there is empty, given, main"},
+		"/api/search?key=item+1&collection=../main":    {404, "no collection"},
+		"/api/search?key=x&collection=empty":           {404, "not found"},
+		"/api/search?code=0f&collection=empty":         {409, "not trained"},
+		"/api/search?key=x&collection=empty&radius=3":  {404, "not found"},
+		"/api/histogram?key=x&collection=empty":        {409, "not trained"},
+		"/api/search?code=0f0":                         {400, "not hexadecimal"},
+		"/api/search?code=0f":                          {400, "bits"},
+		"/api/search?code=0f0f&from=image":             {400, "of no modality"},
+		"/api/search?key=item+1&to=sound":              {400, "sound"},
+		"/api/search?key=item+1&row=3":                 {400, "of an upload"},
+		"/api/search?key=item+1&after=AAAA":            {400, "cursor"},
+		"/api/search?text=cat":                         {400, "from is missing"},
+		"/api/search?text=cat&from=text":               {400, "no encoder"},
+		"/api/search?text=cat&from=sound":              {400, "there is image, text"},
+		"/api/search?text=cat&collection=given&from=x": {400, "bring their codes"},
+		"/api/search?upload=AAA&from=image":            {404, "send it again"},
+		"/api/search?picture=AAA":                      {400, "from is missing"},
+		"/api/search?picture=AAA&from=image": {400,
+			"there is no encoder of pictures"},
+		"/api/search?picture=AAA&from=image&row=1":   {400, "of an upload"},
+		"/api/media?picture=AAA":                     {404, "send it again"},
+		"/api/media?picture=AAA&key=item+1":          {400, "no parameter"},
+		"/api/search?key=item+1&where=year+<":        {400, "where: column 7"},
+		"/api/search?key=item+1&where=titel+%3D+'x'": {400, "year"},
+		"/api/histogram?key=nobody":                  {404, "not found"},
+		"/api/item":                                  {400, "key is missing"},
+		"/api/item?key=nobody":                       {404, "not found"},
+		"/api/items?limit=0":                         {400, "limit"},
+		"/api/items?limit=1001":                      {400, "limit"},
+		"/api/items?sample=-1":                       {400, "sample"},
+		"/api/items?sample=x":                        {400, "sample"},
+		"/api/media?key=item+9":                      {404, "nothing there"},
+		"/api/media?key=item+1&field=nope":           {404, "nothing there"},
+		"/api/models?collection=nope":                {404, "no collection"},
+		"/api/database?x=1":                          {400, "no parameter"},
+		"/api":                                       {404, "nothing at"},
+		"/api/":                                      {404, "nothing at"},
+		"/api/search/":                               {404, "nothing at"},
+		"/api/../api/database":                       {404, "nothing at"},
+		"/../../etc/passwd":                          {404, "nothing at"},
+		"/page/index.html":                           {404, "nothing at"},
+		"/index.html":                                {404, "nothing at"},
+		"//":                                         {404, "nothing at"},
 		"/api/search?key=item+9&from=text&min-similarity=2":              {400, "-1 to 1 are possible"},
 		"/api/search?key=item+9&from=text&min-similarity=x":              {400, "a number is expected"},
 		"/api/search?code=0ff0&min-similarity=.5":                        {400, "a query by code has none"},
@@ -281,7 +294,8 @@ func TestMistakes(t *testing.T) {
 		}
 	}
 	for target, method := range map[string]string{
-		"/api/search": "POST", "/api/uploads": "GET", "/": "POST", "/api/item": "DELETE", "/api/stats": "G", "/style.css": "PUT",
+		"/api/search": "POST", "/api/uploads": "GET", "/": "POST", "/api/item": "DELETE", "/api/stats": "G",
+		"/style.css": "PUT",
 	} {
 		w := do(s, request(method, target, nil))
 		refused(t, w, 405, method)

@@ -165,7 +165,8 @@ func (r *room) enter(ctx context.Context) error {
 	}
 	if r.waiting.Add(1) > maxWaiting {
 		r.waiting.Add(-1)
-		return statusErrorf(http.StatusServiceUnavailable, "too many requests at a time: ask again when some are answered")
+		return statusErrorf(http.StatusServiceUnavailable,
+			"too many requests at a time: ask again when some are answered")
 	}
 	defer r.waiting.Add(-1)
 	select {
@@ -181,7 +182,8 @@ func (r *room) leave() { <-r.places }
 // protect sets the headers of every answer: load nothing from elsewhere, in no frame,
 // with the declared type only, and unusable for other sites.
 func protect(h http.Header) {
-	h.Set("Content-Security-Policy", "default-src 'self'; base-uri 'none'; form-action 'self'; frame-ancestors 'none'; object-src 'none'")
+	h.Set("Content-Security-Policy",
+		"default-src 'self'; base-uri 'none'; form-action 'self'; frame-ancestors 'none'; object-src 'none'")
 	h.Set("Cross-Origin-Opener-Policy", "same-origin")
 	h.Set("Cross-Origin-Resource-Policy", "same-origin")
 	h.Set("Referrer-Policy", "no-referrer")
@@ -198,13 +200,15 @@ func protect(h http.Header) {
 // Programs that are no browsers send neither.
 func guard(r *http.Request) error {
 	if !isLoopback(r.Host) {
-		return statusErrorf(http.StatusForbidden, "the host %.100q is not this machine: ask for http://127.0.0.1 or http://localhost, with the port", r.Host)
+		return statusErrorf(http.StatusForbidden,
+			"the host %.100q is not this machine: ask for http://127.0.0.1 or http://localhost, with the port", r.Host)
 	}
 	if site := r.Header.Get("Sec-Fetch-Site"); site != "" && site != "same-origin" && site != "none" {
 		return statusErrorf(http.StatusForbidden, "requests from other sites are refused: type the address")
 	}
 	if origin := r.Header.Get("Origin"); origin != "" && !strings.EqualFold(origin, "http://"+r.Host) {
-		return statusErrorf(http.StatusForbidden, "requests from other sites are refused, this one is from %.100q", origin)
+		return statusErrorf(http.StatusForbidden,
+			"requests from other sites are refused, this one is from %.100q", origin)
 	}
 	return nil
 }

@@ -22,14 +22,17 @@ import (
 // get.
 func TestForms(t *testing.T) {
 	d := sharedDatabase(t)
-	s := newServer(t, d, Encoder{Program: encoder.Program{Modality: "text", Command: []string{"true"}}, Collection: "main", Input: db.InputText},
-		Encoder{Program: encoder.Program{Modality: "image", Command: []string{"true"}}, Collection: "main", Input: db.InputText})
+	s := newServer(t, d, Encoder{Program: encoder.Program{Modality: "text", Command: []string{"true"}},
+		Collection: "main", Input: db.InputText},
+		Encoder{Program: encoder.Program{Modality: "image", Command: []string{"true"}}, Collection: "main",
+			Input: db.InputText})
 	form := get[databaseForm](t, s, "/api/database")
 	if form.Name != "test.db" || form.UUID != d.UUID() || len(form.Collections) != 3 {
 		t.Errorf("%+v", form)
 	}
 	main := form.Collections[2]
-	if main.Name != "main" || main.Items != learnedItems || !main.Trained || main.Space != 1 || main.Spaces[0].Bits != 16 || len(main.Modalities) != 2 || len(main.Fields) != 2 {
+	if main.Name != "main" || main.Items != learnedItems || !main.Trained || main.Space != 1 ||
+		main.Spaces[0].Bits != 16 || len(main.Modalities) != 2 || len(main.Fields) != 2 {
 		t.Errorf("%+v", main)
 	}
 	if !slices.Equal(main.Encoders, []string{"image", "text"}) || len(form.Collections[0].Encoders) != 0 {
@@ -38,16 +41,20 @@ func TestForms(t *testing.T) {
 	if empty := form.Collections[0]; empty.Trained || len(empty.Spaces) != 0 {
 		t.Errorf("%+v", empty)
 	}
-	if stats := get[db.Stats](t, s, "/api/stats"); stats.Items != learnedItems+givenItems || len(stats.Collections) != 3 {
+	if stats := get[db.Stats](t, s, "/api/stats"); stats.Items != learnedItems+givenItems ||
+		len(stats.Collections) != 3 {
 		t.Errorf("%+v", stats)
 	}
-	if all := get[struct{ Collections []db.CollectionStats }](t, s, "/api/collections"); len(all.Collections) != 3 || all.Collections[1].Bits != 32 {
+	if all := get[struct{ Collections []db.CollectionStats }](t, s, "/api/collections"); len(
+		all.Collections) != 3 || all.Collections[1].Bits != 32 {
 		t.Errorf("%+v", all)
 	}
-	if models := get[struct{ Spaces []db.SpaceInfo }](t, s, "/api/models"); len(models.Spaces) != 2 || models.Spaces[0].Training == nil {
+	if models := get[struct{ Spaces []db.SpaceInfo }](t, s, "/api/models"); len(models.Spaces) != 2 ||
+		models.Spaces[0].Training == nil {
 		t.Errorf("%+v", models)
 	}
-	if models := get[struct{ Spaces []db.SpaceInfo }](t, s, "/api/models?collection=empty"); models.Spaces == nil || len(models.Spaces) > 0 {
+	if models := get[struct{ Spaces []db.SpaceInfo }](t, s,
+		"/api/models?collection=empty"); models.Spaces == nil || len(models.Spaces) > 0 {
 		t.Errorf("%+v", models)
 	}
 	labels := get[struct {
@@ -58,7 +65,8 @@ func TestForms(t *testing.T) {
 		t.Errorf("%+v", labels)
 	}
 	item := get[map[string]any](t, s, "/api/item?key=item+5&vectors=true")
-	if fields := item["fields"].(map[string]any); fields["year"] != 2005.0 || fields["title"] != "title & <5>" || len(item["vectors"].(map[string]any)["image"].([]any)) != 8 {
+	if fields := item["fields"].(map[string]any); fields["year"] != 2005.0 ||
+		fields["title"] != "title & <5>" || len(item["vectors"].(map[string]any)["image"].([]any)) != 8 {
 		t.Errorf("%v", item)
 	}
 	list := get[listForm](t, s, "/api/items?limit=3&where=year+%3D+2001")
@@ -66,7 +74,8 @@ func TestForms(t *testing.T) {
 	if list.Total != learnedItems/20 {
 		t.Errorf("%d items match", list.Total)
 	}
-	if len(items) != 3 || items[0].Key != "item 1" || items[1].Key != "item 21" || items[0].Vectors != nil || strings.Join(items[0].Modalities, " ") != "image text" {
+	if len(items) != 3 || items[0].Key != "item 1" || items[1].Key != "item 21" || items[0].Vectors != nil ||
+		strings.Join(items[0].Modalities, " ") != "image text" {
 		t.Errorf("%v", items)
 	}
 }
@@ -81,11 +90,13 @@ func TestSample(t *testing.T) {
 		return keys
 	}
 	one, two := list("sample=1&limit=20"), list("sample=2&limit=20")
-	if len(one) != 20 || slices.Equal(one, two) || !slices.Equal(one, list("sample=1&limit=20")) || slices.Equal(one, list("limit=20")) {
+	if len(one) != 20 || slices.Equal(one, two) || !slices.Equal(one, list("sample=1&limit=20")) ||
+		slices.Equal(one, list("limit=20")) {
 		t.Errorf("%q, %q", one, two)
 	}
 	const where = "where=year+%3D+2001&limit=100"
-	if some, all := list(where+"&sample=0"), list(where); len(all) != learnedItems/20 || !slices.Equal(some, all) {
+	if some, all := list(where+"&sample=0"), list(where); len(all) != learnedItems/20 ||
+		!slices.Equal(some, all) {
 		t.Errorf("%q of %q", some, all)
 	}
 }
@@ -94,7 +105,8 @@ func TestSample(t *testing.T) {
 func TestShortened(t *testing.T) {
 	d, c := ownDatabase(t)
 	long := "x" + strings.Repeat("ü", shownText)
-	_, err := c.Put(t.Context(), &db.Item{Key: "long", Fields: map[string]any{"year": 1900, "title": long}, Payload: []byte(long)})
+	_, err := c.Put(t.Context(), &db.Item{Key: "long", Fields: map[string]any{"year": 1900, "title": long},
+		Payload: []byte(long)})
 	check(t, err)
 	s := newServer(t, d)
 	it := get[struct{ Items []itemForm }](t, s, "/api/items?where=year+%3D+1900").Items[0]
@@ -102,7 +114,8 @@ func TestShortened(t *testing.T) {
 	if !it.Shortened || it.Text != want || it.Fields["title"] != want {
 		t.Errorf("%v, %d bytes, %v", it.Shortened, len(it.Text), it.Fields)
 	}
-	if it := get[itemForm](t, s, "/api/item?key=long"); it.Shortened || it.Text != long || it.Fields["title"] != long {
+	if it := get[itemForm](t, s, "/api/item?key=long"); it.Shortened || it.Text != long ||
+		it.Fields["title"] != long {
 		t.Errorf("%v, %d bytes", it.Shortened, len(it.Text))
 	}
 }
@@ -118,7 +131,8 @@ func TestPage(t *testing.T) {
 			t.Errorf("%s: %d, %q", at, w.Code, w.Header().Get("Content-Type"))
 		}
 		protected(t, w.Header())
-		if csp := w.Header().Get("Content-Security-Policy"); !strings.HasPrefix(csp, "default-src 'self';") || strings.Contains(csp, "unsafe") {
+		if csp := w.Header().Get("Content-Security-Policy"); !strings.HasPrefix(csp, "default-src 'self';") ||
+			strings.Contains(csp, "unsafe") {
 			t.Errorf("%s: %s", at, csp)
 		}
 		if at != "/models" && at != "/stats" {
@@ -174,7 +188,8 @@ func TestTooMany(t *testing.T) {
 		}
 	}
 	if len(s.computing.places) != 0 || s.computing.waiting.Load() != 0 {
-		t.Errorf("%d at work, %d waiting, when all are answered", len(s.computing.places), s.computing.waiting.Load())
+		t.Errorf("%d at work, %d waiting, when all are answered", len(s.computing.places),
+			s.computing.waiting.Load())
 	}
 }
 
@@ -188,7 +203,8 @@ func TestServe(t *testing.T) {
 	ended := make(chan error)
 	go func() { ended <- s.Serve(ctx, l) }()
 	base := "http://" + l.Addr().String()
-	for at, want := range map[string]int{"/": 200, "/api/database": 200, "/api/panic": 500, "/api/nothing": 404} {
+	for at, want := range map[string]int{"/": 200, "/api/database": 200, "/api/panic": 500,
+		"/api/nothing": 404} {
 		resp, err := http.Get(base + at)
 		check(t, err)
 		check(t, resp.Body.Close())
@@ -212,10 +228,13 @@ func TestServe(t *testing.T) {
 // Any request gets JSON, and no fault of the server.
 func FuzzRequest(f *testing.F) {
 	s := newServer(f, sharedDatabase(f))
-	paths := []string{"/api/search", "/api/histogram", "/api/items", "/api/item", "/api/plans", "/api/labels", "/api/models", "/api/stats"}
+	paths := []string{"/api/search", "/api/histogram", "/api/items", "/api/item", "/api/plans", "/api/labels",
+		"/api/models", "/api/stats"}
 	for i, q := range []string{
-		"key=item+3&from=image&to=text&k=7&radius=3&items=true", "code=0ff0&radius=16&explain=1", "where=year+%3E+2001&limit=3", "key=item+1&vectors=true",
-		"to=text", "limit=1", "collection=given", "", "key=item+3&rerank=asymmetric&from=text&k=30", "key=item+3&after=AAECAwQ", "text=x&from=text", "upload=x&row=1", "picture=x&from=image",
+		"key=item+3&from=image&to=text&k=7&radius=3&items=true", "code=0ff0&radius=16&explain=1",
+		"where=year+%3E+2001&limit=3", "key=item+1&vectors=true",
+		"to=text", "limit=1", "collection=given", "", "key=item+3&rerank=asymmetric&from=text&k=30",
+		"key=item+3&after=AAECAwQ", "text=x&from=text", "upload=x&row=1", "picture=x&from=image",
 	} {
 		f.Add(i, q)
 	}
@@ -289,7 +308,8 @@ func TestForeignRequests(t *testing.T) {
 func protected(t *testing.T, h http.Header) {
 	t.Helper()
 	for name, want := range map[string]string{
-		"X-Content-Type-Options": "nosniff", "Cross-Origin-Resource-Policy": "same-origin", "X-Frame-Options": "DENY", "Referrer-Policy": "no-referrer",
+		"X-Content-Type-Options": "nosniff", "Cross-Origin-Resource-Policy": "same-origin",
+		"X-Frame-Options": "DENY", "Referrer-Policy": "no-referrer",
 	} {
 		if h.Get(name) != want {
 			t.Errorf("%s: %q, want %q", name, h.Get(name), want)
@@ -303,7 +323,8 @@ func protected(t *testing.T, h http.Header) {
 func TestCheckAddress(t *testing.T) {
 	for address, good := range map[string]bool{
 		"127.0.0.1:0": true, "localhost:80": true, "[::1]:0": true,
-		"0.0.0.0:80": false, ":80": false, "[::]:80": false, "example.com:80": false, "127.0.0.1": false, "10.0.0.1:80": false, "": false,
+		"0.0.0.0:80": false, ":80": false, "[::]:80": false, "example.com:80": false, "127.0.0.1": false,
+		"10.0.0.1:80": false, "": false,
 	} {
 		if err := CheckAddress(address); (err == nil) != good {
 			t.Errorf("%q: %v", address, err)

@@ -173,9 +173,11 @@ func bodyError(err error) error {
 	case errors.Is(err, os.ErrDeadlineExceeded): // deadline of the connection
 		return statusErrorf(http.StatusRequestTimeout, "the file did not arrive within %v", receiveTime)
 	case errors.As(err, &large) && large.Limit == maxPicture:
-		return statusErrorf(http.StatusRequestEntityTooLarge, "a picture of at most %d MiB can be sent: make a smaller copy", maxPicture>>20)
+		return statusErrorf(http.StatusRequestEntityTooLarge,
+			"a picture of at most %d MiB can be sent: make a smaller copy", maxPicture>>20)
 	case errors.As(err, &large):
-		return statusErrorf(http.StatusRequestEntityTooLarge, "a file of at most %d MiB can be sent: cut out the rows to ask for", maxUpload>>20)
+		return statusErrorf(http.StatusRequestEntityTooLarge,
+			"a file of at most %d MiB can be sent: cut out the rows to ask for", maxUpload>>20)
 	}
 	return err
 }
@@ -237,7 +239,8 @@ func (u *upload) worded(err error) error {
 	if err == nil {
 		return nil
 	}
-	return badRequest("%s", strings.NewReplacer(u.path+":NAME", "member=NAME", u.path, u.base()).Replace(err.Error()))
+	return badRequest("%s", strings.NewReplacer(u.path+":NAME", "member=NAME", u.path,
+		u.base()).Replace(err.Error()))
 }
 
 // row returns a row of a file, as a vector or as a code. It reads the rows before it,

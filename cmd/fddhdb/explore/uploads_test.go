@@ -55,22 +55,27 @@ func TestSearchByRow(t *testing.T) {
 			t.Errorf("%s: %+v", name, form)
 		}
 		for _, row := range []int{2, 0, 0, 1} {
-			want, err := c.Search(t.Context(), db.Query{From: "text", To: "image", Vector: vectors[row], K: 5})
+			want, err := c.Search(t.Context(), db.Query{From: "text", To: "image", Vector: vectors[row],
+				K: 5})
 			check(t, err)
-			got := get[hitsForm](t, s, fmt.Sprintf("/api/search?from=text&to=image&k=5&upload=%s&row=%d", form.Upload, row))
+			got := get[hitsForm](t, s, fmt.Sprintf("/api/search?from=text&to=image&k=5&upload=%s&row=%d",
+				form.Upload, row))
 			for i, h := range want.Hits {
 				if got.Hits[i].Key != h.Key {
 					t.Errorf("%s, row %d: hit %d is %q, want %q", name, row, i, got.Hits[i].Key, h.Key)
 				}
 			}
 		}
-		refused(t, do(s, request("GET", "/api/search?from=text&row=3&upload="+form.Upload, nil)), 400, "row 3: "+name+" has 3 rows")
+		refused(t, do(s, request("GET", "/api/search?from=text&row=3&upload="+form.Upload, nil)), 400,
+			"row 3: "+name+" has 3 rows")
 		if name != "a.jsonl" { // it does not state the number of dimensions
-			refused(t, do(s, request("GET", "/api/search?from=image&row=0&upload="+form.Upload, nil)), 400, "image")
+			refused(t, do(s, request("GET", "/api/search?from=image&row=0&upload="+form.Upload, nil)), 400,
+				"image")
 		}
 	}
 	two := []byte("{\"a\":[0,0,2,0,0],\"b\":[5,4,3,2,1]}\n")
-	refused(t, do(s, request("POST", "/api/uploads?name=two.jsonl", two)), 400, "say which of them is the vector with member=NAME")
+	refused(t, do(s, request("POST", "/api/uploads?name=two.jsonl", two)), 400,
+		"say which of them is the vector with member=NAME")
 	// Rows are not read for a client that has gone.
 	left, cancel := context.WithCancel(t.Context())
 	cancel()
@@ -84,7 +89,8 @@ func TestSearchByRow(t *testing.T) {
 	if got.QueryCode != "09010000" || len(got.Hits) != 10 {
 		t.Errorf("%+v", got)
 	}
-	refused(t, do(s, request("GET", "/api/search?collection=given&row=2&upload="+codes.Upload, nil)), 400, "row 2")
+	refused(t, do(s, request("GET", "/api/search?collection=given&row=2&upload="+codes.Upload, nil)), 400,
+		"row 2")
 }
 
 // An unreadable file is refused and leaves nothing. Folders in its name do not matter.
@@ -111,7 +117,8 @@ func TestBadUploads(t *testing.T) {
 	if err != nil || len(files) != 0 {
 		t.Errorf("%d files stay, %v", len(files), err)
 	}
-	r := httptest.NewRequest("POST", "http://"+host+"/api/uploads?name=a.csv", io.LimitReader(zeros{}, maxUpload+1))
+	r := httptest.NewRequest("POST", "http://"+host+"/api/uploads?name=a.csv",
+		io.LimitReader(zeros{}, maxUpload+1))
 	refused(t, do(s, r), 413, "at most 64 MiB")
 	if files, err := os.ReadDir(s.uploads.dir); err != nil || len(files) != 0 {
 		t.Errorf("%d files stay, %v", len(files), err)

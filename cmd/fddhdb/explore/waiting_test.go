@@ -39,7 +39,8 @@ func TestSlowBodies(t *testing.T) {
 		body, sender := io.Pipe()
 		senders = append(senders, sender)
 		go func() {
-			code := do(s, httptest.NewRequest("POST", fmt.Sprintf("http://%s/api/uploads?name=%d.csv", host, i), body)).Code
+			code := do(s, httptest.NewRequest("POST", fmt.Sprintf("http://%s/api/uploads?name=%d.csv", host,
+				i), body)).Code
 			_ = body.Close() // ends requests to a server that does not read
 			codes <- code
 		}()
@@ -69,7 +70,8 @@ func TestLateBody(t *testing.T) {
 	defer sender.Close()
 	defer connection.Close()
 	check(t, connection.SetReadDeadline(time.Unix(1, 0)))
-	refused(t, do(s, httptest.NewRequest("POST", "http://"+host+"/api/uploads?name=a.csv", connection)), 408, "did not arrive within 1m0s")
+	refused(t, do(s, httptest.NewRequest("POST", "http://"+host+"/api/uploads?name=a.csv", connection)), 408,
+		"did not arrive within 1m0s")
 }
 
 // A program that does not answer delays only the clients that use it.
@@ -140,7 +142,10 @@ func TestOneFileInUse(t *testing.T) {
 	check(t, u.turn.enter(t.Context()))
 	codes := make(chan int)
 	for range many(s) {
-		go func() { codes <- do(s, request("GET", "/api/search?from=text&row=0&upload="+form.Upload, nil)).Code }()
+		go func() {
+			codes <- do(s, request("GET", "/api/search?from=text&row=0&upload="+form.Upload,
+				nil)).Code
+		}()
 	}
 	for int(u.turn.waiting.Load()) < many(s) {
 		runtime.Gosched()

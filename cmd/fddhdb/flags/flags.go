@@ -32,24 +32,38 @@ type Settings struct {
 func (o *Settings) Register(f *pflag.FlagSet) {
 	o.gamma.Kind, o.mu.Kind, o.width.Kind = "NAME=X", "NAME=X", "NAME=X"
 	o.kinds.Kind, o.features.Kind = "NAME=rbf|linear|rbf+linear", "NAME=MAP"
-	f.IntVar(&o.Bits, "bits", fit.DefaultBits, fmt.Sprintf("length `N` of the codes: a multiple of 8, at least the number of labels unless --label-embedding is given; %d without labels", fit.DefaultLabelFreeBits))
-	f.IntVar(&o.Anchors, "anchors", 0, fmt.Sprintf("number `N` of vectors that an rbf map measures distances to; 0: all up to %s, and %s of more than %s",
-		term.Thousands(fit.MaxDefaultAnchors), term.Thousands(fit.DefaultAnchorsOf(math.MaxInt)), term.Thousands(fit.ManyItems)))
+	f.IntVar(&o.Bits, "bits", fit.DefaultBits,
+		fmt.Sprintf("length `N` of the codes: a multiple of 8, at least the number of labels unless --label-embedding is given; %d without labels", fit.DefaultLabelFreeBits))
+	f.IntVar(&o.Anchors, "anchors", 0,
+		fmt.Sprintf("number `N` of vectors that an rbf map measures distances to; 0: all up to %s, and %s of more than %s",
+			term.Thousands(fit.MaxDefaultAnchors), term.Thousands(fit.DefaultAnchorsOf(math.MaxInt)),
+			term.Thousands(fit.ManyItems)))
 	f.Uint64Var(&o.Seed, "seed", 0, "seed `N` of what is random; the same gives the same codes")
-	f.IntVar(&o.Start, "start", 0, fmt.Sprintf("random start `N` of the codes, 1 to %d (default: chosen)", fit.MostStarts))
-	f.IntVar(&o.Sweeps, "sweeps", fit.DefaultSweeps, "`N` rounds of learning the codes of the labels; more are seldom better")
-	f.StringVar(&o.Learns, "method", "auto", "`HOW` codes are learned: labels, joint or paper from labels, itq or cca-itq without; auto is labels")
-	f.StringVar(&o.aim, "aim", "auto", "`WHAT` projections learn of labels: auto, labels or codes; auto is labels, but codes with the methods joint and paper")
-	f.Float64Var(&o.prior, "prior", 0, "`X`, from 0 to 1, how much the aim labels favours rare labels (default: chosen)")
-	f.Var(&o.features, "features", "features of a modality: raw, zscore, hellinger, log, l2 or hellinger-l2 (default: chosen)")
+	f.IntVar(&o.Start, "start", 0, fmt.Sprintf("random start `N` of the codes, 1 to %d (default: chosen)",
+		fit.MostStarts))
+	f.IntVar(&o.Sweeps, "sweeps", fit.DefaultSweeps,
+		"`N` rounds of learning the codes of the labels; more are seldom better")
+	f.StringVar(&o.Learns, "method", "auto",
+		"`HOW` codes are learned: labels, joint or paper from labels, itq or cca-itq without; auto is labels")
+	f.StringVar(&o.aim, "aim", "auto",
+		"`WHAT` projections learn of labels: auto, labels or codes; auto is labels, but codes with the methods joint and paper")
+	f.Float64Var(&o.prior, "prior", 0,
+		"`X`, from 0 to 1, how much the aim labels favours rare labels (default: chosen)")
+	f.Var(&o.features, "features",
+		"features of a modality: raw, zscore, hellinger, log, l2 or hellinger-l2 (default: chosen)")
 	f.Var(&o.kinds, "map", "map of a modality (default: chosen)")
 	f.Var(&o.width, "width", "width of the rbf of a modality, in mean squared distances (default: chosen)")
 	f.Var(&o.gamma, "gamma", "ridge of a modality (default: chosen); repeat it for each")
-	f.Var(&o.mu, "mu", fmt.Sprintf("weight of a modality in joint and paper (default %g each)", fit.DefaultMu))
-	f.Float64Var(&o.Delta, "delta", fit.DefaultDelta, "`X`, how firmly joint and paper keep to the labels; inf: they do")
-	f.IntVar(&o.Rows, "rows", 0, "learn from the first `N` labelled items only, or of all with itq and cca-itq (default: all)")
-	f.BoolVar(&o.LabelEmbedding, "label-embedding", false, "allow more labels than bits, at some cost that is measured; with method labels only")
-	f.StringVar(&o.fusion, "fusion", "auto", "`HOW` items without labels get their codes: auto, which measures it, sum or the name of a modality")
+	f.Var(&o.mu, "mu", fmt.Sprintf("weight of a modality in joint and paper (default %g each)",
+		fit.DefaultMu))
+	f.Float64Var(&o.Delta, "delta", fit.DefaultDelta,
+		"`X`, how firmly joint and paper keep to the labels; inf: they do")
+	f.IntVar(&o.Rows, "rows", 0,
+		"learn from the first `N` labelled items only, or of all with itq and cca-itq (default: all)")
+	f.BoolVar(&o.LabelEmbedding, "label-embedding", false,
+		"allow more labels than bits, at some cost that is measured; with method labels only")
+	f.StringVar(&o.fusion, "fusion", "auto",
+		"`HOW` items without labels get their codes: auto, which measures it, sum or the name of a modality")
 }
 
 // Complete checks the flags and fills in the options made from them. In fit.Options 0 means
@@ -121,7 +135,8 @@ func (o *Settings) Complete(f *pflag.FlagSet) error {
 func (o *Settings) LeaveOpen(f *pflag.FlagSet) error {
 	for _, name := range []string{"mu", "delta"} {
 		if f.Changed(name) && o.Method != model.MethodJoint && o.Method != model.MethodPaper {
-			return exit.Usagef("--%s is of the methods joint and paper: --method %s does not know it", name, o.Learns)
+			return exit.Usagef("--%s is of the methods joint and paper: --method %s does not know it", name,
+				o.Learns)
 		}
 	}
 	if !f.Changed("bits") {
@@ -229,7 +244,8 @@ type includePart struct {
 
 // includeParts are all of them.
 var includeParts = []includePart{
-	{"labels", db.IncludeLabels}, {"fields", db.IncludeFields}, {"payload", db.IncludePayload}, {"vectors", db.IncludeVectors},
+	{"labels", db.IncludeLabels}, {"fields", db.IncludeFields}, {"payload", db.IncludePayload},
+	{"vectors", db.IncludeVectors},
 }
 
 func (f *Include) Type() string { return "LIST" }
@@ -304,9 +320,11 @@ func (o *Schema) Schema(f *pflag.FlagSet) (db.Schema, error) {
 	given := f.Changed("codes")
 	switch {
 	case given && len(schema.Modalities) > 0:
-		return schema, exit.Usagef("--modality and --codes: a collection either learns its codes or is given them")
+		return schema, exit.Usagef(
+			"--modality and --codes: a collection either learns its codes or is given them")
 	case given && (o.shared || o.metrics.Given()):
-		return schema, exit.Usagef("--metric, --space-of and --shared are of modalities, and with --codes there are none")
+		return schema, exit.Usagef(
+			"--metric, --space-of and --shared are of modalities, and with --codes there are none")
 	case o.shared && len(o.metrics.SpaceOf.List) > 0:
 		return schema, exit.Usagef("--shared is of all modalities: leave out --space-of")
 	case given:
@@ -368,7 +386,8 @@ type Metrics struct{ Metric, SpaceOf NamedList }
 // Register adds the flags.
 func (m *Metrics) Register(f *pflag.FlagSet) {
 	m.Metric.Kind, m.SpaceOf.Kind = "NAME=METRIC", "NAME=OTHER"
-	f.Var(&m.Metric, "metric", "how vectors of a modality are compared before training: by cosine, dot or l2; repeat it for each")
+	f.Var(&m.Metric, "metric",
+		"how vectors of a modality are compared before training: by cosine, dot or l2; repeat it for each")
 	f.Var(&m.SpaceOf, "space-of", "a modality, and another that shares its space; repeat it for each")
 }
 

@@ -13,7 +13,8 @@ func FuzzArguments(f *testing.F) {
 	}
 	f.Fuzz(func(t *testing.T, s string) {
 		var list Modalities
-		if err := list.Set(s); err == nil && (len(list.List) != 1 || list.List[0].Dim < 1 || list.List[0].Dim > db.MaxDim) {
+		if err := list.Set(s); err == nil &&
+			(len(list.List) != 1 || list.List[0].Dim < 1 || list.List[0].Dim > db.MaxDim) {
 			t.Errorf("%q: %+v", s, list.List)
 		}
 	})

@@ -31,7 +31,8 @@ type File struct {
 	path string   // as it was given
 	real string   // the same for all spellings of one file
 	f    *os.File // nil for Stdout, which is not closed
-	tmp  string   // temporary name; "" for anything but a regular file, such as /dev/stdout, which is written directly
+	// temporary name; "" for anything but a regular file, such as /dev/stdout, which is written directly
+	tmp string
 }
 
 // Create starts a file. The caller writes to it and does not close it.

@@ -72,7 +72,8 @@ func TestPicturesStayInTheirFolder(t *testing.T) {
 		if name == "link.png" && !linked {
 			continue
 		}
-		for _, it := range []*db.Item{{Key: name}, {Key: "k", Fields: map[string]any{"year": 1999, "file": name}}} {
+		for _, it := range []*db.Item{{Key: name},
+			{Key: "k", Fields: map[string]any{"year": 1999, "file": name}}} {
 			file, err := f.Find(it)
 			if err != nil || (file != nil) != want {
 				t.Fatalf("%s: %v, %v", name, file != nil, err)

@@ -96,7 +96,8 @@ func (s *Sheet) Commit() (remark string, err error) {
 		return "", err
 	}
 	if s.unshown > 0 {
-		remark = fmt.Sprintf("%s could not be shown: %s", term.Plural(s.unshown, "picture", "pictures"), s.problem)
+		remark = fmt.Sprintf("%s could not be shown: %s", term.Plural(s.unshown, "picture", "pictures"),
+			s.problem)
 	}
 	return remark, s.files.Commit()
 }
@@ -105,7 +106,8 @@ func (s *Sheet) Commit() (remark string, err error) {
 // it is an item, else "".
 func (s *Sheet) Add(ctx context.Context, title, key string, hits []db.Hit) error {
 	if s.cards += len(hits) + 1; s.cards > maxCards {
-		return exit.Failedf("--sheet: more than %s queries and hits: -k shows fewer, --row one query", term.Thousands(maxCards))
+		return exit.Failedf("--sheet: more than %s queries and hits: -k shows fewer, --row one query",
+			term.Thousands(maxCards))
 	}
 	s.queries++
 	s.printf("<section aria-labelledby=\"q%d\">\n<h2 id=\"q%[1]d\">%s</h2>\n", s.queries, title)

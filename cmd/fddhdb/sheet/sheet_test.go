@@ -27,9 +27,12 @@ func TestTextIsNoMarkup(t *testing.T) {
 		}
 		defer s.Close()
 		hit := func(payload []byte) db.Hit {
-			return db.Hit{Item: &db.Item{Key: text, Labels: []string{text}, Fields: map[string]any{"a": text}, Payload: payload}}
+			return db.Hit{Item: &db.Item{Key: text, Labels: []string{text}, Fields: map[string]any{"a": text},
+				Payload: payload}}
 		}
-		if err := errors.Join(s.Add(t.Context(), text, "", []db.Hit{hit(nil), hit([]byte(text)), hit(picture)}), s.Add(t.Context(), text, "", nil)); err != nil {
+		if err := errors.Join(s.Add(t.Context(), text, "",
+			[]db.Hit{hit(nil), hit([]byte(text)), hit(picture)}),
+			s.Add(t.Context(), text, "", nil)); err != nil {
 			t.Fatal(err)
 		}
 		if _, err := s.Commit(); err != nil {
@@ -46,8 +49,10 @@ func TestTextIsNoMarkup(t *testing.T) {
 		t.Errorf("the words stand %d times on the sheet", words)
 	}
 	for _, text := range []string{
-		`<script>alert(1)</script>`, `"><script>alert(1)</script>`, `" onerror="alert(1)`, `' onload='alert(1)`, "` x=`",
-		`</title><script>`, `</style><script>`, `<!--`, `]]>`, `&lt;b&gt;`, `&#60;b>`, `%s%d%!`, `{{.}}`, `<img src=x>`, "\x00<b>",
+		`<script>alert(1)</script>`, `"><script>alert(1)</script>`, `" onerror="alert(1)`,
+		`' onload='alert(1)`, "` x=`",
+		`</title><script>`, `</style><script>`, `<!--`, `]]>`, `&lt;b&gt;`, `&#60;b>`, `%s%d%!`, `{{.}}`,
+		`<img src=x>`, "\x00<b>",
 	} {
 		got, shown := markup(t, sheet(text))
 		if !slices.Equal(got, plain) {

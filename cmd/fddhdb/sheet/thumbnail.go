@@ -40,7 +40,8 @@ func newThumbnail(data []byte) (*thumbnail, error) {
 		return nil, fmt.Errorf("it is damaged: %w", err)
 	}
 	if config.Width < 1 || config.Height < 1 || config.Width > maxPixels/config.Height {
-		return nil, fmt.Errorf("%d x %d pixels, more than %d million", config.Width, config.Height, maxPixels/1_000_000)
+		return nil, fmt.Errorf("%d x %d pixels, more than %d million", config.Width, config.Height,
+			maxPixels/1_000_000)
 	}
 	img, _, err := image.Decode(bytes.NewReader(data)) // the first of several
 	if err != nil {
@@ -77,11 +78,13 @@ func shrunk(img image.Image) (_ *image.NRGBA, opaque bool) {
 		for x := range width {
 			var sum [4]uint32
 			for i := range 9 {
-				r, g, bl, a := img.At(b.Min.X+(6*x+2*(i%3)+1)*b.Dx()/(6*width), b.Min.Y+(6*y+2*(i/3)+1)*b.Dy()/(6*height)).RGBA()
+				r, g, bl, a := img.At(b.Min.X+(6*x+2*(i%3)+1)*b.Dx()/(6*width),
+					b.Min.Y+(6*y+2*(i/3)+1)*b.Dy()/(6*height)).RGBA()
 				sum[0], sum[1], sum[2], sum[3] = sum[0]+r, sum[1]+g, sum[2]+bl, sum[3]+a
 			}
 			opaque = opaque && sum[3] == 9*0xffff
-			out.Set(x, y, color.RGBA64{uint16(sum[0] / 9), uint16(sum[1] / 9), uint16(sum[2] / 9), uint16(sum[3] / 9)})
+			out.Set(x, y, color.RGBA64{uint16(sum[0] / 9), uint16(sum[1] / 9), uint16(sum[2] / 9),
+				uint16(sum[3] / 9)})
 		}
 	}
 	return out, opaque
@@ -92,7 +95,8 @@ func shrunk(img image.Image) (_ *image.NRGBA, opaque bool) {
 func turn(jpg []byte) string {
 	_, exif, _ := bytes.Cut(jpg[:min(len(jpg), 1<<16)], []byte("Exif\x00\x00"))
 	for way, turn := range map[string]string{"\x03": "180deg", "\x06": "90deg", "\x08": "270deg"} {
-		little, big := "\x12\x01\x03\x00\x01\x00\x00\x00"+way+"\x00", "\x01\x12\x00\x03\x00\x00\x00\x01\x00"+way
+		little, big := "\x12\x01\x03\x00\x01\x00\x00\x00"+way+"\x00",
+			"\x01\x12\x00\x03\x00\x00\x00\x01\x00"+way
 		if bytes.Contains(exif, []byte(little)) || bytes.Contains(exif, []byte(big)) {
 			return turn
 		}

@@ -42,12 +42,14 @@ func TestThumbnailLimits(t *testing.T) {
 		}
 	}
 	// The largest side fits, the other keeps its share and is at least a pixel.
-	for _, c := range [][4]int{{480, 240, 240, 120}, {3, 2, 3, 2}, {2400, 1, 240, 1}, {240, 240, 240, 240}, {24, 2400, 2, 240}} {
+	for _, c := range [][4]int{{480, 240, 240, 120}, {3, 2, 3, 2}, {2400, 1, 240, 1}, {240, 240, 240, 240},
+		{24, 2400, 2, 240}} {
 		shown, err := newThumbnail(clitest.Picture(t, "a.png", c[0], c[1], color.Black))
 		if err != nil {
 			t.Fatal(err)
 		}
-		if img, _, err := image.Decode(bytes.NewReader(shown.data)); err != nil || img.Bounds().Size() != image.Pt(c[2], c[3]) || max(shown.width, shown.height) > shownSize {
+		if img, _, err := image.Decode(bytes.NewReader(shown.data)); err != nil ||
+			img.Bounds().Size() != image.Pt(c[2], c[3]) || max(shown.width, shown.height) > shownSize {
 			t.Errorf("%v: %+v, %v", c, shown, err)
 		}
 	}
@@ -133,7 +135,8 @@ func FuzzThumbnail(f *testing.F) {
 		if err != nil {
 			return
 		}
-		if c, _, err := image.DecodeConfig(bytes.NewReader(shown.data)); err != nil || c.Width < 1 || c.Height < 1 || max(c.Width, c.Height) > keptSize {
+		if c, _, err := image.DecodeConfig(bytes.NewReader(shown.data)); err != nil || c.Width < 1 ||
+			c.Height < 1 || max(c.Width, c.Height) > keptSize {
 			t.Errorf("%d x %d, %v", c.Width, c.Height, err)
 		}
 	})

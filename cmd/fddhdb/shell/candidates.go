@@ -38,7 +38,8 @@ func (s *Shell) completeWord(line string, pos int) (head string, words []string,
 		return before, nil, tail // the word is closed; a completion would open it again
 	}
 	proposed, quote := s.candidates(Unquoted(list), last.text), last.quote
-	if quote == 0 && len(proposed) > 1 && slices.ContainsFunc(proposed, func(w string) bool { return QuoteWord(w) != w }) {
+	if quote == 0 && len(proposed) > 1 &&
+		slices.ContainsFunc(proposed, func(w string) bool { return QuoteWord(w) != w }) {
 		quote = '"' // for all: the editor inserts the beginning that they share
 	}
 	for _, w := range proposed {
@@ -265,7 +266,8 @@ func (w completer) argumentCandidates(cmd *cobra.Command, dir string, args []str
 		return candidates{dirs: true}
 	case "KEY", "KEY...", "(KEY...":
 		keys := w.keys(cmd, dir, word)
-		return candidates{words: slices.DeleteFunc(keys, func(k string) bool { return slices.Contains(args, k) })}
+		return candidates{words: slices.DeleteFunc(keys,
+			func(k string) bool { return slices.Contains(args, k) })}
 	}
 	return candidates{}
 }
@@ -432,12 +434,15 @@ func unfinished(w string) bool {
 
 // RegisterCompletions registers the completions of a command line with cobra. cobra
 // never forgets them, so this is not for lines of a shell.
-func RegisterCompletions(root *cobra.Command, look func(dir string, f func(d *db.DB)), isDatabase func(path string) bool) {
+func RegisterCompletions(root *cobra.Command, look func(dir string, f func(d *db.DB)),
+	isDatabase func(path string) bool) {
 	w := completer{look}
-	_ = root.RegisterFlagCompletionFunc("mode", cobra.FixedCompletions(term.Modes, cobra.ShellCompDirectiveNoFileComp))
+	_ = root.RegisterFlagCompletionFunc("mode", cobra.FixedCompletions(term.Modes,
+		cobra.ShellCompDirectiveNoFileComp))
 	// Databases in the current folder come beside the verbs. If there are neither the
 	// shell completes a path. With dirs it would leave the verbs out.
-	root.ValidArgsFunction = func(_ *cobra.Command, args []string, word string) ([]string, cobra.ShellCompDirective) {
+	root.ValidArgsFunction = func(_ *cobra.Command, args []string, word string) ([]string,
+		cobra.ShellCompDirective) {
 		if len(args) > 0 {
 			return nil, cobra.ShellCompDirectiveNoFileComp
 		}
@@ -451,7 +456,8 @@ func RegisterCompletions(root *cobra.Command, look func(dir string, f func(d *db
 	}
 	for _, c := range root.Commands() {
 		if c.ValidArgsFunction == nil {
-			c.ValidArgsFunction = func(c *cobra.Command, args []string, word string) ([]string, cobra.ShellCompDirective) {
+			c.ValidArgsFunction = func(c *cobra.Command, args []string, word string) ([]string,
+				cobra.ShellCompDirective) {
 				dir := ""
 				if len(args) > 0 {
 					dir = args[0]
@@ -460,7 +466,8 @@ func RegisterCompletions(root *cobra.Command, look func(dir string, f func(d *db
 			}
 		}
 		c.LocalFlags().VisitAll(func(f *pflag.Flag) {
-			_ = c.RegisterFlagCompletionFunc(f.Name, func(c *cobra.Command, args []string, word string) ([]string, cobra.ShellCompDirective) {
+			_ = c.RegisterFlagCompletionFunc(f.Name, func(c *cobra.Command, args []string, word string) (
+				[]string, cobra.ShellCompDirective) {
 				dir := ""
 				if len(args) > 0 {
 					dir = args[0]
@@ -528,14 +535,17 @@ func (w completer) whereCandidates(cmd *cobra.Command, dir, expr string) []strin
 	case inList && isAny(fromEnd(words, 2), "(", ","):
 		return prefixed(head, []string{", ", ") "})
 	case last == "(" && strings.EqualFold(fromEnd(words, 2), "has"):
-		return prefixed(head, suffixed(slices.Concat(w.modalities(cmd, dir), w.fields(cmd, dir), []string{"label"}), ") "))
+		return prefixed(head, suffixed(slices.Concat(w.modalities(cmd, dir), w.fields(cmd, dir),
+			[]string{"label"}), ") "))
 	case last == "", last == "(", isAny(last, "AND", "OR", "NOT"):
-		return prefixed(head, append([]string{"label = '", "has(", "NOT "}, suffixed(w.fields(cmd, dir), " ")...))
+		return prefixed(head, append([]string{"label = '", "has(", "NOT "},
+			suffixed(w.fields(cmd, dir), " ")...))
 	case isAny(last, "LIKE"):
 		return prefixed(head, []string{"'"})
 	case isAny(last, "IS"):
 		return prefixed(head, []string{"NULL ", "NOT NULL "})
-	case last == ")", last[0] == '\'', isAny(last, "NULL"), slices.Contains(comparisons, fromEnd(words, 2)): // a test ends here
+	// a test ends here
+	case last == ")", last[0] == '\'', isAny(last, "NULL"), slices.Contains(comparisons, fromEnd(words, 2)):
 		if strings.HasSuffix(head, last) {
 			head += " "
 		}
@@ -543,7 +553,8 @@ func (w completer) whereCandidates(cmd *cobra.Command, dir, expr string) []strin
 	case isAny(last, "label"):
 		return prefixed(head, append(suffixed(comparisons, " "), "IN ("))
 	case slices.Contains(w.fields(cmd, dir), strings.Trim(last, `"`)):
-		return prefixed(head, append(suffixed(comparisons, " "), "IN (", "LIKE '", "IS NULL ", "IS NOT NULL "))
+		return prefixed(head, append(suffixed(comparisons, " "), "IN (", "LIKE '", "IS NULL ",
+			"IS NOT NULL "))
 	}
 	return nil
 }

@@ -12,8 +12,11 @@ import (
 // FuzzComplete: any line can be completed, and a completion replaces exactly its word.
 func FuzzComplete(f *testing.F) {
 	s := newTestShell(f)
-	for _, line := range []string{"", "scan --where \"label = 'x", "put k --field ", "--", "-c", "help help", "eval --vectors=image=", "search -k", ".read '",
-		`count --where "label = 'a, b'"`, `count --where "label = 'x = y'"`, `scan --where='year IN (1, 2) AND NOT has('`, `put k --labels 'a,b`, `count --where "\"year\" >= "`} {
+	for _, line := range []string{"", "scan --where \"label = 'x", "put k --field ", "--", "-c", "help help",
+		"eval --vectors=image=", "search -k", ".read '",
+		`count --where "label = 'a, b'"`, `count --where "label = 'x = y'"`,
+		`scan --where='year IN (1, 2) AND NOT has('`, `put k --labels 'a,b`,
+		`count --where "\"year\" >= "`} {
 		f.Add(line, len([]rune(line)))
 	}
 	f.Fuzz(func(t *testing.T, line string, pos int) {
@@ -64,16 +67,18 @@ func TestCompleteKeys(t *testing.T) {
 		return words
 	}
 	for line, want := range map[string][]string{
-		"get img01":               {"img010 ", "img011 ", "img012 ", "img013 ", "img014 ", "img015 ", "img016 ", "img017 ", "img018 ", "img019 "},
-		"get img010 img011 img01": {"img012 ", "img013 ", "img014 ", "img015 ", "img016 ", "img017 ", "img018 ", "img019 "},
-		"delete x tow":            {"tower "},
-		"put tower":               {"tower "},
-		"put tower ":              nil,
-		"search --key tow":        {"tower "},
-		"search --key=tow":        {"--key=tower "},
-		"get t":                   {`"tower" `, `"two words" `},
-		"get nosuch":              nil,
-		"scan t":                  nil,
+		"get img01": {"img010 ", "img011 ", "img012 ", "img013 ", "img014 ", "img015 ",
+			"img016 ", "img017 ", "img018 ", "img019 "},
+		"get img010 img011 img01": {"img012 ", "img013 ", "img014 ", "img015 ", "img016 ", "img017 ",
+			"img018 ", "img019 "},
+		"delete x tow":     {"tower "},
+		"put tower":        {"tower "},
+		"put tower ":       nil,
+		"search --key tow": {"tower "},
+		"search --key=tow": {"--key=tower "},
+		"get t":            {`"tower" `, `"two words" `},
+		"get nosuch":       nil,
+		"scan t":           nil,
 	} {
 		if got := complete(line); !slices.Equal(got, want) {
 			t.Errorf("%s: %q, want %q", line, got, want)
@@ -86,7 +91,8 @@ func TestCompleteKeys(t *testing.T) {
 }
 
 // wherePieces are the pieces of lines of FuzzCompleteWhere.
-var wherePieces = []string{" ", "label", "year", "caption", "has", "AND", "OR", "NOT", "IN", "=", "!=", "<", ">=", "(", ")", ",", "'", "''", `"`, "a, b", "x = y",
+var wherePieces = []string{" ", "label", "year", "caption", "has", "AND", "OR", "NOT", "IN", "=", "!=", "<",
+	">=", "(", ")", ",", "'", "''", `"`, "a, b", "x = y",
 	"it's", "image", "17", "-1.5", "label = '", " IN (", "') AND ", "\\", "\n", "é", "#", "--where ", "scan "}
 
 // FuzzCompleteWhere completes expressions of quotes, commas, operators and words; each
@@ -124,7 +130,8 @@ func FuzzCompleteWhere(f *testing.F) {
 				t.Fatalf("%q: candidate %q", expr, w)
 			}
 		}
-		for _, line := range []string{"scan --where " + expr, "scan --where " + QuoteWord(expr), `scan --where "` + expr, "scan --where='" + expr} {
+		for _, line := range []string{"scan --where " + expr, "scan --where " + QuoteWord(expr),
+			`scan --where "` + expr, "scan --where='" + expr} {
 			checkCompletion(t, s, line, len([]rune(line)))
 		}
 	})

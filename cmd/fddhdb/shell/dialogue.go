@@ -117,7 +117,8 @@ func (s *Shell) greet() {
 	if s.host.ReadOnly() {
 		only = ", only to look at"
 	}
-	fmt.Fprintf(s.terminal.out, "%s%s\n.help lists verbs and commands, .quit leaves.\n", term.Plain(s.host.Dir()), only)
+	fmt.Fprintf(s.terminal.out, "%s%s\n.help lists verbs and commands, .quit leaves.\n",
+		term.Plain(s.host.Dir()), only)
 }
 
 func (s *Shell) newDialogue() *dialogue {

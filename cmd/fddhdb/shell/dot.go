@@ -39,30 +39,38 @@ var onOff = []string{"on", "off"}
 // DotCommands returns the commands, in the order of help.
 func DotCommands() []dotCommand {
 	return []dotCommand{
-		{Name: ".collections", Short: "list the collections, as the verb does", run: verbOf("collections", false)},
+		{Name: ".collections", Short: "list the collections, as the verb does",
+			run: verbOf("collections", false)},
 		{Name: ".echo", Args: "on|off", most: 1, Short: "print each line before it runs",
 			run: setOnOff(func(s *Shell) *bool { return &s.echo }), words: oneOf(onOff...)},
 		{Name: ".exit", Short: "leave the shell", run: quit},
-		{Name: ".help", Args: "[NAME]", most: 1, Short: "explain a verb or a command; list them", run: dotHelpOn, words: (*Shell).names},
+		{Name: ".help", Args: "[NAME]", most: 1, Short: "explain a verb or a command; list them",
+			run: dotHelpOn, words: (*Shell).names},
 		{Name: ".mode", Args: "[MODE]", most: 1, Short: "print results as " + strings.Join(term.Modes, ", "),
 			run: setMode, words: oneOf(term.Modes...)},
 		{Name: ".models", Args: "[COLLECTION]", most: 1, Short: "list the spaces of codes and their models",
 			run: verbOf("models", true), words: (*Shell).collections},
-		{Name: ".once", Args: "FILE", most: 1, Short: "write the results of the next line to a file", run: setOnce, file: true},
-		{Name: ".output", Args: "[FILE]", most: 1, Short: "write the results of all lines to a file, or no longer", run: setOutput, file: true},
-		{Name: ".pager", Args: "[on|off|COMMAND]", most: 1, Short: "show long results by a command, such as 'less -S'",
-			run: setPager, words: oneOf(onOff...)},
+		{Name: ".once", Args: "FILE", most: 1, Short: "write the results of the next line to a file",
+			run: setOnce, file: true},
+		{Name: ".output", Args: "[FILE]", most: 1,
+			Short: "write the results of all lines to a file, or no longer", run: setOutput, file: true},
+		{Name: ".pager", Args: "[on|off|COMMAND]", most: 1,
+			Short: "show long results by a command, such as 'less -S'",
+			run:   setPager, words: oneOf(onOff...)},
 		{Name: ".quit", Short: "leave the shell", run: quit},
-		{Name: ".read", Args: "FILE", most: 1, Short: "run the lines of a file, up to the first error", run: readScript, file: true},
-		{Name: ".schema", Args: "[COLLECTION]", most: 1, Short: "print what would create the collections again",
-			run: printSchemas, words: (*Shell).collections},
+		{Name: ".read", Args: "FILE", most: 1, Short: "run the lines of a file, up to the first error",
+			run: readScript, file: true},
+		{Name: ".schema", Args: "[COLLECTION]", most: 1,
+			Short: "print what would create the collections again",
+			run:   printSchemas, words: (*Shell).collections},
 		{Name: ".show", Short: "print the settings", run: showSettings},
 		{Name: ".stats", Args: "[COLLECTION]", most: 1, Short: "print figures about the database",
 			run: verbOf("stats", true), words: (*Shell).collections},
 		{Name: ".timer", Args: "on|off", most: 1, Short: "print how long each verb takes",
 			run: setOnOff(func(s *Shell) *bool { return &s.timer }), words: oneOf(onOff...)},
-		{Name: ".use", Args: "[COLLECTION]", most: 1, Short: "make a collection the default of --collection, or main again",
-			run: useCollection, words: (*Shell).collections},
+		{Name: ".use", Args: "[COLLECTION]", most: 1,
+			Short: "make a collection the default of --collection, or main again",
+			run:   useCollection, words: (*Shell).collections},
 	}
 }
 
@@ -253,8 +261,10 @@ func showSettings(s *Shell, _ context.Context, _ []string) error {
 	}
 	return s.print(func() {
 		for _, p := range [][2]string{
-			{"database", database}, {"collection", s.collection}, {"mode", string(s.mode)}, {"output", output},
-			{"timer", name[s.timer]}, {"echo", name[s.echo]}, {"pager", pager}, {"history", term.OrDash(s.historyPath())},
+			{"database", database}, {"collection", s.collection}, {"mode", string(s.mode)},
+			{"output", output},
+			{"timer", name[s.timer]}, {"echo", name[s.echo]}, {"pager", pager},
+			{"history", term.OrDash(s.historyPath())},
 		} {
 			fmt.Fprintf(s.out.Stdout, "%-10s  %s\n", p[0], p[1])
 		}

@@ -32,7 +32,8 @@ func TestHistory(t *testing.T) {
 	}
 	for range 2 { // the second time from the file that was cut
 		lines := s.readHistory()
-		if len(lines) != liner.HistoryLimit || lines[len(lines)-1] != "last" || lines[len(lines)-2] != "count 2009" {
+		if len(lines) != liner.HistoryLimit || lines[len(lines)-1] != "last" ||
+			lines[len(lines)-2] != "count 2009" {
 			t.Fatalf("%d lines, the last %q", len(lines), lines[max(0, len(lines)-2):])
 		}
 	}

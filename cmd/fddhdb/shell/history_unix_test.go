@@ -15,7 +15,8 @@ func TestHistoryIsNoPipe(t *testing.T) {
 	if err := syscall.Mkfifo(path, 0o600); err != nil {
 		t.Fatal(err)
 	}
-	if err := appendHistory(path, []byte("count\n")); err == nil || !strings.Contains(err.Error(), "named pipe") {
+	if err := appendHistory(path, []byte("count\n")); err == nil ||
+		!strings.Contains(err.Error(), "named pipe") {
 		t.Errorf("%v", err)
 	}
 }

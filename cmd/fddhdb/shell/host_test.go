@@ -22,8 +22,10 @@ type testHost struct {
 
 func (h testHost) Root(term.Mode) *cobra.Command {
 	root := &cobra.Command{Use: "fddhdb"}
-	for _, use := range []string{"count DIR", "scan DIR", "put DIR KEY", "get DIR KEY...", "delete DIR (KEY... | --where EXPR)", "eval DIR", "search DIR"} {
-		c := &cobra.Command{Use: use, Args: cobra.ArbitraryArgs, RunE: func(*cobra.Command, []string) error { return nil }}
+	for _, use := range []string{"count DIR", "scan DIR", "put DIR KEY", "get DIR KEY...",
+		"delete DIR (KEY... | --where EXPR)", "eval DIR", "search DIR"} {
+		c := &cobra.Command{Use: use, Args: cobra.ArbitraryArgs,
+			RunE: func(*cobra.Command, []string) error { return nil }}
 		c.Flags().String("collection", "main", "the collection `NAME`")
 		c.Flags().String("where", "", "only items that match `EXPR`")
 		c.Flags().Bool("json", false, "print JSON")
@@ -78,7 +80,8 @@ func newTestShell(t testing.TB) *Shell {
 		}
 	})
 	c, err := h.d.CreateCollection(context.Background(), "main", db.Schema{
-		Modalities: []db.Modality{{Name: "image", Dim: 2}}, Fields: []db.Field{{Name: "year", Type: db.Int, Indexed: true}},
+		Modalities: []db.Modality{{Name: "image", Dim: 2}},
+		Fields:     []db.Field{{Name: "year", Type: db.Int, Indexed: true}},
 	})
 	if err == nil {
 		_, err = c.Put(context.Background(), &db.Item{Key: "x", Labels: []string{"a", "it's", "x = y"}})
@@ -86,7 +89,8 @@ func newTestShell(t testing.TB) *Shell {
 	if err != nil {
 		t.Fatal(err)
 	}
-	return New(h, term.NewPrinter(&bytes.Buffer{}, &bytes.Buffer{}), strings.NewReader(""), nil, nil, term.ModeTable)
+	return New(h, term.NewPrinter(&bytes.Buffer{}, &bytes.Buffer{}), strings.NewReader(""), nil, nil,
+		term.ModeTable)
 }
 
 // testDialogue returns a shell at a simulated terminal.

@@ -10,7 +10,8 @@ import (
 
 // The pager counts lines as the terminal shows them.
 func TestPagerCounts(t *testing.T) {
-	for text, want := range map[string]int{"": 0, "a": 0, "a\n": 1, "a\nb\n": 2, "1234567890": 0, "1234567890\n": 1, "12345678901\n": 2, "üüüüüüüüüü\n": 1} {
+	for text, want := range map[string]int{"": 0, "a": 0, "a\n": 1, "a\nb\n": 2, "1234567890": 0,
+		"1234567890\n": 1, "12345678901\n": 2, "üüüüüüüüüü\n": 1} {
 		p := &pager{columns: 10}
 		p.count([]byte(text))
 		if p.lines != want {

@@ -55,7 +55,8 @@ func TestSignalsEndTheProcess(t *testing.T) {
 	if codes := s.exited(); len(codes) != 1 || codes[0] != exit.Failed {
 		t.Errorf("after the grace period: exits %v", codes)
 	}
-	for _, want := range []string{"fddhdb: ", "terminated", "what a database has acknowledged is kept, and its next opening recovers it"} {
+	for _, want := range []string{"fddhdb: ", "terminated",
+		"what a database has acknowledged is kept, and its next opening recovers it"} {
 		if !strings.Contains(s.out.String(), want) {
 			t.Errorf("it says %q, without %q", &s.out, want)
 		}
@@ -101,7 +102,8 @@ func TestSignalsInADialogue(t *testing.T) {
 		s.take(os.Interrupt)
 		s.late(s.deadline)
 		if codes := s.exited(); len(codes) != 1 || codes[0] != exit.Failed || terminal.applied != 1 {
-			t.Errorf("a line that does not end: exits %v, the terminal set right %d times", codes, terminal.applied)
+			t.Errorf("a line that does not end: exits %v, the terminal set right %d times", codes,
+				terminal.applied)
 		}
 	})
 	s.run(s.ctx, func(context.Context) {

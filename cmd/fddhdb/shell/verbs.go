@@ -20,7 +20,8 @@ func (s *Shell) root() *cobra.Command {
 	root.Long = Help + "\n\n" + dotHelp()
 	root.Example = ""
 	root.Use = root.Name() + " VERB [ARGUMENTS]"
-	root.Annotations = map[string]string{cobra.CommandDisplayNameAnnotation: ""} // which stands in front of verbs
+	// which stands in front of verbs
+	root.Annotations = map[string]string{cobra.CommandDisplayNameAnnotation: ""}
 	help := root.HelpFunc()
 	root.SetHelpFunc(func(c *cobra.Command, args []string) {
 		c.Long, c.Example = s.inShell(c.Long), s.inShell(c.Example)
@@ -103,7 +104,8 @@ func (s *Shell) adapt(c *cobra.Command) {
 // commandLines returns an expression that finds command lines in texts: those on the
 // database in dir, or on the database of an example.
 func commandLines(verbs []string, dir string) *regexp.Regexp {
-	return regexp.MustCompile(`\bfddhdb (` + strings.Join(verbs, "|") + `)\b(?: DIR\b| ` + regexp.QuoteMeta(dir) + `| [\w./-]+\.db\b)?`)
+	return regexp.MustCompile(`\bfddhdb (` + strings.Join(verbs, "|") + `)\b(?: DIR\b| ` +
+		regexp.QuoteMeta(dir) + `| [\w./-]+\.db\b)?`)
 }
 
 // inShell rewrites the command lines in a text for the shell: without fddhdb and the
@@ -203,7 +205,8 @@ func Unquoted(words []word) []string {
 
 // QuoteWord quotes a word such that SplitWords reads it back.
 func QuoteWord(s string) string {
-	if s != "" && !strings.HasPrefix(s, "#") && !strings.HasSuffix(s, ";") && !strings.ContainsAny(s, " \t\r\n'\"\\") {
+	if s != "" && !strings.HasPrefix(s, "#") && !strings.HasSuffix(s, ";") &&
+		!strings.ContainsAny(s, " \t\r\n'\"\\") {
 		return s
 	}
 	if !strings.ContainsAny(s, "\"\\$`") {

@@ -28,7 +28,8 @@ func TestShellOutlivesItsEditor(t *testing.T) {
 		t.Fatalf("ask: %v", err)
 	}
 	s.terminal.doWithoutEditor(strings.NewReader("count\n"))
-	if line, err := s.terminal.ask(context.Background(), nil, ""); line != "count" || err != nil || s.terminal.cooked.(*testTerminal).applied != 1 {
+	if line, err := s.terminal.ask(context.Background(), nil, ""); line != "count" || err != nil ||
+		s.terminal.cooked.(*testTerminal).applied != 1 {
 		t.Errorf("%q, %v", line, err)
 	}
 }

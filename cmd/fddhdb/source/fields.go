@@ -56,11 +56,13 @@ func (s *Fields) declare() error {
 		}
 		f, err := textform.ParseField(c.Name)
 		if err != nil {
-			return exit.Failedf("%s: line 1, column %d: %q: %w: the header says NAME:TYPE", s.file, i, c.Name, err)
+			return exit.Failedf("%s: line 1, column %d: %q: %w: the header says NAME:TYPE", s.file, i, c.Name,
+				err)
 		}
 		for _, other := range s.Declared {
 			if other.Name == f.Name {
-				return exit.Failedf("%s: line 1, column %d: the field %q stands there twice", s.file, i, f.Name)
+				return exit.Failedf("%s: line 1, column %d: the field %q stands there twice", s.file, i,
+					f.Name)
 			}
 		}
 		s.Declared, s.names[i] = append(s.Declared, f), f.Name
@@ -89,7 +91,8 @@ func (s *Fields) Check(c *db.Collection, schema db.Schema) error {
 		case !ok:
 			return exit.Failedf("%s: %scolumn %d: there is no field %q: collection %q has %s; fddhdb alter --add-field adds more", s.file, line, i, name, c.Name(), strings.Join(names, ", "))
 		case s.Declared != nil && typ != s.Declared[i].Type:
-			return exit.Failedf("%s: %scolumn %d: field %q is declared as %s, not %s", s.file, line, i, name, typ, s.Declared[i].Type)
+			return exit.Failedf("%s: %scolumn %d: field %q is declared as %s, not %s", s.file, line, i, name,
+				typ, s.Declared[i].Type)
 		}
 		uses[i] = table.Use{Role: table.AsField, Name: name, Type: string(typ)}
 	}

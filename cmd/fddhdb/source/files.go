@@ -93,10 +93,18 @@ func (in *Files) open(n FileNames) (err error) {
 		open func() (Source, error)
 	}{
 		{n.Codes, func() (Source, error) { in.Codes, err = OpenCodes(n.Codes); return in.Codes, err }},
-		{n.Labels, func() (Source, error) { in.Labels, err = OpenLabels(n.Labels, n.LabelNames); return in.Labels, err }},
+		{n.Labels, func() (Source, error) {
+			in.Labels, err = OpenLabels(n.Labels,
+				n.LabelNames)
+			return in.Labels, err
+		}},
 		{n.Fields, func() (Source, error) { in.Fields, err = OpenFields(n.Fields); return in.Fields, err }},
 		{n.Keys, func() (Source, error) { return OpenKeys(n.Keys) }},
-		{n.Items.Path, func() (Source, error) { in.Whole, err = OpenItems(n.Items, n.Mapping, n.Lenient); return in.Whole, err }},
+		{n.Items.Path, func() (Source, error) {
+			in.Whole,
+				err = OpenItems(n.Items, n.Mapping, n.Lenient)
+			return in.Whole, err
+		}},
 	} {
 		if f.name == "" {
 			continue
@@ -120,7 +128,8 @@ func (in *Files) Schema() (db.Schema, error) {
 	}
 	var s db.Schema
 	for _, v := range in.Vectors {
-		s.Modalities = append(s.Modalities, db.Modality{Name: v.Modality, Dim: v.Cols(), Sparse: v.IsSparse()})
+		s.Modalities = append(s.Modalities, db.Modality{Name: v.Modality, Dim: v.Cols(),
+			Sparse: v.IsSparse()})
 	}
 	if in.Codes != nil {
 		s.Bits = in.Codes.Bits()
@@ -179,9 +188,12 @@ func FindModality(collection string, s db.Schema, flag, name string) (db.Modalit
 		names = append(names, m.Name)
 	}
 	if s.Bits > 0 {
-		return db.Modality{}, exit.Usagef("%s: there is no modality %q: the items of collection %q bring their codes and have none", flag, name, collection)
+		return db.Modality{}, exit.Usagef(
+			"%s: there is no modality %q: the items of collection %q bring their codes and have none", flag,
+			name, collection)
 	}
-	return db.Modality{}, exit.Usagef("%s: there is no modality %q: collection %q has %s", flag, name, collection, strings.Join(names, ", "))
+	return db.Modality{}, exit.Usagef("%s: there is no modality %q: collection %q has %s", flag, name,
+		collection, strings.Join(names, ", "))
 }
 
 // IsOfInput reports whether an error of this package is about what the files hold, or how they are named, so

@@ -14,8 +14,10 @@ import (
 // Typed values and user files are refused with an explanation, or give what the database accepts.
 
 func FuzzArguments(f *testing.F) {
-	for _, s := range []string{"1,2,3", " -1e-40 , 0x1p3", "1,,2", "nan", "1e39", "3:1.5,17:2", ":", "5:0,5:1", "4294967296:1",
-		"year:int", "year:int:index", "a:date", ":int", "at:time:index", "2024-05-01T12:30:00.123456789-07:00", "2024-05"} {
+	for _, s := range []string{"1,2,3", " -1e-40 , 0x1p3", "1,,2", "nan", "1e39", "3:1.5,17:2", ":",
+		"5:0,5:1", "4294967296:1",
+		"year:int", "year:int:index", "a:date", ":int", "at:time:index",
+		"2024-05-01T12:30:00.123456789-07:00", "2024-05"} {
 		f.Add(s)
 	}
 	f.Fuzz(func(t *testing.T, s string) {
@@ -29,7 +31,8 @@ func FuzzArguments(f *testing.F) {
 				t.Errorf("%q: %v became %v, %v", s, x, y, err)
 			}
 		} else if err == nil && !strings.HasPrefix(strings.TrimSpace(s), "{") {
-			if x := x.Sparse; len(x.Index) != len(x.Value) || !slices.IsSorted(x.Index) || len(slices.Compact(slices.Clone(x.Index))) != len(x.Index) {
+			if x := x.Sparse; len(x.Index) != len(x.Value) || !slices.IsSorted(x.Index) ||
+				len(slices.Compact(slices.Clone(x.Index))) != len(x.Index) {
 				t.Errorf("%q: %v", s, x)
 			}
 		}

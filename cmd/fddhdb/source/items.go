@@ -58,7 +58,8 @@ func OpenItems(in Input, say Mapping, lenient bool) (*Items, error) {
 		return nil, exit.Usagef("%s has items as export writes them, each member with its meaning: --key-column, --label-column, --label-separator, --vector-column and --field-column are about columns", in.Name)
 	}
 	lines := strings.EqualFold(filepath.Ext(in.Path), ".jsonl")
-	return &Items{file: in.Name, lines: lines, r: r, say: say, lenient: lenient, fields: map[string]any{}}, nil
+	return &Items{file: in.Name, lines: lines, r: r, say: say, lenient: lenient, fields: map[string]any{}},
+		nil
 }
 
 // openItemFile opens a file of items by its extension.
@@ -69,7 +70,8 @@ func openItemFile(in Input) (table.Items, error) {
 	case ".parquet":
 		return parquet.OpenItems(in.Path)
 	default:
-		return nil, exit.Usagef("--items %s: .jsonl, .csv and .parquet files are read, not %s", in.Name, term.FileKind(in.Path))
+		return nil, exit.Usagef("--items %s: .jsonl, .csv and .parquet files are read, not %s", in.Name,
+			term.FileKind(in.Path))
 	}
 }
 
@@ -259,7 +261,8 @@ func (s *Items) take(item *db.Item) error {
 		dim, ok := s.dims[name]
 		switch {
 		case ok && len(x) != dim:
-			return fmt.Errorf("vectors: %q has %s, the modality has %d", name, term.Plural(len(x), "number", "numbers"), dim)
+			return fmt.Errorf("vectors: %q has %s, the modality has %d", name,
+				term.Plural(len(x), "number", "numbers"), dim)
 		case ok:
 			item.Vectors[name] = x
 		case !s.lenient:
@@ -270,7 +273,8 @@ func (s *Items) take(item *db.Item) error {
 		dim, ok := s.dims[name]
 		switch n := len(x.Index); {
 		case ok && n > 0 && int(x.Index[n-1]) >= dim:
-			return fmt.Errorf("vectors: %q has a number in column %d, the modality has %s", name, x.Index[n-1], term.Plural(dim, "dimension", "dimensions"))
+			return fmt.Errorf("vectors: %q has a number in column %d, the modality has %s", name,
+				x.Index[n-1], term.Plural(dim, "dimension", "dimensions"))
 		case ok:
 			item.Sparse[name] = db.Sparse{Index: x.Index, Value: x.Value}
 		case !s.lenient:
@@ -314,9 +318,11 @@ func (s *Items) place(row int) string {
 func (s *Items) unknown(kind, name string) error {
 	other := ""
 	if _, ok := s.r.(*table.Table); ok {
-		other = map[string]string{"modality": ", --vector-column MODALITY=COLUMN", "field": ", --field-column FIELD=COLUMN"}[kind] + " names another one"
+		other = map[string]string{"modality": ", --vector-column MODALITY=COLUMN",
+			"field": ", --field-column FIELD=COLUMN"}[kind] + " names another one"
 	}
-	return fmt.Errorf("there is no %s %q: %s; --ignore-unknown leaves aside what it has not%s", kind, name, s.has, other)
+	return fmt.Errorf("there is no %s %q: %s; --ignore-unknown leaves aside what it has not%s", kind, name,
+		s.has, other)
 }
 
 // fieldValue converts a value of a file to the type of a field.
@@ -354,7 +360,8 @@ func (in Together) SameRows() error {
 	for _, s := range in[1:] {
 		if first := in[0]; s.Rows() != first.Rows() {
 			return exit.Failedf("%s has %s, %s has %s: row i of every file belongs to item i",
-				first.Path(), term.Plural(first.Rows(), "row", "rows"), s.Path(), term.Plural(s.Rows(), "row", "rows"))
+				first.Path(), term.Plural(first.Rows(), "row", "rows"), s.Path(),
+				term.Plural(s.Rows(), "row", "rows"))
 		}
 	}
 	return nil

@@ -15,7 +15,8 @@ import (
 // A bad key costs its row: later rows can be read.
 func TestKeySource(t *testing.T) {
 	dir := t.TempDir()
-	clitest.WriteFile(t, filepath.Join(dir, "keys.txt"), "a\n\na\n"+strings.Repeat("x", db.MaxKeyBytes+1)+"\nb\n")
+	clitest.WriteFile(t, filepath.Join(dir, "keys.txt"),
+		"a\n\na\n"+strings.Repeat("x", db.MaxKeyBytes+1)+"\nb\n")
 	s, err := OpenKeys(filepath.Join(dir, "keys.txt"))
 	if err != nil {
 		t.Fatal(err)

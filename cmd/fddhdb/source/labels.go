@@ -67,7 +67,8 @@ func columnLabels(path string) (*files.Labels, error) {
 	if err != nil {
 		return nil, err
 	}
-	m := &mapper{file: file, columns: columns, uses: make([]table.Use, len(columns)), done: make([]bool, len(columns))}
+	m := &mapper{file: file, columns: columns, uses: make([]table.Use, len(columns)),
+		done: make([]bool, len(columns))}
 	if column != "" {
 		err = m.settle("--labels", column, table.Use{Role: table.AsLabels})
 	} else if m.guessLabels(); !slices.Contains(m.done, true) {
@@ -116,7 +117,8 @@ func readNames(file string) (names []string, lines map[string]int, err error) {
 			return nil, nil, exit.Failedf("%s: line %d is empty: a label needs a name", file, i+1)
 		}
 		if first, ok := lines[name]; ok {
-			return nil, nil, exit.Failedf("%s: the label %q stands on line %d and on line %d", file, name, first, i+1)
+			return nil, nil, exit.Failedf("%s: the label %q stands on line %d and on line %d", file, name,
+				first, i+1)
 		}
 		lines[name] = i + 1
 	}

@@ -22,9 +22,11 @@ func TestOpenLabels(t *testing.T) {
 		ordered     bool
 	}{
 		{"matrix.npy", "", []string{"0", "1", "2"}, [][]string{{"1", "2"}, nil, {"0"}}, true},
-		{"matrix.npy", "names.txt", []string{"ant", "cat", "dog"}, [][]string{{"cat", "dog"}, nil, {"ant"}}, true},
+		{"matrix.npy", "names.txt", []string{"ant", "cat", "dog"}, [][]string{{"cat", "dog"}, nil, {"ant"}},
+			true},
 		{"text.txt", "", []string{"dog", "cat", "ant"}, [][]string{{"dog", "cat"}, nil, {"ant"}}, false},
-		{"text.txt", "more.txt", []string{"ant", "cat", "dog", "elk"}, [][]string{{"cat", "dog"}, nil, {"ant"}}, true},
+		{"text.txt", "more.txt", []string{"ant", "cat", "dog", "elk"},
+			[][]string{{"cat", "dog"}, nil, {"ant"}}, true},
 	} {
 		names := c.names
 		if names != "" {

@@ -66,7 +66,8 @@ func (s *Codes) At(row int) []byte {
 // CheckBits checks the codes of the file against a collection with codes of so many bits.
 func (s *Codes) CheckBits(c *db.Collection, bits int) error {
 	if s.packed.Bits() != bits {
-		return exit.Failedf("%s has codes of %d bits, collection %q has codes of %d", s.file, s.packed.Bits(), c.Name(), bits)
+		return exit.Failedf("%s has codes of %d bits, collection %q has codes of %d", s.file, s.packed.Bits(),
+			c.Name(), bits)
 	}
 	return nil
 }
@@ -100,7 +101,8 @@ func (s *keySource) next(item *db.Item) error {
 		return fail("line %d is empty: an item needs a key", row+1)
 	}
 	if len(item.Key) > db.MaxKeyBytes {
-		return fail("line %d: a key of %d bytes, at most %d are possible", row+1, len(item.Key), db.MaxKeyBytes)
+		return fail("line %d: a key of %d bytes, at most %d are possible", row+1, len(item.Key),
+			db.MaxKeyBytes)
 	}
 	if first := s.seen.add(item.Key, row); first >= 0 {
 		return fail("the key %q stands on line %d and on line %d", item.Key, first+1, row+1)
@@ -136,7 +138,8 @@ func (s *keySet) add(key string, row int) (first int) {
 func OpenQueries(m db.Modality, file string) (*Vectors, error) {
 	s, err := OpenVectors(m.Name, file)
 	if name, rest, ok := strings.Cut(file, "="); ok && errors.Is(err, os.ErrNotExist) {
-		return nil, exit.Usagef("--vectors %q: FILE is expected here, not NAME=FILE: --from %s --vectors %s", file, name, rest)
+		return nil, exit.Usagef("--vectors %q: FILE is expected here, not NAME=FILE: --from %s --vectors %s",
+			file, name, rest)
 	}
 	return s, err
 }

@@ -83,12 +83,15 @@ func (m *mapper) separate(separator string) error {
 	any := false
 	for i := range m.columns {
 		c, u := &m.columns[i], &m.uses[i]
-		if u.Role != table.AsLabels || c.Kind != table.Mixed && (c.Kind != table.Scalars || c.Type != "string") {
+		if u.Role != table.AsLabels ||
+			c.Kind != table.Mixed && (c.Kind != table.Scalars || c.Type != "string") {
 			continue
 		}
 		any = true
 		if u.Separator = separator; separator == "" && c.Joined != "" {
-			m.guessed = append(m.guessed, fmt.Sprintf("%q of %q is one label (--label-separator %q makes several of it)", c.Joined, c.Name, table.Separator(c.Joined)))
+			m.guessed = append(m.guessed,
+				fmt.Sprintf("%q of %q is one label (--label-separator %q makes several of it)", c.Joined,
+					c.Name, table.Separator(c.Joined)))
 		}
 	}
 	if separator != "" && !any {
@@ -105,7 +108,8 @@ func (m *mapper) find(flag, name string) (int, error) {
 		for _, c := range m.columns {
 			names = append(names, fmt.Sprintf("%q", c.Name))
 		}
-		return 0, exit.Usagef("%s: %s has no column %q: there is %s", flag, m.file, name, listStart(names, 20))
+		return 0, exit.Usagef("%s: %s has no column %q: there is %s", flag, m.file, name,
+			listStart(names, 20))
 	}
 	return i, nil
 }
@@ -114,12 +118,14 @@ func (m *mapper) find(flag, name string) (int, error) {
 func (m *mapper) use(flag string, i int, u table.Use) error {
 	c := &m.columns[i]
 	if m.done[i] {
-		return exit.Usagef("%s: column %q of %s is used twice, and a column becomes one thing", flag, c.Name, m.file)
+		return exit.Usagef("%s: column %q of %s is used twice, and a column becomes one thing", flag, c.Name,
+			m.file)
 	}
 	if err := c.Suits(u); err != nil {
 		return exit.Usagef("%s: %s: %w", flag, m.file, err)
 	}
-	if m.schema == nil && (c.Kind == table.Empty || c.Kind == table.Mixed) && (u.Role == table.AsField || u.Role == table.AsVector) {
+	if m.schema == nil && (c.Kind == table.Empty || c.Kind == table.Mixed) &&
+		(u.Role == table.AsField || u.Role == table.AsVector) {
 		return exit.Failedf("%s: %s: column %q has %s, which does not say what collection to create: init first", flag, m.file, c.Name, c.Holds())
 	}
 	if u.Role == table.AsVector && c.Ragged != "" {
@@ -157,7 +163,8 @@ func (m *mapper) obey(say *Mapping) error {
 		}
 	}
 	for _, v := range say.Vectors {
-		if err := m.settle("--vector-column", v.Column, table.Use{Role: table.AsVector, Name: v.Name}); err != nil {
+		if err := m.settle("--vector-column", v.Column,
+			table.Use{Role: table.AsVector, Name: v.Name}); err != nil {
 			return err
 		}
 	}
@@ -169,7 +176,8 @@ func (m *mapper) obey(say *Mapping) error {
 			i, err = m.find("--field-column", column)
 		}
 		if err == nil {
-			err = m.use("--field-column", i, table.Use{Role: table.AsField, Name: name, Type: m.fieldType(name, i)})
+			err = m.use("--field-column", i, table.Use{Role: table.AsField, Name: name,
+				Type: m.fieldType(name, i)})
 		}
 		if err != nil {
 			return err
@@ -196,7 +204,8 @@ func (m *mapper) obeyLabels(name string) error {
 		}
 		any = true
 		u := m.labelUse(i)
-		if c.Kind == table.Scalars && (c.Type == "int" || c.Type == "float") { // several columns of class numbers are none
+		// several columns of class numbers are none
+		if c.Kind == table.Scalars && (c.Type == "int" || c.Type == "float") {
 			u = table.Use{Role: table.AsLabel, Name: c.Name}
 		}
 		if err := m.use(flag, i, u); err != nil {
@@ -247,9 +256,11 @@ func (m *mapper) known(say *Mapping) {
 		for _, name := range []string{c.Name, fieldName(c.Name)} {
 			u := table.Use{Name: name}
 			switch {
-			case len(say.Vectors) == 0 && slices.ContainsFunc(m.schema.Modalities, func(x db.Modality) bool { return x.Name == name }):
+			case len(say.Vectors) == 0 && slices.ContainsFunc(m.schema.Modalities,
+				func(x db.Modality) bool { return x.Name == name }):
 				u.Role = table.AsVector
-			case len(say.Fields) == 0 && slices.ContainsFunc(m.schema.Fields, func(x db.Field) bool { return x.Name == name }):
+			case len(say.Fields) == 0 &&
+				slices.ContainsFunc(m.schema.Fields, func(x db.Field) bool { return x.Name == name }):
 				u.Role, u.Type = table.AsField, m.fieldType(name, i)
 			}
 			// Map refuses what does not suit.
@@ -289,7 +300,8 @@ func (m *mapper) guessKey() {
 				m.guessed = append(m.guessed, fmt.Sprintf("%q is no key, as it has %s", c.Name, c.Holds()))
 				continue
 			case c.Kind != table.Mixed && !c.Unique:
-				m.guessed = append(m.guessed, fmt.Sprintf("%q is no key, as some of its values come twice", name))
+				m.guessed = append(m.guessed, fmt.Sprintf("%q is no key, as some of its values come twice",
+					name))
 				continue
 			}
 			m.keyGuessed = true
@@ -304,7 +316,8 @@ func (m *mapper) guessKey() {
 
 // named returns the column of a name, -1 if there is none; one in other letters, as ID, if none has these.
 func (m *mapper) named(name string) int {
-	if i := slices.IndexFunc(m.columns, func(c table.Column) bool { return c.Name == name }); i >= 0 || name == keyNames[0] || name == labelNames[0] {
+	if i := slices.IndexFunc(m.columns, func(c table.Column) bool { return c.Name == name }); i >= 0 ||
+		name == keyNames[0] || name == labelNames[0] {
 		return i
 	}
 	return slices.IndexFunc(m.columns, func(c table.Column) bool { return strings.EqualFold(c.Name, name) })
@@ -327,7 +340,8 @@ func (m *mapper) guessLabels() {
 			m.guessed = append(m.guessed, fmt.Sprintf("labels are %q", c.Name))
 		}
 		if c.Hot() {
-			m.guessed = append(m.guessed, fmt.Sprintf("labels are the places of 1 in lists of %d numbers", c.Dim))
+			m.guessed = append(m.guessed, fmt.Sprintf("labels are the places of 1 in lists of %d numbers",
+				c.Dim))
 		}
 		m.uses[i], m.done[i] = u, true
 		return

@@ -21,8 +21,16 @@ func TestPipes(t *testing.T) {
 		{"x.csv", func(path string) error { _, err := OpenMatrix(path); return err }},
 		{"x.jsonl", func(path string) error { _, err := OpenMatrix(path); return err }},
 		{"x.parquet", func(path string) error { _, err := OpenMatrix(path); return err }},
-		{"items.jsonl", func(path string) error { _, err := OpenItems(Input{path, path}, Mapping{}, false); return err }},
-		{"items.parquet", func(path string) error { _, err := OpenItems(Input{path, path}, Mapping{}, false); return err }},
+		{"items.jsonl", func(path string) error {
+			_, err := OpenItems(Input{path, path}, Mapping{},
+				false)
+			return err
+		}},
+		{"items.parquet", func(path string) error {
+			_, err := OpenItems(Input{path, path}, Mapping{},
+				false)
+			return err
+		}},
 	} {
 		path := filepath.Join(dir, c.name)
 		if err := syscall.Mkfifo(path, 0o600); err != nil {

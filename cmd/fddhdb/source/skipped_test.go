@@ -24,7 +24,8 @@ func TestSkippedRows(t *testing.T) {
 		sum += g.Count
 	}
 	first, second, last := s.Groups[0], s.Groups[1], s.Groups[shownReasons]
-	if sum != s.N || first.Count != 100 || fmt.Sprint(first.Rows) != "[0 1 2 3 4]" || first.Reason != "a.npy: row 0, column 0: NaN" ||
+	if sum != s.N || first.Count != 100 || fmt.Sprint(first.Rows) != "[0 1 2 3 4]" ||
+		first.Reason != "a.npy: row 0, column 0: NaN" ||
 		second.Count != 3 || last.Reason != "other reasons" || last.Count != 30-shownReasons+2 {
 		t.Errorf("%+v %+v %+v", first, second, last)
 	}

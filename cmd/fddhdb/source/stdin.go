@@ -28,7 +28,8 @@ func (s *Stdin) Close() error { return os.RemoveAll(s.folder) }
 
 // ReadStdin copies standard input to a temporary file, whose extension is that of its format, by the first
 // bytes. Only vectors may be a .npy. read is told the bytes so far.
-func ReadStdin(ctx context.Context, in io.Reader, vectors bool, read func(bytes int64)) (_ *Stdin, err error) {
+func ReadStdin(ctx context.Context, in io.Reader, vectors bool,
+	read func(bytes int64)) (_ *Stdin, err error) {
 	folder, err := os.MkdirTemp("", "fddhdb-stdin-")
 	if err != nil {
 		return nil, err
@@ -98,7 +99,8 @@ func sniff(in *bufio.Reader, vectors bool) (string, error) {
 		return "", exit.Failedf("standard input is empty")
 	case bytes.HasPrefix(head, []byte("\x93NUMPY")) && vectors:
 		return "npy", nil
-	case bytes.IndexByte(head, 0) >= 0 || bytes.HasPrefix(head, []byte("PAR1")) || bytes.HasPrefix(head, []byte("\x93NUMPY")):
+	case bytes.IndexByte(head, 0) >= 0 || bytes.HasPrefix(head, []byte("PAR1")) ||
+		bytes.HasPrefix(head, []byte("\x93NUMPY")):
 		return "", exit.Failedf("standard input is no text: .jsonl and .csv are read from it, and .npy for --vectors; write other formats to a file")
 	case text[0] == '{' || vectors && text[0] == '[':
 		return "jsonl", nil

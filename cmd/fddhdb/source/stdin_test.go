@@ -36,7 +36,8 @@ func TestReadStdin(t *testing.T) {
 		}
 	}
 	broken := errors.New("broken")
-	if _, err := ReadStdin(t.Context(), io.MultiReader(strings.NewReader("a,b\n"), errReader{broken}), false, func(int64) {}); !errors.Is(err, broken) {
+	if _, err := ReadStdin(t.Context(), io.MultiReader(strings.NewReader("a,b\n"), errReader{broken}), false,
+		func(int64) {}); !errors.Is(err, broken) {
 		t.Error(err)
 	}
 }

@@ -109,7 +109,8 @@ func (s *Vectors) next(item *db.Item) error {
 func (s *Vectors) CheckDim(m db.Modality) error {
 	if s.r.Cols != m.Dim && !(s.r.AtLeast && s.r.Cols <= m.Dim) {
 		return exit.Failedf("%s has %s, modality %q has %s",
-			s.file, term.Plural(s.r.Cols, "column", "columns"), m.Name, term.Plural(m.Dim, "dimension", "dimensions"))
+			s.file, term.Plural(s.r.Cols, "column", "columns"), m.Name,
+			term.Plural(m.Dim, "dimension", "dimensions"))
 	}
 	return nil
 }
@@ -119,7 +120,8 @@ const maxQueries = 1 << 24
 
 func (s *Vectors) checkQueries() error {
 	if s.Rows() > maxQueries {
-		return fmt.Errorf("%s: %d rows are too many to evaluate at once, at most %d are: split the file", s.file, s.Rows(), maxQueries)
+		return fmt.Errorf("%s: %d rows are too many to evaluate at once, at most %d are: split the file",
+			s.file, s.Rows(), maxQueries)
 	}
 	return nil
 }

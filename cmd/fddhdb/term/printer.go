@@ -35,8 +35,9 @@ type Printer struct {
 	remarks  io.Writer   // of Stderr: takes colours and progress
 	sideways func() bool // reports whether lines wider than the terminal can be shown; nil: they cannot
 
-	layout layout      // of the running verb
-	Paging atomic.Bool // a pager has the terminal, so no progress is shown; Progress reads it from other goroutines
+	layout layout // of the running verb
+	// a pager has the terminal, so no progress is shown; Progress reads it from other goroutines
+	Paging atomic.Bool
 }
 
 // NewPrinter prints results to stdout and remarks to stderr.
@@ -133,7 +134,8 @@ func (p *Printer) redirect(to *bufio.Writer, beneath io.Writer, sideways func() 
 		p.colour, p.Charts, p.terminal = false, false, nil
 	}
 	return func() {
-		p.Stdout, p.beneath, p.colour, p.Charts, p.terminal, p.sideways = stdout, under, colour, charts, terminal, nil
+		p.Stdout, p.beneath, p.colour, p.Charts, p.terminal, p.sideways = stdout, under, colour, charts,
+			terminal, nil
 	}
 }
 

@@ -93,7 +93,8 @@ func FuzzJSONDocument(f *testing.F) {
 			want = append(want, string(line))
 		}
 		var got []json.RawMessage
-		if err := json.Unmarshal([]byte(laidOut(lines.String(), true, max(1, size))), &got); err != nil || len(got) != len(want) {
+		if err := json.Unmarshal([]byte(laidOut(lines.String(), true, max(1, size))), &got); err != nil ||
+			len(got) != len(want) {
 			t.Fatalf("%v: %d objects of %d", err, len(got), len(want))
 		}
 		for i, v := range got {
@@ -140,7 +141,8 @@ func TestPlainWriter(t *testing.T) {
 // JSON is the same for programs, and has nothing that a terminal obeys.
 func TestJSON(t *testing.T) {
 	valid := strings.ToValidUTF8(hostile, "")
-	line, err := JSON(map[string]any{"a": valid, valid: json.RawMessage(`"` + "\x7f\u202e" + `"`), "<>": "->"})
+	line, err := JSON(map[string]any{"a": valid, valid: json.RawMessage(`"` + "\x7f\u202e" + `"`),
+		"<>": "->"})
 	if err != nil || Plain(string(line)) != string(line) || !strings.Contains(string(line), `"<>":"->"`) {
 		t.Errorf("%s, %v", line, err)
 	}
@@ -167,7 +169,9 @@ func TestPeopleSeePlainText(t *testing.T) {
 				if p.layout.mode == ModeJSON || p.layout.mode == ModeJSONL {
 					return p.PrintJSON(map[string]string{hostile: hostile})
 				}
-				p.PrintTable([]Column{Left("text"), Left("any"), Right(strings.ReplaceAll(hostile, "\n", ""))}, [][]any{{TextCell(hostile), hostile, NewCell(hostile, hostile)}})
+				p.PrintTable([]Column{Left("text"), Left("any"),
+					Right(strings.ReplaceAll(hostile, "\n", ""))},
+					[][]any{{TextCell(hostile), hostile, NewCell(hostile, hostile)}})
 				p.PrintPairs([]Pair{NewPair("a", hostile)})
 				p.Printf("%s\n", hostile)
 				_, err := io.WriteString(p.Stdout, hostile)

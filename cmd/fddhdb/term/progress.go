@@ -124,7 +124,8 @@ func (p *Progress) line(now time.Time) string {
 	case p.total > 0:
 		part := min(1, float64(p.done)/float64(p.total))
 		full := int(part * barWidth)
-		line += fmt.Sprintf(" %3d%% [%s%s] %s of %s", int(100*part), strings.Repeat("=", full), strings.Repeat(" ", barWidth-full), count(p.done), count(p.total))
+		line += fmt.Sprintf(" %3d%% [%s%s] %s of %s", int(100*part), strings.Repeat("=", full),
+			strings.Repeat(" ", barWidth-full), count(p.done), count(p.total))
 	case p.done > 0:
 		line += " " + count(p.done)
 	}

@@ -26,7 +26,8 @@ func TestProgress(t *testing.T) {
 	p.Report("storing", 0, 0)
 	p.End()
 	p.End()
-	if s := out.String(); !strings.Contains(s, "reading") || !strings.Contains(s, "storing") || strings.Contains(s, "\n") || len(s) > 4000 || !strings.HasSuffix(s, " \r") {
+	if s := out.String(); !strings.Contains(s, "reading") || !strings.Contains(s, "storing") ||
+		strings.Contains(s, "\n") || len(s) > 4000 || !strings.HasSuffix(s, " \r") {
 		t.Errorf("%d bytes: %q", len(s), s)
 	}
 }
@@ -58,7 +59,8 @@ func TestProgressOfTime(t *testing.T) {
 		expect(after(3*time.Second), "reading   3% "+bar(1)+" 400 of 10,400, 3s")
 		expect(after(2*time.Second), "reading   3% "+bar(1)+" 400 of 10,400, 5s")
 		p.Report("reading", 2400, 10_400)
-		expect(after(100*time.Millisecond), "reading  23% "+bar(6)+" 2,400 of 10,400, 400 a second, 5s, 19s left")
+		expect(after(100*time.Millisecond),
+			"reading  23% "+bar(6)+" 2,400 of 10,400, 400 a second, 5s, 19s left")
 		expect(after(5*time.Second), "reading  23% "+bar(6)+" 2,400 of 10,400, 400 a second, 10s, 14s left")
 		expect(after(time.Minute), "reading  23% "+bar(6)+" 2,400 of 10,400, 400 a second, 1m10s, 0s left")
 		p.Report("reading", 10_400, 10_400)

@@ -5,12 +5,14 @@ import (
 )
 
 func TestNumbers(t *testing.T) {
-	for n, want := range map[int]string{0: "0", 999: "999", 1000: "1,000", 1234567: "1,234,567", -1000: "-1,000", -999: "-999"} {
+	for n, want := range map[int]string{0: "0", 999: "999", 1000: "1,000", 1234567: "1,234,567",
+		-1000: "-1,000", -999: "-999"} {
 		if got := Thousands(n); got != want {
 			t.Errorf("%d: %s", n, got)
 		}
 	}
-	for n, want := range map[int64]string{0: "0 bytes", 1: "1 byte", 999: "999 bytes", 1000: "1.0 kB", 1_500_000: "1.5 MB", 2e15: "2000.0 TB"} {
+	for n, want := range map[int64]string{0: "0 bytes", 1: "1 byte", 999: "999 bytes", 1000: "1.0 kB",
+		1_500_000: "1.5 MB", 2e15: "2000.0 TB"} {
 		if got := Size(n); got != want {
 			t.Errorf("%d: %s", n, got)
 		}

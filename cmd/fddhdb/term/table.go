@@ -334,7 +334,8 @@ func (l *tableLayout) shrink(terminal, least int) bool {
 	for total := l.width(); total > terminal; total-- {
 		widest := -1
 		for i, w := range l.widths {
-			if !l.columns[i].number && w > max(least, displayWidth(l.columns[i].name)) && (widest < 0 || w >= l.widths[widest]) {
+			if !l.columns[i].number && w > max(least, displayWidth(l.columns[i].name)) &&
+				(widest < 0 || w >= l.widths[widest]) {
 				widest = i
 			}
 		}

@@ -189,7 +189,8 @@ func FacetLimit(json bool) int {
 func FacetRows(r *db.Result) (rows [][]any) {
 	for i := range r.Facets {
 		for _, n := range Counts(&r.Facets[i]) {
-			rows = append(rows, []any{term.TextCell(r.Facets[i].By), ValueCell(n.Value), term.CountCell(n.Items)})
+			rows = append(rows, []any{term.TextCell(r.Facets[i].By), ValueCell(n.Value),
+				term.CountCell(n.Items)})
 		}
 	}
 	return rows
@@ -272,7 +273,8 @@ func ParseField(s string) (db.Field, error) {
 	switch f.Type {
 	case db.String, db.Int, db.Float, db.Bool, db.Time:
 	default:
-		return db.Field{}, fmt.Errorf("unknown type %q: string, int, float, bool and time are possible", parts[1])
+		return db.Field{}, fmt.Errorf("unknown type %q: string, int, float, bool and time are possible",
+			parts[1])
 	}
 	if len(parts) == 3 {
 		if parts[2] != "index" {
@@ -303,7 +305,8 @@ func DescribeSchema(s db.Schema) string {
 		if m.Sparse {
 			sparse = ", sparse"
 		}
-		parts = append(parts, fmt.Sprintf("%s (%s%s%s)", m.Name, term.Plural(m.Dim, "dimension", "dimensions"), sparse, DescribeMetric(m)))
+		parts = append(parts, fmt.Sprintf("%s (%s%s%s)", m.Name,
+			term.Plural(m.Dim, "dimension", "dimensions"), sparse, DescribeMetric(m)))
 	}
 	if s.Bits > 0 {
 		parts = append(parts, fmt.Sprintf("codes of %d bits", s.Bits))

@@ -7,7 +7,8 @@ import (
 )
 
 func TestCodeOrigin(t *testing.T) {
-	for from, want := range map[string]string{"labels": "from its labels", "fused": "from its vectors", "given": "given", "image": "from its image"} {
+	for from, want := range map[string]string{"labels": "from its labels", "fused": "from its vectors",
+		"given": "given", "image": "from its image"} {
 		if got := codeOrigin(from); got != want {
 			t.Errorf("%s: %s", from, got)
 		}
@@ -25,7 +26,8 @@ func TestParseField(t *testing.T) {
 			t.Errorf("%q: %v, %v", s, got, err)
 		}
 	}
-	for _, bad := range []string{"", "a", ":int", "a:", "a:date", "a:int:", "a:int:unique", "a:int:index:more"} {
+	for _, bad := range []string{"", "a", ":int", "a:", "a:date", "a:int:", "a:int:unique",
+		"a:int:index:more"} {
 		if _, err := ParseField(bad); err == nil {
 			t.Errorf("%q is taken", bad)
 		}

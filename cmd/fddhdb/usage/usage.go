@@ -24,7 +24,8 @@ import (
 //
 // cobra would write all this by a template. A program with a template keeps every exported method of every
 // type that it links, as the template might call it.
-func SetHelp(root *cobra.Command, heading, anyVerb string, unknown func(root *cobra.Command, word string) error) *cobra.Command {
+func SetHelp(root *cobra.Command, heading, anyVerb string,
+	unknown func(root *cobra.Command, word string) error) *cobra.Command {
 	root.SetUsageFunc(func(c *cobra.Command) error {
 		_, err := io.WriteString(c.OutOrStderr(), usageText(c, heading, anyVerb))
 		return err
@@ -248,7 +249,8 @@ func unknownFlag(cmd *cobra.Command, unknown *pflag.NotExistError) error {
 	name, short := unknown.GetSpecifiedName(), unknown.GetSpecifiedShortnames()
 	switch {
 	case short != "" && strings.Contains(cmd.Use, "KEY"): // most likely it is a key that begins with -
-		return exit.Usagef("unknown flag -%s: a key that begins with - stands behind --, as in %s %s -- -%s", name, cmd.CommandPath(), strings.Fields(cmd.Use)[1], short)
+		return exit.Usagef("unknown flag -%s: a key that begins with - stands behind --, as in %s %s -- -%s",
+			name, cmd.CommandPath(), strings.Fields(cmd.Use)[1], short)
 	case short != "":
 		return exit.Usagef("unknown flag -%s: %s explains", name, helpFor(cmd))
 	case !cmd.HasParent():

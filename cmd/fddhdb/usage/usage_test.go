@@ -16,7 +16,8 @@ func TestMistakes(t *testing.T) {
 		get.Flags().IntP("k", "k", 0, "a number")
 		get.Flags().String("labels", "", "a list")
 		root.AddCommand(get)
-		SetHelp(root, "Flags:", "", func(_ *cobra.Command, word string) error { return errors.New("no " + word) })
+		SetHelp(root, "Flags:", "",
+			func(_ *cobra.Command, word string) error { return errors.New("no " + word) })
 		root.SetFlagErrorFunc(FlagError)
 		return root
 	}

@@ -17,11 +17,20 @@ func checkCancelled(ctx context.Context, s backup.Store, n scale) error {
 	cancel()
 	return leavesAsItWas(ctx, s, func(name string) error {
 		for method, f := range map[string]func() error{
-			"Put":          func() error { return s.Put(cancelled, name, bytes.NewReader(nil), 0) },
-			"a large Put":  func() error { return s.Put(cancelled, name, &generated{size: n.parts}, n.parts) },
-			"Delete":       func() error { return s.Delete(cancelled, name) },
-			"List":         func() error { return s.List(cancelled, "", func(backup.Object) error { return nil }) },
-			"List of none": func() error { return s.List(cancelled, "none/", func(backup.Object) error { return nil }) },
+			"Put": func() error { return s.Put(cancelled, name, bytes.NewReader(nil), 0) },
+			"a large Put": func() error {
+				return s.Put(cancelled, name, &generated{size: n.parts},
+					n.parts)
+			},
+			"Delete": func() error { return s.Delete(cancelled, name) },
+			"List": func() error {
+				return s.List(cancelled, "",
+					func(backup.Object) error { return nil })
+			},
+			"List of none": func() error {
+				return s.List(cancelled, "none/",
+					func(backup.Object) error { return nil })
+			},
 			"Get": func() error {
 				r, err := s.Get(cancelled, name)
 				if err == nil {
@@ -31,7 +40,8 @@ func checkCancelled(ctx context.Context, s backup.Store, n scale) error {
 			},
 		} {
 			if err := f(); !errors.Is(err, context.Canceled) {
-				return fmt.Errorf("%s with a context that has ended: %v, want %v", method, err, context.Canceled)
+				return fmt.Errorf("%s with a context that has ended: %v, want %v", method, err,
+					context.Canceled)
 			}
 		}
 		return nil
@@ -53,7 +63,8 @@ func checkCancelledHalfway(ctx context.Context, s backup.Store, n scale) error {
 			err := s.Put(cancelled, name, r, n.parts)
 			cancel()
 			if !errors.Is(err, context.Canceled) {
-				return fmt.Errorf("Put of %d bytes whose context ends at byte %d: %v, want %v", n.parts, at, err, context.Canceled)
+				return fmt.Errorf("Put of %d bytes whose context ends at byte %d: %v, want %v", n.parts, at,
+					err, context.Canceled)
 			}
 		}
 		return nil
@@ -73,7 +84,8 @@ func checkCancelledHalfway(ctx context.Context, s backup.Store, n scale) error {
 		return nil
 	})
 	if !errors.Is(err, context.Canceled) {
-		return fmt.Errorf("List whose context ends after one of three objects: %v, want %v", err, context.Canceled)
+		return fmt.Errorf("List whose context ends after one of three objects: %v, want %v", err,
+			context.Canceled)
 	}
 	return checkCancelledRead(ctx, s, n)
 }
@@ -96,7 +108,8 @@ func checkCancelledRead(ctx context.Context, s backup.Store, n scale) error {
 	cancel()
 	rest, err := io.Copy(io.Discard, r)
 	if err == nil && rest != n.parts-n.parts/4 || err != nil && !errors.Is(err, context.Canceled) {
-		return fmt.Errorf("a reader whose context ended gives %d of the last %d bytes, and error %v", rest, n.parts-n.parts/4, err)
+		return fmt.Errorf("a reader whose context ended gives %d of the last %d bytes, and error %v", rest,
+			n.parts-n.parts/4, err)
 	}
 	return nil
 }
@@ -126,7 +139,8 @@ func checkAtomic(ctx context.Context, s backup.Store, n scale) error {
 				if err != nil {
 					return err
 				}
-				if size := all["x/one"].Size; len(all) != 1 || size != 300_000 && size != 100_000 && size != 1 {
+				if size := all["x/one"].Size; len(all) != 1 ||
+					size != 300_000 && size != 100_000 && size != 1 {
 					return fmt.Errorf("while an object is put, List tells of %v", all)
 				}
 				continue
@@ -135,7 +149,8 @@ func checkAtomic(ctx context.Context, s backup.Store, n scale) error {
 			if err != nil {
 				return fmt.Errorf("while the object is put: %w", err)
 			}
-			if !bytes.Equal(got, versions[0]) && !bytes.Equal(got, versions[1]) && !bytes.Equal(got, versions[2]) {
+			if !bytes.Equal(got, versions[0]) && !bytes.Equal(got, versions[1]) &&
+				!bytes.Equal(got, versions[2]) {
 				return fmt.Errorf("while the object is put, Get gives %s, which nobody has put", brief(got))
 			}
 		}
@@ -167,7 +182,8 @@ func checkReplacedWhileRead(ctx context.Context, s backup.Store, n scale) error 
 		return errors.New("who reads an object while it is replaced gets some bytes of either")
 	}
 	if err == nil && len(got) != len(first) {
-		return fmt.Errorf("who reads an object while it is replaced gets %d of %d bytes and no error", len(got), len(first))
+		return fmt.Errorf("who reads an object while it is replaced gets %d of %d bytes and no error",
+			len(got), len(first))
 	}
 	return holds(ctx, s, "one", second)
 }

@@ -13,7 +13,8 @@ import (
 
 // A prefix is a prefix of the name, not a folder.
 func checkPrefixes(ctx context.Context, s backup.Store, _ scale) error {
-	all := []string{"backups/1.json", "backups/12.json", "backups-old", "objects/ab/1", "objects/ab/2", "objects/abc", "objects/b"}
+	all := []string{"backups/1.json", "backups/12.json", "backups-old", "objects/ab/1", "objects/ab/2",
+		"objects/abc", "objects/b"}
 	if err := lists(ctx, s, ""); err != nil {
 		return err
 	}
@@ -23,8 +24,10 @@ func checkPrefixes(ctx context.Context, s backup.Store, _ scale) error {
 		}
 	}
 	for _, prefix := range []string{
-		"", "b", "backups", "backups/", "backups/1", "backups/1.", "backups/1.json", "backups/1.json/", "backups-",
-		"o", "objects/", "objects/a", "objects/ab", "objects/ab/", "objects/ab/1", "objects/abc", "objects/c", "x", "x/y",
+		"", "b", "backups", "backups/", "backups/1", "backups/1.", "backups/1.json", "backups/1.json/",
+		"backups-",
+		"o", "objects/", "objects/a", "objects/ab", "objects/ab/", "objects/ab/1", "objects/abc", "objects/c",
+		"x", "x/y",
 	} {
 		var want []string
 		for _, name := range all {
@@ -56,7 +59,8 @@ func checkCallback(ctx context.Context, s backup.Store, _ scale) error {
 			return nil
 		})
 		if !errors.Is(err, enough) || calls != stop {
-			return fmt.Errorf("List whose callback fails at object %d calls it %d times and returns %v", stop, calls, err)
+			return fmt.Errorf("List whose callback fails at object %d calls it %d times and returns %v", stop,
+				calls, err)
 		}
 	}
 	return nil
@@ -79,7 +83,8 @@ func checkModified(ctx context.Context, s backup.Store, _ scale) error {
 		return errors.New("List tells no time of modification")
 	}
 	if again, err := modified(); err != nil || !again.Modified.Equal(first.Modified) {
-		return fmt.Errorf("an object that nobody has put again was modified at %v and at %v (error %v)", first.Modified, again.Modified, err)
+		return fmt.Errorf("an object that nobody has put again was modified at %v and at %v (error %v)",
+			first.Modified, again.Modified, err)
 	}
 	// The clock of the store may show only seconds.
 	for {
@@ -94,7 +99,8 @@ func checkModified(ctx context.Context, s backup.Store, _ scale) error {
 		case +1:
 			return nil
 		case -1:
-			return fmt.Errorf("an object that was modified at %v is put again, and is from %v then", first.Modified, now.Modified)
+			return fmt.Errorf("an object that was modified at %v is put again, and is from %v then",
+				first.Modified, now.Modified)
 		}
 	}
 }

@@ -166,7 +166,8 @@ func checkLarge(ctx context.Context, s backup.Store, n scale) error {
 		return fmt.Errorf("read the large object: after %d bytes: %w", size, err)
 	}
 	if size != n.large || !bytes.Equal(got.Sum(nil), want.Sum(nil)) {
-		return fmt.Errorf("an object of %d bytes, SHA-256 %.6x, came back as %d bytes, SHA-256 %.6x", n.large, want.Sum(nil), size, got.Sum(nil))
+		return fmt.Errorf("an object of %d bytes, SHA-256 %.6x, came back as %d bytes, SHA-256 %.6x", n.large,
+			want.Sum(nil), size, got.Sum(nil))
 	}
 	all, err := list(ctx, s, "")
 	if err == nil && (len(all) != 1 || all["large"].Size != n.large) {
@@ -201,7 +202,8 @@ func checkFailingReader(ctx context.Context, s backup.Store, n scale) error {
 			}}
 			err := s.Put(ctx, name, r, n.parts)
 			if fail < n.parts && err == nil {
-				return fmt.Errorf("Put(%s) succeeds although its reader fails after %d of %d bytes", name, fail, n.parts)
+				return fmt.Errorf("Put(%s) succeeds although its reader fails after %d of %d bytes", name,
+					fail, n.parts)
 			}
 			// A store need not read beyond the last byte.
 			if err == nil {

@@ -37,7 +37,8 @@ func TestMistakesAreFound(t *testing.T) {
 			}}
 		}},
 		{"seeks to the beginning of the reader", "FromWhereTheReaderStands", func() backup.Store {
-			return &mistaken{put: func(m *mistaken, ctx context.Context, name string, r io.ReadSeeker, size int64) error {
+			return &mistaken{put: func(m *mistaken, ctx context.Context, name string, r io.ReadSeeker,
+				size int64) error {
 				if _, err := r.Seek(0, io.SeekStart); err != nil {
 					return err
 				}
@@ -48,7 +49,8 @@ func TestMistakesAreFound(t *testing.T) {
 			return &mistaken{name: func(s string) string { return s[:min(len(s), 100)] }}
 		}},
 		{"keeps the first one", "Replace", func() backup.Store {
-			return &mistaken{put: func(m *mistaken, ctx context.Context, name string, r io.ReadSeeker, size int64) error {
+			return &mistaken{put: func(m *mistaken, ctx context.Context, name string, r io.ReadSeeker,
+				size int64) error {
 				if len(m.list(name)) > 0 {
 					return nil
 				}
@@ -75,7 +77,8 @@ func TestMistakesAreFound(t *testing.T) {
 			return &mistaken{delete: func(*mistaken, context.Context, string) error { return nil }}
 		}},
 		{"takes a prefix for a folder", "Prefixes", func() backup.Store {
-			return &mistaken{lists: func(m *mistaken, ctx context.Context, prefix string, f func(backup.Object) error) error {
+			return &mistaken{lists: func(m *mistaken, ctx context.Context, prefix string,
+				f func(backup.Object) error) error {
 				if prefix != "" {
 					prefix = strings.TrimSuffix(prefix, "/") + "/"
 				}
@@ -83,12 +86,14 @@ func TestMistakesAreFound(t *testing.T) {
 			}}
 		}},
 		{"goes on after an error", "ErrorOfTheCallback", func() backup.Store {
-			return &mistaken{lists: func(m *mistaken, ctx context.Context, prefix string, f func(backup.Object) error) error {
+			return &mistaken{lists: func(m *mistaken, ctx context.Context, prefix string,
+				f func(backup.Object) error) error {
 				return m.Memory.List(ctx, prefix, func(o backup.Object) error { _ = f(o); return nil })
 			}}
 		}},
 		{"lists one page", "Many", func() backup.Store {
-			return &mistaken{lists: func(m *mistaken, ctx context.Context, prefix string, f func(backup.Object) error) error {
+			return &mistaken{lists: func(m *mistaken, ctx context.Context, prefix string,
+				f func(backup.Object) error) error {
 				for _, o := range m.list(prefix)[:min(50, len(m.list(prefix)))] {
 					if err := f(o); err != nil {
 						return err
@@ -98,7 +103,8 @@ func TestMistakesAreFound(t *testing.T) {
 			}}
 		}},
 		{"pages by number", "ListWhileOthersWrite", func() backup.Store {
-			return &mistaken{lists: func(m *mistaken, ctx context.Context, prefix string, f func(backup.Object) error) error {
+			return &mistaken{lists: func(m *mistaken, ctx context.Context, prefix string,
+				f func(backup.Object) error) error {
 				for i := 0; ; i++ {
 					list := m.list(prefix)
 					if i >= len(list) {
@@ -120,14 +126,17 @@ func TestMistakesAreFound(t *testing.T) {
 			}}
 		}},
 		{"stores what there is", "WrongSize", func() backup.Store { return &mistaken{put: putWhatThereIs} }},
-		{"stores what has been read", "FailingReader", func() backup.Store { return &mistaken{put: putWhatThereIs} }},
+		{"stores what has been read", "FailingReader",
+			func() backup.Store { return &mistaken{put: putWhatThereIs} }},
 		{"ignores the context", "Cancelled", func() backup.Store {
-			return &mistaken{put: func(m *mistaken, _ context.Context, name string, r io.ReadSeeker, size int64) error {
+			return &mistaken{put: func(m *mistaken, _ context.Context, name string, r io.ReadSeeker,
+				size int64) error {
 				return m.Memory.Put(context.Background(), name, r, size)
 			}}
 		}},
 		{"ends List without an error", "CancelledHalfway", func() backup.Store {
-			return &mistaken{lists: func(m *mistaken, ctx context.Context, prefix string, f func(backup.Object) error) error {
+			return &mistaken{lists: func(m *mistaken, ctx context.Context, prefix string,
+				f func(backup.Object) error) error {
 				if ctx.Err() != nil {
 					return ctx.Err()
 				}
@@ -135,7 +144,8 @@ func TestMistakesAreFound(t *testing.T) {
 				return nil
 			}}
 		}},
-		{"writes in place", "Atomic", func() backup.Store { return &inPlace{looked: make(chan struct{}, 1)} }},
+		{"writes in place", "Atomic",
+			func() backup.Store { return &inPlace{looked: make(chan struct{}, 1)} }},
 		{"reads on in the new object", "ReplacedWhileRead", func() backup.Store {
 			return &mistaken{get: func(m *mistaken, ctx context.Context, name string) (io.ReadCloser, error) {
 				if _, err := m.Memory.Get(ctx, name); err != nil {

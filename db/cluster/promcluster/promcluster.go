@@ -17,19 +17,27 @@ var shardLabels = []string{"node", "shard"}
 
 // Metrics of a node, one value for each of its shards.
 var (
-	applied = prometheus.NewDesc("fddhdb_cluster_replica_applied_sequence", "The sequence of the log that the replica has applied.", shardLabels, nil)
-	behind  = prometheus.NewDesc("fddhdb_cluster_replica_behind_messages", "Messages of the log that the replica knows of and has not applied.", shardLabels, nil)
-	items   = prometheus.NewDesc("fddhdb_cluster_replica_items", "Items of the replica.", shardLabels, nil)
-	done    = prometheus.NewDesc("fddhdb_cluster_replica_operations_total", "Operations that the replica has applied since it was started.", shardLabels, nil)
-	problem = prometheus.NewDesc("fddhdb_cluster_replica_problem", "1 while something keeps the replica from applying its log.", shardLabels, nil)
+	applied = prometheus.NewDesc("fddhdb_cluster_replica_applied_sequence",
+		"The sequence of the log that the replica has applied.", shardLabels, nil)
+	behind = prometheus.NewDesc("fddhdb_cluster_replica_behind_messages",
+		"Messages of the log that the replica knows of and has not applied.", shardLabels, nil)
+	items = prometheus.NewDesc("fddhdb_cluster_replica_items", "Items of the replica.", shardLabels, nil)
+	done  = prometheus.NewDesc("fddhdb_cluster_replica_operations_total",
+		"Operations that the replica has applied since it was started.", shardLabels, nil)
+	problem = prometheus.NewDesc("fddhdb_cluster_replica_problem",
+		"1 while something keeps the replica from applying its log.", shardLabels, nil)
 )
 
 // Metrics of a client.
 var (
-	requests = prometheus.NewDesc("fddhdb_cluster_requests_total", "Requests of the client to shards.", nil, nil)
-	hedges   = prometheus.NewDesc("fddhdb_cluster_hedges_total", "Requests that went to a second replica as well, as the first took long.", nil, nil)
-	retries  = prometheus.NewDesc("fddhdb_cluster_retries_total", "Requests that were made again, as a node was gone or behind.", nil, nil)
-	failed   = prometheus.NewDesc("fddhdb_cluster_failed_total", "Requests that no replica has answered.", nil, nil)
+	requests = prometheus.NewDesc("fddhdb_cluster_requests_total", "Requests of the client to shards.", nil,
+		nil)
+	hedges = prometheus.NewDesc("fddhdb_cluster_hedges_total",
+		"Requests that went to a second replica as well, as the first took long.", nil, nil)
+	retries = prometheus.NewDesc("fddhdb_cluster_retries_total",
+		"Requests that were made again, as a node was gone or behind.", nil, nil)
+	failed = prometheus.NewDesc("fddhdb_cluster_failed_total", "Requests that no replica has answered.",
+		nil, nil)
 )
 
 // OfNode returns a collector of the metrics of a node, which is safe for concurrent use.
@@ -74,7 +82,8 @@ func (o ofClient) Describe(ch chan<- *prometheus.Desc) {
 
 func (o ofClient) Collect(ch chan<- prometheus.Metric) {
 	f := o.client.Figures()
-	for d, value := range map[*prometheus.Desc]uint64{requests: f.Requests, hedges: f.Hedges, retries: f.Retries, failed: f.Failed} {
+	for d, value := range map[*prometheus.Desc]uint64{requests: f.Requests, hedges: f.Hedges,
+		retries: f.Retries, failed: f.Failed} {
 		ch <- prometheus.MustNewConstMetric(d, prometheus.CounterValue, float64(value))
 	}
 }

@@ -35,10 +35,12 @@ func TestMetrics(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer nc.Close()
-	if err := cluster.Create(t.Context(), nc, "main", cluster.CreateOptions{Shards: 2, Replicas: 1, Servers: 1, Nodes: []string{"a"}, LogBytes: 64 << 20}); err != nil {
+	if err := cluster.Create(t.Context(), nc, "main", cluster.CreateOptions{Shards: 2, Replicas: 1,
+		Servers: 1, Nodes: []string{"a"}, LogBytes: 64 << 20}); err != nil {
 		t.Fatal(err)
 	}
-	n, err := cluster.Open(t.Context(), cluster.NodeOptions{Cluster: "main", Node: "a", Dir: filepath.Join(dir, "a"), Conn: nc, Log: slog.New(slog.DiscardHandler)})
+	n, err := cluster.Open(t.Context(), cluster.NodeOptions{Cluster: "main", Node: "a",
+		Dir: filepath.Join(dir, "a"), Conn: nc, Log: slog.New(slog.DiscardHandler)})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -76,11 +78,14 @@ func TestMetrics(t *testing.T) {
 		}
 		return sum
 	}
-	for end := time.Now().Add(time.Minute); value("fddhdb_cluster_replica_items") != 10 && time.Now().Before(end); time.Sleep(10 * time.Millisecond) {
+	for end := time.Now().Add(time.Minute); value("fddhdb_cluster_replica_items") != 10 &&
+		time.Now().Before(end); time.Sleep(10 * time.Millisecond) {
 	}
 	for name, want := range map[string]float64{
-		"fddhdb_cluster_replica_items": 10, "fddhdb_cluster_replica_operations_total": 12, "fddhdb_cluster_replica_applied_sequence": 12,
-		"fddhdb_cluster_replica_behind_messages": 0, "fddhdb_cluster_replica_problem": 0, "fddhdb_cluster_failed_total": 0,
+		"fddhdb_cluster_replica_items": 10, "fddhdb_cluster_replica_operations_total": 12,
+		"fddhdb_cluster_replica_applied_sequence": 12,
+		"fddhdb_cluster_replica_behind_messages":  0, "fddhdb_cluster_replica_problem": 0,
+		"fddhdb_cluster_failed_total": 0,
 	} {
 		if got := value(name); got != want {
 			t.Errorf("%s is %v, want %v", name, got, want)

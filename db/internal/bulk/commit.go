@@ -270,7 +270,8 @@ func (b *Batch) load(ctx context.Context, d *state.Database) error {
 		return l.run(ctx)
 	})
 	if errors.Is(err, errNotBulk) {
-		op.End(nil, event.Event{Level: slog.LevelDebug, Attrs: []slog.Attr{slog.String("outcome", "one by one")}})
+		op.End(nil, event.Event{Level: slog.LevelDebug,
+			Attrs: []slog.Attr{slog.String("outcome", "one by one")}})
 		return err
 	}
 	op.End(err, event.Event{Items: int64(b.puts()), Bytes: int64(b.Bytes)})

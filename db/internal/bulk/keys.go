@@ -203,7 +203,8 @@ type keyProbe struct {
 // so nothing is added meanwhile.
 func (l *load) newKeyProbe() (*keyProbe, error) {
 	prefix := codec.CollectionKey(codec.KindKey, l.s.ID)
-	it, err := l.c.Reader().NewIter(&pebble.IterOptions{LowerBound: prefix, UpperBound: codec.PrefixEnd(prefix)})
+	it, err := l.c.Reader().NewIter(
+		&pebble.IterOptions{LowerBound: prefix, UpperBound: codec.PrefixEnd(prefix)})
 	if err != nil {
 		return nil, fault.ReadError(err, "keys of collection %q", l.s.Name)
 	}

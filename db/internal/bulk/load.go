@@ -38,8 +38,9 @@ type load struct {
 
 	// The task assignKeys sets these and then closes keyed. Other tasks wait for keyed
 	// before they read them.
-	nextKey  uint64      // counter of automatic keys after the load
-	counted  bool        // the keys are the numbers from firstKey to nextKey-1; keys, numbered and order are nil
+	nextKey uint64 // counter of automatic keys after the load
+	// the keys are the numbers from firstKey to nextKey-1; keys, numbered and order are nil
+	counted  bool
 	firstKey uint64      // key of item 0; set if counted
 	keys     []string    // by item
 	numbered []bool      // by item: its key is from the counter
@@ -116,7 +117,8 @@ func (l *load) run(ctx context.Context) (err error) {
 		first, tasks = append(first, number...), append(tasks, write...)
 	}
 	for _, write := range []func(*store.Stream) error{
-		l.writeFeatures, l.writeItems, l.writeFields, l.writeSets, l.writeRowKeys, l.writePending, l.writeCounters,
+		l.writeFeatures, l.writeItems, l.writeFields, l.writeSets, l.writeRowKeys, l.writePending,
+		l.writeCounters,
 	} {
 		tasks = append(tasks, l.tables.Task(write))
 	}

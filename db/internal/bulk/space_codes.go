@@ -26,7 +26,8 @@ import (
 //
 // It runs in the committer, inside a request of Load, and makes the tables on so many workers. If it fails,
 // nothing has changed, or the database has failed. rows and encs stay the caller's.
-func StoreCodes(ctx context.Context, c *state.Committer, workers int, s *state.CollectionState, sp *state.SpaceState, n codec.SpaceCounters, rows []uint32, encs []spaces.Encoding) (err error) {
+func StoreCodes(ctx context.Context, c *state.Committer, workers int, s *state.CollectionState,
+	sp *state.SpaceState, n codec.SpaceCounters, rows []uint32, encs []spaces.Encoding) (err error) {
 	t := c.Tables()
 	t.Workers = workers
 	codes := newSpaceCodes(s, sp, func(i int) uint32 { return rows[i] }, madeCodes(encs))
@@ -140,7 +141,8 @@ func (c madeCodes) eachProjection(f func(i int, projection []byte) error) error 
 // newSpaceCodes begins to give rows their codes in a space, whose codes are in memory. It
 // publishes the tables of codes, so that rollback has something to go back to. The caller
 // calls rollback if the commit fails.
-func newSpaceCodes(s *state.CollectionState, sp *state.SpaceState, row func(i int) uint32, codes itemCodes) *spaceCodes {
+func newSpaceCodes(s *state.CollectionState, sp *state.SpaceState, row func(i int) uint32,
+	codes itemCodes) *spaceCodes {
 	b := &spaceCodes{
 		collection: s.ID, space: sp.Space, row: row, codes: codes,
 		freshRow: s.FreshRow, numbers: sp.Numbers,
@@ -164,9 +166,13 @@ func (s *spaceCodes) tasks(t *store.Tables) (number, write []work.Task) {
 	m := record.Split(s.space.Bits).Len()
 	parts := min(m, t.Workers)
 	for p := range parts {
-		write = append(write, t.Task(func(s *store.Stream) error { return k.writePostings(s, m*p/parts, m*(p+1)/parts) }))
+		write = append(write, t.Task(func(s *store.Stream) error {
+			return k.writePostings(s, m*p/parts,
+				m*(p+1)/parts)
+		}))
 	}
-	return []work.Task{k.number}, append(write, t.Task(k.writeCodes), t.Task(k.writeRowCodes), t.Task(k.writeCodeRows))
+	return []work.Task{k.number}, append(write, t.Task(k.writeCodes), t.Task(k.writeRowCodes),
+		t.Task(k.writeCodeRows))
 }
 
 // waitNumbered waits until the codes have numbers, or the load has ended.
@@ -185,7 +191,10 @@ func (s *spaceCodes) writeProjections(t *store.Stream) error {
 	width := s.space.ProjectionBytes()
 	b := newBlockStream(t, s.space.Keys(s.collection).Block(codec.KindProjection, 0), width, s.freshRow)
 	if width > 0 {
-		err := s.codes.eachProjection(func(i int, projection []byte) error { return b.set(s.row(i), projection) })
+		err := s.codes.eachProjection(func(i int, projection []byte) error {
+			return b.set(s.row(i),
+				projection)
+		})
 		if err != nil {
 			return err
 		}
@@ -205,8 +214,9 @@ type codeRecords struct {
 	firstCode uint32      // number of the first new code
 
 	// number sets these and then closes numbered.
-	numbers  []uint32 // by item: number of its code, or noCode
-	singles  []uint64 // code number << 32 | row: older codes that this one row carried before, and now others too; ascending
+	numbers []uint32 // by item: number of its code, or noCode
+	// code number << 32 | row: older codes that this one row carried before, and now others too; ascending
+	singles  []uint64
 	numbered chan struct{}
 }
 

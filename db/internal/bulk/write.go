@@ -190,7 +190,8 @@ func (l *load) writeSet(t *store.Stream, set byte, id uint32, rows *roaring.Bitm
 func (l *load) writePending(t *store.Stream) error {
 	for _, sp := range l.s.Spaces {
 		err := record.ByContainer(l.pending(sp), func(container uint16, layer codec.Layer) error {
-			return l.putRows(t, codec.OnlineRowsKey(l.s.ID, sp.ID, codec.SetPending, container), container, layer)
+			return l.putRows(t, codec.OnlineRowsKey(l.s.ID, sp.ID, codec.SetPending, container), container,
+				layer)
 		})
 		if err != nil {
 			return err
@@ -275,7 +276,8 @@ func (l *load) writeTexts(t *store.Stream, field, container uint16, from, to int
 			layer.Added.Add(uint32(rows[0].low))
 			rows = rows[1:]
 		}
-		if err := l.putRows(t, codec.FieldRowsKey(l.s.ID, field, container, text), container, layer); err != nil {
+		if err := l.putRows(t, codec.FieldRowsKey(l.s.ID, field, container, text), container,
+			layer); err != nil {
 			return err
 		}
 	}

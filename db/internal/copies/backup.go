@@ -30,9 +30,11 @@ import (
 //
 // The UUID of their database tells backups apart. A backup of a part keeps the UUID, unlike an extract of
 // Checkpoint; the manifest names the part. The caller adds the subject to errors.
-func (c *Copier) Backup(ctx context.Context, to backup.Store, opt CheckpointOptions) (m *backup.Manifest, err error) {
+func (c *Copier) Backup(ctx context.Context, to backup.Store,
+	opt CheckpointOptions) (m *backup.Manifest, err error) {
 	about := backup.Manifest{
-		Database: c.identity.Text(), Format: record.Format, Collection: opt.Collection, IndexOnly: opt.IndexOnly,
+		Database: c.identity.Text(), Format: record.Format, Collection: opt.Collection,
+		IndexOnly: opt.IndexOnly,
 	}
 	// An extract is of this view. A copy of everything is of the commit that checkpointStore finds,
 	// which is no earlier.
@@ -77,7 +79,8 @@ func (c *Copier) Backup(ctx context.Context, to backup.Store, opt CheckpointOpti
 		c.tables.remember(m)
 	}
 	if err == nil {
-		c.last.Store(&report.LastBackup{ID: m.ID, Time: m.Time, Sequence: m.Sequence, BytesTotal: m.BytesTotal, BytesNew: m.BytesNew})
+		c.last.Store(&report.LastBackup{ID: m.ID, Time: m.Time, Sequence: m.Sequence,
+			BytesTotal: m.BytesTotal, BytesNew: m.BytesNew})
 	}
 	return m, err
 }
@@ -87,7 +90,8 @@ func (c *Copier) copyWhole(ctx context.Context, dir string) (uint64, error) {
 	fsys := c.cfg.FS
 	i, err := c.checkpointStore(ctx, fsys.PathJoin(dir, store.StoreName))
 	if err == nil {
-		err = vfs.Copy(fsys, fsys.PathJoin(c.db.Engine.Dir, store.MarkerName), fsys.PathJoin(dir, store.MarkerName))
+		err = vfs.Copy(fsys, fsys.PathJoin(c.db.Engine.Dir, store.MarkerName),
+			fsys.PathJoin(dir, store.MarkerName))
 	}
 	return i.Sequence, err
 }
@@ -147,9 +151,10 @@ func backupSources(fsys vfs.FS, dir string) ([]backup.Source, error) {
 	add := func(name, full string) error {
 		info, err := fsys.Stat(full)
 		if err == nil && info.Mode().IsRegular() {
-			all = append(all, backup.Source{Path: name, Size: info.Size(), Open: func() (backup.SourceFile, error) {
-				return fsys.Open(full)
-			}})
+			all = append(all, backup.Source{Path: name, Size: info.Size(),
+				Open: func() (backup.SourceFile, error) {
+					return fsys.Open(full)
+				}})
 		}
 		return err
 	}
@@ -175,8 +180,9 @@ func backupSources(fsys vfs.FS, dir string) ([]backup.Source, error) {
 // The repository of the next backup may lack these pieces: backup.Create looks for each piece, and reads the
 // table if it is missing.
 type backedUp struct {
-	mu    sync.Mutex             // guards files; held alone
-	files map[string]backup.File // tables of the last complete backup of the whole database, by path in the backup
+	mu sync.Mutex // guards files; held alone
+	// tables of the last complete backup of the whole database, by path in the backup
+	files map[string]backup.File
 }
 
 // know fills in the pieces of files that the last backup has stored.

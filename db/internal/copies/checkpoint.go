@@ -25,8 +25,9 @@ type Copier struct {
 	db       *state.Database // belongs to the caller
 	cfg      *store.Config   // of the open database; copies are on its file system, too
 	identity record.Identity // of the database as it was opened: Sequence has grown since then
-	readOnly bool            // a copy of everything is then an extract, as Pebble's checkpoint would write to the store
-	tables   backedUp        // what Backup remembers; has its own lock
+	// a copy of everything is then an extract, as Pebble's checkpoint would write to the store
+	readOnly bool
+	tables   backedUp // what Backup remembers; has its own lock
 
 	last atomic.Pointer[report.LastBackup] // nil: Backup has made none
 }
@@ -80,7 +81,8 @@ func (c *Copier) Checkpoint(ctx context.Context, v *state.View, dir string, opt 
 		if x != nil {
 			return x.writeFolder(ctx, path)
 		}
-		return store.Create(c.cfg.FS, path, func(made string) (record.Identity, error) { return c.checkpointStore(ctx, made) }, nil)
+		return store.Create(c.cfg.FS, path,
+			func(made string) (record.Identity, error) { return c.checkpointStore(ctx, made) }, nil)
 	})
 }
 

@@ -34,9 +34,10 @@ type extract struct {
 	identity    record.Identity         // of the copy
 	room        *store.Reserve          // of the disk that the copy is on; set by writeFolder
 
-	progress    event.Progress // may be nil
-	reporting   sync.Mutex     // guards done and total once tables are written, and calls of progress; held alone
-	done, total int64          // bytes of tables, written and estimated; total grows if done passes it
+	progress event.Progress // may be nil
+	// guards done and total once tables are written, and calls of progress; held alone
+	reporting   sync.Mutex
+	done, total int64 // bytes of tables, written and estimated; total grows if done passes it
 }
 
 // newExtract returns the extract of a view that the options ask for. It returns nil if
@@ -49,7 +50,8 @@ func (c *Copier) newExtract(v *state.View, opt CheckpointOptions) (*extract, err
 	x := &extract{c: c, v: v, indexOnly: opt.IndexOnly, progress: opt.Progress, identity: c.identity}
 	x.identity.Sequence = v.Sequence
 	if opt.Collection == "" {
-		x.collections = slices.SortedFunc(v.Collections.Values(), func(a, b *state.CollectionView) int { return cmp.Compare(a.ID, b.ID) })
+		x.collections = slices.SortedFunc(v.Collections.Values(),
+			func(a, b *state.CollectionView) int { return cmp.Compare(a.ID, b.ID) })
 		return x, nil
 	}
 	cv, ok := v.Named(opt.Collection)
@@ -66,7 +68,8 @@ func (c *Copier) newExtract(v *state.View, opt CheckpointOptions) (*extract, err
 func (x *extract) writeFolder(ctx context.Context, dir string) error {
 	fsys := x.c.cfg.FS
 	tables := &store.Tables{
-		FS: fsys, Dir: fsys.PathJoin(dir, store.IngestName), Opts: store.TableOptions(x.c.cfg), Workers: work.Background(),
+		FS: fsys, Dir: fsys.PathJoin(dir, store.IngestName), Opts: store.TableOptions(x.c.cfg),
+		Workers: work.Background(),
 	}
 	if err := fsys.MkdirAll(tables.Dir, 0o755); err != nil {
 		return err
@@ -101,7 +104,8 @@ func (x *extract) writeFolder(ctx context.Context, dir string) error {
 // twice, as Pebble takes up the format of a new store only when it is opened again.
 func (x *extract) storeOf(path string, tables []string) error {
 	cfg := *x.c.cfg
-	cfg.CacheBytes, cfg.Cache = 1<<20, nil // the blocks written here must not displace others in the cache of the database
+	// the blocks written here must not displace others in the cache of the database
+	cfg.CacheBytes, cfg.Cache = 1<<20, nil
 	for _, isNew := range []bool{true, false} {
 		log := store.NewLog(cfg.Signals)
 		kv, err := store.Open(path, &cfg, log, isNew)
@@ -171,7 +175,8 @@ func (x *extract) parts(kind byte) []part {
 	case codec.KindMark:
 		return []part{partOf([]byte{kind})}
 	case codec.KindName:
-		for _, cv := range slices.SortedFunc(slices.Values(x.collections), func(a, b *state.CollectionView) int { return cmp.Compare(a.Name, b.Name) }) {
+		for _, cv := range slices.SortedFunc(slices.Values(x.collections),
+			func(a, b *state.CollectionView) int { return cmp.Compare(a.Name, b.Name) }) {
 			parts = append(parts, onlyKey(codec.NameKey(cv.Name)))
 		}
 		return parts

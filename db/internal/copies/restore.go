@@ -29,11 +29,12 @@ import (
 // that is the newest backup; see backup.Find. The type has the fields of db.RestoreOptions, which is
 // converted to it.
 type RestoreOptions struct {
-	ID         string         // of the backup, or the beginning of its id
-	Before     time.Time      // take the newest backup that did not begin later; zero: any
-	Database   string         // UUID of the database that was backed up; "": all backups are of one
-	SkipVerify bool           // compare files with their SHA-256 only
-	Progress   event.Progress // hears backup.StageFetch, in bytes, and StageVerify, in records; must not be nil
+	ID         string    // of the backup, or the beginning of its id
+	Before     time.Time // take the newest backup that did not begin later; zero: any
+	Database   string    // UUID of the database that was backed up; "": all backups are of one
+	SkipVerify bool      // compare files with their SHA-256 only
+	// hears backup.StageFetch, in bytes, and StageVerify, in records; must not be nil
+	Progress event.Progress
 }
 
 // StageVerify is the stage of a restore in which the database is verified.
@@ -44,7 +45,8 @@ const StageVerify = "verify"
 // database. After an error the folder is as it was, or the error also says why it could not
 // be cleared. After a crash it is no database, and Restore can be called again. It holds
 // the lock of the folder meanwhile. The caller adds to errors what they are about.
-func Restore(ctx context.Context, from backup.Store, dir string, cfg *store.Config, opt RestoreOptions) (_ *backup.Manifest, err error) {
+func Restore(ctx context.Context, from backup.Store, dir string, cfg *store.Config,
+	opt RestoreOptions) (_ *backup.Manifest, err error) {
 	// The order: choose the backup and check its manifest, before the folder is touched; lock and
 	// clear the folder; fetch, check and verify in restoring/; move. Only the last move makes a
 	// database.
@@ -79,7 +81,8 @@ func restorable(m *backup.Manifest) error {
 		case f.Path == store.MarkerName:
 			marker = true
 		case folder != store.StoreName+"/" || name == store.LockName:
-			return fmt.Errorf("%w: backup %s: file %s is not one of a database", backup.ErrDamaged, m.ID, f.Path)
+			return fmt.Errorf("%w: backup %s: file %s is not one of a database", backup.ErrDamaged, m.ID,
+				f.Path)
 		}
 	}
 	if !marker {
@@ -155,7 +158,8 @@ func (r *restorer) vacant(dir string) error {
 		// With a marker the folder is a database, also while restoring/ is there.
 		switch {
 		case name == store.LockName || name == store.RestoringName:
-		case (name == store.StoreName || name == store.CommitsName) && slices.Contains(names, store.RestoringName):
+		case (name == store.StoreName || name == store.CommitsName) &&
+			slices.Contains(names, store.RestoringName):
 		default:
 			return fmt.Errorf("%w: %s is not empty: restore to a new folder", fault.ErrExists, dir)
 		}
@@ -209,7 +213,8 @@ func (r *restorer) run(from backup.Store) error {
 		return err
 	}
 	// Backups have no side file: it is about one folder.
-	if err := store.MakeCommits(r.fs, r.within, store.Commits{UUID: i.UUID, Sequence: i.Sequence}); err != nil {
+	if err := store.MakeCommits(r.fs, r.within,
+		store.Commits{UUID: i.UUID, Sequence: i.Sequence}); err != nil {
 		return err
 	}
 	if !r.opt.SkipVerify {
@@ -228,7 +233,8 @@ func (r *restorer) run(from backup.Store) error {
 func (r *restorer) fetch(from backup.Store) error {
 	// If the free space is not known, try.
 	if usage, err := r.fs.GetDiskUsage(r.dir); err == nil && uint64(r.m.BytesTotal) > usage.AvailBytes {
-		return fmt.Errorf("%w: %s: backup %s takes %d bytes, %d are free", fault.ErrDiskFull, r.dir, r.m.ID, r.m.BytesTotal, usage.AvailBytes)
+		return fmt.Errorf("%w: %s: backup %s takes %d bytes, %d are free", fault.ErrDiskFull, r.dir, r.m.ID,
+			r.m.BytesTotal, usage.AvailBytes)
 	}
 	if err := r.fs.MkdirAll(r.fs.PathJoin(r.within, store.StoreName), 0o755); err != nil {
 		return err
@@ -253,7 +259,8 @@ func (r *restorer) fetch(from backup.Store) error {
 // it names, and returns its identity.
 func (r *restorer) identify() (record.Identity, error) {
 	if err := store.CheckMarker(r.fs, r.within); errors.Is(err, fault.ErrNotDatabase) {
-		return record.Identity{}, fmt.Errorf("%w: backup %s: its %s is not one of a database", backup.ErrDamaged, r.m.ID, store.MarkerName)
+		return record.Identity{}, fmt.Errorf("%w: backup %s: its %s is not one of a database",
+			backup.ErrDamaged, r.m.ID, store.MarkerName)
 	} else if err != nil {
 		return record.Identity{}, err
 	}
@@ -261,9 +268,11 @@ func (r *restorer) identify() (record.Identity, error) {
 	switch {
 	case err != nil:
 	case i.Sequence != r.m.Sequence:
-		err = fault.Corrupt(fmt.Errorf("commit sequence %d, the backup says %d", i.Sequence, r.m.Sequence), "backup %s", r.m.ID)
+		err = fault.Corrupt(fmt.Errorf("commit sequence %d, the backup says %d", i.Sequence, r.m.Sequence),
+			"backup %s", r.m.ID)
 	case i.Text() != r.m.Database:
-		err = fault.Corrupt(fmt.Errorf("database %q, the backup says %q", i.Text(), r.m.Database), "backup %s", r.m.ID)
+		err = fault.Corrupt(fmt.Errorf("database %q, the backup says %q", i.Text(), r.m.Database),
+			"backup %s", r.m.ID)
 	}
 	return i, err
 }
@@ -273,12 +282,13 @@ func (r *restorer) identify() (record.Identity, error) {
 func (r *restorer) verify() error {
 	var first *report.Finding
 	records := func(_ string, records, _ int64) { r.opt.Progress(StageVerify, records, 0) }
-	v, err := verify.Folder(r.ctx, r.cfg, r.within, verify.Options{Progress: records}, func(f report.Finding) error {
-		if first == nil {
-			first = &f
-		}
-		return nil
-	})
+	v, err := verify.Folder(r.ctx, r.cfg, r.within, verify.Options{Progress: records},
+		func(f report.Finding) error {
+			if first == nil {
+				first = &f
+			}
+			return nil
+		})
 	if err != nil {
 		return err
 	}
@@ -306,7 +316,8 @@ func (r *restorer) identity() (i record.Identity, err error) {
 // again.
 func (r *restorer) place() error {
 	for _, name := range []string{store.StoreName, store.CommitsName, store.MarkerName} {
-		if _, err := r.fs.Stat(r.fs.PathJoin(r.within, name)); name == store.CommitsName && errors.Is(err, fs.ErrNotExist) {
+		if _, err := r.fs.Stat(r.fs.PathJoin(r.within, name)); name == store.CommitsName &&
+			errors.Is(err, fs.ErrNotExist) {
 			continue // of a format that has none
 		}
 		if err := r.fs.Rename(r.fs.PathJoin(r.within, name), r.fs.PathJoin(r.dir, name)); err != nil {

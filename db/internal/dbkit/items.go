@@ -72,7 +72,8 @@ func Bags(t testing.TB, seed uint64, n int) []*db.Item {
 	}
 	items := make([]*db.Item, n)
 	for i := range items {
-		it := &db.Item{Key: fmt.Sprintf("k%d", i), Sparse: map[string]db.Sparse{}, Vectors: map[string][]float32{}}
+		it := &db.Item{Key: fmt.Sprintf("k%d", i), Sparse: map[string]db.Sparse{},
+			Vectors: map[string][]float32{}}
 		var image [synth.NUSWideImage]float32
 		g.Image(image[:], i)
 		it.Vectors["image"] = image[:6:6]

@@ -164,7 +164,8 @@ func CheckSound(t testing.TB, d *db.DB, when string) *db.Verification {
 }
 
 // AllPlans are the plans of a search; all have the same answer.
-var AllPlans = []db.Plan{db.PlanAuto, db.PlanMemory, db.PlanScan, db.PlanFilter, db.PlanDisk, db.PlanBlockScan}
+var AllPlans = []db.Plan{db.PlanAuto, db.PlanMemory, db.PlanScan, db.PlanFilter, db.PlanDisk,
+	db.PlanBlockScan}
 
 // FirstWithin returns the first q.K items within a radius.
 func FirstWithin(c *db.Collection, q db.Query, radius int) (*db.Result, error) {

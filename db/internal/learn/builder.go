@@ -29,20 +29,23 @@ import (
 // each row. A builder makes the codes of the items later. The goroutine that calls Install fills
 // it; then the committer stores it (createSpace), while that goroutine waits.
 type NewSpace struct {
-	space      *spaces.Space       // createSpace gives it its number
-	activate   bool                // make the space the active one when it is complete
-	number     uint32              // of the space; 0: the next one
-	model      []byte              // the model in its binary form, stored in chunks
-	statistics []byte              // the statistics in their binary form, stored in chunks; nil without spaces.Space.HasStatistics
+	space    *spaces.Space // createSpace gives it its number
+	activate bool          // make the space the active one when it is complete
+	number   uint32        // of the space; 0: the next one
+	model    []byte        // the model in its binary form, stored in chunks
+	// the statistics in their binary form, stored in chunks; nil without spaces.Space.HasStatistics
+	statistics []byte
 	report     json.RawMessage     // the report of the training, part of the descriptor
 	revision   report.RevisionInfo // describes revision 1; createSpace adds number and date
 	rows       []uint32            // the rows that have taught, ascending
 	lessons    []codec.Taught      // what each of rows has taught; equal ones share their memory
-	pending    *roaring.Bitmap     // the rows that have not taught, none without statistics; createSpace hands it to the space
-	expected   map[string]float64  // see spaces.RevisionDescriptor
-	before     uint64              // without statistics: rows below it were there when the model was trained
-	replaced   uint32              // createSpace sets it: the unfinished space that it has dropped; 0: none
-	relearn    *roaring.Bitmap     // rows with lessons of outdated codes, which depart; may be nil; shared with the view
+	// the rows that have not taught, none without statistics; createSpace hands it to the space
+	pending  *roaring.Bitmap
+	expected map[string]float64 // see spaces.RevisionDescriptor
+	before   uint64             // without statistics: rows below it were there when the model was trained
+	replaced uint32             // createSpace sets it: the unfinished space that it has dropped; 0: none
+	// rows with lessons of outdated codes, which depart; may be nil; shared with the view
+	relearn *roaring.Bitmap
 
 	known map[string]codec.Taught // the distinct lessons, by their stored form: about one a label set
 	key   []byte                  // scratch memory
@@ -80,7 +83,8 @@ func (f *NewSpace) bytes() int {
 // The commit takes about as many bytes as the new space, at most 3 GiB. Errors: ErrBusy if
 // another space is being installed or built, ErrInvalid for a codes-only collection and a
 // new space that is too large, any error of prepare. After an error the collection is as it was.
-func (c Collection) Install(ctx context.Context, replace bool, prepare func(v *state.View, cv *state.CollectionView) (*NewSpace, error)) (*spaces.Space, error) {
+func (c Collection) Install(ctx context.Context, replace bool,
+	prepare func(v *state.View, cv *state.CollectionView) (*NewSpace, error)) (*spaces.Space, error) {
 	v, err := c.beginInstall(ctx, replace)
 	if err != nil {
 		return nil, err
@@ -107,7 +111,8 @@ func (c Collection) Install(ctx context.Context, replace bool, prepare func(v *s
 	if err != nil {
 		return nil, err
 	}
-	err = c.Do(ctx, f.bytes(), func(tx *state.Tx, s *state.CollectionState) error { return createSpace(tx, s, f, v, cv) })
+	err = c.Do(ctx, f.bytes(),
+		func(tx *state.Tx, s *state.CollectionState) error { return createSpace(tx, s, f, v, cv) })
 	if err != nil {
 		return nil, err
 	}
@@ -139,10 +144,12 @@ func (c Collection) beginInstall(ctx context.Context, replace bool) (*state.View
 		case s.CodesOnly():
 			return fault.Invalid("collection %q has no model: its items bring their codes", s.Name)
 		case s.Changed != nil:
-			return fmt.Errorf("%w: collection %q: wait for the other training, or reindexing, to end", fault.ErrBusy, s.Name)
+			return fmt.Errorf("%w: collection %q: wait for the other training, or reindexing, to end",
+				fault.ErrBusy, s.Name)
 		}
 		if sp := s.Building(); sp != nil && !(replace && sp.LeftByTraining()) {
-			return fmt.Errorf("%w: collection %q: space %d is being built: wait for it (reindex), or drop it", fault.ErrBusy, s.Name, sp.ID)
+			return fmt.Errorf("%w: collection %q: space %d is being built: wait for it (reindex), or drop it",
+				fault.ErrBusy, s.Name, sp.ID)
 		}
 		// Recording and the view begin in one request, so no write falls between them.
 		s.Changed = roaring.New()
@@ -159,7 +166,8 @@ const maxNewSpaceBytes = 3 << 30
 // createSpace stores a new space that was made on view v, with cv the collection in it. It
 // runs in the committer, alone in its commit. Lessons of rows that have changed since v become
 // retractions with the features of v: the statistics contain these.
-func createSpace(tx *state.Tx, s *state.CollectionState, f *NewSpace, v *state.View, cv *state.CollectionView) error {
+func createSpace(tx *state.Tx, s *state.CollectionState, f *NewSpace, v *state.View,
+	cv *state.CollectionView) error {
 	number := uint64(f.number)
 	if number == 0 {
 		number = s.Counters.NextSpace
@@ -168,8 +176,10 @@ func createSpace(tx *state.Tx, s *state.CollectionState, f *NewSpace, v *state.V
 		return fmt.Errorf("%w: spaces of collection %q", fault.ErrFull, s.Name)
 	}
 	// Numbers ascend in the counters.
-	if i := slices.IndexFunc(s.Spaces, func(sp *state.SpaceState) bool { return uint64(sp.ID) >= number }); i >= 0 {
-		return fmt.Errorf("%w: space %d of collection %q, so that a new one cannot be %d", fault.ErrExists, s.Spaces[i].ID, s.Name, number)
+	if i := slices.IndexFunc(s.Spaces,
+		func(sp *state.SpaceState) bool { return uint64(sp.ID) >= number }); i >= 0 {
+		return fmt.Errorf("%w: space %d of collection %q, so that a new one cannot be %d", fault.ErrExists,
+			s.Spaces[i].ID, s.Name, number)
 	}
 	// First every step that may fail: limits, and reading. The batch and the counters of a failed request are
 	// dropped, but its changes in memory would stay.
@@ -181,10 +191,12 @@ func createSpace(tx *state.Tx, s *state.CollectionState, f *NewSpace, v *state.V
 	sp := f.space
 	sp.ID, sp.Created = uint32(number), spaces.Now()
 	sp.Model, sp.Statistics = record.ChunksOf(f.model), record.ChunksOf(f.statistics)
-	if err := record.WriteChunks(tx.Batch, codec.NumberKey(codec.KindModel, s.ID, sp.ID), 0, f.model); err != nil {
+	if err := record.WriteChunks(tx.Batch, codec.NumberKey(codec.KindModel, s.ID, sp.ID), 0,
+		f.model); err != nil {
 		return err
 	}
-	if err := record.WriteChunks(tx.Batch, codec.NumberKey(codec.KindStatistics, s.ID, sp.ID), 0, f.statistics); err != nil {
+	if err := record.WriteChunks(tx.Batch, codec.NumberKey(codec.KindStatistics, s.ID, sp.ID), 0,
+		f.statistics); err != nil {
 		return err
 	}
 	if err := tx.WriteDescriptor(s, sp, f.report); err != nil {
@@ -200,7 +212,8 @@ func createSpace(tx *state.Tx, s *state.CollectionState, f *NewSpace, v *state.V
 		if !gone.Contains(row) {
 			continue
 		}
-		d, err := record.Retraction(v.Snap, cv.Descriptor, sp.Positions, row, codec.Lesson{Revision: sp.Revision, Taught: f.lessons[i]})
+		d, err := record.Retraction(v.Snap, cv.Descriptor, sp.Positions, row,
+			codec.Lesson{Revision: sp.Revision, Taught: f.lessons[i]})
 		if err != nil {
 			return err
 		}
@@ -285,7 +298,8 @@ type builder struct {
 	rate     int            // the most items a second; 0: no limit
 	progress event.Progress // called in the goroutine of run, in the stage "encode"; nil: none
 
-	until      uint64        // rows from here on have been put since it began, with codes in the space; 0: not begun
+	// rows from here on have been put since it began, with codes in the space; 0: not begun
+	until      uint64
 	building   *building     // the figures and the end that waiting builders see
 	committing time.Duration // the time that it has spent in commits so far
 }
@@ -301,7 +315,8 @@ type builtSpace struct {
 
 // event returns the fields that events have of a completed space.
 func (b builtSpace) event() event.Event {
-	return event.Event{Space: b.Space, Revision: b.Revision, Items: int64(b.Items), Attrs: []slog.Attr{slog.Bool("active", b.Active)}}
+	return event.Event{Space: b.Space, Revision: b.Revision, Items: int64(b.Items),
+		Attrs: []slog.Attr{slog.Bool("active", b.Active)}}
 }
 
 // Unbuilt returns the fields that events have of a failed training or reindexing. space is the
@@ -377,7 +392,8 @@ func (b *builder) step(ctx context.Context, size int) (rows int, built builtSpac
 	if b.until < cv.NextRow {
 		total = int(cv.Live.Rank(uint32(b.until - 1)))
 	}
-	block, err := encodeRows(ctx, v, cv, sp.Space, b.workers, from, b.until, size, func(n int) { b.at(before+n, max(before+n, total)) })
+	block, err := encodeRows(ctx, v, cv, sp.Space, b.workers, from, b.until, size,
+		func(n int) { b.at(before+n, max(before+n, total)) })
 	if err != nil {
 		return 0, built, false, err
 	}
@@ -452,7 +468,8 @@ func builtOf(s *state.CollectionState, sp *state.SpaceState) builtSpace {
 // store stores the codes of a block in one commit: as tables from TableRows rows on, else in a
 // batch. next is the first row behind the block. With last, the block is empty and the commit
 // completes the space.
-func (b *builder) store(ctx context.Context, block *coded, next uint32, last bool) (built builtSpace, err error) {
+func (b *builder) store(ctx context.Context, block *coded, next uint32,
+	last bool) (built builtSpace, err error) {
 	do := func(f func(tx *state.Tx, s *state.CollectionState) error) error { return b.c.Do(ctx, 0, f) }
 	tables := len(block.rows) >= TableRows
 	if tables {
@@ -490,7 +507,8 @@ func (b *builder) store(ctx context.Context, block *coded, next uint32, last boo
 
 // txStoreCodes stores the codes of a block of few rows in a transaction. n has the new counters of the space,
 // except for the counts of codes, which SetCodes updates.
-func txStoreCodes(tx *state.Tx, s *state.CollectionState, sp *state.SpaceState, n codec.SpaceCounters, block *coded) error {
+func txStoreCodes(tx *state.Tx, s *state.CollectionState, sp *state.SpaceState, n codec.SpaceCounters,
+	block *coded) error {
 	for i, row := range block.rows {
 		if err := tx.SetCodes(s, sp, row, block.encs[i]); err != nil {
 			return err
@@ -515,7 +533,8 @@ func completeSpace(tx *state.Tx, s *state.CollectionState, sp *state.SpaceState)
 
 // without returns a copy that leaves out the stale rows. The codes are shared.
 func (c *coded) without(stale func(row uint32) bool) *coded {
-	out := &coded{space: c.space, rows: make([]uint32, 0, len(c.rows)), encs: make([]spaces.Encoding, 0, len(c.encs))}
+	out := &coded{space: c.space, rows: make([]uint32, 0, len(c.rows)),
+		encs: make([]spaces.Encoding, 0, len(c.encs))}
 	for i, row := range c.rows {
 		if !stale(row) {
 			out.rows, out.encs = append(out.rows, row), append(out.encs, c.encs[i])
@@ -675,7 +694,8 @@ const EncodeBlock = 1024
 // work.All(), reading is one; with one worker it reads and encodes in turn. progress, unless
 // nil, is called in the goroutine of the caller, with the number of items encoded so far. Up
 // to two blocks of EncodeBlock items with their vectors are in memory, beside the result.
-func encodeRows(ctx context.Context, v *state.View, cv *state.CollectionView, sp *spaces.Space, workers int, from uint32, until uint64, limit int, progress func(done int)) (*coded, error) {
+func encodeRows(ctx context.Context, v *state.View, cv *state.CollectionView, sp *spaces.Space, workers int,
+	from uint32, until uint64, limit int, progress func(done int)) (*coded, error) {
 	out := &coded{space: sp}
 	var rows []uint32
 	var vectors [][]model.Vector
@@ -717,7 +737,10 @@ func encodeRows(ctx context.Context, v *state.View, cv *state.CollectionView, sp
 			result <- work.Safely(func() error {
 				return sp.EncodeAll(ctx, max(workers, 1), encs,
 					func(i int) ([]model.Vector, []uint32) { return vectorsNow[i], labelsNow[i] },
-					func(i int, err error) error { return fmt.Errorf("fddhdb: encode row %d: %w", rowsNow[i], err) })
+					func(i int, err error) error {
+						return fmt.Errorf("fddhdb: encode row %d: %w", rowsNow[i],
+							err)
+					})
 			})
 		}
 		rows, vectors, labels = nil, nil, nil
@@ -728,27 +751,28 @@ func encodeRows(ctx context.Context, v *state.View, cv *state.CollectionView, sp
 		go encode()
 		return nil
 	}
-	err := record.ForEachItem(v.Snap, cv.Descriptor, from, func(row uint32, rec *codec.ItemRecord, x []model.Vector) error {
-		if uint64(row) >= until {
-			return record.ErrStopped
-		}
-		// ForEachItem fills x again for the next item, and this one waits for its block.
-		own := make([]model.Vector, len(x))
-		for t := range x {
-			own[t] = record.CloneVector(x[t])
-		}
-		rows, vectors, labels = append(rows, row), append(vectors, own), append(labels, rec.Labels)
-		n := len(out.rows) + len(rows)
-		if len(rows) == EncodeBlock || n == limit {
-			if err := flush(); err != nil {
-				return err
+	err := record.ForEachItem(v.Snap, cv.Descriptor, from,
+		func(row uint32, rec *codec.ItemRecord, x []model.Vector) error {
+			if uint64(row) >= until {
+				return record.ErrStopped
 			}
-		}
-		if n == limit {
-			return record.ErrStopped
-		}
-		return nil
-	})
+			// ForEachItem fills x again for the next item, and this one waits for its block.
+			own := make([]model.Vector, len(x))
+			for t := range x {
+				own[t] = record.CloneVector(x[t])
+			}
+			rows, vectors, labels = append(rows, row), append(vectors, own), append(labels, rec.Labels)
+			n := len(out.rows) + len(rows)
+			if len(rows) == EncodeBlock || n == limit {
+				if err := flush(); err != nil {
+					return err
+				}
+			}
+			if n == limit {
+				return record.ErrStopped
+			}
+			return nil
+		})
 	if err == nil || errors.Is(err, record.ErrStopped) {
 		err = flush()
 	}

@@ -28,7 +28,8 @@ const (
 // DriftOf measures the drift of items in rows from the model of the space of cv, by labels that the training
 // knew. It is nil where nothing can be measured: the rows have too few such items, or the space was not
 // trained here. It reads a sample spread evenly over the rows, in some milliseconds.
-func DriftOf(ctx context.Context, v *state.View, cv *state.CollectionView, rows *roaring.Bitmap) (report.Drift, error) {
+func DriftOf(ctx context.Context, v *state.View, cv *state.CollectionView,
+	rows *roaring.Bitmap) (report.Drift, error) {
 	sp := cv.Space
 	items, err := sampleOf(ctx, v, cv, sp, rows)
 	if err != nil {
@@ -63,7 +64,8 @@ func trainedOn(cv *state.CollectionView) *spaces.RevisionDescriptor {
 
 // expected returns, by name of the modality, what the projections of a space that is being trained miss of
 // items of the training, each left out.
-func (l *learned) expected(ctx context.Context, v *state.View, cv *state.CollectionView) (map[string]float64, error) {
+func (l *learned) expected(ctx context.Context, v *state.View,
+	cv *state.CollectionView) (map[string]float64, error) {
 	items, err := sampleOf(ctx, v, cv, l.space, l.set.rows)
 	if err != nil {
 		return nil, err
@@ -88,7 +90,8 @@ func named(cv *state.CollectionView, sp *spaces.Space, figures []float64, n []in
 }
 
 // sampleOf returns up to driftItems items, spread evenly over rows. Rows without an item are left out.
-func sampleOf(ctx context.Context, v *state.View, cv *state.CollectionView, sp *spaces.Space, rows *roaring.Bitmap) (items []model.Example, err error) {
+func sampleOf(ctx context.Context, v *state.View, cv *state.CollectionView, sp *spaces.Space,
+	rows *roaring.Bitmap) (items []model.Example, err error) {
 	features, err := record.NewFeatureReader(v.Snap, cv.Descriptor, 0)
 	if err != nil {
 		return nil, err

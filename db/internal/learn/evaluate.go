@@ -41,7 +41,8 @@ type Evaluation struct {
 // modalities, or the one modality that the model knows with itself. It ranks all items for
 // each query, by Hamming distance and by score. All codes that it needs are in memory, bits/8
 // bytes an item and modality. Errors: ErrNoModel, and ErrInvalid for queries that do not fit.
-func Evaluate(ctx context.Context, v *state.View, cv *state.CollectionView, e *Evaluation) ([]report.Retrieval, error) {
+func Evaluate(ctx context.Context, v *state.View, cv *state.CollectionView,
+	e *Evaluation) ([]report.Retrieval, error) {
 	top := cmp.Or(e.Top, 50)
 	if top < 0 {
 		return nil, fault.Invalid("top %d: 1 or more are possible", top)
@@ -53,7 +54,8 @@ func Evaluate(ctx context.Context, v *state.View, cv *state.CollectionView, e *E
 		return nil, err
 	}
 	if e.Truth != nil && len(e.Truth) != cv.Items {
-		return nil, fault.Invalid("truth about %d items, collection %q has %d", len(e.Truth), cv.Name, cv.Items)
+		return nil, fault.Invalid("truth about %d items, collection %q has %d", len(e.Truth), cv.Name,
+			cv.Items)
 	}
 	ids := newLabelIDs(cv.Names)
 	filter, err := search.Matching(ctx, cv, v.Snap, e.Where, e.Args)
@@ -99,10 +101,12 @@ func Evaluate(ctx context.Context, v *state.View, cv *state.CollectionView, e *E
 					r.Unlabelled++
 				}
 			}
-			if r.Hamming, err = eval.Evaluate(ctx, items.codes, items.labels, codes, queryLabels, top); err != nil {
+			if r.Hamming, err = eval.Evaluate(ctx, items.codes, items.labels, codes, queryLabels,
+				top); err != nil {
 				return nil, err
 			}
-			if r.Asymmetric, err = eval.EvaluateAsymmetric(ctx, items.codes, items.labels, z, queryLabels, top); err != nil {
+			if r.Asymmetric, err = eval.EvaluateAsymmetric(ctx, items.codes, items.labels, z, queryLabels,
+				top); err != nil {
 				return nil, err
 			}
 			out = append(out, r)
@@ -185,7 +189,8 @@ type ranked struct {
 
 // readEvaluated reads the rows and labels of the items in filter; nil means all. truth, unless
 // nil, replaces the stored labels.
-func readEvaluated(ctx context.Context, v *state.View, cv *state.CollectionView, truth [][]string, ids labelIDs, filter *roaring.Bitmap) (*evaluated, error) {
+func readEvaluated(ctx context.Context, v *state.View, cv *state.CollectionView, truth [][]string,
+	ids labelIDs, filter *roaring.Bitmap) (*evaluated, error) {
 	given := ids.sets(truth)
 	out := &evaluated{ranked: make([]*ranked, len(cv.Modalities))}
 	at := 0
@@ -214,7 +219,8 @@ func readEvaluated(ctx context.Context, v *state.View, cv *state.CollectionView,
 
 // having returns the items that have a modality, with the codes by which searches for it find
 // them. It reads them at the first call.
-func (e *evaluated) having(ctx context.Context, v *state.View, cv *state.CollectionView, modality int) (*ranked, error) {
+func (e *evaluated) having(ctx context.Context, v *state.View, cv *state.CollectionView,
+	modality int) (*ranked, error) {
 	if e.ranked[modality] != nil {
 		return e.ranked[modality], nil
 	}
@@ -242,7 +248,8 @@ func (e *evaluated) having(ctx context.Context, v *state.View, cv *state.Collect
 
 // eachCode calls f with the rows of the space of cv that have a code, ascending, and with their codes, each
 // valid until f returns.
-func eachCode(ctx context.Context, v *state.View, cv *state.CollectionView, f func(row uint32, code codec.Code) error) error {
+func eachCode(ctx context.Context, v *state.View, cv *state.CollectionView,
+	f func(row uint32, code codec.Code) error) error {
 	set, err := cv.CodesFor("")
 	if err != nil {
 		return err
@@ -266,7 +273,8 @@ func eachCode(ctx context.Context, v *state.View, cv *state.CollectionView, f fu
 // projectAll encodes n queries by modality t, on all processors. query returns the vector of
 // one, and is called by several goroutines. z[i] is the projection of query i, a number a bit;
 // the codes are the signs.
-func projectAll(ctx context.Context, cv *state.CollectionView, v *state.View, t, n int, query func(i int) (model.Vector, error)) ([][]float64, codec.Codes, error) {
+func projectAll(ctx context.Context, cv *state.CollectionView, v *state.View, t, n int,
+	query func(i int) (model.Vector, error)) ([][]float64, codec.Codes, error) {
 	points := make([]*search.Point, n)
 	// As a search does with the vector of a query.
 	s := search.Searcher{V: v, Cv: cv}
@@ -308,7 +316,8 @@ type NeighborEvaluation struct {
 // EvaluateNeighbors measures queries of each modality among the items that have it, in the space of
 // cv, by Hamming distance of the stored codes. It holds these codes, and one answer a processor.
 // Errors: ErrNoModel, and ErrInvalid for queries that do not fit or a copy without vectors.
-func EvaluateNeighbors(ctx context.Context, tools *search.Tools, v *state.View, cv *state.CollectionView, e *NeighborEvaluation) (all []report.NeighborRecall, err error) {
+func EvaluateNeighbors(ctx context.Context, tools *search.Tools, v *state.View, cv *state.CollectionView,
+	e *NeighborEvaluation) (all []report.NeighborRecall, err error) {
 	if err := ctx.Err(); err != nil {
 		return nil, err
 	}
@@ -368,7 +377,9 @@ func EvaluateNeighbors(ctx context.Context, tools *search.Tools, v *state.View, 
 }
 
 // recall measures the queries of modality t.
-func (e *NeighborEvaluation) recall(ctx context.Context, tools *search.Tools, v *state.View, cv *state.CollectionView, t int, filter *roaring.Bitmap, queries []search.Query, k int, windows []int) (*report.NeighborRecall, error) {
+func (e *NeighborEvaluation) recall(ctx context.Context, tools *search.Tools, v *state.View,
+	cv *state.CollectionView, t int, filter *roaring.Bitmap, queries []search.Query, k int,
+	windows []int) (*report.NeighborRecall, error) {
 	name := cv.Modalities[t].Name
 	codes := codec.NewCodes(cv.Space.Bits, 0)
 	var rows []uint32 // of codes, ascending
@@ -382,12 +393,14 @@ func (e *NeighborEvaluation) recall(ctx context.Context, tools *search.Tools, v 
 	if err != nil {
 		return nil, err
 	}
-	out := &report.NeighborRecall{Modality: name, Queries: len(queries), Items: len(rows), K: min(k, len(rows))}
+	out := &report.NeighborRecall{Modality: name, Queries: len(queries), Items: len(rows),
+		K: min(k, len(rows))}
 	sums := make([][]float64, len(queries))
 	err = work.Parallel(ctx, len(queries), func(i int) error {
 		sums[i] = make([]float64, len(windows))
 		q := &queries[i]
-		q.From, q.To, q.K, q.ByVectors, q.Where, q.Args = name, name, k, true, e.Where, e.Args // its own vectors, also where a space is shared
+		// its own vectors, also where a space is shared
+		q.From, q.To, q.K, q.ByVectors, q.Where, q.Args = name, name, k, true, e.Where, e.Args
 		wrong := func(err error) error { return fmt.Errorf("%w (query %d of modality %q)", err, i, name) }
 		s, err := search.New(ctx, tools, v, cv, *q)
 		if err != nil {
@@ -435,7 +448,8 @@ func (e *NeighborEvaluation) recall(ctx context.Context, tools *search.Tools, v 
 		for _, s := range sums {
 			mean += s[w]
 		}
-		out.Windows = append(out.Windows, report.WindowRecall{Window: window, Recall: mean / float64(len(queries))})
+		out.Windows = append(out.Windows,
+			report.WindowRecall{Window: window, Recall: mean / float64(len(queries))})
 	}
 	return out, nil
 }

@@ -22,9 +22,13 @@ func TestPointOfParts(t *testing.T) {
 		asked = append(asked, p)
 	}
 	asked[3].recall, asked[80].recall = 0, 0
-	rand.New(rand.NewPCG(1, 2)).Shuffle(len(asked), func(i, j int) { asked[i], asked[j] = asked[j], asked[i] })
+	rand.New(rand.NewPCG(1, 2)).Shuffle(len(asked), func(i, j int) {
+		asked[i], asked[j] = asked[j],
+			asked[i]
+	})
 	at := pointOf(asked, 10, .7)
-	if want := (160 - 10*.5 - .5 - 1) / 160; at.K != 10 || at.Reach != .7 || math.Abs(at.Recall-want) > 1e-9 || math.Abs(at.Worst-.5) > 1e-9 {
+	if want := (160 - 10*.5 - .5 - 1) / 160; at.K != 10 || at.Reach != .7 ||
+		math.Abs(at.Recall-want) > 1e-9 || math.Abs(at.Worst-.5) > 1e-9 {
 		t.Errorf("%+v, want a recall of %v", at, want)
 	}
 }

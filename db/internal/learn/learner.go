@@ -47,9 +47,10 @@ type learner struct {
 	retracted uint64        // retractions with smaller numbers have been taken out
 	ahead     int           // by how many items the statistics differ from the checkpoint; 0: they are equal
 
-	traces    []float64 // by modality: the largest trace of A since it was loaded or made anew, see cancelled
-	refused   int       // how many rows without labels were pending when TeacherAuto last refused them; 0: never since opening
-	forgotten int       // retractions that the present revision does not know of
+	traces []float64 // by modality: the largest trace of A since it was loaded or made anew, see cancelled
+	// how many rows without labels were pending when TeacherAuto last refused them; 0: never since opening
+	refused   int
+	forgotten int // retractions that the present revision does not know of
 }
 
 // learners are the learners of a database. Safe for concurrent use.
@@ -151,7 +152,8 @@ func (l *learner) load(ctx context.Context, v *state.View, cv *state.CollectionV
 		return fault.Corrupt(err, "%s", what)
 	}
 	i := len(cv.Revisions) - 1
-	untaught := i >= 0 && (cv.Revisions[i].Teacher == spaces.Restored || cv.Revisions[i].Teacher == spaces.Imported)
+	untaught := i >= 0 && (cv.Revisions[i].Teacher == spaces.Restored ||
+		cv.Revisions[i].Teacher == spaces.Imported)
 	if untaught || sp.Parent != 0 && sp.Revision == 1 {
 		l.online.Refit() // the model has other projections than the statistics give
 	}
@@ -164,10 +166,12 @@ func (l *learner) load(ctx context.Context, v *state.View, cv *state.CollectionV
 		return nil
 	}
 	later := func(lesson codec.Lesson) bool { return uint64(lesson.Revision) > cv.Numbers.Checkpoint }
-	return sp.ForEachLesson(ctx, v.Snap, cv.Descriptor, later, func(_ []uint32, items []model.Example, lessons []model.Lesson) error {
-		l.ahead += len(items)
-		return fault.Annotate(l.online.Relearn(ctx, items, lessons), "what rows of space %d have taught", sp.ID)
-	})
+	return sp.ForEachLesson(ctx, v.Snap, cv.Descriptor, later,
+		func(_ []uint32, items []model.Example, lessons []model.Lesson) error {
+			l.ahead += len(items)
+			return fault.Annotate(l.online.Relearn(ctx, items, lessons), "what rows of space %d have taught",
+				sp.ID)
+		})
 }
 
 // takeOut subtracts the retractions from number l.retracted on, if their lessons are of revisions up
@@ -189,40 +193,42 @@ func (l *learner) takeOut(ctx context.Context, r pebble.Reader, cv *state.Collec
 		return err
 	}
 	end := codec.PrefixEnd(codec.NumberKey(codec.KindRetraction, cv.ID, sp.ID))
-	err := record.ForEachIn(r, codec.RetractionKey(cv.ID, sp.ID, l.retracted), end, func(key, value []byte) error {
-		d, err := codec.DecodeRetraction(sp.Bits, value)
-		if err == nil && codec.RetractionNumber(key) >= next {
-			err = fmt.Errorf("the next number is %d", next)
-		}
-		if err != nil {
-			return fault.Corrupt(err, "retraction %x", key)
-		}
-		if codec.RetractionNumber(key) >= known {
-			l.forgotten++
-		}
-		if d.Revision > upTo {
-			return nil // the statistics never had its lesson
-		}
-		vectors := make([]model.Vector, len(cv.Modalities))
-		for _, f := range d.Features {
-			if int(f.Modality) >= len(vectors) {
-				return fault.Corrupt(fmt.Errorf("modality %d of %d", f.Modality, len(vectors)), "retraction %x", key)
+	err := record.ForEachIn(r, codec.RetractionKey(cv.ID, sp.ID, l.retracted), end,
+		func(key, value []byte) error {
+			d, err := codec.DecodeRetraction(sp.Bits, value)
+			if err == nil && codec.RetractionNumber(key) >= next {
+				err = fmt.Errorf("the next number is %d", next)
 			}
-			if err := cv.Modalities[f.Modality].DecodeVector(&vectors[f.Modality], f.Record); err != nil {
+			if err != nil {
 				return fault.Corrupt(err, "retraction %x", key)
 			}
-		}
-		item := sp.Example(vectors, nil)
-		lesson, err := sp.Lesson(d.Lesson, item)
-		if err != nil {
-			return fault.Corrupt(err, "retraction %x", key)
-		}
-		items, lessons = append(items, item), append(lessons, lesson)
-		if len(items) == model.MaxLesson {
-			return flush()
-		}
-		return nil
-	})
+			if codec.RetractionNumber(key) >= known {
+				l.forgotten++
+			}
+			if d.Revision > upTo {
+				return nil // the statistics never had its lesson
+			}
+			vectors := make([]model.Vector, len(cv.Modalities))
+			for _, f := range d.Features {
+				if int(f.Modality) >= len(vectors) {
+					return fault.Corrupt(fmt.Errorf("modality %d of %d", f.Modality, len(vectors)),
+						"retraction %x", key)
+				}
+				if err := cv.Modalities[f.Modality].DecodeVector(&vectors[f.Modality], f.Record); err != nil {
+					return fault.Corrupt(err, "retraction %x", key)
+				}
+			}
+			item := sp.Example(vectors, nil)
+			lesson, err := sp.Lesson(d.Lesson, item)
+			if err != nil {
+				return fault.Corrupt(err, "retraction %x", key)
+			}
+			items, lessons = append(items, item), append(lessons, lesson)
+			if len(items) == model.MaxLesson {
+				return flush()
+			}
+			return nil
+		})
 	if err == nil {
 		err = flush()
 	}
@@ -329,16 +335,18 @@ func (l *learner) shrunk() bool {
 // relearn sums the statistics again from the rows of the view whose lessons match want; nil
 // means all. The caller knows that the statistics consist of just these lessons. It reads the
 // features of all these rows, at the cost of model.Online.Relearn.
-func (l *learner) relearn(ctx context.Context, v *state.View, cv *state.CollectionView, want func(codec.Lesson) bool) error {
+func (l *learner) relearn(ctx context.Context, v *state.View, cv *state.CollectionView,
+	want func(codec.Lesson) bool) error {
 	m := cv.Space.Learned
 	online, err := model.NewOnline(m, model.NewStatistics(m))
 	if err != nil {
 		return err
 	}
 	online.Workers = l.online.Workers
-	err = cv.Space.ForEachLesson(ctx, v.Snap, cv.Descriptor, want, func(_ []uint32, items []model.Example, lessons []model.Lesson) error {
-		return online.Relearn(ctx, items, lessons)
-	})
+	err = cv.Space.ForEachLesson(ctx, v.Snap, cv.Descriptor, want,
+		func(_ []uint32, items []model.Example, lessons []model.Lesson) error {
+			return online.Relearn(ctx, items, lessons)
+		})
 	if err != nil {
 		return err
 	}
@@ -483,7 +491,8 @@ func (c Collection) recode(ctx context.Context, space uint32) (n int, err error)
 // encodeSome encodes items by their rows, which must be ascending and live in the view. It
 // works in the goroutine of the caller, and fills coded.teaches.
 func encodeSome(ctx context.Context, v *state.View, cv *state.CollectionView, rows []uint32) (*coded, error) {
-	out := &coded{space: cv.Space, rows: rows, encs: make([]spaces.Encoding, len(rows)), teaches: make([]bool, len(rows))}
+	out := &coded{space: cv.Space, rows: rows, encs: make([]spaces.Encoding, len(rows)),
+		teaches: make([]bool, len(rows))}
 	features, err := record.NewFeatureReader(v.Snap, cv.Descriptor, 0)
 	if err != nil {
 		return nil, err
@@ -505,7 +514,8 @@ func encodeSome(ctx context.Context, v *state.View, cv *state.CollectionView, ro
 			return nil, err
 		}
 		// Decide here, with the vectors at hand: the committer has none.
-		out.teaches[i] = slices.ContainsFunc(cv.Space.Positions, func(t int) bool { return spaces.Has(vectors, t) })
+		out.teaches[i] = slices.ContainsFunc(cv.Space.Positions,
+			func(t int) bool { return spaces.Has(vectors, t) })
 	}
 	return out, nil
 }

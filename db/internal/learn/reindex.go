@@ -46,8 +46,9 @@ func (c Collection) Reindex(ctx context.Context, opt ReindexOptions) (uint32, *r
 		b := &builder{c: c, space: space, workers: work.Background(), rate: opt.Rate, progress: opt.Progress}
 		if built, err = b.run(ctx); err == nil {
 			return space, &report.Reindexing{
-				Space: report.Space(built.Space), Parent: report.Space(built.Parent), Revision: built.Revision,
-				Items: built.Items, Active: built.Active, Seconds: time.Since(start).Seconds(),
+				Space: report.Space(built.Space), Parent: report.Space(built.Parent),
+				Revision: built.Revision,
+				Items:    built.Items, Active: built.Active, Seconds: time.Since(start).Seconds(),
 			}, nil
 		}
 	}
@@ -132,7 +133,8 @@ func (c Collection) activateBuilt(ctx context.Context, space uint32) error {
 // space of cv, with its statistics, lessons and pending rows. Rows that wait for recoding there
 // have to teach again. It brings the learner of the old space up to date, and waits for an
 // update of that. It shares cv.Recode with the view.
-func (d *Database) Reinstall(ctx context.Context, v *state.View, cv *state.CollectionView, activate bool) (*NewSpace, error) {
+func (d *Database) Reinstall(ctx context.Context, v *state.View, cv *state.CollectionView,
+	activate bool) (*NewSpace, error) {
 	sp := cv.Space
 	f := &NewSpace{activate: activate, pending: cv.Pending.Clone(), relearn: cv.Recode}
 	f.space = spaces.New(spaces.SpaceDescriptor{Bits: sp.Bits, Parent: sp.ID}, sp.Learned, sp.Positions)
@@ -149,16 +151,17 @@ func (d *Database) Reinstall(ctx context.Context, v *state.View, cv *state.Colle
 	if f.report, err = spaces.ReadReport(v.Snap, cv.ID, sp.ID); err != nil {
 		return nil, err
 	}
-	err = record.ForEachEntry(v.Snap, codec.NumberKey(codec.KindLessons, cv.ID, sp.ID), func(row uint32, entry []byte) error {
-		l, err := codec.DecodeLesson(sp.Bits, entry)
-		if err != nil {
-			return fault.Corrupt(err, "lesson of row %d", row)
-		}
-		// The revision of a lesson does not matter here: in the new space all are lessons of revision
-		// 1, and the checkpoint has them.
-		f.addLesson(row, l.Taught)
-		return ctx.Err()
-	})
+	err = record.ForEachEntry(v.Snap, codec.NumberKey(codec.KindLessons, cv.ID, sp.ID),
+		func(row uint32, entry []byte) error {
+			l, err := codec.DecodeLesson(sp.Bits, entry)
+			if err != nil {
+				return fault.Corrupt(err, "lesson of row %d", row)
+			}
+			// The revision of a lesson does not matter here: in the new space all are lessons of revision
+			// 1, and the checkpoint has them.
+			f.addLesson(row, l.Taught)
+			return ctx.Err()
+		})
 	return f, err
 }
 

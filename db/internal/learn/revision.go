@@ -39,7 +39,8 @@ func (c Collection) Restore(ctx context.Context, space, revision uint32) (*repor
 	out := &report.Update{Teacher: spaces.Restored}
 	err := c.revise(ctx, space, func(u *updater) error {
 		sp := u.cv.Space
-		if revision != 1 && !slices.ContainsFunc(u.cv.Revisions, func(d *spaces.RevisionDescriptor) bool { return d.Revision == revision }) {
+		if revision != 1 && !slices.ContainsFunc(u.cv.Revisions,
+			func(d *spaces.RevisionDescriptor) bool { return d.Revision == revision }) {
 			return fault.NotFound("revision %d of space %d of collection %q", revision, sp.ID, u.cv.Name)
 		}
 		if out.Space, out.Revision = report.Space(sp.ID), sp.Revision; revision == sp.Revision {
@@ -74,10 +75,11 @@ func (u *updater) restore(ctx context.Context, m *model.Model, revision uint32) 
 	later := func(l codec.Lesson) bool { return l.Revision > revision }
 	var gone []uint32
 	u.l.trace()
-	err := u.cv.Space.ForEachLesson(ctx, u.v.Snap, u.cv.Descriptor, later, func(rows []uint32, items []model.Example, lessons []model.Lesson) error {
-		gone = append(gone, rows...)
-		return u.learning(u.l.online.Forget(ctx, items, lessons))
-	})
+	err := u.cv.Space.ForEachLesson(ctx, u.v.Snap, u.cv.Descriptor, later,
+		func(rows []uint32, items []model.Example, lessons []model.Lesson) error {
+			gone = append(gone, rows...)
+			return u.learning(u.l.online.Forget(ctx, items, lessons))
+		})
 	if err != nil {
 		return err
 	}
@@ -102,29 +104,31 @@ func (u *updater) restore(ctx context.Context, m *model.Model, revision uint32) 
 	next := sp.Revised(sp.Revision+1, m)
 	u.parent, u.teacherName = revision, spaces.Restored
 	d := u.descriptor(next.Revision, projections)
-	err = u.inSpace(ctx, len(projections)+len(statistics), func(tx *state.Tx, s *state.CollectionState, sp *state.SpaceState) error {
-		for _, row := range gone {
-			// The write has moved the lesson to the queue of retractions, and the statistics would lose it
-			// twice: by Forget above and as a retraction.
-			if sp.Changed.Contains(row) {
-				return fmt.Errorf("%w: rows that have taught space %d were overwritten meanwhile: try again", fault.ErrBusy, sp.ID)
+	err = u.inSpace(ctx, len(projections)+len(statistics),
+		func(tx *state.Tx, s *state.CollectionState, sp *state.SpaceState) error {
+			for _, row := range gone {
+				// The write has moved the lesson to the queue of retractions, and the statistics would lose
+				// it twice: by Forget above and as a retraction.
+				if sp.Changed.Contains(row) {
+					return fmt.Errorf("%w: rows that have taught space %d were overwritten meanwhile: try again",
+						fault.ErrBusy, sp.ID)
+				}
 			}
-		}
-		if err := tx.WriteRevision(sp, d, projections); err != nil {
-			return err
-		}
-		if err := tx.WriteCheckpoint(s, sp, next, statistics, u.l.retracted); err != nil {
-			return err
-		}
-		for _, row := range gone {
-			tx.Block(codec.LessonsKey(s.ID, sp.ID, row), -1, false).Clear(byte(row))
-		}
-		sp.Numbers.Taught -= uint64(len(gone))
-		sp.Numbers.Checkpoint = uint64(next.Revision)
-		sp.Revise(next)
-		tx.Committer.Touch(s)
-		return nil
-	})
+			if err := tx.WriteRevision(sp, d, projections); err != nil {
+				return err
+			}
+			if err := tx.WriteCheckpoint(s, sp, next, statistics, u.l.retracted); err != nil {
+				return err
+			}
+			for _, row := range gone {
+				tx.Block(codec.LessonsKey(s.ID, sp.ID, row), -1, false).Clear(byte(row))
+			}
+			sp.Numbers.Taught -= uint64(len(gone))
+			sp.Numbers.Checkpoint = uint64(next.Revision)
+			sp.Revise(next)
+			tx.Committer.Touch(s)
+			return nil
+		})
 	if err != nil {
 		return err
 	}
@@ -142,7 +146,8 @@ func (u *updater) restore(ctx context.Context, m *model.Model, revision uint32) 
 //
 // Errors: ErrInvalid if the model is no revision of the space's model, or lacks labels that the space knows;
 // ErrExists if the number is not greater than the present one; and the errors of Update.
-func (c Collection) ImportRevision(ctx context.Context, f *fit.File, space, revision uint32) (*report.Update, error) {
+func (c Collection) ImportRevision(ctx context.Context, f *fit.File, space,
+	revision uint32) (*report.Update, error) {
 	start := time.Now()
 	out := &report.Update{Teacher: spaces.Imported}
 	err := c.revise(ctx, space, func(u *updater) error {
@@ -157,14 +162,16 @@ func (c Collection) ImportRevision(ctx context.Context, f *fit.File, space, revi
 			return err
 		}
 		if revision != 0 && revision <= sp.Revision {
-			return fmt.Errorf("%w: revision %d of space %d of collection %q, whose present one is %d", fault.ErrExists, revision, sp.ID, u.cv.Name, sp.Revision)
+			return fmt.Errorf("%w: revision %d of space %d of collection %q, whose present one is %d",
+				fault.ErrExists, revision, sp.ID, u.cv.Name, sp.Revision)
 		}
 		grown, err := m.GrownSince(sp.Learned)
 		if err == nil {
 			err = u.l.online.Follow(m)
 		}
 		if err != nil {
-			return fault.Invalid("the file is no revision of space %d of collection %q: %w", sp.ID, u.cv.Name, err)
+			return fault.Invalid("the file is no revision of space %d of collection %q: %w", sp.ID, u.cv.Name,
+				err)
 		}
 		for _, id := range grown {
 			out.Grown = append(out.Grown, u.cv.Names[id])
@@ -220,7 +227,8 @@ func modelOf(cv *state.CollectionView, f *fit.File) (*model.Model, error) {
 	for i, name := range f.Labels() {
 		id, known := cv.Labels.ID(name)
 		if !known { // it was renamed since it has been registered
-			return nil, fmt.Errorf("%w: label %q of collection %q has got another name meanwhile: try again", fault.ErrBusy, record.Shortened(name), cv.Name)
+			return nil, fmt.Errorf("%w: label %q of collection %q has got another name meanwhile: try again",
+				fault.ErrBusy, record.Shortened(name), cv.Name)
 		}
 		ids[i] = id
 	}
@@ -233,7 +241,8 @@ func modelOf(cv *state.CollectionView, f *fit.File) (*model.Model, error) {
 
 // ImportOptions are what ImportModel can be told.
 type ImportOptions struct {
-	Activate bool           // make the new space the active one when it is complete; the first always becomes it
+	// make the new space the active one when it is complete; the first always becomes it
+	Activate bool
 	Progress event.Progress // in the stage "encode", in items; nil: none
 	Space    uint32         // number of the new space; 0: the next one
 }
@@ -242,8 +251,10 @@ type ImportOptions struct {
 // of the file get ids in the collection. No item has taught the model here. So its statistics are empty, and
 // all items wait to teach: an update learns from them alone. Errors, and the state after one, are as for
 // Train.
-func (c Collection) ImportModel(ctx context.Context, f *fit.File, opt ImportOptions) (space uint32, t *report.Training, err error) {
-	return c.newSpace(ctx, opt.Progress, func(_ context.Context, _ *state.View, cv *state.CollectionView) (*NewSpace, *report.Training, error) {
+func (c Collection) ImportModel(ctx context.Context, f *fit.File,
+	opt ImportOptions) (space uint32, t *report.Training, err error) {
+	return c.newSpace(ctx, opt.Progress, func(_ context.Context, _ *state.View, cv *state.CollectionView) (
+		*NewSpace, *report.Training, error) {
 		found, err := c.imported(cv, f, opt.Activate)
 		if err == nil {
 			found.number = opt.Space

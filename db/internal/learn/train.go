@@ -32,7 +32,8 @@ import (
 // TrainOptions has the fields of db.TrainOptions, which is converted to it.
 type TrainOptions struct {
 	fit.Options
-	Rows     int  // train on the first so many items, of methods that learn from labels the labelled ones; 0: on all
+	// train on the first so many items, of methods that learn from labels the labelled ones; 0: on all
+	Rows     int
 	Activate bool // make the new space the active one when it is complete; the first always becomes it
 }
 
@@ -40,8 +41,10 @@ type TrainOptions struct {
 // gives all items their codes there. It uses all processors; db.Collection.Train has memory, waits and
 // errors. An error, or the end of ctx, drops the new space again. Then space is its number if it was
 // installed, else 0, for the event.
-func (c Collection) Train(ctx context.Context, opt TrainOptions) (space uint32, t *report.Training, err error) {
-	return c.newSpace(ctx, opt.Progress, func(ctx context.Context, v *state.View, cv *state.CollectionView) (*NewSpace, *report.Training, error) {
+func (c Collection) Train(ctx context.Context,
+	opt TrainOptions) (space uint32, t *report.Training, err error) {
+	return c.newSpace(ctx, opt.Progress, func(ctx context.Context, v *state.View, cv *state.CollectionView) (
+		*NewSpace, *report.Training, error) {
 		l, err := TrainOn(ctx, v, cv, opt)
 		if err != nil {
 			return nil, nil, err
@@ -54,7 +57,8 @@ func (c Collection) Train(ctx context.Context, opt TrainOptions) (space uint32, 
 // newSpace installs a space with the model that prepare brings, and gives all items their codes there. It has
 // the results of Train.
 func (c Collection) newSpace(ctx context.Context, progress event.Progress,
-	prepare func(ctx context.Context, v *state.View, cv *state.CollectionView) (*NewSpace, *report.Training, error)) (space uint32, t *report.Training, err error) {
+	prepare func(ctx context.Context, v *state.View, cv *state.CollectionView) (*NewSpace, *report.Training,
+		error)) (space uint32, t *report.Training, err error) {
 	// The steps: complete a reindexing that is in the way; prepare on a view and found the space, in
 	// one commit; build it, block by block. Nothing is stored before the install. After it any
 	// failure drops the space, and a crash leaves it for Resume or the next training
@@ -83,7 +87,8 @@ func (c Collection) newSpace(ctx context.Context, progress event.Progress,
 		return sp.ID, nil, c.dropped(ctx, err)
 	}
 	complete = true
-	t.Space, t.Revision, t.Items, t.Active = report.Space(built.Space), built.Revision, built.Items, built.Active
+	t.Space, t.Revision, t.Items, t.Active = report.Space(built.Space), built.Revision, built.Items,
+		built.Active
 	seconds, commit := t.Report.Seconds, b.committing.Seconds()
 	seconds["encode"], seconds["commit"] = time.Since(start).Seconds()-commit, commit
 	seconds["total"] += time.Since(start).Seconds()
@@ -137,7 +142,8 @@ func sharedSpaces(cv *state.CollectionView, modalities []int) (all [][]string) {
 // TrainOn trains on the items of a view, and stores nothing. The caller keeps the
 // view for as long as it uses the result. Errors: ErrInvalid, which wraps an error of
 // fit.Train; an error of the store; the error of ctx.
-func TrainOn(ctx context.Context, v *state.View, cv *state.CollectionView, opt TrainOptions) (*learned, error) {
+func TrainOn(ctx context.Context, v *state.View, cv *state.CollectionView,
+	opt TrainOptions) (*learned, error) {
 	l := &learned{set: &trainingSet{v: v, cv: cv, limit: opt.Rows}}
 	var err error
 	if l.leftOut, err = l.set.choose(ctx, opt.Method); err != nil {
@@ -160,7 +166,8 @@ func TrainOn(ctx context.Context, v *state.View, cv *state.CollectionView, opt T
 	case err != nil:
 		return nil, fault.Invalid("collection %q: %w", cv.Name, err)
 	}
-	l.space = spaces.New(spaces.SpaceDescriptor{Bits: l.result.Model.Bits()}, l.result.Model, l.set.modalities)
+	l.space = spaces.New(spaces.SpaceDescriptor{Bits: l.result.Model.Bits()}, l.result.Model,
+		l.set.modalities)
 	return l, nil
 }
 
@@ -168,7 +175,8 @@ func TrainOn(ctx context.Context, v *state.View, cv *state.CollectionView, opt T
 // have a lesson: what they are in the statistics with (fit.Result.Lesson). All other
 // rows with a modality of the model are pending. It reads the record of each row that was
 // trained on.
-func (l *learned) NewSpace(ctx context.Context, v *state.View, cv *state.CollectionView, activate bool) (*NewSpace, error) {
+func (l *learned) NewSpace(ctx context.Context, v *state.View, cv *state.CollectionView,
+	activate bool) (*NewSpace, error) {
 	f := &NewSpace{space: l.space, activate: activate}
 	var err error
 	if f.model, err = l.result.Model.MarshalBinary(); err != nil {
@@ -264,9 +272,11 @@ func (s *trainingSet) choose(ctx context.Context, method model.Method) (leftOut 
 	}
 	switch {
 	case len(s.modalities) == 0 && what == "item":
-		return nil, fault.Invalid("train collection %q: %w: none has a vector of any modality", s.cv.Name, fit.ErrNoItems)
+		return nil, fault.Invalid("train collection %q: %w: none has a vector of any modality", s.cv.Name,
+			fit.ErrNoItems)
 	case len(s.modalities) == 0:
-		return nil, fault.Invalid("train collection %q: no labelled item has a vector of any modality: label items that have one, or learn without labels by another method", s.cv.Name)
+		return nil, fault.Invalid(
+			"train collection %q: no labelled item has a vector of any modality: label items that have one, or learn without labels by another method", s.cv.Name)
 	}
 	return leftOut, nil
 }
@@ -274,26 +284,27 @@ func (s *trainingSet) choose(ctx context.Context, method model.Method) (leftOut 
 // labelled returns the rows with labels, or the first ones up to the limit.
 func (s *trainingSet) labelled(ctx context.Context) (*roaring.Bitmap, error) {
 	labelled := roaring.New()
-	err := record.ForEach(s.v.Snap, codec.CollectionKey(codec.KindItem, s.cv.ID), func(key, value []byte) error {
-		row := codec.LastNumber(key)
-		if row%search.BetweenLooks == 0 {
-			if err := ctx.Err(); err != nil {
-				return err
+	err := record.ForEach(s.v.Snap, codec.CollectionKey(codec.KindItem, s.cv.ID),
+		func(key, value []byte) error {
+			row := codec.LastNumber(key)
+			if row%search.BetweenLooks == 0 {
+				if err := ctx.Err(); err != nil {
+					return err
+				}
 			}
-		}
-		rec, err := codec.DecodeItemRecord(value)
-		if err != nil {
-			return fault.Corrupt(err, "item in row %d", row)
-		}
-		if len(rec.Labels) > 0 {
-			labelled.Add(row)
-		}
-		// The lowest rows, as in Examples, which stops after as many.
-		if s.limit > 0 && labelled.GetCardinality() == uint64(s.limit) {
-			return record.ErrStopped
-		}
-		return nil
-	})
+			rec, err := codec.DecodeItemRecord(value)
+			if err != nil {
+				return fault.Corrupt(err, "item in row %d", row)
+			}
+			if len(rec.Labels) > 0 {
+				labelled.Add(row)
+			}
+			// The lowest rows, as in Examples, which stops after as many.
+			if s.limit > 0 && labelled.GetCardinality() == uint64(s.limit) {
+				return record.ErrStopped
+			}
+			return nil
+		})
 	if errors.Is(err, record.ErrStopped) {
 		err = nil
 	}
@@ -309,21 +320,22 @@ func (s *trainingSet) Examples(ctx context.Context) iter.Seq2[model.Example, err
 	return func(yield func(model.Example, error) bool) {
 		n := uint64(0)
 		chosen := make([]model.Vector, len(s.modalities))
-		err := record.ForEachItem(s.v.Snap, s.cv.Descriptor, 0, func(row uint32, rec *codec.ItemRecord, vectors []model.Vector) error {
-			if !s.rows.Contains(row) {
+		err := record.ForEachItem(s.v.Snap, s.cv.Descriptor, 0,
+			func(row uint32, rec *codec.ItemRecord, vectors []model.Vector) error {
+				if !s.rows.Contains(row) {
+					return nil
+				}
+				for i, t := range s.modalities {
+					chosen[i] = vectors[t]
+				}
+				if !yield(model.Example{Vectors: chosen, Labels: rec.Labels}, nil) {
+					return record.ErrStopped
+				}
+				if n++; n == s.rows.GetCardinality() {
+					return record.ErrStopped
+				}
 				return nil
-			}
-			for i, t := range s.modalities {
-				chosen[i] = vectors[t]
-			}
-			if !yield(model.Example{Vectors: chosen, Labels: rec.Labels}, nil) {
-				return record.ErrStopped
-			}
-			if n++; n == s.rows.GetCardinality() {
-				return record.ErrStopped
-			}
-			return nil
-		})
+			})
 		if err != nil && !errors.Is(err, record.ErrStopped) {
 			s.err = err
 			yield(model.Example{}, err)
@@ -366,7 +378,8 @@ func trainingBytes(cv *state.CollectionView, opt TrainOptions) int64 {
 // statistics; lesson and codes are bytes an item. The new space is a commit, which is written
 // to the log and to a table; codes go into tables only.
 func newSpaceBytes(model float64, items, lesson, codes int) int64 {
-	return clampedBytes(store.WrittenTwice*(model+float64(items)*float64(lesson)) + float64(items)*float64(codes))
+	return clampedBytes(store.WrittenTwice*(model+float64(items)*float64(lesson)) +
+		float64(items)*float64(codes))
 }
 
 // reindexBytes estimates the bytes that a reindexing of the space of cv stores: the new space
@@ -381,7 +394,8 @@ func reindexBytes(cv *state.CollectionView) int64 {
 	if sp.HasStatistics() {
 		lesson = codec.Bytes(sp.Bits) + 4
 	}
-	return newSpaceBytes(float64(sp.Model.Bytes)+float64(sp.Statistics.Bytes), cv.Items, lesson, state.CodesBytes(sp.Bits, true))
+	return newSpaceBytes(float64(sp.Model.Bytes)+float64(sp.Statistics.Bytes), cv.Items, lesson,
+		state.CodesBytes(sp.Bits, true))
 }
 
 // clampedBytes converts an estimate to bytes, far below overflow.

@@ -46,9 +46,11 @@ func UpdateEvent(u *report.Update) event.Event {
 	if u == nil {
 		return event.Event{}
 	}
-	return event.Event{Space: uint32(u.Space), Revision: u.Revision, Items: int64(u.Items), Attrs: []slog.Attr{
-		slog.Int("labelled", u.Labelled), slog.Int("unlabelled", u.Unlabelled), slog.Int("refused", u.Refused), slog.Bool("revised", u.Revised),
-	}}
+	return event.Event{Space: uint32(u.Space), Revision: u.Revision, Items: int64(u.Items),
+		Attrs: []slog.Attr{
+			slog.Int("labelled", u.Labelled), slog.Int("unlabelled", u.Unlabelled),
+			slog.Int("refused", u.Refused), slog.Bool("revised", u.Revised),
+		}}
 }
 
 // UpdateOptions are the options of Collection.Update, as db.UpdateOptions has them.
@@ -101,7 +103,8 @@ func (c Collection) Update(ctx context.Context, opt UpdateOptions) (*report.Upda
 		}
 		err := u.commit(ctx)
 		out.Revision, out.Revised = u.revision, out.Revised || u.revision != u.cv.Space.Revision
-		out.Labelled, out.Unlabelled, out.Skipped, out.Refused = u.labelled, u.unlabelled, u.skipped, u.refused
+		out.Labelled, out.Unlabelled, out.Skipped, out.Refused = u.labelled, u.unlabelled, u.skipped,
+			u.refused
 		out.Forgotten += u.forgotten // GrowLabels has counted the items that its revision took out
 		out.Items = u.labelled + u.unlabelled
 		out.Adopted, out.Lead, out.Reason = u.adoption(), u.lead, u.reason
@@ -245,7 +248,8 @@ func (c Collection) beginRevision(ctx context.Context, space uint32) (*state.Vie
 			case !sp.HasStatistics():
 				return fault.Invalid("space %d of collection %q was learned without labels: there is nothing to update; %s", sp.ID, s.Name, insteadOfUpdate(s))
 			case sp.Numbers.Building:
-				return fmt.Errorf("%w: space %d of collection %q is being built: wait until it is complete", fault.ErrBusy, sp.ID, s.Name)
+				return fmt.Errorf("%w: space %d of collection %q is being built: wait until it is complete",
+					fault.ErrBusy, sp.ID, s.Name)
 			}
 			space = sp.ID
 			if busy = sp.Changed != nil; busy {
@@ -407,7 +411,8 @@ const (
 // try decides whether rows without labels are to teach, and finds the modality whose
 // projections give them codes: lead, a position in the model. held are labelled rows that have
 // not taught yet. For TeacherModality it only finds lead. It sets u.lead and u.reason.
-func (u *updater) try(ctx context.Context, held, unlabelled *roaring.Bitmap, teacher Teacher) (lead int, adopt bool, err error) {
+func (u *updater) try(ctx context.Context, held, unlabelled *roaring.Bitmap,
+	teacher Teacher) (lead int, adopt bool, err error) {
 	// The guard learns on a copy of the statistics. The learner itself learns only from adopted items.
 	guard, err := u.guard(ctx, held)
 	if err != nil {
@@ -439,7 +444,8 @@ func (u *updater) learning(err error) error {
 
 // eachItem calls f with rows of the view, ascending, and their items, model.MaxLesson at a
 // time. f may keep both. Outliers are added to u.left instead.
-func (u *updater) eachItem(ctx context.Context, set *roaring.Bitmap, f func(rows []uint32, items []model.Example) error) error {
+func (u *updater) eachItem(ctx context.Context, set *roaring.Bitmap,
+	f func(rows []uint32, items []model.Example) error) error {
 	features, err := record.NewFeatureReader(u.v.Snap, u.cv.Descriptor, 0)
 	if err != nil {
 		return err
@@ -534,7 +540,8 @@ func (u *updater) guard(ctx context.Context, pending *roaring.Bitmap) (*model.Gu
 	// projections that have learned from nothing show nothing.
 	taught := int(u.cv.Numbers.Taught)
 	if room := min(heldItems-len(held), taught/2); room > 0 {
-		more, learned, err := u.sample(ctx, max(1, taught/(2*room))) // twice as many as needed: some have no labels
+		// twice as many as needed: some have no labels
+		more, learned, err := u.sample(ctx, max(1, taught/(2*room)))
 		if err != nil {
 			return nil, err
 		}
@@ -556,7 +563,8 @@ func (u *updater) guard(ctx context.Context, pending *roaring.Bitmap) (*model.Gu
 
 // sample returns every step-th of the items that have taught, those with labels that the model
 // knows, and their lessons.
-func (u *updater) sample(ctx context.Context, step int) (held []model.Example, lessons []model.Lesson, err error) {
+func (u *updater) sample(ctx context.Context,
+	step int) (held []model.Example, lessons []model.Lesson, err error) {
 	at := 0
 	err = u.cv.Space.ForEachLesson(ctx, u.v.Snap, u.cv.Descriptor, func(codec.Lesson) bool {
 		at++
@@ -609,7 +617,8 @@ func (u *updater) commit(ctx context.Context) error {
 	}
 	// The latest numbers, spaces.Kept of them, all exist: skipped numbers are stored as the same revision.
 	var passed []*spaces.RevisionDescriptor
-	for n := max(int64(u.cv.Space.Revision)+1, int64(next.Revision)-(spaces.Kept-1)); n < int64(next.Revision); n++ {
+	for n := max(int64(u.cv.Space.Revision)+1, int64(next.Revision)-(spaces.Kept-1)); n < int64(
+		next.Revision); n++ {
 		same := *d
 		same.Revision = uint32(n)
 		passed = append(passed, &same)
@@ -676,14 +685,16 @@ func (u *updater) commit(ctx context.Context) error {
 
 // inSpace runs f in the committer, alone in its commit of about so many bytes, with the space
 // that is being updated. ErrBusy: the space has got another revision since the view.
-func (u *updater) inSpace(ctx context.Context, bytes int, f func(tx *state.Tx, s *state.CollectionState, sp *state.SpaceState) error) error {
+func (u *updater) inSpace(ctx context.Context, bytes int,
+	f func(tx *state.Tx, s *state.CollectionState, sp *state.SpaceState) error) error {
 	return u.c.Do(ctx, bytes, func(tx *state.Tx, s *state.CollectionState) error {
 		sp := s.SpaceByID(u.cv.Space.ID)
 		if sp == nil {
 			return fault.NotFound("space %d of collection %q, which was being updated", u.cv.Space.ID, s.Name)
 		}
 		if sp.Space != u.cv.Space {
-			return fmt.Errorf("%w: space %d of collection %q has got another revision meanwhile", fault.ErrBusy, sp.ID, s.Name)
+			return fmt.Errorf("%w: space %d of collection %q has got another revision meanwhile",
+				fault.ErrBusy, sp.ID, s.Name)
 		}
 		return f(tx, s, sp)
 	})
@@ -727,10 +738,12 @@ func notPending(tx *state.Tx, sp *state.SpaceState, rows []uint32) {
 // descriptor returns the descriptor of a revision with this number. projections is the
 // binary form of its model.
 func (u *updater) descriptor(revision uint32, projections []byte) *spaces.RevisionDescriptor {
-	return &spaces.RevisionDescriptor{Model: record.ChunksOf(projections), Retracted: u.l.retracted, RevisionInfo: report.RevisionInfo{
-		Revision: revision, Parent: u.parent, Created: spaces.Now(),
-		Teacher: u.teacherName, Lead: u.lead, Reason: u.reason,
-		Items: u.labelled + u.unlabelled, Labelled: u.labelled, Unlabelled: u.unlabelled, Forgotten: u.forgotten,
-		Drift: u.drift,
-	}}
+	return &spaces.RevisionDescriptor{Model: record.ChunksOf(projections), Retracted: u.l.retracted,
+		RevisionInfo: report.RevisionInfo{
+			Revision: revision, Parent: u.parent, Created: spaces.Now(),
+			Teacher: u.teacherName, Lead: u.lead, Reason: u.reason,
+			Items: u.labelled + u.unlabelled, Labelled: u.labelled, Unlabelled: u.unlabelled,
+			Forgotten: u.forgotten,
+			Drift:     u.drift,
+		}}
 }

@@ -35,7 +35,8 @@ type Database struct {
 // New returns the learning of a database, which need not be open yet. items and interval
 // become the fields Items and Interval.
 func New(d *state.Database, items int, interval time.Duration) *Database {
-	return &Database{State: d, Items: items, Interval: interval, wanted: make(chan struct{}, 1), outgrown: make(chan struct{}, 1)}
+	return &Database{State: d, Items: items, Interval: interval, wanted: make(chan struct{}, 1),
+		outgrown: make(chan struct{}, 1)}
 }
 
 // A Collection is a handle on a collection that learns. It is a small value to copy, and safe
@@ -76,7 +77,8 @@ func (d *Database) Dropped(collection, space uint32) {
 // updateDue reports whether Items rows to learn from have been written to one of the
 // collections since its last update.
 func (d *Database) updateDue(changed []*state.CollectionView) bool {
-	return d.Items > 0 && slices.ContainsFunc(changed, func(cv *state.CollectionView) bool { return cv.Written >= d.Items })
+	return d.Items > 0 && slices.ContainsFunc(changed,
+		func(cv *state.CollectionView) bool { return cv.Written >= d.Items })
 }
 
 // KeepUpdated completes the recoding of rows, then updates collections by Items and Interval
@@ -108,8 +110,10 @@ func (d *Database) KeepUpdated(ctx context.Context) {
 		}
 		// An update sets Written to 0 when it begins. So one that fails is tried again only after as
 		// many more writes, and not in a loop.
-		for _, c := range d.collectionsNow(func(cv *state.CollectionView) bool { return cv.Written >= least }) {
-			err := d.updateInBackground(ctx, c, func(c Collection, ctx context.Context) (*report.Update, error) {
+		for _, c := range d.collectionsNow(
+			func(cv *state.CollectionView) bool { return cv.Written >= least }) {
+			err := d.updateInBackground(ctx, c, func(c Collection, ctx context.Context) (*report.Update,
+				error) {
 				return c.Update(ctx, UpdateOptions{})
 			})
 			if err != nil {
@@ -122,7 +126,8 @@ func (d *Database) KeepUpdated(ctx context.Context) {
 // updateInBackground runs f on a collection, when its codes are in memory, as an operation with
 // events and a span. Errors and panics of f go into the event. It returns ErrClosed when ctx
 // has ended or the database has failed, so that KeepUpdated ends.
-func (d *Database) updateInBackground(ctx context.Context, c Collection, f func(Collection, context.Context) (*report.Update, error)) error {
+func (d *Database) updateInBackground(ctx context.Context, c Collection,
+	f func(Collection, context.Context) (*report.Update, error)) error {
 	ctx, op := d.State.Signals.BeginInBackground(ctx, event.OpUpdate, c.Name)
 	var u *report.Update
 	err := work.Safely(func() (err error) {

@@ -36,8 +36,9 @@ type IndexOptions struct {
 	Seed     uint64
 	Progress event.Progress
 
-	Workers  int    // goroutines
-	Replaces uint32 // the index that is made anew: nothing is to be made if that has gone; 0: whichever there is
+	Workers int // goroutines
+	// the index that is made anew: nothing is to be made if that has gone; 0: whichever there is
+	Replaces uint32
 }
 
 // DefaultRecall is the recall of an index whose options name none.
@@ -56,7 +57,8 @@ func (c Collection) IndexVectors(ctx context.Context, t int, opt IndexOptions) (
 	return c.indexVectors(ctx, t, opt)
 }
 
-func (c Collection) indexVectors(ctx context.Context, t int, opt IndexOptions) (_ *record.VectorIndex, err error) {
+func (c Collection) indexVectors(ctx context.Context, t int,
+	opt IndexOptions) (_ *record.VectorIndex, err error) {
 	ctx, stop := c.untilDropped(ctx)
 	defer stop()
 	defer func() { err = c.dropped(ctx, err) }()
@@ -113,13 +115,14 @@ func (c Collection) indexVectors(ctx context.Context, t int, opt IndexOptions) (
 	}
 	took("centres")
 	found.report.Seconds = seconds
-	err = c.Do(ctx, 4*found.centres.Size()*found.centres.Count(), func(tx *state.Tx, s *state.CollectionState) error {
-		x := s.IndexByID(id)
-		if x == nil {
-			return gone(s.Name, id)
-		}
-		return tx.SetCells(s, x, found.centres, found.until, &found.report)
-	})
+	err = c.Do(ctx, 4*found.centres.Size()*found.centres.Count(),
+		func(tx *state.Tx, s *state.CollectionState) error {
+			x := s.IndexByID(id)
+			if x == nil {
+				return gone(s.Name, id)
+			}
+			return tx.SetCells(s, x, found.centres, found.until, &found.report)
+		})
 	if err != nil {
 		return nil, err
 	}
@@ -136,13 +139,14 @@ func (c Collection) indexVectors(ctx context.Context, t int, opt IndexOptions) (
 			break
 		}
 	}
-	err = c.Do(ctx, 4*found.centres.Size()*found.centres.Count(), func(tx *state.Tx, s *state.CollectionState) error {
-		x := s.IndexByID(id)
-		if x == nil {
-			return gone(c.Name, id)
-		}
-		return tx.FitIndex(s, x)
-	})
+	err = c.Do(ctx, 4*found.centres.Size()*found.centres.Count(),
+		func(tx *state.Tx, s *state.CollectionState) error {
+			x := s.IndexByID(id)
+			if x == nil {
+				return gone(c.Name, id)
+			}
+			return tx.FitIndex(s, x)
+		})
 	if err != nil {
 		return nil, err
 	}
@@ -162,7 +166,8 @@ func (c Collection) indexVectors(ctx context.Context, t int, opt IndexOptions) (
 			return gone(s.Name, id)
 		}
 		if opt.Replaces != 0 && s.IndexByID(opt.Replaces) == nil {
-			return fault.NotFound("index %d of collection %q, which was being made anew", opt.Replaces, s.Name)
+			return fault.NotFound("index %d of collection %q, which was being made anew", opt.Replaces,
+				s.Name)
 		}
 		if m := s.Modalities[t]; m.Metric != x.Metric {
 			return fmt.Errorf("%w: the metric of modality %q of collection %q has been altered while an index was made: make it again", fault.ErrBusy, m.Name, s.Name)
@@ -189,7 +194,8 @@ type cellsFound struct {
 }
 
 // findCells finds the cells of an index that has been installed, from a sample of the vectors.
-func (c Collection) findCells(ctx context.Context, id uint32, opt IndexOptions) (found cellsFound, err error) {
+func (c Collection) findCells(ctx context.Context, id uint32,
+	opt IndexOptions) (found cellsFound, err error) {
 	err = c.look(func(v *state.View, cv *state.CollectionView) error {
 		d := cv.IndexNumber(id)
 		if d == nil {
@@ -207,7 +213,8 @@ func (c Collection) findCells(ctx context.Context, id uint32, opt IndexOptions) 
 		}
 		count = max(1, min(count, n/8, record.MaxCells/2))
 		random := rand.New(rand.NewPCG(opt.Seed, 1))
-		held, sample := drawn(random, rows.ToArray(), queriesOf(n, d.Geometry().Size()), min(count*sampleOfCell, n))
+		held, sample := drawn(random, rows.ToArray(), queriesOf(n, d.Geometry().Size()),
+			min(count*sampleOfCell, n))
 		found.until, found.held = cv.NextRow, held
 		found.report = record.IndexReport{Sample: len(sample), Queries: len(held), Items: n}
 		g := d.Geometry()
@@ -272,8 +279,9 @@ type probe struct {
 	k        int       // how many of the nearest are found
 
 	mu      sync.Mutex
-	nearest []neighbor         // the nearest others, the nearest first
-	known   map[uint32]float32 // similarities of rows, for one k: of the nearest, and of what searches have read
+	nearest []neighbor // the nearest others, the nearest first
+	// similarities of rows, for one k: of the nearest, and of what searches have read
+	known map[uint32]float32
 
 	recall float64 // of the last search
 	looked search.Looked
@@ -290,7 +298,8 @@ type neighbor struct {
 const beyond = 28
 
 // measureIndex measures an index with the vectors of modality t of some rows.
-func (c Collection) measureIndex(ctx context.Context, t int, index uint32, rows []uint32, workers int) (curve []record.RecallAt, err error) {
+func (c Collection) measureIndex(ctx context.Context, t int, index uint32, rows []uint32,
+	workers int) (curve []record.RecallAt, err error) {
 	err = c.look(func(v *state.View, cv *state.CollectionView) error {
 		x := cv.IndexNumber(index)
 		if x == nil {
@@ -327,7 +336,8 @@ func (c Collection) measureIndex(ctx context.Context, t int, index uint32, rows 
 			for _, reach := range measuredReach {
 				ask := func(probes []*probe) error {
 					return work.ParallelBy(ctx, workers, 1, len(probes), func(i int) error {
-						return probes[i].ask(ctx, tools, v, cv, t, search.ByCells{Index: index, Reach: reach}, k)
+						return probes[i].ask(ctx, tools, v, cv, t, search.ByCells{Index: index, Reach: reach},
+							k)
 					})
 				}
 				if err := ask(some); err != nil {
@@ -365,7 +375,8 @@ func split(probes []*probe, n int) (some, others []*probe) {
 
 // probesOf returns a probe for each row whose vector has a place in the index and, by cosine, a direction.
 // Searches compare any other vector with all.
-func probesOf(v *state.View, cv *state.CollectionView, index *record.VectorIndex, rows []uint32) (probes []*probe, err error) {
+func probesOf(v *state.View, cv *state.CollectionView, index *record.VectorIndex,
+	rows []uint32) (probes []*probe, err error) {
 	t := index.Modality
 	m, g := &cv.Modalities[t], index.Geometry()
 	place := make([]float32, g.Size())
@@ -383,7 +394,8 @@ func probesOf(v *state.View, cv *state.CollectionView, index *record.VectorIndex
 		if g.Place(place, x.Value); !cells.HasPlace(place) {
 			continue
 		}
-		probes = append(probes, &probe{row: row, comparer: search.NewComparer(m.Metric, record.CloneVector(x)), padded: padded(nil, x.Value)})
+		probes = append(probes, &probe{row: row, comparer: search.NewComparer(m.Metric,
+			record.CloneVector(x)), padded: padded(nil, x.Value)})
 	}
 	return probes, nil
 }
@@ -400,7 +412,8 @@ func padded(dst, x []float32) []float32 {
 // findNearest finds the k nearest of each probe. It reads each vector once. For most vectors the product with
 // a probe, whose error is bounded, shows that they are not among the nearest; the others are compared as
 // searches compare them.
-func findNearest(ctx context.Context, v *state.View, cv *state.CollectionView, t int, probes []*probe, workers int) error {
+func findNearest(ctx context.Context, v *state.View, cv *state.CollectionView, t int, probes []*probe,
+	workers int) error {
 	const part = 1 << 13 // rows
 	m := &cv.Modalities[t]
 	// A sum of n products in parts of 32 has an error of at most so much of the product of the lengths.
@@ -434,7 +447,8 @@ func findNearest(ctx context.Context, v *state.View, cv *state.CollectionView, t
 			}
 			length := math.Sqrt(square)
 			for j, p := range probes {
-				if p.row == row || p.most(float64(cells.Product(y, p.padded)), square, length, unsure) < floors[j] {
+				if p.row == row || p.most(float64(cells.Product(y, p.padded)), square, length,
+					unsure) < floors[j] {
 					continue
 				}
 				tops[j] = insert(tops[j], neighbor{p.comparer.Compare(x), row}, p.k)
@@ -492,12 +506,14 @@ func insert(top []neighbor, x neighbor, k int) []neighbor {
 }
 
 // ask measures what a search finds of the k nearest.
-func (p *probe) ask(ctx context.Context, tools *search.Tools, v *state.View, cv *state.CollectionView, t int, by search.ByCells, k int) error {
+func (p *probe) ask(ctx context.Context, tools *search.Tools, v *state.View, cv *state.CollectionView, t int,
+	by search.ByCells, k int) error {
 	truth := p.nearest[:min(k, len(p.nearest))]
 	least, last := truth[len(truth)-1].similarity, p.nearest[len(p.nearest)-1].similarity
 	by.But, by.Known, by.KnownAll = p.row, p.known, last < least
 	name := cv.Modalities[t].Name
-	got, looked, err := search.Similarities(ctx, tools, v, cv, search.Query{From: name, To: name, Vector: p.comparer.Vector.Value, K: k, Forced: &by})
+	got, looked, err := search.Similarities(ctx, tools, v, cv,
+		search.Query{From: name, To: name, Vector: p.comparer.Vector.Value, K: k, Forced: &by})
 	if err != nil {
 		return err
 	}
@@ -517,7 +533,8 @@ func pointOf(asked []*probe, k int, reach float64) record.RecallAt {
 	if len(asked) > 0 && asked[0].comparer.Metric == record.Dot {
 		parts = max(parts, len(asked)/32)
 	}
-	asked = slices.SortedStableFunc(slices.Values(asked), func(a, b *probe) int { return cmp.Compare(a.kth(k), b.kth(k)) })
+	asked = slices.SortedStableFunc(slices.Values(asked),
+		func(a, b *probe) int { return cmp.Compare(a.kth(k), b.kth(k)) })
 	at := record.RecallAt{K: k, Reach: reach, Worst: 1}
 	at.Recall, at.Error = meanOf(asked)
 	for q := range parts {
@@ -565,7 +582,8 @@ func meanOf(probes []*probe) (mean, unsure float64) {
 
 // renewDue reports whether an index of one of the collections is to be made anew.
 func renewDue(changed []*state.CollectionView) bool {
-	return slices.ContainsFunc(changed, func(cv *state.CollectionView) bool { return outgrown(cv, nil) != nil })
+	return slices.ContainsFunc(changed,
+		func(cv *state.CollectionView) bool { return outgrown(cv, nil) != nil })
 }
 
 // outgrown returns an index of a collection that is to be made anew, and not one of those tried; nil if
@@ -573,7 +591,8 @@ func renewDue(changed []*state.CollectionView) bool {
 func outgrown(cv *state.CollectionView, tried map[*record.VectorIndex]bool) *state.IndexView {
 	for i := range cv.Indexes {
 		x := &cv.Indexes[i]
-		if x.Complete && x.Due() && x.Metric == cv.Modalities[x.Modality].Metric && !cv.Presence[x.Modality].IsEmpty() && !tried[x.VectorIndex] {
+		if x.Complete && x.Due() && x.Metric == cv.Modalities[x.Modality].Metric &&
+			!cv.Presence[x.Modality].IsEmpty() && !tried[x.VectorIndex] {
 			return x
 		}
 	}
@@ -706,7 +725,8 @@ func (c Collection) renew(ctx context.Context, tried map[*record.VectorIndex]boo
 	if was == nil || err != nil {
 		return 0, err
 	}
-	x, err := c.indexVectors(ctx, was.Modality, IndexOptions{Recall: was.Recall, Seed: was.Seed, Workers: work.Background(), Replaces: was.ID})
+	x, err := c.indexVectors(ctx, was.Modality, IndexOptions{Recall: was.Recall, Seed: was.Seed,
+		Workers: work.Background(), Replaces: was.ID})
 	if err != nil {
 		tried[was] = ctx.Err() == nil // else it has given way
 		return was.ID, err

@@ -96,9 +96,10 @@ type CodeBlocks struct {
 	snap *pebble.Snapshot // the caller's, who keeps it open
 	set  CodeKeys         // where the codes are
 
-	key  []byte           // of the block that is looked for; scratch memory
-	It   *pebble.Iterator // over the blocks; nil before its first use. Exported for tests, which count its reads
-	code codec.Code       // that Read has returned; scratch memory
+	key []byte // of the block that is looked for; scratch memory
+	// over the blocks; nil before its first use. Exported for tests, which count its reads
+	It   *pebble.Iterator
+	code codec.Code // that Read has returned; scratch memory
 
 	// The block that It stands at, in memory of the iterator's: it is gone when It moves.
 	block codec.Block
@@ -147,7 +148,8 @@ func (b *CodeBlocks) Read(n uint32) (codec.Code, uint32, error) {
 		// The limit ends the seek behind this key. It also keeps Pebble, where a seek
 		// goes to a greater key than the one before, from trying the next keys first:
 		// as a block is as large as one of Pebble's, that reads four blocks more.
-		if it.SeekGEWithLimit(b.key, append(b.key, 0)) != pebble.IterValid || string(it.Key()) != string(b.key) {
+		if it.SeekGEWithLimit(b.key, append(b.key, 0)) != pebble.IterValid ||
+			string(it.Key()) != string(b.key) {
 			if err := it.Error(); err != nil {
 				return nil, 0, fault.ReadError(err, "code number %d", n)
 			}

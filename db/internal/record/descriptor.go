@@ -21,14 +21,21 @@ import (
 // here, so positions never change: both lists only grow. Once a collection has a descriptor
 // nothing writes to it: an alteration makes another one, and views keep theirs.
 type Descriptor struct {
-	ID         uint32     `json:"id"`                   // in the keys of all records of the collection; never used again
-	Name       string     `json:"name"`                 // unique in the database, see CheckName; never changes
-	Bits       int        `json:"bits,omitempty"`       // of the codes that items bring; 0: codes are learned from vectors
+	// in the keys of all records of the collection; never used again
+	ID uint32 `json:"id"`
+	// unique in the database, see CheckName; never changes
+	Name string `json:"name"`
+	// of the codes that items bring; 0: codes are learned from vectors
+	Bits       int        `json:"bits,omitempty"`
 	Modalities []Modality `json:"modalities,omitempty"` // none if Bits is given, else at least one
-	Fields     []Field    `json:"fields,omitempty"`     // names are unique among modalities and fields together
-	IndexOnly  bool       `json:"index_only,omitempty"` // vectors were left out when the database was copied; see WithoutVectors
-	Indexes    uint32     `json:"indexes,omitempty"`    // how many indexes of vectors there have been; the last one has this number
-	Encoders   []Encoder  `json:"encoders,omitempty"`   // by modality, in the order of Modalities, and input; see WithEncoders
+	// names are unique among modalities and fields together
+	Fields []Field `json:"fields,omitempty"`
+	// vectors were left out when the database was copied; see WithoutVectors
+	IndexOnly bool `json:"index_only,omitempty"`
+	// how many indexes of vectors there have been; the last one has this number
+	Indexes uint32 `json:"indexes,omitempty"`
+	// by modality, in the order of Modalities, and input; see WithEncoders
+	Encoders []Encoder `json:"encoders,omitempty"`
 }
 
 // CodesOnly reports whether items bring their codes and have no vectors.
@@ -45,7 +52,8 @@ func (d *Descriptor) ModalityOf(name string) (int, error) {
 	if d.CodesOnly() {
 		return 0, fault.Invalid("modality %q: the items of collection %q bring codes, they have no modalities", Shortened(name), d.Name)
 	}
-	return 0, fault.Invalid("unknown modality %q: collection %q has %s", Shortened(name), d.Name, Names(d.Modalities))
+	return 0, fault.Invalid("unknown modality %q: collection %q has %s", Shortened(name), d.Name,
+		Names(d.Modalities))
 }
 
 // FieldOf returns the position of the field with a name, which is its codec.Field.ID. An unknown name is an
@@ -59,7 +67,8 @@ func (d *Descriptor) FieldOf(name string) (int, error) {
 	if len(d.Fields) == 0 {
 		return 0, fault.Invalid("unknown field %q: collection %q has no fields", Shortened(name), d.Name)
 	}
-	return 0, fault.Invalid("unknown field %q: collection %q has %s", Shortened(name), d.Name, Names(d.Fields))
+	return 0, fault.Invalid("unknown field %q: collection %q has %s", Shortened(name), d.Name,
+		Names(d.Fields))
 }
 
 // Names lists the names of modalities or fields for the text of an error.
@@ -128,7 +137,8 @@ func (d *Descriptor) Check() error {
 		switch f.Type {
 		case String, Int, Float, Bool, Time:
 		default:
-			return fault.Invalid("field %q: unknown type %q: string, int, float, bool and time are possible", f.Name, Shortened(string(f.Type)))
+			return fault.Invalid("field %q: unknown type %q: string, int, float, bool and time are possible",
+				f.Name, Shortened(string(f.Type)))
 		}
 	}
 	return d.checkEncoders()
@@ -139,7 +149,8 @@ func (d *Descriptor) Check() error {
 // NAME=FILE.
 func CheckName(what, name string) error {
 	if name == "" || len(name) > MaxNameBytes || !utf8.ValidString(name) {
-		return fault.Invalid("%s name %q: 1 to %d bytes of UTF-8 are possible", what, Shortened(name), MaxNameBytes)
+		return fault.Invalid("%s name %q: 1 to %d bytes of UTF-8 are possible", what, Shortened(name),
+			MaxNameBytes)
 	}
 	for i, r := range name {
 		if unicode.IsLetter(r) || r == '_' || (i > 0 && (unicode.IsDigit(r) || r == '-' || r == '.')) {
@@ -242,9 +253,11 @@ func (d *Descriptor) With(modalities []Modality, fields []Field, change Respacin
 	case d.IndexOnly:
 		return nil, d.unalterable()
 	case len(modalities)+len(fields)+len(change.SpaceOf)+len(change.Metrics) == 0:
-		return nil, fault.Invalid("alter collection %q: neither modalities nor fields are given to add, nor fields to index, nor metrics or spaces to change", d.Name)
+		return nil, fault.Invalid(
+			"alter collection %q: neither modalities nor fields are given to add, nor fields to index, nor metrics or spaces to change", d.Name)
 	case d.CodesOnly() && len(modalities) > 0:
-		return nil, fault.Invalid("modality %q: the items of collection %q bring codes: fields can be added, modalities cannot",
+		return nil, fault.Invalid(
+			"modality %q: the items of collection %q bring codes: fields can be added, modalities cannot",
 			Shortened(modalities[0].Name), d.Name)
 	}
 	for _, m := range modalities {
@@ -324,7 +337,8 @@ func (d *Descriptor) Lacks(wanted *Descriptor) error {
 		return fmt.Errorf("%w: collection %q, %s", fault.ErrExists, d.Name, fmt.Sprintf(format, args...))
 	}
 	if wanted.Bits != d.Bits {
-		return differs("whose items bring codes of %d bits, not %d (0: they bring vectors)", d.Bits, wanted.Bits)
+		return differs("whose items bring codes of %d bits, not %d (0: they bring vectors)", d.Bits,
+			wanted.Bits)
 	}
 	for _, m := range wanted.Modalities {
 		i := slices.IndexFunc(d.Modalities, func(o Modality) bool { return o.Name == m.Name })
@@ -337,7 +351,8 @@ func (d *Descriptor) Lacks(wanted *Descriptor) error {
 			if o.Name == m.Name {
 				break
 			}
-			if j, err := d.ModalityOf(o.Name); err == nil && d.Modalities[j].space() == d.Modalities[i].space() {
+			if j, err := d.ModalityOf(o.Name); err == nil &&
+				d.Modalities[j].space() == d.Modalities[i].space() {
 				has.SpaceOf = o.Name
 				break
 			}
@@ -388,20 +403,22 @@ func spellField(f Field) string {
 // A Modality is one kind of features of a collection: float32 vectors of Dim dimensions. It is
 // stored in the Descriptor, and package db exports it: the JSON names are a promise to both.
 type Modality struct {
-	Name    string `json:"name"`               // see CheckName
-	Dim     int    `json:"dim"`                // 1 to MaxDim; never changes
-	Sparse  bool   `json:"sparse,omitempty"`   // stored and computed with as the numbers that are not 0
-	Metric  Metric `json:"metric,omitempty"`   // of its space; "": Cosine
-	SpaceOf string `json:"space_of,omitempty"` // name of the first modality of its space; "": it is that itself
+	Name   string `json:"name"`             // see CheckName
+	Dim    int    `json:"dim"`              // 1 to MaxDim; never changes
+	Sparse bool   `json:"sparse,omitempty"` // stored and computed with as the numbers that are not 0
+	Metric Metric `json:"metric,omitempty"` // of its space; "": Cosine
+	// name of the first modality of its space; "": it is that itself
+	SpaceOf string `json:"space_of,omitempty"`
 }
 
 // A Field is a typed attribute of the items of a collection. An item has one value of it or
 // none.
 type Field struct {
-	Name     string    `json:"name"`               // see CheckName
-	Type     FieldType `json:"type"`               // never changes
-	Indexed  bool      `json:"indexed,omitempty"`  // filters find its values without reading items
-	Indexing bool      `json:"indexing,omitempty"` // an index is being made, or a crash has interrupted that: ignore the sets of rows
+	Name    string    `json:"name"`              // see CheckName
+	Type    FieldType `json:"type"`              // never changes
+	Indexed bool      `json:"indexed,omitempty"` // filters find its values without reading items
+	// an index is being made, or a crash has interrupted that: ignore the sets of rows
+	Indexing bool `json:"indexing,omitempty"`
 }
 
 // A FieldType is the type of the values of a field.
@@ -464,7 +481,8 @@ func OfImage(t FieldType, image uint64) any {
 
 // StoredType returns the type of a field value that is stored with a type of package codec.
 func StoredType(t byte) FieldType {
-	return [...]FieldType{codec.TypeString: String, codec.TypeInt: Int, codec.TypeFloat: Float, codec.TypeBool: Bool, codec.TypeTime: Time}[t]
+	return [...]FieldType{codec.TypeString: String, codec.TypeInt: Int, codec.TypeFloat: Float,
+		codec.TypeBool: Bool, codec.TypeTime: Time}[t]
 }
 
 // An Encoder describes a program that makes vectors of a modality. The database stores it and runs
@@ -517,7 +535,8 @@ func (d *Descriptor) checkEncoders() error {
 			return err
 		}
 		if e.Input != InputText && e.Input != InputFile {
-			return fault.Invalid("the encoder of modality %q: unknown input %q: text and file are possible", e.Modality, Shortened(string(e.Input)))
+			return fault.Invalid("the encoder of modality %q: unknown input %q: text and file are possible",
+				e.Modality, Shortened(string(e.Input)))
 		}
 		if err := e.checkCommand(); err != nil {
 			return err
@@ -527,7 +546,8 @@ func (d *Descriptor) checkEncoders() error {
 		}
 		switch order := d.compareEncoders(&d.Encoders[i-1], e); {
 		case order == 0:
-			return fault.Invalid("modality %q has two encoders of input %s: one is possible", e.Modality, e.Input)
+			return fault.Invalid("modality %q has two encoders of input %s: one is possible", e.Modality,
+				e.Input)
 		case order > 0:
 			return fault.Invalid("the encoder of modality %q is not in the order of modalities", e.Modality)
 		}
@@ -542,12 +562,14 @@ func (e *Encoder) checkCommand() error {
 	size := 0
 	for _, word := range e.Command {
 		if !utf8.ValidString(word) || strings.ContainsRune(word, 0) {
-			return fault.Invalid("the encoder of modality %q: %q is not UTF-8, or has a byte 0", e.Modality, Shortened(word))
+			return fault.Invalid("the encoder of modality %q: %q is not UTF-8, or has a byte 0", e.Modality,
+				Shortened(word))
 		}
 		size += len(word) + 1
 	}
 	if size > MaxCommandBytes {
-		return fault.Invalid("the encoder of modality %q: a command of %d bytes: at most %d are possible", e.Modality, size, MaxCommandBytes)
+		return fault.Invalid("the encoder of modality %q: a command of %d bytes: at most %d are possible",
+			e.Modality, size, MaxCommandBytes)
 	}
 	return nil
 }

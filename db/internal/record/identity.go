@@ -89,7 +89,8 @@ func (m Mark) Bytes() int { return len(m.Name) + len(m.Value) }
 func (m Mark) Check() error {
 	switch {
 	case m.Name == "" || len(m.Name) > MaxNameBytes || !utf8.ValidString(m.Name):
-		return fault.Invalid("name %.80q of a mark: it has to be UTF-8 of 1 to %d bytes", m.Name, MaxNameBytes)
+		return fault.Invalid("name %.80q of a mark: it has to be UTF-8 of 1 to %d bytes", m.Name,
+			MaxNameBytes)
 	case len(m.Value) > MaxMarkBytes:
 		return fault.Invalid("mark %q: %d bytes, at most %d are possible", m.Name, len(m.Value), MaxMarkBytes)
 	}

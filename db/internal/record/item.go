@@ -27,11 +27,12 @@ import (
 // In a merge nil means "not given", so the stored part stays; an empty list of labels or an empty payload
 // that is not nil deletes the stored part.
 type Item struct {
-	Key     string         // "": the committer gives it the next automatic one, see state.Request
-	Vectors []model.Vector // by modality; the zero Vector: none. Nil, or shorter than the modalities: none there
-	Code    codec.Code     // in a codes-only collection; nil: none given
-	Labels  []string       // distinct, in any order
-	Fields  []codec.Field  // ascending by ID, each once
+	Key string // "": the committer gives it the next automatic one, see state.Request
+	// by modality; the zero Vector: none. Nil, or shorter than the modalities: none there
+	Vectors []model.Vector
+	Code    codec.Code    // in a codes-only collection; nil: none given
+	Labels  []string      // distinct, in any order
+	Fields  []codec.Field // ascending by ID, each once
 	Payload []byte
 }
 
@@ -99,7 +100,8 @@ func (it *Item) Equal(other *Item) bool {
 	sorted := func(labels []string) []string { return slices.Sorted(slices.Values(labels)) }
 	bits := func(a, b float32) bool { return math.Float32bits(a) == math.Float32bits(b) }
 	same := func(a, b model.Vector) bool {
-		return a.Present() == b.Present() && slices.Equal(a.Index, b.Index) && slices.EqualFunc(a.Value, b.Value, bits)
+		return a.Present() == b.Present() && slices.Equal(a.Index, b.Index) &&
+			slices.EqualFunc(a.Value, b.Value, bits)
 	}
 	for t := range max(len(it.Vectors), len(other.Vectors)) {
 		if !same(it.Vector(t), other.Vector(t)) {
@@ -182,7 +184,8 @@ func (f *Field) CheckValue(given any) (any, error) {
 	case string:
 		ok = f.Type == String
 		if ok && (len(x) > MaxFieldBytes || !utf8.ValidString(x)) {
-			return nil, fault.Invalid("field %q: a string has at most %d bytes of UTF-8", f.Name, MaxFieldBytes)
+			return nil, fault.Invalid("field %q: a string has at most %d bytes of UTF-8", f.Name,
+				MaxFieldBytes)
 		}
 		if ok && f.Indexed && len(x) > MaxIndexedBytes {
 			return nil, tooLongForIndex(f.Name, x)
@@ -201,7 +204,8 @@ func (f *Field) CheckValue(given any) (any, error) {
 	case given == nil:
 		return nil, f.noValue()
 	case !ok:
-		return nil, fault.Invalid("field %q is of type %s, its value is %v of type %T", f.Name, f.Type, given, given)
+		return nil, fault.Invalid("field %q is of type %s, its value is %v of type %T", f.Name, f.Type, given,
+			given)
 	}
 	return v, nil
 }
@@ -213,7 +217,8 @@ func (f *Field) checkTime(given any) (any, error) {
 	}
 	micros, err := instant.ValueOf(given)
 	if err != nil {
-		return nil, fault.Invalid("field %q is of type time, and %s %w", f.Name, Shortened(fmt.Sprint(given)), err)
+		return nil, fault.Invalid("field %q is of type time, and %s %w", f.Name, Shortened(fmt.Sprint(given)),
+			err)
 	}
 	return codec.Time(micros), nil
 }
@@ -252,7 +257,8 @@ func (d *Descriptor) CheckValues(fields []codec.Field) error {
 			return fmt.Errorf("field %q is %g", d.Fields[f.ID].Name, x)
 		}
 		if typ := TypeOf(f.Value); typ != d.Fields[f.ID].Type {
-			return fmt.Errorf("field %q is of type %s, its value of type %s", d.Fields[f.ID].Name, d.Fields[f.ID].Type, typ)
+			return fmt.Errorf("field %q is of type %s, its value of type %s", d.Fields[f.ID].Name,
+				d.Fields[f.ID].Type, typ)
 		}
 	}
 	return nil
@@ -381,7 +387,8 @@ func (d *Descriptor) Terms(labels []uint32, fields []codec.Field) (Terms, error)
 			continue
 		}
 		if typ := TypeOf(f.Value); typ != field.Type {
-			return out, fmt.Errorf("field %q is of type %s, its value of type %s", field.Name, field.Type, typ)
+			return out, fmt.Errorf("field %q is of type %s, its value of type %s", field.Name, field.Type,
+				typ)
 		}
 		if image, is := Sliced(f.Value); is {
 			out.Numbers = append(out.Numbers, Number{uint16(f.ID), image})
@@ -400,7 +407,8 @@ func (d *Descriptor) Terms(labels []uint32, fields []codec.Field) (Terms, error)
 // checked when they come (Field.CheckValue), but they may have come before the field was indexed.
 func (d *Descriptor) CheckIndexed(fields []codec.Field) error {
 	for _, f := range fields {
-		if s, is := f.Value.(string); is && len(s) > MaxIndexedBytes && int(f.ID) < len(d.Fields) && d.Fields[f.ID].Indexed {
+		if s, is := f.Value.(string); is && len(s) > MaxIndexedBytes && int(f.ID) < len(d.Fields) &&
+			d.Fields[f.ID].Indexed {
 			return tooLongForIndex(d.Fields[f.ID].Name, s)
 		}
 	}
@@ -408,7 +416,8 @@ func (d *Descriptor) CheckIndexed(fields []codec.Field) error {
 }
 
 func tooLongForIndex(field, s string) error {
-	return fault.Invalid("field %q is indexed: a string in it has at most %d bytes, this one has %d", field, MaxIndexedBytes, len(s))
+	return fault.Invalid("field %q is indexed: a string in it has at most %d bytes, this one has %d", field,
+		MaxIndexedBytes, len(s))
 }
 
 // termBytes estimates the size in a batch of a change to a term of an indexed field, without its text.
@@ -439,7 +448,8 @@ func (d *Descriptor) TermBytes(it *Item) int {
 // is in one list only, where in says whether that is after, and both, unless nil, with each
 // pair that order takes for equal. The sets of rows of an item are changed by no more than
 // this.
-func Differences[T any](before, after []T, order func(a, b T) int, one func(x T, in bool), both func(old, new T)) {
+func Differences[T any](before, after []T, order func(a, b T) int, one func(x T, in bool),
+	both func(old, new T)) {
 	for len(before) > 0 || len(after) > 0 {
 		c := 0
 		switch {

@@ -101,7 +101,8 @@ type KeyRanges []KeyRange
 // hi).
 func (rs KeyRanges) Overlapping(lo, hi []byte) (from, to int) {
 	from = sort.Search(len(rs), func(i int) bool { return rs[i].endsAfter(lo) })
-	to = from + sort.Search(len(rs)-from, func(i int) bool { return hi != nil && bytes.Compare(rs[from+i].Lo, hi) >= 0 })
+	to = from + sort.Search(len(rs)-from,
+		func(i int) bool { return hi != nil && bytes.Compare(rs[from+i].Lo, hi) >= 0 })
 	return from, to
 }
 

@@ -26,10 +26,12 @@ func TestKindsAreComplete(t *testing.T) {
 		checked[byte(kind)] = err == nil || !strings.Contains(err.Error(), "unknown kind")
 	}
 	lists := map[string]map[byte]bool{
-		"the constants of codec/key.go": kindsIn(t, "../../../codec/key.go", `(?m)^\tKind\w+ += 0x([0-9a-f]{2})$`),
-		"the comment of codec/key.go":   kindsIn(t, "../../../codec/key.go", `(?m)^//\t([0-9a-f]{2})  `),
-		"docs/FORMAT.md":                kindsIn(t, "../../../docs/FORMAT.md", "(?m)^\\| `([0-9a-f]{2})` \\|"),
-		"codec.CheckKey":                checked,
+		"the constants of codec/key.go": kindsIn(t, "../../../codec/key.go",
+			`(?m)^\tKind\w+ += 0x([0-9a-f]{2})$`),
+		"the comment of codec/key.go": kindsIn(t, "../../../codec/key.go", `(?m)^//\t([0-9a-f]{2})  `),
+		"docs/FORMAT.md": kindsIn(t, "../../../docs/FORMAT.md",
+			"(?m)^\\| `([0-9a-f]{2})` \\|"),
+		"codec.CheckKey": checked,
 	}
 	for name, list := range lists {
 		for kind := range 256 {

@@ -34,7 +34,8 @@ func TestWhatASearchLooksAt(t *testing.T) {
 		{5000, .8, .4, .96},  // beyond all
 	} {
 		if reach, expected := x.Reach(c.k, c.recall); reach != c.reach || expected != c.expected {
-			t.Errorf("k %v, recall %v: reach %v, %v expected; want %v, %v", c.k, c.recall, reach, expected, c.reach, c.expected)
+			t.Errorf("k %v, recall %v: reach %v, %v expected; want %v, %v", c.k, c.recall, reach, expected,
+				c.reach, c.expected)
 		}
 	}
 	for _, c := range []struct{ k, reach, probes float64 }{
@@ -46,7 +47,8 @@ func TestWhatASearchLooksAt(t *testing.T) {
 	} {
 		probes, entries := x.Looks(c.k, c.reach)
 		if math.Abs(probes/c.probes-1) > 1e-9 || math.Abs(entries/c.probes/10-1) > 1e-9 {
-			t.Errorf("k %v, reach %v: %v cells with %v entries, want %v", c.k, c.reach, probes, entries, c.probes)
+			t.Errorf("k %v, reach %v: %v cells with %v entries, want %v", c.k, c.reach, probes, entries,
+				c.probes)
 		}
 	}
 	x.Curve = x.Curve[:2]

@@ -71,7 +71,8 @@ func ReadItem(r pebble.Reader, collection, row uint32) (*codec.ItemRecord, error
 }
 
 // ForEachItemIn calls f with the item records of the rows from lo up to, but without, hi, in order.
-func ForEachItemIn(r pebble.Reader, collection, lo uint32, hi uint64, f func(row uint32, value []byte) error) error {
+func ForEachItemIn(r pebble.Reader, collection, lo uint32, hi uint64,
+	f func(row uint32, value []byte) error) error {
 	end := codec.PrefixEnd(codec.CollectionKey(codec.KindItem, collection))
 	if hi <= math.MaxUint32 {
 		end = codec.NumberKey(codec.KindItem, collection, uint32(hi))
@@ -100,7 +101,8 @@ func ReadKey(r pebble.Reader, collection, row uint32) (string, error) {
 
 // ReadVector reads the features of one modality of a row, in memory of the caller's own; found
 // is false where the item lacks it. m is the modality at that position of the descriptor.
-func ReadVector(r pebble.Reader, collection, row uint32, modality int, m Modality) (x model.Vector, found bool, err error) {
+func ReadVector(r pebble.Reader, collection, row uint32, modality int,
+	m Modality) (x model.Vector, found bool, err error) {
 	value, closer, err := r.Get(codec.FeatureKey(collection, row, uint16(modality)))
 	if errors.Is(err, fault.ErrMissing) {
 		return x, false, nil
@@ -251,7 +253,8 @@ func LabelsInUse(r pebble.Reader, collection uint32) (ids []uint32, err error) {
 // Retraction returns the retraction record of a space: the lesson l of a row, with the features of the row in
 // the given modalities (positions in the collection, in any order). Read r as of the time when the row
 // taught, because the retraction takes out what these features put in.
-func Retraction(r pebble.Reader, d *Descriptor, modalities []int, row uint32, l codec.Lesson) (*codec.Retraction, error) {
+func Retraction(r pebble.Reader, d *Descriptor, modalities []int, row uint32,
+	l codec.Lesson) (*codec.Retraction, error) {
 	out := &codec.Retraction{Lesson: l}
 	for _, t := range slices.Sorted(slices.Values(modalities)) {
 		b, err := Get(r, codec.FeatureKey(d.ID, row, uint16(t)))
@@ -267,7 +270,8 @@ func Retraction(r pebble.Reader, d *Descriptor, modalities []int, row uint32, l 
 
 // ReadLesson returns the lesson of a row in a space whose codes have so many bits, in memory of the caller's
 // own; found is false if the row has taught nothing.
-func ReadLesson(r pebble.Reader, collection, space uint32, bits int, row uint32) (l codec.Lesson, found bool, err error) {
+func ReadLesson(r pebble.Reader, collection, space uint32, bits int,
+	row uint32) (l codec.Lesson, found bool, err error) {
 	err = BlockEntry(r, codec.LessonsKey(collection, space, row), row, func(entry []byte) error {
 		found = true
 		if l, err = codec.DecodeLesson(bits, entry); err != nil {

@@ -76,7 +76,8 @@ func (m *Modality) checkSparse(index []uint32, value []float32) error {
 	for e, j := range index {
 		switch f := float64(value[e]); {
 		case int64(j) >= int64(m.Dim):
-			return fault.Invalid("modality %q: a sparse vector has index %d, dimensions are 0 to %d", m.Name, j, m.Dim-1)
+			return fault.Invalid("modality %q: a sparse vector has index %d, dimensions are 0 to %d", m.Name,
+				j, m.Dim-1)
 		case e > 0 && j <= index[e-1]:
 			return fault.Invalid("modality %q: index %d of a sparse vector follows %d: indices ascend, each once", m.Name, j, index[e-1])
 		case math.IsNaN(f) || math.IsInf(f, 0):
@@ -205,7 +206,8 @@ func (f *FeatureReader) Hand(t int) { f.buffers[t] = model.Vector{} }
 // ForEachItem calls f with every item from row from on, in order of rows, in one pass over
 // item records and features side by side. vectors has one for each modality of the collection,
 // the zero Vector where the item lacks it, and is valid until f returns. rec is f's own.
-func ForEachItem(r pebble.Reader, d *Descriptor, from uint32, f func(row uint32, rec *codec.ItemRecord, vectors []model.Vector) error) error {
+func ForEachItem(r pebble.Reader, d *Descriptor, from uint32,
+	f func(row uint32, rec *codec.ItemRecord, vectors []model.Vector) error) error {
 	features, err := NewFeatureReader(r, d, from)
 	if err != nil {
 		return err
@@ -258,7 +260,8 @@ func (m Metric) check(modality string) error {
 	case Cosine, Dot, L2:
 		return nil
 	}
-	return fault.Invalid("modality %q: unknown metric %q: cosine, dot and l2 are possible", Shortened(modality), Shortened(string(m)))
+	return fault.Invalid("modality %q: unknown metric %q: cosine, dot and l2 are possible",
+		Shortened(modality), Shortened(string(m)))
 }
 
 // Modalities share a space if their vectors can be compared with each other, as vectors of pictures and texts
@@ -287,7 +290,9 @@ func (m *Modality) space() string {
 
 // A Respacing changes spaces and metrics of modalities, both by name.
 type Respacing struct {
-	SpaceOf map[string]string // a modality of the space that the named one joins, with all that share its space; "": it leaves its space
+	// a modality of the space that the named one joins, with all that share its space; "": it leaves its
+	// space
+	SpaceOf map[string]string
 	Metrics map[string]Metric // of the named one and of all that share its space then
 }
 
@@ -350,7 +355,8 @@ func (d *Descriptor) metricOf(members []int, stored int, change map[string]Metri
 	for _, t := range members {
 		m := d.Modalities[t]
 		if m.Dim != first.Dim || m.Sparse != first.Sparse {
-			return "", fault.Invalid("modality %q is %s, and %q is %s: they cannot share a space", m.Name, spellForm(m), first.Name, spellForm(first))
+			return "", fault.Invalid("modality %q is %s, and %q is %s: they cannot share a space", m.Name,
+				spellForm(m), first.Name, spellForm(first))
 		}
 		if given, changes := change[m.Name]; changes {
 			if err := agree(m.Name, given.OrCosine()); err != nil {
@@ -387,7 +393,8 @@ func (d *Descriptor) spaces(change map[string]string) ([]int, error) {
 		other, err := d.ModalityOf(of)
 		switch {
 		case err != nil:
-			return fault.Invalid("the space of modality %q: there is no modality %q: collection %q has %s", Shortened(name), Shortened(of), d.Name, Names(d.Modalities))
+			return fault.Invalid("the space of modality %q: there is no modality %q: collection %q has %s",
+				Shortened(name), Shortened(of), d.Name, Names(d.Modalities))
 		case other == t:
 			return fault.Invalid("the space of modality %q: it names itself: name another modality, whose vectors are compared with its own", Shortened(name))
 		}

@@ -76,7 +76,8 @@ func DecodeIndex(b []byte, d *Descriptor, id uint32) (*VectorIndex, error) {
 	switch {
 	case x.ID != id || id == 0 || id > d.Indexes:
 		return nil, fmt.Errorf("of index %d, of %d that there have been", x.ID, d.Indexes)
-	case x.Modality < 0 || x.Modality >= len(d.Modalities) || d.Modalities[x.Modality].Dim != x.Dim || d.Modalities[x.Modality].Sparse:
+	case x.Modality < 0 || x.Modality >= len(d.Modalities) || d.Modalities[x.Modality].Dim != x.Dim ||
+		d.Modalities[x.Modality].Sparse:
 		return nil, fmt.Errorf("of modality %d with %d dimensions", x.Modality, x.Dim)
 	case x.Metric != "" && x.Metric != Dot && x.Metric != L2:
 		return nil, fmt.Errorf("of metric %q", x.Metric)
@@ -86,7 +87,8 @@ func DecodeIndex(b []byte, d *Descriptor, id uint32) (*VectorIndex, error) {
 		return nil, fmt.Errorf("recall %v, %d points measured", x.Recall, len(x.Curve))
 	}
 	for i, p := range x.Curve {
-		if p.K < 1 || !(p.Reach >= 0 && p.Reach <= 2) || !(p.Recall >= 0 && p.Recall <= 1) || !(p.Worst >= 0) || i > 0 && p.K < x.Curve[i-1].K {
+		if p.K < 1 || !(p.Reach >= 0 && p.Reach <= 2) || !(p.Recall >= 0 && p.Recall <= 1) ||
+			!(p.Worst >= 0) || i > 0 && p.K < x.Curve[i-1].K {
 			return nil, fmt.Errorf("recall %v of %d at reach %v", p.Recall, p.K, p.Reach)
 		}
 	}
@@ -121,7 +123,8 @@ func DecodeCell(b []byte, cell uint32, size int) (c cells.Cell, err error) {
 			return c, errors.New("a number that is not finite")
 		}
 	}
-	if c = (cells.Cell{Spread: numbers[0], Load: numbers[1], Centre: numbers[2:]}); c.Spread < 0 || c.Load < 0 {
+	if c = (cells.Cell{Spread: numbers[0], Load: numbers[1], Centre: numbers[2:]}); c.Spread < 0 ||
+		c.Load < 0 {
 		return c, errors.New("a spread or load below 0")
 	}
 	return c, nil
@@ -179,17 +182,19 @@ func (x *VectorIndex) ReadStale(r pebble.Reader, collection uint32) (*roaring.Bi
 
 // EachEntry calls f with the entry of each row, ascending; its code is in memory of the store. c has the
 // cells of the index.
-func (x *VectorIndex) EachEntry(r pebble.Reader, collection uint32, c *cells.Centres, f func(row uint32, e cells.Entry) error) error {
-	return ForEachEntry(r, codec.NumberKey(codec.KindEntries, collection, x.ID), func(row uint32, b []byte) error {
-		e, err := cells.DecodeEntry(b, x.Dim)
-		if err == nil && (c.Of(e.Cell) == nil || uint64(row) >= x.Covered) {
-			err = fmt.Errorf("in cell %d of row %d; the index covers %d rows", e.Cell, row, x.Covered)
-		}
-		if err != nil {
-			return fault.Corrupt(err, "entry of row %d in index %d", row, x.ID)
-		}
-		return f(row, e)
-	})
+func (x *VectorIndex) EachEntry(r pebble.Reader, collection uint32, c *cells.Centres,
+	f func(row uint32, e cells.Entry) error) error {
+	return ForEachEntry(r, codec.NumberKey(codec.KindEntries, collection, x.ID),
+		func(row uint32, b []byte) error {
+			e, err := cells.DecodeEntry(b, x.Dim)
+			if err == nil && (c.Of(e.Cell) == nil || uint64(row) >= x.Covered) {
+				err = fmt.Errorf("in cell %d of row %d; the index covers %d rows", e.Cell, row, x.Covered)
+			}
+			if err != nil {
+				return fault.Corrupt(err, "entry of row %d in index %d", row, x.ID)
+			}
+			return f(row, e)
+		})
 }
 
 // Reach returns the least measured reach whose recall of the k nearest, less its standard error, is at least

@@ -36,8 +36,9 @@ type plan struct {
 	of       *record.Descriptor // of the collection
 	presence []*roaring.Bitmap  // by modality: the rows that have it
 	spaces   []uint32           // the learned spaces, which have no codes yet
-	activate []uint32           // the spaces to activate when all are complete, one after the other: the last stays
-	given    *givenCodes        // of a codes-only collection; else nil
+	// the spaces to activate when all are complete, one after the other: the last stays
+	activate []uint32
+	given    *givenCodes // of a codes-only collection; else nil
 }
 
 // build opens the new store as a database, without event listeners, indexer and background
@@ -60,7 +61,8 @@ func (r *repairer) build(plans []plan) (err error) {
 	defer func() {
 		err = cmp.Or(err, kv.Close(), d.Engine.Log.Err())
 	}()
-	if err := d.Open(kv, r.identity.Sequence, true, false); err != nil { // without syncs: closing makes everything durable
+	// without syncs: closing makes everything durable
+	if err := d.Open(kv, r.identity.Sequence, true, false); err != nil {
 		return err
 	}
 	d.Stopping = r.ctx
@@ -72,7 +74,8 @@ func (r *repairer) build(plans []plan) (err error) {
 	first.Release()
 	learning := learn.New(d, 0, 0)
 	for _, p := range plans {
-		if err := r.buildOne(learning.Of(state.Collection{DB: d, ID: p.of.ID, Name: p.of.Name}), &p); err != nil {
+		if err := r.buildOne(learning.Of(state.Collection{DB: d, ID: p.of.ID, Name: p.of.Name}),
+			&p); err != nil {
 			return err
 		}
 	}
@@ -146,18 +149,20 @@ func (r *repairer) adopt(c state.Collection, p *plan) error {
 		rows, terms = rows[:0], terms[:0]
 		return err
 	}
-	err := record.ForEach(c.DB.Engine.DB, codec.CollectionKey(codec.KindItem, c.ID), func(key, value []byte) error {
-		// readItems has decoded it before: an error is none that could be mended.
-		rec, err := codec.DecodeItemRecord(value)
-		if err != nil {
+	err := record.ForEach(c.DB.Engine.DB, codec.CollectionKey(codec.KindItem, c.ID),
+		func(key, value []byte) error {
+			// readItems has decoded it before: an error is none that could be mended.
+			rec, err := codec.DecodeItemRecord(value)
+			if err != nil {
+				return err
+			}
+			t, err := p.of.Terms(rec.Labels, rec.Fields)
+			if rows, terms = append(rows, codec.LastNumber(key)), append(terms, t); err == nil &&
+				len(rows) == adoptedRows {
+				err = flush()
+			}
 			return err
-		}
-		t, err := p.of.Terms(rec.Labels, rec.Fields)
-		if rows, terms = append(rows, codec.LastNumber(key)), append(terms, t); err == nil && len(rows) == adoptedRows {
-			err = flush()
-		}
-		return err
-	})
+		})
 	if err == nil && len(rows) > 0 {
 		err = flush()
 	}
@@ -249,7 +254,8 @@ func (m *mender) catalogue() ([]*record.Descriptor, error) {
 				short := strings.ToValidUTF8(name[:min(len(name), 200)], "")
 				d.Name = fmt.Sprintf("%s-%d", short, i)
 			}
-			m.found(report.Finding{Collection: d.Name, Record: "descriptor", Problem: fmt.Sprintf("another collection is named %q, too: this one is renamed", name)})
+			m.found(report.Finding{Collection: d.Name, Record: "descriptor",
+				Problem: fmt.Sprintf("another collection is named %q, too: this one is renamed", name)})
 		}
 		taken[d.Name] = true
 		all = append(all, d)
@@ -298,7 +304,9 @@ func (m *mender) database(next uint32) error {
 			next = max(next, side.Sequence)
 		}
 		b = binary.BigEndian.AppendUint64(nil, next)
-		m.found(about(codec.DatabaseKey(codec.RecordSequence), report.Finding{Record: "commit sequence", Problem: fmt.Sprintf("lost: it goes on from %d, no less than there have been", next)}))
+		m.found(about(codec.DatabaseKey(codec.RecordSequence),
+			report.Finding{Record: "commit sequence",
+				Problem: fmt.Sprintf("lost: it goes on from %d, no less than there have been", next)}))
 	}
 	i.Sequence = binary.BigEndian.Uint64(b)
 	if _, err := m.missing(i, "of %d to %d, the latest, some or all is missing"); err != nil {
@@ -306,7 +314,8 @@ func (m *mender) database(next uint32) error {
 	}
 	m.identity = i
 	want := map[byte][]byte{
-		codec.RecordSequence: b, codec.RecordNextID: binary.BigEndian.AppendUint32(nil, next), codec.RecordUUID: i.UUID[:],
+		codec.RecordSequence: b, codec.RecordNextID: binary.BigEndian.AppendUint32(nil, next),
+		codec.RecordUUID: i.UUID[:],
 	}
 	// Delete unknown records, then write each known one anew.
 	err = record.ForEach(m.store, []byte{codec.KindDatabase}, func(key, _ []byte) error {
@@ -332,7 +341,8 @@ func (m *mender) whoami() record.Identity {
 	if side, err := store.ReadCommits(m.disk.FS, m.dir); err == nil {
 		return record.Identity{UUID: side.UUID}
 	}
-	m.found(about(codec.DatabaseKey(codec.RecordUUID), report.Finding{Record: "UUID", Problem: "lost: the database has got a new one"}))
+	m.found(about(codec.DatabaseKey(codec.RecordUUID), report.Finding{Record: "UUID",
+		Problem: "lost: the database has got a new one"}))
 	return record.Identity{UUID: record.NewUUID()}
 }
 
@@ -362,7 +372,8 @@ func (m *mender) descriptor(id uint32, names map[uint32]string) (*record.Descrip
 		return nil, err
 	}
 	if d != nil {
-		m.found(about(key, report.Finding{Collection: d.Name, Record: "descriptor", Problem: why + ": that which stands beside a space takes its place"}))
+		m.found(about(key, report.Finding{Collection: d.Name, Record: "descriptor",
+			Problem: why + ": that which stands beside a space takes its place"}))
 		return d, refuseIndexOnly(d)
 	}
 	// Rests of a dropped collection are no loss.
@@ -377,7 +388,8 @@ func (m *mender) descriptor(id uint32, names map[uint32]string) (*record.Descrip
 	if !named {
 		name = fmt.Sprintf("number %d", id)
 	}
-	m.found(about(key, report.Finding{Collection: name, Record: "descriptor", Problem: why + ", and nothing else tells what items of the collection hold: all of it is lost"}))
+	m.found(about(key, report.Finding{Collection: name, Record: "descriptor",
+		Problem: why + ", and nothing else tells what items of the collection hold: all of it is lost"}))
 	return nil, nil
 }
 

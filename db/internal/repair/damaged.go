@@ -58,9 +58,11 @@ func (t *damagedTable) name() string { return fmt.Sprintf("table %06d.sst", t.nu
 // openDamaged finds out which tables and logs of a store count: the ones that its manifest names. If the
 // manifest cannot be read, all existing ones count, and why is the reason. err is an error of reading the
 // folder, or of ctx.
-func openDamaged(ctx context.Context, disk *store.Config, dir string) (s *damagedStore, why error, err error) {
+func openDamaged(ctx context.Context, disk *store.Config,
+	dir string) (s *damagedStore, why error, err error) {
 	s = &damagedStore{fs: disk.FS, dir: dir}
-	po := store.PebbleOptions(disk, store.NewLog(disk.Signals), false) // the options that say how tables are encoded
+	// the options that say how tables are encoded
+	po := store.PebbleOptions(disk, store.NewLog(disk.Signals), false)
 	po.EnsureDefaults()
 	s.reader = po.MakeReaderOptions()
 	all, err := wal.Scan(wal.Dir{FS: disk.FS, Dirname: dir})
@@ -136,7 +138,8 @@ func (s *damagedStore) listShown(disk *store.Config, all wal.Logs, fsys *listing
 		po.FS, po.ReadOnly, po.DisableConsistencyCheck = fsys, true, true
 		kv, err := store.OpenPebble(s.dir, po, log)
 		if first := fsys.first(); !fsys.bare && first >= 0 { // also if opening has failed
-			s.logs = slices.DeleteFunc(slices.Clone(all), func(l wal.LogicalLog) bool { return int64(l.Num) < first })
+			s.logs = slices.DeleteFunc(slices.Clone(all),
+				func(l wal.LogicalLog) bool { return int64(l.Num) < first })
 		}
 		if err != nil {
 			return err
@@ -287,26 +290,27 @@ func (c *collectionMender) mendKeys() error {
 
 // readKeys reads the records from rows to keys, and removes the ones of rows without an item.
 func (k *keyMender) readKeys() error {
-	return k.blocks(codec.CollectionKey(codec.KindRowKeys, k.ID), func(key []byte, first uint32, b codec.Block) error {
-		var gone []byte
-		for i := range b.Len() {
-			row, entry := first+uint32(b.Offset(i)), b.Entry(i)
-			if len(entry) == 0 || record.CheckKey(string(entry)) != nil {
-				gone = append(gone, b.Offset(i))
-				continue
+	return k.blocks(codec.CollectionKey(codec.KindRowKeys, k.ID),
+		func(key []byte, first uint32, b codec.Block) error {
+			var gone []byte
+			for i := range b.Len() {
+				row, entry := first+uint32(b.Offset(i)), b.Entry(i)
+				if len(entry) == 0 || record.CheckKey(string(entry)) != nil {
+					gone = append(gone, b.Offset(i))
+					continue
+				}
+				if !k.items.Contains(row) {
+					gone = append(gone, b.Offset(i))
+					// The only name of an item that may be lost: readRows decides whether it is.
+					k.lostKeys[row] = string(entry)
+					continue
+				}
+				*k.keys.Put(row) = k.hash(entry)
+				k.keyed.Add(row)
+				k.countKey(entry)
 			}
-			if !k.items.Contains(row) {
-				gone = append(gone, b.Offset(i))
-				// The only name of an item that may be lost: readRows decides whether it is.
-				k.lostKeys[row] = string(entry)
-				continue
-			}
-			*k.keys.Put(row) = k.hash(entry)
-			k.keyed.Add(row)
-			k.countKey(entry)
-		}
-		return k.clearBlock(key, gone...)
-	})
+			return k.clearBlock(key, gone...)
+		})
 }
 
 // giveKey stores a key as the key of a row. The record from the key to the row is up to the caller.
@@ -332,7 +336,8 @@ func (k *keyMender) readRows() error {
 		row := binary.BigEndian.Uint32(value)
 		switch stored := k.keys.Get(row); {
 		case !k.items.Contains(row): // the item is lost if a second record tells of it, or may have
-			if other, both := k.lostKeys[row]; both && other == string(text) || k.damaged.Contains(row) || k.mayLive(row) {
+			if other, both := k.lostKeys[row]; both && other == string(text) || k.damaged.Contains(row) ||
+				k.mayLive(row) {
 				lost[row] = string(text)
 			}
 			return k.delete(key)
@@ -357,13 +362,15 @@ func (k *keyMender) readRows() error {
 	}
 	// A key of a row alone may be the rest of a deletion; with a second record it is a loss.
 	for row, key := range k.lostKeys {
-		if k.live.Contains(row) || k.damaged.Contains(row) || k.lostAny(codec.NumberKey(codec.KindItem, k.ID, row)) {
+		if k.live.Contains(row) || k.damaged.Contains(row) ||
+			k.lostAny(codec.NumberKey(codec.KindItem, k.ID, row)) {
 			lost[row] = key
 		}
 	}
 	for it := k.live.Iterator(); it.HasNext(); {
 		row := it.Next()
-		if _, known := lost[row]; !known && !k.items.Contains(row) && (!k.counted || uint64(row) < k.counters.NextRow) {
+		if _, known := lost[row]; !known && !k.items.Contains(row) &&
+			(!k.counted || uint64(row) < k.counters.NextRow) {
 			lost[row] = ""
 		}
 	}
@@ -396,7 +403,10 @@ func (k *keyMender) leadBack() error {
 			rest = append(rest, keyedRow{*k.keys.Get(row), row})
 		}
 	}
-	slices.SortFunc(rest, func(a, b keyedRow) int { return cmp.Or(cmp.Compare(a.hash, b.hash), cmp.Compare(b.row, a.row)) })
+	slices.SortFunc(rest, func(a, b keyedRow) int {
+		return cmp.Or(cmp.Compare(a.hash, b.hash),
+			cmp.Compare(b.row, a.row))
+	})
 	twice := map[uint32]bool{} // rows whose key a higher row has, too
 	for i, x := range rest {
 		if i > 0 && rest[i-1].hash == x.hash {

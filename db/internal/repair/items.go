@@ -30,8 +30,9 @@ type mender struct {
 	batch  *pebble.Batch // changes to the new store, which flush applies
 
 	// What salvage has seen.
-	uuid        [record.UUIDBytes]byte     // the UUID of the database; zero: not known
-	lost        record.KeyRanges           // ranges in which something could not be read, here or by a later step
+	uuid [record.UUIDBytes]byte // the UUID of the database; zero: not known
+	// ranges in which something could not be read, here or by a later step
+	lost        record.KeyRanges
 	newest      uint64                     // the largest sequence number of the old storage engine
 	collections map[uint32]*seenCollection // by number: all that a key names
 
@@ -77,7 +78,8 @@ func (m *mender) close() error {
 // furnish makes the folder of the new store a database: it writes the side file and the marker.
 func (m *mender) furnish() error {
 	dir := m.path(store.RepairingName)
-	if err := store.MakeCommits(m.disk.FS, dir, store.Commits{UUID: m.identity.UUID, Sequence: m.identity.Sequence}); err != nil {
+	if err := store.MakeCommits(m.disk.FS, dir, store.Commits{UUID: m.identity.UUID,
+		Sequence: m.identity.Sequence}); err != nil {
 		return err
 	}
 	return store.WriteMarker(m.disk.FS, dir)
@@ -111,7 +113,8 @@ func (m *mender) salvage(s *salvage) error {
 				m.at(s.records, "reading tables")
 			}
 			if err := codec.CheckKey(key); err != nil {
-				m.found(about(key, report.Finding{Record: "key", Problem: fault.Problem(err) + ": it is left out"}))
+				m.found(about(key, report.Finding{Record: "key",
+					Problem: fault.Problem(err) + ": it is left out"}))
 				return nil
 			}
 			// Note what the record is evidence of, whether it is copied or not.
@@ -122,7 +125,8 @@ func (m *mender) salvage(s *salvage) error {
 				}
 			case kind == codec.KindMark:
 				if mark, err := record.StoredMark(key, value); err != nil {
-					m.found(about(key, report.Finding{Record: fmt.Sprintf("mark %q", record.Shortened(mark.Name)), Problem: fault.Problem(err) + ": it is left out"}))
+					m.found(about(key, report.Finding{Record: fmt.Sprintf("mark %q",
+						record.Shortened(mark.Name)), Problem: fault.Problem(err) + ": it is left out"}))
 					return nil
 				}
 			case record.KindOf(kind).Scope > record.OfDatabase: // catalogue looks at names
@@ -141,7 +145,8 @@ func (m *mender) salvage(s *salvage) error {
 		return err
 	}
 	if !ours {
-		return fmt.Errorf("%w: %s: its store is not ours, or nothing of it can be read", fault.ErrNotDatabase, m.dir)
+		return fmt.Errorf("%w: %s: its store is not ours, or nothing of it can be read", fault.ErrNotDatabase,
+			m.dir)
 	}
 	// The findings of salvage are told, and its ranges go on as evidence.
 	m.lost, m.newest = s.lost, s.newest
@@ -333,7 +338,8 @@ func (m *mender) collection(d *record.Descriptor) error {
 		c.presence, c.had = append(c.presence, roaring.New()), append(c.had, roaring.New())
 	}
 	for _, step := range []func() error{
-		c.readCounters, c.readSets, c.readItems, c.mendLabels, c.mendKeys, c.readGiven, c.mendFeatures, c.mendIndexes, c.mendSpaces, c.conclude,
+		c.readCounters, c.readSets, c.readItems, c.mendLabels, c.mendKeys, c.readGiven, c.mendFeatures,
+		c.mendIndexes, c.mendSpaces, c.conclude,
 	} {
 		// Each step reads what the steps before have written.
 		if err := errors.Join(m.flush(), m.ctx.Err()); err != nil {
@@ -351,7 +357,8 @@ func (c *collectionMender) stage(what string) { c.at(0, "collection %s: %s", c.N
 
 // bad reports a finding about a record of the collection, which what names.
 func (c *collectionMender) bad(what string, key []byte, format string, args ...any) {
-	c.found(about(key, report.Finding{Collection: c.Name, Record: what, Problem: fmt.Sprintf(format, args...)}))
+	c.found(about(key, report.Finding{Collection: c.Name, Record: what,
+		Problem: fmt.Sprintf(format, args...)}))
 }
 
 // badItem reports a finding about the item in a row.
@@ -371,7 +378,8 @@ func (c *collectionMender) readCounters() error {
 	c.counters, err = codec.DecodeCounters(b)
 	if c.counted = err == nil; !c.counted {
 		c.counters = codec.Counters{}
-		c.bad("counters", c.countersKey(), "lost: they are made of what there is; which space was the active one is not known")
+		c.bad("counters", c.countersKey(),
+			"lost: they are made of what there is; which space was the active one is not known")
 	}
 	return nil
 }
@@ -488,7 +496,8 @@ func (c *collectionMender) dropLabels() error {
 		if err != nil {
 			return err
 		}
-		known := slices.DeleteFunc(slices.Clone(rec.Labels), func(id uint32) bool { return int64(id) >= int64(c.labels) })
+		known := slices.DeleteFunc(slices.Clone(rec.Labels),
+			func(id uint32) bool { return int64(id) >= int64(c.labels) })
 		if len(known) == len(rec.Labels) {
 			return nil
 		}
@@ -507,18 +516,19 @@ func (c *collectionMender) dropLabels() error {
 func (c *collectionMender) mendFeatures() error {
 	c.stage("features")
 	buffers := make([]model.Vector, len(c.Modalities))
-	err := record.ForEach(c.store, codec.CollectionKey(codec.KindFeatures, c.ID), func(key, value []byte) error {
-		row, t := codec.FeatureKeyParts(key)
-		if int(t) >= len(c.Modalities) || !c.items.Contains(row) {
-			return c.delete(key)
-		}
-		if err := c.Modalities[t].DecodeVector(&buffers[t], value); err != nil {
-			c.had[t].Add(row)
-			return c.delete(key)
-		}
-		c.presence[t].Add(row)
-		return nil
-	})
+	err := record.ForEach(c.store, codec.CollectionKey(codec.KindFeatures, c.ID),
+		func(key, value []byte) error {
+			row, t := codec.FeatureKeyParts(key)
+			if int(t) >= len(c.Modalities) || !c.items.Contains(row) {
+				return c.delete(key)
+			}
+			if err := c.Modalities[t].DecodeVector(&buffers[t], value); err != nil {
+				c.had[t].Add(row)
+				return c.delete(key)
+			}
+			c.presence[t].Add(row)
+			return nil
+		})
 	for t, rows := range c.had {
 		// Left are the rows that had features, by their set or by a damaged record, and have an item
 		// but no features now.
@@ -526,7 +536,8 @@ func (c *collectionMender) mendFeatures() error {
 		rows.And(c.items)
 		for it := rows.Iterator(); it.HasNext(); {
 			row := it.Next()
-			c.bad(fmt.Sprintf("features %q of row %d", c.Modalities[t].Name, row), codec.FeatureKey(c.ID, row, uint16(t)), "lost: the item is kept without them")
+			c.bad(fmt.Sprintf("features %q of row %d", c.Modalities[t].Name, row),
+				codec.FeatureKey(c.ID, row, uint16(t)), "lost: the item is kept without them")
 		}
 	}
 	return err

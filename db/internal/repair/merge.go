@@ -35,8 +35,9 @@ import (
 
 // A version is one entry of the storage engine: something that was written under a key.
 type version struct {
-	key   []byte
-	seq   uint64                 // newer versions have larger ones; 0 for an ingested table whose number is not known
+	key []byte
+	// newer versions have larger ones; 0 for an ingested table whose number is not known
+	seq   uint64
 	file  uint64                 // the number of its table, MaxUint64 in a log: orders versions of equal seq
 	kind  pebble.InternalKeyKind // set, merge or delete
 	value []byte
@@ -141,7 +142,8 @@ func (s *salvage) each(f func(key, value []byte) error) (err error) {
 	var key []byte
 	for {
 		// Open the sources that may have the next key.
-		for len(waiting) > 0 && (len(open) == 0 || bytes.Compare(waiting[0].first(), open[0].peek().key) <= 0) {
+		for len(waiting) > 0 && (len(open) == 0 || bytes.Compare(waiting[0].first(),
+			open[0].peek().key) <= 0) {
 			x := waiting[0]
 			waiting = waiting[1:]
 			if err := x.open(); err != nil {
@@ -336,7 +338,8 @@ func (t *tableSource) begin() (err error) {
 	}
 	err = work.Safely(t.readDeletions)
 	if err != nil && t.salvage.ctx.Err() == nil {
-		t.salvage.found(report.Finding{Record: t.name(), Problem: "what it deletes cannot be read, and may come back: " + fault.Problem(err)})
+		t.salvage.found(report.Finding{Record: t.name(),
+			Problem: "what it deletes cannot be read, and may come back: " + fault.Problem(err)})
 		err = nil
 	}
 	return errors.Join(fault.Annotate(err, "read %s", t.path), t.close())
@@ -509,7 +512,8 @@ func (t *tableSource) lose(lo, hi []byte, cause error) {
 	if errors.Is(cause, fs.ErrNotExist) {
 		why = "the file is missing"
 	}
-	t.salvage.found(report.Finding{Record: t.name(), Problem: fmt.Sprintf("%s cannot be read: %s", where, why)})
+	t.salvage.found(report.Finding{Record: t.name(), Problem: fmt.Sprintf("%s cannot be read: %s", where,
+		why)})
 }
 
 // searchedBytes is the length of the keys among which nextBlock searches. Keys of rows and chunks

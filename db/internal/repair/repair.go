@@ -32,7 +32,8 @@ import (
 
 // Options are the options of a repair, as db.RepairOptions has them.
 type Options struct {
-	Shallow  bool           // look for damage by a verification that is not deep; the new store is verified deeply in any case
+	// look for damage by a verification that is not deep; the new store is verified deeply in any case
+	Shallow  bool
 	DryRun   bool           // make the new store and verify it, but leave the old one in place
 	Progress event.Progress // called by one goroutine at a time; nil: none
 }
@@ -46,7 +47,8 @@ type Options struct {
 //
 // Errors: fault.ErrNotDatabase, ErrLocked, ErrFormat for another format, ErrDiskFull, ErrCorrupt
 // for an index-only copy, the error of ctx. The comment of db.Repair has the cost.
-func Folder(ctx context.Context, disk *store.Config, dir string, opt Options, found func(report.Finding) error) (_ *report.Repairing, err error) {
+func Folder(ctx context.Context, disk *store.Config, dir string, opt Options,
+	found func(report.Finding) error) (_ *report.Repairing, err error) {
 	start := time.Now()
 	marked, err := repairable(disk.FS, dir)
 	if err != nil {
@@ -101,14 +103,15 @@ func repairable(fsys vfs.FS, dir string) (marked bool, err error) {
 // A repairer is the repair of one folder. Folder makes it, and holds the lock of the folder
 // for as long.
 type repairer struct {
-	ctx    context.Context            // of the whole repair
-	disk   *store.Config              // the caller's; not changed
-	dir    string                     // the folder of the database, canonical
-	opt    Options                    // the caller's
-	tell   func(report.Finding) error // the caller's found
-	err    error                      // the first error of tell, which is not called after that; the steps look at it
-	done   report.Repairing           // the result so far
-	marked bool                       // the marker of the database is sound
+	ctx  context.Context            // of the whole repair
+	disk *store.Config              // the caller's; not changed
+	dir  string                     // the folder of the database, canonical
+	opt  Options                    // the caller's
+	tell func(report.Finding) error // the caller's found
+	// the first error of tell, which is not called after that; the steps look at it
+	err    error
+	done   report.Repairing // the result so far
+	marked bool             // the marker of the database is sound
 
 	identity record.Identity // of the new store: mend sets it, build carries its sequence on
 }
@@ -184,7 +187,8 @@ func (r *repairer) look() (items int, err error) {
 // isDamage reports whether an error can come of damage. A newer format, a missing permission,
 // a full disk and a machine without file handles or memory are no damage.
 func isDamage(err error) bool {
-	for _, other := range []error{fault.ErrFormat, fs.ErrPermission, syscall.EMFILE, syscall.ENFILE, syscall.ENOMEM} {
+	for _, other := range []error{fault.ErrFormat, fs.ErrPermission, syscall.EMFILE, syscall.ENFILE,
+		syscall.ENOMEM} {
 		if errors.Is(err, other) {
 			return false
 		}
@@ -253,7 +257,8 @@ func (r *repairer) remake() error {
 	}
 	s := &salvage{ctx: r.ctx, store: damaged, found: r.found}
 	if why != nil {
-		s.found(report.Finding{Record: "store", Problem: "it does not say which of its tables count, so all do, and what had been replaced or deleted may come back: " + fault.Problem(why)})
+		s.found(report.Finding{Record: "store",
+			Problem: "it does not say which of its tables count, so all do, and what had been replaced or deleted may come back: " + fault.Problem(why)})
 	}
 	m := &mender{repairer: r, collections: map[uint32]*seenCollection{}}
 	err = m.open()
@@ -284,7 +289,8 @@ func (r *repairer) check() error {
 	// Without marker and side file: replace moves the store alone.
 	opt := verify.Options{Deep: true, Progress: r.opt.Progress, StoreOnly: true}
 	v, err := verify.Folder(r.ctx, r.disk, r.path(store.RepairingName), opt, func(f report.Finding) error {
-		return fmt.Errorf("fddhdb: repair: what was made is not sound, and nothing was changed: %s (key %s)", f, f.Key)
+		return fmt.Errorf("fddhdb: repair: what was made is not sound, and nothing was changed: %s (key %s)",
+			f, f.Key)
 	})
 	if err == nil {
 		r.done.Items = v.Items
@@ -407,7 +413,8 @@ func (r *repairer) missing(i record.Identity, format string) (side bool, err err
 	}
 	told, _ := store.CompareCommits(&i, beside, err, spaces.Now())
 	if told.Problem != "" {
-		r.found(report.Finding{Record: store.SideFile, Problem: told.Problem + "; whether commits are missing is not known"})
+		r.found(report.Finding{Record: store.SideFile,
+			Problem: told.Problem + "; whether commits are missing is not known"})
 		return true, nil
 	}
 	// Losses that an earlier opening has found. The new side file does not have them, so they are reported
@@ -462,7 +469,8 @@ func (s *salvage) readLogs() ([]source, error) {
 		// A panic over damaged bytes is an error, too. A second try begins with nothing, so that no
 		// version counts twice.
 		err := work.Safely(read)
-		if err != nil && !errors.Is(err, errTorn) && !unreadable(err) { // a failed read may succeed the second time
+		// a failed read may succeed the second time
+		if err != nil && !errors.Is(err, errTorn) && !unreadable(err) {
 			one, tables = &memorySource{}, nil
 			err = work.Safely(read)
 		}
@@ -474,7 +482,8 @@ func (s *salvage) readLogs() ([]source, error) {
 		if s.ctx.Err() != nil {
 			return nil, s.ctx.Err()
 		}
-		s.found(report.Finding{Record: fmt.Sprintf("log %06d", uint64(log.Num)), Problem: "what follows in it cannot be read, and is lost: " + fault.Problem(err)})
+		s.found(report.Finding{Record: fmt.Sprintf("log %06d", uint64(log.Num)),
+			Problem: "what follows in it cannot be read, and is lost: " + fault.Problem(err)})
 	}
 	m.sort()
 	return append(out, m), nil
@@ -546,11 +555,13 @@ func (s *salvage) readBatch(repr []byte, log uint64, m *memorySource, out *[]sou
 			if n <= 0 {
 				return errors.New("a table without a number")
 			}
-			f := damagedTable{number: number, path: s.store.fs.PathJoin(s.store.dir, fmt.Sprintf("%06d.sst", number))}
+			f := damagedTable{number: number, path: s.store.fs.PathJoin(s.store.dir,
+				fmt.Sprintf("%06d.sst", number))}
 			f.transforms.SyntheticSeqNum = sstable.SyntheticSeqNum(seq)
 			tables = append(tables, &tableSource{salvage: s, damagedTable: &f})
 		default:
-			versions = append(versions, version{slices.Clone(key), seq, math.MaxUint64, kind, slices.Clone(value)})
+			versions = append(versions, version{slices.Clone(key), seq, math.MaxUint64, kind,
+				slices.Clone(value)})
 		}
 		seq++
 	}

@@ -175,7 +175,8 @@ func (s *spaceMender) prefix(kind byte) []byte { return codec.NumberKey(kind, s.
 
 // bad reports a finding about a record of the space, which what names.
 func (s *spaceMender) bad(what string, key []byte, format string, args ...any) {
-	s.found(about(key, report.Finding{Collection: s.Name, Space: report.Space(s.id()), Record: what, Problem: fmt.Sprintf(format, args...)}))
+	s.found(about(key, report.Finding{Collection: s.Name, Space: report.Space(s.id()), Record: what,
+		Problem: fmt.Sprintf(format, args...)}))
 }
 
 // mendSpace mends a learned space, and returns its counters, for a space without codes.
@@ -198,7 +199,8 @@ func (c *collectionMender) mendSpace(n codec.SpaceCounters) (_ codec.SpaceCounte
 			return n, false, err
 		}
 	}
-	for _, kind := range []byte{codec.KindRowCodes, codec.KindCodes, codec.KindCodeRows} { // see wants them where the descriptor is lost
+	// see wants them where the descriptor is lost
+	for _, kind := range []byte{codec.KindRowCodes, codec.KindCodes, codec.KindCodeRows} {
 		if err := c.deleteAll(s.prefix(kind)); err != nil {
 			return n, false, err
 		}
@@ -234,7 +236,8 @@ func (s *spaceMender) readModel() error {
 		var told error
 		if s.first, told = s.conclude(stored.SpaceDescriptor, whole); told != nil {
 			if b != nil || s.known || s.lostAny(key) || whole != nil {
-				s.bad("space", key, "its model is lost: the space is dropped, with its codes; items stay: %s", fault.Problem(err))
+				s.bad("space", key, "its model is lost: the space is dropped, with its codes; items stay: %s",
+					fault.Problem(err))
 			}
 			return errNoModel
 		}
@@ -245,7 +248,8 @@ func (s *spaceMender) readModel() error {
 	s.space = s.first
 	// Delete chunks behind the model.
 	prefix := s.prefix(codec.KindModel)
-	return s.written(s.batch.DeleteRange(codec.ChunkKey(codec.KindModel, s.ID, s.id(), s.first.Model.Chunks), codec.PrefixEnd(prefix), nil))
+	return s.written(s.batch.DeleteRange(codec.ChunkKey(codec.KindModel, s.ID, s.id(), s.first.Model.Chunks),
+		codec.PrefixEnd(prefix), nil))
 }
 
 // storedChunks returns the chunks of the model in one piece, up to the first that is missing.
@@ -329,8 +333,10 @@ func (s *spaceMender) mendRevision(revision uint32, needed bool) error {
 	if err == nil {
 		s.space = s.first.Revised(revision, m)
 		s.n.NextRetraction = max(s.n.NextRetraction, d.Retracted)
-		from, end := codec.RevisionKey(s.ID, s.id(), revision, d.Model.Chunks+1), codec.PrefixEnd(codec.RevisionPrefix(s.ID, s.id(), revision))
-		if err := s.written(s.batch.DeleteRange(from, end, nil)); err != nil || d.Parent < revision || revision == 1 {
+		from, end := codec.RevisionKey(s.ID, s.id(), revision, d.Model.Chunks+1),
+			codec.PrefixEnd(codec.RevisionPrefix(s.ID, s.id(), revision))
+		if err := s.written(s.batch.DeleteRange(from, end, nil)); err != nil || d.Parent < revision ||
+			revision == 1 {
 			return err
 		}
 		d.Parent = revision - 1
@@ -346,7 +352,8 @@ func (s *spaceMender) mendRevision(revision uint32, needed bool) error {
 		s.bad(what, key, "lost: %s", fault.Problem(err))
 		return nil
 	}
-	d = &spaces.RevisionDescriptor{RevisionInfo: report.RevisionInfo{Revision: revision, Created: s.first.Created}}
+	d = &spaces.RevisionDescriptor{RevisionInfo: report.RevisionInfo{Revision: revision,
+		Created: s.first.Created}}
 	// Revision 1 has no projections of its own, because it uses the model of the space. Only its descriptor
 	// is lost.
 	if revision == 1 {
@@ -361,7 +368,8 @@ func (s *spaceMender) mendRevision(revision uint32, needed bool) error {
 		return err
 	}
 	s.space = s.first.Revised(revision, s.space.Learned)
-	d.Created, d.Parent, d.Teacher, d.Model = spaces.Now(), before, spaces.Restored, record.ChunksOf(projections)
+	d.Created, d.Parent, d.Teacher, d.Model = spaces.Now(), before, spaces.Restored,
+		record.ChunksOf(projections)
 	return s.writeRevision(d, projections)
 }
 
@@ -374,7 +382,8 @@ func (s *spaceMender) writeRevision(d *spaces.RevisionDescriptor, projections []
 	if err := s.set(codec.RevisionKey(s.ID, s.id(), d.Revision, 0), b); err != nil {
 		return err
 	}
-	return s.written(record.WriteChunks(s.batch, codec.RevisionPrefix(s.ID, s.id(), d.Revision), 1, projections))
+	return s.written(record.WriteChunks(s.batch, codec.RevisionPrefix(s.ID, s.id(), d.Revision), 1,
+		projections))
 }
 
 // Lessons, and the features of their rows, are primary: they are copied. Statistics are their
@@ -414,7 +423,8 @@ func (s *spaceMender) mendLessons() error {
 	}
 	// Which lessons are lost is not known, so all rows that could have had one teach again.
 	if lost || s.lostAny(prefix) || s.known && s.taught.GetCardinality() < s.n.Taught {
-		s.bad("statistics", s.prefix(codec.KindStatistics), "what some rows had taught is lost: they are made again of what %d rows have taught, and others are to teach again", s.taught.GetCardinality())
+		s.bad("statistics", s.prefix(codec.KindStatistics),
+			"what some rows had taught is lost: they are made again of what %d rows have taught, and others are to teach again", s.taught.GetCardinality())
 		s.pending.Or(learnable)
 	} else if s.lostAny(s.prefix(codec.KindOnlineRows)) {
 		s.pending.Or(learnable)
@@ -486,11 +496,12 @@ func (s *spaceMender) makeStatistics() error {
 	}
 	online.Workers = work.All()
 	done := 0
-	err = s.space.ForEachLesson(s.ctx, s.store, s.Descriptor, nil, func(rows []uint32, items []model.Example, lessons []model.Lesson) error {
-		s.at(done, "collection %s: statistics of space %d", s.Name, s.id())
-		done += len(rows)
-		return online.Relearn(s.ctx, items, lessons)
-	})
+	err = s.space.ForEachLesson(s.ctx, s.store, s.Descriptor, nil,
+		func(rows []uint32, items []model.Example, lessons []model.Lesson) error {
+			s.at(done, "collection %s: statistics of space %d", s.Name, s.id())
+			done += len(rows)
+			return online.Relearn(s.ctx, items, lessons)
+		})
 	if err != nil {
 		return err
 	}
@@ -556,20 +567,22 @@ func (c *collectionMender) mendIndexes() error {
 // returns how many are left.
 func (c *collectionMender) mendCentres(x *record.VectorIndex) (left int, err error) {
 	size := x.Geometry().Size()
-	err = record.ForEach(c.store, codec.NumberKey(codec.KindCentre, c.ID, x.ID), func(key, value []byte) error {
-		cell := codec.LastNumber(key)
-		if _, err := record.DecodeCell(value, cell, size); err != nil || cell >= record.MaxCells {
-			return c.delete(key)
-		}
-		left++
-		return nil
-	})
+	err = record.ForEach(c.store, codec.NumberKey(codec.KindCentre, c.ID, x.ID),
+		func(key, value []byte) error {
+			cell := codec.LastNumber(key)
+			if _, err := record.DecodeCell(value, cell, size); err != nil || cell >= record.MaxCells {
+				return c.delete(key)
+			}
+			left++
+			return nil
+		})
 	return left, err
 }
 
 // loseIndex gives up an index, and tells why.
 func (c *collectionMender) loseIndex(id uint32, why string) error {
-	c.bad(fmt.Sprintf("index %d of vectors", id), codec.NumberKey(codec.KindIndex, c.ID, id), "lost: %s: make it anew", why)
+	c.bad(fmt.Sprintf("index %d of vectors", id), codec.NumberKey(codec.KindIndex, c.ID, id),
+		"lost: %s: make it anew", why)
 	return c.dropIndex(id)
 }
 

@@ -144,7 +144,8 @@ func (s *Searcher) admitted(with comparison) *roaring.Bitmap {
 // the search gives its index up.
 func (s *Searcher) indexFor(ctx context.Context, with comparison, all float64) (*indexSearch, error) {
 	if f := s.q.Forced; f != nil {
-		o := &indexSearch{x: s.Cv.IndexNumber(f.Index), reach: f.Reach, but: f.But, most: math.Inf(1), expected: 1}
+		o := &indexSearch{x: s.Cv.IndexNumber(f.Index), reach: f.Reach, but: f.But, most: math.Inf(1),
+			expected: 1}
 		return s.load(ctx, o, with)
 	}
 	o := &indexSearch{x: s.Cv.IndexOf(with.modality, s.metric), but: noRow, most: math.Inf(1)}
@@ -218,7 +219,8 @@ func (s *Searcher) candidates(ctx context.Context, after *rankedRow, k int) (*ro
 			passing = nil // entries without a live row are stale
 		}
 		admitted, looked, cut, err := o.candidates(ctx, passing, k, behind, most)
-		s.cells.looked.Cells, s.cells.looked.Entries = s.cells.looked.Cells+looked.Cells, s.cells.looked.Entries+looked.Entries
+		s.cells.looked.Cells, s.cells.looked.Entries = s.cells.looked.Cells+looked.Cells,
+			s.cells.looked.Entries+looked.Entries
 		if err == errTooLong {
 			o.close()
 			s.cells.of[i], s.cells.abandoned = nil, true
@@ -263,7 +265,8 @@ var errTooLong = errors.New("an index takes too long")
 // distance; a cell is visited only if it promises such rows. A nil filter admits all. after and most, unless
 // infinite, are the distance of the cursor, and the largest distance of a hit. cut says that rows beyond the
 // k-th were left out.
-func (o *indexSearch) candidates(ctx context.Context, filter *roaring.Bitmap, k int, after, most float32) (rows []uint32, looked Looked, cut bool, err error) {
+func (o *indexSearch) candidates(ctx context.Context, filter *roaring.Bitmap, k int, after,
+	most float32) (rows []uint32, looked Looked, cut bool, err error) {
 	o.table.Probes(o.query, o.reach, &o.probes)
 	o.nearest = distances{k: k, heap: o.nearest.heap[:0]}
 	stale := o.x.Stale
@@ -296,7 +299,8 @@ func (o *indexSearch) candidates(ctx context.Context, filter *roaring.Bitmap, k 
 		limit := min(floor, most)
 		o.found = o.table.Scan(o.found[:0], o.query, p, float64(sure), limit)
 		for _, x := range o.found {
-			if x.Distance-sure*x.Spread > limit || x.Row == o.but || filter != nil && !filter.Contains(x.Row) || stale != nil && stale.Contains(x.Row) {
+			if x.Distance-sure*x.Spread > limit || x.Row == o.but ||
+				filter != nil && !filter.Contains(x.Row) || stale != nil && stale.Contains(x.Row) {
 				continue
 			}
 			all = append(all, x)
@@ -362,7 +366,8 @@ func (d *distances) add(x float32) float32 {
 }
 
 // Similarities returns the similarities of the hits of an answer by an index, and counts the visited cells.
-func Similarities(ctx context.Context, tools *Tools, v *state.View, cv *state.CollectionView, q Query) (all []float32, looked Looked, err error) {
+func Similarities(ctx context.Context, tools *Tools, v *state.View, cv *state.CollectionView,
+	q Query) (all []float32, looked Looked, err error) {
 	s, err := New(ctx, tools, v, cv, q)
 	if err != nil {
 		return nil, looked, err

@@ -16,7 +16,8 @@ func TestSquaredDistance(t *testing.T) {
 		for j := range dense.Value {
 			if rng.IntN(3) == 0 {
 				dense.Value[j] = rng.Float32()
-				sparse.Index, sparse.Value = append(sparse.Index, uint32(j)), append(sparse.Value, dense.Value[j])
+				sparse.Index, sparse.Value = append(sparse.Index, uint32(j)),
+					append(sparse.Value, dense.Value[j])
 			}
 		}
 		return dense, sparse

@@ -101,7 +101,8 @@ func (s *Searcher) count(ctx context.Context, rows mih.Rows, k int) bool {
 	if s.p.direction == nil {
 		from := after.next()
 		p.ranked, p.k, p.counted = s.rankByRow(nil, rows, after, k), k, true
-		if p.left = rows.LenFrom(from, s.filter); s.self != noRow && s.self >= from && rows.Contains(s.self) && (s.filter == nil || s.filter.Contains(s.self)) {
+		if p.left = rows.LenFrom(from, s.filter); s.self != noRow && s.self >= from &&
+			rows.Contains(s.self) && (s.filter == nil || s.filter.Contains(s.self)) {
 			p.left-- // it came first
 		}
 		return true
@@ -175,12 +176,15 @@ func (s *Searcher) position(cursor string, asked Order) (*position, error) {
 	space, revision := s.space()
 	switch u32 := binary.LittleEndian.Uint32; {
 	case u32(b[9:]) == s.Cv.ID && u32(b[13:]) == 0 && space != 0:
-		return nil, fault.Invalid("the cursor is of an answer of before the training, by vectors: search from the start")
+		return nil, fault.Invalid(
+			"the cursor is of an answer of before the training, by vectors: search from the start")
 	case u32(b[9:]) == s.Cv.ID && (u32(b[13:]) != space || u32(b[17:]) != revision):
-		return nil, fault.Invalid("the cursor is of space %d, revision %d; now it is space %d, revision %d: search from the start",
+		return nil, fault.Invalid(
+			"the cursor is of space %d, revision %d; now it is space %d, revision %d: search from the start",
 			u32(b[13:]), u32(b[17:]), space, revision)
 	case u32(b[9:]) != s.Cv.ID || !s.goesOn(binary.LittleEndian.Uint64(b[1:]), asked):
-		return nil, fault.Invalid("the cursor is of another query: a search goes on with the query that it began with, and by vectors with the metric and the space of modalities")
+		return nil, fault.Invalid(
+			"the cursor is of another query: a search goes on with the query that it began with, and by vectors with the metric and the space of modalities")
 	}
 	b = b[21:]
 	return &position{

@@ -55,10 +55,12 @@ func (s *Searcher) Report(radius, hits int) *report.Explain {
 	if s.byVectors {
 		e := &report.Explain{
 			ScannedFields: scanned, DamagedIndexes: s.damaged, OutgrownIndexes: s.outgrown,
-			Plan: "vectors", Rerank: s.orderName(), Substrings: []int{}, Scanned: s.vectorsToCompare(), Compared: s.compares,
-			Metric: string(s.metric), Modalities: s.namesCompared(),
+			Plan: "vectors", Rerank: s.orderName(), Substrings: []int{}, Scanned: s.vectorsToCompare(),
+			Compared: s.compares,
+			Metric:   string(s.metric), Modalities: s.namesCompared(),
 			Hits: hits, Predicted: map[string]float64{},
-			EncodeUS: microseconds(t.Encode), ResolveUS: microseconds(t.Resolve), KeysUS: microseconds(t.Keys),
+			EncodeUS: microseconds(t.Encode), ResolveUS: microseconds(t.Resolve),
+			KeysUS: microseconds(t.Keys),
 		}
 		if c := s.cells; c != nil {
 			e.Probes, e.Candidates, e.Abandoned = c.looked.Cells, c.admitted, c.abandoned
@@ -132,7 +134,8 @@ func (s *Searcher) predict(radius int) map[mih.Plan]float64 {
 			out[plan] = ns
 		}
 	}
-	d := mih.Stored{Split: record.Split(s.Set.Bits), Codes: s.Set.Codes, Bits: s.Set.Bits, Costs: s.tools.Costs}
+	d := mih.Stored{Split: record.Split(s.Set.Bits), Codes: s.Set.Codes, Bits: s.Set.Bits,
+		Costs: s.tools.Costs}
 	r := radius
 	if r < 0 {
 		r = d.Split.Len() - 1
@@ -199,7 +202,8 @@ func (t *Tools) Activity(a *report.Activity) {
 	for i, op := range ops {
 		for plan := range f.byPlan[i] {
 			if l := f.byPlan[i][plan].Stats(); l.Count > 0 {
-				a.Searches = append(a.Searches, report.SearchStats{Op: op, Plan: mih.Plan(plan).String(), Latencies: l})
+				a.Searches = append(a.Searches, report.SearchStats{Op: op, Plan: mih.Plan(plan).String(),
+					Latencies: l})
 			}
 		}
 	}

@@ -42,7 +42,8 @@ type FacetCount struct {
 //
 // Labels and indexed fields are counted by their sets of rows. Other fields, and every field if there are few
 // rows, are counted by reading the items. The memory holds all distinct values.
-func CountFacets(ctx context.Context, cv *state.CollectionView, r pebble.Reader, by string, rows *roaring.Bitmap, limit int) (*Facets, error) {
+func CountFacets(ctx context.Context, cv *state.CollectionView, r pebble.Reader, by string,
+	rows *roaring.Bitmap, limit int) (*Facets, error) {
 	if limit < 0 {
 		return nil, fault.Invalid("a limit of %d counts: 1 or more are possible, 0 is all", limit)
 	}
@@ -101,7 +102,8 @@ func (c *facetCounter) part(container uint16) *roaring.Bitmap {
 
 // layers calls f with each stored set under a prefix that has some of the rows: its key, its container, and
 // its rows among them.
-func (c *facetCounter) layers(prefix []byte, containerOf func(key []byte) uint16, f func(key []byte, container uint16, found *roaring.Bitmap) error) error {
+func (c *facetCounter) layers(prefix []byte, containerOf func(key []byte) uint16,
+	f func(key []byte, container uint16, found *roaring.Bitmap) error) error {
 	return record.ForEach(c.r, prefix, func(key, value []byte) error {
 		if c.looked++; c.looked%1024 == 0 {
 			if err := c.ctx.Err(); err != nil {
@@ -132,16 +134,17 @@ func (c *facetCounter) byLabel(out *Facets) error {
 		_, _, container := codec.RowsKeyParts(key)
 		return container
 	}
-	err := c.layers(codec.SetPrefix(c.cv.ID, codec.SetLabel), containerOf, func(key []byte, container uint16, found *roaring.Bitmap) error {
-		_, id, _ := codec.RowsKeyParts(key)
-		counts[id] += int(found.GetCardinality())
-		if labelled[container] == nil {
-			labelled[container] = found
-		} else {
-			labelled[container].Or(found)
-		}
-		return nil
-	})
+	err := c.layers(codec.SetPrefix(c.cv.ID, codec.SetLabel), containerOf,
+		func(key []byte, container uint16, found *roaring.Bitmap) error {
+			_, id, _ := codec.RowsKeyParts(key)
+			counts[id] += int(found.GetCardinality())
+			if labelled[container] == nil {
+				labelled[container] = found
+			} else {
+				labelled[container].Or(found)
+			}
+			return nil
+		})
 	if err != nil {
 		return err
 	}
@@ -151,7 +154,8 @@ func (c *facetCounter) byLabel(out *Facets) error {
 	}
 	for id, n := range counts {
 		if int(id) >= len(c.cv.Names) {
-			return fault.Corrupt(fmt.Errorf("id %d of %d", id, len(c.cv.Names)), "label of collection %q", c.cv.Name)
+			return fault.Corrupt(fmt.Errorf("id %d of %d", id, len(c.cv.Names)), "label of collection %q",
+				c.cv.Name)
 		}
 		c.most.add(n, func() any { return c.cv.Names[id] })
 	}
@@ -270,7 +274,8 @@ func (c *facetCounter) byField(out *Facets, name string) error {
 		if len(c.cv.Fields) > 0 {
 			there = "whose fields are " + record.Names(c.cv.Fields)
 		}
-		return fault.Invalid("facets by %q: label, or a field of collection %q is possible, %s", record.Shortened(name), c.cv.Name, there)
+		return fault.Invalid("facets by %q: label, or a field of collection %q is possible, %s",
+			record.Shortened(name), c.cv.Name, there)
 	}
 	f, texts, images := c.cv.Fields[i], textCounts{at: map[string]int{}}, map[uint64]int{}
 	var err error
@@ -315,11 +320,12 @@ func (c *facetCounter) fieldPrefix(field int) []byte {
 
 // byTexts counts by the sets of rows of all values of a string field.
 func (c *facetCounter) byTexts(field int, texts *textCounts) error {
-	return c.layers(c.fieldPrefix(field), containerOfField, func(key []byte, _ uint16, found *roaring.Bitmap) error {
-		_, _, value := codec.FieldRowsKeyParts(key)
-		texts.add(value, int(found.GetCardinality()))
-		return nil
-	})
+	return c.layers(c.fieldPrefix(field), containerOfField,
+		func(key []byte, _ uint16, found *roaring.Bitmap) error {
+			_, _, value := codec.FieldRowsKeyParts(key)
+			texts.add(value, int(found.GetCardinality()))
+			return nil
+		})
 }
 
 // bySlices counts by the slices of a field of numbers, bools or times. It combines the slices of a container
@@ -340,32 +346,34 @@ func (c *facetCounter) bySlices(field int, counts map[uint64]int) error {
 		}
 		have, all = nil, 0
 	}
-	err := c.layers(c.fieldPrefix(field), containerOfField, func(key []byte, container uint16, found *roaring.Bitmap) error {
-		if container != at {
-			end()
-			at = container
-		}
-		_, _, value := codec.FieldRowsKeyParts(key)
-		if len(value) != 1 || value[0] >= codec.SliceCount || (value[0] == codec.SliceExists) == (have != nil) {
-			return fault.Corrupt(fmt.Errorf("slice %x", value), "rows %x", key)
-		}
-		if have == nil {
-			have = found
+	err := c.layers(c.fieldPrefix(field), containerOfField,
+		func(key []byte, container uint16, found *roaring.Bitmap) error {
+			if container != at {
+				end()
+				at = container
+			}
+			_, _, value := codec.FieldRowsKeyParts(key)
+			if len(value) != 1 || value[0] >= codec.SliceCount ||
+				(value[0] == codec.SliceExists) == (have != nil) {
+				return fault.Corrupt(fmt.Errorf("slice %x", value), "rows %x", key)
+			}
+			if have == nil {
+				have = found
+				return nil
+			}
+			if found.AndCardinality(have) != found.GetCardinality() {
+				return fault.Corrupt(errors.New("rows that have no value"), "rows %x", key)
+			}
+			bit := uint64(1) << (64 - value[0])
+			if found.GetCardinality() == have.GetCardinality() {
+				all |= bit
+				return nil
+			}
+			for it := found.Iterator(); it.HasNext(); {
+				images[it.Next()] |= bit
+			}
 			return nil
-		}
-		if found.AndCardinality(have) != found.GetCardinality() {
-			return fault.Corrupt(errors.New("rows that have no value"), "rows %x", key)
-		}
-		bit := uint64(1) << (64 - value[0])
-		if found.GetCardinality() == have.GetCardinality() {
-			all |= bit
-			return nil
-		}
-		for it := found.Iterator(); it.HasNext(); {
-			images[it.Next()] |= bit
-		}
-		return nil
-	})
+		})
 	end()
 	return err
 }
@@ -419,7 +427,8 @@ func (c *facetCounter) countOne(item []byte, field int, texts *textCounts, image
 		}
 		want := &c.cv.Fields[field]
 		if record.StoredType(fields.Type) != want.Type {
-			return fmt.Errorf("field %q is of type %s, its value of type %s", want.Name, want.Type, record.StoredType(fields.Type))
+			return fmt.Errorf("field %q is of type %s, its value of type %s", want.Name, want.Type,
+				record.StoredType(fields.Type))
 		}
 		switch want.Type {
 		case record.String:

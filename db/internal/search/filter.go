@@ -23,7 +23,8 @@ import (
 
 // filterOf returns the rows that match an expression and have the modality to. Nil means all rows that have a
 // code, which saves an intersection with them. The bitmap may belong to the view: do not write to it.
-func filterOf(ctx context.Context, cv *state.CollectionView, r pebble.Reader, to, expr string, args []any) (*roaring.Bitmap, error) {
+func filterOf(ctx context.Context, cv *state.CollectionView, r pebble.Reader, to, expr string,
+	args []any) (*roaring.Bitmap, error) {
 	var presence *roaring.Bitmap
 	if to != "" {
 		t, err := cv.ModalityOf(to)
@@ -48,7 +49,8 @@ func filterOf(ctx context.Context, cv *state.CollectionView, r pebble.Reader, to
 
 // kept is Matching with a cache: it keeps the bitmap for later searches, as reading the sets of an expression
 // may take longer than the search. Do not write to the bitmap.
-func kept(ctx context.Context, cv *state.CollectionView, r pebble.Reader, expr string, args []any) (*roaring.Bitmap, error) {
+func kept(ctx context.Context, cv *state.CollectionView, r pebble.Reader, expr string,
+	args []any) (*roaring.Bitmap, error) {
 	text, short := textOf(expr, args)
 	if !short {
 		return Matching(ctx, cv, r, expr, args)
@@ -88,7 +90,8 @@ func textOf(expr string, args []any) (string, bool) {
 // Matching returns the rows of live items that match an expression, in a bitmap of the caller's own; nil for
 // the empty expression, which all items match. args are the values of its placeholders. A mistake in the
 // expression or the arguments is a *fault.WhereError.
-func Matching(ctx context.Context, cv *state.CollectionView, r pebble.Reader, expr string, args []any) (*roaring.Bitmap, error) {
+func Matching(ctx context.Context, cv *state.CollectionView, r pebble.Reader, expr string,
+	args []any) (*roaring.Bitmap, error) {
 	if expr == "" {
 		return nil, NoArgs(args)
 	}
@@ -101,7 +104,8 @@ func NoArgs(args []any) error {
 	if len(args) == 0 {
 		return nil
 	}
-	return &fault.WhereError{Column: 1, Reason: fmt.Sprintf("there is no expression, and %d arguments are given", len(args))}
+	return &fault.WhereError{Column: 1,
+		Reason: fmt.Sprintf("there is no expression, and %d arguments are given", len(args))}
 }
 
 // EachMatching calls f with the rows of live items that match an expression, a container of 65,536 rows at a
@@ -112,7 +116,8 @@ func NoArgs(args []any) error {
 // the expression, however many rows there are. And if one part of an AND leaves no row of a container, the
 // other parts are not read for it. r must read the snapshot of the view of cv. Fields without an index are
 // read from the items, on several goroutines.
-func EachMatching(ctx context.Context, cv *state.CollectionView, r pebble.Reader, expr string, args []any, f func(container uint16, found *roaring.Bitmap) bool) error {
+func EachMatching(ctx context.Context, cv *state.CollectionView, r pebble.Reader, expr string, args []any,
+	f func(container uint16, found *roaring.Bitmap) bool) error {
 	filter, err := checked(cv, expr, args)
 	if err != nil {
 		return err
@@ -122,7 +127,8 @@ func EachMatching(ctx context.Context, cv *state.CollectionView, r pebble.Reader
 
 // eachMatching is EachMatching with a checked filter, and a scan of its fields without an index; nil if it
 // has none.
-func eachMatching(ctx context.Context, cv *state.CollectionView, r pebble.Reader, filter *where.Filter, scan *fieldScan, f func(container uint16, found *roaring.Bitmap) bool) error {
+func eachMatching(ctx context.Context, cv *state.CollectionView, r pebble.Reader, filter *where.Filter,
+	scan *fieldScan, f func(container uint16, found *roaring.Bitmap) bool) error {
 	rows := &whereRows{ctx: ctx, r: r, cv: cv, slices: map[int]*sliceReader{}, scan: scan}
 	err := rows.eval(filter, f)
 	for _, s := range rows.slices {
@@ -186,13 +192,15 @@ func (cv columns) Field(name string) (where.Field, error) {
 		there = fmt.Sprintf("the fields of collection %q are %s", cv.Name, record.Names(cv.Fields))
 	}
 	if strings.EqualFold(name, "labels") {
-		return where.Field{}, fmt.Errorf("unknown field %q: labels are asked for one at a time, label = 'cat'; %s", name, there)
+		return where.Field{}, fmt.Errorf(
+			"unknown field %q: labels are asked for one at a time, label = 'cat'; %s", name, there)
 	}
 	return where.Field{}, fmt.Errorf("unknown field %q: %s", record.Shortened(name), there)
 }
 
 // whereTypes maps the types of fields to types in expressions.
-var whereTypes = map[record.FieldType]where.Type{record.String: where.String, record.Int: where.Int, record.Float: where.Float, record.Bool: where.Bool, record.Time: where.Time}
+var whereTypes = map[record.FieldType]where.Type{record.String: where.String, record.Int: where.Int,
+	record.Float: where.Float, record.Bool: where.Bool, record.Time: where.Time}
 
 // Modality implements where.Schema. The error differs from the error of ModalityOf, because it gets a column
 // of the expression.
@@ -206,7 +214,8 @@ func (cv columns) Modality(name string) (int, error) {
 	if len(cv.Fields) > 0 {
 		fields = "the fields " + record.Names(cv.Fields)
 	}
-	there := fmt.Sprintf("collection %q has the modalities %s and %s", cv.Name, record.Names(cv.Modalities), fields)
+	there := fmt.Sprintf("collection %q has the modalities %s and %s", cv.Name, record.Names(cv.Modalities),
+		fields)
 	if cv.CodesOnly() {
 		there = fmt.Sprintf("the items of collection %q bring codes, and it has %s", cv.Name, fields)
 	}
@@ -491,12 +500,14 @@ func Scans(cv *state.CollectionView, expr string, args []any) (bool, error) {
 }
 
 // Scan evaluates a filter and returns the results of its tests. The arguments are as for EachMatching.
-func Scan(ctx context.Context, cv *state.CollectionView, r pebble.Reader, expr string, args []any) (*Scanned, error) {
+func Scan(ctx context.Context, cv *state.CollectionView, r pebble.Reader, expr string,
+	args []any) (*Scanned, error) {
 	filter, err := checked(cv, expr, args)
 	if err != nil {
 		return nil, err
 	}
-	out := &Scanned{schema: cv.Descriptor, read: roaring.New(), found: make([]*roaring.Bitmap, len(filter.Scans))}
+	out := &Scanned{schema: cv.Descriptor, read: roaring.New(),
+		found: make([]*roaring.Bitmap, len(filter.Scans))}
 	for i := range out.found {
 		out.found[i] = roaring.New()
 	}
@@ -515,7 +526,8 @@ func Scan(ctx context.Context, cv *state.CollectionView, r pebble.Reader, expr s
 
 // Matching is the function Matching, but reads only the items of changed and the items that s has not read;
 // all items if s is nil. changed are the rows whose items were replaced since the view of s.
-func (s *Scanned) Matching(ctx context.Context, cv *state.CollectionView, r pebble.Reader, expr string, args []any, changed *roaring.Bitmap) (*roaring.Bitmap, error) {
+func (s *Scanned) Matching(ctx context.Context, cv *state.CollectionView, r pebble.Reader, expr string,
+	args []any, changed *roaring.Bitmap) (*roaring.Bitmap, error) {
 	filter, err := checked(cv, expr, args)
 	if err != nil {
 		return nil, err
@@ -573,14 +585,16 @@ type scannedField struct {
 }
 
 // newFieldScan returns a fieldScan without a container; nil if there are no tests.
-func newFieldScan(ctx context.Context, cv *state.CollectionView, r pebble.Reader, scans []where.Scan) *fieldScan {
+func newFieldScan(ctx context.Context, cv *state.CollectionView, r pebble.Reader,
+	scans []where.Scan) *fieldScan {
 	if len(scans) == 0 {
 		return nil
 	}
 	s := &fieldScan{ctx: ctx, r: r, cv: cv, scans: scans}
 	for i := range scans {
 		id := uint32(scans[i].Field)
-		at, there := slices.BinarySearchFunc(s.fields, id, func(f scannedField, id uint32) int { return int(f.id) - int(id) })
+		at, there := slices.BinarySearchFunc(s.fields, id,
+			func(f scannedField, id uint32) int { return int(f.id) - int(id) })
 		if !there {
 			s.fields = slices.Insert(s.fields, at, scannedField{id: id})
 		}
@@ -713,7 +727,8 @@ func (s *fieldScan) test(value []byte, low uint32, found [][]uint32) error {
 			continue
 		}
 		if want := &s.cv.Fields[f.id]; record.StoredType(fields.Type) != want.Type {
-			return fmt.Errorf("field %q is of type %s, its value of type %s", want.Name, want.Type, record.StoredType(fields.Type))
+			return fmt.Errorf("field %q is of type %s, its value of type %s", want.Name, want.Type,
+				record.StoredType(fields.Type))
 		}
 		for _, scan := range f.scans {
 			if matches(&s.scans[scan], &fields.StoredField) {

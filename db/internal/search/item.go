@@ -38,7 +38,8 @@ func ReadItem(cv *state.CollectionView, r pebble.Reader, row uint32, key string)
 // Item returns parts of the item of a hit: labels, fields and payload if rec is set, vectors if vectors is
 // set. It returns no code.
 func (s *Searcher) Item(h *Hit, rec, vectors bool) (*Item, error) {
-	it := &Item{Row: h.Row, Item: record.Item{Key: h.Key, Vectors: make([]model.Vector, len(s.Cv.Modalities))}}
+	it := &Item{Row: h.Row, Item: record.Item{Key: h.Key,
+		Vectors: make([]model.Vector, len(s.Cv.Modalities))}}
 	parts := storedParts{s.Cv, s.V.Snap}
 	if rec {
 		if err := it.readRecord(s.Cv, parts); err != nil {
@@ -83,7 +84,8 @@ func (p storedParts) rowCode(row uint32) (codec.RowCode, bool, error) {
 }
 
 // read reads the item of a row into it.
-func (it *Item) read(cv *state.CollectionView, r pebble.Reader, parts itemSource, row uint32, key string) error {
+func (it *Item) read(cv *state.CollectionView, r pebble.Reader, parts itemSource, row uint32,
+	key string) error {
 	if it.Vectors == nil {
 		it.Vectors = make([]model.Vector, len(cv.Modalities))
 	}
@@ -175,7 +177,8 @@ func labelNames(cv *state.CollectionView, ids []uint32) ([]string, error) {
 }
 
 // EachKeyOf calls f with the rows and the keys of their items, in order. It reads each block of keys once.
-func EachKeyOf(cv *state.CollectionView, r pebble.Reader, rows *roaring.Bitmap, f func(row uint32, key string) error) error {
+func EachKeyOf(cv *state.CollectionView, r pebble.Reader, rows *roaring.Bitmap,
+	f func(row uint32, key string) error) error {
 	for it := rows.Iterator(); it.HasNext(); {
 		block := it.PeekNext() / codec.BlockRows
 		value, err := record.Get(r, codec.NumberKey(codec.KindRowKeys, cv.ID, block))
@@ -204,7 +207,8 @@ func EachKeyOf(cv *state.CollectionView, r pebble.Reader, rows *roaring.Bitmap, 
 
 // EachKey calls f with the keys that begin with prefix and the rows of their items, in the order of the keys.
 // An error of f ends it.
-func EachKey(ctx context.Context, cv *state.CollectionView, r pebble.Reader, prefix string, f func(row uint32, key string) error) error {
+func EachKey(ctx context.Context, cv *state.CollectionView, r pebble.Reader, prefix string,
+	f func(row uint32, key string) error) error {
 	from := len(codec.ItemKey(cv.ID, ""))
 	return record.ForEach(r, codec.ItemKey(cv.ID, prefix), func(key, value []byte) error {
 		if err := ctx.Err(); err != nil {
@@ -237,7 +241,8 @@ type rowBlock struct {
 
 // EachItem calls f with the items that match an expression, in ascending order of rows; with all items if the
 // expression is empty. args are the values of its placeholders. An item is valid until f returns.
-func EachItem(ctx context.Context, cv *state.CollectionView, r pebble.Reader, expr string, args []any, f func(*Item) error) (err error) {
+func EachItem(ctx context.Context, cv *state.CollectionView, r pebble.Reader, expr string, args []any,
+	f func(*Item) error) (err error) {
 	rows, err := Matching(ctx, cv, r, expr, args)
 	if err != nil {
 		return err
@@ -271,16 +276,18 @@ func EachItem(ctx context.Context, cv *state.CollectionView, r pebble.Reader, ex
 	if rows != nil {
 		return EachKeyOf(cv, r, rows, read)
 	}
-	return record.ForEachEntry(r, codec.CollectionKey(codec.KindRowKeys, cv.ID), func(row uint32, key []byte) error {
-		return read(row, string(key))
-	})
+	return record.ForEachEntry(r, codec.CollectionKey(codec.KindRowKeys, cv.ID),
+		func(row uint32, key []byte) error {
+			return read(row, string(key))
+		})
 }
 
 // newItemReader returns a reader that is positioned before a row.
 func newItemReader(r pebble.Reader, cv *state.CollectionView, from uint32) (*itemReader, error) {
 	i := &itemReader{cv: cv, r: r, vectors: make([]model.Vector, len(cv.Modalities))}
 	end := codec.PrefixEnd(codec.CollectionKey(codec.KindItem, cv.ID))
-	it, err := r.NewIter(&pebble.IterOptions{LowerBound: codec.NumberKey(codec.KindItem, cv.ID, from), UpperBound: end})
+	it, err := r.NewIter(&pebble.IterOptions{LowerBound: codec.NumberKey(codec.KindItem, cv.ID, from),
+		UpperBound: end})
 	if err != nil {
 		return nil, fault.ReadError(err, "items")
 	}
@@ -468,7 +475,8 @@ func (c *keyCache) Get(r pebble.Reader, collection, row uint32) (string, error) 
 
 // appendKeys appends the keys of the items in some places to dst, up to the first one that cannot be read.
 // Cached keys come first, in loops so short that the processor waits for several keys at once.
-func (c *keyCache) appendKeys(dst []string, r pebble.Reader, collection uint32, places []place) ([]string, error) {
+func (c *keyCache) appendKeys(dst []string, r pebble.Reader, collection uint32,
+	places []place) ([]string, error) {
 	n := len(dst)
 	k := c.of(collection)
 	dst = slices.Grow(dst, len(places))
@@ -591,7 +599,8 @@ func readKeys(r pebble.Reader, collection, block uint32) (*cachedBlock, error) {
 
 // EachOfSample calls f with n of the items that match an expression, or with all if there are fewer, in
 // ascending order of rows, see EachItem. The seed decides the choice; every set of n items is equally likely.
-func EachOfSample(ctx context.Context, cv *state.CollectionView, r pebble.Reader, n int, seed uint64, expr string, args []any, f func(*Item) error) error {
+func EachOfSample(ctx context.Context, cv *state.CollectionView, r pebble.Reader, n int, seed uint64,
+	expr string, args []any, f func(*Item) error) error {
 	rows, err := Matching(ctx, cv, r, expr, args)
 	if err != nil {
 		return err

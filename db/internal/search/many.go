@@ -20,7 +20,8 @@ const MaxShared = 16
 // Once all codes are found, Group calls done with the number and the searcher of each query, in order. done
 // must not keep the searcher. Group runs in the caller's goroutine; the caller gives each goroutine a group.
 // The first error ends it. at is the number of the query with the error, -1 if the error concerns all.
-func Group(ctx context.Context, tools *Tools, v *state.View, cv *state.CollectionView, queries []Query, done func(i int, s *Searcher) error) (at int, err error) {
+func Group(ctx context.Context, tools *Tools, v *state.View, cv *state.CollectionView, queries []Query,
+	done func(i int, s *Searcher) error) (at int, err error) {
 	searchers := make([]*Searcher, len(queries))
 	defer func() {
 		for _, s := range searchers {
@@ -47,7 +48,8 @@ func Group(ctx context.Context, tools *Tools, v *state.View, cv *state.Collectio
 				scan = new(sharedScan)
 				shared[s.Set] = scan
 			}
-			scan.searchers, scan.asked, scan.k = append(scan.searchers, s), append(scan.asked, mq), append(scan.k, k)
+			scan.searchers, scan.asked, scan.k = append(scan.searchers, s), append(scan.asked, mq),
+				append(scan.k, k)
 		} else if err := s.Nearest(ctx, k); err != nil {
 			return i, err
 		}
@@ -118,7 +120,8 @@ func rankTogether(ctx context.Context, searchers []*Searcher) error {
 		if len(group) == 1 {
 			continue
 		}
-		queries, floors, tops := make([]*quant.Query, len(group)), make([]float32, len(group)), make([]topRows, len(group))
+		queries, floors, tops := make([]*quant.Query, len(group)), make([]float32, len(group)),
+			make([]topRows, len(group))
 		for i, s := range group {
 			_, queries[i] = s.atHand()
 			floors[i], tops[i].k = float32(math.Inf(-1)), s.ToFind(s.q.K)

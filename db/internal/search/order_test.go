@@ -23,7 +23,8 @@ func TestTopRowsAreThePrefixOfTheOrder(t *testing.T) {
 			top.add(rows[i])
 		}
 		want := slices.Clone(rows)
-		slices.SortStableFunc(want, func(a, b rankedRow) int { return cmp.Compare(b.similarity, a.similarity) })
+		slices.SortStableFunc(want,
+			func(a, b rankedRow) int { return cmp.Compare(b.similarity, a.similarity) })
 		want = append(before, want[:min(k, len(want))]...)
 		if got := top.appendTo(slices.Clone(before)); !slices.Equal(got, want) {
 			t.Fatalf("first %d: %v, want %v", k, got, want)

@@ -65,7 +65,8 @@ func (s *Searcher) rowsIn(ctx context.Context, r run) ([]uint32, error) {
 // score turns matches into scored: the codes within a radius, by score. It reads every code found.
 func (s *Searcher) score(ctx context.Context) error {
 	if s.Set.Table == nil { // by number, so that each block of codes is read once
-		slices.SortFunc(s.matches, func(a, b codec.Near) int { return cmp.Compare(a.Position(), b.Position()) })
+		slices.SortFunc(s.matches,
+			func(a, b codec.Near) int { return cmp.Compare(a.Position(), b.Position()) })
 	}
 	s.scored = make([]mih.Scored, len(s.matches))
 	for i, x := range s.matches {
@@ -128,7 +129,8 @@ func (s *Searcher) runs(ctx context.Context) iter.Seq2[run, error] {
 			var shell []mih.Scored // the codes of one distance
 			for i := 0; i < len(s.matches); {
 				from := i
-				for distance := s.matches[i].Distance(); i < len(s.matches) && s.matches[i].Distance() == distance; {
+				for distance := s.matches[i].Distance(); i < len(s.matches) &&
+					s.matches[i].Distance() == distance; {
 					i++
 				}
 				if shell, err = s.appendShell(ctx, shell[:0], s.matches[from:i]); err != nil || !give(shell) {
@@ -143,7 +145,8 @@ func (s *Searcher) runs(ctx context.Context) iter.Seq2[run, error] {
 }
 
 // appendShell appends the codes of one distance to dst, in order.
-func (s *Searcher) appendShell(ctx context.Context, dst []mih.Scored, shell []codec.Near) ([]mih.Scored, error) {
+func (s *Searcher) appendShell(ctx context.Context, dst []mih.Scored,
+	shell []codec.Near) ([]mih.Scored, error) {
 	sorted := true
 	dst = slices.Grow(dst, len(shell))
 	for i, x := range shell {
@@ -248,7 +251,8 @@ func (s *Searcher) Hits(ctx context.Context, k int) iter.Seq2[Hit, error] {
 					return
 				}
 				s.last = *p
-				if !yield(Hit{Key: keys[i], Row: p.row.row, Distance: s.bitsApart(p), Score: p.code.Score, Similarity: similarity}, nil) {
+				if !yield(Hit{Key: keys[i], Row: p.row.row, Distance: s.bitsApart(p), Score: p.code.Score,
+					Similarity: similarity}, nil) {
 					return
 				}
 			}
@@ -287,7 +291,8 @@ func (s *Searcher) Order() Order { return s.q.Order }
 //
 // First knows in one of two ways that more hits follow: it has asked for one more and seen it, or the number
 // of hits is known beforehand (see ToFind and size).
-func First[H any](ctx context.Context, s *Searcher, k int, convert func(*Hit) (H, error)) ([]H, Answer, error) {
+func First[H any](ctx context.Context, s *Searcher, k int,
+	convert func(*Hit) (H, error)) ([]H, Answer, error) {
 	start := s.Explain.now()
 	find := s.ToFind(k)
 	var got struct { // in one struct: the body of the loop is a closure that escapes
@@ -366,7 +371,8 @@ func (s *Searcher) EachRun(ctx context.Context) iter.Seq2[Run, error] {
 // call Nearest or Within on either. s may be closed before. It must be closed before if How was called.
 func (s *Searcher) Again() *Searcher {
 	own := *s
-	own.stored, own.vectors, own.rows, own.vector, own.with, own.without = nil, nil, nil, model.Vector{}, nil, nil
+	own.stored, own.vectors, own.rows, own.vector, own.with, own.without = nil, nil, nil, model.Vector{}, nil,
+		nil
 	return &own
 }
 
@@ -376,7 +382,8 @@ func (s *Searcher) Again() *Searcher {
 // size is exact within a radius, and without a filter. With a filter it is exact if every item has a code. It
 // is not exact behind a cursor, or with a least similarity.
 func (s *Searcher) ToFind(k int) int {
-	if k < math.MaxInt && (s.after != nil || s.radius < 0 && (s.limited() || s.filter != nil && !s.byVectors && s.Set.Coded < s.Cv.Items)) {
+	if k < math.MaxInt && (s.after != nil ||
+		s.radius < 0 && (s.limited() || s.filter != nil && !s.byVectors && s.Set.Coded < s.Cv.Items)) {
 		return k + 1
 	}
 	return k
@@ -495,7 +502,8 @@ var none = float32(math.NaN())
 // rows that it returns: a run may be all items of a collection.
 func (s *Searcher) rankByRow(dst []rankedRow, set mih.Rows, after *rankedRow, k int) []rankedRow {
 	n := len(dst)
-	if after == nil && s.self != noRow && set.Contains(s.self) && (s.filter == nil || s.filter.Contains(s.self)) {
+	if after == nil && s.self != noRow && set.Contains(s.self) &&
+		(s.filter == nil || s.filter.Contains(s.self)) {
 		dst = append(dst, rankedRow{first, s.self})
 	}
 	for row := range set.From(after.next()) {
@@ -520,7 +528,8 @@ func (a *rankedRow) next() uint32 {
 
 // rankBySimilarity adds to top all rows of a set that may be among the first. It returns the number of rows
 // that pass the filter and the least similarity and follow the cursor.
-func (s *Searcher) rankBySimilarity(ctx context.Context, top *topRows, set mih.Rows, after *rankedRow) (int, error) {
+func (s *Searcher) rankBySimilarity(ctx context.Context, top *topRows, set mih.Rows,
+	after *rankedRow) (int, error) {
 	floor := float32(math.Inf(-1))
 	limited := s.limited()
 	if limited {
@@ -583,7 +592,8 @@ func (s *Searcher) similarities(rows []uint32, floor float32, f func(uint32, flo
 }
 
 // directionSimilarities is similarities for projections.
-func (s *Searcher) directionSimilarities(rows []uint32, floor float32, f func(uint32, float32) float32) error {
+func (s *Searcher) directionSimilarities(rows []uint32, floor float32,
+	f func(uint32, float32) float32) error {
 	t := s.Cv.Directions
 	inMemory, _ := slices.BinarySearch(rows, t.Covered())
 	t.Each(s.p.direction, rows[:inMemory], floor, func(row uint32, similarity float32) float32 {

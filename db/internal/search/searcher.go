@@ -177,16 +177,20 @@ const noRow = math.MaxUint32
 // query are fault.ErrInvalid, in its expression a fault.WhereError. ErrNoModel: the query needs codes and
 // there are none, or the model does not know the modality. ErrBusy: the space is being built. ErrNotFound: an
 // unknown key or space. If ctx has ended, its error comes back unchanged.
-func New(ctx context.Context, tools *Tools, v *state.View, cv *state.CollectionView, q Query) (*Searcher, error) {
+func New(ctx context.Context, tools *Tools, v *state.View, cv *state.CollectionView,
+	q Query) (*Searcher, error) {
 	switch {
 	case q.K < 0:
 		return nil, fault.Invalid("k = %d: 1 or more are possible", q.K)
 	case !(q.Recall >= 0 && q.Recall <= 1):
-		return nil, fault.Invalid("recall %v: above 0, up to 1, which is exact, are possible; 0 is the default of the collection", q.Recall)
+		return nil, fault.Invalid(
+			"recall %v: above 0, up to 1, which is exact, are possible; 0 is the default of the collection",
+			q.Recall)
 	case q.ExcludeSelf && q.Key == "":
 		return nil, fault.Invalid("exclude self: the query starts from no item, as Key is empty")
 	case q.Plan > mih.PlanBlockScan:
-		return nil, fault.Invalid("unknown plan %d: auto, memory, scan, filter, disk and blockscan are possible, as PlanAuto and so on", q.Plan)
+		return nil, fault.Invalid(
+			"unknown plan %d: auto, memory, scan, filter, disk and blockscan are possible, as PlanAuto and so on", q.Plan)
 	}
 	if err := ctx.Err(); err != nil { // a search of few codes does not check it again
 		return nil, err
@@ -346,7 +350,10 @@ func (s *Searcher) storedPlan() mih.Plan {
 func (s *Searcher) query(ctx context.Context, k int) *mih.Query {
 	q := &mih.Query{Code: s.p.Code, Filter: s.filter, Plan: s.plan}
 	if s.weighs() {
-		q.Weight = func(n uint32, distance int) int { return s.weigh(ctx, s.Set.Table.Rows(n), n, distance, k) }
+		q.Weight = func(n uint32, distance int) int {
+			return s.weigh(ctx, s.Set.Table.Rows(n), n, distance,
+				k)
+		}
 	}
 	return q
 }
@@ -418,7 +425,10 @@ func (s *Searcher) Nearest(ctx context.Context, k int) (err error) {
 	if inStore {
 		d = s.storedIndex()
 		if s.weighs() {
-			s.stored.weigh = func(rows mih.Rows, n uint32, distance int) int { return s.weigh(ctx, rows, n, distance, k) }
+			s.stored.weigh = func(rows mih.Rows, n uint32,
+				distance int) int {
+				return s.weigh(ctx, rows, n, distance, k)
+			}
 		}
 	}
 	switch {
@@ -548,7 +558,8 @@ func (s *Searcher) encode() (*Point, error) {
 	}
 	code, found, err := cv.ItemCode(s.V.Snap, row)
 	if err == nil && !found {
-		err = fault.Invalid("item %q has no code: it has neither features nor a label that the model knows", q.Key)
+		err = fault.Invalid("item %q has no code: it has neither features nor a label that the model knows",
+			q.Key)
 	}
 	if err != nil {
 		return nil, err
@@ -594,7 +605,8 @@ func (q *Query) in(v *state.View, cv *state.CollectionView) (*state.CollectionVi
 	}
 	kept := func(d *spaces.RevisionDescriptor) bool { return d.Revision == q.Revision }
 	if q.Revision != 1 && !slices.ContainsFunc(cv.Revisions, kept) {
-		return nil, fault.NotFound("revision %d of space %d of collection %q: the present one is %d", q.Revision, cv.Space.ID, cv.Name, cv.Space.Revision)
+		return nil, fault.NotFound("revision %d of space %d of collection %q: the present one is %d",
+			q.Revision, cv.Space.ID, cv.Name, cv.Space.Revision)
 	}
 	in := *cv
 	in.Space, err = cv.Space.Earlier(v.Snap, cv.ID, q.Revision)
@@ -633,4 +645,5 @@ func Encode(v *state.View, cv *state.CollectionView, q Query) (code []byte, z []
 
 // ErrFarAway is a fault.ErrInvalid: the projection of a vector is zero, so it has no signs. This happens to
 // vectors for which all kernels vanish.
-var ErrFarAway = fault.Invalid("the vector is far from everything that the model has learned from: is it scaled as the training vectors were?")
+var ErrFarAway = fault.Invalid(
+	"the vector is far from everything that the model has learned from: is it scaled as the training vectors were?")

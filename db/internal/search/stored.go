@@ -23,7 +23,8 @@ import (
 
 // EachCode calls f with the items that have a code and the modality to, in ascending order of rows; "" means
 // any modality. A code, of bits/8 bytes, is valid until f returns. A collection without a space has no codes.
-func EachCode(ctx context.Context, cv *state.CollectionView, r pebble.Reader, to string, f func(row uint32, key string, code []byte) error) error {
+func EachCode(ctx context.Context, cv *state.CollectionView, r pebble.Reader, to string,
+	f func(row uint32, key string, code []byte) error) error {
 	if cv.Space == nil {
 		return nil
 	}
@@ -40,24 +41,25 @@ func EachCode(ctx context.Context, cv *state.CollectionView, r pebble.Reader, to
 		having = cv.Presence[t]
 	}
 	var b []byte
-	return record.ForEachEntry(r, codec.CollectionKey(codec.KindRowKeys, cv.ID), func(row uint32, entry []byte) error {
-		if err := ctx.Err(); err != nil {
-			return err
-		}
-		if having != nil && !having.Contains(row) {
-			return nil
-		}
-		n, found, err := set.NumberOf(r, row)
-		if err != nil || !found {
-			return err
-		}
-		code, err := set.CodeOf(r, n, row)
-		if err != nil {
-			return err
-		}
-		b = code.AppendBytes(b[:0], set.Bits)
-		return f(row, string(entry), b)
-	})
+	return record.ForEachEntry(r, codec.CollectionKey(codec.KindRowKeys, cv.ID),
+		func(row uint32, entry []byte) error {
+			if err := ctx.Err(); err != nil {
+				return err
+			}
+			if having != nil && !having.Contains(row) {
+				return nil
+			}
+			n, found, err := set.NumberOf(r, row)
+			if err != nil || !found {
+				return err
+			}
+			code, err := set.CodeOf(r, n, row)
+			if err != nil {
+				return err
+			}
+			b = code.AppendBytes(b[:0], set.Bits)
+			return f(row, string(entry), b)
+		})
 }
 
 // CanEncode returns an error if the collection cannot encode features of items.
@@ -154,7 +156,8 @@ const MinPart = 64
 // Near implements mih.Store. It reads codes that are not in memory on all cores, each with an iterator of its
 // own. A panic there is an error of this search. A number without a code is fault.ErrCorrupt, because it
 // comes from a posting.
-func (s *StoredCodes) Near(ctx context.Context, dst []codec.Near, query codec.Code, numbers []uint32, r int) ([]codec.Near, error) {
+func (s *StoredCodes) Near(ctx context.Context, dst []codec.Near, query codec.Code, numbers []uint32,
+	r int) ([]codec.Near, error) {
 	if t := s.Set.Table; t != nil {
 		for _, n := range numbers {
 			code := t.Code(n)
@@ -200,7 +203,8 @@ type nearPart struct {
 
 // read appends to the part the codes with these numbers that are within r bits. numbers ascend, so blocks
 // reads each block once.
-func (p *nearPart) read(ctx context.Context, blocks *record.CodeBlocks, query codec.Code, numbers []uint32, r int) error {
+func (p *nearPart) read(ctx context.Context, blocks *record.CodeBlocks, query codec.Code, numbers []uint32,
+	r int) error {
 	for i, n := range numbers {
 		if i%MinPart == 0 {
 			if err := ctx.Err(); err != nil {
@@ -284,7 +288,8 @@ const seekBlocks = 4
 
 // storedSimilarities is similarities for rows whose projections are not in memory. It reads each block of 256
 // rows once, in order. A missing block has no projections. Entries of another length are fault.ErrCorrupt.
-func (s *Searcher) storedSimilarities(rows []uint32, floor float32, f func(uint32, float32) float32) (err error) {
+func (s *Searcher) storedSimilarities(rows []uint32, floor float32,
+	f func(uint32, float32) float32) (err error) {
 	get := s.getBlock
 	if rows[len(rows)-1]/codec.BlockRows-rows[0]/codec.BlockRows >= seekBlocks {
 		k := s.Cv.Space.Keys(s.Cv.ID)
@@ -371,7 +376,8 @@ func (s *Searcher) storedVector(row uint32, t int) (model.Vector, error) {
 	}
 	if s.vectors == nil {
 		lower := codec.CollectionKey(codec.KindFeatures, s.Cv.ID)
-		it, err := s.V.Snap.NewIter(&pebble.IterOptions{LowerBound: lower, UpperBound: codec.PrefixEnd(lower)})
+		it, err := s.V.Snap.NewIter(
+			&pebble.IterOptions{LowerBound: lower, UpperBound: codec.PrefixEnd(lower)})
 		if err != nil {
 			return s.vector, fault.ReadError(err, "features")
 		}

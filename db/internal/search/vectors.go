@@ -52,13 +52,16 @@ func (s *Searcher) startByVectors(ctx context.Context) error {
 	case len(cv.Modalities) == 0:
 		return untrained("it has no vectors to answer by", "")
 	case q.Code != nil && cv.Space != nil:
-		return fault.Invalid("recall %v is of answers by vectors, and a code has none: leave it out", q.Recall)
+		return fault.Invalid("recall %v is of answers by vectors, and a code has none: leave it out",
+			q.Recall)
 	case q.Order != byAuto && cv.Space != nil:
 		return fault.Invalid("recall %v is of answers by vectors, in the order of their similarity, and the order %s is of codes: leave one out", q.Recall, OrderNames[q.Order])
 	case q.Code != nil:
-		return untrained("a query by code finds nothing where there are no codes", ", or query by a vector, or by the key of an item that has one")
+		return untrained("a query by code finds nothing where there are no codes",
+			", or query by a vector, or by the key of an item that has one")
 	case q.Order != byAuto:
-		return untrained(fmt.Sprintf("the order %s is of codes", OrderNames[q.Order]), ", or leave the order out: answers are by vectors then")
+		return untrained(fmt.Sprintf("the order %s is of codes", OrderNames[q.Order]),
+			", or leave the order out: answers are by vectors then")
 	}
 	if err := q.checkStart(); err != nil {
 		return err
@@ -93,7 +96,8 @@ func (s *Searcher) startByVectors(ctx context.Context) error {
 		s.bounds = quant.NewVectorQuery(s.p.vector.Value)
 		for _, c := range s.compared {
 			// A measurement reads few vectors. It does not load them, to have the processors for itself.
-			if q.Forced == nil && uint64(cv.Vectors[c.modality].Rows()) < cv.NextRow && cv.WantVectors(c.modality) {
+			if q.Forced == nil && uint64(cv.Vectors[c.modality].Rows()) < cv.NextRow &&
+				cv.WantVectors(c.modality) {
 				s.tools.Wanted()
 			}
 		}
@@ -172,7 +176,8 @@ func (s *Searcher) vectorOf(t int) (model.Vector, error) {
 // noRadius returns the error for a radius in bits without codes.
 func (s *Searcher) noRadius() error {
 	if s.Cv.Space != nil {
-		return fault.Invalid("recall %v is of answers by vectors, and a radius of codes: leave one out", s.q.Recall)
+		return fault.Invalid("recall %v is of answers by vectors, and a radius of codes: leave one out",
+			s.q.Recall)
 	}
 	return fmt.Errorf("%w: collection %q: a radius counts bits of codes: train it first, or search without one, by a least similarity", fault.ErrNoModel, s.Cv.Name)
 }
@@ -189,7 +194,8 @@ type boundedRow struct {
 
 // rankVectors is rank for an answer by vectors. The first k of an index may include rows before the cursor,
 // or below the least similarity. It then asks the index for more, until k rows pass or no more exist.
-func (s *Searcher) rankVectors(ctx context.Context, dst []rankedRow, after *rankedRow, k int) ([]rankedRow, error) {
+func (s *Searcher) rankVectors(ctx context.Context, dst []rankedRow, after *rankedRow,
+	k int) ([]rankedRow, error) {
 	for of := k; ; of *= 4 {
 		ranked, err := s.rankOf(ctx, dst, after, k, of)
 		if err != nil || s.cells == nil || !s.cells.cut || len(ranked)-len(dst) >= k {
@@ -199,7 +205,8 @@ func (s *Searcher) rankVectors(ctx context.Context, dst []rankedRow, after *rank
 }
 
 // rankOf is rankVectors with the candidates that indexes find for the first of rows.
-func (s *Searcher) rankOf(ctx context.Context, dst []rankedRow, after *rankedRow, k, of int) ([]rankedRow, error) {
+func (s *Searcher) rankOf(ctx context.Context, dst []rankedRow, after *rankedRow, k,
+	of int) ([]rankedRow, error) {
 	left, err := s.mayBeFirst(ctx, after, k, of)
 	if err != nil {
 		return dst, err
@@ -290,7 +297,8 @@ func (s *Searcher) shownOfVectors(similarity float32) float32 {
 
 // mayBeFirst returns the rows that may be among the first k that pass. With indexes, it looks at their
 // candidates for the first of rows.
-func (s *Searcher) mayBeFirst(ctx context.Context, after *rankedRow, k, of int) (left []boundedRow, err error) {
+func (s *Searcher) mayBeFirst(ctx context.Context, after *rankedRow, k,
+	of int) (left []boundedRow, err error) {
 	crowded := 4096          // length of left at which rows below the floor are removed
 	certain := topRows{k: k} // rows that surely pass, by their lower bounds
 	floor := s.leastRanked()
@@ -299,7 +307,8 @@ func (s *Searcher) mayBeFirst(ctx context.Context, after *rankedRow, k, of int) 
 			return floor
 		}
 		left = append(left, boundedRow{most, row, exact})
-		if (after == nil || most < after.similarity) && s.reaches(least) && certain.add(rankedRow{least, row}) {
+		if (after == nil || most < after.similarity) && s.reaches(least) &&
+			certain.add(rankedRow{least, row}) {
 			floor = max(floor, certain.floor())
 		}
 		if len(left) >= crowded && len(left)/4 > k {
@@ -335,7 +344,8 @@ func (s *Searcher) mayBeFirst(ctx context.Context, after *rankedRow, k, of int) 
 		case several != nil:
 			several.each(rows[:inMemory], floor, seeBounds)
 		default:
-			s.Cv.Vectors[s.compared[0].modality].EachBound(s.bounds, quantMetric[s.metric], rows[:inMemory], floor, seeBounds)
+			s.Cv.Vectors[s.compared[0].modality].EachBound(s.bounds, quantMetric[s.metric], rows[:inMemory],
+				floor, seeBounds)
 		}
 		for _, row := range rows[inMemory:] {
 			c, err := s.readRow(row)
@@ -361,7 +371,8 @@ func (s *Searcher) boundedTo() uint32 {
 }
 
 // quantMetric maps metrics to metrics of bounds.
-var quantMetric = map[record.Metric]quant.Metric{record.Cosine: quant.Cosine, record.Dot: quant.Dot, record.L2: quant.SquaredL2Below}
+var quantMetric = map[record.Metric]quant.Metric{record.Cosine: quant.Cosine, record.Dot: quant.Dot,
+	record.L2: quant.SquaredL2Below}
 
 // manyBounds finds the bounds of rows with several compared vectors.
 type manyBounds struct {
@@ -404,13 +415,14 @@ func (b *manyBounds) each(rows []uint32, floor float32, f func(row uint32, least
 			b.rows = append(b.rows, it.Next())
 		}
 		at := 0
-		b.s.Cv.Vectors[c.modality].EachBound(b.s.bounds, quantMetric[b.s.metric], b.rows, floor, func(row uint32, least, most float32) float32 {
-			for rows[at] != row {
-				at++
-			}
-			b.least[at], b.most[at] = max(b.least[at], least), max(b.most[at], most)
-			return floor
-		})
+		b.s.Cv.Vectors[c.modality].EachBound(b.s.bounds, quantMetric[b.s.metric], b.rows, floor,
+			func(row uint32, least, most float32) float32 {
+				for rows[at] != row {
+					at++
+				}
+				b.least[at], b.most[at] = max(b.least[at], least), max(b.most[at], most)
+				return floor
+			})
 	}
 	for i, row := range rows {
 		if b.most[i] >= floor {
@@ -441,7 +453,8 @@ func (s *Searcher) vectorsDecide() bool {
 		return false
 	}
 	n := s.Cv.Presence[t].GetCardinality()
-	return n == s.Cv.Live.GetCardinality() && n <= uint64(min(autoItems, autoBytes/quant.VectorBytes(s.Cv.Modalities[t].Dim)))
+	return n == s.Cv.Live.GetCardinality() &&
+		n <= uint64(min(autoItems, autoBytes/quant.VectorBytes(s.Cv.Modalities[t].Dim)))
 }
 
 // hasComparable reports whether the query is a vector of a modality that can be in memory at 8 bits.

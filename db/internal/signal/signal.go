@@ -86,7 +86,8 @@ type Operation struct {
 	op         event.Op        // kind of the operation
 	id         uint64          // number of the operation, from 1, since the database was opened
 	collection string          // name; "": it is about the whole database
-	background bool            // its error reaches no caller, so that the event of a failure is an error and not a warning
+	// its error reaches no caller, so that the event of a failure is an error and not a warning
+	background bool
 	began      time.Time
 	span       event.Span // nil: there is no tracer, or it has no span
 
@@ -114,7 +115,8 @@ func (s *Sender) Begin(ctx context.Context, op event.Op, collection string) (con
 }
 
 // start is Begin, with a span if traced.
-func (s *Sender) start(ctx context.Context, op event.Op, collection string, traced bool) (context.Context, *Operation) {
+func (s *Sender) start(ctx context.Context, op event.Op, collection string,
+	traced bool) (context.Context, *Operation) {
 	o := &Operation{s: s, op: op, collection: collection, began: time.Now()}
 	if s == nil {
 		return ctx, o
@@ -135,7 +137,8 @@ func (s *Sender) start(ctx context.Context, op event.Op, collection string, trac
 
 // BeginInBackground is Begin for an operation that no caller waits for: if it fails, the
 // event is all that anybody hears of it.
-func (s *Sender) BeginInBackground(ctx context.Context, op event.Op, collection string) (context.Context, *Operation) {
+func (s *Sender) BeginInBackground(ctx context.Context, op event.Op,
+	collection string) (context.Context, *Operation) {
 	ctx, o := s.Begin(ctx, op, collection)
 	o.background = true
 	return ctx, o
@@ -144,7 +147,8 @@ func (s *Sender) BeginInBackground(ctx context.Context, op event.Op, collection 
 // BeginUntraced is BeginInBackground without a span, for work that goes on all the
 // time: its spans, each a trace of its own, would only hide others. It has events, and
 // Activity lists it.
-func (s *Sender) BeginUntraced(ctx context.Context, op event.Op, collection string) (context.Context, *Operation) {
+func (s *Sender) BeginUntraced(ctx context.Context, op event.Op,
+	collection string) (context.Context, *Operation) {
 	ctx, o := s.start(ctx, op, collection, false)
 	o.background = true
 	return ctx, o
@@ -179,7 +183,8 @@ func (o *Operation) Progress(stage string, done, total int64) {
 	}
 	o.mu.Unlock()
 	if tell && o.s.Heard(o.ctx, slog.LevelDebug) {
-		o.tell(event.Event{Phase: event.PhaseProgress, Level: slog.LevelDebug, Time: now, Stage: stage, Done: done, Total: total})
+		o.tell(event.Event{Phase: event.PhaseProgress, Level: slog.LevelDebug, Time: now, Stage: stage,
+			Done: done, Total: total})
 	}
 }
 

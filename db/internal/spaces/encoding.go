@@ -171,7 +171,8 @@ const EncodeRun = 64
 // encs[i] becomes the encoding of the vectors and label ids that item(i) returns. EncodeAll calls item once
 // for each i, from any of the goroutines; leave its results unchanged until EncodeAll returns. failed makes
 // the returned error from the number of an item and its error. EncodeAll ends early with the context.
-func (s *Space) EncodeAll(ctx context.Context, workers int, encs []Encoding, item func(i int) (vectors []model.Vector, labelIDs []uint32), failed func(i int, err error) error) error {
+func (s *Space) EncodeAll(ctx context.Context, workers int, encs []Encoding,
+	item func(i int) (vectors []model.Vector, labelIDs []uint32), failed func(i int, err error) error) error {
 	runs := (len(encs) + EncodeRun - 1) / EncodeRun
 	return work.ParallelBy(ctx, workers, 1, runs, func(run int) error {
 		from, to := run*EncodeRun, min((run+1)*EncodeRun, len(encs))

@@ -95,5 +95,6 @@ func (s *Space) Taught(lesson model.Lesson) codec.Taught {
 // LearnsFrom reports whether the projections of the space can learn from an item: whether it
 // has a modality that the model knows, and the space has statistics.
 func (s *Space) LearnsFrom(it *record.Item) bool {
-	return s.HasStatistics() && slices.ContainsFunc(s.Positions, func(t int) bool { return Has(it.Vectors, t) })
+	return s.HasStatistics() &&
+		slices.ContainsFunc(s.Positions, func(t int) bool { return Has(it.Vectors, t) })
 }

@@ -17,10 +17,13 @@ import (
 // JSON, in chunk 0 of the revision. Views and the committer share it: to change it, as for a pin, store a
 // changed copy and replace the pointer.
 type RevisionDescriptor struct {
-	report.RevisionInfo                // without Bytes and Checksum, which follow from Model and its chunks
-	Model               record.Chunked `json:"model,omitzero"` // of the projections; zero for revision 1, which uses the model of the space
-	Retracted           uint64         `json:"retracted"`      // retractions before this number are out of the projections
-	Rows                uint64         `json:"rows,omitempty"` // of a space without statistics: items in rows from here on have come since the training
+	report.RevisionInfo // without Bytes and Checksum, which follow from Model and its chunks
+	// of the projections; zero for revision 1, which uses the model of the space
+	Model record.Chunked `json:"model,omitzero"`
+	// retractions before this number are out of the projections
+	Retracted uint64 `json:"retracted"`
+	// of a space without statistics: items in rows from here on have come since the training
+	Rows uint64 `json:"rows,omitempty"`
 
 	// Expected is of revision 1 alone, by name of the modality: what the projections miss of what the labels
 	// of the training's own items teach, if each is left out. Drift is above it. Nil: not known.
@@ -73,7 +76,8 @@ func (s *Space) Earlier(r pebble.Reader, collection, revision uint32) (*Space, e
 }
 
 // ReadRevisionDescriptor reads the descriptor of a revision, which has to be there.
-func ReadRevisionDescriptor(r pebble.Reader, collection, space, revision uint32) (*RevisionDescriptor, error) {
+func ReadRevisionDescriptor(r pebble.Reader, collection, space,
+	revision uint32) (*RevisionDescriptor, error) {
 	b, err := record.Get(r, codec.RevisionKey(collection, space, revision, 0))
 	if err == nil && b == nil {
 		err = fault.ErrMissing

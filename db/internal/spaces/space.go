@@ -23,23 +23,27 @@ import (
 type Space struct {
 	SpaceDescriptor
 
-	Revision  uint32       // from 1, as it was trained
-	Trained   *model.Model // of revision 1; nil in a codes-only collection
-	Learned   *model.Model // of this revision, the same as Trained in revision 1; nil in a codes-only collection
-	Positions []int        // positions in the collection, by modality of the model; nil in a codes-only collection
-	Encoders  sync.Pool    // of *Encoder, with the matrices of Learned; unused in a codes-only collection
+	Revision uint32       // from 1, as it was trained
+	Trained  *model.Model // of revision 1; nil in a codes-only collection
+	// of this revision, the same as Trained in revision 1; nil in a codes-only collection
+	Learned *model.Model
+	// positions in the collection, by modality of the model; nil in a codes-only collection
+	Positions []int
+	Encoders  sync.Pool // of *Encoder, with the matrices of Learned; unused in a codes-only collection
 
 	earlier atomic.Pointer[Space] // that was asked for last, see Earlier
 }
 
 // A SpaceDescriptor has the facts about a space besides its matrices. It is stored in JSON.
 type SpaceDescriptor struct {
-	ID         uint32         `json:"id"`               // unique in the collection, from 1; never used again
-	Parent     uint32         `json:"parent,omitempty"` // the space whose model it has; absent: it was trained
-	Bits       int            `json:"bits"`             // of a code
-	Created    time.Time      `json:"created"`          // see Now
-	Model      record.Chunked `json:"model"`            // revision 1; zero in a codes-only collection
-	Statistics record.Chunked `json:"statistics"`       // sums of the lessons, as of the last checkpoint; zero without HasStatistics
+	ID uint32 `json:"id"` // unique in the collection, from 1; never used again
+	// the space whose model it has; absent: it was trained
+	Parent  uint32         `json:"parent,omitempty"`
+	Bits    int            `json:"bits"`    // of a code
+	Created time.Time      `json:"created"` // see Now
+	Model   record.Chunked `json:"model"`   // revision 1; zero in a codes-only collection
+	// sums of the lessons, as of the last checkpoint; zero without HasStatistics
+	Statistics record.Chunked `json:"statistics"`
 }
 
 // Reported is a SpaceDescriptor as it lies in the store, with the report of the training, and with a
@@ -111,7 +115,8 @@ func Read(r pebble.Reader, c *record.Descriptor, id, revision uint32) (*Space, e
 	}
 	if c.CodesOnly() {
 		if d.Bits != c.Bits || d.Model.Chunks > 0 {
-			return nil, fault.Corrupt(fmt.Errorf("%d bits, %d chunks of a model", d.Bits, d.Model.Chunks), "descriptor of space %d", id)
+			return nil, fault.Corrupt(fmt.Errorf("%d bits, %d chunks of a model", d.Bits, d.Model.Chunks),
+				"descriptor of space %d", id)
 		}
 		return New(d, nil, nil), nil
 	}

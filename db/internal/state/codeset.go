@@ -58,7 +58,8 @@ func (s *CodeSet) counters() codec.CodeCounters {
 // CountersOf returns the numbers of codes in a table. A bulk load passes a table that is not yet in the set.
 func CountersOf(w *mih.Writer) codec.CodeCounters {
 	t := w.Table()
-	return codec.CodeCounters{NextCode: uint64(t.Next()), Codes: uint64(t.Distinct()), Coded: uint64(t.Items())}
+	return codec.CodeCounters{NextCode: uint64(t.Next()), Codes: uint64(t.Distinct()),
+		Coded: uint64(t.Items())}
 }
 
 // A CodeSetView is the immutable state of a code set that readers see.
@@ -261,7 +262,8 @@ func (d *Database) Load(ctx context.Context, v *View) {
 		case <-set.loading.wanted:
 		}
 		octx, op := d.Signals.BeginInBackground(ctx, event.OpLoad, cv.Name)
-		bare := set.standing == spaceBuilding || !d.afford(d.Current.Load(), set, mih.TableBytes(set.Bits, set.Codes))
+		bare := set.standing == spaceBuilding || !d.afford(d.Current.Load(), set,
+			mih.TableBytes(set.Bits, set.Codes))
 		var w *mih.Writer
 		err := work.Safely(func() (err error) {
 			w, err = loadTable(octx, v.Snap, cv, set, bare)
@@ -331,7 +333,8 @@ const maxRoom = 64 << 20
 // It checks everything against the counters in set and cv: a number, a row or a count that does not fit is an
 // ErrCorrupt. Before it has read a code it takes no more memory than maxRoom, as the counters themselves may
 // be damaged.
-func loadTable(ctx context.Context, r pebble.Reader, cv *CollectionView, set *CodeSetView, bare bool) (*mih.Writer, error) {
+func loadTable(ctx context.Context, r pebble.Reader, cv *CollectionView, set *CodeSetView,
+	bare bool) (*mih.Writer, error) {
 	q, next := set.Bits, uint32(set.NextCode)
 	// Allocate the largest first. Then the others do not run the garbage collector again, as they would one
 	// by one in a small heap.
@@ -373,7 +376,8 @@ func loadTable(ctx context.Context, r pebble.Reader, cv *CollectionView, set *Co
 	}
 	add := func(n, row uint32) error {
 		if _, has := w.Table().CodeOf(row); has || uint64(row) >= cv.NextRow || w.Table().Code(n) == nil {
-			return fault.Corrupt(fmt.Errorf("row %d has a code already, or one of both is none", row), "rows of code number %d", n)
+			return fault.Corrupt(fmt.Errorf("row %d has a code already, or one of both is none", row),
+				"rows of code number %d", n)
 		}
 		w.Add(n, row)
 		return nil

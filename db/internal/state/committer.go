@@ -38,14 +38,15 @@ import (
 // else here runs in the committer, or before Run starts it, or after End has waited for it.
 type Committer struct {
 	// The store and its helpers, set by Database.Open and then constant.
-	kv       *pebble.DB
-	Log      *store.Log                          // after its first failure every request is refused
-	Admit    func(bytes int64, frees bool) error // Engine.Admit: reports whether the disk has room
-	keepUp   func(frees bool) error              // Engine.KeepUp: waits until the store may take another commit
-	fullDisk func(error) error                   // Engine.FullDisk: words an error of the operating system
-	Tables   func() *store.Tables                // tables for the next commit, for CommitTables
-	noSync   bool                                // Options.NoSync: answer writes before they are durable
-	readOnly bool                                // only Show is possible
+	kv    *pebble.DB
+	Log   *store.Log                          // after its first failure every request is refused
+	Admit func(bytes int64, frees bool) error // Engine.Admit: reports whether the disk has room
+	// Engine.KeepUp: waits until the store may take another commit
+	keepUp   func(frees bool) error
+	fullDisk func(error) error    // Engine.FullDisk: words an error of the operating system
+	Tables   func() *store.Tables // tables for the next commit, for CommitTables
+	noSync   bool                 // Options.NoSync: answer writes before they are durable
+	readOnly bool                 // only Show is possible
 
 	rerankBytes int64 // Database.rerankBytes
 
@@ -72,8 +73,9 @@ type Committer struct {
 	dirty    []*CollectionState          // changed or dropped since the last view, each once (Touch)
 	shown    Catalogue                   // of the last view
 	sequence uint64                      // number of the last commit; only committed counts it
-	edits    map[string]int              // by key of a block: edits since it was last written whole, see maxEdits
-	layers   *layerCounts                // the same for sets of rows, see MaxLayers
+	// by key of a block: edits since it was last written whole, see maxEdits
+	edits  map[string]int
+	layers *layerCounts // the same for sets of rows, see MaxLayers
 }
 
 // Submit hands a request to the committer and waits until it is committed and visible, and durable, unless
@@ -101,7 +103,8 @@ func (c *Committer) Submit(ctx context.Context, r *Request) error {
 // of changed collections (AllCounters) and the sequence (Tables.WriteSequence). Then applied brings memory to
 // the same state and calls Touch; it cannot fail. On an error applied has not been called, and the store is
 // unchanged or the database has failed. The caller adds context to the error.
-func (c *Committer) CommitTables(ctx context.Context, t *store.Tables, bytes int64, tasks []work.Task, applied func()) error {
+func (c *Committer) CommitTables(ctx context.Context, t *store.Tables, bytes int64, tasks []work.Task,
+	applied func()) error {
 	began := time.Now()
 	defer func() {
 		c.tablesUntil.Store(time.Now().Add(min(restPerTables*time.Since(began), maxTablesRest)).UnixNano())
@@ -205,10 +208,13 @@ type requestKind byte
 const (
 	requestWrites requestKind = iota // changes of items, which share a commit with others
 	requestStores                    // an operation in a commit of its own
-	requestFrees                     // an operation that frees disk space later: less room has to be left for it
-	requestLoads                     // an operation that gives the store whole tables, and asks for room itself, see CommitTables
-	requestLooks                     // an operation that stores nothing and changes nothing visible
-	requestShows                     // an operation that stores nothing and changes what readers see; allowed when read-only
+	// an operation that frees disk space later: less room has to be left for it
+	requestFrees
+	// an operation that gives the store whole tables, and asks for room itself, see CommitTables
+	requestLoads
+	requestLooks // an operation that stores nothing and changes nothing visible
+	// an operation that stores nothing and changes what readers see; allowed when read-only
+	requestShows
 )
 
 // commits reports whether the transaction is committed after the operation.
@@ -216,7 +222,8 @@ func (k requestKind) commits() bool { return k <= requestFrees }
 
 // onlyDeletes reports whether all changes are deletions, which reduce the data. Their marks are small.
 func (r *Request) onlyDeletes() bool {
-	return r.kind == requestWrites && len(r.Changes) > 0 && !slices.ContainsFunc(r.Changes, func(ch *Change) bool { return ch.Kind != DeleteItem })
+	return r.kind == requestWrites && len(r.Changes) > 0 &&
+		!slices.ContainsFunc(r.Changes, func(ch *Change) bool { return ch.Kind != DeleteItem })
 }
 
 // frees reports whether the request frees disk space, later.
@@ -338,7 +345,8 @@ func (c *Committer) commitTx(first *Request) (next *Request) {
 				c.failAll(f, failed)
 				return nil
 			case r.err == errNextTx:
-				next, f.requests = r, f.requests[:len(f.requests)-1] // the next transaction resolves it again, against this commit
+				// the next transaction resolves it again, against this commit
+				next, f.requests = r, f.requests[:len(f.requests)-1]
 				r = nil
 				continue
 			}
@@ -680,7 +688,8 @@ func collectionsOf(changes []*Change) iter.Seq2[uint32, []*Change] {
 
 // Encode adds the codes of items in a space to the Encs of puts, on all cores if they are many. It does
 // nothing for a space without a model. labelIDs returns the ids of labels; several goroutines call it.
-func Encode(ctx context.Context, puts []*Change, s *spaces.Space, labelIDs func(names []string) []uint32) error {
+func Encode(ctx context.Context, puts []*Change, s *spaces.Space,
+	labelIDs func(names []string) []uint32) error {
 	if s.Learned == nil {
 		return nil
 	}

@@ -47,7 +47,9 @@ func (g *gate) open(err error) {
 }
 
 func (g *gate) MaybeError(op errorfs.Op) error {
-	if !strings.HasSuffix(op.Path, ".log") || op.Kind != errorfs.OpFileSync && op.Kind != errorfs.OpFileSyncData && op.Kind != errorfs.OpFileSyncTo {
+	if !strings.HasSuffix(op.Path, ".log") ||
+		op.Kind != errorfs.OpFileSync && op.Kind != errorfs.OpFileSyncData &&
+			op.Kind != errorfs.OpFileSyncTo {
 		return nil
 	}
 	g.mu.Lock()
@@ -143,7 +145,8 @@ func TestNothingIsSeenBeforeItsSync(t *testing.T) {
 	refused := make(chan error, 1)
 	var sees atomic.Bool
 	go func() {
-		err := d.Committer.Submit(context.Background(), &Request{Changes: []*Change{expect("e", nil), put("e", int64(6))}})
+		err := d.Committer.Submit(context.Background(),
+			&Request{Changes: []*Change{expect("e", nil), put("e", int64(6))}})
 		sees.Store(seen(t, d, "e"))
 		refused <- err
 	}()
@@ -295,7 +298,8 @@ func openState(t *testing.T) (*Database, *CollectionState) {
 // openStateOn is openState on a file system. changed, unless nil, hears of each new view.
 func openStateOn(t *testing.T, fsys vfs.FS, changed func([]*CollectionView)) (*Database, *CollectionState) {
 	t.Helper()
-	cfg := &store.Config{FS: fsys, ReserveBytes: -1, Signals: signal.NewSender(slog.New(slog.DiscardHandler), nil, nil)}
+	cfg := &store.Config{FS: fsys, ReserveBytes: -1, Signals: signal.NewSender(slog.New(slog.DiscardHandler),
+		nil, nil)}
 	cfg.Room = store.NewReserve(cfg, "db")
 	d := New(store.NewEngine(cfg, "db"), cfg.Signals, -1, -1, changed)
 	kv, err := store.Open("db", cfg, d.Engine.Log, true)
@@ -316,12 +320,15 @@ func openStateOn(t *testing.T, fsys vfs.FS, changed func([]*CollectionView)) (*D
 	first.Release()
 	schema := &record.Descriptor{
 		Name:       "main",
-		Modalities: []record.Modality{{Name: "image", Dim: 2}}, Fields: []record.Field{{Name: "n", Type: record.Int}},
+		Modalities: []record.Modality{{Name: "image", Dim: 2}},
+		Fields:     []record.Field{{Name: "n", Type: record.Int}},
 	}
-	if err := d.Committer.Do(t.Context(), 0, func(tx *Tx) error { return tx.CreateCollection(schema) }); err != nil {
+	if err := d.Committer.Do(t.Context(), 0,
+		func(tx *Tx) error { return tx.CreateCollection(schema) }); err != nil {
 		t.Fatal(err)
 	}
-	if err := d.Committer.Submit(t.Context(), &Request{Changes: []*Change{put("a", int64(1)), put("b", int64(2))}}); err != nil {
+	if err := d.Committer.Submit(t.Context(),
+		&Request{Changes: []*Change{put("a", int64(1)), put("b", int64(2))}}); err != nil {
 		t.Fatal(err)
 	}
 	return d, d.Committer.States[1]
@@ -330,7 +337,8 @@ func openStateOn(t *testing.T, fsys vfs.FS, changed func([]*CollectionView)) (*D
 // put puts an item with a field. A value of a type that no field has is found only when the
 // change is applied.
 func put(key string, value any) *Change {
-	return &Change{Collection: 1, Kind: PutItem, Item: &record.Item{Key: key, Fields: []codec.Field{{Value: value}}}}
+	return &Change{Collection: 1, Kind: PutItem,
+		Item: &record.Item{Key: key, Fields: []codec.Field{{Value: value}}}}
 }
 
 // An asked context calls a function when it is asked for its error.
@@ -381,7 +389,8 @@ func TestFailedApplyFailsTheDatabase(t *testing.T) {
 			if err := write(d, s); !errors.Is(err, fault.ErrFailed) {
 				t.Errorf("%v", err)
 			}
-			if err := d.Committer.Submit(context.Background(), &Request{Changes: []*Change{put("e", int64(5))}}); !errors.Is(err, fault.ErrFailed) {
+			if err := d.Committer.Submit(context.Background(),
+				&Request{Changes: []*Change{put("e", int64(5))}}); !errors.Is(err, fault.ErrFailed) {
 				t.Errorf("afterwards: %v", err)
 			}
 			v := d.Latest()

@@ -68,8 +68,10 @@ type Database struct {
 // New returns a database whose store is not yet open. tableBytes bounds the memory of substring tables, and
 // rerankBytes that of rows for reranking. changed, unless nil, hears which collections differ between a new
 // view and the one before; it must not wait.
-func New(engine *store.Engine, signals *signal.Sender, tableBytes, rerankBytes int64, changed func([]*CollectionView)) *Database {
-	return &Database{Engine: engine, Signals: signals, tableBytes: tableBytes, rerankBytes: rerankBytes, changed: changed, indexWanted: make(chan struct{}, 1)}
+func New(engine *store.Engine, signals *signal.Sender, tableBytes, rerankBytes int64,
+	changed func([]*CollectionView)) *Database {
+	return &Database{Engine: engine, Signals: signals, tableBytes: tableBytes, rerankBytes: rerankBytes,
+		changed: changed, indexWanted: make(chan struct{}, 1)}
 }
 
 // Open reads the state of the store kv, whose last commit has the number sequence, and loads small code sets.
@@ -77,9 +79,11 @@ func New(engine *store.Engine, signals *signal.Sender, tableBytes, rerankBytes i
 // rows and labels. On an error the caller keeps kv.
 func (d *Database) Open(kv *pebble.DB, sequence uint64, noSync, readOnly bool) (err error) {
 	c := &Committer{
-		kv: kv, Log: d.Engine.Log, Admit: d.Engine.Admit, keepUp: d.Engine.KeepUp, fullDisk: d.Engine.FullDisk,
-		noSync: noSync, readOnly: readOnly, sequence: sequence,
-		queue: make(chan *Request, 64), pending: make(chan *pendingCommit, maxPending), finished: make(chan struct{}),
+		kv: kv, Log: d.Engine.Log, Admit: d.Engine.Admit, keepUp: d.Engine.KeepUp,
+		fullDisk: d.Engine.FullDisk,
+		noSync:   noSync, readOnly: readOnly, sequence: sequence,
+		queue: make(chan *Request, 64), pending: make(chan *pendingCommit, maxPending),
+		finished:    make(chan struct{}),
 		rerankBytes: d.rerankBytes, current: d.setCurrent, edits: map[string]int{}, layers: newLayerCounts(),
 	}
 	c.Tables = func() *store.Tables { return d.Engine.Tables(c.sequence) }
@@ -255,7 +259,8 @@ func (d *Database) Compact(ctx context.Context, progress event.Progress) error {
 		return err
 	}
 	defer d.Engine.Log.Work.Changes.Add(1)
-	if err := d.Engine.CompactAll(ctx, func(done, total int64) { progress("rewrite", done, total) }); err != nil {
+	if err := d.Engine.CompactAll(ctx,
+		func(done, total int64) { progress("rewrite", done, total) }); err != nil {
 		if failed := d.Engine.Log.Err(); failed != nil {
 			return failed
 		}
@@ -360,7 +365,8 @@ func (cv *CollectionView) SpaceInfo(r pebble.Reader, sv *SpaceView) (*report.Spa
 			info.Training.Aim = sp.Learned.Aim() // reports of earlier versions have none
 		}
 	}
-	if info.Checksum, err = record.Checksum(r, codec.NumberKey(codec.KindModel, cv.ID, sp.ID), 0, sp.Model); err != nil {
+	if info.Checksum, err = record.Checksum(r, codec.NumberKey(codec.KindModel, cv.ID, sp.ID), 0,
+		sp.Model); err != nil {
 		return nil, fault.ReadError(err, "model of space %d", sp.ID)
 	}
 	info.Revisions, err = revisionInfos(sv, r, cv.ID, info)
@@ -368,14 +374,16 @@ func (cv *CollectionView) SpaceInfo(r pebble.Reader, sv *SpaceView) (*report.Spa
 }
 
 // revisionInfos describes the stored revisions of a space.
-func revisionInfos(sv *SpaceView, r pebble.Reader, collection uint32, of *report.SpaceInfo) ([]report.RevisionInfo, error) {
+func revisionInfos(sv *SpaceView, r pebble.Reader, collection uint32,
+	of *report.SpaceInfo) ([]report.RevisionInfo, error) {
 	infos := []report.RevisionInfo{}
 	for _, d := range sv.Revisions {
 		info := d.RevisionInfo
 		if info.Bytes, info.Checksum = of.ModelBytes, of.Checksum; d.Model.Chunks > 0 {
 			var err error
 			info.Bytes = d.Model.Bytes
-			if info.Checksum, err = record.Checksum(r, codec.RevisionPrefix(collection, uint32(of.Space), d.Revision), 1, d.Model); err != nil {
+			if info.Checksum, err = record.Checksum(r, codec.RevisionPrefix(collection, uint32(of.Space),
+				d.Revision), 1, d.Model); err != nil {
 				return nil, fault.ReadError(err, "revision %d of space %d", d.Revision, of.Space)
 			}
 		}
@@ -450,8 +458,9 @@ func (d *Database) Activity() report.Activity {
 	a := report.Activity{
 		Writes: c.writes.Stats(), WriteErrors: c.errors.Load(), Conflicts: c.conflicts.Load(),
 		ItemsPut: done.Put.Load(), ItemsDeleted: done.Deleted.Load(),
-		Waiting: int(done.Waiting.Load()), Commits: done.Commits.Stats(), CommitRequests: done.Requests.Load(),
-		CommitBytes: done.Bytes.Load(), Syncs: done.Syncs.Stats(),
+		Waiting: int(done.Waiting.Load()), Commits: done.Commits.Stats(),
+		CommitRequests: done.Requests.Load(),
+		CommitBytes:    done.Bytes.Load(), Syncs: done.Syncs.Stats(),
 		Cache: e.CacheStats(), Store: e.Stats(),
 		Snapshots: d.Pinned(),
 		Failed:    e.Log.Failed.Load() != nil, DiskFull: e.Reserve.Full.Load(),
@@ -461,6 +470,7 @@ func (d *Database) Activity() report.Activity {
 	a.Running, a.Operations = d.Signals.Operations.Stats()
 	_, ofStore := e.Log.Work.Ended.Stats()
 	a.Operations = append(a.Operations, ofStore...)
-	slices.SortFunc(a.Operations, func(a, b event.OperationStats) int { return strings.Compare(string(a.Op), string(b.Op)) })
+	slices.SortFunc(a.Operations,
+		func(a, b event.OperationStats) int { return strings.Compare(string(a.Op), string(b.Op)) })
 	return a
 }

@@ -2,8 +2,8 @@
 //
 //   - Committer takes requests, makes one Tx of the waiting ones, gives it to the store, and makes the next
 //     View. It alone touches CollectionState, SpaceState and CodeSet.
-//   - A pendingCommit is a Tx whose sync a second goroutine awaits while the committer makes the next Tx. Afterwards
-//     readers get its View, and its requests their answers.
+//   - A pendingCommit is a Tx whose sync a second goroutine awaits while the committer makes the next Tx.
+//     Afterwards readers get its View, and its requests their answers.
 //   - A request is applied whole or not at all. Resolving it reads and finds every possible error; applying
 //     it only writes to memory and the batch.
 //   - Committer.committed counts a commit, and Committer.ended alone finishes it: side file, view.

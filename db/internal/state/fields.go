@@ -71,7 +71,8 @@ func (tx *Tx) searchTerms(s *CollectionState, row uint32) (record.Terms, error) 
 	var out record.Terms
 	container := uint16(row >> 16)
 	for id := range s.Labels.All() {
-		rows, err := record.ReadRows(tx.Committer.kv, codec.RowsKey(s.ID, codec.SetLabel, uint32(id), container))
+		rows, err := record.ReadRows(tx.Committer.kv, codec.RowsKey(s.ID, codec.SetLabel, uint32(id),
+			container))
 		if err != nil {
 			return out, err
 		}
@@ -84,26 +85,27 @@ func (tx *Tx) searchTerms(s *CollectionState, row uint32) (record.Terms, error) 
 			continue
 		}
 		number, any := record.Number{Field: uint16(i)}, false
-		err := record.ForEach(tx.Committer.kv, codec.FieldRowsKey(s.ID, uint16(i), container, ""), func(key, b []byte) error {
-			l, err := codec.DecodeLayer(b)
-			if err != nil {
-				return fault.Corrupt(err, "rows %x", key)
-			}
-			if !l.Added.Contains(row & 0xffff) {
+		err := record.ForEach(tx.Committer.kv, codec.FieldRowsKey(s.ID, uint16(i), container, ""),
+			func(key, b []byte) error {
+				l, err := codec.DecodeLayer(b)
+				if err != nil {
+					return fault.Corrupt(err, "rows %x", key)
+				}
+				if !l.Added.Contains(row & 0xffff) {
+					return nil
+				}
+				_, _, value := codec.FieldRowsKeyParts(key)
+				switch {
+				case f.Type == record.String:
+					out.Texts = append(out.Texts, record.Text{Field: uint16(i), Text: string(value)})
+				case len(value) == 1 && value[0] == codec.SliceExists:
+					any = true
+				case len(value) == 1 && value[0] < codec.SliceCount:
+					number.Image |= 1 << (64 - value[0])
+					any = true
+				}
 				return nil
-			}
-			_, _, value := codec.FieldRowsKeyParts(key)
-			switch {
-			case f.Type == record.String:
-				out.Texts = append(out.Texts, record.Text{Field: uint16(i), Text: string(value)})
-			case len(value) == 1 && value[0] == codec.SliceExists:
-				any = true
-			case len(value) == 1 && value[0] < codec.SliceCount:
-				number.Image |= 1 << (64 - value[0])
-				any = true
-			}
-			return nil
-		})
+			})
 		if err != nil {
 			return out, err
 		}
@@ -345,7 +347,8 @@ func (s *CollectionState) refuseIndex(row uint32, it *record.Item) {
 // collection with the fields indexed, and returns the new one. Indexed fields stay indexed. IndexFields calls
 // alter first to check for an error, and again at the end. On an error everything is as before. One call at a
 // time may index fields of a collection.
-func (c Collection) IndexFields(ctx context.Context, fields []string, alter func(*record.Descriptor) (*record.Descriptor, error)) error {
+func (c Collection) IndexFields(ctx context.Context, fields []string,
+	alter func(*record.Descriptor) (*record.Descriptor, error)) error {
 	var x *fieldIndexing
 	err := c.Do(ctx, 0, func(tx *Tx, s *CollectionState) (err error) {
 		x, err = tx.beginIndexing(s, fields, alter)
@@ -377,7 +380,8 @@ func (c Collection) IndexFields(ctx context.Context, fields []string, alter func
 }
 
 // indexedBy returns the final descriptor of IndexFields.
-func indexedBy(s *CollectionState, fields []string, alter func(*record.Descriptor) (*record.Descriptor, error)) (*record.Descriptor, error) {
+func indexedBy(s *CollectionState, fields []string,
+	alter func(*record.Descriptor) (*record.Descriptor, error)) (*record.Descriptor, error) {
 	d, err := s.WithFields(fields, record.FieldIndexed)
 	if err != nil {
 		return nil, err
@@ -411,9 +415,11 @@ func (c Collection) abandon(ctx context.Context, x *fieldIndexing) {
 
 // beginIndexing marks the fields as being indexed, and deletes the sets of an earlier attempt. If all fields
 // are indexed already, it makes the alteration and returns nil.
-func (tx *Tx) beginIndexing(s *CollectionState, fields []string, alter func(*record.Descriptor) (*record.Descriptor, error)) (*fieldIndexing, error) {
+func (tx *Tx) beginIndexing(s *CollectionState, fields []string,
+	alter func(*record.Descriptor) (*record.Descriptor, error)) (*fieldIndexing, error) {
 	if s.indexing != nil {
-		return nil, fmt.Errorf("%w: fields of collection %q are being indexed: wait until that has ended", fault.ErrBusy, s.Name)
+		return nil, fmt.Errorf("%w: fields of collection %q are being indexed: wait until that has ended",
+			fault.ErrBusy, s.Name)
 	}
 	d, err := indexedBy(s, fields, alter)
 	if err != nil {
@@ -465,42 +471,44 @@ func (tx *Tx) indexBlock(s *CollectionState, x *fieldIndexing) (done bool, err e
 	var texts []rowText // read before anything changes
 	numbers := map[fieldContainer]*[codec.SliceCount]codec.Container{}
 	read, bytes := 0, 0
-	err = record.ForEachItemIn(tx.Committer.kv, s.ID, uint32(x.bound), bound, func(row uint32, value []byte) error {
-		if !s.Live.B.Contains(row) {
+	err = record.ForEachItemIn(tx.Committer.kv, s.ID, uint32(x.bound), bound,
+		func(row uint32, value []byte) error {
+			if !s.Live.B.Contains(row) {
+				return nil
+			}
+			if bytes += len(value); read > 0 &&
+				(bytes > indexBytes && rows == indexRows || bytes > mostIndexBytes) {
+				bound = uint64(row)
+				return errEnough
+			}
+			read++
+			found, err := x.terms(s, value)
+			switch {
+			case errors.Is(err, fault.ErrInvalid):
+				key, kerr := record.ReadKey(tx.Committer.kv, s.ID, row)
+				if kerr != nil {
+					return kerr
+				}
+				return fault.OfItem(key, err)
+			case err != nil:
+				return fault.Corrupt(err, "item in row %d", row)
+			}
+			for _, v := range found.Texts {
+				texts = append(texts, rowText{row, v})
+			}
+			for _, v := range found.Numbers { // sets of 65,536 rows as words, many times as fast as bitmaps
+				at := fieldContainer{s.ID, v.Field, uint16(row >> 16)}
+				if numbers[at] == nil {
+					numbers[at] = new([codec.SliceCount]codec.Container)
+				}
+				slices := numbers[at]
+				slices[codec.SliceExists].Add(uint16(row))
+				for image := v.Image; image != 0; image &= image - 1 {
+					slices[codec.SliceOf(bits.TrailingZeros64(image))].Add(uint16(row))
+				}
+			}
 			return nil
-		}
-		if bytes += len(value); read > 0 && (bytes > indexBytes && rows == indexRows || bytes > mostIndexBytes) {
-			bound = uint64(row)
-			return errEnough
-		}
-		read++
-		found, err := x.terms(s, value)
-		switch {
-		case errors.Is(err, fault.ErrInvalid):
-			key, kerr := record.ReadKey(tx.Committer.kv, s.ID, row)
-			if kerr != nil {
-				return kerr
-			}
-			return fault.OfItem(key, err)
-		case err != nil:
-			return fault.Corrupt(err, "item in row %d", row)
-		}
-		for _, v := range found.Texts {
-			texts = append(texts, rowText{row, v})
-		}
-		for _, v := range found.Numbers { // sets of 65,536 rows as words, many times as fast as bitmaps
-			at := fieldContainer{s.ID, v.Field, uint16(row >> 16)}
-			if numbers[at] == nil {
-				numbers[at] = new([codec.SliceCount]codec.Container)
-			}
-			slices := numbers[at]
-			slices[codec.SliceExists].Add(uint16(row))
-			for image := v.Image; image != 0; image &= image - 1 {
-				slices[codec.SliceOf(bits.TrailingZeros64(image))].Add(uint16(row))
-			}
-		}
-		return nil
-	})
+		})
 	if err != nil && err != errEnough {
 		return false, err
 	}

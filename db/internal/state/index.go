@@ -143,7 +143,8 @@ func (tx *Tx) setCode(s *CollectionState, sp *SpaceState, row uint32, given spac
 			tx.linkCode(set, n, row, isNew)
 			old = n
 		}
-		rowCodes().Set(byte(row), codec.RowCode{Code: old, Provenance: given.From, Revision: set.in.Revision}.Append(nil))
+		rowCodes().Set(byte(row), codec.RowCode{Code: old, Provenance: given.From,
+			Revision: set.in.Revision}.Append(nil))
 	} else if had {
 		rowCodes().Clear(byte(row))
 	}
@@ -193,7 +194,8 @@ func (tx *Tx) unlinkCode(set *CodeSet, n, row uint32) {
 }
 
 // rowBlock returns the edit of the block of a kind in the space that holds a row. Entries have width bytes.
-func (tx *Tx) rowBlock(s *CollectionState, sp *SpaceState, k record.CodeKeys, kind byte, row uint32, width int) *codec.BlockEdit {
+func (tx *Tx) rowBlock(s *CollectionState, sp *SpaceState, k record.CodeKeys, kind byte, row uint32,
+	width int) *codec.BlockEdit {
 	first := uint64(row) / codec.BlockRows * codec.BlockRows
 	return tx.Block(k.Block(kind, row), width, sp.fresh || first >= s.FreshRow)
 }
@@ -241,7 +243,8 @@ func (d *Database) RunIndexer(ctx context.Context) {
 		case <-d.indexWanted:
 		}
 		d.Committer.settle(ctx)
-		for began, v := time.Now(), d.Current.Load().Sequence; d.indexOne(ctx); began, v = time.Now(), d.Current.Load().Sequence {
+		for began, v := time.Now(), d.Current.Load().Sequence; d.indexOne(ctx); began, v = time.Now(),
+			d.Current.Load().Sequence {
 			if d.Current.Load().Sequence != v {
 				rest(ctx, min(restPerBuild*time.Since(began), maxIndexRest))
 			}
@@ -299,12 +302,15 @@ func (d *Database) indexOne(ctx context.Context) bool {
 // first build that choose returns for a code set of the present view, active spaces first. choose returns nil
 // if a set needs no build; built is false if no set does. Builds wait for each other, as each starts from the
 // result of the one before. Readers and writers do not wait.
-func (d *Database) Index(ctx context.Context, workers int, choose func(*View, *CodeSetView) *mih.Build) (built bool, err error) {
+func (d *Database) Index(ctx context.Context, workers int,
+	choose func(*View, *CodeSetView) *mih.Build) (built bool, err error) {
 	return d.indexAs(ctx, workers, choose, d.Signals.BeginInBackground)
 }
 
 // indexAs is Index as an operation that begin starts: a method of signal.Sender.
-func (d *Database) indexAs(ctx context.Context, workers int, choose func(*View, *CodeSetView) *mih.Build, begin func(context.Context, event.Op, string) (context.Context, *signal.Operation)) (built bool, err error) {
+func (d *Database) indexAs(ctx context.Context, workers int, choose func(*View, *CodeSetView) *mih.Build,
+	begin func(context.Context, event.Op, string) (context.Context, *signal.Operation)) (built bool,
+	err error) {
 	d.indexing.Lock()
 	defer d.indexing.Unlock()
 	v := d.Current.Load()

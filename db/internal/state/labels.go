@@ -213,7 +213,8 @@ func (tx *Tx) FetchTaught(s *CollectionState, row uint32) (bytes int, err error)
 				return 0, err
 			}
 			if found {
-				if d, err = record.Retraction(tx.Committer.kv, s.Descriptor, sp.Positions, row, l); err != nil {
+				if d, err = record.Retraction(tx.Committer.kv, s.Descriptor, sp.Positions, row,
+					l); err != nil {
 					return 0, err
 				}
 			}

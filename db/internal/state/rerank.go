@@ -204,7 +204,8 @@ func (d *Database) loadDue(v *View, cv *CollectionView, sp *SpaceView, t int) (s
 		if !cv.wants[t].Load() {
 			return step, false
 		}
-		step, rows, dims = rerankStep{collection: cv.ID, modality: t}, cv.Vectors[t], quant.VectorBytes(cv.Modalities[t].Dim)
+		step, rows, dims = rerankStep{collection: cv.ID, modality: t}, cv.Vectors[t],
+			quant.VectorBytes(cv.Modalities[t].Dim)
 	case sp.Directions.Table == nil || sp.Numbers.Building:
 		return step, false
 	default:
@@ -312,7 +313,8 @@ func (d *Database) loadRerank(ctx context.Context) bool {
 	}
 	show := func(f func(s *CollectionState, rows *QuantRows)) error {
 		return d.Committer.Show(ctx, func() error {
-			if s := d.Committer.States[step.collection]; s != nil { // collection and space may have been dropped
+			// collection and space may have been dropped
+			if s := d.Committer.States[step.collection]; s != nil {
 				if rows := step.rows(s); rows != nil {
 					f(s, rows)
 					d.Committer.Touch(s)
@@ -370,7 +372,8 @@ func (d *Database) loadRerank(ctx context.Context) bool {
 
 // read reads the rows between those in memory and end, in a view of the collection. The part is nil if the
 // space has been dropped.
-func (s *rerankStep) read(ctx context.Context, r pebble.Reader, cv *CollectionView, end uint32) (from uint32, part *quant.Part, err error) {
+func (s *rerankStep) read(ctx context.Context, r pebble.Reader, cv *CollectionView,
+	end uint32) (from uint32, part *quant.Part, err error) {
 	looked := 0
 	look := func() error {
 		if looked++; looked%256 == 0 {
@@ -393,7 +396,8 @@ func (s *rerankStep) read(ctx context.Context, r pebble.Reader, cv *CollectionVi
 	lo, hi := k.Block(codec.KindProjection, from), codec.PrefixEnd(k.Block(codec.KindProjection, end-1))
 	err = record.ForEachEntryIn(r, lo, hi, func(row uint32, entry []byte) error {
 		if len(entry) != width {
-			return fault.Corrupt(fmt.Errorf("%d bytes, not %d", len(entry), width), "projection of row %d", row)
+			return fault.Corrupt(fmt.Errorf("%d bytes, not %d", len(entry), width), "projection of row %d",
+				row)
 		}
 		if row >= from && row < end {
 			part.Append(row, codec.Direction(entry))
@@ -404,7 +408,8 @@ func (s *rerankStep) read(ctx context.Context, r pebble.Reader, cv *CollectionVi
 }
 
 // readVectors is read for vectors.
-func (s *rerankStep) readVectors(r pebble.Reader, cv *CollectionView, end uint32, look func() error) (from uint32, part *quant.Part, err error) {
+func (s *rerankStep) readVectors(r pebble.Reader, cv *CollectionView, end uint32,
+	look func() error) (from uint32, part *quant.Part, err error) {
 	m := cv.Modalities[s.modality]
 	from = cv.Vectors[s.modality].Rows()
 	part = quant.NewPart(quant.VectorBytes(m.Dim), from)

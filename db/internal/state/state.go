@@ -79,7 +79,8 @@ func (s *sharedBitmap) publish() *roaring.Bitmap {
 
 // newCollectionState returns the state of a collection without items, labels or spaces.
 func newCollectionState(d *record.Descriptor) *CollectionState {
-	s := &CollectionState{Descriptor: d, Labels: NewLabels(), Live: sharedBitmap{B: roaring.New()}, wants: new(Wants), Gone: make(chan struct{})}
+	s := &CollectionState{Descriptor: d, Labels: NewLabels(), Live: sharedBitmap{B: roaring.New()},
+		wants: new(Wants), Gone: make(chan struct{})}
 	s.haveModalities(len(d.Modalities))
 	s.Counters.NextSpace = 1
 	return s

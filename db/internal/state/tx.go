@@ -37,22 +37,25 @@ import (
 type Change struct {
 	Collection uint32 // id
 	Kind       ChangeKind
-	Found      bool             // set by apply, of a put, merge or delete: the item existed before
-	Item       *record.Item     // of a delete or an expectation only the key, of AddLabels only the labels
-	Old        *record.Item     // of an expectation: the item that must exist; nil: none
-	Encs       spaces.Encodings // of a put: made by the caller for the spaces that it saw, to spare the committer
-	EncodedBy  *Labels          // of a put: the labels that Encs were made with; in other Labels ids may differ
+	Found      bool         // set by apply, of a put, merge or delete: the item existed before
+	Item       *record.Item // of a delete or an expectation only the key, of AddLabels only the labels
+	Old        *record.Item // of an expectation: the item that must exist; nil: none
+	// of a put: made by the caller for the spaces that it saw, to spare the committer
+	Encs spaces.Encodings
+	// of a put: the labels that Encs were made with; in other Labels ids may differ
+	EncodedBy *Labels
 }
 
 // A ChangeKind says what a Change does.
 type ChangeKind byte
 
 const (
-	PutItem    ChangeKind = iota // replace the item under the key as a whole
-	MergeItem                    // replace only the given parts, see record.Item.Over; without an old item it is a put
-	DeleteItem                   // do nothing if there is no item
-	AddLabels                    // give ids to Item.Labels, in order
-	ExpectItem                   // refuse the request, with an ErrConflict, unless the stored item is Old
+	PutItem ChangeKind = iota // replace the item under the key as a whole
+	// replace only the given parts, see record.Item.Over; without an old item it is a put
+	MergeItem
+	DeleteItem // do nothing if there is no item
+	AddLabels  // give ids to Item.Labels, in order
+	ExpectItem // refuse the request, with an ErrConflict, unless the stored item is Old
 )
 
 // A Tx collects the writes of one commit, from one or more requests. It belongs to the committer: requests
@@ -305,7 +308,8 @@ func (tx *Tx) resolve(r *Request) (bytes int, err error) {
 			bytes += size
 			continue
 		}
-		if err := s.CheckIndexed(ch.Item.Fields); err != nil { // a field has been indexed since the item was checked
+		// a field has been indexed since the item was checked
+		if err := s.CheckIndexed(ch.Item.Fields); err != nil {
 			return 0, fault.OfItem(ch.Item.Key, err)
 		}
 		newLabels[s.ID] += uint64(len(ch.Item.Labels))
@@ -369,11 +373,13 @@ func (tx *Tx) resolve(r *Request) (bytes int, err error) {
 			return 0, fmt.Errorf("%w: rows of collection %q", fault.ErrFull, s.Name)
 		}
 		if s.CodesOnly() && ch.Item.Code == nil {
-			return 0, fault.OfItem(given, fault.Invalid("there is no such item to merge with, and a new one needs a code"))
+			return 0, fault.OfItem(given,
+				fault.Invalid("there is no such item to merge with, and a new one needs a code"))
 		}
 	}
 	if bytes > record.MaxBatchBytes {
-		return 0, fault.Invalid("a batch that writes %d bytes, at most %d are possible: split it", bytes, record.MaxBatchBytes)
+		return 0, fault.Invalid("a batch that writes %d bytes, at most %d are possible: split it", bytes,
+			record.MaxBatchBytes)
 	}
 	return bytes, nil
 }
@@ -552,7 +558,8 @@ func (tx *Tx) put(s *CollectionState, ch *Change) error {
 		return err
 	}
 	tx.index(s, row, before, after)
-	if err := tx.records.Item(s.ID, row, codec.ItemRecord{Labels: ids, Fields: it.Fields, Payload: it.Payload}); err != nil {
+	if err := tx.records.Item(s.ID, row, codec.ItemRecord{Labels: ids, Fields: it.Fields,
+		Payload: it.Payload}); err != nil {
 		return err
 	}
 	for _, sp := range s.Spaces {
@@ -652,9 +659,11 @@ func CodesBytes(bits int, projections bool) int {
 // DeleteItems deletes the n items of a collection whose rows and keys each yields, and returns n. The
 // transaction does nothing else. Rows and keys must be of the present state. More than one commit can hold is
 // an ErrInvalid. After any error but ErrFailed, also one of each or of the context, nothing has changed.
-func (tx *Tx) DeleteItems(ctx context.Context, s *CollectionState, n int, each func(f func(row uint32, key string) error) error) (int, error) {
+func (tx *Tx) DeleteItems(ctx context.Context, s *CollectionState, n int,
+	each func(f func(row uint32, key string) error) error) (int, error) {
 	tooMany := fault.Invalid("%d items, with what they have taught (docs/VERSIONING.md), are too many to delete in one commit: narrow the expression", n)
-	if n*((&record.Item{}).Bytes()+s.CodeBytes()) > record.MaxBatchBytes { // at least, before anything is read
+	// at least, before anything is read
+	if n*((&record.Item{}).Bytes()+s.CodeBytes()) > record.MaxBatchBytes {
 		return 0, tooMany
 	}
 	changes := make([]*Change, 0, n)
@@ -688,7 +697,8 @@ func (tx *Tx) DeleteItems(ctx context.Context, s *CollectionState, n int, each f
 // it has read.
 func (tx *Tx) expected(s *CollectionState, ch *Change) (bytes int, err error) {
 	conflict := func(how string) (int, error) {
-		return 0, fmt.Errorf("%w: item %q in collection %q %s: read it again", fault.ErrConflict, ch.Item.Key, s.Name, how)
+		return 0, fmt.Errorf("%w: item %q in collection %q %s: read it again", fault.ErrConflict, ch.Item.Key,
+			s.Name, how)
 	}
 	if !s.loaded() {
 		return 0, fmt.Errorf("fddhdb: the codes of collection %q are not loaded", s.Name)

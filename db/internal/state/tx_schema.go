@@ -111,7 +111,10 @@ func (tx *Tx) DropCollection(s *CollectionState) error {
 		if err := tx.Batch.DeleteRange(prefix, codec.PrefixEnd(prefix), nil); err != nil {
 			return err
 		}
-		maps.DeleteFunc(c.edits, func(key string, _ int) bool { return strings.HasPrefix(key, string(prefix)) })
+		maps.DeleteFunc(c.edits, func(key string, _ int) bool {
+			return strings.HasPrefix(key,
+				string(prefix))
+		})
 	}
 	delete(c.States, s.ID)
 	c.Touch(s)
@@ -179,7 +182,8 @@ func (tx *Tx) ActivateSpace(s *CollectionState, number uint32) (changes bool, er
 	case sp == nil:
 		return false, fault.NotFound("space %d of collection %q", number, s.Name)
 	case sp.Numbers.Building:
-		return false, fmt.Errorf("%w: space %d of collection %q is being built: wait until it is complete", fault.ErrBusy, number, s.Name)
+		return false, fmt.Errorf("%w: space %d of collection %q is being built: wait until it is complete",
+			fault.ErrBusy, number, s.Name)
 	case sp == s.Active():
 		return false, nil
 	}
@@ -289,7 +293,8 @@ func (tx *Tx) PinRevision(s *CollectionState, number, revision uint32, pinned bo
 	case sp == nil:
 		return fault.NotFound("space %d of collection %q", number, s.Name)
 	}
-	i := slices.IndexFunc(sp.Revisions, func(d *spaces.RevisionDescriptor) bool { return d.Revision == revision })
+	i := slices.IndexFunc(sp.Revisions,
+		func(d *spaces.RevisionDescriptor) bool { return d.Revision == revision })
 	if i < 0 {
 		return fault.NotFound("revision %d of space %d of collection %q", revision, sp.ID, s.Name)
 	}
@@ -309,7 +314,8 @@ func (tx *Tx) PinRevision(s *CollectionState, number, revision uint32, pinned bo
 // not yet shared: if the length of the statistics changes, as with a new label, its descriptor is
 // changed and stored. The caller makes next the latest (SpaceState.Revise), sets Numbers.Checkpoint and calls
 // Touch.
-func (tx *Tx) WriteCheckpoint(s *CollectionState, sp *SpaceState, next *spaces.Space, statistics []byte, before uint64) error {
+func (tx *Tx) WriteCheckpoint(s *CollectionState, sp *SpaceState, next *spaces.Space, statistics []byte,
+	before uint64) error {
 	prefix := codec.NumberKey(codec.KindStatistics, s.ID, sp.ID)
 	if err := record.WriteChunks(tx.Batch, prefix, 0, statistics); err != nil {
 		return err
@@ -328,7 +334,8 @@ func (tx *Tx) WriteCheckpoint(s *CollectionState, sp *SpaceState, next *spaces.S
 			return err
 		}
 	}
-	from, to := codec.RetractionKey(sp.collection, sp.ID, 0), codec.RetractionKey(sp.collection, sp.ID, before)
+	from, to := codec.RetractionKey(sp.collection, sp.ID, 0),
+		codec.RetractionKey(sp.collection, sp.ID, before)
 	return tx.Batch.DeleteRange(from, to, nil)
 }
 
@@ -346,7 +353,8 @@ func (tx *Tx) codesOnlySpace(s *CollectionState) error {
 // WriteDescriptor stores the descriptor of a space, with the report of its training and a copy of the
 // collection's descriptor.
 func (tx *Tx) WriteDescriptor(s *CollectionState, sp *spaces.Space, report json.RawMessage) error {
-	b, err := json.Marshal(spaces.Reported{SpaceDescriptor: sp.SpaceDescriptor, Report: report, Collection: s.Descriptor})
+	b, err := json.Marshal(spaces.Reported{SpaceDescriptor: sp.SpaceDescriptor, Report: report,
+		Collection: s.Descriptor})
 	if err != nil {
 		return err
 	}
@@ -358,7 +366,8 @@ func (tx *Tx) WriteDescriptor(s *CollectionState, sp *spaces.Space, report json.
 
 // LabelInUse returns the id of a label and its rows, in a new bitmap. ErrNotFound: no item has it. r is the
 // store as of the last commit.
-func (s *CollectionState) LabelInUse(r pebble.Reader, name string) (id uint32, rows *roaring.Bitmap, err error) {
+func (s *CollectionState) LabelInUse(r pebble.Reader,
+	name string) (id uint32, rows *roaring.Bitmap, err error) {
 	id, known := s.Labels.ID(name)
 	if known {
 		if rows, err = record.LabelRows(r, s.ID, id); err != nil {
@@ -366,7 +375,8 @@ func (s *CollectionState) LabelInUse(r pebble.Reader, name string) (id uint32, r
 		}
 	}
 	if !known || rows.IsEmpty() {
-		return 0, nil, fault.NotFound("label %q in collection %q: no item has it", record.Shortened(name), s.Name)
+		return 0, nil, fault.NotFound("label %q in collection %q: no item has it", record.Shortened(name),
+			s.Name)
 	}
 	return id, rows, nil
 }

@@ -60,7 +60,8 @@ type IndexView struct {
 
 // newIndexState returns the state of an index whose entries are not loaded.
 func newIndexState(collection uint32, x *record.VectorIndex) *IndexState {
-	return &IndexState{VectorIndex: x, collection: collection, Stale: sharedBitmap{B: roaring.New()}, Loose: sharedBitmap{B: roaring.New()}}
+	return &IndexState{VectorIndex: x, collection: collection, Stale: sharedBitmap{B: roaring.New()},
+		Loose: sharedBitmap{B: roaring.New()}}
 }
 
 // IndexByID returns the index with a number, nil if there is none.
@@ -75,7 +76,8 @@ func (s *CollectionState) IndexByID(id uint32) *IndexState {
 
 // publish returns the view of the index.
 func (x *IndexState) publish() IndexView {
-	v := IndexView{VectorIndex: x.VectorIndex, Stale: x.Stale.publish(), Loose: x.Loose.publish(), loading: x.loading, left: x.left, until: x.until}
+	v := IndexView{VectorIndex: x.VectorIndex, Stale: x.Stale.publish(), Loose: x.Loose.publish(),
+		loading: x.loading, left: x.left, until: x.until}
 	if x.Table != nil {
 		v.Table = x.Table.Publish()
 	}
@@ -149,14 +151,16 @@ func (tx *Tx) writeIndex(x *IndexState, d *record.VectorIndex) error {
 
 // writeCell stores a cell.
 func (tx *Tx) writeCell(x *IndexState, cell uint32, c cells.Cell) error {
-	return tx.Batch.Set(codec.ChunkKey(codec.KindCentre, x.collection, x.ID, cell), record.AppendCell(nil, cell, c), nil)
+	return tx.Batch.Set(codec.ChunkKey(codec.KindCentre, x.collection, x.ID, cell),
+		record.AppendCell(nil, cell, c), nil)
 }
 
 // setEntry sets the entry of a row, in memory and in the store; nil removes it.
 func (tx *Tx) setEntry(x *IndexState, row uint32, e *cells.Entry) {
 	block := row / codec.BlockRows
 	fresh := uint64(block)*codec.BlockRows >= x.Covered // no row of the block has ever had one
-	edit := tx.Block(codec.ChunkKey(codec.KindEntries, x.collection, x.ID, block), cells.EntryBytes(x.Dim), fresh)
+	edit := tx.Block(codec.ChunkKey(codec.KindEntries, x.collection, x.ID, block), cells.EntryBytes(x.Dim),
+		fresh)
 	if e == nil {
 		if _, has := x.Table.Table().Cell(row); has {
 			edit.Clear(byte(row))
@@ -203,7 +207,8 @@ func (tx *Tx) FoundIndex(s *CollectionState, d *record.VectorIndex) (*IndexState
 // SetCells gives a new index its cells and their report. The cells were found from rows below until. Rows
 // that came or changed after FoundIndex may be of a kind without a cell, so they wait for TakeIn until the
 // index is complete.
-func (tx *Tx) SetCells(s *CollectionState, x *IndexState, centres *cells.Centres, until uint64, r *record.IndexReport) error {
+func (tx *Tx) SetCells(s *CollectionState, x *IndexState, centres *cells.Centres, until uint64,
+	r *record.IndexReport) error {
 	d := *x.VectorIndex
 	d.Report = r
 	x.Table, x.until = cells.NewWriter(centres), until
@@ -242,7 +247,8 @@ func (tx *Tx) DropIndex(s *CollectionState, x *IndexState) error {
 		if err := tx.Batch.DeleteRange(prefix, codec.PrefixEnd(prefix), nil); err != nil {
 			return err
 		}
-		maps.DeleteFunc(tx.Committer.edits, func(key string, _ int) bool { return strings.HasPrefix(key, string(prefix)) })
+		maps.DeleteFunc(tx.Committer.edits,
+			func(key string, _ int) bool { return strings.HasPrefix(key, string(prefix)) })
 	}
 	s.Indexes = slices.DeleteFunc(slices.Clone(s.Indexes), func(o *IndexState) bool { return o == x })
 	tx.Committer.Touch(s)
@@ -277,14 +283,16 @@ func (x *IndexView) Report(cv *CollectionView) *report.VectorIndex {
 
 // Behind reports whether enough rows wait to be merged.
 func (x *IndexView) Behind(nextRow uint64) bool {
-	return x.Complete && !x.Outgrown() && x.Unmerged(nextRow)-int(x.Loose.GetCardinality()) >= cells.MergeAfter
+	return x.Complete && !x.Outgrown() &&
+		x.Unmerged(nextRow)-int(x.Loose.GetCardinality()) >= cells.MergeAfter
 }
 
 // Due reports whether to rebuild the index: a quarter of its vectors have come, changed or gone, or so many
 // fit no cell that comparing them takes a noticeable part of a search.
 func (x *IndexView) Due() bool {
 	items := x.VectorIndex.Report.Items
-	return x.changes() >= items/4+cells.MergeAfter || int(x.Loose.GetCardinality()) >= items/256+cells.MergeAfter
+	return x.changes() >= items/4+cells.MergeAfter ||
+		int(x.Loose.GetCardinality()) >= items/256+cells.MergeAfter
 }
 
 // Outgrown reports whether so many vectors have come, changed or gone that the measured recall no longer
@@ -333,7 +341,8 @@ func (s *CollectionState) loadIndexes(r pebble.Reader) error {
 			return fault.Corrupt(err, "descriptor of index %d of collection %q", id, s.Name)
 		}
 		if d.Covered > s.Counters.NextRow {
-			return fault.Corrupt(fmt.Errorf("it covers %d rows, the next row is %d", d.Covered, s.Counters.NextRow), "descriptor of index %d of collection %q", id, s.Name)
+			return fault.Corrupt(fmt.Errorf("it covers %d rows, the next row is %d", d.Covered,
+				s.Counters.NextRow), "descriptor of index %d of collection %q", id, s.Name)
 		}
 		x := newIndexState(s.ID, d)
 		x.loading, x.left = &indexLoading{Loading: newLoading()}, !d.Complete
@@ -358,7 +367,8 @@ func (x *IndexView) Loaded(ctx context.Context) (*cells.Table, error) {
 }
 
 // readEntries reads the entries of an index of a collection.
-func readEntries(ctx context.Context, r pebble.Reader, collection uint32, x *record.VectorIndex) (*cells.Writer, error) {
+func readEntries(ctx context.Context, r pebble.Reader, collection uint32,
+	x *record.VectorIndex) (*cells.Writer, error) {
 	centres, err := x.ReadCentres(r, collection)
 	if err != nil {
 		return nil, err
@@ -397,7 +407,8 @@ func (d *Database) loadIndex(ctx context.Context, v *View, cv *CollectionView, x
 	})
 	if err == nil {
 		err = d.Committer.Show(octx, func() error {
-			xv.loading.table = w.Publish()                // also if the index is dropped: views before that wait for it
+			// also if the index is dropped: views before that wait for it
+			xv.loading.table = w.Publish()
 			if s := d.Committer.States[cv.ID]; s != nil { // collection and index may have been dropped
 				if x := s.IndexByID(xv.ID); x != nil {
 					x.Table, x.loading = w, nil

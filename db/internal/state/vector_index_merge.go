@@ -29,7 +29,8 @@ import (
 // on so many goroutines, on a view, and leaves rows that change meanwhile stale. left is the number of rows
 // that then remain. The caller runs one TakeIn at a time for an index. An index that does not exist or is not
 // loaded has no rows to merge.
-func (d *Database) TakeIn(ctx context.Context, collection, id uint32, workers, limit int) (left int, err error) {
+func (d *Database) TakeIn(ctx context.Context, collection, id uint32, workers,
+	limit int) (left int, err error) {
 	v, err := d.record(ctx, collection, id)
 	if v == nil || err != nil {
 		return 0, err
@@ -171,7 +172,8 @@ func (x *IndexView) Unmerged(nextRow uint64) int {
 const mergePart = codec.BlockRows
 
 // readMerge makes the entries of the next rows to merge; nil if there are none.
-func (x *IndexView) readMerge(ctx context.Context, r pebble.Reader, cv *CollectionView, workers, limit int) (*indexMerge, error) {
+func (x *IndexView) readMerge(ctx context.Context, r pebble.Reader, cv *CollectionView, workers,
+	limit int) (*indexMerge, error) {
 	var stale []uint32
 	last := x.until
 	if x.Complete {
@@ -206,7 +208,8 @@ func (x *IndexView) readMerge(ctx context.Context, r pebble.Reader, cv *Collecti
 }
 
 // readRows adds rows, with an entry for each row that has a vector.
-func (f *indexMerge) readRows(e *encoder, r pebble.Reader, cv *CollectionView, having *roaring.Bitmap, rows []uint32) error {
+func (f *indexMerge) readRows(e *encoder, r pebble.Reader, cv *CollectionView, having *roaring.Bitmap,
+	rows []uint32) error {
 	for _, row := range rows {
 		if !having.Contains(row) {
 			f.rows, f.entries = append(f.rows, row), append(f.entries, nil)
@@ -227,7 +230,8 @@ func (f *indexMerge) readRows(e *encoder, r pebble.Reader, cv *CollectionView, h
 }
 
 // readRange adds the rows of a range that have a vector, with their entries.
-func (f *indexMerge) readRange(e *encoder, r pebble.Reader, cv *CollectionView, having *roaring.Bitmap, from, to uint64) error {
+func (f *indexMerge) readRange(e *encoder, r pebble.Reader, cv *CollectionView, having *roaring.Bitmap, from,
+	to uint64) error {
 	lo, hi := codec.FeatureKey(cv.ID, uint32(from), 0), codec.FeatureKey(cv.ID, uint32(to), 0)
 	return record.ForEachIn(r, lo, hi, func(key, value []byte) error {
 		row, t := codec.FeatureKeyParts(key)
@@ -260,7 +264,8 @@ type encoder struct {
 
 func (x *IndexView) newEncoder(m *record.Modality) *encoder {
 	c := x.Table.Centres()
-	return &encoder{Modality: m, modality: x.Modality, centres: c, placed: make([]float32, c.Size()), query: c.NewQuery()}
+	return &encoder{Modality: m, modality: x.Modality, centres: c, placed: make([]float32, c.Size()),
+		query: c.NewQuery()}
 }
 
 func (e *encoder) encode(value []byte) (*cells.Entry, error) {
@@ -276,7 +281,8 @@ func (e *encoder) encode(value []byte) (*cells.Entry, error) {
 
 // Placed reads the vectors of modality t of rows, on so many goroutines, and returns their coordinates in a
 // geometry; nil for a row without one.
-func (cv *CollectionView) Placed(ctx context.Context, r pebble.Reader, t int, g *cells.Geometry, workers int, rows []uint32) ([][]float32, error) {
+func (cv *CollectionView) Placed(ctx context.Context, r pebble.Reader, t int, g *cells.Geometry, workers int,
+	rows []uint32) ([][]float32, error) {
 	m := cv.Modalities[t]
 	having := roaring.And(cv.Live, cv.Presence[t])
 	placed := make([][]float32, len(rows))

@@ -118,7 +118,8 @@ func (cv *CollectionView) InSpace(id uint32) (*CollectionView, error) {
 	case sp == nil:
 		return nil, cv.noSpace(id)
 	case sp.Numbers.Building:
-		return nil, fmt.Errorf("%w: space %d of collection %q is being built: wait until it is complete", fault.ErrBusy, id, cv.Name)
+		return nil, fmt.Errorf("%w: space %d of collection %q is being built: wait until it is complete",
+			fault.ErrBusy, id, cv.Name)
 	}
 	in := *cv
 	in.SpaceView = *sp
@@ -141,13 +142,15 @@ func (cv *CollectionView) noSpace(id uint32) error {
 	case 1:
 		return fault.NotFound("space %d of collection %q, which has space %s only", id, cv.Name, numbers[0])
 	}
-	return fault.NotFound("space %d of collection %q, which has the spaces %s", id, cv.Name, strings.Join(numbers, ", "))
+	return fault.NotFound("space %d of collection %q, which has the spaces %s", id, cv.Name,
+		strings.Join(numbers, ", "))
 }
 
 // Row returns the row of the item with a key, or an ErrNotFound. r is the snapshot of the view.
 func (cv *CollectionView) Row(r pebble.Reader, key string) (uint32, error) {
 	if len(key) > record.MaxKeyBytes {
-		return 0, fault.NotFound("item %q in collection %q: a key has at most %d bytes, this one %d", record.Shortened(key), cv.Name, record.MaxKeyBytes, len(key))
+		return 0, fault.NotFound("item %q in collection %q: a key has at most %d bytes, this one %d",
+			record.Shortened(key), cv.Name, record.MaxKeyBytes, len(key))
 	}
 	row, found, err := record.RowOf(r, cv.ID, key)
 	if err == nil && !found {

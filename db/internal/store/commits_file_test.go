@@ -45,7 +45,8 @@ func TestSideFileKeepsTheOlderRecord(t *testing.T) {
 			bad[at] ^= 1 << (at % 8)
 			testfs.WriteFile(t, mem, "db/COMMITS", bad)
 			side, rerr := ReadCommits(mem, "db")
-			if err != nil || rerr != nil || side.Sequence != want.Sequence || side.UUID != uuid || side.write != want.write {
+			if err != nil || rerr != nil || side.Sequence != want.Sequence || side.UUID != uuid ||
+				side.write != want.write {
 				t.Fatalf("byte %d: %+v, want %+v, %v, %v", at, side, want, err, rerr)
 			}
 		}
@@ -98,13 +99,15 @@ func TestLossesAreBounded(t *testing.T) {
 	}
 	r := Commits{write: 7, UUID: record.NewUUID(), Sequence: 9, Losses: losses}
 	back, err := decodeCommitsSlot(r.slot())
-	if err != nil || len(back.Losses) != maxLosses || back.Losses[0].First != 1 || !slices.Equal(back.Losses, losses) {
+	if err != nil || len(back.Losses) != maxLosses || back.Losses[0].First != 1 ||
+		!slices.Equal(back.Losses, losses) {
 		t.Errorf("%+v, %v", back, err)
 	}
 }
 
 func FuzzCommitsSlot(f *testing.F) {
-	r := Commits{write: 3, UUID: record.NewUUID(), Sequence: 77, Losses: []report.Loss{{Found: time.UnixMilli(5).UTC(), First: 2, Last: 9}}}
+	r := Commits{write: 3, UUID: record.NewUUID(), Sequence: 77,
+		Losses: []report.Loss{{Found: time.UnixMilli(5).UTC(), First: 2, Last: 9}}}
 	f.Add(r.slot())
 	f.Add(binary.LittleEndian.AppendUint32(nil, 1))
 	f.Fuzz(func(t *testing.T, b []byte) {
@@ -116,7 +119,8 @@ func FuzzCommitsSlot(f *testing.F) {
 			return
 		}
 		back, err := decodeCommitsSlot(r.slot())
-		if err != nil || back.Sequence != r.Sequence || back.write != r.write || back.UUID != r.UUID || !slices.Equal(back.Losses, r.Losses) {
+		if err != nil || back.Sequence != r.Sequence || back.write != r.write || back.UUID != r.UUID ||
+			!slices.Equal(back.Losses, r.Losses) {
 			t.Fatalf("%+v, %+v, %v", r, back, err)
 		}
 	})

@@ -40,7 +40,8 @@ type failFS struct {
 // written, pebble.Open fails and frees memory that its goroutines still use, and one of them panics.
 func vital(name string) bool {
 	base := path.Base(strings.ReplaceAll(name, `\`, "/"))
-	return strings.HasSuffix(base, ".log") || strings.HasPrefix(base, "MANIFEST-") || strings.HasPrefix(base, "marker.") ||
+	return strings.HasSuffix(base, ".log") || strings.HasPrefix(base, "MANIFEST-") ||
+		strings.HasPrefix(base, "marker.") ||
 		strings.HasPrefix(base, "OPTIONS-") || strings.HasSuffix(base, ".dbtmp")
 }
 
@@ -308,7 +309,8 @@ func (f kindFS) Open(name string, opts ...vfs.OpenOption) (vfs.File, error) {
 	return f.FS.Open(name, opts...)
 }
 
-func (f kindFS) OpenReadWrite(name string, c vfs.DiskWriteCategory, opts ...vfs.OpenOption) (vfs.File, error) {
+func (f kindFS) OpenReadWrite(name string, c vfs.DiskWriteCategory,
+	opts ...vfs.OpenOption) (vfs.File, error) {
 	if err := f.file(name); err != nil {
 		return nil, err
 	}

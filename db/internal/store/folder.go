@@ -72,14 +72,17 @@ func Inspect(fsys vfs.FS, dir string) (exists, creatable bool, err error) {
 		return true, false, CheckMarker(fsys, dir)
 	}
 	if slices.Contains(names, RestoringName) {
-		return false, false, fmt.Errorf("%w: %s: a restore to it has been interrupted, or is going on: restore it again", fault.ErrNotDatabase, dir)
+		return false, false, fmt.Errorf(
+			"%w: %s: a restore to it has been interrupted, or is going on: restore it again",
+			fault.ErrNotDatabase, dir)
 	}
 	for _, name := range names {
 		if strings.HasPrefix(name, DamagedPrefix) {
 			continue
 		}
 		switch name {
-		case LockName, StoreName, CreatingName, IngestName, CheckpointsName, RepairingName, RepairedName, MarkerName + ".tmp", CommitsName, CommitsName + ".tmp":
+		case LockName, StoreName, CreatingName, IngestName, CheckpointsName, RepairingName, RepairedName,
+			MarkerName + ".tmp", CommitsName, CommitsName + ".tmp":
 		default:
 			return false, false, nil
 		}
@@ -104,7 +107,8 @@ func bare(err error) error {
 // distinguishes a store without its marker, which a repair can write again, from no store.
 func NoneYet(fsys vfs.FS, dir string) error {
 	if _, err := fsys.Stat(fsys.PathJoin(dir, StoreName)); err == nil {
-		return fmt.Errorf("%w: %s: there is a store, but its marker %s is missing: a repair writes it again", fault.ErrNotDatabase, dir, MarkerName)
+		return fmt.Errorf("%w: %s: there is a store, but its marker %s is missing: a repair writes it again",
+			fault.ErrNotDatabase, dir, MarkerName)
 	}
 	return fmt.Errorf("%w: %s: there is none yet", fault.ErrNotDatabase, dir)
 }
@@ -399,7 +403,8 @@ func takeFolder(fsys vfs.FS, path string) (_ io.Closer, err error) {
 	}
 	names = slices.DeleteFunc(names, func(name string) bool { return name == LockName })
 	if len(names) > 0 && !slices.Contains(names, incompleteName) {
-		return nil, fmt.Errorf("%w: %s is in the way: remove it, or give another folder", fault.ErrExists, path)
+		return nil, fmt.Errorf("%w: %s is in the way: remove it, or give another folder", fault.ErrExists,
+			path)
 	}
 	locked, err := Canonical(fsys, path)
 	if err != nil {
@@ -470,7 +475,8 @@ func removeIncomplete(fsys vfs.FS, path string) {
 
 // Claim locks the folder of a database. It makes the folder if a new database may be there. It returns the
 // canonical path, and whether a database exists.
-func Claim(fsys vfs.FS, dir string, mustExist, readOnly bool) (path string, lock io.Closer, exists bool, err error) {
+func Claim(fsys vfs.FS, dir string, mustExist,
+	readOnly bool) (path string, lock io.Closer, exists bool, err error) {
 	if dir == "" {
 		return "", nil, false, fault.Invalid("open a database: the name of its folder is empty")
 	}

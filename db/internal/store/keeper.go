@@ -138,7 +138,8 @@ func (k *Keeper) Keep() {
 // write writes the next record. The caller holds Mu.
 func (k *Keeper) write(next Commits) (err error) {
 	if k.file == nil {
-		if k.file, err = k.fs.OpenReadWrite(k.fs.PathJoin(k.dir, CommitsName), vfs.WriteCategoryUnspecified); err != nil {
+		if k.file, err = k.fs.OpenReadWrite(k.fs.PathJoin(k.dir, CommitsName),
+			vfs.WriteCategoryUnspecified); err != nil {
 			return err
 		}
 	}
@@ -155,7 +156,8 @@ func (k *Keeper) write(next Commits) (err error) {
 // suffers. The caller holds Mu.
 func (k *Keeper) report(err error) {
 	if err != nil && !k.failed {
-		k.signals.Happened(event.CommitsUnkept, slog.LevelWarn, event.Event{Err: err, Attrs: []slog.Attr{slog.String("file", CommitsName)}})
+		k.signals.Happened(event.CommitsUnkept, slog.LevelWarn,
+			event.Event{Err: err, Attrs: []slog.Attr{slog.String("file", CommitsName)}})
 	}
 	k.failed = err != nil
 }
@@ -277,7 +279,8 @@ func decodeCommitsSlot(b []byte) (r Commits, err error) {
 	}
 	rest := b[commitsHeader:]
 	for range n {
-		l := report.Loss{Found: time.UnixMilli(int64(le.Uint64(rest))).UTC(), First: le.Uint64(rest[8:]), Last: le.Uint64(rest[16:])}
+		l := report.Loss{Found: time.UnixMilli(int64(le.Uint64(rest))).UTC(), First: le.Uint64(rest[8:]),
+			Last: le.Uint64(rest[16:])}
 		if l.First == 0 || l.First > l.Last {
 			return bad("loss of the commits %d to %d", l.First, l.Last)
 		}
@@ -364,7 +367,8 @@ func commitsProblem(err error) string {
 
 // CompareCommits compares the store with the identity i with its side file. It returns the missing commits,
 // and the next content of the side file. side and err are the results of ReadCommits. It changes nothing.
-func CompareCommits(i *record.Identity, side Commits, err error, now time.Time) (s report.Recovery, next Commits) {
+func CompareCommits(i *record.Identity, side Commits, err error,
+	now time.Time) (s report.Recovery, next Commits) {
 	s.Found = i.Sequence
 	next = Commits{UUID: i.UUID, Sequence: i.Sequence}
 	switch {
@@ -372,7 +376,8 @@ func CompareCommits(i *record.Identity, side Commits, err error, now time.Time) 
 		s.Problem = commitsProblem(err)
 		return s, next
 	case side.UUID != i.UUID:
-		s.Problem = fmt.Sprintf("the file %s is of another database: its UUID is %x, that of the store %x", CommitsName, side.UUID, i.UUID)
+		s.Problem = fmt.Sprintf("the file %s is of another database: its UUID is %x, that of the store %x",
+			CommitsName, side.UUID, i.UUID)
 		return s, next
 	}
 	s.Promised = side.Sequence
@@ -388,7 +393,8 @@ func CompareCommits(i *record.Identity, side Commits, err error, now time.Time) 
 // missing commits, and brings the file up to date unless the database is read-only. It returns the keeper of
 // the file. The keeper is nil for a read-only database, and if the file could not be read just now: then the
 // file stays unchanged.
-func TakeStock(fsys vfs.FS, dir string, i *record.Identity, readOnly bool, signals *signal.Sender) (report.Recovery, *Keeper, error) {
+func TakeStock(fsys vfs.FS, dir string, i *record.Identity, readOnly bool,
+	signals *signal.Sender) (report.Recovery, *Keeper, error) {
 	side, err := ReadCommits(fsys, dir)
 	r, next := CompareCommits(i, side, err, time.Now().UTC().Truncate(time.Millisecond))
 	if n := r.Missing(); n > 0 {
@@ -397,7 +403,8 @@ func TakeStock(fsys vfs.FS, dir string, i *record.Identity, readOnly bool, signa
 		}})
 	}
 	if r.Problem != "" {
-		signals.Happened(event.CommitsUnknown, slog.LevelWarn, event.Event{Attrs: []slog.Attr{slog.String("problem", r.Problem)}})
+		signals.Happened(event.CommitsUnknown, slog.LevelWarn,
+			event.Event{Attrs: []slog.Attr{slog.String("problem", r.Problem)}})
 	}
 	known := err == nil || errors.Is(err, fs.ErrNotExist) || errors.Is(err, codec.ErrCorrupt)
 	if readOnly || !known {

@@ -14,7 +14,8 @@ func lockToRead(path string) (io.Closer, error) {
 	if err != nil {
 		return nil, err
 	}
-	if err := syscall.FcntlFlock(f.Fd(), syscall.F_SETLK, &syscall.Flock_t{Type: syscall.F_RDLCK, Whence: io.SeekStart}); err != nil {
+	if err := syscall.FcntlFlock(f.Fd(), syscall.F_SETLK,
+		&syscall.Flock_t{Type: syscall.F_RDLCK, Whence: io.SeekStart}); err != nil {
 		f.Close()
 		return nil, err
 	}

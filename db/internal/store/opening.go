@@ -226,7 +226,8 @@ func (o *opening) List(dir string) ([]string, error) {
 	return nil, nil
 }
 
-func (o *opening) OpenReadWrite(name string, c vfs.DiskWriteCategory, opts ...vfs.OpenOption) (vfs.File, error) {
+func (o *opening) OpenReadWrite(name string, c vfs.DiskWriteCategory,
+	opts ...vfs.OpenOption) (vfs.File, error) {
 	if err := o.may(); err != nil {
 		return nil, err
 	}
@@ -355,7 +356,8 @@ func (f *openingFile) Fd() uintptr { return f.file.Fd() }
 // OpenTable opens a table without its store; the caller closes it. It checks the sums of blocks first, as
 // summedFile does. If Pebble refuses a table, by an error or a panic, it leaves the file open: OpenTable
 // closes it, and lets a panic go on.
-func OpenTable(ctx context.Context, fsys vfs.FS, path string, options sstable.ReaderOptions) (r *sstable.Reader, err error) {
+func OpenTable(ctx context.Context, fsys vfs.FS, path string,
+	options sstable.ReaderOptions) (r *sstable.Reader, err error) {
 	file, err := fsys.Open(path)
 	f, err := summed(path, file, err)
 	if err != nil {
@@ -463,7 +465,8 @@ func lockShared(fsys vfs.FS, dir string) (io.Closer, error) {
 		return l, nil
 	case errors.Is(err, errLockHeld) || lockHeld(err):
 		return nil, fmt.Errorf("%w: %s: close it there first", fault.ErrLocked, dir)
-	case errors.Is(err, fs.ErrPermission), errors.Is(err, errors.ErrUnsupported), errors.Is(err, syscall.EROFS), errors.Is(err, syscall.ENOLCK):
+	case errors.Is(err, fs.ErrPermission), errors.Is(err, errors.ErrUnsupported),
+		errors.Is(err, syscall.EROFS), errors.Is(err, syscall.ENOLCK):
 		return noLock{}, nil
 	}
 	return nil, fmt.Errorf("fddhdb: lock %s: %w", dir, err)

@@ -86,7 +86,8 @@ func (r *Reserve) Counts(unflushed func() int64) {
 // NewReserve returns the reserve of the database in dir, which need not exist yet. It asks the disk at the
 // first write.
 func NewReserve(cfg *Config, dir string) *Reserve {
-	return &Reserve{FS: cfg.FS, Dir: dir, Path: cfg.FS.PathJoin(dir, StoreName), Want: cfg.ReserveBytes, signals: cfg.Signals}
+	return &Reserve{FS: cfg.FS, Dir: dir, Path: cfg.FS.PathJoin(dir, StoreName), Want: cfg.ReserveBytes,
+		signals: cfg.Signals}
 }
 
 // LookAgain makes the next write measure: free space has changed, other than by admitted writes. A nil
@@ -205,7 +206,8 @@ func (r *Reserve) refused(err *fault.DiskFullError) {
 	}
 	if r.Full.CompareAndSwap(false, true) {
 		r.signals.Happened(event.DiskFull, slog.LevelWarn, event.Event{Err: err, Attrs: []slog.Attr{
-			slog.Int64("free", err.Free), slog.Int64("reserve", err.Reserve), slog.Int64("needed", err.Needed),
+			slog.Int64("free", err.Free), slog.Int64("reserve", err.Reserve),
+			slog.Int64("needed", err.Needed),
 		}})
 	}
 }

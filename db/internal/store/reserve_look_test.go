@@ -57,7 +57,8 @@ func TestReserveOfWhatIsBeingMade(t *testing.T) {
 
 // Looking at the disk takes time on some, so it is not done for each write.
 func TestDiskIsRarelyAsked(t *testing.T) {
-	disk := &testfs.SmallDisk{FS: vfs.NewMem(), Room: -1, Usage: vfs.DiskUsage{AvailBytes: 1 << 40, TotalBytes: 1 << 40}}
+	disk := &testfs.SmallDisk{FS: vfs.NewMem(), Room: -1,
+		Usage: vfs.DiskUsage{AvailBytes: 1 << 40, TotalBytes: 1 << 40}}
 	r := NewReserve(&Config{FS: disk}, "db")
 	for range 100_000 {
 		if err := r.Admit(1000, false); err != nil {

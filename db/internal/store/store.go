@@ -81,7 +81,8 @@ type Log struct {
 
 // NewLog returns the log of a store to open.
 func NewLog(s *signal.Sender) *Log {
-	return &Log{signals: s, trouble: make(chan struct{}, 1), unflushed: make(chan struct{}, 1), progress: make(chan struct{}, 1)}
+	return &Log{signals: s, trouble: make(chan struct{}, 1), unflushed: make(chan struct{}, 1),
+		progress: make(chan struct{}, 1)}
 }
 
 // Infof, Errorf and Fatalf implement pebble.Logger.
@@ -97,7 +98,8 @@ func (l *Log) Errorf(format string, args ...any) {
 // say makes an event of a message of Pebble, if a listener hears events of this level.
 func (l *Log) say(name event.Name, level slog.Level, format string, args []any) {
 	if l.signals.Heard(context.Background(), level) {
-		l.signals.Happened(name, level, event.Event{Attrs: []slog.Attr{slog.String("message", fmt.Sprintf(format, args...))}})
+		l.signals.Happened(name, level,
+			event.Event{Attrs: []slog.Attr{slog.String("message", fmt.Sprintf(format, args...))}})
 	}
 }
 
@@ -124,7 +126,8 @@ func (l *Log) Err() error {
 // MissesFiles reports whether pebble.Open failed because a file of the store is missing or has another
 // length, which Pebble does not call corruption.
 func MissesFiles(err error) bool {
-	return errors.Is(err, fs.ErrNotExist) || errors.Is(err, pebble.ErrDBDoesNotExist) || errors.Is(err, pebble.ErrDBNotPristine) ||
+	return errors.Is(err, fs.ErrNotExist) || errors.Is(err, pebble.ErrDBDoesNotExist) ||
+		errors.Is(err, pebble.ErrDBNotPristine) ||
 		strings.Contains(err.Error(), "object size mismatch")
 }
 
@@ -314,7 +317,8 @@ func (l *Log) listener() *pebble.EventListener {
 		WALDeleted:      func(pebble.WALDeleteInfo) { changed() },
 		// A reader of damaged data gets an error, and the rest goes on. By default this would be fatal.
 		DataCorruption: func(info pebble.DataCorruptionInfo) {
-			l.signals.Happened(event.Corruption, slog.LevelError, event.Event{Err: info.Details, Attrs: []slog.Attr{slog.String("file", info.Path)}})
+			l.signals.Happened(event.Corruption, slog.LevelError,
+				event.Event{Err: info.Details, Attrs: []slog.Attr{slog.String("file", info.Path)}})
 		},
 	}
 }
@@ -361,7 +365,8 @@ func FiguresOf(m *pebble.Metrics) *Figures {
 			m.BlobFiles.Local.ObsoleteSize + m.BlobFiles.Local.ZombieSize),
 		Memory: int64(m.MemTable.Size + m.MemTable.ZombieSize),
 		Tables: int(m.Total().TablesCount), Amplification: m.ReadAmp(),
-		memtables: int64(m.MemTable.Size), sublevels: int(m.Levels[0].Sublevels), Debt: int64(m.Compact.EstimatedDebt),
+		memtables: int64(m.MemTable.Size), sublevels: int(m.Levels[0].Sublevels),
+		Debt: int64(m.Compact.EstimatedDebt),
 	}
 	f.Live = int64(m.DiskSpaceUsage()) - f.Obsolete
 	return f
@@ -550,7 +555,8 @@ func (e *Engine) KeepUp(frees bool) error {
 		if began.IsZero() {
 			began = time.Now()
 			e.Log.Work.Stalled.Store(true)
-			e.Log.signals.Happened(event.Stalled, slog.LevelWarn, event.Event{Attrs: []slog.Attr{slog.String("reason", reason)}})
+			e.Log.signals.Happened(event.Stalled, slog.LevelWarn,
+				event.Event{Attrs: []slog.Attr{slog.String("reason", reason)}})
 		}
 		<-e.Log.progress
 	}
@@ -664,7 +670,8 @@ func (e *Engine) behind(what string, err error) error {
 	if fault.IsDiskFull(err) {
 		return e.FullDisk(fmt.Errorf("%s: %w", what, err))
 	}
-	return fault.ReadError(fmt.Errorf("%s, which is tried again all the time: %w", what, err), "store in %s", e.Dir)
+	return fault.ReadError(fmt.Errorf("%s, which is tried again all the time: %w", what, err), "store in %s",
+		e.Dir)
 }
 
 // FlushAll is the function FlushAll with the error of a full disk as a *fault.DiskFullError.

@@ -480,7 +480,8 @@ type blockError struct {
 }
 
 func (e *blockError) Error() string {
-	return fmt.Sprintf("table %s: block of %d bytes at %d: checksum is %08x, should be %08x", e.table, e.length, e.offset, e.is, e.want)
+	return fmt.Sprintf("table %s: block of %d bytes at %d: checksum is %08x, should be %08x", e.table,
+		e.length, e.offset, e.is, e.want)
 }
 
 // Is makes a blockError a pebble.ErrCorruption.

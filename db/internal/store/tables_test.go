@@ -81,7 +81,8 @@ func TestSumsOfBlocksAreThoseOfPebble(t *testing.T) {
 		}
 		at := int64(h.Offset) + int64(checked*7919%len(p))
 		testfs.Flip(t, fs, "t.sst", at)
-		if n, err := f.ReadAt(p, int64(h.Offset)); n != 0 || !pebble.IsCorruptionError(err) || !strings.Contains(err.Error(), "table t.sst") {
+		if n, err := f.ReadAt(p, int64(h.Offset)); n != 0 || !pebble.IsCorruptionError(err) ||
+			!strings.Contains(err.Error(), "table t.sst") {
 			t.Errorf("block at %d, byte %d flipped: %v", h.Offset, at, err)
 		}
 		testfs.Flip(t, fs, "t.sst", at)
@@ -143,7 +144,8 @@ func TestCompactAllWaitsForTablesThatAreRead(t *testing.T) {
 // however many pieces there are.
 func TestCompactAllBesideAReaderThatStays(t *testing.T) {
 	dir := t.TempDir()
-	disk := &testfs.SmallDisk{FS: vfs.Default, Room: -1, Usage: vfs.DiskUsage{AvailBytes: 2 << 20, TotalBytes: 20 << 20}}
+	disk := &testfs.SmallDisk{FS: vfs.Default, Room: -1,
+		Usage: vfs.DiskUsage{AvailBytes: 2 << 20, TotalBytes: 20 << 20}}
 	cfg := &Config{FS: disk}
 	e := &Engine{Dir: dir, Log: NewLog(nil), Reserve: NewReserve(cfg, dir), cfg: cfg}
 	kv, err := Open(filepath.Join(dir, StoreName), cfg, e.Log, true)
@@ -153,7 +155,8 @@ func TestCompactAllBesideAReaderThatStays(t *testing.T) {
 	defer kv.Close()
 	e.DB = kv
 	for k := range byte(8) {
-		if err := errors.Join(kv.Set([]byte{k}, testfs.Noise(1<<20, uint64(k)), pebble.Sync), kv.Flush()); err != nil {
+		if err := errors.Join(kv.Set([]byte{k}, testfs.Noise(1<<20, uint64(k)), pebble.Sync),
+			kv.Flush()); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -172,7 +175,8 @@ func TestCompactAllBesideAReaderThatStays(t *testing.T) {
 		t.Error(err)
 	}
 	if kv.Metrics().Table.ZombieCount == 0 || pieces < 4 {
-		t.Errorf("%d tables are held, %d pieces: the test shows nothing", kv.Metrics().Table.ZombieCount, pieces)
+		t.Errorf("%d tables are held, %d pieces: the test shows nothing", kv.Metrics().Table.ZombieCount,
+			pieces)
 	}
 }
 

@@ -29,8 +29,9 @@ import (
 
 // A knownCollection tells strangers which keys with the number of a collection belong to an existing part.
 type knownCollection struct {
-	name   string          // for findings
-	spaces map[uint32]bool // by number: whether it may have projections; nil: unknown, so no space is a stranger
+	name string // for findings
+	// by number: whether it may have projections; nil: unknown, so no space is a stranger
+	spaces map[uint32]bool
 }
 
 // database checks the records of the whole database: which exist, and their lengths. A database that never
@@ -43,7 +44,8 @@ func (v *verifier) database() {
 		seen[key[1]] = true
 		bad := func(what string, want int) {
 			if len(value) != want {
-				v.found(report.Finding{Record: what, Problem: fmt.Sprintf("%d bytes, not %d", len(value), want)}, key)
+				v.found(report.Finding{Record: what, Problem: fmt.Sprintf("%d bytes, not %d", len(value),
+					want)}, key)
 			}
 		}
 		switch key[1] {
@@ -54,7 +56,8 @@ func (v *verifier) database() {
 		case codec.RecordUUID:
 			bad("UUID", record.UUIDBytes)
 		default:
-			v.found(report.Finding{Record: "database", Problem: fmt.Sprintf("there is no record %d", key[1])}, key)
+			v.found(report.Finding{Record: "database", Problem: fmt.Sprintf("there is no record %d", key[1])},
+				key)
 		}
 	})
 	v.marks()
@@ -66,7 +69,8 @@ func (v *verifier) database() {
 		any, err = v.first([]byte{codec.KindMark + 1})
 		collections = any != nil || err != nil
 	}
-	needed := map[byte]bool{codec.RecordUUID: true, codec.RecordSequence: used, codec.RecordNextID: collections}
+	needed := map[byte]bool{codec.RecordUUID: true, codec.RecordSequence: used,
+		codec.RecordNextID: collections}
 	for _, r := range []struct {
 		kind byte
 		name string
@@ -86,7 +90,8 @@ func (v *verifier) marks() {
 	v.walkPrefix([]byte{codec.KindMark}, about, func(key, value []byte) {
 		m, err := record.StoredMark(key, value)
 		if err != nil {
-			v.found(report.Finding{Record: fmt.Sprintf("mark %q", record.Shortened(m.Name)), Problem: fault.Problem(err)}, key)
+			v.found(report.Finding{Record: fmt.Sprintf("mark %q", record.Shortened(m.Name)),
+				Problem: fault.Problem(err)}, key)
 		}
 	})
 }
@@ -99,42 +104,46 @@ func (v *verifier) catalogue() []*record.Descriptor {
 	}
 	v.at("names of collections")
 	ids := map[string]uint32{} // by name
-	v.walkPrefix([]byte{codec.KindName}, report.Finding{Record: "names of collections"}, func(key, value []byte) {
-		name := string(key[1:])
-		if len(value) != 4 {
-			found(name, "name of a collection", key, "%d bytes, not 4", len(value))
-			v.lose(key)
-			return
-		}
-		ids[name] = binary.BigEndian.Uint32(value)
-	})
+	v.walkPrefix([]byte{codec.KindName}, report.Finding{Record: "names of collections"},
+		func(key, value []byte) {
+			name := string(key[1:])
+			if len(value) != 4 {
+				found(name, "name of a collection", key, "%d bytes, not 4", len(value))
+				v.lose(key)
+				return
+			}
+			ids[name] = binary.BigEndian.Uint32(value)
+		})
 	all := map[uint32]*record.Descriptor{}
-	v.walkPrefix([]byte{codec.KindCollection}, report.Finding{Record: "descriptors of collections"}, func(key, value []byte) {
-		id := codec.LastNumber(key)
-		number := fmt.Sprintf("number %d", id)
-		d, err := record.DecodeDescriptor(value)
-		if err == nil && d.ID != id {
-			err = fmt.Errorf("it is of number %d", d.ID)
-		}
-		if err != nil {
-			found(number, "descriptor", key, "%s: what is in the collection is not looked at", fault.Problem(err))
-			v.lose(key)
-			v.known[id] = &knownCollection{name: number} // its keys are no strangers
-			return
-		}
-		all[id] = d
-		if of, named := ids[d.Name]; named && of != id {
-			found(d.Name, "descriptor", key, "it is of collection %d, the name leads to %d", id, of)
-		} else if name := codec.NameKey(d.Name); !named && !v.lost(name) {
-			found(d.Name, "name of the collection", name, "missing")
-		}
-	})
+	v.walkPrefix([]byte{codec.KindCollection}, report.Finding{Record: "descriptors of collections"},
+		func(key, value []byte) {
+			id := codec.LastNumber(key)
+			number := fmt.Sprintf("number %d", id)
+			d, err := record.DecodeDescriptor(value)
+			if err == nil && d.ID != id {
+				err = fmt.Errorf("it is of number %d", d.ID)
+			}
+			if err != nil {
+				found(number, "descriptor", key, "%s: what is in the collection is not looked at",
+					fault.Problem(err))
+				v.lose(key)
+				v.known[id] = &knownCollection{name: number} // its keys are no strangers
+				return
+			}
+			all[id] = d
+			if of, named := ids[d.Name]; named && of != id {
+				found(d.Name, "descriptor", key, "it is of collection %d, the name leads to %d", id, of)
+			} else if name := codec.NameKey(d.Name); !named && !v.lost(name) {
+				found(d.Name, "name of the collection", name, "missing")
+			}
+		})
 	// The other way round: each name leads to a descriptor of that name.
 	for _, name := range slices.Sorted(maps.Keys(ids)) {
 		id := ids[name]
 		key := codec.CollectionKey(codec.KindCollection, id)
 		if d := all[id]; (d == nil || d.Name != name) && !v.lost(key) {
-			found(name, "name of the collection", codec.NameKey(name), "it leads to collection %d, which has no descriptor of that name", id)
+			found(name, "name of the collection", codec.NameKey(name),
+				"it leads to collection %d, which has no descriptor of that name", id)
 		}
 	}
 	next := uint32(math.MaxUint32) // database has reported that it is missing or unreadable
@@ -143,10 +152,12 @@ func (v *verifier) catalogue() []*record.Descriptor {
 	}
 	for id, d := range all {
 		if id == 0 || id >= next {
-			found(d.Name, "descriptor", codec.CollectionKey(codec.KindCollection, id), "number %d, the number of the next collection is %d", id, next)
+			found(d.Name, "descriptor", codec.CollectionKey(codec.KindCollection, id),
+				"number %d, the number of the next collection is %d", id, next)
 		}
 	}
-	return slices.SortedFunc(maps.Values(all), func(a, b *record.Descriptor) int { return cmp.Compare(a.ID, b.ID) })
+	return slices.SortedFunc(maps.Values(all),
+		func(a, b *record.Descriptor) int { return cmp.Compare(a.ID, b.ID) })
 }
 
 // strangers looks for keys of unknown kinds, and of collections and spaces that do not exist. It seeks from
@@ -205,7 +216,8 @@ func (v *verifier) stranger(key []byte) (next []byte) {
 	switch {
 	// Nothing more of this kind is read: there may be very many.
 	case scope == 0:
-		found(report.Finding{Record: "key"}, "of unknown kind %02x; others of that kind are not looked at", kind)
+		found(report.Finding{Record: "key"}, "of unknown kind %02x; others of that kind are not looked at",
+			kind)
 		return codec.PrefixEnd([]byte{kind})
 	case scope == record.OfDatabase:
 		return []byte{kind + 1} // database and catalogue have looked at all of them
@@ -216,7 +228,8 @@ func (v *verifier) stranger(key []byte) (next []byte) {
 	id := binary.BigEndian.Uint32(key[1:])
 	c := v.known[id]
 	if c == nil {
-		found(report.Finding{Collection: fmt.Sprintf("number %d", id), Record: "keys"}, "there is no such collection; its keys of kind %02x are not looked at", kind)
+		found(report.Finding{Collection: fmt.Sprintf("number %d", id), Record: "keys"},
+			"there is no such collection; its keys of kind %02x are not looked at", kind)
 		return codec.PrefixEnd(key[:5])
 	}
 	if scope == record.OfCollection || c.spaces == nil {
@@ -225,9 +238,11 @@ func (v *verifier) stranger(key []byte) (next []byte) {
 	space := binary.BigEndian.Uint32(key[5:])
 	switch projections, known := c.spaces[space]; {
 	case !known:
-		found(report.Finding{Collection: c.name, Space: report.Space(space), Record: "keys"}, "there is no such space; its keys of kind %02x are not looked at", kind)
+		found(report.Finding{Collection: c.name, Space: report.Space(space), Record: "keys"},
+			"there is no such space; its keys of kind %02x are not looked at", kind)
 	case kind == codec.KindProjection && !projections:
-		found(report.Finding{Collection: c.name, Space: report.Space(space), Record: "keys"}, "the space has no projections; its keys of kind %02x are not looked at", kind)
+		found(report.Finding{Collection: c.name, Space: report.Space(space), Record: "keys"},
+			"the space has no projections; its keys of kind %02x are not looked at", kind)
 	}
 	return codec.PrefixEnd(key[:length])
 }
@@ -242,7 +257,8 @@ func (v *verifier) tables(fsys vfs.FS, dir string, kv *pebble.DB) {
 	v.at("tables")
 	levels, err := kv.SSTables()
 	if err != nil {
-		v.found(report.Finding{Record: "tables", Problem: "they cannot be listed: " + fault.Problem(err)}, nil)
+		v.found(report.Finding{Record: "tables", Problem: "they cannot be listed: " + fault.Problem(err)},
+			nil)
 		return
 	}
 	options := store.PebbleOptions(&store.Config{FS: fsys}, &store.Log{}, false) // only for MakeReaderOptions
@@ -270,7 +286,8 @@ func (v *verifier) tables(fsys vfs.FS, dir string, kv *pebble.DB) {
 			// would not have opened.
 			if err != nil && !errors.Is(err, fs.ErrNotExist) {
 				record := "table " + name
-				v.found(report.Finding{Record: record, Problem: strings.TrimPrefix(fault.Problem(err), record+": ")}, nil)
+				v.found(report.Finding{Record: record, Problem: strings.TrimPrefix(fault.Problem(err),
+					record+": ")}, nil)
 			}
 		}
 	}

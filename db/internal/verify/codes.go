@@ -30,8 +30,10 @@ type codeVerifier struct {
 	*spaceVerifier
 	record.CodeKeys                             // keys of the codes
 	rows            record.ByBlock[carriedCode] // by row: its code, 12 bytes; set by readRows
-	codes           record.ByBlock[storedCode]  // by code number: the facts found so far, 8 bytes; set by readCodes
-	bytes           map[uint32][]byte           // by block number: the bits of its 256 codes, one after the other
+	// by code number: the facts found so far, 8 bytes; set by readCodes
+	codes record.ByBlock[storedCode]
+	// by block number: the bits of its 256 codes, one after the other
+	bytes map[uint32][]byte
 }
 
 // A carriedCode is the stored entry of a row: its code.
@@ -83,24 +85,25 @@ func (c *codeVerifier) prefix(kind byte) []byte { return c.CodeKeys.Prefix(kind)
 // readRows reads and checks which code each row has. An entry of the right length that says
 // something wrong still counts as the code of the row.
 func (c *codeVerifier) readRows() {
-	complete := c.entries(c.prefix(codec.KindRowCodes), c.about("codes of rows"), func(key []byte, row uint32, entry []byte) {
-		what := fmt.Sprintf("code of row %d", row)
-		rc, err := codec.DecodeRowCode(entry)
-		if err == nil {
-			err = c.checkRowCode(row, rc)
-		}
-		if err != nil {
-			c.bad(what, key, "%s", fault.Problem(err))
-		}
-		if len(entry) != codec.RowCodeBytes { // nothing can be read from it
-			return
-		}
-		c.coded.Add(row)
-		if rc.Provenance != codec.ProvenanceLabels {
-			c.unlabelled.Add(row)
-		}
-		*c.rows.Put(row) = carriedCode{rc.Code, rc.Revision, rc.Provenance, carriedOnce}
-	})
+	complete := c.entries(c.prefix(codec.KindRowCodes), c.about("codes of rows"),
+		func(key []byte, row uint32, entry []byte) {
+			what := fmt.Sprintf("code of row %d", row)
+			rc, err := codec.DecodeRowCode(entry)
+			if err == nil {
+				err = c.checkRowCode(row, rc)
+			}
+			if err != nil {
+				c.bad(what, key, "%s", fault.Problem(err))
+			}
+			if len(entry) != codec.RowCodeBytes { // nothing can be read from it
+				return
+			}
+			c.coded.Add(row)
+			if rc.Provenance != codec.ProvenanceLabels {
+				c.unlabelled.Add(row)
+			}
+			*c.rows.Put(row) = carriedCode{rc.Code, rc.Revision, rc.Provenance, carriedOnce}
+		})
 	if complete && c.coded.GetCardinality() != c.n.Coded {
 		c.badCounters("%d items have a code, it says %d", c.coded.GetCardinality(), c.n.Coded)
 	}
@@ -143,30 +146,31 @@ func (c *codeVerifier) readCodes() {
 	code := codec.NewCode(q)
 	// An entry of the right length counts as a code even if something is wrong with it, so
 	// that rows and postings which name it are no further findings.
-	complete := c.entries(c.prefix(codec.KindCodes), c.about("codes"), func(key []byte, n uint32, entry []byte) {
-		row, err := codec.DecodeCodeEntry(code, q, entry)
-		if err == nil && uint64(n) >= c.n.NextCode {
-			err = fmt.Errorf("the next one is %d", c.n.NextCode)
-		}
-		if err != nil {
-			c.bad(codeName(n), key, "%s", fault.Problem(err))
-		}
-		if len(entry) != codec.CodeEntryBytes(q) {
-			return
-		}
-		distinct++
-		x := c.codes.Put(n)
-		x.there, x.many = true, row == codec.ManyRows
-		block := c.bytes[n/codec.BlockRows]
-		if block == nil {
-			block = make([]byte, codec.BlockRows*size)
-			c.bytes[n/codec.BlockRows] = block
-		}
-		copy(block[n%codec.BlockRows*uint32(size):], entry[:size])
-		if !x.many {
-			c.carries(key, n, row)
-		}
-	})
+	complete := c.entries(c.prefix(codec.KindCodes), c.about("codes"),
+		func(key []byte, n uint32, entry []byte) {
+			row, err := codec.DecodeCodeEntry(code, q, entry)
+			if err == nil && uint64(n) >= c.n.NextCode {
+				err = fmt.Errorf("the next one is %d", c.n.NextCode)
+			}
+			if err != nil {
+				c.bad(codeName(n), key, "%s", fault.Problem(err))
+			}
+			if len(entry) != codec.CodeEntryBytes(q) {
+				return
+			}
+			distinct++
+			x := c.codes.Put(n)
+			x.there, x.many = true, row == codec.ManyRows
+			block := c.bytes[n/codec.BlockRows]
+			if block == nil {
+				block = make([]byte, codec.BlockRows*size)
+				c.bytes[n/codec.BlockRows] = block
+			}
+			copy(block[n%codec.BlockRows*uint32(size):], entry[:size])
+			if !x.many {
+				c.carries(key, n, row)
+			}
+		})
 	if complete && distinct != c.n.Codes {
 		c.badCounters("%d distinct codes, it says %d", distinct, c.n.Codes)
 	}
@@ -240,7 +244,8 @@ func (c *codeVerifier) compare() {
 		if x.state != carriedOnce || c.err != nil || c.lostAny(c.AllRows(x.number)) {
 			return
 		}
-		c.missing(fmt.Sprintf("code of row %d", row), c.Block(codec.KindCodes, x.number), "code number %d does not name the row", x.number)
+		c.missing(fmt.Sprintf("code of row %d", row), c.Block(codec.KindCodes, x.number),
+			"code number %d does not name the row", x.number)
 	})
 }
 
@@ -281,44 +286,51 @@ func (c *codeVerifier) checkPostings() {
 	var numbers []uint32
 	code := codec.NewCode(c.CodeKeys.Bits)
 	for j := range split.Len() {
-		c.walkPrefix(c.postingKey(uint16(j), 0)[:len(prefix)+2], c.about("postings"), func(key, value []byte) {
-			_, substring := codec.SubstringKeyParts(key)
-			what := fmt.Sprintf("posting %d of substring %d", substring, j)
-			var err error
-			if _, _, err = codec.DecodePosting(value); err == nil {
-				numbers, err = codec.AppendPostingCodes(numbers[:0], value)
-			}
-			if err == nil && uint64(substring)>>split.Width(j) != 0 {
-				err = fmt.Errorf("substring %d has %d bits", j, split.Width(j))
-			}
-			if err != nil {
-				c.bad(what, key, "%s", fault.Problem(err))
-				c.lose(key)
-				return
-			}
-			for _, n := range numbers {
-				x := c.codes.Get(n)
-				switch {
-				case x == nil || !x.there:
-					c.missing(what, c.Block(codec.KindCodes, n), "code number %d is in it, and there is none", n)
-				case split.Of(c.code(code, n), j) != substring:
-					c.bad(what, key, "code number %d is in it, which has %d there", n, split.Of(code, j))
-				default:
-					x.table = uint16(j) + 1
+		c.walkPrefix(c.postingKey(uint16(j), 0)[:len(prefix)+2], c.about("postings"),
+			func(key, value []byte) {
+				_, substring := codec.SubstringKeyParts(key)
+				what := fmt.Sprintf("posting %d of substring %d", substring, j)
+				var err error
+				if _, _, err = codec.DecodePosting(value); err == nil {
+					numbers, err = codec.AppendPostingCodes(numbers[:0], value)
 				}
-			}
-		})
+				if err == nil && uint64(substring)>>split.Width(j) != 0 {
+					err = fmt.Errorf("substring %d has %d bits", j, split.Width(j))
+				}
+				if err != nil {
+					c.bad(what, key, "%s", fault.Problem(err))
+					c.lose(key)
+					return
+				}
+				for _, n := range numbers {
+					x := c.codes.Get(n)
+					switch {
+					case x == nil || !x.there:
+						c.missing(what, c.Block(codec.KindCodes, n),
+							"code number %d is in it, and there is none",
+							n)
+					case split.Of(c.code(code, n), j) != substring:
+						c.bad(what, key, "code number %d is in it, which has %d there", n, split.Of(code, j))
+					default:
+						x.table = uint16(j) + 1
+					}
+				}
+			})
 		c.codes.Each(func(n uint32, x *storedCode) {
 			if x.there && x.table != uint16(j)+1 && c.err == nil {
 				substring := split.Of(c.code(code, n), j)
-				c.missing(fmt.Sprintf("posting %d of substring %d", substring, j), c.postingKey(uint16(j), substring), "code number %d is not in it", n)
+				c.missing(fmt.Sprintf("posting %d of substring %d", substring, j),
+					c.postingKey(uint16(j), substring), "code number %d is not in it", n)
 			}
 		})
 	}
-	c.walk(c.postingKey(uint16(split.Len()), 0), codec.PrefixEnd(prefix), c.about("postings"), func(key, _ []byte) {
-		table, substring := codec.SubstringKeyParts(key)
-		c.bad(fmt.Sprintf("posting %d of substring %d", substring, table), key, "codes have %d substrings", split.Len())
-	})
+	c.walk(c.postingKey(uint16(split.Len()), 0), codec.PrefixEnd(prefix), c.about("postings"),
+		func(key, _ []byte) {
+			table, substring := codec.SubstringKeyParts(key)
+			c.bad(fmt.Sprintf("posting %d of substring %d", substring, table), key,
+				"codes have %d substrings",
+				split.Len())
+		})
 }
 
 // postingKey returns the key of the posting of a value, substring, in the table of a substring.
@@ -543,7 +555,8 @@ func recomputeItem(s *spaces.Space, e *spaces.Encoder, i int, it *verifiedItem, 
 func (s *spaceVerifier) compareItem(codes *codeVerifier, it *verifiedItem, got *recomputedItem) {
 	if got.err != nil {
 		s.done.CodesUnchecked++
-		s.bad(rowName("item", it.row), codec.NumberKey(codec.KindItem, s.ID(), it.row), "its code cannot be made: %s", fault.Problem(got.err))
+		s.bad(rowName("item", it.row), codec.NumberKey(codec.KindItem, s.ID(), it.row),
+			"its code cannot be made: %s", fault.Problem(got.err))
 		return
 	}
 	if s.recode.Contains(it.row) { // its labels have changed since, as where one was merged into another
@@ -663,7 +676,8 @@ func (s *spaceVerifier) recomputeLabels(codes *codeVerifier, items []*verifiedIt
 		same := s.Learned.LabelCode(want, it.labels)
 		x := codes.rows.Get(it.row)
 		stored := codes.codes.Get(x.number)
-		if same && x.from == codec.ProvenanceLabels && stored != nil && stored.there && slices.Equal(codes.code(code, x.number), want) {
+		if same && x.from == codec.ProvenanceLabels && stored != nil && stored.there &&
+			slices.Equal(codes.code(code, x.number), want) {
 			s.done.CodesChecked++
 		} else {
 			s.done.CodesUnchecked++

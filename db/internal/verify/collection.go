@@ -28,23 +28,27 @@ type collectionVerifier struct {
 	*verifier
 	reporter // of the collection
 	*record.Descriptor
-	counters *codec.Counters            // nil: unreadable, so the spaces are unknown; readCounters
-	nextRow  uint64                     // rows from this on are not given out; MaxUint32 if counters is nil
-	labels   int                        // labels below this have a name; MaxUint32 if unknown; readLabels
-	live     *roaring.Bitmap            // rows of the live set; readRows
-	presence []*roaring.Bitmap          // by modality: rows of its set; readRows
-	labelled map[uint32]*roaring.Bitmap // by label: rows of its set (readRows), less the rows that checkItems has found in items
-	items    *roaring.Bitmap            // rows whose item record has been read, even if it cannot be decoded; checkItems
-	unknown  *roaring.Bitmap            // of these, the rows whose item record cannot be decoded; checkItems
+	counters *codec.Counters   // nil: unreadable, so the spaces are unknown; readCounters
+	nextRow  uint64            // rows from this on are not given out; MaxUint32 if counters is nil
+	labels   int               // labels below this have a name; MaxUint32 if unknown; readLabels
+	live     *roaring.Bitmap   // rows of the live set; readRows
+	presence []*roaring.Bitmap // by modality: rows of its set; readRows
+	// by label: rows of its set (readRows), less the rows that checkItems has found in items
+	labelled map[uint32]*roaring.Bitmap
+	// rows whose item record has been read, even if it cannot be decoded; checkItems
+	items   *roaring.Bitmap
+	unknown *roaring.Bitmap // of these, the rows whose item record cannot be decoded; checkItems
 }
 
 // collection checks all records of a collection. The sets of rows come first, because all other records of
 // rows are compared with them.
 func (v *verifier) collection(d *record.Descriptor) {
 	c := &collectionVerifier{
-		verifier: v, reporter: reporter{to: v, collection: d.Name, countersKey: codec.CollectionKey(codec.KindCounters, d.ID)},
+		verifier: v, reporter: reporter{to: v, collection: d.Name,
+			countersKey: codec.CollectionKey(codec.KindCounters, d.ID)},
 		Descriptor: d, nextRow: math.MaxUint32,
-		live: roaring.New(), labelled: map[uint32]*roaring.Bitmap{}, items: roaring.New(), unknown: roaring.New(),
+		live: roaring.New(), labelled: map[uint32]*roaring.Bitmap{}, items: roaring.New(),
+		unknown: roaring.New(),
 	}
 	for range d.Modalities {
 		c.presence = append(c.presence, roaring.New())
@@ -101,7 +105,8 @@ func (c *collectionVerifier) readCounters() {
 	check("active space", n.ActiveSpace)
 	check("space that was active before", n.PreviousSpace)
 	if c.CodesOnly() && (len(n.Spaces) != 1 || n.ActiveSpace != 1) {
-		c.badCounters("%d spaces, the active one is %d: a collection of given codes has space 1 and no other", len(n.Spaces), n.ActiveSpace)
+		c.badCounters("%d spaces, the active one is %d: a collection of given codes has space 1 and no other",
+			len(n.Spaces), n.ActiveSpace)
 	}
 }
 
@@ -110,21 +115,25 @@ func (c *collectionVerifier) readLabels() {
 	c.begin("labels")
 	ids := map[string]uint32{}
 	gap := false
-	complete := c.walkPrefix(codec.CollectionKey(codec.KindLabel, c.ID), c.about("labels"), func(key, value []byte) {
-		id, what := codec.LastNumber(key), fmt.Sprintf("label %d", codec.LastNumber(key))
-		if int64(id) != int64(c.labels) && !gap { // only the first gap is reported
-			gap = true
-			c.missing(fmt.Sprintf("label %d", c.labels), codec.NumberKey(codec.KindLabel, c.ID, uint32(c.labels)), "missing, and there is a label %d", id)
-		}
-		if other, is := ids[string(value)]; is {
-			c.bad(what, key, "it is named %q, as is label %d", value, other)
-		}
-		if len(value) == 0 {
-			c.bad(what, key, "it has no name")
-		}
-		ids[string(value)] = id
-		c.labels = int(id) + 1
-	})
+	complete := c.walkPrefix(codec.CollectionKey(codec.KindLabel, c.ID), c.about("labels"),
+		func(key, value []byte) {
+			id, what := codec.LastNumber(key), fmt.Sprintf("label %d", codec.LastNumber(key))
+			if int64(id) != int64(c.labels) && !gap { // only the first gap is reported
+				gap = true
+				c.missing(fmt.Sprintf("label %d", c.labels),
+					codec.NumberKey(codec.KindLabel, c.ID, uint32(c.labels)),
+					"missing, and there is a label %d",
+					id)
+			}
+			if other, is := ids[string(value)]; is {
+				c.bad(what, key, "it is named %q, as is label %d", value, other)
+			}
+			if len(value) == 0 {
+				c.bad(what, key, "it has no name")
+			}
+			ids[string(value)] = id
+			c.labels = int(id) + 1
+		})
 	if !complete {
 		c.labels = math.MaxUint32 // no label of an item is reported as unknown
 	}
@@ -156,10 +165,13 @@ func (c *collectionVerifier) readRows() {
 	c.checkRows(c.setName(codec.SetLive, 0), codec.RowsKey(c.ID, codec.SetLive, 0, 0), c.live)
 	for t, rows := range c.presence {
 		for row := range c.strayRows(rows, c.live) {
-			c.missing(c.setName(codec.SetModality, uint32(t)), codec.RowsKey(c.ID, codec.SetLive, 0, uint16(row>>16)), "row %d is in it, and not in the live set", row)
+			c.missing(c.setName(codec.SetModality, uint32(t)),
+				codec.RowsKey(c.ID, codec.SetLive, 0, uint16(row>>16)),
+				"row %d is in it, and not in the live set", row)
 		}
 	}
-	if n := c.counters; n != nil && n.Items != c.live.GetCardinality() && !c.lostAny(codec.RowsPrefix(c.ID, codec.SetLive, 0)) {
+	if n := c.counters; n != nil && n.Items != c.live.GetCardinality() &&
+		!c.lostAny(codec.RowsPrefix(c.ID, codec.SetLive, 0)) {
 		c.badCounters("%d items, the live set has %d", n.Items, c.live.GetCardinality())
 	}
 }
@@ -216,7 +228,8 @@ func (c *collectionVerifier) strayRows(rows, others *roaring.Bitmap) func(yield 
 // entries calls f with every entry of the blocks under prefix and its number, ascending. key is the key of
 // the block. f must not keep key or entry. A block that cannot be decoded is reported and lost. complete
 // reports whether all blocks under the prefix are known.
-func (c *collectionVerifier) entries(prefix []byte, about report.Finding, f func(key []byte, n uint32, entry []byte)) (complete bool) {
+func (c *collectionVerifier) entries(prefix []byte, about report.Finding,
+	f func(key []byte, n uint32, entry []byte)) (complete bool) {
 	all := c.walkPrefix(prefix, about, func(key, value []byte) {
 		block := codec.LastNumber(key)
 		b, err := codec.DecodeBlock(value)
@@ -245,7 +258,8 @@ func (c *collectionVerifier) checkItems() {
 	c.walkPrefix(codec.CollectionKey(codec.KindItem, c.ID), c.about("items"), func(key, value []byte) {
 		row, what := codec.LastNumber(key), rowName("item", codec.LastNumber(key))
 		if !c.live.Contains(row) {
-			c.missing(what, codec.RowsKey(c.ID, codec.SetLive, 0, uint16(row>>16)), "it is not in the live set")
+			c.missing(what, codec.RowsKey(c.ID, codec.SetLive, 0, uint16(row>>16)),
+				"it is not in the live set")
 		}
 		if uint64(row) >= c.nextRow {
 			c.bad(what, key, "the next row is %d", c.nextRow)
@@ -271,19 +285,22 @@ func (c *collectionVerifier) checkItems() {
 			if int64(id) >= int64(c.labels) {
 				c.bad(what, key, "it has label %d, of which there is no name", id)
 			} else if rows := c.labelled[id]; rows == nil || !rows.CheckedRemove(row) {
-				c.missing(what, codec.RowsKey(c.ID, codec.SetLabel, id, uint16(row>>16)), "it has label %d, in whose set it is not", id)
+				c.missing(what, codec.RowsKey(c.ID, codec.SetLabel, id, uint16(row>>16)),
+					"it has label %d, in whose set it is not", id)
 			}
 		}
 		fields.item(row, found)
 	})
 	fields.end()
 	for row := range c.strayRows(c.live, c.items) {
-		c.missing(rowName("item", row), codec.NumberKey(codec.KindItem, c.ID, row), "missing, and the row is in the live set")
+		c.missing(rowName("item", row), codec.NumberKey(codec.KindItem, c.ID, row),
+			"missing, and the row is in the live set")
 	}
 	for _, id := range slices.Sorted(maps.Keys(c.labelled)) {
 		for row := range c.strayRows(c.labelled[id], c.unknown) {
 			if !c.untold(row) {
-				c.bad(c.setName(codec.SetLabel, id), codec.RowsKey(c.ID, codec.SetLabel, id, uint16(row>>16)), "row %d is in it, whose item does not have the label", row)
+				c.bad(c.setName(codec.SetLabel, id), codec.RowsKey(c.ID, codec.SetLabel, id, uint16(row>>16)),
+					"row %d is in it, whose item does not have the label", row)
 			}
 		}
 	}
@@ -297,14 +314,16 @@ func (c *collectionVerifier) dead(row uint32) bool {
 
 // lacks reports whether a row certainly lacks a modality, by the set of that modality.
 func (c *collectionVerifier) lacks(row uint32, t int) bool {
-	return !c.presence[t].Contains(row) && !c.lost(codec.RowsKey(c.Descriptor.ID, codec.SetModality, uint32(t), uint16(row>>16)))
+	return !c.presence[t].Contains(row) &&
+		!c.lost(codec.RowsKey(c.Descriptor.ID, codec.SetModality, uint32(t), uint16(row>>16)))
 }
 
 // untold reports whether the labels and fields of an item are unknown, because its record cannot be read, or
 // is missing though the row is live. That has been reported, so contradictions with the item are not. While
 // checkItems runs, live rows that it has yet to read are untold too.
 func (c *collectionVerifier) untold(row uint32) bool {
-	return c.unknown.Contains(row) || c.live.Contains(row) && !c.items.Contains(row) || c.lost(codec.NumberKey(codec.KindItem, c.Descriptor.ID, row))
+	return c.unknown.Contains(row) || c.live.Contains(row) && !c.items.Contains(row) ||
+		c.lost(codec.NumberKey(codec.KindItem, c.Descriptor.ID, row))
 }
 
 // rowName names a record of a row in findings.
@@ -348,17 +367,20 @@ func (f *fieldVerifier) end() {
 	f.finish()
 	f.load(f.container+1, math.MaxUint16+1, false)
 	for i := range f.c.Fields {
-		if field := f.c.Fields[i]; !field.Indexed && !field.Indexing { // the sets of an unfinished index mean nothing
-			f.c.walk(codec.FieldRowsKey(f.c.ID, uint16(i), 0, ""), f.afterField(i), f.c.about("indexed fields"), func(key, _ []byte) {
-				f.c.bad(f.name(i, string(key[9:])), key, "the field is not indexed")
-			})
+		// the sets of an unfinished index mean nothing
+		if field := f.c.Fields[i]; !field.Indexed && !field.Indexing {
+			f.c.walk(codec.FieldRowsKey(f.c.ID, uint16(i), 0, ""), f.afterField(i),
+				f.c.about("indexed fields"), func(key, _ []byte) {
+					f.c.bad(f.name(i, string(key[9:])), key, "the field is not indexed")
+				})
 		}
 	}
 	all := codec.CollectionKey(codec.KindFieldRows, f.c.ID)
-	f.c.walk(codec.FieldRowsKey(f.c.ID, uint16(len(f.sets)), 0, ""), codec.PrefixEnd(all), f.c.about("indexed fields"), func(key, _ []byte) {
-		field, _, _ := codec.FieldRowsKeyParts(key)
-		f.c.bad(fmt.Sprintf("rows of field %d", field), key, "there is no such field")
-	})
+	f.c.walk(codec.FieldRowsKey(f.c.ID, uint16(len(f.sets)), 0, ""), codec.PrefixEnd(all),
+		f.c.about("indexed fields"), func(key, _ []byte) {
+			field, _, _ := codec.FieldRowsKeyParts(key)
+			f.c.bad(fmt.Sprintf("rows of field %d", field), key, "there is no such field")
+		})
 }
 
 // afterField returns the first key behind all sets of a field.
@@ -382,25 +404,26 @@ func (f *fieldVerifier) load(from, to int, keep bool) {
 		if to <= math.MaxUint16 {
 			end = codec.FieldRowsKey(f.c.ID, uint16(i), uint16(to), "")
 		}
-		f.c.walk(codec.FieldRowsKey(f.c.ID, uint16(i), uint16(from), ""), end, f.c.about("indexed fields"), func(key, value []byte) {
-			_, container, of := codec.FieldRowsKeyParts(key)
-			name := f.name(i, string(of))
-			if field.Type != record.String && (len(of) != 1 || of[0] >= codec.SliceCount) {
-				f.c.bad(name, key, "there is no such slice")
-				return
-			}
-			l, err := codec.DecodeLayer(value)
-			switch {
-			case err != nil:
-				f.c.bad(name, key, "%s", fault.Problem(err))
-				f.c.lose(key)
-			// No item has a row in this container, so each row in the set is one too many.
-			case !keep:
-				f.strays(i, string(of), l.Added, container)
-			default:
-				f.sets[i][string(of)] = l.Added
-			}
-		})
+		f.c.walk(codec.FieldRowsKey(f.c.ID, uint16(i), uint16(from), ""), end, f.c.about("indexed fields"),
+			func(key, value []byte) {
+				_, container, of := codec.FieldRowsKeyParts(key)
+				name := f.name(i, string(of))
+				if field.Type != record.String && (len(of) != 1 || of[0] >= codec.SliceCount) {
+					f.c.bad(name, key, "there is no such slice")
+					return
+				}
+				l, err := codec.DecodeLayer(value)
+				switch {
+				case err != nil:
+					f.c.bad(name, key, "%s", fault.Problem(err))
+					f.c.lose(key)
+				// No item has a row in this container, so each row in the set is one too many.
+				case !keep:
+					f.strays(i, string(of), l.Added, container)
+				default:
+					f.sets[i][string(of)] = l.Added
+				}
+			})
 	}
 }
 
@@ -408,7 +431,8 @@ func (f *fieldVerifier) load(from, to int, keep bool) {
 func (f *fieldVerifier) item(row uint32, t record.Terms) {
 	for _, x := range t.Texts {
 		if !f.take(int(x.Field), row, x.Text) {
-			f.c.bad(f.name(int(x.Field), x.Text), f.key(int(x.Field), row, x.Text), "row %d is not in it, and its item says so", row)
+			f.c.bad(f.name(int(x.Field), x.Text), f.key(int(x.Field), row, x.Text),
+				"row %d is not in it, and its item says so", row)
 		}
 	}
 	// A number is in slice 0, which says that there is one, and in the slice of each bit of its
@@ -425,7 +449,8 @@ func (f *fieldVerifier) item(row uint32, t record.Terms) {
 			take(codec.SliceOf(bits.TrailingZeros64(image)))
 		}
 		if len(not) > 0 {
-			f.c.bad(f.name(int(x.Field), ""), f.key(int(x.Field), row, string(not[:1])), "row %d is not in slices %x, and its item says so", row, not)
+			f.c.bad(f.name(int(x.Field), ""), f.key(int(x.Field), row, string(not[:1])),
+				"row %d is not in slices %x, and its item says so", row, not)
 		}
 	}
 }
@@ -461,7 +486,8 @@ func (f *fieldVerifier) finish() {
 func (f *fieldVerifier) strays(field int, value string, low *roaring.Bitmap, container uint16) {
 	for it := low.Iterator(); it.HasNext() && f.c.err == nil; {
 		if row := uint32(container)<<16 | it.Next(); !f.c.untold(row) {
-			f.c.bad(f.name(field, value), f.key(field, row, value), "row %d is in it, and its item does not say so", row)
+			f.c.bad(f.name(field, value), f.key(field, row, value),
+				"row %d is in it, and its item does not say so", row)
 		}
 	}
 }
@@ -486,7 +512,8 @@ func (f *fieldVerifier) straySlices(field int, values []string) {
 				in = append(in, value...)
 			}
 		}
-		f.c.bad(f.name(field, ""), f.key(field, row, string(in[:1])), "row %d is in slices %x, and its item does not say so", row, in)
+		f.c.bad(f.name(field, ""), f.key(field, row, string(in[:1])),
+			"row %d is in slices %x, and its item does not say so", row, in)
 	}
 }
 
@@ -527,7 +554,8 @@ func (s *spaceVerifier) checkIndexOnly() {
 	if !s.IndexOnly {
 		return
 	}
-	s.checkAbsent(append(s.prefix(codec.KindOnlineRows), codec.SetPending), s.about("rows that the online step has not seen"))
+	s.checkAbsent(append(s.prefix(codec.KindOnlineRows), codec.SetPending),
+		s.about("rows that the online step has not seen"))
 	s.checkAbsent(s.prefix(codec.KindLessons), s.about("lessons"))
 	s.checkAbsent(s.prefix(codec.KindRetraction), s.about("retractions"))
 	if s.n.Building {
@@ -558,7 +586,8 @@ func (s *spaceVerifier) compareLabels(codes *codeVerifier, revision *spaces.Spac
 		case labelled:
 			codes.compareCode(it.row, want, codec.ProvenanceLabels, nil)
 		case codes.rows.Get(it.row).from == codec.ProvenanceLabels:
-			s.bad(fmt.Sprintf("code of row %d", it.row), codes.Block(codec.KindRowCodes, it.row), "of labels, and it has none that the model knows")
+			s.bad(fmt.Sprintf("code of row %d", it.row), codes.Block(codec.KindRowCodes, it.row),
+				"of labels, and it has none that the model knows")
 		}
 	}
 }

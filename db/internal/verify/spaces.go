@@ -25,15 +25,18 @@ import (
 // completes each is named.
 type spaceVerifier struct {
 	*collectionVerifier
-	reporter                               // of the space
-	*spaces.Space                          // in the revision in use; without a model if that is unreadable
-	n             codec.SpaceCounters      // of the space
-	readable      bool                     // model, and revision in use, are readable and fit the statistics
-	kept          map[uint32]*spaces.Space // readable revisions, for recompute: 1 and the one in use, with Deep all
+	reporter                          // of the space
+	*spaces.Space                     // in the revision in use; without a model if that is unreadable
+	n             codec.SpaceCounters // of the space
+	readable      bool                // model, and revision in use, are readable and fit the statistics
+	// readable revisions, for recompute: 1 and the one in use, with Deep all
+	kept map[uint32]*spaces.Space
 
-	taught            *roaring.Bitmap // rows that have a lesson; checkLessons
-	pending, recode   *roaring.Bitmap // rows that the updater has to look at, and rows whose code it has to make again; checkOnline
-	coded, unlabelled *roaring.Bitmap // rows with a code; and rows whose code is not made of labels; checkCodes
+	taught *roaring.Bitmap // rows that have a lesson; checkLessons
+	// rows that the updater has to look at, and rows whose code it has to make again; checkOnline
+	pending, recode *roaring.Bitmap
+	// rows with a code; and rows whose code is not made of labels; checkCodes
+	coded, unlabelled *roaring.Bitmap
 
 	lastProjections struct { // block of projections that compareProjection has read last
 		key   []byte
@@ -58,7 +61,8 @@ func (c *collectionVerifier) checkSpaces() map[uint32]bool {
 func (c *collectionVerifier) checkSpace(n codec.SpaceCounters) (projections bool) {
 	s := &spaceVerifier{
 		collectionVerifier: c, reporter: c.ofSpace(uint32(n.ID)), n: n, kept: map[uint32]*spaces.Space{},
-		taught: roaring.New(), pending: roaring.New(), recode: roaring.New(), coded: roaring.New(), unlabelled: roaring.New(),
+		taught: roaring.New(), pending: roaring.New(), recode: roaring.New(), coded: roaring.New(),
+		unlabelled: roaring.New(),
 	}
 	s.begin("model")
 	if !s.readSpace() {
@@ -115,7 +119,8 @@ func (s *spaceVerifier) readSpace() bool {
 	if err == nil {
 		err = json.Unmarshal(b, &d)
 	}
-	if err != nil || codec.CheckBits(d.Bits) != nil || d.ID != id || s.CodesOnly() && d.Bits != s.Descriptor.Bits {
+	if err != nil || codec.CheckBits(d.Bits) != nil || d.ID != id ||
+		s.CodesOnly() && d.Bits != s.Descriptor.Bits {
 		return false
 	}
 	s.Space = &spaces.Space{SpaceDescriptor: d, Revision: revision}
@@ -179,7 +184,8 @@ func (s *spaceVerifier) checkChunks() {
 		err = model.NewStatistics(s.Learned).Merge(statistics) // fails unless they belong together
 	}
 	if err != nil && !s.lostAny(key) {
-		s.bad("statistics", codec.ChunkKey(codec.KindStatistics, s.ID(), s.spaceID(), 0), "%s", fault.Problem(err))
+		s.bad("statistics", codec.ChunkKey(codec.KindStatistics, s.ID(), s.spaceID(), 0), "%s",
+			fault.Problem(err))
 	}
 	if err != nil {
 		s.readable = s.readable && !errors.Is(err, model.ErrMismatch)
@@ -225,9 +231,11 @@ func (s *spaceVerifier) checkRevisions() {
 		case d.Parent >= revision && revision > 1:
 			s.bad(what, key, "its parent is revision %d", d.Parent)
 		case d.Retracted > s.n.NextRetraction:
-			s.bad(what, key, "it knows retractions before %d, the next one is %d", d.Retracted, s.n.NextRetraction)
+			s.bad(what, key, "it knows retractions before %d, the next one is %d", d.Retracted,
+				s.n.NextRetraction)
 		case r.chunks > d.Model.Chunks:
-			s.bad(what, codec.RevisionKey(s.ID(), s.spaceID(), revision, r.chunks), "there is a chunk %d of %d", r.chunks, d.Model.Chunks)
+			s.bad(what, codec.RevisionKey(s.ID(), s.spaceID(), revision, r.chunks),
+				"there is a chunk %d of %d", r.chunks, d.Model.Chunks)
 		}
 		if revision == 1 || s.Space == nil || s.Trained == nil || s.kept[revision] != nil {
 			continue
@@ -249,7 +257,8 @@ func (s *spaceVerifier) checkRevisions() {
 	latest := s.n.Revision
 	for n := max(2, latest-min(latest, spaces.Kept-1)); n <= latest && s.err == nil; n++ {
 		if revision := uint32(n); all[revision] == nil && (n != latest || s.readable) { // else reported
-			s.missing(fmt.Sprintf("revision %d", n), codec.RevisionKey(s.ID(), s.spaceID(), revision, 0), "missing, and it is one of the latest %d", spaces.Kept)
+			s.missing(fmt.Sprintf("revision %d", n), codec.RevisionKey(s.ID(), s.spaceID(), revision, 0),
+				"missing, and it is one of the latest %d", spaces.Kept)
 		}
 	}
 }
@@ -271,21 +280,23 @@ func (s *spaceVerifier) checkProjections() {
 	}
 	s.begin("projections")
 	have := roaring.New()
-	s.entries(s.prefix(codec.KindProjection), s.about("projections"), func(key []byte, row uint32, entry []byte) {
-		what := fmt.Sprintf("projection of row %d", row)
-		have.Add(row)
-		err := checkProjection(entry, s.Bits())
-		switch {
-		case err != nil:
-			s.bad(what, key, "%s", fault.Problem(err))
-		case s.dead(row):
-			s.bad(what, key, "the row has no item")
-		case s.Trained != nil && !s.learnsFromRow(row):
-			s.bad(what, key, "the row has no features that the model knows")
-		}
-	})
+	s.entries(s.prefix(codec.KindProjection), s.about("projections"),
+		func(key []byte, row uint32, entry []byte) {
+			what := fmt.Sprintf("projection of row %d", row)
+			have.Add(row)
+			err := checkProjection(entry, s.Bits())
+			switch {
+			case err != nil:
+				s.bad(what, key, "%s", fault.Problem(err))
+			case s.dead(row):
+				s.bad(what, key, "the row has no item")
+			case s.Trained != nil && !s.learnsFromRow(row):
+				s.bad(what, key, "the row has no features that the model knows")
+			}
+		})
 	for row := range s.strayRows(s.unlabelled, have) {
-		s.missing(fmt.Sprintf("projection of row %d", row), s.projectionKey(row), "missing, and the code of the row was made of features")
+		s.missing(fmt.Sprintf("projection of row %d", row), s.projectionKey(row),
+			"missing, and the code of the row was made of features")
 	}
 }
 
@@ -310,7 +321,8 @@ func checkProjection(entry []byte, q int) error {
 	if largest != 127 {
 		return fmt.Errorf("the largest number is %d, not 127", largest)
 	}
-	if inverse := float32(1 / math.Sqrt(float64(sum))); math.Float32bits(inverse) != binary.LittleEndian.Uint32(entry) {
+	if inverse := float32(1 / math.Sqrt(float64(sum))); math.Float32bits(
+		inverse) != binary.LittleEndian.Uint32(entry) {
 		return errors.New("its length is not that of its numbers")
 	}
 	return nil
@@ -337,7 +349,8 @@ func (c *collectionVerifier) checkFeatures() {
 		}
 		what := c.featuresName(row, int(t))
 		if !left[t].CheckedRemove(row) {
-			c.missing(what, codec.RowsKey(c.ID, codec.SetModality, uint32(t), uint16(row>>16)), "the row is not in the set of the modality")
+			c.missing(what, codec.RowsKey(c.ID, codec.SetModality, uint32(t), uint16(row>>16)),
+				"the row is not in the set of the modality")
 		}
 		if err := c.Modalities[t].DecodeVector(&buffers[t], value); err != nil {
 			c.bad(what, key, "%s", fault.Problem(err))
@@ -347,7 +360,8 @@ func (c *collectionVerifier) checkFeatures() {
 	for t, rows := range left {
 		for it := rows.Iterator(); it.HasNext() && c.err == nil; {
 			row := it.Next()
-			c.missing(c.featuresName(row, t), codec.FeatureKey(c.ID, row, uint16(t)), "missing, and the row is in the set of the modality")
+			c.missing(c.featuresName(row, t), codec.FeatureKey(c.ID, row, uint16(t)),
+				"missing, and the row is in the set of the modality")
 		}
 	}
 }
@@ -377,7 +391,8 @@ func (s *spaceVerifier) checkOnline() {
 	s.begin("what rows have taught")
 	// Pending rows have changed since the updater last looked at them. Rows to be coded again do not have the
 	// codes of their labels yet.
-	names := [...]string{codec.SetPending: "rows that the online step has not seen", codec.SetRecode: "rows to be coded again"}
+	names := [...]string{codec.SetPending: "rows that the online step has not seen",
+		codec.SetRecode: "rows to be coded again"}
 	sets := [...]*roaring.Bitmap{codec.SetPending: s.pending, codec.SetRecode: s.recode}
 	s.walkPrefix(s.prefix(codec.KindOnlineRows), s.about("rows of the online step"), func(key, value []byte) {
 		set, container := codec.OnlineRowsKeyParts(key)
@@ -455,7 +470,9 @@ func (s *spaceVerifier) checkRetractions() {
 		n := codec.RetractionNumber(key)
 		what := fmt.Sprintf("retraction %d", n)
 		if any && n != expected {
-			s.missing(fmt.Sprintf("retraction %d", expected), codec.RetractionKey(s.ID(), s.spaceID(), expected), "missing, and there is a retraction %d", n)
+			s.missing(fmt.Sprintf("retraction %d", expected),
+				codec.RetractionKey(s.ID(), s.spaceID(), expected), "missing, and there is a retraction %d",
+				n)
 		}
 		if n >= s.n.NextRetraction {
 			s.bad(what, key, "the next one is %d", s.n.NextRetraction)
@@ -467,7 +484,8 @@ func (s *spaceVerifier) checkRetractions() {
 		}
 	})
 	if complete && any && expected < s.n.NextRetraction {
-		s.missing(fmt.Sprintf("retraction %d", expected), codec.RetractionKey(s.ID(), s.spaceID(), expected), "missing, the next one is %d", s.n.NextRetraction)
+		s.missing(fmt.Sprintf("retraction %d", expected), codec.RetractionKey(s.ID(), s.spaceID(), expected),
+			"missing, the next one is %d", s.n.NextRetraction)
 	}
 }
 

@@ -32,7 +32,8 @@ func (s *spaceVerifier) checkStatistics() {
 	key := codec.ChunkKey(codec.KindStatistics, s.ID(), s.spaceID(), 0)
 	// With one lesson, retraction or vector missing the sum would be wrong; the gap has been reported.
 	if s.lostAny(s.prefix(codec.KindLessons)) || s.lostAny(s.prefix(codec.KindRetraction)) ||
-		s.lostAny(codec.CollectionKey(codec.KindFeatures, s.ID())) || s.lostAny(s.prefix(codec.KindStatistics)) {
+		s.lostAny(codec.CollectionKey(codec.KindFeatures, s.ID())) ||
+		s.lostAny(s.prefix(codec.KindStatistics)) {
 		return
 	}
 	// An error means that there is no sum to compare with. It becomes the finding about the

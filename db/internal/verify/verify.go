@@ -31,7 +31,8 @@ import (
 // Folder calls found with each finding, in the caller's goroutine; an error of found ends the verification
 // and is returned. Other errors are fault.ErrNotDatabase, ErrFormat, ErrLocked, failures to read that are no
 // damage, and the end of ctx.
-func Folder(ctx context.Context, cfg *store.Config, dir string, opt Options, found func(report.Finding) error) (_ *report.Verification, err error) {
+func Folder(ctx context.Context, cfg *store.Config, dir string, opt Options,
+	found func(report.Finding) error) (_ *report.Verification, err error) {
 	// The lock is shared with other readers, and keeps writers out: a store can be opened for reading only if
 	// it does not change.
 	dir, lock, err := store.LockDatabase(cfg.FS, dir, true)
@@ -43,10 +44,13 @@ func Folder(ctx context.Context, cfg *store.Config, dir string, opt Options, fou
 }
 
 // locked is Folder for a folder that the caller has locked, by its canonical path.
-func locked(ctx context.Context, cfg *store.Config, dir string, opt Options, found func(report.Finding) error) (_ *report.Verification, err error) {
+func locked(ctx context.Context, cfg *store.Config, dir string, opt Options,
+	found func(report.Finding) error) (_ *report.Verification, err error) {
 	kv, err := store.OpenDatabase(dir, cfg, store.NewLog(cfg.Signals), true)
 	if errors.Is(err, fault.ErrCorrupt) {
-		return &report.Verification{Findings: 1}, found(report.Finding{Record: "store in " + dir, Problem: "it cannot be opened: " + fault.Problem(errors.Unwrap(err))})
+		return &report.Verification{Findings: 1},
+			found(report.Finding{Record: "store in " + dir,
+				Problem: "it cannot be opened: " + fault.Problem(errors.Unwrap(err))})
 	} else if err != nil {
 		return nil, err
 	}
@@ -57,10 +61,12 @@ func locked(ctx context.Context, cfg *store.Config, dir string, opt Options, fou
 // Store verifies the open store kv of the database in dir, in one snapshot of it: it does not see later
 // writes. It calls found as Folder does. A panic, which damage must not cause, is an error. The Verification
 // is never nil, even beside an error.
-func Store(ctx context.Context, fsys vfs.FS, dir string, kv *pebble.DB, opt Options, found func(report.Finding) error) (*report.Verification, error) {
+func Store(ctx context.Context, fsys vfs.FS, dir string, kv *pebble.DB, opt Options,
+	found func(report.Finding) error) (*report.Verification, error) {
 	start := time.Now()
 	side, sideErr := store.ReadCommits(fsys, dir) // before the snapshot, which must not be behind it
-	snap := kv.NewSnapshot()                      // each commit is one batch, or one set of tables, so that any is a whole state
+	// each commit is one batch, or one set of tables, so that any is a whole state
+	snap := kv.NewSnapshot()
 	defer snap.Close()
 	v := &verifier{ctx: ctx, snap: snap, opt: opt, report: found, known: map[uint32]*knownCollection{}}
 	err := work.Safely(func() error {
@@ -239,13 +245,15 @@ func (v *verifier) walk(lo, hi []byte, about report.Finding, f func(key, value [
 }
 
 // walkPrefix is walk for the keys that begin with prefix.
-func (v *verifier) walkPrefix(prefix []byte, about report.Finding, f func(key, value []byte)) (complete bool) {
+func (v *verifier) walkPrefix(prefix []byte, about report.Finding,
+	f func(key, value []byte)) (complete bool) {
 	return v.walk(prefix, codec.PrefixEnd(prefix), about, f)
 }
 
 // run walks until something cannot be read. last is the last key that could be read, nil if
 // none; err is nil if the walk has reached hi, or ended because of v.err.
-func (v *verifier) run(lo, hi []byte, about report.Finding, f func(key, value []byte)) (last []byte, err error) {
+func (v *verifier) run(lo, hi []byte, about report.Finding,
+	f func(key, value []byte)) (last []byte, err error) {
 	it, err := v.snap.NewIter(&pebble.IterOptions{LowerBound: lo, UpperBound: hi})
 	if err != nil {
 		return nil, err
@@ -281,7 +289,8 @@ func (v *verifier) run(lo, hi []byte, about report.Finding, f func(key, value []
 // merged value that is damaged. Keys are taken as numbers of 8 bytes behind a prefix; unit is the
 // least distance of two keys, if that is known. Steps that grow by a factor find a number
 // from which reading works; halving the last step then finds about the first such number.
-func (v *verifier) skip(prefix int, unit uint64, from, hi []byte, about report.Finding, cause error) (next []byte) {
+func (v *verifier) skip(prefix int, unit uint64, from, hi []byte, about report.Finding,
+	cause error) (next []byte) {
 	base := append(slices.Clone(from), make([]byte, 8)...)[:prefix+8]
 	n := binary.BigEndian.Uint64(base[prefix:])
 	step := func(delta uint64) []byte { // from + delta; nil: at hi or beyond
@@ -328,7 +337,8 @@ func (v *verifier) skip(prefix int, unit uint64, from, hi []byte, about report.F
 		end = hi
 	}
 	if !v.lost(from) { // another walk over the same keys has reported it
-		about.Problem = fmt.Sprintf("cannot be read: %s; the keys from %x up to %x are not looked at", fault.Problem(cause), from, end)
+		about.Problem = fmt.Sprintf("cannot be read: %s; the keys from %x up to %x are not looked at",
+			fault.Problem(cause), from, end)
 		v.found(about, from)
 	}
 	v.unread = v.unread.Add(from, end)
@@ -378,22 +388,25 @@ func (c *collectionVerifier) checkKeys() {
 	// and report keys that do not match; report rows that still have a hash, as no key leads to them.
 	var keys record.ByBlock[uint64] // by row: hash of its key; 0: it has none, or the key has led back
 	keyed := roaring.New()
-	c.entries(codec.CollectionKey(codec.KindRowKeys, c.ID), c.about("keys of rows"), func(key []byte, row uint32, entry []byte) {
-		what := fmt.Sprintf("key of row %d", row)
-		if !c.live.Contains(row) {
-			c.missing(what, codec.RowsKey(c.ID, codec.SetLive, 0, uint16(row>>16)), "it is %q, and the row is not in the live set", entry)
-		}
-		if uint64(row) >= c.nextRow {
-			c.bad(what, key, "the next row is %d", c.nextRow)
-		}
-		if len(entry) == 0 {
-			c.bad(what, key, "it is empty")
-		}
-		*keys.Put(row) = hash(entry)
-		keyed.Add(row)
-	})
+	c.entries(codec.CollectionKey(codec.KindRowKeys, c.ID), c.about("keys of rows"),
+		func(key []byte, row uint32, entry []byte) {
+			what := fmt.Sprintf("key of row %d", row)
+			if !c.live.Contains(row) {
+				c.missing(what, codec.RowsKey(c.ID, codec.SetLive, 0, uint16(row>>16)),
+					"it is %q, and the row is not in the live set", entry)
+			}
+			if uint64(row) >= c.nextRow {
+				c.bad(what, key, "the next row is %d", c.nextRow)
+			}
+			if len(entry) == 0 {
+				c.bad(what, key, "it is empty")
+			}
+			*keys.Put(row) = hash(entry)
+			keyed.Add(row)
+		})
 	for row := range c.strayRows(c.live, keyed) {
-		c.missing(fmt.Sprintf("key of row %d", row), codec.NumberKey(codec.KindRowKeys, c.ID, row/codec.BlockRows), "missing, and the row is in the live set")
+		c.missing(fmt.Sprintf("key of row %d", row), codec.NumberKey(codec.KindRowKeys, c.ID,
+			row/codec.BlockRows), "missing, and the row is in the live set")
 	}
 	c.walkPrefix(codec.CollectionKey(codec.KindKey, c.ID), c.about("rows of keys"), func(key, value []byte) {
 		what := fmt.Sprintf("row of key %q", key[5:])
@@ -405,7 +418,8 @@ func (c *collectionVerifier) checkKeys() {
 		row := binary.BigEndian.Uint32(value)
 		stored := keys.Get(row)
 		if stored == nil || *stored != hash(key[5:]) {
-			c.missing(what, codec.NumberKey(codec.KindRowKeys, c.ID, row/codec.BlockRows), "it is row %d, which does not have this key", row)
+			c.missing(what, codec.NumberKey(codec.KindRowKeys, c.ID, row/codec.BlockRows),
+				"it is row %d, which does not have this key", row)
 			return
 		}
 		*stored = 0
@@ -417,7 +431,8 @@ func (c *collectionVerifier) checkKeys() {
 		block := codec.NumberKey(codec.KindRowKeys, c.ID, row/codec.BlockRows)
 		err := record.BlockEntry(c.snap, block, row, func(entry []byte) error {
 			key := codec.ItemKey(c.ID, string(entry))
-			c.missing(fmt.Sprintf("row of key %q", entry), key, "it does not lead to row %d, which has the key", row)
+			c.missing(fmt.Sprintf("row of key %q", entry), key,
+				"it does not lead to row %d, which has the key", row)
 			return nil
 		})
 		if err != nil { // it could be read before

@@ -44,14 +44,16 @@ func (p *parser) argument(behindIn bool) ([]literal, error) {
 	case err != nil:
 		return nil, &Error{p.token.column, err.Error()}
 	case list && !behindIn:
-		return nil, &Error{p.token.column, fmt.Sprintf("argument %d is a list, %T: only IN (?) takes one", n, p.args[n-1])}
+		return nil, &Error{p.token.column, fmt.Sprintf("argument %d is a list, %T: only IN (?) takes one", n,
+			p.args[n-1])}
 	case list && len(values) == 0:
 		return nil, &Error{p.token.column, fmt.Sprintf("argument %d is a list without values", n)}
 	}
 	for i := range values {
 		values[i].column = p.token.column
 		if p.argBytes += len(values[i].text) + 2; p.argBytes > MaxArgBytes {
-			return nil, &Error{p.token.column, fmt.Sprintf("the arguments are too long: at most %d bytes are possible", MaxArgBytes)}
+			return nil, &Error{p.token.column,
+				fmt.Sprintf("the arguments are too long: at most %d bytes are possible", MaxArgBytes)}
 		}
 	}
 	p.bound = n
@@ -63,7 +65,8 @@ func (p *parser) unbound() error {
 	if p.bound == len(p.args) {
 		return nil
 	}
-	return &Error{p.token.column, fmt.Sprintf("placeholders (?): %d, arguments: %d; there have to be as many", p.bound, len(p.args))}
+	return &Error{p.token.column, fmt.Sprintf("placeholders (?): %d, arguments: %d; there have to be as many",
+		p.bound, len(p.args))}
 }
 
 // literalsOf returns the values that argument n, from 1, stands for: one, or those of a list.
@@ -125,7 +128,8 @@ func literalOf(v reflect.Value) (literal, error) {
 	case v.Kind() == reflect.Bool:
 		return literal{kind: literalBool, text: strconv.FormatBool(v.Bool())}, nil
 	}
-	return literal{}, fmt.Errorf("%v is no type of a value: strings, numbers, bools and times are possible, and slices of these behind IN", v.Type())
+	return literal{}, fmt.Errorf(
+		"%v is no type of a value: strings, numbers, bools and times are possible, and slices of these behind IN", v.Type())
 }
 
 // spellFloat spells a number so that it compares as it is with integers, too. The shortest

@@ -20,12 +20,16 @@ func TestArguments(t *testing.T) {
 		{`label = ?`, []any{"it's ' OR label != '"}, `label = 'it''s '' OR label != '''`},
 		{`label=?AND a=?`, []any{category("x?"), 1}, `label = 'x?' AND a = 1`},
 		{`a = '?' AND "?" = ?`, []any{true}, `a = '?' AND "?" = true`},
-		{`a = ? OR a = ? OR a = ? OR a = ?`, []any{int8(-1), uint64(math.MaxUint64), int64(math.MinInt64), time.Second},
+		{`a = ? OR a = ? OR a = ? OR a = ?`, []any{int8(-1), uint64(math.MaxUint64), int64(math.MinInt64),
+			time.Second},
 			`a = -1 OR a = 18446744073709551615 OR a = -9223372036854775808 OR a = 1000000000`},
-		{`a < ? AND b > ? AND c = ?`, []any{float64(1<<62 + 1024), .1, float32(.5)}, `a < 4611686018427388928 AND b > 0.1 AND c = 0.5`},
-		{`a >= ? AND a < ? AND a > ?`, []any{-1e300, math.Inf(1), math.Inf(-1)}, `a >= -1e+300 AND a < 1e999 AND a > -1e999`},
+		{`a < ? AND b > ? AND c = ?`, []any{float64(1<<62 + 1024), .1, float32(.5)},
+			`a < 4611686018427388928 AND b > 0.1 AND c = 0.5`},
+		{`a >= ? AND a < ? AND a > ?`, []any{-1e300, math.Inf(1), math.Inf(-1)},
+			`a >= -1e+300 AND a < 1e999 AND a > -1e999`},
 		{`label IN (?)`, []any{[]string{"a", "b"}}, `label IN ('a', 'b')`},
-		{`year IN (2019, ?, ?, 2030)`, []any{[]int{2020, 2021}, 2025}, `year IN (2019, 2020, 2021, 2025, 2030)`},
+		{`year IN (2019, ?, ?, 2030)`, []any{[]int{2020, 2021}, 2025},
+			`year IN (2019, 2020, 2021, 2025, 2030)`},
 		{`a IN (?)`, []any{[...]any{int64(1), 2.5}}, `a IN (1, 2.5)`},
 	} {
 		e, err := Parse(c.s, c.args...)
@@ -85,7 +89,8 @@ func TestArgumentsOfTheWrongType(t *testing.T) {
 		args    []any
 	}{
 		{`id = ? AND title = ?`, `field title is of type string: it is compared with strings, not with argument 2, the number 7`, []any{7, 7}},
-		{`label IN (?)`, `label is compared with strings, not with argument 1, the number 1`, []any{[]int{1}}},
+		{`label IN (?)`, `label is compared with strings, not with argument 1, the number 1`,
+			[]any{[]int{1}}},
 		{`id > ?`, `field id is of type int: it is compared with numbers, not with argument 1, the string '7'`, []any{"7"}},
 		{`id > ?`, `not with argument 1, true`, []any{true}},
 	} {
@@ -137,10 +142,12 @@ func FuzzArgument(f *testing.F) {
 		if got := parts[0].(*test).values; len(got) != 1 || got[0].text != s {
 			t.Fatalf("%q is bound as %v", s, got)
 		}
-		if spans := intSpans(equal, parts[1].(*or).parts[0].(*test).values[0].text); len(spans) != 1 || spans[0].lo != n {
+		if spans := intSpans(equal, parts[1].(*or).parts[0].(*test).values[0].text); len(spans) != 1 ||
+			spans[0].lo != n {
 			t.Fatalf("%d is bound as %v", n, spans)
 		}
-		if spans := floatSpans(equal, parts[1].(*or).parts[1].(*not).x.(*test).values[0].text); len(spans) != 1 || spans[0].lo != x {
+		if spans := floatSpans(equal, parts[1].(*or).parts[1].(*not).x.(*test).values[0].text); len(
+			spans) != 1 || spans[0].lo != x {
 			t.Fatalf("%g is bound as %v", x, spans)
 		}
 		if printed := e.String(); len(printed) <= MaxBytes {

@@ -179,7 +179,8 @@ func (c *checker) checkField(t *test) (evaluator, error) {
 		if f.Type == Time {
 			also = "; a span of time is >= its begin AND < its end"
 		}
-		return nil, &Error{t.column, fmt.Sprintf("field %s is of type %s: LIKE is for strings%s", t.field, typeText[f.Type], also)}
+		return nil, &Error{t.column, fmt.Sprintf("field %s is of type %s: LIKE is for strings%s", t.field,
+			typeText[f.Type], also)}
 	}
 	want, with := literalNumber, "numbers"
 	switch f.Type {
@@ -192,7 +193,8 @@ func (c *checker) checkField(t *test) (evaluator, error) {
 	}
 	for _, v := range t.values {
 		if v.kind != want && !(f.Type == Time && v.kind == literalTime) {
-			return nil, v.mismatch(fmt.Sprintf("field %s is of type %s: it is compared with %s", t.field, typeText[f.Type], with))
+			return nil, v.mismatch(fmt.Sprintf("field %s is of type %s: it is compared with %s", t.field,
+				typeText[f.Type], with))
 		}
 	}
 	var out evalOr
@@ -217,7 +219,8 @@ func (c *checker) checkField(t *test) (evaluator, error) {
 				err = instant.ErrFar
 			}
 			if err != nil {
-				return nil, &Error{v.column, fmt.Sprintf("field %s is of type time, and %s %v", t.field, v.name(), err)}
+				return nil, &Error{v.column, fmt.Sprintf("field %s is of type time, and %s %v", t.field,
+					v.name(), err)}
 			}
 		}
 		scan.ints = spans(t, timeSpans, nextInt)
@@ -231,7 +234,8 @@ func (c *checker) checkField(t *test) (evaluator, error) {
 		}
 	case Bool:
 		if t.op != equal && t.op != notEqual && t.op != in {
-			return nil, &Error{t.column, fmt.Sprintf("field %s is of type bool: it takes = and !=, not %s", t.field, opText[t.op])}
+			return nil, &Error{t.column, fmt.Sprintf("field %s is of type bool: it takes = and !=, not %s",
+				t.field, opText[t.op])}
 		}
 		for _, v := range t.values {
 			value := (v.text == "true") == (t.op != notEqual)
@@ -346,7 +350,8 @@ func (l literal) prefixed() (Range, error) {
 	for i := 0; i < len(body); i++ {
 		switch body[i] {
 		case '%', '_':
-			return refused(fmt.Sprintf("%s; where a %c is meant as it stands, write \\%c", prefixes, body[i], body[i]))
+			return refused(fmt.Sprintf("%s; where a %c is meant as it stands, write \\%c", prefixes, body[i],
+				body[i]))
 		case '\\':
 			if i++; i == len(body) {
 				return refused("the % at the end stands for itself, behind a \\: " + prefixes)

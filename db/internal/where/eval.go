@@ -187,7 +187,8 @@ func (s *Scan) String(x []byte) bool {
 	}
 	i := 0
 	if len(s.strings) > 1 {
-		i = sort.Search(len(s.strings), func(i int) bool { return s.strings[i].Open || string(x) < s.strings[i].Hi })
+		i = sort.Search(len(s.strings),
+			func(i int) bool { return s.strings[i].Open || string(x) < s.strings[i].Hi })
 	}
 	if i == len(s.strings) {
 		return false

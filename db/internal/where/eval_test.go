@@ -49,7 +49,8 @@ type table struct {
 }
 
 func newTable(values []any) *table {
-	t := &table{live: roaring.New(), values: values, labels: map[string]*roaring.Bitmap{}, images: roaring.New()}
+	t := &table{live: roaring.New(), values: values, labels: map[string]*roaring.Bitmap{},
+		images: roaring.New()}
 	for row, v := range values {
 		if v != nil {
 			t.live.Add(uint32(row))
@@ -276,22 +277,29 @@ func TestIntegersCompareExactly(t *testing.T) {
 		}
 	}
 	for _, literal := range []string{
-		"0", "-0", "+0", "0.0", "-.0", "0e99", "1", "1.5", "-1.5", ".5", "-.5", "1.", "10.000", "1e1", "100e-1", "0.1e2", "1e-1", "1e-400",
-		"9007199254740992", "9007199254740993", "9007199254740992.5", "9007199254740993.0000000000000000001", "-9007199254740993",
-		"9223372036854775806.5", "9223372036854775807", "9223372036854775807.0", "9223372036854775807.5", "9223372036854775808",
-		"-9223372036854775807.5", "-9223372036854775808", "-9223372036854775808.5", "-9223372036854775809", "922337203685477580.7e1",
-		"1e18", "1e19", "1e20", "-1e19", "10000000000000000000", "99999999999999999999", "1e400", "-1e400", "000000000000000000000000000001",
+		"0", "-0", "+0", "0.0", "-.0", "0e99", "1", "1.5", "-1.5", ".5", "-.5", "1.", "10.000", "1e1",
+		"100e-1", "0.1e2", "1e-1", "1e-400",
+		"9007199254740992", "9007199254740993", "9007199254740992.5", "9007199254740993.0000000000000000001",
+		"-9007199254740993",
+		"9223372036854775806.5", "9223372036854775807", "9223372036854775807.0", "9223372036854775807.5",
+		"9223372036854775808",
+		"-9223372036854775807.5", "-9223372036854775808", "-9223372036854775808.5", "-9223372036854775809",
+		"922337203685477580.7e1",
+		"1e18", "1e19", "1e20", "-1e19", "10000000000000000000", "99999999999999999999", "1e400", "-1e400",
+		"000000000000000000000000000001",
 		"0000000000000000000000000.00000000000000000000000000001e29",
 	} {
 		check(t, literal)
 	}
 	rapid.Check(t, func(t *rapid.T) {
-		check(t, rapid.StringMatching(`[+-]?([0-9]{1,20}(\.[0-9]{0,5})?|\.[0-9]{1,25})(e[+-]?[0-9]{1,2})?`).Draw(t, "literal"))
+		check(t, rapid.StringMatching(
+			`[+-]?([0-9]{1,20}(\.[0-9]{0,5})?|\.[0-9]{1,25})(e[+-]?[0-9]{1,2})?`).Draw(t, "literal"))
 	})
 	// big.Rat would take too long for these.
 	for literal, want := range map[string][]uint32{
 		"1e999999999999999999999": nil, "-1e999999999999999999999": evaluate(t, "i >= -1e30", rows),
-		"1e-999999999999999999999": evaluate(t, "i > 0", rows), "0e999999999999999999999": evaluate(t, "i > 0", rows),
+		"1e-999999999999999999999":                    evaluate(t, "i > 0", rows),
+		"0e999999999999999999999":                     evaluate(t, "i > 0", rows),
 		"0." + strings.Repeat("0", 20000) + "5e20001": evaluate(t, "i > 5", rows),
 		"5" + strings.Repeat("0", 20000) + "e-20000":  evaluate(t, "i > 5", rows),
 	} {
@@ -305,7 +313,8 @@ func TestIntegersCompareExactly(t *testing.T) {
 func TestFloatsCompare(t *testing.T) {
 	negative := math.Copysign(0, -1)
 	values := []float64{
-		-math.MaxFloat64, -1e300, -1.5, -1, -.1, -math.SmallestNonzeroFloat64, negative, 0, math.SmallestNonzeroFloat64,
+		-math.MaxFloat64, -1e300, -1.5, -1, -.1, -math.SmallestNonzeroFloat64, negative, 0,
+		math.SmallestNonzeroFloat64,
 		2.2250738585072014e-308, .1, 1, 1.5, 1 << 53, 1<<53 + 2, 1e300, math.MaxFloat64,
 	}
 	var list []any
@@ -334,8 +343,10 @@ func TestFloatsCompare(t *testing.T) {
 		}
 	}
 	for _, literal := range []string{
-		"0", "-0", "-0.0", ".1", "-.1", "1", "1.5", "5e-324", "-5e-324", "1e-400", "-1e-400", "2.2250738585072014e-308",
-		"9007199254740993", "1e300", "1.7976931348623157e308", "1.7976931348623159e308", "1e400", "-1e400", "1e999999999999",
+		"0", "-0", "-0.0", ".1", "-.1", "1", "1.5", "5e-324", "-5e-324", "1e-400", "-1e-400",
+		"2.2250738585072014e-308",
+		"9007199254740993", "1e300", "1.7976931348623157e308", "1.7976931348623159e308", "1e400", "-1e400",
+		"1e999999999999",
 	} {
 		check(t, literal)
 	}
@@ -343,7 +354,8 @@ func TestFloatsCompare(t *testing.T) {
 }
 
 func TestStringsCompareByBytes(t *testing.T) {
-	values := []string{"", "\x00", "A", "B", "a", "a\x00", "a\x00b", "aa", "b", "it's", "z", "ä", "\U0001F600"}
+	values := []string{"", "\x00", "A", "B", "a", "a\x00", "a\x00b", "aa", "b", "it's", "z", "ä",
+		"\U0001F600"}
 	var list []any
 	for _, v := range values {
 		list = append(list, v)
@@ -367,7 +379,8 @@ func TestStringsCompareByBytes(t *testing.T) {
 
 // LIKE finds what has a prefix.
 func TestLikeFindsPrefixes(t *testing.T) {
-	values := []string{"", "a", "a%", "a%b", "a\\", "a_", "aB", "ab", "abc", "b", "ä", "äb", "\U0010FFFF", "\U0010FFFF\U0010FFFF", "it's"}
+	values := []string{"", "a", "a%", "a%b", "a\\", "a_", "aB", "ab", "abc", "b", "ä", "äb", "\U0010FFFF",
+		"\U0010FFFF\U0010FFFF", "it's"}
 	var list []any
 	for _, v := range values {
 		list = append(list, v)
@@ -444,7 +457,8 @@ func TestResultsAreTheirOwn(t *testing.T) {
 		list = append(list, int64(i))
 	}
 	rows := newTable(list)
-	rows.labels["run"], rows.labels["array"], rows.labels["bitmap"] = roaring.New(), roaring.New(), roaring.New()
+	rows.labels["run"], rows.labels["array"], rows.labels["bitmap"] = roaring.New(), roaring.New(),
+		roaring.New()
 	rows.labels["run"].AddRange(0, 200000)
 	rows.labels["run"].RunOptimize()
 	for i := range uint32(200000) {
@@ -465,8 +479,10 @@ func TestResultsAreTheirOwn(t *testing.T) {
 		before[name] = roaring.BitmapOf(b.ToArray()...)
 	}
 	for _, s := range []string{
-		"label = 'run'", "label = 'array'", "label = 'bitmap'", "has(image)", "NOT label = 'none'", "NOT NOT label = 'run'",
-		"label IN ('run', 'array')", "label = 'run' AND label = 'run'", "label = 'bitmap' OR label = 'none'", "NOT label = 'run'",
+		"label = 'run'", "label = 'array'", "label = 'bitmap'", "has(image)", "NOT label = 'none'",
+		"NOT NOT label = 'run'",
+		"label IN ('run', 'array')", "label = 'run' AND label = 'run'", "label = 'bitmap' OR label = 'none'",
+		"NOT label = 'run'",
 	} {
 		b, err := mustCheck(t, s).Eval(rows)
 		if err != nil {

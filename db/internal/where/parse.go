@@ -130,7 +130,8 @@ func (p *parser) and(depth int) (node, error) {
 func (p *parser) factor(depth int) (node, error) {
 	inside := p.token.is("NOT") || p.token.is("(")
 	if inside && depth == MaxDepth {
-		return nil, &Error{p.token.column, fmt.Sprintf("parentheses and NOTs stand inside each other more than %d deep", MaxDepth)}
+		return nil, &Error{p.token.column,
+			fmt.Sprintf("parentheses and NOTs stand inside each other more than %d deep", MaxDepth)}
 	}
 	switch {
 	case p.token.is("NOT"):
@@ -153,7 +154,8 @@ func (p *parser) factor(depth int) (node, error) {
 		return x, p.symbol(")", "AND, OR or )")
 	case p.token.is("has"):
 		return p.has()
-	case p.token.kind == tokenQuoted, p.token.is("label"), p.token.kind == tokenName && !isKeyword(p.token.text):
+	case p.token.kind == tokenQuoted, p.token.is("label"),
+		p.token.kind == tokenName && !isKeyword(p.token.text):
 		return p.test()
 	}
 	return nil, p.expected("a field, label, has(NAME), NOT or (")
@@ -194,7 +196,8 @@ func (p *parser) test() (_ node, err error) {
 	}
 	if p.token.is("IS") {
 		if n.label {
-			return nil, &Error{p.token.column, "IS NULL is of fields: has(label) asks for items with labels, NOT has(label) for others"}
+			return nil, &Error{p.token.column,
+				"IS NULL is of fields: has(label) asks for items with labels, NOT has(label) for others"}
 		}
 		return p.null(&has{name: n.field, column: n.column, null: true})
 	}

@@ -17,7 +17,8 @@ func TestParse(t *testing.T) {
 	for _, c := range [][2]string{
 		{`label = 'cat'`, `label = 'cat'`},
 		{"label='cat'AND\tyear\nIN(2020,2021)", `label = 'cat' AND year IN (2020, 2021)`},
-		{`label = 'cat' AND year IN (2020, 2021) AND NOT (price >= 10 OR has(image))`, `label = 'cat' AND year IN (2020, 2021) AND NOT (price >= 10 OR has(image))`},
+		{`label = 'cat' AND year IN (2020, 2021) AND NOT (price >= 10 OR has(image))`,
+			`label = 'cat' AND year IN (2020, 2021) AND NOT (price >= 10 OR has(image))`},
 		{`a=1 or b=2 and c=3`, `a = 1 OR b = 2 AND c = 3`},
 		{`(a=1 or b=2) and c=3`, `(a = 1 OR b = 2) AND c = 3`},
 		{`a=1 or (b=2 and c=3)`, `a = 1 OR b = 2 AND c = 3`},
@@ -35,7 +36,8 @@ func TestParse(t *testing.T) {
 		{`a = ''''`, `a = ''''`},
 		{"a = 'two\nlines'", "a = 'two\nlines'"},
 		{`seen = TRUE or seen != False`, `seen = true OR seen != false`},
-		{`a = -1 OR a = +1 OR a = .5 OR a = 5. OR a = 1e3 OR a = -1.50E-07`, `a = -1 OR a = +1 OR a = .5 OR a = 5. OR a = 1e3 OR a = -1.50E-07`},
+		{`a = -1 OR a = +1 OR a = .5 OR a = 5. OR a = 1e3 OR a = -1.50E-07`,
+			`a = -1 OR a = +1 OR a = .5 OR a = 5. OR a = 1e3 OR a = -1.50E-07`},
 		{`x>-1`, `x > -1`},
 		{`größe.max-1_b > 2`, `größe.max-1_b > 2`},
 		{`"and" = 1 AND "label" = 'x' AND "plain" = 2`, `"and" = 1 AND "label" = 'x' AND plain = 2`},
@@ -150,7 +152,8 @@ func drawNode(t *rapid.T, depth int) node {
 		what %= 3
 	}
 	name := rapid.OneOf(
-		rapid.SampledFrom([]string{"a", "year", "größe", "x.y-z_1", "and", "NOT", "Label", "has", "TRUE", "in"}),
+		rapid.SampledFrom([]string{"a", "year", "größe", "x.y-z_1", "and", "NOT", "Label", "has", "TRUE",
+			"in"}),
 		rapid.StringMatching(`[\pL_][\pL_0-9.-]{0,5}`),
 		rapid.String(),
 	)
@@ -173,7 +176,8 @@ func drawNode(t *rapid.T, depth int) node {
 			l := literal{kind: literalKind(rapid.IntRange(0, 2).Draw(t, "kind"))}
 			switch l.kind {
 			case literalNumber:
-				l.text = rapid.StringMatching(`[+-]?([0-9]{1,20}\.?[0-9]{0,3}|\.[0-9]{1,3})([eE][+-]?[0-9]{1,4})?`).Draw(t, "number")
+				l.text = rapid.StringMatching(
+					`[+-]?([0-9]{1,20}\.?[0-9]{0,3}|\.[0-9]{1,3})([eE][+-]?[0-9]{1,4})?`).Draw(t, "number")
 			case literalString:
 				l.text = rapid.OneOf(rapid.String(), rapid.StringMatching(`['"()a]*`)).Draw(t, "string")
 			case literalBool:
@@ -254,7 +258,8 @@ func FuzzParse(f *testing.F) {
 		e, err := Parse(s)
 		if err != nil {
 			var at *Error
-			if !errors.As(err, &at) || at.Column < 1 || at.Column > utf8.RuneCountInString(s)+1 || strings.Contains(at.Reason, "\n") {
+			if !errors.As(err, &at) || at.Column < 1 || at.Column > utf8.RuneCountInString(s)+1 ||
+				strings.Contains(at.Reason, "\n") {
 				t.Fatalf("%#v", err)
 			}
 			return

@@ -16,7 +16,8 @@ import (
 // An operation calls its callback from goroutines of its own, and while it has files open and
 // spaces half built. So the panic must not leave the callback, and the operation ends as if
 // its caller had cancelled it.
-func Hearing[P ~func(stage string, done, total int64)](ctx context.Context, callback *P) (_ context.Context, end func()) {
+func Hearing[P ~func(stage string, done, total int64)](ctx context.Context, callback *P) (_ context.Context,
+	end func()) {
 	hear := *callback
 	if hear == nil {
 		return ctx, func() {}

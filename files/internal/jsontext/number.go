@@ -87,7 +87,8 @@ func (s *Scanner) Number() ([]byte, error) {
 }
 
 // powers are the powers of ten that float64 holds exactly.
-var powers = [...]float64{1e0, 1e1, 1e2, 1e3, 1e4, 1e5, 1e6, 1e7, 1e8, 1e9, 1e10, 1e11, 1e12, 1e13, 1e14, 1e15, 1e16,
+var powers = [...]float64{1e0, 1e1, 1e2, 1e3, 1e4, 1e5, 1e6, 1e7, 1e8, 1e9, 1e10, 1e11, 1e12, 1e13, 1e14,
+	1e15, 1e16,
 	1e17, 1e18, 1e19, 1e20, 1e21, 1e22}
 
 // float32 returns the nearest float32. It returns false if finding it takes more work.
@@ -203,7 +204,8 @@ func (s *Scanner) Count() (n int, err error) {
 	if s.peek() == '[' {
 		rest := s.b[s.at+1:]
 		if end := bytes.IndexByte(rest, ']'); end >= 0 {
-			if flat := rest[:end]; bytes.IndexByte(flat, '"') < 0 && bytes.IndexByte(flat, '[') < 0 && bytes.IndexByte(flat, '{') < 0 {
+			if flat := rest[:end]; bytes.IndexByte(flat, '"') < 0 && bytes.IndexByte(flat, '[') < 0 &&
+				bytes.IndexByte(flat, '{') < 0 {
 				s.at += end + 2
 				if len(bytes.TrimLeft(flat, " \t\r\n")) == 0 {
 					return 0, nil
@@ -231,7 +233,8 @@ func (s *Scanner) Uint32s(dst []uint32, limit int) ([]uint32, error) {
 			return err
 		}
 		if !d.whole || d.exponent != 0 || d.negative || d.mantissa > math.MaxUint32 {
-			return fmt.Errorf("%s is not a whole number from 0 to %s", matrix.Quote(text), strconv.FormatUint(math.MaxUint32, 10))
+			return fmt.Errorf("%s is not a whole number from 0 to %s", matrix.Quote(text),
+				strconv.FormatUint(math.MaxUint32, 10))
 		}
 		dst = append(dst, uint32(d.mantissa))
 		return nil

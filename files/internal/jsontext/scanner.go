@@ -232,7 +232,8 @@ func (s *Scanner) stringEnd() (end int, plain bool, err error) {
 			plain = false
 			i++
 		case c < ' ':
-			return 0, false, fmt.Errorf("byte %d: a string has the control character %q, which has to be escaped", i, c)
+			return 0, false, fmt.Errorf(
+				"byte %d: a string has the control character %q, which has to be escaped", i, c)
 		}
 	}
 	return 0, false, fmt.Errorf("byte %d: a string does not end", s.at)

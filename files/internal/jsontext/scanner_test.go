@@ -57,7 +57,8 @@ func TestHalfCharacters(t *testing.T) {
 	var s Scanner
 	for text, good := range map[string]bool{
 		`"\ud83d\ude00"`: true, `"\ufffd"`: true, `"\\ud800\ufffd"`: true, `"x\\\ud83d\ude00\ufffd"`: true,
-		`"\ud800"`: false, `"a\udc00b"`: false, `"\ud83dx\ude00"`: false, `"\ude00\ud83d"`: false, `"\ud83d\ud83d\ude00"`: false,
+		`"\ud800"`: false, `"a\udc00b"`: false, `"\ud83dx\ude00"`: false, `"\ude00\ud83d"`: false,
+		`"\ud83d\ud83d\ude00"`: false,
 	} {
 		s.Reset([]byte(text))
 		if x, err := s.String(); (err == nil) != good || err != nil && !errors.Is(err, errHalf) {
@@ -69,8 +70,10 @@ func TestHalfCharacters(t *testing.T) {
 func FuzzScanner(f *testing.F) {
 	for _, s := range []string{
 		`{"a":[1,2.5e-3,-0],"b":{"c":"x\u00e9\n\ud83d\ude00"},"d":[true,false,null,[],{}]}`,
-		`[1,2,,3]`, `[01]`, `[1.]`, `[.5]`, `[1e]`, `[+1]`, `{"a" 1}`, `{"a":1,}`, `["\x"]`, "[\"\x01\"]", `"\ud800"`, ` [ ] `, `[1] 2`,
-		`[123456789012345678901234567890.5e-10, 0.00000000000000000000000000000001]`, strings.Repeat("[", 2000), "[\"\xff\"]",
+		`[1,2,,3]`, `[01]`, `[1.]`, `[.5]`, `[1e]`, `[+1]`, `{"a" 1}`, `{"a":1,}`, `["\x"]`, "[\"\x01\"]",
+		`"\ud800"`, ` [ ] `, `[1] 2`,
+		`[123456789012345678901234567890.5e-10, 0.00000000000000000000000000000001]`,
+		strings.Repeat("[", 2000), "[\"\xff\"]",
 		`[NaN, -Infinity, "a", null, {"x": [1]}]`, `nul`, `[1e999, -1e999, 1e-999]`,
 	} {
 		f.Add([]byte(s))
@@ -83,7 +86,8 @@ func FuzzScanner(f *testing.F) {
 			err = s.End()
 		}
 		want, wantErr := oracle(b)
-		if (err == nil) != (wantErr == nil) && !errors.Is(err, errHalf) && utf8.Valid(b) && strings.Count(string(b), "[")+strings.Count(string(b), "{") < maxDepth {
+		if (err == nil) != (wantErr == nil) && !errors.Is(err, errHalf) && utf8.Valid(b) &&
+			strings.Count(string(b), "[")+strings.Count(string(b), "{") < maxDepth {
 			t.Fatalf("%v, encoding/json says %v", err, wantErr)
 		}
 		if err == nil && !reflect.DeepEqual(got, want) {
@@ -125,7 +129,8 @@ func same(t *testing.T, text string, got float32) {
 		t.Fatalf("%s is %v: %v", text, got, err)
 	}
 	if math.Float32bits(got) != math.Float32bits(float32(want)) {
-		t.Errorf("%s is %v (%#x), not %v (%#x)", text, got, math.Float32bits(got), want, math.Float32bits(float32(want)))
+		t.Errorf("%s is %v (%#x), not %v (%#x)", text, got, math.Float32bits(got), want,
+			math.Float32bits(float32(want)))
 	}
 }
 
@@ -176,9 +181,12 @@ func TestNumbersAreRoundedOnce(t *testing.T) {
 		}
 		try(exact + "0000000000000000000001")
 	}
-	for _, s := range []string{"0", "-0", "0.0e-400", "1e-400", "3.4028235e38", "3.40282356e38", "-3.4028235677973366e38",
-		"1.1754943e-38", "1.4e-45", "7e-46", "7.1e-46", "9007199254740993", "18446744073709551615", "18446744073709551616",
-		"99999999999999999999999999", "1000000000000000000000e-21", "0.000000000000000000000000000000000000011754943508"} {
+	for _, s := range []string{"0", "-0", "0.0e-400", "1e-400", "3.4028235e38", "3.40282356e38",
+		"-3.4028235677973366e38",
+		"1.1754943e-38", "1.4e-45", "7e-46", "7.1e-46", "9007199254740993", "18446744073709551615",
+		"18446744073709551616",
+		"99999999999999999999999999", "1000000000000000000000e-21",
+		"0.000000000000000000000000000000000000011754943508"} {
 		try(s)
 	}
 }

@@ -43,7 +43,8 @@ func (f *file) deflated(e element) (r io.Reader, size int64, err error) {
 	}
 	size = 8 + int64(f.order.Uint32(tag[4:]))
 	if most := matrix.MaxInflation * (e.size + 1); size > most {
-		return nil, 0, f.src.Fail("has a variable that claims %s bytes, its %s can hold %s at most: %w", matrix.Thousands(size), matrix.Thousands(e.size), matrix.Thousands(most), errDamaged)
+		return nil, 0, f.src.Fail("has a variable that claims %s bytes, its %s can hold %s at most: %w",
+			matrix.Thousands(size), matrix.Thousands(e.size), matrix.Thousands(most), errDamaged)
 	}
 	return io.MultiReader(bytes.NewReader(tag[:]), z), size, nil
 }
@@ -62,7 +63,8 @@ func (f *file) inflate(e element) (matrix.Source, error) {
 	} else {
 		var tmp *os.File
 		if tmp, err = os.CreateTemp("", "fddhdb-mat-"); err != nil {
-			return matrix.Source{}, f.src.Fail("%s bytes do not fit into memory: %w", matrix.Thousands(size), err)
+			return matrix.Source{}, f.src.Fail("%s bytes do not fit into memory: %w", matrix.Thousands(size),
+				err)
 		}
 		src.ReaderAt, src.Closer = tmp, matrix.Closers{removed{tmp}, f.src.Closer}
 		_, err = io.CopyN(tmp, r, size)

@@ -41,8 +41,10 @@ const headerBytes = 128
 
 // types are the types of stored numbers.
 var types = map[uint32]matrix.Type{
-	miInt8: {Kind: 'i', Size: 1}, miUint8: {Kind: 'u', Size: 1}, miInt16: {Kind: 'i', Size: 2}, miUint16: {Kind: 'u', Size: 2},
-	miInt32: {Kind: 'i', Size: 4}, miUint32: {Kind: 'u', Size: 4}, miInt64: {Kind: 'i', Size: 8}, miUint64: {Kind: 'u', Size: 8},
+	miInt8: {Kind: 'i', Size: 1}, miUint8: {Kind: 'u', Size: 1}, miInt16: {Kind: 'i', Size: 2},
+	miUint16: {Kind: 'u', Size: 2},
+	miInt32:  {Kind: 'i', Size: 4}, miUint32: {Kind: 'u', Size: 4}, miInt64: {Kind: 'i', Size: 8},
+	miUint64: {Kind: 'u', Size: 8},
 	miSingle: {Kind: 'f', Size: 4}, miDouble: {Kind: 'f', Size: 8},
 }
 
@@ -86,7 +88,8 @@ func Open(src matrix.Source, flat bool) (*matrix.Vectors, error) {
 	case len(matrices) == 0:
 		return nil, src.Fail("has no variable that is a matrix of numbers")
 	case len(matrices) > 1:
-		return nil, src.Fail("has several matrices: say which with %s:NAME, NAME being one of %s", src.Name, matrix.Names(matrices))
+		return nil, src.Fail("has several matrices: say which with %s:NAME, NAME being one of %s", src.Name,
+			matrix.Names(matrices))
 	}
 	return f.open(found, flat)
 }
@@ -159,7 +162,9 @@ func (f *file) element(src matrix.Source, at, end int64) (element, error) {
 	}
 	e := element{kind: first, at: at + 8, size: int64(f.order.Uint32(tag[4:]))}
 	if e.size > end-e.at {
-		return element{}, src.Fail("has an element of %s bytes at byte %d, where %s are left: the file is truncated", matrix.Thousands(e.size), at, matrix.Thousands(end-e.at))
+		return element{}, src.Fail(
+			"has an element of %s bytes at byte %d, where %s are left: the file is truncated",
+			matrix.Thousands(e.size), at, matrix.Thousands(end-e.at))
 	}
 	e.next = e.at + e.size
 	if e.kind != miCompressed {
@@ -192,7 +197,8 @@ func (v *variable) numeric() error {
 	case v.complex:
 		return fmt.Errorf("variable %s has complex numbers: save its real and imaginary parts side by side, [real(x) imag(x)]", name)
 	case len(v.dims) != 2:
-		return fmt.Errorf("variable %s has %d dimensions: two are supported, rows being items; reshape it", name, len(v.dims))
+		return fmt.Errorf("variable %s has %d dimensions: two are supported, rows being items; reshape it",
+			name, len(v.dims))
 	case v.dims[1] == 0:
 		return fmt.Errorf("variable %s has no columns", name)
 	case v.dims[1] > matrix.MaxCols:
@@ -250,7 +256,8 @@ func (f *file) head(src matrix.Source, m element, v *variable) error {
 	if err != nil {
 		return err
 	}
-	if flags.kind != miUint32 || flags.size != 8 || dims.kind != miInt32 || dims.size%4 != 0 || dims.size > 4*32 || name.kind != miInt8 || name.size > maxName {
+	if flags.kind != miUint32 || flags.size != 8 || dims.kind != miInt32 || dims.size%4 != 0 ||
+		dims.size > 4*32 || name.kind != miInt8 || name.size > maxName {
 		return src.Fail("has a variable that does not start like one, at byte %d: %w", m.at, errDamaged)
 	}
 	b := make([]byte, 8+dims.size+name.size)
@@ -307,7 +314,8 @@ func (f *file) open(v *variable, flat bool) (_ *matrix.Vectors, err error) {
 	rows, cols := v.dims[0], v.dims[1]
 	switch {
 	case !ok:
-		return nil, src.Fail("variable %s has numbers of the unknown type %d: %w", matrix.Quote(v.name), numbers.kind, errDamaged)
+		return nil, src.Fail("variable %s has numbers of the unknown type %d: %w", matrix.Quote(v.name),
+			numbers.kind, errDamaged)
 	case rows > math.MaxInt64/cols/int64(t.Size) || rows*cols*int64(t.Size) != numbers.size:
 		return nil, src.Fail("variable %s is said to be %d x %d, and has %s bytes of numbers of %d: %w",
 			matrix.Quote(v.name), rows, cols, matrix.Thousands(numbers.size), t.Size, errDamaged)

@@ -26,12 +26,14 @@ func (f *file) openSparse(src matrix.Source, v *variable, at, end int64) (*matri
 		return nil, err
 	}
 	row := uint32(0)
-	return matrix.New(matrix.Format{Name: src.Name, Rows: int(v.dims[0]), Cols: int(v.dims[1]), Sparse: true, Closer: src.Closer,
+	return matrix.New(matrix.Format{Name: src.Name, Rows: int(v.dims[0]), Cols: int(v.dims[1]), Sparse: true,
+		Closer: src.Closer,
 		Entries: func(x *matrix.Sparse) error {
 			var bad error
 			for ; len(numbers) > 0 && numbers[0].row == row; numbers = numbers[1:] {
 				n := numbers[0]
-				if x.Index, x.Value = append(x.Index, n.column), append(x.Value, n.value); n.value != n.value && bad == nil {
+				if x.Index, x.Value = append(x.Index, n.column),
+					append(x.Value, n.value); n.value != n.value && bad == nil {
 					bad = matrix.Bad(int(n.column), errNoNumber)
 				}
 			}
@@ -40,7 +42,8 @@ func (f *file) openSparse(src matrix.Source, v *variable, at, end int64) (*matri
 		}}), nil
 }
 
-var errNoNumber = errors.New("is not a finite number that float32 can hold, which every value of a vector must be: replace it or drop the row")
+var errNoNumber = errors.New(
+	"is not a finite number that float32 can hold, which every value of a vector must be: replace it or drop the row")
 
 // numbers reads the numbers of a sparse matrix, by rows.
 func (f *file) numbers(src matrix.Source, v *variable, at, end int64) (numbers []number, err error) {
@@ -53,13 +56,15 @@ func (f *file) numbers(src matrix.Source, v *variable, at, end int64) (numbers [
 		at = e.next
 		t, ok := f.kind(e.kind)
 		if !ok || e.size%int64(t.Size) != 0 || i < 2 && (t.Kind == 'f' || t.Size != 4) {
-			return nil, fmt.Errorf("its part %d is of type %d and %s bytes: %w", i, e.kind, matrix.Thousands(e.size), errDamaged)
+			return nil, fmt.Errorf("its part %d is of type %d and %s bytes: %w", i, e.kind,
+				matrix.Thousands(e.size), errDamaged)
 		}
 		parts[i] = &matrix.Run{Source: src, Type: t, N: e.size / int64(t.Size), At: e.at, End: e.at + e.size}
 	}
 	rows, starts, values := parts[0], parts[1], parts[2]
 	if starts.N != v.dims[1]+1 {
-		return nil, fmt.Errorf("%s columns have %s starts: %w", matrix.Thousands(v.dims[1]), matrix.Thousands(starts.N), errDamaged)
+		return nil, fmt.Errorf("%s columns have %s starts: %w", matrix.Thousands(v.dims[1]),
+			matrix.Thousands(starts.N), errDamaged)
 	}
 	most := min(rows.N, values.N)
 	last, err := starts.Integer()
@@ -72,7 +77,8 @@ func (f *file) numbers(src matrix.Source, v *variable, at, end int64) (numbers [
 			return nil, err
 		}
 		if stop < last || stop > most {
-			return nil, fmt.Errorf("column %d ends at %d of %d numbers, the one before at %d: %w", j, stop, most, last, errDamaged)
+			return nil, fmt.Errorf("column %d ends at %d of %d numbers, the one before at %d: %w", j, stop,
+				most, last, errDamaged)
 		}
 		for ; last < stop; last++ {
 			row, err := rows.Integer()
@@ -80,7 +86,8 @@ func (f *file) numbers(src matrix.Source, v *variable, at, end int64) (numbers [
 				return nil, err
 			}
 			if row < 0 || row >= v.dims[0] {
-				return nil, fmt.Errorf("it has a number in row %d of %s: %w", row, matrix.Thousands(v.dims[0]), errDamaged)
+				return nil, fmt.Errorf("it has a number in row %d of %s: %w", row,
+					matrix.Thousands(v.dims[0]), errDamaged)
 			}
 			b, err := values.Element()
 			if err != nil {

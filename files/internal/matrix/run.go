@@ -160,7 +160,8 @@ func (m *Dense) loadColumns(block []byte, n int) error {
 	}
 	column := m.column[:n*size]
 	for c := range m.Cols {
-		if err := m.Source.ReadFull(column, m.At+(int64(c)*int64(m.Rows)+int64(m.loaded))*int64(size)); err != nil {
+		if err := m.Source.ReadFull(column, m.At+(int64(c)*int64(m.Rows)+int64(m.loaded))*int64(
+			size)); err != nil {
 			return err
 		}
 		for i := range n {

@@ -39,7 +39,8 @@ func OpenCSV(src matrix.Source) (*matrix.Vectors, error) {
 			}
 		}
 		if cols != f.Cols {
-			return fmt.Errorf("has %s columns where line 1 has %s", matrix.Thousands(cols), matrix.Thousands(f.Cols))
+			return fmt.Errorf("has %s columns where line 1 has %s", matrix.Thousands(cols),
+				matrix.Thousands(f.Cols))
 		}
 		f.Rows++
 		return nil
@@ -63,7 +64,8 @@ func OpenCSV(src matrix.Source) (*matrix.Vectors, error) {
 			return err
 		}
 		if bad == nil && len(r.Fields) != len(dst) {
-			bad = fmt.Errorf("has %d columns, and had %d before: the file changes while it is read", len(r.Fields), len(dst))
+			bad = fmt.Errorf("has %d columns, and had %d before: the file changes while it is read",
+				len(r.Fields), len(dst))
 		}
 		if bad != nil {
 			return matrix.Bad(0, bad)
@@ -128,7 +130,8 @@ func isHeader(fields [][]byte) (bool, error) {
 	}
 	if name >= 0 && number >= 0 {
 		_, said := parseFloat32(trim(fields[name]))
-		return false, matrix.Bad(name, fmt.Errorf("%w; nor is the line a header, as column %d has a number", said, number))
+		return false, matrix.Bad(name, fmt.Errorf("%w; nor is the line a header, as column %d has a number",
+			said, number))
 	}
 	return name >= 0, nil
 }
@@ -145,7 +148,8 @@ func textIs(cell string) table.Is {
 		return table.Time
 	}
 	digits := strings.TrimLeft(cell, "+-")
-	if len(digits) > 1 && digits[0] == '0' && digits[1] >= '0' && digits[1] <= '9' || strings.ContainsAny(digits, "_xXpP") {
+	if len(digits) > 1 && digits[0] == '0' && digits[1] >= '0' && digits[1] <= '9' ||
+		strings.ContainsAny(digits, "_xXpP") {
 		return table.Text
 	}
 	if digits != "" && strings.Trim(digits, "0123456789") == "" {

@@ -109,7 +109,8 @@ func (t *csvTable) Columns() ([]table.Column, error) {
 		for i, cell := range t.Fields {
 			l := &looks[i]
 			// Later cells change the type of a column of numbers or of text at most.
-			if len(cell) == 0 || l.Enough() && (l.Kind == table.Scalars && l.Type == "string" || l.Kind != table.Scalars && cell[0] == '[') {
+			if len(cell) == 0 || l.Enough() &&
+				(l.Kind == table.Scalars && l.Type == "string" || l.Kind != table.Scalars && cell[0] == '[') {
 				continue
 			}
 			t.cell = cell
@@ -181,7 +182,8 @@ func (t *csvTable) Next(take func(column int, is table.Is, c table.Cell) error) 
 }
 
 // types are what values of a field are.
-var types = map[string]table.Is{"string": table.Text, "bool": table.Bool, "int": table.Int, "float": table.Float, "time": table.Time}
+var types = map[string]table.Is{"string": table.Text, "bool": table.Bool, "int": table.Int,
+	"float": table.Float, "time": table.Time}
 
 // what says what the cell is for the use of its column.
 func (t *csvTable) what(i int) (table.Is, error) {
@@ -209,7 +211,8 @@ func (t *csvTable) what(i int) (table.Is, error) {
 		}
 	}
 	if c.Listed {
-		return table.Text, fmt.Errorf("is %s, and no list such as [a, b], as the first cells are", matrix.Quote(t.cell))
+		return table.Text, fmt.Errorf("is %s, and no list such as [a, b], as the first cells are",
+			matrix.Quote(t.cell))
 	}
 	return scalar, nil
 }

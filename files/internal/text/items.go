@@ -135,7 +135,8 @@ type size struct {
 }
 
 // members are the members of an item.
-var members = []string{"key", "vectors", "labels", "fields", "payload", "code", "code_from", "codes", "modalities"}
+var members = []string{"key", "vectors", "labels", "fields", "payload", "code", "code_from", "codes",
+	"modalities"}
 
 func (d *decoder) decode(line []byte, it *table.Item) error {
 	// Every line may have other names, in a file that is not of a collection.

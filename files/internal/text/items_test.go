@@ -41,9 +41,11 @@ func TestItems(t *testing.T) {
 		t.Errorf("%d rows", r.Rows())
 	}
 	for i, want := range []table.Item{
-		{Key: "cat.jpg", Vectors: map[string][]float32{"image": {.25, 1}}, Sparse: map[string]table.Sparse{"text": {Index: []uint32{3, 17}, Value: []float32{1.5, 2}}},
-			Labels:  []string{"cat", "bé"},
-			Fields:  map[string]any{"year": json.Number("1999"), "w": json.Number("5.0"), "t": "", "ok": false},
+		{Key: "cat.jpg", Vectors: map[string][]float32{"image": {.25, 1}},
+			Sparse: map[string]table.Sparse{"text": {Index: []uint32{3, 17}, Value: []float32{1.5, 2}}},
+			Labels: []string{"cat", "bé"},
+			Fields: map[string]any{"year": json.Number("1999"), "w": json.Number("5.0"), "t": "",
+				"ok": false},
 			Payload: []byte{0, 1, 2}, Code: []byte{1, 255}},
 		{},
 		{Key: "b"},
@@ -52,10 +54,13 @@ func TestItems(t *testing.T) {
 		var it table.Item
 		check(t, r.Next(&it))
 		if d := cmp.Diff(it, want, cmp.Comparer(func(a, b table.Item) bool {
-			return a.Key == b.Key && slices.Equal(a.Labels, b.Labels) && bytes.Equal(a.Payload, b.Payload) && bytes.Equal(a.Code, b.Code) &&
+			return a.Key == b.Key && slices.Equal(a.Labels, b.Labels) && bytes.Equal(a.Payload, b.Payload) &&
+				bytes.Equal(a.Code, b.Code) &&
 				len(a.Vectors) == len(b.Vectors) && slices.Equal(a.Vectors["image"], b.Vectors["image"]) &&
-				len(a.Fields) == len(b.Fields) && (len(a.Fields) == 0 || reflect.DeepEqual(a.Fields, b.Fields)) &&
-				len(a.Sparse) == len(b.Sparse) && slices.Equal(a.Sparse["text"].Index, b.Sparse["text"].Index) &&
+				len(a.Fields) == len(b.Fields) &&
+				(len(a.Fields) == 0 || reflect.DeepEqual(a.Fields, b.Fields)) &&
+				len(a.Sparse) == len(b.Sparse) && slices.Equal(a.Sparse["text"].Index,
+				b.Sparse["text"].Index) &&
 				slices.Equal(a.Sparse["text"].Value, b.Sparse["text"].Value)
 		})); d != "" {
 			t.Errorf("row %d: %s", i, d)
@@ -81,7 +86,8 @@ func TestNamesAreNotKept(t *testing.T) {
 	r := reader(t, b.String())
 	var it table.Item
 	for i := range 5 * maxKept {
-		if err := r.Next(&it); err != nil || it.Vectors[fmt.Sprint("a", i)][0] != 1 || it.Sparse[fmt.Sprint("b", i)].Index[0] != 1 {
+		if err := r.Next(&it); err != nil || it.Vectors[fmt.Sprint("a", i)][0] != 1 ||
+			it.Sparse[fmt.Sprint("b", i)].Index[0] != 1 {
 			t.Fatal(it, err)
 		}
 		if n := len(r.item.dense) + len(r.item.sparse); n > maxKept+2 {
@@ -125,7 +131,8 @@ func TestLinesThatAreBad(t *testing.T) {
 		check(t, r.Next(&it))
 		err := r.Next(&it)
 		var e *matrix.Error
-		if !errors.As(err, &e) || e.Line != 2 || e.Row != 1 || !strings.Contains(err.Error(), want) || !strings.HasPrefix(err.Error(), "x: line 2: ") {
+		if !errors.As(err, &e) || e.Line != 2 || e.Row != 1 || !strings.Contains(err.Error(), want) ||
+			!strings.HasPrefix(err.Error(), "x: line 2: ") {
 			t.Errorf("%s: %v, want %s", line, err, want)
 		}
 		if err := r.Next(&it); err != nil || it.Key != "last" {
@@ -141,8 +148,11 @@ func TestShape(t *testing.T) {
 `)
 	got := must(r.Shape())(t)
 	want := &table.Shape{
-		Vectors: []table.Vector{{Name: "image", Dim: 2, Sparse: false}, {Name: "bag", Dim: 10, Sparse: true}, {Name: "mixed", Dim: 3, Sparse: false}},
-		Fields:  []table.Field{{Name: "n", Type: "int"}, {Name: "x", Type: "float"}, {Name: "b", Type: "bool"}, {Name: "at", Type: "time"}, {Name: "day", Type: "string"}, {Name: "s", Type: "string"}},
+		Vectors: []table.Vector{{Name: "image", Dim: 2, Sparse: false}, {Name: "bag", Dim: 10, Sparse: true},
+			{Name: "mixed", Dim: 3, Sparse: false}},
+		Fields: []table.Field{{Name: "n", Type: "int"}, {Name: "x", Type: "float"},
+			{Name: "b", Type: "bool"}, {Name: "at", Type: "time"}, {Name: "day", Type: "string"},
+			{Name: "s", Type: "string"}},
 	}
 	if d := cmp.Diff(got, want); d != "" {
 		t.Error(d)
@@ -158,7 +168,8 @@ func TestShape(t *testing.T) {
 		"{\"fields\":{\"a\":1}}\n{\"fields\":{\"a\":\"b\"}}":                     `x: line 2: fields: "a" is of type string here and of type int before`,
 		"{\"code\":\"00\"}\n{\"code\":\"0000\"}":                                 "x: line 2: has a code of 16 bits, items before it have codes of 8",
 	} {
-		if _, err := reader(t, text).Shape(); err == nil || err.Error() != want && !strings.HasPrefix(err.Error(), want) {
+		if _, err := reader(t, text).Shape(); err == nil ||
+			err.Error() != want && !strings.HasPrefix(err.Error(), want) {
 			t.Errorf("%s: %v, want %s", text, err, want)
 		}
 	}
@@ -199,12 +210,14 @@ func FuzzItems(f *testing.F) {
 						t.Errorf("%v is among %v", v, x)
 					}
 				}
-				if shape != nil && !slices.ContainsFunc(shape.Vectors, func(v table.Vector) bool { return v.Name == name && v.Dim == len(x) && !v.Sparse }) {
+				if shape != nil && !slices.ContainsFunc(shape.Vectors,
+					func(v table.Vector) bool { return v.Name == name && v.Dim == len(x) && !v.Sparse }) {
 					t.Errorf("%q of %d numbers is not in %v", name, len(x), shape)
 				}
 			}
 			for name, x := range it.Sparse {
-				if len(x.Index) != len(x.Value) || !slices.IsSorted(x.Index) || len(slices.Compact(slices.Clone(x.Index))) != len(x.Index) {
+				if len(x.Index) != len(x.Value) || !slices.IsSorted(x.Index) ||
+					len(slices.Compact(slices.Clone(x.Index))) != len(x.Index) {
 					t.Errorf("%q is %v", name, x)
 				}
 			}

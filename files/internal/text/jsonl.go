@@ -46,7 +46,8 @@ func OpenJSONL(src matrix.Source) (*matrix.Vectors, error) {
 		return r.read(func() error {
 			x, err := r.scan.Float32s(dst[:0:len(dst)], len(dst))
 			if err == nil && len(x) != len(dst) {
-				err = fmt.Errorf("has %s numbers where line 1 has %s", matrix.Thousands(len(x)), matrix.Thousands(len(dst)))
+				err = fmt.Errorf("has %s numbers where line 1 has %s", matrix.Thousands(len(x)),
+					matrix.Thousands(len(dst)))
 			}
 			return err
 		})
@@ -71,7 +72,8 @@ func (r *vectorLines) measure(f *matrix.Format) error {
 		r.x = matrix.Sparse{Index: r.x.Index[:0]}
 		err := scanSparse(&r.scan, &r.x, matrix.MaxCols, false)
 		if foreign := new(foreignMember); r.member == "" && errors.As(err, foreign) {
-			return fmt.Errorf("is an object with a member %s: say which of them is the vector with %s:NAME", matrix.Quote(string(*foreign)), r.name)
+			return fmt.Errorf("is an object with a member %s: say which of them is the vector with %s:NAME",
+				matrix.Quote(string(*foreign)), r.name)
 		}
 		for _, j := range r.x.Index {
 			f.Cols = max(f.Cols, int(j)+1)
@@ -145,7 +147,8 @@ var errNoVector = errors.New("where a vector is expected: an array of numbers, o
 type foreignMember string
 
 func (name foreignMember) Error() string {
-	return fmt.Sprintf("has %s in a sparse vector, which has \"i\" and \"v\", each once", matrix.Quote(string(name)))
+	return fmt.Sprintf("has %s in a sparse vector, which has \"i\" and \"v\", each once",
+		matrix.Quote(string(name)))
 }
 
 // scanSparse reads a sparse vector of at most cols columns, in the order of the file. Without values it does
@@ -181,12 +184,14 @@ func scanSparse(s *jsontext.Scanner, x *matrix.Sparse, cols int, values bool) er
 	}
 	for _, j := range x.Index {
 		if int64(j) >= int64(cols) {
-			return fmt.Errorf("has a number in column %d, where at most %s columns are possible", j, matrix.Thousands(cols))
+			return fmt.Errorf("has a number in column %d, where at most %s columns are possible", j,
+				matrix.Thousands(cols))
 		}
 	}
 	switch {
 	case values && len(x.Index) != n:
-		return fmt.Errorf("has %s columns and %s numbers", matrix.Thousands(len(x.Index)), matrix.Thousands(n))
+		return fmt.Errorf("has %s columns and %s numbers", matrix.Thousands(len(x.Index)),
+			matrix.Thousands(n))
 	case bad != nil:
 		return matrix.Bad(int(x.Index[bad.At]), bad.Err)
 	}

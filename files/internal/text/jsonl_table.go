@@ -95,7 +95,8 @@ func (t *jsonTable) Next(take func(column int, is table.Is, c table.Cell) error)
 		i, ok := t.index[string(name)]
 		switch {
 		case !ok:
-			return fmt.Errorf("has %s, which was not there before: the file changes while it is read", matrix.Quote(name))
+			return fmt.Errorf("has %s, which was not there before: the file changes while it is read",
+				matrix.Quote(name))
 		case t.rowOf[i] == t.N:
 			return fmt.Errorf("has %s twice", matrix.Quote(name))
 		}

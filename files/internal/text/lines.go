@@ -135,7 +135,8 @@ func each(name string, next func() (line int, blank bool, err error), f func() e
 			first = line
 		case blank:
 		case first > 0:
-			return matrix.LineError(name, first, errors.New("is blank, and rows follow: each line must hold a vector"))
+			return matrix.LineError(name, first,
+				errors.New("is blank, and rows follow: each line must hold a vector"))
 		default:
 			if err := f(); err != nil {
 				return lineError(name, line, err)
@@ -209,7 +210,8 @@ func (r *Records) Next() (bad, err error) {
 }
 
 func (r *Records) many() error {
-	return fmt.Errorf("has more than %s columns, which is the most that is supported", matrix.Thousands(r.most))
+	return fmt.Errorf("has more than %s columns, which is the most that is supported",
+		matrix.Thousands(r.most))
 }
 
 // quoted reads a record some of whose fields are in quotes, from its first line on.
@@ -245,7 +247,8 @@ func (r *Records) quoted(line []byte) (bad, err error) {
 					return nil, err
 				}
 				if len(r.text)+len(line) > r.limit {
-					return nil, matrix.LineError(r.name, r.Line, fmt.Errorf("is longer than %d MiB: is a quote not closed?", r.limit>>20))
+					return nil, matrix.LineError(r.name, r.Line,
+						fmt.Errorf("is longer than %d MiB: is a quote not closed?", r.limit>>20))
 				}
 				continue
 			}
@@ -327,7 +330,8 @@ func (b *shapeBuilder) add(vectors []size, fields []table.Field, code int) error
 	}
 	if code > 0 {
 		if b.codes > 0 && b.shape.Code != code {
-			return fmt.Errorf("has a code of %d bits, items before it have codes of %d", 8*code, 8*b.shape.Code)
+			return fmt.Errorf("has a code of %d bits, items before it have codes of %d", 8*code,
+				8*b.shape.Code)
 		}
 		b.shape.Code = code
 		b.codes++
@@ -351,7 +355,8 @@ func (b *shapeBuilder) vector(v size) error {
 	case v.sparse && !b.dense[v.name]:
 		have.Dim = max(have.Dim, v.dim)
 	case v.sparse && v.dim > have.Dim:
-		return fmt.Errorf("vectors: %q has a number in column %d, vectors before it have %d numbers", v.name, v.dim-1, have.Dim)
+		return fmt.Errorf("vectors: %q has a number in column %d, vectors before it have %d numbers", v.name,
+			v.dim-1, have.Dim)
 	case v.sparse:
 	case !b.dense[v.name] && v.dim < have.Dim, b.dense[v.name] && v.dim != have.Dim:
 		return fmt.Errorf("vectors: %q has %d numbers, vectors before it have %d", v.name, v.dim, have.Dim)

@@ -56,7 +56,8 @@ func rows(t testing.TB, r table.Items) (out []string) {
 			if len(labels) == 0 {
 				labels = nil
 			}
-			b := must(json.Marshal(map[string]any{"k": it.Key, "v": it.Vectors, "l": labels, "f": it.Fields}))(t)
+			b := must(json.Marshal(map[string]any{"k": it.Key, "v": it.Vectors, "l": labels,
+				"f": it.Fields}))(t)
 			out = append(out, string(b))
 		}
 	}
@@ -71,16 +72,22 @@ func TestTables(t *testing.T) {
 	same := csvOf(t, "\ufeffid,x,tags,n,p,ok,is_red,zip,class,skip,at,when\r\n"+
 		`7,"[0.25, -1]","['a', ""b, c""]",1,2,True,1,00501,3,"[[1],[2]]",2024-05-01,2024-05-01`+"\r\n"+
 		`8,"[1e0,2]",[],,2.5,false,0,1,-1,x,2024-05-02 12:30:00+02,soon`+"\r\n")
-	uses := map[string]table.Use{"id": {Role: table.AsKey}, "x": {Role: table.AsVector, Name: "image"}, "tags": {Role: table.AsLabels}, "n": {Role: table.AsField, Name: "n", Type: "int"},
-		"p": {Role: table.AsField, Name: "price", Type: "float"}, "ok": {Role: table.AsField, Name: "ok", Type: "bool"},
-		"at": {Role: table.AsField, Name: "at", Type: "time"}, "when": {Role: table.AsField, Name: "when", Type: "string"},
-		"is_red": {Role: table.AsLabel, Name: "red"}, "zip": {Role: table.AsField, Name: "zip", Type: "string"}, "class": {Role: table.AsLabels}}
+	uses := map[string]table.Use{"id": {Role: table.AsKey}, "x": {Role: table.AsVector, Name: "image"},
+		"tags": {Role: table.AsLabels}, "n": {Role: table.AsField, Name: "n", Type: "int"},
+		"p":      {Role: table.AsField, Name: "price", Type: "float"},
+		"ok":     {Role: table.AsField, Name: "ok", Type: "bool"},
+		"at":     {Role: table.AsField, Name: "at", Type: "time"},
+		"when":   {Role: table.AsField, Name: "when", Type: "string"},
+		"is_red": {Role: table.AsLabel, Name: "red"}, "zip": {Role: table.AsField, Name: "zip",
+			Type: "string"}, "class": {Role: table.AsLabels}}
 	for _, r := range []*table.Table{jsonl, same} {
 		columns := mapped(t, r, uses)
 		got := map[string]string{}
 		for _, c := range columns {
 			got[c.Name] = c.Describe()
-			if unique := c.Name == "id" || c.Name == "zip" || c.Name == "n" || c.Name == "class" || c.Name == "is_red" || c.Name == "at" || c.Name == "when"; c.Unique != unique && c.Name != "skip" {
+			if unique := c.Name == "id" || c.Name == "zip" || c.Name == "n" || c.Name == "class" ||
+				c.Name == "is_red" || c.Name == "at" ||
+				c.Name == "when"; c.Unique != unique && c.Name != "skip" {
 				t.Errorf("%+v", c)
 			}
 			if flags := c.Name == "ok" || c.Name == "is_red" || c.Name == "n"; c.Flags != flags {
@@ -88,8 +95,10 @@ func TestTables(t *testing.T) {
 			}
 		}
 		delete(got, "skip")
-		if d := cmp.Diff(got, map[string]string{"id": "integers", "x": "lists of 2 numbers", "tags": "lists of strings", "n": "integers", "p": "numbers",
-			"ok": "bools", "is_red": "integers", "zip": "strings", "class": "integers", "at": "times", "when": "strings"}); d != "" {
+		if d := cmp.Diff(got, map[string]string{"id": "integers", "x": "lists of 2 numbers",
+			"tags": "lists of strings", "n": "integers", "p": "numbers",
+			"ok": "bools", "is_red": "integers", "zip": "strings", "class": "integers", "at": "times",
+			"when": "strings"}); d != "" {
 			t.Error(d)
 		}
 		if r.Rows() != 2 {
@@ -97,7 +106,9 @@ func TestTables(t *testing.T) {
 		}
 		shape := must(r.Shape())(t)
 		if d := cmp.Diff(shape, &table.Shape{Vectors: []table.Vector{{Name: "image", Dim: 2}},
-			Fields: []table.Field{{Name: "n", Type: "int"}, {Name: "price", Type: "float"}, {Name: "ok", Type: "bool"}, {Name: "zip", Type: "string"}, {Name: "at", Type: "time"}, {Name: "when", Type: "string"}}}); d != "" {
+			Fields: []table.Field{{Name: "n", Type: "int"}, {Name: "price", Type: "float"},
+				{Name: "ok", Type: "bool"}, {Name: "zip", Type: "string"}, {Name: "at", Type: "time"},
+				{Name: "when", Type: "string"}}}); d != "" {
 			t.Error(d)
 		}
 		if d := cmp.Diff(rows(t, r), []string{
@@ -111,8 +122,10 @@ func TestTables(t *testing.T) {
 
 // Lists of whole numbers are labels: classes, or if all are 0 or 1 and as long, a row of a matrix.
 func TestLabelsOfNumbers(t *testing.T) {
-	classes, hot, both := []string{"[3,17]", "[]", "[-1]", "[2]"}, []string{"[0,1,1]", "[0,0,0]", "[1,0,0]"}, []string{"[0,1]", "[1]"}
-	for i, want := range [][]string{{`["3","17"]`, "null", "null", `["2"]`}, {`["1","2"]`, "null", `["0"]`}, {`["0","1"]`, `["1"]`}} {
+	classes, hot, both := []string{"[3,17]", "[]", "[-1]", "[2]"}, []string{"[0,1,1]", "[0,0,0]", "[1,0,0]"},
+		[]string{"[0,1]", "[1]"}
+	for i, want := range [][]string{{`["3","17"]`, "null", "null", `["2"]`}, {`["1","2"]`, "null", `["0"]`},
+		{`["0","1"]`, `["1"]`}} {
 		lists := [][]string{classes, hot, both}[i]
 		jsonl, csv := "", "c,x\n"
 		for _, l := range lists {
@@ -156,7 +169,8 @@ func TestLabelsOfFloats(t *testing.T) {
 		jsonl += `{"c":` + cell + "}\n"
 	}
 	for i, r := range []*table.Table{jsonlOf(t, jsonl), csvOf(t, csv)} {
-		if columns := mapped(t, r, map[string]table.Use{"c": {Role: table.AsLabels}}); columns[0].Describe() != "numbers" {
+		columns := mapped(t, r, map[string]table.Use{"c": {Role: table.AsLabels}})
+		if columns[0].Describe() != "numbers" {
 			t.Errorf("%+v", columns[0])
 		}
 		for j, got := range rows(t, r) {
@@ -165,16 +179,20 @@ func TestLabelsOfFloats(t *testing.T) {
 			}
 		}
 	}
-	for _, r := range []*table.Table{jsonlOf(t, `{"c":1.0}`+"\n"+`{"c":1.5}`), csvOf(t, "c,x\n1.0,\n1.5,\n"), jsonlOf(t, `{"c":1e17}`)} {
+	for _, r := range []*table.Table{jsonlOf(t, `{"c":1.0}`+"\n"+`{"c":1.5}`), csvOf(t, "c,x\n1.0,\n1.5,\n"),
+		jsonlOf(t, `{"c":1e17}`)} {
 		columns := must(r.Columns())(t)
-		if err := columns[0].Suits(table.Use{Role: table.AsLabels}); err == nil || !strings.Contains(err.Error(), `column "c" has numbers: labels are strings or whole numbers`) {
+		if err := columns[0].Suits(table.Use{Role: table.AsLabels}); err == nil ||
+			!strings.Contains(err.Error(), `column "c" has numbers: labels are strings or whole numbers`) {
 			t.Error(err)
 		}
 	}
 	many := slicesRepeat("1.0", table.LookRows)
-	for _, r := range []*table.Table{jsonlOf(t, `{"c":`+strings.Join(many, "}\n{\"c\":")+"}\n"+`{"c":1.5}`), csvOf(t, "c,x\n"+strings.Join(many, ",\n")+",\n1.5,\n")} {
+	for _, r := range []*table.Table{jsonlOf(t, `{"c":`+strings.Join(many, "}\n{\"c\":")+"}\n"+`{"c":1.5}`),
+		csvOf(t, "c,x\n"+strings.Join(many, ",\n")+",\n1.5,\n")} {
 		mapped(t, r, map[string]table.Use{"c": {Role: table.AsLabels}})
-		if got := rows(t, r); !strings.Contains(got[table.LookRows], `"c": is "1.5": labels are strings, or whole numbers`) {
+		if got := rows(t, r); !strings.Contains(got[table.LookRows],
+			`"c": is "1.5": labels are strings, or whole numbers`) {
 			t.Error(got[table.LookRows])
 		}
 	}
@@ -187,10 +205,12 @@ func TestLabelsBetweenSeparators(t *testing.T) {
 		",": {`["red","new"]`, `["a; b ;","c"]`, `["x"]`, `["p, q","r"]`, "null"},
 		";": {`["red, new"]`, `["a","b",",c"]`, `["x"]`, `["p, q","r"]`, "null"},
 	} {
-		jsonl := `{"c":"red, new"}` + "\n" + `{"c":"a; b ;,c"}` + "\n" + `{"c":"x"}` + "\n" + `{"c":["p, q","r"]}` + "\n" + `{"c":""}`
+		jsonl := `{"c":"red, new"}` + "\n" + `{"c":"a; b ;,c"}` + "\n" + `{"c":"x"}` + "\n" +
+			`{"c":["p, q","r"]}` + "\n" + `{"c":""}`
 		csv := "c,x\n" + `"red, new",` + "\n" + `"a; b ;,c",` + "\nx,\n" + `"['p, q', 'r']",` + "\n,\n"
 		for i, r := range []*table.Table{jsonlOf(t, jsonl), csvOf(t, csv)} {
-			if columns := mapped(t, r, map[string]table.Use{"c": {Role: table.AsLabels, Separator: separator}}); columns[0].Joined != "red, new" {
+			use := table.Use{Role: table.AsLabels, Separator: separator}
+			if columns := mapped(t, r, map[string]table.Use{"c": use}); columns[0].Joined != "red, new" {
 				t.Errorf("%+v", columns[0])
 			}
 			for j, got := range rows(t, r) {
@@ -200,7 +220,8 @@ func TestLabelsBetweenSeparators(t *testing.T) {
 			}
 		}
 	}
-	for text, want := range map[string]string{"a,b": ",", "a;b, c": ";", "a, b|c": "|", "a": "", "": "", ",a": "", "a ; ": "", "|a,b": ","} {
+	for text, want := range map[string]string{"a,b": ",", "a;b, c": ";", "a, b|c": "|", "a": "", "": "",
+		",a": "", "a ; ": "", "|a,b": ","} {
 		if got := table.Separator(text); got != want {
 			t.Errorf("%q is separated by %q, want %q", text, got, want)
 		}
@@ -248,11 +269,15 @@ func TestLook(t *testing.T) {
 	}
 	many := strings.Repeat("1\n", table.LookRows)
 	for text, want := range map[string]string{
-		"007 1": "strings", "1 2": "integers", "1 2.5": "numbers", "1 x": "strings", "true 1": "strings", "True false": "bools", "0x10 1_0": "strings",
-		"NaN 1": "strings", "inf 1": "strings", "-5 5": "integers", "-5 +5": "strings", "0 0.5": "numbers", "99999999999999999999 1": "strings",
-		"[1,2] x": "strings", "x [1,2]": "strings", "[1,2": "strings", many + " x": "strings", many + " 1.5": "numbers", many + " [1,2]": "strings", "['a'] b": "strings",
+		"007 1": "strings", "1 2": "integers", "1 2.5": "numbers", "1 x": "strings", "true 1": "strings",
+		"True false": "bools", "0x10 1_0": "strings",
+		"NaN 1": "strings", "inf 1": "strings", "-5 5": "integers", "-5 +5": "strings", "0 0.5": "numbers",
+		"99999999999999999999 1": "strings",
+		"[1,2] x":                "strings", "x [1,2]": "strings", "[1,2": "strings", many + " x": "strings",
+		many + " 1.5": "numbers", many + " [1,2]": "strings", "['a'] b": "strings",
 	} {
-		columns, err := csvOf(t, "a,b\n"+strings.ReplaceAll(quoted(strings.Fields(text)), "\n", ",\n")).Columns()
+		columns, err := csvOf(t, "a,b\n"+strings.ReplaceAll(quoted(strings.Fields(text)), "\n",
+			",\n")).Columns()
 		if err != nil || columns[0].Describe() != want {
 			t.Errorf("%s: %v, %v, want %s", text, columns, err, want)
 		}
@@ -272,7 +297,9 @@ func quoted(cells []string) string {
 
 // A wrong row costs that row, and says where it is.
 func TestRowsThatAreWrong(t *testing.T) {
-	uses := map[string]table.Use{"id": {Role: table.AsKey}, "x": {Role: table.AsVector, Name: "x"}, "n": {Role: table.AsField, Name: "n", Type: "int"}, "l": {Role: table.AsLabels}, "f": {Role: table.AsLabel, Name: "f"}, "b": {Role: table.AsField, Name: "b", Type: "bool"}}
+	uses := map[string]table.Use{"id": {Role: table.AsKey}, "x": {Role: table.AsVector, Name: "x"},
+		"n": {Role: table.AsField, Name: "n", Type: "int"}, "l": {Role: table.AsLabels},
+		"f": {Role: table.AsLabel, Name: "f"}, "b": {Role: table.AsField, Name: "b", Type: "bool"}}
 	good := func(line string) []string { return append(slicesRepeat(line, table.LookRows), line) }
 	jsonl := good(`{"id":"a","x":[1,2],"n":1,"l":1,"f":0,"b":true}`)
 	wrong := map[string]string{
@@ -297,7 +324,8 @@ func TestRowsThatAreWrong(t *testing.T) {
 		mapped(t, r, uses)
 		got := rows(t, r)
 		place := fmt.Sprintf("x: line %d: ", len(jsonl)+1)
-		if len(got) != len(jsonl)+2 || !strings.HasPrefix(got[len(jsonl)], place) || !strings.Contains(got[len(jsonl)], want) || !strings.Contains(got[len(jsonl)+1], `"k":"z"`) {
+		if len(got) != len(jsonl)+2 || !strings.HasPrefix(got[len(jsonl)], place) ||
+			!strings.Contains(got[len(jsonl)], want) || !strings.Contains(got[len(jsonl)+1], `"k":"z"`) {
 			t.Errorf("%s: %q, want %s", line, got[len(jsonl)], want)
 		}
 	}
@@ -317,7 +345,8 @@ func TestRowsThatAreWrong(t *testing.T) {
 		mapped(t, r, uses)
 		got := rows(t, r)
 		place := fmt.Sprintf("x: line %d: ", len(lines)+2)
-		if len(got) != len(lines)+2 || r.Rows() != len(got) || !strings.HasPrefix(got[len(lines)], place) || !strings.Contains(got[len(lines)], want) || !strings.Contains(got[len(lines)+1], `"k":"z"`) {
+		if len(got) != len(lines)+2 || r.Rows() != len(got) || !strings.HasPrefix(got[len(lines)], place) ||
+			!strings.Contains(got[len(lines)], want) || !strings.Contains(got[len(lines)+1], `"k":"z"`) {
 			t.Errorf("%s: %q, want %s", line, got[len(lines)], want)
 		}
 	}
@@ -346,12 +375,14 @@ func TestHeadersThatAreWrong(t *testing.T) {
 	for i := range maxColumns + 1 {
 		fmt.Fprintf(&b, `{"a%d":1}`+"\n", i)
 	}
-	if _, err := jsonlOf(t, b.String()).Columns(); err == nil || !strings.Contains(err.Error(), "x: line 10001: brings one column more than the 10000") {
+	if _, err := jsonlOf(t, b.String()).Columns(); err == nil ||
+		!strings.Contains(err.Error(), "x: line 10001: brings one column more than the 10000") {
 		t.Error(err)
 	}
 	// A quote that is not closed does not make the rest of the file one cell.
 	r := csvOf(t, "a,b\n1,\""+strings.Repeat(strings.Repeat("0", 1<<20)+"\n", Whole>>20+1))
-	if _, err := r.Columns(); err == nil || !strings.Contains(err.Error(), "is longer than 64 MiB: is a quote not closed?") {
+	if _, err := r.Columns(); err == nil ||
+		!strings.Contains(err.Error(), "is longer than 64 MiB: is a quote not closed?") {
 		t.Error(err)
 	}
 }
@@ -359,7 +390,9 @@ func TestHeadersThatAreWrong(t *testing.T) {
 // A column does not become what it has no values for.
 func TestUsesThatDoNotSuit(t *testing.T) {
 	const text = `{"s":"a","i":2,"f":1.5,"b":true,"l":["a"],"v":[1],"o":{}}`
-	for role, columns := range map[table.Role]string{table.AsKey: "si", table.AsLabels: "silv", table.AsLabel: "b", table.AsVector: "v", table.AsField: "sifb", table.AsPayload: "", table.AsCode: "", table.LeftAside: "sifblvo"} {
+	for role, columns := range map[table.Role]string{table.AsKey: "si", table.AsLabels: "silv",
+		table.AsLabel: "b", table.AsVector: "v", table.AsField: "sifb", table.AsPayload: "", table.AsCode: "",
+		table.LeftAside: "sifblvo"} {
 		for _, name := range strings.Split("sifblvo", "") {
 			r := jsonlOf(t, text)
 			columns, suits := columns, strings.Contains(columns, name)
@@ -370,7 +403,8 @@ func TestUsesThatDoNotSuit(t *testing.T) {
 					uses[i] = table.Use{Role: role, Name: "n"}
 				}
 			}
-			if err := r.Map(uses); (err == nil) != suits || err != nil && !strings.HasPrefix(err.Error(), `x: column "`+name+`" has `) {
+			if err := r.Map(uses); (err == nil) != suits ||
+				err != nil && !strings.HasPrefix(err.Error(), `x: column "`+name+`" has `) {
 				t.Errorf("role %d of %q (%s suit): %v", role, name, columns, err)
 			}
 		}
@@ -411,8 +445,10 @@ func TestLayoutOfLines(t *testing.T) {
 
 func TestListsOfStrings(t *testing.T) {
 	for text, want := range map[string][]string{
-		`["a","b\"c"]`: {"a", `b"c`}, `['a', 'b']`: {"a", "b"}, `['it\'s', "it's"]`: {"it's", "it's"}, ` [ 'a' ] `: {"a"}, `['a,b']`: {"a,b"},
-		`[]`: nil, `['a'`: nil, `['a' 'b']`: nil, `['a',]`: nil, `[a]`: nil, `['a`: nil, `[1]`: nil, `a`: nil, ``: nil, `['a'] x`: nil, `["a",1]`: nil,
+		`["a","b\"c"]`: {"a", `b"c`}, `['a', 'b']`: {"a", "b"}, `['it\'s', "it's"]`: {"it's", "it's"},
+		` [ 'a' ] `: {"a"}, `['a,b']`: {"a,b"},
+		`[]`: nil, `['a'`: nil, `['a' 'b']`: nil, `['a',]`: nil, `[a]`: nil, `['a`: nil, `[1]`: nil, `a`: nil,
+		``: nil, `['a'] x`: nil, `["a",1]`: nil,
 	} {
 		got, bare, ok := stringList([]byte(text))
 		if ok = ok && !bare && len(got) > 0; ok != (want != nil) || ok && !reflect.DeepEqual(got, want) {
@@ -425,7 +461,8 @@ func TestListsOfStrings(t *testing.T) {
 func FuzzTable(f *testing.F) {
 	f.Add([]byte("id,x,tags\n1,\"[1,2]\",\"['a']\"\n2,,b\n\"\n"), false, uint8(0))
 	f.Add([]byte("a,b\n1,true\n0,\n\n2"), false, uint8(3))
-	f.Add([]byte(`{"id":7,"x":[0.25,-1],"tags":["a"],"n":null,"p":NaN}`+"\n"+`{"x":[1],"id":1.5,"tags":-1}`), true, uint8(1))
+	f.Add([]byte(`{"id":7,"x":[0.25,-1],"tags":["a"],"n":null,"p":NaN}`+"\n"+`{"x":[1],"id":1.5,"tags":-1}`),
+		true, uint8(1))
 	f.Add([]byte(`{"a":true,"a":1}`+"\n{\n[]"), true, uint8(2))
 	f.Fuzz(func(t *testing.T, b []byte, lines bool, turn uint8) {
 		var before, after runtime.MemStats
@@ -451,7 +488,8 @@ func FuzzTable(f *testing.F) {
 		uses := make([]table.Use, len(columns))
 		for i := range columns {
 			for j := range 8 {
-				u := table.Use{Role: table.Role((int(turn) + i + j) % 8), Name: columns[i].Name, Type: columns[i].Type}
+				u := table.Use{Role: table.Role((int(turn) + i + j) % 8), Name: columns[i].Name,
+					Type: columns[i].Type}
 				if columns[i].Suits(u) == nil {
 					uses[i] = u
 					break
@@ -503,13 +541,16 @@ func FuzzTable(f *testing.F) {
 func TestListsWithoutQuotes(t *testing.T) {
 	r := csvOf(t, "id,tags,title,x,level\n1,\"[red, very new, NULL]\",[untitled],\"[1, 2]\",[INFO]\n2,[],a [b],\"[3, 4]\",[WARN]\n"+
 		"3,\"[a, 'x:y', \"\"it's\"\"]\",[],\"[5, null]\",[INFO]\n4,[7up],,,\n5,[ ],\"[a, [b]]\",,[INFO]\n")
-	columns := mapped(t, r, map[string]table.Use{"id": {Role: table.AsKey}, "tags": {Role: table.AsLabels}, "title": {Role: table.AsField, Name: "title", Type: "string"},
-		"x": {Role: table.AsVector, Name: "x"}, "level": {Role: table.AsField, Name: "level", Type: "string"}})
+	columns := mapped(t, r, map[string]table.Use{"id": {Role: table.AsKey}, "tags": {Role: table.AsLabels},
+		"title": {Role: table.AsField, Name: "title", Type: "string"},
+		"x":     {Role: table.AsVector, Name: "x"}, "level": {Role: table.AsField, Name: "level",
+			Type: "string"}})
 	var got []string
 	for _, c := range columns {
 		got = append(got, fmt.Sprint(c.Describe(), " ", c.Listed, c.Joined))
 	}
-	if d := cmp.Diff(got, []string{"integers false", "strings true", "strings false[a, [b]]", "lists of 2 numbers false", "strings true"}); d != "" {
+	if d := cmp.Diff(got, []string{"integers false", "strings true", "strings false[a, [b]]",
+		"lists of 2 numbers false", "strings true"}); d != "" {
 		t.Error(d)
 	}
 	if d := cmp.Diff(rows(t, r), []string{
@@ -522,8 +563,10 @@ func TestListsWithoutQuotes(t *testing.T) {
 		t.Error(d)
 	}
 	for text, want := range map[string]string{
-		"[]": "[] false true", "[ ]": "[] false true", "[a, 'x:y']": "[a x:y] true true", "['a', \"b\"]": "[a b] false true", "[NULL]": "[] true true", "['NULL']": "[NULL] false true",
-		"[a": "[] false false", "a]": "[] false false", "[a, ]": "[] false false", "[, a]": "[] false false", "[a b: c]": "[] false false", "['a' b]": "[] false false", "['a]": "[] false false",
+		"[]": "[] false true", "[ ]": "[] false true", "[a, 'x:y']": "[a x:y] true true",
+		"['a', \"b\"]": "[a b] false true", "[NULL]": "[] true true", "['NULL']": "[NULL] false true",
+		"[a": "[] false false", "a]": "[] false false", "[a, ]": "[] false false", "[, a]": "[] false false",
+		"[a b: c]": "[] false false", "['a' b]": "[] false false", "['a]": "[] false false",
 		"[[a], b]": "[] false false", "[a, 'b\\'c']": "[a b'c] true true",
 	} {
 		list, bare, ok := textList(text)

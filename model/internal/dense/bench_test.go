@@ -35,7 +35,8 @@ func benchSets(b *testing.B, name string, operations float64, f, gonum func()) {
 
 func BenchmarkMulNT(b *testing.B) {
 	rng := rand.New(rand.NewPCG(25, 26))
-	for _, s := range [][3]int{{4096, 500, 800}, {4096, 128, 800}, {512, 500, 800}, {64, 500, 800}, {64, 128, 800}, {1, 128, 800}, {1, 500, 800}, {1, 1000, 800}} {
+	for _, s := range [][3]int{{4096, 500, 800}, {4096, 128, 800}, {512, 500, 800}, {64, 500, 800},
+		{64, 128, 800}, {1, 128, 800}, {1, 500, 800}, {1, 1000, 800}} {
 		m, d, n := s[0], s[1], s[2]
 		x, y := random[float32](rng, m, d, 0), random[float32](rng, n, d, 0)
 		c, packed := Of(m, n, make([]float32, m*n)), Pack(y)
@@ -43,10 +44,12 @@ func BenchmarkMulNT(b *testing.B) {
 			MulNT(c, x, packed)
 		}, func() {
 			if m == 1 {
-				blas32.Gemv(blas.NoTrans, 1, blas32.General(y), blas32.Vector{N: d, Inc: 1, Data: x.Data}, 0, blas32.Vector{N: n, Inc: 1, Data: c.Data})
+				blas32.Gemv(blas.NoTrans, 1, blas32.General(y), blas32.Vector{N: d, Inc: 1, Data: x.Data}, 0,
+					blas32.Vector{N: n, Inc: 1, Data: c.Data})
 				return
 			}
-			blas32.Gemm(blas.NoTrans, blas.Trans, 1, blas32.General(x), blas32.General(y), 0, blas32.General(c))
+			blas32.Gemm(blas.NoTrans, blas.Trans, 1, blas32.General(x), blas32.General(y), 0,
+				blas32.General(c))
 		})
 	}
 }

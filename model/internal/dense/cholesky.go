@@ -69,7 +69,8 @@ func CholeskySolve(x, l Matrix[float64], workers int) {
 		for i := j + (end-1-j)/cholBlock*cholBlock; i >= j; i -= cholBlock {
 			e := min(i+cholBlock, end)
 			strips = append(strips, strip{i, e, e, end,
-				PackTransposed(l.Slice(e, end).columns(i, e)), PackTransposed(inverted(l.Slice(i, e).columns(i, e)))})
+				PackTransposed(l.Slice(e, end).columns(i, e)),
+				PackTransposed(inverted(l.Slice(i, e).columns(i, e)))})
 		}
 		solveStrips(x, strips, workers)
 	}
@@ -106,7 +107,8 @@ func CholeskyForward(x, l Matrix[float64], workers int) {
 		strips := []strip{{j, end, 0, j, Pack(l.Slice(j, end).columns(0, j)), nil}}
 		for i := j; i < end; i += cholBlock {
 			e := min(i+cholBlock, end)
-			strips = append(strips, strip{i, e, j, i, Pack(l.Slice(i, e).columns(j, i)), Pack(inverted(l.Slice(i, e).columns(i, e)))})
+			strips = append(strips, strip{i, e, j, i, Pack(l.Slice(i, e).columns(j, i)),
+				Pack(inverted(l.Slice(i, e).columns(i, e)))})
 		}
 		solveStrips(x, strips, workers)
 	}

@@ -73,8 +73,10 @@ func TestCholesky(t *testing.T) {
 					for p := range j + 1 {
 						sum += l.row(i)[p] * l.row(j)[p]
 					}
-					if bound := 1e-13 * math.Sqrt(whole.At(i, i)*whole.At(j, j)); !(math.Abs(sum-whole.At(i, j)) <= bound) {
-						t.Fatalf("k = %d: element (%d, %d) of L L' is %v, want %v", k, i, j, sum, whole.At(i, j))
+					bound := 1e-13 * math.Sqrt(whole.At(i, i)*whole.At(j, j))
+					if !(math.Abs(sum-whole.At(i, j)) <= bound) {
+						t.Fatalf("k = %d: element (%d, %d) of L L' is %v, want %v", k, i, j, sum,
+							whole.At(i, j))
 					}
 				}
 			}

@@ -18,7 +18,8 @@ func TestExtremeNumbers(t *testing.T) {
 
 func testExtremes[T Float](t *testing.T, tiny, huge T) {
 	rng := rand.New(rand.NewPCG(61, 62))
-	special := []T{0, T(math.Copysign(0, -1)), tiny, -tiny, huge, -huge, T(math.Inf(1)), T(math.Inf(-1)), T(math.NaN())}
+	special := []T{0, T(math.Copysign(0, -1)), tiny, -tiny, huge, -huge, T(math.Inf(1)), T(math.Inf(-1)),
+		T(math.NaN())}
 	for _, shape := range [][3]int{{1, 1, 1}, {3, 5, 47}, {8, 129, 49}, {9, 257, 25}, {17, 64, 97}} {
 		m, d, n := shape[0], shape[1], shape[2]
 		a, b := random[T](rng, m, d, 1), random[T](rng, n, d, 2)
@@ -84,7 +85,8 @@ func TestCholeskySolveIsBackwardStable(t *testing.T) {
 								sum += v * whole.At(i, j)
 							}
 							if bound := 1e-13 * float64(k) * (norm*size + 1); !(math.Abs(sum) <= bound) {
-								t.Fatalf("k = %d, ridge %g, row %d: residual %g, want at most %g", k, ridge, r, sum, bound)
+								t.Fatalf("k = %d, ridge %g, row %d: residual %g, want at most %g", k, ridge,
+									r, sum, bound)
 							}
 						}
 					}

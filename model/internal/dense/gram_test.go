@@ -22,7 +22,8 @@ func addTNOracle[R, S Float](c Matrix[float64], a Matrix[R], b Matrix[S]) {
 }
 
 func gramShapes() [][2]int {
-	shapes := [][2]int{{0, 3}, {3, 0}, {300, 7}, {128, 20}, {129, 24}, {256, 25}, {257, 49}, {600, 30}, {5, 400}}
+	shapes := [][2]int{{0, 3}, {3, 0}, {300, 7}, {128, 20}, {129, 24}, {256, 25}, {257, 49}, {600, 30},
+		{5, 400}}
 	for k := 1; k < 100; k += 3 {
 		shapes = append(shapes, [2]int{1 + k%5, k})
 	}

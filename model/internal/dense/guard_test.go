@@ -21,7 +21,8 @@ const fencePages = 64
 
 func newFence(t *testing.T, end bool) *fence {
 	page := os.Getpagesize()
-	memory, err := syscall.Mmap(-1, 0, (fencePages+2)*page, syscall.PROT_READ|syscall.PROT_WRITE, syscall.MAP_ANON|syscall.MAP_PRIVATE)
+	memory, err := syscall.Mmap(-1, 0, (fencePages+2)*page, syscall.PROT_READ|syscall.PROT_WRITE,
+		syscall.MAP_ANON|syscall.MAP_PRIVATE)
 	if err != nil {
 		t.Skip("no pages of our own:", err)
 	}
@@ -75,17 +76,21 @@ func testTileInside[T Float](t *testing.T, new func() *fence) {
 			a, b := fenced[T](fa, tileRows*(n+gap)-gap), fenced[T](fb, w*n)
 			c := fenced[T](fc, tileRows*(w+gap)-gap)
 			for _, first := range []bool{false, true} {
-				tileBy(active, bytes, &tile{n: n, a: unsafe.Pointer(&a[0]), row: (n + gap) * bytes, col: bytes,
-					b: unsafe.Pointer(&b[0]), c: unsafe.Pointer(&c[0]), stride: (w + gap) * bytes, first: first})
+				tileBy(active, bytes, &tile{n: n, a: unsafe.Pointer(&a[0]), row: (n + gap) * bytes,
+					col: bytes,
+					b:   unsafe.Pointer(&b[0]), c: unsafe.Pointer(&c[0]), stride: (w + gap) * bytes,
+					first: first})
 			}
 			// The operand of AddTN: rows are next to each other, columns are not.
 			a = fenced[T](fa, n*(tileRows+gap)-gap)
-			tileBy(active, bytes, &tile{n: n, a: unsafe.Pointer(&a[0]), row: bytes, col: (tileRows + gap) * bytes,
-				b: unsafe.Pointer(&b[0]), c: unsafe.Pointer(&c[0]), stride: (w + gap) * bytes})
+			tileBy(active, bytes, &tile{n: n, a: unsafe.Pointer(&a[0]), row: bytes,
+				col: (tileRows + gap) * bytes,
+				b:   unsafe.Pointer(&b[0]), c: unsafe.Pointer(&c[0]), stride: (w + gap) * bytes})
 		}
 		for panels := 1; panels <= 5; panels++ {
 			a, b, c := fenced[T](fa, n), fenced[T](fb, panels*w*n), fenced[T](fc, panels*w)
-			rowBy(active, bytes, n, unsafe.Pointer(&a[0]), unsafe.Pointer(&b[0]), panels, unsafe.Pointer(&c[0]))
+			rowBy(active, bytes, n, unsafe.Pointer(&a[0]), unsafe.Pointer(&b[0]), panels,
+				unsafe.Pointer(&c[0]))
 		}
 	}
 }
@@ -101,7 +106,8 @@ func TestSparseStaysInside(t *testing.T) {
 				for i := range index {
 					index[i] = uint32(n - 1 - i)
 				}
-				sparseBy(active, index, value, unsafe.Pointer(&b[0]), n*panelBytes, panels, unsafe.Pointer(&c[0]))
+				sparseBy(active, index, value, unsafe.Pointer(&b[0]), n*panelBytes, panels,
+					unsafe.Pointer(&c[0]))
 			}
 		}
 	})

@@ -43,7 +43,8 @@ func rowBy(k simd.Set, size, n int, a, b unsafe.Pointer, panels int, c unsafe.Po
 	}
 }
 
-func sparseBy(k simd.Set, index []uint32, value []float32, b unsafe.Pointer, panel, panels int, c unsafe.Pointer) {
+func sparseBy(k simd.Set, index []uint32, value []float32, b unsafe.Pointer, panel, panels int,
+	c unsafe.Pointer) {
 	switch k {
 	case simd.AVX512:
 		sparseAVX512(len(index), &index[0], &value[0], b, panel, panels, c)

@@ -35,7 +35,8 @@ func rowBy(k simd.Set, size, n int, a, b unsafe.Pointer, panels int, c unsafe.Po
 	}
 }
 
-func sparseBy(k simd.Set, index []uint32, value []float32, b unsafe.Pointer, panel, panels int, c unsafe.Pointer) {
+func sparseBy(k simd.Set, index []uint32, value []float32, b unsafe.Pointer, panel, panels int,
+	c unsafe.Pointer) {
 	if k == simd.Generic {
 		sparseGeneric(index, value, b, panel, panels, c)
 		return

@@ -24,7 +24,8 @@ func rowBy(_ simd.Set, size, n int, a, b unsafe.Pointer, panels int, c unsafe.Po
 	}
 }
 
-func sparseBy(_ simd.Set, index []uint32, value []float32, b unsafe.Pointer, panel, panels int, c unsafe.Pointer) {
+func sparseBy(_ simd.Set, index []uint32, value []float32, b unsafe.Pointer, panel, panels int,
+	c unsafe.Pointer) {
 	sparseGeneric(index, value, b, panel, panels, c)
 }
 

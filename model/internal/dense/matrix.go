@@ -60,7 +60,8 @@ func (m Matrix[T]) check(name string) {
 		return
 	}
 	if len(m.Data) < m.Cols || m.Rows-1 > (len(m.Data)-m.Cols)/m.Stride {
-		panic(fmt.Sprintf("dense: %s is %d x %d with a stride of %d, but has %d numbers", name, m.Rows, m.Cols, m.Stride, len(m.Data)))
+		panic(fmt.Sprintf("dense: %s is %d x %d with a stride of %d, but has %d numbers", name, m.Rows,
+			m.Cols, m.Stride, len(m.Data)))
 	}
 }
 
@@ -110,7 +111,8 @@ func (m Sparse) check() {
 	last := 0
 	for i, s := range m.Start[:m.Rows+1] {
 		if s < last || s > len(m.Index) {
-			panic(fmt.Sprintf("dense: row %d of a sparse matrix starts at %d, after %d, of %d elements", i, s, last, len(m.Index)))
+			panic(fmt.Sprintf("dense: row %d of a sparse matrix starts at %d, after %d, of %d elements", i, s,
+				last, len(m.Index)))
 		}
 		last = s
 	}
@@ -155,7 +157,8 @@ func SparseMulNT(c Matrix[float32], a Sparse, b *Packed[float32]) {
 				out = s.edge[:w]
 			}
 			_ = out[panels*w-1]
-			sparseBy(active, a.Index[from:to], a.Value[from:to], unsafe.Pointer(&b.data[j/w*panel]), panel*4, panels, unsafe.Pointer(&out[0]))
+			sparseBy(active, a.Index[from:to], a.Value[from:to], unsafe.Pointer(&b.data[j/w*panel]), panel*4,
+				panels, unsafe.Pointer(&out[0]))
 			if len(dst) < w {
 				copy(dst, out)
 			}

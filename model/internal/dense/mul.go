@@ -123,7 +123,8 @@ func mulRow[T, S Float](c []T, a []S, b *Packed[T], s *scratch[T]) {
 func row[T Float](x, b []T, panels int, c []T) {
 	w := panelWidth[T]()
 	_, _ = b[panels*w*len(x)-1], c[panels*w-1]
-	rowBy(active, size[T](), len(x), unsafe.Pointer(&x[0]), unsafe.Pointer(&b[0]), panels, unsafe.Pointer(&c[0]))
+	rowBy(active, size[T](), len(x), unsafe.Pointer(&x[0]), unsafe.Pointer(&b[0]), panels,
+		unsafe.Pointer(&c[0]))
 }
 
 // convert copies src to dst, which has the same length.

@@ -42,7 +42,8 @@ func mulShapes() [][3]int {
 	for _, d := range []int{0, 1, 2, 3, 4, 5, 6, 7, 8, 127, 128, 129, 255, 256, 257, 258, 511, 513, 700} {
 		shapes = append(shapes, [3]int{1, d, 50}, [3]int{13, d, 50})
 	}
-	return append(shapes, [3]int{blockRows, 30, 48}, [3]int{blockRows + 1, 30, 48}, [3]int{2*blockRows + 5, 300, 60})
+	return append(shapes, [3]int{blockRows, 30, 48}, [3]int{blockRows + 1, 30, 48},
+		[3]int{2*blockRows + 5, 300, 60})
 }
 
 func TestMulNT(t *testing.T) {
@@ -85,7 +86,8 @@ func TestMulNTBound(t *testing.T) {
 			a, b := random[float32](rng, s[0], s[1], 0), random[float32](rng, s[2], s[1], 0)
 			c, g := Of(s[0], s[2], make([]float32, s[0]*s[2])), Of(s[0], s[2], make([]float32, s[0]*s[2]))
 			MulNT(c, a, Pack(b))
-			blas32.Gemm(blas.NoTrans, blas.Trans, 1, blas32.General(a), blas32.General(b), 0, blas32.General(g))
+			blas32.Gemm(blas.NoTrans, blas.Trans, 1, blas32.General(a), blas32.General(b), 0,
+				blas32.General(g))
 			if err := near(c, g, 1e-5, nil); err != nil {
 				t.Errorf("%v: against gonum: %v", s, err)
 			}
@@ -159,29 +161,64 @@ func TestShapesThatDoNotFit(t *testing.T) {
 	sparse := Sparse{Rows: 1, Cols: 5, Start: []int{0, 1}, Index: []uint32{5}, Value: []float32{1}}
 	sums := func(rows, cols int) Matrix[float64] { return Of(rows, cols, make([]float64, rows*cols)) }
 	for name, f := range map[string]func(){
-		"short":           func() { Pack(short) },
-		"short strided":   func() { Pack(Matrix[float32]{Rows: 2, Cols: 5, Stride: 6, Data: make([]float32, 10)}) },
-		"stride":          func() { Pack(Matrix[float32]{Rows: 4, Cols: 5, Stride: 4, Data: make([]float32, 99)}) },
-		"negative":        func() { Pack(Matrix[float32]{Rows: -1, Cols: 5, Stride: 5}) },
-		"overflow":        func() { Pack(Matrix[float32]{Rows: 3, Cols: 5, Stride: math.MaxInt/2 + 1, Data: make([]float32, 99)}) },
-		"slice":           func() { x.Slice(2, 5) },
-		"mul rows":        func() { MulNT(Of(3, 6, make([]float32, 18)), x, packed) },
-		"mul columns":     func() { MulNT(Of(4, 5, make([]float32, 20)), x, packed) },
-		"mul depth":       func() { MulNT(Of(4, 6, make([]float32, 24)), Of(4, 4, x.Data), packed) },
-		"mul short":       func() { MulNT(Of(4, 6, make([]float32, 23)), x, packed) },
-		"mul short left":  func() { MulNT(Of(4, 6, make([]float32, 24)), short, packed) },
-		"sparse column":   func() { SparseMulNT(Of(1, 6, make([]float32, 6)), sparse, packed) },
-		"sparse starts":   func() { s := sparse; s.Start = []int{0, 2}; SparseMulNT(Of(1, 6, make([]float32, 6)), s, packed) },
-		"sparse descends": func() { s := sparse; s.Start = []int{1, 0}; SparseMulNT(Of(1, 6, make([]float32, 6)), s, packed) },
-		"sparse negative": func() { s := sparse; s.Start = []int{-1, 0}; SparseMulNT(Of(1, 6, make([]float32, 6)), s, packed) },
-		"sparse values":   func() { s := sparse; s.Value = nil; SparseMulNT(Of(1, 6, make([]float32, 6)), s, packed) },
-		"gram":            func() { AddGram(sums(5, 6), x, 1) },
-		"gram size":       func() { AddGram(sums(4, 4), x, 1) },
-		"gram short":      func() { AddGram(sums(5, 5), short, 1) },
-		"tn rows":         func() { AddTN(sums(5, 5), x, x.Slice(0, 3), 1) },
-		"tn size":         func() { AddTN(sums(5, 4), x, x, 1) },
-		"gaussian dots":   func() { Gaussian(make([]float32, 3), make([]float32, 2), 0, make([]float32, 3), 1) },
-		"gaussian norms":  func() { Gaussian(make([]float32, 3), make([]float32, 3), 0, make([]float32, 2), 1) },
+		"short": func() { Pack(short) },
+		"short strided": func() {
+			Pack(Matrix[float32]{Rows: 2, Cols: 5, Stride: 6, Data: make([]float32,
+				10)})
+		},
+		"stride": func() {
+			Pack(Matrix[float32]{Rows: 4, Cols: 5, Stride: 4, Data: make([]float32,
+				99)})
+		},
+		"negative": func() { Pack(Matrix[float32]{Rows: -1, Cols: 5, Stride: 5}) },
+		"overflow": func() {
+			Pack(Matrix[float32]{Rows: 3, Cols: 5, Stride: math.MaxInt/2 + 1,
+				Data: make([]float32, 99)})
+		},
+		"slice":          func() { x.Slice(2, 5) },
+		"mul rows":       func() { MulNT(Of(3, 6, make([]float32, 18)), x, packed) },
+		"mul columns":    func() { MulNT(Of(4, 5, make([]float32, 20)), x, packed) },
+		"mul depth":      func() { MulNT(Of(4, 6, make([]float32, 24)), Of(4, 4, x.Data), packed) },
+		"mul short":      func() { MulNT(Of(4, 6, make([]float32, 23)), x, packed) },
+		"mul short left": func() { MulNT(Of(4, 6, make([]float32, 24)), short, packed) },
+		"sparse column":  func() { SparseMulNT(Of(1, 6, make([]float32, 6)), sparse, packed) },
+		"sparse starts": func() {
+			s := sparse
+			s.Start = []int{0,
+				2}
+			SparseMulNT(Of(1, 6, make([]float32, 6)), s, packed)
+		},
+		"sparse descends": func() {
+			s := sparse
+			s.Start = []int{1,
+				0}
+			SparseMulNT(Of(1, 6, make([]float32, 6)), s, packed)
+		},
+		"sparse negative": func() {
+			s := sparse
+			s.Start = []int{-1,
+				0}
+			SparseMulNT(Of(1, 6, make([]float32, 6)), s, packed)
+		},
+		"sparse values": func() {
+			s := sparse
+			s.Value = nil
+			SparseMulNT(Of(1, 6, make([]float32, 6)), s,
+				packed)
+		},
+		"gram":       func() { AddGram(sums(5, 6), x, 1) },
+		"gram size":  func() { AddGram(sums(4, 4), x, 1) },
+		"gram short": func() { AddGram(sums(5, 5), short, 1) },
+		"tn rows":    func() { AddTN(sums(5, 5), x, x.Slice(0, 3), 1) },
+		"tn size":    func() { AddTN(sums(5, 4), x, x, 1) },
+		"gaussian dots": func() {
+			Gaussian(make([]float32, 3), make([]float32, 2), 0, make([]float32, 3),
+				1)
+		},
+		"gaussian norms": func() {
+			Gaussian(make([]float32, 3), make([]float32, 3), 0, make([]float32, 2),
+				1)
+		},
 	} {
 		t.Run(name, func(t *testing.T) {
 			defer func() {
@@ -198,7 +235,8 @@ func TestShapesThatDoNotFit(t *testing.T) {
 func TestSparseMulNT(t *testing.T) {
 	rng := rand.New(rand.NewPCG(9, 10))
 	eachSet(t, func(t *testing.T) {
-		for _, s := range [][3]int{{0, 3, 5}, {3, 0, 5}, {3, 4, 0}, {1, 1, 1}, {5, 7, 47}, {6, 9, 48}, {7, 300, 49}, {9, 40, 96}, {30, 50, 143}, {4, 20, 200}} {
+		for _, s := range [][3]int{{0, 3, 5}, {3, 0, 5}, {3, 4, 0}, {1, 1, 1}, {5, 7, 47}, {6, 9, 48},
+			{7, 300, 49}, {9, 40, 96}, {30, 50, 143}, {4, 20, 200}} {
 			for _, gap := range []int{0, 3} {
 				a, b := random[float32](rng, s[0], s[1], gap), Pack(random[float32](rng, s[2], s[1], gap))
 				sparse := Sparse{Rows: s[0], Cols: s[1], Start: []int{0}}
@@ -277,7 +315,8 @@ func testPack[T Float](t *testing.T) {
 		}
 		p, q := Pack(m), PackTransposed(turned)
 		if p.Rows() != rows || p.Cols() != cols || q.Rows() != rows || q.Cols() != cols {
-			t.Fatalf("%d x %d is packed as %d x %d, and its transpose as %d x %d", rows, cols, p.Rows(), p.Cols(), q.Rows(), q.Cols())
+			t.Fatalf("%d x %d is packed as %d x %d, and its transpose as %d x %d", rows, cols, p.Rows(),
+				p.Cols(), q.Rows(), q.Cols())
 		}
 		if !slices.Equal(p.data, q.data) {
 			t.Fatalf("%d x %d is packed in another way than its transpose", rows, cols)
@@ -322,7 +361,8 @@ func TestCholeskyUpdate(t *testing.T) {
 		}
 		for i := range k {
 			for j := range i + 1 {
-				if got, want := l.row(i)[j], want.row(i)[j]; !(math.Abs(got-want) <= 1e-12*float64(k)*(1+math.Abs(want))) {
+				got, want := l.row(i)[j], want.row(i)[j]
+				if !(math.Abs(got-want) <= 1e-12*float64(k)*(1+math.Abs(want))) {
 					t.Fatalf("k = %d: L[%d,%d] is %g, want %g", k, i, j, got, want)
 				}
 			}

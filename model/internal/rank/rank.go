@@ -131,7 +131,8 @@ type Scratch struct {
 func (a *Among) NewScratch(workers int) []Scratch {
 	scratch := make([]Scratch, workers)
 	for w := range scratch {
-		scratch[w] = Scratch{z: make([]float64, a.Bits), dist: make([]uint16, len(a.Set)), ties: make([]Tie, a.Bits+1)}
+		scratch[w] = Scratch{z: make([]float64, a.Bits), dist: make([]uint16, len(a.Set)),
+			ties: make([]Tie, a.Bits+1)}
 	}
 	return scratch
 }

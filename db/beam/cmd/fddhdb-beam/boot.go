@@ -25,7 +25,8 @@ func workerArgs(args []string) []string {
 
 // boots reports whether a runner asks for a worker.
 func boots(args []string) bool {
-	return slices.ContainsFunc(args, func(a string) bool { return strings.HasPrefix(a, "--provision_endpoint=") })
+	return slices.ContainsFunc(args,
+		func(a string) bool { return strings.HasPrefix(a, "--provision_endpoint=") })
 }
 
 // boot asks the runner where its services are, and runs a worker.

@@ -57,10 +57,13 @@ A run that was killed is run again with the same flags, and makes what is missin
 					rows = append(rows, []any{s.Repository, term.CountCell(s.Items), s.Backup})
 					replaced += s.Replaced
 				}
-				o.printer.PrintTable([]term.Column{term.Left("repository"), term.Right("items"), term.Left("backup")}, rows)
-				o.printer.Printf("\n%s: %s in %s\n", opt.Out, term.Plural(b.Items, "item", "items"), term.Plural(len(b.Shards), "shard", "shards"))
+				o.printer.PrintTable([]term.Column{term.Left("repository"), term.Right("items"),
+					term.Left("backup")}, rows)
+				o.printer.Printf("\n%s: %s in %s\n", opt.Out, term.Plural(b.Items, "item", "items"),
+					term.Plural(len(b.Shards), "shard", "shards"))
 				if replaced > 0 {
-					o.printer.Printf("%s had a key that came again: the last one of each key is there\n", term.Plural(replaced, "item", "items"))
+					o.printer.Printf("%s had a key that came again: the last one of each key is there\n",
+						term.Plural(replaced, "item", "items"))
 				}
 				return nil
 			})
@@ -68,7 +71,8 @@ A run that was killed is run again with the same flags, and makes what is missin
 	}
 	in.register(cmd.Flags())
 	o.register(cmd.Flags())
-	cmd.Flags().StringVar(&opt.Model, "model", "", "a model, the `FILE` of train or of fddhdb export --model (default: none, and no codes)")
+	cmd.Flags().StringVar(&opt.Model, "model", "",
+		"a model, the `FILE` of train or of fddhdb export --model (default: none, and no codes)")
 	cmd.Flags().StringVar(&opt.Out, "out", "", "the `FOLDER` that the repositories are written to")
 	cmd.Flags().IntVar(&opt.Shards, "shards", 1, "`N` databases")
 	return cmd

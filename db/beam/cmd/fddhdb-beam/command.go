@@ -50,14 +50,18 @@ docs/SCALE.md says how it runs on others.`),
 		SilenceErrors: true, SilenceUsage: true,
 		Args: func(cmd *cobra.Command, args []string) error {
 			if len(args) > 0 {
-				return exit.Usagef("there is no verb %q: train, encode, build and verify are possible", args[0])
+				return exit.Usagef("there is no verb %q: train, encode, build and verify are possible",
+					args[0])
 			}
 			return nil
 		},
 		RunE:              func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
 		CompletionOptions: cobra.CompletionOptions{DisableDefaultCmd: true},
 	}
-	root.SetFlagErrorFunc(func(cmd *cobra.Command, err error) error { return exit.Usagef("%w: %s --help", err, cmd.CommandPath()) })
+	root.SetFlagErrorFunc(func(cmd *cobra.Command, err error) error {
+		return exit.Usagef("%w: %s --help", err,
+			cmd.CommandPath())
+	})
 	beams := pflag.NewFlagSet("beam", pflag.ContinueOnError)
 	beams.AddGoFlagSet(flag.CommandLine)
 	beams.VisitAll(func(f *pflag.Flag) {
@@ -87,20 +91,27 @@ type inputFlags struct {
 func (o *inputFlags) register(f *pflag.FlagSet) {
 	o.vectors.Kind, o.vectorColumns.Kind = "NAME=GLOB", "MODALITY=COLUMN"
 	f.Var(&o.vectors, "vectors", "vectors of a modality, in the files of a glob; repeat it for each")
-	f.StringVar(&o.in.Codes, "codes", "", "packed codes, .npy files of a `GLOB`, of collections that are given their codes")
+	f.StringVar(&o.in.Codes, "codes", "",
+		"packed codes, .npy files of a `GLOB`, of collections that are given their codes")
 	f.StringVar(&o.in.Labels, "labels", "", "labels, the files of a `GLOB`: matrices, classes or text")
 	f.StringVar(&o.in.LabelNames, "label-names", "", "names of the labels, a text `FILE`")
 	f.StringVar(&o.in.Keys, "keys", "", "keys of the items, text files of a `GLOB`")
 	f.StringVar(&o.in.Fields, "fields", "", "fields, .csv files of a `GLOB` with a header NAME:TYPE,...")
 	f.StringVar(&o.in.Items, "items", "", "whole items, .jsonl, .csv or .parquet files of a `GLOB`")
 	f.StringVar(&o.in.Mapping.Key, "key-column", "", "the `COLUMN` of --items that has the keys")
-	f.StringArrayVar(&o.in.Mapping.Labels, "label-column", nil, "a `COLUMN` of labels, or several with a *; repeat it for each")
-	f.StringVar(&o.in.Mapping.Separator, "label-separator", "", "the `TEXT` between several labels in a cell or string (default: it is one label)")
+	f.StringArrayVar(&o.in.Mapping.Labels, "label-column", nil,
+		"a `COLUMN` of labels, or several with a *; repeat it for each")
+	f.StringVar(&o.in.Mapping.Separator, "label-separator", "",
+		"the `TEXT` between several labels in a cell or string (default: it is one label)")
 	f.Var(&o.vectorColumns, "vector-column", "the vectors of a modality; repeat it for each")
-	f.StringArrayVar(&o.in.Mapping.Fields, "field-column", nil, "a `COLUMN` that becomes a field, or FIELD=COLUMN; repeat it for each")
-	f.StringVar(&o.in.Backups, "backups", "", "items of the newest backups: a repository, or folders of a `GLOB`")
-	f.StringVar(&o.in.Collection, "collection", "main", "the collection `NAME` of --backups, and of what is built")
-	f.Var(flags.OnError{Skip: &o.in.Skip}, "on-error", "what a bad row does: stop, and nothing is made, or skip")
+	f.StringArrayVar(&o.in.Mapping.Fields, "field-column", nil,
+		"a `COLUMN` that becomes a field, or FIELD=COLUMN; repeat it for each")
+	f.StringVar(&o.in.Backups, "backups", "",
+		"items of the newest backups: a repository, or folders of a `GLOB`")
+	f.StringVar(&o.in.Collection, "collection", "main",
+		"the collection `NAME` of --backups, and of what is built")
+	f.Var(flags.OnError{Skip: &o.in.Skip}, "on-error",
+		"what a bad row does: stop, and nothing is made, or skip")
 }
 
 // input returns the input that the flags name.
@@ -127,10 +138,13 @@ type runFlags struct {
 }
 
 func (o *runFlags) register(f *pflag.FlagSet) {
-	f.StringVar(&o.temp, "temp", "", "a `FOLDER` for what is made on the way, which all workers read and write (default: beside the output)")
-	f.StringVar(&o.rejected, "rejected", "", "write the rows that --on-error skip leaves out to a `FILE`.jsonl")
+	f.StringVar(&o.temp, "temp", "",
+		"a `FOLDER` for what is made on the way, which all workers read and write (default: beside the output)")
+	f.StringVar(&o.rejected, "rejected", "",
+		"write the rows that --on-error skip leaves out to a `FILE`.jsonl")
 	f.IntVar(&o.tries, "tries", 4, "`N` runs of a pipeline that fails, before it is given up")
-	f.DurationVar(&o.silence, "silence", 10*time.Minute, "a `TIME` without a sign of life of any worker, after which a pipeline is run again")
+	f.DurationVar(&o.silence, "silence", 10*time.Minute,
+		"a `TIME` without a sign of life of any worker, after which a pipeline is run again")
 	f.BoolVar(&o.beamLog, "beam-log", false, "print what Beam logs")
 	f.BoolVar(&o.json, "json", false, "print JSON")
 }
@@ -195,7 +209,8 @@ func (o *runFlags) check(f *pflag.FlagSet) error {
 	}
 	where := strings.ToUpper(f.Lookup("environment_type").Value.String())
 	if !slices.Contains([]string{"LOOPBACK", "PROCESS", "DOCKER", "EXTERNAL"}, where) {
-		return exit.Usagef("--environment_type %q: LOOPBACK, PROCESS and DOCKER are possible with --endpoint", where)
+		return exit.Usagef("--environment_type %q: LOOPBACK, PROCESS and DOCKER are possible with --endpoint",
+			where)
 	}
 	conn, err := net.DialTimeout("tcp", endpoint, 10*time.Second)
 	if err != nil {
@@ -222,7 +237,8 @@ func replaces(flag, path, begin string) error {
 	n, _ := io.ReadFull(file, b)
 	_ = file.Close() // it was read
 	if n > 0 && string(b[:n]) != begin {
-		return exit.Usagef("%s: %s is there, and is something else: give another file, or remove it", flag, path)
+		return exit.Usagef("%s: %s is there, and is something else: give another file, or remove it", flag,
+			path)
 	}
 	return nil
 }
@@ -232,7 +248,8 @@ func (o *runFlags) left(rejected []beam.Rejected) error {
 	o.bar.End()
 	for i, bad := range rejected {
 		if i == 10 {
-			o.printer.Notef("fddhdb-beam: and %s more", term.Thousands(len(rejected)-i)) // rows, and groups of files
+			// rows, and groups of files
+			o.printer.Notef("fddhdb-beam: and %s more", term.Thousands(len(rejected)-i))
 			break
 		}
 		o.printer.Notef("fddhdb-beam: left out: %s", bad.Reason)

@@ -48,7 +48,8 @@ A run that was killed is run again with the same flags, and makes what is missin
 				if o.json {
 					return o.printer.PrintJSON(e)
 				}
-				o.printer.Printf("%s: codes of %s in %s\n", opt.Out, term.Plural(e.Items, "item", "items"), term.Plural(e.Files, "file", "files"))
+				o.printer.Printf("%s: codes of %s in %s\n", opt.Out, term.Plural(e.Items, "item", "items"),
+					term.Plural(e.Files, "file", "files"))
 				if e.Left > 0 {
 					o.printer.Printf("%s have none: neither a label that the model knows nor a vector near any other\n", term.Plural(e.Left, "item", "items"))
 				}

@@ -72,8 +72,10 @@ The methods joint and paper are not possible: they hold numbers for each item.`)
 						Rejected []beam.Rejected `json:"rejected,omitempty"`
 					}{&t.Report, t.LeftOut, t.Rejected})
 				}
-				o.printer.Printf("%s: codes of %d bits, by a model that %s with %s taught\n", out, t.Report.Bits,
-					term.Plural(t.Report.TrainItems, "item", "items"), term.Plural(t.Report.Labels, "label", "labels"))
+				o.printer.Printf("%s: codes of %d bits, by a model that %s with %s taught\n", out,
+					t.Report.Bits,
+					term.Plural(t.Report.TrainItems, "item", "items"),
+					term.Plural(t.Report.Labels, "label", "labels"))
 				return nil
 			})
 		},

@@ -49,8 +49,10 @@ that each key belongs to the shard. Findings are printed, and end it with code 3
 					for _, f := range v.Findings {
 						o.printer.Printf("%s\n", f)
 					}
-					o.printer.Printf("%s in %s, %s made again and compared: %s\n", term.Plural(v.Items, "item", "items"), term.Plural(v.Shards, "shard", "shards"),
-						term.Plural(v.Codes, "code", "codes"), term.Plural(len(v.Findings), "finding", "findings"))
+					o.printer.Printf("%s in %s, %s made again and compared: %s\n",
+						term.Plural(v.Items, "item", "items"), term.Plural(v.Shards, "shard", "shards"),
+						term.Plural(v.Codes, "code", "codes"),
+						term.Plural(len(v.Findings), "finding", "findings"))
 				}
 				if err == nil && len(v.Findings) > 0 {
 					err = damaged{fmt.Errorf("%w: remove the folder and the .json of each such shard in %s, and build it again with the same flags", db.ErrCorrupt, args[0])}

@@ -168,7 +168,8 @@ func command(args []string, out io.Writer) error {
 		case t > s.core/(busy*j.cores):
 			by = "disk"
 		}
-		fmt.Fprintf(w, "%s\t%.4g\t%.4g\t%.0f\t%.3g\t%s\t\n", s.name, s.core/3600, s.bytes/1e9, busy, j.seconds(s)/60, by)
+		fmt.Fprintf(w, "%s\t%.4g\t%.4g\t%.0f\t%.3g\t%s\t\n", s.name, s.core/3600, s.bytes/1e9, busy,
+			j.seconds(s)/60, by)
 		core, bytes, seconds = core+s.core, bytes+s.bytes, seconds+j.seconds(s)
 	}
 	fmt.Fprintf(w, "all\t%.4g\t%.4g\t\t%.3g\t\t\n", core/3600, bytes/1e9, seconds/60)

@@ -19,8 +19,11 @@ func TestMeasuredRunsComeOut(t *testing.T) {
 		}
 		return core
 	}
-	pairs := job{items: 1e6, dims: []float64{128, 128}, labels: 20, bits: 64, anchors: 800, files: 16, shards: 4, workers: 1, cores: 2, disk: 1e9}
-	codes := job{items: 1e7, dims: []float64{2}, bits: 64, anchors: 0, files: 16, shards: 8, workers: 1, cores: 2, disk: 1e9} // 8 bytes an item
+	pairs := job{items: 1e6, dims: []float64{128, 128}, labels: 20, bits: 64, anchors: 800, files: 16,
+		shards: 4, workers: 1, cores: 2, disk: 1e9}
+	// 8 bytes an item
+	codes := job{items: 1e7, dims: []float64{2}, bits: 64, anchors: 0, files: 16, shards: 8, workers: 1,
+		cores: 2, disk: 1e9}
 	for _, c := range []struct {
 		what      string
 		got, want float64

@@ -124,7 +124,8 @@ func rootCommand(e *env) *cobra.Command {
 	)
 	root.AddCommand(
 		demoCommand(e), nodeCommand(e), createCommand(e), restoreCommand(e), statusCommand(e),
-		initCommand(e), dropCommand(e), collectionsCommand(e), importCommand(e), putCommand(e), getCommand(e), deleteCommand(e),
+		initCommand(e), dropCommand(e), collectionsCommand(e), importCommand(e), putCommand(e), getCommand(e),
+		deleteCommand(e),
 		searchCommand(e), countCommand(e), facetsCommand(e), labelsCommand(e),
 		trainCommand(e), updateCommand(e), spacesCommand(e), activateCommand(e), dropSpaceCommand(e),
 		backupCommand(e), moveCommand(e), drainCommand(e), growCommand(e),
@@ -146,7 +147,8 @@ func arguments(least, most int, what string) cobra.PositionalArgs {
 		case len(args) < least:
 			return exit.Usagef("%s needs %s: %s", cmd.Name(), what, usageOf(cmd))
 		case most >= 0 && len(args) > most:
-			return exit.Usagef("%s does not know what to do with %q: %s", cmd.Name(), args[most], usageOf(cmd))
+			return exit.Usagef("%s does not know what to do with %q: %s", cmd.Name(), args[most],
+				usageOf(cmd))
 		}
 		return nil
 	}
@@ -183,9 +185,12 @@ func failed(err error) error {
 
 // verbsElsewhere maps verbs of other tools to ours.
 var verbsElsewhere = map[string]string{
-	"add": "put", "set": "put", "insert": "put", "upsert": "put", "load": "import", "show": "get", "cat": "get", "fetch": "get",
-	"list": "collections", "ls": "collections", "find": "search", "query": "search", "remove": "delete", "rm": "delete", "del": "delete",
-	"info": "status", "stats": "status", "nodes": "status", "shards": "status", "start": "node", "serve": "node", "run": "node", "new": "create",
+	"add": "put", "set": "put", "insert": "put", "upsert": "put", "load": "import", "show": "get",
+	"cat": "get", "fetch": "get",
+	"list": "collections", "ls": "collections", "find": "search", "query": "search", "remove": "delete",
+	"rm": "delete", "del": "delete",
+	"info": "status", "stats": "status", "nodes": "status", "shards": "status", "start": "node",
+	"serve": "node", "run": "node", "new": "create",
 	"models": "spaces", "rebalance": "move", "split": "grow", "reshard": "grow", "double": "grow",
 }
 
@@ -261,8 +266,10 @@ func (l *link) register(f *pflag.FlagSet) {
 	f.StringVar(&l.creds, "creds", "", "credentials of NATS, a `FILE`")
 	f.StringVar(&l.nkey, "nkey", "", "the seed of an nkey, a `FILE`")
 	f.StringVar(&l.user, "user", "", "the `NAME` of a user who has a password")
-	f.StringVar(&l.passwordFile, "password-file", "", "the password of --user, a `FILE`: others can read a command line")
-	f.StringVar(&l.tlsCA, "tls-ca", "", "certificate authorities to trust for the servers, a `FILE`.pem (default: those of the system)")
+	f.StringVar(&l.passwordFile, "password-file", "",
+		"the password of --user, a `FILE`: others can read a command line")
+	f.StringVar(&l.tlsCA, "tls-ca", "",
+		"certificate authorities to trust for the servers, a `FILE`.pem (default: those of the system)")
 	f.StringVar(&l.tlsCert, "tls-cert", "", "the certificate of this client, a `FILE`.pem")
 	f.StringVar(&l.tlsKey, "tls-key", "", "the key of --tls-cert, a `FILE`.pem")
 	f.BoolVar(&l.insecure, "insecure", false, "connect without credentials to servers of other machines")
@@ -275,13 +282,16 @@ func (l *link) register(f *pflag.FlagSet) {
 func (l *link) surroundings(f *pflag.FlagSet) {
 	take := func(flags map[string]*string) {
 		for name, value := range flags {
-			if v := os.Getenv("FDDHDB_" + strings.ToUpper(strings.ReplaceAll(name, "-", "_"))); v != "" && !f.Changed(name) {
+			if v := os.Getenv("FDDHDB_" + strings.ToUpper(strings.ReplaceAll(name, "-", "_"))); v != "" &&
+				!f.Changed(name) {
 				*value = v
 			}
 		}
 	}
-	take(map[string]*string{"servers": &l.servers, "cluster": &l.cluster, "tls-ca": &l.tlsCA, "tls-cert": &l.tlsCert, "tls-key": &l.tlsKey})
-	if who := map[string]*string{"creds": &l.creds, "nkey": &l.nkey, "user": &l.user, "password-file": &l.passwordFile}; !slices.ContainsFunc(slices.Collect(maps.Keys(who)), f.Changed) {
+	take(map[string]*string{"servers": &l.servers, "cluster": &l.cluster, "tls-ca": &l.tlsCA,
+		"tls-cert": &l.tlsCert, "tls-key": &l.tlsKey})
+	if who := map[string]*string{"creds": &l.creds, "nkey": &l.nkey, "user": &l.user,
+		"password-file": &l.passwordFile}; !slices.ContainsFunc(slices.Collect(maps.Keys(who)), f.Changed) {
 		take(who)
 	}
 }
@@ -322,7 +332,8 @@ func (l *link) how(name string, said func(error)) (urls []string, options []nats
 	if urls, err = l.urls(); err != nil {
 		return nil, nil, err
 	}
-	options = []nats.Option{nats.Name("fddhdb-cluster " + name), nats.ErrorHandler(func(_ *nats.Conn, _ *nats.Subscription, err error) { said(err) })}
+	options = []nats.Option{nats.Name("fddhdb-cluster " + name),
+		nats.ErrorHandler(func(_ *nats.Conn, _ *nats.Subscription, err error) { said(err) })}
 	who, err := l.credentials()
 	return urls, append(options, who...), err
 }
@@ -461,7 +472,8 @@ func (e *env) withServers(ctx context.Context, f func(ctx context.Context, nc *n
 type refusedError struct{ what string }
 
 func (e *refusedError) Error() string {
-	return "the NATS servers do not let these credentials " + e.what + ": ask for other ones, or see permissions.conf of package cluster"
+	return "the NATS servers do not let these credentials " + e.what +
+		": ask for other ones, or see permissions.conf of package cluster"
 }
 
 // forbidden rewords the error of a server that refuses a request.
@@ -471,7 +483,8 @@ func forbidden(err error) error {
 		what = "do this"
 	}
 	what, _, _ = strings.Cut(what, " on connection")
-	return &refusedError{strings.Replace(strings.Replace(what, "Publish", "publish", 1), "Subscription", "subscribe", 1)}
+	return &refusedError{strings.Replace(strings.Replace(what, "Publish", "publish", 1), "Subscription",
+		"subscribe", 1)}
 }
 
 // withClient calls f with a client of the cluster.
@@ -491,8 +504,12 @@ func (e *env) withClient(ctx context.Context, f func(ctx context.Context, c *clu
 }
 
 // withCollection calls f with a collection of the cluster.
-func (e *env) withCollection(ctx context.Context, name string, f func(ctx context.Context, c *cluster.Client, coll *cluster.Collection) error) error {
-	return e.withClient(ctx, func(ctx context.Context, c *cluster.Client) error { return f(ctx, c, c.Collection(name)) })
+func (e *env) withCollection(ctx context.Context, name string,
+	f func(ctx context.Context, c *cluster.Client, coll *cluster.Collection) error) error {
+	return e.withClient(ctx, func(ctx context.Context, c *cluster.Client) error {
+		return f(ctx, c,
+			c.Collection(name))
+	})
 }
 
 // word adds advice to an error.

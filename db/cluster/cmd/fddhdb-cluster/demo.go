@@ -152,7 +152,8 @@ func (d *demo) run(ctx context.Context, n int) (err error) {
 		return err
 	}
 	log := d.load.log
-	out.Before, out.NodeKilled, out.ServerKilled = log.json(phases[0]), log.json(phases[1]), log.json(phases[2])
+	out.Before, out.NodeKilled, out.ServerKilled = log.json(phases[0]), log.json(phases[1]),
+		log.json(phases[2])
 	out.Wrong += wrong + log.wrongs
 	out.Failed, out.Errors = log.failures, slices.Concat(log.errors, log.whys)
 	for _, p := range phases {
@@ -175,7 +176,11 @@ func (d *demo) fill(ctx context.Context, n int, out *demoJSON) (one *db.DB, err 
 	bar := d.e.NewProgress()
 	defer bar.End()
 	begin := time.Now()
-	if _, err := coll.Import(ctx, each(items), cluster.ImportOptions{Progress: func(_ string, done, _ int64) { bar.Report("importing", done, int64(n)) }}); err != nil {
+	if _, err := coll.Import(ctx, each(items),
+		cluster.ImportOptions{Progress: func(_ string, done,
+			_ int64) {
+			bar.Report("importing", done, int64(n))
+		}}); err != nil {
 		return nil, err
 	}
 	bar.End()
@@ -266,8 +271,10 @@ func (d *demo) story(ctx context.Context) (phases [3]*phase, err error) {
 		return phases, err
 	}
 	what := d.site.servers.Name(server)
-	d.sayf("killed NATS %s (-9), which led the logs of %s: they choose another leader in 4 to 10 s", what, shards(led))
-	if err := d.watch(ctx, "without "+what, 30*time.Second, func() bool { return d.load.log.flowing(killed) }); err != nil {
+	d.sayf("killed NATS %s (-9), which led the logs of %s: they choose another leader in 4 to 10 s", what,
+		shards(led))
+	if err := d.watch(ctx, "without "+what, 30*time.Second,
+		func() bool { return d.load.log.flowing(killed) }); err != nil {
 		return phases, err
 	}
 	if d.load.log.flowing(killed) {
@@ -338,7 +345,8 @@ func (d *demo) beat(what string) {
 	if len(b.waiting) > 0 {
 		waiting = "; writes to " + shards(b.waiting) + " wait"
 	}
-	d.sayf("%-18s %5d searches, p99 %7.1f ms   %5d writes, p99 %7.1f ms%s", what, b.searches, b.searchMS, b.writes, b.writMS, waiting)
+	d.sayf("%-18s %5d searches, p99 %7.1f ms   %5d writes, p99 %7.1f ms%s", what, b.searches, b.searchMS,
+		b.writes, b.writMS, waiting)
 }
 
 // report prints the results.
@@ -356,18 +364,22 @@ func (d *demo) report(out *demoJSON) error {
 			phaseJSON
 		}{{"before", out.Before}, {"node killed", out.NodeKilled}, {"server killed", out.ServerKilled}} {
 			rows = append(rows, []any{
-				p.name, term.CountCell(p.Searches), term.NumberCell(p.P50MS, 1), term.NumberCell(p.P99MS, 1), term.NumberCell(p.LongestMS/1000, 2),
-				term.CountCell(p.Writes), term.NumberCell(p.WriteP50MS, 1), term.NumberCell(p.WriteP99MS, 1), term.NumberCell(p.WriteLongMS/1000, 2),
+				p.name, term.CountCell(p.Searches), term.NumberCell(p.P50MS, 1), term.NumberCell(p.P99MS, 1),
+				term.NumberCell(p.LongestMS/1000, 2),
+				term.CountCell(p.Writes), term.NumberCell(p.WriteP50MS, 1), term.NumberCell(p.WriteP99MS, 1),
+				term.NumberCell(p.WriteLongMS/1000, 2),
 			})
 		}
 		e.PrintTable([]term.Column{
-			term.Left("while"), term.Right("searches"), term.Right("p50 ms"), term.Right("p99 ms"), term.Right("gap s"),
+			term.Left("while"), term.Right("searches"), term.Right("p50 ms"), term.Right("p99 ms"),
+			term.Right("gap s"),
 			term.Right("writes"), term.Right("p50 ms"), term.Right("p99 ms"), term.Right("gap s"),
 		}, rows)
 		e.Printf("gap: the longest time in which no search ended, or no write to some shard\n\n")
 		e.Printf("acknowledged  %s\nlost          %s\nwrong         %s\nfailed        %s\n",
 			term.Plural(out.Acknowledged, "write", "writes"), term.Plural(out.Lost, "write", "writes"),
-			term.Plural(out.Wrong, "answer", "answers")+fmt.Sprintf(" of %s", term.Thousands(out.Searches)), term.Plural(out.Failed, "request", "requests"))
+			term.Plural(out.Wrong, "answer", "answers")+fmt.Sprintf(" of %s", term.Thousands(out.Searches)),
+			term.Plural(out.Failed, "request", "requests"))
 		for _, text := range out.Errors {
 			e.Printf("              %s\n", text)
 		}
@@ -395,12 +407,14 @@ type ledger struct {
 
 // A phase has the times of the searches and writes that ended in it.
 type phase struct {
-	searches, writes   []time.Duration
-	searchGap, writGap time.Duration // the longest time without the end of a search, or of a write to one shard
+	searches, writes []time.Duration
+	// the longest time without the end of a search, or of a write to one shard
+	searchGap, writGap time.Duration
 }
 
 func newLedger() *ledger {
-	return &ledger{phase: &phase{}, lastWrit: make([]time.Time, demoShards), lastSent: make([]time.Time, demoShards)}
+	return &ledger{phase: &phase{}, lastWrit: make([]time.Time, demoShards),
+		lastSent: make([]time.Time, demoShards)}
 }
 
 func (l *ledger) begin() *phase {
@@ -478,7 +492,8 @@ type beat struct {
 func (l *ledger) beat() beat {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	b := beat{searches: len(l.second.searches), writes: len(l.second.writes), searchMS: percentile(l.second.searches, .99), writMS: percentile(l.second.writes, .99)}
+	b := beat{searches: len(l.second.searches), writes: len(l.second.writes),
+		searchMS: percentile(l.second.searches, .99), writMS: percentile(l.second.writes, .99)}
 	for shard, t := range l.lastWrit {
 		if !t.IsZero() && time.Since(t) > 500*time.Millisecond {
 			b.waiting = append(b.waiting, shard)

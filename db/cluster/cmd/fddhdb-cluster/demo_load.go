@@ -82,7 +82,8 @@ func demoItems(n int, r *rand.Rand) []*db.Item {
 		for range r.IntN(8) {
 			code ^= 1 << r.IntN(64)
 		}
-		items[i] = &db.Item{Key: fmt.Sprintf("item-%07d", i), Code: binary.LittleEndian.AppendUint64(nil, code)}
+		items[i] = &db.Item{Key: fmt.Sprintf("item-%07d", i),
+			Code: binary.LittleEndian.AppendUint64(nil, code)}
 	}
 	return items
 }
@@ -182,7 +183,8 @@ func (l *load) search(ctx context.Context, r *rand.Rand) {
 	for pause(ctx, searchPause) {
 		q := &l.queries[r.IntN(len(l.queries))]
 		begin := time.Now()
-		res, err := l.coll.Search(context.Background(), cluster.Query{Query: db.Query{Code: q.code, K: demoK}})
+		res, err := l.coll.Search(context.Background(),
+			cluster.Query{Query: db.Query{Code: q.code, K: demoK}})
 		end := time.Now()
 		if err != nil {
 			l.log.failed(err)
@@ -246,7 +248,8 @@ func (l *load) write(ctx context.Context, of int, r *rand.Rand) {
 		for ; key == "" || shard.Of(key, demoShards) != of; i++ {
 			key = fmt.Sprintf("new-%d-%06d", of, i)
 		}
-		w := &written{key: key, code: changed(l.queries[r.IntN(len(l.queries))].code, 1+r.IntN(12), r), sent: time.Now()}
+		w := &written{key: key, code: changed(l.queries[r.IntN(len(l.queries))].code, 1+r.IntN(12), r),
+			sent: time.Now()}
 		l.mu.Lock()
 		l.written = append(l.written, w)
 		l.mu.Unlock()
@@ -344,7 +347,8 @@ func buildSite(ctx context.Context) (s *site, err error) {
 	if s.dir, err = os.MkdirTemp("", "fddhdb-demo-"); err != nil {
 		return s, err
 	}
-	if s.servers, err = natsproc.Start(ctx, natsproc.Config{Dir: filepath.Join(s.dir, "nats"), Servers: demoServers}); err != nil {
+	if s.servers, err = natsproc.Start(ctx, natsproc.Config{Dir: filepath.Join(s.dir, "nats"),
+		Servers: demoServers}); err != nil {
 		return s, err
 	}
 	for i := range demoNodes {
@@ -360,7 +364,8 @@ func buildSite(ctx context.Context) (s *site, err error) {
 	for _, n := range s.nodes {
 		names = append(names, n.name)
 	}
-	err = cluster.Create(ctx, s.nc, demoCluster, cluster.CreateOptions{Shards: demoShards, Replicas: demoReplicas, Nodes: names, Servers: demoServers, LogBytes: 256 << 20})
+	err = cluster.Create(ctx, s.nc, demoCluster, cluster.CreateOptions{Shards: demoShards,
+		Replicas: demoReplicas, Nodes: names, Servers: demoServers, LogBytes: 256 << 20})
 	if err != nil {
 		return s, err
 	}
@@ -380,7 +385,8 @@ func (s *site) start(i int) error {
 		return err
 	}
 	defer log.Close() // the process has its own
-	n.cmd = exec.Command(self, "node", "--name", n.name, "--dir", filepath.Join(s.dir, n.name), "--cluster", demoCluster,
+	n.cmd = exec.Command(self, "node", "--name", n.name, "--dir", filepath.Join(s.dir, n.name), "--cluster",
+		demoCluster,
 		"--servers", strings.Join(s.servers.URLs(), ","), "--until-stdin-ends",
 		"--user=", "--tls-ca=", "--tls-cert=", "--tls-key=") // the environment's values are for other servers
 	n.cmd.Stdout, n.cmd.Stderr = log, log
@@ -421,7 +427,8 @@ func (s *site) settled(ctx context.Context) error {
 				replicas++
 				for _, l := range logs {
 					if l.Shard == r.Shard && (r.Problem != "" || r.Applied < l.Last) {
-						why = fmt.Sprintf("node %s, shard %d: at %d of %d: %s", n.Node, r.Shard, r.Applied, l.Last, r.Problem)
+						why = fmt.Sprintf("node %s, shard %d: at %d of %d: %s", n.Node, r.Shard, r.Applied,
+							l.Last, r.Problem)
 					}
 				}
 			}
@@ -458,7 +465,8 @@ func (s *site) logTail() string {
 		if err != nil || len(text) == 0 {
 			continue
 		}
-		fmt.Fprintf(&b, "log of node %s ends with: %s\n", n.name, strings.TrimSpace(string(text[max(0, len(text)-500):])))
+		fmt.Fprintf(&b, "log of node %s ends with: %s\n", n.name,
+			strings.TrimSpace(string(text[max(0, len(text)-500):])))
 	}
 	return b.String()
 }

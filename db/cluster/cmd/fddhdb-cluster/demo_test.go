@@ -24,10 +24,12 @@ func TestNearest(t *testing.T) {
 		may  map[near]bool
 		fine bool
 	}{
-		"as it is":               {first, nil, true},
-		"another as near":        {change(demoK-1, all[demoK+2]), nil, true},
-		"one that may be there":  {append(append(append([]near{}, first[:4]...), extra), first[4:demoK-1]...), map[near]bool{extra: true}, true},
-		"one that is not there":  {append(append(append([]near{}, first[:4]...), extra), first[4:demoK-1]...), nil, false},
+		"as it is":        {first, nil, true},
+		"another as near": {change(demoK-1, all[demoK+2]), nil, true},
+		"one that may be there": {append(append(append([]near{}, first[:4]...), extra), first[4:demoK-1]...),
+			map[near]bool{extra: true}, true},
+		"one that is not there": {append(append(append([]near{}, first[:4]...), extra), first[4:demoK-1]...),
+			nil, false},
 		"a nearer one is missed": {change(2, near{2, "other"}), nil, false},
 		"too few":                {first[:demoK-1], nil, false},
 		"none":                   {nil, nil, false},

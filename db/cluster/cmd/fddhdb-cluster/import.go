@@ -38,7 +38,8 @@ type importOptions struct {
 }
 
 func importCommand(e *env) *cobra.Command {
-	o := importOptions{vectors: flags.NamedList{Kind: "NAME=FILE"}, vectorColumns: flags.NamedList{Kind: "MODALITY=COLUMN"}}
+	o := importOptions{vectors: flags.NamedList{Kind: "NAME=FILE"},
+		vectorColumns: flags.NamedList{Kind: "MODALITY=COLUMN"}}
 	cmd := &cobra.Command{
 		Use:     "import COLLECTION --items FILE",
 		Short:   "Bring items in from files, or a model",
@@ -88,13 +89,18 @@ func importCommand(e *env) *cobra.Command {
 	f.StringVar(&o.files.Fields, "fields", "", "fields, a `FILE`.csv or .jsonl")
 	f.StringVar(&o.items, "items", "", "whole items, a `FILE`.jsonl, .csv, .parquet or .mat")
 	f.StringVar(&o.files.Mapping.Key, "key-column", "", "the `COLUMN` of --items that has the keys")
-	f.StringArrayVar(&o.files.Mapping.Labels, "label-column", nil, "a `COLUMN` of labels, or several with a *; repeat it for each")
-	f.StringVar(&o.files.Mapping.Separator, "label-separator", "", "the `TEXT` between several labels in a cell or string (default: it is one label)")
+	f.StringArrayVar(&o.files.Mapping.Labels, "label-column", nil,
+		"a `COLUMN` of labels, or several with a *; repeat it for each")
+	f.StringVar(&o.files.Mapping.Separator, "label-separator", "",
+		"the `TEXT` between several labels in a cell or string (default: it is one label)")
 	f.Var(&o.vectorColumns, "vector-column", "the vectors of a modality; repeat it for each")
-	f.StringArrayVar(&o.files.Mapping.Fields, "field-column", nil, "a `COLUMN` that becomes a field, or FIELD=COLUMN; repeat it for each")
-	f.BoolVar(&o.files.Lenient, "ignore-unknown", false, "leave aside what the items have and the collection has not")
+	f.StringArrayVar(&o.files.Mapping.Fields, "field-column", nil,
+		"a `COLUMN` that becomes a field, or FIELD=COLUMN; repeat it for each")
+	f.BoolVar(&o.files.Lenient, "ignore-unknown", false,
+		"leave aside what the items have and the collection has not")
 	f.Int64Var(&o.numberFrom, "number-from", 0, "the keys are numbers: the first row has `N`")
-	f.Var(flags.OnError{Skip: &o.skip}, "on-error", "what a bad row does: stop, and nothing is stored, or skip")
+	f.Var(flags.OnError{Skip: &o.skip}, "on-error",
+		"what a bad row does: stop, and nothing is stored, or skip")
 	f.StringVar(&o.model, "model", "", "a model of fddhdb export --model, a `FILE`, and no items")
 	f.BoolVar(&o.activate, "activate", false, "make the space of --model the active one")
 	return cmd
@@ -104,7 +110,8 @@ func importCommand(e *env) *cobra.Command {
 func (o *importOptions) check() error {
 	f := &o.files
 	parts := len(o.vectors.List) > 0 || f.Codes != "" || f.Labels != "" || f.Fields != ""
-	columns := f.Mapping.Key != "" || len(f.Mapping.Labels)+len(f.Mapping.Fields)+len(o.vectorColumns.List) > 0 || f.Mapping.Separator != ""
+	columns := f.Mapping.Key != "" || len(f.Mapping.Labels)+len(f.Mapping.Fields)+len(
+		o.vectorColumns.List) > 0 || f.Mapping.Separator != ""
 	stdin := 0
 	for _, file := range append([]flags.Named{{Value: o.items}}, o.vectors.List...) {
 		if file.Value == "-" {
@@ -153,8 +160,10 @@ func (o *importOptions) run(e *env, ctx context.Context, name string) error {
 	defer bar.End()
 	im := &importing{o: o, names: o.files}
 	in := func(file string) source.Input { return source.Input{Path: file, Name: file} }
-	if o.items == "-" || slices.ContainsFunc(o.vectors.List, func(v flags.Named) bool { return v.Value == "-" }) {
-		stdin, err := source.ReadStdin(ctx, e.stdin, o.items == "", func(bytes int64) { bar.Bytes("reading standard input", bytes, 0) })
+	if o.items == "-" || slices.ContainsFunc(o.vectors.List,
+		func(v flags.Named) bool { return v.Value == "-" }) {
+		stdin, err := source.ReadStdin(ctx, e.stdin, o.items == "",
+			func(bytes int64) { bar.Bytes("reading standard input", bytes, 0) })
 		if err != nil {
 			return err
 		}
@@ -173,9 +182,11 @@ func (o *importOptions) run(e *env, ctx context.Context, name string) error {
 		im.names.Vectors = append(im.names.Vectors, source.VectorFile{Modality: v.Name, Input: in(v.Value)})
 	}
 	for _, v := range o.vectorColumns.List {
-		im.names.Mapping.Vectors = append(im.names.Mapping.Vectors, source.Mapped{Name: v.Name, Column: v.Value})
+		im.names.Mapping.Vectors = append(im.names.Mapping.Vectors,
+			source.Mapped{Name: v.Name, Column: v.Value})
 	}
-	return e.withCollection(ctx, name, func(ctx context.Context, c *cluster.Client, coll *cluster.Collection) error {
+	return e.withCollection(ctx, name, func(ctx context.Context, c *cluster.Client,
+		coll *cluster.Collection) error {
 		schema, err := coll.Schema(ctx)
 		if err != nil {
 			return e.noCollection(ctx, c, name, err)
@@ -199,7 +210,8 @@ func (o *importOptions) run(e *env, ctx context.Context, name string) error {
 			if errors.Is(err, db.ErrInvalid) {
 				err = exit.Failedf("%w", err)
 			}
-			return exit.Wrap(err, "%s are stored; the same import may be made again", term.Plural(n, "item", "items"))
+			return exit.Wrap(err, "%s are stored; the same import may be made again",
+				term.Plural(n, "item", "items"))
 		}
 		took := time.Since(begin).Seconds()
 		if e.json {
@@ -261,7 +273,8 @@ func (im *importing) rehearse(ctx context.Context, e *env, bar *term.Progress) e
 }
 
 // store stores the good rows.
-func (im *importing) store(ctx context.Context, e *env, coll *cluster.Collection, bar *term.Progress) (int, error) {
+func (im *importing) store(ctx context.Context, e *env, coll *cluster.Collection,
+	bar *term.Progress) (int, error) {
 	files, err := im.open()
 	if err != nil {
 		return 0, err
@@ -324,16 +337,20 @@ func (im *importing) rows(ctx context.Context, files *source.Files) iter.Seq2[ro
 				own.Set(&r.Item, nil)
 				switch it := &own.Item; {
 				case im.o.numbered && it.Key != "":
-					err = &source.RowError{Err: exit.Failedf("%s: row %d has the key %q, and --number-from would give it another", files.Names(), n, it.Key)}
+					err = &source.RowError{Err: exit.Failedf(
+						"%s: row %d has the key %q, and --number-from would give it another", files.Names(),
+						n, it.Key)}
 				case im.o.numbered:
 					it.Key = strconv.FormatInt(im.o.numberFrom+int64(n), 10)
 				case it.Key == "":
-					err = &source.RowError{Err: exit.Failedf("%s: row %d has no key: --key-column names the column of keys, --number-from 0 numbers the rows", files.Names(), n)}
+					err = &source.RowError{Err: exit.Failedf(
+						"%s: row %d has no key: --key-column names the column of keys, --number-from 0 numbers the rows", files.Names(), n)}
 				}
 			}
 			if err == nil {
 				if err = im.d.NewBatch().Put(im.local, &own.Item); err != nil { // checks it as its shard will
-					err = &source.RowError{Err: exit.Failedf("%s: row %d: %s", files.Names(), n, exit.Reason(err.Error()))}
+					err = &source.RowError{Err: exit.Failedf("%s: row %d: %s", files.Names(), n,
+						exit.Reason(err.Error()))}
 				}
 			}
 			if !yield(row{n, &own.Item}, err) {
@@ -355,7 +372,8 @@ func (o *importOptions) importModel(e *env, cmd *cobra.Command, name string) err
 		}
 	})
 	if len(others) > 0 {
-		return exit.Usagef("--model is about a model and not about items: %s does not go with it", strings.Join(others, ", "))
+		return exit.Usagef("--model is about a model and not about items: %s does not go with it",
+			strings.Join(others, ", "))
 	}
 	f, err := os.Open(o.model)
 	if err != nil {
@@ -364,7 +382,8 @@ func (o *importOptions) importModel(e *env, cmd *cobra.Command, name string) err
 	defer f.Close()
 	bar := e.NewProgress()
 	defer bar.End()
-	return e.withCollection(cmd.Context(), name, func(ctx context.Context, c *cluster.Client, coll *cluster.Collection) error {
+	return e.withCollection(cmd.Context(), name, func(ctx context.Context, c *cluster.Client,
+		coll *cluster.Collection) error {
 		ctx, cancel := context.WithTimeout(ctx, forever)
 		defer cancel()
 		bar.Report("making codes", 0, 0)

@@ -43,7 +43,8 @@ func putCommand(e *env) *cobra.Command {
 		Args: arguments(1, 1, "the name of a collection"),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			ctx := cmd.Context()
-			return e.withCollection(ctx, args[0], func(ctx context.Context, c *cluster.Client, coll *cluster.Collection) error {
+			return e.withCollection(ctx, args[0], func(ctx context.Context, c *cluster.Client,
+				coll *cluster.Collection) error {
 				if cmd.Flags().Changed("item") {
 					it, err := parseItem([]byte(one))
 					if err != nil {
@@ -68,7 +69,8 @@ func putCommand(e *env) *cobra.Command {
 						err = exit.Failedf("%w", err)
 					}
 					if n > 0 {
-						err = exit.Wrap(err, "%s of standard input are stored", term.Plural(n, "item", "items"))
+						err = exit.Wrap(err, "%s of standard input are stored",
+							term.Plural(n, "item", "items"))
 					}
 					return err
 				}
@@ -142,30 +144,32 @@ func getCommand(e *env) *cobra.Command {
 			fddhdb-cluster get hashes --json -- -k`),
 		Args: arguments(2, -1, "the name of a collection and the key of an item"),
 		RunE: func(cmd *cobra.Command, args []string) error {
-			return e.withCollection(cmd.Context(), args[0], func(ctx context.Context, c *cluster.Client, coll *cluster.Collection) error {
-				var missing []string
-				var why error
-				for _, key := range args[1:] {
-					it, err := coll.Get(ctx, key)
-					if errors.Is(err, db.ErrNotFound) {
-						missing, why = append(missing, key), err
-						continue
+			return e.withCollection(cmd.Context(), args[0],
+				func(ctx context.Context, c *cluster.Client, coll *cluster.Collection) error {
+					var missing []string
+					var why error
+					for _, key := range args[1:] {
+						it, err := coll.Get(ctx, key)
+						if errors.Is(err, db.ErrNotFound) {
+							missing, why = append(missing, key), err
+							continue
+						}
+						if err == nil {
+							err = e.printItem(it)
+						}
+						if err != nil {
+							return err
+						}
 					}
-					if err == nil {
-						err = e.printItem(it)
+					if len(missing) == 0 {
+						return nil
 					}
-					if err != nil {
+					if err := e.noCollection(ctx, c, args[0], why); err != why {
 						return err
 					}
-				}
-				if len(missing) == 0 {
-					return nil
-				}
-				if err := e.noCollection(ctx, c, args[0], why); err != why {
-					return err
-				}
-				return exit.Failedf("not found in collection %q: %s", args[0], term.Plain(strings.Join(missing, ", ")))
-			})
+					return exit.Failedf("not found in collection %q: %s", args[0],
+						term.Plain(strings.Join(missing, ", ")))
+				})
 		},
 	}
 	term.PrintsObjects(cmd)
@@ -198,26 +202,28 @@ func deleteCommand(e *env) *cobra.Command {
 					return exit.Usagef("the key %.40q: keys have 1 to %d bytes", key, db.MaxKeyBytes)
 				}
 			}
-			return e.withCollection(cmd.Context(), args[0], func(ctx context.Context, c *cluster.Client, coll *cluster.Collection) error {
-				errs := make([]error, len(keys))
-				var all sync.WaitGroup
-				for i, key := range keys {
-					all.Go(func() { errs[i] = coll.Delete(ctx, key) }) // the client bounds the deletions in flight
-				}
-				all.Wait()
-				if err := errors.Join(errs...); err != nil {
-					return e.noCollection(ctx, c, args[0], err)
-				}
-				if e.json {
-					return e.PrintJSON(map[string]int{"keys": len(keys)})
-				}
-				if len(keys) == 1 {
-					e.Printf("1 key has no item now\n")
-				} else {
-					e.Printf("%s keys have no item now\n", term.Thousands(len(keys)))
-				}
-				return nil
-			})
+			return e.withCollection(cmd.Context(), args[0],
+				func(ctx context.Context, c *cluster.Client, coll *cluster.Collection) error {
+					errs := make([]error, len(keys))
+					var all sync.WaitGroup
+					for i, key := range keys {
+						// the client bounds the deletions in flight
+						all.Go(func() { errs[i] = coll.Delete(ctx, key) })
+					}
+					all.Wait()
+					if err := errors.Join(errs...); err != nil {
+						return e.noCollection(ctx, c, args[0], err)
+					}
+					if e.json {
+						return e.PrintJSON(map[string]int{"keys": len(keys)})
+					}
+					if len(keys) == 1 {
+						e.Printf("1 key has no item now\n")
+					} else {
+						e.Printf("%s keys have no item now\n", term.Thousands(len(keys)))
+					}
+					return nil
+				})
 		},
 	}
 }
@@ -234,17 +240,18 @@ func countCommand(e *env) *cobra.Command {
 			fddhdb-cluster count wiki --where "label = 'art' AND has(image)"`),
 		Args: arguments(1, 1, "the name of a collection"),
 		RunE: func(cmd *cobra.Command, args []string) error {
-			return e.withCollection(cmd.Context(), args[0], func(ctx context.Context, c *cluster.Client, coll *cluster.Collection) error {
-				n, err := coll.Count(ctx, where.Expr)
-				if err != nil {
-					return where.wrap(e.noCollection(ctx, c, args[0], err))
-				}
-				if e.json {
-					return e.PrintJSON(map[string]int{"count": n})
-				}
-				e.Printf("%d\n", n)
-				return nil
-			})
+			return e.withCollection(cmd.Context(), args[0],
+				func(ctx context.Context, c *cluster.Client, coll *cluster.Collection) error {
+					n, err := coll.Count(ctx, where.Expr)
+					if err != nil {
+						return where.wrap(e.noCollection(ctx, c, args[0], err))
+					}
+					if e.json {
+						return e.PrintJSON(map[string]int{"count": n})
+					}
+					e.Printf("%d\n", n)
+					return nil
+				})
 		},
 	}
 	where.register(cmd)
@@ -275,22 +282,23 @@ func facetsCommand(e *env) *cobra.Command {
 			case cmd.Flags().Changed("limit") && limit < 1:
 				return exit.Usagef("--limit %d: 1 or more values are possible", limit)
 			}
-			return e.withCollection(cmd.Context(), args[0], func(ctx context.Context, c *cluster.Client, coll *cluster.Collection) error {
-				facets, err := coll.Facets(ctx, db.FacetQuery{By: by, Where: where.Expr, Limit: limit})
-				if err != nil {
-					return where.wrap(e.noCollection(ctx, c, args[0], err))
-				}
-				if !e.json {
-					textform.PrintValues(e.Printer, by, facets)
-					return nil
-				}
-				for _, n := range textform.Counts(facets) {
-					if err := e.PrintJSON(n); err != nil {
-						return err
+			return e.withCollection(cmd.Context(), args[0],
+				func(ctx context.Context, c *cluster.Client, coll *cluster.Collection) error {
+					facets, err := coll.Facets(ctx, db.FacetQuery{By: by, Where: where.Expr, Limit: limit})
+					if err != nil {
+						return where.wrap(e.noCollection(ctx, c, args[0], err))
 					}
-				}
-				return nil
-			})
+					if !e.json {
+						textform.PrintValues(e.Printer, by, facets)
+						return nil
+					}
+					for _, n := range textform.Counts(facets) {
+						if err := e.PrintJSON(n); err != nil {
+							return err
+						}
+					}
+					return nil
+				})
 		},
 	}
 	where.register(cmd)
@@ -316,27 +324,29 @@ func labelsCommand(e *env) *cobra.Command {
 			if cmd.Flags().Changed("limit") && limit < 1 {
 				return exit.Usagef("--limit %d: 1 or more labels are possible", limit)
 			}
-			return e.withCollection(cmd.Context(), args[0], func(ctx context.Context, c *cluster.Client, coll *cluster.Collection) error {
-				facets, err := coll.Facets(ctx, db.FacetQuery{By: "label", Where: where.Expr, Limit: limit})
-				if err != nil {
-					return where.wrap(e.noCollection(ctx, c, args[0], err))
-				}
-				if !e.json {
-					textform.PrintLabels(e.Printer, facets)
-					return nil
-				}
-				for _, n := range facets.Counts {
-					label, _ := n.Value.(string)
-					err := e.PrintJSON(struct {
-						Label string `json:"label"`
-						Items int    `json:"items"`
-					}{label, n.Items})
+			return e.withCollection(cmd.Context(), args[0],
+				func(ctx context.Context, c *cluster.Client, coll *cluster.Collection) error {
+					facets, err := coll.Facets(ctx, db.FacetQuery{By: "label", Where: where.Expr,
+						Limit: limit})
 					if err != nil {
-						return err
+						return where.wrap(e.noCollection(ctx, c, args[0], err))
 					}
-				}
-				return nil
-			})
+					if !e.json {
+						textform.PrintLabels(e.Printer, facets)
+						return nil
+					}
+					for _, n := range facets.Counts {
+						label, _ := n.Value.(string)
+						err := e.PrintJSON(struct {
+							Label string `json:"label"`
+							Items int    `json:"items"`
+						}{label, n.Items})
+						if err != nil {
+							return err
+						}
+					}
+					return nil
+				})
 		},
 	}
 	where.register(cmd)
@@ -349,7 +359,8 @@ func labelsCommand(e *env) *cobra.Command {
 type whereFlag struct{ flags.Where }
 
 func (w *whereFlag) register(cmd *cobra.Command) {
-	cmd.Flags().Var(&w.Where, "where", "only items that match, such as \"label = 'cat' AND year >= 2020\": fddhdb help scan")
+	cmd.Flags().Var(&w.Where, "where",
+		"only items that match, such as \"label = 'cat' AND year >= 2020\": fddhdb help scan")
 }
 
 // wrap turns an error about the expression into one about the flag.

@@ -47,31 +47,34 @@ func trainCommand(e *env) *cobra.Command {
 			bar := e.NewProgress()
 			defer bar.End()
 			o.Progress = bar.Report
-			return e.withCollection(cmd.Context(), args[0], func(ctx context.Context, c *cluster.Client, coll *cluster.Collection) error {
-				if _, err := coll.Schema(ctx); err != nil {
-					return e.noCollection(ctx, c, args[0], err)
-				}
-				ctx, cancel := context.WithTimeout(ctx, forever)
-				defer cancel()
-				t, err := coll.Train(ctx, o.TrainOptions)
-				bar.End()
-				switch {
-				case errors.Is(err, db.ErrBusy):
-					return exit.Failedf("%w: wait until the other training has ended", err)
-				case errors.Is(err, fit.ErrNoItems): // the command line is right
-					return failed(err)
-				case err != nil:
-					return err
-				}
-				for _, m := range t.LeftOut {
-					e.warnf("modality %s is left out: no item to learn from has it", m)
-				}
-				return e.printSpace(ctx, coll, t.Space, "trained on "+term.Plural(t.Items, "item", "items")+": ")
-			})
+			return e.withCollection(cmd.Context(), args[0],
+				func(ctx context.Context, c *cluster.Client, coll *cluster.Collection) error {
+					if _, err := coll.Schema(ctx); err != nil {
+						return e.noCollection(ctx, c, args[0], err)
+					}
+					ctx, cancel := context.WithTimeout(ctx, forever)
+					defer cancel()
+					t, err := coll.Train(ctx, o.TrainOptions)
+					bar.End()
+					switch {
+					case errors.Is(err, db.ErrBusy):
+						return exit.Failedf("%w: wait until the other training has ended", err)
+					case errors.Is(err, fit.ErrNoItems): // the command line is right
+						return failed(err)
+					case err != nil:
+						return err
+					}
+					for _, m := range t.LeftOut {
+						e.warnf("modality %s is left out: no item to learn from has it", m)
+					}
+					return e.printSpace(ctx, coll, t.Space,
+						"trained on "+term.Plural(t.Items, "item", "items")+": ")
+				})
 		},
 	}
 	o.Register(cmd.Flags())
-	cmd.Flags().BoolVar(&o.Activate, "activate", false, "make the new space the active one, as the first always is")
+	cmd.Flags().BoolVar(&o.Activate, "activate", false,
+		"make the new space the active one, as the first always is")
 	return cmd
 }
 
@@ -83,13 +86,15 @@ func (e *env) printSpace(ctx context.Context, coll *cluster.Collection, made db.
 	}
 	i := slices.IndexFunc(spaces, func(s cluster.Space) bool { return s.Space == made })
 	if i < 0 {
-		return exit.Failedf("collection %s has no space %d: somebody has dropped it meanwhile", coll.Name(), made)
+		return exit.Failedf("collection %s has no space %d: somebody has dropped it meanwhile", coll.Name(),
+			made)
 	}
 	s := spaces[i]
 	if e.json {
 		return e.PrintJSON(s)
 	}
-	e.Printf("%sspace %d of collection %s: codes of %d bits, of %s; it is %s\n", what, s.Space, coll.Name(), s.Bits, term.Plural(s.Items, "item", "items"),
+	e.Printf("%sspace %d of collection %s: codes of %d bits, of %s; it is %s\n", what, s.Space, coll.Name(),
+		s.Bits, term.Plural(s.Items, "item", "items"),
 		strings.Replace(string(s.State), "standby", "standing by", 1))
 	if s.State != db.SpaceActive {
 		e.Printf("fddhdb-cluster activate %s %d makes it the one that searches use\n", coll.Name(), s.Space)
@@ -125,51 +130,57 @@ func updateCommand(e *env) *cobra.Command {
 			bar := e.NewProgress()
 			defer bar.End()
 			o.Progress = bar.Report
-			return e.withCollection(cmd.Context(), args[0], func(ctx context.Context, c *cluster.Client, coll *cluster.Collection) error {
-				if _, err := coll.Schema(ctx); err != nil {
-					return e.noCollection(ctx, c, args[0], err)
-				}
-				ctx, cancel := context.WithTimeout(ctx, forever)
-				defer cancel()
-				u, err := coll.Update(ctx, o)
-				bar.End()
-				switch {
-				case errors.Is(err, db.ErrBusy):
-					return exit.Failedf("%w: wait until the other one has ended", err)
-				case errors.Is(err, db.ErrNoModel):
-					return exit.Failedf("collection %s has no model: fddhdb-cluster train %s learns one", args[0], args[0])
-				case errors.Is(err, db.ErrNotFound):
-					return exit.Failedf("there is no space %d of collection %s: fddhdb-cluster spaces %s lists them", space, args[0], args[0])
-				case errors.Is(err, db.ErrInvalid): // the command line is right
-					return failed(err)
-				case err != nil:
-					return err
-				}
-				return e.printUpdate(u, args[0])
-			})
+			return e.withCollection(cmd.Context(), args[0],
+				func(ctx context.Context, c *cluster.Client, coll *cluster.Collection) error {
+					if _, err := coll.Schema(ctx); err != nil {
+						return e.noCollection(ctx, c, args[0], err)
+					}
+					ctx, cancel := context.WithTimeout(ctx, forever)
+					defer cancel()
+					u, err := coll.Update(ctx, o)
+					bar.End()
+					switch {
+					case errors.Is(err, db.ErrBusy):
+						return exit.Failedf("%w: wait until the other one has ended", err)
+					case errors.Is(err, db.ErrNoModel):
+						return exit.Failedf("collection %s has no model: fddhdb-cluster train %s learns one",
+							args[0], args[0])
+					case errors.Is(err, db.ErrNotFound):
+						return exit.Failedf("there is no space %d of collection %s: fddhdb-cluster spaces %s lists them", space, args[0], args[0])
+					case errors.Is(err, db.ErrInvalid): // the command line is right
+						return failed(err)
+					case err != nil:
+						return err
+					}
+					return e.printUpdate(u, args[0])
+				})
 		},
 	}
 	cmd.Flags().Uint32Var(&space, "space", 0, "the space to update; 0: the active one")
-	cmd.Flags().BoolVar(&o.GrowLabels, "grow-labels", false, "give labels that the model does not know directions of their own")
+	cmd.Flags().BoolVar(&o.GrowLabels, "grow-labels", false,
+		"give labels that the model does not know directions of their own")
 	return cmd
 }
 
 func (e *env) printUpdate(u *cluster.Update, collection string) error {
 	if len(u.NoDirection) > 0 {
-		e.warnf("no direction is left for %s: fddhdb-cluster train %s --bits N, with more bits, learns them", strings.Join(u.NoDirection, ", "), collection)
+		e.warnf("no direction is left for %s: fddhdb-cluster train %s --bits N, with more bits, learns them",
+			strings.Join(u.NoDirection, ", "), collection)
 	}
 	if e.json {
 		return e.PrintJSON(u)
 	}
 	if !u.Revised {
-		e.Printf("nothing to learn from: space %d of collection %s stays at revision %d\n", u.Space, collection, u.Revision)
+		e.Printf("nothing to learn from: space %d of collection %s stays at revision %d\n", u.Space,
+			collection, u.Revision)
 		return nil
 	}
 	most := 0
 	for _, n := range u.Items {
 		most = max(most, n)
 	}
-	e.Printf("revision %d of space %d of collection %s: learned from %s", u.Revision, u.Space, collection, term.Plural(most, "item", "items"))
+	e.Printf("revision %d of space %d of collection %s: learned from %s", u.Revision, u.Space, collection,
+		term.Plural(most, "item", "items"))
 	if len(u.Grown) > 0 {
 		e.Printf("; new labels: %s", strings.Join(u.Grown, ", "))
 	}
@@ -188,34 +199,38 @@ func spacesCommand(e *env) *cobra.Command {
 		Example: usage.Example(`fddhdb-cluster spaces wiki`),
 		Args:    arguments(1, 1, "the name of a collection"),
 		RunE: func(cmd *cobra.Command, args []string) error {
-			return e.withCollection(cmd.Context(), args[0], func(ctx context.Context, c *cluster.Client, coll *cluster.Collection) error {
-				spaces, err := coll.Spaces(ctx)
-				if err != nil {
-					return e.noCollection(ctx, c, args[0], err)
-				}
-				var rows [][]any
-				for _, s := range spaces {
-					if e.json {
-						if err := e.PrintJSON(s); err != nil {
-							return err
+			return e.withCollection(cmd.Context(), args[0],
+				func(ctx context.Context, c *cluster.Client, coll *cluster.Collection) error {
+					spaces, err := coll.Spaces(ctx)
+					if err != nil {
+						return e.noCollection(ctx, c, args[0], err)
+					}
+					var rows [][]any
+					for _, s := range spaces {
+						if e.json {
+							if err := e.PrintJSON(s); err != nil {
+								return err
+							}
+							continue
 						}
-						continue
+						state := string(s.State)
+						if s.Shards < c.Shards() {
+							state += ", on " + term.Plural(s.Shards, "shard", "shards") + " so far"
+						}
+						rows = append(rows, []any{s.Space, state, s.Bits, s.Revision,
+							term.CountCell(s.Items)})
 					}
-					state := string(s.State)
-					if s.Shards < c.Shards() {
-						state += ", on " + term.Plural(s.Shards, "shard", "shards") + " so far"
+					switch {
+					case e.json:
+					case len(rows) == 0:
+						e.Printf("collection %s has no codes yet: fddhdb-cluster train %s learns a model, and import %s --model FILE brings one in\n", args[0], args[0], args[0])
+					default:
+						e.PrintTable([]term.Column{term.Right("space"), term.Left("state"),
+							term.Right("bits"),
+							term.Right("revision"), term.Right("items")}, rows)
 					}
-					rows = append(rows, []any{s.Space, state, s.Bits, s.Revision, term.CountCell(s.Items)})
-				}
-				switch {
-				case e.json:
-				case len(rows) == 0:
-					e.Printf("collection %s has no codes yet: fddhdb-cluster train %s learns a model, and import %s --model FILE brings one in\n", args[0], args[0], args[0])
-				default:
-					e.PrintTable([]term.Column{term.Right("space"), term.Left("state"), term.Right("bits"), term.Right("revision"), term.Right("items")}, rows)
-				}
-				return nil
-			})
+					return nil
+				})
 		},
 	}
 	term.PrintsObjects(cmd)
@@ -233,7 +248,8 @@ func activateCommand(e *env) *cobra.Command {
 		Example: usage.Example(`fddhdb-cluster activate wiki 2`),
 		Args:    arguments(2, 2, "the name of a collection and the number of a space"),
 		RunE: func(cmd *cobra.Command, args []string) error {
-			return e.changeSpace(cmd.Context(), args, (*cluster.Collection).Activate, "space %d of collection %s is the active one now\n")
+			return e.changeSpace(cmd.Context(), args, (*cluster.Collection).Activate,
+				"space %d of collection %s is the active one now\n")
 		},
 	}
 }
@@ -249,24 +265,28 @@ func dropSpaceCommand(e *env) *cobra.Command {
 		Example: usage.Example(`fddhdb-cluster drop-space wiki 1`),
 		Args:    arguments(2, 2, "the name of a collection and the number of a space"),
 		RunE: func(cmd *cobra.Command, args []string) error {
-			return e.changeSpace(cmd.Context(), args, (*cluster.Collection).DropSpace, "dropped space %d of collection %s\n")
+			return e.changeSpace(cmd.Context(), args, (*cluster.Collection).DropSpace,
+				"dropped space %d of collection %s\n")
 		},
 	}
 }
 
 // changeSpace applies change to a space given by its number.
-func (e *env) changeSpace(ctx context.Context, args []string, change func(*cluster.Collection, context.Context, db.Space) error, done string) error {
+func (e *env) changeSpace(ctx context.Context, args []string,
+	change func(*cluster.Collection, context.Context, db.Space) error, done string) error {
 	n, err := strconv.ParseUint(args[1], 10, 32)
 	if err != nil || n == 0 {
 		return exit.Usagef("%q is no number of a space: they count from 1, and fddhdb-cluster spaces %s lists them", args[1], args[0])
 	}
-	return e.withCollection(ctx, args[0], func(ctx context.Context, c *cluster.Client, coll *cluster.Collection) error {
+	return e.withCollection(ctx, args[0], func(ctx context.Context, c *cluster.Client,
+		coll *cluster.Collection) error {
 		switch err := change(coll, ctx, db.Space(n)); {
 		case errors.Is(err, db.ErrNotFound):
 			if err := e.noCollection(ctx, c, args[0], err); !errors.Is(err, db.ErrNotFound) {
 				return err
 			}
-			return exit.Failedf("there is no space %d of collection %s: fddhdb-cluster spaces %s lists them", n, args[0], args[0])
+			return exit.Failedf("there is no space %d of collection %s: fddhdb-cluster spaces %s lists them",
+				n, args[0], args[0])
 		case errors.Is(err, db.ErrInvalid): // the command line is right; the space is the active one
 			return exit.Failedf("%w", err)
 		case err != nil:

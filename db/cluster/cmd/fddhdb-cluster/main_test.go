@@ -47,7 +47,8 @@ type stage struct {
 func build(t *testing.T, servers int, more string, options ...nats.Option) *stage {
 	t.Helper()
 	s := &stage{t: t, dir: t.TempDir(), cluster: "main", nodes: map[string]*exec.Cmd{}}
-	g, err := natsproc.Start(t.Context(), natsproc.Config{Dir: filepath.Join(s.dir, "nats"), Servers: servers, ExtraConfig: more, ClientOptions: options})
+	g, err := natsproc.Start(t.Context(), natsproc.Config{Dir: filepath.Join(s.dir, "nats"), Servers: servers,
+		ExtraConfig: more, ClientOptions: options})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -70,7 +71,8 @@ func (s *stage) command(ctx context.Context, args ...string) *exec.Cmd {
 	}
 	cmd := exec.CommandContext(ctx, self, args...)
 	cmd.Dir = s.dir
-	cmd.Env = append(os.Environ(), programVariable+"=1", "FDDHDB_SERVERS="+s.servers, "FDDHDB_CLUSTER="+s.cluster)
+	cmd.Env = append(os.Environ(), programVariable+"=1", "FDDHDB_SERVERS="+s.servers,
+		"FDDHDB_CLUSTER="+s.cluster)
 	return cmd
 }
 
@@ -82,7 +84,9 @@ func (s *stage) node(name string, args ...string) {
 		s.t.Fatal(err)
 	}
 	defer log.Close()
-	cmd := s.command(context.Background(), append([]string{"node", "--name", name, "--dir", filepath.Join(s.dir, s.cluster, name), "--backups", filepath.Join(s.dir, "backups"), "--until-stdin-ends"}, args...)...)
+	cmd := s.command(context.Background(),
+		append([]string{"node", "--name", name, "--dir", filepath.Join(s.dir, s.cluster, name), "--backups",
+			filepath.Join(s.dir, "backups"), "--until-stdin-ends"}, args...)...)
 	cmd.Stdout, cmd.Stderr = log, log
 	if _, err := cmd.StdinPipe(); err != nil {
 		s.t.Fatal(err)
@@ -153,7 +157,8 @@ func (s *stage) says(args []string, texts ...string) {
 func (s *stage) fails(code int, args []string, texts ...string) {
 	s.t.Helper()
 	_, remarks, got := s.try("", args...)
-	if got != code || strings.Count(remarks, "\n") != 1 || !strings.HasPrefix(remarks, "fddhdb-cluster: ") || strings.Contains(remarks[5:], "fddhdb: ") {
+	if got != code || strings.Count(remarks, "\n") != 1 || !strings.HasPrefix(remarks, "fddhdb-cluster: ") ||
+		strings.Contains(remarks[5:], "fddhdb: ") {
 		s.t.Errorf("%s: exit code %d, want %d: %s", strings.Join(args, " "), got, code, remarks)
 	}
 	for _, text := range texts {

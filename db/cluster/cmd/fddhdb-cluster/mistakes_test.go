@@ -90,7 +90,8 @@ func TestMistakes(t *testing.T) {
 	} {
 		s.fails(c.code, strings.Fields(c.args), c.texts)
 	}
-	if _, remarks, code := s.try(""); code != 2 || !strings.Contains(remarks, "a verb is missing") || !strings.Contains(remarks, "Usage:") {
+	if _, remarks, code := s.try(""); code != 2 || !strings.Contains(remarks, "a verb is missing") ||
+		!strings.Contains(remarks, "Usage:") {
 		t.Error(code, remarks)
 	}
 }
@@ -103,7 +104,8 @@ func TestSurroundings(t *testing.T) {
 	t.Setenv("FDDHDB_CREDS", "env.creds")
 	s.fails(1, []string{"status"}, "--creds", "env.creds")
 	s.fails(1, []string{"status", "--creds", "flag.creds"}, "flag.creds")
-	s.fails(1, []string{"status", "--user", "x", "--password-file", "flag.txt"}, "--password-file", "flag.txt")
+	s.fails(1, []string{"status", "--user", "x", "--password-file", "flag.txt"}, "--password-file",
+		"flag.txt")
 	t.Setenv("FDDHDB_TLS_CA", "env.pem")
 	s.write("env.creds", "")
 	s.fails(1, []string{"status"}, "--tls-ca", "env.pem")
@@ -160,7 +162,8 @@ func TestNodeWithoutServers(t *testing.T) {
 }
 
 func TestSizes(t *testing.T) {
-	for text, want := range map[string]size{"1": 1, "256MiB": 256 << 20, "1GiB": 1 << 30, "1.5 GB": 1.5e9, "2kb": 2000, "10mib": 10 << 20} {
+	for text, want := range map[string]size{"1": 1, "256MiB": 256 << 20, "1GiB": 1 << 30, "1.5 GB": 1.5e9,
+		"2kb": 2000, "10mib": 10 << 20} {
 		var s size
 		if err := s.Set(text); err != nil || s != want {
 			t.Errorf("%s: %d, %v", text, s, err)

@@ -33,11 +33,15 @@ type creation struct {
 func (o *creation) register(cmd *cobra.Command) {
 	f := cmd.Flags()
 	o.logBytes = 1 << 30
-	f.IntVar(&o.Shards, "shards", 0, "`N` shards: make several times as many as there will be nodes; grow doubles them")
+	f.IntVar(&o.Shards, "shards", 0,
+		"`N` shards: make several times as many as there will be nodes; grow doubles them")
 	f.IntVar(&o.Replicas, "replicas", 2, "`N` nodes keep each shard")
-	f.StringVar(&o.nodes, "nodes", "", "the nodes that keep the shards, `A,B,...` (default: those that run now)")
-	f.Var(&o.logBytes, "log-bytes", "how much the log of each shard may hold, which each of its servers sets aside")
-	f.IntVar(&o.Servers, "servers-per-log", 3, "`N` NATS servers keep each log; with 1, what is acknowledged is lost with that server")
+	f.StringVar(&o.nodes, "nodes", "",
+		"the nodes that keep the shards, `A,B,...` (default: those that run now)")
+	f.Var(&o.logBytes, "log-bytes",
+		"how much the log of each shard may hold, which each of its servers sets aside")
+	f.IntVar(&o.Servers, "servers-per-log", 3,
+		"`N` NATS servers keep each log; with 1, what is acknowledged is lost with that server")
 }
 
 // run makes the cluster.
@@ -64,15 +68,18 @@ func (o *creation) run(e *env, ctx context.Context, done string) error {
 			}
 			if len(o.Nodes) < o.Replicas {
 				return exit.Failedf("%s of cluster %s %s, and each shard needs %d: start more (fddhdb-cluster node), or ask for fewer --replicas",
-					term.Plural(len(o.Nodes), "node", "nodes"), e.link.cluster, runs(len(o.Nodes)), o.Replicas)
+					term.Plural(len(o.Nodes), "node", "nodes"), e.link.cluster, runs(len(o.Nodes)),
+					o.Replicas)
 			}
 		}
 		err := cluster.Create(ctx, nc, e.link.cluster, o.CreateOptions)
 		var api *jetstream.APIError
 		switch {
-		case errors.Is(err, db.ErrExists) && e.there(ctx, nc): // otherwise only its logs exist, and err says what to do
+		// otherwise only its logs exist, and err says what to do
+		case errors.Is(err, db.ErrExists) && e.there(ctx, nc):
 			return exit.Failedf("there is a cluster %s already: --cluster names another one", e.link.cluster)
-		case errors.Is(err, jetstream.ErrJetStreamNotEnabled), errors.Is(err, jetstream.ErrJetStreamNotEnabledForAccount):
+		case errors.Is(err, jetstream.ErrJetStreamNotEnabled),
+			errors.Is(err, jetstream.ErrJetStreamNotEnabledForAccount):
 			return exit.Failedf("the NATS servers run without JetStream: start them with -js, or with jetstream { sync_interval: always } in their configuration")
 		case errors.As(err, &api) && api.ErrorCode == notClustered:
 			return exit.Failedf("%w: there is one NATS server: --servers-per-log 1 makes logs that are lost with it", err)
@@ -93,7 +100,8 @@ func (o *creation) run(e *env, ctx context.Context, done string) error {
 				Nodes    []string `json:"nodes"`
 			}{e.link.cluster, o.Shards, o.Replicas, o.Nodes})
 		}
-		e.Printf("%s cluster %s: %s, each on %s of %s\n", done, e.link.cluster, term.Plural(o.Shards, "shard", "shards"),
+		e.Printf("%s cluster %s: %s, each on %s of %s\n", done, e.link.cluster,
+			term.Plural(o.Shards, "shard", "shards"),
 			term.Plural(o.Replicas, "node", "nodes"), strings.Join(o.Nodes, ", "))
 		return nil
 	})
@@ -166,7 +174,8 @@ func restoreCommand(e *env) *cobra.Command {
 		},
 	}
 	o.register(cmd)
-	cmd.Flags().StringVar(&o.From, "from", "", "the `PLACE` of the backups: a folder, or s3://BUCKET[/PREFIX]")
+	cmd.Flags().StringVar(&o.From, "from", "",
+		"the `PLACE` of the backups: a folder, or s3://BUCKET[/PREFIX]")
 	return cmd
 }
 
@@ -219,7 +228,8 @@ func nodeCommand(e *env) *cobra.Command {
 				return err
 			}
 			defer nc.Close()
-			each, err := e.link.connectEach(name, func(err error) { log.Debug("a NATS server says", "error", err) })
+			each, err := e.link.connectEach(name,
+				func(err error) { log.Debug("a NATS server says", "error", err) })
 			if err != nil {
 				return err
 			}
@@ -228,11 +238,13 @@ func nodeCommand(e *env) *cobra.Command {
 					nc.Close()
 				}
 			}()
-			n, err := cluster.Open(ctx, cluster.NodeOptions{Cluster: e.link.cluster, Node: name, Dir: dir, Conn: nc, Conns: each, Backups: backups, Log: log})
+			n, err := cluster.Open(ctx, cluster.NodeOptions{Cluster: e.link.cluster, Node: name, Dir: dir,
+				Conn: nc, Conns: each, Backups: backups, Log: log})
 			if err != nil {
 				return err
 			}
-			log.Info("the node runs", "node", name, "cluster", e.link.cluster, "dir", dir, "server", nc.ConnectedUrlRedacted())
+			log.Info("the node runs", "node", name, "cluster", e.link.cluster, "dir", dir, "server",
+				nc.ConnectedUrlRedacted())
 			<-ctx.Done()
 			log.Info("the node ends", "node", name)
 			return n.Close()
@@ -241,7 +253,8 @@ func nodeCommand(e *env) *cobra.Command {
 	f := cmd.Flags()
 	f.StringVar(&name, "name", "", "the `NAME` of the node")
 	f.StringVar(&dir, "dir", "", "the folder `DIR` of its shards")
-	f.StringVar(&backups, "backups", "", "the `PLACE` of backups: a folder that all nodes share, or s3://BUCKET[/PREFIX]")
+	f.StringVar(&backups, "backups", "",
+		"the `PLACE` of backups: a folder that all nodes share, or s3://BUCKET[/PREFIX]")
 	f.BoolVar(&verbose, "verbose", false, "log more")
 	f.BoolVar(&orphan, "until-stdin-ends", false, "end with the program that has started it")
 	_ = f.MarkHidden("until-stdin-ends")
@@ -252,7 +265,8 @@ func nodeCommand(e *env) *cobra.Command {
 // nil without an error if the context ends first.
 func (l *link) connectSometime(ctx context.Context, name string, log *slog.Logger) (*nats.Conn, error) {
 	for said := false; ; said = true {
-		nc, err := l.connect(name, func(err error) { log.Error("the NATS servers refuse something", "error", err) })
+		nc, err := l.connect(name,
+			func(err error) { log.Error("the NATS servers refuse something", "error", err) })
 		if !errors.Is(err, errNoServer) {
 			return nc, err
 		}
@@ -310,10 +324,12 @@ func growCommand(e *env) *cobra.Command {
 					}{len(placed), placed[0].Shard})
 				}
 				if c.Shards() == before { // an earlier growth was interrupted after the switch
-					e.Printf("removed what an earlier growth has left: there are %s\n", term.Plural(before, "shard", "shards"))
+					e.Printf("removed what an earlier growth has left: there are %s\n",
+						term.Plural(before, "shard", "shards"))
 					return nil
 				}
-				e.Printf("%s have become %d: %d to %d\n", term.Plural(before, "shard", "shards"), len(placed), placed[0].Shard, placed[0].Shard+len(placed)-1)
+				e.Printf("%s have become %d: %d to %d\n", term.Plural(before, "shard", "shards"), len(placed),
+					placed[0].Shard, placed[0].Shard+len(placed)-1)
 				return nil
 			})
 		},
@@ -354,7 +370,8 @@ func drainCommand(e *env) *cobra.Command {
 				bar.End()
 				if err != nil {
 					if left := has(); len(left) < len(before) {
-						err = exit.Wrap(err, "%s moved, of %d", term.Plural(len(before)-len(left), "shard is", "shards are"), len(before))
+						err = exit.Wrap(err, "%s moved, of %d",
+							term.Plural(len(before)-len(left), "shard is", "shards are"), len(before))
 					}
 					return failed(err)
 				}
@@ -401,9 +418,11 @@ func moveCommand(e *env) *cobra.Command {
 				first, nodes := placed[0].Shard, nodesOf(c, shard)
 				switch {
 				case nodes == nil:
-					return exit.Usagef("there is no shard %d: cluster %s has %d to %d", shard, e.link.cluster, first, first+len(placed)-1)
+					return exit.Usagef("there is no shard %d: cluster %s has %d to %d", shard, e.link.cluster,
+						first, first+len(placed)-1)
 				case !slices.Contains(nodes, from):
-					return exit.Failedf("node %s does not have shard %d: fddhdb-cluster status says which do", from, shard)
+					return exit.Failedf("node %s does not have shard %d: fddhdb-cluster status says which do",
+						from, shard)
 				}
 				if err := answering(ctx, c, "--to", to); err != nil {
 					return err

@@ -66,7 +66,8 @@ func initCommand(e *env) *cobra.Command {
 				if e.json {
 					return e.PrintJSON(jsonform.NewSchema(args[0], stored))
 				}
-				e.Printf("created collection %s in cluster %s: %s\n", args[0], e.link.cluster, textform.DescribeSchema(stored))
+				e.Printf("created collection %s in cluster %s: %s\n", args[0], e.link.cluster,
+					textform.DescribeSchema(stored))
 				return nil
 			})
 		},
@@ -132,11 +133,13 @@ func (e *env) noCollection(ctx context.Context, c *cluster.Client, name string, 
 	}
 	switch near := term.Nearest(name, names); {
 	case near != "":
-		return exit.Failedf("there is no collection %q in cluster %s: did you mean %s?", name, e.link.cluster, near)
+		return exit.Failedf("there is no collection %q in cluster %s: did you mean %s?", name, e.link.cluster,
+			near)
 	case len(names) == 0:
 		return exit.Failedf("there is no collection %q in cluster %s, which has none: fddhdb-cluster init creates one", name, e.link.cluster)
 	}
-	return exit.Failedf("there is no collection %q in cluster %s: it has %s", name, e.link.cluster, strings.Join(names, ", "))
+	return exit.Failedf("there is no collection %q in cluster %s: it has %s", name, e.link.cluster,
+		strings.Join(names, ", "))
 }
 
 func collectionsCommand(e *env) *cobra.Command {
@@ -173,10 +176,12 @@ func collectionsCommand(e *env) *cobra.Command {
 						}
 						continue
 					}
-					rows = append(rows, []any{term.TextCell(name), term.CountCell(n), textform.DescribeSchema(s)})
+					rows = append(rows, []any{term.TextCell(name), term.CountCell(n),
+						textform.DescribeSchema(s)})
 				}
 				if !e.json {
-					e.PrintTable([]term.Column{term.Left("collection"), term.Right("items"), term.Left("has")}, rows)
+					e.PrintTable([]term.Column{term.Left("collection"), term.Right("items"),
+						term.Left("has")}, rows)
 				}
 				return nil
 			})

@@ -66,10 +66,11 @@ func searchCommand(e *env) *cobra.Command {
 			if err := o.check(f.Changed("k"), e.json); err != nil {
 				return err
 			}
-			return e.withCollection(cmd.Context(), args[0], func(ctx context.Context, c *cluster.Client, coll *cluster.Collection) error {
-				err := o.run(e, cmd, coll)
-				return e.noCollection(ctx, c, args[0], err)
-			})
+			return e.withCollection(cmd.Context(), args[0],
+				func(ctx context.Context, c *cluster.Client, coll *cluster.Collection) error {
+					err := o.run(e, cmd, coll)
+					return e.noCollection(ctx, c, args[0], err)
+				})
 		},
 	}
 	f := cmd.Flags()
@@ -83,9 +84,11 @@ func searchCommand(e *env) *cobra.Command {
 	f.StringVar(&o.rerank, "rerank", "auto", "`ORDER` of the hits: auto, projection, none or asymmetric")
 	f.BoolVar(&o.q.ExcludeSelf, "exclude-self", false, "leave the item of --key out of the hits")
 	f.StringVar(&o.q.After, "after", "", "go on behind the hits of the same search, whose next was `CURSOR`")
-	f.Uint32Var((*uint32)(&o.q.Space), "space", 0, "search by the codes of space `N` (default: the active one)")
+	f.Uint32Var((*uint32)(&o.q.Space), "space", 0,
+		"search by the codes of space `N` (default: the active one)")
 	o.where.register(cmd)
-	f.Var(&o.include, "include", "print parts of the items with the hits, a `LIST` of labels, fields, payload and vectors")
+	f.Var(&o.include, "include",
+		"print parts of the items with the hits, a `LIST` of labels, fields, payload and vectors")
 	f.StringVar(&o.facets, "facets", "", "count the items of the answer by a `LIST` of label and fields")
 	f.BoolVar(&o.partial, "partial", false, "answer without shards that do not")
 	return cmd
@@ -196,9 +199,11 @@ func (o *searchOptions) print(e *env, r *cluster.Result, schema db.Schema) {
 	}
 	switch {
 	case o.hasRadius && r.Total > len(r.Hits):
-		e.Printf(": the first %s of %s within %s; -k prints more", term.Thousands(len(r.Hits)), term.Plural(r.Total, "item", "items"), term.Plural(o.radius, "bit", "bits"))
+		e.Printf(": the first %s of %s within %s; -k prints more", term.Thousands(len(r.Hits)),
+			term.Plural(r.Total, "item", "items"), term.Plural(o.radius, "bit", "bits"))
 	case o.hasRadius:
-		e.Printf(": %s within %s", term.Plural(r.Total, "item", "items"), term.Plural(o.radius, "bit", "bits"))
+		e.Printf(": %s within %s", term.Plural(r.Total, "item", "items"),
+			term.Plural(o.radius, "bit", "bits"))
 	case len(r.Hits) == 0:
 		e.Printf(": no items")
 	}

@@ -46,7 +46,8 @@ func TestCredentialsAndCertificates(t *testing.T) {
 	serverCert, serverKey := issue(ours, "server")
 	cert, certKey := issue(ours, "client")
 	strange, strangeKey := issue(theirs, "stranger")
-	s := build(t, 1, fmt.Sprintf("tls { cert_file: %q, key_file: %q, ca_file: %q, verify: true, timeout: 5 }\nauthorization { users: [ { nkey: %s }, { user: admin, password: secret } ] }",
+	s := build(t, 1, fmt.Sprintf(
+		"tls { cert_file: %q, key_file: %q, ca_file: %q, verify: true, timeout: 5 }\nauthorization { users: [ { nkey: %s }, { user: admin, password: secret } ] }",
 		filepath.ToSlash(serverCert), filepath.ToSlash(serverKey), filepath.ToSlash(ours.File), public),
 		nats.RootCAs(ours.File), nats.ClientCert(cert, certKey), nats.UserInfo("admin", "secret"))
 	s.write("node.nk", string(seed)+"\n")
@@ -59,7 +60,8 @@ func TestCredentialsAndCertificates(t *testing.T) {
 	admin := append(tls[:len(tls):len(tls)], "--user", "admin", "--password-file", "password.txt")
 	s.node("a", append(tls[:len(tls):len(tls)], "--nkey", "node.nk")...)
 	eventually(t, "the node answers", func() bool {
-		_, _, code := s.try("", as(admin, "create", "--shards", "2", "--replicas", "1", "--servers-per-log", "1", "--log-bytes", "64MiB")...)
+		_, _, code := s.try("", as(admin, "create", "--shards", "2", "--replicas", "1", "--servers-per-log",
+			"1", "--log-bytes", "64MiB")...)
 		return code == 0
 	})
 	s.ok(as(admin, "init", "codes", "--codes", "16")...)
@@ -67,11 +69,15 @@ func TestCredentialsAndCertificates(t *testing.T) {
 	s.says(as(admin, "search", "codes", "--code", "0102"), "a ")
 
 	password := []string{"--user", "admin", "--password-file", "password.txt"}
-	s.fails(1, as(password, "status", "--tls-cert", cert, "--tls-key", certKey), "is not trusted", "--tls-ca FILE")
-	s.fails(1, as(password, "status", "--tls-ca", theirs.File, "--tls-cert", cert, "--tls-key", certKey), "is not trusted", "--tls-ca FILE")
+	s.fails(1, as(password, "status", "--tls-cert", cert, "--tls-key", certKey), "is not trusted",
+		"--tls-ca FILE")
+	s.fails(1, as(password, "status", "--tls-ca", theirs.File, "--tls-cert", cert, "--tls-key", certKey),
+		"is not trusted", "--tls-ca FILE")
 	s.fails(1, as(password, "status", "--tls-ca", ours.File), "certificate of this client", "--tls-cert FILE")
-	s.fails(1, as(password, "status", "--tls-ca", ours.File, "--tls-cert", strange, "--tls-key", strangeKey), "certificate of this client")
+	s.fails(1, as(password, "status", "--tls-ca", ours.File, "--tls-cert", strange, "--tls-key", strangeKey),
+		"certificate of this client")
 	s.fails(1, as(tls, "status"), "refuse these credentials")
-	s.fails(1, as(tls, "status", "--user", "admin", "--password-file", "guess.txt"), "refuse these credentials")
+	s.fails(1, as(tls, "status", "--user", "admin", "--password-file", "guess.txt"),
+		"refuse these credentials")
 	s.fails(1, as(tls, "node", "--name", "b", "--dir", "b"), "refuse these credentials")
 }

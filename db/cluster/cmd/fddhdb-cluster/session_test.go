@@ -35,7 +35,8 @@ func TestSession(t *testing.T) {
 		return code == 0
 	})
 	s.says([]string{"collections"}, "collection")
-	s.says([]string{"init", "codes", "--bits", "16", "--field", "year:int:indexed"}, "created collection codes in cluster main: codes of 16 bits, field year (int, indexed)")
+	s.says([]string{"init", "codes", "--bits", "16", "--field", "year:int:indexed"},
+		"created collection codes in cluster main: codes of 16 bits, field year (int, indexed)")
 	s.ok("init", "codes", "--codes", "16", "--field", "year:int:index") // as it is there
 	s.fails(1, []string{"init", "codes", "--codes", "32"}, "another schema")
 
@@ -49,7 +50,8 @@ func TestSession(t *testing.T) {
 	s.write("keys.txt", lines(n, func(i int) string { return fmt.Sprint("k", i) }))
 	s.write("labels.txt", lines(n, func(i int) string { return fmt.Sprint("l", i%5) }))
 	s.write("fields.csv", "year:int\n"+lines(n, func(i int) string { return fmt.Sprint(2000 + i%3) }))
-	files := []string{"import", "codes", "--codes", "codes.npy", "--labels", "labels.txt", "--fields", "fields.csv"}
+	files := []string{"import", "codes", "--codes", "codes.npy", "--labels", "labels.txt", "--fields",
+		"fields.csv"}
 	s.fails(2, files, "--keys FILE", "--number-from 0")
 	imported := object[struct {
 		Items, Skipped int
@@ -86,17 +88,23 @@ func TestSession(t *testing.T) {
 			Missing []int
 			Facets  []db.Facets
 		}
-		a := object[answer](s, "search", "codes", "--code", hex.EncodeToString(query), "--radius", "3", "-k", "4", "--include", "labels,fields", "--facets", "label")
-		if a.Query != hex.EncodeToString(query) || len(a.Hits) != 4 || a.Hits[0].Key != "k17" || a.Hits[0].Distance != 0 || a.Hits[0].Score != nil ||
-			a.Hits[0].Item.Labels[0] != "l2" || a.Hits[0].Item.Fields["year"] != int64(2002) || *a.Total != want || a.Next == nil || a.Missing != nil || len(a.Facets) != 1 {
+		a := object[answer](s, "search", "codes", "--code", hex.EncodeToString(query), "--radius", "3", "-k",
+			"4", "--include", "labels,fields", "--facets", "label")
+		if a.Query != hex.EncodeToString(query) || len(a.Hits) != 4 || a.Hits[0].Key != "k17" ||
+			a.Hits[0].Distance != 0 || a.Hits[0].Score != nil ||
+			a.Hits[0].Item.Labels[0] != "l2" || a.Hits[0].Item.Fields["year"] != int64(2002) ||
+			*a.Total != want || a.Next == nil || a.Missing != nil || len(a.Facets) != 1 {
 			t.Errorf("%+v, %d in all", a, want)
 		}
-		b := object[answer](s, "search", "codes", "--code", hex.EncodeToString(query), "--radius", "3", "-k", "1000", "--after", *a.Next)
+		b := object[answer](s, "search", "codes", "--code", hex.EncodeToString(query), "--radius", "3", "-k",
+			"1000", "--after", *a.Next)
 		if len(b.Hits) != want-4 || b.Next != nil {
 			t.Errorf("%d hits behind the first 4 of %d", len(b.Hits), want)
 		}
-		s.says([]string{"search", "codes", "--key", "k17", "--include", "labels,fields"}, "item k17\n", "rank", "distance", "labels", "year", "k17")
-		if a := object[answer](s, "search", "codes", "--key", "k17", "--exclude-self", "-k", "500", "--where", "label = 'l2'"); len(a.Hits) != 99 {
+		s.says([]string{"search", "codes", "--key", "k17", "--include", "labels,fields"}, "item k17\n",
+			"rank", "distance", "labels", "year", "k17")
+		if a := object[answer](s, "search", "codes", "--key", "k17", "--exclude-self", "-k", "500", "--where",
+			"label = 'l2'"); len(a.Hits) != 99 {
 			t.Errorf("%d hits", len(a.Hits))
 		}
 		s.fails(1, []string{"search", "codes", "--key", "nosuch"}, "nosuch")
@@ -108,7 +116,8 @@ func TestSession(t *testing.T) {
 	})
 
 	t.Run("items", func(t *testing.T) {
-		put := object[db.Item](s, "put", "codes", "--item", `{"key":"new","code":"0102","labels":["x"],"fields":{"year":1999},"payload":"aGk="}`)
+		put := object[db.Item](s, "put", "codes", "--item",
+			`{"key":"new","code":"0102","labels":["x"],"fields":{"year":1999},"payload":"aGk="}`)
 		if put.Key != "new" || put.CodeFrom != "given" || string(put.Payload) != "hi" {
 			t.Errorf("%+v", put)
 		}
@@ -116,7 +125,8 @@ func TestSession(t *testing.T) {
 		if len(made.Key) != 32 {
 			t.Errorf("%+v", made)
 		}
-		if got := s.feed("{\"key\":\"s1\",\"code\":\"ffff\"}\n\n{\"key\":\"s2\",\"code\":\"ffff\"}\n", "put", "codes"); got != "stored 2 items\n" {
+		if got := s.feed("{\"key\":\"s1\",\"code\":\"ffff\"}\n\n{\"key\":\"s2\",\"code\":\"ffff\"}\n", "put",
+			"codes"); got != "stored 2 items\n" {
 			t.Error(got)
 		}
 		for text, want := range map[string]string{
@@ -124,22 +134,26 @@ func TestSession(t *testing.T) {
 			"nonsense\n":                       "line 1",
 			"{\"key\":\"s1\",\"code\":\"ff\"}": "16",
 		} {
-			if _, remarks, code := s.try(text, "put", "codes"); code != 1 || !strings.Contains(remarks, want) {
+			if _, remarks, code := s.try(text, "put", "codes"); code != 1 ||
+				!strings.Contains(remarks, want) {
 				t.Errorf("%q: %d, %s", text, code, remarks)
 			}
 		}
 		s.fails(2, []string{"put", "codes", "--item", "{"}, "--item")
 		s.fails(2, []string{"put", "codes", "--item", `{"code":"01"}`}, "8 bits")
 		s.fails(1, []string{"put", "nosuch", "--item", `{"code":"0102"}`}, `no collection "nosuch"`, "codes")
-		if got := objects[db.Item](s, "get", "codes", "k1", "new"); len(got) != 2 || got[0].Key != "k1" || !bytes.Equal(got[0].Code, code(1)) {
+		if got := objects[db.Item](s, "get", "codes", "k1", "new"); len(got) != 2 || got[0].Key != "k1" ||
+			!bytes.Equal(got[0].Code, code(1)) {
 			t.Errorf("%+v", got)
 		}
-		s.says([]string{"get", "codes", "new"}, "new\n", "  code      0102, given\n", "  field     year = 1999\n")
+		s.says([]string{"get", "codes", "new"}, "new\n", "  code      0102, given\n",
+			"  field     year = 1999\n")
 		out, remarks, exited := s.try("", "get", "codes", "k1", "nosuch")
 		if !strings.HasPrefix(out, "k1\n") || exited != 1 || !strings.Contains(remarks, "nosuch") {
 			t.Error(out, remarks, exited)
 		}
-		if got := object[map[string]int](s, "delete", "codes", "new", made.Key, "s1", "s2", "nosuch"); got["keys"] != 5 {
+		got := object[map[string]int](s, "delete", "codes", "new", made.Key, "s1", "s2", "nosuch")
+		if got["keys"] != 5 {
 			t.Error(got)
 		}
 		if got := s.ok("count", "codes"); got != "500\n" {
@@ -162,7 +176,8 @@ func TestSession(t *testing.T) {
 		s.ok("delete", "codes", "x1")
 	})
 
-	if got := objects[db.FacetCount](s, "facets", "codes", "--by", "label", "--limit", "2"); len(got) != 2 || got[0].Value != "l0" || got[0].Items != 100 {
+	if got := objects[db.FacetCount](s, "facets", "codes", "--by", "label", "--limit", "2"); len(got) != 2 ||
+		got[0].Value != "l0" || got[0].Items != 100 {
 		t.Errorf("%+v", got)
 	}
 	s.says([]string{"facets", "codes", "--by", "year"}, "year  items\n2000    167\n")
@@ -186,8 +201,10 @@ func TestSession(t *testing.T) {
 	s.cluster = "again"
 	s.node("e")
 	place := filepath.Join(s.dir, "backups")
-	s.fails(2, []string{"restore", "--from", place, "--shards", "2", "--replicas", "1", "--nodes", "e", "--log-bytes", "64MiB"}, "has backups of 4")
-	s.says([]string{"restore", "--from", place, "--replicas", "1", "--nodes", "e", "--log-bytes", "64MiB"}, "restored cluster again: 4 shards, each on 1 node of e")
+	s.fails(2, []string{"restore", "--from", place, "--shards", "2", "--replicas", "1", "--nodes", "e",
+		"--log-bytes", "64MiB"}, "has backups of 4")
+	s.says([]string{"restore", "--from", place, "--replicas", "1", "--nodes", "e", "--log-bytes", "64MiB"},
+		"restored cluster again: 4 shards, each on 1 node of e")
 	if got := s.ok("count", "codes"); got != "500\n" {
 		t.Error(got)
 	}
@@ -210,7 +227,8 @@ func (s *stage) models(t *testing.T) {
 	dbkit.PutAll(t, d, single, items)
 	var files [2]string
 	for i := range files {
-		dbkit.MustTrain(t, single, db.TrainOptions{Options: fit.Options{Bits: 16 + 8*i, Anchors: 10, Seed: 1}, Activate: true})
+		dbkit.MustTrain(t, single, db.TrainOptions{Options: fit.Options{Bits: 16 + 8*i, Anchors: 10, Seed: 1},
+			Activate: true})
 		var b bytes.Buffer
 		if err := single.ExportModel(t.Context(), &b); err != nil {
 			t.Fatal(err)
@@ -239,22 +257,28 @@ func (s *stage) models(t *testing.T) {
 	s.says([]string{"spaces", "pairs"}, "no codes yet", "--model")
 	s.fails(1, []string{"import", "pairs", "--model", "keys.txt"}, "--model keys.txt")
 	s.fails(1, []string{"import", "pairs", "--model", "nosuch.model"}, "nosuch.model")
-	s.fails(2, []string{"import", "pairs", "--model", files[0], "--keys", "keys.txt"}, "--keys does not go with it")
-	s.says([]string{"import", "pairs", "--model", files[0]}, "space 1 of collection pairs: codes of 16 bits, of 120 items; it is active")
-	s.says([]string{"import", "pairs", "--model", files[1]}, "space 2", "24 bits", "standing by", "activate pairs 2")
+	s.fails(2, []string{"import", "pairs", "--model", files[0], "--keys", "keys.txt"},
+		"--keys does not go with it")
+	s.says([]string{"import", "pairs", "--model", files[0]},
+		"space 1 of collection pairs: codes of 16 bits, of 120 items; it is active")
+	s.says([]string{"import", "pairs", "--model", files[1]}, "space 2", "24 bits", "standing by",
+		"activate pairs 2")
 	vector := strings.Trim(strings.ReplaceAll(fmt.Sprint(items[1].Vectors["text"]), " ", ","), "[]")
-	s.says([]string{"search", "pairs", "--from", "text", "--vector", vector, "--to", "image", "-k", "3"}, "vector\n", "distance", "score")
+	s.says([]string{"search", "pairs", "--from", "text", "--vector", vector, "--to", "image", "-k", "3"},
+		"vector\n", "distance", "score")
 	s.fails(2, []string{"search", "pairs", "--from", "text", "--vector", "1,2"}, "--vector")
 	s.says([]string{"activate", "pairs", "2"}, "space 2 of collection pairs is the active one now")
 	spaces := objects[struct {
 		Space, Bits, Items, Shards int
 		State                      string
 	}](s, "spaces", "pairs")
-	if len(spaces) != 2 || spaces[1].State != "active" || spaces[0].State != "standby" || spaces[1].Items != 120 || spaces[1].Shards != 4 {
+	if len(spaces) != 2 || spaces[1].State != "active" || spaces[0].State != "standby" ||
+		spaces[1].Items != 120 || spaces[1].Shards != 4 {
 		t.Errorf("%+v", spaces)
 	}
 	s.fails(1, []string{"drop-space", "pairs", "2"}, "active")
-	s.says([]string{"train", "pairs", "--bits", "32", "--anchors", "10", "--activate"}, "trained on 120 items: space 3 of collection pairs: codes of 32 bits, of 120 items; it is active")
+	s.says([]string{"train", "pairs", "--bits", "32", "--anchors", "10", "--activate"},
+		"trained on 120 items: space 3 of collection pairs: codes of 32 bits, of 120 items; it is active")
 	s.says([]string{"update", "pairs"}, "revision 2 of space 3 of collection pairs: learned from 1")
 	s.says([]string{"update", "pairs", "--space", "2", "--grow-labels"}, "revision 2 of space 2")
 	s.fails(1, []string{"update", "pairs", "--space", "9"}, "no space 9", "spaces pairs")
@@ -270,7 +294,8 @@ func (s *stage) models(t *testing.T) {
 
 // care backs up, moves shards and drains a node.
 func (s *stage) care(t *testing.T) {
-	if got := object[clusterStatus](s, "status"); got.Items != 620 || len(got.Shards) != 4 || len(got.Nodes) != 3 || len(got.Shards[0].Replicas) != 3 ||
+	if got := object[clusterStatus](s, "status"); got.Items != 620 || len(got.Shards) != 4 ||
+		len(got.Nodes) != 3 || len(got.Shards[0].Replicas) != 3 ||
 		got.Shards[0].Log.Leader == "" || got.Shards[3].Replicas[0].Problem != "" || !got.Nodes[0].Answers {
 		t.Errorf("%+v", got)
 	}
@@ -306,7 +331,8 @@ func (s *stage) care(t *testing.T) {
 	s.leave("a")
 	s.leave("b") // the others have its shards
 	out := s.ok("status")
-	if !strings.Contains(out, "node b does not answer: it has shards 0, 1, 2, 3") || strings.Contains(out, "node a") {
+	if !strings.Contains(out, "node b does not answer: it has shards 0, 1, 2, 3") ||
+		strings.Contains(out, "node a") {
 		t.Error(out)
 	}
 	if got := s.ok("count", "codes"); got != "500\n" {
@@ -316,7 +342,8 @@ func (s *stage) care(t *testing.T) {
 		t.Error(all, err)
 	}
 	s.says([]string{"grow"}, "4 shards have become 8: 4 to 11")
-	if got := object[clusterStatus](s, "status"); len(got.Shards) != 8 || got.Shards[0].Shard != 4 || got.Growing != 0 || got.Items != 620 {
+	if got := object[clusterStatus](s, "status"); len(got.Shards) != 8 || got.Shards[0].Shard != 4 ||
+		got.Growing != 0 || got.Items != 620 {
 		t.Errorf("%+v", got)
 	}
 	s.fails(2, []string{"move", "0", "--from", "c", "--to", "d"}, "4 to 11")
@@ -333,26 +360,31 @@ func TestPartial(t *testing.T) {
 	s.node("b")
 	s.fails(1, []string{"status"}, "no cluster main", "create")
 	eventually(t, "the nodes answer", func() bool {
-		_, _, code := s.try("", "create", "--shards", "2", "--replicas", "1", "--servers-per-log", "1", "--nodes", "a,b", "--log-bytes", "64MiB")
+		_, _, code := s.try("", "create", "--shards", "2", "--replicas", "1", "--servers-per-log", "1",
+			"--nodes", "a,b", "--log-bytes", "64MiB")
 		return code == 0
 	})
 	s.fails(1, []string{"create", "--shards", "2", "--nodes", "a,b"}, "a cluster main already")
 	s.fails(1, []string{"create", "--shards", "2", "--cluster", "other"}, "0 nodes of cluster other run")
-	s.fails(1, []string{"create", "--shards", "2", "--cluster", "other", "--nodes", "a,b"}, "--servers-per-log 1")
+	s.fails(1, []string{"create", "--shards", "2", "--cluster", "other", "--nodes", "a,b"},
+		"--servers-per-log 1")
 	s.ok("init", "codes", "--codes", "8")
-	s.feed(lines(50, func(i int) string { return fmt.Sprintf(`{"key":"%d","code":"%02x"}`, i, i) }), "put", "codes")
+	s.feed(lines(50, func(i int) string { return fmt.Sprintf(`{"key":"%d","code":"%02x"}`, i, i) }), "put",
+		"codes")
 	s.leave("b")
 	search := []string{"search", "codes", "--code", "00", "-k", "50", "--timeout", "500ms"}
 	s.fails(1, search, "shard 1, on nodes b", "fddhdb-cluster status")
 	out, remarks, code := s.try("", append(search, "--partial", "--json")...)
-	if code != 0 || !strings.Contains(out, `"missing":[1]`) || remarks != "fddhdb-cluster: without shard 1, of which no node answers\n" {
+	if code != 0 || !strings.Contains(out, `"missing":[1]`) ||
+		remarks != "fddhdb-cluster: without shard 1, of which no node answers\n" {
 		t.Error(code, out, remarks)
 	}
 	key := 0
 	for shard.Of(fmt.Sprint(key), 2) != 1 {
 		key++
 	}
-	s.fails(1, []string{"put", "codes", "--timeout", "500ms", "--item", fmt.Sprintf(`{"key":"%d","code":"00"}`, key)}, "not known", "made again")
+	s.fails(1, []string{"put", "codes", "--timeout", "500ms", "--item",
+		fmt.Sprintf(`{"key":"%d","code":"00"}`, key)}, "not known", "made again")
 }
 
 // The demonstration, which takes 45 seconds.
@@ -365,7 +397,8 @@ func TestDemo(t *testing.T) {
 	t.Setenv("TMPDIR", temp)
 	got := object[demoJSON](s, "demo", "--items", "2000")
 	t.Logf("%+v", got)
-	if got.Lost != 0 || got.Wrong != 0 || got.Acknowledged == 0 || got.Before.Searches == 0 || got.NodeKilled.Writes == 0 || got.ServerKilled.Writes == 0 {
+	if got.Lost != 0 || got.Wrong != 0 || got.Acknowledged == 0 || got.Before.Searches == 0 ||
+		got.NodeKilled.Writes == 0 || got.ServerKilled.Writes == 0 {
 		t.Errorf("%+v", got)
 	}
 	if left, err := os.ReadDir(temp); err != nil || len(left) != 0 {
@@ -384,7 +417,8 @@ func TestRefused(t *testing.T) {
 	as("admin:secret")
 	s.node("a")
 	eventually(t, "the node answers", func() bool {
-		_, _, code := s.try("", "create", "--shards", "1", "--replicas", "1", "--servers-per-log", "1", "--log-bytes", "64MiB")
+		_, _, code := s.try("", "create", "--shards", "1", "--replicas", "1", "--servers-per-log", "1",
+			"--log-bytes", "64MiB")
 		return code == 0
 	})
 	s.ok("init", "codes", "--codes", "8")
@@ -393,7 +427,8 @@ func TestRefused(t *testing.T) {
 		t.Error(got)
 	}
 	s.fails(1, []string{"backup"}, "do not let these credentials publish", "fddhdb.main.admin.a")
-	s.fails(1, []string{"put", "codes", "--item", `{"key":"x","code":"00"}`}, "do not let these credentials publish", "fddhdb.main.log.0")
+	s.fails(1, []string{"put", "codes", "--item", `{"key":"x","code":"00"}`},
+		"do not let these credentials publish", "fddhdb.main.log.0")
 	as("reader:wrong")
 	s.fails(1, []string{"status"}, "refuse these credentials")
 	as("admin:secret")

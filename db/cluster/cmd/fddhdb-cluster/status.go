@@ -89,7 +89,8 @@ func (e *env) lookAt(ctx context.Context, c *cluster.Client) (*clusterStatus, er
 		if i < len(logs) && logs[i].Shard == shard { // otherwise the cluster has grown in between
 			log = logs[i]
 		}
-		is := shardStatus{Shard: shard, Log: logStatus{First: log.First, Last: log.Last, Bytes: log.Bytes, Leader: log.Leader}, Replicas: []replicaStatus{}}
+		is := shardStatus{Shard: shard, Log: logStatus{First: log.First, Last: log.Last, Bytes: log.Bytes,
+			Leader: log.Leader}, Replicas: []replicaStatus{}}
 		switch {
 		case log.Err != nil:
 			is.Log.Problem = message(log.Err)
@@ -157,12 +158,15 @@ func statusCommand(e *env) *cobra.Command {
 }
 
 func (e *env) printStatus(s *clusterStatus) {
-	e.Printf("cluster %s: %s, %s, %s\n\n", s.Cluster, term.Plural(len(s.Shards), "shard", "shards"), term.Plural(len(s.Nodes), "node", "nodes"), term.Plural(s.Items, "item", "items"))
-	columns := []term.Column{term.Right("shard"), term.Left("node"), term.Right("applied"), term.Right("lag"), term.Right("items"), term.Left("problem")}
+	e.Printf("cluster %s: %s, %s, %s\n\n", s.Cluster, term.Plural(len(s.Shards), "shard", "shards"),
+		term.Plural(len(s.Nodes), "node", "nodes"), term.Plural(s.Items, "item", "items"))
+	columns := []term.Column{term.Right("shard"), term.Left("node"), term.Right("applied"), term.Right("lag"),
+		term.Right("items"), term.Left("problem")}
 	var rows [][]any
 	for _, sh := range s.Shards {
 		for _, r := range sh.Replicas {
-			row := []any{sh.Shard, r.Node, term.CountCell(r.Applied), term.CountCell(r.Lag), term.CountCell(r.Items), r.Problem}
+			row := []any{sh.Shard, r.Node, term.CountCell(r.Applied), term.CountCell(r.Lag),
+				term.CountCell(r.Items), r.Problem}
 			if !r.Answers {
 				row = []any{sh.Shard, r.Node, term.NoCell, term.NoCell, term.NoCell, r.Problem}
 			}
@@ -262,7 +266,8 @@ func backupCommand(e *env) *cobra.Command {
 						Trimmed bool        `json:"trimmed"`
 					}{[]shardJSON{}, o.Trim}
 					for _, b := range all {
-						form.Shards = append(form.Shards, shardJSON{b.Shard, b.Node, b.ID, b.Items, b.Position})
+						form.Shards = append(form.Shards,
+							shardJSON{b.Shard, b.Node, b.ID, b.Items, b.Position})
 					}
 					if perr := e.PrintJSON(form); err == nil {
 						err = perr
@@ -272,12 +277,15 @@ func backupCommand(e *env) *cobra.Command {
 				var rows [][]any
 				items := 0
 				for _, b := range all {
-					rows = append(rows, []any{b.Shard, b.Node, b.ID, term.CountCell(b.Items), term.CountCell(b.Position)})
+					rows = append(rows, []any{b.Shard, b.Node, b.ID, term.CountCell(b.Items),
+						term.CountCell(b.Position)})
 					items += b.Items
 				}
 				if len(rows) > 0 {
-					e.PrintTable([]term.Column{term.Right("shard"), term.Left("node"), term.Left("backup"), term.Right("items"), term.Right("position")}, rows)
-					e.Printf("\n%s in backups of %s of %d\n", term.Plural(items, "item", "items"), term.Plural(len(rows), "shard", "shards"), c.Shards())
+					e.PrintTable([]term.Column{term.Right("shard"), term.Left("node"), term.Left("backup"),
+						term.Right("items"), term.Right("position")}, rows)
+					e.Printf("\n%s in backups of %s of %d\n", term.Plural(items, "item", "items"),
+						term.Plural(len(rows), "shard", "shards"), c.Shards())
 				}
 				return failed(err)
 			})

@@ -121,13 +121,15 @@ func (l *shardLog) op(o *wire.Op) {
 func (l *shardLog) put(key string) wire.Change {
 	n := l.r.IntN(1 << 20)
 	return wire.Change{Collection: "codes", Kind: wire.Put, Item: &wire.Item{
-		Key: key, Code: []byte{byte(n % 7), byte(n % 5)}, Payload: fmt.Append(nil, n), Labels: []string{fmt.Sprint("l", n%30)},
+		Key: key, Code: []byte{byte(n % 7), byte(n % 5)}, Payload: fmt.Append(nil, n),
+		Labels: []string{fmt.Sprint("l", n%30)},
 	}}
 }
 
 // makeLog writes a log in which there is everything that a log may have.
 func makeLog(r *rand.Rand, n int) *shardLog {
-	l := &shardLog{r: r, objects: map[string][]byte{}, items: map[string]map[string]*db.Item{}, schemas: map[string]bool{}}
+	l := &shardLog{r: r, objects: map[string][]byte{}, items: map[string]map[string]*db.Item{},
+		schemas: map[string]bool{}}
 	create := &wire.Op{Kind: wire.CreateCollection, Collection: "codes", Schema: &db.Schema{Bits: 16}}
 	l.op(create)
 	for len(l.all) < n {
@@ -138,7 +140,8 @@ func makeLog(r *rand.Rand, n int) *shardLog {
 		case k < 20:
 			write(l.put(l.key()))
 		case k < 23:
-			write(l.put(l.key()), wire.Change{Collection: "codes", Kind: wire.Delete, Item: &wire.Item{Key: l.key()}}, l.put(l.key()))
+			write(l.put(l.key()), wire.Change{Collection: "codes", Kind: wire.Delete,
+				Item: &wire.Item{Key: l.key()}}, l.put(l.key()))
 		case k < 26:
 			write(wire.Change{Collection: "codes", Kind: wire.Delete, Item: &wire.Item{Key: l.key()}})
 		case k < 30: // a condition that holds, mostly
@@ -147,7 +150,8 @@ func makeLog(r *rand.Rand, n int) *shardLog {
 			if r.IntN(4) == 0 {
 				old = nil
 			}
-			write(wire.Change{Collection: "codes", Kind: wire.Expect, Item: &wire.Item{Key: key}, Old: old}, l.put(key))
+			write(wire.Change{Collection: "codes", Kind: wire.Expect, Item: &wire.Item{Key: key}, Old: old},
+				l.put(key))
 		case k < 31:
 			bad := l.put(l.key())
 			bad.Item.Code = bad.Item.Code[:1]
@@ -162,7 +166,8 @@ func makeLog(r *rand.Rand, n int) *shardLog {
 		case k < 34:
 			write(wire.Change{Collection: "nosuch", Kind: wire.Delete, Item: &wire.Item{Key: l.key()}})
 		case k < 35:
-			write(wire.Change{Collection: "codes", Kind: wire.Register, Item: &wire.Item{Labels: []string{fmt.Sprint("r", r.IntN(9))}}})
+			write(wire.Change{Collection: "codes", Kind: wire.Register,
+				Item: &wire.Item{Labels: []string{fmt.Sprint("r", r.IntN(9))}}})
 		case k < 36:
 			l.append(nil, nil) // no operation
 		case k < 37: // one that has come before
@@ -177,9 +182,11 @@ func makeLog(r *rand.Rand, n int) *shardLog {
 			}
 			l.objects[name] = b
 			sum := sha256.Sum256(b)
-			l.op(&wire.Op{Kind: wire.Write, Object: name, Size: int64(len(b)), Sum: sum[:], Base: uint64(len(l.all))})
+			l.op(&wire.Op{Kind: wire.Write, Object: name, Size: int64(len(b)), Sum: sum[:],
+				Base: uint64(len(l.all))})
 		case k < 39:
-			l.op(&wire.Op{Kind: wire.CreateCollection, Collection: "other", Schema: &db.Schema{Bits: 8}, Base: uint64(len(l.all))})
+			l.op(&wire.Op{Kind: wire.CreateCollection, Collection: "other", Schema: &db.Schema{Bits: 8},
+				Base: uint64(len(l.all))})
 		default:
 			l.op(&wire.Op{Kind: wire.DropCollection, Collection: "other", Base: uint64(len(l.all))})
 		}
@@ -210,7 +217,8 @@ func (p *replica) open() {
 		}
 		return b, nil
 	}
-	if p.state, err = apply.Open(p.t.Context(), d, apply.Identity{Cluster: "c", Shard: 0, Shards: 2}, fetch); err != nil {
+	if p.state, err = apply.Open(p.t.Context(), d, apply.Identity{Cluster: "c", Shard: 0, Shards: 2},
+		fetch); err != nil {
 		p.t.Fatal(err)
 	}
 }
@@ -303,7 +311,8 @@ func (p *replica) check(outcomes map[uint64]*wire.Outcome) {
 			continue
 		}
 		first[m.op.ID] = true
-		if kept := p.state.Outcome(m.op.ID); kept == nil || kept.Seq != m.Seq || (kept.Fault == nil) != (m.want == nil) {
+		if kept := p.state.Outcome(m.op.ID); kept == nil || kept.Seq != m.Seq ||
+			(kept.Fault == nil) != (m.want == nil) {
 			p.t.Errorf("message %d is remembered as %+v", m.Seq, kept)
 		}
 		if o == nil || (o.Fault == nil) != (m.want == nil) || m.want != nil && !errors.Is(o.Err(), m.want) {

@@ -19,7 +19,8 @@ import (
 // BenchmarkApply tells how many items of codes a core applies in a second, in messages of a hundred.
 func BenchmarkApply(b *testing.B) {
 	benchmarkApply(b, db.Schema{Bits: 64}, nil, func(n int) *wire.Item {
-		return &wire.Item{Code: []byte{byte(n), byte(n >> 8), byte(n >> 16), byte(n * 7), byte(n * 31), 1, 2, byte(n * 13)}}
+		return &wire.Item{Code: []byte{byte(n), byte(n >> 8), byte(n >> 16), byte(n * 7), byte(n * 31), 1, 2,
+			byte(n * 13)}}
 	})
 }
 
@@ -31,7 +32,8 @@ func BenchmarkApplyLearned(b *testing.B) {
 	var items []*db.Item
 	for i := range data.Items() {
 		x := data.Item(i)
-		it := &db.Item{Key: fmt.Sprint(i), Vectors: map[string][]float32{"image": x[0], "text": x[1]}, Labels: []string{fmt.Sprint(data.Labels[i][0])}}
+		it := &db.Item{Key: fmt.Sprint(i), Vectors: map[string][]float32{"image": x[0], "text": x[1]},
+			Labels: []string{fmt.Sprint(data.Labels[i][0])}}
 		items = append(items, it)
 	}
 	d := dbkit.MustOpen(b, b.TempDir(), nil)
@@ -65,7 +67,8 @@ func benchmarkApply(b *testing.B, schema db.Schema, file []byte, item func(n int
 		b.Fatal(err)
 	}
 	defer d.Close()
-	s, err := apply.Open(b.Context(), d, apply.Identity{Cluster: "c", Shard: 0, Shards: 1}, func(context.Context, string) ([]byte, error) { return file, nil })
+	s, err := apply.Open(b.Context(), d, apply.Identity{Cluster: "c", Shard: 0, Shards: 1},
+		func(context.Context, string) ([]byte, error) { return file, nil })
 	if err != nil {
 		b.Fatal(err)
 	}
@@ -81,7 +84,8 @@ func benchmarkApply(b *testing.B, schema db.Schema, file []byte, item func(n int
 	add(&wire.Op{Kind: wire.CreateCollection, Collection: "items", Schema: &schema})
 	if file != nil {
 		sum := sha256.Sum256(file)
-		add(&wire.Op{Kind: wire.ImportModel, Collection: "items", Object: "model", Size: int64(len(file)), Sum: sum[:], Space: 1})
+		add(&wire.Op{Kind: wire.ImportModel, Collection: "items", Object: "model", Size: int64(len(file)),
+			Sum: sum[:], Space: 1})
 	}
 	if _, err := s.Apply(b.Context(), messages); err != nil {
 		b.Fatal(err)

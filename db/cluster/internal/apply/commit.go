@@ -73,7 +73,8 @@ func (s *State) before(p *pending) *wire.Outcome {
 	if p.op.Base+wire.Memory > seq || p.op.Forward != nil && p.op.Forward.Decided {
 		return nil
 	}
-	err := fmt.Errorf("%w: it was made when the log was at %d, and is message %d", wire.ErrExpired, p.op.Base, p.position.Seq)
+	err := fmt.Errorf("%w: it was made when the log was at %d, and is message %d", wire.ErrExpired, p.op.Base,
+		p.position.Seq)
 	return &wire.Outcome{ID: p.op.ID, Seq: p.position.Seq, Fault: wire.FaultOf(err)}
 }
 
@@ -94,7 +95,8 @@ func (p *pending) differs(err error) error {
 	if f := p.op.Forward; f == nil || !f.Decided || f.Fault != nil || !wire.Decided(err) {
 		return err
 	}
-	return fmt.Errorf("message %d was applied by the shard that is being split, and not here: %v", p.position.Seq, err)
+	return fmt.Errorf("message %d was applied by the shard that is being split, and not here: %v",
+		p.position.Seq, err)
 }
 
 // decided sets the outcome of the operation.
@@ -206,10 +208,12 @@ func (s *State) object(ctx context.Context, p *pending) ([]byte, error) {
 	}
 	data, err := s.fetch(ctx, p.op.Object)
 	if err != nil {
-		return nil, fmt.Errorf("object %s of message %d: %v", p.op.Object, p.position.Seq, err) // %v: an operation is never decided by this error
+		// %v: an operation is never decided by this error
+		return nil, fmt.Errorf("object %s of message %d: %v", p.op.Object, p.position.Seq, err)
 	}
 	if sum := sha256.Sum256(data); int64(len(data)) != p.op.Size || !bytes.Equal(sum[:], p.op.Sum) {
-		return nil, fmt.Errorf("object %s of message %d: it is another one than the message says", p.op.Object, p.position.Seq)
+		return nil, fmt.Errorf("object %s of message %d: it is another one than the message says",
+			p.op.Object, p.position.Seq)
 	}
 	return data, nil
 }
@@ -234,7 +238,8 @@ func (s *State) add(b *db.Batch, changes []wire.Change, forward *wire.Forward) e
 				return fmt.Errorf("%w: an item without a key", db.ErrInvalid)
 			}
 			if of := shard.Of(key, s.shards); of != s.index {
-				return fmt.Errorf("%w: item %.80q is of shard %d, and this is shard %d", db.ErrInvalid, key, s.shard+of-s.index, s.shard)
+				return fmt.Errorf("%w: item %.80q is of shard %d, and this is shard %d", db.ErrInvalid, key,
+					s.shard+of-s.index, s.shard)
 			}
 		}
 		switch ch.Kind {

@@ -25,7 +25,8 @@ func openState(t *testing.T, fetch func(context.Context, string) ([]byte, error)
 	if err != nil {
 		t.Fatal(err)
 	}
-	must(t, s, message(t, 1, &wire.Op{ID: wire.NewID(), Kind: wire.CreateCollection, Collection: "codes", Schema: &db.Schema{Bits: 16}}))
+	must(t, s, message(t, 1, &wire.Op{ID: wire.NewID(), Kind: wire.CreateCollection, Collection: "codes",
+		Schema: &db.Schema{Bits: 16}}))
 	return s
 }
 
@@ -48,7 +49,8 @@ func must(t *testing.T, s *apply.State, messages ...apply.Message) []apply.Appli
 }
 
 func put(key string, n int) wire.Change {
-	return wire.Change{Collection: "codes", Kind: wire.Put, Item: &wire.Item{Key: key, Code: []byte{byte(n), byte(n >> 8)}, Payload: fmt.Append(nil, n)}}
+	return wire.Change{Collection: "codes", Kind: wire.Put,
+		Item: &wire.Item{Key: key, Code: []byte{byte(n), byte(n >> 8)}, Payload: fmt.Append(nil, n)}}
 }
 
 // An operation is applied once however often it comes, as long as it is remembered; and when nobody
@@ -63,7 +65,8 @@ func TestOnce(t *testing.T) {
 		for last < to {
 			var some []apply.Message
 			for ; last < to && len(some) < 4000; last++ {
-				some = append(some, message(t, last+1, &wire.Op{ID: wire.NewID(), Kind: wire.Write, Base: last, Changes: []wire.Change{put("other", int(last))}}))
+				some = append(some, message(t, last+1, &wire.Op{ID: wire.NewID(), Kind: wire.Write,
+					Base: last, Changes: []wire.Change{put("other", int(last))}}))
 			}
 			must(t, s, some...)
 		}
@@ -109,7 +112,8 @@ func TestOnce(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	if n > wire.Memory+1 || n < wire.Memory-1 { // that of the position, and one for each operation but first, which has come again
+	// that of the position, and one for each operation but first, which has come again
+	if n > wire.Memory+1 || n < wire.Memory-1 {
 		t.Errorf("%d marks, want about %d", n, wire.Memory)
 	}
 	again, err := apply.Open(t.Context(), s.DB, apply.Identity{Cluster: "c", Shard: 0, Shards: 1}, nil)
@@ -134,7 +138,8 @@ func TestTrouble(t *testing.T) {
 	sum := sha256.Sum256(b)
 	messages := []apply.Message{
 		message(t, 2, &wire.Op{ID: wire.NewID(), Kind: wire.Write, Changes: []wire.Change{put("a", 1)}}),
-		message(t, 3, &wire.Op{ID: wire.NewID(), Kind: wire.Write, Object: "o", Size: int64(len(b)), Sum: sum[:]}),
+		message(t, 3, &wire.Op{ID: wire.NewID(), Kind: wire.Write, Object: "o", Size: int64(len(b)),
+			Sum: sum[:]}),
 		message(t, 4, &wire.Op{ID: wire.NewID(), Kind: wire.Write, Changes: []wire.Change{put("b", 2)}}),
 	}
 	down = fmt.Errorf("%w: an object that is not there", db.ErrNotFound) // which no operation is refused with
@@ -159,7 +164,9 @@ func TestTrouble(t *testing.T) {
 	}
 	// Messages that are missing, and those of another version of the program, end it before they do harm.
 	var gap *apply.GapError
-	if _, err := s.Apply(t.Context(), []apply.Message{message(t, 7, &wire.Op{ID: wire.NewID(), Kind: wire.Write})}); !errors.As(err, &gap) || gap.After != 4 || gap.Next != 7 {
+	if _, err := s.Apply(t.Context(),
+		[]apply.Message{message(t, 7, &wire.Op{ID: wire.NewID(), Kind: wire.Write})}); !errors.As(err,
+		&gap) || gap.After != 4 || gap.Next != 7 {
 		t.Error(err)
 	}
 	newer := message(t, 6, &wire.Op{ID: wire.NewID(), Kind: wire.Write})
@@ -167,10 +174,12 @@ func TestTrouble(t *testing.T) {
 	older := message(t, 6, &wire.Op{ID: wire.NewID(), Kind: wire.Write})
 	older.Data[0]--
 	five := message(t, 5, &wire.Op{ID: wire.NewID(), Kind: wire.Write, Changes: []wire.Change{put("c", 3)}})
-	if done, err := s.Apply(t.Context(), []apply.Message{five, newer}); !errors.Is(err, wire.ErrVersion) || len(done) != 1 || s.Position().Seq != 5 {
+	if done, err := s.Apply(t.Context(), []apply.Message{five, newer}); !errors.Is(err, wire.ErrVersion) ||
+		len(done) != 1 || s.Position().Seq != 5 {
 		t.Error(err, len(done), s.Position())
 	}
-	if done, err := s.Apply(t.Context(), []apply.Message{older}); !errors.Is(err, wire.ErrVersion) || len(done) != 0 || s.Position().Seq != 5 {
+	if done, err := s.Apply(t.Context(), []apply.Message{older}); !errors.Is(err, wire.ErrVersion) ||
+		len(done) != 0 || s.Position().Seq != 5 {
 		t.Error(err, len(done), s.Position())
 	}
 }
@@ -187,15 +196,18 @@ func TestKeysOfOtherShards(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	must(t, other, message(t, 1, &wire.Op{ID: wire.NewID(), Kind: wire.CreateCollection, Collection: "codes", Schema: &db.Schema{Bits: 16}}))
+	must(t, other, message(t, 1, &wire.Op{ID: wire.NewID(), Kind: wire.CreateCollection, Collection: "codes",
+		Schema: &db.Schema{Bits: 16}}))
 	for _, key := range []string{"a", "b", "c", "d", "e"} {
-		o := must(t, other, message(t, other.Position().Seq+1, &wire.Op{ID: wire.NewID(), Kind: wire.Write, Changes: []wire.Change{put(key, 1)}}))[0]
+		o := must(t, other, message(t, other.Position().Seq+1,
+			&wire.Op{ID: wire.NewID(), Kind: wire.Write, Changes: []wire.Change{put(key, 1)}}))[0]
 		if (o.Fault == nil) != (shard.Of(key, 2) == 1) {
 			t.Errorf("%q, of shard %d: %+v", key, shard.Of(key, 2), o)
 		}
 	}
 	// Nor is it one of another shard, or of another cluster; until it begins as that.
-	for _, not := range []apply.Identity{{Cluster: "c", Shard: 0, Shards: 2}, {Cluster: "d", Shard: 1, Index: 1, Shards: 2}, {Cluster: "c", Shard: 1, Index: 1, Shards: 4}} {
+	for _, not := range []apply.Identity{{Cluster: "c", Shard: 0, Shards: 2},
+		{Cluster: "d", Shard: 1, Index: 1, Shards: 2}, {Cluster: "c", Shard: 1, Index: 1, Shards: 4}} {
 		if _, err := apply.Open(t.Context(), d, not, nil); !errors.Is(err, apply.ErrOther) {
 			t.Errorf("as %+v: %v", not, err)
 		}

@@ -62,7 +62,8 @@ func TestRevisions(t *testing.T) {
 	if err := apply1(&wire.Op{Kind: wire.CreateCollection, Schema: &dbkit.PairsSchema}); err != nil {
 		t.Fatal(err)
 	}
-	if err := apply1(with(wire.Op{Kind: wire.ReviseSpace, Space: 4, Revision: 2})); !errors.Is(err, db.ErrNotFound) {
+	if err := apply1(with(wire.Op{Kind: wire.ReviseSpace, Space: 4, Revision: 2})); !errors.Is(err,
+		db.ErrNotFound) {
 		t.Error("a space that is not there:", err)
 	}
 	if err := apply1(with(wire.Op{Kind: wire.ImportModel, Space: 4})); err != nil {

@@ -178,7 +178,8 @@ func (s *State) space(ctx context.Context, p *pending) error {
 		if err := s.doing(ctx); err != nil { // it takes many commits, and a repetition completes them
 			return err
 		}
-		_, err = c.ImportRevision(ctx, bytes.NewReader(file), db.ImportRevisionOptions{Space: p.op.Space, Revision: p.op.Revision})
+		_, err = c.ImportRevision(ctx, bytes.NewReader(file),
+			db.ImportRevisionOptions{Space: p.op.Space, Revision: p.op.Revision})
 		return err
 	}
 	// If the process ended during an earlier try, the existence of the space says how far that try came: a
@@ -213,7 +214,8 @@ func (s *State) space(ctx context.Context, p *pending) error {
 	if err := s.doing(ctx); err != nil {
 		return err
 	}
-	_, err = c.ImportModel(ctx, bytes.NewReader(file), db.ImportModelOptions{Activate: p.op.Activate, Space: p.op.Space})
+	_, err = c.ImportModel(ctx, bytes.NewReader(file), db.ImportModelOptions{Activate: p.op.Activate,
+		Space: p.op.Space})
 	return err
 }
 

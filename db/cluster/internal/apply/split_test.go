@@ -75,7 +75,8 @@ func (i *interrupted) Deadline() (time.Time, bool) { return time.Time{}, false }
 func TestPurge(t *testing.T) {
 	const items = 9000
 	fill := func(s *apply.State, has func(key string) bool) {
-		must(t, s, message(t, 2, &wire.Op{ID: wire.NewID(), Kind: wire.CreateCollection, Collection: "more", Schema: &db.Schema{Bits: 16}}))
+		must(t, s, message(t, 2, &wire.Op{ID: wire.NewID(), Kind: wire.CreateCollection, Collection: "more",
+			Schema: &db.Schema{Bits: 16}}))
 		for i := 0; i < items; i += 500 {
 			o := write()
 			for k := i; k < i+500; k++ {
@@ -116,7 +117,8 @@ func TestPurge(t *testing.T) {
 			}
 			n, _ := was.Count(t.Context(), "")
 			t.Logf("%d: interrupted with %d items", after, n)
-			if part, err = apply.Open(t.Context(), s.DB, partIdentity, nil); err != nil || part.Position().Seq != at {
+			if part, err = apply.Open(t.Context(), s.DB, partIdentity, nil); err != nil ||
+				part.Position().Seq != at {
 				t.Fatal(part.Position(), err)
 			}
 			if _, err := part.Between(t.Context()); !errors.Is(err, db.ErrBusy) {
@@ -137,7 +139,8 @@ func TestPurge(t *testing.T) {
 		for _, name := range []string{"codes", "more"} {
 			a, _ := part.DB.Collection(name)
 			b, _ := only.DB.Collection(name)
-			for _, q := range []db.Query{{Code: []byte{1, 2}, K: items}, {Code: []byte{100, 7}, K: 50, Where: "label = 'l3'"}} {
+			for _, q := range []db.Query{{Code: []byte{1, 2}, K: items},
+				{Code: []byte{100, 7}, K: 50, Where: "label = 'l3'"}} {
 				got, err := a.Search(t.Context(), q)
 				want, werr := b.Search(t.Context(), q)
 				if err != nil || werr != nil || len(got.Hits) != len(want.Hits) || len(got.Hits) == 0 {
@@ -159,7 +162,8 @@ func TestForward(t *testing.T) {
 	s := openState(t, nil)
 	here, there := key(1, 0), key(0, 0)
 	before := write(put(here, 1))
-	refused := write(wire.Change{Collection: "codes", Kind: wire.Expect, Item: &wire.Item{Key: there}, Old: &wire.Item{Key: there, Code: []byte{1, 1}}}, put(here, 2))
+	refused := write(wire.Change{Collection: "codes", Kind: wire.Expect, Item: &wire.Item{Key: there},
+		Old: &wire.Item{Key: there, Code: []byte{1, 1}}}, put(here, 2))
 	must(t, s, message(t, 2, before), message(t, 3, refused))
 	part := split(t, s, func(_ context.Context, name string) ([]byte, error) { return objects[name], nil })
 	next := func(o *wire.Op) *wire.Outcome {
@@ -198,7 +202,8 @@ func TestForward(t *testing.T) {
 	}
 	has(here, 1)
 	// A part of an operation, whose condition the shard has decided.
-	both := write(wire.Change{Collection: "codes", Kind: wire.Expect, Item: &wire.Item{Key: here}}, put(there, 3), put(here, 3))
+	both := write(wire.Change{Collection: "codes", Kind: wire.Expect, Item: &wire.Item{Key: here}},
+		put(there, 3), put(here, 3))
 	if o := next(forward(both, 5, true, nil)); o.Fault != nil {
 		t.Error(o)
 	}
@@ -206,17 +211,20 @@ func TestForward(t *testing.T) {
 	has(there, -1)
 	// One that the shard has refused is refused, and remembered.
 	no := write(put(here, 4))
-	if o := next(forward(no, 6, true, fmt.Errorf("%w: of a key that is elsewhere", db.ErrConflict))); !errors.Is(o.Err(), db.ErrConflict) {
+	if o := next(forward(no, 6, true, fmt.Errorf("%w: of a key that is elsewhere",
+		db.ErrConflict))); !errors.Is(o.Err(), db.ErrConflict) {
 		t.Error(o)
 	}
 	if o := part.Outcome(no.ID); o == nil || !errors.Is(o.Err(), db.ErrConflict) {
 		t.Error(o)
 	}
 	// One whose keys are all of the part it decides by itself.
-	if o := next(forward(write(wire.Change{Collection: "codes", Kind: wire.Expect, Item: &wire.Item{Key: here}}, put(here, 5)), 7, false, nil)); !errors.Is(o.Err(), db.ErrConflict) {
+	if o := next(forward(write(wire.Change{Collection: "codes", Kind: wire.Expect,
+		Item: &wire.Item{Key: here}}, put(here, 5)), 7, false, nil)); !errors.Is(o.Err(), db.ErrConflict) {
 		t.Error(o)
 	}
-	if o := next(forward(write(wire.Change{Collection: "codes", Kind: wire.Put, Item: &wire.Item{Key: here, Code: []byte{1}}}), 8, false, nil)); !errors.Is(o.Err(), db.ErrInvalid) {
+	if o := next(forward(write(wire.Change{Collection: "codes", Kind: wire.Put, Item: &wire.Item{Key: here,
+		Code: []byte{1}}}), 8, false, nil)); !errors.Is(o.Err(), db.ErrInvalid) {
 		t.Error(o)
 	}
 	// Whether it came too late the shard says.
@@ -235,7 +243,8 @@ func TestForward(t *testing.T) {
 	}
 	objects["large"] = large
 	sum := sha256.Sum256(large)
-	if o := next(forward(&wire.Op{ID: wire.NewID(), Kind: wire.Write, Object: "large", Size: int64(len(large)), Sum: sum[:]}, 9, true, nil)); o.Fault != nil {
+	if o := next(forward(&wire.Op{ID: wire.NewID(), Kind: wire.Write, Object: "large",
+		Size: int64(len(large)), Sum: sum[:]}, 9, true, nil)); o.Fault != nil {
 		t.Error(o)
 	}
 	has(here, 7)
@@ -247,7 +256,8 @@ func TestForward(t *testing.T) {
 	// Many in one commit come to the same.
 	var some []apply.Message
 	for i := range 20 {
-		some = append(some, message(t, part.Position().Seq+1+uint64(i), forward(write(put(there, i), put(key(1, i), 100+i)), 20+uint64(i), true, nil)))
+		some = append(some, message(t, part.Position().Seq+1+uint64(i),
+			forward(write(put(there, i), put(key(1, i), 100+i)), 20+uint64(i), true, nil)))
 	}
 	must(t, part, some...)
 	has(key(1, 19), 119)
@@ -255,7 +265,9 @@ func TestForward(t *testing.T) {
 	// What was acknowledged, and cannot be applied, stops the part.
 	at := part.Position().Seq
 	lost := wire.Change{Collection: "nosuch", Kind: wire.Put, Item: &wire.Item{Key: here, Code: []byte{1, 2}}}
-	if _, err := part.Apply(t.Context(), []apply.Message{message(t, at+1, forward(write(lost), 50, true, nil))}); err == nil || wire.Decided(err) {
+	if _, err := part.Apply(t.Context(),
+		[]apply.Message{message(t, at+1, forward(write(lost), 50, true, nil))}); err == nil ||
+		wire.Decided(err) {
 		t.Error(err)
 	}
 	if part.Position().Seq != at {
@@ -273,13 +285,18 @@ func TestClose(t *testing.T) {
 			t.Error(s.Closed())
 		}
 		at := s.Position().Seq
-		done := must(t, s, message(t, at+1, after), message(t, at+2, before), message(t, at+3, &wire.Op{ID: wire.NewID(), Kind: wire.DropCollection, Collection: "codes"}),
-			message(t, at+4, &wire.Op{ID: wire.NewID(), Kind: wire.Close}), message(t, at+5, write(wire.Change{Collection: "codes", Kind: wire.Expect, Item: &wire.Item{Key: "b"}}, put("b", 1))))
-		if len(done) != 4 || !errors.Is(done[0].Err(), wire.ErrSplit) || done[1].Err() != nil || !errors.Is(done[2].Err(), wire.ErrSplit) || !errors.Is(done[3].Err(), wire.ErrSplit) {
+		done := must(t, s, message(t, at+1, after), message(t, at+2, before),
+			message(t, at+3, &wire.Op{ID: wire.NewID(), Kind: wire.DropCollection, Collection: "codes"}),
+			message(t, at+4, &wire.Op{ID: wire.NewID(), Kind: wire.Close}),
+			message(t, at+5, write(wire.Change{Collection: "codes", Kind: wire.Expect,
+				Item: &wire.Item{Key: "b"}}, put("b", 1))))
+		if len(done) != 4 || !errors.Is(done[0].Err(), wire.ErrSplit) || done[1].Err() != nil ||
+			!errors.Is(done[2].Err(), wire.ErrSplit) || !errors.Is(done[3].Err(), wire.ErrSplit) {
 			t.Errorf("%+v", done)
 		}
 		var err error
-		if s, err = apply.Open(t.Context(), s.DB, apply.Identity{Cluster: "c", Shard: 0, Shards: 1}, nil); err != nil {
+		if s, err = apply.Open(t.Context(), s.DB, apply.Identity{Cluster: "c", Shard: 0, Shards: 1},
+			nil); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -291,7 +308,8 @@ func TestClose(t *testing.T) {
 		t.Error(it, err)
 	}
 	// A part begins open, and only with a backup that goes where its log begins.
-	if err := apply.Continue(t.Context(), s.DB, partIdentity, s.Position().Seq+1); !errors.Is(err, db.ErrInvalid) {
+	if err := apply.Continue(t.Context(), s.DB, partIdentity, s.Position().Seq+1); !errors.Is(err,
+		db.ErrInvalid) {
 		t.Error(err)
 	}
 	if part := split(t, s, nil); part.Closed() != 0 {
@@ -313,7 +331,8 @@ func TestHold(t *testing.T) {
 	}
 	short, cancel := context.WithTimeout(t.Context(), 30*time.Millisecond)
 	defer cancel()
-	if _, err := s.Apply(short, []apply.Message{message(t, 2, write(put("a", 1)))}); !errors.Is(err, context.DeadlineExceeded) || s.Position().Seq != 1 {
+	if _, err := s.Apply(short, []apply.Message{message(t, 2, write(put("a", 1)))}); !errors.Is(err,
+		context.DeadlineExceeded) || s.Position().Seq != 1 {
 		t.Error(s.Position(), err)
 	}
 	free()

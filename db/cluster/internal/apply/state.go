@@ -32,7 +32,8 @@ type State struct {
 	position Position
 	memory   memory
 	moved    chan struct{} // closed when position changes
-	closed   uint64        // sequence of the message behind which all operations are refused; 0: there is none
+	// sequence of the message behind which all operations are refused; 0: there is none
+	closed   uint64
 	applying chan struct{} // has a token during a commit, or while Hold holds them
 	again    uint32        // not 0: the next message may be applied in part, see doing; guarded by applying
 }
@@ -68,7 +69,8 @@ var ErrOther = errors.New("it is of another shard, or of another cluster")
 
 // Open returns the state of a database that is empty or was a replica of the same shard; another database is
 // ErrOther. Apply continues after Position.
-func Open(ctx context.Context, d *db.DB, of Identity, fetch func(ctx context.Context, object string) ([]byte, error)) (*State, error) {
+func Open(ctx context.Context, d *db.DB, of Identity,
+	fetch func(ctx context.Context, object string) ([]byte, error)) (*State, error) {
 	s := &State{
 		DB: d, shard: of.Shard, index: of.Index, shards: of.Shards, fetch: fetch,
 		moved: make(chan struct{}), applying: make(chan struct{}, 1),

@@ -54,7 +54,8 @@ func (a *Authority) Issue(name string) (cert, key string, err error) {
 	form := template(name)
 	form.KeyUsage = x509.KeyUsageDigitalSignature
 	form.ExtKeyUsage = []x509.ExtKeyUsage{x509.ExtKeyUsageServerAuth, x509.ExtKeyUsageClientAuth}
-	form.DNSNames, form.IPAddresses = []string{"localhost"}, []net.IP{net.IPv4(127, 0, 0, 1), net.IPv6loopback}
+	form.DNSNames, form.IPAddresses = []string{"localhost"},
+		[]net.IP{net.IPv4(127, 0, 0, 1), net.IPv6loopback}
 	der, err := x509.CreateCertificate(rand.Reader, form, a.cert, &private.PublicKey, a.key)
 	if err != nil {
 		return "", "", err
@@ -72,7 +73,8 @@ func (a *Authority) Issue(name string) (cert, key string, err error) {
 func template(name string) *x509.Certificate {
 	serial, _ := rand.Int(rand.Reader, big.NewInt(1<<62)) // it never fails
 	now := time.Now()
-	return &x509.Certificate{SerialNumber: serial, Subject: pkix.Name{CommonName: name}, NotBefore: now.Add(-time.Minute), NotAfter: now.Add(time.Hour)}
+	return &x509.Certificate{SerialNumber: serial, Subject: pkix.Name{CommonName: name},
+		NotBefore: now.Add(-time.Minute), NotAfter: now.Add(time.Hour)}
 }
 
 func (a *Authority) write(name, kind string, der []byte) (string, error) {

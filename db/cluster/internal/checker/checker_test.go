@@ -58,7 +58,8 @@ func TestViolations(t *testing.T) {
 		want Rule // empty: none is broken
 		make func(w *world)
 	}{
-		{"a write that is acknowledged and not in the log", Lost, func(w *world) { w.script(put(1, "a1", "v1")) }},
+		{"a write that is acknowledged and not in the log", Lost,
+			func(w *world) { w.script(put(1, "a1", "v1")) }},
 		{"two IDs", Twice, func(w *world) { w.script(put(1, "a1", "v1")); w.log("v1", "v1") }},
 		{"one ID twice", "", func(w *world) {
 			w.script(put(1, "a1", "v1"))
@@ -66,8 +67,10 @@ func TestViolations(t *testing.T) {
 			w.append(&w.ops[0], m)
 			w.append(&w.ops[0], m)
 		}},
-		{"failed, and in the log", Happened, func(w *world) { w.script(result(put(1, "a1", "v1"), Failed)); w.log("v1") }},
-		{"unknown, and in the log", "", func(w *world) { w.script(result(put(1, "a1", "v1"), Unknown)); w.log("v1") }},
+		{"failed, and in the log", Happened,
+			func(w *world) { w.script(result(put(1, "a1", "v1"), Failed)); w.log("v1") }},
+		{"unknown, and in the log", "",
+			func(w *world) { w.script(result(put(1, "a1", "v1"), Unknown)); w.log("v1") }},
 		{"unknown, and not in the log", "", func(w *world) { w.script(result(put(1, "a1", "v1"), Unknown)) }},
 		{"a condition that does not hold, and ok", Refusal, func(w *world) {
 			w.script(put(1, "a1", "v1"), putIf("a1", "v2", "v0", OK))
@@ -77,18 +80,22 @@ func TestViolations(t *testing.T) {
 			w.script(put(1, "a1", "v1"), putIf("a1", "v2", "v1", Refused))
 			w.log("v1", "v2")
 		}},
-		{"refused, and not in the log", Refusal, func(w *world) { w.script(putIf("a1", "v2", "v1", Refused)) }},
+		{"refused, and not in the log", Refusal,
+			func(w *world) { w.script(putIf("a1", "v2", "v1", Refused)) }},
 		{"two that take one key", Refusal, func(w *world) {
 			w.script(putIf("a1", "v1", "", OK), putIf("a1", "v2", "", OK))
 			w.log("v1", "v2")
 		}},
-		{"told as applied, and not in the log", Told, func(w *world) { w.script(later(result(put(1, "a1", "v1"), Unknown), OK, 2)) }},
+		{"told as applied, and not in the log", Told,
+			func(w *world) { w.script(later(result(put(1, "a1", "v1"), Unknown), OK, 2)) }},
 		{"told as not there, and in the log", Told, func(w *world) {
-			w.script(between(later(result(put(1, "a1", "v1"), Unknown), Unknown, 10*time.Second), 1, 12), between(put(2, "a2", "v2"), 3, 4))
+			w.script(between(later(result(put(1, "a1", "v1"), Unknown), Unknown, 10*time.Second), 1, 12),
+				between(put(2, "a2", "v2"), 3, 4))
 			w.log("v1", "v2")
 		}},
 		{"told as not there, and comes later", "", func(w *world) {
-			w.script(between(later(result(put(1, "a1", "v1"), Unknown), Unknown, 10*time.Second), 1, 12), between(put(2, "a2", "v2"), 3, 4))
+			w.script(between(later(result(put(1, "a1", "v1"), Unknown), Unknown, 10*time.Second), 1, 12),
+				between(put(2, "a2", "v2"), 3, 4))
 			w.log("v2", "v1")
 		}},
 		{"one after the other, and the other way round in the log", Order, func(w *world) {
@@ -103,8 +110,10 @@ func TestViolations(t *testing.T) {
 			w.script(put(1, "a1", "v1"), result(put(2, "a2", "v2"), Unknown))
 			w.log("v2", "v1")
 		}},
-		{"not its own write", Stale, func(w *world) { w.script(put(1, "a1", "v1"), get(1, "a1", "")); w.log("v1") }},
-		{"not the write of another", "", func(w *world) { w.script(put(1, "a1", "v1"), get(2, "a1", "")); w.log("v1") }},
+		{"not its own write", Stale,
+			func(w *world) { w.script(put(1, "a1", "v1"), get(1, "a1", "")); w.log("v1") }},
+		{"not the write of another", "",
+			func(w *world) { w.script(put(1, "a1", "v1"), get(2, "a1", "")); w.log("v1") }},
 		{"back to an older value", Stale, func(w *world) {
 			w.script(put(1, "a1", "v1"), put(1, "a1", "v2"), get(2, "a1", "v2"), get(2, "a1", "v1"))
 			w.log("v1", "v2")
@@ -114,7 +123,8 @@ func TestViolations(t *testing.T) {
 			w.log("v1", "v2")
 		}},
 		{"two reads at a time, of different age", "", func(w *world) {
-			w.script(between(put(1, "a1", "v1"), 1, 2), between(get(2, "a1", "v1"), 3, 5), between(get(2, "a1", ""), 4, 6))
+			w.script(between(put(1, "a1", "v1"), 1, 2), between(get(2, "a1", "v1"), 3, 5),
+				between(get(2, "a1", ""), 4, 6))
 			w.log("v1")
 		}},
 		{"of another shard", "", func(w *world) {
@@ -142,7 +152,8 @@ func TestViolations(t *testing.T) {
 			w.log("v1")
 		}},
 		{"values that were never there at a time", Torn, func(w *world) {
-			w.script(put(1, "a1", "v1"), put(1, "a2", "v2"), put(1, "a1", "v3"), put(1, "a2", "v4"), search(2, map[string]string{"a1": "v1", "a2": "v4"}))
+			w.script(put(1, "a1", "v1"), put(1, "a2", "v2"), put(1, "a1", "v3"), put(1, "a2", "v4"),
+				search(2, map[string]string{"a1": "v1", "a2": "v4"}))
 			w.log("v1", "v2", "v3", "v4")
 		}},
 		{"a count of more than there are", Torn, func(w *world) {

@@ -20,7 +20,8 @@ const (
 	Count
 )
 
-var kinds = [...]string{Put: "put", PutIf: "put-if", Delete: "delete", Get: "get", Search: "search", Count: "count"}
+var kinds = [...]string{Put: "put", PutIf: "put-if", Delete: "delete", Get: "get", Search: "search",
+	Count: "count"}
 
 func (k Kind) String() string { return kinds[k] }
 
@@ -170,7 +171,11 @@ func Check(ops []Op, logs [][]apply.Message, shardOf func(key string) int) *Find
 		}
 	}
 	for shard, log := range logs {
-		t := replay(shard, log, func(value string) (time.Duration, bool) { b, ok := begins[value]; return b, ok })
+		t := replay(shard, log, func(value string) (time.Duration, bool) {
+			b, ok := begins[value]
+			return b,
+				ok
+		})
 		c.logs = append(c.logs, t)
 		c.found.Final = append(c.found.Final, t.final())
 		for _, text := range t.odd {

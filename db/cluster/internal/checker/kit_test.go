@@ -38,7 +38,8 @@ func opOf(o *Op) *wire.Op {
 	case Put:
 		put(o.Key)
 	case PutIf:
-		w.Changes = append(w.Changes, wire.Change{Kind: wire.Expect, Item: &wire.Item{Key: o.Key}, Old: item(o.Key, o.Old)})
+		w.Changes = append(w.Changes, wire.Change{Kind: wire.Expect, Item: &wire.Item{Key: o.Key},
+			Old: item(o.Key, o.Old)})
 		put(o.Key)
 	case Delete:
 		w.Changes = append(w.Changes, wire.Change{Kind: wire.Delete, Item: &wire.Item{Key: o.Key}})
@@ -93,7 +94,8 @@ func (w *world) append(o *Op, m *wire.Op) (applied bool) {
 // step makes an operation of a random session.
 func (w *world) step() {
 	w.n++
-	o := Op{Session: w.r.IntN(4), Key: fmt.Sprintf("%c%d", 'a'+rune(w.r.IntN(2)), w.r.IntN(3)), Begin: w.tick()}
+	o := Op{Session: w.r.IntN(4), Key: fmt.Sprintf("%c%d", 'a'+rune(w.r.IntN(2)), w.r.IntN(3)),
+		Begin: w.tick()}
 	if w.seen[o.Session] == nil {
 		w.seen[o.Session] = &[shards]int{}
 	}

@@ -36,12 +36,14 @@ type timeline struct {
 
 // replay replays a log. begin returns when the write with a value began.
 func replay(shard int, log []apply.Message, begin func(value string) (time.Duration, bool)) *timeline {
-	t := &timeline{shard: shard, keys: map[string][]version{}, events: map[string][]event{}, counts: []int{0}, begins: []time.Duration{0}}
+	t := &timeline{shard: shard, keys: map[string][]version{}, events: map[string][]event{}, counts: []int{0},
+		begins: []time.Duration{0}}
 	state, seen := map[string]string{}, map[wire.ID]uint64{}
 	for i, m := range log {
 		begun := t.begins[i]
 		if m.Seq != uint64(i+1) {
-			t.odd = append(t.odd, sprintf("message %d of the log of shard %d has sequence %d", i+1, shard, m.Seq))
+			t.odd = append(t.odd, sprintf("message %d of the log of shard %d has sequence %d", i+1, shard,
+				m.Seq))
 		}
 		m.Seq = uint64(i + 1)
 		if op, err := wire.DecodeOp(m.Data); err != nil {
@@ -51,7 +53,9 @@ func replay(shard int, log []apply.Message, begin func(value string) (time.Durat
 			if at, ok := begin(value); ok {
 				begun = max(begun, at)
 			} else {
-				t.odd = append(t.odd, sprintf("message %d of the log of shard %d has value %q, which no client has written", m.Seq, shard, value))
+				t.odd = append(t.odd, sprintf(
+					"message %d of the log of shard %d has value %q, which no client has written", m.Seq,
+					shard, value))
 			}
 			first, again := seen[op.ID]
 			again = again && first+wire.Memory > m.Seq
@@ -250,7 +254,8 @@ func (c *check) read(i, shard int, seen []marks, items map[string]string) {
 	case len(at) == 0:
 		c.violated(Torn, "shard %d: %v", shard, o)
 	case at[0].from > most:
-		c.violated(Early, "shard %d: %v: it is so from message %d on, and the last that had begun is %d", shard, o, at[0].from, most)
+		c.violated(Early, "shard %d: %v: it is so from message %d on, and the last that had begun is %d",
+			shard, o, at[0].from, most)
 	default:
 		by := ""
 		if least.op >= 0 {
@@ -323,7 +328,8 @@ func (c *check) writes() {
 			result = o.Later
 		}
 		switch {
-		case result == OK && len(applied) > 0, result == Refused && len(applied) == 0 && len(refused) > 0, result == Unknown:
+		case result == OK && len(applied) > 0, result == Refused && len(applied) == 0 && len(refused) > 0,
+			result == Unknown:
 		case o.Later != 0:
 			c.violated(Told, "%v: messages that were applied: %v, that were not: %v", o, applied, refused)
 		case result == OK && len(refused) > 0, result == Refused:
@@ -379,7 +385,8 @@ func (c *check) order() {
 		}
 		// The answer to a question for an outcome covers all messages in the log by then.
 		if b := before(o.Asked); o.Later == Unknown && b.seq > c.seqs[i] {
-			c.violated(Told, "%v: it is message %d, and before the question %v was message %d", o, c.seqs[i], &c.ops[b.op], b.seq)
+			c.violated(Told, "%v: it is message %d, and before the question %v was message %d", o, c.seqs[i],
+				&c.ops[b.op], b.seq)
 		}
 	}
 }

@@ -16,7 +16,8 @@ const (
 	extendMost  = 256
 	extendBytes = 8 << 20
 	extendFor   = 5 * time.Second
-	settlesIn   = 30 * time.Second // how long a log may seem shorter than before, while its servers choose a leader
+	// how long a log may seem shorter than before, while its servers choose a leader
+	settlesIn = 30 * time.Second
 )
 
 // Extend appends messages in order, directly behind the sequence last, to a log that has no other writer. It
@@ -32,12 +33,15 @@ func (j *Journal) Extend(ctx context.Context, last uint64, all [][]byte) error {
 		}
 		var refused *jetstream.APIError
 		switch {
-		case errors.As(err, &refused) && refused.ErrorCode == errStoreFailed && strings.Contains(refused.Description, "maximum bytes"):
+		case errors.As(err, &refused) && refused.ErrorCode == errStoreFailed &&
+			strings.Contains(refused.Description, "maximum bytes"):
 			return j.in(ErrFull)
-		case errors.As(err, &refused) && refused.ErrorCode == errWrongLast: // the log has more, or fewer: see below
+		// the log has more, or fewer: see below
+		case errors.As(err, &refused) && refused.ErrorCode == errWrongLast:
 		case errors.As(err, &refused) && refused.Code < 500:
 			return j.in(err)
-		case errors.Is(err, nats.ErrMaxPayload), errors.Is(err, nats.ErrPermissionViolation), errors.Is(err, nats.ErrConnectionClosed):
+		case errors.Is(err, nats.ErrMaxPayload), errors.Is(err, nats.ErrPermissionViolation),
+			errors.Is(err, nats.ErrConnectionClosed):
 			return j.in(err)
 		}
 		select {
@@ -78,7 +82,8 @@ func (j *Journal) extend(ctx context.Context, at uint64, all [][]byte) error {
 		for i, data := range all[:n] {
 			var ack jetstream.PubAckFuture
 			ack, err = j.js.PublishMsgAsync(&nats.Msg{Subject: j.log, Data: data},
-				jetstream.WithExpectStream(j.stream), jetstream.WithExpectLastSequence(at+uint64(i)), jetstream.WithRetryAttempts(0))
+				jetstream.WithExpectStream(j.stream), jetstream.WithExpectLastSequence(at+uint64(i)),
+				jetstream.WithRetryAttempts(0))
 			if err != nil {
 				break
 			}
@@ -101,7 +106,8 @@ func (j *Journal) extend(ctx context.Context, at uint64, all [][]byte) error {
 }
 
 // acknowledged waits until a message is durable.
-func (j *Journal) acknowledged(ctx context.Context, ack jetstream.PubAckFuture, late <-chan time.Time, seq uint64) error {
+func (j *Journal) acknowledged(ctx context.Context, ack jetstream.PubAckFuture, late <-chan time.Time,
+	seq uint64) error {
 	select {
 	case a := <-ack.Ok():
 		if a.Sequence != seq {

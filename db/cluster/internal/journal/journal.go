@@ -60,7 +60,8 @@ func (j *Journal) Told() uint64 { return j.told.Load() }
 
 // New returns the log of a shard. Create must have made it.
 func New(js jetstream.JetStream, cluster names.Cluster, shard int) *Journal {
-	return &Journal{js: js, nc: js.Conn(), stream: cluster.Stream(shard), log: cluster.Log(shard), tick: cluster.Tick(shard), name: fmt.Sprintf("log of shard %d", shard)}
+	return &Journal{js: js, nc: js.Conn(), stream: cluster.Stream(shard), log: cluster.Log(shard),
+		tick: cluster.Tick(shard), name: fmt.Sprintf("log of shard %d", shard)}
 }
 
 // Logs returns all logs of a cluster on the servers, for reading, by the names of their streams: the logs of
@@ -106,11 +107,14 @@ func (j *Journal) create(ctx context.Context, c Config) (jetstream.Stream, error
 		Name: j.stream, Subjects: []string{j.log}, Replicas: c.Replicas, Storage: jetstream.FileStorage,
 		MaxBytes: c.MaxBytes, Discard: jetstream.DiscardNew, Duplicates: duplicates, FirstSeq: c.FirstSeq,
 		AllowDirect: true, DenyDelete: true,
-		Compression: jetstream.NoCompression, // with it servers of 2.15.2 wrote to a compressed block as to any other, and lost the log
+		// with it servers of 2.15.2 wrote to a compressed block as to any other, and lost the log
+		Compression: jetstream.NoCompression,
 		RePublish:   &jetstream.RePublish{Source: j.log, Destination: j.tick, HeadersOnly: true},
 	})
 	var refused *jetstream.APIError
-	if errors.As(err, &refused) && (refused.ErrorCode == errNoStorage || refused.ErrorCode == errNoPeers && strings.Contains(refused.Description, "insufficient storage")) {
+	if errors.As(err, &refused) &&
+		(refused.ErrorCode == errNoStorage || refused.ErrorCode == errNoPeers && strings.Contains(
+			refused.Description, "insufficient storage")) {
 		err = fmt.Errorf("%w: the servers set %d bytes aside for each log: give them more (max_file_store), or make smaller logs", err, c.MaxBytes)
 	}
 	return s, err
@@ -133,7 +137,8 @@ const (
 
 // Codes of JetStream's errors.
 const (
-	errStoreFailed jetstream.ErrorCode = 10077 // a message was not stored: the stream has no room, or another reason
+	// a message was not stored: the stream has no room, or another reason
+	errStoreFailed jetstream.ErrorCode = 10077
 	errNoStorage   jetstream.ErrorCode = 10047 // no server has storage for a stream
 	errNoPeers     jetstream.ErrorCode = 10005 // too few servers for a stream, for some reason
 	errInProcess   jetstream.ErrorCode = 10158 // a message with the same ID is being stored
@@ -146,7 +151,8 @@ var ErrLate = errors.New("too late for this message")
 // context ends, because a log has no leader for some seconds after the loss of a server. tries counts the
 // tries that may have reached the log: with an error, 0 means that the message is not in the log. After late,
 // unless late is zero, Append begins no try: a context does not notice that a machine was suspended.
-func (j *Journal) Append(ctx context.Context, id string, data []byte, reply string, late time.Time) (seq uint64, tries int, err error) {
+func (j *Journal) Append(ctx context.Context, id string, data []byte, reply string,
+	late time.Time) (seq uint64, tries int, err error) {
 	m := &nats.Msg{Subject: j.log, Data: data, Header: nats.Header{}}
 	if reply != "" {
 		m.Header.Set(ReplyHeader, reply)
@@ -155,21 +161,26 @@ func (j *Journal) Append(ctx context.Context, id string, data []byte, reply stri
 		if j.nc.IsClosed() {
 			return 0, tries, j.in(nats.ErrConnectionClosed)
 		}
-		if now := time.Now(); !late.IsZero() && (now.After(late) || now.Round(0).After(late.Round(0))) { // by both clocks
+		// by both clocks
+		if now := time.Now(); !late.IsZero() && (now.After(late) || now.Round(0).After(late.Round(0))) {
 			return 0, tries, j.in(ErrLate)
 		}
 		said := j.nc.LastError()
 		var ack *jetstream.PubAck
 		try, cancel := context.WithTimeout(ctx, most)
-		ack, err = j.js.PublishMsg(try, m, jetstream.WithMsgID(id), jetstream.WithExpectStream(j.stream), jetstream.WithRetryAttempts(0))
+		ack, err = j.js.PublishMsg(try, m, jetstream.WithMsgID(id), jetstream.WithExpectStream(j.stream),
+			jetstream.WithRetryAttempts(0))
 		cancel()
 		var refused *jetstream.APIError
 		switch {
 		case err == nil:
 			return ack.Sequence, tries + 1, nil
-		case errors.Is(err, jetstream.ErrNoStreamResponse), errors.Is(err, nats.ErrNoResponders): // no server received it
-		case errors.As(err, &refused) && refused.ErrorCode == errInProcess: // one of our tries, which is counted
-		case errors.As(err, &refused) && refused.ErrorCode == errStoreFailed && strings.Contains(refused.Description, "maximum bytes"):
+		// no server received it
+		case errors.Is(err, jetstream.ErrNoStreamResponse), errors.Is(err, nats.ErrNoResponders):
+		// one of our tries, which is counted
+		case errors.As(err, &refused) && refused.ErrorCode == errInProcess:
+		case errors.As(err, &refused) && refused.ErrorCode == errStoreFailed &&
+			strings.Contains(refused.Description, "maximum bytes"):
 			return 0, tries, j.in(ErrFull)
 		case errors.As(err, &refused) && refused.Code < 500:
 			return 0, tries, j.in(err)
@@ -193,7 +204,8 @@ func (j *Journal) Append(ctx context.Context, id string, data []byte, reply stri
 // not report that in an answer.
 func Forbidden(nc *nats.Conn, subject string) bool {
 	err := nc.LastError()
-	return errors.Is(err, nats.ErrPermissionViolation) && strings.Contains(err.Error(), strconv.Quote(subject))
+	return errors.Is(err, nats.ErrPermissionViolation) &&
+		strings.Contains(err.Error(), strconv.Quote(subject))
 }
 
 // Info has the extent of a log.
@@ -341,7 +353,8 @@ func (j *Journal) All(ctx context.Context, f func([]Read) error) error {
 				from = now.First
 				continue
 			case len(some) > 0:
-				return j.in(fmt.Errorf("%w: a server has message %d and not %d before it", ErrNone, some[0].Seq, from))
+				return j.in(fmt.Errorf("%w: a server has message %d and not %d before it", ErrNone,
+					some[0].Seq, from))
 			case time.Since(heard) > silence:
 				return j.in(fmt.Errorf("message %d of %d cannot be read: %w", from, last, err))
 			}
@@ -370,7 +383,8 @@ func (j *Journal) All(ctx context.Context, f func([]Read) error) error {
 func (j *Journal) read(ctx context.Context, from uint64) (some []Read, err error) {
 	ctx, cancel := context.WithTimeout(ctx, readFor)
 	defer cancel()
-	all, err := jetstreamext.GetBatch(ctx, j.js, j.stream, readMost, jetstreamext.GetBatchSeq(from), jetstreamext.GetBatchMaxBytes(readBytes))
+	all, err := jetstreamext.GetBatch(ctx, j.js, j.stream, readMost, jetstreamext.GetBatchSeq(from),
+		jetstreamext.GetBatchMaxBytes(readBytes))
 	if err != nil {
 		return nil, err
 	}
@@ -378,7 +392,8 @@ func (j *Journal) read(ctx context.Context, from uint64) (some []Read, err error
 		if err != nil {
 			return some, err
 		}
-		some = append(some, Read{Message: apply.Message{Seq: m.Sequence, Data: m.Data}, Reply: m.Header.Get(ReplyHeader)})
+		some = append(some, Read{Message: apply.Message{Seq: m.Sequence, Data: m.Data},
+			Reply: m.Header.Get(ReplyHeader)})
 	}
 	return some, nil
 }

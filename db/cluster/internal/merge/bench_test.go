@@ -49,7 +49,8 @@ func benchAnswers(r *rand.Rand, shards int) []*db.Result {
 		for j := range a.Hits {
 			// A cursor of 63 characters, as package db makes them.
 			cursor := fmt.Sprintf("AgECAwQFBgcIAAAAAAEAAAABAAAA%035d", r.IntN(1e9))
-			a.Hits[j] = db.Hit{Key: fmt.Sprint("k", r.IntN(1e9)), Distance: j / 4, Score: float64(10 - j/2), Similarity: 1 - float32(j)/10 + r.Float32()/10, Cursor: cursor}
+			a.Hits[j] = db.Hit{Key: fmt.Sprint("k", r.IntN(1e9)), Distance: j / 4, Score: float64(10 - j/2),
+				Similarity: 1 - float32(j)/10 + r.Float32()/10, Cursor: cursor}
 		}
 		a.Next = a.Hits[9].Cursor
 		answers[i] = a

@@ -159,7 +159,8 @@ func ParseCursor(s string, shards int) (Cursor, error) {
 		return Cursor{}, nil
 	}
 	none := func() (Cursor, error) {
-		return Cursor{}, fault.Invalid("cursor %.80q: it is not one that a search over shards has returned", s)
+		return Cursor{}, fault.Invalid("cursor %.80q: it is not one that a search over shards has returned",
+			s)
 	}
 	if len(s) > base64.RawURLEncoding.EncodedLen(cursorHead+cursorSum+MaxShards*(3+maxAfter)) {
 		return none()
@@ -175,16 +176,20 @@ func ParseCursor(s string, shards int) (Cursor, error) {
 	version, n := b[0]-overShards, int(binary.LittleEndian.Uint16(b[1:]))
 	switch {
 	case version != cursorVersion:
-		return Cursor{}, fault.Invalid("the cursor is of version %d, and this program has version %d: search from the start", version, cursorVersion)
+		return Cursor{}, fault.Invalid(
+			"the cursor is of version %d, and this program has version %d: search from the start", version,
+			cursorVersion)
 	case n != shards:
-		return Cursor{}, fault.Invalid("the cursor is over %d shards; now there are %d: search from the start", n, shards)
+		return Cursor{}, fault.Invalid(
+			"the cursor is over %d shards; now there are %d: search from the start", n, shards)
 	case n == 0 || end-cursorHead < n:
 		return none()
 	}
 	c := Cursor{places: make([]place, n)}
 	if order := b[3]; order > 0 {
 		c.known = true
-		c.basis = Basis{db.Space(binary.LittleEndian.Uint32(b[4:])), binary.LittleEndian.Uint32(b[8:]), db.Rerank(order - 1)}
+		c.basis = Basis{db.Space(binary.LittleEndian.Uint32(b[4:])), binary.LittleEndian.Uint32(b[8:]),
+			db.Rerank(order - 1)}
 	}
 	if !readPlaces(c.places, b[cursorHead:end]) || c.String() != s {
 		return none()

@@ -115,25 +115,27 @@ func TestParseCursorRefuses(t *testing.T) {
 		t.Fatal(err)
 	}
 	for what, x := range map[string]struct{ text, why string }{
-		"text":              {"hello", none},
-		"a shard's own":     {single, none},
-		"a byte less":       {good.String()[1:], none},
-		"a line break":      {good.String() + "\n", none},
-		"padding":           {good.String() + "=", none},
-		"damage":            {strings.Replace(good.String(), "A", "B", 1), none},
-		"another version":   {with(0, 0x89), "the cursor is of version 9, and this program has version 1"},
-		"other shards":      {with(1, 4), "the cursor is over 4 shards; now there are 3"},
-		"an unknown state":  {with(13, 7), none},
-		"shares too much":   {with(14, 1), none},
-		"is too long":       {with(15, 9), none},
-		"more behind":       {sealed(append(append([]byte(nil), b...), 0)), none},
-		"no places":         {sealed(b[:12]), none},
-		"too few places":    {sealed(b[:len(b)-1]), none},
-		"another basis":     {with(3, 0), none}, // one that nobody has answered on has no space
-		"bytes as text":     {sealed(append(append([]byte(nil), b[:13]...), 3, 0, 4, 'A', 'A', 'A', 'A', 0)), none},
-		"nothing behind":    {sealed(append(append([]byte(nil), b[:13]...), 2, 0, 0, 0)), none},
-		"shares too little": {sealed(append(append([]byte(nil), b[:12]...), 2, 0, 3, 1, 2, 3, 2, 1, 2, 2, 3, 1)), none},
-		"very long":         {strings.Repeat("A", 30<<20), none},
+		"text":             {"hello", none},
+		"a shard's own":    {single, none},
+		"a byte less":      {good.String()[1:], none},
+		"a line break":     {good.String() + "\n", none},
+		"padding":          {good.String() + "=", none},
+		"damage":           {strings.Replace(good.String(), "A", "B", 1), none},
+		"another version":  {with(0, 0x89), "the cursor is of version 9, and this program has version 1"},
+		"other shards":     {with(1, 4), "the cursor is over 4 shards; now there are 3"},
+		"an unknown state": {with(13, 7), none},
+		"shares too much":  {with(14, 1), none},
+		"is too long":      {with(15, 9), none},
+		"more behind":      {sealed(append(append([]byte(nil), b...), 0)), none},
+		"no places":        {sealed(b[:12]), none},
+		"too few places":   {sealed(b[:len(b)-1]), none},
+		"another basis":    {with(3, 0), none}, // one that nobody has answered on has no space
+		"bytes as text": {sealed(append(append([]byte(nil), b[:13]...), 3, 0, 4, 'A', 'A', 'A', 'A', 0)),
+			none},
+		"nothing behind": {sealed(append(append([]byte(nil), b[:13]...), 2, 0, 0, 0)), none},
+		"shares too little": {sealed(append(append([]byte(nil), b[:12]...), 2, 0, 3, 1, 2, 3, 2, 1, 2, 2, 3,
+			1)), none},
+		"very long": {strings.Repeat("A", 30<<20), none},
 	} {
 		if _, err := merge.ParseCursor(x.text, 3); !refused(err) || !strings.Contains(err.Error(), x.why) {
 			t.Errorf("%s: %v", what, err)
@@ -166,7 +168,8 @@ func cursorOfOne(t testing.TB) (string, error) {
 func TestCursorsAreShort(t *testing.T) {
 	dbkit.LongTest(t)
 	c := collections()[0].cut(t, 700, 64)
-	q := db.Query{From: "image", Vector: pairs(1, 0, 77)[0].Vectors["image"], Rerank: db.RerankProjection, K: 10}
+	q := db.Query{From: "image", Vector: pairs(1, 0, 77)[0].Vectors["image"], Rerank: db.RerankProjection,
+		K: 10}
 	var at merge.Cursor
 	longest, open := 0, 0
 	for !at.Done() {
@@ -230,7 +233,8 @@ func FuzzParseCursor(f *testing.F) {
 				}
 			}
 			_ = c.Done()
-			if _, to, err := merge.Page(make([]*db.Result, shards), c, merge.Want{K: 1}); err == nil && to.String() != text {
+			if _, to, err := merge.Page(make([]*db.Result, shards), c, merge.Want{K: 1}); err == nil &&
+				to.String() != text {
 				t.Fatal("a page of no answers has moved the cursor")
 			}
 		}

@@ -11,7 +11,8 @@ import (
 func Example() {
 	shards := [][]db.Hit{
 		{{Key: "cat", Distance: 0, Cursor: "1"}, {Key: "car", Distance: 3, Cursor: "2"}},
-		{{Key: "kitten", Distance: 1, Cursor: "1"}, {Key: "tiger", Distance: 2, Cursor: "2"}, {Key: "truck", Distance: 5, Cursor: "3"}},
+		{{Key: "kitten", Distance: 1, Cursor: "1"}, {Key: "tiger", Distance: 2, Cursor: "2"},
+			{Key: "truck", Distance: 5, Cursor: "3"}},
 	}
 	ask := func(shard int, after string) *db.Result { // as db.Collection.Search answers
 		r := &db.Result{Space: 1, Rerank: db.RerankNone, Hits: shards[shard]}

@@ -33,7 +33,8 @@ func Facets(parts []*db.Facets, limit int) (*db.Facets, error) {
 			return nil, fault.Invalid("shard %d has facets by %q, shard %d by %q", i, p.By, first, out.By)
 		}
 		if p.Distinct != len(p.Counts) {
-			return nil, fault.Invalid("shard %d has %d counts of %d values of %q: ask without a limit", i, len(p.Counts), p.Distinct, p.By)
+			return nil, fault.Invalid("shard %d has %d counts of %d values of %q: ask without a limit", i,
+				len(p.Counts), p.Distinct, p.By)
 		}
 		for _, n := range p.Counts {
 			if err := sum.add(n.Value, n.Items); err != nil {
@@ -54,7 +55,8 @@ func pageFacets(hits []db.Hit, answers []*db.Result, w Want) ([]db.Facets, error
 	}
 	for i, a := range answers {
 		if a != nil && len(a.Facets) != len(answers[first].Facets) {
-			return nil, fault.Invalid("shard %d has %d facets, shard %d has %d", i, len(a.Facets), first, len(answers[first].Facets))
+			return nil, fault.Invalid("shard %d has %d facets, shard %d has %d", i, len(a.Facets), first,
+				len(answers[first].Facets))
 		}
 	}
 	if len(answers[first].Facets) == 0 {
@@ -93,7 +95,8 @@ func hitFacets(hits []db.Hit, by string, limit int) (*db.Facets, error) {
 	for i := range hits {
 		it := hits[i].Item
 		if it == nil {
-			return nil, fault.Invalid("facets by %q of hits without their items: ask with IncludeLabels and IncludeFields", by)
+			return nil, fault.Invalid(
+				"facets by %q of hits without their items: ask with IncludeLabels and IncludeFields", by)
 		}
 		has := false
 		if byLabel {

@@ -40,7 +40,8 @@ func TestFacetsAreThoseOfOne(t *testing.T) {
 						t.Fatal(err)
 					}
 					if d := cmp.Diff(want, got); d != "" {
-						t.Errorf("%d shards, by %s where %q, limit %d (-want +got):\n%s", shards, by, where, limit, d)
+						t.Errorf("%d shards, by %s where %q, limit %d (-want +got):\n%s", shards, by, where,
+							limit, d)
 					}
 				}
 			}
@@ -108,12 +109,15 @@ func TestFacetsThatDoNotAddUp(t *testing.T) {
 	if _, err := merge.Facets(nil, -1); !refused(err) {
 		t.Error(err)
 	}
-	if got, err := merge.Facets([]*db.Facets{nil, nil}, 0); err != nil || got.Items != 0 || len(got.Counts) != 0 {
+	if got, err := merge.Facets([]*db.Facets{nil, nil}, 0); err != nil || got.Items != 0 ||
+		len(got.Counts) != 0 {
 		t.Error(got, err)
 	}
-	for _, hit := range []db.Hit{{Key: "a"}, {Key: "a", Item: &db.Item{Key: "a", Fields: map[string]any{"x": 1}}}} {
+	for _, hit := range []db.Hit{{Key: "a"},
+		{Key: "a", Item: &db.Item{Key: "a", Fields: map[string]any{"x": 1}}}} {
 		answer := &db.Result{Hits: []db.Hit{hit}, Facets: []db.Facets{{By: "x"}}}
-		if _, _, err := merge.Page([]*db.Result{answer}, merge.Cursor{}, merge.Want{K: 1}); !refused(err) || !strings.Contains(err.Error(), "facets by") {
+		if _, _, err := merge.Page([]*db.Result{answer}, merge.Cursor{}, merge.Want{K: 1}); !refused(err) ||
+			!strings.Contains(err.Error(), "facets by") {
 			t.Error(err)
 		}
 	}
@@ -124,26 +128,30 @@ func TestFacetsOfEqualValues(t *testing.T) {
 	at := time.Date(2020, 5, 1, 12, 0, 0, 1000, time.UTC)
 	parts := []*db.Facets{
 		{By: "at", Counts: []db.FacetCount{{Value: at, Items: 1}}, Distinct: 1, Items: 3, Missing: 2},
-		{By: "at", Counts: []db.FacetCount{{Value: at.In(time.FixedZone("there", 3600)), Items: 4}}, Distinct: 1, Items: 4},
+		{By: "at", Counts: []db.FacetCount{{Value: at.In(time.FixedZone("there", 3600)), Items: 4}},
+			Distinct: 1, Items: 4},
 	}
 	got, err := merge.Facets(parts, 0)
 	if err != nil {
 		t.Fatal(err)
 	}
-	want := &db.Facets{By: "at", Counts: []db.FacetCount{{Value: at, Items: 5}}, Distinct: 1, Items: 7, Missing: 2}
+	want := &db.Facets{By: "at", Counts: []db.FacetCount{{Value: at, Items: 5}}, Distinct: 1, Items: 7,
+		Missing: 2}
 	if d := cmp.Diff(want, got); d != "" || parts[0].Counts[0].Items != 1 {
 		t.Error(d)
 	}
 	zero := 0.0
 	got, err = merge.Facets([]*db.Facets{
 		{Counts: []db.FacetCount{{Value: -zero, Items: 1}}, Distinct: 1},
-		{Counts: []db.FacetCount{{Value: 1 / -(1 / zero), Items: 1}, {Value: -3.5, Items: 2}, {Value: 2.0, Items: 2}}, Distinct: 3},
+		{Counts: []db.FacetCount{{Value: 1 / -(1 / zero), Items: 1}, {Value: -3.5, Items: 2},
+			{Value: 2.0, Items: 2}}, Distinct: 3},
 	}, 0)
 	if err != nil || fmt.Sprint(got.Counts) != "[{-3.5 2} {0 2} {2 2}]" {
 		t.Error(got, err)
 	}
 	got, err = merge.Facets([]*db.Facets{
-		{Counts: []db.FacetCount{{Value: true, Items: 1}}, Distinct: 1}, {Counts: []db.FacetCount{{Value: false, Items: 1}}, Distinct: 1},
+		{Counts: []db.FacetCount{{Value: true, Items: 1}}, Distinct: 1},
+		{Counts: []db.FacetCount{{Value: false, Items: 1}}, Distinct: 1},
 	}, 0)
 	if err != nil || fmt.Sprint(got.Counts) != "[{false 1} {true 1}]" {
 		t.Error(got, err)

@@ -31,14 +31,17 @@ type cut struct {
 var schema = db.Schema{
 	Modalities: []db.Modality{{Name: "image", Dim: 8}, {Name: "text", Dim: 5}},
 	Fields: []db.Field{
-		{Name: "year", Type: db.Int, Indexed: true}, {Name: "title", Type: db.String}, {Name: "price", Type: db.Float},
-		{Name: "new", Type: db.Bool, Indexed: true}, {Name: "at", Type: db.Time, Indexed: true}, {Name: "label", Type: db.String, Indexed: true},
+		{Name: "year", Type: db.Int, Indexed: true}, {Name: "title", Type: db.String},
+		{Name: "price", Type: db.Float},
+		{Name: "new", Type: db.Bool, Indexed: true}, {Name: "at", Type: db.Time, Indexed: true},
+		{Name: "label", Type: db.String, Indexed: true},
 	},
 }
 
 // pairs makes items for schema. A part of them, by missing, lacks a modality; some are equal but for the key.
 func pairs(n int, missing float64, seed uint64) []*db.Item {
-	items := dbkit.Pairs(n, synth.Config{Seed: seed, Classes: 6, LabelsPerItem: 2, Noise: .8, Missing: missing})
+	items := dbkit.Pairs(n, synth.Config{Seed: seed, Classes: 6, LabelsPerItem: 2, Noise: .8,
+		Missing: missing})
 	for i, it := range items {
 		it.Key = fmt.Sprint("k", i*7919%n) // keys and rows have different orders
 		if i%5 == 0 {
@@ -49,8 +52,9 @@ func pairs(n int, missing float64, seed uint64) []*db.Item {
 		}
 		it.Fields = map[string]any{}
 		for f, value := range map[string]any{
-			"year": 2000 + i%5, "title": fmt.Sprint("title ", i%11), "price": float64(i%4) - 1.5, "new": i%3 == 0,
-			"at": time.Date(2020, 1, 1+i%6, 1, 2, 3, 4000, time.UTC), "label": fmt.Sprint("size ", i%3),
+			"year": 2000 + i%5, "title": fmt.Sprint("title ", i%11), "price": float64(i%4) - 1.5,
+			"new": i%3 == 0,
+			"at":  time.Date(2020, 1, 1+i%6, 1, 2, 3, 4000, time.UTC), "label": fmt.Sprint("size ", i%3),
 		} {
 			if (i+len(f))%4 != 0 {
 				it.Fields[f] = value
@@ -165,7 +169,8 @@ func (c *cut) ask(t testing.TB, q db.Query, radius int, from merge.Cursor, k int
 }
 
 // page asks for a page and merges it.
-func (c *cut) page(t testing.TB, q db.Query, radius int, from merge.Cursor, w merge.Want) (*db.Result, merge.Cursor, error) {
+func (c *cut) page(t testing.TB, q db.Query, radius int, from merge.Cursor,
+	w merge.Want) (*db.Result, merge.Cursor, error) {
 	t.Helper()
 	answers, err := c.ask(t, q, radius, from, w.K)
 	if err != nil {
@@ -188,10 +193,13 @@ func tied(a, b *db.Hit) bool {
 func compare(t testing.TB, what string, want, got *db.Result) {
 	t.Helper()
 	if len(want.Hits) != len(got.Hits) || want.Total != got.Total || (want.Next == "") != (got.Next == "") {
-		t.Fatalf("%s: %d hits, total %d, next %q; not %d, %d, %q", what, len(got.Hits), got.Total, got.Next, len(want.Hits), want.Total, want.Next)
+		t.Fatalf("%s: %d hits, total %d, next %q; not %d, %d, %q", what, len(got.Hits), got.Total, got.Next,
+			len(want.Hits), want.Total, want.Next)
 	}
-	if want.Rerank != got.Rerank || (want.Space == 0) != (got.Space == 0) || want.Approximate != got.Approximate {
-		t.Fatalf("%s: order %v, space %d, approximate %v; not %v, %d, %v", what, got.Rerank, got.Space, got.Approximate, want.Rerank, want.Space, want.Approximate)
+	if want.Rerank != got.Rerank || (want.Space == 0) != (got.Space == 0) ||
+		want.Approximate != got.Approximate {
+		t.Fatalf("%s: order %v, space %d, approximate %v; not %v, %d, %v", what, got.Rerank, got.Space,
+			got.Approximate, want.Rerank, want.Space, want.Approximate)
 	}
 	for i := range want.Hits {
 		if !tied(&want.Hits[i], &got.Hits[i]) {

@@ -16,7 +16,8 @@ import (
 var orders = []db.Rerank{db.RerankAuto, db.RerankProjection, db.RerankNone, db.RerankAsymmetric}
 
 // wheres are filters, of which some leave nothing.
-var wheres = []string{"", "", "year >= 2002", "label = 'class1'", "NOT label = 'class2' AND new = true", "label = 'class3' AND year = 2001", "title = 'none has it'"}
+var wheres = []string{"", "", "year >= 2002", "label = 'class1'", "NOT label = 'class2' AND new = true",
+	"label = 'class3' AND year = 2001", "title = 'none has it'"}
 
 // A collection is how the items of a test come to be searched.
 type collection struct {
@@ -73,7 +74,8 @@ func TestShardsAnswerAsOne(t *testing.T) {
 				}
 			}
 			for _, o := range orders {
-				if o == db.RerankAuto && x.missing > 0 && x.train != nil || o != db.RerankAuto && x.train == nil {
+				if o == db.RerankAuto && x.missing > 0 && x.train != nil ||
+					o != db.RerankAuto && x.train == nil {
 					continue
 				}
 				if checked[o] < 20 {
@@ -152,7 +154,8 @@ func TestCodesOnly(t *testing.T) {
 // Answers by vectors are merged by any metric, also where To names a modality of the same space.
 func TestMetrics(t *testing.T) {
 	for _, metric := range []db.Metric{db.Cosine, db.Dot, db.L2} {
-		own := db.Schema{Modalities: []db.Modality{{Name: "image", Dim: 8, Metric: metric}, {Name: "text", Dim: 8, SpaceOf: "image"}}}
+		own := db.Schema{Modalities: []db.Modality{{Name: "image", Dim: 8, Metric: metric},
+			{Name: "text", Dim: 8, SpaceOf: "image"}}}
 		items := pairs(300, .2, 4)
 		for i, it := range items {
 			vectors := map[string][]float32{"image": it.Vectors["image"]}
@@ -166,7 +169,8 @@ func TestMetrics(t *testing.T) {
 		}
 		c := cutInto(t, own, items, 4)
 		for i, x := range pairs(60, 0, 88) {
-			q := db.Query{From: "image", Vector: x.Vectors["image"], To: []string{"", "image", "text"}[i%3], K: 1 + i}
+			q := db.Query{From: "image", Vector: x.Vectors["image"], To: []string{"", "image", "text"}[i%3],
+				K: 1 + i}
 			if i%4 == 0 {
 				q.MinSimilarity = .1
 			}

@@ -14,7 +14,8 @@ import (
 type order func(a, b *db.Hit) int
 
 // descending orders the greatest first and NaN last. NaN equals NaN.
-func descending[F float32 | float64](a, b F) int { return cmp.Compare(b, a) } // cmp.Compare has NaN as the least
+// cmp.Compare has NaN as the least
+func descending[F float32 | float64](a, b F) int { return cmp.Compare(b, a) }
 
 // orderOf returns the order across shards of answers on a basis. self is the key of the query's item, or "".
 func orderOf(b Basis, self string) (order, error) {
@@ -89,7 +90,8 @@ func (h *heads) Pop() any {
 // key is in one shard, and if it were in two, the shard numbers would decide.
 func (h *heads) Less(i, j int) bool {
 	a, b := &h.heap[i], &h.heap[j]
-	return cmp.Or(h.order(&a.hits[0], &b.hits[0]), strings.Compare(a.hits[0].Key, b.hits[0].Key), cmp.Compare(a.shard, b.shard)) < 0
+	return cmp.Or(h.order(&a.hits[0], &b.hits[0]), strings.Compare(a.hits[0].Key, b.hits[0].Key),
+		cmp.Compare(a.shard, b.shard)) < 0
 }
 
 // next takes the first hit of all, and returns it with its shard. last says that the shard has no more hits.

@@ -53,7 +53,8 @@ func Page(answers []*db.Result, from Cursor, w Want) (*db.Result, Cursor, error)
 	case len(answers) > MaxShards:
 		return nil, Cursor{}, fault.Invalid("a page of %d shards: %d are possible", len(answers), MaxShards)
 	case len(from.places) > 0 && len(from.places) != len(answers):
-		return nil, Cursor{}, fault.Invalid("a cursor over %d shards, and %d answers", len(from.places), len(answers))
+		return nil, Cursor{}, fault.Invalid("a cursor over %d shards, and %d answers", len(from.places),
+			len(answers))
 	}
 	basis, known, err := agree(answers, from)
 	if err != nil {
@@ -120,12 +121,14 @@ func take(page *db.Result, answers []*db.Result, from Cursor, order order, k int
 	for _, left := range h.heap { // the page may end between two of their hits
 		p := &places[left.shard]
 		if len(left.hits) < len(answers[left.shard].Hits) && p.after == "" {
-			return nil, fault.Invalid("shard %d: its hits have no cursors: ask with Query.Cursors", left.shard)
+			return nil, fault.Invalid("shard %d: its hits have no cursors: ask with Query.Cursors",
+				left.shard)
 		}
 	}
 	for i, p := range places {
 		if len(p.after) > maxAfter {
-			return nil, fault.Invalid("shard %d: a cursor of %d bytes: %d are possible", i, len(p.after), maxAfter)
+			return nil, fault.Invalid("shard %d: a cursor of %d bytes: %d are possible", i, len(p.after),
+				maxAfter)
 		}
 	}
 	return places, nil

@@ -42,9 +42,11 @@ func plainOrder(space db.Space, o db.Rerank, a, b db.Hit) int {
 func made(r *rand.Rand, space db.Space, o db.Rerank, shards, hits int) []*db.Result {
 	answers := make([]*db.Result, shards)
 	for i := range answers {
-		a := &db.Result{Space: space, Revision: 3, Rerank: o, Total: r.IntN(100), Hits: make([]db.Hit, r.IntN(hits+1))}
+		a := &db.Result{Space: space, Revision: 3, Rerank: o, Total: r.IntN(100),
+			Hits: make([]db.Hit, r.IntN(hits+1))}
 		for j := range a.Hits {
-			h := db.Hit{Key: fmt.Sprintf("%d of %d", r.IntN(1e9), i), Distance: r.IntN(4), Score: float64(r.IntN(3)), Similarity: float32(r.IntN(4)) / 4}
+			h := db.Hit{Key: fmt.Sprintf("%d of %d", r.IntN(1e9), i), Distance: r.IntN(4),
+				Score: float64(r.IntN(3)), Similarity: float32(r.IntN(4)) / 4}
 			if r.IntN(5) == 0 {
 				h.Score = nan
 			}
@@ -129,7 +131,8 @@ func TestPageIsTheFirstOfAll(t *testing.T) {
 		}
 		turned := slices.Clone(answers)
 		r.Shuffle(len(turned), func(i, j int) { turned[i], turned[j] = turned[j], turned[i] })
-		if again, _, err := merge.Page(turned, merge.Cursor{}, merge.Want{K: k}); err != nil || !slices.Equal(inOrder(again.Hits), inOrder(got.Hits)) {
+		if again, _, err := merge.Page(turned, merge.Cursor{}, merge.Want{K: k}); err != nil ||
+			!slices.Equal(inOrder(again.Hits), inOrder(got.Hits)) {
 			t.Fatal("another numbering of shards gives another page", err)
 		}
 	}
@@ -143,7 +146,8 @@ func TestTheItemItself(t *testing.T) {
 	}
 	const byCodes = "[near self like far]"
 	for b, want := range map[merge.Basis]string{
-		{Space: 1, Rerank: db.RerankAuto}: byCodes, {Space: 1, Rerank: db.RerankProjection}: byCodes, {Space: 1, Rerank: db.RerankNone}: byCodes,
+		{Space: 1, Rerank: db.RerankAuto}: byCodes, {Space: 1, Rerank: db.RerankProjection}: byCodes,
+		{Space: 1, Rerank: db.RerankNone}:       byCodes,
 		{Space: 1, Rerank: db.RerankAsymmetric}: byCodes, {Rerank: db.RerankAuto}: "[far like near self]",
 	} {
 		answers := []*db.Result{
@@ -186,7 +190,10 @@ func TestAQueryByKey(t *testing.T) {
 
 func TestPageRefuses(t *testing.T) {
 	hits := []db.Hit{{Key: "a", Cursor: "A"}, {Key: "b", Cursor: "B"}}
-	answer := func() *db.Result { return &db.Result{Space: 1, Rerank: db.RerankNone, Hits: slices.Clone(hits)} }
+	answer := func() *db.Result {
+		return &db.Result{Space: 1, Rerank: db.RerankNone,
+			Hits: slices.Clone(hits)}
+	}
 	bare, far, odd, one := answer(), answer(), answer(), answer()
 	bare.Hits[0].Cursor = ""
 	far.Hits[0].Cursor = strings.Repeat("x", 256)
@@ -213,15 +220,18 @@ func TestPageRefuses(t *testing.T) {
 		{"shard 1 has 1 facets, shard 0 has 0", []*db.Result{answer(), one}, merge.Cursor{}, k1},
 		{"hits without their items", []*db.Result{one}, merge.Cursor{}, k1},
 	} {
-		if _, _, err := merge.Page(x.answers, x.from, x.w); !refused(err) || !strings.Contains(err.Error(), x.what) {
+		if _, _, err := merge.Page(x.answers, x.from, x.w); !refused(err) ||
+			!strings.Contains(err.Error(), x.what) {
 			t.Errorf("%v, not %s", err, x.what)
 		}
 	}
-	if p, _, err := merge.Page([]*db.Result{bare}, merge.Cursor{}, merge.Want{K: 2}); err != nil || len(p.Hits) != 2 {
+	if p, _, err := merge.Page([]*db.Result{bare}, merge.Cursor{}, merge.Want{K: 2}); err != nil ||
+		len(p.Hits) != 2 {
 		t.Errorf("a page that takes all hits needs none of their cursors: %v", err)
 	}
 	// Nothing of the others can be next for sure.
-	p, at, err := merge.Page([]*db.Result{answer(), {Space: 1, Rerank: db.RerankNone, Next: "B"}}, merge.Cursor{}, merge.Want{K: 2})
+	p, at, err := merge.Page([]*db.Result{answer(), {Space: 1, Rerank: db.RerankNone, Next: "B"}},
+		merge.Cursor{}, merge.Want{K: 2})
 	if err != nil || len(p.Hits) != 0 || at.Done() || at.After(0) != "" || at.After(1) != "B" {
 		t.Errorf("a shard that has more and gave nothing: %+v, %v", p, err)
 	}
@@ -230,10 +240,12 @@ func TestPageRefuses(t *testing.T) {
 // An answer goes on only on the basis on which it has begun; one that is approximate makes all so.
 func TestMismatch(t *testing.T) {
 	answer := func(space db.Space, revision uint32, o db.Rerank) *db.Result {
-		return &db.Result{Space: space, Revision: revision, Rerank: o, Hits: []db.Hit{{Key: "a", Cursor: "A"}, {Key: "b", Cursor: "B"}}}
+		return &db.Result{Space: space, Revision: revision, Rerank: o,
+			Hits: []db.Hit{{Key: "a", Cursor: "A"}, {Key: "b", Cursor: "B"}}}
 	}
 	usual := func() *db.Result { return answer(1, 4, db.RerankAuto) }
-	_, _, err := merge.Page([]*db.Result{usual(), usual(), nil, usual(), answer(1, 3, db.RerankAuto), answer(1, 3, db.RerankProjection), usual(), answer(0, 0, db.RerankAuto)},
+	_, _, err := merge.Page([]*db.Result{usual(), usual(), nil, usual(), answer(1, 3, db.RerankAuto),
+		answer(1, 3, db.RerankProjection), usual(), answer(0, 0, db.RerankAuto)},
 		merge.Cursor{}, merge.Want{K: 1})
 	var e *merge.MismatchError
 	want := "fddhdb: shards have answered differently: shards 0-1, 3, 6: space 1, revision 4, order auto; " +
@@ -241,7 +253,8 @@ func TestMismatch(t *testing.T) {
 	if !errors.As(err, &e) || err.Error() != want || e.Cursor != nil || len(e.Bases) != 7 {
 		t.Fatalf("%v\nnot %s", err, want)
 	}
-	if b := e.Bases[3]; b != (merge.ShardBasis{Shard: 4, Basis: merge.Basis{Space: 1, Revision: 3, Rerank: db.RerankAuto}}) {
+	if b := e.Bases[3]; b != (merge.ShardBasis{Shard: 4, Basis: merge.Basis{Space: 1, Revision: 3,
+		Rerank: db.RerankAuto}}) {
 		t.Errorf("%+v", b)
 	}
 	_, at, err := merge.Page([]*db.Result{usual(), nil}, merge.Cursor{}, merge.Want{K: 1})
@@ -255,12 +268,14 @@ func TestMismatch(t *testing.T) {
 		t.Errorf("%+v", b)
 	}
 	_, _, err = merge.Page([]*db.Result{nil, answer(1, 5, db.RerankAuto)}, at, merge.Want{K: 1})
-	if !errors.As(err, &e) || e.Cursor == nil || !strings.HasSuffix(err.Error(), "shard 1: space 1, revision 5, order auto; the cursor: space 1, revision 4, order auto") {
+	if !errors.As(err, &e) || e.Cursor == nil || !strings.HasSuffix(err.Error(),
+		"shard 1: space 1, revision 5, order auto; the cursor: space 1, revision 4, order auto") {
 		t.Error(err)
 	}
 	approximate := answer(0, 0, db.RerankAuto)
 	approximate.Approximate = true
-	if p, _, err := merge.Page([]*db.Result{answer(0, 0, db.RerankAuto), approximate}, merge.Cursor{}, merge.Want{K: 1}); err != nil || !p.Approximate {
+	if p, _, err := merge.Page([]*db.Result{answer(0, 0, db.RerankAuto), approximate}, merge.Cursor{},
+		merge.Want{K: 1}); err != nil || !p.Approximate {
 		t.Error(p, err)
 	}
 }

@@ -21,7 +21,8 @@ func paged(stored, fresh []*db.Item) map[string]struct {
 		q      db.Query
 		radius int
 	}{
-		"where":   {db.Query{From: "image", Vector: x, Where: "year >= 2002", Rerank: db.RerankProjection}, -1},
+		"where": {db.Query{From: "image", Vector: x, Where: "year >= 2002", Rerank: db.RerankProjection},
+			-1},
 		"radius":  {db.Query{From: "image", Vector: x, Rerank: db.RerankProjection}, 7},
 		"similar": {db.Query{From: "image", Vector: x, Rerank: db.RerankProjection, MinSimilarity: .2}, -1},
 		"code":    {db.Query{Code: stored[1].Code}, -1},
@@ -63,7 +64,8 @@ func TestPagesAreTheWholeAnswer(t *testing.T) {
 				if err != nil {
 					t.Fatal(name, err)
 				}
-				if !end.Done() || all.Next != "" || len(all.Hits) != len(want.Hits) || !slices.Equal(keys(all.Hits), keys(want.Hits)) {
+				if !end.Done() || all.Next != "" || len(all.Hits) != len(want.Hits) ||
+					!slices.Equal(keys(all.Hits), keys(want.Hits)) {
 					t.Fatalf("%s: %d hits, not %d; next %q", name, len(all.Hits), len(want.Hits), all.Next)
 				}
 				var got []string
@@ -79,7 +81,8 @@ func TestPagesAreTheWholeAnswer(t *testing.T) {
 						t.Fatal(name, err)
 					}
 					if len(p.Hits) == 0 && !next.Done() || len(p.Hits) > k || p.Total != want.Total {
-						t.Fatalf("%s: a page of %d hits of %d, total %d of %d", name, len(p.Hits), k, p.Total, want.Total)
+						t.Fatalf("%s: a page of %d hits of %d, total %d of %d", name, len(p.Hits), k, p.Total,
+							want.Total)
 					}
 					got = append(got, inOrder(p.Hits)...)
 					if next.Done() != (p.Next == "") {
@@ -134,7 +137,8 @@ func TestPagesWhileItemsGo(t *testing.T) {
 				gone := map[string]bool{}
 				for at := (merge.Cursor{}); !at.Done(); {
 					var p *db.Result
-					if p, at, err = c.page(t, q, query.radius, at, merge.Want{K: 1 + r.IntN(30)}); err != nil {
+					if p, at, err = c.page(t, q, query.radius, at,
+						merge.Want{K: 1 + r.IntN(30)}); err != nil {
 						t.Fatal(name, err)
 					}
 					for _, h := range p.Hits {
@@ -185,7 +189,8 @@ func coded(items []*db.Item) []*db.Item {
 func TestShardsThatAreMissing(t *testing.T) {
 	r := rand.New(rand.NewPCG(5, 5))
 	c := collections()[0].cut(t, 300, 6)
-	q := db.Query{From: "image", Vector: pairs(1, 0, 77)[0].Vectors["image"], Rerank: db.RerankProjection, K: 300}
+	q := db.Query{From: "image", Vector: pairs(1, 0, 77)[0].Vectors["image"], Rerank: db.RerankProjection,
+		K: 300}
 	want, err := first(c.one, q, -1)
 	if err != nil {
 		t.Fatal(err)
@@ -234,7 +239,8 @@ func TestShardsThatAreMissing(t *testing.T) {
 	if err != nil || len(p.Hits) != 0 || at.Done() || p.Next == "" {
 		t.Fatalf("%+v, %v", p, err)
 	}
-	if again, err := merge.ParseCursor(p.Next, 6); err != nil || again.After(2) != "" || again.Ended(2) || again.String() != p.Next {
+	if again, err := merge.ParseCursor(p.Next, 6); err != nil || again.After(2) != "" || again.Ended(2) ||
+		again.String() != p.Next {
 		t.Errorf("%v, %v", again, err)
 	}
 }

@@ -15,7 +15,8 @@ var valid = regexp.MustCompile(`^[A-Za-z0-9_-]{1,32}$`)
 // Check refuses an invalid name of a cluster or a node.
 func Check(what, name string) error {
 	if !valid.MatchString(name) {
-		return fmt.Errorf("%w: name %.80q of a %s: it has to be of 1 to 32 letters, digits, - and _", db.ErrInvalid, name, what)
+		return fmt.Errorf("%w: name %.80q of a %s: it has to be of 1 to 32 letters, digits, - and _",
+			db.ErrInvalid, name, what)
 	}
 	return nil
 }

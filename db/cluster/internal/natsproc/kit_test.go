@@ -59,7 +59,8 @@ func client(t *testing.T, g *natsproc.Group, servers ...int) jetstream.JetStream
 // createLog makes the stream LOG with three replicas.
 func createLog(t *testing.T, js jetstream.JetStream) {
 	t.Helper()
-	_, err := js.CreateStream(ctx, jetstream.StreamConfig{Name: "LOG", Subjects: []string{"log"}, Replicas: 3})
+	_, err := js.CreateStream(ctx, jetstream.StreamConfig{Name: "LOG", Subjects: []string{"log"},
+		Replicas: 3})
 	if err != nil {
 		t.Fatal(err)
 	}

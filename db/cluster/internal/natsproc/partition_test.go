@@ -103,7 +103,8 @@ func TestNoRouteGoesAroundTheProxies(t *testing.T) {
 	r[[2]int{0, 1}].Heal()
 	r[[2]int{1, 0}].Heal()
 	eventually(t, election, func() error { return ask(one) })
-	for until := time.Now().Add(500 * time.Millisecond); time.Now().Before(until); time.Sleep(20 * time.Millisecond) {
+	for until := time.Now().Add(500 * time.Millisecond); time.Now().Before(until); time.Sleep(
+		20 * time.Millisecond) {
 		if ask(two) == nil {
 			t.Fatal("servers 0 and 2 talk though their proxies refuse")
 		}

@@ -193,7 +193,8 @@ func (g *Group) anyExited() error {
 
 // healthy asks the monitoring port of server i.
 func (g *Group) healthy(ctx context.Context, i int) error {
-	req, err := http.NewRequestWithContext(ctx, http.MethodGet, "http://"+loopback(g.ports[i].monitor)+"/healthz", nil)
+	req, err := http.NewRequestWithContext(ctx, http.MethodGet,
+		"http://"+loopback(g.ports[i].monitor)+"/healthz", nil)
 	if err != nil {
 		return err
 	}

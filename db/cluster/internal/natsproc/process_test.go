@@ -128,7 +128,8 @@ func TestExtraConfigAndClientOptions(t *testing.T) {
 
 func TestStartSaysWhyAServerDoesNotRun(t *testing.T) {
 	t.Parallel()
-	_, err := natsproc.Start(ctx, natsproc.Config{Dir: t.TempDir(), Servers: 1, ExtraConfig: "no_such_option: 7"})
+	_, err := natsproc.Start(ctx,
+		natsproc.Config{Dir: t.TempDir(), Servers: 1, ExtraConfig: "no_such_option: 7"})
 	if err == nil || !strings.Contains(err.Error(), "no_such_option") {
 		t.Errorf("start with a bad configuration: %v", err)
 	}

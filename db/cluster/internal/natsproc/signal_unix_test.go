@@ -33,7 +33,8 @@ func stop(t *testing.T, p *os.Process) {
 // exists reports whether a process that is not ours lives. One that has ended
 // stays a zombie where nobody waits for it, as in a container without an init.
 func exists(p *os.Process) bool {
-	if stat, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", p.Pid)); err == nil && bytes.Contains(stat, []byte(") Z ")) {
+	if stat, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", p.Pid)); err == nil &&
+		bytes.Contains(stat, []byte(") Z ")) {
 		return false
 	}
 	return p.Signal(syscall.Signal(0)) == nil

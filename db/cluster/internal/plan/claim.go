@@ -32,7 +32,8 @@ var errLater = fmt.Errorf("%w: somebody else has taken over the growth", db.ErrC
 // Claim claims the plan under the lease with that number, and reads it. A later claim is db.ErrConflict.
 func (p *Plan) Claim(ctx context.Context, lease uint64) (*Claim, error) {
 	for {
-		c := &Claim{plan: p, lease: lease, wrote: map[int]uint64{}, is: Grown{Layout: p.Settings.Layout(), Starts: make([]uint64, p.Settings.Shards)}}
+		c := &Claim{plan: p, lease: lease, wrote: map[int]uint64{},
+			is: Grown{Layout: p.Settings.Layout(), Starts: make([]uint64, p.Settings.Shards)}}
 		e, err := p.kv.Get(ctx, layoutKey)
 		switch {
 		case errors.Is(err, jetstream.ErrKeyNotFound):
@@ -210,7 +211,8 @@ func (c *Claim) change(ctx context.Context, shard int, f func(is *Placement) (*P
 		case !changed(err):
 			return fmt.Errorf("placement of shard %d: %w", shard, err)
 		}
-		if err := p.pause(ctx, err); err != nil { // another client has changed it, or the server that was asked lags
+		// another client has changed it, or the server that was asked lags
+		if err := p.pause(ctx, err); err != nil {
 			return err
 		}
 	}
@@ -219,7 +221,8 @@ func (c *Claim) change(ctx context.Context, shard int, f func(is *Placement) (*P
 // changed reports whether an error says that a key has an unexpected revision.
 func changed(err error) bool {
 	var refused *jetstream.APIError
-	return errors.Is(err, jetstream.ErrKeyExists) || errors.As(err, &refused) && refused.ErrorCode == jetstream.JSErrCodeStreamWrongLastSequence
+	return errors.Is(err, jetstream.ErrKeyExists) ||
+		errors.As(err, &refused) && refused.ErrorCode == jetstream.JSErrCodeStreamWrongLastSequence
 }
 
 // note notes the revision of a placement that the claim has written; 0: the claim has removed it, or another

@@ -30,12 +30,14 @@ const version = 0
 
 // Settings are fixed when a cluster is created.
 type Settings struct {
-	Version  int       `json:"version"`
-	ID       string    `json:"id"`              // random, so that no cluster takes another one's backups for its own
-	First    int       `json:"first,omitempty"` // number of the first shard at creation: not 0 if made from backups of a cluster that had grown
-	Shards   int       `json:"shards"`          // at creation, see Layout
-	Replicas int       `json:"replicas"`        // of each shard, at creation
-	Servers  int       `json:"servers"`         // NATS servers that keep each log
+	Version int `json:"version"`
+	// random, so that no cluster takes another one's backups for its own
+	ID string `json:"id"`
+	// number of the first shard at creation: not 0 if made from backups of a cluster that had grown
+	First    int       `json:"first,omitempty"`
+	Shards   int       `json:"shards"`   // at creation, see Layout
+	Replicas int       `json:"replicas"` // of each shard, at creation
+	Servers  int       `json:"servers"`  // NATS servers that keep each log
 	Made     time.Time `json:"made"`
 }
 
@@ -85,9 +87,11 @@ type Plan struct {
 
 // Make makes the bucket of a cluster, with its settings and the placement of each shard. An existing cluster
 // is db.ErrExists.
-func Make(ctx context.Context, js jetstream.JetStream, cluster names.Cluster, s Settings, placed []Placement) error {
+func Make(ctx context.Context, js jetstream.JetStream, cluster names.Cluster, s Settings,
+	placed []Placement) error {
 	kv, err := js.CreateKeyValue(ctx, jetstream.KeyValueConfig{
-		Bucket: cluster.Bucket(), Replicas: s.Servers, Storage: jetstream.FileStorage, History: 5, LimitMarkerTTL: marked,
+		Bucket: cluster.Bucket(), Replicas: s.Servers, Storage: jetstream.FileStorage, History: 5,
+		LimitMarkerTTL: marked,
 	})
 	if err != nil && !errors.Is(err, jetstream.ErrBucketExists) {
 		return fmt.Errorf("bucket of cluster %s: %w", cluster, err)
@@ -139,7 +143,8 @@ func Open(ctx context.Context, js jetstream.JetStream, cluster names.Cluster) (*
 		return nil, fmt.Errorf("cluster %s: %w", cluster, err)
 	}
 	p := &Plan{
-		js: js, kv: kv, bucket: cluster.Bucket(), told: cluster.Changed(), placed: map[int]Placement{}, changed: make(chan struct{}),
+		js: js, kv: kv, bucket: cluster.Bucket(), told: cluster.Changed(), placed: map[int]Placement{},
+		changed: make(chan struct{}),
 		refresh: make(chan struct{}, 1), done: make(chan struct{}),
 	}
 	e, err := kv.Get(ctx, settingsKey)
@@ -152,7 +157,8 @@ func Open(ctx context.Context, js jetstream.JetStream, cluster names.Cluster) (*
 		return nil, fmt.Errorf("settings of cluster %s: %w", cluster, err)
 	}
 	if s := p.Settings; s.Version > version {
-		return nil, fmt.Errorf("%w: cluster %s is of version %d, this program knows %d", db.ErrFormat, cluster, s.Version, version)
+		return nil, fmt.Errorf("%w: cluster %s is of version %d, this program knows %d", db.ErrFormat,
+			cluster, s.Version, version)
 	} else if s.Shards < 1 || s.First < 0 {
 		return nil, fmt.Errorf("settings of cluster %s: %d shards from %d on", cluster, s.Shards, s.First)
 	}
@@ -251,11 +257,13 @@ func (p *Plan) look(ctx context.Context, key string) (revision uint64, err error
 				continue
 			}
 		}
-		if m.Header.Get(jetstream.MarkerReasonHeader) != "" || m.Header.Get("KV-Operation") != "" { // a removed shard
+		// a removed shard
+		if m.Header.Get(jetstream.MarkerReasonHeader) != "" || m.Header.Get("KV-Operation") != "" {
 			continue
 		}
 		if m.Subject == bucket+layoutKey {
-			if err := json.Unmarshal(m.Data, &grown); err != nil || grown.Shards < 1 || len(grown.Starts) != grown.Shards {
+			if err := json.Unmarshal(m.Data, &grown); err != nil || grown.Shards < 1 ||
+				len(grown.Starts) != grown.Shards {
 				return 0, fmt.Errorf("key %s: %.80q is no layout", m.Subject, m.Data)
 			}
 			continue

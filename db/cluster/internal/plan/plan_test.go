@@ -22,7 +22,8 @@ func TestMain(m *testing.M) {
 // open returns plans of a cluster with so many shards.
 func open(t *testing.T, shards, plans int) (all []*Plan) {
 	t.Helper()
-	g, err := natsproc.Start(t.Context(), natsproc.Config{Dir: filepath.Join(t.TempDir(), "nats"), Servers: 1})
+	g, err := natsproc.Start(t.Context(), natsproc.Config{Dir: filepath.Join(t.TempDir(), "nats"),
+		Servers: 1})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -40,7 +41,8 @@ func open(t *testing.T, shards, plans int) (all []*Plan) {
 	for i := range placed {
 		placed[i].Nodes = []string{"a"}
 	}
-	if err := Make(t.Context(), js, "test", Settings{ID: "id", Shards: shards, Replicas: 1, Servers: 1}, placed); err != nil {
+	if err := Make(t.Context(), js, "test", Settings{ID: "id", Shards: shards, Replicas: 1, Servers: 1},
+		placed); err != nil {
 		t.Fatal(err)
 	}
 	for range plans {
@@ -94,7 +96,8 @@ func TestRoom(t *testing.T) {
 	if err := p.Room(t.Context(), numbers(most, 5)); !errors.Is(err, db.ErrFull) {
 		t.Error("markers do not count:", err)
 	}
-	for end := time.Now().Add(20 * time.Second); p.Room(t.Context(), numbers(most, 10)) != nil; time.Sleep(100 * time.Millisecond) {
+	for end := time.Now().Add(20 * time.Second); p.Room(t.Context(), numbers(most, 10)) != nil; time.Sleep(
+		100 * time.Millisecond) {
 		if time.Now().After(end) {
 			t.Fatal("markers stay:", p.Room(t.Context(), numbers(most, 10)))
 		}
@@ -125,7 +128,8 @@ func TestClaims(t *testing.T) {
 		claims = append(claims, c)
 		if i == 0 {
 			for shard := 1; shard <= 2; shard++ {
-				if err := errors.Join(c.Place(t.Context(), shard, is("first")), c.Check(t.Context())); err != nil {
+				if err := errors.Join(c.Place(t.Context(), shard, is("first")),
+					c.Check(t.Context())); err != nil {
 					t.Fatal(err)
 				}
 			}
@@ -143,7 +147,8 @@ func TestClaims(t *testing.T) {
 	}
 	grown := Grown{Layout: Layout{1, 2}, Starts: make([]uint64, 2)}
 	for what, err := range map[string]error{
-		"check": old.Check(t.Context()), "place": old.Place(t.Context(), 2, is("third")), "remove": old.Remove(t.Context(), 1), "grow": old.Grow(t.Context(), grown),
+		"check": old.Check(t.Context()), "place": old.Place(t.Context(), 2, is("third")),
+		"remove": old.Remove(t.Context(), 1), "grow": old.Grow(t.Context(), grown),
 	} {
 		if !errors.Is(err, db.ErrConflict) {
 			t.Errorf("%s: %v", what, err)
@@ -152,7 +157,8 @@ func TestClaims(t *testing.T) {
 	if _, err := plans[0].Claim(t.Context(), 10); !errors.Is(err, db.ErrConflict) {
 		t.Error(err)
 	}
-	if err := errors.Join(now.Check(t.Context()), now.Grow(t.Context(), grown), now.Grow(t.Context(), grown), now.Remove(t.Context(), 0)); err != nil {
+	if err := errors.Join(now.Check(t.Context()), now.Grow(t.Context(), grown), now.Grow(t.Context(), grown),
+		now.Remove(t.Context(), 0)); err != nil {
 		t.Fatal(err)
 	}
 	for _, p := range plans {

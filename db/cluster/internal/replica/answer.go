@@ -145,7 +145,8 @@ func describe(ctx context.Context, c *db.Collection) (*wire.About, error) {
 	}
 	about := &wire.About{Schema: schema}
 	for _, s := range spaces {
-		about.Spaces = append(about.Spaces, wire.Space{Space: s.Space, State: s.State, Bits: s.Bits, Revision: s.Revision, Items: s.Items})
+		about.Spaces = append(about.Spaces, wire.Space{Space: s.Space, State: s.State, Bits: s.Bits,
+			Revision: s.Revision, Items: s.Items})
 	}
 	return about, nil
 }

@@ -34,8 +34,10 @@ func (r *Replica) Backup(ctx context.Context, exact bool, from uint64) (*Backed,
 		return nil, err
 	}
 	was, err := r.Vault.Entry(ctx, r.Shard)
-	if base := r.Base(); err == nil && was.Cluster != "" && was.Cluster != r.Cluster && was.Backup != base.Base {
-		return nil, fmt.Errorf("%w: %s has backups of another cluster: give this one a place of its own", db.ErrExists, r.Vault)
+	if base := r.Base(); err == nil && was.Cluster != "" && was.Cluster != r.Cluster &&
+		was.Backup != base.Base {
+		return nil, fmt.Errorf("%w: %s has backups of another cluster: give this one a place of its own",
+			db.ErrExists, r.Vault)
 	} else if err != nil && !errors.Is(err, db.ErrNotFound) {
 		return nil, err
 	}
@@ -68,11 +70,14 @@ func (r *Replica) Backup(ctx context.Context, exact bool, from uint64) (*Backed,
 		return nil, fmt.Errorf("backup %s of shard %d: %w", m.ID, r.Shard, err)
 	}
 	if v.Findings > 0 {
-		return nil, fmt.Errorf("backup %s of shard %d: %w: %d findings", m.ID, r.Shard, backup.ErrDamaged, v.Findings)
+		return nil, fmt.Errorf("backup %s of shard %d: %w: %d findings", m.ID, r.Shard, backup.ErrDamaged,
+			v.Findings)
 	}
 	// Another node may have been faster, and have trimmed the log behind a newer backup.
-	if now, err := r.Vault.Entry(ctx, r.Shard); err == nil && now.Cluster == r.Cluster && now.Least > e.Least {
-		return nil, fmt.Errorf("%w: a newer backup of shard %d, %s, has been made meanwhile", db.ErrConflict, r.Shard, now.Backup)
+	if now, err := r.Vault.Entry(ctx, r.Shard); err == nil && now.Cluster == r.Cluster &&
+		now.Least > e.Least {
+		return nil, fmt.Errorf("%w: a newer backup of shard %d, %s, has been made meanwhile", db.ErrConflict,
+			r.Shard, now.Backup)
 	} else if err != nil && !errors.Is(err, db.ErrNotFound) {
 		return nil, err
 	}

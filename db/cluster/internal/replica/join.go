@@ -87,7 +87,8 @@ func (r *Replica) base(ctx context.Context, log journal.Info) (base plan.Placeme
 	case base.Base == "" && log.First <= 1:
 		return base, false, nil
 	}
-	return base, false, fmt.Errorf("%w: the log begins at %d, and no backup at %q goes so far: back up the shard on a node that has it, or give this node the place of the backups", db.ErrNotFound, log.First, r.Vault)
+	return base, false, fmt.Errorf(
+		"%w: the log begins at %d, and no backup at %q goes so far: back up the shard on a node that has it, or give this node the place of the backups", db.ErrNotFound, log.First, r.Vault)
 }
 
 func exists(path string) (bool, error) {

@@ -75,7 +75,8 @@ func (r *Replica) Survey(ctx context.Context, id, collection string, from uint64
 	waiting, cancel := context.WithTimeout(ctx, catchUp)
 	defer cancel()
 	if err := state.Wait(waiting, max(from, r.reached.Load())); err != nil {
-		return nil, fmt.Errorf("%w: at %d, and the training wants %d", wire.ErrBehind, state.Position().Seq, from)
+		return nil, fmt.Errorf("%w: at %d, and the training wants %d", wire.ErrBehind, state.Position().Seq,
+			from)
 	}
 	snap, err := state.DB.Snapshot()
 	if err != nil {
@@ -107,7 +108,8 @@ func (r *Replica) Model(ctx context.Context, collection string, space db.Space, 
 		return nil, errNotOpen
 	}
 	if err := state.Wait(ctx, from); err != nil {
-		return nil, fmt.Errorf("%w: at %d, and the update wants %d", wire.ErrBehind, state.Position().Seq, from)
+		return nil, fmt.Errorf("%w: at %d, and the update wants %d", wire.ErrBehind, state.Position().Seq,
+			from)
 	}
 	c, err := state.DB.Collection(collection)
 	if err != nil {
@@ -191,7 +193,8 @@ func vectorOf(it *db.Item, modality string) model.Vector {
 }
 
 // errNoSession says that a session is unknown or has ended.
-var errNoSession = errors.New("fddhdb: the training is not known here: it has been silent for long, or the node was started again")
+var errNoSession = errors.New(
+	"fddhdb: the training is not known here: it has been silent for long, or the node was started again")
 
 // Sum returns the sum of a pass over items of a session, in binary form.
 func (r *Replica) Sum(ctx context.Context, id string, o SumOrder) ([]byte, error) {
@@ -226,7 +229,8 @@ func (r *Replica) Sum(ctx context.Context, id string, o SumOrder) ([]byte, error
 
 // examples yields the items of a session in rows. If known is not 0, an item also needs a label with a number
 // below known.
-func (s *session) examples(ctx context.Context, rows *roaring.Bitmap, modalities []string, ids map[string]uint32, known int) iter.Seq2[model.Example, error] {
+func (s *session) examples(ctx context.Context, rows *roaring.Bitmap, modalities []string,
+	ids map[string]uint32, known int) iter.Seq2[model.Example, error] {
 	return func(yield func(model.Example, error) bool) {
 		ex := model.Example{Vectors: make([]model.Vector, len(modalities))}
 		n := uint32(0)
@@ -245,7 +249,8 @@ func (s *session) examples(ctx context.Context, rows *roaring.Bitmap, modalities
 			for _, l := range it.Labels {
 				id, known := ids[l]
 				if !known {
-					yield(model.Example{}, fmt.Errorf("%w: the training does not know the label %q", db.ErrInvalid, l))
+					yield(model.Example{}, fmt.Errorf("%w: the training does not know the label %q",
+						db.ErrInvalid, l))
 					return
 				}
 				ex.Labels = append(ex.Labels, id)

@@ -49,9 +49,10 @@ type Replica struct {
 	stop context.CancelFunc
 	done chan struct{}
 
-	state   atomic.Pointer[apply.State] // nil: the database is not open. A closed one returns errors
-	reached atomic.Uint64               // the replica answers once it has applied this sequence: the end of the log when it began to follow
-	follows atomic.Bool                 // reached is known, and the log is the one that it has applied
+	state atomic.Pointer[apply.State] // nil: the database is not open. A closed one returns errors
+	// the replica answers once it has applied this sequence: the end of the log when it began to follow
+	reached atomic.Uint64
+	follows atomic.Bool // reached is known, and the log is the one that it has applied
 
 	trouble atomic.Pointer[error] // why the log is not applied, or the database not open
 
@@ -202,12 +203,14 @@ type DivergedError struct {
 }
 
 func (e *DivergedError) Error() string {
-	return fmt.Sprintf("fddhdb: the log of shard %d does not have message %d as this replica has applied it", e.Shard, e.At)
+	return fmt.Sprintf("fddhdb: the log of shard %d does not have message %d as this replica has applied it",
+		e.Shard, e.At)
 }
 
 // identity names the shard that the database is a replica of.
 func (r *Replica) identity() apply.Identity {
-	return apply.Identity{Cluster: r.Cluster, Shard: r.Shard, Index: r.Layout.Index(r.Shard), Shards: r.Layout.Shards, Split: r.Split}
+	return apply.Identity{Cluster: r.Cluster, Shard: r.Shard, Index: r.Layout.Index(r.Shard),
+		Shards: r.Layout.Shards, Split: r.Split}
 }
 
 // every is how often a replica compares its state with the log.

@@ -24,7 +24,8 @@ func (r *Router) Ask(ctx context.Context, req *wire.Request) (*wire.Answer, erro
 // AskAll asks replicas of several shards, as Ask does. Requests to shards on one node go there in one
 // message: a round trip takes longer than most searches. errs has the error of each request, or nil. A nil
 // request is left out.
-func (r *Router) AskAll(ctx context.Context, requests []*wire.Request) (answers []*wire.Answer, errs []error) {
+func (r *Router) AskAll(ctx context.Context,
+	requests []*wire.Request) (answers []*wire.Answer, errs []error) {
 	a := &call{
 		r: r, ctx: ctx, waiter: r.inbox.waiter(), wants: make([]want, 0, len(requests)), now: time.Now(),
 		answers: make([]*wire.Answer, len(requests)), errs: make([]error, len(requests)),
@@ -32,7 +33,8 @@ func (r *Router) AskAll(ctx context.Context, requests []*wire.Request) (answers 
 	defer a.waiter.forget()
 	for i, q := range requests {
 		if q != nil {
-			a.wants = append(a.wants, want{request: q, at: i, wait: between, patience: tryFor, last: errNoNode})
+			a.wants = append(a.wants, want{request: q, at: i, wait: between, patience: tryFor,
+				last: errNoNode})
 		}
 	}
 	a.left = len(a.wants)
@@ -44,7 +46,8 @@ func (r *Router) AskAll(ctx context.Context, requests []*wire.Request) (answers 
 const (
 	suspected = time.Second            // a silent node is asked last for so long
 	lateFor   = 100 * time.Millisecond // a late node is asked last for so long
-	tryFor    = 3 * time.Second        // until all nodes are asked again because none answered; then twice as long
+	// until all nodes are asked again because none answered; then twice as long
+	tryFor    = 3 * time.Second
 	between   = 20 * time.Millisecond  // between two rounds if all nodes have refused, at first
 	mostWait  = 500 * time.Millisecond // the longest such pause
 	maxAnswer = 1 << 30                // bytes of an answer that comes in parts
@@ -257,7 +260,8 @@ func (a *call) ask(node string, wants []*want) (more []*want) {
 
 func (a *call) send(t *try, data []byte) error {
 	t.sent = data
-	return a.r.nc.PublishRequest(cmp.Or(t.near, a.r.cluster.Read(t.node)), a.r.inbox.subject(a.waiter.expect(t)), data)
+	return a.r.nc.PublishRequest(cmp.Or(t.near, a.r.cluster.Read(t.node)),
+		a.r.inbox.subject(a.waiter.expect(t)), data)
 }
 
 // came handles an answer. It returns the wants that must ask another node now.
@@ -286,7 +290,8 @@ func (a *call) came(l message) (more []*want) {
 			return a.failed(t, answer.Fault)
 		}
 		if len(answer.Answers) != len(t.wants) {
-			return a.failed(t, fmt.Errorf("%w: %d answers to %d requests", wire.ErrAnswer, len(answer.Answers), len(t.wants)))
+			return a.failed(t, fmt.Errorf("%w: %d answers to %d requests", wire.ErrAnswer,
+				len(answer.Answers), len(t.wants)))
 		}
 		for i, one := range answer.Answers {
 			if a.answered(t, i, one) {
@@ -319,7 +324,8 @@ func (a *call) read(l message) (*wire.Answer, error) {
 	case p == nil || len(p.Data) == 0:
 		return nil, fmt.Errorf("%w: a part without bytes", wire.ErrAnswer)
 	case !t.parts && p.Total > maxAnswer:
-		return nil, fmt.Errorf("%w: an answer of %d bytes: at most %d are possible", db.ErrInvalid, p.Total, maxAnswer)
+		return nil, fmt.Errorf("%w: an answer of %d bytes: at most %d are possible", db.ErrInvalid, p.Total,
+			maxAnswer)
 	case !t.parts:
 		t.parts, t.total = true, p.Total
 	}
@@ -416,6 +422,7 @@ func (a *call) giveUp(why error, failed bool) {
 		if failed {
 			a.r.Figures.Failed.Add(1)
 		}
-		a.settle(w, nil, &ShardError{Shard: w.request.Shard, Nodes: w.nodes, Err: fmt.Errorf("%w: %w", why, w.last)})
+		a.settle(w, nil, &ShardError{Shard: w.request.Shard, Nodes: w.nodes,
+			Err: fmt.Errorf("%w: %w", why, w.last)})
 	}
 }

@@ -69,7 +69,8 @@ func New(nc *nats.Conn, cluster names.Cluster, places Places, local Local) (*Rou
 		return nil, err
 	}
 	r := &Router{
-		nc: nc, cluster: cluster, places: places, local: local, inbox: inbox, suspects: map[string]time.Time{}, far: map[string]time.Time{},
+		nc: nc, cluster: cluster, places: places, local: local, inbox: inbox,
+		suspects: map[string]time.Time{}, far: map[string]time.Time{},
 		lost: make(chan struct{}), closed: make(chan struct{}),
 	}
 	go r.listen(nc.StatusChanged(nats.RECONNECTING, nats.CLOSED))
@@ -116,7 +117,8 @@ type ShardError struct {
 }
 
 func (e *ShardError) Error() string {
-	return fmt.Sprintf("fddhdb: shard %d, on nodes %s: no answer: %v", e.Shard, strings.Join(e.Nodes, ", "), e.Err)
+	return fmt.Sprintf("fddhdb: shard %d, on nodes %s: no answer: %v", e.Shard, strings.Join(e.Nodes, ", "),
+		e.Err)
 }
 
 func (e *ShardError) Unwrap() error { return e.Err }

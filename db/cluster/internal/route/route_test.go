@@ -132,13 +132,16 @@ func fails(err error) func(*wire.Request) *wire.Answer {
 // answer.
 func TestAsk(t *testing.T) {
 	nc := connect(t)
-	silent, behind, elsewhere := newNode(func(*wire.Request) *wire.Answer { return nil }), newNode(fails(wire.ErrBehind)), newNode(fails(wire.ErrNotHere))
+	silent, behind, elsewhere := newNode(func(*wire.Request) *wire.Answer { return nil }),
+		newNode(fails(wire.ErrBehind)), newNode(fails(wire.ErrNotHere))
 	good, damaged, refuses := newNode(says(7)), newNode(fails(db.ErrCorrupt)), newNode(fails(db.ErrNotFound))
-	for name, n := range map[string]*node{"silent": silent, "behind": behind, "elsewhere": elsewhere, "good": good, "damaged": damaged, "refuses": refuses} {
+	for name, n := range map[string]*node{"silent": silent, "behind": behind, "elsewhere": elsewhere,
+		"good": good, "damaged": damaged, "refuses": refuses} {
 		n.serve(t, nc, name)
 	}
 	p := &places{nodes: map[int][]string{
-		0: {"gone", "good"}, 1: {"behind", "good", "elsewhere"}, 2: {"silent", "good"}, 3: {"damaged", "good"}, 4: {"refuses"}, 5: {"gone", "behind"},
+		0: {"gone", "good"}, 1: {"behind", "good", "elsewhere"}, 2: {"silent", "good"},
+		3: {"damaged", "good"}, 4: {"refuses"}, 5: {"gone", "behind"},
 	}}
 	r := router(t, nc, p)
 	for shard := range 4 {
@@ -284,7 +287,8 @@ func TestLateAnswers(t *testing.T) {
 	late.slowly(t, nc, "late", 400*time.Millisecond)
 	later.slowly(t, nc, "later", 3500*time.Millisecond)
 	newNode(func(*wire.Request) *wire.Answer { return nil }).serve(t, nc, "silent")
-	r := router(t, nc, &places{nodes: map[int][]string{0: {"late", "silent"}, 1: {"late", "silent"}, 2: {"later"}}})
+	r := router(t, nc, &places{nodes: map[int][]string{0: {"late", "silent"}, 1: {"late", "silent"},
+		2: {"later"}}})
 	for _, test := range []struct {
 		shards []int
 		within time.Duration

@@ -122,17 +122,20 @@ func command(args []string, out io.Writer) error {
 	}
 	slices.Sort(service)
 	fmt.Fprintf(out, "one shard of %d codes: a search takes %.0f us, 99 of 100 less than %.0f us (%d searches; all took %.0f s)\n",
-		*codes, 1e6*service[len(service)/2], 1e6*service[len(service)*99/100], len(service), time.Since(begin).Seconds())
+		*codes, 1e6*service[len(service)/2], 1e6*service[len(service)*99/100], len(service),
+		time.Since(begin).Seconds())
 	after := s.after(r, service)
 	w := tabwriter.NewWriter(out, 0, 0, 2, ' ', tabwriter.AlignRight)
-	fmt.Fprintf(w, "%d codes in %d shards\tp50 ms\tp99 ms\tp99.9 ms\trequests\tcores at %.0f a second\t\n", *codes*s.shards, s.shards, s.rate)
+	fmt.Fprintf(w, "%d codes in %d shards\tp50 ms\tp99 ms\tp99.9 ms\trequests\tcores at %.0f a second\t\n",
+		*codes*s.shards, s.shards, s.rate)
 	for _, x := range []struct {
 		what  string
 		hedge float64
 	}{{"one replica asked", 0}, {fmt.Sprintf("a second after %.1f ms", 1e3*after), after}} {
 		o := s.run(r, service, x.hedge)
 		cores := s.rate * float64(s.shards) * o.asked * mean * (1 + s.straggle*(s.factor-1)) / s.busy
-		fmt.Fprintf(w, "%s\t%.2f\t%.2f\t%.2f\t%.3f\t%.1f\t\n", x.what, 1e3*o.p50, 1e3*o.p99, 1e3*o.p999, o.asked, cores)
+		fmt.Fprintf(w, "%s\t%.2f\t%.2f\t%.2f\t%.3f\t%.1f\t\n", x.what, 1e3*o.p50, 1e3*o.p99, 1e3*o.p999,
+			o.asked, cores)
 	}
 	return w.Flush()
 }

@@ -38,7 +38,8 @@ func TestTheSlowestShardCounts(t *testing.T) {
 
 func TestCommand(t *testing.T) {
 	var out bytes.Buffer
-	if err := command([]string{"-codes", "2000", "-shards", "4", "-queries", "500"}, &out); err != nil || !strings.Contains(out.String(), "8000 codes in 4 shards") {
+	if err := command([]string{"-codes", "2000", "-shards", "4", "-queries", "500"}, &out); err != nil ||
+		!strings.Contains(out.String(), "8000 codes in 4 shards") {
 		t.Error(out.String(), err)
 	}
 	for _, args := range [][]string{{"-shards", "0"}, {"x"}, {"-nosuch"}} {

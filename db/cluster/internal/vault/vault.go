@@ -52,10 +52,11 @@ func (v Vault) store(ctx context.Context, name string) (backup.Store, error) {
 
 // An Entry describes the newest backup of a shard.
 type Entry struct {
-	Cluster    string `json:"cluster,omitempty"` // plan.Settings.ID; "" for a database that was built
-	Shard      int    `json:"shard"`
-	First      int    `json:"first,omitempty"`  // number of the first shard of the cluster
-	Shards     int    `json:"shards,omitempty"` // of the cluster; 0 for a database that was built: all present shards, from 0 on
+	Cluster string `json:"cluster,omitempty"` // plan.Settings.ID; "" for a database that was built
+	Shard   int    `json:"shard"`
+	First   int    `json:"first,omitempty"` // number of the first shard of the cluster
+	// of the cluster; 0 for a database that was built: all present shards, from 0 on
+	Shards     int    `json:"shards,omitempty"`
 	Repository string `json:"repository"`
 	Backup     string `json:"backup"` // id
 	Items      int    `json:"items"`
@@ -106,7 +107,8 @@ func (v Vault) Entry(ctx context.Context, shard int) (e Entry, err error) {
 	if err = errors.Join(err, r.Close()); err != nil {
 		return e, err
 	}
-	if err := json.Unmarshal(b, &e); err != nil || e.Shard != shard || e.Backup == "" || e.Repository != repository(shard) || e.Least > e.Position || e.First < 0 || e.Shards < 0 {
+	if err := json.Unmarshal(b, &e); err != nil || e.Shard != shard || e.Backup == "" ||
+		e.Repository != repository(shard) || e.Least > e.Position || e.First < 0 || e.Shards < 0 {
 		return e, fmt.Errorf("%w: %s of %s: %.200q", db.ErrInvalid, name, v, b)
 	}
 	return e, nil
@@ -140,7 +142,8 @@ func (v Vault) Generation(ctx context.Context, most int) (first, shards int, err
 		}
 	}
 	if shards == 0 {
-		err = fmt.Errorf("%w: %s lacks backups of some of the %d shards from %d on", db.ErrNotFound, v, e.Shards, e.First)
+		err = fmt.Errorf("%w: %s lacks backups of some of the %d shards from %d on", db.ErrNotFound, v,
+			e.Shards, e.First)
 	}
 	return first, shards, err
 }
@@ -148,7 +151,8 @@ func (v Vault) Generation(ctx context.Context, most int) (first, shards int, err
 // has counts consecutive shards from a number on that have an entry of a cluster, up to most.
 func (v Vault) has(ctx context.Context, cluster string, first, most int) (n int, err error) {
 	for ; n < most; n++ {
-		if e, err := v.Entry(ctx, first+n); errors.Is(err, db.ErrNotFound) || err == nil && e.Cluster != cluster {
+		if e, err := v.Entry(ctx, first+n); errors.Is(err, db.ErrNotFound) ||
+			err == nil && e.Cluster != cluster {
 			break
 		} else if err != nil {
 			return 0, err

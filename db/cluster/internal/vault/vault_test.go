@@ -13,7 +13,8 @@ func TestGeneration(t *testing.T) {
 	v := At(t.TempDir())
 	put := func(cluster string, shard, first, shards int) {
 		t.Helper()
-		if err := v.Put(t.Context(), Entry{Cluster: cluster, Shard: shard, First: first, Shards: shards, Backup: "b"}); err != nil {
+		if err := v.Put(t.Context(), Entry{Cluster: cluster, Shard: shard, First: first, Shards: shards,
+			Backup: "b"}); err != nil {
 			t.Fatal(err)
 		}
 	}

@@ -18,10 +18,12 @@ func four(dims int) (*wire.Request, *wire.Answer) {
 	var requests []*wire.Request
 	a := &wire.Answer{}
 	for shard := range 4 {
-		requests = append(requests, &wire.Request{Verb: wire.Search, Shard: shard, From: 12345, Wait: 1000, Collection: "codes", Query: query})
+		requests = append(requests, &wire.Request{Verb: wire.Search, Shard: shard, From: 12345, Wait: 1000,
+			Collection: "codes", Query: query})
 		r := &db.Result{Space: 1, Revision: 1, Rerank: db.RerankProjection}
 		for i := range 10 {
-			r.Hits = append(r.Hits, db.Hit{Key: fmt.Sprint("key-", i), Row: uint32(i) << 12, Distance: i, Cursor: base64.RawURLEncoding.EncodeToString(make([]byte, 45))})
+			r.Hits = append(r.Hits, db.Hit{Key: fmt.Sprint("key-", i), Row: uint32(i) << 12, Distance: i,
+				Cursor: base64.RawURLEncoding.EncodeToString(make([]byte, 45))})
 		}
 		a.Answers = append(a.Answers, &wire.Answer{Applied: 12345, Result: wire.ResultOf(r)})
 	}

@@ -11,7 +11,8 @@ import (
 )
 
 var (
-	ErrBehind  = errors.New("fddhdb: the replica is behind")        // it has not applied the sequence that the request needs
+	// it has not applied the sequence that the request needs
+	ErrBehind  = errors.New("fddhdb: the replica is behind")
 	ErrNotHere = errors.New("fddhdb: the shard is not on the node") // any more, or not yet
 	ErrExpired = errors.New("fddhdb: the operation came too late to be applied")
 	ErrSplit   = errors.New("fddhdb: the shard is being split: what is written now goes to its parts")
@@ -26,21 +27,25 @@ var codes = []struct {
 	code Code
 	err  error
 }{
-	{1, db.ErrNotFound}, {2, db.ErrExists}, {3, db.ErrConflict}, {4, db.ErrFull}, {5, db.ErrNoModel}, {6, db.ErrBusy},
+	{1, db.ErrNotFound}, {2, db.ErrExists}, {3, db.ErrConflict}, {4, db.ErrFull}, {5, db.ErrNoModel},
+	{6, db.ErrBusy},
 	{7, db.ErrReadOnly}, {8, db.ErrInvalid}, {9, ErrBehind}, {10, ErrNotHere}, {11, ErrExpired},
 	{12, context.DeadlineExceeded}, {13, context.Canceled},
-	{14, db.ErrCorrupt}, {15, db.ErrClosed}, {16, db.ErrDiskFull}, {17, db.ErrFailed}, {18, ErrSplit}, {failed, ErrAnswer},
+	{14, db.ErrCorrupt}, {15, db.ErrClosed}, {16, db.ErrDiskFull}, {17, db.ErrFailed}, {18, ErrSplit},
+	{failed, ErrAnswer},
 }
 
 const failed Code = 255
 
 // decided are the errors with which every replica refuses an operation alike.
-var decided = []error{db.ErrNotFound, db.ErrExists, db.ErrConflict, db.ErrFull, db.ErrNoModel, db.ErrReadOnly, db.ErrInvalid, ErrExpired, ErrSplit}
+var decided = []error{db.ErrNotFound, db.ErrExists, db.ErrConflict, db.ErrFull, db.ErrNoModel, db.ErrReadOnly,
+	db.ErrInvalid, ErrExpired, ErrSplit}
 
 // Decided reports whether an error is the outcome of an operation on every replica, and not trouble of one
 // replica.
 func Decided(err error) bool {
-	if errors.Is(err, db.ErrCorrupt) || errors.Is(err, db.ErrFailed) || errors.Is(err, db.ErrDiskFull) || errors.Is(err, db.ErrClosed) {
+	if errors.Is(err, db.ErrCorrupt) || errors.Is(err, db.ErrFailed) || errors.Is(err, db.ErrDiskFull) ||
+		errors.Is(err, db.ErrClosed) {
 		return false
 	}
 	for _, d := range decided {

@@ -43,7 +43,8 @@ func ItemOf(it *db.Item) *Item {
 		return nil
 	}
 	w := &Item{
-		Key: it.Key, Labels: it.Labels, Fields: it.Fields, Payload: it.Payload, Code: it.Code, CodeFrom: it.CodeFrom,
+		Key: it.Key, Labels: it.Labels, Fields: it.Fields, Payload: it.Payload, Code: it.Code,
+		CodeFrom:   it.CodeFrom,
 		Modalities: it.Modalities,
 	}
 	if len(it.Vectors) > 0 {
@@ -68,7 +69,8 @@ func (w *Item) Item() *db.Item {
 		return nil
 	}
 	it := &db.Item{
-		Key: w.Key, Labels: w.Labels, Fields: w.Fields, Payload: w.Payload, Code: w.Code, CodeFrom: w.CodeFrom,
+		Key: w.Key, Labels: w.Labels, Fields: w.Fields, Payload: w.Payload, Code: w.Code,
+		CodeFrom:   w.CodeFrom,
 		Modalities: w.Modalities,
 	}
 	if len(w.Dense) > 0 {

@@ -219,9 +219,12 @@ type Query struct {
 // QueryOf returns the form of a query in messages. It copies slices that the caller may change later.
 func QueryOf(q db.Query) *Query {
 	w := &Query{
-		From: q.From, To: q.To, Vector: slices.Clone(q.Vector), Key: q.Key, Code: slices.Clone(q.Code), ExcludeSelf: q.ExcludeSelf, Space: q.Space,
-		Where: q.Where, Args: slices.Clone(q.Args), K: q.K, Rerank: q.Rerank, After: q.After, MinSimilarity: q.MinSimilarity,
-		Recall: q.Recall, Cursors: q.Cursors, Include: q.Include, Facets: slices.Clone(q.Facets), FacetLimit: q.FacetLimit, Plan: q.Plan, Revision: q.Revision,
+		From: q.From, To: q.To, Vector: slices.Clone(q.Vector), Key: q.Key, Code: slices.Clone(q.Code),
+		ExcludeSelf: q.ExcludeSelf, Space: q.Space,
+		Where: q.Where, Args: slices.Clone(q.Args), K: q.K, Rerank: q.Rerank, After: q.After,
+		MinSimilarity: q.MinSimilarity,
+		Recall:        q.Recall, Cursors: q.Cursors, Include: q.Include, Facets: slices.Clone(q.Facets),
+		FacetLimit: q.FacetLimit, Plan: q.Plan, Revision: q.Revision,
 	}
 	if q.Sparse != nil {
 		w.Sparse = &sparse{Index: slices.Clone(q.Sparse.Index), Value: slices.Clone(q.Sparse.Value)}
@@ -232,9 +235,13 @@ func QueryOf(q db.Query) *Query {
 // Query returns the query, which shares the parts of w.
 func (w *Query) Query() db.Query {
 	q := db.Query{
-		From: w.From, To: w.To, Vector: w.Vector, Key: w.Key, Code: w.Code, ExcludeSelf: w.ExcludeSelf, Space: w.Space,
-		Where: w.Where, Args: w.Args, K: w.K, Rerank: w.Rerank, After: w.After, MinSimilarity: w.MinSimilarity,
-		Recall: w.Recall, Cursors: w.Cursors, Include: w.Include, Facets: w.Facets, FacetLimit: w.FacetLimit, Plan: w.Plan, Revision: w.Revision,
+		From: w.From, To: w.To, Vector: w.Vector, Key: w.Key, Code: w.Code, ExcludeSelf: w.ExcludeSelf,
+		Space: w.Space,
+		Where: w.Where, Args: w.Args, K: w.K, Rerank: w.Rerank, After: w.After,
+		MinSimilarity: w.MinSimilarity,
+		Recall:        w.Recall, Cursors: w.Cursors, Include: w.Include, Facets: w.Facets,
+		FacetLimit: w.FacetLimit,
+		Plan:       w.Plan, Revision: w.Revision,
 	}
 	if w.Sparse != nil {
 		q.Sparse = &db.Sparse{Index: w.Sparse.Index, Value: w.Sparse.Value}
@@ -304,9 +311,10 @@ type Op struct {
 	Changes    []Change
 	Collection string     // of all kinds but Write
 	Schema     *db.Schema // of CreateCollection
-	Space      db.Space   // of ImportModel, ReviseSpace, ActivateSpace and DropSpace: a number means one model on all shards
-	Revision   uint32     // of ReviseSpace: a number means the same projections on all shards
-	Activate   bool       // of ImportModel: activate the space when it is complete
+	// of ImportModel, ReviseSpace, ActivateSpace and DropSpace: a number means one model on all shards
+	Space    db.Space
+	Revision uint32 // of ReviseSpace: a number means the same projections on all shards
+	Activate bool   // of ImportModel: activate the space when it is complete
 
 	// Fence, if not 0, is the number of the lease for the operation. The operation is refused after one of
 	// the same collection with a higher number. So if a trainer wrongly believes that it still has the lease,
@@ -336,15 +344,17 @@ const Memory = 1 << 16
 type Kind uint8
 
 const (
-	Write            Kind = 1 + iota // makes Changes, all or none
-	CreateCollection                 // makes Collection with Schema; does nothing if it exists with that schema
+	Write Kind = 1 + iota // makes Changes, all or none
+	// makes Collection with Schema; does nothing if it exists with that schema
+	CreateCollection
 	DropCollection
 	ImportModel   // makes a space with the model of Object, and codes for all items
 	ActivateSpace // makes Space the one that searches use
 	DropSpace
-	Purge       // removes the items of other shards: the first message of a part of a shard
-	Close       // has all later operations refused with ErrSplit
-	Skip        // does nothing: it replaces a message of the shard being split that does not concern this part
+	Purge // removes the items of other shards: the first message of a part of a shard
+	Close // has all later operations refused with ErrSplit
+	// does nothing: it replaces a message of the shard being split that does not concern this part
+	Skip
 	ReviseSpace // makes the next revision of Space from the model of Object, an update of its model
 	TakeOver    // refuses later operations on Collection with a lease before Fence
 )
