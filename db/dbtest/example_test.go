@@ -57,8 +57,9 @@ func ExampleOracle() {
 	check(err)
 	q = db.Query{Code: make([]byte, 8), K: 1000}
 	fmt.Println(o.CheckSearch(ctx, q))
-	// Output: the database is right: true dbtest: 999 hits, want 1000 of 1000; "item 7" at distance 29 is
-	// missing (query by code 0000000000000000, k = 1000, order auto, plan auto)
+	// Output:
+	// the database is right: true
+	// dbtest: 999 hits, want 1000 of 1000; "item 7" at distance 29 is missing (query by code 0000000000000000, k = 1000, order auto, plan auto)
 }
 
 func ExamplePairs() {

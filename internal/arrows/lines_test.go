@@ -31,6 +31,7 @@ func TestLinesAreShort(t *testing.T) {
 		mayBeLong := map[int]bool{}
 		set := token.NewFileSet()
 		var s scanner.Scanner
+		output := false // of an example
 		s.Init(set.AddFile(file, -1, len(b)), b, nil, scanner.ScanComments)
 		for {
 			pos, tok, lit := s.Scan()
@@ -38,9 +39,10 @@ func TestLinesAreShort(t *testing.T) {
 				break
 			}
 			line := set.Position(pos).Line
-			examples := tok == token.COMMENT &&
+			output = tok == token.COMMENT && (output || strings.HasPrefix(lit, "// Output:"))
+			shown := output || tok == token.COMMENT &&
 				(strings.HasPrefix(lit, "//\t") || strings.Contains(lit, "://"))
-			if tok == token.STRING && len(lit) >= text || examples {
+			if tok == token.STRING && len(lit) >= text || shown {
 				for i := range strings.Count(lit, "\n") + 1 {
 					mayBeLong[line+i] = true
 				}
